@@ -160,16 +160,17 @@ func refusal(s source, imp string) string {
 const pipeline = "web/api/pipeline"
 
 // consoleRefusal keeps the subjects of the console apart: web/console gathers
-// their routes, and each knows the shell alone.
+// their routes, and each knows the shell alone, with the packages below it.
 func consoleRefusal(s source, own string, isOwn bool) string {
-	const console, shell = "web/console", "web/console/shell"
-	if !isOwn || !within(s.dir, console) || s.dir == console || !within(own, console) || within(own, s.dir) {
+	const console, shell, fixture = "web/console", "web/console/shell", "web/console/consoletest"
+	switch {
+	case isOwn && own == fixture:
+		return "what the program runs does not depend on a fixture of tests"
+	case !isOwn || !within(s.dir, console) || s.dir == console || s.dir == fixture || !within(own, console) || within(own, s.dir):
 		return ""
-	}
-	if within(s.dir, shell) {
+	case within(s.dir, shell) && !within(own, shell):
 		return "the shell knows no subject, so that every subject can stand on it"
-	}
-	if own != shell {
+	case !within(own, shell):
 		return "a subject of the console knows the shell and no other subject; what two need belongs to the shell or to the domain"
 	}
 	return ""
@@ -221,10 +222,29 @@ func storeRefusal(dir, own string) string {
 	return ""
 }
 
+// pages is where the pages of the console are, a package per subject.
+const pages = "views/pages"
+
+// pageRefusal says why the package dir below pages may not import own, which
+// is below it, too.
+func pageRefusal(dir, own string) string {
+	switch {
+	case dir == pages+"/parts":
+		return "parts are shared by the pages of all subjects and know none of them"
+	case own != pages+"/parts":
+		return "the pages of a subject know parts and no other subject; what two of them show belongs to parts or to views/ui"
+	}
+	return ""
+}
+
 func viewRefusal(s source, imp, own string, isOwn bool) string {
 	switch {
 	case isOwn && !within(own, "domain", "views"):
 		return "views show domain values and reach for nothing, so that every page can be drawn from canned data"
+	case isOwn && within(own, pages) && within(s.dir, "views/ui", "views/i18n", "views/static"):
+		return "pages stand on views/ui, which knows none of them"
+	case isOwn && within(own, pages) && within(s.dir, pages):
+		return pageRefusal(s.dir, own)
 	case !isOwn && !isStd(imp) && !within(imp, viewLibraries...):
 		return "views use templ and what formats text (viewLibraries), nothing else"
 	case s.file.Name.Name == "main" || isOwn: // the storybook is a program
@@ -295,15 +315,22 @@ func TestImportLaw(t *testing.T) {
 		{"adapters/localstack", other, "dropbell/tools/dev/catcher", false},
 		{"adapters/localstack", other, "dropbell/adapters/config", false},
 		{"adapters/localstack/ensure", main, "dropbell/adapters/config", false},
-		{"views/pages", other, "dropbell/domain/reminder", true},
-		{"views/pages", other, "github.com/a-h/templ", true},
-		{"views/pages", other, "github.com/go-chi/chi/v5", false},
-		{"views/pages", other, "dropbell/adapters/postgres", false},
-		{"views/pages", other, "net/http", false},
-		{"views/pages", other, "os", false},
-		{"views/pages", other, "net/url", true},
-		{"views/pages", other, "log/slog", false},
-		{"views/pages", other, "net/smtp", false},
+		{"views/pages/work", other, "dropbell/domain/reminder", true},
+		{"views/pages/work", other, "dropbell/views/pages/parts", true},
+		{"views/pages/work", other, "dropbell/views/ui", true},
+		{"views/pages/work", other, "dropbell/views/pages/coupons", false},
+		{"views/pages/parts", other, "dropbell/views/ui", true},
+		{"views/pages/parts", other, "dropbell/views/pages/work", false},
+		{"views/ui", other, "dropbell/views/pages/parts", false},
+		{"views/stories", other, "dropbell/views/pages/work", true},
+		{"views/pages/work", other, "github.com/a-h/templ", true},
+		{"views/pages/work", other, "github.com/go-chi/chi/v5", false},
+		{"views/pages/work", other, "dropbell/adapters/postgres", false},
+		{"views/pages/work", other, "net/http", false},
+		{"views/pages/work", other, "os", false},
+		{"views/pages/work", other, "net/url", true},
+		{"views/pages/work", other, "log/slog", false},
+		{"views/pages/work", other, "net/smtp", false},
 		{"views/static", other, "net/http", true},
 		{"views/storybook", main, "log", true},
 		{"views/storybook", main, "dropbell/adapters/postgres", false},
@@ -321,6 +348,12 @@ func TestImportLaw(t *testing.T) {
 		{"web/console/work", other, "dropbell/web/console", false},
 		{"web/console/shell", other, "dropbell/web/console/work", false},
 		{"web/console/shell", other, "dropbell/web/middleware", true},
+		{"web/console/work", other, "dropbell/web/console/shell/upload", true},
+		{"web/console/shell/upload", other, "dropbell/web/console/shell", true},
+		{"web/console/shell/upload", other, "dropbell/web/console/work", false},
+		{"web/console/consoletest", other, "dropbell/web/console", true},
+		{"web/console/work", other, "dropbell/web/console/consoletest", false},
+		{"web/program", other, "dropbell/web/console/consoletest", false},
 		{"worker", main, "dropbell/web/api", false},
 		{"worker/program", other, "dropbell/web/program", false},
 		{"web/program", other, "dropbell/worker/program", false},

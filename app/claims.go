@@ -25,12 +25,12 @@ type gateFacts struct {
 
 // NewClaims opens the gates of this process; Close of the App closes them.
 // durable and gate say how large groups may be and observe them. What staff give
-// away once a drop's shelves have been taken down is decided in PostgreSQL.
-func (a *App) NewClaims(templates *lookup.Templates, durable postgres.Grouping, gate redisgate.GateOptions) Claims {
+// away once a drop's shards have been taken down is decided in PostgreSQL.
+func (a *App) NewClaims(templates *lookup.Templates, durable postgres.Grouping, gate redisgate.Options) Claims {
 	c := Claims{Templates: templates, Durable: postgres.NewClaims(a.DB, durable)}
 	a.OnClose(func() error { c.Durable.Close(); return nil })
 	gate.Later, gate.Now = c.Durable, Clock
-	c.Gate = redisgate.NewGate(a.Redis, gateFacts{postgres.NewGates(a.DB), templates}, gate)
+	c.Gate = redisgate.New(a.Redis, gateFacts{postgres.NewGates(a.DB), templates}, gate)
 	return c
 }
 

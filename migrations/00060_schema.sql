@@ -665,7 +665,7 @@ create index gates_unretired on gates (template_id) where state <> 'retired';
 
 -- What each shelf was given, and how many of its claims are decided. Changed once
 -- per group written, only by a transaction that has locked the template's row.
-create table gate_shelves (
+create table gate_shards (
     template_id bigint not null,
     shard       int not null,
     allot       bigint not null check (allot >= 0),

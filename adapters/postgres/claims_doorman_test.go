@@ -19,7 +19,7 @@ import (
 // guarded is a rush hour whose gates have doormen with a memory each.
 type guarded struct {
 	*rushHour
-	doormen []*claim.Doorman
+	doormen []*claim.Prefilter
 	looks   []*lookup.Templates
 	memory  int
 	mu      sync.Mutex
@@ -31,7 +31,7 @@ func newGuarded(t *testing.T, nodes int) *guarded {
 		look, err := lookup.New(h.Templates, pgtest.Clock)
 		h.Must(err)
 		h.looks = append(h.looks, look)
-		h.doormen = append(h.doormen, &claim.Doorman{Gate: g, Templates: look, Record: g, Now: pgtest.Clock, Answered: func(error) {
+		h.doormen = append(h.doormen, &claim.Prefilter{Gate: g, Templates: look, Record: g, Now: pgtest.Clock, Answered: func(error) {
 			h.mu.Lock()
 			defer h.mu.Unlock()
 			h.memory++

@@ -79,7 +79,7 @@ func TestReturnedCouponIsForSaleAgain(t *testing.T) {
 	if c, err := desk.Revoke(t.Context(), pgtest.Actor, second.CouponID, "after all", true); err != nil || c.Returned {
 		t.Fatalf("%+v, %v", c, err)
 	}
-	if l := h.balanced(drop.ID); l != (claim.Ledger{TemplateID: drop.ID, Total: 2, Shelf: 1, Issued: 1, Returned: 1, PerUser: 2}) {
+	if l := h.balanced(drop.ID); l != (claim.Ledger{TemplateID: drop.ID, Total: 2, OnSale: 1, Issued: 1, Returned: 1, PerUser: 2}) {
 		t.Fatalf("%+v", l)
 	}
 	if _, err := h.Claim(t.Context(), claimtest.Tap(drop, 1, "")); !errors.Is(err, claim.ErrLimit) {
@@ -188,7 +188,7 @@ func TestReturnThatIsBrokenOffChangesNothing(t *testing.T) {
 	if c, err := h.desk().Revoke(t.Context(), pgtest.Actor, c.CouponID, "again", true); err != nil || !c.Returned {
 		t.Fatalf("%+v, %v", c, err)
 	}
-	if l := h.balanced(drop.ID); l.Shelf != 1 || l.Returned != 1 {
+	if l := h.balanced(drop.ID); l.OnSale != 1 || l.Returned != 1 {
 		t.Fatalf("%+v", l)
 	}
 }

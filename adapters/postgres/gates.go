@@ -43,7 +43,7 @@ func (s Gates) Gates(ctx context.Context, after int64, limit int) ([]int64, erro
 // and refused are of one instant.
 const planSQL = `select ` + pg.TemplateColumns + `, clock_timestamp(), coalesce(g.shards, 0), coalesce(g.epoch, 0), coalesce(g.state, ''),
 	coalesce(g.base, 0), coalesce(g.reason, ''), g.built_at,
-	coalesce((select array_agg(array[f.allot, f.settled, f.refused] order by f.shard) from gate_shelves f where f.template_id = t.id), '{}')
+	coalesce((select array_agg(array[f.allot, f.settled, f.refused] order by f.shard) from gate_shards f where f.template_id = t.id), '{}')
 	from templates t join shops s on s.number = t.shop_number left join gates g on g.template_id = t.id where t.id = $1`
 
 // Plan implements [gate.Store].
@@ -94,7 +94,7 @@ func (s Gates) Begin(ctx context.Context, templateID, epoch int64, shards int, r
 		return gate.Plan{}, pg.Translate(err)
 	}
 	if tag.RowsAffected() == 0 {
-		return gate.Plan{}, gate.ErrBusy
+		return gate.Plan{}, gate.ErrStaleEpoch
 	}
 	return s.Plan(ctx, templateID)
 }
@@ -106,8 +106,8 @@ func (s Gates) Renew(ctx context.Context, templateID, epoch int64, lease time.Du
 	return fencedBy(tag.RowsAffected(), err)
 }
 
-// Found implements [gate.Store].
-func (s Gates) Found(ctx context.Context, templateID, epoch int64) (plan gate.Plan, err error) {
+// StartEpoch implements [gate.Store].
+func (s Gates) StartEpoch(ctx context.Context, templateID, epoch int64) (plan gate.Plan, err error) {
 	err = s.Tx(ctx, func(tx pgx.Tx) error {
 		// The template first, as whoever writes claims does.
 		if _, err := tx.Exec(ctx, `select from templates where id = $1 for no key update`, templateID); err != nil {
@@ -122,7 +122,7 @@ func (s Gates) Found(ctx context.Context, templateID, epoch int64) (plan gate.Pl
 			return err
 		}
 		parts := gate.Split(plan.Template.Stock-plan.Template.Issued, plan.Shards)
-		_, err = tx.Exec(ctx, `insert into gate_shelves as f (template_id, shard, allot) select $1, n - 1, allot from unnest($2::bigint[]) with ordinality as a (allot, n)
+		_, err = tx.Exec(ctx, `insert into gate_shards as f (template_id, shard, allot) select $1, n - 1, allot from unnest($2::bigint[]) with ordinality as a (allot, n)
 			on conflict (template_id, shard) do update set allot = excluded.allot, settled = 0, refused = 0`, templateID, parts)
 		if err != nil {
 			return err
@@ -133,16 +133,16 @@ func (s Gates) Found(ctx context.Context, templateID, epoch int64) (plan gate.Pl
 	return plan, err
 }
 
-// fencedBy returns [gate.ErrBusy] if nothing was changed.
+// fencedBy returns [gate.ErrStaleEpoch] if nothing was changed.
 func fencedBy(changed int64, err error) error {
 	if err == nil && changed == 0 {
-		return gate.ErrBusy
+		return gate.ErrStaleEpoch
 	}
 	return pg.Translate(err)
 }
 
-// Stand implements [gate.Store].
-func (s Gates) Stand(ctx context.Context, templateID, epoch int64) error {
+// Activate implements [gate.Store].
+func (s Gates) Activate(ctx context.Context, templateID, epoch int64) error {
 	tag, err := s.Pool.Exec(ctx, `update gates set state = 'standing', built_at = clock_timestamp()
 		where template_id = $1 and epoch = $2 and state = 'building'`, templateID, epoch)
 	return fencedBy(tag.RowsAffected(), err)
@@ -154,70 +154,82 @@ func (s Gates) Retire(ctx context.Context, templateID, epoch int64) error {
 	return fencedBy(tag.RowsAffected(), err)
 }
 
-// Allot implements [gate.Store]. Of two who divide at once the second may
-// find shelves that were given more than it meant to: what all of them would
-// have then is what must not be too much. It counts after the lock is its own,
-// by a statement that sees what the first has done.
+// Allot implements [gate.Store]. Two concurrent allotments may each overshoot one
+// shard. The check is on the sum over all shards after the update, which must not
+// exceed the stock; the template's lock is taken in a statement before it, so that
+// the update sees what the other allotment has committed.
 func (s Gates) Allot(ctx context.Context, templateID, epoch int64, parts []int64) error {
 	return s.Tx(ctx, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `select from templates where id = $1 for no key update`, templateID); err != nil {
 			return err
 		}
+		var active bool
+		err := tx.QueryRow(ctx, `select exists (select from gates where template_id = $1 and epoch = $2 and state = 'standing')`,
+			templateID, epoch).Scan(&active)
+		if err != nil {
+			return err
+		}
+		if !active {
+			return gate.ErrStaleEpoch
+		}
 		tag, err := tx.Exec(ctx, `
 			with given as (
 				select f.shard, greatest(f.allot, a.allot) as allot
-				from gate_shelves f join unnest($3::bigint[]) with ordinality as a (allot, n) on f.shard = a.n - 1 where f.template_id = $1
+				from gate_shards f join unnest($3::bigint[]) with ordinality as a (allot, n) on f.shard = a.n - 1 where f.template_id = $1
 			)
-			update gate_shelves f set allot = given.allot from given where f.template_id = $1 and f.shard = given.shard
+			update gate_shards f set allot = given.allot from given where f.template_id = $1 and f.shard = given.shard
 				and exists (select from templates t join gates g on g.template_id = t.id where t.id = $1 and g.epoch = $2 and g.state = 'standing'
 					and g.base + (select sum(allot) from given) <= t.stock)`, templateID, epoch, parts)
-		return fencedBy(tag.RowsAffected(), err)
+		if err == nil && tag.RowsAffected() == 0 {
+			return gate.ErrOverAllotted
+		}
+		return err
 	})
 }
 
-// Holdings implements [gate.Store].
-func (s Gates) Holdings(ctx context.Context, templateID int64, load func([]gate.Holding) error) error {
-	return inPages(func(after gate.Holding) ([]gate.Holding, error) {
+// UserCounts implements [gate.Store].
+func (s Gates) UserCounts(ctx context.Context, templateID int64, load func([]gate.UserCount) error) error {
+	return inPages(func(after gate.UserCount) ([]gate.UserCount, error) {
 		rows, err := s.Pool.Query(ctx, `select user_id, issued from claim_counts where template_id = $1 and user_id > $2 order by user_id limit $3`,
 			templateID, after.UserID, chunk)
 		if err != nil {
 			return nil, err
 		}
-		return pgx.CollectRows(rows, pgx.RowToStructByPos[gate.Holding])
+		return pgx.CollectRows(rows, pgx.RowToStructByPos[gate.UserCount])
 	}, load)
 }
 
-// Promises implements [gate.Store].
-func (s Gates) Promises(ctx context.Context, templateID int64, load func([]gate.Promise) error) error {
+// IdempotencyRecords implements [gate.Store].
+func (s Gates) IdempotencyRecords(ctx context.Context, templateID int64, load func([]gate.IdempotencyRecord) error) error {
 	// Walking along the coupons of the template in the order of their ids.
 	var last int64
-	err := inPages(func(gate.Promise) ([]gate.Promise, error) {
+	err := inPages(func(gate.IdempotencyRecord) ([]gate.IdempotencyRecord, error) {
 		rows, err := s.Pool.Query(ctx, `select user_id, origin, origin_key, claim_id, id from coupons
 			where template_id = $1 and id > $2 order by id limit $3`, templateID, last, chunk)
 		if err != nil {
 			return nil, err
 		}
-		return pgx.CollectRows(rows, func(row pgx.CollectableRow) (p gate.Promise, err error) {
+		return pgx.CollectRows(rows, func(row pgx.CollectableRow) (p gate.IdempotencyRecord, err error) {
 			return p, row.Scan(&p.UserID, &p.Origin, &p.Key, &p.Claim, &last)
 		})
 	}, keyed(load))
 	if err != nil {
 		return err
 	}
-	return inPages(func(after gate.Promise) ([]gate.Promise, error) {
+	return inPages(func(after gate.IdempotencyRecord) ([]gate.IdempotencyRecord, error) {
 		// A redeem code that was refused is as good as before.
 		rows, err := s.Pool.Query(ctx, `select user_id, origin, case when origin = 'code' and coupon_id is null then '' else origin_key end, claim_id
 			from claim_results where template_id = $1 and claim_id > $2 order by claim_id limit $3`, templateID, after.Claim, chunk)
 		if err != nil {
 			return nil, err
 		}
-		return pgx.CollectRows(rows, pgx.RowToStructByPos[gate.Promise])
+		return pgx.CollectRows(rows, pgx.RowToStructByPos[gate.IdempotencyRecord])
 	}, keyed(load))
 }
 
 // keyed leaves out what can never be repeated.
-func keyed(load func([]gate.Promise) error) func([]gate.Promise) error {
-	return func(list []gate.Promise) error {
+func keyed(load func([]gate.IdempotencyRecord) error) func([]gate.IdempotencyRecord) error {
+	return func(list []gate.IdempotencyRecord) error {
 		kept := list[:0:0]
 		for _, p := range list {
 			if p.Key != "" {
@@ -256,7 +268,7 @@ func (s Gates) Refilled(ctx context.Context, templateID int64) error {
 	})
 }
 
-// Shards returns into how many shelves the template's stock is divided, 0
+// Shards returns into how many shards the template's stock is divided, 0
 // while there are none or none any more.
 func (s Gates) Shards(ctx context.Context, templateID int64) (int, error) {
 	var shards int
@@ -267,9 +279,9 @@ func (s Gates) Shards(ctx context.Context, templateID int64) (int, error) {
 	return shards, pg.Translate(err)
 }
 
-// Standing returns into how many shelves the stock of each template is divided
+// Active returns into how many shards the stock of each template is divided
 // that has any.
-func (s Gates) Standing(ctx context.Context) (map[int64]int, error) {
+func (s Gates) Active(ctx context.Context) (map[int64]int, error) {
 	rows, err := s.Pool.Query(ctx, `select template_id, shards from gates where state <> 'retired'`)
 	if err != nil {
 		return nil, pg.Translate(err)

@@ -301,7 +301,7 @@ func TestGrantIsTakenBack(t *testing.T) {
 		}
 	}
 	l, err := postgres.NewLedgers(b.DB).Ledger(t.Context(), b.drop.ID)
-	if want := (claim.Ledger{TemplateID: b.drop.ID, Total: 3, Shelf: 2, Issued: 1, Returned: 2, PerUser: 3}); err != nil || l != want {
+	if want := (claim.Ledger{TemplateID: b.drop.ID, Total: 3, OnSale: 2, Issued: 1, Returned: 2, PerUser: 3}); err != nil || l != want {
 		t.Fatalf("%+v, %v, want %+v", l, err, want)
 	}
 	if n := b.Number(`select count(*) from coupon_operations where step = 'revoke' and reason = 'the wrong list' and actor like 'system%'`); n != 2 {

@@ -27,7 +27,7 @@ select t.id, t.stock, t.stock - t.issued, 0::bigint, r.n, (select count(*) from 
 from templates t, lateral (select count(*) as n from coupons c where c.template_id = t.id and c.returned) r `
 
 func scanLedger(row pgx.CollectableRow) (l claim.Ledger, err error) {
-	err = row.Scan(&l.TemplateID, &l.Total, &l.Shelf, &l.Writing, &l.Returned, &l.Issued, &l.PerUser, &l.OverLimit)
+	err = row.Scan(&l.TemplateID, &l.Total, &l.OnSale, &l.Writing, &l.Returned, &l.Issued, &l.PerUser, &l.OverLimit)
 	return l, err
 }
 

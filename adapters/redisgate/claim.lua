@@ -1,11 +1,11 @@
--- Decides a group of claims of users whose home is this shelf, in order and by
+-- Decides a group of claims of users whose home is this shard, in order and by
 -- the rules of claim.Admit, and keeps what it accepts as one entry of the stream. A refusal changes nothing.
 -- All keys share one hash tag.
--- KEYS  1 shelf  2 users: claims that stand  3 keys: requests that were accepted
+-- KEYS  1 shard  2 users: claims that stand  3 keys: requests that were accepted
 --       4 claims: accepted and not yet written, "user ms"  5 stream
 --       6 pace: how many were accepted in a second, "second count" in a ring of 64
 -- ARGV  per claim: id, user, origin, key ("" = the claim's own)
--- returns { "missing" } without a shelf, { "sealed" } while it is being built,
+-- returns { "missing" } without a shard, { "sealed" } while it is being built,
 --       else { "open", stock left, word per claim … }, a word being
 --       "ok <ms since 1970>" | "was <claim> <user>[ <ms>]" (accepted before; the instant while it is not written) | "ended" | "early"
 --       | "draft" | "cancelled" | "otherway" (not obtained so) | "paused"

@@ -1,7 +1,7 @@
--- Gives the shelf what is missing to an amount in all.
--- KEYS  1 shelf
+-- Gives the shard what is missing to an amount in all.
+-- KEYS  1 shard
 -- ARGV  1 epoch  2 amount in all
--- returns 1, or 0 if the shelf is of another epoch
+-- returns 1, or 0 if the shard is of another epoch
 local f = redis.call('HMGET', KEYS[1], 'epoch', 'allot', 'state')
 if f[1] ~= ARGV[1] or f[3] ~= 'open' then return 0 end
 local more = tonumber(ARGV[2]) - tonumber(f[2])

@@ -15,23 +15,23 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 )
 
-// standingFor is how long the list of templates with shelves is believed.
+// standingFor is how long the list of templates with shards is believed.
 const standingFor = 500 * time.Millisecond
 
 // standing is that list.
-type standing struct {
+type activeGates struct {
 	mu     sync.Mutex
 	shards map[int64]int
 	until  time.Time
 }
 
-func (s *standing) list(ctx context.Context, info GateInfo) (map[int64]int, error) {
+func (s *activeGates) list(ctx context.Context, info Info) (map[int64]int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if time.Now().Before(s.until) {
 		return s.shards, nil
 	}
-	shards, err := info.Standing(ctx)
+	shards, err := info.Active(ctx)
 	if err == nil {
 		s.shards, s.until = shards, time.Now().Add(standingFor)
 	}
@@ -40,7 +40,7 @@ func (s *standing) list(ctx context.Context, info GateInfo) (map[int64]int, erro
 
 // ByID returns the user's claim of that name: accepted while it waits to be
 // written, then what became of it, or [claim.ErrNotFound]. It looks at the
-// shelves first: what is written in between is in the database by the second look.
+// shards first: what is written in between is in the database by the second look.
 func (g *Gate) ByID(ctx context.Context, by user.ID, id claim.ID) (claim.Claim, error) {
 	c, err := g.pending(ctx, by, id)
 	if errors.Is(err, claim.ErrNotFound) {
@@ -55,11 +55,11 @@ func (g *Gate) ByID(ctx context.Context, by user.ID, id claim.ID) (claim.Claim, 
 // pending asks one shard of each template that the claim's id can be of: the
 // user's home shard.
 func (g *Gate) pending(ctx context.Context, by user.ID, id claim.ID) (claim.Claim, error) {
-	drops, err := g.standing.list(ctx, g.info)
+	drops, err := g.active.list(ctx, g.info)
 	if err != nil {
 		return claim.Claim{}, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, gateTimeout)
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	replies := map[int64]*goredis.StringCmd{}
 	pipe := g.client.Pipeline()
@@ -67,7 +67,7 @@ func (g *Gate) pending(ctx context.Context, by user.ID, id claim.ID) (claim.Clai
 		if !id.MayBeOf(template) {
 			continue
 		}
-		replies[template] = pipe.HGet(ctx, shelfOf(template, gate.Home(by, shards)).claims, id.String())
+		replies[template] = pipe.HGet(ctx, keysOf(template, gate.HomeShard(by, shards)).claims, id.String())
 	}
 	if len(replies) == 0 {
 		return claim.Claim{}, claim.ErrNotFound

@@ -18,7 +18,7 @@ type crowded struct {
 	templates int64
 }
 
-func (c crowded) Standing(context.Context) (map[int64]int, error) {
+func (c crowded) Active(context.Context) (map[int64]int, error) {
 	list := map[int64]int{}
 	for id := range c.templates {
 		list[id+1] = 1
@@ -48,10 +48,10 @@ func (l *looks) ProcessPipelineHook(next goredis.ProcessPipelineHook) goredis.Pr
 // one: its id says which few it can be of.
 func TestAClaimIsSoughtAtFewGates(t *testing.T) {
 	client := newClient(t)
-	newShelves(t, NewShelves(client), 7, 1, openTerms(5), 10)
+	newShelves(t, NewShards(client), 7, 1, openTerms(5), 10)
 	counted := &looks{}
 	client.AddHook(counted)
-	g := NewGate(client, crowded{unwritten{template.Template{ID: 7}}, 300}, GateOptions{})
+	g := New(client, crowded{unwritten{template.Template{ID: 7}}, 300}, Options{})
 	c, err := g.Claim(t.Context(), claim.Request{ID: claim.NewID(1<<40, 7), TemplateID: 7, UserID: 7, Origin: claim.ByTap, Key: "k"})
 	must(t, err)
 	counted.Store(0)

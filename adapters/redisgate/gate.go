@@ -25,34 +25,34 @@ import (
 )
 
 const (
-	// maxGateGroup is how many claims one script call decides, which takes two
+	// maxGroup is how many claims one script call decides, which takes two
 	// milliseconds; more would keep Redis from others for too long.
-	maxGateGroup = 256
-	// maxGateQueue is how many claims may wait for one shelf.
-	maxGateQueue = 16384
-	// gateTimeout bounds one script call. What it decided is not lost then:
+	maxGroup = 256
+	// maxQueue is how many claims may wait for one shard.
+	maxQueue = 16384
+	// callTimeout bounds one script call. What it decided is not lost then:
 	// whoever asks again with the same key is told.
-	gateTimeout = redisclient.CallTimeout
-	// restockTimeout bounds the search for stock on other shelves, which takes
+	callTimeout = redisclient.CallTimeout
+	// restockTimeout bounds the search for stock on other shards, which takes
 	// several calls.
 	restockTimeout = 2 * time.Second
 	// soldOutFor is how long a proof that nothing is left is believed without
 	// a look; an event ends it earlier.
 	soldOutFor = time.Second
-	// lookRounds bounds how often somebody who finds every shelf empty, but
+	// lookRounds bounds how often somebody who finds every shard empty, but
 	// not everything taken, looks again before giving up.
 	lookRounds = 40
 )
 
-// GateInfo is what the gate asks the database.
-type GateInfo interface {
-	// Shards returns into how many shelves the template's stock is divided, 0
-	// while it has no shelves or will have none any more.
+// Info is what the gate asks the database.
+type Info interface {
+	// Shards returns into how many shards the template's stock is divided, 0
+	// while it has no shards or will have none any more.
 	Shards(ctx context.Context, templateID int64) (int, error)
-	// Standing returns into how many shelves the stock of each template is
+	// Active returns into how many shards the stock of each template is
 	// divided that has any.
-	Standing(ctx context.Context) (map[int64]int, error)
-	// Retired reports whether the template had shelves and has none any more.
+	Active(ctx context.Context) (map[int64]int, error)
+	// Retired reports whether the template had shards and has none any more.
 	Retired(ctx context.Context, templateID int64) (bool, error)
 	// Template returns the template, at most a second old, or
 	// [template.ErrNotFound].
@@ -65,44 +65,44 @@ type GateInfo interface {
 	Decided(ctx context.Context, by user.ID, id claim.ID) (claim.Claim, error)
 }
 
-// GateOptions tune a gate; the zero value is what was measured best.
-type GateOptions struct {
+// Options tune a gate; the zero value is what was measured best.
+type Options struct {
 	MaxGroup int // claims per script call, 0 = 256, at most 512
 	// Observe, if set, is told the size and duration of every script call.
 	Observe func(size int, took time.Duration)
-	// Later, if set, decides what staff give away after the shelves were taken
+	// Later, if set, decides what staff give away after the shards were taken
 	// down.
 	Later claim.Gate
 	// Now is a clock for timestamps of answers; nil = time.Now.
 	Now func() time.Time
-	// Patience is how long a claim waits for shelves that are being built
+	// Patience is how long a claim waits for shards that are being built
 	// before it is answered overloaded; 0 = two seconds.
 	Patience time.Duration
 }
 
-// A Gate decides claims in Redis. Claims that arrive together at one shelf
+// A Gate decides claims in Redis. Claims that arrive together at one shard
 // are decided by one script call, and what it accepts is on a stream before
 // anybody is told. It implements [claim.Gate].
 type Gate struct {
 	client  goredis.UniversalClient
-	scripts gateScripts
-	info    GateInfo
-	options GateOptions
+	scripts scripts
+	info    Info
+	options Options
 
 	mu     sync.Mutex
 	drops  map[int64]*drop
-	none   map[int64]time.Time // templates that had no shelves, until when that is believed
-	rooms  map[int64]*room     // where claims wait for shelves
-	asked  singleflight.Group  // for shelves, one caller for all
+	none   map[int64]time.Time // templates that had no shards, until when that is believed
+	rooms  map[int64]*room     // where claims wait for shards
+	asked  singleflight.Group  // for shards, one caller for all
 	waited sync.Pool           // of *waiting that were answered
 
-	standing standing
+	active activeGates
 }
 
-// noneFor is how long it is believed that a template has no shelves.
+// noneFor is how long it is believed that a template has no shards.
 const noneFor = 200 * time.Millisecond
 
-// maxNone bounds how many templates without shelves are remembered.
+// maxNone bounds how many templates without shards are remembered.
 const maxNone = 10_000
 
 // drop is what this process remembers of one template.
@@ -112,14 +112,14 @@ type drop struct {
 	lanes  []*lane
 
 	mu      sync.Mutex
-	empty   []bool    // shelves that had nothing left
+	empty   []bool    // shards that had nothing left
 	soldOut time.Time // believed until
 }
 
-// NewGate returns a gate that uses client and does not close it.
-func NewGate(client goredis.UniversalClient, info GateInfo, o GateOptions) *Gate {
-	if o.MaxGroup <= 0 || o.MaxGroup > maxGateGroup*2 {
-		o.MaxGroup = maxGateGroup
+// New returns a gate that uses client and does not close it.
+func New(client goredis.UniversalClient, info Info, o Options) *Gate {
+	if o.MaxGroup <= 0 || o.MaxGroup > maxGroup*2 {
+		o.MaxGroup = maxGroup
 	}
 	if o.Now == nil {
 		o.Now = time.Now
@@ -127,41 +127,41 @@ func NewGate(client goredis.UniversalClient, info GateInfo, o GateOptions) *Gate
 	if o.Patience == 0 {
 		o.Patience = patience
 	}
-	return &Gate{client: client, scripts: newGateScripts(), info: info, options: o, drops: map[int64]*drop{}, none: map[int64]time.Time{},
+	return &Gate{client: client, scripts: newScripts(), info: info, options: o, drops: map[int64]*drop{}, none: map[int64]time.Time{},
 		rooms: map[int64]*room{}}
 }
 
 // Claim returns an accepted claim, or what became of the first one with the
-// request's key; see [claim.Gate] for the refusals. While the shelves are
+// request's key; see [claim.Gate] for the refusals. While the shards are
 // being built it waits for them, and returns [claim.ErrOverloaded] if that
 // takes too long.
 func (g *Gate) Claim(ctx context.Context, r claim.Request) (claim.Claim, error) {
 	for end := time.Now().Add(g.options.Patience); ; {
 		c, err := g.decide(ctx, r)
-		if !errors.Is(err, errNoShelves) {
+		if !errors.Is(err, errNoShards) {
 			return c, err
 		}
 		if !g.await(ctx, r.TemplateID, end) {
-			return claim.Claim{}, overloaded("its shelves are being filled")
+			return claim.Claim{}, overloaded("its shards are being filled")
 		}
 	}
 }
 
-// decide is one attempt; it returns errNoShelves while there are none.
+// decide is one attempt; it returns errNoShards while there are none.
 func (g *Gate) decide(ctx context.Context, r claim.Request) (claim.Claim, error) {
 	d, err := g.drop(ctx, r.TemplateID)
 	if err != nil {
 		return claim.Claim{}, err
 	}
 	if d == nil {
-		return g.withoutShelves(ctx, r)
+		return g.withoutShards(ctx, r)
 	}
 	// A repetition deserves its first answer even now; only requests that
 	// cannot be one are answered from memory.
 	if r.Key == "" && d.isSoldOut() && !g.mayBeJudgedOtherwise(ctx, r) {
 		return claim.Claim{}, claim.ErrSoldOut
 	}
-	word, err := d.lanes[gate.Home(r.UserID, d.shards)].do(ctx, r)
+	word, err := d.lanes[gate.HomeShard(r.UserID, d.shards)].do(ctx, r)
 	if err != nil {
 		return claim.Claim{}, err
 	}
@@ -188,7 +188,7 @@ func (g *Gate) Forget(templateID int64) {
 	}
 }
 
-// drop returns the memory of the template, nil if it has no shelves.
+// drop returns the memory of the template, nil if it has no shards.
 func (g *Gate) drop(ctx context.Context, id int64) (*drop, error) {
 	g.mu.Lock()
 	d, none := g.drops[id], g.none[id]
@@ -221,9 +221,9 @@ func (g *Gate) drop(ctx context.Context, id int64) (*drop, error) {
 	return d, nil
 }
 
-// withoutShelves answers for a template that has no shelves, or lost them:
+// withoutShards answers for a template that has no shards, or lost them:
 // what the database knows decides, and where it does not, the rush has to wait.
-func (g *Gate) withoutShelves(ctx context.Context, r claim.Request) (claim.Claim, error) {
+func (g *Gate) withoutShards(ctx context.Context, r claim.Request) (claim.Claim, error) {
 	if r.Key != "" {
 		known, err := g.info.Known(ctx, r)
 		if err == nil && (known.TemplateID != r.TemplateID || known.UserID != r.UserID) {
@@ -244,7 +244,7 @@ func (g *Gate) withoutShelves(ctx context.Context, r claim.Request) (claim.Claim
 	case t.Stored == template.Closed:
 		return g.afterTheEnd(ctx, r)
 	}
-	return claim.Claim{}, errNoShelves
+	return claim.Claim{}, errNoShards
 }
 
 func (g *Gate) afterTheEnd(ctx context.Context, r claim.Request) (claim.Claim, error) {
@@ -256,7 +256,7 @@ func (g *Gate) afterTheEnd(ctx context.Context, r claim.Request) (claim.Claim, e
 		return claim.Claim{}, err
 	}
 	if !retired {
-		return claim.Claim{}, overloaded("its shelves are being cleared")
+		return claim.Claim{}, overloaded("its shards are being cleared")
 	}
 	return g.options.Later.Claim(ctx, r)
 }
@@ -284,8 +284,8 @@ func (g *Gate) answer(ctx context.Context, d *drop, r claim.Request, word string
 	case wordLimit:
 		return claim.Claim{}, claim.ErrLimit
 	case wordMissing, wordSealed:
-		g.drown(d)
-		return g.withoutShelves(ctx, r)
+		g.markEmpty(d)
+		return g.withoutShards(ctx, r)
 	}
 	if first, ok := strings.CutPrefix(word, "was "); ok {
 		return g.repeated(ctx, r, first)
@@ -297,9 +297,9 @@ func (g *Gate) answer(ctx context.Context, d *drop, r claim.Request, word string
 	return claim.Claim{}, fmt.Errorf("gate: unexpected word %q", word)
 }
 
-// drown forgets a template whose shelves are gone: the database is asked
+// markEmpty forgets a template whose shards are gone: the database is asked
 // anew whether there are any.
-func (g *Gate) drown(d *drop) {
+func (g *Gate) markEmpty(d *drop) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.drops[d.id] == d {
@@ -351,12 +351,12 @@ func (d *drop) forget() {
 	clear(d.empty)
 }
 
-// shelfKeys are the names of everything that belongs to one shelf.
-type shelfKeys struct{ shelf, users, keys, claims, stream, gone, pace string }
+// shardKeys are the names of everything that belongs to one shard.
+type shardKeys struct{ shard, users, keys, claims, stream, gone, pace string }
 
-func shelfOf(templateID int64, shard int) shelfKeys {
+func keysOf(templateID int64, shard int) shardKeys {
 	tag := "gate:{" + strconv.FormatInt(templateID, 10) + ":" + strconv.Itoa(shard) + "}"
-	return shelfKeys{tag, tag + ":users", tag + ":keys", tag + ":claims", tag + ":stream", tag + ":gone", tag + ":pace"}
+	return shardKeys{tag, tag + ":users", tag + ":keys", tag + ":claims", tag + ":stream", tag + ":gone", tag + ":pace"}
 }
 
 func newRandom() *rand.Rand { return rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())) }

@@ -13,7 +13,7 @@ import (
 type unwritten struct{ terms template.Template }
 
 func (unwritten) Shards(context.Context, int64) (int, error) { return 1, nil }
-func (u unwritten) Standing(context.Context) (map[int64]int, error) {
+func (u unwritten) Active(context.Context) (map[int64]int, error) {
 	return map[int64]int{u.terms.ID: 1}, nil
 }
 func (unwritten) Retired(context.Context, int64) (bool, error) { return false, nil }
@@ -31,8 +31,8 @@ func (unwritten) Decided(context.Context, user.ID, claim.ID) (claim.Claim, error
 // repetition and a look at it say when it was accepted.
 func TestAcceptedClaimKeepsItsInstant(t *testing.T) {
 	client := newClient(t)
-	newShelves(t, NewShelves(client), 1, 1, openTerms(5), 10)
-	g := NewGate(client, unwritten{template.Template{ID: 1}}, GateOptions{})
+	newShelves(t, NewShards(client), 1, 1, openTerms(5), 10)
+	g := New(client, unwritten{template.Template{ID: 1}}, Options{})
 	ask := func(id claim.ID) claim.Claim {
 		t.Helper()
 		c, err := g.Claim(t.Context(), claim.Request{ID: id, TemplateID: 1, UserID: 7, Origin: claim.ByTap, Key: "k"})

@@ -12,7 +12,7 @@ import (
 	"dropbell/killpoint"
 )
 
-// lane gathers the claims of one shelf: while one call is on its way the next
+// lane gathers the claims of one shard: while one call is on its way the next
 // group queues, and nobody waits for a timer. There is one call at a time and
 // no goroutine while there is nothing to do.
 type lane struct {
@@ -51,7 +51,7 @@ type laneAnswer struct {
 func (l *lane) do(ctx context.Context, r claim.Request) (string, error) {
 	w := l.gate.waiter(r)
 	l.mu.Lock()
-	if len(l.queue) >= maxGateQueue {
+	if len(l.queue) >= maxQueue {
 		l.mu.Unlock()
 		return "", overloaded("too many wait")
 	}
@@ -181,7 +181,7 @@ func (l *lane) restock(ctx context.Context, dry, limited []*waiting) {
 		case found == nothingLeft:
 			w.word <- laneAnswer{word: wordSoldOut}
 		case w.rounds > lookRounds:
-			w.word <- laneAnswer{err: overloaded("the last coupons are on their way between its shelves")}
+			w.word <- laneAnswer{err: overloaded("the last coupons are on their way between its shards")}
 		default:
 			again = append(again, w)
 		}
@@ -193,17 +193,17 @@ func (l *lane) restock(ctx context.Context, dry, limited []*waiting) {
 
 // call runs the script for the group and returns a word for each.
 func (l *lane) call(ctx context.Context, group []*waiting) ([]string, error) {
-	k := shelfOf(l.drop.id, l.shard)
+	k := keysOf(l.drop.id, l.shard)
 	args := make([]any, 0, 4*len(group))
 	for _, w := range group {
 		r := w.request
 		args = append(args, int64(r.ID), int64(r.UserID), string(r.Origin), r.Key)
 	}
-	ctx, cancel := context.WithTimeout(ctx, gateTimeout)
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	var reply []any
 	err := killpoint.Around("gate.accept", func() (err error) {
-		reply, err = l.gate.scripts.claim.Run(ctx, l.gate.client, []string{k.shelf, k.users, k.keys, k.claims, k.stream, k.pace}, args...).Slice()
+		reply, err = l.gate.scripts.claim.Run(ctx, l.gate.client, []string{k.shard, k.users, k.keys, k.claims, k.stream, k.pace}, args...).Slice()
 		return err
 	})
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 // TestClaimsWhoseCallersLeft: a claim whose caller stopped waiting while it was
 // queued is not decided, and one that was taken and found nothing comes back.
 func TestClaimsWhoseCallersLeft(t *testing.T) {
-	g := NewGate(nil, unwritten{}, GateOptions{MaxGroup: 2})
+	g := New(nil, unwritten{}, Options{MaxGroup: 2})
 	l := &lane{gate: g, running: true} // no goroutine decides anything
 	gone, hangUp := context.WithCancel(t.Context())
 	hangUp()

@@ -1,8 +1,8 @@
--- Begins a move of stock towards this shelf, or names the one under way: there
+-- Begins a move of stock towards this shard, or names the one under way: there
 -- is one at a time, and whoever meets it finishes it.
--- KEYS  1 shelf of the receiver
+-- KEYS  1 shard of the receiver
 -- ARGV  1 epoch  2 donor  3 how many are wanted
--- returns { number, donor, wanted } or { 0 } if the shelf is of another epoch
+-- returns { number, donor, wanted } or { 0 } if the shard is of another epoch
 local f = redis.call('HMGET', KEYS[1], 'epoch', 'begun', 'done', 'donor', 'wanted', 'state')
 if f[1] ~= ARGV[1] or f[6] ~= 'open' then return { 0 } end
 if f[2] ~= f[3] then return { tonumber(f[2]), tonumber(f[4]), tonumber(f[5]) } end

@@ -1,7 +1,7 @@
--- Puts what a numbered move took onto the receiver's shelf, once.
--- KEYS  1 shelf of the receiver
+-- Puts what a numbered move took onto the receiver's shard, once.
+-- KEYS  1 shard of the receiver
 -- ARGV  1 epoch  2 number  3 amount
--- returns 1, 0 if it was put there before, -2 if the shelf is of another epoch
+-- returns 1, 0 if it was put there before, -2 if the shard is of another epoch
 local f = redis.call('HMGET', KEYS[1], 'epoch', 'begun', 'done', 'state')
 if f[1] ~= ARGV[1] or f[4] ~= 'open' then return -2 end
 if f[2] ~= ARGV[2] or f[2] == f[3] then return 0 end

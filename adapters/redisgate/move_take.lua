@@ -1,8 +1,8 @@
--- Takes stock off the donor's shelf for a numbered move, once: repeated, it
+-- Takes stock off the donor's shard for a numbered move, once: repeated, it
 -- returns what was taken the first time. A move that takes nothing is a move.
--- KEYS  1 shelf of the donor  2 gone: per receiver "number amount total"
+-- KEYS  1 shard of the donor  2 gone: per receiver "number amount total"
 -- ARGV  1 epoch  2 receiver  3 number  4 how many are wanted
--- returns the amount, -1 if a later move was here, -2 if the shelf is of another epoch
+-- returns the amount, -1 if a later move was here, -2 if the shard is of another epoch
 local f = redis.call('HMGET', KEYS[1], 'epoch', 'stock', 'state')
 if f[1] ~= ARGV[1] or f[3] ~= 'open' then return -2 end
 local number, amount, total = 0, 0, 0

@@ -15,14 +15,14 @@ import (
 	"dropbell/domain/template"
 )
 
-// newShelves fills shelves of one template for an epoch and opens them.
-func newShelves(tb testing.TB, s Shelves, id int64, epoch int64, terms gate.Terms, allots ...int64) {
+// newShelves fills shards of one template for an epoch and opens them.
+func newShelves(tb testing.TB, s Shards, id int64, epoch int64, terms gate.Terms, allots ...int64) {
 	tb.Helper()
 	ctx := context.Background()
 	for i, allot := range allots {
-		must(tb, s.Seal(ctx, id, i, epoch))
+		must(tb, s.Fence(ctx, id, i, epoch))
 		must(tb, s.Reset(ctx, id, i, epoch, allot))
-		must(tb, s.Tell(ctx, id, i, epoch, terms, time.Now()))
+		must(tb, s.SetTerms(ctx, id, i, epoch, terms, time.Now()))
 		must(tb, s.Open(ctx, id, i, epoch))
 	}
 }
@@ -41,7 +41,7 @@ func openTerms(limit int) gate.Terms {
 		OpensAt: now.Add(-time.Minute), ClosesAt: now.Add(time.Hour)}
 }
 
-// mover brings stock to one shelf, one step at a time. It may be left alone
+// mover brings stock to one shard, one step at a time. It may be left alone
 // after any step, for ever or for long: its next step then comes late.
 type mover struct {
 	shard, donor, want int
@@ -50,7 +50,7 @@ type mover struct {
 	amount             int64
 }
 
-func (m *mover) next(ctx context.Context, s Shelves, id, epoch int64) (done bool, err error) {
+func (m *mover) next(ctx context.Context, s Shards, id, epoch int64) (done bool, err error) {
 	m.step++
 	switch m.step {
 	case 1:
@@ -66,10 +66,10 @@ func (m *mover) next(ctx context.Context, s Shelves, id, epoch int64) (done bool
 
 // TestMovesLoseNothingWhereverTheyStop: movers die between any two steps, or
 // sleep and go on much later, while others finish their moves; what is on the
-// shelves and on its way is the whole stock after every single step, and once
+// shards and on its way is the whole stock after every single step, and once
 // somebody has helped, nothing is on its way.
 func TestMovesLoseNothingWhereverTheyStop(t *testing.T) {
-	s := NewShelves(newClient(t))
+	s := NewShards(newClient(t))
 	ctx, id := t.Context(), int64(0)
 	rapid.Check(t, func(rt *rapid.T) {
 		id++
@@ -113,7 +113,7 @@ func TestMovesLoseNothingWhereverTheyStop(t *testing.T) {
 		steps["go on more"], steps["go on still"] = steps["go on"], steps["go on"]
 		rt.Repeat(steps)
 		for i := range shards {
-			if err := s.Help(ctx, id, i, 1); err != nil {
+			if err := s.FinishMove(ctx, id, i, 1); err != nil {
 				rt.Fatal(err)
 			}
 		}
@@ -123,12 +123,12 @@ func TestMovesLoseNothingWhereverTheyStop(t *testing.T) {
 	})
 }
 
-func everythingIsThere(rt *rapid.T, s Shelves, id int64, shards int, total int64) (moving int64) {
+func everythingIsThere(rt *rapid.T, s Shards, id int64, shards int, total int64) (moving int64) {
 	shelves, err := s.Look(context.Background(), id, shards)
 	if err != nil {
 		rt.Fatal(err)
 	}
-	plan := gate.Plan{Shards: shards, State: gate.Standing, Parts: make([]gate.Part, shards)}
+	plan := gate.Plan{Shards: shards, State: gate.Active, Parts: make([]gate.Part, shards)}
 	plan.Template.Stock = total
 	var shelf int64
 	for i, sh := range shelves {
@@ -146,9 +146,9 @@ func everythingIsThere(rt *rapid.T, s Shelves, id int64, shards int, total int64
 }
 
 // TestMovesOfAFormerEpochDoNothing: whoever slept while the gate was built
-// anew must not touch the new shelves.
+// anew must not touch the new shards.
 func TestMovesOfAFormerEpochDoNothing(t *testing.T) {
-	s, ctx := NewShelves(newClient(t)), t.Context()
+	s, ctx := NewShards(newClient(t)), t.Context()
 	newShelves(t, s, 1, 1, openTerms(1), 0, 10)
 	sleeper := &mover{shard: 0, donor: 1, want: 1}
 	for range 2 {
@@ -157,11 +157,11 @@ func TestMovesOfAFormerEpochDoNothing(t *testing.T) {
 		}
 	}
 	newShelves(t, s, 1, 2, openTerms(1), 4, 4)
-	if _, err := sleeper.next(ctx, s, 1, 1); !errors.Is(err, gate.ErrBusy) {
+	if _, err := sleeper.next(ctx, s, 1, 1); !errors.Is(err, gate.ErrStaleEpoch) {
 		t.Errorf("a former epoch's stock was put on the shelf: %v", err)
 	}
 	late := &mover{shard: 1, donor: 0, want: 1, step: 1, move: move{number: 1, donor: 0, wanted: 1}}
-	if _, err := late.next(ctx, s, 1, 1); !errors.Is(err, gate.ErrBusy) {
+	if _, err := late.next(ctx, s, 1, 1); !errors.Is(err, gate.ErrStaleEpoch) {
 		t.Errorf("stock was taken off the shelf for a former epoch: %v", err)
 	}
 	shelves, err := s.Look(ctx, 1, 2)
@@ -172,31 +172,31 @@ func TestMovesOfAFormerEpochDoNothing(t *testing.T) {
 
 // TestShelvesRefuseEarlierEpochs: a builder that lost its lease can do nothing.
 func TestShelvesRefuseEarlierEpochs(t *testing.T) {
-	s, ctx := NewShelves(newClient(t)), t.Context()
-	must(t, s.Seal(ctx, 1, 0, 5))
+	s, ctx := NewShards(newClient(t)), t.Context()
+	must(t, s.Fence(ctx, 1, 0, 5))
 	for name, do := range map[string]func() error{
-		"seal":                       func() error { return s.Seal(ctx, 1, 0, 4) },
+		"seal":                       func() error { return s.Fence(ctx, 1, 0, 4) },
 		"reset":                      func() error { return s.Reset(ctx, 1, 0, 4, 10) },
-		"load":                       func() error { return s.LoadHoldings(ctx, 1, 1, 4, []gate.Holding{{UserID: 1, Count: 1}}) },
-		"tell":                       func() error { return s.Tell(ctx, 1, 0, 4, openTerms(1), time.Now()) },
+		"load":                       func() error { return s.LoadUserCounts(ctx, 1, 1, 4, []gate.UserCount{{UserID: 1, Count: 1}}) },
+		"tell":                       func() error { return s.SetTerms(ctx, 1, 0, 4, openTerms(1), time.Now()) },
 		"open":                       func() error { return s.Open(ctx, 1, 0, 4) },
 		"fill":                       func() error { return s.Fill(ctx, 1, 0, 4, 10) },
 		"open what was never filled": func() error { return s.Open(ctx, 1, 0, 5) },
 	} {
-		if err := do(); !errors.Is(err, gate.ErrBusy) {
+		if err := do(); !errors.Is(err, gate.ErrStaleEpoch) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	must(t, s.Reset(ctx, 1, 0, 5, 10))
-	must(t, s.Tell(ctx, 1, 0, 5, openTerms(1), time.Now()))
+	must(t, s.SetTerms(ctx, 1, 0, 5, openTerms(1), time.Now()))
 	must(t, s.Open(ctx, 1, 0, 5))
-	if err := s.Reset(ctx, 1, 0, 5, 10); !errors.Is(err, gate.ErrBusy) {
+	if err := s.Reset(ctx, 1, 0, 5, 10); !errors.Is(err, gate.ErrStaleEpoch) {
 		t.Errorf("an open shelf was emptied: %v", err)
 	}
 }
 
 func TestFillingTwiceGivesOnce(t *testing.T) {
-	s, ctx := NewShelves(newClient(t)), t.Context()
+	s, ctx := NewShards(newClient(t)), t.Context()
 	newShelves(t, s, 1, 1, openTerms(1), 10)
 	for _, allot := range []int64{15, 15, 12, 15} {
 		must(t, s.Fill(ctx, 1, 0, 1, allot))
@@ -208,14 +208,14 @@ func TestFillingTwiceGivesOnce(t *testing.T) {
 }
 
 func TestOlderTermsNeverReplaceNewerOnes(t *testing.T) {
-	s, ctx := NewShelves(newClient(t)), t.Context()
+	s, ctx := NewShards(newClient(t)), t.Context()
 	terms := openTerms(1)
 	terms.Version = 5
 	newShelves(t, s, 1, 1, terms, 10)
 	old := terms
 	old.Version, old.Status, old.PerUserLimit = 4, template.Paused, 9
-	must(t, s.Tell(ctx, 1, 0, 1, old, time.Now()))
-	got := s.client.HMGet(ctx, shelfOf(1, 0).shelf, "version", "status", "limit").Val()
+	must(t, s.SetTerms(ctx, 1, 0, 1, old, time.Now()))
+	got := s.client.HMGet(ctx, keysOf(1, 0).shard, "version", "status", "limit").Val()
 	if got[0] != "5" || got[1] != "published" || got[2] != "1" {
 		t.Errorf("in force: %v", got)
 	}

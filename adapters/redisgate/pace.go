@@ -11,19 +11,19 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 )
 
-// paceRing is how many seconds each shelf remembers.
+// paceRing is how many seconds each shard remembers.
 const paceRing = 64
 
 // Pace returns claims accepted in each of the last seconds that are over at
-// now, the oldest first, over all shelves. Only the last minute is remembered.
-func (s Shelves) Pace(ctx context.Context, templateID int64, shards int, now time.Time, seconds int) ([]int64, error) {
+// now, the oldest first, over all shards. Only the last minute is remembered.
+func (s Shards) Pace(ctx context.Context, templateID int64, shards int, now time.Time, seconds int) ([]int64, error) {
 	pipe := s.client.Pipeline()
 	rings := make([]*goredis.MapStringStringCmd, shards)
 	for i := range rings {
-		rings[i] = pipe.HGetAll(ctx, shelfOf(templateID, i).pace)
+		rings[i] = pipe.HGetAll(ctx, keysOf(templateID, i).pace)
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
-		return nil, redisclient.Unavailable("pace of shelves", err)
+		return nil, redisclient.Unavailable("pace of shards", err)
 	}
 	list, first := make([]int64, min(seconds, paceRing-4)), now.Unix()-int64(min(seconds, paceRing-4))
 	for _, ring := range rings {

@@ -1,8 +1,8 @@
--- Empties a sealed shelf and fills it. Everything on its stream must be in the
+-- Empties a sealed shard and fills it. Everything on its stream must be in the
 -- database by now.
--- KEYS  1 shelf  2 users  3 keys  4 claims  5 stream  6 gone
+-- KEYS  1 shard  2 users  3 keys  4 claims  5 stream  6 gone
 -- ARGV  1 epoch  2 stock  3 group of readers
--- returns 1, or 0 if the shelf is not sealed for this epoch
+-- returns 1, or 0 if the shard is not sealed for this epoch
 local f = redis.call('HMGET', KEYS[1], 'epoch', 'state')
 if f[1] ~= ARGV[1] or f[2] ~= 'sealed' then return 0 end
 redis.call('UNLINK', unpack(KEYS))

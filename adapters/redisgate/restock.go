@@ -16,17 +16,17 @@ type outcome int
 const (
 	nothingLeft outcome = iota + 1 // proven: everything is taken
 	somethingLeft
-	restocked // this shelf has got some
+	restocked // this shard has got some
 )
 
-// restock moves stock from other shelves to this one if want is positive, and
+// restock moves stock from other shards to this one if want is positive, and
 // says whether there is any at all.
 func (g *Gate) restock(ctx context.Context, d *drop, shard, want int) (outcome, error) {
 	if d.isSoldOut() {
 		return nothingLeft, nil
 	}
 	if want > 0 {
-		tour := gate.Tour(shard, d.shards, d.knownEmpty, newRandom())
+		tour := gate.ProbeOrder(shard, d.shards, d.knownEmpty, newRandom())
 		for _, donor := range tour {
 			moved, err := g.move(ctx, d, shard, donor, want)
 			if err != nil {
@@ -41,21 +41,21 @@ func (g *Gate) restock(ctx context.Context, d *drop, shard, want int) (outcome, 
 	return g.proof(ctx, d)
 }
 
-// proof looks at all shelves, twice if the first look suggests that nothing
+// proof looks at all shards, twice if the first look suggests that nothing
 // is left.
 func (g *Gate) proof(ctx context.Context, d *drop) (outcome, error) {
-	shelves := Shelves{client: g.client, scripts: g.scripts}
-	first, err := shelves.peek(ctx, d.id, d.shards)
+	shards := Shards{client: g.client, scripts: g.scripts}
+	first, err := shards.peek(ctx, d.id, d.shards)
 	if err != nil {
-		return 0, overloaded("its shelves do not answer")
+		return 0, overloaded("its shards do not answer")
 	}
 	if !gate.SoldOut(first, first) {
 		d.learn(first)
 		return somethingLeft, nil
 	}
-	second, err := shelves.peek(ctx, d.id, d.shards)
+	second, err := shards.peek(ctx, d.id, d.shards)
 	if err != nil {
-		return 0, overloaded("its shelves do not answer")
+		return 0, overloaded("its shards do not answer")
 	}
 	if !gate.SoldOut(first, second) {
 		d.learn(second)
@@ -70,20 +70,20 @@ func (g *Gate) proof(ctx context.Context, d *drop) (outcome, error) {
 // move brings stock from donor to shard, in three repeatable steps, and
 // reports whether any came. It finishes first what another left half done.
 func (g *Gate) move(ctx context.Context, d *drop, shard, donor, want int) (bool, error) {
-	epoch, err := g.client.HGet(ctx, shelfOf(d.id, shard).shelf, "epoch").Int64()
+	epoch, err := g.client.HGet(ctx, keysOf(d.id, shard).shard, "epoch").Int64()
 	if errors.Is(err, goredis.Nil) {
-		return false, overloaded("its shelves are being filled")
+		return false, overloaded("its shards are being filled")
 	}
 	if err != nil {
-		return false, overloaded("its shelves do not answer")
+		return false, overloaded("its shards do not answer")
 	}
-	mover := Shelves{client: g.client, scripts: g.scripts}
+	mover := Shards{client: g.client, scripts: g.scripts}
 	amount, err := mover.move(ctx, d.id, shard, donor, want, epoch)
-	if errors.Is(err, gate.ErrBusy) {
-		return false, overloaded("its shelves are being filled")
+	if errors.Is(err, gate.ErrStaleEpoch) {
+		return false, overloaded("its shards are being filled")
 	}
 	if err != nil {
-		return false, overloaded("its shelves do not answer")
+		return false, overloaded("its shards do not answer")
 	}
 	return amount > 0, nil
 }
@@ -101,7 +101,7 @@ func (d *drop) remember(empty int) {
 }
 
 // learn replaces what is remembered by what was seen.
-func (d *drop) learn(seen []gate.Shelf) {
+func (d *drop) learn(seen []gate.Shard) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.soldOut = time.Time{}

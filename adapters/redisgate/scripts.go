@@ -6,7 +6,7 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 )
 
-// What the claim script says about a claim, or about the shelf.
+// What the claim script says about a claim, or about the shard.
 const (
 	wordOK        = "ok"
 	wordDraft     = "draft"
@@ -20,7 +20,7 @@ const (
 	wordDryLimit  = "drylimit"
 	wordMissing   = "missing"
 	wordSealed    = "sealed"
-	// wordSoldOut is never said by a shelf, which knows only itself.
+	// wordSoldOut is never said by a shard, which knows only itself.
 	wordSoldOut = "soldout"
 )
 
@@ -60,12 +60,12 @@ var gateOpenSource string
 //go:embed fill.lua
 var gateFillSource string
 
-type gateScripts struct {
+type scripts struct {
 	claim, begin, take, put, settle, seal, reset, load, tell, clock, open, fill *goredis.Script
 }
 
-func newGateScripts() gateScripts {
-	return gateScripts{
+func newScripts() scripts {
+	return scripts{
 		claim: goredis.NewScript(gateClaimSource), begin: goredis.NewScript(gateBeginSource), take: goredis.NewScript(gateTakeSource),
 		put: goredis.NewScript(gatePutSource), settle: goredis.NewScript(gateSettleSource), seal: goredis.NewScript(gateSealSource),
 		reset: goredis.NewScript(gateResetSource), load: goredis.NewScript(gateLoadSource), tell: goredis.NewScript(gateTellSource),

@@ -1,8 +1,8 @@
--- Closes the shelf for every epoch before this one; where there is none, one
+-- Closes the shard for every epoch before this one; where there is none, one
 -- that is closed comes to be.
--- KEYS  1 shelf
+-- KEYS  1 shard
 -- ARGV  1 epoch
--- returns 1, or 0 if the shelf belongs to a later epoch
+-- returns 1, or 0 if the shard belongs to a later epoch
 local epoch = tonumber(redis.call('HGET', KEYS[1], 'epoch') or 0)
 if epoch > tonumber(ARGV[1]) then return 0 end
 redis.call('HSET', KEYS[1], 'epoch', ARGV[1], 'state', 'sealed')

@@ -1,10 +1,10 @@
 -- Takes written groups off the stream and gives back what the database
 -- refused. That the entry is still there is what makes it happen once.
--- KEYS  1 shelf  2 users  3 claims  4 stream  5 keys
+-- KEYS  1 shard  2 users  3 claims  4 stream  5 keys
 -- ARGV  1 group of readers  2 epoch, then per entry: its id, how many claims,
 --       and per claim: id, user, 1 = issued or 0 = refused, the key that is
 --       free again because of it ("" = none)
--- returns how many entries were settled by this call, -2 if the shelf is of another epoch
+-- returns how many entries were settled by this call, -2 if the shard is of another epoch
 if redis.call('HGET', KEYS[1], 'epoch') ~= ARGV[2] then return -2 end
 local settled, returned, at = 0, 0, 3
 while at <= #ARGV do

@@ -21,25 +21,25 @@ const (
 	// clockSlack is how far the clocks of Redis and the database may be apart
 	// unnoticed; the measurement itself is no better.
 	clockSlack = 100 * time.Millisecond
-	// keptFor is how long the shelves of an ended drop remain for late readers.
+	// keptFor is how long the shards of an ended drop remain for late readers.
 	keptFor = time.Hour
 )
 
-// Shelves are the gate's parts of the stock as its keeper handles them. It
-// implements [gate.Shelves].
-type Shelves struct {
+// Shards are the gate's parts of the stock as its keeper handles them. It
+// implements [gate.Shards].
+type Shards struct {
 	client  goredis.UniversalClient
-	scripts gateScripts
+	scripts scripts
 }
 
-// NewShelves returns shelves that use client and do not close it.
-func NewShelves(client goredis.UniversalClient) Shelves {
-	return Shelves{client: client, scripts: newGateScripts()}
+// NewShards returns shards that use client and do not close it.
+func NewShards(client goredis.UniversalClient) Shards {
+	return Shards{client: client, scripts: newScripts()}
 }
 
 // Machines returns how many masters a cluster has, 1 for a single Redis or
 // when nobody answers.
-func (s Shelves) Machines(ctx context.Context) int {
+func (s Shards) Machines(ctx context.Context) int {
 	cluster, ok := s.client.(*goredis.ClusterClient)
 	if !ok {
 		return 1
@@ -58,12 +58,12 @@ func (s Shelves) Machines(ctx context.Context) int {
 // peekFields are read by one command, hence of one instant.
 var peekFields = []string{"epoch", "state", "version", "stock", "allot", "accepted", "returned", "in", "out", "begun", "done"}
 
-// peek returns a look at each shelf without what went elsewhere and what waits.
-func (s Shelves) peek(ctx context.Context, templateID int64, shards int) ([]gate.Shelf, error) {
+// peek returns a look at each shard without what went elsewhere and what waits.
+func (s Shards) peek(ctx context.Context, templateID int64, shards int) ([]gate.Shard, error) {
 	return s.look(ctx, templateID, shards, false)
 }
 
-func (s Shelves) look(ctx context.Context, templateID int64, shards int, whole bool) ([]gate.Shelf, error) {
+func (s Shards) look(ctx context.Context, templateID int64, shards int, whole bool) ([]gate.Shard, error) {
 	if shards == 0 {
 		return nil, nil
 	}
@@ -71,44 +71,44 @@ func (s Shelves) look(ctx context.Context, templateID int64, shards int, whole b
 	fields, gone, waiting := make([]*goredis.SliceCmd, shards), make([]*goredis.MapStringStringCmd, shards), make([]*goredis.IntCmd, shards)
 	clocks := make([]*goredis.Cmd, shards)
 	for i := range shards {
-		k := shelfOf(templateID, i)
-		fields[i] = pipe.HMGet(ctx, k.shelf, peekFields...)
+		k := keysOf(templateID, i)
+		fields[i] = pipe.HMGet(ctx, k.shard, peekFields...)
 		if whole {
 			gone[i], waiting[i] = pipe.HGetAll(ctx, k.gone), pipe.XLen(ctx, k.stream)
-			clocks[i] = s.scripts.clock.Eval(ctx, pipe, []string{k.shelf})
+			clocks[i] = s.scripts.clock.Eval(ctx, pipe, []string{k.shard})
 		}
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
-		return nil, redisclient.Unavailable("look at shelves", err)
+		return nil, redisclient.Unavailable("look at shards", err)
 	}
-	shelves := make([]gate.Shelf, shards)
+	seen := make([]gate.Shard, shards)
 	for i := range shards {
-		shelf, err := readShelf(i, fields[i].Val())
+		one, err := readShard(i, fields[i].Val())
 		if err != nil {
 			return nil, err
 		}
 		if whole {
-			shelf.Waiting = waiting[i].Val()
-			if shelf.Clock, err = readClock(clocks[i]); err != nil {
+			one.Waiting = waiting[i].Val()
+			if one.Clock, err = readClock(clocks[i]); err != nil {
 				return nil, err
 			}
-			if shelf.Gone, err = readGone(gone[i].Val()); err != nil {
+			if one.Gone, err = readGone(gone[i].Val()); err != nil {
 				return nil, err
 			}
 		}
-		shelves[i] = shelf
+		seen[i] = one
 	}
-	return shelves, nil
+	return seen, nil
 }
 
-// Look returns a look at each shelf. What went elsewhere is compared only
+// Look returns a look at each shard. What went elsewhere is compared only
 // where nothing moved between a look before and one after.
-func (s Shelves) Look(ctx context.Context, templateID int64, shards int) ([]gate.Shelf, error) {
+func (s Shards) Look(ctx context.Context, templateID int64, shards int) ([]gate.Shard, error) {
 	before, err := s.peek(ctx, templateID, shards)
 	if err != nil {
 		return nil, err
 	}
-	shelves, err := s.look(ctx, templateID, shards, true)
+	seen, err := s.look(ctx, templateID, shards, true)
 	if err != nil {
 		return nil, err
 	}
@@ -116,15 +116,15 @@ func (s Shelves) Look(ctx context.Context, templateID int64, shards int) ([]gate
 	if err != nil {
 		return nil, err
 	}
-	for i := range shelves {
-		shelves[i].Still = before[i].Begun == before[i].Done && before[i].Begun == after[i].Begun &&
-			before[i].Epoch == after[i].Epoch && shelves[i].Open
+	for i := range seen {
+		seen[i].Still = before[i].Begun == before[i].Done && before[i].Begun == after[i].Begun &&
+			before[i].Epoch == after[i].Epoch && seen[i].Open
 	}
-	return shelves, nil
+	return seen, nil
 }
 
-func readShelf(shard int, values []any) (gate.Shelf, error) {
-	s := gate.Shelf{Number: shard}
+func readShard(shard int, values []any) (gate.Shard, error) {
+	s := gate.Shard{Number: shard}
 	numbers := map[string]*int64{"epoch": &s.Epoch, "version": &s.Version, "stock": &s.Stock, "allot": &s.Allot, "accepted": &s.Accepted,
 		"returned": &s.Returned, "in": &s.In, "out": &s.Out, "begun": &s.Begun, "done": &s.Done}
 	for i, name := range peekFields {
@@ -135,7 +135,7 @@ func readShelf(shard int, values []any) (gate.Shelf, error) {
 		}
 		n, err := redisclient.Int(text)
 		if err != nil {
-			return s, fmt.Errorf("shelf %d: %s: %w", shard, name, err)
+			return s, fmt.Errorf("shard %d: %s: %w", shard, name, err)
 		}
 		*numbers[name] = n
 	}
@@ -160,41 +160,41 @@ func readGone(stored map[string]string) (map[int]int64, error) {
 	return gone, nil
 }
 
-// fenced runs a script that returns 1, or else [gate.ErrBusy].
-func (s Shelves) fenced(ctx context.Context, script *goredis.Script, keys []string, args ...any) error {
+// fenced runs a script that returns 1, or else [gate.ErrStaleEpoch].
+func (s Shards) fenced(ctx context.Context, script *goredis.Script, keys []string, args ...any) error {
 	n, err := script.Run(ctx, s.client, keys, args...).Int()
 	if err != nil {
-		return redisclient.Unavailable("shelf", err)
+		return redisclient.Unavailable("shard", err)
 	}
 	if n != 1 {
-		return gate.ErrBusy
+		return gate.ErrStaleEpoch
 	}
 	return nil
 }
 
-// Seal implements [gate.Shelves].
-func (s Shelves) Seal(ctx context.Context, templateID int64, shard int, epoch int64) error {
-	return s.fenced(ctx, s.scripts.seal, []string{shelfOf(templateID, shard).shelf}, epoch)
+// Fence implements [gate.Shards].
+func (s Shards) Fence(ctx context.Context, templateID int64, shard int, epoch int64) error {
+	return s.fenced(ctx, s.scripts.seal, []string{keysOf(templateID, shard).shard}, epoch)
 }
 
-// Reset implements [gate.Shelves].
-func (s Shelves) Reset(ctx context.Context, templateID int64, shard int, epoch, allot int64) error {
-	k := shelfOf(templateID, shard)
-	return s.fenced(ctx, s.scripts.reset, []string{k.shelf, k.users, k.keys, k.claims, k.stream, k.gone}, epoch, allot, gateReaders)
+// Reset implements [gate.Shards].
+func (s Shards) Reset(ctx context.Context, templateID int64, shard int, epoch, allot int64) error {
+	k := keysOf(templateID, shard)
+	return s.fenced(ctx, s.scripts.reset, []string{k.shard, k.users, k.keys, k.claims, k.stream, k.gone}, epoch, allot, gateReaders)
 }
 
-// Open implements [gate.Shelves].
-func (s Shelves) Open(ctx context.Context, templateID int64, shard int, epoch int64) error {
-	return s.fenced(ctx, s.scripts.open, []string{shelfOf(templateID, shard).shelf}, epoch)
+// Open implements [gate.Shards].
+func (s Shards) Open(ctx context.Context, templateID int64, shard int, epoch int64) error {
+	return s.fenced(ctx, s.scripts.open, []string{keysOf(templateID, shard).shard}, epoch)
 }
 
-// Fill implements [gate.Shelves].
-func (s Shelves) Fill(ctx context.Context, templateID int64, shard int, epoch, allot int64) error {
-	return s.fenced(ctx, s.scripts.fill, []string{shelfOf(templateID, shard).shelf}, epoch, allot)
+// Fill implements [gate.Shards].
+func (s Shards) Fill(ctx context.Context, templateID int64, shard int, epoch, allot int64) error {
+	return s.fenced(ctx, s.scripts.fill, []string{keysOf(templateID, shard).shard}, epoch, allot)
 }
 
-// Tell implements [gate.Shelves].
-func (s Shelves) Tell(ctx context.Context, templateID int64, shard int, epoch int64, t gate.Terms, now time.Time) error {
+// Tell implements [gate.Shards].
+func (s Shards) SetTerms(ctx context.Context, templateID int64, shard int, epoch int64, t gate.Terms, now time.Time) error {
 	gone, over := int64(0), 0
 	if !t.GoneAt.IsZero() {
 		gone = t.GoneAt.UnixMilli()
@@ -202,42 +202,42 @@ func (s Shelves) Tell(ctx context.Context, templateID int64, shard int, epoch in
 	if t.Over {
 		over = 1
 	}
-	return s.fenced(ctx, s.scripts.tell, []string{shelfOf(templateID, shard).shelf}, epoch, t.Version, string(t.Status), string(t.Obtain),
+	return s.fenced(ctx, s.scripts.tell, []string{keysOf(templateID, shard).shard}, epoch, t.Version, string(t.Status), string(t.Obtain),
 		t.OpensAt.UnixMilli(), t.ClosesAt.UnixMilli(), t.PerUserLimit, gone, over, now.UnixMilli(), clockSlack.Milliseconds())
 }
 
-// LoadHoldings implements [gate.Shelves].
-func (s Shelves) LoadHoldings(ctx context.Context, templateID int64, shards int, epoch int64, list []gate.Holding) error {
+// LoadUserCounts implements [gate.Shards].
+func (s Shards) LoadUserCounts(ctx context.Context, templateID int64, shards int, epoch int64, list []gate.UserCount) error {
 	fields := make([][]any, shards)
 	for _, h := range list {
-		home := gate.Home(h.UserID, shards)
+		home := gate.HomeShard(h.UserID, shards)
 		fields[home] = append(fields[home], int64(h.UserID), h.Count)
 	}
-	return s.load(ctx, templateID, epoch, fields, func(k shelfKeys) string { return k.users })
+	return s.load(ctx, templateID, epoch, fields, func(k shardKeys) string { return k.users })
 }
 
-// LoadPromises implements [gate.Shelves].
-func (s Shelves) LoadPromises(ctx context.Context, templateID int64, shards int, epoch int64, list []gate.Promise) error {
+// LoadIdempotencyRecords implements [gate.Shards].
+func (s Shards) LoadIdempotencyRecords(ctx context.Context, templateID int64, shards int, epoch int64, list []gate.IdempotencyRecord) error {
 	fields := make([][]any, shards)
 	for _, p := range list {
-		home := gate.Home(p.UserID, shards)
-		fields[home] = append(fields[home], promiseKey(p.Origin, p.Key), p.Claim.String()+" "+p.UserID.String())
+		home := gate.HomeShard(p.UserID, shards)
+		fields[home] = append(fields[home], recordKey(p.Origin, p.Key), p.Claim.String()+" "+p.UserID.String())
 	}
-	return s.load(ctx, templateID, epoch, fields, func(k shelfKeys) string { return k.keys })
+	return s.load(ctx, templateID, epoch, fields, func(k shardKeys) string { return k.keys })
 }
 
-// promiseKey is how the claim script names a request.
-func promiseKey(o claim.Origin, key string) string { return string(o) + ":" + key }
+// recordKey is how the claim script names a request.
+func recordKey(o claim.Origin, key string) string { return string(o) + ":" + key }
 
 // loadAtOnce is how many arguments one call has; Lua takes less than 8,000.
 const loadAtOnce = 2000
 
-func (s Shelves) load(ctx context.Context, templateID, epoch int64, fields [][]any, hash func(shelfKeys) string) error {
+func (s Shards) load(ctx context.Context, templateID, epoch int64, fields [][]any, hash func(shardKeys) string) error {
 	for shard, list := range fields {
-		k := shelfOf(templateID, shard)
+		k := keysOf(templateID, shard)
 		for len(list) > 0 {
 			n := min(len(list), loadAtOnce)
-			if err := s.fenced(ctx, s.scripts.load, []string{k.shelf, hash(k)}, append([]any{epoch}, list[:n]...)...); err != nil {
+			if err := s.fenced(ctx, s.scripts.load, []string{k.shard, hash(k)}, append([]any{epoch}, list[:n]...)...); err != nil {
 				return err
 			}
 			list = list[n:]
@@ -246,26 +246,26 @@ func (s Shelves) load(ctx context.Context, templateID, epoch int64, fields [][]a
 	return nil
 }
 
-// Clear implements [gate.Shelves]. What is left expires by itself.
-func (s Shelves) Clear(ctx context.Context, templateID int64, shards int) error {
+// Clear implements [gate.Shards]. What is left expires by itself.
+func (s Shards) Clear(ctx context.Context, templateID int64, shards int) error {
 	pipe := s.client.Pipeline()
 	for i := range shards {
-		k := shelfOf(templateID, i)
-		for _, key := range []string{k.shelf, k.users, k.keys, k.claims, k.stream, k.gone, k.pace} {
+		k := keysOf(templateID, i)
+		for _, key := range []string{k.shard, k.users, k.keys, k.claims, k.stream, k.gone, k.pace} {
 			pipe.Expire(ctx, key, keptFor)
 		}
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
-		return redisclient.Unavailable("clear shelves", err)
+		return redisclient.Unavailable("clear shards", err)
 	}
 	return nil
 }
 
-// Help implements [gate.Shelves].
-func (s Shelves) Help(ctx context.Context, templateID int64, shard int, epoch int64) error {
-	reply, err := s.client.HMGet(ctx, shelfOf(templateID, shard).shelf, "begun", "done", "donor", "wanted").Result()
+// Help implements [gate.Shards].
+func (s Shards) FinishMove(ctx context.Context, templateID int64, shard int, epoch int64) error {
+	reply, err := s.client.HMGet(ctx, keysOf(templateID, shard).shard, "begun", "done", "donor", "wanted").Result()
 	if err != nil {
-		return redisclient.Unavailable("shelf", err)
+		return redisclient.Unavailable("shard", err)
 	}
 	var values [4]int64
 	for i := range values {
@@ -281,7 +281,7 @@ func (s Shelves) Help(ctx context.Context, templateID int64, shard int, epoch in
 	return err
 }
 
-// move is a numbered transfer of stock towards one shelf.
+// move is a numbered transfer of stock towards one shard.
 type move struct {
 	number        int64
 	donor, wanted int
@@ -289,7 +289,7 @@ type move struct {
 
 // move brings stock from donor to shard and returns how much came. If another
 // move is under way it finishes that one instead.
-func (s Shelves) move(ctx context.Context, templateID int64, shard, donor, want int, epoch int64) (int64, error) {
+func (s Shards) move(ctx context.Context, templateID int64, shard, donor, want int, epoch int64) (int64, error) {
 	m, err := s.begin(ctx, templateID, shard, donor, want, epoch)
 	if err != nil {
 		return 0, err
@@ -297,18 +297,18 @@ func (s Shelves) move(ctx context.Context, templateID int64, shard, donor, want 
 	return s.finish(ctx, templateID, shard, m, epoch)
 }
 
-func (s Shelves) begin(ctx context.Context, templateID int64, shard, donor, want int, epoch int64) (move, error) {
-	reply, err := s.scripts.begin.Run(ctx, s.client, []string{shelfOf(templateID, shard).shelf}, epoch, donor, want).Int64Slice()
+func (s Shards) begin(ctx context.Context, templateID int64, shard, donor, want int, epoch int64) (move, error) {
+	reply, err := s.scripts.begin.Run(ctx, s.client, []string{keysOf(templateID, shard).shard}, epoch, donor, want).Int64Slice()
 	if err != nil {
 		return move{}, redisclient.Unavailable("begin move", err)
 	}
 	if len(reply) != 3 {
-		return move{}, gate.ErrBusy
+		return move{}, gate.ErrStaleEpoch
 	}
 	return move{reply[0], int(reply[1]), int(reply[2])}, nil
 }
 
-func (s Shelves) finish(ctx context.Context, templateID int64, shard int, m move, epoch int64) (int64, error) {
+func (s Shards) finish(ctx context.Context, templateID int64, shard int, m move, epoch int64) (int64, error) {
 	amount, err := s.take(ctx, templateID, shard, m, epoch)
 	if err != nil || amount < 0 {
 		return 0, err
@@ -317,25 +317,25 @@ func (s Shelves) finish(ctx context.Context, templateID int64, shard int, m move
 }
 
 // take returns -1 if the move was finished by another.
-func (s Shelves) take(ctx context.Context, templateID int64, shard int, m move, epoch int64) (int64, error) {
-	k := shelfOf(templateID, m.donor)
-	amount, err := s.scripts.take.Run(ctx, s.client, []string{k.shelf, k.gone}, epoch, shard, m.number, m.wanted).Int64()
+func (s Shards) take(ctx context.Context, templateID int64, shard int, m move, epoch int64) (int64, error) {
+	k := keysOf(templateID, m.donor)
+	amount, err := s.scripts.take.Run(ctx, s.client, []string{k.shard, k.gone}, epoch, shard, m.number, m.wanted).Int64()
 	if err != nil {
 		return 0, redisclient.Unavailable("take stock", err)
 	}
 	if amount == -2 {
-		return 0, gate.ErrBusy
+		return 0, gate.ErrStaleEpoch
 	}
 	return amount, nil
 }
 
-func (s Shelves) put(ctx context.Context, templateID int64, shard int, m move, amount, epoch int64) error {
-	done, err := s.scripts.put.Run(ctx, s.client, []string{shelfOf(templateID, shard).shelf}, epoch, m.number, amount).Int()
+func (s Shards) put(ctx context.Context, templateID int64, shard int, m move, amount, epoch int64) error {
+	done, err := s.scripts.put.Run(ctx, s.client, []string{keysOf(templateID, shard).shard}, epoch, m.number, amount).Int()
 	if err != nil {
 		return redisclient.Unavailable("put stock", err)
 	}
 	if done == -2 {
-		return gate.ErrBusy
+		return gate.ErrStaleEpoch
 	}
 	return nil
 }

@@ -23,27 +23,27 @@ import (
 // another writer takes it over.
 const silentFor = 5 * time.Second
 
-// GateStream is where accepted claims wait to be written. It implements
+// Stream is where accepted claims wait to be written. It implements
 // [gate.Stream].
-type GateStream struct {
+type Stream struct {
 	client   goredis.UniversalClient
-	scripts  gateScripts
+	scripts  scripts
 	consumer string
 	// takeOver is silentFor but in tests.
 	takeOver time.Duration
 }
 
-// NewGateStream returns the streams as one reader sees them; consumer names it
+// NewStream returns the streams as one reader sees them; consumer names it
 // among all others. It uses client and does not close it.
-func NewGateStream(client goredis.UniversalClient, consumer string) GateStream {
-	return GateStream{client: client, scripts: newGateScripts(), consumer: consumer, takeOver: silentFor}
+func NewStream(client goredis.UniversalClient, consumer string) Stream {
+	return Stream{client: client, scripts: newScripts(), consumer: consumer, takeOver: silentFor}
 }
 
 // Take implements [gate.Stream]: first what a silent writer had in hand.
 // Entries of a stream without readers' group are nobody's: the gate is about
 // to be built anew.
-func (s GateStream) Take(ctx context.Context, templateID int64, shard, limit int) ([]gate.Group, []gate.Poison, error) {
-	stream := shelfOf(templateID, shard).stream
+func (s Stream) Take(ctx context.Context, templateID int64, shard, limit int) ([]gate.Group, []gate.Poison, error) {
+	stream := keysOf(templateID, shard).stream
 	messages, _, err := s.client.XAutoClaim(ctx, &goredis.XAutoClaimArgs{Stream: stream, Group: gateReaders, Consumer: s.consumer,
 		MinIdle: s.takeOver, Start: "0-0", Count: int64(limit)}).Result()
 	if err == nil && len(messages) == 0 {
@@ -59,7 +59,7 @@ func (s GateStream) Take(ctx context.Context, templateID int64, shard, limit int
 	return groups, poisons, nil
 }
 
-func (s GateStream) fresh(ctx context.Context, stream string, limit int) ([]goredis.XMessage, error) {
+func (s Stream) fresh(ctx context.Context, stream string, limit int) ([]goredis.XMessage, error) {
 	streams, err := s.client.XReadGroup(ctx, &goredis.XReadGroupArgs{Group: gateReaders, Consumer: s.consumer,
 		Streams: []string{stream, ">"}, Count: int64(limit), Block: -1}).Result()
 	if err != nil || len(streams) == 0 {
@@ -69,12 +69,12 @@ func (s GateStream) fresh(ctx context.Context, stream string, limit int) ([]gore
 }
 
 // Scan implements [gate.Stream].
-func (s GateStream) Scan(ctx context.Context, templateID int64, shard int, after string, limit int) ([]gate.Group, []gate.Poison, error) {
+func (s Stream) Scan(ctx context.Context, templateID int64, shard int, after string, limit int) ([]gate.Group, []gate.Poison, error) {
 	from := "-"
 	if after != "" {
 		from = "(" + after
 	}
-	messages, err := s.client.XRangeN(ctx, shelfOf(templateID, shard).stream, from, "+", int64(limit)).Result()
+	messages, err := s.client.XRangeN(ctx, keysOf(templateID, shard).stream, from, "+", int64(limit)).Result()
 	if err != nil {
 		return nil, nil, redisclient.Unavailable("scan claims", err)
 	}
@@ -82,12 +82,12 @@ func (s GateStream) Scan(ctx context.Context, templateID int64, shard int, after
 	return groups, poisons, nil
 }
 
-// Waiting returns which shelves have something to write, out of so many.
-func (s GateStream) Waiting(ctx context.Context, templateID int64, shards int) ([]int, error) {
+// Waiting returns which shards have something to write, out of so many.
+func (s Stream) Waiting(ctx context.Context, templateID int64, shards int) ([]int, error) {
 	pipe := s.client.Pipeline()
 	lengths := make([]*goredis.IntCmd, shards)
 	for i := range lengths {
-		lengths[i] = pipe.XLen(ctx, shelfOf(templateID, i).stream)
+		lengths[i] = pipe.XLen(ctx, keysOf(templateID, i).stream)
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
 		return nil, redisclient.Unavailable("waiting claims", err)
@@ -102,16 +102,16 @@ func (s GateStream) Waiting(ctx context.Context, templateID int64, shards int) (
 }
 
 // Settle implements [gate.Stream]. Groups of a former epoch are left alone:
-// whoever sealed the shelf has written or will write them.
-func (s GateStream) Settle(ctx context.Context, templateID int64, shard int, groups []gate.Group, verdicts map[claim.ID]gate.Verdict) error {
-	k := shelfOf(templateID, shard)
+// whoever sealed the shard has written or will write them.
+func (s Stream) Settle(ctx context.Context, templateID int64, shard int, groups []gate.Group, verdicts map[claim.ID]gate.Settlement) error {
+	k := keysOf(templateID, shard)
 	for len(groups) > 0 {
 		epoch, args, n := groups[0].Epoch, []any{gateReaders, groups[0].Epoch}, 0
 		for n < len(groups) && groups[n].Epoch == epoch && len(args) < loadAtOnce {
 			args = appendVerdicts(args, groups[n], verdicts)
 			n++
 		}
-		keys := []string{k.shelf, k.users, k.claims, k.stream, k.keys}
+		keys := []string{k.shard, k.users, k.claims, k.stream, k.keys}
 		if err := killpoint.Around("gate.settle", func() error { return s.scripts.settle.Run(ctx, s.client, keys, args...).Err() }); err != nil {
 			return redisclient.Unavailable("settle claims", err)
 		}
@@ -120,7 +120,7 @@ func (s GateStream) Settle(ctx context.Context, templateID int64, shard int, gro
 	return nil
 }
 
-func appendVerdicts(args []any, g gate.Group, verdicts map[claim.ID]gate.Verdict) []any {
+func appendVerdicts(args []any, g gate.Group, verdicts map[claim.ID]gate.Settlement) []any {
 	args = append(args, g.Entry, len(g.Claims))
 	for _, c := range g.Claims {
 		issued, free := 0, ""
@@ -130,7 +130,7 @@ func appendVerdicts(args []any, g gate.Group, verdicts map[claim.ID]gate.Verdict
 		case c.Origin == claim.ByCode && v.CouponID == 0:
 			// A redeem code that came to nothing is as good as before; a repeated
 			// tap is told what its first attempt came to.
-			free = promiseKey(c.Origin, c.Key)
+			free = recordKey(c.Origin, c.Key)
 		}
 		args = append(args, c.ID.String(), c.UserID.String(), issued, free)
 	}
@@ -138,8 +138,8 @@ func appendVerdicts(args []any, g gate.Group, verdicts map[claim.ID]gate.Verdict
 }
 
 // Drop implements [gate.Stream].
-func (s GateStream) Drop(ctx context.Context, templateID int64, shard int, p gate.Poison) error {
-	stream := shelfOf(templateID, shard).stream
+func (s Stream) Drop(ctx context.Context, templateID int64, shard int, p gate.Poison) error {
+	stream := keysOf(templateID, shard).stream
 	_, err := s.client.Pipelined(ctx, func(pipe goredis.Pipeliner) error {
 		pipe.XAck(ctx, stream, gateReaders, p.Entry)
 		pipe.XDel(ctx, stream, p.Entry)

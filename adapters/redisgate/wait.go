@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	// patience is how long a claim waits for shelves: building them takes some
+	// patience is how long a claim waits for shards: building them takes some
 	// ten milliseconds for a new drop, and begins within a second when they
 	// were lost.
 	patience = 2 * time.Second
@@ -17,16 +17,16 @@ const (
 	lookEvery = 20 * time.Millisecond
 )
 
-// errNoShelves says that there is nothing to decide at, yet.
-var errNoShelves = errors.New("gate: no shelves")
+// errNoShards says that there is nothing to decide at, yet.
+var errNoShards = errors.New("gate: no shelves")
 
-// room is where the claims of one template wait for its shelves.
+// room is where the claims of one template wait for its shards.
 type room struct {
 	waiting int
 	opened  chan struct{}
 }
 
-// await returns true as soon as the template's shelves seem to be open, and
+// await returns true as soon as the template's shards seem to be open, and
 // false when they are not until end, ctx is over, or too many wait already.
 func (g *Gate) await(ctx context.Context, templateID int64, end time.Time) bool {
 	r := g.enter(templateID)
@@ -54,7 +54,7 @@ func (g *Gate) enter(templateID int64) *room {
 		g.rooms[templateID] = r
 		go g.watch(templateID, r)
 	}
-	if r.waiting >= maxGateQueue {
+	if r.waiting >= maxQueue {
 		return nil
 	}
 	r.waiting++
@@ -67,7 +67,7 @@ func (g *Gate) leave(r *room) {
 	r.waiting--
 }
 
-// watch looks for the shelves as long as anybody waits for them.
+// watch looks for the shards as long as anybody waits for them.
 func (g *Gate) watch(templateID int64, r *room) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
@@ -85,7 +85,7 @@ func (g *Gate) watch(templateID int64, r *room) {
 	}
 }
 
-// open reports whether every shelf of the template is there and open. What
+// open reports whether every shard of the template is there and open. What
 // cannot be found out is not.
 func (g *Gate) open(templateID int64) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -94,7 +94,7 @@ func (g *Gate) open(templateID int64) bool {
 	if err != nil || shards == 0 {
 		return false
 	}
-	shelves, err := Shelves{client: g.client, scripts: g.scripts}.peek(ctx, templateID, shards)
+	shelves, err := Shards{client: g.client, scripts: g.scripts}.peek(ctx, templateID, shards)
 	if err != nil {
 		return false
 	}
@@ -111,7 +111,7 @@ func (g *Gate) open(templateID int64) bool {
 func (g *Gate) shards(ctx context.Context, templateID int64) (int, error) {
 	answer := g.asked.DoChan(strconv.FormatInt(templateID, 10), func() (any, error) {
 		// One caller's hanging up must not fail the others.
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), gateTimeout)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
 		defer cancel()
 		return g.info.Shards(ctx, templateID)
 	})

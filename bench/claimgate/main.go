@@ -69,7 +69,7 @@ func bench(ctx context.Context, callers, shards int, lasting time.Duration, runs
 			if err != nil {
 				return err
 			}
-			// As many calls on their way as there are shelves.
+			// As many calls on their way as there are shards.
 			single, err := b.drive(ctx, client, gate.MaxShards, 1)
 			if err != nil {
 				return err
@@ -108,9 +108,9 @@ type gateBench struct {
 // facts name a gate that stands for itself, without a database.
 type facts struct{ shards int }
 
-func (f facts) Shards(context.Context, int64) (int, error)      { return f.shards, nil }
-func (f facts) Standing(context.Context) (map[int64]int, error) { return nil, nil }
-func (f facts) Retired(context.Context, int64) (bool, error)    { return false, nil }
+func (f facts) Shards(context.Context, int64) (int, error)    { return f.shards, nil }
+func (f facts) Active(context.Context) (map[int64]int, error) { return nil, nil }
+func (f facts) Retired(context.Context, int64) (bool, error)  { return false, nil }
 func (f facts) Known(context.Context, claim.Request) (claim.Claim, error) {
 	return claim.Claim{}, claim.ErrNotFound
 }
@@ -137,7 +137,7 @@ func (b *gateBench) drive(ctx context.Context, client goredis.UniversalClient, s
 	if err := errors.Join(b.client.FlushDB(ctx).Err(), stack.FillShelves(ctx, b.client, b.drop, shards)); err != nil {
 		return rate{}, err
 	}
-	gate := redisgate.NewGate(client, facts{shards}, redisgate.GateOptions{MaxGroup: group})
+	gate := redisgate.New(client, facts{shards}, redisgate.Options{MaxGroup: group})
 	var next atomic.Int64
 	var failed atomic.Value
 	took := make([][]time.Duration, b.callers)
@@ -166,7 +166,7 @@ func (b *gateBench) drive(ctx context.Context, client goredis.UniversalClient, s
 }
 
 // write brings claims that wait into the database, with as many writers as
-// there are shelves, and returns how many a second.
+// there are shards, and returns how many a second.
 func (b *gateBench) write(ctx context.Context, shards int) (float64, error) {
 	t, err := b.Drop(ctx, time.Hour)
 	if err != nil {
@@ -180,8 +180,8 @@ func (b *gateBench) write(ctx context.Context, shards int) (float64, error) {
 		return 0, err
 	}
 	var written atomic.Int64
-	stream := redisgate.NewGateStream(b.client, "bench")
-	w := &gate.Writer{Stream: stream, Book: postgres.NewGateBook(b.DB), Wrote: func(issued, _ int) { written.Add(int64(issued)) }}
+	stream := redisgate.NewStream(b.client, "bench")
+	w := &gate.Writer{Stream: stream, Recorder: postgres.NewGateRecorder(b.DB), Wrote: func(issued, _ int) { written.Add(int64(issued)) }}
 	errs, began := make([]error, shards), time.Now()
 	var all sync.WaitGroup
 	for shard := range shards {
@@ -197,7 +197,7 @@ func (b *gateBench) write(ctx context.Context, shards int) (float64, error) {
 		return 0, err
 	}
 	var coupons, settled int64
-	if err := b.SQL.QueryRow(ctx, `select (select count(*) from coupons where template_id = $1), (select sum(settled) from gate_shelves where template_id = $1)`,
+	if err := b.SQL.QueryRow(ctx, `select (select count(*) from coupons where template_id = $1), (select sum(settled) from gate_shards where template_id = $1)`,
 		t.ID).Scan(&coupons, &settled); err != nil {
 		return 0, err
 	}

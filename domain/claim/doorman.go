@@ -12,9 +12,9 @@ import (
 	"dropbell/domain/user"
 )
 
-// Shelf is where a [Doorman] looks templates up: what it says of one that is
+// Shard is where a [Prefilter] looks templates up: what it says of one that is
 // in use is renewed at least once a second.
-type Shelf interface {
+type TemplateCache interface {
 	// Shared returns the template, or [template.ErrNotFound] if there is none.
 	// It is everybody's, so that thousands who wait need no copy each: nobody
 	// may change it.
@@ -23,7 +23,7 @@ type Shelf interface {
 	Forget(id int64)
 }
 
-// Record is what a [Doorman] can ask about the past.
+// Record is what a [Prefilter] can ask about the past.
 type Record interface {
 	// Repetition returns what was issued for the key, or [ErrNotFound].
 	Repetition(ctx context.Context, k RepeatKey) (Claim, error)
@@ -33,7 +33,7 @@ type Record interface {
 	Clock(ctx context.Context) (time.Time, error)
 }
 
-// A Doorman stands in front of a gate and gives, from memory, those answers
+// A Prefilter stands in front of a gate and gives, from memory, those answers
 // that the gate could not give differently, so that a crowd without hope
 // costs no store a request: what is sold out stays sold out until the
 // template changes, which every node notices within a second. It is a [Gate].
@@ -45,12 +45,12 @@ type Record interface {
 // A repetition has a coupon even when there are no more. It is recognised by
 // its key, which is looked up unless the user is known to hold none; whoever
 // holds none is told of the refusal even if the key was once used elsewhere.
-type Doorman struct {
+type Prefilter struct {
 	Gate Gate
 	// Others decide what is not for Gate, by the template's mode. Nothing is
 	// answered for them.
 	Others    map[template.ClaimMode]Gate
-	Templates Shelf
+	Templates TemplateCache
 	Record    Record
 	Now       func() time.Time
 	// Answered, if set, is told of each refusal given from memory.
@@ -62,7 +62,7 @@ type Doorman struct {
 }
 
 // Claim is part of [Gate].
-func (d *Doorman) Claim(ctx context.Context, r Request) (Claim, error) {
+func (d *Prefilter) Claim(ctx context.Context, r Request) (Claim, error) {
 	at, err := d.look(ctx, r.TemplateID, r.Origin)
 	switch {
 	case err != nil:
@@ -77,15 +77,15 @@ func (d *Doorman) Claim(ctx context.Context, r Request) (Claim, error) {
 	return c, err
 }
 
-// A view is what the doorman sees of a template.
+// A view is what the prefilter sees of a template.
 type view struct {
 	refusal error // that is certain
 	gate    Gate  // to be asked otherwise
-	own     bool  // whether that is the doorman's
+	own     bool  // whether that is the prefilter's
 	stock   holderStock
 }
 
-func (d *Doorman) look(ctx context.Context, id int64, by Origin) (view, error) {
+func (d *Prefilter) look(ctx context.Context, id int64, by Origin) (view, error) {
 	t, err := d.Templates.Shared(ctx, id)
 	if errors.Is(err, template.ErrNotFound) {
 		return view{refusal: err}, nil
@@ -99,7 +99,7 @@ func (d *Doorman) look(ctx context.Context, id int64, by Origin) (view, error) {
 	return view{refusal: d.certain(ctx, t, by), gate: d.Gate, own: true, stock: holderStock{t.Stock, t.Returned}}, nil
 }
 
-func (d *Doorman) refuse(ctx context.Context, r *Request, at *view) (Claim, error) {
+func (d *Prefilter) refuse(ctx context.Context, r *Request, at *view) (Claim, error) {
 	if r.Key != "" && d.mayRepeat(ctx, r, at) {
 		known, err := d.Record.Repetition(ctx, RepeatKey{r.Origin, r.Key})
 		switch {
@@ -116,7 +116,7 @@ func (d *Doorman) refuse(ctx context.Context, r *Request, at *view) (Claim, erro
 }
 
 // hearSoldOut looks at the template again if it is news that its stock has run out.
-func (d *Doorman) hearSoldOut(ctx context.Context, id int64) {
+func (d *Prefilter) hearSoldOut(ctx context.Context, id int64) {
 	if now, err := d.Templates.Shared(ctx, id); err == nil && now.StockLeft() > 0 {
 		d.Templates.Forget(id)
 	}
@@ -124,7 +124,7 @@ func (d *Doorman) hearSoldOut(ctx context.Context, id int64) {
 
 // certain returns the refusal that the gate would give, whatever its clock
 // says within the distance to which clocks are known; nil if there is none.
-func (d *Doorman) certain(ctx context.Context, t *template.Template, by Origin) error {
+func (d *Prefilter) certain(ctx context.Context, t *template.Template, by Origin) error {
 	early, late := d.span(ctx)
 	first, last := offer(t, by, early), offer(t, by, late)
 	if first == nil || last == nil || fault.CodeOf(first) != fault.CodeOf(last) {
@@ -134,7 +134,7 @@ func (d *Doorman) certain(ctx context.Context, t *template.Template, by Origin) 
 }
 
 // mayRepeat reports whether the key could have won a coupon before.
-func (d *Doorman) mayRepeat(ctx context.Context, r *Request, at *view) bool {
+func (d *Prefilter) mayRepeat(ctx context.Context, r *Request, at *view) bool {
 	switch {
 	case errors.Is(at.refusal, ErrSoldOut):
 		return d.holders.mayHold(ctx, d.Record, r, at.stock)
@@ -169,7 +169,7 @@ func (k *drift) olderThan(age time.Duration, now time.Time) bool {
 
 // span returns the earliest and the latest instant that it can be now by the
 // database's clock.
-func (d *Doorman) span(ctx context.Context) (early, late time.Time) {
+func (d *Prefilter) span(ctx context.Context) (early, late time.Time) {
 	known, now := d.drift.Load(), d.Now()
 	// One caller asks; the others go on with what is known.
 	if known.olderThan(driftFor/2, now) && d.comparing.CompareAndSwap(false, true) {
@@ -186,7 +186,7 @@ func (d *Doorman) span(ctx context.Context) (early, late time.Time) {
 
 // compare asks the database for the time. If it does not tell, the gate, or
 // nobody, will answer.
-func (d *Doorman) compare(ctx context.Context) *drift {
+func (d *Prefilter) compare(ctx context.Context) *drift {
 	asked := d.Now()
 	theirs, err := d.Record.Clock(ctx)
 	told := d.Now()

@@ -14,7 +14,7 @@ import (
 	"dropbell/domain/user"
 )
 
-// house is everything around a doorman, and counts what it is asked.
+// house is everything around a prefilter, and counts what it is asked.
 type house struct {
 	mu      sync.Mutex
 	now     time.Time
@@ -27,7 +27,7 @@ type house struct {
 	answer  error // of the gate
 
 	gate, looks, sets, clocks, fromMemory int
-	doorman                               *claim.Doorman
+	doorman                               *claim.Prefilter
 }
 
 func newHouse(drops ...template.Template) *house {
@@ -36,7 +36,7 @@ func newHouse(drops ...template.Template) *house {
 		h.drops[d.ID] = d
 	}
 	h.cached = maps.Clone(h.drops)
-	h.doorman = &claim.Doorman{Gate: h, Templates: h, Record: h, Now: func() time.Time { return h.now },
+	h.doorman = &claim.Prefilter{Gate: h, Templates: h, Record: h, Now: func() time.Time { return h.now },
 		Answered: func(error) { h.fromMemory++ }}
 	return h
 }
@@ -241,7 +241,7 @@ func TestClocksAreComparedNowAndThen(t *testing.T) {
 
 func TestNobodyWaitsForALookThatFails(t *testing.T) {
 	h := newHouse(drop(nil))
-	failing := claim.Doorman{Gate: h, Templates: broken{h}, Record: h, Now: func() time.Time { return h.now }}
+	failing := claim.Prefilter{Gate: h, Templates: broken{h}, Record: h, Now: func() time.Time { return h.now }}
 	if _, err := failing.Claim(t.Context(), claim.Request{TemplateID: 1}); fault.KindOf(err) != fault.Unavailable || h.gate != 0 {
 		t.Errorf("without a template: %v", err)
 	}
@@ -253,7 +253,7 @@ func (broken) Shared(context.Context, int64) (*template.Template, error) {
 	return nil, claim.ErrOverloaded
 }
 
-// TestADoormanPassesOn: what another gate decides is not refused from memory.
+// TestAPrefilterPassesOn: what another gate decides is not refused from memory.
 func TestADoormanPassesOn(t *testing.T) {
 	other := newHouse()
 	h := newHouse(drop(nil), drop(func(t *template.Template) {

@@ -3,12 +3,12 @@ package claim
 import "time"
 
 // A Ledger accounts for a template's stock: every coupon of the total is on
-// the shelf, being written, or issued, and never in two places or in none.
+// the shard, being written, or issued, and never in two places or in none.
 type Ledger struct {
 	TemplateID int64
 	Total      int64
-	// Shelf is what can still be claimed, as whoever decides claims counts it.
-	Shelf int64
+	// Shard is what can still be claimed, as whoever decides claims counts it.
+	OnSale int64
 	// Writing is what a gate has given away and not written yet; always 0 for
 	// the durable gate, which writes as it gives.
 	Writing int64
@@ -24,7 +24,7 @@ type Ledger struct {
 
 // Difference returns how many coupons are unaccounted for; 0 is as it must be.
 func (l Ledger) Difference() int64 {
-	return abs(l.Total-l.Shelf-l.Writing-l.Issued) + abs(l.PerUser-l.Issued-l.Returned) + l.OverLimit
+	return abs(l.Total-l.OnSale-l.Writing-l.Issued) + abs(l.PerUser-l.Issued-l.Returned) + l.OverLimit
 }
 
 func abs(n int64) int64 { return max(n, -n) }

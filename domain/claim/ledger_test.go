@@ -16,13 +16,13 @@ func TestLedgerDifference(t *testing.T) {
 		want int64
 	}{
 		{"nothing", claim.Ledger{}, 0},
-		{"untouched", claim.Ledger{Total: 10, Shelf: 10}, 0},
-		{"under way", claim.Ledger{Total: 10, Shelf: 3, Writing: 2, Issued: 5, PerUser: 5}, 0},
-		{"oversold", claim.Ledger{Total: 10, Shelf: 0, Issued: 11, PerUser: 11}, 1},
-		{"lost", claim.Ledger{Total: 10, Shelf: 3, Issued: 5, PerUser: 5}, 2},
-		{"counted wrongly per user", claim.Ledger{Total: 10, Shelf: 5, Issued: 5, PerUser: 4}, 1},
-		{"too many for one", claim.Ledger{Total: 10, Shelf: 8, Issued: 2, PerUser: 2, OverLimit: 1}, 1},
-		{"one error must not hide another", claim.Ledger{Total: 10, Shelf: 6, Issued: 5, PerUser: 4}, 2},
+		{"untouched", claim.Ledger{Total: 10, OnSale: 10}, 0},
+		{"under way", claim.Ledger{Total: 10, OnSale: 3, Writing: 2, Issued: 5, PerUser: 5}, 0},
+		{"oversold", claim.Ledger{Total: 10, OnSale: 0, Issued: 11, PerUser: 11}, 1},
+		{"lost", claim.Ledger{Total: 10, OnSale: 3, Issued: 5, PerUser: 5}, 2},
+		{"counted wrongly per user", claim.Ledger{Total: 10, OnSale: 5, Issued: 5, PerUser: 4}, 1},
+		{"too many for one", claim.Ledger{Total: 10, OnSale: 8, Issued: 2, PerUser: 2, OverLimit: 1}, 1},
+		{"one error must not hide another", claim.Ledger{Total: 10, OnSale: 6, Issued: 5, PerUser: 4}, 2},
 	} {
 		if got := c.l.Difference(); got != c.want {
 			t.Errorf("%s: off by %d, want %d", c.name, got, c.want)

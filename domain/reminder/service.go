@@ -53,6 +53,19 @@ type Service struct {
 	Now       func() time.Time
 }
 
+// Drop returns a template as everybody may see it, a second old at most, or
+// [template.ErrNotFound]: drafts are for staff.
+func (s *Service) Drop(ctx context.Context, id int64) (template.Template, error) {
+	t, err := s.Templates.Template(ctx, id)
+	if err == nil && t.Stored == template.Draft {
+		err = template.ErrNotFound
+	}
+	if err != nil {
+		return template.Template{}, err
+	}
+	return t, nil
+}
+
 // A Request asks for reminders of one template.
 type Request struct {
 	TemplateID int64

@@ -9,7 +9,11 @@ import (
 	"dropbell/domain/reminder"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
-	"dropbell/views/pages"
+	accesspages "dropbell/views/pages/access"
+	campaignpages "dropbell/views/pages/campaigns"
+	droppages "dropbell/views/pages/drops"
+	pageparts "dropbell/views/pages/parts"
+	workpages "dropbell/views/pages/work"
 	"dropbell/views/ui"
 )
 
@@ -35,27 +39,27 @@ func All() []Story {
 
 func doors() []Story {
 	return []Story{
-		{Name: "signin/empty", Page: pages.SignIn{}.Page(), Outside: true},
-		{Name: "signin/missing", Page: pages.SignIn{Email: "lin@example.com", Errors: []fault.Field{{Name: "password", Key: "rule.required"}}}.Page(), Outside: true},
-		{Name: "signin/refused", Page: pages.SignIn{Email: "lin@example.com", Error: "E-mail or password is not right."}.Page(), Outside: true},
-		{Name: "failure/missing", Page: pages.Failure{Status: 404}.Page()},
-		{Name: "failure/forbidden", Page: pages.Failure{Status: 403}.Page(), Role: staff.Viewer},
-		{Name: "failure/limited", Page: pages.Failure{Status: 403, Text: "This concerns every shop, and you are in charge of some only. Ask somebody who is not limited to shops."}.Page(), Role: staff.Operator, Shops: []int64{10}},
-		{Name: "failure/conflict", Page: pages.Failure{Status: 409, Text: "Its current state does not allow this."}.Page()},
-		{Name: "failure/told", Page: pages.Failure{Status: 409, Text: "The template is paused. Resume it, then give the coupons.", Complete: true}.Page()},
-		{Name: "failure/invalid", Page: pages.Failure{Status: 422, Fields: []fault.Field{{Name: "channel", Key: "rule.kind", Message: "must be a channel"}}}.Page()},
-		{Name: "failure/bug", Page: pages.Failure{Status: 500, RequestID: "7Q2K9ZD4", Retry: "/"}.Page()},
-		{Name: "failure/database-away", Page: pages.Failure{Status: 503, Retry: "/", Reload: 5, Complete: true, Text: "The database, PostgreSQL, does not answer right now. What was stored is safe. If this lasts, tell the people who operate this server; /readyz names the part that fails."}.Page(), Outside: true},
-		{Name: "failure/redis-away", Page: pages.Failure{Status: 503, Retry: "/channels", Reload: 5, Complete: true, Text: "Redis, which holds the queues, does not answer right now. What was stored is safe. If this lasts, tell the people who operate this server; /readyz names the part that fails."}.Page()},
-		{Name: "failure/database-slow", Page: pages.Failure{Status: 503, Retry: "/coupons", Complete: true, Text: "The database took too long for this page and was stopped, so that others are served. Narrow the filter or the period, or try again later."}.Page()},
-		{Name: "failure/unavailable", Page: pages.Failure{Status: 503, Retry: "/"}.Page(), Outside: true},
+		{Name: "signin/empty", Page: accesspages.SignIn{}.Page(), Outside: true},
+		{Name: "signin/missing", Page: accesspages.SignIn{Email: "lin@example.com", Errors: []fault.Field{{Name: "password", Key: "rule.required"}}}.Page(), Outside: true},
+		{Name: "signin/refused", Page: accesspages.SignIn{Email: "lin@example.com", Error: "E-mail or password is not right."}.Page(), Outside: true},
+		{Name: "failure/missing", Page: pageparts.Failure{Status: 404}.Page()},
+		{Name: "failure/forbidden", Page: pageparts.Failure{Status: 403}.Page(), Role: staff.Viewer},
+		{Name: "failure/limited", Page: pageparts.Failure{Status: 403, Text: "This concerns every shop, and you are in charge of some only. Ask somebody who is not limited to shops."}.Page(), Role: staff.Operator, Shops: []int64{10}},
+		{Name: "failure/conflict", Page: pageparts.Failure{Status: 409, Text: "Its current state does not allow this."}.Page()},
+		{Name: "failure/told", Page: pageparts.Failure{Status: 409, Text: "The template is paused. Resume it, then give the coupons.", Complete: true}.Page()},
+		{Name: "failure/invalid", Page: pageparts.Failure{Status: 422, Fields: []fault.Field{{Name: "channel", Key: "rule.kind", Message: "must be a channel"}}}.Page()},
+		{Name: "failure/bug", Page: pageparts.Failure{Status: 500, RequestID: "7Q2K9ZD4", Retry: "/"}.Page()},
+		{Name: "failure/database-away", Page: pageparts.Failure{Status: 503, Retry: "/", Reload: 5, Complete: true, Text: "The database, PostgreSQL, does not answer right now. What was stored is safe. If this lasts, tell the people who operate this server; /readyz names the part that fails."}.Page(), Outside: true},
+		{Name: "failure/redis-away", Page: pageparts.Failure{Status: 503, Retry: "/channels", Reload: 5, Complete: true, Text: "Redis, which holds the queues, does not answer right now. What was stored is safe. If this lasts, tell the people who operate this server; /readyz names the part that fails."}.Page()},
+		{Name: "failure/database-slow", Page: pageparts.Failure{Status: 503, Retry: "/coupons", Complete: true, Text: "The database took too long for this page and was stopped, so that others are served. Narrow the filter or the period, or try again later."}.Page()},
+		{Name: "failure/unavailable", Page: pageparts.Failure{Status: 503, Retry: "/"}.Page(), Outside: true},
 	}
 }
 
-func health(busy bool) []pages.ChannelHealth {
-	var list []pages.ChannelHealth
+func health(busy bool) []droppages.ChannelHealth {
+	var list []droppages.ChannelHealth
 	for _, c := range delivery.AllChannels() {
-		h := pages.ChannelHealth{Channel: c, Configured: c != delivery.Webhook, Paused: busy && c == delivery.WebPush}
+		h := droppages.ChannelHealth{Channel: c, Configured: c != delivery.Webhook, Paused: busy && c == delivery.WebPush}
 		if busy && c <= delivery.SMS {
 			h.Counts = outcome(40_000/int64(c+1), c != delivery.App, c == delivery.SMS)
 		}
@@ -69,15 +73,15 @@ func overviews() []Story {
 	next.Board = deliver(next.Board, true)
 	open := drop(5, "Morning rush", -20*time.Minute, 22_000)
 	open.Issued, open.Board = 31_400, deliver(open.Board, false)
-	later := []pages.Drop{drop(2, "Winter warm-up", 26*time.Hour, 9_310), drop(3, "Twelve-twelve", 22*24*time.Hour, 412), drop(4, "New year", 41*24*time.Hour, 0)}
+	later := []droppages.Drop{drop(2, "Winter warm-up", 26*time.Hour, 9_310), drop(3, "Twelve-twelve", 22*24*time.Hour, 412), drop(4, "New year", 41*24*time.Hour, 0)}
 	ahead := outlook(map[delivery.Channel]int64{delivery.App: 99_000, delivery.Email: 47_000, delivery.SMS: 30_000},
 		map[delivery.Channel]reminder.Rate{delivery.App: {PerSecond: 5000}, delivery.Email: {PerSecond: 400}, delivery.SMS: {PerSecond: 100}}, later[0].Template)
-	trouble := []pages.Attention{{Tone: ui.Bad, Text: "“Moon cake night”: 2,114 reminders failed", URL: "/templates/1"}, {Tone: ui.Bad, Text: "31 dead letters of other drops, campaigns or notices wait for a decision", URL: "/dead-letters"}, {Tone: ui.Warn, Text: "Web push is paused", URL: "/channels"}}
+	trouble := []droppages.Attention{{Tone: ui.Bad, Text: "“Moon cake night”: 2,114 reminders failed", URL: "/templates/1"}, {Tone: ui.Bad, Text: "31 dead letters of other drops, campaigns or notices wait for a decision", URL: "/dead-letters"}, {Tone: ui.Warn, Text: "Web push is paused", URL: "/channels"}}
 	return []Story{
-		{Name: "overview/first", Page: pages.Overview{First: true, Health: health(false)}.Page()},
-		{Name: "overview/quiet", Page: pages.Overview{Health: health(false), Activity: records()}.Page(), Role: staff.Viewer},
-		{Name: "overview/one", Page: pages.Overview{Upcoming: later[:1], Health: health(false), Activity: records()[:1]}.Page()},
-		{Name: "overview/rush", Page: pages.Overview{Upcoming: append([]pages.Drop{next}, later...), Open: []pages.Drop{open}, Attention: trouble, Health: health(true), Activity: records(), Forecast: ahead}.Page(),
+		{Name: "overview/first", Page: droppages.Overview{First: true, Health: health(false)}.Page()},
+		{Name: "overview/quiet", Page: droppages.Overview{Health: health(false), Activity: records()}.Page(), Role: staff.Viewer},
+		{Name: "overview/one", Page: droppages.Overview{Upcoming: later[:1], Health: health(false), Activity: records()[:1]}.Page()},
+		{Name: "overview/rush", Page: droppages.Overview{Upcoming: append([]droppages.Drop{next}, later...), Open: []droppages.Drop{open}, Attention: trouble, Health: health(true), Activity: records(), Forecast: ahead}.Page(),
 			Flashes: []ui.Flash{{Kind: ui.Good, Text: "“Moon cake night” has been published. Users can reserve reminders now."}}},
 	}
 }
@@ -92,12 +96,12 @@ func lists() []Story {
 	off.Kind, off.Currency = template.AmountOff, "EUR"
 	list = append(list, open, gone, paused, off, ended, draft)
 	return []Story{
-		{Name: "templates/empty", Page: pages.Templates{Sort: "ahead"}.Page()},
-		{Name: "templates/one", Page: pages.Templates{List: list[:1], Sort: "ahead", Shops: shops()}.Page(), Role: staff.Viewer},
-		{Name: "templates/many", Page: pages.Templates{List: list, Sort: "ahead", Shops: shops(), Next: "/templates?after=x", First: "/templates"}.Page()},
-		{Name: "templates/unreadable", Page: pages.Templates{From: "0002-01-01", Sort: "ahead", Shops: shops(), Errors: []fault.Field{
+		{Name: "templates/empty", Page: droppages.Templates{Sort: "ahead"}.Page()},
+		{Name: "templates/one", Page: droppages.Templates{List: list[:1], Sort: "ahead", Shops: shops()}.Page(), Role: staff.Viewer},
+		{Name: "templates/many", Page: droppages.Templates{List: list, Sort: "ahead", Shops: shops(), Next: "/templates?after=x", First: "/templates"}.Page()},
+		{Name: "templates/unreadable", Page: droppages.Templates{From: "0002-01-01", Sort: "ahead", Shops: shops(), Errors: []fault.Field{
 			{Name: "from", Key: "rule.date_format", Message: "is not a date"}, {Name: "state", Key: "rule.kind", Message: "must be one of the choices"}}}.Page()},
-		{Name: "templates/none", Page: pages.Templates{Search: "moon", States: []template.State{template.Open}, Shop: "10", Sort: "latest", Shops: shops(), Zone: shanghai(), DaysOf: &shops()[0]}.Page()},
+		{Name: "templates/none", Page: droppages.Templates{Search: "moon", States: []template.State{template.Open}, Shop: "10", Sort: "latest", Shops: shops(), Zone: shanghai(), DaysOf: &shops()[0]}.Page()},
 	}
 }
 
@@ -113,36 +117,36 @@ func typed() map[string]string {
 
 func forms() []Story {
 	t := coupon(1, "Moon cake night", time.Minute)
-	preview := pages.CouponPreview{Template: t, Times: []pages.TimeHint{{Label: "Opening", Text: "Fri 20 Nov 2026, 20:00 (in 1 min)"}, {Label: "Reminders", Text: "from 19:00 on; 12 of 12 slots are already past"}}}
+	preview := droppages.CouponPreview{Template: t, Times: []droppages.TimeHint{{Label: "Opening", Text: "Fri 20 Nov 2026, 20:00 (in 1 min)"}, {Label: "Reminders", Text: "from 19:00 on; 12 of 12 slots are already past"}}}
 	bad := typed()
 	bad["name"], bad["amount_off"], bad["opens_at"], bad["opens_at_fold"] = "", "200", "2026-10-25T02:30", ""
 	errs := []fault.Field{{Name: "name", Key: "rule.required", Message: "is required"}, {Name: "amount_off", Key: "rule.amount_over_threshold", Message: "must not exceed the threshold"},
-		{Name: "opens_at", Key: pages.KeyTimeTwice, Message: "happens twice"}, {Name: "per_user_limit", Key: "rule.per_user_limit", Message: "must be between 1 and 1000"}}
+		{Name: "opens_at", Key: pageparts.KeyTimeTwice, Message: "happens twice"}, {Name: "per_user_limit", Key: "rule.per_user_limit", Message: "must be between 1 and 1000"}}
 	configured := delivery.ChannelSetOf(delivery.App, delivery.Email, delivery.SMS)
-	mine := pages.TemplateForm{ID: 1, Version: 3, Values: typed(), Shops: shops()}
+	mine := droppages.TemplateForm{ID: 1, Version: 3, Values: typed(), Shops: shops()}
 	theirs := typed()
 	theirs["stock"], theirs["name"], theirs["description"] = "80000", "Moon cake evening", "With tea"
 	return []Story{
-		{Name: "form/no-shop", Page: pages.TemplateForm{Title: "New template", Values: map[string]string{}}.Page()},
-		{Name: "form/new", Page: pages.TemplateForm{Title: "New template", Values: typed(), Shops: shops(), Preview: preview, Channels: configured}.Page()},
-		{Name: "form/errors", Page: pages.TemplateForm{Title: "New template", Values: bad, Errors: errs, Shops: shops(), Preview: preview, Channels: configured}.Page()},
-		{Name: "form/errors_later", Page: pages.TemplateForm{Title: "New template", Values: bad, Errors: errs, Shops: shops(), Preview: preview, Channels: configured}.Page(), At: "f-per_user_limit"},
-		{Name: "form/step_times", Page: pages.TemplateForm{Title: "New template", Values: typed(), Shops: shops(), Preview: preview, Channels: configured}.Page(), At: "step-3"},
-		{Name: "form/review", Page: pages.TemplateForm{Title: "New template", Values: typed(), Shops: shops(), Preview: preview, Channels: configured}.Page(), At: "step-5"},
-		{Name: "form/review_errors", Page: pages.TemplateForm{Title: "New template", Values: bad, Errors: errs, Shops: shops(), Preview: preview, Channels: configured}.Page(), At: "step-5"},
-		{Name: "form/published", Page: pages.TemplateForm{ID: 1, Version: 3, Title: "Edit “Moon cake night”", Values: typed(), Shops: shops(), Published: true, Preview: preview, Channels: configured}.Page()},
-		{Name: "form/review_published", Page: pages.TemplateForm{ID: 1, Version: 3, Title: "Edit “Moon cake night”", Values: typed(), Shops: shops(), Published: true, Preview: preview, Channels: configured,
-			Blast: pages.Blast{Valid: true, OpensAt: preview.Template.OpensAt, Booked: 383_298, Reminded: 20_112, Late: 5_100, Shift: -150 * time.Minute}}.Page(), At: "step-5"},
-		{Name: "form/conflict-campaign", Page: pages.Conflict{Mine: pages.CampaignForm{ID: 7, Values: map[string]string{"name": "Autumn", "title": "Tea for {{name}}"}},
+		{Name: "form/no-shop", Page: droppages.TemplateForm{Title: "New template", Values: map[string]string{}}.Page()},
+		{Name: "form/new", Page: droppages.TemplateForm{Title: "New template", Values: typed(), Shops: shops(), Preview: preview, Channels: configured}.Page()},
+		{Name: "form/errors", Page: droppages.TemplateForm{Title: "New template", Values: bad, Errors: errs, Shops: shops(), Preview: preview, Channels: configured}.Page()},
+		{Name: "form/errors_later", Page: droppages.TemplateForm{Title: "New template", Values: bad, Errors: errs, Shops: shops(), Preview: preview, Channels: configured}.Page(), At: "f-per_user_limit"},
+		{Name: "form/step_times", Page: droppages.TemplateForm{Title: "New template", Values: typed(), Shops: shops(), Preview: preview, Channels: configured}.Page(), At: "step-3"},
+		{Name: "form/review", Page: droppages.TemplateForm{Title: "New template", Values: typed(), Shops: shops(), Preview: preview, Channels: configured}.Page(), At: "step-5"},
+		{Name: "form/review_errors", Page: droppages.TemplateForm{Title: "New template", Values: bad, Errors: errs, Shops: shops(), Preview: preview, Channels: configured}.Page(), At: "step-5"},
+		{Name: "form/published", Page: droppages.TemplateForm{ID: 1, Version: 3, Title: "Edit “Moon cake night”", Values: typed(), Shops: shops(), Published: true, Preview: preview, Channels: configured}.Page()},
+		{Name: "form/review_published", Page: droppages.TemplateForm{ID: 1, Version: 3, Title: "Edit “Moon cake night”", Values: typed(), Shops: shops(), Published: true, Preview: preview, Channels: configured,
+			Blast: droppages.Blast{Valid: true, OpensAt: preview.Template.OpensAt, Booked: 383_298, Reminded: 20_112, Late: 5_100, Shift: -150 * time.Minute}}.Page(), At: "step-5"},
+		{Name: "form/conflict-campaign", Page: pageparts.Conflict{Mine: campaignpages.CampaignForm{ID: 7, Values: map[string]string{"name": "Autumn", "title": "Tea for {{name}}"}},
 			Theirs: map[string]string{"name": "Autumn", "title": "Tea for everybody", "rate_per_second": "500"}, Version: 4}.Page()},
-		{Name: "form/conflict", Page: pages.Conflict{Mine: mine, Theirs: theirs, Version: 4, Who: "Ada Okafor"}.Page()},
+		{Name: "form/conflict", Page: pageparts.Conflict{Mine: mine, Theirs: theirs, Version: 4, Who: "Ada Okafor"}.Page()},
 	}
 }
 
 func drops() []Story {
 	configured := delivery.ChannelSetOf(delivery.App, delivery.Email, delivery.SMS, delivery.WebPush)
-	page := func(d pages.Drop) pages.Template {
-		return pages.Template{Drop: d, Channels: configured, Growth: growth(d.Booked()), History: records()[:3]}
+	page := func(d droppages.Drop) droppages.Template {
+		return droppages.Template{Drop: d, Channels: configured, Growth: growth(d.Booked()), History: records()[:3]}
 	}
 	draft := page(drop(6, "Untitled idea", 40*24*time.Hour, 0))
 	draft.Stored, draft.Board, draft.Growth, draft.History = template.Draft, reminder.Board{}, nil, nil
@@ -184,19 +188,19 @@ func drops() []Story {
 
 func confirms() []Story {
 	t := coupon(1, "Moon cake night", 3*time.Hour)
-	cancel := pages.Confirmation{Active: "templates", ConfirmProps: ui.ConfirmProps{Title: "Cancel “Moon cake night”?", Action: "/templates/1/cancel", Cancel: "/templates/1", Submit: "Cancel drop", Kind: "danger",
+	cancel := pageparts.Confirmation{Active: "templates", ConfirmProps: ui.ConfirmProps{Title: "Cancel “Moon cake night”?", Action: "/templates/1/cancel", Cancel: "/templates/1", Submit: "Cancel drop", Kind: "danger",
 		Points: []string{"The drop will not take place. This cannot be undone.", "None of the 401,993 reminders still waiting will go out."}}}
 	refused := cancel
 	refused.Error = "Its current state does not allow this."
-	when := pages.WhenProps{Name: "opens_at", Label: "Opening", Help: "When claiming starts. Reminders go out 5 to 60 minutes before.", Value: "2026-11-20T20:30"}
+	when := droppages.WhenProps{Name: "opens_at", Label: "Opening", Help: "When claiming starts. Reminders go out 5 to 60 minutes before.", Value: "2026-11-20T20:30"}
 	return []Story{
 		{Name: "confirm/cancel", Page: cancel.Page()},
 		{Name: "confirm/refused", Page: refused.Page()},
-		{Name: "move/empty", Page: pages.Move{Template: t, Opens: when, Follow: true}.Page()},
-		{Name: "move/refused", Page: pages.Move{Template: t, Opens: when, Follow: true, Error: "Somebody changed this in the meantime. Look at it again and repeat your change."}.Page()},
-		{Name: "move/past", Page: pages.Move{Template: t, Opens: when, Follow: true, Blast: pages.Blast{Error: "Opening: must lie in the future"}}.Page()},
-		{Name: "move/blast", Page: pages.Move{Template: t, Opens: when, Follow: true, Blast: pages.Blast{Valid: true, OpensAt: t.OpensAt.Add(-150 * time.Minute), Booked: 383_298, Reminded: 20_112, Late: 5_100, Shift: -150 * time.Minute}}.Page()},
-		{Name: "move/once", Page: pages.Move{Template: t, Opens: when, Follow: true, Once: true, Blast: pages.Blast{Valid: true, OpensAt: t.OpensAt.Add(-150 * time.Minute), Booked: 383_298, Reminded: 20_112, Once: true, Shift: -150 * time.Minute}}.Page()},
+		{Name: "move/empty", Page: droppages.Move{Template: t, Opens: when, Follow: true}.Page()},
+		{Name: "move/refused", Page: droppages.Move{Template: t, Opens: when, Follow: true, Error: "Somebody changed this in the meantime. Look at it again and repeat your change."}.Page()},
+		{Name: "move/past", Page: droppages.Move{Template: t, Opens: when, Follow: true, Blast: droppages.Blast{Error: "Opening: must lie in the future"}}.Page()},
+		{Name: "move/blast", Page: droppages.Move{Template: t, Opens: when, Follow: true, Blast: droppages.Blast{Valid: true, OpensAt: t.OpensAt.Add(-150 * time.Minute), Booked: 383_298, Reminded: 20_112, Late: 5_100, Shift: -150 * time.Minute}}.Page()},
+		{Name: "move/once", Page: droppages.Move{Template: t, Opens: when, Follow: true, Once: true, Blast: droppages.Blast{Valid: true, OpensAt: t.OpensAt.Add(-150 * time.Minute), Booked: 383_298, Reminded: 20_112, Once: true, Shift: -150 * time.Minute}}.Page()},
 	}
 }
 
@@ -212,44 +216,44 @@ func people() []Story {
 	values := map[string]string{"email": "ada@example.com", "name": "Ada Okafor", "role": "marketer", "shops": "10, 11"}
 	wrong := []fault.Field{{Name: "email", Key: "rule.email", Message: "must be an e-mail address"}, {Name: "shops", Key: "rule.shop_number", Message: "must be a positive number"}}
 	return []Story{
-		{Name: "staff/one", Page: pages.Staff{List: members[:1], Policy: staff.Required, PolicyFixed: true}.Page()},
-		{Name: "staff/many", Page: pages.Staff{List: members, Policy: staff.Required}.Page()},
-		{Name: "member/new", Page: pages.MemberForm{Values: map[string]string{"role": "viewer"}}.Page()},
-		{Name: "member/errors", Page: pages.MemberForm{ID: 2, Name: "Ada Okafor", Values: values, Errors: wrong, Refused: "An admin of all shops who can sign in must remain. Make somebody else one first."}.Page()},
-		{Name: "member/signed-in", Page: pages.MemberForm{ID: 2, Name: "Ada Okafor", Values: values, SignIns: signIns, Member: staff.Member{ID: 2, Email: "ada@example.com", PasswordHash: "x", SecondFactors: 2}}.Page()},
-		{Name: "member/invited", Page: pages.MemberForm{ID: 4, Name: "Noor Haddad", Values: values, Member: members[3], Link: "https://drops.example.com/password?token=mfzg6ylqmvzxg5dborsw4ytboq4dkn3a"}.Page()},
-		{Name: "member/new-single-sign-on", Page: pages.MemberForm{Values: map[string]string{"role": "viewer"}, PasswordsOff: true}.Page()},
-		{Name: "password/invitation", Page: pages.SetPassword{Token: "t", Email: "new@example.com", Purpose: staff.Invitation}.Page(), Outside: true},
-		{Name: "password/reset", Page: pages.SetPassword{Token: "t", Email: "ada@example.com", Purpose: staff.PasswordReset, Errors: []fault.Field{{Name: "password", Key: "rule.password_common", Message: "is one of the commonest passwords"}}}.Page(), Outside: true},
-		{Name: "password/invalid", Page: pages.SetPassword{Invalid: true}.Page(), Outside: true},
-		{Name: "signin/single-sign-on-only", Page: pages.SignIn{SingleSignOn: true, PasswordsOff: true, Return: "/"}.Page(), Outside: true},
-		{Name: "keys/empty", Page: pages.Keys{}.Page()},
-		{Name: "keys/one", Page: pages.Keys{List: keys[:1]}.Page()},
-		{Name: "keys/created", Page: pages.Keys{List: keys, Secret: "dbk_mfzg6ylqmvzxg5dborsw4ytboq4dkn3a", Name: "checkout"}.Page()},
-		{Name: "key/new", Page: pages.KeyForm{Values: map[string]string{}}.Page()},
-		{Name: "key/errors", Page: pages.KeyForm{Values: map[string]string{"name": ""}, Errors: []fault.Field{{Name: "name", Key: "rule.required", Message: "is required"}, {Name: "scopes", Key: "rule.scopes", Message: "choose at least one scope"}}}.Page()},
-		{Name: "account/two", Page: pages.Account{SignIns: signIns, InUse: "a"}.Page()},
-		{Name: "account/errors", Page: pages.Account{SignIns: signIns[:1], InUse: "a", Errors: []fault.Field{{Name: "old_password", Key: "rule.old_password", Message: "is not your current password"}}}.Page()},
+		{Name: "staff/one", Page: accesspages.Staff{List: members[:1], Policy: staff.Required, PolicyFixed: true}.Page()},
+		{Name: "staff/many", Page: accesspages.Staff{List: members, Policy: staff.Required}.Page()},
+		{Name: "member/new", Page: accesspages.MemberForm{Values: map[string]string{"role": "viewer"}}.Page()},
+		{Name: "member/errors", Page: accesspages.MemberForm{ID: 2, Name: "Ada Okafor", Values: values, Errors: wrong, Refused: "An admin of all shops who can sign in must remain. Make somebody else one first."}.Page()},
+		{Name: "member/signed-in", Page: accesspages.MemberForm{ID: 2, Name: "Ada Okafor", Values: values, SignIns: signIns, Member: staff.Member{ID: 2, Email: "ada@example.com", PasswordHash: "x", SecondFactors: 2}}.Page()},
+		{Name: "member/invited", Page: accesspages.MemberForm{ID: 4, Name: "Noor Haddad", Values: values, Member: members[3], Link: "https://drops.example.com/password?token=mfzg6ylqmvzxg5dborsw4ytboq4dkn3a"}.Page()},
+		{Name: "member/new-single-sign-on", Page: accesspages.MemberForm{Values: map[string]string{"role": "viewer"}, PasswordsOff: true}.Page()},
+		{Name: "password/invitation", Page: accesspages.SetPassword{Token: "t", Email: "new@example.com", Purpose: staff.Invitation}.Page(), Outside: true},
+		{Name: "password/reset", Page: accesspages.SetPassword{Token: "t", Email: "ada@example.com", Purpose: staff.PasswordReset, Errors: []fault.Field{{Name: "password", Key: "rule.password_common", Message: "is one of the commonest passwords"}}}.Page(), Outside: true},
+		{Name: "password/invalid", Page: accesspages.SetPassword{Invalid: true}.Page(), Outside: true},
+		{Name: "signin/single-sign-on-only", Page: accesspages.SignIn{SingleSignOn: true, PasswordsOff: true, Return: "/"}.Page(), Outside: true},
+		{Name: "keys/empty", Page: accesspages.Keys{}.Page()},
+		{Name: "keys/one", Page: accesspages.Keys{List: keys[:1]}.Page()},
+		{Name: "keys/created", Page: accesspages.Keys{List: keys, Secret: "dbk_mfzg6ylqmvzxg5dborsw4ytboq4dkn3a", Name: "checkout"}.Page()},
+		{Name: "key/new", Page: accesspages.KeyForm{Values: map[string]string{}}.Page()},
+		{Name: "key/errors", Page: accesspages.KeyForm{Values: map[string]string{"name": ""}, Errors: []fault.Field{{Name: "name", Key: "rule.required", Message: "is required"}, {Name: "scopes", Key: "rule.scopes", Message: "choose at least one scope"}}}.Page()},
+		{Name: "account/two", Page: accesspages.Account{SignIns: signIns, InUse: "a"}.Page()},
+		{Name: "account/errors", Page: accesspages.Account{SignIns: signIns[:1], InUse: "a", Errors: []fault.Field{{Name: "old_password", Key: "rule.old_password", Message: "is not your current password"}}}.Page()},
 	}
 }
 
 func operations() []Story {
 	dead := []staff.DeadMessage{{ID: 1, MessageID: "0198f2c4-9a40-7c11-8d1e-2f51c2f0a0b1", Topic: "reservations.changed.v1", Handler: "counters", Reason: "decode payload: unexpected end of JSON input", Payload: []byte(`{"at":"2026-11-20T11:00:00Z","added":[{"template_id":"1","bits":"1","users":3}]}`), At: Now().Add(-time.Hour)}}
 	return []Story{
-		{Name: "audit/empty", Page: pages.Audit{}.Page()},
-		{Name: "audit/one", Page: pages.Audit{List: records()[:1], Export: "/audit.csv"}.Page()},
-		{Name: "audit/many", Page: pages.Audit{List: records(), Next: "/audit?before=5", Export: "/audit.csv", Actions: []string{"template.move", "template.publish"}, Filter: pages.AuditFilter{Action: "template.cancel"}}.Page()},
-		{Name: "audit/security", Page: pages.Audit{List: refusals(), Export: "/audit.csv?security=1", Filter: pages.AuditFilter{Security: true}}.Page()},
-		{Name: "audit/none", Page: pages.Audit{Filter: pages.AuditFilter{Kind: "key", Actor: "staff:9"}}.Page()},
-		{Name: "shops/empty", Page: pages.Shops{}.Page()},
-		{Name: "shops/one", Page: pages.Shops{List: shops()[:1]}.Page()},
-		{Name: "shops/many", Page: pages.Shops{List: shops()}.Page()},
-		{Name: "shop/limits", Page: pages.ShopForm{Values: map[string]string{"shop_number": "10", "name": "Harbour Tea House", "timezone": "Asia/Shanghai"}, Zones: []string{"Asia/Shanghai"}, Limits: shopLimits()}.Page()},
+		{Name: "audit/empty", Page: accesspages.Audit{}.Page()},
+		{Name: "audit/one", Page: accesspages.Audit{List: records()[:1], Export: "/audit.csv"}.Page()},
+		{Name: "audit/many", Page: accesspages.Audit{List: records(), Next: "/audit?before=5", Export: "/audit.csv", Actions: []string{"template.move", "template.publish"}, Filter: accesspages.AuditFilter{Action: "template.cancel"}}.Page()},
+		{Name: "audit/security", Page: accesspages.Audit{List: refusals(), Export: "/audit.csv?security=1", Filter: accesspages.AuditFilter{Security: true}}.Page()},
+		{Name: "audit/none", Page: accesspages.Audit{Filter: accesspages.AuditFilter{Kind: "key", Actor: "staff:9"}}.Page()},
+		{Name: "shops/empty", Page: droppages.Shops{}.Page()},
+		{Name: "shops/one", Page: droppages.Shops{List: shops()[:1]}.Page()},
+		{Name: "shops/many", Page: droppages.Shops{List: shops()}.Page()},
+		{Name: "shop/limits", Page: droppages.ShopForm{Values: map[string]string{"shop_number": "10", "name": "Harbour Tea House", "timezone": "Asia/Shanghai"}, Zones: []string{"Asia/Shanghai"}, Limits: shopLimits()}.Page()},
 		{Name: "shop/limits_refused", Page: limitsRefused().Page()},
-		{Name: "shop/errors", Page: pages.ShopForm{New: true, Values: map[string]string{"timezone": "Asia/Shanghai"}, Zones: []string{"Asia/Shanghai", "Europe/Berlin", "UTC"}, Errors: []fault.Field{{Name: "shop_number", Key: "rule.shop_number", Message: "must be a positive number"}}}.Page()},
-		{Name: "queues/page", Page: pages.Queues{}.Page()},
-		{Name: "dead/empty", Page: pages.DeadMessages{}.Page()},
-		{Name: "dead/one", Page: pages.DeadMessages{List: dead}.Page()},
-		{Name: "dead/many", Page: pages.DeadMessages{List: slices.Repeat(dead, 3), Next: "/dead-messages?before=1"}.Page()},
+		{Name: "shop/errors", Page: droppages.ShopForm{New: true, Values: map[string]string{"timezone": "Asia/Shanghai"}, Zones: []string{"Asia/Shanghai", "Europe/Berlin", "UTC"}, Errors: []fault.Field{{Name: "shop_number", Key: "rule.shop_number", Message: "must be a positive number"}}}.Page()},
+		{Name: "queues/page", Page: workpages.Queues{}.Page()},
+		{Name: "dead/empty", Page: workpages.DeadMessages{}.Page()},
+		{Name: "dead/one", Page: workpages.DeadMessages{List: dead}.Page()},
+		{Name: "dead/many", Page: workpages.DeadMessages{List: slices.Repeat(dead, 3), Next: "/dead-messages?before=1"}.Page()},
 	}
 }

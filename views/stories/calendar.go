@@ -10,7 +10,8 @@ import (
 	"dropbell/domain/segment"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
-	"dropbell/views/pages"
+	campaignpages "dropbell/views/pages/campaigns"
+	droppages "dropbell/views/pages/drops"
 )
 
 // calendars are months of campaigns and drops, what a second person sees, and
@@ -56,7 +57,7 @@ func monthDays(list ...campaign.Planned) []campaign.CalendarDay {
 }
 
 func months() []Story {
-	page := pages.CampaignCalendar{Month: date(time.November, 1), Today: date(time.November, 20), Zone: shanghai(), Shops: shops()}
+	page := campaignpages.CampaignCalendar{Month: date(time.November, 1), Today: date(time.November, 20), Zone: shanghai(), Shops: shops()}
 	november := func(day int) time.Time { return date(time.November, day) }
 	empty, one, many, full := page, page, page, page
 	empty.Days = monthDays()
@@ -117,7 +118,7 @@ func approvals() []Story {
 		AskedBy: "staff:2", AskedName: "Ada Okafor", AskedAt: refusedAt, DecidedBy: "staff:1 Lin Mei", DecidedAt: new(refusedAt.Add(time.Hour)), DecidedReason: "Not without a text in Chinese."}
 	page := campaignPage(st)
 	granted := coupon(1, "Moon cake night", time.Minute)
-	base := pages.Approval{Review: campaign.Review{Campaign: st.Campaign, Now: now, Reach: &campaign.Reach{Users: 1_206_311, At: Now()}, Open: &open, Above: 100_000},
+	base := campaignpages.Approval{Review: campaign.Review{Campaign: st.Campaign, Now: now, Reach: &campaign.Reach{Users: 1_206_311, At: Now()}, Open: &open, Above: 100_000},
 		Zone: shanghai(), Mine: true, Grants: map[int64]template.Template{1: granted}, Previews: page.Previews}
 	again := base
 	again.Before = &refused
@@ -146,7 +147,7 @@ func approvals() []Story {
 	decided := base
 	decided.Open, decided.Before, decided.Mine, decided.Asks = nil, &refused, false, true
 	return []Story{
-		{Name: "approval/none", Page: pages.Approval{Review: campaign.Review{Campaign: campaignAt(6, "New year", campaign.Draft, 0).Campaign}}.Page()},
+		{Name: "approval/none", Page: campaignpages.Approval{Review: campaign.Review{Campaign: campaignAt(6, "New year", campaign.Draft, 0).Campaign}}.Page()},
 		{Name: "approval/first", Page: base.Page()},
 		{Name: "approval/again", Page: again.Page()},
 		{Name: "approval/lapsed", Page: lapsed.Page()},
@@ -161,12 +162,12 @@ func approvals() []Story {
 	}
 }
 
-func shopLimits() *pages.ShopLimits {
-	values := pages.LimitValues(campaign.Limits{PerDay: 1, PerWeek: 3, ApprovalAbove: 100_000})
-	return &pages.ShopLimits{Shop: 10, Name: "Harbour Tea House", Values: values, Was: values}
+func shopLimits() *droppages.ShopLimits {
+	values := droppages.LimitValues(campaign.Limits{PerDay: 1, PerWeek: 3, ApprovalAbove: 100_000})
+	return &droppages.ShopLimits{Shop: 10, Name: "Harbour Tea House", Values: values, Was: values}
 }
 
-func limitsRefused() pages.ShopLimits {
+func limitsRefused() droppages.ShopLimits {
 	p := *shopLimits()
 	p.Values = map[string]string{"approval_above": "many", "per_day": "1001", "per_week": "3"}
 	p.Errors = []fault.Field{{Name: "approval_above", Key: "rule.number", Message: "must be a whole number"},

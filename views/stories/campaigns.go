@@ -9,7 +9,8 @@ import (
 	"dropbell/domain/fault"
 	"dropbell/domain/segment"
 	"dropbell/domain/user"
-	"dropbell/views/pages"
+	campaignpages "dropbell/views/pages/campaigns"
+	pageparts "dropbell/views/pages/parts"
 	"dropbell/views/ui"
 )
 
@@ -35,11 +36,11 @@ func campaignAt(id int64, name string, state campaign.State, sent int64) campaig
 	return st
 }
 
-func campaignPage(st campaign.Status) pages.Campaign {
-	p := pages.Campaign{Status: st, Zone: shanghai(), Carrier: delivery.ChannelStatus{Setting: delivery.Setting{Channel: st.Channel}, Configured: true}, Recipients: pages.CampaignRecipients{Status: st, Zone: shanghai(), Part: true}}
+func campaignPage(st campaign.Status) campaignpages.Campaign {
+	p := campaignpages.Campaign{Status: st, Zone: shanghai(), Carrier: delivery.ChannelStatus{Setting: delivery.Setting{Channel: st.Channel}, Configured: true}, Recipients: campaignpages.CampaignRecipients{Status: st, Zone: shanghai(), Part: true}}
 	for _, tag := range []string{"", "zh-CN"} {
 		s := delivery.Subject{Kind: delivery.KindCampaign, Copy: &st.Content}
-		p.Previews = append(p.Previews, pages.CampaignText{Locale: tag, Content: delivery.RenderCopy(s, 0, user.User{Locale: tag})})
+		p.Previews = append(p.Previews, campaignpages.CampaignText{Locale: tag, Content: delivery.RenderCopy(s, 0, user.User{Locale: tag})})
 	}
 	return p
 }
@@ -66,11 +67,11 @@ func campaigns() []Story {
 	kept.PublishedAt, kept.ApprovedBy = kept.StartedAt, "staff:2 Ada Okafor"
 	failed := campaignPage(campaignAt(10, "Lost segment", campaign.Failed, 0))
 	failed.Reason = "audience_gone"
-	many := pages.Campaigns{Next: "/campaigns?before=3"}
+	many := campaignpages.Campaigns{Next: "/campaigns?before=3"}
 	for i, s := range campaign.States() {
 		many.List = append(many.List, campaignAt(int64(20-i), "Campaign "+string(s), s, 61_000))
 	}
-	form := pages.CampaignForm{Title: "New campaign", Channels: delivery.ChannelSetOf(delivery.App, delivery.Email), Kinds: campaign.AudienceKinds(),
+	form := campaignpages.CampaignForm{Title: "New campaign", Channels: delivery.ChannelSetOf(delivery.App, delivery.Email), Kinds: campaign.AudienceKinds(),
 		Segments: []segment.Segment{{ID: 3, Name: "Regulars in Shanghai", Kind: segment.ByRules}, {ID: 4, Name: "Fair 2026, uploaded", Kind: segment.ByList}},
 		Values:   map[string]string{"audience": "all", "channel": "app", "starts_at": "2026-11-21T20:00", "ends_at": "2026-11-22T20:00"}}
 	broken := form
@@ -91,15 +92,15 @@ func campaigns() []Story {
 	named.Values["grant_template_id"], named.Errors = "Moon cake night (#1)", []fault.Field{{Name: "audience_template", Key: "rule.template_choice", Message: "choose a template, or type its number"}}
 	looked := full
 	looked.Looked = true
-	question := pages.Confirmation{Active: "campaigns", Crumbs: []ui.Crumb{{Label: "Campaigns", URL: "/campaigns"}}, ConfirmProps: ui.ConfirmProps{Title: "Publish “New year”?",
+	question := pageparts.Confirmation{Active: "campaigns", Crumbs: []ui.Crumb{{Label: "Campaigns", URL: "/campaigns"}}, ConfirmProps: ui.ConfirmProps{Title: "Publish “New year”?",
 		Points: []string{"It starts at once.", "It writes to 120,000 people.", "One person alone may send to 5,000 people. Somebody else has to approve this."},
 		Action: "/campaigns/6/publish", Cancel: "/campaigns/6", Submit: "Publish", Kind: "primary",
 		Error: "Recipients without a second person: is 5,000 by now, which is not what you were shown; read what happens and confirm again"}}
 	return []Story{
 		{Name: "campaign/limit_changed", Page: question.Page()},
-		{Name: "campaigns/empty", Page: pages.Campaigns{}.Page()},
-		{Name: "campaigns/none", Page: pages.Campaigns{Search: "nothing"}.Page()},
-		{Name: "campaigns/one", Page: pages.Campaigns{List: many.List[:1]}.Page()},
+		{Name: "campaigns/empty", Page: campaignpages.Campaigns{}.Page()},
+		{Name: "campaigns/none", Page: campaignpages.Campaigns{Search: "nothing"}.Page()},
+		{Name: "campaigns/one", Page: campaignpages.Campaigns{List: many.List[:1]}.Page()},
 		{Name: "campaigns/many", Page: many.Page()},
 		{Name: "campaign/draft", Page: campaignPage(campaignAt(6, "New year", campaign.Draft, 0)).Page()},
 		{Name: "campaign/held", Page: held.Page()},

@@ -9,7 +9,8 @@ import (
 	"dropbell/domain/reminder"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
-	"dropbell/views/pages"
+	deliverypages "dropbell/views/pages/delivery"
+	droppages "dropbell/views/pages/drops"
 )
 
 // cockpits are the pages that one looks at while a drop takes place.
@@ -97,10 +98,10 @@ func pulse() reminder.Pulse {
 	return p
 }
 
-func deck(t template.Template, users int64, trouble bool) pages.Cockpit {
+func deck(t template.Template, users int64, trouble bool) droppages.Cockpit {
 	b := board(t, users)
 	b = deliver(b, trouble)
-	p := pages.Cockpit{Template: t, At: Now(), Sum: "a1b2c3", Deck: deckOf(b, trouble), Channels: status(trouble)}
+	p := droppages.Cockpit{Template: t, At: Now(), Sum: "a1b2c3", Deck: deckOf(b, trouble), Channels: status(trouble)}
 	if p.Deck.Current() != nil {
 		p.Pulse = pulse()
 	}
@@ -120,14 +121,14 @@ func decks() []Story {
 	over.Stored = template.Closed
 	past := deck(coupon(1, "Afterthought", 9*time.Minute), 22_000, false)
 	past.Deck = deckOf(late(deliver(board(past.Template, 22_000), false), 10), false)
-	past.Claims = pages.ClaimsCard(*salesOf(past.Template, 0, 0, 0).Sales)
+	past.Claims = droppages.ClaimsCard(*salesOf(past.Template, 0, 0, 0).Sales)
 	unused := deck(coupon(1, "Moon cake night", 61*time.Minute), 0, false)
 	return []Story{
 		{Name: "cockpit/quiet", Page: quiet.Page(), Role: staff.Viewer},
 		{Name: "cockpit/soon", Page: soon.Page(), Role: staff.Operator},
 		{Name: "cockpit/trouble", Page: trouble.Page(), Role: staff.Operator},
 		{Name: "cockpit/open", Page: open.Page(), Role: staff.Viewer},
-		{Name: "cockpit/draft", Page: pages.Cockpit{Template: draft, At: Now(), Channels: status(false)}.Page()},
+		{Name: "cockpit/draft", Page: droppages.Cockpit{Template: draft, At: Now(), Channels: status(false)}.Page()},
 		{Name: "cockpit/over", Page: over.Page()},
 		{Name: "cockpit/past", Page: past.Page()},
 		{Name: "cockpit/unused", Page: unused.Page()},
@@ -140,10 +141,10 @@ func channels() []Story {
 		none[i].Channel = c
 	}
 	return []Story{
-		{Name: "channels/none", Page: pages.Channels{Status: none}.Page()},
-		{Name: "channels/good", Page: pages.Channels{Status: status(false)}.Page(), Role: staff.Viewer},
-		{Name: "channels/trouble", Page: pages.Channels{Status: status(true)}.Page(), Role: staff.Operator},
-		{Name: "channels/limited", Page: pages.Channels{Status: status(true)}.Page(), Role: staff.Operator, Shops: []int64{10}},
+		{Name: "channels/none", Page: deliverypages.Channels{Status: none}.Page()},
+		{Name: "channels/good", Page: deliverypages.Channels{Status: status(false)}.Page(), Role: staff.Viewer},
+		{Name: "channels/trouble", Page: deliverypages.Channels{Status: status(true)}.Page(), Role: staff.Operator},
+		{Name: "channels/limited", Page: deliverypages.Channels{Status: status(true)}.Page(), Role: staff.Operator, Shops: []int64{10}},
 	}
 }
 
@@ -157,12 +158,12 @@ func channelTests() []Story {
 	list := []delivery.ChannelTest{waiting, made(8, delivery.TestDelivered, ""), made(7, delivery.TestPermanent, "550 5.1.1 mailbox unavailable: the recipient’s server rejected this address"),
 		made(6, delivery.TestTransient, "timed out"), made(5, delivery.TestThrottled, ""), made(4, delivery.TestUnknown, "")}
 	return []Story{
-		{Name: "channel-test/empty", Page: pages.ChannelTests{Channel: delivery.SMS, Configured: true}.Page()},
-		{Name: "channel-test/many", Page: pages.ChannelTests{Channel: delivery.Email, Configured: true, List: list}.Page(), Role: staff.Operator},
-		{Name: "channel-test/refused", Page: pages.ChannelTests{Channel: delivery.Email, Configured: true, Recipient: "lin@", Template: "77",
+		{Name: "channel-test/empty", Page: deliverypages.ChannelTests{Channel: delivery.SMS, Configured: true}.Page()},
+		{Name: "channel-test/many", Page: deliverypages.ChannelTests{Channel: delivery.Email, Configured: true, List: list}.Page(), Role: staff.Operator},
+		{Name: "channel-test/refused", Page: deliverypages.ChannelTests{Channel: delivery.Email, Configured: true, Recipient: "lin@", Template: "77",
 			Errors: []fault.Field{{Name: "recipient", Key: "rule.test_email", Message: "must be an e-mail address or the number of a user"}, {Name: "template", Key: "rule.unknown_template", Message: "there is no such template"}}}.Page()},
-		{Name: "channel-test/too-many", Page: pages.ChannelTests{Channel: delivery.Webhook, Configured: true, Recipient: "1001", Error: "Too many test messages. Wait a moment."}.Page()},
-		{Name: "channel-test/app", Page: pages.ChannelTests{Channel: delivery.App, Configured: true}.Page()},
-		{Name: "channel-test/none", Page: pages.ChannelTests{Channel: delivery.WebPush}.Page()},
+		{Name: "channel-test/too-many", Page: deliverypages.ChannelTests{Channel: delivery.Webhook, Configured: true, Recipient: "1001", Error: "Too many test messages. Wait a moment."}.Page()},
+		{Name: "channel-test/app", Page: deliverypages.ChannelTests{Channel: delivery.App, Configured: true}.Page()},
+		{Name: "channel-test/none", Page: deliverypages.ChannelTests{Channel: delivery.WebPush}.Page()},
 	}
 }

@@ -8,7 +8,8 @@ import (
 	"dropbell/domain/redeemcode"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
-	"dropbell/views/pages"
+	couponpages "dropbell/views/pages/coupons"
+	pageparts "dropbell/views/pages/parts"
 	"dropbell/views/ui"
 )
 
@@ -37,21 +38,21 @@ func codeBatches() []redeemcode.Batch {
 func codes() []Story {
 	t := coupon(1, "Moon cake night", 11*time.Minute)
 	t.Obtain = template.ByCode
-	page := pages.Codes{Template: &t, List: codeBatches(), Supply: redeemcode.Supply{Outstanding: 1_018_796, Left: 900_000}, RequestKey: "K"}
+	page := couponpages.Codes{Template: &t, List: codeBatches(), Supply: redeemcode.Supply{Outstanding: 1_018_796, Left: 900_000}, RequestKey: "K"}
 	one := page
 	one.List, one.Supply = codeBatches()[1:2], redeemcode.Supply{Outstanding: 18_796, Left: 20_000}
 	empty, closed, wrong := one, one, one
 	empty.List = nil
 	closed.Closed = "This drop is over or was cancelled; nobody could use new codes."
 	wrong.Count, wrong.Errors = "ten", []fault.Field{{Name: "count", Key: "rule.code_count", Message: "must be between 1 and 1000000"}}
-	all := pages.Codes{List: codeBatches(), Next: "/codes?before=3", Check: pages.CodeCheck{}}
+	all := couponpages.Codes{List: codeBatches(), Next: "/codes?before=3", Check: couponpages.CodeCheck{}}
 	finding := func(v redeemcode.Verdict) *redeemcode.Finding {
 		return &redeemcode.Finding{Verdict: v, Code: aCode(), Serial: 60_417, Batch: codeBatches()[1], Place: 417}
 	}
 	used, withdrawn := finding(redeemcode.Spent), finding(redeemcode.Withdrawn)
 	used.Use = &redeemcode.Use{UserID: 9_007_199_254_740_993, CouponID: 4_711, At: Now().Add(-3 * time.Hour)}
 	withdrawn.Batch = codeBatches()[3]
-	revoke := pages.Confirmation{Active: "templates", Crumbs: []ui.Crumb{{Label: "Templates", URL: "/templates"}}, ConfirmProps: ui.ConfirmProps{Title: "Revoke batch #7",
+	revoke := pageparts.Confirmation{Active: "templates", Crumbs: []ui.Crumb{{Label: "Templates", URL: "/templates"}}, ConfirmProps: ui.ConfirmProps{Title: "Revoke batch #7",
 		Points: []string{"18,796 codes that nobody has used become worthless, for good.", "31,204 coupons that were issued for codes of this batch stay valid."},
 		Action: "/templates/1/codes/7/revoke", Cancel: "/templates/1/codes", Submit: "Revoke", Kind: "danger", NeedsReason: true, ReasonError: "is required"}}
 	list := []Story{
@@ -62,12 +63,12 @@ func codes() []Story {
 		{Name: "codes/closed", Page: closed.Page()},
 		{Name: "codes/wrong", Page: wrong.Page()},
 		{Name: "codes/all", Page: all.Page()},
-		{Name: "codes/all-empty", Page: pages.Codes{}.Page()},
+		{Name: "codes/all-empty", Page: couponpages.Codes{}.Page()},
 		{Name: "codes/revoke", Page: revoke.Page()},
-		{Name: "codes/check-used", Page: pages.CodeCheck{Finding: used}.Page()},
-		{Name: "codes/check-revoked", Page: pages.CodeCheck{Finding: withdrawn}.Page()},
-		{Name: "codes/check-good", Page: pages.CodeCheck{Finding: finding(redeemcode.Good)}.Page()},
-		{Name: "codes/check-not-ready", Page: pages.CodeCheck{Finding: finding(redeemcode.NotReadyYet)}.Page()},
+		{Name: "codes/check-used", Page: couponpages.CodeCheck{Finding: used}.Page()},
+		{Name: "codes/check-revoked", Page: couponpages.CodeCheck{Finding: withdrawn}.Page()},
+		{Name: "codes/check-good", Page: couponpages.CodeCheck{Finding: finding(redeemcode.Good)}.Page()},
+		{Name: "codes/check-not-ready", Page: couponpages.CodeCheck{Finding: finding(redeemcode.NotReadyYet)}.Page()},
 	}
 	for _, v := range []redeemcode.Verdict{redeemcode.Unpublished, redeemcode.NotYet, redeemcode.Halted, redeemcode.GoneAll, redeemcode.Over, redeemcode.CalledOff, redeemcode.NotByCode} {
 		f := finding(v)
@@ -75,10 +76,10 @@ func codes() []Story {
 		if v == redeemcode.Over || v == redeemcode.CalledOff {
 			f.Template.Stored, f.Template.EndedAt = template.Closed, ptr(Now().Add(-20*time.Minute))
 		}
-		list = append(list, Story{Name: "codes/check-" + string(v), Page: pages.CodeCheck{Finding: f}.Page()})
+		list = append(list, Story{Name: "codes/check-" + string(v), Page: couponpages.CodeCheck{Finding: f}.Page()})
 	}
 	for _, v := range []redeemcode.Verdict{redeemcode.Unreadable, redeemcode.Forged, redeemcode.NeverIssued, redeemcode.Elsewhere} {
-		list = append(list, Story{Name: "codes/check-" + string(v), Page: pages.CodeCheck{Typed: "1XBE-VF78", Finding: &redeemcode.Finding{Verdict: v, Code: aCode()}}.Page()})
+		list = append(list, Story{Name: "codes/check-" + string(v), Page: couponpages.CodeCheck{Typed: "1XBE-VF78", Finding: &redeemcode.Finding{Verdict: v, Code: aCode()}}.Page()})
 	}
 	return list
 }

@@ -6,7 +6,8 @@ import (
 	owned "dropbell/domain/coupon"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
-	"dropbell/views/pages"
+	couponpages "dropbell/views/pages/coupons"
+	pageparts "dropbell/views/pages/parts"
 	"dropbell/views/ui"
 )
 
@@ -57,25 +58,25 @@ func coupons() []Story {
 	returned := list[4]
 	returned.Returned = true
 	return []Story{
-		{Name: "coupons/empty", Page: pages.Coupons{By: "user"}.Page()},
-		{Name: "coupons/broken", Page: pages.Coupons{By: "user", Search: "moon", Broken: true}.Page()},
-		{Name: "coupons/none", Page: pages.Coupons{By: "order", Search: "A-1", State: owned.Locked}.Page()},
-		{Name: "coupons/one", Page: pages.Coupons{By: "coupon", Search: "901", List: list[:1]}.Page(), Role: staff.Viewer},
-		{Name: "coupons/of-a-template", Page: pages.Coupons{By: "template", Search: "1", List: list, Tally: &pages.Tally{Template: coupon(1, "Moon cake night", -time.Hour),
+		{Name: "coupons/empty", Page: couponpages.Coupons{By: "user"}.Page()},
+		{Name: "coupons/broken", Page: couponpages.Coupons{By: "user", Search: "moon", Broken: true}.Page()},
+		{Name: "coupons/none", Page: couponpages.Coupons{By: "order", Search: "A-1", State: owned.Locked}.Page()},
+		{Name: "coupons/one", Page: couponpages.Coupons{By: "coupon", Search: "901", List: list[:1]}.Page(), Role: staff.Viewer},
+		{Name: "coupons/of-a-template", Page: couponpages.Coupons{By: "template", Search: "1", List: list, Tally: &pageparts.Tally{Template: coupon(1, "Moon cake night", -time.Hour),
 			Tally: owned.Tally{Issued: 31_400, Used: 12_004, Locked: 87, Expired: 640, Revoked: 12, Returned: 9, Released: 903, Refunded: 41, Discounted: 24_008_000}}}.Page()},
-		{Name: "coupons/of-a-template-without", Page: pages.Coupons{By: "template", Search: "1", Tally: &pages.Tally{Template: coupon(1, "Moon cake night", time.Hour)}}.Page()},
-		{Name: "coupons/many", Page: pages.Coupons{By: "user", Search: "1001", List: append(list, late), First: "/coupons", Next: "/coupons?before=901"}.Page()},
-		{Name: "coupon/unused", Page: pages.CouponDetail{Coupon: list[0], MayRelease: true, MayRevoke: true}.Page()},
-		{Name: "coupon/percent", Page: pages.CouponDetail{Coupon: percent}.Page()},
-		{Name: "coupon/not_revocable", Page: pages.Confirmation{Active: "coupons", ConfirmProps: ui.ConfirmProps{Title: "This coupon cannot be revoked", Cancel: "/coupons/905",
+		{Name: "coupons/of-a-template-without", Page: couponpages.Coupons{By: "template", Search: "1", Tally: &pageparts.Tally{Template: coupon(1, "Moon cake night", time.Hour)}}.Page()},
+		{Name: "coupons/many", Page: couponpages.Coupons{By: "user", Search: "1001", List: append(list, late), First: "/coupons", Next: "/coupons?before=901"}.Page()},
+		{Name: "coupon/unused", Page: couponpages.CouponDetail{Coupon: list[0], MayRelease: true, MayRevoke: true}.Page()},
+		{Name: "coupon/percent", Page: couponpages.CouponDetail{Coupon: percent}.Page()},
+		{Name: "coupon/not_revocable", Page: pageparts.Confirmation{Active: "coupons", ConfirmProps: ui.ConfirmProps{Title: "This coupon cannot be revoked", Cancel: "/coupons/905",
 			Points: []string{"It was revoked before."}, NoReason: true}}.Page()},
-		{Name: "coupon/locked", Page: pages.CouponDetail{Coupon: list[1], Log: log, MayRelease: true, MayRevoke: true}.Page()},
-		{Name: "coupon/used", Page: pages.CouponDetail{Coupon: list[2], Log: used}.Page(), Role: staff.Viewer},
-		{Name: "coupon/revoke", Page: pages.Confirmation{Active: "coupons", Inside: pages.ReturnChoice(false), ConfirmProps: ui.ConfirmProps{Title: "Revoke this coupon?", Action: "/coupons/901/revoke",
+		{Name: "coupon/locked", Page: couponpages.CouponDetail{Coupon: list[1], Log: log, MayRelease: true, MayRevoke: true}.Page()},
+		{Name: "coupon/used", Page: couponpages.CouponDetail{Coupon: list[2], Log: used}.Page(), Role: staff.Viewer},
+		{Name: "coupon/revoke", Page: pageparts.Confirmation{Active: "coupons", Inside: couponpages.ReturnChoice(false), ConfirmProps: ui.ConfirmProps{Title: "Revoke this coupon?", Action: "/coupons/901/revoke",
 			Points: []string{"User 1001 loses this coupon of “Moon cake night” for good.", "The user’s limit counts it all the same: revoking does not let them claim another."},
 			Cancel: "/coupons/901", Submit: "Revoke", Kind: "danger", NeedsReason: true}}.Page()},
-		{Name: "coupon/returned", Page: pages.CouponDetail{Coupon: returned, Log: revoked}.Page()},
-		{Name: "coupon/revoked", Page: pages.CouponDetail{Coupon: list[4], Log: revoked, MayRevoke: true}.Page()},
+		{Name: "coupon/returned", Page: couponpages.CouponDetail{Coupon: returned, Log: revoked}.Page()},
+		{Name: "coupon/revoked", Page: couponpages.CouponDetail{Coupon: list[4], Log: revoked, MayRevoke: true}.Page()},
 	}
 }
 
@@ -85,15 +86,15 @@ func locks() []Story {
 	late.LockedAt, late.LockedUntil = new(Now().Add(-15*time.Minute)), new(Now().Add(-time.Second))
 	long.OrderID = "0193f1a2-7b5c-7d3e-9f4a-2b1c0d9e8f7a-retry-0042-very-long-order-id"
 	return []Story{
-		{Name: "locks/empty", Page: pages.Locks{MayRelease: everywhere}.Page()},
-		{Name: "locks/one", Page: pages.Locks{List: []owned.Listed{ownedCoupon(902, owned.Locked)}, MayRelease: func(int64) bool { return false }}.Page(), Role: staff.Viewer},
-		{Name: "locks/many", Page: pages.Locks{List: []owned.Listed{late, ownedCoupon(902, owned.Locked), long}, MayRelease: everywhere, Next: "/coupons/locks?after=1-1", First: "/coupons/locks"}.Page()},
+		{Name: "locks/empty", Page: couponpages.Locks{MayRelease: everywhere}.Page()},
+		{Name: "locks/one", Page: couponpages.Locks{List: []owned.Listed{ownedCoupon(902, owned.Locked)}, MayRelease: func(int64) bool { return false }}.Page(), Role: staff.Viewer},
+		{Name: "locks/many", Page: couponpages.Locks{List: []owned.Listed{late, ownedCoupon(902, owned.Locked), long}, MayRelease: everywhere, Next: "/coupons/locks?after=1-1", First: "/coupons/locks"}.Page()},
 	}
 }
 
 func notices() []Story {
 	today := Now().UTC().Truncate(24 * time.Hour)
-	page := pages.NoticeCalendar{Today: today, Month: today.AddDate(0, 0, 1-today.Day())}
+	page := couponpages.NoticeCalendar{Today: today, Month: today.AddDate(0, 0, 1-today.Day())}
 	one, many := page, page
 	// Six weeks that begin on a Sunday or Monday; what a language leaves out is outside.
 	for d := time.Date(2026, 10, 25, 0, 0, 0, 0, time.UTC); d.Before(time.Date(2026, 12, 7, 0, 0, 0, 0, time.UTC)); d = d.AddDate(0, 0, 1) {

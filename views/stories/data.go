@@ -10,7 +10,7 @@ import (
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
-	"dropbell/views/pages"
+	droppages "dropbell/views/pages/drops"
 )
 
 func coupon(id int64, name string, opensIn time.Duration) template.Template {
@@ -88,9 +88,9 @@ func outcome(n int64, sending, trouble bool) delivery.Counts {
 	return c
 }
 
-func drop(id int64, name string, opensIn time.Duration, users int64) pages.Drop {
+func drop(id int64, name string, opensIn time.Duration, users int64) droppages.Drop {
 	t := coupon(id, name, opensIn)
-	return pages.Drop{Template: t, Board: board(t, users)}
+	return droppages.Drop{Template: t, Board: board(t, users)}
 }
 
 func growth(n int64) []reminder.Growth {

@@ -8,17 +8,18 @@ import (
 	"dropbell/domain/job"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
-	"dropbell/views/pages"
+	couponpages "dropbell/views/pages/coupons"
+	pageparts "dropbell/views/pages/parts"
 	"dropbell/views/ui"
 )
 
 // grantOf is a list for the template of all these stories.
-func grantOf(id int64, dry bool, state job.State, total, done, failed int64) pages.Grant {
+func grantOf(id int64, dry bool, state job.State, total, done, failed int64) couponpages.Grant {
 	j := workOf(id, "Moon cake night: ¥20 off everything at Harbour Tea House", state, total, done, failed)
 	j.Kind, j.Needs = owned.GrantKind, staff.ManageUsers
 	t := coupon(1, "Moon cake night: ¥20 off everything at Harbour Tea House", -time.Hour)
 	t.Issued = t.Stock - 2_000
-	return pages.Grant{Job: j, Params: owned.GrantParams{TemplateID: 1, DryRun: dry, Source: owned.Source{File: "Testers July.csv"}}, Template: t, MayGive: true}
+	return couponpages.Grant{Job: j, Params: owned.GrantParams{TemplateID: 1, DryRun: dry, Source: owned.Source{File: "Testers July.csv"}}, Template: t, MayGive: true}
 }
 
 func grants() []Story {
@@ -58,26 +59,28 @@ func grants() []Story {
 	again.Counts = map[string]int64{owned.TakenBack: 3, owned.TakenBefore: 1_170, string(owned.Used): 6}
 	viewer := given
 	viewer.MayGive, viewer.Rows = false, nil
-	row := func(g pages.Grant) pages.GrantRow { return pages.GrantRow{Job: g.Job, Params: g.Params} }
-	confirm := pages.Confirmation{Active: "templates", Crumbs: []ui.Crumb{{Label: "Templates", URL: "/templates"}}, ConfirmProps: ui.ConfirmProps{Title: "Give coupons of “Moon cake night”?",
+	row := func(g couponpages.Grant) couponpages.GrantRow {
+		return couponpages.GrantRow{Job: g.Job, Params: g.Params}
+	}
+	confirm := pageparts.Confirmation{Active: "templates", Crumbs: []ui.Crumb{{Label: "Templates", URL: "/templates"}}, ConfirmProps: ui.ConfirmProps{Title: "Give coupons of “Moon cake night”?",
 		Points: []string{"1,180 users would get a coupon.", "Each row is judged again at the moment of giving; a user of the list gets one coupon, however often it is worked off.", "24 rows would be left out."},
 		Action: "/grants/12/apply", Cancel: "/grants/12", Submit: "Give coupons", Kind: "primary", NeedsReason: true}}
 	unclear := confirm
 	unclear.ReasonError = "say why, in at most 500 characters"
 	takeBack := confirm
-	takeBack.Title, takeBack.Submit, takeBack.Kind, takeBack.Action, takeBack.Inside = "Take coupons of “Moon cake night” back?", "Take back", "danger", "/grants/13/takeback", pages.ReturnChoice(true)
+	takeBack.Title, takeBack.Submit, takeBack.Kind, takeBack.Action, takeBack.Inside = "Take coupons of “Moon cake night” back?", "Take back", "danger", "/grants/13/takeback", couponpages.ReturnChoice(true)
 	takeBack.Points = []string{"The 1,179 coupons that this list gave are revoked, those that are unused.", "Coupons that orders hold or have used, and expired ones, stay as they are."}
 	return []Story{
-		{Name: "grants/empty", Page: pages.Grants{}.Page()},
-		{Name: "grants/empty-of-a-template", Page: pages.Grants{Template: &t, MayGive: true}.Page()},
-		{Name: "grants/one", Page: pages.Grants{Template: &t, List: []pages.GrantRow{row(dry)}}.Page(), Role: staff.Viewer},
-		{Name: "grants/many", Page: pages.Grants{Template: &t, MayGive: true, List: []pages.GrantRow{row(back), row(running), row(idle), row(dry), row(waiting), row(failed), row(long)}, First: "/grants", Next: "/grants?before=10"}.Page()},
-		{Name: "grants/of-all", Page: pages.Grants{List: []pages.GrantRow{row(dry), row(waiting), row(failed), row(long)}}.Page()},
-		{Name: "grants/of-a-draft", Page: pages.Grants{Template: &draft, MayGive: true}.Page()},
-		{Name: "grants/of-a-cancelled", Page: pages.Grants{Template: &cancelled, MayGive: true, List: []pages.GrantRow{row(dry)}}.Page()},
-		{Name: "grants/new-for-a-draft", Page: pages.GrantStart{Template: draft}.Page()},
-		{Name: "grants/new", Page: pages.GrantStart{Template: t}.Page()},
-		{Name: "grants/refused", Page: pages.GrantStart{Template: t, Errors: []fault.Field{{Name: "file", Key: "rule.user_column", Message: "the list needs a column user_id"}}}.Page()},
+		{Name: "grants/empty", Page: couponpages.Grants{}.Page()},
+		{Name: "grants/empty-of-a-template", Page: couponpages.Grants{Template: &t, MayGive: true}.Page()},
+		{Name: "grants/one", Page: couponpages.Grants{Template: &t, List: []couponpages.GrantRow{row(dry)}}.Page(), Role: staff.Viewer},
+		{Name: "grants/many", Page: couponpages.Grants{Template: &t, MayGive: true, List: []couponpages.GrantRow{row(back), row(running), row(idle), row(dry), row(waiting), row(failed), row(long)}, First: "/grants", Next: "/grants?before=10"}.Page()},
+		{Name: "grants/of-all", Page: couponpages.Grants{List: []couponpages.GrantRow{row(dry), row(waiting), row(failed), row(long)}}.Page()},
+		{Name: "grants/of-a-draft", Page: couponpages.Grants{Template: &draft, MayGive: true}.Page()},
+		{Name: "grants/of-a-cancelled", Page: couponpages.Grants{Template: &cancelled, MayGive: true, List: []couponpages.GrantRow{row(dry)}}.Page()},
+		{Name: "grants/new-for-a-draft", Page: couponpages.GrantStart{Template: draft}.Page()},
+		{Name: "grants/new", Page: couponpages.GrantStart{Template: t}.Page()},
+		{Name: "grants/refused", Page: couponpages.GrantStart{Template: t, Errors: []fault.Field{{Name: "file", Key: "rule.user_column", Message: "the list needs a column user_id"}}}.Page()},
 		{Name: "grant/waiting", Page: waiting.Page()},
 		{Name: "grant/dry-run", Page: dry.Page()},
 		{Name: "grant/dry-run-short", Page: short.Page()},

@@ -11,7 +11,11 @@ import (
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
-	"dropbell/views/pages"
+	accesspages "dropbell/views/pages/access"
+	deliverypages "dropbell/views/pages/delivery"
+	droppages "dropbell/views/pages/drops"
+	pageparts "dropbell/views/pages/parts"
+	workpages "dropbell/views/pages/work"
 	"dropbell/views/ui"
 )
 
@@ -48,17 +52,17 @@ func work() []Story {
 	idle.ID, idle.IdleSince = 10, ptr(Now().Add(-2*time.Minute))
 	rows := []job.RowError{{Line: 4, Row: "#4 Lunch", Error: "The drop has opened; close it instead."}, {Line: 7, Row: "#7 Yesterday", Error: "Its current state does not allow this."}, {Line: 12, Row: "", Error: "There is no such template."}}
 	return []Story{
-		{Name: "jobs/empty", Page: pages.WorkList{}.Page()},
-		{Name: "jobs/none", Page: pages.WorkList{State: "failed"}.Page()},
-		{Name: "jobs/one", Page: pages.WorkList{List: []job.Job{done}}.Page()},
-		{Name: "jobs/many", Page: pages.WorkList{List: []job.Job{idle, waiting, running, unknown, done, partly, failed, stopped}, First: "/jobs", Next: "/jobs?before=3", Export: "/jobs.csv"}.Page()},
-		{Name: "jobs/waiting", Page: pages.Work{Job: waiting, MayStop: true}.Page()},
-		{Name: "jobs/running", Page: pages.Work{Job: running, MayStop: true, Errors: rows}.Page()},
-		{Name: "jobs/idle", Page: pages.Work{Job: idle, MayStop: true}.Page()},
-		{Name: "jobs/retrying", Page: pages.Work{Job: again, MayStop: true}.Page()},
-		{Name: "jobs/done", Page: pages.Work{Job: done, MayStop: true, Actions: []ui.ButtonProps{{Label: "Resume them again", Icon: "refresh", URL: "/templates"}}}.Page()},
-		{Name: "jobs/partly", Page: pages.Work{Job: partly, MayStop: true, Errors: rows}.Page()},
-		{Name: "jobs/failed", Page: pages.Work{Job: failed, Upload: "people.xlsx"}.Page(), Role: staff.Viewer},
+		{Name: "jobs/empty", Page: workpages.WorkList{}.Page()},
+		{Name: "jobs/none", Page: workpages.WorkList{State: "failed"}.Page()},
+		{Name: "jobs/one", Page: workpages.WorkList{List: []job.Job{done}}.Page()},
+		{Name: "jobs/many", Page: workpages.WorkList{List: []job.Job{idle, waiting, running, unknown, done, partly, failed, stopped}, First: "/jobs", Next: "/jobs?before=3", Export: "/jobs.csv"}.Page()},
+		{Name: "jobs/waiting", Page: pageparts.Work{Job: waiting, MayStop: true}.Page()},
+		{Name: "jobs/running", Page: pageparts.Work{Job: running, MayStop: true, Errors: rows}.Page()},
+		{Name: "jobs/idle", Page: pageparts.Work{Job: idle, MayStop: true}.Page()},
+		{Name: "jobs/retrying", Page: pageparts.Work{Job: again, MayStop: true}.Page()},
+		{Name: "jobs/done", Page: pageparts.Work{Job: done, MayStop: true, Actions: []ui.ButtonProps{{Label: "Resume them again", Icon: "refresh", URL: "/templates"}}}.Page()},
+		{Name: "jobs/partly", Page: pageparts.Work{Job: partly, MayStop: true, Errors: rows}.Page()},
+		{Name: "jobs/failed", Page: pageparts.Work{Job: failed, Upload: "people.xlsx"}.Page(), Role: staff.Viewer},
 	}
 }
 
@@ -100,24 +104,24 @@ func deliveries() []Story {
 	people := []delivery.Recipient{person(1001, delivery.Sent, "", "", 0), person(1002, delivery.Recovered, delivery.ReasonProvider, "451 4.3.0 try again later", 2),
 		person(1005, delivery.Failed, delivery.ReasonProvider, "the provider answered HTTP 503", 3), person(1009, delivery.Skipped, delivery.ReasonOptedOut, "", 0),
 		person(1012, delivery.Dead, delivery.ReasonRefused, "550 5.1.1 no such mailbox", 1), person(1013, delivery.InFlight, "", "", 0)}
-	broken := pages.Deliveries{Filter: pages.DeliveryFilter{Template: "moon", User: "ada"}, Errors: []fault.Field{
+	broken := deliverypages.Deliveries{Filter: deliverypages.DeliveryFilter{Template: "moon", User: "ada"}, Errors: []fault.Field{
 		{Name: "template", Key: "rule.user_id", Message: "must be a positive whole number"}, {Name: "user", Key: "rule.user_id", Message: "must be a positive whole number"}}}
-	ofUser := pages.DeliveryFilter{User: "1002", Channel: "sms"}
+	ofUser := deliverypages.DeliveryFilter{User: "1002", Channel: "sms"}
 	return []Story{
-		{Name: "deliveries/empty", Page: pages.Deliveries{}.Page()},
-		{Name: "deliveries/none", Page: pages.Deliveries{Filter: pages.DeliveryFilter{Slot: "3", State: "ready"}}.Page()},
+		{Name: "deliveries/empty", Page: deliverypages.Deliveries{}.Page()},
+		{Name: "deliveries/none", Page: deliverypages.Deliveries{Filter: deliverypages.DeliveryFilter{Slot: "3", State: "ready"}}.Page()},
 		{Name: "deliveries/broken", Page: broken.Page()},
-		{Name: "deliveries/one", Page: pages.Deliveries{List: list[:1], Export: "/deliveries.csv"}.Page()},
-		{Name: "deliveries/many", Page: pages.Deliveries{List: append(list, campaign), Next: "/deliveries?after=1_2", First: "/deliveries", Export: "/deliveries.csv"}.Page()},
-		{Name: "deliveries/user", Page: pages.Deliveries{Filter: ofUser, List: list[:2], Export: "/deliveries.csv"}.Page(), Role: staff.Viewer},
-		{Name: "deliveries/further", Page: pages.Deliveries{Filter: ofUser, Further: true, Next: "/deliveries?after=1_2"}.Page()},
-		{Name: "deliveries/batch", Page: pages.Batch{Row: waiting, List: people, Next: "/deliveries/9124?after=1013", Export: "/deliveries/9124/recipients.csv"}.Page()},
-		{Name: "deliveries/batch-stopped", Page: pages.Batch{Row: stopped, List: people[:1], Outcome: "sent", Export: "/deliveries/9122/recipients.csv"}.Page()},
-		{Name: "deliveries/batch-campaign", Page: pages.Batch{Row: campaign, User: "5"}.Page()},
-		{Name: "deliveries/batch-sleeping", Page: pages.Batch{Row: campaign, List: []delivery.Recipient{
+		{Name: "deliveries/one", Page: deliverypages.Deliveries{List: list[:1], Export: "/deliveries.csv"}.Page()},
+		{Name: "deliveries/many", Page: deliverypages.Deliveries{List: append(list, campaign), Next: "/deliveries?after=1_2", First: "/deliveries", Export: "/deliveries.csv"}.Page()},
+		{Name: "deliveries/user", Page: deliverypages.Deliveries{Filter: ofUser, List: list[:2], Export: "/deliveries.csv"}.Page(), Role: staff.Viewer},
+		{Name: "deliveries/further", Page: deliverypages.Deliveries{Filter: ofUser, Further: true, Next: "/deliveries?after=1_2"}.Page()},
+		{Name: "deliveries/batch", Page: deliverypages.Batch{Row: waiting, List: people, Next: "/deliveries/9124?after=1013", Export: "/deliveries/9124/recipients.csv"}.Page()},
+		{Name: "deliveries/batch-stopped", Page: deliverypages.Batch{Row: stopped, List: people[:1], Outcome: "sent", Export: "/deliveries/9122/recipients.csv"}.Page()},
+		{Name: "deliveries/batch-campaign", Page: deliverypages.Batch{Row: campaign, User: "5"}.Page()},
+		{Name: "deliveries/batch-sleeping", Page: deliverypages.Batch{Row: campaign, List: []delivery.Recipient{
 			person(1004, delivery.Sent, "", "", 0), person(1007, delivery.Failed, delivery.ReasonQuietHours, "", 0)}}.Page()},
-		{Name: "deliveries/batch-broken", Page: pages.Batch{Row: campaign, User: "ada", Errors: broken.Errors[1:]}.Page()},
-		{Name: "audit/further", Page: pages.Audit{Filter: pages.AuditFilter{Text: "weather"}, Further: true, Next: "/audit?before=5"}.Page()},
+		{Name: "deliveries/batch-broken", Page: deliverypages.Batch{Row: campaign, User: "ada", Errors: broken.Errors[1:]}.Page()},
+		{Name: "audit/further", Page: accesspages.Audit{Filter: accesspages.AuditFilter{Text: "weather"}, Further: true, Next: "/audit?before=5"}.Page()},
 	}
 }
 
@@ -126,7 +130,7 @@ func bulks() []Story {
 	few := template.Rehearsal{Can: 1}
 	none := template.Rehearsal{Cannot: map[template.State]int{template.Open: 2000}, More: true}
 	ask := func(title, step, kind string, r template.Rehearsal) templ.Component {
-		return pages.Confirmation{Active: "templates", Inside: pages.BulkSummary(r), ConfirmProps: ui.ConfirmProps{Title: title,
+		return pageparts.Confirmation{Active: "templates", Inside: droppages.BulkSummary(r), ConfirmProps: ui.ConfirmProps{Title: title,
 			Points: []string{"Claims stop; reminders still go out."}, Action: "/templates/bulk", Cancel: "/templates", Submit: step, Kind: kind}}.Page()
 	}
 	return []Story{

@@ -16,7 +16,7 @@ import (
 
 	"dropbell/domain/delivery"
 	"dropbell/domain/template"
-	"dropbell/views/pages"
+	accesspages "dropbell/views/pages/access"
 	"dropbell/web/security"
 )
 
@@ -99,7 +99,7 @@ func TestEveryActionOfTheAuditLogHasWords(t *testing.T) {
 		}
 	}
 	var options bytes.Buffer
-	page := pages.Audit{}
+	page := accesspages.Audit{}
 	for a := range actions {
 		page.Actions = append(page.Actions, a)
 	}

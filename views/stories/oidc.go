@@ -1,11 +1,11 @@
 package stories
 
-import "dropbell/views/pages"
+import accesspages "dropbell/views/pages/access"
 
 // singleSignOn is the sign-in with an identity provider beside it.
 func singleSignOn() []Story {
 	story := func(name, problem string) Story {
-		return Story{Name: "signin/" + name, Page: pages.SignIn{SingleSignOn: true, Return: "/templates?q=moon", Error: problem}.Page(), Outside: true}
+		return Story{Name: "signin/" + name, Page: accesspages.SignIn{SingleSignOn: true, Return: "/templates?q=moon", Error: problem}.Page(), Outside: true}
 	}
 	return []Story{
 		story("single-sign-on", ""),

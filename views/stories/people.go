@@ -7,7 +7,8 @@ import (
 	"dropbell/domain/segment"
 	"dropbell/domain/staff"
 	"dropbell/domain/user"
-	"dropbell/views/pages"
+	audiencepages "dropbell/views/pages/audience"
+	pageparts "dropbell/views/pages/parts"
 )
 
 // audiences are the pages around users: links, imports, segments.
@@ -20,22 +21,22 @@ func audiences() []Story {
 }
 
 func optOuts() []Story {
-	page := pages.OptOut{Action: "/u/AQEAAAAAAAAD6UtYZWoPsA0glCgeUcX-ggY", Channel: delivery.Email, Offered: []delivery.Channel{delivery.App, delivery.Email, delivery.SMS}}
+	page := audiencepages.OptOut{Action: "/u/AQEAAAAAAAAD6UtYZWoPsA0glCgeUcX-ggY", Channel: delivery.Email, Offered: []delivery.Channel{delivery.App, delivery.Email, delivery.SMS}}
 	off := page
 	off.Off, off.Saved = delivery.Email.Bit()|delivery.SMS.Bit(), true
 	return []Story{
 		{Name: "optout/ask", Page: page.Page(), Outside: true},
 		{Name: "optout/off", Page: off.Page(), Outside: true},
-		{Name: "optout/missing", Page: pages.OptOutFailure{Status: 404}.Page(), Outside: true},
-		{Name: "optout/busy", Page: pages.OptOutFailure{Status: 429}.Page(), Outside: true},
-		{Name: "optout/unavailable", Page: pages.OptOutFailure{Status: 503}.Page(), Outside: true},
+		{Name: "optout/missing", Page: audiencepages.OptOutFailure{Status: 404}.Page(), Outside: true},
+		{Name: "optout/busy", Page: audiencepages.OptOutFailure{Status: 429}.Page(), Outside: true},
+		{Name: "optout/unavailable", Page: audiencepages.OptOutFailure{Status: 503}.Page(), Outside: true},
 	}
 }
 
 func imports() []Story {
-	columns := pages.ImportColumns{Upload: job.Upload{ID: 7, Name: "members of the club"}, Columns: []pages.ImportColumn{
+	columns := audiencepages.ImportColumns{Upload: job.Upload{ID: 7, Name: "members of the club"}, Columns: []audiencepages.ImportColumn{
 		{Header: "User ID", Samples: []string{"1001", "1002"}, Target: "id"}, {Header: "E-Mail", Samples: []string{"ann@example.com"}, Target: "email"},
-		{Header: "Loyalty tier", Samples: []string{"gold", "silver", "gold"}, Target: pages.AttributeTarget, Attribute: "Loyalty_tier"}, {Header: "Internal remark that nobody needs", Target: ""}}}
+		{Header: "Loyalty tier", Samples: []string{"gold", "silver", "gold"}, Target: audiencepages.AttributeTarget, Attribute: "Loyalty_tier"}, {Header: "Internal remark that nobody needs", Target: ""}}}
 	columns.Format = job.Format{Encoding: job.UTF8}
 	unsure, sheets := columns, columns
 	unsure.Format = job.Format{Encoding: job.GB18030, Ambiguous: true}
@@ -43,17 +44,17 @@ func imports() []Story {
 	wrong := columns
 	wrong.Errors = []fault.Field{{Name: "columns", Key: "rule.import_id", Message: "one column must hold the user's id"}, {Name: "columns[1]", Key: "rule.import_twice", Message: "another column has this already"}}
 	check := job.Job{ID: 12, Kind: user.CheckJob, Title: "Members of the club", State: job.Done, Done: 48_210, Failed: 3, CreatedBy: "staff:2 Ada Okafor", CreatedAt: Now(), UploadID: 7}
-	done := pages.Work{Job: check, Upload: "members of the club", MayStop: true, Outcome: pages.ImportOutcome{Result: user.ImportResult{New: 1200, Changed: 310, Unchanged: 46_700, Invalid: 3}, Check: true, Over: true}.Part(),
+	done := pageparts.Work{Job: check, Upload: "members of the club", MayStop: true, Outcome: audiencepages.ImportOutcome{Result: user.ImportResult{New: 1200, Changed: 310, Unchanged: 46_700, Invalid: 3}, Check: true, Over: true}.Part(),
 		Errors: []job.RowError{{Line: 17, Row: "1017 | not an address", Error: "email: must be an e-mail address such as ann@example.com"}},
 		Noted:  1, Notes: []job.RowError{{Line: 21, Row: "1003 | Ann", Because: []fault.Field{{Key: "rule.repeated_id", Message: "the id of line 4 appears again on line 21; the last one counts"}}}},
 		Last: job.RowError{Line: 48_213, Because: []fault.Field{{Key: job.ReadingEnded, Message: "a quote is never closed; nothing behind it could be read"}}}}
 	return []Story{
-		{Name: "import/start", Page: pages.ImportStart{}.Page()},
-		{Name: "import/refused", Page: pages.ImportStart{Errors: []fault.Field{{Name: "file", Key: "rule.file_unreadable", Message: "cannot be read"}}}.Page()},
+		{Name: "import/start", Page: audiencepages.ImportStart{}.Page()},
+		{Name: "import/refused", Page: audiencepages.ImportStart{Errors: []fault.Field{{Name: "file", Key: "rule.file_unreadable", Message: "cannot be read"}}}.Page()},
 		{Name: "import/columns", Page: columns.Page()},
 		{Name: "import/columns-encoding", Page: unsure.Page()},
 		{Name: "import/columns-sheets", Page: sheets.Page()},
-		{Name: "import/busy", Page: pages.ImportStart{Errors: []fault.Field{{Name: "file", Key: "rule.file_busy", Message: job.ErrBusy.Text}}}.Page()},
+		{Name: "import/busy", Page: audiencepages.ImportStart{Errors: []fault.Field{{Name: "file", Key: "rule.file_busy", Message: job.ErrBusy.Text}}}.Page()},
 		{Name: "import/columns-wrong", Page: wrong.Page()},
 		{Name: "import/checked", Page: done.Page()},
 	}
@@ -66,38 +67,38 @@ func segments() []Story {
 	gold := segment.Segment{ID: 3, Name: "Gold members who read Chinese", Kind: segment.ByRules, Rule: rule, Version: 4, Members: &members, CountedAt: &at, CreatedBy: "staff:2 Ada Okafor", UpdatedAt: at}
 	list := segment.Segment{ID: 4, Name: "Visitors of the fair", Kind: segment.ByList, Members: &members, CountedAt: &at, CreatedBy: "staff:1 Lin Mei", UpdatedAt: at}
 	about := &segment.Estimate{Members: 18_100, Margin: 900, Users: 10_000_000, Looked: 21_400}
-	form := pages.SegmentForm{Segment: gold, Name: gold.Name, Rule: rule, Estimate: about}
-	wrong := pages.SegmentForm{Rule: segment.Rule{Match: segment.Any, Rules: []segment.Rule{pages.BlankCondition(), segment.Leaf(segment.Contact, "", segment.Has, "email")}},
+	form := audiencepages.SegmentForm{Segment: gold, Name: gold.Name, Rule: rule, Estimate: about}
+	wrong := audiencepages.SegmentForm{Rule: segment.Rule{Match: segment.Any, Rules: []segment.Rule{audiencepages.BlankCondition(), segment.Leaf(segment.Contact, "", segment.Has, "email")}},
 		Errors: []fault.Field{{Name: "name", Key: "rule.required", Message: "is required"}, {Name: "rule.any[0].name", Key: "rule.attribute_name", Message: "must be letters"}}}
 	stale := form
 	stale.Stale = true
 	return []Story{
-		{Name: "segments/empty", Page: pages.Segments{}.Page()},
-		{Name: "segments/none", Page: pages.Segments{Search: "x"}.Page()},
-		{Name: "segments/one", Page: pages.Segments{List: []segment.Segment{gold}}.Page()},
-		{Name: "segments/many", Page: pages.Segments{List: []segment.Segment{gold, list, {ID: 5, Name: "New", Kind: segment.ByRules, UpdatedAt: at}}, Next: "/segments?after=1.1", Export: "/segments.csv"}.Page()},
-		{Name: "segment/rules", Page: pages.Segment{Segment: gold, Estimate: about, Uses: []segment.Use{{CampaignID: 9, Name: "Autumn", State: "running"}}}.Page()},
-		{Name: "segment/list", Page: pages.Segment{Segment: list, Files: []pages.ListFile{
+		{Name: "segments/empty", Page: audiencepages.Segments{}.Page()},
+		{Name: "segments/none", Page: audiencepages.Segments{Search: "x"}.Page()},
+		{Name: "segments/one", Page: audiencepages.Segments{List: []segment.Segment{gold}}.Page()},
+		{Name: "segments/many", Page: audiencepages.Segments{List: []segment.Segment{gold, list, {ID: 5, Name: "New", Kind: segment.ByRules, UpdatedAt: at}}, Next: "/segments?after=1.1", Export: "/segments.csv"}.Page()},
+		{Name: "segment/rules", Page: audiencepages.Segment{Segment: gold, Estimate: about, Uses: []segment.Use{{CampaignID: 9, Name: "Autumn", State: "running"}}}.Page()},
+		{Name: "segment/list", Page: audiencepages.Segment{Segment: list, Files: []audiencepages.ListFile{
 			{Job: job.Job{ID: 31, State: job.Running, Done: 240_000, CreatedAt: at}, Open: true},
 			{Job: job.Job{ID: 22, State: job.Failed, Reason: "sheet_unreadable", CreatedAt: at}},
 			{Job: job.Job{ID: 21, State: job.Done, Done: 18_230, Failed: 12, CreatedAt: at}, Open: true},
 		}}.Page()},
-		{Name: "segment/list-kept", Page: pages.Segment{Segment: list, Uses: []segment.Use{{CampaignID: 9, Name: "Autumn", State: "scheduled", Keeps: true}}}.Page()},
-		{Name: "segment/list-without-file", Page: pages.Segment{Segment: list}.Page()},
-		{Name: "segment/viewer", Page: pages.Segment{Segment: gold}.Page(), Role: "viewer"},
+		{Name: "segment/list-kept", Page: audiencepages.Segment{Segment: list, Uses: []segment.Use{{CampaignID: 9, Name: "Autumn", State: "scheduled", Keeps: true}}}.Page()},
+		{Name: "segment/list-without-file", Page: audiencepages.Segment{Segment: list}.Page()},
+		{Name: "segment/viewer", Page: audiencepages.Segment{Segment: gold}.Page(), Role: "viewer"},
 		{Name: "segment-form/edit", Page: form.Page()},
 		{Name: "segment-form/wrong", Page: wrong.Page()},
 		{Name: "segment-form/stale", Page: stale.Page()},
-		{Name: "segment-form/file", Page: pages.ListForm{Errors: []fault.Field{{Name: "file", Key: "rule.file", Message: "choose a file"}}}.Page()},
+		{Name: "segment-form/file", Page: audiencepages.ListForm{Errors: []fault.Field{{Name: "file", Key: "rule.file", Message: "choose a file"}}}.Page()},
 	}
 }
 
 func userForms() []Story {
 	values := map[string]string{"name": "Ann", "email": "ann@", "locale": "zh-CN", "timezone": "Asia/Shanghai", "quiet_from": "22:00", "quiet_to": "08:00"}
 	return []Story{
-		{Name: "user-form/edit", Page: pages.UserForm{ID: 1001, Name: "1001", Values: values, Off: []string{"sms"}}.Page()},
-		{Name: "user-form/some-shops", Page: pages.UserForm{ID: 1001, Name: "1001", Off: []string{"sms"}, OnlyOff: true}.Page(), Role: staff.Marketer, Shops: []int64{10}},
-		{Name: "user-form/overtaken", Page: pages.UserForm{ID: 1001, Name: "1001", Values: values, Was: values, Errors: []fault.Field{{Name: "email", Message: "somebody has changed this to “ann@example.com” meanwhile; save again to keep yours"}}}.Page()},
-		{Name: "user-form/wrong", Page: pages.UserForm{ID: 1001, Name: "1001", Values: values, Errors: []fault.Field{{Name: "email", Key: "rule.email", Message: "must be an e-mail address"}, {Name: "quiet_hours", Key: "rule.quiet_hours", Message: "must be two times of day"}}}.Page()},
+		{Name: "user-form/edit", Page: audiencepages.UserForm{ID: 1001, Name: "1001", Values: values, Off: []string{"sms"}}.Page()},
+		{Name: "user-form/some-shops", Page: audiencepages.UserForm{ID: 1001, Name: "1001", Off: []string{"sms"}, OnlyOff: true}.Page(), Role: staff.Marketer, Shops: []int64{10}},
+		{Name: "user-form/overtaken", Page: audiencepages.UserForm{ID: 1001, Name: "1001", Values: values, Was: values, Errors: []fault.Field{{Name: "email", Message: "somebody has changed this to “ann@example.com” meanwhile; save again to keep yours"}}}.Page()},
+		{Name: "user-form/wrong", Page: audiencepages.UserForm{ID: 1001, Name: "1001", Values: values, Errors: []fault.Field{{Name: "email", Key: "rule.email", Message: "must be an e-mail address"}, {Name: "quiet_hours", Key: "rule.quiet_hours", Message: "must be two times of day"}}}.Page()},
 	}
 }

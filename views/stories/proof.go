@@ -12,7 +12,9 @@ import (
 	"dropbell/domain/reminder"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
-	"dropbell/views/pages"
+	deliverypages "dropbell/views/pages/delivery"
+	droppages "dropbell/views/pages/drops"
+	pageparts "dropbell/views/pages/parts"
 	"dropbell/views/ui"
 )
 
@@ -36,9 +38,9 @@ func deadGroups() []delivery.DeadLetterGroup {
 	}
 }
 
-func jobs() pages.Jobs {
+func jobs() deliverypages.Jobs {
 	filter := delivery.DeadLetterFilter{Channel: ptr(delivery.SMS), Fingerprint: ptr("the provider answered HTTP #")}
-	return pages.Jobs{List: []delivery.DeadLetterJob{
+	return deliverypages.Jobs{List: []delivery.DeadLetterJob{
 		{ID: 9, Action: delivery.Replay, Filter: filter, Rate: 20, State: "running", Total: 1533, Done: 604, Late: 102, Sent: 17, CreatedBy: "staff:1 Lin Mei", CreatedAt: Now().Add(-38 * time.Second)},
 		{ID: 8, Action: delivery.Discard, Filter: delivery.DeadLetterFilter{TemplateID: 3}, State: "finished", Total: 41, Done: 41, CreatedBy: "key:3 automation", CreatedAt: Now().Add(-3 * time.Hour)},
 		{ID: 7, Action: delivery.Replay, State: "cancelled", Total: 900, Done: 12, CreatedBy: "staff:2 Ada Okafor", CreatedAt: Now().Add(-26 * time.Hour)},
@@ -46,7 +48,7 @@ func jobs() pages.Jobs {
 }
 
 func deadLetters() []Story {
-	filter := pages.DeadFilter{Channel: "sms", Fingerprint: ptr("the provider answered HTTP #")}
+	filter := pageparts.DeadFilter{Channel: "sms", Fingerprint: ptr("the provider answered HTTP #")}
 	letter := func(id user.ID, worthless time.Duration) delivery.DeadLetter {
 		return delivery.DeadLetter{BatchID: 88, UserID: id, Channel: delivery.SMS, TemplateID: 1, TemplateName: "Moon cake night", Reason: delivery.ReasonTooManyTries, Detail: "the provider answered HTTP 503",
 			Attempts: 8, FirstAt: Now().Add(-5 * time.Minute), LastAt: Now().Add(-90 * time.Second), WorthlessAfter: Now().Add(worthless)}
@@ -55,19 +57,19 @@ func deadLetters() []Story {
 	spring.Kind, spring.OwnerID, spring.OwnerName, spring.TemplateID, spring.TemplateName = delivery.KindCampaign, 9, "Spring greetings", 0, ""
 	list := []delivery.DeadLetter{letter(1001, 11*time.Minute), letter(1007, 11*time.Minute), letter(9_007_199_254_740_993, -time.Minute), spring}
 	return []Story{
-		{Name: "dead-letters/empty", Page: pages.DeadLetters{}.Page()},
-		{Name: "dead-letters/one", Page: pages.DeadLetters{Groups: deadGroups()[2:]}.Page()},
-		{Name: "dead-letters/many", Page: pages.DeadLetters{Groups: deadGroups(), Jobs: jobs()}.Page()},
-		{Name: "dead-letters/past", Page: pages.DeadLetters{Groups: deadGroups(), Jobs: pages.Jobs{List: jobs().List[1:]}}.Page()},
-		{Name: "dead-letters/viewer", Page: pages.DeadLetters{Groups: deadGroups()[:1], Jobs: pages.Jobs{List: jobs().List[:1]}, Filter: pages.DeadFilter{Channel: "sms"}}.Page(), Role: "viewer"},
-		{Name: "dead-letters/none", Page: pages.DeadLetters{Filter: pages.DeadFilter{Template: "4"}}.Page()},
-		{Name: "dead-letters/campaign", Page: pages.DeadLetters{Groups: deadGroups()[:1], Filter: pages.DeadFilter{Campaign: "9"}}.Page()},
-		{Name: "dead-letters/nonsense", Page: pages.DeadLetters{Filter: pages.DeadFilter{User: "ada"}, Errors: []fault.Field{{Name: "user", Key: "rule.user_id", Message: "must be a positive whole number"}}}.Page()},
-		{Name: "dead-letters/single", Page: pages.DeadLetterList{Filter: filter, List: list, Next: "/dead-letters/list?after=88_1007"}.Page()},
-		{Name: "dead-letters/replay", Page: pages.Replay{Filter: filter, Triage: delivery.Triage{Total: 1533, InTime: 1204, TooLate: 312, AlreadySent: 17, ByRate: 290}, Rate: "20", PerSecond: 20}.Page()},
-		{Name: "dead-letters/replay-fast", Page: pages.Replay{Filter: filter, Triage: delivery.Triage{Total: 1533, InTime: 1494, TooLate: 22, AlreadySent: 17}}.Page()},
-		{Name: "dead-letters/replay-refused", Page: pages.Replay{Filter: filter, Triage: delivery.Triage{Total: 3, InTime: 3}, Rate: "-1", Errors: []fault.Field{{Name: "rate_per_second", Key: "rule.rate", Message: "must be between 0 and 1000000"}}}.Page()},
-		{Name: "dead-letters/replay-useless", Page: pages.Replay{Filter: filter, Triage: delivery.Triage{Total: 1533, TooLate: 1533}}.Page()},
+		{Name: "dead-letters/empty", Page: deliverypages.DeadLetters{}.Page()},
+		{Name: "dead-letters/one", Page: deliverypages.DeadLetters{Groups: deadGroups()[2:]}.Page()},
+		{Name: "dead-letters/many", Page: deliverypages.DeadLetters{Groups: deadGroups(), Jobs: jobs()}.Page()},
+		{Name: "dead-letters/past", Page: deliverypages.DeadLetters{Groups: deadGroups(), Jobs: deliverypages.Jobs{List: jobs().List[1:]}}.Page()},
+		{Name: "dead-letters/viewer", Page: deliverypages.DeadLetters{Groups: deadGroups()[:1], Jobs: deliverypages.Jobs{List: jobs().List[:1]}, Filter: pageparts.DeadFilter{Channel: "sms"}}.Page(), Role: "viewer"},
+		{Name: "dead-letters/none", Page: deliverypages.DeadLetters{Filter: pageparts.DeadFilter{Template: "4"}}.Page()},
+		{Name: "dead-letters/campaign", Page: deliverypages.DeadLetters{Groups: deadGroups()[:1], Filter: pageparts.DeadFilter{Campaign: "9"}}.Page()},
+		{Name: "dead-letters/nonsense", Page: deliverypages.DeadLetters{Filter: pageparts.DeadFilter{User: "ada"}, Errors: []fault.Field{{Name: "user", Key: "rule.user_id", Message: "must be a positive whole number"}}}.Page()},
+		{Name: "dead-letters/single", Page: deliverypages.DeadLetterList{Filter: filter, List: list, Next: "/dead-letters/list?after=88_1007"}.Page()},
+		{Name: "dead-letters/replay", Page: deliverypages.Replay{Filter: filter, Triage: delivery.Triage{Total: 1533, InTime: 1204, TooLate: 312, AlreadySent: 17, ByRate: 290}, Rate: "20", PerSecond: 20}.Page()},
+		{Name: "dead-letters/replay-fast", Page: deliverypages.Replay{Filter: filter, Triage: delivery.Triage{Total: 1533, InTime: 1494, TooLate: 22, AlreadySent: 17}}.Page()},
+		{Name: "dead-letters/replay-refused", Page: deliverypages.Replay{Filter: filter, Triage: delivery.Triage{Total: 3, InTime: 3}, Rate: "-1", Errors: []fault.Field{{Name: "rate_per_second", Key: "rule.rate", Message: "must be between 0 and 1000000"}}}.Page()},
+		{Name: "dead-letters/replay-useless", Page: deliverypages.Replay{Filter: filter, Triage: delivery.Triage{Total: 1533, TooLate: 1533}}.Page()},
 	}
 }
 
@@ -115,8 +117,8 @@ func timeline(t template.Template) reminder.Timeline {
 func explanations() []Story {
 	t := coupon(1, "Moon cake night", 11*time.Minute)
 	return []Story{
-		{Name: "explain/busy", Page: pages.Explain{Template: t, User: person(1001), Found: true, Timeline: timeline(t)}.Page()},
-		{Name: "explain/none", Page: pages.Explain{Template: t, User: user.User{ID: 42}}.Page()},
+		{Name: "explain/busy", Page: droppages.Explain{Template: t, User: person(1001), Found: true, Timeline: timeline(t)}.Page()},
+		{Name: "explain/none", Page: droppages.Explain{Template: t, User: user.User{ID: 42}}.Page()},
 	}
 }
 
@@ -154,11 +156,11 @@ func forecasts() []Story {
 	good := outlook(booked, map[delivery.Channel]reminder.Rate{delivery.Email: {PerSecond: 1800, Source: reminder.Measured}}, moon)
 	bad := outlook(booked, map[delivery.Channel]reminder.Rate{delivery.Email: {PerSecond: 240, Source: reminder.Measured}, delivery.SMS: {PerSecond: 120, Source: reminder.Configured}}, moon, rush)
 	return []Story{
-		{Name: "forecast/empty", Page: pages.Forecast{Horizon: 24 * time.Hour}.Page()},
-		{Name: "forecast/good", Page: pages.Forecast{Horizon: 24 * time.Hour, Channels: good}.Page()},
-		{Name: "forecast/halted", Page: pages.Forecast{Horizon: 24 * time.Hour, Channels: good, Halted: pages.Halted{delivery.Email: "failing", delivery.SMS: "paused"}}.Page()},
-		{Name: "forecast/bad", Page: pages.Forecast{Horizon: 24 * time.Hour, Channels: bad, Halted: pages.Halted{delivery.Email: "paused"}, Hidden: map[int64]bool{5: true}}.Page()},
-		{Name: "forecast/card", Page: alone("Forecast", pages.ForecastCard(bad, 1, pages.Halted{}), pages.ForecastCard(good, 0, pages.Halted{"failing", "paused"}), pages.ForecastCard(nil, 2, pages.Halted{}))},
+		{Name: "forecast/empty", Page: droppages.Forecast{Horizon: 24 * time.Hour}.Page()},
+		{Name: "forecast/good", Page: droppages.Forecast{Horizon: 24 * time.Hour, Channels: good}.Page()},
+		{Name: "forecast/halted", Page: droppages.Forecast{Horizon: 24 * time.Hour, Channels: good, Halted: droppages.Halted{delivery.Email: "failing", delivery.SMS: "paused"}}.Page()},
+		{Name: "forecast/bad", Page: droppages.Forecast{Horizon: 24 * time.Hour, Channels: bad, Halted: droppages.Halted{delivery.Email: "paused"}, Hidden: map[int64]bool{5: true}}.Page()},
+		{Name: "forecast/card", Page: alone("Forecast", droppages.ForecastCard(bad, 1, droppages.Halted{}), droppages.ForecastCard(good, 0, droppages.Halted{"failing", "paused"}), droppages.ForecastCard(nil, 2, droppages.Halted{}))},
 	}
 }
 
@@ -178,14 +180,14 @@ func alone(title string, cards ...templ.Component) templ.Component {
 }
 
 // sheet is the balance of a board whose slots have fired.
-func sheet(b reminder.Board) []pages.BalanceLine {
-	var list []pages.BalanceLine
+func sheet(b reminder.Board) []droppages.BalanceLine {
+	var list []droppages.BalanceLine
 	for _, r := range b.Rows {
 		for _, c := range r.Cells {
 			if c.Reserved > 0 {
 				kept := c.Counts
 				kept.InFlight = 0
-				list = append(list, pages.BalanceLine{BalanceLine: reminder.BalanceLine{Slot: r.Slot, Channel: c.Channel, Kept: kept, Counted: c.Counts}})
+				list = append(list, droppages.BalanceLine{BalanceLine: reminder.BalanceLine{Slot: r.Slot, Channel: c.Channel, Kept: kept, Counted: c.Counts}})
 			}
 		}
 	}
@@ -201,9 +203,9 @@ func balances() []Story {
 	wrong[5].Kept.Skipped += 2
 	at := Now()
 	return []Story{
-		{Name: "balance/empty", Page: pages.Balance{Template: rush.Template, At: at}.Page()},
-		{Name: "balance/fine", Page: pages.Balance{Template: rush.Template, Lines: fine, At: at}.Page()},
-		{Name: "balance/off", Page: pages.Balance{Template: rush.Template, Lines: wrong, At: at}.Page()},
+		{Name: "balance/empty", Page: droppages.Balance{Template: rush.Template, At: at}.Page()},
+		{Name: "balance/fine", Page: droppages.Balance{Template: rush.Template, Lines: fine, At: at}.Page()},
+		{Name: "balance/off", Page: droppages.Balance{Template: rush.Template, Lines: wrong, At: at}.Page()},
 	}
 }
 
@@ -217,15 +219,15 @@ func announcements() []Story {
 	}
 	stopped := sent(3, delivery.KindCorrection, reminder.AnnouncementFinished, outcome(900, false, false))
 	stopped.StopReason, stopped.OpensAt = delivery.ReasonMoved, moved.OpensAt.Add(-20*time.Minute)
-	offer := pages.Announce{Template: moved, Kind: delivery.KindCorrection, Audience: reminder.Audience{2900, 512}, List: []reminder.AnnouncementStatus{stopped}}
-	going := pages.Announce{Template: off, List: []reminder.AnnouncementStatus{sent(5, delivery.KindCancelled, reminder.AnnouncementSending, outcome(40_000, true, false), outcome(8_000, true, true)), sent(4, delivery.KindCorrection, reminder.AnnouncementWaiting)}}
-	call := pages.Announce{Template: off, Kind: delivery.KindCancelled, Audience: reminder.Audience{1}}
-	confirm := pages.Confirmation{Active: "templates", Inside: pages.Recipients(reminder.Reach{Audience: offer.Audience, Users: 3102, Again: 1840, LeftOut: 17}), ConfirmProps: ui.ConfirmProps{Title: "Correct the opening of “Moon cake night”", NoReason: true, Kind: "primary",
+	offer := droppages.Announce{Template: moved, Kind: delivery.KindCorrection, Audience: reminder.Audience{2900, 512}, List: []reminder.AnnouncementStatus{stopped}}
+	going := droppages.Announce{Template: off, List: []reminder.AnnouncementStatus{sent(5, delivery.KindCancelled, reminder.AnnouncementSending, outcome(40_000, true, false), outcome(8_000, true, true)), sent(4, delivery.KindCorrection, reminder.AnnouncementWaiting)}}
+	call := droppages.Announce{Template: off, Kind: delivery.KindCancelled, Audience: reminder.Audience{1}}
+	confirm := pageparts.Confirmation{Active: "templates", Inside: droppages.Recipients(reminder.Reach{Audience: offer.Audience, Users: 3102, Again: 1840, LeftOut: 17}), ConfirmProps: ui.ConfirmProps{Title: "Correct the opening of “Moon cake night”", NoReason: true, Kind: "primary",
 		Points: []string{"Everybody gets it once per channel, however many reminders there were.", "17 users are left out: no user gets more than 3 corrections of one drop."}, Action: "/templates/1/announcements/correction", Cancel: "/templates/1", Submit: "Send correction"}}
 	return []Story{
-		{Name: "announce/empty", Page: pages.Announce{Template: moved}.Page()},
+		{Name: "announce/empty", Page: droppages.Announce{Template: moved}.Page()},
 		{Name: "announce/offer", Page: offer.Page()},
-		{Name: "announce/left-out", Page: pages.Announce{Template: moved, LeftOut: 7557, List: offer.List}.Page()},
+		{Name: "announce/left-out", Page: droppages.Announce{Template: moved, LeftOut: 7557, List: offer.List}.Page()},
 		{Name: "announce/going", Page: going.Page()},
 		{Name: "announce/cancelled", Page: call.Page()},
 		{Name: "announce/confirm", Page: confirm.Page()},

@@ -7,7 +7,8 @@ import (
 	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
 	"dropbell/domain/user"
-	"dropbell/views/pages"
+	campaignpages "dropbell/views/pages/campaigns"
+	pageparts "dropbell/views/pages/parts"
 )
 
 // inGroups is a campaign in two versions with a hold-out, about a template.
@@ -75,10 +76,10 @@ func pasts() []campaign.Past {
 }
 
 func campaignOutcomes() []Story {
-	page := func(st campaign.Status, r campaign.Results, list []campaign.Outcome) pages.Campaign {
+	page := func(st campaign.Status, r campaign.Results, list []campaign.Outcome) campaignpages.Campaign {
 		p := campaignPage(st)
 		p.Results = r
-		p.Recipients = pages.CampaignRecipients{Status: st, Zone: shanghai(), List: list, Part: true}
+		p.Recipients = campaignpages.CampaignRecipients{Status: st, Zone: shanghai(), List: list, Part: true}
 		return p
 	}
 	finished := inGroups(campaignAt(7, "Mid-autumn sale", campaign.Finished, 105_865))
@@ -100,17 +101,17 @@ func campaignOutcomes() []Story {
 	recounted := page(finished, off, nil)
 	recounted.Balance = &campaign.Balance{Counted: finished.Progress.Counts, Kept: finished.Progress.Counts}
 
-	list := func(p pages.CampaignRecipients) pages.CampaignRecipients {
+	list := func(p campaignpages.CampaignRecipients) campaignpages.CampaignRecipients {
 		p.Status, p.Zone = finished, shanghai()
 		return p
 	}
 	export := "/campaigns/7/recipients.csv"
 	started := campaignAt(5, "Just begun", campaign.Running, 0)
 	started.Progress = campaign.Progress{Left: -1}
-	plainList := pages.CampaignRecipients{Status: bare, Zone: shanghai(), List: recipientList()[:1], Export: export}
-	compare := pages.CampaignCompare{Campaign: finished.Campaign, Zone: shanghai(), Others: pasts(), Chosen: []int64{4, 3, 1}, Next: "/campaigns/7/compare?before=2", LeftOut: 2,
+	plainList := campaignpages.CampaignRecipients{Status: bare, Zone: shanghai(), List: recipientList()[:1], Export: export}
+	compare := campaignpages.CampaignCompare{Campaign: finished.Campaign, Zone: shanghai(), Others: pasts(), Chosen: []int64{4, 3, 1}, Next: "/campaigns/7/compare?before=2", LeftOut: 2,
 		List: append([]campaign.Past{{Status: finished, Results: resultsOf(3_610, false)}}, pasts()...)}
-	alone := pages.CampaignCompare{Campaign: finished.Campaign, Zone: shanghai(), List: compare.List[:1]}
+	alone := campaignpages.CampaignCompare{Campaign: finished.Campaign, Zone: shanghai(), List: compare.List[:1]}
 	return []Story{
 		{Name: "results/more", Page: better.Page()},
 		{Name: "results/chance", Page: page(finished, resultsOf(3_150, false), recipientList()).Page(), Role: "viewer"},
@@ -121,13 +122,13 @@ func campaignOutcomes() []Story {
 		{Name: "results/soon", Page: page(started, fresh, nil).Page()},
 		{Name: "results/off", Page: page(finished, off, recipientList()).Page()},
 		{Name: "results/recounted", Page: recounted.Page()},
-		{Name: "recipients/many", Page: list(pages.CampaignRecipients{List: recipientList(), First: "/campaigns/7/recipients", Next: "/campaigns/7/recipients?after=1013", Export: export}).Page()},
+		{Name: "recipients/many", Page: list(campaignpages.CampaignRecipients{List: recipientList(), First: "/campaigns/7/recipients", Next: "/campaigns/7/recipients?after=1013", Export: export}).Page()},
 		{Name: "recipients/one", Page: plainList.Page(), Role: "viewer"},
-		{Name: "recipients/none", Page: list(pages.CampaignRecipients{Filter: pages.RecipientFilter{Outcome: "expired", Reason: delivery.ReasonDeadline, Variant: "b"}}).Page()},
-		{Name: "recipients/further", Page: list(pages.CampaignRecipients{Filter: pages.RecipientFilter{Outcome: pages.HeldOutOutcome}, Further: true, Next: "/campaigns/7/recipients?after=9"}).Page()},
-		{Name: "recipients/gone", Page: list(pages.CampaignRecipients{}).Page()},
-		{Name: "recipients/empty", Page: pages.CampaignRecipients{Status: campaignAt(6, "New year", campaign.Draft, 0), Zone: shanghai()}.Page()},
-		{Name: "recipients/broken", Page: list(pages.CampaignRecipients{Filter: pages.RecipientFilter{User: "ada"},
+		{Name: "recipients/none", Page: list(campaignpages.CampaignRecipients{Filter: campaignpages.RecipientFilter{Outcome: "expired", Reason: delivery.ReasonDeadline, Variant: "b"}}).Page()},
+		{Name: "recipients/further", Page: list(campaignpages.CampaignRecipients{Filter: campaignpages.RecipientFilter{Outcome: pageparts.HeldOutOutcome}, Further: true, Next: "/campaigns/7/recipients?after=9"}).Page()},
+		{Name: "recipients/gone", Page: list(campaignpages.CampaignRecipients{}).Page()},
+		{Name: "recipients/empty", Page: campaignpages.CampaignRecipients{Status: campaignAt(6, "New year", campaign.Draft, 0), Zone: shanghai()}.Page()},
+		{Name: "recipients/broken", Page: list(campaignpages.CampaignRecipients{Filter: campaignpages.RecipientFilter{User: "ada"},
 			Errors: []fault.Field{{Name: "user", Key: "rule.user_id", Message: "must be a positive whole number"}}}).Page()},
 		{Name: "compare/some", Page: compare.Page()},
 		{Name: "compare/none", Page: alone.Page(), Role: "viewer"},

@@ -9,7 +9,7 @@ import (
 	"dropbell/domain/delivery"
 	"dropbell/domain/money"
 	"dropbell/domain/template"
-	"dropbell/views/pages"
+	droppages "dropbell/views/pages/drops"
 )
 
 // sold is a made-up rush of so many coupons from the opening on.
@@ -38,11 +38,11 @@ func pace(n int64) []int64 {
 }
 
 // salesOf puts a card on its page.
-func salesOf(t template.Template, issued, writing int64, rate int64) pages.Template {
+func salesOf(t template.Template, issued, writing int64, rate int64) droppages.Template {
 	t.Issued = issued
-	p := pages.Template{Drop: pages.Drop{Template: t, Board: deliver(board(t, 22_000), false)}, Growth: growth(22_000),
+	p := droppages.Template{Drop: droppages.Drop{Template: t, Board: deliver(board(t, 22_000), false)}, Growth: growth(22_000),
 		Channels: delivery.ChannelSetOf(delivery.AllChannels()...)}
-	p.Sales = &pages.Sales{Template: t, Curve: sold(t, issued), Pace: pace(rate), Total: t.Stock, Issued: issued, Writing: writing,
+	p.Sales = &droppages.Sales{Template: t, Curve: sold(t, issued), Pace: pace(rate), Total: t.Stock, Issued: issued, Writing: writing,
 		Tally: owned.Tally{Issued: issued, Used: issued / 3, Locked: issued / 50, Expired: issued / 20, Revoked: issued / 90, Returned: issued / 200,
 			Released: issued / 30, Refunded: issued / 100, Discounted: money.Amount(issued / 3 * 2000)}}
 	return p

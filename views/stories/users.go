@@ -8,33 +8,33 @@ import (
 	"dropbell/domain/delivery"
 	"dropbell/domain/staff"
 	"dropbell/domain/user"
-	"dropbell/views/pages"
+	audiencepages "dropbell/views/pages/audience"
 )
 
 func userPages() []Story {
 	list := []user.User{person(1001), {ID: 1002, Email: "a-very-long-address-that-somebody-really-has@subdomain.of.a.company.example", Name: "Ünal Öztürk"}, {ID: 9_007_199_254_740_993}}
 	return []Story{
-		{Name: "users/start", Page: pages.Users{}.Page()},
-		{Name: "users/none", Page: pages.Users{Search: "nobody"}.Page()},
-		{Name: "users/number", Page: pages.Users{Search: "777777", Unknown: 777777}.Page()},
-		{Name: "users/one", Page: pages.Users{Search: "xiaoyu", List: list[:1], Export: "/users.csv?q=xiaoyu"}.Page()},
-		{Name: "users/many", Page: pages.Users{Search: "x", List: list, Next: "/users?q=x&after=1002"}.Page()},
+		{Name: "users/start", Page: audiencepages.Users{}.Page()},
+		{Name: "users/none", Page: audiencepages.Users{Search: "nobody"}.Page()},
+		{Name: "users/number", Page: audiencepages.Users{Search: "777777", Unknown: 777777}.Page()},
+		{Name: "users/one", Page: audiencepages.Users{Search: "xiaoyu", List: list[:1], Export: "/users.csv?q=xiaoyu"}.Page()},
+		{Name: "users/many", Page: audiencepages.Users{Search: "x", List: list, Next: "/users?q=x&after=1002"}.Page()},
 		{Name: "user/busy", Page: busyUser().Page()},
-		{Name: "user/plain", Page: pages.User{User: list[1], Known: true, Reservations: views()[:1], Channels: busyUser().Channels}.Page(), Role: staff.Viewer},
+		{Name: "user/plain", Page: audiencepages.User{User: list[1], Known: true, Reservations: views()[:1], Channels: busyUser().Channels}.Page(), Role: staff.Viewer},
 		{Name: "user/masked", Page: maskedUser().Page(), Role: staff.Marketer, Shops: []int64{10}},
 		{Name: "user/masked-viewer", Page: maskedUser().Page(), Role: staff.Viewer},
-		{Name: "user/erased", Page: pages.User{User: user.User{ID: 42}, Channels: busyUser().Channels, Erasure: &user.Erasure{At: Now(), By: "staff:2 Ada Okafor"}}.Page()},
-		{Name: "user/unknown", Page: pages.User{User: user.User{ID: 42}, Channels: busyUser().Channels}.Page()},
+		{Name: "user/erased", Page: audiencepages.User{User: user.User{ID: 42}, Channels: busyUser().Channels, Erasure: &user.Erasure{At: Now(), By: "staff:2 Ada Okafor"}}.Page()},
+		{Name: "user/unknown", Page: audiencepages.User{User: user.User{ID: 42}, Channels: busyUser().Channels}.Page()},
 	}
 }
 
 // busyUser has something of everything, and more than the page shows.
-func busyUser() pages.User {
+func busyUser() audiencepages.User {
 	u := person(1001)
 	u.Quiet = user.QuietHours{From: 19 * 60, To: 8 * 60}
 	u.Attributes = map[string]any{"tier": "gold", "birthday": "1994-05-17", "orders": 41.0, "newsletter": true,
 		"favourite_branch": "Harbour Tea House, second floor of the old ferry terminal, counter by the window"}
-	p := pages.User{User: u, Known: true, Reservations: views(), Inbox: inboxPage(), Next: "/users/1001?before=1", MoreCoupons: true,
+	p := audiencepages.User{User: u, Known: true, Reservations: views(), Inbox: inboxPage(), Next: "/users/1001?before=1", MoreCoupons: true,
 		Channels: delivery.ChannelSetOf(delivery.App, delivery.Email, delivery.SMS, delivery.WebPush)}
 	for i, s := range owned.States() {
 		p.Coupons = append(p.Coupons, ownedCoupon(int64(901+i), s))
@@ -61,7 +61,7 @@ func busyUser() pages.User {
 }
 
 // maskedUser is what somebody sees who may not see contacts.
-func maskedUser() pages.User {
+func maskedUser() audiencepages.User {
 	p := busyUser()
 	p.User, p.Masked = p.User.Masked(), true
 	return p

@@ -60,8 +60,9 @@ func SlotRound(ctx context.Context, s reminder.Slot) string {
 	return T(ctx, "slot.again_nth", s.Round)
 }
 
-// cellCount is what a cell shows: what is booked until the slot fires, and
-// afterwards what the firing found.
+// cellCount is the number in a cell: the bookings until the slot begins to
+// fire, and from then on the recipients in the batches that are stored. While
+// the slot is firing those are not yet all of them.
 func cellCount(r reminder.Row, c reminder.Cell) int64 {
 	if r.FiredAt != nil {
 		return c.Reserved

@@ -211,33 +211,16 @@ func (a *API) campaignStep(step campaign.Transition) func(context.Context, *camp
 		if err := pipeline.Merge(err1, err2, checkText("body.reason", reason)); err != nil {
 			return nil, err
 		}
-		_, err := a.Campaigns.Do(ctx, pipeline.ActorOf(ctx), id, version, step, reason)
-		if err != nil && pipeline.Recovering(ctx) && a.campaignStepDone(ctx, id, step) {
-			err = nil
+		take := a.Campaigns.Do
+		if pipeline.Recovering(ctx) {
+			take = a.Campaigns.Redo
 		}
+		_, err := take(ctx, pipeline.ActorOf(ctx), id, version, step, reason)
 		if err != nil {
 			return nil, ofCampaign(err)
 		}
 		return a.campaignByID(ctx, id)
 	}
-}
-
-// campaignStepDone reports whether the step that was refused has been taken,
-// by the attempt that never answered.
-func (a *API) campaignStepDone(ctx context.Context, id int64, step campaign.Transition) bool {
-	st, err := a.Campaigns.Campaign(ctx, pipeline.ActorOf(ctx), id)
-	if err != nil {
-		return false
-	}
-	switch step {
-	case campaign.Publishing:
-		return st.PublishedAt != nil && st.State != campaign.Cancelled
-	case campaign.Pausing:
-		return st.State == campaign.Paused
-	case campaign.Resuming:
-		return st.State == campaign.Running
-	}
-	return st.State == campaign.Cancelled
 }
 
 type campaignFilter struct {

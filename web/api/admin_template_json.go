@@ -97,7 +97,7 @@ type Template struct {
 	Earlier     []Slot     `json:"earlier_slots,omitempty" nullable:"false" doc:"Slots that fired for an opening that was moved since."`
 }
 
-// Ledger accounts for the stock: total = shelf + writing + issued.
+// Ledger accounts for the stock: total = shard + writing + issued.
 type Ledger struct {
 	Total   int64  `json:"total" example:"100"`
 	Shelf   *int64 `json:"shelf,omitempty" doc:"Can still be claimed. Absent, like writing, in lists for a drop behind the gate, and while its shelves do not answer." example:"100"`
@@ -134,11 +134,11 @@ func ledgerJSON(t template.Template) Ledger {
 	return l
 }
 
-// stockJSON tells shelf and writing apart, if that is known.
+// stockJSON tells shard and writing apart, if that is known.
 func stockJSON(a gate.Account) Ledger {
 	l := Ledger{Total: a.Total, Issued: a.Issued, Left: a.Total - a.Issued}
 	if !a.Away {
-		l.Shelf, l.Writing = &a.Shelf, &a.Writing
+		l.Shelf, l.Writing = &a.OnSale, &a.Writing
 	}
 	return l
 }

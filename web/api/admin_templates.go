@@ -216,30 +216,16 @@ func (a *API) transition(tr template.Transition) func(context.Context, *transiti
 		if err := pipeline.Merge(err1, err2, checkText("body.reason", reason)); err != nil {
 			return nil, err
 		}
-		t, err := a.Templates.Do(ctx, pipeline.ActorOf(ctx), id, version, tr, reason)
-		if err != nil && pipeline.Recovering(ctx) {
-			t, err = a.stepDone(ctx, id, tr, err)
+		take := a.Templates.Do
+		if pipeline.Recovering(ctx) {
+			take = a.Templates.Redo
 		}
+		t, err := take(ctx, pipeline.ActorOf(ctx), id, version, tr, reason)
 		if err != nil {
 			return nil, err
 		}
 		return a.withSlots(ctx, t)
 	}
-}
-
-// stepDone returns the template if the step that was refused has been taken,
-// by the attempt that never answered, else the refusal.
-func (a *API) stepDone(ctx context.Context, id int64, tr template.Transition, refusal error) (template.Template, error) {
-	t, err := a.Templates.Template(ctx, pipeline.ActorOf(ctx), id)
-	if err != nil {
-		return t, refusal
-	}
-	done := map[template.Transition]template.State{template.Publishing: template.Published, template.Pausing: template.Paused,
-		template.Resuming: template.Published, template.Closing: template.Closed, template.Cancelling: template.Cancelled}
-	if t.Stored != done[tr] {
-		return t, refusal
-	}
-	return t, nil
 }
 
 // checkText refuses text that no database can hold.
@@ -266,7 +252,7 @@ func (a *API) balance(ctx context.Context, in *TemplateRef) (*struct{ Body Balan
 	if err != nil {
 		return nil, err
 	}
-	b := Balance{TemplateID: in.ID, Balanced: l.Difference() == 0, Stock: StockSheet{l.Total, l.Shelf, l.Writing, l.Issued, l.Returned, l.PerUser,
+	b := Balance{TemplateID: in.ID, Balanced: l.Difference() == 0, Stock: StockSheet{l.Total, l.OnSale, l.Writing, l.Issued, l.Returned, l.PerUser,
 		l.OverLimit, l.Difference()}, Lines: make([]BalanceLine, len(lines))}
 	for i, l := range lines {
 		b.Lines[i] = balanceJSON(l)

@@ -75,7 +75,7 @@ type Deps struct {
 	Claims      *claim.Service
 	Ledgers     Ledgers
 	// Stock tells where coupons are.
-	Stock    gate.Whereabouts
+	Stock    gate.Accounts
 	Tallies  Tallies
 	Shops    Shops
 	Hub      *Hub

@@ -136,11 +136,8 @@ func (a *API) withdrawCampaign(ctx context.Context, in *approvalWish) (*campaign
 // decided answers a decision; one that was taken by an attempt that never
 // answered counts.
 func (a *API) decided(ctx context.Context, id, request int64, as campaign.RequestState, err error) (*campaignAnswer, error) {
-	if err != nil && pipeline.Recovering(ctx) {
-		list, again := a.Campaigns.Store.Requests(ctx, id, 1)
-		if again == nil && len(list) > 0 && list[0].ID == request && list[0].State == as {
-			err = nil
-		}
+	if err != nil && pipeline.Recovering(ctx) && a.Campaigns.Decided(ctx, id, request, as) {
+		err = nil
 	}
 	if err != nil {
 		return nil, ofCampaign(err)

@@ -118,7 +118,7 @@ func (r *rig) build(log *slog.Logger, change func(*api.Deps)) {
 	r.Cleanup(claims.Close)
 	d.Ledgers = postgres.NewLedgers(r.db)
 	d.Tallies = postgres.NewCouponTallies(r.db)
-	d.Stock = gate.Whereabouts{Plans: postgres.NewGates(r.db)}
+	d.Stock = gate.Accounts{Plans: postgres.NewGates(r.db)}
 	d.Claims = &claim.Service{Gate: claims, Finders: []claim.Finder{claims}, Owned: claims, Random: rand.Uint64}
 	d.DeadLetters = &delivery.DeadLetters{Store: postgres.NewDeadLetters(r.db)}
 	d.Codes = &redeemcode.Service{Store: postgres.NewCodes(r.db), Keys: codeKeys(r), Now: r.now}

@@ -46,15 +46,11 @@ func (a *API) templateRoutes() {
 			if err != nil {
 				return nil, err
 			}
-			t, err := a.Reminders.Templates.Template(ctx, id)
+			t, err := a.Reminders.Drop(ctx, id)
 			if err != nil {
 				return nil, err
 			}
-			state := t.State(a.Now())
-			if state == template.Draft {
-				return nil, template.ErrNotFound
-			}
-			return &struct{ Body Drop }{dropJSON(t, state)}, nil
+			return &struct{ Body Drop }{dropJSON(t, t.State(a.Now()))}, nil
 		})
 }
 

@@ -1,4 +1,4 @@
-package console
+package console_test
 
 import (
 	"context"
@@ -11,6 +11,8 @@ import (
 
 	"dropbell/adapters/postgres"
 	"dropbell/domain/staff"
+	"dropbell/web/console"
+	"dropbell/web/console/consoletest"
 )
 
 // awaySessions are sessions in a database that does not answer at times.
@@ -32,27 +34,27 @@ func (s *awaySessions) FindCtx(ctx context.Context, token string) ([]byte, bool,
 // still signed in.
 func TestWithoutItsDatabase(t *testing.T) {
 	sessions := &awaySessions{}
-	g := newRig(t, func(d *Deps) { sessions.CtxStore = d.Sessions; d.Sessions = sessions })
-	b := g.as(staff.Admin)
-	b.get("/templates").is(http.StatusOK)
+	g := consoletest.New(t, func(d *console.Deps) { sessions.CtxStore = d.Sessions; d.Sessions = sessions })
+	b := g.As(staff.Admin)
+	b.Get("/templates").Is(http.StatusOK)
 	sessions.away.Store(true)
 	for _, path := range []string{"/", "/templates", "/channels", "/account", "/signin", "/nowhere"} {
-		a := b.get(path).is(http.StatusServiceUnavailable).has("PostgreSQL", "does not answer", "loads again by itself")
-		if a.header.Get("Refresh") != "5" || a.header.Get("Retry-After") == "" {
-			t.Errorf("%s: Refresh %q, Retry-After %q", path, a.header.Get("Refresh"), a.header.Get("Retry-After"))
+		a := b.Get(path).Is(http.StatusServiceUnavailable).Has("PostgreSQL", "does not answer", "loads again by itself")
+		if a.Header.Get("Refresh") != "5" || a.Header.Get("Retry-After") == "" {
+			t.Errorf("%s: Refresh %q, Retry-After %q", path, a.Header.Get("Refresh"), a.Header.Get("Retry-After"))
 		}
 	}
-	a := b.post("/account/password", nil).is(http.StatusServiceUnavailable).has("PostgreSQL")
-	if a.header.Get("Refresh") != "" {
+	a := b.Post("/account/password", nil).Is(http.StatusServiceUnavailable).Has("PostgreSQL")
+	if a.Header.Get("Refresh") != "" {
 		t.Error("a change that failed would be loaded again as a page")
 	}
-	b.header.Set("HX-Request", "true")
-	part := b.get("/templates")
-	b.header.Del("HX-Request")
-	if part.header.Get("Refresh") != "" || strings.Contains(part.body, "<html") {
-		t.Errorf("a part of a page is answered by\n%s", part.body)
+	b.Header.Set("HX-Request", "true")
+	part := b.Get("/templates")
+	b.Header.Del("HX-Request")
+	if part.Header.Get("Refresh") != "" || strings.Contains(part.Body, "<html") {
+		t.Errorf("a part of a page is answered by\n%s", part.Body)
 	}
-	part.is(http.StatusServiceUnavailable).has("PostgreSQL")
+	part.Is(http.StatusServiceUnavailable).Has("PostgreSQL")
 	sessions.away.Store(false)
-	b.get("/templates").is(http.StatusOK)
+	b.Get("/templates").Is(http.StatusOK)
 }

@@ -1,4 +1,4 @@
-package console
+package console_test
 
 import (
 	"net/http"
@@ -9,33 +9,34 @@ import (
 
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
+	"dropbell/web/console/consoletest"
 	"dropbell/web/console/shell"
 )
 
 // Reading a page must not answer what nobody can store or show.
 func TestMalformedInput(t *testing.T) {
-	g := newRig(t)
-	b := g.as(staff.Admin)
-	g.shop(10)
-	b.get("/templates?q=%00").is(http.StatusBadRequest).has("This request makes no sense")
-	b.get("/users?q=%ff").is(http.StatusBadRequest)
-	b.get("/templates?%zz=1").is(http.StatusBadRequest)
-	b.post("/shops", url.Values{"name": {"a\x00b"}}).is(http.StatusBadRequest)
-	b.post("/templates", url.Values{"name": {strings.Repeat("x", shell.MaxForm)}}).is(http.StatusBadRequest)
-	b.get("/users/%ff").is(http.StatusBadRequest)
-	b.get("/nowhere").is(http.StatusNotFound).has("There is nothing here")
-	b.do(http.MethodPut, "/templates", nil).is(http.StatusNotFound)
-	g.browser().get("/nowhere").is(http.StatusNotFound)
+	g := consoletest.New(t)
+	b := g.As(staff.Admin)
+	g.Shop(10)
+	b.Get("/templates?q=%00").Is(http.StatusBadRequest).Has("This request makes no sense")
+	b.Get("/users?q=%ff").Is(http.StatusBadRequest)
+	b.Get("/templates?%zz=1").Is(http.StatusBadRequest)
+	b.Post("/shops", url.Values{"name": {"a\x00b"}}).Is(http.StatusBadRequest)
+	b.Post("/templates", url.Values{"name": {strings.Repeat("x", shell.MaxForm)}}).Is(http.StatusBadRequest)
+	b.Get("/users/%ff").Is(http.StatusBadRequest)
+	b.Get("/nowhere").Is(http.StatusNotFound).Has("There is nothing here")
+	b.Do(http.MethodPut, "/templates", nil).Is(http.StatusNotFound)
+	g.Browser().Get("/nowhere").Is(http.StatusNotFound)
 }
 
 func TestStateNamesAgreeWithTheStore(t *testing.T) {
-	g := newRig(t)
-	g.published(10, 2*time.Hour)
-	b := g.as(staff.Viewer)
+	g := consoletest.New(t)
+	g.Published(10, 2*time.Hour)
+	b := g.As(staff.Viewer)
 	for _, s := range template.States() {
-		a := b.get("/templates?state=" + string(s)).is(200)
-		if strings.Contains(a.body, "Moon cake night") != (s == template.Scheduled) {
-			t.Errorf("a scheduled template and the filter %s: %v", s, strings.Contains(a.body, "Moon cake night"))
+		a := b.Get("/templates?state=" + string(s)).Is(200)
+		if strings.Contains(a.Body, "Moon cake night") != (s == template.Scheduled) {
+			t.Errorf("a scheduled template and the filter %s: %v", s, strings.Contains(a.Body, "Moon cake night"))
 		}
 	}
 }
@@ -43,31 +44,31 @@ func TestStateNamesAgreeWithTheStore(t *testing.T) {
 // What cannot be read of a filter is said, and nothing is selected instead of
 // everything: not by the list, not by its file, not by a step for all of it.
 func TestFiltersThatCannotBeRead(t *testing.T) {
-	g := newRig(t)
-	d := g.published(10, 2*time.Hour)
-	b := g.as(staff.Operator)
-	b.post("/campaigns", campaignForm()).is(http.StatusSeeOther)
+	g := consoletest.New(t)
+	d := g.Published(10, 2*time.Hour)
+	b := g.As(staff.Operator)
+	b.Post("/campaigns", consoletest.CampaignForm()).Is(http.StatusSeeOther)
 	for list, filters := range map[string][]string{
 		"/templates": {"from=0002-01-01", "to=2026-99-99", "shop=ten", "shop=-1", "state=open&state=opened", "q=moon&from=x"},
 		"/campaigns": {"from=0002-01-01", "to=x", "state=nonsense"},
 		"/audit":     {"from=0002-01-01", "to=9999-12-31", "shop=x", "kind=template&shop=0"},
 	} {
 		for _, f := range filters {
-			b.get(list+"?"+f).is(200).has("The filter cannot be read").hasNot(d.Name+"<", "Spring &lt;b&gt;<", `form="bulk"`, list+".csv", `class="audit-when`)
-			b.header.Set("HX-Request", "true")
-			b.get(list+"?"+f).is(200).has("The filter cannot be read").hasNot("<h1", d.Name+"<", list+".csv")
-			b.header.Del("HX-Request")
-			b.get(list + ".csv?" + f).is(http.StatusUnprocessableEntity)
+			b.Get(list+"?"+f).Is(200).Has("The filter cannot be read").HasNot(d.Name+"<", "Spring &lt;b&gt;<", `form="bulk"`, list+".csv", `class="audit-when`)
+			b.Header.Set("HX-Request", "true")
+			b.Get(list+"?"+f).Is(200).Has("The filter cannot be read").HasNot("<h1", d.Name+"<", list+".csv")
+			b.Header.Del("HX-Request")
+			b.Get(list + ".csv?" + f).Is(http.StatusUnprocessableEntity)
 		}
-		b.get(list + "?from=&to=&shop=&state=").is(200).hasNot("cannot be read").has(list + ".csv")
+		b.Get(list + "?from=&to=&shop=&state=").Is(200).HasNot("cannot be read").Has(list + ".csv")
 	}
-	b.get("/templates?from=0002-01-01").has("From: is not a date", `value="0002-01-01"`)
-	b.get("/templates?state=opened").has("State: choose one")
+	b.Get("/templates?from=0002-01-01").Has("From: is not a date", `value="0002-01-01"`)
+	b.Get("/templates?state=opened").Has("State: choose one")
 	all := url.Values{"all": {"1"}, "step": {"cancel"}, "from": {"0002-01-01"}, "q": {"moon"}, "request_key": {"k"}, "reason": {"r"}}
-	b.get("/templates/bulk?" + all.Encode()).to("/templates?from=0002-01-01&q=moon")
-	b.get("/templates?from=0002-01-01&q=moon").is(200).has("so nothing was chosen", "From: is not a date")
-	b.post("/templates/bulk", all).to("/templates?from=0002-01-01&q=moon")
-	if n := g.number(`select count(*) from jobs`); n != 0 {
+	b.Get("/templates/bulk?" + all.Encode()).To("/templates?from=0002-01-01&q=moon")
+	b.Get("/templates?from=0002-01-01&q=moon").Is(200).Has("so nothing was chosen", "From: is not a date")
+	b.Post("/templates/bulk", all).To("/templates?from=0002-01-01&q=moon")
+	if n := g.Number(`select count(*) from jobs`); n != 0 {
 		t.Errorf("%d jobs", n)
 	}
 }

@@ -1,188 +1,107 @@
-package console
+package console_test
 
 import (
-	"bufio"
 	"errors"
 	"log/slog"
 	"net/http"
-	"net/url"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/go-chi/chi/v5"
 
 	"dropbell/domain/fault"
 	"dropbell/domain/job"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
-	"dropbell/views/pages"
+	pageparts "dropbell/views/pages/parts"
 	"dropbell/views/ui"
+	"dropbell/web/console/consoletest"
 	"dropbell/web/console/shell"
 )
 
-// message is one server-sent event.
-type message struct{ id, event, data string }
-
-// listen opens the stream of a template's page, or of b.live, and returns what
-// arrives.
-func (b *browser) listen(id int64, lastEventID string) (<-chan message, *http.Response) {
-	b.Helper()
-	path := liveURL(templateURL(id))
-	if b.live != "" {
-		path = b.live
-	}
-	req, err := http.NewRequestWithContext(b.Context(), http.MethodGet, b.server.URL+path, nil)
-	b.must(err)
-	req.Header = b.header.Clone()
-	if lastEventID != "" {
-		req.Header.Set("Last-Event-ID", lastEventID)
-	}
-	client := *b.client
-	client.Timeout = 0
-	res, err := client.Do(req)
-	b.must(err)
-	b.Cleanup(func() { res.Body.Close() })
-	out := make(chan message, 100)
-	go func() {
-		defer close(out)
-		var m message
-		for lines := bufio.NewScanner(res.Body); lines.Scan(); {
-			name, value, _ := strings.Cut(lines.Text(), ": ")
-			switch name {
-			case "id":
-				m.id = value
-			case "event":
-				m.event = value
-			case "data":
-				m.data += value
-			case "":
-				if m != (message{}) {
-					out <- m
-				}
-				m = message{}
-			}
-		}
-	}()
-	return out, res
-}
-
-// liveURL is the stream of a page with these parts.
-func liveURL(parts ...string) string { return "/live?" + url.Values{"of": parts}.Encode() }
-
-// next returns the next event, or fails after some seconds.
-func (g *rig) next(from <-chan message) message {
-	g.Helper()
-	select {
-	case m, ok := <-from:
-		if !ok {
-			g.Fatal("the stream has ended")
-		}
-		return m
-	case <-time.After(10 * time.Second):
-		g.Fatal("nothing arrives")
-	}
-	return message{}
-}
-
-func (g *rig) ends(stream <-chan message) {
-	g.Helper()
-	for deadline := time.After(10 * time.Second); ; {
-		select {
-		case _, ok := <-stream:
-			if !ok {
-				return
-			}
-		case <-deadline:
-			g.Fatal("the stream does not end")
-		}
-	}
-}
-
 func TestLiveBoard(t *testing.T) {
-	g := newRig(t)
-	d := g.published(10, 2*time.Hour)
-	one, res := g.as(staff.Viewer).listen(d.ID, "")
-	two, _ := g.as(staff.Operator).listen(d.ID, "")
+	g := consoletest.New(t)
+	d := g.Published(10, 2*time.Hour)
+	one, res := g.As(staff.Viewer).Listen(d.ID, "")
+	two, _ := g.As(staff.Operator).Listen(d.ID, "")
 	if res.StatusCode != 200 || res.Header.Get("Content-Type") != "text/event-stream" {
 		t.Fatalf("%d %v", res.StatusCode, res.Header)
 	}
-	first := g.next(one)
-	if !strings.HasPrefix(first.data, `<hx-partial hx-target="#drop" hx-swap="outerMorph">`) || !strings.Contains(first.data, `id="slot-12"`) {
-		t.Errorf("the first event is not all of it: %.300s", first.data)
+	first := g.Next(one)
+	if !strings.HasPrefix(first.Data, `<hx-partial hx-target="#drop" hx-swap="outerMorph">`) || !strings.Contains(first.Data, `id="slot-12"`) {
+		t.Errorf("the first event is not all of it: %.300s", first.Data)
 	}
-	g.next(two)
+	g.Next(two)
 
-	g.exec(`insert into bookings values ($1, 12, 0, 4242)`, d.ID)
-	for _, viewer := range []<-chan message{one, two} {
-		m := g.next(viewer)
-		if !strings.Contains(m.data, "4,242") || m.id == first.id || m.id == "" {
+	g.Exec(`insert into bookings values ($1, 12, 0, 4242)`, d.ID)
+	for _, viewer := range []<-chan consoletest.Message{one, two} {
+		m := g.Next(viewer)
+		if !strings.Contains(m.Data, "4,242") || m.ID == first.ID || m.ID == "" {
 			t.Errorf("after a booking: %+v", m)
 		}
 	}
-	g.exec(`insert into bookings values ($1, 3, 1, 7)`, d.ID)
-	m := g.next(one)
-	if !strings.Contains(m.data, "#slot-3") || strings.Contains(m.data, "#slot-12") || strings.Contains(m.data, "#drop-head") || len(m.data) > 8000 {
-		t.Errorf("one cell changed and %d bytes came: %.300s", len(m.data), m.data)
+	g.Exec(`insert into bookings values ($1, 3, 1, 7)`, d.ID)
+	m := g.Next(one)
+	if !strings.Contains(m.Data, "#slot-3") || strings.Contains(m.Data, "#slot-12") || strings.Contains(m.Data, "#drop-head") || len(m.Data) > 8000 {
+		t.Errorf("one cell changed and %d bytes came: %.300s", len(m.Data), m.Data)
 	}
-	g.next(two)
+	g.Next(two)
 
 	// Whoever comes back with the last id has missed nothing.
-	again, _ := g.as(staff.Viewer).listen(d.ID, m.id)
-	late, _ := g.as(staff.Viewer).listen(d.ID, first.id)
-	if got := g.next(late); !strings.Contains(got.data, `id="slot-12"`) {
-		t.Errorf("with an old id: %.300s", got.data)
+	again, _ := g.As(staff.Viewer).Listen(d.ID, m.ID)
+	late, _ := g.As(staff.Viewer).Listen(d.ID, first.ID)
+	if got := g.Next(late); !strings.Contains(got.Data, `id="slot-12"`) {
+		t.Errorf("with an old id: %.300s", got.Data)
 	}
 	_, err := g.Templates.Do(t.Context(), staff.System(), d.ID, 0, template.Pausing, "")
-	g.must(err)
-	if got := g.next(again); !strings.Contains(got.data, "#drop-head") || !strings.Contains(got.data, "Paused") || strings.Contains(got.data, "#slot-3") {
-		t.Errorf("resumed, then paused: %.300s", got.data)
+	g.Must(err)
+	if got := g.Next(again); !strings.Contains(got.Data, "#drop-head") || !strings.Contains(got.Data, "Paused") || strings.Contains(got.Data, "#slot-3") {
+		t.Errorf("resumed, then paused: %.300s", got.Data)
 	}
 }
 
 // A page has one stream for all of its parts, and is told of each alone.
 func TestLiveParts(t *testing.T) {
-	g := newRig(t)
-	d := g.published(10, 2*time.Hour)
-	b := g.as(staff.Operator)
-	b.live = liveURL("/channels", templateURL(d.ID))
-	stream, _ := b.listen(d.ID, "")
-	one, two := g.next(stream), g.next(stream)
-	if strings.Contains(one.data, "#drop") {
+	g := consoletest.New(t)
+	d := g.Published(10, 2*time.Hour)
+	b := g.As(staff.Operator)
+	b.Live = consoletest.LiveURL("/channels", shell.TemplateURL(d.ID))
+	stream, _ := b.Listen(d.ID, "")
+	one, two := g.Next(stream), g.Next(stream)
+	if strings.Contains(one.Data, "#drop") {
 		one, two = two, one
 	}
-	if !strings.Contains(one.data, "#channels") || !strings.Contains(two.data, "#drop") {
-		t.Fatalf("first %.100s, then %.100s", one.data, two.data)
+	if !strings.Contains(one.Data, "#channels") || !strings.Contains(two.Data, "#drop") {
+		t.Fatalf("first %.100s, then %.100s", one.Data, two.Data)
 	}
-	g.exec(`update channel_settings set rate_per_second = 77 where channel = 1`)
-	g.status.Forget()
-	m := g.next(stream)
-	if !strings.Contains(m.data, "#tile-email") || strings.Contains(m.data, "#drop") || strings.Contains(m.data, "#tile-sms") || !strings.Contains(m.data, "77") {
-		t.Errorf("one channel's rate changed: %.400s", m.data)
+	g.Exec(`update channel_settings set rate_per_second = 77 where channel = 1`)
+	g.States.Forget()
+	m := g.Next(stream)
+	if !strings.Contains(m.Data, "#tile-email") || strings.Contains(m.Data, "#drop") || strings.Contains(m.Data, "#tile-sms") || !strings.Contains(m.Data, "77") {
+		t.Errorf("one channel's rate changed: %.400s", m.Data)
 	}
-	again, _ := b.listen(d.ID, m.id)
-	g.exec(`insert into bookings values ($1, 12, 0, 4242)`, d.ID)
-	if m := g.next(again); !strings.Contains(m.data, "4,242") || strings.Contains(m.data, "#channels") {
-		t.Errorf("resumed: %.300s", m.data)
+	again, _ := b.Listen(d.ID, m.ID)
+	g.Exec(`insert into bookings values ($1, 12, 0, 4242)`, d.ID)
+	if m := g.Next(again); !strings.Contains(m.Data, "4,242") || strings.Contains(m.Data, "#channels") {
+		t.Errorf("resumed: %.300s", m.Data)
 	}
 	for _, refused := range []string{"", "?of=", "?of=/jobs", "?of=/nowhere", "?of=%2F%2Fexample.com%2F", "?of=https%3A%2F%2Fexample.com%2F", "?of=%2F%3Fq%3D%2500", "?" + strings.Repeat("of=/&", shell.MaxParts+1)} {
-		if a := b.get("/live" + refused); a.status < 400 || a.status >= 500 {
-			t.Errorf("%q: %d", refused, a.status)
+		if a := b.Get("/live" + refused); a.Status < 400 || a.Status >= 500 {
+			t.Errorf("%q: %d", refused, a.Status)
 		}
 	}
-	b.get(liveURL(templateURL(999))).is(http.StatusNotFound)
-	g.as(staff.Viewer, 11).get(liveURL(templateURL(d.ID))).is(http.StatusForbidden)
-	g.as(staff.Viewer).get(liveURL("/channels/email/test")).is(http.StatusForbidden)
+	b.Get(consoletest.LiveURL(shell.TemplateURL(999))).Is(http.StatusNotFound)
+	g.As(staff.Viewer, 11).Get(consoletest.LiveURL(shell.TemplateURL(d.ID))).Is(http.StatusForbidden)
+	g.As(staff.Viewer).Get(consoletest.LiveURL("/channels/email/test")).Is(http.StatusForbidden)
 }
 
 // Every part is one element that says where it comes from, until it is over.
 func TestEveryPartCanBeDrawn(t *testing.T) {
-	g := newRig(t)
-	for _, rt := range g.table {
+	g := consoletest.New(t)
+	for _, rt := range g.Routes() {
 		if rt.Every == 0 {
 			continue
 		}
-		path := samplePath(rt.Pattern, "1")
+		path := consoletest.SamplePath(rt.Pattern, "1")
 		f := &ui.Frame{Locale: g.Languages.Default(), Member: staff.Member{Role: staff.Admin}}
 		if _, err := g.LookAtPart(t.Context(), g.KeyOf(f, path), nil); err != nil && fault.KindOf(err) == 0 && !errors.Is(err, shell.ErrReload) {
 			t.Errorf("%s: %v", path, err)
@@ -193,15 +112,15 @@ func TestEveryPartCanBeDrawn(t *testing.T) {
 // Clocks that go on are no news: pages on which nothing happens are sent
 // nothing.
 func TestLiveIsSilentAtRest(t *testing.T) {
-	g := newRig(t)
-	d := g.published(10, 2*time.Hour)
+	g := consoletest.New(t)
+	d := g.Published(10, 2*time.Hour)
 	f := &ui.Frame{Locale: g.Languages.Default(), Member: staff.Member{Role: staff.Admin}}
-	for _, path := range []string{"/", "/channels", templateURL(d.ID)} {
+	for _, path := range []string{"/", "/channels", shell.TemplateURL(d.ID)} {
 		first, err := g.LookAtPart(t.Context(), g.KeyOf(f, path), nil)
-		g.must(err)
-		g.wait(3 * time.Second)
+		g.Must(err)
+		g.Wait(3 * time.Second)
 		later, err := g.LookAtPart(t.Context(), g.KeyOf(f, path), first)
-		g.must(err)
+		g.Must(err)
 		if later != first {
 			t.Errorf("%s: nothing happened and %d bytes are sent: %.600s", path, len(later.Patch), later.Patch)
 		}
@@ -209,66 +128,66 @@ func TestLiveIsSilentAtRest(t *testing.T) {
 }
 
 func TestLiveGrowsWithThePage(t *testing.T) {
-	g := newRig(t)
-	d := g.draft(10, 2*time.Hour)
-	viewer, _ := g.as(staff.Viewer).listen(d.ID, "")
-	if m := g.next(viewer); strings.Contains(m.data, "slot-12") {
-		t.Errorf("a draft has slots: %.300s", m.data)
+	g := consoletest.New(t)
+	d := g.Draft(10, 2*time.Hour)
+	viewer, _ := g.As(staff.Viewer).Listen(d.ID, "")
+	if m := g.Next(viewer); strings.Contains(m.Data, "slot-12") {
+		t.Errorf("a draft has slots: %.300s", m.Data)
 	}
 	_, err := g.Templates.Do(t.Context(), staff.System(), d.ID, 0, template.Publishing, "")
-	g.must(err)
-	if m := g.next(viewer); !strings.Contains(m.data, "#drop") || !strings.Contains(m.data, `id="slot-12"`) {
-		t.Errorf("published: %.300s", m.data)
+	g.Must(err)
+	if m := g.Next(viewer); !strings.Contains(m.Data, "#drop") || !strings.Contains(m.Data, `id="slot-12"`) {
+		t.Errorf("published: %.300s", m.Data)
 	}
 }
 
 // A part that only another page can show ends the stream.
 func TestLiveReloads(t *testing.T) {
-	g := newRig(t)
-	b := g.as(staff.Operator)
-	b.live = liveURL("/dead-letters/jobs") // no job is running
-	stream, _ := b.listen(0, "")
-	if m := g.next(stream); m.event != shell.ReloadEvent {
+	g := consoletest.New(t)
+	b := g.As(staff.Operator)
+	b.Live = consoletest.LiveURL("/dead-letters/jobs") // no job is running
+	stream, _ := b.Listen(0, "")
+	if m := g.Next(stream); m.Event != shell.ReloadEvent {
 		t.Errorf("%+v", m)
 	}
-	g.ends(stream)
+	g.Ends(stream)
 }
 
 // Who may see other things than before is sent them, not what was.
 func TestLiveEndsWhenRightsChange(t *testing.T) {
-	g := newRig(t)
-	d := g.published(10, 2*time.Hour)
-	m := g.hire(staff.Viewer)
-	b := g.browser()
-	b.signIn(m.Email)
-	stream, _ := b.listen(d.ID, "")
-	g.next(stream)
-	g.exec(`update staff set shops = '{11}' where id = $1`, m.ID)
-	g.wait(shell.PresenceLife)
-	g.ends(stream)
-	b.get(liveURL(templateURL(d.ID))).is(http.StatusForbidden)
+	g := consoletest.New(t)
+	d := g.Published(10, 2*time.Hour)
+	m := g.Hire(staff.Viewer)
+	b := g.Browser()
+	b.SignIn(m.Email)
+	stream, _ := b.Listen(d.ID, "")
+	g.Next(stream)
+	g.Exec(`update staff set shops = '{11}' where id = $1`, m.ID)
+	g.Wait(shell.PresenceLife)
+	g.Ends(stream)
+	b.Get(consoletest.LiveURL(shell.TemplateURL(d.ID))).Is(http.StatusForbidden)
 }
 
 // Who is limited to shops sees jobs of their own that belong to no shop, and
 // nobody else of that shop does.
 func TestLiveOwnJob(t *testing.T) {
-	g := newRig(t)
-	m := g.hire(staff.Marketer, 10)
-	j := g.startJob(m.Actor(), "Pause 3 templates", 0)
-	mine, other := g.browser(), g.as(staff.Marketer, 10)
-	mine.signIn(m.Email)
-	page := pages.Work{Job: j}.URL()
-	mine.get(page).is(http.StatusOK).has("data-live")
-	mine.live = liveURL(page)
-	stream, _ := mine.listen(0, "")
-	if got := g.next(stream); !strings.Contains(got.data, "#job") {
+	g := consoletest.New(t)
+	m := g.Hire(staff.Marketer, 10)
+	j := g.StartJob(m.Actor(), "Pause 3 templates", 0)
+	mine, other := g.Browser(), g.As(staff.Marketer, 10)
+	mine.SignIn(m.Email)
+	page := pageparts.Work{Job: j}.URL()
+	mine.Get(page).Is(http.StatusOK).Has("data-live")
+	mine.Live = consoletest.LiveURL(page)
+	stream, _ := mine.Listen(0, "")
+	if got := g.Next(stream); !strings.Contains(got.Data, "#job") {
 		t.Errorf("%+v", got)
 	}
-	g.work(j.ID, job.Progress{Total: 40, Done: 11})
-	if got := g.next(stream); !strings.Contains(got.data, "11 of 40") {
+	g.Work(j.ID, job.Progress{Total: 40, Done: 11})
+	if got := g.Next(stream); !strings.Contains(got.Data, "11 of 40") {
 		t.Errorf("%+v", got)
 	}
-	other.get(liveURL(page)).is(http.StatusNotFound)
+	other.Get(consoletest.LiveURL(page)).Is(http.StatusNotFound)
 	// Whoever sees every job shares one drawing.
 	f := func(id int64, shops ...int64) *ui.Frame {
 		return &ui.Frame{Locale: g.Languages.Default(), Member: staff.Member{ID: id, Role: staff.Viewer, Shops: shops}}
@@ -280,37 +199,37 @@ func TestLiveOwnJob(t *testing.T) {
 
 // A part that cannot be drawn for a mistake in the program does not end it.
 func TestLiveSurvivesAPanic(t *testing.T) {
-	g := newRig(t)
-	g.Mount([]shell.Route{shell.Live(time.Second, shell.Get("/", staff.View, func(http.ResponseWriter, *http.Request) error { panic("oh dear") }))}, func(chi.Router) {})
+	g := consoletest.New(t)
+	g.Mount([]shell.Route{shell.Live(time.Second, shell.Get("/", staff.View, func(http.ResponseWriter, *http.Request) error { panic("oh dear") }))})
 	g.Console.Log = slog.New(slog.DiscardHandler) // it is said there, as it should be
-	g.as(staff.Viewer).get(liveURL("/")).is(http.StatusInternalServerError)
+	g.As(staff.Viewer).Get(consoletest.LiveURL("/")).Is(http.StatusInternalServerError)
 }
 
 func TestLiveEndsForWhoIsSignedOut(t *testing.T) {
-	g := newRig(t)
-	d := g.published(10, 2*time.Hour)
-	m := g.hire(staff.Viewer)
-	b := g.browser()
-	b.signIn(m.Email)
-	stream, _ := b.listen(d.ID, "")
-	g.next(stream)
-	g.exec(`update staff set disabled_at = now() where id = $1`, m.ID)
-	g.wait(shell.PresenceLife)
-	if got := g.next(stream); got.event != "dropbell:signed-out" {
+	g := consoletest.New(t)
+	d := g.Published(10, 2*time.Hour)
+	m := g.Hire(staff.Viewer)
+	b := g.Browser()
+	b.SignIn(m.Email)
+	stream, _ := b.Listen(d.ID, "")
+	g.Next(stream)
+	g.Exec(`update staff set disabled_at = now() where id = $1`, m.ID)
+	g.Wait(shell.PresenceLife)
+	if got := g.Next(stream); got.Event != "dropbell:signed-out" {
 		t.Errorf("disabled: %+v", got)
 	}
-	g.ends(stream)
-	b.get(liveURL(templateURL(d.ID))).is(http.StatusUnauthorized)
+	g.Ends(stream)
+	b.Get(consoletest.LiveURL(shell.TemplateURL(d.ID))).Is(http.StatusUnauthorized)
 }
 
 func TestLiveEndsWithTheProgram(t *testing.T) {
-	g := newRig(t)
-	d := g.published(10, 2*time.Hour)
-	b := g.as(staff.Viewer)
-	stream, _ := b.listen(d.ID, "")
-	g.next(stream)
+	g := consoletest.New(t)
+	d := g.Published(10, 2*time.Hour)
+	b := g.As(staff.Viewer)
+	stream, _ := b.Listen(d.ID, "")
+	g.Next(stream)
 	g.Console.Close()
-	g.ends(stream)
-	after, _ := b.listen(d.ID, "")
-	g.ends(after)
+	g.Ends(stream)
+	after, _ := b.Listen(d.ID, "")
+	g.Ends(after)
 }

@@ -1,4 +1,4 @@
-package console
+package console_test
 
 import (
 	"net/http"
@@ -7,36 +7,18 @@ import (
 	"testing"
 
 	"dropbell/domain/staff"
+	"dropbell/web/console/consoletest"
+	"dropbell/web/console/shell"
 )
 
-// samplePath fills a route's pattern with an id that exists or does not; both
-// must be refused to who may not know.
-func samplePath(pattern, id string) string {
-	step := "pause"
-	if strings.Contains(pattern, "requeue") {
-		step = "requeue"
-	}
-	if strings.Contains(pattern, "release") {
-		step = "release"
-	}
-	if strings.Contains(pattern, "takeback") {
-		step = "takeback"
-	}
-	i := strings.Index(pattern, "{step")
-	if i >= 0 {
-		pattern = pattern[:i] + step
-	}
-	return strings.NewReplacer("{id}", id, "{batch}", id, "{channel}", "email").Replace(pattern)
-}
-
 func TestEveryRouteAsEverybody(t *testing.T) {
-	g := newDoor(t).rig // so that single sign-on is there
-	g.published(10, 2*60*60*1e9)
-	people := map[staff.Role]*browser{"": g.browser()}
+	g := consoletest.NewSignOn(t).Fixture // so that single sign-on is there
+	g.Published(10, 2*60*60*1e9)
+	people := map[staff.Role]*consoletest.Browser{"": g.Browser()}
 	for _, role := range staff.Roles() {
-		people[role] = g.as(role)
+		people[role] = g.As(role)
 	}
-	for _, rt := range g.table {
+	for _, rt := range g.Routes() {
 		if strings.HasSuffix(rt.Pattern, "/live") {
 			continue // never ends; see the tests of streams
 		}
@@ -44,103 +26,96 @@ func TestEveryRouteAsEverybody(t *testing.T) {
 			if rt.Pattern == "/signout" {
 				continue
 			}
-			a := b.do(rt.Method, samplePath(rt.Pattern, "99999"), formFor(rt.Method))
+			a := b.Do(rt.Method, consoletest.SamplePath(rt.Pattern, "99999"), consoletest.FormFor(rt.Method))
 			allowed := rt.Open || role != "" && staff.Actor{Role: role}.Can(rt.Needs, 0)
 			switch {
-			case a.status >= 500:
-				t.Errorf("%s as %q: %d %s", a.what, role, a.status, a.text())
-			case allowed && (a.status == http.StatusForbidden || a.status == http.StatusUnauthorized):
-				t.Errorf("%s as %q is refused: %d", a.what, role, a.status)
-			case !allowed && role != "" && a.status != http.StatusForbidden:
-				t.Errorf("%s as %q: %d, want 403", a.what, role, a.status)
-			case !allowed && role == "" && (a.status != http.StatusSeeOther || !strings.HasPrefix(a.header.Get("Location"), "/signin")):
-				t.Errorf("%s as nobody: %d to %q, want the sign-in", a.what, a.status, a.header.Get("Location"))
+			case a.Status >= 500:
+				t.Errorf("%s as %q: %d %s", a.What, role, a.Status, a.Text())
+			case allowed && (a.Status == http.StatusForbidden || a.Status == http.StatusUnauthorized):
+				t.Errorf("%s as %q is refused: %d", a.What, role, a.Status)
+			case !allowed && role != "" && a.Status != http.StatusForbidden:
+				t.Errorf("%s as %q: %d, want 403", a.What, role, a.Status)
+			case !allowed && role == "" && (a.Status != http.StatusSeeOther || !strings.HasPrefix(a.Header.Get("Location"), "/signin")):
+				t.Errorf("%s as nobody: %d to %q, want the sign-in", a.What, a.Status, a.Header.Get("Location"))
 			}
 		}
 	}
 }
 
-func formFor(method string) url.Values {
-	if method == http.MethodPost {
-		return url.Values{}
-	}
-	return nil
-}
-
 func TestQueuesAreForOperatorsToChange(t *testing.T) {
-	g := newRig(t)
-	g.browser().get("/monitor/queues").to("/signin?return=%2Fmonitor%2Fqueues")
-	viewer, operator := g.as(staff.Viewer), g.as(staff.Operator)
+	g := consoletest.New(t)
+	g.Browser().Get("/monitor/queues").To("/signin?return=%2Fmonitor%2Fqueues")
+	viewer, operator := g.As(staff.Viewer), g.As(staff.Operator)
 	// As a page of its own the dashboard would have no way back.
-	page := viewer.get("/queues").is(200).has(`src="/monitor/queues"`, "Overview")
-	if csp := page.header.Get("Content-Security-Policy"); !strings.HasSuffix(csp, "; frame-src 'self'") {
+	page := viewer.Get("/queues").Is(200).Has(`src="/monitor/queues"`, "Overview")
+	if csp := page.Header.Get("Content-Security-Policy"); !strings.HasSuffix(csp, "; frame-src 'self'") {
 		t.Errorf("the page may not show it: %s", csp)
 	}
-	viewer.get("/queues?at=queues/deliver-sms").is(200).has(`src="/monitor/queues/queues/deliver-sms"`)
-	viewer.get("/queues?at=../../account").is(200).has(`src="/monitor/queues/account"`)
-	viewer.header.Set("Sec-Fetch-Dest", "document")
-	viewer.get("/monitor/queues").to("/queues")
-	viewer.get("/monitor/queues/queues/deliver-sms").to("/queues?at=queues%2Fdeliver-sms")
-	viewer.header.Del("Sec-Fetch-Dest")
-	viewer.get("/monitor/queues").is(200).has("writable=false")
-	viewer.do(http.MethodDelete, "/monitor/queues/api/queues/x", nil).is(http.StatusForbidden)
-	operator.do(http.MethodDelete, "/monitor/queues/api/queues/x", nil).is(200).has("writable=true")
+	viewer.Get("/queues?at=queues/deliver-sms").Is(200).Has(`src="/monitor/queues/queues/deliver-sms"`)
+	viewer.Get("/queues?at=../../account").Is(200).Has(`src="/monitor/queues/account"`)
+	viewer.Header.Set("Sec-Fetch-Dest", "document")
+	viewer.Get("/monitor/queues").To("/queues")
+	viewer.Get("/monitor/queues/queues/deliver-sms").To("/queues?at=queues%2Fdeliver-sms")
+	viewer.Header.Del("Sec-Fetch-Dest")
+	viewer.Get("/monitor/queues").Is(200).Has("writable=false")
+	viewer.Do(http.MethodDelete, "/monitor/queues/api/queues/x", nil).Is(http.StatusForbidden)
+	operator.Do(http.MethodDelete, "/monitor/queues/api/queues/x", nil).Is(200).Has("writable=true")
 }
 
 // Who is in charge of one shop sees and changes nothing of another.
 func TestLimitedToShops(t *testing.T) {
-	g := newRig(t)
-	mine, theirs := g.published(10, 2*60*60*1e9), g.published(11, 3*60*60*1e9)
-	g.book(mine, 1001, 0, 5)
-	g.book(theirs, 1001, 0, 10)
-	b := g.as(staff.Marketer, 10)
+	g := consoletest.New(t)
+	mine, theirs := g.Published(10, 2*60*60*1e9), g.Published(11, 3*60*60*1e9)
+	g.Book(mine, 1001, 0, 5)
+	g.Book(theirs, 1001, 0, 10)
+	b := g.As(staff.Marketer, 10)
 
-	b.get("/templates").is(200).has(templateURL(mine.ID)).hasNot(templateURL(theirs.ID))
-	b.get("/templates?shop=11").is(200).hasNot(templateURL(theirs.ID))
-	b.get("/").is(200).has(templateURL(mine.ID)).hasNot(templateURL(theirs.ID))
-	b.get("/audit").is(200).has("#" + "1").hasNot("/templates/2\"")
-	b.get("/users/1001").is(200).has(templateURL(mine.ID)).hasNot(templateURL(theirs.ID))
-	b.get("/shops").is(200).has("Shop 10").hasNot("Shop 11")
+	b.Get("/templates").Is(200).Has(shell.TemplateURL(mine.ID)).HasNot(shell.TemplateURL(theirs.ID))
+	b.Get("/templates?shop=11").Is(200).HasNot(shell.TemplateURL(theirs.ID))
+	b.Get("/").Is(200).Has(shell.TemplateURL(mine.ID)).HasNot(shell.TemplateURL(theirs.ID))
+	b.Get("/audit").Is(200).Has("#" + "1").HasNot("/templates/2\"")
+	b.Get("/users/1001").Is(200).Has(shell.TemplateURL(mine.ID)).HasNot(shell.TemplateURL(theirs.ID))
+	b.Get("/shops").Is(200).Has("Shop 10").HasNot("Shop 11")
 	for _, path := range []string{"", "/edit", "/move", "/stock", "/pause", "/cockpit/live"} {
-		b.get(templateURL(theirs.ID) + path).is(http.StatusForbidden)
+		b.Get(shell.TemplateURL(theirs.ID) + path).Is(http.StatusForbidden)
 	}
 	for _, path := range []string{"/edit", "/move", "/stock", "/pause", "/cancel"} {
-		b.post(templateURL(theirs.ID)+path, nil).is(http.StatusForbidden)
+		b.Post(shell.TemplateURL(theirs.ID)+path, nil).Is(http.StatusForbidden)
 	}
-	b.get("/templates/new?from=2").is(http.StatusForbidden)
-	b.get("/shops/11").is(http.StatusNotFound)
-	b.post("/shops/11", url.Values{"name": {"Stolen"}, "timezone": {"UTC"}}).is(http.StatusNotFound)
-	b.post("/shops", url.Values{"shop_number": {"12"}, "name": {"New"}, "timezone": {"UTC"}}).is(http.StatusForbidden)
+	b.Get("/templates/new?from=2").Is(http.StatusForbidden)
+	b.Get("/shops/11").Is(http.StatusNotFound)
+	b.Post("/shops/11", url.Values{"name": {"Stolen"}, "timezone": {"UTC"}}).Is(http.StatusNotFound)
+	b.Post("/shops", url.Values{"shop_number": {"12"}, "name": {"New"}, "timezone": {"UTC"}}).Is(http.StatusForbidden)
 	form := url.Values{"name": {"x"}, "shop_number": {"11"}}
-	b.post("/templates", form).is(http.StatusUnprocessableEntity).has("there is no such shop")
+	b.Post("/templates", form).Is(http.StatusUnprocessableEntity).Has("there is no such shop")
 }
 
 // What gives access to everything, or touches what belongs to no shop, is not
 // for those who are in charge of some, and no page leads them there.
 func TestLimitedToShopsStaysLimited(t *testing.T) {
-	g := newRig(t)
-	g.shop(10)
-	g.exec(`insert into dead_messages (message_id, topic, handler, reason, payload) values ('m1', 'template.moved.v1', 'timers', 'r', '{"template":"1"}')`)
-	chief, limited := g.as(staff.Admin), g.as(staff.Admin, 10)
+	g := consoletest.New(t)
+	g.Shop(10)
+	g.Exec(`insert into dead_messages (message_id, topic, handler, reason, payload) values ('m1', 'template.moved.v1', 'timers', 'r', '{"template":"1"}')`)
+	chief, limited := g.As(staff.Admin), g.As(staff.Admin, 10)
 	n := 0
-	for _, rt := range g.table {
+	for _, rt := range g.Routes() {
 		if !rt.Everywhere {
 			continue
 		}
 		n++
-		limited.do(rt.Method, samplePath(rt.Pattern, "1"), formFor(rt.Method)).is(http.StatusForbidden).has("in charge of some only")
+		limited.Do(rt.Method, consoletest.SamplePath(rt.Pattern, "1"), consoletest.FormFor(rt.Method)).Is(http.StatusForbidden).Has("in charge of some only")
 	}
 	if n < 14 {
 		t.Errorf("%d routes are kept from them", n)
 	}
-	if g.number(`select count(*) from dead_messages where requeued_at is null and discarded_at is null`) != 1 ||
-		g.number(`select count(*) from api_keys`) != 0 || g.number(`select count(*) from staff where shops <> '{}'`) != 1 {
+	if g.Number(`select count(*) from dead_messages where requeued_at is null and discarded_at is null`) != 1 ||
+		g.Number(`select count(*) from api_keys`) != 0 || g.Number(`select count(*) from staff where shops <> '{}'`) != 1 {
 		t.Error("something was changed")
 	}
 	for _, path := range []string{`href="/staff"`, `href="/keys"`, `href="/dead-messages"`} {
-		chief.get("/").is(200).has(path)
-		limited.get("/").is(200).hasNot(path)
-		limited.get("/account").is(200).hasNot(path)
+		chief.Get("/").Is(200).Has(path)
+		limited.Get("/").Is(200).HasNot(path)
+		limited.Get("/account").Is(200).HasNot(path)
 	}
-	limited.get("/shops/10").is(200).has("limits") // of the own shop
+	limited.Get("/shops/10").Is(200).Has("limits") // of the own shop
 }

@@ -20,7 +20,7 @@ import (
 	"dropbell/domain/fault"
 	"dropbell/domain/user"
 	"dropbell/views/i18n"
-	"dropbell/views/pages"
+	audiencepages "dropbell/views/pages/audience"
 	"dropbell/views/static"
 	"dropbell/views/ui"
 	"dropbell/web/middleware"
@@ -156,7 +156,7 @@ func (v *visit) show() error {
 		return err
 	}
 	v.speak(u)
-	page := pages.OptOut{Action: v.r.URL.Path, Channel: v.channel, Offered: v.offered(), Off: u.OptOuts, Saved: v.r.URL.Query().Has("saved")}
+	page := audiencepages.OptOut{Action: v.r.URL.Path, Channel: v.channel, Offered: v.offered(), Off: u.OptOuts, Saved: v.r.URL.Query().Has("saved")}
 	return v.draw(http.StatusOK, page.Page())
 }
 
@@ -242,7 +242,7 @@ func (v *visit) fail(err error) {
 	} else if status == http.StatusServiceUnavailable {
 		v.w.Header().Set("Retry-After", "5")
 	}
-	if err := v.draw(status, pages.OptOutFailure{Status: status}.Page()); err != nil {
+	if err := v.draw(status, audiencepages.OptOutFailure{Status: status}.Page()); err != nil {
 		http.Error(v.w, http.StatusText(status), status)
 	}
 }

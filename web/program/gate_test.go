@@ -102,13 +102,13 @@ func (n gateNode) eventually(what string, done func() bool) {
 func startGateWorker(t *testing.T, p *program) {
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	store := postgres.NewGates(p.DB)
-	w := &gate.Writer{Stream: redisgate.NewGateStream(p.Redis, "worker"), Book: postgres.NewGateBook(p.DB)}
-	k := &gate.Keeper{Store: store, Shelves: redisgate.NewShelves(p.Redis), Writer: w, Now: app.Clock, Divide: func(int64, int) int { return 2 }}
+	w := &gate.Writer{Stream: redisgate.NewStream(p.Redis, "worker"), Recorder: postgres.NewGateRecorder(p.DB)}
+	k := &gate.Keeper{Store: store, Shards: redisgate.NewShards(p.Redis), Writer: w, Now: app.Clock, Divide: func(int64, int) int { return 2 }}
 	var all sync.WaitGroup
 	all.Go(func() {
 		for ctx.Err() == nil {
 			_ = k.Sweep(ctx)
-			drops, _ := store.Standing(ctx)
+			drops, _ := store.Active(ctx)
 			for id, shards := range drops {
 				for shard := range shards {
 					_, _ = w.Step(ctx, id, shard)
@@ -193,7 +193,7 @@ func TestClaimsBehindTheGateOverHTTP(t *testing.T) {
 	})
 }
 
-// TestAClaimRightAfterPublishing: publishing fills the shelves, raising the
+// TestAClaimRightAfterPublishing: publishing fills the shards, raising the
 // stock adds to them, and a claim that follows at once is decided, though no
 // worker has heard of either.
 func TestAClaimRightAfterPublishing(t *testing.T) {

@@ -12,19 +12,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"dropbell/adapters/postgres"
-	"dropbell/adapters/redisgate"
 	"dropbell/adapters/telemetry"
 	"dropbell/app"
-	"dropbell/domain/campaign"
 	"dropbell/domain/coupon"
-	"dropbell/domain/delivery"
 	"dropbell/domain/job"
-	"dropbell/domain/reminder"
 	"dropbell/web/api"
 	"dropbell/web/api/pipeline"
-	"dropbell/web/console"
-	"dropbell/web/console/access"
-	"dropbell/web/console/shell"
 	"dropbell/web/middleware"
 	"dropbell/web/security"
 )
@@ -79,49 +72,6 @@ func isStream(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/liv
 func busy(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Retry-After", "1")
 	http.Error(w, "too many requests are being served; try again", http.StatusServiceUnavailable)
-}
-
-// Sign-in is slowed down after a handful of attempts per network. Passwords of
-// one account can be guessed at less than 170 times a day from one network, and
-// less than 1,600 times from all together.
-const (
-	signInBurst  = 5
-	signInEvery  = 10 * time.Second
-	guessesBurst = 20
-	guessesEvery = 10 * time.Minute
-	allBurst     = 100
-	allEvery     = time.Minute
-)
-
-func (p *program) newConsole() *console.Console {
-	deps := console.Deps{
-		Deps: shell.Deps{Staff: p.staff, Security: p.security, ShopList: postgres.NewTemplates(p.DB), Sessions: postgres.NewSessions(p.DB),
-			PublicURL: p.Config.PublicURL, DefaultZone: time.UTC, Now: app.Clock, Log: p.Log},
-		Access: access.Deps{Staff: p.staff, Audit: postgres.NewAudit(p.DB), Shops: postgres.NewTemplates(p.DB),
-			Throttle: shell.NewThrottle(signInBurst, signInEvery, app.Clock), Guesses: shell.NewThrottle(guessesBurst, guessesEvery, app.Clock),
-			AllGuesses: shell.NewThrottle(allBurst, allEvery, app.Clock)},
-		Templates: p.templates, Reminders: p.reminders, Inbox: p.inbox, Board: postgres.NewBoards(p.DB),
-		Users: postgres.NewUsers(p.DB), Audit: postgres.NewAudit(p.DB), Shops: postgres.NewTemplates(p.DB),
-		Settings: postgres.NewChannels(p.DB), DeadMessages: postgres.NewDeadMessages(p.DB), Channels: p.channels,
-		DeadLetters: p.deadLetters, Explainer: p.explainer, Campaigns: p.campaignService(),
-		Codes:         p.codes,
-		Forecaster:    &reminder.Forecaster{Store: postgres.NewForecasts(p.DB), Now: app.Clock},
-		Announcements: &reminder.Announcements{Store: postgres.NewAnnouncements(p.DB), Now: app.Clock},
-		Sales:         postgres.NewLedgers(p.DB),
-		Receipts:      &reminder.Receipts{Store: postgres.NewBoards(p.DB)},
-		Stock:         p.whereabouts(), Paces: redisgate.NewShelves(p.Redis),
-		Jobs: &job.Service{Store: postgres.NewJobs(p.DB)}, Uploads: postgres.NewUploads(p.DB),
-		Ledger:  &delivery.Ledger{Store: postgres.NewLedger(p.DB)},
-		Coupons: &coupon.Desk{Store: postgres.NewCouponSteps(p.DB)}, Notices: postgres.NewNotices(p.DB),
-		Tallies: postgres.NewCouponTallies(p.DB), Grants: p.grants(),
-		Monitor: p.monitor.Handler,
-	}
-	p.wireCockpit(&deps)
-	p.wireLists(&deps)
-	p.wireSingleSignOn(&deps)
-	deps.People, deps.Segments, deps.Tables = p.users, p.segments(), p.tables()
-	deps.Letters = &campaign.Letters{Store: postgres.NewCampaigns(p.DB)}
-	return console.New(deps)
 }
 
 func (p *program) api(ctx context.Context) (*api.API, error) {

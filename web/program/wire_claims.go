@@ -38,8 +38,8 @@ func (p *program) wireClaims() (err error) {
 		return err
 	}
 	d.Claims = p.NewClaims(p.lookup, postgres.Grouping{Observe: p.claimGroupMetrics(), Timeout: p.Config.RequestTimeout},
-		redisgate.GateOptions{Observe: p.gateGroupMetrics()})
-	doorman := &claim.Doorman{Gate: d.Durable, Others: d.Others(), Templates: p.lookup, Record: d.Durable, Now: app.Clock,
+		redisgate.Options{Observe: p.gateGroupMetrics()})
+	doorman := &claim.Prefilter{Gate: d.Durable, Others: d.Others(), Templates: p.lookup, Record: d.Durable, Now: app.Clock,
 		Answered: func(error) { memory.Inc() }}
 	d.counted = count(doorman, d.total)
 	d.service = &claim.Service{Gate: d.counted, Finders: []claim.Finder{d.Durable, d.Gate}, Owned: d.Durable, Random: rand.Uint64}

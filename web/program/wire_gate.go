@@ -37,14 +37,14 @@ func (p *program) listenGate() {
 }
 
 const (
-	// tellFor is how long a change of a template waits for its shelves.
+	// tellFor is how long a change of a template waits for its shards.
 	tellFor = time.Second
 	// buildFor bounds the building of a gate that was begun meanwhile.
 	buildFor = 10 * time.Second
 )
 
 // teller puts a change of a template in force at its gate before staff are
-// told that it is stored: publishing fills the shelves, raising the stock adds
+// told that it is stored: publishing fills the shards, raising the stock adds
 // to them. It cannot fail a change: should Redis not answer, a worker does it
 // as soon as it can.
 type teller struct {
@@ -56,8 +56,8 @@ type teller struct {
 func (p *program) telling(s template.Store) template.Store {
 	gates := postgres.NewGates(p.DB)
 	// What is on the streams is only looked through; no group is taken.
-	writer := &gate.Writer{Stream: redisgate.NewGateStream(p.Redis, "web"), Book: postgres.NewGateBook(p.DB)}
-	return teller{s, &gate.Keeper{Store: gates, Shelves: redisgate.NewShelves(p.Redis), Writer: writer, Now: app.Clock,
+	writer := &gate.Writer{Stream: redisgate.NewStream(p.Redis, "web"), Recorder: postgres.NewGateRecorder(p.DB)}
+	return teller{s, &gate.Keeper{Store: gates, Shards: redisgate.NewShards(p.Redis), Writer: writer, Now: app.Clock,
 		Divide: gate.Divider(p.Config.GateShelves)}, p.claims.Gate}
 }
 
@@ -70,7 +70,7 @@ func (t teller) Save(ctx context.Context, c template.Change) (template.Template,
 			// Left half built, a gate would have to wait for somebody else.
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), buildFor)
 			defer cancel()
-			_ = t.keeper.Prompt(ctx, saved.ID)
+			_ = t.keeper.ApplyNow(ctx, saved.ID)
 			t.gate.Forget(saved.ID) // other processes hear of it
 		}()
 		late := time.NewTimer(tellFor)
@@ -84,8 +84,8 @@ func (t teller) Save(ctx context.Context, c template.Change) (template.Template,
 }
 
 // whereabouts tells where the coupons of any template are.
-func (p *program) whereabouts() gate.Whereabouts {
-	return gate.Whereabouts{Plans: postgres.NewGates(p.DB), Shelves: redisgate.NewShelves(p.Redis)}
+func (p *program) whereabouts() gate.Accounts {
+	return gate.Accounts{Plans: postgres.NewGates(p.DB), Shards: redisgate.NewShards(p.Redis)}
 }
 
 // ledgers accounts for stock, behind the gate too.
@@ -96,11 +96,11 @@ func (p *program) ledgers() gateLedgers {
 type gateLedgers struct {
 	rows      postgres.Ledgers
 	templates postgres.Templates
-	gate      gate.Whereabouts
+	gate      gate.Accounts
 }
 
 // Ledger recounts the template's coupons. Of a gate that stands it says what
-// is on the shelves and what is being written; if they do not answer it
+// is on the shards and what is being written; if they do not answer it
 // returns [claim.ErrOverloaded], since nothing would be proven.
 func (l gateLedgers) Ledger(ctx context.Context, templateID int64) (claim.Ledger, error) {
 	counted, err := l.rows.Ledger(ctx, templateID)

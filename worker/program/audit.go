@@ -131,14 +131,14 @@ func auditStock(ctx context.Context, db *postgres.DB, t template.Template, redis
 	if err != nil {
 		return err
 	}
-	gate := gate.Whereabouts{Plans: postgres.NewGates(db)}
+	gate := gate.Accounts{Plans: postgres.NewGates(db)}
 	if redisURL != "" && t.ClaimMode == template.Gate {
 		client, err := redis.Open(redisURL)
 		if err != nil {
 			return err
 		}
 		defer func() { _ = client.Close() }()
-		gate.Shelves = redisgate.NewShelves(client)
+		gate.Shards = redisgate.NewShards(client)
 	}
 	look, cancel := context.WithTimeout(ctx, lookFor)
 	defer cancel()
@@ -148,7 +148,7 @@ func auditStock(ctx context.Context, db *postgres.DB, t template.Template, redis
 	}
 	counted = seen.Settle(counted)
 	fmt.Fprintf(out, "stock: %d in all = %d on the shelf + %d being written + %d issued; %d returned to stock, %d counted per user, %d users over the limit\n",
-		counted.Total, counted.Shelf, counted.Writing, counted.Issued, counted.Returned, counted.PerUser, counted.OverLimit)
+		counted.Total, counted.OnSale, counted.Writing, counted.Issued, counted.Returned, counted.PerUser, counted.OverLimit)
 	fmt.Fprintln(out, gateWords(seen, redisURL))
 	if n := counted.Difference(); n != 0 {
 		return difference(fmt.Sprintf("the stock ledger of template %d is off by %d", t.ID, n))
@@ -170,5 +170,5 @@ func gateWords(a gate.Account, redisURL string) string {
 	case !a.Seen():
 		return "gate: its shelves are being built; until they stand nothing is on sale, and the database alone was compared"
 	}
-	return fmt.Sprintf("gate: %d shelves of epoch %d were looked at: %d on them, %d being written", len(a.Shelves), a.Plan.Epoch, a.Shelf, a.Writing)
+	return fmt.Sprintf("gate: %d shelves of epoch %d were looked at: %d on them, %d being written", len(a.Shards), a.Plan.Epoch, a.OnSale, a.Writing)
 }

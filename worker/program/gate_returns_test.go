@@ -36,7 +36,7 @@ func (r *gateRig) watch(id int64) {
 	r.Helper()
 	look := func() error {
 		l, err := r.ledger(id)
-		if err == nil && (l.Difference != 0 || l.Total != l.Shelf+l.Writing+l.Issued || l.Shelf < 0) {
+		if err == nil && (l.Difference != 0 || l.Total != l.OnSale+l.Writing+l.Issued || l.OnSale < 0) {
 			r.Errorf("it does not add up: %+v", l)
 		}
 		return err
@@ -60,7 +60,7 @@ func (r *gateRig) watch(id int64) {
 	})
 }
 
-// TestCouponReturnsBehindTheGate: it is about to be handed to a shelf in the
+// TestCouponReturnsBehindTheGate: it is about to be handed to a shard in the
 // very transaction that revokes it, and somebody else gets it; whoever lost it
 // does not.
 func TestCouponReturnsBehindTheGate(t *testing.T) {
@@ -77,8 +77,8 @@ func TestCouponReturnsBehindTheGate(t *testing.T) {
 	r.watch(drop.ID)
 	r.revoke(list[0].CouponID)
 	r.revoke(list[0].CouponID)
-	// Nobody has tended the gate yet, as after a death between the two.
-	if l, err := r.ledger(drop.ID); err != nil || l != (gate.Ledger{Total: 2, Shelf: 1, Issued: 1}) {
+	// Nobody has gateState the gate yet, as after a death between the two.
+	if l, err := r.ledger(drop.ID); err != nil || l != (gate.Ledger{Total: 2, OnSale: 1, Issued: 1}) {
 		t.Fatalf("%+v, %v", l, err)
 	}
 	r.tend(drop.ID)
@@ -121,13 +121,13 @@ func TestEverythingReturnsBehindTheGate(t *testing.T) {
 		}
 	}
 	all.Wait()
-	// What is on the shelf now is all that may still be had.
+	// What is on the shard now is all that may still be had.
 	sold := int64(0)
 	for by := user.ID(1000); ; by++ {
 		_, err := r.Claim(t.Context(), claimtest.Tap(drop, by, ""))
 		if errors.Is(err, claim.ErrSoldOut) {
 			r.settled(drop.ID)
-			if l, err := r.ledger(drop.ID); err == nil && l.Shelf == 0 {
+			if l, err := r.ledger(drop.ID); err == nil && l.OnSale == 0 {
 				break
 			}
 			continue // a return was not handed out yet
@@ -159,9 +159,9 @@ func TestCurveAndPaceOfTheGate(t *testing.T) {
 	began := time.Now()
 	r.accepted(drop.ID, users...)
 	ended := time.Now()
-	shelves := redisgate.NewShelves(r.client)
+	shards := redisgate.NewShards(r.client)
 	sum := func(now time.Time) (n int64) {
-		pace, err := shelves.Pace(t.Context(), drop.ID, 2, now, 10)
+		pace, err := shards.Pace(t.Context(), drop.ID, 2, now, 10)
 		r.must(err)
 		for _, m := range pace {
 			n += m

@@ -37,7 +37,7 @@ type gateRig struct {
 	gates   []*redisgate.Gate
 	keepers []*gate.Keeper
 	writers []*gate.Writer
-	stream  redisgate.GateStream
+	stream  redisgate.Stream
 	shards  int
 }
 
@@ -72,12 +72,12 @@ func newGateRig(t *testing.T, redisURL string, shards int) *gateRig {
 	t.Cleanup(func() { r.client.Close() })
 	r.store = postgres.NewGates(r.db)
 	r.service = &template.Service{Store: postgres.NewTemplates(r.db), Now: app.Clock}
-	r.stream = redisgate.NewGateStream(r.client, "looker")
+	r.stream = redisgate.NewStream(r.client, "looker")
 	for i := range 2 {
-		r.gates = append(r.gates, redisgate.NewGate(r.client, facts{r.store, postgres.NewTemplates(r.db)}, redisgate.GateOptions{}))
-		w := &gate.Writer{Stream: redisgate.NewGateStream(r.client, fmt.Sprint("writer-", i)), Book: postgres.NewGateBook(r.db)}
+		r.gates = append(r.gates, redisgate.New(r.client, facts{r.store, postgres.NewTemplates(r.db)}, redisgate.Options{}))
+		w := &gate.Writer{Stream: redisgate.NewStream(r.client, fmt.Sprint("writer-", i)), Recorder: postgres.NewGateRecorder(r.db)}
 		r.writers = append(r.writers, w)
-		r.keepers = append(r.keepers, &gate.Keeper{Store: r.store, Shelves: redisgate.NewShelves(r.client), Writer: w, Now: app.Clock,
+		r.keepers = append(r.keepers, &gate.Keeper{Store: r.store, Shards: redisgate.NewShards(r.client), Writer: w, Now: app.Clock,
 			Divide: func(int64, int) int { return shards }})
 	}
 	return r
@@ -107,7 +107,7 @@ func (r *gateRig) run() {
 }
 
 func (r *gateRig) writeOnce(ctx context.Context, writer int) (done int) {
-	drops, err := r.store.Standing(ctx)
+	drops, err := r.store.Active(ctx)
 	if err != nil {
 		return 0
 	}
@@ -120,7 +120,7 @@ func (r *gateRig) writeOnce(ctx context.Context, writer int) (done int) {
 	return done
 }
 
-// Claim asks one of the nodes, and again while the shelves are being filled,
+// Claim asks one of the nodes, and again while the shards are being filled,
 // as clients are told to.
 func (r *gateRig) Claim(ctx context.Context, q claim.Request) (claim.Claim, error) {
 	for deadline := time.Now().Add(20 * time.Second); ; {
@@ -178,10 +178,10 @@ func (r *gateRig) exec(sql string, args ...any) {
 	r.must(err)
 }
 
-// tend is what the event of a change leads to, on all nodes.
+// reconcile is what the event of a change leads to, on all nodes.
 func (r *gateRig) tend(id int64) {
 	r.Helper()
-	r.eventually("the gate is tended", func() error { return r.keepers[0].Tend(r.Context(), id) })
+	r.eventually("the gate is tended", func() error { return r.keepers[0].Reconcile(r.Context(), id) })
 	for _, g := range r.gates {
 		g.Forget(id)
 	}
@@ -249,11 +249,11 @@ func (r *gateRig) ledger(id int64) (gate.Ledger, error) {
 	if err != nil {
 		return gate.Ledger{}, err
 	}
-	shelves, err := redisgate.NewShelves(r.client).Look(r.Context(), id, plan.Shards)
+	shards, err := redisgate.NewShards(r.client).Look(r.Context(), id, plan.Shards)
 	if err == nil && plan.State == gate.Building {
 		err = errors.New("the gate is being built")
 	}
-	return plan.Ledger(shelves), err
+	return plan.Ledger(shards), err
 }
 
 // Coupons implements claimtest.Harness.
@@ -279,7 +279,7 @@ func (r *gateRig) Balance(id int64) (total, issued int64) {
 	}
 	var l gate.Ledger
 	r.eventually("the ledger can be read", func() (err error) { l, err = r.ledger(id); return err })
-	if l.Difference != 0 || l.Total != l.Shelf+l.Writing+l.Issued || l.Total != total || l.Issued != issued {
+	if l.Difference != 0 || l.Total != l.OnSale+l.Writing+l.Issued || l.Total != total || l.Issued != issued {
 		r.Errorf("template %d: ledger %+v", id, l)
 	}
 	return total, issued

@@ -94,7 +94,7 @@ func (rs *rush) check() {
 			continue
 		}
 		rs.looks.Add(1)
-		if l.Difference != 0 || l.Total != l.Shelf+l.Writing+l.Issued || l.Shelf < 0 {
+		if l.Difference != 0 || l.Total != l.OnSale+l.Writing+l.Issued || l.OnSale < 0 {
 			rs.Errorf("the ledger is off: %+v", l)
 			return
 		}

@@ -37,7 +37,7 @@ func TestGateKeepsTheContractOnACluster(t *testing.T) {
 			t.Fatal("not a cluster")
 		}
 		r.must(cluster.ForEachMaster(t.Context(), func(ctx context.Context, node *goredis.Client) error { return node.FlushDB(ctx).Err() }))
-		if n := redisgate.NewShelves(r.client).Machines(t.Context()); n != 3 {
+		if n := redisgate.NewShards(r.client).Machines(t.Context()); n != 3 {
 			t.Errorf("%d machines, want 3", n)
 		}
 		r.run()

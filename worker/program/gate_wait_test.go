@@ -33,7 +33,7 @@ func TestClaimsWaitForTheirShelves(t *testing.T) {
 			}
 		}()
 	}
-	r.must(r.keepers[0].Tend(t.Context(), drop.ID))
+	r.must(r.keepers[0].Reconcile(t.Context(), drop.ID))
 	refused := 0
 	for range 60 {
 		switch err := <-answers; {
@@ -51,11 +51,11 @@ func TestClaimsWaitForTheirShelves(t *testing.T) {
 }
 
 // TestNobodyWaitsForEver: without anybody who builds the gate, a claim is
-// answered all the same; what needs no shelf is answered at once.
+// answered all the same; what needs no shard is answered at once.
 func TestNobodyWaitsForEver(t *testing.T) {
 	r := newGateRig(t, localstack.RedisServer(t).URL(), 2)
 	patience := 100 * time.Millisecond
-	gate := redisgate.NewGate(r.client, facts{r.store, postgres.NewTemplates(r.db)}, redisgate.GateOptions{Patience: patience})
+	gate := redisgate.New(r.client, facts{r.store, postgres.NewTemplates(r.db)}, redisgate.Options{Patience: patience})
 	drop := r.published(5, 1)
 	began := time.Now()
 	if _, err := gate.Claim(t.Context(), claimtest.Tap(drop, 1, "k")); !errors.Is(err, claim.ErrOverloaded) {
@@ -69,7 +69,7 @@ func TestNobodyWaitsForEver(t *testing.T) {
 	if _, err := r.gates[0].Claim(hungUp, claimtest.Tap(drop, 1, "")); fault.KindOf(err) != fault.Unavailable {
 		t.Errorf("hung up: %v", err)
 	}
-	patient := redisgate.NewGate(r.client, facts{r.store, postgres.NewTemplates(r.db)}, redisgate.GateOptions{Patience: time.Hour})
+	patient := redisgate.New(r.client, facts{r.store, postgres.NewTemplates(r.db)}, redisgate.Options{Patience: time.Hour})
 	if _, err := patient.Claim(t.Context(), claimtest.Tap(r.Draft(), 1, "k")); !errors.Is(err, template.ErrNotFound) {
 		t.Errorf("of a draft: %v", err)
 	}
@@ -84,14 +84,14 @@ func TestABuilderThatWorksKeepsItsLease(t *testing.T) {
 	r.must(err)
 	r.exec(`update gates set lease_until = clock_timestamp() - interval '1 second'`)
 	r.must(r.store.Renew(t.Context(), drop.ID, plan.Epoch, time.Minute))
-	if _, err := r.store.Begin(t.Context(), drop.ID, plan.Epoch, 2, gate.ReasonUnfinished, time.Hour); !errors.Is(err, gate.ErrBusy) {
+	if _, err := r.store.Begin(t.Context(), drop.ID, plan.Epoch, 2, gate.ReasonUnfinished, time.Hour); !errors.Is(err, gate.ErrStaleEpoch) {
 		t.Errorf("another began: %v", err)
 	}
 	r.exec(`update gates set lease_until = clock_timestamp() - interval '1 second'`)
 	_, err = r.store.Begin(t.Context(), drop.ID, plan.Epoch, 2, gate.ReasonUnfinished, time.Hour)
 	r.must(err)
 	lost := r.store.Renew(t.Context(), drop.ID, plan.Epoch, time.Minute)
-	if !errors.Is(lost, gate.ErrBusy) {
+	if !errors.Is(lost, gate.ErrStaleEpoch) {
 		t.Errorf("the first is told %v", lost)
 	}
 	if err := r.writers[0].WriteAll(t.Context(), drop.ID, 0, func() error { return lost }); !errors.Is(err, lost) {
@@ -100,14 +100,14 @@ func TestABuilderThatWorksKeepsItsLease(t *testing.T) {
 }
 
 // TestPromptDoesWhatAChangeAsksFor: who publishes or raises the stock fills
-// the shelves before anybody sweeps, and twice does no more than once.
+// the shards before anybody sweeps, and twice does no more than once.
 func TestPromptDoesWhatAChangeAsksFor(t *testing.T) {
 	r := newGateRig(t, localstack.RedisServer(t).URL(), 3)
 	drop := r.published(2, 1)
 	prompt := func() {
 		t.Helper()
 		for _, k := range r.keepers {
-			r.must(k.Prompt(t.Context(), drop.ID))
+			r.must(k.ApplyNow(t.Context(), drop.ID))
 		}
 		for _, g := range r.gates {
 			g.Forget(drop.ID) // as the event does
@@ -134,12 +134,12 @@ func TestPromptDoesWhatAChangeAsksFor(t *testing.T) {
 		t.Errorf("paused: %v", err)
 	}
 	plan, err := r.store.Plan(t.Context(), drop.ID)
-	if err != nil || plan.Epoch != 1 || plan.State != gate.Standing {
+	if err != nil || plan.Epoch != 1 || plan.State != gate.Active {
 		t.Errorf("%+v %v", plan, err)
 	}
 }
 
-// TestAClockThatWasSet: shelves that were told of the window while the clock
+// TestAClockThatWasSet: shards that were told of the window while the clock
 // of their server was wrong are told again once it is right.
 func TestAClockThatWasSet(t *testing.T) {
 	r := newGateRig(t, localstack.RedisServer(t).URL(), 2)
@@ -154,7 +154,7 @@ func TestAClockThatWasSet(t *testing.T) {
 	if _, err := r.Claim(t.Context(), claimtest.Tap(drop, 1, "")); !errors.Is(err, claim.ErrNotStarted) {
 		t.Fatalf("by a clock that is an hour late: %v", err)
 	}
-	r.must(r.keepers[0].Tend(t.Context(), drop.ID))
+	r.must(r.keepers[0].Reconcile(t.Context(), drop.ID))
 	if _, err := r.Claim(t.Context(), claimtest.Tap(drop, 1, "")); err != nil {
 		t.Errorf("after it was tended: %v", err)
 	}
@@ -170,7 +170,7 @@ func TestTwoDivideNewStock(t *testing.T) {
 	r.must(err)
 	first, second := []int64{plan.Parts[0].Allot + 2, plan.Parts[1].Allot}, []int64{plan.Parts[0].Allot + 1, plan.Parts[1].Allot + 1}
 	r.must(r.store.Allot(t.Context(), drop.ID, plan.Epoch, first))
-	if err := r.store.Allot(t.Context(), drop.ID, plan.Epoch, second); !errors.Is(err, gate.ErrBusy) {
+	if err := r.store.Allot(t.Context(), drop.ID, plan.Epoch, second); !errors.Is(err, gate.ErrOverAllotted) {
 		t.Errorf("the second was allowed: %v", err)
 	}
 	if plan, err = r.store.Plan(t.Context(), drop.ID); err != nil || plan.Allot() != 6 {

@@ -21,13 +21,13 @@ import (
 
 // dying is a stream whose writer dies before it settles.
 type dying struct {
-	redisgate.GateStream
+	redisgate.Stream
 	died int
 }
 
 var errDied = errors.New("kill -9")
 
-func (d *dying) Settle(context.Context, int64, int, []gate.Group, map[claim.ID]gate.Verdict) error {
+func (d *dying) Settle(context.Context, int64, int, []gate.Group, map[claim.ID]gate.Settlement) error {
 	d.died++
 	return errDied
 }
@@ -66,8 +66,8 @@ func TestWriterDiesBeforeItSettles(t *testing.T) {
 	if c := r.outcome(1, ids[0]); c.State != claim.Accepted || c.UserID != 1 {
 		t.Errorf("before it is written: %+v", c)
 	}
-	doomed := &dying{GateStream: redisgate.NewGateStream(r.client, "doomed")}
-	dead := &gate.Writer{Stream: doomed, Book: postgres.NewGateBook(r.db)}
+	doomed := &dying{Stream: redisgate.NewStream(r.client, "doomed")}
+	dead := &gate.Writer{Stream: doomed, Recorder: postgres.NewGateRecorder(r.db)}
 	if _, err := dead.Step(t.Context(), drop.ID, 0); !errors.Is(err, errDied) || doomed.died != 1 {
 		t.Fatalf("%v, died %d times", err, doomed.died)
 	}
@@ -85,12 +85,12 @@ func TestWriterDiesBeforeItSettles(t *testing.T) {
 			t.Errorf("claim %d: %+v, want %s", i, c, want)
 		}
 	}
-	shelves, err := redisgate.NewShelves(r.client).Look(t.Context(), drop.ID, 1)
+	shelves, err := redisgate.NewShards(r.client).Look(t.Context(), drop.ID, 1)
 	if err != nil || shelves[0].Stock != 8 || shelves[0].Returned != 1 || shelves[0].Accepted != 3 {
 		t.Errorf("%+v %v", shelves, err)
 	}
 	l, err := r.ledger(drop.ID)
-	if err != nil || l != (gate.Ledger{Total: 10, Shelf: 8, Issued: 2}) {
+	if err != nil || l != (gate.Ledger{Total: 10, OnSale: 8, Issued: 2}) {
 		t.Errorf("%+v %v", l, err)
 	}
 }
@@ -162,33 +162,33 @@ func TestPoisonIsSetAside(t *testing.T) {
 }
 
 // TestAnotherBuilderTakesOver: a builder dies after it has sealed the
-// shelves. Nobody can claim; once its lease has ended another one builds.
+// shards. Nobody can claim; once its lease has ended another one builds.
 func TestAnotherBuilderTakesOver(t *testing.T) {
 	r := newGateRig(t, localstack.RedisServer(t).URL(), 2)
 	drop := r.Open(10, 1, nil)
 	r.accepted(drop.ID, 1, 2, 3)
 	plan, err := r.store.Begin(t.Context(), drop.ID, 1, 2, "test", time.Hour)
 	r.must(err)
-	shelves := redisgate.NewShelves(r.client)
+	shelves := redisgate.NewShards(r.client)
 	for shard := range 2 {
-		r.must(shelves.Seal(t.Context(), drop.ID, shard, plan.Epoch))
+		r.must(shelves.Fence(t.Context(), drop.ID, shard, plan.Epoch))
 	}
 	if _, err := r.gates[0].Claim(t.Context(), claimtest.Tap(drop, 4, "")); !errors.Is(err, claim.ErrOverloaded) {
 		t.Errorf("while it is being built: %v", err)
 	}
-	if err := r.keepers[1].Tend(t.Context(), drop.ID); !errors.Is(err, gate.ErrBusy) {
+	if err := r.keepers[1].Reconcile(t.Context(), drop.ID); !errors.Is(err, gate.ErrStaleEpoch) {
 		t.Errorf("two build at once: %v", err)
 	}
 	r.exec(`update gates set lease_until = now() where template_id = $1`, drop.ID)
-	r.must(r.keepers[1].Tend(t.Context(), drop.ID))
-	for _, late := range []error{r.store.Stand(t.Context(), drop.ID, plan.Epoch), shelves.Reset(t.Context(), drop.ID, 0, plan.Epoch, 99),
+	r.must(r.keepers[1].Reconcile(t.Context(), drop.ID))
+	for _, late := range []error{r.store.Activate(t.Context(), drop.ID, plan.Epoch), shelves.Reset(t.Context(), drop.ID, 0, plan.Epoch, 99),
 		shelves.Open(t.Context(), drop.ID, 0, plan.Epoch)} {
-		if !errors.Is(late, gate.ErrBusy) {
+		if !errors.Is(late, gate.ErrStaleEpoch) {
 			t.Errorf("the first builder wakes up and is let do: %v", late)
 		}
 	}
 	l, err := r.ledger(drop.ID)
-	if err != nil || l != (gate.Ledger{Total: 10, Shelf: 7, Issued: 3}) {
+	if err != nil || l != (gate.Ledger{Total: 10, OnSale: 7, Issued: 3}) {
 		t.Errorf("%+v %v", l, err)
 	}
 	if _, err := r.Claim(t.Context(), claimtest.Tap(drop, 1, "")); !errors.Is(err, claim.ErrLimit) {
@@ -201,13 +201,13 @@ func TestAnotherBuilderTakesOver(t *testing.T) {
 }
 
 // TestStaffGiveAwayAfterTheEnd: once a drop has ended and everything is
-// written, its shelves are taken down, and what staff still give away is
+// written, its shards are taken down, and what staff still give away is
 // decided by the database.
 func TestStaffGiveAwayAfterTheEnd(t *testing.T) {
 	r := newGateRig(t, localstack.RedisServer(t).URL(), 2)
 	durable := postgres.NewClaims(r.db, postgres.Grouping{})
 	defer durable.Close()
-	claims := redisgate.NewGate(r.client, facts{r.store, postgres.NewTemplates(r.db)}, redisgate.GateOptions{Later: durable})
+	claims := redisgate.New(r.client, facts{r.store, postgres.NewTemplates(r.db)}, redisgate.Options{Later: durable})
 	drop := r.Open(10, 1, nil)
 	r.accepted(drop.ID, 1)
 	r.exec(`update templates set closes_at = now() - interval '1 second', version = version + 1 where id = $1`, drop.ID)
@@ -218,12 +218,12 @@ func TestStaffGiveAwayAfterTheEnd(t *testing.T) {
 		_, err := claims.Claim(t.Context(), claim.Request{ID: claim.NewID(uint64(by)<<32, drop.ID), TemplateID: drop.ID, UserID: by, Origin: claim.ByGrant, Key: by.String()})
 		return err
 	}
-	r.must(r.keepers[0].Tend(t.Context(), drop.ID))
-	r.must(grant(2)) // still from the shelf
+	r.must(r.keepers[0].Reconcile(t.Context(), drop.ID))
+	r.must(grant(2)) // still from the shard
 	for r.writeOnce(t.Context(), 0) > 0 {
 		continue
 	}
-	r.must(r.keepers[0].Tend(t.Context(), drop.ID))
+	r.must(r.keepers[0].Reconcile(t.Context(), drop.ID))
 	plan, err := r.store.Plan(t.Context(), drop.ID)
 	if err != nil || plan.State != gate.Retired {
 		t.Fatalf("%+v %v", plan, err)
@@ -240,7 +240,7 @@ func TestStaffGiveAwayAfterTheEnd(t *testing.T) {
 
 // inHand is a stream of which a writer has taken something already.
 type inHand struct {
-	redisgate.GateStream
+	redisgate.Stream
 	groups []gate.Group
 }
 
@@ -250,7 +250,7 @@ func (s *inHand) Take(context.Context, int64, int, int) ([]gate.Group, []gate.Po
 
 // TestWhatAWriterHadInHand: Redis is emptied, the gate built anew, and only then
 // does a writer store what it had read before. The promise is kept, and what
-// the shelves have too much because of it is taken off before it is sold.
+// the shards have too much because of it is taken off before it is sold.
 func TestWhatAWriterHadInHand(t *testing.T) {
 	r := newGateRig(t, localstack.RedisServer(t).URL(), 2)
 	drop := r.Open(5, 1, nil)
@@ -265,12 +265,12 @@ func TestWhatAWriterHadInHand(t *testing.T) {
 	r.tend(drop.ID)
 	for shard, groups := range taken {
 		if len(groups) > 0 {
-			late := &gate.Writer{Stream: &inHand{r.stream, groups}, Book: postgres.NewGateBook(r.db)}
+			late := &gate.Writer{Stream: &inHand{r.stream, groups}, Recorder: postgres.NewGateRecorder(r.db)}
 			_, err := late.Step(t.Context(), drop.ID, shard)
 			r.must(err)
 		}
 	}
-	if l, err := r.ledger(drop.ID); err != nil || l != (gate.Ledger{Total: 5, Shelf: 3, Issued: 2}) {
+	if l, err := r.ledger(drop.ID); err != nil || l != (gate.Ledger{Total: 5, OnSale: 3, Issued: 2}) {
 		t.Errorf("%+v %v", l, err)
 	}
 	r.tend(drop.ID)

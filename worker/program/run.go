@@ -112,7 +112,7 @@ func (p *program) useCases(senders map[delivery.Channel]delivery.Sender) (err er
 	if err != nil {
 		return err
 	}
-	p.claims = p.NewClaims(templates, postgres.Grouping{}, redisgate.GateOptions{})
+	p.claims = p.NewClaims(templates, postgres.Grouping{}, redisgate.Options{})
 	if p.gate, err = p.newGateWork("worker-" + uuid.NewString()); err != nil {
 		return err
 	}

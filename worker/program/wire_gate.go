@@ -33,15 +33,15 @@ const (
 	drainGateFor = 500 * time.Millisecond
 )
 
-// gateWork is this worker's share of the claim gate: keeping shelves and
+// gateWork is this worker's share of the claim gate: keeping shards and
 // plans in agreement, and writing what was accepted.
 type gateWork struct {
 	store  postgres.Gates
-	stream redisgate.GateStream
+	stream redisgate.Stream
 	keeper *gate.Keeper
 	writer *gate.Writer
 
-	drops  map[int64]int // with shelves, as of listed; for the writer alone
+	drops  map[int64]int // with shards, as of listed; for the writer alone
 	listed time.Time
 
 	difference *prometheus.GaugeVec
@@ -55,7 +55,7 @@ func (p *program) newGateWork(consumer string) (*gateWork, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &gateWork{store: postgres.NewGates(p.DB), stream: redisgate.NewGateStream(p.Redis, consumer),
+	g := &gateWork{store: postgres.NewGates(p.DB), stream: redisgate.NewStream(p.Redis, consumer),
 		difference: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "dropbell_gate_difference",
 			Help: "Coupons that the ledger of a drop behind the gate is off by."}, []string{"template"}),
 		coupons: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "dropbell_gate_coupons",
@@ -73,7 +73,7 @@ func (p *program) newGateWork(consumer string) (*gateWork, error) {
 	for _, result := range []string{"issued", "refused"} {
 		g.written.WithLabelValues(result)
 	}
-	g.writer = &gate.Writer{Stream: g.stream, Book: postgres.NewGateBook(p.DB), Wrote: func(issued, refused int) {
+	g.writer = &gate.Writer{Stream: g.stream, Recorder: postgres.NewGateRecorder(p.DB), Wrote: func(issued, refused int) {
 		g.written.WithLabelValues("issued").Add(float64(issued))
 		g.written.WithLabelValues("refused").Add(float64(refused))
 	}, Used: func(ctx context.Context, keys []string) {
@@ -81,7 +81,7 @@ func (p *program) newGateWork(consumer string) (*gateWork, error) {
 			p.Log.Warn("used codes are not marked; whoever tries one again is refused later", "codes", len(keys), "error", err)
 		}
 	}}
-	g.keeper = &gate.Keeper{Store: g.store, Shelves: redisgate.NewShelves(p.Redis), Writer: g.writer, Now: app.Clock, Seen: g.seen,
+	g.keeper = &gate.Keeper{Store: g.store, Shards: redisgate.NewShards(p.Redis), Writer: g.writer, Now: app.Clock, Seen: g.seen,
 		Divide: gate.Divider(p.Config.GateShelves),
 		Built: func(id int64, reason string) {
 			g.builds.WithLabelValues(reason).Inc()
@@ -94,7 +94,7 @@ func (p *program) newGateWork(consumer string) (*gateWork, error) {
 func (g *gateWork) seen(plan gate.Plan, l gate.Ledger) {
 	id := strconv.FormatInt(plan.Template.ID, 10)
 	g.difference.WithLabelValues(id).Set(float64(l.Difference))
-	for place, n := range map[string]int64{"shelf": l.Shelf, "writing": l.Writing, "issued": l.Issued} {
+	for place, n := range map[string]int64{"shelf": l.OnSale, "writing": l.Writing, "issued": l.Issued} {
 		g.coupons.WithLabelValues(id, place).Set(float64(n))
 	}
 }
@@ -105,11 +105,11 @@ func (g *gateWork) forget(templateID int64) {
 	g.coupons.DeletePartialMatch(prometheus.Labels{"template": id})
 }
 
-// listen lets every change of a template reach its shelves at once.
+// listen lets every change of a template reach its shards at once.
 func (g *gateWork) listen(p *program) {
 	for _, topic := range []string{event.TemplatePublished, event.TemplateMoved, event.TemplateChanged, event.TemplateClosed, event.TemplateCancelled} {
 		p.bus.Handle("gate", topic, app.Decoded(func(ctx context.Context, _ string, e event.Template) error {
-			if err := g.keeper.Tend(ctx, e.TemplateID); fault.KindOf(err) != fault.Unavailable {
+			if err := g.keeper.Reconcile(ctx, e.TemplateID); fault.KindOf(err) != fault.Unavailable {
 				return err
 			}
 			return nil // the sweep goes on trying
@@ -128,7 +128,7 @@ func (g *gateWork) start(p *program, start func(name string, loop func(context.C
 // write writes until nothing waits any more.
 func (g *gateWork) write(ctx context.Context) error {
 	if time.Since(g.listed) > gateListEvery {
-		drops, err := g.store.Standing(ctx)
+		drops, err := g.store.Active(ctx)
 		if err != nil {
 			return err
 		}
@@ -153,7 +153,7 @@ func (g *gateWork) write(ctx context.Context) error {
 	return errors.Join(failed...)
 }
 
-// drain writes what waits on the shelves of one drop, in turns.
+// drain writes what waits on the shards of one drop, in turns.
 func (g *gateWork) drain(ctx context.Context, id int64, shards int) error {
 	for end := time.Now().Add(drainGateFor); time.Now().Before(end) && ctx.Err() == nil; {
 		waiting, err := g.stream.Waiting(ctx, id, shards)

@@ -11,37 +11,37 @@ import (
 // than a page of its work takes, shorter than a crowd should wait.
 const lease = 5 * time.Second
 
-// build makes the shelves from what the database knows. Only what is written
-// tells what is left, and only when every shelf is filled may the first one
+// build makes the shards from what the database knows. Only what is written
+// tells what is left, and only when every shard is filled may the first one
 // open.
 func (k *Keeper) build(ctx context.Context, plan Plan, reason string) error {
 	id, shards := plan.Template.ID, plan.Shards
 	if shards == 0 {
-		shards = k.divide(plan.Template.Stock, k.Shelves.Machines(ctx))
+		shards = k.divide(plan.Template.Stock, k.Shards.Machines(ctx))
 	}
 	plan, err := k.drain(ctx, plan, shards, reason)
 	if err != nil {
 		return err
 	}
-	if plan, err = k.Store.Found(ctx, id, plan.Epoch); err != nil {
+	if plan, err = k.Store.StartEpoch(ctx, id, plan.Epoch); err != nil {
 		return err
 	}
 	read := k.Now()
-	err = plan.each(func(s int) error { return k.Shelves.Reset(ctx, id, s, plan.Epoch, plan.Parts[s].Allot) })
+	err = plan.each(func(s int) error { return k.Shards.Reset(ctx, id, s, plan.Epoch, plan.Parts[s].Allot) })
 	if err != nil {
 		return err
 	}
 	if err := k.load(ctx, plan); err != nil {
 		return err
 	}
-	if err := k.tell(ctx, plan, plan.Now.Add(k.Now().Sub(read))); err != nil {
+	if err := k.setTerms(ctx, plan, plan.Now.Add(k.Now().Sub(read))); err != nil {
 		return err
 	}
-	err = plan.each(func(s int) error { return k.Shelves.Open(ctx, id, s, plan.Epoch) })
+	err = plan.each(func(s int) error { return k.Shards.Open(ctx, id, s, plan.Epoch) })
 	if err != nil {
 		return err
 	}
-	if err := k.Store.Stand(ctx, id, plan.Epoch); err != nil {
+	if err := k.Store.Activate(ctx, id, plan.Epoch); err != nil {
 		return err
 	}
 	if k.Built != nil {
@@ -52,33 +52,33 @@ func (k *Keeper) build(ctx context.Context, plan Plan, reason string) error {
 
 func (k *Keeper) divide(stock int64, machines int) int {
 	if k.Divide == nil {
-		return Shards(stock, machines)
+		return ShardCount(stock, machines)
 	}
 	return k.Divide(stock, machines)
 }
 
 func (k *Keeper) load(ctx context.Context, plan Plan) error {
 	id := plan.Template.ID
-	err := k.Store.Holdings(ctx, id, func(list []Holding) error {
+	err := k.Store.UserCounts(ctx, id, func(list []UserCount) error {
 		if err := k.renew(ctx, plan); err != nil {
 			return err
 		}
-		return k.Shelves.LoadHoldings(ctx, id, plan.Shards, plan.Epoch, list)
+		return k.Shards.LoadUserCounts(ctx, id, plan.Shards, plan.Epoch, list)
 	})
 	if err != nil {
 		return err
 	}
-	return k.Store.Promises(ctx, id, func(list []Promise) error {
+	return k.Store.IdempotencyRecords(ctx, id, func(list []IdempotencyRecord) error {
 		if err := k.renew(ctx, plan); err != nil {
 			return err
 		}
-		k.Writer.used(ctx, codesOf(list))
-		return k.Shelves.LoadPromises(ctx, id, plan.Shards, plan.Epoch, list)
+		k.Writer.reportUsedCodes(ctx, codeKeysOf(list))
+		return k.Shards.LoadIdempotencyRecords(ctx, id, plan.Shards, plan.Epoch, list)
 	})
 }
 
 // codesOf returns the keys of redeem codes among promises.
-func codesOf(list []Promise) (keys []string) {
+func codeKeysOf(list []IdempotencyRecord) (keys []string) {
 	for _, p := range list {
 		if p.Origin == claim.ByCode {
 			keys = append(keys, p.Key)
@@ -94,7 +94,7 @@ func (k *Keeper) renew(ctx context.Context, plan Plan) error {
 }
 
 // drain begins a new epoch and brings everything that was accepted before it
-// into the database. Order matters: only once no shelf takes claims any more
+// into the database. Order matters: only once no shard takes claims any more
 // is what waits to be written complete.
 func (k *Keeper) drain(ctx context.Context, plan Plan, shards int, reason string) (Plan, error) {
 	id := plan.Template.ID
@@ -102,7 +102,7 @@ func (k *Keeper) drain(ctx context.Context, plan Plan, shards int, reason string
 	if err != nil {
 		return plan, err
 	}
-	err = plan.each(func(s int) error { return k.Shelves.Seal(ctx, id, s, plan.Epoch) })
+	err = plan.each(func(s int) error { return k.Shards.Fence(ctx, id, s, plan.Epoch) })
 	if err != nil {
 		return plan, err
 	}
@@ -112,8 +112,8 @@ func (k *Keeper) drain(ctx context.Context, plan Plan, shards int, reason string
 }
 
 // clear seals first: what staff still give away after the end must not land
-// on a shelf that nobody looks at any more. Retired before they are taken
-// down, shelves are not built anew.
+// on a shard that nobody looks at any more. Retired before they are taken
+// down, shards are not built anew.
 func (k *Keeper) clear(ctx context.Context, plan Plan) error {
 	plan, err := k.drain(ctx, plan, plan.Shards, ReasonEnded)
 	if err != nil {
@@ -126,5 +126,5 @@ func (k *Keeper) clear(ctx context.Context, plan Plan) error {
 		k.Cleared(plan.Template.ID)
 	}
 	k.forget(plan.Template.ID)
-	return k.Shelves.Clear(ctx, plan.Template.ID, plan.Shards)
+	return k.Shards.Clear(ctx, plan.Template.ID, plan.Shards)
 }

@@ -12,42 +12,42 @@ import (
 	"dropbell/domain/user"
 )
 
-// MaxShards bounds how many shelves one stock is divided into.
+// MaxShards bounds how many shards one stock is divided into.
 const MaxShards = 64
 
 const (
-	// perShard is how many claims a second one shelf decides comfortably; the
+	// perShard is how many claims a second one shard decides comfortably; the
 	// benchmark of the gate measures several times as many.
 	perShard = 25_000
-	// sellOutSeconds is how fast a stock is expected to go: the rate to
-	// expect of a drop that nobody has seen yet.
+	// sellOutSeconds is within how many seconds a stock is expected to sell
+	// out. The expected rate of a new drop follows from it.
 	sellOutSeconds = 4
-	// fewest is how many coupons a shelf should hold at the start; below,
-	// moving them between shelves costs more than sharing gains.
+	// fewest is how many coupons a shard should hold at the start; below,
+	// moving them between shards costs more than sharing gains.
 	fewest = 64
 )
 
-// Shards returns into how many shelves a stock should be divided that is kept
-// on so many machines: enough for the rate at which it is expected to go and,
-// when there is enough to share, one per machine at least.
-func Shards(stock int64, machines int) int {
+// ShardCount returns the number of shards for a stock that is kept on so many
+// machines: enough for the expected rate of claims and, if the stock is large
+// enough to be divided, at least one per machine.
+func ShardCount(stock int64, machines int) int {
 	byRate := (stock/sellOutSeconds + perShard - 1) / perShard
 	n := max(byRate, int64(machines), 1)
 	return int(min(n, max(stock/fewest, 1), MaxShards))
 }
 
-// Divider returns [Shards], or, if shelves is positive, what always divides
-// into so many of them.
-func Divider(shelves int) func(stock int64, machines int) int {
-	if shelves <= 0 {
-		return Shards
+// Divider returns [ShardCount], or, if shards is positive, a function that
+// always returns that number.
+func Divider(shards int) func(stock int64, machines int) int {
+	if shards <= 0 {
+		return ShardCount
 	}
-	return func(int64, int) int { return min(shelves, MaxShards) }
+	return func(int64, int) int { return min(shards, MaxShards) }
 }
 
-// Home returns the shelf at which a user buys. Everything that is known of a
-// user is kept beside this shelf, so it is the same for ever.
-func Home(by user.ID, shards int) int {
+// HomeShard returns the shard that decides a user's claims. The user's count and
+// idempotency records are kept with that shard, so it never changes.
+func HomeShard(by user.ID, shards int) int {
 	// splitmix64: ids that follow each other end up far apart.
 	x := uint64(by) + 0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
@@ -68,14 +68,14 @@ func Split(n int64, shards int) []int64 {
 	return parts
 }
 
-// Tour returns the shelves at which to look for more, each once and in random
+// ProbeOrder returns the shards to search for stock, each once and in random
 // order: all but home and those known to be empty.
-func Tour(home, shards int, empty func(int) bool, random *rand.Rand) []int {
-	tour := make([]int, 0, shards)
+func ProbeOrder(home, shards int, empty func(int) bool, random *rand.Rand) []int {
+	order := make([]int, 0, shards)
 	for _, i := range random.Perm(shards) {
 		if i != home && !empty(i) {
-			tour = append(tour, i)
+			order = append(order, i)
 		}
 	}
-	return tour
+	return order
 }

@@ -20,7 +20,7 @@ func TestShards(t *testing.T) {
 		{0, 1, 1}, {1, 1, 1}, {100, 1, 1}, {100, 6, 1}, {640, 6, 6}, {100_000, 1, 1}, {100_004, 1, 2}, {1_000_000, 1, 10},
 		{1_000_000, 6, 10}, {50_000_000, 6, gate.MaxShards}, {1 << 40, 500, gate.MaxShards},
 	} {
-		if got := gate.Shards(c.stock, c.machines); got != c.want {
+		if got := gate.ShardCount(c.stock, c.machines); got != c.want {
 			t.Errorf("a stock of %d on %d machines: %d shelves, want %d", c.stock, c.machines, got, c.want)
 		}
 	}
@@ -47,14 +47,14 @@ func TestSplitLosesNothing(t *testing.T) {
 	})
 }
 
-// TestHomesAreSpreadAndStay: users with neighbouring ids shop at all shelves
+// TestHomesAreSpreadAndStay: users with neighbouring ids shop at all shards
 // alike, and always at the same one.
 func TestHomesAreSpreadAndStay(t *testing.T) {
 	const shards, users = 8, 80_000
 	var at [shards]int
 	for id := range user.ID(users) {
-		home := gate.Home(id+1, shards)
-		if home != gate.Home(id+1, shards) {
+		home := gate.HomeShard(id+1, shards)
+		if home != gate.HomeShard(id+1, shards) {
 			t.Fatal("a user has moved")
 		}
 		at[home]++
@@ -64,9 +64,9 @@ func TestHomesAreSpreadAndStay(t *testing.T) {
 			t.Errorf("shelf %d has %d of %d users", shard, n, users)
 		}
 	}
-	// What is kept beside a shelf must be found again by every later version.
+	// What is kept beside a shard must be found again by every later version.
 	for id, want := range map[user.ID]int{1: 1, 2: 6, 1000: 0, 1<<63 - 1: 7} {
-		if got := gate.Home(id, shards); got != want {
+		if got := gate.HomeShard(id, shards); got != want {
 			t.Errorf("user %d is at home at shelf %d, was at %d", id, got, want)
 		}
 	}
@@ -78,7 +78,7 @@ func TestToursVisitEveryOtherShelfOnce(t *testing.T) {
 		home := rapid.IntRange(0, shards-1).Draw(t, "home")
 		empty := rapid.SliceOfN(rapid.Bool(), shards, shards).Draw(t, "empty")
 		seed := rapid.Uint64().Draw(t, "seed")
-		tour := gate.Tour(home, shards, func(i int) bool { return empty[i] }, rand.New(rand.NewPCG(seed, 1)))
+		tour := gate.ProbeOrder(home, shards, func(i int) bool { return empty[i] }, rand.New(rand.NewPCG(seed, 1)))
 		slices.Sort(tour)
 		var want []int
 		for i := range shards {
@@ -95,7 +95,7 @@ func TestToursVisitEveryOtherShelfOnce(t *testing.T) {
 func TestToursDiffer(t *testing.T) {
 	random, first := rand.New(rand.NewPCG(1, 2)), map[int]bool{}
 	for range 100 {
-		first[gate.Tour(0, 5, func(int) bool { return false }, random)[0]] = true
+		first[gate.ProbeOrder(0, 5, func(int) bool { return false }, random)[0]] = true
 	}
 	if len(first) != 4 {
 		t.Errorf("a hundred tours began at %v only", first)

@@ -10,17 +10,17 @@ import (
 type PlanState string
 
 // The states. A gate is built when its template is published and again
-// whenever its shelves are gone or do not add up; it is retired when the
+// whenever its shards are gone or do not add up; it is retired when the
 // template has ended and everything is written.
 const (
 	Building PlanState = "building"
-	Standing PlanState = "standing"
+	Active   PlanState = "standing"
 	Retired  PlanState = "retired"
 )
 
-// Part is what the database knows of one shelf in the present epoch.
+// Part is what the database knows of one shard in the present epoch.
 type Part struct {
-	Allot int64 // what the shelf is to be given in all
+	Allot int64 // what the shard is to be given in all
 	// Settled accepted claims are decided for good, Refused of them were
 	// refused by the database.
 	Settled, Refused int64
@@ -43,7 +43,7 @@ type Plan struct {
 	Now time.Time
 }
 
-// Allot returns how much was given to all shelves.
+// Allot returns how much was given to all shards.
 func (p Plan) Allot() (sum int64) {
 	for _, part := range p.Parts {
 		sum += part.Allot
@@ -51,7 +51,7 @@ func (p Plan) Allot() (sum int64) {
 	return sum
 }
 
-// Share returns what each shelf is to be given in all so that the whole stock
+// Share returns what each shard is to be given in all so that the whole stock
 // is on sale. It never takes anything away.
 func (p Plan) Share() []int64 {
 	parts := Split(max(0, p.Template.Stock-p.Base-p.Allot()), p.Shards)
@@ -78,11 +78,11 @@ type Step string
 // The steps. A gate that needs several gets the first; the next look finds
 // the others.
 const (
-	Rest  Step = ""      // nothing to do
-	Build Step = "build" // make shelves from what the database knows
-	Tell  Step = "tell"  // put the newest terms in force
-	Fill  Step = "fill"  // hand out stock that no shelf has yet
-	Clear Step = "clear" // the template has ended: take the shelves down
+	Rest     Step = ""      // nothing to do
+	Build    Step = "build" // make shards from what the database knows
+	SetTerms Step = "tell"  // put the newest terms in force
+	Fill     Step = "fill"  // hand out stock that no shard has yet
+	Clear    Step = "clear" // the template has ended: take the shards down
 )
 
 // Reasons for building.
@@ -92,15 +92,15 @@ const (
 	ReasonLost       = "lost"
 	ReasonDifference = "difference"
 	// ReasonExcess: a writer that had claims in hand when Redis was emptied
-	// stored them after the gate was built anew, so the shelves have more than
+	// stored them after the gate was built anew, so the shards have more than
 	// there is. Whoever got it would be refused when it is written.
 	ReasonExcess = "excess"
 	ReasonEnded  = "ended" // to take it down
 )
 
-// Next returns what the gate needs, judged by a look at its shelves, and why
+// Next returns what the gate needs, judged by a look at its shards, and why
 // if it has to be built.
-func (p Plan) Next(shelves []Shelf) (Step, string) {
+func (p Plan) Next(shards []Shard) (Step, string) {
 	switch {
 	case p.State == Retired, p.Shards == 0 && !p.wanted():
 		return Rest, ""
@@ -109,7 +109,7 @@ func (p Plan) Next(shelves []Shelf) (Step, string) {
 	case p.State == Building:
 		return Build, ReasonUnfinished
 	}
-	for _, s := range shelves {
+	for _, s := range shards {
 		if s.Epoch > p.Epoch {
 			return Rest, "" // somebody has built it since the plan was read
 		}
@@ -118,7 +118,7 @@ func (p Plan) Next(shelves []Shelf) (Step, string) {
 		return Build, ReasonExcess
 	}
 	tell, fill, idle := false, p.Template.Stock > p.Base+p.Allot(), true
-	for i, s := range shelves {
+	for i, s := range shards {
 		if s.Epoch != p.Epoch || !s.Open || s.Allot > p.Parts[i].Allot {
 			return Build, ReasonLost
 		}
@@ -128,8 +128,8 @@ func (p Plan) Next(shelves []Shelf) (Step, string) {
 	}
 	switch {
 	case tell:
-		return Tell, ""
-	case p.ended() && idle && p.Ledger(shelves).Writing == 0:
+		return SetTerms, ""
+	case p.ended() && idle && p.Ledger(shards).Writing == 0:
 		return Clear, ""
 	case p.ended():
 		return Rest, ""
@@ -139,15 +139,15 @@ func (p Plan) Next(shelves []Shelf) (Step, string) {
 	return Rest, ""
 }
 
-// clockDoubt is how far a shelf's clock may be from the database's before it is
-// set again: more than the [Shelves] leave unnoticed when they are told.
+// clockDoubt is how far a shard's clock may be from the database's before it is
+// set again: more than the [Shards] leave unnoticed when they are told.
 const clockDoubt = 250 * time.Millisecond
 
-// Astray reports whether a shelf judges the window by a clock that is not the
+// ClockSkewed reports whether a shard judges the window by a clock that is not the
 // database's any more, as after the clock of its server was set. The look at
-// the shelves ended took after the plan was read.
-func (p Plan) Astray(shelves []Shelf, took time.Duration) bool {
-	for _, s := range shelves {
+// the shards ended took after the plan was read.
+func (p Plan) ClockSkewed(shards []Shard, took time.Duration) bool {
+	for _, s := range shards {
 		if s.Open && s.Epoch == p.Epoch && (s.Clock.Before(p.Now.Add(-clockDoubt)) || s.Clock.After(p.Now.Add(took+clockDoubt))) {
 			return true
 		}
@@ -158,32 +158,32 @@ func (p Plan) Astray(shelves []Shelf, took time.Duration) bool {
 // A Ledger says where every coupon of a stock is.
 type Ledger struct {
 	Total   int64
-	Shelf   int64 // for sale, on its way between shelves, or about to be handed to one
-	Moving  int64 // of these, on their way between shelves
+	OnSale  int64 // for sale, on its way between shards, or about to be handed to one
+	Moving  int64 // of these, on their way between shards
 	Writing int64 // promised to somebody, not in the database yet
 	Issued  int64
 	// Difference is what does not add up, 0 as it must be.
 	Difference int64
 }
 
-// Ledger adds up a plan and a look at its shelves that was taken after it.
+// Ledger adds up a plan and a look at its shards that was taken after it.
 //
-// The database and the shelves are read one after the other while claims go
+// The database and the shards are read one after the other while claims go
 // on, and yet the sum is exact: counters of what crossed from one side to the
 // other are kept on both sides, and cancel out whatever the instants are.
-// Three things do not cancel out and are the proof: every shelf for itself
+// Three things do not cancel out and are the proof: every shard for itself
 // must add up, the database's own counters must, and nothing may be settled
 // that was never accepted.
-func (p Plan) Ledger(shelves []Shelf) Ledger {
+func (p Plan) Ledger(shards []Shard) Ledger {
 	l := Ledger{Total: p.Template.Stock, Issued: p.Template.Issued}
-	if !p.of(shelves) {
-		l.Shelf = l.Total - l.Issued // nothing is accepted meanwhile
+	if !p.of(shards) {
+		l.OnSale = l.Total - l.Issued // nothing is accepted meanwhile
 		return l
 	}
 	settled, refused := int64(0), int64(0)
-	for i, s := range shelves {
+	for i, s := range shards {
 		part := p.Parts[i]
-		l.Shelf += s.Stock + part.Allot - s.Allot
+		l.OnSale += s.Stock + part.Allot - s.Allot
 		l.Moving += s.Out - s.In
 		writing := s.Accepted - part.Settled + part.Refused - s.Returned
 		l.Writing += writing
@@ -194,31 +194,31 @@ func (p Plan) Ledger(shelves []Shelf) Ledger {
 		refused += part.Refused
 		l.Difference += magnitude(s.Difference())
 	}
-	l.Shelf += l.Moving + p.Template.Stock - p.Base - p.Allot()
+	l.OnSale += l.Moving + p.Template.Stock - p.Base - p.Allot()
 	l.Moving = max(0, l.Moving) // two looks may differ on what is on its way; the sum does not
-	l.Difference += magnitude(p.Template.Issued-p.Base-settled+refused) + stray(shelves)
+	l.Difference += magnitude(p.Template.Issued-p.Base-settled+refused) + stray(shards)
 	return l
 }
 
-// of reports whether these are the shelves of a plan that stands.
-func (p Plan) of(shelves []Shelf) bool {
-	for _, s := range shelves {
+// of reports whether these are the shards of a plan that stands.
+func (p Plan) of(shards []Shard) bool {
+	for _, s := range shards {
 		if s.Epoch != p.Epoch || !s.Open {
 			return false
 		}
 	}
-	return p.State == Standing && p.Shards == len(shelves)
+	return p.State == Active && p.Shards == len(shards)
 }
 
-// stray returns how many coupons left a shelf for another one and did not
+// stray returns how many coupons left a shard for another one and did not
 // arrive although no move towards it is or was under way.
-func stray(shelves []Shelf) (sum int64) {
-	for _, to := range shelves {
+func stray(shards []Shard) (sum int64) {
+	for _, to := range shards {
 		if !to.Still {
 			continue
 		}
 		arrived := to.In
-		for _, from := range shelves {
+		for _, from := range shards {
 			arrived -= from.Gone[to.Number]
 		}
 		sum += magnitude(arrived)

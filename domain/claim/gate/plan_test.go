@@ -11,13 +11,13 @@ import (
 	"dropbell/domain/template"
 )
 
-// standing returns a gate of two shelves in perfect order, and a look at them.
-func standing() (gate.Plan, []gate.Shelf) {
-	plan := gate.Plan{Shards: 2, Epoch: 3, State: gate.Standing, Base: 10,
+// standing returns a gate of two shards in perfect order, and a look at them.
+func standing() (gate.Plan, []gate.Shard) {
+	plan := gate.Plan{Shards: 2, Epoch: 3, State: gate.Active, Base: 10,
 		Parts: []gate.Part{{Allot: 45, Settled: 5, Refused: 1}, {Allot: 45, Settled: 0}}}
 	plan.Template = template.Template{ID: 7, Stored: template.Published, Version: 4, Issued: 14}
 	plan.Template.Stock, plan.Template.ClaimMode = 100, template.Gate
-	return plan, []gate.Shelf{
+	return plan, []gate.Shard{
 		{Number: 0, Epoch: 3, Open: true, Version: 4, Allot: 45, Stock: 29, Accepted: 7, Returned: 1, Out: 10, Still: true, Gone: map[int]int64{1: 10}},
 		{Number: 1, Epoch: 3, Open: true, Version: 4, Allot: 45, Stock: 55, In: 10, Begun: 1, Done: 1, Still: true},
 	}
@@ -26,45 +26,45 @@ func standing() (gate.Plan, []gate.Shelf) {
 func TestNext(t *testing.T) {
 	for _, c := range []struct {
 		name   string
-		change func(*gate.Plan, []gate.Shelf)
+		change func(*gate.Plan, []gate.Shard)
 		want   gate.Step
 		reason string
 	}{
-		{"in order", func(*gate.Plan, []gate.Shelf) {}, gate.Rest, ""},
-		{"none yet", func(p *gate.Plan, _ []gate.Shelf) { *p = gate.Plan{Template: p.Template} }, gate.Build, gate.ReasonNew},
-		{"none yet and cancelled", func(p *gate.Plan, _ []gate.Shelf) {
+		{"in order", func(*gate.Plan, []gate.Shard) {}, gate.Rest, ""},
+		{"none yet", func(p *gate.Plan, _ []gate.Shard) { *p = gate.Plan{Template: p.Template} }, gate.Build, gate.ReasonNew},
+		{"none yet and cancelled", func(p *gate.Plan, _ []gate.Shard) {
 			*p = gate.Plan{Template: p.Template}
 			p.Template.Stored = template.Cancelled
 		}, gate.Rest, ""},
-		{"none yet and a draft", func(p *gate.Plan, _ []gate.Shelf) {
+		{"none yet and a draft", func(p *gate.Plan, _ []gate.Shard) {
 			*p = gate.Plan{Template: p.Template}
 			p.Template.Stored = template.Draft
 		}, gate.Rest, ""},
-		{"none needed", func(p *gate.Plan, _ []gate.Shelf) {
+		{"none needed", func(p *gate.Plan, _ []gate.Shard) {
 			*p = gate.Plan{Template: p.Template}
 			p.Template.ClaimMode = template.Durable
 		}, gate.Rest, ""},
-		{"being built", func(p *gate.Plan, _ []gate.Shelf) { p.State = gate.Building }, gate.Build, gate.ReasonUnfinished},
-		{"retired", func(p *gate.Plan, s []gate.Shelf) { p.State, s[0] = gate.Retired, gate.Shelf{} }, gate.Rest, ""},
-		{"a shelf is gone", func(_ *gate.Plan, s []gate.Shelf) { s[1] = gate.Shelf{Number: 1} }, gate.Build, gate.ReasonLost},
-		{"built anew in the meantime", func(_ *gate.Plan, s []gate.Shelf) { s[0].Epoch, s[1].Open = 4, false }, gate.Rest, ""},
-		{"a shelf of another epoch", func(_ *gate.Plan, s []gate.Shelf) { s[0].Epoch = 2 }, gate.Build, gate.ReasonLost},
-		{"a sealed shelf", func(_ *gate.Plan, s []gate.Shelf) { s[0].Open = false }, gate.Build, gate.ReasonLost},
-		{"a shelf that was given too much", func(_ *gate.Plan, s []gate.Shelf) { s[0].Allot++ }, gate.Build, gate.ReasonLost},
-		{"more on the shelves than there is", func(p *gate.Plan, _ []gate.Shelf) { p.Base++ }, gate.Build, gate.ReasonExcess},
-		{"more on them than there was, in the end", func(p *gate.Plan, _ []gate.Shelf) {
+		{"being built", func(p *gate.Plan, _ []gate.Shard) { p.State = gate.Building }, gate.Build, gate.ReasonUnfinished},
+		{"retired", func(p *gate.Plan, s []gate.Shard) { p.State, s[0] = gate.Retired, gate.Shard{} }, gate.Rest, ""},
+		{"a shelf is gone", func(_ *gate.Plan, s []gate.Shard) { s[1] = gate.Shard{Number: 1} }, gate.Build, gate.ReasonLost},
+		{"built anew in the meantime", func(_ *gate.Plan, s []gate.Shard) { s[0].Epoch, s[1].Open = 4, false }, gate.Rest, ""},
+		{"a shelf of another epoch", func(_ *gate.Plan, s []gate.Shard) { s[0].Epoch = 2 }, gate.Build, gate.ReasonLost},
+		{"a sealed shelf", func(_ *gate.Plan, s []gate.Shard) { s[0].Open = false }, gate.Build, gate.ReasonLost},
+		{"a shelf that was given too much", func(_ *gate.Plan, s []gate.Shard) { s[0].Allot++ }, gate.Build, gate.ReasonLost},
+		{"more on the shelves than there is", func(p *gate.Plan, _ []gate.Shard) { p.Base++ }, gate.Build, gate.ReasonExcess},
+		{"more on them than there was, in the end", func(p *gate.Plan, _ []gate.Shard) {
 			p.Template.Stored, p.Base = template.Closed, p.Base+1
 		}, gate.Rest, ""},
-		{"an older version", func(_ *gate.Plan, s []gate.Shelf) { s[1].Version = 3 }, gate.Tell, ""},
-		{"a newer version", func(_ *gate.Plan, s []gate.Shelf) { s[1].Version = 5 }, gate.Rest, ""},
-		{"more stock", func(p *gate.Plan, _ []gate.Shelf) { p.Template.Stock++ }, gate.Fill, ""},
-		{"stock not handed over", func(_ *gate.Plan, s []gate.Shelf) { s[0].Allot-- }, gate.Fill, ""},
-		{"ended, not all written", func(p *gate.Plan, _ []gate.Shelf) { p.Template.Stored = template.Closed }, gate.Rest, ""},
-		{"ended, an entry is left", func(p *gate.Plan, s []gate.Shelf) {
+		{"an older version", func(_ *gate.Plan, s []gate.Shard) { s[1].Version = 3 }, gate.SetTerms, ""},
+		{"a newer version", func(_ *gate.Plan, s []gate.Shard) { s[1].Version = 5 }, gate.Rest, ""},
+		{"more stock", func(p *gate.Plan, _ []gate.Shard) { p.Template.Stock++ }, gate.Fill, ""},
+		{"stock not handed over", func(_ *gate.Plan, s []gate.Shard) { s[0].Allot-- }, gate.Fill, ""},
+		{"ended, not all written", func(p *gate.Plan, _ []gate.Shard) { p.Template.Stored = template.Closed }, gate.Rest, ""},
+		{"ended, an entry is left", func(p *gate.Plan, s []gate.Shard) {
 			p.Template.Stored, p.Parts[0].Settled, s[0].Waiting = template.Closed, 7, 1
 		}, gate.Rest, ""},
-		{"ended and written", func(p *gate.Plan, _ []gate.Shelf) { p.Template.Stored, p.Parts[0].Settled = template.Closed, 7 }, gate.Clear, ""},
-		{"more stock after the end", func(p *gate.Plan, _ []gate.Shelf) {
+		{"ended and written", func(p *gate.Plan, _ []gate.Shard) { p.Template.Stored, p.Parts[0].Settled = template.Closed, 7 }, gate.Clear, ""},
+		{"more stock after the end", func(p *gate.Plan, _ []gate.Shard) {
 			p.Template.Stored, p.Template.Stock = template.Closed, 200
 		}, gate.Rest, ""},
 	} {
@@ -85,12 +85,12 @@ func TestAstray(t *testing.T) {
 		-300 * time.Millisecond: true, took + 300*time.Millisecond: true, time.Hour: true,
 	} {
 		shelves[0].Clock, shelves[1].Clock = plan.Now, plan.Now.Add(off)
-		if got := plan.Astray(shelves, took); got != want {
+		if got := plan.ClockSkewed(shelves, took); got != want {
 			t.Errorf("off by %v: astray %v, want %v", off, got, want)
 		}
 	}
 	shelves[1].Open = false // which will be told before it opens
-	if shelves[1].Clock = plan.Now.Add(time.Hour); plan.Astray(shelves, took) {
+	if shelves[1].Clock = plan.Now.Add(time.Hour); plan.ClockSkewed(shelves, took) {
 		t.Error("a sealed shelf is astray")
 	}
 }
@@ -109,18 +109,18 @@ func TestShareHandsOutTheWholeStock(t *testing.T) {
 
 func TestLedgerShowsEveryKindOfDifference(t *testing.T) {
 	plan, shelves := standing()
-	want := gate.Ledger{Total: 100, Shelf: 84, Writing: 2, Issued: 14}
+	want := gate.Ledger{Total: 100, OnSale: 84, Writing: 2, Issued: 14}
 	if got := plan.Ledger(shelves); got != want {
 		t.Errorf("in order: %+v, want %+v", got, want)
 	}
-	for name, change := range map[string]func(*gate.Plan, []gate.Shelf){
-		"a coupon vanished from a shelf":    func(_ *gate.Plan, s []gate.Shelf) { s[0].Stock-- },
-		"a coupon appeared on a shelf":      func(_ *gate.Plan, s []gate.Shelf) { s[1].Stock++ },
-		"one was issued behind the gate":    func(p *gate.Plan, _ []gate.Shelf) { p.Template.Issued++ },
-		"one was settled and never issued":  func(p *gate.Plan, _ []gate.Shelf) { p.Parts[0].Settled++ },
-		"more was settled than accepted":    func(p *gate.Plan, s []gate.Shelf) { s[0].Accepted, s[0].Stock = 4, 32 },
-		"one was lost on its way":           func(_ *gate.Plan, s []gate.Shelf) { s[1].In, s[1].Stock = 9, 54 },
-		"one arrived that nobody had taken": func(_ *gate.Plan, s []gate.Shelf) { s[1].In, s[1].Stock = 11, 56 },
+	for name, change := range map[string]func(*gate.Plan, []gate.Shard){
+		"a coupon vanished from a shelf":    func(_ *gate.Plan, s []gate.Shard) { s[0].Stock-- },
+		"a coupon appeared on a shelf":      func(_ *gate.Plan, s []gate.Shard) { s[1].Stock++ },
+		"one was issued behind the gate":    func(p *gate.Plan, _ []gate.Shard) { p.Template.Issued++ },
+		"one was settled and never issued":  func(p *gate.Plan, _ []gate.Shard) { p.Parts[0].Settled++ },
+		"more was settled than accepted":    func(p *gate.Plan, s []gate.Shard) { s[0].Accepted, s[0].Stock = 4, 32 },
+		"one was lost on its way":           func(_ *gate.Plan, s []gate.Shard) { s[1].In, s[1].Stock = 9, 54 },
+		"one arrived that nobody had taken": func(_ *gate.Plan, s []gate.Shard) { s[1].In, s[1].Stock = 11, 56 },
 	} {
 		plan, shelves := standing()
 		change(&plan, shelves)
@@ -133,19 +133,19 @@ func TestLedgerShowsEveryKindOfDifference(t *testing.T) {
 // world is a gate whose every step can be stopped between any two others.
 type world struct {
 	plan    gate.Plan
-	shelves []gate.Shelf
+	shelves []gate.Shard
 	moves   []struct{ from, amount int64 } // per receiver, of the move under way; from < 0: none
-	waiting [][]bool                       // accepted, per shelf: false = decided by the database, not given back
+	waiting [][]bool                       // accepted, per shard: false = decided by the database, not given back
 	refused []int64                        // decided as refused, not given back
 }
 
 func newWorld(stockLeft int64, shards int) *world {
-	w := &world{plan: gate.Plan{Shards: shards, Epoch: 1, State: gate.Standing, Parts: make([]gate.Part, shards)},
-		shelves: make([]gate.Shelf, shards), moves: make([]struct{ from, amount int64 }, shards),
+	w := &world{plan: gate.Plan{Shards: shards, Epoch: 1, State: gate.Active, Parts: make([]gate.Part, shards)},
+		shelves: make([]gate.Shard, shards), moves: make([]struct{ from, amount int64 }, shards),
 		waiting: make([][]bool, shards), refused: make([]int64, shards)}
 	w.plan.Template.Stored, w.plan.Template.Stock = template.Published, stockLeft
 	for i := range shards {
-		w.shelves[i] = gate.Shelf{Number: i, Epoch: 1, Open: true, Gone: map[int]int64{}}
+		w.shelves[i] = gate.Shard{Number: i, Epoch: 1, Open: true, Gone: map[int]int64{}}
 		w.moves[i].from = -1
 	}
 	return w
@@ -212,8 +212,8 @@ func (w *world) step(t *rapid.T) {
 	}
 }
 
-// look reads plan and shelves one after the other while the world goes on.
-func (w *world) look(t *rapid.T) (gate.Plan, []gate.Shelf) {
+// look reads plan and shards one after the other while the world goes on.
+func (w *world) look(t *rapid.T) (gate.Plan, []gate.Shard) {
 	pass := func() {
 		for range rapid.IntRange(0, 3).Draw(t, "meanwhile") {
 			w.step(t)
@@ -222,8 +222,8 @@ func (w *world) look(t *rapid.T) (gate.Plan, []gate.Shelf) {
 	plan := w.plan
 	plan.Parts = append([]gate.Part(nil), w.plan.Parts...)
 	pass()
-	before := append([]gate.Shelf(nil), w.shelves...)
-	shelves := make([]gate.Shelf, len(w.shelves))
+	before := append([]gate.Shard(nil), w.shelves...)
+	shelves := make([]gate.Shard, len(w.shelves))
 	for i := range w.shelves {
 		pass()
 		shelves[i] = w.shelves[i]
@@ -248,7 +248,7 @@ func TestLedgerIsExactWheneverItIsRead(t *testing.T) {
 			w.step(t)
 			plan, shelves := w.look(t)
 			l := plan.Ledger(shelves)
-			if l.Difference != 0 || l.Total != l.Shelf+l.Writing+l.Issued {
+			if l.Difference != 0 || l.Total != l.OnSale+l.Writing+l.Issued {
 				t.Fatalf("%+v\n%+v\n%+v", l, plan, shelves)
 			}
 		}
@@ -270,8 +270,8 @@ func TestSoldOutIsNeverWrong(t *testing.T) {
 			return n
 		}
 		least := left()
-		observe := func() []gate.Shelf {
-			list := make([]gate.Shelf, len(w.shelves))
+		observe := func() []gate.Shard {
+			list := make([]gate.Shard, len(w.shelves))
 			for i := range w.shelves {
 				for range rapid.IntRange(0, 2).Draw(t, "meanwhile") {
 					w.step(t)

@@ -11,18 +11,23 @@ import (
 	"dropbell/domain/user"
 )
 
-// ErrBusy is returned when another process is building the gate, or has
-// built it anew in the meantime.
-var ErrBusy = fault.New(fault.Unavailable, "overloaded", "this drop's gate is being built; try again in a moment")
+// ErrBusy is returned when the epoch of the call is not the present one, or
+// another process holds the lease for building. The caller reads the plan again.
+var ErrStaleEpoch = fault.New(fault.Unavailable, "overloaded", "this drop's gate is being built; try again in a moment")
 
-// A Holding is what one user already has of a template.
-type Holding struct {
+// ErrOverAllotted is returned when the shards would be given more than the stock,
+// as after two concurrent allotments. Nothing was changed: read the plan again.
+var ErrOverAllotted = fault.New(fault.Unavailable, "overloaded", "the stock of this drop is being divided; try again in a moment")
+
+// A UserCount is how many coupons of a template one user has.
+type UserCount struct {
 	UserID user.ID
 	Count  int // coupons issued
 }
 
-// A Promise is a request that was decided before and must be answered alike.
-type Promise struct {
+// An IdempotencyRecord is a decided request; a repetition with the same key gets
+// the same claim.
+type IdempotencyRecord struct {
 	UserID user.ID
 	Origin claim.Origin
 	Key    string
@@ -37,66 +42,68 @@ type Store interface {
 	// Plan returns the plan, with zero Shards if there is none yet. It returns
 	// [template.ErrNotFound] if there is no such template.
 	Plan(ctx context.Context, templateID int64) (Plan, error)
-	// Begin takes the building of the gate for itself for lease, as the epoch
-	// after the one given (0 = there is no plan yet). It returns [ErrBusy] if
-	// somebody else is building or was faster.
+	// Begin takes the lease for building the epoch after the one given (0 =
+	// there is no plan yet). It returns [ErrStaleEpoch] if another process holds the
+	// lease or has begun that epoch.
 	Begin(ctx context.Context, templateID, epoch int64, shards int, reason string, lease time.Duration) (Plan, error)
-	// Renew prolongs the lease of whoever is building this epoch; [ErrBusy] if
-	// it is no longer the present one.
+	// Renew extends the lease for building this epoch; [ErrStaleEpoch] if it is not
+	// the present one.
 	Renew(ctx context.Context, templateID, epoch int64, lease time.Duration) error
-	// Found fixes what the new epoch starts from: what is issued now is its
-	// base and the rest is divided. All old entries must be written before. It
-	// returns [ErrBusy] if the epoch is no longer the present one.
-	Found(ctx context.Context, templateID, epoch int64) (Plan, error)
-	// Stand says that the gate of this epoch is open; [ErrBusy] as above.
-	Stand(ctx context.Context, templateID, epoch int64) error
-	// Allot keeps what each shelf is to be given in all, never less than
-	// before; [ErrBusy] as above, also if it is more than there is.
+	// StartEpoch fixes the base of the new epoch, which is the number of coupons
+	// issued now, and divides the rest. All entries of older epochs must be
+	// written before. It returns [ErrStaleEpoch] if the epoch is not the present one.
+	StartEpoch(ctx context.Context, templateID, epoch int64) (Plan, error)
+	// Activate records that the gate of this epoch is open; [ErrStaleEpoch] as above.
+	Activate(ctx context.Context, templateID, epoch int64) error
+	// Allot stores how much each shard is to be given in total, never less than
+	// before; [ErrStaleEpoch] as above, [ErrOverAllotted] if it is more than the stock.
 	Allot(ctx context.Context, templateID, epoch int64, parts []int64) error
-	// Retire ends the plan; [ErrBusy] as above.
+	// Retire ends the plan; [ErrStaleEpoch] as above.
 	Retire(ctx context.Context, templateID, epoch int64) error
-	// Holdings and Promises read what the shelves need to know, in chunks.
-	Holdings(ctx context.Context, templateID int64, load func([]Holding) error) error
-	Promises(ctx context.Context, templateID int64, load func([]Promise) error) error
-	// Refilled announces that there is something for sale again.
+	// UserCounts and IdempotencyRecords read in chunks what a new epoch loads
+	// into its shards.
+	UserCounts(ctx context.Context, templateID int64, load func([]UserCount) error) error
+	IdempotencyRecords(ctx context.Context, templateID int64, load func([]IdempotencyRecord) error) error
+	// Refilled publishes that coupons are on sale again.
 	Refilled(ctx context.Context, templateID int64) error
 }
 
-// Shelves is where claims are decided. What carries an epoch is refused with
-// [ErrBusy] by a shelf of another one.
-type Shelves interface {
-	// Machines returns how many machines share the shelves.
+// Shards decide claims. A call with another epoch than the shard's returns
+// [ErrStaleEpoch].
+type Shards interface {
+	// Machines returns how many machines share the shards.
 	Machines(ctx context.Context) int
-	Look(ctx context.Context, templateID int64, shards int) ([]Shelf, error)
-	// Seal closes a shelf for all epochs before this one.
-	Seal(ctx context.Context, templateID int64, shard int, epoch int64) error
-	// Reset empties a sealed shelf and fills it.
+	Look(ctx context.Context, templateID int64, shards int) ([]Shard, error)
+	// Fence closes a shard for all epochs before this one.
+	Fence(ctx context.Context, templateID int64, shard int, epoch int64) error
+	// Reset empties a fenced shard and gives it allot coupons.
 	Reset(ctx context.Context, templateID int64, shard int, epoch, allot int64) error
-	LoadHoldings(ctx context.Context, templateID int64, shards int, epoch int64, list []Holding) error
-	LoadPromises(ctx context.Context, templateID int64, shards int, epoch int64, list []Promise) error
-	// Tell puts terms in force, unless newer ones are. now is the clock by
-	// which the window is judged.
-	Tell(ctx context.Context, templateID int64, shard int, epoch int64, t Terms, now time.Time) error
+	LoadUserCounts(ctx context.Context, templateID int64, shards int, epoch int64, list []UserCount) error
+	LoadIdempotencyRecords(ctx context.Context, templateID int64, shards int, epoch int64, list []IdempotencyRecord) error
+	// SetTerms puts terms in force unless newer ones are. now is the database's
+	// clock, by which the shard judges opening and end.
+	SetTerms(ctx context.Context, templateID int64, shard int, epoch int64, t Terms, now time.Time) error
 	Open(ctx context.Context, templateID int64, shard int, epoch int64) error
-	// Fill gives the shelf what is missing to allot in all.
+	// Fill gives the shard what it lacks of allot, its total in this epoch.
 	Fill(ctx context.Context, templateID int64, shard int, epoch, allot int64) error
-	// Clear takes the shelves down.
+	// Clear deletes the shards.
 	Clear(ctx context.Context, templateID int64, shards int) error
-	// Help finishes a move towards the shelf that somebody left half done.
-	Help(ctx context.Context, templateID int64, shard int, epoch int64) error
+	// FinishMove completes a move of stock towards the shard that another
+	// process left unfinished.
+	FinishMove(ctx context.Context, templateID int64, shard int, epoch int64) error
 }
 
-// confirmations is how many looks in a row must show a difference before the
-// gate is built anew because of it.
+// confirmations is how many reads in a row must show a difference before the
+// gate is rebuilt.
 const confirmations = 3
 
-// A Keeper keeps the shelves in agreement with the plans. Any number of
+// A Keeper keeps the shards in agreement with the plans. Any number of
 // keepers may run; each step is repeatable and fenced by the epoch.
 type Keeper struct {
-	Store   Store
-	Shelves Shelves
-	Writer  *Writer
-	// Divide says into how many shelves a new stock is divided; nil = [Shards].
+	Store  Store
+	Shards Shards
+	Writer *Writer
+	// Divide says into how many shards a new stock is divided; nil = [ShardCount].
 	Divide func(stock int64, machines int) int
 	// Now is this machine's clock; it only measures how old a plan is.
 	Now func() time.Time
@@ -107,24 +114,24 @@ type Keeper struct {
 	Cleared func(templateID int64)
 
 	mu    sync.Mutex
-	gates map[int64]*tended
+	gates map[int64]*gateState
 }
 
-// tended is what a keeper remembers of one gate while it looks after it.
-type tended struct {
+// gateState is what a keeper remembers of one gate while it looks after it.
+type gateState struct {
 	busy sync.Mutex
 	off  int // looks in a row with a difference
 }
 
-func (k *Keeper) gate(id int64) *tended {
+func (k *Keeper) gate(id int64) *gateState {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.gates == nil {
-		k.gates = map[int64]*tended{}
+		k.gates = map[int64]*gateState{}
 	}
 	g := k.gates[id]
 	if g == nil {
-		g = &tended{}
+		g = &gateState{}
 		k.gates[id] = g
 	}
 	return g
@@ -153,7 +160,7 @@ func (k *Keeper) Sweep(ctx context.Context) error {
 			if !g.busy.TryLock() {
 				continue
 			}
-			if err := k.tend(ctx, id, g); err != nil && !errors.Is(err, ErrBusy) {
+			if err := k.reconcile(ctx, id, g); err != nil && !errors.Is(err, ErrStaleEpoch) && !errors.Is(err, ErrOverAllotted) {
 				errs = append(errs, err)
 			}
 			g.busy.Unlock()
@@ -164,18 +171,18 @@ func (k *Keeper) Sweep(ctx context.Context) error {
 	}
 }
 
-// Tend does what one gate needs until it needs nothing more. Templates that
+// Reconcile does what one gate needs until it needs nothing more. Templates that
 // need no gate are left alone.
-func (k *Keeper) Tend(ctx context.Context, templateID int64) error {
+func (k *Keeper) Reconcile(ctx context.Context, templateID int64) error {
 	g := k.gate(templateID)
 	g.busy.Lock()
 	defer g.busy.Unlock()
-	return k.tend(ctx, templateID, g)
+	return k.reconcile(ctx, templateID, g)
 }
 
-func (k *Keeper) tend(ctx context.Context, templateID int64, g *tended) error {
+func (k *Keeper) reconcile(ctx context.Context, templateID int64, g *gateState) error {
 	for range 5 {
-		again, err := k.tendOnce(ctx, templateID, g)
+		again, err := k.reconcileOnce(ctx, templateID, g)
 		if err != nil || !again {
 			return err
 		}
@@ -183,7 +190,7 @@ func (k *Keeper) tend(ctx context.Context, templateID int64, g *tended) error {
 	return nil
 }
 
-func (k *Keeper) tendOnce(ctx context.Context, templateID int64, g *tended) (again bool, err error) {
+func (k *Keeper) reconcileOnce(ctx context.Context, templateID int64, g *gateState) (again bool, err error) {
 	asked := k.Now()
 	plan, err := k.Store.Plan(ctx, templateID)
 	if err != nil {
@@ -194,18 +201,18 @@ func (k *Keeper) tendOnce(ctx context.Context, templateID int64, g *tended) (aga
 		return false, nil
 	}
 	read := k.Now()
-	shelves, err := k.Shelves.Look(ctx, templateID, plan.Shards)
+	shards, err := k.Shards.Look(ctx, templateID, plan.Shards)
 	if err != nil {
 		return false, err
 	}
 	took := k.Now().Sub(asked) // from before the database's clock was read
-	if err := k.help(ctx, plan, shelves); err != nil {
+	if err := k.finishMoves(ctx, plan, shards); err != nil {
 		return false, err
 	}
-	ledger := plan.Ledger(shelves)
-	step, reason := plan.Next(shelves)
-	if step == Rest && plan.Astray(shelves, took) {
-		step = Tell
+	ledger := plan.Ledger(shards)
+	step, reason := plan.Next(shards)
+	if step == Rest && plan.ClockSkewed(shards, took) {
+		step = SetTerms
 	}
 	if g.confirmed(ledger) && step != Build {
 		step, reason = Build, ReasonDifference
@@ -216,8 +223,8 @@ func (k *Keeper) tendOnce(ctx context.Context, templateID int64, g *tended) (aga
 	switch step {
 	case Build:
 		return true, k.build(ctx, plan, reason)
-	case Tell:
-		return true, k.tell(ctx, plan, plan.Now.Add(k.Now().Sub(read)))
+	case SetTerms:
+		return true, k.setTerms(ctx, plan, plan.Now.Add(k.Now().Sub(read)))
 	case Fill:
 		return true, k.fill(ctx, plan)
 	case Clear:
@@ -227,7 +234,7 @@ func (k *Keeper) tendOnce(ctx context.Context, templateID int64, g *tended) (aga
 }
 
 // confirmed reports whether enough looks in a row have shown a difference.
-func (g *tended) confirmed(l Ledger) bool {
+func (g *gateState) confirmed(l Ledger) bool {
 	if l.Difference == 0 {
 		g.off = 0
 		return false
@@ -240,10 +247,10 @@ func (g *tended) confirmed(l Ledger) bool {
 }
 
 // help finishes moves whose mover may be dead. Helping a living one does no harm.
-func (k *Keeper) help(ctx context.Context, plan Plan, shelves []Shelf) error {
-	for _, s := range shelves {
+func (k *Keeper) finishMoves(ctx context.Context, plan Plan, shards []Shard) error {
+	for _, s := range shards {
 		if s.Begun > s.Done && s.Epoch == plan.Epoch && s.Open {
-			if err := k.Shelves.Help(ctx, plan.Template.ID, s.Number, plan.Epoch); err != nil {
+			if err := k.Shards.FinishMove(ctx, plan.Template.ID, s.Number, plan.Epoch); err != nil {
 				return err
 			}
 		}
@@ -251,12 +258,12 @@ func (k *Keeper) help(ctx context.Context, plan Plan, shelves []Shelf) error {
 	return nil
 }
 
-func (k *Keeper) tell(ctx context.Context, plan Plan, now time.Time) error {
+func (k *Keeper) setTerms(ctx context.Context, plan Plan, now time.Time) error {
 	terms := TermsOf(plan.Template)
-	return plan.each(func(s int) error { return k.Shelves.Tell(ctx, plan.Template.ID, s, plan.Epoch, terms, now) })
+	return plan.each(func(s int) error { return k.Shards.SetTerms(ctx, plan.Template.ID, s, plan.Epoch, terms, now) })
 }
 
-// fill hands out what no shelf has. What each is to have in all is kept
+// fill hands out what no shard has. What each is to have in all is kept
 // first, so that doing it twice, or by two, gives nothing twice.
 func (k *Keeper) fill(ctx context.Context, plan Plan) error {
 	parts := plan.Share()
@@ -264,18 +271,18 @@ func (k *Keeper) fill(ctx context.Context, plan Plan) error {
 		return err
 	}
 	for shard, allot := range parts {
-		if err := k.Shelves.Fill(ctx, plan.Template.ID, shard, plan.Epoch, allot); err != nil {
+		if err := k.Shards.Fill(ctx, plan.Template.ID, shard, plan.Epoch, allot); err != nil {
 			return err
 		}
 	}
 	return k.Store.Refilled(ctx, plan.Template.ID)
 }
 
-// Prompt does at once what a change of the template asks for: it builds a gate
+// ApplyNow does at once what a change of the template asks for: it builds a gate
 // that never was, puts the newest terms in force, and hands out new stock. It
 // is for whoever has made the change; what it leaves or fails to do, the next
 // sweep does.
-func (k *Keeper) Prompt(ctx context.Context, templateID int64) error {
+func (k *Keeper) ApplyNow(ctx context.Context, templateID int64) error {
 	plan, err := k.Store.Plan(ctx, templateID)
 	if err != nil {
 		return err
@@ -283,10 +290,10 @@ func (k *Keeper) Prompt(ctx context.Context, templateID int64) error {
 	switch {
 	case plan.Shards == 0 && plan.wanted():
 		return k.build(ctx, plan, ReasonNew)
-	case plan.State != Standing:
+	case plan.State != Active:
 		return nil
 	}
-	if err := k.tell(ctx, plan, plan.Now); err != nil || plan.ended() || plan.Template.Stock <= plan.Base+plan.Allot() {
+	if err := k.setTerms(ctx, plan, plan.Now); err != nil || plan.ended() || plan.Template.Stock <= plan.Base+plan.Allot() {
 		return err
 	}
 	return k.fill(ctx, plan)

@@ -33,11 +33,11 @@ func TermsOf(t template.Template) Terms {
 	return terms
 }
 
-// A Shelf is one look at one part of a stock; all its numbers are of one
-// instant. Counters start at 0 when the shelf is filled.
-type Shelf struct {
+// A Shard is one look at one part of a stock; all its numbers are of one
+// instant. Counters start at 0 when the shard is filled.
+type Shard struct {
 	Number int
-	// Epoch counts how often the gate was built; 0 = there is no shelf.
+	// Epoch counts how often the gate was built; 0 = there is no shard.
 	Epoch int64
 	// Open is false while the gate is being built.
 	Open    bool
@@ -46,37 +46,37 @@ type Shelf struct {
 	Allot   int64 // given by the gate in all
 	// Accepted claims took one each; Returned ones gave it back.
 	Accepted, Returned int64
-	// In and Out are what came from and went to other shelves.
+	// In and Out are what came from and went to other shards.
 	In, Out int64
-	// Begun and Done number the moves towards this shelf: the last one begun
+	// Begun and Done number the moves towards this shard: the last one begun
 	// and the last one that arrived.
 	Begun, Done int64
-	// Still is set if no move towards this shelf was under way while all
-	// shelves were looked at.
+	// Still is set if no move towards this shard was under way while all
+	// shards were looked at.
 	Still bool
-	// Gone is what went to each other shelf, over all moves.
+	// Gone is what went to each other shard, over all moves.
 	Gone map[int]int64
 	// Waiting is how many groups of claims are yet to be written.
 	Waiting int64
-	// Clock is the instant by which the shelf judges whether the drop is open.
+	// Clock is the instant by which the shard judges whether the drop is open.
 	Clock time.Time
 }
 
 // Difference returns how many coupons appeared on (or, negative, vanished
-// from) the shelf without a reason; 0 is as it must be at every instant.
-func (s Shelf) Difference() int64 {
+// from) the shard without a reason; 0 is as it must be at every instant.
+func (s Shard) Difference() int64 {
 	return s.Stock + s.Accepted - s.Returned - (s.Allot + s.In - s.Out)
 }
 
 // Taken returns how many accepted claims stand.
-func (s Shelf) Taken() int64 { return s.Accepted - s.Returned }
+func (s Shard) Taken() int64 { return s.Accepted - s.Returned }
 
 // SoldOut reports whether two looks prove that for a moment between them
-// there was nothing left anywhere: not on a shelf, not on its way to another.
-// Looks are not of one instant, so emptiness of each shelf alone would prove
+// there was nothing left anywhere: not on a shard, not on its way to another.
+// Looks are not of one instant, so emptiness of each shard alone would prove
 // nothing: a coupon may travel behind the looker's back. What was taken only
 // grows unless something is given back, and that shows.
-func SoldOut(first, second []Shelf) bool {
+func SoldOut(first, second []Shard) bool {
 	if len(first) == 0 || len(first) != len(second) {
 		return false
 	}

@@ -18,7 +18,7 @@ type Accepted struct {
 	UserID user.ID
 	Origin claim.Origin
 	Key    string
-	// Number is the claim's place among those accepted by its shelf.
+	// Number is the claim's place among those accepted by its shard.
 	Number int64
 }
 
@@ -38,10 +38,10 @@ type Poison struct {
 }
 
 // A Verdict is what became of an accepted claim. What was not issued is given
-// back to the shelf. Reason is the code of the fault if it was refused; a
-// repetition that the shelf did not recognise is neither issued nor refused:
+// back to the shard. Reason is the code of the fault if it was refused; a
+// repetition that the shard did not recognise is neither issued nor refused:
 // CouponID is then the coupon of the first.
-type Verdict struct {
+type Settlement struct {
 	ID       claim.ID
 	Issued   bool
 	CouponID int64
@@ -59,22 +59,22 @@ type Stream interface {
 	// Scan returns all groups after an entry ("" = from the first), whoever
 	// has them in hand.
 	Scan(ctx context.Context, templateID int64, shard int, after string, limit int) ([]Group, []Poison, error)
-	// Settle takes written groups off the stream and gives back to the shelf
+	// Settle takes written groups off the stream and gives back to the shard
 	// what was refused, each group once however often it is called.
-	Settle(ctx context.Context, templateID int64, shard int, groups []Group, verdicts map[claim.ID]Verdict) error
+	Settle(ctx context.Context, templateID int64, shard int, groups []Group, verdicts map[claim.ID]Settlement) error
 	// Drop takes a poison off the stream.
 	Drop(ctx context.Context, templateID int64, shard int, p Poison) error
 }
 
 // Book is where coupons are written.
-type Book interface {
+type Recorder interface {
 	// Write decides the groups' claims for good and issues what it can; a claim
 	// that was decided before keeps its verdict. After an error some may be
 	// written: write them again. It returns [ErrUnwritable] if one of them has
 	// contents that the database does not take.
-	Write(ctx context.Context, templateID int64, shard int, groups []Group) ([]Verdict, error)
+	Write(ctx context.Context, templateID int64, shard int, groups []Group) ([]Settlement, error)
 	// Refuse decides claims as refused for a reason, like Write.
-	Refuse(ctx context.Context, templateID int64, shard int, groups []Group, reason string) ([]Verdict, error)
+	Refuse(ctx context.Context, templateID int64, shard int, groups []Group, reason string) ([]Settlement, error)
 	// SetAside keeps an entry that is no group for people to look at.
 	SetAside(ctx context.Context, templateID int64, shard int, p Poison) error
 	// Refilled announces that something was given back.
@@ -83,8 +83,8 @@ type Book interface {
 
 // A Writer brings accepted claims into the database. Any number may run.
 type Writer struct {
-	Stream Stream
-	Book   Book
+	Stream   Stream
+	Recorder Recorder
 	// Wrote is told of every transaction, if set.
 	Wrote func(issued, refused int)
 	// Used, if set, is told the keys of redeem codes that have their coupon, as
@@ -97,7 +97,7 @@ type Writer struct {
 // claims each.
 const groupsAtOnce = 8
 
-// Step writes what waits on one shelf, once, and returns how many entries it
+// Step writes what waits on one shard, once, and returns how many entries it
 // dealt with. If the process dies before the transaction, another writer
 // takes the entries over; if it dies between the transaction and the
 // settlement, the other finds the claims decided and settles.
@@ -107,7 +107,7 @@ func (w *Writer) Step(ctx context.Context, templateID int64, shard int) (int, er
 		return 0, err
 	}
 	for _, p := range poisons {
-		if err := w.Book.SetAside(ctx, templateID, shard, p); err != nil {
+		if err := w.Recorder.SetAside(ctx, templateID, shard, p); err != nil {
 			return 0, err
 		}
 		if err := w.Stream.Drop(ctx, templateID, shard, p); err != nil {
@@ -117,7 +117,7 @@ func (w *Writer) Step(ctx context.Context, templateID int64, shard int) (int, er
 	if len(groups) == 0 {
 		return len(poisons), nil
 	}
-	verdicts := map[claim.ID]Verdict{}
+	verdicts := map[claim.ID]Settlement{}
 	if err := w.write(ctx, templateID, shard, groups, verdicts); err != nil {
 		return 0, err
 	}
@@ -126,13 +126,13 @@ func (w *Writer) Step(ctx context.Context, templateID int64, shard int) (int, er
 	}
 	for _, v := range verdicts {
 		if !v.Issued {
-			return len(groups) + len(poisons), w.Book.Refilled(ctx, templateID)
+			return len(groups) + len(poisons), w.Recorder.Refilled(ctx, templateID)
 		}
 	}
 	return len(groups) + len(poisons), nil
 }
 
-// WriteAll writes everything that waits on one shelf and leaves it there; for
+// WriteAll writes everything that waits on one shard and leaves it there; for
 // whoever builds the gate anew, after sealing it. It calls goOn before each
 // page and ends with its error.
 func (w *Writer) WriteAll(ctx context.Context, templateID int64, shard int, goOn func() error) error {
@@ -145,13 +145,13 @@ func (w *Writer) WriteAll(ctx context.Context, templateID int64, shard int, goOn
 			return err
 		}
 		for _, p := range poisons {
-			if err := w.Book.SetAside(ctx, templateID, shard, p); err != nil {
+			if err := w.Recorder.SetAside(ctx, templateID, shard, p); err != nil {
 				return err
 			}
 			after = later(after, p.Entry)
 		}
 		if len(groups) > 0 {
-			if err := w.write(ctx, templateID, shard, groups, map[claim.ID]Verdict{}); err != nil {
+			if err := w.write(ctx, templateID, shard, groups, map[claim.ID]Settlement{}); err != nil {
 				return err
 			}
 			after = later(after, groups[len(groups)-1].Entry)
@@ -164,8 +164,8 @@ func (w *Writer) WriteAll(ctx context.Context, templateID int64, shard int, goOn
 
 // write decides groups. One that the database cannot take must not hold up
 // the others, so the groups are halved until it stands alone.
-func (w *Writer) write(ctx context.Context, templateID int64, shard int, groups []Group, into map[claim.ID]Verdict) error {
-	verdicts, err := w.Book.Write(ctx, templateID, shard, groups)
+func (w *Writer) write(ctx context.Context, templateID int64, shard int, groups []Group, into map[claim.ID]Settlement) error {
+	verdicts, err := w.Recorder.Write(ctx, templateID, shard, groups)
 	switch {
 	case errors.Is(err, ErrUnwritable) && (len(groups) > 1 || len(groups[0].Claims) > 1):
 		for _, half := range halves(groups) {
@@ -191,11 +191,11 @@ func (w *Writer) write(ctx context.Context, templateID int64, shard int, groups 
 	if w.Wrote != nil {
 		w.Wrote(len(verdicts)-refused, refused)
 	}
-	w.used(ctx, spent(groups, into))
+	w.reportUsedCodes(ctx, codesWithCoupon(groups, into))
 	return nil
 }
 
-func (w *Writer) used(ctx context.Context, keys []string) {
+func (w *Writer) reportUsedCodes(ctx context.Context, keys []string) {
 	if w != nil && w.Used != nil && len(keys) > 0 {
 		w.Used(ctx, keys)
 	}
@@ -203,7 +203,7 @@ func (w *Writer) used(ctx context.Context, keys []string) {
 
 // spent returns the keys of redeem codes that have a coupon: by this very claim,
 // or because it was refused for that.
-func spent(groups []Group, verdicts map[claim.ID]Verdict) (keys []string) {
+func codesWithCoupon(groups []Group, verdicts map[claim.ID]Settlement) (keys []string) {
 	for _, g := range groups {
 		for _, c := range g.Claims {
 			v, decided := verdicts[c.ID]
@@ -216,14 +216,14 @@ func spent(groups []Group, verdicts map[claim.ID]Verdict) (keys []string) {
 }
 
 // giveUp sets the one claim aside and refuses it.
-func (w *Writer) giveUp(ctx context.Context, templateID int64, shard int, groups []Group, cause error) ([]Verdict, error) {
+func (w *Writer) giveUp(ctx context.Context, templateID int64, shard int, groups []Group, cause error) ([]Settlement, error) {
 	c := groups[0].Claims[0]
 	p := Poison{Entry: groups[0].Entry + "/" + c.ID.String(), Reason: cause.Error(),
 		Payload: []byte(c.ID.String() + " " + string(c.Origin))}
-	if err := w.Book.SetAside(ctx, templateID, shard, p); err != nil {
+	if err := w.Recorder.SetAside(ctx, templateID, shard, p); err != nil {
 		return nil, err
 	}
-	return w.Book.Refuse(ctx, templateID, shard, groups, ErrUnwritable.Code)
+	return w.Recorder.Refuse(ctx, templateID, shard, groups, ErrUnwritable.Code)
 }
 
 // halves divides groups, or the claims of a single one.

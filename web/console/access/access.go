@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"dropbell/domain/staff"
-	"dropbell/views/pages"
+	accesspages "dropbell/views/pages/access"
 	"dropbell/web/console/shell"
 )
 
@@ -47,7 +47,7 @@ func Routes(sh *shell.Shell, d Deps) []shell.Route {
 	h := &handlers{Shell: sh, Deps: d}
 	h.slowed.once, h.slowed.turns = shell.NewThrottle(1, slowedEvery, sh.Now), make(chan struct{}, slowedAtATime)
 	sh.BeforeClose(h.slowed.Wait)
-	sh.ConfirmWith(func(w http.ResponseWriter, r *http.Request, p pages.Confirm) error {
+	sh.ConfirmWith(func(w http.ResponseWriter, r *http.Request, p accesspages.Confirm) error {
 		return h.showConfirm(w, r, http.StatusOK, p)
 	})
 	return append(slices.Concat(h.securityRoutes(), h.passwordLinkRoutes()), []shell.Route{

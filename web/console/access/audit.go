@@ -8,12 +8,13 @@ import (
 
 	"dropbell/domain/fault"
 	"dropbell/domain/staff"
-	"dropbell/views/pages"
+	accesspages "dropbell/views/pages/access"
+	pageparts "dropbell/views/pages/parts"
 	"dropbell/web/console/shell"
 )
 
 // auditQuery reads which records are meant, and what cannot be read.
-func (h *handlers) auditQuery(r *http.Request) (pages.AuditFilter, staff.AuditQuery, []fault.Field) {
+func (h *handlers) auditQuery(r *http.Request) (accesspages.AuditFilter, staff.AuditQuery, []fault.Field) {
 	typed := func(name string) string {
 		s := strings.TrimSpace(r.FormValue(name))
 		if utf8.RuneCountInString(s) > shell.MaxSearch {
@@ -21,10 +22,10 @@ func (h *handlers) auditQuery(r *http.Request) (pages.AuditFilter, staff.AuditQu
 		}
 		return s
 	}
-	f := pages.AuditFilter{Kind: typed("kind"), Object: typed("id"), Actor: typed("actor"), Action: typed("action"), Text: typed("q"),
+	f := accesspages.AuditFilter{Kind: typed("kind"), Object: typed("id"), Actor: typed("actor"), Action: typed("action"), Text: typed("q"),
 		Security: typed("security") != "", Shop: typed("shop"), From: typed("from"), To: typed("to")}
 	q := staff.AuditQuery{ObjectKind: f.Kind, ObjectID: f.Object, Actor: f.Actor, Action: f.Action, Text: f.Text, Security: f.Security,
-		Shops: shell.Actor(r).Shops, Limit: shell.PageSize, Reasons: pages.SystemReasons(r.Context(), f.Text)}
+		Shops: shell.Actor(r).Shops, Limit: shell.PageSize, Reasons: pageparts.SystemReasons(r.Context(), f.Text)}
 	read := h.Filter(r)
 	q.From, q.To = read.Days()
 	q.ShopNumber = read.Shop()
@@ -33,7 +34,7 @@ func (h *handlers) auditQuery(r *http.Request) (pages.AuditFilter, staff.AuditQu
 
 func (h *handlers) showAudit(w http.ResponseWriter, r *http.Request) error {
 	f, q, broken := h.auditQuery(r)
-	p := pages.Audit{Filter: f, Errors: broken}
+	p := accesspages.Audit{Filter: f, Errors: broken}
 	before, _ := strconv.ParseInt(r.FormValue("before"), 10, 64) // nonsense is the beginning
 	q.BeforeID = max(0, before)
 	if before > 0 {

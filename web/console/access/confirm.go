@@ -10,7 +10,7 @@ import (
 
 	"dropbell/domain/fault"
 	"dropbell/domain/staff"
-	"dropbell/views/pages"
+	accesspages "dropbell/views/pages/access"
 	"dropbell/views/ui"
 	"dropbell/web/console/shell"
 	"dropbell/web/security"
@@ -22,7 +22,7 @@ func (h *handlers) confirmForm(w http.ResponseWriter, r *http.Request) error {
 		shell.Redirect(w, r, to)
 		return nil
 	}
-	return h.showConfirm(w, r, http.StatusOK, pages.Confirm{Return: to, ByPassword: r.FormValue("with") == "password"})
+	return h.showConfirm(w, r, http.StatusOK, accesspages.Confirm{Return: to, ByPassword: r.FormValue("with") == "password"})
 }
 
 func afterConfirm(to string) string {
@@ -33,7 +33,7 @@ func afterConfirm(to string) string {
 }
 
 // showConfirm draws the question with the ways in which the member can answer.
-func (h *handlers) showConfirm(w http.ResponseWriter, r *http.Request, status int, p pages.Confirm) error {
+func (h *handlers) showConfirm(w http.ResponseWriter, r *http.Request, status int, p accesspages.Confirm) error {
 	f := shell.Frame(r)
 	has, err := h.Staff.SecurityOf(r.Context(), f.Member)
 	if err != nil {
@@ -52,7 +52,7 @@ func (h *handlers) showConfirm(w http.ResponseWriter, r *http.Request, status in
 
 func (h *handlers) confirm(w http.ResponseWriter, r *http.Request) error {
 	m := shell.Frame(r).Member
-	again := pages.Confirm{Return: afterConfirm(r.PostFormValue("confirm_return")), Carried: shell.Carried(r.PostForm), ByPassword: r.PostFormValue("confirm_with") == "password"}
+	again := accesspages.Confirm{Return: afterConfirm(r.PostFormValue("confirm_return")), Carried: shell.Carried(r.PostForm), ByPassword: r.PostFormValue("confirm_with") == "password"}
 	if to := shell.LocalPath(r.PostFormValue("confirm_to")); to != "/" {
 		again.To = to
 	}
@@ -152,7 +152,7 @@ func (h *handlers) endConfirmation(w http.ResponseWriter, r *http.Request, a sta
 
 // refuseConfirmation explains on the page that asks what became of the attempt.
 func (h *handlers) refuseConfirmation(w http.ResponseWriter, r *http.Request, to string, err error) error {
-	page, status := pages.Confirm{Return: to}, http.StatusUnprocessableEntity
+	page, status := accesspages.Confirm{Return: to}, http.StatusUnprocessableEntity
 	switch {
 	case shell.Frame(r).Member.ID == 0:
 		return staff.ErrUnauthenticated

@@ -8,7 +8,7 @@ import (
 
 	"dropbell/domain/fault"
 	"dropbell/domain/staff"
-	"dropbell/views/pages"
+	accesspages "dropbell/views/pages/access"
 	"dropbell/web/console/shell"
 	"dropbell/web/security"
 )
@@ -48,12 +48,12 @@ func (h *handlers) showLinkOnce(w http.ResponseWriter, r *http.Request, m staff.
 
 // passwordForm asks the holder of a link for the new password.
 func (h *handlers) passwordForm(w http.ResponseWriter, r *http.Request) error {
-	return h.withLink(w, r, func(p pages.SetPassword) error { return h.Show(w, r, http.StatusOK, p.Page()) })
+	return h.withLink(w, r, func(p accesspages.SetPassword) error { return h.Show(w, r, http.StatusOK, p.Page()) })
 }
 
 // withLink goes on with the page of the link that the request names. Attempts
 // with links that do not count are limited for each network.
-func (h *handlers) withLink(w http.ResponseWriter, r *http.Request, next func(pages.SetPassword) error) error {
+func (h *handlers) withLink(w http.ResponseWriter, r *http.Request, next func(accesspages.SetPassword) error) error {
 	var held tokens
 	wait, err := held.take(r.Context(), h.Throttle, "password_link:ip:"+network(r))
 	if err != nil {
@@ -61,7 +61,7 @@ func (h *handlers) withLink(w http.ResponseWriter, r *http.Request, next func(pa
 	}
 	if wait > 0 {
 		w.Header().Set("Retry-After", shell.Seconds(wait))
-		p := pages.SetPassword{Invalid: true, Error: shell.Say(r, "signin.throttled", shell.Frame(r).Locale.Duration(wait.Round(time.Second)+time.Second))}
+		p := accesspages.SetPassword{Invalid: true, Error: shell.Say(r, "signin.throttled", shell.Frame(r).Locale.Duration(wait.Round(time.Second)+time.Second))}
 		return h.Show(w, r, http.StatusTooManyRequests, p.Page())
 	}
 	token := r.FormValue("token")
@@ -77,17 +77,17 @@ func (h *handlers) withLink(w http.ResponseWriter, r *http.Request, next func(pa
 	}
 	// Language and theme are switched on this page with a form that leads back.
 	shell.Frame(r).Path = passwordPath + "?" + url.Values{"token": {token}}.Encode()
-	return next(pages.SetPassword{Token: token, Email: m.Email, Name: m.Name, Purpose: l.Purpose})
+	return next(accesspages.SetPassword{Token: token, Email: m.Email, Name: m.Name, Purpose: l.Purpose})
 }
 
 func (h *handlers) linkInvalid(w http.ResponseWriter, r *http.Request) error {
 	h.Refused(r, security.PasswordLinkRefused, staff.Member{}, "")
-	return h.Show(w, r, http.StatusNotFound, pages.SetPassword{Invalid: true}.Page())
+	return h.Show(w, r, http.StatusNotFound, accesspages.SetPassword{Invalid: true}.Page())
 }
 
 // setPassword sets the password of the link's member and signs the member in.
 func (h *handlers) setPassword(w http.ResponseWriter, r *http.Request) error {
-	return h.withLink(w, r, func(p pages.SetPassword) error {
+	return h.withLink(w, r, func(p accesspages.SetPassword) error {
 		from := staff.Client{IP: shell.ClientIP(r), UserAgent: r.UserAgent()}
 		m, in, err := h.Staff.SetPasswordByLink(r.Context(), p.Token, r.PostFormValue("password"), from)
 		if f, ok := errors.AsType[*fault.Fields](err); ok {

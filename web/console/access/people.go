@@ -12,7 +12,8 @@ import (
 	"dropbell/domain/fault"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
-	"dropbell/views/pages"
+	accesspages "dropbell/views/pages/access"
+	pageparts "dropbell/views/pages/parts"
 	"dropbell/views/ui"
 	"dropbell/web/console/shell"
 )
@@ -26,11 +27,11 @@ func (h *handlers) listStaff(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return h.Show(w, r, http.StatusOK, pages.Staff{List: list, Policy: policy, PolicyFixed: fixed, PasswordsOff: h.Staff.PasswordsOff}.Page())
+	return h.Show(w, r, http.StatusOK, accesspages.Staff{List: list, Policy: policy, PolicyFixed: fixed, PasswordsOff: h.Staff.PasswordsOff}.Page())
 }
 
 func (h *handlers) newMember(w http.ResponseWriter, r *http.Request) error {
-	return h.Show(w, r, http.StatusOK, pages.MemberForm{Values: map[string]string{"role": string(staff.Viewer)}, PasswordsOff: h.Staff.PasswordsOff}.Page())
+	return h.Show(w, r, http.StatusOK, accesspages.MemberForm{Values: map[string]string{"role": string(staff.Viewer)}, PasswordsOff: h.Staff.PasswordsOff}.Page())
 }
 
 func (h *handlers) createMember(w http.ResponseWriter, r *http.Request) error {
@@ -63,7 +64,7 @@ func (h *handlers) editMember(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	f := pages.MemberForm{ID: id, Name: m.Actor().Name, Disabled: m.DisabledAt != nil, Values: memberValues(m), Was: memberValues(m)}
+	f := accesspages.MemberForm{ID: id, Name: m.Actor().Name, Disabled: m.DisabledAt != nil, Values: memberValues(m), Was: memberValues(m)}
 	f.Member, f.PasswordsOff = m, h.Staff.PasswordsOff
 	_, f.Link = h.SecretOnce(w, r, memberPath(id))
 	if f.SignIns, err = h.Staff.SignInsOf(r.Context(), shell.Actor(r), id); err != nil {
@@ -120,7 +121,7 @@ func memberPath(id int64) string { return fmt.Sprintf("/staff/%d", id) }
 
 // typedMember is a member's form on its way back to who typed it.
 type typedMember struct {
-	pages.MemberForm
+	accesspages.MemberForm
 	overtaken bool
 }
 
@@ -135,7 +136,7 @@ func memberValues(m staff.Member) map[string]string {
 
 // memberForm reads the form about whom was is stored; nil is somebody new.
 func memberForm(r *http.Request, was map[string]string) (typedMember, staff.MemberInput) {
-	f := typedMember{MemberForm: pages.MemberForm{Values: map[string]string{}, Was: was}}
+	f := typedMember{MemberForm: accesspages.MemberForm{Values: map[string]string{}, Was: was}}
 	for _, name := range []string{"email", "name", "role", "shops", "disabled"} {
 		f.Values[name] = strings.TrimSpace(r.PostFormValue(name))
 	}
@@ -216,17 +217,17 @@ func (h *handlers) listKeys(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	p := pages.Keys{List: list}
+	p := accesspages.Keys{List: list}
 	p.Name, p.Secret = h.SecretOnce(w, r, keysPath)
 	return h.Show(w, r, http.StatusOK, p.Page())
 }
 
 func (h *handlers) newKey(w http.ResponseWriter, r *http.Request) error {
-	return h.Show(w, r, http.StatusOK, pages.KeyForm{Values: map[string]string{}, RequestKey: rand.Text()}.Page())
+	return h.Show(w, r, http.StatusOK, accesspages.KeyForm{Values: map[string]string{}, RequestKey: rand.Text()}.Page())
 }
 
 func (h *handlers) createKey(w http.ResponseWriter, r *http.Request) error {
-	f := pages.KeyForm{Values: map[string]string{"name": r.PostFormValue("name"), "expires_at": r.PostFormValue("expires_at")},
+	f := accesspages.KeyForm{Values: map[string]string{"name": r.PostFormValue("name"), "expires_at": r.PostFormValue("expires_at")},
 		RequestKey: r.PostFormValue("request_key")}
 	for _, s := range r.PostForm["scopes"] {
 		f.Scopes = append(f.Scopes, staff.Scope(s))
@@ -264,7 +265,7 @@ func (h *handlers) confirmRevokeKey(w http.ResponseWriter, r *http.Request) erro
 	}
 	for _, k := range list {
 		if k.ID == id {
-			return h.Ask(w, r, http.StatusOK, pages.Confirmation{Active: "keys", Crumbs: []ui.Crumb{{Label: shell.Say(r, "nav.keys"), URL: "/keys"}},
+			return h.Ask(w, r, http.StatusOK, pageparts.Confirmation{Active: "keys", Crumbs: []ui.Crumb{{Label: shell.Say(r, "nav.keys"), URL: "/keys"}},
 				ConfirmProps: ui.ConfirmProps{Title: shell.Say(r, "confirm.key.title", k.Name), Points: []string{shell.Say(r, "confirm.key.1")},
 					Action: fmt.Sprintf("/keys/%d/revoke", id), Cancel: "/keys", Submit: shell.Say(r, "apikeys.revoke"), Kind: "danger"}})
 		}

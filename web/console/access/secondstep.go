@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"dropbell/domain/staff"
-	"dropbell/views/pages"
+	accesspages "dropbell/views/pages/access"
 	"dropbell/web/console/shell"
 	"dropbell/web/security"
 )
@@ -64,12 +64,12 @@ func (h *handlers) secondForm(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return h.showSecond(w, r, http.StatusOK, m, pages.SecondStep{})
+	return h.showSecond(w, r, http.StatusOK, m, accesspages.SecondStep{})
 }
 
 // showSecond draws the page and asks the browser for a passkey, if the member
 // has one.
-func (h *handlers) showSecond(w http.ResponseWriter, r *http.Request, status int, m staff.Member, p pages.SecondStep) error {
+func (h *handlers) showSecond(w http.ResponseWriter, r *http.Request, status int, m staff.Member, p accesspages.SecondStep) error {
 	var err error
 	p.Email, p.Recovery = m.Email, r.FormValue("with") == "recovery"
 	if p.Passkey, err = h.askPasskey(r, m); err != nil {
@@ -97,7 +97,7 @@ func (h *handlers) secondStep(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	again := pages.SecondStep{}
+	again := accesspages.SecondStep{}
 	answer := h.answerOf(r)
 	if answer.Passkey == nil {
 		if again.Errors = shell.Missing(r, "passcode"); again.Errors != nil {

@@ -12,7 +12,8 @@ import (
 
 	"dropbell/domain/fault"
 	"dropbell/domain/staff"
-	"dropbell/views/pages"
+	accesspages "dropbell/views/pages/access"
+	pageparts "dropbell/views/pages/parts"
 	"dropbell/views/ui"
 	"dropbell/web/console/shell"
 )
@@ -53,7 +54,7 @@ func (h *handlers) securityPage(w http.ResponseWriter, r *http.Request, status i
 	if err != nil {
 		return err
 	}
-	p := pages.Security{Security: has, Errors: errs, Passkeys: h.party(r).ID != ""}
+	p := accesspages.Security{Security: has, Errors: errs, Passkeys: h.party(r).ID != ""}
 	if to := shell.LocalPath(r.FormValue("return")); to != "/" && !strings.HasPrefix(to, shell.SecurityPath) {
 		p.Return = to
 	}
@@ -98,10 +99,10 @@ func (h *handlers) newApp(w http.ResponseWriter, r *http.Request) error {
 		}
 		h.Sessions.Put(r.Context(), newCodeKey, fmt.Sprintf("%d %s", shell.Frame(r).Member.ID, base64.RawStdEncoding.EncodeToString(stored)))
 	}
-	return h.appPage(w, r, http.StatusOK, pages.NewApp{Name: shell.Say(r, "security.app.default")})
+	return h.appPage(w, r, http.StatusOK, accesspages.NewApp{Name: shell.Say(r, "security.app.default")})
 }
 
-func (h *handlers) appPage(w http.ResponseWriter, r *http.Request, status int, p pages.NewApp) error {
+func (h *handlers) appPage(w http.ResponseWriter, r *http.Request, status int, p accesspages.NewApp) error {
 	secret, err := h.Staff.ShowCode(shell.Frame(r).Member, h.pending(r))
 	if errors.Is(err, staff.ErrSealed) { // begun before the key was changed
 		h.Sessions.Remove(r.Context(), newCodeKey)
@@ -125,7 +126,7 @@ func (h *handlers) addApp(w http.ResponseWriter, r *http.Request) error {
 	}
 	codes, err := h.Staff.AddCode(r.Context(), shell.Frame(r).Member, stored, in)
 	if fields := shell.FieldsOf(err); fields != nil {
-		return h.appPage(w, r, http.StatusUnprocessableEntity, pages.NewApp{Name: in.Name, Errors: fields})
+		return h.appPage(w, r, http.StatusUnprocessableEntity, accesspages.NewApp{Name: in.Name, Errors: fields})
 	}
 	if err != nil {
 		return err
@@ -142,10 +143,10 @@ func factorInput(r *http.Request) staff.FactorInput {
 }
 
 func (h *handlers) newPasskey(w http.ResponseWriter, r *http.Request) error {
-	return h.passkeyPage(w, r, http.StatusOK, pages.NewPasskey{Name: shell.Say(r, "security.passkey.default")})
+	return h.passkeyPage(w, r, http.StatusOK, accesspages.NewPasskey{Name: shell.Say(r, "security.passkey.default")})
 }
 
-func (h *handlers) passkeyPage(w http.ResponseWriter, r *http.Request, status int, p pages.NewPasskey) error {
+func (h *handlers) passkeyPage(w http.ResponseWriter, r *http.Request, status int, p accesspages.NewPasskey) error {
 	asked, err := h.Staff.BeginPasskey(r.Context(), h.party(r), shell.Frame(r).Member)
 	if err != nil {
 		return err
@@ -159,11 +160,11 @@ func (h *handlers) addPasskey(w http.ResponseWriter, r *http.Request) error {
 	in := factorInput(r)
 	codes, err := h.Staff.AddPasskey(r.Context(), shell.Frame(r).Member, in, h.passkeyAnswer(r, r.PostFormValue("passkey")))
 	if fields := shell.FieldsOf(err); fields != nil {
-		return h.passkeyPage(w, r, http.StatusUnprocessableEntity, pages.NewPasskey{Name: in.Name, Errors: fields})
+		return h.passkeyPage(w, r, http.StatusUnprocessableEntity, accesspages.NewPasskey{Name: in.Name, Errors: fields})
 	}
 	if errors.Is(err, staff.ErrSecondFactor) {
 		h.Log.InfoContext(r.Context(), "a passkey was not enrolled", "staff", shell.Frame(r).Member.ID, "error", err)
-		return h.passkeyPage(w, r, http.StatusUnprocessableEntity, pages.NewPasskey{Name: in.Name, Error: shell.Say(r, "security.passkey.refused")})
+		return h.passkeyPage(w, r, http.StatusUnprocessableEntity, accesspages.NewPasskey{Name: in.Name, Error: shell.Say(r, "security.passkey.refused")})
 	}
 	if err != nil {
 		return err
@@ -212,7 +213,7 @@ func (h *handlers) confirmRemoveFactor(w http.ResponseWriter, r *http.Request) e
 		if len(has.Factors) == 1 {
 			points = append(points, shell.Say(r, "security.remove.last"))
 		}
-		return h.Ask(w, r, http.StatusOK, pages.Confirmation{Crumbs: securityCrumbs(r),
+		return h.Ask(w, r, http.StatusOK, pageparts.Confirmation{Crumbs: securityCrumbs(r),
 			ConfirmProps: ui.ConfirmProps{Title: shell.Say(r, "security.remove.title", f.Name), Points: points, NoReason: true,
 				Action: fmt.Sprintf("%s/%d/remove", shell.SecurityPath, id), Cancel: shell.SecurityPath, Submit: shell.Say(r, "security.remove"), Kind: "danger"}})
 	}
@@ -245,7 +246,7 @@ func (h *handlers) confirmResetFactors(w http.ResponseWriter, r *http.Request) e
 		return err
 	}
 	page := fmt.Sprintf("/staff/%d", id)
-	return h.Ask(w, r, http.StatusOK, pages.Confirmation{Active: "staff", Crumbs: []ui.Crumb{{Label: shell.Say(r, "nav.staff"), URL: "/staff"}, {Label: m.Actor().Name, URL: page}},
+	return h.Ask(w, r, http.StatusOK, pageparts.Confirmation{Active: "staff", Crumbs: []ui.Crumb{{Label: shell.Say(r, "nav.staff"), URL: "/staff"}, {Label: m.Actor().Name, URL: page}},
 		ConfirmProps: ui.ConfirmProps{Title: shell.Say(r, "security.reset.title", m.Actor().Name), NoReason: true,
 			Points: []string{shell.Say(r, "security.reset.1"), shell.Say(r, "security.reset.2"), shell.Say(r, "security.reset.3")},
 			Action: page + "/reset-second-factors", Cancel: page, Submit: shell.Say(r, "security.reset"), Kind: "danger"}})

@@ -9,7 +9,7 @@ import (
 
 	"dropbell/domain/fault"
 	"dropbell/domain/staff"
-	"dropbell/views/pages"
+	accesspages "dropbell/views/pages/access"
 	"dropbell/views/ui"
 	"dropbell/web/console/shell"
 	"dropbell/web/security"
@@ -147,7 +147,7 @@ func (h *handlers) accountPage(w http.ResponseWriter, r *http.Request, status in
 	if err != nil {
 		return err
 	}
-	return h.Show(w, r, status, pages.Account{SignIns: list, InUse: h.SignedInAs(r), Errors: errs,
+	return h.Show(w, r, status, accesspages.Account{SignIns: list, InUse: h.SignedInAs(r), Errors: errs,
 		PasswordsOff: h.Staff.PasswordsOff}.Page())
 }
 

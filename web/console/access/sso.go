@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"dropbell/domain/staff"
-	"dropbell/views/pages"
+	accesspages "dropbell/views/pages/access"
 	"dropbell/web/console/shell"
 	"dropbell/web/security"
 )
@@ -18,8 +18,8 @@ import (
 const attemptKey = "sso_attempt"
 
 // signInPage is the form, with the other door if there is one.
-func (h *handlers) signInPage(to string) pages.SignIn {
-	return pages.SignIn{Return: to, SingleSignOn: h.SingleSignOn != nil, PasswordsOff: h.Staff.PasswordsOff}
+func (h *handlers) signInPage(to string) accesspages.SignIn {
+	return accesspages.SignIn{Return: to, SingleSignOn: h.SingleSignOn != nil, PasswordsOff: h.Staff.PasswordsOff}
 }
 
 // beginSingleSignOn sends the browser to the identity provider. It is a link

@@ -15,10 +15,11 @@ import (
 	"unicode/utf8"
 
 	"github.com/a-h/templ"
+	"github.com/go-chi/chi/v5"
 
 	"dropbell/domain/fault"
 	"dropbell/domain/staff"
-	"dropbell/views/pages"
+	pageparts "dropbell/views/pages/parts"
 	"dropbell/views/ui"
 	"dropbell/web/middleware"
 )
@@ -78,7 +79,7 @@ func (sh *Shell) crossOrigin() func(http.Handler) http.Handler {
 // behind it has to ask again.
 func (sh *Shell) readable(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.HasPrefix(r.URL.Path, MonitorPath) || isUpload(r) {
+		if sh.readsItself(r) {
 			if Frame(r).Member.ID != 0 {
 				middleware.Patient(w, r)
 			}
@@ -216,8 +217,8 @@ func (sh *Shell) Fail(w http.ResponseWriter, r *http.Request, err error) {
 	}
 }
 
-func (sh *Shell) failure(r *http.Request, err error) pages.Failure {
-	f := pages.Failure{Status: http.StatusInternalServerError}
+func (sh *Shell) failure(r *http.Request, err error) pageparts.Failure {
+	f := pageparts.Failure{Status: http.StatusInternalServerError}
 	if kind := fault.KindOf(err); kind != 0 {
 		f.Status = map[fault.Kind]int{fault.Invalid: 422, fault.NotFound: 404, fault.Conflict: 409, fault.Denied: 403,
 			fault.Unauthenticated: 401, fault.Throttled: 429, fault.Unavailable: 503}[kind]
@@ -251,16 +252,14 @@ func (sh *Shell) refusal(r *http.Request, err error) (text string, complete bool
 // Seconds writes a wait for the header Retry-After, rounded up.
 func Seconds(d time.Duration) string { return strconv.FormatInt(int64(d/time.Second)+1, 10) }
 
-// isUpload reports whether the body is a file, which its handler reads part by
-// part.
-func isUpload(r *http.Request) bool {
-	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	below := func(prefix, suffix string) bool {
-		return strings.HasPrefix(r.URL.Path, prefix) && strings.HasSuffix(r.URL.Path, suffix)
+// readsItself reports whether the handler behind the address reads the body:
+// a file, part by part, or what a handler of [Shell.Handle] takes.
+func (sh *Shell) readsItself(r *http.Request) bool {
+	for path := range sh.own {
+		if strings.HasPrefix(r.URL.Path, path) {
+			return true
+		}
 	}
-	return r.Method == http.MethodPost && kind == "multipart/form-data" &&
-		(r.URL.Path == "/users/import" || r.URL.Path == "/segments/lists/new" || below("/segments/", "/file") || below("/templates/", "/grants/new"))
+	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	return kind == "multipart/form-data" && sh.uploads.Match(chi.NewRouteContext(), r.Method, r.URL.Path)
 }
-
-// MonitorPath is where the queue dashboard lives.
-const MonitorPath = "/monitor/queues"

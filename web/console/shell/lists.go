@@ -65,3 +65,22 @@ func (sh *Shell) Listed(w http.ResponseWriter, r *http.Request, part, whole temp
 	}
 	return sh.Either(w, r, part, whole)
 }
+
+// Shop returns the shop in the address if the viewer may change its templates;
+// [ErrNoPage] for one that the viewer may not see.
+func (sh *Shell) Shop(r *http.Request) (template.Shop, error) {
+	number, err := PathID(r)
+	if err != nil {
+		return template.Shop{}, err
+	}
+	list, err := sh.ShopsOf(r)
+	for _, s := range list {
+		if s.Number == number {
+			return s, Actor(r).May(staff.ManageTemplates, number)
+		}
+	}
+	if err == nil {
+		err = ErrNoPage
+	}
+	return template.Shop{}, err
+}

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"dropbell/domain/fault"
-	"dropbell/views/pages"
+	pageparts "dropbell/views/pages/parts"
 )
 
 // localLayouts are what browsers send for <input type="datetime-local">.
@@ -40,7 +40,7 @@ func Instant(text, fold string, zone *time.Location) (at time.Time, broken strin
 	case fold == secondTime:
 		return late[0], ""
 	}
-	return at, pages.KeyTimeTwice
+	return at, pageparts.KeyTimeTwice
 }
 
 func parseWall(text string) (time.Time, bool) {
@@ -116,16 +116,16 @@ func dayAfter(text string, zone *time.Location) *time.Time {
 // TimeMessages are the English texts of what can be wrong with a typed time.
 func TimeMessages(broken string) string {
 	return map[string]string{
-		"rule.required":     "is required",
-		"rule.time_format":  "is not a date and time",
-		"rule.time_gap":     "does not exist that day: the clocks go forward over it",
-		pages.KeyTimeTwice:  "happens twice that day, because the clocks go back: choose which one",
-		"rule.number":       "must be a whole number",
-		"rule.number_comma": "has a comma where none can be",
-		"rule.amount_comma": "has a comma where none can be",
-		"rule.shop_exists":  "exists already",
-		"rule.date_format":  "is not a date",
-		"rule.unknown_shop": "there is no such shop",
+		"rule.required":        "is required",
+		"rule.time_format":     "is not a date and time",
+		"rule.time_gap":        "does not exist that day: the clocks go forward over it",
+		pageparts.KeyTimeTwice: "happens twice that day, because the clocks go back: choose which one",
+		"rule.number":          "must be a whole number",
+		"rule.number_comma":    "has a comma where none can be",
+		"rule.amount_comma":    "has a comma where none can be",
+		"rule.shop_exists":     "exists already",
+		"rule.date_format":     "is not a date",
+		"rule.unknown_shop":    "there is no such shop",
 	}[broken]
 }
 

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"dropbell/views/pages"
+	pageparts "dropbell/views/pages/parts"
 )
 
 func TestInstant(t *testing.T) {
@@ -21,7 +21,7 @@ func TestInstant(t *testing.T) {
 		{"Europe/Berlin", "2026-03-29T03:00", "", "2026-03-29T01:00:00Z", ""},
 		// Berlin, 25 October 2026: 02:59:59 is followed by 02:00:00.
 		{"Europe/Berlin", "2026-10-25T01:59:59", "", "2026-10-24T23:59:59Z", ""},
-		{"Europe/Berlin", "2026-10-25T02:00", "", "", pages.KeyTimeTwice},
+		{"Europe/Berlin", "2026-10-25T02:00", "", "", pageparts.KeyTimeTwice},
 		{"Europe/Berlin", "2026-10-25T02:00", "first", "2026-10-25T00:00:00Z", ""},
 		{"Europe/Berlin", "2026-10-25T02:00", "second", "2026-10-25T01:00:00Z", ""},
 		{"Europe/Berlin", "2026-10-25T02:59:59", "second", "2026-10-25T01:59:59Z", ""},

@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"context"
 	"crypto/rand"
 	"net/http"
 	"net/url"
@@ -11,7 +12,9 @@ import (
 
 	"dropbell/domain/fault"
 	"dropbell/domain/staff"
-	"dropbell/views/pages"
+	accesspages "dropbell/views/pages/access"
+	pageparts "dropbell/views/pages/parts"
+	"dropbell/views/ui"
 )
 
 // maxReason bounds what is kept of a reason, in bytes.
@@ -24,26 +27,21 @@ func Reason(r *http.Request) string {
 }
 
 // Ask shows a confirmation: the dialog's inside or a page of its own.
-func (sh *Shell) Ask(w http.ResponseWriter, r *http.Request, status int, p pages.Confirmation) error {
+func (sh *Shell) Ask(w http.ResponseWriter, r *http.Request, status int, p pageparts.Confirmation) error {
 	if Partial(r) {
 		return sh.Show(w, r, status, p.Fragment())
 	}
 	return sh.Show(w, r, status, p.Page())
 }
 
-// ShownVersion returns the version of what somebody saw who takes a step. Who
-// publishes says so by the version: nobody sends off what was changed after
-// they had looked, so then one that is missing is [fault.ErrStale]. Other steps
-// are meant whatever has changed, and have none.
-func ShownVersion(r *http.Request, must bool) (int64, error) {
-	if !must {
-		return 0, nil
-	}
+// ShownVersion returns the version of what a form was about; 0 if the form does
+// not say.
+func ShownVersion(r *http.Request) int64 {
 	version, err := strconv.ParseInt(r.PostFormValue("version"), 10, 64)
-	if err != nil || version <= 0 {
-		return 0, fault.ErrStale
+	if err != nil {
+		return 0
 	}
-	return version, nil
+	return version
 }
 
 // ConfirmedAt stores in the session when the member last proved who they are;
@@ -75,7 +73,7 @@ func (sh *Shell) askToConfirm(w http.ResponseWriter, r *http.Request) {
 		Redirect(w, r, ConfirmPath+"?"+url.Values{"return": {to}}.Encode())
 		return
 	}
-	p := pages.Confirm{To: LocalPath(r.URL.RequestURI()), Carried: Carried(r.PostForm)}
+	p := accesspages.Confirm{To: LocalPath(r.URL.RequestURI()), Carried: Carried(r.PostForm)}
 	Frame(r).Path = "/" // a page of which only the form's answer can be asked for
 	if err := sh.askConfirm(w, r, p); err != nil {
 		sh.Fail(w, r, err)
@@ -123,4 +121,31 @@ func RequestKey(r *http.Request) string {
 		return key
 	}
 	return rand.Text()
+}
+
+// AskStep asks whether a step is meant, or says that it is not possible: a
+// confirmation with nothing to submit is sent with status 409.
+func (sh *Shell) AskStep(w http.ResponseWriter, r *http.Request, p pageparts.Confirmation) error {
+	status := http.StatusOK
+	if p.Submit == "" {
+		status = http.StatusConflict
+	}
+	return sh.Ask(w, r, status, p)
+}
+
+// StepRefused asks once more and says why the step was not possible; label names
+// the fields that the cause is about.
+func (sh *Shell) StepRefused(w http.ResponseWriter, r *http.Request, p pageparts.Confirmation, cause error, label func(context.Context, string) string) error {
+	p.Reason = Reason(r)
+	if p.Submit != "" { // else it says so itself
+		p.Error = ui.FaultText(r.Context(), cause)
+	}
+	for _, f := range FieldsOf(cause) {
+		p.Error = label(r.Context(), f.Name) + ": " + ui.FieldText(r.Context(), f)
+	}
+	status := http.StatusConflict
+	if fault.KindOf(cause) == fault.Invalid {
+		status = http.StatusUnprocessableEntity
+	}
+	return sh.Ask(w, r, status, p)
 }

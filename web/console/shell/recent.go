@@ -49,6 +49,9 @@ func (r *Recent[T]) Get(ctx context.Context) (T, error) {
 	}
 }
 
+// Look looks now, for this request alone, and changes nothing of what is known.
+func (r *Recent[T]) Look(ctx context.Context) (T, error) { return r.look(ctx) }
+
 func (r *Recent[T]) known() (value T, turn int, known bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

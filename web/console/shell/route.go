@@ -29,6 +29,9 @@ type Route struct {
 	Own bool
 	// Sure asks the member to confirm that it is they, unless they did lately.
 	Sure bool
+	// Upload says that the body is a form with a file, which the handler reads
+	// part by part.
+	Upload bool
 	// Enrolling is set for what is open to a member who must have a second
 	// factor and has none.
 	Enrolling bool
@@ -69,6 +72,24 @@ func Everywhere(r Route) Route {
 // Sure is a route for members who proved lately who they are.
 func Sure(r Route) Route {
 	r.Sure = true
+	return r
+}
+
+// Upload is a route whose body is a form with a file. Serve reads it part by
+// part.
+func Upload(r Route) Route {
+	r.Upload = true
+	return r
+}
+
+// routesOfUploads matches the addresses to which files are sent.
+func routesOfUploads(table []Route) chi.Router {
+	r := chi.NewRouter()
+	for _, rt := range table {
+		if rt.Upload {
+			r.Method(rt.Method, rt.Pattern, http.NotFoundHandler())
+		}
+	}
 	return r
 }
 

@@ -17,7 +17,7 @@ import (
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
 	"dropbell/views/i18n"
-	"dropbell/views/pages"
+	accesspages "dropbell/views/pages/access"
 	"dropbell/views/static"
 	"dropbell/web/security"
 )
@@ -62,14 +62,20 @@ type Shell struct {
 	Languages *i18n.Languages
 	// askConfirm draws the page that asks for a proof before a form is sent
 	// again; see [Shell.confirmWith].
-	askConfirm func(http.ResponseWriter, *http.Request, pages.Confirm) error
+	askConfirm func(http.ResponseWriter, *http.Request, accesspages.Confirm) error
 
 	Assets   *static.Assets
 	security *security.Log
 	shops    ShopList
 	present  *presence
 	live     liveParts
-	closers  []func()
+	// uploads are the routes that take files, own the handlers of [Shell.Handle]
+	// by path.
+	uploads chi.Router
+	own     map[string]http.Handler
+	jobs    map[string]JobView
+	closers []func()
+	watched []func() int
 }
 
 // New returns a shell, on which [Shell.mount] must be called before it
@@ -85,21 +91,26 @@ func New(d Deps) *Shell {
 		panic(err)
 	}
 	sh := &Shell{PublicURL: d.PublicURL, DefaultZone: d.DefaultZone, Now: d.Now, Log: d.Log, Languages: languages, Assets: assets,
-		security: d.Security, shops: d.ShopList, present: newPresence(d.Staff.Present, d.Now)}
+		security: d.Security, shops: d.ShopList, present: newPresence(d.Staff.Present, d.Now), own: map[string]http.Handler{}, jobs: map[string]JobView{}}
 	sh.Sessions = newSessions(d, sh.Fail)
 	sh.live.hub = NewHub(sh.LookAtPart, func(p *part) time.Duration { return p.every })
 	return sh
 }
 
 // ConfirmWith sets the page that asks members to confirm that it is they.
-func (sh *Shell) ConfirmWith(page func(http.ResponseWriter, *http.Request, pages.Confirm) error) {
+func (sh *Shell) ConfirmWith(page func(http.ResponseWriter, *http.Request, accesspages.Confirm) error) {
 	sh.askConfirm = page
 }
 
-// Mount returns the handler of the routes and of the static files. own adds
-// what checks rights itself; it is behind the same middleware.
-func (sh *Shell) Mount(table []Route, own func(chi.Router)) http.Handler {
+// Handle has h answer every request for the path and below. h checks rights and
+// reads bodies itself, behind the same middleware as the routes.
+func (sh *Shell) Handle(path string, h http.Handler) { sh.own[path] = h }
+
+// Mount returns the handler of the routes, of the static files, and of what
+// [Shell.Handle] was told.
+func (sh *Shell) Mount(table []Route) http.Handler {
 	sh.live.routes, sh.live.own = routesOfParts(table)
+	sh.uploads = routesOfUploads(table)
 	r := chi.NewRouter()
 	r.Use(head)
 	r.Handle(static.Prefix+"*", sh.Assets)
@@ -108,15 +119,28 @@ func (sh *Shell) Mount(table []Route, own func(chi.Router)) http.Handler {
 		for _, rt := range table {
 			r.Method(rt.Method, rt.Pattern, sh.serve(rt))
 		}
-		own(r)
+		for path, h := range sh.own {
+			r.Handle(path, h)
+			r.Handle(path+"/*", h)
+		}
 		r.NotFound(func(w http.ResponseWriter, r *http.Request) { sh.Fail(w, r, ErrNoPage) })
 		r.MethodNotAllowed(func(w http.ResponseWriter, r *http.Request) { sh.Fail(w, r, ErrNoPage) })
 	})
 	return r
 }
 
-// WatchedParts returns how many live parts somebody watches.
-func (sh *Shell) WatchedParts() int { return sh.live.hub.Watching() }
+// CountWatched adds what f counts to [Shell.Watched].
+func (sh *Shell) CountWatched(f func() int) { sh.watched = append(sh.watched, f) }
+
+// Watched returns how much somebody watches: live parts, and whatever else
+// subjects send to pages.
+func (sh *Shell) Watched() int {
+	n := sh.live.hub.Watching()
+	for _, f := range sh.watched {
+		n += f()
+	}
+	return n
+}
 
 // BeforeClose has f called by [Shell.Close].
 func (sh *Shell) BeforeClose(f func()) { sh.closers = append(sh.closers, f) }

@@ -12,8 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-chi/chi/v5"
-
 	"dropbell/domain/staff"
 )
 
@@ -42,7 +40,7 @@ func newShell(t *testing.T, ask func(context.Context, string) (staff.Presence, e
 	sh.Mount([]Route{Live(time.Hour, Get("/thing", staff.View, func(w http.ResponseWriter, _ *http.Request) error {
 		_, err := fmt.Fprint(w, `<div id="thing">here</div>`)
 		return err
-	}))}, func(chi.Router) {})
+	}))})
 	return sh
 }
 

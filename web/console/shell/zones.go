@@ -1,6 +1,9 @@
 package shell
 
-import "slices"
+import (
+	"slices"
+	"time"
+)
 
 // Zones are the time zones to choose from: one or more for every offset that
 // people live at, and the one in use.
@@ -20,4 +23,13 @@ func Zones(inUse string) []string {
 		list = append([]string{inUse}, list...)
 	}
 	return list
+}
+
+// ShopZone returns the time zone named by the tag of a shop, the console's own
+// for a tag that is empty or unknown.
+func (sh *Shell) ShopZone(tag string) *time.Location {
+	if zone, err := time.LoadLocation(tag); err == nil && tag != "" {
+		return zone
+	}
+	return sh.DefaultZone
 }

@@ -1,0 +1,247 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"dropbell/adapters/postgres/internal/pg"
+	"dropbell/domain/claim"
+	"dropbell/domain/claim/gate"
+	"dropbell/domain/fault"
+	"dropbell/domain/redeemcode"
+	"dropbell/domain/staff"
+	"dropbell/killpoint"
+)
+
+// GateBook writes what the gate accepted. It implements [gate.Book].
+type GateRecorder struct {
+	Gates
+	// Handler is the name under which poisoned entries are kept.
+	Handler string
+}
+
+// NewGateBook returns the book of db.
+func NewGateRecorder(db *pg.DB) GateRecorder { return GateRecorder{NewGates(db), "gate"} }
+
+// page is what one transaction decides.
+type page struct {
+	template int64
+	shard    int
+	epoch    int64 // of the gate as it stands
+	requests []claim.Request
+	epochs   []int64                                   // of each request
+	earlier  map[claim.ID]gate.Settlement              // decided before
+	results  []gate.Settlement                         // one per request
+	refused  []claim.Request                           // to be kept in claim_results
+	reasons  map[claim.ID]gate.Settlement              // why
+	counts   map[bool]struct{ settled, refused int64 } // by whether they are of the gate's epoch
+}
+
+// Write implements [gate.Book]. Coupons of users who have none are issued
+// side by side with other writers. All other claims are decided with the
+// template's row locked from the first look on, so whoever else writes them
+// waits, and then finds them.
+func (s GateRecorder) Write(ctx context.Context, templateID int64, shard int, groups []gate.Group) ([]gate.Settlement, error) {
+	p := newPage(templateID, shard, groups)
+	written, err := s.writeFirsts(ctx, p)
+	if err != nil {
+		return nil, pg.Translate(err)
+	}
+	verdicts := issuedVerdicts(written)
+	if rest := p.without(written); len(rest.requests) > 0 {
+		others, err := s.write(ctx, rest, "")
+		if err != nil {
+			return nil, err
+		}
+		verdicts = append(verdicts, others...)
+	}
+	return verdicts, nil
+}
+
+// Refuse implements [gate.Book].
+func (s GateRecorder) Refuse(ctx context.Context, templateID int64, shard int, groups []gate.Group, reason string) ([]gate.Settlement, error) {
+	p := newPage(templateID, shard, groups)
+	for i, r := range p.requests {
+		// It may be the key that the database does not take.
+		p.requests[i].Key, p.requests[i].Origin = pg.Storable(r.Key), claim.Origin(pg.Storable(string(r.Origin)))
+	}
+	return s.write(ctx, p, reason)
+}
+
+func newPage(templateID int64, shard int, groups []gate.Group) *page {
+	p := &page{template: templateID, shard: shard, earlier: map[claim.ID]gate.Settlement{}, reasons: map[claim.ID]gate.Settlement{},
+		counts: map[bool]struct{ settled, refused int64 }{}}
+	for _, g := range groups {
+		for _, c := range g.Claims {
+			p.requests = append(p.requests, claim.Request{ID: c.ID, TemplateID: templateID, UserID: c.UserID, Origin: c.Origin, Key: c.Key, AcceptedAt: g.At})
+			p.epochs = append(p.epochs, g.Epoch)
+		}
+	}
+	return p
+}
+
+func (s GateRecorder) write(ctx context.Context, p *page, refuse string) (verdicts []gate.Settlement, err error) {
+	for range rivals {
+		fresh := *p
+		fresh.earlier, fresh.reasons = map[claim.ID]gate.Settlement{}, map[claim.ID]gate.Settlement{}
+		fresh.counts = map[bool]struct{ settled, refused int64 }{}
+		if verdicts, err = s.writeOnce(ctx, &fresh, refuse); !pg.Violates(err, "coupons_origin") {
+			break
+		}
+	}
+	if pg.RefusedData(err) {
+		return nil, fmt.Errorf("%w (%w)", gate.ErrUnwritable, err)
+	}
+	return verdicts, pg.Translate(err)
+}
+
+func (s GateRecorder) writeOnce(ctx context.Context, p *page, refuse string) ([]gate.Settlement, error) {
+	conn, err := s.Pool.Acquire(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Release() // closes a connection whose transaction is not over
+	desk, err := loadDesk(ctx, conn.Conn(), p.requests)
+	if err == nil {
+		err = p.load(ctx, conn.Conn())
+	}
+	if err != nil {
+		return nil, errors.Join(err, rollback(conn.Conn()))
+	}
+	p.decide(desk, refuse)
+	if err := killpoint.Around("gate.write", func() error { return p.store(ctx, conn.Conn(), desk) }); err != nil {
+		return nil, errors.Join(err, rollback(conn.Conn()))
+	}
+	for i := range p.results {
+		if v := &p.results[i]; v.Issued {
+			v.CouponID = desk.KnownID[v.ID].CouponID
+		}
+	}
+	return p.results, nil
+}
+
+// load reads the gate's epoch and what became of claims that were decided
+// before and not issued, behind the lock on the template.
+func (p *page) load(ctx context.Context, conn *pgx.Conn) error {
+	ids := make([]int64, len(p.requests))
+	for i, r := range p.requests {
+		ids[i] = int64(r.ID)
+	}
+	b := &pgx.Batch{}
+	p.queueEpoch(b)
+	b.Queue(`select claim_id, reason, coalesce(coupon_id, 0) from claim_results where claim_id = any($1)`, ids).Query(func(rows pgx.Rows) error {
+		for rows.Next() {
+			var v gate.Settlement
+			if err := rows.Scan(&v.ID, &v.Reason, &v.CouponID); err != nil {
+				return err
+			}
+			p.earlier[v.ID] = v
+		}
+		return nil
+	})
+	return conn.SendBatch(ctx, b).Close()
+}
+
+func (p *page) queueEpoch(b *pgx.Batch) {
+	b.Queue(`select epoch from gates where template_id = $1`, p.template).Query(func(rows pgx.Rows) error {
+		for rows.Next() {
+			if err := rows.Scan(&p.epoch); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// decide fills in a verdict for each request, in their order.
+func (p *page) decide(desk *claim.Desk, refuse string) {
+	p.results = make([]gate.Settlement, len(p.requests))
+	for i, r := range p.requests {
+		p.results[i] = p.verdict(desk, r, refuse, p.epochs[i] == p.epoch)
+	}
+}
+
+func (p *page) verdict(desk *claim.Desk, r claim.Request, refuse string, current bool) gate.Settlement {
+	if v, done := p.earlier[r.ID]; done {
+		return v
+	}
+	if _, done := desk.KnownID[r.ID]; done {
+		return gate.Settlement{ID: r.ID, Issued: true}
+	}
+	v := gate.Settlement{ID: r.ID, Reason: refuse}
+	if refuse == "" {
+		v = judged(desk, r)
+	}
+	n := p.counts[current]
+	n.settled++
+	if !v.Issued {
+		n.refused++
+		p.refused, p.reasons[r.ID], p.earlier[r.ID] = append(p.refused, r), v, v
+	}
+	p.counts[current] = n
+	return v
+}
+
+func judged(desk *claim.Desk, r claim.Request) gate.Settlement {
+	verdict := desk.Decide(r)
+	switch {
+	case r.Origin == claim.ByCode && errors.Is(verdict.Err, claim.ErrIdempotency):
+		// Two users of one code, at different shards: this one came too late.
+		return gate.Settlement{ID: r.ID, Reason: redeemcode.ErrUsed.Code}
+	case verdict.Err != nil:
+		return gate.Settlement{ID: r.ID, Reason: fault.CodeOf(verdict.Err)}
+	case verdict.Claim.ID != r.ID && verdict.Claim.CouponID == 0: // the first one is in this very group
+		return gate.Settlement{ID: r.ID, Reason: claim.ErrIdempotency.Code}
+	case verdict.Claim.ID != r.ID: // a repetition that the shard did not recognise
+		return gate.Settlement{ID: r.ID, CouponID: verdict.Claim.CouponID}
+	}
+	return gate.Settlement{ID: r.ID, Issued: true}
+}
+
+// store writes everything and commits.
+func (p *page) store(ctx context.Context, conn *pgx.Conn, desk *claim.Desk) error {
+	b := &pgx.Batch{}
+	if len(desk.Fresh()) > 0 {
+		if err := queueIssues(ctx, b, desk); err != nil {
+			return err
+		}
+	}
+	if len(p.refused) > 0 {
+		p.queueRefused(b)
+	}
+	if n := p.counts[true]; n.settled > 0 {
+		b.Queue(`update gate_shards set settled = settled + $3, refused = refused + $4 where template_id = $1 and shard = $2`,
+			p.template, p.shard, n.settled, n.refused)
+	}
+	if n := p.counts[false]; n.settled > n.refused {
+		// Of a former epoch: counted as issued before the present one.
+		b.Queue(`update gates set base = base + $2 where template_id = $1`, p.template, n.settled-n.refused)
+	}
+	b.Queue(`commit`)
+	return conn.SendBatch(ctx, b).Close()
+}
+
+func (p *page) queueRefused(b *pgx.Batch) {
+	n := len(p.refused)
+	ids, users, coupons := make([]int64, n), make([]int64, n), make([]int64, n)
+	origins, keys, reasons := make([]string, n), make([]string, n), make([]string, n)
+	for i, r := range p.refused {
+		ids[i], users[i], origins[i], keys[i] = int64(r.ID), int64(r.UserID), string(r.Origin), r.Key
+		reasons[i], coupons[i] = p.reasons[r.ID].Reason, p.reasons[r.ID].CouponID
+	}
+	b.Queue(`insert into claim_results (claim_id, template_id, user_id, origin, origin_key, reason, coupon_id)
+		select id, $7, by, origin, key, reason, nullif(coupon, 0)
+		from unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::bigint[]) as a (id, by, origin, key, reason, coupon)`,
+		ids, users, origins, keys, reasons, coupons, p.template)
+}
+
+// SetAside implements [gate.Book]. What is kept is no event: it can be looked
+// at and discarded, not sent again.
+func (s GateRecorder) SetAside(ctx context.Context, templateID int64, shard int, poison gate.Poison) error {
+	topic := fmt.Sprintf("gate.%d.%d", templateID, shard)
+	return NewDeadMessages(s.DB).Keep(ctx, staff.DeadMessage{MessageID: topic + " " + poison.Entry, Topic: topic, Handler: s.Handler,
+		Reason: poison.Reason, Payload: append([]byte("entry "+poison.Entry+": "), poison.Payload...)})
+}

@@ -1,0 +1,111 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"dropbell/adapters/postgres/internal/pg"
+	"dropbell/domain/claim"
+	"dropbell/domain/claim/gate"
+	"dropbell/killpoint"
+)
+
+// settleFirsts counts what was issued on the shard $17 as well. A claim that
+// was refused before stays refused, so nothing is stored then.
+const settleFirsts = countFirsts + besideOthers + issueFirsts + `, settled as (
+    update gate_shards g set settled = g.settled + s.n from sold s where g.template_id = s.id and g.shard = $17
+), unrefused as materialized (
+    select expect(not exists (select from given join claim_results r on r.claim_id = given.claim_id))
+)
+select g.claims, g.coupons from (select array_agg(claim_id) as claims, array_agg(id) as coupons from given) g
+cross join checked cross join unrefused`
+
+// After the template's row is locked, which whoever numbers a new epoch needs,
+// and in a statement that sees what was committed until then.
+const expectEpoch = `select expect((select epoch from gates where template_id = $1) = $2)`
+
+// writeFirsts issues what it can of the page the way a rush is decided: side by
+// side with the writers of other shards, the template's row locked last. It
+// returns the claims that have their coupon; all others are to be decided
+// behind the lock, some of them because of what the database has.
+func (s GateRecorder) writeFirsts(ctx context.Context, p *page) (map[claim.ID]int64, error) {
+	if slices.ContainsFunc(p.requests, func(r claim.Request) bool { return r.Origin != claim.ByTap }) {
+		return nil, nil
+	}
+	conn, err := s.Pool.Acquire(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Release() // closes a connection whose transaction is not over
+	desk, err := p.readTerms(ctx, conn.Conn())
+	if err != nil {
+		return nil, err
+	}
+	if t := desk.Templates[p.template]; t.Issued+int64(len(p.requests)) > t.Stock {
+		return nil, nil // somebody may be refused
+	}
+	for i, r := range p.requests {
+		if p.epochs[i] == p.epoch {
+			desk.Decide(r) // a refusal is not told here
+		}
+	}
+	if len(desk.Fresh()) == 0 {
+		return nil, nil
+	}
+	f := newFirsts(desk, p.requests)
+	b := &pgx.Batch{}
+	b.Queue(pg.IndexesOnly)
+	b.Queue(lockQuick, f.templates)
+	f.queue(b, settleFirsts, append(f.columns(false, pg.TraceOf(ctx)), p.shard)...)
+	b.Queue(expectEpoch, p.template, p.epoch)
+	err = killpoint.Around("gate.first", func() error { return conn.Conn().SendBatch(ctx, b).Close() })
+	if _, refused := errors.AsType[*pgconn.PgError](err); refused {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	written := make(map[claim.ID]int64, len(f.claims))
+	for i, id := range f.claims {
+		written[claim.ID(id)] = f.coupons[i]
+	}
+	return written, nil
+}
+
+// readTerms reads what decides about the page, without keeping anybody from
+// changing it.
+func (p *page) readTerms(ctx context.Context, conn *pgx.Conn) (*claim.Desk, error) {
+	d := newDesk(question{}, len(p.requests))
+	b := &pgx.Batch{}
+	b.Queue(readTermsSQL, []int64{p.template}).Query(func(rows pgx.Rows) error { return readTerms(d, rows) })
+	b.Queue(`select clock_timestamp()`).QueryRow(func(row pgx.Row) error { return row.Scan(&d.At) })
+	p.queueEpoch(b)
+	return d, conn.SendBatch(ctx, b).Close()
+}
+
+// without returns the page of all claims but those that are written.
+func (p *page) without(written map[claim.ID]int64) *page {
+	if len(written) == 0 {
+		return p
+	}
+	rest := newPage(p.template, p.shard, nil)
+	for i, r := range p.requests {
+		if _, done := written[r.ID]; !done {
+			rest.requests, rest.epochs = append(rest.requests, r), append(rest.epochs, p.epochs[i])
+		}
+	}
+	return rest
+}
+
+// issuedVerdicts tells of coupons that were issued.
+func issuedVerdicts(written map[claim.ID]int64) []gate.Settlement {
+	list := make([]gate.Settlement, 0, len(written))
+	for id, coupon := range written {
+		list = append(list, gate.Settlement{ID: id, Issued: true, CouponID: coupon})
+	}
+	return list
+}

@@ -1,0 +1,110 @@
+package template
+
+import (
+	"context"
+	"errors"
+
+	"dropbell/domain/fault"
+	"dropbell/domain/staff"
+)
+
+// A Wish is a step that a member decided to take, looking at a template.
+type Wish struct {
+	Step Transition
+	// Version is the version that the member was shown. Publishing requires it,
+	// so that nobody publishes what was changed meanwhile; other steps do not
+	// depend on it. 0 = the form does not say.
+	Version int64
+	// Reason says why, for the audit log.
+	Reason string
+}
+
+// An Outcome says what came of a [Wish].
+type Outcome int
+
+const (
+	// Taken says that the step was taken.
+	Taken Outcome = iota + 1
+	// AlreadyTaken says that the template was already what the step makes of it:
+	// a form was sent twice, or somebody else was faster.
+	AlreadyTaken
+	// Changed says that nothing was done, since the template is not what the
+	// member was shown.
+	Changed
+)
+
+// Take takes template id one step on, as a member wishes who was shown what the
+// step does. It returns the template as it is now. A refusal of the kinds
+// [fault.Conflict] and [fault.Invalid] comes with the template too, so that
+// the member can be asked again.
+func (s *Service) Take(ctx context.Context, by staff.Actor, id int64, w Wish) (Template, Outcome, error) {
+	t, err := s.own(ctx, by, id)
+	switch {
+	case err != nil:
+		return t, 0, err
+	case t.was(w.Step):
+		return t, AlreadyTaken, nil
+	}
+	version := int64(0)
+	if w.Step == Publishing {
+		if version = w.Version; version <= 0 {
+			return t, Changed, nil
+		}
+	}
+	next, err := s.Do(ctx, by, id, version, w.Step, w.Reason)
+	if err == nil {
+		return next, Taken, nil
+	}
+	if !errors.Is(err, fault.ErrStale) {
+		return t, 0, err
+	}
+	if t, err = s.own(ctx, by, id); err != nil {
+		return t, 0, err
+	}
+	if t.was(w.Step) {
+		return t, AlreadyTaken, nil
+	}
+	return t, Changed, nil
+}
+
+// Redo is [Service.Do] for a caller whose earlier attempt may have been stored
+// without having been answered: a step that fails counts as taken if the
+// template is what the step makes of it.
+func (s *Service) Redo(ctx context.Context, by staff.Actor, id, version int64, tr Transition, reason string) (Template, error) {
+	t, err := s.Do(ctx, by, id, version, tr, reason)
+	if err == nil {
+		return t, nil
+	}
+	if now, again := s.Template(ctx, by, id); again == nil && now.Stored == tr.leadsTo() {
+		return now, nil
+	}
+	return t, err
+}
+
+// own returns the template to members who may change it.
+func (s *Service) own(ctx context.Context, by staff.Actor, id int64) (Template, error) {
+	t, err := s.Template(ctx, by, id)
+	if err != nil {
+		return t, err
+	}
+	return t, by.May(staff.ManageTemplates, t.ShopNumber)
+}
+
+// was reports whether somebody took the step, as far as the state tells. A
+// published template may never have been paused, so nothing tells of resuming.
+func (t Template) was(step Transition) bool {
+	return step != Resuming && t.Stored == step.leadsTo()
+}
+
+// leadsTo is the state after the step.
+func (tr Transition) leadsTo() State {
+	switch tr {
+	case Publishing, Resuming:
+		return Published
+	case Pausing:
+		return Paused
+	case Closing:
+		return Closed
+	}
+	return Cancelled
+}

@@ -1,0 +1,50 @@
+package access
+
+import (
+	"context"
+	"slices"
+
+	"dropbell/views/pages/parts"
+	"dropbell/views/ui"
+)
+
+// An AuditFilter selects records the way it was typed and stands in addresses.
+type AuditFilter struct {
+	Kind, Object, Actor, Action, Text, Shop, From, To string
+	// Security selects what concerns security.
+	Security bool
+}
+
+// Active reports whether the filter selects anything.
+func (f AuditFilter) Active() bool { return f != AuditFilter{} }
+
+// set reports whether something beside the search text selects.
+func (f AuditFilter) set() bool {
+	f.Text = ""
+	return f.Active()
+}
+
+// actionOptions offers what was done, and the one that the address asks for.
+func (p Audit) actionOptions(ctx context.Context) []ui.Option {
+	list := []ui.Option{{Value: "", Label: ui.T(ctx, "audit.all_actions")}}
+	names := p.Actions
+	if slices.Contains(names, "campaign.approve") && !slices.Contains(names, "campaign.publish") { // to approve is to publish
+		names = append(slices.Clone(names), "campaign.publish")
+	}
+	if p.Filter.Action != "" && !slices.Contains(names, p.Filter.Action) {
+		names = append(slices.Clone(names), p.Filter.Action)
+	}
+	for _, a := range names {
+		list = append(list, ui.Option{Value: a, Label: parts.ActionLabel(ctx, a)})
+	}
+	return list
+}
+
+// kindOptions are the kinds of things that the audit log speaks of.
+func kindOptions(ctx context.Context) []ui.Option {
+	list := []ui.Option{{Value: "", Label: ui.T(ctx, "audit.all_kinds")}}
+	for _, k := range []string{"template", "campaign", "shop", "staff", "key", "channel", "dead_message", "dead_letters", "user", "segment", "coupon", "job", "console", "queue", "address"} {
+		list = append(list, ui.Option{Value: k, Label: ui.T(ctx, "kind_of."+k)})
+	}
+	return list
+}

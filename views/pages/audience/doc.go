@@ -1,0 +1,3 @@
+// Package audience holds the pages of users, segments, lists and imports, and
+// those on which a user opts out without signing in.
+package audience

@@ -1,0 +1,129 @@
+package audience
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	"dropbell/domain/campaign"
+	"dropbell/domain/delivery"
+	"dropbell/domain/user"
+	"dropbell/views/pages/parts"
+	"dropbell/views/ui"
+)
+
+// lettersShown is how many campaigns the page of a user shows.
+const lettersShown = 10
+
+func (p User) shownLetters() []campaign.Letter {
+	return p.Received.Letters[:min(len(p.Received.Letters), lettersShown)]
+}
+
+// A way says whether somebody can be reached over a channel.
+type way int
+
+const (
+	wayOpen way = iota
+	wayOff
+	wayNoContact
+	wayNoSender
+)
+
+// wayOf names what stands in the way first: what staff can do something about.
+func (p User) wayOf(c delivery.Channel) way {
+	switch {
+	case !p.Channels.Has(c):
+		return wayNoSender
+	case p.User.OptOuts&c.Bit() != 0:
+		return wayOff
+	case c == delivery.Email && p.User.Email == "", c == delivery.SMS && p.User.Phone == "", c == delivery.WebPush && len(p.User.Push) == 0:
+		return wayNoContact
+	}
+	return wayOpen
+}
+
+// contact is where a channel's messages go; empty if that needs no address.
+func (p User) contact(ctx context.Context, c delivery.Channel) string {
+	switch {
+	case c == delivery.Email:
+		return p.User.Email
+	case c == delivery.SMS:
+		return p.User.Phone
+	case c == delivery.WebPush && len(p.User.Push) > 0:
+		return ui.N(ctx, "user.devices", int64(len(p.User.Push)))
+	}
+	return ""
+}
+
+// languageText is the language's own name where the console speaks it.
+func languageText(ctx context.Context, tag string) string {
+	for _, l := range ui.From(ctx).Languages {
+		if l.Tag == tag {
+			return l.Name
+		}
+	}
+	return parts.OrDash(tag)
+}
+
+// zoneText says which zone counts when none is known.
+func zoneText(ctx context.Context, u user.User) string {
+	if u.Timezone == "" {
+		return ui.T(ctx, "user.zone_unknown")
+	}
+	return u.Timezone
+}
+
+// quietNow returns at what time of the user's day the quiet hours end that
+// they are in.
+func quietNow(ctx context.Context, u user.User) (end string, quiet bool) {
+	now := ui.From(ctx).Now
+	if !u.Quiet.Contains(now, u.Zone()) {
+		return "", false
+	}
+	return u.Quiet.End(now, u.Zone()).In(u.Zone()).Format("15:04"), true
+}
+
+func shareName(ctx context.Context, s campaign.Allowance) string {
+	if s.Shop == 0 {
+		return ui.T(ctx, "user.caps_no_shop")
+	}
+	return s.ShopName
+}
+
+// atLeast says so where there may be more than was counted.
+func (p User) atLeast(ctx context.Context, count string) string {
+	if p.Received.AtLeast {
+		return ui.T(ctx, "user.caps_at_least", count)
+	}
+	return count
+}
+
+// An attribute is something the shop told about a user, as it is shown.
+type attribute struct{ name, value string }
+
+func attributesOf(ctx context.Context, u user.User) []attribute {
+	list := make([]attribute, 0, len(u.Attributes))
+	for _, name := range slices.Sorted(maps.Keys(u.Attributes)) {
+		list = append(list, attribute{name, attributeText(ctx, u.Attributes[name])})
+	}
+	return list
+}
+
+// attributeText writes numbers as they were told: they may be anything, such
+// as years or numbers of cards.
+func attributeText(ctx context.Context, value any) string {
+	switch v := value.(type) {
+	case string:
+		return parts.OrDash(v)
+	case float64:
+		return strconv.FormatFloat(v, 'f', -1, 64)
+	case bool:
+		if v {
+			return ui.T(ctx, "user.yes")
+		}
+		return ui.T(ctx, "user.no")
+	}
+	return fmt.Sprint(value)
+}

@@ -1,0 +1,138 @@
+package audience
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"dropbell/domain/fault"
+	"dropbell/domain/segment"
+	"dropbell/views/pages/parts"
+	"dropbell/views/ui"
+)
+
+// BlankCondition is what a new condition asks for until somebody says what.
+func BlankCondition() segment.Rule { return segment.Leaf(segment.Attribute, "", segment.Is) }
+
+func (p Segment) url() string { return fmt.Sprintf("/segments/%d", p.Segment.ID) }
+
+// keeper is the campaign for which the list has to stay as it is, nil if
+// there is none.
+func (p Segment) keeper() *segment.Use {
+	for i := range p.Uses {
+		if p.Uses[i].Keeps {
+			return &p.Uses[i]
+		}
+	}
+	return nil
+}
+
+func (p SegmentForm) action() string {
+	if p.Segment.ID == 0 {
+		return "/segments/new"
+	}
+	return fmt.Sprintf("/segments/%d/edit", p.Segment.ID)
+}
+
+func (p ListForm) action() string {
+	if p.Segment.ID == 0 {
+		return "/segments/lists/new"
+	}
+	return fmt.Sprintf("/segments/%d/file", p.Segment.ID)
+}
+
+// problem is what is wrong with the node at place, or with its parts.
+func (p SegmentForm) problem(ctx context.Context, place string) string {
+	for _, e := range p.Errors {
+		rest, ok := strings.CutPrefix(e.Name, place)
+		if ok && (rest == "" || rest == ".field" || rest == ".op" || rest == ".name" || strings.HasPrefix(rest, ".values")) {
+			return ui.FieldText(ctx, e)
+		}
+	}
+	return ""
+}
+
+// ruleProblems are what is wrong with the rule, each once.
+func (p SegmentForm) ruleProblems(ctx context.Context) (list []string) {
+	for _, e := range p.Errors {
+		if text := ui.FieldText(ctx, e); strings.HasPrefix(e.Name, "rule") && !slices.Contains(list, text) {
+			list = append(list, text)
+		}
+	}
+	return list
+}
+
+func groupError(errs []fault.Field, name string) bool {
+	for _, e := range errs {
+		if e.Name == name {
+			return true
+		}
+	}
+	return false
+}
+
+func matchOptions(ctx context.Context) []ui.Option {
+	var list []ui.Option
+	for _, m := range segment.Matches() {
+		list = append(list, ui.Option{Value: string(m), Label: ui.T(ctx, "segments.match."+string(m))})
+	}
+	return list
+}
+
+func fieldOptions(ctx context.Context) []ui.Option {
+	var list []ui.Option
+	for _, f := range segment.Fields() {
+		list = append(list, ui.Option{Value: string(f), Label: ui.T(ctx, "segments.field."+string(f))})
+	}
+	return list
+}
+
+func opOptions(ctx context.Context, f segment.Field) []ui.Option {
+	var list []ui.Option
+	for _, op := range segment.Ops(f) {
+		list = append(list, ui.Option{Value: string(op), Label: parts.OpText(ctx, f, op)})
+	}
+	return list
+}
+
+// estimateText says how many members there are, about.
+func estimateText(ctx context.Context, e *segment.Estimate) string {
+	switch {
+	case e == nil:
+		return ui.T(ctx, "segments.no_estimate")
+	case e.Exact:
+		return ui.N(ctx, "segments.exactly", e.Members)
+	}
+	return ui.N(ctx, "segments.about", e.Members, e.Margin)
+}
+
+func estimateShare(e *segment.Estimate) float64 {
+	if e == nil || e.Users == 0 {
+		return 0
+	}
+	return min(100, 100*float64(e.Members)/float64(e.Users))
+}
+
+func (p SegmentForm) title(ctx context.Context) string {
+	if p.Segment.ID == 0 {
+		return ui.T(ctx, "segments.new")
+	}
+	return ui.T(ctx, "segments.edit_title", p.Segment.Name)
+}
+
+func (p ListForm) title(ctx context.Context) string {
+	if p.Segment.ID == 0 {
+		return ui.T(ctx, "segments.new_list")
+	}
+	return ui.T(ctx, "segments.add_to", p.Segment.Name)
+}
+
+func first(list []string) string {
+	if len(list) == 0 {
+		return ""
+	}
+	return list[0]
+}
+
+func joined(list []string) string { return strings.Join(list, ", ") }

@@ -1,0 +1,351 @@
+package campaigns
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"dropbell/domain/campaign"
+	"dropbell/domain/delivery"
+	"dropbell/domain/fault"
+	"dropbell/domain/segment"
+	"dropbell/domain/template"
+	"dropbell/views/pages/parts"
+	"dropbell/views/ui"
+)
+
+// Campaigns is the list of campaigns.
+type Campaigns struct {
+	List []campaign.Status
+	// What the list was filtered by, as typed.
+	Search   string
+	States   []campaign.State
+	From, To string
+	// Errors are what of it cannot be read.
+	Errors []fault.Field
+	// Addresses of other pages, or empty.
+	First, Next, Export string
+}
+
+func (p Campaigns) filtered() bool {
+	return p.Search != "" || len(p.States) > 0 || p.From != "" || p.To != ""
+}
+
+// Campaign is one campaign's page.
+type Campaign struct {
+	campaign.Status
+	Zone *time.Location
+	// Results are as a worker counted last; Balance is the account as
+	// recounted for this page, if somebody asked for that.
+	Results campaign.Results
+	Balance *campaign.Balance
+	// Previews are the texts by language, as somebody without a name reads them.
+	Previews []CampaignText
+	// TestTo is whom a test was to go to, TestVariant which version of it, and
+	// TestError why it did not.
+	TestTo, TestVariant, TestError string
+	// Rate is set where a rate was refused.
+	Rate TypedRate
+	// Requests hold the last request for a second person's consent, if any.
+	Requests []campaign.Request
+	// SegmentNow is the rule of the segment it is for as it is now; nil for
+	// other audiences.
+	SegmentNow *campaign.FrozenRule
+	// Recipients are the first few.
+	Recipients CampaignRecipients
+	// Carrier is the channel it goes over.
+	Carrier delivery.ChannelStatus
+	// Waiting are those in flight who are sent to after their quiet hours.
+	Waiting campaign.Waiting
+	// Earlier are campaigns of the same shop that have ended.
+	Earlier []campaign.Past
+}
+
+// waits reports whether there are messages that the channel could still take.
+func (p Campaign) waits() bool {
+	return p.State == campaign.Running && (p.Progress.InFlight > 0 || !p.Progress.CutDone)
+}
+
+// waiting is how many of those in flight sleep. They were counted a moment
+// before or after the others.
+func (p Campaign) waiting() int64 { return min(p.Waiting.Users, p.Progress.InFlight) }
+
+func (p Campaign) waitingShare(ctx context.Context) string {
+	if n := p.waiting(); n > 0 {
+		return ui.T(ctx, "campaign.waiting.of", n)
+	}
+	return ""
+}
+
+// account returns what the campaign's account was off by when it was last
+// recounted, and when; not known if it never was.
+func (p Campaign) account(ctx context.Context) (off int64, at time.Time, known bool) {
+	switch {
+	case p.Balance != nil:
+		return p.Balance.Difference(), ui.From(ctx).Now, true
+	case p.Results.AccountOff != nil && p.Results.CountedTo != nil:
+		return *p.Results.AccountOff, *p.Results.CountedTo, true
+	}
+	return 0, time.Time{}, false
+}
+
+// CampaignText is one language of one variant.
+type CampaignText struct {
+	Locale  string // "" for the default
+	Variant int
+	Content delivery.Content
+	// Faults are what its title or body says that nothing can be put in for.
+	Faults []fault.Field
+}
+
+// URL is the page's address, or that of something below it.
+func (p Campaign) URL(below string) string {
+	return parts.CampaignURL(p.ID, below)
+}
+
+// campaignZone is the zone of the campaign's shop, without one the console's.
+func campaignZone(ctx context.Context, c campaign.Campaign) *time.Location {
+	if zone, err := time.LoadLocation(c.ShopTimezone); err == nil && c.ShopTimezone != "" {
+		return zone
+	}
+	return ui.From(ctx).Zone
+}
+
+// holding is the request because of whose size the campaign is held; nil if it
+// is not.
+func (p Campaign) holding() *campaign.Request {
+	if p.HeldAt == nil || len(p.Requests) == 0 || p.Requests[0].Allowed == nil {
+		return nil
+	}
+	return &p.Requests[0]
+}
+
+// moving reports whether the page changes by itself: what has been asked for
+// begins, and what has begun goes on.
+func (p Campaign) moving() bool {
+	if p.State == campaign.Draft {
+		return p.ApprovalAskedAt != nil
+	}
+	return !p.State.Over() || p.StartedAt != nil && p.SettledAt == nil
+}
+
+// progressURL is where the progress comes from for a page of this state.
+func (p Campaign) progressURL() string { return p.URL("progress") + "?state=" + string(p.State) }
+
+func campaignTone(s campaign.State) ui.Tone {
+	switch s {
+	case campaign.Scheduled:
+		return ui.Info
+	case campaign.Running:
+		return ui.Good
+	case campaign.Paused:
+		return ui.Warn
+	case campaign.Failed, campaign.Cancelled:
+		return ui.Bad
+	}
+	return ui.Neutral
+}
+
+// audienceText says in a few words whom a campaign is for.
+func audienceText(ctx context.Context, a campaign.Audience) string {
+	if a.Kind == campaign.Named {
+		return ui.N(ctx, "campaign.audience.named", int64(len(a.Users)))
+	}
+	text := ui.T(ctx, "campaign.audience."+string(a.Kind))
+	if a.ID != 0 {
+		text += " " + strconv.FormatInt(a.ID, 10)
+	}
+	return text
+}
+
+// etaText says when everybody will have an outcome.
+func etaText(ctx context.Context, p campaign.Progress) string {
+	if p.Left < 0 {
+		return ui.T(ctx, "campaign.eta.unknown")
+	}
+	return ui.From(ctx).Locale.Duration(p.Left.Round(time.Second))
+}
+
+// share is the part of the audience that was sent, in percent.
+func share(ctx context.Context, p campaign.Progress) string {
+	if p.Reserved == 0 {
+		return "–"
+	}
+	return ui.From(ctx).Locale.Percent(p.Sent, p.Reserved)
+}
+
+// CampaignForm creates a campaign or edits a draft.
+type CampaignForm struct {
+	ID      int64
+	From    int64 // which campaign a new one is a copy of, 0 = none
+	Version int64
+	Title   string
+	Values  map[string]string
+	Errors  []fault.Field
+	Shops   []template.Shop
+	// Channels are those with a configured sender.
+	Channels delivery.ChannelSet
+	Kinds    []campaign.AudienceKind
+	// Segments can be chosen by name; others by their number.
+	Segments []segment.Segment
+	// Spec is as much as could be understood of what is typed, in the zone of
+	// its shop.
+	Spec campaign.Spec
+	Zone *time.Location
+	// Previews, Reach and Grant are what it comes to; Reach is nil while it
+	// cannot be told, Grant while no coupon is given that the viewer may see.
+	Previews []CampaignText
+	Reach    *campaign.Reach
+	Grant    *template.Template
+	// About is the template that says whom it is for, if the viewer may see it.
+	About *template.Template
+	// ApprovalAbove is how many the shop lets one person send to; 0 = any number.
+	ApprovalAbove int64
+	// Looked brings all that to the top, because somebody asked for it.
+	Looked bool
+	// Replanned is whether the times have moved to the zone of another shop.
+	Replanned  bool
+	RequestKey string
+}
+
+// Action is the address that the form is sent to.
+func (p CampaignForm) Action() string {
+	if p.ID == 0 {
+		return "/campaigns"
+	}
+	return parts.CampaignURL(p.ID, "edit")
+}
+
+func (p CampaignForm) back() string {
+	if p.ID == 0 {
+		return "/campaigns"
+	}
+	return parts.CampaignURL(p.ID, "")
+}
+
+// Typed are the typed values, by the names of their fields.
+func (p CampaignForm) Typed() map[string]string { return p.Values }
+
+// LabelOf is the label of the named field.
+func (p CampaignForm) LabelOf(ctx context.Context, name string) string {
+	return CampaignLabel(ctx, name)
+}
+
+// Place is where the form is in the navigation.
+func (p CampaignForm) Place(ctx context.Context) (string, []ui.Crumb) {
+	return "campaigns", []ui.Crumb{{Label: ui.T(ctx, "nav.campaigns"), URL: "/campaigns"}, {Label: p.Values["name"], URL: p.back()}}
+}
+
+func (p CampaignForm) field(ctx context.Context, name, kind string, required bool) ui.FieldProps {
+	f := ui.FieldProps{Name: name, Label: ui.T(ctx, "campaign.field."+name), Value: p.Values[name], Type: kind, Required: required,
+		Error: ui.ErrorOf(ctx, p.Errors, name), Autocomplete: "off"}
+	if slices.Contains([]string{"percent_b", "hold_out", "rate_per_second"}, name) {
+		f.InputMode = "numeric"
+	}
+	if key := "campaign.help." + name; ui.From(ctx).Locale.Has(key) {
+		now := ui.From(ctx)
+		f.Help = ui.T(ctx, key, now.Locale.Zone(now.Now, now.Zone)) // where no shop's zone counts
+	}
+	return f
+}
+
+func (p CampaignForm) channelChoice(ctx context.Context) ui.ChoiceProps {
+	c := ui.ChoiceProps{Name: "channel", Label: ui.T(ctx, "campaign.field.channel"), Help: ui.T(ctx, "campaign.help.channel"), Value: p.Values["channel"], Error: ui.ErrorOf(ctx, p.Errors, "channel"), Required: true}
+	for _, ch := range delivery.AllChannels() {
+		c.Options = append(c.Options, ui.Option{Value: ch.String(), Label: parts.ChannelLabel(ctx, ch, p.Channels)})
+	}
+	return c
+}
+
+func (p CampaignForm) audienceChoice(ctx context.Context) ui.ChoiceProps {
+	c := ui.ChoiceProps{Name: "audience", Label: ui.T(ctx, "campaign.field.audience"), Value: p.Values["audience"], Error: ui.ErrorOf(ctx, p.Errors, "audience"), Required: true}
+	for _, k := range campaign.AudienceKinds() {
+		if slices.Contains(p.Kinds, k) {
+			c.Options = append(c.Options, ui.Option{Value: string(k), Label: ui.T(ctx, "campaign.audience."+string(k))})
+		}
+	}
+	for _, s := range p.Segments {
+		kind := campaign.Segment
+		if s.Kind == segment.ByList {
+			kind = campaign.List
+		}
+		o := ui.Option{Value: AudienceOf(kind, strconv.FormatInt(s.ID, 10)), Label: ui.T(ctx, "campaign.audience."+string(kind)) + ": " + s.Name}
+		c.Options = append(c.Options, o)
+		if o.Value == AudienceOf(campaign.AudienceKind(c.Value), p.Values["audience_value"]) {
+			c.Value = o.Value
+		}
+	}
+	return c
+}
+
+// AudienceOf names one segment or list in the form's choice of audiences.
+func AudienceOf(kind campaign.AudienceKind, id string) string { return string(kind) + ":" + id }
+
+func (p CampaignForm) shopChoice(ctx context.Context) ui.ChoiceProps {
+	return ui.ChoiceProps{Name: "shop", Label: ui.T(ctx, "field.shop"), Help: ui.T(ctx, "campaign.help.shop"), Value: p.Values["shop"], Error: ui.ErrorOf(ctx, p.Errors, "shop"),
+		Options: append([]ui.Option{{Value: "", Label: ui.T(ctx, "campaign.no_shop")}}, parts.ShopOptions(p.Shops)...)}
+}
+
+// CampaignLabel is the label of a field of the form, by its name.
+func CampaignLabel(ctx context.Context, name string) string {
+	if key := "campaign.field." + name; ui.From(ctx).Locale.Has(key) {
+		return ui.T(ctx, key)
+	}
+	return parts.FieldLabel(ctx, name)
+}
+
+func (t CampaignText) label(ctx context.Context) string {
+	label := ui.T(ctx, "campaign.preview.default")
+	if t.Locale != "" {
+		label = t.Locale
+	}
+	if t.Variant > 0 {
+		label += " · " + ui.T(ctx, "campaign.preview.b")
+	}
+	return label
+}
+
+func variantsText(ctx context.Context, c delivery.Copy) string {
+	if len(c.Variants) < 2 && c.HoldOut == 0 {
+		return ui.T(ctx, "campaign.variants.same")
+	}
+	b := 0
+	if len(c.Variants) > 1 {
+		b = c.Variants[1].Percent
+	}
+	return ui.T(ctx, "campaign.variants.split", fmt.Sprint(100-b), fmt.Sprint(b), fmt.Sprint(c.HoldOut))
+}
+
+// rule is what the audience is told by: since publication the version of then.
+func (p Campaign) rule() *campaign.FrozenRule {
+	if p.Rule != nil {
+		return p.Rule
+	}
+	return p.SegmentNow
+}
+
+// ruleText says which version of the segment counts.
+func (p Campaign) ruleText(ctx context.Context) string {
+	r := p.rule()
+	switch {
+	case p.Rule == nil:
+		return ui.T(ctx, "campaign.rule.now", r.Version)
+	case p.SegmentNow != nil && p.SegmentNow.Version != r.Version && r.Kind == segment.ByRules:
+		return ui.T(ctx, "campaign.rule.kept", r.Version, p.SegmentNow.Version)
+	}
+	return ui.T(ctx, "campaign.rule.published", r.Version)
+}
+
+// refusal is the last request if it was refused and nobody has asked since.
+func (p Campaign) refusal() *campaign.Request {
+	if p.State == campaign.Draft && len(p.Requests) > 0 && p.Requests[0].State == campaign.RequestRefused {
+		return &p.Requests[0]
+	}
+	return nil
+}
+
+// A TypedRate is a rate as typed, what it was when that was begun, and why it
+// was refused.
+type TypedRate struct{ Value, Was, Error string }

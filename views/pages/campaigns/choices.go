@@ -1,0 +1,48 @@
+package campaigns
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"dropbell/domain/campaign"
+	"dropbell/domain/template"
+	"dropbell/views/ui"
+)
+
+// OfTemplate reports whether an audience is chosen by a coupon template.
+func OfTemplate(kind string) bool {
+	return kind == string(campaign.Reserved) || kind == string(campaign.Holds)
+}
+
+// TemplateName names a template so that a form can read back which one it is.
+func TemplateName(t template.Template) string { return fmt.Sprintf("%s (#%d)", t.Name, t.ID) }
+
+// audienceKinds are the values of the choice of audiences that need to be told
+// which one: by a template's name, or by numbers.
+func audienceKinds(byTemplate bool) string {
+	var list []string
+	for _, k := range campaign.AudienceKinds() {
+		if k != campaign.Everybody && OfTemplate(string(k)) == byTemplate {
+			list = append(list, string(k))
+		}
+	}
+	return strings.Join(list, " ")
+}
+
+// templateField is an input for a template's name or number, which offers
+// names while it is typed in.
+func (p CampaignForm) templateField(ctx context.Context, name string, required bool) ui.FieldProps {
+	f := p.field(ctx, name, "", required)
+	f.InputMode, f.Choices = "", "/templates/choices"
+	return f
+}
+
+// TemplateChoices are the names that a field for templates offers.
+type TemplateChoices []template.Template
+
+// hint tells templates of one name apart.
+func choiceHint(ctx context.Context, t template.Template) string {
+	l := ui.From(ctx).Locale
+	return t.ShopName + " · " + l.DateTime(t.OpensAt, t.Zone()) + " · " + l.T("state."+string(t.State(ui.From(ctx).Now)))
+}

@@ -1,0 +1,3 @@
+// Package campaigns holds the pages of campaigns: their form, approval,
+// recipients, results and calendar.
+package campaigns

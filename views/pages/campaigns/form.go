@@ -1,0 +1,123 @@
+package campaigns
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"dropbell/domain/campaign"
+	"dropbell/views/pages/parts"
+	"dropbell/views/ui"
+)
+
+// steps are the form's parts. What was stored or sent before can be opened
+// anywhere.
+func (p CampaignForm) steps(ctx context.Context) ui.StepsProps {
+	s := ui.StepsProps{Whole: p.ID != 0 || len(p.Errors) > 0}
+	for _, key := range []string{"campaign.section.who", "campaign.section.what", "campaign.section.compare", "campaign.section.when", "steps.review"} {
+		s.Titles = append(s.Titles, ui.T(ctx, key))
+	}
+	return s
+}
+
+// review is everything that counts of what is typed, by step.
+func (p CampaignForm) review(ctx context.Context) []ui.ReviewPart {
+	steps := [][]string{{"name", "shop", "audience", "audience_value"}, {"channel", "title", "body", "title_zh", "body_zh", "grant_template_id"},
+		{"title_b", "body_b", "percent_b", "hold_out"}, {"starts_at", "ends_at", "rate_per_second"}}
+	if p.Values["audience"] == string(campaign.Everybody) || strings.Contains(p.audienceChoice(ctx).Value, ":") { // chosen by its name
+		steps[0] = steps[0][:3]
+	} else if OfTemplate(p.Values["audience"]) {
+		steps[0][3] = "audience_template"
+	}
+	titles, wrong := p.steps(ctx).Titles, ui.ErrorsOf(ctx, p.Errors)
+	list := make([]ui.ReviewPart, len(steps))
+	for i, names := range steps {
+		list[i].Title = titles[i]
+		for _, name := range names {
+			list[i].Lines = append(list[i].Lines, ui.ReviewLine{Name: name, Label: CampaignLabel(ctx, name), Value: p.shown(ctx, name), Error: wrong[name]})
+		}
+	}
+	return list
+}
+
+// shown writes one value the way people read it; what cannot be understood
+// stays as it was typed.
+func (p CampaignForm) shown(ctx context.Context, name string) string {
+	typed, l := p.Values[name], ui.From(ctx).Locale
+	chosen := func(c ui.ChoiceProps) string {
+		if i := slices.IndexFunc(c.Options, func(o ui.Option) bool { return o.Value == c.Value }); i >= 0 {
+			return c.Options[i].Label
+		}
+		return typed
+	}
+	switch name {
+	case "shop":
+		return chosen(p.shopChoice(ctx))
+	case "audience":
+		return chosen(p.audienceChoice(ctx))
+	case "channel":
+		return chosen(p.channelChoice(ctx))
+	case "audience_template":
+		if p.About != nil {
+			return TemplateName(*p.About)
+		}
+		return cmp.Or(typed, p.Values["audience_value"])
+	case "starts_at":
+		if p.past(ctx) {
+			return ui.T(ctx, "campaign.at_once", p.when(ctx, p.Spec.StartsAt))
+		}
+		return cmp.Or(p.when(ctx, p.Spec.StartsAt), typed)
+	case "ends_at":
+		return cmp.Or(p.when(ctx, p.Spec.EndsAt), typed)
+	case "percent_b", "hold_out":
+		return parts.PercentTyped(typed)
+	case "grant_template_id":
+		if p.Grant != nil {
+			return TemplateName(*p.Grant)
+		}
+	case "rate_per_second":
+		if strings.Trim(typed, "0") == "" {
+			return l.T("campaign.rate.unlimited")
+		}
+	}
+	return typed
+}
+
+// when writes a time of the form with its zone; "" if it could not be read.
+func (p CampaignForm) when(ctx context.Context, at time.Time) string {
+	if at.IsZero() || p.Zone == nil {
+		return ""
+	}
+	l := ui.From(ctx).Locale
+	return l.DateTime(at, p.Zone) + " " + l.Zone(at, p.Zone)
+}
+
+// past reports whether the start has passed: it begins once it is published.
+func (p CampaignForm) past(ctx context.Context) bool {
+	return !p.Spec.StartsAt.IsZero() && !p.Spec.StartsAt.After(ui.From(ctx).Now)
+}
+
+// planned are the hidden fields that say what the form itself has planned.
+func (p CampaignForm) planned() (list [][2]string) {
+	for _, name := range []string{"planned_shop", "planned_starts_at", "planned_ends_at"} {
+		if value, ok := p.Values[name]; ok {
+			list = append(list, [2]string{name, value})
+		}
+	}
+	return list
+}
+
+// costLines say what sending to so many costs at most.
+func (p CampaignForm) costLines(ctx context.Context) []string {
+	lines := []string{ui.N(ctx, "approval.messages", p.Reach.Users, ui.T(ctx, "channel."+p.Spec.Channel.String()))}
+	if p.Grant != nil {
+		c := campaign.CostOf(*p.Grant, p.Reach.Users)
+		lines = append(lines, ui.T(ctx, "approval.cost_text", c.Coupons, ui.From(ctx).Locale.Money(c.Amount, c.Currency)))
+	}
+	if d := p.Spec.Takes(p.Reach.Users); d > 0 {
+		lines = append(lines, ui.T(ctx, "approval.takes", ui.From(ctx).Locale.Duration(d)))
+	}
+	return lines
+}

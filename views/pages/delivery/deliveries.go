@@ -1,0 +1,150 @@
+package delivery
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"strconv"
+	"time"
+
+	"dropbell/domain/delivery"
+	"dropbell/domain/template"
+	"dropbell/domain/user"
+	"dropbell/views/pages/parts"
+	"dropbell/views/ui"
+)
+
+// A DeliveryFilter selects batches the way it was typed and stands in addresses.
+type DeliveryFilter struct {
+	Kind, Template, Slot, Channel, State, Outcome, User, From, To string
+}
+
+// Active reports whether the filter selects anything.
+func (f DeliveryFilter) Active() bool { return f != DeliveryFilter{} }
+
+// BatchURL is the page of a batch.
+func BatchURL(id int64) string { return fmt.Sprintf("/deliveries/%d", id) }
+
+// batchTitle names what a batch delivers.
+func batchTitle(ctx context.Context, b delivery.BatchRow) string {
+	if b.Kind == delivery.KindReminder && b.Slot > 0 {
+		return ui.T(ctx, "deliveries.reminder", b.Slot*5)
+	}
+	return kindText(ctx, b.Kind)
+}
+
+func kindText(ctx context.Context, k delivery.Kind) string {
+	if key := "deliveries.kind." + string(k); ui.From(ctx).Locale.Has(key) {
+		return ui.T(ctx, key)
+	}
+	return string(k)
+}
+
+// ownerURL is the page of what the batch was sent for, if there is one.
+func ownerURL(b delivery.BatchRow) string {
+	switch {
+	case b.Kind == delivery.KindCampaign:
+		return parts.CampaignURL(b.OwnerID, "")
+	case b.TemplateID == 0:
+		return ""
+	case b.Slot > 0:
+		return fmt.Sprintf("/templates/%d#slot-%d", b.TemplateID, b.Slot)
+	}
+	return fmt.Sprintf("/templates/%d", b.TemplateID)
+}
+
+func ownerText(ctx context.Context, b delivery.BatchRow) string {
+	switch {
+	case b.Kind == delivery.KindCampaign:
+		return campaignText(ctx, b.CampaignName, b.OwnerID)
+	case b.TemplateName != "":
+		return b.TemplateName
+	}
+	return parts.OrDash("")
+}
+
+// campaignText names a campaign, whose name is not known once it is gone.
+func campaignText(ctx context.Context, name string, id int64) string {
+	if name == "" {
+		return ui.T(ctx, "deliveries.campaign", id)
+	}
+	return name
+}
+
+func batchZone(ctx context.Context, b delivery.BatchRow) *time.Location {
+	if b.ShopTimezone == "" {
+		return ui.From(ctx).Zone
+	}
+	return template.Template{ShopTimezone: b.ShopTimezone}.Zone()
+}
+
+func batchTone(b delivery.BatchRow) ui.Tone {
+	switch {
+	case b.State != delivery.BatchDone:
+		return ui.Info
+	case b.Counts.Dead+b.Counts.Expired > 0:
+		return ui.Warn
+	}
+	return ui.Good
+}
+
+// countsText says in words what the bar shows.
+func countsText(ctx context.Context, c delivery.Counts) string {
+	l := ui.From(ctx).Locale
+	text := l.T("deliveries.sent_of", c.Sent, c.Reserved)
+	for _, p := range []struct {
+		key string
+		n   int64
+	}{{"bar.in_flight", c.InFlight}, {"bar.skipped", c.Skipped}, {"bar.expired", c.Expired}, {"bar.dead", c.Dead}} {
+		if p.n > 0 {
+			text += l.T("ui.list_join") + l.T(p.key, p.n)
+		}
+	}
+	return text
+}
+
+func batchKinds(ctx context.Context) []ui.Option {
+	list := []ui.Option{{Value: "", Label: ui.T(ctx, "deliveries.all_kinds")}}
+	for _, k := range delivery.Kinds() {
+		list = append(list, ui.Option{Value: string(k), Label: kindText(ctx, k)})
+	}
+	return list
+}
+
+func batchSlots(ctx context.Context) []ui.Option {
+	list := []ui.Option{{Value: "", Label: ui.T(ctx, "deliveries.all_slots")}}
+	for k := 1; k <= 12; k++ {
+		list = append(list, ui.Option{Value: strconv.Itoa(k), Label: ui.T(ctx, "slot.before", k*5)})
+	}
+	return list
+}
+
+func batchStates(ctx context.Context) []ui.Option {
+	list := []ui.Option{{Value: "", Label: ui.T(ctx, "jobs.all_states")}}
+	for _, s := range delivery.BatchStates() {
+		list = append(list, ui.Option{Value: string(s), Label: ui.T(ctx, "deliveries.state."+string(s))})
+	}
+	return list
+}
+
+func outcomeOptions(ctx context.Context) []ui.Option {
+	list := []ui.Option{{Value: "", Label: ui.T(ctx, "deliveries.all_outcomes")}}
+	for _, o := range delivery.ListedOutcomes() {
+		list = append(list, ui.Option{Value: string(o), Label: ui.T(ctx, "outcome."+string(o))})
+	}
+	return list
+}
+
+// userURL is where a recipient's story of this batch is told.
+func (p Batch) userURL(r delivery.Recipient) string {
+	return personURL(p.Row.Kind, p.Row.TemplateID, r.UserID)
+}
+
+// personURL is the user's story with the template, or where the message was
+// about none, or is that of a campaign, the user's page.
+func personURL(k delivery.Kind, templateID int64, to user.ID) string {
+	if templateID != 0 && k != delivery.KindCampaign {
+		return parts.ExplainURL(templateID, to.String())
+	}
+	return "/users/" + url.PathEscape(to.String())
+}

@@ -1,0 +1,268 @@
+package drops
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/a-h/templ"
+
+	"dropbell/domain/delivery"
+	"dropbell/domain/reminder"
+	"dropbell/domain/template"
+	"dropbell/views/ui"
+)
+
+// Cockpit is the page that one looks at while a drop takes place.
+type Cockpit struct {
+	template.Template
+	// At is the console's clock when all this was true.
+	At       time.Time
+	Deck     reminder.Cockpit
+	Channels [delivery.Channels]delivery.ChannelStatus
+	Pulse    reminder.Pulse
+	// Ahead are the forecasts of this drop's slots that are not done.
+	Ahead []reminder.Prognosis
+	// Sum names the state; the page asks for what has changed since.
+	Sum string
+	// Claims is the card about claims and stock; nil where there is none.
+	Claims templ.Component
+
+	cells ui.Cells
+}
+
+// Shape differs between states that one page cannot turn into each other by
+// changing values.
+func (p Cockpit) Shape() string {
+	shape := fmt.Sprintf("%d slots", len(p.Deck.Rows))
+	for _, c := range p.shown() {
+		shape += " " + c.String()
+	}
+	return shape
+}
+
+// shown are the channels that have a sender or something to send.
+func (p Cockpit) shown() (list []delivery.Channel) {
+	for _, c := range delivery.AllChannels() {
+		used := p.Channels[c].Configured
+		for _, r := range p.Deck.Rows {
+			used = used || r.Lanes[c].Booked > 0 || r.Lanes[c].Reserved > 0
+		}
+		if used {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+func (p Cockpit) url() string { return fmt.Sprintf("/templates/%d/cockpit", p.ID) }
+
+// drawn returns p with its cells.
+func (p Cockpit) drawn(ctx context.Context) Cockpit {
+	if p.cells == nil {
+		p.cells = p.Cells(ctx)
+	}
+	return p
+}
+
+// next is what the big clock counts down to, and its name.
+func (p Cockpit) next() (at time.Time, key string, slot *reminder.CockpitRow) {
+	switch p.State(p.At) {
+	case template.Draft, template.Closed, template.Cancelled:
+		return time.Time{}, "cockpit.over", nil
+	}
+	for i, r := range p.Deck.Rows { // soonest first
+		if r.Ahead(p.At) {
+			return r.DueAt, "cockpit.next_slot", &p.Deck.Rows[i]
+		}
+	}
+	if p.At.Before(p.OpensAt) {
+		return p.OpensAt, "drop.opens_in", nil
+	}
+	return p.EndsAt(), "drop.closes_in", nil
+}
+
+// total sums everything that has fired.
+func (p Cockpit) total() (sum delivery.Counts, failed int64) {
+	for _, r := range p.Deck.Rows {
+		for _, l := range r.Lanes {
+			sum = sum.Plus(l.Counts)
+			failed += l.Failed
+		}
+	}
+	return sum, failed
+}
+
+// current sums the channel over the slots that are going out, or went last.
+func (p Cockpit) current(c delivery.Channel) (sum reminder.Lane) {
+	sum.Channel, sum.Late = c, delivery.Lateness{}
+	for _, r := range p.Deck.Current() {
+		l := r.Lanes[c]
+		sum.Counts, sum.Failed, sum.Late = sum.Counts.Plus(l.Counts), sum.Failed+l.Failed, sum.Late.Plus(l.Late)
+	}
+	return sum
+}
+
+// waiting is how many are booked on the channel in slots that have not fired.
+func (p Cockpit) waiting(c delivery.Channel) (n int64) {
+	for _, r := range p.Deck.Rows {
+		if r.State == reminder.Waiting {
+			n += r.Lanes[c].Booked
+		}
+	}
+	return n
+}
+
+// A concern is something that somebody should look at, the worst first.
+type concern struct {
+	tone ui.Tone
+	text string
+	url  string
+}
+
+// concerns are what is wrong with the drop now.
+func (p Cockpit) concerns(ctx context.Context) (list []concern) {
+	add := func(tone ui.Tone, url, text string) { list = append(list, concern{tone, text, url}) }
+	sum, failed := p.total()
+	for _, r := range p.Deck.Rows {
+		if r.Overdue(p.At) {
+			add(ui.Bad, "", ui.T(ctx, "problem.overdue", r.Slot.Slot.Minutes()))
+		}
+	}
+	for _, c := range delivery.AllChannels() {
+		list = append(list, p.channelConcerns(ctx, c)...)
+	}
+	if n := p.Deck.DeadLetters; n > 0 {
+		add(ui.Bad, fmt.Sprintf("/dead-letters?template=%d", p.ID), ui.N(ctx, "problem.dead", n))
+	}
+	if sum.Expired > 0 {
+		add(ui.Bad, "", ui.N(ctx, "problem.expired", sum.Expired))
+	}
+	if sum.Difference() != 0 {
+		add(ui.Bad, fmt.Sprintf("/templates/%d/balance", p.ID), ui.N(ctx, "problem.balance", sum.Difference()))
+	}
+	if failed > 0 {
+		add(ui.Warn, "", ui.N(ctx, "cockpit.retries", failed))
+	}
+	if p.State(p.At) == template.Paused {
+		add(ui.Warn, "", ui.T(ctx, "problem.paused"))
+	}
+	return list
+}
+
+func (p Cockpit) channelConcerns(ctx context.Context, c delivery.Channel) (list []concern) {
+	s, lane, waiting := p.Channels[c], p.current(c), p.waiting(c)
+	if lane.InFlight == 0 && waiting == 0 {
+		return nil
+	}
+	name := ui.T(ctx, "channel."+c.String())
+	switch {
+	case !s.Configured:
+		list = append(list, concern{ui.Bad, ui.T(ctx, "problem.no_sender", name, lane.InFlight+waiting), "/channels"})
+	case s.Paused:
+		list = append(list, concern{ui.Warn, ui.T(ctx, "cockpit.paused", name, lane.InFlight+waiting), "/channels"})
+	case s.CircuitKnown && s.Circuit.State != delivery.CircuitClosed:
+		list = append(list, concern{ui.Bad, ui.T(ctx, "cockpit.circuit_open", name), "/channels"})
+	case s.Held():
+		list = append(list, concern{ui.Warn, ui.T(ctx, "cockpit.held", name), "/channels"})
+	}
+	var missed int64
+	for _, j := range p.Ahead {
+		if j.Channel == c {
+			missed += j.Missed
+		}
+	}
+	if missed > 0 {
+		list = append(list, concern{ui.Warn, ui.N(ctx, "cockpit.would_miss", missed, name), "/forecast"})
+	}
+	return list
+}
+
+// verdict says in one sentence how the drop stands.
+func (p Cockpit) verdict(ctx context.Context) concern {
+	for _, tone := range []ui.Tone{ui.Bad, ui.Warn} {
+		for _, c := range p.concerns(ctx) {
+			if c.tone == tone {
+				return c
+			}
+		}
+	}
+	l := ui.From(ctx).Locale
+	var running delivery.Counts
+	for _, r := range p.Deck.Current() {
+		if r.Running() {
+			running = running.Plus(r.Counts())
+		}
+	}
+	sum, _ := p.total()
+	var booked int64
+	for _, c := range delivery.AllChannels() {
+		booked += p.waiting(c)
+	}
+	switch {
+	case len(p.Deck.Rows) == 0:
+		return concern{tone: ui.Neutral, text: l.T("template.draft_title")}
+	case running.InFlight > 0:
+		return concern{tone: ui.Info, text: l.T("cockpit.sending", running.Sent, running.Reserved, l.Percent(running.Sent, running.Reserved))}
+	case booked > 0:
+		return concern{tone: ui.Good, text: l.N("cockpit.ready", booked)}
+	case sum.Reserved > 0:
+		return concern{tone: ui.Good, text: l.T("cockpit.all_out", sum.Sent, sum.Reserved)}
+	}
+	return concern{tone: ui.Neutral, text: l.T("cockpit.nothing")}
+}
+
+// others are the concerns beside the one that the verdict is about.
+func (p Cockpit) others(ctx context.Context) (list []concern) {
+	verdict := p.verdict(ctx)
+	for _, c := range p.concerns(ctx) {
+		if c != verdict {
+			list = append(list, c)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b concern) int { return ui.Severity(a.tone) - ui.Severity(b.tone) })
+	return list
+}
+
+func (p Cockpit) count(ctx context.Context) string {
+	at, _, _ := p.next()
+	if at.IsZero() {
+		return ""
+	}
+	return ui.Countdown(ctx, at)
+}
+
+func (p Cockpit) causesOf(c delivery.Channel) (list []reminder.Cause) {
+	for _, cause := range p.Deck.Causes {
+		if cause.Channel == c && len(list) < shownCauses {
+			list = append(list, cause)
+		}
+	}
+	return list
+}
+
+// causeText is what the provider said, or why the message did not go out.
+func causeText(ctx context.Context, c reminder.Cause) string {
+	if c.Sample != "" {
+		return ui.Private(ctx, c.Sample)
+	}
+	if c.Fingerprint != "" {
+		return c.Fingerprint
+	}
+	return ui.T(ctx, "reason."+c.Reason)
+}
+
+// The cockpit is where one wants to be from a day before the opening until an
+// hour after it.
+const (
+	cockpitFrom  = 24 * time.Hour
+	cockpitUntil = time.Hour
+)
+
+func cockpitKind(ctx context.Context, t template.Template) string {
+	if now := ui.From(ctx).Now; now.After(t.OpensAt.Add(-cockpitFrom)) && now.Before(t.OpensAt.Add(cockpitUntil)) {
+		return "primary"
+	}
+	return ""
+}

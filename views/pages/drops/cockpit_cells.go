@@ -1,0 +1,232 @@
+package drops
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/a-h/templ"
+
+	"dropbell/domain/delivery"
+	"dropbell/domain/reminder"
+	"dropbell/domain/template"
+	"dropbell/views/pages/parts"
+	"dropbell/views/ui"
+)
+
+// Cells returns every value on the page that can change while it is open. They
+// are the same for everybody who reads one language.
+func (p Cockpit) Cells(ctx context.Context) ui.Cells {
+	c := ui.Cells{}
+	p.headCells(ctx, c)
+	p.sumCells(ctx, c)
+	for _, r := range p.Deck.Rows {
+		p.slotCells(ctx, c, r)
+	}
+	for _, ch := range p.shown() {
+		p.channelCells(ctx, c, ch)
+	}
+	return c
+}
+
+func (p Cockpit) headCells(ctx context.Context, c ui.Cells) {
+	l := ui.From(ctx).Locale
+	s := p.State(p.At)
+	c["state"], c["state.class"] = l.T("state."+string(s)), "badge has-dot is-"+string(ui.StateTone(s))
+	verdict := p.verdict(ctx)
+	c["verdict"], c["verdict.class"], c["verdict.url"] = verdict.text, "verdict is-"+string(verdict.tone), verdict.url
+	c.Flag("verdict.url.none", verdict.url == "")
+	c["problems"] = html(ctx, p.problems())
+	at, key, slot := p.next()
+	c["next.label"] = l.T(key)
+	if slot != nil {
+		c["next.label"] = l.T(key, slot.Slot.Slot.Minutes())
+	}
+	c.Flag("next.none", at.IsZero())
+	if at.IsZero() {
+		at = p.OpensAt
+	}
+	c["next.at"] = ui.Machine(at)
+	c["next.when"] = l.DateTime(at, p.Zone())
+	c["opens.at"], c["opens.when"] = ui.Machine(p.OpensAt), l.DateTime(p.OpensAt, p.Zone())
+	c["closes.at"], c["closes.when"] = ui.Machine(p.OverAt()), l.DateTime(p.OverAt(), p.Zone())
+	c["closes.label"] = l.T("field.closes_at")
+	if s == template.Closed {
+		c["closes.label"] = l.T("drop.ended_at")
+	}
+}
+
+func (p Cockpit) sumCells(ctx context.Context, c ui.Cells) {
+	l := ui.From(ctx).Locale
+	sum, failed := p.total()
+	late := delivery.Lateness{}
+	perSecond := 0.0
+	for _, ch := range delivery.AllChannels() {
+		late = late.Plus(p.current(ch).Late)
+		perSecond += p.Pulse.Now(ch)
+	}
+	c["sum.sent"], c["sum.of"] = l.Number(sum.Sent), l.T("cockpit.of", sum.Reserved)
+	c["sum.flight"], c["sum.retry"] = l.Number(sum.InFlight), l.T("cockpit.retry_note", failed)
+	c["sum.lost"], c["sum.lost_note"] = l.Number(sum.Dead+sum.Expired), l.T("cockpit.lost_note", sum.Dead, sum.Expired)
+	c["sum.late"], c["sum.late_note"] = quantile(ctx, late, 0.99), l.T("cockpit.median", quantile(ctx, late, 0.5))
+	c["sum.rate"] = parts.Rate(ctx, perSecond)
+}
+
+func (p Cockpit) slotCells(ctx context.Context, c ui.Cells, r reminder.CockpitRow) {
+	l := ui.From(ctx).Locale
+	row := ui.SlotKey(r.Slot)
+	key := "s" + row
+	sum, late := r.Counts(), delivery.Lateness{}
+	var booked, failed int64
+	for i, lane := range r.Lanes {
+		booked, failed, late = booked+lane.Booked, failed+lane.Failed, late.Plus(lane.Late)
+		c[fmt.Sprintf("m%s.%d", row, i)] = laneLate(ctx, lane)
+		c[fmt.Sprintf("m%s.%d.end", row, i)] = laneEnd(ctx, r, lane)
+	}
+	tone, state := slotState(r, p.At, sum)
+	c[key], c[key+".class"] = l.T("slot."+state), "badge is-"+string(tone)
+	c[key+".row"] = "deck-slot slot-" + string(r.State)
+	c[key+".due"], c[key+".at"] = l.Clock(r.DueAt, p.Zone()), ui.Machine(r.DueAt)
+	c.SetBar(ctx, key+".bar", sum)
+	if r.FiredAt == nil {
+		c[key+".n"], c[key+".fired"], c[key+".late"] = l.N("cockpit.booked", booked), "", ""
+		return
+	}
+	c[key+".n"] = l.T("cockpit.sent_of", sum.Sent, sum.Reserved)
+	c[key+".fired"] = l.T("cockpit.fired", parts.Brief(ctx, r.FiredLate()))
+	c[key+".late"] = ""
+	if late.Messages() > 0 {
+		c[key+".late"] = l.T("cockpit.late", quantile(ctx, late, 0.5), quantile(ctx, late, 0.99))
+	}
+	if failed > 0 {
+		c[key+".n"] += " · " + l.T("cockpit.retry_note", failed)
+	}
+}
+
+func slotState(r reminder.CockpitRow, now time.Time, sum delivery.Counts) (ui.Tone, string) {
+	switch {
+	case r.Overdue(now):
+		return ui.Bad, "overdue"
+	case r.Running():
+		return ui.Info, string(r.State)
+	case r.State == reminder.Finished && sum.Dead+sum.Expired > 0:
+		return ui.Warn, string(r.State)
+	case r.State == reminder.Finished:
+		return ui.Good, string(r.State)
+	}
+	return ui.Neutral, string(r.State)
+}
+
+func (p Cockpit) channelCells(ctx context.Context, c ui.Cells, ch delivery.Channel) {
+	l := ui.From(ctx).Locale
+	key, s, lane := "c"+ch.String(), p.Channels[ch], p.current(ch)
+	tone, word := parts.ChannelState(s)
+	c[key], c[key+".class"] = l.T(word), "badge is-"+string(tone)
+	c.SetBar(ctx, key+".bar", lane.Counts)
+	c[key+".n"] = l.T("cockpit.sent_of", lane.Sent, lane.Reserved)
+	if lane.Reserved == 0 {
+		c[key+".n"] = l.N("cockpit.booked", p.waiting(ch))
+	}
+	c[key+".flight"], c[key+".retry"], c[key+".dead"] = l.Number(lane.InFlight), l.Number(lane.Failed), l.Number(lane.Dead+lane.Expired)
+	c[key+".p50"], c[key+".p99"] = quantile(ctx, lane.Late, 0.5), quantile(ctx, lane.Late, 0.99)
+	values := p.Pulse.PerSecond(ch)
+	most := 0.0
+	for _, v := range values {
+		most = max(most, v)
+	}
+	c.SetSpark(key+".spark", values[:], most)
+	c[key+".rate"] = parts.Rate(ctx, p.Pulse.Now(ch))
+	c[key+".spark.text"] = l.T("cockpit.spark", parts.Rate(ctx, most))
+	c[key+".forecast"] = p.forecastText(ctx, ch)
+	c[key+".note"] = parts.ChannelNote(ctx, s, p.At, p.Zone())
+	c.Flag(key+".note.none", c[key+".note"] == "")
+	c.Flag(key+".pause.none", s.Paused || !s.Configured)
+	c.Flag(key+".resume.none", !s.Paused)
+	c[key+".causes"] = html(ctx, p.causes(ch))
+}
+
+// forecastText compares what was forecast with what is.
+func (p Cockpit) forecastText(ctx context.Context, ch delivery.Channel) string {
+	l := ui.From(ctx).Locale
+	var forecast, done time.Time
+	running := false
+	for _, r := range p.Deck.Current() {
+		lane := r.Lanes[ch]
+		if end := lane.ForecastEnd(r.DueAt); end.After(forecast) {
+			forecast = end
+		}
+		running = running || lane.InFlight > 0
+		if lane.DoneAt != nil && lane.DoneAt.After(done) {
+			done = *lane.DoneAt
+		}
+	}
+	if !running {
+		if forecast.IsZero() || done.IsZero() {
+			return p.aheadText(ctx, ch)
+		}
+		return l.T("cockpit.took", seconds(forecast, p.Zone()), seconds(done, p.Zone()))
+	}
+	for _, j := range p.Ahead {
+		if j.Channel == ch && !j.DueAt.After(p.At) && !j.FinishAt.IsZero() {
+			if forecast.IsZero() {
+				return l.T("cockpit.expected", seconds(j.FinishAt, p.Zone()))
+			}
+			return l.T("cockpit.forecast_now", seconds(forecast, p.Zone()), seconds(j.FinishAt, p.Zone()))
+		}
+	}
+	return l.T("cockpit.sending_now")
+}
+
+// aheadText is the forecast of the next slot.
+func (p Cockpit) aheadText(ctx context.Context, ch delivery.Channel) string {
+	for _, j := range p.Ahead {
+		if j.Channel == ch && j.DueAt.After(p.At) {
+			return ui.T(ctx, "cockpit.expected_next", seconds(j.FinishAt, p.Zone()))
+		}
+	}
+	return "–"
+}
+
+func laneLate(ctx context.Context, l reminder.Lane) string {
+	if l.Late.Messages() == 0 {
+		return "–"
+	}
+	return quantile(ctx, l.Late, 0.5) + " / " + quantile(ctx, l.Late, 0.99)
+}
+
+// laneEnd is how long a lane took, and what was forecast.
+func laneEnd(ctx context.Context, r reminder.CockpitRow, l reminder.Lane) string {
+	forecast, took := "–", "–"
+	if end := l.ForecastEnd(r.DueAt); !end.IsZero() {
+		forecast = parts.Brief(ctx, end.Sub(r.DueAt))
+	}
+	if l.DoneAt != nil && l.Reserved > 0 {
+		took = parts.Brief(ctx, l.DoneAt.Sub(r.DueAt))
+	}
+	if forecast == "–" && took == "–" {
+		return ""
+	}
+	return took + " (" + forecast + ")"
+}
+
+// seconds writes a time of day to the second: everything here is about seconds.
+func seconds(t time.Time, zone *time.Location) string { return t.In(zone).Format("15:04:05") }
+
+func quantile(ctx context.Context, late delivery.Lateness, q float64) string {
+	if late.Messages() == 0 {
+		return "–"
+	}
+	upTo, bounded := late.Quantile(q)
+	if !bounded {
+		return "> " + parts.Brief(ctx, upTo)
+	}
+	return "≤ " + parts.Brief(ctx, upTo)
+}
+
+// html draws a small list that is sent as a whole when it changes.
+func html(ctx context.Context, c templ.Component) string {
+	var b bytes.Buffer
+	_ = c.Render(ctx, &b) // into memory
+	return b.String()
+}

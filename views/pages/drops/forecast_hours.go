@@ -1,0 +1,64 @@
+package drops
+
+import (
+	"context"
+	"time"
+
+	"dropbell/domain/reminder"
+	"dropbell/views/ui"
+)
+
+// A forecastHour is what falls due in one hour, on all channels.
+type forecastHour struct {
+	from             time.Time
+	messages, missed int64
+}
+
+// hourly adds up what falls due in each hour from now's on, for a day.
+func hourly(f []reminder.ChannelForecast, now time.Time) []forecastHour {
+	first := now.Truncate(time.Hour)
+	hours := make([]forecastHour, 24)
+	for i := range hours {
+		hours[i].from = first.Add(time.Duration(i) * time.Hour)
+	}
+	for _, c := range f {
+		for _, j := range c.Jobs {
+			// What is late is due now; the day ends amid an hour.
+			h := &hours[min(len(hours)-1, max(0, int(j.DueAt.Sub(first)/time.Hour)))]
+			h.messages, h.missed = h.messages+j.Messages, h.missed+j.Missed
+		}
+	}
+	return hours
+}
+
+// busiest is the most that falls due in one hour.
+func busiest(hours []forecastHour) (most int64) {
+	for _, h := range hours {
+		most = max(most, h.messages)
+	}
+	return most
+}
+
+// bars are the columns of the chart: what goes out in time, and above it what
+// would miss its opening. Whatever is not nothing can be seen.
+func (h forecastHour) bars(most int64) (inTime, late float64) {
+	height := func(n int64) float64 {
+		if n == 0 || most == 0 {
+			return 0
+		}
+		return max(2, 96*float64(n)/float64(most))
+	}
+	return height(h.messages - h.missed), height(h.missed)
+}
+
+// hoursText says in words what the chart shows.
+func hoursText(ctx context.Context, hours []forecastHour) string {
+	peak := hours[0]
+	for _, h := range hours {
+		if h.messages > peak.messages {
+			peak = h
+		}
+	}
+	l := ui.From(ctx).Locale
+	return l.T("forecast.hours_label", ui.Num(ctx, peak.messages), l.Clock(peak.from, ui.From(ctx).Zone))
+}

@@ -1,0 +1,73 @@
+package drops
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	"dropbell/domain/delivery"
+	"dropbell/domain/reminder"
+)
+
+func coordinate(t *testing.T, s string) float64 {
+	t.Helper()
+	f, err := strconv.ParseFloat(s, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func TestGanttLinesStayOnTheirAxis(t *testing.T) {
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	opens := now.Add(10 * time.Minute)
+	job := func(before time.Duration, n int64) reminder.Job {
+		return reminder.Job{TemplateID: 1, DueAt: opens.Add(-before), Deadline: opens, Messages: n}
+	}
+	for _, jobs := range [][]reminder.Job{
+		{job(5*time.Minute, 1)}, {job(5*time.Minute, 1_000_000)}, {job(60*time.Minute, 100_000), job(5*time.Minute, 100_000)},
+		{job(0, 5)}, {job(-time.Minute, 5)}, {job(10*time.Minute, 0)},
+	} {
+		f := reminder.ChannelForecast{Rate: reminder.Rate{PerSecond: 100}, Jobs: reminder.Forecast(jobs, reminder.Rate{PerSecond: 100}, now)}
+		for _, d := range (Forecast{}).drops(f) {
+			a := d.axis()
+			for _, j := range d.jobs {
+				list := a.gantt(j)
+				for _, s := range list {
+					if x, width := coordinate(t, s.X), coordinate(t, s.Width); x < -0.2 || width <= 0 || x+width > 1000.2 {
+						t.Errorf("gantt: %+v lies outside of the axis", s)
+					}
+				}
+				if late := len(list) > 0 && list[len(list)-1].Class == "gantt-late"; late != (j.Missed > 0) {
+					t.Errorf("%d missed, drawn %+v", j.Missed, list)
+				}
+			}
+		}
+	}
+}
+
+func TestWorstJob(t *testing.T) {
+	p := func(missed int64, spare time.Duration) reminder.Prognosis {
+		end := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+		return reminder.Prognosis{Job: reminder.Job{TemplateID: 1, Deadline: end, Messages: 10}, FinishAt: end.Add(-spare), Missed: missed}
+	}
+	list := outlooks([]reminder.ChannelForecast{
+		{Channel: delivery.App, Jobs: []reminder.Prognosis{p(0, time.Minute), p(3, time.Hour), p(2, 0)}},
+		{Channel: delivery.SMS, Jobs: []reminder.Prognosis{p(0, time.Minute), p(0, time.Second)}},
+		{Channel: delivery.Email},
+	}, 1, Halted{})
+	if len(list) != 2 || list[0].worst.Missed != 3 || list[0].missed != 5 || list[0].messages != 30 || spare(list[1].worst) != time.Second {
+		t.Errorf("%+v", list)
+	}
+	if len(outlooks([]reminder.ChannelForecast{{Jobs: []reminder.Prognosis{p(0, 0)}}}, 2, Halted{})) != 0 {
+		t.Error("another template's jobs are counted")
+	}
+}
+
+func TestARateNamedAsEnoughIsEnough(t *testing.T) {
+	for in, want := range map[float64]float64{0.4: 1, 9: 9, 99: 99, 100.5: 110, 666.7: 670, 1234: 1300, 99_500: 100_000} {
+		if got := roundUp(in); got != want || got < in {
+			t.Errorf("%v is rounded to %v, want %v", in, got, want)
+		}
+	}
+}

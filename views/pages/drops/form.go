@@ -1,0 +1,27 @@
+package drops
+
+import (
+	"context"
+
+	"dropbell/views/pages/parts"
+	"dropbell/views/ui"
+)
+
+func (p TemplateForm) err(ctx context.Context, name string) string {
+	return ui.ErrorOf(ctx, p.Errors, name)
+}
+
+// ambiguous reports whether the named time was refused for happening twice,
+// or its meaning was chosen already.
+func (p TemplateForm) ambiguous(name string) bool {
+	return p.Values[name+"_fold"] != "" || parts.TimeHappensTwice(p.Errors, name)
+}
+
+// choice describes a choice whose options are explained in the catalogue.
+func (p TemplateForm) choice(ctx context.Context, name string, values ...string) ui.ChoiceProps {
+	c := ui.ChoiceProps{Name: name, Label: parts.FieldLabel(ctx, name), Value: p.Values[name], Error: p.err(ctx, name), Fixed: p.Published}
+	for _, v := range values {
+		c.Options = append(c.Options, ui.Option{Value: v, Label: ui.T(ctx, name+"."+v), Help: ui.T(ctx, name+"."+v+".help")})
+	}
+	return c
+}

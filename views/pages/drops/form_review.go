@@ -1,0 +1,166 @@
+package drops
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"dropbell/domain/delivery"
+	"dropbell/domain/money"
+	"dropbell/domain/template"
+	"dropbell/views/pages/parts"
+	"dropbell/views/ui"
+)
+
+// steps are the form's parts. What was stored or sent before can be opened
+// anywhere.
+func (p TemplateForm) steps(ctx context.Context) ui.StepsProps {
+	s := ui.StepsProps{Whole: p.ID != 0 || len(p.Errors) > 0}
+	for _, key := range []string{"form.basics", "form.discount", "form.times", "form.stock", "steps.review"} {
+		s.Titles = append(s.Titles, ui.T(ctx, key))
+	}
+	return s
+}
+
+// reviewHelp says when what is saved takes effect.
+func (p TemplateForm) reviewHelp(ctx context.Context) string {
+	if p.Published {
+		return ui.T(ctx, "form.review_published")
+	}
+	return ui.T(ctx, "form.review_help")
+}
+
+// twice are the typed times that happen twice.
+func (p TemplateForm) twice() (list []string) {
+	for _, name := range []string{"opens_at", "closes_at", "valid_until"} {
+		if p.ambiguous(name) {
+			list = append(list, name)
+		}
+	}
+	return list
+}
+
+// review is everything that counts of what is typed, by step.
+func (p TemplateForm) review(ctx context.Context) []ui.ReviewPart {
+	steps := [][]string{{"name", "shop_number", "description", "claim_url"}, p.discountFields(), {"opens_at", "closes_at", "valid_hours", "notify_days"},
+		{"stock", "per_user_limit", "obtain", "claim_mode"}}
+	if p.Values["validity"] == "until" {
+		steps[2][2] = "valid_until"
+	}
+	if strings.TrimSpace(p.Values["notify_days"]) != "" {
+		steps[2] = append(steps[2], "notify_channels")
+	}
+	titles, wrong := p.steps(ctx).Titles, ui.ErrorsOf(ctx, p.Errors)
+	list := make([]ui.ReviewPart, len(steps))
+	for i, names := range steps {
+		list[i].Title = titles[i]
+		for _, name := range names {
+			list[i].Lines = append(list[i].Lines, ui.ReviewLine{Name: name, Label: parts.FieldLabel(ctx, name), Value: p.shown(ctx, name), Error: wrong[name]})
+		}
+	}
+	return list
+}
+
+// discountFields are those that belong to the kind of discount.
+func (p TemplateForm) discountFields() []string {
+	list := []string{"kind", "amount_off"}
+	switch template.Kind(p.Values["kind"]) {
+	case template.ThresholdOff:
+		list = append(list, "threshold")
+	case template.PercentOff:
+		list = []string{"kind", "percent_off", "max_off", "threshold"}
+	}
+	list = append(list, "currency", "target")
+	if template.Target(p.Values["target"]) == template.Product {
+		list = append(list, "product")
+	}
+	return list
+}
+
+// shown writes one value the way people read it; what cannot be understood
+// stays as it was typed.
+func (p TemplateForm) shown(ctx context.Context, name string) string {
+	typed, t := strings.TrimSpace(p.Values[name]), p.Preview.Template
+	l := ui.From(ctx).Locale
+	amount := func(a money.Amount) string {
+		if a > 0 {
+			return l.Money(a, t.Currency)
+		}
+		return typed
+	}
+	when := func(at time.Time) string {
+		if !at.IsZero() {
+			return l.DateTime(at, t.Zone()) + " " + l.Zone(at, t.Zone())
+		}
+		return typed
+	}
+	switch name {
+	case "shop_number":
+		if i := slices.IndexFunc(parts.ShopOptions(p.Shops), func(o ui.Option) bool { return o.Value == typed }); i >= 0 {
+			return parts.ShopOptions(p.Shops)[i].Label
+		}
+	case "kind", "target", "obtain", "claim_mode":
+		if key := name + "." + typed; l.Has(key) {
+			return l.T(key)
+		}
+	case "amount_off":
+		return amount(t.AmountOff)
+	case "threshold":
+		return amount(t.Threshold)
+	case "max_off":
+		return amount(t.MaxOff)
+	case "percent_off":
+		return parts.PercentTyped(typed)
+	case "opens_at":
+		return when(t.OpensAt)
+	case "closes_at":
+		return when(t.ClosesAt)
+	case "valid_until":
+		if t.ValidUntil != nil {
+			return when(*t.ValidUntil)
+		}
+	case "valid_hours":
+		if text := parts.Validity(ctx, t); text != "" {
+			return text
+		}
+	case "stock":
+		if t.Stock > 0 {
+			return l.Number(t.Stock)
+		}
+	case "notify_days":
+		if typed == "" {
+			return l.T("form.never")
+		}
+	case "notify_channels":
+		return channelsText(ctx, p.notified())
+	}
+	return typed
+}
+
+// notified are the channels ticked, the app if none is.
+func (p TemplateForm) notified() []string {
+	set := template.ParseChannels(p.Values["notify_channels"])
+	if set == 0 {
+		set = delivery.ChannelSetOf(delivery.App)
+	}
+	return template.ChannelNames(set)
+}
+
+func channelsText(ctx context.Context, names []string) string {
+	list := make([]string, len(names))
+	for i, name := range names {
+		list[i] = ui.T(ctx, "channel."+name)
+	}
+	return strings.Join(list, ui.T(ctx, "ui.list_join"))
+}
+
+// notifyOver offers every channel, by its name.
+func (p TemplateForm) notifyOver(ctx context.Context) ui.ChoiceProps {
+	c := ui.ChoiceProps{Name: "notify_channels", Label: parts.FieldLabel(ctx, "notify_channels"), Help: ui.T(ctx, "help.notify_channels"), Error: p.err(ctx, "notify_channels"),
+		Values: template.ChannelNames(template.ParseChannels(p.Values["notify_channels"]))}
+	for _, ch := range delivery.AllChannels() {
+		c.Options = append(c.Options, ui.Option{Value: ch.String(), Label: parts.ChannelLabel(ctx, ch, p.Channels)})
+	}
+	return c
+}

@@ -1,0 +1,116 @@
+package drops
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"dropbell/domain/claim"
+	"dropbell/domain/template"
+	"dropbell/views/ui"
+)
+
+// rateSeconds is what the rate shown is an average of.
+const rateSeconds = 10
+
+func (s Sales) shelf() ui.Shelf {
+	return ui.Shelf{Total: s.Total, Issued: s.Issued, Writing: s.Writing}
+}
+
+// rate is how many were issued per second just now.
+func (s Sales) rate() float64 {
+	last := s.Pace
+	if len(last) > rateSeconds {
+		last = last[len(last)-rateSeconds:]
+	}
+	if len(last) == 0 {
+		return 0
+	}
+	var sum int64
+	for _, n := range last {
+		sum += n
+	}
+	return float64(sum) / float64(len(last))
+}
+
+// perSecond writes a rate: small ones with a digit after the point.
+func perSecond(ctx context.Context, rate float64) string {
+	if rate == 0 || rate >= 10 {
+		return ui.Num(ctx, int64(rate+0.5))
+	}
+	return strings.TrimSuffix(fmt.Sprintf("%.1f", rate), ".0")
+}
+
+func (s Sales) peak(ctx context.Context) string {
+	if s.Curve.PeakRate() == 0 {
+		return "–"
+	}
+	return perSecond(ctx, s.Curve.PeakRate())
+}
+
+func (s Sales) peakNote(ctx context.Context) string {
+	if s.Curve.PeakRate() == 0 {
+		return ""
+	}
+	return s.Curve.Peak().At.In(s.Template.Zone()).Format("15:04:05")
+}
+
+// note says what matters most: that all is gone, and how soon; that claims
+// are stopped; that nobody can claim yet.
+func (s Sales) note(ctx context.Context) string {
+	switch s.Template.State(ui.From(ctx).Now) {
+	case template.Paused:
+		return ui.T(ctx, "claims.paused")
+	case template.Scheduled:
+		return ui.T(ctx, "claims.ahead")
+	case template.SoldOut:
+		if took := s.soldOutAfter(); took > 0 {
+			return ui.T(ctx, "claims.sold_out_after", ui.From(ctx).Locale.Duration(took))
+		}
+		return ui.T(ctx, "claims.sold_out")
+	case template.Open:
+		if s.Writing > 0 && s.shelf().Left() == 0 {
+			return ui.T(ctx, "claims.all_given")
+		}
+	}
+	return ""
+}
+
+// soldOutAfter is how long the coupons lasted, 0 if that is not known.
+func (s Sales) soldOutAfter() time.Duration {
+	if s.Total > s.Issued || len(s.Curve.Points) == 0 {
+		return 0
+	}
+	last := s.Curve.Points[len(s.Curve.Points)-1].At.Add(s.Curve.Width)
+	return max(0, last.Sub(s.Template.OpensAt))
+}
+
+// live reports whether the numbers can still change.
+func (s Sales) live(ctx context.Context) bool {
+	switch s.Template.State(ui.From(ctx).Now) {
+	case template.Draft, template.Cancelled, template.Closed:
+		return false
+	}
+	return true
+}
+
+func (s Sales) url() string { return fmt.Sprintf("/templates/%d/claims", s.Template.ID) }
+
+func (s Sales) shelfNote(ctx context.Context) string {
+	switch {
+	case s.Away:
+		return ui.T(ctx, "claims.writing_unknown")
+	case s.Writing > 0:
+		return ui.T(ctx, "claims.writing", ui.Num(ctx, s.Writing))
+	}
+	now := ui.From(ctx).Now
+	switch s.Template.State(now) {
+	case template.Closed, template.Cancelled:
+		if claim.Admit(s.Template, claim.ByGrant, now) == nil {
+			return ui.T(ctx, "claims.shelf_lists")
+		}
+		return ui.T(ctx, "claims.shelf_over")
+	}
+	return ui.T(ctx, "claims.shelf_note")
+}

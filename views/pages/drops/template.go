@@ -1,0 +1,76 @@
+package drops
+
+import (
+	"context"
+	"fmt"
+
+	"dropbell/domain/reminder"
+	"dropbell/domain/template"
+	"dropbell/views/ui"
+)
+
+func (p Template) sentNote(ctx context.Context) string {
+	c := p.counts()
+	if c.Reserved == 0 {
+		return ui.T(ctx, "stat.sent_none")
+	}
+	return ui.T(ctx, "stat.sent_note", ui.From(ctx).Locale.Percent(c.Sent, c.Reserved), c.Reserved)
+}
+
+// problems are what somebody should know who looks at this drop.
+func (p Template) problems(ctx context.Context) (list []concern) {
+	add := func(url, text string) { list = append(list, concern{ui.Warn, text, url}) }
+	if p.state(ctx) == template.Paused {
+		add("", ui.T(ctx, "problem.paused"))
+	}
+	for _, c := range p.Board.Totals() {
+		if c.Booked > 0 && !p.Channels.Has(c.Channel) {
+			add("/channels", ui.T(ctx, "problem.no_sender", ui.T(ctx, "channel."+c.Channel.String()), c.Booked))
+		}
+	}
+	if n := p.Board.DeadLetters; n > 0 {
+		add(fmt.Sprintf("/dead-letters?template=%d", p.ID), ui.N(ctx, "problem.dead", n))
+	}
+	if c := p.counts(); c.Expired > 0 {
+		add(fmt.Sprintf("/deliveries?template=%d&outcome=expired", p.ID), ui.N(ctx, "problem.expired", c.Expired))
+	}
+	for _, r := range p.Board.Rows {
+		if r.Overdue(ui.From(ctx).Now) {
+			add("", ui.T(ctx, "problem.overdue", r.Slot.Slot.Minutes()))
+		}
+	}
+	if p.Difference != 0 {
+		add(p.url()+"/balance", ui.N(ctx, "problem.balance", p.Difference))
+	}
+	return list
+}
+
+// next is the slot that fires next, or nil. Rows are in the order in which
+// they fire.
+func (p Template) next(ctx context.Context) *reminder.Row {
+	for i, r := range p.Board.Rows {
+		if r.Ahead(ui.From(ctx).Now) {
+			return &p.Board.Rows[i]
+		}
+	}
+	return nil
+}
+
+func (p Template) nextClock(ctx context.Context) string {
+	if r := p.next(ctx); r != nil {
+		return ui.From(ctx).Locale.Clock(r.DueAt, p.Zone())
+	}
+	return "–"
+}
+
+func (p Template) nextNote(ctx context.Context) string {
+	r := p.next(ctx)
+	if r == nil {
+		return ui.T(ctx, "stat.next_none")
+	}
+	var n int64
+	for _, c := range r.Cells {
+		n += c.Booked
+	}
+	return ui.N(ctx, "stat.next_note", n)
+}

@@ -1,0 +1,27 @@
+package parts
+
+import (
+	"dropbell/domain/coupon"
+	"dropbell/domain/template"
+	"dropbell/views/ui"
+)
+
+func couponTone(s coupon.State) ui.Tone {
+	switch s {
+	case coupon.Unused:
+		return ui.Good
+	case coupon.Locked:
+		return ui.Info
+	case coupon.Expired:
+		return ui.Warn
+	case coupon.Revoked:
+		return ui.Bad
+	}
+	return ui.Neutral
+}
+
+// spec is the rule in the form in which templates say what they are worth.
+func RuleSpec(r coupon.Rule) template.Spec {
+	return template.Spec{Kind: r.Kind, AmountOff: r.AmountOff, Threshold: r.Threshold, PercentOff: r.PercentOff, MaxOff: r.MaxOff,
+		Currency: r.Currency, Target: r.Target, Product: r.Product}
+}

@@ -1,0 +1,32 @@
+package parts
+
+import (
+	"context"
+
+	"dropbell/domain/user"
+	"dropbell/views/ui"
+)
+
+// Values of the filter that are no outcome of their own: HeldOutOutcome is who
+// is skipped as held out, WaitingOutcome who is sent to after quiet hours.
+const (
+	HeldOutOutcome = "held_out"
+	WaitingOutcome = "waiting"
+)
+
+// UserName is the name of a user, or the id of one without a name.
+func UserName(ctx context.Context, u user.User) string {
+	if u.Name != "" {
+		return u.Name
+	}
+	return ui.T(ctx, "user.nameless", u.ID.String())
+}
+
+// ReasonText falls back to the reason's own name: providers and later
+// releases may have more of them.
+func ReasonText(ctx context.Context, reason string) string {
+	if key := "reason." + reason; ui.From(ctx).Locale.Has(key) {
+		return ui.T(ctx, key)
+	}
+	return reason
+}

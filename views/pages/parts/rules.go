@@ -1,0 +1,66 @@
+package parts
+
+import (
+	"context"
+	"strings"
+
+	"dropbell/domain/segment"
+	"dropbell/views/ui"
+)
+
+// emSpace sets inner rules off; browsers drop ordinary spaces before a line.
+const emSpace = "\u2003"
+
+// RuleLines writes a rule as lines of text, each part of it indented further.
+func RuleLines(ctx context.Context, r segment.Rule, indent string) []string {
+	switch {
+	case r.Match == "":
+		return []string{indent + "• " + conditionText(ctx, r.Condition)}
+	case len(r.Rules) == 0:
+		return []string{indent + ui.T(ctx, "segments.everybody."+string(r.Match))}
+	}
+	list := []string{indent + ui.T(ctx, "segments.match."+string(r.Match))}
+	for _, sub := range r.Rules {
+		list = append(list, RuleLines(ctx, sub, indent+emSpace)...)
+	}
+	return list
+}
+
+// OpText prefers the words that an operator has on one field.
+func OpText(ctx context.Context, f segment.Field, op segment.Op) string {
+	if key := "segments.op." + string(f) + "." + string(op); ui.From(ctx).Locale.Has(key) {
+		return ui.T(ctx, key)
+	}
+	return ui.T(ctx, "segments.op."+string(op))
+}
+
+// ValueChoices are those of a value that is one of a few; nil = it is typed.
+func ValueChoices(ctx context.Context, v segment.Value) []ui.Option {
+	names := map[segment.Value][]string{segment.ContactKind: segment.ContactKinds(), segment.ChannelName: segment.ChannelNames()}[v]
+	var list []ui.Option
+	for _, n := range names {
+		list = append(list, ui.Option{Value: n, Label: ui.T(ctx, "channel."+n)})
+	}
+	return list
+}
+
+// conditionText reads a condition aloud.
+func conditionText(ctx context.Context, c segment.Condition) string {
+	what := ui.T(ctx, "segments.field."+string(c.Field))
+	if c.Name != "" {
+		what = "“" + c.Name + "”"
+	}
+	v, _ := segment.ValueOf(c.Field, c.Op)
+	values := c.Values
+	if choices := ValueChoices(ctx, v); choices != nil {
+		values = nil
+		for _, name := range c.Values {
+			values = append(values, ui.T(ctx, "channel."+name))
+		}
+	}
+	op, value := OpText(ctx, c.Field, c.Op), strings.Join(values, ", ")
+	if strings.Contains(op, "…") { // the value stands inside
+		return what + " " + strings.Replace(op, "…", value, 1)
+	}
+	return strings.TrimSpace(what + " " + op + " " + value)
+}

@@ -1,0 +1,109 @@
+// Package parts holds what the pages of several subjects show: a refused
+// request, a question before an act, two versions of one record, jobs, bars,
+// filters, links to other subjects, and the texts they share.
+//
+// Each package next to this one holds the pages of one subject. A page is a
+// struct with everything that it shows; its Page method draws it, its other
+// methods parts of it. Subjects import this package and never each other.
+package parts
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"dropbell/domain/staff"
+	"dropbell/views/ui"
+)
+
+// ActorName drops the label from "staff:1 Ada".
+func ActorName(ctx context.Context, actor string) string {
+	label, name, _ := strings.Cut(actor, " ")
+	if label == "system" {
+		return ui.T(ctx, "actor.system")
+	}
+	if label == "unknown" {
+		return ui.T(ctx, "actor.unknown")
+	}
+	if strings.HasPrefix(label, "key:") {
+		return ui.T(ctx, "actor.key", name)
+	}
+	if name == "" {
+		return label
+	}
+	return name
+}
+
+// AuditReason is why something was done, in the words of who did it; what the
+// system says is put into the viewer's language.
+func AuditReason(ctx context.Context, r staff.Record) string {
+	if reason := r.SystemReason(); reason != "" {
+		return ui.T(ctx, "audit.reason."+reason)
+	}
+	return r.Reason
+}
+
+// SystemReasons returns those reasons of the system whose words contain text,
+// in any case.
+func SystemReasons(ctx context.Context, text string) (list []string) {
+	for _, reason := range staff.SystemReasons() {
+		if text != "" && strings.Contains(strings.ToLower(ui.T(ctx, "audit.reason."+reason)), strings.ToLower(text)) {
+			list = append(list, reason)
+		}
+	}
+	return list
+}
+
+// ActionText falls back to the action's own name: whoever adds one may not
+// have had the words for it.
+func ActionText(ctx context.Context, action string) string {
+	if key := "action." + action; ui.From(ctx).Locale.Has(key) {
+		return ui.T(ctx, key)
+	}
+	return action
+}
+
+// ActionLabel names an action without a sentence around it. Words that want a
+// name behind them have others for this.
+func ActionLabel(ctx context.Context, action string) string {
+	if key := "audit.option." + action; ui.From(ctx).Locale.Has(key) {
+		return ui.T(ctx, key)
+	}
+	text := strings.TrimRight(ActionText(ctx, action), ":：")
+	kind, _, _ := strings.Cut(action, ".")
+	if key := "kind_of." + kind; ui.From(ctx).Locale.Has(key) {
+		return ui.T(ctx, key) + " · " + text
+	}
+	return text
+}
+
+// ObjectText names what a record is about.
+func ObjectText(ctx context.Context, r staff.Record) string {
+	if r.ObjectID == "" {
+		return ""
+	}
+	if key := "object." + r.ObjectKind; ui.From(ctx).Locale.Has(key) {
+		return ui.T(ctx, key, r.ObjectID)
+	}
+	return r.ObjectKind + " " + r.ObjectID
+}
+
+// ObjectURL is the page of what a record is about; "" if it has none.
+func ObjectURL(r staff.Record) string {
+	switch r.ObjectKind {
+	case "template":
+		return "/templates/" + r.ObjectID
+	case "user":
+		return "/users/" + r.ObjectID
+	case "campaign":
+		return "/campaigns/" + r.ObjectID
+	case "job":
+		return "/jobs/" + r.ObjectID
+	case "coupon":
+		return "/coupons/" + r.ObjectID
+	}
+	return ""
+}
+
+// ID writes the number of a row, without the separators of thousands.
+func ID(n int64) string { return fmt.Sprint(n) }

@@ -1,0 +1,106 @@
+package parts
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"dropbell/domain/template"
+	"dropbell/views/ui"
+)
+
+// Worth says in a few words what a coupon gives, such as "20% off, at most ¥30".
+func Worth(ctx context.Context, s template.Spec) string {
+	l := ui.From(ctx).Locale
+	switch s.Kind {
+	case template.ThresholdOff:
+		return l.T("worth.threshold", l.Money(s.AmountOff, s.Currency), l.Money(s.Threshold, s.Currency))
+	case template.PercentOff:
+		text := l.T("worth.percent", percentOff(ctx, s.PercentOff), l.Money(s.MaxOff, s.Currency))
+		if s.Threshold > 0 {
+			text = l.T("worth.percent_threshold", text, l.Money(s.Threshold, s.Currency))
+		}
+		return text
+	}
+	return l.T("worth.amount", l.Money(s.AmountOff, s.Currency))
+}
+
+// Headline is the big figure on the coupon.
+func Headline(ctx context.Context, s template.Spec) string {
+	l := ui.From(ctx).Locale
+	if s.Kind == template.PercentOff {
+		return l.T("worth.percent_big", percentOff(ctx, s.PercentOff))
+	}
+	return l.T("worth.amount_big", l.Money(s.AmountOff, s.Currency))
+}
+
+// Terms is what the headline leaves out: from which order on the coupon is
+// good, and how far a percentage goes.
+func Terms(ctx context.Context, s template.Spec) string {
+	l := ui.From(ctx).Locale
+	switch s.Kind {
+	case template.ThresholdOff:
+		return l.T("worth.from", l.Money(s.Threshold, s.Currency))
+	case template.PercentOff:
+		text := l.T("worth.at_most", l.Money(s.MaxOff, s.Currency))
+		if s.Threshold > 0 {
+			text = l.T("worth.percent_threshold", text, l.Money(s.Threshold, s.Currency))
+		}
+		return text
+	}
+	return l.T("worth.any_order")
+}
+
+// percentOff follows the custom of the language: Chinese names the part that
+// is still to be paid, in tenths ("8折" is 20 % off).
+func percentOff(ctx context.Context, percent int) string {
+	if ui.From(ctx).Locale.Tag != "zh-CN" {
+		return strconv.Itoa(percent)
+	}
+	return strconv.FormatFloat(float64(100-percent)/10, 'f', -1, 64)
+}
+
+// Validity says how long a claimed coupon can be used.
+func Validity(ctx context.Context, t template.Template) string {
+	l := ui.From(ctx).Locale
+	switch {
+	case t.ValidUntil != nil:
+		return l.T("valid.until", l.DateTime(*t.ValidUntil, t.Zone()))
+	case t.ValidHours > 0 && t.ValidHours%24 == 0:
+		return l.N("valid.days", int64(t.ValidHours/24))
+	case t.ValidHours > 0:
+		return l.N("valid.hours", int64(t.ValidHours))
+	}
+	return ""
+}
+
+// NoticeDays says how long before the expiry owners are told of it.
+func NoticeDays(ctx context.Context, n template.NoticeDays) string {
+	var list []string
+	for _, d := range n.List() {
+		if d == 0 {
+			list = append(list, ui.T(ctx, "notice_days.last"))
+		} else {
+			list = append(list, ui.N(ctx, "notice_days.before", int64(d)))
+		}
+	}
+	if len(list) == 0 {
+		return ui.T(ctx, "form.never")
+	}
+	return strings.Join(list, ui.T(ctx, "ui.list_join"))
+}
+
+// ShopFilter offers every shop and, first, all of them.
+func ShopFilter(ctx context.Context, shops []template.Shop) []ui.Option {
+	return append([]ui.Option{{Value: "", Label: ui.T(ctx, "templates.all_shops")}}, ShopOptions(shops)...)
+}
+
+// ShopOptions offers every shop.
+func ShopOptions(shops []template.Shop) []ui.Option {
+	list := make([]ui.Option, 0, len(shops))
+	for _, s := range shops {
+		list = append(list, ui.Option{Value: fmt.Sprint(s.Number), Label: fmt.Sprintf("%s (%d, %s)", s.Name, s.Number, s.Timezone)})
+	}
+	return list
+}

@@ -1,0 +1,49 @@
+package access_test
+
+import (
+	"testing"
+	"time"
+
+	"dropbell/domain/staff"
+	"dropbell/web/console/consoletest"
+	"dropbell/web/console/shell"
+)
+
+// A sentence names its object once, and who looks for publications finds those
+// that somebody approved.
+func TestWordsOfTheAuditLog(t *testing.T) {
+	g := consoletest.New(t)
+	g.Exec(`insert into audit (actor, action, object_kind, object_id) values ('staff:1 Ada', 'segment.create', 'segment', '8'),
+		('staff:1 Ada', 'campaign.approve', 'campaign', '5'), ('staff:1 Ada', 'campaign.publish', 'campaign', '6'), ('staff:1 Ada', 'campaign.pause', 'campaign', '7')`)
+	b := g.As(staff.Viewer)
+	b.Get("/audit?kind=segment").Is(200).Has("created segment #8").HasNot("the segment segment")
+	b.Get("/audit?action=campaign.publish").Is(200).Has(`href="/campaigns/5"`, `href="/campaigns/6"`).HasNot(`href="/campaigns/7"`)
+	g.Exec(`delete from audit where action = 'campaign.publish'`)
+	b.Get("/audit").Is(200).Has(`value="campaign.publish"`)
+}
+
+// Why the system did something is told in the viewer's language, whatever
+// version recorded it; what people wrote stands as they wrote it.
+func TestReasonsOfTheSystemInTheAuditLog(t *testing.T) {
+	g := consoletest.New(t)
+	d := g.Published(10, time.Hour)
+	g.Exec(`update templates set opens_at = date_trunc('minute', now()) - interval '2 hours', closes_at = now() - interval '1 second' where id = $1`, d.ID)
+	if n, err := g.Templates.CloseEnded(g.Context(), 10); n != 1 || err != nil {
+		t.Fatalf("%d closed: %v", n, err)
+	}
+	if n := g.Number(`select count(*) from audit where action = 'template.close' and reason = 'closes_at_passed'`); n != 1 {
+		t.Error("the log has no code for the reason")
+	}
+	g.Exec(`insert into audit (actor, action, object_kind, object_id, reason) values ('system Dropbell', 'template.close', 'template', '91', 'closes_at has passed'),
+		('system Dropbell', 'template.close', 'template', '92', 'valid_until has passed'), ('system Dropbell', 'staff.create', 'staff', '93', 'first admin'),
+		('system Dropbell', 'template.close', 'template', '94', 'something else'), ('staff:1 Ada', 'template.close', 'template', '95', 'first_admin')`)
+	b, zh := g.As(staff.Viewer), g.Chinese()
+	b.Get("/audit").Is(200).Has("Its closing time has passed.", "validity has ended.", "The first administrator.", "something else", ">first_admin<").HasNot("closes_at", "valid_until has", ">first admin<")
+	zh.Get("/audit").Is(200).Has("已过结束时间。", "优惠券有效期已过。", "首位管理员。", "something else", ">first_admin<").HasNot("has passed", ">first admin<")
+	zh.Get(shell.TemplateURL(d.ID)).Is(200).Has("已过结束时间。").HasNot("closes_at_passed")
+	// The words find what stands in the log as a code.
+	b.Get("/audit?q=closing+TIME").Is(200).Has(shell.TemplateURL(d.ID), `href="/templates/91"`).HasNot(`href="/templates/92"`, `href="/templates/94"`)
+	zh.Get("/audit?q=有效期已过").Is(200).Has(`href="/templates/92"`).HasNot(`href="/templates/91"`)
+	b.Get("/audit?q=first+administrator").Is(200).Has("The first administrator.").HasNot(`href="/templates/95"`)
+	b.Get("/audit?q=something").Is(200).Has(`href="/templates/94"`).HasNot(`href="/templates/91"`)
+}

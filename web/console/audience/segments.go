@@ -1,0 +1,344 @@
+package audience
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"dropbell/domain/fault"
+	"dropbell/domain/segment"
+	"dropbell/domain/staff"
+	audiencepages "dropbell/views/pages/audience"
+	pageparts "dropbell/views/pages/parts"
+	"dropbell/views/ui"
+	"dropbell/web/console/shell"
+)
+
+func (c *handlers) listSegments(w http.ResponseWriter, r *http.Request) error {
+	p := audiencepages.Segments{Search: strings.TrimSpace(r.FormValue("q")), Export: shell.ExportURL(r)}
+	q := segment.Query{Search: p.Search, Limit: shell.PageSize + 1}
+	at, id, _ := strings.Cut(r.FormValue("after"), ".")
+	if n, err := strconv.ParseInt(at, 10, 64); err == nil { // nonsense is the beginning
+		q.After.UpdatedAt = time.UnixMicro(n).UTC()
+		q.After.ID, _ = strconv.ParseInt(id, 10, 64)
+		q.After.ID = max(0, q.After.ID)
+	}
+	list, err := c.Segments.Segments(r.Context(), shell.Actor(r), q)
+	if err != nil {
+		return err
+	}
+	p.List = list[:min(len(list), shell.PageSize)]
+	if len(list) > shell.PageSize {
+		last := p.List[shell.PageSize-1]
+		p.Next = shell.WithQuery(r, "after", fmt.Sprintf("%d.%d", last.UpdatedAt.UnixMicro(), last.ID))
+	}
+	if q.After.ID > 0 {
+		p.First = shell.WithQuery(r, "after", "")
+	}
+	return c.Listed(w, r, p.Results(), p.Page())
+}
+
+func (c *handlers) loadSegment(r *http.Request) (segment.Segment, error) {
+	id, err := shell.PathID(r)
+	if err != nil {
+		return segment.Segment{}, err
+	}
+	return c.Segments.Segment(r.Context(), shell.Actor(r), id)
+}
+
+func (c *handlers) showSegment(w http.ResponseWriter, r *http.Request) error {
+	g, err := c.loadSegment(r)
+	if err != nil {
+		return err
+	}
+	p := audiencepages.Segment{Segment: g}
+	if p.Uses, err = c.Segments.Uses(r.Context(), shell.Actor(r), g.ID); err != nil {
+		return err
+	}
+	if g.Kind == segment.ByRules {
+		p.Estimate, p.Later = c.estimateOrLater(r, g.Rule)
+	} else if p.Files, err = c.listFiles(r, g.ID); err != nil {
+		return err
+	}
+	return c.Show(w, r, http.StatusOK, p.Page())
+}
+
+// estimateOrLater estimates if the address asks for that, else returns the
+// address that does: a page does not wait for it.
+func (c *handlers) estimateOrLater(r *http.Request, rule segment.Rule) (e *segment.Estimate, later string) {
+	if r.URL.Query().Has("estimate") {
+		return c.estimate(r, rule), ""
+	}
+	return nil, r.URL.Path + "?estimate=1"
+}
+
+// estimate is nil where it cannot be told quickly, or the rule is unfinished.
+func (c *handlers) estimate(r *http.Request, rule segment.Rule) *segment.Estimate {
+	e, err := c.Segments.Estimate(r.Context(), shell.Actor(r), rule)
+	if err != nil {
+		if fault.KindOf(err) == 0 {
+			c.Log.ErrorContext(r.Context(), "estimate failed", "error", err)
+		}
+		return nil
+	}
+	return &e
+}
+
+func (c *handlers) newSegment(w http.ResponseWriter, r *http.Request) error {
+	rule := segment.Rule{Match: segment.All, Rules: []segment.Rule{audiencepages.BlankCondition()}}
+	return c.Show(w, r, http.StatusOK, audiencepages.SegmentForm{Rule: rule, RequestKey: rand.Text()}.Page())
+}
+
+func (c *handlers) createSegment(w http.ResponseWriter, r *http.Request) error {
+	return c.keepSegment(w, r, segment.Segment{}, func(spec segment.Spec) (segment.Segment, error) {
+		return c.Segments.Create(r.Context(), shell.Actor(r), spec, shell.CreationKey(r))
+	})
+}
+
+func (c *handlers) editSegment(w http.ResponseWriter, r *http.Request) error {
+	g, err := c.loadSegment(r)
+	if err != nil {
+		return err
+	}
+	p := audiencepages.SegmentForm{Segment: g, Name: g.Name, Rule: g.Rule}
+	if p.Rule.Match == "" { // made through the API: the form begins with a group
+		p.Rule = segment.Rule{Match: segment.All, Rules: []segment.Rule{g.Rule}}
+	}
+	if g.Kind == segment.ByRules {
+		p.Estimate, p.Later = c.estimateOrLater(r, p.Rule)
+	}
+	return c.Show(w, r, http.StatusOK, p.Page())
+}
+
+func (c *handlers) saveSegment(w http.ResponseWriter, r *http.Request) error {
+	g, err := c.loadSegment(r)
+	if err != nil {
+		return err
+	}
+	version, _ := strconv.ParseInt(r.PostFormValue("version"), 10, 64)
+	return c.keepSegment(w, r, g, func(spec segment.Spec) (segment.Segment, error) {
+		return c.Segments.Save(r.Context(), shell.Actor(r), g.ID, version, spec)
+	})
+}
+
+// keepSegment changes the tree as the pressed button says, or saves it. The
+// whole tree travels in the form, so that nothing is kept between two presses.
+func (c *handlers) keepSegment(w http.ResponseWriter, r *http.Request, g segment.Segment, save func(segment.Spec) (segment.Segment, error)) error {
+	p := audiencepages.SegmentForm{Segment: g, Name: r.PostFormValue("name"), Rule: segment.Everybody(), RequestKey: r.PostFormValue("request_key")}
+	if g.Kind != segment.ByList {
+		p.Rule = readRule(r)
+	}
+	if version, _ := strconv.ParseInt(r.PostFormValue("version"), 10, 64); version > 0 {
+		p.Segment.Version = version
+	}
+	if do := r.PostFormValue("do"); do != "save" {
+		p.Rule = changeRule(p.Rule, do)
+		if err := p.Rule.Check(); err == nil {
+			p.Estimate = c.estimate(r, p.Rule)
+		} else if do == "estimate" { // who builds the tree has not finished yet
+			p.Errors = shell.FieldsOf(err)
+		}
+		return c.Either(w, r, p.Fragment(), p.Page())
+	}
+	saved, err := save(segment.Spec{Name: p.Name, Rule: p.Rule})
+	if errors.Is(err, fault.ErrStale) {
+		if p.Segment, err = c.loadSegment(r); err != nil {
+			return err
+		}
+		p.Stale = true
+		return c.Show(w, r, http.StatusConflict, p.Page())
+	}
+	if p.Errors = shell.FieldsOf(err); p.Errors != nil {
+		return c.Show(w, r, http.StatusUnprocessableEntity, p.Page())
+	}
+	if err != nil {
+		return err
+	}
+	return c.Done(w, r, fmt.Sprintf("/segments/%d", saved.ID), ui.Good, shell.Say(r, "segments.saved"))
+}
+
+func (c *handlers) countSegment(w http.ResponseWriter, r *http.Request) error {
+	id, err := shell.PathID(r)
+	if err != nil {
+		return err
+	}
+	j, err := c.Segments.Count(r.Context(), shell.Actor(r), id, "")
+	if err != nil {
+		return err
+	}
+	return c.Done(w, r, pageparts.Work{Job: j}.URL(), ui.Info, shell.Say(r, "segments.counting"))
+}
+
+func (c *handlers) cloneSegment(w http.ResponseWriter, r *http.Request) error {
+	g, err := c.loadSegment(r)
+	if err != nil {
+		return err
+	}
+	name := []rune(shell.Say(r, "segments.copy_of", g.Name))
+	copied, err := c.Segments.Clone(r.Context(), shell.Actor(r), g.ID, string(name[:min(len(name), segment.MaxName)]))
+	if err != nil {
+		return err
+	}
+	return c.Done(w, r, fmt.Sprintf("/segments/%d/edit", copied.ID), ui.Good, shell.Say(r, "segments.cloned"))
+}
+
+func (c *handlers) confirmDeleteSegment(w http.ResponseWriter, r *http.Request) error {
+	g, err := c.loadSegment(r)
+	if err != nil {
+		return err
+	}
+	if err := shell.Actor(r).May(staff.ManageUsers, 0); err != nil {
+		return err
+	}
+	uses, err := c.Segments.Uses(r.Context(), shell.Actor(r), g.ID)
+	if err != nil {
+		return err
+	}
+	l, url := shell.Frame(r).Locale, fmt.Sprintf("/segments/%d", g.ID)
+	var points []string
+	for _, u := range uses {
+		if !u.Ended {
+			points = append(points, l.T("segments.delete.used", u.Name))
+		}
+	}
+	submit := ""
+	if len(points) == 0 {
+		points, submit = []string{l.T("segments.delete.1"), l.T("segments.delete.2")}, l.T("segments.delete")
+	}
+	return c.Ask(w, r, http.StatusOK, pageparts.Confirmation{Active: "segments", Crumbs: []ui.Crumb{{Label: l.T("nav.segments"), URL: "/segments"}, {Label: g.Name, URL: url}},
+		ConfirmProps: ui.ConfirmProps{Title: l.T("segments.delete.title", g.Name), Points: points, Action: url + "/delete", Cancel: url, Submit: submit, Kind: "danger", NoReason: true}})
+}
+
+func (c *handlers) deleteSegment(w http.ResponseWriter, r *http.Request) error {
+	id, err := shell.PathID(r)
+	if err != nil {
+		return err
+	}
+	err = c.Segments.Delete(r.Context(), shell.Actor(r), id)
+	if errors.Is(err, segment.ErrInUse) {
+		return c.Done(w, r, fmt.Sprintf("/segments/%d", id), ui.Bad, shell.Say(r, "fault.segment_in_use"))
+	}
+	if err != nil {
+		return err
+	}
+	return c.Done(w, r, "/segments", ui.Good, shell.Say(r, "segments.deleted"))
+}
+
+// readRule reads the tree that the form holds: the fields of a node begin with
+// its path, such as "r.0.2".
+func readRule(r *http.Request) segment.Rule {
+	if rule, ok := readNode(r, "r", 0); ok && rule.Match != "" {
+		return rule
+	}
+	return segment.Everybody()
+}
+
+// maxNodes bounds what is read at one place; the check says more kindly what
+// is too much.
+const maxNodes = segment.MaxConditions + 10
+
+func readNode(r *http.Request, path string, depth int) (segment.Rule, bool) {
+	if depth > segment.MaxDepth+1 {
+		return segment.Rule{}, false
+	}
+	if m := segment.Match(r.PostFormValue(path + ".match")); m != "" {
+		g := segment.Rule{Match: m}
+		for i := range maxNodes {
+			if sub, ok := readNode(r, fmt.Sprintf("%s.%d", path, i), depth+1); ok {
+				g.Rules = append(g.Rules, sub)
+			}
+		}
+		return g, true
+	}
+	field := segment.Field(r.PostFormValue(path + ".field"))
+	if field == "" {
+		return segment.Rule{}, false
+	}
+	x := segment.Condition{Field: field, Op: segment.Op(r.PostFormValue(path + ".op"))}
+	value, known := segment.ValueOf(field, x.Op)
+	if !known { // the field was changed: its operators are others
+		if ops := segment.Ops(field); len(ops) > 0 {
+			x.Op = ops[0]
+			value, _ = segment.ValueOf(field, x.Op)
+		}
+	}
+	if field == segment.Attribute {
+		x.Name = strings.TrimSpace(r.PostFormValue(path + ".name"))
+	}
+	x.Values = readValues(value, r.PostForm[path+".value"])
+	was := segment.Value(r.PostFormValue(path + ".kind"))
+	if !known || was != "" && was != value {
+		x.Values = fitting(x.Values, was, value)
+	}
+	return segment.Rule{Condition: x}, true
+}
+
+// fitting returns the values that make sense as another kind than they were
+// given for. A choice is no text that somebody has typed.
+func fitting(values []string, was, now segment.Value) []string {
+	chosen := func(v segment.Value) bool { return v == segment.ContactKind || v == segment.ChannelName }
+	if chosen(was) && !chosen(now) {
+		return nil
+	}
+	return slices.DeleteFunc(values, func(v string) bool { return !now.Takes(v) })
+}
+
+// readValues reads what was typed, one value, or several between commas.
+func readValues(kind segment.Value, typed []string) []string {
+	if kind == segment.NoValue || len(typed) == 0 {
+		return nil
+	}
+	if !kind.Many() {
+		if v := strings.TrimSpace(typed[0]); v != "" {
+			return []string{v}
+		}
+		return nil
+	}
+	var list []string
+	for _, v := range strings.FieldsFunc(strings.Join(typed, ","), func(c rune) bool { return strings.ContainsRune(",;，、\n", c) }) {
+		if v = strings.TrimSpace(v); v != "" && !slices.Contains(list, v) {
+			list = append(list, v)
+		}
+	}
+	return list
+}
+
+// changeRule does what a button of the tree says: "condition:r.0", "group:r",
+// "remove:r.0.1"; anything else changes nothing.
+func changeRule(rule segment.Rule, do string) segment.Rule {
+	what, path, _ := strings.Cut(do, ":")
+	steps := strings.Split(path, ".")
+	if steps[0] != "r" {
+		return rule
+	}
+	return changeAt(rule, steps[1:], what)
+}
+
+func changeAt(rule segment.Rule, steps []string, what string) segment.Rule {
+	if len(steps) == 0 {
+		switch {
+		case rule.Match == "":
+		case what == "condition":
+			rule.Rules = append(slices.Clone(rule.Rules), audiencepages.BlankCondition())
+		case what == "group":
+			rule.Rules = append(slices.Clone(rule.Rules), segment.Rule{Match: segment.Any, Rules: []segment.Rule{audiencepages.BlankCondition()}})
+		}
+		return rule
+	}
+	i, err := strconv.Atoi(steps[0])
+	if err != nil || i < 0 || i >= len(rule.Rules) {
+		return rule
+	}
+	rule.Rules = slices.Clone(rule.Rules)
+	if len(steps) == 1 && what == "remove" {
+		rule.Rules = slices.Delete(rule.Rules, i, i+1)
+		return rule
+	}
+	rule.Rules[i] = changeAt(rule.Rules[i], steps[1:], what)
+	return rule
+}

@@ -1,0 +1,146 @@
+package audience
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"dropbell/domain/coupon"
+	"dropbell/domain/inbox"
+	"dropbell/domain/reminder"
+	"dropbell/domain/staff"
+	"dropbell/domain/user"
+	audiencepages "dropbell/views/pages/audience"
+	"dropbell/web/console/shell"
+)
+
+const (
+	userReservations = 10
+	userCoupons      = 10
+	inboxPreview     = 10
+)
+
+// userSearch is what is looked for; longer texts find nobody.
+func userSearch(r *http.Request) string {
+	text := strings.TrimSpace(r.FormValue("q"))
+	if len(text) > shell.MaxSearch {
+		return ""
+	}
+	if id, err := user.ParseID(shell.Narrow(text)); err == nil {
+		return id.String()
+	}
+	return text
+}
+
+func (c *handlers) findUsers(w http.ResponseWriter, r *http.Request) error {
+	p := audiencepages.Users{Search: strings.TrimSpace(r.FormValue("q"))}
+	if shell.Actor(r).Can(staff.ManageUsers, 0) {
+		p.Export = shell.ExportURL(r)
+	}
+	after, _ := user.ParseID(r.FormValue("after")) // nonsense is the beginning
+	if userSearch(r) != "" {
+		list, err := c.usersFound(r, userSearch(r), after, shell.PageSize+1)
+		if err != nil {
+			return err
+		}
+		p.List = list
+	}
+	if len(p.List) > shell.PageSize {
+		p.List = p.List[:shell.PageSize]
+		p.Next = shell.WithQuery(r, "after", p.List[shell.PageSize-1].ID.String())
+	}
+	if id, err := user.ParseID(userSearch(r)); err == nil && !slices.ContainsFunc(p.List, func(u user.User) bool { return u.ID == id }) {
+		p.Unknown = id
+	}
+	if after != 0 {
+		p.First = shell.WithQuery(r, "after", "")
+	}
+	return c.Listed(w, r, p.Results(), p.Page())
+}
+
+// usersFound are users as the viewer sees them: without the right to see
+// contacts they are masked, and found by the whole of one only.
+func (c *handlers) usersFound(r *http.Request, text string, after user.ID, limit int) ([]user.User, error) {
+	if shell.Actor(r).SeesContacts() {
+		return c.Users.Find(r.Context(), text, after, limit)
+	}
+	list, err := c.Users.FindNamed(r.Context(), text, after, limit)
+	for i, u := range list {
+		list[i] = u.Masked()
+	}
+	return list, err
+}
+
+// revealContacts shows the contacts of one user to somebody who sees them
+// masked, and records that.
+func (c *handlers) revealContacts(w http.ResponseWriter, r *http.Request) error {
+	id, err := user.ParseID(r.PathValue("id"))
+	if err != nil {
+		return shell.ErrNoPage
+	}
+	if err := c.Audit.Record(r.Context(), staff.Entry{Actor: shell.Actor(r), Action: "user.show_contacts", ObjectKind: "user", ObjectID: id.String()}); err != nil {
+		return err
+	}
+	return c.drawUser(w, r, true)
+}
+
+func (c *handlers) showUser(w http.ResponseWriter, r *http.Request) error {
+	return c.drawUser(w, r, false)
+}
+
+func (c *handlers) drawUser(w http.ResponseWriter, r *http.Request, revealed bool) error {
+	id, err := user.ParseID(r.PathValue("id"))
+	if err != nil {
+		return shell.ErrNoPage
+	}
+	p := audiencepages.User{User: user.User{ID: id}, Channels: c.Channels}
+	switch u, err := c.Users.User(r.Context(), id); {
+	case err == nil:
+		p.User, p.Known, p.Masked = u, true, !revealed && !shell.Actor(r).SeesContacts()
+		if p.Masked {
+			p.User = u.Masked()
+		}
+	case !errors.Is(err, user.ErrNotFound):
+		return err
+	}
+	if p.Erasure, err = c.People.Erasure(r.Context(), shell.Actor(r), id); err != nil {
+		return err
+	}
+	before, _ := strconv.ParseInt(r.FormValue("before"), 10, 64) // nonsense is the beginning
+	all, err := c.Reminders.Reservations(r.Context(), id, max(0, before), userReservations+1)
+	if err != nil {
+		return err
+	}
+	if len(all) > userReservations {
+		all = all[:userReservations]
+		p.Next = shell.WithQuery(r, "before", strconv.FormatInt(all[userReservations-1].TemplateID, 10))
+	}
+	if p.Inbox, err = c.Inbox.Page(r.Context(), id, time.Time{}, inboxPreview); err != nil {
+		return err
+	}
+	if p.Coupons, err = c.Coupons.List(r.Context(), shell.Actor(r), coupon.Query{UserID: id, Limit: userCoupons + 1}); err != nil {
+		return err
+	}
+	if len(p.Coupons) > userCoupons {
+		p.Coupons, p.MoreCoupons = p.Coupons[:userCoupons], true
+	}
+	if p.Received, err = c.Letters.To(r.Context(), shell.Actor(r), id); err != nil {
+		return err
+	}
+	// Who is in charge of some shops sees what concerns these.
+	hidden := func(shop int64) bool { return !shell.Actor(r).Can(staff.View, shop) }
+	p.Reservations = slices.DeleteFunc(all, func(v reminder.View) bool { return hidden(v.ShopNumber) })
+	p.Inbox.Items = slices.DeleteFunc(p.Inbox.Items, func(it inbox.Message) bool { return hidden(it.ShopNumber) })
+	if len(shell.Actor(r).Shops) > 0 {
+		p.Inbox.Unread = 0
+		for _, it := range p.Inbox.Items {
+			if !it.Read {
+				p.Inbox.Unread++
+			}
+		}
+	}
+	return c.Show(w, r, http.StatusOK, p.Page())
+}

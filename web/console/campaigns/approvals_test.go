@@ -1,0 +1,235 @@
+package campaigns_test
+
+import (
+	"net/http"
+	"net/url"
+	"strconv"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"dropbell/domain/staff"
+	"dropbell/web/console/consoletest"
+	"dropbell/web/console/shell"
+)
+
+// TestFourEyesWithoutScripts asks, refuses, changes, asks again, changes under
+// the approver's eyes, and approves, all by plain forms.
+func TestFourEyesWithoutScripts(t *testing.T) {
+	g := consoletest.New(t)
+	g.Exec(`insert into users (id) select generate_series(1, 20)`)
+	g.Exec(`insert into campaign_limits (shop_number, approval_above) values (0, 5)`)
+	li, ada := g.As(staff.Marketer), g.As(staff.Marketer)
+	a := li.Do("POST", "/campaigns", consoletest.CampaignForm())
+	page := a.Header.Get("Location")
+	if a.Status != http.StatusSeeOther {
+		t.Fatalf("created: %d %s", a.Status, a.Text())
+	}
+	li.Get(page + "/approval").Is(200).Has("Nobody has asked")
+	li.Get(page + "/publish").Is(200).Has("One person alone may send to 5 people.")
+	asked := li.Publishing(page)
+	asked.Set("reason", "spring is near")
+	li.Post(page+"/publish", asked).To(page)
+	li.Get(page).Is(200).Has("now waits for a second person", page+"/approval", "Awaits approval").HasNot(`href="` + page + `/publish"`)
+	// Nobody approves what they have not seen.
+	ada.Get(page + "/publish").To(page + "/approval")
+	ada.Post(page+"/publish", url.Values{}).To(page + "/approval")
+	li.Get(page+"/approval").Is(200).Has("spring is near", "20 people", "Somebody else decides").HasNot("Approve and publish")
+	seen := ada.Get(page+"/approval").Is(200).Has("spring is near", "20 people", "What goes out", "Spring &lt;b&gt;", "Come", "Nothing has been asked for before.", "as of")
+	request := seen.Field("request")
+	g.As(staff.Viewer).Get(page + "/approval").Is(200).HasNot(`name="request"`)
+	g.As(staff.Viewer).Post(page+"/approve", url.Values{"request": {request}}).Is(http.StatusForbidden)
+	li.Post(page+"/approve", url.Values{"request": {request}}).Is(http.StatusConflict).Has("Somebody else has to publish it.")
+	ada.Post(page+"/refuse", url.Values{"request": {request}}).Is(http.StatusUnprocessableEntity).Has("is required")
+	ada.Post(page+"/refuse", url.Values{"request": {request}, "reason": {"not in Chinese"}}).To(page)
+	li.Get(page).Is(200).Has("has refused to approve it", "not in Chinese")
+	li.Post(page+"/edit", consoletest.CampaignForm("version", "3", "title_zh", "你好", "body_zh", "来")).To(page)
+	li.Post(page+"/ask", url.Values{"reason": {"now in Chinese"}}).To(page)
+	again := ada.Get(page+"/approval").Is(200).Has("now in Chinese", "Title (zh-CN)", "<ins>你好</ins>", "2 fields have changed.")
+	request = again.Field("request")
+	// It is changed while Ada looks at it.
+	li.Post(page+"/edit", consoletest.CampaignForm("version", "5", "body", "Come and pay nothing")).To(page)
+	ada.Post(page+"/approve", url.Values{"request": {request}, "reason": {"fine"}}).Is(http.StatusConflict).
+		Has("is not what approval was asked for any more", "<ins> and pay nothing</ins>", "Lapsed", "Let the others ask")
+	ada.Get(page).Is(200).Has("Draft")
+	li.Post(page+"/ask", url.Values{}).To(page)
+	request = ada.Get(page + "/approval").Is(200).Field("request")
+	for _, odd := range []string{"", "x", "-1", "999999", "99999999999999999999"} {
+		ada.Post(page+"/approve", url.Values{"request": {odd}}).Is(http.StatusConflict)
+	}
+	ada.Post(page+"/approve", url.Values{"request": {request}, "reason": {"fine now"}}).To(page)
+	ada.Get(page).Is(200).Has("Scheduled", "Approved by")
+	ada.Get(page+"/approval").Is(200).Has("Approved", "fine now").HasNot(`name="request"`)
+	ada.Post(page+"/approve", url.Values{"request": {request}}).Is(http.StatusConflict)
+	ada.Get("/audit?kind=campaign").Is(200).Has("approved", "refused to approve", "not in Chinese", "fine now")
+}
+
+// The page says by which version of its segment a campaign is sent.
+func TestCampaignShowsItsRule(t *testing.T) {
+	g := consoletest.New(t)
+	b := g.As(staff.Marketer)
+	g.Exec(`insert into users (id, locale) select i, 'fr' from generate_series(1, 20) i`)
+	g.Exec(`insert into segments (id, name, kind, rule, created_by) overriding system value
+		values (41, 'Readers of French', 'rules', '{"all":[{"field":"locale","op":"is","values":["fr"]}]}', 'x')`)
+	a := b.Do("POST", "/campaigns", consoletest.CampaignForm("audience", "segment_id:41"))
+	page := a.Header.Get("Location")
+	b.Get(page).Is(200).Has("Readers of French", "Version 1, as it is now.", "/segments/41", "fr")
+	b.Post(page+"/publish", b.Publishing(page)).To(page)
+	b.Get(page).Is(200).Has("Version 1, as it was at publication.")
+	g.Exec(`update segments set version = 2, rule = '{"all":[{"field":"locale","op":"is","values":["en"]}]}' where version = 1`)
+	b.Get(page).Is(200).Has("as it was at publication. The segment has changed since").HasNot("Version 2")
+}
+
+// The enter key in the field for the reason decides nothing; either button does.
+func TestEnterDecidesNothingInTheBrowser(t *testing.T) {
+	g := consoletest.New(t)
+	g.Exec(`insert into users (id) select generate_series(1, 20)`)
+	g.Exec(`insert into campaign_limits (shop_number, approval_above) values (0, 5)`)
+	li := g.As(staff.Marketer)
+	page := li.Do("POST", "/campaigns", consoletest.CampaignForm()).Is(http.StatusSeeOther).Header.Get("Location")
+	li.Post(page+"/ask", url.Values{"reason": {"spring"}}).To(page)
+	b := consoletest.NewTab(t)
+	b.SignIn(g, g.Hire(staff.Marketer))
+	b.Open(g.Server.URL + page + "/approval")
+	b.Sees("form.card", "Approve and publish")
+	b.Fill("#f-reason", "well")
+	consoletest.Evaluate[chromedp.Void](b, `document.querySelector("#f-reason").focus(), window.sent = 0, document.addEventListener("submit", () => window.sent++)`)
+	b.Types(kb.Enter)
+	if consoletest.Evaluate[float64](b, `new Promise(done => setTimeout(() => done(window.sent), 300))`) != 0 {
+		t.Error("the enter key sends the form")
+	}
+	if n := g.Number(`select count(*) from campaign_requests where decided_at is not null`); n != 0 {
+		t.Error("the enter key has decided")
+	}
+	b.Accessible("approval")
+	b.Press("form.card", "Refuse")
+	b.Sees("body", "has refused to approve it")
+}
+
+// Once the limit is such that one person alone may send it, nobody has to wait
+// for a second one.
+func TestApprovalThatNobodyNeedsAnyMore(t *testing.T) {
+	g := consoletest.New(t)
+	g.Exec(`insert into users (id) select generate_series(1, 20)`)
+	g.Exec(`insert into campaign_limits (shop_number, approval_above) values (0, 5)`)
+	li, viewer := g.As(staff.Marketer), g.As(staff.Viewer)
+	page := li.Do("POST", "/campaigns", consoletest.CampaignForm()).Is(http.StatusSeeOther).Header.Get("Location")
+	li.Post(page+"/publish", li.Publishing(page)).To(page)
+	li.Get(page + "/publish").To(page + "/approval")
+	g.Exec(`update campaign_limits set approval_above = 20`)
+	li.Get(page+"/approval").Is(200).Has("It needs no second person any more", `href="`+page+`/publish"`).HasNot("Approve and publish", page+"/withdraw")
+	viewer.Get(page + "/approval").Is(200).Has("It needs no second person any more").HasNot(page + "/publish")
+	li.Get(page + "/publish").Is(200).Has("It writes to 20 people.").HasNot("One person alone")
+	li.Post(page+"/publish", li.Publishing(page)).To(page)
+	li.Get(page).Is(200).Has("Scheduled")
+	if n := g.Number(`select count(*) from campaign_requests where state = 'asked'`); n != 0 {
+		t.Errorf("%d requests wait for a campaign that is published", n)
+	}
+}
+
+// Whoever confirms a publication is asked again if the number above which a
+// second person is wanted is not the one that the question was about.
+func TestALimitThatChangesBehindTheQuestion(t *testing.T) {
+	g := consoletest.New(t)
+	g.Exec(`insert into users (id) select generate_series(1, 20)`)
+	g.Exec(`insert into campaign_limits (shop_number, approval_above) values (0, 100)`)
+	li, ada := g.As(staff.Marketer), g.As(staff.Marketer)
+	page := li.Do("POST", "/campaigns", consoletest.CampaignForm()).Is(http.StatusSeeOther).Header.Get("Location")
+	drafts := func(what string) {
+		t.Helper()
+		if n := g.Number(`select count(*) from campaigns where state = 'draft'`); n != 1 || g.Number(`select count(*) from campaign_requests where state = 'asked'`) != 0 {
+			t.Errorf("%s: the step was taken", what)
+		}
+	}
+	form := li.Publishing(page)
+	g.Exec(`update campaign_limits set approval_above = 5`)
+	again := li.Post(page+"/publish", form).Is(http.StatusUnprocessableEntity).Has("Recipients without a second person: is 5 by now", "One person alone may send to 5 people.")
+	drafts("lowered")
+	// The other way round: a colleague was to look, and nobody would any more.
+	form = url.Values{"version": {again.Field("version")}, "alone_up_to": {again.Field("alone_up_to")}}
+	g.Exec(`update campaign_limits set approval_above = 0`)
+	li.Post(page+"/publish", form).Is(http.StatusUnprocessableEntity).Has("is any number by now").HasNot("One person alone")
+	drafts("lifted")
+	form.Del("alone_up_to")
+	li.Post(page+"/publish", form).Is(http.StatusConflict)
+	drafts("not shown")
+	// A question about sending alone is no consent to what somebody asked for.
+	g.Exec(`update campaign_limits set approval_above = 5`)
+	li.Post(page+"/publish", li.Publishing(page)).To(page)
+	g.Exec(`update campaign_limits set approval_above = 100`)
+	form = ada.Publishing(page)
+	g.Exec(`update campaign_limits set approval_above = 6`)
+	ada.Post(page+"/publish", form).To(page + "/approval")
+	version, err := strconv.ParseInt(form.Get("version"), 10, 64)
+	g.Must(err)
+	if _, err := g.Campaigns.Publish(g.Context(), staff.Actor{Label: "staff:77", Role: staff.Admin}, 1, version, 100, ""); shell.FieldsOf(err) == nil {
+		t.Errorf("published with a number that is no longer: %v", err)
+	}
+	if n := g.Number(`select count(*) from campaigns where state = 'draft' and approval_asked_at is not null`); n != 1 {
+		t.Error("the campaign was published without consent")
+	}
+	g.Exec(`update campaign_limits set approval_above = 100`)
+	ada.Post(page+"/publish", ada.Publishing(page)).To(page)
+	ada.Get(page).Is(200).Has("Scheduled")
+}
+
+// Where only two people send campaigns, neither can come to a state in which
+// nobody may approve one.
+func TestTwoPeopleCanAlwaysApprove(t *testing.T) {
+	g := consoletest.New(t)
+	g.Exec(`insert into users (id, locale) select i, 'fr' from generate_series(1, 20) i`)
+	g.Exec(`insert into campaign_limits (shop_number, approval_above) values (0, 5)`)
+	g.Exec(`insert into segments (id, name, kind, rule, created_by) overriding system value
+		values (41, 'Readers of French', 'rules', '{"all":[{"field":"locale","op":"is","values":["fr"]}]}', 'x')`)
+	li, ada := g.As(staff.Marketer), g.As(staff.Marketer)
+	page := li.Do("POST", "/campaigns", consoletest.CampaignForm("audience", "segment_id:41")).Is(http.StatusSeeOther).Header.Get("Location")
+	li.Get(page + "/publish").Is(200).HasNot("neither of you can approve it")
+	ada.Get(page + "/publish").Is(200).Has("neither of you can approve it")
+	// Ada asks for what Li wrote, and finds that nobody is left.
+	ada.Post(page+"/publish", ada.Publishing(page)).To(page)
+	li.Get(page+"/approval").Is(200).Has("Somebody else decides", page+"/withdraw")
+	request := ada.Get(page+"/approval").Is(200).Has("Somebody else decides", "Withdraw the request").Field("request")
+	ada.Post(page+"/withdraw", url.Values{"request": {"999"}}).Is(http.StatusConflict)
+	ada.Post(page+"/withdraw", url.Values{"request": {request}, "reason": {"Li shall ask"}}).To(page)
+	ada.Get(page).Is(200).Has("is withdrawn", `href="`+page+`/publish"`)
+	ada.Post(page+"/withdraw", url.Values{"request": {request}}).Is(http.StatusConflict)
+	li.Post(page+"/publish", li.Publishing(page)).To(page)
+	request = ada.Get(page + "/approval").Is(200).Has("Approve and publish").HasNot(page + "/withdraw").Field("request")
+	ada.Post(page+"/withdraw", url.Values{"request": {request}}).Is(http.StatusForbidden)
+	// The rule changes: it is for Li to ask again, not for Ada, who could approve.
+	g.Exec(`update segments set version = 2, rule = '{"all":[]}' where id = 41`)
+	ada.Get(page+"/approval").Is(200).Has("Lapsed", "Let the others ask").HasNot(`action="` + page + `/ask"`)
+	ada.Post(page+"/ask", url.Values{}).Is(http.StatusConflict).Has("Let the others ask")
+	li.Get(page + "/approval").Is(200).Has(`action="` + page + `/ask"`).HasNot("Let the others ask")
+	li.Post(page+"/ask", url.Values{}).To(page)
+	request = ada.Get(page + "/approval").Is(200).Field("request")
+	ada.Post(page+"/refuse", url.Values{"request": {request}, "reason": {"not yet"}}).To(page)
+	ada.Get(page+"/approval").Is(200).Has("Refused", "Let the others ask").HasNot(`action="` + page + `/ask"`)
+	li.Post(page+"/ask", url.Values{}).To(page)
+	request = ada.Get(page + "/approval").Is(200).Field("request")
+	ada.Post(page+"/approve", url.Values{"request": {request}}).To(page)
+	ada.Get(page).Is(200).Has("Scheduled", "Approved by")
+	ada.Get("/audit?kind=campaign").Is(200).Has("withdrew the request for approval of", "Li shall ask")
+}
+
+// A campaign whose end has passed while it waited invites nobody to decide.
+func TestTooLateToApprove(t *testing.T) {
+	g := consoletest.New(t)
+	g.Exec(`insert into users (id) select generate_series(1, 20)`)
+	g.Exec(`insert into campaign_limits (shop_number, approval_above) values (0, 5)`)
+	li, ada := g.As(staff.Marketer), g.As(staff.Marketer)
+	page := li.Do("POST", "/campaigns", consoletest.CampaignForm()).Is(http.StatusSeeOther).Header.Get("Location")
+	li.Post(page+"/publish", li.Publishing(page)).To(page)
+	request := ada.Get(page + "/approval").Is(200).Field("request")
+	for _, table := range []string{"campaigns", "campaign_requests"} {
+		g.Exec(`update ` + table + ` set starts_at = '2026-01-01', ends_at = '2026-01-02'`)
+	}
+	for _, b := range []*consoletest.Browser{li, ada} {
+		b.Get(page).Is(200).Has("It is too late for this campaign.")
+		b.Get(page+"/approval").Is(200).Has("It is too late for this campaign.", page+"/edit", page+"/cancel").
+			HasNot(`name="request"`, "Approve and publish", `action="`+page+`/ask"`)
+	}
+	g.As(staff.Viewer).Get(page + "/approval").Is(200).Has("It is too late for this campaign.").HasNot(page + "/edit")
+	ada.Post(page+"/approve", url.Values{"request": {request}}).Is(http.StatusUnprocessableEntity).Has("must lie in the future")
+}

@@ -1,0 +1,115 @@
+package campaigns
+
+import (
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"dropbell/domain/campaign"
+	"dropbell/domain/template"
+	campaignpages "dropbell/views/pages/campaigns"
+	"dropbell/views/ui"
+	"dropbell/web/console/shell"
+)
+
+const (
+	// plansPerDay is how many things of a day have room in a month.
+	plansPerDay = 4
+	// plansInDay is how many of a day are listed when it is looked at alone.
+	plansInDay = 200
+	// newHour is the hour at which a campaign starts that is made for a day.
+	newHour = 10
+)
+
+// typedDate reads "2026-11-14"; ok is false for anything else.
+func typedDate(s string) (day time.Time, ok bool) {
+	day, err := time.Parse(time.DateOnly, s)
+	return day, err == nil && day.Year() >= 2000 && day.Year() <= 2999
+}
+
+func (c *handlers) campaignCalendar(w http.ResponseWriter, r *http.Request) error {
+	p := campaignpages.CampaignCalendar{Zone: c.DefaultZone}
+	var err error
+	if p.Shops, err = c.ShopsOf(r); err != nil {
+		return err
+	}
+	q := campaign.CalendarQuery{Zone: c.DefaultZone, PerDay: plansPerDay}
+	if shop, ok := chosenShop(r, p.Shops); ok {
+		p.Shop, p.Zone, q.Shops = shop.Number, c.ShopZone(shop.Timezone), []int64{shop.Number}
+	}
+	p.Today = shell.DateIn(c.Now(), p.Zone)
+	p.Month = ui.ParseMonth(r.FormValue("month"), p.Today)
+	day, one := typedDate(r.FormValue("day"))
+	if one {
+		p.Month = ui.ParseMonth(day.Format("2006-01"), p.Today)
+		q.From, q.To, q.PerDay = day, day.AddDate(0, 0, 1), plansInDay
+	} else {
+		q.From, q.To = ui.MonthSpan(shell.Frame(r).Locale, p.Month)
+	}
+	if p.Days, err = c.Campaigns.Calendar(r.Context(), shell.Actor(r), q); err != nil {
+		return err
+	}
+	if one {
+		p.Day, p.Days = &p.Days[0], nil
+	}
+	return c.Show(w, r, http.StatusOK, p.Page())
+}
+
+// chosenShop is the one the request names, if the viewer may see it.
+func chosenShop(r *http.Request, shops []template.Shop) (template.Shop, bool) {
+	number, err := strconv.ParseInt(r.FormValue("shop"), 10, 64)
+	i := slices.IndexFunc(shops, func(s template.Shop) bool { return s.Number == number })
+	if err != nil || i < 0 {
+		return template.Shop{}, false
+	}
+	return shops[i], true
+}
+
+// plannedShop is the hidden field with the shop in whose zone the form itself
+// has planned.
+const plannedShop = "planned_shop"
+
+// plannedTimes are the hidden fields with the times that the form itself has
+// planned, by the field that somebody may change.
+func plannedTimes() map[string]string {
+	return map[string]string{"starts_at": "planned_starts_at", "ends_at": "planned_ends_at"}
+}
+
+// replan takes times that nobody has changed along to the zone of the shop
+// that was chosen since; what somebody typed stays what the clock there shows.
+func (c *handlers) replan(r *http.Request, v map[string]string, shops []template.Shop) (moved bool) {
+	if !r.PostForm.Has(plannedShop) {
+		return false
+	}
+	was, _ := strconv.ParseInt(r.PostFormValue(plannedShop), 10, 64) // nonsense is no shop
+	now, _ := strconv.ParseInt(v["shop"], 10, 64)
+	v[plannedShop] = v["shop"]
+	for name, planned := range plannedTimes() {
+		at, broken := shell.Instant(v[name], "", c.zoneOf(was, shops))
+		if v[name] != r.PostFormValue(planned) || broken != "" {
+			continue
+		}
+		there, _ := shell.TypedTime(at, c.zoneOf(now, shops))
+		moved = moved || there != v[name]
+		v[name], v[planned] = there, there
+	}
+	return moved
+}
+
+// plannedStart returns when a new campaign starts and ends unless somebody
+// says otherwise: in the next hour, or on the morning of the day asked for, in
+// the zone of the shop asked for.
+func (c *handlers) plannedStart(r *http.Request, shops []template.Shop) (from, to time.Time, shop int64, zone *time.Location) {
+	zone = c.DefaultZone
+	if s, ok := chosenShop(r, shops); ok {
+		shop, zone = s.Number, c.ShopZone(s.Timezone)
+	}
+	from = c.Now().Add(time.Hour).Truncate(time.Hour)
+	if day, ok := typedDate(r.FormValue("day")); ok {
+		if at := time.Date(day.Year(), day.Month(), day.Day(), newHour, 0, 0, 0, zone); at.After(from) {
+			from = at
+		}
+	}
+	return from, from.Add(24 * time.Hour), shop, zone
+}

@@ -1,0 +1,352 @@
+package campaigns
+
+import (
+	"crypto/rand"
+	"errors"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"dropbell/domain/campaign"
+	"dropbell/domain/delivery"
+	"dropbell/domain/fault"
+	"dropbell/domain/segment"
+	"dropbell/domain/staff"
+	"dropbell/domain/template"
+	"dropbell/domain/user"
+	campaignpages "dropbell/views/pages/campaigns"
+	pageparts "dropbell/views/pages/parts"
+	"dropbell/views/ui"
+	"dropbell/web/console/shell"
+)
+
+// campaignFields are the inputs of the form.
+func campaignFields() []string {
+	return []string{"name", "shop", "audience", "audience_template", "audience_value", "channel", "title", "body", "title_zh", "body_zh", "title_b", "body_b",
+		"percent_b", "hold_out", "grant_template_id", "starts_at", "ends_at", "rate_per_second"}
+}
+
+// chinese is the language of the second pair of texts in the form.
+const chinese = "zh-CN"
+
+func (c *handlers) newCampaign(w http.ResponseWriter, r *http.Request) error {
+	f := campaignpages.CampaignForm{RequestKey: rand.Text(), Values: map[string]string{"audience": string(campaign.Everybody), "channel": delivery.App.String()}}
+	shops, err := c.ShopsOf(r)
+	if err != nil {
+		return err
+	}
+	model, err := c.modelOf(r)
+	if err != nil {
+		return err
+	}
+	from, to, shop, zone := c.plannedStart(r, shops)
+	if model.ID != 0 {
+		f.From, f.Values = model.ID, c.campaignValues(model)
+		shop, zone = model.Shop, c.ShopZone(model.ShopTimezone)
+		to = from.Add(model.EndsAt.Sub(model.StartsAt)) // at another time, for as long
+	}
+	f.Values["starts_at"], _ = shell.TypedTime(from, zone)
+	f.Values["ends_at"], _ = shell.TypedTime(to, zone)
+	if shop != 0 {
+		f.Values["shop"] = strconv.FormatInt(shop, 10)
+	}
+	for name, planned := range plannedTimes() {
+		f.Values[planned] = f.Values[name]
+	}
+	f.Values[plannedShop] = f.Values["shop"]
+	return c.showCampaignForm(w, r, http.StatusOK, f)
+}
+
+// modelOf is the campaign that the new one begins as a copy of; without an ID
+// if there is none.
+func (c *handlers) modelOf(r *http.Request) (campaign.Campaign, error) {
+	id, err := strconv.ParseInt(r.FormValue("from"), 10, 64)
+	if err != nil {
+		return campaign.Campaign{}, nil
+	}
+	st, err := c.Campaigns.Campaign(r.Context(), shell.Actor(r), id)
+	return st.Campaign, err
+}
+
+func (c *handlers) createCampaign(w http.ResponseWriter, r *http.Request) error {
+	model, err := c.modelOf(r)
+	if err != nil {
+		return err
+	}
+	return c.keepCampaign(w, r, campaignpages.CampaignForm{From: model.ID}, model.Content, func(spec campaign.Spec) (campaign.Campaign, error) {
+		return c.Campaigns.Create(r.Context(), shell.Actor(r), spec, shell.CreationKey(r))
+	})
+}
+
+func (c *handlers) editCampaign(w http.ResponseWriter, r *http.Request) error {
+	st, err := c.loadDraft(r)
+	if err != nil {
+		return err
+	}
+	f := campaignpages.CampaignForm{ID: st.ID, Version: st.Version, Values: c.campaignValues(st.Campaign)}
+	return c.showCampaignForm(w, r, http.StatusOK, f)
+}
+
+func (c *handlers) loadDraft(r *http.Request) (campaign.Status, error) {
+	st, err := c.loadCampaign(r)
+	if err == nil && st.State != campaign.Draft {
+		err = campaign.ErrTransition.Told("fault.campaign_is." + string(st.State))
+	}
+	return st, err
+}
+
+func (c *handlers) saveCampaign(w http.ResponseWriter, r *http.Request) error {
+	st, err := c.loadDraft(r)
+	if err != nil {
+		return err
+	}
+	version, _ := strconv.ParseInt(r.PostFormValue("version"), 10, 64)
+	return c.keepCampaign(w, r, campaignpages.CampaignForm{ID: st.ID, Version: version}, st.Content, func(spec campaign.Spec) (campaign.Campaign, error) {
+		return c.Campaigns.Edit(r.Context(), shell.Actor(r), st.ID, version, spec)
+	})
+}
+
+// keepCampaign reads the form and keeps it, shows it again with what is
+// wrong, or with a preview if that was asked for. Languages that the form
+// does not show stay as they are in before.
+func (c *handlers) keepCampaign(w http.ResponseWriter, r *http.Request, f campaignpages.CampaignForm, before delivery.Copy, keep func(campaign.Spec) (campaign.Campaign, error)) error {
+	shops, err := c.ShopsOf(r)
+	if err != nil {
+		return err
+	}
+	f.RequestKey, f.Values, f.Shops = r.PostFormValue("request_key"), typedCampaign(r), shops
+	c.replan(r, f.Values, shops)
+	if r.PostFormValue("again") != "" {
+		return c.showCampaignForm(w, r, http.StatusOK, f)
+	}
+	spec, broken := c.readCampaign(f.Values, shops, before)
+	wrong, err := c.campaignFaults(r, spec, broken)
+	switch {
+	case errors.Is(err, staff.ErrForbidden): // of another shop; to keep it says so
+	case err != nil:
+		return err
+	case r.PostFormValue("look") != "":
+		f.Looked, f.Errors = true, wrong
+		return c.showCampaignForm(w, r, http.StatusOK, f)
+	case len(wrong) > 0:
+		f.Errors = wrong
+		return c.showCampaignForm(w, r, http.StatusUnprocessableEntity, f)
+	}
+	kept, err := keep(spec)
+	switch {
+	case errors.Is(err, fault.ErrStale):
+		return c.showCampaignConflict(w, r, f)
+	case shell.FieldsOf(err) != nil:
+		f.Errors = typedFields(shell.FieldsOf(err))
+		return c.showCampaignForm(w, r, http.StatusUnprocessableEntity, f)
+	case err != nil:
+		return err
+	}
+	return c.Done(w, r, pageparts.CampaignURL(kept.ID, ""), ui.Good, shell.Say(r, "campaign.done.save", kept.Name))
+}
+
+// showCampaignConflict shows both versions side by side.
+func (c *handlers) showCampaignConflict(w http.ResponseWriter, r *http.Request, mine campaignpages.CampaignForm) error {
+	st, err := c.loadDraft(r)
+	if err != nil {
+		return err
+	}
+	p := pageparts.Conflict{Mine: mine, Theirs: c.campaignValues(st.Campaign), Version: st.Version}
+	if p.Who, err = shell.LastChangedBy(r, c.Audit, "campaign", st.ID); err != nil {
+		return err
+	}
+	return c.Show(w, r, http.StatusConflict, p.Page())
+}
+
+// typedFields names the inputs that the broken rules are about.
+func typedFields(list []fault.Field) []fault.Field {
+	for i, f := range list {
+		switch {
+		case f.Name == "audience."+string(campaign.Reserved), f.Name == "audience."+string(campaign.Holds):
+			list[i].Name = "audience_template"
+		case strings.HasPrefix(f.Name, "audience."):
+			list[i].Name = "audience_value"
+		case f.Name == "shop_number":
+			list[i].Name = "shop"
+		case f.Name == "title."+chinese, f.Name == "body."+chinese:
+			list[i].Name = strings.TrimSuffix(f.Name, "."+chinese) + "_zh"
+		case strings.HasPrefix(f.Name, "variant_b."):
+			name, _, _ := strings.Cut(strings.TrimPrefix(f.Name, "variant_b."), ".")
+			list[i].Name = name + "_b"
+		case f.Name == "percent", f.Name == "variants":
+			list[i].Name = "percent_b"
+		}
+	}
+	return list
+}
+
+// mostSegments is how many segments, the last changed first, the form names.
+const mostSegments = 100
+
+func (c *handlers) segmentsOffered(r *http.Request) ([]segment.Segment, error) {
+	if c.Segments == nil {
+		return nil, nil
+	}
+	return c.Segments.Segments(r.Context(), shell.Actor(r), segment.Query{Limit: mostSegments})
+}
+
+func (c *handlers) showCampaignForm(w http.ResponseWriter, r *http.Request, status int, f campaignpages.CampaignForm) error {
+	if err := c.completeCampaignForm(r, &f); err != nil {
+		return err
+	}
+	if err := c.nameTemplates(r, &f); err != nil {
+		return err
+	}
+	f.Title = shell.Say(r, "campaign.new_title")
+	if f.ID != 0 {
+		f.Title = shell.Say(r, "campaign.edit_title", f.Values["name"])
+	}
+	return c.Show(w, r, status, f.Page())
+}
+
+func (c *handlers) campaignValues(cp campaign.Campaign) map[string]string {
+	zone := c.ShopZone(cp.ShopTimezone)
+	first := cp.Content.Variants[0].Texts
+	v := map[string]string{"name": cp.Name, "audience": string(cp.Audience.Kind), "channel": cp.Channel.String(),
+		"title": first[""].Title, "body": first[""].Body, "title_zh": first[chinese].Title, "body_zh": first[chinese].Body}
+	v["starts_at"], _ = shell.TypedTime(cp.StartsAt, zone)
+	v["ends_at"], _ = shell.TypedTime(cp.EndsAt, zone)
+	number := func(name string, n int64) {
+		if n != 0 {
+			v[name] = strconv.FormatInt(n, 10)
+		}
+	}
+	number("shop", cp.Shop)
+	number("audience_value", cp.Audience.ID)
+	number("grant_template_id", cp.GrantTemplate)
+	number("rate_per_second", int64(cp.RatePerSecond))
+	number("hold_out", int64(cp.Content.HoldOut))
+	if cp.Audience.Kind == campaign.Named {
+		ids := make([]string, len(cp.Audience.Users))
+		for i, id := range cp.Audience.Users {
+			ids[i] = id.String()
+		}
+		v["audience_value"] = strings.Join(ids, " ")
+	}
+	if len(cp.Content.Variants) > 1 {
+		b := cp.Content.Variants[1]
+		v["title_b"], v["body_b"] = b.Texts[""].Title, b.Texts[""].Body
+		number("percent_b", int64(b.Percent))
+	}
+	return v
+}
+
+// readCampaign reads what was typed; what cannot be read is in broken.
+func (c *handlers) readCampaign(v map[string]string, shops []template.Shop, before delivery.Copy) (s campaign.Spec, broken *fault.Fields) {
+	broken = &fault.Fields{}
+	number := func(name string) int64 {
+		if v[name] == "" {
+			return 0
+		}
+		n, err := strconv.ParseInt(shell.Narrow(v[name]), 10, 64)
+		if err != nil && name == "grant_template_id" {
+			broken.Add(name, "rule.template_choice", "choose a template, or type its number")
+		} else if err != nil && !errors.Is(err, strconv.ErrRange) || n < 0 {
+			broken.Add(name, "rule.number", "must be a whole number")
+		}
+		return n
+	}
+	s = campaign.Spec{Name: v["name"], Shop: number("shop"), GrantTemplate: number("grant_template_id"), RatePerSecond: int(min(number("rate_per_second"), campaign.MaxRate+1))}
+	channel, err := delivery.ParseChannel(v["channel"])
+	if err != nil {
+		broken.Add("channel", "rule.channel", "choose one")
+	}
+	s.Channel = channel
+	rd := &shell.Reading{Values: v, Zone: c.zoneOf(s.Shop, shops)}
+	s.StartsAt, s.EndsAt = rd.When("starts_at"), rd.When("ends_at")
+	broken.List = append(broken.List, rd.Broken.List...)
+	s.Audience = readAudience(v, broken)
+	s.Content = readCopy(v, before, int(min(number("percent_b"), 1000)), int(min(number("hold_out"), 1000)))
+	return s, broken
+}
+
+// zoneOf is the zone of one of the shops, without one the console's.
+func (c *handlers) zoneOf(number int64, shops []template.Shop) *time.Location {
+	if i := slices.IndexFunc(shops, func(s template.Shop) bool { return s.Number == number }); i >= 0 {
+		return c.ShopZone(shops[i].Timezone)
+	}
+	return c.DefaultZone
+}
+
+func readAudience(v map[string]string, broken *fault.Fields) campaign.Audience {
+	a := campaign.Audience{Kind: campaign.AudienceKind(v["audience"])}
+	if campaignpages.OfTemplate(v["audience"]) {
+		id, err := strconv.ParseInt(shell.Narrow(v["audience_value"]), 10, 64)
+		if err != nil && v["audience_value"] != "" {
+			broken.Add("audience_template", "rule.template_choice", "choose a template, or type its number")
+		}
+		a.ID = id
+		return a
+	}
+	words := strings.FieldsFunc(v["audience_value"], func(r rune) bool { return strings.ContainsRune(" ,;\t\r\n，；", r) })
+	for _, word := range words {
+		id, err := user.ParseID(shell.Narrow(word))
+		if err != nil {
+			cut := []rune(word)
+			broken.Add("audience_value", "rule.user_number", "%q is not a number", string(cut[:min(len(cut), 40)]))
+			break
+		}
+		if a.Kind == campaign.Named {
+			a.Users = append(a.Users, id)
+		} else {
+			a.ID = int64(id)
+		}
+	}
+	if a.Kind == campaign.Everybody {
+		a.ID = 0
+	}
+	return a
+}
+
+func readCopy(v map[string]string, before delivery.Copy, percentB, holdOut int) delivery.Copy {
+	first := map[string]delivery.Text{}
+	if len(before.Variants) > 0 {
+		first = maps.Clone(before.Variants[0].Texts)
+	}
+	delete(first, chinese)
+	first[""] = delivery.Text{Title: v["title"], Body: v["body"]}
+	if v["title_zh"]+v["body_zh"] != "" {
+		first[chinese] = delivery.Text{Title: v["title_zh"], Body: v["body_zh"]}
+	}
+	c := delivery.Copy{Variants: []delivery.Variant{{Percent: 100, Texts: first}}, HoldOut: holdOut}
+	if v["title_b"]+v["body_b"] != "" {
+		second := map[string]delivery.Text{}
+		if len(before.Variants) > 1 {
+			second = maps.Clone(before.Variants[1].Texts)
+		}
+		second[""] = delivery.Text{Title: v["title_b"], Body: v["body_b"]}
+		c.Variants[0].Percent = 100 - percentB
+		c.Variants = append(c.Variants, delivery.Variant{Percent: percentB, Texts: second})
+	}
+	return c
+}
+
+// nameTemplates writes the names of templates into the form's fields for them.
+func (c *handlers) nameTemplates(r *http.Request, f *campaignpages.CampaignForm) error {
+	named := func(typed string) (string, error) {
+		id, err := strconv.ParseInt(typed, 10, 64)
+		if err != nil {
+			return typed, nil
+		}
+		t, err := shell.VisibleTemplate(r, c.Templates, id)
+		if err != nil || t == nil {
+			return typed, err
+		}
+		return campaignpages.TemplateName(*t), nil
+	}
+	var err error
+	if f.Values["grant_template_id"], err = named(f.Values["grant_template_id"]); err != nil || !campaignpages.OfTemplate(f.Values["audience"]) {
+		return err
+	}
+	f.Values["audience_template"], err = named(f.Values["audience_value"])
+	f.Values["audience_value"] = ""
+	return err
+}

@@ -1,0 +1,251 @@
+package campaigns
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"dropbell/domain/campaign"
+	"dropbell/domain/delivery"
+	"dropbell/domain/fault"
+	"dropbell/domain/user"
+	campaignpages "dropbell/views/pages/campaigns"
+	pageparts "dropbell/views/pages/parts"
+	"dropbell/views/ui"
+	"dropbell/web/console/shell"
+)
+
+// earlierCampaigns is how many ended campaigns of the shop are shown beside one.
+const earlierCampaigns = 3
+
+func (c *handlers) listCampaigns(w http.ResponseWriter, r *http.Request) error {
+	if r.FormValue("view") == "month" {
+		return c.campaignCalendar(w, r)
+	}
+	p, q := c.campaignQuery(r)
+	if len(p.Errors) > 0 {
+		return c.Listed(w, r, p.Results(), p.Page())
+	}
+	p.Export, q.Limit = shell.ExportURL(r), shell.PageSize+1
+	if n, err := strconv.ParseInt(r.FormValue("before"), 10, 64); err == nil && n > 0 {
+		q.BeforeID = n
+	}
+	var err error
+	if p.List, err = c.Campaigns.Campaigns(r.Context(), shell.Actor(r), q); err != nil {
+		return err
+	}
+	if len(p.List) > shell.PageSize {
+		p.List = p.List[:shell.PageSize]
+		p.Next = shell.WithQuery(r, "before", strconv.FormatInt(p.List[shell.PageSize-1].ID, 10))
+	}
+	if q.BeforeID != 0 {
+		p.First = shell.WithQuery(r, "before", "")
+	}
+	return c.Listed(w, r, p.Results(), p.Page())
+}
+
+// campaignQuery reads which campaigns are meant; what cannot be read is among
+// the page's errors.
+func (c *handlers) campaignQuery(r *http.Request) (campaignpages.Campaigns, campaign.Query) {
+	p := campaignpages.Campaigns{Search: strings.TrimSpace(r.FormValue("q")), From: r.FormValue("from"), To: r.FormValue("to")}
+	f := c.Filter(r)
+	p.States = shell.Chosen(f, "state", campaign.States())
+	q := campaign.Query{Search: p.Search, States: p.States}
+	// Each campaign has its shop's days, as in the calendar.
+	f.Zone, q.Zone = time.UTC, c.DefaultZone
+	q.FirstDay, q.AfterDay = f.Days()
+	p.Errors = f.Broken.List
+	return p, q
+}
+
+func (c *handlers) loadCampaign(r *http.Request) (campaign.Status, error) {
+	id, err := shell.PathID(r)
+	if err != nil {
+		return campaign.Status{}, err
+	}
+	return c.Campaigns.Campaign(r.Context(), shell.Actor(r), id)
+}
+
+func (c *handlers) showCampaign(w http.ResponseWriter, r *http.Request) error {
+	st, err := c.loadCampaign(r)
+	if err != nil {
+		return err
+	}
+	return c.drawCampaign(w, r, http.StatusOK, campaignpages.Campaign{Status: st})
+}
+
+// drawCampaign shows the page of a campaign.
+func (c *handlers) drawCampaign(w http.ResponseWriter, r *http.Request, status int, p campaignpages.Campaign) (err error) {
+	ctx, by, st := r.Context(), shell.Actor(r), p.Status
+	p.Zone = c.ShopZone(st.ShopTimezone)
+	if p.Carrier, err = c.carrier(r, st); err != nil {
+		return err
+	}
+	if p.Waiting, err = c.Campaigns.Waiting(r.Context(), st); err != nil {
+		return err
+	}
+	if err := c.completeResults(r, &p); err != nil {
+		return err
+	}
+	subject, err := c.Campaigns.Subject(ctx, st.Campaign)
+	if err != nil {
+		return err
+	}
+	p.Previews = previews(subject)
+	if p.Requests, err = c.Campaigns.Requests(ctx, st.Campaign, 1); err != nil {
+		return err
+	}
+	if p.SegmentNow, err = c.Campaigns.SegmentRule(ctx, st.Audience); err != nil {
+		return err
+	}
+	if p.Earlier, err = c.Campaigns.Earlier(ctx, by, st.Campaign, 0, earlierCampaigns); err != nil {
+		return err
+	}
+	return c.Show(w, r, status, p.Page())
+}
+
+// previews renders every text for somebody of whom nothing but the language is known.
+func previews(s delivery.Subject) (list []campaignpages.CampaignText) {
+	for i, v := range s.Copy.Variants {
+		var tags []string
+		for tag := range v.Texts {
+			tags = append(tags, tag)
+		}
+		slices.Sort(tags)
+		for _, tag := range tags {
+			list = append(list, campaignpages.CampaignText{Locale: tag, Variant: i, Content: delivery.RenderCopy(s, i, user.User{Locale: tag}), Faults: unknownVariables(v.Texts[tag])})
+		}
+	}
+	return list
+}
+
+// unknownVariables are the fields of a text with a variable that does not
+// exist, as the check of a campaign names them.
+func unknownVariables(t delivery.Text) (list []fault.Field) {
+	for _, f := range []struct{ name, text string }{{"title", t.Title}, {"body", t.Body}} {
+		if _, err := delivery.ParseText(f.text); err != nil {
+			list = append(list, fault.Field{Name: f.name, Key: "rule.variables", Message: err.Error()})
+		}
+	}
+	return list
+}
+
+// campaignProgress is the part of the page that keeps itself up to date.
+func (c *handlers) campaignProgress(w http.ResponseWriter, r *http.Request) error {
+	st, err := c.loadCampaign(r)
+	if err != nil {
+		return err
+	}
+	if !shell.Partial(r) {
+		shell.Redirect(w, r, pageparts.CampaignURL(st.ID, ""))
+		return nil
+	}
+	if shown := r.FormValue("state"); shown != "" && shown != string(st.State) {
+		w.Header().Set("HX-Trigger", shell.ReloadEvent) // other things can be done now
+	}
+	p := campaignpages.Campaign{Status: st, Zone: c.ShopZone(st.ShopTimezone)}
+	if p.Carrier, err = c.carrier(r, st); err != nil {
+		return err
+	}
+	if p.Waiting, err = c.Campaigns.Waiting(r.Context(), st); err != nil {
+		return err
+	}
+	return c.Show(w, r, http.StatusOK, p.ProgressCard())
+}
+
+// carrier returns how the channel is that the campaign goes over.
+func (c *handlers) carrier(r *http.Request, st campaign.Status) (delivery.ChannelStatus, error) {
+	all, err := c.States.Get(r.Context())
+	return all[st.Channel], err
+}
+
+func campaignCrumbs(r *http.Request, cp campaign.Campaign) []ui.Crumb {
+	return []ui.Crumb{{Label: shell.Say(r, "nav.campaigns"), URL: "/campaigns"}, {Label: cp.Name, URL: pageparts.CampaignURL(cp.ID, "")}}
+}
+
+func (c *handlers) testCampaign(w http.ResponseWriter, r *http.Request) error {
+	st, err := c.loadCampaign(r)
+	if err != nil {
+		return err
+	}
+	p := campaignpages.Campaign{Status: st, TestTo: strings.TrimSpace(r.PostFormValue("user_id")), TestVariant: r.PostFormValue("test_variant")}
+	to, err := user.ParseID(shell.Narrow(p.TestTo))
+	if err != nil {
+		p.TestError = shell.Say(r, "rule.number")
+		return c.drawCampaign(w, r, http.StatusUnprocessableEntity, p)
+	}
+	var variant *int
+	if n, ok := campaignpages.VariantNames()[p.TestVariant]; ok {
+		variant = &n
+	}
+	sent, err := c.Campaigns.Test(r.Context(), shell.Actor(r), st.ID, to, variant)
+	if shell.FieldsOf(err) != nil {
+		p.TestError = shell.Say(r, "rule.kind")
+		return c.drawCampaign(w, r, http.StatusUnprocessableEntity, p)
+	}
+	if err != nil {
+		return err
+	}
+	o, err := c.Campaigns.TestOutcome(r.Context(), sent, to)
+	if err != nil {
+		return err
+	}
+	tone, text := campaignpages.TestTold(r.Context(), o)
+	return c.Done(w, r, pageparts.CampaignURL(st.ID, ""), tone, text)
+}
+
+// changeRate is for campaigns that are under way. Others who changed the rate
+// meanwhile are not overwritten; what a campaign does by itself is no obstacle.
+func (c *handlers) changeRate(w http.ResponseWriter, r *http.Request) error {
+	st, err := c.loadCampaign(r)
+	if err != nil {
+		return err
+	}
+	typed := strings.TrimSpace(r.PostFormValue("rate_per_second"))
+	refuse := func(status int, was, why string) error {
+		return c.drawCampaign(w, r, status, campaignpages.Campaign{Status: st, Rate: campaignpages.TypedRate{Value: typed, Was: was, Error: why}})
+	}
+	rate, err := strconv.Atoi(shell.Narrow(typed))
+	if err != nil && !errors.Is(err, strconv.ErrRange) {
+		return refuse(http.StatusUnprocessableEntity, r.PostFormValue("was_rate_per_second"), shell.Say(r, "rule.number"))
+	}
+	if was := shell.ShownRate(r); was != nil && *was != st.RatePerSecond && rate != st.RatePerSecond {
+		now := strconv.Itoa(st.RatePerSecond)
+		return refuse(http.StatusConflict, now, shell.Say(r, "rule.changed_to", now))
+	}
+	spec := st.Spec
+	spec.RatePerSecond = rate
+	_, err = c.Campaigns.Edit(r.Context(), shell.Actor(r), st.ID, st.Version, spec)
+	if fields := shell.FieldsOf(err); fields != nil {
+		return c.Done(w, r, pageparts.CampaignURL(st.ID, ""), ui.Bad, campaignpages.CampaignLabel(r.Context(), fields[0].Name)+": "+ui.FieldText(r.Context(), fields[0]))
+	}
+	if err != nil {
+		return err
+	}
+	return c.Done(w, r, pageparts.CampaignURL(st.ID, ""), ui.Good, shell.Say(r, "campaign.done.rate"))
+}
+
+// exportCampaigns sends every campaign that the list's filter selects.
+func (c *handlers) exportCampaigns(w http.ResponseWriter, r *http.Request) error {
+	p, q := c.campaignQuery(r)
+	if len(p.Errors) > 0 {
+		return &fault.Fields{List: p.Errors}
+	}
+	q.Limit = shell.ExportPage
+	head := []string{"id", "shop_number", "shop_name", "name", "state", "channel", "audience", "starts_at", "ends_at", "reserved", "sent", "skipped", "expired", "dead", "in_flight"}
+	return c.Export(w, r, "campaigns", head, func(s *shell.Sheet) error {
+		return shell.InPages(func(last *campaign.Status) ([]campaign.Status, error) {
+			if last != nil {
+				q.BeforeID = last.ID
+			}
+			return c.Campaigns.Campaigns(r.Context(), shell.Actor(r), q)
+		}, func(x campaign.Status) error {
+			n := x.Progress
+			return s.Row(x.ID, x.Shop, x.ShopName, x.Name, string(x.State), x.Channel.String(), string(x.Audience.Kind), x.StartsAt, x.EndsAt,
+				n.Reserved, n.Sent, n.Skipped, n.Expired, n.Dead, n.InFlight)
+		})
+	})
+}

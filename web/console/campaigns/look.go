@@ -1,0 +1,120 @@
+package campaigns
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+
+	"dropbell/domain/campaign"
+	"dropbell/domain/delivery"
+	"dropbell/domain/fault"
+	"dropbell/domain/staff"
+	campaignpages "dropbell/views/pages/campaigns"
+	"dropbell/web/console/shell"
+)
+
+// typedCampaign returns what was typed, without what surrounds it.
+func typedCampaign(r *http.Request) map[string]string {
+	v := map[string]string{}
+	for _, name := range campaignFields() {
+		v[name] = strings.TrimSpace(r.PostFormValue(name))
+	}
+	v["grant_template_id"] = shell.TemplateRef(v["grant_template_id"])
+	if campaignpages.OfTemplate(v["audience"]) && v["audience_template"] != "" {
+		v["audience_value"] = shell.TemplateRef(v["audience_template"])
+	}
+	delete(v, "audience_template")                                 // see nameTemplates
+	if kind, id, named := strings.Cut(v["audience"], ":"); named { // a segment, chosen by its name
+		v["audience"], v["audience_value"] = kind, id
+	}
+	return v
+}
+
+// previewCampaign answers what is typed so far: whom it reaches, what it
+// costs, how it reads, and what would be refused.
+func (c *handlers) previewCampaign(w http.ResponseWriter, r *http.Request) error {
+	shops, err := c.ShopsOf(r)
+	if err != nil {
+		return err
+	}
+	f := campaignpages.CampaignForm{Values: typedCampaign(r), Shops: shops}
+	f.Replanned = c.replan(r, f.Values, shops)
+	spec, broken := c.readCampaign(f.Values, shops, delivery.Copy{})
+	if f.Errors, err = c.campaignFaults(r, spec, broken); err != nil {
+		return err
+	}
+	if err := c.completeCampaignForm(r, &f); err != nil {
+		return err
+	}
+	return c.Show(w, r, http.StatusOK, f.Checked())
+}
+
+// campaignFaults joins what could not be read with the rules that the rest
+// breaks, in the order of the form; a field is named once.
+func (c *handlers) campaignFaults(r *http.Request, spec campaign.Spec, broken *fault.Fields) ([]fault.Field, error) {
+	list := slices.Clone(broken.List)
+	if !spec.EndsAt.IsZero() && !spec.EndsAt.After(c.Now()) {
+		list = append(list, fault.Field{Name: "ends_at", Key: "rule.ends_ahead", Message: "must lie in the future"})
+	}
+	fields, err := c.Campaigns.Check(r.Context(), shell.Actor(r), spec)
+	switch {
+	case errors.Is(err, staff.ErrForbidden) && spec.Shop == 0:
+		fields = append(fields, fault.Field{Name: "shop", Key: "rule.own_shop", Message: "choose one of your shops"})
+	case err != nil:
+		return nil, err
+	}
+	for _, f := range typedFields(fields) {
+		if !slices.ContainsFunc(list, func(g fault.Field) bool { return g.Name == f.Name }) {
+			list = append(list, f)
+		}
+	}
+	shell.InOrder(list, campaignFields())
+	return list, nil
+}
+
+// completeCampaignForm adds the choices of the form and what the values that
+// it holds come to.
+func (c *handlers) completeCampaignForm(r *http.Request, f *campaignpages.CampaignForm) (err error) {
+	if f.Shops == nil {
+		if f.Shops, err = c.ShopsOf(r); err != nil {
+			return err
+		}
+	}
+	f.Channels, f.Kinds = c.Channels, c.Campaigns.Audiences
+	if f.Segments, err = c.segmentsOffered(r); err != nil {
+		return err
+	}
+	spec, _ := c.readCampaign(f.Values, f.Shops, delivery.Copy{})
+	f.Spec, f.Zone = spec, c.zoneOf(spec.Shop, f.Shops)
+	ctx, by := r.Context(), shell.Actor(r)
+	if n, exact, err := c.Campaigns.Estimate(ctx, by, spec.Audience); err == nil {
+		f.Reach = &campaign.Reach{Users: n, Exact: exact, At: c.Now()}
+	} else if fault.KindOf(err) == 0 {
+		return err
+	}
+	if by.May(staff.View, spec.Shop) == nil {
+		above, err := c.Campaigns.ApprovalAbove(ctx, by, spec.Shop)
+		if err != nil {
+			return err
+		}
+		f.ApprovalAbove = above
+	}
+	about, err := shell.VisibleTemplate(r, c.Templates, spec.TemplateID())
+	if err != nil {
+		return err
+	}
+	if campaignpages.OfTemplate(f.Values["audience"]) {
+		if f.About, err = shell.VisibleTemplate(r, c.Templates, spec.Audience.ID); err != nil {
+			return err
+		}
+	}
+	if about == nil { // nothing of another shop's template is shown
+		spec.GrantTemplate, spec.Audience = 0, campaign.Audience{}
+	} else if spec.GrantTemplate != 0 {
+		f.Grant = about
+	}
+	subject, err := c.Campaigns.Subject(ctx, campaign.Campaign{Spec: spec})
+	f.Previews = previews(subject)
+	return err
+}

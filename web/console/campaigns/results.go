@@ -1,0 +1,204 @@
+package campaigns
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"dropbell/domain/campaign"
+	"dropbell/domain/delivery"
+	"dropbell/domain/fault"
+	"dropbell/domain/user"
+	campaignpages "dropbell/views/pages/campaigns"
+	pageparts "dropbell/views/pages/parts"
+	"dropbell/web/console/shell"
+)
+
+const (
+	// firstRecipients is how many recipients the campaign's own page shows.
+	firstRecipients = 10
+	// recipientExport is how many recipients an export reads at a time.
+	recipientExport = 5000
+	// comparedChoice is how many earlier campaigns one can choose from on a page.
+	comparedChoice = 20
+)
+
+// completeResults adds to a campaign's page what became of it so far: what was
+// counted, not what is there to count. The account is recounted for who asks.
+func (c *handlers) completeResults(r *http.Request, p *campaignpages.Campaign) error {
+	if p.StartedAt == nil {
+		return nil
+	}
+	ctx, by := r.Context(), shell.Actor(r)
+	var err error
+	if _, p.Results, err = c.Campaigns.Results(ctx, by, p.ID); err != nil {
+		return err
+	}
+	list, err := c.Campaigns.Recipients(ctx, by, p.ID, campaign.RecipientQuery{Limit: firstRecipients})
+	if err != nil {
+		return err
+	}
+	p.Recipients = campaignpages.CampaignRecipients{Status: p.Status, Zone: p.Zone, List: list.List, Part: true}
+	if r.FormValue("account") == "now" {
+		b, err := c.Campaigns.Balance(ctx, by, p.ID)
+		if err != nil {
+			return err
+		}
+		p.Balance = &b
+	}
+	return nil
+}
+
+// campaignResults is the part of the page that says what the campaign led to.
+func (c *handlers) campaignResults(w http.ResponseWriter, r *http.Request) error {
+	id, err := shell.PathID(r)
+	if err != nil {
+		return err
+	}
+	cp, results, err := c.Campaigns.Results(r.Context(), shell.Actor(r), id)
+	if err != nil {
+		return err
+	}
+	if !shell.Partial(r) {
+		shell.Redirect(w, r, pageparts.CampaignURL(id, ""))
+		return nil
+	}
+	return c.Show(w, r, http.StatusOK, campaignpages.CampaignResults{Campaign: cp, Results: results, Zone: c.ShopZone(cp.ShopTimezone)}.Card())
+}
+
+// campaignRecipientQuery reads which recipients are meant, and what cannot be
+// read.
+func campaignRecipientQuery(r *http.Request) (f campaignpages.RecipientFilter, q campaign.RecipientQuery, broken []fault.Field) {
+	e := &fault.Fields{}
+	f.User = strings.TrimSpace(r.FormValue("user"))
+	q.Only = shell.TypedUser(f.User, e)
+	unknown := func(name string) { e.Add(name, "rule.kind", "must be one of the choices") }
+	switch o := r.FormValue("outcome"); {
+	case o == "":
+	case o == pageparts.HeldOutOutcome:
+		f.Outcome, q.Outcome, q.Reason = o, delivery.Skipped, delivery.ReasonHoldOut
+	case o == pageparts.WaitingOutcome:
+		f.Outcome, q.Outcome, q.Reason = o, delivery.Failed, delivery.ReasonQuietHours
+	case o == string(delivery.Failed):
+		f.Outcome, q.Outcome, q.Without = o, delivery.Failed, delivery.ReasonQuietHours
+	case slices.Contains(delivery.ListedOutcomes(), delivery.Outcome(o)):
+		f.Outcome, q.Outcome = o, delivery.Outcome(o)
+	default:
+		unknown("outcome")
+	}
+	switch reason := r.FormValue("reason"); {
+	case reason == "":
+	case !slices.Contains(campaign.Reasons(), reason):
+		unknown("reason")
+	case q.Reason == "": // being held out, or asleep, is a reason already
+		f.Reason, q.Reason = reason, reason
+	}
+	if name := r.FormValue("variant"); name != "" {
+		variant, ok := campaignpages.VariantNames()[name]
+		if f.Variant, q.Variant = name, &variant; !ok {
+			unknown("variant")
+		}
+	}
+	return f, q, e.List
+}
+
+func (c *handlers) listCampaignRecipients(w http.ResponseWriter, r *http.Request) error {
+	st, err := c.loadCampaign(r)
+	if err != nil {
+		return err
+	}
+	f, q, broken := campaignRecipientQuery(r)
+	p := campaignpages.CampaignRecipients{Status: st, Zone: c.ShopZone(st.ShopTimezone), Filter: f, Errors: broken}
+	q.After, _ = user.ParseID(r.FormValue("after")) // nonsense is the beginning
+	q.Limit = shell.PageSize
+	if len(broken) == 0 {
+		page, err := c.Campaigns.Recipients(r.Context(), shell.Actor(r), st.ID, q)
+		if err != nil {
+			return err
+		}
+		p.List, p.Export = page.List, shell.ExportURL(r)
+		if page.More {
+			p.Next = shell.WithQuery(r, "after", page.Next.String())
+			p.Further = len(page.List) < shell.PageSize
+		}
+	}
+	if q.After != 0 {
+		p.First = shell.WithQuery(r, "after", "")
+	}
+	return c.Listed(w, r, p.Results(), p.Page())
+}
+
+func (c *handlers) exportCampaignRecipients(w http.ResponseWriter, r *http.Request) error {
+	id, err := shell.PathID(r)
+	if err != nil {
+		return err
+	}
+	_, q, broken := campaignRecipientQuery(r)
+	if len(broken) > 0 {
+		return &fault.Fields{List: broken}
+	}
+	q.Limit = recipientExport
+	names := map[int]string{0: "a", 1: "b", delivery.HeldOut: "hold_out"}
+	head := []string{"user_id", "outcome", "reason", "variant", "channel", "recorded_at", "attempts", "detail", "next_retry_at", "opened_at", "batch_id", "not_before", "not_after"}
+	return c.Export(w, r, fmt.Sprintf("campaign-%d-recipients", id), head, func(t *shell.Sheet) error {
+		return c.Campaigns.EachRecipient(r.Context(), shell.Actor(r), id, q, func(o campaign.Outcome) error {
+			return t.Row(int64(o.UserID), string(o.Outcome), o.Reason, names[o.Variant], o.Channel.String(), o.At, o.Attempts, o.Detail, o.NextRetryAt, o.OpenedAt, o.BatchID,
+				o.NotBefore, o.NotAfter)
+		})
+	})
+}
+
+// compareCampaign sets a campaign beside others of its shop that one chooses;
+// at first its last ones.
+func (c *handlers) compareCampaign(w http.ResponseWriter, r *http.Request) error {
+	st, err := c.loadCampaign(r)
+	if err != nil {
+		return err
+	}
+	ctx, by := r.Context(), shell.Actor(r)
+	_, results, err := c.Campaigns.Results(ctx, by, st.ID)
+	if err != nil {
+		return err
+	}
+	p := campaignpages.CampaignCompare{Campaign: st.Campaign, Zone: c.ShopZone(st.ShopTimezone), List: []campaign.Past{{Status: st, Results: results}}}
+	var older int64
+	before, _ := strconv.ParseInt(r.FormValue("before"), 10, 64) // nonsense is the beginning
+	if p.Others, err = c.Campaigns.Earlier(ctx, by, st.Campaign, max(0, before), comparedChoice+1); err != nil {
+		return err
+	}
+	if len(p.Others) > comparedChoice {
+		p.Others = p.Others[:comparedChoice]
+		older = p.Others[comparedChoice-1].ID
+	}
+	var with []campaign.Past
+	if asked := r.Form["with"]; len(asked) > 0 {
+		var ids []int64
+		unreadable := 0
+		for _, s := range asked {
+			if n, err := strconv.ParseInt(s, 10, 64); err == nil && n > 0 {
+				ids = append(ids, n)
+			} else {
+				unreadable++
+			}
+		}
+		if with, p.LeftOut, err = c.Campaigns.Compared(ctx, by, st.Campaign, ids); err != nil {
+			return err
+		}
+		p.LeftOut += unreadable
+	} else if with, err = c.Campaigns.Earlier(ctx, by, st.Campaign, 0, earlierCampaigns); err != nil {
+		return err
+	}
+	for _, x := range with {
+		p.Chosen = append(p.Chosen, x.ID)
+	}
+	if older > 0 {
+		p.Next = p.PageURL(older)
+	}
+	if before > 0 {
+		p.First = p.PageURL(0)
+	}
+	p.List = append(p.List, with...)
+	return c.Show(w, r, http.StatusOK, p.Page())
+}

@@ -1,0 +1,148 @@
+package campaigns
+
+import (
+	"net/http"
+	"strconv"
+
+	"dropbell/domain/campaign"
+	"dropbell/domain/fault"
+	"dropbell/views/i18n"
+	campaignpages "dropbell/views/pages/campaigns"
+	pageparts "dropbell/views/pages/parts"
+	"dropbell/views/ui"
+	"dropbell/web/console/shell"
+)
+
+// campaignQuestion asks before a step and says what it will do; where the state
+// does not allow it there is nothing to submit.
+func (c *handlers) campaignQuestion(r *http.Request, st campaign.Status) pageparts.Confirmation {
+	step, l, zone := r.PathValue("step"), shell.Frame(r).Locale, c.ShopZone(st.ShopTimezone)
+	if no := st.Allows(campaign.Transition(step)); no != nil {
+		return pageparts.Confirmation{Active: "campaigns", Crumbs: campaignCrumbs(r, st.Campaign), ConfirmProps: ui.ConfirmProps{
+			Title: l.T("confirm.not."+step, st.Name), Points: []string{ui.FaultText(r.Context(), no)}, Cancel: pageparts.CampaignURL(st.ID, ""), NoReason: true}}
+	}
+	points, hidden := []string{}, [][2]string{{"version", strconv.FormatInt(st.Version, 10)}}
+	kind := "primary"
+	switch campaign.Transition(step) {
+	case campaign.Publishing:
+		if st.StartsAt.After(c.Now()) {
+			points = append(points, l.T("campaign.confirm.publish.1", l.DateTime(st.StartsAt, zone)+" "+l.Zone(st.StartsAt, zone)))
+		} else {
+			points = append(points, l.T("campaign.confirm.publish.now"))
+		}
+		above, unknown := c.Campaigns.ApprovalAbove(r.Context(), shell.Actor(r), st.Shop)
+		if unknown == nil {
+			hidden = append(hidden, [2]string{"alone_up_to", strconv.FormatInt(above, 10)})
+		}
+		if n, exact, err := c.Campaigns.Estimate(r.Context(), shell.Actor(r), st.Audience); err == nil {
+			points = append(points, reachPoint(l, n, exact))
+			if unknown == nil && above > 0 && n > above {
+				points = append(points, l.T("campaign.confirm.publish.ask", above))
+				if st.Creator != shell.Actor(r).Label {
+					points = append(points, l.T("campaign.confirm.publish.not_yours"))
+				}
+			}
+		}
+		if carrier, err := c.carrier(r, st); err == nil {
+			if halted := pageparts.ChannelHalted(r.Context(), carrier, c.Now(), zone); halted != "" {
+				points = append(points, halted)
+			}
+		}
+		points = append(points, c.leftOutPoints(r, st)...)
+		points = append(points, l.T("campaign.confirm.publish.2"))
+	case campaign.Pausing:
+		points = append(points, l.T("campaign.confirm.pause.1"))
+	case campaign.Resuming:
+		points = append(points, l.T("campaign.confirm.resume.1"))
+	case campaign.Cancelling:
+		points, kind = append(points, l.T("campaign.confirm.cancel.1")), "danger"
+	}
+	return pageparts.Confirmation{Active: "campaigns", Crumbs: campaignCrumbs(r, st.Campaign), ConfirmProps: ui.ConfirmProps{
+		Title: l.T("campaign.confirm."+step+".title", st.Name), Points: points, Action: pageparts.CampaignURL(st.ID, step),
+		Cancel: pageparts.CampaignURL(st.ID, ""), Submit: l.T("campaign.do." + step), Kind: kind,
+		Hidden: hidden}}
+}
+
+// shownAbove is up to how many users one person may send to alone, as the
+// question before the step said; nil if the form does not say.
+func shownAbove(r *http.Request) *int64 {
+	n, err := strconv.ParseInt(r.PostFormValue("alone_up_to"), 10, 64)
+	if err != nil || n < 0 {
+		return nil
+	}
+	return &n
+}
+
+// leftOutPoints say who of the audience gets nothing: for comparison, or for
+// want of coupons.
+func (c *handlers) leftOutPoints(r *http.Request, st campaign.Status) (points []string) {
+	l := shell.Frame(r).Locale
+	if st.Content.HoldOut > 0 {
+		points = append(points, l.T("campaign.confirm.hold_out", st.Content.HoldOut))
+	}
+	if st.GrantTemplate == 0 {
+		return points
+	}
+	// By whoever may see the campaign: its shop is that of the template.
+	t, err := c.Templates.Template(r.Context(), shell.Actor(r), st.GrantTemplate)
+	if err != nil {
+		return points // the publication itself says what is wrong with it
+	}
+	return append(points, l.T("campaign.confirm.grant", t.Name, l.Number(t.StockLeft())), l.T("campaign.confirm.grant_short"))
+}
+
+// reachPoint says whom a publication writes to.
+func reachPoint(l *i18n.Locale, n int64, exact bool) string {
+	if exact {
+		return l.N("campaign.confirm.reach", n)
+	}
+	return l.N("campaign.confirm.reach_about", n)
+}
+
+func (c *handlers) confirmCampaignStep(w http.ResponseWriter, r *http.Request) error {
+	st, err := c.loadCampaign(r)
+	if err != nil {
+		return err
+	}
+	wait, err := c.Campaigns.NeedsApproval(r.Context(), shell.Actor(r), st, campaign.Transition(r.PathValue("step")))
+	if err != nil {
+		return err
+	}
+	if wait {
+		shell.Redirect(w, r, pageparts.CampaignURL(st.ID, "approval"))
+		return nil
+	}
+	return c.AskStep(w, r, c.campaignQuestion(r, st))
+}
+
+func (c *handlers) takeCampaignStep(w http.ResponseWriter, r *http.Request) error {
+	id, err := shell.PathID(r)
+	if err != nil {
+		return err
+	}
+	step := r.PathValue("step")
+	st, outcome, err := c.Campaigns.Take(r.Context(), shell.Actor(r), id, campaign.Wish{Step: campaign.Transition(step),
+		Version: shell.ShownVersion(r), AloneUpTo: shownAbove(r), Reason: shell.Reason(r)})
+	if kind := fault.KindOf(err); kind == fault.Conflict || kind == fault.Invalid {
+		return c.refuseCampaignStep(w, r, st, err)
+	}
+	if err != nil {
+		return err
+	}
+	said := "campaign.done." + step
+	switch outcome {
+	case campaign.NeedsApproval:
+		shell.Redirect(w, r, pageparts.CampaignURL(st.ID, "approval"))
+		return nil
+	case campaign.Changed: // show what there is now
+		return c.refuseCampaignStep(w, r, st, fault.ErrStale)
+	case campaign.Asked:
+		said = "campaign.done.ask"
+	}
+	return c.Done(w, r, pageparts.CampaignURL(st.ID, ""), ui.Good, shell.Say(r, said, st.Name))
+}
+
+// refuseCampaignStep asks again and says why it was not possible.
+func (c *handlers) refuseCampaignStep(w http.ResponseWriter, r *http.Request, st campaign.Status, cause error) error {
+	return c.StepRefused(w, r, c.campaignQuestion(r, st), cause, campaignpages.CampaignLabel)
+}

@@ -1,0 +1,120 @@
+package consoletest
+
+import (
+	"context"
+	"encoding/json"
+	"math/rand/v2"
+	"net/url"
+	"time"
+
+	"dropbell/adapters/postgres"
+	"dropbell/domain/campaign"
+	"dropbell/domain/delivery"
+	"dropbell/domain/event"
+	"dropbell/domain/staff"
+	"dropbell/domain/user"
+)
+
+// Publishing is the form that the question before a publication sends.
+func (b *Browser) Publishing(page string) url.Values {
+	b.Helper()
+	q := b.Get(page + "/publish").Is(200)
+	return url.Values{"version": {q.Field("version")}, "alone_up_to": {q.Field("alone_up_to")}}
+}
+
+// Plan puts a draft of the shop (0 = none) on the calendar.
+func (g *Fixture) Plan(name string, shop int64, at string) {
+	g.Helper()
+	g.Exec(`insert into campaigns (name, shop_number, channel, content, audience, starts_at, ends_at, state, creator, created_by)
+		values ($1, nullif($2::bigint, 0), 0, '{"variants":[{"percent":100,"texts":{"":{"title":"a","body":"b"}}}]}', '{"kind":"all"}',
+			$3::timestamptz, $3::timestamptz + interval '1 hour', 'draft', 'x', 'x')`, name, shop, at)
+}
+
+// brings makes batches of what it carries at once.
+type brings struct{ store postgres.Campaigns }
+
+func (b brings) Publish(ctx context.Context, ms []campaign.Message) error {
+	for _, m := range ms {
+		var r event.CampaignRanges
+		if err := json.Unmarshal(m.Payload, &r); err != nil {
+			return err
+		}
+		if _, err := b.store.StoreBatches(ctx, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// SentOut is a campaign to n users in two versions and a hold-out that has
+// gone out. Every fifth user wants no mail, the provider refuses some.
+func (g *Fixture) SentOut(name string, shop int64, n int) campaign.Campaign {
+	g.Helper()
+	ctx, store := g.Context(), postgres.NewCampaigns(g.DB)
+	g.Exec(`insert into users (id, email, opt_outs) select i, 'u' || i || '@example.com', case when i % 5 = 0 then 2 else 0 end from generate_series(1, $1::int) i on conflict do nothing`, n)
+	texts := map[string]delivery.Text{"": {Title: "Hello", Body: "Come"}}
+	spec := campaign.Spec{Shop: shop, Name: name, Channel: delivery.Email, Audience: campaign.Audience{Kind: campaign.Everybody},
+		Content:  delivery.Copy{HoldOut: 20, Variants: []delivery.Variant{{Percent: 50, Texts: texts}, {Percent: 50, Texts: texts}}},
+		StartsAt: g.Now().Add(-time.Second), EndsAt: g.Now().Add(time.Hour)}
+	c, err := g.Campaigns.Create(ctx, staff.System(), spec, "")
+	g.Must(err)
+	_, err = g.Campaigns.Do(ctx, staff.System(), c.ID, 0, campaign.Publishing, "")
+	g.Must(err)
+	launcher := &campaign.Launcher{Store: store, Wire: brings{store}, Queue: idle{}, Now: g.Now, LeaseFor: 10 * time.Second}
+	g.Must(launcher.Start(ctx, c.ID))
+	g.Must(launcher.Cut(ctx, c.ID))
+	d := &delivery.Service{Store: postgres.NewBatches(g.DB), Queue: idle{}, Admission: idle{}, Policy: delivery.DefaultPolicy(), LeaseFor: 10 * time.Second,
+		Random: rand.Float64, Now: g.Now, Guards: map[delivery.Kind]delivery.Guard{delivery.KindCampaign: &campaign.Guard{Store: store}},
+		Senders: map[delivery.Channel]delivery.Sender{delivery.Email: Provider{delivery.Email, func(m delivery.Message) delivery.Result {
+			if m.To.ID%49 == 4 {
+				return delivery.Result{Status: delivery.Permanent, Detail: "550 <no> such mailbox"}
+			}
+			return delivery.Result{Status: delivery.Delivered}
+		}}}}
+	g.Must(d.Drain(ctx, delivery.Email))
+	_, err = store.Settle(ctx)
+	g.Must(err)
+	c, err = store.Campaign(ctx, c.ID)
+	g.Must(err)
+	return c
+}
+
+// Count has the results of every campaign counted.
+func (g *Fixture) Count() {
+	g.Helper()
+	g.Exec(`update campaigns set count_due_at = '-infinity'`)
+	for {
+		more, err := postgres.NewCampaigns(g.DB).CountNext(g.Context())
+		g.Must(err)
+		if !more {
+			return
+		}
+	}
+}
+
+type freeLatch struct{}
+
+func (freeLatch) Take(context.Context, [32]byte, int64, time.Duration) (bool, error) {
+	return true, nil
+}
+
+func (freeLatch) Release(context.Context, [32]byte, int64) error { return nil }
+
+func campaignsOf(g *Fixture, templates campaign.Templates, channels delivery.ChannelSet) *campaign.Service {
+	store := postgres.NewCampaigns(g.DB)
+	return &campaign.Service{Store: store, Sleepers: store.Waiting, Latch: freeLatch{}, Templates: templates, Users: &user.Service{Store: postgres.NewUsers(g.DB)},
+		Channels: channels, Audiences: store.Audiences(), Now: g.Now}
+}
+
+// CampaignForm is a form of a campaign that can be saved, with changes: names and
+// values in turn.
+func CampaignForm(changes ...string) url.Values {
+	f := url.Values{"name": {"Spring <b>"}, "audience": {"all"}, "channel": {"app"}, "title": {"Hello {{name|you}}"}, "body": {"Come"},
+		"starts_at": {"2031-01-01T12:00"}, "ends_at": {"2031-01-02T12:00"}}
+	f.Set("starts_at", time.Now().Add(time.Hour).Format("2006-01-02T15:04"))
+	f.Set("ends_at", time.Now().Add(48*time.Hour).Format("2006-01-02T15:04"))
+	for i := 0; i < len(changes); i += 2 {
+		f.Set(changes[i], changes[i+1])
+	}
+	return f
+}

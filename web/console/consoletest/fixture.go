@@ -1,0 +1,324 @@
+// Package consoletest is the fixture of the tests of the console: a console on a
+// database of its own, browsers with and without scripts, and what happens around
+// a console, such as deliveries and jobs. Packages of tests run side by side with it.
+package consoletest
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"dropbell/adapters/localstack"
+	"dropbell/adapters/passkey"
+	"dropbell/adapters/postgres"
+	tables "dropbell/adapters/sheet"
+	"dropbell/adapters/totp"
+	"dropbell/domain/campaign"
+	"dropbell/domain/claim/gate"
+	"dropbell/domain/coupon"
+	"dropbell/domain/delivery"
+	"dropbell/domain/inbox"
+	"dropbell/domain/job"
+	"dropbell/domain/redeemcode"
+	"dropbell/domain/reminder"
+	"dropbell/domain/segment"
+	"dropbell/domain/staff"
+	"dropbell/domain/template"
+	"dropbell/domain/user"
+	"dropbell/web/console"
+	"dropbell/web/console/access"
+	"dropbell/web/console/audience"
+	"dropbell/web/console/campaigns"
+	"dropbell/web/console/coupons"
+	consoledelivery "dropbell/web/console/delivery"
+	"dropbell/web/console/drops"
+	"dropbell/web/console/shell"
+	"dropbell/web/console/shell/upload"
+	"dropbell/web/console/work"
+	"dropbell/web/security"
+)
+
+// Password is everybody's.
+const Password = "a good password"
+
+// QuickPasswords stands in for Argon2, which takes its time on purpose.
+type QuickPasswords struct{}
+
+func (QuickPasswords) Hash(_ context.Context, p string) (string, error) {
+	h := sha256.Sum256([]byte(p))
+	return hex.EncodeToString(h[:]), nil
+}
+
+func (q QuickPasswords) Matches(ctx context.Context, p, hash string) (bool, error) {
+	h, _ := q.Hash(ctx, p)
+	return h == hash, nil
+}
+
+// Services are the use cases behind the console that tests call themselves.
+type Services struct {
+	Staff       *staff.Service
+	Templates   *template.Service
+	Bulks       *template.Bulks
+	Board       reminder.BoardStore
+	Reminders   *reminder.Service
+	Campaigns   *campaign.Service
+	Segments    *segment.Service
+	DeadLetters *delivery.DeadLetters
+	Settings    consoledelivery.Settings
+	States      *shell.ChannelStates
+	Files       *upload.Files
+	Jobs        *job.Service
+	Security    *security.Log
+}
+
+func servicesOf(d console.Deps) Services {
+	return Services{Staff: d.Staff, Templates: d.Drops.Templates, Bulks: d.Drops.Bulks, Board: d.Drops.Board, Reminders: d.Audience.Reminders,
+		Campaigns: d.Campaigns.Campaigns, Segments: d.Audience.Segments, DeadLetters: d.Delivery.DeadLetters, Settings: d.Delivery.Settings,
+		States: d.Delivery.States, Files: d.Audience.Files, Jobs: d.Work.Jobs, Security: d.Security}
+}
+
+// Breakers lets the circuit breakers of the channels be as read says.
+func Breakers(read consoledelivery.Circuits) func(*console.Deps) {
+	return func(d *console.Deps) {
+		states := consoledelivery.NewStates(d.Delivery.Settings.(consoledelivery.ChannelSettings), read, d.Delivery.Channels)
+		d.Campaigns.States, d.Delivery.States, d.Drops.States = states, states, states
+	}
+}
+
+// Fixture is a console on a real, empty database.
+type Fixture struct {
+	*testing.T
+	*console.Console
+	Services
+	Server  *httptest.Server
+	DB      *postgres.DB
+	SQL     *pgxpool.Pool
+	reserve *postgres.Reservations
+	// Given is what the console stands on.
+	Given console.Deps
+
+	mu       sync.Mutex
+	ahead    time.Duration // how far the console's clock runs ahead
+	provokes string        // what the test makes the console complain about
+}
+
+// Provoke lets the console log errors about this, until the test ends.
+func (g *Fixture) Provoke(words string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.provokes = words
+}
+
+// New returns a console on a database of its own; change changes what it stands on.
+func New(t *testing.T, change ...func(*console.Deps)) *Fixture {
+	t.Helper()
+	databaseURL := localstack.Database(t)
+	db, err := postgres.Open(t.Context(), databaseURL, postgres.Options{AppName: "console-test", Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(db.Close)
+	sql, err := pgxpool.New(context.WithoutCancel(t.Context()), databaseURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(sql.Close)
+	g := &Fixture{T: t, DB: db, SQL: sql, reserve: postgres.NewReservations(db, postgres.Grouping{})}
+	t.Cleanup(g.reserve.Close)
+	d := g.newDeps()
+	for _, c := range change {
+		c(&d)
+	}
+	g.Console, g.Services, g.Given = console.New(d), servicesOf(d), d
+	g.Server = httptest.NewServer(g.Console)
+	t.Cleanup(g.Server.Close)
+	t.Cleanup(g.Console.Close)
+	return g
+}
+
+func (g *Fixture) newDeps() console.Deps {
+	shanghai, err := time.LoadLocation("Asia/Shanghai")
+	if err != nil {
+		g.Fatal(err)
+	}
+	store, audit, channels := postgres.NewTemplates(g.DB), postgres.NewAudit(g.DB), postgres.NewChannels(g.DB)
+	boards, users, uploads := postgres.NewBoards(g.DB), postgres.NewUsers(g.DB), postgres.NewUploads(g.DB)
+	configured := delivery.ChannelSetOf(delivery.App, delivery.Email, delivery.SMS)
+	people := g.staffService()
+	often := func() staff.Throttle { return shell.NewThrottle(1000, time.Millisecond, g.Now) }
+	log, rows := slog.New(slog.NewTextHandler(failOnError{g}, nil)), tables.Tables{Open: uploads.OpenUpload}
+	jobs, files := &job.Service{Store: postgres.NewJobs(g.DB)}, &upload.Files{Uploads: uploads, Tables: rows, Log: log}
+	templates := &template.Service{Store: store, Now: g.Now}
+	reminders := &reminder.Service{Store: g.reserve, Templates: store, Channels: configured, Now: g.Now}
+	segments := &segment.Service{Store: postgres.NewSegments(g.DB), Jobs: jobs, Tables: rows}
+	campaigning, desk := campaignsOf(g, store, configured), &coupon.Desk{Store: postgres.NewCouponSteps(g.DB)}
+	deadLetters, deadMessages := &delivery.DeadLetters{Store: postgres.NewDeadLetters(g.DB)}, postgres.NewDeadMessages(g.DB)
+	tallies := postgres.NewCouponTallies(g.DB)
+	states := consoledelivery.NewStates(channels, func(context.Context) (all [delivery.Channels]delivery.Circuit, err error) {
+		for i := range all {
+			all[i].State = delivery.CircuitClosed
+		}
+		return all, nil
+	}, configured)
+	sales := coupons.NewSales(coupons.SalesDeps{Templates: templates, Stock: gate.Accounts{Plans: postgres.NewGates(g.DB)}, Tallies: tallies, Curves: postgres.NewLedgers(g.DB)})
+	return console.Deps{
+		Deps: shell.Deps{Staff: people, ShopList: store, Sessions: postgres.NewSessions(g.DB), PublicURL: "http://127.0.0.1",
+			DefaultZone: shanghai, Now: g.Now, Log: log},
+		Access: access.Deps{Staff: people, Audit: audit, Shops: store, Throttle: often(), Guesses: often(), AllGuesses: often()},
+		Audience: audience.Deps{People: &user.Service{Store: users}, Users: users, Segments: segments, Reminders: reminders, Inbox: &inbox.Service{Store: postgres.NewInbox(g.DB)}, Coupons: desk,
+			Letters: &campaign.Letters{Store: postgres.NewCampaigns(g.DB)}, Jobs: jobs, Files: files, Audit: audit, Channels: configured},
+		Campaigns: campaigns.Deps{Campaigns: campaigning, Templates: templates, Segments: segments, Audit: audit, States: states, Channels: configured},
+		Coupons: coupons.Deps{Templates: templates, Coupons: desk, Codes: &redeemcode.Service{Store: postgres.NewCodes(g.DB), Keys: CodeKeys(g.T), Now: g.Now},
+			Grants: &coupon.Grants{Store: postgres.NewGrants(g.DB), Jobs: jobs, Now: g.Now}, Jobs: jobs, Files: files,
+			Notices: postgres.NewNotices(g.DB), Tallies: tallies, Sales: sales},
+		Delivery: consoledelivery.Deps{States: states, Settings: channels, Control: &delivery.Control{Store: channels, Now: g.Now},
+			Tests:  &delivery.ChannelTests{Store: postgres.NewChannelTests(g.DB), Configured: configured},
+			Ledger: &delivery.Ledger{Store: postgres.NewLedger(g.DB)}, DeadLetters: deadLetters, Templates: templates, Channels: configured},
+		Drops: drops.Deps{Templates: templates, Bulks: &template.Bulks{Templates: templates, Jobs: jobs}, Jobs: jobs, Shops: store,
+			Reminders: drops.Reminders{Board: boards, Cockpits: postgres.NewCockpits(g.DB), Explainer: &reminder.Explainer{Store: g.reserve, Coupons: postgres.NewCouponSteps(g.DB), Reminders: reminders},
+				Receipts: &reminder.Receipts{Store: boards}, Forecaster: &reminder.Forecaster{Store: postgres.NewForecasts(g.DB), Now: g.Now},
+				Announcements: &reminder.Announcements{Store: postgres.NewAnnouncements(g.DB), Now: g.Now}},
+			Users: users, Audit: audit, DeadLetters: deadLetters, DeadMessages: deadMessages, Sales: sales,
+			Limits: campaigns.Limits{Campaigns: campaigning}, States: states, Channels: configured},
+		Work: work.Deps{Jobs: jobs, Uploads: uploads, DeadMessages: deadMessages, Audit: audit,
+			Monitor: func(writable bool) http.Handler {
+				return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					fmt.Fprintf(w, "queues writable=%v %s", writable, r.Method)
+				})
+			}},
+	}
+}
+
+// staffService demands no second factors; tests that are about them change that.
+func (g *Fixture) staffService() *staff.Service {
+	codes, err := totp.New()
+	g.Must(err)
+	return &staff.Service{Store: postgres.NewStaff(g.DB), Passwords: QuickPasswords{}, Codes: codes, Passkeys: passkey.Passkeys{},
+		FixedPolicy: staff.Optional, Now: g.Now}
+}
+
+// failOnError fails the test that makes the console log an error, unless that
+// is what the test provokes.
+type failOnError struct{ *Fixture }
+
+func (f failOnError) Write(p []byte) (int, error) {
+	f.mu.Lock()
+	// The log quotes what has quotes in it.
+	provoked := f.provokes != "" && strings.Contains(strings.ReplaceAll(string(p), `\"`, `"`), f.provokes)
+	f.mu.Unlock()
+	if strings.Contains(string(p), "level=ERROR") && !provoked {
+		f.Errorf("console logged: %s", p)
+	}
+	return len(p), nil
+}
+
+// Now is the time of the console's clock.
+func (g *Fixture) Now() time.Time {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return time.Now().Add(g.ahead).UTC().Truncate(time.Microsecond)
+}
+
+// Wait sets the console's clock forward.
+func (g *Fixture) Wait(d time.Duration) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.ahead += d
+}
+
+// Must ends the test if there is an error.
+func (g *Fixture) Must(err error) {
+	g.Helper()
+	if err != nil {
+		g.Fatal(err)
+	}
+}
+
+// Exec executes a statement.
+func (g *Fixture) Exec(sql string, args ...any) {
+	g.Helper()
+	_, err := g.SQL.Exec(g.Context(), sql, args...)
+	g.Must(err)
+}
+
+// Hire gives somebody access and returns their address.
+func (g *Fixture) Hire(role staff.Role, shops ...int64) staff.Member {
+	g.Helper()
+	m, token, err := g.Staff.CreateMember(g.Context(), staff.System(), staff.MemberInput{Name: "The " + string(role),
+		Email: fmt.Sprintf("%s%d@example.com", role, time.Now().UnixNano()), Role: role, Shops: shops})
+	g.Must(err)
+	m, in, err := g.Staff.SetPasswordByLink(g.Context(), token, Password, staff.Client{})
+	g.Must(err)
+	g.Exec(`delete from sign_ins where id = $1`, in.ID) // the browser that set the password was somewhere else
+	g.Exec(`delete from audit where action in ('staff.password_set', 'staff.sign_in') and object_id = $1::bigint::text`, m.ID)
+	return m
+}
+
+// Shop makes a shop in Berlin, which puts its clocks forward and back.
+func (g *Fixture) Shop(number int64) {
+	g.Helper()
+	g.Must(postgres.NewTemplates(g.DB).ChangeShop(g.Context(), template.Shop{Number: number, Name: fmt.Sprintf("Shop %d", number), Timezone: "Europe/Berlin"}, staff.Entry{Actor: staff.System(), Action: "shop.save"}))
+}
+
+// Spec is a template of the shop that opens in a while.
+func (g *Fixture) Spec(shop int64, opensIn time.Duration) template.Spec {
+	opens := g.Now().Add(opensIn).Truncate(time.Second)
+	return template.Spec{ShopNumber: shop, Name: "Moon cake night", Kind: template.AmountOff, AmountOff: 1000, Currency: "CNY", Target: template.WholeShop,
+		Stock: 100, PerUserLimit: 1, OpensAt: opens, ClosesAt: opens.Add(time.Hour), ValidHours: 48, Obtain: template.ByClaim, ClaimMode: template.Durable}
+}
+
+// Draft makes a template of the shop that opens in a while.
+func (g *Fixture) Draft(shop int64, opensIn time.Duration) template.Template {
+	g.Helper()
+	g.Shop(shop)
+	t, err := g.Templates.Create(g.Context(), staff.System(), g.Spec(shop, opensIn), "")
+	g.Must(err)
+	return t
+}
+
+// Published makes a template of the shop that opens in a while, and publishes it.
+func (g *Fixture) Published(shop int64, opensIn time.Duration) template.Template {
+	g.Helper()
+	t, err := g.Templates.Do(g.Context(), staff.System(), g.Draft(shop, opensIn).ID, 0, template.Publishing, "")
+	g.Must(err)
+	return t
+}
+
+// Book reserves and counts it on the board, as the worker would.
+func (g *Fixture) Book(t template.Template, by user.ID, c delivery.Channel, minutes ...int) {
+	g.Helper()
+	var list []reminder.Reminder
+	for _, m := range minutes {
+		r, err := reminder.NewReminder(c, m)
+		g.Must(err)
+		list = append(list, r)
+		g.Exec(`insert into bookings values ($1, $2, $3, 1) on conflict (template_id, slot, channel) do update set booked = bookings.booked + 1`,
+			t.ID, int(r.Slot), int(c))
+	}
+	_, _, err := g.Reminders.Reserve(g.Context(), reminder.Request{TemplateID: t.ID, UserID: by, ShopNumber: t.ShopNumber, Reminders: list})
+	g.Must(err)
+}
+
+// Within waits until ok, and ends the test if that takes more than ten seconds.
+func Within(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); !ok(); {
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: not within ten seconds", what)
+		}
+		<-time.After(time.Millisecond)
+	}
+}
+
+// MemberPage is the page of a member.
+func MemberPage(id int64) string { return fmt.Sprintf("/staff/%d", id) }

@@ -1,0 +1,40 @@
+package consoletest
+
+import (
+	"strings"
+	"time"
+
+	"dropbell/adapters/postgres"
+	"dropbell/domain/job"
+	"dropbell/domain/staff"
+)
+
+// StartJob starts a job of that title; shop 0 = of no shop.
+func (g *Fixture) StartJob(by staff.Actor, title string, shop int64) job.Job {
+	g.Helper()
+	j, err := g.Jobs.Start(g.Context(), by, job.New{Kind: "test", Title: title, ShopNumber: shop, Total: 40}, staff.ManageTemplates)
+	g.Must(err)
+	return j
+}
+
+// Work saves a step of the job as a worker would.
+func (g *Fixture) Work(id int64, p job.Progress) {
+	g.Helper()
+	jobs := postgres.NewJobs(g.DB)
+	g.Exec(`update jobs set lease_until = null, lease_token = null where id = $1`, id)
+	l, err := jobs.LeaseJob(g.Context(), id, []string{"test"}, time.Minute)
+	g.Must(err)
+	_, err = jobs.SaveJob(g.Context(), l, p, time.Minute)
+	g.Must(err)
+}
+
+// NextPage returns where the page's link to the next one leads, or "".
+func NextPage(a Answer) string {
+	_, tail, ok := strings.Cut(a.Body, `<nav class="pager"`)
+	if !ok || !strings.Contains(tail, "Next page") {
+		return ""
+	}
+	links := strings.Split(tail[:strings.Index(tail, "Next page")], `href="`)
+	url, _, _ := strings.Cut(links[len(links)-1], `"`)
+	return strings.ReplaceAll(url, "&amp;", "&")
+}

@@ -1,0 +1,216 @@
+package coupons
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"dropbell/domain/fault"
+	"dropbell/domain/redeemcode"
+	"dropbell/domain/template"
+	couponpages "dropbell/views/pages/coupons"
+	pageparts "dropbell/views/pages/parts"
+	"dropbell/views/ui"
+	"dropbell/web/console/shell"
+)
+
+// allCodes shows the batches of all templates.
+func (c *handlers) allCodes(w http.ResponseWriter, r *http.Request) error {
+	var p couponpages.Codes
+	if err := c.fillCodes(r, &p, 0); err != nil {
+		return err
+	}
+	return c.Either(w, r, p.Batches(), p.Page())
+}
+
+// listCodes shows the batches of one template.
+func (c *handlers) listCodes(w http.ResponseWriter, r *http.Request) error {
+	t, err := shell.TemplateOf(r, c.Templates)
+	if err != nil {
+		return err
+	}
+	p, err := c.codesPage(r, t)
+	if err != nil {
+		return err
+	}
+	return c.Either(w, r, p.Batches(), p.Page())
+}
+
+func (c *handlers) codesPage(r *http.Request, t template.Template) (couponpages.Codes, error) {
+	p := couponpages.Codes{Template: &t, RequestKey: rand.Text()}
+	if err := c.Codes.MayGenerate(t); err != nil {
+		p.Closed = ui.FaultText(r.Context(), err)
+		if errors.Is(err, redeemcode.ErrEnded) {
+			p.Closed = shell.Say(r, "codes.closed")
+		}
+	}
+	if err := c.fillCodes(r, &p, t.ID); err != nil {
+		return p, err
+	}
+	var err error
+	p.Supply, err = c.Codes.Supply(r.Context(), shell.Actor(r), t.ID)
+	return p, err
+}
+
+// fillCodes reads one page of batches; templateID 0 stands for all templates.
+func (c *handlers) fillCodes(r *http.Request, p *couponpages.Codes, templateID int64) error {
+	before, _ := strconv.ParseInt(r.FormValue("before"), 10, 64) // nonsense is the beginning
+	list, err := c.Codes.Batches(r.Context(), shell.Actor(r), redeemcode.Query{TemplateID: templateID, Before: max(0, before), Limit: shell.PageSize + 1})
+	if err != nil {
+		return err
+	}
+	p.List, p.Before = list, max(0, before)
+	if len(list) > shell.PageSize {
+		p.List = list[:shell.PageSize]
+		p.Next = shell.WithQuery(r, "before", strconv.FormatInt(p.List[shell.PageSize-1].ID, 10))
+	}
+	if before > 0 {
+		p.First = shell.WithQuery(r, "before", "")
+	}
+	return nil
+}
+
+// generateCodes starts a batch.
+func (c *handlers) generateCodes(w http.ResponseWriter, r *http.Request) error {
+	t, err := shell.OwnTemplate(r, c.Templates)
+	if err != nil {
+		return err
+	}
+	typed := strings.TrimSpace(r.PostFormValue("count"))
+	count, broken := typedCount(typed)
+	if broken == nil {
+		_, err = c.Codes.Generate(r.Context(), shell.Actor(r), t.ID, count, shell.CreationKey(r))
+		broken = shell.FieldsOf(err)
+	}
+	if len(broken) > 0 {
+		return c.askAgain(w, r, t, typed, broken)
+	}
+	if err != nil {
+		return err
+	}
+	return c.Done(w, r, pageparts.CodesURL(t.ID), ui.Good, shell.Frame(r).Locale.N("codes.started", count))
+}
+
+func (c *handlers) askAgain(w http.ResponseWriter, r *http.Request, t template.Template, typed string, broken []fault.Field) error {
+	p, err := c.codesPage(r, t)
+	if err != nil {
+		return err
+	}
+	p.Count, p.Errors = typed, broken
+	return c.Show(w, r, http.StatusUnprocessableEntity, p.Page())
+}
+
+// typedCount reads a number that people may have divided into groups.
+func typedCount(s string) (int64, []fault.Field) {
+	n, err := strconv.ParseInt(strings.NewReplacer(",", "", " ", "", "\u00a0", "").Replace(shell.Narrow(s)), 10, 64)
+	if err != nil {
+		var e fault.Fields
+		e.Add("count", "rule.code_count", "must be between 1 and %d", redeemcode.MaxCount)
+		return 0, e.List
+	}
+	return n, nil
+}
+
+// exportCodes sends one batch, or all that are not revoked.
+func (c *handlers) exportCodes(w http.ResponseWriter, r *http.Request) error {
+	t, err := shell.OwnTemplate(r, c.Templates)
+	if err != nil {
+		return err
+	}
+	var batch int64
+	if typed := r.FormValue("batch"); typed != "" {
+		if batch, err = strconv.ParseInt(typed, 10, 64); err != nil || batch <= 0 {
+			return redeemcode.ErrBatchNotFound
+		}
+	}
+	x, err := c.Codes.Export(r.Context(), shell.Actor(r), t.ID, batch)
+	if err != nil {
+		return err
+	}
+	name := fmt.Sprintf("codes-%d.csv", t.ID)
+	if batch != 0 {
+		name = fmt.Sprintf("codes-%d-%d.csv", t.ID, batch)
+	}
+	out := shell.NewDownload(w, name)
+	if err := c.Codes.Write(r.Context(), x, out); err != nil {
+		return out.Broken(c.Shell, r, err)
+	}
+	return nil
+}
+
+func (c *handlers) loadBatch(r *http.Request) (template.Template, redeemcode.Batch, error) {
+	t, err := shell.OwnTemplate(r, c.Templates)
+	if err != nil {
+		return t, redeemcode.Batch{}, err
+	}
+	id, err := strconv.ParseInt(r.PathValue("batch"), 10, 64)
+	if err != nil || id <= 0 {
+		return t, redeemcode.Batch{}, shell.ErrNoPage
+	}
+	b, err := c.Codes.Batch(r.Context(), shell.Actor(r), t.ID, id)
+	return t, b, err
+}
+
+func (c *handlers) confirmRevokeCodes(w http.ResponseWriter, r *http.Request) error {
+	t, b, err := c.loadBatch(r)
+	if err != nil {
+		return err
+	}
+	if b.State == redeemcode.Revoked {
+		return c.revokedAlready(w, r, t, b)
+	}
+	return c.Ask(w, r, http.StatusOK, c.revokeQuestion(r, t, b))
+}
+
+func (c *handlers) revokeQuestion(r *http.Request, t template.Template, b redeemcode.Batch) pageparts.Confirmation {
+	l := shell.Frame(r).Locale
+	crumbs := append(shell.TemplateCrumbs(r, t), ui.Crumb{Label: l.T("codes.title"), URL: pageparts.CodesURL(t.ID)})
+	return pageparts.Confirmation{Active: "templates", Crumbs: crumbs, ConfirmProps: ui.ConfirmProps{
+		Title:  l.T("codes.confirm.title", strconv.FormatInt(b.ID, 10)),
+		Points: []string{l.N("codes.confirm.1", b.Count-b.Used), l.N("codes.confirm.2", b.Used)},
+		Action: fmt.Sprintf("%s/%d/revoke", pageparts.CodesURL(t.ID), b.ID), Cancel: pageparts.CodesURL(t.ID),
+		Submit: l.T("codes.revoke"), Kind: "danger", NeedsReason: true}}
+}
+
+func (c *handlers) revokeCodes(w http.ResponseWriter, r *http.Request) error {
+	t, b, err := c.loadBatch(r)
+	if err != nil {
+		return err
+	}
+	_, err = c.Codes.Revoke(r.Context(), shell.Actor(r), t.ID, b.ID, shell.Reason(r))
+	if broken := shell.FieldsOf(err); len(broken) > 0 {
+		p := c.revokeQuestion(r, t, b)
+		p.Reason, p.ReasonError = shell.Reason(r), ui.FieldText(r.Context(), broken[0])
+		return c.Ask(w, r, http.StatusUnprocessableEntity, p)
+	}
+	if errors.Is(err, redeemcode.ErrRevoked) {
+		return c.revokedAlready(w, r, t, b)
+	}
+	if err != nil {
+		return err
+	}
+	return c.Done(w, r, pageparts.CodesURL(t.ID), ui.Good, shell.Say(r, "codes.revoked_now"))
+}
+
+// revokedAlready answers who wants to revoke what somebody else was faster to
+// revoke: it is as wished, by the reason that the list shows.
+func (c *handlers) revokedAlready(w http.ResponseWriter, r *http.Request, t template.Template, b redeemcode.Batch) error {
+	return c.Done(w, r, pageparts.CodesURL(t.ID), ui.Info, shell.Say(r, "codes.revoked_already", strconv.FormatInt(b.ID, 10)))
+}
+
+// checkCode says what a code is. It is a question and changes nothing; it is
+// a POST because a code in an address would be kept by logs and histories.
+func (c *handlers) checkCode(w http.ResponseWriter, r *http.Request) error {
+	f, err := c.Codes.Check(r.Context(), shell.Actor(r), r.PostFormValue("code"))
+	if err != nil {
+		return err
+	}
+	p := couponpages.CodeCheck{Finding: &f}
+	if f.Verdict == redeemcode.Unreadable || f.Verdict == redeemcode.Forged {
+		p.Typed = strings.TrimSpace(r.PostFormValue("code"))
+	}
+	return c.Either(w, r, p.Card(), p.Page())
+}

@@ -1,0 +1,327 @@
+package coupons
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"dropbell/domain/coupon"
+	"dropbell/domain/fault"
+	"dropbell/domain/job"
+	"dropbell/domain/staff"
+	"dropbell/domain/template"
+	couponpages "dropbell/views/pages/coupons"
+	pageparts "dropbell/views/pages/parts"
+	"dropbell/views/ui"
+	"dropbell/web/console/shell"
+	"dropbell/web/console/shell/upload"
+)
+
+// listGrants lists the lists of one template, or of all.
+func (c *handlers) listGrants(w http.ResponseWriter, r *http.Request) error {
+	p, q := couponpages.Grants{}, coupon.GrantQuery{Limit: shell.PageSize + 1}
+	if r.PathValue("id") != "" {
+		t, err := shell.TemplateOf(r, c.Templates)
+		if err != nil {
+			return err
+		}
+		p.Template, q.TemplateID = &t, t.ID
+		p.MayGive = shell.Actor(r).Can(staff.ManageUsers, t.ShopNumber)
+	}
+	before, _ := strconv.ParseInt(r.FormValue("before"), 10, 64) // nonsense is the beginning
+	q.Before = max(0, before)
+	list, err := c.Grants.List(r.Context(), shell.Actor(r), q)
+	if err != nil {
+		return err
+	}
+	if len(list) > shell.PageSize {
+		list = list[:shell.PageSize]
+		p.Next = shell.WithQuery(r, "before", strconv.FormatInt(list[shell.PageSize-1].ID, 10))
+	}
+	if before > 0 {
+		p.First = shell.WithQuery(r, "before", "")
+	}
+	for _, j := range list {
+		g := couponpages.GrantRow{Job: j}
+		_ = json.Unmarshal(j.Params, &g.Params) // was written by this program
+		p.List = append(p.List, g)
+	}
+	return c.Show(w, r, http.StatusOK, p.Page())
+}
+
+// grantFile is a file to fill in.
+func (c *handlers) grantFile(w http.ResponseWriter, r *http.Request) error {
+	return c.Export(w, r, "coupons", []string{"user_id"}, func(t *shell.Sheet) error {
+		for _, id := range []int64{1001, 1002} {
+			if err := t.Row(id); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// loadGiving loads the template of the address for who may give its coupons.
+func (c *handlers) loadGiving(r *http.Request) (template.Template, error) {
+	t, err := shell.TemplateOf(r, c.Templates)
+	if err != nil {
+		return t, err
+	}
+	return t, shell.Actor(r).May(staff.ManageUsers, t.ShopNumber)
+}
+
+func (c *handlers) newGrant(w http.ResponseWriter, r *http.Request) error {
+	t, err := c.loadGiving(r)
+	if err != nil {
+		return err
+	}
+	return c.Show(w, r, http.StatusOK, couponpages.GrantStart{Template: t}.Page())
+}
+
+// startGrant stores the list and starts the job that says what would happen.
+func (c *handlers) startGrant(w http.ResponseWriter, r *http.Request) error {
+	t, err := c.loadGiving(r) // before anything is stored
+	if err != nil {
+		return err
+	}
+	refused := func(list []fault.Field) error {
+		return c.Show(w, r, http.StatusUnprocessableEntity, couponpages.GrantStart{Template: t, Errors: list}.Page())
+	}
+	if coupon.CheckGiving(t, true, c.Now()) != nil { // the page says why
+		return c.Show(w, r, http.StatusConflict, couponpages.GrantStart{Template: t}.Page())
+	}
+	u, _, err := c.Files.Receive(r)
+	if list := shell.FieldsOf(err); list != nil {
+		return refused(list)
+	}
+	if err != nil {
+		return err
+	}
+	if err := c.unusable(r, u.ID); err != nil {
+		c.Files.Remove(r, u.ID)
+		if status, list := upload.Refused(w, err); list != nil {
+			return c.Show(w, r, status, couponpages.GrantStart{Template: t, Errors: list}.Page())
+		}
+		return err
+	}
+	p := coupon.GrantParams{TemplateID: t.ID, DryRun: true, Source: coupon.Source{File: u.Name}}
+	j, err := c.Grants.Start(r.Context(), shell.Actor(r), p, u.ID, "")
+	if err != nil {
+		c.Files.Remove(r, u.ID)
+		return err
+	}
+	return c.Done(w, r, couponpages.GrantURL(j.ID), "", "")
+}
+
+// unusable returns what is wrong with an uploaded list, as far as its beginning
+// tells: at once, not by the job.
+func (c *handlers) unusable(r *http.Request, upload int64) error {
+	s, err := c.Files.Sample(r, upload, job.Reading{})
+	if err != nil {
+		return err
+	}
+	switch column, heading := coupon.UserColumn(s.Header); {
+	case column < 0:
+		return &fault.Fields{List: []fault.Field{{Name: "file", Key: "rule.user_column", Message: coupon.ErrNoUserColumn.Text}}}
+	case heading && s.Bare:
+		return &fault.Fields{List: []fault.Field{{Name: "file", Key: "rule.list_rows", Message: coupon.ErrNoGrants.Text}}}
+	}
+	return nil
+}
+
+// loadGrant returns the page of the grant in the address, without its rows.
+func (c *handlers) loadGrant(r *http.Request) (p couponpages.Grant, err error) {
+	id, err := shell.PathID(r)
+	if err != nil {
+		return p, err
+	}
+	if p.Job, p.Params, err = c.Grants.Job(r.Context(), shell.Actor(r), id); err != nil {
+		return p, err
+	}
+	if p.Template, err = c.Templates.Template(r.Context(), shell.Actor(r), p.Params.TemplateID); err != nil {
+		return p, err
+	}
+	p.MayGive = shell.Actor(r).Can(staff.ManageUsers, p.Template.ShopNumber)
+	p.Job, p.Counts, err = c.Grants.Outcome(r.Context(), p.Job)
+	return p, err
+}
+
+func (c *handlers) showGrant(w http.ResponseWriter, r *http.Request) error {
+	p, err := c.loadGrant(r)
+	if err != nil {
+		return err
+	}
+	if p.TakesBack() {
+		if p.MayGive && p.Job.Failed > 0 {
+			if p.Errors, _, err = shell.FirstErrors(r, c.Jobs, p.Job, 0); err != nil {
+				return err
+			}
+		}
+		return c.Either(w, r, p.Card(), p.Page())
+	}
+	if p.Applied, err = c.Grants.Applied(r.Context(), p.Job, p.Params); err != nil {
+		return err
+	}
+	if p.MayGive && p.Job.State.Over() && p.Applied == 0 {
+		if err := c.grantLines(r, &p); err != nil {
+			return err
+		}
+	}
+	return c.Either(w, r, p.Card(), p.Page())
+}
+
+func (c *handlers) grantLines(r *http.Request, p *couponpages.Grant) error {
+	if _, known := p.Counts[r.FormValue("result")]; known {
+		p.Result = r.FormValue("result")
+	}
+	after, _ := strconv.ParseInt(r.FormValue("after"), 10, 64) // nonsense is the beginning
+	after = max(0, after)
+	rows, err := c.Grants.Lines(r.Context(), shell.Actor(r), p.Job, p.Result, after, shell.PageSize+1)
+	if err != nil {
+		return err
+	}
+	p.Rows = rows[:min(len(rows), shell.PageSize)]
+	if len(rows) > shell.PageSize {
+		p.Next = shell.WithQuery(r, "after", strconv.FormatInt(p.Rows[shell.PageSize-1].Line, 10))
+	}
+	if after > 0 {
+		p.First = shell.WithQuery(r, "after", "")
+	}
+	return nil
+}
+
+func (c *handlers) grantResults(w http.ResponseWriter, r *http.Request) error {
+	p, err := c.loadGrant(r)
+	if err != nil {
+		return err
+	}
+	if p.TakesBack() {
+		return shell.ErrNoPage
+	}
+	if err := shell.Actor(r).May(staff.ManageUsers, p.Template.ShopNumber); err != nil {
+		return err
+	}
+	head := []string{"line", "user_id", "result", "coupon_id"}
+	return c.Export(w, r, fmt.Sprintf("grant-%d", p.Job.ID), head, func(t *shell.Sheet) error {
+		return c.Grants.Results(r.Context(), shell.Actor(r), p.Job.ID, func(g coupon.GrantRow) error {
+			var who, what any = "", ""
+			if who = g.Input; g.UserID != 0 {
+				who = int64(g.UserID)
+			}
+			if g.CouponID != 0 {
+				what = g.CouponID
+			}
+			return t.Row(g.Line, who, g.Result, what)
+		})
+	})
+}
+
+// grantStep asks whether the step in the address is meant.
+func (c *handlers) grantStep(r *http.Request, p couponpages.Grant, broken string) pageparts.Confirmation {
+	l, url := shell.Frame(r).Locale, couponpages.GrantURL(p.Job.ID)
+	ask := pageparts.Confirmation{Active: "templates", Crumbs: p.Crumbs(r.Context()), ConfirmProps: ui.ConfirmProps{Cancel: url, Reason: shell.Reason(r),
+		NeedsReason: true, ReasonError: broken, Hidden: [][2]string{{"request_key", shell.RequestKey(r)}}}}
+	if r.PathValue("step") == "apply" {
+		ask.Title, ask.Submit, ask.Action, ask.Kind = l.T("grants.apply.title", p.Template.Name), l.T("grants.apply"), url+"/apply", "primary"
+		ask.Points = []string{l.N("grants.apply.1", p.Job.Done), l.T("grants.apply.2")}
+		if p.Job.Failed > 0 {
+			ask.Points = append(ask.Points, l.N("grants.apply.failed", p.Job.Failed))
+		}
+		if left := p.Template.StockLeft(); left < p.Job.Done {
+			ask.Points = append(ask.Points, l.T("grants.apply.short", left))
+		}
+		return ask
+	}
+	ask.Title, ask.Submit, ask.Action, ask.Kind = l.T("grants.takeback.title", p.Template.Name), l.T("grants.takeback"), url+"/takeback", "danger"
+	ask.Points = []string{l.N("grants.takeback.1", p.Job.Done), l.T("grants.takeback.2"), l.T("coupon.revoke.2")}
+	ask.Inside = couponpages.ReturnChoice(r.PostFormValue("stock") != "")
+	return ask
+}
+
+// loadGrantStep loads the grant for who may take a step with it.
+func (c *handlers) loadGrantStep(r *http.Request) (couponpages.Grant, error) {
+	p, err := c.loadGrant(r)
+	if err != nil {
+		return p, err
+	}
+	if p.TakesBack() {
+		return p, shell.ErrNoPage
+	}
+	return p, shell.Actor(r).May(staff.ManageUsers, p.Template.ShopNumber)
+}
+
+func (c *handlers) confirmGrantStep(w http.ResponseWriter, r *http.Request) error {
+	p, err := c.loadGrantStep(r)
+	if err != nil {
+		return err
+	}
+	if r.PathValue("step") == "apply" { // somebody may have done that meanwhile
+		id, err := c.Grants.Applied(r.Context(), p.Job, p.Params)
+		if err != nil {
+			return err
+		}
+		if id != 0 {
+			j, err := c.Jobs.Job(r.Context(), shell.Actor(r), id)
+			if err != nil {
+				return err
+			}
+			return c.Done(w, r, couponpages.GrantURL(id), ui.Info, appliedBy(r, j))
+		}
+		if err := p.Params.CheckApplying(p.Job, p.Template, c.Now()); err != nil {
+			return err
+		}
+	}
+	return c.Ask(w, r, http.StatusOK, c.grantStep(r, p, ""))
+}
+
+// appliedBy tells of the job that somebody else has begun.
+func appliedBy(r *http.Request, j job.Job) string {
+	return shell.Say(r, "grants.applied_by", pageparts.ActorName(r.Context(), j.CreatedBy))
+}
+
+func (c *handlers) takeGrantStep(w http.ResponseWriter, r *http.Request) error {
+	p, err := c.loadGrantStep(r)
+	if err != nil {
+		return err
+	}
+	err = coupon.CheckReason(shell.Reason(r))
+	var j job.Job
+	tone, said := ui.Good, shell.Say(r, "grants.started")
+	switch {
+	case err != nil:
+	case r.PathValue("step") == "apply":
+		var first bool
+		if j, first, err = c.Grants.Apply(r.Context(), shell.Actor(r), p.Job.ID, shell.Reason(r)); err == nil && !first && !j.By(shell.Actor(r)) {
+			tone, said = ui.Info, appliedBy(r, j)
+		}
+	default:
+		said = shell.Say(r, "grants.taking_back")
+		j, err = c.Grants.TakeBack(r.Context(), shell.Actor(r), p.Job.ID, shell.Reason(r), r.PostFormValue("stock") != "", shell.RequestKey(r))
+	}
+	if broken := ui.ErrorOf(r.Context(), shell.FieldsOf(err), "reason"); broken != "" {
+		return c.Ask(w, r, http.StatusUnprocessableEntity, c.grantStep(r, p, broken))
+	}
+	if fault.KindOf(err) == fault.Conflict {
+		ask := c.grantStep(r, p, "")
+		ask.Error = ui.FaultText(r.Context(), err)
+		return c.Ask(w, r, http.StatusConflict, ask)
+	}
+	if err != nil {
+		return err
+	}
+	return c.Done(w, r, couponpages.GrantURL(j.ID), tone, said)
+}
+
+// showJobs says what the pages of jobs show of those of grants.
+func (c *handlers) showGrantJobs() {
+	c.ShowJobs(shell.JobView{NoFile: namedUsers, Actions: func(r *http.Request, j job.Job) []ui.ButtonProps {
+		return []ui.ButtonProps{{Label: shell.Say(r, "grants.open"), Icon: "ticket", URL: couponpages.GrantURL(j.ID)}}
+	}}, coupon.GrantKind, coupon.TakeBackKind)
+}
+
+// namedUsers reports whether the job reads what a request named: nobody's file.
+func namedUsers(j job.Job) bool {
+	var p coupon.GrantParams
+	return json.Unmarshal(j.Params, &p) == nil && p.IDs
+}

@@ -1,0 +1,268 @@
+package coupons
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"dropbell/domain/coupon"
+	"dropbell/domain/fault"
+	"dropbell/domain/staff"
+	"dropbell/domain/user"
+	couponpages "dropbell/views/pages/coupons"
+	pageparts "dropbell/views/pages/parts"
+	"dropbell/views/ui"
+	"dropbell/web/console/shell"
+)
+
+// NoticeCalendar keeps how many notices there are per day.
+type NoticeCalendar interface {
+	// NoticeDays returns the days from the first to the last that have
+	// notices, of the shops given (none = all) and of one template or all (0).
+	NoticeDays(ctx context.Context, from, to time.Time, shops []int64, templateID int64) ([]coupon.NoticeDay, error)
+}
+
+// Tallies knows what became of coupons.
+type Tallies interface {
+	// Tally returns what has become of the template's coupons, as far as events
+	// have arrived.
+	Tally(ctx context.Context, templateID int64) (coupon.Tally, error)
+}
+
+func (c *handlers) findCoupons(w http.ResponseWriter, r *http.Request) error {
+	p, q, ok := couponQuery(r)
+	ok = ok && len(p.Errors) == 0
+	p.Broken, p.Export = !ok, shell.ExportURL(r)
+	q.BeforeID, _ = strconv.ParseInt(r.FormValue("before"), 10, 64) // nonsense is the beginning
+	q.BeforeID = max(0, q.BeforeID)
+	if ok && p.Search != "" {
+		list, err := c.Coupons.List(r.Context(), shell.Actor(r), q)
+		if err != nil {
+			return err
+		}
+		p.List = list[:min(len(list), shell.PageSize)]
+		if len(list) > shell.PageSize {
+			p.Next = shell.WithQuery(r, "before", strconv.FormatInt(p.List[shell.PageSize-1].ID, 10))
+		}
+	}
+	if q.BeforeID > 0 {
+		p.First = shell.WithQuery(r, "before", "")
+	}
+	if ok && q.TemplateID != 0 {
+		var err error
+		if p.Tally, err = c.tallyOf(r, q.TemplateID); err != nil {
+			return err
+		}
+	}
+	return c.Listed(w, r, p.Results(), p.Page())
+}
+
+// tallyOf is nil of a template that there is not, or not for this viewer.
+func (c *handlers) tallyOf(r *http.Request, id int64) (*pageparts.Tally, error) {
+	t, err := c.Templates.Template(r.Context(), shell.Actor(r), id)
+	if kind := fault.KindOf(err); kind == fault.NotFound || kind == fault.Denied {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	y, err := c.Tallies.Tally(r.Context(), id)
+	return &pageparts.Tally{Template: t, Tally: y}, err
+}
+
+// couponQuery reads what is looked for; not ok means that nothing can be
+// called that.
+func couponQuery(r *http.Request) (p couponpages.Coupons, q coupon.Query, ok bool) {
+	p = couponpages.Coupons{By: r.FormValue("by"), Search: strings.TrimSpace(r.FormValue("q"))}
+	var broken fault.Fields
+	p.State = coupon.State(strings.TrimSpace(r.FormValue("state")))
+	q = coupon.Query{State: shell.Choice(r, "state", coupon.States(), &broken), Limit: shell.PageSize + 1}
+	shell.Choice(r, "by", couponpages.CouponSearches(), &broken)
+	p.Errors = broken.List
+	n, err := strconv.ParseInt(shell.Narrow(p.Search), 10, 64)
+	isID := err == nil && n > 0
+	switch p.By {
+	case "order":
+		q.OrderID = p.Search
+		return p, q, p.Search == "" || coupon.CheckOrderID(p.Search) == nil
+	case "coupon":
+		q.ID = n
+	case "template":
+		q.TemplateID = n
+	default:
+		p.By, q.UserID = "user", user.ID(n)
+	}
+	return p, q, p.Search == "" || isID
+}
+
+func (c *handlers) listLocks(w http.ResponseWriter, r *http.Request) error {
+	by := shell.Actor(r)
+	p := couponpages.Locks{MayRelease: func(shop int64) bool { return by.Can(staff.Operate, shop) }}
+	after := lockCursor(r.FormValue("after"))
+	list, err := c.Coupons.OpenLocks(r.Context(), by, after, shell.PageSize+1)
+	if err != nil {
+		return err
+	}
+	p.List = list[:min(len(list), shell.PageSize)]
+	if len(list) > shell.PageSize {
+		last := p.List[shell.PageSize-1]
+		p.Next = shell.WithQuery(r, "after", strconv.FormatInt(last.LockedUntil.UnixMicro(), 10)+"-"+strconv.FormatInt(last.ID, 10))
+	}
+	if after.ID != 0 {
+		p.First = shell.WithQuery(r, "after", "")
+	}
+	return c.Show(w, r, http.StatusOK, p.Page())
+}
+
+// lockCursor reads where the page before ended; nonsense is the beginning.
+func lockCursor(text string) coupon.LockCursor {
+	at, id, _ := strings.Cut(text, "-")
+	micros, err1 := strconv.ParseInt(at, 10, 64)
+	n, err2 := strconv.ParseInt(id, 10, 64)
+	if until := time.UnixMicro(micros).UTC(); err1 == nil && err2 == nil && n > 0 && until.Year() > 1 && until.Year() < 9000 {
+		return coupon.LockCursor{Until: until, ID: n}
+	}
+	return coupon.LockCursor{}
+}
+
+func (c *handlers) showCoupon(w http.ResponseWriter, r *http.Request) error {
+	id, err := shell.PathID(r)
+	if err != nil {
+		return err
+	}
+	l, log, err := c.Coupons.Coupon(r.Context(), shell.Actor(r), id)
+	if err != nil {
+		return err
+	}
+	return c.Show(w, r, http.StatusOK, couponpages.CouponDetail{Coupon: l, Log: log, MayRelease: shell.Actor(r).Can(staff.Operate, l.ShopNumber),
+		MayRevoke: shell.Actor(r).Can(staff.ManageUsers, l.ShopNumber)}.Page())
+}
+
+// couponStep asks whether the step in the address is meant.
+func (c *handlers) couponStep(r *http.Request, l coupon.Listed, broken string) pageparts.Confirmation {
+	loc, order := shell.Frame(r).Locale, r.FormValue("order")
+	p := pageparts.Confirmation{Active: "coupons", Crumbs: []ui.Crumb{{Label: loc.T("nav.coupons"), URL: "/coupons"},
+		{Label: loc.T("coupon.title", strconv.FormatInt(l.ID, 10)), URL: pageparts.CouponURL(l.ID)}},
+		ConfirmProps: ui.ConfirmProps{Cancel: pageparts.CouponURL(l.ID), Kind: "danger", Reason: shell.Reason(r), NeedsReason: true, ReasonError: broken}}
+	if r.PathValue("step") == "revoke" {
+		p.Title, p.Submit, p.Action = loc.T("coupon.revoke.title"), loc.T("coupon.revoke"), pageparts.CouponURL(l.ID)+"/revoke"
+		p.Points = []string{loc.T("coupon.revoke.1", l.UserID.String(), l.TemplateName), loc.T("coupon.revoke.2")}
+		p.Inside = couponpages.ReturnChoice(r.PostFormValue("stock") != "")
+		return p
+	}
+	p.Title, p.Submit, p.Action = loc.T("locks.release.title", order), loc.T("locks.release"), pageparts.CouponURL(l.ID)+"/release"
+	p.Points = []string{loc.T("locks.release.1"), loc.T("locks.release.2")}
+	p.Hidden = [][2]string{{"order", order}}
+	return p
+}
+
+func (c *handlers) confirmCouponStep(w http.ResponseWriter, r *http.Request) error {
+	l, err := c.ownCoupon(r)
+	if err != nil {
+		return err
+	}
+	if couponRefusal(r, l) != nil {
+		return c.refuseCouponStep(w, r, l)
+	}
+	return c.Ask(w, r, http.StatusOK, c.couponStep(r, l, ""))
+}
+
+// couponRefusal says why the step in the address cannot be taken, nil if it can.
+func couponRefusal(r *http.Request, l coupon.Listed) error {
+	if r.PathValue("step") == "revoke" {
+		return l.MayRevoke()
+	}
+	return l.MayRelease(r.FormValue("order"))
+}
+
+// refuseCouponStep says why there is nothing to ask.
+func (c *handlers) refuseCouponStep(w http.ResponseWriter, r *http.Request, l coupon.Listed) error {
+	p := c.couponStep(r, l, "")
+	p.Action, p.Submit, p.Kind, p.Hidden, p.Inside, p.NoReason = "", "", "", nil, nil, true
+	if r.PathValue("step") == "revoke" {
+		p.Title, p.Points = shell.Say(r, "coupon.revoke.not"), []string{shell.Say(r, "coupon.revoke.not."+string(l.At(l.Now)))}
+	} else {
+		p.Title, p.Points = shell.Say(r, "coupon.release.title"), []string{noLock(r, l)}
+	}
+	return c.Ask(w, r, http.StatusConflict, p)
+}
+
+// noLock says why the order in the address has no lock that could be ended.
+func noLock(r *http.Request, l coupon.Listed) string {
+	switch order := r.FormValue("order"); {
+	case l.State != coupon.Locked && l.State != coupon.Used:
+		return shell.Say(r, "coupon.release.none")
+	case order == "":
+		return shell.Say(r, "coupon.release.unnamed")
+	case order == l.OrderID:
+		return shell.Say(r, "coupon.release.used", order)
+	default:
+		return shell.Say(r, "coupon.release.other", order)
+	}
+}
+
+// ownCoupon loads the coupon in the address if the viewer may take the step.
+func (c *handlers) ownCoupon(r *http.Request) (coupon.Listed, error) {
+	id, err := shell.PathID(r)
+	if err != nil {
+		return coupon.Listed{}, err
+	}
+	l, _, err := c.Coupons.Coupon(r.Context(), shell.Actor(r), id)
+	if err != nil {
+		return l, err
+	}
+	needs := staff.Operate
+	if r.PathValue("step") == "revoke" {
+		needs = staff.ManageUsers
+	}
+	return l, shell.Actor(r).May(needs, l.ShopNumber)
+}
+
+func (c *handlers) takeCouponStep(w http.ResponseWriter, r *http.Request) error {
+	l, err := c.ownCoupon(r)
+	if err != nil {
+		return err
+	}
+	said := "coupon.revoked"
+	if r.PathValue("step") == "revoke" {
+		_, err = c.Coupons.Revoke(r.Context(), shell.Actor(r), l.ID, shell.Reason(r), r.PostFormValue("stock") != "")
+	} else {
+		said = "locks.released"
+		_, err = c.Coupons.Release(r.Context(), shell.Actor(r), l.ID, r.PostFormValue("order"), shell.Reason(r))
+	}
+	if broken := shell.FieldsOf(err); broken != nil && ui.ErrorOf(r.Context(), broken, "reason") != "" {
+		return c.Ask(w, r, http.StatusUnprocessableEntity, c.couponStep(r, l, ui.ErrorOf(r.Context(), broken, "reason")))
+	}
+	if errors.Is(err, coupon.ErrNotUsable) { // show what there is now
+		now, again := c.ownCoupon(r)
+		if again == nil && couponRefusal(r, now) != nil {
+			return c.refuseCouponStep(w, r, now)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return c.Done(w, r, pageparts.CouponURL(l.ID), ui.Good, shell.Say(r, said))
+}
+
+func (c *handlers) showNotices(w http.ResponseWriter, r *http.Request) error {
+	p := couponpages.NoticeCalendar{Today: shell.DateIn(c.Now(), c.DefaultZone)}
+	p.Month = ui.ParseMonth(r.FormValue("month"), p.Today)
+	from, end := ui.MonthSpan(shell.Frame(r).Locale, p.Month)
+	days, err := c.Notices.NoticeDays(r.Context(), from, end.AddDate(0, 0, -1), shell.Actor(r).Shops, 0)
+	if err != nil {
+		return err
+	}
+	for d := from; d.Before(end); d = d.AddDate(0, 0, 1) {
+		day := coupon.NoticeDay{Day: d}
+		if i := slices.IndexFunc(days, func(n coupon.NoticeDay) bool { return n.Day.Equal(d) }); i >= 0 {
+			day = days[i]
+		}
+		p.Days = append(p.Days, day)
+	}
+	return c.Show(w, r, http.StatusOK, p.Page())
+}

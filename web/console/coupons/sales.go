@@ -1,0 +1,150 @@
+package coupons
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"time"
+
+	"dropbell/domain/claim"
+	"dropbell/domain/claim/gate"
+	"dropbell/domain/fault"
+	"dropbell/domain/staff"
+	"dropbell/domain/template"
+	droppages "dropbell/views/pages/drops"
+	"dropbell/web/console/shell"
+)
+
+// Curves knows how templates sold.
+type Curves interface {
+	// Curve returns how the template sold, in at most so many steps.
+	Curve(ctx context.Context, templateID int64, points int) (claim.Curve, error)
+	// Pace returns coupons issued in each of the last seconds, the oldest first.
+	Pace(ctx context.Context, templateID int64, seconds int) ([]int64, error)
+}
+
+const (
+	salesPoints = 120
+	paceSeconds = 60
+	// salesLife bounds what any number of viewers costs: one look per template
+	// and second.
+	salesLife = time.Second
+	maxSales  = 200
+)
+
+// SalesDeps are what [Sales] stands on.
+type SalesDeps struct {
+	// Templates are read on behalf of the program: one look is for every viewer.
+	Templates shell.Templates
+	// Stock tells where coupons are.
+	Stock   gate.Accounts
+	Tallies Tallies
+	Curves  Curves
+	// Paces knows how fast the claim gate gives coupons away; nil = there is none.
+	Paces Paces
+}
+
+// Sales tell how templates sell, and remember that of each for a moment.
+type Sales struct {
+	SalesDeps
+	mu     sync.Mutex
+	recent map[int64]*shell.Recent[droppages.Sales]
+}
+
+// NewSales returns the sales of all templates.
+func NewSales(d SalesDeps) *Sales { return &Sales{SalesDeps: d} }
+
+func (c *Sales) recently(id int64) *shell.Recent[droppages.Sales] {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.recent[id] == nil {
+		if len(c.recent) >= maxSales || c.recent == nil {
+			c.recent = map[int64]*shell.Recent[droppages.Sales]{} // whoever is still watching looks again
+		}
+		c.recent[id] = shell.NewRecent(salesLife, func(ctx context.Context) (droppages.Sales, error) { return c.look(ctx, id) })
+	}
+	return c.recent[id]
+}
+
+// Of returns how the template sells; nil for a draft, of which nobody can have a coupon.
+func (c *Sales) Of(ctx context.Context, t template.Template) (*droppages.Sales, error) {
+	if t.Stored == template.Draft {
+		return nil, nil
+	}
+	s, err := c.recently(t.ID).Get(ctx)
+	t.Stock, t.Issued = s.Total, s.Issued // of the instant at which the rest was looked at
+	s.Template = t
+	return &s, err
+}
+
+// look asks who decides the claims: what a gate has given away is on
+// its shelves at once and in the database when it is written.
+func (c *Sales) look(ctx context.Context, id int64) (droppages.Sales, error) {
+	t, err := c.Templates.Template(ctx, staff.System(), id)
+	if err != nil {
+		return droppages.Sales{}, err
+	}
+	a, err := c.Stock.Of(ctx, t)
+	s := droppages.Sales{Total: a.Total, Issued: a.Issued, Writing: a.Writing, Away: a.Away}
+	if err != nil {
+		return s, err
+	}
+	if s.Tally, err = c.Tallies.Tally(ctx, t.ID); err != nil {
+		return s, err
+	}
+	if s.Curve, err = c.Curves.Curve(ctx, t.ID, salesPoints); err != nil {
+		return s, err
+	}
+	if a.Seen() && c.Paces != nil {
+		s.Pace, err = c.Paces.Pace(ctx, t.ID, a.Plan.Shards, a.Plan.Now, paceSeconds)
+		if fault.KindOf(err) != fault.Unavailable {
+			return s, err
+		}
+	}
+	s.Pace, err = c.Curves.Pace(ctx, t.ID, paceSeconds)
+	return s, err
+}
+
+// showClaims answers with what of the card changes.
+func (c *handlers) showClaims(w http.ResponseWriter, r *http.Request) error {
+	t, err := shell.TemplateOf(r, c.Templates)
+	if err != nil {
+		return err
+	}
+	s, err := c.Sales.Of(r.Context(), t)
+	if err != nil {
+		return err
+	}
+	if s == nil {
+		return template.ErrNotFound
+	}
+	if !shell.Partial(r) { // somebody has opened the address itself
+		http.Redirect(w, r, "/templates/"+r.PathValue("id"), http.StatusSeeOther)
+		return nil
+	}
+	return c.Show(w, r, http.StatusOK, droppages.ClaimsCard(*s))
+}
+
+// Paces knows how fast the claim gate gives coupons away.
+type Paces interface {
+	// Pace returns claims accepted in each of the last seconds that are over at
+	// now, the oldest first; a fault of kind Unavailable if nobody answers.
+	Pace(ctx context.Context, templateID int64, shards int, now time.Time, seconds int) ([]int64, error)
+}
+
+// Shards returns where coupons behind a gate are; nil for a template that has no gate.
+func (c *Sales) Shards(ctx context.Context, t template.Template) (*droppages.StockShards, error) {
+	if t.ClaimMode != template.Gate {
+		return nil, nil
+	}
+	a, err := c.Stock.Of(ctx, t)
+	if err != nil || a.Plan.Shards == 0 {
+		return nil, err
+	}
+	return shardsOf(a, t.Zone()), nil
+}
+
+func shardsOf(a gate.Account, zone *time.Location) *droppages.StockShards {
+	return &droppages.StockShards{State: a.Plan.State, Reason: a.Plan.Reason, BuiltAt: a.Plan.BuiltAt, Zone: zone, Away: a.Away,
+		Ledger: a.Ledger, Shelves: a.Shards}
+}

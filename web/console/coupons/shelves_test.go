@@ -1,0 +1,59 @@
+package coupons_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"dropbell/adapters/redisclient"
+	"dropbell/domain/claim/gate"
+	"dropbell/domain/staff"
+	"dropbell/web/console"
+	"dropbell/web/console/consoletest"
+)
+
+// shownGate is a gate as the page sees it: one shelf of ten, of which four claims
+// are accepted and one is written.
+type shownGate struct {
+	*consoletest.Fixture
+	away bool
+}
+
+func (g *shownGate) Plan(ctx context.Context, id int64) (gate.Plan, error) {
+	t, err := g.Templates.Template(ctx, staff.System(), id)
+	return gate.Plan{Template: t, Shards: 1, Epoch: 1, State: gate.Active, Reason: gate.ReasonNew, Now: g.Now(), BuiltAt: g.Now(),
+		Parts: []gate.Part{{Allot: 10, Settled: 1}}}, err
+}
+
+func (g *shownGate) Look(context.Context, int64, int) ([]gate.Shard, error) {
+	if g.away {
+		return nil, redisclient.ErrUnavailable
+	}
+	return []gate.Shard{{Epoch: 1, Open: true, Stock: 6, Allot: 10, Accepted: 4, Still: true}}, nil
+}
+
+func (g *shownGate) Pace(context.Context, int64, int, time.Time, int) ([]int64, error) {
+	return []int64{0, 40, 0}, nil
+}
+
+// The card tells what the gate has given away before it is written, and the
+// rate of its claims, not of the writer.
+func TestClaimsCardBehindTheGate(t *testing.T) {
+	shelves := &shownGate{}
+	g := consoletest.New(t, func(d *console.Deps) {
+		d.Coupons.Sales.Stock, d.Coupons.Sales.Paces = gate.Accounts{Plans: shelves, Shards: shelves}, shelves
+	})
+	shelves.Fixture = g
+	d := g.Published(10, time.Hour)
+	g.Exec(`update templates set claim_mode = 'gate', stock = 10, issued = 1 where id = $1`, d.ID)
+	b := g.As(staff.Viewer)
+	for _, page := range []string{"", "/cockpit"} {
+		b.Get(fmt.Sprintf("/templates/%d%s", d.ID, page)).Is(200).Has("On the shelf 6 and 3 being written", "Claims per second 13 ")
+	}
+	shelves.away = true
+	page := fmt.Sprintf("/templates/%d", d.ID)
+	consoletest.Within(t, "what was seen a moment ago is forgotten", func() bool { return strings.Contains(b.Get(page).Text(), "while the shelves do not answer") })
+	b.Get(page).Is(200).Has("while the shelves do not answer", "The shelves do not answer")
+}

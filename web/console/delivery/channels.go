@@ -1,0 +1,241 @@
+package delivery
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"dropbell/domain/delivery"
+	"dropbell/domain/fault"
+	"dropbell/domain/staff"
+	deliverypages "dropbell/views/pages/delivery"
+	pageparts "dropbell/views/pages/parts"
+	"dropbell/views/ui"
+	"dropbell/web/console/shell"
+)
+
+func (c *handlers) listChannels(w http.ResponseWriter, r *http.Request) error {
+	status, err := c.States.Get(r.Context())
+	if err != nil {
+		return err
+	}
+	p := deliverypages.Channels{Status: status}
+	return c.Either(w, r, p.Live(), p.Page())
+}
+
+func channelOf(r *http.Request) (delivery.Channel, error) {
+	ch, err := delivery.ParseChannel(r.PathValue("channel"))
+	if err != nil {
+		return 0, shell.ErrNoPage
+	}
+	return ch, nil
+}
+
+// sharedChannel is [channelOf] for questions that only those are asked who may
+// decide for every shop.
+func sharedChannel(r *http.Request) (delivery.Channel, error) {
+	ch, err := channelOf(r)
+	if err == nil {
+		err = shell.Actor(r).MayEverywhere(staff.Operate)
+	}
+	return ch, err
+}
+
+// dropOf is the drop from whose cockpit something is asked; 0 = none.
+func dropOf(r *http.Request) int64 {
+	n, err := strconv.ParseInt(r.FormValue("drop"), 10, 64)
+	if err != nil || n < 0 {
+		return 0
+	}
+	return n
+}
+
+// channelsURL leads back to where somebody came from.
+func channelsURL(drop int64) string {
+	if drop > 0 {
+		return fmt.Sprintf("/templates/%d/cockpit", drop)
+	}
+	return "/channels"
+}
+
+func channelCrumbs(r *http.Request) []ui.Crumb {
+	return []ui.Crumb{{Label: shell.Say(r, "nav.channels"), URL: "/channels"}}
+}
+
+func (c *handlers) channelQuestion(r *http.Request, ch delivery.Channel) pageparts.Confirmation {
+	step, name, drop := r.PathValue("step"), shell.Say(r, "channel."+ch.String()), dropOf(r)
+	p := ui.ConfirmProps{Title: shell.Say(r, "confirm.channel_"+step+".title", name), Points: []string{shell.Say(r, "confirm.channel_"+step+".1")},
+		Action: fmt.Sprintf("/channels/%s/%s", ch, step), Cancel: channelsURL(drop), Submit: shell.Say(r, "channels."+step), Kind: "primary", Reason: shell.Reason(r)}
+	if step == "pause" {
+		p.Points = append(p.Points, shell.Say(r, "confirm.channel_pause.2"), shell.Say(r, "confirm.channel_pause.3"))
+		p.Kind, p.NeedsReason = "danger", true
+	}
+	if drop > 0 {
+		p.Hidden = [][2]string{{"drop", strconv.FormatInt(drop, 10)}}
+	}
+	return pageparts.Confirmation{Active: "channels", Crumbs: channelCrumbs(r), ConfirmProps: p}
+}
+
+func (c *handlers) confirmChannel(w http.ResponseWriter, r *http.Request) error {
+	ch, err := sharedChannel(r)
+	if err != nil {
+		return err
+	}
+	return c.Ask(w, r, http.StatusOK, c.channelQuestion(r, ch))
+}
+
+func (c *handlers) changeChannel(w http.ResponseWriter, r *http.Request) error {
+	ch, err := channelOf(r)
+	if err != nil {
+		return err
+	}
+	decide, text := c.Control.Resume, "channels.resumed_now"
+	if r.PathValue("step") == "pause" {
+		decide, text = c.Control.Pause, "channels.paused_now"
+	}
+	now, err := decide(r.Context(), shell.Actor(r), ch, shell.Reason(r))
+	if errors.Is(err, delivery.ErrPaused) {
+		p := c.channelQuestion(r, ch)
+		p.ReasonError = shell.Say(r, "channels.paused_already", now.PausedBy, shell.Frame(r).Locale.DateTime(now.PausedAt, shell.Frame(r).Zone), now.PausedReason)
+		return c.Ask(w, r, http.StatusConflict, p)
+	}
+	if broken := shell.FieldsOf(err); broken != nil {
+		p := c.channelQuestion(r, ch)
+		p.ReasonError = ui.FieldText(r.Context(), broken[0])
+		return c.Ask(w, r, http.StatusUnprocessableEntity, p)
+	}
+	if err != nil {
+		return err
+	}
+	c.States.Forget()
+	return c.Done(w, r, channelsURL(dropOf(r)), ui.Good, shell.Say(r, text, shell.Say(r, "channel."+ch.String())))
+}
+
+// rateQuestion asks for a channel's rate; was is what it was when the answer
+// was begun.
+func (c *handlers) rateQuestion(r *http.Request, ch delivery.Channel, was, typed, broken string) pageparts.Confirmation {
+	return pageparts.Confirmation{Active: "channels", Crumbs: channelCrumbs(r),
+		Inside: ui.Field(ui.FieldProps{Name: "rate_per_second", Label: shell.Say(r, "channels.rate_field"), Help: shell.Say(r, "channels.rate_help"), Value: typed,
+			Error: broken, InputMode: "numeric", Required: true, Autocomplete: "off", Suffix: shell.Say(r, "replay.per_second")}),
+		ConfirmProps: ui.ConfirmProps{Title: shell.Say(r, "channels.rate_title", shell.Say(r, "channel."+ch.String())), Points: []string{shell.Say(r, "channels.rate_1")},
+			Action: fmt.Sprintf("/channels/%s/rate", ch), Cancel: "/channels", Submit: shell.Say(r, "channels.rate_do"), Kind: "primary", Reason: shell.Reason(r),
+			Hidden: [][2]string{{"was_rate_per_second", was}}}}
+}
+
+func (c *handlers) rateForm(w http.ResponseWriter, r *http.Request) error {
+	ch, err := sharedChannel(r)
+	if err != nil {
+		return err
+	}
+	settings, err := c.Settings.Settings(r.Context())
+	if err != nil {
+		return err
+	}
+	now := strconv.Itoa(settings[ch].RatePerSecond)
+	return c.Ask(w, r, http.StatusOK, c.rateQuestion(r, ch, now, now, ""))
+}
+
+func (c *handlers) saveRate(w http.ResponseWriter, r *http.Request) error {
+	ch, err := channelOf(r)
+	if err != nil {
+		return err
+	}
+	if err := shell.Actor(r).MayEverywhere(staff.Operate); err != nil {
+		return err
+	}
+	typed, was := r.PostFormValue("rate_per_second"), r.PostFormValue("was_rate_per_second")
+	rd := &shell.Reading{Values: map[string]string{"rate_per_second": typed}}
+	rate, broken := rd.Number("rate_per_second"), rd.Broken.List
+	if broken == nil {
+		now, err := c.Control.SetRate(r.Context(), shell.Actor(r), ch, shell.ShownRate(r), int(min(rate, delivery.MaxRate+1)), shell.Reason(r))
+		if errors.Is(err, fault.ErrStale) {
+			// What it is now is what the new form shows: who sends it again means it.
+			is := strconv.Itoa(now.RatePerSecond)
+			return c.Ask(w, r, http.StatusConflict, c.rateQuestion(r, ch, is, typed, shell.Say(r, "rule.changed_to", is)))
+		}
+		if broken = shell.FieldsOf(err); broken == nil && err != nil {
+			return err
+		}
+	}
+	if broken != nil {
+		return c.Ask(w, r, http.StatusUnprocessableEntity, c.rateQuestion(r, ch, was, typed, ui.FieldText(r.Context(), broken[0])))
+	}
+	c.States.Forget()
+	return c.Done(w, r, "/channels", ui.Good, shell.Say(r, "channels.rate_now", shell.Say(r, "channel."+ch.String())))
+}
+
+// shownTests is how many test messages are shown.
+const shownTests = 10
+
+func (c *handlers) testsPage(r *http.Request, ch delivery.Channel) (deliverypages.ChannelTests, error) {
+	p := deliverypages.ChannelTests{Channel: ch, Recipient: r.FormValue("recipient"), Template: r.FormValue("template"), Configured: c.Channels.Has(ch)}
+	var err error
+	p.List, err = c.Tests.Tests(r.Context(), shell.Actor(r), ch, shownTests)
+	return p, err
+}
+
+// showTests shows the form and what became of the last messages; the list asks
+// again and again while one is on its way.
+func (c *handlers) showTests(w http.ResponseWriter, r *http.Request) error {
+	ch, err := channelOf(r)
+	if err != nil {
+		return err
+	}
+	p, err := c.testsPage(r, ch)
+	if err != nil {
+		return err
+	}
+	return c.Either(w, r, p.Results(), p.Page())
+}
+
+func (c *handlers) startTest(w http.ResponseWriter, r *http.Request) error {
+	ch, err := channelOf(r)
+	if err != nil {
+		return err
+	}
+	wish := delivery.TestWish{Channel: ch, Recipient: r.PostFormValue("recipient"), Locale: shell.Frame(r).Locale.Tag}
+	broken, err := c.testTemplate(r, &wish)
+	if err == nil && broken == nil {
+		_, err = c.Tests.Start(r.Context(), shell.Actor(r), wish)
+		broken = shell.FieldsOf(err)
+	}
+	refused := broken != nil || fault.KindOf(err) == fault.Throttled || fault.KindOf(err) == fault.Invalid
+	if err != nil && !refused {
+		return err
+	}
+	if refused {
+		p, failed := c.testsPage(r, ch)
+		if failed != nil {
+			return failed
+		}
+		if p.Errors = broken; broken == nil {
+			p.Error = ui.FaultText(r.Context(), err)
+		}
+		return c.Show(w, r, http.StatusUnprocessableEntity, p.Page())
+	}
+	return c.Done(w, r, fmt.Sprintf("/channels/%s/test", ch), ui.Good, shell.Say(r, "tests.asked"))
+}
+
+// testTemplate reads the drop that the message tells about; the sender must be
+// allowed to see it.
+func (c *handlers) testTemplate(r *http.Request, wish *delivery.TestWish) ([]fault.Field, error) {
+	typed := strings.TrimSpace(r.PostFormValue("template"))
+	if typed == "" {
+		return nil, nil
+	}
+	var e fault.Fields
+	n, err := strconv.ParseInt(shell.Narrow(typed), 10, 64)
+	if err == nil && n > 0 {
+		_, err = c.Templates.Template(r.Context(), shell.Actor(r), n)
+		if kind := fault.KindOf(err); err != nil && kind != fault.NotFound && kind != fault.Denied {
+			return nil, err
+		}
+	}
+	if err != nil || n <= 0 {
+		e.Add("template", "rule.unknown_template", "there is no such template")
+	}
+	wish.TemplateID = n
+	return e.List, nil
+}

@@ -1,0 +1,293 @@
+package delivery
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"dropbell/domain/delivery"
+	"dropbell/domain/fault"
+	"dropbell/domain/user"
+	deliverypages "dropbell/views/pages/delivery"
+	pageparts "dropbell/views/pages/parts"
+	"dropbell/views/ui"
+	"dropbell/web/console/shell"
+)
+
+// recentJobs is how many replays and discards are shown, running or not.
+const recentJobs = 5
+
+// maxJobs bounds how far back a job is looked for.
+const maxJobs = 100
+
+// typedFilter reads which dead letters are meant. What cannot be read selects
+// nothing: an action must never reach further than what was typed.
+func typedFilter(r *http.Request) (pageparts.DeadFilter, delivery.DeadLetterFilter, []fault.Field) {
+	typed := pageparts.DeadFilter{Channel: r.FormValue("channel"), Template: strings.TrimSpace(r.FormValue("template")),
+		Campaign: strings.TrimSpace(r.FormValue("campaign")), User: strings.TrimSpace(r.FormValue("user"))}
+	if values, ok := r.Form["fingerprint"]; ok {
+		typed.Fingerprint = &values[0]
+	}
+	f := delivery.DeadLetterFilter{Fingerprint: typed.Fingerprint}
+	var broken fault.Fields
+	if typed.Channel != "" {
+		c, err := delivery.ParseChannel(typed.Channel)
+		if err != nil {
+			broken.Add("channel", "rule.kind", "must be a channel")
+		}
+		f.Channel = &c
+	}
+	f.TemplateID, f.CampaignID = shell.TypedNumber("template", typed.Template, &broken), shell.TypedNumber("campaign", typed.Campaign, &broken)
+	if typed.User != "" {
+		id, err := user.ParseID(shell.Narrow(typed.User))
+		if err != nil {
+			broken.Add("user", "rule.user_id", "must be a positive whole number")
+		}
+		f.UserID = id
+	}
+	return typed, f, broken.List
+}
+
+// refuseFilter leads back from pages that act, or list what would be acted
+// upon, to where the filter is typed, which marks what cannot be read.
+func (c *handlers) refuseFilter(w http.ResponseWriter, r *http.Request, typed pageparts.DeadFilter) error {
+	return c.Done(w, r, typed.URL("/dead-letters"), "", "")
+}
+
+func (c *handlers) listDeadLetters(w http.ResponseWriter, r *http.Request) error {
+	typed, f, broken := typedFilter(r)
+	p := deliverypages.DeadLetters{Filter: typed, Errors: broken}
+	if len(broken) == 0 {
+		groups, err := c.DeadLetters.Groups(r.Context(), shell.Actor(r), f)
+		if err != nil {
+			return err
+		}
+		p.Groups = groups
+	}
+	var err error
+	if p.Jobs, err = c.deadLetterJobs(r); err != nil {
+		return err
+	}
+	return c.Either(w, r, p.Results(), p.Page())
+}
+
+func (c *handlers) deadLetterJobs(r *http.Request) (deliverypages.Jobs, error) {
+	list, err := c.DeadLetters.Jobs(r.Context(), shell.Actor(r), recentJobs)
+	return deliverypages.Jobs{List: list}, err
+}
+
+// refreshJobs is the part of the page that is live while a job runs. When none
+// does any more the page is told to load anew, since its counts have changed.
+func (c *handlers) refreshJobs(w http.ResponseWriter, r *http.Request) error {
+	jobs, err := c.deadLetterJobs(r)
+	if err != nil {
+		return err
+	}
+	if !shell.Partial(r) {
+		shell.Redirect(w, r, "/dead-letters")
+		return nil
+	}
+	if !jobs.Running() {
+		w.Header().Set("HX-Trigger", shell.ReloadEvent)
+	}
+	return c.Show(w, r, http.StatusOK, jobs.Card())
+}
+
+func (c *handlers) listSingleDeadLetters(w http.ResponseWriter, r *http.Request) error {
+	typed, f, broken := typedFilter(r)
+	if len(broken) > 0 {
+		return c.refuseFilter(w, r, typed)
+	}
+	batch, id := letterCursor(r.FormValue("after"))
+	list, err := c.DeadLetters.List(r.Context(), shell.Actor(r), f, batch, id, shell.PageSize+1)
+	if err != nil {
+		return err
+	}
+	p := deliverypages.DeadLetterList{Filter: typed, List: list[:min(len(list), shell.PageSize)], Export: typed.URL("/dead-letters.csv")}
+	if len(list) > shell.PageSize {
+		last := p.List[shell.PageSize-1]
+		p.Next = typed.URL("/dead-letters/list", [2]string{"after", fmt.Sprintf("%d_%d", last.BatchID, last.UserID)})
+	}
+	if batch != 0 {
+		p.First = typed.URL("/dead-letters/list")
+	}
+	return c.Show(w, r, http.StatusOK, p.Page())
+}
+
+// letterCursor reads the "after" of a keyset page; nonsense is the beginning.
+func letterCursor(s string) (int64, user.ID) {
+	batch, id, _ := strings.Cut(s, "_")
+	b, err1 := strconv.ParseInt(batch, 10, 64)
+	u, err2 := user.ParseID(id)
+	if err1 != nil || err2 != nil || b <= 0 {
+		return 0, 0
+	}
+	return b, u
+}
+
+// confirmReplay shows the dry run.
+func (c *handlers) confirmReplay(w http.ResponseWriter, r *http.Request) error {
+	return c.askReplay(w, r, http.StatusOK, nil)
+}
+
+func (c *handlers) askReplay(w http.ResponseWriter, r *http.Request, status int, refused []fault.Field) error {
+	typed, f, broken := typedFilter(r)
+	if len(broken) > 0 {
+		return c.refuseFilter(w, r, typed)
+	}
+	rate, unread := typedRate(r)
+	if refused == nil {
+		refused = unread
+	}
+	t, err := c.DeadLetters.DryRun(r.Context(), shell.Actor(r), f, rate)
+	if err != nil {
+		return err
+	}
+	p := deliverypages.Replay{Filter: typed, Triage: t, Rate: r.FormValue("rate_per_second"), PerSecond: rate, Reason: shell.Reason(r), RequestKey: shell.RequestKey(r), Errors: refused}
+	if r.FormValue("part") == "run" && shell.Partial(r) {
+		return c.Show(w, r, http.StatusOK, p.Run())
+	}
+	if shell.Partial(r) {
+		return c.Show(w, r, status, p.Fragment())
+	}
+	return c.Show(w, r, status, p.Page())
+}
+
+// typedRate reads at how many per second to replay, or why it cannot be read;
+// nothing typed is 0, and so is what is refused.
+func typedRate(r *http.Request) (int, []fault.Field) {
+	text := r.FormValue("rate_per_second")
+	if strings.TrimSpace(text) == "" {
+		return 0, nil
+	}
+	rd := &shell.Reading{Values: map[string]string{"rate_per_second": text}}
+	rate := int(rd.Number("rate_per_second"))
+	if rd.Broken.List == nil {
+		rd.Broken.List = shell.FieldsOf(delivery.CheckRate(rate))
+	}
+	if rd.Broken.List != nil {
+		return 0, rd.Broken.List
+	}
+	return rate, nil
+}
+
+func (c *handlers) replay(w http.ResponseWriter, r *http.Request) error {
+	typed, f, broken := typedFilter(r)
+	if len(broken) > 0 {
+		return c.refuseFilter(w, r, typed)
+	}
+	rate, broken := typedRate(r)
+	if broken == nil {
+		_, err := c.DeadLetters.Start(r.Context(), shell.Actor(r), delivery.DeadLetterOrder{Action: delivery.Replay, Filter: f, Rate: rate,
+			Reason: shell.Reason(r), RequestKey: shell.RequestKey(r)})
+		if broken = shell.FieldsOf(err); broken == nil && err != nil {
+			return err
+		}
+	}
+	if broken != nil {
+		return c.askReplay(w, r, http.StatusUnprocessableEntity, broken)
+	}
+	typed.Fingerprint = nil // its letters are on their way out of the list
+	return c.Done(w, r, typed.URL("/dead-letters"), ui.Good, shell.Say(r, "letters.replaying"))
+}
+
+func (c *handlers) confirmDiscard(w http.ResponseWriter, r *http.Request) error {
+	typed, f, broken := typedFilter(r)
+	if len(broken) > 0 {
+		return c.refuseFilter(w, r, typed)
+	}
+	t, err := c.DeadLetters.DryRun(r.Context(), shell.Actor(r), f, 0)
+	if err != nil {
+		return err
+	}
+	l := shell.Frame(r).Locale
+	return c.Ask(w, r, http.StatusOK, pageparts.Confirmation{Active: "dead_letters", Crumbs: letterCrumbs(r), ConfirmProps: ui.ConfirmProps{
+		Title: l.T("letters.discard.title"), Points: []string{l.N("letters.discard.1", t.Total), l.T("letters.discard.2"), l.T("letters.discard.3")},
+		Action: "/dead-letters/discard", Cancel: typed.URL("/dead-letters"), Submit: l.T("letters.discard.do"), Kind: "danger",
+		Hidden: append(typed.Pairs(), [2]string{"request_key", shell.RequestKey(r)})}})
+}
+
+func letterCrumbs(r *http.Request) []ui.Crumb {
+	return []ui.Crumb{{Label: shell.Say(r, "nav.dead_letters"), URL: "/dead-letters"}}
+}
+
+func (c *handlers) discard(w http.ResponseWriter, r *http.Request) error {
+	typed, f, broken := typedFilter(r)
+	if len(broken) > 0 {
+		return c.refuseFilter(w, r, typed)
+	}
+	if _, err := c.DeadLetters.Start(r.Context(), shell.Actor(r), delivery.DeadLetterOrder{Action: delivery.Discard, Filter: f, Reason: shell.Reason(r),
+		RequestKey: shell.RequestKey(r)}); err != nil {
+		return err
+	}
+	typed.Fingerprint = nil
+	return c.Done(w, r, typed.URL("/dead-letters"), ui.Good, shell.Say(r, "letters.discarding"))
+}
+
+// deadLetterJob returns the job in the address.
+func (c *handlers) deadLetterJob(r *http.Request) (delivery.DeadLetterJob, error) {
+	id, err := shell.PathID(r)
+	if err != nil {
+		return delivery.DeadLetterJob{}, err
+	}
+	list, err := c.DeadLetters.Jobs(r.Context(), shell.Actor(r), maxJobs)
+	if err != nil {
+		return delivery.DeadLetterJob{}, err
+	}
+	i := slices.IndexFunc(list, func(j delivery.DeadLetterJob) bool { return j.ID == id })
+	if i < 0 {
+		return delivery.DeadLetterJob{}, delivery.ErrNoDeadLetterJob
+	}
+	return list[i], nil
+}
+
+func (c *handlers) confirmCancelJob(w http.ResponseWriter, r *http.Request) error {
+	j, err := c.deadLetterJob(r)
+	if err != nil {
+		return err
+	}
+	l := shell.Frame(r).Locale
+	return c.Ask(w, r, http.StatusOK, pageparts.Confirmation{Active: "dead_letters", Crumbs: letterCrumbs(r), ConfirmProps: ui.ConfirmProps{
+		Title: l.T("letters.job.cancel.title"), Points: []string{l.T("letters.job.cancel.1", j.Done+j.Late+j.Sent, j.Total), l.T("letters.job.cancel.2")},
+		Action: fmt.Sprintf("/dead-letters/jobs/%d/cancel", j.ID), Cancel: "/dead-letters", Submit: l.T("letters.job.cancel"), Kind: "danger", NoReason: true}})
+}
+
+func (c *handlers) cancelJob(w http.ResponseWriter, r *http.Request) error {
+	j, err := c.deadLetterJob(r)
+	if err != nil {
+		return err
+	}
+	if err := c.DeadLetters.Cancel(r.Context(), shell.Actor(r), j.ID); err != nil {
+		return err
+	}
+	return c.Done(w, r, "/dead-letters", ui.Good, shell.Say(r, "letters.cancelled_now"))
+}
+
+// exportDeadLetters sends every dead letter that the filter selects.
+func (c *handlers) exportDeadLetters(w http.ResponseWriter, r *http.Request) error {
+	_, f, broken := typedFilter(r)
+	if len(broken) > 0 {
+		return &fault.Fields{List: broken}
+	}
+	head := []string{"batch_id", "user_id", "channel", "template_id", "template_name", "reason", "detail", "attempts", "first_at", "last_at", "worthless_after",
+		"kind", "campaign_id", "campaign_name"}
+	return c.Export(w, r, "dead-letters", head, func(s *shell.Sheet) error {
+		return shell.InPages(func(last *delivery.DeadLetter) ([]delivery.DeadLetter, error) {
+			var batch int64
+			var id user.ID
+			if last != nil {
+				batch, id = last.BatchID, last.UserID
+			}
+			return c.DeadLetters.List(r.Context(), shell.Actor(r), f, batch, id, shell.ExportPage)
+		}, func(d delivery.DeadLetter) error {
+			var campaignID any
+			if d.Kind == delivery.KindCampaign {
+				campaignID = d.OwnerID
+			}
+			return s.Row(d.BatchID, int64(d.UserID), d.Channel.String(), d.TemplateID, d.TemplateName, d.Reason, d.Detail, d.Attempts,
+				d.FirstAt, d.LastAt, d.WorthlessAfter, string(d.Kind), campaignID, d.OwnerName)
+		})
+	})
+}

@@ -1,0 +1,177 @@
+package delivery
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"dropbell/domain/delivery"
+	"dropbell/domain/fault"
+	"dropbell/domain/user"
+	deliverypages "dropbell/views/pages/delivery"
+	"dropbell/web/console/shell"
+)
+
+// deliveryQuery reads which batches are meant, and what cannot be read.
+func (c *handlers) deliveryQuery(r *http.Request) (deliverypages.DeliveryFilter, delivery.BatchQuery, []fault.Field) {
+	typed := func(name string) string { return strings.TrimSpace(r.FormValue(name)) }
+	f := deliverypages.DeliveryFilter{Kind: typed("kind"), Slot: typed("slot"), Channel: typed("channel"), State: typed("state"), Outcome: typed("outcome"),
+		Template: typed("template"), User: typed("user"), From: typed("from"), To: typed("to")}
+	q, broken := delivery.BatchQuery{Limit: shell.PageSize}, &fault.Fields{}
+	q.Kind, q.State = shell.Choice(r, "kind", delivery.Kinds(), broken), shell.Choice(r, "state", delivery.BatchStates(), broken)
+	q.Outcome = shell.Choice(r, "outcome", delivery.ListedOutcomes(), broken)
+	q.Slot, _ = strconv.Atoi(shell.Choice(r, "slot", slotNames(), broken))
+	if name := shell.Choice(r, "channel", channelNames(), broken); name != "" {
+		if ch, err := delivery.ParseChannel(name); err == nil {
+			q.Channel = &ch
+		}
+	}
+	q.TemplateID = shell.TypedNumber("template", f.Template, broken)
+	q.UserID = shell.TypedUser(f.User, broken)
+	q.From, q.To = c.typedMoment("from", f.From, broken), c.typedMoment("to", f.To, broken)
+	return f, q, broken.List
+}
+
+// channelNames are the channels as they stand in addresses.
+func channelNames() (list []string) {
+	for _, c := range delivery.AllChannels() {
+		list = append(list, c.String())
+	}
+	return list
+}
+
+// slotNames are the slots as they stand in addresses.
+func slotNames() (list []string) {
+	for n := 1; n <= 12; n++ {
+		list = append(list, strconv.Itoa(n))
+	}
+	return list
+}
+
+// typedMoment reads a local time in the console's zone. Where it happens
+// twice the first one is meant: a filter may show an hour too much.
+func (c *handlers) typedMoment(name, text string, broken *fault.Fields) *time.Time {
+	if text == "" {
+		return nil
+	}
+	if d := shell.Day(text, c.DefaultZone); d != nil {
+		return d
+	}
+	at, rule := shell.Instant(text, shell.FirstTime, c.DefaultZone)
+	if rule != "" || at.Year() < 1970 || at.Year() > 9000 {
+		broken.Add(name, "rule.time_format", "is not a date and time")
+		return nil
+	}
+	return &at
+}
+
+// batchCursor reads the "after" of a keyset page; nonsense is the beginning.
+func batchCursor(s string) delivery.BatchCursor {
+	at := shell.Cursor(s) // the same form as in the list of templates
+	if at.ID <= 0 {
+		return delivery.BatchCursor{}
+	}
+	return delivery.BatchCursor{DueAt: at.OpensAt, ID: at.ID}
+}
+
+func (c *handlers) listDeliveries(w http.ResponseWriter, r *http.Request) error {
+	f, q, broken := c.deliveryQuery(r)
+	p := deliverypages.Deliveries{Filter: f, Errors: broken}
+	q.After = batchCursor(r.FormValue("after"))
+	if len(broken) == 0 {
+		page, err := c.Ledger.Batches(r.Context(), shell.Actor(r), q)
+		if err != nil {
+			return err
+		}
+		p.List, p.Export = page.List, shell.ExportURL(r)
+		if page.More {
+			p.Next = shell.WithQuery(r, "after", fmt.Sprintf("%d_%d", page.Next.DueAt.UnixMicro(), page.Next.ID))
+			p.Further = len(page.List) < shell.PageSize
+		}
+	}
+	if q.After.ID != 0 {
+		p.First = shell.WithQuery(r, "after", "")
+	}
+	return c.Listed(w, r, p.Results(), p.Page())
+}
+
+func (c *handlers) exportDeliveries(w http.ResponseWriter, r *http.Request) error {
+	_, q, broken := c.deliveryQuery(r)
+	if len(broken) > 0 {
+		return &fault.Fields{List: broken}
+	}
+	head := []string{"batch_id", "kind", "owner_id", "template_id", "template_name", "shop_number", "slot_minutes", "channel", "state", "stop_reason",
+		"from_user", "to_user", "recipients", "sent", "skipped", "expired", "dead", "in_flight", "due_at", "started_at", "finished_at", "user_outcome"}
+	q.Limit = shell.ExportPage
+	return c.Export(w, r, "deliveries", head, func(t *shell.Sheet) error {
+		return c.Ledger.EachBatch(r.Context(), shell.Actor(r), q, func(b delivery.BatchRow) error {
+			return t.Row(b.ID, string(b.Kind), b.OwnerID, b.TemplateID, b.TemplateName, b.ShopNumber, b.Slot*5, b.Channel.String(), string(b.State), b.StopReason,
+				int64(b.From), int64(b.To), b.Counts.Reserved, b.Counts.Sent, b.Counts.Skipped, b.Counts.Expired, b.Counts.Dead, b.Counts.InFlight,
+				b.DueAt, b.StartedAt, b.FinishedAt, string(b.Outcome))
+		})
+	})
+}
+
+// recipientQuery reads which recipients of the batch in the address are meant.
+func recipientQuery(r *http.Request) (p deliverypages.Batch, q delivery.RecipientQuery, err error) {
+	if q.BatchID, err = shell.PathID(r); err != nil {
+		return p, q, err
+	}
+	broken := &fault.Fields{}
+	p.User, p.Outcome = strings.TrimSpace(r.FormValue("user")), strings.TrimSpace(r.FormValue("outcome"))
+	q.Only, q.Outcome = shell.TypedUser(p.User, broken), shell.Choice(r, "outcome", delivery.ListedOutcomes(), broken)
+	p.Errors = broken.List
+	return p, q, nil
+}
+
+func (c *handlers) showBatch(w http.ResponseWriter, r *http.Request) error {
+	p, q, err := recipientQuery(r)
+	if err != nil {
+		return err
+	}
+	if p.Row, err = c.Ledger.Batch(r.Context(), shell.Actor(r), q.BatchID); err != nil {
+		return err
+	}
+	q.After, _ = user.ParseID(r.FormValue("after")) // nonsense is the beginning
+	q.Limit = shell.PageSize + 1
+	if len(p.Errors) == 0 {
+		if p.List, err = c.Ledger.Recipients(r.Context(), shell.Actor(r), q); err != nil {
+			return err
+		}
+		path, query, _ := strings.Cut(shell.ExportURL(r), "?")
+		p.Export = strings.TrimSuffix(path, ".csv") + "/recipients.csv?" + query
+	}
+	if len(p.List) > shell.PageSize {
+		p.List = p.List[:shell.PageSize]
+		p.Next = shell.WithQuery(r, "after", p.List[shell.PageSize-1].UserID.String())
+	}
+	if q.After != 0 {
+		p.First = shell.WithQuery(r, "after", "")
+	}
+	return c.Listed(w, r, p.Results(), p.Page())
+}
+
+func (c *handlers) exportRecipients(w http.ResponseWriter, r *http.Request) error {
+	p, q, err := recipientQuery(r)
+	if err == nil && len(p.Errors) > 0 {
+		err = &fault.Fields{List: p.Errors}
+	}
+	if err != nil {
+		return err
+	}
+	list, err := c.Ledger.Recipients(r.Context(), shell.Actor(r), q) // a batch has about a thousand
+	if err != nil {
+		return err
+	}
+	head := []string{"user_id", "outcome", "reason", "detail", "attempts", "recorded_at", "next_retry_at"}
+	return c.Export(w, r, fmt.Sprintf("recipients-%d", q.BatchID), head, func(t *shell.Sheet) error {
+		for _, x := range list {
+			if err := t.Row(int64(x.UserID), string(x.Outcome), x.Reason, x.Detail, x.Attempts, x.At, x.NextRetryAt); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}

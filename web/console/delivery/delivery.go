@@ -1,0 +1,66 @@
+// Package delivery holds the console's pages about messages on their way:
+// channels with their rates and breakers, deliveries, and dead letters.
+package delivery
+
+import (
+	"context"
+	"time"
+
+	"dropbell/domain/delivery"
+	"dropbell/domain/staff"
+	"dropbell/web/console/shell"
+)
+
+// Settings keeps what operators decide about channels.
+type Settings interface {
+	Settings(ctx context.Context) ([delivery.Channels]delivery.Setting, error)
+}
+
+// Deps are what the pages of this package stand on.
+type Deps struct {
+	// States are the states of the channels; see [NewStates].
+	States   *shell.ChannelStates
+	Settings Settings
+	Control  *delivery.Control
+	Tests    *delivery.ChannelTests
+	// Ledger lists batches and their recipients.
+	Ledger      *delivery.Ledger
+	DeadLetters *delivery.DeadLetters
+	Templates   shell.Templates
+	// Channels are those with a configured sender.
+	Channels delivery.ChannelSet
+}
+
+// handlers answer the requests of this package's pages.
+type handlers struct {
+	*shell.Shell
+	Deps
+}
+
+// Routes returns the routes about channels, deliveries and dead letters.
+func Routes(sh *shell.Shell, d Deps) []shell.Route {
+	c := &handlers{Shell: sh, Deps: d}
+	return []shell.Route{
+		shell.Live(2*time.Second, shell.Get("/channels", staff.View, c.listChannels)),
+		shell.Get("/channels/{channel}/{step:pause|resume}", staff.Operate, c.confirmChannel),
+		shell.Post("/channels/{channel}/{step:pause|resume}", staff.Operate, c.changeChannel),
+		shell.Get("/channels/{channel}/rate", staff.Operate, c.rateForm),
+		shell.Post("/channels/{channel}/rate", staff.Operate, c.saveRate),
+		shell.Live(time.Second, shell.Get("/channels/{channel}/test", staff.Operate, c.showTests)),
+		shell.Post("/channels/{channel}/test", staff.Operate, c.startTest),
+		shell.Get("/dead-letters", staff.View, c.listDeadLetters),
+		shell.Get("/dead-letters/list", staff.View, c.listSingleDeadLetters),
+		shell.Get("/dead-letters/replay", staff.Operate, c.confirmReplay),
+		shell.Post("/dead-letters/replay", staff.Operate, c.replay),
+		shell.Get("/dead-letters/discard", staff.Operate, c.confirmDiscard),
+		shell.Post("/dead-letters/discard", staff.Operate, c.discard),
+		shell.Live(time.Second, shell.Get("/dead-letters/jobs", staff.View, c.refreshJobs)),
+		shell.Get("/dead-letters/jobs/{id}/cancel", staff.Operate, c.confirmCancelJob),
+		shell.Post("/dead-letters/jobs/{id}/cancel", staff.Operate, c.cancelJob),
+		shell.Get("/deliveries", staff.View, c.listDeliveries),
+		shell.Get("/deliveries.csv", staff.View, c.exportDeliveries),
+		shell.Get("/deliveries/{id}", staff.View, c.showBatch),
+		shell.Get("/deliveries/{id}/recipients.csv", staff.View, c.exportRecipients),
+		shell.Get("/dead-letters.csv", staff.View, c.exportDeadLetters),
+	}
+}

@@ -1,0 +1,55 @@
+package drops
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"dropbell/domain/reminder"
+	droppages "dropbell/views/pages/drops"
+	"dropbell/web/console/shell"
+)
+
+func (c *handlers) balance(w http.ResponseWriter, r *http.Request) error {
+	t, err := shell.TemplateOf(r, c.Templates)
+	if err != nil {
+		return err
+	}
+	lines, err := c.Board.Balance(r.Context(), t.ID)
+	if err != nil {
+		return err
+	}
+	p := droppages.Balance{Template: t, At: c.Now(), Lines: make([]droppages.BalanceLine, len(lines))}
+	for i, l := range lines {
+		p.Lines[i] = droppages.BalanceLine{BalanceLine: l}
+	}
+	return c.Show(w, r, http.StatusOK, p.Page())
+}
+
+// receipt sends the list of everybody who was due in a slot.
+func (c *handlers) receipt(w http.ResponseWriter, r *http.Request) error {
+	t, err := shell.TemplateOf(r, c.Templates)
+	if err != nil {
+		return err
+	}
+	slotID, err := strconv.ParseInt(r.PathValue("slot"), 10, 64)
+	if err != nil || slotID <= 0 {
+		return shell.ErrNoPage
+	}
+	head, err := c.Receipts.Head(r.Context(), shell.Actor(r), slotID)
+	if err != nil {
+		return err
+	}
+	if head.TemplateID != t.ID {
+		return reminder.ErrNoSlot
+	}
+	out := shell.NewDownload(w, receiptName(head))
+	if err := c.Receipts.Write(r.Context(), shell.Actor(r), slotID, out); err != nil {
+		return out.Broken(c.Shell, r, err)
+	}
+	return nil
+}
+
+func receiptName(h reminder.ReceiptHead) string {
+	return fmt.Sprintf("receipt-%d-%dmin-%s.csv", h.TemplateID, h.Slot.Slot.Minutes(), h.DueAt.UTC().Format("20060102T150405Z"))
+}

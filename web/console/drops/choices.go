@@ -1,0 +1,33 @@
+package drops
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+
+	"dropbell/domain/template"
+	campaignpages "dropbell/views/pages/campaigns"
+	"dropbell/web/console/shell"
+)
+
+// choicesShown is how many names a field for templates offers.
+const choicesShown = 10
+
+// chooseTemplate answers a field for templates with what its text may mean.
+func (c *handlers) chooseTemplate(w http.ResponseWriter, r *http.Request) error {
+	typed := ""
+	for _, name := range []string{"q", "grant_template_id", "audience_template"} {
+		if typed = strings.TrimSpace(r.FormValue(name)); typed != "" {
+			break
+		}
+	}
+	q := template.Query{Search: typed}
+	if id, err := strconv.ParseInt(shell.TemplateRef(typed), 10, 64); err == nil && shell.TemplateRef(typed) != typed { // a name that was chosen
+		q = template.Query{IDs: []int64{id}}
+	}
+	list, _, err := c.inPhases(r, phases(q, c.Now()), 0, template.Cursor{}, choicesShown)
+	if err != nil {
+		return err
+	}
+	return c.Show(w, r, http.StatusOK, campaignpages.TemplateChoices(list).Part())
+}

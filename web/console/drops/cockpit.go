@@ -1,0 +1,230 @@
+package drops
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"sync"
+	"time"
+
+	"dropbell/domain/delivery"
+	"dropbell/domain/reminder"
+	"dropbell/domain/staff"
+	"dropbell/domain/template"
+	"dropbell/views/i18n"
+	droppages "dropbell/views/pages/drops"
+	"dropbell/views/ui"
+	"dropbell/web/console/shell"
+)
+
+const (
+	// aheadLife is how old a forecast may be that a cockpit shows; it looks at
+	// every drop there is.
+	aheadLife = 5 * time.Second
+	// pastFaces is how many states a browser may be behind and still be sent
+	// the difference only.
+	pastFaces = 30
+)
+
+// A face is one state of a cockpit, drawn once for each language whoever
+// looks at it.
+type face struct {
+	page droppages.Cockpit
+	zone *time.Location
+
+	mu    sync.Mutex
+	cells map[*i18n.Locale]ui.Cells
+}
+
+func newFace(p droppages.Cockpit, zone *time.Location, original *i18n.Locale) *face {
+	f := &face{page: p, zone: zone, cells: map[*i18n.Locale]ui.Cells{}}
+	f.page.Sum = shell.Digest(f.page.Shape(), f.in(original))
+	return f
+}
+
+// in returns the state's values in a language.
+func (f *face) in(l *i18n.Locale) ui.Cells {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.cells[l] == nil {
+		f.cells[l] = f.page.Cells(ui.With(context.Background(), &ui.Frame{Locale: l, Now: f.page.At, Zone: f.zone}))
+	}
+	return f.cells[l]
+}
+
+// A deck is a cockpit's state with those before it.
+type deck struct {
+	*face
+	past []*face // newest last
+
+	mu      sync.Mutex
+	patches map[patchKey][]byte
+}
+
+type patchKey struct {
+	from     string
+	language *i18n.Locale
+}
+
+func (d *deck) Digest() string { return d.page.Sum }
+
+// patch returns the values that bring a page from a state to this one as JSON,
+// nil if it is there. It is made once for all who come from the same state.
+func (d *deck) patch(from string, l *i18n.Locale) []byte {
+	if from == d.page.Sum {
+		return nil
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	key := patchKey{from, l}
+	before := d.faceOf(from)
+	if before == nil {
+		key.from = "" // nobody knows it: everything is sent
+	}
+	if raw := d.patches[key]; raw != nil {
+		return raw
+	}
+	raw := d.draw(before, l)
+	d.patches[key] = raw
+	return raw
+}
+
+func (d *deck) faceOf(sum string) *face {
+	for _, f := range d.past {
+		if f.page.Sum == sum {
+			return f
+		}
+	}
+	return nil
+}
+
+func (d *deck) draw(before *face, l *i18n.Locale) []byte {
+	cells := d.in(l)
+	if before != nil {
+		cells = cells.Since(before.in(l))
+	}
+	raw, _ := json.Marshal(cells) // strings
+	return raw
+}
+
+// deck looks at a drop. What is known from the look before is not read again.
+func (c *handlers) deck(ctx context.Context, templateID int64, before *deck) (*deck, error) {
+	ctx, cancel := context.WithTimeout(ctx, shell.WriteTimeout)
+	defer cancel()
+	t, err := c.Templates.Template(ctx, staff.System(), templateID)
+	if err != nil {
+		return nil, err
+	}
+	p := droppages.Cockpit{Template: t, At: c.Now()}
+	var known []reminder.CockpitRow
+	if before != nil {
+		known = before.page.Deck.Settled()
+	}
+	if p.Deck, err = c.Cockpits.Cockpit(ctx, templateID, known); err != nil {
+		return nil, err
+	}
+	if p.Channels, err = c.States.Get(ctx); err != nil {
+		return nil, err
+	}
+	if p.Pulse, err = c.pulse(ctx, p, before); err != nil {
+		return nil, err
+	}
+	if p.Ahead, err = c.aheadOf(ctx, t); err != nil {
+		return nil, err
+	}
+	d := &deck{face: newFace(p, c.DefaultZone, c.Languages.Default()), patches: map[patchKey][]byte{}}
+	if before == nil {
+		return d, nil
+	}
+	if d.page.Sum == before.page.Sum { // nobody will be told
+		d.past = before.past
+		return d, nil
+	}
+	d.past = append(append([]*face{}, before.past[max(0, len(before.past)-pastFaces+1):]...), before.face)
+	return d, nil
+}
+
+// pulse goes on with the pulse of the look before, or takes it from what
+// batches say about the last minutes.
+func (c *handlers) pulse(ctx context.Context, p droppages.Cockpit, before *deck) (reminder.Pulse, error) {
+	if before == nil {
+		spans, err := c.Cockpits.Spans(ctx, p.ID, reminder.PulseSteps*reminder.PulseStep)
+		pulse := reminder.Pulse{}.Until(p.Deck.At)
+		for _, s := range spans {
+			pulse = pulse.Plus(s)
+		}
+		return pulse, err
+	}
+	from := before.page.Pulse.At()
+	pulse := before.page.Pulse.Until(p.Deck.At)
+	was, is := before.page.Deck.Sent(), p.Deck.Sent()
+	for _, ch := range delivery.AllChannels() {
+		pulse = pulse.Plus(reminder.Span{Channel: ch, From: from, To: p.Deck.At, Sent: is[ch] - was[ch]})
+	}
+	return pulse, nil
+}
+
+// aheadOf is what the forecast says about the drop.
+func (c *handlers) aheadOf(ctx context.Context, t template.Template) (list []reminder.Prognosis, err error) {
+	all, err := c.ahead.Get(ctx)
+	for _, ch := range all {
+		for _, j := range ch.Jobs {
+			if j.TemplateID == t.ID {
+				list = append(list, j)
+			}
+		}
+	}
+	return list, err
+}
+
+func (c *handlers) showCockpit(w http.ResponseWriter, r *http.Request) error {
+	t, err := shell.TemplateOf(r, c.Templates)
+	if err != nil {
+		return err
+	}
+	d, err := c.decks.Peek(r.Context(), t.ID)
+	if err != nil {
+		return err
+	}
+	p := d.page
+	sales, err := c.Sales.Of(r.Context(), t)
+	if err != nil {
+		return err
+	}
+	if sales != nil {
+		p.Claims = droppages.ClaimsCard(*sales)
+	}
+	return c.Show(w, r, http.StatusOK, p.Page())
+}
+
+// streamCockpit sends what changes on a cockpit, as server-sent events: the
+// values that are others, not the parts of the page that show them.
+func (c *handlers) streamCockpit(w http.ResponseWriter, r *http.Request) error {
+	t, err := shell.TemplateOf(r, c.Templates)
+	if err != nil {
+		return err
+	}
+	s, err := c.OpenStream(w, r)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	states, leave := c.decks.Join(t.ID)
+	defer leave()
+	language := shell.Frame(r).Locale
+	shell.Pump(c.Shell, s, states, func(d *deck) error {
+		if err := shell.Actor(s.Request).May(staff.View, d.page.ShopNumber); err != nil {
+			return err
+		}
+		from := s.Seen[0]
+		s.Seen[0] = d.page.Sum
+		if before := d.faceOf(from); before != nil && before.page.Shape() != d.page.Shape() {
+			return s.Event(shell.ReloadEvent, nil)
+		}
+		if raw := d.patch(from, language); raw != nil {
+			return s.Event("dropbell:cells", raw)
+		}
+		return nil
+	})
+	return nil
+}

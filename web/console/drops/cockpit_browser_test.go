@@ -1,0 +1,185 @@
+package drops_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+
+	"dropbell/domain/staff"
+	"dropbell/web/console/consoletest"
+	"dropbell/web/console/shell"
+)
+
+// A slot goes out while somebody looks, and nothing but its values changes.
+func TestASlotFiresInTheBrowser(t *testing.T) {
+	g := consoletest.New(t)
+	d := g.Published(10, 2*time.Hour)
+	g.Exec(`insert into bookings values ($1, 12, 0, 1000)`, d.ID)
+	b := consoletest.NewTab(t)
+	b.SignIn(g, g.Hire(staff.Operator))
+	b.Open(g.Server.URL + cockpitURL(d.ID))
+	b.Sees("main", "60-minute reminders in", "All well: 1,000 reminders are booked", "1,000 booked")
+	before := b.Text(".deck-count .ticker")
+	consoletest.Within(t, "a tick of the countdown", func() bool { return b.Text(".deck-count .ticker") != before })
+	if consoletest.Evaluate[string](b, `document.querySelector(".deck-count time").title`) == "" {
+		t.Error("the viewer's own time is not on hover")
+	}
+	consoletest.Evaluate[chromedp.Void](b, `document.querySelector("#slot-12").mark = "the same"`)
+
+	g.Sending(d, 12, 0, 1000, 0)
+	b.Sees("#slot-12", "Sending", "0 of 1,000", "fired +42 ms")
+	g.Sending(d, 12, 0, 1000, 400)
+	b.Sees("#slot-12", "400 of 1,000", "late ≤ 100 ms")
+	b.Sees("#channel-app", "400 of 1,000", "600")
+	b.Sees(".verdict", "Sending: 400 of 1,000 are out (40%).")
+	b.Sees(".deck-count", "55-minute reminders in")
+	if width := consoletest.Evaluate[string](b, `document.querySelector("#slot-12 .bar-sent").getAttribute("width")`); width != "400" {
+		t.Errorf("the bar is %s of 1000 wide", width)
+	}
+	if consoletest.Evaluate[string](b, `document.querySelector("#channel-app .spark path").getAttribute("d")`) == "" {
+		t.Error("the pulse is empty")
+	}
+	if consoletest.Evaluate[string](b, `document.querySelector("#slot-12").mark ?? ""`) != "the same" {
+		t.Error("the page was drawn anew")
+	}
+	g.Exec(`insert into exceptions (batch_id, user_id, channel, outcome, reason, detail, fingerprint) select id, 7, 0, 'failed', 'provider_error', 'HTTP 503', 'HTTP #' from batches`)
+	g.Exec(`update batches set failed_count = 1`)
+	b.Sees("#channel-app", "Why messages did not go out at once", "HTTP 503")
+	b.Sees(".verdict", "1 message waits to be tried again.")
+	g.Exec(`update batches set sent_count = 1000, failed_count = 0, state = 'done', finished_at = now(); delete from exceptions`)
+	g.Exec(`update slot_results set sent = 1000, done_at = now(), late = '{"5": 1000}' where channel = 0`)
+	g.Exec(`update slots set state = 'finished', finished_at = now() where slot = 12`)
+	b.Sees("#slot-12", "Finished", "1,000 of 1,000")
+	b.Sees(".verdict", "Every slot so far is done: 1,000 of 1,000 delivered.")
+	b.Accessible("the cockpit")
+}
+
+func TestPauseAChannelInTheCockpit(t *testing.T) {
+	g := consoletest.New(t)
+	d := g.Published(10, 2*time.Hour)
+	g.Sending(d, 12, 1, 1000, 400)
+	watcher, b := consoletest.NewTab(t), consoletest.NewTab(t)
+	watcher.SignIn(g, g.Hire(staff.Viewer))
+	watcher.Open(g.Server.URL + cockpitURL(d.ID))
+	watcher.Sees("#channel-email", "ready")
+	b.SignIn(g, g.Hire(staff.Operator))
+	b.Open(g.Server.URL + cockpitURL(d.ID))
+	b.Press("#channel-email", "Pause E-mail")
+	b.Sees("#dialog", "Pause E-mail?", "Everybody sees your reason.")
+	b.Accessible("the question")
+	b.Press("#dialog", "Pause")
+	b.Sees("#dialog", "is required")
+	b.Fill("#dialog #f-reason", "provider is down")
+	b.Press("#dialog", "Pause")
+	b.Sees("main", "E-mail is paused.", "Resume E-mail", "provider is down (paused by The operator")
+	watcher.Sees("#channel-email", "paused", "provider is down")
+	watcher.Sees(".verdict", "E-mail is paused: 600 messages wait for it.")
+	if strings.Contains(watcher.Text("#channel-email"), "Resume") {
+		t.Error("a viewer may resume")
+	}
+	b.Press("#channel-email", "Resume E-mail")
+	b.Press("#dialog", "Resume")
+	b.Sees("#channel-email", "ready", "Pause E-mail")
+	watcher.Sees("#channel-email", "ready")
+}
+
+func TestCockpitOnAPhone(t *testing.T) {
+	g := consoletest.New(t)
+	d := g.Published(10, 2*time.Hour)
+	g.Sending(d, 12, 1, 1000, 400)
+	b := consoletest.NewTab(t)
+	b.Do(chromedp.EmulateViewport(390, 844))
+	b.SignIn(g, g.Hire(staff.Operator))
+	b.Open(g.Server.URL + cockpitURL(d.ID))
+	b.Sees(".verdict", "Sending: 400 of 1,000")
+	b.Narrow("the cockpit")
+	if bottom := consoletest.Evaluate[float64](b, `document.querySelector(".verdict").getBoundingClientRect().bottom`); bottom > 844 {
+		t.Errorf("the verdict ends at %v of 844 pixels: it is not seen at once", bottom)
+	}
+	b.Accessible("the cockpit on a phone")
+}
+
+// The switch works by keyboard, says what it did, and holds everything still
+// until it is used again; then nothing was missed.
+func TestHoldTheCockpitStill(t *testing.T) {
+	g := consoletest.New(t)
+	d := g.Published(10, 2*time.Hour)
+	g.Sending(d, 12, 1, 1000, 400)
+	b := consoletest.NewTab(t)
+	b.SignIn(g, g.Hire(staff.Viewer))
+	b.Open(g.Server.URL + cockpitURL(d.ID))
+	g.Sending(d, 12, 1, 1000, 410)
+	b.Sees("#slot-12", "410 of 1,000")
+	key := func() {
+		consoletest.Evaluate[chromedp.Void](b, `document.querySelector("[data-live-switch]").focus()`)
+		b.Do(chromedp.KeyEvent(" "))
+	}
+	key()
+	b.Sees("[data-live-switch]", "Paused")
+	b.Sees("#live-said", "Live updates are paused.")
+	consoletest.Within(t, "the end of the stream", func() bool { return g.Watched() == 0 })
+	g.Sending(d, 12, 1, 1000, 500)
+	// A swap that draws the switch anew does not let it forget.
+	consoletest.Evaluate[chromedp.Void](b, `document.querySelector("[data-live-switch]").setAttribute("aria-pressed", "false");
+		document.dispatchEvent(new CustomEvent("htmx:after:swap"))`)
+	if pressed := consoletest.Evaluate[string](b, `document.querySelector("[data-live-switch]").getAttribute("aria-pressed")`); pressed != "true" {
+		t.Errorf("after a swap the switch says aria-pressed=%s", pressed)
+	}
+	if !strings.Contains(b.Text("#slot-12"), "410 of 1,000") {
+		t.Errorf("held still, it shows %q", b.Text("#slot-12"))
+	}
+	key()
+	b.Sees("#live-said", "Live updates go on.")
+	b.Sees("#slot-12", "500 of 1,000")
+}
+
+// A connection that breaks is said to be lost, and comes back by itself.
+func TestCockpitConnectionLost(t *testing.T) {
+	g := consoletest.New(t)
+	d := g.Published(10, 2*time.Hour)
+	g.Sending(d, 12, 1, 1000, 400)
+	b := consoletest.NewTab(t)
+	b.SignIn(g, g.Hire(staff.Viewer))
+	b.Open(g.Server.URL + cockpitURL(d.ID))
+	g.Sending(d, 12, 1, 1000, 410)
+	b.Sees("#slot-12", "410 of 1,000")
+	g.Provoke(`relation "batches" does not exist`)
+	g.Exec(`alter table batches rename to away`)
+	b.Sees("#live-note", "The live connection is lost.")
+	g.As(staff.Viewer).Get(consoletest.LiveURL(shell.TemplateURL(d.ID))).Is(http.StatusInternalServerError)
+	g.Exec(`alter table away rename to batches`)
+	g.Sending(d, 12, 1, 1000, 500)
+	b.Sees("#slot-12", "500 of 1,000")
+	consoletest.Within(t, "the note to go", func() bool { return consoletest.Evaluate[bool](b, `document.querySelector("#live-note").hidden`) })
+}
+
+func TestChannelsInTheBrowser(t *testing.T) {
+	g := consoletest.New(t)
+	b := consoletest.NewTab(t)
+	b.SignIn(g, g.Hire(staff.Operator))
+	b.Open(g.Server.URL + "/channels")
+	b.Press("#tile-sms", "Rate")
+	b.Sees("#dialog", "Rate of SMS")
+	b.Fill("#dialog #f-rate_per_second", "lots")
+	b.Press("#dialog .dialog-foot", "Rate")
+	b.Sees("#dialog", "must be a whole number")
+	b.Fill("#dialog #f-rate_per_second", "250")
+	b.Press("#dialog .dialog-foot", "Rate")
+	b.Sees("main", "The rate of SMS has been changed.", "At most 250 messages per second.")
+	g.Exec(`update channel_settings set paused = true, paused_reason = 'by a colleague' where channel = 1`)
+	b.Sees("#tile-email", "paused", "by a colleague")
+	b.Press("#tile-email", "Test")
+	b.Sees("h1", "Test E-mail")
+	b.Fill("#f-recipient", "1001")
+	b.Press("form", "Send test message")
+	b.Sees("#tests", "waiting", "To a user")
+	b.Accessible("a test on its way")
+	g.Exec(`update channel_tests set state = 'done', result = 'delivered', took_ms = 340`)
+	b.Sees("#tests", "sent", "340 ms")
+	if consoletest.Evaluate[bool](b, `!!document.querySelector("#tests[data-live]")`) {
+		t.Error("the list goes on asking although nothing is on its way")
+	}
+}

@@ -1,0 +1,68 @@
+package drops_test
+
+import (
+	"net/url"
+	"testing"
+	"time"
+
+	"dropbell/domain/staff"
+	"dropbell/domain/template"
+	"dropbell/web/console/consoletest"
+	"dropbell/web/console/shell"
+)
+
+// The page of a drop that staff closed says when it ended, and that nobody
+// gets what is left.
+func TestPageOfADropThatWasClosedEarly(t *testing.T) {
+	g := consoletest.New(t)
+	d := g.Published(10, time.Hour)
+	b := g.As(staff.Admin)
+	page := shell.TemplateURL(d.ID)
+	b.Get(page).Is(200).Has("can still be claimed", "Closing").HasNot("Ended")
+	g.Wait(70 * time.Minute)
+	b.Post(page+"/close", url.Values{"reason": {"the truck is late"}}).To(page)
+	ended, err := g.Templates.Template(t.Context(), staff.System(), d.ID)
+	g.Must(err)
+	at := func(when time.Time) string { return g.Languages.Default().DateTime(when, consoletest.Berlin(t)) }
+	b.Get(page).Is(200).Has("Ended "+at(*ended.EndedAt), "planned: "+at(d.ClosesAt), "can no longer be claimed").
+		HasNot("can still be claimed", "lists of users", "Give to a list", "Closing "+at(d.ClosesAt))
+	b.Get(page+"/cockpit").Is(200).Has("Ended", at(*ended.EndedAt)).HasNot(at(d.ClosesAt))
+}
+
+// What is left of a drop that ended in time can still be given away by staff.
+func TestPageOfADropThatEnded(t *testing.T) {
+	g := consoletest.New(t)
+	d := g.Published(10, time.Hour)
+	b := g.As(staff.Admin)
+	page := shell.TemplateURL(d.ID)
+	g.Wait(3 * time.Hour)
+	b.Get(page).Is(200).Has("Ended "+g.Languages.Default().DateTime(d.ClosesAt, consoletest.Berlin(t)), "can only be given to lists of users any more", "Give to a list").
+		HasNot("planned:", "can still be claimed")
+	if n, err := g.Templates.CloseEnded(t.Context(), 10); n != 0 || err != nil { // by the database's clock it runs
+		t.Fatal(n, err)
+	}
+}
+
+func TestPageOfADropThatWasCancelled(t *testing.T) {
+	g := consoletest.New(t)
+	d := g.Published(10, time.Hour)
+	b := g.As(staff.Admin)
+	page := shell.TemplateURL(d.ID)
+	b.Post(page+"/cancel", url.Values{"reason": {"rain"}}).To(page)
+	b.Get(page).Is(200).Has("can no longer be claimed", "Closing", "Cancelled "+g.Languages.Default().DateTime(g.Now(), consoletest.Berlin(t))[:8]).HasNot("can still be claimed", "Give to a list")
+}
+
+// The page tells when owners are told of the expiry, and how.
+func TestNoticePlanOnThePage(t *testing.T) {
+	g := consoletest.New(t)
+	d := g.Draft(10, time.Hour)
+	b := g.As(staff.Viewer)
+	page := shell.TemplateURL(d.ID)
+	b.Get(page).Is(200).Has("Tell owners before the expiry Never").HasNot("Tell them over")
+	spec := d.Spec.WithNotices(template.NoticeDaysOf(3, 1, 0), template.ParseChannels("app", "email"))
+	_, err := g.Templates.Edit(t.Context(), staff.System(), d.ID, template.Edition{Version: d.Version, Spec: spec})
+	g.Must(err)
+	b.Get(page).Is(200).Has("Tell owners before the expiry 3 days before, 1 day before, on the last day", "Tell them over App, E-mail")
+	b.Header.Set("Accept-Language", "zh-CN")
+	b.Get(page).Is(200).Has("到期前提醒持有人 提前 3 天，提前 1 天，最后一天")
+}

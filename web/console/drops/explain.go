@@ -1,0 +1,39 @@
+package drops
+
+import (
+	"errors"
+	"net/http"
+
+	"dropbell/domain/reminder"
+	"dropbell/domain/user"
+	droppages "dropbell/views/pages/drops"
+	"dropbell/web/console/shell"
+)
+
+// explain tells what one user reserved for one template and what became of it.
+func (c *handlers) explain(w http.ResponseWriter, r *http.Request) error {
+	t, err := shell.TemplateOf(r, c.Templates)
+	if err != nil {
+		return err
+	}
+	id, err := user.ParseID(r.PathValue("user"))
+	if err != nil {
+		return shell.ErrNoPage
+	}
+	p := droppages.Explain{Template: t, User: user.User{ID: id}}
+	switch u, err := c.Users.User(r.Context(), id); {
+	case err == nil:
+		p.User = u
+	case !errors.Is(err, user.ErrNotFound):
+		return err
+	}
+	p.Timeline, err = c.Explainer.Explain(r.Context(), id, t.ID)
+	if errors.Is(err, reminder.ErrNotReserved) {
+		return c.Show(w, r, http.StatusNotFound, p.Page())
+	}
+	if err != nil {
+		return err
+	}
+	p.Found = true
+	return c.Show(w, r, http.StatusOK, p.Page())
+}

@@ -1,0 +1,33 @@
+package drops
+
+import (
+	"context"
+
+	"dropbell/views/i18n"
+	"dropbell/web/console/shell"
+)
+
+// What tests look at that go through the whole console.
+
+// PastFaces is how many states a browser may be behind.
+const PastFaces = pastFaces
+
+// ValuesOf writes a template as its form does.
+var ValuesOf = valuesOf
+
+// A Deck is one state of a cockpit.
+type Deck = deck
+
+// Look looks at a drop whose cockpit was in the state before.
+func Look(ctx context.Context, sh *shell.Shell, d Deps, templateID int64, before *Deck) (*Deck, error) {
+	return newHandlers(sh, d).deck(ctx, templateID, before)
+}
+
+// Patch returns the values that bring a page from a state to this one.
+func (d *deck) Patch(from string, l *i18n.Locale) []byte { return d.patch(from, l) }
+
+// In returns the values in a language.
+func (d *deck) In(l *i18n.Locale) map[string]string { return d.in(l) }
+
+// Past is how many states before this one are kept.
+func (d *deck) Past() int { return len(d.past) }

@@ -1,0 +1,203 @@
+package drops
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"dropbell/domain/delivery"
+	"dropbell/domain/reminder"
+	"dropbell/domain/staff"
+	"dropbell/domain/template"
+	droppages "dropbell/views/pages/drops"
+	"dropbell/web/console/shell"
+)
+
+const (
+	growthPoints = 120
+	latestFirst  = "latest"
+	soonestFirst = "soonest"
+	aheadFirst   = "ahead" // see phases
+)
+
+func (c *handlers) listTemplates(w http.ResponseWriter, r *http.Request) error {
+	p, q, err := c.templateQuery(r)
+	if err != nil {
+		return err
+	}
+	if len(p.Errors) > 0 {
+		return c.Listed(w, r, p.Part(), p.Page())
+	}
+	parts := []template.Query{q}
+	if p.Sort == aheadFirst {
+		parts = phases(q, c.Now())
+	}
+	at, place := phaseOf(r.FormValue("after"), len(parts))
+	var from []int
+	if p.List, from, err = c.inPhases(r, parts, at, place, shell.PageSize+1); err != nil {
+		return err
+	}
+	p.Export = shell.ExportURL(r)
+	if len(p.List) > shell.PageSize {
+		p.List = p.List[:shell.PageSize]
+		end := p.List[shell.PageSize-1]
+		after := fmt.Sprintf("%d_%d", end.OpensAt.UnixMicro(), end.ID)
+		if len(parts) > 1 {
+			after = fmt.Sprintf("%d.%s", from[shell.PageSize-1], after)
+		}
+		p.Next = shell.WithQuery(r, "after", after)
+	}
+	if at > 0 || place.ID != 0 {
+		p.First = shell.WithQuery(r, "after", "")
+	}
+	return c.Listed(w, r, p.Part(), p.Page())
+}
+
+// phases are the parts of the list that nobody has sorted: what is ahead or on
+// and drafts of it, the next opening first; what is over and drafts of long
+// ago, the last first. Only those that q asks for are there.
+func phases(q template.Query, now time.Time) (list []template.Query) {
+	ahead, past := q, q
+	if q.From == nil || q.From.Before(now) {
+		ahead.From = &now
+	}
+	if q.To == nil || q.To.After(now) {
+		past.To = &now
+	}
+	past.Descending = true
+	over := q
+	over.Descending = true
+	for _, p := range []struct {
+		query  template.Query
+		states []template.State
+	}{
+		{q, []template.State{template.Scheduled, template.Open, template.SoldOut, template.Paused}}, {ahead, []template.State{template.Draft}},
+		{over, []template.State{template.Closed, template.Cancelled}}, {past, []template.State{template.Draft}},
+	} {
+		if p.query.States = p.states; len(q.States) > 0 {
+			p.query.States = slices.DeleteFunc(p.states, func(s template.State) bool { return !slices.Contains(q.States, s) })
+		}
+		if len(p.query.States) > 0 {
+			list = append(list, p.query)
+		}
+	}
+	return list
+}
+
+// inPhases returns so many templates from a place in one of the phases on, and
+// of each which phase it is from.
+func (c *handlers) inPhases(r *http.Request, parts []template.Query, at int, place template.Cursor, limit int) (list []template.Template, from []int, err error) {
+	for i := at; i < len(parts) && len(list) < limit; i++ {
+		q := parts[i]
+		q.After, q.Limit = place, limit-len(list)
+		some, err := c.Templates.Templates(r.Context(), shell.Actor(r), q)
+		if err != nil {
+			return nil, nil, err
+		}
+		list, from, place = append(list, some...), append(from, slices.Repeat([]int{i}, len(some))...), template.Cursor{}
+	}
+	return list, from, nil
+}
+
+// phaseOf reads the "after" of a list in n phases: which one goes on, and where.
+func phaseOf(s string, n int) (int, template.Cursor) {
+	phase, rest, several := strings.Cut(s, ".")
+	if i, err := strconv.Atoi(phase); several && err == nil && i >= 0 && i < n {
+		return i, shell.Cursor(rest)
+	}
+	return 0, shell.Cursor(s)
+}
+
+// templateQuery reads which templates are meant; what cannot be read is among
+// the page's errors. Days are those of the shop, if only one is meant.
+func (c *handlers) templateQuery(r *http.Request) (droppages.Templates, template.Query, error) {
+	p := droppages.Templates{Search: strings.TrimSpace(r.FormValue("q")), Shop: r.FormValue("shop"), From: r.FormValue("from"),
+		To: r.FormValue("to"), Sort: aheadFirst}
+	if sort := r.FormValue("sort"); sort == latestFirst || sort == soonestFirst {
+		p.Sort = sort
+	}
+	var err error
+	if p.Shops, err = c.ShopsOf(r); err != nil {
+		return p, template.Query{}, err
+	}
+	f := c.Filter(r)
+	p.States = shell.Chosen(f, "state", template.States())
+	q := template.Query{Search: p.Search, States: p.States, Descending: p.Sort == latestFirst}
+	n := f.Shop()
+	if n != 0 {
+		q.Shops = []int64{n}
+	}
+	if i := slices.IndexFunc(p.Shops, func(s template.Shop) bool { return s.Number == n || n == 0 && len(p.Shops) == 1 }); i >= 0 {
+		p.DaysOf, f.Zone = &p.Shops[i], c.ShopZone(p.Shops[i].Timezone)
+	}
+	q.From, q.To = f.Days()
+	p.Zone, p.Errors = f.Zone, f.Broken.List
+	return p, q, nil
+}
+
+func (c *handlers) showTemplate(w http.ResponseWriter, r *http.Request) error {
+	t, err := shell.TemplateOf(r, c.Templates)
+	if err != nil {
+		return err
+	}
+	p, err := c.templatePage(r.Context(), t)
+	if err != nil {
+		return err
+	}
+	if p.Growth, err = c.Board.Growth(r.Context(), t.ID, growthPoints); err != nil {
+		return err
+	}
+	if p.Announce, err = c.announce(r.Context(), shell.Actor(r), t); err != nil {
+		return err
+	}
+	if p.Sales, err = c.Sales.Of(r.Context(), t); err != nil {
+		return err
+	}
+	if s := t.State(c.Now()); s == template.Scheduled || s == template.Paused {
+		ahead := c.ahead.Get
+		if !shell.Partial(r) { // after a change somebody wants to see what it led to
+			ahead = func(ctx context.Context) ([]reminder.ChannelForecast, error) {
+				return c.Forecaster.Forecast(ctx, forecastAhead)
+			}
+		}
+		if p.Forecast, err = ahead(r.Context()); err != nil {
+			return err
+		}
+		channels, err := c.States.Look(r.Context())
+		if err != nil {
+			return err
+		}
+		p.Halted = droppages.HaltedOf(channels)
+	}
+	p.History, err = c.Audit.Records(r.Context(), staff.AuditQuery{ObjectKind: "template", ObjectID: strconv.FormatInt(t.ID, 10), Limit: recentRecords})
+	if err != nil {
+		return err
+	}
+	return c.Either(w, r, p.Live(), p.Page())
+}
+
+// templatePage is the part of the page that the board and the stock make.
+func (c *handlers) templatePage(ctx context.Context, t template.Template) (droppages.Template, error) {
+	board, err := c.Board.Board(ctx, t.ID)
+	p := droppages.Template{Drop: droppages.Drop{Template: t, Board: board}, Channels: c.Channels}
+	for _, row := range board.Rows {
+		for _, cell := range row.Cells {
+			p.Difference += off(cell.Counts)
+		}
+	}
+	if err == nil {
+		p.Shards, err = c.Sales.Shards(ctx, t)
+	}
+	return p, err
+}
+
+func off(c delivery.Counts) int64 {
+	if d := c.Difference(); d < 0 {
+		return -d
+	}
+	return c.Difference()
+}

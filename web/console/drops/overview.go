@@ -1,0 +1,217 @@
+package drops
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"dropbell/domain/delivery"
+	"dropbell/domain/reminder"
+	"dropbell/domain/staff"
+	"dropbell/domain/template"
+	droppages "dropbell/views/pages/drops"
+	"dropbell/views/ui"
+	"dropbell/web/console/shell"
+)
+
+const (
+	upcomingDrops = 6
+	openDrops     = 3
+	recentRecords = 8
+	// oldBacklog is how long a message may be on its way before somebody
+	// should look.
+	oldBacklog = time.Minute
+	// maxStuck bounds how many stuck messages are counted on the first page.
+	maxStuck = 100
+)
+
+func (c *handlers) overview(w http.ResponseWriter, r *http.Request) error {
+	p, err := c.overviewPage(r)
+	if err != nil {
+		return err
+	}
+	return c.Either(w, r, p.Live(), p.Page())
+}
+
+func (c *handlers) overviewPage(r *http.Request) (droppages.Overview, error) {
+	ctx, by := r.Context(), shell.Actor(r)
+	var p droppages.Overview
+	var err error
+	if p.Upcoming, err = c.drops(ctx, by, upcomingDrops, func(q *template.Query) {
+		now := c.Now()
+		q.States, q.From = []template.State{template.Scheduled, template.Paused}, &now
+	}); err != nil {
+		return p, err
+	}
+	if p.Open, err = c.drops(ctx, by, openDrops, func(q *template.Query) {
+		q.States, q.Descending = []template.State{template.Open, template.SoldOut}, true
+	}); err != nil {
+		return p, err
+	}
+	if p.First, err = c.first(ctx, by, p); err != nil || p.First {
+		return p, err
+	}
+	if p.Activity, err = c.Audit.Records(ctx, staff.AuditQuery{Shops: by.Shops, Limit: recentRecords,
+		// Who comes and goes is no news.
+		Without: []string{"staff.sign_in", "staff.sign_out", "staff.single_sign_on"}}); err != nil {
+		return p, err
+	}
+	if p.Forecast, err = c.Forecaster.Forecast(ctx, forecastAhead); err != nil {
+		return p, err
+	}
+	return p, c.judge(r, &p)
+}
+
+// drops returns templates with their boards.
+func (c *handlers) drops(ctx context.Context, by staff.Actor, limit int, narrow func(*template.Query)) ([]droppages.Drop, error) {
+	q := template.Query{Limit: limit}
+	narrow(&q)
+	list, err := c.Templates.Templates(ctx, by, q)
+	if err != nil {
+		return nil, err
+	}
+	drops := make([]droppages.Drop, len(list))
+	for i, t := range list {
+		board, err := c.Board.Board(ctx, t.ID)
+		if err != nil {
+			return nil, err
+		}
+		drops[i] = droppages.Drop{Template: t, Board: board}
+	}
+	return drops, nil
+}
+
+func (c *handlers) first(ctx context.Context, by staff.Actor, p droppages.Overview) (bool, error) {
+	if len(p.Upcoming) > 0 || len(p.Open) > 0 {
+		return false, nil
+	}
+	any, err := c.Templates.Templates(ctx, by, template.Query{Limit: 1})
+	return len(any) == 0, err
+}
+
+// judge fills in how delivery is doing and what needs attention.
+func (c *handlers) judge(r *http.Request, p *droppages.Overview) error {
+	channels, err := c.States.Look(r.Context())
+	if err != nil {
+		return err
+	}
+	p.Halted = droppages.HaltedOf(channels)
+	drops := append(append([]droppages.Drop{}, p.Open...), p.Upcoming...)
+	p.Health = c.health(drops, channels)
+	for _, d := range drops {
+		p.Attention = append(p.Attention, c.concerns(r, d)...)
+	}
+	p.Attention = append(p.Attention, c.channelConcerns(r, channels)...)
+	if len(shell.Actor(r).Shops) == 0 {
+		others, err := c.otherDeadLetters(r, drops)
+		if err != nil {
+			return err
+		}
+		p.Attention = append(p.Attention, others...)
+	}
+	if shell.Actor(r).MayEverywhere(staff.Operate) == nil { // events belong to no shop
+		stuck, err := c.DeadMessages.Open(r.Context(), 0, maxStuck)
+		if err != nil {
+			return err
+		}
+		if len(stuck) > 0 {
+			p.Attention = append(p.Attention, droppages.Attention{Tone: ui.Bad, URL: "/dead-messages", Text: shell.Frame(r).Locale.N("attention.dead_messages", int64(len(stuck)))})
+		}
+	}
+	// What is broken comes before what may break.
+	slices.SortStableFunc(p.Attention, func(a, b droppages.Attention) int { return ui.Severity(a.Tone) - ui.Severity(b.Tone) })
+	return nil
+}
+
+// otherDeadLetters tells of those that no shown drop tells of: of earlier
+// drops, campaigns and notices. The counters are of all shops.
+func (c *handlers) otherDeadLetters(r *http.Request, drops []droppages.Drop) ([]droppages.Attention, error) {
+	groups, err := c.DeadLetters.Groups(r.Context(), shell.Actor(r), delivery.DeadLetterFilter{})
+	if err != nil {
+		return nil, err
+	}
+	var n int64
+	for _, g := range groups {
+		n += g.Dead
+	}
+	for _, d := range drops {
+		n -= d.Board.DeadLetters
+	}
+	if n <= 0 {
+		return nil, nil
+	}
+	return []droppages.Attention{{Tone: ui.Bad, URL: "/dead-letters", Text: shell.Frame(r).Locale.N("attention.dead_others", n)}}, nil
+}
+
+func (c *handlers) health(drops []droppages.Drop, channels [delivery.Channels]delivery.ChannelStatus) []droppages.ChannelHealth {
+	list := make([]droppages.ChannelHealth, delivery.Channels)
+	for i, ch := range delivery.AllChannels() {
+		list[i] = droppages.ChannelHealth{Channel: ch, Configured: c.Channels.Has(ch), Paused: channels[ch].Paused, Failing: channels[ch].Open()}
+	}
+	for _, d := range drops {
+		for _, row := range d.Board.Rows {
+			if !c.running(row) {
+				continue
+			}
+			for i, cell := range row.Cells {
+				list[i].Counts = list[i].Counts.Plus(cell.Counts)
+			}
+		}
+	}
+	return list
+}
+
+// running reports whether a slot is being delivered or was in the last hour.
+func (c *handlers) running(row reminder.Row) bool {
+	return row.FiredAt != nil && (row.State == reminder.Firing || row.State == reminder.Sending || c.Now().Sub(*row.FiredAt) < time.Hour)
+}
+
+func (c *handlers) concerns(r *http.Request, d droppages.Drop) (list []droppages.Attention) {
+	l, url := shell.Frame(r).Locale, fmt.Sprintf("/templates/%d", d.ID)
+	add := func(tone ui.Tone, text string) {
+		list = append(list, droppages.Attention{Tone: tone, Text: text, URL: url})
+	}
+	var sum delivery.Counts
+	for _, ch := range d.Board.Totals() {
+		sum = sum.Plus(ch.Counts)
+		if ch.Booked > 0 && !c.Channels.Has(ch.Channel) {
+			add(ui.Warn, l.T("attention.no_sender", d.Name, shell.Say(r, "channel."+ch.Channel.String()), ch.Booked))
+		}
+	}
+	if n := d.Board.DeadLetters; n > 0 {
+		list = append(list, droppages.Attention{Tone: ui.Bad, Text: l.N("attention.dead", n, d.Name), URL: fmt.Sprintf("/dead-letters?template=%d", d.ID)})
+	}
+	if sum.Expired > 0 {
+		add(ui.Warn, l.N("attention.expired", sum.Expired, d.Name))
+	}
+	for _, row := range d.Board.Rows {
+		if row.Overdue(c.Now()) {
+			add(ui.Bad, l.T("attention.overdue", d.Name, row.Slot.Slot.Minutes()))
+		}
+	}
+	return list
+}
+
+func (c *handlers) channelConcerns(r *http.Request, channels [delivery.Channels]delivery.ChannelStatus) (list []droppages.Attention) {
+	l := shell.Frame(r).Locale
+	add := func(tone ui.Tone, text string) {
+		list = append(list, droppages.Attention{Tone: tone, URL: "/channels", Text: text})
+	}
+	for _, s := range channels {
+		name := shell.Say(r, "channel."+s.Channel.String())
+		switch {
+		case s.Paused:
+			add(ui.Warn, l.T("attention.channel_paused", name))
+		case s.Configured && s.Open():
+			add(ui.Bad, l.T("cockpit.circuit_open", name))
+		case s.Configured && s.Unanswered():
+			add(ui.Warn, l.T("attention.unanswered", name))
+		}
+		if b := s.Backlog; b.OldestTimed > oldBacklog {
+			add(ui.Warn, l.N("attention.backlog", b.People, name, l.Duration(b.OldestTimed)))
+		}
+	}
+	return list
+}

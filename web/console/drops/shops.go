@@ -1,0 +1,119 @@
+package drops
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"dropbell/domain/fault"
+	"dropbell/domain/staff"
+	"dropbell/domain/template"
+	"dropbell/domain/user"
+	droppages "dropbell/views/pages/drops"
+	"dropbell/views/ui"
+	"dropbell/web/console/shell"
+)
+
+func (c *handlers) listShops(w http.ResponseWriter, r *http.Request) error {
+	list, err := c.ShopsOf(r)
+	if err != nil {
+		return err
+	}
+	return c.Show(w, r, http.StatusOK, droppages.Shops{List: list}.Page())
+}
+
+func (c *handlers) newShop(w http.ResponseWriter, r *http.Request) error {
+	zone := c.DefaultZone.String()
+	return c.Show(w, r, http.StatusOK, droppages.ShopForm{New: true, Values: map[string]string{"timezone": zone}, Zones: shell.Zones(zone)}.Page())
+}
+
+func (c *handlers) editShop(w http.ResponseWriter, r *http.Request) error {
+	s, err := c.Shop(r)
+	if err != nil {
+		return err
+	}
+	f := droppages.ShopForm{Zones: shell.Zones(s.Timezone), Was: s.Shown(), Values: map[string]string{
+		"shop_number": strconv.FormatInt(s.Number, 10), "name": s.Name, "timezone": s.Timezone}}
+	if shell.Actor(r).Can(staff.ManageStaff, s.Number) {
+		limits, err := c.Limits.Form(r, s.Number, s.Name)
+		if err != nil {
+			return err
+		}
+		f.Limits = &limits
+	}
+	return c.Show(w, r, http.StatusOK, f.Page())
+}
+
+func (c *handlers) createShop(w http.ResponseWriter, r *http.Request) error {
+	s, f := typedShop(r)
+	all, err := c.Shops.Shops(r.Context())
+	if err != nil {
+		return err
+	}
+	f.New = true
+	for _, old := range all {
+		if old.Number == s.Number {
+			f.Errors = append(f.Errors, fault.Field{Name: "shop_number", Key: "rule.shop_exists", Message: shell.TimeMessages("rule.shop_exists")})
+		}
+	}
+	if s.Number <= 0 {
+		f.Errors = append(f.Errors, fault.Field{Name: "shop_number", Key: "rule.shop_number", Message: "must be a positive number"})
+	}
+	return c.keepShop(w, r, s, f)
+}
+
+func (c *handlers) saveShop(w http.ResponseWriter, r *http.Request) error {
+	old, err := c.Shop(r)
+	if err != nil {
+		return err
+	}
+	s, f := typedShop(r)
+	s.Number, f.Values["shop_number"], f.Was = old.Number, strconv.FormatInt(old.Number, 10), old.Shown()
+	if both := shell.Merge(r, f.Values, f.Was); len(both) > 0 {
+		f.Errors, f.Zones = append(f.Errors, both...), shell.Zones(s.Timezone)
+		return c.Show(w, r, http.StatusConflict, f.Page())
+	}
+	s.Name, s.Timezone = f.Values["name"], f.Values["timezone"]
+	return c.keepShop(w, r, s, f)
+}
+
+func (c *handlers) keepShop(w http.ResponseWriter, r *http.Request, s template.Shop, f droppages.ShopForm) error {
+	if len(f.Errors) > 0 {
+		f.Zones = shell.Zones(s.Timezone)
+		return c.Show(w, r, http.StatusUnprocessableEntity, f.Page())
+	}
+	if err := shell.Actor(r).May(staff.ManageTemplates, s.Number); err != nil {
+		return err
+	}
+	err := c.Shops.ChangeShop(r.Context(), s, staff.Entry{Actor: shell.Actor(r), Action: "shop.save", ObjectKind: "shop",
+		ObjectID: strconv.FormatInt(s.Number, 10), ShopNumber: s.Number})
+	if err != nil {
+		return err
+	}
+	return c.Done(w, r, "/shops", ui.Good, shell.Say(r, "shops.saved", s.Name))
+}
+
+func typedShop(r *http.Request) (template.Shop, droppages.ShopForm) {
+	f := droppages.ShopForm{Values: map[string]string{}}
+	for _, name := range []string{"shop_number", "name", "timezone"} {
+		f.Values[name] = strings.TrimSpace(r.PostFormValue(name))
+	}
+	number, _ := strconv.ParseInt(shell.Narrow(f.Values["shop_number"]), 10, 64)
+	e := &fault.Fields{}
+	_, err := template.ShopName(f.Values["name"])
+	e.List = shell.FieldsOf(err)
+	if !user.ValidZone(f.Values["timezone"]) {
+		e.Add("timezone", "rule.timezone", "must be a time zone such as Asia/Shanghai")
+	}
+	f.Errors = e.List
+	return template.Shop{Number: number, Name: f.Values["name"], Timezone: f.Values["timezone"]}, f
+}
+
+// Shops keeps the shops.
+type Shops interface {
+	Shops(ctx context.Context) ([]template.Shop, error)
+	// ChangeShop creates the shop or changes its name and time zone, and says
+	// in the entry what it was before and is now.
+	ChangeShop(ctx context.Context, shop template.Shop, e staff.Entry) error
+}

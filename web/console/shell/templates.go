@@ -1,0 +1,86 @@
+package shell
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"dropbell/domain/staff"
+	"dropbell/domain/template"
+	"dropbell/views/ui"
+)
+
+// Templates finds one template that the actor may see: [template.ErrNotFound]
+// and [staff.ErrForbidden] say that there is none.
+type Templates interface {
+	Template(ctx context.Context, by staff.Actor, id int64) (template.Template, error)
+}
+
+// TemplateCrumbs lead from the list of templates to the page of one.
+func TemplateCrumbs(r *http.Request, t template.Template) []ui.Crumb {
+	return []ui.Crumb{{Label: Say(r, "nav.templates"), URL: "/templates"}, {Label: t.Name, URL: TemplateURL(t.ID)}}
+}
+
+// TemplateURL is the page of the template.
+func TemplateURL(id int64) string { return "/templates/" + strconv.FormatInt(id, 10) }
+
+// Cursor reads the "after" of a page whose rows are in the order of a time and an
+// id, such as 1764122400000000_12 (microseconds of Unix); anything else is the
+// first page.
+func Cursor(s string) template.Cursor {
+	at, id, _ := strings.Cut(s, "_")
+	micros, err1 := strconv.ParseInt(at, 10, 64)
+	n, err2 := strconv.ParseInt(id, 10, 64)
+	if err1 != nil || err2 != nil || micros < 0 || micros > 1<<58 {
+		return template.Cursor{}
+	}
+	return template.Cursor{OpensAt: time.UnixMicro(micros).UTC(), ID: n}
+}
+
+// TemplateOf returns the template in the address.
+func TemplateOf(r *http.Request, from Templates) (template.Template, error) {
+	id, err := PathID(r)
+	if err != nil {
+		return template.Template{}, err
+	}
+	return from.Template(r.Context(), Actor(r), id)
+}
+
+// OwnTemplate is [TemplateOf] for members who may change the template.
+func OwnTemplate(r *http.Request, from Templates) (template.Template, error) {
+	t, err := TemplateOf(r, from)
+	if err != nil {
+		return t, err
+	}
+	return t, Actor(r).May(staff.ManageTemplates, t.ShopNumber)
+}
+
+// VisibleTemplate returns the template if the viewer may see it, else nil.
+func VisibleTemplate(r *http.Request, from Templates, id int64) (*template.Template, error) {
+	if id <= 0 {
+		return nil, nil
+	}
+	t, err := from.Template(r.Context(), Actor(r), id)
+	switch {
+	case err == nil:
+		return &t, nil
+	case errors.Is(err, template.ErrNotFound), errors.Is(err, staff.ErrForbidden):
+		return nil, nil
+	}
+	return nil, err
+}
+
+var numberAtEnd = regexp.MustCompile(`^(?:.*\(#|#)?([0-9]{1,19})\)?$`)
+
+// TemplateRef returns the number in what stands in a field for templates: a
+// number, or a name with its number. Other text stays as it is.
+func TemplateRef(typed string) string {
+	if m := numberAtEnd.FindStringSubmatch(strings.TrimSpace(typed)); m != nil {
+		return m[1]
+	}
+	return typed
+}

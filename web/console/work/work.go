@@ -1,0 +1,60 @@
+// Package work holds the console's pages about what runs in the background:
+// jobs, the dashboard of the queues, and events that no handler could process.
+package work
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"dropbell/domain/job"
+	"dropbell/domain/staff"
+	"dropbell/web/console/shell"
+)
+
+// AuditLog records changes that change nothing else in the database.
+type AuditLog interface {
+	Record(ctx context.Context, e staff.Entry) error
+}
+
+// Uploads finds the files that jobs read.
+type Uploads interface {
+	// Upload returns a file without its content, or [job.ErrUploadNotFound].
+	Upload(ctx context.Context, id int64) (job.Upload, error)
+}
+
+// Deps are what the pages of this package stand on.
+type Deps struct {
+	Jobs         *job.Service
+	Uploads      Uploads
+	DeadMessages DeadMessages
+	Audit        AuditLog
+	// Monitor returns the queue dashboard, which serves [MonitorPath] and
+	// everything below and sets its own content security policy.
+	Monitor func(writable bool) http.Handler
+}
+
+// handlers answer the requests of this package's pages.
+type handlers struct {
+	*shell.Shell
+	Deps
+}
+
+// Routes returns the routes about jobs, queues and events, and gives the queue
+// dashboard to the shell.
+func Routes(sh *shell.Shell, d Deps) []shell.Route {
+	c := &handlers{Shell: sh, Deps: d}
+	sh.Handle(MonitorPath, c.monitor())
+	return []shell.Route{
+		shell.Everywhere(shell.Get("/dead-messages", staff.Operate, c.listDeadMessages)),
+		shell.Everywhere(shell.Get("/dead-messages/{id}/{step:requeue|discard}", staff.Operate, c.confirmDeadMessage)),
+		shell.Everywhere(shell.Post("/dead-messages/{id}/{step:requeue|discard}", staff.Operate, c.settleDeadMessage)),
+		shell.Get("/jobs", staff.View, c.listWork),
+		shell.Get("/jobs.csv", staff.View, c.exportWork),
+		shell.Live(time.Second, shell.Own(shell.Get("/jobs/{id}", staff.View, c.showWork))),
+		shell.Get("/jobs/{id}/errors.csv", staff.View, c.workErrors),
+		shell.Get("/jobs/{id}/cancel", staff.View, c.confirmStopWork),
+		shell.Post("/jobs/{id}/cancel", staff.View, c.stopWork),
+		shell.Everywhere(shell.Get("/queues", staff.View, c.showQueues)), // tasks say which shop's drops they are for
+	}
+}
