@@ -1,10 +1,11 @@
 package api
 
 import (
-	"dropbell/web/api/pipeline"
 	"encoding/json"
 	"net/http"
 	"strconv"
+
+	"dropbell/web/api/pipeline"
 )
 
 // quick answers the common form of POST /reservations without the general
