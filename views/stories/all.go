@@ -44,13 +44,13 @@ func doors() []Story {
 		{Name: "signin/refused", Page: accesspages.SignIn{Email: "lin@example.com", Error: "E-mail or password is not right."}.Page(), Outside: true},
 		{Name: "failure/missing", Page: pageparts.Failure{Status: 404}.Page()},
 		{Name: "failure/forbidden", Page: pageparts.Failure{Status: 403}.Page(), Role: staff.Viewer},
-		{Name: "failure/limited", Page: pageparts.Failure{Status: 403, Text: "This concerns every shop, and you are in charge of some only. Ask somebody who is not limited to shops."}.Page(), Role: staff.Operator, Shops: []int64{10}},
+		{Name: "failure/limited", Page: pageparts.Failure{Status: 403, Text: "This affects all shops, and your access is limited to some. Ask a staff member with access to all shops."}.Page(), Role: staff.Operator, Shops: []int64{10}},
 		{Name: "failure/conflict", Page: pageparts.Failure{Status: 409, Text: "Its current state does not allow this."}.Page()},
 		{Name: "failure/told", Page: pageparts.Failure{Status: 409, Text: "The template is paused. Resume it, then give the coupons.", Complete: true}.Page()},
 		{Name: "failure/invalid", Page: pageparts.Failure{Status: 422, Fields: []fault.Field{{Name: "channel", Key: "rule.kind", Message: "must be a channel"}}}.Page()},
 		{Name: "failure/bug", Page: pageparts.Failure{Status: 500, RequestID: "7Q2K9ZD4", Retry: "/"}.Page()},
-		{Name: "failure/database-away", Page: pageparts.Failure{Status: 503, Retry: "/", Reload: 5, Complete: true, Text: "The database, PostgreSQL, does not answer right now. What was stored is safe. If this lasts, tell the people who operate this server; /readyz names the part that fails."}.Page(), Outside: true},
-		{Name: "failure/redis-away", Page: pageparts.Failure{Status: 503, Retry: "/channels", Reload: 5, Complete: true, Text: "Redis, which holds the queues, does not answer right now. What was stored is safe. If this lasts, tell the people who operate this server; /readyz names the part that fails."}.Page()},
+		{Name: "failure/database-away", Page: pageparts.Failure{Status: 503, Retry: "/", Reload: 5, Complete: true, Text: "The database, PostgreSQL, does not answer right now. What was stored is safe. If this lasts, tell the operators of this server; /readyz names the part that fails."}.Page(), Outside: true},
+		{Name: "failure/redis-away", Page: pageparts.Failure{Status: 503, Retry: "/channels", Reload: 5, Complete: true, Text: "Redis, which holds the queues, does not answer right now. What was stored is safe. If this lasts, tell the operators of this server; /readyz names the part that fails."}.Page()},
 		{Name: "failure/database-slow", Page: pageparts.Failure{Status: 503, Retry: "/coupons", Complete: true, Text: "The database took too long for this page and was stopped, so that others are served. Narrow the filter or the period, or try again later."}.Page()},
 		{Name: "failure/unavailable", Page: pageparts.Failure{Status: 503, Retry: "/"}.Page(), Outside: true},
 	}
@@ -189,15 +189,15 @@ func drops() []Story {
 func confirms() []Story {
 	t := coupon(1, "Moon cake night", 3*time.Hour)
 	cancel := pageparts.Confirmation{Active: "templates", ConfirmProps: ui.ConfirmProps{Title: "Cancel “Moon cake night”?", Action: "/templates/1/cancel", Cancel: "/templates/1", Submit: "Cancel drop", Kind: "danger",
-		Points: []string{"The drop will not take place. This cannot be undone.", "None of the 401,993 reminders still waiting will go out."}}}
+		Points: []string{"The drop will not take place. This cannot be undone.", "The 401,993 waiting reminders are not sent."}}}
 	refused := cancel
 	refused.Error = "Its current state does not allow this."
-	when := droppages.WhenProps{Name: "opens_at", Label: "Opening", Help: "When claiming starts. Reminders go out 5 to 60 minutes before.", Value: "2026-11-20T20:30"}
+	when := droppages.WhenProps{Name: "opens_at", Label: "Opening", Help: "Claiming starts at this time. Reminders are sent 5 to 60 minutes before.", Value: "2026-11-20T20:30"}
 	return []Story{
 		{Name: "confirm/cancel", Page: cancel.Page()},
 		{Name: "confirm/refused", Page: refused.Page()},
 		{Name: "move/empty", Page: droppages.Move{Template: t, Opens: when, Follow: true}.Page()},
-		{Name: "move/refused", Page: droppages.Move{Template: t, Opens: when, Follow: true, Error: "Somebody changed this in the meantime. Look at it again and repeat your change."}.Page()},
+		{Name: "move/refused", Page: droppages.Move{Template: t, Opens: when, Follow: true, Error: "Somebody changed this in the meantime. Check it again and repeat your change."}.Page()},
 		{Name: "move/past", Page: droppages.Move{Template: t, Opens: when, Follow: true, Blast: droppages.Blast{Error: "Opening: must lie in the future"}}.Page()},
 		{Name: "move/blast", Page: droppages.Move{Template: t, Opens: when, Follow: true, Blast: droppages.Blast{Valid: true, OpensAt: t.OpensAt.Add(-150 * time.Minute), Booked: 383_298, Reminded: 20_112, Late: 5_100, Shift: -150 * time.Minute}}.Page()},
 		{Name: "move/once", Page: droppages.Move{Template: t, Opens: when, Follow: true, Once: true, Blast: droppages.Blast{Valid: true, OpensAt: t.OpensAt.Add(-150 * time.Minute), Booked: 383_298, Reminded: 20_112, Once: true, Shift: -150 * time.Minute}}.Page()},
@@ -219,7 +219,7 @@ func people() []Story {
 		{Name: "staff/one", Page: accesspages.Staff{List: members[:1], Policy: staff.Required, PolicyFixed: true}.Page()},
 		{Name: "staff/many", Page: accesspages.Staff{List: members, Policy: staff.Required}.Page()},
 		{Name: "member/new", Page: accesspages.MemberForm{Values: map[string]string{"role": "viewer"}}.Page()},
-		{Name: "member/errors", Page: accesspages.MemberForm{ID: 2, Name: "Ada Okafor", Values: values, Errors: wrong, Refused: "An admin of all shops who can sign in must remain. Make somebody else one first."}.Page()},
+		{Name: "member/errors", Page: accesspages.MemberForm{ID: 2, Name: "Ada Okafor", Values: values, Errors: wrong, Refused: "At least one admin of all shops who can sign in must remain. Make somebody else an admin first."}.Page()},
 		{Name: "member/signed-in", Page: accesspages.MemberForm{ID: 2, Name: "Ada Okafor", Values: values, SignIns: signIns, Member: staff.Member{ID: 2, Email: "ada@example.com", PasswordHash: "x", SecondFactors: 2}}.Page()},
 		{Name: "member/invited", Page: accesspages.MemberForm{ID: 4, Name: "Noor Haddad", Values: values, Member: members[3], Link: "https://drops.example.com/password?token=mfzg6ylqmvzxg5dborsw4ytboq4dkn3a"}.Page()},
 		{Name: "member/new-single-sign-on", Page: accesspages.MemberForm{Values: map[string]string{"role": "viewer"}, PasswordsOff: true}.Page()},

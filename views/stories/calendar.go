@@ -125,7 +125,7 @@ func approvals() []Story {
 	lapsed := base
 	stale := open
 	stale.Snapshot = then
-	lapsed.Open, lapsed.Error = &stale, "The campaign is not what approval was asked for any more. Both versions are shown below; somebody has to ask again."
+	lapsed.Open, lapsed.Error = &stale, "The campaign has changed since approval was requested. Both versions are shown below; approval must be requested again."
 	lapsed.Mine, lapsed.Asks = false, true
 	others := lapsed
 	others.Error, others.Mine, others.Asks = "", true, false

@@ -93,9 +93,9 @@ func campaigns() []Story {
 	looked := full
 	looked.Looked = true
 	question := pageparts.Confirmation{Active: "campaigns", Crumbs: []ui.Crumb{{Label: "Campaigns", URL: "/campaigns"}}, ConfirmProps: ui.ConfirmProps{Title: "Publish “New year”?",
-		Points: []string{"It starts at once.", "It writes to 120,000 people.", "One person alone may send to 5,000 people. Somebody else has to approve this."},
+		Points: []string{"It starts at once.", "It is sent to 120,000 people.", "More than 5,000 recipients need approval by a second person."},
 		Action: "/campaigns/6/publish", Cancel: "/campaigns/6", Submit: "Publish", Kind: "primary",
-		Error: "Recipients without a second person: is 5,000 by now, which is not what you were shown; read what happens and confirm again"}}
+		Error: "Maximum recipients without approval: was changed to 5,000 since this page was loaded; check the effect and confirm again"}}
 	return []Story{
 		{Name: "campaign/limit_changed", Page: question.Page()},
 		{Name: "campaigns/empty", Page: campaignpages.Campaigns{}.Page()},

@@ -43,7 +43,7 @@ func codes() []Story {
 	one.List, one.Supply = codeBatches()[1:2], redeemcode.Supply{Outstanding: 18_796, Left: 20_000}
 	empty, closed, wrong := one, one, one
 	empty.List = nil
-	closed.Closed = "This drop is over or was cancelled; nobody could use new codes."
+	closed.Closed = "This drop is over or was cancelled; new codes could not be used."
 	wrong.Count, wrong.Errors = "ten", []fault.Field{{Name: "count", Key: "rule.code_count", Message: "must be between 1 and 1000000"}}
 	all := couponpages.Codes{List: codeBatches(), Next: "/codes?before=3", Check: couponpages.CodeCheck{}}
 	finding := func(v redeemcode.Verdict) *redeemcode.Finding {
@@ -53,7 +53,7 @@ func codes() []Story {
 	used.Use = &redeemcode.Use{UserID: 9_007_199_254_740_993, CouponID: 4_711, At: Now().Add(-3 * time.Hour)}
 	withdrawn.Batch = codeBatches()[3]
 	revoke := pageparts.Confirmation{Active: "templates", Crumbs: []ui.Crumb{{Label: "Templates", URL: "/templates"}}, ConfirmProps: ui.ConfirmProps{Title: "Revoke batch #7",
-		Points: []string{"18,796 codes that nobody has used become worthless, for good.", "31,204 coupons that were issued for codes of this batch stay valid."},
+		Points: []string{"18,796 unused codes become invalid. This cannot be undone.", "31,204 coupons already issued for codes of this batch stay valid."},
 		Action: "/templates/1/codes/7/revoke", Cancel: "/templates/1/codes", Submit: "Revoke", Kind: "danger", NeedsReason: true, ReasonError: "is required"}}
 	list := []Story{
 		{Name: "codes/empty", Page: empty.Page()},

@@ -63,13 +63,13 @@ func grants() []Story {
 		return couponpages.GrantRow{Job: g.Job, Params: g.Params}
 	}
 	confirm := pageparts.Confirmation{Active: "templates", Crumbs: []ui.Crumb{{Label: "Templates", URL: "/templates"}}, ConfirmProps: ui.ConfirmProps{Title: "Give coupons of “Moon cake night”?",
-		Points: []string{"1,180 users would get a coupon.", "Each row is judged again at the moment of giving; a user of the list gets one coupon, however often it is worked off.", "24 rows would be left out."},
+		Points: []string{"1,180 users would get a coupon.", "Each row is checked again when its coupon is given. Each user gets one coupon, even if the list is applied again.", "24 rows would be left out."},
 		Action: "/grants/12/apply", Cancel: "/grants/12", Submit: "Give coupons", Kind: "primary", NeedsReason: true}}
 	unclear := confirm
 	unclear.ReasonError = "say why, in at most 500 characters"
 	takeBack := confirm
 	takeBack.Title, takeBack.Submit, takeBack.Kind, takeBack.Action, takeBack.Inside = "Take coupons of “Moon cake night” back?", "Take back", "danger", "/grants/13/takeback", couponpages.ReturnChoice(true)
-	takeBack.Points = []string{"The 1,179 coupons that this list gave are revoked, those that are unused.", "Coupons that orders hold or have used, and expired ones, stay as they are."}
+	takeBack.Points = []string{"Of the 1,179 coupons given by this list, the unused ones are revoked.", "Coupons that are locked by orders, used or expired stay as they are."}
 	return []Story{
 		{Name: "grants/empty", Page: couponpages.Grants{}.Page()},
 		{Name: "grants/empty-of-a-template", Page: couponpages.Grants{Template: &t, MayGive: true}.Page()},

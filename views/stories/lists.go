@@ -131,7 +131,7 @@ func bulks() []Story {
 	none := template.Rehearsal{Cannot: map[template.State]int{template.Open: 2000}, More: true}
 	ask := func(title, step, kind string, r template.Rehearsal) templ.Component {
 		return pageparts.Confirmation{Active: "templates", Inside: droppages.BulkSummary(r), ConfirmProps: ui.ConfirmProps{Title: title,
-			Points: []string{"Claims stop; reminders still go out."}, Action: "/templates/bulk", Cancel: "/templates", Submit: step, Kind: kind}}.Page()
+			Points: []string{"Claims stop; reminders are still sent."}, Action: "/templates/bulk", Cancel: "/templates", Submit: step, Kind: kind}}.Page()
 	}
 	return []Story{
 		{Name: "bulk/some", Page: ask("Pause 18 templates", "Pause", "primary", r)},

@@ -10,6 +10,6 @@ func singleSignOn() []Story {
 	return []Story{
 		story("single-sign-on", ""),
 		story("single-sign-on-down", "The identity provider does not answer. Try again in a moment, or sign in with your password."),
-		story("single-sign-on-refused", "Single sign-on did not let you in. Your e-mail address must be verified at the identity provider and have access to this console. If you are sure of the first, ask an administrator here about the second."),
+		story("single-sign-on-refused", "Single sign-on refused the sign-in. Your e-mail address must be verified at the identity provider and have access to this console. If it is verified, ask an administrator of this console for access."),
 	}
 }

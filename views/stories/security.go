@@ -34,7 +34,7 @@ func secondFactors() []Story {
 	return []Story{
 		{Name: "second/code", Page: accesspages.SecondStep{Email: "lin@example.com", Passkey: options}.Page(), Outside: true},
 		{Name: "second/recovery", Page: accesspages.SecondStep{Email: "lin@example.com", Recovery: true, Errors: []fault.Field{{Name: "passcode", Key: "rule.required", Message: "is required"}}}.Page(), Outside: true},
-		{Name: "second/refused", Page: accesspages.SecondStep{Email: "lin@example.com", Error: "This code or passkey is not right, or it was used before."}.Page(), Outside: true},
+		{Name: "second/refused", Page: accesspages.SecondStep{Email: "lin@example.com", Error: "This code or passkey is wrong or was already used."}.Page(), Outside: true},
 		{Name: "security/none", Page: accesspages.Security{Passkeys: true}.Page()},
 		{Name: "security/some", Page: accesspages.Security{Security: two, Passkeys: true}.Page(), Flashes: []ui.Flash{{Kind: ui.Good, Text: "The name has been saved."}}},
 		{Name: "security/fresh", Page: accesspages.Security{Security: two, Fresh: fresh, Return: "/channels"}.Page()},
@@ -43,7 +43,7 @@ func secondFactors() []Story {
 		{Name: "security-app/wrong", Page: wrong.Page()},
 		{Name: "security-app/must", Page: enrolling(app.Page())},
 		{Name: "security-passkey/new", Page: accesspages.NewPasskey{Options: options, Name: "Passkey"}.Page()},
-		{Name: "security-passkey/refused", Page: accesspages.NewPasskey{Options: options, Name: "Passkey", Error: "The passkey could not be added. Begin again."}.Page()},
+		{Name: "security-passkey/refused", Page: accesspages.NewPasskey{Options: options, Name: "Passkey", Error: "The passkey could not be added. Start again."}.Page()},
 		{Name: "confirm/password", Page: with(confirm, func(p *accesspages.Confirm) { p.ByPassword = true }).Page()},
 		{Name: "confirm/code", Page: with(confirm, func(p *accesspages.Confirm) { p.Codes, p.Passkey = true, options }).Page()},
 		{Name: "confirm/form", Page: with(confirm, func(p *accesspages.Confirm) {

@@ -67,7 +67,7 @@ func TestADropFromBeginningToEnd(t *testing.T) {
 	b.Press("#drop-head", "Move opening")
 	b.Sees("#dialog", "Move the opening of")
 	b.Fill("#dialog #f-opens_at", g.Now().Add(30*time.Minute).In(consoletest.Berlin(t)).Format("2006-01-02T15:04"))
-	b.Sees("#blast", "2 reminders are booked.", "1 reminder would now lie in the past", "earlier than now planned")
+	b.Sees("#blast", "2 reminders are booked.", "1 reminder would be in the past", "earlier than now planned")
 	b.Fill("#dialog #f-opens_at", g.Now().Add(-time.Hour).In(consoletest.Berlin(t)).Format("2006-01-02T15:04"))
 	b.Press("#dialog .dialog-foot", "Move opening")
 	b.Sees("#dialog", "must lie in the future")
@@ -76,7 +76,7 @@ func TestADropFromBeginningToEnd(t *testing.T) {
 	b.Sees("main", "now opens on", "moved the opening of")
 
 	b.Press("#drop-head", "Cancel drop")
-	b.Sees("#dialog", "None of the 2 reminders still waiting will go out.")
+	b.Sees("#dialog", "The 2 waiting reminders are not sent.")
 	g.Exec(`update templates set state = 'closed', version = version + 1`)
 	b.Press("#dialog", "Cancel drop")
 	b.Sees("#dialog", "The template is closed. Nothing of it can change any more.")
@@ -141,7 +141,7 @@ func TestRolesInTheBrowser(t *testing.T) {
 		t.Errorf("a viewer is led to %s", text)
 	}
 	b.Open(g.Server.URL + "/staff")
-	b.Sees("main", "You may not do this", "An admin can change that.")
+	b.Sees("main", "Not allowed", "An admin can change that.")
 }
 
 func TestWithoutScripts(t *testing.T) {
@@ -217,7 +217,7 @@ func TestFiltersAndKeyboardInTheBrowser(t *testing.T) {
 	b.Sees("h1", "Templates")
 	b.Do(chromedp.KeyEvent("/"))
 	b.Do(chromedp.SendKeys(chromedp.CSS("#q"), "nothing like it"))
-	b.Sees("#results", "Nothing fits")
+	b.Sees("#results", "No matches")
 	consoletest.Within(t, "the search, and only that, in the address", func() bool {
 		q := consoletest.Evaluate[string](b, "location.search")
 		return strings.HasSuffix(q, "nothing+like+it&sort=ahead") && !strings.Contains(q, "shop=")
@@ -225,7 +225,7 @@ func TestFiltersAndKeyboardInTheBrowser(t *testing.T) {
 	b.Press("#results", "Clear filters")
 	b.Sees("#results", "Moon cake night")
 	b.Click(".chip:nth-of-type(3) span, .chips label:nth-of-type(3)")
-	b.Sees("#results", "Nothing fits")
+	b.Sees("#results", "No matches")
 	consoletest.Evaluate[chromedp.Void](b, "history.back()")
 	b.Sees("#results", "Moon cake night")
 	b.Do(chromedp.KeyEvent("?"))

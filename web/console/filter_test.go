@@ -18,13 +18,13 @@ func TestMalformedInput(t *testing.T) {
 	g := consoletest.New(t)
 	b := g.As(staff.Admin)
 	g.Shop(10)
-	b.Get("/templates?q=%00").Is(http.StatusBadRequest).Has("This request makes no sense")
+	b.Get("/templates?q=%00").Is(http.StatusBadRequest).Has("Invalid request")
 	b.Get("/users?q=%ff").Is(http.StatusBadRequest)
 	b.Get("/templates?%zz=1").Is(http.StatusBadRequest)
 	b.Post("/shops", url.Values{"name": {"a\x00b"}}).Is(http.StatusBadRequest)
 	b.Post("/templates", url.Values{"name": {strings.Repeat("x", shell.MaxForm)}}).Is(http.StatusBadRequest)
 	b.Get("/users/%ff").Is(http.StatusBadRequest)
-	b.Get("/nowhere").Is(http.StatusNotFound).Has("There is nothing here")
+	b.Get("/nowhere").Is(http.StatusNotFound).Has("Page not found")
 	b.Do(http.MethodPut, "/templates", nil).Is(http.StatusNotFound)
 	g.Browser().Get("/nowhere").Is(http.StatusNotFound)
 }
@@ -66,7 +66,7 @@ func TestFiltersThatCannotBeRead(t *testing.T) {
 	b.Get("/templates?state=opened").Has("State: choose one")
 	all := url.Values{"all": {"1"}, "step": {"cancel"}, "from": {"0002-01-01"}, "q": {"moon"}, "request_key": {"k"}, "reason": {"r"}}
 	b.Get("/templates/bulk?" + all.Encode()).To("/templates?from=0002-01-01&q=moon")
-	b.Get("/templates?from=0002-01-01&q=moon").Is(200).Has("so nothing was chosen", "From: is not a date")
+	b.Get("/templates?from=0002-01-01&q=moon").Is(200).Has("so nothing was selected", "From: is not a date")
 	b.Post("/templates/bulk", all).To("/templates?from=0002-01-01&q=moon")
 	if n := g.Number(`select count(*) from jobs`); n != 0 {
 		t.Errorf("%d jobs", n)

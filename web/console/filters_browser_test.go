@@ -32,7 +32,7 @@ func TestFiltersAreFoldedOnAPhone(t *testing.T) {
 	consoletest.Within(t, "one press opens all of them", func() bool { return shown(chip) && shown(shop) })
 	b.Accessible("open filters")
 	b.Click(".chips label:nth-of-type(3)")
-	b.Sees("#results", "Nothing fits")
+	b.Sees("#results", "No matches")
 	b.Open(g.Server.URL + "/templates?state=open")
 	consoletest.Within(t, "what is set is shown", func() bool { return shown(chip) })
 }

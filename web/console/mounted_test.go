@@ -38,7 +38,7 @@ func TestMounted(t *testing.T) {
 	if m := g.Next(stream); !strings.Contains(m.Data, "4,242") {
 		t.Errorf("second event: %.200s", m.Data)
 	}
-	b.Get("/nowhere").Is(404).Has("There is nothing here")
+	b.Get("/nowhere").Is(404).Has("Page not found")
 	b.Get(g.Assets.URL("app.css")).Is(200)
 	b.Header.Set("Accept-Encoding", "gzip")
 	if a := b.Get("/").Is(200); a.Header.Get("Content-Encoding") != "gzip" || !strings.Contains(a.Header.Get("Content-Security-Policy"), "nonce-") {

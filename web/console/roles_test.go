@@ -103,7 +103,7 @@ func TestLimitedToShopsStaysLimited(t *testing.T) {
 			continue
 		}
 		n++
-		limited.Do(rt.Method, consoletest.SamplePath(rt.Pattern, "1"), consoletest.FormFor(rt.Method)).Is(http.StatusForbidden).Has("in charge of some only")
+		limited.Do(rt.Method, consoletest.SamplePath(rt.Pattern, "1"), consoletest.FormFor(rt.Method)).Is(http.StatusForbidden).Has("your access is limited to some")
 	}
 	if n < 14 {
 		t.Errorf("%d routes are kept from them", n)

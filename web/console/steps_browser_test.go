@@ -170,7 +170,7 @@ func TestStepsOfACampaign(t *testing.T) {
 	}
 	b.Fill("#f-name", "Autumn")
 	b.Fill("#f-audience", "user_ids")
-	b.Sees("#preview", "Say whom it is for first.")
+	b.Sees("#preview", "Choose the audience first.")
 	b.Click("[data-next]")
 	b.Sees("[data-step='step-1']", "is required")
 	b.Fill("#f-audience_value", "1001, 1002")
@@ -189,7 +189,7 @@ func TestStepsOfACampaign(t *testing.T) {
 	b.Fill("#f-starts_at", g.Now().Add(time.Hour).Format("2006-01-02T15:04"))
 	b.Fill("#f-ends_at", g.Now().Add(48*time.Hour).Format("2006-01-02T15:04"))
 	b.Fill("#f-rate_per_second", "1")
-	b.Sees("#preview", "It takes 2 s at its own rate.")
+	b.Sees("#preview", "Sending takes 2 s at the campaign’s rate.")
 	b.Next("5 · Review")
 	b.Sees("#review", "Autumn", "Users by number", "Moon cake night", "Tea for {{name|you}}")
 	b.Accessible("the review of a campaign")

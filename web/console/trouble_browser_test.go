@@ -31,7 +31,7 @@ func TestRequestsThatNobodyAnswersAreSpokenOf(t *testing.T) {
 	b.Accessible("a request that a proxy answered")
 	way.Foreign.Store(false)
 	b.Fill("#q", "nothing like that")
-	b.Sees("#results", "Nothing fits")
+	b.Sees("#results", "No matches")
 	consoletest.Within(t, "the end of the warning", func() bool { return b.Text("#trouble") == "" })
 
 	b.Open(way.URL + shell.TemplateURL(d.ID))
@@ -60,7 +60,7 @@ func TestWhoIsSignedOutKeepsWhatIsTyped(t *testing.T) {
 	b.Sees("h1", "New template")
 	way.SignedOut.Store(true)
 	b.Fill("#f-name", "Moon cake night")
-	b.Sees("#trouble", "You have been signed out", "Sign in")
+	b.Sees("#trouble", "You are signed out", "Sign in")
 	if to := consoletest.Evaluate[string](b, `document.querySelector("#trouble a").getAttribute("href")`); to != "/signin?return=%2Ftemplates%2Fnew" {
 		t.Errorf("the sign-in leads to %s", to)
 	}
@@ -80,7 +80,7 @@ func TestWhoIsSignedOutKeepsWhatIsTyped(t *testing.T) {
 	consoletest.Within(t, "the stream", func() bool { return g.Watched() > 0 })
 	way.SignedOut.Store(true)
 	way.CloseClientConnections()
-	b.Sees("#trouble", "You have been signed out")
+	b.Sees("#trouble", "You are signed out")
 	if b.Path() != "/channels" {
 		t.Errorf("the live page went to %s", b.Path())
 	}

@@ -153,7 +153,7 @@ func TestAuditedValuesAreForPeople(t *testing.T) {
 		for _, l := range Changes(staff.Record{Action: "template.create", After: after}) {
 			got[l.label(ctx)] = l.value(ctx, l.after, l.isIn, shanghai)
 		}
-		for label, want := range map[string]string{"Amount off": "CN¥10", "Minimum order": "CN¥50", "Tell them over": "App", "Tell owners before the expiry": "3 days, 1 day",
+		for label, want := range map[string]string{"Amount off": "CN¥10", "Minimum order": "CN¥50", "Notification channels": "App", "Notify owners before expiry": "3 days, 1 day",
 			"Kind of discount": "Amount off above a minimum", "Valid for": "The whole shop", "How long it is valid": "48 h", "Claim gate": "Durable",
 			"How users get it": "By claiming", "Stock": "12,000", "Opening": "Fri 20 Nov 2026, 20:00 CST (UTC+8)"} {
 			if got[label] != want {

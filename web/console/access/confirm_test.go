@@ -96,7 +96,7 @@ func TestConfirmWithACode(t *testing.T) {
 	confirm(code).To("/keys/new")
 	b.Get("/keys/new").Is(200)
 	g.Wait(staff.ConfirmedFor)
-	confirm(code).Is(422).Has("used before")
+	confirm(code).Is(422).Has("already used")
 	confirm(recovery[0]).To("/keys/new")
 	g.Wait(staff.ConfirmedFor)
 	for range 3 {
@@ -130,7 +130,7 @@ func TestConfirmWithSingleSignOn(t *testing.T) {
 	b.Get(again()).Is(422)
 	d.There.Says("auth_time", nil)
 	d.There.Says("email", "somebody@example.com")
-	b.Get(again()).Is(422).Has("vouched for another person")
+	b.Get(again()).Is(422).Has("confirmed another person")
 	d.There.Says("email", d.Member.Email)
 	b.Get("/keys/new").To("/confirm?return=%2Fkeys%2Fnew")
 	back := again()

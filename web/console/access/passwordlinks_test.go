@@ -26,7 +26,7 @@ func TestInvitation(t *testing.T) {
 	admin.Get("/staff/new").Is(200).Has("Invite").HasNot(`type="password"`)
 	admin.Post("/staff", url.Values{"email": {"noor@example.com"}, "name": {"Noor"}, "role": {"viewer"}}).To("/staff/2")
 	link := admin.LinkShown("/staff/2")
-	admin.Get("/staff/2").Is(200).HasNot("It is shown this once.", link).Has("Noor has no password yet.", "Create an invitation link")
+	admin.Get("/staff/2").Is(200).HasNot("It is shown only once.", link).Has("Noor has no password yet.", "Create an invitation link")
 	admin.Get("/staff").Is(200).Has("invited", "link valid until")
 	g.Browser().Try("noor@example.com", "", "/").Is(422)
 

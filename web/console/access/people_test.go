@@ -28,7 +28,7 @@ func TestStaffPages(t *testing.T) {
 	b.Post("/staff", consoletest.MemberTyped("Ada@Example.com", "marketer")).To("/staff/2")
 	link := b.LinkShown("/staff/2")
 	b.Get("/staff").Is(200).Has("ada@example.com", "10, 11")
-	b.Post("/staff", consoletest.MemberTyped("ada@example.com", "viewer")).Is(422).Has("Somebody with this e-mail address exists already.")
+	b.Post("/staff", consoletest.MemberTyped("ada@example.com", "viewer")).Is(422).Has("This e-mail address is already in use.")
 
 	ada := g.Browser()
 	ada.Post("/password", setting(link, consoletest.Password)).To("/")
@@ -51,7 +51,7 @@ func TestLastAdminStays(t *testing.T) {
 	b := g.Browser()
 	b.SignIn(admin.Email)
 	form := url.Values{"email": {admin.Email}, "name": {"A"}, "role": {"viewer"}}
-	b.Post("/staff/1", form).Is(http.StatusConflict).Has("An admin of all shops who can sign in must remain.")
+	b.Post("/staff/1", form).Is(http.StatusConflict).Has("At least one admin of all shops who can sign in must remain.")
 	form.Set("role", "admin")
 	form.Set("disabled", "1")
 	b.Post("/staff/1", form).Is(http.StatusConflict)
@@ -134,13 +134,13 @@ func TestKeyFormSentTwice(t *testing.T) {
 func TestAuditPage(t *testing.T) {
 	g := consoletest.New(t)
 	b := g.As(staff.Admin)
-	b.Get("/audit?kind=shop").Is(200).Has("Nothing fits")
+	b.Get("/audit?kind=shop").Is(200).Has("No matches")
 	g.Draft(10, time.Hour)
 	for i := range shell.PageSize + 2 {
 		g.Exec(`insert into audit (actor, action, object_kind, object_id, before, after) values ('staff:7 Zoë', 'custom.thing', 'gadget', $1::int::text, '{"a":1,"same":true}', '{"a":2,"same":true}')`, i)
 	}
 	a := b.Get("/audit?actor=staff:7").Is(200).Has("Zoë", "custom.thing", "gadget 26", ">1<", ">2<").HasNot("same", "gadget 1<")
 	b.Get(strings.ReplaceAll(consoletest.Between(a.Body[strings.Index(a.Body, `class="pager"`):], `href="`, `"`), "&amp;", "&")).Is(200).Has("gadget 0").HasNot("gadget 26")
-	b.Get("/audit?actor=staff:70").Is(200).Has("Nothing fits")
+	b.Get("/audit?actor=staff:70").Is(200).Has("No matches")
 	b.Get("/audit?before=x&id=%25").Is(200)
 }

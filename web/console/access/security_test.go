@@ -40,7 +40,7 @@ func TestSignInInTwoSteps(t *testing.T) {
 	b.Post("/signin/second", passcode("")).Is(422).Has(`id="f-passcode-error"`)
 	b.Post("/signin/second", passcode("000000")).Is(422).Has("is not right")
 	// The code of the enrolment has been used.
-	b.Post("/signin/second", passcode(g.Code(secret))).Is(422).Has("used before")
+	b.Post("/signin/second", passcode(g.Code(secret))).Is(422).Has("already used")
 	g.Wait(30 * time.Second)
 	b.Post("/signin/second", passcode(g.Code(secret))).To("/shops?x=1")
 	b.Get("/").Is(200)
@@ -130,7 +130,7 @@ func TestMustEnrol(t *testing.T) {
 			t.Errorf("%s: %d to %q", a.What, a.Status, a.Header.Get("Location"))
 		}
 	}
-	page := b.Get("/account/security?return=%2Fchannels").Is(200).Has("Your role needs more than a password", "Sign out").HasNot("nav-link")
+	page := b.Get("/account/security?return=%2Fchannels").Is(200).Has("Your role needs a second factor", "Sign out").HasNot("nav-link")
 	if !strings.Contains(html.UnescapeString(page.Body), `href="/account/security/app?return=%2Fchannels"`) {
 		t.Error("the way back is lost")
 	}
@@ -157,7 +157,7 @@ func TestSecondFactorsOfOnesOwn(t *testing.T) {
 	g := consoletest.New(t)
 	b, other := g.As(staff.Viewer), g.As(staff.Viewer)
 	b.Get("/account").Is(200).Has(`href="/account/security"`)
-	b.Get("/account/security").Is(200).Has("There is no second factor yet").HasNot("Make new codes")
+	b.Get("/account/security").Is(200).Has("No second factor yet").HasNot("Make new codes")
 	_, old := b.Enrol()
 	id := g.Number(`select id from second_factors`)
 	path := "/account/security/" + itoa(id)
@@ -204,7 +204,7 @@ func TestPolicyIsAnAdminsChoice(t *testing.T) {
 	g.Exec(`update console_settings set second_factor = 'optional'`)
 	admin, operator := g.As(staff.Admin), g.As(staff.Operator)
 	operator.Get("/").Is(200)
-	admin.Get("/staff").Is(200).Has("Who needs a second factor")
+	admin.Get("/staff").Is(200).Has("Second factor required for")
 	admin.Post("/staff/second-factors", url.Values{"second_factor": {"always"}}).Is(422)
 	operator.Post("/staff/second-factors", url.Values{"second_factor": {"required"}}).Is(http.StatusForbidden)
 	admin.Post("/staff/second-factors", url.Values{"second_factor": {"required"}}).To("/staff")

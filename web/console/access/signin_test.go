@@ -297,5 +297,5 @@ func TestSignInLeadsBackToTheOpenPage(t *testing.T) {
 		}
 	}
 	b.Header = http.Header{}
-	b.Get("/signin?lost=1&return=%2Fusers%2F7%2Fedit").Is(200).Has("what you typed last is not stored", `value="/users/7/edit"`)
+	b.Get("/signin?lost=1&return=%2Fusers%2F7%2Fedit").Is(200).Has("your last input was not saved", `value="/users/7/edit"`)
 }

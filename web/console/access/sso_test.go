@@ -65,7 +65,7 @@ func TestSingleSignOnTellsNothing(t *testing.T) {
 		d.There.Says("email", who[0])
 		d.There.Says("email_verified", who[1])
 		b := d.Browser()
-		a := b.Get(d.Agree(b, "/")).Is(http.StatusUnprocessableEntity).Has("Single sign-on did not let you in", "ask an administrator", `action="/signin"`).HasNot("code=")
+		a := b.Get(d.Agree(b, "/")).Is(http.StatusUnprocessableEntity).Has("Single sign-on refused the sign-in", "ask an administrator", `action="/signin"`).HasNot("code=")
 		if first == "" {
 			first = a.Text()
 		}
@@ -80,7 +80,7 @@ func TestSingleSignOnTellsNothing(t *testing.T) {
 }
 
 func TestSingleSignOnAttempts(t *testing.T) {
-	const ended = "This attempt to sign in has ended"
+	const ended = "This sign-in attempt has expired"
 	for name, play := range map[string]func(d *consoletest.SignOn, b *consoletest.Browser) consoletest.Answer{
 		"no attempt": func(_ *consoletest.SignOn, b *consoletest.Browser) consoletest.Answer {
 			return b.Get("/signin/oidc/callback?state=x&code=y")
@@ -161,7 +161,7 @@ func TestSingleSignOnRefusedThere(t *testing.T) {
 	b := d.Browser()
 	u, _ := url.Parse(d.Agree(b, "/"))
 	b.Get("/signin/oidc/callback?error=access_denied&error_description=No+Way&state=" + u.Query().Get("state")).Is(422).
-		Has("Single sign-on did not let you in").HasNot("No Way")
+		Has("Single sign-on refused the sign-in").HasNot("No Way")
 }
 
 func TestSingleSignOnWhileTheProviderIsDown(t *testing.T) {

@@ -108,8 +108,8 @@ func TestWhatACheckTells(t *testing.T) {
 	}
 	at := check(file + "10,\"Cid,\n11,Dan,\n")
 	page := b.Get(at).Is(200).Has("The file was read only up to line 16", "nothing behind it could be read", "The first 10 of 13 are shown; the CSV has all.", at+"/errors.csv",
-		"A check stores nothing. It counts rows", "opt_outs: must be channels such as email or sms, separated by spaces", "the row has 4 cells and the heading only 3; put quotes around text with commas")
-	failed, notes, _ := strings.Cut(page.Body, "Not left out, but worth a look")
+		"A check stores nothing. A row that repeats", "opt_outs: must be channels such as email or sms, separated by spaces", "the row has 4 cells and the heading only 3; put quotes around text with commas")
+	failed, notes, _ := strings.Cut(page.Body, "Done, with remarks")
 	if !strings.Contains(notes, "appears again on line 3") || strings.Contains(failed, "appears again") {
 		t.Error("a row that is imported stands among those that are not")
 	}
@@ -126,9 +126,9 @@ func TestWhatACheckTells(t *testing.T) {
 		t.Errorf("kinds of rows %v", kinds)
 	}
 	twice := check("id,name,opt_outs\n7,Ann,\n7,Bea,\n")
-	b.Get(twice).Is(200).Has("appears again on line 3").HasNot("What could not be done", "read only up to")
+	b.Get(twice).Is(200).Has("appears again on line 3").HasNot("Failures", "read only up to")
 	again := strings.ReplaceAll(consoletest.Between(b.Get(twice).Body[strings.Index(b.Get(twice).Body, "/users/import/"):], "/users", `"`), "&amp;", "&")
-	b.Get("/users"+again).Is(200).Has("1 user is new.", "1 user changes.", "1 row is of a user who stands further up in the file; the last one counts.")
+	b.Get("/users"+again).Is(200).Has("1 user is new.", "1 user changes.", "1 row repeats a user from further up in the file; the last row counts.")
 	b.Get(check(file)).Is(200).Has("The first 10 of 12 are shown").HasNot("read only up to")
 	viewer := g.As(staff.Viewer)
 	viewer.Get(at).Is(200).HasNot("appears again", "read only up to")
@@ -145,7 +145,7 @@ func TestImportUsersWithErrorsInTheBrowser(t *testing.T) {
 	b.Accessible("choosing a file")
 	b.Do(chromedp.SetUploadFiles(chromedp.CSS("#f-file"), []string{file}))
 	b.Press("main", "Upload")
-	b.Sees("main", "What the columns hold", "ann@example.com")
+	b.Sees("main", "Contents of the columns", "ann@example.com")
 	b.Accessible("choosing columns")
 	b.Press("main", "Check file")
 	b.Sees("main", "Not begun yet.")

@@ -113,7 +113,7 @@ func TestListPages(t *testing.T) {
 	// Nobody takes a list for complete whose file could not be read.
 	b.Upload(at+"/file", "broken.csv", "id\n7\n\""+strings.Repeat("x", 2<<20)+"\n").Is(303)
 	g.WorkPeople()
-	b.Get(at).Is(200).Has("3 users", "failed", "The file has a row or more rows than can be read.")
+	b.Get(at).Is(200).Has("3 users", "failed", "The file has too many rows, or a row that is too long.")
 	b.Post(at+"/edit", url.Values{"name": {"The fair"}, "version": {"1"}, "do": {"save"}}).To(at)
 	// A campaign that has not read its audience keeps the list as it is.
 	g.Exec(`insert into campaigns (name, channel, content, audience, starts_at, ends_at, state, creator, created_by)
@@ -121,7 +121,7 @@ func TestListPages(t *testing.T) {
 	b.Get(at).Is(200).Has("Nobody can be added now", ">Spring</a>", fmt.Sprintf(`href="/campaigns/%d"`, g.Number(`select max(id) from campaigns`))).HasNot("Add ids from a file")
 	b.Get(at + "/file").To(at)
 	b.Upload(at+"/file", "more.csv", "8\n").To(at)
-	b.Get(at).Is(200).Has("Nobody can be added until its audience is read.", "3 users")
+	b.Get(at).Is(200).Has("Users can be added after its audience has been read.", "3 users")
 }
 
 // A form with a file that is sent twice, as by a double click, is one request;

@@ -36,7 +36,7 @@ func TestUserPage(t *testing.T) {
 		"Moon cake night", `href="/templates/1/users/1001"`,
 		fmt.Sprintf(`href="/coupons/%d"`, elsewhere), fmt.Sprintf(`href="/coupons/%d"`, coupons[10]), `href="/coupons?by=user&amp;q=1001"`, "¥10 off",
 		"Autumn &lt;u&gt;", fmt.Sprintf(`href="/campaigns/%d/recipients?user=1001"`, first), fmt.Sprintf(`href="/campaigns/%d"`, second), "being delivered",
-		"1 of 2 in 24 hours", "1 of 3 in 7 days", "Shop 11 had enough 1 of 1 in 24 hours")
+		"1 of 2 in 24 hours", "1 of 3 in 7 days", "Shop 11 limit reached 1 of 1 in 24 hours")
 	page.HasNot("Grace <b>", "gold <i>", "Autumn <u>", "Not for her", "at least", fmt.Sprintf(`href="/coupons/%d"`, coupons[0]))
 
 	// Who is in charge of one shop sees what concerns it, and who may not
@@ -51,7 +51,7 @@ func TestUserPage(t *testing.T) {
 func TestUserPageOfNobody(t *testing.T) {
 	g := consoletest.New(t)
 	b := g.As(staff.Viewer)
-	b.Get("/users/42").Is(200).Has("has told nothing", "This user has no coupons.", "No campaign has been sent", "No shop with a limit", "Nothing is reserved.", "None. The shop tells them", "no address").
+	b.Get("/users/42").Is(200).Has("No profile data", "This user has no coupons.", "No campaign has been sent", "No recent campaign message", "Nothing is reserved.", "None. Attributes come from", "no address").
 		HasNot("/audit?kind=user")
 	for _, path := range []string{"/users/0", "/users/042", "/users/x", "/users/99999999999999999999"} {
 		b.Get(path).Is(http.StatusNotFound)
@@ -106,7 +106,7 @@ func TestEditUser(t *testing.T) {
 	limited.Get("/users/7").Is(200).Has("/users/7/edit").HasNot("/users/7/erase")
 	limited.Get("/users/7/erase").Is(http.StatusForbidden)
 	limited.Post("/users/7/erase", nil).Is(http.StatusForbidden)
-	b.Get("/users/7/erase").Is(200).Has("Forget user 7?")
+	b.Get("/users/7/erase").Is(200).Has("Erase user 7?")
 	b.Post("/users/7/erase", nil).To("/users/7")
 	b.Post("/users/7/erase", nil).To("/users/7")
 	if n := g.Number(`select count(*) from users where id = 7`); n != 0 {
@@ -128,7 +128,7 @@ func TestUsers(t *testing.T) {
 	b.Get("/users?q=%25").Is(200).Has("Nobody found")
 	b.Get("/users?q=" + strings.Repeat("x", 5000)).Is(200).Has("Nobody found")
 	b.Get("/users/1001").Is(200).Has("Ada Lovelace", "Moon cake night", "2 reminders", "stored as "+fmt.Sprint(1<<12|1<<17), "+8613800138000")
-	b.Get("/users/"+user.ID(7).String()).Is(200).Has("The shop has told nothing about this user", "Nothing is reserved.")
+	b.Get("/users/"+user.ID(7).String()).Is(200).Has("No profile data for this user", "Nothing is reserved.")
 	for _, id := range []string{"0", "-1", "x", "99999999999999999999", "07"} {
 		b.Get("/users/" + id).Is(http.StatusNotFound)
 	}

@@ -26,21 +26,21 @@ func TestFourEyesWithoutScripts(t *testing.T) {
 	if a.Status != http.StatusSeeOther {
 		t.Fatalf("created: %d %s", a.Status, a.Text())
 	}
-	li.Get(page + "/approval").Is(200).Has("Nobody has asked")
-	li.Get(page + "/publish").Is(200).Has("One person alone may send to 5 people.")
+	li.Get(page + "/approval").Is(200).Has("No approval requested")
+	li.Get(page + "/publish").Is(200).Has("More than 5 recipients need approval")
 	asked := li.Publishing(page)
 	asked.Set("reason", "spring is near")
 	li.Post(page+"/publish", asked).To(page)
-	li.Get(page).Is(200).Has("now waits for a second person", page+"/approval", "Awaits approval").HasNot(`href="` + page + `/publish"`)
+	li.Get(page).Is(200).Has("now waits for approval", page+"/approval", "Awaits approval").HasNot(`href="` + page + `/publish"`)
 	// Nobody approves what they have not seen.
 	ada.Get(page + "/publish").To(page + "/approval")
 	ada.Post(page+"/publish", url.Values{}).To(page + "/approval")
 	li.Get(page+"/approval").Is(200).Has("spring is near", "20 people", "Somebody else decides").HasNot("Approve and publish")
-	seen := ada.Get(page+"/approval").Is(200).Has("spring is near", "20 people", "What goes out", "Spring &lt;b&gt;", "Come", "Nothing has been asked for before.", "as of")
+	seen := ada.Get(page+"/approval").Is(200).Has("spring is near", "20 people", "What goes out", "Spring &lt;b&gt;", "Come", "Approval has not been requested before.", "as of")
 	request := seen.Field("request")
 	g.As(staff.Viewer).Get(page + "/approval").Is(200).HasNot(`name="request"`)
 	g.As(staff.Viewer).Post(page+"/approve", url.Values{"request": {request}}).Is(http.StatusForbidden)
-	li.Post(page+"/approve", url.Values{"request": {request}}).Is(http.StatusConflict).Has("Somebody else has to publish it.")
+	li.Post(page+"/approve", url.Values{"request": {request}}).Is(http.StatusConflict).Has("Somebody else must publish it.")
 	ada.Post(page+"/refuse", url.Values{"request": {request}}).Is(http.StatusUnprocessableEntity).Has("is required")
 	ada.Post(page+"/refuse", url.Values{"request": {request}, "reason": {"not in Chinese"}}).To(page)
 	li.Get(page).Is(200).Has("has refused to approve it", "not in Chinese")
@@ -51,7 +51,7 @@ func TestFourEyesWithoutScripts(t *testing.T) {
 	// It is changed while Ada looks at it.
 	li.Post(page+"/edit", consoletest.CampaignForm("version", "5", "body", "Come and pay nothing")).To(page)
 	ada.Post(page+"/approve", url.Values{"request": {request}, "reason": {"fine"}}).Is(http.StatusConflict).
-		Has("is not what approval was asked for any more", "<ins> and pay nothing</ins>", "Lapsed", "Let the others ask")
+		Has("has changed since approval was requested", "<ins> and pay nothing</ins>", "Lapsed", "Let the others ask")
 	ada.Get(page).Is(200).Has("Draft")
 	li.Post(page+"/ask", url.Values{}).To(page)
 	request = ada.Get(page + "/approval").Is(200).Field("request")
@@ -74,11 +74,11 @@ func TestCampaignShowsItsRule(t *testing.T) {
 		values (41, 'Readers of French', 'rules', '{"all":[{"field":"locale","op":"is","values":["fr"]}]}', 'x')`)
 	a := b.Do("POST", "/campaigns", consoletest.CampaignForm("audience", "segment_id:41"))
 	page := a.Header.Get("Location")
-	b.Get(page).Is(200).Has("Readers of French", "Version 1, as it is now.", "/segments/41", "fr")
+	b.Get(page).Is(200).Has("Readers of French", "Version 1 (current).", "/segments/41", "fr")
 	b.Post(page+"/publish", b.Publishing(page)).To(page)
-	b.Get(page).Is(200).Has("Version 1, as it was at publication.")
+	b.Get(page).Is(200).Has("Version 1, fixed at publication.")
 	g.Exec(`update segments set version = 2, rule = '{"all":[{"field":"locale","op":"is","values":["en"]}]}' where version = 1`)
-	b.Get(page).Is(200).Has("as it was at publication. The segment has changed since").HasNot("Version 2")
+	b.Get(page).Is(200).Has("fixed at publication. The segment is now at version").HasNot("Version 2")
 }
 
 // The enter key in the field for the reason decides nothing; either button does.
@@ -118,9 +118,9 @@ func TestApprovalThatNobodyNeedsAnyMore(t *testing.T) {
 	li.Post(page+"/publish", li.Publishing(page)).To(page)
 	li.Get(page + "/publish").To(page + "/approval")
 	g.Exec(`update campaign_limits set approval_above = 20`)
-	li.Get(page+"/approval").Is(200).Has("It needs no second person any more", `href="`+page+`/publish"`).HasNot("Approve and publish", page+"/withdraw")
-	viewer.Get(page + "/approval").Is(200).Has("It needs no second person any more").HasNot(page + "/publish")
-	li.Get(page + "/publish").Is(200).Has("It writes to 20 people.").HasNot("One person alone")
+	li.Get(page+"/approval").Is(200).Has("Approval is no longer needed", `href="`+page+`/publish"`).HasNot("Approve and publish", page+"/withdraw")
+	viewer.Get(page + "/approval").Is(200).Has("Approval is no longer needed").HasNot(page + "/publish")
+	li.Get(page + "/publish").Is(200).Has("It is sent to 20 people.").HasNot("need approval by a second person")
 	li.Post(page+"/publish", li.Publishing(page)).To(page)
 	li.Get(page).Is(200).Has("Scheduled")
 	if n := g.Number(`select count(*) from campaign_requests where state = 'asked'`); n != 0 {
@@ -144,12 +144,12 @@ func TestALimitThatChangesBehindTheQuestion(t *testing.T) {
 	}
 	form := li.Publishing(page)
 	g.Exec(`update campaign_limits set approval_above = 5`)
-	again := li.Post(page+"/publish", form).Is(http.StatusUnprocessableEntity).Has("Recipients without a second person: is 5 by now", "One person alone may send to 5 people.")
+	again := li.Post(page+"/publish", form).Is(http.StatusUnprocessableEntity).Has("Maximum recipients without approval: was changed to 5", "More than 5 recipients need approval")
 	drafts("lowered")
 	// The other way round: a colleague was to look, and nobody would any more.
 	form = url.Values{"version": {again.Field("version")}, "alone_up_to": {again.Field("alone_up_to")}}
 	g.Exec(`update campaign_limits set approval_above = 0`)
-	li.Post(page+"/publish", form).Is(http.StatusUnprocessableEntity).Has("is any number by now").HasNot("One person alone")
+	li.Post(page+"/publish", form).Is(http.StatusUnprocessableEntity).Has("was lifted since this page was loaded").HasNot("need approval by a second person")
 	drafts("lifted")
 	form.Del("alone_up_to")
 	li.Post(page+"/publish", form).Is(http.StatusConflict)
@@ -226,10 +226,10 @@ func TestTooLateToApprove(t *testing.T) {
 		g.Exec(`update ` + table + ` set starts_at = '2026-01-01', ends_at = '2026-01-02'`)
 	}
 	for _, b := range []*consoletest.Browser{li, ada} {
-		b.Get(page).Is(200).Has("It is too late for this campaign.")
-		b.Get(page+"/approval").Is(200).Has("It is too late for this campaign.", page+"/edit", page+"/cancel").
+		b.Get(page).Is(200).Has("The campaign’s end has passed")
+		b.Get(page+"/approval").Is(200).Has("The campaign’s end has passed", page+"/edit", page+"/cancel").
 			HasNot(`name="request"`, "Approve and publish", `action="`+page+`/ask"`)
 	}
-	g.As(staff.Viewer).Get(page + "/approval").Is(200).Has("It is too late for this campaign.").HasNot(page + "/edit")
+	g.As(staff.Viewer).Get(page + "/approval").Is(200).Has("The campaign’s end has passed").HasNot(page + "/edit")
 	ada.Post(page+"/approve", url.Values{"request": {request}}).Is(http.StatusUnprocessableEntity).Has("must lie in the future")
 }

@@ -20,7 +20,7 @@ func TestResultsOnTheCampaignsPage(t *testing.T) {
 	g.Shop(10)
 	c := g.SentOut("Moon cakes", 10, 400)
 	b, url := g.As(staff.Viewer), fmt.Sprintf("/campaigns/%d", c.ID)
-	b.Get(url).Is(200).Has("The first figures come within half a minute of the campaign’s start", "not checked yet", "such mailbox")
+	b.Get(url).Is(200).Has("The first figures appear here within half a minute of the campaign’s start", "not checked yet", "such mailbox")
 	b.Get(url + "?account=now").Is(200).Has("adds up")
 	g.Count()
 	page := b.Get(url).Is(200).Has("A, the first version", "B, the second version", "Held out", "about no template", "adds up", "Recipients", "All recipients")
@@ -51,7 +51,7 @@ func TestSleepersOnTheCampaignsPage(t *testing.T) {
 	c := g.SentOut("Moon cakes", 10, 400)
 	url := fmt.Sprintf("/campaigns/%d", c.ID)
 	b := g.As(staff.Viewer)
-	b.Get(url).Is(200).HasNot("quiet hours and get")
+	b.Get(url).Is(200).HasNot("in quiet hours")
 	// Three of whom it was sent to sleep after all, two of them until half past.
 	g.Exec(`update campaigns set state = 'running', settled_at = null, ended_at = null where id = $1`, c.ID)
 	g.Exec(`with x as (select batch_id, user_id, row_number() over (order by user_id) as n from exceptions where outcome = 'dead' limit 3)
@@ -60,8 +60,8 @@ func TestSleepersOnTheCampaignsPage(t *testing.T) {
 	g.Exec(`update batches set state = 'ready', dead_count = dead_count - 3, failed_count = 3, next_run_at = now() + interval '9 hours'`)
 	var first string
 	g.Must(g.SQL.QueryRow(g.Context(), `select to_char(date_trunc('hour', now()) at time zone 'UTC' + interval '9 hours 30 minutes', 'YYYY-MM-DD"T"HH24:MI')`).Scan(&first))
-	b.Get(url).Is(200).Has("3 recipients are in their quiet hours", first, "3 of them waiting", "when quiet hours end", "waiting</span>").HasNot("will be retried</span>")
-	b.Htmx().Get(url+"/progress").Is(200).Has("3 recipients are in their quiet hours", first).HasNot("<html")
+	b.Get(url).Is(200).Has("3 recipients are in quiet hours", first, "3 of them waiting", "when quiet hours end", "waiting</span>").HasNot("will be retried</span>")
+	b.Htmx().Get(url+"/progress").Is(200).Has("3 recipients are in quiet hours", first).HasNot("<html")
 	b.Header.Del("HX-Request")
 	for query, want := range map[string]int{"?outcome=waiting": 3, "?outcome=failed": 0, "?outcome=in_flight": 3, "?outcome=waiting&reason=opted_out": 3} {
 		page := b.Get(url + "/recipients" + query).Is(200)
@@ -74,7 +74,7 @@ func TestSleepersOnTheCampaignsPage(t *testing.T) {
 	}
 	// Once it is paused, nobody is told of a rate, but of who sleeps.
 	g.Exec(`update campaigns set state = 'paused' where id = $1`, c.ID)
-	b.Get(url).Is(200).Has("3 recipients are in their quiet hours").HasNot("when quiet hours end")
+	b.Get(url).Is(200).Has("3 recipients are in quiet hours").HasNot("when quiet hours end")
 }
 
 func TestCampaignRecipients(t *testing.T) {
@@ -136,8 +136,8 @@ func TestCampaignRecipients(t *testing.T) {
 
 	// When its rows have gone, it says so.
 	g.Exec(`delete from batches`)
-	b.Get(url).Is(200).Has("Single outcomes are kept for a limited time.")
-	b.Get(fmt.Sprintf("/campaigns/%d", c.ID)).Is(200).Has("Single outcomes are kept for a limited time.")
+	b.Get(url).Is(200).Has("Individual outcomes are kept for a limited time.")
+	b.Get(fmt.Sprintf("/campaigns/%d", c.ID)).Is(200).Has("Individual outcomes are kept for a limited time.")
 }
 
 func TestCompareCampaigns(t *testing.T) {
@@ -191,7 +191,7 @@ func TestRecipientsInTheBrowser(t *testing.T) {
 		t.Errorf("held out are\n%s", got)
 	}
 	b.Fill("#f-user", "4")
-	b.Sees("#results", "Nobody matches")
+	b.Sees("#results", "No matches")
 	b.Press("#results", "Clear filters")
 	b.Sees("#results", "550 <no> such mailbox")
 	b.Accessible("recipients")

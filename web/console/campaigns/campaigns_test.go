@@ -43,7 +43,7 @@ func TestCampaignWithoutScripts(t *testing.T) {
 	if a = b.Do("POST", page+"/edit", consoletest.CampaignForm("version", "1", "title_zh", "你好", "body_zh", "来")); a.Status != http.StatusSeeOther {
 		t.Errorf("saved: %d %s", a.Status, a.Text())
 	}
-	if a = b.Do("GET", page+"/publish", nil); a.Status != http.StatusOK || !strings.Contains(a.Text(), "It writes to 0 people.") {
+	if a = b.Do("GET", page+"/publish", nil); a.Status != http.StatusOK || !strings.Contains(a.Text(), "It is sent to 0 people.") {
 		t.Errorf("question: %d %s", a.Status, a.Text())
 	}
 	publish := b.Publishing(page)
@@ -160,7 +160,7 @@ func TestTestOfAVersion(t *testing.T) {
 	g := consoletest.New(t)
 	b := g.As(staff.Marketer)
 	page := b.Post("/campaigns", consoletest.CampaignForm("title_b", "Hi", "body_b", "Now", "percent_b", "50")).Is(http.StatusSeeOther).Header.Get("Location")
-	b.Get(page).Is(200).Has(`name="test_variant"`, "The one they get", "B, the second version")
+	b.Get(page).Is(200).Has(`name="test_variant"`, "The version the user gets", "B, the second version")
 	b.Post(page+"/test", url.Values{"user_id": {"x"}, "test_variant": {"b"}}).Is(http.StatusUnprocessableEntity).Has(`value="b" selected`)
 	b.Post(page+"/test", url.Values{"user_id": {"1001"}, "test_variant": {"hold_out"}}).Is(http.StatusUnprocessableEntity).Has("choose")
 	b.Post(page+"/test", url.Values{"user_id": {"1001"}, "test_variant": {"b"}}).To(page)
@@ -180,16 +180,16 @@ func TestACampaignOverAPausedChannel(t *testing.T) {
 	g := consoletest.New(t)
 	b := g.As(staff.Admin)
 	page := b.Post("/campaigns", consoletest.CampaignForm()).Is(http.StatusSeeOther).Header.Get("Location")
-	b.Get(page + "/publish").Is(200).HasNot("takes no messages now")
+	b.Get(page + "/publish").Is(200).HasNot("is not sending")
 	b.Post("/channels/app/pause", url.Values{"reason": {"the app is being rebuilt"}}).Is(http.StatusSeeOther)
-	b.Get(page+"/publish").Is(200).Has("takes no messages now (paused)", "the app is being rebuilt")
+	b.Get(page+"/publish").Is(200).Has("is not sending (paused)", "the app is being rebuilt")
 	b.Post(page+"/publish", b.Publishing(page)).To(page)
 	if _, err := g.SQL.Exec(t.Context(), `update campaigns set state = 'running', started_at = now()`); err != nil {
 		t.Fatal(err)
 	}
-	b.Get(page).Is(200).Has("takes no messages now (paused)", "the app is being rebuilt")
+	b.Get(page).Is(200).Has("is not sending (paused)", "the app is being rebuilt")
 	b.Post("/channels/app/resume", nil).Is(http.StatusSeeOther)
-	b.Get(page).Is(200).HasNot("takes no messages now")
+	b.Get(page).Is(200).HasNot("is not sending")
 }
 
 func TestPublishingSaysWhatItGives(t *testing.T) {
@@ -198,7 +198,7 @@ func TestPublishingSaysWhatItGives(t *testing.T) {
 	g.Exec(`update templates set name = 'Tea & more', stock = 12, issued = 5 where id = $1`, tea.ID)
 	b := g.As(staff.Marketer)
 	page := b.Post("/campaigns", consoletest.CampaignForm("grant_template_id", fmt.Sprint(tea.ID), "hold_out", "10")).Is(http.StatusSeeOther).Header.Get("Location")
-	b.Get(page+"/publish").Is(200).Has("10 % of them get nothing", "a coupon of “Tea &amp; more”, of which 7 are left", "Whoever finds no coupon left is skipped")
+	b.Get(page+"/publish").Is(200).Has("10 % of them get nothing", "a coupon of “Tea &amp; more”; 7 are left", "If no coupon is left, the recipient is skipped")
 	page = b.Post("/campaigns", consoletest.CampaignForm("name", "Plain")).Is(http.StatusSeeOther).Header.Get("Location")
 	b.Get(page+"/publish").Is(200).HasNot("get nothing", "a coupon of")
 }

@@ -24,7 +24,7 @@ func TestPlannedTimesFollowTheShop(t *testing.T) {
 	form := consoletest.CampaignForm("shop", "10", "starts_at", page.Field("starts_at"), "ends_at", page.Field("ends_at"),
 		"planned_shop", page.Field("planned_shop"), "planned_starts_at", page.Field("planned_starts_at"), "planned_ends_at", page.Field("planned_ends_at"))
 	there := from.In(consoletest.Berlin(t)).Format("2006-01-02T15:04")
-	b.Post("/campaigns/preview", form).Is(200).Has(`value="`+there+`"`, `name="planned_shop" value="10"`).HasNot("lies in the past")
+	b.Post("/campaigns/preview", form).Is(200).Has(`value="`+there+`"`, `name="planned_shop" value="10"`).HasNot("is in the past")
 	b.Post("/campaigns", form).Is(303)
 	var start time.Time
 	g.Must(g.SQL.QueryRow(t.Context(), `select starts_at from campaigns`).Scan(&start))
@@ -46,7 +46,7 @@ func TestPlannedTimesFollowTheShop(t *testing.T) {
 	}
 
 	form.Set("starts_at", g.Now().In(consoletest.Berlin(t)).Add(-time.Hour).Format("2006-01-02T15:04"))
-	b.Post("/campaigns/preview", form).Is(200).Has("The start lies in the past", "It starts at once when it is published.", "at once, when it is published", "has passed")
+	b.Post("/campaigns/preview", form).Is(200).Has("The start is in the past", "It starts immediately on publication.", "at once, when it is published", "has passed")
 }
 
 func TestPlannedTimesFollowTheShopInTheBrowser(t *testing.T) {
@@ -77,7 +77,7 @@ func TestCampaignStartsInTheBrowser(t *testing.T) {
 	b := consoletest.NewTab(t)
 	b.SignIn(g, g.Hire(staff.Marketer))
 	b.Open(g.Server.URL + fmt.Sprintf("/campaigns/%d", id))
-	b.Sees("#campaign-progress", "It has not started.")
+	b.Sees("#campaign-progress", "Not started.")
 	// What somebody is typing stays, but not over what has changed under it.
 	b.Fill("#f-test-user", "1001")
 	b.Fill("#f-rate_per_second", "77")

@@ -62,7 +62,7 @@ func (b *Tab) Authenticator() {
 // LinkShown returns the path of the link that a member's page shows once.
 func (b *Browser) LinkShown(page string) string {
 	b.Helper()
-	a := b.Get(page).Is(200).Has("It is shown this once.")
+	a := b.Get(page).Is(200).Has("It is shown only once.")
 	link := html.UnescapeString(Between(a.Body, "<code>", "</code>"))
 	u, err := url.Parse(link)
 	if err != nil || !strings.HasPrefix(link, b.PublicURL+"/password?token=") {

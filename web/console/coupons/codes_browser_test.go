@@ -34,11 +34,11 @@ func TestCodesInTheBrowser(t *testing.T) {
 	b.Sees("#code-check", "Not now: the drop has not opened yet", "code 7 of 50")
 	b.Accessible("a code that was looked up")
 	b.Press("#batches", "Revoke")
-	b.Sees("#dialog", "50 codes that nobody has used become worthless")
+	b.Sees("#dialog", "50 unused codes become invalid")
 	b.Press("#dialog", "Revoke")
 	b.Sees("#dialog", "is required")
 	b.Fill("#dialog #f-reason", "leaked")
 	b.Press("#dialog", "Revoke")
-	b.Sees("main", "The batch is revoked", "0 used, 50 worthless", "leaked")
+	b.Sees("main", "The batch is revoked", "0 used, 50 invalid", "leaked")
 	b.Accessible("revoked codes")
 }

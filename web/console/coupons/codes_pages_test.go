@@ -72,14 +72,14 @@ func TestCodesInTheConsole(t *testing.T) {
 
 	revoke := page + "/1/revoke"
 	viewer.Get(revoke).Is(http.StatusForbidden)
-	marketer.Get(revoke).Is(200).Has("Revoke batch #1", "1,200 codes that nobody has used become worthless", "0 coupons")
+	marketer.Get(revoke).Is(200).Has("Revoke batch #1", "1,200 unused codes become invalid", "0 coupons")
 	marketer.Post(revoke, nil).Is(http.StatusUnprocessableEntity).Has("is required")
 	marketer.Post(revoke, url.Values{"reason": {"leaked"}}).To(page)
-	marketer.Get(page).Is(200).Has("revoked", "leaked", "0 used, 1,200 worthless").HasNot("Download CSV", revoke)
+	marketer.Get(page).Is(200).Has("revoked", "leaked", "0 used, 1,200 invalid").HasNot("Download CSV", revoke)
 	// Who was slower finds it done, by the reason of who was faster.
 	marketer.Get(revoke).To(page)
 	marketer.Post(revoke, url.Values{"reason": {"much too late"}}).To(page)
-	marketer.Get(page).Is(200).Has("Batch #1 is revoked already", "leaked").HasNot("much too late")
+	marketer.Get(page).Is(200).Has("Batch #1 is already revoked", "leaked").HasNot("much too late")
 	code, _, _ := strings.Cut(lines[2], ",")
 	marketer.Post("/codes/check", url.Values{"code": {code}}).Is(200).Has("Revoked", "leaked")
 	marketer.Get(page + "/99/revoke").Is(http.StatusNotFound)
@@ -93,10 +93,10 @@ func TestNoMoreCodesForADropThatIsOver(t *testing.T) {
 	page := fmt.Sprintf("/templates/%d/codes", d.ID)
 	g.Exec(`update templates set state = 'closed', ended_at = now() where id = $1`, d.ID)
 	b := g.As(staff.Marketer)
-	b.Get(page).Is(200).Has("This drop is over or was cancelled; nobody could use new codes.").HasNot("this drop is over", `name="count"`)
+	b.Get(page).Is(200).Has("This drop is over or was cancelled; new codes could not be used.").HasNot("this drop is over", `name="count"`)
 	b.Post(page, url.Values{"count": {"1"}}).Is(http.StatusConflict).Has("The drop is over, cancelled or paused.")
 	b.Header.Set("Accept-Language", "zh-CN")
-	b.Get(page).Is(200).Has("开抢已结束或已取消，新的兑换码无法使用。").HasNot("nobody could use")
+	b.Get(page).Is(200).Has("开抢已结束或已取消，新的兑换码无法使用。").HasNot("could not be used")
 	b.Post(page, url.Values{"count": {"1"}}).Is(http.StatusConflict).Has("开抢已结束、已取消或已暂停。")
 }
 

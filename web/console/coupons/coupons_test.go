@@ -80,7 +80,7 @@ func TestImpossibleCouponSteps(t *testing.T) {
 	refused(page+"/release", "There is no lock to release", "No order holds this coupon.")
 	refused(page+"/release?order=A-1", "No order holds this coupon.")
 	g.Locks(id, "A-1")
-	refused(page+"/release", "The address names no order.")
+	refused(page+"/release", "No order is given.")
 	refused(page+"/release?order=A-2", "Order A-2 does not hold this coupon")
 	refused(page+"/revoke", "This coupon cannot be revoked", "An order holds it. Release its lock first.")
 	b.Post(page+"/revoke", url.Values{"reason": {"x"}}).Is(http.StatusConflict).Has("An order holds it.")

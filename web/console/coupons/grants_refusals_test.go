@@ -25,7 +25,7 @@ func TestListsOfTemplatesThatTakeNone(t *testing.T) {
 	b, chinese := g.As(staff.Marketer), g.Chinese()
 	for state, want := range map[string][2]string{
 		"draft":     {"The template is a draft: its coupons cannot be given away yet. Publish it first.", "模板是草稿，还不能发放它的券。请先发布。"},
-		"cancelled": {"The template was cancelled: its coupons cannot be given away any more. Use another template.", "模板已取消，不能再发放它的券。请使用其他模板。"},
+		"cancelled": {"The template was cancelled: its coupons can no longer be given away. Use another template.", "模板已取消，不能再发放它的券。请使用其他模板。"},
 	} {
 		d := g.Draft(10, time.Hour)
 		g.Exec(`update templates set state = $2 where id = $1`, d.ID, state)
@@ -187,7 +187,7 @@ func TestListWithTooManyRows(t *testing.T) {
 	check := func() {
 		t.Helper()
 		for _, at := range []string{list, strings.Replace(list, "grants", "jobs", 1)} {
-			b.Get(at).Is(200).Has("A list has at most 100,000 rows. Divide the file and upload its parts one by one.").HasNot("a list has at most")
+			b.Get(at).Is(200).Has("A list has at most 100,000 rows. Split the file and upload the parts one by one.").HasNot("a list has at most")
 			g.Chinese().Get(at).Is(200).Has("一份名单最多 100,000 行。请拆分文件，逐个上传。").HasNot("a list has at most")
 		}
 	}

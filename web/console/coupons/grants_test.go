@@ -37,7 +37,7 @@ func TestGrantPages(t *testing.T) {
 	dry := b.Upload(page+"/new", "friends.csv", friends).Is(303).Header.Get("Location")
 	b.Get(dry).Is(200).Has("Dry run", "Not begun yet").HasNot(dry + "/apply")
 	g.WorkGrants()
-	b.Get(dry).Is(200).Has("Nothing has been given yet", "Would get one", "Has as many as allowed", "No such user", "Not a user id", "Named before", "Stock used up", dry+"/apply")
+	b.Get(dry).Is(200).Has("Nothing has been given yet", "Would get one", "Limit per user reached", "No such user", "Not a user id", "Duplicate row", "Stock used up", dry+"/apply")
 	b.Get(dry + "?result=unknown_user").Is(200).Has("404404").HasNot(`/users/1003"`)
 	b.Get(dry + "?result=nonsense&after=-5").Is(200).Has("404404")
 	if n := g.Number(`select count(*) from coupons`); n != 1 {
@@ -50,9 +50,9 @@ func TestGrantPages(t *testing.T) {
 	b.Get(given).Is(200).Has("The coupons are being given.")
 	late := g.As(staff.Marketer)
 	late.Post(dry+"/apply", url.Values{"reason": {"me too"}}).To(given)
-	late.Get(given).Is(200).Has("The marketer has applied this list already; nobody is given a coupon twice.", "thanks to the testers").HasNot("The coupons are being given.")
+	late.Get(given).Is(200).Has("The marketer has already applied this list; no user gets a second coupon.", "thanks to the testers").HasNot("The coupons are being given.")
 	late.Get(dry + "/apply").To(given)
-	late.Get(given).Is(200).Has("has applied this list already")
+	late.Get(given).Is(200).Has("has already applied this list")
 	if g.Number(`select count(*) from jobs where kind = 'coupons.grant'`) != 2 {
 		t.Fatal("two people apply one list")
 	}
@@ -121,14 +121,14 @@ func TestGrantInTheBrowser(t *testing.T) {
 	b.Sees("main", "Not begun yet.")
 	g.WorkGrants()
 	b.Sees("#grant", "Nothing has been given yet.", "Would get one", "No such user", "Stock used up")
-	b.Accessible("what would happen")
+	b.Accessible("You see a preview before anything is given")
 	b.Press("#grant", "Give coupons")
 	b.Sees("#dialog", "2 users would get a coupon.", "5 rows would be left out.")
 	b.Fill("#dialog [name=reason]", "thanks to the testers")
 	b.Press("#dialog", "Give coupons")
 	b.Sees("main", "The coupons are being given.")
 	g.WorkGrants()
-	b.Sees("#grant", "done", "Download results", "Has as many as allowed", "Take back")
+	b.Sees("#grant", "done", "Download results", "Limit per user reached", "Take back")
 	b.Accessible("what was given")
 	if n := g.Number(`select count(*) from coupons where origin = 'grant'`); n != 2 {
 		t.Fatalf("%d coupons", n)
@@ -142,8 +142,8 @@ func TestTallyIsShown(t *testing.T) {
 	g.Exec(`update templates set issued = 3 where id = $1`, d.ID)
 	g.Exec(`insert into coupon_tallies (template_id, used, released, discounted) values ($1, 1, 4, 2000)`, d.ID)
 	b := g.As(staff.Viewer)
-	b.Get(fmt.Sprintf("/templates/%d", d.ID)).Is(200).Has("What became of them", "4 locks ended without a use", fmt.Sprintf("by=template&amp;q=%d&amp;state=used", d.ID))
-	b.Get(fmt.Sprintf("/coupons?by=template&q=%d", d.ID)).Is(200).Has("What became of them", "4 locks ended without a use")
+	b.Get(fmt.Sprintf("/templates/%d", d.ID)).Is(200).Has("What became of them", "4 locks ended without use", fmt.Sprintf("by=template&amp;q=%d&amp;state=used", d.ID))
+	b.Get(fmt.Sprintf("/coupons?by=template&q=%d", d.ID)).Is(200).Has("What became of them", "4 locks ended without use")
 	b.Get("/coupons?by=template&q=404404").Is(200).HasNot("What became of them")
 	g.As(staff.Viewer, 11).Get(fmt.Sprintf("/coupons?by=template&q=%d", d.ID)).Is(200).HasNot("What became of them")
 	if text := b.Get("/coupons?by=user&q=1002").Is(200).Text(); strings.Contains(text, "What became of them") {
@@ -161,7 +161,7 @@ func TestRevokeWithReturn(t *testing.T) {
 	b.Get(page+"/revoke").Is(200).Has("Return to stock", `name="stock"`)
 	b.Post(page+"/revoke", url.Values{"stock": {"1"}}).Is(422).Has("say why", `checked`)
 	b.Post(page+"/revoke", url.Values{"stock": {"1"}, "reason": {"wrong person"}}).To(page)
-	b.Get(page).Is(200).Has("Returned: somebody else can have one instead")
+	b.Get(page).Is(200).Has("Returned to stock for another user")
 	if n := g.Number(`select issued from templates where id = $1 and returned = 1`, d.ID); n != 0 {
 		t.Fatalf("%d are issued", n)
 	}

@@ -54,6 +54,6 @@ func TestClaimsCardBehindTheGate(t *testing.T) {
 	}
 	shelves.away = true
 	page := fmt.Sprintf("/templates/%d", d.ID)
-	consoletest.Within(t, "what was seen a moment ago is forgotten", func() bool { return strings.Contains(b.Get(page).Text(), "while the shelves do not answer") })
-	b.Get(page).Is(200).Has("while the shelves do not answer", "The shelves do not answer")
+	consoletest.Within(t, "what was seen a moment ago is forgotten", func() bool { return strings.Contains(b.Get(page).Text(), "the shards do not answer") })
+	b.Get(page).Is(200).Has("the shards do not answer", "The shards do not answer")
 }

@@ -27,9 +27,9 @@ func TestChannelStatusPage(t *testing.T) {
 	g.Sending(d, 12, 2, 1000, 40)
 	g.Exec(`update batches set due_at = now() - interval '90 seconds'`)
 	b := g.As(staff.Operator)
-	b.Get("/channels").Is(200).Has("told to wait", "The provider asks to be left alone until",
+	b.Get("/channels").Is(200).Has("paused by the provider", "The provider asked for a pause until",
 		"provider failing", "The provider failed 12 times in a row: HTTP 503", "960 messages are on their way, the oldest for 1 min 30 s",
-		"4 calls in the last minute, 100 ms on average, 250 ms at most.", "25% of the messages got no good answer.", "Last error: 451 try later",
+		"4 calls in the last minute, 100 ms on average, 250 ms at most.", "25% of the messages got no successful answer.", "Last error: 451 try later",
 		"No limit of messages per second.", "/channels/sms/rate", "/channels/sms/test").HasNot("/channels/app/test")
 	b.Htmx().Get("/channels").Is(200).Has("provider failing").HasNot("<html")
 }
@@ -62,16 +62,16 @@ func TestLimitedOperatorsLeaveChannelsAlone(t *testing.T) {
 	g := consoletest.New(t)
 	d := g.Published(10, 2*time.Hour)
 	b := g.As(staff.Operator, 10)
-	const why = "Shops share this channel"
+	const why = "All shops use this channel"
 	b.Get("/channels").Is(200).Has(why, "/channels/sms/test").HasNot("/channels/sms/pause", "/channels/sms/rate")
 	b.Get(shell.TemplateURL(d.ID) + "/cockpit").Is(200).Has(why).HasNot("/channels/sms/pause")
 	for _, path := range []string{"/channels/sms/pause", "/channels/sms/resume", "/channels/sms/rate"} {
-		b.Get(path).Is(http.StatusForbidden).Has("not limited to shops")
-		b.Post(path, url.Values{"reason": {"mine"}, "rate_per_second": {"1"}}).Is(http.StatusForbidden).Has("not limited to shops")
+		b.Get(path).Is(http.StatusForbidden).Has("access to all shops")
+		b.Post(path, url.Values{"reason": {"mine"}, "rate_per_second": {"1"}}).Is(http.StatusForbidden).Has("access to all shops")
 		b.Post(path, url.Values{}).Is(http.StatusForbidden)
 	}
 	b.Do(http.MethodDelete, "/monitor/queues/api/queues/deliver-sms", nil).Is(http.StatusForbidden)
-	b.Get("/monitor/queues").Is(http.StatusForbidden).Has("not limited to shops") // tasks are of every shop
+	b.Get("/monitor/queues").Is(http.StatusForbidden).Has("access to all shops") // tasks are of every shop
 	b.Get("/queues").Is(http.StatusForbidden)
 	b.Get("/").Is(200).HasNot(`href="/queues"`)
 	settings, err := g.Settings.Settings(t.Context())
@@ -109,7 +109,7 @@ func TestChannelTestPage(t *testing.T) {
 		b.Post(page, url.Values{"recipient": {"1001"}}).To(page)
 	}
 	b.Post(page, url.Values{"recipient": {"1001"}}).Is(http.StatusUnprocessableEntity).Has("Too many test messages.")
-	b.Get("/channels/app/test").Is(200).Has("no provider that could be tested").HasNot(`name="recipient"`)
+	b.Get("/channels/app/test").Is(200).Has("no provider to test").HasNot(`name="recipient"`)
 	b.Post("/channels/app/test", url.Values{"recipient": {"1001"}}).Is(http.StatusUnprocessableEntity)
 	b.Get("/channels/webhook/test").Is(200).Has("WEBHOOK_URL")
 	b.Post("/channels/webhook/test", url.Values{"recipient": {"1001"}}).Is(http.StatusUnprocessableEntity)
@@ -133,7 +133,7 @@ func TestChannelPages(t *testing.T) {
 	b.Post("/channels/email/pause", url.Values{"reason": {"provider is down"}}).To("/channels")
 	b.Get("/channels").Is(200).Has("E-mail is paused.", "provider is down", "/channels/email/resume")
 	b.Post("/channels/email/resume", nil).To("/channels")
-	b.Get("/channels").Is(200).Has("E-mail goes on.").HasNot("provider is down")
+	b.Get("/channels").Is(200).Has("E-mail is resumed.").HasNot("provider is down")
 	b.Get("/channels/pigeon/pause").Is(404)
 	b.Get("/audit?kind=channel").Is(200).Has("paused", "resumed", "channel email")
 	g.As(staff.Marketer).Get("/channels").Is(200).HasNot("/channels/email/pause")
@@ -146,7 +146,7 @@ func TestPausingAPausedChannel(t *testing.T) {
 	first.Post("/channels/sms/pause", url.Values{"reason": {"the provider is down"}}).To("/channels")
 	first.Post("/channels/sms/pause", url.Values{"reason": {"the provider is down"}}).To("/channels")
 	second.Post("/channels/sms/pause", url.Values{"reason": {"mine"}}).Is(http.StatusConflict).
-		Has("The operator has paused it already", "“the provider is down”", `mine`)
+		Has("The operator has already paused it", "“the provider is down”", `mine`)
 	settings, err := g.Settings.Settings(t.Context())
 	g.Must(err)
 	if s := settings[2]; !s.Paused || s.PausedBy != "The operator" || s.PausedReason != "the provider is down" {

@@ -19,7 +19,7 @@ import (
 func TestDeadLettersAreShownToEverybody(t *testing.T) {
 	g := consoletest.New(t)
 	viewer := g.As(staff.Viewer)
-	viewer.Get("/dead-letters").Is(200).Has("No dead letters", "nothing is thrown away").HasNot("/dead-letters/replay")
+	viewer.Get("/dead-letters").Is(200).Has("No dead letters", "Messages that a provider refuses permanently").HasNot("/dead-letters/replay")
 	d := g.Published(10, 2*time.Hour)
 	for id := user.ID(1001); id <= 1003; id++ {
 		g.Book(d, id, delivery.App, 5)
@@ -27,7 +27,7 @@ func TestDeadLettersAreShownToEverybody(t *testing.T) {
 	g.Fire(d, 1, consoletest.Fails(map[user.ID]delivery.Result{1001: {Detail: "HTTP 503"}, 1002: {Status: delivery.Permanent}}))
 	viewer.Get("/dead-letters").Is(200).Has("2 dead letters", "in 2 groups", "HTTP 503", "no answer recorded").HasNot("/dead-letters/replay", "/dead-letters/discard")
 	for query, want := range map[string][]string{"channel=app": {"2 dead letters"}, "template=1": {"2 dead letters"}, "user=1001": {"1 dead letter", "HTTP 503"},
-		"channel=email": {"None of these"}, "user=1003": {"None of these"}, "template=99": {"None of these"}} {
+		"channel=email": {"No matches"}, "user=1003": {"No matches"}, "template=99": {"No matches"}} {
 		viewer.Get("/dead-letters?" + query).Is(200).Has(want...)
 	}
 	operator := g.As(staff.Operator)
@@ -39,7 +39,7 @@ func TestDeadLettersAreShownToEverybody(t *testing.T) {
 		operator.Get("/dead-letters/discard?" + query).To("/dead-letters?" + query)
 	}
 	viewer.Get("/dead-letters.csv?channel=pigeon&user=ada").Is(http.StatusUnprocessableEntity).
-		Has("Something typed is not valid", "Channel: choose one.", "User ID: must be a positive whole number.").HasNot("has changed in the meantime")
+		Has("Some input is not valid", "Channel: choose one.", "User ID: must be a positive whole number.").HasNot("has changed in the meantime")
 	// A kind of error without any words is a kind of its own.
 	viewer.Get("/dead-letters/list?channel=app&fingerprint=").Is(200).Has("/templates/1/users/1002").HasNot("/users/1001")
 	viewer.Htmx().Get("/dead-letters?user=1001").Is(200).Has("HTTP 503").HasNot("<html")
@@ -135,20 +135,20 @@ func TestReplay(t *testing.T) {
 func TestDryRunTellsWhoIsTooLateOrWasReached(t *testing.T) {
 	g := consoletest.Buried(t)
 	g.Exec(`update batches set worthless_after = clock_timestamp()`)
-	g.As(staff.Operator).Get("/dead-letters/replay").Is(200).Has("0 still in time, 2 would be too late", "You can discard these letters").HasNot("Replay 2")
+	g.As(staff.Operator).Get("/dead-letters/replay").Is(200).Has("0 still in time, 2 would be too late", "You can discard these dead letters").HasNot("Replay 2")
 }
 
 func TestDiscard(t *testing.T) {
 	g := consoletest.Buried(t)
 	operator := g.As(staff.Operator).Htmx()
-	operator.Get("/dead-letters/discard?user=1001").Is(200).Has("1 message is given up", "This cannot be undone.", `name="user" value="1001"`, "Reason").HasNot("<html")
+	operator.Get("/dead-letters/discard?user=1001").Is(200).Has("1 message is discarded", "This cannot be undone.", `name="user" value="1001"`, "Reason").HasNot("<html")
 	a := operator.Post("/dead-letters/discard", url.Values{"user": {"1001"}}).Is(200)
 	if a.Header.Get("HX-Redirect") != "/dead-letters?user=1001" {
 		t.Errorf("leads to %q", a.Header.Get("HX-Redirect"))
 	}
 	g.Must(g.DeadLetters.Step(t.Context()))
 	operator.Get("/dead-letters").Is(200).Has("1 dead letter").HasNot("HTTP 503")
-	operator.Get("/templates/1/users/1001").Is(200).Has("was given up", "An operator gave it up.")
+	operator.Get("/templates/1/users/1001").Is(200).Has("was given up", "Discarded by an operator.")
 	operator.Get("/templates/1/balance").Is(200).Has("3 reserved = 1 delivered + 0 skipped + 0 expired + 2 failed")
 }
 
@@ -166,7 +166,7 @@ func TestDryRunAtARate(t *testing.T) {
 	for _, rate := range []string{"2", " 2 ", "２", "%E3%80%802"} {
 		operator.Get("/dead-letters/replay?rate_per_second="+strings.ReplaceAll(rate, " ", "+")).Is(200).Has("12 still in time", "At 2 per second this takes about 6 s.").HasNot("higher rate")
 	}
-	operator.Get("/dead-letters/replay?rate_per_second=plenty").Is(200).Has("must be a whole number", `aria-invalid="true"`, "once the rate can be read").HasNot("still in time")
+	operator.Get("/dead-letters/replay?rate_per_second=plenty").Is(200).Has("must be a whole number", `aria-invalid="true"`, "Enter a valid rate").HasNot("still in time")
 	operator.Get("/dead-letters/replay?rate_per_second=-1").Is(200).Has("must be between 0 and 1,000,000")
 	part := g.As(staff.Operator).Htmx()
 	part.Get("/dead-letters/replay?part=run&rate_per_second=３").Is(200).Has("At 3 per second this takes about 4 s.", `<hx-partial hx-target="#replay-submit"`, "Replay 12 messages").HasNot("<form", "<html")
@@ -203,7 +203,7 @@ func TestStopAJob(t *testing.T) {
 	g := consoletest.Buried(t)
 	operator := g.As(staff.Operator)
 	operator.Post("/dead-letters/replay", nil).To("/dead-letters")
-	operator.Get("/dead-letters/jobs/1/cancel").Is(200).Has("Stop this job?", "What it has done stays done: 0 of 2.")
+	operator.Get("/dead-letters/jobs/1/cancel").Is(200).Has("Stop this job?", "What is done so far is kept: 0 of 2.")
 	operator.Post("/dead-letters/jobs/1/cancel", nil).To("/dead-letters")
 	operator.Post("/dead-letters/jobs/1/cancel", nil).Is(http.StatusNotFound).Has("There is no such job, or it has ended.")
 	operator.Get("/dead-letters/jobs/7/cancel").Is(http.StatusNotFound)
@@ -242,13 +242,13 @@ func TestPastJobsStandBelowTheDeadLetters(t *testing.T) {
 func TestDiscardedLettersRaiseNoAlarm(t *testing.T) {
 	g := consoletest.Buried(t)
 	viewer := g.As(staff.Viewer)
-	const told = "2 reminders could not be delivered: refused for good, or out of attempts."
+	const told = "2 reminders could not be delivered: refused permanently, or out of attempts."
 	viewer.Get("/").Is(200).Has("2 reminders failed")
 	viewer.Get("/templates/1").Is(200).Has(told)
 	viewer.Get("/templates/1/cockpit").Is(200).Has(told)
 	g.As(staff.Operator).Post("/dead-letters/discard", url.Values{"template": {"1"}, "reason": {"too late"}}).To("/dead-letters?template=1")
 	g.Must(g.DeadLetters.Step(t.Context()))
-	viewer.Get("/dead-letters?template=1").Is(200).Has("None of these")
+	viewer.Get("/dead-letters?template=1").Is(200).Has("No matches")
 	viewer.Get("/").Is(200).Has("All is well").HasNot("reminders failed")
 	viewer.Get("/templates/1").Is(200).HasNot("could not be delivered")
 	viewer.Get("/templates/1/balance").Is(200).Has("3 reserved = 1 delivered + 0 skipped + 0 expired + 2 failed")

@@ -28,9 +28,9 @@ func TestDeliveryPages(t *testing.T) {
 	if seen != 2*shell.PageSize+3 {
 		t.Errorf("%d batches on all pages", seen)
 	}
-	b.Get("/deliveries?outcome=dead").Is(200).Has("Nothing fits")
+	b.Get("/deliveries?outcome=dead").Is(200).Has("No matches")
 	b.Get("/deliveries?user=40").Is(200).Has("User 40", "skipped", `/deliveries/2"`).HasNot(`/deliveries/1"`)
-	b.Get("/deliveries?user=40&outcome=sent").Is(200).Has("Nothing fits")
+	b.Get("/deliveries?user=40&outcome=sent").Is(200).Has("No matches")
 	b.Get("/deliveries?user=ada&template=0&from=soon").Is(200).Has("The filter cannot be read", "must be a positive whole number", "is not a date and time", `value="ada"`)
 	for _, odd := range []string{"slot=99", "channel=x", "state=x", "outcome=x", "kind=x", "outcome=sent&state=x"} {
 		b.Get("/deliveries?"+odd).Is(200).Has("The filter cannot be read", "choose one", `aria-invalid="true"`).HasNot("27 of 30 delivered", "/deliveries.csv")
@@ -44,7 +44,7 @@ func TestDeliveryPages(t *testing.T) {
 	due := d.OpensAt.Add(-5 * time.Minute)
 	shanghai := due.In(g.DefaultZone).Format("2006-01-02T15:04")
 	b.Get("/deliveries?from=" + shanghai).Is(200).Has("27 of 30")
-	b.Get("/deliveries?to=" + shanghai).Is(200).Has("Nothing fits")
+	b.Get("/deliveries?to=" + shanghai).Is(200).Has("No matches")
 	g.As(staff.Viewer).Htmx().Get("/deliveries?user=40").Is(200).Has("skipped").HasNot("<html")
 
 	b.Get("/deliveries/2").Is(200).Has("Batch #2", "27 of 30 delivered", "31 – 60", fmt.Sprintf("/templates/%d/users/31", d.ID), "Next page")

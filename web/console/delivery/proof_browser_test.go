@@ -52,7 +52,7 @@ func TestFilterDeadLettersInTheBrowser(t *testing.T) {
 		t.Errorf("the address says %q", got)
 	}
 	b.Fill("#f-channel", "email")
-	b.Sees("#results", "None of these")
+	b.Sees("#results", "No matches")
 	consoletest.Evaluate[chromedp.Void](b, `history.back()`)
 	b.Sees("#results", "HTTP 503")
 	b.Press("#results", "HTTP 503")
@@ -76,7 +76,7 @@ func TestCorrectionInTheBrowser(t *testing.T) {
 	b.Press("#dialog", "Send correction")
 	b.Sees("main", "The correction is on its way.")
 	b.Open(g.Server.URL + "/templates/1/announcements")
-	b.Sees("#announcements", "waiting", "Recipients are being gathered.")
+	b.Sees("#announcements", "waiting", "Recipients are being collected.")
 	g.Spread(1)
 	b.Sees("#announcements", "finished", "1 of 1 delivered.")
 	if consoletest.Evaluate[bool](b, `!!document.querySelector("#announcements[data-live]")`) {

@@ -30,13 +30,13 @@ func TestCorrection(t *testing.T) {
 	viewer.Get(page).Is(200).Has("Nothing to correct").HasNot(send)
 	viewer.Get(send).Is(http.StatusForbidden)
 	viewer.Post(send, nil).Is(http.StatusForbidden)
-	marketer.Get(send).Is(200).Has("Correct the opening of “Moon cake night”", "App 3", "Opt-outs are honoured")
+	marketer.Get(send).Is(200).Has("Correct the opening of “Moon cake night”", "App 3", "Opt-outs are respected")
 	marketer.Get("/templates/1/announcements/cancelled").Is(http.StatusConflict)
 	marketer.Get("/templates/1/announcements/campaign").Is(http.StatusNotFound)
 	for range 2 { // by an impatient finger
 		marketer.Post(send, nil).To("/templates/1")
 	}
-	a := marketer.Get(page).Is(200).Has("waiting", "Recipients are being gathered.", "The marketer", `data-live="`).HasNot("were reminded of the old time")
+	a := marketer.Get(page).Is(200).Has("waiting", "Recipients are being collected.", "The marketer", `data-live="`).HasNot("were reminded of the old time")
 	if n := strings.Count(a.Text(), "Correction about"); n != 1 {
 		t.Errorf("%d corrections are listed", n)
 	}
@@ -119,9 +119,9 @@ func TestNoticeOfCancellation(t *testing.T) {
 	g.Must(err)
 	b := g.As(staff.Marketer)
 	b.Get("/templates/1/announcements").Is(200).Has("3 recipients still expect this drop.", "Send notice")
-	b.Get("/templates/1/announcements/cancelled").Is(200).Has("Tell users that “Moon cake night” is off", "App 2", "E-mail 1")
+	b.Get("/templates/1/announcements/cancelled").Is(200).Has("Tell users that “Moon cake night” is cancelled", "App 2", "E-mail 1")
 	b.Post("/templates/1/announcements/cancelled", nil).To("/templates/1")
-	b.Get("/templates/1/announcements").Is(200).Has("Notice that the drop is off").HasNot("still expect this drop")
+	b.Get("/templates/1/announcements").Is(200).Has("Cancellation notice").HasNot("still expect this drop")
 	g.Shop(11)
 	g.As(staff.Marketer, 11).Post("/templates/1/announcements/cancelled", nil).Is(http.StatusForbidden)
 }
@@ -134,5 +134,5 @@ func TestNobodyToNotify(t *testing.T) {
 	b := g.As(staff.Marketer)
 	b.Get("/templates/1/announcements").Is(200).Has("Nothing to correct")
 	b.Get("/templates/1/announcements/cancelled").To("/templates/1")
-	b.Get("/templates/1").Is(200).Has("There is nobody to tell.")
+	b.Get("/templates/1").Is(200).Has("There is no recipient.")
 }

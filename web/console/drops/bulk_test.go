@@ -60,7 +60,7 @@ func TestBulkOfAllThatMatch(t *testing.T) {
 	d := g.Draft(10, 2*time.Hour)
 	theirs := g.Published(11, 2*time.Hour)
 	m := g.As(staff.Operator, 10)
-	m.Get("/templates?state=scheduled").Is(200).Has("All that match this filter, on every page")
+	m.Get("/templates?state=scheduled").Is(200).Has("All that match this filter, on all pages")
 	page := m.Get("/templates/bulk?step=cancel&all=1&state=scheduled&q=moon").Is(200).Has("Cancel 53 templates", "53 can, 0 cannot", `name="state" value="scheduled"`, `name="q" value="moon"`)
 	m.Post("/templates/bulk", url.Values{"step": {"cancel"}, "all": {"1"}, "state": {"scheduled"}, "q": {"moon"}, "request_key": {page.Field("request_key")}}).To("/jobs/1")
 	j := g.WorkOff(1)
@@ -68,7 +68,7 @@ func TestBulkOfAllThatMatch(t *testing.T) {
 		t.Errorf("%+v", j)
 	}
 	m.Get("/jobs/1").Is(200).Has("53 of 53").HasNot("undo=")
-	m.Get("/templates?state=scheduled").Is(200).Has("Nothing fits")
+	m.Get("/templates?state=scheduled").Is(200).Has("No matches")
 }
 
 // A worker that dies after having changed templates and before saving it

@@ -36,7 +36,7 @@ func TestPageOfADropThatEnded(t *testing.T) {
 	b := g.As(staff.Admin)
 	page := shell.TemplateURL(d.ID)
 	g.Wait(3 * time.Hour)
-	b.Get(page).Is(200).Has("Ended "+g.Languages.Default().DateTime(d.ClosesAt, consoletest.Berlin(t)), "can only be given to lists of users any more", "Give to a list").
+	b.Get(page).Is(200).Has("Ended "+g.Languages.Default().DateTime(d.ClosesAt, consoletest.Berlin(t)), "can only be granted to lists of users now", "Give to a list").
 		HasNot("planned:", "can still be claimed")
 	if n, err := g.Templates.CloseEnded(t.Context(), 10); n != 0 || err != nil { // by the database's clock it runs
 		t.Fatal(n, err)
@@ -58,11 +58,11 @@ func TestNoticePlanOnThePage(t *testing.T) {
 	d := g.Draft(10, time.Hour)
 	b := g.As(staff.Viewer)
 	page := shell.TemplateURL(d.ID)
-	b.Get(page).Is(200).Has("Tell owners before the expiry Never").HasNot("Tell them over")
+	b.Get(page).Is(200).Has("Notify owners before expiry Never").HasNot("Notification channels")
 	spec := d.Spec.WithNotices(template.NoticeDaysOf(3, 1, 0), template.ParseChannels("app", "email"))
 	_, err := g.Templates.Edit(t.Context(), staff.System(), d.ID, template.Edition{Version: d.Version, Spec: spec})
 	g.Must(err)
-	b.Get(page).Is(200).Has("Tell owners before the expiry 3 days before, 1 day before, on the last day", "Tell them over App, E-mail")
+	b.Get(page).Is(200).Has("Notify owners before expiry 3 days before, 1 day before, on the last day", "Notification channels App, E-mail")
 	b.Header.Set("Accept-Language", "zh-CN")
 	b.Get(page).Is(200).Has("到期前提醒持有人 提前 3 天，提前 1 天，最后一天")
 }

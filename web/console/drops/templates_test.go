@@ -23,7 +23,7 @@ import (
 func TestCreateTemplate(t *testing.T) {
 	g := consoletest.New(t)
 	b := g.As(staff.Marketer)
-	b.Get("/templates/new").Is(200).Has("First, a shop")
+	b.Get("/templates/new").Is(200).Has("Create a shop first")
 	g.Shop(10)
 	form := g.TypedForm(48 * time.Hour)
 	form.Set("request_key", b.Get("/templates/new").Is(200).Field("request_key"))
@@ -94,8 +94,8 @@ func TestLifeOfADrop(t *testing.T) {
 	b.Post(page+"/publish", nil).To(page) // sent once more: it is published
 	g.Book(d, 1001, delivery.App, 5, 60)
 	g.Book(d, 1002, delivery.Email, 5)
-	b.Get(page + "/cancel").Is(200).Has("None of the 3 reminders still waiting")
-	b.Get(page + "/close").Is(200).Has("(3) will not go out")
+	b.Get(page + "/cancel").Is(200).Has("The 3 waiting reminders are not sent")
+	b.Get(page + "/close").Is(200).Has("The 3 waiting reminders are not sent")
 	b.Post(page+"/cancel", url.Values{"reason": {strings.Repeat("长", 5000)}}).To(page)
 	b.Get(page).Is(200).Has("Cancelled", "“Moon cake night” is cancelled.", "Use as a model").HasNot(page+"/publish", page+"/pause\"")
 	for _, path := range []string{"/edit", "/move", "/stock"} {
@@ -151,12 +151,12 @@ func TestMove(t *testing.T) {
 		text, _ := shell.TypedTime(g.Now().Add(in).Truncate(time.Minute), consoletest.Berlin(t))
 		return text
 	}
-	form := b.Get(page).Is(200).Has("Move the opening of", "Type the new opening").Body
+	form := b.Get(page).Is(200).Has("Move the opening of", "Enter the new opening").Body
 	version := consoletest.Answer{T: t, Body: form}.Field("version")
-	b.Get(page+"?follow=1&opens_at="+typed(30*time.Minute)).Is(200).Has("3 reminders are booked", "Nobody has been reminded", "2 reminders would now lie in the past", "earlier than now planned")
+	b.Get(page+"?follow=1&opens_at="+typed(30*time.Minute)).Is(200).Has("3 reminders are booked", "Nobody has been reminded", "2 reminders would be in the past", "earlier than now planned")
 	b.Header.Set("HX-Request", "true")
 	b.Header.Set("HX-Request-Type", "partial")
-	b.Get(page+"?part=blast&opens_at="+typed(6*time.Hour)).Is(200).Has("Every waiting reminder still has its time ahead", "later than now planned").HasNot("<form")
+	b.Get(page+"?part=blast&opens_at="+typed(6*time.Hour)).Is(200).Has("All waiting reminders are still in the future", "later than now planned").HasNot("<form")
 	b.Header = http.Header{}
 	b.Post(page, url.Values{"version": {version}, "opens_at": {typed(-time.Hour)}}).Is(422).Has("must lie in the future")
 	b.Post(page, url.Values{"version": {version}, "opens_at": {typed(8 * time.Hour)}}).Is(422).Has("Closing: must be after the opening")
@@ -187,7 +187,7 @@ func TestChangeStock(t *testing.T) {
 	page := shell.TemplateURL(d.ID) + "/stock"
 	version := b.Get(page).Is(200).Has("Now 100, of which 0 are issued").Field("version")
 	g.Exec(`update templates set issued = 3 where id = $1`, d.ID)
-	b.Post(page, url.Values{"version": {version}, "stock": {"2"}}).Is(http.StatusConflict).Has("Stock cannot be lower than what is issued", `value="2"`)
+	b.Post(page, url.Values{"version": {version}, "stock": {"2"}}).Is(http.StatusConflict).Has("Stock cannot be lower than the number issued", `value="2"`)
 	b.Post(page, url.Values{"version": {version}, "stock": {"many"}}).Is(422).Has("must be a whole number")
 	b.Post(page, url.Values{"version": {version}, "stock": {"99999999999999"}}).Is(422)
 	b.Post(page, url.Values{"version": {version}, "stock": {"1,500"}}).To(shell.TemplateURL(d.ID))
@@ -241,7 +241,7 @@ func TestEditPublished(t *testing.T) {
 	b.Post(page, form).Is(422).Has("cannot change once the template is published")
 	form.Set("amount_off", "10")
 	g.Exec(`update templates set issued = 6 where id = $1`, d.ID)
-	b.Post(page, form).Is(http.StatusConflict).Has("Stock cannot be lower than what is issued")
+	b.Post(page, form).Is(http.StatusConflict).Has("Stock cannot be lower than the number issued")
 	form.Set("stock", "500")
 	form.Set("name", "New name")
 	b.Post(page, form).To(shell.TemplateURL(d.ID))
@@ -316,8 +316,8 @@ func TestListOfTemplates(t *testing.T) {
 	b.Get("/templates?sort=latest").Is(200).Has("Drop 27").HasNot("Drop 02")
 	b.Get("/templates?q=drop+03").Is(200).Has("Drop 03").HasNot("Drop 04")
 	b.Get("/templates?q=100%25").Is(200).Has("Drop 00")
-	b.Get("/templates?q=100_").Is(200).Has("Nothing fits")
-	b.Get("/templates?state=open").Is(200).Has("Nothing fits")
+	b.Get("/templates?q=100_").Is(200).Has("No matches")
+	b.Get("/templates?state=open").Is(200).Has("No matches")
 	b.Get("/templates?state=draft&shop=10&from=2026-01-01&to=2099-01-01").Is(200).Has("Drop 00")
 	b.Get("/templates?after=x_y&after=99999999999999999999_1").Is(200).Has("Drop 00")
 	b.Header.Set("HX-Request", "true")
@@ -380,7 +380,7 @@ func TestReviewOfAPublishedTemplate(t *testing.T) {
 	d := g.Published(10, 5*time.Hour)
 	g.Book(d, 1001, delivery.App, 60, 5)
 	b := g.As(staff.Marketer)
-	page := b.Get(shell.TemplateURL(d.ID) + "/edit").Is(200).Has("it takes effect at once").HasNot("Users see nothing of it")
+	page := b.Get(shell.TemplateURL(d.ID) + "/edit").Is(200).Has("so changes take effect at once").HasNot("Users see it only after")
 	form := url.Values{"template": {page.Field("template")}, "version": {page.Field("version")}}
 	for name, value := range drops.ValuesOf(d) {
 		form.Set(name, value)
@@ -388,9 +388,9 @@ func TestReviewOfAPublishedTemplate(t *testing.T) {
 	b.Post("/templates/preview", form).Is(200).HasNot("This moves the opening")
 	opens, _ := shell.TypedTime(g.Now().Add(30*time.Minute), consoletest.Berlin(t))
 	form.Set("opens_at", opens)
-	b.Post("/templates/preview", form).Is(200).Has("This moves the opening", "2 reminders are booked", "1 reminder would now lie in the past: it goes out at once", "is reminded again")
+	b.Post("/templates/preview", form).Is(200).Has("This moves the opening", "2 reminders are booked", "1 reminder would be in the past: it is sent at once", "are reminded again")
 	g.As(staff.Marketer, 11).Post("/templates/preview", form).Is(200).HasNot("2 reminders are booked")
-	b.Get("/templates/new").Is(200).Has("Users see nothing of it before it is published.")
+	b.Get("/templates/new").Is(200).Has("Users see it only after it is published.")
 }
 
 // A step that the state does not allow is not asked about.
@@ -403,7 +403,7 @@ func TestImpossibleStepsOfADrop(t *testing.T) {
 	b.Post(page+"/pause", nil).To(page)
 	refused("pause", "cannot be paused", "The template is paused. It can be edited, resumed or closed.")
 	g.Wait(70 * time.Minute)
-	refused("cancel", "cannot be cancelled", "The drop has opened: it cannot be cancelled any more. Close it instead.")
+	refused("cancel", "cannot be cancelled", "The drop has opened: it can no longer be cancelled. Close it instead.")
 	b.Post(page+"/cancel", nil).Is(http.StatusConflict).Has("Close it instead.").HasNot(`name="reason"`)
 	b.Post(page+"/close", nil).To(page)
 	for _, step := range []string{"pause", "resume", "cancel", "close", "publish"} {
