@@ -11,14 +11,14 @@ import (
 )
 
 // Story writes a timeline in one line.
-// Outcomes that follow one another are in the order of their channels: batches
-// that are sent side by side end in any order.
+// Attempts and outcomes that follow one another are in the order of their
+// channels: batches that are sent side by side end in any order.
 func Story(steps []reminder.Step) string {
 	var words []string
 	steps = slices.Clone(steps)
 	for i := 0; i < len(steps); i++ {
 		end := i + 1
-		for end < len(steps) && steps[i].Kind == reminder.StepOutcome && steps[end].Kind == reminder.StepOutcome {
+		for end < len(steps) && ofDelivery(steps[i]) && ofDelivery(steps[end]) {
 			end++
 		}
 		slices.SortStableFunc(steps[i:end], func(a, b reminder.Step) int { return cmp.Compare(channelOf(a), channelOf(b)) })
@@ -50,4 +50,8 @@ func channelOf(s reminder.Step) delivery.Channel {
 		return 0
 	}
 	return s.Reminder.Channel
+}
+
+func ofDelivery(s reminder.Step) bool {
+	return s.Kind == reminder.StepOutcome || s.Kind == reminder.StepTried
 }
