@@ -33,7 +33,7 @@ func Around(point string, do func() error) error {
 }
 
 // Caller returns a point's name for the function that called its caller, such
-// as "postgres.Outbox.Relay". Closures have the name of the function around them.
+// as "work.Outbox.Relay". Closures have the name of the function around them.
 func Caller() string {
 	pc := make([]uintptr, 1)
 	if runtime.Callers(3, pc) == 0 {

@@ -99,11 +99,11 @@ func TestFirstsCountOnlyIfAllIsAsRemembered(t *testing.T) {
 func TestFirstsMeetAChange(t *testing.T) {
 	h := newRushHour(t, 1)
 	drop := h.remembered(100, 1)
-	_, commit := h.hold(`update templates set state = 'paused', version = version + 1 where id = $1`, drop.ID)
+	_, commit := h.Hold(`update templates set state = 'paused', version = version + 1 where id = $1`, drop.ID)
 	var err error
 	var asking sync.WaitGroup
 	asking.Go(func() { _, err = h.gates[0].Claim(t.Context(), claimtest.Tap(drop, 1, "a")) })
-	h.blocked(1)
+	h.Blocked(1)
 	commit()
 	asking.Wait()
 	if !errors.Is(err, template.ErrNotOpen) {
@@ -117,16 +117,16 @@ func TestFirstsMeetAChange(t *testing.T) {
 func TestFirstsMeetTheFirstOfAnother(t *testing.T) {
 	h := newRushHour(t, 2)
 	drop := h.remembered(100, 1)
-	_, release := h.hold(`select from templates where id = $1 for no key update`, drop.ID)
+	_, release := h.Hold(`select from templates where id = $1 for no key update`, drop.ID)
 	group := []claim.Request{claimtest.Tap(drop, 1, "a"), claimtest.Tap(drop, 2, "a"), claimtest.Tap(drop, 3, "a")}
 	var elsewhere error
 	var verdicts []claim.Verdict
 	var err error
 	var asking sync.WaitGroup
 	asking.Go(func() { _, elsewhere = h.gates[1].Claim(t.Context(), claimtest.Tap(drop, 2, "elsewhere")) })
-	h.blocked(1)
+	h.Blocked(1)
 	asking.Go(func() { verdicts, err = postgres.Firsts(t.Context(), h.gates[0], group) })
-	h.blocked(2)
+	h.Blocked(2)
 	release()
 	asking.Wait()
 	h.Must(elsewhere)
@@ -192,12 +192,12 @@ func TestADropThatEndsWhileAGroupWaits(t *testing.T) {
 				}},
 			} {
 				h.Exec(`update templates set `+name+` = clock_timestamp() + interval '400 ms' where id = $1`, drop.ID)
-				_, release := h.hold(`select from templates where id = $1 for no key update`, drop.ID)
+				_, release := h.Hold(`select from templates where id = $1 for no key update`, drop.ID)
 				var verdicts []claim.Verdict
 				var err error
 				var asking sync.WaitGroup
 				asking.Go(func() { verdicts, err = c.ask([]claim.Request{claimtest.Tap(drop, c.by, "a")}) })
-				h.blocked(1)
+				h.Blocked(1)
 				for h.Number(`select count(*) from templates where id = $1 and `+name+` > clock_timestamp()`, drop.ID) > 0 && t.Context().Err() == nil {
 					continue
 				}

@@ -31,12 +31,12 @@ func TestTermsThatChangeUnderAQuickGroup(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			drop := h.Open(10, 5, nil)
-			_, commit := h.hold(`update templates set `+c.change+` where id = $1`, drop.ID)
+			_, commit := h.Hold(`update templates set `+c.change+` where id = $1`, drop.ID)
 			var got claim.Claim
 			var err error
 			var asking sync.WaitGroup
 			asking.Go(func() { got, err = h.gates[0].Claim(t.Context(), claimtest.Tap(drop, 1, "key of "+name)) })
-			h.blocked(1)
+			h.Blocked(1)
 			commit()
 			asking.Wait()
 			if !errors.Is(err, c.want) || (err == nil) != (got.CouponID != 0) {
@@ -116,7 +116,7 @@ func TestTheLastGroupTellsTheWholeNumber(t *testing.T) {
 func TestGroupsOfSeveralTemplatesTakeTurns(t *testing.T) {
 	h := newRushHour(t, 2)
 	a, b := h.Open(1000, 1000, nil), h.Open(1000, 1000, nil)
-	_, release := h.hold(`select pg_advisory_xact_lock(hashtextextended('dropbell:claims', $1))`, b.ID)
+	_, release := h.Hold(`select pg_advisory_xact_lock(hashtextextended('dropbell:claims', $1))`, b.ID)
 	var all sync.WaitGroup
 	for node, order := range [][]template.Template{{b, a}, {a, b}} {
 		all.Go(func() {
@@ -136,7 +136,7 @@ func TestGroupsOfSeveralTemplatesTakeTurns(t *testing.T) {
 				}
 			}
 		})
-		h.blocked(int64(node + 1))
+		h.Blocked(int64(node + 1))
 	}
 	release()
 	all.Wait()

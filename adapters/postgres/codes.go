@@ -17,10 +17,15 @@ import (
 
 // Codes keeps batches of redeem codes; see [redeemcode.Store]. No code is
 // ever stored.
-type Codes struct{ Templates }
+type Codes struct{ *pg.DB }
 
 // NewCodes returns the batches of db.
-func NewCodes(db *pg.DB) Codes { return Codes{NewTemplates(db)} }
+func NewCodes(db *pg.DB) Codes { return Codes{db} }
+
+// Template returns [template.ErrNotFound] if there is none.
+func (s Codes) Template(ctx context.Context, id int64) (template.Template, error) {
+	return pg.Template(ctx, s.DB, id)
+}
 
 const codeColumns = `b.id, b.template_id, t.name, t.shop_number, s.timezone, b.first_serial, b.count, b.key_id, b.state, b.generated, b.used,
 	b.job_id, coalesce(j.state, ''), b.created_by, b.created_at, b.ready_at, b.revoked_at, b.revoked_by, b.revoke_reason`

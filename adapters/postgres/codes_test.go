@@ -13,7 +13,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"dropbell/adapters/postgres"
+	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/event"
 	"dropbell/domain/fault"
 	"dropbell/domain/job"
@@ -71,7 +71,7 @@ func TestGenerationDiesAnywhere(t *testing.T) {
 	d := m.byCode(1000, 1)
 	b := m.generate(d, 100_000)
 	load := func() job.Job {
-		j, err := postgres.NewJobs(m.DB).Job(t.Context(), b.JobID)
+		j, err := m.Jobs.Job(t.Context(), b.JobID)
 		m.Must(err)
 		return j
 	}
@@ -121,7 +121,7 @@ func TestExportsAreHeldToTheirChecksums(t *testing.T) {
 	if text, err := m.csv(d, b.ID); !errors.Is(err, redeemcode.ErrKeyMissing) || text != "" {
 		t.Errorf("with another key: %q, %v", text, err)
 	}
-	j, err := postgres.NewJobs(m.DB).Job(t.Context(), half.JobID)
+	j, err := m.Jobs.Job(t.Context(), half.JobID)
 	m.Must(err)
 	j.Cursor = json.RawMessage(`{"next_part":0}`) // the worker died before saving
 	_, err = m.maker.Step(t.Context(), j)
@@ -142,12 +142,12 @@ func TestWhoMayGenerateWhat(t *testing.T) {
 	m := newMint(t)
 	d := m.byCode(10, 1)
 	for _, count := range []int64{0, -1, redeemcode.MaxCount + 1} {
-		_, err := m.staff.Generate(t.Context(), clerk, d.ID, count, "")
+		_, err := m.staff.Generate(t.Context(), pgtest.Clerk, d.ID, count, "")
 		if fields, ok := errors.AsType[*fault.Fields](err); !ok || fields.List[0].Name != "count" {
 			t.Errorf("%d codes: %v", count, err)
 		}
 	}
-	viewer, elsewhere := clerk, clerk
+	viewer, elsewhere := pgtest.Clerk, pgtest.Clerk
 	viewer.Role, elsewhere.Shops = staff.Viewer, []int64{11}
 	for _, by := range []staff.Actor{viewer, elsewhere} {
 		_, err := m.staff.Generate(t.Context(), by, d.ID, 1, "")
@@ -159,25 +159,25 @@ func TestWhoMayGenerateWhat(t *testing.T) {
 	}
 	_, err := m.staff.Batches(t.Context(), elsewhere, redeemcode.Query{TemplateID: d.ID})
 	m.is(err, staff.ErrForbidden)
-	_, err = m.staff.Generate(t.Context(), clerk, d.ID+1, 1, "")
+	_, err = m.staff.Generate(t.Context(), pgtest.Clerk, d.ID+1, 1, "")
 	m.is(err, template.ErrNotFound)
 	byTap := m.Published(time.Hour)
-	_, err = m.staff.Generate(t.Context(), clerk, byTap.ID, 1, "")
+	_, err = m.staff.Generate(t.Context(), pgtest.Clerk, byTap.ID, 1, "")
 	m.is(err, redeemcode.ErrNotByCode)
 	_, err = m.csv(d, 0)
 	m.is(err, redeemcode.ErrNoCodes)
 	other := m.byCode(10, 1)
 	b := m.ready(other, 1)
-	_, err = m.staff.Batch(t.Context(), clerk, d.ID, b.ID)
+	_, err = m.staff.Batch(t.Context(), pgtest.Clerk, d.ID, b.ID)
 	m.is(err, redeemcode.ErrBatchNotFound)
 	_, err = m.csv(d, b.ID)
 	m.is(err, redeemcode.ErrBatchNotFound)
 	_, err = m.Service.Do(t.Context(), staff.System(), d.ID, 0, template.Closing, "test")
 	m.Must(err)
-	_, err = m.staff.Generate(t.Context(), clerk, d.ID, 1, "")
+	_, err = m.staff.Generate(t.Context(), pgtest.Clerk, d.ID, 1, "")
 	m.is(err, redeemcode.ErrEnded)
 	m.use("")
-	_, err = m.staff.Generate(t.Context(), clerk, other.ID, 1, "")
+	_, err = m.staff.Generate(t.Context(), pgtest.Clerk, other.ID, 1, "")
 	m.is(err, redeemcode.ErrNoKeys)
 	if n := m.Number(`select count(*) from code_batches`); n != 1 {
 		t.Errorf("%d batches are stored", n)
@@ -206,7 +206,7 @@ func TestTemplateChangesWhileGenerating(t *testing.T) {
 	if !last.Holds(redeemcode.MaxSerial) {
 		t.Errorf("the last batch begins at %d", last.First)
 	}
-	_, err = m.staff.Generate(t.Context(), clerk, d.ID, 1, "")
+	_, err = m.staff.Generate(t.Context(), pgtest.Clerk, d.ID, 1, "")
 	m.is(err, redeemcode.ErrNoSerials)
 	if len(m.export(d, last.ID)) != 5 {
 		t.Error("the last serial numbers have no codes")
@@ -220,7 +220,7 @@ func TestImpatientFingerGeneratesOnce(t *testing.T) {
 	ids := make([]int64, 8)
 	for i := range ids {
 		all.Go(func() {
-			b, err := m.staff.Generate(context.WithoutCancel(t.Context()), clerk, d.ID, 10, "the same form")
+			b, err := m.staff.Generate(context.WithoutCancel(t.Context()), pgtest.Clerk, d.ID, 10, "the same form")
 			if err != nil {
 				t.Error(err)
 			}
@@ -232,7 +232,7 @@ func TestImpatientFingerGeneratesOnce(t *testing.T) {
 		m.Number(`select next from code_serials`) != 11 {
 		t.Errorf("batches %v", ids)
 	}
-	if b, err := m.staff.Generate(t.Context(), clerk, d.ID, 10, "another form"); err != nil || b.ID == ids[0] {
+	if b, err := m.staff.Generate(t.Context(), pgtest.Clerk, d.ID, 10, "another form"); err != nil || b.ID == ids[0] {
 		t.Errorf("another form: %d, %v", b.ID, err)
 	}
 }
@@ -249,7 +249,7 @@ func TestLookupIsExact(t *testing.T) {
 		makers.Go(func() {
 			for range 25 {
 				size := []int64{1, 1, 2, 3, 999, 10_000, 1_000_000}[rand.IntN(7)]
-				b, err := m.staff.Generate(context.WithoutCancel(t.Context()), clerk, d.ID, size, "")
+				b, err := m.staff.Generate(context.WithoutCancel(t.Context()), pgtest.Clerk, d.ID, size, "")
 				if err != nil {
 					t.Error(err)
 					return
@@ -298,12 +298,12 @@ func TestStoppedGeneration(t *testing.T) {
 	d := m.byCode(100, 1)
 	b := m.generate(d, 60_000)
 	m.step(b)
-	_, err := (&job.Service{Store: postgres.NewJobs(m.DB)}).Cancel(t.Context(), clerk, b.JobID)
+	_, err := (&job.Service{Store: m.Jobs}).Cancel(t.Context(), pgtest.Clerk, b.JobID)
 	m.Must(err)
 	if b = m.batch(b.ID); !b.Stopped() || b.Generated != 50_000 {
 		t.Errorf("after its job was cancelled: %+v", b)
 	}
-	if supply, err := m.staff.Supply(t.Context(), clerk, d.ID); err != nil || supply.Outstanding != 0 {
+	if supply, err := m.staff.Supply(t.Context(), pgtest.Clerk, d.ID); err != nil || supply.Outstanding != 0 {
 		t.Errorf("codes that never work count: %+v, %v", supply, err)
 	}
 	_, err = m.csv(d, 0)
@@ -318,9 +318,9 @@ func TestStoppedGeneration(t *testing.T) {
 	}
 	// Revoking ends generation.
 	c := m.generate(d, 60_000)
-	_, err = m.staff.Revoke(t.Context(), clerk, d.ID, c.ID, "changed our minds")
+	_, err = m.staff.Revoke(t.Context(), pgtest.Clerk, d.ID, c.ID, "changed our minds")
 	m.Must(err)
-	j, err := postgres.NewJobs(m.DB).Job(t.Context(), c.JobID)
+	j, err := m.Jobs.Job(t.Context(), c.JobID)
 	m.Must(err)
 	_, err = m.maker.Step(t.Context(), j)
 	m.is(err, redeemcode.ErrRevoked)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"dropbell/adapters/postgres"
+	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/claim"
 	"dropbell/domain/redeemcode"
 	"dropbell/domain/staff"
@@ -66,7 +67,7 @@ func TestRevokedWhileRedeeming(t *testing.T) {
 	for m.Number(`select count(*) from coupons`) < 20 {
 		<-time.After(time.Millisecond)
 	}
-	revoked, err := m.staff.Revoke(t.Context(), clerk, d.ID, b.ID, "leaked")
+	revoked, err := m.staff.Revoke(t.Context(), pgtest.Clerk, d.ID, b.ID, "leaked")
 	m.Must(err)
 	afterwards := m.Number(`select count(*) from coupons`)
 	users.Wait()
@@ -76,7 +77,7 @@ func TestRevokedWhileRedeeming(t *testing.T) {
 	if n := m.Number(`select issued from templates where id = $1`, d.ID); n != issued {
 		t.Errorf("%d issued, the template says %d", issued, n)
 	}
-	_, err = m.staff.Revoke(t.Context(), clerk, d.ID, b.ID, "leaked")
+	_, err = m.staff.Revoke(t.Context(), pgtest.Clerk, d.ID, b.ID, "leaked")
 	m.is(err, redeemcode.ErrRevoked)
 	_, err = m.csv(d, 0)
 	m.is(err, redeemcode.ErrNoCodes)
@@ -120,18 +121,18 @@ func TestUsedIsCountedPerBatch(t *testing.T) {
 			t.Errorf("batch %d: %d used, want %d", want.id, got, want.used)
 		}
 	}
-	supply, err := m.staff.Supply(t.Context(), clerk, d.ID)
+	supply, err := m.staff.Supply(t.Context(), pgtest.Clerk, d.ID)
 	m.Must(err)
 	if supply != (redeemcode.Supply{Outstanding: 20, Left: 60}) || supply.Excess() != 0 {
 		t.Errorf("supply %+v", supply)
 	}
 	m.generate(d, 50)
-	if supply, _ = m.staff.Supply(t.Context(), clerk, d.ID); supply.Outstanding != 70 || supply.Excess() != 10 {
+	if supply, _ = m.staff.Supply(t.Context(), pgtest.Clerk, d.ID); supply.Outstanding != 70 || supply.Excess() != 10 {
 		t.Errorf("with more codes than coupons: %+v", supply)
 	}
-	page, err := m.staff.Batches(t.Context(), clerk, redeemcode.Query{TemplateID: d.ID, Limit: 2})
+	page, err := m.staff.Batches(t.Context(), pgtest.Clerk, redeemcode.Query{TemplateID: d.ID, Limit: 2})
 	m.Must(err)
-	rest, err := m.staff.Batches(t.Context(), clerk, redeemcode.Query{TemplateID: d.ID, Limit: 2, Before: page[1].ID})
+	rest, err := m.staff.Batches(t.Context(), pgtest.Clerk, redeemcode.Query{TemplateID: d.ID, Limit: 2, Before: page[1].ID})
 	m.Must(err)
 	if len(page) != 2 || page[1].ID != c.ID || len(rest) != 1 || rest[0].ID != a.ID {
 		t.Errorf("pages %+v and %+v", page, rest)
@@ -152,35 +153,35 @@ func TestCheck(t *testing.T) {
 		}
 		return f
 	}
-	verdict(clerk, "hello", redeemcode.Unreadable)
-	verdict(clerk, strings.Repeat("0", 16), redeemcode.Forged)
-	if f := verdict(clerk, strings.ToLower(codes[1]), redeemcode.Good); f.Place != 2 || f.Batch.ID != b.ID || f.Code.Text() != codes[1] || f.Use != nil {
+	verdict(pgtest.Clerk, "hello", redeemcode.Unreadable)
+	verdict(pgtest.Clerk, strings.Repeat("0", 16), redeemcode.Forged)
+	if f := verdict(pgtest.Clerk, strings.ToLower(codes[1]), redeemcode.Good); f.Place != 2 || f.Batch.ID != b.ID || f.Code.Text() != codes[1] || f.Use != nil {
 		t.Errorf("a good code: %+v", f)
 	}
 	never, err := codeKeys(t, keyOne).Code(1, b.First+3)
 	m.Must(err)
-	verdict(clerk, never.Text(), redeemcode.NeverIssued)
-	elsewhere := clerk
+	verdict(pgtest.Clerk, never.Text(), redeemcode.NeverIssued)
+	elsewhere := pgtest.Clerk
 	elsewhere.Shops = []int64{99}
 	if f := verdict(elsewhere, codes[0], redeemcode.Elsewhere); f.Batch.ID != 0 || f.Serial != 0 {
 		t.Errorf("another shop's code: %+v", f)
 	}
 	c, err := m.claim(1001, d, b.First)
 	m.Must(err)
-	if f := verdict(clerk, codes[0], redeemcode.Spent); f.Use == nil || f.Use.UserID != 1001 || f.Use.CouponID != c.CouponID || f.Use.At.IsZero() {
+	if f := verdict(pgtest.Clerk, codes[0], redeemcode.Spent); f.Use == nil || f.Use.UserID != 1001 || f.Use.CouponID != c.CouponID || f.Use.At.IsZero() {
 		t.Errorf("a used code: %+v", f)
 	}
 	half := m.generate(d, 1)
 	early, err := codeKeys(t, keyOne).Code(1, half.First)
 	m.Must(err)
-	verdict(clerk, early.Text(), redeemcode.NotReadyYet)
-	_, err = m.staff.Revoke(t.Context(), clerk, d.ID, b.ID, "because")
+	verdict(pgtest.Clerk, early.Text(), redeemcode.NotReadyYet)
+	_, err = m.staff.Revoke(t.Context(), pgtest.Clerk, d.ID, b.ID, "because")
 	m.Must(err)
-	verdict(clerk, codes[0], redeemcode.Spent)
-	verdict(clerk, codes[1], redeemcode.Withdrawn)
+	verdict(pgtest.Clerk, codes[0], redeemcode.Spent)
+	verdict(pgtest.Clerk, codes[1], redeemcode.Withdrawn)
 	// A code of the same serial number under a key that the batch was not made with.
 	m.use(keyOne + "," + keyTwo)
 	other, err := m.staff.Keys.Code(2, b.First+1)
 	m.Must(err)
-	verdict(clerk, other.Text(), redeemcode.NeverIssued)
+	verdict(pgtest.Clerk, other.Text(), redeemcode.NeverIssued)
 }

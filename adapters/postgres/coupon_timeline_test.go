@@ -17,7 +17,7 @@ import (
 // nobody was told in time.
 func TestExplainTellsOfNotices(t *testing.T) {
 	b := newBell(t, 1)
-	b.app.answer = func(m delivery.Message, _ int) delivery.Result {
+	b.app.Answer = func(m delivery.Message, _ int) delivery.Result {
 		if m.To.ID == 2 {
 			return delivery.Result{Status: delivery.Permanent, Detail: "gone"}
 		}
@@ -28,7 +28,7 @@ func TestExplainTellsOfNotices(t *testing.T) {
 		t.Helper()
 		line, err := explainer.Explain(t.Context(), id, b.drop.ID)
 		b.Must(err)
-		if got := story(line.Steps); got != want {
+		if got := pgtest.Story(line.Steps); got != want {
 			t.Errorf("user %d:\n got %s\nwant %s", id, got, want)
 		}
 	}

@@ -15,6 +15,9 @@ import (
 	"dropbell/domain/user"
 )
 
+// gatePage is how many rows of a gate are read by one statement.
+const gatePage = 5000
+
 // Gates keeps what the database knows of the claim gate: plans, and what
 // became of accepted claims. It implements [gate.Store].
 type Gates struct{ *pg.DB }
@@ -191,7 +194,7 @@ func (s Gates) Allot(ctx context.Context, templateID, epoch int64, parts []int64
 func (s Gates) UserCounts(ctx context.Context, templateID int64, load func([]gate.UserCount) error) error {
 	return inPages(func(after gate.UserCount) ([]gate.UserCount, error) {
 		rows, err := s.Pool.Query(ctx, `select user_id, issued from claim_counts where template_id = $1 and user_id > $2 order by user_id limit $3`,
-			templateID, after.UserID, chunk)
+			templateID, after.UserID, gatePage)
 		if err != nil {
 			return nil, err
 		}
@@ -205,7 +208,7 @@ func (s Gates) IdempotencyRecords(ctx context.Context, templateID int64, load fu
 	var last int64
 	err := inPages(func(gate.IdempotencyRecord) ([]gate.IdempotencyRecord, error) {
 		rows, err := s.Pool.Query(ctx, `select user_id, origin, origin_key, claim_id, id from coupons
-			where template_id = $1 and id > $2 order by id limit $3`, templateID, last, chunk)
+			where template_id = $1 and id > $2 order by id limit $3`, templateID, last, gatePage)
 		if err != nil {
 			return nil, err
 		}
@@ -219,7 +222,7 @@ func (s Gates) IdempotencyRecords(ctx context.Context, templateID int64, load fu
 	return inPages(func(after gate.IdempotencyRecord) ([]gate.IdempotencyRecord, error) {
 		// A redeem code that was refused is as good as before.
 		rows, err := s.Pool.Query(ctx, `select user_id, origin, case when origin = 'code' and coupon_id is null then '' else origin_key end, claim_id
-			from claim_results where template_id = $1 and claim_id > $2 order by claim_id limit $3`, templateID, after.Claim, chunk)
+			from claim_results where template_id = $1 and claim_id > $2 order by claim_id limit $3`, templateID, after.Claim, gatePage)
 		if err != nil {
 			return nil, err
 		}
@@ -255,7 +258,7 @@ func inPages[T any](page func(after T) ([]T, error), load func([]T) error) error
 				return err
 			}
 		}
-		if len(list) < chunk {
+		if len(list) < gatePage {
 			return nil
 		}
 	}

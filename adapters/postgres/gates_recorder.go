@@ -242,6 +242,6 @@ func (p *page) queueRefused(b *pgx.Batch) {
 // at and discarded, not sent again.
 func (s GateRecorder) SetAside(ctx context.Context, templateID int64, shard int, poison gate.Poison) error {
 	topic := fmt.Sprintf("gate.%d.%d", templateID, shard)
-	return NewDeadMessages(s.DB).Keep(ctx, staff.DeadMessage{MessageID: topic + " " + poison.Entry, Topic: topic, Handler: s.Handler,
+	return pg.KeepDeadMessage(ctx, s.DB, staff.DeadMessage{MessageID: topic + " " + poison.Entry, Topic: topic, Handler: s.Handler,
 		Reason: poison.Reason, Payload: append([]byte("entry "+poison.Entry+": "), poison.Payload...)})
 }

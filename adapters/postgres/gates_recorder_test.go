@@ -123,14 +123,14 @@ func TestAnEpochBeginsWhileAPageIsWritten(t *testing.T) {
 	h := newRushHour(t, 1)
 	book := postgres.NewGateRecorder(h.DB)
 	drop := h.behindGate(10, 1)
-	tx, commit := h.hold(`select id from templates where id = $1 for no key update`, drop.ID)
+	tx, commit := h.Hold(`select id from templates where id = $1 for no key update`, drop.ID)
 	var verdicts []gate.Settlement
 	var err error
 	var writing sync.WaitGroup
 	writing.Go(func() {
 		verdicts, err = book.Write(t.Context(), drop.ID, 0, []gate.Group{gateEntry(1, accepted(21, 1, "a"), accepted(22, 2, "a"))})
 	})
-	h.blocked(1)
+	h.Blocked(1)
 	if _, err := tx.Exec(t.Context(), `update gates set epoch = 2 where template_id = $1`, drop.ID); err != nil {
 		t.Fatal(err)
 	}

@@ -9,13 +9,19 @@ import (
 	"dropbell/domain/coupon"
 	"dropbell/domain/job"
 	"dropbell/domain/staff"
+	"dropbell/domain/template"
 )
 
 // Grants keeps lists of users who are given coupons.
-type Grants struct{ Templates }
+type Grants struct{ *pg.DB }
 
 // NewGrants returns the lists of db.
-func NewGrants(db *pg.DB) Grants { return Grants{NewTemplates(db)} }
+func NewGrants(db *pg.DB) Grants { return Grants{db} }
+
+// Template returns [template.ErrNotFound] if there is none.
+func (s Grants) Template(ctx context.Context, id int64) (template.Template, error) {
+	return pg.Template(ctx, s.DB, id)
+}
 
 // StageGrants stores a list in place of what the sheet had.
 func (s Grants) StageGrants(ctx context.Context, sheet int64, rows []coupon.GrantRow) error {

@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,8 +14,6 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"context"
 
 	"dropbell/adapters/postgres"
 	"dropbell/adapters/postgres/pgtest"
@@ -81,7 +80,7 @@ func newBounty(t *testing.T, stock int64) *bounty {
 	b.drop, err = w.Service.Do(t.Context(), staff.System(), tpl.ID, 0, template.Publishing, "")
 	w.Must(err)
 	w.Exec(`insert into users (id) select generate_series(1, 2000)`)
-	b.grants = &coupon.Grants{Store: postgres.NewGrants(w.DB), Jobs: &job.Service{Store: postgres.NewJobs(w.DB)}, Now: time.Now}
+	b.grants = &coupon.Grants{Store: postgres.NewGrants(w.DB), Jobs: &job.Service{Store: w.Jobs}, Now: time.Now}
 	b.granter = &coupon.Granter{Store: postgres.NewGrants(w.DB), Lists: b.list, Gate: b.gate, Random: rand.Uint64}
 	return b
 }
@@ -93,7 +92,7 @@ func (b *bounty) upload(dryRun bool, rows ...string) job.Job {
 	for _, r := range rows {
 		b.list.rows = append(b.list.rows, strings.Split(r, ","))
 	}
-	u, err := postgres.NewUploads(b.DB).SaveUpload(b.Context(), "list.csv", strings.NewReader(strings.Join(rows, "\n")), 1<<20, pgtest.Actor)
+	u, err := b.Uploads.SaveUpload(b.Context(), "list.csv", strings.NewReader(strings.Join(rows, "\n")), 1<<20, pgtest.Actor)
 	b.Must(err)
 	j, err := b.grants.Start(b.Context(), pgtest.Actor, coupon.GrantParams{TemplateID: b.drop.ID, DryRun: dryRun}, u.ID, "")
 	b.Must(err)

@@ -1,8 +1,9 @@
 package postgres_test
 
 import (
-	"dropbell/adapters/postgres/pgtest"
 	"testing"
+
+	"dropbell/adapters/postgres/pgtest"
 )
 
 // world is the fixture with what the tests here add to it.

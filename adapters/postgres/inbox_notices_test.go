@@ -14,7 +14,7 @@ import (
 // the list and, the same, in the stream.
 func TestNoticesAreInTheInbox(t *testing.T) {
 	b := newBell(t, 1)
-	b.app.answer = func(m delivery.Message, _ int) delivery.Result {
+	b.app.Answer = func(m delivery.Message, _ int) delivery.Result {
 		if m.To.ID == 3 {
 			return delivery.Result{Status: delivery.Permanent, Detail: "gone"}
 		}

@@ -69,7 +69,7 @@ func (m *mint) byCode(stock int64, limit int) template.Template {
 
 func (m *mint) generate(t template.Template, count int64) redeemcode.Batch {
 	m.Helper()
-	b, err := m.staff.Generate(m.Context(), clerk, t.ID, count, "")
+	b, err := m.staff.Generate(m.Context(), pgtest.Clerk, t.ID, count, "")
 	m.Must(err)
 	return b
 }
@@ -77,7 +77,7 @@ func (m *mint) generate(t template.Template, count int64) redeemcode.Batch {
 // step does the next step of a batch's job as a worker would and saves it.
 func (m *mint) step(b redeemcode.Batch) job.Progress {
 	m.Helper()
-	jobs := postgres.NewJobs(m.DB)
+	jobs := m.Jobs
 	l, err := jobs.LeaseJob(m.Context(), b.JobID, []string{redeemcode.JobKind}, time.Minute)
 	m.Must(err)
 	p, err := m.maker.Step(m.Context(), l.Job)
@@ -108,7 +108,7 @@ func (m *mint) batch(id int64) redeemcode.Batch {
 // csv exports a batch, or all.
 func (m *mint) csv(t template.Template, batch int64) (string, error) {
 	m.Helper()
-	x, err := m.staff.Export(m.Context(), clerk, t.ID, batch)
+	x, err := m.staff.Export(m.Context(), pgtest.Clerk, t.ID, batch)
 	if err != nil {
 		return "", err
 	}

@@ -178,19 +178,11 @@ func storeRun(ctx context.Context, tx pgx.Tx, group []dueNotice) (batches []coup
 		insert into batches (kind, owner_id, template_id, channel, from_user, to_user, due_count, due, due_at, worthless_after, priority, next_run_at)
 		select 'notice', run.id, $1, c, $7, $8, $9, $10, $3, $11, $12, clock_timestamp() from run, unnest($13::smallint[]) as c
 		returning id, channel`, group[0].TemplateID, group[0].Days, first, users, templates, days, ids[0], ids[len(ids)-1], len(ids), due,
-		worthless, announcementPriority, channels)
+		worthless, pg.AnnouncementPriority, channels)
 	if err != nil {
 		return nil, err
 	}
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[coupon.CutBatch])
-}
-
-// noticeDays completes the subject of a notice: how many days are left.
-func (l *lease) noticeDays(ctx context.Context) error {
-	if l.batch.Subject.Kind != delivery.KindNotice {
-		return nil
-	}
-	return pg.Translate(l.db.Pool.QueryRow(ctx, `select days from notice_runs where id = $1`, l.batch.Owner).Scan(&l.batch.Subject.Slot))
 }
 
 // Readers looks at the recipients of a batch who are left; see

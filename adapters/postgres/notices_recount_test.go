@@ -40,7 +40,7 @@ func TestNoticesAreRecounted(t *testing.T) {
 		}
 		return delivery.Result{Status: delivery.Delivered}
 	}
-	b.app.answer, b.hook.answer = fail, fail
+	b.app.Answer, b.hook.Answer = fail, fail
 	b.own(b.drop, 1, 2, 3, 4, 5)
 	b.planned(5)
 	b.Exec(`update coupons set state = 'used' where user_id = 4`) // dropped before it is cut

@@ -22,16 +22,16 @@ type bell struct {
 	*purse
 	notices   postgres.Notices
 	announcer *coupon.Announcer
-	queue     *memoryQueue
-	app, hook *sink
+	queue     *pgtest.MemoryQueue
+	app, hook *pgtest.Sink
 	daemon    *delivery.Service
 }
 
 func newBell(t *testing.T, days ...int) *bell {
 	p := newPurse(t)
-	b := &bell{purse: p, notices: postgres.NewNotices(p.DB), queue: &memoryQueue{}, app: newSink(delivery.App, 100), hook: newSink(delivery.Webhook, 100)}
+	b := &bell{purse: p, notices: postgres.NewNotices(p.DB), queue: &pgtest.MemoryQueue{}, app: pgtest.NewSink(delivery.App, 100), hook: pgtest.NewSink(delivery.Webhook, 100)}
 	b.announcer = &coupon.Announcer{Store: b.notices, Queue: b.queue}
-	b.daemon = p.deliverer(b.queue, b.app, b.hook)
+	b.daemon = p.Deliverer(b.queue, b.app, b.hook)
 	b.daemon.Guards = map[delivery.Kind]delivery.Guard{delivery.KindNotice: coupon.Guard{Store: b.notices}}
 	b.drop = b.template(days...)
 	return b
@@ -125,7 +125,7 @@ func (b *bell) calendar() (sum coupon.NoticeDay) {
 
 func TestNoticesGoOut(t *testing.T) {
 	b := newBell(t, 1)
-	b.hook.answer = func(m delivery.Message, _ int) delivery.Result {
+	b.hook.Answer = func(m delivery.Message, _ int) delivery.Result {
 		if m.To.ID == 3 || m.To.ID == 4 {
 			return delivery.Result{Status: delivery.Permanent, Detail: "gone"}
 		}
@@ -134,7 +134,7 @@ func TestNoticesGoOut(t *testing.T) {
 		}
 		return delivery.Result{Status: delivery.Delivered}
 	}
-	b.app.answer = func(m delivery.Message, _ int) delivery.Result {
+	b.app.Answer = func(m delivery.Message, _ int) delivery.Result {
 		if m.To.ID == 3 {
 			return delivery.Result{Status: delivery.Permanent, Detail: "gone"}
 		}
@@ -155,8 +155,8 @@ func TestNoticesGoOut(t *testing.T) {
 	if n := b.Number(`select count(*) from batches where kind = 'notice'`); n != 2 {
 		t.Fatalf("%d batches, want one per channel", n)
 	}
-	if len(b.queue.tasks) != 2 {
-		t.Errorf("%d workers were woken", len(b.queue.tasks))
+	if len(b.queue.Tasks) != 2 {
+		t.Errorf("%d workers were woken", len(b.queue.Tasks))
 	}
 	b.deliver()
 	b.until("settled", func() bool { return b.Number(`select count(*) from notice_runs where settled_at is null`) == 0 })
@@ -168,10 +168,10 @@ func TestNoticesGoOut(t *testing.T) {
 	if got := b.calendar(); got.Planned != 6 || got.Sent != 3 || got.Failed != 2 || got.Dropped != 1 {
 		t.Errorf("calendar %+v", got)
 	}
-	if len(b.app.got) != 4 || len(b.hook.got) != 4 {
-		t.Errorf("app told %v, webhook %v", b.app.got, b.hook.got)
+	if len(b.app.Got) != 4 || len(b.hook.Got) != 4 {
+		t.Errorf("app told %v, webhook %v", b.app.Got, b.hook.Got)
 	}
-	for key, times := range b.app.got {
+	for key, times := range b.app.Got {
 		if times != 1 {
 			t.Errorf("%s was sent %d times", key, times)
 		}
@@ -185,7 +185,7 @@ func TestNoticesGoOut(t *testing.T) {
 // smaller one may appear after a greater one was planned for.
 func TestNoticesMissNoCoupon(t *testing.T) {
 	b := newBell(t, 1)
-	_, commit := b.hold(`insert into coupons (template_id, user_id, claim_id, origin, issued_at, expires_at)
+	_, commit := b.Hold(`insert into coupons (template_id, user_id, claim_id, origin, issued_at, expires_at)
 		values ($1, 1, 1, 'claim', now(), now() + interval '100 hours')`, b.drop.ID)
 	b.own(b.drop, 2)
 	for range 5 {
@@ -214,8 +214,8 @@ func TestNoticesMissNoCouponOfTheNewestTransaction(t *testing.T) {
 	b := newBell(t, 1)
 	const draw = `insert into coupons (template_id, user_id, claim_id, origin, issued_at, expires_at)
 		values ($1, $2, $2, 'claim', now(), now() + interval '100 hours')`
-	older, commitOlder := b.hold(draw, b.drop.ID, 1)
-	_, commitNewer := b.hold(draw, b.drop.ID, 2)
+	older, commitOlder := b.Hold(draw, b.drop.ID, 1)
+	_, commitNewer := b.Hold(draw, b.drop.ID, 2)
 	_, err := older.Exec(t.Context(), draw, b.drop.ID, 3)
 	b.Must(err)
 	commitOlder()
@@ -263,7 +263,7 @@ func TestNoticesAreCutOnce(t *testing.T) {
 	}
 	b.deliver()
 	b.until("settled", func() bool { return b.Number(`select count(*) from notice_runs where settled_at is null`) == 0 })
-	for key, times := range b.app.got {
+	for key, times := range b.app.Got {
 		if times != 1 {
 			t.Errorf("%s was sent %d times", key, times)
 		}
@@ -319,7 +319,7 @@ func TestNoticesLetPeopleSleep(t *testing.T) {
 			t.Errorf("user %d was told %d times", id, n)
 		}
 	}
-	if list, err := postgres.NewChannels(b.DB).Backlogs(t.Context()); err != nil || len(list) != 0 {
+	if list, err := b.Channels.Backlogs(t.Context()); err != nil || len(list) != 0 {
 		t.Errorf("who sleeps is no backlog: %+v %v", list, err)
 	}
 	b.Exec(`update coupons set state = 'used', expires_at = expires_at where user_id = $1`, spent) // overnight
@@ -328,7 +328,7 @@ func TestNoticesLetPeopleSleep(t *testing.T) {
 		t.Error("who has used the coupon is told that it expires")
 	}
 	if timesTold(b.app, asleep) != 1 || timesTold(b.hook, asleep) != 1 || timesTold(b.app, byShop) != 1 || timesTold(b.app, awake) != 1 {
-		t.Errorf("in the end app told %v, webhook %v", b.app.got, b.hook.got)
+		t.Errorf("in the end app told %v, webhook %v", b.app.Got, b.hook.Got)
 	}
 	b.until("settled", func() bool { return b.Number(`select count(*) from notice_runs where settled_at is null`) == 0 })
 	if got := b.calendar(); got.Sent != 3 || got.Dropped != 1 || got.Failed != 0 {
@@ -349,8 +349,8 @@ func TestNoticesLetPeopleSleep(t *testing.T) {
 }
 
 // timesTold is how often a user was sent something.
-func timesTold(s *sink, id int) (n int) {
-	for key, times := range s.got {
+func timesTold(s *pgtest.Sink, id int) (n int) {
+	for key, times := range s.Got {
 		if strings.HasSuffix(key, fmt.Sprint("-", id)) {
 			n += times
 		}
@@ -374,15 +374,15 @@ func TestNoticesOfReplayedLettersAreSettledAgain(t *testing.T) {
 	refuse := func(delivery.Message, int) delivery.Result {
 		return delivery.Result{Status: delivery.Permanent, Detail: "gone"}
 	}
-	b.app.answer, b.hook.answer = refuse, refuse
+	b.app.Answer, b.hook.Answer = refuse, refuse
 	b.own(b.drop, 1, 2)
 	b.planned(2)
 	b.comeDue()
 	b.Must(b.announcer.Sweep(t.Context()))
 	b.deliver()
 	b.until("settled", func() bool { return b.status(1) == "2 refused_by_provider" && b.status(2) == "2 refused_by_provider" })
-	b.app.answer, b.hook.answer = nil, nil
-	letters := &delivery.DeadLetters{Store: postgres.NewDeadLetters(b.DB)}
+	b.app.Answer, b.hook.Answer = nil, nil
+	letters := &delivery.DeadLetters{Store: b.DeadLetters}
 	_, err := letters.Start(t.Context(), staff.System(), delivery.DeadLetterOrder{Action: delivery.Replay, Filter: delivery.DeadLetterFilter{UserID: 1}})
 	b.Must(err)
 	b.Must(letters.Step(t.Context()))
@@ -409,14 +409,14 @@ func TestSettlingNoticesWaitsForAReplay(t *testing.T) {
 	b.deliver()
 	b.until("settled", func() bool { return b.status(1) == "1 " })
 	run := b.Number(`select id from notice_runs`)
-	tx, commit := b.hold(`select from notice_runs where id = $1 for update`, run)
+	tx, commit := b.Hold(`select from notice_runs where id = $1 for update`, run)
 	_, err := tx.Exec(t.Context(), `update batches set state = 'ready' where owner_id = $1 and kind = 'notice'`, run)
 	b.Must(err)
 	_, err = tx.Exec(t.Context(), `update notice_runs set settled_at = null where id = $1`, run)
 	b.Must(err)
 	settled := make(chan error, 1)
 	go func() { settled <- b.notices.SettleNotices(b.Context(), run) }()
-	b.blocked(1)
+	b.Blocked(1)
 	commit()
 	b.Must(<-settled)
 	if n := b.Number(`select count(*) from notice_runs where settled_at is null`); n != 1 {

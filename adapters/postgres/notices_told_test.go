@@ -56,7 +56,7 @@ func TestNoticesOfACouponThatIsUsedAtOnce(t *testing.T) {
 	b.until("dealt with", func() bool { return b.Number(`select count(*) from notices where run_id is null`) == 0 })
 	b.deliver()
 	if timesTold(b.app, 1) != 1 || timesTold(b.app, 2) != 0 {
-		t.Errorf("told: %v", b.app.got)
+		t.Errorf("told: %v", b.app.Got)
 	}
 	b.until("settled", func() bool { return b.status(1) == "1 " })
 	if got := b.calendar(); got != (coupon.NoticeDay{Planned: 2, Sent: 1, Dropped: 1}) {

@@ -9,6 +9,7 @@ import (
 
 	"dropbell/adapters/localstack"
 	"dropbell/adapters/postgres"
+	dropsdb "dropbell/adapters/postgres/drops"
 	"dropbell/domain/fault"
 )
 
@@ -31,7 +32,7 @@ func TestStatementsEnd(t *testing.T) {
 		}
 		defer db.Close()
 		begun := time.Now()
-		_, err = postgres.NewTemplates(db).Shops(t.Context())
+		_, err = dropsdb.NewTemplates(db).Shops(t.Context())
 		if fault.KindOf(err) != fault.Unavailable || fault.KeyOf(err) != key || !errors.Is(err, postgres.ErrUnavailable) {
 			t.Errorf("after %s: %v", time.Since(begun), err)
 		}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2/roaring64"
 
-	"dropbell/adapters/postgres"
+	dropsdb "dropbell/adapters/postgres/drops"
 	"dropbell/domain/delivery"
 	"dropbell/domain/user"
 )
@@ -227,7 +227,7 @@ func keyAbout(about *delivery.Subject, u int64, c delivery.Channel) string {
 
 // balance asks the product for its own proof.
 func (w *world) balance(d *drop) {
-	lines, err := postgres.NewBoards(w.stack.DB).Balance(w.ctx, d.id)
+	lines, err := dropsdb.NewBoards(w.stack.DB).Balance(w.ctx, d.id)
 	if err != nil || len(lines) == 0 {
 		w.t.Errorf("balance sheet of drop %d: %d lines, %v", d.id, len(lines), err)
 	}

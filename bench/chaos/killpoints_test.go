@@ -78,8 +78,8 @@ func (k *walk) walkAll(points []string) {
 // seldom are points that the sources do not name and an evening need not pass,
 // and why.
 var seldom = map[string]string{
-	"postgres.DeadLetters.RecountDeadLetters": "a task of every ten minutes",
-	"postgres.Counters.Recount":               "a task of every ten minutes",
+	"delivery.DeadLetters.RecountDeadLetters": "a task of every ten minutes",
+	"drops.Counters.Recount":                  "a task of every ten minutes",
 }
 
 // restart kills one process of each kind and starts it again.

@@ -11,7 +11,8 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2/roaring64"
 
-	"dropbell/adapters/postgres"
+	audiencedb "dropbell/adapters/postgres/audience"
+	campaignsdb "dropbell/adapters/postgres/campaigns"
 	"dropbell/domain/delivery"
 )
 
@@ -143,7 +144,7 @@ func (p *fair) account(x *promo) {
 	r.sent += int64(l.sent.GetCardinality())
 	r.expired += int64(len(l.cause))
 	r.recovered += l.recovered
-	b, err := postgres.NewCampaigns(p.stack.DB).Balance(p.ctx, x.id)
+	b, err := campaignsdb.NewCampaigns(p.stack.DB, audiencedb.NewSegments(p.stack.DB)).Balance(p.ctx, x.id)
 	r.lines++
 	if err != nil || b.Difference() != 0 || b.Twice != 0 || b.Counted.InFlight != 0 || !b.Final || b.Counted.Reserved != int64(l.due.GetCardinality()) {
 		p.t.Errorf("%s does not balance: %+v %v", s.what, b, err)

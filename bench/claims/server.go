@@ -20,6 +20,9 @@ import (
 
 	"dropbell/adapters/config"
 	"dropbell/adapters/postgres"
+	accessdb "dropbell/adapters/postgres/access"
+	dropsdb "dropbell/adapters/postgres/drops"
+	workdb "dropbell/adapters/postgres/work"
 	"dropbell/bench/stack"
 	"dropbell/domain/claim"
 	"dropbell/domain/delivery"
@@ -51,9 +54,9 @@ func serve() error {
 	log := slog.New(slog.NewJSONHandler(io.Discard, nil))
 	router.Use(middleware.All(middleware.Options{Log: log, Metrics: middleware.NewMetrics(prometheus.NewRegistry())}, new(atomic.Bool))...)
 	router.Mount("/api/v1", api.New(api.Deps{
-		Deps:   pipeline.Deps{Keys: postgres.NewStaff(db), Idempotency: postgres.NewIdempotency(db), Now: clock, Log: slog.New(slog.DiscardHandler)},
+		Deps:   pipeline.Deps{Keys: accessdb.NewStaff(db), Idempotency: workdb.NewIdempotency(db), Now: clock, Log: slog.New(slog.DiscardHandler)},
 		Claims: &claim.Service{Gate: agreeable{}, Random: rand.Uint64},
-		Shops:  postgres.NewTemplates(db), Hub: &api.Hub{}, Channels: delivery.ChannelSetOf(delivery.AllChannels()...),
+		Shops:  dropsdb.NewTemplates(db), Hub: &api.Hub{}, Channels: delivery.ChannelSetOf(delivery.AllChannels()...),
 	}))
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"dropbell/adapters/postgres"
+	workdb "dropbell/adapters/postgres/work"
 	"dropbell/bench/stack"
 	"dropbell/domain/job"
 	"dropbell/domain/redeemcode"
@@ -81,7 +82,7 @@ func run(ctx context.Context, s *stack.Stack, keys *redeemcode.Keyring, template
 	}
 	fmt.Printf("one core: %8.0f/s eleven bare HMACs   %8.0f/s codes made (%.2f of it)   %8.0f/s forged ones refused\n",
 		bare, perSecond(sample, made), perSecond(sample, made)/bare, perSecond(sample, refused))
-	return batch(ctx, &redeemcode.Service{Store: postgres.NewCodes(s.DB), Keys: keys, Now: time.Now}, postgres.NewJobs(s.DB), templateID, n)
+	return batch(ctx, &redeemcode.Service{Store: postgres.NewCodes(s.DB), Keys: keys, Now: time.Now}, workdb.NewJobs(s.DB), templateID, n)
 }
 
 // floor does what a code costs at least: ten rounds and a check value.
@@ -111,7 +112,7 @@ func forge(keys *redeemcode.Keyring, n int64) error {
 }
 
 // batch generates n codes as a worker does, and exports them.
-func batch(ctx context.Context, service *redeemcode.Service, jobs postgres.Jobs, templateID, n int64) error {
+func batch(ctx context.Context, service *redeemcode.Service, jobs workdb.Jobs, templateID, n int64) error {
 	b, err := service.Generate(ctx, staff.System(), templateID, n, "")
 	if err != nil {
 		return err
@@ -139,7 +140,7 @@ func batch(ctx context.Context, service *redeemcode.Service, jobs postgres.Jobs,
 	return nil
 }
 
-func work(ctx context.Context, jobs postgres.Jobs, g *redeemcode.Generator, id int64) error {
+func work(ctx context.Context, jobs workdb.Jobs, g *redeemcode.Generator, id int64) error {
 	l, err := jobs.LeaseJob(ctx, id, []string{redeemcode.JobKind}, time.Minute)
 	for err == nil {
 		var p job.Progress

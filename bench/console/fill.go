@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"dropbell/adapters/postgres"
+	deliverydb "dropbell/adapters/postgres/delivery"
 	"dropbell/bench/stack"
 )
 
@@ -43,7 +43,7 @@ func fill(ctx context.Context, s *stack.Stack, n size) error {
 	if err := g.Wait(); err != nil {
 		return err
 	}
-	if err := postgres.NewDeadLetters(s.DB).RecountDeadLetters(ctx); err != nil {
+	if err := deliverydb.NewDeadLetters(s.DB).RecountDeadLetters(ctx); err != nil {
 		return err
 	}
 	return run(ctx, s, step{`vacuum (analyze)`, nil}, step{`create table bench_filled as select $1::text as size`, []any{fmt.Sprint(n)}})

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"dropbell/adapters/postgres"
+	dropsdb "dropbell/adapters/postgres/drops"
 	"dropbell/bench/stack"
 	"dropbell/domain/reminder"
 	"dropbell/domain/user"
@@ -24,7 +25,7 @@ type pace struct{ rate, seconds int }
 // reserve adds reminders to the template's reservations, in turn to a row that
 // exists, anywhere in the table, and to a new one.
 func (p pace) reserve(ctx context.Context, s *stack.Stack, templateID int64, n int) (p50, p99 time.Duration, err error) {
-	store := postgres.NewReservations(s.DB, postgres.Grouping{})
+	store := dropsdb.NewReservations(s.DB, postgres.Grouping{})
 	defer store.Close()
 	count := p.rate * p.seconds
 	if count/2 > n {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"dropbell/adapters/postgres"
+	dropsdb "dropbell/adapters/postgres/drops"
 	"dropbell/bench/stack"
 	"dropbell/domain/reminder"
 	"dropbell/domain/user"
@@ -67,7 +68,7 @@ func drive(ctx context.Context, s *stack.Stack, templateID int64, g postgres.Gro
 	if _, err := s.SQL.Exec(ctx, `truncate reservations, outbox`); err != nil {
 		return 0, err
 	}
-	store := postgres.NewReservations(s.DB, g)
+	store := dropsdb.NewReservations(s.DB, g)
 	defer store.Close()
 	var next, done atomic.Int64
 	var failed atomic.Value

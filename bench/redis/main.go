@@ -20,6 +20,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"dropbell/adapters/postgres"
+	dropsdb "dropbell/adapters/postgres/drops"
 	"dropbell/bench/stack"
 	"dropbell/domain/reminder"
 	"dropbell/domain/user"
@@ -108,7 +109,7 @@ func measure(ctx context.Context, s *stack.Stack, client *redis.Client, act func
 
 // reserve stores a reminder for users first…first+n-1.
 func reserve(ctx context.Context, s *stack.Stack, templateID int64, first, n, callers int) error {
-	store := postgres.NewReservations(s.DB, postgres.Grouping{})
+	store := dropsdb.NewReservations(s.DB, postgres.Grouping{})
 	defer store.Close()
 	var next atomic.Int64
 	errs := make([]error, callers)

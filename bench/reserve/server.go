@@ -20,6 +20,9 @@ import (
 
 	"dropbell/adapters/lookup"
 	"dropbell/adapters/postgres"
+	accessdb "dropbell/adapters/postgres/access"
+	dropsdb "dropbell/adapters/postgres/drops"
+	workdb "dropbell/adapters/postgres/work"
 	"dropbell/domain/delivery"
 	"dropbell/domain/reminder"
 	"dropbell/web/api"
@@ -118,12 +121,12 @@ func reserving(ctx context.Context, kind string) (http.Handler, func(), error) {
 	if kind == "single" {
 		grouping = postgres.Grouping{Workers: 16, MaxGroup: 1}
 	}
-	reservations := postgres.NewReservations(db, grouping)
+	reservations := dropsdb.NewReservations(db, grouping)
 	var store reminder.Store = reservations
 	if kind == "parse" {
 		store = agreeable{}
 	}
-	cache, err := lookup.New(postgres.NewTemplates(db), clock)
+	cache, err := lookup.New(dropsdb.NewTemplates(db), clock)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -132,11 +135,11 @@ func reserving(ctx context.Context, kind string) (http.Handler, func(), error) {
 		return nil, nil, err
 	}
 	channels := delivery.ChannelSetOf(delivery.AllChannels()...)
-	keys := postgres.NewIdempotency(db)
+	keys := workdb.NewIdempotency(db)
 	handler := api.New(api.Deps{
-		Deps:      pipeline.Deps{Keys: postgres.NewStaff(db), Tokens: tokens, Idempotency: keys, Now: clock, Log: discard},
+		Deps:      pipeline.Deps{Keys: accessdb.NewStaff(db), Tokens: tokens, Idempotency: keys, Now: clock, Log: discard},
 		Reminders: &reminder.Service{Store: store, Templates: cache, Channels: channels, Now: clock},
-		Board:     postgres.NewBoards(db), Shops: postgres.NewTemplates(db), Hub: &api.Hub{}, Channels: channels,
+		Board:     dropsdb.NewBoards(db), Shops: dropsdb.NewTemplates(db), Hub: &api.Hub{}, Channels: channels,
 	})
 	return handler, func() { reservations.Close(); keys.Close(); db.Close() }, nil
 }

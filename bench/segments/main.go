@@ -13,7 +13,8 @@ import (
 	"os"
 	"time"
 
-	"dropbell/adapters/postgres"
+	audiencedb "dropbell/adapters/postgres/audience"
+	campaignsdb "dropbell/adapters/postgres/campaigns"
 	"dropbell/bench/stack"
 	"dropbell/domain/campaign"
 	"dropbell/domain/segment"
@@ -117,9 +118,9 @@ func ms(d time.Duration) string { return fmt.Sprintf("%.1f ms", float64(d.Micros
 
 func (a audience) estimate(ctx context.Context, s *stack.Stack) (segment.Estimate, error) {
 	if a.rule != nil {
-		return postgres.NewSegments(s.DB).EstimateRule(ctx, *a.rule)
+		return audiencedb.NewSegments(s.DB).EstimateRule(ctx, *a.rule)
 	}
-	n, exact, err := postgres.NewCampaigns(s.DB).Estimate(ctx, campaign.Audience{Kind: a.kind, ID: a.id})
+	n, exact, err := campaignsdb.NewCampaigns(s.DB, audiencedb.NewSegments(s.DB)).Estimate(ctx, campaign.Audience{Kind: a.kind, ID: a.id})
 	return segment.Estimate{Members: n, Exact: exact}, err
 }
 
@@ -134,7 +135,7 @@ func (a audience) count(ctx context.Context, s *stack.Stack, exact bool) (n int6
 	}
 	start, after := time.Now(), user.ID(0)
 	for {
-		members, _, last, err := postgres.NewSegments(s.DB).CountRange(ctx, *a.rule, after, segment.CountRange)
+		members, _, last, err := audiencedb.NewSegments(s.DB).CountRange(ctx, *a.rule, after, segment.CountRange)
 		if err != nil || last == 0 {
 			return n, time.Since(start), err
 		}
@@ -174,7 +175,7 @@ func rules() []audience {
 
 // everybodyElse are the audiences that no rule tells.
 func everybodyElse(ctx context.Context, s *stack.Stack, n int) ([]audience, error) {
-	segments := postgres.NewSegments(s.DB)
+	segments := audiencedb.NewSegments(s.DB)
 	entry := staff.Entry{Actor: staff.System(), Action: "segment.create", ObjectKind: "segment"}
 	g, err := segments.CreateSegment(ctx, segment.Segment{Name: "List", Kind: segment.ByList, Rule: segment.Everybody(), CreatedBy: "bench"}, "", entry)
 	if err != nil {

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"time"
 
-	"dropbell/adapters/postgres"
+	audiencedb "dropbell/adapters/postgres/audience"
+	campaignsdb "dropbell/adapters/postgres/campaigns"
+	dropsdb "dropbell/adapters/postgres/drops"
 	"dropbell/adapters/redis"
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
@@ -37,8 +39,8 @@ func (s *Stack) SendCampaign(ctx context.Context, spec campaign.Spec, n int) (t 
 	}
 	defer client.Close()
 	now := func() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
-	service := &campaign.Service{Store: postgres.NewCampaigns(s.DB), Latch: redis.NewLatch(client), Templates: postgres.NewTemplates(s.DB),
-		Users: &user.Service{Store: postgres.NewUsers(s.DB)}, Channels: delivery.ChannelSetOf(spec.Channel), Audiences: campaign.AudienceKinds(), Now: now}
+	service := &campaign.Service{Store: campaignsdb.NewCampaigns(s.DB, audiencedb.NewSegments(s.DB)), Latch: redis.NewLatch(client), Templates: dropsdb.NewTemplates(s.DB),
+		Users: &user.Service{Store: audiencedb.NewUsers(s.DB)}, Channels: delivery.ChannelSetOf(spec.Channel), Audiences: campaign.AudienceKinds(), Now: now}
 	spec.StartsAt, spec.EndsAt = now().Add(startsIn), now().Add(2*time.Hour)
 	spec.Name = fmt.Sprintf("Bench %d", spec.StartsAt.UnixMicro())
 	c, err := service.Create(ctx, staff.System(), spec, "")

@@ -9,7 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"dropbell/adapters/postgres"
+	dropsdb "dropbell/adapters/postgres/drops"
 	"dropbell/domain/delivery"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
@@ -35,7 +35,7 @@ func Ahead(n int) time.Duration { return 4*time.Second + time.Duration(n/250)*ti
 func (s *Stack) FireSoon(ctx context.Context, t template.Template, after time.Duration) error {
 	spec := t.Spec
 	spec.OpensAt = time.Now().Add(5*time.Minute + after).Truncate(time.Second)
-	service := &template.Service{Store: postgres.NewTemplates(s.DB), Now: time.Now}
+	service := &template.Service{Store: dropsdb.NewTemplates(s.DB), Now: time.Now}
 	_, err := service.Edit(ctx, staff.System(), t.ID, template.Edition{Version: t.Version, Spec: spec})
 	return err
 }

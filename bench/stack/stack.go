@@ -16,6 +16,7 @@ import (
 
 	"dropbell/adapters/localstack"
 	"dropbell/adapters/postgres"
+	dropsdb "dropbell/adapters/postgres/drops"
 	"dropbell/domain/money"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
@@ -121,7 +122,7 @@ func (s *Stack) Close() {
 // Drop publishes a template that opens after the given time.
 func (s *Stack) Drop(ctx context.Context, opensIn time.Duration) (template.Template, error) {
 	now := func() time.Time { return time.Now().UTC() }
-	service := &template.Service{Store: postgres.NewTemplates(s.DB), Now: now}
+	service := &template.Service{Store: dropsdb.NewTemplates(s.DB), Now: now}
 	opens := now().Add(opensIn).Truncate(time.Second)
 	t, err := service.Create(ctx, staff.System(), template.Spec{ShopNumber: 10, Name: "Bench drop", Kind: template.AmountOff,
 		AmountOff: money.Amount(1000), Currency: "CNY", Target: template.WholeShop, Stock: 1_000_000, PerUserLimit: 1,

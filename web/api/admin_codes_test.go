@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"dropbell/adapters/postgres"
+	workdb "dropbell/adapters/postgres/work"
 	"dropbell/domain/job"
 	"dropbell/domain/redeemcode"
 	"dropbell/web/api"
@@ -39,7 +40,7 @@ func (r *rig) byCode(change map[string]any) string {
 func (r *rig) work() {
 	r.Helper()
 	ctx := context.Background()
-	jobs := postgres.NewJobs(r.db)
+	jobs := workdb.NewJobs(r.db)
 	runner := &redeemcode.Generator{Store: postgres.NewCodes(r.db), Keys: codeKeys(r)}
 	kinds := []string{redeemcode.JobKind}
 	due, err := jobs.DueJobs(ctx, kinds, 10)

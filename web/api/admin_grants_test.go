@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"dropbell/adapters/postgres"
+	workdb "dropbell/adapters/postgres/work"
 	tables "dropbell/adapters/sheet"
 	"dropbell/domain/coupon"
 	"dropbell/domain/job"
@@ -21,11 +22,11 @@ func (r *rig) workGrants() {
 	db := r.db
 	gate := postgres.NewClaims(db, postgres.Grouping{})
 	defer gate.Close()
-	w := &job.Worker{Store: postgres.NewJobs(db), Queue: quiet{}, LeaseFor: time.Minute, Turn: time.Minute, Now: time.Now, Random: func() float64 { return 0 },
+	w := &job.Worker{Store: workdb.NewJobs(db), Queue: quiet{}, LeaseFor: time.Minute, Turn: time.Minute, Now: time.Now, Random: func() float64 { return 0 },
 		Runners: map[string]job.Runner{coupon.TakeBackKind: &coupon.TakeBacker{Store: postgres.NewGrants(db), Desk: &coupon.Desk{Store: postgres.NewCouponSteps(db)}},
-			coupon.GrantKind: &coupon.Granter{Store: postgres.NewGrants(db), Lists: grantLists{tables.Tables{Open: postgres.NewUploads(db).OpenUpload}},
+			coupon.GrantKind: &coupon.Granter{Store: postgres.NewGrants(db), Lists: grantLists{tables.Tables{Open: workdb.NewUploads(db).OpenUpload}},
 				Gate: gate, Random: rand.Uint64}}}
-	due, err := postgres.NewJobs(db).DueJobs(r.Context(), []string{coupon.GrantKind, coupon.TakeBackKind}, 100)
+	due, err := workdb.NewJobs(db).DueJobs(r.Context(), []string{coupon.GrantKind, coupon.TakeBackKind}, 100)
 	if err != nil || len(due) == 0 {
 		r.Fatal(due, err)
 	}

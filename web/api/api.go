@@ -45,7 +45,7 @@ type Tallies interface {
 	Tally(ctx context.Context, templateID int64) (coupon.Tally, error)
 }
 
-// Uploads keeps files that jobs read; see [postgres.Uploads].
+// Uploads keeps files that jobs read; see [workdb.Uploads].
 type Uploads interface {
 	SaveUpload(ctx context.Context, name string, r io.Reader, limit int64, by staff.Actor) (job.Upload, error)
 	// RemoveUpload removes a file that was refused.

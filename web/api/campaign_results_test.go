@@ -7,7 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"dropbell/adapters/postgres"
+	audiencedb "dropbell/adapters/postgres/audience"
+	campaignsdb "dropbell/adapters/postgres/campaigns"
 )
 
 func TestCampaignResults(t *testing.T) {
@@ -23,7 +24,7 @@ func TestCampaignResults(t *testing.T) {
 	}
 	r.want(r.call(r.admin(), "POST", path+"/publish", nil), 200, "")
 	r.carryOut(t)
-	if _, err := postgres.NewCampaigns(r.db).CountNext(t.Context()); err != nil {
+	if _, err := campaignsdb.NewCampaigns(r.db, audiencedb.NewSegments(r.db)).CountNext(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	a := r.want(r.call(r.admin(), "GET", path+"/results", nil), 200, "")
@@ -43,7 +44,7 @@ func TestCampaignResults(t *testing.T) {
 	r.exec(`update campaigns set audience = jsonb_build_object('kind', 'holds_template_id', 'id', $1::text), count_due_at = now()`, tpl)
 	r.exec(`insert into coupons (template_id, user_id, claim_id, origin, state, issued_at, expires_at, used_at)
 		select $1::bigint, id, id, 'claim', 'used', now(), now() + interval '1 day', clock_timestamp() from users where id <= 100`, tpl)
-	if _, err := postgres.NewCampaigns(r.db).CountNext(t.Context()); err != nil {
+	if _, err := campaignsdb.NewCampaigns(r.db, audiencedb.NewSegments(r.db)).CountNext(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	a = r.want(r.call(r.admin(), "GET", path+"/results", nil), 200, "")

@@ -10,7 +10,9 @@ import (
 	"time"
 
 	"dropbell/adapters/inapp"
-	"dropbell/adapters/postgres"
+	audiencedb "dropbell/adapters/postgres/audience"
+	campaignsdb "dropbell/adapters/postgres/campaigns"
+	deliverydb "dropbell/adapters/postgres/delivery"
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
 	"dropbell/domain/event"
@@ -27,7 +29,7 @@ func (freeLatch) Take(context.Context, [32]byte, int64, time.Duration) (bool, er
 func (freeLatch) Release(context.Context, [32]byte, int64) error { return nil }
 
 func campaigns(r *rig, templates campaign.Templates, users *user.Service) *campaign.Service {
-	store := postgres.NewCampaigns(r.db)
+	store := campaignsdb.NewCampaigns(r.db, audiencedb.NewSegments(r.db))
 	return &campaign.Service{Store: store, Sleepers: store.Waiting, Latch: freeLatch{}, Templates: templates, Users: users, Now: r.now,
 		Channels: delivery.ChannelSetOf(delivery.App, delivery.Email), Audiences: store.Audiences()}
 }
@@ -194,7 +196,7 @@ func (x *carry) Publish(ctx context.Context, ms []campaign.Message) error {
 // carryOut does what workers would do until nothing is left.
 func (r *rig) carryOut(t *testing.T) {
 	t.Helper()
-	store, ctx := postgres.NewCampaigns(r.db), t.Context()
+	store, ctx := campaignsdb.NewCampaigns(r.db, audiencedb.NewSegments(r.db)), t.Context()
 	x := &carry{T: t}
 	x.launcher = &campaign.Launcher{Store: store, Wire: x, Queue: quiet{}, Now: now, LeaseFor: 10 * time.Second}
 	rows, err := r.sql.Query(ctx, `select id from campaigns where state = 'scheduled' or state = 'running' and cut_at is null`)
@@ -209,7 +211,7 @@ func (r *rig) carryOut(t *testing.T) {
 		r.must(x.launcher.Start(ctx, id))
 		r.must(x.launcher.Cut(ctx, id))
 	}
-	d := &delivery.Service{Store: postgres.NewBatches(r.db), Queue: quiet{}, Admission: openGate{}, LeaseFor: 8 * time.Second, Now: now,
+	d := &delivery.Service{Store: deliverydb.NewBatches(r.db), Queue: quiet{}, Admission: openGate{}, LeaseFor: 8 * time.Second, Now: now,
 		Senders: map[delivery.Channel]delivery.Sender{delivery.App: inapp.Sender{}}, Policy: delivery.DefaultPolicy(), Random: func() float64 { return 0 },
 		Guards: map[delivery.Kind]delivery.Guard{delivery.KindCampaign: &campaign.Guard{Store: store}}}
 	r.must(d.Drain(ctx, delivery.App))

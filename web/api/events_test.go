@@ -8,7 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"dropbell/adapters/postgres"
+	accessdb "dropbell/adapters/postgres/access"
 	"dropbell/domain/staff"
 	"dropbell/web/api"
 	"dropbell/web/security"
@@ -26,7 +26,7 @@ func TestSecurityEvents(t *testing.T) {
 	var events *security.Log
 	var r *rig
 	r = newRig(t, func(d *api.Deps) {
-		events = security.New(lateAudit{func() postgres.Audit { return postgres.NewAudit(r.db) }}, slog.New(slog.DiscardHandler), time.Now, prometheus.NewRegistry())
+		events = security.New(lateAudit{func() accessdb.Audit { return accessdb.NewAudit(r.db) }}, slog.New(slog.DiscardHandler), time.Now, prometheus.NewRegistry())
 		d.Security = events
 	})
 	id := r.drop(2 * time.Hour)
@@ -89,7 +89,7 @@ func TestChangesKeepTheirOrigin(t *testing.T) {
 }
 
 // lateAudit is the audit log of a database that is opened later.
-type lateAudit struct{ of func() postgres.Audit }
+type lateAudit struct{ of func() accessdb.Audit }
 
 func (l lateAudit) RecordAll(ctx context.Context, entries []staff.Entry, from []*staff.Origin) error {
 	return l.of().RecordAll(ctx, entries, from)

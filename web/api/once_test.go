@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"dropbell/adapters/postgres"
+	workdb "dropbell/adapters/postgres/work"
 	"dropbell/domain/reminder"
 	"dropbell/domain/staff"
 	"dropbell/web/api"
@@ -90,11 +91,11 @@ func TestIdempotencyRace(t *testing.T) {
 
 // forgetful loses the answer, like a process that dies after the change.
 type forgetful struct {
-	postgres.Idempotency
+	workdb.Idempotency
 	forget atomic.Bool
 }
 
-func (f *forgetful) Finish(ctx context.Context, q postgres.IdempotencyRequest, a postgres.Recorded) error {
+func (f *forgetful) Finish(ctx context.Context, q workdb.IdempotencyRequest, a workdb.Recorded) error {
 	if f.forget.Load() {
 		return nil
 	}
@@ -109,7 +110,7 @@ func (r *rig) crash() {
 func TestRecoveryAfterCrash(t *testing.T) {
 	store := &forgetful{}
 	r := newRig(t, func(d *api.Deps) {
-		store.Idempotency = d.Idempotency.(postgres.Idempotency)
+		store.Idempotency = d.Idempotency.(workdb.Idempotency)
 		d.Idempotency = store
 	})
 	store.forget.Store(true)
@@ -148,7 +149,7 @@ func TestRecoveryAfterCrash(t *testing.T) {
 func TestRecoveryOfWhatPeopleMake(t *testing.T) {
 	store := &forgetful{}
 	r := newRig(t, func(d *api.Deps) {
-		store.Idempotency = d.Idempotency.(postgres.Idempotency)
+		store.Idempotency = d.Idempotency.(workdb.Idempotency)
 		d.Idempotency = store
 	})
 	segment := r.want(r.call(r.admin(), "POST", "/admin/segments", `{"name":"All","rule":{"all":[]}}`), 201, "").at("id").(string)

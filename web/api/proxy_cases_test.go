@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"dropbell/adapters/postgres"
+	workdb "dropbell/adapters/postgres/work"
 	"dropbell/domain/claim"
 	"dropbell/domain/staff"
 	"dropbell/web/api"
@@ -154,8 +154,8 @@ func (r *rig) refused(a answer, status int) {
 // being answered.
 type alwaysBusy struct{ pipeline.Idempotency }
 
-func (alwaysBusy) Begin(context.Context, postgres.IdempotencyRequest, time.Duration) (postgres.Recorded, error) {
-	return postgres.Recorded{Busy: true}, nil
+func (alwaysBusy) Begin(context.Context, workdb.IdempotencyRequest, time.Duration) (workdb.Recorded, error) {
+	return workdb.Recorded{Busy: true}, nil
 }
 
 // accepting is a gate that has accepted every claim and not written it yet.

@@ -15,6 +15,7 @@ import (
 	"dropbell/adapters/localstack"
 	"dropbell/adapters/lookup"
 	"dropbell/adapters/postgres"
+	workdb "dropbell/adapters/postgres/work"
 	"dropbell/adapters/redis"
 	"dropbell/domain/claim"
 	"dropbell/domain/redeemcode"
@@ -152,18 +153,18 @@ func (u untouchable) BatchOf(context.Context, redeemcode.Serial) (redeemcode.Bat
 	return redeemcode.Batch{}, u.touched()
 }
 
-func (u untouchable) Begin(context.Context, postgres.IdempotencyRequest, time.Duration) (postgres.Recorded, error) {
-	return postgres.Recorded{}, u.touched()
+func (u untouchable) Begin(context.Context, workdb.IdempotencyRequest, time.Duration) (workdb.Recorded, error) {
+	return workdb.Recorded{}, u.touched()
 }
 
-func (u untouchable) Renew(context.Context, postgres.IdempotencyRequest, time.Duration) error {
+func (u untouchable) Renew(context.Context, workdb.IdempotencyRequest, time.Duration) error {
 	return u.touched()
 }
 
-func (u untouchable) Finish(context.Context, postgres.IdempotencyRequest, postgres.Recorded) error {
+func (u untouchable) Finish(context.Context, workdb.IdempotencyRequest, workdb.Recorded) error {
 	return u.touched()
 }
-func (u untouchable) Fail(context.Context, postgres.IdempotencyRequest) error { return u.touched() }
+func (u untouchable) Fail(context.Context, workdb.IdempotencyRequest) error { return u.touched() }
 
 func TestForgedCodesTouchNoStore(t *testing.T) {
 	r := newRig(t, func(d *api.Deps) {

@@ -22,6 +22,11 @@ import (
 
 	"dropbell/adapters/localstack"
 	"dropbell/adapters/postgres"
+	accessdb "dropbell/adapters/postgres/access"
+	audiencedb "dropbell/adapters/postgres/audience"
+	deliverydb "dropbell/adapters/postgres/delivery"
+	dropsdb "dropbell/adapters/postgres/drops"
+	workdb "dropbell/adapters/postgres/work"
 	tables "dropbell/adapters/sheet"
 	"dropbell/domain/claim"
 	"dropbell/domain/claim/gate"
@@ -93,26 +98,26 @@ func (r *rig) second() *rig {
 }
 
 func (r *rig) build(log *slog.Logger, change func(*api.Deps)) {
-	templates, reservations := postgres.NewTemplates(r.db), postgres.NewReservations(r.db, postgres.Grouping{})
+	templates, reservations := dropsdb.NewTemplates(r.db), dropsdb.NewReservations(r.db, postgres.Grouping{})
 	r.Cleanup(reservations.Close)
 	channels := delivery.ChannelSetOf(delivery.App, delivery.Email)
 	tokens, err := pipeline.NewTokens(context.Background(), pipeline.TokenOptions{Secret: secret, Now: r.now, Log: log})
 	r.must(err)
 	d := api.Deps{
-		Deps:      pipeline.Deps{Keys: postgres.NewStaff(r.db), Tokens: tokens, Idempotency: postgres.NewIdempotency(r.db), Now: r.now, Log: log},
+		Deps:      pipeline.Deps{Keys: accessdb.NewStaff(r.db), Tokens: tokens, Idempotency: workdb.NewIdempotency(r.db), Now: r.now, Log: log},
 		Reminders: &reminder.Service{Store: reservations, Templates: templates, Channels: channels, Now: r.now},
-		Inbox:     &inbox.Service{Store: postgres.NewInbox(r.db)},
+		Inbox:     &inbox.Service{Store: deliverydb.NewInbox(r.db)},
 		Templates: &template.Service{Store: templates, Now: r.now},
-		Users:     &user.Service{Store: postgres.NewUsers(r.db)},
-		Jobs:      &job.Service{Store: postgres.NewJobs(r.db)},
-		Segments: &segment.Service{Store: postgres.NewSegments(r.db), Jobs: &job.Service{Store: postgres.NewJobs(r.db)},
-			Tables: tables.Tables{Open: postgres.NewUploads(r.db).OpenUpload}},
-		Uploads: postgres.NewUploads(r.db),
-		Board:   postgres.NewBoards(r.db), Shops: templates, Hub: r.hub, Channels: channels,
+		Users:     &user.Service{Store: audiencedb.NewUsers(r.db)},
+		Jobs:      &job.Service{Store: workdb.NewJobs(r.db)},
+		Segments: &segment.Service{Store: audiencedb.NewSegments(r.db), Jobs: &job.Service{Store: workdb.NewJobs(r.db)},
+			Tables: tables.Tables{Open: workdb.NewUploads(r.db).OpenUpload}},
+		Uploads: workdb.NewUploads(r.db),
+		Board:   dropsdb.NewBoards(r.db), Shops: templates, Hub: r.hub, Channels: channels,
 	}
 	d.Explainer = &reminder.Explainer{Store: reservations, Coupons: postgres.NewCouponSteps(r.db), Reminders: d.Reminders}
 	d.CouponDesk = &coupon.Desk{Store: postgres.NewCouponSteps(r.db)}
-	d.Grants = &coupon.Grants{Store: postgres.NewGrants(r.db), Jobs: &job.Service{Store: postgres.NewJobs(r.db)}, Now: r.now}
+	d.Grants = &coupon.Grants{Store: postgres.NewGrants(r.db), Jobs: &job.Service{Store: workdb.NewJobs(r.db)}, Now: r.now}
 	d.Coupons = &coupon.Service{Store: postgres.NewCouponSteps(r.db), LockFor: coupon.DefaultLock}
 	claims := postgres.NewClaims(r.db, postgres.Grouping{})
 	r.Cleanup(claims.Close)
@@ -120,7 +125,7 @@ func (r *rig) build(log *slog.Logger, change func(*api.Deps)) {
 	d.Tallies = postgres.NewCouponTallies(r.db)
 	d.Stock = gate.Accounts{Plans: postgres.NewGates(r.db)}
 	d.Claims = &claim.Service{Gate: claims, Finders: []claim.Finder{claims}, Owned: claims, Random: rand.Uint64}
-	d.DeadLetters = &delivery.DeadLetters{Store: postgres.NewDeadLetters(r.db)}
+	d.DeadLetters = &delivery.DeadLetters{Store: deliverydb.NewDeadLetters(r.db)}
 	d.Codes = &redeemcode.Service{Store: postgres.NewCodes(r.db), Keys: codeKeys(r), Now: r.now}
 	d.Campaigns = campaigns(r, templates, d.Users)
 	d.Redeemer = &redeemcode.Redeemer{Keys: codeKeys(r), Batches: postgres.NewCodes(r.db), Marks: &memoryMarks{used: map[redeemcode.Serial]bool{}}, Gate: claims, Uses: postgres.NewCodes(r.db),
@@ -150,7 +155,7 @@ func (r *rig) key(k staff.Key) string {
 	r.Helper()
 	s := staff.NewSecret()
 	k.Name, k.Prefix, k.CreatedBy = "test", s[:8], "test"
-	_, err := postgres.NewStaff(r.db).InsertKey(context.Background(), k, staff.HashSecret(s), "", staff.Entry{Actor: staff.System(), Action: "key.create"})
+	_, err := accessdb.NewStaff(r.db).InsertKey(context.Background(), k, staff.HashSecret(s), "", staff.Entry{Actor: staff.System(), Action: "key.create"})
 	r.must(err)
 	return s
 }

@@ -18,6 +18,7 @@ import (
 
 	"dropbell/adapters/localstack"
 	"dropbell/adapters/postgres"
+	audiencedb "dropbell/adapters/postgres/audience"
 	"dropbell/domain/delivery"
 	"dropbell/domain/staff"
 	"dropbell/domain/user"
@@ -39,7 +40,7 @@ func newRig(t *testing.T) *rig {
 		t.Fatal(err)
 	}
 	t.Cleanup(db.Close)
-	g := &rig{T: t, users: &user.Service{Store: postgres.NewUsers(db)}}
+	g := &rig{T: t, users: &user.Service{Store: audiencedb.NewUsers(db)}}
 	g.url = serve(t, links.Deps{Users: g.users})
 	return g
 }

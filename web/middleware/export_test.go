@@ -1,7 +1,11 @@
 package middleware
 
-// MaxKeys is how many keys a limiter keeps.
-const MaxKeys = maxKeys
+import "golang.org/x/time/rate"
+
+// NewSmallLimiter returns a limiter that keeps so many keys at most.
+func NewSmallLimiter(perMinute, most int) *Limiter {
+	return newLimiter(rate.Limit(perMinute)/60, perMinute, most)
+}
 
 // Keys returns how many keys a limiter keeps now.
 func Keys(l *Limiter) int {

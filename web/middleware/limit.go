@@ -66,17 +66,17 @@ func NewLimiter(perMinute int) *Limiter {
 	if perMinute <= 0 {
 		return &Limiter{}
 	}
-	return newLimiter(rate.Limit(perMinute)/60, perMinute)
+	return newLimiter(rate.Limit(perMinute)/60, perMinute, maxKeys)
 }
 
 // NewAttempts returns a limiter of burst attempts per key at once, and then one per
 // interval.
 func NewAttempts(burst int, every time.Duration) *Limiter {
-	return newLimiter(rate.Every(every), burst)
+	return newLimiter(rate.Every(every), burst, maxKeys)
 }
 
-func newLimiter(r rate.Limit, burst int) *Limiter {
-	return &Limiter{r, burst, otter.Must(&otter.Options[LimitKey, *rate.Limiter]{MaximumSize: maxKeys})}
+func newLimiter(r rate.Limit, burst, most int) *Limiter {
+	return &Limiter{r, burst, otter.Must(&otter.Options[LimitKey, *rate.Limiter]{MaximumSize: most})}
 }
 
 // Unlimited reports whether the limiter allows everything.

@@ -12,6 +12,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"dropbell/adapters/postgres"
+	accessdb "dropbell/adapters/postgres/access"
+	dropsdb "dropbell/adapters/postgres/drops"
+	workdb "dropbell/adapters/postgres/work"
 	"dropbell/adapters/telemetry"
 	"dropbell/app"
 	"dropbell/domain/coupon"
@@ -25,7 +28,7 @@ import (
 // handler puts everything on one address: operations, API and console.
 func (p *program) handler(ctx context.Context) (http.Handler, error) {
 	p.budgets = middleware.NewBudgetMetrics(p.Registry)
-	p.security = security.New(postgres.NewAudit(p.DB), p.Log, app.Clock, p.Registry)
+	p.security = security.New(accessdb.NewAudit(p.DB), p.Log, app.Clock, p.Registry)
 	apiHandler, err := p.api(ctx)
 	if err != nil {
 		return nil, err
@@ -83,10 +86,10 @@ func (p *program) api(ctx context.Context) (*api.API, error) {
 			return nil, err
 		}
 	}
-	keys := postgres.NewIdempotency(p.DB)
+	keys := workdb.NewIdempotency(p.DB)
 	p.OnClose(func() error { keys.Close(); return nil })
 	return api.New(api.Deps{
-		Deps: pipeline.Deps{Keys: postgres.NewStaff(p.DB), Tokens: tokens, Idempotency: keys, Security: p.security,
+		Deps: pipeline.Deps{Keys: accessdb.NewStaff(p.DB), Tokens: tokens, Idempotency: keys, Security: p.security,
 			Now: app.Clock, Log: p.Log, RequestTimeout: p.Config.RequestTimeout,
 			Budget: middleware.NewBudget(p.Config.InFlight(), "users", p.budgets), StaffBudget: middleware.NewBudget(staffInFlight, "staff", p.budgets),
 			UserLimit: p.Config.RatePerUser, KeyLimit: p.Config.RatePerKey, PublicURL: p.Config.PublicURL},
@@ -95,9 +98,9 @@ func (p *program) api(ctx context.Context) (*api.API, error) {
 		Claims: p.claims.service, Ledgers: p.ledgers(), Stock: p.whereabouts(), Tallies: postgres.NewCouponTallies(p.DB),
 		CouponDesk: &coupon.Desk{Store: postgres.NewCouponSteps(p.DB)},
 		Grants:     p.grants(),
-		Reminders:  p.reminders, Inbox: p.inbox, Templates: p.templates, Users: p.users, Board: postgres.NewBoards(p.DB),
-		Segments: p.segments(), Jobs: &job.Service{Store: postgres.NewJobs(p.DB)}, Uploads: postgres.NewUploads(p.DB),
-		Shops: postgres.NewTemplates(p.DB), Hub: p.hub, Channels: p.channels,
+		Reminders:  p.reminders, Inbox: p.inbox, Templates: p.templates, Users: p.users, Board: dropsdb.NewBoards(p.DB),
+		Segments: p.segments(), Jobs: &job.Service{Store: workdb.NewJobs(p.DB)}, Uploads: workdb.NewUploads(p.DB),
+		Shops: dropsdb.NewTemplates(p.DB), Hub: p.hub, Channels: p.channels,
 	}), nil
 }
 

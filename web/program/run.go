@@ -18,6 +18,9 @@ import (
 	"dropbell/adapters/config"
 	"dropbell/adapters/lookup"
 	"dropbell/adapters/postgres"
+	audiencedb "dropbell/adapters/postgres/audience"
+	deliverydb "dropbell/adapters/postgres/delivery"
+	dropsdb "dropbell/adapters/postgres/drops"
 	"dropbell/adapters/redis"
 	"dropbell/adapters/sheet"
 	"dropbell/adapters/watermill"
@@ -41,7 +44,7 @@ type program struct {
 	security     *security.Log
 	bus          *watermill.Bus
 	monitor      *asynq.Monitor
-	reservations *postgres.Reservations
+	reservations *dropsdb.Reservations
 	claims       claimDesk
 	lookup       *lookup.Templates
 	templates    *template.Service
@@ -96,7 +99,7 @@ func build(ctx context.Context, cfg config.Config, log *slog.Logger) (*program, 
 		return p, err
 	}
 	p.OnClose(p.monitor.Close)
-	p.reservations = postgres.NewReservations(p.DB, postgres.Grouping{Observe: p.groupMetrics(), Timeout: cfg.RequestTimeout})
+	p.reservations = dropsdb.NewReservations(p.DB, postgres.Grouping{Observe: p.groupMetrics(), Timeout: cfg.RequestTimeout})
 	p.OnClose(func() error { p.reservations.Close(); return nil })
 	if err := p.useCases(); err != nil {
 		return p, err
@@ -125,17 +128,17 @@ func (k keeper) Save(ctx context.Context, c template.Change) (template.Template,
 }
 
 func (p *program) useCases() (err error) {
-	store := postgres.NewTemplates(p.DB)
+	store := dropsdb.NewTemplates(p.DB)
 	if err := p.wireClaims(); err != nil {
 		return err
 	}
 	p.channels = configured(p.Config)
 	p.templates = &template.Service{Store: keeper{p.telling(store), p.lookup}, Now: app.Clock}
 	p.reminders = &reminder.Service{Store: p.reservations, Templates: p.lookup, Channels: p.channels, Now: app.Clock}
-	p.inbox = &inbox.Service{Store: postgres.Inbox{DB: p.DB, Track: p.campaignLinks().Addresses(p.Config.PublicURL)}}
+	p.inbox = &inbox.Service{Store: deliverydb.Inbox{DB: p.DB, Track: p.campaignLinks().Addresses(p.Config.PublicURL)}}
 	p.explainer = &reminder.Explainer{Store: p.reservations, Coupons: postgres.NewCouponSteps(p.DB), Reminders: p.reminders}
-	p.deadLetters = &delivery.DeadLetters{Store: postgres.NewDeadLetters(p.DB)}
-	p.users = &user.Service{Store: postgres.NewUsers(p.DB)}
+	p.deadLetters = &delivery.DeadLetters{Store: deliverydb.NewDeadLetters(p.DB)}
+	p.users = &user.Service{Store: audiencedb.NewUsers(p.DB)}
 	if err := p.wireStaff(); err != nil {
 		return err
 	}

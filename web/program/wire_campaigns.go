@@ -2,7 +2,8 @@ package program
 
 import (
 	"dropbell/adapters/lookup"
-	"dropbell/adapters/postgres"
+	audiencedb "dropbell/adapters/postgres/audience"
+	campaignsdb "dropbell/adapters/postgres/campaigns"
 	"dropbell/adapters/redis"
 	"dropbell/app"
 	"dropbell/domain/campaign"
@@ -11,7 +12,7 @@ import (
 
 // campaignService returns the use cases of staff around campaigns.
 func (p *program) campaignService() *campaign.Service {
-	store := postgres.NewCampaigns(p.DB)
+	store := campaignsdb.NewCampaigns(p.DB, audiencedb.NewSegments(p.DB))
 	return &campaign.Service{Store: store, Latch: redis.NewLatch(p.Redis), Templates: p.lookup, Users: p.users, Channels: p.channels, Now: app.Clock,
 		Audiences: store.Audiences(), Sleepers: (&lookup.Sleepers{Count: store.Waiting}).Of}
 }

@@ -9,6 +9,7 @@ import (
 
 	"dropbell/adapters/lookup"
 	"dropbell/adapters/postgres"
+	dropsdb "dropbell/adapters/postgres/drops"
 	"dropbell/adapters/redisgate"
 	"dropbell/app"
 	"dropbell/domain/claim"
@@ -34,7 +35,7 @@ func (p *program) wireClaims() (err error) {
 	memory := prometheus.NewCounter(prometheus.CounterOpts{Name: "dropbell_claims_from_memory_total",
 		Help: "Refusals that cost no store a request."})
 	p.Registry.MustRegister(d.total, memory)
-	if p.lookup, err = lookup.New(postgres.NewTemplates(p.DB), app.Clock); err != nil {
+	if p.lookup, err = lookup.New(dropsdb.NewTemplates(p.DB), app.Clock); err != nil {
 		return err
 	}
 	d.Claims = p.NewClaims(p.lookup, postgres.Grouping{Observe: p.claimGroupMetrics(), Timeout: p.Config.RequestTimeout},

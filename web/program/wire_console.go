@@ -6,6 +6,12 @@ import (
 
 	"dropbell/adapters/oidc"
 	"dropbell/adapters/postgres"
+	accessdb "dropbell/adapters/postgres/access"
+	audiencedb "dropbell/adapters/postgres/audience"
+	campaignsdb "dropbell/adapters/postgres/campaigns"
+	deliverydb "dropbell/adapters/postgres/delivery"
+	dropsdb "dropbell/adapters/postgres/drops"
+	workdb "dropbell/adapters/postgres/work"
 	"dropbell/adapters/redis"
 	"dropbell/adapters/redisgate"
 	"dropbell/app"
@@ -42,16 +48,16 @@ const (
 
 // newConsole gives each subject of the console what its pages stand on.
 func (p *program) newConsole() *console.Console {
-	templates, audit, channels := postgres.NewTemplates(p.DB), postgres.NewAudit(p.DB), postgres.NewChannels(p.DB)
-	boards, users, campaignStore := postgres.NewBoards(p.DB), postgres.NewUsers(p.DB), postgres.NewCampaigns(p.DB)
-	tallies, deadMessages := postgres.NewCouponTallies(p.DB), postgres.NewDeadMessages(p.DB)
-	jobs, desk, campaignService := &job.Service{Store: postgres.NewJobs(p.DB)}, &coupon.Desk{Store: postgres.NewCouponSteps(p.DB)}, p.campaignService()
-	files := &upload.Files{Uploads: postgres.NewUploads(p.DB), Tables: p.tables(), Log: p.Log}
+	templates, audit, channels := dropsdb.NewTemplates(p.DB), accessdb.NewAudit(p.DB), deliverydb.NewChannels(p.DB)
+	boards, users, campaignStore := dropsdb.NewBoards(p.DB), audiencedb.NewUsers(p.DB), campaignsdb.NewCampaigns(p.DB, audiencedb.NewSegments(p.DB))
+	tallies, deadMessages := postgres.NewCouponTallies(p.DB), workdb.NewDeadMessages(p.DB)
+	jobs, desk, campaignService := &job.Service{Store: workdb.NewJobs(p.DB)}, &coupon.Desk{Store: postgres.NewCouponSteps(p.DB)}, p.campaignService()
+	files := &upload.Files{Uploads: workdb.NewUploads(p.DB), Tables: p.tables(), Log: p.Log}
 	// What pages of several subjects show.
 	states := consoledelivery.NewStates(channels, p.circuits(), p.channels)
 	sales := coupons.NewSales(coupons.SalesDeps{Templates: p.templates, Stock: p.whereabouts(), Tallies: tallies, Curves: postgres.NewLedgers(p.DB), Paces: redisgate.NewShards(p.Redis)})
 	return console.New(console.Deps{
-		Deps: shell.Deps{Staff: p.staff, Security: p.security, ShopList: templates, Sessions: postgres.NewSessions(p.DB),
+		Deps: shell.Deps{Staff: p.staff, Security: p.security, ShopList: templates, Sessions: accessdb.NewSessions(p.DB),
 			PublicURL: p.Config.PublicURL, DefaultZone: time.UTC, Now: app.Clock, Log: p.Log},
 		Access: access.Deps{Staff: p.staff, Audit: audit, Shops: templates, SingleSignOn: p.singleSignOn(),
 			Throttle: shell.NewThrottle(signInBurst, signInEvery, app.Clock), Guesses: shell.NewThrottle(guessesBurst, guessesEvery, app.Clock),
@@ -62,15 +68,15 @@ func (p *program) newConsole() *console.Console {
 		Coupons: coupons.Deps{Templates: p.templates, Coupons: desk, Codes: p.codes, Grants: p.grants(), Jobs: jobs, Files: files,
 			Notices: postgres.NewNotices(p.DB), Tallies: tallies, Sales: sales},
 		Delivery: consoledelivery.Deps{States: states, Settings: channels, Control: &delivery.Control{Store: channels, Now: app.Clock},
-			Tests:  &delivery.ChannelTests{Store: postgres.NewChannelTests(p.DB), Configured: p.channels},
-			Ledger: &delivery.Ledger{Store: postgres.NewLedger(p.DB)}, DeadLetters: p.deadLetters, Templates: p.templates, Channels: p.channels},
+			Tests:  &delivery.ChannelTests{Store: deliverydb.NewChannelTests(p.DB), Configured: p.channels},
+			Ledger: &delivery.Ledger{Store: deliverydb.NewLedger(p.DB)}, DeadLetters: p.deadLetters, Templates: p.templates, Channels: p.channels},
 		Drops: drops.Deps{Templates: p.templates, Bulks: &template.Bulks{Templates: p.templates, Jobs: jobs}, Jobs: jobs, Shops: templates,
-			Reminders: drops.Reminders{Board: boards, Cockpits: postgres.NewCockpits(p.DB), Explainer: p.explainer, Receipts: &reminder.Receipts{Store: boards},
-				Forecaster:    &reminder.Forecaster{Store: postgres.NewForecasts(p.DB), Now: app.Clock},
-				Announcements: &reminder.Announcements{Store: postgres.NewAnnouncements(p.DB), Now: app.Clock}},
+			Reminders: drops.Reminders{Board: boards, Cockpits: dropsdb.NewCockpits(p.DB), Explainer: p.explainer, Receipts: &reminder.Receipts{Store: boards},
+				Forecaster:    &reminder.Forecaster{Store: dropsdb.NewForecasts(p.DB), Now: app.Clock},
+				Announcements: &reminder.Announcements{Store: dropsdb.NewAnnouncements(p.DB), Now: app.Clock}},
 			Users: users, Audit: audit, DeadLetters: p.deadLetters, DeadMessages: deadMessages, Sales: sales,
 			Limits: campaigns.Limits{Campaigns: campaignService}, States: states, Channels: p.channels},
-		Work: work.Deps{Jobs: jobs, Uploads: postgres.NewUploads(p.DB), DeadMessages: deadMessages, Audit: audit, Monitor: p.monitor.Handler},
+		Work: work.Deps{Jobs: jobs, Uploads: workdb.NewUploads(p.DB), DeadMessages: deadMessages, Audit: audit, Monitor: p.monitor.Handler},
 	})
 }
 

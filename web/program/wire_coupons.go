@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"dropbell/adapters/postgres"
+	workdb "dropbell/adapters/postgres/work"
 	"dropbell/app"
 	"dropbell/domain/coupon"
 	"dropbell/domain/fault"
@@ -27,7 +28,7 @@ func (p *program) coupons() *coupon.Service {
 
 // grants are the lists of users who are given coupons.
 func (p *program) grants() *coupon.Grants {
-	return &coupon.Grants{Store: postgres.NewGrants(p.DB), Jobs: &job.Service{Store: postgres.NewJobs(p.DB)}, Now: app.Clock}
+	return &coupon.Grants{Store: postgres.NewGrants(p.DB), Jobs: &job.Service{Store: workdb.NewJobs(p.DB)}, Now: app.Clock}
 }
 
 // countedCoupons counts what payment does.

@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"dropbell/adapters/postgres"
+	dropsdb "dropbell/adapters/postgres/drops"
 	"dropbell/adapters/redisgate"
 	"dropbell/app"
 	"dropbell/domain/claim"
@@ -90,12 +91,12 @@ func (p *program) whereabouts() gate.Accounts {
 
 // ledgers accounts for stock, behind the gate too.
 func (p *program) ledgers() gateLedgers {
-	return gateLedgers{postgres.NewLedgers(p.DB), postgres.NewTemplates(p.DB), p.whereabouts()}
+	return gateLedgers{postgres.NewLedgers(p.DB), dropsdb.NewTemplates(p.DB), p.whereabouts()}
 }
 
 type gateLedgers struct {
 	rows      postgres.Ledgers
-	templates postgres.Templates
+	templates dropsdb.Templates
 	gate      gate.Accounts
 }
 

@@ -3,7 +3,7 @@ package program
 import (
 	"dropbell/adapters/argon2"
 	"dropbell/adapters/passkey"
-	"dropbell/adapters/postgres"
+	accessdb "dropbell/adapters/postgres/access"
 	"dropbell/adapters/totp"
 	"dropbell/app"
 	"dropbell/domain/staff"
@@ -15,7 +15,7 @@ func (p *program) wireStaff() error {
 	if err != nil {
 		return err
 	}
-	p.staff = &staff.Service{Store: postgres.NewStaff(p.DB), Passwords: argon2.New(2), Codes: codes, Passkeys: passkey.Passkeys{},
+	p.staff = &staff.Service{Store: accessdb.NewStaff(p.DB), Passwords: argon2.New(2), Codes: codes, Passkeys: passkey.Passkeys{},
 		FixedPolicy: staff.Policy(p.Config.SecondFactor), PasswordsOff: p.Config.PasswordsOff, Now: app.Clock}
 	return nil
 }

@@ -9,6 +9,9 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 
 	"dropbell/adapters/postgres"
+	audiencedb "dropbell/adapters/postgres/audience"
+	campaignsdb "dropbell/adapters/postgres/campaigns"
+	deliverydb "dropbell/adapters/postgres/delivery"
 	"dropbell/adapters/redis"
 	"dropbell/domain/delivery"
 )
@@ -24,7 +27,7 @@ const pausedFor = 3 * time.Second
 // rate shared by all workers, the provider's circuit breaker, and its own wish. If Redis does
 // not answer, deliveries go on without rate and breaker: late is worse.
 type admission struct {
-	channels postgres.Channels
+	channels deliverydb.Channels
 	pacer    *redis.Pacer
 	campaign *campaignGate
 	breaker  *redis.CachedBreaker
@@ -37,7 +40,7 @@ type admission struct {
 
 func newAdmission(db *postgres.DB, client goredis.UniversalClient, log *slog.Logger) *admission {
 	pacer := redis.NewPacer(client)
-	return &admission{channels: postgres.NewChannels(db), pacer: pacer, campaign: newCampaignGate(postgres.NewCampaigns(db), pacer), breaker: redis.NewCachedBreaker(redis.NewBreaker(client, redis.BreakerConfig{})), log: log}
+	return &admission{channels: deliverydb.NewChannels(db), pacer: pacer, campaign: newCampaignGate(campaignsdb.NewCampaigns(db, audiencedb.NewSegments(db)), pacer), breaker: redis.NewCachedBreaker(redis.NewBreaker(client, redis.BreakerConfig{})), log: log}
 }
 
 // Admit returns zero if the load may go out now, else how long to wait and why.

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"dropbell/adapters/postgres"
+	campaignsdb "dropbell/adapters/postgres/campaigns"
 	"dropbell/adapters/redis"
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
@@ -28,7 +28,7 @@ const (
 // campaignGate decides when messages of campaigns may go out: while the
 // campaign runs, at its own rate, and after everything more urgent.
 type campaignGate struct {
-	store postgres.Campaigns
+	store campaignsdb.Campaigns
 	pacer *redis.Pacer
 
 	mu       sync.Mutex
@@ -43,11 +43,11 @@ type campaignControl struct {
 }
 
 type urgency struct {
-	postgres.Urgent
+	campaignsdb.Urgent
 	readAt time.Time
 }
 
-func newCampaignGate(store postgres.Campaigns, pacer *redis.Pacer) *campaignGate {
+func newCampaignGate(store campaignsdb.Campaigns, pacer *redis.Pacer) *campaignGate {
 	return &campaignGate{store: store, pacer: pacer, controls: map[int64]campaignControl{}}
 }
 
@@ -102,7 +102,7 @@ func (g *campaignGate) control(ctx context.Context, id int64) campaignControl {
 	return c
 }
 
-func (g *campaignGate) moreUrgent(ctx context.Context, l delivery.Load) postgres.Urgent {
+func (g *campaignGate) moreUrgent(ctx context.Context, l delivery.Load) campaignsdb.Urgent {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	u := &g.urgent[l.Channel]

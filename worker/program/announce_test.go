@@ -10,6 +10,7 @@ import (
 
 	"dropbell/adapters/localstack"
 	"dropbell/adapters/postgres"
+	dropsdb "dropbell/adapters/postgres/drops"
 	"dropbell/app"
 	"dropbell/domain/delivery"
 	"dropbell/domain/event"
@@ -63,7 +64,7 @@ func calledOff(t *testing.T, url string) (*reminder.Announcements, int64) {
 	db, err := postgres.Open(t.Context(), url, postgres.Options{AppName: "test"})
 	must(err)
 	t.Cleanup(db.Close)
-	service := &template.Service{Store: postgres.NewTemplates(db), Now: app.Clock}
+	service := &template.Service{Store: dropsdb.NewTemplates(db), Now: app.Clock}
 	opens := app.Clock().Add(2 * time.Hour).Truncate(time.Second)
 	tpl, err := service.Create(t.Context(), staff.System(), template.Spec{ShopNumber: 10, Name: "Half price", Kind: template.AmountOff,
 		AmountOff: 1000, Currency: "CNY", Target: template.WholeShop, Stock: 100, PerUserLimit: 1, OpensAt: opens, ClosesAt: opens.Add(time.Hour),
@@ -71,7 +72,7 @@ func calledOff(t *testing.T, url string) (*reminder.Announcements, int64) {
 	must(err)
 	_, err = service.Do(t.Context(), staff.System(), tpl.ID, 0, template.Publishing, "")
 	must(err)
-	reservations := postgres.NewReservations(db, postgres.Grouping{})
+	reservations := dropsdb.NewReservations(db, postgres.Grouping{})
 	defer reservations.Close()
 	for _, id := range []user.ID{1001, 1002, 1003} {
 		_, err := reservations.Reserve(t.Context(), reminder.Change{TemplateID: tpl.ID, UserID: id,
@@ -80,7 +81,7 @@ func calledOff(t *testing.T, url string) (*reminder.Announcements, int64) {
 	}
 	_, err = service.Do(t.Context(), staff.System(), tpl.ID, 0, template.Cancelling, "")
 	must(err)
-	notices := &reminder.Announcements{Store: postgres.NewAnnouncements(db), Now: app.Clock}
+	notices := &reminder.Announcements{Store: dropsdb.NewAnnouncements(db), Now: app.Clock}
 	_, err = notices.Send(t.Context(), staff.System(), tpl.ID, reminder.Order{Kind: delivery.KindCancelled})
 	must(err)
 	return notices, tpl.ID

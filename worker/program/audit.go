@@ -11,6 +11,7 @@ import (
 
 	"dropbell/adapters/config"
 	"dropbell/adapters/postgres"
+	dropsdb "dropbell/adapters/postgres/drops"
 	"dropbell/adapters/redis"
 	"dropbell/adapters/redisgate"
 	"dropbell/domain/claim/gate"
@@ -87,11 +88,11 @@ func withDatabase(ctx context.Context, cfg config.Config, look func(*postgres.DB
 
 // auditTemplate prints a template's balance sheet and its stock.
 func auditTemplate(ctx context.Context, db *postgres.DB, id int64, redisURL string, out io.Writer) error {
-	t, err := postgres.NewTemplates(db).Template(ctx, id)
+	t, err := dropsdb.NewTemplates(db).Template(ctx, id)
 	if err != nil {
 		return err
 	}
-	lines, err := postgres.NewBoards(db).Balance(ctx, id)
+	lines, err := dropsdb.NewBoards(db).Balance(ctx, id)
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"dropbell/adapters/postgres"
+	audiencedb "dropbell/adapters/postgres/audience"
+	campaignsdb "dropbell/adapters/postgres/campaigns"
 )
 
 // campaignsRecounted bounds how many campaigns' accounts are recomputed each time.
@@ -18,7 +20,7 @@ const campaignsRecounted = 20
 
 // campaignCensus recomputes the accounts of recent campaigns.
 type campaignCensus struct {
-	campaigns   postgres.Campaigns
+	campaigns   campaignsdb.Campaigns
 	differences *prometheus.GaugeVec
 	recounted   prometheus.Gauge
 }
@@ -54,7 +56,7 @@ func (c *campaignCensus) forget() {
 func auditCampaign(ctx context.Context, db *postgres.DB, id int64, out io.Writer) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
 	defer cancel()
-	b, err := postgres.NewCampaigns(db).Balance(ctx, id)
+	b, err := campaignsdb.NewCampaigns(db, audiencedb.NewSegments(db)).Balance(ctx, id)
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,9 @@ import (
 
 	"dropbell/adapters/localstack"
 	"dropbell/adapters/postgres"
+	audiencedb "dropbell/adapters/postgres/audience"
+	campaignsdb "dropbell/adapters/postgres/campaigns"
+	dropsdb "dropbell/adapters/postgres/drops"
 	"dropbell/adapters/redis"
 	"dropbell/app"
 	"dropbell/domain/campaign"
@@ -52,8 +55,8 @@ func newCampaignRig(t *testing.T, workers int, more ...string) *campaignRig {
 	r.redis, err = redis.Open(env["REDIS_URL"])
 	r.must(err)
 	t.Cleanup(func() { _ = r.redis.Close() })
-	r.service = &campaign.Service{Store: postgres.NewCampaigns(db), Latch: redis.NewLatch(r.redis), Templates: postgres.NewTemplates(db),
-		Users: &user.Service{Store: postgres.NewUsers(db)}, Channels: delivery.ChannelSetOf(delivery.App, delivery.Webhook), Audiences: campaign.AudienceKinds(), Now: app.Clock}
+	r.service = &campaign.Service{Store: campaignsdb.NewCampaigns(db, audiencedb.NewSegments(db)), Latch: redis.NewLatch(r.redis), Templates: dropsdb.NewTemplates(db),
+		Users: &user.Service{Store: audiencedb.NewUsers(db)}, Channels: delivery.ChannelSetOf(delivery.App, delivery.Webhook), Audiences: campaign.AudienceKinds(), Now: app.Clock}
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, workers)
 	for range workers {
@@ -177,7 +180,7 @@ func unlimited(s campaign.Spec) campaign.Spec {
 func TestCampaignGrantsThroughTheGate(t *testing.T) {
 	r := newCampaignRig(t, 2)
 	r.exec(`insert into users (id) select i from generate_series(1, 1500) as i`)
-	service := &template.Service{Store: r.service.Templates.(postgres.Templates), Now: app.Clock}
+	service := &template.Service{Store: r.service.Templates.(dropsdb.Templates), Now: app.Clock}
 	opens := app.Clock().Add(2 * time.Hour).Truncate(time.Second)
 	tpl, err := service.Create(t.Context(), staff.System(), template.Spec{ShopNumber: 10, Name: "Half price", Kind: template.AmountOff,
 		AmountOff: 1000, Currency: "CNY", Target: template.WholeShop, Stock: 600, PerUserLimit: 1, OpensAt: opens, ClosesAt: opens.Add(time.Hour),

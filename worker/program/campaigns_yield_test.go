@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"dropbell/adapters/postgres"
+	dropsdb "dropbell/adapters/postgres/drops"
 	"dropbell/app"
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
@@ -96,7 +96,7 @@ func TestRemindersGoBeforeCampaigns(t *testing.T) {
 // about the given time.
 func (r *campaignRig) reserve(n int, after time.Duration) {
 	r.Helper()
-	service := &template.Service{Store: r.service.Templates.(postgres.Templates), Now: app.Clock}
+	service := &template.Service{Store: r.service.Templates.(dropsdb.Templates), Now: app.Clock}
 	opens := app.Clock().Add(5*time.Minute + after).Truncate(time.Second)
 	tpl, err := service.Create(r.Context(), staff.System(), template.Spec{ShopNumber: 10, Name: "Drop", Kind: template.AmountOff, AmountOff: 1000, Currency: "CNY",
 		Target: template.WholeShop, Stock: 100, PerUserLimit: 1, OpensAt: opens, ClosesAt: opens.Add(time.Hour), ValidHours: 48, Obtain: template.ByClaim,

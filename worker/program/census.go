@@ -8,7 +8,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"dropbell/adapters/postgres"
+	deliverydb "dropbell/adapters/postgres/delivery"
+	dropsdb "dropbell/adapters/postgres/drops"
+	workdb "dropbell/adapters/postgres/work"
 	"dropbell/app"
 	"dropbell/domain/delivery"
 	"dropbell/domain/reminder"
@@ -30,10 +32,10 @@ const (
 // census is what one worker counts for all of them, because it is the same
 // for all and costs the database something.
 type census struct {
-	boards      postgres.Boards
-	deadLetters postgres.DeadLetters
+	boards      dropsdb.Boards
+	deadLetters deliverydb.DeadLetters
 	forecaster  *reminder.Forecaster
-	leader      postgres.Housekeeping
+	leader      workdb.Housekeeping
 	stock       stockCensus
 	campaigns   *campaignCensus
 	notices     noticeCensus
@@ -52,8 +54,8 @@ func newCensus(p *program) *census {
 	}
 	c := &census{
 		campaigns: newCampaignCensus(p),
-		boards:    postgres.NewBoards(p.DB), deadLetters: postgres.NewDeadLetters(p.DB), leader: postgres.NewHousekeeping(p.DB),
-		forecaster: &reminder.Forecaster{Store: postgres.NewForecasts(p.DB), Now: app.Clock},
+		boards:    dropsdb.NewBoards(p.DB), deadLetters: deliverydb.NewDeadLetters(p.DB), leader: workdb.NewHousekeeping(p.DB),
+		forecaster: &reminder.Forecaster{Store: dropsdb.NewForecasts(p.DB), Now: app.Clock},
 		differences: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "dropbell_balance_difference",
 			Help: "Recipients that a recent balance sheet is off by; only sheets that do not balance."}, []string{"template", "slot", "channel"}),
 		recounted: prometheus.NewGauge(prometheus.GaugeOpts{Name: "dropbell_balance_slots", Help: "Recent slots whose balance sheet was recounted."}),

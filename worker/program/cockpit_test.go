@@ -14,6 +14,7 @@ import (
 
 	"dropbell/adapters/localstack"
 	"dropbell/adapters/postgres"
+	deliverydb "dropbell/adapters/postgres/delivery"
 	"dropbell/domain/delivery"
 	"dropbell/domain/event"
 	"dropbell/domain/staff"
@@ -43,7 +44,7 @@ func TestChannelTestsGoOut(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(db.Close)
-			tests := &delivery.ChannelTests{Store: postgres.NewChannelTests(db), Configured: delivery.ChannelSetOf(delivery.Webhook)}
+			tests := &delivery.ChannelTests{Store: deliverydb.NewChannelTests(db), Configured: delivery.ChannelSetOf(delivery.Webhook)}
 			if _, err := tests.Start(t.Context(), staff.System(), delivery.TestWish{Channel: delivery.Webhook, Recipient: "1001"}); err != nil {
 				t.Fatal(err)
 			}
@@ -66,7 +67,7 @@ func TestChannelTestsGoOut(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				all, err := postgres.NewChannels(db).Providers(t.Context())
+				all, err := deliverydb.NewChannels(db).Providers(t.Context())
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -8,6 +8,7 @@ import (
 
 	"dropbell/adapters/config"
 	"dropbell/adapters/postgres"
+	audiencedb "dropbell/adapters/postgres/audience"
 	"dropbell/domain/staff"
 	"dropbell/domain/user"
 )
@@ -29,7 +30,7 @@ func person(ctx context.Context, args []string, getenv func(string) string, out 
 		return config.Mistake{Err: err}
 	}
 	return withDatabase(ctx, cfg, func(db *postgres.DB) error {
-		s := &user.Service{Store: postgres.NewUsers(db)}
+		s := &user.Service{Store: audiencedb.NewUsers(db)}
 		if args[0] == "erase" {
 			err := s.Erase(ctx, staff.System(), id)
 			if errors.Is(err, user.ErrNotFound) {

@@ -3,7 +3,7 @@ package program
 import (
 	"context"
 
-	"dropbell/adapters/postgres"
+	dropsdb "dropbell/adapters/postgres/drops"
 	"dropbell/adapters/watermill"
 	"dropbell/app"
 	"dropbell/domain/event"
@@ -26,6 +26,6 @@ func (p *program) handleEvents() {
 	p.bus.Handle("channel-tests", event.ChannelTestCreated, app.Decoded(func(ctx context.Context, _ string, e event.ChannelTest) error {
 		return p.queue.Enqueue(ctx, task.TestChannel(e.TestID))
 	}))
-	counters := postgres.NewCounters(p.DB)
+	counters := dropsdb.NewCounters(p.DB)
 	p.bus.Handle("bookings", event.ReservationsChanged, app.Decoded(counters.Count), watermill.Parallel(2))
 }

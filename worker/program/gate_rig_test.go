@@ -15,6 +15,7 @@ import (
 
 	"dropbell/adapters/localstack"
 	"dropbell/adapters/postgres"
+	dropsdb "dropbell/adapters/postgres/drops"
 	"dropbell/adapters/redis"
 	"dropbell/adapters/redisgate"
 	"dropbell/app"
@@ -44,7 +45,7 @@ type gateRig struct {
 // facts are what the gate asks the database, without the cache of a web node.
 type facts struct {
 	postgres.Gates
-	postgres.Templates
+	dropsdb.Templates
 }
 
 func (r *gateRig) must(err error) {
@@ -71,10 +72,10 @@ func newGateRig(t *testing.T, redisURL string, shards int) *gateRig {
 	r.must(err)
 	t.Cleanup(func() { r.client.Close() })
 	r.store = postgres.NewGates(r.db)
-	r.service = &template.Service{Store: postgres.NewTemplates(r.db), Now: app.Clock}
+	r.service = &template.Service{Store: dropsdb.NewTemplates(r.db), Now: app.Clock}
 	r.stream = redisgate.NewStream(r.client, "looker")
 	for i := range 2 {
-		r.gates = append(r.gates, redisgate.New(r.client, facts{r.store, postgres.NewTemplates(r.db)}, redisgate.Options{}))
+		r.gates = append(r.gates, redisgate.New(r.client, facts{r.store, dropsdb.NewTemplates(r.db)}, redisgate.Options{}))
 		w := &gate.Writer{Stream: redisgate.NewStream(r.client, fmt.Sprint("writer-", i)), Recorder: postgres.NewGateRecorder(r.db)}
 		r.writers = append(r.writers, w)
 		r.keepers = append(r.keepers, &gate.Keeper{Store: r.store, Shards: redisgate.NewShards(r.client), Writer: w, Now: app.Clock,

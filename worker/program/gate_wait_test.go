@@ -8,7 +8,7 @@ import (
 
 	"dropbell/adapters/claimtest"
 	"dropbell/adapters/localstack"
-	"dropbell/adapters/postgres"
+	dropsdb "dropbell/adapters/postgres/drops"
 	"dropbell/adapters/redisgate"
 	"dropbell/domain/claim"
 	"dropbell/domain/claim/gate"
@@ -55,7 +55,7 @@ func TestClaimsWaitForTheirShelves(t *testing.T) {
 func TestNobodyWaitsForEver(t *testing.T) {
 	r := newGateRig(t, localstack.RedisServer(t).URL(), 2)
 	patience := 100 * time.Millisecond
-	gate := redisgate.New(r.client, facts{r.store, postgres.NewTemplates(r.db)}, redisgate.Options{Patience: patience})
+	gate := redisgate.New(r.client, facts{r.store, dropsdb.NewTemplates(r.db)}, redisgate.Options{Patience: patience})
 	drop := r.published(5, 1)
 	began := time.Now()
 	if _, err := gate.Claim(t.Context(), claimtest.Tap(drop, 1, "k")); !errors.Is(err, claim.ErrOverloaded) {
@@ -69,7 +69,7 @@ func TestNobodyWaitsForEver(t *testing.T) {
 	if _, err := r.gates[0].Claim(hungUp, claimtest.Tap(drop, 1, "")); fault.KindOf(err) != fault.Unavailable {
 		t.Errorf("hung up: %v", err)
 	}
-	patient := redisgate.New(r.client, facts{r.store, postgres.NewTemplates(r.db)}, redisgate.Options{Patience: time.Hour})
+	patient := redisgate.New(r.client, facts{r.store, dropsdb.NewTemplates(r.db)}, redisgate.Options{Patience: time.Hour})
 	if _, err := patient.Claim(t.Context(), claimtest.Tap(r.Draft(), 1, "k")); !errors.Is(err, template.ErrNotFound) {
 		t.Errorf("of a draft: %v", err)
 	}

@@ -11,6 +11,8 @@ import (
 	"dropbell/adapters/claimtest"
 	"dropbell/adapters/localstack"
 	"dropbell/adapters/postgres"
+	dropsdb "dropbell/adapters/postgres/drops"
+	workdb "dropbell/adapters/postgres/work"
 	"dropbell/adapters/redisgate"
 	"dropbell/domain/claim"
 	"dropbell/domain/claim/gate"
@@ -147,7 +149,7 @@ func TestPoisonIsSetAside(t *testing.T) {
 			t.Errorf("%+v, want %s", c, want)
 		}
 	}
-	messages := postgres.NewDeadMessages(r.db)
+	messages := workdb.NewDeadMessages(r.db)
 	open, err := messages.Open(t.Context(), 0, 10)
 	r.must(err)
 	if len(open) != 4 {
@@ -207,7 +209,7 @@ func TestStaffGiveAwayAfterTheEnd(t *testing.T) {
 	r := newGateRig(t, localstack.RedisServer(t).URL(), 2)
 	durable := postgres.NewClaims(r.db, postgres.Grouping{})
 	defer durable.Close()
-	claims := redisgate.New(r.client, facts{r.store, postgres.NewTemplates(r.db)}, redisgate.Options{Later: durable})
+	claims := redisgate.New(r.client, facts{r.store, dropsdb.NewTemplates(r.db)}, redisgate.Options{Later: durable})
 	drop := r.Open(10, 1, nil)
 	r.accepted(drop.ID, 1)
 	r.exec(`update templates set closes_at = now() - interval '1 second', version = version + 1 where id = $1`, drop.ID)

@@ -17,6 +17,7 @@ import (
 	"dropbell/adapters/config"
 	"dropbell/adapters/localstack"
 	"dropbell/adapters/postgres"
+	workdb "dropbell/adapters/postgres/work"
 	"dropbell/domain/event"
 	"dropbell/domain/job"
 	"dropbell/domain/staff"
@@ -76,7 +77,7 @@ func jobEnv(t *testing.T) (map[string]string, *job.Service, *pgx.Conn) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(t.Context())) })
-	return env, &job.Service{Store: postgres.NewJobs(db)}, conn
+	return env, &job.Service{Store: workdb.NewJobs(db)}, conn
 }
 
 func startSteps(t *testing.T, s *job.Service, n int) job.Job {

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"dropbell/adapters/postgres"
+	workdb "dropbell/adapters/postgres/work"
 	"dropbell/adapters/watermill"
 	"dropbell/app"
 	"dropbell/domain/task"
@@ -30,7 +30,7 @@ func (p *program) relay(ctx context.Context) error {
 	return p.every(relayIdle, "outbox relay", busy)(ctx)
 }
 
-func (p *program) publish(ctx context.Context, list []postgres.Announcement) error {
+func (p *program) publish(ctx context.Context, list []workdb.Announcement) error {
 	events := make([]watermill.Event, len(list))
 	for i, a := range list {
 		events[i] = watermill.Event{ID: a.ID, Topic: a.Topic, Payload: a.Payload}
@@ -59,7 +59,7 @@ func (p *program) sweep(ctx context.Context) error {
 
 // keepTimers returns the job that queues timers again after Redis lost them.
 func (p *program) keepTimers() func(context.Context) error {
-	k := &timer.Keeper{Store: postgres.NewTimers(p.DB), Queue: p.queue, Armed: func(timers int) {
+	k := &timer.Keeper{Store: workdb.NewTimers(p.DB), Queue: p.queue, Armed: func(timers int) {
 		p.Log.Info("timers were queued again: Redis is new, was emptied, or has started anew", "timers", timers)
 	}}
 	return k.Keep
@@ -76,13 +76,13 @@ const eventLife = time.Hour
 
 // cleanUp removes what nobody needs any more.
 func (p *program) cleanUp(ctx context.Context) error {
-	keep := postgres.Retention{Delivery: p.Config.RetainFor, Audit: p.Config.RetainAudit,
-		Idempotency: postgres.IdempotencyKeyLife, Events: 7 * 24 * time.Hour, Jobs: 30 * 24 * time.Hour, Uploads: 7 * 24 * time.Hour}
+	keep := workdb.Retention{Delivery: p.Config.RetainFor, Audit: p.Config.RetainAudit,
+		Idempotency: workdb.IdempotencyKeyLife, Events: 7 * 24 * time.Hour, Jobs: 30 * 24 * time.Hour, Uploads: 7 * 24 * time.Hour}
 	// Redis first: what fills its memory does not wait for what fills a disk. No
 	// part keeps another one from its work.
 	trimmed, err1 := p.bus.Trim(ctx, eventLife)
 	pruned, err2 := p.queue.PruneArchive(ctx, 7*24*time.Hour)
-	n, err3 := postgres.NewHousekeeping(p.DB).Clean(ctx, keep, 0)
+	n, err3 := workdb.NewHousekeeping(p.DB).Clean(ctx, keep, 0)
 	p.Log.Info("cleaned up", "rows", n, "events", trimmed, "archived_tasks", pruned)
 	return errors.Join(err1, err2, err3)
 }

@@ -8,7 +8,7 @@ import (
 	"net/http"
 	"time"
 
-	"dropbell/adapters/postgres"
+	deliverydb "dropbell/adapters/postgres/delivery"
 	"dropbell/adapters/redis"
 	"dropbell/adapters/telemetry"
 	"dropbell/domain/delivery"
@@ -77,7 +77,7 @@ func (p *program) gauge(ctx context.Context) error {
 var circuits = map[string]float64{redis.StateClosed: 0, redis.StateHalfOpen: 1, redis.StateOpen: 2}
 
 func (p *program) gaugeChannels(ctx context.Context) error {
-	settings, err := postgres.NewChannels(p.DB).Settings(ctx)
+	settings, err := deliverydb.NewChannels(p.DB).Settings(ctx)
 	if err != nil {
 		return err
 	}
@@ -102,7 +102,7 @@ func (p *program) gaugeDatabase(ctx context.Context) error {
 	}
 	p.metrics.outbox.Set(float64(waiting))
 	p.metrics.outboxAge.Set(age)
-	backlogs, err := postgres.NewChannels(p.DB).Backlogs(ctx)
+	backlogs, err := deliverydb.NewChannels(p.DB).Backlogs(ctx)
 	p.metrics.backlog.Reset()
 	p.metrics.oldest.Reset()
 	p.metrics.timed.Reset()

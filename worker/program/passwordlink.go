@@ -9,6 +9,7 @@ import (
 
 	"dropbell/adapters/config"
 	"dropbell/adapters/postgres"
+	accessdb "dropbell/adapters/postgres/access"
 	"dropbell/domain/staff"
 )
 
@@ -24,7 +25,7 @@ func printPasswordLink(ctx context.Context, args []string, getenv func(string) s
 		return config.Mistake{Err: err}
 	}
 	return withDatabase(ctx, cfg, func(db *postgres.DB) error {
-		service := &staff.Service{Store: postgres.NewStaff(db), PasswordsOff: cfg.PasswordsOff, Now: func() time.Time { return time.Now().UTC() }}
+		service := &staff.Service{Store: accessdb.NewStaff(db), PasswordsOff: cfg.PasswordsOff, Now: func() time.Time { return time.Now().UTC() }}
 		_, token, err := service.NewPasswordLinkOf(ctx, args[0])
 		switch {
 		case errors.Is(err, staff.ErrNotFound):

@@ -16,6 +16,9 @@ import (
 	"dropbell/adapters/config"
 	"dropbell/adapters/lookup"
 	"dropbell/adapters/postgres"
+	deliverydb "dropbell/adapters/postgres/delivery"
+	dropsdb "dropbell/adapters/postgres/drops"
+	workdb "dropbell/adapters/postgres/work"
 	"dropbell/adapters/redis"
 	"dropbell/adapters/redisgate"
 	"dropbell/adapters/sheet"
@@ -54,7 +57,7 @@ type program struct {
 	couponLife  *coupons
 	jobs        *job.Worker
 	gate        *gateWork
-	outbox      postgres.Outbox
+	outbox      workdb.Outbox
 	metrics     *metrics
 	census      *census
 	tester      *delivery.Tester
@@ -103,12 +106,12 @@ func build(ctx context.Context, cfg config.Config, log *slog.Logger) (*program, 
 }
 
 func (p *program) useCases(senders map[delivery.Channel]delivery.Sender) (err error) {
-	p.outbox = postgres.NewOutbox(p.DB)
+	p.outbox = workdb.NewOutbox(p.DB)
 	p.census = newCensus(p)
 	p.wireCockpit(senders)
-	p.deadLetters = &delivery.DeadLetters{Store: postgres.NewDeadLetters(p.DB)}
-	p.template = &template.Service{Store: postgres.NewTemplates(p.DB), Now: app.Clock}
-	templates, err := lookup.New(postgres.NewTemplates(p.DB), app.Clock)
+	p.deadLetters = &delivery.DeadLetters{Store: deliverydb.NewDeadLetters(p.DB)}
+	p.template = &template.Service{Store: dropsdb.NewTemplates(p.DB), Now: app.Clock}
+	templates, err := lookup.New(dropsdb.NewTemplates(p.DB), app.Clock)
 	if err != nil {
 		return err
 	}
@@ -118,10 +121,10 @@ func (p *program) useCases(senders map[delivery.Channel]delivery.Sender) (err er
 	}
 	p.jobs = p.newJobs()
 	p.couponLife = p.newCoupons()
-	p.timers = &reminder.Timers{Store: postgres.NewSlots(p.DB), Queue: p.queue, Now: app.Clock,
+	p.timers = &reminder.Timers{Store: dropsdb.NewSlots(p.DB, deliverydb.NewBatches(p.DB)), Queue: p.queue, Now: app.Clock,
 		LeaseFor: 10 * time.Second, WatchEvery: watchEvery}
-	p.announcer = &reminder.Announcer{Store: postgres.NewAnnouncements(p.DB), Queue: p.queue, Now: app.Clock, LeaseFor: 10 * time.Second}
-	batches := postgres.NewGroupedBatches(p.DB)
+	p.announcer = &reminder.Announcer{Store: dropsdb.NewAnnouncements(p.DB), Queue: p.queue, Now: app.Clock, LeaseFor: 10 * time.Second}
+	batches := deliverydb.NewGroupedBatches(p.DB)
 	p.OnClose(func() error { batches.Close(); return nil })
 	p.delivery = &delivery.Service{
 		Store: batches, Queue: p.queue, Senders: senders, Parallel: parallelCalls(p.Config),
@@ -133,7 +136,7 @@ func (p *program) useCases(senders map[delivery.Channel]delivery.Sender) (err er
 }
 
 func (p *program) wireBus() (err error) {
-	dead := postgres.NewDeadMessages(p.DB)
+	dead := workdb.NewDeadMessages(p.DB)
 	p.bus, err = watermill.NewBus(watermill.BusConfig{
 		RedisURL: p.Config.RedisURL, Logger: p.Log, Consumer: "worker-" + uuid.NewString(),
 		DeadMessage: func(ctx context.Context, m watermill.DeadMessage) error {

@@ -9,6 +9,7 @@ import (
 
 	"dropbell/adapters/config"
 	"dropbell/adapters/postgres"
+	accessdb "dropbell/adapters/postgres/access"
 	"dropbell/domain/staff"
 )
 
@@ -23,7 +24,7 @@ func resetSecondFactors(ctx context.Context, args []string, getenv func(string) 
 		return config.Mistake{Err: err}
 	}
 	return withDatabase(ctx, cfg, func(db *postgres.DB) error {
-		service := &staff.Service{Store: postgres.NewStaff(db), Now: func() time.Time { return time.Now().UTC() }}
+		service := &staff.Service{Store: accessdb.NewStaff(db), Now: func() time.Time { return time.Now().UTC() }}
 		n, err := service.ResetFactorsOf(ctx, args[0])
 		if errors.Is(err, staff.ErrNotFound) {
 			return config.Mistake{Err: errors.New("no member of staff has this e-mail address")}

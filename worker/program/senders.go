@@ -8,7 +8,7 @@ import (
 
 	"dropbell/adapters/config"
 	"dropbell/adapters/inapp"
-	"dropbell/adapters/postgres"
+	audiencedb "dropbell/adapters/postgres/audience"
 	"dropbell/adapters/sms"
 	"dropbell/adapters/smtp"
 	"dropbell/adapters/webhook"
@@ -29,7 +29,7 @@ func (p *program) senderCrashed(c delivery.Channel, crash delivery.Crash) {
 func (p *program) subscriptionGone(ctx context.Context, id user.ID, gone user.PushSubscription) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 	defer cancel()
-	if _, err := postgres.NewUsers(p.DB).RemovePush(ctx, id, gone); err != nil {
+	if _, err := audiencedb.NewUsers(p.DB).RemovePush(ctx, id, gone); err != nil {
 		p.Log.Warn("a push subscription that is gone was not removed", "error", err)
 	}
 }

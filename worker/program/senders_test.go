@@ -13,6 +13,7 @@ import (
 	"dropbell/adapters/config"
 	"dropbell/adapters/localstack"
 	"dropbell/adapters/postgres"
+	audiencedb "dropbell/adapters/postgres/audience"
 	"dropbell/adapters/sendertest"
 	"dropbell/app"
 	"dropbell/domain/delivery"
@@ -27,7 +28,7 @@ func TestAPushSubscriptionThatIsGoneIsRemoved(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	users := postgres.NewUsers(db)
+	users := audiencedb.NewUsers(db)
 	push := []user.PushSubscription{{Endpoint: "https://p.example.com/1", P256dh: "k", Auth: "a"}, {Endpoint: "https://p.example.com/2", P256dh: "k", Auth: "a"}}
 	if err := users.Upsert(t.Context(), []user.Change{{ID: 7, Push: &push}}, staff.Entry{}); err != nil {
 		t.Fatal(err)

@@ -7,7 +7,8 @@ import (
 	"time"
 
 	"dropbell/adapters/asynq"
-	"dropbell/adapters/postgres"
+	deliverydb "dropbell/adapters/postgres/delivery"
+	dropsdb "dropbell/adapters/postgres/drops"
 	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
 	"dropbell/domain/task"
@@ -29,7 +30,7 @@ func (p *program) wireTasks() (err error) {
 	p.servers.Handle(task.Test, p.testTask)
 	p.servers.Handle(task.CleanUp, func(ctx context.Context, _ []byte) error { return p.cleanUp(ctx) })
 	p.servers.Handle(task.Recount, func(ctx context.Context, _ []byte) error {
-		return errors.Join(postgres.NewCounters(p.DB).Recount(ctx, 24*time.Hour), postgres.NewDeadLetters(p.DB).RecountDeadLetters(ctx))
+		return errors.Join(dropsdb.NewCounters(p.DB).Recount(ctx, 24*time.Hour), deliverydb.NewDeadLetters(p.DB).RecountDeadLetters(ctx))
 	})
 	return nil
 }

@@ -10,6 +10,8 @@ import (
 
 	"dropbell/adapters/asynq"
 	"dropbell/adapters/postgres"
+	audiencedb "dropbell/adapters/postgres/audience"
+	campaignsdb "dropbell/adapters/postgres/campaigns"
 	"dropbell/adapters/watermill"
 	"dropbell/app"
 	"dropbell/domain/campaign"
@@ -36,7 +38,9 @@ func (p *program) newLauncher() *campaign.Launcher {
 	return &campaign.Launcher{Store: p.campaigns(), Wire: rangeWire{p.bus}, Queue: p.queue, Now: app.Clock, LeaseFor: cutLease}
 }
 
-func (p *program) campaigns() postgres.Campaigns { return postgres.NewCampaigns(p.DB) }
+func (p *program) campaigns() campaignsdb.Campaigns {
+	return campaignsdb.NewCampaigns(p.DB, audiencedb.NewSegments(p.DB))
+}
 
 // guards are asked about the recipients of batches right before sending.
 func (p *program) guards() map[delivery.Kind]delivery.Guard {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"dropbell/adapters/postgres"
+	deliverydb "dropbell/adapters/postgres/delivery"
 	"dropbell/app"
 	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
@@ -18,7 +18,7 @@ import (
 // wireCockpit makes what staff ask for and see on the pages of drops and
 // channels. Test messages go through the senders that everything goes through.
 func (p *program) wireCockpit(senders map[delivery.Channel]delivery.Sender) {
-	p.tester = &delivery.Tester{Store: postgres.NewChannelTests(p.DB), Senders: senders, Now: app.Clock}
+	p.tester = &delivery.Tester{Store: deliverydb.NewChannelTests(p.DB), Senders: senders, Now: app.Clock}
 }
 
 func (p *program) testTask(ctx context.Context, payload []byte) error {
@@ -36,7 +36,7 @@ const callsEvery = 5 * time.Second
 type providerCalls struct {
 	mu     sync.Mutex
 	worker string
-	counts [delivery.Channels]postgres.ProviderCalls
+	counts [delivery.Channels]deliverydb.ProviderCalls
 }
 
 func (p *providerCalls) count(c delivery.Channel, took time.Duration, results []delivery.Result) {
@@ -57,7 +57,7 @@ func (p *providerCalls) count(c delivery.Channel, took time.Duration, results []
 }
 
 // take returns what was counted and begins anew.
-func (p *providerCalls) take() (worker string, list []postgres.ProviderCalls) {
+func (p *providerCalls) take() (worker string, list []deliverydb.ProviderCalls) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.worker == "" {
@@ -67,7 +67,7 @@ func (p *providerCalls) take() (worker string, list []postgres.ProviderCalls) {
 		if n.Calls > 0 {
 			list = append(list, n)
 		}
-		p.counts[i] = postgres.ProviderCalls{}
+		p.counts[i] = deliverydb.ProviderCalls{}
 	}
 	return p.worker, list
 }
@@ -76,5 +76,5 @@ func (p *providerCalls) take() (worker string, list []postgres.ProviderCalls) {
 // would be shown for a minute only.
 func (p *program) recordCalls(ctx context.Context) error {
 	worker, list := p.providers.take()
-	return postgres.NewChannels(p.DB).RecordCalls(ctx, worker, list)
+	return deliverydb.NewChannels(p.DB).RecordCalls(ctx, worker, list)
 }

@@ -8,6 +8,7 @@ import (
 
 	"dropbell/adapters/asynq"
 	"dropbell/adapters/postgres"
+	workdb "dropbell/adapters/postgres/work"
 	"dropbell/app"
 	"dropbell/domain/coupon"
 	"dropbell/domain/event"
@@ -35,7 +36,7 @@ func (p *program) jobRunners() map[string]job.Runner {
 }
 
 func (p *program) newJobs() *job.Worker {
-	return &job.Worker{Store: postgres.NewJobs(p.DB), Queue: p.queue, Runners: p.peopleRunners(p.jobRunners()), LeaseFor: jobLease, Turn: jobTurn,
+	return &job.Worker{Store: workdb.NewJobs(p.DB), Queue: p.queue, Runners: p.peopleRunners(p.jobRunners()), LeaseFor: jobLease, Turn: jobTurn,
 		Now: app.Clock, Random: rand.Float64, Failed: p.jobSetBack}
 }
 
@@ -72,7 +73,7 @@ func (p *program) jobTask(ctx context.Context, payload []byte) error {
 
 // gaugeJobs shows how many jobs there are.
 func (p *program) gaugeJobs(ctx context.Context) error {
-	waiting, running, err := postgres.NewJobs(p.DB).JobsByState(ctx)
+	waiting, running, err := workdb.NewJobs(p.DB).JobsByState(ctx)
 	if err != nil {
 		return err
 	}

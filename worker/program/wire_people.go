@@ -3,7 +3,8 @@ package program
 import (
 	"strings"
 
-	"dropbell/adapters/postgres"
+	audiencedb "dropbell/adapters/postgres/audience"
+	workdb "dropbell/adapters/postgres/work"
 	"dropbell/adapters/sheet"
 	"dropbell/app"
 	"dropbell/domain/delivery"
@@ -25,15 +26,15 @@ func (p *program) optOutURL() func(user.ID, delivery.Channel) string {
 
 // tables reads uploaded files, one workbook at a time.
 func (p *program) tables(l sheet.Limits) sheet.Tables {
-	return sheet.Tables{Open: postgres.NewUploads(p.DB).OpenUpload, Limits: l, Turns: p.workbooks}
+	return sheet.Tables{Open: workdb.NewUploads(p.DB).OpenUpload, Limits: l, Turns: p.workbooks}
 }
 
 // peopleRunners work off what begins with uploaded lists of users, and counts.
 func (p *program) peopleRunners(to map[string]job.Runner) map[string]job.Runner {
-	segments, tables := postgres.NewSegments(p.DB), p.tables(sheet.Limits{})
+	segments, tables := audiencedb.NewSegments(p.DB), p.tables(sheet.Limits{})
 	to[segment.CountJob] = &segment.Counter{Store: segments, Now: app.Clock}
 	to[segment.ListJob] = &segment.Filler{Store: segments, Tables: tables, Now: app.Clock}
-	importer := &user.Importer{Store: postgres.NewUsers(p.DB), Tables: tables, Now: app.Clock}
+	importer := &user.Importer{Store: audiencedb.NewUsers(p.DB), Tables: tables, Now: app.Clock}
 	to[user.CheckJob], to[user.ImportJob] = importer, importer
 	return to
 }

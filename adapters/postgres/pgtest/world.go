@@ -13,6 +13,10 @@ import (
 
 	"dropbell/adapters/localstack"
 	"dropbell/adapters/postgres"
+	audiencedb "dropbell/adapters/postgres/audience"
+	deliverydb "dropbell/adapters/postgres/delivery"
+	dropsdb "dropbell/adapters/postgres/drops"
+	workdb "dropbell/adapters/postgres/work"
 	"dropbell/domain/delivery"
 	"dropbell/domain/event"
 	"dropbell/domain/reminder"
@@ -27,12 +31,19 @@ type World struct {
 	*testing.T
 	DB           *postgres.DB
 	SQL          *pgxpool.Pool
-	Templates    postgres.Templates
-	Reservations *postgres.Reservations
-	Inbox        postgres.Inbox
-	Slots        postgres.Slots
-	Batches      *postgres.GroupedBatches
-	Boards       postgres.Boards
+	Templates    dropsdb.Templates
+	Reservations *dropsdb.Reservations
+	Inbox        deliverydb.Inbox
+	Slots        dropsdb.Slots
+	Batches      *deliverydb.GroupedBatches
+	Boards       dropsdb.Boards
+	Channels     deliverydb.Channels
+	DeadLetters  deliverydb.DeadLetters
+	Ledger       deliverydb.Ledger
+	Users        audiencedb.Users
+	Segments     audiencedb.Segments
+	Jobs         workdb.Jobs
+	Uploads      workdb.Uploads
 	Service      *template.Service
 }
 
@@ -50,8 +61,10 @@ func New(t *testing.T) *World {
 		t.Fatal(err)
 	}
 	t.Cleanup(sql.Close)
-	w := &World{T: t, DB: db, SQL: sql, Templates: postgres.NewTemplates(db), Reservations: postgres.NewReservations(db, postgres.Grouping{}),
-		Inbox: postgres.NewInbox(db), Slots: postgres.NewSlots(db), Batches: postgres.NewGroupedBatches(db), Boards: postgres.NewBoards(db)}
+	w := &World{T: t, DB: db, SQL: sql, Templates: dropsdb.NewTemplates(db), Reservations: dropsdb.NewReservations(db, postgres.Grouping{}),
+		Inbox: deliverydb.NewInbox(db), Slots: dropsdb.NewSlots(db, deliverydb.NewBatches(db)), Batches: deliverydb.NewGroupedBatches(db), Boards: dropsdb.NewBoards(db),
+		Channels: deliverydb.NewChannels(db), DeadLetters: deliverydb.NewDeadLetters(db), Ledger: deliverydb.NewLedger(db),
+		Users: audiencedb.NewUsers(db), Segments: audiencedb.NewSegments(db), Jobs: workdb.NewJobs(db), Uploads: workdb.NewUploads(db)}
 	t.Cleanup(w.Reservations.Close)
 	t.Cleanup(w.Batches.Close)
 	w.Service = &template.Service{Store: w.Templates, Now: Clock}
@@ -160,7 +173,7 @@ var Actor = staff.System()
 // relay's deletion is undone, so that a second call delivers them again.
 func (w *World) RelayCounts() {
 	w.Helper()
-	counters := postgres.NewCounters(w.DB)
+	counters := dropsdb.NewCounters(w.DB)
 	rows, err := w.SQL.Query(w.Context(), `select event_id::text, payload from outbox where topic = $1`, event.ReservationsChanged)
 	w.Must(err)
 	type sent struct {

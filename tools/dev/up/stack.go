@@ -53,8 +53,7 @@ func (s *stack) start(ctx context.Context) error {
 	begin, both := errgroup.WithContext(ctx)
 	begin.Go(func() error { return s.build(both) })
 	begin.Go(func() error {
-		return inTurn(both, s.install, timed("PostgreSQL runs", s.startPostgres),
-			timed("Redis runs", s.startRedis), s.startCatcher)
+		return inTurn(both, s.install, s.startPostgres, s.startRedis, s.startCatcher)
 	})
 	if err := begin.Wait(); err != nil {
 		return err
@@ -126,13 +125,14 @@ func (s *stack) startPostgres(ctx context.Context) error {
 		say("using the PostgreSQL of DATABASE_URL")
 		return nil
 	}
+	began := time.Now()
 	p, err := localstack.StartPostgres(ctx, localstack.Options{Dir: local, Durable: true, Port: 5432, Log: os.Stdout})
 	if err != nil {
 		return err
 	}
 	s.settings.set("DATABASE_URL", p.URL())
 	s.keepAlive("PostgreSQL", p.Done, p.Restart, p.Stop)
-	say("PostgreSQL listens on 127.0.0.1:%d", p.Port())
+	say("PostgreSQL listens on 127.0.0.1:%d (%.1f s)", p.Port(), time.Since(began).Seconds())
 	return nil
 }
 
@@ -141,6 +141,7 @@ func (s *stack) startRedis(ctx context.Context) error {
 		say("using the Redis of REDIS_URL")
 		return nil
 	}
+	began := time.Now()
 	r, err := localstack.StartRedis(ctx, localstack.Options{Dir: local, Durable: true, Port: 6379, Log: os.Stdout})
 	if err != nil {
 		return err
@@ -148,7 +149,7 @@ func (s *stack) startRedis(ctx context.Context) error {
 	s.settings.set("REDIS_URL", r.URL())
 	restart := func(ctx context.Context) error { return r.Restart(ctx, false) }
 	s.keepAlive("Redis", r.Done, restart, r.Stop)
-	say("Redis listens on 127.0.0.1:%d", r.Port())
+	say("Redis listens on 127.0.0.1:%d (%.1f s)", r.Port(), time.Since(began).Seconds())
 	return nil
 }
 
@@ -189,7 +190,11 @@ func (s *stack) goBuild(ctx context.Context) error {
 	cmd := exec.CommandContext(ctx, "go", "build", "-o", binary("")+"/", "./web", "./worker")
 	cmd.Env = append(os.Environ(), "GOGC=200") // of the compiler, which spends a quarter of its time on collecting otherwise
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
-	if err := cmd.Run(); err != nil {
+	err := cmd.Run()
+	switch {
+	case ctx.Err() != nil: // the compiler was killed
+		return ctx.Err()
+	case err != nil:
 		return fmt.Errorf("build web and worker: %w", err)
 	}
 	return nil

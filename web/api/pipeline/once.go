@@ -9,7 +9,7 @@ import (
 	"net/http"
 	"time"
 
-	"dropbell/adapters/postgres"
+	workdb "dropbell/adapters/postgres/work"
 	"dropbell/domain/staff"
 	"dropbell/web/middleware"
 )
@@ -25,7 +25,7 @@ const (
 
 // attempt says which try of a request with an idempotency key this is.
 type attempt struct {
-	request postgres.IdempotencyRequest
+	request workdb.IdempotencyRequest
 	again   bool
 }
 
@@ -58,7 +58,7 @@ func (pl *Pipeline) once(w http.ResponseWriter, r *http.Request, body []byte, ne
 		pl.Problem(r.Context(), Refused("header."+IdempotencyHeader, BadKey)).Write(w)
 		return
 	}
-	q := postgres.IdempotencyRequest{Actor: CallerOf(r.Context()).scope(), Key: key, Hash: fingerprint(r, body)}
+	q := workdb.IdempotencyRequest{Actor: CallerOf(r.Context()).scope(), Key: key, Hash: fingerprint(r, body)}
 	found, err := pl.deps.Idempotency.Begin(r.Context(), q, attemptLease)
 	q.Attempt = found.Attempt
 	switch {
@@ -100,7 +100,7 @@ func fingerprint(r *http.Request, body []byte) []byte {
 	return h.Sum(nil)
 }
 
-func replay(w http.ResponseWriter, found postgres.Recorded) {
+func replay(w http.ResponseWriter, found workdb.Recorded) {
 	h := w.Header()
 	for name, values := range found.Header {
 		h[name] = values
@@ -131,9 +131,9 @@ func (pl *Pipeline) carryOut(w http.ResponseWriter, r *http.Request, next http.H
 		if rec.status >= 500 || rec.status == http.StatusTooManyRequests {
 			return pl.deps.Idempotency.Fail(ctx, q)
 		}
-		return pl.deps.Idempotency.Finish(ctx, q, postgres.Recorded{Status: rec.status, Header: rec.header, Body: rec.body.Bytes()})
+		return pl.deps.Idempotency.Finish(ctx, q, workdb.Recorded{Status: rec.status, Header: rec.header, Body: rec.body.Bytes()})
 	})
-	if errors.Is(err, postgres.ErrAttemptLost) {
+	if errors.Is(err, workdb.ErrAttemptLost) {
 		pl.Problem(r.Context(), errKeyInProgress).Write(w)
 		return
 	}
@@ -148,14 +148,14 @@ func (pl *Pipeline) carryOut(w http.ResponseWriter, r *http.Request, next http.H
 // hold renews the attempt's lease until settle is called, and cancels the
 // request if the lease is lost all the same. Few requests last long enough
 // for a renewal, so it costs a timer.
-func (pl *Pipeline) hold(r *http.Request, q postgres.IdempotencyRequest) (held *http.Request, settle func()) {
+func (pl *Pipeline) hold(r *http.Request, q workdb.IdempotencyRequest) (held *http.Request, settle func()) {
 	ctx, cancel := context.WithCancel(r.Context())
 	timer := time.AfterFunc(renewEvery, func() {
 		tick := time.NewTicker(renewEvery)
 		defer tick.Stop()
 		for ctx.Err() == nil {
 			// What fails for another reason may work the next time.
-			if err := pl.deps.Idempotency.Renew(ctx, q, attemptLease); errors.Is(err, postgres.ErrAttemptLost) {
+			if err := pl.deps.Idempotency.Renew(ctx, q, attemptLease); errors.Is(err, workdb.ErrAttemptLost) {
 				cancel()
 			}
 			select {

@@ -14,7 +14,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/go-chi/chi/v5"
 
-	"dropbell/adapters/postgres"
+	workdb "dropbell/adapters/postgres/work"
 	"dropbell/domain/staff"
 	"dropbell/web/middleware"
 	"dropbell/web/security"
@@ -28,12 +28,12 @@ type Keys interface {
 	TouchKey(ctx context.Context, id int64) error
 }
 
-// Idempotency keeps answers by key; see [postgres.Idempotency].
+// Idempotency keeps answers by key; see [workdb.Idempotency].
 type Idempotency interface {
-	Begin(ctx context.Context, r postgres.IdempotencyRequest, lease time.Duration) (postgres.Recorded, error)
-	Renew(ctx context.Context, r postgres.IdempotencyRequest, lease time.Duration) error
-	Finish(ctx context.Context, r postgres.IdempotencyRequest, a postgres.Recorded) error
-	Fail(ctx context.Context, r postgres.IdempotencyRequest) error
+	Begin(ctx context.Context, r workdb.IdempotencyRequest, lease time.Duration) (workdb.Recorded, error)
+	Renew(ctx context.Context, r workdb.IdempotencyRequest, lease time.Duration) error
+	Finish(ctx context.Context, r workdb.IdempotencyRequest, a workdb.Recorded) error
+	Fail(ctx context.Context, r workdb.IdempotencyRequest) error
 }
 
 // Deps is what every request needs, whatever it is about. All fields are

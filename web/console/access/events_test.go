@@ -8,7 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"dropbell/adapters/postgres"
+	accessdb "dropbell/adapters/postgres/access"
 	"dropbell/domain/staff"
 	"dropbell/web/console"
 	"dropbell/web/console/consoletest"
@@ -17,7 +17,7 @@ import (
 
 func recording(t *testing.T) *consoletest.Fixture {
 	g := consoletest.New(t, func(d *console.Deps) {
-		d.Security = security.New(d.Access.Audit.(postgres.Audit), slog.New(slog.DiscardHandler), d.Now, prometheus.NewRegistry())
+		d.Security = security.New(d.Access.Audit.(accessdb.Audit), slog.New(slog.DiscardHandler), d.Now, prometheus.NewRegistry())
 	})
 	g.From()
 	return g

@@ -50,9 +50,9 @@ func importNotes(j job.Job) int64 {
 
 // showImportJobs says what the pages of jobs show of imports and of the jobs of
 // segments.
-func (c *handlers) showImportJobs() {
-	c.ShowJobs(shell.JobView{Actions: c.importActions, Outcome: importOutcome, Noted: importNotes,
+func (h *handlers) showImportJobs() {
+	h.ShowJobs(shell.JobView{Actions: h.importActions, Outcome: importOutcome, Noted: importNotes,
 		// Contacts stand in rows of a file of users.
 		MayReadRows: func(by staff.Actor) error { return by.MayEverywhere(staff.ManageUsers) }}, user.CheckJob, user.ImportJob)
-	c.ShowJobs(shell.JobView{Outcome: importOutcome}, segment.CountJob, segment.ListJob)
+	h.ShowJobs(shell.JobView{Outcome: importOutcome}, segment.CountJob, segment.ListJob)
 }

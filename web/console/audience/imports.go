@@ -20,32 +20,32 @@ import (
 
 // ofAllShops lets staff pass who may change users everywhere: users belong to
 // every shop.
-func (c *handlers) ofAllShops(h shell.Handler) shell.Handler {
+func ofAllShops(serve shell.Handler) shell.Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		if err := shell.Actor(r).MayEverywhere(staff.ManageUsers); err != nil {
 			return err
 		}
-		return h(w, r)
+		return serve(w, r)
 	}
 }
 
-func (c *handlers) importForm(w http.ResponseWriter, r *http.Request) error {
-	return c.Show(w, r, http.StatusOK, audiencepages.ImportStart{}.Page())
+func (h *handlers) importForm(w http.ResponseWriter, r *http.Request) error {
+	return h.Show(w, r, http.StatusOK, audiencepages.ImportStart{}.Page())
 }
 
-func (c *handlers) importUpload(w http.ResponseWriter, r *http.Request) error {
-	u, _, err := c.Files.Receive(r)
+func (h *handlers) importUpload(w http.ResponseWriter, r *http.Request) error {
+	u, _, err := h.Files.Receive(r)
 	if list := shell.FieldsOf(err); list != nil {
-		return c.Show(w, r, http.StatusUnprocessableEntity, audiencepages.ImportStart{Errors: list}.Page())
+		return h.Show(w, r, http.StatusUnprocessableEntity, audiencepages.ImportStart{Errors: list}.Page())
 	}
 	if err != nil {
 		return err
 	}
 	// What cannot be read is said at once, not after the columns.
-	if err := c.Files.KeepPreviews(r, u.ID); err != nil {
-		c.Files.Remove(r, u.ID)
+	if err := h.Files.KeepPreviews(r, u.ID); err != nil {
+		h.Files.Remove(r, u.ID)
 		if status, list := upload.Refused(w, err); list != nil {
-			return c.Show(w, r, status, audiencepages.ImportStart{Errors: list}.Page())
+			return h.Show(w, r, status, audiencepages.ImportStart{Errors: list}.Page())
 		}
 		return err
 	}
@@ -54,24 +54,24 @@ func (c *handlers) importUpload(w http.ResponseWriter, r *http.Request) error {
 }
 
 // importTemplate is a file to fill in.
-func (c *handlers) importTemplate(w http.ResponseWriter, r *http.Request) error {
+func (h *handlers) importTemplate(w http.ResponseWriter, r *http.Request) error {
 	var head []string
 	for _, t := range user.Targets() {
 		head = append(head, string(t))
 	}
-	return c.Export(w, r, "users", append(head, "tier"), func(t *shell.Sheet) error {
+	return h.Export(w, r, "users", append(head, "tier"), func(t *shell.Sheet) error {
 		return t.Row("1001", "Ann Lee", "ann@example.com", "+8613800138000", "zh-CN", "Asia/Shanghai", "sms", "22:00-08:00", "gold")
 	})
 }
 
 // loadImport returns the choice of columns as it was guessed of a file that is
 // read like this.
-func (c *handlers) loadImport(r *http.Request, how job.Reading) (audiencepages.ImportColumns, error) {
+func (h *handlers) loadImport(r *http.Request, how job.Reading) (audiencepages.ImportColumns, error) {
 	id, err := shell.PathID(r)
 	if err != nil {
 		return audiencepages.ImportColumns{}, err
 	}
-	u, err := c.Files.Uploads.Upload(r.Context(), id)
+	u, err := h.Files.Uploads.Upload(r.Context(), id)
 	if err == nil {
 		err = u.Visible(shell.Actor(r))
 	}
@@ -81,7 +81,7 @@ func (c *handlers) loadImport(r *http.Request, how job.Reading) (audiencepages.I
 	if err != nil {
 		return audiencepages.ImportColumns{}, err
 	}
-	s, err := c.Files.Kept(r, u, how)
+	s, err := h.Files.Kept(r, u, how)
 	if err != nil {
 		return audiencepages.ImportColumns{}, err
 	}
@@ -101,13 +101,13 @@ func (c *handlers) loadImport(r *http.Request, how job.Reading) (audiencepages.I
 	return p, nil
 }
 
-func (c *handlers) importColumns(w http.ResponseWriter, r *http.Request) error {
-	params, checked := c.checked(r)
+func (h *handlers) importColumns(w http.ResponseWriter, r *http.Request) error {
+	params, checked := h.checked(r)
 	how := upload.ReadingOf(r)
 	if checked && how == (job.Reading{}) {
 		how = params.Reading
 	}
-	p, err := c.loadImport(r, how)
+	p, err := h.loadImport(r, how)
 	if err != nil {
 		return err
 	}
@@ -121,12 +121,12 @@ func (c *handlers) importColumns(w http.ResponseWriter, r *http.Request) error {
 		}
 		p.Clear = params.Clear
 	}
-	return c.Show(w, r, http.StatusOK, p.Page())
+	return h.Show(w, r, http.StatusOK, p.Page())
 }
 
 // importCheck starts the job that says what an import would do.
-func (c *handlers) importCheck(w http.ResponseWriter, r *http.Request) error {
-	p, err := c.loadImport(r, upload.ReadingOf(r))
+func (h *handlers) importCheck(w http.ResponseWriter, r *http.Request) error {
+	p, err := h.loadImport(r, upload.ReadingOf(r))
 	if err != nil {
 		return err
 	}
@@ -142,43 +142,43 @@ func (c *handlers) importCheck(w http.ResponseWriter, r *http.Request) error {
 	}
 	p.Clear, p.Errors = params.Clear, shell.FieldsOf(params.Columns.Check())
 	if p.Errors != nil {
-		return c.Show(w, r, http.StatusUnprocessableEntity, p.Page())
+		return h.Show(w, r, http.StatusUnprocessableEntity, p.Page())
 	}
-	j, err := c.startTable(r, user.CheckJob, p.Upload, params, "")
+	j, err := h.startTable(r, user.CheckJob, p.Upload, params, "")
 	if err != nil {
 		return err
 	}
-	return c.Done(w, r, pageparts.Work{Job: j}.URL(), "", "")
+	return h.Done(w, r, pageparts.Work{Job: j}.URL(), "", "")
 }
 
-func (c *handlers) startTable(r *http.Request, kind string, u job.Upload, params user.ImportParams, key string) (job.Job, error) {
+func (h *handlers) startTable(r *http.Request, kind string, u job.Upload, params user.ImportParams, key string) (job.Job, error) {
 	raw, err := json.Marshal(params)
 	if err != nil {
 		return job.Job{}, err
 	}
-	return c.Jobs.Start(r.Context(), shell.Actor(r), job.New{Kind: kind, Title: u.Name, Params: raw, UploadID: u.ID, RequestKey: key}, staff.ManageUsers)
+	return h.Jobs.Start(r.Context(), shell.Actor(r), job.New{Kind: kind, Title: u.Name, Params: raw, UploadID: u.ID, RequestKey: key}, staff.ManageUsers)
 }
 
 // checkedJob returns the finished check that the address names.
-func (c *handlers) checkedJob(r *http.Request) (j job.Job, result user.ImportResult, err error) {
+func (h *handlers) checkedJob(r *http.Request) (j job.Job, result user.ImportResult, err error) {
 	upload, err := shell.PathID(r)
 	if err != nil {
 		return j, result, err
 	}
 	id, _ := strconv.ParseInt(r.FormValue("check"), 10, 64)
-	if j, err = c.Jobs.Job(r.Context(), shell.Actor(r), id); err != nil || j.Kind != user.CheckJob || j.UploadID != upload || j.State != job.Done {
+	if j, err = h.Jobs.Job(r.Context(), shell.Actor(r), id); err != nil || j.Kind != user.CheckJob || j.UploadID != upload || j.State != job.Done {
 		return j, result, shell.ErrNoPage
 	}
 	return j, result, json.Unmarshal(j.Result, &result)
 }
 
-func (c *handlers) checked(r *http.Request) (params user.ImportParams, ok bool) {
-	j, _, err := c.checkedJob(r)
+func (h *handlers) checked(r *http.Request) (params user.ImportParams, ok bool) {
+	j, _, err := h.checkedJob(r)
 	return params, err == nil && json.Unmarshal(j.Params, &params) == nil
 }
 
-func (c *handlers) confirmImport(w http.ResponseWriter, r *http.Request) error {
-	j, result, err := c.checkedJob(r)
+func (h *handlers) confirmImport(w http.ResponseWriter, r *http.Request) error {
+	j, result, err := h.checkedJob(r)
 	if err != nil {
 		return err
 	}
@@ -190,27 +190,27 @@ func (c *handlers) confirmImport(w http.ResponseWriter, r *http.Request) error {
 	if result.Invalid > 0 {
 		points = append(points, l.N("import.confirm.invalid", result.Invalid))
 	}
-	return c.Ask(w, r, http.StatusOK, pageparts.Confirmation{Active: "import", Crumbs: shell.JobCrumbs(r, j), ConfirmProps: ui.ConfirmProps{
+	return h.Ask(w, r, http.StatusOK, pageparts.Confirmation{Active: "import", Crumbs: shell.JobCrumbs(r, j), ConfirmProps: ui.ConfirmProps{
 		Title: l.T("import.confirm.title", j.Title), Points: points, Action: fmt.Sprintf("/users/import/%d/apply?check=%d", j.UploadID, j.ID),
 		Cancel: pageparts.Work{Job: j}.URL(), Submit: l.T("import.apply"), Kind: "primary", NoReason: true}})
 }
 
 // startImport does what was checked, once: pressing twice starts one job.
-func (c *handlers) startImport(w http.ResponseWriter, r *http.Request) error {
-	j, _, err := c.checkedJob(r)
+func (h *handlers) startImport(w http.ResponseWriter, r *http.Request) error {
+	j, _, err := h.checkedJob(r)
 	if err != nil {
 		return err
 	}
 	n := job.New{Kind: user.ImportJob, Title: j.Title, Params: j.Params, UploadID: j.UploadID, Total: j.Worked(), RequestKey: fmt.Sprintf("check:%d", j.ID)}
-	started, err := c.Jobs.Start(r.Context(), shell.Actor(r), n, staff.ManageUsers)
+	started, err := h.Jobs.Start(r.Context(), shell.Actor(r), n, staff.ManageUsers)
 	if err != nil {
 		return err
 	}
-	return c.Done(w, r, pageparts.Work{Job: started}.URL(), ui.Good, shell.Say(r, "import.started"))
+	return h.Done(w, r, pageparts.Work{Job: started}.URL(), ui.Good, shell.Say(r, "import.started"))
 }
 
 // importActions lead from a check to the import, and from either back.
-func (c *handlers) importActions(r *http.Request, j job.Job) []ui.ButtonProps {
+func (h *handlers) importActions(r *http.Request, j job.Job) []ui.ButtonProps {
 	if j.UploadID == 0 || !j.State.Over() || !shell.Actor(r).SeesContacts() {
 		return nil
 	}

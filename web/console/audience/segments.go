@@ -19,7 +19,7 @@ import (
 	"dropbell/web/console/shell"
 )
 
-func (c *handlers) listSegments(w http.ResponseWriter, r *http.Request) error {
+func (h *handlers) listSegments(w http.ResponseWriter, r *http.Request) error {
 	p := audiencepages.Segments{Search: strings.TrimSpace(r.FormValue("q")), Export: shell.ExportURL(r)}
 	q := segment.Query{Search: p.Search, Limit: shell.PageSize + 1}
 	at, id, _ := strings.Cut(r.FormValue("after"), ".")
@@ -28,7 +28,7 @@ func (c *handlers) listSegments(w http.ResponseWriter, r *http.Request) error {
 		q.After.ID, _ = strconv.ParseInt(id, 10, 64)
 		q.After.ID = max(0, q.After.ID)
 	}
-	list, err := c.Segments.Segments(r.Context(), shell.Actor(r), q)
+	list, err := h.Segments.Segments(r.Context(), shell.Actor(r), q)
 	if err != nil {
 		return err
 	}
@@ -40,68 +40,68 @@ func (c *handlers) listSegments(w http.ResponseWriter, r *http.Request) error {
 	if q.After.ID > 0 {
 		p.First = shell.WithQuery(r, "after", "")
 	}
-	return c.Listed(w, r, p.Results(), p.Page())
+	return h.Listed(w, r, p.Results(), p.Page())
 }
 
-func (c *handlers) loadSegment(r *http.Request) (segment.Segment, error) {
+func (h *handlers) loadSegment(r *http.Request) (segment.Segment, error) {
 	id, err := shell.PathID(r)
 	if err != nil {
 		return segment.Segment{}, err
 	}
-	return c.Segments.Segment(r.Context(), shell.Actor(r), id)
+	return h.Segments.Segment(r.Context(), shell.Actor(r), id)
 }
 
-func (c *handlers) showSegment(w http.ResponseWriter, r *http.Request) error {
-	g, err := c.loadSegment(r)
+func (h *handlers) showSegment(w http.ResponseWriter, r *http.Request) error {
+	g, err := h.loadSegment(r)
 	if err != nil {
 		return err
 	}
 	p := audiencepages.Segment{Segment: g}
-	if p.Uses, err = c.Segments.Uses(r.Context(), shell.Actor(r), g.ID); err != nil {
+	if p.Uses, err = h.Segments.Uses(r.Context(), shell.Actor(r), g.ID); err != nil {
 		return err
 	}
 	if g.Kind == segment.ByRules {
-		p.Estimate, p.Later = c.estimateOrLater(r, g.Rule)
-	} else if p.Files, err = c.listFiles(r, g.ID); err != nil {
+		p.Estimate, p.Later = h.estimateOrLater(r, g.Rule)
+	} else if p.Files, err = h.listFiles(r, g.ID); err != nil {
 		return err
 	}
-	return c.Show(w, r, http.StatusOK, p.Page())
+	return h.Show(w, r, http.StatusOK, p.Page())
 }
 
 // estimateOrLater estimates if the address asks for that, else returns the
 // address that does: a page does not wait for it.
-func (c *handlers) estimateOrLater(r *http.Request, rule segment.Rule) (e *segment.Estimate, later string) {
+func (h *handlers) estimateOrLater(r *http.Request, rule segment.Rule) (e *segment.Estimate, later string) {
 	if r.URL.Query().Has("estimate") {
-		return c.estimate(r, rule), ""
+		return h.estimate(r, rule), ""
 	}
 	return nil, r.URL.Path + "?estimate=1"
 }
 
 // estimate is nil where it cannot be told quickly, or the rule is unfinished.
-func (c *handlers) estimate(r *http.Request, rule segment.Rule) *segment.Estimate {
-	e, err := c.Segments.Estimate(r.Context(), shell.Actor(r), rule)
+func (h *handlers) estimate(r *http.Request, rule segment.Rule) *segment.Estimate {
+	e, err := h.Segments.Estimate(r.Context(), shell.Actor(r), rule)
 	if err != nil {
 		if fault.KindOf(err) == 0 {
-			c.Log.ErrorContext(r.Context(), "estimate failed", "error", err)
+			h.Log.ErrorContext(r.Context(), "estimate failed", "error", err)
 		}
 		return nil
 	}
 	return &e
 }
 
-func (c *handlers) newSegment(w http.ResponseWriter, r *http.Request) error {
+func (h *handlers) newSegment(w http.ResponseWriter, r *http.Request) error {
 	rule := segment.Rule{Match: segment.All, Rules: []segment.Rule{audiencepages.BlankCondition()}}
-	return c.Show(w, r, http.StatusOK, audiencepages.SegmentForm{Rule: rule, RequestKey: rand.Text()}.Page())
+	return h.Show(w, r, http.StatusOK, audiencepages.SegmentForm{Rule: rule, RequestKey: rand.Text()}.Page())
 }
 
-func (c *handlers) createSegment(w http.ResponseWriter, r *http.Request) error {
-	return c.keepSegment(w, r, segment.Segment{}, func(spec segment.Spec) (segment.Segment, error) {
-		return c.Segments.Create(r.Context(), shell.Actor(r), spec, shell.CreationKey(r))
+func (h *handlers) createSegment(w http.ResponseWriter, r *http.Request) error {
+	return h.keepSegment(w, r, segment.Segment{}, func(spec segment.Spec) (segment.Segment, error) {
+		return h.Segments.Create(r.Context(), shell.Actor(r), spec, shell.CreationKey(r))
 	})
 }
 
-func (c *handlers) editSegment(w http.ResponseWriter, r *http.Request) error {
-	g, err := c.loadSegment(r)
+func (h *handlers) editSegment(w http.ResponseWriter, r *http.Request) error {
+	g, err := h.loadSegment(r)
 	if err != nil {
 		return err
 	}
@@ -110,25 +110,25 @@ func (c *handlers) editSegment(w http.ResponseWriter, r *http.Request) error {
 		p.Rule = segment.Rule{Match: segment.All, Rules: []segment.Rule{g.Rule}}
 	}
 	if g.Kind == segment.ByRules {
-		p.Estimate, p.Later = c.estimateOrLater(r, p.Rule)
+		p.Estimate, p.Later = h.estimateOrLater(r, p.Rule)
 	}
-	return c.Show(w, r, http.StatusOK, p.Page())
+	return h.Show(w, r, http.StatusOK, p.Page())
 }
 
-func (c *handlers) saveSegment(w http.ResponseWriter, r *http.Request) error {
-	g, err := c.loadSegment(r)
+func (h *handlers) saveSegment(w http.ResponseWriter, r *http.Request) error {
+	g, err := h.loadSegment(r)
 	if err != nil {
 		return err
 	}
 	version, _ := strconv.ParseInt(r.PostFormValue("version"), 10, 64)
-	return c.keepSegment(w, r, g, func(spec segment.Spec) (segment.Segment, error) {
-		return c.Segments.Save(r.Context(), shell.Actor(r), g.ID, version, spec)
+	return h.keepSegment(w, r, g, func(spec segment.Spec) (segment.Segment, error) {
+		return h.Segments.Save(r.Context(), shell.Actor(r), g.ID, version, spec)
 	})
 }
 
 // keepSegment changes the tree as the pressed button says, or saves it. The
 // whole tree travels in the form, so that nothing is kept between two presses.
-func (c *handlers) keepSegment(w http.ResponseWriter, r *http.Request, g segment.Segment, save func(segment.Spec) (segment.Segment, error)) error {
+func (h *handlers) keepSegment(w http.ResponseWriter, r *http.Request, g segment.Segment, save func(segment.Spec) (segment.Segment, error)) error {
 	p := audiencepages.SegmentForm{Segment: g, Name: r.PostFormValue("name"), Rule: segment.Everybody(), RequestKey: r.PostFormValue("request_key")}
 	if g.Kind != segment.ByList {
 		p.Rule = readRule(r)
@@ -139,63 +139,63 @@ func (c *handlers) keepSegment(w http.ResponseWriter, r *http.Request, g segment
 	if do := r.PostFormValue("do"); do != "save" {
 		p.Rule = changeRule(p.Rule, do)
 		if err := p.Rule.Check(); err == nil {
-			p.Estimate = c.estimate(r, p.Rule)
+			p.Estimate = h.estimate(r, p.Rule)
 		} else if do == "estimate" { // who builds the tree has not finished yet
 			p.Errors = shell.FieldsOf(err)
 		}
-		return c.Either(w, r, p.Fragment(), p.Page())
+		return h.Either(w, r, p.Fragment(), p.Page())
 	}
 	saved, err := save(segment.Spec{Name: p.Name, Rule: p.Rule})
 	if errors.Is(err, fault.ErrStale) {
-		if p.Segment, err = c.loadSegment(r); err != nil {
+		if p.Segment, err = h.loadSegment(r); err != nil {
 			return err
 		}
 		p.Stale = true
-		return c.Show(w, r, http.StatusConflict, p.Page())
+		return h.Show(w, r, http.StatusConflict, p.Page())
 	}
 	if p.Errors = shell.FieldsOf(err); p.Errors != nil {
-		return c.Show(w, r, http.StatusUnprocessableEntity, p.Page())
+		return h.Show(w, r, http.StatusUnprocessableEntity, p.Page())
 	}
 	if err != nil {
 		return err
 	}
-	return c.Done(w, r, fmt.Sprintf("/segments/%d", saved.ID), ui.Good, shell.Say(r, "segments.saved"))
+	return h.Done(w, r, fmt.Sprintf("/segments/%d", saved.ID), ui.Good, shell.Say(r, "segments.saved"))
 }
 
-func (c *handlers) countSegment(w http.ResponseWriter, r *http.Request) error {
+func (h *handlers) countSegment(w http.ResponseWriter, r *http.Request) error {
 	id, err := shell.PathID(r)
 	if err != nil {
 		return err
 	}
-	j, err := c.Segments.Count(r.Context(), shell.Actor(r), id, "")
+	j, err := h.Segments.Count(r.Context(), shell.Actor(r), id, "")
 	if err != nil {
 		return err
 	}
-	return c.Done(w, r, pageparts.Work{Job: j}.URL(), ui.Info, shell.Say(r, "segments.counting"))
+	return h.Done(w, r, pageparts.Work{Job: j}.URL(), ui.Info, shell.Say(r, "segments.counting"))
 }
 
-func (c *handlers) cloneSegment(w http.ResponseWriter, r *http.Request) error {
-	g, err := c.loadSegment(r)
+func (h *handlers) cloneSegment(w http.ResponseWriter, r *http.Request) error {
+	g, err := h.loadSegment(r)
 	if err != nil {
 		return err
 	}
 	name := []rune(shell.Say(r, "segments.copy_of", g.Name))
-	copied, err := c.Segments.Clone(r.Context(), shell.Actor(r), g.ID, string(name[:min(len(name), segment.MaxName)]))
+	copied, err := h.Segments.Clone(r.Context(), shell.Actor(r), g.ID, string(name[:min(len(name), segment.MaxName)]))
 	if err != nil {
 		return err
 	}
-	return c.Done(w, r, fmt.Sprintf("/segments/%d/edit", copied.ID), ui.Good, shell.Say(r, "segments.cloned"))
+	return h.Done(w, r, fmt.Sprintf("/segments/%d/edit", copied.ID), ui.Good, shell.Say(r, "segments.cloned"))
 }
 
-func (c *handlers) confirmDeleteSegment(w http.ResponseWriter, r *http.Request) error {
-	g, err := c.loadSegment(r)
+func (h *handlers) confirmDeleteSegment(w http.ResponseWriter, r *http.Request) error {
+	g, err := h.loadSegment(r)
 	if err != nil {
 		return err
 	}
 	if err := shell.Actor(r).May(staff.ManageUsers, 0); err != nil {
 		return err
 	}
-	uses, err := c.Segments.Uses(r.Context(), shell.Actor(r), g.ID)
+	uses, err := h.Segments.Uses(r.Context(), shell.Actor(r), g.ID)
 	if err != nil {
 		return err
 	}
@@ -210,23 +210,23 @@ func (c *handlers) confirmDeleteSegment(w http.ResponseWriter, r *http.Request) 
 	if len(points) == 0 {
 		points, submit = []string{l.T("segments.delete.1"), l.T("segments.delete.2")}, l.T("segments.delete")
 	}
-	return c.Ask(w, r, http.StatusOK, pageparts.Confirmation{Active: "segments", Crumbs: []ui.Crumb{{Label: l.T("nav.segments"), URL: "/segments"}, {Label: g.Name, URL: url}},
+	return h.Ask(w, r, http.StatusOK, pageparts.Confirmation{Active: "segments", Crumbs: []ui.Crumb{{Label: l.T("nav.segments"), URL: "/segments"}, {Label: g.Name, URL: url}},
 		ConfirmProps: ui.ConfirmProps{Title: l.T("segments.delete.title", g.Name), Points: points, Action: url + "/delete", Cancel: url, Submit: submit, Kind: "danger", NoReason: true}})
 }
 
-func (c *handlers) deleteSegment(w http.ResponseWriter, r *http.Request) error {
+func (h *handlers) deleteSegment(w http.ResponseWriter, r *http.Request) error {
 	id, err := shell.PathID(r)
 	if err != nil {
 		return err
 	}
-	err = c.Segments.Delete(r.Context(), shell.Actor(r), id)
+	err = h.Segments.Delete(r.Context(), shell.Actor(r), id)
 	if errors.Is(err, segment.ErrInUse) {
-		return c.Done(w, r, fmt.Sprintf("/segments/%d", id), ui.Bad, shell.Say(r, "fault.segment_in_use"))
+		return h.Done(w, r, fmt.Sprintf("/segments/%d", id), ui.Bad, shell.Say(r, "fault.segment_in_use"))
 	}
 	if err != nil {
 		return err
 	}
-	return c.Done(w, r, "/segments", ui.Good, shell.Say(r, "segments.deleted"))
+	return h.Done(w, r, "/segments", ui.Good, shell.Say(r, "segments.deleted"))
 }
 
 // readRule reads the tree that the form holds: the fields of a node begin with

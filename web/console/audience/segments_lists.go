@@ -17,34 +17,34 @@ import (
 	"dropbell/web/console/shell/upload"
 )
 
-func (c *handlers) newList(w http.ResponseWriter, r *http.Request) error {
-	return c.Show(w, r, http.StatusOK, audiencepages.ListForm{RequestKey: rand.Text()}.Page())
+func (h *handlers) newList(w http.ResponseWriter, r *http.Request) error {
+	return h.Show(w, r, http.StatusOK, audiencepages.ListForm{RequestKey: rand.Text()}.Page())
 }
 
-func (c *handlers) createList(w http.ResponseWriter, r *http.Request) error {
-	u, fields, err := c.Files.Receive(r)
+func (h *handlers) createList(w http.ResponseWriter, r *http.Request) error {
+	u, fields, err := h.Files.Receive(r)
 	p := audiencepages.ListForm{Name: fields["name"], RequestKey: fields["request_key"], Errors: shell.FieldsOf(err)}
 	if p.Errors == nil && err != nil {
 		return err
 	}
 	if p.Errors == nil {
-		_, j, err := c.Segments.CreateList(r.Context(), shell.Actor(r), p.Name, u.ID, fileKey(p.RequestKey, u))
+		_, j, err := h.Segments.CreateList(r.Context(), shell.Actor(r), p.Name, u.ID, fileKey(p.RequestKey, u))
 		if err == nil {
-			return c.Done(w, r, pageparts.Work{Job: j}.URL(), ui.Good, shell.Say(r, "segments.reading"))
+			return h.Done(w, r, pageparts.Work{Job: j}.URL(), ui.Good, shell.Say(r, "segments.reading"))
 		}
-		c.Files.Remove(r, u.ID)
-		if status, list := c.refusedList(w, err); list != nil {
+		h.Files.Remove(r, u.ID)
+		if status, list := h.refusedList(w, err); list != nil {
 			p.Errors = list
-			return c.Show(w, r, status, p.Page())
+			return h.Show(w, r, status, p.Page())
 		}
 		return err
 	}
-	return c.Show(w, r, http.StatusUnprocessableEntity, p.Page())
+	return h.Show(w, r, http.StatusUnprocessableEntity, p.Page())
 }
 
 // refusedList returns what is wrong with the form of a list, or with its file,
 // and with which status that is said; nil for other errors.
-func (c *handlers) refusedList(w http.ResponseWriter, err error) (status int, list []fault.Field) {
+func (h *handlers) refusedList(w http.ResponseWriter, err error) (status int, list []fault.Field) {
 	if list := shell.FieldsOf(err); list != nil {
 		return http.StatusUnprocessableEntity, list
 	}
@@ -63,57 +63,57 @@ func fileKey(form string, u job.Upload) string {
 	return fmt.Sprintf("%x", sha256.Sum256(append([]byte(form), u.SHA256...)))
 }
 
-func (c *handlers) fileForm(w http.ResponseWriter, r *http.Request) error {
-	g, err := c.fillable(r)
+func (h *handlers) fileForm(w http.ResponseWriter, r *http.Request) error {
+	g, err := h.fillable(r)
 	if err != nil {
-		return c.refuseFile(w, r, g, err)
+		return h.refuseFile(w, r, g, err)
 	}
-	return c.Show(w, r, http.StatusOK, audiencepages.ListForm{Segment: g, RequestKey: rand.Text()}.Page())
+	return h.Show(w, r, http.StatusOK, audiencepages.ListForm{Segment: g, RequestKey: rand.Text()}.Page())
 }
 
 // fillable is the list in the address if users can be added to it.
-func (c *handlers) fillable(r *http.Request) (segment.Segment, error) {
+func (h *handlers) fillable(r *http.Request) (segment.Segment, error) {
 	id, err := shell.PathID(r)
 	if err != nil {
 		return segment.Segment{}, err
 	}
-	return c.Segments.MayAdd(r.Context(), shell.Actor(r), id)
+	return h.Segments.MayAdd(r.Context(), shell.Actor(r), id)
 }
 
 // refuseFile leads back to the list, which says what keeps it.
-func (c *handlers) refuseFile(w http.ResponseWriter, r *http.Request, g segment.Segment, err error) error {
+func (h *handlers) refuseFile(w http.ResponseWriter, r *http.Request, g segment.Segment, err error) error {
 	if !errors.Is(err, segment.ErrListInUse) {
 		return err
 	}
-	return c.Done(w, r, fmt.Sprintf("/segments/%d", g.ID), ui.Bad, shell.Say(r, "fault.list_in_use"))
+	return h.Done(w, r, fmt.Sprintf("/segments/%d", g.ID), ui.Bad, shell.Say(r, "fault.list_in_use"))
 }
 
-func (c *handlers) addFile(w http.ResponseWriter, r *http.Request) error {
-	g, err := c.fillable(r)
+func (h *handlers) addFile(w http.ResponseWriter, r *http.Request) error {
+	g, err := h.fillable(r)
 	if err != nil {
-		return c.refuseFile(w, r, g, err)
+		return h.refuseFile(w, r, g, err)
 	}
-	u, fields, err := c.Files.Receive(r)
+	u, fields, err := h.Files.Receive(r)
 	if list := shell.FieldsOf(err); list != nil {
-		return c.Show(w, r, http.StatusUnprocessableEntity, audiencepages.ListForm{Segment: g, RequestKey: fields["request_key"], Errors: list}.Page())
+		return h.Show(w, r, http.StatusUnprocessableEntity, audiencepages.ListForm{Segment: g, RequestKey: fields["request_key"], Errors: list}.Page())
 	}
 	if err != nil {
 		return err
 	}
-	j, err := c.Segments.AddFile(r.Context(), shell.Actor(r), g.ID, u.ID, fileKey(fields["request_key"], u))
+	j, err := h.Segments.AddFile(r.Context(), shell.Actor(r), g.ID, u.ID, fileKey(fields["request_key"], u))
 	if err != nil {
-		c.Files.Remove(r, u.ID)
-		if status, list := c.refusedList(w, err); list != nil {
-			return c.Show(w, r, status, audiencepages.ListForm{Segment: g, RequestKey: fields["request_key"], Errors: list}.Page())
+		h.Files.Remove(r, u.ID)
+		if status, list := h.refusedList(w, err); list != nil {
+			return h.Show(w, r, status, audiencepages.ListForm{Segment: g, RequestKey: fields["request_key"], Errors: list}.Page())
 		}
-		return c.refuseFile(w, r, g, err)
+		return h.refuseFile(w, r, g, err)
 	}
-	return c.Done(w, r, pageparts.Work{Job: j}.URL(), ui.Good, shell.Say(r, "segments.reading"))
+	return h.Done(w, r, pageparts.Work{Job: j}.URL(), ui.Good, shell.Say(r, "segments.reading"))
 }
 
 // listFiles returns what became of the files of a list.
-func (c *handlers) listFiles(r *http.Request, id int64) (files []audiencepages.ListFile, err error) {
-	jobs, err := c.Segments.Files(r.Context(), shell.Actor(r), id)
+func (h *handlers) listFiles(r *http.Request, id int64) (files []audiencepages.ListFile, err error) {
+	jobs, err := h.Segments.Files(r.Context(), shell.Actor(r), id)
 	for _, j := range jobs {
 		files = append(files, audiencepages.ListFile{Job: j, Open: j.Visible(shell.Actor(r)) == nil})
 	}

@@ -19,12 +19,12 @@ import (
 
 // loadUser returns what is known about the user in the address; about somebody
 // unknown that is the id.
-func (c *handlers) loadUser(r *http.Request) (user.User, error) {
+func (h *handlers) loadUser(r *http.Request) (user.User, error) {
 	id, err := user.ParseID(r.PathValue("id"))
 	if err != nil {
 		return user.User{}, shell.ErrNoPage
 	}
-	return c.People.Preferences(r.Context(), id)
+	return h.People.Preferences(r.Context(), id)
 }
 
 // userFields are the names of what is typed about a user.
@@ -76,18 +76,18 @@ func filledUser(r *http.Request, stored audiencepages.UserForm) (p audiencepages
 	return p, both
 }
 
-func (c *handlers) editUser(w http.ResponseWriter, r *http.Request) error {
-	u, err := c.loadUser(r)
+func (h *handlers) editUser(w http.ResponseWriter, r *http.Request) error {
+	u, err := h.loadUser(r)
 	if err != nil {
 		return err
 	}
 	p := userForm(u)
 	p.OnlyOff = !shell.Actor(r).SeesContacts()
-	return c.Show(w, r, http.StatusOK, p.Page())
+	return h.Show(w, r, http.StatusOK, p.Page())
 }
 
 // addOptOuts turns off what somebody who is limited to shops has ticked.
-func (c *handlers) addOptOuts(w http.ResponseWriter, r *http.Request, u user.User) error {
+func (h *handlers) addOptOuts(w http.ResponseWriter, r *http.Request, u user.User) error {
 	var off uint8
 	for _, ch := range delivery.AllChannels() {
 		if slices.Contains(r.PostForm["off"], ch.String()) {
@@ -95,37 +95,37 @@ func (c *handlers) addOptOuts(w http.ResponseWriter, r *http.Request, u user.Use
 		}
 	}
 	if off &^= u.OptOuts; off != 0 {
-		if err := c.People.AddOptOuts(r.Context(), shell.Actor(r), u.ID, off); err != nil {
+		if err := h.People.AddOptOuts(r.Context(), shell.Actor(r), u.ID, off); err != nil {
 			return err
 		}
 	}
-	return c.Done(w, r, "/users/"+u.ID.String(), ui.Good, shell.Say(r, "user.saved"))
+	return h.Done(w, r, "/users/"+u.ID.String(), ui.Good, shell.Say(r, "user.saved"))
 }
 
-func (c *handlers) saveUser(w http.ResponseWriter, r *http.Request) error {
-	u, err := c.loadUser(r)
+func (h *handlers) saveUser(w http.ResponseWriter, r *http.Request) error {
+	u, err := h.loadUser(r)
 	if err != nil {
 		return err
 	}
 	if !shell.Actor(r).SeesContacts() {
-		return c.addOptOuts(w, r, u)
+		return h.addOptOuts(w, r, u)
 	}
 	p, both := filledUser(r, userForm(u))
 	if p.Errors = both; len(both) > 0 {
-		return c.Show(w, r, http.StatusConflict, p.Page())
+		return h.Show(w, r, http.StatusConflict, p.Page())
 	}
 	change, broken := editedUser(u, p)
 	if broken == nil {
-		err = c.People.Edit(r.Context(), shell.Actor(r), change)
+		err = h.People.Edit(r.Context(), shell.Actor(r), change)
 		broken = shell.FieldsOf(err)
 	}
 	if p.Errors = broken; broken != nil {
-		return c.Show(w, r, http.StatusUnprocessableEntity, p.Page())
+		return h.Show(w, r, http.StatusUnprocessableEntity, p.Page())
 	}
 	if err != nil {
 		return err
 	}
-	return c.Done(w, r, "/users/"+u.ID.String(), ui.Good, shell.Say(r, "user.saved"))
+	return h.Done(w, r, "/users/"+u.ID.String(), ui.Good, shell.Say(r, "user.saved"))
 }
 
 // editedUser tells what the form changes and nothing else, so that the audit
@@ -166,8 +166,8 @@ func editedUser(u user.User, p audiencepages.UserForm) (user.Change, []fault.Fie
 	return change, nil
 }
 
-func (c *handlers) confirmErase(w http.ResponseWriter, r *http.Request) error {
-	u, err := c.loadUser(r)
+func (h *handlers) confirmErase(w http.ResponseWriter, r *http.Request) error {
+	u, err := h.loadUser(r)
 	if err == nil {
 		err = shell.Actor(r).MayEverywhere(staff.ManageUsers)
 	}
@@ -175,18 +175,18 @@ func (c *handlers) confirmErase(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	l, url := shell.Frame(r).Locale, "/users/"+u.ID.String()
-	return c.Ask(w, r, http.StatusOK, pageparts.Confirmation{Active: "users", Crumbs: []ui.Crumb{{Label: l.T("nav.users"), URL: "/users"}, {Label: u.ID.String(), URL: url}},
+	return h.Ask(w, r, http.StatusOK, pageparts.Confirmation{Active: "users", Crumbs: []ui.Crumb{{Label: l.T("nav.users"), URL: "/users"}, {Label: u.ID.String(), URL: url}},
 		ConfirmProps: ui.ConfirmProps{Title: l.T("user.erase.title", u.ID.String()), Points: []string{l.T("user.erase.1"), l.T("user.erase.2"), l.T("user.erase.3"), l.T("user.erase.4")},
 			Action: url + "/erase", Cancel: url, Submit: l.T("user.erase"), Kind: "danger", NoReason: true}})
 }
 
 // userData sends everything that is stored about a user, as a file.
-func (c *handlers) userData(w http.ResponseWriter, r *http.Request) error {
+func (h *handlers) userData(w http.ResponseWriter, r *http.Request) error {
 	id, err := user.ParseID(r.PathValue("id"))
 	if err != nil {
 		return shell.ErrNoPage
 	}
-	raw, err := c.People.Everything(r.Context(), shell.Actor(r), id)
+	raw, err := h.People.Everything(r.Context(), shell.Actor(r), id)
 	if err != nil {
 		return err
 	}
@@ -196,24 +196,24 @@ func (c *handlers) userData(w http.ResponseWriter, r *http.Request) error {
 	return err
 }
 
-func (c *handlers) liftErasure(w http.ResponseWriter, r *http.Request) error {
+func (h *handlers) liftErasure(w http.ResponseWriter, r *http.Request) error {
 	id, err := user.ParseID(r.PathValue("id"))
 	if err != nil {
 		return shell.ErrNoPage
 	}
-	if err := c.People.LiftErasure(r.Context(), shell.Actor(r), id); err != nil && !errors.Is(err, user.ErrNotErased) {
+	if err := h.People.LiftErasure(r.Context(), shell.Actor(r), id); err != nil && !errors.Is(err, user.ErrNotErased) {
 		return err
 	}
-	return c.Done(w, r, "/users/"+id.String(), ui.Good, shell.Say(r, "user.lifted"))
+	return h.Done(w, r, "/users/"+id.String(), ui.Good, shell.Say(r, "user.lifted"))
 }
 
-func (c *handlers) eraseUser(w http.ResponseWriter, r *http.Request) error {
+func (h *handlers) eraseUser(w http.ResponseWriter, r *http.Request) error {
 	id, err := user.ParseID(r.PathValue("id"))
 	if err != nil {
 		return shell.ErrNoPage
 	}
-	if err := c.People.Erase(r.Context(), shell.Actor(r), id); err != nil && !errors.Is(err, user.ErrNotFound) {
+	if err := h.People.Erase(r.Context(), shell.Actor(r), id); err != nil && !errors.Is(err, user.ErrNotFound) {
 		return err
 	}
-	return c.Done(w, r, "/users/"+id.String(), ui.Good, shell.Say(r, "user.erased"))
+	return h.Done(w, r, "/users/"+id.String(), ui.Good, shell.Say(r, "user.erased"))
 }

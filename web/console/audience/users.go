@@ -35,14 +35,14 @@ func userSearch(r *http.Request) string {
 	return text
 }
 
-func (c *handlers) findUsers(w http.ResponseWriter, r *http.Request) error {
+func (h *handlers) findUsers(w http.ResponseWriter, r *http.Request) error {
 	p := audiencepages.Users{Search: strings.TrimSpace(r.FormValue("q"))}
 	if shell.Actor(r).Can(staff.ManageUsers, 0) {
 		p.Export = shell.ExportURL(r)
 	}
 	after, _ := user.ParseID(r.FormValue("after")) // nonsense is the beginning
 	if userSearch(r) != "" {
-		list, err := c.usersFound(r, userSearch(r), after, shell.PageSize+1)
+		list, err := h.usersFound(r, userSearch(r), after, shell.PageSize+1)
 		if err != nil {
 			return err
 		}
@@ -58,16 +58,16 @@ func (c *handlers) findUsers(w http.ResponseWriter, r *http.Request) error {
 	if after != 0 {
 		p.First = shell.WithQuery(r, "after", "")
 	}
-	return c.Listed(w, r, p.Results(), p.Page())
+	return h.Listed(w, r, p.Results(), p.Page())
 }
 
 // usersFound are users as the viewer sees them: without the right to see
 // contacts they are masked, and found by the whole of one only.
-func (c *handlers) usersFound(r *http.Request, text string, after user.ID, limit int) ([]user.User, error) {
+func (h *handlers) usersFound(r *http.Request, text string, after user.ID, limit int) ([]user.User, error) {
 	if shell.Actor(r).SeesContacts() {
-		return c.Users.Find(r.Context(), text, after, limit)
+		return h.Users.Find(r.Context(), text, after, limit)
 	}
-	list, err := c.Users.FindNamed(r.Context(), text, after, limit)
+	list, err := h.Users.FindNamed(r.Context(), text, after, limit)
 	for i, u := range list {
 		list[i] = u.Masked()
 	}
@@ -76,28 +76,28 @@ func (c *handlers) usersFound(r *http.Request, text string, after user.ID, limit
 
 // revealContacts shows the contacts of one user to somebody who sees them
 // masked, and records that.
-func (c *handlers) revealContacts(w http.ResponseWriter, r *http.Request) error {
+func (h *handlers) revealContacts(w http.ResponseWriter, r *http.Request) error {
 	id, err := user.ParseID(r.PathValue("id"))
 	if err != nil {
 		return shell.ErrNoPage
 	}
-	if err := c.Audit.Record(r.Context(), staff.Entry{Actor: shell.Actor(r), Action: "user.show_contacts", ObjectKind: "user", ObjectID: id.String()}); err != nil {
+	if err := h.Audit.Record(r.Context(), staff.Entry{Actor: shell.Actor(r), Action: "user.show_contacts", ObjectKind: "user", ObjectID: id.String()}); err != nil {
 		return err
 	}
-	return c.drawUser(w, r, true)
+	return h.drawUser(w, r, true)
 }
 
-func (c *handlers) showUser(w http.ResponseWriter, r *http.Request) error {
-	return c.drawUser(w, r, false)
+func (h *handlers) showUser(w http.ResponseWriter, r *http.Request) error {
+	return h.drawUser(w, r, false)
 }
 
-func (c *handlers) drawUser(w http.ResponseWriter, r *http.Request, revealed bool) error {
+func (h *handlers) drawUser(w http.ResponseWriter, r *http.Request, revealed bool) error {
 	id, err := user.ParseID(r.PathValue("id"))
 	if err != nil {
 		return shell.ErrNoPage
 	}
-	p := audiencepages.User{User: user.User{ID: id}, Channels: c.Channels}
-	switch u, err := c.Users.User(r.Context(), id); {
+	p := audiencepages.User{User: user.User{ID: id}, Channels: h.Channels}
+	switch u, err := h.Users.User(r.Context(), id); {
 	case err == nil:
 		p.User, p.Known, p.Masked = u, true, !revealed && !shell.Actor(r).SeesContacts()
 		if p.Masked {
@@ -106,11 +106,11 @@ func (c *handlers) drawUser(w http.ResponseWriter, r *http.Request, revealed boo
 	case !errors.Is(err, user.ErrNotFound):
 		return err
 	}
-	if p.Erasure, err = c.People.Erasure(r.Context(), shell.Actor(r), id); err != nil {
+	if p.Erasure, err = h.People.Erasure(r.Context(), shell.Actor(r), id); err != nil {
 		return err
 	}
 	before, _ := strconv.ParseInt(r.FormValue("before"), 10, 64) // nonsense is the beginning
-	all, err := c.Reminders.Reservations(r.Context(), id, max(0, before), userReservations+1)
+	all, err := h.Reminders.Reservations(r.Context(), id, max(0, before), userReservations+1)
 	if err != nil {
 		return err
 	}
@@ -118,16 +118,16 @@ func (c *handlers) drawUser(w http.ResponseWriter, r *http.Request, revealed boo
 		all = all[:userReservations]
 		p.Next = shell.WithQuery(r, "before", strconv.FormatInt(all[userReservations-1].TemplateID, 10))
 	}
-	if p.Inbox, err = c.Inbox.Page(r.Context(), id, time.Time{}, inboxPreview); err != nil {
+	if p.Inbox, err = h.Inbox.Page(r.Context(), id, time.Time{}, inboxPreview); err != nil {
 		return err
 	}
-	if p.Coupons, err = c.Coupons.List(r.Context(), shell.Actor(r), coupon.Query{UserID: id, Limit: userCoupons + 1}); err != nil {
+	if p.Coupons, err = h.Coupons.List(r.Context(), shell.Actor(r), coupon.Query{UserID: id, Limit: userCoupons + 1}); err != nil {
 		return err
 	}
 	if len(p.Coupons) > userCoupons {
 		p.Coupons, p.MoreCoupons = p.Coupons[:userCoupons], true
 	}
-	if p.Received, err = c.Letters.To(r.Context(), shell.Actor(r), id); err != nil {
+	if p.Received, err = h.Letters.To(r.Context(), shell.Actor(r), id); err != nil {
 		return err
 	}
 	// Who is in charge of some shops sees what concerns these.
@@ -142,5 +142,5 @@ func (c *handlers) drawUser(w http.ResponseWriter, r *http.Request, revealed boo
 			}
 		}
 	}
-	return c.Show(w, r, http.StatusOK, p.Page())
+	return h.Show(w, r, http.StatusOK, p.Page())
 }

@@ -15,30 +15,30 @@ import (
 	"dropbell/web/console/shell"
 )
 
-func (c *handlers) approvalPage(r *http.Request) (campaignpages.Approval, error) {
+func (h *handlers) approvalPage(r *http.Request) (campaignpages.Approval, error) {
 	id, err := shell.PathID(r)
 	if err != nil {
 		return campaignpages.Approval{}, err
 	}
 	ctx := r.Context()
 	p := campaignpages.Approval{Reason: shell.Reason(r)}
-	if p.Review, err = c.Campaigns.Review(ctx, shell.Actor(r), id); err != nil {
+	if p.Review, err = h.Campaigns.Review(ctx, shell.Actor(r), id); err != nil {
 		return p, err
 	}
 	by := shell.Actor(r)
-	p.Zone, p.Mine = c.ShopZone(p.Campaign.ShopTimezone), p.MayDecide(by)
+	p.Zone, p.Mine = h.ShopZone(p.Campaign.ShopTimezone), p.MayDecide(by)
 	p.Asks, p.Withdraws = p.MayAsk(by), p.MayWithdraw(by)
-	if p.Grants, err = c.grantsOf(ctx, p.Review); err != nil {
+	if p.Grants, err = h.grantsOf(ctx, p.Review); err != nil {
 		return p, err
 	}
-	subject, err := c.Campaigns.Subject(ctx, p.Campaign)
+	subject, err := h.Campaigns.Subject(ctx, p.Campaign)
 	p.Previews = previews(subject)
 	return p, err
 }
 
 // grantsOf looks up the templates whose coupons both versions give away. One
 // that is gone is shown by its number.
-func (c *handlers) grantsOf(ctx context.Context, v campaign.Review) (map[int64]template.Template, error) {
+func (h *handlers) grantsOf(ctx context.Context, v campaign.Review) (map[int64]template.Template, error) {
 	found := map[int64]template.Template{}
 	ids := []int64{v.Now.GrantTemplate}
 	if base := v.Base(); base != nil {
@@ -48,7 +48,7 @@ func (c *handlers) grantsOf(ctx context.Context, v campaign.Review) (map[int64]t
 		if id == 0 {
 			continue
 		}
-		t, err := c.Campaigns.Granted(ctx, id)
+		t, err := h.Campaigns.Granted(ctx, id)
 		if errors.Is(err, template.ErrNotFound) {
 			continue
 		}
@@ -60,13 +60,13 @@ func (c *handlers) grantsOf(ctx context.Context, v campaign.Review) (map[int64]t
 	return found, nil
 }
 
-func (c *handlers) showApproval(w http.ResponseWriter, r *http.Request) error {
-	p, err := c.approvalPage(r)
+func (h *handlers) showApproval(w http.ResponseWriter, r *http.Request) error {
+	p, err := h.approvalPage(r)
 	if err != nil {
 		return err
 	}
 	p.Reason = ""
-	return c.Show(w, r, http.StatusOK, p.Page())
+	return h.Show(w, r, http.StatusOK, p.Page())
 }
 
 // requestOf is the request that was seen; nonsense is none that exists.
@@ -78,33 +78,33 @@ func requestOf(r *http.Request) int64 {
 	return n
 }
 
-func (c *handlers) approveCampaign(w http.ResponseWriter, r *http.Request) error {
-	return c.decided(w, r, "campaign.done.approve", func(id int64) (campaign.Campaign, error) {
-		return c.Campaigns.Approve(r.Context(), shell.Actor(r), id, requestOf(r), shell.Reason(r))
+func (h *handlers) approveCampaign(w http.ResponseWriter, r *http.Request) error {
+	return h.decided(w, r, "campaign.done.approve", func(id int64) (campaign.Campaign, error) {
+		return h.Campaigns.Approve(r.Context(), shell.Actor(r), id, requestOf(r), shell.Reason(r))
 	})
 }
 
-func (c *handlers) refuseCampaign(w http.ResponseWriter, r *http.Request) error {
-	return c.decided(w, r, "campaign.done.refuse", func(id int64) (campaign.Campaign, error) {
-		return c.Campaigns.Refuse(r.Context(), shell.Actor(r), id, requestOf(r), shell.Reason(r))
+func (h *handlers) refuseCampaign(w http.ResponseWriter, r *http.Request) error {
+	return h.decided(w, r, "campaign.done.refuse", func(id int64) (campaign.Campaign, error) {
+		return h.Campaigns.Refuse(r.Context(), shell.Actor(r), id, requestOf(r), shell.Reason(r))
 	})
 }
 
-func (c *handlers) withdrawRequest(w http.ResponseWriter, r *http.Request) error {
-	return c.decided(w, r, "campaign.done.withdraw", func(id int64) (campaign.Campaign, error) {
-		return c.Campaigns.Withdraw(r.Context(), shell.Actor(r), id, requestOf(r), shell.Reason(r))
+func (h *handlers) withdrawRequest(w http.ResponseWriter, r *http.Request) error {
+	return h.decided(w, r, "campaign.done.withdraw", func(id int64) (campaign.Campaign, error) {
+		return h.Campaigns.Withdraw(r.Context(), shell.Actor(r), id, requestOf(r), shell.Reason(r))
 	})
 }
 
-func (c *handlers) askApproval(w http.ResponseWriter, r *http.Request) error {
-	return c.decided(w, r, "campaign.done.ask", func(id int64) (campaign.Campaign, error) {
-		return c.Campaigns.Ask(r.Context(), shell.Actor(r), id, shell.Reason(r))
+func (h *handlers) askApproval(w http.ResponseWriter, r *http.Request) error {
+	return h.decided(w, r, "campaign.done.ask", func(id int64) (campaign.Campaign, error) {
+		return h.Campaigns.Ask(r.Context(), shell.Actor(r), id, shell.Reason(r))
 	})
 }
 
 // decided takes a step around an approval. Who is refused sees the page as it
 // is by now, with both versions and why.
-func (c *handlers) decided(w http.ResponseWriter, r *http.Request, said string, do func(id int64) (campaign.Campaign, error)) error {
+func (h *handlers) decided(w http.ResponseWriter, r *http.Request, said string, do func(id int64) (campaign.Campaign, error)) error {
 	id, err := shell.PathID(r)
 	if err != nil {
 		return err
@@ -115,9 +115,9 @@ func (c *handlers) decided(w http.ResponseWriter, r *http.Request, said string, 
 		return err
 	}
 	if err == nil {
-		return c.Done(w, r, pageparts.CampaignURL(id, ""), ui.Good, shell.Say(r, said, next.Name))
+		return h.Done(w, r, pageparts.CampaignURL(id, ""), ui.Good, shell.Say(r, said, next.Name))
 	}
-	p, again := c.approvalPage(r)
+	p, again := h.approvalPage(r)
 	if again != nil {
 		return again
 	}
@@ -132,5 +132,5 @@ func (c *handlers) decided(w http.ResponseWriter, r *http.Request, said string, 
 			p.Error = campaignpages.CampaignLabel(r.Context(), f.Name) + ": " + ui.FieldText(r.Context(), f)
 		}
 	}
-	return c.Show(w, r, status, p.Page())
+	return h.Show(w, r, status, p.Page())
 }

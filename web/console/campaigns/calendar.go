@@ -28,17 +28,17 @@ func typedDate(s string) (day time.Time, ok bool) {
 	return day, err == nil && day.Year() >= 2000 && day.Year() <= 2999
 }
 
-func (c *handlers) campaignCalendar(w http.ResponseWriter, r *http.Request) error {
-	p := campaignpages.CampaignCalendar{Zone: c.DefaultZone}
+func (h *handlers) campaignCalendar(w http.ResponseWriter, r *http.Request) error {
+	p := campaignpages.CampaignCalendar{Zone: h.DefaultZone}
 	var err error
-	if p.Shops, err = c.ShopsOf(r); err != nil {
+	if p.Shops, err = h.ShopsOf(r); err != nil {
 		return err
 	}
-	q := campaign.CalendarQuery{Zone: c.DefaultZone, PerDay: plansPerDay}
+	q := campaign.CalendarQuery{Zone: h.DefaultZone, PerDay: plansPerDay}
 	if shop, ok := chosenShop(r, p.Shops); ok {
-		p.Shop, p.Zone, q.Shops = shop.Number, c.ShopZone(shop.Timezone), []int64{shop.Number}
+		p.Shop, p.Zone, q.Shops = shop.Number, h.ShopZone(shop.Timezone), []int64{shop.Number}
 	}
-	p.Today = shell.DateIn(c.Now(), p.Zone)
+	p.Today = shell.DateIn(h.Now(), p.Zone)
 	p.Month = ui.ParseMonth(r.FormValue("month"), p.Today)
 	day, one := typedDate(r.FormValue("day"))
 	if one {
@@ -47,13 +47,13 @@ func (c *handlers) campaignCalendar(w http.ResponseWriter, r *http.Request) erro
 	} else {
 		q.From, q.To = ui.MonthSpan(shell.Frame(r).Locale, p.Month)
 	}
-	if p.Days, err = c.Campaigns.Calendar(r.Context(), shell.Actor(r), q); err != nil {
+	if p.Days, err = h.Campaigns.Calendar(r.Context(), shell.Actor(r), q); err != nil {
 		return err
 	}
 	if one {
 		p.Day, p.Days = &p.Days[0], nil
 	}
-	return c.Show(w, r, http.StatusOK, p.Page())
+	return h.Show(w, r, http.StatusOK, p.Page())
 }
 
 // chosenShop is the one the request names, if the viewer may see it.
@@ -78,7 +78,7 @@ func plannedTimes() map[string]string {
 
 // replan takes times that nobody has changed along to the zone of the shop
 // that was chosen since; what somebody typed stays what the clock there shows.
-func (c *handlers) replan(r *http.Request, v map[string]string, shops []template.Shop) (moved bool) {
+func (h *handlers) replan(r *http.Request, v map[string]string, shops []template.Shop) (moved bool) {
 	if !r.PostForm.Has(plannedShop) {
 		return false
 	}
@@ -86,11 +86,11 @@ func (c *handlers) replan(r *http.Request, v map[string]string, shops []template
 	now, _ := strconv.ParseInt(v["shop"], 10, 64)
 	v[plannedShop] = v["shop"]
 	for name, planned := range plannedTimes() {
-		at, broken := shell.Instant(v[name], "", c.zoneOf(was, shops))
+		at, broken := shell.Instant(v[name], "", h.zoneOf(was, shops))
 		if v[name] != r.PostFormValue(planned) || broken != "" {
 			continue
 		}
-		there, _ := shell.TypedTime(at, c.zoneOf(now, shops))
+		there, _ := shell.TypedTime(at, h.zoneOf(now, shops))
 		moved = moved || there != v[name]
 		v[name], v[planned] = there, there
 	}
@@ -100,12 +100,12 @@ func (c *handlers) replan(r *http.Request, v map[string]string, shops []template
 // plannedStart returns when a new campaign starts and ends unless somebody
 // says otherwise: in the next hour, or on the morning of the day asked for, in
 // the zone of the shop asked for.
-func (c *handlers) plannedStart(r *http.Request, shops []template.Shop) (from, to time.Time, shop int64, zone *time.Location) {
-	zone = c.DefaultZone
+func (h *handlers) plannedStart(r *http.Request, shops []template.Shop) (from, to time.Time, shop int64, zone *time.Location) {
+	zone = h.DefaultZone
 	if s, ok := chosenShop(r, shops); ok {
-		shop, zone = s.Number, c.ShopZone(s.Timezone)
+		shop, zone = s.Number, h.ShopZone(s.Timezone)
 	}
-	from = c.Now().Add(time.Hour).Truncate(time.Hour)
+	from = h.Now().Add(time.Hour).Truncate(time.Hour)
 	if day, ok := typedDate(r.FormValue("day")); ok {
 		if at := time.Date(day.Year(), day.Month(), day.Day(), newHour, 0, 0, 0, zone); at.After(from) {
 			from = at

@@ -32,20 +32,20 @@ func campaignFields() []string {
 // chinese is the language of the second pair of texts in the form.
 const chinese = "zh-CN"
 
-func (c *handlers) newCampaign(w http.ResponseWriter, r *http.Request) error {
+func (h *handlers) newCampaign(w http.ResponseWriter, r *http.Request) error {
 	f := campaignpages.CampaignForm{RequestKey: rand.Text(), Values: map[string]string{"audience": string(campaign.Everybody), "channel": delivery.App.String()}}
-	shops, err := c.ShopsOf(r)
+	shops, err := h.ShopsOf(r)
 	if err != nil {
 		return err
 	}
-	model, err := c.modelOf(r)
+	model, err := h.modelOf(r)
 	if err != nil {
 		return err
 	}
-	from, to, shop, zone := c.plannedStart(r, shops)
+	from, to, shop, zone := h.plannedStart(r, shops)
 	if model.ID != 0 {
-		f.From, f.Values = model.ID, c.campaignValues(model)
-		shop, zone = model.Shop, c.ShopZone(model.ShopTimezone)
+		f.From, f.Values = model.ID, h.campaignValues(model)
+		shop, zone = model.Shop, h.ShopZone(model.ShopTimezone)
 		to = from.Add(model.EndsAt.Sub(model.StartsAt)) // at another time, for as long
 	}
 	f.Values["starts_at"], _ = shell.TypedTime(from, zone)
@@ -57,108 +57,108 @@ func (c *handlers) newCampaign(w http.ResponseWriter, r *http.Request) error {
 		f.Values[planned] = f.Values[name]
 	}
 	f.Values[plannedShop] = f.Values["shop"]
-	return c.showCampaignForm(w, r, http.StatusOK, f)
+	return h.showCampaignForm(w, r, http.StatusOK, f)
 }
 
 // modelOf is the campaign that the new one begins as a copy of; without an ID
 // if there is none.
-func (c *handlers) modelOf(r *http.Request) (campaign.Campaign, error) {
+func (h *handlers) modelOf(r *http.Request) (campaign.Campaign, error) {
 	id, err := strconv.ParseInt(r.FormValue("from"), 10, 64)
 	if err != nil {
 		return campaign.Campaign{}, nil
 	}
-	st, err := c.Campaigns.Campaign(r.Context(), shell.Actor(r), id)
+	st, err := h.Campaigns.Campaign(r.Context(), shell.Actor(r), id)
 	return st.Campaign, err
 }
 
-func (c *handlers) createCampaign(w http.ResponseWriter, r *http.Request) error {
-	model, err := c.modelOf(r)
+func (h *handlers) createCampaign(w http.ResponseWriter, r *http.Request) error {
+	model, err := h.modelOf(r)
 	if err != nil {
 		return err
 	}
-	return c.keepCampaign(w, r, campaignpages.CampaignForm{From: model.ID}, model.Content, func(spec campaign.Spec) (campaign.Campaign, error) {
-		return c.Campaigns.Create(r.Context(), shell.Actor(r), spec, shell.CreationKey(r))
+	return h.keepCampaign(w, r, campaignpages.CampaignForm{From: model.ID}, model.Content, func(spec campaign.Spec) (campaign.Campaign, error) {
+		return h.Campaigns.Create(r.Context(), shell.Actor(r), spec, shell.CreationKey(r))
 	})
 }
 
-func (c *handlers) editCampaign(w http.ResponseWriter, r *http.Request) error {
-	st, err := c.loadDraft(r)
+func (h *handlers) editCampaign(w http.ResponseWriter, r *http.Request) error {
+	st, err := h.loadDraft(r)
 	if err != nil {
 		return err
 	}
-	f := campaignpages.CampaignForm{ID: st.ID, Version: st.Version, Values: c.campaignValues(st.Campaign)}
-	return c.showCampaignForm(w, r, http.StatusOK, f)
+	f := campaignpages.CampaignForm{ID: st.ID, Version: st.Version, Values: h.campaignValues(st.Campaign)}
+	return h.showCampaignForm(w, r, http.StatusOK, f)
 }
 
-func (c *handlers) loadDraft(r *http.Request) (campaign.Status, error) {
-	st, err := c.loadCampaign(r)
+func (h *handlers) loadDraft(r *http.Request) (campaign.Status, error) {
+	st, err := h.loadCampaign(r)
 	if err == nil && st.State != campaign.Draft {
 		err = campaign.ErrTransition.Told("fault.campaign_is." + string(st.State))
 	}
 	return st, err
 }
 
-func (c *handlers) saveCampaign(w http.ResponseWriter, r *http.Request) error {
-	st, err := c.loadDraft(r)
+func (h *handlers) saveCampaign(w http.ResponseWriter, r *http.Request) error {
+	st, err := h.loadDraft(r)
 	if err != nil {
 		return err
 	}
 	version, _ := strconv.ParseInt(r.PostFormValue("version"), 10, 64)
-	return c.keepCampaign(w, r, campaignpages.CampaignForm{ID: st.ID, Version: version}, st.Content, func(spec campaign.Spec) (campaign.Campaign, error) {
-		return c.Campaigns.Edit(r.Context(), shell.Actor(r), st.ID, version, spec)
+	return h.keepCampaign(w, r, campaignpages.CampaignForm{ID: st.ID, Version: version}, st.Content, func(spec campaign.Spec) (campaign.Campaign, error) {
+		return h.Campaigns.Edit(r.Context(), shell.Actor(r), st.ID, version, spec)
 	})
 }
 
 // keepCampaign reads the form and keeps it, shows it again with what is
 // wrong, or with a preview if that was asked for. Languages that the form
 // does not show stay as they are in before.
-func (c *handlers) keepCampaign(w http.ResponseWriter, r *http.Request, f campaignpages.CampaignForm, before delivery.Copy, keep func(campaign.Spec) (campaign.Campaign, error)) error {
-	shops, err := c.ShopsOf(r)
+func (h *handlers) keepCampaign(w http.ResponseWriter, r *http.Request, f campaignpages.CampaignForm, before delivery.Copy, keep func(campaign.Spec) (campaign.Campaign, error)) error {
+	shops, err := h.ShopsOf(r)
 	if err != nil {
 		return err
 	}
 	f.RequestKey, f.Values, f.Shops = r.PostFormValue("request_key"), typedCampaign(r), shops
-	c.replan(r, f.Values, shops)
+	h.replan(r, f.Values, shops)
 	if r.PostFormValue("again") != "" {
-		return c.showCampaignForm(w, r, http.StatusOK, f)
+		return h.showCampaignForm(w, r, http.StatusOK, f)
 	}
-	spec, broken := c.readCampaign(f.Values, shops, before)
-	wrong, err := c.campaignFaults(r, spec, broken)
+	spec, broken := h.readCampaign(f.Values, shops, before)
+	wrong, err := h.campaignFaults(r, spec, broken)
 	switch {
 	case errors.Is(err, staff.ErrForbidden): // of another shop; to keep it says so
 	case err != nil:
 		return err
 	case r.PostFormValue("look") != "":
 		f.Looked, f.Errors = true, wrong
-		return c.showCampaignForm(w, r, http.StatusOK, f)
+		return h.showCampaignForm(w, r, http.StatusOK, f)
 	case len(wrong) > 0:
 		f.Errors = wrong
-		return c.showCampaignForm(w, r, http.StatusUnprocessableEntity, f)
+		return h.showCampaignForm(w, r, http.StatusUnprocessableEntity, f)
 	}
 	kept, err := keep(spec)
 	switch {
 	case errors.Is(err, fault.ErrStale):
-		return c.showCampaignConflict(w, r, f)
+		return h.showCampaignConflict(w, r, f)
 	case shell.FieldsOf(err) != nil:
 		f.Errors = typedFields(shell.FieldsOf(err))
-		return c.showCampaignForm(w, r, http.StatusUnprocessableEntity, f)
+		return h.showCampaignForm(w, r, http.StatusUnprocessableEntity, f)
 	case err != nil:
 		return err
 	}
-	return c.Done(w, r, pageparts.CampaignURL(kept.ID, ""), ui.Good, shell.Say(r, "campaign.done.save", kept.Name))
+	return h.Done(w, r, pageparts.CampaignURL(kept.ID, ""), ui.Good, shell.Say(r, "campaign.done.save", kept.Name))
 }
 
 // showCampaignConflict shows both versions side by side.
-func (c *handlers) showCampaignConflict(w http.ResponseWriter, r *http.Request, mine campaignpages.CampaignForm) error {
-	st, err := c.loadDraft(r)
+func (h *handlers) showCampaignConflict(w http.ResponseWriter, r *http.Request, mine campaignpages.CampaignForm) error {
+	st, err := h.loadDraft(r)
 	if err != nil {
 		return err
 	}
-	p := pageparts.Conflict{Mine: mine, Theirs: c.campaignValues(st.Campaign), Version: st.Version}
-	if p.Who, err = shell.LastChangedBy(r, c.Audit, "campaign", st.ID); err != nil {
+	p := pageparts.Conflict{Mine: mine, Theirs: h.campaignValues(st.Campaign), Version: st.Version}
+	if p.Who, err = shell.LastChangedBy(r, h.Audit, "campaign", st.ID); err != nil {
 		return err
 	}
-	return c.Show(w, r, http.StatusConflict, p.Page())
+	return h.Show(w, r, http.StatusConflict, p.Page())
 }
 
 // typedFields names the inputs that the broken rules are about.
@@ -186,29 +186,29 @@ func typedFields(list []fault.Field) []fault.Field {
 // mostSegments is how many segments, the last changed first, the form names.
 const mostSegments = 100
 
-func (c *handlers) segmentsOffered(r *http.Request) ([]segment.Segment, error) {
-	if c.Segments == nil {
+func (h *handlers) segmentsOffered(r *http.Request) ([]segment.Segment, error) {
+	if h.Segments == nil {
 		return nil, nil
 	}
-	return c.Segments.Segments(r.Context(), shell.Actor(r), segment.Query{Limit: mostSegments})
+	return h.Segments.Segments(r.Context(), shell.Actor(r), segment.Query{Limit: mostSegments})
 }
 
-func (c *handlers) showCampaignForm(w http.ResponseWriter, r *http.Request, status int, f campaignpages.CampaignForm) error {
-	if err := c.completeCampaignForm(r, &f); err != nil {
+func (h *handlers) showCampaignForm(w http.ResponseWriter, r *http.Request, status int, f campaignpages.CampaignForm) error {
+	if err := h.completeCampaignForm(r, &f); err != nil {
 		return err
 	}
-	if err := c.nameTemplates(r, &f); err != nil {
+	if err := h.nameTemplates(r, &f); err != nil {
 		return err
 	}
 	f.Title = shell.Say(r, "campaign.new_title")
 	if f.ID != 0 {
 		f.Title = shell.Say(r, "campaign.edit_title", f.Values["name"])
 	}
-	return c.Show(w, r, status, f.Page())
+	return h.Show(w, r, status, f.Page())
 }
 
-func (c *handlers) campaignValues(cp campaign.Campaign) map[string]string {
-	zone := c.ShopZone(cp.ShopTimezone)
+func (h *handlers) campaignValues(cp campaign.Campaign) map[string]string {
+	zone := h.ShopZone(cp.ShopTimezone)
 	first := cp.Content.Variants[0].Texts
 	v := map[string]string{"name": cp.Name, "audience": string(cp.Audience.Kind), "channel": cp.Channel.String(),
 		"title": first[""].Title, "body": first[""].Body, "title_zh": first[chinese].Title, "body_zh": first[chinese].Body}
@@ -240,7 +240,7 @@ func (c *handlers) campaignValues(cp campaign.Campaign) map[string]string {
 }
 
 // readCampaign reads what was typed; what cannot be read is in broken.
-func (c *handlers) readCampaign(v map[string]string, shops []template.Shop, before delivery.Copy) (s campaign.Spec, broken *fault.Fields) {
+func (h *handlers) readCampaign(v map[string]string, shops []template.Shop, before delivery.Copy) (s campaign.Spec, broken *fault.Fields) {
 	broken = &fault.Fields{}
 	number := func(name string) int64 {
 		if v[name] == "" {
@@ -260,7 +260,7 @@ func (c *handlers) readCampaign(v map[string]string, shops []template.Shop, befo
 		broken.Add("channel", "rule.channel", "choose one")
 	}
 	s.Channel = channel
-	rd := &shell.Reading{Values: v, Zone: c.zoneOf(s.Shop, shops)}
+	rd := &shell.Reading{Values: v, Zone: h.zoneOf(s.Shop, shops)}
 	s.StartsAt, s.EndsAt = rd.When("starts_at"), rd.When("ends_at")
 	broken.List = append(broken.List, rd.Broken.List...)
 	s.Audience = readAudience(v, broken)
@@ -269,11 +269,11 @@ func (c *handlers) readCampaign(v map[string]string, shops []template.Shop, befo
 }
 
 // zoneOf is the zone of one of the shops, without one the console's.
-func (c *handlers) zoneOf(number int64, shops []template.Shop) *time.Location {
+func (h *handlers) zoneOf(number int64, shops []template.Shop) *time.Location {
 	if i := slices.IndexFunc(shops, func(s template.Shop) bool { return s.Number == number }); i >= 0 {
-		return c.ShopZone(shops[i].Timezone)
+		return h.ShopZone(shops[i].Timezone)
 	}
-	return c.DefaultZone
+	return h.DefaultZone
 }
 
 func readAudience(v map[string]string, broken *fault.Fields) campaign.Audience {
@@ -330,13 +330,13 @@ func readCopy(v map[string]string, before delivery.Copy, percentB, holdOut int) 
 }
 
 // nameTemplates writes the names of templates into the form's fields for them.
-func (c *handlers) nameTemplates(r *http.Request, f *campaignpages.CampaignForm) error {
+func (h *handlers) nameTemplates(r *http.Request, f *campaignpages.CampaignForm) error {
 	named := func(typed string) (string, error) {
 		id, err := strconv.ParseInt(typed, 10, 64)
 		if err != nil {
 			return typed, nil
 		}
-		t, err := shell.VisibleTemplate(r, c.Templates, id)
+		t, err := shell.VisibleTemplate(r, h.Templates, id)
 		if err != nil || t == nil {
 			return typed, err
 		}

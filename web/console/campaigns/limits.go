@@ -21,19 +21,19 @@ import (
 type Limits struct{ Campaigns *campaign.Service }
 
 // limits are those of the shops.
-func (c *handlers) limits() Limits { return Limits{c.Campaigns} }
+func (h *handlers) limits() Limits { return Limits{h.Campaigns} }
 
 // limitsOf is the form about the shop in the address; 0 stands for campaigns
 // of no shop.
-func (c *handlers) limitsOf(r *http.Request) (droppages.ShopLimits, error) {
+func (h *handlers) limitsOf(r *http.Request) (droppages.ShopLimits, error) {
 	if r.PathValue("id") == "0" {
-		return c.limits().Form(r, 0, "")
+		return h.limits().Form(r, 0, "")
 	}
-	s, err := c.Shop(r)
+	s, err := h.Shop(r)
 	if err != nil {
 		return droppages.ShopLimits{}, err
 	}
-	return c.limits().Form(r, s.Number, s.Name)
+	return h.limits().Form(r, s.Number, s.Name)
 }
 
 // Form is the form about the limits of the shop, whose name is shown. It takes
@@ -53,12 +53,12 @@ func (s Limits) Form(r *http.Request, shop int64, name string) (droppages.ShopLi
 	return droppages.ShopLimits{Shop: shop, Name: name, Values: values, Was: values}, err
 }
 
-func (c *handlers) showLimits(w http.ResponseWriter, r *http.Request) error {
-	p, err := c.limitsOf(r)
+func (h *handlers) showLimits(w http.ResponseWriter, r *http.Request) error {
+	p, err := h.limitsOf(r)
 	if err != nil {
 		return err
 	}
-	return c.Show(w, r, http.StatusOK, p.Page())
+	return h.Show(w, r, http.StatusOK, p.Page())
 }
 
 // readLimits reads the fields whose names begin with prefix; an empty one is 0.
@@ -81,8 +81,8 @@ func readLimits(r *http.Request, prefix string) (campaign.Limits, map[string]str
 	return l, values, rd.Broken.List
 }
 
-func (c *handlers) saveLimits(w http.ResponseWriter, r *http.Request) error {
-	p, err := c.limitsOf(r)
+func (h *handlers) saveLimits(w http.ResponseWriter, r *http.Request) error {
+	p, err := h.limitsOf(r)
 	if err != nil {
 		return err
 	}
@@ -90,17 +90,17 @@ func (c *handlers) saveLimits(w http.ResponseWriter, r *http.Request) error {
 	l, typed, broken := readLimits(r, "")
 	p.Values = typed
 	if len(broken) == 0 && len(unread) == 0 {
-		err = c.Campaigns.SetLimits(r.Context(), shell.Actor(r), p.Shop, &was, l)
+		err = h.Campaigns.SetLimits(r.Context(), shell.Actor(r), p.Shop, &was, l)
 		if errors.Is(err, fault.ErrStale) {
 			// p.Was is what it is now: who sends the form again means it.
 			p.Errors = changedLimits(p.Was, shown)
-			return c.Show(w, r, http.StatusConflict, p.Page())
+			return h.Show(w, r, http.StatusConflict, p.Page())
 		}
 		broken = shell.FieldsOf(err)
 	}
 	if broken = append(broken, unread...); len(broken) > 0 {
 		p.Was, p.Errors = shown, broken
-		return c.Show(w, r, http.StatusUnprocessableEntity, p.Page())
+		return h.Show(w, r, http.StatusUnprocessableEntity, p.Page())
 	}
 	if err != nil {
 		return err
@@ -109,7 +109,7 @@ func (c *handlers) saveLimits(w http.ResponseWriter, r *http.Request) error {
 	if p.Shop != 0 {
 		to += "/" + strconv.FormatInt(p.Shop, 10)
 	}
-	return c.Done(w, r, to, ui.Good, shell.Say(r, "limits.saved"))
+	return h.Done(w, r, to, ui.Good, shell.Say(r, "limits.saved"))
 }
 
 // changedLimits names the fields that somebody else has changed, and to what.

@@ -21,20 +21,20 @@ import (
 // earlierCampaigns is how many ended campaigns of the shop are shown beside one.
 const earlierCampaigns = 3
 
-func (c *handlers) listCampaigns(w http.ResponseWriter, r *http.Request) error {
+func (h *handlers) listCampaigns(w http.ResponseWriter, r *http.Request) error {
 	if r.FormValue("view") == "month" {
-		return c.campaignCalendar(w, r)
+		return h.campaignCalendar(w, r)
 	}
-	p, q := c.campaignQuery(r)
+	p, q := h.campaignQuery(r)
 	if len(p.Errors) > 0 {
-		return c.Listed(w, r, p.Results(), p.Page())
+		return h.Listed(w, r, p.Results(), p.Page())
 	}
 	p.Export, q.Limit = shell.ExportURL(r), shell.PageSize+1
 	if n, err := strconv.ParseInt(r.FormValue("before"), 10, 64); err == nil && n > 0 {
 		q.BeforeID = n
 	}
 	var err error
-	if p.List, err = c.Campaigns.Campaigns(r.Context(), shell.Actor(r), q); err != nil {
+	if p.List, err = h.Campaigns.Campaigns(r.Context(), shell.Actor(r), q); err != nil {
 		return err
 	}
 	if len(p.List) > shell.PageSize {
@@ -44,67 +44,67 @@ func (c *handlers) listCampaigns(w http.ResponseWriter, r *http.Request) error {
 	if q.BeforeID != 0 {
 		p.First = shell.WithQuery(r, "before", "")
 	}
-	return c.Listed(w, r, p.Results(), p.Page())
+	return h.Listed(w, r, p.Results(), p.Page())
 }
 
 // campaignQuery reads which campaigns are meant; what cannot be read is among
 // the page's errors.
-func (c *handlers) campaignQuery(r *http.Request) (campaignpages.Campaigns, campaign.Query) {
+func (h *handlers) campaignQuery(r *http.Request) (campaignpages.Campaigns, campaign.Query) {
 	p := campaignpages.Campaigns{Search: strings.TrimSpace(r.FormValue("q")), From: r.FormValue("from"), To: r.FormValue("to")}
-	f := c.Filter(r)
+	f := h.Filter(r)
 	p.States = shell.Chosen(f, "state", campaign.States())
 	q := campaign.Query{Search: p.Search, States: p.States}
 	// Each campaign has its shop's days, as in the calendar.
-	f.Zone, q.Zone = time.UTC, c.DefaultZone
+	f.Zone, q.Zone = time.UTC, h.DefaultZone
 	q.FirstDay, q.AfterDay = f.Days()
 	p.Errors = f.Broken.List
 	return p, q
 }
 
-func (c *handlers) loadCampaign(r *http.Request) (campaign.Status, error) {
+func (h *handlers) loadCampaign(r *http.Request) (campaign.Status, error) {
 	id, err := shell.PathID(r)
 	if err != nil {
 		return campaign.Status{}, err
 	}
-	return c.Campaigns.Campaign(r.Context(), shell.Actor(r), id)
+	return h.Campaigns.Campaign(r.Context(), shell.Actor(r), id)
 }
 
-func (c *handlers) showCampaign(w http.ResponseWriter, r *http.Request) error {
-	st, err := c.loadCampaign(r)
+func (h *handlers) showCampaign(w http.ResponseWriter, r *http.Request) error {
+	st, err := h.loadCampaign(r)
 	if err != nil {
 		return err
 	}
-	return c.drawCampaign(w, r, http.StatusOK, campaignpages.Campaign{Status: st})
+	return h.drawCampaign(w, r, http.StatusOK, campaignpages.Campaign{Status: st})
 }
 
 // drawCampaign shows the page of a campaign.
-func (c *handlers) drawCampaign(w http.ResponseWriter, r *http.Request, status int, p campaignpages.Campaign) (err error) {
+func (h *handlers) drawCampaign(w http.ResponseWriter, r *http.Request, status int, p campaignpages.Campaign) (err error) {
 	ctx, by, st := r.Context(), shell.Actor(r), p.Status
-	p.Zone = c.ShopZone(st.ShopTimezone)
-	if p.Carrier, err = c.carrier(r, st); err != nil {
+	p.Zone = h.ShopZone(st.ShopTimezone)
+	if p.Carrier, err = h.carrier(r, st); err != nil {
 		return err
 	}
-	if p.Waiting, err = c.Campaigns.Waiting(r.Context(), st); err != nil {
+	if p.Waiting, err = h.Campaigns.Waiting(r.Context(), st); err != nil {
 		return err
 	}
-	if err := c.completeResults(r, &p); err != nil {
+	if err := h.completeResults(r, &p); err != nil {
 		return err
 	}
-	subject, err := c.Campaigns.Subject(ctx, st.Campaign)
+	subject, err := h.Campaigns.Subject(ctx, st.Campaign)
 	if err != nil {
 		return err
 	}
 	p.Previews = previews(subject)
-	if p.Requests, err = c.Campaigns.Requests(ctx, st.Campaign, 1); err != nil {
+	if p.Requests, err = h.Campaigns.Requests(ctx, st.Campaign, 1); err != nil {
 		return err
 	}
-	if p.SegmentNow, err = c.Campaigns.SegmentRule(ctx, st.Audience); err != nil {
+	if p.SegmentNow, err = h.Campaigns.SegmentRule(ctx, st.Audience); err != nil {
 		return err
 	}
-	if p.Earlier, err = c.Campaigns.Earlier(ctx, by, st.Campaign, 0, earlierCampaigns); err != nil {
+	if p.Earlier, err = h.Campaigns.Earlier(ctx, by, st.Campaign, 0, earlierCampaigns); err != nil {
 		return err
 	}
-	return c.Show(w, r, status, p.Page())
+	return h.Show(w, r, status, p.Page())
 }
 
 // previews renders every text for somebody of whom nothing but the language is known.
@@ -134,8 +134,8 @@ func unknownVariables(t delivery.Text) (list []fault.Field) {
 }
 
 // campaignProgress is the part of the page that keeps itself up to date.
-func (c *handlers) campaignProgress(w http.ResponseWriter, r *http.Request) error {
-	st, err := c.loadCampaign(r)
+func (h *handlers) campaignProgress(w http.ResponseWriter, r *http.Request) error {
+	st, err := h.loadCampaign(r)
 	if err != nil {
 		return err
 	}
@@ -146,19 +146,19 @@ func (c *handlers) campaignProgress(w http.ResponseWriter, r *http.Request) erro
 	if shown := r.FormValue("state"); shown != "" && shown != string(st.State) {
 		w.Header().Set("HX-Trigger", shell.ReloadEvent) // other things can be done now
 	}
-	p := campaignpages.Campaign{Status: st, Zone: c.ShopZone(st.ShopTimezone)}
-	if p.Carrier, err = c.carrier(r, st); err != nil {
+	p := campaignpages.Campaign{Status: st, Zone: h.ShopZone(st.ShopTimezone)}
+	if p.Carrier, err = h.carrier(r, st); err != nil {
 		return err
 	}
-	if p.Waiting, err = c.Campaigns.Waiting(r.Context(), st); err != nil {
+	if p.Waiting, err = h.Campaigns.Waiting(r.Context(), st); err != nil {
 		return err
 	}
-	return c.Show(w, r, http.StatusOK, p.ProgressCard())
+	return h.Show(w, r, http.StatusOK, p.ProgressCard())
 }
 
 // carrier returns how the channel is that the campaign goes over.
-func (c *handlers) carrier(r *http.Request, st campaign.Status) (delivery.ChannelStatus, error) {
-	all, err := c.States.Get(r.Context())
+func (h *handlers) carrier(r *http.Request, st campaign.Status) (delivery.ChannelStatus, error) {
+	all, err := h.States.Get(r.Context())
 	return all[st.Channel], err
 }
 
@@ -166,8 +166,8 @@ func campaignCrumbs(r *http.Request, cp campaign.Campaign) []ui.Crumb {
 	return []ui.Crumb{{Label: shell.Say(r, "nav.campaigns"), URL: "/campaigns"}, {Label: cp.Name, URL: pageparts.CampaignURL(cp.ID, "")}}
 }
 
-func (c *handlers) testCampaign(w http.ResponseWriter, r *http.Request) error {
-	st, err := c.loadCampaign(r)
+func (h *handlers) testCampaign(w http.ResponseWriter, r *http.Request) error {
+	st, err := h.loadCampaign(r)
 	if err != nil {
 		return err
 	}
@@ -175,38 +175,38 @@ func (c *handlers) testCampaign(w http.ResponseWriter, r *http.Request) error {
 	to, err := user.ParseID(shell.Narrow(p.TestTo))
 	if err != nil {
 		p.TestError = shell.Say(r, "rule.number")
-		return c.drawCampaign(w, r, http.StatusUnprocessableEntity, p)
+		return h.drawCampaign(w, r, http.StatusUnprocessableEntity, p)
 	}
 	var variant *int
 	if n, ok := campaignpages.VariantNames()[p.TestVariant]; ok {
 		variant = &n
 	}
-	sent, err := c.Campaigns.Test(r.Context(), shell.Actor(r), st.ID, to, variant)
+	sent, err := h.Campaigns.Test(r.Context(), shell.Actor(r), st.ID, to, variant)
 	if shell.FieldsOf(err) != nil {
 		p.TestError = shell.Say(r, "rule.kind")
-		return c.drawCampaign(w, r, http.StatusUnprocessableEntity, p)
+		return h.drawCampaign(w, r, http.StatusUnprocessableEntity, p)
 	}
 	if err != nil {
 		return err
 	}
-	o, err := c.Campaigns.TestOutcome(r.Context(), sent, to)
+	o, err := h.Campaigns.TestOutcome(r.Context(), sent, to)
 	if err != nil {
 		return err
 	}
 	tone, text := campaignpages.TestTold(r.Context(), o)
-	return c.Done(w, r, pageparts.CampaignURL(st.ID, ""), tone, text)
+	return h.Done(w, r, pageparts.CampaignURL(st.ID, ""), tone, text)
 }
 
 // changeRate is for campaigns that are under way. Others who changed the rate
 // meanwhile are not overwritten; what a campaign does by itself is no obstacle.
-func (c *handlers) changeRate(w http.ResponseWriter, r *http.Request) error {
-	st, err := c.loadCampaign(r)
+func (h *handlers) changeRate(w http.ResponseWriter, r *http.Request) error {
+	st, err := h.loadCampaign(r)
 	if err != nil {
 		return err
 	}
 	typed := strings.TrimSpace(r.PostFormValue("rate_per_second"))
 	refuse := func(status int, was, why string) error {
-		return c.drawCampaign(w, r, status, campaignpages.Campaign{Status: st, Rate: campaignpages.TypedRate{Value: typed, Was: was, Error: why}})
+		return h.drawCampaign(w, r, status, campaignpages.Campaign{Status: st, Rate: campaignpages.TypedRate{Value: typed, Was: was, Error: why}})
 	}
 	rate, err := strconv.Atoi(shell.Narrow(typed))
 	if err != nil && !errors.Is(err, strconv.ErrRange) {
@@ -218,30 +218,30 @@ func (c *handlers) changeRate(w http.ResponseWriter, r *http.Request) error {
 	}
 	spec := st.Spec
 	spec.RatePerSecond = rate
-	_, err = c.Campaigns.Edit(r.Context(), shell.Actor(r), st.ID, st.Version, spec)
+	_, err = h.Campaigns.Edit(r.Context(), shell.Actor(r), st.ID, st.Version, spec)
 	if fields := shell.FieldsOf(err); fields != nil {
-		return c.Done(w, r, pageparts.CampaignURL(st.ID, ""), ui.Bad, campaignpages.CampaignLabel(r.Context(), fields[0].Name)+": "+ui.FieldText(r.Context(), fields[0]))
+		return h.Done(w, r, pageparts.CampaignURL(st.ID, ""), ui.Bad, campaignpages.CampaignLabel(r.Context(), fields[0].Name)+": "+ui.FieldText(r.Context(), fields[0]))
 	}
 	if err != nil {
 		return err
 	}
-	return c.Done(w, r, pageparts.CampaignURL(st.ID, ""), ui.Good, shell.Say(r, "campaign.done.rate"))
+	return h.Done(w, r, pageparts.CampaignURL(st.ID, ""), ui.Good, shell.Say(r, "campaign.done.rate"))
 }
 
 // exportCampaigns sends every campaign that the list's filter selects.
-func (c *handlers) exportCampaigns(w http.ResponseWriter, r *http.Request) error {
-	p, q := c.campaignQuery(r)
+func (h *handlers) exportCampaigns(w http.ResponseWriter, r *http.Request) error {
+	p, q := h.campaignQuery(r)
 	if len(p.Errors) > 0 {
 		return &fault.Fields{List: p.Errors}
 	}
 	q.Limit = shell.ExportPage
 	head := []string{"id", "shop_number", "shop_name", "name", "state", "channel", "audience", "starts_at", "ends_at", "reserved", "sent", "skipped", "expired", "dead", "in_flight"}
-	return c.Export(w, r, "campaigns", head, func(s *shell.Sheet) error {
+	return h.Export(w, r, "campaigns", head, func(s *shell.Sheet) error {
 		return shell.InPages(func(last *campaign.Status) ([]campaign.Status, error) {
 			if last != nil {
 				q.BeforeID = last.ID
 			}
-			return c.Campaigns.Campaigns(r.Context(), shell.Actor(r), q)
+			return h.Campaigns.Campaigns(r.Context(), shell.Actor(r), q)
 		}, func(x campaign.Status) error {
 			n := x.Progress
 			return s.Row(x.ID, x.Shop, x.ShopName, x.Name, string(x.State), x.Channel.String(), string(x.Audience.Kind), x.StartsAt, x.EndsAt,

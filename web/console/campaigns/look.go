@@ -33,31 +33,31 @@ func typedCampaign(r *http.Request) map[string]string {
 
 // previewCampaign answers what is typed so far: whom it reaches, what it
 // costs, how it reads, and what would be refused.
-func (c *handlers) previewCampaign(w http.ResponseWriter, r *http.Request) error {
-	shops, err := c.ShopsOf(r)
+func (h *handlers) previewCampaign(w http.ResponseWriter, r *http.Request) error {
+	shops, err := h.ShopsOf(r)
 	if err != nil {
 		return err
 	}
 	f := campaignpages.CampaignForm{Values: typedCampaign(r), Shops: shops}
-	f.Replanned = c.replan(r, f.Values, shops)
-	spec, broken := c.readCampaign(f.Values, shops, delivery.Copy{})
-	if f.Errors, err = c.campaignFaults(r, spec, broken); err != nil {
+	f.Replanned = h.replan(r, f.Values, shops)
+	spec, broken := h.readCampaign(f.Values, shops, delivery.Copy{})
+	if f.Errors, err = h.campaignFaults(r, spec, broken); err != nil {
 		return err
 	}
-	if err := c.completeCampaignForm(r, &f); err != nil {
+	if err := h.completeCampaignForm(r, &f); err != nil {
 		return err
 	}
-	return c.Show(w, r, http.StatusOK, f.Checked())
+	return h.Show(w, r, http.StatusOK, f.Checked())
 }
 
 // campaignFaults joins what could not be read with the rules that the rest
 // breaks, in the order of the form; a field is named once.
-func (c *handlers) campaignFaults(r *http.Request, spec campaign.Spec, broken *fault.Fields) ([]fault.Field, error) {
+func (h *handlers) campaignFaults(r *http.Request, spec campaign.Spec, broken *fault.Fields) ([]fault.Field, error) {
 	list := slices.Clone(broken.List)
-	if !spec.EndsAt.IsZero() && !spec.EndsAt.After(c.Now()) {
+	if !spec.EndsAt.IsZero() && !spec.EndsAt.After(h.Now()) {
 		list = append(list, fault.Field{Name: "ends_at", Key: "rule.ends_ahead", Message: "must lie in the future"})
 	}
-	fields, err := c.Campaigns.Check(r.Context(), shell.Actor(r), spec)
+	fields, err := h.Campaigns.Check(r.Context(), shell.Actor(r), spec)
 	switch {
 	case errors.Is(err, staff.ErrForbidden) && spec.Shop == 0:
 		fields = append(fields, fault.Field{Name: "shop", Key: "rule.own_shop", Message: "choose one of your shops"})
@@ -75,37 +75,37 @@ func (c *handlers) campaignFaults(r *http.Request, spec campaign.Spec, broken *f
 
 // completeCampaignForm adds the choices of the form and what the values that
 // it holds come to.
-func (c *handlers) completeCampaignForm(r *http.Request, f *campaignpages.CampaignForm) (err error) {
+func (h *handlers) completeCampaignForm(r *http.Request, f *campaignpages.CampaignForm) (err error) {
 	if f.Shops == nil {
-		if f.Shops, err = c.ShopsOf(r); err != nil {
+		if f.Shops, err = h.ShopsOf(r); err != nil {
 			return err
 		}
 	}
-	f.Channels, f.Kinds = c.Channels, c.Campaigns.Audiences
-	if f.Segments, err = c.segmentsOffered(r); err != nil {
+	f.Channels, f.Kinds = h.Channels, h.Campaigns.Audiences
+	if f.Segments, err = h.segmentsOffered(r); err != nil {
 		return err
 	}
-	spec, _ := c.readCampaign(f.Values, f.Shops, delivery.Copy{})
-	f.Spec, f.Zone = spec, c.zoneOf(spec.Shop, f.Shops)
+	spec, _ := h.readCampaign(f.Values, f.Shops, delivery.Copy{})
+	f.Spec, f.Zone = spec, h.zoneOf(spec.Shop, f.Shops)
 	ctx, by := r.Context(), shell.Actor(r)
-	if n, exact, err := c.Campaigns.Estimate(ctx, by, spec.Audience); err == nil {
-		f.Reach = &campaign.Reach{Users: n, Exact: exact, At: c.Now()}
+	if n, exact, err := h.Campaigns.Estimate(ctx, by, spec.Audience); err == nil {
+		f.Reach = &campaign.Reach{Users: n, Exact: exact, At: h.Now()}
 	} else if fault.KindOf(err) == 0 {
 		return err
 	}
 	if by.May(staff.View, spec.Shop) == nil {
-		above, err := c.Campaigns.ApprovalAbove(ctx, by, spec.Shop)
+		above, err := h.Campaigns.ApprovalAbove(ctx, by, spec.Shop)
 		if err != nil {
 			return err
 		}
 		f.ApprovalAbove = above
 	}
-	about, err := shell.VisibleTemplate(r, c.Templates, spec.TemplateID())
+	about, err := shell.VisibleTemplate(r, h.Templates, spec.TemplateID())
 	if err != nil {
 		return err
 	}
 	if campaignpages.OfTemplate(f.Values["audience"]) {
-		if f.About, err = shell.VisibleTemplate(r, c.Templates, spec.Audience.ID); err != nil {
+		if f.About, err = shell.VisibleTemplate(r, h.Templates, spec.Audience.ID); err != nil {
 			return err
 		}
 	}
@@ -114,7 +114,7 @@ func (c *handlers) completeCampaignForm(r *http.Request, f *campaignpages.Campai
 	} else if spec.GrantTemplate != 0 {
 		f.Grant = about
 	}
-	subject, err := c.Campaigns.Subject(ctx, campaign.Campaign{Spec: spec})
+	subject, err := h.Campaigns.Subject(ctx, campaign.Campaign{Spec: spec})
 	f.Previews = previews(subject)
 	return err
 }

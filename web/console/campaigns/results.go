@@ -27,22 +27,22 @@ const (
 
 // completeResults adds to a campaign's page what became of it so far: what was
 // counted, not what is there to count. The account is recounted for who asks.
-func (c *handlers) completeResults(r *http.Request, p *campaignpages.Campaign) error {
+func (h *handlers) completeResults(r *http.Request, p *campaignpages.Campaign) error {
 	if p.StartedAt == nil {
 		return nil
 	}
 	ctx, by := r.Context(), shell.Actor(r)
 	var err error
-	if _, p.Results, err = c.Campaigns.Results(ctx, by, p.ID); err != nil {
+	if _, p.Results, err = h.Campaigns.Results(ctx, by, p.ID); err != nil {
 		return err
 	}
-	list, err := c.Campaigns.Recipients(ctx, by, p.ID, campaign.RecipientQuery{Limit: firstRecipients})
+	list, err := h.Campaigns.Recipients(ctx, by, p.ID, campaign.RecipientQuery{Limit: firstRecipients})
 	if err != nil {
 		return err
 	}
 	p.Recipients = campaignpages.CampaignRecipients{Status: p.Status, Zone: p.Zone, List: list.List, Part: true}
 	if r.FormValue("account") == "now" {
-		b, err := c.Campaigns.Balance(ctx, by, p.ID)
+		b, err := h.Campaigns.Balance(ctx, by, p.ID)
 		if err != nil {
 			return err
 		}
@@ -52,12 +52,12 @@ func (c *handlers) completeResults(r *http.Request, p *campaignpages.Campaign) e
 }
 
 // campaignResults is the part of the page that says what the campaign led to.
-func (c *handlers) campaignResults(w http.ResponseWriter, r *http.Request) error {
+func (h *handlers) campaignResults(w http.ResponseWriter, r *http.Request) error {
 	id, err := shell.PathID(r)
 	if err != nil {
 		return err
 	}
-	cp, results, err := c.Campaigns.Results(r.Context(), shell.Actor(r), id)
+	cp, results, err := h.Campaigns.Results(r.Context(), shell.Actor(r), id)
 	if err != nil {
 		return err
 	}
@@ -65,7 +65,7 @@ func (c *handlers) campaignResults(w http.ResponseWriter, r *http.Request) error
 		shell.Redirect(w, r, pageparts.CampaignURL(id, ""))
 		return nil
 	}
-	return c.Show(w, r, http.StatusOK, campaignpages.CampaignResults{Campaign: cp, Results: results, Zone: c.ShopZone(cp.ShopTimezone)}.Card())
+	return h.Show(w, r, http.StatusOK, campaignpages.CampaignResults{Campaign: cp, Results: results, Zone: h.ShopZone(cp.ShopTimezone)}.Card())
 }
 
 // campaignRecipientQuery reads which recipients are meant, and what cannot be
@@ -104,17 +104,17 @@ func campaignRecipientQuery(r *http.Request) (f campaignpages.RecipientFilter, q
 	return f, q, e.List
 }
 
-func (c *handlers) listCampaignRecipients(w http.ResponseWriter, r *http.Request) error {
-	st, err := c.loadCampaign(r)
+func (h *handlers) listCampaignRecipients(w http.ResponseWriter, r *http.Request) error {
+	st, err := h.loadCampaign(r)
 	if err != nil {
 		return err
 	}
 	f, q, broken := campaignRecipientQuery(r)
-	p := campaignpages.CampaignRecipients{Status: st, Zone: c.ShopZone(st.ShopTimezone), Filter: f, Errors: broken}
+	p := campaignpages.CampaignRecipients{Status: st, Zone: h.ShopZone(st.ShopTimezone), Filter: f, Errors: broken}
 	q.After, _ = user.ParseID(r.FormValue("after")) // nonsense is the beginning
 	q.Limit = shell.PageSize
 	if len(broken) == 0 {
-		page, err := c.Campaigns.Recipients(r.Context(), shell.Actor(r), st.ID, q)
+		page, err := h.Campaigns.Recipients(r.Context(), shell.Actor(r), st.ID, q)
 		if err != nil {
 			return err
 		}
@@ -127,10 +127,10 @@ func (c *handlers) listCampaignRecipients(w http.ResponseWriter, r *http.Request
 	if q.After != 0 {
 		p.First = shell.WithQuery(r, "after", "")
 	}
-	return c.Listed(w, r, p.Results(), p.Page())
+	return h.Listed(w, r, p.Results(), p.Page())
 }
 
-func (c *handlers) exportCampaignRecipients(w http.ResponseWriter, r *http.Request) error {
+func (h *handlers) exportCampaignRecipients(w http.ResponseWriter, r *http.Request) error {
 	id, err := shell.PathID(r)
 	if err != nil {
 		return err
@@ -142,8 +142,8 @@ func (c *handlers) exportCampaignRecipients(w http.ResponseWriter, r *http.Reque
 	q.Limit = recipientExport
 	names := map[int]string{0: "a", 1: "b", delivery.HeldOut: "hold_out"}
 	head := []string{"user_id", "outcome", "reason", "variant", "channel", "recorded_at", "attempts", "detail", "next_retry_at", "opened_at", "batch_id", "not_before", "not_after"}
-	return c.Export(w, r, fmt.Sprintf("campaign-%d-recipients", id), head, func(t *shell.Sheet) error {
-		return c.Campaigns.EachRecipient(r.Context(), shell.Actor(r), id, q, func(o campaign.Outcome) error {
+	return h.Export(w, r, fmt.Sprintf("campaign-%d-recipients", id), head, func(t *shell.Sheet) error {
+		return h.Campaigns.EachRecipient(r.Context(), shell.Actor(r), id, q, func(o campaign.Outcome) error {
 			return t.Row(int64(o.UserID), string(o.Outcome), o.Reason, names[o.Variant], o.Channel.String(), o.At, o.Attempts, o.Detail, o.NextRetryAt, o.OpenedAt, o.BatchID,
 				o.NotBefore, o.NotAfter)
 		})
@@ -152,20 +152,20 @@ func (c *handlers) exportCampaignRecipients(w http.ResponseWriter, r *http.Reque
 
 // compareCampaign sets a campaign beside others of its shop that one chooses;
 // at first its last ones.
-func (c *handlers) compareCampaign(w http.ResponseWriter, r *http.Request) error {
-	st, err := c.loadCampaign(r)
+func (h *handlers) compareCampaign(w http.ResponseWriter, r *http.Request) error {
+	st, err := h.loadCampaign(r)
 	if err != nil {
 		return err
 	}
 	ctx, by := r.Context(), shell.Actor(r)
-	_, results, err := c.Campaigns.Results(ctx, by, st.ID)
+	_, results, err := h.Campaigns.Results(ctx, by, st.ID)
 	if err != nil {
 		return err
 	}
-	p := campaignpages.CampaignCompare{Campaign: st.Campaign, Zone: c.ShopZone(st.ShopTimezone), List: []campaign.Past{{Status: st, Results: results}}}
+	p := campaignpages.CampaignCompare{Campaign: st.Campaign, Zone: h.ShopZone(st.ShopTimezone), List: []campaign.Past{{Status: st, Results: results}}}
 	var older int64
 	before, _ := strconv.ParseInt(r.FormValue("before"), 10, 64) // nonsense is the beginning
-	if p.Others, err = c.Campaigns.Earlier(ctx, by, st.Campaign, max(0, before), comparedChoice+1); err != nil {
+	if p.Others, err = h.Campaigns.Earlier(ctx, by, st.Campaign, max(0, before), comparedChoice+1); err != nil {
 		return err
 	}
 	if len(p.Others) > comparedChoice {
@@ -183,11 +183,11 @@ func (c *handlers) compareCampaign(w http.ResponseWriter, r *http.Request) error
 				unreadable++
 			}
 		}
-		if with, p.LeftOut, err = c.Campaigns.Compared(ctx, by, st.Campaign, ids); err != nil {
+		if with, p.LeftOut, err = h.Campaigns.Compared(ctx, by, st.Campaign, ids); err != nil {
 			return err
 		}
 		p.LeftOut += unreadable
-	} else if with, err = c.Campaigns.Earlier(ctx, by, st.Campaign, 0, earlierCampaigns); err != nil {
+	} else if with, err = h.Campaigns.Earlier(ctx, by, st.Campaign, 0, earlierCampaigns); err != nil {
 		return err
 	}
 	for _, x := range with {
@@ -200,5 +200,5 @@ func (c *handlers) compareCampaign(w http.ResponseWriter, r *http.Request) error
 		p.First = p.PageURL(0)
 	}
 	p.List = append(p.List, with...)
-	return c.Show(w, r, http.StatusOK, p.Page())
+	return h.Show(w, r, http.StatusOK, p.Page())
 }

@@ -15,8 +15,8 @@ import (
 
 // campaignQuestion asks before a step and says what it will do; where the state
 // does not allow it there is nothing to submit.
-func (c *handlers) campaignQuestion(r *http.Request, st campaign.Status) pageparts.Confirmation {
-	step, l, zone := r.PathValue("step"), shell.Frame(r).Locale, c.ShopZone(st.ShopTimezone)
+func (h *handlers) campaignQuestion(r *http.Request, st campaign.Status) pageparts.Confirmation {
+	step, l, zone := r.PathValue("step"), shell.Frame(r).Locale, h.ShopZone(st.ShopTimezone)
 	if no := st.Allows(campaign.Transition(step)); no != nil {
 		return pageparts.Confirmation{Active: "campaigns", Crumbs: campaignCrumbs(r, st.Campaign), ConfirmProps: ui.ConfirmProps{
 			Title: l.T("confirm.not."+step, st.Name), Points: []string{ui.FaultText(r.Context(), no)}, Cancel: pageparts.CampaignURL(st.ID, ""), NoReason: true}}
@@ -25,16 +25,16 @@ func (c *handlers) campaignQuestion(r *http.Request, st campaign.Status) pagepar
 	kind := "primary"
 	switch campaign.Transition(step) {
 	case campaign.Publishing:
-		if st.StartsAt.After(c.Now()) {
+		if st.StartsAt.After(h.Now()) {
 			points = append(points, l.T("campaign.confirm.publish.1", l.DateTime(st.StartsAt, zone)+" "+l.Zone(st.StartsAt, zone)))
 		} else {
 			points = append(points, l.T("campaign.confirm.publish.now"))
 		}
-		above, unknown := c.Campaigns.ApprovalAbove(r.Context(), shell.Actor(r), st.Shop)
+		above, unknown := h.Campaigns.ApprovalAbove(r.Context(), shell.Actor(r), st.Shop)
 		if unknown == nil {
 			hidden = append(hidden, [2]string{"alone_up_to", strconv.FormatInt(above, 10)})
 		}
-		if n, exact, err := c.Campaigns.Estimate(r.Context(), shell.Actor(r), st.Audience); err == nil {
+		if n, exact, err := h.Campaigns.Estimate(r.Context(), shell.Actor(r), st.Audience); err == nil {
 			points = append(points, reachPoint(l, n, exact))
 			if unknown == nil && above > 0 && n > above {
 				points = append(points, l.T("campaign.confirm.publish.ask", above))
@@ -43,12 +43,12 @@ func (c *handlers) campaignQuestion(r *http.Request, st campaign.Status) pagepar
 				}
 			}
 		}
-		if carrier, err := c.carrier(r, st); err == nil {
-			if halted := pageparts.ChannelHalted(r.Context(), carrier, c.Now(), zone); halted != "" {
+		if carrier, err := h.carrier(r, st); err == nil {
+			if halted := pageparts.ChannelHalted(r.Context(), carrier, h.Now(), zone); halted != "" {
 				points = append(points, halted)
 			}
 		}
-		points = append(points, c.leftOutPoints(r, st)...)
+		points = append(points, h.leftOutPoints(r, st)...)
 		points = append(points, l.T("campaign.confirm.publish.2"))
 	case campaign.Pausing:
 		points = append(points, l.T("campaign.confirm.pause.1"))
@@ -75,7 +75,7 @@ func shownAbove(r *http.Request) *int64 {
 
 // leftOutPoints say who of the audience gets nothing: for comparison, or for
 // want of coupons.
-func (c *handlers) leftOutPoints(r *http.Request, st campaign.Status) (points []string) {
+func (h *handlers) leftOutPoints(r *http.Request, st campaign.Status) (points []string) {
 	l := shell.Frame(r).Locale
 	if st.Content.HoldOut > 0 {
 		points = append(points, l.T("campaign.confirm.hold_out", st.Content.HoldOut))
@@ -84,7 +84,7 @@ func (c *handlers) leftOutPoints(r *http.Request, st campaign.Status) (points []
 		return points
 	}
 	// By whoever may see the campaign: its shop is that of the template.
-	t, err := c.Templates.Template(r.Context(), shell.Actor(r), st.GrantTemplate)
+	t, err := h.Templates.Template(r.Context(), shell.Actor(r), st.GrantTemplate)
 	if err != nil {
 		return points // the publication itself says what is wrong with it
 	}
@@ -99,12 +99,12 @@ func reachPoint(l *i18n.Locale, n int64, exact bool) string {
 	return l.N("campaign.confirm.reach_about", n)
 }
 
-func (c *handlers) confirmCampaignStep(w http.ResponseWriter, r *http.Request) error {
-	st, err := c.loadCampaign(r)
+func (h *handlers) confirmCampaignStep(w http.ResponseWriter, r *http.Request) error {
+	st, err := h.loadCampaign(r)
 	if err != nil {
 		return err
 	}
-	wait, err := c.Campaigns.NeedsApproval(r.Context(), shell.Actor(r), st, campaign.Transition(r.PathValue("step")))
+	wait, err := h.Campaigns.NeedsApproval(r.Context(), shell.Actor(r), st, campaign.Transition(r.PathValue("step")))
 	if err != nil {
 		return err
 	}
@@ -112,19 +112,19 @@ func (c *handlers) confirmCampaignStep(w http.ResponseWriter, r *http.Request) e
 		shell.Redirect(w, r, pageparts.CampaignURL(st.ID, "approval"))
 		return nil
 	}
-	return c.AskStep(w, r, c.campaignQuestion(r, st))
+	return h.AskStep(w, r, h.campaignQuestion(r, st))
 }
 
-func (c *handlers) takeCampaignStep(w http.ResponseWriter, r *http.Request) error {
+func (h *handlers) takeCampaignStep(w http.ResponseWriter, r *http.Request) error {
 	id, err := shell.PathID(r)
 	if err != nil {
 		return err
 	}
 	step := r.PathValue("step")
-	st, outcome, err := c.Campaigns.Take(r.Context(), shell.Actor(r), id, campaign.Wish{Step: campaign.Transition(step),
+	st, outcome, err := h.Campaigns.Take(r.Context(), shell.Actor(r), id, campaign.Wish{Step: campaign.Transition(step),
 		Version: shell.ShownVersion(r), AloneUpTo: shownAbove(r), Reason: shell.Reason(r)})
 	if kind := fault.KindOf(err); kind == fault.Conflict || kind == fault.Invalid {
-		return c.refuseCampaignStep(w, r, st, err)
+		return h.refuseCampaignStep(w, r, st, err)
 	}
 	if err != nil {
 		return err
@@ -135,14 +135,14 @@ func (c *handlers) takeCampaignStep(w http.ResponseWriter, r *http.Request) erro
 		shell.Redirect(w, r, pageparts.CampaignURL(st.ID, "approval"))
 		return nil
 	case campaign.Changed: // show what there is now
-		return c.refuseCampaignStep(w, r, st, fault.ErrStale)
+		return h.refuseCampaignStep(w, r, st, fault.ErrStale)
 	case campaign.Asked:
 		said = "campaign.done.ask"
 	}
-	return c.Done(w, r, pageparts.CampaignURL(st.ID, ""), ui.Good, shell.Say(r, said, st.Name))
+	return h.Done(w, r, pageparts.CampaignURL(st.ID, ""), ui.Good, shell.Say(r, said, st.Name))
 }
 
 // refuseCampaignStep asks again and says why it was not possible.
-func (c *handlers) refuseCampaignStep(w http.ResponseWriter, r *http.Request, st campaign.Status, cause error) error {
-	return c.StepRefused(w, r, c.campaignQuestion(r, st), cause, campaignpages.CampaignLabel)
+func (h *handlers) refuseCampaignStep(w http.ResponseWriter, r *http.Request, st campaign.Status, cause error) error {
+	return h.StepRefused(w, r, h.campaignQuestion(r, st), cause, campaignpages.CampaignLabel)
 }

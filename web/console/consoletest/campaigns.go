@@ -7,7 +7,9 @@ import (
 	"net/url"
 	"time"
 
-	"dropbell/adapters/postgres"
+	audiencedb "dropbell/adapters/postgres/audience"
+	campaignsdb "dropbell/adapters/postgres/campaigns"
+	deliverydb "dropbell/adapters/postgres/delivery"
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
 	"dropbell/domain/event"
@@ -31,7 +33,7 @@ func (g *Fixture) Plan(name string, shop int64, at string) {
 }
 
 // brings makes batches of what it carries at once.
-type brings struct{ store postgres.Campaigns }
+type brings struct{ store campaignsdb.Campaigns }
 
 func (b brings) Publish(ctx context.Context, ms []campaign.Message) error {
 	for _, m := range ms {
@@ -50,7 +52,7 @@ func (b brings) Publish(ctx context.Context, ms []campaign.Message) error {
 // gone out. Every fifth user wants no mail, the provider refuses some.
 func (g *Fixture) SentOut(name string, shop int64, n int) campaign.Campaign {
 	g.Helper()
-	ctx, store := g.Context(), postgres.NewCampaigns(g.DB)
+	ctx, store := g.Context(), campaignsdb.NewCampaigns(g.DB, audiencedb.NewSegments(g.DB))
 	g.Exec(`insert into users (id, email, opt_outs) select i, 'u' || i || '@example.com', case when i % 5 = 0 then 2 else 0 end from generate_series(1, $1::int) i on conflict do nothing`, n)
 	texts := map[string]delivery.Text{"": {Title: "Hello", Body: "Come"}}
 	spec := campaign.Spec{Shop: shop, Name: name, Channel: delivery.Email, Audience: campaign.Audience{Kind: campaign.Everybody},
@@ -63,7 +65,7 @@ func (g *Fixture) SentOut(name string, shop int64, n int) campaign.Campaign {
 	launcher := &campaign.Launcher{Store: store, Wire: brings{store}, Queue: idle{}, Now: g.Now, LeaseFor: 10 * time.Second}
 	g.Must(launcher.Start(ctx, c.ID))
 	g.Must(launcher.Cut(ctx, c.ID))
-	d := &delivery.Service{Store: postgres.NewBatches(g.DB), Queue: idle{}, Admission: idle{}, Policy: delivery.DefaultPolicy(), LeaseFor: 10 * time.Second,
+	d := &delivery.Service{Store: deliverydb.NewBatches(g.DB), Queue: idle{}, Admission: idle{}, Policy: delivery.DefaultPolicy(), LeaseFor: 10 * time.Second,
 		Random: rand.Float64, Now: g.Now, Guards: map[delivery.Kind]delivery.Guard{delivery.KindCampaign: &campaign.Guard{Store: store}},
 		Senders: map[delivery.Channel]delivery.Sender{delivery.Email: Provider{delivery.Email, func(m delivery.Message) delivery.Result {
 			if m.To.ID%49 == 4 {
@@ -84,7 +86,7 @@ func (g *Fixture) Count() {
 	g.Helper()
 	g.Exec(`update campaigns set count_due_at = '-infinity'`)
 	for {
-		more, err := postgres.NewCampaigns(g.DB).CountNext(g.Context())
+		more, err := campaignsdb.NewCampaigns(g.DB, audiencedb.NewSegments(g.DB)).CountNext(g.Context())
 		g.Must(err)
 		if !more {
 			return
@@ -101,8 +103,8 @@ func (freeLatch) Take(context.Context, [32]byte, int64, time.Duration) (bool, er
 func (freeLatch) Release(context.Context, [32]byte, int64) error { return nil }
 
 func campaignsOf(g *Fixture, templates campaign.Templates, channels delivery.ChannelSet) *campaign.Service {
-	store := postgres.NewCampaigns(g.DB)
-	return &campaign.Service{Store: store, Sleepers: store.Waiting, Latch: freeLatch{}, Templates: templates, Users: &user.Service{Store: postgres.NewUsers(g.DB)},
+	store := campaignsdb.NewCampaigns(g.DB, audiencedb.NewSegments(g.DB))
+	return &campaign.Service{Store: store, Sleepers: store.Waiting, Latch: freeLatch{}, Templates: templates, Users: &user.Service{Store: audiencedb.NewUsers(g.DB)},
 		Channels: channels, Audiences: store.Audiences(), Now: g.Now}
 }
 

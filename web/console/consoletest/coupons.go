@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"dropbell/adapters/postgres"
+	workdb "dropbell/adapters/postgres/work"
 	tables "dropbell/adapters/sheet"
 	"dropbell/domain/coupon"
 	"dropbell/domain/job"
@@ -38,7 +39,7 @@ func (g *Fixture) ByCode(t template.Template) template.Template {
 // MakeCodes does what workers would with batches that wait.
 func (g *Fixture) MakeCodes() {
 	g.Helper()
-	jobs := postgres.NewJobs(g.DB)
+	jobs := workdb.NewJobs(g.DB)
 	runner := &redeemcode.Generator{Store: postgres.NewCodes(g.DB), Keys: CodeKeys(g.T)}
 	kinds := []string{redeemcode.JobKind}
 	due, err := jobs.DueJobs(g.Context(), kinds, 10)
@@ -133,10 +134,10 @@ func (g *Fixture) WorkGrants() {
 	defer gate.Close()
 	store := postgres.NewGrants(g.DB)
 	runners := map[string]job.Runner{
-		coupon.GrantKind:    &coupon.Granter{Store: store, Lists: lists{tables.Tables{Open: postgres.NewUploads(g.DB).OpenUpload}}, Gate: gate, Random: rand.Uint64},
+		coupon.GrantKind:    &coupon.Granter{Store: store, Lists: lists{tables.Tables{Open: workdb.NewUploads(g.DB).OpenUpload}}, Gate: gate, Random: rand.Uint64},
 		coupon.TakeBackKind: &coupon.TakeBacker{Store: store, Desk: &coupon.Desk{Store: postgres.NewCouponSteps(g.DB)}}}
-	w := &job.Worker{Store: postgres.NewJobs(g.DB), Queue: idle{}, LeaseFor: time.Minute, Turn: time.Minute, Now: time.Now, Random: func() float64 { return 0 }, Runners: runners}
-	due, err := postgres.NewJobs(g.DB).DueJobs(g.Context(), []string{coupon.GrantKind, coupon.TakeBackKind}, 100)
+	w := &job.Worker{Store: workdb.NewJobs(g.DB), Queue: idle{}, LeaseFor: time.Minute, Turn: time.Minute, Now: time.Now, Random: func() float64 { return 0 }, Runners: runners}
+	due, err := workdb.NewJobs(g.DB).DueJobs(g.Context(), []string{coupon.GrantKind, coupon.TakeBackKind}, 100)
 	g.Must(err)
 	for _, id := range due {
 		g.Must(w.Run(g.Context(), id))

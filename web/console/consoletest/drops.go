@@ -8,7 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"dropbell/adapters/postgres"
+	dropsdb "dropbell/adapters/postgres/drops"
+	workdb "dropbell/adapters/postgres/work"
 	"dropbell/domain/job"
 	"dropbell/domain/reminder"
 	"dropbell/domain/staff"
@@ -18,7 +19,7 @@ import (
 // Spread cuts and delivers the announcement.
 func (g *Fixture) Spread(id int64) {
 	g.Helper()
-	worker := &reminder.Announcer{Store: postgres.NewAnnouncements(g.DB), Queue: idle{}, Now: g.Now, LeaseFor: 10 * time.Second}
+	worker := &reminder.Announcer{Store: dropsdb.NewAnnouncements(g.DB), Queue: idle{}, Now: g.Now, LeaseFor: 10 * time.Second}
 	g.Must(worker.Cut(g.Context(), id))
 	g.Deliver(Takes)
 }
@@ -26,7 +27,7 @@ func (g *Fixture) Spread(id int64) {
 // WorkOff lets a worker do what waits.
 func (g *Fixture) WorkOff(id int64) job.Job {
 	g.Helper()
-	w := &job.Worker{Store: postgres.NewJobs(g.DB), Runners: map[string]job.Runner{template.BulkKind: &template.Bulks{Templates: g.Templates}},
+	w := &job.Worker{Store: workdb.NewJobs(g.DB), Runners: map[string]job.Runner{template.BulkKind: &template.Bulks{Templates: g.Templates}},
 		LeaseFor: time.Minute, Turn: time.Minute, Now: time.Now, Random: func() float64 { return 0 }}
 	g.Must(w.Run(g.Context(), id))
 	j, err := g.Jobs.Job(g.Context(), staff.System(), id)

@@ -21,6 +21,12 @@ import (
 	"dropbell/adapters/localstack"
 	"dropbell/adapters/passkey"
 	"dropbell/adapters/postgres"
+	accessdb "dropbell/adapters/postgres/access"
+	audiencedb "dropbell/adapters/postgres/audience"
+	campaignsdb "dropbell/adapters/postgres/campaigns"
+	deliverydb "dropbell/adapters/postgres/delivery"
+	dropsdb "dropbell/adapters/postgres/drops"
+	workdb "dropbell/adapters/postgres/work"
 	tables "dropbell/adapters/sheet"
 	"dropbell/adapters/totp"
 	"dropbell/domain/campaign"
@@ -103,7 +109,7 @@ type Fixture struct {
 	Server  *httptest.Server
 	DB      *postgres.DB
 	SQL     *pgxpool.Pool
-	reserve *postgres.Reservations
+	reserve *dropsdb.Reservations
 	// Given is what the console stands on.
 	Given console.Deps
 
@@ -133,7 +139,7 @@ func New(t *testing.T, change ...func(*console.Deps)) *Fixture {
 		t.Fatal(err)
 	}
 	t.Cleanup(sql.Close)
-	g := &Fixture{T: t, DB: db, SQL: sql, reserve: postgres.NewReservations(db, postgres.Grouping{})}
+	g := &Fixture{T: t, DB: db, SQL: sql, reserve: dropsdb.NewReservations(db, postgres.Grouping{})}
 	t.Cleanup(g.reserve.Close)
 	d := g.newDeps()
 	for _, c := range change {
@@ -151,18 +157,18 @@ func (g *Fixture) newDeps() console.Deps {
 	if err != nil {
 		g.Fatal(err)
 	}
-	store, audit, channels := postgres.NewTemplates(g.DB), postgres.NewAudit(g.DB), postgres.NewChannels(g.DB)
-	boards, users, uploads := postgres.NewBoards(g.DB), postgres.NewUsers(g.DB), postgres.NewUploads(g.DB)
+	store, audit, channels := dropsdb.NewTemplates(g.DB), accessdb.NewAudit(g.DB), deliverydb.NewChannels(g.DB)
+	boards, users, uploads := dropsdb.NewBoards(g.DB), audiencedb.NewUsers(g.DB), workdb.NewUploads(g.DB)
 	configured := delivery.ChannelSetOf(delivery.App, delivery.Email, delivery.SMS)
 	people := g.staffService()
 	often := func() staff.Throttle { return shell.NewThrottle(1000, time.Millisecond, g.Now) }
 	log, rows := slog.New(slog.NewTextHandler(failOnError{g}, nil)), tables.Tables{Open: uploads.OpenUpload}
-	jobs, files := &job.Service{Store: postgres.NewJobs(g.DB)}, &upload.Files{Uploads: uploads, Tables: rows, Log: log}
+	jobs, files := &job.Service{Store: workdb.NewJobs(g.DB)}, &upload.Files{Uploads: uploads, Tables: rows, Log: log}
 	templates := &template.Service{Store: store, Now: g.Now}
 	reminders := &reminder.Service{Store: g.reserve, Templates: store, Channels: configured, Now: g.Now}
-	segments := &segment.Service{Store: postgres.NewSegments(g.DB), Jobs: jobs, Tables: rows}
+	segments := &segment.Service{Store: audiencedb.NewSegments(g.DB), Jobs: jobs, Tables: rows}
 	campaigning, desk := campaignsOf(g, store, configured), &coupon.Desk{Store: postgres.NewCouponSteps(g.DB)}
-	deadLetters, deadMessages := &delivery.DeadLetters{Store: postgres.NewDeadLetters(g.DB)}, postgres.NewDeadMessages(g.DB)
+	deadLetters, deadMessages := &delivery.DeadLetters{Store: deliverydb.NewDeadLetters(g.DB)}, workdb.NewDeadMessages(g.DB)
 	tallies := postgres.NewCouponTallies(g.DB)
 	states := consoledelivery.NewStates(channels, func(context.Context) (all [delivery.Channels]delivery.Circuit, err error) {
 		for i := range all {
@@ -172,22 +178,22 @@ func (g *Fixture) newDeps() console.Deps {
 	}, configured)
 	sales := coupons.NewSales(coupons.SalesDeps{Templates: templates, Stock: gate.Accounts{Plans: postgres.NewGates(g.DB)}, Tallies: tallies, Curves: postgres.NewLedgers(g.DB)})
 	return console.Deps{
-		Deps: shell.Deps{Staff: people, ShopList: store, Sessions: postgres.NewSessions(g.DB), PublicURL: "http://127.0.0.1",
+		Deps: shell.Deps{Staff: people, ShopList: store, Sessions: accessdb.NewSessions(g.DB), PublicURL: "http://127.0.0.1",
 			DefaultZone: shanghai, Now: g.Now, Log: log},
 		Access: access.Deps{Staff: people, Audit: audit, Shops: store, Throttle: often(), Guesses: often(), AllGuesses: often()},
-		Audience: audience.Deps{People: &user.Service{Store: users}, Users: users, Segments: segments, Reminders: reminders, Inbox: &inbox.Service{Store: postgres.NewInbox(g.DB)}, Coupons: desk,
-			Letters: &campaign.Letters{Store: postgres.NewCampaigns(g.DB)}, Jobs: jobs, Files: files, Audit: audit, Channels: configured},
+		Audience: audience.Deps{People: &user.Service{Store: users}, Users: users, Segments: segments, Reminders: reminders, Inbox: &inbox.Service{Store: deliverydb.NewInbox(g.DB)}, Coupons: desk,
+			Letters: &campaign.Letters{Store: campaignsdb.NewCampaigns(g.DB, audiencedb.NewSegments(g.DB))}, Jobs: jobs, Files: files, Audit: audit, Channels: configured},
 		Campaigns: campaigns.Deps{Campaigns: campaigning, Templates: templates, Segments: segments, Audit: audit, States: states, Channels: configured},
 		Coupons: coupons.Deps{Templates: templates, Coupons: desk, Codes: &redeemcode.Service{Store: postgres.NewCodes(g.DB), Keys: CodeKeys(g.T), Now: g.Now},
 			Grants: &coupon.Grants{Store: postgres.NewGrants(g.DB), Jobs: jobs, Now: g.Now}, Jobs: jobs, Files: files,
 			Notices: postgres.NewNotices(g.DB), Tallies: tallies, Sales: sales},
 		Delivery: consoledelivery.Deps{States: states, Settings: channels, Control: &delivery.Control{Store: channels, Now: g.Now},
-			Tests:  &delivery.ChannelTests{Store: postgres.NewChannelTests(g.DB), Configured: configured},
-			Ledger: &delivery.Ledger{Store: postgres.NewLedger(g.DB)}, DeadLetters: deadLetters, Templates: templates, Channels: configured},
+			Tests:  &delivery.ChannelTests{Store: deliverydb.NewChannelTests(g.DB), Configured: configured},
+			Ledger: &delivery.Ledger{Store: deliverydb.NewLedger(g.DB)}, DeadLetters: deadLetters, Templates: templates, Channels: configured},
 		Drops: drops.Deps{Templates: templates, Bulks: &template.Bulks{Templates: templates, Jobs: jobs}, Jobs: jobs, Shops: store,
-			Reminders: drops.Reminders{Board: boards, Cockpits: postgres.NewCockpits(g.DB), Explainer: &reminder.Explainer{Store: g.reserve, Coupons: postgres.NewCouponSteps(g.DB), Reminders: reminders},
-				Receipts: &reminder.Receipts{Store: boards}, Forecaster: &reminder.Forecaster{Store: postgres.NewForecasts(g.DB), Now: g.Now},
-				Announcements: &reminder.Announcements{Store: postgres.NewAnnouncements(g.DB), Now: g.Now}},
+			Reminders: drops.Reminders{Board: boards, Cockpits: dropsdb.NewCockpits(g.DB), Explainer: &reminder.Explainer{Store: g.reserve, Coupons: postgres.NewCouponSteps(g.DB), Reminders: reminders},
+				Receipts: &reminder.Receipts{Store: boards}, Forecaster: &reminder.Forecaster{Store: dropsdb.NewForecasts(g.DB), Now: g.Now},
+				Announcements: &reminder.Announcements{Store: dropsdb.NewAnnouncements(g.DB), Now: g.Now}},
 			Users: users, Audit: audit, DeadLetters: deadLetters, DeadMessages: deadMessages, Sales: sales,
 			Limits: campaigns.Limits{Campaigns: campaigning}, States: states, Channels: configured},
 		Work: work.Deps{Jobs: jobs, Uploads: uploads, DeadMessages: deadMessages, Audit: audit,
@@ -203,7 +209,7 @@ func (g *Fixture) newDeps() console.Deps {
 func (g *Fixture) staffService() *staff.Service {
 	codes, err := totp.New()
 	g.Must(err)
-	return &staff.Service{Store: postgres.NewStaff(g.DB), Passwords: QuickPasswords{}, Codes: codes, Passkeys: passkey.Passkeys{},
+	return &staff.Service{Store: accessdb.NewStaff(g.DB), Passwords: QuickPasswords{}, Codes: codes, Passkeys: passkey.Passkeys{},
 		FixedPolicy: staff.Optional, Now: g.Now}
 }
 
@@ -267,7 +273,7 @@ func (g *Fixture) Hire(role staff.Role, shops ...int64) staff.Member {
 // Shop makes a shop in Berlin, which puts its clocks forward and back.
 func (g *Fixture) Shop(number int64) {
 	g.Helper()
-	g.Must(postgres.NewTemplates(g.DB).ChangeShop(g.Context(), template.Shop{Number: number, Name: fmt.Sprintf("Shop %d", number), Timezone: "Europe/Berlin"}, staff.Entry{Actor: staff.System(), Action: "shop.save"}))
+	g.Must(dropsdb.NewTemplates(g.DB).ChangeShop(g.Context(), template.Shop{Number: number, Name: fmt.Sprintf("Shop %d", number), Timezone: "Europe/Berlin"}, staff.Entry{Actor: staff.System(), Action: "shop.save"}))
 }
 
 // Spec is a template of the shop that opens in a while.

@@ -18,47 +18,47 @@ import (
 )
 
 // allCodes shows the batches of all templates.
-func (c *handlers) allCodes(w http.ResponseWriter, r *http.Request) error {
+func (h *handlers) allCodes(w http.ResponseWriter, r *http.Request) error {
 	var p couponpages.Codes
-	if err := c.fillCodes(r, &p, 0); err != nil {
+	if err := h.fillCodes(r, &p, 0); err != nil {
 		return err
 	}
-	return c.Either(w, r, p.Batches(), p.Page())
+	return h.Either(w, r, p.Batches(), p.Page())
 }
 
 // listCodes shows the batches of one template.
-func (c *handlers) listCodes(w http.ResponseWriter, r *http.Request) error {
-	t, err := shell.TemplateOf(r, c.Templates)
+func (h *handlers) listCodes(w http.ResponseWriter, r *http.Request) error {
+	t, err := shell.TemplateOf(r, h.Templates)
 	if err != nil {
 		return err
 	}
-	p, err := c.codesPage(r, t)
+	p, err := h.codesPage(r, t)
 	if err != nil {
 		return err
 	}
-	return c.Either(w, r, p.Batches(), p.Page())
+	return h.Either(w, r, p.Batches(), p.Page())
 }
 
-func (c *handlers) codesPage(r *http.Request, t template.Template) (couponpages.Codes, error) {
+func (h *handlers) codesPage(r *http.Request, t template.Template) (couponpages.Codes, error) {
 	p := couponpages.Codes{Template: &t, RequestKey: rand.Text()}
-	if err := c.Codes.MayGenerate(t); err != nil {
+	if err := h.Codes.MayGenerate(t); err != nil {
 		p.Closed = ui.FaultText(r.Context(), err)
 		if errors.Is(err, redeemcode.ErrEnded) {
 			p.Closed = shell.Say(r, "codes.closed")
 		}
 	}
-	if err := c.fillCodes(r, &p, t.ID); err != nil {
+	if err := h.fillCodes(r, &p, t.ID); err != nil {
 		return p, err
 	}
 	var err error
-	p.Supply, err = c.Codes.Supply(r.Context(), shell.Actor(r), t.ID)
+	p.Supply, err = h.Codes.Supply(r.Context(), shell.Actor(r), t.ID)
 	return p, err
 }
 
 // fillCodes reads one page of batches; templateID 0 stands for all templates.
-func (c *handlers) fillCodes(r *http.Request, p *couponpages.Codes, templateID int64) error {
+func (h *handlers) fillCodes(r *http.Request, p *couponpages.Codes, templateID int64) error {
 	before, _ := strconv.ParseInt(r.FormValue("before"), 10, 64) // nonsense is the beginning
-	list, err := c.Codes.Batches(r.Context(), shell.Actor(r), redeemcode.Query{TemplateID: templateID, Before: max(0, before), Limit: shell.PageSize + 1})
+	list, err := h.Codes.Batches(r.Context(), shell.Actor(r), redeemcode.Query{TemplateID: templateID, Before: max(0, before), Limit: shell.PageSize + 1})
 	if err != nil {
 		return err
 	}
@@ -74,33 +74,33 @@ func (c *handlers) fillCodes(r *http.Request, p *couponpages.Codes, templateID i
 }
 
 // generateCodes starts a batch.
-func (c *handlers) generateCodes(w http.ResponseWriter, r *http.Request) error {
-	t, err := shell.OwnTemplate(r, c.Templates)
+func (h *handlers) generateCodes(w http.ResponseWriter, r *http.Request) error {
+	t, err := shell.OwnTemplate(r, h.Templates)
 	if err != nil {
 		return err
 	}
 	typed := strings.TrimSpace(r.PostFormValue("count"))
 	count, broken := typedCount(typed)
 	if broken == nil {
-		_, err = c.Codes.Generate(r.Context(), shell.Actor(r), t.ID, count, shell.CreationKey(r))
+		_, err = h.Codes.Generate(r.Context(), shell.Actor(r), t.ID, count, shell.CreationKey(r))
 		broken = shell.FieldsOf(err)
 	}
 	if len(broken) > 0 {
-		return c.askAgain(w, r, t, typed, broken)
+		return h.askAgain(w, r, t, typed, broken)
 	}
 	if err != nil {
 		return err
 	}
-	return c.Done(w, r, pageparts.CodesURL(t.ID), ui.Good, shell.Frame(r).Locale.N("codes.started", count))
+	return h.Done(w, r, pageparts.CodesURL(t.ID), ui.Good, shell.Frame(r).Locale.N("codes.started", count))
 }
 
-func (c *handlers) askAgain(w http.ResponseWriter, r *http.Request, t template.Template, typed string, broken []fault.Field) error {
-	p, err := c.codesPage(r, t)
+func (h *handlers) askAgain(w http.ResponseWriter, r *http.Request, t template.Template, typed string, broken []fault.Field) error {
+	p, err := h.codesPage(r, t)
 	if err != nil {
 		return err
 	}
 	p.Count, p.Errors = typed, broken
-	return c.Show(w, r, http.StatusUnprocessableEntity, p.Page())
+	return h.Show(w, r, http.StatusUnprocessableEntity, p.Page())
 }
 
 // typedCount reads a number that people may have divided into groups.
@@ -115,8 +115,8 @@ func typedCount(s string) (int64, []fault.Field) {
 }
 
 // exportCodes sends one batch, or all that are not revoked.
-func (c *handlers) exportCodes(w http.ResponseWriter, r *http.Request) error {
-	t, err := shell.OwnTemplate(r, c.Templates)
+func (h *handlers) exportCodes(w http.ResponseWriter, r *http.Request) error {
+	t, err := shell.OwnTemplate(r, h.Templates)
 	if err != nil {
 		return err
 	}
@@ -126,7 +126,7 @@ func (c *handlers) exportCodes(w http.ResponseWriter, r *http.Request) error {
 			return redeemcode.ErrBatchNotFound
 		}
 	}
-	x, err := c.Codes.Export(r.Context(), shell.Actor(r), t.ID, batch)
+	x, err := h.Codes.Export(r.Context(), shell.Actor(r), t.ID, batch)
 	if err != nil {
 		return err
 	}
@@ -135,14 +135,14 @@ func (c *handlers) exportCodes(w http.ResponseWriter, r *http.Request) error {
 		name = fmt.Sprintf("codes-%d-%d.csv", t.ID, batch)
 	}
 	out := shell.NewDownload(w, name)
-	if err := c.Codes.Write(r.Context(), x, out); err != nil {
-		return out.Broken(c.Shell, r, err)
+	if err := h.Codes.Write(r.Context(), x, out); err != nil {
+		return out.Broken(h.Shell, r, err)
 	}
 	return nil
 }
 
-func (c *handlers) loadBatch(r *http.Request) (template.Template, redeemcode.Batch, error) {
-	t, err := shell.OwnTemplate(r, c.Templates)
+func (h *handlers) loadBatch(r *http.Request) (template.Template, redeemcode.Batch, error) {
+	t, err := shell.OwnTemplate(r, h.Templates)
 	if err != nil {
 		return t, redeemcode.Batch{}, err
 	}
@@ -150,22 +150,22 @@ func (c *handlers) loadBatch(r *http.Request) (template.Template, redeemcode.Bat
 	if err != nil || id <= 0 {
 		return t, redeemcode.Batch{}, shell.ErrNoPage
 	}
-	b, err := c.Codes.Batch(r.Context(), shell.Actor(r), t.ID, id)
+	b, err := h.Codes.Batch(r.Context(), shell.Actor(r), t.ID, id)
 	return t, b, err
 }
 
-func (c *handlers) confirmRevokeCodes(w http.ResponseWriter, r *http.Request) error {
-	t, b, err := c.loadBatch(r)
+func (h *handlers) confirmRevokeCodes(w http.ResponseWriter, r *http.Request) error {
+	t, b, err := h.loadBatch(r)
 	if err != nil {
 		return err
 	}
 	if b.State == redeemcode.Revoked {
-		return c.revokedAlready(w, r, t, b)
+		return h.revokedAlready(w, r, t, b)
 	}
-	return c.Ask(w, r, http.StatusOK, c.revokeQuestion(r, t, b))
+	return h.Ask(w, r, http.StatusOK, h.revokeQuestion(r, t, b))
 }
 
-func (c *handlers) revokeQuestion(r *http.Request, t template.Template, b redeemcode.Batch) pageparts.Confirmation {
+func (h *handlers) revokeQuestion(r *http.Request, t template.Template, b redeemcode.Batch) pageparts.Confirmation {
 	l := shell.Frame(r).Locale
 	crumbs := append(shell.TemplateCrumbs(r, t), ui.Crumb{Label: l.T("codes.title"), URL: pageparts.CodesURL(t.ID)})
 	return pageparts.Confirmation{Active: "templates", Crumbs: crumbs, ConfirmProps: ui.ConfirmProps{
@@ -175,36 +175,36 @@ func (c *handlers) revokeQuestion(r *http.Request, t template.Template, b redeem
 		Submit: l.T("codes.revoke"), Kind: "danger", NeedsReason: true}}
 }
 
-func (c *handlers) revokeCodes(w http.ResponseWriter, r *http.Request) error {
-	t, b, err := c.loadBatch(r)
+func (h *handlers) revokeCodes(w http.ResponseWriter, r *http.Request) error {
+	t, b, err := h.loadBatch(r)
 	if err != nil {
 		return err
 	}
-	_, err = c.Codes.Revoke(r.Context(), shell.Actor(r), t.ID, b.ID, shell.Reason(r))
+	_, err = h.Codes.Revoke(r.Context(), shell.Actor(r), t.ID, b.ID, shell.Reason(r))
 	if broken := shell.FieldsOf(err); len(broken) > 0 {
-		p := c.revokeQuestion(r, t, b)
+		p := h.revokeQuestion(r, t, b)
 		p.Reason, p.ReasonError = shell.Reason(r), ui.FieldText(r.Context(), broken[0])
-		return c.Ask(w, r, http.StatusUnprocessableEntity, p)
+		return h.Ask(w, r, http.StatusUnprocessableEntity, p)
 	}
 	if errors.Is(err, redeemcode.ErrRevoked) {
-		return c.revokedAlready(w, r, t, b)
+		return h.revokedAlready(w, r, t, b)
 	}
 	if err != nil {
 		return err
 	}
-	return c.Done(w, r, pageparts.CodesURL(t.ID), ui.Good, shell.Say(r, "codes.revoked_now"))
+	return h.Done(w, r, pageparts.CodesURL(t.ID), ui.Good, shell.Say(r, "codes.revoked_now"))
 }
 
 // revokedAlready answers who wants to revoke what somebody else was faster to
 // revoke: it is as wished, by the reason that the list shows.
-func (c *handlers) revokedAlready(w http.ResponseWriter, r *http.Request, t template.Template, b redeemcode.Batch) error {
-	return c.Done(w, r, pageparts.CodesURL(t.ID), ui.Info, shell.Say(r, "codes.revoked_already", strconv.FormatInt(b.ID, 10)))
+func (h *handlers) revokedAlready(w http.ResponseWriter, r *http.Request, t template.Template, b redeemcode.Batch) error {
+	return h.Done(w, r, pageparts.CodesURL(t.ID), ui.Info, shell.Say(r, "codes.revoked_already", strconv.FormatInt(b.ID, 10)))
 }
 
 // checkCode says what a code is. It is a question and changes nothing; it is
 // a POST because a code in an address would be kept by logs and histories.
-func (c *handlers) checkCode(w http.ResponseWriter, r *http.Request) error {
-	f, err := c.Codes.Check(r.Context(), shell.Actor(r), r.PostFormValue("code"))
+func (h *handlers) checkCode(w http.ResponseWriter, r *http.Request) error {
+	f, err := h.Codes.Check(r.Context(), shell.Actor(r), r.PostFormValue("code"))
 	if err != nil {
 		return err
 	}
@@ -212,5 +212,5 @@ func (c *handlers) checkCode(w http.ResponseWriter, r *http.Request) error {
 	if f.Verdict == redeemcode.Unreadable || f.Verdict == redeemcode.Forged {
 		p.Typed = strings.TrimSpace(r.PostFormValue("code"))
 	}
-	return c.Either(w, r, p.Card(), p.Page())
+	return h.Either(w, r, p.Card(), p.Page())
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // exportCoupons sends every coupon that is found.
-func (c *handlers) exportCoupons(w http.ResponseWriter, r *http.Request) error {
+func (h *handlers) exportCoupons(w http.ResponseWriter, r *http.Request) error {
 	p, q, ok := couponQuery(r)
 	if len(p.Errors) > 0 {
 		return &fault.Fields{List: p.Errors}
@@ -24,12 +24,12 @@ func (c *handlers) exportCoupons(w http.ResponseWriter, r *http.Request) error {
 	}
 	q.Limit = shell.ExportPage
 	head := []string{"id", "template_id", "template_name", "shop_number", "user_id", "state", "origin", "issued_at", "expires_at", "order_id", "discount", "currency"}
-	return c.Export(w, r, "coupons", head, func(s *shell.Sheet) error {
+	return h.Export(w, r, "coupons", head, func(s *shell.Sheet) error {
 		return shell.InPages(func(last *coupon.Listed) ([]coupon.Listed, error) {
 			if last != nil {
 				q.BeforeID = last.ID
 			}
-			return c.Coupons.List(r.Context(), shell.Actor(r), q)
+			return h.Coupons.List(r.Context(), shell.Actor(r), q)
 		}, func(x coupon.Listed) error {
 			return s.Row(x.ID, x.TemplateID, x.TemplateName, x.ShopNumber, int64(x.UserID), string(x.At(x.Now)), x.Origin, x.IssuedAt, x.ExpiresAt,
 				x.OrderID, int64(x.Discount), x.Rule.Currency)
@@ -38,15 +38,15 @@ func (c *handlers) exportCoupons(w http.ResponseWriter, r *http.Request) error {
 }
 
 // exportLocks sends every coupon that an order holds.
-func (c *handlers) exportLocks(w http.ResponseWriter, r *http.Request) error {
+func (h *handlers) exportLocks(w http.ResponseWriter, r *http.Request) error {
 	head := []string{"id", "template_id", "template_name", "shop_number", "user_id", "order_id", "discount", "currency", "locked_at", "locked_until"}
-	return c.Export(w, r, "locks", head, func(s *shell.Sheet) error {
+	return h.Export(w, r, "locks", head, func(s *shell.Sheet) error {
 		return shell.InPages(func(last *coupon.Listed) ([]coupon.Listed, error) {
 			var after coupon.LockCursor
 			if last != nil {
 				after = coupon.LockCursor{Until: *last.LockedUntil, ID: last.ID}
 			}
-			return c.Coupons.OpenLocks(r.Context(), shell.Actor(r), after, shell.ExportPage)
+			return h.Coupons.OpenLocks(r.Context(), shell.Actor(r), after, shell.ExportPage)
 		}, func(l coupon.Listed) error {
 			return s.Row(l.ID, l.TemplateID, l.TemplateName, l.ShopNumber, int64(l.UserID), l.OrderID, int64(l.Discount), l.Rule.Currency, l.LockedAt, l.LockedUntil)
 		})
@@ -55,7 +55,7 @@ func (c *handlers) exportLocks(w http.ResponseWriter, r *http.Request) error {
 
 // exportGrants sends the lists of users who are given coupons: of the template
 // that is named, or of all.
-func (c *handlers) exportGrants(w http.ResponseWriter, r *http.Request) error {
+func (h *handlers) exportGrants(w http.ResponseWriter, r *http.Request) error {
 	q := coupon.GrantQuery{Limit: shell.ExportPage}
 	var err error
 	if q.TemplateID, err = namedTemplate(r); err != nil {
@@ -63,12 +63,12 @@ func (c *handlers) exportGrants(w http.ResponseWriter, r *http.Request) error {
 	}
 	head := []string{"id", "template_id", "shop_number", "title", "dry_run", "why", "state", "total", "done", "failed", "reason", "detail",
 		"created_by", "created_at", "started_at", "finished_at", "file"}
-	return c.Export(w, r, "grants", head, func(s *shell.Sheet) error {
+	return h.Export(w, r, "grants", head, func(s *shell.Sheet) error {
 		return shell.InPages(func(last *job.Job) ([]job.Job, error) {
 			if last != nil {
 				q.Before = last.ID
 			}
-			return c.Grants.List(r.Context(), shell.Actor(r), q)
+			return h.Grants.List(r.Context(), shell.Actor(r), q)
 		}, func(j job.Job) error {
 			var p coupon.GrantParams
 			_ = json.Unmarshal(j.Params, &p) // was written by this program
@@ -80,7 +80,7 @@ func (c *handlers) exportGrants(w http.ResponseWriter, r *http.Request) error {
 
 // exportBatches sends the batches of redeem codes, without the codes: of the
 // template that is named, or of all.
-func (c *handlers) exportBatches(w http.ResponseWriter, r *http.Request) error {
+func (h *handlers) exportBatches(w http.ResponseWriter, r *http.Request) error {
 	q := redeemcode.Query{Limit: shell.ExportPage}
 	var err error
 	if q.TemplateID, err = namedTemplate(r); err != nil {
@@ -88,12 +88,12 @@ func (c *handlers) exportBatches(w http.ResponseWriter, r *http.Request) error {
 	}
 	head := []string{"id", "template_id", "template_name", "shop_number", "state", "count", "generated", "used", "created_by", "created_at", "ready_at",
 		"revoked_at", "revoked_by", "revoke_reason"}
-	return c.Export(w, r, "code-batches", head, func(s *shell.Sheet) error {
+	return h.Export(w, r, "code-batches", head, func(s *shell.Sheet) error {
 		return shell.InPages(func(last *redeemcode.Batch) ([]redeemcode.Batch, error) {
 			if last != nil {
 				q.Before = last.ID
 			}
-			return c.Codes.Batches(r.Context(), shell.Actor(r), q)
+			return h.Codes.Batches(r.Context(), shell.Actor(r), q)
 		}, func(b redeemcode.Batch) error {
 			state := string(b.State)
 			if b.Stopped() {

@@ -19,10 +19,10 @@ import (
 )
 
 // listGrants lists the lists of one template, or of all.
-func (c *handlers) listGrants(w http.ResponseWriter, r *http.Request) error {
+func (h *handlers) listGrants(w http.ResponseWriter, r *http.Request) error {
 	p, q := couponpages.Grants{}, coupon.GrantQuery{Limit: shell.PageSize + 1}
 	if r.PathValue("id") != "" {
-		t, err := shell.TemplateOf(r, c.Templates)
+		t, err := shell.TemplateOf(r, h.Templates)
 		if err != nil {
 			return err
 		}
@@ -31,7 +31,7 @@ func (c *handlers) listGrants(w http.ResponseWriter, r *http.Request) error {
 	}
 	before, _ := strconv.ParseInt(r.FormValue("before"), 10, 64) // nonsense is the beginning
 	q.Before = max(0, before)
-	list, err := c.Grants.List(r.Context(), shell.Actor(r), q)
+	list, err := h.Grants.List(r.Context(), shell.Actor(r), q)
 	if err != nil {
 		return err
 	}
@@ -47,12 +47,12 @@ func (c *handlers) listGrants(w http.ResponseWriter, r *http.Request) error {
 		_ = json.Unmarshal(j.Params, &g.Params) // was written by this program
 		p.List = append(p.List, g)
 	}
-	return c.Show(w, r, http.StatusOK, p.Page())
+	return h.Show(w, r, http.StatusOK, p.Page())
 }
 
 // grantFile is a file to fill in.
-func (c *handlers) grantFile(w http.ResponseWriter, r *http.Request) error {
-	return c.Export(w, r, "coupons", []string{"user_id"}, func(t *shell.Sheet) error {
+func (h *handlers) grantFile(w http.ResponseWriter, r *http.Request) error {
+	return h.Export(w, r, "coupons", []string{"user_id"}, func(t *shell.Sheet) error {
 		for _, id := range []int64{1001, 1002} {
 			if err := t.Row(id); err != nil {
 				return err
@@ -63,61 +63,61 @@ func (c *handlers) grantFile(w http.ResponseWriter, r *http.Request) error {
 }
 
 // loadGiving loads the template of the address for who may give its coupons.
-func (c *handlers) loadGiving(r *http.Request) (template.Template, error) {
-	t, err := shell.TemplateOf(r, c.Templates)
+func (h *handlers) loadGiving(r *http.Request) (template.Template, error) {
+	t, err := shell.TemplateOf(r, h.Templates)
 	if err != nil {
 		return t, err
 	}
 	return t, shell.Actor(r).May(staff.ManageUsers, t.ShopNumber)
 }
 
-func (c *handlers) newGrant(w http.ResponseWriter, r *http.Request) error {
-	t, err := c.loadGiving(r)
+func (h *handlers) newGrant(w http.ResponseWriter, r *http.Request) error {
+	t, err := h.loadGiving(r)
 	if err != nil {
 		return err
 	}
-	return c.Show(w, r, http.StatusOK, couponpages.GrantStart{Template: t}.Page())
+	return h.Show(w, r, http.StatusOK, couponpages.GrantStart{Template: t}.Page())
 }
 
 // startGrant stores the list and starts the job that says what would happen.
-func (c *handlers) startGrant(w http.ResponseWriter, r *http.Request) error {
-	t, err := c.loadGiving(r) // before anything is stored
+func (h *handlers) startGrant(w http.ResponseWriter, r *http.Request) error {
+	t, err := h.loadGiving(r) // before anything is stored
 	if err != nil {
 		return err
 	}
 	refused := func(list []fault.Field) error {
-		return c.Show(w, r, http.StatusUnprocessableEntity, couponpages.GrantStart{Template: t, Errors: list}.Page())
+		return h.Show(w, r, http.StatusUnprocessableEntity, couponpages.GrantStart{Template: t, Errors: list}.Page())
 	}
-	if coupon.CheckGiving(t, true, c.Now()) != nil { // the page says why
-		return c.Show(w, r, http.StatusConflict, couponpages.GrantStart{Template: t}.Page())
+	if coupon.CheckGiving(t, true, h.Now()) != nil { // the page says why
+		return h.Show(w, r, http.StatusConflict, couponpages.GrantStart{Template: t}.Page())
 	}
-	u, _, err := c.Files.Receive(r)
+	u, _, err := h.Files.Receive(r)
 	if list := shell.FieldsOf(err); list != nil {
 		return refused(list)
 	}
 	if err != nil {
 		return err
 	}
-	if err := c.unusable(r, u.ID); err != nil {
-		c.Files.Remove(r, u.ID)
+	if err := h.unusable(r, u.ID); err != nil {
+		h.Files.Remove(r, u.ID)
 		if status, list := upload.Refused(w, err); list != nil {
-			return c.Show(w, r, status, couponpages.GrantStart{Template: t, Errors: list}.Page())
+			return h.Show(w, r, status, couponpages.GrantStart{Template: t, Errors: list}.Page())
 		}
 		return err
 	}
 	p := coupon.GrantParams{TemplateID: t.ID, DryRun: true, Source: coupon.Source{File: u.Name}}
-	j, err := c.Grants.Start(r.Context(), shell.Actor(r), p, u.ID, "")
+	j, err := h.Grants.Start(r.Context(), shell.Actor(r), p, u.ID, "")
 	if err != nil {
-		c.Files.Remove(r, u.ID)
+		h.Files.Remove(r, u.ID)
 		return err
 	}
-	return c.Done(w, r, couponpages.GrantURL(j.ID), "", "")
+	return h.Done(w, r, couponpages.GrantURL(j.ID), "", "")
 }
 
 // unusable returns what is wrong with an uploaded list, as far as its beginning
 // tells: at once, not by the job.
-func (c *handlers) unusable(r *http.Request, upload int64) error {
-	s, err := c.Files.Sample(r, upload, job.Reading{})
+func (h *handlers) unusable(r *http.Request, upload int64) error {
+	s, err := h.Files.Sample(r, upload, job.Reading{})
 	if err != nil {
 		return err
 	}
@@ -131,53 +131,53 @@ func (c *handlers) unusable(r *http.Request, upload int64) error {
 }
 
 // loadGrant returns the page of the grant in the address, without its rows.
-func (c *handlers) loadGrant(r *http.Request) (p couponpages.Grant, err error) {
+func (h *handlers) loadGrant(r *http.Request) (p couponpages.Grant, err error) {
 	id, err := shell.PathID(r)
 	if err != nil {
 		return p, err
 	}
-	if p.Job, p.Params, err = c.Grants.Job(r.Context(), shell.Actor(r), id); err != nil {
+	if p.Job, p.Params, err = h.Grants.Job(r.Context(), shell.Actor(r), id); err != nil {
 		return p, err
 	}
-	if p.Template, err = c.Templates.Template(r.Context(), shell.Actor(r), p.Params.TemplateID); err != nil {
+	if p.Template, err = h.Templates.Template(r.Context(), shell.Actor(r), p.Params.TemplateID); err != nil {
 		return p, err
 	}
 	p.MayGive = shell.Actor(r).Can(staff.ManageUsers, p.Template.ShopNumber)
-	p.Job, p.Counts, err = c.Grants.Outcome(r.Context(), p.Job)
+	p.Job, p.Counts, err = h.Grants.Outcome(r.Context(), p.Job)
 	return p, err
 }
 
-func (c *handlers) showGrant(w http.ResponseWriter, r *http.Request) error {
-	p, err := c.loadGrant(r)
+func (h *handlers) showGrant(w http.ResponseWriter, r *http.Request) error {
+	p, err := h.loadGrant(r)
 	if err != nil {
 		return err
 	}
 	if p.TakesBack() {
 		if p.MayGive && p.Job.Failed > 0 {
-			if p.Errors, _, err = shell.FirstErrors(r, c.Jobs, p.Job, 0); err != nil {
+			if p.Errors, _, err = shell.FirstErrors(r, h.Jobs, p.Job, 0); err != nil {
 				return err
 			}
 		}
-		return c.Either(w, r, p.Card(), p.Page())
+		return h.Either(w, r, p.Card(), p.Page())
 	}
-	if p.Applied, err = c.Grants.Applied(r.Context(), p.Job, p.Params); err != nil {
+	if p.Applied, err = h.Grants.Applied(r.Context(), p.Job, p.Params); err != nil {
 		return err
 	}
 	if p.MayGive && p.Job.State.Over() && p.Applied == 0 {
-		if err := c.grantLines(r, &p); err != nil {
+		if err := h.grantLines(r, &p); err != nil {
 			return err
 		}
 	}
-	return c.Either(w, r, p.Card(), p.Page())
+	return h.Either(w, r, p.Card(), p.Page())
 }
 
-func (c *handlers) grantLines(r *http.Request, p *couponpages.Grant) error {
+func (h *handlers) grantLines(r *http.Request, p *couponpages.Grant) error {
 	if _, known := p.Counts[r.FormValue("result")]; known {
 		p.Result = r.FormValue("result")
 	}
 	after, _ := strconv.ParseInt(r.FormValue("after"), 10, 64) // nonsense is the beginning
 	after = max(0, after)
-	rows, err := c.Grants.Lines(r.Context(), shell.Actor(r), p.Job, p.Result, after, shell.PageSize+1)
+	rows, err := h.Grants.Lines(r.Context(), shell.Actor(r), p.Job, p.Result, after, shell.PageSize+1)
 	if err != nil {
 		return err
 	}
@@ -191,8 +191,8 @@ func (c *handlers) grantLines(r *http.Request, p *couponpages.Grant) error {
 	return nil
 }
 
-func (c *handlers) grantResults(w http.ResponseWriter, r *http.Request) error {
-	p, err := c.loadGrant(r)
+func (h *handlers) grantResults(w http.ResponseWriter, r *http.Request) error {
+	p, err := h.loadGrant(r)
 	if err != nil {
 		return err
 	}
@@ -203,8 +203,8 @@ func (c *handlers) grantResults(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	head := []string{"line", "user_id", "result", "coupon_id"}
-	return c.Export(w, r, fmt.Sprintf("grant-%d", p.Job.ID), head, func(t *shell.Sheet) error {
-		return c.Grants.Results(r.Context(), shell.Actor(r), p.Job.ID, func(g coupon.GrantRow) error {
+	return h.Export(w, r, fmt.Sprintf("grant-%d", p.Job.ID), head, func(t *shell.Sheet) error {
+		return h.Grants.Results(r.Context(), shell.Actor(r), p.Job.ID, func(g coupon.GrantRow) error {
 			var who, what any = "", ""
 			if who = g.Input; g.UserID != 0 {
 				who = int64(g.UserID)
@@ -218,7 +218,7 @@ func (c *handlers) grantResults(w http.ResponseWriter, r *http.Request) error {
 }
 
 // grantStep asks whether the step in the address is meant.
-func (c *handlers) grantStep(r *http.Request, p couponpages.Grant, broken string) pageparts.Confirmation {
+func (h *handlers) grantStep(r *http.Request, p couponpages.Grant, broken string) pageparts.Confirmation {
 	l, url := shell.Frame(r).Locale, couponpages.GrantURL(p.Job.ID)
 	ask := pageparts.Confirmation{Active: "templates", Crumbs: p.Crumbs(r.Context()), ConfirmProps: ui.ConfirmProps{Cancel: url, Reason: shell.Reason(r),
 		NeedsReason: true, ReasonError: broken, Hidden: [][2]string{{"request_key", shell.RequestKey(r)}}}}
@@ -240,8 +240,8 @@ func (c *handlers) grantStep(r *http.Request, p couponpages.Grant, broken string
 }
 
 // loadGrantStep loads the grant for who may take a step with it.
-func (c *handlers) loadGrantStep(r *http.Request) (couponpages.Grant, error) {
-	p, err := c.loadGrant(r)
+func (h *handlers) loadGrantStep(r *http.Request) (couponpages.Grant, error) {
+	p, err := h.loadGrant(r)
 	if err != nil {
 		return p, err
 	}
@@ -251,28 +251,28 @@ func (c *handlers) loadGrantStep(r *http.Request) (couponpages.Grant, error) {
 	return p, shell.Actor(r).May(staff.ManageUsers, p.Template.ShopNumber)
 }
 
-func (c *handlers) confirmGrantStep(w http.ResponseWriter, r *http.Request) error {
-	p, err := c.loadGrantStep(r)
+func (h *handlers) confirmGrantStep(w http.ResponseWriter, r *http.Request) error {
+	p, err := h.loadGrantStep(r)
 	if err != nil {
 		return err
 	}
 	if r.PathValue("step") == "apply" { // somebody may have done that meanwhile
-		id, err := c.Grants.Applied(r.Context(), p.Job, p.Params)
+		id, err := h.Grants.Applied(r.Context(), p.Job, p.Params)
 		if err != nil {
 			return err
 		}
 		if id != 0 {
-			j, err := c.Jobs.Job(r.Context(), shell.Actor(r), id)
+			j, err := h.Jobs.Job(r.Context(), shell.Actor(r), id)
 			if err != nil {
 				return err
 			}
-			return c.Done(w, r, couponpages.GrantURL(id), ui.Info, appliedBy(r, j))
+			return h.Done(w, r, couponpages.GrantURL(id), ui.Info, appliedBy(r, j))
 		}
-		if err := p.Params.CheckApplying(p.Job, p.Template, c.Now()); err != nil {
+		if err := p.Params.CheckApplying(p.Job, p.Template, h.Now()); err != nil {
 			return err
 		}
 	}
-	return c.Ask(w, r, http.StatusOK, c.grantStep(r, p, ""))
+	return h.Ask(w, r, http.StatusOK, h.grantStep(r, p, ""))
 }
 
 // appliedBy tells of the job that somebody else has begun.
@@ -280,8 +280,8 @@ func appliedBy(r *http.Request, j job.Job) string {
 	return shell.Say(r, "grants.applied_by", pageparts.ActorName(r.Context(), j.CreatedBy))
 }
 
-func (c *handlers) takeGrantStep(w http.ResponseWriter, r *http.Request) error {
-	p, err := c.loadGrantStep(r)
+func (h *handlers) takeGrantStep(w http.ResponseWriter, r *http.Request) error {
+	p, err := h.loadGrantStep(r)
 	if err != nil {
 		return err
 	}
@@ -292,30 +292,30 @@ func (c *handlers) takeGrantStep(w http.ResponseWriter, r *http.Request) error {
 	case err != nil:
 	case r.PathValue("step") == "apply":
 		var first bool
-		if j, first, err = c.Grants.Apply(r.Context(), shell.Actor(r), p.Job.ID, shell.Reason(r)); err == nil && !first && !j.By(shell.Actor(r)) {
+		if j, first, err = h.Grants.Apply(r.Context(), shell.Actor(r), p.Job.ID, shell.Reason(r)); err == nil && !first && !j.By(shell.Actor(r)) {
 			tone, said = ui.Info, appliedBy(r, j)
 		}
 	default:
 		said = shell.Say(r, "grants.taking_back")
-		j, err = c.Grants.TakeBack(r.Context(), shell.Actor(r), p.Job.ID, shell.Reason(r), r.PostFormValue("stock") != "", shell.RequestKey(r))
+		j, err = h.Grants.TakeBack(r.Context(), shell.Actor(r), p.Job.ID, shell.Reason(r), r.PostFormValue("stock") != "", shell.RequestKey(r))
 	}
 	if broken := ui.ErrorOf(r.Context(), shell.FieldsOf(err), "reason"); broken != "" {
-		return c.Ask(w, r, http.StatusUnprocessableEntity, c.grantStep(r, p, broken))
+		return h.Ask(w, r, http.StatusUnprocessableEntity, h.grantStep(r, p, broken))
 	}
 	if fault.KindOf(err) == fault.Conflict {
-		ask := c.grantStep(r, p, "")
+		ask := h.grantStep(r, p, "")
 		ask.Error = ui.FaultText(r.Context(), err)
-		return c.Ask(w, r, http.StatusConflict, ask)
+		return h.Ask(w, r, http.StatusConflict, ask)
 	}
 	if err != nil {
 		return err
 	}
-	return c.Done(w, r, couponpages.GrantURL(j.ID), tone, said)
+	return h.Done(w, r, couponpages.GrantURL(j.ID), tone, said)
 }
 
 // showJobs says what the pages of jobs show of those of grants.
-func (c *handlers) showGrantJobs() {
-	c.ShowJobs(shell.JobView{NoFile: namedUsers, Actions: func(r *http.Request, j job.Job) []ui.ButtonProps {
+func (h *handlers) showGrantJobs() {
+	h.ShowJobs(shell.JobView{NoFile: namedUsers, Actions: func(r *http.Request, j job.Job) []ui.ButtonProps {
 		return []ui.ButtonProps{{Label: shell.Say(r, "grants.open"), Icon: "ticket", URL: couponpages.GrantURL(j.ID)}}
 	}}, coupon.GrantKind, coupon.TakeBackKind)
 }

@@ -33,14 +33,14 @@ type Tallies interface {
 	Tally(ctx context.Context, templateID int64) (coupon.Tally, error)
 }
 
-func (c *handlers) findCoupons(w http.ResponseWriter, r *http.Request) error {
+func (h *handlers) findCoupons(w http.ResponseWriter, r *http.Request) error {
 	p, q, ok := couponQuery(r)
 	ok = ok && len(p.Errors) == 0
 	p.Broken, p.Export = !ok, shell.ExportURL(r)
 	q.BeforeID, _ = strconv.ParseInt(r.FormValue("before"), 10, 64) // nonsense is the beginning
 	q.BeforeID = max(0, q.BeforeID)
 	if ok && p.Search != "" {
-		list, err := c.Coupons.List(r.Context(), shell.Actor(r), q)
+		list, err := h.Coupons.List(r.Context(), shell.Actor(r), q)
 		if err != nil {
 			return err
 		}
@@ -54,23 +54,23 @@ func (c *handlers) findCoupons(w http.ResponseWriter, r *http.Request) error {
 	}
 	if ok && q.TemplateID != 0 {
 		var err error
-		if p.Tally, err = c.tallyOf(r, q.TemplateID); err != nil {
+		if p.Tally, err = h.tallyOf(r, q.TemplateID); err != nil {
 			return err
 		}
 	}
-	return c.Listed(w, r, p.Results(), p.Page())
+	return h.Listed(w, r, p.Results(), p.Page())
 }
 
 // tallyOf is nil of a template that there is not, or not for this viewer.
-func (c *handlers) tallyOf(r *http.Request, id int64) (*pageparts.Tally, error) {
-	t, err := c.Templates.Template(r.Context(), shell.Actor(r), id)
+func (h *handlers) tallyOf(r *http.Request, id int64) (*pageparts.Tally, error) {
+	t, err := h.Templates.Template(r.Context(), shell.Actor(r), id)
 	if kind := fault.KindOf(err); kind == fault.NotFound || kind == fault.Denied {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	y, err := c.Tallies.Tally(r.Context(), id)
+	y, err := h.Tallies.Tally(r.Context(), id)
 	return &pageparts.Tally{Template: t, Tally: y}, err
 }
 
@@ -99,11 +99,11 @@ func couponQuery(r *http.Request) (p couponpages.Coupons, q coupon.Query, ok boo
 	return p, q, p.Search == "" || isID
 }
 
-func (c *handlers) listLocks(w http.ResponseWriter, r *http.Request) error {
+func (h *handlers) listLocks(w http.ResponseWriter, r *http.Request) error {
 	by := shell.Actor(r)
 	p := couponpages.Locks{MayRelease: func(shop int64) bool { return by.Can(staff.Operate, shop) }}
 	after := lockCursor(r.FormValue("after"))
-	list, err := c.Coupons.OpenLocks(r.Context(), by, after, shell.PageSize+1)
+	list, err := h.Coupons.OpenLocks(r.Context(), by, after, shell.PageSize+1)
 	if err != nil {
 		return err
 	}
@@ -115,7 +115,7 @@ func (c *handlers) listLocks(w http.ResponseWriter, r *http.Request) error {
 	if after.ID != 0 {
 		p.First = shell.WithQuery(r, "after", "")
 	}
-	return c.Show(w, r, http.StatusOK, p.Page())
+	return h.Show(w, r, http.StatusOK, p.Page())
 }
 
 // lockCursor reads where the page before ended; nonsense is the beginning.
@@ -129,21 +129,21 @@ func lockCursor(text string) coupon.LockCursor {
 	return coupon.LockCursor{}
 }
 
-func (c *handlers) showCoupon(w http.ResponseWriter, r *http.Request) error {
+func (h *handlers) showCoupon(w http.ResponseWriter, r *http.Request) error {
 	id, err := shell.PathID(r)
 	if err != nil {
 		return err
 	}
-	l, log, err := c.Coupons.Coupon(r.Context(), shell.Actor(r), id)
+	l, log, err := h.Coupons.Coupon(r.Context(), shell.Actor(r), id)
 	if err != nil {
 		return err
 	}
-	return c.Show(w, r, http.StatusOK, couponpages.CouponDetail{Coupon: l, Log: log, MayRelease: shell.Actor(r).Can(staff.Operate, l.ShopNumber),
+	return h.Show(w, r, http.StatusOK, couponpages.CouponDetail{Coupon: l, Log: log, MayRelease: shell.Actor(r).Can(staff.Operate, l.ShopNumber),
 		MayRevoke: shell.Actor(r).Can(staff.ManageUsers, l.ShopNumber)}.Page())
 }
 
 // couponStep asks whether the step in the address is meant.
-func (c *handlers) couponStep(r *http.Request, l coupon.Listed, broken string) pageparts.Confirmation {
+func (h *handlers) couponStep(r *http.Request, l coupon.Listed, broken string) pageparts.Confirmation {
 	loc, order := shell.Frame(r).Locale, r.FormValue("order")
 	p := pageparts.Confirmation{Active: "coupons", Crumbs: []ui.Crumb{{Label: loc.T("nav.coupons"), URL: "/coupons"},
 		{Label: loc.T("coupon.title", strconv.FormatInt(l.ID, 10)), URL: pageparts.CouponURL(l.ID)}},
@@ -160,15 +160,15 @@ func (c *handlers) couponStep(r *http.Request, l coupon.Listed, broken string) p
 	return p
 }
 
-func (c *handlers) confirmCouponStep(w http.ResponseWriter, r *http.Request) error {
-	l, err := c.ownCoupon(r)
+func (h *handlers) confirmCouponStep(w http.ResponseWriter, r *http.Request) error {
+	l, err := h.ownCoupon(r)
 	if err != nil {
 		return err
 	}
 	if couponRefusal(r, l) != nil {
-		return c.refuseCouponStep(w, r, l)
+		return h.refuseCouponStep(w, r, l)
 	}
-	return c.Ask(w, r, http.StatusOK, c.couponStep(r, l, ""))
+	return h.Ask(w, r, http.StatusOK, h.couponStep(r, l, ""))
 }
 
 // couponRefusal says why the step in the address cannot be taken, nil if it can.
@@ -180,15 +180,15 @@ func couponRefusal(r *http.Request, l coupon.Listed) error {
 }
 
 // refuseCouponStep says why there is nothing to ask.
-func (c *handlers) refuseCouponStep(w http.ResponseWriter, r *http.Request, l coupon.Listed) error {
-	p := c.couponStep(r, l, "")
+func (h *handlers) refuseCouponStep(w http.ResponseWriter, r *http.Request, l coupon.Listed) error {
+	p := h.couponStep(r, l, "")
 	p.Action, p.Submit, p.Kind, p.Hidden, p.Inside, p.NoReason = "", "", "", nil, nil, true
 	if r.PathValue("step") == "revoke" {
 		p.Title, p.Points = shell.Say(r, "coupon.revoke.not"), []string{shell.Say(r, "coupon.revoke.not."+string(l.At(l.Now)))}
 	} else {
 		p.Title, p.Points = shell.Say(r, "coupon.release.title"), []string{noLock(r, l)}
 	}
-	return c.Ask(w, r, http.StatusConflict, p)
+	return h.Ask(w, r, http.StatusConflict, p)
 }
 
 // noLock says why the order in the address has no lock that could be ended.
@@ -206,12 +206,12 @@ func noLock(r *http.Request, l coupon.Listed) string {
 }
 
 // ownCoupon loads the coupon in the address if the viewer may take the step.
-func (c *handlers) ownCoupon(r *http.Request) (coupon.Listed, error) {
+func (h *handlers) ownCoupon(r *http.Request) (coupon.Listed, error) {
 	id, err := shell.PathID(r)
 	if err != nil {
 		return coupon.Listed{}, err
 	}
-	l, _, err := c.Coupons.Coupon(r.Context(), shell.Actor(r), id)
+	l, _, err := h.Coupons.Coupon(r.Context(), shell.Actor(r), id)
 	if err != nil {
 		return l, err
 	}
@@ -222,38 +222,38 @@ func (c *handlers) ownCoupon(r *http.Request) (coupon.Listed, error) {
 	return l, shell.Actor(r).May(needs, l.ShopNumber)
 }
 
-func (c *handlers) takeCouponStep(w http.ResponseWriter, r *http.Request) error {
-	l, err := c.ownCoupon(r)
+func (h *handlers) takeCouponStep(w http.ResponseWriter, r *http.Request) error {
+	l, err := h.ownCoupon(r)
 	if err != nil {
 		return err
 	}
 	said := "coupon.revoked"
 	if r.PathValue("step") == "revoke" {
-		_, err = c.Coupons.Revoke(r.Context(), shell.Actor(r), l.ID, shell.Reason(r), r.PostFormValue("stock") != "")
+		_, err = h.Coupons.Revoke(r.Context(), shell.Actor(r), l.ID, shell.Reason(r), r.PostFormValue("stock") != "")
 	} else {
 		said = "locks.released"
-		_, err = c.Coupons.Release(r.Context(), shell.Actor(r), l.ID, r.PostFormValue("order"), shell.Reason(r))
+		_, err = h.Coupons.Release(r.Context(), shell.Actor(r), l.ID, r.PostFormValue("order"), shell.Reason(r))
 	}
 	if broken := shell.FieldsOf(err); broken != nil && ui.ErrorOf(r.Context(), broken, "reason") != "" {
-		return c.Ask(w, r, http.StatusUnprocessableEntity, c.couponStep(r, l, ui.ErrorOf(r.Context(), broken, "reason")))
+		return h.Ask(w, r, http.StatusUnprocessableEntity, h.couponStep(r, l, ui.ErrorOf(r.Context(), broken, "reason")))
 	}
 	if errors.Is(err, coupon.ErrNotUsable) { // show what there is now
-		now, again := c.ownCoupon(r)
+		now, again := h.ownCoupon(r)
 		if again == nil && couponRefusal(r, now) != nil {
-			return c.refuseCouponStep(w, r, now)
+			return h.refuseCouponStep(w, r, now)
 		}
 	}
 	if err != nil {
 		return err
 	}
-	return c.Done(w, r, pageparts.CouponURL(l.ID), ui.Good, shell.Say(r, said))
+	return h.Done(w, r, pageparts.CouponURL(l.ID), ui.Good, shell.Say(r, said))
 }
 
-func (c *handlers) showNotices(w http.ResponseWriter, r *http.Request) error {
-	p := couponpages.NoticeCalendar{Today: shell.DateIn(c.Now(), c.DefaultZone)}
+func (h *handlers) showNotices(w http.ResponseWriter, r *http.Request) error {
+	p := couponpages.NoticeCalendar{Today: shell.DateIn(h.Now(), h.DefaultZone)}
 	p.Month = ui.ParseMonth(r.FormValue("month"), p.Today)
 	from, end := ui.MonthSpan(shell.Frame(r).Locale, p.Month)
-	days, err := c.Notices.NoticeDays(r.Context(), from, end.AddDate(0, 0, -1), shell.Actor(r).Shops, 0)
+	days, err := h.Notices.NoticeDays(r.Context(), from, end.AddDate(0, 0, -1), shell.Actor(r).Shops, 0)
 	if err != nil {
 		return err
 	}
@@ -264,5 +264,5 @@ func (c *handlers) showNotices(w http.ResponseWriter, r *http.Request) error {
 		}
 		p.Days = append(p.Days, day)
 	}
-	return c.Show(w, r, http.StatusOK, p.Page())
+	return h.Show(w, r, http.StatusOK, p.Page())
 }

@@ -54,64 +54,66 @@ type Sales struct {
 // NewSales returns the sales of all templates.
 func NewSales(d SalesDeps) *Sales { return &Sales{SalesDeps: d} }
 
-func (c *Sales) recently(id int64) *shell.Recent[droppages.Sales] {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.recent[id] == nil {
-		if len(c.recent) >= maxSales || c.recent == nil {
-			c.recent = map[int64]*shell.Recent[droppages.Sales]{} // whoever is still watching looks again
+func (d *Sales) recently(id int64) *shell.Recent[droppages.Sales] {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.recent[id] == nil {
+		if len(d.recent) >= maxSales || d.recent == nil {
+			d.recent = map[int64]*shell.Recent[droppages.Sales]{} // whoever is still watching looks again
 		}
-		c.recent[id] = shell.NewRecent(salesLife, func(ctx context.Context) (droppages.Sales, error) { return c.look(ctx, id) })
+		d.recent[id] = shell.NewRecent(salesLife, func(ctx context.Context) (droppages.Sales, error) { return d.look(ctx, id) })
 	}
-	return c.recent[id]
+	return d.recent[id]
 }
 
-// Of returns how the template sells; nil for a draft, of which nobody can have a coupon.
-func (c *Sales) Of(ctx context.Context, t template.Template) (*droppages.Sales, error) {
+// Of returns how the template sells; nil for a draft, of which nobody can have a
+// coupon.
+func (d *Sales) Of(ctx context.Context, t template.Template) (*droppages.Sales, error) {
 	if t.Stored == template.Draft {
 		return nil, nil
 	}
-	s, err := c.recently(t.ID).Get(ctx)
+	s, err := d.recently(t.ID).Get(ctx)
 	t.Stock, t.Issued = s.Total, s.Issued // of the instant at which the rest was looked at
 	s.Template = t
 	return &s, err
 }
 
-// look asks who decides the claims: what a gate has given away is on
-// its shelves at once and in the database when it is written.
-func (c *Sales) look(ctx context.Context, id int64) (droppages.Sales, error) {
-	t, err := c.Templates.Template(ctx, staff.System(), id)
+// look asks the gate or the database, whichever decides the claims: what a gate
+// has given away is on its shelves at once and in the database when it is
+// written.
+func (d *Sales) look(ctx context.Context, id int64) (droppages.Sales, error) {
+	t, err := d.Templates.Template(ctx, staff.System(), id)
 	if err != nil {
 		return droppages.Sales{}, err
 	}
-	a, err := c.Stock.Of(ctx, t)
+	a, err := d.Stock.Of(ctx, t)
 	s := droppages.Sales{Total: a.Total, Issued: a.Issued, Writing: a.Writing, Away: a.Away}
 	if err != nil {
 		return s, err
 	}
-	if s.Tally, err = c.Tallies.Tally(ctx, t.ID); err != nil {
+	if s.Tally, err = d.Tallies.Tally(ctx, t.ID); err != nil {
 		return s, err
 	}
-	if s.Curve, err = c.Curves.Curve(ctx, t.ID, salesPoints); err != nil {
+	if s.Curve, err = d.Curves.Curve(ctx, t.ID, salesPoints); err != nil {
 		return s, err
 	}
-	if a.Seen() && c.Paces != nil {
-		s.Pace, err = c.Paces.Pace(ctx, t.ID, a.Plan.Shards, a.Plan.Now, paceSeconds)
+	if a.Seen() && d.Paces != nil {
+		s.Pace, err = d.Paces.Pace(ctx, t.ID, a.Plan.Shards, a.Plan.Now, paceSeconds)
 		if fault.KindOf(err) != fault.Unavailable {
 			return s, err
 		}
 	}
-	s.Pace, err = c.Curves.Pace(ctx, t.ID, paceSeconds)
+	s.Pace, err = d.Curves.Pace(ctx, t.ID, paceSeconds)
 	return s, err
 }
 
 // showClaims answers with what of the card changes.
-func (c *handlers) showClaims(w http.ResponseWriter, r *http.Request) error {
-	t, err := shell.TemplateOf(r, c.Templates)
+func (h *handlers) showClaims(w http.ResponseWriter, r *http.Request) error {
+	t, err := shell.TemplateOf(r, h.Templates)
 	if err != nil {
 		return err
 	}
-	s, err := c.Sales.Of(r.Context(), t)
+	s, err := h.Sales.Of(r.Context(), t)
 	if err != nil {
 		return err
 	}
@@ -122,7 +124,7 @@ func (c *handlers) showClaims(w http.ResponseWriter, r *http.Request) error {
 		http.Redirect(w, r, "/templates/"+r.PathValue("id"), http.StatusSeeOther)
 		return nil
 	}
-	return c.Show(w, r, http.StatusOK, droppages.ClaimsCard(*s))
+	return h.Show(w, r, http.StatusOK, droppages.ClaimsCard(*s))
 }
 
 // Paces knows how fast the claim gate gives coupons away.
@@ -133,11 +135,11 @@ type Paces interface {
 }
 
 // Shards returns where coupons behind a gate are; nil for a template that has no gate.
-func (c *Sales) Shards(ctx context.Context, t template.Template) (*droppages.StockShards, error) {
+func (d *Sales) Shards(ctx context.Context, t template.Template) (*droppages.StockShards, error) {
 	if t.ClaimMode != template.Gate {
 		return nil, nil
 	}
-	a, err := c.Stock.Of(ctx, t)
+	a, err := d.Stock.Of(ctx, t)
 	if err != nil || a.Plan.Shards == 0 {
 		return nil, err
 	}

@@ -16,13 +16,13 @@ import (
 	"dropbell/web/console/shell"
 )
 
-func (c *handlers) listChannels(w http.ResponseWriter, r *http.Request) error {
-	status, err := c.States.Get(r.Context())
+func (h *handlers) listChannels(w http.ResponseWriter, r *http.Request) error {
+	status, err := h.States.Get(r.Context())
 	if err != nil {
 		return err
 	}
 	p := deliverypages.Channels{Status: status}
-	return c.Either(w, r, p.Live(), p.Page())
+	return h.Either(w, r, p.Live(), p.Page())
 }
 
 func channelOf(r *http.Request) (delivery.Channel, error) {
@@ -64,7 +64,7 @@ func channelCrumbs(r *http.Request) []ui.Crumb {
 	return []ui.Crumb{{Label: shell.Say(r, "nav.channels"), URL: "/channels"}}
 }
 
-func (c *handlers) channelQuestion(r *http.Request, ch delivery.Channel) pageparts.Confirmation {
+func (h *handlers) channelQuestion(r *http.Request, ch delivery.Channel) pageparts.Confirmation {
 	step, name, drop := r.PathValue("step"), shell.Say(r, "channel."+ch.String()), dropOf(r)
 	p := ui.ConfirmProps{Title: shell.Say(r, "confirm.channel_"+step+".title", name), Points: []string{shell.Say(r, "confirm.channel_"+step+".1")},
 		Action: fmt.Sprintf("/channels/%s/%s", ch, step), Cancel: channelsURL(drop), Submit: shell.Say(r, "channels."+step), Kind: "primary", Reason: shell.Reason(r)}
@@ -78,44 +78,44 @@ func (c *handlers) channelQuestion(r *http.Request, ch delivery.Channel) pagepar
 	return pageparts.Confirmation{Active: "channels", Crumbs: channelCrumbs(r), ConfirmProps: p}
 }
 
-func (c *handlers) confirmChannel(w http.ResponseWriter, r *http.Request) error {
+func (h *handlers) confirmChannel(w http.ResponseWriter, r *http.Request) error {
 	ch, err := sharedChannel(r)
 	if err != nil {
 		return err
 	}
-	return c.Ask(w, r, http.StatusOK, c.channelQuestion(r, ch))
+	return h.Ask(w, r, http.StatusOK, h.channelQuestion(r, ch))
 }
 
-func (c *handlers) changeChannel(w http.ResponseWriter, r *http.Request) error {
+func (h *handlers) changeChannel(w http.ResponseWriter, r *http.Request) error {
 	ch, err := channelOf(r)
 	if err != nil {
 		return err
 	}
-	decide, text := c.Control.Resume, "channels.resumed_now"
+	decide, text := h.Control.Resume, "channels.resumed_now"
 	if r.PathValue("step") == "pause" {
-		decide, text = c.Control.Pause, "channels.paused_now"
+		decide, text = h.Control.Pause, "channels.paused_now"
 	}
 	now, err := decide(r.Context(), shell.Actor(r), ch, shell.Reason(r))
 	if errors.Is(err, delivery.ErrPaused) {
-		p := c.channelQuestion(r, ch)
+		p := h.channelQuestion(r, ch)
 		p.ReasonError = shell.Say(r, "channels.paused_already", now.PausedBy, shell.Frame(r).Locale.DateTime(now.PausedAt, shell.Frame(r).Zone), now.PausedReason)
-		return c.Ask(w, r, http.StatusConflict, p)
+		return h.Ask(w, r, http.StatusConflict, p)
 	}
 	if broken := shell.FieldsOf(err); broken != nil {
-		p := c.channelQuestion(r, ch)
+		p := h.channelQuestion(r, ch)
 		p.ReasonError = ui.FieldText(r.Context(), broken[0])
-		return c.Ask(w, r, http.StatusUnprocessableEntity, p)
+		return h.Ask(w, r, http.StatusUnprocessableEntity, p)
 	}
 	if err != nil {
 		return err
 	}
-	c.States.Forget()
-	return c.Done(w, r, channelsURL(dropOf(r)), ui.Good, shell.Say(r, text, shell.Say(r, "channel."+ch.String())))
+	h.States.Forget()
+	return h.Done(w, r, channelsURL(dropOf(r)), ui.Good, shell.Say(r, text, shell.Say(r, "channel."+ch.String())))
 }
 
 // rateQuestion asks for a channel's rate; was is what it was when the answer
 // was begun.
-func (c *handlers) rateQuestion(r *http.Request, ch delivery.Channel, was, typed, broken string) pageparts.Confirmation {
+func (h *handlers) rateQuestion(r *http.Request, ch delivery.Channel, was, typed, broken string) pageparts.Confirmation {
 	return pageparts.Confirmation{Active: "channels", Crumbs: channelCrumbs(r),
 		Inside: ui.Field(ui.FieldProps{Name: "rate_per_second", Label: shell.Say(r, "channels.rate_field"), Help: shell.Say(r, "channels.rate_help"), Value: typed,
 			Error: broken, InputMode: "numeric", Required: true, Autocomplete: "off", Suffix: shell.Say(r, "replay.per_second")}),
@@ -124,20 +124,20 @@ func (c *handlers) rateQuestion(r *http.Request, ch delivery.Channel, was, typed
 			Hidden: [][2]string{{"was_rate_per_second", was}}}}
 }
 
-func (c *handlers) rateForm(w http.ResponseWriter, r *http.Request) error {
+func (h *handlers) rateForm(w http.ResponseWriter, r *http.Request) error {
 	ch, err := sharedChannel(r)
 	if err != nil {
 		return err
 	}
-	settings, err := c.Settings.Settings(r.Context())
+	settings, err := h.Settings.Settings(r.Context())
 	if err != nil {
 		return err
 	}
 	now := strconv.Itoa(settings[ch].RatePerSecond)
-	return c.Ask(w, r, http.StatusOK, c.rateQuestion(r, ch, now, now, ""))
+	return h.Ask(w, r, http.StatusOK, h.rateQuestion(r, ch, now, now, ""))
 }
 
-func (c *handlers) saveRate(w http.ResponseWriter, r *http.Request) error {
+func (h *handlers) saveRate(w http.ResponseWriter, r *http.Request) error {
 	ch, err := channelOf(r)
 	if err != nil {
 		return err
@@ -149,56 +149,56 @@ func (c *handlers) saveRate(w http.ResponseWriter, r *http.Request) error {
 	rd := &shell.Reading{Values: map[string]string{"rate_per_second": typed}}
 	rate, broken := rd.Number("rate_per_second"), rd.Broken.List
 	if broken == nil {
-		now, err := c.Control.SetRate(r.Context(), shell.Actor(r), ch, shell.ShownRate(r), int(min(rate, delivery.MaxRate+1)), shell.Reason(r))
+		now, err := h.Control.SetRate(r.Context(), shell.Actor(r), ch, shell.ShownRate(r), int(min(rate, delivery.MaxRate+1)), shell.Reason(r))
 		if errors.Is(err, fault.ErrStale) {
 			// What it is now is what the new form shows: who sends it again means it.
 			is := strconv.Itoa(now.RatePerSecond)
-			return c.Ask(w, r, http.StatusConflict, c.rateQuestion(r, ch, is, typed, shell.Say(r, "rule.changed_to", is)))
+			return h.Ask(w, r, http.StatusConflict, h.rateQuestion(r, ch, is, typed, shell.Say(r, "rule.changed_to", is)))
 		}
 		if broken = shell.FieldsOf(err); broken == nil && err != nil {
 			return err
 		}
 	}
 	if broken != nil {
-		return c.Ask(w, r, http.StatusUnprocessableEntity, c.rateQuestion(r, ch, was, typed, ui.FieldText(r.Context(), broken[0])))
+		return h.Ask(w, r, http.StatusUnprocessableEntity, h.rateQuestion(r, ch, was, typed, ui.FieldText(r.Context(), broken[0])))
 	}
-	c.States.Forget()
-	return c.Done(w, r, "/channels", ui.Good, shell.Say(r, "channels.rate_now", shell.Say(r, "channel."+ch.String())))
+	h.States.Forget()
+	return h.Done(w, r, "/channels", ui.Good, shell.Say(r, "channels.rate_now", shell.Say(r, "channel."+ch.String())))
 }
 
 // shownTests is how many test messages are shown.
 const shownTests = 10
 
-func (c *handlers) testsPage(r *http.Request, ch delivery.Channel) (deliverypages.ChannelTests, error) {
-	p := deliverypages.ChannelTests{Channel: ch, Recipient: r.FormValue("recipient"), Template: r.FormValue("template"), Configured: c.Channels.Has(ch)}
+func (h *handlers) testsPage(r *http.Request, ch delivery.Channel) (deliverypages.ChannelTests, error) {
+	p := deliverypages.ChannelTests{Channel: ch, Recipient: r.FormValue("recipient"), Template: r.FormValue("template"), Configured: h.Channels.Has(ch)}
 	var err error
-	p.List, err = c.Tests.Tests(r.Context(), shell.Actor(r), ch, shownTests)
+	p.List, err = h.Tests.Tests(r.Context(), shell.Actor(r), ch, shownTests)
 	return p, err
 }
 
 // showTests shows the form and what became of the last messages; the list asks
 // again and again while one is on its way.
-func (c *handlers) showTests(w http.ResponseWriter, r *http.Request) error {
+func (h *handlers) showTests(w http.ResponseWriter, r *http.Request) error {
 	ch, err := channelOf(r)
 	if err != nil {
 		return err
 	}
-	p, err := c.testsPage(r, ch)
+	p, err := h.testsPage(r, ch)
 	if err != nil {
 		return err
 	}
-	return c.Either(w, r, p.Results(), p.Page())
+	return h.Either(w, r, p.Results(), p.Page())
 }
 
-func (c *handlers) startTest(w http.ResponseWriter, r *http.Request) error {
+func (h *handlers) startTest(w http.ResponseWriter, r *http.Request) error {
 	ch, err := channelOf(r)
 	if err != nil {
 		return err
 	}
 	wish := delivery.TestWish{Channel: ch, Recipient: r.PostFormValue("recipient"), Locale: shell.Frame(r).Locale.Tag}
-	broken, err := c.testTemplate(r, &wish)
+	broken, err := h.testTemplate(r, &wish)
 	if err == nil && broken == nil {
-		_, err = c.Tests.Start(r.Context(), shell.Actor(r), wish)
+		_, err = h.Tests.Start(r.Context(), shell.Actor(r), wish)
 		broken = shell.FieldsOf(err)
 	}
 	refused := broken != nil || fault.KindOf(err) == fault.Throttled || fault.KindOf(err) == fault.Invalid
@@ -206,21 +206,21 @@ func (c *handlers) startTest(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if refused {
-		p, failed := c.testsPage(r, ch)
+		p, failed := h.testsPage(r, ch)
 		if failed != nil {
 			return failed
 		}
 		if p.Errors = broken; broken == nil {
 			p.Error = ui.FaultText(r.Context(), err)
 		}
-		return c.Show(w, r, http.StatusUnprocessableEntity, p.Page())
+		return h.Show(w, r, http.StatusUnprocessableEntity, p.Page())
 	}
-	return c.Done(w, r, fmt.Sprintf("/channels/%s/test", ch), ui.Good, shell.Say(r, "tests.asked"))
+	return h.Done(w, r, fmt.Sprintf("/channels/%s/test", ch), ui.Good, shell.Say(r, "tests.asked"))
 }
 
 // testTemplate reads the drop that the message tells about; the sender must be
 // allowed to see it.
-func (c *handlers) testTemplate(r *http.Request, wish *delivery.TestWish) ([]fault.Field, error) {
+func (h *handlers) testTemplate(r *http.Request, wish *delivery.TestWish) ([]fault.Field, error) {
 	typed := strings.TrimSpace(r.PostFormValue("template"))
 	if typed == "" {
 		return nil, nil
@@ -228,7 +228,7 @@ func (c *handlers) testTemplate(r *http.Request, wish *delivery.TestWish) ([]fau
 	var e fault.Fields
 	n, err := strconv.ParseInt(shell.Narrow(typed), 10, 64)
 	if err == nil && n > 0 {
-		_, err = c.Templates.Template(r.Context(), shell.Actor(r), n)
+		_, err = h.Templates.Template(r.Context(), shell.Actor(r), n)
 		if kind := fault.KindOf(err); err != nil && kind != fault.NotFound && kind != fault.Denied {
 			return nil, err
 		}

@@ -52,36 +52,36 @@ func typedFilter(r *http.Request) (pageparts.DeadFilter, delivery.DeadLetterFilt
 
 // refuseFilter leads back from pages that act, or list what would be acted
 // upon, to where the filter is typed, which marks what cannot be read.
-func (c *handlers) refuseFilter(w http.ResponseWriter, r *http.Request, typed pageparts.DeadFilter) error {
-	return c.Done(w, r, typed.URL("/dead-letters"), "", "")
+func (h *handlers) refuseFilter(w http.ResponseWriter, r *http.Request, typed pageparts.DeadFilter) error {
+	return h.Done(w, r, typed.URL("/dead-letters"), "", "")
 }
 
-func (c *handlers) listDeadLetters(w http.ResponseWriter, r *http.Request) error {
+func (h *handlers) listDeadLetters(w http.ResponseWriter, r *http.Request) error {
 	typed, f, broken := typedFilter(r)
 	p := deliverypages.DeadLetters{Filter: typed, Errors: broken}
 	if len(broken) == 0 {
-		groups, err := c.DeadLetters.Groups(r.Context(), shell.Actor(r), f)
+		groups, err := h.DeadLetters.Groups(r.Context(), shell.Actor(r), f)
 		if err != nil {
 			return err
 		}
 		p.Groups = groups
 	}
 	var err error
-	if p.Jobs, err = c.deadLetterJobs(r); err != nil {
+	if p.Jobs, err = h.deadLetterJobs(r); err != nil {
 		return err
 	}
-	return c.Either(w, r, p.Results(), p.Page())
+	return h.Either(w, r, p.Results(), p.Page())
 }
 
-func (c *handlers) deadLetterJobs(r *http.Request) (deliverypages.Jobs, error) {
-	list, err := c.DeadLetters.Jobs(r.Context(), shell.Actor(r), recentJobs)
+func (h *handlers) deadLetterJobs(r *http.Request) (deliverypages.Jobs, error) {
+	list, err := h.DeadLetters.Jobs(r.Context(), shell.Actor(r), recentJobs)
 	return deliverypages.Jobs{List: list}, err
 }
 
 // refreshJobs is the part of the page that is live while a job runs. When none
 // does any more the page is told to load anew, since its counts have changed.
-func (c *handlers) refreshJobs(w http.ResponseWriter, r *http.Request) error {
-	jobs, err := c.deadLetterJobs(r)
+func (h *handlers) refreshJobs(w http.ResponseWriter, r *http.Request) error {
+	jobs, err := h.deadLetterJobs(r)
 	if err != nil {
 		return err
 	}
@@ -92,16 +92,16 @@ func (c *handlers) refreshJobs(w http.ResponseWriter, r *http.Request) error {
 	if !jobs.Running() {
 		w.Header().Set("HX-Trigger", shell.ReloadEvent)
 	}
-	return c.Show(w, r, http.StatusOK, jobs.Card())
+	return h.Show(w, r, http.StatusOK, jobs.Card())
 }
 
-func (c *handlers) listSingleDeadLetters(w http.ResponseWriter, r *http.Request) error {
+func (h *handlers) listSingleDeadLetters(w http.ResponseWriter, r *http.Request) error {
 	typed, f, broken := typedFilter(r)
 	if len(broken) > 0 {
-		return c.refuseFilter(w, r, typed)
+		return h.refuseFilter(w, r, typed)
 	}
 	batch, id := letterCursor(r.FormValue("after"))
-	list, err := c.DeadLetters.List(r.Context(), shell.Actor(r), f, batch, id, shell.PageSize+1)
+	list, err := h.DeadLetters.List(r.Context(), shell.Actor(r), f, batch, id, shell.PageSize+1)
 	if err != nil {
 		return err
 	}
@@ -113,7 +113,7 @@ func (c *handlers) listSingleDeadLetters(w http.ResponseWriter, r *http.Request)
 	if batch != 0 {
 		p.First = typed.URL("/dead-letters/list")
 	}
-	return c.Show(w, r, http.StatusOK, p.Page())
+	return h.Show(w, r, http.StatusOK, p.Page())
 }
 
 // letterCursor reads the "after" of a keyset page; nonsense is the beginning.
@@ -128,31 +128,31 @@ func letterCursor(s string) (int64, user.ID) {
 }
 
 // confirmReplay shows the dry run.
-func (c *handlers) confirmReplay(w http.ResponseWriter, r *http.Request) error {
-	return c.askReplay(w, r, http.StatusOK, nil)
+func (h *handlers) confirmReplay(w http.ResponseWriter, r *http.Request) error {
+	return h.askReplay(w, r, http.StatusOK, nil)
 }
 
-func (c *handlers) askReplay(w http.ResponseWriter, r *http.Request, status int, refused []fault.Field) error {
+func (h *handlers) askReplay(w http.ResponseWriter, r *http.Request, status int, refused []fault.Field) error {
 	typed, f, broken := typedFilter(r)
 	if len(broken) > 0 {
-		return c.refuseFilter(w, r, typed)
+		return h.refuseFilter(w, r, typed)
 	}
 	rate, unread := typedRate(r)
 	if refused == nil {
 		refused = unread
 	}
-	t, err := c.DeadLetters.DryRun(r.Context(), shell.Actor(r), f, rate)
+	t, err := h.DeadLetters.DryRun(r.Context(), shell.Actor(r), f, rate)
 	if err != nil {
 		return err
 	}
 	p := deliverypages.Replay{Filter: typed, Triage: t, Rate: r.FormValue("rate_per_second"), PerSecond: rate, Reason: shell.Reason(r), RequestKey: shell.RequestKey(r), Errors: refused}
 	if r.FormValue("part") == "run" && shell.Partial(r) {
-		return c.Show(w, r, http.StatusOK, p.Run())
+		return h.Show(w, r, http.StatusOK, p.Run())
 	}
 	if shell.Partial(r) {
-		return c.Show(w, r, status, p.Fragment())
+		return h.Show(w, r, status, p.Fragment())
 	}
-	return c.Show(w, r, status, p.Page())
+	return h.Show(w, r, status, p.Page())
 }
 
 // typedRate reads at how many per second to replay, or why it cannot be read;
@@ -173,37 +173,37 @@ func typedRate(r *http.Request) (int, []fault.Field) {
 	return rate, nil
 }
 
-func (c *handlers) replay(w http.ResponseWriter, r *http.Request) error {
+func (h *handlers) replay(w http.ResponseWriter, r *http.Request) error {
 	typed, f, broken := typedFilter(r)
 	if len(broken) > 0 {
-		return c.refuseFilter(w, r, typed)
+		return h.refuseFilter(w, r, typed)
 	}
 	rate, broken := typedRate(r)
 	if broken == nil {
-		_, err := c.DeadLetters.Start(r.Context(), shell.Actor(r), delivery.DeadLetterOrder{Action: delivery.Replay, Filter: f, Rate: rate,
+		_, err := h.DeadLetters.Start(r.Context(), shell.Actor(r), delivery.DeadLetterOrder{Action: delivery.Replay, Filter: f, Rate: rate,
 			Reason: shell.Reason(r), RequestKey: shell.RequestKey(r)})
 		if broken = shell.FieldsOf(err); broken == nil && err != nil {
 			return err
 		}
 	}
 	if broken != nil {
-		return c.askReplay(w, r, http.StatusUnprocessableEntity, broken)
+		return h.askReplay(w, r, http.StatusUnprocessableEntity, broken)
 	}
 	typed.Fingerprint = nil // its letters are on their way out of the list
-	return c.Done(w, r, typed.URL("/dead-letters"), ui.Good, shell.Say(r, "letters.replaying"))
+	return h.Done(w, r, typed.URL("/dead-letters"), ui.Good, shell.Say(r, "letters.replaying"))
 }
 
-func (c *handlers) confirmDiscard(w http.ResponseWriter, r *http.Request) error {
+func (h *handlers) confirmDiscard(w http.ResponseWriter, r *http.Request) error {
 	typed, f, broken := typedFilter(r)
 	if len(broken) > 0 {
-		return c.refuseFilter(w, r, typed)
+		return h.refuseFilter(w, r, typed)
 	}
-	t, err := c.DeadLetters.DryRun(r.Context(), shell.Actor(r), f, 0)
+	t, err := h.DeadLetters.DryRun(r.Context(), shell.Actor(r), f, 0)
 	if err != nil {
 		return err
 	}
 	l := shell.Frame(r).Locale
-	return c.Ask(w, r, http.StatusOK, pageparts.Confirmation{Active: "dead_letters", Crumbs: letterCrumbs(r), ConfirmProps: ui.ConfirmProps{
+	return h.Ask(w, r, http.StatusOK, pageparts.Confirmation{Active: "dead_letters", Crumbs: letterCrumbs(r), ConfirmProps: ui.ConfirmProps{
 		Title: l.T("letters.discard.title"), Points: []string{l.N("letters.discard.1", t.Total), l.T("letters.discard.2"), l.T("letters.discard.3")},
 		Action: "/dead-letters/discard", Cancel: typed.URL("/dead-letters"), Submit: l.T("letters.discard.do"), Kind: "danger",
 		Hidden: append(typed.Pairs(), [2]string{"request_key", shell.RequestKey(r)})}})
@@ -213,26 +213,26 @@ func letterCrumbs(r *http.Request) []ui.Crumb {
 	return []ui.Crumb{{Label: shell.Say(r, "nav.dead_letters"), URL: "/dead-letters"}}
 }
 
-func (c *handlers) discard(w http.ResponseWriter, r *http.Request) error {
+func (h *handlers) discard(w http.ResponseWriter, r *http.Request) error {
 	typed, f, broken := typedFilter(r)
 	if len(broken) > 0 {
-		return c.refuseFilter(w, r, typed)
+		return h.refuseFilter(w, r, typed)
 	}
-	if _, err := c.DeadLetters.Start(r.Context(), shell.Actor(r), delivery.DeadLetterOrder{Action: delivery.Discard, Filter: f, Reason: shell.Reason(r),
+	if _, err := h.DeadLetters.Start(r.Context(), shell.Actor(r), delivery.DeadLetterOrder{Action: delivery.Discard, Filter: f, Reason: shell.Reason(r),
 		RequestKey: shell.RequestKey(r)}); err != nil {
 		return err
 	}
 	typed.Fingerprint = nil
-	return c.Done(w, r, typed.URL("/dead-letters"), ui.Good, shell.Say(r, "letters.discarding"))
+	return h.Done(w, r, typed.URL("/dead-letters"), ui.Good, shell.Say(r, "letters.discarding"))
 }
 
 // deadLetterJob returns the job in the address.
-func (c *handlers) deadLetterJob(r *http.Request) (delivery.DeadLetterJob, error) {
+func (h *handlers) deadLetterJob(r *http.Request) (delivery.DeadLetterJob, error) {
 	id, err := shell.PathID(r)
 	if err != nil {
 		return delivery.DeadLetterJob{}, err
 	}
-	list, err := c.DeadLetters.Jobs(r.Context(), shell.Actor(r), maxJobs)
+	list, err := h.DeadLetters.Jobs(r.Context(), shell.Actor(r), maxJobs)
 	if err != nil {
 		return delivery.DeadLetterJob{}, err
 	}
@@ -243,44 +243,44 @@ func (c *handlers) deadLetterJob(r *http.Request) (delivery.DeadLetterJob, error
 	return list[i], nil
 }
 
-func (c *handlers) confirmCancelJob(w http.ResponseWriter, r *http.Request) error {
-	j, err := c.deadLetterJob(r)
+func (h *handlers) confirmCancelJob(w http.ResponseWriter, r *http.Request) error {
+	j, err := h.deadLetterJob(r)
 	if err != nil {
 		return err
 	}
 	l := shell.Frame(r).Locale
-	return c.Ask(w, r, http.StatusOK, pageparts.Confirmation{Active: "dead_letters", Crumbs: letterCrumbs(r), ConfirmProps: ui.ConfirmProps{
+	return h.Ask(w, r, http.StatusOK, pageparts.Confirmation{Active: "dead_letters", Crumbs: letterCrumbs(r), ConfirmProps: ui.ConfirmProps{
 		Title: l.T("letters.job.cancel.title"), Points: []string{l.T("letters.job.cancel.1", j.Done+j.Late+j.Sent, j.Total), l.T("letters.job.cancel.2")},
 		Action: fmt.Sprintf("/dead-letters/jobs/%d/cancel", j.ID), Cancel: "/dead-letters", Submit: l.T("letters.job.cancel"), Kind: "danger", NoReason: true}})
 }
 
-func (c *handlers) cancelJob(w http.ResponseWriter, r *http.Request) error {
-	j, err := c.deadLetterJob(r)
+func (h *handlers) cancelJob(w http.ResponseWriter, r *http.Request) error {
+	j, err := h.deadLetterJob(r)
 	if err != nil {
 		return err
 	}
-	if err := c.DeadLetters.Cancel(r.Context(), shell.Actor(r), j.ID); err != nil {
+	if err := h.DeadLetters.Cancel(r.Context(), shell.Actor(r), j.ID); err != nil {
 		return err
 	}
-	return c.Done(w, r, "/dead-letters", ui.Good, shell.Say(r, "letters.cancelled_now"))
+	return h.Done(w, r, "/dead-letters", ui.Good, shell.Say(r, "letters.cancelled_now"))
 }
 
 // exportDeadLetters sends every dead letter that the filter selects.
-func (c *handlers) exportDeadLetters(w http.ResponseWriter, r *http.Request) error {
+func (h *handlers) exportDeadLetters(w http.ResponseWriter, r *http.Request) error {
 	_, f, broken := typedFilter(r)
 	if len(broken) > 0 {
 		return &fault.Fields{List: broken}
 	}
 	head := []string{"batch_id", "user_id", "channel", "template_id", "template_name", "reason", "detail", "attempts", "first_at", "last_at", "worthless_after",
 		"kind", "campaign_id", "campaign_name"}
-	return c.Export(w, r, "dead-letters", head, func(s *shell.Sheet) error {
+	return h.Export(w, r, "dead-letters", head, func(s *shell.Sheet) error {
 		return shell.InPages(func(last *delivery.DeadLetter) ([]delivery.DeadLetter, error) {
 			var batch int64
 			var id user.ID
 			if last != nil {
 				batch, id = last.BatchID, last.UserID
 			}
-			return c.DeadLetters.List(r.Context(), shell.Actor(r), f, batch, id, shell.ExportPage)
+			return h.DeadLetters.List(r.Context(), shell.Actor(r), f, batch, id, shell.ExportPage)
 		}, func(d delivery.DeadLetter) error {
 			var campaignID any
 			if d.Kind == delivery.KindCampaign {

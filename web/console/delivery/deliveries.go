@@ -15,7 +15,7 @@ import (
 )
 
 // deliveryQuery reads which batches are meant, and what cannot be read.
-func (c *handlers) deliveryQuery(r *http.Request) (deliverypages.DeliveryFilter, delivery.BatchQuery, []fault.Field) {
+func (h *handlers) deliveryQuery(r *http.Request) (deliverypages.DeliveryFilter, delivery.BatchQuery, []fault.Field) {
 	typed := func(name string) string { return strings.TrimSpace(r.FormValue(name)) }
 	f := deliverypages.DeliveryFilter{Kind: typed("kind"), Slot: typed("slot"), Channel: typed("channel"), State: typed("state"), Outcome: typed("outcome"),
 		Template: typed("template"), User: typed("user"), From: typed("from"), To: typed("to")}
@@ -30,7 +30,7 @@ func (c *handlers) deliveryQuery(r *http.Request) (deliverypages.DeliveryFilter,
 	}
 	q.TemplateID = shell.TypedNumber("template", f.Template, broken)
 	q.UserID = shell.TypedUser(f.User, broken)
-	q.From, q.To = c.typedMoment("from", f.From, broken), c.typedMoment("to", f.To, broken)
+	q.From, q.To = h.typedMoment("from", f.From, broken), h.typedMoment("to", f.To, broken)
 	return f, q, broken.List
 }
 
@@ -52,14 +52,14 @@ func slotNames() (list []string) {
 
 // typedMoment reads a local time in the console's zone. Where it happens
 // twice the first one is meant: a filter may show an hour too much.
-func (c *handlers) typedMoment(name, text string, broken *fault.Fields) *time.Time {
+func (h *handlers) typedMoment(name, text string, broken *fault.Fields) *time.Time {
 	if text == "" {
 		return nil
 	}
-	if d := shell.Day(text, c.DefaultZone); d != nil {
+	if d := shell.Day(text, h.DefaultZone); d != nil {
 		return d
 	}
-	at, rule := shell.Instant(text, shell.FirstTime, c.DefaultZone)
+	at, rule := shell.Instant(text, shell.FirstTime, h.DefaultZone)
 	if rule != "" || at.Year() < 1970 || at.Year() > 9000 {
 		broken.Add(name, "rule.time_format", "is not a date and time")
 		return nil
@@ -76,12 +76,12 @@ func batchCursor(s string) delivery.BatchCursor {
 	return delivery.BatchCursor{DueAt: at.OpensAt, ID: at.ID}
 }
 
-func (c *handlers) listDeliveries(w http.ResponseWriter, r *http.Request) error {
-	f, q, broken := c.deliveryQuery(r)
+func (h *handlers) listDeliveries(w http.ResponseWriter, r *http.Request) error {
+	f, q, broken := h.deliveryQuery(r)
 	p := deliverypages.Deliveries{Filter: f, Errors: broken}
 	q.After = batchCursor(r.FormValue("after"))
 	if len(broken) == 0 {
-		page, err := c.Ledger.Batches(r.Context(), shell.Actor(r), q)
+		page, err := h.Ledger.Batches(r.Context(), shell.Actor(r), q)
 		if err != nil {
 			return err
 		}
@@ -94,19 +94,19 @@ func (c *handlers) listDeliveries(w http.ResponseWriter, r *http.Request) error 
 	if q.After.ID != 0 {
 		p.First = shell.WithQuery(r, "after", "")
 	}
-	return c.Listed(w, r, p.Results(), p.Page())
+	return h.Listed(w, r, p.Results(), p.Page())
 }
 
-func (c *handlers) exportDeliveries(w http.ResponseWriter, r *http.Request) error {
-	_, q, broken := c.deliveryQuery(r)
+func (h *handlers) exportDeliveries(w http.ResponseWriter, r *http.Request) error {
+	_, q, broken := h.deliveryQuery(r)
 	if len(broken) > 0 {
 		return &fault.Fields{List: broken}
 	}
 	head := []string{"batch_id", "kind", "owner_id", "template_id", "template_name", "shop_number", "slot_minutes", "channel", "state", "stop_reason",
 		"from_user", "to_user", "recipients", "sent", "skipped", "expired", "dead", "in_flight", "due_at", "started_at", "finished_at", "user_outcome"}
 	q.Limit = shell.ExportPage
-	return c.Export(w, r, "deliveries", head, func(t *shell.Sheet) error {
-		return c.Ledger.EachBatch(r.Context(), shell.Actor(r), q, func(b delivery.BatchRow) error {
+	return h.Export(w, r, "deliveries", head, func(t *shell.Sheet) error {
+		return h.Ledger.EachBatch(r.Context(), shell.Actor(r), q, func(b delivery.BatchRow) error {
 			return t.Row(b.ID, string(b.Kind), b.OwnerID, b.TemplateID, b.TemplateName, b.ShopNumber, b.Slot*5, b.Channel.String(), string(b.State), b.StopReason,
 				int64(b.From), int64(b.To), b.Counts.Reserved, b.Counts.Sent, b.Counts.Skipped, b.Counts.Expired, b.Counts.Dead, b.Counts.InFlight,
 				b.DueAt, b.StartedAt, b.FinishedAt, string(b.Outcome))
@@ -126,18 +126,18 @@ func recipientQuery(r *http.Request) (p deliverypages.Batch, q delivery.Recipien
 	return p, q, nil
 }
 
-func (c *handlers) showBatch(w http.ResponseWriter, r *http.Request) error {
+func (h *handlers) showBatch(w http.ResponseWriter, r *http.Request) error {
 	p, q, err := recipientQuery(r)
 	if err != nil {
 		return err
 	}
-	if p.Row, err = c.Ledger.Batch(r.Context(), shell.Actor(r), q.BatchID); err != nil {
+	if p.Row, err = h.Ledger.Batch(r.Context(), shell.Actor(r), q.BatchID); err != nil {
 		return err
 	}
 	q.After, _ = user.ParseID(r.FormValue("after")) // nonsense is the beginning
 	q.Limit = shell.PageSize + 1
 	if len(p.Errors) == 0 {
-		if p.List, err = c.Ledger.Recipients(r.Context(), shell.Actor(r), q); err != nil {
+		if p.List, err = h.Ledger.Recipients(r.Context(), shell.Actor(r), q); err != nil {
 			return err
 		}
 		path, query, _ := strings.Cut(shell.ExportURL(r), "?")
@@ -150,10 +150,10 @@ func (c *handlers) showBatch(w http.ResponseWriter, r *http.Request) error {
 	if q.After != 0 {
 		p.First = shell.WithQuery(r, "after", "")
 	}
-	return c.Listed(w, r, p.Results(), p.Page())
+	return h.Listed(w, r, p.Results(), p.Page())
 }
 
-func (c *handlers) exportRecipients(w http.ResponseWriter, r *http.Request) error {
+func (h *handlers) exportRecipients(w http.ResponseWriter, r *http.Request) error {
 	p, q, err := recipientQuery(r)
 	if err == nil && len(p.Errors) > 0 {
 		err = &fault.Fields{List: p.Errors}
@@ -161,12 +161,12 @@ func (c *handlers) exportRecipients(w http.ResponseWriter, r *http.Request) erro
 	if err != nil {
 		return err
 	}
-	list, err := c.Ledger.Recipients(r.Context(), shell.Actor(r), q) // a batch has about a thousand
+	list, err := h.Ledger.Recipients(r.Context(), shell.Actor(r), q) // a batch has about a thousand
 	if err != nil {
 		return err
 	}
 	head := []string{"user_id", "outcome", "reason", "detail", "attempts", "recorded_at", "next_retry_at"}
-	return c.Export(w, r, fmt.Sprintf("recipients-%d", q.BatchID), head, func(t *shell.Sheet) error {
+	return h.Export(w, r, fmt.Sprintf("recipients-%d", q.BatchID), head, func(t *shell.Sheet) error {
 		for _, x := range list {
 			if err := t.Row(int64(x.UserID), string(x.Outcome), x.Reason, x.Detail, x.Attempts, x.At, x.NextRetryAt); err != nil {
 				return err

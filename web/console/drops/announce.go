@@ -17,17 +17,17 @@ import (
 )
 
 // announce finds out what can be told to the users of a template, and what has been.
-func (c *handlers) announce(ctx context.Context, by staff.Actor, t template.Template) (droppages.Announce, error) {
+func (h *handlers) announce(ctx context.Context, by staff.Actor, t template.Template) (droppages.Announce, error) {
 	p := droppages.Announce{Template: t}
 	var err error
-	if p.List, err = c.Announcements.List(ctx, by, t.ID); err != nil || !by.Can(staff.ManageTemplates, t.ShopNumber) {
+	if p.List, err = h.Announcements.List(ctx, by, t.ID); err != nil || !by.Can(staff.ManageTemplates, t.ShopNumber) {
 		return p, err
 	}
 	kind := delivery.KindCorrection
 	if t.Stored == template.Cancelled {
 		kind = delivery.KindCancelled
 	}
-	reach, err := c.Announcements.Preview(ctx, by, t.ID, reminder.Order{Kind: kind})
+	reach, err := h.Announcements.Preview(ctx, by, t.ID, reminder.Order{Kind: kind})
 	if errors.Is(err, template.ErrTransition) {
 		return p, nil // nothing to correct or to call off
 	}
@@ -35,7 +35,7 @@ func (c *handlers) announce(ctx context.Context, by staff.Actor, t template.Temp
 	if err != nil || reach.Messages() == 0 {
 		return p, err
 	}
-	told, err := c.told(ctx, t, kind, p.List)
+	told, err := h.told(ctx, t, kind, p.List)
 	if !told {
 		p.Kind, p.Audience = kind, reach.Audience
 	}
@@ -44,7 +44,7 @@ func (c *handlers) announce(ctx context.Context, by staff.Actor, t template.Temp
 
 // told reports whether the kind of announcement has been sent and nobody was
 // told another opening since.
-func (c *handlers) told(ctx context.Context, t template.Template, kind delivery.Kind, list []reminder.AnnouncementStatus) (bool, error) {
+func (h *handlers) told(ctx context.Context, t template.Template, kind delivery.Kind, list []reminder.AnnouncementStatus) (bool, error) {
 	var sent *reminder.AnnouncementStatus
 	for i, a := range list { // newest first
 		if a.Kind == kind && a.OpensAt.Equal(t.OpensAt) {
@@ -58,7 +58,7 @@ func (c *handlers) told(ctx context.Context, t template.Template, kind delivery.
 	if sent == nil || kind == delivery.KindCancelled {
 		return sent != nil, nil
 	}
-	board, err := c.Board.Board(ctx, t.ID)
+	board, err := h.Board.Board(ctx, t.ID)
 	for _, row := range board.Earlier {
 		if row.FiredAt != nil && row.FiredAt.After(sent.CreatedAt) {
 			return false, err
@@ -67,16 +67,16 @@ func (c *handlers) told(ctx context.Context, t template.Template, kind delivery.
 	return true, err
 }
 
-func (c *handlers) listAnnouncements(w http.ResponseWriter, r *http.Request) error {
-	t, err := shell.TemplateOf(r, c.Templates)
+func (h *handlers) listAnnouncements(w http.ResponseWriter, r *http.Request) error {
+	t, err := shell.TemplateOf(r, h.Templates)
 	if err != nil {
 		return err
 	}
-	p, err := c.announce(r.Context(), shell.Actor(r), t)
+	p, err := h.announce(r.Context(), shell.Actor(r), t)
 	if err != nil {
 		return err
 	}
-	return c.Either(w, r, droppages.AnnounceCard(p), p.Page())
+	return h.Either(w, r, droppages.AnnounceCard(p), p.Page())
 }
 
 // announcementKind reads the kind in the address.
@@ -88,46 +88,46 @@ func announcementKind(r *http.Request) (delivery.Kind, error) {
 	return kind, nil
 }
 
-func (c *handlers) confirmAnnouncement(w http.ResponseWriter, r *http.Request) error {
+func (h *handlers) confirmAnnouncement(w http.ResponseWriter, r *http.Request) error {
 	kind, err := announcementKind(r)
 	if err != nil {
 		return err
 	}
-	t, err := shell.OwnTemplate(r, c.Templates)
+	t, err := shell.OwnTemplate(r, h.Templates)
 	if err != nil {
 		return err
 	}
-	reach, err := c.Announcements.Preview(r.Context(), shell.Actor(r), t.ID, reminder.Order{Kind: kind})
+	reach, err := h.Announcements.Preview(r.Context(), shell.Actor(r), t.ID, reminder.Order{Kind: kind})
 	if err != nil {
 		return err
 	}
 	l := shell.Frame(r).Locale
 	if reach.Messages() == 0 {
-		return c.Done(w, r, shell.TemplateURL(t.ID), ui.Info, nobodyLeft(l, reach))
+		return h.Done(w, r, shell.TemplateURL(t.ID), ui.Info, nobodyLeft(l, reach))
 	}
 	points := []string{l.T("announce.confirm.1"), l.T("announce.confirm."+string(kind)+".2", l.DateTime(t.OpensAt, t.Zone())+" "+l.Zone(t.OpensAt, t.Zone())), l.T("announce.confirm.quiet")}
 	if reach.LeftOut > 0 {
 		points = append(points, l.N("announce.confirm.left_out", reach.LeftOut, reminder.MaxCorrections))
 	}
-	return c.Ask(w, r, http.StatusOK, pageparts.Confirmation{Active: "templates", Crumbs: shell.TemplateCrumbs(r, t), Inside: droppages.Recipients(reach),
+	return h.Ask(w, r, http.StatusOK, pageparts.Confirmation{Active: "templates", Crumbs: shell.TemplateCrumbs(r, t), Inside: droppages.Recipients(reach),
 		ConfirmProps: ui.ConfirmProps{Title: l.T("announce.title."+string(kind), t.Name), Points: points, Action: droppages.Announce{Template: t}.URL(kind),
 			Cancel: shell.TemplateURL(t.ID), Submit: l.T("announce.do." + string(kind)), Kind: "primary", NoReason: true}})
 }
 
-func (c *handlers) sendAnnouncement(w http.ResponseWriter, r *http.Request) error {
+func (h *handlers) sendAnnouncement(w http.ResponseWriter, r *http.Request) error {
 	kind, err := announcementKind(r)
 	if err != nil {
 		return err
 	}
-	t, err := shell.OwnTemplate(r, c.Templates)
+	t, err := shell.OwnTemplate(r, h.Templates)
 	if err != nil {
 		return err
 	}
 	order := reminder.Order{Kind: kind, NobodyAgain: r.PostFormValue("nobody_again") != ""}
-	if _, err := c.Announcements.Send(r.Context(), shell.Actor(r), t.ID, order); err != nil {
+	if _, err := h.Announcements.Send(r.Context(), shell.Actor(r), t.ID, order); err != nil {
 		return err
 	}
-	return c.Done(w, r, shell.TemplateURL(t.ID), ui.Good, shell.Say(r, "announce.sent."+string(kind)))
+	return h.Done(w, r, shell.TemplateURL(t.ID), ui.Good, shell.Say(r, "announce.sent."+string(kind)))
 }
 
 // nobodyLeft says why an announcement would be sent to nobody.

@@ -10,25 +10,25 @@ import (
 	"dropbell/web/console/shell"
 )
 
-func (c *handlers) balance(w http.ResponseWriter, r *http.Request) error {
-	t, err := shell.TemplateOf(r, c.Templates)
+func (h *handlers) balance(w http.ResponseWriter, r *http.Request) error {
+	t, err := shell.TemplateOf(r, h.Templates)
 	if err != nil {
 		return err
 	}
-	lines, err := c.Board.Balance(r.Context(), t.ID)
+	lines, err := h.Board.Balance(r.Context(), t.ID)
 	if err != nil {
 		return err
 	}
-	p := droppages.Balance{Template: t, At: c.Now(), Lines: make([]droppages.BalanceLine, len(lines))}
+	p := droppages.Balance{Template: t, At: h.Now(), Lines: make([]droppages.BalanceLine, len(lines))}
 	for i, l := range lines {
 		p.Lines[i] = droppages.BalanceLine{BalanceLine: l}
 	}
-	return c.Show(w, r, http.StatusOK, p.Page())
+	return h.Show(w, r, http.StatusOK, p.Page())
 }
 
 // receipt sends the list of everybody who was due in a slot.
-func (c *handlers) receipt(w http.ResponseWriter, r *http.Request) error {
-	t, err := shell.TemplateOf(r, c.Templates)
+func (h *handlers) receipt(w http.ResponseWriter, r *http.Request) error {
+	t, err := shell.TemplateOf(r, h.Templates)
 	if err != nil {
 		return err
 	}
@@ -36,7 +36,7 @@ func (c *handlers) receipt(w http.ResponseWriter, r *http.Request) error {
 	if err != nil || slotID <= 0 {
 		return shell.ErrNoPage
 	}
-	head, err := c.Receipts.Head(r.Context(), shell.Actor(r), slotID)
+	head, err := h.Receipts.Head(r.Context(), shell.Actor(r), slotID)
 	if err != nil {
 		return err
 	}
@@ -44,8 +44,8 @@ func (c *handlers) receipt(w http.ResponseWriter, r *http.Request) error {
 		return reminder.ErrNoSlot
 	}
 	out := shell.NewDownload(w, receiptName(head))
-	if err := c.Receipts.Write(r.Context(), shell.Actor(r), slotID, out); err != nil {
-		return out.Broken(c.Shell, r, err)
+	if err := h.Receipts.Write(r.Context(), shell.Actor(r), slotID, out); err != nil {
+		return out.Broken(h.Shell, r, err)
 	}
 	return nil
 }

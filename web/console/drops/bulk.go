@@ -28,13 +28,13 @@ func listFilters() []string { return []string{"q", "state", "shop", "from", "to"
 // bulkOf reads one step for many templates: those ticked, those that an
 // earlier job changed, or all that fit the list's filter. It returns a
 // [fault.Fields] if the filter cannot be read.
-func (c *handlers) bulkOf(r *http.Request) (template.Bulk, error) {
+func (h *handlers) bulkOf(r *http.Request) (template.Bulk, error) {
 	b := template.Bulk{Transition: template.Transition(r.FormValue("step"))}
 	if id, err := strconv.ParseInt(r.FormValue("undo"), 10, 64); err == nil {
-		return c.undoOf(r, id)
+		return h.undoOf(r, id)
 	}
 	if r.FormValue("all") != "" {
-		p, q, err := c.templateQuery(r)
+		p, q, err := h.templateQuery(r)
 		if err != nil {
 			return b, err
 		}
@@ -54,7 +54,7 @@ func (c *handlers) bulkOf(r *http.Request) (template.Bulk, error) {
 
 // unread leads back to the list whose filter cannot be read, if that is what
 // err says.
-func (c *handlers) unread(w http.ResponseWriter, r *http.Request, err error) error {
+func (h *handlers) unread(w http.ResponseWriter, r *http.Request, err error) error {
 	if shell.FieldsOf(err) == nil {
 		return err
 	}
@@ -64,12 +64,12 @@ func (c *handlers) unread(w http.ResponseWriter, r *http.Request, err error) err
 			again[name] = r.Form[name]
 		}
 	}
-	return c.Done(w, r, "/templates?"+again.Encode(), ui.Warn, shell.Say(r, "bulk.unread"))
+	return h.Done(w, r, "/templates?"+again.Encode(), ui.Warn, shell.Say(r, "bulk.unread"))
 }
 
 // undoOf is the step that takes a finished job back.
-func (c *handlers) undoOf(r *http.Request, id int64) (b template.Bulk, err error) {
-	j, err := c.Jobs.Job(r.Context(), shell.Actor(r), id)
+func (h *handlers) undoOf(r *http.Request, id int64) (b template.Bulk, err error) {
+	j, err := h.Jobs.Job(r.Context(), shell.Actor(r), id)
 	if err != nil {
 		return b, err
 	}
@@ -91,14 +91,14 @@ func undoable(j job.Job) (b template.Bulk, result template.BulkResult, ok bool) 
 }
 
 // confirmBulk shows what the step would do before it is done.
-func (c *handlers) confirmBulk(w http.ResponseWriter, r *http.Request) error {
-	b, err := c.bulkOf(r)
+func (h *handlers) confirmBulk(w http.ResponseWriter, r *http.Request) error {
+	b, err := h.bulkOf(r)
 	if err != nil {
-		return c.unread(w, r, err)
+		return h.unread(w, r, err)
 	}
-	rehearsal, err := c.Bulks.Rehearse(r.Context(), shell.Actor(r), b)
+	rehearsal, err := h.Bulks.Rehearse(r.Context(), shell.Actor(r), b)
 	if shell.FieldsOf(err) != nil {
-		return c.Done(w, r, "/templates", ui.Warn, ui.FieldText(r.Context(), shell.FieldsOf(err)[0]))
+		return h.Done(w, r, "/templates", ui.Warn, ui.FieldText(r.Context(), shell.FieldsOf(err)[0]))
 	}
 	if err != nil {
 		return err
@@ -126,33 +126,33 @@ func (c *handlers) confirmBulk(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	l := shell.Frame(r).Locale
-	return c.Ask(w, r, http.StatusOK, pageparts.Confirmation{Active: "templates", Crumbs: []ui.Crumb{{Label: l.T("nav.templates"), URL: "/templates"}},
+	return h.Ask(w, r, http.StatusOK, pageparts.Confirmation{Active: "templates", Crumbs: []ui.Crumb{{Label: l.T("nav.templates"), URL: "/templates"}},
 		Inside: droppages.BulkSummary(rehearsal), ConfirmProps: ui.ConfirmProps{Title: l.N("bulk."+step+".title", int64(rehearsal.Total())), Points: []string{l.T("bulk." + step + ".1")},
 			Action: "/templates/bulk", Cancel: "/templates", Submit: l.T("do." + step), Kind: kind, Hidden: hidden}})
 }
 
-func (c *handlers) startBulk(w http.ResponseWriter, r *http.Request) error {
-	b, err := c.bulkOf(r)
+func (h *handlers) startBulk(w http.ResponseWriter, r *http.Request) error {
+	b, err := h.bulkOf(r)
 	if err != nil {
-		return c.unread(w, r, err)
+		return h.unread(w, r, err)
 	}
 	b.Reason = shell.Reason(r)
 	title := shell.Say(r, "bulk."+string(b.Transition)+".all")
 	if !b.All {
 		title = shell.Frame(r).Locale.N("bulk."+string(b.Transition)+".title", int64(len(b.IDs)))
 	}
-	j, err := c.Bulks.Start(r.Context(), shell.Actor(r), b, title, r.PostFormValue("request_key"))
+	j, err := h.Bulks.Start(r.Context(), shell.Actor(r), b, title, r.PostFormValue("request_key"))
 	if shell.FieldsOf(err) != nil {
-		return c.Done(w, r, "/templates", ui.Warn, ui.FieldText(r.Context(), shell.FieldsOf(err)[0]))
+		return h.Done(w, r, "/templates", ui.Warn, ui.FieldText(r.Context(), shell.FieldsOf(err)[0]))
 	}
 	if err != nil {
 		return err
 	}
-	return c.Done(w, r, pageparts.Work{Job: j}.URL(), ui.Good, shell.Say(r, "bulk.started"))
+	return h.Done(w, r, pageparts.Work{Job: j}.URL(), ui.Good, shell.Say(r, "bulk.started"))
 }
 
 // bulkActions offers to take a finished bulk job back.
-func (c *handlers) bulkActions(r *http.Request, j job.Job) []ui.ButtonProps {
+func (h *handlers) bulkActions(r *http.Request, j job.Job) []ui.ButtonProps {
 	b, result, ok := undoable(j)
 	if !ok || !shell.Actor(r).Can(staff.ManageTemplates, 0) {
 		return nil
@@ -164,6 +164,6 @@ func (c *handlers) bulkActions(r *http.Request, j job.Job) []ui.ButtonProps {
 }
 
 // showBulkJobs says what the pages of jobs show of bulk steps.
-func (c *handlers) showBulkJobs() {
-	c.ShowJobs(shell.JobView{Actions: c.bulkActions}, template.BulkKind)
+func (h *handlers) showBulkJobs() {
+	h.ShowJobs(shell.JobView{Actions: h.bulkActions}, template.BulkKind)
 }

@@ -14,7 +14,7 @@ import (
 const choicesShown = 10
 
 // chooseTemplate answers a field for templates with what its text may mean.
-func (c *handlers) chooseTemplate(w http.ResponseWriter, r *http.Request) error {
+func (h *handlers) chooseTemplate(w http.ResponseWriter, r *http.Request) error {
 	typed := ""
 	for _, name := range []string{"q", "grant_template_id", "audience_template"} {
 		if typed = strings.TrimSpace(r.FormValue(name)); typed != "" {
@@ -25,9 +25,9 @@ func (c *handlers) chooseTemplate(w http.ResponseWriter, r *http.Request) error 
 	if id, err := strconv.ParseInt(shell.TemplateRef(typed), 10, 64); err == nil && shell.TemplateRef(typed) != typed { // a name that was chosen
 		q = template.Query{IDs: []int64{id}}
 	}
-	list, _, err := c.inPhases(r, phases(q, c.Now()), 0, template.Cursor{}, choicesShown)
+	list, _, err := h.inPhases(r, phases(q, h.Now()), 0, template.Cursor{}, choicesShown)
 	if err != nil {
 		return err
 	}
-	return c.Show(w, r, http.StatusOK, campaignpages.TemplateChoices(list).Part())
+	return h.Show(w, r, http.StatusOK, campaignpages.TemplateChoices(list).Part())
 }

@@ -108,31 +108,31 @@ func (d *deck) draw(before *face, l *i18n.Locale) []byte {
 }
 
 // deck looks at a drop. What is known from the look before is not read again.
-func (c *handlers) deck(ctx context.Context, templateID int64, before *deck) (*deck, error) {
+func (h *handlers) deck(ctx context.Context, templateID int64, before *deck) (*deck, error) {
 	ctx, cancel := context.WithTimeout(ctx, shell.WriteTimeout)
 	defer cancel()
-	t, err := c.Templates.Template(ctx, staff.System(), templateID)
+	t, err := h.Templates.Template(ctx, staff.System(), templateID)
 	if err != nil {
 		return nil, err
 	}
-	p := droppages.Cockpit{Template: t, At: c.Now()}
+	p := droppages.Cockpit{Template: t, At: h.Now()}
 	var known []reminder.CockpitRow
 	if before != nil {
 		known = before.page.Deck.Settled()
 	}
-	if p.Deck, err = c.Cockpits.Cockpit(ctx, templateID, known); err != nil {
+	if p.Deck, err = h.Cockpits.Cockpit(ctx, templateID, known); err != nil {
 		return nil, err
 	}
-	if p.Channels, err = c.States.Get(ctx); err != nil {
+	if p.Channels, err = h.States.Get(ctx); err != nil {
 		return nil, err
 	}
-	if p.Pulse, err = c.pulse(ctx, p, before); err != nil {
+	if p.Pulse, err = h.pulse(ctx, p, before); err != nil {
 		return nil, err
 	}
-	if p.Ahead, err = c.aheadOf(ctx, t); err != nil {
+	if p.Ahead, err = h.aheadOf(ctx, t); err != nil {
 		return nil, err
 	}
-	d := &deck{face: newFace(p, c.DefaultZone, c.Languages.Default()), patches: map[patchKey][]byte{}}
+	d := &deck{face: newFace(p, h.DefaultZone, h.Languages.Default()), patches: map[patchKey][]byte{}}
 	if before == nil {
 		return d, nil
 	}
@@ -146,9 +146,9 @@ func (c *handlers) deck(ctx context.Context, templateID int64, before *deck) (*d
 
 // pulse goes on with the pulse of the look before, or takes it from what
 // batches say about the last minutes.
-func (c *handlers) pulse(ctx context.Context, p droppages.Cockpit, before *deck) (reminder.Pulse, error) {
+func (h *handlers) pulse(ctx context.Context, p droppages.Cockpit, before *deck) (reminder.Pulse, error) {
 	if before == nil {
-		spans, err := c.Cockpits.Spans(ctx, p.ID, reminder.PulseSteps*reminder.PulseStep)
+		spans, err := h.Cockpits.Spans(ctx, p.ID, reminder.PulseSteps*reminder.PulseStep)
 		pulse := reminder.Pulse{}.Until(p.Deck.At)
 		for _, s := range spans {
 			pulse = pulse.Plus(s)
@@ -165,8 +165,8 @@ func (c *handlers) pulse(ctx context.Context, p droppages.Cockpit, before *deck)
 }
 
 // aheadOf is what the forecast says about the drop.
-func (c *handlers) aheadOf(ctx context.Context, t template.Template) (list []reminder.Prognosis, err error) {
-	all, err := c.ahead.Get(ctx)
+func (h *handlers) aheadOf(ctx context.Context, t template.Template) (list []reminder.Prognosis, err error) {
+	all, err := h.ahead.Get(ctx)
 	for _, ch := range all {
 		for _, j := range ch.Jobs {
 			if j.TemplateID == t.ID {
@@ -177,42 +177,42 @@ func (c *handlers) aheadOf(ctx context.Context, t template.Template) (list []rem
 	return list, err
 }
 
-func (c *handlers) showCockpit(w http.ResponseWriter, r *http.Request) error {
-	t, err := shell.TemplateOf(r, c.Templates)
+func (h *handlers) showCockpit(w http.ResponseWriter, r *http.Request) error {
+	t, err := shell.TemplateOf(r, h.Templates)
 	if err != nil {
 		return err
 	}
-	d, err := c.decks.Peek(r.Context(), t.ID)
+	d, err := h.decks.Peek(r.Context(), t.ID)
 	if err != nil {
 		return err
 	}
 	p := d.page
-	sales, err := c.Sales.Of(r.Context(), t)
+	sales, err := h.Sales.Of(r.Context(), t)
 	if err != nil {
 		return err
 	}
 	if sales != nil {
 		p.Claims = droppages.ClaimsCard(*sales)
 	}
-	return c.Show(w, r, http.StatusOK, p.Page())
+	return h.Show(w, r, http.StatusOK, p.Page())
 }
 
 // streamCockpit sends what changes on a cockpit, as server-sent events: the
 // values that are others, not the parts of the page that show them.
-func (c *handlers) streamCockpit(w http.ResponseWriter, r *http.Request) error {
-	t, err := shell.TemplateOf(r, c.Templates)
+func (h *handlers) streamCockpit(w http.ResponseWriter, r *http.Request) error {
+	t, err := shell.TemplateOf(r, h.Templates)
 	if err != nil {
 		return err
 	}
-	s, err := c.OpenStream(w, r)
+	s, err := h.OpenStream(w, r)
 	if err != nil {
 		return err
 	}
 	defer s.Close()
-	states, leave := c.decks.Join(t.ID)
+	states, leave := h.decks.Join(t.ID)
 	defer leave()
 	language := shell.Frame(r).Locale
-	shell.Pump(c.Shell, s, states, func(d *deck) error {
+	shell.Pump(h.Shell, s, states, func(d *deck) error {
 		if err := shell.Actor(s.Request).May(staff.View, d.page.ShopNumber); err != nil {
 			return err
 		}

@@ -84,54 +84,54 @@ type handlers struct {
 }
 
 func newHandlers(sh *shell.Shell, d Deps) *handlers {
-	c := &handlers{Shell: sh, Deps: d}
-	c.decks = shell.NewHub(c.deck, shell.Always[*deck](time.Second))
-	c.ahead = shell.NewRecent(aheadLife, func(ctx context.Context) ([]reminder.ChannelForecast, error) {
-		return c.Forecaster.Forecast(ctx, forecastAhead)
+	h := &handlers{Shell: sh, Deps: d}
+	h.decks = shell.NewHub(h.deck, shell.Always[*deck](time.Second))
+	h.ahead = shell.NewRecent(aheadLife, func(ctx context.Context) ([]reminder.ChannelForecast, error) {
+		return h.Forecaster.Forecast(ctx, forecastAhead)
 	})
-	return c
+	return h
 }
 
 // Routes returns the routes about templates, cockpits and shops, and says what
 // pages show of the jobs of bulk steps.
 func Routes(sh *shell.Shell, d Deps) []shell.Route {
-	c := newHandlers(sh, d)
-	sh.BeforeClose(c.decks.Close)
-	sh.CountWatched(c.decks.Watching)
-	c.showBulkJobs()
+	h := newHandlers(sh, d)
+	sh.BeforeClose(h.decks.Close)
+	sh.CountWatched(h.decks.Watching)
+	h.showBulkJobs()
 	return []shell.Route{
-		shell.Live(2*time.Second, shell.Get("/", staff.View, c.overview)),
-		shell.Get("/templates", staff.View, c.listTemplates),
-		shell.Post("/templates", staff.ManageTemplates, c.createTemplate),
-		shell.Get("/templates/choices", staff.View, c.chooseTemplate),
-		shell.Get("/templates/new", staff.ManageTemplates, c.newTemplate),
-		shell.Post("/templates/preview", staff.ManageTemplates, c.previewTemplate),
-		shell.Live(time.Second, shell.Get("/templates/{id}", staff.View, c.showTemplate)),
-		shell.Get("/templates/{id}/cockpit", staff.View, c.showCockpit),
-		shell.Get("/templates/{id}/cockpit/live", staff.View, c.streamCockpit),
-		shell.Get("/templates/{id}/edit", staff.ManageTemplates, c.editTemplate),
-		shell.Post("/templates/{id}/edit", staff.ManageTemplates, c.saveTemplate),
-		shell.Get("/templates/{id}/move", staff.ManageTemplates, c.moveForm),
-		shell.Post("/templates/{id}/move", staff.ManageTemplates, c.move),
-		shell.Get("/templates/{id}/stock", staff.ManageTemplates, c.stockForm),
-		shell.Post("/templates/{id}/stock", staff.ManageTemplates, c.raiseStock),
-		shell.Get("/templates/{id}/balance", staff.View, c.balance),
-		shell.Get("/templates/{id}/slots/{slot}/receipt.csv", staff.View, c.receipt),
-		shell.Get("/templates/{id}/users/{user}", staff.View, c.explain),
-		shell.Live(time.Second, shell.Get("/templates/{id}/announcements", staff.View, c.listAnnouncements)),
-		shell.Get("/templates/{id}/announcements/{kind}", staff.ManageTemplates, c.confirmAnnouncement),
-		shell.Post("/templates/{id}/announcements/{kind}", staff.ManageTemplates, c.sendAnnouncement),
-		shell.Get("/templates/{id}/{step:publish|pause|resume|close|cancel}", staff.ManageTemplates, c.confirmStep),
-		shell.Post("/templates/{id}/{step:publish|pause|resume|close|cancel}", staff.ManageTemplates, c.takeStep),
-		shell.Get("/forecast", staff.View, c.forecast),
-		shell.Get("/templates/bulk", staff.ManageTemplates, c.confirmBulk),
-		shell.Post("/templates/bulk", staff.ManageTemplates, c.startBulk),
-		shell.Get("/templates.csv", staff.View, c.exportTemplates),
-		shell.Get("/shops", staff.View, c.listShops),
-		shell.Get("/shops.csv", staff.View, c.exportShops),
-		shell.Post("/shops", staff.ManageTemplates, c.createShop),
-		shell.Get("/shops/new", staff.ManageTemplates, c.newShop),
-		shell.Get("/shops/{id}", staff.ManageTemplates, c.editShop),
-		shell.Post("/shops/{id}", staff.ManageTemplates, c.saveShop),
+		shell.Live(2*time.Second, shell.Get("/", staff.View, h.overview)),
+		shell.Get("/templates", staff.View, h.listTemplates),
+		shell.Post("/templates", staff.ManageTemplates, h.createTemplate),
+		shell.Get("/templates/choices", staff.View, h.chooseTemplate),
+		shell.Get("/templates/new", staff.ManageTemplates, h.newTemplate),
+		shell.Post("/templates/preview", staff.ManageTemplates, h.previewTemplate),
+		shell.Live(time.Second, shell.Get("/templates/{id}", staff.View, h.showTemplate)),
+		shell.Get("/templates/{id}/cockpit", staff.View, h.showCockpit),
+		shell.Get("/templates/{id}/cockpit/live", staff.View, h.streamCockpit),
+		shell.Get("/templates/{id}/edit", staff.ManageTemplates, h.editTemplate),
+		shell.Post("/templates/{id}/edit", staff.ManageTemplates, h.saveTemplate),
+		shell.Get("/templates/{id}/move", staff.ManageTemplates, h.moveForm),
+		shell.Post("/templates/{id}/move", staff.ManageTemplates, h.move),
+		shell.Get("/templates/{id}/stock", staff.ManageTemplates, h.stockForm),
+		shell.Post("/templates/{id}/stock", staff.ManageTemplates, h.raiseStock),
+		shell.Get("/templates/{id}/balance", staff.View, h.balance),
+		shell.Get("/templates/{id}/slots/{slot}/receipt.csv", staff.View, h.receipt),
+		shell.Get("/templates/{id}/users/{user}", staff.View, h.explain),
+		shell.Live(time.Second, shell.Get("/templates/{id}/announcements", staff.View, h.listAnnouncements)),
+		shell.Get("/templates/{id}/announcements/{kind}", staff.ManageTemplates, h.confirmAnnouncement),
+		shell.Post("/templates/{id}/announcements/{kind}", staff.ManageTemplates, h.sendAnnouncement),
+		shell.Get("/templates/{id}/{step:publish|pause|resume|close|cancel}", staff.ManageTemplates, h.confirmStep),
+		shell.Post("/templates/{id}/{step:publish|pause|resume|close|cancel}", staff.ManageTemplates, h.takeStep),
+		shell.Get("/forecast", staff.View, h.forecast),
+		shell.Get("/templates/bulk", staff.ManageTemplates, h.confirmBulk),
+		shell.Post("/templates/bulk", staff.ManageTemplates, h.startBulk),
+		shell.Get("/templates.csv", staff.View, h.exportTemplates),
+		shell.Get("/shops", staff.View, h.listShops),
+		shell.Get("/shops.csv", staff.View, h.exportShops),
+		shell.Post("/shops", staff.ManageTemplates, h.createShop),
+		shell.Get("/shops/new", staff.ManageTemplates, h.newShop),
+		shell.Get("/shops/{id}", staff.ManageTemplates, h.editShop),
+		shell.Post("/shops/{id}", staff.ManageTemplates, h.saveShop),
 	}
 }

@@ -11,8 +11,8 @@ import (
 )
 
 // explain tells what one user reserved for one template and what became of it.
-func (c *handlers) explain(w http.ResponseWriter, r *http.Request) error {
-	t, err := shell.TemplateOf(r, c.Templates)
+func (h *handlers) explain(w http.ResponseWriter, r *http.Request) error {
+	t, err := shell.TemplateOf(r, h.Templates)
 	if err != nil {
 		return err
 	}
@@ -21,19 +21,19 @@ func (c *handlers) explain(w http.ResponseWriter, r *http.Request) error {
 		return shell.ErrNoPage
 	}
 	p := droppages.Explain{Template: t, User: user.User{ID: id}}
-	switch u, err := c.Users.User(r.Context(), id); {
+	switch u, err := h.Users.User(r.Context(), id); {
 	case err == nil:
 		p.User = u
 	case !errors.Is(err, user.ErrNotFound):
 		return err
 	}
-	p.Timeline, err = c.Explainer.Explain(r.Context(), id, t.ID)
+	p.Timeline, err = h.Explainer.Explain(r.Context(), id, t.ID)
 	if errors.Is(err, reminder.ErrNotReserved) {
-		return c.Show(w, r, http.StatusNotFound, p.Page())
+		return h.Show(w, r, http.StatusNotFound, p.Page())
 	}
 	if err != nil {
 		return err
 	}
 	p.Found = true
-	return c.Show(w, r, http.StatusOK, p.Page())
+	return h.Show(w, r, http.StatusOK, p.Page())
 }

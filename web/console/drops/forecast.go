@@ -15,26 +15,26 @@ import (
 // forecastAhead is how far the forecast looks.
 const forecastAhead = 24 * time.Hour
 
-func (c *handlers) forecast(w http.ResponseWriter, r *http.Request) error {
+func (h *handlers) forecast(w http.ResponseWriter, r *http.Request) error {
 	p := droppages.Forecast{Horizon: forecastAhead}
 	var err error
-	if p.Channels, err = c.Forecaster.Forecast(r.Context(), p.Horizon); err != nil {
+	if p.Channels, err = h.Forecaster.Forecast(r.Context(), p.Horizon); err != nil {
 		return err
 	}
-	channels, err := c.States.Look(r.Context())
+	channels, err := h.States.Look(r.Context())
 	if err != nil {
 		return err
 	}
 	p.Halted = droppages.HaltedOf(channels)
-	if p.Hidden, err = c.hidden(r, p.Channels); err != nil {
+	if p.Hidden, err = h.hidden(r, p.Channels); err != nil {
 		return err
 	}
-	return c.Show(w, r, http.StatusOK, p.Page())
+	return h.Show(w, r, http.StatusOK, p.Page())
 }
 
 // hidden lists the templates that the viewer may not see. Their load is part
 // of the forecast all the same: channels are shared between shops.
-func (c *handlers) hidden(r *http.Request, channels []reminder.ChannelForecast) (map[int64]bool, error) {
+func (h *handlers) hidden(r *http.Request, channels []reminder.ChannelForecast) (map[int64]bool, error) {
 	hidden := map[int64]bool{}
 	if len(shell.Actor(r).Shops) == 0 {
 		return hidden, nil
@@ -44,7 +44,7 @@ func (c *handlers) hidden(r *http.Request, channels []reminder.ChannelForecast) 
 			if _, known := hidden[j.TemplateID]; known {
 				continue
 			}
-			_, err := c.Templates.Template(r.Context(), shell.Actor(r), j.TemplateID)
+			_, err := h.Templates.Template(r.Context(), shell.Actor(r), j.TemplateID)
 			gone := errors.Is(err, staff.ErrForbidden) || errors.Is(err, template.ErrNotFound)
 			if err != nil && !gone {
 				return nil, err

@@ -16,14 +16,14 @@ import (
 	"dropbell/web/console/shell"
 )
 
-func (c *handlers) newTemplate(w http.ResponseWriter, r *http.Request) error {
-	shops, err := c.ShopsOf(r)
+func (h *handlers) newTemplate(w http.ResponseWriter, r *http.Request) error {
+	shops, err := h.ShopsOf(r)
 	if err != nil {
 		return err
 	}
 	f := droppages.TemplateForm{Values: blankValues(shops), Shops: shops, RequestKey: rand.Text()}
 	if from, err := strconv.ParseInt(r.FormValue("from"), 10, 64); err == nil {
-		model, err := c.Templates.Template(r.Context(), shell.Actor(r), from)
+		model, err := h.Templates.Template(r.Context(), shell.Actor(r), from)
 		if err != nil {
 			return err
 		}
@@ -33,159 +33,159 @@ func (c *handlers) newTemplate(w http.ResponseWriter, r *http.Request) error {
 			f.Values[name], f.Values[name+"_fold"] = "", ""
 		}
 	}
-	return c.showForm(w, r, http.StatusOK, f)
+	return h.showForm(w, r, http.StatusOK, f)
 }
 
-func (c *handlers) createTemplate(w http.ResponseWriter, r *http.Request) error {
-	shops, err := c.ShopsOf(r)
+func (h *handlers) createTemplate(w http.ResponseWriter, r *http.Request) error {
+	shops, err := h.ShopsOf(r)
 	if err != nil {
 		return err
 	}
 	f := droppages.TemplateForm{Values: typedValues(r), Shops: shops, RequestKey: r.PostFormValue("request_key")}
-	spec, broken := readSpec(f.Values, shops, c.DefaultZone)
+	spec, broken := readSpec(f.Values, shops, h.DefaultZone)
 	if len(broken) > 0 {
 		f.Errors = broken
-		return c.showForm(w, r, http.StatusUnprocessableEntity, f)
+		return h.showForm(w, r, http.StatusUnprocessableEntity, f)
 	}
-	t, err := c.Templates.Create(r.Context(), shell.Actor(r), spec, shell.CreationKey(r))
+	t, err := h.Templates.Create(r.Context(), shell.Actor(r), spec, shell.CreationKey(r))
 	if fields := shell.FieldsOf(err); fields != nil {
 		f.Errors = fields
-		return c.showForm(w, r, http.StatusUnprocessableEntity, f)
+		return h.showForm(w, r, http.StatusUnprocessableEntity, f)
 	}
 	if err != nil {
 		return err
 	}
-	return c.Done(w, r, shell.TemplateURL(t.ID), ui.Good, shell.Say(r, "done.create", t.Name))
+	return h.Done(w, r, shell.TemplateURL(t.ID), ui.Good, shell.Say(r, "done.create", t.Name))
 }
 
-func (c *handlers) editTemplate(w http.ResponseWriter, r *http.Request) error {
-	t, err := shell.OwnTemplate(r, c.Templates)
+func (h *handlers) editTemplate(w http.ResponseWriter, r *http.Request) error {
+	t, err := shell.OwnTemplate(r, h.Templates)
 	if err != nil {
 		return err
 	}
-	if err := c.editable(t); err != nil {
+	if err := h.editable(t); err != nil {
 		return err
 	}
-	shops, err := c.ShopsOf(r)
+	shops, err := h.ShopsOf(r)
 	if err != nil {
 		return err
 	}
-	f := c.formOf(t, shops)
+	f := h.formOf(t, shops)
 	f.Values = valuesOf(t)
-	return c.showForm(w, r, http.StatusOK, f)
+	return h.showForm(w, r, http.StatusOK, f)
 }
 
 // editable refuses forms that could never be saved.
-func (c *handlers) editable(t template.Template) error {
-	if s := t.State(c.Now()); s == template.Closed || s == template.Cancelled {
+func (h *handlers) editable(t template.Template) error {
+	if s := t.State(h.Now()); s == template.Closed || s == template.Cancelled {
 		return template.ErrTransition.Told("fault.template_is." + string(s))
 	}
 	return nil
 }
 
-func (c *handlers) formOf(t template.Template, shops []template.Shop) droppages.TemplateForm {
+func (h *handlers) formOf(t template.Template, shops []template.Shop) droppages.TemplateForm {
 	return droppages.TemplateForm{ID: t.ID, Version: t.Version, Shops: shops, Published: t.Stored != template.Draft,
-		Opened: t.Stored != template.Draft && !c.Now().Before(t.OpensAt)}
+		Opened: t.Stored != template.Draft && !h.Now().Before(t.OpensAt)}
 }
 
-func (c *handlers) saveTemplate(w http.ResponseWriter, r *http.Request) error {
-	t, err := shell.OwnTemplate(r, c.Templates)
+func (h *handlers) saveTemplate(w http.ResponseWriter, r *http.Request) error {
+	t, err := shell.OwnTemplate(r, h.Templates)
 	if err != nil {
 		return err
 	}
-	shops, err := c.ShopsOf(r)
+	shops, err := h.ShopsOf(r)
 	if err != nil {
 		return err
 	}
-	f := c.formOf(t, shops)
+	f := h.formOf(t, shops)
 	f.Values = typedValues(r)
 	if r.PostFormValue("again") != "" {
-		return c.showForm(w, r, http.StatusOK, f)
+		return h.showForm(w, r, http.StatusOK, f)
 	}
 	version, _ := strconv.ParseInt(r.PostFormValue("version"), 10, 64)
 	if version != t.Version {
-		return c.showConflict(w, r, t, f)
+		return h.showConflict(w, r, t, f)
 	}
-	spec, broken := readSpec(f.Values, shops, c.DefaultZone)
+	spec, broken := readSpec(f.Values, shops, h.DefaultZone)
 	if len(broken) > 0 {
 		f.Errors = broken
-		return c.showForm(w, r, http.StatusUnprocessableEntity, f)
+		return h.showForm(w, r, http.StatusUnprocessableEntity, f)
 	}
-	saved, err := c.Templates.Edit(r.Context(), shell.Actor(r), t.ID, template.Edition{Version: version, Spec: spec})
+	saved, err := h.Templates.Edit(r.Context(), shell.Actor(r), t.ID, template.Edition{Version: version, Spec: spec})
 	switch {
 	case errors.Is(err, fault.ErrStale):
-		if t, err = shell.OwnTemplate(r, c.Templates); err != nil {
+		if t, err = shell.OwnTemplate(r, h.Templates); err != nil {
 			return err
 		}
-		return c.showConflict(w, r, t, f)
+		return h.showConflict(w, r, t, f)
 	case errors.Is(err, template.ErrStockBelow):
 		f.Errors = []fault.Field{{Name: "stock", Key: "fault.stock_below_issued", Message: err.Error()}}
-		return c.showForm(w, r, http.StatusConflict, f)
+		return h.showForm(w, r, http.StatusConflict, f)
 	case shell.FieldsOf(err) != nil:
 		f.Errors = shell.FieldsOf(err)
-		return c.showForm(w, r, http.StatusUnprocessableEntity, f)
+		return h.showForm(w, r, http.StatusUnprocessableEntity, f)
 	case err != nil:
 		return err
 	}
-	return c.Done(w, r, shell.TemplateURL(t.ID), ui.Good, shell.Say(r, "done.edit", saved.Name))
+	return h.Done(w, r, shell.TemplateURL(t.ID), ui.Good, shell.Say(r, "done.edit", saved.Name))
 }
 
-func (c *handlers) showForm(w http.ResponseWriter, r *http.Request, status int, f droppages.TemplateForm) error {
+func (h *handlers) showForm(w http.ResponseWriter, r *http.Request, status int, f droppages.TemplateForm) error {
 	f.Title = shell.Say(r, "form.new")
 	if f.ID != 0 {
 		f.Title = shell.Say(r, "form.edit", f.Values["name"])
 	}
-	f.Preview, f.Channels = c.preview(r, f.Values, f.Shops), c.Channels
+	f.Preview, f.Channels = h.preview(r, f.Values, f.Shops), h.Channels
 	shell.InOrder(f.Errors, templateFields())
-	return c.Show(w, r, status, f.Page())
+	return h.Show(w, r, status, f.Page())
 }
 
 // showConflict shows both versions side by side.
-func (c *handlers) showConflict(w http.ResponseWriter, r *http.Request, t template.Template, mine droppages.TemplateForm) error {
-	who, err := shell.LastChangedBy(r, c.Audit, "template", t.ID)
+func (h *handlers) showConflict(w http.ResponseWriter, r *http.Request, t template.Template, mine droppages.TemplateForm) error {
+	who, err := shell.LastChangedBy(r, h.Audit, "template", t.ID)
 	if err != nil {
 		return err
 	}
-	return c.Show(w, r, http.StatusConflict, pageparts.Conflict{Mine: mine, Theirs: valuesOf(t), Version: t.Version, Who: who}.Page())
+	return h.Show(w, r, http.StatusConflict, pageparts.Conflict{Mine: mine, Theirs: valuesOf(t), Version: t.Version, Who: who}.Page())
 }
 
 // previewTemplate answers what is typed so far: how the coupon looks, and
 // what would be refused.
-func (c *handlers) previewTemplate(w http.ResponseWriter, r *http.Request) error {
-	shops, err := c.ShopsOf(r)
+func (h *handlers) previewTemplate(w http.ResponseWriter, r *http.Request) error {
+	shops, err := h.ShopsOf(r)
 	if err != nil {
 		return err
 	}
 	f := droppages.TemplateForm{Values: typedValues(r), Shops: shops}
-	spec, broken := readSpec(f.Values, shops, c.DefaultZone)
-	f.Errors, f.Preview = broken, c.preview(r, f.Values, shops)
-	if f.Blast, err = c.blastOfForm(r, spec.OpensAt); err != nil {
+	spec, broken := readSpec(f.Values, shops, h.DefaultZone)
+	f.Errors, f.Preview = broken, h.preview(r, f.Values, shops)
+	if f.Blast, err = h.blastOfForm(r, spec.OpensAt); err != nil {
 		return err
 	}
-	return c.Show(w, r, http.StatusOK, f.Checked())
+	return h.Show(w, r, http.StatusOK, f.Checked())
 }
 
 // blastOfForm tells what the form of a published template does to its
 // reminders if it is saved with another opening.
-func (c *handlers) blastOfForm(r *http.Request, opensAt time.Time) (b droppages.Blast, err error) {
+func (h *handlers) blastOfForm(r *http.Request, opensAt time.Time) (b droppages.Blast, err error) {
 	id, _ := strconv.ParseInt(r.PostFormValue("template"), 10, 64) // nonsense is none
-	t, err := shell.VisibleTemplate(r, c.Templates, id)
-	if t == nil || t.Stored == template.Draft || opensAt.IsZero() || opensAt.Equal(t.OpensAt) || !c.Now().Before(t.OpensAt) {
+	t, err := shell.VisibleTemplate(r, h.Templates, id)
+	if t == nil || t.Stored == template.Draft || opensAt.IsZero() || opensAt.Equal(t.OpensAt) || !h.Now().Before(t.OpensAt) {
 		return b, err
 	}
-	board, err := c.Board.Board(r.Context(), id)
-	return c.blast(*t, board, opensAt.UTC()), err
+	board, err := h.Board.Board(r.Context(), id)
+	return h.blast(*t, board, opensAt.UTC()), err
 }
 
 // preview shows as much as can be understood of what is typed so far.
-func (c *handlers) preview(r *http.Request, values map[string]string, shops []template.Shop) droppages.CouponPreview {
-	spec, _ := readSpec(values, shops, c.DefaultZone)
+func (h *handlers) preview(r *http.Request, values map[string]string, shops []template.Shop) droppages.CouponPreview {
+	spec, _ := readSpec(values, shops, h.DefaultZone)
 	t := template.Template{Spec: spec}
 	if i := slices.IndexFunc(shops, func(s template.Shop) bool { return s.Number == spec.ShopNumber }); i >= 0 {
 		t.ShopName, t.ShopTimezone = shops[i].Name, shops[i].Timezone
 	}
 	p := droppages.CouponPreview{Template: t}
-	l, now := shell.Frame(r).Locale, c.Now()
+	l, now := shell.Frame(r).Locale, h.Now()
 	hint := func(label, text string) {
 		p.Times = append(p.Times, droppages.TimeHint{Label: shell.Say(r, label), Text: text})
 	}
@@ -194,7 +194,7 @@ func (c *handlers) preview(r *http.Request, values map[string]string, shops []te
 	}
 	if !spec.OpensAt.IsZero() {
 		hint("field.opens_at", when(spec.OpensAt))
-		hint("time.reminders", c.reminderHint(r, t))
+		hint("time.reminders", h.reminderHint(r, t))
 	}
 	if !spec.ClosesAt.IsZero() {
 		hint("field.closes_at", when(spec.ClosesAt))
@@ -203,19 +203,19 @@ func (c *handlers) preview(r *http.Request, values map[string]string, shops []te
 }
 
 // reminderHint says when the first reminder goes out.
-func (c *handlers) reminderHint(r *http.Request, t template.Template) string {
+func (h *handlers) reminderHint(r *http.Request, t template.Template) string {
 	l := shell.Frame(r).Locale
 	first := l.DateTime(template.Slot(template.Slots).DueAt(t.OpensAt), t.Zone())
-	if missed := c.missed(t.OpensAt); missed > 0 {
+	if missed := h.missed(t.OpensAt); missed > 0 {
 		return l.T("time.reminders_missed", first, missed)
 	}
 	return l.T("time.reminders_from", first)
 }
 
 // missed counts the slots of an opening that lie in the past.
-func (c *handlers) missed(opensAt time.Time) (n int) {
+func (h *handlers) missed(opensAt time.Time) (n int) {
 	for _, s := range template.AllSlots() {
-		if !s.DueAt(opensAt).After(c.Now()) {
+		if !s.DueAt(opensAt).After(h.Now()) {
 			n++
 		}
 	}

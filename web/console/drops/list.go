@@ -24,21 +24,21 @@ const (
 	aheadFirst   = "ahead" // see phases
 )
 
-func (c *handlers) listTemplates(w http.ResponseWriter, r *http.Request) error {
-	p, q, err := c.templateQuery(r)
+func (h *handlers) listTemplates(w http.ResponseWriter, r *http.Request) error {
+	p, q, err := h.templateQuery(r)
 	if err != nil {
 		return err
 	}
 	if len(p.Errors) > 0 {
-		return c.Listed(w, r, p.Part(), p.Page())
+		return h.Listed(w, r, p.Part(), p.Page())
 	}
 	parts := []template.Query{q}
 	if p.Sort == aheadFirst {
-		parts = phases(q, c.Now())
+		parts = phases(q, h.Now())
 	}
 	at, place := phaseOf(r.FormValue("after"), len(parts))
 	var from []int
-	if p.List, from, err = c.inPhases(r, parts, at, place, shell.PageSize+1); err != nil {
+	if p.List, from, err = h.inPhases(r, parts, at, place, shell.PageSize+1); err != nil {
 		return err
 	}
 	p.Export = shell.ExportURL(r)
@@ -54,7 +54,7 @@ func (c *handlers) listTemplates(w http.ResponseWriter, r *http.Request) error {
 	if at > 0 || place.ID != 0 {
 		p.First = shell.WithQuery(r, "after", "")
 	}
-	return c.Listed(w, r, p.Part(), p.Page())
+	return h.Listed(w, r, p.Part(), p.Page())
 }
 
 // phases are the parts of the list that nobody has sorted: what is ahead or on
@@ -90,11 +90,11 @@ func phases(q template.Query, now time.Time) (list []template.Query) {
 
 // inPhases returns so many templates from a place in one of the phases on, and
 // of each which phase it is from.
-func (c *handlers) inPhases(r *http.Request, parts []template.Query, at int, place template.Cursor, limit int) (list []template.Template, from []int, err error) {
+func (h *handlers) inPhases(r *http.Request, parts []template.Query, at int, place template.Cursor, limit int) (list []template.Template, from []int, err error) {
 	for i := at; i < len(parts) && len(list) < limit; i++ {
 		q := parts[i]
 		q.After, q.Limit = place, limit-len(list)
-		some, err := c.Templates.Templates(r.Context(), shell.Actor(r), q)
+		some, err := h.Templates.Templates(r.Context(), shell.Actor(r), q)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -114,17 +114,17 @@ func phaseOf(s string, n int) (int, template.Cursor) {
 
 // templateQuery reads which templates are meant; what cannot be read is among
 // the page's errors. Days are those of the shop, if only one is meant.
-func (c *handlers) templateQuery(r *http.Request) (droppages.Templates, template.Query, error) {
+func (h *handlers) templateQuery(r *http.Request) (droppages.Templates, template.Query, error) {
 	p := droppages.Templates{Search: strings.TrimSpace(r.FormValue("q")), Shop: r.FormValue("shop"), From: r.FormValue("from"),
 		To: r.FormValue("to"), Sort: aheadFirst}
 	if sort := r.FormValue("sort"); sort == latestFirst || sort == soonestFirst {
 		p.Sort = sort
 	}
 	var err error
-	if p.Shops, err = c.ShopsOf(r); err != nil {
+	if p.Shops, err = h.ShopsOf(r); err != nil {
 		return p, template.Query{}, err
 	}
-	f := c.Filter(r)
+	f := h.Filter(r)
 	p.States = shell.Chosen(f, "state", template.States())
 	q := template.Query{Search: p.Search, States: p.States, Descending: p.Sort == latestFirst}
 	n := f.Shop()
@@ -132,65 +132,65 @@ func (c *handlers) templateQuery(r *http.Request) (droppages.Templates, template
 		q.Shops = []int64{n}
 	}
 	if i := slices.IndexFunc(p.Shops, func(s template.Shop) bool { return s.Number == n || n == 0 && len(p.Shops) == 1 }); i >= 0 {
-		p.DaysOf, f.Zone = &p.Shops[i], c.ShopZone(p.Shops[i].Timezone)
+		p.DaysOf, f.Zone = &p.Shops[i], h.ShopZone(p.Shops[i].Timezone)
 	}
 	q.From, q.To = f.Days()
 	p.Zone, p.Errors = f.Zone, f.Broken.List
 	return p, q, nil
 }
 
-func (c *handlers) showTemplate(w http.ResponseWriter, r *http.Request) error {
-	t, err := shell.TemplateOf(r, c.Templates)
+func (h *handlers) showTemplate(w http.ResponseWriter, r *http.Request) error {
+	t, err := shell.TemplateOf(r, h.Templates)
 	if err != nil {
 		return err
 	}
-	p, err := c.templatePage(r.Context(), t)
+	p, err := h.templatePage(r.Context(), t)
 	if err != nil {
 		return err
 	}
-	if p.Growth, err = c.Board.Growth(r.Context(), t.ID, growthPoints); err != nil {
+	if p.Growth, err = h.Board.Growth(r.Context(), t.ID, growthPoints); err != nil {
 		return err
 	}
-	if p.Announce, err = c.announce(r.Context(), shell.Actor(r), t); err != nil {
+	if p.Announce, err = h.announce(r.Context(), shell.Actor(r), t); err != nil {
 		return err
 	}
-	if p.Sales, err = c.Sales.Of(r.Context(), t); err != nil {
+	if p.Sales, err = h.Sales.Of(r.Context(), t); err != nil {
 		return err
 	}
-	if s := t.State(c.Now()); s == template.Scheduled || s == template.Paused {
-		ahead := c.ahead.Get
+	if s := t.State(h.Now()); s == template.Scheduled || s == template.Paused {
+		ahead := h.ahead.Get
 		if !shell.Partial(r) { // after a change somebody wants to see what it led to
 			ahead = func(ctx context.Context) ([]reminder.ChannelForecast, error) {
-				return c.Forecaster.Forecast(ctx, forecastAhead)
+				return h.Forecaster.Forecast(ctx, forecastAhead)
 			}
 		}
 		if p.Forecast, err = ahead(r.Context()); err != nil {
 			return err
 		}
-		channels, err := c.States.Look(r.Context())
+		channels, err := h.States.Look(r.Context())
 		if err != nil {
 			return err
 		}
 		p.Halted = droppages.HaltedOf(channels)
 	}
-	p.History, err = c.Audit.Records(r.Context(), staff.AuditQuery{ObjectKind: "template", ObjectID: strconv.FormatInt(t.ID, 10), Limit: recentRecords})
+	p.History, err = h.Audit.Records(r.Context(), staff.AuditQuery{ObjectKind: "template", ObjectID: strconv.FormatInt(t.ID, 10), Limit: recentRecords})
 	if err != nil {
 		return err
 	}
-	return c.Either(w, r, p.Live(), p.Page())
+	return h.Either(w, r, p.Live(), p.Page())
 }
 
 // templatePage is the part of the page that the board and the stock make.
-func (c *handlers) templatePage(ctx context.Context, t template.Template) (droppages.Template, error) {
-	board, err := c.Board.Board(ctx, t.ID)
-	p := droppages.Template{Drop: droppages.Drop{Template: t, Board: board}, Channels: c.Channels}
+func (h *handlers) templatePage(ctx context.Context, t template.Template) (droppages.Template, error) {
+	board, err := h.Board.Board(ctx, t.ID)
+	p := droppages.Template{Drop: droppages.Drop{Template: t, Board: board}, Channels: h.Channels}
 	for _, row := range board.Rows {
 		for _, cell := range row.Cells {
 			p.Difference += off(cell.Counts)
 		}
 	}
 	if err == nil {
-		p.Shards, err = c.Sales.Shards(ctx, t)
+		p.Shards, err = h.Sales.Shards(ctx, t)
 	}
 	return p, err
 }

@@ -27,54 +27,54 @@ const (
 	maxStuck = 100
 )
 
-func (c *handlers) overview(w http.ResponseWriter, r *http.Request) error {
-	p, err := c.overviewPage(r)
+func (h *handlers) overview(w http.ResponseWriter, r *http.Request) error {
+	p, err := h.overviewPage(r)
 	if err != nil {
 		return err
 	}
-	return c.Either(w, r, p.Live(), p.Page())
+	return h.Either(w, r, p.Live(), p.Page())
 }
 
-func (c *handlers) overviewPage(r *http.Request) (droppages.Overview, error) {
+func (h *handlers) overviewPage(r *http.Request) (droppages.Overview, error) {
 	ctx, by := r.Context(), shell.Actor(r)
 	var p droppages.Overview
 	var err error
-	if p.Upcoming, err = c.drops(ctx, by, upcomingDrops, func(q *template.Query) {
-		now := c.Now()
+	if p.Upcoming, err = h.drops(ctx, by, upcomingDrops, func(q *template.Query) {
+		now := h.Now()
 		q.States, q.From = []template.State{template.Scheduled, template.Paused}, &now
 	}); err != nil {
 		return p, err
 	}
-	if p.Open, err = c.drops(ctx, by, openDrops, func(q *template.Query) {
+	if p.Open, err = h.drops(ctx, by, openDrops, func(q *template.Query) {
 		q.States, q.Descending = []template.State{template.Open, template.SoldOut}, true
 	}); err != nil {
 		return p, err
 	}
-	if p.First, err = c.first(ctx, by, p); err != nil || p.First {
+	if p.First, err = h.first(ctx, by, p); err != nil || p.First {
 		return p, err
 	}
-	if p.Activity, err = c.Audit.Records(ctx, staff.AuditQuery{Shops: by.Shops, Limit: recentRecords,
+	if p.Activity, err = h.Audit.Records(ctx, staff.AuditQuery{Shops: by.Shops, Limit: recentRecords,
 		// Who comes and goes is no news.
 		Without: []string{"staff.sign_in", "staff.sign_out", "staff.single_sign_on"}}); err != nil {
 		return p, err
 	}
-	if p.Forecast, err = c.Forecaster.Forecast(ctx, forecastAhead); err != nil {
+	if p.Forecast, err = h.Forecaster.Forecast(ctx, forecastAhead); err != nil {
 		return p, err
 	}
-	return p, c.judge(r, &p)
+	return p, h.judge(r, &p)
 }
 
 // drops returns templates with their boards.
-func (c *handlers) drops(ctx context.Context, by staff.Actor, limit int, narrow func(*template.Query)) ([]droppages.Drop, error) {
+func (h *handlers) drops(ctx context.Context, by staff.Actor, limit int, narrow func(*template.Query)) ([]droppages.Drop, error) {
 	q := template.Query{Limit: limit}
 	narrow(&q)
-	list, err := c.Templates.Templates(ctx, by, q)
+	list, err := h.Templates.Templates(ctx, by, q)
 	if err != nil {
 		return nil, err
 	}
 	drops := make([]droppages.Drop, len(list))
 	for i, t := range list {
-		board, err := c.Board.Board(ctx, t.ID)
+		board, err := h.Board.Board(ctx, t.ID)
 		if err != nil {
 			return nil, err
 		}
@@ -83,36 +83,36 @@ func (c *handlers) drops(ctx context.Context, by staff.Actor, limit int, narrow 
 	return drops, nil
 }
 
-func (c *handlers) first(ctx context.Context, by staff.Actor, p droppages.Overview) (bool, error) {
+func (h *handlers) first(ctx context.Context, by staff.Actor, p droppages.Overview) (bool, error) {
 	if len(p.Upcoming) > 0 || len(p.Open) > 0 {
 		return false, nil
 	}
-	any, err := c.Templates.Templates(ctx, by, template.Query{Limit: 1})
+	any, err := h.Templates.Templates(ctx, by, template.Query{Limit: 1})
 	return len(any) == 0, err
 }
 
 // judge fills in how delivery is doing and what needs attention.
-func (c *handlers) judge(r *http.Request, p *droppages.Overview) error {
-	channels, err := c.States.Look(r.Context())
+func (h *handlers) judge(r *http.Request, p *droppages.Overview) error {
+	channels, err := h.States.Look(r.Context())
 	if err != nil {
 		return err
 	}
 	p.Halted = droppages.HaltedOf(channels)
 	drops := append(append([]droppages.Drop{}, p.Open...), p.Upcoming...)
-	p.Health = c.health(drops, channels)
+	p.Health = h.health(drops, channels)
 	for _, d := range drops {
-		p.Attention = append(p.Attention, c.concerns(r, d)...)
+		p.Attention = append(p.Attention, h.concerns(r, d)...)
 	}
-	p.Attention = append(p.Attention, c.channelConcerns(r, channels)...)
+	p.Attention = append(p.Attention, h.channelConcerns(r, channels)...)
 	if len(shell.Actor(r).Shops) == 0 {
-		others, err := c.otherDeadLetters(r, drops)
+		others, err := h.otherDeadLetters(r, drops)
 		if err != nil {
 			return err
 		}
 		p.Attention = append(p.Attention, others...)
 	}
 	if shell.Actor(r).MayEverywhere(staff.Operate) == nil { // events belong to no shop
-		stuck, err := c.DeadMessages.Open(r.Context(), 0, maxStuck)
+		stuck, err := h.DeadMessages.Open(r.Context(), 0, maxStuck)
 		if err != nil {
 			return err
 		}
@@ -127,8 +127,8 @@ func (c *handlers) judge(r *http.Request, p *droppages.Overview) error {
 
 // otherDeadLetters tells of those that no shown drop tells of: of earlier
 // drops, campaigns and notices. The counters are of all shops.
-func (c *handlers) otherDeadLetters(r *http.Request, drops []droppages.Drop) ([]droppages.Attention, error) {
-	groups, err := c.DeadLetters.Groups(r.Context(), shell.Actor(r), delivery.DeadLetterFilter{})
+func (h *handlers) otherDeadLetters(r *http.Request, drops []droppages.Drop) ([]droppages.Attention, error) {
+	groups, err := h.DeadLetters.Groups(r.Context(), shell.Actor(r), delivery.DeadLetterFilter{})
 	if err != nil {
 		return nil, err
 	}
@@ -145,14 +145,14 @@ func (c *handlers) otherDeadLetters(r *http.Request, drops []droppages.Drop) ([]
 	return []droppages.Attention{{Tone: ui.Bad, URL: "/dead-letters", Text: shell.Frame(r).Locale.N("attention.dead_others", n)}}, nil
 }
 
-func (c *handlers) health(drops []droppages.Drop, channels [delivery.Channels]delivery.ChannelStatus) []droppages.ChannelHealth {
+func (h *handlers) health(drops []droppages.Drop, channels [delivery.Channels]delivery.ChannelStatus) []droppages.ChannelHealth {
 	list := make([]droppages.ChannelHealth, delivery.Channels)
 	for i, ch := range delivery.AllChannels() {
-		list[i] = droppages.ChannelHealth{Channel: ch, Configured: c.Channels.Has(ch), Paused: channels[ch].Paused, Failing: channels[ch].Open()}
+		list[i] = droppages.ChannelHealth{Channel: ch, Configured: h.Channels.Has(ch), Paused: channels[ch].Paused, Failing: channels[ch].Open()}
 	}
 	for _, d := range drops {
 		for _, row := range d.Board.Rows {
-			if !c.running(row) {
+			if !h.running(row) {
 				continue
 			}
 			for i, cell := range row.Cells {
@@ -164,11 +164,11 @@ func (c *handlers) health(drops []droppages.Drop, channels [delivery.Channels]de
 }
 
 // running reports whether a slot is being delivered or was in the last hour.
-func (c *handlers) running(row reminder.Row) bool {
-	return row.FiredAt != nil && (row.State == reminder.Firing || row.State == reminder.Sending || c.Now().Sub(*row.FiredAt) < time.Hour)
+func (h *handlers) running(row reminder.Row) bool {
+	return row.FiredAt != nil && (row.State == reminder.Firing || row.State == reminder.Sending || h.Now().Sub(*row.FiredAt) < time.Hour)
 }
 
-func (c *handlers) concerns(r *http.Request, d droppages.Drop) (list []droppages.Attention) {
+func (h *handlers) concerns(r *http.Request, d droppages.Drop) (list []droppages.Attention) {
 	l, url := shell.Frame(r).Locale, fmt.Sprintf("/templates/%d", d.ID)
 	add := func(tone ui.Tone, text string) {
 		list = append(list, droppages.Attention{Tone: tone, Text: text, URL: url})
@@ -176,7 +176,7 @@ func (c *handlers) concerns(r *http.Request, d droppages.Drop) (list []droppages
 	var sum delivery.Counts
 	for _, ch := range d.Board.Totals() {
 		sum = sum.Plus(ch.Counts)
-		if ch.Booked > 0 && !c.Channels.Has(ch.Channel) {
+		if ch.Booked > 0 && !h.Channels.Has(ch.Channel) {
 			add(ui.Warn, l.T("attention.no_sender", d.Name, shell.Say(r, "channel."+ch.Channel.String()), ch.Booked))
 		}
 	}
@@ -187,14 +187,14 @@ func (c *handlers) concerns(r *http.Request, d droppages.Drop) (list []droppages
 		add(ui.Warn, l.N("attention.expired", sum.Expired, d.Name))
 	}
 	for _, row := range d.Board.Rows {
-		if row.Overdue(c.Now()) {
+		if row.Overdue(h.Now()) {
 			add(ui.Bad, l.T("attention.overdue", d.Name, row.Slot.Slot.Minutes()))
 		}
 	}
 	return list
 }
 
-func (c *handlers) channelConcerns(r *http.Request, channels [delivery.Channels]delivery.ChannelStatus) (list []droppages.Attention) {
+func (h *handlers) channelConcerns(r *http.Request, channels [delivery.Channels]delivery.ChannelStatus) (list []droppages.Attention) {
 	l := shell.Frame(r).Locale
 	add := func(tone ui.Tone, text string) {
 		list = append(list, droppages.Attention{Tone: tone, URL: "/channels", Text: text})

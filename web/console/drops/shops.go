@@ -15,39 +15,39 @@ import (
 	"dropbell/web/console/shell"
 )
 
-func (c *handlers) listShops(w http.ResponseWriter, r *http.Request) error {
-	list, err := c.ShopsOf(r)
+func (h *handlers) listShops(w http.ResponseWriter, r *http.Request) error {
+	list, err := h.ShopsOf(r)
 	if err != nil {
 		return err
 	}
-	return c.Show(w, r, http.StatusOK, droppages.Shops{List: list}.Page())
+	return h.Show(w, r, http.StatusOK, droppages.Shops{List: list}.Page())
 }
 
-func (c *handlers) newShop(w http.ResponseWriter, r *http.Request) error {
-	zone := c.DefaultZone.String()
-	return c.Show(w, r, http.StatusOK, droppages.ShopForm{New: true, Values: map[string]string{"timezone": zone}, Zones: shell.Zones(zone)}.Page())
+func (h *handlers) newShop(w http.ResponseWriter, r *http.Request) error {
+	zone := h.DefaultZone.String()
+	return h.Show(w, r, http.StatusOK, droppages.ShopForm{New: true, Values: map[string]string{"timezone": zone}, Zones: shell.Zones(zone)}.Page())
 }
 
-func (c *handlers) editShop(w http.ResponseWriter, r *http.Request) error {
-	s, err := c.Shop(r)
+func (h *handlers) editShop(w http.ResponseWriter, r *http.Request) error {
+	s, err := h.Shop(r)
 	if err != nil {
 		return err
 	}
 	f := droppages.ShopForm{Zones: shell.Zones(s.Timezone), Was: s.Shown(), Values: map[string]string{
 		"shop_number": strconv.FormatInt(s.Number, 10), "name": s.Name, "timezone": s.Timezone}}
 	if shell.Actor(r).Can(staff.ManageStaff, s.Number) {
-		limits, err := c.Limits.Form(r, s.Number, s.Name)
+		limits, err := h.Limits.Form(r, s.Number, s.Name)
 		if err != nil {
 			return err
 		}
 		f.Limits = &limits
 	}
-	return c.Show(w, r, http.StatusOK, f.Page())
+	return h.Show(w, r, http.StatusOK, f.Page())
 }
 
-func (c *handlers) createShop(w http.ResponseWriter, r *http.Request) error {
+func (h *handlers) createShop(w http.ResponseWriter, r *http.Request) error {
 	s, f := typedShop(r)
-	all, err := c.Shops.Shops(r.Context())
+	all, err := h.Shops.Shops(r.Context())
 	if err != nil {
 		return err
 	}
@@ -60,11 +60,11 @@ func (c *handlers) createShop(w http.ResponseWriter, r *http.Request) error {
 	if s.Number <= 0 {
 		f.Errors = append(f.Errors, fault.Field{Name: "shop_number", Key: "rule.shop_number", Message: "must be a positive number"})
 	}
-	return c.keepShop(w, r, s, f)
+	return h.keepShop(w, r, s, f)
 }
 
-func (c *handlers) saveShop(w http.ResponseWriter, r *http.Request) error {
-	old, err := c.Shop(r)
+func (h *handlers) saveShop(w http.ResponseWriter, r *http.Request) error {
+	old, err := h.Shop(r)
 	if err != nil {
 		return err
 	}
@@ -72,26 +72,26 @@ func (c *handlers) saveShop(w http.ResponseWriter, r *http.Request) error {
 	s.Number, f.Values["shop_number"], f.Was = old.Number, strconv.FormatInt(old.Number, 10), old.Shown()
 	if both := shell.Merge(r, f.Values, f.Was); len(both) > 0 {
 		f.Errors, f.Zones = append(f.Errors, both...), shell.Zones(s.Timezone)
-		return c.Show(w, r, http.StatusConflict, f.Page())
+		return h.Show(w, r, http.StatusConflict, f.Page())
 	}
 	s.Name, s.Timezone = f.Values["name"], f.Values["timezone"]
-	return c.keepShop(w, r, s, f)
+	return h.keepShop(w, r, s, f)
 }
 
-func (c *handlers) keepShop(w http.ResponseWriter, r *http.Request, s template.Shop, f droppages.ShopForm) error {
+func (h *handlers) keepShop(w http.ResponseWriter, r *http.Request, s template.Shop, f droppages.ShopForm) error {
 	if len(f.Errors) > 0 {
 		f.Zones = shell.Zones(s.Timezone)
-		return c.Show(w, r, http.StatusUnprocessableEntity, f.Page())
+		return h.Show(w, r, http.StatusUnprocessableEntity, f.Page())
 	}
 	if err := shell.Actor(r).May(staff.ManageTemplates, s.Number); err != nil {
 		return err
 	}
-	err := c.Shops.ChangeShop(r.Context(), s, staff.Entry{Actor: shell.Actor(r), Action: "shop.save", ObjectKind: "shop",
+	err := h.Shops.ChangeShop(r.Context(), s, staff.Entry{Actor: shell.Actor(r), Action: "shop.save", ObjectKind: "shop",
 		ObjectID: strconv.FormatInt(s.Number, 10), ShopNumber: s.Number})
 	if err != nil {
 		return err
 	}
-	return c.Done(w, r, "/shops", ui.Good, shell.Say(r, "shops.saved", s.Name))
+	return h.Done(w, r, "/shops", ui.Good, shell.Say(r, "shops.saved", s.Name))
 }
 
 func typedShop(r *http.Request) (template.Shop, droppages.ShopForm) {

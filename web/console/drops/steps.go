@@ -16,56 +16,56 @@ import (
 	"dropbell/web/console/shell"
 )
 
-func (c *handlers) confirmStep(w http.ResponseWriter, r *http.Request) error {
-	t, err := shell.OwnTemplate(r, c.Templates)
+func (h *handlers) confirmStep(w http.ResponseWriter, r *http.Request) error {
+	t, err := shell.OwnTemplate(r, h.Templates)
 	if err != nil {
 		return err
 	}
-	p, err := c.stepQuestion(r, t)
+	p, err := h.stepQuestion(r, t)
 	if err != nil {
 		return err
 	}
-	return c.AskStep(w, r, p)
+	return h.AskStep(w, r, p)
 }
 
-func (c *handlers) takeStep(w http.ResponseWriter, r *http.Request) error {
+func (h *handlers) takeStep(w http.ResponseWriter, r *http.Request) error {
 	id, err := shell.PathID(r)
 	if err != nil {
 		return err
 	}
 	step := r.PathValue("step")
-	t, outcome, err := c.Templates.Take(r.Context(), shell.Actor(r), id,
+	t, outcome, err := h.Templates.Take(r.Context(), shell.Actor(r), id,
 		template.Wish{Step: template.Transition(step), Version: shell.ShownVersion(r), Reason: shell.Reason(r)})
 	if kind := fault.KindOf(err); kind == fault.Conflict || kind == fault.Invalid {
-		return c.refuseStep(w, r, t, err)
+		return h.refuseStep(w, r, t, err)
 	}
 	if err != nil {
 		return err
 	}
 	if outcome == template.Changed { // show what there is now
-		return c.refuseStep(w, r, t, fault.ErrStale)
+		return h.refuseStep(w, r, t, fault.ErrStale)
 	}
-	return c.Done(w, r, shell.TemplateURL(t.ID), ui.Good, shell.Say(r, "done."+step, t.Name))
+	return h.Done(w, r, shell.TemplateURL(t.ID), ui.Good, shell.Say(r, "done."+step, t.Name))
 }
 
 // refuseStep asks again and says why it was not possible.
-func (c *handlers) refuseStep(w http.ResponseWriter, r *http.Request, t template.Template, cause error) error {
-	p, err := c.stepQuestion(r, t)
+func (h *handlers) refuseStep(w http.ResponseWriter, r *http.Request, t template.Template, cause error) error {
+	p, err := h.stepQuestion(r, t)
 	if err != nil {
 		return err
 	}
-	return c.StepRefused(w, r, p, cause, pageparts.FieldLabel)
+	return h.StepRefused(w, r, p, cause, pageparts.FieldLabel)
 }
 
 // stepQuestion asks whether the step is meant; where the state does not allow
 // it there is nothing to submit.
-func (c *handlers) stepQuestion(r *http.Request, t template.Template) (pageparts.Confirmation, error) {
+func (h *handlers) stepQuestion(r *http.Request, t template.Template) (pageparts.Confirmation, error) {
 	step := r.PathValue("step")
-	if no := t.Allows(template.Transition(step), c.Now()); no != nil {
+	if no := t.Allows(template.Transition(step), h.Now()); no != nil {
 		return pageparts.Confirmation{Active: "templates", Crumbs: shell.TemplateCrumbs(r, t), ConfirmProps: ui.ConfirmProps{
 			Title: shell.Say(r, "confirm.not."+step, t.Name), Points: []string{ui.FaultText(r.Context(), no)}, Cancel: shell.TemplateURL(t.ID), NoReason: true}}, nil
 	}
-	points, err := c.stepPoints(r, t, step)
+	points, err := h.stepPoints(r, t, step)
 	kind := "primary"
 	if step == string(template.Closing) || step == string(template.Cancelling) {
 		kind = "danger"
@@ -76,16 +76,16 @@ func (c *handlers) stepQuestion(r *http.Request, t template.Template) (pageparts
 }
 
 // stepPoints says what the step will do, in numbers where there are any.
-func (c *handlers) stepPoints(r *http.Request, t template.Template, step string) ([]string, error) {
+func (h *handlers) stepPoints(r *http.Request, t template.Template, step string) ([]string, error) {
 	l := shell.Frame(r).Locale
-	board, err := c.Board.Board(r.Context(), t.ID)
+	board, err := h.Board.Board(r.Context(), t.ID)
 	if err != nil {
 		return nil, err
 	}
 	switch template.Transition(step) {
 	case template.Publishing:
 		points := []string{l.T("confirm.publish.what", pageparts.Worth(r.Context(), t.Spec), l.Number(t.Stock)), l.T("confirm.publish.1"), l.T("confirm.publish.2", l.DateTime(t.OpensAt, t.Zone())+" "+l.Zone(t.OpensAt, t.Zone()))}
-		if n := c.missed(t.OpensAt); n > 0 {
+		if n := h.missed(t.OpensAt); n > 0 {
 			points = append(points, l.T("confirm.publish.missed", n))
 		}
 		return append(points, l.T("confirm.publish.3")), nil
@@ -115,51 +115,51 @@ func waiting(b reminder.Board) (n int64) {
 	return n
 }
 
-func (c *handlers) moveForm(w http.ResponseWriter, r *http.Request) error {
-	t, err := c.movable(r)
+func (h *handlers) moveForm(w http.ResponseWriter, r *http.Request) error {
+	t, err := h.movable(r)
 	if err != nil {
 		return err
 	}
-	p := c.moveQuestion(r, t)
+	p := h.moveQuestion(r, t)
 	if r.FormValue("opens_at") == "" {
 		p.Opens.Value, p.Opens.Fold = shell.TypedTime(t.OpensAt, t.Zone())
 		p.Opens.Ambiguous, p.Follow = p.Opens.Fold != "", true
-		return c.Either(w, r, p.Fragment(), p.Page())
+		return h.Either(w, r, p.Fragment(), p.Page())
 	}
-	if err := c.fillMove(r, t, &p); err != nil {
+	if err := h.fillMove(r, t, &p); err != nil {
 		return err
 	}
 	if r.FormValue("part") == "blast" && shell.Partial(r) {
 		if p.Opens.Error != "" {
 			p.Blast.Error = p.Opens.Label + ": " + p.Opens.Error
 		}
-		return c.Show(w, r, http.StatusOK, p.Blast.Fragment(t))
+		return h.Show(w, r, http.StatusOK, p.Blast.Fragment(t))
 	}
-	return c.Either(w, r, p.Fragment(), p.Page())
+	return h.Either(w, r, p.Fragment(), p.Page())
 }
 
 // movable refuses the form where the opening is in the past or not public.
-func (c *handlers) movable(r *http.Request) (template.Template, error) {
-	t, err := shell.OwnTemplate(r, c.Templates)
+func (h *handlers) movable(r *http.Request) (template.Template, error) {
+	t, err := shell.OwnTemplate(r, h.Templates)
 	if err != nil {
 		return t, err
 	}
-	if err := c.editable(t); err != nil {
+	if err := h.editable(t); err != nil {
 		return t, err
 	}
-	if t.Stored != template.Draft && !c.Now().Before(t.OpensAt) {
+	if t.Stored != template.Draft && !h.Now().Before(t.OpensAt) {
 		return t, template.ErrNotMovable
 	}
 	return t, nil
 }
 
-func (c *handlers) moveQuestion(r *http.Request, t template.Template) droppages.Move {
+func (h *handlers) moveQuestion(r *http.Request, t template.Template) droppages.Move {
 	return droppages.Move{Template: t, Reason: shell.Reason(r), Follow: r.FormValue("follow") != "", Once: r.FormValue("remind_once") != "", Opens: droppages.WhenProps{Name: "opens_at", Label: shell.Say(r, "field.opens_at"),
 		Help: shell.Say(r, "help.opens_at"), Value: r.FormValue("opens_at"), Fold: r.FormValue("opens_at_fold")}}
 }
 
 // fillMove reads the typed opening and finds out what moving there would do.
-func (c *handlers) fillMove(r *http.Request, t template.Template, p *droppages.Move) error {
+func (h *handlers) fillMove(r *http.Request, t template.Template, p *droppages.Move) error {
 	at, broken := shell.Instant(p.Opens.Value, p.Opens.Fold, t.Zone())
 	if broken != "" {
 		p.Opens.Error, p.Opens.Ambiguous = shell.Say(r, broken), broken == pageparts.KeyTimeTwice
@@ -167,21 +167,21 @@ func (c *handlers) fillMove(r *http.Request, t template.Template, p *droppages.M
 	}
 	_, p.Opens.Fold = shell.TypedTime(at, t.Zone())
 	p.Opens.Ambiguous = p.Opens.Fold != ""
-	if err := (template.Spec{OpensAt: at}).CheckOpening(c.Now()); err != nil {
+	if err := (template.Spec{OpensAt: at}).CheckOpening(h.Now()); err != nil {
 		p.Opens.Error = ui.FieldText(r.Context(), shell.FieldsOf(err)[0])
 		return nil
 	}
-	board, err := c.Board.Board(r.Context(), t.ID)
-	p.Blast = c.blast(t, board, at.UTC())
+	board, err := h.Board.Board(r.Context(), t.ID)
+	p.Blast = h.blast(t, board, at.UTC())
 	p.Blast.Once = p.Once
 	return err
 }
 
 // blast tells what moving t's opening to at would do.
-func (c *handlers) blast(t template.Template, b reminder.Board, at time.Time) droppages.Blast {
+func (h *handlers) blast(t template.Template, b reminder.Board, at time.Time) droppages.Blast {
 	p := droppages.Blast{Valid: true, OpensAt: at, Shift: at.Sub(t.OpensAt)}
 	for _, row := range b.Rows {
-		past := !row.Slot.Slot.DueAt(at).After(c.Now())
+		past := !row.Slot.Slot.DueAt(at).After(h.Now())
 		for _, cell := range row.Cells {
 			p.Booked += cell.Booked
 			p.Reminded += cell.Sent
@@ -198,17 +198,17 @@ func (c *handlers) blast(t template.Template, b reminder.Board, at time.Time) dr
 	return p
 }
 
-func (c *handlers) move(w http.ResponseWriter, r *http.Request) error {
-	t, err := c.movable(r)
+func (h *handlers) move(w http.ResponseWriter, r *http.Request) error {
+	t, err := h.movable(r)
 	if err != nil {
 		return err
 	}
-	p := c.moveQuestion(r, t)
-	if err := c.fillMove(r, t, &p); err != nil {
+	p := h.moveQuestion(r, t)
+	if err := h.fillMove(r, t, &p); err != nil {
 		return err
 	}
 	if p.Opens.Error != "" {
-		return c.askMove(w, r, http.StatusUnprocessableEntity, p)
+		return h.askMove(w, r, http.StatusUnprocessableEntity, p)
 	}
 	spec := t.Spec
 	spec.OpensAt = p.Blast.OpensAt
@@ -216,40 +216,40 @@ func (c *handlers) move(w http.ResponseWriter, r *http.Request) error {
 		spec.ClosesAt = spec.ClosesAt.Add(p.Blast.Shift)
 	}
 	version, _ := strconv.ParseInt(r.PostFormValue("version"), 10, 64)
-	moved, err := c.Templates.Edit(r.Context(), shell.Actor(r), t.ID, template.Edition{Version: version, Spec: spec, Reason: p.Reason, RemindOnce: p.Once})
+	moved, err := h.Templates.Edit(r.Context(), shell.Actor(r), t.ID, template.Edition{Version: version, Spec: spec, Reason: p.Reason, RemindOnce: p.Once})
 	for _, f := range shell.FieldsOf(err) {
 		p.Error = pageparts.FieldLabel(r.Context(), f.Name) + ": " + ui.FieldText(r.Context(), f)
-		return c.askMove(w, r, http.StatusUnprocessableEntity, p)
+		return h.askMove(w, r, http.StatusUnprocessableEntity, p)
 	}
 	if fault.KindOf(err) == fault.Conflict {
 		p.Error = ui.FaultText(r.Context(), err)
-		return c.askMove(w, r, http.StatusConflict, p)
+		return h.askMove(w, r, http.StatusConflict, p)
 	}
 	if err != nil {
 		return err
 	}
-	return c.Done(w, r, shell.TemplateURL(t.ID), ui.Good, shell.Say(r, "done.move", moved.Name, shell.Frame(r).Locale.DateTime(moved.OpensAt, moved.Zone())))
+	return h.Done(w, r, shell.TemplateURL(t.ID), ui.Good, shell.Say(r, "done.move", moved.Name, shell.Frame(r).Locale.DateTime(moved.OpensAt, moved.Zone())))
 }
 
-func (c *handlers) askMove(w http.ResponseWriter, r *http.Request, status int, p droppages.Move) error {
+func (h *handlers) askMove(w http.ResponseWriter, r *http.Request, status int, p droppages.Move) error {
 	if shell.Partial(r) {
-		return c.Show(w, r, status, p.Fragment())
+		return h.Show(w, r, status, p.Fragment())
 	}
-	return c.Show(w, r, status, p.Page())
+	return h.Show(w, r, status, p.Page())
 }
 
-func (c *handlers) stockForm(w http.ResponseWriter, r *http.Request) error {
-	t, err := shell.OwnTemplate(r, c.Templates)
+func (h *handlers) stockForm(w http.ResponseWriter, r *http.Request) error {
+	t, err := shell.OwnTemplate(r, h.Templates)
 	if err != nil {
 		return err
 	}
-	if err := c.editable(t); err != nil {
+	if err := h.editable(t); err != nil {
 		return err
 	}
-	return c.Ask(w, r, http.StatusOK, c.stockQuestion(r, t, strconv.FormatInt(t.Stock, 10), ""))
+	return h.Ask(w, r, http.StatusOK, h.stockQuestion(r, t, strconv.FormatInt(t.Stock, 10), ""))
 }
 
-func (c *handlers) stockQuestion(r *http.Request, t template.Template, typed, broken string) pageparts.Confirmation {
+func (h *handlers) stockQuestion(r *http.Request, t template.Template, typed, broken string) pageparts.Confirmation {
 	l := shell.Frame(r).Locale
 	return pageparts.Confirmation{Active: "templates", Crumbs: shell.TemplateCrumbs(r, t),
 		Inside: ui.Field(ui.FieldProps{Name: "stock", Label: l.T("confirm.stock.field"), Value: typed, Error: broken, InputMode: "numeric", Required: true, Autocomplete: "off"}),
@@ -258,13 +258,13 @@ func (c *handlers) stockQuestion(r *http.Request, t template.Template, typed, br
 			Hidden: [][2]string{{"version", fmt.Sprint(t.Version)}}}}
 }
 
-func (c *handlers) raiseStock(w http.ResponseWriter, r *http.Request) error {
-	t, err := shell.OwnTemplate(r, c.Templates)
+func (h *handlers) raiseStock(w http.ResponseWriter, r *http.Request) error {
+	t, err := shell.OwnTemplate(r, h.Templates)
 	if err != nil {
 		return err
 	}
 	typed := r.PostFormValue("stock")
-	again := func(status int, text string) error { return c.Ask(w, r, status, c.stockQuestion(r, t, typed, text)) }
+	again := func(status int, text string) error { return h.Ask(w, r, status, h.stockQuestion(r, t, typed, text)) }
 	rd := &shell.Reading{Values: map[string]string{"stock": typed}}
 	spec := t.Spec
 	spec.Stock = rd.Number("stock")
@@ -272,7 +272,7 @@ func (c *handlers) raiseStock(w http.ResponseWriter, r *http.Request) error {
 		return again(http.StatusUnprocessableEntity, ui.FieldText(r.Context(), f))
 	}
 	version, _ := strconv.ParseInt(r.PostFormValue("version"), 10, 64)
-	saved, err := c.Templates.Edit(r.Context(), shell.Actor(r), t.ID, template.Edition{Version: version, Spec: spec})
+	saved, err := h.Templates.Edit(r.Context(), shell.Actor(r), t.ID, template.Edition{Version: version, Spec: spec})
 	switch {
 	case errors.Is(err, template.ErrStockBelow), errors.Is(err, fault.ErrStale), errors.Is(err, template.ErrTransition):
 		return again(http.StatusConflict, ui.FaultText(r.Context(), err))
@@ -281,5 +281,5 @@ func (c *handlers) raiseStock(w http.ResponseWriter, r *http.Request) error {
 	case err != nil:
 		return err
 	}
-	return c.Done(w, r, shell.TemplateURL(t.ID), ui.Good, shell.Frame(r).Locale.T("done.stock", saved.Name, saved.Stock))
+	return h.Done(w, r, shell.TemplateURL(t.ID), ui.Good, shell.Frame(r).Locale.T("done.stock", saved.Name, saved.Stock))
 }

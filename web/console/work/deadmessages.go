@@ -14,9 +14,9 @@ import (
 	"dropbell/web/console/shell"
 )
 
-func (c *handlers) listDeadMessages(w http.ResponseWriter, r *http.Request) error {
+func (h *handlers) listDeadMessages(w http.ResponseWriter, r *http.Request) error {
 	before, _ := strconv.ParseInt(r.FormValue("before"), 10, 64) // nonsense is the beginning
-	list, err := c.DeadMessages.Open(r.Context(), max(0, before), shell.PageSize+1)
+	list, err := h.DeadMessages.Open(r.Context(), max(0, before), shell.PageSize+1)
 	if err != nil {
 		return err
 	}
@@ -27,10 +27,10 @@ func (c *handlers) listDeadMessages(w http.ResponseWriter, r *http.Request) erro
 	if before > 0 {
 		p.First = shell.WithQuery(r, "before", "")
 	}
-	return c.Show(w, r, http.StatusOK, p.Page())
+	return h.Show(w, r, http.StatusOK, p.Page())
 }
 
-func (c *handlers) deadMessageQuestion(r *http.Request, id int64) pageparts.Confirmation {
+func (h *handlers) deadMessageQuestion(r *http.Request, id int64) pageparts.Confirmation {
 	step, kind := r.PathValue("step"), "primary"
 	if step == "discard" {
 		kind = "danger"
@@ -40,33 +40,33 @@ func (c *handlers) deadMessageQuestion(r *http.Request, id int64) pageparts.Conf
 			Action: fmt.Sprintf("/dead-messages/%d/%s", id, step), Cancel: "/dead-messages", Submit: shell.Say(r, "dead."+step), Kind: kind}}
 }
 
-func (c *handlers) confirmDeadMessage(w http.ResponseWriter, r *http.Request) error {
+func (h *handlers) confirmDeadMessage(w http.ResponseWriter, r *http.Request) error {
 	id, err := shell.PathID(r)
 	if err != nil {
 		return err
 	}
-	return c.Ask(w, r, http.StatusOK, c.deadMessageQuestion(r, id))
+	return h.Ask(w, r, http.StatusOK, h.deadMessageQuestion(r, id))
 }
 
-func (c *handlers) settleDeadMessage(w http.ResponseWriter, r *http.Request) error {
+func (h *handlers) settleDeadMessage(w http.ResponseWriter, r *http.Request) error {
 	id, err := shell.PathID(r)
 	if err != nil {
 		return err
 	}
-	settle, text := c.DeadMessages.Discard, "dead.discarded_now"
+	settle, text := h.DeadMessages.Discard, "dead.discarded_now"
 	if r.PathValue("step") == "requeue" {
-		settle, text = c.DeadMessages.Requeue, "dead.requeued_now"
+		settle, text = h.DeadMessages.Requeue, "dead.requeued_now"
 	}
 	err = settle(r.Context(), shell.Actor(r), id)
 	if fault.KindOf(err) == fault.Invalid || fault.KindOf(err) == fault.NotFound {
-		p := c.deadMessageQuestion(r, id)
+		p := h.deadMessageQuestion(r, id)
 		p.Error = ui.FaultText(r.Context(), err)
-		return c.Ask(w, r, http.StatusConflict, p)
+		return h.Ask(w, r, http.StatusConflict, p)
 	}
 	if err != nil {
 		return err
 	}
-	return c.Done(w, r, "/dead-messages", ui.Good, shell.Say(r, text))
+	return h.Done(w, r, "/dead-messages", ui.Good, shell.Say(r, text))
 }
 
 // DeadMessages keeps the events that handlers gave up on.

@@ -10,11 +10,11 @@ import (
 
 // monitor lets operators work on the queues and everybody else look who is not
 // limited to shops: the shops share the queues.
-func (c *handlers) monitor() http.Handler {
-	readOnly, writable := c.Monitor(false), c.Monitor(true)
+func (h *handlers) monitor() http.Handler {
+	readOnly, writable := h.Monitor(false), h.Monitor(true)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := c.Admit(r, shell.Everywhere(shell.Get(MonitorPath, staff.View, nil))); err != nil {
-			c.Fail(w, r, err)
+		if err := h.Admit(r, shell.Everywhere(shell.Get(MonitorPath, staff.View, nil))); err != nil {
+			h.Fail(w, r, err)
 			return
 		}
 		if shell.Reads(r) && r.Header.Get("Sec-Fetch-Dest") == "document" {
@@ -24,8 +24,8 @@ func (c *handlers) monitor() http.Handler {
 		if shell.Actor(r).MayEverywhere(staff.Operate) == nil {
 			if !shell.Reads(r) {
 				// Recorded first: nothing is changed that is not in the audit log.
-				if err := c.recordQueueChange(r); err != nil {
-					c.Fail(w, r, err)
+				if err := h.recordQueueChange(r); err != nil {
+					h.Fail(w, r, err)
 					return
 				}
 			}
@@ -33,7 +33,7 @@ func (c *handlers) monitor() http.Handler {
 			return
 		}
 		if !shell.Reads(r) {
-			c.Fail(w, r, shell.Actor(r).MayEverywhere(staff.Operate))
+			h.Fail(w, r, shell.Actor(r).MayEverywhere(staff.Operate))
 			return
 		}
 		readOnly.ServeHTTP(w, r)
@@ -42,13 +42,13 @@ func (c *handlers) monitor() http.Handler {
 
 // recordQueueChange records what an operator is about to change in the queue
 // dashboard, such as "queue.pause" of the queue "email".
-func (c *handlers) recordQueueChange(r *http.Request) error {
+func (h *handlers) recordQueueChange(r *http.Request) error {
 	path := strings.TrimPrefix(r.URL.Path, MonitorPath+"/api/")
 	name, rest, _ := strings.Cut(strings.TrimPrefix(path, "queues/"), "/")
 	name, verb, _ := strings.Cut(name, ":")
 	if rest != "" || verb != "pause" && verb != "resume" {
 		verb = "change"
 	}
-	return c.Audit.Record(r.Context(), staff.Entry{Actor: shell.Actor(r), Action: "queue." + verb, ObjectKind: "queue", ObjectID: name,
+	return h.Audit.Record(r.Context(), staff.Entry{Actor: shell.Actor(r), Action: "queue." + verb, ObjectKind: "queue", ObjectID: name,
 		After: map[string]string{"request": r.Method + " " + path}})
 }

@@ -17,9 +17,9 @@ const MonitorPath = "/monitor/queues"
 const queuesPath = "/queues"
 
 // showQueues shows the queue dashboard inside a page of the console.
-func (c *handlers) showQueues(w http.ResponseWriter, r *http.Request) error {
+func (h *handlers) showQueues(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Content-Security-Policy", ui.FramingPolicy(shell.Frame(r).Nonce))
-	return c.Show(w, r, http.StatusOK, workpages.Queues{Inside: path.Join(MonitorPath, path.Clean("/"+r.FormValue("at")))}.Page())
+	return h.Show(w, r, http.StatusOK, workpages.Queues{Inside: path.Join(MonitorPath, path.Clean("/"+r.FormValue("at")))}.Page())
 }
 
 // queuesURL is the page that shows what the dashboard has at a path.

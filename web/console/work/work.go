@@ -43,18 +43,18 @@ type handlers struct {
 // Routes returns the routes about jobs, queues and events, and gives the queue
 // dashboard to the shell.
 func Routes(sh *shell.Shell, d Deps) []shell.Route {
-	c := &handlers{Shell: sh, Deps: d}
-	sh.Handle(MonitorPath, c.monitor())
+	h := &handlers{Shell: sh, Deps: d}
+	sh.Handle(MonitorPath, h.monitor())
 	return []shell.Route{
-		shell.Everywhere(shell.Get("/dead-messages", staff.Operate, c.listDeadMessages)),
-		shell.Everywhere(shell.Get("/dead-messages/{id}/{step:requeue|discard}", staff.Operate, c.confirmDeadMessage)),
-		shell.Everywhere(shell.Post("/dead-messages/{id}/{step:requeue|discard}", staff.Operate, c.settleDeadMessage)),
-		shell.Get("/jobs", staff.View, c.listWork),
-		shell.Get("/jobs.csv", staff.View, c.exportWork),
-		shell.Live(time.Second, shell.Own(shell.Get("/jobs/{id}", staff.View, c.showWork))),
-		shell.Get("/jobs/{id}/errors.csv", staff.View, c.workErrors),
-		shell.Get("/jobs/{id}/cancel", staff.View, c.confirmStopWork),
-		shell.Post("/jobs/{id}/cancel", staff.View, c.stopWork),
-		shell.Everywhere(shell.Get("/queues", staff.View, c.showQueues)), // tasks say which shop's drops they are for
+		shell.Everywhere(shell.Get("/dead-messages", staff.Operate, h.listDeadMessages)),
+		shell.Everywhere(shell.Get("/dead-messages/{id}/{step:requeue|discard}", staff.Operate, h.confirmDeadMessage)),
+		shell.Everywhere(shell.Post("/dead-messages/{id}/{step:requeue|discard}", staff.Operate, h.settleDeadMessage)),
+		shell.Get("/jobs", staff.View, h.listWork),
+		shell.Get("/jobs.csv", staff.View, h.exportWork),
+		shell.Live(time.Second, shell.Own(shell.Get("/jobs/{id}", staff.View, h.showWork))),
+		shell.Get("/jobs/{id}/errors.csv", staff.View, h.workErrors),
+		shell.Get("/jobs/{id}/cancel", staff.View, h.confirmStopWork),
+		shell.Post("/jobs/{id}/cancel", staff.View, h.stopWork),
+		shell.Everywhere(shell.Get("/queues", staff.View, h.showQueues)), // tasks say which shop's drops they are for
 	}
 }

@@ -171,3 +171,16 @@ func StopBatches(ctx context.Context, tx pgx.Tx, owners []BatchOwner, reason str
 // as [StopBatches] does: two transactions that need many of the same rows must
 // not meet halfway. For the same reason a transaction does so once.
 const BatchesInOrder = ` order by id for update`
+
+// AnnouncementPriority puts announcements behind reminders.
+const AnnouncementPriority = 5
+
+// LatenessSeconds are the bounds in the unit of width_bucket.
+func LatenessSeconds() []float64 {
+	bounds := delivery.LatenessBounds()
+	seconds := make([]float64, len(bounds))
+	for i, b := range bounds {
+		seconds[i] = b.Seconds()
+	}
+	return seconds
+}

@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"dropbell/adapters/localstack"
-	"dropbell/adapters/postgres"
+	dropsdb "dropbell/adapters/postgres/drops"
 	"dropbell/adapters/postgres/internal/pg"
 )
 
@@ -65,7 +65,7 @@ func TestPreparedStatementsGiveAPoolerAway(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(db.Close)
-		if _, err = postgres.NewTemplates(db).Shops(t.Context()); err != nil {
+		if _, err = dropsdb.NewTemplates(db).Shops(t.Context()); err != nil {
 			last = db.Ready(t.Context(), 1)
 		}
 	}

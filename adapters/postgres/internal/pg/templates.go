@@ -1,6 +1,9 @@
 package pg
 
 import (
+	"context"
+	"errors"
+
 	"github.com/jackc/pgx/v5"
 
 	"dropbell/domain/template"
@@ -21,6 +24,19 @@ func ScanTemplate(row pgx.CollectableRow) (template.Template, error) {
 	var t template.Template
 	err := row.Scan(TemplateFields(&t)...)
 	return t, err
+}
+
+// Template returns [template.ErrNotFound] if there is none.
+func Template(ctx context.Context, db *DB, id int64) (template.Template, error) {
+	rows, err := db.Pool.Query(ctx, `select `+TemplateColumns+TemplateFrom+`where t.id = $1`, id)
+	if err != nil {
+		return template.Template{}, Translate(err)
+	}
+	t, err := pgx.CollectExactlyOneRow(rows, ScanTemplate)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return t, template.ErrNotFound
+	}
+	return t, Translate(err)
 }
 
 // TemplateFields are where [TemplateColumns] go.

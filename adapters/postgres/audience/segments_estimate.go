@@ -1,0 +1,190 @@
+package audience
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"dropbell/adapters/postgres/internal/pg"
+	"dropbell/domain/fault"
+	"dropbell/domain/segment"
+)
+
+// ErrNoEstimate is returned when not even a small sample could be judged in time.
+var ErrNoEstimate = fault.New(fault.Unavailable, "estimate_unavailable", "this could not be estimated quickly; count it instead")
+
+const (
+	// smallTable is up to how many pages everybody is counted instead.
+	smallTable = 64
+	// estimateFor bounds an estimate; another sample is taken only while less
+	// than enough of it is used.
+	estimateFor = 150 * time.Millisecond
+	enough      = 50 * time.Millisecond
+	// beforeGivingUp is allowed to a first sample whose pages are all cold.
+	beforeGivingUp = 2 * time.Second
+	// fewestPages is what may be called a sample: chance can give a first one
+	// that is smaller, or none.
+	fewestPages = 4
+)
+
+// samplePages are the sizes of the samples, taken one after the other. Only the
+// first is waited for however long it takes, so it is small.
+var samplePages = []float64{8, 32, 128, 512, 2048}
+
+// EstimateRule samples whole pages of the users, as many as fit into the time;
+// see [segment.Store]. Users that were stored together are alike, so it is the
+// pages that are compared with each other to tell how far off the result may
+// be, and not the users, which would make it look better than it is.
+func (s Segments) EstimateRule(ctx context.Context, r segment.Rule) (segment.Estimate, error) {
+	var pages, perPage float64
+	err := s.Pool.QueryRow(ctx, `
+		select pg_relation_size('users') / current_setting('block_size')::float8,
+			case when relpages > 0 and reltuples > 0 then reltuples / relpages else 0 end
+		from pg_class where oid = 'users'::regclass`).Scan(&pages, &perPage)
+	if err != nil {
+		return segment.Estimate{}, pg.Translate(err)
+	}
+	if pages <= smallTable {
+		return count(ctx, s.Pool, r)
+	}
+	sum := sample{}
+	began := time.Now()
+	for _, want := range samplePages {
+		left := estimateFor - time.Since(began)
+		if len(sum) < fewestPages {
+			left = beforeGivingUp
+		}
+		var all segment.Estimate
+		if want < pages/2 {
+			err = s.sample(ctx, sum, r, want/pages, left)
+		} else { // looking at everybody is hardly more than that
+			all, err = s.countWithin(ctx, r, left)
+		}
+		switch {
+		case errors.Is(err, errOutOfTime):
+			return sum.estimate(pages, perPage)
+		case err != nil || all.Exact:
+			return all, err
+		case len(sum) >= fewestPages && time.Since(began) > enough:
+			return sum.estimate(pages, perPage)
+		}
+	}
+	return sum.estimate(pages, perPage)
+}
+
+func (s Segments) countWithin(ctx context.Context, r segment.Rule, within time.Duration) (e segment.Estimate, err error) {
+	err = s.within(ctx, within, func(tx pgx.Tx) error {
+		e, err = count(ctx, tx, r)
+		return err
+	})
+	return e, err
+}
+
+func count(ctx context.Context, q pg.Querier, r segment.Rule) (segment.Estimate, error) {
+	f := compile(r)
+	rows, err := q.Query(ctx, `select count(*) filter (where `+f.text+`), count(*) from users u`, f.args...)
+	if err != nil {
+		return segment.Estimate{}, pg.Translate(err)
+	}
+	e, err := pgx.CollectExactlyOneRow(rows, func(row pgx.CollectableRow) (e segment.Estimate, err error) { return e, row.Scan(&e.Members, &e.Users) })
+	e.Exact, e.Looked = err == nil, e.Users
+	return e, pg.Translate(err)
+}
+
+var errOutOfTime = errors.New("out of time")
+
+// A sampledPage is how many of a page's users are members.
+type sampledPage struct{ users, members float64 }
+
+// A sample has each of its pages once, however often chance has chosen it.
+type sample map[int64]sampledPage
+
+// sample judges the users of a share of all pages, and adds them to sum.
+func (s Segments) sample(ctx context.Context, sum sample, r segment.Rule, share float64, within time.Duration) error {
+	f := compile(r, 100*share)
+	return s.within(ctx, within, func(tx pgx.Tx) error {
+		// The page is the first part of ctid.
+		rows, err := tx.Query(ctx, `
+			select (u.ctid::text::point)[0]::bigint as page, count(*)::float8, (count(*) filter (where `+f.text+`))::float8
+			from users u tablesample system ($1::float8) group by page`, f.args...)
+		if err != nil {
+			return err
+		}
+		var page int64
+		var p sampledPage
+		_, err = pgx.ForEachRow(rows, []any{&page, &p.users, &p.members}, func() error {
+			sum[page] = p
+			return nil
+		})
+		return err
+	})
+}
+
+// within runs do, whose statements may take so long each, else it returns
+// [errOutOfTime].
+func (s Segments) within(ctx context.Context, limit time.Duration, do func(pgx.Tx) error) error {
+	if limit < 5*time.Millisecond {
+		return errOutOfTime
+	}
+	err := s.Tx(ctx, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `select set_config('statement_timeout', $1, true)`, fmt.Sprintf("%dms", limit.Milliseconds())); err != nil {
+			return err
+		}
+		return do(tx)
+	})
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == "57014" && ctx.Err() == nil {
+		return errOutOfTime
+	}
+	return pg.Translate(err)
+}
+
+// estimate extrapolates the sample to a table of so many pages: a ratio
+// estimate with the variance between clusters.
+func (s sample) estimate(pages, perPage float64) (segment.Estimate, error) {
+	var users, members float64
+	for _, p := range s {
+		users, members = users+p.users, members+p.members
+	}
+	n := float64(len(s))
+	if n < fewestPages || users == 0 {
+		return segment.Estimate{}, ErrNoEstimate
+	}
+	if perPage == 0 { // never analysed
+		perPage = users / n
+	}
+	share, total := members/users, pages*perPage
+	var squares float64
+	for _, p := range s {
+		d := p.members - share*p.users
+		squares += d * d
+	}
+	variance := squares / (n - 1) / n / (users / n * users / n) * max(0, 1-n/pages)
+	return segment.Estimate{Members: int64(math.Round(share * total)), Margin: int64(math.Ceil(margin(share, variance, n) * total)),
+		Users: int64(math.Round(total)), Looked: int64(users)}, nil
+}
+
+// margin is how far a share may be off, in 95 of 100 samples, as seen in n
+// pages with this variance. The variance says how many independent users would
+// tell as much; if the pages do not differ because all or nobody is a member,
+// a page may be no more than one. Source: Wilson's score interval on the
+// effective sample size, with Student's quantile of n-1 degrees of freedom (the
+// first term of its expansion around the normal one).
+func margin(share, variance, n float64) float64 {
+	effective := n
+	if variance > 0 {
+		effective = max(1, share*(1-share)/variance)
+	} else if share > 0 && share < 1 {
+		return 0 // every page agrees on a share that is neither
+	}
+	const z = 1.96
+	t := z + (z*z*z+z)/(4*(n-1))
+	t2 := t * t
+	middle := (share + t2/(2*effective)) / (1 + t2/effective)
+	half := t / (1 + t2/effective) * math.Sqrt(share*(1-share)/effective+t2/(4*effective*effective))
+	return max(share-max(0, middle-half), min(1, middle+half)-share)
+}

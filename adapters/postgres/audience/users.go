@@ -1,0 +1,276 @@
+// Package audience stores users with their contacts and opt-outs, the segments
+// that rules and lists make of them, and erases users or hands out everything
+// about one.
+package audience
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/jackc/pgx/v5"
+
+	"dropbell/adapters/postgres/internal/pg"
+	"dropbell/domain/event"
+	"dropbell/domain/staff"
+	"dropbell/domain/user"
+)
+
+// Users keeps what the shop and the users themselves tell about users.
+type Users struct{ *pg.DB }
+
+// NewUsers returns the user store of db.
+func NewUsers(db *pg.DB) Users { return Users{db} }
+
+const userColumns = `id, name, email, phone, locale, timezone, push, opt_outs, quiet_from, quiet_to, attributes, updated_at`
+
+func scanUser(row pgx.CollectableRow) (user.User, error) {
+	var u user.User
+	var push []byte
+	var optOuts int16
+	err := row.Scan(&u.ID, &u.Name, &u.Email, &u.Phone, &u.Locale, &u.Timezone, &push, &optOuts,
+		&u.Quiet.From, &u.Quiet.To, &u.Attributes, &u.UpdatedAt)
+	if err != nil {
+		return u, err
+	}
+	u.OptOuts = uint8(optOuts)
+	return u, json.Unmarshal(push, &u.Push)
+}
+
+// User returns [user.ErrNotFound] if nothing is known about the id.
+func (s Users) User(ctx context.Context, id user.ID) (user.User, error) {
+	rows, err := s.Pool.Query(ctx, `select `+userColumns+` from users where id = $1`, id)
+	if err != nil {
+		return user.User{}, pg.Translate(err)
+	}
+	u, err := pgx.CollectExactlyOneRow(rows, scanUser)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return u, user.ErrNotFound
+	}
+	return u, pg.Translate(err)
+}
+
+// Find returns users above after, by ascending id: the one whose id is text,
+// and those whose name, e-mail or phone begins with it, in any case. An empty
+// text finds everybody.
+func (s Users) Find(ctx context.Context, text string, after user.ID, limit int) (list []user.User, err error) {
+	return s.find(ctx, text, begins, after, limit)
+}
+
+// FindNamed is [Users.Find] for those who may not see contacts: an e-mail or
+// phone has to be text as a whole, so that nobody guesses one letter by letter.
+func (s Users) FindNamed(ctx context.Context, text string, after user.ID, limit int) (list []user.User, err error) {
+	return s.find(ctx, text, beginsOrIs, after, limit)
+}
+
+func (s Users) find(ctx context.Context, text string, match func(column string) string, after user.ID, limit int) (list []user.User, err error) {
+	text = strings.TrimSpace(text)
+	if !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
+		return nil, nil
+	}
+	where, args := `true`, []any{after, max(1, limit)}
+	err = s.Tx(ctx, func(tx pgx.Tx) error {
+		if text != "" {
+			if where, args, err = narrow(ctx, tx, text, match, args); err != nil {
+				return err
+			}
+		}
+		rows, err := tx.Query(ctx, `select `+userColumns+` from users where id > $1 and `+where+` order by id limit $2`, args...)
+		if err != nil {
+			return err
+		}
+		list, err = pgx.CollectRows(rows, scanUser)
+		return err
+	})
+	return list, err
+}
+
+// fewMatches is up to how many matches are all looked up to sort them by id.
+const fewMatches = 10_000
+
+// beginsWith compares in the order of the indexes, which the planner can use
+// whatever the text is; it could not do that with "like $1".
+const beginsWith = `lower(%s) ~>=~ lower($3) and lower(%[1]s) ~<~ (lower($3) || chr(1114111)) and %[1]s <> ''`
+
+// narrow returns a condition that is cheap for this text. A rare beginning is
+// found through the indexes. A common one is found soon by walking the ids,
+// which for a rare one would read the whole table; the planner cannot know
+// which it is, so we count.
+func narrow(ctx context.Context, tx pgx.Tx, text string, match func(column string) string, args []any) (string, []any, error) {
+	id, _ := user.ParseID(text)
+	found := []user.ID{id}
+	if _, err := tx.Exec(ctx, `set local enable_seqscan = off`); err != nil {
+		return "", nil, err
+	}
+	for _, column := range []string{"name", "email", "phone"} {
+		rows, err := tx.Query(ctx, matches(match(column)), text, fewMatches+1)
+		if err != nil {
+			return "", nil, err
+		}
+		ids, err := pgx.CollectRows(rows, pgx.RowTo[user.ID])
+		if err != nil {
+			return "", nil, err
+		}
+		if len(ids) > fewMatches {
+			where := `(id = $4 or ` + match("name") + ` or ` + match("email") + ` or ` + match("phone") + `)`
+			return where, append(args, text, id), nil
+		}
+		found = append(found, ids...)
+	}
+	return `id = any($3)`, append(args, found), nil
+}
+
+// matches is the statement for the ids for which the condition holds.
+func matches(condition string) string {
+	return strings.ReplaceAll(`select id from users where `+condition+` limit $2`, "$3", "$1")
+}
+
+// beginsOrIs compares contacts as a whole.
+func beginsOrIs(column string) string {
+	if column == "name" {
+		return begins(column)
+	}
+	return begins(column) + ` and char_length(` + column + `) = char_length($3)`
+}
+
+func begins(column string) string {
+	if column == "phone" { // its index is on the column itself
+		return `phone ~>=~ $3 and phone ~<~ ($3 || chr(1114111)) and phone <> ''`
+	}
+	return fmt.Sprintf(beginsWith, column)
+}
+
+// userInput is the table of changes that both statements read; a null keeps
+// what is stored.
+const userInput = `unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::jsonb[],
+	$8::smallint[], $9::smallint[], $10::smallint[], $11::jsonb[], $12::jsonb[])
+	as i (id, name, email, phone, locale, timezone, push, opt_outs, quiet_from, quiet_to, attributes, patch)`
+
+// newAttributes are those of i, or the stored ones, with single ones changed.
+// A patch never leaves nulls behind.
+const newAttributes = `case when i.patch is null then coalesce(i.attributes, u.attributes)
+	else jsonb_strip_nulls(coalesce(i.attributes, u.attributes) || i.patch) end`
+
+// differs is whether i would change u.
+const differs = `(u.name, u.email, u.phone, u.locale, u.timezone, u.push, u.opt_outs, u.quiet_from, u.quiet_to, u.attributes)
+	is distinct from (coalesce(i.name, u.name), coalesce(i.email, u.email), coalesce(i.phone, u.phone),
+		coalesce(i.locale, u.locale), coalesce(i.timezone, u.timezone), coalesce(i.push, u.push),
+		coalesce(i.opt_outs, u.opt_outs), coalesce(i.quiet_from, u.quiet_from), coalesce(i.quiet_to, u.quiet_to), ` + newAttributes + `)`
+
+const insertUsers = `
+	insert into users (id, name, email, phone, locale, timezone, push, opt_outs, quiet_from, quiet_to, attributes)
+	select id, coalesce(name, ''), coalesce(email, ''), coalesce(phone, ''), coalesce(locale, ''), coalesce(timezone, ''),
+		coalesce(push, '[]'), coalesce(opt_outs, 0), coalesce(quiet_from, 0), coalesce(quiet_to, 0),
+		case when patch is null then coalesce(attributes, '{}') else jsonb_strip_nulls(coalesce(attributes, '{}') || patch) end
+	from ` + userInput + ` order by id
+	on conflict do nothing returning id`
+
+// updateUsers skips rows that stay as they are, so that importing the same
+// list every night writes next to nothing.
+const updateUsers = `
+	update users u set name = coalesce(i.name, u.name), email = coalesce(i.email, u.email), phone = coalesce(i.phone, u.phone),
+		locale = coalesce(i.locale, u.locale), timezone = coalesce(i.timezone, u.timezone), push = coalesce(i.push, u.push),
+		opt_outs = coalesce(i.opt_outs, u.opt_outs), quiet_from = coalesce(i.quiet_from, u.quiet_from),
+		quiet_to = coalesce(i.quiet_to, u.quiet_to), attributes = ` + newAttributes + `, updated_at = now()
+	from ` + userInput + `
+	where u.id = i.id and ` + differs
+
+// Upsert applies all changes or none; see [user.Store].
+func (s Users) Upsert(ctx context.Context, changes []user.Change, e staff.Entry) error {
+	sorted := slices.SortedFunc(slices.Values(changes), func(a, b user.Change) int { return int(min(max(a.ID-b.ID, -1), 1)) })
+	return s.Tx(ctx, func(tx pgx.Tx) error {
+		if err := noneErased(ctx, tx, ids(sorted)); err != nil {
+			return err
+		}
+		if err := upsert(ctx, tx, sorted); err != nil {
+			return err
+		}
+		if e.Action != "" {
+			if err := pg.InsertAudit(ctx, tx, e); err != nil {
+				return err
+			}
+		}
+		return pg.Announce(ctx, tx, event.UsersChanged,
+			event.Users{FromUser: int64(sorted[0].ID), ToUser: int64(sorted[len(sorted)-1].ID)})
+	})
+}
+
+func upsert(ctx context.Context, tx pgx.Tx, sorted []user.Change) error {
+	args, err := userArgs(sorted)
+	if err != nil {
+		return err
+	}
+	rows, err := tx.Query(ctx, insertUsers, args...)
+	if err != nil {
+		return err
+	}
+	created, err := pgx.CollectRows(rows, pgx.RowTo[user.ID])
+	if err != nil || len(created) == len(sorted) {
+		return err
+	}
+	known := slices.DeleteFunc(sorted, func(c user.Change) bool {
+		_, found := slices.BinarySearch(created, c.ID)
+		return found
+	})
+	// An update through a join locks in no particular order, and two imports
+	// of the same users would wait for each other.
+	if _, err := tx.Exec(ctx, `select 1 from users where id = any($1) order by id for update`, ids(known)); err != nil {
+		return err
+	}
+	if args, err = userArgs(known); err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, updateUsers, args...)
+	return err
+}
+
+func ids(changes []user.Change) []user.ID {
+	list := make([]user.ID, len(changes))
+	for i, c := range changes {
+		list[i] = c.ID
+	}
+	return list
+}
+
+// userArgs returns the columns of userInput.
+func userArgs(changes []user.Change) ([]any, error) {
+	n := len(changes)
+	texts := [5][]*string{}
+	for i := range texts {
+		texts[i] = make([]*string, n)
+	}
+	push, attributes, patch := make([]*string, n), make([]*string, n), make([]*string, n)
+	optOuts, quietFrom, quietTo := make([]*int16, n), make([]*int16, n), make([]*int16, n)
+	for i, c := range changes {
+		texts[0][i], texts[1][i], texts[2][i], texts[3][i], texts[4][i] = c.Name, c.Email, c.Phone, c.Locale, c.Timezone
+		if c.OptOuts != nil {
+			optOuts[i] = new(int16(*c.OptOuts))
+		}
+		if c.Quiet != nil {
+			quietFrom[i], quietTo[i] = new(int16(c.Quiet.From)), new(int16(c.Quiet.To))
+		}
+		var err error
+		if c.Push != nil {
+			push[i], err = jsonText(append([]user.PushSubscription{}, *c.Push...))
+		}
+		if err == nil && c.Attributes != nil {
+			attributes[i], err = jsonText(*c.Attributes)
+		}
+		if err == nil && c.Patch != nil {
+			patch[i], err = jsonText(c.Patch)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return []any{ids(changes), texts[0], texts[1], texts[2], texts[3], texts[4], push, optOuts, quietFrom, quietTo, attributes, patch}, nil
+}
+
+func jsonText(v any) (*string, error) {
+	b, err := json.Marshal(v)
+	return new(string(b)), err
+}

@@ -1,0 +1,252 @@
+package audience
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"dropbell/adapters/postgres/internal/pg"
+	"dropbell/domain/event"
+	"dropbell/domain/staff"
+	"dropbell/domain/user"
+)
+
+// erasing is the advisory lock that an erasure holds while it is noted, and
+// whoever stores something about users shares: what began before is ended, and
+// what comes later sees the erasure.
+const erasing = `hashtextextended('dropbell:erasing', 0)`
+
+// noneErased returns [user.ErrErased] if one of the users was erased. None is
+// until the transaction ends.
+func noneErased(ctx context.Context, tx pgx.Tx, ids []user.ID) error {
+	if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock_shared(`+erasing+`)`); err != nil {
+		return err
+	}
+	var one user.ID
+	// A statement of its own: it sees what was noted while the lock was waited for.
+	err := tx.QueryRow(ctx, `select user_id from erased_users where user_id = any($1) limit 1`, ids).Scan(&one)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return nil
+	case err != nil:
+		return err
+	}
+	return user.ErrErased
+}
+
+// Erased returns those of the ids that were erased; see [user.ErasureStore].
+func (s Users) Erased(ctx context.Context, ids []user.ID) (map[user.ID]bool, error) {
+	return erased(ctx, s.DB, ids)
+}
+
+// Erased returns those of the ids that were erased; see [segment.ListStore].
+func (s Segments) Erased(ctx context.Context, ids []user.ID) (map[user.ID]bool, error) {
+	return erased(ctx, s.DB, ids)
+}
+
+func erased(ctx context.Context, db *pg.DB, ids []user.ID) (map[user.ID]bool, error) {
+	rows, err := db.Pool.Query(ctx, `select user_id from erased_users where user_id = any($1)`, ids)
+	if err != nil {
+		return nil, pg.Translate(err)
+	}
+	found := map[user.ID]bool{}
+	var id user.ID
+	_, err = pgx.ForEachRow(rows, []any{&id}, func() error {
+		found[id] = true
+		return nil
+	})
+	return found, pg.Translate(err)
+}
+
+// Erasure returns when and by whom the user was erased, or nil.
+func (s Users) Erasure(ctx context.Context, id user.ID) (*user.Erasure, error) {
+	var e user.Erasure
+	err := s.Pool.QueryRow(ctx, `select erased_at, erased_by from erased_users where user_id = $1`, id).Scan(&e.At, &e.By)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, nil
+	}
+	return &e, pg.Translate(err)
+}
+
+// LiftErasure lets the user be known again; see [user.ErasureStore].
+func (s Users) LiftErasure(ctx context.Context, id user.ID, e staff.Entry) error {
+	return s.Tx(ctx, func(tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, `delete from erased_users where user_id = $1`, id)
+		if err != nil {
+			return err
+		}
+		if tag.RowsAffected() == 0 {
+			return user.ErrNotErased
+		}
+		return pg.InsertAudit(ctx, tx, e)
+	})
+}
+
+// Erase forgets a user; see [user.ErasureStore]. The erasure is noted first, so
+// that nothing comes in behind what was looked at, and the user's own row goes
+// last: by its contacts everything else is found, also when an erasure that was
+// broken off is repeated.
+func (s Users) Erase(ctx context.Context, id user.ID, e staff.Entry) error {
+	var before bool
+	if err := s.Tx(ctx, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(`+erasing+`)`); err != nil {
+			return err
+		}
+		tag, err := tx.Exec(ctx, `insert into erased_users (user_id, erased_by) values ($1, $2) on conflict do nothing`, id, pg.AuditActor(e.Actor))
+		before = err == nil && tag.RowsAffected() == 0
+		return err
+	}); err != nil {
+		return err
+	}
+	u, unknown := s.User(ctx, id)
+	if unknown != nil && !errors.Is(unknown, user.ErrNotFound) {
+		return unknown
+	}
+	if err := s.eraseTraces(ctx, id, u.Traces()); err != nil {
+		return err
+	}
+	if before && unknown != nil {
+		return unknown
+	}
+	return s.Tx(ctx, func(tx pgx.Tx) error {
+		if err := leaveLists(ctx, tx, id); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, `delete from users where id = $1`, id); err != nil {
+			return err
+		}
+		if err := pg.InsertAudit(ctx, tx, e); err != nil {
+			return err
+		}
+		return pg.Announce(ctx, tx, event.UsersChanged, event.Users{FromUser: int64(id), ToUser: int64(id)})
+	})
+}
+
+// ofUser are the statements about what stands under the user's number $1.
+// Exceptions stay without the provider's words: accounts are counted from them.
+var ofUser = []string{
+	`delete from reservations where user_id = $1`,
+	`delete from former_reservations where user_id = $1`,
+	`delete from inbox_reads where user_id = $1`,
+	`delete from checked_rows where user_id = $1`,
+	`update exceptions set detail = '' where user_id = $1 and detail <> ''`,
+	`update grant_rows set input = '' where user_id = $1 and input <> ''`,
+	`update channel_tests set recipient = '', detail = '' where by_user and recipient = $1::bigint::text`,
+	`delete from idempotency_keys where actor = 'user:' || $1::bigint`,
+	// Rows of files that were refused, as people read them.
+	`update job_errors set row = '', error = '', because = '[]' where row ~ ('(^|[^0-9])' || $1::bigint || '([^0-9]|$)')`,
+	// Files cannot be searched: they may be packed. Those that a job is reading
+	// are removed by housekeeping when it is over.
+	`delete from uploads u where $1::bigint > 0 and not exists (select from jobs j where j.upload_id = u.id and j.finished_at is null)`,
+}
+
+// A textColumn is a column in which somebody's contacts can stand as part of a text.
+type textColumn struct{ table, column, kind string }
+
+// traces are all of them. A test compares them with the tables there are.
+var traces = []textColumn{
+	{"audit", "reason", "text"}, {"audit", "before", "jsonb"}, {"audit", "after", "jsonb"},
+	{"job_errors", "row", "text"}, {"job_errors", "error", "text"}, {"job_errors", "because", "jsonb"},
+	{"jobs", "title", "text"}, {"jobs", "detail", "text"}, {"jobs", "params", "jsonb"}, {"jobs", "cursor", "jsonb"}, {"jobs", "result", "jsonb"},
+	{"uploads", "name", "text"}, {"grant_rows", "input", "text"}, {"grant_rows", "result", "text"},
+	{"dead_letter_groups", "sample", "text"}, {"dead_letter_jobs", "filter", "jsonb"},
+	{"dead_messages", "reason", "text"}, {"channel_tests", "recipient", "text"}, {"channel_tests", "detail", "text"},
+	{"provider_calls", "error", "text"},
+	{"campaign_requests", "reason", "text"}, {"campaign_requests", "decided_reason", "text"},
+	{"segments", "name", "text"}, {"segments", "rule", "jsonb"}, {"campaigns", "segment_rule", "jsonb"}, {"campaign_requests", "segment_rule", "jsonb"},
+	{"outbox", "payload", "jsonb"},
+}
+
+// reasonsOfCoupons are what staff wrote about the steps of the user's coupons;
+// the table is too large to be read as a whole.
+var reasonsOfCoupons = textColumn{"coupon_operations", "reason", "text"}
+
+// erasedMark stands where a contact stood.
+const erasedMark = "[erased]"
+
+// sql replaces every text of $1 in the column by the mark.
+func (t textColumn) sql(n int) string {
+	was := t.column + "::text"
+	now := was
+	for i := range n {
+		now = fmt.Sprintf(`replace(%s, $%d::text, '%s')`, now, i+1, erasedMark)
+	}
+	found := make([]string, n)
+	for i := range n {
+		found[i] = fmt.Sprintf(`strpos(%s, $%d::text) > 0`, was, i+1)
+	}
+	return fmt.Sprintf(`update %s set %s = (%s)::%s where %s`, t.table, t.column, now, t.kind, strings.Join(found, " or "))
+}
+
+// eraseTraces removes what stands under the number, and the texts by which the
+// user can be recognised. Each statement is one transaction and may be
+// repeated.
+func (s Users) eraseTraces(ctx context.Context, id user.ID, texts []string) error {
+	for _, sql := range ofUser {
+		if _, err := s.Pool.Exec(ctx, sql, id); err != nil {
+			return pg.Translate(err)
+		}
+	}
+	if len(texts) == 0 {
+		return nil
+	}
+	args := make([]any, len(texts))
+	for i, text := range texts {
+		args[i] = text
+	}
+	for _, t := range traces {
+		if _, err := s.Pool.Exec(ctx, t.sql(len(texts)), args...); err != nil {
+			return pg.Translate(err)
+		}
+	}
+	own := fmt.Sprintf(`coupon_id in (select id from coupons where user_id = %d) and (`, id)
+	sql := strings.Replace(reasonsOfCoupons.sql(len(texts)), " where ", " where "+own, 1) + ")"
+	if _, err := s.Pool.Exec(ctx, sql, args...); err != nil {
+		return pg.Translate(err)
+	}
+	// Answers to keys: kept for a day, those of users stand under their number.
+	_, err := s.Pool.Exec(ctx, `delete from idempotency_keys where actor >= 'key:' and actor < 'key;'
+		and exists (select from unnest($1::text[]) as t where position(convert_to(t, 'UTF8') in body) > 0 or strpos(header::text, t) > 0)`, texts)
+	return pg.Translate(err)
+}
+
+// leaveLists takes the user out of every list.
+func leaveLists(ctx context.Context, tx pgx.Tx, id user.ID) error {
+	rows, err := tx.Query(ctx, `select segment_id, chunk, members from segment_members where chunk = $1 order by segment_id for update`, int64(id)>>chunkBits)
+	if err != nil {
+		return err
+	}
+	type part struct {
+		segment, chunk int64
+		raw            []byte
+	}
+	parts, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (p part, err error) { return p, row.Scan(&p.segment, &p.chunk, &p.raw) })
+	if err != nil {
+		return err
+	}
+	for _, p := range parts {
+		set, err := readChunk(p.raw)
+		if err != nil {
+			return err
+		}
+		if !set.Contains(uint64(id)) {
+			continue
+		}
+		set.Remove(uint64(id))
+		raw, err := set.ToBytes()
+		if err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, `update segment_members set members = $3, count = $4 where segment_id = $1 and chunk = $2`,
+			p.segment, p.chunk, raw, int64(set.GetCardinality())); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, `update segments set members = members - 1, counted_at = now(), updated_at = now() where id = $1 and members > 0`, p.segment); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,4 @@
+package audience
+
+// FindSQL is the statement with which [Users.Find] looks for a rare beginning.
+func FindSQL(column string) string { return matches(begins(column)) }

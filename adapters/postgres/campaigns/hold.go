@@ -1,0 +1,63 @@
+package campaigns
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"dropbell/adapters/postgres/internal/pg"
+	"dropbell/domain/campaign"
+	"dropbell/domain/delivery"
+	"dropbell/domain/staff"
+)
+
+// ApprovedReach returns the largest reach that a second person has consented
+// to; see [campaign.SizeStore].
+func (s Campaigns) ApprovedReach(ctx context.Context, id int64) (n int64, err error) {
+	err = s.Pool.QueryRow(ctx, `select coalesce(max(reach), 0) from campaign_requests where campaign_id = $1 and state = 'approved'`, id).Scan(&n)
+	return n, pg.Translate(err)
+}
+
+// Hold pauses a campaign that is being cut; see [campaign.LaunchStore]. The
+// right to cut goes to a token that nobody has, and never runs out, so that
+// programs which know nothing of held campaigns do not cut on either.
+func (s Campaigns) Hold(ctx context.Context, c campaign.Cut, ch campaign.Change) error {
+	return s.Tx(ctx, func(tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, `update campaigns set state = 'paused', held_at = clock_timestamp(), approval_asked_at = clock_timestamp(), approved_by = $3,
+				cut_token = $4, cut_lease_until = 'infinity', version = version + 1, updated_at = now()
+			where id = $1 and cut_token = $2 and cut_at is null and state in ('running', 'paused')`, c.ID, c.Token, ch.Ask.AskedBy, uuid.NewString())
+		if err != nil {
+			return err
+		}
+		if tag.RowsAffected() == 0 {
+			return delivery.ErrLeaseLost
+		}
+		if err := insertRequest(ctx, tx, ch.Campaign, *ch.Ask); err != nil {
+			return err
+		}
+		if err := steer(ctx, tx, ch.Campaign, ch.Step); err != nil {
+			return err
+		}
+		if err := pg.InsertAudit(ctx, tx, ch.Entry); err != nil {
+			return err
+		}
+		return announceCampaign(ctx, tx, ch.Event, ch.Campaign)
+	})
+}
+
+// giveUpHeld ends the audience of held campaigns whose end has come before
+// anybody consented: the part that was cut is all there is.
+func (s Campaigns) giveUpHeld(ctx context.Context) error {
+	_, err := s.Pool.Exec(ctx, `
+		with late as (
+			select id from campaigns where held_at is not null and ends_at <= clock_timestamp() order by id limit 100 for update skip locked
+		), lapsed as (
+			update campaign_requests r set state = 'lapsed', decided_by = $1, decided_at = clock_timestamp()
+			from late where r.campaign_id = late.id and r.state = 'asked'
+		)
+		update campaigns c set held_at = null, approval_asked_at = null, approved_by = '', reason = 'approval_missing',
+			cut_at = clock_timestamp(), cut_token = null, cut_lease_until = null, version = version + 1, updated_at = now()
+		from late where c.id = late.id`, pg.AuditActor(staff.System()))
+	return pg.Translate(err)
+}

@@ -1,0 +1,127 @@
+package campaigns_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"dropbell/adapters/postgres/pgtest"
+	"dropbell/domain/campaign"
+	"dropbell/domain/delivery"
+	"dropbell/domain/staff"
+	"dropbell/domain/user"
+)
+
+const claimPage = "https://shop.example/claim"
+
+func trackedAs(owner int64, id user.ID, variant int) string {
+	return fmt.Sprintf("https://drop.example/l/%d-%s-%d", owner, id, variant)
+}
+
+// Recipients get links of their own, in what is sent and in the inbox; a test
+// message shows where the link leads.
+func TestCampaignLinksAreTracked(t *testing.T) {
+	s := newStage(t)
+	tpl := s.world.Published(time.Hour)
+	s.Exec(`update templates set claim_url = $1 where id = $2`, claimPage, tpl.ID)
+	s.users(3, 1)
+	spec := func(channel delivery.Channel, name string) func(*campaign.Spec) {
+		return func(sp *campaign.Spec) {
+			sp.Name, sp.Channel, sp.GrantTemplate, sp.Content = name, channel, tpl.ID, text("Come", "See {{link}}")
+		}
+	}
+	c, app := s.running(spec(delivery.Webhook, "hook")), s.running(spec(delivery.App, "app"))
+	s.bring()
+	var mu sync.Mutex
+	read := map[user.ID]string{}
+	hook := pgtest.NewSink(delivery.Webhook, 2)
+	hook.Answer = func(m delivery.Message, _ int) delivery.Result {
+		mu.Lock()
+		defer mu.Unlock()
+		read[m.To.ID] = m.Content.Text
+		return delivery.Result{Status: delivery.Delivered}
+	}
+	d := s.deliverer(hook, pgtest.NewSink(delivery.App, 1000))
+	d.Guards, d.LinkURL = nil, trackedAs
+	s.Must(d.Drain(t.Context(), delivery.Webhook))
+	s.Must(d.Drain(t.Context(), delivery.App))
+	for id := user.ID(1); id <= 3; id++ {
+		if want := "See " + trackedAs(c.ID, id, 0); read[id] != want {
+			t.Errorf("user %d reads %q, want %q", id, read[id], want)
+		}
+	}
+	_, err := s.service.Test(t.Context(), staff.System(), c.ID, 2, nil)
+	s.Must(err)
+	s.Must(d.Drain(t.Context(), delivery.Webhook))
+	if read[2] != "See "+claimPage {
+		t.Errorf("the test reads %q", read[2])
+	}
+	s.Exec(`update campaigns set content = jsonb_set(content, '{variants,1}', '{"percent": 0, "texts": {"": {"title": "B", "body": "Other {{link}}"}}}') where id = $1`, c.ID)
+	_, err = s.service.Test(t.Context(), staff.System(), c.ID, 2, new(1))
+	s.Must(err)
+	s.Must(d.Drain(t.Context(), delivery.Webhook))
+	if read[2] != "Other "+claimPage {
+		t.Errorf("the test of the other version reads %q", read[2])
+	}
+
+	reader := s.Inbox
+	reader.Track = trackedAs
+	inbox, err := reader.Page(t.Context(), 3, time.Time{}, 10)
+	s.Must(err)
+	if len(inbox.Items) != 1 || !strings.Contains(inbox.Items[0].Text, trackedAs(app.ID, 3, 0)) || inbox.Items[0].ClaimURL != claimPage {
+		t.Errorf("inbox %+v", inbox.Items)
+	}
+}
+
+func TestOpeningsCountOnce(t *testing.T) {
+	s := newStage(t)
+	tpl := s.world.Published(time.Hour)
+	s.users(2, 1)
+	ctx, nowhere := t.Context(), s.running(nil)
+	c := s.published(func(sp *campaign.Spec) { sp.Name, sp.GrantTemplate = "Linked", tpl.ID })
+	open := func(id int64, u user.ID) (string, error) {
+		return s.campaigns.Open(ctx, campaign.Reader{CampaignID: id, UserID: u, Variant: 1})
+	}
+	refused := func(what string, id int64) {
+		t.Helper()
+		_, err := open(id, 1)
+		_, err2 := s.campaigns.Target(ctx, campaign.Reader{CampaignID: id, UserID: 1})
+		if !errors.Is(err, user.ErrLink) || !errors.Is(err2, user.ErrLink) {
+			t.Errorf("%s: %v, %v", what, err, err2)
+		}
+	}
+	s.Exec(`update templates set claim_url = $1 where id = $2`, claimPage, tpl.ID)
+	refused("not sent", c.ID)
+	refused("about no template", nowhere.ID)
+	refused("unknown", 999)
+	s.Must(s.launcher.Start(ctx, c.ID))
+	if url, err := s.campaigns.Target(ctx, campaign.Reader{CampaignID: c.ID, UserID: 1}); err != nil || url != claimPage {
+		t.Errorf("leads to %q %v", url, err)
+	}
+	if n := s.Number(`select count(*) from campaign_openings`); n != 0 {
+		t.Errorf("%d noted before anybody opened a link", n)
+	}
+	var all sync.WaitGroup
+	for i := range 20 {
+		all.Go(func() {
+			if url, err := open(c.ID, user.ID(1+i%2)); err != nil || url != claimPage {
+				t.Errorf("leads to %q %v", url, err)
+			}
+		})
+	}
+	all.Wait()
+	if n := s.Number(`select count(*) from campaign_openings where campaign_id = $1 and variant = 1`, c.ID); n != 2 {
+		t.Errorf("%d openings, want 2", n)
+	}
+	s.Exec(`update templates set claim_url = '' where id = $1`, tpl.ID)
+	refused("leads nowhere any more", c.ID)
+
+	s.Exec(`update campaigns set archived = true, starts_at = now() - interval '12 days', ends_at = now() - interval '11 days' where id = $1`, c.ID)
+	s.Clean()
+	if n := s.Number(`select count(*) from campaign_openings`); n != 0 {
+		t.Errorf("%d openings are kept for ever", n)
+	}
+}

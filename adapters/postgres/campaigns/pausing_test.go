@@ -1,0 +1,58 @@
+package campaigns_test
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"dropbell/domain/campaign"
+	"dropbell/domain/delivery"
+	"dropbell/domain/staff"
+)
+
+// TestPausingMeetsCheckpointsInOrder: a campaign is paused and resumed while
+// many of its batches are checkpointed together. The batches were stored from
+// the last range to the first, so that the order of their ids is not that of
+// any index in which they would be found.
+func TestPausingMeetsCheckpointsInOrder(t *testing.T) {
+	s := newStage(t)
+	s.users(400, 1)
+	c := s.running(nil)
+	s.wire.take()
+	s.Exec(`insert into batches (kind, owner_id, template_id, channel, from_user, to_user, due_count, due, due_at, worthless_after, priority, next_run_at)
+		select 'campaign', $1, 0, $2, i, i, 1, '', now(), now() + interval '1 hour', 10, now() from generate_series(400, 1, -1) as i`, c.ID, delivery.Webhook)
+	s.Exec(`analyze batches`)
+	ctx, stop := context.WithCancel(t.Context())
+	var working sync.WaitGroup
+	for range 64 {
+		l, err := s.Batches.LeaseNext(t.Context(), delivery.Webhook, time.Minute)
+		s.Must(err)
+		working.Go(func() {
+			for ctx.Err() == nil {
+				if _, err := l.Checkpoint(t.Context(), delivery.Progress{}); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	var took []time.Duration
+	for i := range 100 {
+		step := []campaign.Transition{campaign.Pausing, campaign.Resuming}[i%2]
+		began := time.Now()
+		if _, err := s.service.Do(t.Context(), staff.System(), c.ID, 0, step, ""); err != nil {
+			t.Errorf("%s: %v", step, err)
+		}
+		took = append(took, time.Since(began))
+	}
+	_, err := s.service.Do(t.Context(), staff.System(), c.ID, 0, campaign.Cancelling, "")
+	s.Must(err)
+	stop()
+	working.Wait()
+	t.Logf("the longest step took %v", slices.Max(took))
+	if n := s.Number(`select count(*) from batches where held or stop_reason is null`); n != 0 {
+		t.Errorf("%d batches were left out", n)
+	}
+}

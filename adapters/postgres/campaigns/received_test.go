@@ -1,0 +1,89 @@
+package campaigns_test
+
+import (
+	"fmt"
+	"testing"
+
+	"dropbell/adapters/postgres/pgtest"
+	"dropbell/domain/campaign"
+	"dropbell/domain/delivery"
+	"dropbell/domain/user"
+)
+
+// TestMailbag tells what each of several campaigns had for one user: sent,
+// skipped because of the shop's limit, and still on its way.
+func TestMailbag(t *testing.T) {
+	s := newStage(t)
+	s.users(20, 1)
+	s.Exec(`insert into shops values (10, 'Tea house', 'Asia/Shanghai'), (11, 'Bakery', 'Europe/Berlin')`)
+	s.Exec(`insert into campaign_limits (shop_number, per_day, per_week) values (10, 1, 3), (11, 0, 0)`)
+	send := func(name string, shop int64, audience campaign.Audience) campaign.Campaign {
+		c := s.running(func(spec *campaign.Spec) { spec.Name, spec.Shop, spec.Audience = name, shop, audience })
+		s.bring()
+		return c
+	}
+	everybody := campaign.Audience{Kind: campaign.Everybody}
+	deliver := func() {
+		s.Must(s.deliverer(pgtest.NewSink(delivery.Webhook, 100)).Drain(t.Context(), delivery.Webhook))
+	}
+	first := send("first", 10, everybody)
+	deliver()
+	second := send("second", 10, everybody)
+	deliver()
+	s.settled(first)
+	s.settled(second)
+	send("others", 0, campaign.Audience{Kind: campaign.Named, Users: ids(1, 2, 3)})
+	bread := send("bread", 11, campaign.Audience{Kind: campaign.Named, Users: ids(6, 7, 8)})
+
+	mailbag := func(to user.ID, shops ...int64) (campaign.Mailbag, string) {
+		t.Helper()
+		m, err := s.campaigns.Mailbag(t.Context(), to, shops)
+		s.Must(err)
+		text := ""
+		for _, l := range m.Letters {
+			text += fmt.Sprintf("%s %d %s %s %s; ", l.Name, l.Shop, l.Channel, l.Outcome, l.Reason)
+			if (l.Outcome == delivery.InFlight) != l.At.IsZero() || l.BatchID == 0 || l.CountsAt.IsZero() {
+				t.Errorf("%+v", l)
+			}
+		}
+		return m, text
+	}
+	m, text := mailbag(7)
+	if text != "bread 11 webhook in_flight ; second 10 webhook skipped frequency_cap; first 10 webhook sent ; " {
+		t.Error(text)
+	}
+	if m.Limits[10] != (campaign.Limits{PerDay: 1, PerWeek: 3}) || m.Letters[0].CampaignID != bread.ID || m.Letters[1].ShopName != "Tea house" || !m.Passed.IsZero() || m.Now.IsZero() {
+		t.Errorf("%+v", m)
+	}
+	if _, text := mailbag(7, 11); text != "bread 11 webhook in_flight ; " {
+		t.Errorf("of one shop: %s", text)
+	}
+	for _, stranger := range []user.ID{21, 9_007_199_254_740_993} {
+		if _, text := mailbag(stranger); text != "" {
+			t.Errorf("user %d: %s", stranger, text)
+		}
+	}
+	if _, text := mailbag(2); text != "others 0 webhook in_flight ; second 10 webhook skipped frequency_cap; first 10 webhook sent ; " {
+		t.Error(text)
+	}
+}
+
+// TestMailbagIsBounded: of very many campaigns the newest are looked at, and
+// it is said from when on there may be more.
+func TestMailbagIsBounded(t *testing.T) {
+	s := newStage(t)
+	s.Exec(`insert into campaigns (name, channel, content, audience, starts_at, ends_at, state, creator, created_by, started_at)
+		select 'c' || n, 0, '{}', '{"kind": "all"}', now(), now() + interval '1 hour', 'finished', 'x', 'x', date_trunc('hour', now()) - n * interval '1 minute' from generate_series(0, 400) n`)
+	s.Exec(`insert into batches (kind, owner_id, channel, from_user, to_user, state, due_at, worthless_after, due, due_count, started_at, finished_at)
+		select 'campaign', c.id, 0, 1, 9, 'done', now(), now(), $1, 9, now(), now() from campaigns c`, pgtest.Bitmap(1, 5, 9))
+	m, err := s.campaigns.Mailbag(t.Context(), 5, nil)
+	s.Must(err)
+	if len(m.Letters) != 200 || m.Letters[0].Name != "c0" || m.Letters[199].Name != "c199" {
+		t.Fatalf("%d letters", len(m.Letters))
+	}
+	var passed bool
+	s.Must(s.SQL.QueryRow(t.Context(), `select $1 = (select started_at from campaigns where name = 'c200')`, m.Passed).Scan(&passed))
+	if !passed {
+		t.Errorf("passed %v", m.Passed)
+	}
+}

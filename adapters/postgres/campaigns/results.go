@@ -1,0 +1,242 @@
+package campaigns
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/RoaringBitmap/roaring/v2/roaring64"
+	"github.com/jackc/pgx/v5"
+
+	"dropbell/adapters/postgres/internal/pg"
+	"dropbell/domain/campaign"
+	"dropbell/domain/delivery"
+	"dropbell/domain/user"
+)
+
+const (
+	// countFor bounds one count of a campaign's results. If it is not stored
+	// by then, because a worker died or the count failed, it is made again.
+	countFor = 5 * time.Minute
+	// countLag is how long after the window's end the last count is made, so
+	// that whoever was just in time has been committed.
+	countLag = time.Minute
+)
+
+// CountNext counts the results of the campaign for which it is time, and
+// stores them. It returns false if it was time for none. A count reads all of
+// the campaign's batches and what people did with its template, as of one
+// instant; nothing of it is kept if it does not come to its end.
+func (s Campaigns) CountNext(ctx context.Context) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, countFor)
+	defer cancel()
+	var id int64
+	err := s.Pool.QueryRow(ctx, `
+		with next as (
+			select id from campaigns where started_at is not null and not archived and count_due_at < 'infinity' and count_due_at <= clock_timestamp()
+			order by count_due_at limit 1 for update skip locked
+		)
+		update campaigns c set count_due_at = clock_timestamp() + $1::interval from next where c.id = next.id returning c.id`, countFor).Scan(&id)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return false, nil
+	}
+	if err != nil {
+		return false, pg.Translate(err)
+	}
+	began := time.Now()
+	var n *counting
+	if err := s.Tx(ctx, func(tx pgx.Tx) (err error) {
+		if _, err := tx.Exec(ctx, `set transaction isolation level repeatable read read only`); err != nil {
+			return err
+		}
+		n, err = countResults(ctx, tx, id)
+		return err
+	}); err != nil {
+		return false, err
+	}
+	return true, s.storeResults(ctx, n, campaign.CountAgain(time.Since(began), n.ended))
+}
+
+// counting is one count of one campaign's results.
+type counting struct {
+	campaign.Campaign
+	// to is the instant before which everything is counted.
+	to time.Time
+	// ended is how long ago the campaign ended, last that its window is over.
+	ended time.Duration
+	last  bool
+	off   int64
+	// Who did what in the window.
+	opened, reserved, claimed, used *roaring64.Bitmap
+	// by variant, the held out first
+	tallies [3]campaign.Tally
+}
+
+func countResults(ctx context.Context, tx pgx.Tx, id int64) (*counting, error) {
+	n := &counting{opened: roaring64.New(), reserved: roaring64.New(), claimed: roaring64.New(), used: roaring64.New()}
+	var err error
+	n.Campaign, err = scanCampaign(tx.QueryRow(ctx, `select `+campaignColumns+`, least(clock_timestamp(), c.ended_at + $2::interval),
+		coalesce(clock_timestamp() - c.ended_at, interval '0'), coalesce(clock_timestamp() > c.ended_at + $2::interval + $3::interval, false)`+
+		campaignFrom+`where c.id = $1`, id, campaign.ResultsFor, countLag), &n.to, &n.ended, &n.last)
+	if err != nil {
+		return n, err
+	}
+	if template := n.TemplateID(); template != 0 {
+		if err := n.readDoings(ctx, tx, template); err != nil {
+			return n, err
+		}
+	}
+	if err := n.readBatches(ctx, tx); err != nil {
+		return n, err
+	}
+	b, err := campaignBalance(ctx, tx, id)
+	n.off = b.Difference()
+	return n, err
+}
+
+// readDoings reads who opened, reserved, claimed and used what, each as a set.
+func (n *counting) readDoings(ctx context.Context, tx pgx.Tx, template int64) error {
+	for _, q := range []struct {
+		set *roaring64.Bitmap
+		sql string
+		id  int64
+	}{
+		{n.opened, `select user_id from campaign_openings where campaign_id = $1 and opened_at >= $2 and opened_at < $3`, n.ID},
+		{n.reserved, `select user_id from reservations where template_id = $1 and created_at >= $2 and created_at < $3`, template},
+		{n.claimed, `select user_id from coupons where template_id = $1 and issued_at >= $2 and issued_at < $3`, template},
+		{n.used, `select user_id from coupons where template_id = $1 and state = 'used' and used_at >= $2 and used_at < $3`, template},
+	} {
+		if err := readIDs(ctx, tx, q.set, q.sql, q.id, n.StartedAt, n.to); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readIDs adds the ids that the query yields to set.
+func readIDs(ctx context.Context, tx pgx.Tx, set *roaring64.Bitmap, sql string, args ...any) error {
+	rows, err := tx.Query(ctx, sql, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		set.Add(pg.Uint64(rows.RawValues()[0])) // the generic scanner costs more than the query
+	}
+	return rows.Err()
+}
+
+// readBatches divides everybody in the campaign's batches into groups.
+func (n *counting) readBatches(ctx context.Context, tx pgx.Tx) error {
+	for i := range n.tallies {
+		n.tallies[i].Variant = i + delivery.HeldOut
+	}
+	rows, err := tx.Query(ctx, `select due, sent from batches where kind = 'campaign' and owner_id = $1 and channel = $2 order by from_user`, n.ID, n.Channel)
+	if err != nil {
+		return err
+	}
+	var due, sent []byte
+	_, err = pgx.ForEachRow(rows, []any{&due, &sent}, func() error {
+		dueSet, err := pg.DecodeSet(due)
+		if err != nil {
+			return err
+		}
+		sentSet, err := pg.DecodeSet(sent)
+		if err != nil {
+			return err
+		}
+		n.add(dueSet, sentSet)
+		return nil
+	})
+	return err
+}
+
+func (n *counting) add(due, sent *roaring64.Bitmap) {
+	if !n.Content.Divided() {
+		n.count(0, due, sent)
+		return
+	}
+	var groups [len(n.tallies)]*roaring64.Bitmap
+	for i := range groups {
+		groups[i] = roaring64.New()
+	}
+	for it := due.Iterator(); it.HasNext(); {
+		id := it.Next()
+		groups[n.Content.Pick(n.ID, user.ID(id))-delivery.HeldOut].Add(id)
+	}
+	for i, g := range groups {
+		n.count(i+delivery.HeldOut, g, sent)
+	}
+}
+
+func (n *counting) count(variant int, group, sent *roaring64.Bitmap) {
+	t := &n.tallies[variant-delivery.HeldOut]
+	t.Assigned += int64(group.GetCardinality())
+	for _, x := range []struct {
+		sum *int64
+		set *roaring64.Bitmap
+	}{{&t.Sent, sent}, {&t.Opened, n.opened}, {&t.Reserved, n.reserved}, {&t.Claimed, n.claimed}, {&t.Used, n.used}} {
+		if !x.set.IsEmpty() {
+			*x.sum += int64(group.AndCardinality(x.set))
+		}
+	}
+}
+
+// storeResults replaces the campaign's results, unless somebody has stored
+// later ones, or its batches are being removed and may have been read in part.
+func (s Campaigns) storeResults(ctx context.Context, n *counting, again time.Duration) error {
+	return s.Tx(ctx, func(tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, `
+			update campaigns set counted_to = $2, account_off = $3,
+				count_due_at = case when $4 then 'infinity'::timestamptz
+					-- The last count is not put off.
+					else least(clock_timestamp() + $5::interval, ended_at + $6::interval + $7::interval) end
+			where id = $1 and not archived and (counted_to is null or counted_to <= $2)`,
+			n.ID, n.to, n.off, n.last, again, campaign.ResultsFor, 2*countLag)
+		if err != nil || tag.RowsAffected() == 0 {
+			return err
+		}
+		for _, variant := range n.Content.Groups() {
+			t := n.tallies[variant-delivery.HeldOut]
+			if _, err := tx.Exec(ctx, `
+				insert into campaign_results (campaign_id, variant, assigned, sent, opened, reserved, claimed, used) values ($1, $2, $3, $4, $5, $6, $7, $8)
+				on conflict (campaign_id, variant) do update set assigned = excluded.assigned, sent = excluded.sent, opened = excluded.opened,
+					reserved = excluded.reserved, claimed = excluded.claimed, used = excluded.used`,
+				n.ID, variant, t.Assigned, t.Sent, t.Opened, t.Reserved, t.Claimed, t.Used); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// Results returns what was counted last; see [campaign.ResultStore].
+func (s Campaigns) Results(ctx context.Context, ids []int64) (map[int64]campaign.Results, error) {
+	rows, err := s.Pool.Query(ctx, `
+		select c.id, c.counted_to, c.ended_at + $2::interval, c.count_due_at = 'infinity' or c.archived, c.account_off,
+			r.variant, r.assigned, r.sent, r.opened, r.reserved, r.claimed, r.used
+		from campaigns c left join campaign_results r on r.campaign_id = c.id
+		-- The held out, whose number is the least, come last.
+		where c.id = any($1) order by c.id, r.variant < 0, r.variant`, ids, campaign.ResultsFor)
+	if err != nil {
+		return nil, pg.Translate(err)
+	}
+	all := map[int64]campaign.Results{}
+	var id int64
+	var head campaign.Results
+	var variant *int
+	var n [6]*int64
+	_, err = pgx.ForEachRow(rows, []any{&id, &head.CountedTo, &head.Until, &head.Final, &head.AccountOff,
+		&variant, &n[0], &n[1], &n[2], &n[3], &n[4], &n[5]}, func() error {
+		r, known := all[id]
+		if !known {
+			r = head
+		}
+		if variant != nil {
+			r.Groups = append(r.Groups, campaign.Tally{Variant: *variant, Assigned: *n[0], Sent: *n[1], Opened: *n[2], Reserved: *n[3], Claimed: *n[4], Used: *n[5]})
+		}
+		all[id] = r
+		return nil
+	})
+	return all, pg.Translate(err)
+}

@@ -1,0 +1,182 @@
+package campaigns_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	campaignsdb "dropbell/adapters/postgres/campaigns"
+	"dropbell/adapters/postgres/pgtest"
+	"dropbell/domain/campaign"
+	"dropbell/domain/delivery"
+	"dropbell/domain/event"
+	"dropbell/domain/staff"
+	"dropbell/domain/user"
+)
+
+// stage is a world with campaigns and everything that carries them.
+type stage struct {
+	*world
+	campaigns campaignsdb.Campaigns
+	service   *campaign.Service
+	launcher  *campaign.Launcher
+	wire      *wire
+	queue     *pgtest.MemoryQueue
+}
+
+// wire remembers what was published; it brings nothing by itself.
+type wire struct {
+	mu       sync.Mutex
+	messages []campaign.Message
+	refuse   error
+}
+
+func (x *wire) Publish(_ context.Context, ms []campaign.Message) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.refuse != nil {
+		return x.refuse
+	}
+	x.messages = append(x.messages, ms...)
+	return nil
+}
+
+// take returns what was published since, and forgets it.
+func (x *wire) take() []campaign.Message {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	ms := x.messages
+	x.messages = nil
+	return ms
+}
+
+// noLatch is a Redis that is away.
+type noLatch struct{}
+
+func (noLatch) Take(context.Context, [32]byte, int64, time.Duration) (bool, error) {
+	return false, errors.New("away")
+}
+func (noLatch) Release(context.Context, [32]byte, int64) error { return errors.New("away") }
+
+func newStage(t *testing.T) *stage {
+	t.Helper()
+	w := newWorld(t)
+	s := &stage{world: w, campaigns: campaignsdb.NewCampaigns(w.DB, w.Segments), wire: &wire{}, queue: &pgtest.MemoryQueue{}}
+	s.service = &campaign.Service{Store: s.campaigns, Latch: noLatch{}, Templates: w.Templates, Now: pgtest.Clock,
+		Channels:  delivery.ChannelSetOf(delivery.AllChannels()...),
+		Audiences: campaign.AudienceKinds()}
+	s.launcher = &campaign.Launcher{Store: s.campaigns, Wire: s.wire, Queue: s.queue, Now: pgtest.Clock, LeaseFor: 10 * time.Second}
+	return s
+}
+
+func text(title, body string) delivery.Copy {
+	return delivery.Copy{Variants: []delivery.Variant{{Percent: 100, Texts: map[string]delivery.Text{"": {Title: title, Body: body}}}}}
+}
+
+func campaignSpec() campaign.Spec {
+	return campaign.Spec{Name: "Spring", Content: text("Hello", "Come and see"), Channel: delivery.Webhook,
+		Audience: campaign.Audience{Kind: campaign.Everybody}, StartsAt: pgtest.Clock().Add(-time.Second), EndsAt: pgtest.Clock().Add(time.Hour)}
+}
+
+// users makes rows for n users, whose ids are apart by step.
+func (s *stage) users(n, step int) {
+	s.Helper()
+	s.Exec(`insert into users (id, name) select i * $2, 'User ' || i from generate_series(1, $1::bigint) as i on conflict do nothing`, n, step)
+}
+
+// published returns a campaign that may start.
+func (s *stage) published(change func(*campaign.Spec)) campaign.Campaign {
+	s.Helper()
+	spec := campaignSpec()
+	if change != nil {
+		change(&spec)
+	}
+	c, err := s.service.Create(s.Context(), staff.System(), spec, "")
+	s.Must(err)
+	c, err = s.service.Do(s.Context(), staff.System(), c.ID, 0, campaign.Publishing, "test")
+	s.Must(err)
+	return c
+}
+
+// running returns a campaign that has started and been cut; its ranges are on
+// the wire.
+func (s *stage) running(change func(*campaign.Spec)) campaign.Campaign {
+	s.Helper()
+	c := s.published(change)
+	s.Must(s.launcher.Start(s.Context(), c.ID))
+	s.Must(s.launcher.Cut(s.Context(), c.ID))
+	return s.now(c)
+}
+
+// now reads the campaign again.
+func (s *stage) now(c campaign.Campaign) campaign.Campaign {
+	s.Helper()
+	c, err := s.campaigns.Campaign(s.Context(), c.ID)
+	s.Must(err)
+	return c
+}
+
+// bring makes batches of everything on the wire.
+func (s *stage) bring() {
+	s.Helper()
+	for _, m := range s.wire.take() {
+		var r event.CampaignRanges
+		s.Must(json.Unmarshal(m.Payload, &r))
+		s.Must(s.launcher.Batches(s.Context(), r))
+	}
+}
+
+func (s *stage) deliverer(senders ...delivery.Sender) *delivery.Service {
+	d := s.world.Deliverer(s.queue, senders...)
+	d.Guards = map[delivery.Kind]delivery.Guard{delivery.KindCampaign: &campaign.Guard{Store: s.campaigns}}
+	return d
+}
+
+// settled fails unless the campaign's books are closed and in order, and
+// returns them.
+func (s *stage) settled(c campaign.Campaign) delivery.Counts {
+	s.Helper()
+	_, err := s.campaigns.Settle(s.Context())
+	s.Must(err)
+	if s.now(c).SettledAt == nil {
+		s.Fatalf("campaign %d is not settled: %+v", c.ID, s.books(c))
+	}
+	return s.books(c).Counted
+}
+
+// books fails unless the campaign's account balances.
+func (s *stage) books(c campaign.Campaign) campaign.Balance {
+	s.Helper()
+	b, err := s.campaigns.Balance(s.Context(), c.ID)
+	s.Must(err)
+	if b.Difference() != 0 {
+		s.Errorf("campaign %d is off by %d: %+v", c.ID, b.Difference(), b)
+	}
+	return b
+}
+
+// reached fails unless the sink got exactly n users, each once.
+func (s *stage) reached(k *pgtest.Sink, n int) {
+	s.Helper()
+	k.Mu.Lock()
+	defer k.Mu.Unlock()
+	if len(k.Got) != n {
+		s.Errorf("%d users reached, want %d", len(k.Got), n)
+	}
+	for key, times := range k.Got {
+		if times != 1 {
+			s.Fatalf("%s was sent %d times", key, times)
+		}
+	}
+}
+
+func ids(list ...int64) []user.ID {
+	out := make([]user.ID, len(list))
+	for i, n := range list {
+		out[i] = user.ID(n)
+	}
+	return out
+}

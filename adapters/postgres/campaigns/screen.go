@@ -1,0 +1,204 @@
+package campaigns
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"dropbell/adapters/postgres/internal/pg"
+	"dropbell/domain/campaign"
+	"dropbell/domain/delivery"
+	"dropbell/domain/user"
+)
+
+const factsSQL = `
+	select coalesce(c.grant_template_id, 0), coalesce(c.shop_number, 0), c.state, coalesce(l.per_day, 0), coalesce(l.per_week, 0),
+		-- A batch lies within one message.
+		(select m.strangers from campaign_messages m where m.campaign_id = c.id and m.from_user <= $2 and m.to_user >= $3
+			order by m.seq limit 1)
+	from campaigns c left join campaign_limits l on l.shop_number = coalesce(c.shop_number, 0) where c.id = $1`
+
+// Facts returns what is to be known about the recipients of a campaign's
+// batch; see [campaign.ScreenStore]. Its questions travel together: of a large
+// campaign there are thousands.
+func (s Campaigns) Facts(ctx context.Context, b *delivery.Batch) (f campaign.Facts, err error) {
+	first, last := b.Left[0], b.Left[len(b.Left)-1]
+	var ask pgx.Batch // one transaction
+	ask.Queue(pg.IndexesOnly)
+	ask.Queue(factsSQL, b.Owner, first, last)
+	ask.Queue(`select id, quiet_from, quiet_to, timezone from users where quiet_from <> quiet_to and id between $1 and $2`, first, last)
+	if b.Asked == nil {
+		where, args := pg.UsersAmong(b.Left)
+		ask.Queue(knownIDs+where, args...)
+	}
+	if err := s.answers(ctx, &ask, b, &f); err != nil {
+		return f, pg.Translate(err)
+	}
+	if f.PerDay > 0 || f.PerWeek > 0 {
+		err = s.touches(ctx, b, &f)
+	}
+	return f, err
+}
+
+// answers reads what [Campaigns.Facts] asks.
+func (s Campaigns) answers(ctx context.Context, ask *pgx.Batch, b *delivery.Batch, f *campaign.Facts) (err error) {
+	told := s.Pool.SendBatch(ctx, ask)
+	defer func() { err = errors.Join(err, told.Close()) }()
+	if _, err := told.Exec(); err != nil {
+		return err
+	}
+	var strangers []byte
+	if err := told.QueryRow().Scan(&f.GrantTemplate, &f.Shop, &f.State, &f.PerDay, &f.PerWeek, &strangers); err != nil {
+		return err
+	}
+	rows, err := told.Query()
+	if err != nil {
+		return err
+	}
+	f.Quiet = map[user.ID]user.User{}
+	var u user.User
+	if _, err := pgx.ForEachRow(rows, []any{&u.ID, &u.Quiet.From, &u.Quiet.To, &u.Timezone}, func() error {
+		f.Quiet[u.ID] = u
+		return nil
+	}); err != nil {
+		return err
+	}
+	missing := unknownAmong(b)
+	if b.Asked == nil {
+		if rows, err = told.Query(); err != nil {
+			return err
+		}
+		missing, err = missingFrom(rows, b.Left)
+	}
+	if err != nil || len(missing) == 0 {
+		return err
+	}
+	set, err := pg.DecodeSet(strangers)
+	f.Deleted = slices.DeleteFunc(missing, func(id user.ID) bool { return set.Contains(uint64(id)) })
+	return err
+}
+
+// unknownAmong returns those who were asked for and of whom nothing is known.
+func unknownAmong(b *delivery.Batch) (missing []user.ID) {
+	known := b.Known // others that were read with them too
+	for _, id := range b.Asked {
+		for len(known) > 0 && known[0].ID < id {
+			known = known[1:]
+		}
+		if len(known) == 0 || known[0].ID != id {
+			missing = append(missing, id)
+		}
+	}
+	return missing
+}
+
+// touches counts the messages of the shop's other campaigns to the batch's
+// users, from the bitmaps of the batches that overlap it. Batches of one shop
+// look one after the other. Whom a batch in somebody's hands that has looked
+// already may be about to reach, is busy: so of those that are leased at once
+// the first goes on and the others wait for it, never all for each other.
+func (s Campaigns) touches(ctx context.Context, b *delivery.Batch, f *campaign.Facts) error {
+	return s.Tx(ctx, func(tx pgx.Tx) error {
+		// At read committed each statement sees what was committed before it
+		// began: all that those before this one in the shop have recorded.
+		if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended('dropbell:caps', $1))`, f.Shop); err != nil {
+			return err
+		}
+		if err := readTouches(ctx, tx, b, f); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, `update batches set screened = lease_token where id = $1 and state = 'running'`, b.ID)
+		return err
+	})
+}
+
+func readTouches(ctx context.Context, tx pgx.Tx, b *delivery.Batch, f *campaign.Facts) error {
+	first, last := b.Left[0], b.Left[len(b.Left)-1]
+	rows, err := tx.Query(ctx, `
+		select o.state = 'running' and o.screened is not distinct from o.lease_token,
+			coalesce(o.finished_at, o.started_at) > clock_timestamp() - interval '1 day', o.due, o.sent
+		from campaigns c cross join lateral (
+			select b.* from batches b where b.kind = 'campaign' and b.owner_id = c.id and b.channel = c.channel
+				and b.from_user <= $3 and b.from_user >= coalesce((select max(x.from_user) from batches x
+					where x.kind = 'campaign' and x.owner_id = c.id and x.channel = c.channel and x.from_user <= $2), $2)
+				and b.to_user >= $2 and b.started_at is not null
+		) o
+		where c.id <> $1 and coalesce(c.shop_number, 0) = $4 and c.started_at is not null
+			and (c.settled_at is null or c.settled_at > clock_timestamp() - interval '7 days')
+			and coalesce(o.finished_at, o.started_at) > clock_timestamp() - interval '7 days'`, b.Owner, first, last, f.Shop)
+	if err != nil {
+		return err
+	}
+	mine := make(map[user.ID]bool, len(b.Left))
+	for _, id := range b.Left {
+		mine[id] = true
+	}
+	f.Day, f.Week, f.Busy = map[user.ID]int{}, map[user.ID]int{}, map[user.ID]bool{}
+	var running, today bool
+	var due, sent []byte
+	_, err = pgx.ForEachRow(rows, []any{&running, &today, &due, &sent}, func() error {
+		sentSet, err := pg.DecodeSet(sent)
+		if err != nil {
+			return err
+		}
+		for _, id := range pg.SetWithin(sentSet, delivery.Range{From: first, To: last}) {
+			if mine[id] {
+				f.Week[id]++
+				if today {
+					f.Day[id]++
+				}
+			}
+		}
+		if !running {
+			return nil
+		}
+		dueSet, err := pg.DecodeSet(due)
+		if err != nil {
+			return err
+		}
+		dueSet.AndNot(sentSet)
+		for _, id := range pg.SetWithin(dueSet, delivery.Range{From: first, To: last}) {
+			f.Busy[id] = f.Busy[id] || mine[id]
+		}
+		return nil
+	})
+	return err
+}
+
+// Limits returns what a shop allows its campaigns; shop 0 stands for
+// campaigns of no shop.
+func (s Campaigns) Limits(ctx context.Context, shop int64) (l campaign.Limits, err error) {
+	err = s.Pool.QueryRow(ctx, `select coalesce(max(per_day), 0), coalesce(max(per_week), 0), coalesce(max(approval_above), 0)
+		from campaign_limits where shop_number = $1`, shop).Scan(&l.PerDay, &l.PerWeek, &l.ApprovalAbove)
+	return l, pg.Translate(err)
+}
+
+// StrictestApproval returns the smallest number above which any shop wants a
+// second person; see [campaign.Store].
+func (s Campaigns) StrictestApproval(ctx context.Context) (above int64, err error) {
+	err = s.Pool.QueryRow(ctx, `select coalesce(min(approval_above), 0) from campaign_limits where approval_above > 0`).Scan(&above)
+	return above, pg.Translate(err)
+}
+
+// Control returns what staff decided about a campaign that is going out.
+func (s Campaigns) Control(ctx context.Context, id int64) (state campaign.State, rate int, err error) {
+	err = s.Pool.QueryRow(ctx, `select state, rate_per_second from campaigns where id = $1`, id).Scan(&state, &rate)
+	return state, rate, pg.Translate(err)
+}
+
+// Urgent says whether a channel has batches of a lower priority number to
+// deliver, waiting for a worker or in the hands of one.
+type Urgent struct{ Ready, Running bool }
+
+// MoreUrgent looks for batches of the channel that go before priority. A batch
+// that was put off with people nobody has tried yet waits for the channel, and
+// is overtaken by nothing; one that waits for retries only is not in the way.
+func (s Campaigns) MoreUrgent(ctx context.Context, c delivery.Channel, priority int) (u Urgent, err error) {
+	err = s.Pool.QueryRow(ctx, `select
+		exists (select from batches where channel = $1 and state = 'ready' and not held and priority < $2 and (next_run_at <= clock_timestamp()
+			or due_count > sent_count + skipped_count + expired_count + dead_count + failed_count)),
+		exists (select from batches where channel = $1 and state = 'running' and priority < $2)`, c, priority).Scan(&u.Ready, &u.Running)
+	return u, pg.Translate(err)
+}

@@ -1,0 +1,27 @@
+package postgres
+
+import (
+	"context"
+	"time"
+
+	"dropbell/domain/claim"
+)
+
+// Firsts decides the group by what the gate remembers, if it does.
+func Firsts(ctx context.Context, s *Claims, group []claim.Request) ([]claim.Verdict, error) {
+	return s.decideFirsts(ctx, group)
+}
+
+// Remembers reports whether the gate would decide claims by what it remembers.
+func Remembers(s *Claims, templateID int64) bool { return s.last.knows(templateID) }
+
+// Age makes what the gate remembers older.
+func Age(s *Claims, by time.Duration) {
+	s.last.mu.Lock()
+	defer s.last.mu.Unlock()
+	s.last.read = s.last.read.Add(-by)
+	for id, t := range s.last.terms {
+		t.read = t.read.Add(-by)
+		s.last.terms[id] = t
+	}
+}

@@ -1,0 +1,251 @@
+// Package delivery stores batches with the outcomes of their recipients: it
+// leases them to workers, records checkpoints, and keeps dead letters, the
+// settings of channels and tests of them. The inbox of the app is read from
+// batches, too.
+package delivery
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"math"
+	"sync/atomic"
+	"time"
+
+	"github.com/RoaringBitmap/roaring/v2/roaring64"
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"dropbell/adapters/postgres/internal/pg"
+	"dropbell/domain/delivery"
+	"dropbell/domain/user"
+	"dropbell/killpoint"
+)
+
+// Batches keeps batches and the outcomes of their recipients.
+type Batches struct{ *pg.DB }
+
+// NewBatches returns the batch store of db.
+func NewBatches(db *pg.DB) Batches { return Batches{db} }
+
+// A place is where a batch stands in the order of urgency.
+type place struct {
+	priority int16
+	deadline time.Time
+	id       int64
+}
+
+// leaseSQL claims the $4 most urgent ready batches of channel $1 behind the
+// place $5, $6, $7: reminders before campaigns, nearest deadline first. Batches
+// of paused campaigns are held.
+//
+// Delivering in the app is nothing but recording it, so a lease that is lost in
+// a crash of the database costs nobody a second message, and is not waited for.
+const leaseSQL = `
+with next as (
+    select id from batches where channel = $1 and state = 'ready' and not held and next_run_at <= clock_timestamp()
+        and (priority, worthless_after, id) > ($5::smallint, coalesce($6::timestamptz, '-infinity'), $7::bigint)
+    order by priority, worthless_after, id limit $4 for update skip locked
+), b as (
+    update batches b set state = 'running', lease_token = $2, lease_until = clock_timestamp() + $3,
+        started_at = coalesce(started_at, clock_timestamp()), runs = runs + 1
+    from next where b.id = next.id returning b.*
+)
+select b.id, b.kind, b.owner_id, b.template_id, b.due_at, greatest(b.due_at, b.planned_at), b.worthless_after, coalesce(b.stop_reason, ''), b.due, b.sent,
+    b.due_count, b.runs, clock_timestamp(),
+    coalesce(t.name, ''), coalesce(t.shop_number::text, ''), coalesce(t.claim_url, ''),
+    coalesce(s.slot, 0), case when b.kind in ('campaign', 'test') then coalesce(t.opens_at, '0001-01-01')
+        else coalesce(s.opens_at, t.opens_at, b.worthless_after) end,
+    b.priority, coalesce(c.rate_per_second, 0), ` + pg.BatchContent + `, coalesce(h.name, ''), coalesce(c.ends_at, '0001-01-01'), coalesce(c.shop_number, 0),
+    -- users of a dense batch who have opted out of the channel; null of a batch whose ids lie far apart, see loadOptOuts
+    case when b.to_user - b.from_user < 16 * b.due_count then
+        array(select u.id from users u where u.opt_outs <> 0 and u.id between b.from_user and b.to_user and u.opt_outs & (1 << b.channel) <> 0) end,
+    set_config('synchronous_commit', case b.channel when 0 then 'off' else current_setting('synchronous_commit') end, true)
+from b left join templates t on t.id = b.template_id left join slots s on b.kind = 'reminder' and s.id = b.owner_id
+left join campaigns c on b.kind in ('campaign', 'test') and c.id = b.owner_id left join shops h on h.number = coalesce(c.shop_number, t.shop_number)`
+
+// LeaseNext leases the most urgent ready batch, or returns [delivery.ErrNoWork].
+func (s Batches) LeaseNext(ctx context.Context, c delivery.Channel, lasting time.Duration) (delivery.Lease, error) {
+	leases, _, err := s.lease(ctx, c, 1, lasting, place{priority: math.MinInt16})
+	if err != nil {
+		return nil, pg.Translate(err)
+	}
+	if len(leases) == 0 {
+		return nil, delivery.ErrNoWork
+	}
+	leases[0].save, leases[0].accept = s.checkpointAlone, s.acceptAlone
+	return ready(ctx, leases[0])
+}
+
+// lease leases up to n batches behind a place, and returns the last one's.
+func (s Batches) lease(ctx context.Context, c delivery.Channel, n int, lasting time.Duration, behind place) ([]*lease, place, error) {
+	token := uuid.NewString()
+	var deadline *time.Time
+	if !behind.deadline.IsZero() {
+		deadline = &behind.deadline
+	}
+	var list []*lease
+	last := behind
+	read := func(rows pgx.Rows) error {
+		for rows.Next() {
+			l := &lease{db: s.DB, token: token, lasting: lasting, outcomes: map[user.ID]delivery.Outcome{}}
+			if err := l.scan(rows, c); err != nil {
+				return err
+			}
+			if at := (place{int16(l.batch.Priority), l.batch.WorthlessAfter, l.batch.ID}); at.after(last) {
+				last = at
+			}
+			list = append(list, l)
+		}
+		return rows.Err()
+	}
+	if err := killpoint.Around("batches.lease", func() error {
+		return s.PlannedOnce(ctx, leaseSQL, []any{c, token, lasting, n, behind.priority, deadline, behind.id}, read)
+	}); err != nil {
+		return nil, behind, err
+	}
+	return list, last, nil
+}
+
+func (p place) after(other place) bool {
+	return cmp.Or(cmp.Compare(p.priority, other.priority), p.deadline.Compare(other.deadline), cmp.Compare(p.id, other.id)) > 0
+}
+
+func (l *lease) scan(rows pgx.Rows, c delivery.Channel) error {
+	b := &l.batch
+	b.Channel, b.Exceptions, b.OptedOut = c, map[user.ID]delivery.Exception{}, map[user.ID]bool{}
+	var due, sent []byte
+	var optedOut []int64
+	var campaignShop int64
+	err := rows.Scan(&b.ID, &b.Subject.Kind, &b.Owner, &b.Subject.TemplateID,
+		&b.Subject.DueAt, &b.PlannedAt, &b.WorthlessAfter, &b.StopReason, &due, &sent, &l.dueCount, &l.runs, &b.Now,
+		&b.Subject.TemplateName, &b.Subject.ShopNumber, &b.Subject.ClaimURL, &b.Subject.Slot, &b.Subject.OpensAt,
+		&b.Priority, &b.RatePerSecond, &b.Subject.Copy, &b.Subject.ShopName, &b.Subject.EndsAt, &campaignShop, &optedOut, nil)
+	if err != nil {
+		return err
+	}
+	b.Subject.OwnerID = b.Owner
+	if b.Subject.ShopNumber == "" && campaignShop != 0 {
+		b.Subject.ShopNumber = pg.Itoa(campaignShop)
+	}
+	l.askOptOuts = optedOut == nil
+	l.optedOut(optedOut)
+	l.broken = l.decode(due, sent)
+	return nil
+}
+
+// ready completes a lease with what is not in its row.
+func ready(ctx context.Context, l *lease) (delivery.Lease, error) {
+	if l.broken != nil {
+		return nil, l.broken
+	}
+	if err := l.noticeDays(ctx); err != nil {
+		return nil, err
+	}
+	if l.askOptOuts {
+		if err := l.loadOptOuts(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if l.runs > 1 { // before the first run nobody has an exception, and nothing was accepted
+		if err := l.loadExceptions(ctx); err != nil {
+			return nil, err
+		}
+		if err := l.loadAccepted(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return l, nil
+}
+
+// noticeDays completes the subject of a notice: how many days are left.
+func (l *lease) noticeDays(ctx context.Context) error {
+	if l.batch.Subject.Kind != delivery.KindNotice {
+		return nil
+	}
+	return pg.Translate(l.db.Pool.QueryRow(ctx, `select days from notice_runs where id = $1`, l.batch.Owner).Scan(&l.batch.Subject.Slot))
+}
+
+// lease is the exclusive right to a batch: every write is fenced by its token.
+type lease struct {
+	db       *pg.DB
+	token    string
+	lasting  time.Duration
+	batch    delivery.Batch
+	dueCount int
+	runs     int
+	broken   error // what was wrong with its row
+	// askOptOuts says that the lease's statement did not read the opt-outs.
+	askOptOuts bool
+	// save stores a checkpoint, alone or together with those of other leases.
+	save     func(context.Context, checkpoint) (recorded checkpointAnswer, err error)
+	sent     *roaring64.Bitmap
+	outcomes map[user.ID]delivery.Outcome // of all exception rows
+	// accept records a message that was taken, alone or together with others.
+	accept func(context.Context, accepted) (held bool, err error)
+	// journalled says that there are accepted messages to be removed with the
+	// batch's end.
+	journalled atomic.Bool
+}
+
+func (l *lease) decode(due, sent []byte) (err error) {
+	left, err := pg.DecodeSet(due)
+	if err != nil {
+		return err
+	}
+	if l.sent, err = pg.DecodeSet(sent); err != nil {
+		return err
+	}
+	left.AndNot(l.sent)
+	l.batch.Left = pg.SetIDs(left)
+	return nil
+}
+
+func (l *lease) optedOut(ids []int64) {
+	for _, id := range ids {
+		l.batch.OptedOut[user.ID(id)] = true
+	}
+}
+
+// loadOptOuts asks for the users of the batch by their ids. Between the first
+// and the last id of a batch of a small drop may lie a large part of all users:
+// reading everybody there who has opted out of anything made 200 drops of 2,000
+// users among 4 million take over a minute.
+func (l *lease) loadOptOuts(ctx context.Context) error {
+	rows, err := l.db.Pool.Query(ctx, `select id from users where opt_outs <> 0 and id = any($1) and opt_outs & (1 << $2::int) <> 0`,
+		l.batch.Left, l.batch.Channel)
+	if err != nil {
+		return pg.Translate(err)
+	}
+	ids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+	l.optedOut(ids)
+	return pg.Translate(err)
+}
+
+func (l *lease) loadExceptions(ctx context.Context) error {
+	rows, err := l.db.Pool.Query(ctx, `select user_id, outcome, reason, detail, fingerprint, attempts,
+		coalesce(next_retry_at, '0001-01-01'), first_at, last_at from exceptions where batch_id = $1`, l.batch.ID)
+	if err != nil {
+		return pg.Translate(err)
+	}
+	var e delivery.Exception
+	_, err = pgx.ForEachRow(rows, []any{&e.UserID, &e.Outcome, &e.Reason, &e.Detail, &e.Fingerprint, &e.Attempts,
+		&e.NextRetryAt, &e.FirstAt, &e.LastAt}, func() error {
+		l.batch.Exceptions[e.UserID], l.outcomes[e.UserID] = e, e.Outcome
+		return nil
+	})
+	return pg.Translate(err)
+}
+
+// Batch returns the batch as it was leased; its worker owns the value.
+func (l *lease) Batch() *delivery.Batch { return &l.batch }
+
+// Extend keeps the lease for another while; see [delivery.Lease].
+func (l *lease) Extend(ctx context.Context) (stop string, err error) {
+	err = l.db.Pool.QueryRow(ctx, `update batches set lease_until = clock_timestamp() + $3
+		where id = $1 and lease_token = $2 returning coalesce(stop_reason, case when held then 'held' end, '')`, l.batch.ID, l.token, l.lasting).Scan(&stop)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return "", delivery.ErrLeaseLost
+	}
+	return stop, pg.Translate(err)
+}

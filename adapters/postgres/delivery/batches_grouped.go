@@ -1,0 +1,104 @@
+package delivery
+
+import (
+	"context"
+	"math"
+	"time"
+
+	"dropbell/adapters/postgres/internal/pg"
+	"dropbell/domain/delivery"
+)
+
+// GroupedBatches are [Batches] of which many are worked on side by side:
+// leases that are asked for together are taken by one statement, and so are
+// checkpoints recorded. A batch whose delivery takes no time, as in the app,
+// costs little else.
+type GroupedBatches struct {
+	Batches
+	leases      [delivery.Channels]*pg.Committer[struct{}, time.Duration, *lease]
+	checkpoints [delivery.Channels]*pg.Committer[int64, checkpoint, checkpointAnswer]
+	accepted    *pg.Committer[struct{}, accepted, bool]
+}
+
+// NewGroupedBatches starts the groups.
+func NewGroupedBatches(db *pg.DB) *GroupedBatches {
+	g := &GroupedBatches{Batches: NewBatches(db)}
+	cfg := pg.GroupConfig{Workers: 1, MaxGroup: 64, MaxQueue: 1024, Timeout: 15 * time.Second, Traced: true}
+	for _, c := range delivery.AllChannels() {
+		g.leases[c] = pg.NewCommitter[struct{}](cfg, nil, (&leasing{store: g.Batches, channel: c}).next)
+	}
+	cfg.Workers = 2
+	batch := func(c checkpoint) int64 { return c.batch }
+	for _, c := range delivery.AllChannels() {
+		g.checkpoints[c] = pg.NewCommitter(cfg, batch, g.Batches.checkpoints)
+	}
+	// One at a time: what comes meanwhile makes the next group larger, and a
+	// group costs more than the few messages in it.
+	cfg.Workers = 1
+	g.accepted = pg.NewCommitter[struct{}](cfg, nil, g.Batches.accept)
+	return g
+}
+
+// Close answers everything that was accepted and stops.
+func (g *GroupedBatches) Close() {
+	for _, c := range delivery.AllChannels() {
+		g.leases[c].Close()
+		g.checkpoints[c].Close()
+	}
+	g.accepted.Close()
+}
+
+// LeaseNext leases the most urgent ready batch, or returns [delivery.ErrNoWork].
+// It waits for the answer even if ctx ends: a lease that nobody knows of keeps
+// its batch from everybody.
+func (g *GroupedBatches) LeaseNext(ctx context.Context, c delivery.Channel, lasting time.Duration) (delivery.Lease, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	l, err := g.leases[c].Do(context.WithoutCancel(ctx), lasting)
+	if err != nil {
+		return nil, err
+	}
+	if l == nil {
+		return nil, delivery.ErrNoWork
+	}
+	l.save, l.accept = g.checkpoints[c].Do, g.accepted.Do
+	return ready(context.WithoutCancel(ctx), l)
+}
+
+// leasing remembers how far the leases of a channel got. While a long reader
+// works, PostgreSQL keeps what earlier leases have left in the index of ready
+// batches, and beginning behind it spares looking at all of that again.
+type leasing struct {
+	store   Batches
+	channel delivery.Channel
+	behind  place
+	since   time.Time
+}
+
+// lookAgain is how long a more urgent batch may wait until it is seen.
+const lookAgain = 100 * time.Millisecond
+
+// next leases a batch for each caller, as far as there are enough.
+func (s *leasing) next(ctx context.Context, callers []time.Duration) ([]*lease, error) {
+	beginning := place{priority: math.MinInt16}
+	if time.Since(s.since) > lookAgain {
+		s.behind, s.since = beginning, time.Now()
+	}
+	from := s.behind
+	list, last, err := s.store.lease(ctx, s.channel, len(callers), callers[0], from)
+	if err != nil {
+		return nil, err
+	}
+	if len(list) < len(callers) && from != beginning {
+		var more []*lease
+		s.since = time.Now()
+		if more, last, err = s.store.lease(ctx, s.channel, len(callers)-len(list), callers[0], beginning); err != nil {
+			// What has been leased already must not be forgotten.
+			more, last = nil, beginning
+		}
+		list = append(list, more...)
+	}
+	s.behind = last
+	return append(list, make([]*lease, len(callers)-len(list))...), nil
+}

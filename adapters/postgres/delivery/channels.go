@@ -1,0 +1,70 @@
+package delivery
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"dropbell/adapters/postgres/internal/pg"
+	"dropbell/domain/delivery"
+	"dropbell/domain/fault"
+	"dropbell/domain/staff"
+)
+
+// Channels keeps what operators decide about channels.
+type Channels struct{ *pg.DB }
+
+// NewChannels returns the channel settings of db.
+func NewChannels(db *pg.DB) Channels { return Channels{db} }
+
+// Settings returns every channel's settings in channel order.
+func (s Channels) Settings(ctx context.Context) ([delivery.Channels]delivery.Setting, error) {
+	var all [delivery.Channels]delivery.Setting
+	rows, err := s.Pool.Query(ctx, `select channel, paused, paused_reason, coalesce(paused_at, '0001-01-01'), paused_by,
+		rate_per_second, updated_at from channel_settings order by channel`)
+	if err != nil {
+		return all, pg.Translate(err)
+	}
+	var one delivery.Setting
+	_, err = pgx.ForEachRow(rows, []any{&one.Channel, &one.Paused, &one.PausedReason, &one.PausedAt, &one.PausedBy, &one.RatePerSecond, &one.UpdatedAt}, func() error {
+		all[one.Channel] = one
+		return nil
+	})
+	return all, pg.Translate(err)
+}
+
+// SaveSetting changes one channel, with its audit entry, if it is as it was;
+// see [delivery.SettingStore].
+func (s Channels) SaveSetting(ctx context.Context, old, next delivery.Setting, e staff.Entry) error {
+	return s.Tx(ctx, func(tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, `update channel_settings set paused = $3, paused_reason = $4, paused_at = nullif($5, '0001-01-01'::timestamptz),
+				paused_by = $6, rate_per_second = $7, updated_at = clock_timestamp()
+			where channel = $1 and updated_at = $2`, next.Channel, old.UpdatedAt, next.Paused, next.PausedReason, next.PausedAt,
+			next.PausedBy, next.RatePerSecond)
+		if err != nil {
+			return err
+		}
+		if tag.RowsAffected() == 0 {
+			return fault.ErrStale
+		}
+		return pg.InsertAudit(ctx, tx, e)
+	})
+}
+
+// Backlogs returns what is ready or running per channel. Batches of paused
+// campaigns wait for a person, and those whose people all sleep for the morning:
+// neither is in it. No pause before a retry is as long as theirs. A notice that
+// somebody slept through is not late.
+func (s Channels) Backlogs(ctx context.Context) ([]delivery.Backlog, error) {
+	rows, err := s.Pool.Query(ctx, `select channel, count(*), sum(due_count - sent_count - skipped_count - expired_count - dead_count),
+			greatest(now() - min(due_at), interval '0'),
+			greatest(now() - coalesce(min(due_at) filter (where kind <> 'campaign' and not (kind = 'notice' and exists (
+				select from exceptions e where e.batch_id = batches.id and e.reason = 'quiet_hours'))), now()), interval '0')
+		from batches where state <> 'done' and not held and (kind not in ('campaign', 'notice') or next_run_at <= now() + interval '2 minutes')
+		group by 1 order by 1`)
+	if err != nil {
+		return nil, pg.Translate(err)
+	}
+	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[delivery.Backlog])
+	return list, pg.Translate(err)
+}

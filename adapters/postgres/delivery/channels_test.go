@@ -1,0 +1,205 @@
+package delivery_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	deliverydb "dropbell/adapters/postgres/delivery"
+	"dropbell/adapters/postgres/pgtest"
+	"dropbell/domain/delivery"
+	"dropbell/domain/fault"
+	"dropbell/domain/staff"
+)
+
+func TestChannelSettings(t *testing.T) {
+	w := newWorld(t)
+	channels := deliverydb.NewChannels(w.DB)
+	all, err := channels.Settings(t.Context())
+	w.Must(err)
+	for i, s := range all {
+		if int(s.Channel) != i || s.Paused || s.RatePerSecond != 0 || s.PausedReason != "" {
+			t.Errorf("channel %d at first: %+v", i, s)
+		}
+	}
+	entry := staff.Entry{Actor: pgtest.Operator, Action: "channel.change", ObjectKind: "channel", ObjectID: "sms", Before: all[delivery.SMS]}
+	w.Must(channels.SaveSetting(t.Context(), all[delivery.SMS], delivery.Setting{Channel: delivery.SMS, Paused: true, PausedReason: "provider is down", RatePerSecond: 50}, entry))
+	next, err := channels.Settings(t.Context())
+	w.Must(err)
+	for i, s := range next {
+		if i == int(delivery.SMS) {
+			if !s.Paused || s.PausedReason != "provider is down" || s.RatePerSecond != 50 || !s.UpdatedAt.After(all[i].UpdatedAt) {
+				t.Errorf("%+v", s)
+			}
+		} else if s != all[i] {
+			t.Errorf("channel %d changed as well: %+v", i, s)
+		}
+	}
+	if n := w.Number(`select count(*) from audit where action = 'channel.change' and object_id = 'sms' and before is not null`); n != 1 {
+		t.Errorf("%d entries", n)
+	}
+}
+
+func TestARefusedSettingLeavesNoEntry(t *testing.T) {
+	w := newWorld(t)
+	channels := deliverydb.NewChannels(w.DB)
+	all, err := channels.Settings(t.Context())
+	w.Must(err)
+	if err := channels.SaveSetting(t.Context(), all[delivery.SMS], delivery.Setting{Channel: delivery.SMS, RatePerSecond: -1}, staff.Entry{}); err == nil {
+		t.Error("a rate below zero was stored")
+	}
+	if err := channels.SaveSetting(t.Context(), all[delivery.SMS], delivery.Setting{Channel: delivery.SMS, Paused: true}, staff.Entry{After: func() {}}); err == nil {
+		t.Error("a change without its entry was stored")
+	}
+	all, err = channels.Settings(t.Context())
+	if err != nil || all[delivery.SMS].Paused || w.Number(`select count(*) from audit`) != 0 {
+		t.Errorf("%+v %v", all[delivery.SMS], err)
+	}
+}
+
+func TestBacklogs(t *testing.T) {
+	w := newWorld(t)
+	channels := deliverydb.NewChannels(w.DB)
+	if list, err := channels.Backlogs(t.Context()); len(list) != 0 || err != nil {
+		t.Errorf("nothing waits: %v %v", list, err)
+	}
+	w.Exec(`insert into batches (kind, owner_id, channel, from_user, to_user, state, due_at, worthless_after, due, due_count, sent_count, skipped_count, expired_count, dead_count, failed_count)
+		values ('reminder', 1, 1, 1, 9, 'ready', now() - interval '1 minute', now(), '', 100, 10, 1, 2, 3, 40),
+			('reminder', 2, 1, 1, 9, 'running', now() - interval '10 seconds', now(), '', 50, 0, 0, 0, 0, 0),
+			('reminder', 3, 1, 1, 9, 'done', now() - interval '1 day', now(), '', 70, 70, 0, 0, 0, 0),
+			('reminder', 4, 4, 1, 9, 'ready', now() + interval '1 hour', now(), '', 5, 0, 0, 0, 0, 0)`)
+	list, err := channels.Backlogs(t.Context())
+	if err != nil || len(list) != 2 {
+		t.Fatalf("%+v %v", list, err)
+	}
+	email, hook := list[0], list[1]
+	if email.Channel != delivery.Email || email.Batches != 2 || email.People != 84+50 || email.Oldest < time.Minute || email.Oldest > 2*time.Minute {
+		t.Errorf("%+v", email)
+	}
+	if hook.Channel != delivery.Webhook || hook.Batches != 1 || hook.People != 5 || hook.Oldest != 0 {
+		t.Errorf("%+v", hook)
+	}
+}
+
+// A campaign is as old as it is, unless it is paused or its people sleep; the
+// age of what has an instant of its own is told apart.
+func TestBacklogsKnowEveryKind(t *testing.T) {
+	w := newWorld(t)
+	w.Exec(`insert into batches (kind, owner_id, channel, from_user, to_user, state, due_at, worthless_after, due, due_count, held, next_run_at)
+		values ('reminder', 1, 3, 1, 9, 'ready', now() - interval '17 seconds', now(), '', 1, false, now()),
+			('campaign', 2, 3, 1, 9, 'ready', now() - interval '2 minutes', now(), '', 10, false, now() + interval '30 seconds'),
+			('campaign', 3, 3, 1, 9, 'ready', now() - interval '1 hour', now(), '', 100, true, now()),
+			('campaign', 4, 3, 1, 9, 'ready', now() - interval '2 hours', now(), '', 1000, false, now() + interval '6 hours'),
+			('campaign', 5, 2, 1, 9, 'running', now() - interval '5 minutes', now(), '', 7, false, now()),
+			('campaign', 6, 1, 1, 9, 'ready', now() - interval '5 minutes', now(), '', 7, true, now())`)
+	list, err := deliverydb.NewChannels(w.DB).Backlogs(t.Context())
+	if err != nil || len(list) != 2 {
+		t.Fatalf("%+v %v", list, err)
+	}
+	for i, want := range []delivery.Backlog{
+		{Channel: delivery.SMS, Batches: 1, People: 7, Oldest: 5 * time.Minute},
+		{Channel: delivery.WebPush, Batches: 2, People: 11, Oldest: 2 * time.Minute, OldestTimed: 17 * time.Second},
+	} {
+		got := list[i]
+		late := func(d, want time.Duration) bool { return d < want || d > want+15*time.Second }
+		if got.Channel != want.Channel || got.Batches != want.Batches || got.People != want.People ||
+			late(got.Oldest, want.Oldest) || late(got.OldestTimed, want.OldestTimed) {
+			t.Errorf("%+v, want %+v", got, want)
+		}
+	}
+}
+
+// Operators who decide different things at once both get their way.
+func TestDecisionsAtOnce(t *testing.T) {
+	w := newWorld(t)
+	control := &delivery.Control{Store: deliverydb.NewChannels(w.DB), Now: pgtest.Clock}
+	var all sync.WaitGroup
+	all.Go(func() {
+		if _, err := control.Pause(context.Background(), pgtest.Operator, delivery.SMS, " provider is down "); err != nil {
+			t.Error(err)
+		}
+	})
+	all.Go(func() {
+		if _, err := control.SetRate(context.Background(), pgtest.Operator, delivery.SMS, nil, 50, ""); err != nil {
+			t.Error(err)
+		}
+	})
+	all.Wait()
+	got, err := control.Store.Settings(t.Context())
+	w.Must(err)
+	if s := got[delivery.SMS]; !s.Paused || s.PausedReason != "provider is down" || s.PausedBy != pgtest.Operator.Name || s.PausedAt.IsZero() || s.RatePerSecond != 50 {
+		t.Errorf("%+v", s)
+	}
+	_, err = control.Resume(t.Context(), pgtest.Operator, delivery.SMS, "")
+	w.Must(err)
+	again, err := control.Resume(t.Context(), pgtest.Operator, delivery.SMS, "")
+	w.Must(err)
+	if again.Paused || again.PausedReason != "" || !again.PausedAt.IsZero() || again.RatePerSecond != 50 {
+		t.Errorf("%+v", again)
+	}
+	if n := w.Number(`select count(*) from audit where object_id = 'sms'`); n != 3 {
+		t.Errorf("%d entries for three decisions", n)
+	}
+}
+
+func TestDecisionsAreChecked(t *testing.T) {
+	w := newWorld(t)
+	control := &delivery.Control{Store: deliverydb.NewChannels(w.DB), Now: pgtest.Clock}
+	for what, try := range map[string]func(by staff.Actor) error{
+		"pause":  func(by staff.Actor) error { _, err := control.Pause(t.Context(), by, delivery.SMS, "why"); return err },
+		"resume": func(by staff.Actor) error { _, err := control.Resume(t.Context(), by, delivery.SMS, ""); return err },
+		"rate": func(by staff.Actor) error {
+			_, err := control.SetRate(t.Context(), by, delivery.SMS, nil, 1, "")
+			return err
+		},
+	} {
+		if err := try(staff.Actor{Label: "staff:2", Role: staff.Marketer}); !errors.Is(err, staff.ErrForbidden) {
+			t.Errorf("a marketer may %s: %v", what, err)
+		}
+	}
+	for _, reason := range []string{"", " \t ", strings.Repeat("x", delivery.MaxReason+1)} {
+		if _, err := control.Pause(t.Context(), pgtest.Operator, delivery.SMS, reason); !errors.Is(err, fault.ErrInvalid) {
+			t.Errorf("paused for %.10q: %v", reason, err)
+		}
+	}
+	for _, rate := range []int{-1, delivery.MaxRate + 1} {
+		if _, err := control.SetRate(t.Context(), pgtest.Operator, delivery.SMS, nil, rate, ""); !errors.Is(err, fault.ErrInvalid) {
+			t.Errorf("rate %d: %v", rate, err)
+		}
+	}
+	if _, err := control.Resume(t.Context(), pgtest.Operator, 77, ""); !errors.Is(err, delivery.ErrChannelUnavailable) {
+		t.Errorf("an unknown channel: %v", err)
+	}
+	if n := w.Number(`select count(*) from audit`); n != 0 {
+		t.Errorf("%d entries of refused decisions", n)
+	}
+}
+
+func TestProviderCalls(t *testing.T) {
+	w := newWorld(t)
+	channels := deliverydb.NewChannels(w.DB)
+	w.Must(channels.RecordCalls(t.Context(), "a", nil))
+	for worker, failed := range map[string]int64{"a": 0, "b": 20} {
+		w.Must(channels.RecordCalls(t.Context(), worker, []deliverydb.ProviderCalls{{Channel: delivery.SMS, Calls: 2, Messages: 100, Failed: failed,
+			Total: 300 * time.Millisecond, Slowest: 250 * time.Millisecond, Error: map[bool]string{true: "status 503"}[failed > 0]}}))
+	}
+	got, err := channels.Providers(t.Context())
+	w.Must(err)
+	if want := (delivery.ProviderHealth{Calls: 4, Messages: 200, Failed: 20, Mean: 150 * time.Millisecond, Slowest: 250 * time.Millisecond, Error: "status 503"}); got[delivery.SMS] != want {
+		t.Errorf("%+v, want %+v", got[delivery.SMS], want)
+	}
+	if got[delivery.Email] != (delivery.ProviderHealth{}) {
+		t.Errorf("a channel without calls: %+v", got[delivery.Email])
+	}
+	w.Exec(`update provider_calls set at = at - interval '2 minutes' where worker = 'a'; update provider_calls set at = at - interval '1 hour' where worker = 'b'`)
+	if got, err = channels.Providers(t.Context()); err != nil || got[delivery.SMS].Calls != 0 {
+		t.Errorf("later: %+v %v", got[delivery.SMS], err)
+	}
+	w.Must(channels.RecordCalls(t.Context(), "a", []deliverydb.ProviderCalls{{Channel: delivery.Email, Calls: 1}}))
+	if n := w.Number(`select count(*) from provider_calls`); n != 2 {
+		t.Errorf("%d rows are kept, want 2", n)
+	}
+}

@@ -1,0 +1,163 @@
+package delivery
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"dropbell/adapters/postgres/internal/pg"
+	"dropbell/domain/delivery"
+	"dropbell/domain/event"
+	"dropbell/domain/fault"
+	"dropbell/domain/staff"
+	"dropbell/domain/user"
+)
+
+// ChannelTests keeps test messages.
+type ChannelTests struct{ *pg.DB }
+
+// NewChannelTests returns the test messages of db.
+func NewChannelTests(db *pg.DB) ChannelTests { return ChannelTests{db} }
+
+const testColumns = `t.id, t.channel, t.recipient, t.by_user, t.template_id, t.locale, t.due_at, t.state, t.result, t.detail, t.took_ms,
+	t.created_by, t.created_at, t.finished_at`
+
+func testFields(t *delivery.ChannelTest, took *int64) []any {
+	return []any{&t.ID, &t.Channel, &t.Recipient, &t.ByUser, &t.TemplateID, &t.Locale, &t.DueAt, &t.State, &t.Result, &t.Detail, took,
+		&t.CreatedBy, &t.CreatedAt, &t.FinishedAt}
+}
+
+// CreateTest stores a test; see [delivery.TestStore]. Those who ask at once
+// wait for each other, so that none slips past the limits.
+func (s ChannelTests) CreateTest(ctx context.Context, t delivery.ChannelTest, e staff.Entry) (delivery.ChannelTest, error) {
+	err := s.Tx(ctx, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtext('channel_tests'))`); err != nil {
+			return err
+		}
+		if err := tooManyTests(ctx, tx, t); err != nil {
+			return err
+		}
+		var took int64
+		err := tx.QueryRow(ctx, `
+			insert into channel_tests as t (channel, recipient, by_user, template_id, locale, created_by, due_at)
+			values ($1, $2, $3, $4, $5, $6, greatest(date_trunc('second', clock_timestamp()),
+				(select max(due_at) + interval '1 second' from channel_tests o where o.channel = $1)))
+			returning `+testColumns, t.Channel, t.Recipient, t.ByUser, t.TemplateID, t.Locale, t.CreatedBy).Scan(testFields(&t, &took)...)
+		if err != nil {
+			return err
+		}
+		if err := pg.InsertAudit(ctx, tx, e); err != nil {
+			return err
+		}
+		return pg.Announce(ctx, tx, event.ChannelTestCreated, event.ChannelTest{TestID: t.ID, Channel: int(t.Channel), At: t.CreatedAt})
+	})
+	return t, err
+}
+
+func tooManyTests(ctx context.Context, tx pgx.Tx, t delivery.ChannelTest) error {
+	var mine, all int
+	var wait time.Duration
+	err := tx.QueryRow(ctx, `select count(*) filter (where created_by = $2), count(*) filter (where channel = $1),
+			coalesce(min(created_at) + interval '1 minute' - clock_timestamp(), interval '0')
+		from channel_tests where created_at > clock_timestamp() - interval '1 minute' and (created_by = $2 or channel = $1)`,
+		t.Channel, t.CreatedBy).Scan(&mine, &all, &wait)
+	if err == nil && (mine >= delivery.TestsPerMember || all >= delivery.TestsPerChannel) {
+		return &fault.RetryAfter{Err: delivery.ErrTooManyTests, After: max(wait, time.Second)}
+	}
+	return err
+}
+
+// Tests lists the channel's last tests, newest first.
+func (s ChannelTests) Tests(ctx context.Context, c delivery.Channel, limit int) ([]delivery.ChannelTest, error) {
+	rows, err := s.Pool.Query(ctx, `select `+testColumns+` from channel_tests t where channel = $1 order by id desc limit $2`, c, limit)
+	if err != nil {
+		return nil, pg.Translate(err)
+	}
+	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (t delivery.ChannelTest, err error) {
+		var took int64
+		err = row.Scan(testFields(&t, &took)...)
+		t.Took = time.Duration(took) * time.Millisecond
+		return t, err
+	})
+	return list, pg.Translate(err)
+}
+
+// TakeTest leases a waiting test with what its message says and to whom; see
+// [delivery.TestStore].
+func (s ChannelTests) TakeTest(ctx context.Context, id int64, lasting time.Duration) (delivery.TakenTest, error) {
+	t := delivery.TakenTest{Token: uuid.NewString()}
+	t.Subject.Kind = delivery.KindTest
+	var took int64
+	var to user.User
+	var push []byte
+	var known bool
+	err := s.Pool.QueryRow(ctx, `
+		with t as (
+			update channel_tests set state = 'running', token = $2, lease_until = clock_timestamp() + $3
+			where id = $1 and state = 'waiting' returning *
+		)
+		select `+testColumns+`, coalesce(p.name, 'Dropbell'), coalesce(p.shop_number::text, ''), coalesce(p.claim_url, ''),
+			coalesce(p.opens_at, '0001-01-01'), u.id is not null, coalesce(u.name, ''), coalesce(u.email, ''), coalesce(u.phone, ''),
+			coalesce(u.locale, ''), coalesce(u.timezone, ''), coalesce(u.push, '[]')
+		from t left join templates p on p.id = t.template_id
+			left join users u on t.by_user and u.id = case when t.by_user then t.recipient::bigint end`, id, t.Token, lasting).
+		Scan(append(testFields(&t.ChannelTest, &took), &t.Subject.TemplateName, &t.Subject.ShopNumber, &t.Subject.ClaimURL,
+			&t.Subject.OpensAt, &known, &to.Name, &to.Email, &to.Phone, &to.Locale, &to.Timezone, &push)...)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return t, delivery.ErrNoWork
+	}
+	if err != nil {
+		return t, pg.Translate(err)
+	}
+	t.Subject.TemplateID, t.Subject.DueAt = t.TemplateID, t.DueAt
+	return t, addressTest(&t, to, push)
+}
+
+// addressTest fills in who gets the message. The zone of an address is not
+// known; its language is that of who sends.
+func addressTest(t *delivery.TakenTest, known user.User, push []byte) error {
+	if t.ByUser {
+		id, err := user.ParseID(t.Recipient)
+		if err != nil {
+			return err
+		}
+		t.To, t.To.ID = known, id
+		return json.Unmarshal(push, &t.To.Push)
+	}
+	t.To = user.User{Locale: t.Locale}
+	switch t.Channel {
+	case delivery.Email:
+		t.To.Email = t.Recipient
+	case delivery.SMS:
+		t.To.Phone = t.Recipient
+	}
+	return nil
+}
+
+// EndTest records the result and forgets the recipient.
+func (s ChannelTests) EndTest(ctx context.Context, t delivery.TakenTest) error {
+	_, err := s.Pool.Exec(ctx, `update channel_tests set state = 'done', result = $3, detail = $4, took_ms = $5, finished_at = clock_timestamp(),
+			recipient = '', token = null, lease_until = null
+		where id = $1 and token = $2 and state = 'running'`, t.ID, t.Token, t.Result, t.Detail, t.Took.Milliseconds())
+	return pg.Translate(err)
+}
+
+// OpenTests gives up what was left in mid-call and returns what waits; see
+// [delivery.TestStore].
+func (s ChannelTests) OpenTests(ctx context.Context, limit int) ([]int64, error) {
+	rows, err := s.Pool.Query(ctx, `
+		with lost as (
+			update channel_tests set state = 'done', result = 'unknown', finished_at = clock_timestamp(), recipient = '', token = null, lease_until = null
+			where id in (select id from channel_tests where state = 'running' and lease_until < clock_timestamp() for update skip locked)
+		)
+		select id from channel_tests where state = 'waiting' order by id limit $1`, limit)
+	if err != nil {
+		return nil, pg.Translate(err)
+	}
+	ids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+	return ids, pg.Translate(err)
+}

@@ -1,0 +1,273 @@
+package delivery
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"dropbell/adapters/postgres/internal/pg"
+	"dropbell/domain/delivery"
+	"dropbell/domain/event"
+	"dropbell/domain/user"
+	"dropbell/killpoint"
+)
+
+// A checkpoint is what one statement records of one batch.
+type checkpoint struct {
+	batch  int64
+	token  string
+	sent   []byte
+	counts tallied
+	delivery.Progress
+	lasting time.Duration
+	trace   string
+	// journalled says that the batch has accepted messages of its own.
+	journalled bool
+}
+
+// checkpointAnswer is the end of a checkpoint: recorded is false if the lease
+// is not held any more, stop is why to stop.
+type checkpointAnswer struct {
+	recorded bool
+	stop     string
+}
+
+// Checkpoints are recorded in one statement, however many batches, and with
+// them, when a batch ends, the event that says so. Rows are locked in the order
+// of their ids. $1 to $14 have an element per batch.
+//
+// A batch has a token only while it is running. Asking for the state as well
+// would lead through the index of running batches, which keeps every batch that
+// ever ran until it is vacuumed: the more are done, the longer it would take.
+// A lease that lasts long enough stays as it is, since with any indexed column
+// the row would have to be entered into every index again.
+const checkpointSQL = `
+with given as (
+    select * from unnest($1::bigint[], $2::uuid[], $3::bytea[], $4::int[], $5::int[], $6::int[], $7::int[], $8::int[], $9::text[], $10::text[],
+        $11::bool[], $12::timestamptz[], $13::interval[], $14::text[])
+        as g (id, token, sent, sent_count, skipped_count, expired_count, dead_count, failed_count, rest_outcome, rest_reason, done, until, lasting, trace)
+), held as (
+    -- How late it is, is asked once per batch: the clock must not pass the edge of a step between reading a count and writing it.
+    select b.id as batch, width_bucket(extract(epoch from clock_timestamp() - greatest(b.due_at, b.planned_at))::float8, $16) as step
+    from (select id, token from given order by id) g cross join lateral (select * from batches where id = g.id limit 1 for update) b
+    where b.lease_token = g.token
+), mine as (
+    update batches b set sent = g.sent, sent_count = g.sent_count, skipped_count = g.skipped_count, expired_count = g.expired_count,
+        dead_count = g.dead_count, failed_count = g.failed_count, rest_outcome = nullif(g.rest_outcome, ''), rest_reason = nullif(g.rest_reason, ''),
+        state = case when g.done then 'done' when g.until is not null then 'ready' else b.state end,
+        next_run_at = coalesce(g.until, b.next_run_at),
+        lease_until = case when g.done or g.until is not null then null
+            when b.lease_until > clock_timestamp() + g.lasting / 2 then b.lease_until
+            else clock_timestamp() + g.lasting end,
+        lease_token = case when g.done or g.until is not null then null else b.lease_token end,
+        -- The first end counts: a batch whose dead letters are replayed was delivered then.
+        finished_at = case when g.done then coalesce(b.finished_at, clock_timestamp()) else b.finished_at end,
+        -- What is sent since the last checkpoint is as late as this one. One
+        -- that is repeated, because its answer got lost, counts nothing.
+        late[h.step] = coalesce(b.late[h.step], 0) + greatest(0, g.sent_count - b.sent_count)
+    from held h join given g on g.id = h.batch
+    where b.id = h.batch and b.lease_token = g.token
+    returning b.id, b.channel, b.kind, b.owner_id, b.template_id, b.sent_count, g.done, g.trace,
+        coalesce(b.stop_reason, case when b.held then 'held' end) as stop_reason
+), announced as (
+    insert into outbox (topic, payload, trace)
+    select $15, jsonb_build_object('batch_id', id::text, 'kind', kind, 'owner_id', owner_id::text, 'template_id', template_id::text,
+        'channel', channel, 'sent', sent_count, 'at', clock_timestamp()), trace
+    from mine where done
+)`
+
+// exceptionsSQL is the part of a checkpoint that records exceptions; most
+// checkpoints have none. $17 to $26 have an element per exception.
+const exceptionsSQL = `, told as (
+    select m.channel, e.* from mine m join unnest($17::bigint[], $18::bigint[], $19::text[], $20::text[], $21::text[], $22::text[], $23::int[],
+        $24::timestamptz[], $25::timestamptz[], $26::timestamptz[])
+        as e (batch_id, user_id, outcome, reason, detail, fingerprint, attempts, next_retry_at, first_at, last_at) on e.batch_id = m.id
+), rows as (
+    insert into exceptions (batch_id, user_id, channel, outcome, reason, detail, fingerprint, attempts, next_retry_at, first_at, last_at)
+    select batch_id, user_id, channel, outcome, reason, detail, fingerprint, attempts, nullif(next_retry_at, '0001-01-01'), first_at, last_at from told
+    on conflict (batch_id, user_id) do update set outcome = excluded.outcome, reason = excluded.reason, detail = excluded.detail,
+        fingerprint = excluded.fingerprint, attempts = excluded.attempts, next_retry_at = excluded.next_retry_at, last_at = excluded.last_at
+), grouped as (
+    insert into dead_letter_groups as g (channel, fingerprint, dead, first_at, last_at, sample)
+    select channel, fingerprint, count(*), min(last_at), max(last_at), max(detail)
+    from told e
+    -- A checkpoint may be repeated whose answer got lost: whoever is dead is counted.
+    where outcome = 'dead' and not exists (select from exceptions x where x.batch_id = e.batch_id and x.user_id = e.user_id and x.outcome = 'dead')
+    group by 1, 2 order by 1, 2
+    -- Batches are stored in another order than they were delivered in.
+    on conflict (channel, fingerprint) do update set dead = g.dead + excluded.dead, sample = excluded.sample,
+        first_at = least(g.first_at, excluded.first_at), last_at = greatest(g.last_at, excluded.last_at)
+)`
+
+// acceptedAway is the part of a checkpoint that removes what was recorded message
+// by message: the set of those sent has it now.
+const acceptedAway = `, away as (
+    delete from accepted_messages a using mine m where m.done and a.batch_id = m.id
+)`
+
+const checkpointAnswers = ` select id, coalesce(stop_reason, '') from mine`
+
+// checkpoints records what the leases achieved; the answers are in the order
+// of list, which has a batch once at most.
+func (s Batches) checkpoints(ctx context.Context, list []checkpoint) ([]checkpointAnswer, error) {
+	args, exceptions := checkpointArguments(list)
+	sql := checkpointSQL
+	if len(exceptions[0].([]int64)) > 0 {
+		sql, args = sql+exceptionsSQL, append(args, exceptions...)
+	}
+	if slices.ContainsFunc(list, func(c checkpoint) bool { return c.journalled && c.Done }) {
+		sql += acceptedAway
+	}
+	at := make(map[int64]int, len(list))
+	for i, c := range list {
+		at[c.batch] = i
+	}
+	answers := make([]checkpointAnswer, len(list))
+	read := func(rows pgx.Rows) error {
+		for rows.Next() {
+			var id int64
+			a := checkpointAnswer{recorded: true}
+			if err := rows.Scan(&id, &a.stop); err != nil {
+				return err
+			}
+			answers[at[id]] = a
+		}
+		return rows.Err()
+	}
+	return answers, killpoint.Around("batches.checkpoint", func() error { return s.PlannedOnce(ctx, sql+checkpointAnswers, args, read) })
+}
+
+func (s Batches) checkpointAlone(ctx context.Context, c checkpoint) (checkpointAnswer, error) {
+	answers, err := s.checkpoints(ctx, []checkpoint{c})
+	if err != nil {
+		return checkpointAnswer{}, pg.Translate(err)
+	}
+	return answers[0], nil
+}
+
+// checkpointArguments returns what the two parts of the statement unnest.
+func checkpointArguments(list []checkpoint) (args, exceptions []any) {
+	n := len(list)
+	ids, tokens, sent := make([]int64, n), make([]string, n), make([][]byte, n)
+	var counts [5][]int32
+	for i := range counts {
+		counts[i] = make([]int32, n)
+	}
+	rests, reasons, done := make([]string, n), make([]string, n), make([]bool, n)
+	until, lasting, traces := make([]*time.Time, n), make([]time.Duration, n), make([]string, n)
+	var batches []int64
+	var es []delivery.Exception
+	for i, c := range list {
+		ids[i], tokens[i], sent[i] = c.batch, c.token, c.sent
+		for j, v := range []int{c.counts.sent, c.counts.skipped, c.counts.expired, c.counts.dead, c.counts.failed} {
+			counts[j][i] = int32(v)
+		}
+		rests[i], reasons[i], done[i], lasting[i], traces[i] = string(c.Rest), c.RestReason, c.Done, c.lasting, c.trace
+		if !c.ReleaseUntil.IsZero() {
+			until[i] = &c.ReleaseUntil
+		}
+		for _, e := range c.Exceptions {
+			batches, es = append(batches, c.batch), append(es, e)
+		}
+	}
+	args = []any{ids, tokens, sent, counts[0], counts[1], counts[2], counts[3], counts[4], rests, reasons, done, until, lasting, traces,
+		event.BatchFinished, pg.LatenessSeconds()}
+	return args, append([]any{batches}, exceptionColumns(es)...)
+}
+
+// Checkpoint records progress durably; see [delivery.Lease].
+func (l *lease) Checkpoint(ctx context.Context, p delivery.Progress) (stop string, err error) {
+	sent := l.sent.Clone()
+	for _, id := range p.Sent {
+		sent.Add(uint64(id))
+	}
+	outcomes := l.outcomesWith(p)
+	counts := tally(outcomes, sent.GetCardinality(), l.dueCount, p)
+	sent.RunOptimize()
+	encoded, err := sent.ToBytes()
+	if err != nil {
+		return "", err
+	}
+	answer, err := l.save(ctx, checkpoint{batch: l.batch.ID, token: l.token, sent: encoded, counts: counts, Progress: p,
+		lasting: l.lasting, trace: pg.TraceOf(ctx), journalled: l.journalled.Load()})
+	switch {
+	case err != nil:
+		return "", err
+	case !answer.recorded:
+		return "", l.lostOrRecorded(ctx, p, counts)
+	}
+	l.sent, l.outcomes = sent, outcomes
+	return answer.stop, nil
+}
+
+// lostOrRecorded tells a lost lease from a last checkpoint that was committed
+// although its answer never arrived and that is now being repeated.
+func (l *lease) lostOrRecorded(ctx context.Context, p delivery.Progress, c tallied) error {
+	if !p.Done {
+		return delivery.ErrLeaseLost
+	}
+	var recorded bool
+	err := l.db.Pool.QueryRow(ctx, `select exists (select from batches where id = $1 and state = 'done' and sent_count = $2
+		and skipped_count = $3 and expired_count = $4 and dead_count = $5)`,
+		l.batch.ID, c.sent, c.skipped, c.expired, c.dead).Scan(&recorded)
+	if err == nil && !recorded {
+		return delivery.ErrLeaseLost
+	}
+	return pg.Translate(err)
+}
+
+func (l *lease) outcomesWith(p delivery.Progress) map[user.ID]delivery.Outcome {
+	if len(p.Exceptions) == 0 {
+		return l.outcomes
+	}
+	next := make(map[user.ID]delivery.Outcome, len(l.outcomes)+len(p.Exceptions))
+	for id, o := range l.outcomes {
+		next[id] = o
+	}
+	for _, e := range p.Exceptions {
+		next[e.UserID] = e.Outcome
+	}
+	return next
+}
+
+type tallied struct{ sent, skipped, expired, dead, failed int }
+
+// tally counts the outcomes; the rest, if it has one, is whoever is left.
+func tally(outcomes map[user.ID]delivery.Outcome, sent uint64, due int, p delivery.Progress) tallied {
+	t := tallied{sent: int(sent)}
+	for _, o := range outcomes {
+		switch o {
+		case delivery.Skipped:
+			t.skipped++
+		case delivery.Expired:
+			t.expired++
+		case delivery.Dead, delivery.Discarded:
+			t.dead++
+		case delivery.Failed:
+			t.failed++
+		}
+	}
+	rest := due - t.sent - t.skipped - t.expired - t.dead - t.failed
+	switch p.Rest {
+	case delivery.Skipped:
+		t.skipped += rest
+	case delivery.Expired:
+		t.expired += rest
+	}
+	return t
+}
+
+func exceptionColumns(es []delivery.Exception) []any {
+	n := len(es)
+	users, outcomes, reasons := make([]int64, n), make([]string, n), make([]string, n)
+	details, prints, attempts := make([]string, n), make([]string, n), make([]int32, n)
+	next, first, last := make([]time.Time, n), make([]time.Time, n), make([]time.Time, n)
+	for i, e := range es {
+		users[i], outcomes[i], reasons[i] = int64(e.UserID), string(e.Outcome), e.Reason
+		details[i], prints[i], attempts[i] = e.Detail, e.Fingerprint, int32(e.Attempts)
+		next[i], first[i], last[i] = e.NextRetryAt, e.FirstAt, e.LastAt
+	}
+	return []any{users, outcomes, reasons, details, prints, attempts, next, first, last}
+}

@@ -1,0 +1,195 @@
+package delivery
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"dropbell/adapters/postgres/internal/pg"
+	"dropbell/domain/delivery"
+	"dropbell/domain/inbox"
+	"dropbell/domain/reminder"
+	"dropbell/domain/template"
+	"dropbell/domain/user"
+)
+
+// Inbox derives in-app messages from batches; see [inbox.Store].
+type Inbox struct {
+	*pg.DB
+	// Track, if set, returns the address that stands for a campaign's link in
+	// the text one user reads.
+	Track func(campaign int64, id user.ID, variant int) string
+}
+
+// NewInbox returns the store on db.
+func NewInbox(db *pg.DB) Inbox { return Inbox{DB: db} }
+
+// inboxWindow is how many of a user's newest reservations, cancelled ones
+// included, the inbox looks at.
+const inboxWindow = 200
+
+// Page derives the user's in-app messages from the batches that reached
+// them; nothing is stored per message.
+func (s Inbox) Page(ctx context.Context, by user.ID, before time.Time, limit int) (inbox.Page, error) {
+	page := inbox.Page{UserID: by, Items: []inbox.Message{}}
+	rows, err := s.Pool.Query(ctx, `select template_id from reservations where user_id = $1
+		union select template_id from former_reservations f where user_id = $1
+			and exists (select from batches b where b.template_id = f.template_id) order by 1 desc limit $2`, by, inboxWindow)
+	if err != nil {
+		return page, pg.Translate(err)
+	}
+	ids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+	if err != nil {
+		return page, pg.Translate(err)
+	}
+	all, err := pg.UserOutcomes(ctx, s.DB, by, ids, []delivery.Channel{delivery.App}, delivery.KindReminder, delivery.KindCorrection, delivery.KindCancelled)
+	if err != nil {
+		return page, err
+	}
+	err = s.Pool.QueryRow(ctx, `select coalesce((select read_through from inbox_reads where user_id = $1), '0001-01-01')`, by).Scan(&page.ReadThrough)
+	if err != nil {
+		return page, pg.Translate(err)
+	}
+	about, err := s.templateHeads(ctx, ids)
+	if err != nil {
+		return page, err
+	}
+	items, err := s.campaignsTo(ctx, by)
+	if err != nil {
+		return page, err
+	}
+	notices, err := s.noticesTo(ctx, by)
+	if err != nil {
+		return page, err
+	}
+	items = append(items, notices...)
+	for _, d := range all {
+		if d.Outcome == delivery.Sent || d.Outcome == delivery.Recovered {
+			items = append(items, message{Message: messageOf(d, about[d.TemplateID])})
+		}
+	}
+	slices.SortStableFunc(items, func(a, b message) int { return b.At.Compare(a.At) })
+	var shown []message
+	for _, m := range items {
+		if m.Read = !m.At.After(page.ReadThrough); !m.Read {
+			page.Unread++
+		}
+		// Pages are told apart by their instants, so what came in the same one stays together.
+		fits := len(shown) < max(limit, 1) || m.At.Equal(shown[len(shown)-1].At)
+		if fits && (before.IsZero() || m.At.Before(before)) {
+			shown = append(shown, m)
+		}
+	}
+	page.Items, err = s.render(ctx, by, shown)
+	return page, err
+}
+
+// message is one message of a page. words, if set, adds the text that its
+// reader is shown.
+type message struct {
+	inbox.Message
+	words func(*inbox.Message, user.User)
+}
+
+// render adds the words of the messages that are shown.
+func (s Inbox) render(ctx context.Context, by user.ID, shown []message) ([]inbox.Message, error) {
+	items := make([]inbox.Message, len(shown))
+	var readers map[user.ID]user.User
+	for i, m := range shown {
+		items[i] = m.Message
+		if m.words == nil {
+			continue
+		}
+		if readers == nil {
+			var err error
+			if readers, err = s.readers(ctx, []user.ID{by}); err != nil {
+				return nil, err
+			}
+		}
+		m.words(&items[i], readers[by])
+	}
+	return items, nil
+}
+
+func messageOf(d reminder.Delivered, t template.Template) inbox.Message {
+	item := inbox.Message{
+		ID:         inbox.MessageID(d.Kind, d.SlotID, d.DueAt),
+		TemplateID: d.TemplateID, ShopNumber: t.ShopNumber, Kind: d.Kind, Slot: d.Slot,
+		OpensAt: d.OpensAt, DueAt: d.DueAt, At: d.At, Name: t.Name, ClaimURL: t.ClaimURL,
+	}
+	if d.Kind == delivery.KindCancelled {
+		item.ClaimURL = "" // there is nothing to claim
+	}
+	return item
+}
+
+// templateHeads returns what messages show of the templates.
+func (s Inbox) templateHeads(ctx context.Context, ids []int64) (map[int64]template.Template, error) {
+	rows, err := s.Pool.Query(ctx, `select id, shop_number, name, claim_url from templates where id = any($1)`, ids)
+	if err != nil {
+		return nil, pg.Translate(err)
+	}
+	heads := map[int64]template.Template{}
+	var t template.Template
+	_, err = pgx.ForEachRow(rows, []any{&t.ID, &t.ShopNumber, &t.Name, &t.ClaimURL}, func() error {
+		heads[t.ID] = t
+		return nil
+	})
+	return heads, pg.Translate(err)
+}
+
+// MarkRead records how far the user has read; see [inbox.Store].
+func (s Inbox) MarkRead(ctx context.Context, by user.ID, through time.Time) (stands time.Time, err error) {
+	err = s.Pool.QueryRow(ctx, `insert into inbox_reads (user_id, read_through) values ($1, least($2, now()))
+		on conflict (user_id) do update set read_through = greatest(inbox_reads.read_through, excluded.read_through)
+		returning read_through`, by, through).Scan(&stands)
+	return stands, pg.Translate(err)
+}
+
+// Arrival returns what a finished in-app batch shows the connected users; see
+// [inbox.Store].
+func (s Inbox) Arrival(ctx context.Context, k delivery.Kind, batchID int64, connected inbox.Connected) (inbox.Arrival, bool, error) {
+	switch k {
+	case delivery.KindCampaign, delivery.KindTest:
+		return s.arrivalOf(ctx, batchID, connected, s.campaignMessages)
+	case delivery.KindNotice:
+		return s.arrivalOf(ctx, batchID, connected, s.noticeMessages)
+	}
+	return s.reminderArrival(ctx, batchID)
+}
+
+// arrivalOf returns what a batch shows each of the connected users in their
+// language; false if it reached none of them.
+func (s Inbox) arrivalOf(ctx context.Context, batchID int64, connected inbox.Connected,
+	read func(context.Context, int64, inbox.Connected) (map[user.ID]inbox.Message, error)) (inbox.Arrival, bool, error) {
+	messages, err := read(ctx, batchID, connected)
+	return inbox.ArrivalOf(messages), err == nil && len(messages) > 0, err
+}
+
+// reminderArrival returns what a finished in-app batch of reminders,
+// corrections or cancellations shows, the same to everybody.
+func (s Inbox) reminderArrival(ctx context.Context, batchID int64) (inbox.Arrival, bool, error) {
+	var a inbox.Arrival
+	var d reminder.Delivered
+	var sent []byte
+	var t template.Template
+	err := s.Pool.QueryRow(ctx, `
+		select b.kind, b.owner_id, b.template_id, coalesce(s.slot, 0), coalesce(s.opens_at, a.opens_at), b.due_at, b.from_user, b.to_user,
+			b.sent, coalesce(b.finished_at, now()), t.shop_number, t.name, t.claim_url
+		from batches b
+		left join slots s on b.kind = 'reminder' and s.id = b.owner_id
+		left join announcements a on b.kind in ('correction', 'cancelled') and a.id = b.owner_id
+		join templates t on t.id = b.template_id
+		where b.id = $1 and b.channel = 0 and coalesce(s.id, a.id) is not null`, batchID).
+		Scan(&d.Kind, &d.SlotID, &d.TemplateID, &d.Slot, &d.OpensAt, &d.DueAt, &a.From, &a.To, &sent, &d.At, &t.ShopNumber, &t.Name, &t.ClaimURL)
+	if err != nil {
+		return a, false, pg.Translate(err)
+	}
+	set, err := pg.DecodeSet(sent)
+	shown := messageOf(d, t)
+	a.Message = func(user.ID) inbox.Message { return shown }
+	a.Reached = func(id user.ID) bool { return set.Contains(uint64(id)) }
+	return a, err == nil, err
+}

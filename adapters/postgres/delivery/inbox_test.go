@@ -1,0 +1,135 @@
+package delivery_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"dropbell/adapters/postgres/pgtest"
+	"dropbell/domain/delivery"
+	"dropbell/domain/inbox"
+	"dropbell/domain/staff"
+	"dropbell/domain/template"
+	"dropbell/domain/user"
+)
+
+// TestInboxPagesDivideNoInstant: pages go on before the instant of their last
+// message, so none that came in the same one may be left for the next page.
+func TestInboxPagesDivideNoInstant(t *testing.T) {
+	n := pgtest.NewNotifier(t)
+	for range 4 {
+		tpl := n.Published(2 * time.Hour)
+		n.ReserveAll(tpl, pgtest.Users(1, 1), pgtest.Reminders(delivery.App, 60)...)
+		n.Remind(tpl, 12)
+	}
+	n.Exec(`update batches b set finished_at = (select min(finished_at) from batches where template_id = case b.template_id when 3 then 2 else b.template_id end)`)
+	seen, before := map[string]bool{}, time.Time{}
+	var sizes []int
+	for range 4 {
+		page, err := n.Inbox.Page(t.Context(), 1, before, 2)
+		n.Must(err)
+		for _, m := range page.Items {
+			seen[m.ID], before = true, m.At
+		}
+		sizes = append(sizes, len(page.Items))
+	}
+	if len(seen) != 4 || !slices.Equal(sizes, []int{3, 1, 0, 0}) {
+		t.Errorf("%d messages on pages of %v", len(seen), sizes)
+	}
+}
+
+// TestWhatWasSentStaysInTheInbox: whoever cancels what is left of a reservation
+// keeps what came of it, and has it once when they reserve again.
+func TestWhatWasSentStaysInTheInbox(t *testing.T) {
+	n := pgtest.NewNotifier(t)
+	count := func(id user.ID) int {
+		box, err := n.Inbox.Page(t.Context(), id, time.Time{}, 10)
+		n.Must(err)
+		return len(box.Items)
+	}
+	untouched := n.Published(2 * time.Hour)
+	n.ReserveAll(untouched, pgtest.Users(1, 1), pgtest.Reminders(delivery.App, 5)...)
+	n.Cancel(untouched, 1)
+	tpl := n.Published(2 * time.Hour)
+	n.ReserveAll(tpl, pgtest.Users(1, 3), pgtest.Reminders(delivery.App, 60)...)
+	n.Remind(tpl, 12)
+	tpl = n.MoveBy(tpl, time.Hour)
+	if v := n.Cancel(tpl, 1); !v.Applied || !v.After.IsEmpty() || count(1) != 1 {
+		t.Errorf("after cancelling: %+v and %d messages", v, count(1))
+	}
+	n.ReserveAll(tpl, pgtest.Users(1, 1), pgtest.Reminders(delivery.App, 5)...)
+	if count(1) != 1 {
+		t.Errorf("reserved again: %d messages", count(1))
+	}
+	_, err := n.Service.Do(t.Context(), staff.System(), tpl.ID, 0, template.Cancelling, "")
+	n.Must(err)
+	n.Send(tpl, delivery.KindCancelled)
+	for range 2 {
+		n.Cancel(tpl, 2)
+		if count(2) != 2 {
+			t.Errorf("after tidying up: %d messages", count(2))
+		}
+	}
+	if former := n.Number(`select count(*) from former_reservations`); former != 3 {
+		t.Errorf("%d remembered: one of the first drop, of which nothing was sent", former)
+	}
+}
+
+// TestInboxShowsAnnouncements: and live push brings the same items.
+func TestInboxShowsAnnouncements(t *testing.T) {
+	n := pgtest.NewNotifier(t)
+	tpl := n.Published(2 * time.Hour)
+	n.Exec(`update templates set claim_url = 'https://shop.example/1' where id = $1`, tpl.ID)
+	n.ReserveAll(tpl, pgtest.Users(1, 3), pgtest.Reminders(delivery.App, 60)...)
+	n.ReserveAll(tpl, pgtest.Users(4, 4), pgtest.Reminders(delivery.App, 5)...)
+	n.Remind(tpl, 12)
+	moved := n.MoveBy(tpl, time.Hour)
+	correction := n.Send(tpl, delivery.KindCorrection)
+	_, err := n.Service.Do(t.Context(), staff.System(), tpl.ID, 0, template.Cancelling, "")
+	n.Must(err)
+	notice := n.Send(tpl, delivery.KindCancelled)
+	box, err := n.Inbox.Page(t.Context(), 2, time.Time{}, 10)
+	n.Must(err)
+	if len(box.Items) != 3 || box.Unread != 3 {
+		t.Fatalf("%+v", box)
+	}
+	for i, want := range []struct {
+		id, url string
+		kind    delivery.Kind
+		opens   time.Time
+		due     time.Time
+	}{
+		{fmt.Sprint(1_000_000_000_000_000_000 + notice.ID), "", delivery.KindCancelled, moved.OpensAt, notice.CreatedAt},
+		{fmt.Sprint(1_000_000_000_000_000_000 + correction.ID), "https://shop.example/1", delivery.KindCorrection, moved.OpensAt, correction.CreatedAt},
+		{"", "https://shop.example/1", delivery.KindReminder, tpl.OpensAt, time.Time{}},
+	} {
+		it := box.Items[i]
+		if want.id != "" && it.ID != want.id || it.Kind != want.kind || it.ClaimURL != want.url || !it.OpensAt.Equal(want.opens) ||
+			!want.due.IsZero() && (!it.DueAt.Equal(want.due) || it.Slot != 0) || it.Name != tpl.Name || it.Read {
+			t.Errorf("item %d: %+v", i, it)
+		}
+	}
+	rows, err := n.SQL.Query(t.Context(), `select id from batches where channel = 0 order by id`)
+	n.Must(err)
+	var pushed []string
+	for rows.Next() {
+		var id int64
+		n.Must(rows.Scan(&id))
+		p, reached, err := n.Inbox.Arrival(t.Context(), delivery.KindReminder, id, nil)
+		n.Must(err)
+		shown := p.Message(2)
+		pushed = append(pushed, shown.ID)
+		if i := slices.IndexFunc(box.Items, func(it inbox.Message) bool { return it == shown }); i < 0 || !reached || !p.Reached(2) || p.Reached(9) {
+			t.Errorf("pushed %+v", shown)
+		}
+	}
+	if len(pushed) != 3 {
+		t.Errorf("pushed %v", pushed)
+	}
+	only, err := n.Inbox.Page(t.Context(), 4, time.Time{}, 10) // was never reminded
+	n.Must(err)
+	if len(only.Items) != 1 || only.Items[0].Kind != delivery.KindCancelled {
+		t.Errorf("%+v", only)
+	}
+}

@@ -1,0 +1,250 @@
+package delivery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"dropbell/adapters/postgres/internal/pg"
+	"dropbell/domain/delivery"
+	"dropbell/domain/user"
+)
+
+// Ledger reads batches and what became of their recipients.
+type Ledger struct{ *pg.DB }
+
+// NewLedger returns the ledger of db.
+func NewLedger(db *pg.DB) Ledger { return Ledger{db} }
+
+const ledgerColumns = `b.id, b.kind, b.owner_id, b.template_id, coalesce(t.name, ''), coalesce(c.name, ''),
+	coalesce(c.shop_number, t.shop_number, 0), coalesce(sh.timezone, ''),
+	coalesce(s.slot, 0), b.channel, b.state, coalesce(b.stop_reason, ''), b.from_user, b.to_user, b.runs,
+	b.due_count, b.sent_count, b.skipped_count, b.expired_count, b.dead_count,
+	b.due_count - b.sent_count - b.skipped_count - b.expired_count - b.dead_count, b.failed_count,
+	b.due_at, b.started_at, b.finished_at`
+
+const ledgerFrom = ` from batches b
+	left join slots s on b.kind = 'reminder' and s.id = b.owner_id
+	left join templates t on t.id = b.template_id
+	left join campaigns c on b.kind = 'campaign' and c.id = b.owner_id
+	left join shops sh on sh.number = coalesce(c.shop_number, t.shop_number) `
+
+func ledgerFields(r *delivery.BatchRow) []any {
+	return []any{&r.ID, &r.Kind, &r.OwnerID, &r.TemplateID, &r.TemplateName, &r.CampaignName, &r.ShopNumber, &r.ShopTimezone, &r.Slot, &r.Channel, &r.State,
+		&r.StopReason, &r.From, &r.To, &r.Runs, &r.Counts.Reserved, &r.Counts.Sent, &r.Counts.Skipped, &r.Counts.Expired, &r.Counts.Dead,
+		&r.Counts.InFlight, &r.Waiting, &r.DueAt, &r.StartedAt, &r.FinishedAt}
+}
+
+// withOutcome says that a batch has recipients with the outcome, in the words
+// of the partial indexes.
+var withOutcome = map[delivery.Outcome]string{
+	delivery.Sent: "b.sent_count > 0", delivery.Skipped: "b.skipped_count > 0", delivery.Expired: "b.expired_count > 0",
+	delivery.Dead: "b.dead_count > 0", delivery.Failed: "b.failed_count > 0",
+	// Whoever is in flight is in a batch that is not done.
+	delivery.InFlight: "b.state <> 'done' and b.due_count > b.sent_count + b.skipped_count + b.expired_count + b.dead_count",
+}
+
+// ledgerConditions is the query as SQL, with one of [ofShops].
+func ledgerConditions(q delivery.BatchQuery, shops string) (where string, args []any) {
+	c := &pg.Conditions{}
+	add := c.Add
+	if q.Kind != "" {
+		add("b.kind = ?", q.Kind)
+	}
+	if q.TemplateID != 0 {
+		add("b.template_id = ?", q.TemplateID)
+	}
+	if q.Slot != 0 {
+		add("s.slot = ?", q.Slot)
+	}
+	if q.Channel != nil {
+		add("b.channel = ?", int16(*q.Channel))
+	}
+	switch q.State {
+	case "":
+	case delivery.BatchDone:
+		add("b.state = 'done'")
+	default: // said twice for the sake of the partial index
+		add("b.state = ? and b.state <> 'done'", q.State)
+	}
+	if sql, ok := withOutcome[q.Outcome]; ok && q.UserID == 0 {
+		add(sql)
+	}
+	if q.UserID != 0 {
+		add("int8range(b.from_user, nullif(b.to_user, 9223372036854775807), '[]') @> ?::bigint", q.UserID)
+	}
+	if q.From != nil {
+		add("b.due_at >= ?", *q.From)
+	}
+	if q.To != nil {
+		add("b.due_at < ?", *q.To)
+	}
+	if shops != "" {
+		add(shops, q.Shops)
+	}
+	if q.After.ID != 0 {
+		add("(b.due_at, b.id) < (?, ?)", q.After.DueAt, q.After.ID)
+	}
+	return c.Where(), c.Params()
+}
+
+// lookAt is how many batches one search for a user decodes at most.
+const lookAt = 300
+
+// Batches lists batches, latest due first; see [delivery.LedgerStore].
+func (l Ledger) Batches(ctx context.Context, q delivery.BatchQuery) (page delivery.BatchPage, err error) {
+	limit, more := max(1, q.Limit), ""
+	if q.UserID != 0 {
+		limit, more = lookAt, `, b.due, b.sent, coalesce(b.rest_outcome, ''), coalesce((select outcome from exceptions e
+			where e.batch_id = b.id and e.user_id = `+fmt.Sprint(int64(q.UserID))+`), '')`
+	}
+	var args []any
+	conditions := ofShops(q.Shops)
+	if len(conditions) > 1 && q.Kind != "" { // one of the two finds nothing
+		conditions = conditions[:1]
+		if q.Kind == delivery.KindCampaign {
+			conditions = []string{campaignsOfShops}
+		}
+	}
+	sql := together(conditions, func(shops string) (sql string) {
+		var where string
+		where, args = ledgerConditions(q, shops)
+		return `select ` + ledgerColumns + more + ledgerFrom + where + fmt.Sprintf(" order by b.due_at desc, b.id desc limit %d", limit+1)
+	})
+	if len(conditions) > 1 {
+		sql += fmt.Sprintf(" order by due_at desc, id desc limit %d", limit+1)
+	}
+	rows, err := l.Pool.Query(ctx, sql, args...)
+	if err != nil {
+		return page, pg.Translate(err)
+	}
+	defer rows.Close()
+	for seen := 0; rows.Next(); seen++ {
+		if seen == limit || len(page.List) == max(1, q.Limit) {
+			page.More = true
+			break
+		}
+		row, fits, err := scanBatchRow(rows, q)
+		if err != nil {
+			return page, pg.Translate(err)
+		}
+		page.Next = delivery.BatchCursor{DueAt: row.DueAt, ID: row.ID}
+		if fits {
+			page.List = append(page.List, row)
+		}
+	}
+	rows.Close()
+	return page, pg.Translate(rows.Err())
+}
+
+// scanBatchRow reads one row; fits is false if the user who was asked for is not
+// in the batch, or has another outcome.
+func scanBatchRow(rows pgx.Rows, q delivery.BatchQuery) (r delivery.BatchRow, fits bool, err error) {
+	if q.UserID == 0 {
+		return r, true, rows.Scan(ledgerFields(&r)...)
+	}
+	var due, sent []byte
+	var known pg.Recorded
+	if err := rows.Scan(append(ledgerFields(&r), &due, &sent, &known.Rest, &known.Exception)...); err != nil {
+		return r, false, err
+	}
+	if meant, err := pg.SetHolds(due, q.UserID); err != nil || !meant {
+		return r, false, err
+	}
+	if known.Reached, err = pg.SetHolds(sent, q.UserID); err != nil {
+		return r, false, err
+	}
+	r.Outcome, _ = known.Outcome()
+	return r, q.Outcome == "" || pg.SameOutcome(r.Outcome, q.Outcome), nil
+}
+
+// Batch returns one batch; see [delivery.LedgerStore].
+func (l Ledger) Batch(ctx context.Context, id int64) (r delivery.BatchRow, err error) {
+	err = l.Pool.QueryRow(ctx, `select `+ledgerColumns+ledgerFrom+` where b.id = $1`, id).Scan(ledgerFields(&r)...)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return r, delivery.ErrBatchNotFound
+	}
+	return r, pg.Translate(err)
+}
+
+// Recipients lists recipients of a batch by ascending id. A batch has about a
+// thousand, so its bitmaps and exceptions are read whole.
+func (l Ledger) Recipients(ctx context.Context, q delivery.RecipientQuery) (list []delivery.Recipient, err error) {
+	// A checkpoint between two looks would show people twice or not at all.
+	err = l.Instant(ctx, func(tx pgx.Tx) error {
+		list, err = recipients(ctx, tx, q)
+		return err
+	})
+	return list, err
+}
+
+func recipients(ctx context.Context, tx pgx.Tx, q delivery.RecipientQuery) ([]delivery.Recipient, error) {
+	var dueRaw, sentRaw []byte
+	var b delivery.Recipient // what holds for everybody without an exception
+	var rest, restReason string
+	err := tx.QueryRow(ctx, `select due, sent, coalesce(rest_outcome, ''), coalesce(rest_reason, ''), coalesce(finished_at, started_at, created_at)
+		from batches where id = $1`, q.BatchID).Scan(&dueRaw, &sentRaw, &rest, &restReason, &b.At)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, delivery.ErrBatchNotFound
+	}
+	if err != nil {
+		return nil, err
+	}
+	due, err := pg.DecodeSet(dueRaw)
+	if err != nil {
+		return nil, err
+	}
+	sent, err := pg.DecodeSet(sentRaw)
+	if err != nil {
+		return nil, err
+	}
+	exceptions, err := exceptionsOf(ctx, tx, q)
+	if err != nil {
+		return nil, err
+	}
+	var list []delivery.Recipient
+	if q.After == math.MaxInt64 {
+		return nil, nil
+	}
+	it := due.Iterator()
+	it.AdvanceIfNeeded(uint64(max(q.After+1, q.Only)))
+	for it.HasNext() && (q.Limit == 0 || len(list) < q.Limit) {
+		id := user.ID(it.Next())
+		if q.Only != 0 && id != q.Only {
+			break
+		}
+		e, known := exceptions[id]
+		said := pg.Recorded{Reached: sent.Contains(uint64(id)), Rest: rest, RestReason: restReason}
+		r := b
+		if known {
+			r, said.Exception, said.Reason = e, string(e.Outcome), e.Reason
+		}
+		r.UserID = id
+		if r.Outcome, r.Reason = said.Outcome(); r.Outcome == delivery.InFlight {
+			r.At = time.Time{}
+		}
+		if q.Outcome == "" || pg.SameOutcome(r.Outcome, q.Outcome) {
+			list = append(list, r)
+		}
+	}
+	return list, nil
+}
+
+func exceptionsOf(ctx context.Context, tx pgx.Tx, q delivery.RecipientQuery) (map[user.ID]delivery.Recipient, error) {
+	rows, err := tx.Query(ctx, `select user_id, outcome, reason, detail, attempts, last_at, next_retry_at from exceptions
+		where batch_id = $1 and user_id > $2 and ($3::bigint = 0 or user_id = $3)`, q.BatchID, q.After, q.Only)
+	if err != nil {
+		return nil, err
+	}
+	found := map[user.ID]delivery.Recipient{}
+	var r delivery.Recipient
+	_, err = pgx.ForEachRow(rows, []any{&r.UserID, &r.Outcome, &r.Reason, &r.Detail, &r.Attempts, &r.At, &r.NextRetryAt}, func() error {
+		found[r.UserID] = r
+		return nil
+	})
+	return found, err
+}

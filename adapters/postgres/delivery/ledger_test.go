@@ -1,0 +1,243 @@
+package delivery_test
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	deliverydb "dropbell/adapters/postgres/delivery"
+	"dropbell/adapters/postgres/pgtest"
+	"dropbell/domain/delivery"
+	"dropbell/domain/staff"
+	"dropbell/domain/user"
+)
+
+// told is a batch as the test knows it.
+type told struct {
+	delivery.BatchRow
+	who map[user.ID]delivery.Outcome
+}
+
+// books fills a ledger with batches of every kind and outcome.
+func (w *world) books(n int) []told {
+	w.Helper()
+	random := rand.New(rand.NewPCG(7, 7))
+	w.Exec(`insert into shops (number, name, timezone) values (10, 'Ten', 'Asia/Shanghai'), (11, 'Eleven', 'UTC') on conflict do nothing`)
+	w.Exec(`insert into templates (shop_number, name, kind, currency, target, stock, per_user_limit, opens_at, closes_at, valid_hours, obtain, claim_mode, state)
+		select 10 + n % 2, 'Drop ' || n, 'amount_off', 'CNY', 'shop', 1, 1, date_trunc('second', now()), now() + interval '1 hour', 1, 'claim', 'durable', 'published' from generate_series(1, 4) n`)
+	w.Exec(`insert into slots (id, template_id, slot, opens_at, due_at, state) overriding system value
+		select n, (n - 1) / 3 + 1, (n - 1) % 3 + 1, now(), now() + n * interval '1 minute', 'sending' from generate_series(1, 12) n`)
+	start := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	all := make([]told, n)
+	for i := range all {
+		b := told{who: map[user.ID]delivery.Outcome{}}
+		b.Kind, b.OwnerID = delivery.KindReminder, int64(random.IntN(12)+1)
+		b.TemplateID, b.Slot = (b.OwnerID-1)/3+1, int((b.OwnerID-1)%3+1)
+		if i%7 == 0 {
+			b.Kind, b.Slot = delivery.KindCorrection, 0
+		}
+		b.ShopNumber, b.Channel = 10+b.TemplateID%2, delivery.Channel(random.IntN(5))
+		b.DueAt = start.Add(time.Duration(random.IntN(20)) * time.Minute)
+		b.State = delivery.BatchStates()[random.IntN(3)]
+		w.fill(&b, i, random)
+		all[i] = b
+	}
+	slices.SortFunc(all, func(a, b told) int { return cmp.Or(b.DueAt.Compare(a.DueAt), cmp.Compare(b.ID, a.ID)) })
+	return all
+}
+
+// fill gives the batch recipients of its own and stores it.
+func (w *world) fill(b *told, i int, random *rand.Rand) {
+	w.Helper()
+	from := user.ID(i%10)*100 + user.ID(i/10) + 1 // ranges overlap between owners
+	var due, sent []user.ID
+	type exception struct {
+		id      user.ID
+		outcome delivery.Outcome
+	}
+	var exceptions []exception
+	finals := []delivery.Outcome{delivery.Skipped, delivery.Expired, delivery.Dead, delivery.Discarded, delivery.Failed}
+	for id := from; id < from+30; id += user.ID(random.IntN(5) + 1) {
+		due = append(due, id)
+		switch o := random.IntN(12); {
+		case o < 6 || i%3 != 0:
+			sent, b.who[id] = append(sent, id), delivery.Sent
+			if o == 0 {
+				exceptions, b.who[id] = append(exceptions, exception{id, delivery.Recovered}), delivery.Recovered
+			}
+		case o < 11 && (b.State != delivery.BatchDone || finals[o-6].Final()):
+			b.who[id] = finals[o-6]
+			exceptions = append(exceptions, exception{id, b.who[id]})
+		case b.State == delivery.BatchDone:
+			sent, b.who[id] = append(sent, id), delivery.Sent
+		default:
+			b.who[id] = delivery.InFlight
+		}
+	}
+	b.From, b.To = due[0], due[len(due)-1]
+	for _, o := range b.who {
+		b.Counts.Reserved++
+		switch o {
+		case delivery.Sent, delivery.Recovered:
+			b.Counts.Sent++
+		case delivery.Skipped:
+			b.Counts.Skipped++
+		case delivery.Expired:
+			b.Counts.Expired++
+		case delivery.Dead, delivery.Discarded:
+			b.Counts.Dead++
+		default:
+			b.Counts.InFlight++
+			if o == delivery.Failed {
+				b.Waiting++
+			}
+		}
+	}
+	b.ID = w.Number(`insert into batches (kind, owner_id, template_id, channel, from_user, to_user, state, due_at, worthless_after, due, sent,
+			due_count, sent_count, skipped_count, expired_count, dead_count, failed_count)
+		values ($1, $2, $3, $4, $5, $6, $7, $8, $8, $9, $10, $11, $12, $13, $14, $15, $16)
+		returning id`,
+		b.Kind, b.OwnerID, b.TemplateID, b.Channel, b.From, b.To, b.State, b.DueAt, pgtest.Bitmap(due...), pgtest.Bitmap(sent...),
+		b.Counts.Reserved, b.Counts.Sent, b.Counts.Skipped, b.Counts.Expired, b.Counts.Dead, b.Waiting)
+	for _, e := range exceptions {
+		w.Exec(`insert into exceptions (batch_id, user_id, channel, outcome, reason, detail, attempts) values ($1, $2, $3, $4, 'provider_error', 'HTTP 503', 3)`,
+			b.ID, e.id, b.Channel, e.outcome)
+	}
+}
+
+func (b told) fits(q delivery.BatchQuery) bool {
+	o, mine := b.who[q.UserID]
+	has := map[delivery.Outcome]int64{delivery.Sent: b.Counts.Sent, delivery.Skipped: b.Counts.Skipped, delivery.Expired: b.Counts.Expired,
+		delivery.Dead: b.Counts.Dead, delivery.Failed: b.Waiting, delivery.InFlight: b.Counts.InFlight}
+	byUser := pgtest.Listed(o, q.Outcome)
+	return (q.Kind == "" || b.Kind == q.Kind) && (q.TemplateID == 0 || b.TemplateID == q.TemplateID) && (q.Slot == 0 || b.Slot == q.Slot) &&
+		(q.Channel == nil || b.Channel == *q.Channel) && (q.State == "" || b.State == q.State) &&
+		(q.Outcome == "" || q.UserID != 0 && byUser || q.UserID == 0 && has[q.Outcome] > 0) && (q.UserID == 0 || mine) &&
+		(q.From == nil || !b.DueAt.Before(*q.From)) && (q.To == nil || b.DueAt.Before(*q.To)) &&
+		(len(q.Shops) == 0 || slices.Contains(q.Shops, b.ShopNumber))
+}
+
+func TestBatchesByEveryFilter(t *testing.T) {
+	w := newWorld(t)
+	all := w.books(120)
+	ledger := &delivery.Ledger{Store: deliverydb.NewLedger(w.DB)}
+	random := rand.New(rand.NewPCG(1, 2))
+	found := 0
+	for range 400 {
+		q := delivery.BatchQuery{Limit: random.IntN(20) + 1}
+		maybe := func(one int, set func()) {
+			if random.IntN(one) == 0 {
+				set()
+			}
+		}
+		maybe(3, func() { q.Kind = delivery.Kinds()[random.IntN(2)] })
+		maybe(3, func() { q.TemplateID = int64(random.IntN(5) + 1) })
+		maybe(4, func() { q.Slot = random.IntN(3) + 1 })
+		maybe(4, func() { q.Channel = new(delivery.Channel(random.IntN(5))) })
+		maybe(4, func() { q.State = delivery.BatchStates()[random.IntN(3)] })
+		maybe(3, func() { q.Outcome = delivery.ListedOutcomes()[random.IntN(6)] })
+		maybe(2, func() { q.UserID = user.ID(random.IntN(1000) + 1) })
+		maybe(4, func() { q.From = new(all[random.IntN(len(all))].DueAt) })
+		maybe(4, func() { q.To = new(all[random.IntN(len(all))].DueAt) })
+		by := staff.Actor{Role: staff.Viewer}
+		maybe(4, func() { by.Shops = []int64{10}; q.Shops = by.Shops })
+		var want, got []string
+		for _, b := range all {
+			if b.fits(q) {
+				want = append(want, fmt.Sprint(b.ID, b.Kind, b.TemplateID, b.Slot, b.Channel, b.State, b.Counts, b.Waiting, b.who[q.UserID]))
+			}
+		}
+		w.Must(ledger.EachBatch(t.Context(), by, q, func(b delivery.BatchRow) error {
+			got = append(got, fmt.Sprint(b.ID, b.Kind, b.TemplateID, b.Slot, b.Channel, b.State, b.Counts, b.Waiting, b.Outcome))
+			return nil
+		}))
+		if !slices.Equal(got, want) {
+			t.Fatalf("%+v:\ngot  %v\nwant %v", q, got, want)
+		}
+		found += len(got)
+	}
+	if found < 1000 {
+		t.Errorf("only %d rows were found; the filters select too little to test anything", found)
+	}
+}
+
+func TestRecipientsOfABatch(t *testing.T) {
+	w := newWorld(t)
+	ledger := &delivery.Ledger{Store: deliverydb.NewLedger(w.DB)}
+	for _, b := range w.books(60) {
+		for _, o := range append([]delivery.Outcome{""}, delivery.ListedOutcomes()...) {
+			want, got, after := 0, 0, user.ID(0)
+			for _, had := range b.who {
+				if o == "" || (told{who: map[user.ID]delivery.Outcome{1: had}}).fits(delivery.BatchQuery{UserID: 1, Outcome: o}) {
+					want++
+				}
+			}
+			for {
+				page, err := ledger.Recipients(t.Context(), staff.Actor{Role: staff.Viewer}, delivery.RecipientQuery{BatchID: b.ID, Outcome: o, After: after, Limit: 4})
+				w.Must(err)
+				for _, r := range page {
+					if r.UserID <= after || r.Outcome != b.who[r.UserID] || (r.Outcome == delivery.InFlight) != r.At.IsZero() {
+						t.Fatalf("batch %d: %+v, was %q", b.ID, r, b.who[r.UserID])
+					}
+					if excepted := r.Outcome != delivery.Sent && r.Outcome != delivery.InFlight; excepted != (r.Attempts == 3 && r.Detail == "HTTP 503") {
+						t.Fatalf("%+v", r)
+					}
+					after, got = r.UserID, got+1
+				}
+				if len(page) < 4 {
+					break
+				}
+			}
+			if got != want {
+				t.Fatalf("batch %d, %q: %d recipients, want %d", b.ID, o, got, want)
+			}
+		}
+		one, err := ledger.Recipients(t.Context(), staff.Actor{Role: staff.Viewer}, delivery.RecipientQuery{BatchID: b.ID, Only: b.To})
+		w.Must(err)
+		none, err := ledger.Recipients(t.Context(), staff.Actor{Role: staff.Viewer}, delivery.RecipientQuery{BatchID: b.ID, Only: b.To + 1})
+		w.Must(err)
+		if len(one) != 1 || one[0].UserID != b.To || len(none) != 0 {
+			t.Fatalf("one %v none %v", one, none)
+		}
+	}
+}
+
+func TestBatchesOfOtherShops(t *testing.T) {
+	w := newWorld(t)
+	all := w.books(20)
+	w.Exec(`update batches set template_id = 0 where id = $1`, all[0].ID)
+	ledger := &delivery.Ledger{Store: deliverydb.NewLedger(w.DB)}
+	limited := staff.Actor{Role: staff.Viewer, Shops: []int64{10}}
+	for i, b := range all {
+		_, err := ledger.Batch(t.Context(), limited, b.ID)
+		_, err2 := ledger.Recipients(t.Context(), limited, delivery.RecipientQuery{BatchID: b.ID})
+		allowed := b.ShopNumber == 10 && i > 0
+		if (err == nil) != allowed || (err2 == nil) != allowed || err != nil && !errors.Is(err, staff.ErrForbidden) && !errors.Is(err, delivery.ErrBatchNotFound) {
+			t.Errorf("batch of shop %d: %v %v", b.ShopNumber, err, err2)
+		}
+	}
+	if _, err := ledger.Batch(t.Context(), staff.System(), 999); !errors.Is(err, delivery.ErrBatchNotFound) {
+		t.Error(err)
+	}
+}
+
+// A user id at the very end of the range has a batch too.
+func TestBatchOfTheGreatestUser(t *testing.T) {
+	w := newWorld(t)
+	const last = user.ID(1<<63 - 1)
+	w.Exec(`insert into batches (kind, owner_id, channel, from_user, to_user, due_at, worthless_after, due, due_count) values ('campaign', 1, 0, 5, $1, now(), now(), $2, 2)`, last, pgtest.Bitmap(5, last))
+	ledger := &delivery.Ledger{Store: deliverydb.NewLedger(w.DB)}
+	for _, id := range []user.ID{5, last} {
+		page, err := ledger.Batches(t.Context(), staff.System(), delivery.BatchQuery{UserID: id, Limit: 5})
+		w.Must(err)
+		list, err := ledger.Recipients(t.Context(), staff.System(), delivery.RecipientQuery{BatchID: 1, After: id})
+		w.Must(err)
+		if len(page.List) != 1 || page.List[0].Outcome != delivery.InFlight || (id == last) != (len(list) == 0) {
+			t.Errorf("user %d: %+v %v", id, page, list)
+		}
+	}
+}

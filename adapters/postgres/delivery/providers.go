@@ -1,0 +1,67 @@
+package delivery
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"dropbell/adapters/postgres/internal/pg"
+	"dropbell/domain/delivery"
+)
+
+// ProviderCalls are the calls of one channel's provider that one worker made.
+type ProviderCalls struct {
+	Channel  delivery.Channel
+	Calls    int64
+	Messages int64
+	Failed   int64
+	Total    time.Duration
+	Slowest  time.Duration
+	Error    string
+}
+
+// Calls are shown for a minute and kept a little longer.
+const (
+	callsShown = time.Minute
+	callsKept  = 10 * time.Minute
+)
+
+// RecordCalls adds what a worker counted since it last did, and removes what
+// nobody looks at any more.
+func (s Channels) RecordCalls(ctx context.Context, worker string, list []ProviderCalls) error {
+	if len(list) == 0 {
+		return nil
+	}
+	return s.Tx(ctx, func(tx pgx.Tx) error {
+		for _, c := range list {
+			if _, err := tx.Exec(ctx, `insert into provider_calls (channel, worker, at, calls, messages, failed, total_ms, slowest_ms, error)
+				values ($1, $2, clock_timestamp(), $3, $4, $5, $6, $7, $8)`, c.Channel, worker, c.Calls, c.Messages, c.Failed,
+				c.Total.Milliseconds(), c.Slowest.Milliseconds(), c.Error); err != nil {
+				return err
+			}
+		}
+		_, err := tx.Exec(ctx, `delete from provider_calls where at < clock_timestamp() - $1::interval`, callsKept)
+		return err
+	})
+}
+
+// Providers returns how the calls of the last minute went, over all workers.
+func (s Channels) Providers(ctx context.Context) (all [delivery.Channels]delivery.ProviderHealth, err error) {
+	rows, err := s.Pool.Query(ctx, `select channel, sum(calls), sum(messages), sum(failed), sum(total_ms) / greatest(sum(calls), 1), max(slowest_ms),
+			coalesce((array_agg(error order by at desc) filter (where error <> ''))[1], '')
+		from provider_calls where at > clock_timestamp() - $1::interval group by 1`, callsShown)
+	if err != nil {
+		return all, pg.Translate(err)
+	}
+	var c delivery.Channel
+	var h delivery.ProviderHealth
+	var mean float64
+	var slowest int64
+	_, err = pgx.ForEachRow(rows, []any{&c, &h.Calls, &h.Messages, &h.Failed, &mean, &slowest, &h.Error}, func() error {
+		h.Mean, h.Slowest = time.Duration(mean)*time.Millisecond, time.Duration(slowest)*time.Millisecond
+		all[c] = h
+		return nil
+	})
+	return all, pg.Translate(err)
+}

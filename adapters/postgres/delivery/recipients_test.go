@@ -1,0 +1,68 @@
+package delivery_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"dropbell/domain/delivery"
+	"dropbell/domain/user"
+)
+
+// TestRecipients reads ids that lie close together and ids that lie far apart,
+// which take different ways, for every channel.
+func TestRecipients(t *testing.T) {
+	w := newWorld(t)
+	w.Exec(`insert into users (id, name, email, phone, locale, timezone, push)
+		select id, 'Name '||id, id||'@x.example', '+49'||id, case when id % 2 = 0 then 'en' else 'zh-CN' end, 'Asia/Shanghai',
+			jsonb_build_array(jsonb_build_object('endpoint', 'https://push.example/'||id, 'p256dh', 'p', 'auth', 'a'))
+		from unnest('{1,2,3,5,8,1000,9000000000}'::bigint[]) as id`)
+	w.Exec(`insert into users (id) values (4)`)
+	for _, ids := range [][]user.ID{{1, 2, 3, 4, 6, 8}, {2, 4, 7, 1000, 9_000_000_000}, {8}, {6}} {
+		for i := range 2 * delivery.Channels {
+			c, named := delivery.Channel(i/2), i%2 == 1
+			got, err := w.Batches.Recipients(t.Context(), c, ids, named)
+			w.Must(err)
+			if !slices.IsSortedFunc(got, func(a, b user.User) int { return int(a.ID - b.ID) }) {
+				t.Errorf("%v on %s: not in ascending order", ids, c)
+			}
+			got = slices.DeleteFunc(got, func(u user.User) bool { return !slices.Contains(ids, u.ID) })
+			if diff := cmp.Diff(recipients(ids, c, named), got); diff != "" {
+				t.Errorf("%v on %s, named %v:\n%s", ids, c, named, diff)
+			}
+		}
+	}
+}
+
+// recipients are those who are known, with what the channel takes.
+func recipients(ids []user.ID, c delivery.Channel, named bool) []user.User {
+	list := []user.User{}
+	for _, id := range ids {
+		u := user.User{ID: id, Locale: "zh-CN", Timezone: "Asia/Shanghai"}
+		if id%2 == 0 {
+			u.Locale = "en"
+		}
+		if id == 4 {
+			u = user.User{ID: id}
+		}
+		if named && id != 4 {
+			u.Name = "Name " + id.String()
+		}
+		switch {
+		case id == 6 || id == 7:
+			continue
+		case id == 4 && c == delivery.WebPush:
+			u.Push = []user.PushSubscription{}
+		case id == 4:
+		case c == delivery.Email:
+			u.Email = id.String() + "@x.example"
+		case c == delivery.SMS:
+			u.Phone = "+49" + id.String()
+		case c == delivery.WebPush:
+			u.Push = []user.PushSubscription{{Endpoint: "https://push.example/" + id.String(), P256dh: "p", Auth: "a"}}
+		}
+		list = append(list, u)
+	}
+	return list
+}

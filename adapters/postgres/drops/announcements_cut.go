@@ -1,0 +1,147 @@
+package drops
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"dropbell/adapters/postgres/internal/pg"
+	"dropbell/domain/delivery"
+	"dropbell/domain/reminder"
+)
+
+// cuttable says that announcement a may be cut now. A correction waits for
+// batches about other openings to end: who was reached until then has to be
+// corrected too, and a second look after a crash must find the same users.
+const cuttable = `(a.state = 'waiting' or a.state = 'cutting' and a.cut_lease_until < clock_timestamp())
+	and (a.kind <> 'correction' or a.stop_reason is not null
+		or not exists (select from slots s where s.template_id = a.template_id and s.opens_at <> a.opens_at and s.state in ('firing', 'sending'))
+		and not exists (select from announcements o where o.template_id = a.template_id and o.kind = 'correction'
+			and o.opens_at <> a.opens_at and o.state in ('cutting', 'sending')))`
+
+// BeginAnnouncing claims the announcement; see [reminder.AnnouncingStore].
+func (s Announcements) BeginAnnouncing(ctx context.Context, id int64, lasting time.Duration) (reminder.AnnouncementCut, error) {
+	cut := reminder.AnnouncementCut{Token: uuid.NewString()}
+	err := s.Pool.QueryRow(ctx, `update announcements a set state = 'cutting', cut_token = $2, cut_lease_until = clock_timestamp() + $3
+		where a.id = $1 and `+cuttable+` returning `+announcementColumns, id, cut.Token, lasting).Scan(announcementFields(&cut.Announcement)...)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return cut, reminder.ErrNotFirable
+	}
+	if err != nil {
+		return cut, pg.Translate(err)
+	}
+	if cut.Covered, err = pg.Covered(ctx, s.DB, cut.Kind, cut.ID); err != nil {
+		return cut, err
+	}
+	cut.Parts, err = s.audienceParts(ctx, cut.Announcement)
+	return cut, err
+}
+
+// misinformed selects the batches b whose recipients were told an opening of
+// template $1 other than $2, by a reminder or by an earlier correction.
+const misinformed = ` from batches b where b.template_id = $1 and b.sent_count > 0 and (
+	b.kind = 'reminder' and exists (select from slots s where s.id = b.owner_id and s.opens_at <> $2)
+	or b.kind = 'correction' and exists (select from announcements a where a.id = b.owner_id and a.opens_at <> $2))`
+
+func (s Announcements) audienceParts(ctx context.Context, a reminder.Announcement) ([]delivery.Range, error) {
+	sql, args := `select coalesce(min(b.from_user), 1), coalesce(max(b.to_user), 0), coalesce(sum(b.sent_count), 0)`+misinformed,
+		[]any{a.TemplateID, a.OpensAt}
+	if a.Kind == delivery.KindCancelled {
+		sql, args = `select
+			coalesce((select user_id from reservations where template_id = $1 order by user_id limit 1), 1),
+			coalesce((select user_id from reservations where template_id = $1 order by user_id desc limit 1), 0),
+			coalesce((select sum(booked) from bookings where template_id = $1), 0)`, args[:1]
+	}
+	var first, last, expected int64
+	err := s.Pool.QueryRow(ctx, sql, args...).Scan(&first, &last, &expected)
+	return pg.Divide(first, last, expected), pg.Translate(err)
+}
+
+// channelBits reduces a reservation to one bit per channel, where [readDue]
+// looks for it: has the user any reminder there?
+const channelBits = `(slots & 4095 <> 0)::int::bigint
+	| ((slots & (4095::bigint << 12) <> 0)::int::bigint << 12)
+	| ((slots & (4095::bigint << 24) <> 0)::int::bigint << 24)
+	| ((slots & (4095::bigint << 36) <> 0)::int::bigint << 36)
+	| ((slots & (4095::bigint << 48) <> 0)::int::bigint << 48)`
+
+// ReadAudience reads whom the announcement is for in the part.
+func (s Announcements) ReadAudience(ctx context.Context, cut reminder.AnnouncementCut, part delivery.Range) (reminder.Due, error) {
+	if cut.Kind == delivery.KindCancelled {
+		return pg.ReadUsers(ctx, s.DB, `select user_id, `+channelBits+` from reservations
+			where template_id = $1 and user_id between $2 and $3`, cut.TemplateID, part.From, part.To)
+	}
+	told, err := s.readTold(ctx, cut.Announcement, part)
+	if err != nil {
+		return reminder.Due{}, err
+	}
+	return told.due(part), nil
+}
+
+// StoreAnnouncementBatches stores batches; a stop of the announcement that
+// came first is inherited by them.
+func (s Announcements) StoreAnnouncementBatches(ctx context.Context, cut reminder.AnnouncementCut, bs []reminder.NewBatch) ([]int64, error) {
+	columns, err := pg.BatchColumns(bs)
+	if err != nil {
+		return nil, err
+	}
+	return pg.StoreBatches(ctx, s.DB, `
+		with mine as (
+			update announcements set cut_lease_until = clock_timestamp() + interval '10 seconds'
+			where id = $1 and cut_token = $2 and state = 'cutting'
+			returning id, kind, template_id, created_at, worthless_after, stop_reason
+		)
+		insert into batches (kind, owner_id, template_id, channel, from_user, to_user, due_count, due, due_at,
+			worthless_after, stop_reason, priority, next_run_at)
+		select m.kind, m.id, m.template_id, b.channel, b.from_user, b.to_user, b.n, b.due, m.created_at, m.worthless_after, m.stop_reason, $8,
+			clock_timestamp()
+		from mine m, unnest($3::smallint[], $4::bigint[], $5::bigint[], $6::int[], $7::bytea[])
+			with ordinality as b (channel, from_user, to_user, n, due, i)
+		order by b.i
+		returning id`, append(append([]any{cut.ID, cut.Token}, columns...), pg.AnnouncementPriority)...)
+}
+
+// KeepAnnouncing renews the right to cut; see [reminder.AnnouncingStore].
+func (s Announcements) KeepAnnouncing(ctx context.Context, cut reminder.AnnouncementCut, lasting time.Duration) error {
+	return pg.KeepCut(ctx, s.DB, `update announcements set cut_lease_until = clock_timestamp() + $3::interval
+		where id = $1 and cut_token = $2 and state = 'cutting'`, cut.ID, cut.Token, lasting)
+}
+
+// EndAnnouncing records that every batch is stored.
+func (s Announcements) EndAnnouncing(ctx context.Context, cut reminder.AnnouncementCut) error {
+	_, err := s.Pool.Exec(ctx, `update announcements set state = 'sending', cut_at = clock_timestamp(), cut_token = null, cut_lease_until = null
+		where id = $1 and cut_token = $2 and state = 'cutting'`, cut.ID, cut.Token)
+	return pg.Translate(err)
+}
+
+// DueAnnouncements returns announcements that no task has taken, and those
+// whose cutting was abandoned.
+func (s Announcements) DueAnnouncements(ctx context.Context, grace time.Duration, limit int) ([]int64, error) {
+	rows, err := s.Pool.Query(ctx, `select a.id from announcements a where a.state in ('waiting', 'cutting')
+		and a.created_at < clock_timestamp() - $1::interval and `+cuttable+` order by a.id limit $2`, grace, limit)
+	if err != nil {
+		return nil, pg.Translate(err)
+	}
+	ids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+	return ids, pg.Translate(err)
+}
+
+// FinishAnnouncements finishes announcements whose batches are all done, the
+// way [Slots.FinishSlots] does.
+func (s Announcements) FinishAnnouncements(ctx context.Context) (int, error) {
+	finished := 0
+	err := s.Tx(ctx, func(tx pgx.Tx) error {
+		const settled = ` and not exists (select from batches b where b.kind = a.kind and b.owner_id = a.id and b.state <> 'done')`
+		ids, err := pg.LockIDs(ctx, tx, `select id from announcements a where a.state = 'sending'`+settled+` order by id limit 100 for update skip locked`)
+		if err != nil || len(ids) == 0 {
+			return err
+		}
+		tag, err := tx.Exec(ctx, `update announcements a set state = 'finished', finished_at = clock_timestamp() where a.id = any($1)`+settled, ids)
+		finished = int(tag.RowsAffected())
+		return err
+	})
+	return finished, err
+}

@@ -1,0 +1,259 @@
+package drops
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"dropbell/adapters/postgres/internal/pg"
+	"dropbell/domain/delivery"
+	"dropbell/domain/reminder"
+	"dropbell/domain/template"
+)
+
+// Boards reads what staff watch: counters while reminders wait, sums over
+// batches (a thousand users each) while they go out, stored results after.
+type Boards struct{ *pg.DB }
+
+// NewBoards returns the boards of db.
+func NewBoards(db *pg.DB) Boards { return Boards{db} }
+
+// Board returns the template's slots; see [reminder.BoardStore].
+func (s Boards) Board(ctx context.Context, templateID int64) (reminder.Board, error) {
+	var board reminder.Board
+	err := s.Tx(ctx, func(tx pgx.Tx) error { // one snapshot for all parts
+		if _, err := tx.Exec(ctx, `set transaction isolation level repeatable read read only`); err != nil {
+			return err
+		}
+		var err error
+		board, err = readBoard(ctx, tx, templateID)
+		return err
+	})
+	return board, err
+}
+
+func readBoard(ctx context.Context, tx pgx.Tx, templateID int64) (reminder.Board, error) {
+	var board reminder.Board
+	rows, err := tx.Query(ctx, `select `+pg.SlotColumns+`, s.opens_at = t.opens_at from slots s join templates t on t.id = s.template_id
+		where s.template_id = $1 and (s.opens_at = t.opens_at or s.fired_at is not null) order by s.opens_at desc, s.due_at`, templateID)
+	if err != nil {
+		return board, err
+	}
+	var sl reminder.Slot
+	var current bool
+	if _, err := pgx.ForEachRow(rows, append(pg.SlotFields(&sl), &current), func() error {
+		row := reminder.Row{Slot: sl}
+		for i := range row.Cells {
+			row.Cells[i].Channel = delivery.Channel(i)
+		}
+		if current {
+			board.Rows = append(board.Rows, row)
+		} else {
+			board.Earlier = append(board.Earlier, row)
+		}
+		return nil
+	}); err != nil {
+		return board, err
+	}
+	if err := fillBooked(ctx, tx, templateID, &board); err != nil {
+		return board, err
+	}
+	if err := fillResults(ctx, tx, templateID, &board); err != nil {
+		return board, err
+	}
+	var dead int64
+	for _, c := range board.Totals() {
+		dead += c.Dead
+	}
+	if dead > 0 {
+		board.DeadLetters, err = deadLetters(ctx, tx, templateID)
+	}
+	return board, err
+}
+
+// deadLetters counts the reminders of the template's present opening that are
+// dead and not discarded.
+func deadLetters(ctx context.Context, tx pgx.Tx, templateID int64) (n int64, err error) {
+	err = tx.QueryRow(ctx, `select count(*) from slots s join templates t on t.id = s.template_id and t.opens_at = s.opens_at
+		join batches b on b.kind = 'reminder' and b.owner_id = s.id and b.dead_count > 0
+		join exceptions e on e.batch_id = b.id and e.outcome = 'dead' where s.template_id = $1`, templateID).Scan(&n)
+	return n, err
+}
+
+func fillBooked(ctx context.Context, tx pgx.Tx, templateID int64, board *reminder.Board) error {
+	rows, err := tx.Query(ctx, `select slot, channel, booked from bookings where template_id = $1`, templateID)
+	if err != nil {
+		return err
+	}
+	var slot template.Slot
+	var channel delivery.Channel
+	var booked int64
+	_, err = pgx.ForEachRow(rows, []any{&slot, &channel, &booked}, func() error {
+		for i := range slices.Backward(board.Rows) {
+			if board.Rows[i].Slot.Slot == slot {
+				board.Rows[i].Cells[channel].Booked = max(0, booked)
+				break // of several rounds it is the last that they are booked for
+			}
+		}
+		return nil
+	})
+	return err
+}
+
+// resultSQL sums the batches of slots that are going out and takes the stored
+// results of those that have finished.
+const resultSQL = `
+select s.id, b.channel, sum(b.due_count), sum(b.sent_count), sum(b.skipped_count), sum(b.expired_count), sum(b.dead_count),
+    sum(b.due_count - b.sent_count - b.skipped_count - b.expired_count - b.dead_count)
+from slots s join batches b on b.kind = 'reminder' and b.owner_id = s.id
+where s.template_id = $1 and s.state in ('firing', 'sending') group by 1, 2
+union all
+select s.id, r.channel, r.reserved, r.sent, r.skipped, r.expired, r.dead, 0
+from slots s join slot_results r on r.slot_id = s.id
+where s.template_id = $1 and s.state = 'finished'`
+
+func fillResults(ctx context.Context, tx pgx.Tx, templateID int64, board *reminder.Board) error {
+	rows, err := tx.Query(ctx, resultSQL, templateID)
+	if err != nil {
+		return err
+	}
+	var id int64
+	var channel delivery.Channel
+	var c delivery.Counts
+	_, err = pgx.ForEachRow(rows, []any{&id, &channel, &c.Reserved, &c.Sent, &c.Skipped, &c.Expired, &c.Dead, &c.InFlight}, func() error {
+		for _, list := range [][]reminder.Row{board.Rows, board.Earlier} {
+			for i := range list {
+				if list[i].ID == id {
+					list[i].Cells[channel].Counts = c
+				}
+			}
+		}
+		return nil
+	})
+	return err
+}
+
+// Growth returns the booking curve, thinned to at most points values.
+func (s Boards) Growth(ctx context.Context, templateID int64, points int) ([]reminder.Growth, error) {
+	rows, err := s.Pool.Query(ctx, `
+		select minute, booked from (
+			select minute, sum(delta) over (order by minute) as booked,
+				row_number() over (order by minute desc) as back, count(*) over () as n
+			from booking_growth where template_id = $1) g
+		where back % greatest(1, (n + $2 - 1) / $2) = 1 or n <= $2 order by minute`, templateID, max(2, points))
+	if err != nil {
+		return nil, pg.Translate(err)
+	}
+	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[reminder.Growth])
+	if len(list) == 1 { // a curve needs a beginning
+		list = append([]reminder.Growth{{At: list[0].At.Add(-time.Minute)}}, list...)
+	}
+	return list, pg.Translate(err)
+}
+
+// Balance recomputes the balance sheet of every fired slot from the bitmaps
+// and the exception rows, not from any counter, all as of one instant. Slots
+// whose rows are past their retention are left out.
+func (s Boards) Balance(ctx context.Context, templateID int64) (lines []reminder.BalanceLine, err error) {
+	err = s.Instant(ctx, func(tx pgx.Tx) error {
+		lines, err = balanceLines(ctx, tx, templateID)
+		return err
+	})
+	return lines, err
+}
+
+func balanceLines(ctx context.Context, tx pgx.Tx, templateID int64) ([]reminder.BalanceLine, error) {
+	rows, err := tx.Query(ctx, `select `+pg.SlotColumns+`, r.channel, r.reserved, r.sent, r.skipped, r.expired, r.dead
+		from slots s join slot_results r on r.slot_id = s.id where s.template_id = $1 and not r.archived order by s.opens_at, s.due_at, s.id, r.channel`, templateID)
+	if err != nil {
+		return nil, err
+	}
+	var lines []reminder.BalanceLine
+	var l reminder.BalanceLine
+	if _, err := pgx.ForEachRow(rows, append(pg.SlotFields(&l.Slot), &l.Channel, &l.Kept.Reserved, &l.Kept.Sent, &l.Kept.Skipped,
+		&l.Kept.Expired, &l.Kept.Dead), func() error {
+		lines = append(lines, l)
+		return nil
+	}); err != nil {
+		return nil, err
+	}
+	for i := range lines {
+		if err := countLine(ctx, tx, &lines[i]); err != nil {
+			return nil, err
+		}
+	}
+	return lines, nil
+}
+
+// countLine counts one slot and channel from its batches' bitmaps and rows.
+func countLine(ctx context.Context, tx pgx.Tx, l *reminder.BalanceLine) error {
+	outcomes, err := exceptionOutcomes(ctx, tx, l)
+	if err != nil {
+		return err
+	}
+	rows, err := tx.Query(ctx, `select id, due, sent, coalesce(rest_outcome, '') from batches
+		where kind = 'reminder' and owner_id = $1 and channel = $2 order by from_user`, l.Slot.ID, l.Channel)
+	if err != nil {
+		return err
+	}
+	seen, _ := pg.DecodeSet(nil)
+	var id int64
+	var due, sent []byte
+	var rest string
+	_, err = pgx.ForEachRow(rows, []any{&id, &due, &sent, &rest}, func() error {
+		dueSet, err := pg.DecodeSet(due)
+		if err != nil {
+			return err
+		}
+		sentSet, err := pg.DecodeSet(sent)
+		if err != nil {
+			return err
+		}
+		l.Twice += int64(seen.AndCardinality(dueSet))
+		seen.Or(dueSet)
+		pg.CountBatch(&l.Counted, int64(dueSet.GetCardinality()), int64(sentSet.AndCardinality(dueSet)), rest, outcomes[id])
+		return nil
+	})
+	return err
+}
+
+func exceptionOutcomes(ctx context.Context, tx pgx.Tx, l *reminder.BalanceLine) (map[int64]map[delivery.Outcome]int64, error) {
+	rows, err := tx.Query(ctx, `select e.batch_id, e.outcome, count(*) from batches b join exceptions e on e.batch_id = b.id
+		where b.kind = 'reminder' and b.owner_id = $1 and b.channel = $2 group by 1, 2`, l.Slot.ID, l.Channel)
+	if err != nil {
+		return nil, err
+	}
+	all := map[int64]map[delivery.Outcome]int64{}
+	var id, n int64
+	var o delivery.Outcome
+	_, err = pgx.ForEachRow(rows, []any{&id, &o, &n}, func() error {
+		if all[id] == nil {
+			all[id] = map[delivery.Outcome]int64{}
+		}
+		all[id][o] = n
+		return nil
+	})
+	return all, err
+}
+
+// Lateness returns how long after it was due the slot's batches were recorded,
+// per channel: the median and the 99th percentile over recipients' batches.
+func (s Boards) Lateness(ctx context.Context, slotID int64) (map[delivery.Channel][2]time.Duration, error) {
+	rows, err := s.Pool.Query(ctx, `select channel,
+			percentile_disc(0.5) within group (order by finished_at - greatest(due_at, planned_at)),
+			percentile_disc(0.99) within group (order by finished_at - greatest(due_at, planned_at))
+		from batches where kind = 'reminder' and owner_id = $1 and finished_at is not null group by channel`, slotID)
+	if err != nil {
+		return nil, pg.Translate(err)
+	}
+	out := map[delivery.Channel][2]time.Duration{}
+	var c delivery.Channel
+	var p [2]time.Duration
+	_, err = pgx.ForEachRow(rows, []any{&c, &p[0], &p[1]}, func() error {
+		out[c] = p
+		return nil
+	})
+	return out, pg.Translate(err)
+}

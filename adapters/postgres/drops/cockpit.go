@@ -1,0 +1,279 @@
+package drops
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"dropbell/adapters/postgres/internal/pg"
+	"dropbell/domain/delivery"
+	"dropbell/domain/reminder"
+	"dropbell/domain/template"
+)
+
+// lateSQL sums the lateness of the reminders of the owners $1, one bigint or
+// several, per channel.
+const lateSQL = `
+select owner_id, channel, jsonb_object_agg(span, n) as late from (
+    select b.owner_id, b.channel, span, sum(b.late[span]) as n
+    from batches b, generate_subscripts(b.late, 1) as span
+    where b.kind = 'reminder' and b.owner_id = any(array[$1::bigint]) and b.late[span] > 0 group by 1, 2, 3) spans
+group by 1, 2`
+
+// expectedRate is what the forecast says of channel c.n - 1; see
+// [reminder.Forecaster]. $3 are the rates assumed where nothing was measured.
+const expectedRate = `(select least(coalesce((select max(per_second) from (
+		select per_second from channel_rates r where r.channel = c.n - 1 order by at desc limit 10) recent), ($3::float8[])[c.n]),
+	nullif(o.rate_per_second, 0)) from channel_settings o where o.channel = c.n - 1)`
+
+func assumedRates() []float64 {
+	rates := make([]float64, delivery.Channels)
+	for _, c := range delivery.AllChannels() {
+		rates[c] = reminder.AssumedRate(c).PerSecond
+	}
+	return rates
+}
+
+// Cockpits reads what the cockpits of drops show.
+type Cockpits struct{ *pg.DB }
+
+// NewCockpits returns the cockpits of db.
+func NewCockpits(db *pg.DB) Cockpits { return Cockpits{db} }
+
+// Cockpit returns the template's state; see [reminder.CockpitStore].
+func (s Cockpits) Cockpit(ctx context.Context, templateID int64, known []reminder.CockpitRow) (reminder.Cockpit, error) {
+	var c reminder.Cockpit
+	err := s.Tx(ctx, func(tx pgx.Tx) error { // one snapshot for all parts
+		if _, err := tx.Exec(ctx, `set transaction isolation level repeatable read read only`); err != nil {
+			return err
+		}
+		r := cockpitReader{tx: tx, templateID: templateID, rows: map[int64]int{}}
+		var err error
+		c, err = r.read(ctx, known)
+		return err
+	})
+	return c, err
+}
+
+// cockpitReader reads one cockpit; rows maps slots to their place in it.
+type cockpitReader struct {
+	tx         pgx.Tx
+	templateID int64
+	rows       map[int64]int
+	reminder.Cockpit
+}
+
+func (r *cockpitReader) read(ctx context.Context, known []reminder.CockpitRow) (reminder.Cockpit, error) {
+	if err := r.slots(ctx); err != nil {
+		return r.Cockpit, err
+	}
+	if err := r.booked(ctx); err != nil {
+		return r.Cockpit, err
+	}
+	running, finished := r.unread(known)
+	if len(running) > 0 {
+		if err := r.lanes(ctx, runningSQL, running); err != nil {
+			return r.Cockpit, err
+		}
+	}
+	if len(finished) > 0 {
+		if err := r.lanes(ctx, finishedSQL, finished); err != nil {
+			return r.Cockpit, err
+		}
+	}
+	if err := r.dead(ctx); err != nil {
+		return r.Cockpit, err
+	}
+	return r.Cockpit, r.causes(ctx)
+}
+
+// dead counts the dead letters. A discard changes no row, so that what is known
+// of finished slots does not tell.
+func (r *cockpitReader) dead(ctx context.Context) (err error) {
+	for _, row := range r.Rows {
+		if row.Counts().Dead > 0 {
+			r.DeadLetters, err = deadLetters(ctx, r.tx, r.templateID)
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *cockpitReader) slots(ctx context.Context) error {
+	rows, err := r.tx.Query(ctx, `select `+pg.SlotColumns+`, clock_timestamp() from slots s join templates t on t.id = s.template_id
+		where s.template_id = $1 and s.opens_at = t.opens_at order by s.due_at`, r.templateID)
+	if err != nil {
+		return err
+	}
+	var sl reminder.Slot
+	_, err = pgx.ForEachRow(rows, append(pg.SlotFields(&sl), &r.At), func() error {
+		row := reminder.CockpitRow{Slot: sl}
+		for i := range row.Lanes {
+			row.Lanes[i].Channel = delivery.Channel(i)
+		}
+		r.rows[sl.ID] = len(r.Rows)
+		r.Rows = append(r.Rows, row)
+		return nil
+	})
+	if err == nil && r.At.IsZero() {
+		err = r.tx.QueryRow(ctx, `select clock_timestamp()`).Scan(&r.At)
+	}
+	return err
+}
+
+func (r *cockpitReader) booked(ctx context.Context) error {
+	rows, err := r.tx.Query(ctx, `select slot, channel, greatest(0, booked) from bookings where template_id = $1`, r.templateID)
+	if err != nil {
+		return err
+	}
+	var slot template.Slot
+	var channel delivery.Channel
+	var booked int64
+	_, err = pgx.ForEachRow(rows, []any{&slot, &channel, &booked}, func() error {
+		for i := range r.Rows {
+			if r.Rows[i].Slot.Slot == slot {
+				r.Rows[i].Lanes[channel].Booked = booked
+			}
+		}
+		return nil
+	})
+	return err
+}
+
+// unread takes over what is known of finished slots and returns the slots
+// whose lanes are to be read.
+func (r *cockpitReader) unread(known []reminder.CockpitRow) (running, finished []int64) {
+	for i, row := range r.Rows {
+		if row.Running() {
+			running = append(running, row.ID)
+		}
+		if row.State != reminder.Finished {
+			continue
+		}
+		taken := false
+		for _, k := range known {
+			if k.ID == row.ID && k.FinishedAt != nil && row.FinishedAt != nil && k.FinishedAt.Equal(*row.FinishedAt) {
+				for c := range k.Lanes {
+					k.Lanes[c].Booked = row.Lanes[c].Booked
+				}
+				r.Rows[i].Lanes, taken = k.Lanes, true
+			}
+		}
+		if !taken {
+			finished = append(finished, row.ID)
+		}
+	}
+	return running, finished
+}
+
+// runningSQL sums batches, a thousand users each.
+const runningSQL = `
+with b as (
+    select owner_id, channel, due_count, sent_count, skipped_count, expired_count, dead_count, failed_count, state, finished_at, late
+    from batches where kind = 'reminder' and owner_id = any($1)
+), late as (
+    select owner_id, channel, jsonb_object_agg(span, n) as late from (
+        select owner_id, channel, span, sum(late[span]) as n from b, generate_subscripts(late, 1) as span where late[span] > 0 group by 1, 2, 3) spans
+    group by 1, 2
+), sums as (
+    select owner_id, channel, sum(due_count) as due, sum(sent_count) as sent, sum(skipped_count) as skipped, sum(expired_count) as expired,
+        sum(dead_count) as dead, sum(failed_count) as failed, case when bool_and(state = 'done') then max(finished_at) end as done_at
+    from b group by 1, 2
+)
+select s.owner_id, s.channel, s.due, s.sent, s.skipped, s.expired, s.dead, s.failed, s.done_at, l.late, coalesce(r.expected, 0)
+from sums s left join late l using (owner_id, channel) left join slot_results r on r.slot_id = s.owner_id and r.channel = s.channel`
+
+const finishedSQL = `
+select slot_id, channel, reserved, sent, skipped, expired, dead, 0::bigint, done_at, late, coalesce(expected, 0)
+from slot_results where slot_id = any($1)`
+
+func (r *cockpitReader) lanes(ctx context.Context, sql string, slots []int64) error {
+	rows, err := r.tx.Query(ctx, sql, slots)
+	if err != nil {
+		return err
+	}
+	var id int64
+	var channel delivery.Channel
+	var c delivery.Counts
+	var failed int64
+	var doneAt *time.Time
+	var late []byte
+	var expected float64
+	_, err = pgx.ForEachRow(rows, []any{&id, &channel, &c.Reserved, &c.Sent, &c.Skipped, &c.Expired, &c.Dead, &failed, &doneAt, &late, &expected}, func() error {
+		lane := &r.Rows[r.rows[id]].Lanes[channel]
+		lane.Counts, lane.Failed, lane.DoneAt, lane.Expected, lane.Late = c, failed, doneAt, expected, nil
+		lane.InFlight = c.Reserved - c.Sent - c.Skipped - c.Expired - c.Dead
+		if len(late) == 0 {
+			return nil
+		}
+		return json.Unmarshal(late, &lane.Late)
+	})
+	return err
+}
+
+// Causes are counted among the exceptions of so many batches per channel, and
+// so many of each, because a provider that is down makes one for everybody.
+const (
+	causeBatches = 10
+	causeRows    = 200
+	causeGroups  = 20
+)
+
+const causesSQL = `
+with failing as (
+    select id, channel, n, rank from (
+        select id, channel, count(*) over (partition by channel) as n, row_number() over (partition by channel order by id desc) as rank
+        from batches where kind = 'reminder' and owner_id = any($1) and failed_count + dead_count + expired_count > 0) ranked
+    where rank <= $2
+), seen as (
+    select f.id, f.channel, f.n, e.outcome, e.reason, e.fingerprint, e.detail, e.last_at, count(*) over (partition by f.id) as of_batch
+    from failing f cross join lateral (
+        select * from exceptions x where x.batch_id = f.id and x.outcome in ('failed', 'dead', 'expired') limit $3) e
+)
+select channel, outcome, reason, fingerprint, (array_agg(detail order by last_at desc))[1], count(*),
+    bool_or(n > $2 or of_batch = $3)
+from seen group by 1, 2, 3, 4 order by count(*) desc, 1, 2, 3, 4 limit $4`
+
+func (r *cockpitReader) causes(ctx context.Context) error {
+	var slots []int64
+	for _, row := range r.Current() {
+		for _, l := range row.Lanes {
+			if l.Failed+l.Dead+l.Expired > 0 {
+				slots = append(slots, row.ID)
+				break
+			}
+		}
+	}
+	if len(slots) == 0 {
+		return nil
+	}
+	rows, err := r.tx.Query(ctx, causesSQL, slots, causeBatches, causeRows, causeGroups)
+	if err != nil {
+		return err
+	}
+	var c reminder.Cause
+	var sampled bool
+	_, err = pgx.ForEachRow(rows, []any{&c.Channel, &c.Outcome, &c.Reason, &c.Fingerprint, &c.Sample, &c.People, &sampled}, func() error {
+		r.Causes = append(r.Causes, c)
+		r.Sampled = r.Sampled || sampled
+		return nil
+	})
+	return err
+}
+
+// Spans returns what went out lately; see [reminder.CockpitStore].
+func (s Cockpits) Spans(ctx context.Context, templateID int64, back time.Duration) ([]reminder.Span, error) {
+	rows, err := s.Pool.Query(ctx, `
+		select b.channel, date_trunc('second', b.started_at) as begun, date_trunc('second', coalesce(b.finished_at, clock_timestamp())) as ended, sum(b.sent_count)
+		from slots s join batches b on b.kind = 'reminder' and b.owner_id = s.id
+		where s.template_id = $1 and (s.state in ('firing', 'sending') or s.finished_at > clock_timestamp() - $2::interval)
+		  and b.sent_count > 0 and b.started_at is not null and coalesce(b.finished_at, clock_timestamp()) > clock_timestamp() - $2::interval
+		group by 1, 2, 3`, templateID, back)
+	if err != nil {
+		return nil, pg.Translate(err)
+	}
+	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[reminder.Span])
+	return list, pg.Translate(err)
+}

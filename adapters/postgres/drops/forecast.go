@@ -1,0 +1,78 @@
+package drops
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"dropbell/adapters/postgres/internal/pg"
+	"dropbell/domain/delivery"
+	"dropbell/domain/reminder"
+)
+
+// Forecasts reads what forecasts are made from.
+type Forecasts struct{ *pg.DB }
+
+// NewForecasts returns the forecast store of db.
+func NewForecasts(db *pg.DB) Forecasts { return Forecasts{db} }
+
+// Jobs returns booked reminders of waiting slots and what is left of those
+// being sent.
+func (s Forecasts) Jobs(ctx context.Context, until time.Time) ([]reminder.Job, error) {
+	rows, err := s.Pool.Query(ctx, `
+		select s.template_id, t.name, s.slot, b.channel, s.due_at, s.opens_at, b.booked, sh.timezone
+		from slots s join templates t on t.id = s.template_id join shops sh on sh.number = t.shop_number
+			join bookings b on b.template_id = s.template_id and b.slot = s.slot
+		where s.state = 'waiting' and s.due_at <= $1 and b.booked > 0
+		union all
+		select s.template_id, t.name, s.slot, b.channel, s.due_at, s.opens_at,
+			sum(b.due_count - b.sent_count - b.skipped_count - b.expired_count - b.dead_count), sh.timezone
+		from slots s join templates t on t.id = s.template_id join shops sh on sh.number = t.shop_number
+			join batches b on b.kind = 'reminder' and b.owner_id = s.id
+		where s.state in ('firing', 'sending') and s.stop_reason is null and b.state <> 'done' group by s.id, t.name, b.channel, sh.timezone
+		order by 5, 1, 4`, until)
+	if err != nil {
+		return nil, pg.Translate(err)
+	}
+	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[reminder.Job])
+	return list, pg.Translate(err)
+}
+
+// Rates returns each channel's throughput, the best of its last ten slots,
+// since smaller ones do not load it, and the operators' limits.
+func (s Forecasts) Rates(ctx context.Context) (measured, limits [delivery.Channels]float64, err error) {
+	rows, err := s.Pool.Query(ctx, `
+		select c.channel, coalesce((select max(per_second) from (
+			select per_second from channel_rates r where r.channel = c.channel order by at desc limit 10) recent), 0)::float8,
+			c.rate_per_second::float8
+		from channel_settings c order by c.channel`)
+	if err != nil {
+		return measured, limits, pg.Translate(err)
+	}
+	var c delivery.Channel
+	var m, l float64
+	_, err = pgx.ForEachRow(rows, []any{&c, &m, &l}, func() error {
+		measured[c], limits[c] = m, l
+		return nil
+	})
+	return measured, limits, pg.Translate(err)
+}
+
+// leastSample is how many messages a slot must have had on a channel for its
+// throughput to say something.
+const leastSample = 200
+
+// recordRates keeps the throughput of a slot that finishes for the first
+// time; one that was finished before has results, and only replayed dead
+// letters since. It runs before the results are written.
+func recordRates(ctx context.Context, tx pgx.Tx, slotID int64) error {
+	_, err := tx.Exec(ctx, `
+		insert into channel_rates (channel, at, per_second, messages)
+		select channel, clock_timestamp(), sum(sent_count) / greatest(extract(epoch from max(finished_at) - min(started_at)), 0.001), sum(sent_count)
+		from batches where kind = 'reminder' and owner_id = $1
+			and not exists (select from slot_results where slot_id = $1 and sent + skipped + expired + dead > 0)
+		group by channel having sum(sent_count) >= $2
+		on conflict do nothing`, slotID, leastSample)
+	return err
+}

@@ -1,0 +1,228 @@
+package drops
+
+import (
+	"context"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
+
+	"dropbell/adapters/postgres/internal/pg"
+	"dropbell/domain/event"
+	"dropbell/domain/reminder"
+	"dropbell/domain/user"
+	"dropbell/killpoint"
+)
+
+// Reservations keeps reservations. Reserving and cancelling are committed in
+// groups; see committer.
+type Reservations struct {
+	*pg.DB
+	reserve *pg.Committer[rowKey, reminder.Change, reminder.Verdict]
+	cancel  *pg.Committer[rowKey, reminder.Change, reminder.Verdict]
+}
+
+type rowKey struct {
+	template int64
+	user     user.ID
+}
+
+// NewReservations starts the committers.
+func NewReservations(db *pg.DB, g pg.Grouping) *Reservations {
+	r := &Reservations{DB: db}
+	cfg := g.Config(db)
+	key := func(c reminder.Change) rowKey { return rowKey{c.TemplateID, c.UserID} }
+	r.reserve = pg.NewCommitter(cfg, key, r.flush(reserveSQL))
+	r.cancel = pg.NewCommitter(cfg, key, r.flush(cancelSQL))
+	return r
+}
+
+// Close answers everything that was accepted and stops.
+func (r *Reservations) Close() {
+	r.reserve.Close()
+	r.cancel.Close()
+}
+
+// Reserve adds all of c.Bits or nothing; see [reminder.Store].
+func (r *Reservations) Reserve(ctx context.Context, c reminder.Change) (reminder.Verdict, error) {
+	return r.reserve.Do(ctx, c)
+}
+
+// Cancel removes all of c.Bits or nothing; see [reminder.Store].
+func (r *Reservations) Cancel(ctx context.Context, c reminder.Change) (reminder.Verdict, error) {
+	return r.cancel.Do(ctx, c)
+}
+
+// reserveSQL stores a group of reservations. $1 templates, $2 users, $3 bits,
+// $4 the bits of slot 1 on every channel, $5 the event's name, $6 its trace.
+//
+// FOR SHARE on the slots is what closes the gap at the edge: firing a slot
+// and moving an opening update these rows, so either this group commits
+// first and the firing counts it, or the firing commits first and the row,
+// looked at again after the wait, is no longer 'waiting'. Comparing clocks
+// alone would leave a gap. clock_timestamp, not now: the wait may be long.
+const reserveSQL = `
+with asked as (
+    select * from unnest($1::bigint[], $2::bigint[], $3::bigint[]) with ordinality as a (template_id, user_id, bits, n)
+), locked as (
+    select template_id, slot, opens_at from slots
+    where template_id in (select distinct template_id from asked) and state = 'waiting' and due_at > clock_timestamp()
+    order by id for share
+), still_open as (
+    select template_id, bit_or($4::bigint << (slot - 1)) as mask from locked group by template_id
+), stored as (
+    insert into reservations as r (template_id, user_id, slots)
+    select a.template_id, a.user_id, a.bits from asked a join still_open o using (template_id)
+    where a.bits & ~o.mask = 0
+    order by a.template_id, a.user_id
+    on conflict (template_id, user_id) do update
+        set slots = r.slots | excluded.slots, updated_at = now()
+        where r.slots & excluded.slots = 0
+    returning r.template_id, r.user_id, r.slots, xmax = 0 as created
+), announced as (
+    insert into outbox (topic, payload, trace)
+    select $5, jsonb_build_object('at', now(), 'added', jsonb_agg(jsonb_build_object(
+               'template_id', template_id::text, 'bits', bits::text, 'users', users))), $6
+    from (select a.template_id, a.bits, count(*) as users from stored join asked a using (template_id, user_id) group by 1, 2) g
+    having count(*) > 0
+)
+select a.n, s.slots, coalesce(s.created, false), coalesce(o.mask, 0),
+    -- asked of the refused only: a join would look every row up
+    coalesce(case when s.slots is null then (select r.slots from reservations r
+        where r.template_id = a.template_id and r.user_id = a.user_id) end, 0),
+    coalesce((select t.opens_at <= clock_timestamp() from templates t where s.slots is null and t.id = a.template_id), false)
+from asked a
+left join stored s using (template_id, user_id)
+left join still_open o using (template_id)`
+
+// possible is a bit beside those of reminders: a cancellation that has it is
+// one of those of its reminders that are reserved and still open.
+const possible = 1 << 60
+
+// cancelSQL removes a group of reminders. Bits 0 asks for whatever is still
+// open, bits with possible for what is still open of them. Slots of a template that was closed before they were due stay open
+// for cancelling until their instant.
+const cancelSQL = `
+with asked as (
+    select * from unnest($1::bigint[], $2::bigint[], $3::bigint[]) with ordinality as a (template_id, user_id, bits, n)
+), locked as (
+    select template_id, slot from slots
+    where template_id in (select distinct template_id from asked) and state in ('waiting', 'cancelled')
+      and due_at > clock_timestamp()
+    order by id for share
+), still_open as (
+    select template_id, bit_or($4::bigint << (slot - 1)) as mask from locked group by template_id
+), rows as (
+    -- locks in key order, and the newest version of each row
+    select r.template_id, r.user_id, r.slots from reservations r join asked a using (template_id, user_id)
+    order by r.template_id, r.user_id for update of r
+), removable as (
+    select a.n, rows.template_id, rows.user_id, rows.slots,
+        case when a.bits = 0 then rows.slots & coalesce(o.mask, 0)
+             when a.bits >= 1::bigint << 60 then rows.slots & a.bits & coalesce(o.mask, 0) else a.bits end as bits
+    from rows join asked a using (template_id, user_id) left join still_open o using (template_id)
+    where case when a.bits = 0 then rows.slots & coalesce(o.mask, 0) <> 0
+               when a.bits >= 1::bigint << 60 then rows.slots & a.bits & coalesce(o.mask, 0) <> 0
+               else rows.slots & a.bits = a.bits and a.bits & ~coalesce(o.mask, 0) = 0 end
+), deleted as (
+    delete from reservations r using removable x
+    where r.template_id = x.template_id and r.user_id = x.user_id and x.slots = x.bits
+    returning r.template_id, r.user_id
+), left_behind as (
+    -- what was sent before stays in the inbox, and the timeline knows of it
+    insert into former_reservations (user_id, template_id) select user_id, template_id from deleted order by template_id, user_id
+    on conflict (user_id, template_id) do update set at = excluded.at
+), reduced as (
+    update reservations r set slots = r.slots & ~x.bits, updated_at = now() from removable x
+    where r.template_id = x.template_id and r.user_id = x.user_id and x.slots <> x.bits
+    returning r.template_id, r.user_id, r.slots
+), announced as (
+    insert into outbox (topic, payload, trace)
+    select $5, jsonb_build_object('at', now(), 'removed', jsonb_agg(jsonb_build_object(
+               'template_id', template_id::text, 'bits', bits::text, 'users', users))), $6
+    from (select template_id, bits, count(*) as users from removable group by 1, 2) g
+    having count(*) > 0
+)
+select a.n, case when x.n is not null then coalesce(d.slots, 0) end, false, coalesce(o.mask, 0), coalesce(rows.slots, 0), false
+from asked a
+left join removable x using (n)
+left join reduced d on d.template_id = a.template_id and d.user_id = a.user_id
+left join still_open o on o.template_id = a.template_id
+left join rows on rows.template_id = a.template_id and rows.user_id = a.user_id`
+
+// flush runs one of the two statements; it is a transaction of its own.
+func (r *Reservations) flush(sql string) func(context.Context, []reminder.Change) ([]reminder.Verdict, error) {
+	return func(ctx context.Context, group []reminder.Change) ([]reminder.Verdict, error) {
+		if err := killpoint.Before("reservations.change"); err != nil {
+			return nil, err
+		}
+		templates, users, bits := columns(group)
+		rows, err := r.Pool.Query(ctx, sql, templates, users, bits, reminder.EveryChannel, event.ReservationsChanged, pg.TraceOf(ctx))
+		if err != nil {
+			return nil, err
+		}
+		defer rows.Close()
+		verdicts := make([]reminder.Verdict, len(group))
+		for rows.Next() {
+			var n, mask, before int64
+			var after *int64
+			var v reminder.Verdict
+			if err := rows.Scan(&n, &after, &v.Created, &mask, &before, &v.Opened); err != nil {
+				return nil, err
+			}
+			v.Open, v.Before = reminder.StoredBitmap(mask), reminder.StoredBitmap(before)
+			if after != nil {
+				v.Applied, v.After = true, reminder.StoredBitmap(*after)
+			}
+			verdicts[n-1] = v
+		}
+		if err := rows.Err(); err != nil {
+			return nil, err
+		}
+		return verdicts, killpoint.After("reservations.change")
+	}
+}
+
+func columns(group []reminder.Change) (templates, users, bits []int64) {
+	templates, users, bits = make([]int64, len(group)), make([]int64, len(group)), make([]int64, len(group))
+	for i, c := range group {
+		templates[i], users[i], bits[i] = c.TemplateID, int64(c.UserID), c.Bits.Int64()
+		if c.Possible {
+			bits[i] |= possible
+		}
+	}
+	return templates, users, bits
+}
+
+const reservationColumns = `template_id, user_id, slots, created_at, updated_at`
+
+func scanReservation(row pgx.CollectableRow) (reminder.Reservation, error) {
+	var r reminder.Reservation
+	var slots int64
+	err := row.Scan(&r.TemplateID, &r.UserID, &slots, &r.CreatedAt, &r.UpdatedAt)
+	r.Slots = reminder.StoredBitmap(slots)
+	return r, err
+}
+
+// Reservation returns [reminder.ErrNotReserved] if there is none.
+func (r *Reservations) Reservation(ctx context.Context, templateID int64, by user.ID) (reminder.Reservation, error) {
+	rows, err := r.Pool.Query(ctx, `select `+reservationColumns+` from reservations where template_id = $1 and user_id = $2`, templateID, by)
+	if err != nil {
+		return reminder.Reservation{}, pg.Translate(err)
+	}
+	found, err := pgx.CollectExactlyOneRow(rows, scanReservation)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return found, reminder.ErrNotReserved.Because("nothing is reserved for this template")
+	}
+	return found, pg.Translate(err)
+}
+
+// Reservations lists a user's reservations, newest template first.
+func (r *Reservations) Reservations(ctx context.Context, by user.ID, before int64, limit int) ([]reminder.Reservation, error) {
+	rows, err := r.Pool.Query(ctx, `select `+reservationColumns+` from reservations
+		where user_id = $1 and ($2::bigint = 0 or template_id < $2) order by template_id desc limit $3`, by, before, limit)
+	if err != nil {
+		return nil, pg.Translate(err)
+	}
+	list, err := pgx.CollectRows(rows, scanReservation)
+	return list, pg.Translate(err)
+}

@@ -1,0 +1,35 @@
+package drops
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"dropbell/adapters/postgres/internal/pg"
+	"dropbell/domain/staff"
+	"dropbell/domain/template"
+)
+
+// ChangeShop creates a shop or changes its name and time zone, with its audit
+// entry, in which what was there before is filled in.
+func (s Templates) ChangeShop(ctx context.Context, shop template.Shop, e staff.Entry) error {
+	return s.Tx(ctx, func(tx pgx.Tx) error {
+		e.Before, e.After = nil, shop.Shown()
+		made, err := tx.Exec(ctx, `insert into shops (number, name, timezone) values ($1, $2, $3) on conflict (number) do nothing`,
+			shop.Number, shop.Name, shop.Timezone)
+		if err != nil {
+			return err
+		}
+		if made.RowsAffected() == 0 {
+			var old template.Shop
+			if err := tx.QueryRow(ctx, `select name, timezone from shops where number = $1 for update`, shop.Number).Scan(&old.Name, &old.Timezone); err != nil {
+				return err
+			}
+			if _, err := tx.Exec(ctx, `update shops set name = $2, timezone = $3 where number = $1`, shop.Number, shop.Name, shop.Timezone); err != nil {
+				return err
+			}
+			e.Before = old.Shown()
+		}
+		return pg.InsertAudit(ctx, tx, e)
+	})
+}

@@ -1,0 +1,183 @@
+package drops
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"dropbell/adapters/postgres/internal/pg"
+	"dropbell/domain/delivery"
+	"dropbell/domain/event"
+	"dropbell/domain/reminder"
+)
+
+// SilentBatches finds batches that no worker works off though they are ready, or
+// whose worker fell silent; see [delivery.Store].
+type SilentBatches interface {
+	TakeBack(ctx context.Context) (int, error)
+	Overdue(ctx context.Context, grace time.Duration) ([]delivery.Channel, error)
+}
+
+// Slots keeps slots and cuts their batches.
+type Slots struct {
+	*pg.DB
+	SilentBatches
+}
+
+// NewSlots returns the slot store of db; batches finds those left behind.
+func NewSlots(db *pg.DB, batches SilentBatches) Slots { return Slots{db, batches} }
+
+// sentBefore says of a slot o that the slot s leaves out users that o has
+// reached: o is an earlier round of s, or it belongs to another opening and the
+// template reminds once ([template.Template.RemindOnce]).
+const sentBefore = `o.template_id = s.template_id and o.slot = s.slot and (o.opens_at = s.opens_at and o.round < s.round
+	or o.opens_at <> s.opens_at and o.fired_at is not null
+		and (select m.remind_once from templates m where m.id = s.template_id))`
+
+// BeginFiring claims the slot; see [reminder.FiringStore]. It waits until
+// the slots that [sentBefore] names have ended: only then is it known whom they reached.
+func (s Slots) BeginFiring(ctx context.Context, slotID int64, lasting time.Duration) (reminder.Cut, error) {
+	cut := reminder.Cut{Token: uuid.NewString()}
+	err := s.Tx(ctx, func(tx pgx.Tx) error {
+		var first bool
+		err := tx.QueryRow(ctx, `
+			update slots s set state = 'firing', fired_at = coalesce(s.fired_at, clock_timestamp()), cut_token = $2,
+				cut_lease_until = clock_timestamp() + $3
+			from slots old
+			where s.id = $1 and old.id = s.id
+			  and (s.state = 'waiting' and s.due_at <= clock_timestamp()
+			      and not exists (select from slots o where `+sentBefore+` and o.state in ('firing', 'sending'))
+			    or s.state = 'firing' and s.cut_lease_until < clock_timestamp())
+			returning `+pg.SlotColumns+`, old.state = 'waiting'`, slotID, cut.Token, lasting).
+			Scan(append(pg.SlotFields(&cut.Slot), &first)...)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return stillWaiting(ctx, tx, slotID, &cut)
+		}
+		if err != nil || !first {
+			return err
+		}
+		return pg.Announce(ctx, tx, event.SlotFired, slotEvent(cut.Slot, *cut.FiredAt))
+	})
+	if err != nil || cut.Wait > 0 {
+		return cut, err
+	}
+	return cut, s.prepare(ctx, &cut)
+}
+
+// stillWaiting finds out why a slot could not be claimed. One that has become
+// due since the claim looked is asked again at once: taking it for gone would
+// leave it to the sweep.
+func stillWaiting(ctx context.Context, tx pgx.Tx, slotID int64, cut *reminder.Cut) error {
+	var behind bool
+	err := tx.QueryRow(ctx, `select s.due_at - clock_timestamp(),
+			exists (select from slots o where `+sentBefore+` and o.state in ('firing', 'sending'))
+		from slots s where s.id = $1 and s.state = 'waiting'`, slotID).Scan(&cut.Wait, &behind)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return reminder.ErrNotFirable
+	}
+	cut.Wait = max(cut.Wait, time.Millisecond)
+	if behind {
+		cut.Wait = max(cut.Wait, roundPause)
+	}
+	return err
+}
+
+// roundPause is how often a round looks whether the one before it has ended.
+const roundPause = 200 * time.Millisecond
+
+func slotEvent(s reminder.Slot, at time.Time) event.Slot {
+	return event.Slot{SlotID: s.ID, TemplateID: s.TemplateID, Slot: int(s.Slot), DueAt: s.DueAt, At: at}
+}
+
+// EndFiring records that every batch is stored. A stopped slot's users may
+// have reserved again for the new opening while it was being cut, so there
+// only its batches say whom it found.
+func (s Slots) EndFiring(ctx context.Context, cut reminder.Cut, reserved [delivery.Channels]int64) error {
+	return s.Tx(ctx, func(tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, `update slots set state = 'sending', cut_at = clock_timestamp(), cut_token = null, cut_lease_until = null
+			where id = $1 and cut_token = $2 and state = 'firing'`, cut.ID, cut.Token)
+		if err != nil || tag.RowsAffected() == 0 {
+			return err // somebody else ended it
+		}
+		_, err = tx.Exec(ctx, `
+			insert into slot_results (slot_id, channel, reserved, expected)
+			select s.id, c.n - 1, case when s.stop_reason is null then c.found else
+				coalesce((select sum(due_count) from batches b where b.kind = 'reminder' and b.owner_id = s.id and b.channel = c.n - 1), 0) end,
+				`+expectedRate+`
+			from slots s, unnest($2::bigint[]) with ordinality as c (found, n) where s.id = $1
+			on conflict do nothing`, cut.ID, reserved[:], assumedRates())
+		return err
+	})
+}
+
+// DueSlots returns slots whose timer did not fire them and abandoned ones.
+func (s Slots) DueSlots(ctx context.Context, grace time.Duration, limit int) ([]int64, error) {
+	rows, err := s.Pool.Query(ctx, `
+		(select id from slots where state = 'waiting' and due_at <= clock_timestamp() - $1::interval order by due_at limit $2)
+		union all
+		(select id from slots where state = 'firing' and cut_lease_until < clock_timestamp() limit $2)`, grace, limit)
+	if err != nil {
+		return nil, pg.Translate(err)
+	}
+	ids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+	return ids, pg.Translate(err)
+}
+
+// Unfinished reports whether the slot still has work to do.
+func (s Slots) Unfinished(ctx context.Context, slotID int64) (bool, error) {
+	var open bool
+	err := s.Pool.QueryRow(ctx, `select exists (select from slots where id = $1 and state in ('firing', 'sending'))`, slotID).Scan(&open)
+	return open, pg.Translate(err)
+}
+
+// FinishSlots finishes slots whose batches are all done and writes their
+// counters. The batches are looked at once more under the slots' locks, in a
+// statement that sees what a replay of dead letters committed meanwhile.
+func (s Slots) FinishSlots(ctx context.Context) (int, error) {
+	finished := 0
+	err := s.Tx(ctx, func(tx pgx.Tx) error {
+		const settled = ` and not exists (select from batches b where b.kind = 'reminder' and b.owner_id = s.id and b.state <> 'done')`
+		ids, err := pg.LockIDs(ctx, tx, `select id from slots s where s.state = 'sending'`+settled+` order by id limit 100 for update skip locked`)
+		if err != nil || len(ids) == 0 {
+			return err
+		}
+		rows, err := tx.Query(ctx, `update slots s set state = 'finished', finished_at = clock_timestamp()
+			where s.id = any($1)`+settled+` returning `+pg.SlotColumns, ids)
+		if err != nil {
+			return err
+		}
+		done, err := pgx.CollectRows(rows, pg.ScanSlot)
+		if err != nil {
+			return err
+		}
+		finished = len(done)
+		for _, sl := range done {
+			if err := finishSlot(ctx, tx, sl); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return finished, err
+}
+
+func finishSlot(ctx context.Context, tx pgx.Tx, sl reminder.Slot) error {
+	if err := recordRates(ctx, tx, sl.ID); err != nil {
+		return err
+	}
+	_, err := tx.Exec(ctx, `
+		update slot_results r set sent = b.sent, skipped = b.skipped, expired = b.expired, dead = b.dead,
+			done_at = b.done_at, late = l.late
+		from (select channel, sum(sent_count) as sent, sum(skipped_count) as skipped, sum(expired_count) as expired, sum(dead_count) as dead,
+				max(finished_at) as done_at
+			from batches where kind = 'reminder' and owner_id = $1 group by channel) b
+			left join (`+lateSQL+`) l on l.owner_id = $1 and l.channel = b.channel
+		where r.slot_id = $1 and r.channel = b.channel`, sl.ID)
+	if err != nil {
+		return err
+	}
+	return pg.Announce(ctx, tx, event.SlotFinished, slotEvent(sl, *sl.FinishedAt))
+}

@@ -1,0 +1,105 @@
+package drops
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"dropbell/adapters/postgres/internal/pg"
+	"dropbell/domain/delivery"
+	"dropbell/domain/reminder"
+	"dropbell/domain/template"
+)
+
+// reschedule makes the slots follow the template. The updates wait for
+// groups of reservations being committed and make later ones look again.
+func reschedule(ctx context.Context, tx pgx.Tx, t template.Template, how template.Schedule) error {
+	switch how {
+	case template.OpenSlots:
+		return insertSlots(ctx, tx, t, string(reminder.Passed))
+	case template.MoveSlots:
+		if err := endDeliveries(ctx, tx, t, reminder.Moved, delivery.ReasonMoved); err != nil {
+			return err
+		}
+		// Reminders whose new instant has passed go out at once: late, but
+		// with the new time and before the opening.
+		return insertSlots(ctx, tx, t, string(reminder.Waiting))
+	case template.CloseSlots:
+		return endWaiting(ctx, tx, t, reminder.SlotEnded)
+	case template.CancelSlots:
+		return endDeliveries(ctx, tx, t, reminder.SlotEnded, delivery.ReasonCancelled)
+	}
+	return nil
+}
+
+// insertSlots adds the twelve slots of the template's opening. One that is
+// already past gets the state given. A slot that waited for this very opening
+// before (moved there and back) waits again; one that fired for it stays as
+// it is, and is followed by another round for those whom it did not reach: once
+// per slot, opening and user. Nobody is late for what could not have been
+// done before: a slot that waits although it is past is planned for now.
+func insertSlots(ctx context.Context, tx pgx.Tx, t template.Template, ifPast string) error {
+	due := make([]time.Time, template.Slots)
+	for i, s := range template.AllSlots() {
+		due[i] = s.DueAt(t.OpensAt)
+	}
+	_, err := tx.Exec(ctx, `
+		insert into slots (template_id, slot, opens_at, due_at, round, state, planned_at)
+		select $1, n, $2, due + r.round * interval '1 microsecond', r.round,
+			case when due > clock_timestamp() then 'waiting' else $4 end, case when due <= clock_timestamp() then clock_timestamp() end
+		from unnest($3::timestamptz[]) with ordinality as d (due, n)
+		cross join lateral (select coalesce(max(round + (fired_at is not null)::int), 0) as round from slots
+			where template_id = $1 and slot = n and opens_at = $2) r
+		on conflict (template_id, slot, due_at) do update
+			set state = 'waiting', opens_at = excluded.opens_at, planned_at = excluded.planned_at where slots.state in ('moved', 'passed')`,
+		t.ID, t.OpensAt, due, ifPast)
+	return err
+}
+
+// endWaiting ends the slots that wait.
+func endWaiting(ctx context.Context, tx pgx.Tx, t template.Template, to reminder.SlotState) error {
+	_, err := tx.Exec(ctx, `
+		with mine as (select id from slots where template_id = $1 and state = 'waiting' order by id for update)
+		update slots set state = $2 where id in (select id from mine)`, t.ID, to)
+	return err
+}
+
+// endDeliveries ends what waits and what is being delivered, reminders and
+// corrections: their batches skip everybody not yet sent, for that reason.
+func endDeliveries(ctx context.Context, tx pgx.Tx, t template.Template, waiting reminder.SlotState, reason string) error {
+	if err := endWaiting(ctx, tx, t, waiting); err != nil {
+		return err
+	}
+	reminders, err := pg.LockIDs(ctx, tx, `
+		with mine as (select id from slots where template_id = $1 and state in ('firing', 'sending') order by id for update)
+		update slots set stop_reason = $2 where id in (select id from mine) returning id`, t.ID, reason)
+	if err != nil {
+		return err
+	}
+	corrections, err := endCorrections(ctx, tx, t.ID, reason)
+	if err != nil {
+		return err
+	}
+	// A statement of its own: those above may have waited for batches being
+	// stored, and only a later one sees them.
+	return pg.StopBatches(ctx, tx, append(pg.BatchOwners(delivery.KindReminder, reminders), pg.BatchOwners(delivery.KindCorrection, corrections)...), reason)
+}
+
+// WaitingSlots returns the ids and due instants of the template's slots that
+// wait, and the ids of those that no longer do.
+func (s Slots) WaitingSlots(ctx context.Context, templateID int64) (waiting, gone []reminder.Slot, err error) {
+	rows, err := s.Pool.Query(ctx, `select `+pg.SlotColumns+` from slots s where template_id = $1 order by due_at, id`, templateID)
+	if err != nil {
+		return nil, nil, pg.Translate(err)
+	}
+	all, err := pgx.CollectRows(rows, pg.ScanSlot)
+	for _, sl := range all {
+		if sl.State == reminder.Waiting {
+			waiting = append(waiting, sl)
+		} else {
+			gone = append(gone, sl)
+		}
+	}
+	return waiting, gone, pg.Translate(err)
+}

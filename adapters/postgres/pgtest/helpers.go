@@ -1,0 +1,79 @@
+package pgtest
+
+import (
+	"context"
+	"testing"
+
+	"github.com/RoaringBitmap/roaring/v2/roaring64"
+
+	"dropbell/adapters/postgres"
+	workdb "dropbell/adapters/postgres/work"
+	"dropbell/domain/delivery"
+	"dropbell/domain/staff"
+	"dropbell/domain/user"
+)
+
+// ErrOf returns the error of a call that answers something, too.
+func ErrOf[T any](_ T, err error) error { return err }
+
+// Bitmap is a set of users as it is stored.
+func Bitmap(ids ...user.ID) []byte {
+	set := roaring64.New()
+	for _, id := range ids {
+		set.Add(uint64(id))
+	}
+	raw, err := set.ToBytes()
+	if err != nil {
+		panic(err)
+	}
+	return raw
+}
+
+// AboutSegment is the record of an action on a segment.
+func AboutSegment(action string) staff.Entry {
+	return staff.Entry{Actor: staff.Actor{Label: "staff:14", Name: "Ada", Role: staff.Marketer}, Action: action, ObjectKind: "segment"}
+}
+
+// Listed reports whether a search for the outcome asked finds a recipient with
+// outcome o: what was recovered was sent, what was discarded is dead, and what
+// failed is in flight, too.
+func Listed(o, asked delivery.Outcome) bool {
+	switch o {
+	case delivery.Recovered:
+		o = delivery.Sent
+	case delivery.Discarded:
+		o = delivery.Dead
+	}
+	return o == asked || asked == delivery.InFlight && o == delivery.Failed
+}
+
+// Upsert stores changes of users.
+func (w *World) Upsert(changes ...user.Change) {
+	w.Helper()
+	w.Must(w.Users.Upsert(w.Context(), changes, staff.Entry{}))
+}
+
+// Relayed takes every event out of the outbox and returns the traces of those of the topic.
+func Relayed(t *testing.T, db *postgres.DB, topic string) []string {
+	t.Helper()
+	var traces []string
+	_, err := workdb.NewOutbox(db).Relay(t.Context(), 1000, func(_ context.Context, list []workdb.Announcement) error {
+		for _, a := range list {
+			if a.Topic == topic {
+				traces = append(traces, a.Trace)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return traces
+}
+
+// Clean deletes what is older than [KeepTen] says.
+func (w *World) Clean() {
+	w.Helper()
+	_, err := workdb.NewHousekeeping(w.DB).Clean(w.Context(), KeepTen, 0)
+	w.Must(err)
+}

@@ -1,4 +1,0 @@
-package postgres
-
-// FindSQL is the statement with which [Users.Find] looks for a rare beginning.
-func FindSQL(column string) string { return matches(begins(column)) }

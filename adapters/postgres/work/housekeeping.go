@@ -1,0 +1,204 @@
+package work
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"dropbell/adapters/postgres/internal/pg"
+)
+
+// Housekeeping removes what nobody needs any more, in small chunks so that no
+// statement is long.
+type Housekeeping struct{ *pg.DB }
+
+// NewHousekeeping returns the housekeeping of db.
+func NewHousekeeping(db *pg.DB) Housekeeping { return Housekeeping{db} }
+
+// Retention says how long what is kept. Zero keeps for ever.
+type Retention struct {
+	Delivery    time.Duration // reservations, batches and exceptions after the opening
+	Audit       time.Duration
+	Idempotency time.Duration
+	Events      time.Duration // ids of handled events
+	Jobs        time.Duration // jobs that are over, with their row errors
+	Uploads     time.Duration // files, once no job that goes on needs them
+}
+
+const (
+	// chunk is how many rows one statement removes.
+	chunk = 5000
+	// stepBudget is how long one step may take before the others have their
+	// turn. It goes on where it stopped at the next cleaning.
+	stepBudget = time.Minute
+	// vainWindows is how many chunks of ids without anything to remove end a walk.
+	vainWindows = 4
+)
+
+// A step removes one kind of rows that are older than age, at most chunk of them
+// by a statement.
+type step struct {
+	sql string
+	age time.Duration
+}
+
+// Clean removes everything past its retention and returns how many rows that
+// were. It may be stopped and repeated at any point. A step that fails or does
+// not end within budget, 0 = [stepBudget], keeps no other step from its work,
+// except that nothing is removed whose results are not archived yet.
+func (h Housekeeping) Clean(ctx context.Context, keep Retention, budget time.Duration) (total int64, err error) {
+	c := cleaning{Housekeeping: h, budget: cmp.Or(budget, stepBudget)}
+	archived := c.all(ctx, archiving(keep))
+	if archived && keep.Delivery > 0 {
+		c.do(ctx, func(ctx context.Context) (int64, error) { return h.removeBatches(ctx, keep.Delivery) })
+	}
+	c.all(ctx, steps(keep))
+	return c.rows, errors.Join(append(c.failed, ctx.Err())...)
+}
+
+// A cleaning is one run of all steps.
+type cleaning struct {
+	Housekeeping
+	budget time.Duration
+	rows   int64
+	failed []error
+}
+
+// all carries the steps out and reports whether each came to its end.
+func (c *cleaning) all(ctx context.Context, list []step) (done bool) {
+	done = true
+	for _, s := range list {
+		if s.age > 0 && !c.do(ctx, func(ctx context.Context) (int64, error) { return c.inChunks(ctx, s.sql, s.age) }) {
+			done = false
+		}
+	}
+	return done
+}
+
+// do carries one step out and reports whether it came to its end. Using the
+// budget up is no failure.
+func (c *cleaning) do(ctx context.Context, carryOut func(context.Context) (int64, error)) bool {
+	if ctx.Err() != nil {
+		return false
+	}
+	limited, cancel := context.WithTimeout(ctx, c.budget)
+	defer cancel()
+	n, err := carryOut(limited)
+	c.rows += n
+	if err != nil && (ctx.Err() != nil || limited.Err() == nil) {
+		c.failed = append(c.failed, err)
+	}
+	return err == nil
+}
+
+// removeBatches removes batches that are done and past their retention. It walks
+// by id, which grows with the time, so that no index on the instant is needed,
+// and ends when a few chunks in a row hold nothing to remove.
+func (h Housekeeping) removeBatches(ctx context.Context, age time.Duration) (total int64, err error) {
+	after, vain := int64(0), 0
+	for vain < vainWindows {
+		var last *int64
+		var removed int64
+		err := h.Pool.QueryRow(ctx, `
+			with window_ as (
+				select id, state, worthless_after from batches where id > $3 order by id limit $2
+			), removed as (
+				delete from batches where id in (select id from window_ where state = 'done' and worthless_after < now() - $1::interval) returning id
+			)
+			select (select max(id) from window_), (select count(*) from removed)`, age, chunk, after).Scan(&last, &removed)
+		if err != nil || last == nil {
+			return total, pg.Translate(err)
+		}
+		total, after, vain = total+removed, *last, vain+1
+		if removed > 0 {
+			vain = 0
+		}
+	}
+	return total, nil
+}
+
+// archiving are the steps that keep results without what they were counted from.
+func archiving(keep Retention) []step {
+	return []step{
+		{`update slot_results r set archived = true where (r.slot_id, r.channel) in (select r.slot_id, r.channel from slots s
+			join slot_results r on r.slot_id = s.id where not r.archived and s.opens_at < now() - $1::interval limit $2)`, keep.Delivery},
+		{`update campaigns set archived = true where id in (select id from campaigns where settled_at is not null and not archived
+			and ends_at < now() - $1::interval limit $2)`, keep.Delivery},
+	}
+}
+
+// steps are those that need nothing but one statement.
+func steps(keep Retention) []step {
+	return []step{
+		{`delete from campaign_messages where (campaign_id, seq) in (select m.campaign_id, m.seq from campaigns c
+			join campaign_messages m on m.campaign_id = c.id where c.archived and c.ends_at < now() - $1::interval limit $2)`, keep.Delivery},
+		{`delete from campaign_openings o where (o.campaign_id, o.user_id) in (select o.campaign_id, o.user_id from campaigns c
+			join campaign_openings o on o.campaign_id = c.id where c.archived and c.ends_at < now() - $1::interval limit $2)`, keep.Delivery},
+		{`delete from campaign_publications where fingerprint in (select fingerprint from campaign_publications
+			where published_at < now() - $1::interval limit $2)`, 24 * time.Hour},
+		// Of batches that are gone or done: a worker that lost its lease may have been late.
+		{`delete from accepted_messages where ctid in (select a.ctid from accepted_messages a where a.at < now() - $1::interval
+			and not exists (select from batches b where b.id = a.batch_id and b.state <> 'done') limit $2)`, 24 * time.Hour},
+		{`delete from reservations r where (r.template_id, r.user_id) in (select r.template_id, r.user_id from templates t
+			join reservations r on r.template_id = t.id where t.opens_at < now() - $1::interval limit $2)`, keep.Delivery},
+		{`delete from former_reservations r where (r.user_id, r.template_id) in (select r.user_id, r.template_id from templates t
+			join former_reservations r on r.template_id = t.id where t.opens_at < now() - $1::interval limit $2)`, keep.Delivery},
+		{`delete from booking_growth g where (g.template_id, g.minute) in (select g.template_id, g.minute from templates t
+			join booking_growth g on g.template_id = t.id where t.opens_at < now() - $1::interval limit $2)`, keep.Delivery},
+		{`delete from audit where id in (select id from audit where at < now() - $1::interval order by at limit $2)`, keep.Audit},
+		{`delete from notices n where (n.user_id, n.template_id, n.day) in (select user_id, template_id, day from notices
+			where day < (now() - $1::interval)::date limit $2)`, keep.Delivery},
+		{`delete from notice_runs where id in (select id from (select id, settled_at from notice_runs order by id limit $2) r
+			where r.settled_at < now() - $1::interval)`, keep.Delivery},
+		// With their job, whose uploaded file and errors go then too.
+		{`delete from grant_rows g where (g.sheet_id, g.line) in (select sheet_id, line from grant_rows g
+			where not exists (select from jobs j where j.id = g.sheet_id) and $1::interval > '0' limit $2)`, keep.Delivery},
+		// By id, which grows with the time, so that no index on the instant is needed.
+		{`delete from coupon_operations where id in (select id from (select id, at from coupon_operations order by id limit $2) o
+			where o.at < now() - $1::interval)`, keep.Audit},
+		{`delete from idempotency_keys where (actor, key) in (select actor, key from idempotency_keys where created_at < now() - $1::interval limit $2)`, keep.Idempotency},
+		{`delete from handled_events where (handler, event_id) in (select handler, event_id from handled_events where at < now() - $1::interval limit $2)`, keep.Events},
+		{`delete from job_errors e where (e.job_id, e.id) in (select e.job_id, e.id from jobs j
+			join job_errors e on e.job_id = j.id where j.finished_at < now() - $1::interval limit $2)`, keep.Jobs},
+		{`delete from jobs where id in (select id from jobs where finished_at < now() - $1::interval limit $2)`, keep.Jobs},
+		{`delete from upload_parts p where (p.upload_id, p.part) in (select p.upload_id, p.part from uploads u join upload_parts p on p.upload_id = u.id
+			where u.created_at < now() - $1::interval and not exists (select from jobs j where j.upload_id = u.id and j.finished_at is null) limit $2)`, keep.Uploads},
+		{`delete from uploads u where u.id in (select u.id from uploads u where u.created_at < now() - $1::interval
+			and not exists (select from jobs j where j.upload_id = u.id and j.finished_at is null) limit $2)`, keep.Uploads},
+		// Files in which somebody may stand who was erased while a job was reading.
+		{`delete from uploads u where u.id in (select u.id from uploads u where u.created_at < (select max(erased_at) from erased_users) and $1::interval > '0'
+			and not exists (select from jobs j where j.upload_id = u.id and j.finished_at is null) limit $2)`, keep.Uploads},
+		{`delete from channel_tests where id in (select id from channel_tests where created_at < now() - $1::interval and state = 'done' limit $2)`, keep.Delivery},
+		{`delete from sessions where token in (select token from sessions where expiry < now() - $1::interval limit $2)`, time.Hour},
+	}
+}
+
+func (h Housekeeping) inChunks(ctx context.Context, sql string, age time.Duration) (total int64, err error) {
+	for {
+		tag, err := h.Pool.Exec(ctx, sql, age, chunk)
+		total += tag.RowsAffected()
+		if err != nil || tag.RowsAffected() < chunk {
+			return total, pg.Translate(err)
+		}
+	}
+}
+
+// Leader runs do if no other process is running the same job right now. It
+// keeps a connection for as long as do takes, which may be minutes: idle, and
+// without a snapshot, which would hold back vacuum and whoever builds an index.
+func (h Housekeeping) Leader(ctx context.Context, job string, do func(context.Context) error) error {
+	return h.Tx(ctx, func(tx pgx.Tx) error {
+		var mine bool
+		if err := tx.QueryRow(ctx, `select pg_try_advisory_xact_lock(hashtextextended($1, 0))`, "dropbell:"+job).Scan(&mine); err != nil || !mine {
+			return err
+		}
+		// A query's snapshot lasts until the next statement, and this one takes none.
+		if _, err := tx.Exec(ctx, `set local idle_in_transaction_session_timeout = 0`); err != nil {
+			return err
+		}
+		return do(ctx)
+	})
+}

@@ -1,0 +1,132 @@
+package work_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"dropbell/adapters/postgres/pgtest"
+	workdb "dropbell/adapters/postgres/work"
+)
+
+// aged fills every table that is cleaned with rows on both sides of their
+// retention: ten days for deliveries, and so on as in pgtest.KeepTen.
+func (w *world) aged() {
+	w.Helper()
+	old, recent := w.Published(2*time.Hour), w.Published(2*time.Hour)
+	w.Exec(`update templates set opens_at = date_trunc('second', now()) - interval '10 days 1 minute', closes_at = now() - interval '9 days' where id = $1`, old.ID)
+	w.Exec(`update templates set opens_at = date_trunc('second', now()) - interval '9 days 23 hours', closes_at = now() where id = $1`, recent.ID)
+	w.Exec(`insert into reservations (template_id, user_id, slots) select t, n, 1 from unnest($1::bigint[]) t, generate_series(1, 6000) n`, []int64{old.ID, recent.ID})
+	w.Exec(`insert into former_reservations (template_id, user_id) select t, n from unnest($1::bigint[]) t, generate_series(1, 5) n`, []int64{old.ID, recent.ID})
+	w.Exec(`insert into booking_growth (template_id, minute, delta) select t, now(), 1 from unnest($1::bigint[]) t`, []int64{old.ID, recent.ID})
+	w.Exec(`insert into batches (kind, owner_id, template_id, channel, from_user, to_user, state, due_at, worthless_after, due, due_count)
+		select 'reminder', n, $1, 0, 1, 1, case when n % 2 = 0 then 'done' else 'ready' end, now(), now() - (n || ' days')::interval - interval '1 hour', '', 1
+		from generate_series(8, 11) n`, old.ID)
+	w.Exec(`insert into exceptions (batch_id, user_id, channel, outcome, reason) select id, 1, 0, 'dead', 'x' from batches`)
+	w.Exec(`delete from audit; insert into audit (at, actor, action, object_kind, object_id) select now() - (n || ' days')::interval, 'system', 'x', 'x', 'x' from generate_series(1, 30) n`)
+	w.Exec(`insert into idempotency_keys (actor, key, request_hash, locked_until, created_at)
+		select 'a', n, '', now(), now() - case when n <= 12000 then interval '25 hours' else interval '23 hours' end from generate_series(1, 12100) n`)
+	w.Exec(`insert into handled_events (handler, event_id, at) select 'h', gen_random_uuid(), now() - (n || ' days')::interval from generate_series(1, 9) n`)
+	w.Exec(`insert into channel_tests (channel, recipient, by_user, due_at, created_by, state, created_at)
+		select 1, '', true, now(), 'system', case when n = 12 then 'waiting' else 'done' end, now() - (n || ' days')::interval from generate_series(8, 12) n`)
+	w.Exec(`insert into sessions (token, data, expiry) values ('old', '', now() - interval '2 hours'), ('new', '', now() + interval '1 minute'), ('just', '', now() - interval '1 minute')`)
+}
+
+// left counts the rows of every cleaned table.
+func (w *world) left() map[string]int64 {
+	w.Helper()
+	rows := map[string]int64{}
+	for _, table := range []string{"batches", "exceptions", "reservations", "former_reservations", "booking_growth", "audit", "idempotency_keys", "handled_events", "sessions", "channel_tests"} {
+		rows[table] = w.Number(`select count(*) from ` + table)
+	}
+	return rows
+}
+
+var afterCleaning = map[string]int64{
+	"batches":    3, // the oldest is not done, and one that is done is not old enough
+	"exceptions": 3, "reservations": 6000, "former_reservations": 5, "booking_growth": 1, "audit": 20, "idempotency_keys": 100, "handled_events": 7, "sessions": 2, "channel_tests": 3,
+}
+
+func same(a, b map[string]int64) bool {
+	for k := range a {
+		if a[k] != b[k] {
+			return false
+		}
+	}
+	return len(a) == len(b)
+}
+
+func TestCleanRemovesOnlyWhatIsPast(t *testing.T) {
+	w := newWorld(t)
+	w.aged()
+	h := workdb.NewHousekeeping(w.DB)
+	n, err := h.Clean(t.Context(), pgtest.KeepTen, 0)
+	if want := int64(1 + 6000 + 5 + 1 + 10 + 12000 + 2 + 1 + 2); err != nil || n != want {
+		t.Errorf("%d removed (%v), want %d", n, err, want)
+	}
+	if got := w.left(); !same(got, afterCleaning) {
+		t.Errorf("left %v, want %v", got, afterCleaning)
+	}
+	if n := w.Number(`select count(*) from templates`) + w.Number(`select count(*) from slots`); n != 2+24 {
+		t.Errorf("%d templates and slots", n)
+	}
+	if n, err := h.Clean(t.Context(), pgtest.KeepTen, 0); n != 0 || err != nil {
+		t.Errorf("again: %d %v", n, err)
+	}
+}
+
+func TestZeroKeepsForEver(t *testing.T) {
+	w := newWorld(t)
+	w.aged()
+	before := w.left()
+	n, err := workdb.NewHousekeeping(w.DB).Clean(t.Context(), workdb.Retention{}, 0)
+	before["sessions"]-- // the only ones without a setting
+	if err != nil || n != 1 || !same(w.left(), before) {
+		t.Errorf("%d removed (%v), left %v of %v", n, err, w.left(), before)
+	}
+}
+
+// TestCleaningMayBeStoppedAnywhere: by a shutdown, and by another process
+// that cleans at the same time.
+func TestCleaningMayBeStoppedAnywhere(t *testing.T) {
+	w := newWorld(t)
+	w.aged()
+	h := workdb.NewHousekeeping(w.DB)
+	stopped := 0
+	for wait := time.Millisecond; wait < 30*time.Millisecond; wait += 3 * time.Millisecond {
+		ctx, cancel := context.WithTimeout(t.Context(), wait)
+		if _, err := h.Clean(ctx, pgtest.KeepTen, 0); err != nil {
+			stopped++
+		}
+		cancel()
+	}
+	for _, err := range pgtest.Together(3, func(int) error { _, err := h.Clean(context.Background(), pgtest.KeepTen, 0); return err }) {
+		w.Must(err)
+	}
+	if got := w.left(); stopped == 0 || !same(got, afterCleaning) {
+		t.Errorf("stopped %d times, left %v, want %v", stopped, got, afterCleaning)
+	}
+}
+
+// A table that somebody has locked, and one whose step takes too long, keep no
+// other step from its work.
+func TestAStepThatIsHeldUpHoldsUpNoOther(t *testing.T) {
+	w := newWorld(t)
+	w.aged()
+	tx, err := w.SQL.Begin(t.Context())
+	w.Must(err)
+	defer func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }()
+	_, err = tx.Exec(t.Context(), `lock table batches, former_reservations in access exclusive mode`)
+	w.Must(err)
+	if _, err := workdb.NewHousekeeping(w.DB).Clean(t.Context(), pgtest.KeepTen, 200*time.Millisecond); err != nil {
+		t.Errorf("a budget that is used up: %v", err)
+	}
+	w.Must(tx.Rollback(t.Context()))
+	got := w.left()
+	for table, want := range afterCleaning {
+		held := table == "batches" || table == "exceptions" || table == "former_reservations"
+		if (got[table] == want) == held {
+			t.Errorf("%s: %d rows are left, after a whole cleaning %d", table, got[table], want)
+		}
+	}
+}
