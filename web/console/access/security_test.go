@@ -38,7 +38,7 @@ func TestSignInInTwoSteps(t *testing.T) {
 	b.Get("/account/security").To("/signin?return=%2Faccount%2Fsecurity")
 	b.Get("/signin/second").Is(200).Has(m.Email, "Use a recovery code").HasNot("data-passkey-ask")
 	b.Post("/signin/second", passcode("")).Is(422).Has(`id="f-passcode-error"`)
-	b.Post("/signin/second", passcode("000000")).Is(422).Has("is not right")
+	b.Post("/signin/second", passcode("000000")).Is(422).Has("is wrong or was already used")
 	// The code of the enrolment has been used.
 	b.Post("/signin/second", passcode(g.Code(secret))).Is(422).Has("already used")
 	g.Wait(30 * time.Second)
