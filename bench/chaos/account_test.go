@@ -50,7 +50,7 @@ type line struct {
 // one batch, that its outcome is the one expected, that the sinks have seen
 // exactly those that are recorded as sent, nothing of it after the opening, and
 // that the product's own balance sheet agrees.
-func (w *world) account(d *drop, v verdict) {
+func (w *system) account(d *drop, v verdict) {
 	w.t.Helper()
 	seen, s := w.seen(w.expected(d)), d.sending()
 	for _, c := range channels {
@@ -69,7 +69,7 @@ func (w *world) account(d *drop, v verdict) {
 	w.balance(d)
 }
 
-func (w *world) read(s sending, c delivery.Channel) line {
+func (w *system) read(s sending, c delivery.Channel) line {
 	l := line{roaring64.New(), roaring64.New(), map[int64]string{}, map[int64]string{}, map[int64]int64{}, 0}
 	rows, err := w.stack.SQL.Query(w.ctx, `select id, due, coalesce(sent, ''), coalesce(rest_outcome, ''), coalesce(rest_reason, '') from batches
 		where kind = $1 and owner_id = $2 and channel = $3`, s.kind, s.owner, c)
@@ -116,7 +116,7 @@ func bitmap(t *testing.T, raw []byte) *roaring64.Bitmap {
 	return set
 }
 
-func (w *world) readExceptions(s sending, c delivery.Channel, l *line) {
+func (w *system) readExceptions(s sending, c delivery.Channel, l *line) {
 	rows, err := w.stack.SQL.Query(w.ctx, `select e.user_id, e.outcome, e.reason || ': ' || e.detail from exceptions e
 		join batches b on b.id = e.batch_id where b.kind = $1 and b.owner_id = $2 and b.channel = $3`, s.kind, s.owner, c)
 	if err != nil {
@@ -144,7 +144,7 @@ func (w *world) readExceptions(s sending, c delivery.Channel, l *line) {
 
 // complete checks that whom the firing found is exactly whom the users were
 // promised, with those in between whom nobody was promised anything.
-func (w *world) complete(d *drop, c delivery.Channel, l line) {
+func (w *system) complete(d *drop, c delivery.Channel, l line) {
 	w.crowd.ledger.mu.Lock()
 	defer w.crowd.ledger.mu.Unlock()
 	var missed, ghosts []int64
@@ -172,7 +172,7 @@ func (w *world) complete(d *drop, c delivery.Channel, l line) {
 }
 
 // outcomes checks that everybody has exactly one outcome, and the right one.
-func (w *world) outcomes(d *drop, c delivery.Channel, l line, v verdict) {
+func (w *system) outcomes(d *drop, c delivery.Channel, l line, v verdict) {
 	var lost, twofold, causeless []int64
 	for it := l.due.Iterator(); it.HasNext(); {
 		u := int64(it.Next())
@@ -226,7 +226,7 @@ func keyAbout(about *delivery.Subject, u int64, c delivery.Channel) string {
 }
 
 // balance asks the product for its own proof.
-func (w *world) balance(d *drop) {
+func (w *system) balance(d *drop) {
 	lines, err := dropsdb.NewBoards(w.stack.DB).Balance(w.ctx, d.id)
 	if err != nil || len(lines) == 0 {
 		w.t.Errorf("balance sheet of drop %d: %d lines, %v", d.id, len(lines), err)

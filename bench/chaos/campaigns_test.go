@@ -39,7 +39,7 @@ func TestCampaignsShort(t *testing.T) { spoil(t, shortSeason) }
 
 // A fair is campaigns on their way through the storm.
 type fair struct {
-	*world
+	*system
 	season  season
 	started []*promo
 	paused  int // pauses that were acknowledged
@@ -52,9 +52,9 @@ type fair struct {
 // spoil lets campaigns go out while everything is destroyed, and then accounts
 // for everybody in their audiences.
 func spoil(t *testing.T, s season) {
-	w := &world{size: &s.size, t: t, ctx: t.Context(), seed: seed(t), start: time.Now()}
+	w := &system{size: &s.size, t: t, ctx: t.Context(), seed: seed(t), start: time.Now()}
 	w.build()
-	p := &fair{world: w, season: s}
+	p := &fair{system: w, season: s}
 	users := p.populate()
 	w.sink.hooks.open.Store(true)
 	w.sink.mails.open.Store(true)

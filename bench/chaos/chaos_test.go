@@ -58,7 +58,7 @@ var short = size{
 func TestChaosShort(t *testing.T) { destroy(t, short) }
 
 // A world is everything that takes part.
-type world struct {
+type system struct {
 	*size
 	t      *testing.T
 	ctx    context.Context
@@ -77,16 +77,16 @@ type world struct {
 
 // random returns numbers for one purpose, so that what else happens does not
 // change them.
-func (w *world) random(purpose uint64) *rand.Rand { return rand.New(rand.NewPCG(w.seed, purpose)) }
+func (w *system) random(purpose uint64) *rand.Rand { return rand.New(rand.NewPCG(w.seed, purpose)) }
 
 // say logs a line with the seconds since the start.
-func (w *world) say(format string, args ...any) {
+func (w *system) say(format string, args ...any) {
 	w.t.Helper()
 	w.t.Logf("%6.1f s  %s", time.Since(w.start).Seconds(), fmt.Sprintf(format, args...))
 }
 
 func destroy(t *testing.T, s size) {
-	w := &world{size: &s, t: t, ctx: t.Context(), seed: seed(t), start: time.Now()}
+	w := &system{size: &s, t: t, ctx: t.Context(), seed: seed(t), start: time.Now()}
 	w.build()
 	users := w.people()
 	w.takeover(users[:100])
@@ -114,7 +114,7 @@ func seed(t *testing.T) uint64 {
 	return n
 }
 
-func (w *world) build() {
+func (w *system) build() {
 	var err error
 	if w.stack, err = stack.Start(w.ctx); err != nil {
 		w.t.Fatal(err)
@@ -134,7 +134,7 @@ func (w *world) build() {
 }
 
 // people makes users known. Their ids have gaps, like those of a shop.
-func (w *world) people() []int64 {
+func (w *system) people() []int64 {
 	rng := w.random(4)
 	users := make([]int64, 0, w.users+w.late*w.drops)
 	for id := int64(1000); len(users) < cap(users); id += 1 + rng.Int64N(9) {
@@ -148,7 +148,7 @@ func (w *world) people() []int64 {
 // book lets everybody reserve, while things break, and then brings the
 // openings so near that one drop after the other becomes due; at each of
 // these instants more users try to be in time.
-func (w *world) book(users []int64) []*drop {
+func (w *system) book(users []int64) []*drop {
 	var drops []*drop
 	for i := range w.drops {
 		drops = append(drops, w.crowd.publish(w.ctx, fmt.Sprintf("Chaos %d", i+1), 24*time.Hour))
@@ -166,7 +166,7 @@ func (w *world) book(users []int64) []*drop {
 }
 
 // weather sends everything through the storm.
-func (w *world) weather(drops []*drop, users []int64) {
+func (w *system) weather(drops []*drop, users []int64) {
 	var late []visit
 	for i, d := range drops {
 		late = append(late, w.crowd.latecomers(d, users[w.users+i*w.late:][:w.late])...)

@@ -48,7 +48,7 @@ const shelvesOfRush = 8
 
 // claims is everything that takes part in a rush.
 type claims struct {
-	*world
+	*system
 	rush  rush
 	sales []*sale // durable, gate
 	codes *codeSale
@@ -79,7 +79,7 @@ func rushAndDestroy(t *testing.T, r rush) {
 }
 
 func newClaims(t *testing.T, r rush) *claims {
-	w := &world{size: &size{webKills: r.webKills, workerKills: r.workerKills}, t: t, ctx: t.Context(), seed: seed(t), start: time.Now()}
+	w := &system{size: &size{webKills: r.webKills, workerKills: r.workerKills}, t: t, ctx: t.Context(), seed: seed(t), start: time.Now()}
 	var err error
 	if w.stack, err = stack.Start(w.ctx); err != nil {
 		t.Fatal(err)
@@ -90,7 +90,7 @@ func newClaims(t *testing.T, r rush) *claims {
 		"CODE_KEYS=1:YSBrZXkgb2YgMzIgYnl0ZXMsIGZvciB0ZXN0cyBvbmU=")
 	w.crowd = &crowd{client: newClient(t, w.fleet, r.patience)}
 	w.say("three web and two worker processes are running")
-	return &claims{world: w, rush: r}
+	return &claims{system: w, rush: r}
 }
 
 // storm lets everybody claim while everything breaks and staff change the drops.

@@ -24,7 +24,7 @@ import (
 // redeem codes, coupons that are locked, confirmed and released, and a campaign.
 // After each evening everything must add up as if nothing had failed.
 type walk struct {
-	*world
+	*system
 	c       *claims
 	p       *fair
 	dir     string // where points are armed
@@ -41,7 +41,7 @@ const (
 )
 
 func newWalk(t *testing.T) *walk {
-	w := &world{size: &size{}, t: t, ctx: t.Context(), seed: seed(t), start: time.Now()}
+	w := &system{size: &size{}, t: t, ctx: t.Context(), seed: seed(t), start: time.Now()}
 	var err error
 	if w.stack, err = stack.Start(w.ctx); err != nil {
 		t.Fatal(err)
@@ -59,8 +59,8 @@ func newWalk(t *testing.T) *walk {
 		"CODE_KEYS=1:YSBrZXkgb2YgMzIgYnl0ZXMsIGZvciB0ZXN0cyBvbmU=", killpoint.Variable + "=" + dir}}
 	w.fleet.run(w.ctx, 2, 2)
 	w.crowd = &crowd{newClient(t, w.fleet, patience), &ledger{fates: map[seat]fate{}}, w.random(3)}
-	return &walk{world: w, dir: dir, hit: map[failing]int{},
-		c: &claims{world: w, rush: rush{codes: forSale}}, p: &fair{world: w}}
+	return &walk{system: w, dir: dir, hit: map[failing]int{},
+		c: &claims{system: w, rush: rush{codes: forSale}}, p: &fair{system: w}}
 }
 
 // arm makes the failings happen to the next process that passes each.

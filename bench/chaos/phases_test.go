@@ -17,7 +17,7 @@ const (
 )
 
 // reserveAll makes every user reserve every channel of a new drop in peace.
-func (w *world) reserveAll(name string, users []int64) *drop {
+func (w *system) reserveAll(name string, users []int64) *drop {
 	d := w.crowd.publish(w.ctx, name, 24*time.Hour)
 	var plan []visit
 	for _, u := range users {
@@ -29,7 +29,7 @@ func (w *world) reserveAll(name string, users []int64) *drop {
 
 // takeover kills a worker in the middle of a call, in otherwise good weather,
 // and measures how long it takes until another worker repeats that call.
-func (w *world) takeover(users []int64) {
+func (w *system) takeover(users []int64) {
 	d := w.reserveAll("Takeover", users)
 	held := make(chan struct{})
 	w.sink.hold.Store(&held)
@@ -59,7 +59,7 @@ func (w *world) takeover(users []int64) {
 
 // pastDeadline keeps the webhook provider down until after the opening, makes
 // the mail server too slow to be done by then, and kills a worker meanwhile.
-func (w *world) pastDeadline(users []int64) {
+func (w *system) pastDeadline(users []int64) {
 	d := w.reserveAll("Deadline", users)
 	w.sink.hooks.down.Store(true)
 	w.sink.perMail = [2]time.Duration{250 * time.Millisecond, 450 * time.Millisecond}
@@ -77,7 +77,7 @@ func (w *world) pastDeadline(users []int64) {
 // shorten brings the opening nearer than the five minutes that lie between a
 // reminder and it, so that the test does not have to last as long. Only the
 // clock is shortened: nothing else differs from a drop whose five minutes ran out.
-func (w *world) shorten(d *drop, window time.Duration) {
+func (w *system) shorten(d *drop, window time.Duration) {
 	d.opensAt = d.dueAt.Add(window)
 	tag, err := w.stack.SQL.Exec(w.ctx, `with t as (update templates set opens_at = $2 where id = $1 returning id)
 		update slots s set opens_at = $2 from t where s.template_id = t.id and s.state = 'waiting' and s.due_at = $3`, d.id, d.opensAt, d.dueAt)
@@ -87,7 +87,7 @@ func (w *world) shorten(d *drop, window time.Duration) {
 }
 
 // settled waits until the drop's slot is finished.
-func (w *world) settled(d *drop, within time.Duration) {
+func (w *system) settled(d *drop, within time.Duration) {
 	w.t.Helper()
 	for limit := time.Now().Add(within); ; wait(200*time.Millisecond, w.ctx.Done()) {
 		var state string
@@ -103,7 +103,7 @@ func (w *world) settled(d *drop, within time.Duration) {
 }
 
 // unfinished describes what keeps a drop from finishing.
-func (w *world) unfinished(d *drop) string {
+func (w *system) unfinished(d *drop) string {
 	rows, err := w.stack.SQL.Query(w.ctx, `select format('batch %s channel %s %s: due %s sent %s failed %s runs %s next %s lease %s', id, channel, state,
 		due_count, sent_count, failed_count, runs, next_run_at - clock_timestamp(), lease_until - clock_timestamp())
 		from batches where owner_id = $1 and state <> 'done'`, d.slot)
@@ -119,7 +119,7 @@ func (w *world) unfinished(d *drop) string {
 }
 
 // sample asks the API what became of some users' reminders.
-func (w *world) sample(drops []*drop, users []int64) {
+func (w *system) sample(drops []*drop, users []int64) {
 	asked := 0
 	for i, u := range users {
 		d := drops[i%len(drops)]
@@ -140,7 +140,7 @@ func (w *world) sample(drops []*drop, users []int64) {
 }
 
 // shown returns the states of a user's reminders as the API tells them.
-func (w *world) shown(d *drop, user int64) map[string]string {
+func (w *system) shown(d *drop, user int64) map[string]string {
 	r, final := w.crowd.send(w.ctx, call{method: "GET", path: fmt.Sprintf("/reservations/%d", d.id), user: user})
 	var view struct {
 		Reminders []struct{ Channel, State string }

@@ -35,7 +35,7 @@ type spot struct {
 }
 
 // expected returns whom the drop's reminders may reach, by idempotency key.
-func (w *world) expected(d *drop) map[string]spot {
+func (w *system) expected(d *drop) map[string]spot {
 	keys := map[string]spot{}
 	for s := range w.crowd.ledger.fates {
 		if s.drop == d.id {
@@ -46,7 +46,7 @@ func (w *world) expected(d *drop) map[string]spot {
 }
 
 // seen returns what arrived under the keys, in order of arrival.
-func (w *world) seen(expected map[string]spot) map[spot][]arrival {
+func (w *system) seen(expected map[string]spot) map[spot][]arrival {
 	found := map[spot][]arrival{}
 	for _, a := range w.sink.all() {
 		s, ok := expected[a.key]
@@ -86,7 +86,7 @@ func (c *complaints) report(t *testing.T, s sending, channel delivery.Channel) {
 
 // compare checks the sink against the record: everybody recorded as sent was
 // reached, nobody else was, and nobody after the end.
-func (w *world) compare(s sending, c delivery.Channel, l line, seen map[spot][]arrival) {
+func (w *system) compare(s sending, c delivery.Channel, l line, seen map[spot][]arrival) {
 	var wrong complaints
 	defer func() { wrong.report(w.t, s, c) }()
 	for it := l.sent.Iterator(); it.HasNext(); {
@@ -127,7 +127,7 @@ type calls map[string]bool
 // provider concealed that it had taken the message, or the worker was killed
 // (or halted) before it could record it. The latter are at most one mail, or one call,
 // for each connection that the worker has.
-func (w *world) repetitions(of sending, seen map[spot][]arrival) {
+func (w *system) repetitions(of sending, seen map[spot][]arrival) {
 	lines := map[delivery.Channel]line{}
 	for c := range connections {
 		lines[c] = w.read(of, c)
@@ -161,7 +161,7 @@ func (w *world) repetitions(of sending, seen map[spot][]arrival) {
 
 // cutOff names the process because of which a message was repeated, or says
 // why there was no reason to repeat it.
-func (w *world) cutOff(first, again arrival) (who, why string) {
+func (w *system) cutOff(first, again arrival) (who, why string) {
 	killedAt, killed := w.fleet.killedAt(first.worker)
 	switch {
 	case w.fleet.wasHalted(first.worker):
@@ -182,7 +182,7 @@ func (w *world) cutOff(first, again arrival) (who, why string) {
 
 // bounded checks that no more was repeated than one mail, or one call, for each
 // connection: of one batch, and of all that a worker had in hand when it was cut off.
-func (w *world) bounded(of sending, repeated map[delivery.Channel]map[hand]calls) {
+func (w *system) bounded(of sending, repeated map[delivery.Channel]map[hand]calls) {
 	if w.report.repeated == nil {
 		w.report.repeated = map[hand]int{}
 	}
@@ -204,7 +204,7 @@ func (w *world) bounded(of sending, repeated map[delivery.Channel]map[hand]calls
 // connections. One that was halted until others had its batches goes on with the call
 // it was in, and those that waited for its connections begin one before they notice;
 // it may have been killed as well.
-func (w *world) mostRepeated(worker string, connections int) int {
+func (w *system) mostRepeated(worker string, connections int) int {
 	_, killed := w.fleet.killedAt(worker)
 	halted := w.fleet.wasHalted(worker)
 	switch {
@@ -231,7 +231,7 @@ type report struct {
 }
 
 // print checks what concerns the run as a whole and says what it was.
-func (w *world) print() {
+func (w *system) print() {
 	r := &w.report
 	all := w.sink.all()
 	if int64(len(all)) != r.arrivals {
@@ -252,7 +252,7 @@ func (w *world) print() {
 }
 
 // happened checks that whatever was to be destroyed was.
-func (w *world) happened() {
+func (w *system) happened() {
 	for name, d := range map[string]*deck{"webhook": w.sink.hooks, "mail": w.sink.mails} {
 		if left := d.left(); len(left) > 0 {
 			w.t.Errorf("the %s provider never did: %v", name, left)

@@ -17,22 +17,22 @@ import (
 // A trouble is something that happens to a server or a provider.
 type trouble struct {
 	name string
-	do   func(w *world) error
+	do   func(w *system) error
 }
 
 var (
-	restartPostgres = trouble{"PostgreSQL restarts", func(w *world) error {
+	restartPostgres = trouble{"PostgreSQL restarts", func(w *system) error {
 		defer w.outage()()
 		return w.stack.Postgres.Restart(w.ctx)
 	}}
-	crashPostgres = trouble{"PostgreSQL crashes and recovers", func(w *world) error {
+	crashPostgres = trouble{"PostgreSQL crashes and recovers", func(w *system) error {
 		defer w.outage()()
 		if err := w.stack.Postgres.Kill(); err != nil {
 			return err
 		}
 		return w.stack.Postgres.Restart(w.ctx)
 	}}
-	pausePostgres = trouble{"PostgreSQL hangs for 5 s", func(w *world) error {
+	pausePostgres = trouble{"PostgreSQL hangs for 5 s", func(w *system) error {
 		defer w.outage()()
 		w.stack.Postgres.Pause()
 		wait(5*time.Second, w.ctx.Done())
@@ -40,7 +40,7 @@ var (
 		return nil
 	}}
 	// Longer than any worker's lease: nobody can extend one, and yet nobody is dead.
-	longPause = trouble{"PostgreSQL hangs for 12 s", func(w *world) error {
+	longPause = trouble{"PostgreSQL hangs for 12 s", func(w *system) error {
 		defer w.outage()()
 		w.stack.Postgres.Pause()
 		wait(12*time.Second, w.ctx.Done())
@@ -48,7 +48,7 @@ var (
 		return nil
 	}}
 	// Nothing can be recorded for a while, and then whoever knows is gone.
-	killInPause = trouble{"PostgreSQL hangs for 5 s, and a worker is killed meanwhile", func(w *world) error {
+	killInPause = trouble{"PostgreSQL hangs for 5 s, and a worker is killed meanwhile", func(w *system) error {
 		defer w.outage()()
 		w.stack.Postgres.Pause()
 		wait(4*time.Second, w.ctx.Done())
@@ -57,7 +57,7 @@ var (
 		w.stack.Postgres.Resume()
 		return nil
 	}}
-	haltWorker = trouble{"a worker is halted for 13 s", func(w *world) error {
+	haltWorker = trouble{"a worker is halted for 13 s", func(w *system) error {
 		name, ok := w.fleet.halt(w.fleet.workers[0], w.ctx.Done())
 		if !ok {
 			name, ok = w.fleet.halt(w.fleet.workers[1], w.ctx.Done())
@@ -68,9 +68,9 @@ var (
 		w.say("%s goes on", name)
 		return nil
 	}}
-	emptyRedis = trouble{"Redis restarts empty", func(w *world) error { return w.stack.Redis.Restart(w.ctx, true) }}
+	emptyRedis = trouble{"Redis restarts empty", func(w *system) error { return w.stack.Redis.Restart(w.ctx, true) }}
 	// Whatever is started meanwhile has to wait for it.
-	stopRedis = trouble{"Redis is gone for 10 s, and processes start meanwhile", func(w *world) error {
+	stopRedis = trouble{"Redis is gone for 10 s, and processes start meanwhile", func(w *system) error {
 		if err := w.stack.Redis.Kill(); err != nil {
 			return err
 		}
@@ -79,7 +79,7 @@ var (
 		wait(10*time.Second, w.ctx.Done())
 		return w.stack.Redis.Restart(w.ctx, false)
 	}}
-	providersDown = trouble{"both providers are down for 4 s", func(w *world) error {
+	providersDown = trouble{"both providers are down for 4 s", func(w *system) error {
 		w.sink.hooks.down.Store(true)
 		w.sink.mails.down.Store(true)
 		wait(4*time.Second, w.ctx.Done())
@@ -93,7 +93,7 @@ var (
 type span struct{ from, to time.Time }
 
 // outage notes that PostgreSQL is away until the function returned is called.
-func (w *world) outage() (end func()) {
+func (w *system) outage() (end func()) {
 	from := time.Now()
 	return func() {
 		w.mu.Lock()
@@ -103,7 +103,7 @@ func (w *world) outage() (end func()) {
 }
 
 // away returns for how long PostgreSQL was away between the two instants.
-func (w *world) away(from, to time.Time) (sum time.Duration) {
+func (w *system) away(from, to time.Time) (sum time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, o := range w.outages {
@@ -125,7 +125,7 @@ type lane func(span time.Duration, over <-chan struct{})
 
 // begin starts the lanes; the function returned waits for the end of the span
 // and of every lane.
-func (w *world) begin(span time.Duration, lanes ...lane) (end func()) {
+func (w *system) begin(span time.Duration, lanes ...lane) (end func()) {
 	over := make(chan struct{})
 	var all sync.WaitGroup
 	for _, l := range lanes {
@@ -150,7 +150,7 @@ func moments(rng *rand.Rand, span time.Duration, n int) []time.Time {
 }
 
 // troubles happen one after the other, in random order.
-func (w *world) troubles(list []trouble, purpose uint64) lane {
+func (w *system) troubles(list []trouble, purpose uint64) lane {
 	return func(span time.Duration, _ <-chan struct{}) {
 		rng := w.random(purpose)
 		at := moments(rng, span, len(list))
@@ -164,17 +164,17 @@ func (w *world) troubles(list []trouble, purpose uint64) lane {
 	}
 }
 
-func (w *world) webTroubles(span time.Duration, _ <-chan struct{}) {
+func (w *system) webTroubles(span time.Duration, _ <-chan struct{}) {
 	w.killAny(w.fleet.webs, moments(w.random(7), span, w.webKills), w.random(8))
 }
 
-func (w *world) workerTroubles(span time.Duration, _ <-chan struct{}) {
+func (w *system) workerTroubles(span time.Duration, _ <-chan struct{}) {
 	w.killAny(w.fleet.workers, moments(w.random(9), span, w.workerKills), w.random(10))
 }
 
 // killAny ends a random one of the processes at each of the instants; up to
 // two seconds later another one takes its place.
-func (w *world) killAny(among []*member, at []time.Time, rng *rand.Rand) {
+func (w *system) killAny(among []*member, at []time.Time, rng *rand.Rand) {
 	var restarts sync.WaitGroup
 	for _, instant := range at {
 		wait(time.Until(instant), w.ctx.Done())
@@ -199,7 +199,7 @@ func (w *world) killAny(among []*member, at []time.Time, rng *rand.Rand) {
 
 // sameBatchTwice goes on queueing every unfinished batch, twice, under names
 // that the queue has not seen.
-func (w *world) sameBatchTwice(_ time.Duration, over <-chan struct{}) {
+func (w *system) sameBatchTwice(_ time.Duration, over <-chan struct{}) {
 	for n := 0; ; n++ {
 		select {
 		case <-over:

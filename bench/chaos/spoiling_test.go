@@ -226,7 +226,7 @@ func (p *fair) remindersFirst(users []int64) {
 			last = a.at
 		}
 	}
-	p.world.account(d, everybodySent)
+	p.system.account(d, everybodySent)
 	for _, a := range all {
 		if a.at.After(d.dueAt.Add(noticed)) && a.at.Before(last) && a.key == keyAbout(about, a.user, delivery.Webhook) {
 			p.overtook++

@@ -39,7 +39,7 @@ func (s *Stack) SendCampaign(ctx context.Context, spec campaign.Spec, n int) (t 
 	}
 	defer client.Close()
 	now := func() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
-	service := &campaign.Service{Store: campaignsdb.NewCampaigns(s.DB, audiencedb.NewSegments(s.DB)), Latch: redis.NewLatch(client), Templates: dropsdb.NewTemplates(s.DB),
+	service := &campaign.Service{Store: campaignsdb.NewCampaigns(s.DB, audiencedb.NewSegments(s.DB)), Lock: redis.NewLock(client), Templates: dropsdb.NewTemplates(s.DB),
 		Users: &user.Service{Store: audiencedb.NewUsers(s.DB)}, Channels: delivery.ChannelSetOf(spec.Channel), Audiences: campaign.AudienceKinds(), Now: now}
 	spec.StartsAt, spec.EndsAt = now().Add(startsIn), now().Add(2*time.Hour)
 	spec.Name = fmt.Sprintf("Bench %d", spec.StartsAt.UnixMicro())

@@ -118,7 +118,7 @@ func (s *Service) publishable(ctx context.Context, old Campaign) (Campaign, erro
 func (s *Service) release(ctx context.Context, ch Change) (Campaign, error) {
 	ch.Step, ch.Event = Publishing, event.CampaignPublished
 	key := ch.Campaign.Fingerprint()
-	if mine, err := s.Latch.Take(ctx, key, ch.Campaign.ID, RepublishAfter); err == nil && !mine {
+	if mine, err := s.Lock.Take(ctx, key, ch.Campaign.ID, RepublishAfter); err == nil && !mine {
 		return ch.Campaign, ErrPublished
 	}
 	writing, cancel := detach.Context(ctx)
@@ -130,7 +130,7 @@ func (s *Service) release(ctx context.Context, ch Change) (Campaign, error) {
 		// campaign for half an hour, so this has time of its own.
 		releasing, released := detach.Context(context.WithoutCancel(ctx))
 		defer released()
-		_ = s.Latch.Release(releasing, key, ch.Campaign.ID)
+		_ = s.Lock.Release(releasing, key, ch.Campaign.ID)
 	}
 	return saved, err
 }

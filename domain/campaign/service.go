@@ -99,8 +99,8 @@ type Store interface {
 	ResultStore
 }
 
-// Latch lets one of several equal campaigns through before the store is asked.
-type Latch interface {
+// Lock admits one of several equal campaigns before the store is asked.
+type Lock interface {
 	// Take returns whether campaign id holds the latch of key now: nobody did,
 	// or it did already.
 	Take(ctx context.Context, key [32]byte, id int64, lasting time.Duration) (bool, error)
@@ -121,7 +121,7 @@ type Users interface {
 // Service holds the use cases of staff around campaigns.
 type Service struct {
 	Store     Store
-	Latch     Latch
+	Lock      Lock
 	Templates Templates
 	Users     Users
 	Channels  delivery.ChannelSet

@@ -96,7 +96,7 @@ func TestTakingAStep(t *testing.T) {
 			held.ApprovalAskedAt = &now
 		}
 		store := &fakeStore{held: held, above: c.above, users: 100, rival: c.rival}
-		service := &Service{Store: store, Latch: fakeLatch{}, Channels: delivery.ChannelSetOf(delivery.App), Now: func() time.Time { return now }}
+		service := &Service{Store: store, Lock: fakeLatch{}, Channels: delivery.ChannelSetOf(delivery.App), Now: func() time.Time { return now }}
 		got, outcome, err := service.Take(t.Context(), by, 9, c.wish)
 		if outcome != c.outcome || !errors.Is(err, c.want) || got.ID != 9 || store.saved != c.saved {
 			t.Errorf("%s: outcome %d, %v, campaign %d, %d changes", name, outcome, err, got.ID, store.saved)

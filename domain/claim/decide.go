@@ -100,10 +100,10 @@ type RepeatKey struct {
 	Key    string
 }
 
-// A Desk decides one group of requests while nobody else can decide about
-// the same templates. Fill it with what is stored, then ask it in order of
-// arrival: first come, first served.
-type Desk struct {
+// A Decider decides one group of requests in memory. Its caller loads what is
+// stored, holds the locks that keep other groups from the same templates (or checks
+// afterwards that nothing has changed), and passes the requests in order of arrival.
+type Decider struct {
 	At        time.Time // by the database's clock, after the templates were locked
 	Templates map[int64]template.Template
 	Counts    map[Holder]int
@@ -136,7 +136,7 @@ type Verdict struct {
 }
 
 // Decide answers r; see [Gate] for what a refusal can be.
-func (d *Desk) Decide(r Request) Verdict {
+func (d *Decider) Decide(r Request) Verdict {
 	if known, ok := d.repeated(r); ok {
 		if known.TemplateID != r.TemplateID || known.UserID != r.UserID {
 			return Verdict{Err: ErrIdempotency}
@@ -152,7 +152,7 @@ func (d *Desk) Decide(r Request) Verdict {
 	return Verdict{Claim: d.issue(r)}
 }
 
-func (d *Desk) repeated(r Request) (*Claim, bool) {
+func (d *Decider) repeated(r Request) (*Claim, bool) {
 	if r.Key != "" {
 		if known, ok := d.Known[RepeatKey{r.Origin, r.Key}]; ok {
 			return known, true
@@ -165,7 +165,7 @@ func (d *Desk) repeated(r Request) (*Claim, bool) {
 	return known, ok
 }
 
-func (d *Desk) refusal(r Request) error {
+func (d *Decider) refusal(r Request) error {
 	t, ok := d.Templates[r.TemplateID]
 	if !ok {
 		return template.ErrNotFound
@@ -184,7 +184,7 @@ func (d *Desk) refusal(r Request) error {
 	return nil
 }
 
-func (d *Desk) issue(r Request) *Claim {
+func (d *Decider) issue(r Request) *Claim {
 	if d.issued == nil {
 		d.issued = map[int64]int64{}
 	}
@@ -209,7 +209,7 @@ func (d *Desk) issue(r Request) *Claim {
 }
 
 // Fresh returns the coupons to be written, in the order of their requests.
-func (d *Desk) Fresh() []Issue { return d.fresh }
+func (d *Decider) Fresh() []Issue { return d.fresh }
 
 // Issued returns how many coupons of each template are to be written.
-func (d *Desk) Issued() map[int64]int64 { return d.issued }
+func (d *Decider) Issued() map[int64]int64 { return d.issued }

@@ -103,8 +103,8 @@ func TestExpiresAt(t *testing.T) {
 	}
 }
 
-func newDesk(known []*claim.Claim, counts map[claim.Holder]int, drops ...template.Template) *claim.Desk {
-	d := &claim.Desk{At: opens.Add(time.Minute), Templates: map[int64]template.Template{}, Counts: counts,
+func newDesk(known []*claim.Claim, counts map[claim.Holder]int, drops ...template.Template) *claim.Decider {
+	d := &claim.Decider{At: opens.Add(time.Minute), Templates: map[int64]template.Template{}, Counts: counts,
 		Known: map[claim.RepeatKey]*claim.Claim{}, KnownID: map[claim.ID]*claim.Claim{}}
 	if d.Counts == nil {
 		d.Counts = map[claim.Holder]int{}

@@ -66,7 +66,7 @@ func (g *Grants) TakeBack(ctx context.Context, by staff.Actor, id int64, reason 
 // TakeBacker works off jobs of [TakeBackKind]; see [job.Runner].
 type TakeBacker struct {
 	Store GrantStore
-	Desk  *Desk
+	Desk  *Admin
 }
 
 // takeBackChunk is how many rows one step looks at; each coupon is a

@@ -29,7 +29,7 @@ func (r *run) addressed(ids []user.ID, known []user.User) (c chunkResult) {
 			return
 		}
 		cause := crashed(p)
-		r.tellCrash(cause.Crash)
+		r.reportCrash(cause.Crash)
 		if len(ids) == 1 {
 			c = chunkResult{unmade: []unmade{{ids[0], cause}}}
 			return

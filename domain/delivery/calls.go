@@ -45,7 +45,7 @@ type unmade struct {
 // this process dies, no more is repeated than what was in flight.
 type calls struct {
 	results chan chunkResult
-	turns   chan struct{}
+	permits chan struct{}
 	// unrecorded is how many results were collected since the last
 	// checkpoint. It belongs to whoever owns the run.
 	unrecorded int
@@ -56,17 +56,17 @@ type calls struct {
 	wait       atomic.Int64 // nanoseconds to postpone the batch, 0 = not
 }
 
-// goOn lets as many calls begin as have been recorded.
-func (c *calls) goOn() {
+// releasePermits permits as many calls as have been recorded.
+func (c *calls) releasePermits() {
 	for ; c.unrecorded > 0; c.unrecorded-- {
-		c.turns <- struct{}{}
+		c.permits <- struct{}{}
 	}
 }
 
-// turn waits for the permission to make a call.
-func (c *calls) turn(ctx context.Context) bool {
+// awaitPermit waits for a permit to make a call.
+func (c *calls) awaitPermit(ctx context.Context) bool {
 	select {
-	case <-c.turns:
+	case <-c.permits:
 		return true
 	case <-ctx.Done():
 		return false
@@ -94,8 +94,8 @@ func (r *run) start(ctx context.Context, ready []user.ID, known []user.User) (*c
 	close(next)
 	var working sync.WaitGroup
 	parallel := min(len(chunks), max(1, r.Parallel[r.batch.Channel]))
-	c.turns, c.unrecorded = make(chan struct{}, parallel), parallel
-	c.goOn()
+	c.permits, c.unrecorded = make(chan struct{}, parallel), parallel
+	c.releasePermits()
 	for range parallel {
 		working.Go(func() { r.work(ctx, c, next) })
 	}
@@ -113,7 +113,7 @@ func (r *run) start(ctx context.Context, ready []user.ID, known []user.User) (*c
 func (r *run) work(ctx context.Context, c *calls, next <-chan []user.ID) {
 	defer r.giveBack(c)
 	for ids := range next {
-		if !c.turn(ctx) || c.postponed() > 0 {
+		if !c.awaitPermit(ctx) || c.postponed() > 0 {
 			return
 		}
 		chunk := r.addressed(ids, c.known)
@@ -132,7 +132,7 @@ func (r *run) work(ctx context.Context, c *calls, next <-chan []user.ID) {
 // given back for a moment.
 func (r *run) giveBack(c *calls) {
 	if p := recover(); p != nil {
-		r.tellCrash(crashed(p).Crash)
+		r.reportCrash(crashed(p).Crash)
 		c.wait.Store(int64(time.Second))
 	}
 }
@@ -186,7 +186,7 @@ func (r *run) chunkSize() int {
 // before asks the screen about those of one chunk who can be reached, and
 // takes out whom it keeps back. It returns false if nobody may be sent to yet.
 func (r *run) before(ctx context.Context, c *calls, chunk *chunkResult) bool {
-	if r.screen == nil {
+	if r.screening == nil {
 		return true
 	}
 	ids := make([]user.ID, len(chunk.messages))
@@ -194,7 +194,7 @@ func (r *run) before(ctx context.Context, c *calls, chunk *chunkResult) bool {
 		ids[i] = m.To.ID
 	}
 	var err error
-	if chunk.verdicts, err = r.screen.Before(ctx, ids, r.clock()); err != nil {
+	if chunk.verdicts, err = r.screening.Before(ctx, ids, r.clock()); err != nil {
 		c.wait.Store(int64(time.Second))
 		return false
 	}
@@ -229,8 +229,8 @@ func (r *run) admitted(ctx context.Context, c *calls, l Load) bool {
 	}
 }
 
-// look reads, once per run, what reaching them takes.
-func (r *run) look(ctx context.Context, ready []user.ID) (err error) {
+// loadContacts reads, once per run, the addresses of the recipients.
+func (r *run) loadContacts(ctx context.Context, ready []user.ID) (err error) {
 	if r.batch.Channel == App || within(ready, r.batch.Asked) {
 		return nil // in the app messages need no more than the id
 	}
@@ -251,13 +251,13 @@ func (r *run) call(ctx context.Context, messages []Message) []Result {
 	defer cancel()
 	results := attempt(ctx, r.sender, messages)
 	for i := range results {
-		r.tellCrash(results[i].Crash)
+		r.reportCrash(results[i].Crash)
 	}
 	return results
 }
 
-// tellCrash tells of a panic unless this run has told of the same one.
-func (r *run) tellCrash(c *Crash) {
+// reportCrash logs a panic unless this run has logged the same one.
+func (r *run) reportCrash(c *Crash) {
 	if c == nil || r.Crashed == nil {
 		return
 	}

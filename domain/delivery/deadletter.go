@@ -61,7 +61,7 @@ type Triage struct {
 	TooLate     int64 // their deadline has passed, or what they tell no longer holds; they stay dead
 	AlreadySent int64 // another attempt got through; never sent again
 	// ByRate are those of TooLate who would be in time without a rate: their
-	// turn comes too late.
+	// awaitPermit comes too late.
 	ByRate int64
 }
 

@@ -27,7 +27,7 @@ type isolation struct {
 	calls *calls
 	// rest is recorded together with the next results.
 	rest chunkResult
-	// turn says that the next call has its turn already.
+	// awaitPermit says that the next call has its turn already.
 	turn bool
 }
 
@@ -207,7 +207,7 @@ func (i *isolation) admit(ctx context.Context, part []Message) bool {
 func (i *isolation) takeTurn(ctx context.Context) bool {
 	if !i.turn {
 		i.calls.unstarted.Add(1) // no checkpoint waits for it
-		i.turn = i.calls.turn(ctx)
+		i.turn = i.calls.awaitPermit(ctx)
 		i.calls.unstarted.Add(-1)
 	}
 	return i.turn

@@ -44,7 +44,7 @@ func (r *run) resume(ctx context.Context) error {
 		return err
 	}
 	r.batch.record(p)
-	r.tell(p)
+	r.reportMetrics(p)
 	if stop == Held {
 		return r.release(ctx, Progress{}, time.Second)
 	}

@@ -85,9 +85,9 @@ func TestAKillRepeatsOneMessagePerConnection(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 4))
 			connections := 1 + rng.IntN(8)
 			p := newPostman(connections, time.Duration(1+rng.IntN(30))*time.Millisecond)
-			r := newRig(t, newDepot(Email, 1000, time.Hour), newProvider(Email, 50, 0))
+			r := newFixture(t, newFakeStore(Email, 1000, time.Hour), newProvider(Email, 50, 0))
 			r.Senders, r.Parallel[Email], r.provider.got = map[Channel]Sender{Email: p}, 1+rng.IntN(8), p.got
-			store := &slowJournal{depot: r.depot, takes: time.Duration(rng.IntN(40)) * time.Millisecond}
+			store := &slowJournal{fakeStore: r.depot, takes: time.Duration(rng.IntN(40)) * time.Millisecond}
 			r.Store = store
 			kill := time.AfterFunc(time.Duration(rng.IntN(4000))*time.Millisecond, func() {
 				p.mu.Lock()
@@ -117,14 +117,14 @@ func TestAKillRepeatsOneMessagePerConnection(t *testing.T) {
 	}
 }
 
-// slowJournal is a depot that takes its time to record single messages.
+// slowJournal is a fakeStore that takes its time to record single messages.
 type slowJournal struct {
-	*depot
+	*fakeStore
 	takes time.Duration
 }
 
 func (s *slowJournal) LeaseNext(ctx context.Context, c Channel, lasting time.Duration) (Lease, error) {
-	l, err := s.depot.LeaseNext(ctx, c, lasting)
+	l, err := s.fakeStore.LeaseNext(ctx, c, lasting)
 	if err != nil {
 		return nil, err
 	}
@@ -146,7 +146,7 @@ func (s slowAccepting) Accepted(ctx context.Context, id user.ID) error {
 func TestWhatAFormerRunHandedOver(t *testing.T) {
 	for _, stop := range []string{"", ReasonMoved, Held} {
 		synctest.Test(t, func(t *testing.T) {
-			r := newRig(t, newDepot(Email, 100, time.Hour), newProvider(Email, 50, 0))
+			r := newFixture(t, newFakeStore(Email, 100, time.Hour), newProvider(Email, 50, 0))
 			r.depot.accepted = []user.ID{3, 5, 7}
 			r.depot.exceptions[5] = Exception{UserID: 5, Outcome: Failed, Reason: ReasonProvider, Attempts: 2}
 			r.depot.exceptions[7] = Exception{UserID: 7, Outcome: Expired, Reason: ReasonDeadline}
@@ -179,7 +179,7 @@ func TestWhatAFormerRunHandedOver(t *testing.T) {
 func TestTheJournalOutlastsADatabaseThatIsAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPostman(2, 10*time.Millisecond)
-		r := newRig(t, newDepot(Email, 200, time.Hour), newProvider(Email, 50, 0))
+		r := newFixture(t, newFakeStore(Email, 200, time.Hour), newProvider(Email, 50, 0))
 		r.Senders, r.Parallel[Email], r.LeaseFor, r.provider.got = map[Channel]Sender{Email: p}, 4, time.Minute, p.got
 		away := time.Now().Add(100 * time.Millisecond)
 		r.depot.refuse = func(int) error {

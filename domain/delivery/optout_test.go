@@ -30,9 +30,9 @@ func TestMessagesOfferTheWayOut(t *testing.T) {
 	}{{Email, KindReminder, true}, {Email, KindCampaign, true}, {Email, KindTest, false}, {SMS, KindReminder, false}} {
 		synctest.Test(t, func(t *testing.T) {
 			p := newProvider(c.channel, 10, 0)
-			d := newDepot(c.channel, 3, time.Hour)
+			d := newFakeStore(c.channel, 3, time.Hour)
 			d.subject.Kind = c.kind
-			r := newRig(t, d, p)
+			r := newFixture(t, d, p)
 			r.OptOutURL = func(id user.ID, ch Channel) string { return fmt.Sprintf("https://x.example/u/%d-%s", id, ch) }
 			var got []string
 			r.Senders[c.channel] = &letters{provider: p}

@@ -43,7 +43,7 @@ func (s *Service) RunNext(ctx context.Context, c Channel) error {
 	if err := r.settleWithoutSending(ctx); err != nil || r.over {
 		return err
 	}
-	if err := r.examine(ctx); err != nil || r.over {
+	if err := r.screen(ctx); err != nil || r.over {
 		return err
 	}
 	return r.deliver(ctx)
@@ -52,13 +52,13 @@ func (s *Service) RunNext(ctx context.Context, c Channel) error {
 // A run is one lease of one batch.
 type run struct {
 	*Service
-	lease  Lease
-	batch  *Batch
-	drift  time.Duration // database clock − this machine's clock
-	render *Renderer
-	sender Sender
-	screen Screen // nil = everybody may be sent to
-	over   bool   // finished or released
+	lease     Lease
+	batch     *Batch
+	drift     time.Duration // database clock − this machine's clock
+	render    *Renderer
+	sender    Sender
+	screening Screen // nil = everybody may be sent to
+	over      bool   // finished or released
 	// crashes are the panics that were told of.
 	crashes sync.Map
 }
@@ -117,9 +117,9 @@ func (r *run) saveFirst(ctx context.Context, es []Exception) error {
 	return r.end(ctx, Skipped, stop)
 }
 
-// examine asks the guard of the batch's kind, if there is one, who is not to
-// be sent to now.
-func (r *run) examine(ctx context.Context) error {
+// screen asks the guard of the batch's kind, if there is one, which recipients
+// must not be sent to now.
+func (r *run) screen(ctx context.Context) error {
 	guard := r.Guards[r.batch.Subject.Kind]
 	if guard == nil {
 		return nil
@@ -128,14 +128,14 @@ func (r *run) examine(ctx context.Context) error {
 	if len(ready) == 0 {
 		return nil
 	}
-	if err := r.look(ctx, ready); err != nil { // nobody was sent anything yet
+	if err := r.loadContacts(ctx, ready); err != nil { // nobody was sent anything yet
 		return r.release(ctx, Progress{}, time.Second/5)
 	}
 	screen, err := guard.Screen(ctx, r.batch)
 	if err != nil { // nor yet
 		return r.release(ctx, Progress{}, time.Second/5)
 	}
-	r.screen = screen
+	r.screening = screen
 	var found []Exception
 	for _, v := range screen.Check(ready, r.clock()) {
 		found = append(found, r.apply(v))
@@ -196,7 +196,7 @@ func (r *run) release(ctx context.Context, p Progress, wait time.Duration) error
 	if _, err := r.save(ctx, p); err != nil {
 		return err
 	}
-	r.tell(p)
+	r.reportMetrics(p)
 	// If this fails, or the queue is lost, the sweep finds the batch overdue.
 	// A shutdown wakes somebody else first.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
@@ -212,7 +212,7 @@ func (r *run) deliver(ctx context.Context) error {
 	if len(ready) == 0 {
 		return r.finish(ctx, Progress{}, next)
 	}
-	if err := r.look(ctx, ready); err != nil { // nobody was sent anything yet
+	if err := r.loadContacts(ctx, ready); err != nil { // nobody was sent anything yet
 		return r.release(ctx, Progress{}, time.Second/5)
 	}
 	calls, stop := r.start(ctx, ready, r.batch.Known)
@@ -223,7 +223,7 @@ func (r *run) deliver(ctx context.Context) error {
 		select {
 		case first, more := <-calls.results:
 			if !more {
-				return r.conclude(ctx, calls)
+				return r.complete(ctx, calls)
 			}
 			p := r.collect(first, calls)
 			// In this order: a chunk is counted after its result can be read.
@@ -241,7 +241,7 @@ func (r *run) deliver(ctx context.Context) error {
 			if errors.Is(err, ErrLeaseLost) {
 				return err // others: the next checkpoint tells
 			}
-			r.heed(stop, calls)
+			r.applyStop(stop, calls)
 		}
 	}
 }
@@ -264,14 +264,14 @@ func (r *run) checkpoint(ctx context.Context, p Progress, calls *calls) error {
 		return err
 	}
 	r.batch.record(p)
-	r.tell(p)
-	calls.goOn()
-	r.heed(stop, calls)
+	r.reportMetrics(p)
+	calls.releasePermits()
+	r.applyStop(stop, calls)
 	return nil
 }
 
-// heed lets no further call begin if there is a reason to stop.
-func (r *run) heed(stop string, calls *calls) {
+// applyStop begins no further call if there is a reason to stop.
+func (r *run) applyStop(stop string, calls *calls) {
 	switch stop {
 	case "":
 	case Held:
@@ -292,7 +292,7 @@ func (r *run) save(ctx context.Context, p Progress) (stop string, err error) {
 	return stop, err
 }
 
-func (r *run) tell(p Progress) {
+func (r *run) reportMetrics(p Progress) {
 	if r.Observe != nil && len(p.Sent) > 0 {
 		late := r.clock().Sub(r.batch.lateFrom(r.clock()))
 		if r.batch.Subject.Kind == KindCampaign {
@@ -302,8 +302,9 @@ func (r *run) tell(p Progress) {
 	}
 }
 
-// conclude decides what becomes of the batch once no call is in flight.
-func (r *run) conclude(ctx context.Context, calls *calls) error {
+// complete records the end of the batch, or its next attempt, once no call is in
+// flight.
+func (r *run) complete(ctx context.Context, calls *calls) error {
 	now := r.clock()
 	switch {
 	case r.batch.StopReason != "":
@@ -328,7 +329,7 @@ func (r *run) finish(ctx context.Context, p Progress, next time.Time) error {
 		r.narrow.forget(r.batch.ID)
 		_, err := r.save(ctx, p)
 		if err == nil {
-			r.tell(p)
+			r.reportMetrics(p)
 		}
 		return err
 	case len(ready) > 0: // due for a retry meanwhile

@@ -58,7 +58,7 @@ func (k keeper) Before(_ context.Context, ids []user.ID, _ time.Time) ([]Verdict
 // reached, or everybody is kept back, leave the only probe to the next one.
 func TestAProbeIsNotLostOnACallThatIsNotMade(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, newDepot(SMS, 30, time.Hour), newProvider(SMS, 10, 0))
+		r := newFixture(t, newFakeStore(SMS, 30, time.Hour), newProvider(SMS, 10, 0))
 		f := &fuse{}
 		r.Admission = f
 		for id := range user.ID(10) {
@@ -85,7 +85,7 @@ func TestAProbeIsNotLostOnACallThatIsNotMade(t *testing.T) {
 // while it is asked.
 func TestAProbeIsGivenBackWhenTheScreenFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, newDepot(SMS, 10, time.Hour), newProvider(SMS, 10, 0))
+		r := newFixture(t, newFakeStore(SMS, 10, time.Hour), newProvider(SMS, 10, 0))
 		f, asked := &fuse{}, 0
 		r.Admission = f
 		r.Guards = map[Kind]Guard{KindReminder: keeper{func([]user.ID) ([]Verdict, error) {
@@ -102,7 +102,7 @@ func TestAProbeIsGivenBackWhenTheScreenFails(t *testing.T) {
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, newDepot(SMS, 10, time.Hour), newProvider(SMS, 10, 0))
+		r := newFixture(t, newFakeStore(SMS, 10, time.Hour), newProvider(SMS, 10, 0))
 		ctx, cancel := context.WithCancel(t.Context())
 		r.gate.admit = func(int) time.Duration { cancel(); return 0 }
 		if err := r.RunNext(ctx, SMS); err != nil || len(r.provider.calls) != 0 || r.gate.unused != 1 || r.gate.dead || r.gate.people != 0 {
@@ -115,7 +115,7 @@ func TestAProbeIsGivenBackWhenTheScreenFails(t *testing.T) {
 // the channel's rate.
 func TestAdmissionIsAskedForMessagesOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, newDepot(SMS, 100, time.Hour), newProvider(SMS, 10, 0))
+		r := newFixture(t, newFakeStore(SMS, 100, time.Hour), newProvider(SMS, 10, 0))
 		for id := range user.ID(55) {
 			delete(r.depot.known, id+1)
 		}
@@ -133,7 +133,7 @@ func TestAdmissionIsAskedForMessagesOnly(t *testing.T) {
 func TestAThrottledChannelIsLeftAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const asked = 30 * time.Second
-		r := newRig(t, newDepot(SMS, 100, time.Hour), newProvider(SMS, 10, 100*time.Millisecond))
+		r := newFixture(t, newFakeStore(SMS, 100, time.Hour), newProvider(SMS, 10, 100*time.Millisecond))
 		r.provider.answer = func(id user.ID, n int) Result {
 			if id <= 10 && n <= 3 {
 				return Result{Status: Throttled, After: asked, Detail: "429"}
@@ -162,7 +162,7 @@ func TestAThrottledChannelIsLeftAlone(t *testing.T) {
 // holds the channel no longer than those who wait can use, and they are tried again.
 func TestAPauseBeyondTheDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, newDepot(SMS, 10, time.Minute), newProvider(SMS, 10, 0))
+		r := newFixture(t, newFakeStore(SMS, 10, time.Minute), newProvider(SMS, 10, 0))
 		r.provider.answer = func(_ user.ID, n int) Result {
 			if n == 1 {
 				return Result{Status: Throttled, After: 24 * time.Hour, Detail: "429"}
@@ -181,7 +181,7 @@ func TestAPauseBeyondTheDeadline(t *testing.T) {
 // TestAGreylistedRecipientHoldsNobodyElse, and is reached later.
 func TestAGreylistedRecipientHoldsNobodyElse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, newDepot(Email, 200, time.Hour), newProvider(Email, 50, 0))
+		r := newFixture(t, newFakeStore(Email, 200, time.Hour), newProvider(Email, 50, 0))
 		r.provider.answer = func(id user.ID, n int) Result {
 			if id == 1 && n < 4 {
 				return Result{Apart: true, After: 45 * time.Second, Detail: "451 4.7.1 greylisted"}

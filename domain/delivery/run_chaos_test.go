@@ -27,7 +27,7 @@ func TestManyThingsGoWrong(t *testing.T) {
 				return rng.IntN(n)
 			}
 			users := 1 + roll(300)
-			r := newRig(t, newDepot(SMS, users, time.Duration(1+roll(300))*time.Second), newProvider(SMS, 1+roll(50), time.Duration(roll(3000))*time.Millisecond))
+			r := newFixture(t, newFakeStore(SMS, users, time.Duration(1+roll(300))*time.Second), newProvider(SMS, 1+roll(50), time.Duration(roll(3000))*time.Millisecond))
 			r.Parallel[SMS] = roll(5)
 			drift := time.Duration(roll(1200)-600) * time.Second
 			r.Now = func() time.Time { return time.Now().Add(drift) }
@@ -81,8 +81,8 @@ func TestManyThingsGoWrong(t *testing.T) {
 // neither result may be overlooked when the batch is given back.
 func TestResultsThatArriveTogether(t *testing.T) {
 	for range 20_000 {
-		d := newDepot(SMS, 4, time.Hour)
-		r := newRig(t, d, newProvider(SMS, 1, 0))
+		d := newFakeStore(SMS, 4, time.Hour)
+		r := newFixture(t, d, newProvider(SMS, 1, 0))
 		r.Parallel[SMS] = 4
 		r.must()
 		if !d.done || !slices.EqualFunc(d.due, []int{1, 1, 1, 1}, func(id user.ID, n int) bool { return d.sent[id] == n }) {

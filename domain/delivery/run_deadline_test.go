@@ -13,7 +13,7 @@ import (
 func TestNothingIsSentOnceItIsWorthless(t *testing.T) {
 	for _, late := range []time.Duration{0, time.Nanosecond, time.Hour} {
 		synctest.Test(t, func(t *testing.T) {
-			r := newRig(t, newDepot(SMS, 10, -late), newProvider(SMS, 5, 0))
+			r := newFixture(t, newFakeStore(SMS, 10, -late), newProvider(SMS, 5, 0))
 			r.depot.exceptions[3] = Exception{UserID: 3, Outcome: Failed, Reason: ReasonProvider, Detail: "502", Attempts: 2}
 			r.must()
 			r.want(map[Outcome]int{Expired: 10})
@@ -29,7 +29,7 @@ func TestNothingIsSentOnceItIsWorthless(t *testing.T) {
 
 func TestTheDeadlineComesInsideTheRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, newDepot(SMS, 10, 2500*time.Millisecond), newProvider(SMS, 1, time.Second))
+		r := newFixture(t, newFakeStore(SMS, 10, 2500*time.Millisecond), newProvider(SMS, 1, time.Second))
 		r.finish()
 		r.once()
 		r.want(map[Outcome]int{Sent: 2, Expired: 8})
@@ -46,7 +46,7 @@ func TestTheDeadlineComesInsideTheRun(t *testing.T) {
 
 func TestTheLastMomentBeforeTheDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, newDepot(SMS, 10, lastCall), newProvider(SMS, 5, 0))
+		r := newFixture(t, newFakeStore(SMS, 10, lastCall), newProvider(SMS, 5, 0))
 		r.finish()
 		r.want(map[Outcome]int{Expired: 10})
 		if len(r.provider.calls) != 0 {
@@ -54,7 +54,7 @@ func TestTheLastMomentBeforeTheDeadline(t *testing.T) {
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, newDepot(SMS, 10, lastCall+time.Millisecond), newProvider(SMS, 5, 0))
+		r := newFixture(t, newFakeStore(SMS, 10, lastCall+time.Millisecond), newProvider(SMS, 5, 0))
 		r.finish()
 		r.want(map[Outcome]int{Sent: 10})
 	})
@@ -69,7 +69,7 @@ func TestLateRemindersTellTheTimeThatIsLeft(t *testing.T) {
 		30 * time.Second:               "Opens soon: Half price",
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			r := newRig(t, newDepot(SMS, 10, left), newProvider(SMS, 5, 0))
+			r := newFixture(t, newFakeStore(SMS, 10, left), newProvider(SMS, 5, 0))
 			r.must()
 			if r.provider.titles[title] != 10 {
 				t.Errorf("%v before the opening: %v", left, r.provider.titles)
@@ -84,7 +84,7 @@ func TestClockDrift(t *testing.T) {
 	results := map[time.Duration]string{}
 	for _, drift := range []time.Duration{0, 10 * time.Minute, -10 * time.Minute} {
 		synctest.Test(t, func(t *testing.T) {
-			r := newRig(t, newDepot(SMS, 40, 2*time.Minute), newProvider(SMS, 10, time.Second))
+			r := newFixture(t, newFakeStore(SMS, 40, 2*time.Minute), newProvider(SMS, 10, time.Second))
 			r.Now = func() time.Time { return time.Now().Add(drift) }
 			r.provider.answer = func(id user.ID, n int) Result {
 				switch {
@@ -115,7 +115,7 @@ func TestClockDrift(t *testing.T) {
 
 func TestOnlyTheUnfinishedAreTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, newDepot(SMS, 100, time.Hour), newProvider(SMS, 10, 0))
+		r := newFixture(t, newFakeStore(SMS, 100, time.Hour), newProvider(SMS, 10, 0))
 		start := time.Now()
 		r.provider.answer = func(id user.ID, n int) Result {
 			if id%10 == 0 && n < 3 {
@@ -144,7 +144,7 @@ func TestOnlyTheUnfinishedAreTriedAgain(t *testing.T) {
 
 func TestProvidersAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, newDepot(SMS, 4, time.Hour), newProvider(SMS, 1, 0))
+		r := newFixture(t, newFakeStore(SMS, 4, time.Hour), newProvider(SMS, 1, 0))
 		start := time.Now()
 		r.provider.answer = func(id user.ID, n int) Result {
 			switch {
@@ -175,7 +175,7 @@ func TestProvidersAnswers(t *testing.T) {
 func TestTheBreakerHearsOnlyOfTheProvidersOwnFailures(t *testing.T) {
 	for status, good := range map[Status]bool{Delivered: true, Permanent: true, Throttled: true, Transient: false} {
 		synctest.Test(t, func(t *testing.T) {
-			r := newRig(t, newDepot(SMS, 3, time.Hour), newProvider(SMS, 10, 0))
+			r := newFixture(t, newFakeStore(SMS, 3, time.Hour), newProvider(SMS, 10, 0))
 			r.provider.answer = func(user.ID, int) Result { return Result{Status: status, Detail: "x"} }
 			r.must()
 			if (r.gate.good == 1) != good || (len(r.gate.bad) == 1) != !good {
@@ -184,7 +184,7 @@ func TestTheBreakerHearsOnlyOfTheProvidersOwnFailures(t *testing.T) {
 		})
 	}
 	synctest.Test(t, func(t *testing.T) { // trouble of one recipient's own service
-		r := newRig(t, newDepot(SMS, 3, time.Hour), newProvider(SMS, 10, 0))
+		r := newFixture(t, newFakeStore(SMS, 3, time.Hour), newProvider(SMS, 10, 0))
 		r.provider.answer = func(user.ID, int) Result { return Result{Status: Transient, Apart: true, Detail: "x"} }
 		r.must()
 		if r.gate.good != 1 || len(r.gate.bad) != 0 || r.depot.outcomes()[Failed] != 3 {
@@ -192,7 +192,7 @@ func TestTheBreakerHearsOnlyOfTheProvidersOwnFailures(t *testing.T) {
 		}
 	})
 	synctest.Test(t, func(t *testing.T) { // one of many got through
-		r := newRig(t, newDepot(SMS, 10, time.Hour), newProvider(SMS, 10, 0))
+		r := newFixture(t, newFakeStore(SMS, 10, time.Hour), newProvider(SMS, 10, 0))
 		r.provider.answer = func(id user.ID, _ int) Result { return Result{Status: Status(1 - min(id/10, 1))} }
 		r.must()
 		if r.gate.good != 1 {

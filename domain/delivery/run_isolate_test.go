@@ -61,9 +61,9 @@ func newWholesaler(chunk int, bad ...user.ID) *wholesaler {
 	return w
 }
 
-// buys makes the rig's batch of n users go to w.
-func buys(t *testing.T, n int, w *wholesaler) *rig {
-	r := newRig(t, newDepot(SMS, n, time.Hour), newProvider(SMS, w.chunk, 0))
+// buys makes the fixture's batch of n users go to w.
+func buys(t *testing.T, n int, w *wholesaler) *fixture {
+	r := newFixture(t, newFakeStore(SMS, n, time.Hour), newProvider(SMS, w.chunk, 0))
 	r.Senders = map[Channel]Sender{SMS: w}
 	r.provider.got = w.got
 	return r
@@ -119,7 +119,7 @@ func TestAMessageThatMakesItsSenderPanic(t *testing.T) {
 // TestAMessageThatCannotBeMade stands alone as well.
 func TestAMessageThatCannotBeMade(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, newDepot(Email, 100, time.Hour), newProvider(Email, 50, 0))
+		r := newFixture(t, newFakeStore(Email, 100, time.Hour), newProvider(Email, 50, 0))
 		r.OptOutURL = func(id user.ID, _ Channel) string {
 			if id == 7 {
 				panic(errors.New("seven"))
@@ -138,7 +138,7 @@ func TestAMessageThatCannotBeMade(t *testing.T) {
 // TestAGuardThatPanics costs a second, and no process.
 func TestAGuardThatPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, newDepot(SMS, 10, time.Hour), newProvider(SMS, 10, 0))
+		r := newFixture(t, newFakeStore(SMS, 10, time.Hour), newProvider(SMS, 10, 0))
 		asked := 0
 		r.gate.admit = func(int) time.Duration {
 			if asked++; asked == 1 {

@@ -10,7 +10,7 @@ import (
 
 func TestCheckpointsAreRetriedWhileTheDatabaseIsAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, newDepot(SMS, 50, time.Hour), newProvider(SMS, 10, 100*time.Millisecond))
+		r := newFixture(t, newFakeStore(SMS, 50, time.Hour), newProvider(SMS, 10, 100*time.Millisecond))
 		r.LeaseFor = time.Minute
 		r.depot.refuse = func(n int) error {
 			if n%5 != 0 {
@@ -27,7 +27,7 @@ func TestCheckpointsAreRetriedWhileTheDatabaseIsAway(t *testing.T) {
 // TestADatabaseThatStaysAway: after half a minute the lease is left to others.
 func TestADatabaseThatStaysAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, newDepot(SMS, 50, time.Hour), newProvider(SMS, 10, 100*time.Millisecond))
+		r := newFixture(t, newFakeStore(SMS, 50, time.Hour), newProvider(SMS, 10, 100*time.Millisecond))
 		r.depot.refuse = func(int) error { return errAway }
 		start := time.Now()
 		err := r.run()
@@ -43,7 +43,7 @@ func TestADatabaseThatStaysAway(t *testing.T) {
 func TestAnUnexpectedErrorEndsTheRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		broken := errors.New("column does not exist")
-		r := newRig(t, newDepot(SMS, 50, time.Hour), newProvider(SMS, 1, 100*time.Millisecond))
+		r := newFixture(t, newFakeStore(SMS, 50, time.Hour), newProvider(SMS, 1, 100*time.Millisecond))
 		r.depot.refuse = func(n int) error {
 			if n == 3 {
 				return broken
@@ -58,7 +58,7 @@ func TestAnUnexpectedErrorEndsTheRun(t *testing.T) {
 
 func TestALeaseThatIsLostStopsTheRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, newDepot(SMS, 50, time.Hour), newProvider(SMS, 1, 100*time.Millisecond))
+		r := newFixture(t, newFakeStore(SMS, 50, time.Hour), newProvider(SMS, 1, 100*time.Millisecond))
 		thief := time.AfterFunc(350*time.Millisecond, r.depot.steal)
 		defer thief.Stop()
 		if err := r.run(); !errors.Is(err, ErrLeaseLost) || len(r.depot.checkpoints) != 3 || len(r.provider.calls) > 5 {
@@ -73,7 +73,7 @@ func TestALeaseThatIsLostStopsTheRun(t *testing.T) {
 // TestALeaseThatIsLostDuringALongCall is noticed without a checkpoint.
 func TestALeaseThatIsLostDuringALongCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, newDepot(SMS, 50, time.Hour), newProvider(SMS, 10, time.Minute))
+		r := newFixture(t, newFakeStore(SMS, 50, time.Hour), newProvider(SMS, 10, time.Minute))
 		thief := time.AfterFunc(time.Second/2, r.depot.steal)
 		defer thief.Stop()
 		if err := r.run(); !errors.Is(err, ErrLeaseLost) || len(r.provider.calls) != 1 || r.depot.attempts != 0 || r.depot.extensions != 1 {
@@ -84,7 +84,7 @@ func TestALeaseThatIsLostDuringALongCall(t *testing.T) {
 
 func TestALongCallKeepsItsLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, newDepot(SMS, 20, time.Hour), newProvider(SMS, 10, 5*time.Minute))
+		r := newFixture(t, newFakeStore(SMS, 20, time.Hour), newProvider(SMS, 10, 5*time.Minute))
 		r.must()
 		r.want(map[Outcome]int{Sent: 20})
 		r.once()
@@ -95,7 +95,7 @@ func TestALongCallKeepsItsLease(t *testing.T) {
 // sends again what the provider has accepted already.
 func TestShutdownKeepsTheLeaseOfACallInFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, newDepot(SMS, 20, time.Hour), newProvider(SMS, 10, 30*time.Second))
+		r := newFixture(t, newFakeStore(SMS, 20, time.Hour), newProvider(SMS, 10, 30*time.Second))
 		ctx, cancel := context.WithCancel(t.Context())
 		defer time.AfterFunc(time.Second, cancel).Stop()
 		ended := make(chan error, 1)
@@ -117,7 +117,7 @@ func TestShutdownKeepsTheLeaseOfACallInFlight(t *testing.T) {
 
 func TestShutdownRecordsWhatIsInFlightAndLetsGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, newDepot(SMS, 100, time.Hour), newProvider(SMS, 10, time.Second))
+		r := newFixture(t, newFakeStore(SMS, 100, time.Hour), newProvider(SMS, 10, time.Second))
 		r.Parallel[SMS] = 2
 		ctx, cancel := context.WithCancel(t.Context())
 		defer time.AfterFunc(1500*time.Millisecond, cancel).Stop()

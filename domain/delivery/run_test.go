@@ -13,7 +13,7 @@ import (
 func TestEverybodyIsSentOnceAndRecorded(t *testing.T) {
 	for _, c := range []struct{ users, chunk, parallel int }{{1, 100, 1}, {100, 100, 4}, {1000, 100, 4}, {1000, 1, 8}, {7, 3, 2}} {
 		synctest.Test(t, func(t *testing.T) {
-			r := newRig(t, newDepot(SMS, c.users, time.Hour), newProvider(SMS, c.chunk, 10*time.Millisecond))
+			r := newFixture(t, newFakeStore(SMS, c.users, time.Hour), newProvider(SMS, c.chunk, 10*time.Millisecond))
 			r.Parallel[SMS] = c.parallel
 			observed := 0
 			r.Observe = func(_ Channel, sent int, _ time.Duration) { observed += sent }
@@ -33,7 +33,7 @@ func TestEverybodyIsSentOnceAndRecorded(t *testing.T) {
 func TestParallelCallsAreBounded(t *testing.T) {
 	for parallel, want := range map[int]int{0: 1, 1: 1, 3: 3, 50: 20} {
 		synctest.Test(t, func(t *testing.T) {
-			r := newRig(t, newDepot(SMS, 200, time.Hour), newProvider(SMS, 10, time.Second))
+			r := newFixture(t, newFakeStore(SMS, 200, time.Hour), newProvider(SMS, 10, time.Second))
 			r.Parallel[SMS] = parallel
 			start := time.Now()
 			r.must()
@@ -48,7 +48,7 @@ func TestParallelCallsAreBounded(t *testing.T) {
 
 func TestAStopThatAppearsInMidRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, newDepot(SMS, 100, time.Hour), newProvider(SMS, 1, 100*time.Millisecond))
+		r := newFixture(t, newFakeStore(SMS, 100, time.Hour), newProvider(SMS, 1, 100*time.Millisecond))
 		stopped := time.AfterFunc(350*time.Millisecond, func() { r.depot.setStop(ReasonCancelled) })
 		defer stopped.Stop()
 		r.must()
@@ -67,7 +67,7 @@ func TestAStopThatAppearsInMidRun(t *testing.T) {
 
 func TestAStoppedBatchIsSkippedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, newDepot(SMS, 10, time.Hour), newProvider(SMS, 5, 0))
+		r := newFixture(t, newFakeStore(SMS, 10, time.Hour), newProvider(SMS, 5, 0))
 		r.depot.stop = ReasonMoved
 		r.depot.exceptions[3] = Exception{UserID: 3, Outcome: Failed, Reason: ReasonProvider, Attempts: 2, NextRetryAt: time.Now().Add(time.Minute)}
 		r.depot.exceptions[4] = Exception{UserID: 4, Outcome: Dead, Reason: ReasonRefused, Attempts: 1}
@@ -88,7 +88,7 @@ func TestAStopIsNoticedWithoutACheckpoint(t *testing.T) {
 	for stop, want := range map[string]map[Outcome]int{ReasonCancelled: {Sent: 5, Skipped: 5}, Held: {Sent: 5, InFlight: 5}} {
 		t.Run(stop, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := newRig(t, newDepot(SMS, 10, time.Hour), newProvider(SMS, 5, 0))
+				r := newFixture(t, newFakeStore(SMS, 10, time.Hour), newProvider(SMS, 5, 0))
 				over := time.Now().Add(10*time.Second + time.Millisecond)
 				r.gate.admit = func(call int) time.Duration {
 					if call == 1 || time.Now().After(over.Add(lookEvery)) {
@@ -111,7 +111,7 @@ func TestAStopIsNoticedWithoutACheckpoint(t *testing.T) {
 // well, and what it learns counts.
 func TestAStopSeenBeforeTheFirstCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, newDepot(SMS, 10, time.Hour), newProvider(SMS, 5, 0))
+		r := newFixture(t, newFakeStore(SMS, 10, time.Hour), newProvider(SMS, 5, 0))
 		r.depot.optedOut[2] = true
 		r.depot.refuse = func(int) error { r.depot.stop = ReasonCancelled; return nil }
 		r.must()
@@ -138,7 +138,7 @@ func TestAdmission(t *testing.T) {
 		"paused for hours":   {func(int) time.Duration { return 5 * time.Hour }, 0, 0, time.Hour},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			r := newRig(t, newDepot(SMS, 30, time.Hour), newProvider(SMS, 10, time.Second))
+			r := newFixture(t, newFakeStore(SMS, 30, time.Hour), newProvider(SMS, 10, time.Second))
 			r.gate.admit = c.admit
 			start := time.Now()
 			r.must()
@@ -166,7 +166,7 @@ func TestAdmission(t *testing.T) {
 // TestAChannelPausedUntilTheOpening expires what waits, on time and with nobody sent.
 func TestAChannelPausedUntilTheOpening(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, newDepot(SMS, 30, 5*time.Minute), newProvider(SMS, 10, time.Second))
+		r := newFixture(t, newFakeStore(SMS, 30, 5*time.Minute), newProvider(SMS, 10, time.Second))
 		r.gate.admit = func(int) time.Duration { return 10 * time.Second }
 		r.finish()
 		r.want(map[Outcome]int{Expired: 30})
@@ -178,7 +178,7 @@ func TestAChannelPausedUntilTheOpening(t *testing.T) {
 
 func TestContactsThatCannotBeReadLoseNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, newDepot(SMS, 100, time.Hour), newProvider(SMS, 10, 10*time.Millisecond))
+		r := newFixture(t, newFakeStore(SMS, 100, time.Hour), newProvider(SMS, 10, 10*time.Millisecond))
 		r.depot.contactsErr = errAway
 		r.must()
 		r.want(map[Outcome]int{InFlight: 100})
@@ -199,7 +199,7 @@ func TestContactsThatCannotBeReadLoseNobody(t *testing.T) {
 
 func TestSkips(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, newDepot(SMS, 10, time.Hour), newProvider(SMS, 5, 0))
+		r := newFixture(t, newFakeStore(SMS, 10, time.Hour), newProvider(SMS, 5, 0))
 		r.depot.optedOut = map[user.ID]bool{1: true, 2: true}
 		r.depot.known[3] = user.User{ID: 3, Email: "only@example.com"}
 		delete(r.depot.known, 4)
@@ -212,14 +212,14 @@ func TestSkips(t *testing.T) {
 		}
 	})
 	synctest.Test(t, func(t *testing.T) { // the app needs no contact
-		r := newRig(t, newDepot(App, 10, time.Hour), newProvider(App, 5, 0))
+		r := newFixture(t, newFakeStore(App, 10, time.Hour), newProvider(App, 5, 0))
 		clear(r.depot.known)
 		r.depot.contactsErr = errAway
 		r.must()
 		r.want(map[Outcome]int{Sent: 10})
 	})
 	synctest.Test(t, func(t *testing.T) { // everybody opted out
-		r := newRig(t, newDepot(SMS, 3, time.Hour), newProvider(SMS, 5, 0))
+		r := newFixture(t, newFakeStore(SMS, 3, time.Hour), newProvider(SMS, 5, 0))
 		r.depot.optedOut = map[user.ID]bool{1: true, 2: true, 3: true}
 		r.must()
 		r.want(map[Outcome]int{Skipped: 3})
@@ -228,7 +228,7 @@ func TestSkips(t *testing.T) {
 		}
 	})
 	synctest.Test(t, func(t *testing.T) { // no sender
-		r := newRig(t, newDepot(SMS, 3, time.Hour), newProvider(Email, 5, 0))
+		r := newFixture(t, newFakeStore(SMS, 3, time.Hour), newProvider(Email, 5, 0))
 		r.must()
 		r.want(map[Outcome]int{Skipped: 3})
 		if r.depot.restReason != ReasonNoSender || !r.depot.done {
@@ -241,7 +241,7 @@ func TestSkips(t *testing.T) {
 // an outcome already.
 func TestOptingOutChangesNoOutcome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, newDepot(SMS, 4, time.Hour), newProvider(SMS, 5, 0))
+		r := newFixture(t, newFakeStore(SMS, 4, time.Hour), newProvider(SMS, 5, 0))
 		r.depot.optedOut = map[user.ID]bool{1: true, 2: true, 3: true}
 		r.depot.exceptions[1] = Exception{UserID: 1, Outcome: Dead, Reason: ReasonRefused, Attempts: 1}
 		r.depot.exceptions[2] = Exception{UserID: 2, Outcome: Failed, Reason: ReasonProvider, Attempts: 2, NextRetryAt: time.Now().Add(time.Minute)}
@@ -259,7 +259,7 @@ func TestOptingOutChangesNoOutcome(t *testing.T) {
 
 func TestDrain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, newDepot(SMS, 10, time.Hour), newProvider(SMS, 5, 0))
+		r := newFixture(t, newFakeStore(SMS, 10, time.Hour), newProvider(SMS, 5, 0))
 		if err := r.Drain(t.Context(), Email); err != nil || len(r.provider.calls) != 0 {
 			t.Errorf("another channel: %v", err)
 		}
@@ -268,7 +268,7 @@ func TestDrain(t *testing.T) {
 		}
 	})
 	synctest.Test(t, func(t *testing.T) { // a lost lease is somebody else's batch
-		r := newRig(t, newDepot(SMS, 10, time.Hour), newProvider(SMS, 5, 0))
+		r := newFixture(t, newFakeStore(SMS, 10, time.Hour), newProvider(SMS, 5, 0))
 		r.depot.refuse = func(int) error { return ErrLeaseLost }
 		if err := r.Drain(t.Context(), SMS); err != nil {
 			t.Errorf("%v", err)
@@ -276,7 +276,7 @@ func TestDrain(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) {
 		broken := errors.New("disk full")
-		r := newRig(t, newDepot(SMS, 10, time.Hour), newProvider(SMS, 5, 0))
+		r := newFixture(t, newFakeStore(SMS, 10, time.Hour), newProvider(SMS, 5, 0))
 		r.depot.refuse = func(int) error { return broken }
 		if err := r.Drain(t.Context(), SMS); !errors.Is(err, broken) {
 			t.Errorf("%v", err)

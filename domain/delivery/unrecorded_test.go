@@ -12,7 +12,7 @@ import (
 func TestNoCallBeginsBeforeTheLastOneIsRecorded(t *testing.T) {
 	for _, parallel := range []int{1, 3} {
 		synctest.Test(t, func(t *testing.T) {
-			r := newRig(t, newDepot(SMS, 100, time.Hour), newProvider(SMS, 5, 100*time.Millisecond))
+			r := newFixture(t, newFakeStore(SMS, 100, time.Hour), newProvider(SMS, 5, 100*time.Millisecond))
 			r.Parallel[SMS], r.LeaseFor = parallel, time.Minute
 			most, away := 0, time.Now().Add(10*time.Second)
 			r.depot.refuse = func(int) error {
@@ -38,8 +38,8 @@ func TestNoCallBeginsBeforeTheLastOneIsRecorded(t *testing.T) {
 // answer, nothing may go out a minute too late.
 func TestASlowLeaseDoesNotTurnTheClockBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDepot(SMS, 20, 10*time.Second)
-		r := newRig(t, d, newProvider(SMS, 5, time.Second))
+		d := newFakeStore(SMS, 20, 10*time.Second)
+		r := newFixture(t, d, newProvider(SMS, 5, time.Second))
 		r.Store = slowly{d}
 		r.must()
 		if n := len(r.provider.calls); n > 0 {
@@ -49,11 +49,11 @@ func TestASlowLeaseDoesNotTurnTheClockBack(t *testing.T) {
 	})
 }
 
-// slowly is a depot whose answers take a minute to arrive.
-type slowly struct{ *depot }
+// slowly is a fakeStore whose answers take a minute to arrive.
+type slowly struct{ *fakeStore }
 
 func (s slowly) LeaseNext(ctx context.Context, c Channel, lasting time.Duration) (Lease, error) {
-	l, err := s.depot.LeaseNext(ctx, c, 2*time.Minute)
+	l, err := s.fakeStore.LeaseNext(ctx, c, 2*time.Minute)
 	<-time.After(time.Minute) // the bubble's clock
 	return l, err
 }

@@ -97,9 +97,9 @@ func (c catalogue) Template(_ context.Context, id int64) (template.Template, err
 	return template.Template{}, template.ErrNotFound
 }
 
-// desk is a service at an instant, with template 1 open for reservations and
+// newService is a service at an instant, with template 1 open for reservations and
 // 2, 3, 4 a draft, a closed and a cancelled one. Only app and email have senders.
-func desk(now time.Time) (*reminder.Service, *memory) {
+func newService(now time.Time) (*reminder.Service, *memory) {
 	m := &memory{rows: map[int64]reminder.Bitmap{}, now: now}
 	c := catalogue{}
 	for id, state := range map[int64]template.State{1: template.Published, 2: template.Draft, 3: template.Closed, 4: template.Cancelled, 5: template.Paused} {
@@ -150,7 +150,7 @@ func TestReserveIsRefused(t *testing.T) {
 		"one of two due":         {opens.Add(-7 * time.Minute), ask(1, 10, app5[0], app10[0]), reminder.ErrAlreadyDue, app10, "", true},
 		"reserved already":       {early, ask(5, 10, on(delivery.App, 60)...), reminder.ErrAlreadyReserved, on(delivery.App, 60), "", true},
 	} {
-		s, m := desk(c.at)
+		s, m := newService(c.at)
 		m.rows[5] = reminder.BitmapOf(on(delivery.App, 60)...)
 		_, created, err := s.Reserve(t.Context(), c.request)
 		if !errors.Is(err, c.want) || fault.CodeOf(err) != c.want.Code || created {
@@ -171,12 +171,12 @@ func TestReserveIsRefused(t *testing.T) {
 // TestTheDatabaseIsTheJudge: the service's clock may be wrong either way, and
 // what the store says holds.
 func TestTheDatabaseIsTheJudge(t *testing.T) {
-	s, m := desk(early)
+	s, m := newService(early)
 	m.now = opens // the service believes that hours are left
 	if _, _, err := s.Reserve(t.Context(), ask(1, 10, on(delivery.App, 5)...)); !errors.Is(err, template.ErrOpened) {
 		t.Errorf("%v", err)
 	}
-	s, m = desk(opens.Add(-time.Minute)) // the service believes that everything is due
+	s, m = newService(opens.Add(-time.Minute)) // the service believes that everything is due
 	m.now = early
 	if v, created, err := s.Reserve(t.Context(), ask(1, 10, on(delivery.App, 5)...)); err != nil || !created || v.Slots.Int64() != 1 {
 		t.Errorf("%+v %v", v, err)
@@ -184,7 +184,7 @@ func TestTheDatabaseIsTheJudge(t *testing.T) {
 }
 
 func TestReserveAnswersWithTheWholeReservation(t *testing.T) {
-	s, _ := desk(early)
+	s, _ := newService(early)
 	v, created, err := s.Reserve(t.Context(), ask(1, 10, on(delivery.App, 10)...))
 	if err != nil || !created || v.Slots.String() != "2" || v.TemplateName != "Half price" || v.ShopNumber != 10 || !v.OpensAt.Equal(opens) {
 		t.Fatalf("%+v %v %v", v, created, err)
@@ -207,7 +207,7 @@ func TestReserveAnswersWithTheWholeReservation(t *testing.T) {
 }
 
 func TestWritesOutliveTheirCaller(t *testing.T) {
-	s, m := desk(early)
+	s, m := newService(early)
 	ctx, hangUp := context.WithCancel(t.Context())
 	hangUp()
 	if _, _, err := s.Reserve(ctx, ask(1, 10, on(delivery.App, 5)...)); err != nil {
@@ -224,7 +224,7 @@ func TestWritesOutliveTheirCaller(t *testing.T) {
 }
 
 func TestStoreFailuresArePassedOn(t *testing.T) {
-	s, m := desk(early)
+	s, m := newService(early)
 	m.fail = fault.New(fault.Unavailable, "overloaded", "later")
 	if _, _, err := s.Reserve(t.Context(), ask(1, 10, on(delivery.App, 5)...)); !errors.Is(err, m.fail) {
 		t.Errorf("reserve: %v", err)
@@ -255,7 +255,7 @@ func TestCancel(t *testing.T) {
 		"nothing reserved":     {early, 5, nil, reminder.ErrNotReserved, "0"},
 		"unknown template":     {early, 99, nil, template.ErrNotFound, "0"},
 	} {
-		s, m := desk(c.at)
+		s, m := newService(c.at)
 		for _, id := range []int64{1, 3, 4} {
 			m.rows[id] = reminder.BitmapOf(on(delivery.App, 5, 10, 60)...)
 		}
@@ -274,7 +274,7 @@ func TestCancel(t *testing.T) {
 
 func TestStatesOfAView(t *testing.T) {
 	now := opens.Add(-20 * time.Minute) // 20 minutes is due at this very instant
-	s, m := desk(now)
+	s, m := newService(now)
 	m.rows[1] = reminder.BitmapOf(slices.Concat(on(delivery.App, 5, 20, 25, 30, 35, 40, 45, 50), on(delivery.Email, 30))...)
 	outcome := func(minutes int, o delivery.Outcome, reason string) reminder.Delivered {
 		return reminder.Delivered{TemplateID: 1, Slot: template.Slot(minutes / 5), Channel: delivery.App, OpensAt: opens, Outcome: o, Reason: reason}
@@ -308,7 +308,7 @@ func TestStatesOfAView(t *testing.T) {
 }
 
 func TestReservationsListEveryTemplate(t *testing.T) {
-	s, m := desk(early)
+	s, m := newService(early)
 	if list, err := s.Reservations(t.Context(), 7, 0, 10); err != nil || len(list) != 0 {
 		t.Errorf("nothing reserved: %v %v", list, err)
 	}

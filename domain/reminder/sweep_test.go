@@ -18,7 +18,7 @@ import (
 
 // lookout is a store that has only what sweeping and scheduling ask for.
 type lookout struct {
-	yard
+	fakeSlotStore
 	due           []int64
 	idle          []delivery.Channel
 	open          bool

@@ -33,9 +33,9 @@ func (s Slot) Overdue(now time.Time) bool {
 	return s.State == Waiting && now.Sub(s.lateFrom()) > overdueAfter
 }
 
-// Ahead reports whether the slot waits for an instant that is still to come. A
+// Upcoming reports whether the slot waits for an instant that is still to come. A
 // move of the opening can leave slots waiting that are due at once.
-func (s Slot) Ahead(now time.Time) bool { return s.State == Waiting && s.DueAt.After(now) }
+func (s Slot) Upcoming(now time.Time) bool { return s.State == Waiting && s.DueAt.After(now) }
 
 // SlotState is where a slot is between waiting and finished.
 type SlotState string

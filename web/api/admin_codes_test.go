@@ -15,7 +15,7 @@ import (
 )
 
 // codeKeys holds a key that everybody may know.
-func codeKeys(r *rig) *redeemcode.Keyring {
+func codeKeys(r *fixture) *redeemcode.Keyring {
 	k, err := redeemcode.ParseKeys("1:YSBrZXkgb2YgMzIgYnl0ZXMsIGZvciB0ZXN0cyBvbmU=")
 	r.must(err)
 	return k
@@ -23,7 +23,7 @@ func codeKeys(r *rig) *redeemcode.Keyring {
 
 // byCode creates and publishes a template that is obtained by code, open
 // since a minute, and returns its id.
-func (r *rig) byCode(change map[string]any) string {
+func (r *fixture) byCode(change map[string]any) string {
 	r.Helper()
 	w := wish(2 * time.Hour)
 	w["obtain"] = "code"
@@ -37,7 +37,7 @@ func (r *rig) byCode(change map[string]any) string {
 }
 
 // work does what a worker would with every job that waits.
-func (r *rig) work() {
+func (r *fixture) work() {
 	r.Helper()
 	ctx := context.Background()
 	jobs := workdb.NewJobs(r.db)
@@ -59,7 +59,7 @@ func (r *rig) work() {
 }
 
 // codes generates and exports codes of the template.
-func (r *rig) codes(id string, count int) []string {
+func (r *fixture) codes(id string, count int) []string {
 	r.Helper()
 	b := r.want(r.call(r.admin(), "POST", "/admin/templates/"+id+"/codes", map[string]any{"count": count}), 202, "")
 	r.work()
@@ -72,7 +72,7 @@ func (r *rig) codes(id string, count int) []string {
 }
 
 func TestCodes(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	id := r.byCode(nil)
 	base := "/admin/templates/" + id + "/codes"
 	first := r.want(r.call(r.admin("Idempotency-Key", "k"), "POST", base, map[string]any{"count": 1000}), 202, "")
@@ -122,7 +122,7 @@ func TestCodes(t *testing.T) {
 }
 
 func TestCodeRefusals(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	id, tap := r.byCode(nil), r.drop(time.Hour)
 	base := "/admin/templates/" + id + "/codes"
 	for _, c := range []struct {
@@ -167,7 +167,7 @@ func TestCodeRefusals(t *testing.T) {
 	r.want(r.call(as(""), "GET", base+".csv", nil), 401, "unauthenticated")
 	r.want(r.call(r.admin(), "POST", "/admin/templates/"+id+"/close", nil), 200, "")
 	r.want(r.call(r.admin(), "POST", base, `{"count":1}`), 409, "template_not_open")
-	keyless := newRig(t, func(d *api.Deps) { d.Codes.Keys = &redeemcode.Keyring{} })
+	keyless := newFixture(t, func(d *api.Deps) { d.Codes.Keys = &redeemcode.Keyring{} })
 	id = keyless.byCode(nil)
 	keyless.want(keyless.call(keyless.admin(), "POST", "/admin/templates/"+id+"/codes", `{"count":1}`), 409, "codes_not_configured")
 }

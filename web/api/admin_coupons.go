@@ -73,7 +73,7 @@ func (a *API) userCoupons(ctx context.Context, in *struct {
 	if err := pipeline.Merge(err, err2); err != nil {
 		return nil, err
 	}
-	list, err := a.CouponDesk.List(ctx, pipeline.ActorOf(ctx), q)
+	list, err := a.CouponAdmin.List(ctx, pipeline.ActorOf(ctx), q)
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +99,7 @@ func (a *API) revokeCoupon(ctx context.Context, in *struct {
 	if err := pipeline.Merge(err, checkText("body.reason", in.Body.Reason)); err != nil {
 		return nil, err
 	}
-	if _, err := a.CouponDesk.Revoke(ctx, pipeline.ActorOf(ctx), id, strings.TrimSpace(in.Body.Reason), in.Body.ToStock); err != nil {
+	if _, err := a.CouponAdmin.Revoke(ctx, pipeline.ActorOf(ctx), id, strings.TrimSpace(in.Body.Reason), in.Body.ToStock); err != nil {
 		return nil, err
 	}
 	c, err := a.payment().Coupon(ctx, 0, id)

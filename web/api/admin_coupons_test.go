@@ -8,7 +8,7 @@ import (
 )
 
 func TestAdminCoupons(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	template := r.drop(time.Hour)
 	first, second := r.coupon(7, template), r.coupon(7, template)
 	a := r.want(r.call(r.admin(), "GET", "/admin/users/7/coupons?limit=1", nil), 200, "")
@@ -41,7 +41,7 @@ func TestAdminCoupons(t *testing.T) {
 }
 
 func TestGrants(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	path := "/admin/templates/" + r.drop(time.Hour) + "/grants"
 	body := map[string]any{"user_ids": []string{"7", "8"}, "dry_run": true}
 	a := r.want(r.call(r.admin("Idempotency-Key", "g1"), "POST", path, body), 202, "")

@@ -18,13 +18,13 @@ import (
 )
 
 // workGrants runs the waiting grants, as a worker would.
-func (r *rig) workGrants() {
+func (r *fixture) workGrants() {
 	r.Helper()
 	db := r.db
 	gate := couponsdb.NewClaims(db, postgres.Grouping{})
 	defer gate.Close()
 	w := &job.Worker{Store: workdb.NewJobs(db), Queue: quiet{}, LeaseFor: time.Minute, Turn: time.Minute, Now: time.Now, Random: func() float64 { return 0 },
-		Runners: map[string]job.Runner{coupon.TakeBackKind: &coupon.TakeBacker{Store: couponsdb.NewGrants(db), Desk: &coupon.Desk{Store: couponsdb.NewCouponSteps(db)}},
+		Runners: map[string]job.Runner{coupon.TakeBackKind: &coupon.TakeBacker{Store: couponsdb.NewGrants(db), Desk: &coupon.Admin{Store: couponsdb.NewCouponSteps(db)}},
 			coupon.GrantKind: &coupon.Granter{Store: couponsdb.NewGrants(db), Lists: grantLists{tables.Tables{Open: workdb.NewUploads(db).OpenUpload}},
 				Gate: gate, Random: rand.Uint64}}}
 	due, err := workdb.NewJobs(db).DueJobs(r.Context(), []string{coupon.GrantKind, coupon.TakeBackKind}, 100)
@@ -40,7 +40,7 @@ func (r *rig) workGrants() {
 
 // TestGrantIsAppliedAfterItsDryRun: dry run, results, apply twice, results.
 func TestGrantIsAppliedAfterItsDryRun(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	drop := r.drop(time.Hour)
 	r.exec(`insert into users (id) values (7), (8) on conflict do nothing`)
 	a := r.want(r.call(r.admin(), "POST", "/admin/templates/"+drop+"/grants", map[string]any{"user_ids": []string{"7", "999", "8", "7"}, "dry_run": true}), 202, "")
@@ -103,7 +103,7 @@ func TestGrantIsAppliedAfterItsDryRun(t *testing.T) {
 
 // TestGrantsThatNobodyCanGet: an empty list, and templates that take none.
 func TestGrantsThatNobodyCanGet(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	drop := r.drop(time.Hour)
 	path := "/admin/templates/" + drop + "/grants"
 	r.want(r.call(r.admin(), "POST", path, map[string]any{"user_ids": []string{}}), 422, "invalid_request")

@@ -19,7 +19,7 @@ func but(changes ...any) map[string]any {
 }
 
 func TestCreateTemplate(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	nasty := `<script>alert("x")</script> '; drop table templates; -- 优惠券 🎉`
 	a := r.want(r.call(r.admin(), "POST", "/admin/templates", but("name", nasty, "description", "a\nb")), 201, "")
 	if a.at("state") != "draft" || a.at("version") != 1.0 || a.at("name") != nasty || a.Header().Get("ETag") != `"1"` ||
@@ -43,7 +43,7 @@ func TestCreateTemplate(t *testing.T) {
 }
 
 func TestCreateTemplateRefusals(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	opens := now().Add(2 * time.Hour).Truncate(time.Second)
 	for name, c := range map[string]struct {
 		body  map[string]any
@@ -102,7 +102,7 @@ func TestCreateTemplateRefusals(t *testing.T) {
 }
 
 func TestChangeTemplate(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	id := r.draft(2 * time.Hour)
 	path := "/admin/templates/" + id
 	r.want(r.call(r.admin(), "PATCH", path, `{"stock":5}`), 428, "precondition_required")
@@ -145,7 +145,7 @@ func TestChangeTemplate(t *testing.T) {
 }
 
 func TestTransitions(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	id := r.draft(2 * time.Hour)
 	do := func(step string) answer { return r.call(r.admin(), "POST", "/admin/templates/"+id+"/"+step, nil) }
 	r.want(do("pause"), 409, "invalid_transition")
@@ -170,7 +170,7 @@ func TestTransitions(t *testing.T) {
 }
 
 func TestListTemplates(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	for i := range 5 {
 		r.want(r.call(r.admin(), "POST", "/admin/templates", but("name", fmt.Sprintf("Drop %d_%%", i), "shop_number", fmt.Sprint(1+i%2))), 201, "")
 	}
@@ -206,7 +206,7 @@ func TestListTemplates(t *testing.T) {
 }
 
 func TestBoardAndBalance(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	id := r.drop(2 * time.Hour)
 	r.want(r.call(as(token(7)), "POST", "/reservations", reserve(id, "app", 10)), 201, "")
 	r.exec(`update slots set state = 'finished', fired_at = now(), finished_at = now() where template_id = $1 and slot = 2`, id)
@@ -225,7 +225,7 @@ func TestBoardAndBalance(t *testing.T) {
 }
 
 func TestShops(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	r.draft(time.Hour)
 	r.want(r.call(r.admin(), "PUT", "/admin/shops/10", `{"name":"茶馆","timezone":"Asia/Shanghai"}`), 200, "")
 	r.want(r.call(r.admin(), "PUT", "/admin/shops/11", `{"name":"B","timezone":"UTC"}`), 200, "")

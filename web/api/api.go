@@ -66,7 +66,7 @@ type Deps struct {
 	Board       reminder.BoardStore
 	Explainer   *reminder.Explainer
 	Coupons     *coupon.Service
-	CouponDesk  *coupon.Desk
+	CouponAdmin *coupon.Admin
 	Grants      *coupon.Grants
 	DeadLetters *delivery.DeadLetters
 	Campaigns   *campaign.Service

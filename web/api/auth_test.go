@@ -25,7 +25,7 @@ func unsigned(header string, claims map[string]any) string {
 }
 
 func TestTokens(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	good := map[string]any{"sub": "7", "exp": in(time.Hour)}
 	with := func(k string, v any) map[string]any {
 		m := map[string]any{"sub": "7", "exp": in(time.Hour)}
@@ -83,7 +83,7 @@ func TestTokens(t *testing.T) {
 
 // A token that was verified once is remembered, but not beyond its end.
 func TestRememberedTokenExpires(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	credential := sign(jwa.HS256(), []byte(secret), map[string]any{"sub": "7", "exp": in(time.Minute)})
 	r.want(r.call(as(credential), "GET", "/reservations", nil), 200, "")
 	r.late.Store(int64(2 * time.Minute))
@@ -91,7 +91,7 @@ func TestRememberedTokenExpires(t *testing.T) {
 }
 
 func TestServiceKeys(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	past, soon := now().Add(-time.Minute), now().Add(time.Minute)
 	expired := r.key(staff.Key{Scopes: staff.Scopes(), ExpiresAt: &past})
 	expiring := r.key(staff.Key{Scopes: staff.Scopes(), ExpiresAt: &soon})
@@ -122,7 +122,7 @@ func TestServiceKeys(t *testing.T) {
 // Whether a key may change anything is told before what is wrong with the
 // change, for every operation of the document.
 func TestScopesComeFirst(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	var doc struct {
 		Paths map[string]map[string]struct {
 			OperationID string `json:"operationId"`
@@ -162,7 +162,7 @@ func TestScopesComeFirst(t *testing.T) {
 }
 
 func TestRevokedKey(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	r.want(r.call(r.admin(), "GET", "/admin/templates", nil), 200, "")
 	r.exec(`update api_keys set revoked_at = now()`)
 	for deadline := time.Now().Add(20 * time.Second); ; {
@@ -177,7 +177,7 @@ func TestRevokedKey(t *testing.T) {
 
 // Guessing is slowed down, and only guessing.
 func TestGuessing(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	var last answer
 	for range 70 {
 		last = r.call(as(staff.NewSecret()), "GET", "/reservations", nil)
@@ -192,7 +192,7 @@ func TestGuessing(t *testing.T) {
 
 func TestRateLimit(t *testing.T) {
 	begun, late := now(), atomic.Int64{} // a clock that stands still, however long the requests take
-	r := newRig(t, func(d *api.Deps) {
+	r := newFixture(t, func(d *api.Deps) {
 		d.UserLimit, d.KeyLimit = 3, 0
 		d.Now = func() time.Time { return begun.Add(time.Duration(late.Load())) }
 	})

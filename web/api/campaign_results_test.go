@@ -12,7 +12,7 @@ import (
 )
 
 func TestCampaignResults(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	tpl := r.draft(time.Hour)
 	r.exec(`insert into users (id) select generate_series(1, 400)`)
 	r.exec(`update users set opt_outs = 1 where id % 40 = 0`)
@@ -64,7 +64,7 @@ func TestCampaignResults(t *testing.T) {
 }
 
 func TestCampaignRecipientsByPages(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	r.exec(`insert into users (id) select generate_series(1, 250)`)
 	r.exec(`update users set opt_outs = 1 where id % 10 = 0`)
 	path := "/admin/campaigns/" + r.want(r.call(r.admin(), "POST", "/admin/campaigns", campaignWish("hold_out_percent", 20)), 201, "").at("id").(string)
@@ -110,7 +110,7 @@ func TestCampaignRecipientsByPages(t *testing.T) {
 
 // The file has whom the list has, in its order and with what it says of them.
 func TestCampaignRecipientsAsFile(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	r.exec(`insert into users (id) select generate_series(1, 120)`)
 	r.exec(`update users set opt_outs = 1 where id % 10 = 0`)
 	path := "/admin/campaigns/" + r.want(r.call(r.admin(), "POST", "/admin/campaigns", campaignWish("hold_out_percent", 20)), 201, "").at("id").(string)

@@ -9,7 +9,7 @@ import (
 // TestCampaignTellsWhoSleeps: those in their quiet hours are in flight, and not
 // part of the time left.
 func TestCampaignTellsWhoSleeps(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	minute := now().Hour()*60 + now().Minute()
 	r.exec(`insert into users (id, timezone, quiet_from, quiet_to) values (7, 'UTC', 0, 0), (8, 'UTC', $1, $2)`, (minute+1440-120)%1440, (minute+30)%1440)
 	path := "/admin/campaigns/" + r.want(r.call(r.admin(), "POST", "/admin/campaigns", campaignWish()), 201, "").at("id").(string)

@@ -28,9 +28,9 @@ func (freeLatch) Take(context.Context, [32]byte, int64, time.Duration) (bool, er
 }
 func (freeLatch) Release(context.Context, [32]byte, int64) error { return nil }
 
-func campaigns(r *rig, templates campaign.Templates, users *user.Service) *campaign.Service {
+func campaigns(r *fixture, templates campaign.Templates, users *user.Service) *campaign.Service {
 	store := campaignsdb.NewCampaigns(r.db, audiencedb.NewSegments(r.db))
-	return &campaign.Service{Store: store, Sleepers: store.Waiting, Latch: freeLatch{}, Templates: templates, Users: users, Now: r.now,
+	return &campaign.Service{Store: store, Sleepers: store.Waiting, Lock: freeLatch{}, Templates: templates, Users: users, Now: r.now,
 		Channels: delivery.ChannelSetOf(delivery.App, delivery.Email), Audiences: store.Audiences()}
 }
 
@@ -46,7 +46,7 @@ func campaignWish(changes ...any) map[string]any {
 }
 
 func TestCreateAndChangeCampaign(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	r.exec(`insert into users (id) values (1), (2)`)
 	a := r.want(r.call(r.admin(), "POST", "/admin/campaigns", campaignWish("rate_per_second", 100)), 201, "")
 	if a.at("state") != "draft" || a.at("version") != 1.0 || a.at("title") != "Hello {{name|you}}" || a.at("audience.all") != true ||
@@ -81,7 +81,7 @@ func TestCreateAndChangeCampaign(t *testing.T) {
 }
 
 func TestCampaignRefusals(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	for name, c := range map[string]struct {
 		body  map[string]any
 		where string
@@ -128,7 +128,7 @@ func TestCampaignRefusals(t *testing.T) {
 }
 
 func TestPublishingTheSameTwiceIsRefused(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	wish := campaignWish()
 	first := r.want(r.call(r.admin(), "POST", "/admin/campaigns", wish), 201, "").at("id").(string)
 	second := r.want(r.call(r.admin(), "POST", "/admin/campaigns", wish), 201, "").at("id").(string)
@@ -140,7 +140,7 @@ func TestPublishingTheSameTwiceIsRefused(t *testing.T) {
 }
 
 func TestListCampaigns(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	for i := range 5 {
 		r.want(r.call(r.admin(), "POST", "/admin/campaigns", campaignWish("name", fmt.Sprintf("C %d_%%", i), "shop_number", fmt.Sprint(1+i%2))), 201, "")
 	}
@@ -194,7 +194,7 @@ func (x *carry) Publish(ctx context.Context, ms []campaign.Message) error {
 }
 
 // carryOut does what workers would do until nothing is left.
-func (r *rig) carryOut(t *testing.T) {
+func (r *fixture) carryOut(t *testing.T) {
 	t.Helper()
 	store, ctx := campaignsdb.NewCampaigns(r.db, audiencedb.NewSegments(r.db)), t.Context()
 	x := &carry{T: t}
@@ -222,7 +222,7 @@ func (r *rig) carryOut(t *testing.T) {
 // TestCampaignFromDraftToInbox goes the whole way of a campaign: what its
 // readers find in their inboxes, each in their language, and its books.
 func TestCampaignFromDraftToInbox(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	r.exec(`insert into users (id, name, locale) values (7, 'Li <b>', 'zh-CN'), (8, '', 'fr'), (9, 'Out', '')`)
 	r.exec(`update users set opt_outs = 1 where id = 9`)
 	wish := campaignWish("title", map[string]any{"default": "Hello {{name|you}}", "zh-CN": "你好，{{name}}"}, "body", map[string]any{"default": "line 1\nline 2", "zh-CN": "快来"})
@@ -269,7 +269,7 @@ func TestCampaignFromDraftToInbox(t *testing.T) {
 }
 
 func TestTestSend(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	path := "/admin/campaigns/" + r.want(r.call(r.admin(), "POST", "/admin/campaigns", campaignWish()), 201, "").at("id").(string)
 	for n := 1; n <= 2; n++ { // it can be asked for again
 		done := make(chan answer)
@@ -292,7 +292,7 @@ func TestTestSend(t *testing.T) {
 
 // TestEitherVersionCanBeTested, also by somebody who would get nothing.
 func TestEitherVersionCanBeTested(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	wish := campaignWish("hold_out_percent", 90, "variant_b", map[string]any{"title": "Hi {{name|you}}", "body": "Come", "percent": 50})
 	path := "/admin/campaigns/" + r.want(r.call(r.admin(), "POST", "/admin/campaigns", wish), 201, "").at("id").(string)
 	for _, c := range []struct{ variant, title string }{{"b", "Hi you"}, {"a", "Hello you"}, {"b", "Hi you"}} {
@@ -317,7 +317,7 @@ func TestEitherVersionCanBeTested(t *testing.T) {
 }
 
 func TestCampaignLimits(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	r.draft(time.Hour) // makes shop 10
 	if a := r.want(r.call(r.admin(), "GET", "/admin/shops/10/campaign-limits", nil), 200, ""); a.at("per_day") != 0.0 {
 		t.Errorf("limits: %s", a.Body)
@@ -336,7 +336,7 @@ func TestCampaignLimits(t *testing.T) {
 // Two keys are two people: what one asks for the other approves, as long as it
 // is what was asked for.
 func TestApprovalOverTheAPI(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	r.exec(`insert into users (id, locale) select i, 'fr' from generate_series(1, 20) i`)
 	r.exec(`insert into segments (id, name, kind, rule, created_by) overriding system value
 		values (41, 'French', 'rules', '{"all":[{"field":"locale","op":"is","values":["fr"]}]}', 'x')`)

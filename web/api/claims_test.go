@@ -15,7 +15,7 @@ import (
 )
 
 // open creates a drop of so many coupons that is open now and returns its id.
-func (r *rig) open(stock int) string {
+func (r *fixture) open(stock int) string {
 	r.Helper()
 	w := wish(time.Hour)
 	w["stock"] = stock
@@ -28,7 +28,7 @@ func (r *rig) open(stock int) string {
 func claimOf(id string) map[string]any { return map[string]any{"template_id": id} }
 
 func TestClaim(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	id := r.open(2)
 	got := r.want(r.call(as(token(7)), "POST", "/claims", claimOf(id)), 201, "")
 	if got.json["state"] != "issued" || got.json["coupon_id"] == "" || got.json["template_id"] != id || got.json["claim_id"] == "" {
@@ -67,7 +67,7 @@ func TestClaim(t *testing.T) {
 
 // TestClaimBodies holds the quick way and the general one to one answer.
 func TestClaimBodies(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	id := r.open(1000)
 	for i, c := range []struct {
 		body   string
@@ -100,7 +100,7 @@ func TestClaimBodies(t *testing.T) {
 }
 
 func TestClaimAgain(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	id, other := r.open(2), r.open(2)
 	me := as(token(7), "Idempotency-Key", "mine")
 	first := r.want(r.call(me, "POST", "/claims", claimOf(id)), 201, "")
@@ -128,7 +128,7 @@ func TestClaimAgain(t *testing.T) {
 }
 
 func TestCoupons(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	me := as(token(7))
 	if got := r.want(r.call(me, "GET", "/coupons", nil), 200, ""); got.Body.String() != "{\"coupons\":[]}\n" {
 		t.Errorf("nothing is shown as %s", got.Body)
@@ -200,7 +200,7 @@ func (g afterwards) Claim(_ context.Context, r claim.Request) (claim.Claim, erro
 // would have been, by the quick way and the general one.
 func TestARefusalThatCameLater(t *testing.T) {
 	for reason, status := range map[string]int{"sold_out": 409, "limit_reached": 409, "idempotency_conflict": 422, "template_not_found": 404} {
-		r := newRig(t, func(d *api.Deps) { d.Claims = &claim.Service{Gate: afterwards{reason}, Random: rand.Uint64} })
+		r := newFixture(t, func(d *api.Deps) { d.Claims = &claim.Service{Gate: afterwards{reason}, Random: rand.Uint64} })
 		for _, body := range []string{`{"template_id":"1"}`, `{"template_id":"\u0031"}`} {
 			r.about = reason + " " + body
 			r.want(r.call(as(token(7), "Idempotency-Key", "k"), "POST", "/claims", body), status, reason)
@@ -210,7 +210,7 @@ func TestARefusalThatCameLater(t *testing.T) {
 
 // TestADropThatWasClosedEarly ended when staff closed it, not as planned.
 func TestADropThatWasClosedEarly(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	id := r.open(5)
 	planned := r.want(r.call(nil, "GET", "/templates/"+id, nil), 200, "").at("closes_at")
 	r.want(r.call(r.admin(), "POST", "/admin/templates/"+id+"/close", map[string]any{"reason": "rain"}), 200, "")
@@ -223,7 +223,7 @@ func TestADropThatWasClosedEarly(t *testing.T) {
 
 // TestADropWhoseCouponsHaveExpired is open to nobody, and nowhere said to be.
 func TestADropWhoseCouponsHaveExpired(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	id := r.open(5)
 	r.exec(`update templates set valid_hours = 0, valid_until = date_trunc('second', now()) - interval '1 second' where id = $1`, id)
 	r.want(r.call(as(token(7)), "POST", "/claims", claimOf(id)), 409, "ended")

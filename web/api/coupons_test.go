@@ -10,14 +10,14 @@ import (
 )
 
 // coupon gives the user a coupon of a template that is published as wished.
-func (r *rig) coupon(userID int64, template string) string {
+func (r *fixture) coupon(userID int64, template string) string {
 	r.Helper()
 	return fmt.Sprint(r.number(`insert into coupons (template_id, user_id, claim_id, origin, issued_at, expires_at)
 		values ($1, $2, (random() * 1e15)::bigint + 1, 'claim', now(), now() + interval '1 hour') returning id`, template, userID))
 }
 
 func TestPayment(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	till := as(r.keys[staff.ScopePayment])
 	id := r.coupon(7, r.drop(time.Hour))
 	lock := map[string]any{"order_id": "A-1", "order_amount": 6000, "currency": "CNY", "user_id": "7"}
@@ -61,7 +61,7 @@ func TestPayment(t *testing.T) {
 
 // Whom X-User-ID names must own the coupon, in every step.
 func TestPaymentForANamedUser(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	id := "/coupons/" + r.coupon(7, r.drop(time.Hour))
 	key := r.key(staff.Key{Scopes: []staff.Scope{staff.ScopePayment, staff.ScopeActAsUser}})
 	owner, other := as(key, "X-User-ID", "7"), as(key, "X-User-ID", "8")
@@ -90,7 +90,7 @@ func TestPaymentForANamedUser(t *testing.T) {
 }
 
 func TestCouponIsShown(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	id := r.coupon(7, r.drop(time.Hour))
 	a := r.want(r.call(as(token(7)), "GET", "/coupons/"+id, nil), 200, "")
 	if a.at("state") != "unused" || a.at("rule.kind") != "amount_off" || a.at("rule.amount_off") != 2000.0 || a.at("user_id") != "7" {
@@ -110,7 +110,7 @@ func TestCouponIsShown(t *testing.T) {
 }
 
 func TestPaymentRefusals(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	till := as(r.keys[staff.ScopePayment])
 	spec := wish(time.Hour)
 	spec["kind"], spec["threshold"], spec["target"], spec["product"] = "threshold_off", 5000, "product", "tea"
@@ -175,7 +175,7 @@ func TestPaymentRefusals(t *testing.T) {
 }
 
 func TestTemplateNotices(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	spec := wish(time.Hour)
 	spec["notify_days"] = []int{1, 3}
 	a := r.want(r.call(r.admin(), "POST", "/admin/templates", spec), 201, "")

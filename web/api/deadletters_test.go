@@ -7,7 +7,7 @@ import (
 
 // deadOnes makes n users whose e-mail died in one batch of the drop, and one
 // batch more whose deadline has passed.
-func (r *rig) deadOnes(id string, n int) {
+func (r *fixture) deadOnes(id string, n int) {
 	r.Helper()
 	for _, late := range []bool{false, true} {
 		ends := time.Hour
@@ -24,7 +24,7 @@ func (r *rig) deadOnes(id string, n int) {
 }
 
 func TestDeadLetters(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	id := r.drop(2 * time.Hour)
 	r.deadOnes(id, 3)
 	a := r.want(r.call(r.admin(), "GET", "/admin/dead-letters", nil), 200, "")
@@ -90,7 +90,7 @@ func TestDeadLetters(t *testing.T) {
 }
 
 func TestDeadLetterRefusals(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	replay := func(filter map[string]any) map[string]any { return map[string]any{"filter": filter, "dry_run": true} }
 	r.want(r.call(as(token(7)), "GET", "/admin/dead-letters", nil), 403, "forbidden")
 	r.want(r.call(as(r.keys["read"]), "POST", "/admin/dead-letters/replay", map[string]any{"filter": map[string]any{}}), 403, "forbidden")
@@ -101,7 +101,7 @@ func TestDeadLetterRefusals(t *testing.T) {
 }
 
 func TestExplain(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	id, me := r.drop(2*time.Hour), as(token(7))
 	r.want(r.call(me, "GET", "/reservations/"+id+"/explain", nil), 404, "not_reserved")
 	r.want(r.call(me, "GET", "/reservations/999/explain", nil), 404, "template_not_found")

@@ -20,11 +20,11 @@ import (
 // slack is what an answer may come later than its time, on a busy machine.
 const slack = 5 * time.Second
 
-// newTimelyRig returns a rig whose end users wait for at most d. Change, if not
+// newTimelyRig returns a fixture whose end users wait for at most d. Change, if not
 // nil, may replace more of what it needs.
-func newTimelyRig(t *testing.T, d time.Duration, change func(*api.Deps)) *rig {
+func newTimelyRig(t *testing.T, d time.Duration, change func(*api.Deps)) *fixture {
 	t.Helper()
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	claims := couponsdb.NewClaims(r.db, postgres.Grouping{Timeout: d})
 	t.Cleanup(claims.Close)
 	return r.with(func(deps *api.Deps) {
@@ -37,7 +37,7 @@ func newTimelyRig(t *testing.T, d time.Duration, change func(*api.Deps)) *rig {
 }
 
 // block holds the tables against everybody else until free is called.
-func (r *rig) block(tables string) (free func()) {
+func (r *fixture) block(tables string) (free func()) {
 	r.Helper()
 	tx, err := r.sql.Begin(context.Background())
 	r.must(err)
@@ -47,7 +47,7 @@ func (r *rig) block(tables string) (free func()) {
 }
 
 // refusedInTime fails unless the call is answered 503 with Retry-After in time.
-func (r *rig) refusedInTime(who http.Header, method, path string, body any) {
+func (r *fixture) refusedInTime(who http.Header, method, path string, body any) {
 	r.Helper()
 	began := time.Now()
 	a := r.want(r.call(who, method, path, body), 503, "overloaded")

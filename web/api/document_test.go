@@ -9,7 +9,7 @@ import (
 )
 
 func TestDocument(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	if wrong := r.api.Undocumented(); len(wrong) > 0 {
 		t.Fatalf("routes and document differ: %v", wrong)
 	}
@@ -52,7 +52,7 @@ func TestDocument(t *testing.T) {
 // TestEverySuccessIsDescribed: a body for each status that has one, null where
 // null clears, and the headers of limits.
 func TestEverySuccessIsDescribed(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	var doc struct {
 		Paths map[string]map[string]struct {
 			Responses map[string]struct{ Content, Headers map[string]any }
@@ -99,7 +99,7 @@ func TestEverySuccessIsDescribed(t *testing.T) {
 }
 
 func TestDocsPage(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	page := httptest.NewRecorder()
 	r.ServeHTTP(page, httptest.NewRequest("GET", "/docs", nil))
 	html := page.Body.String()

@@ -17,7 +17,7 @@ import (
 )
 
 func TestMalformed(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	me := as(token(7))
 	for name, c := range map[string]struct {
 		body   string
@@ -58,7 +58,7 @@ func TestMalformed(t *testing.T) {
 }
 
 func TestNoRoute(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	for _, path := range []string{"", "/", "/nothing", "/reservations/1/2", "/admin", "/templates", "/coupons/1/2", "//reservations"} {
 		r.about = path
 		r.want(r.call(as(token(7)), "GET", path, nil), 404, "not_found")
@@ -96,7 +96,7 @@ func TestDefectsAreNotShown(t *testing.T) {
 		"database away": {postgres.ErrUnavailable.Because("dial tcp 10.0.0.7: hunter2"), 503, "overloaded", "hunter2"},
 		"out of time":   {context.DeadlineExceeded, 503, "overloaded", "deadline"},
 	} {
-		r := newRig(t, func(d *api.Deps) {
+		r := newFixture(t, func(d *api.Deps) {
 			d.Reminders = &reminder.Service{Store: broken{err: c.err}, Channels: d.Channels, Now: d.Now, Templates: oneTemplate{template.Template{
 				ID: 1, Stored: template.Published, Spec: template.Spec{ShopNumber: 10, OpensAt: now().Add(time.Hour), ClosesAt: now().Add(2 * time.Hour)}}}}
 		})
@@ -119,7 +119,7 @@ func TestDefectsAreNotShown(t *testing.T) {
 
 // A client that goes away in the middle of a body is nobody's defect.
 func TestBodyCutShort(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	q := httptest.NewRequest("POST", "/api/v1/reservations", io.MultiReader(strings.NewReader(`{"a`), failing{}))
 	q.Header.Set("Authorization", "Bearer "+token(7))
 	w := httptest.NewRecorder()

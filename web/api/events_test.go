@@ -24,8 +24,8 @@ type recorded struct {
 // log, added up, with address and request id; a user's own requests are not.
 func TestSecurityEvents(t *testing.T) {
 	var events *security.Log
-	var r *rig
-	r = newRig(t, func(d *api.Deps) {
+	var r *fixture
+	r = newFixture(t, func(d *api.Deps) {
 		events = security.New(lateAudit{func() accessdb.Audit { return accessdb.NewAudit(r.db) }}, slog.New(slog.DiscardHandler), time.Now, prometheus.NewRegistry())
 		d.Security = events
 	})
@@ -78,7 +78,7 @@ func TestSecurityEvents(t *testing.T) {
 
 // A change by a staff key keeps where it came from.
 func TestChangesKeepTheirOrigin(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	r.drop(2 * time.Hour)
 	r.want(r.call(as(r.keys[staff.ScopeAdmin], "X-Request-Id", "shop-1"), "PUT", "/admin/shops/44", map[string]any{"name": "x", "timezone": "Europe/Berlin"}), 200, "")
 	var n int

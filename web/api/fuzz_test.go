@@ -48,7 +48,7 @@ var targets = []target{
 // but a 500 and one that the document does not have. A plain test run tries
 // the seeds and a round of random ones; -fuzz=FuzzAPI goes on.
 func FuzzAPI(f *testing.F) {
-	r := newRig(f, nil)
+	r := newFixture(f, nil)
 	id, draft := r.drop(2*time.Hour), r.draft(2*time.Hour)
 	for i, t := range targets {
 		f.Add(i, t.path, t.body, "")

@@ -9,7 +9,7 @@ import (
 )
 
 func TestImportUsers(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	lines := []string{
 		`{"id":"1001","name":"Ann","email":"ann@example.com","phone":"+8613800138000","locale":"zh-CN","timezone":"Asia/Shanghai"}`,
 		`{"id":"1002","name":"O'Brien <b>","opt_outs":["sms","email"],"quiet_hours":{"from":"22:00","to":"08:00"},"attributes":{"tier":"gold","age":7,"vip":true}}`,
@@ -66,7 +66,7 @@ func TestImportUsers(t *testing.T) {
 // TestImportSkipsAByteOrderMark, which some programs write before UTF-8; in
 // the middle it is no JSON.
 func TestImportSkipsAByteOrderMark(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	a := r.want(r.call(r.admin(), "PUT", "/admin/users", "\xef\xbb\xbf{\"id\":\"1001\"}\r\n\xef\xbb\xbf{\"id\":\"1002\"}\n"), 200, "")
 	if a.at("upserted") != 1.0 || a.at("errors.0.line") != 2.0 {
 		t.Errorf("%s", a.Body)
@@ -75,7 +75,7 @@ func TestImportSkipsAByteOrderMark(t *testing.T) {
 
 // A name counts letter for letter, and once.
 func TestImportTakesNamesLiterally(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	wrong := map[string]string{
 		`{"id":"1","ID":"2"}`:                                  `unknown field "ID"`,
 		`{"ID":"2"}`:                                           `unknown field "ID"`,
@@ -126,7 +126,7 @@ func (e *endless) Read(p []byte) (int, error) {
 }
 
 func TestImportIsBounded(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	bad := &endless{n: 30_000, line: func(i int) string { return fmt.Sprintf(`{"id":"x%d"}`, i) }}
 	a := r.want(r.call(r.admin(), "PUT", "/admin/users", bad), 200, "")
 	if len(a.at("errors").([]any)) != 1000 || a.at("more_errors") != 29000.0 {
@@ -159,7 +159,7 @@ func TestImportIsBounded(t *testing.T) {
 }
 
 func TestImportCutShort(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	lines := &endless{n: 1500, line: func(i int) string { return fmt.Sprintf(`{"id":"%d"}`, i) }}
 	a := r.want(r.call(r.admin(), "PUT", "/admin/users", io.MultiReader(lines, failing{})), 400, "malformed_json")
 	if n := r.number(`select count(*) from users`); n != 1000 || !strings.Contains(a.Body.String(), "1000 lines were stored") {

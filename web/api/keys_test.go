@@ -25,7 +25,7 @@ func (c *countedKeys) Key(ctx context.Context, hash []byte) (staff.Key, error) {
 }
 
 // from calls GET /admin/templates from an address and returns the status.
-func (r *rig) from(address, credential string) int {
+func (r *fixture) from(address, credential string) int {
 	q := httptest.NewRequest(http.MethodGet, "/api/v1/admin/templates", nil)
 	q.RemoteAddr, q.Header = address+":4711", as(credential)
 	w := httptest.NewRecorder()
@@ -38,7 +38,7 @@ func (r *rig) from(address, credential string) int {
 // that was used before from the same address.
 func TestWrongKeysCostFewLookUps(t *testing.T) {
 	counted := &countedKeys{}
-	r := newRig(t, func(d *api.Deps) { counted.Keys, d.Keys = d.Keys, counted })
+	r := newFixture(t, func(d *api.Deps) { counted.Keys, d.Keys = d.Keys, counted })
 	const attacker, elsewhere = "198.51.100.7", "203.0.113.9"
 	admin, reader := r.keys[staff.ScopeAdmin], r.keys[staff.ScopeRead]
 	if code := r.from(attacker, admin); code != 200 {
@@ -77,7 +77,7 @@ func TestWrongKeysCostFewLookUps(t *testing.T) {
 // many requests bring at once is looked up once.
 func TestLookUpsAreShared(t *testing.T) {
 	counted := &countedKeys{}
-	r := newRig(t, func(d *api.Deps) { counted.Keys, d.Keys = d.Keys, counted })
+	r := newFixture(t, func(d *api.Deps) { counted.Keys, d.Keys = d.Keys, counted })
 	wrong := staff.NewSecret()
 	for range 50 {
 		r.from("198.51.100.7", wrong)

@@ -95,7 +95,7 @@ func TestKeySet(t *testing.T) {
 	server.publish(t, map[string]any{"r": rsaKey, "e": ecKey, "s": []byte(secret)})
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	r := newRig(t, func(d *api.Deps) {
+	r := newFixture(t, func(d *api.Deps) {
 		tokens, err := pipeline.NewTokens(ctx, pipeline.TokenOptions{JWKSURL: server.URL, Issuer: "shop", Audience: "dropbell", Now: d.Now, Log: d.Log})
 		if err != nil {
 			t.Fatal(err)
@@ -156,7 +156,7 @@ func TestKeySetWithUnusableKeys(t *testing.T) {
 			server := newKeyServer(t)
 			server.odd.Store(&odd)
 			server.publish(t, map[string]any{"r": rsaKey, "e": ecKey, "d": edKey})
-			r := newRig(t, func(d *api.Deps) {
+			r := newFixture(t, func(d *api.Deps) {
 				var err error
 				if d.Tokens, err = pipeline.NewTokens(t.Context(), pipeline.TokenOptions{JWKSURL: server.URL, Now: d.Now, Log: d.Log}); err != nil {
 					t.Fatal(err)
@@ -177,7 +177,7 @@ func TestKeySetWithUnusableKeys(t *testing.T) {
 			ask(200, "", jwa.ES256(), "n", fresh)
 
 			server.publish(t, nil)
-			other := newRig(t, func(d *api.Deps) {
+			other := newFixture(t, func(d *api.Deps) {
 				d.Tokens, _ = pipeline.NewTokens(t.Context(), pipeline.TokenOptions{JWKSURL: server.URL, Now: d.Now, Log: d.Log})
 			})
 			r = other
@@ -193,7 +193,7 @@ func TestKeyServerDown(t *testing.T) {
 	server.down.Store(true)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	r := newRig(t, func(d *api.Deps) {
+	r := newFixture(t, func(d *api.Deps) {
 		d.Tokens, _ = pipeline.NewTokens(ctx, pipeline.TokenOptions{JWKSURL: server.URL, Now: d.Now, Log: d.Log})
 	})
 	who := as(sign(jwa.RS256(), named(t, "r", key), map[string]any{"sub": "7", "exp": in(time.Hour)}))

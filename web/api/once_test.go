@@ -16,7 +16,7 @@ import (
 )
 
 func TestIdempotencyReplay(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	id := r.drop(2 * time.Hour)
 	who := as(token(7), "Idempotency-Key", "k-1")
 	first := r.want(r.call(who, "POST", "/reservations", reserve(id, "app", 10)), 201, "")
@@ -57,7 +57,7 @@ func TestIdempotencyReplay(t *testing.T) {
 
 // Of many copies of a request at once, exactly one is carried out.
 func TestIdempotencyRace(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	var created, busy, replayed atomic.Int64
 	var all sync.WaitGroup
 	ids := sync.Map{}
@@ -103,13 +103,13 @@ func (f *forgetful) Finish(ctx context.Context, q workdb.IdempotencyRequest, a w
 }
 
 // crash makes the lock of the attempt that never ended run out.
-func (r *rig) crash() {
+func (r *fixture) crash() {
 	r.exec(`update idempotency_keys set locked_until = now() - interval '1 second', created_at = created_at - interval '1 second' where status is null`)
 }
 
 func TestRecoveryAfterCrash(t *testing.T) {
 	store := &forgetful{}
-	r := newRig(t, func(d *api.Deps) {
+	r := newFixture(t, func(d *api.Deps) {
 		store.Idempotency = d.Idempotency.(workdb.Idempotency)
 		d.Idempotency = store
 	})
@@ -148,7 +148,7 @@ func TestRecoveryAfterCrash(t *testing.T) {
 // What a request began in the background is begun once, too.
 func TestRecoveryOfWhatPeopleMake(t *testing.T) {
 	store := &forgetful{}
-	r := newRig(t, func(d *api.Deps) {
+	r := newFixture(t, func(d *api.Deps) {
 		store.Idempotency = d.Idempotency.(workdb.Idempotency)
 		d.Idempotency = store
 	})
@@ -188,7 +188,7 @@ var wishAt = wish(2 * time.Hour)
 // An answer that says "later" is not kept.
 func TestIdempotencyAfterFailure(t *testing.T) {
 	away := &sometimes{}
-	r := newRig(t, func(d *api.Deps) {
+	r := newFixture(t, func(d *api.Deps) {
 		away.Store = d.Reminders.Store
 		d.Reminders.Store = away
 	})
@@ -241,9 +241,9 @@ func eventually(t *testing.T, what string, done func() bool) {
 	}
 }
 
-func newHeld(t *testing.T) (*rig, *held) {
+func newHeld(t *testing.T) (*fixture, *held) {
 	h := &held{begun: make(chan struct{}), goOn: make(chan struct{})}
-	return newRig(t, func(d *api.Deps) {
+	return newFixture(t, func(d *api.Deps) {
 		h.Store = d.Reminders.Store
 		d.Reminders.Store = h
 	}), h

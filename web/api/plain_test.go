@@ -13,7 +13,7 @@ import (
 
 // TestNothingIsOverlooked: whatever would be ignored is refused instead.
 func TestNothingIsOverlooked(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	id, me := r.drop(2*time.Hour), as(token(7))
 	for _, kind := range []string{"text/plain", "application/xml", "image/png", "multipart/form-data", "application/x-www-form-urlencoded", "garbage"} {
 		r.about = kind
@@ -61,7 +61,7 @@ func TestNothingIsOverlooked(t *testing.T) {
 
 // TestEachReminderIsBlamed: one request, several reasons.
 func TestEachReminderIsBlamed(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	me, id := as(token(7)), r.drop(12*time.Minute)
 	r.want(r.call(me, "POST", "/reservations", reserve(id, "app", 5)), 201, "")
 	for name, c := range map[string]struct {
@@ -94,7 +94,7 @@ func TestEachReminderIsBlamed(t *testing.T) {
 // TestHead: HEAD is GET without a body, and an unknown method is told which
 // there are.
 func TestHead(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	id, me := r.drop(2*time.Hour), as(token(7))
 	r.want(r.call(me, "POST", "/reservations", reserve(id, "app", 5)), 201, "")
 	for _, path := range []string{"/reservations", "/reservations/" + id, "/inbox", "/inbox/stream", "/templates/" + id} {
@@ -112,7 +112,7 @@ func TestHead(t *testing.T) {
 }
 
 func TestReadingNeverGoesBack(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	me, id := as(token(7)), r.drop(2*time.Hour)
 	r.want(r.call(me, "POST", "/reservations", reserve(id, "app", 5)), 201, "")
 	r.deliver(id, 1, 7)
@@ -124,7 +124,7 @@ func TestReadingNeverGoesBack(t *testing.T) {
 
 // TestReservationOfAnEndedDrop: what does not go out any more is not waiting.
 func TestReservationOfAnEndedDrop(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	me := as(token(7))
 	for _, end := range []string{"cancel", "close"} {
 		id := r.drop(2 * time.Hour)
@@ -137,7 +137,7 @@ func TestReservationOfAnEndedDrop(t *testing.T) {
 }
 
 func TestDraftHasNoSlotsYet(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	a := r.want(r.call(r.admin(), "GET", "/admin/templates/"+r.draft(time.Hour), nil), 200, "")
 	if list, ok := a.at("slots").([]any); !ok || len(list) != 0 {
 		t.Errorf("%s", a.Body)
@@ -146,7 +146,7 @@ func TestDraftHasNoSlotsYet(t *testing.T) {
 
 // TestNoNameStandsTwice: readers differ in which of two values counts.
 func TestNoNameStandsTwice(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	id, path := r.drop(2*time.Hour), "/admin/templates/"+r.draft(time.Hour)
 	for _, c := range []struct {
 		who          http.Header
@@ -182,7 +182,7 @@ func TestNoNameStandsTwice(t *testing.T) {
 
 // TestWhatIsJSON by its Content-Type, for the quick ways and the others.
 func TestWhatIsJSON(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	id := r.drop(2 * time.Hour)
 	for kinds, taken := range map[string]bool{"": true, "application/json": true, "application/JSON": true, "application/json;charset=utf-8": true,
 		`Application/Json; Charset="UTF-8"`: true, "application/json;": true, "application/json; version=1": true,
@@ -223,7 +223,7 @@ func TestWhatIsJSON(t *testing.T) {
 
 // TestAPatchThatChangesNothing makes no version and no entry of the log.
 func TestAPatchThatChangesNothing(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	campaign := r.want(r.call(r.admin(), "POST", "/admin/campaigns", campaignWish()), 201, "").at("id").(string)
 	entries := `select count(*) from audit where action like '%.edit'`
 	for _, path := range []string{"/admin/templates/" + r.draft(time.Hour), "/admin/campaigns/" + campaign} {
@@ -244,7 +244,7 @@ func TestAPatchThatChangesNothing(t *testing.T) {
 // TestDeleteTakesNoBody: what a body names would be overlooked, and all of it
 // cancelled. Clients that always send an object are not refused.
 func TestDeleteTakesNoBody(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	id, me := r.drop(2*time.Hour), as(token(7))
 	r.want(r.call(me, "POST", "/reservations", reserve(id, "app", 5, "app", 10)), 201, "")
 	for _, body := range []string{`{"channel":"app","minutes":10}`, strings.Repeat(" ", 100) + `{"channel":"app","minutes":10}`, `{}x`, `[]`, "\xff"} {
@@ -262,7 +262,7 @@ func TestDeleteTakesNoBody(t *testing.T) {
 
 // TestRefusalsSayWhatWouldDo rather than what the machinery calls it.
 func TestRefusalsSayWhatWouldDo(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	id, me := r.drop(2*time.Hour), as(token(7))
 	early := as(sign(jwa.HS256(), []byte(secret), map[string]any{"sub": "7", "exp": in(2 * time.Hour), "iat": in(time.Hour)}))
 	signed, err := jws.Sign([]byte(`{"sub":7,"exp":99999999999}`), jws.WithKey(jwa.HS256(), []byte(secret)))
@@ -293,7 +293,7 @@ func TestRefusalsSayWhatWouldDo(t *testing.T) {
 
 // TestNoQueryIsOverlooked, not even by the quick ways.
 func TestNoQueryIsOverlooked(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	id, open := r.drop(2*time.Hour), r.open(5)
 	for _, who := range []http.Header{as(token(7)), as(token(7), "Idempotency-Key", "k")} {
 		for path, body := range map[string]any{"/reservations": reserve(id, "app", 5), "/claims": claimOf(open)} {

@@ -7,7 +7,7 @@ import (
 )
 
 func TestPreferences(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	me := as(token(7))
 	a := r.want(r.call(me, "GET", "/preferences", nil), 200, "")
 	if a.at("email") != "" || len(a.at("opt_outs").([]any)) != 0 || a.at("quiet_hours") != nil || r.number(`select count(*) from users`) != 0 {
@@ -37,7 +37,7 @@ func TestPreferences(t *testing.T) {
 }
 
 func TestPreferenceRefusals(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	me := as(token(7))
 	key := base64.RawURLEncoding.EncodeToString(make([]byte, 65))
 	push := func(endpoint, p256dh, auth string) string {

@@ -72,7 +72,7 @@ func operations(t testing.TB) (list []described) {
 }
 
 // callers returns one that may call the operation, and one that may not.
-func (r *rig) callers(d described) (may, mayNot http.Header) {
+func (r *fixture) callers(d described) (may, mayNot http.Header) {
 	payment := as(r.keys[staff.ScopePayment])
 	switch d.tag {
 	case "For staff and automation":
@@ -94,7 +94,7 @@ func (r *rig) callers(d described) (may, mayNot http.Header) {
 }
 
 // try calls the operation with the example of the document, about nothing there is.
-func (r *rig) try(d described, by http.Header, query string) answer {
+func (r *fixture) try(d described, by http.Header, query string) answer {
 	r.Helper()
 	r.about = d.String()
 	path := strings.NewReplacer("{id}", "999999", "{template_id}", "999999", "{batch}", "999999", "{user_id}", "999999", "{number}", "999999").Replace(d.path)
@@ -103,7 +103,7 @@ func (r *rig) try(d described, by http.Header, query string) answer {
 
 // plainly tries what every operation refuses.
 func (p *proxy) plainly(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	limited, busy := r.second(), r.second()
 	limited.build(slog.New(slog.DiscardHandler), func(d *api.Deps) { d.UserLimit, d.KeyLimit = 1, 1 })
 	busy.build(slog.New(slog.DiscardHandler), func(d *api.Deps) { d.Idempotency = alwaysBusy{} })
@@ -143,7 +143,7 @@ func (p *proxy) plainly(t *testing.T) {
 }
 
 // refused fails unless the answer is the refusal.
-func (r *rig) refused(a answer, status int) {
+func (r *fixture) refused(a answer, status int) {
 	r.Helper()
 	if a.Code != status || a.code() == "" {
 		r.Errorf("%s: got %d, want %d: %s", r.about, a.Code, status, a.Body)
@@ -167,7 +167,7 @@ func (accepting) Claim(_ context.Context, r claim.Request) (claim.Claim, error) 
 
 // rest brings about what the other tests do not.
 func (p *proxy) rest(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	r.exec(`insert into users (id) values (1)`)
 	post := func(path string, body any, status int) answer {
 		t.Helper()
@@ -200,7 +200,7 @@ func (p *proxy) rest(t *testing.T) {
 
 	post("/admin/coupons/"+r.coupon(7, r.drop(time.Hour))+"/revoke", map[string]any{"reason": "a mistake"}, 200)
 
-	slow := newRig(t, func(d *api.Deps) {
+	slow := newFixture(t, func(d *api.Deps) {
 		d.Claims = &claim.Service{Gate: accepting{}, Random: rand.Uint64}
 		d.Redeemer.Gate = accepting{}
 	})
@@ -210,7 +210,7 @@ func (p *proxy) rest(t *testing.T) {
 
 // stream receives events until the user has too many streams.
 func (p *proxy) stream(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	done := make(chan answer)
 	go func() { done <- r.call(as(token(9)), "GET", "/inbox/stream", nil) }()
 	for {

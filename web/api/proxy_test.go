@@ -36,7 +36,7 @@ import (
 const numberHeader = "Test-Number"
 
 // proxy is a validating proxy, prism, between tests and a server that hands
-// their requests over to the rig they are for. It compares every request and
+// their requests over to the fixture they are for. It compares every request and
 // every answer with the document and lists what differs in a header; refusing
 // requests itself, as it can, it would keep them from the server.
 type proxy struct {
@@ -104,8 +104,8 @@ func startProxy(t *testing.T) *proxy {
 	}
 }
 
-// through returns the proxy that the rig's calls have to take; nil = none.
-func (r *rig) through() *proxy {
+// through returns the proxy that the fixture's calls have to take; nil = none.
+func (r *fixture) through() *proxy {
 	if strings.HasPrefix(r.Name(), "TestEveryAnswerIsAsDocumented/") {
 		return theProxy.Load()
 	}
@@ -134,8 +134,8 @@ func (p *proxy) serve(w http.ResponseWriter, q *http.Request) {
 	_, _ = w.Write(f.answer.Body.Bytes()) // the proxy may be gone
 }
 
-// send is ServeHTTP of the rig by way of the proxy.
-func (p *proxy) send(r *rig, q *http.Request) *httptest.ResponseRecorder {
+// send is ServeHTTP of the fixture by way of the proxy.
+func (p *proxy) send(r *fixture, q *http.Request) *httptest.ResponseRecorder {
 	r.Helper()
 	f := &forwarded{r.Handler, httptest.NewRecorder()}
 	body, broken := io.ReadAll(q.Body)
@@ -223,7 +223,7 @@ var refused = []int{400, 401, 403, 413, 415, 422, 428, 429}
 
 // judge fails the test if the proxy found an answer that the document does not
 // have, or a request that it does not have and that was not refused.
-func (p *proxy) judge(r *rig, q *http.Request, status int, found string) {
+func (p *proxy) judge(r *fixture, q *http.Request, status int, found string) {
 	r.Helper()
 	var violations []struct {
 		Location []any

@@ -44,13 +44,13 @@ func (m *memoryMarks) Mark(_ context.Context, _ redeemcode.Batch, s redeemcode.S
 
 func typed(code string) map[string]any { return map[string]any{"code": code} }
 
-func (r *rig) redeem(user any, code string, status int, want string) answer {
+func (r *fixture) redeem(user any, code string, status int, want string) answer {
 	r.Helper()
 	return r.want(r.call(as(token(user)), "POST", "/redemptions", typed(code)), status, want)
 }
 
 func TestRedeem(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	id := r.byCode(nil)
 	codes := r.codes(id, 3)
 	sloppy := " " + strings.ToLower(strings.NewReplacer("-", " ", "0", "o", "1", "I").Replace(codes[0]))
@@ -88,7 +88,7 @@ func TestRedeem(t *testing.T) {
 
 // TestRefusalsLeaveTheCodeUsable goes through every refusal of claims with one code.
 func TestRefusalsLeaveTheCodeUsable(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	id := r.byCode(map[string]any{"stock": 2, "per_user_limit": 1})
 	codes := r.codes(id, 4) // more than there is stock
 	good := codes[3]
@@ -114,7 +114,7 @@ func TestRefusalsLeaveTheCodeUsable(t *testing.T) {
 
 // TestACodeThatIsTooLong is a mistake of the request, not a guess.
 func TestACodeThatIsTooLong(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	for range 30 {
 		if a := r.want(r.call(as(token(7)), "POST", "/redemptions", typed(strings.Repeat("é", 201))), 422, "invalid_request"); a.at("errors.0.location") != "body.code" {
 			t.Fatalf("%s", a.Body)
@@ -124,7 +124,7 @@ func TestACodeThatIsTooLong(t *testing.T) {
 }
 
 func TestRevokedAndUnready(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	id := r.byCode(nil)
 	codes := r.codes(id, 2)
 	r.redeem(7, codes[0], 201, "")
@@ -168,7 +168,7 @@ func (u untouchable) Finish(context.Context, workdb.IdempotencyRequest, workdb.R
 func (u untouchable) Fail(context.Context, workdb.IdempotencyRequest) error { return u.touched() }
 
 func TestForgedCodesTouchNoStore(t *testing.T) {
-	r := newRig(t, func(d *api.Deps) {
+	r := newFixture(t, func(d *api.Deps) {
 		d.Idempotency, d.Redeemer.Batches = untouchable{t}, untouchable{t}
 	})
 	good, err := codeKeys(r).Code(1, 1)
@@ -181,7 +181,7 @@ func TestForgedCodesTouchNoStore(t *testing.T) {
 // TestGuessingIsSlowedDown: after ten codes that are not valid, a user gets no
 // answer about any code for a while, good or bad; others are not held back.
 func TestGuessingIsSlowedDown(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	id := r.byCode(nil)
 	codes := r.codes(id, 3)
 	for range 10 {
@@ -224,7 +224,7 @@ func (d *dying) Claim(ctx context.Context, r claim.Request) (claim.Claim, error)
 // the mark heals.
 func TestDyingBetweenCommitAndMark(t *testing.T) {
 	gate := &dying{}
-	r := newRig(t, func(d *api.Deps) {
+	r := newFixture(t, func(d *api.Deps) {
 		gate.Gate = d.Redeemer.Gate
 		d.Redeemer.Gate = gate
 	})
@@ -274,7 +274,7 @@ func TestDyingBetweenCommitAndMark(t *testing.T) {
 }
 
 // with returns another process over the same database, changed.
-func (r *rig) with(change func(*api.Deps)) *rig {
+func (r *fixture) with(change func(*api.Deps)) *fixture {
 	other := r.second()
 	other.build(nil, change)
 	return other
@@ -284,17 +284,17 @@ func (r *rig) with(change func(*api.Deps)) *rig {
 // emptied meanwhile, and staff revoke a batch. Each code gives one coupon at
 // most, and a code whose batch was revoked none after that.
 func TestOneCodeManyUsers(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	server := localstack.RedisServer(t)
 	client, err := redis.Open(server.URL())
 	r.must(err)
 	t.Cleanup(func() { _ = client.Close() })
-	node := func() *rig {
+	node := func() *fixture {
 		found, err := lookup.NewCodes(couponsdb.NewCodes(r.db))
 		r.must(err)
 		return r.with(func(d *api.Deps) { d.Redeemer.Batches, d.Redeemer.Marks = found, redis.NewCodeMarks(client) })
 	}
-	nodes := []*rig{node(), node()}
+	nodes := []*fixture{node(), node()}
 	id := r.byCode(map[string]any{"stock": 1000, "per_user_limit": 100})
 	codes := r.codes(id, 20)
 	doomed := r.codes(id, 20)

@@ -13,7 +13,7 @@ import (
 // TestBodiesWithoutJSON are told what is the matter with them, by the quick
 // ways, by the general one and with a key.
 func TestBodiesWithoutJSON(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	id, mark := r.draft(2*time.Hour), "\ufeff"
 	const empty, marked = "the body is empty; send a JSON object", "remove the byte order mark at the beginning of the body"
 	for _, who := range [][]string{nil, {"Idempotency-Key", "k"}, {"Content-Type", "application/json; charset=UTF-8"}} {
@@ -46,7 +46,7 @@ func TestBodiesWithoutJSON(t *testing.T) {
 
 // TestIdsAreRefusedInWords, wherever they stand.
 func TestIdsAreRefusedInWords(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	const quoted, plain = `must be a positive whole number below 2^63 in quotes, such as "17"`, "must be a positive whole number below 2^63, such as 17"
 	me := as(token(7))
 	wish := func(id string) string {
@@ -80,7 +80,7 @@ func TestIdsAreRefusedInWords(t *testing.T) {
 
 // TestNumbersAreEchoedAsSent, however they would be rounded.
 func TestNumbersAreEchoedAsSent(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	for _, number := range []string{"99999999999999999999", "9007199254740993", "-1", "1e3", "61.0", "1" + strings.Repeat("0", 200)} {
 		// The second one is told to be wrong; the first is not.
 		for _, body := range []string{
@@ -102,7 +102,7 @@ func TestNumbersAreEchoedAsSent(t *testing.T) {
 // TestWaitingIsSaid: how long, in words as in the header.
 func TestWaitingIsSaid(t *testing.T) {
 	clock := now()
-	r := newRig(t, func(d *api.Deps) { d.Now = func() time.Time { return clock } })
+	r := newFixture(t, func(d *api.Deps) { d.Now = func() time.Time { return clock } })
 	for range 10 {
 		r.redeem(7, "hello", 422, "code_invalid")
 	}
@@ -138,7 +138,7 @@ func (f firstLook) BatchOf(ctx context.Context, s redeemcode.Serial) (redeemcode
 // used one is told to be used by who has not noticed the revocation, even
 // where no mark of its use is left. None gives a coupon.
 func TestCodesOfARevokedBatch(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	marks := &memoryMarks{used: map[redeemcode.Serial]bool{}}
 	late := r.with(func(d *api.Deps) {
 		d.Redeemer.Batches, d.Redeemer.Marks = firstLook{d.Redeemer.Batches, map[redeemcode.Serial]redeemcode.Batch{}}, marks
@@ -163,7 +163,7 @@ func TestCodesOfARevokedBatch(t *testing.T) {
 
 // TestRefundedCouponsAreUnused, and listed as such: no coupon is refunded.
 func TestRefundedCouponsAreUnused(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	id, till := r.coupon(7, r.drop(time.Hour)), as(r.keys["payment"])
 	for _, step := range []string{"lock", "confirm", "refund"} {
 		body := map[string]any{"order_id": "A-1"}

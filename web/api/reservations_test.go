@@ -13,7 +13,7 @@ import (
 )
 
 func TestReserve(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	id, me := r.drop(2*time.Hour), as(token(7))
 	a := r.want(r.call(me, "POST", "/reservations", reserve(id, "app", 10)), 201, "")
 	if a.at("slots") != "2" || a.at("template_id") != id || a.at("shop_number") != "10" || a.at("template_name") != "20 off" ||
@@ -36,7 +36,7 @@ func TestReserve(t *testing.T) {
 }
 
 func TestReserveRefusals(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	me := as(token(7))
 	open, soon, draft := r.drop(2*time.Hour), r.drop(30*time.Minute), r.draft(2*time.Hour)
 	cancelled, closed := r.drop(2*time.Hour), r.drop(2*time.Hour)
@@ -99,7 +99,7 @@ func TestReserveRefusals(t *testing.T) {
 }
 
 func TestReserveAfterOpening(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	id := r.drop(2 * time.Hour)
 	r.late.Store(int64(150 * time.Minute))
 	late := sign(jwa.HS256(), []byte(secret), map[string]any{"sub": "7", "exp": r.now().Add(time.Hour).Unix()})
@@ -107,7 +107,7 @@ func TestReserveAfterOpening(t *testing.T) {
 }
 
 func TestCancel(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	id, me := r.drop(2*time.Hour), as(token(7))
 	r.want(r.call(me, "POST", "/reservations", reserve(id, "app", 5, "app", 10, "email", 10, "email", 60)), 201, "")
 	for query, c := range map[string]struct {
@@ -173,7 +173,7 @@ func TestCancel(t *testing.T) {
 }
 
 func TestReservationPages(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	me := as(token(7))
 	var ids []string
 	for range 5 {
@@ -203,7 +203,7 @@ func TestReservationPages(t *testing.T) {
 
 // Whoever acts for many users must not mix them up.
 func TestActAsUser(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	id, key := r.drop(2*time.Hour), r.keys[staff.ScopeActAsUser]
 	var all sync.WaitGroup
 	for _, who := range []string{"1", "2", "3", "9223372036854775807"} {
@@ -226,7 +226,7 @@ func TestActAsUser(t *testing.T) {
 }
 
 func TestPublicTemplate(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	id, draft := r.drop(2*time.Hour), r.draft(2*time.Hour)
 	for _, who := range []http.Header{{}, as(token(1)), r.admin(), as(r.keys[staff.ScopePayment])} {
 		a := r.want(r.call(who, "GET", "/templates/"+id, nil), 200, "")

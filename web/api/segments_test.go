@@ -8,7 +8,7 @@ import (
 )
 
 func TestSegments(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	r.want(r.call(r.admin("Content-Type", "application/x-ndjson"), "PUT", "/admin/users",
 		`{"id":"1","attributes":{"tier":"gold"}}`+"\n"+`{"id":"2","locale":"zh-CN"}`), 200, "")
 	gold := map[string]any{"field": "attribute", "name": "tier", "op": "is", "values": []string{"gold"}}
@@ -60,7 +60,7 @@ func TestSegments(t *testing.T) {
 }
 
 func TestLists(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	id := r.want(r.call(r.admin(), "POST", "/admin/lists", `{"name":"Fair"}`), 201, "").at("id").(string)
 	path := "/admin/lists/" + id + "/members"
 	a := r.want(r.call(r.admin("Content-Type", "text/csv"), "PUT", path, "id\n1\n2\n"), 202, "")
@@ -111,7 +111,7 @@ type deadLine struct{}
 func (deadLine) Read([]byte) (int, error) { return 0, fmt.Errorf("the line went dead") }
 
 func TestEraseUser(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	r.want(r.call(r.admin(), "PUT", "/admin/users", `{"id":"7","name":"Ann","email":"ann@example.com"}`), 200, "")
 	r.want(r.call(as(r.keys["read"]), "DELETE", "/admin/users/7", nil), 403, "forbidden")
 	r.want(r.call(r.admin(), "DELETE", "/admin/users/7", nil), 204, "")

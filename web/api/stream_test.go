@@ -22,7 +22,7 @@ import (
 
 // deliver pretends that the template's slot went out to the users in the app,
 // and returns the message they got.
-func (r *rig) deliver(template string, slot int, users ...uint64) inbox.Message {
+func (r *fixture) deliver(template string, slot int, users ...uint64) inbox.Message {
 	r.Helper()
 	set := roaring64.BitmapOf(users...)
 	b, err := set.ToBytes()
@@ -40,12 +40,12 @@ func (r *rig) deliver(template string, slot int, users ...uint64) inbox.Message 
 }
 
 // push tells a process that a batch is done, as the bus does.
-func (r *rig) push(it inbox.Message, users ...user.ID) {
+func (r *fixture) push(it inbox.Message, users ...user.ID) {
 	r.hub.Notify(slices.Min(users), slices.Max(users), func(id user.ID) bool { return slices.Contains(users, id) },
 		func(user.ID) inbox.Message { return it })
 }
 
-func (r *rig) server(t *testing.T) *httptest.Server {
+func (r *fixture) server(t *testing.T) *httptest.Server {
 	s := httptest.NewUnstartedServer(r)
 	s.Config.WriteTimeout, s.Config.ReadTimeout = 300*time.Millisecond, 300*time.Millisecond
 	s.Start()
@@ -57,7 +57,7 @@ func (r *rig) server(t *testing.T) *httptest.Server {
 }
 
 func TestStream(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	r.hub.Heartbeat = 50 * time.Millisecond
 	s := r.server(t)
 	id := r.drop(2 * time.Hour)
@@ -104,7 +104,7 @@ func TestStream(t *testing.T) {
 
 // A client that was away gets what it missed, once, from another process.
 func TestStreamResume(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	other := r.second()
 	here, there := r.server(t), other.server(t)
 	id := r.drop(2 * time.Hour)
@@ -154,7 +154,7 @@ func TestStreamResume(t *testing.T) {
 }
 
 func TestStreamEnds(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	s := r.server(t)
 	if c := connect(t, s, "dbk_wrong", ""); c.answer.StatusCode != 401 {
 		t.Fatalf("a wrong key gets %d", c.answer.StatusCode)
@@ -186,7 +186,7 @@ func TestStreamEnds(t *testing.T) {
 
 // A slow client is cut off; nobody waits for it.
 func TestHubNeverWaits(t *testing.T) {
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	slow, err := r.hub.Subscribe(7)
 	r.must(err)
 	fast, err := r.hub.Subscribe(8)
@@ -235,7 +235,7 @@ func TestHubNeverWaits(t *testing.T) {
 // the key is read again.
 func TestStreamEndsWithItsServiceKey(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, nil)
+	r := newFixture(t, nil)
 	r.hub.Heartbeat = 10 * time.Millisecond
 	s := r.server(t)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

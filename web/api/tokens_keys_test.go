@@ -30,11 +30,11 @@ func ecKey(t *testing.T) *ecdsa.PrivateKey {
 	return key
 }
 
-// withKeys returns a rig that trusts the keys of server, and the options
+// withKeys returns a fixture that trusts the keys of server, and the options
 // applied before.
-func withKeys(t *testing.T, server *keyServer, change func(*pipeline.TokenOptions)) *rig {
+func withKeys(t *testing.T, server *keyServer, change func(*pipeline.TokenOptions)) *fixture {
 	t.Helper()
-	return newRig(t, func(d *api.Deps) {
+	return newFixture(t, func(d *api.Deps) {
 		o := pipeline.TokenOptions{JWKSURL: server.URL, Now: d.Now, Log: d.Log}
 		if change != nil {
 			change(&o)
@@ -215,7 +215,7 @@ func TestTokensOfAnIdentityProvider(t *testing.T) {
 // Tokens made with the shared secret: without iat they last until exp, however
 // far that is; with iat no longer than the greatest age, remembered or not.
 func TestAgeOfSharedSecretTokens(t *testing.T) {
-	r := newRig(t, func(d *api.Deps) {
+	r := newFixture(t, func(d *api.Deps) {
 		var err error
 		if d.Tokens, err = pipeline.NewTokens(t.Context(), pipeline.TokenOptions{Secret: secret, MaxAge: 24 * time.Hour, Now: d.Now, Log: d.Log}); err != nil {
 			t.Fatal(err)

@@ -27,20 +27,20 @@ import (
 
 const secret = "0123456789abcdef0123456789abcdef"
 
-type rig struct {
+type fixture struct {
 	*testing.T
 	url   string
 	users *user.Service
 }
 
-func newRig(t *testing.T) *rig {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	db, err := postgres.Open(t.Context(), localstack.Database(t), postgres.Options{AppName: "links-test"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(db.Close)
-	g := &rig{T: t, users: &user.Service{Store: audiencedb.NewUsers(db)}}
+	g := &fixture{T: t, users: &user.Service{Store: audiencedb.NewUsers(db)}}
 	g.url = serve(t, links.Deps{Users: g.users})
 	return g
 }
@@ -81,7 +81,7 @@ func ask(t *testing.T, method, url, kind string, body io.Reader) (*http.Response
 
 const form = "application/x-www-form-urlencoded"
 
-func (g *rig) off(id user.ID) uint8 {
+func (g *fixture) off(id user.ID) uint8 {
 	g.Helper()
 	u, err := g.users.Preferences(g.Context(), id)
 	if err != nil {
@@ -93,7 +93,7 @@ func (g *rig) off(id user.ID) uint8 {
 // A mail program's button works without cookies, with either kind of form, and
 // as often as it likes.
 func TestOneClick(t *testing.T) {
-	g := newRig(t)
+	g := newFixture(t)
 	for i, body := range []string{"List-Unsubscribe=One-Click", "List-Unsubscribe=One-Click"} {
 		res, text := ask(t, http.MethodPost, g.url+token(7, delivery.Email), form, strings.NewReader(body))
 		if res.StatusCode != 200 || !strings.Contains(text, "unsubscribed") || g.off(7) != delivery.Email.Bit() {
@@ -113,7 +113,7 @@ func TestOneClick(t *testing.T) {
 // Looking changes nothing; the page speaks the user's language and shows no
 // contact.
 func TestPage(t *testing.T) {
-	g := newRig(t)
+	g := newFixture(t)
 	if _, _, err := g.users.Upsert(t.Context(), staff.System(), []user.Change{{ID: 7, Email: new("ann@example.com"), Name: new("Ann"), Locale: new("zh-CN")}}); err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +145,7 @@ func TestPage(t *testing.T) {
 
 // The page sets what it offers and leaves alone what it does not show.
 func TestChoice(t *testing.T) {
-	g := newRig(t)
+	g := newFixture(t)
 	if _, _, err := g.users.Upsert(t.Context(), staff.System(), []user.Change{{ID: 7, OptOuts: new(delivery.SMS.Bit() | delivery.Email.Bit())}}); err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +162,7 @@ func TestChoice(t *testing.T) {
 }
 
 func TestRefusals(t *testing.T) {
-	g := newRig(t)
+	g := newFixture(t)
 	good := g.url + token(7, delivery.Email)
 	for _, c := range []struct {
 		method, url, body string
@@ -185,7 +185,7 @@ func TestRefusals(t *testing.T) {
 
 // Who guesses is slowed down; whose links are valid is not hindered by that.
 func TestRates(t *testing.T) {
-	g := newRig(t)
+	g := newFixture(t)
 	var last *http.Response
 	for range 125 {
 		last, _ = ask(t, http.MethodGet, g.url+"guess", "", nil)

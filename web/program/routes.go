@@ -96,9 +96,9 @@ func (p *program) api(ctx context.Context) (*api.API, error) {
 		Explainer: p.explainer, DeadLetters: p.deadLetters, Campaigns: p.campaignService(), Coupons: p.coupons(),
 		Codes: p.codes, Redeemer: p.redeemer,
 		Claims: p.claims.service, Ledgers: p.ledgers(), Stock: p.whereabouts(), Tallies: couponsdb.NewCouponTallies(p.DB),
-		CouponDesk: &coupon.Desk{Store: couponsdb.NewCouponSteps(p.DB)},
-		Grants:     p.grants(),
-		Reminders:  p.reminders, Inbox: p.inbox, Templates: p.templates, Users: p.users, Board: dropsdb.NewBoards(p.DB),
+		CouponAdmin: &coupon.Admin{Store: couponsdb.NewCouponSteps(p.DB)},
+		Grants:      p.grants(),
+		Reminders:   p.reminders, Inbox: p.inbox, Templates: p.templates, Users: p.users, Board: dropsdb.NewBoards(p.DB),
 		Segments: p.segments(), Jobs: &job.Service{Store: workdb.NewJobs(p.DB)}, Uploads: workdb.NewUploads(p.DB),
 		Shops: dropsdb.NewTemplates(p.DB), Hub: p.hub, Channels: p.channels,
 	}), nil

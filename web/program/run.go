@@ -46,7 +46,7 @@ type program struct {
 	bus          *watermill.Bus
 	monitor      *asynq.Monitor
 	reservations *dropsdb.Reservations
-	claims       claimDesk
+	claims       claimServices
 	lookup       *lookup.Templates
 	templates    *template.Service
 	reminders    *reminder.Service

@@ -13,7 +13,7 @@ import (
 // campaignService returns the use cases of staff around campaigns.
 func (p *program) campaignService() *campaign.Service {
 	store := campaignsdb.NewCampaigns(p.DB, audiencedb.NewSegments(p.DB))
-	return &campaign.Service{Store: store, Latch: redis.NewLatch(p.Redis), Templates: p.lookup, Users: p.users, Channels: p.channels, Now: app.Clock,
+	return &campaign.Service{Store: store, Lock: redis.NewLock(p.Redis), Templates: p.lookup, Users: p.users, Channels: p.channels, Now: app.Clock,
 		Audiences: store.Audiences(), Sleepers: (&lookup.Sleepers{Count: store.Waiting}).Of}
 }
 

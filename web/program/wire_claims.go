@@ -18,8 +18,8 @@ import (
 	"dropbell/domain/template"
 )
 
-// claimDesk is how this process lets users claim.
-type claimDesk struct {
+// claimServices is how this process lets users claim.
+type claimServices struct {
 	app.Claims
 	service *claim.Service
 	// counted is the gate that every claim goes through, however it was asked for.

@@ -51,7 +51,7 @@ func (p *program) newConsole() *console.Console {
 	templates, audit, channels := dropsdb.NewTemplates(p.DB), accessdb.NewAudit(p.DB), deliverydb.NewChannels(p.DB)
 	boards, users, campaignStore := dropsdb.NewBoards(p.DB), audiencedb.NewUsers(p.DB), campaignsdb.NewCampaigns(p.DB, audiencedb.NewSegments(p.DB))
 	tallies, deadMessages := couponsdb.NewCouponTallies(p.DB), workdb.NewDeadMessages(p.DB)
-	jobs, desk, campaignService := &job.Service{Store: workdb.NewJobs(p.DB)}, &coupon.Desk{Store: couponsdb.NewCouponSteps(p.DB)}, p.campaignService()
+	jobs, desk, campaignService := &job.Service{Store: workdb.NewJobs(p.DB)}, &coupon.Admin{Store: couponsdb.NewCouponSteps(p.DB)}, p.campaignService()
 	files := &upload.Files{Uploads: workdb.NewUploads(p.DB), Tables: p.tables(), Log: p.Log}
 	// What pages of several subjects show.
 	states := consoledelivery.NewStates(channels, p.circuits(), p.channels)

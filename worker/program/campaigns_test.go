@@ -55,7 +55,7 @@ func newCampaignRig(t *testing.T, workers int, more ...string) *campaignRig {
 	r.redis, err = redis.Open(env["REDIS_URL"])
 	r.must(err)
 	t.Cleanup(func() { _ = r.redis.Close() })
-	r.service = &campaign.Service{Store: campaignsdb.NewCampaigns(db, audiencedb.NewSegments(db)), Latch: redis.NewLatch(r.redis), Templates: dropsdb.NewTemplates(db),
+	r.service = &campaign.Service{Store: campaignsdb.NewCampaigns(db, audiencedb.NewSegments(db)), Lock: redis.NewLock(r.redis), Templates: dropsdb.NewTemplates(db),
 		Users: &user.Service{Store: audiencedb.NewUsers(db)}, Channels: delivery.ChannelSetOf(delivery.App, delivery.Webhook), Audiences: campaign.AudienceKinds(), Now: app.Clock}
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, workers)
@@ -217,7 +217,7 @@ func TestLatchLetsOneThrough(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	l, key := redis.NewLatch(client), [32]byte{1}
+	l, key := redis.NewLock(client), [32]byte{1}
 	take := func(id int64) bool {
 		mine, err := l.Take(t.Context(), key, id, time.Minute)
 		if err != nil {

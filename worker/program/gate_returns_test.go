@@ -21,7 +21,7 @@ import (
 	"dropbell/domain/user"
 )
 
-func (r *gateRig) desk() *coupon.Desk { return &coupon.Desk{Store: couponsdb.NewCouponSteps(r.db)} }
+func (r *gateRig) desk() *coupon.Admin { return &coupon.Admin{Store: couponsdb.NewCouponSteps(r.db)} }
 
 // revoke returns the coupon to stock.
 func (r *gateRig) revoke(id int64) {

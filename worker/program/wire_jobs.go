@@ -31,7 +31,7 @@ func (p *program) jobRunners() map[string]job.Runner {
 		redeemcode.JobKind:  p.codeGenerator(),
 		template.BulkKind:   &template.Bulks{Templates: p.template},
 		coupon.GrantKind:    p.couponGranter(),
-		coupon.TakeBackKind: &coupon.TakeBacker{Store: couponsdb.NewGrants(p.DB), Desk: &coupon.Desk{Store: couponsdb.NewCouponSteps(p.DB)}},
+		coupon.TakeBackKind: &coupon.TakeBacker{Store: couponsdb.NewGrants(p.DB), Desk: &coupon.Admin{Store: couponsdb.NewCouponSteps(p.DB)}},
 	}
 }
 

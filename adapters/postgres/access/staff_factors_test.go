@@ -14,7 +14,7 @@ import (
 	"dropbell/domain/staff"
 )
 
-func (w *world) factor(m staff.Member, handle string) staff.Factor {
+func (w *fixture) factor(m staff.Member, handle string) staff.Factor {
 	w.Helper()
 	store := accessdb.NewStaff(w.DB)
 	_, err := store.InsertFactor(w.Context(), staff.Factor{StaffID: m.ID, Kind: staff.TOTP, Name: handle, Handle: []byte(handle), Secret: []byte("s"), Counter: 100},
@@ -40,7 +40,7 @@ func atOnce(t *testing.T, refusal error, f func() error) (n int) {
 
 // One code opens one sign-in, however many send it at once.
 func TestAProofIsUsedOnce(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	store := accessdb.NewStaff(w.DB)
 	m := w.member("ada@example.com", staff.Admin)
 	f := w.factor(m, "phone")
@@ -73,7 +73,7 @@ func TestAProofIsUsedOnce(t *testing.T) {
 // Two who remove two factors at once do not leave a member without one who must
 // have one.
 func TestTheLastFactorStays(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	store := accessdb.NewStaff(w.DB)
 	m := w.member("ada@example.com", staff.Admin)
 	list := []staff.Factor{w.factor(m, "a"), w.factor(m, "b"), w.factor(m, "c")}
@@ -111,7 +111,7 @@ func TestTheLastFactorStays(t *testing.T) {
 
 // One authenticator is enrolled once, and a member has ten at most.
 func TestEnrollingAtOnce(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	store := accessdb.NewStaff(w.DB)
 	m := w.member("ada@example.com", staff.Admin)
 	add := func(handle string) error {
@@ -136,7 +136,7 @@ func TestEnrollingAtOnce(t *testing.T) {
 
 // TestPolicyOfANewInstallation: operators and admins must have a second factor.
 func TestPolicyOfANewInstallation(t *testing.T) {
-	fresh := newWorld(t)
+	fresh := newFixture(t)
 	if p, err := accessdb.NewStaff(fresh.DB).Policy(t.Context()); p != staff.Required || err != nil {
 		t.Errorf("a new installation: %q, %v", p, err)
 	}

@@ -20,7 +20,7 @@ func passwordSet(l staff.PasswordLink, m staff.Member) staff.Entry {
 
 // Many browsers send the same link at once: one password is set, once.
 func TestPasswordLinkServesOnce(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	store, now := accessdb.NewStaff(w.DB), time.Now()
 	m := w.member("ada@example.com", staff.Viewer)
 	w.Must(store.SavePasswordLink(t.Context(), staff.PasswordLink{StaffID: m.ID, Purpose: staff.PasswordReset, ExpiresAt: now.Add(time.Hour)}, []byte("first"), entry("staff.password_link")))
@@ -56,7 +56,7 @@ func TestPasswordLinkServesOnce(t *testing.T) {
 
 // A link does not outlive its time, the account, or the address it went to.
 func TestPasswordLinkThatDoesNotCount(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	store, now := accessdb.NewStaff(w.DB), time.Now()
 	w.member("chief@example.com", staff.Admin)
 	for name, end := range map[string]func(m staff.Member){

@@ -19,7 +19,7 @@ func entry(action string) staff.Entry {
 	return staff.Entry{Actor: staff.Actor{Label: "staff:1", Name: "Ada"}, Action: action, ObjectKind: "staff"}
 }
 
-func (w *world) member(email string, role staff.Role) staff.Member {
+func (w *fixture) member(email string, role staff.Role) staff.Member {
 	w.Helper()
 	m, err := accessdb.NewStaff(w.DB).InsertMember(w.Context(), staff.Member{Email: email, Role: role, PasswordHash: "h"}, staff.PasswordLink{}, nil, entry("staff.create"))
 	w.Must(err)
@@ -28,7 +28,7 @@ func (w *world) member(email string, role staff.Role) staff.Member {
 
 // Several processes start at once; one admin comes of it.
 func TestFirstAdminIsOne(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	store := accessdb.NewStaff(w.DB)
 	var created atomic.Int64
 	var all sync.WaitGroup
@@ -58,7 +58,7 @@ func TestFirstAdminIsOne(t *testing.T) {
 
 // Two admins who disable each other at the same moment must not both succeed.
 func TestLastAdminStaysUnderConcurrency(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	store := accessdb.NewStaff(w.DB)
 	for round := range 10 {
 		w.Exec(`delete from staff`)
@@ -84,7 +84,7 @@ func TestLastAdminStaysUnderConcurrency(t *testing.T) {
 }
 
 func TestMembers(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	store := accessdb.NewStaff(w.DB)
 	admin, ada := w.member("z@example.com", staff.Admin), w.member("ada@example.com", staff.Viewer)
 	if _, err := store.InsertMember(t.Context(), staff.Member{Email: "ADA@example.com", Role: staff.Viewer}, staff.PasswordLink{}, nil, entry("x")); !errors.Is(err, staff.ErrEmailTaken) {
@@ -117,7 +117,7 @@ func TestMembers(t *testing.T) {
 }
 
 func TestSignIns(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	store := accessdb.NewStaff(w.DB)
 	w.member("admin@example.com", staff.Admin)
 	m := w.member("a@example.com", staff.Viewer)
@@ -163,7 +163,7 @@ func TestSignIns(t *testing.T) {
 }
 
 func TestSessions(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	s := accessdb.NewSessions(w.DB)
 	soon := time.Now().Add(time.Hour)
 	w.Must(s.Commit("t1", []byte{1, 0, 2}, soon))
@@ -188,7 +188,7 @@ func TestSessions(t *testing.T) {
 }
 
 func TestKeys(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	store := accessdb.NewStaff(w.DB)
 	service := &staff.Service{Store: store, Now: pgtest.Clock}
 	var created atomic.Int64
@@ -243,7 +243,7 @@ func TestKeys(t *testing.T) {
 }
 
 func TestAuditRecords(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	audit := accessdb.NewAudit(w.DB)
 	w.Exec(`insert into audit (actor, action, object_kind, object_id, shop_number, at) values
 		('staff:1 Ada', 'template.edit', 'template', '1', 10, '2026-01-01'), ('staff:12 Zoë', 'template.move', 'template', '11', 11, '2026-01-02'),
@@ -282,7 +282,7 @@ func TestAuditRecords(t *testing.T) {
 }
 
 func TestChangeShopIsRecorded(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	_, err := w.Service.Create(t.Context(), pgtest.Actor, pgtest.Spec(time.Hour), "")
 	w.Must(err)
 	shops, err := w.Templates.Shops(t.Context())
@@ -299,7 +299,7 @@ func TestChangeShopIsRecorded(t *testing.T) {
 
 // A search for a text ends at a bound, and goes on from there.
 func TestAuditSearchIsBounded(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.Exec(`delete from audit`)
 	w.Exec(`insert into audit (actor, action, object_kind, object_id, reason)
 		select 'system', 'x.y', 'x', n, case when n % 7500 = 1 then 'the needle' when n % 2 = 0 then 'hay' else '' end from generate_series(1, 22501) n`)
@@ -327,7 +327,7 @@ func TestAuditSearchIsBounded(t *testing.T) {
 // An admin who is limited to shops cannot manage staff: the last one who can
 // stays, and the environment gives access back where nobody has it.
 func TestTheLastAdminIsOfAllShops(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	store := accessdb.NewStaff(w.DB)
 	chief, local := w.member("chief@example.com", staff.Admin), w.member("local@example.com", staff.Admin)
 	local.Shops = []int64{10}

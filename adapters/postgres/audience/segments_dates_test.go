@@ -14,7 +14,7 @@ import (
 )
 
 // among returns which of the texts, as an attribute, satisfy the condition.
-func (w *world) among(texts []string, op segment.Op, value string) (found []string) {
+func (w *fixture) among(texts []string, op segment.Op, value string) (found []string) {
 	w.Helper()
 	w.Exec(`delete from users`)
 	w.Exec(`insert into users (id, attributes) select n, jsonb_build_object('at', v) from unnest($1::text[]) with ordinality as t (v, n)`, texts)
@@ -31,7 +31,7 @@ func (w *world) among(texts []string, op segment.Op, value string) (found []stri
 }
 
 func TestSegmentsCompareInstants(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	for _, c := range []struct {
 		op        segment.Op
 		value     string
@@ -55,7 +55,7 @@ func TestSegmentsCompareInstants(t *testing.T) {
 // TestNoTextIsTooStrangeToCompare: whatever an attribute holds, it is an
 // instant or matches nothing, and never an error.
 func TestNoTextIsTooStrangeToCompare(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	part := rapid.SampledFrom([]string{"00", "01", "02", "04", "12", "13", "23", "24", "28", "29", "30", "31", "32", "59", "60", "99"})
 	date := rapid.Custom(func(t *rapid.T) string {
 		year := rapid.SampledFrom([]string{"2026", "2028", "2100", "2000", "0000", "0001", "9999", "1900"}).Draw(t, "year")

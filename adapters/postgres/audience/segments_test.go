@@ -20,7 +20,7 @@ import (
 // Whatever the rule, PostgreSQL finds exactly whom the reference finds, in
 // order and page by page, the count agrees, and the stored form means the same.
 func TestSegmentsMeanWhatTheySay(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	people, segments := w.crowd(), audiencedb.NewSegments(w.DB)
 	rapid.Check(t, func(rt *rapid.T) {
 		rule := anyRule(3).Draw(rt, "rule")
@@ -63,7 +63,7 @@ func TestSegmentsMeanWhatTheySay(t *testing.T) {
 // A sample of a large table is about right, quick, and honest about how far
 // off it may be: also for users that are stored in runs.
 func TestEstimates(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.Exec(`insert into users (id, name, locale, attributes) select n, 'Somebody with a name of ordinary length ' || n,
 		case when n > 150000 then 'zh-CN' else 'en' end, jsonb_build_object('score', n % 100, 'tier', case when n % 10 = 0 then 'gold' else 'none' end)
 		from generate_series(1, 200000) n`)
@@ -105,7 +105,7 @@ func TestEstimates(t *testing.T) {
 
 // Of a few hundred pages a sample would be most: everybody is looked at, once.
 func TestEstimatesOfFewPages(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.Exec(`insert into users (id, name, attributes) select n, 'Somebody with a name of ordinary length ' || n,
 		jsonb_build_object('score', n % 5) from generate_series(1, 9000) n`)
 	w.Exec(`analyze users`)
@@ -126,7 +126,7 @@ func TestEstimatesOfFewPages(t *testing.T) {
 }
 
 func TestSegmentLife(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	s := audiencedb.NewSegments(w.DB)
 	gold := segment.Leaf(segment.Attribute, "tier", segment.Is, "gold")
 	g := w.segment("Gold", segment.Rule{Match: segment.All, Rules: []segment.Rule{gold}})
@@ -181,7 +181,7 @@ func TestSegmentLife(t *testing.T) {
 
 // Lists take ids in any order, together and again, and give them back in order.
 func TestListMembers(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	s := audiencedb.NewSegments(w.DB)
 	g, err := s.CreateSegment(t.Context(), segment.Segment{Name: "List", Kind: segment.ByList, Rule: segment.Everybody()}, "", pgtest.AboutSegment("segment.create"))
 	w.Must(err)

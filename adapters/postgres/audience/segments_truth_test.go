@@ -14,7 +14,7 @@ import (
 	"dropbell/domain/user"
 )
 
-func (w *world) segment(name string, r segment.Rule) segment.Segment {
+func (w *fixture) segment(name string, r segment.Rule) segment.Segment {
 	w.Helper()
 	g, err := audiencedb.NewSegments(w.DB).CreateSegment(w.Context(), segment.Segment{Name: name, Kind: segment.ByRules, Rule: r}, "", pgtest.AboutSegment("segment.create"))
 	w.Must(err)
@@ -35,7 +35,7 @@ type fact struct {
 
 // crowd fills the database with users who differ in everything a rule can ask
 // for, and returns them as the reference sees them.
-func (w *world) crowd() map[user.ID]fact {
+func (w *fixture) crowd() map[user.ID]fact {
 	people := map[user.ID]fact{}
 	locales, zones := []string{"", "en", "en-GB", "zh-CN", "ZH", "zha"}, []string{"", "UTC", "Asia/Shanghai"}
 	values := []any{nil, "gold", "Gold medal", "7", 7.0, -0.5, true, "2026-11-20", "2026-11-20T10:00:00Z", "2025-01-01", "100%", "it's",
@@ -71,7 +71,7 @@ func (w *world) crowd() map[user.ID]fact {
 	return people
 }
 
-func (w *world) store(id user.ID, f fact) {
+func (w *fixture) store(id user.ID, f fact) {
 	w.Helper()
 	c := user.Change{ID: id, Locale: &f.locale, Timezone: &f.zone, OptOuts: &f.off, Attributes: &f.attributes}
 	if strings.Contains(f.contacts, "e") {

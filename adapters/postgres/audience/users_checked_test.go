@@ -10,7 +10,7 @@ import (
 // A check finds the last row of a user before the part it is reading, and none
 // that an attempt of the same part has left.
 func TestCheckedRows(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	users := audiencedb.NewUsers(w.DB)
 	w.Exec(`insert into jobs (kind, title, needs, state, actor, created_by) select 'users.check', 'x', 'manage_users', 'running', '{}', 'a' from generate_series(1, 2)`)
 	remember := func(job, before int64, rows ...user.CheckedRow) []user.CheckedRow {

@@ -70,7 +70,7 @@ func gone(sql string) string {
 }
 
 // fillPerson puts the person wherever one can stand, as the programs do.
-func (w *world) fillPerson() {
+func (w *fixture) fillPerson() {
 	w.Helper()
 	for _, table := range []string{"users", "audit", "jobs", "job_errors", "uploads", "upload_parts", "checked_rows", "grant_rows", "idempotency_keys", "channel_tests",
 		"dead_messages", "dead_letter_groups", "provider_calls", "segments", "inbox_reads"} {
@@ -90,7 +90,7 @@ func (w *world) fillPerson() {
 
 // scan returns every place in any table where the text stands: columns of
 // text, JSON and bytes.
-func (w *world) scan(text string) (found []string) {
+func (w *fixture) scan(text string) (found []string) {
 	w.Helper()
 	rows, err := w.SQL.Query(w.Context(), `select c.table_name, c.column_name, c.data_type from information_schema.columns c
 		join information_schema.tables t using (table_schema, table_name) where c.table_schema = current_schema() and t.table_type = 'BASE TABLE'
@@ -117,7 +117,7 @@ func (w *world) scan(text string) (found []string) {
 
 // Whatever table there is, nothing in it names a person who was erased.
 func TestErasingReachesEveryTable(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	rows, err := w.SQL.Query(t.Context(), `select table_name from information_schema.tables where table_schema = current_schema() and table_type = 'BASE TABLE'`)
 	w.Must(err)
 	for rows.Next() {
@@ -177,7 +177,7 @@ func TestErasingReachesEveryTable(t *testing.T) {
 // A late import, list, preference or link does not bring an erased person back,
 // until the erasure is lifted.
 func TestErasedPeopleStayErased(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	users := &user.Service{Store: audiencedb.NewUsers(w.DB)}
 	name, mail := "Zeb", goneMail
 	back := user.Change{ID: goneID, Name: &name, Email: &mail}
@@ -222,7 +222,7 @@ func TestErasedPeopleStayErased(t *testing.T) {
 
 // Imports that run beside an erasure store the person before it, or not at all.
 func TestErasingBesideImports(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	users := &user.Service{Store: audiencedb.NewUsers(w.DB)}
 	for round := range 20 {
 		id := user.ID(100 + round)
@@ -248,7 +248,7 @@ func TestErasingBesideImports(t *testing.T) {
 }
 
 func TestEverythingStoredAboutAUser(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.fillPerson()
 	users := &user.Service{Store: audiencedb.NewUsers(w.DB)}
 	raw, err := users.Everything(t.Context(), staff.System(), goneID)

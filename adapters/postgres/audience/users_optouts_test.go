@@ -10,7 +10,7 @@ import (
 )
 
 func TestSetOptOuts(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	users := audiencedb.NewUsers(w.DB)
 	w.Upsert(user.Change{ID: 1, Name: new("Ann"), OptOuts: new(uint8(0b00101))})
 	for _, c := range []struct {
@@ -39,7 +39,7 @@ func TestSetOptOuts(t *testing.T) {
 
 // Wishes about different channels that arrive together all count.
 func TestConcurrentOptOuts(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	users := audiencedb.NewUsers(w.DB)
 	for round := range 10 {
 		id := user.ID(round + 1)
@@ -60,7 +60,7 @@ func TestConcurrentOptOuts(t *testing.T) {
 
 // Single attributes change and go; a comparison says beforehand what will.
 func TestAttributePatches(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	users := audiencedb.NewUsers(w.DB)
 	w.Upsert(user.Change{ID: 1, Attributes: &map[string]any{"tier": "gold", "score": 7.0, "empty": nil}}, user.Change{ID: 2, Name: new("Bob")})
 	changes := []user.Change{

@@ -12,7 +12,7 @@ import (
 // TestASubscriptionThatIsGone is removed by endpoint and keys, so that a browser that
 // has subscribed again meanwhile keeps what it has; the other devices stay as they are.
 func TestASubscriptionThatIsGone(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	users := audiencedb.NewUsers(w.DB)
 	sub := func(endpoint, key string) user.PushSubscription {
 		return user.PushSubscription{Endpoint: "https://p.example.com/" + endpoint, P256dh: key, Auth: "a" + key}

@@ -15,7 +15,7 @@ import (
 )
 
 func TestUsers(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	users := audiencedb.NewUsers(w.DB)
 	if _, err := users.User(t.Context(), 1); !errors.Is(err, user.ErrNotFound) {
 		t.Fatalf("an unknown user: %v", err)
@@ -42,7 +42,7 @@ func TestUsers(t *testing.T) {
 
 // Importing the same list again must not write every row again.
 func TestUnchangedUsersAreNotWritten(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.Upsert(user.Change{ID: 1, Name: new("Ann")}, user.Change{ID: 2, Name: new("Bob")})
 	before := w.Number(`select sum(xmin::text::bigint) from users`)
 	w.Upsert(user.Change{ID: 1, Name: new("Ann")}, user.Change{ID: 2, Name: new("Bob"), Email: nil})
@@ -55,7 +55,7 @@ func TestUnchangedUsersAreNotWritten(t *testing.T) {
 // Imports of the same users in any order wait for each other without deadlock
 // and lose nothing.
 func TestConcurrentUpserts(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	var all sync.WaitGroup
 	for g := range 8 {
 		all.Go(func() {
@@ -87,7 +87,7 @@ func TestConcurrentUpserts(t *testing.T) {
 }
 
 func TestFindUsers(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	users := audiencedb.NewUsers(w.DB)
 	w.Upsert(user.Change{ID: 13, Name: new("Ann Lee")}, user.Change{ID: 7, Email: new("Ann@example.com")}, user.Change{ID: 138, Phone: new("+8613800138000")},
 		user.Change{ID: 20, Name: new("100% sure")}, user.Change{ID: 21, Name: new("100 percent")}, user.Change{ID: 9, Name: new("Joann")},
@@ -126,7 +126,7 @@ func idsOf(us []user.User) []user.ID {
 // Common and rare beginnings are looked for in different ways, with the same
 // result.
 func TestFindCommonAndRare(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	users := audiencedb.NewUsers(w.DB)
 	w.Exec(`insert into users (id, name, email) select n, 'Common ' || n, 'u' || n || '@example.com' from generate_series(1, 30000) n`)
 	w.Exec(`analyze users`)
@@ -158,7 +158,7 @@ func TestFindCommonAndRare(t *testing.T) {
 // The statement that looks for a rare beginning must use the index, also when
 // the plan is made before the text is known.
 func TestFindUsesIndexes(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.Exec(`insert into users (id, name, email, phone) select n, 'user ' || n, 'u' || n || '@example.com', '+86' || (13000000000 + n) from generate_series(1, 50000) n`)
 	w.Exec(`analyze users`)
 	for column, index := range map[string]string{"name": "users_name", "email": "users_email", "phone": "users_phone"} {

@@ -15,8 +15,8 @@ import (
 // TestAudienceInParts reads what hangs on a template in many parts, pages that
 // end in the middle of one, and from every place at which a cut may go on.
 func TestAudienceInParts(t *testing.T) {
-	s := newStage(t)
-	tpl := s.world.Published(time.Hour)
+	s := newCampaignFixture(t)
+	tpl := s.fixture.Published(time.Hour)
 	var all []user.ID
 	for i := range 300 { // lies close together, far apart, and at the ends
 		all = append(all, user.ID(i*i*i+1))
@@ -49,7 +49,7 @@ func TestAudienceInParts(t *testing.T) {
 
 // wantAudience wants these users in full pages, of whom those are strangers
 // whose number can be divided by three.
-func (s *stage) wantAudience(about string, c campaign.Cut, want []user.ID) {
+func (s *campaignFixture) wantAudience(about string, c campaign.Cut, want []user.ID) {
 	s.Helper()
 	const limit = 70
 	reader := campaignsdb.NewCampaigns(s.DB, s.Segments).Audience(c)

@@ -28,7 +28,7 @@ func names(days []campaign.CalendarDay, date string) string {
 // TestCalendarDaysAreTheShops puts what happens at one instant on the day that
 // each shop has then, on the nights when clocks change too.
 func TestCalendarDaysAreTheShops(t *testing.T) {
-	s := newStage(t)
+	s := newCampaignFixture(t)
 	s.Exec(`insert into shops (number, name, timezone) values (10, 'Shanghai', 'Asia/Shanghai'), (11, 'Los Angeles', 'America/Los_Angeles')`)
 	start := func(name string, shop int64, at string) {
 		s.Exec(`insert into campaigns (name, shop_number, channel, content, audience, starts_at, ends_at, state, creator, created_by)
@@ -86,7 +86,7 @@ func TestCalendarDaysAreTheShops(t *testing.T) {
 
 // A full month costs what it shows: each day is left after so many rows.
 func TestCalendarOfAFullMonth(t *testing.T) {
-	s := newStage(t)
+	s := newCampaignFixture(t)
 	s.Exec(`insert into shops (number, name, timezone) values (10, 'Tea', 'UTC'), (11, 'Coffee', 'UTC')`)
 	s.Exec(`insert into campaigns (name, shop_number, channel, content, audience, starts_at, ends_at, state, creator, created_by)
 		select 'c' || i, 10 + i % 2, 0, '{"variants":[]}', '{"kind":"all"}', '2031-01-01'::timestamptz + i * interval '1 hour', '2033-01-01', 'draft', 'x', 'x'

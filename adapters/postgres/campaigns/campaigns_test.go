@@ -19,7 +19,7 @@ import (
 )
 
 func TestCampaignReachesEverybodyOnce(t *testing.T) {
-	s := newStage(t)
+	s := newCampaignFixture(t)
 	s.users(2500, 7919)
 	c := s.running(nil)
 	// Those who join later are not in it, wherever their ids lie.
@@ -47,7 +47,7 @@ func TestCampaignReachesEverybodyOnce(t *testing.T) {
 }
 
 func TestCampaignStartsByTheDatabasesClock(t *testing.T) {
-	s := newStage(t)
+	s := newCampaignFixture(t)
 	s.users(3, 1)
 	c := s.published(func(sp *campaign.Spec) { sp.StartsAt = pgtest.Clock().Add(700 * time.Millisecond) })
 	if _, cut, err := s.campaigns.Due(t.Context(), 0, 10); err != nil || len(cut) != 0 {
@@ -76,7 +76,7 @@ func TestCampaignStartsByTheDatabasesClock(t *testing.T) {
 }
 
 func TestSweepStartsAndCutsWithoutTimers(t *testing.T) {
-	s := newStage(t)
+	s := newCampaignFixture(t)
 	s.users(10, 1)
 	c := s.published(func(sp *campaign.Spec) { sp.StartsAt = pgtest.Clock().Add(-time.Minute) })
 	s.Must(s.launcher.Sweep(t.Context()))
@@ -91,7 +91,7 @@ func TestSweepStartsAndCutsWithoutTimers(t *testing.T) {
 	}
 }
 
-func (s *stage) tasks(name string) (n int) {
+func (s *campaignFixture) tasks(name string) (n int) {
 	for _, task := range s.queue.Tasks {
 		if task.Name == name {
 			n++
@@ -149,7 +149,7 @@ func (d *dying) EndCut(ctx context.Context, c campaign.Cut) error {
 // everybody once.
 func TestCutSurvivesDeathAtEveryStep(t *testing.T) {
 	const people = 250_000
-	s := newStage(t)
+	s := newCampaignFixture(t)
 	s.users(people, 3)
 	for at := 1; ; at++ {
 		for _, after := range []bool{false, true} {
@@ -193,7 +193,7 @@ func TestCutSurvivesDeathAtEveryStep(t *testing.T) {
 }
 
 func TestTwoCuttersOneWins(t *testing.T) {
-	s := newStage(t)
+	s := newCampaignFixture(t)
 	s.users(3000, 1)
 	c := s.published(nil)
 	s.Must(s.launcher.Start(t.Context(), c.ID))
@@ -223,7 +223,7 @@ func TestTwoCuttersOneWins(t *testing.T) {
 }
 
 func TestMessagesBroughtTwiceMakeOneBatch(t *testing.T) {
-	s := newStage(t)
+	s := newCampaignFixture(t)
 	s.users(2500, 11)
 	c := s.running(nil)
 	ms := s.wire.take()
@@ -255,7 +255,7 @@ func TestMessagesBroughtTwiceMakeOneBatch(t *testing.T) {
 }
 
 func TestSameCampaignIsPublishedOnce(t *testing.T) {
-	s := newStage(t) // without Redis
+	s := newCampaignFixture(t) // without Redis
 	starts, ends := pgtest.Clock().Add(time.Hour), pgtest.Clock().Add(2*time.Hour)
 	make2 := func(by staff.Actor, name string) campaign.Campaign {
 		spec := campaignSpec()
@@ -310,7 +310,7 @@ func TestSameCampaignIsPublishedOnce(t *testing.T) {
 // TestLargeCampaignsTakeTwoPeople: above the shop's limit, who asked and who
 // created it cannot publish, and an edit makes the consent void.
 func TestLargeCampaignsTakeTwoPeople(t *testing.T) {
-	s := newStage(t)
+	s := newCampaignFixture(t)
 	s.users(20, 1)
 	s.Exec(`insert into campaign_limits (shop_number, approval_above) values (0, 10)`)
 	li, wu := staff.Actor{Label: "staff:1", Name: "Li", Role: staff.Marketer}, staff.Actor{Label: "staff:2", Name: "Wu", Role: staff.Marketer}
@@ -350,7 +350,7 @@ func TestLargeCampaignsTakeTwoPeople(t *testing.T) {
 // TestSegmentAsAudience: members are found page by page, late joiners left out,
 // and a segment that is deleted before the start fails the campaign.
 func TestSegmentAsAudience(t *testing.T) {
-	s := newStage(t)
+	s := newCampaignFixture(t)
 	s.users(3000, 1)
 	s.Exec(`update users set locale = case when id % 2 = 0 then 'fr' else 'en' end`)
 	id := s.Number(`insert into segments (name, kind, rule, created_by) values ('French', 'rules', '{"all":[{"field":"locale","op":"is","values":["fr"]}]}', 'x') returning id`)

@@ -37,7 +37,7 @@ func (a slowAudience) Next(ctx context.Context, limit int) (users, strangers []u
 // TestACutIsKeptWhileAPageIsRead: nobody takes a campaign over from a cutter
 // that is reading, and everybody gets the message.
 func TestACutIsKeptWhileAPageIsRead(t *testing.T) {
-	s := newStage(t)
+	s := newCampaignFixture(t)
 	s.users(3000, 1)
 	c := s.published(nil)
 	s.Must(s.launcher.Start(t.Context(), c.ID))
@@ -51,7 +51,7 @@ func TestACutIsKeptWhileAPageIsRead(t *testing.T) {
 
 // TestACancelledCutStopsReading, without having stored anything.
 func TestACancelledCutStopsReading(t *testing.T) {
-	s := newStage(t)
+	s := newCampaignFixture(t)
 	s.users(10, 1)
 	c := s.published(nil)
 	s.Must(s.launcher.Start(t.Context(), c.ID))

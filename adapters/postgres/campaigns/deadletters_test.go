@@ -12,7 +12,7 @@ import (
 
 // failures is a stage whose campaigns reach nobody but odd users.
 type failures struct {
-	*stage
+	*campaignFixture
 	letters *delivery.DeadLetters
 	ledger  *delivery.Ledger
 	daemon  *delivery.Service
@@ -20,7 +20,7 @@ type failures struct {
 }
 
 func newFailures(t *testing.T) *failures {
-	f := &failures{stage: newStage(t), broken: true}
+	f := &failures{campaignFixture: newCampaignFixture(t), broken: true}
 	f.users(4, 1)
 	f.letters = &delivery.DeadLetters{Store: f.DeadLetters}
 	f.ledger = &delivery.Ledger{Store: f.Ledger}

@@ -16,7 +16,7 @@ import (
 	"dropbell/domain/user"
 )
 
-func (s *stage) do(c campaign.Campaign, step campaign.Transition) campaign.Campaign {
+func (s *campaignFixture) do(c campaign.Campaign, step campaign.Transition) campaign.Campaign {
 	s.Helper()
 	c, err := s.service.Do(s.Context(), staff.System(), c.ID, 0, step, "test")
 	s.Must(err)
@@ -26,7 +26,7 @@ func (s *stage) do(c campaign.Campaign, step campaign.Transition) campaign.Campa
 // TestPauseAndResumeStorm pauses and resumes fifty times while four workers
 // deliver: nobody is left out and nobody gets it twice.
 func TestPauseAndResumeStorm(t *testing.T) {
-	s := newStage(t)
+	s := newCampaignFixture(t)
 	s.users(6000, 2)
 	c := s.running(nil)
 	s.bring()
@@ -67,7 +67,7 @@ func TestPauseAndResumeStorm(t *testing.T) {
 }
 
 func TestPausedCampaignSendsNothing(t *testing.T) {
-	s := newStage(t)
+	s := newCampaignFixture(t)
 	s.users(2000, 1)
 	c := s.running(nil)
 	hook := pgtest.NewSink(delivery.Webhook, 100)
@@ -104,7 +104,7 @@ func TestPausedCampaignSendsNothing(t *testing.T) {
 }
 
 func TestCancelSkipsTheRest(t *testing.T) {
-	s := newStage(t)
+	s := newCampaignFixture(t)
 	s.users(3000, 1)
 	c := s.running(nil)
 	late := s.wire.take()
@@ -133,7 +133,7 @@ func TestCancelSkipsTheRest(t *testing.T) {
 }
 
 func TestCancelWhileCutting(t *testing.T) {
-	s := newStage(t)
+	s := newCampaignFixture(t)
 	s.users(250_000, 1)
 	c := s.published(nil)
 	s.Must(s.launcher.Start(t.Context(), c.ID))
@@ -182,7 +182,7 @@ func (l *leaving) EndCut(context.Context, campaign.Cut) error {
 }
 
 func TestAReadThatIsBrokenOffIsNotTheEnd(t *testing.T) {
-	s := newStage(t)
+	s := newCampaignFixture(t)
 	s.users(120_000, 1)
 	c := s.published(nil)
 	s.Must(s.launcher.Start(t.Context(), c.ID))
@@ -198,7 +198,7 @@ func TestAReadThatIsBrokenOffIsNotTheEnd(t *testing.T) {
 }
 
 func TestEndExpiresWhoeverIsLeftEvenWhilePaused(t *testing.T) {
-	s := newStage(t)
+	s := newCampaignFixture(t)
 	s.users(1500, 1)
 	c := s.running(nil)
 	s.bring()
@@ -218,7 +218,7 @@ func TestEndExpiresWhoeverIsLeftEvenWhilePaused(t *testing.T) {
 }
 
 func TestStrangersGetTheirAppMessage(t *testing.T) {
-	s := newStage(t)
+	s := newCampaignFixture(t)
 	s.users(2, 1)
 	c := s.running(func(sp *campaign.Spec) {
 		sp.Channel, sp.Audience = delivery.App, campaign.Audience{Kind: campaign.Named, Users: ids(2, 900, 1, 900)}
@@ -236,8 +236,8 @@ func TestStrangersGetTheirAppMessage(t *testing.T) {
 }
 
 func TestAudiencesOfATemplate(t *testing.T) {
-	s := newStage(t)
-	tpl := s.world.Published(time.Hour)
+	s := newCampaignFixture(t)
+	tpl := s.fixture.Published(time.Hour)
 	for _, id := range []user.ID{5, 9, 70_000} {
 		s.Reserve(tpl, id, pgtest.Reminders(delivery.App, 5)...)
 	}
@@ -266,7 +266,7 @@ func TestAudiencesOfATemplate(t *testing.T) {
 }
 
 func TestDeadLettersOfACampaignAreReplayed(t *testing.T) {
-	s := newStage(t)
+	s := newCampaignFixture(t)
 	s.users(20, 1)
 	c := s.running(nil)
 	s.bring()

@@ -6,10 +6,10 @@ import (
 	"dropbell/adapters/postgres/pgtest"
 )
 
-// world is the fixture with what the tests here add to it.
-type world struct{ *pgtest.World }
+// fixture is pgtest.Fixture with the methods that the tests of this package add.
+type fixture struct{ *pgtest.Fixture }
 
-func newWorld(t *testing.T) *world {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	return &world{pgtest.New(t)}
+	return &fixture{pgtest.New(t)}
 }

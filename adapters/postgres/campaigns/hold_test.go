@@ -17,7 +17,7 @@ import (
 
 // gold makes a campaign by Li to a segment in which so many users were counted,
 // one of them by now, and which one person alone may publish.
-func (s *stage) gold(counted int) campaign.Campaign {
+func (s *campaignFixture) gold(counted int) campaign.Campaign {
 	s.Helper()
 	rule := segment.Rule{Match: segment.All, Rules: []segment.Rule{segment.Leaf(segment.Attribute, "tier", segment.Is, "gold")}}
 	g, err := s.Segments.CreateSegment(s.Context(), segment.Segment{Name: "Gold", Kind: segment.ByRules, Rule: rule}, "", pgtest.AboutSegment("segment.create"))
@@ -37,10 +37,10 @@ func (s *stage) gold(counted int) campaign.Campaign {
 }
 
 // imported makes everybody gold, as an import of users does.
-func (s *stage) imported() { s.Exec(`update users set attributes = '{"tier":"gold"}'`) }
+func (s *campaignFixture) imported() { s.Exec(`update users set attributes = '{"tier":"gold"}'`) }
 
 // held wants the campaign to wait for a second person, with so many people cut.
-func (s *stage) held(c campaign.Campaign, reach, people int64) campaign.Request {
+func (s *campaignFixture) held(c campaign.Campaign, reach, people int64) campaign.Request {
 	s.Helper()
 	got := s.now(c)
 	if got.State != campaign.Paused || got.HeldAt == nil || got.ApprovalAskedAt == nil {
@@ -135,7 +135,7 @@ func (r *growingReader) Next(ctx context.Context, limit int) (users, strangers [
 // What grows while it is being cut is held at the page that is too much; what
 // was cut before waits too, and everything is sent once after the approval.
 func TestGrowthWhileCuttingIsHeld(t *testing.T) {
-	s := newStage(t)
+	s := newCampaignFixture(t)
 	s.Exec(`insert into campaign_limits (shop_number, approval_above) values (0, 120000)`)
 	s.users(150_000, 1)
 	s.Exec(`update users set attributes = '{"tier":"gold"}' where id <= 100000`)
@@ -185,7 +185,7 @@ func TestTwoCuttersHoldOnce(t *testing.T) {
 // A held campaign whose request is refused stays held and can be asked for
 // again, is let go by a higher limit, and ends when its time is over.
 func TestLeavesOfAHeldCampaign(t *testing.T) {
-	hold := func(t *testing.T) (*stage, campaign.Campaign, campaign.Request) {
+	hold := func(t *testing.T) (*campaignFixture, campaign.Campaign, campaign.Request) {
 		s := newOffice(t)
 		c := s.gold(1)
 		s.imported()

@@ -19,7 +19,7 @@ import (
 
 // library is lists and the files that fill them.
 type library struct {
-	*stage
+	*campaignFixture
 	lists *segment.Service
 	jobs  *job.Service
 }
@@ -35,7 +35,7 @@ func (anyIDs) Close() error                   { return nil }
 
 func newLibrary(t *testing.T) *library {
 	s := newOffice(t)
-	l := &library{stage: s, jobs: &job.Service{Store: s.Jobs}}
+	l := &library{campaignFixture: s, jobs: &job.Service{Store: s.Jobs}}
 	l.lists = &segment.Service{Store: l.Segments, Jobs: l.jobs, Tables: anyIDs{}}
 	return l
 }

@@ -24,8 +24,8 @@ func trackedAs(owner int64, id user.ID, variant int) string {
 // Recipients get links of their own, in what is sent and in the inbox; a test
 // message shows where the link leads.
 func TestCampaignLinksAreTracked(t *testing.T) {
-	s := newStage(t)
-	tpl := s.world.Published(time.Hour)
+	s := newCampaignFixture(t)
+	tpl := s.fixture.Published(time.Hour)
 	s.Exec(`update templates set claim_url = $1 where id = $2`, claimPage, tpl.ID)
 	s.users(3, 1)
 	spec := func(channel delivery.Channel, name string) func(*campaign.Spec) {
@@ -77,8 +77,8 @@ func TestCampaignLinksAreTracked(t *testing.T) {
 }
 
 func TestOpeningsCountOnce(t *testing.T) {
-	s := newStage(t)
-	tpl := s.world.Published(time.Hour)
+	s := newCampaignFixture(t)
+	tpl := s.fixture.Published(time.Hour)
 	s.users(2, 1)
 	ctx, nowhere := t.Context(), s.running(nil)
 	c := s.published(func(sp *campaign.Spec) { sp.Name, sp.GrantTemplate = "Linked", tpl.ID })

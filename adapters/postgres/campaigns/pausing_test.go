@@ -17,7 +17,7 @@ import (
 // the last range to the first, so that the order of their ids is not that of
 // any index in which they would be found.
 func TestPausingMeetsCheckpointsInOrder(t *testing.T) {
-	s := newStage(t)
+	s := newCampaignFixture(t)
 	s.users(400, 1)
 	c := s.running(nil)
 	s.wire.take()

@@ -15,7 +15,7 @@ import (
 
 // Who leaves the shop out does not leave its rule behind.
 func TestCampaignOfNoShopNeedsApproval(t *testing.T) {
-	s := newStage(t)
+	s := newCampaignFixture(t)
 	s.users(20, 1)
 	s.Exec(`insert into campaign_limits (shop_number, approval_above) values (9, 50), (10, 5), (11, 0)`)
 	publish := func() campaign.Campaign {
@@ -36,7 +36,7 @@ func TestCampaignOfNoShopNeedsApproval(t *testing.T) {
 }
 
 func TestAudiencesAreOfTheirKind(t *testing.T) {
-	s := newStage(t)
+	s := newCampaignFixture(t)
 	rules := s.readers("en")
 	list, _, err := (&segment.Service{Store: s.Segments}).CreateList(t.Context(), staff.System(), "Fair", 0, "")
 	s.Must(err)
@@ -52,7 +52,7 @@ func TestAudiencesAreOfTheirKind(t *testing.T) {
 }
 
 func TestPublishingNeedsTheWholeList(t *testing.T) {
-	s := newStage(t)
+	s := newCampaignFixture(t)
 	s.users(10, 1)
 	jobs := &job.Service{Store: s.Jobs}
 	lists := &segment.Service{Store: s.Segments, Jobs: jobs, Tables: anyIDs{}}
@@ -86,7 +86,7 @@ func TestPublishingNeedsTheWholeList(t *testing.T) {
 }
 
 func TestPublishingNeedsItsSegment(t *testing.T) {
-	s := newStage(t)
+	s := newCampaignFixture(t)
 	s.users(10, 1)
 	g := s.readers("en")
 	sp := campaignSpec()

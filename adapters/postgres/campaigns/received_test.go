@@ -13,7 +13,7 @@ import (
 // TestMailbag tells what each of several campaigns had for one user: sent,
 // skipped because of the shop's limit, and still on its way.
 func TestMailbag(t *testing.T) {
-	s := newStage(t)
+	s := newCampaignFixture(t)
 	s.users(20, 1)
 	s.Exec(`insert into shops values (10, 'Tea house', 'Asia/Shanghai'), (11, 'Bakery', 'Europe/Berlin')`)
 	s.Exec(`insert into campaign_limits (shop_number, per_day, per_week) values (10, 1, 3), (11, 0, 0)`)
@@ -71,7 +71,7 @@ func TestMailbag(t *testing.T) {
 // TestMailbagIsBounded: of very many campaigns the newest are looked at, and
 // it is said from when on there may be more.
 func TestMailbagIsBounded(t *testing.T) {
-	s := newStage(t)
+	s := newCampaignFixture(t)
 	s.Exec(`insert into campaigns (name, channel, content, audience, starts_at, ends_at, state, creator, created_by, started_at)
 		select 'c' || n, 0, '{}', '{"kind": "all"}', now(), now() + interval '1 hour', 'finished', 'x', 'x', date_trunc('hour', now()) - n * interval '1 minute' from generate_series(0, 400) n`)
 	s.Exec(`insert into batches (kind, owner_id, channel, from_user, to_user, state, due_at, worthless_after, due, due_count, started_at, finished_at)

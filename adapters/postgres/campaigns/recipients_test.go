@@ -22,7 +22,7 @@ func alikeOutcomes(a, b campaign.Outcome) bool {
 // TestRecipientsOfACampaign holds every filter and page size to what is said
 // of each recipient alone.
 func TestRecipientsOfACampaign(t *testing.T) {
-	s := newStage(t)
+	s := newCampaignFixture(t)
 	s.users(3500, 3)
 	s.Exec(`update users set opt_outs = $1 where id % 17 = 0`, int16(delivery.Webhook.Bit()))
 	c := s.running(func(sp *campaign.Spec) { sp.Content = divided(30, 10) })
@@ -128,7 +128,7 @@ func TestRecipientsOfACampaign(t *testing.T) {
 
 // What is rare is looked for in a bounded number of batches at a time.
 func TestRareRecipients(t *testing.T) {
-	s := newStage(t)
+	s := newCampaignFixture(t)
 	s.users(1, 1)
 	c := s.running(nil)
 	s.bring()
@@ -165,7 +165,7 @@ func TestRareRecipients(t *testing.T) {
 
 // Campaigns of a shop are compared with its earlier ones, and with no others.
 func TestEarlierCampaigns(t *testing.T) {
-	s := newStage(t)
+	s := newCampaignFixture(t)
 	s.users(10, 1)
 	s.Exec(`insert into shops (number, name, timezone) values (10, 'a', 'UTC'), (11, 'b', 'UTC')`)
 	of := func(shop int64, name string) campaign.Campaign {
@@ -233,7 +233,7 @@ func TestEarlierCampaigns(t *testing.T) {
 // Who sleeps waits, apart from who failed for another reason, until the quiet
 // hours of that user end.
 func TestRecipientsWhoWaitForTheMorning(t *testing.T) {
-	s := newStage(t)
+	s := newCampaignFixture(t)
 	s.users(2500, 1)
 	c := s.running(nil)
 	s.bring()
@@ -291,7 +291,7 @@ func TestRecipientsWhoWaitForTheMorning(t *testing.T) {
 // Of who was simply sent to the span is told in which that was, and whoever
 // slept through the first hours does not stretch it.
 func TestWhenRecipientsWereSentTo(t *testing.T) {
-	s := newStage(t)
+	s := newCampaignFixture(t)
 	s.users(100, 1)
 	c := s.running(nil)
 	s.bring()

@@ -25,8 +25,8 @@ var (
 
 // newOffice is a stage with twenty users, of whom those with even ids read
 // French, where one person alone may send to five.
-func newOffice(t *testing.T) *stage {
-	s := newStage(t)
+func newOffice(t *testing.T) *campaignFixture {
+	s := newCampaignFixture(t)
 	s.users(20, 1)
 	s.Exec(`update users set locale = case when id % 2 = 0 then 'fr' else 'en' end`)
 	s.Exec(`insert into campaign_limits (shop_number, approval_above) values (0, 5)`)
@@ -34,7 +34,7 @@ func newOffice(t *testing.T) *stage {
 }
 
 // asked returns a draft by Li for which Li has asked.
-func (s *stage) asked(change func(*campaign.Spec)) (campaign.Campaign, campaign.Request) {
+func (s *campaignFixture) asked(change func(*campaign.Spec)) (campaign.Campaign, campaign.Request) {
 	s.Helper()
 	sp := campaignSpec()
 	sp.StartsAt, sp.EndsAt = pgtest.Clock().Add(time.Hour), pgtest.Clock().Add(2*time.Hour)
@@ -52,7 +52,7 @@ func (s *stage) asked(change func(*campaign.Spec)) (campaign.Campaign, campaign.
 	return c, *v.Open
 }
 
-func (s *stage) review(c campaign.Campaign) campaign.Review {
+func (s *campaignFixture) review(c campaign.Campaign) campaign.Review {
 	s.Helper()
 	v, err := s.service.Review(s.Context(), ada, c.ID)
 	s.Must(err)
@@ -60,7 +60,7 @@ func (s *stage) review(c campaign.Campaign) campaign.Review {
 }
 
 // readers makes a segment of those who read the language.
-func (s *stage) readers(language string) segment.Segment {
+func (s *campaignFixture) readers(language string) segment.Segment {
 	s.Helper()
 	g, err := s.Segments.CreateSegment(s.Context(), segment.Segment{Name: "Readers", Kind: segment.ByRules, Rule: reading(language)}, "", pgtest.AboutSegment("segment.create"))
 	s.Must(err)
@@ -279,7 +279,7 @@ func TestRuleChangesWhileApproving(t *testing.T) {
 // their segment over and over: each is sent by one version that there was, and
 // to exactly the users it means, whatever the segment says at the cut.
 func TestPublishWhileTheRuleIsEdited(t *testing.T) {
-	s := newStage(t)
+	s := newCampaignFixture(t)
 	s.users(300, 1)
 	s.Exec(`update users set locale = case when id % 2 = 0 then 'fr' else 'en' end`)
 	segments := s.Segments
@@ -354,7 +354,7 @@ func TestPublishWhileTheRuleIsEdited(t *testing.T) {
 // A campaign that was published by a program that froze no rule is cut by one
 // version too: whoever goes on with the cut finds that of its beginning.
 func TestCutFreezesWhatWasNot(t *testing.T) {
-	s := newStage(t)
+	s := newCampaignFixture(t)
 	s.users(10, 1)
 	s.Exec(`update users set locale = case when id % 2 = 0 then 'fr' else 'en' end`)
 	g := s.readers("fr")
@@ -377,7 +377,7 @@ func TestCutFreezesWhatWasNot(t *testing.T) {
 }
 
 func TestLimitsAreForAdminsAndKeptOnce(t *testing.T) {
-	s := newStage(t)
+	s := newCampaignFixture(t)
 	s.Exec(`insert into shops (number, name, timezone) values (10, 'Tea', 'UTC')`)
 	boss := staff.Actor{Label: "staff:9", Name: "Boss", Role: staff.Admin}
 	one, two := campaign.Limits{PerDay: 1, PerWeek: 3, ApprovalAbove: 1000}, campaign.Limits{PerDay: 2}

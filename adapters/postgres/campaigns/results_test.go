@@ -34,7 +34,7 @@ func (givesAll) Grant(context.Context, campaign.Grant) (map[user.ID]string, erro
 
 // compared returns a campaign about tpl that has gone out to n users in two
 // versions with a hold-out; every seventh is refused by the provider.
-func (s *stage) compared(tpl template.Template, n int) campaign.Campaign {
+func (s *campaignFixture) compared(tpl template.Template, n int) campaign.Campaign {
 	s.Helper()
 	s.users(n, 3)
 	c := s.running(func(sp *campaign.Spec) { sp.GrantTemplate, sp.Content = tpl.ID, divided(40, 20) })
@@ -53,14 +53,14 @@ func (s *stage) compared(tpl template.Template, n int) campaign.Campaign {
 	return s.now(c)
 }
 
-func (s *stage) coupon(tpl template.Template, id user.ID, issued time.Time, state string, used *time.Time) {
+func (s *campaignFixture) coupon(tpl template.Template, id user.ID, issued time.Time, state string, used *time.Time) {
 	s.Helper()
 	s.Exec(`insert into coupons (template_id, user_id, claim_id, origin, state, issued_at, expires_at, used_at)
 		values ($1, $2, (select coalesce(max(claim_id), 0) + 1 from coupons), 'claim', $3, $4::timestamptz, $4::timestamptz + interval '9 days', $5)`, tpl.ID, id, state, issued, used)
 }
 
 // counted counts until nothing is due and returns the campaign's results.
-func (s *stage) counted(c campaign.Campaign) campaign.Results {
+func (s *campaignFixture) counted(c campaign.Campaign) campaign.Results {
 	s.Helper()
 	for {
 		more, err := s.campaigns.CountNext(s.Context())
@@ -71,7 +71,7 @@ func (s *stage) counted(c campaign.Campaign) campaign.Results {
 	}
 }
 
-func (s *stage) results(c campaign.Campaign) campaign.Results {
+func (s *campaignFixture) results(c campaign.Campaign) campaign.Results {
 	s.Helper()
 	all, err := s.campaigns.Results(s.Context(), []int64{c.ID, 999})
 	s.Must(err)
@@ -82,7 +82,7 @@ func (s *stage) results(c campaign.Campaign) campaign.Results {
 }
 
 // countNow makes it time to count the campaign.
-func (s *stage) countNow(c campaign.Campaign) {
+func (s *campaignFixture) countNow(c campaign.Campaign) {
 	s.Helper()
 	s.Exec(`update campaigns set count_due_at = clock_timestamp() where id = $1`, c.ID)
 }
@@ -91,9 +91,9 @@ func (s *stage) countNow(c campaign.Campaign) {
 // stored results to it: in the window and out of it, by the audience and by
 // strangers.
 func TestResultsAreCountedByGroup(t *testing.T) {
-	s := newStage(t)
-	tpl := s.world.Published(time.Hour)
-	other := s.world.Published(2 * time.Hour)
+	s := newCampaignFixture(t)
+	tpl := s.fixture.Published(time.Hour)
+	other := s.fixture.Published(2 * time.Hour)
 	c := s.compared(tpl, 2400)
 	if r := s.results(c); len(r.Groups) != 0 || r.CountedTo != nil || r.AccountOff != nil || r.Final {
 		t.Fatalf("counted before anybody did: %+v", r)
@@ -175,7 +175,7 @@ func TestResultsAreCountedByGroup(t *testing.T) {
 }
 
 func TestResultsOfAnUndividedCampaign(t *testing.T) {
-	s := newStage(t)
+	s := newCampaignFixture(t)
 	s.users(1500, 2)
 	c := s.running(nil)
 	s.bring()
@@ -192,8 +192,8 @@ func TestResultsOfAnUndividedCampaign(t *testing.T) {
 // TestResultsEnd: what happens after the window does not count, the last count
 // is made a minute later, and none after it.
 func TestResultsEnd(t *testing.T) {
-	s := newStage(t)
-	tpl := s.world.Published(time.Hour)
+	s := newCampaignFixture(t)
+	tpl := s.fixture.Published(time.Hour)
 	c := s.compared(tpl, 50)
 	ago := func(d time.Duration) {
 		s.Exec(`update campaigns set started_at = clock_timestamp() - $2::interval - interval '1 hour', ended_at = clock_timestamp() - $2::interval, counted_to = null where id = $1`, c.ID, d)
@@ -227,7 +227,7 @@ func TestResultsEnd(t *testing.T) {
 // Several workers count each campaign once, and one that cannot be counted
 // keeps no other from it.
 func TestCountsAreShared(t *testing.T) {
-	s := newStage(t)
+	s := newCampaignFixture(t)
 	s.users(300, 1)
 	var all []campaign.Campaign
 	for i := range 4 {
@@ -278,7 +278,7 @@ func TestCountsAreShared(t *testing.T) {
 // A count that was slow does not replace a later one, and one of batches that
 // are being removed is not kept.
 func TestSlowCounts(t *testing.T) {
-	s := newStage(t)
+	s := newCampaignFixture(t)
 	s.users(2000, 1)
 	c := s.running(nil)
 	s.bring()
@@ -313,7 +313,7 @@ func TestSlowCounts(t *testing.T) {
 // A worker that dies in a count leaves nothing, and another one makes it when
 // its time is over.
 func TestCountOfADyingWorker(t *testing.T) {
-	s := newStage(t)
+	s := newCampaignFixture(t)
 	s.users(100, 1)
 	c := s.running(nil)
 	s.bring()
@@ -346,8 +346,8 @@ func TestCountOfADyingWorker(t *testing.T) {
 
 // The account is recounted with the results.
 func TestResultsTellTheAccount(t *testing.T) {
-	s := newStage(t)
-	c := s.compared(s.world.Published(time.Hour), 60)
+	s := newCampaignFixture(t)
+	c := s.compared(s.fixture.Published(time.Hour), 60)
 	s.Exec(`update campaigns set sent = sent - 2 where id = $1`, c.ID)
 	b, err := s.campaigns.Balance(t.Context(), c.ID)
 	s.Must(err)
@@ -358,8 +358,8 @@ func TestResultsTellTheAccount(t *testing.T) {
 
 // Results stay when the rows they were counted from have gone.
 func TestResultsOutliveTheirBatches(t *testing.T) {
-	s := newStage(t)
-	c := s.compared(s.world.Published(time.Hour), 60)
+	s := newCampaignFixture(t)
+	c := s.compared(s.fixture.Published(time.Hour), 60)
 	had := s.counted(c).Groups
 	s.Exec(`update campaigns set starts_at = now() - interval '12 days', ends_at = now() - interval '11 days' where id = $1`, c.ID)
 	s.Exec(`update batches set worthless_after = now() - interval '11 days'`)
@@ -382,7 +382,7 @@ func TestResultsOutliveTheirBatches(t *testing.T) {
 // Looking for the next campaign to count, and for what was counted, takes an
 // index whatever there is.
 func TestCountingIsFoundByIndex(t *testing.T) {
-	s := newStage(t)
+	s := newCampaignFixture(t)
 	s.Exec(`insert into campaigns (name, channel, content, audience, starts_at, ends_at, state, creator, created_by, started_at, ended_at, settled_at, count_due_at)
 		select 'c', 0, '{}', '{}', now(), now() + interval '1 hour', 'finished', 'x', 'x', now(), now(), now(), 'infinity' from generate_series(1, 5000)`)
 	s.Exec(`analyze campaigns`)

@@ -16,7 +16,7 @@ import (
 )
 
 // reasons counts the exceptions by reason.
-func (s *stage) reasons(c campaign.Campaign) map[string]int64 {
+func (s *campaignFixture) reasons(c campaign.Campaign) map[string]int64 {
 	s.Helper()
 	rows, err := s.SQL.Query(s.Context(), `select e.outcome || ' ' || e.reason, count(*) from exceptions e join batches b on b.id = e.batch_id
 		where b.kind = 'campaign' and b.owner_id = $1 group by 1`, c.ID)
@@ -33,7 +33,7 @@ func (s *stage) reasons(c campaign.Campaign) map[string]int64 {
 }
 
 func TestEverySkipSaysWhy(t *testing.T) {
-	s := newStage(t)
+	s := newCampaignFixture(t)
 	s.users(10, 1)
 	s.Exec(`update users set email = 'u' || id || '@example.com' where id <> 3`)       // 3: no contact
 	s.Exec(`update users set opt_outs = $1 where id = 4`, int16(delivery.Email.Bit())) // 4: opted out
@@ -71,7 +71,7 @@ func TestEverySkipSaysWhy(t *testing.T) {
 // TestFrequencyCap runs campaigns of one shop at the same time: nobody gets
 // more than the shop allows, and reminders do not count.
 func TestFrequencyCap(t *testing.T) {
-	s := newStage(t)
+	s := newCampaignFixture(t)
 	s.users(1500, 1)
 	s.Exec(`insert into shops (number, name, timezone) values (10, 'A', 'UTC')`)
 	s.Exec(`insert into campaign_limits (shop_number, per_day, per_week) values (10, 2, 3)`)
@@ -161,9 +161,9 @@ func (g *granting) Grant(_ context.Context, w campaign.Grant) (map[user.ID]strin
 }
 
 func TestGrantBeforeTheMessage(t *testing.T) {
-	s := newStage(t)
+	s := newCampaignFixture(t)
 	s.users(1000, 1)
-	tpl := s.world.Published(time.Hour)
+	tpl := s.fixture.Published(time.Hour)
 	c := s.running(func(sp *campaign.Spec) { sp.GrantTemplate = tpl.ID })
 	s.bring()
 	gate := &granting{stock: 600, owners: map[user.ID]int{}}

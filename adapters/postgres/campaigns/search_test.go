@@ -9,7 +9,7 @@ import (
 )
 
 func TestCampaignSearch(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.Exec(`insert into campaigns (name, channel, content, audience, starts_at, ends_at, state, creator, created_by)
 		select name, 0, '{}', '{"kind": "all"}', now(), now() + interval '1 hour', 'draft', 'x', 'x' from unnest(array['Spring 50% off', 'spring_tea', '春节 letter', '4']) name`)
 	store := campaignsdb.NewCampaigns(w.DB, w.Segments)

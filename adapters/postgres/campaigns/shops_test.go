@@ -17,18 +17,18 @@ import (
 // twoShops is a stage with a template in shop 10 and one in shop 11, which a
 // user has reserved each, and a marketer of shop 10.
 type twoShops struct {
-	*stage
+	*campaignFixture
 	mine, theirs template.Template
 	limited      staff.Actor
 	segments     *segment.Service
 }
 
 func newTwoShops(t *testing.T) *twoShops {
-	s := &twoShops{stage: newStage(t), limited: staff.Actor{Label: "staff:10", Name: "Mo", Role: staff.Marketer, Shops: []int64{10}}}
+	s := &twoShops{campaignFixture: newCampaignFixture(t), limited: staff.Actor{Label: "staff:10", Name: "Mo", Role: staff.Marketer, Shops: []int64{10}}}
 	s.segments = &segment.Service{Store: s.Segments}
 	s.users(2, 1)
-	s.mine = s.world.Do(s.Draft(nil), template.Publishing)
-	s.theirs = s.world.Do(s.Draft(func(sp *template.Spec) { sp.ShopNumber = 11 }), template.Publishing)
+	s.mine = s.fixture.Do(s.Draft(nil), template.Publishing)
+	s.theirs = s.fixture.Do(s.Draft(func(sp *template.Spec) { sp.ShopNumber = 11 }), template.Publishing)
 	s.Reserve(s.mine, 1, pgtest.Reminders(delivery.App, 10)...)
 	s.Reserve(s.theirs, 2, pgtest.Reminders(delivery.App, 10)...)
 	return s

@@ -23,7 +23,7 @@ import (
 type Claims struct {
 	*pg.DB
 	last   lastTerms
-	firsts *pg.Committer[struct{}, claim.Request, claim.Verdict]
+	fast   *pg.Committer[struct{}, claim.Request, claim.Verdict]
 	groups *pg.Committer[struct{}, claim.Request, claim.Verdict]
 	looks  *pg.Committer[struct{}, claim.RepeatKey, claim.Claim]
 }
@@ -40,7 +40,7 @@ func NewClaims(db *pg.DB, g pg.Grouping) *Claims {
 	cfg.MaxCrowd = crowd
 	one := cfg
 	one.SideBySide = cfg.MaxGroup / 2 // measured better at 256 callers, and no worse at 1,024
-	s.firsts = pg.NewCommitter[struct{}](one, nil, s.decideFirsts)
+	s.fast = pg.NewCommitter[struct{}](one, nil, s.decideFast)
 	s.groups = pg.NewCommitter[struct{}](cfg, nil, s.decide)
 	cfg.Observe = nil
 	s.looks = pg.NewCommitter[struct{}](cfg, nil, s.repetitions)
@@ -49,7 +49,7 @@ func NewClaims(db *pg.DB, g pg.Grouping) *Claims {
 
 // Close answers everything that was accepted and stops.
 func (s *Claims) Close() {
-	s.firsts.Close()
+	s.fast.Close()
 	s.groups.Close()
 	s.looks.Close()
 }
@@ -61,8 +61,8 @@ func (s *Claims) Claim(ctx context.Context, r claim.Request) (claim.Claim, error
 	}
 	var v claim.Verdict
 	var err error
-	if !slow(r) && s.last.knows(r.TemplateID) {
-		v, err = s.firsts.Do(ctx, r)
+	if !needsLock(r) && s.last.knows(r.TemplateID) {
+		v, err = s.fast.Do(ctx, r)
 	}
 	if err == nil && v == (claim.Verdict{}) {
 		v, err = s.groups.Do(ctx, r)
@@ -84,19 +84,19 @@ func (s *Claims) Group(ctx context.Context, group []claim.Request) ([]claim.Verd
 	return verdicts, pg.Translate(err)
 }
 
-// rivals bounds how often a group gives way to requests with one of its keys
-// for another template, which no lock holds back: whoever comes second finds
-// the first one's coupon.
-const rivals = 3
+// keyConflicts bounds how often a group is decided again after a violation of the
+// unique key of requests: a request with the same key for another template, which
+// no lock of this group excludes, was committed first. Its coupon is found then.
+const keyConflicts = 3
 
 func (s *Claims) decide(ctx context.Context, group []claim.Request) (verdicts []claim.Verdict, err error) {
-	if !slices.ContainsFunc(group, slow) {
-		if verdicts, err = s.decideQuickly(ctx, group); !errors.Is(err, errOvertaken) {
+	if !slices.ContainsFunc(group, needsLock) {
+		if verdicts, err = s.decideOptimistically(ctx, group); !errors.Is(err, errChanged) {
 			return verdicts, err
 		}
 	}
-	for range rivals {
-		verdicts, err = s.decideOnce(ctx, group)
+	for range keyConflicts {
+		verdicts, err = s.decideLocked(ctx, group)
 		if !pg.Violates(err, "coupons_origin") {
 			break
 		}
@@ -104,24 +104,24 @@ func (s *Claims) decide(ctx context.Context, group []claim.Request) (verdicts []
 	return verdicts, err
 }
 
-// decideOnce is one transaction in two round trips: what is needed to decide,
+// decideLocked is one transaction in two round trips: what is needed to decide,
 // read behind the locks, and what was decided.
-func (s *Claims) decideOnce(ctx context.Context, group []claim.Request) ([]claim.Verdict, error) {
+func (s *Claims) decideLocked(ctx context.Context, group []claim.Request) ([]claim.Verdict, error) {
 	conn, err := s.Pool.Acquire(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer conn.Release() // closes a connection whose transaction is not over
-	desk, err := loadDesk(ctx, conn.Conn(), group)
+	decider, err := lockAndRead(ctx, conn.Conn(), group)
 	if err != nil {
 		return nil, errors.Join(err, rollback(conn.Conn()))
 	}
-	s.last.learn(desk)
+	s.last.learn(decider)
 	verdicts := make([]claim.Verdict, len(group))
 	for i, r := range group {
-		verdicts[i] = desk.Decide(r)
+		verdicts[i] = decider.Decide(r)
 	}
-	if err := killpoint.Around("claims.decided", func() error { return storeDesk(ctx, conn.Conn(), desk) }); err != nil {
+	if err := killpoint.Around("claims.decided", func() error { return storeDecided(ctx, conn.Conn(), decider) }); err != nil {
 		return nil, errors.Join(err, rollback(conn.Conn()))
 	}
 	return verdicts, nil

@@ -9,7 +9,7 @@ import (
 
 // Firsts decides the group by what the gate remembers, if it does.
 func Firsts(ctx context.Context, s *Claims, group []claim.Request) ([]claim.Verdict, error) {
-	return s.decideFirsts(ctx, group)
+	return s.decideFast(ctx, group)
 }
 
 // Remembers reports whether the gate would decide claims by what it remembers.

@@ -14,7 +14,7 @@ import (
 func TestCouponsFindTheirClaims(t *testing.T) {
 	for _, ids := range [][]int64{{1, 2, 3, 4}, {2, 4}, {4, 2}, {3, 1, 2}, {4}, nil} {
 		group := make([]claim.Request, 4)
-		d := newDesk(question{}, len(group))
+		d := newDecider(readSet{}, len(group))
 		d.Templates[7] = template.Template{ID: 7, Stored: template.Published, Spec: template.Spec{Stock: 10, PerUserLimit: 1, Obtain: template.ByClaim}}
 		for i := range group {
 			group[i] = claim.Request{ID: claim.ID(i + 1), TemplateID: 7, UserID: user.ID(i + 1), Origin: claim.ByGrant}
@@ -22,7 +22,7 @@ func TestCouponsFindTheirClaims(t *testing.T) {
 				t.Fatal(v.Err)
 			}
 		}
-		f := newFirsts(d, group)
+		f := newFastGroup(d, group)
 		for _, id := range ids {
 			f.claims, f.coupons = append(f.claims, id), append(f.coupons, 100+id)
 		}

@@ -24,13 +24,13 @@ import (
 
 // rushHour is a world with durable gates, on a pool of connections each.
 type rushHour struct {
-	*world
+	*fixture
 	gates []*couponsdb.Claims
 }
 
 func newRushHour(t *testing.T, gates int) *rushHour {
 	t.Helper()
-	h := &rushHour{world: newWorld(t)}
+	h := &rushHour{fixture: newFixture(t)}
 	for range gates {
 		h.gates = append(h.gates, h.gate(t))
 	}

@@ -23,7 +23,7 @@ import (
 )
 
 func TestCodesAreGeneratedInSteps(t *testing.T) {
-	m := newMint(t)
+	m := newCodeFixture(t)
 	d := m.byCode(1000, 1)
 	b := m.generate(d, 120_001) // 13 parts, of which the last has one code
 	if b.State != redeemcode.Generating || b.Generated != 0 || b.JobState != job.Waiting || b.Stopped() {
@@ -67,7 +67,7 @@ func TestCodesAreGeneratedInSteps(t *testing.T) {
 // TestGenerationDiesAnywhere repeats steps as if the worker died after having
 // stored parts and before having saved its progress, and lets two do one.
 func TestGenerationDiesAnywhere(t *testing.T) {
-	m := newMint(t)
+	m := newCodeFixture(t)
 	d := m.byCode(1000, 1)
 	b := m.generate(d, 100_000)
 	load := func() job.Job {
@@ -105,7 +105,7 @@ func TestGenerationDiesAnywhere(t *testing.T) {
 // TestExportsAreHeldToTheirChecksums: whoever changes a key under its old
 // number must notice before worthless codes are printed.
 func TestExportsAreHeldToTheirChecksums(t *testing.T) {
-	m := newMint(t)
+	m := newCodeFixture(t)
 	d := m.byCode(1000, 1)
 	b := m.ready(d, 20)
 	first, err := m.csv(d, 0)
@@ -139,7 +139,7 @@ func TestExportsAreHeldToTheirChecksums(t *testing.T) {
 }
 
 func TestWhoMayGenerateWhat(t *testing.T) {
-	m := newMint(t)
+	m := newCodeFixture(t)
 	d := m.byCode(10, 1)
 	for _, count := range []int64{0, -1, redeemcode.MaxCount + 1} {
 		_, err := m.staff.Generate(t.Context(), pgtest.Clerk, d.ID, count, "")
@@ -187,7 +187,7 @@ func TestWhoMayGenerateWhat(t *testing.T) {
 // TestTemplateChangesWhileGenerating: what was decided on an old look must not
 // be stored on a new one.
 func TestTemplateChangesWhileGenerating(t *testing.T) {
-	m := newMint(t)
+	m := newCodeFixture(t)
 	d := m.byCode(10, 1)
 	n := redeemcode.NewBatch{TemplateID: d.ID, Count: 5, Key: 1, CreatedBy: "staff:7 Ada"}
 	start := func(int64) (job.Job, staff.Entry, error) { panic("never started") }
@@ -214,7 +214,7 @@ func TestTemplateChangesWhileGenerating(t *testing.T) {
 }
 
 func TestImpatientFingerGeneratesOnce(t *testing.T) {
-	m := newMint(t)
+	m := newCodeFixture(t)
 	d := m.byCode(10, 1)
 	var all sync.WaitGroup
 	ids := make([]int64, 8)
@@ -240,7 +240,7 @@ func TestImpatientFingerGeneratesOnce(t *testing.T) {
 // TestLookupIsExact makes batches of any size, several at once, and asks for
 // their first, last and neighbouring numbers.
 func TestLookupIsExact(t *testing.T) {
-	m := newMint(t)
+	m := newCodeFixture(t)
 	d := m.byCode(10, 1)
 	var mu sync.Mutex
 	var batches []redeemcode.Batch
@@ -294,7 +294,7 @@ func TestLookupIsExact(t *testing.T) {
 }
 
 func TestStoppedGeneration(t *testing.T) {
-	m := newMint(t)
+	m := newCodeFixture(t)
 	d := m.byCode(100, 1)
 	b := m.generate(d, 60_000)
 	m.step(b)

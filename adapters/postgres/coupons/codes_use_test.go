@@ -22,12 +22,12 @@ import (
 
 // till is a mint whose codes are used.
 type till struct {
-	*mint
+	*codeFixture
 	gate *couponsdb.Claims
 }
 
 func newTill(t *testing.T) *till {
-	p := &till{newMint(t), nil}
+	p := &till{newCodeFixture(t), nil}
 	p.gate = couponsdb.NewClaims(p.DB, postgres.Grouping{})
 	t.Cleanup(p.gate.Close)
 	return p

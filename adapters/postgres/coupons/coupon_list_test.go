@@ -11,7 +11,7 @@ import (
 // TestCouponsByState: what is shown as expired is what is stored so and what
 // the next sweep will expire, and nothing else.
 func TestCouponsByState(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.Exec(`insert into shops values (10, 's', 'UTC'), (11, 's', 'UTC')`)
 	w.Exec(`insert into templates (shop_number, name, kind, amount_off, currency, target, stock, per_user_limit, opens_at, closes_at, valid_hours, obtain, claim_mode, state)
 		select 10 + n % 2, case when n % 50 = 0 then '春节 ' else '' end || 'Drop number ' || n, 'amount_off', 1, 'CNY', 'shop', 10, 1, date_trunc('second', now()) + (n - 50) * interval '1 minute',

@@ -173,7 +173,7 @@ type act struct {
 }
 
 // drawAct returns a random step of a random order, or of nobody's.
-func (p *purse) drawAct(rt *rapid.T, id int64) act {
+func (p *paymentFixture) drawAct(rt *rapid.T, id int64) act {
 	ctx := p.Context()
 	o := rapid.SampledFrom([]string{"A", "B", "C"}).Draw(rt, "order")
 	switch step := rapid.SampledFrom([]string{"lock", "lock", "lock", "confirm", "release", "refund", "task", "sweeps", "revoke"}).Draw(rt, "step"); step {
@@ -204,7 +204,7 @@ func (p *purse) drawAct(rt *rapid.T, id int64) act {
 		if rapid.IntRange(0, 4).Draw(rt, "rare") == 0 {
 			toStock := rapid.Bool().Draw(rt, "to stock")
 			return act{"revoke", func(*coupon.Service) error {
-				_, err := p.desk.Revoke(ctx, pgtest.Actor, id, "test", toStock)
+				_, err := p.decider.Revoke(ctx, pgtest.Actor, id, "test", toStock)
 				return err
 			}, (*model).revoke}
 		}
@@ -217,7 +217,7 @@ func (p *purse) drawAct(rt *rapid.T, id int64) act {
 // at once, with time passing in between, against PostgreSQL and against the
 // model, and compares every answer and every state.
 func TestCouponModel(t *testing.T) {
-	p := newPurse(t)
+	p := newPaymentFixture(t)
 	ctx := p.Context()
 	services := []*coupon.Service{p.steps, {Store: couponsdb.NewCouponSteps(p.secondDB()), LockFor: time.Hour}}
 	var pairs, either int
@@ -310,7 +310,7 @@ func TestCouponModel(t *testing.T) {
 }
 
 // tallyMatches counts every event and compares the tally with the rows.
-func (p *purse) tallyMatches() {
+func (p *paymentFixture) tallyMatches() {
 	p.Helper()
 	p.relay()
 	got, err := p.tallies.Tally(p.Context(), p.drop.ID)

@@ -17,9 +17,9 @@ import (
 	"dropbell/domain/user"
 )
 
-// desk returns the use cases of staff on the world of a rush.
-func (h *rushHour) desk() *coupon.Desk {
-	return &coupon.Desk{Store: couponsdb.NewCouponSteps(h.DB)}
+// decider returns the use cases of staff on the world of a rush.
+func (h *rushHour) decider() *coupon.Admin {
+	return &coupon.Admin{Store: couponsdb.NewCouponSteps(h.DB)}
 }
 
 // balanced recounts the stock, which must add up, and returns it.
@@ -59,24 +59,24 @@ func (h *rushHour) watched(id int64) (end func()) {
 // does not; doing it twice returns one.
 func TestReturnedCouponIsForSaleAgain(t *testing.T) {
 	h := newRushHour(t, 1)
-	desk, drop := h.desk(), h.Open(2, 1, nil)
+	decider, drop := h.decider(), h.Open(2, 1, nil)
 	first, err := h.Claim(t.Context(), claimtest.Tap(drop, 1, ""))
 	h.Must(err)
 	second, err := h.Claim(t.Context(), claimtest.Tap(drop, 2, ""))
 	h.Must(err)
-	if _, err := desk.Revoke(t.Context(), pgtest.Actor, second.CouponID, "fraud", false); err != nil {
+	if _, err := decider.Revoke(t.Context(), pgtest.Actor, second.CouponID, "fraud", false); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := h.Claim(t.Context(), claimtest.Tap(drop, 3, "")); !errors.Is(err, claim.ErrSoldOut) {
 		t.Fatalf("a coupon that was revoked without being returned was given again: %v", err)
 	}
 	for range 2 {
-		if c, err := desk.Revoke(t.Context(), pgtest.Actor, first.CouponID, "wrong person", true); err != nil || c.State != coupon.Revoked || !c.Returned {
+		if c, err := decider.Revoke(t.Context(), pgtest.Actor, first.CouponID, "wrong person", true); err != nil || c.State != coupon.Revoked || !c.Returned {
 			t.Fatalf("%+v, %v", c, err)
 		}
 	}
 	// The choice stays what it was.
-	if c, err := desk.Revoke(t.Context(), pgtest.Actor, second.CouponID, "after all", true); err != nil || c.Returned {
+	if c, err := decider.Revoke(t.Context(), pgtest.Actor, second.CouponID, "after all", true); err != nil || c.Returned {
 		t.Fatalf("%+v, %v", c, err)
 	}
 	if l := h.balanced(drop.ID); l != (claim.Ledger{TemplateID: drop.ID, Total: 2, OnSale: 1, Issued: 1, Returned: 1, PerUser: 2}) {
@@ -110,7 +110,7 @@ func TestReturnRacesWithLocksAndClaims(t *testing.T) {
 		h.Must(err)
 		ids = append(ids, c.CouponID)
 	}
-	desk, steps := h.desk(), &coupon.Service{Store: couponsdb.NewCouponSteps(h.DB), LockFor: time.Hour}
+	decider, steps := h.decider(), &coupon.Service{Store: couponsdb.NewCouponSteps(h.DB), LockFor: time.Hour}
 	defer h.watched(drop.ID)()
 	var all sync.WaitGroup
 	for i, id := range ids {
@@ -125,7 +125,7 @@ func TestReturnRacesWithLocksAndClaims(t *testing.T) {
 		})
 		for range 2 {
 			all.Go(func() {
-				_, err := desk.Revoke(t.Context(), pgtest.Actor, id, "race", true)
+				_, err := decider.Revoke(t.Context(), pgtest.Actor, id, "race", true)
 				if err != nil && !errors.Is(err, coupon.ErrNotUsable) {
 					t.Error(err)
 				}
@@ -185,7 +185,7 @@ func TestReturnThatIsBrokenOffChangesNothing(t *testing.T) {
 	if l := h.balanced(drop.ID); l.Issued != 1 || l.Returned != 0 {
 		t.Fatalf("%+v", l)
 	}
-	if c, err := h.desk().Revoke(t.Context(), pgtest.Actor, c.CouponID, "again", true); err != nil || !c.Returned {
+	if c, err := h.decider().Revoke(t.Context(), pgtest.Actor, c.CouponID, "again", true); err != nil || !c.Returned {
 		t.Fatalf("%+v, %v", c, err)
 	}
 	if l := h.balanced(drop.ID); l.OnSale != 1 || l.Returned != 1 {
@@ -206,7 +206,7 @@ func TestRepetitionAfterAReturn(t *testing.T) {
 	if _, err := h.Claim(t.Context(), claimtest.Tap(drop, 3, "k")); !errors.Is(err, claim.ErrSoldOut) {
 		t.Fatal(err) // the holders are remembered from here on
 	}
-	_, err = h.desk().Revoke(t.Context(), pgtest.Actor, mine.CouponID, "wrong person", true)
+	_, err = h.decider().Revoke(t.Context(), pgtest.Actor, mine.CouponID, "wrong person", true)
 	h.Must(err)
 	h.forget(drop.ID)
 	got, err := h.Claim(t.Context(), claimtest.Tap(drop, 3, "k"))

@@ -18,7 +18,7 @@ import (
 )
 
 func TestCouponIsPaidWith(t *testing.T) {
-	p := newPurse(t)
+	p := newPaymentFixture(t)
 	id := p.issue()
 	before := pgtest.Clock()
 	c, err := p.lock(id, "A")
@@ -69,7 +69,7 @@ func TestCouponIsPaidWith(t *testing.T) {
 }
 
 func TestCouponReleaseThatOvertakesItsLock(t *testing.T) {
-	p := newPurse(t)
+	p := newPaymentFixture(t)
 	id := p.issue()
 	for range 2 {
 		if c, err := p.steps.Release(p.Context(), "", id, "A"); err != nil || c.Coupon.State != coupon.Unused {
@@ -94,7 +94,7 @@ func TestCouponReleaseThatOvertakesItsLock(t *testing.T) {
 }
 
 func TestCouponRefusals(t *testing.T) {
-	p := newPurse(t)
+	p := newPaymentFixture(t)
 	ctx := p.Context()
 	id := p.issue()
 	usable := func(what string, err error) {
@@ -142,7 +142,7 @@ func TestCouponRefusals(t *testing.T) {
 // TestCouponExpiresWhileLockWaits: between looking and locking, the coupon may
 // expire; the clock is asked again by the statement that locks.
 func TestCouponExpiresWhileLockWaits(t *testing.T) {
-	p := newPurse(t)
+	p := newPaymentFixture(t)
 	id := p.issue()
 	c, err := p.store.Case(p.Context(), id, "A")
 	p.Must(err)
@@ -160,7 +160,7 @@ func TestCouponExpiresWhileLockWaits(t *testing.T) {
 }
 
 func TestCouponLockTimesOut(t *testing.T) {
-	p := newPurse(t)
+	p := newPaymentFixture(t)
 	ctx := p.Context()
 	byTask, bySweep, byLock := p.issue(), p.issue(), p.issue()
 	for _, id := range []int64{byTask, bySweep, byLock} {
@@ -209,7 +209,7 @@ func TestCouponLockTimesOut(t *testing.T) {
 // TestCouponConfirmAfterItsTime: nobody has ended the lock yet, so the coupon
 // was the order's all the time, and the customer has paid.
 func TestCouponConfirmAfterItsTime(t *testing.T) {
-	p := newPurse(t)
+	p := newPaymentFixture(t)
 	id := p.issue()
 	_, err := p.lock(id, "A")
 	p.Must(err)
@@ -224,7 +224,7 @@ func TestCouponConfirmAfterItsTime(t *testing.T) {
 }
 
 func TestCouponsExpireInGroups(t *testing.T) {
-	p := newPurse(t)
+	p := newPaymentFixture(t)
 	for i := range 25 {
 		if id := p.issue(); i%5 != 0 {
 			p.expireNow(id)
@@ -257,29 +257,29 @@ func TestCouponsExpireInGroups(t *testing.T) {
 }
 
 func TestDeskReleasesAndRevokes(t *testing.T) {
-	p := newPurse(t)
+	p := newPaymentFixture(t)
 	ctx := p.Context()
 	operator := staff.Actor{Label: "staff:1", Name: "Op", Role: staff.Operator}
 	id := p.issue()
 	_, err := p.lock(id, "A")
 	p.Must(err)
-	if _, err := p.desk.Revoke(ctx, operator, id, "fraud", false); !errors.Is(err, coupon.ErrNotUsable) {
+	if _, err := p.decider.Revoke(ctx, operator, id, "fraud", false); !errors.Is(err, coupon.ErrNotUsable) {
 		t.Fatalf("revoked while locked: %v", err)
 	}
 	for what, by := range map[string]staff.Actor{"a marketer": {Label: "staff:2", Role: staff.Marketer},
 		"an operator of another shop": {Label: "staff:3", Role: staff.Operator, Shops: []int64{11}}} {
-		if _, err := p.desk.Release(ctx, by, id, "A", "stuck"); fault.KindOf(err) != fault.Denied {
+		if _, err := p.decider.Release(ctx, by, id, "A", "stuck"); fault.KindOf(err) != fault.Denied {
 			t.Errorf("%s released: %v", what, err)
 		}
 	}
-	if _, err := p.desk.Release(ctx, operator, id, "A", ""); fault.KindOf(err) != fault.Invalid {
+	if _, err := p.decider.Release(ctx, operator, id, "A", ""); fault.KindOf(err) != fault.Invalid {
 		t.Errorf("without a reason: %v", err)
 	}
-	if _, err := p.desk.Release(ctx, operator, id, "B", "stuck"); !errors.Is(err, coupon.ErrNotUsable) {
+	if _, err := p.decider.Release(ctx, operator, id, "B", "stuck"); !errors.Is(err, coupon.ErrNotUsable) {
 		t.Errorf("another order's lock: %v", err)
 	}
 	for range 2 {
-		if c, err := p.desk.Release(ctx, operator, id, "A", "stuck"); err != nil || c.State != coupon.Unused {
+		if c, err := p.decider.Release(ctx, operator, id, "A", "stuck"); err != nil || c.State != coupon.Unused {
 			t.Fatalf("%+v, %v", c, err)
 		}
 		if _, err = p.steps.Confirm(ctx, "", id, "A"); !errors.Is(err, coupon.ErrNotUsable) {
@@ -287,7 +287,7 @@ func TestDeskReleasesAndRevokes(t *testing.T) {
 		}
 	}
 	for range 2 {
-		if c, err := p.desk.Revoke(ctx, operator, id, "fraud", false); err != nil || c.State != coupon.Revoked {
+		if c, err := p.decider.Revoke(ctx, operator, id, "fraud", false); err != nil || c.State != coupon.Revoked {
 			t.Fatalf("%+v, %v", c, err)
 		}
 	}
@@ -298,7 +298,7 @@ func TestDeskReleasesAndRevokes(t *testing.T) {
 		and shop_number = 10 and before is not null and after is not null`, fmt.Sprint(id)); n != 2 {
 		t.Fatalf("%d audit records", n)
 	}
-	list, err := p.desk.List(ctx, operator, coupon.Query{OrderID: "A", Limit: 10})
+	list, err := p.decider.List(ctx, operator, coupon.Query{OrderID: "A", Limit: 10})
 	if err != nil || len(list) != 1 || list[0].ID != id {
 		t.Fatalf("by an order that is over: %+v, %v", list, err)
 	}
@@ -308,7 +308,7 @@ func TestDeskReleasesAndRevokes(t *testing.T) {
 // TestCouponHasOneHolder: many orders and repetitions at once; at every
 // moment one order at most holds the coupon, and the log agrees.
 func TestCouponHasOneHolder(t *testing.T) {
-	p := newPurse(t)
+	p := newPaymentFixture(t)
 	id := p.issue()
 	second := &coupon.Service{Store: couponsdb.NewCouponSteps(p.secondDB()), LockFor: time.Hour}
 	var winners atomic.Int64
@@ -340,7 +340,7 @@ func TestCouponHasOneHolder(t *testing.T) {
 // TestCouponLockAgainstRelease: a lock and its release at the same time end
 // with the coupon free, whichever comes first.
 func TestCouponLockAgainstRelease(t *testing.T) {
-	p := newPurse(t)
+	p := newPaymentFixture(t)
 	for range 60 {
 		id := p.issue()
 		var all sync.WaitGroup

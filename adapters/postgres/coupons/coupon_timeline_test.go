@@ -16,7 +16,7 @@ import (
 // TestExplainTellsOfNotices: before a notice goes out, after it has, and when
 // nobody was told in time.
 func TestExplainTellsOfNotices(t *testing.T) {
-	b := newBell(t, 1)
+	b := newNoticeFixture(t, 1)
 	b.app.Answer = func(m delivery.Message, _ int) delivery.Result {
 		if m.To.ID == 2 {
 			return delivery.Result{Status: delivery.Permanent, Detail: "gone"}
@@ -63,7 +63,7 @@ func TestExplainTellsOfNotices(t *testing.T) {
 }
 
 // life tells of the user's coupons in one line each.
-func (p *purse) life() map[int64]string {
+func (p *paymentFixture) life() map[int64]string {
 	p.Helper()
 	steps, err := couponsdb.NewCouponSteps(p.DB).Timeline(p.Context(), 7, p.drop.ID)
 	p.Must(err)
@@ -84,7 +84,7 @@ func (p *purse) life() map[int64]string {
 // TestExplainFollowsCoupons: every change of a coupon is told once, refusals
 // and repetitions are not.
 func TestExplainFollowsCoupons(t *testing.T) {
-	p := newPurse(t)
+	p := newPaymentFixture(t)
 	ids := make([]int64, 6)
 	for i := range ids {
 		ids[i] = p.issue()
@@ -117,7 +117,7 @@ func TestExplainFollowsCoupons(t *testing.T) {
 	step(func() error { _, err := p.store.Expire(t.Context(), 10); return err })
 
 	step(func() error {
-		_, err := p.desk.Revoke(t.Context(), staff.System(), ids[4], "by mistake", false)
+		_, err := p.decider.Revoke(t.Context(), staff.System(), ids[4], "by mistake", false)
 		return err
 	})
 

@@ -84,7 +84,7 @@ func newPage(templateID int64, shard int, groups []gate.Group) *page {
 }
 
 func (s GateRecorder) write(ctx context.Context, p *page, refuse string) (verdicts []gate.Settlement, err error) {
-	for range rivals {
+	for range keyConflicts {
 		fresh := *p
 		fresh.earlier, fresh.reasons = map[claim.ID]gate.Settlement{}, map[claim.ID]gate.Settlement{}
 		fresh.counts = map[bool]struct{ settled, refused int64 }{}
@@ -104,20 +104,20 @@ func (s GateRecorder) writeOnce(ctx context.Context, p *page, refuse string) ([]
 		return nil, err
 	}
 	defer conn.Release() // closes a connection whose transaction is not over
-	desk, err := loadDesk(ctx, conn.Conn(), p.requests)
+	decider, err := lockAndRead(ctx, conn.Conn(), p.requests)
 	if err == nil {
 		err = p.load(ctx, conn.Conn())
 	}
 	if err != nil {
 		return nil, errors.Join(err, rollback(conn.Conn()))
 	}
-	p.decide(desk, refuse)
-	if err := killpoint.Around("gate.write", func() error { return p.store(ctx, conn.Conn(), desk) }); err != nil {
+	p.decide(decider, refuse)
+	if err := killpoint.Around("gate.write", func() error { return p.store(ctx, conn.Conn(), decider) }); err != nil {
 		return nil, errors.Join(err, rollback(conn.Conn()))
 	}
 	for i := range p.results {
 		if v := &p.results[i]; v.Issued {
-			v.CouponID = desk.KnownID[v.ID].CouponID
+			v.CouponID = decider.KnownID[v.ID].CouponID
 		}
 	}
 	return p.results, nil
@@ -157,23 +157,23 @@ func (p *page) queueEpoch(b *pgx.Batch) {
 }
 
 // decide fills in a verdict for each request, in their order.
-func (p *page) decide(desk *claim.Desk, refuse string) {
+func (p *page) decide(decider *claim.Decider, refuse string) {
 	p.results = make([]gate.Settlement, len(p.requests))
 	for i, r := range p.requests {
-		p.results[i] = p.verdict(desk, r, refuse, p.epochs[i] == p.epoch)
+		p.results[i] = p.verdict(decider, r, refuse, p.epochs[i] == p.epoch)
 	}
 }
 
-func (p *page) verdict(desk *claim.Desk, r claim.Request, refuse string, current bool) gate.Settlement {
+func (p *page) verdict(decider *claim.Decider, r claim.Request, refuse string, current bool) gate.Settlement {
 	if v, done := p.earlier[r.ID]; done {
 		return v
 	}
-	if _, done := desk.KnownID[r.ID]; done {
+	if _, done := decider.KnownID[r.ID]; done {
 		return gate.Settlement{ID: r.ID, Issued: true}
 	}
 	v := gate.Settlement{ID: r.ID, Reason: refuse}
 	if refuse == "" {
-		v = judged(desk, r)
+		v = judged(decider, r)
 	}
 	n := p.counts[current]
 	n.settled++
@@ -185,8 +185,8 @@ func (p *page) verdict(desk *claim.Desk, r claim.Request, refuse string, current
 	return v
 }
 
-func judged(desk *claim.Desk, r claim.Request) gate.Settlement {
-	verdict := desk.Decide(r)
+func judged(decider *claim.Decider, r claim.Request) gate.Settlement {
+	verdict := decider.Decide(r)
 	switch {
 	case r.Origin == claim.ByCode && errors.Is(verdict.Err, claim.ErrIdempotency):
 		// Two users of one code, at different shards: this one came too late.
@@ -202,10 +202,10 @@ func judged(desk *claim.Desk, r claim.Request) gate.Settlement {
 }
 
 // store writes everything and commits.
-func (p *page) store(ctx context.Context, conn *pgx.Conn, desk *claim.Desk) error {
+func (p *page) store(ctx context.Context, conn *pgx.Conn, decider *claim.Decider) error {
 	b := &pgx.Batch{}
-	if len(desk.Fresh()) > 0 {
-		if err := queueIssues(ctx, b, desk); err != nil {
+	if len(decider.Fresh()) > 0 {
+		if err := queueIssues(ctx, b, decider); err != nil {
 			return err
 		}
 	}

@@ -13,7 +13,7 @@ import (
 // whether they have closed it themselves does, and then already the dry run
 // says so.
 func TestGrantsOfADropThatIsOver(t *testing.T) {
-	b := newBounty(t, 10)
+	b := newCampaignGrant(t, 10)
 	before := b.work(b.upload(true, "user_id", "1", "2"), false)
 	b.Exec(`update templates set opens_at = opens_at - interval '4 hours', closes_at = opens_at - interval '3 hours', ended_at = opens_at - interval '3 hours',
 		state = 'closed', version = version + 1`)

@@ -59,9 +59,9 @@ func (g *gateway) Claim(ctx context.Context, r claim.Request) (claim.Claim, erro
 	return g.Gate.Claim(ctx, r)
 }
 
-// bounty is a world in which coupons are given away.
-type bounty struct {
-	*world
+// campaignGrant is a database in which staff and campaigns grant coupons.
+type campaignGrant struct {
+	*fixture
 	grants  *coupon.Grants
 	granter *coupon.Granter
 	gate    *gateway
@@ -69,11 +69,11 @@ type bounty struct {
 	drop    template.Template
 }
 
-func newBounty(t *testing.T, stock int64) *bounty {
-	w := newWorld(t)
+func newCampaignGrant(t *testing.T, stock int64) *campaignGrant {
+	w := newFixture(t)
 	claims := couponsdb.NewClaims(w.DB, postgres.Grouping{})
 	t.Cleanup(claims.Close)
-	b := &bounty{world: w, gate: &gateway{Gate: claims}, list: &table{}}
+	b := &campaignGrant{fixture: w, gate: &gateway{Gate: claims}, list: &table{}}
 	s := pgtest.Spec(time.Hour)
 	s.Stock, s.PerUserLimit = stock, 1
 	tpl, err := w.Service.Create(t.Context(), staff.System(), s, "")
@@ -87,7 +87,7 @@ func newBounty(t *testing.T, stock int64) *bounty {
 }
 
 // upload starts a job for the list.
-func (b *bounty) upload(dryRun bool, rows ...string) job.Job {
+func (b *campaignGrant) upload(dryRun bool, rows ...string) job.Job {
 	b.Helper()
 	b.list.rows = nil
 	for _, r := range rows {
@@ -102,7 +102,7 @@ func (b *bounty) upload(dryRun bool, rows ...string) job.Job {
 
 // work takes the job's steps to the end; twice takes each step two times, as
 // if its worker had died before its progress was saved.
-func (b *bounty) work(j job.Job, twice bool) job.Job {
+func (b *campaignGrant) work(j job.Job, twice bool) job.Job {
 	b.Helper()
 	for range 100 {
 		p, err := b.granter.Step(b.Context(), j)
@@ -123,7 +123,7 @@ func (b *bounty) work(j job.Job, twice bool) job.Job {
 	return j
 }
 
-func (b *bounty) results(j job.Job) string {
+func (b *campaignGrant) results(j job.Job) string {
 	b.Helper()
 	var list []string
 	b.Must(b.grants.Results(b.Context(), pgtest.Actor, j.ID, func(r coupon.GrantRow) error {
@@ -134,7 +134,7 @@ func (b *bounty) results(j job.Job) string {
 }
 
 func TestGrantDryRunThenApplied(t *testing.T) {
-	b := newBounty(t, 4)
+	b := newCampaignGrant(t, 4)
 	_, err := b.gate.Gate.Claim(t.Context(), claim.Request{ID: 1, TemplateID: b.drop.ID, UserID: 9, Origin: claim.ByGrant})
 	b.Must(err)
 	dry := b.work(b.upload(true, "name,user_id", "Ann,1", "Bob,x", "Cid,1", "Dan,9", "Eve,99999", "Fay,2", "Gus,3", "Hal,4", "Ida"), true)
@@ -196,7 +196,7 @@ func TestGrantDryRunThenApplied(t *testing.T) {
 
 // TestAListIsGivenOnce, whoever asks, and not while nobody on it could get one.
 func TestAListIsGivenOnce(t *testing.T) {
-	b := newBounty(t, 3)
+	b := newCampaignGrant(t, 3)
 	dry := b.work(b.upload(true, "1", "2"), false)
 	other := staff.Actor{Label: "staff:77", Name: "Other", Role: staff.Admin}
 	b.Exec(`update templates set state = 'paused' where id = $1`, b.drop.ID)
@@ -220,7 +220,7 @@ func TestAListIsGivenOnce(t *testing.T) {
 // TestOneOfManyAppliesAList: of people who apply a list in the same instant one
 // starts the job, and the others are told of it.
 func TestOneOfManyAppliesAList(t *testing.T) {
-	b := newBounty(t, 3)
+	b := newCampaignGrant(t, 3)
 	dry := b.work(b.upload(true, "1", "2"), false)
 	const people = 8
 	var jobs [people]job.Job
@@ -251,7 +251,7 @@ func TestOneOfManyAppliesAList(t *testing.T) {
 // TestWhatAGateHasWrittenIsCounted: accepted rows are counted and found by what
 // became of them.
 func TestWhatAGateHasWrittenIsCounted(t *testing.T) {
-	b := newBounty(t, 9)
+	b := newCampaignGrant(t, 9)
 	given := b.work(b.upload(false, "1", "2", "3"), false)
 	b.Exec(`update grant_rows set result = 'accepted', coupon_id = null where sheet_id = $1`, given.ID)
 	given.State, given.Result = job.Done, []byte(`{"results":{"accepted":3}}`)
@@ -269,7 +269,7 @@ func TestWhatAGateHasWrittenIsCounted(t *testing.T) {
 // locked stays; worked off twice it returns nothing twice, and the second time
 // says what had been revoked before.
 func TestGrantIsTakenBack(t *testing.T) {
-	b := newBounty(t, 3)
+	b := newCampaignGrant(t, 3)
 	given := b.work(b.upload(false, "1", "2", "3"), false)
 	steps := &coupon.Service{Store: couponsdb.NewCouponSteps(b.DB), LockFor: time.Hour}
 	_, err := steps.Lock(t.Context(), "", b.Number(`select id from coupons where user_id = 2`), coupon.Order{ID: "A", Amount: 5000})
@@ -285,7 +285,7 @@ func TestGrantIsTakenBack(t *testing.T) {
 	if _, err := b.grants.TakeBack(t.Context(), viewer, given.ID, "oops", true, ""); fault.KindOf(err) != fault.Denied {
 		t.Errorf("a viewer: %v", err)
 	}
-	back := &coupon.TakeBacker{Store: couponsdb.NewGrants(b.DB), Desk: &coupon.Desk{Store: couponsdb.NewCouponSteps(b.DB)}}
+	back := &coupon.TakeBacker{Store: couponsdb.NewGrants(b.DB), Desk: &coupon.Admin{Store: couponsdb.NewCouponSteps(b.DB)}}
 	for _, want := range []map[string]int64{{"revoked": 2, "locked": 1}, {"revoked_before": 2, "locked": 1}} {
 		j, err := b.grants.TakeBack(t.Context(), pgtest.Actor, given.ID, "the wrong list", true, "")
 		b.Must(err)
@@ -312,7 +312,7 @@ func TestGrantIsTakenBack(t *testing.T) {
 // TestGrantGoesOn: the gate is away in the middle, every step runs twice, and
 // a second job of the same list follows; everybody has one coupon.
 func TestGrantGoesOn(t *testing.T) {
-	b := newBounty(t, 5000)
+	b := newCampaignGrant(t, 5000)
 	rows := []string{"user_id"}
 	for i := range 1200 {
 		rows = append(rows, fmt.Sprint(i+1))
@@ -337,7 +337,7 @@ func TestGrantGoesOn(t *testing.T) {
 // middle of a chunk, or the worker does before it has written down whom it
 // gave coupons; the list is taken back as a whole.
 func TestWhatADeadWorkerGaveIsTakenBack(t *testing.T) {
-	b := newBounty(t, 2000)
+	b := newCampaignGrant(t, 2000)
 	rows := []string{"user_id", "1"}
 	for i := range 100 {
 		rows = append(rows, fmt.Sprint(i+1)) // 1 is there twice
@@ -377,7 +377,7 @@ func TestWhatADeadWorkerGaveIsTakenBack(t *testing.T) {
 			t.Fatalf("%s: %d coupons were given", name, given)
 		}
 		issued := strings.Count(b.results(j), ":issued")
-		back := &coupon.TakeBacker{Store: couponsdb.NewGrants(b.DB), Desk: &coupon.Desk{Store: couponsdb.NewCouponSteps(b.DB)}}
+		back := &coupon.TakeBacker{Store: couponsdb.NewGrants(b.DB), Desk: &coupon.Admin{Store: couponsdb.NewCouponSteps(b.DB)}}
 		undo, err := b.grants.TakeBack(t.Context(), pgtest.Actor, j.ID, "the wrong list", true, "")
 		b.Must(err)
 		p, err = back.Step(t.Context(), undo)
@@ -391,7 +391,7 @@ func TestWhatADeadWorkerGaveIsTakenBack(t *testing.T) {
 // and a taking back tell of what they did until then, also where nothing could
 // save that any more.
 func TestWhatAStoppedGrantGaveIsCounted(t *testing.T) {
-	b := newBounty(t, 2000)
+	b := newCampaignGrant(t, 2000)
 	rows := []string{"user_id", "99999"}
 	for i := range 600 {
 		rows = append(rows, fmt.Sprint(i+1))
@@ -416,7 +416,7 @@ func TestWhatAStoppedGrantGaveIsCounted(t *testing.T) {
 	if n == 0 || n == 600 || given.Done != n || given.Failed != 0 || !maps.Equal(counts, map[string]int64{"issued": n}) {
 		t.Fatalf("%d coupons, told of %d and %d, %v", n, given.Done, given.Failed, counts)
 	}
-	back := &coupon.TakeBacker{Store: couponsdb.NewGrants(b.DB), Desk: &coupon.Desk{Store: couponsdb.NewCouponSteps(b.DB)}}
+	back := &coupon.TakeBacker{Store: couponsdb.NewGrants(b.DB), Desk: &coupon.Admin{Store: couponsdb.NewCouponSteps(b.DB)}}
 	if j, err = b.grants.TakeBack(t.Context(), pgtest.Actor, j.ID, "the wrong list", true, ""); err != nil || j.Total != n {
 		t.Fatalf("%d of %d are to be taken back: %v", j.Total, n, err)
 	}
@@ -426,7 +426,7 @@ func TestWhatAStoppedGrantGaveIsCounted(t *testing.T) {
 }
 
 func TestGrantRefusals(t *testing.T) {
-	b := newBounty(t, 10)
+	b := newCampaignGrant(t, 10)
 	for what, rows := range map[string][]string{"no column": {"name,mail", "Ann,a"}, "two columns without a heading": {"1,2"}} {
 		j := b.upload(false, rows...)
 		if _, err := b.granter.Step(t.Context(), j); !errors.Is(err, coupon.ErrNoUserColumn) {

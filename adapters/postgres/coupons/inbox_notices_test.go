@@ -13,7 +13,7 @@ import (
 // TestNoticesAreInTheInbox: who was reached in the app reads the notice in
 // the list and, the same, in the stream.
 func TestNoticesAreInTheInbox(t *testing.T) {
-	b := newBell(t, 1)
+	b := newNoticeFixture(t, 1)
 	b.app.Answer = func(m delivery.Message, _ int) delivery.Result {
 		if m.To.ID == 3 {
 			return delivery.Result{Status: delivery.Permanent, Detail: "gone"}
@@ -67,7 +67,7 @@ func TestNoticesAreInTheInbox(t *testing.T) {
 	}
 }
 
-func pushedLikeListed(t *testing.T, b *bell) {
+func pushedLikeListed(t *testing.T, b *noticeFixture) {
 	t.Helper()
 	everybody := func(from, to user.ID, reached func(user.ID) bool) (list []user.ID) {
 		for id := from; id <= to; id++ {

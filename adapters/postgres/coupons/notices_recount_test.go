@@ -8,7 +8,7 @@ import (
 )
 
 // off returns by how much the calendar's day differs from its notices.
-func (b *bell) off(day time.Time) (sum int64) {
+func (b *noticeFixture) off(day time.Time) (sum int64) {
 	b.Helper()
 	list, err := b.notices.DayBalance(b.Context(), day)
 	b.Must(err)
@@ -20,7 +20,7 @@ func (b *bell) off(day time.Time) (sum int64) {
 
 // runsOff returns by how much recent runs differ from their batches, and how
 // many there are.
-func (b *bell) runsOff() (sum int64, looked int) {
+func (b *noticeFixture) runsOff() (sum int64, looked int) {
 	b.Helper()
 	list, looked, err := b.notices.RecentRuns(b.Context(), time.Hour, 100)
 	b.Must(err)
@@ -33,7 +33,7 @@ func (b *bell) runsOff() (sum int64, looked int) {
 // TestNoticesAreRecounted: what went out balances, whatever became of each
 // reader, and every single row that is not as it should be shows.
 func TestNoticesAreRecounted(t *testing.T) {
-	b := newBell(t, 1)
+	b := newNoticeFixture(t, 1)
 	fail := func(m delivery.Message, _ int) delivery.Result {
 		if m.To.ID == 3 {
 			return delivery.Result{Status: delivery.Permanent, Detail: "gone"}

@@ -17,9 +17,9 @@ import (
 	"dropbell/domain/user"
 )
 
-// bell is a world whose templates tell owners before coupons expire.
-type bell struct {
-	*purse
+// noticeFixture is a database with templates that send notices before coupons expire.
+type noticeFixture struct {
+	*paymentFixture
 	notices   couponsdb.Notices
 	announcer *coupon.Announcer
 	queue     *pgtest.MemoryQueue
@@ -27,9 +27,9 @@ type bell struct {
 	daemon    *delivery.Service
 }
 
-func newBell(t *testing.T, days ...int) *bell {
-	p := newPurse(t)
-	b := &bell{purse: p, notices: couponsdb.NewNotices(p.DB), queue: &pgtest.MemoryQueue{}, app: pgtest.NewSink(delivery.App, 100), hook: pgtest.NewSink(delivery.Webhook, 100)}
+func newNoticeFixture(t *testing.T, days ...int) *noticeFixture {
+	p := newPaymentFixture(t)
+	b := &noticeFixture{paymentFixture: p, notices: couponsdb.NewNotices(p.DB), queue: &pgtest.MemoryQueue{}, app: pgtest.NewSink(delivery.App, 100), hook: pgtest.NewSink(delivery.Webhook, 100)}
 	b.announcer = &coupon.Announcer{Store: b.notices, Queue: b.queue}
 	b.daemon = p.Deliverer(b.queue, b.app, b.hook)
 	b.daemon.Guards = map[delivery.Kind]delivery.Guard{delivery.KindNotice: coupon.Guard{Store: b.notices}}
@@ -37,7 +37,7 @@ func newBell(t *testing.T, days ...int) *bell {
 	return b
 }
 
-func (b *bell) template(days ...int) template.Template {
+func (b *noticeFixture) template(days ...int) template.Template {
 	b.Helper()
 	s := pgtest.Spec(time.Hour).WithNotices(template.NoticeDaysOf(days...), delivery.ChannelSetOf(delivery.App, delivery.Webhook))
 	tpl, err := b.Service.Create(b.Context(), staff.System(), s, "")
@@ -49,7 +49,7 @@ func (b *bell) template(days ...int) template.Template {
 }
 
 // own gives the users coupons that are valid for 100 hours.
-func (b *bell) own(t template.Template, users ...int64) {
+func (b *noticeFixture) own(t template.Template, users ...int64) {
 	b.Helper()
 	for _, id := range users {
 		b.Exec(`insert into users (id) values ($1) on conflict do nothing`, id)
@@ -60,7 +60,7 @@ func (b *bell) own(t template.Template, users ...int64) {
 
 // until sweeps until the condition holds: other transactions of the server
 // may hold the horizon back for a moment.
-func (b *bell) until(what string, holds func() bool) {
+func (b *noticeFixture) until(what string, holds func() bool) {
 	b.Helper()
 	for end := time.Now().Add(20 * time.Second); !holds(); {
 		if time.Now().After(end) {
@@ -72,7 +72,7 @@ func (b *bell) until(what string, holds func() bool) {
 	}
 }
 
-func (b *bell) planned(n int64) {
+func (b *noticeFixture) planned(n int64) {
 	b.Helper()
 	b.until(fmt.Sprint(n, " planned"), func() bool { return b.Number(`select count(*) from notices`) >= n })
 	if got := b.Number(`select count(*) from notices`); got != n {
@@ -81,25 +81,25 @@ func (b *bell) planned(n int64) {
 }
 
 // comeDue pretends that time has passed.
-func (b *bell) comeDue() {
+func (b *noticeFixture) comeDue() {
 	b.Exec(`update notices set due_at = clock_timestamp() - interval '1 minute'`)
 }
 
-func (b *bell) deliver() {
+func (b *noticeFixture) deliver() {
 	b.Helper()
 	for _, c := range []delivery.Channel{delivery.App, delivery.Webhook} {
 		b.Must(b.daemon.Drain(b.Context(), c))
 	}
 }
 
-func (b *bell) status(id user.ID) (s string) {
+func (b *noticeFixture) status(id user.ID) (s string) {
 	b.Helper()
 	b.Must(b.SQL.QueryRow(b.Context(), `select coalesce(min(status || ' ' || reason), 'none') from notices where user_id = $1`, id).Scan(&s))
 	return s
 }
 
 // calendar fails unless the counted days agree with the notices.
-func (b *bell) calendar() (sum coupon.NoticeDay) {
+func (b *noticeFixture) calendar() (sum coupon.NoticeDay) {
 	b.Helper()
 	now := pgtest.Clock()
 	list, err := b.notices.NoticeDays(b.Context(), now.AddDate(0, 0, -60), now.AddDate(0, 0, 60), nil, 0)
@@ -124,7 +124,7 @@ func (b *bell) calendar() (sum coupon.NoticeDay) {
 }
 
 func TestNoticesGoOut(t *testing.T) {
-	b := newBell(t, 1)
+	b := newNoticeFixture(t, 1)
 	b.hook.Answer = func(m delivery.Message, _ int) delivery.Result {
 		if m.To.ID == 3 || m.To.ID == 4 {
 			return delivery.Result{Status: delivery.Permanent, Detail: "gone"}
@@ -184,7 +184,7 @@ func TestNoticesGoOut(t *testing.T) {
 // TestNoticesMissNoCoupon: ids are drawn before they are committed, so that a
 // smaller one may appear after a greater one was planned for.
 func TestNoticesMissNoCoupon(t *testing.T) {
-	b := newBell(t, 1)
+	b := newNoticeFixture(t, 1)
 	_, commit := b.Hold(`insert into coupons (template_id, user_id, claim_id, origin, issued_at, expires_at)
 		values ($1, 1, 1, 'claim', now(), now() + interval '100 hours')`, b.drop.ID)
 	b.own(b.drop, 2)
@@ -211,7 +211,7 @@ func TestNoticesMissNoCoupon(t *testing.T) {
 // TestNoticesMissNoCouponOfTheNewestTransaction: the horizon is noted when
 // nobody with a greater number than the one that is still running has ended.
 func TestNoticesMissNoCouponOfTheNewestTransaction(t *testing.T) {
-	b := newBell(t, 1)
+	b := newNoticeFixture(t, 1)
 	const draw = `insert into coupons (template_id, user_id, claim_id, origin, issued_at, expires_at)
 		values ($1, $2, $2, 'claim', now(), now() + interval '100 hours')`
 	older, commitOlder := b.Hold(draw, b.drop.ID, 1)
@@ -232,7 +232,7 @@ func TestNoticesMissNoCouponOfTheNewestTransaction(t *testing.T) {
 // TestNoticesAreCutOnce by several workers at the same time, and told once to
 // somebody whose notices of several days are overdue.
 func TestNoticesAreCutOnce(t *testing.T) {
-	b := newBell(t, 1, 2, 3)
+	b := newNoticeFixture(t, 1, 2, 3)
 	var users []int64
 	for i := range int64(60) {
 		users = append(users, i+1)
@@ -272,7 +272,7 @@ func TestNoticesAreCutOnce(t *testing.T) {
 }
 
 func TestNoticesTooLate(t *testing.T) {
-	b := newBell(t, 1, 2)
+	b := newNoticeFixture(t, 1, 2)
 	b.own(b.drop, 1, 2)
 	b.planned(4)
 	b.Exec(`update notices set expires_at = clock_timestamp() where user_id = 1`)
@@ -294,7 +294,7 @@ func TestNoticesTooLate(t *testing.T) {
 // the notice was planned: they are told at the end, once, or not at all if that
 // is too late.
 func TestNoticesLetPeopleSleep(t *testing.T) {
-	b := newBell(t, 1)
+	b := newNoticeFixture(t, 1)
 	const awake, asleep, byShop, tooLong, spent = 1, 2, 3, 4, 5
 	b.own(b.drop, awake, asleep, byShop, spent)
 	b.planned(4)
@@ -359,7 +359,7 @@ func timesTold(s *pgtest.Sink, id int) (n int) {
 }
 
 // wake ends everybody's quiet hours, and delivers what was put off for them.
-func (b *bell) wake() {
+func (b *noticeFixture) wake() {
 	b.Helper()
 	b.Exec(`update users set quiet_from = quiet_to`)
 	b.Exec(`update batches set next_run_at = clock_timestamp() where state = 'ready'`)
@@ -370,7 +370,7 @@ func (b *bell) wake() {
 // TestNoticesOfReplayedLettersAreSettledAgain also when the event that says so
 // is lost: until then they say that they failed.
 func TestNoticesOfReplayedLettersAreSettledAgain(t *testing.T) {
-	b := newBell(t, 1)
+	b := newNoticeFixture(t, 1)
 	refuse := func(delivery.Message, int) delivery.Result {
 		return delivery.Result{Status: delivery.Permanent, Detail: "gone"}
 	}
@@ -401,7 +401,7 @@ func TestNoticesOfReplayedLettersAreSettledAgain(t *testing.T) {
 // TestSettlingNoticesWaitsForAReplay that has made a batch ready again, and
 // then leaves the run to whoever comes after.
 func TestSettlingNoticesWaitsForAReplay(t *testing.T) {
-	b := newBell(t, 1)
+	b := newNoticeFixture(t, 1)
 	b.own(b.drop, 1)
 	b.planned(1)
 	b.comeDue()

@@ -7,7 +7,7 @@ import (
 )
 
 // sleeps gives the user quiet hours around now.
-func (b *bell) sleeps(id int64) {
+func (b *noticeFixture) sleeps(id int64) {
 	b.Helper()
 	b.Exec(`update users set timezone = 'UTC', quiet_from = (extract(hour from now() at time zone 'UTC')::int + 23) % 24 * 60,
 		quiet_to = (extract(hour from now() at time zone 'UTC')::int + 2) % 24 * 60 where id = $1`, id)
@@ -16,7 +16,7 @@ func (b *bell) sleeps(id int64) {
 // TestTheCalendarDoesNotWaitForSleepers: who was told is counted as told while
 // another reader of the run sleeps.
 func TestTheCalendarDoesNotWaitForSleepers(t *testing.T) {
-	b := newBell(t, 1)
+	b := newNoticeFixture(t, 1)
 	const asleep = 3
 	b.own(b.drop, 1, 2, asleep)
 	b.planned(3)
@@ -47,7 +47,7 @@ func TestTheCalendarDoesNotWaitForSleepers(t *testing.T) {
 // TestNoticesOfACouponThatIsUsedAtOnce are planned all the same: it may be
 // refunded.
 func TestNoticesOfACouponThatIsUsedAtOnce(t *testing.T) {
-	b := newBell(t, 1)
+	b := newNoticeFixture(t, 1)
 	b.own(b.drop, 1, 2)
 	b.Exec(`update coupons set state = 'used'`)
 	b.planned(2)

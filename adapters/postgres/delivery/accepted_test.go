@@ -15,7 +15,7 @@ import (
 // known to the worker that takes the batch over, until a checkpoint has it; with the
 // batch's end it is removed.
 func TestAcceptedMessagesOutliveTheirWorker(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	for name, store := range w.stores() {
 		t.Run(name, func(t *testing.T) {
 			w.Exec(`truncate batches, exceptions, outbox, accepted_messages cascade`)
@@ -78,7 +78,7 @@ func TestAcceptedMessagesOutliveTheirWorker(t *testing.T) {
 // TestAcceptedMessagesOfManyBatches are recorded together, and one batch whose lease
 // is lost fails alone.
 func TestAcceptedMessagesOfManyBatches(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.ready(6, time.Hour)
 	leases := make([]delivery.Lease, 6)
 	for i := range leases {

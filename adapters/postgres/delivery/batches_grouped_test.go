@@ -18,7 +18,7 @@ import (
 
 // ready stores n app batches of ten users each; their deadlines are the given
 // time from now.
-func (w *world) ready(n int, deadline time.Duration) {
+func (w *fixture) ready(n int, deadline time.Duration) {
 	w.Helper()
 	for range n {
 		from := user.ID(1 + 10*w.Number(`select count(*) from batches`))
@@ -32,7 +32,7 @@ func (w *world) ready(n int, deadline time.Duration) {
 }
 
 // stores are the two that deliver: each statement alone, and in groups.
-func (w *world) stores() map[string]interface {
+func (w *fixture) stores() map[string]interface {
 	LeaseNext(context.Context, delivery.Channel, time.Duration) (delivery.Lease, error)
 } {
 	return map[string]interface {
@@ -41,7 +41,7 @@ func (w *world) stores() map[string]interface {
 }
 
 func TestManyAtOnceTakeEachBatchOnce(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	for name, store := range w.stores() {
 		t.Run(name, func(t *testing.T) {
 			w.Exec(`truncate batches, exceptions, outbox, dead_letter_groups cascade`)
@@ -106,7 +106,7 @@ func TestManyAtOnceTakeEachBatchOnce(t *testing.T) {
 // TestOneOfAGroupFails: neither a lost lease nor a value that the database
 // refuses concerns the others of the group.
 func TestOneOfAGroupFails(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	for name, store := range w.stores() {
 		t.Run(name, func(t *testing.T) {
 			w.Exec(`truncate batches, exceptions cascade`)
@@ -148,7 +148,7 @@ func TestOneOfAGroupFails(t *testing.T) {
 // TestMoreUrgentBatchIsSeen: leases remember how far they got, but not so long
 // that a nearer opening has to wait for all others.
 func TestMoreUrgentBatchIsSeen(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.Exec(`insert into batches (kind, owner_id, channel, from_user, to_user, due_count, due, due_at, worthless_after)
 		select 'reminder', 1, 0, n * 10, n * 10, 1, $1, now(), now() + interval '1 hour' from generate_series(1000, 4000) n`, pgtest.Bitmap(1))
 	next := func() *delivery.Batch {
@@ -168,7 +168,7 @@ func TestMoreUrgentBatchIsSeen(t *testing.T) {
 // TestPlansForNoValues: leases and checkpoints find their batches by the right
 // indexes with the plan that is made once, whatever the planner knows then.
 func TestPlansForNoValues(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	settings, lease, checkpoint := deliverydb.Planned()
 	tx, err := w.SQL.Begin(t.Context())
 	w.Must(err)
@@ -206,7 +206,7 @@ func TestPlansForNoValues(t *testing.T) {
 // Batches that ran stay in the index of running ones until they are vacuumed,
 // so a checkpoint must not look for its batch there.
 func TestCheckpointFindsBatchesByTheirKey(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.Exec(`insert into batches (kind, owner_id, channel, from_user, to_user, due_count, due, due_at, worthless_after)
 		select 'reminder', 1, 0, n * 10, n * 10, 1, $1, now(), now() + interval '1 hour' from generate_series(1, 3000) n`, pgtest.Bitmap(1))
 	for range 2 { // also once PostgreSQL knows that hardly any are running

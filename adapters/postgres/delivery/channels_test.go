@@ -16,7 +16,7 @@ import (
 )
 
 func TestChannelSettings(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	channels := deliverydb.NewChannels(w.DB)
 	all, err := channels.Settings(t.Context())
 	w.Must(err)
@@ -44,7 +44,7 @@ func TestChannelSettings(t *testing.T) {
 }
 
 func TestARefusedSettingLeavesNoEntry(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	channels := deliverydb.NewChannels(w.DB)
 	all, err := channels.Settings(t.Context())
 	w.Must(err)
@@ -61,7 +61,7 @@ func TestARefusedSettingLeavesNoEntry(t *testing.T) {
 }
 
 func TestBacklogs(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	channels := deliverydb.NewChannels(w.DB)
 	if list, err := channels.Backlogs(t.Context()); len(list) != 0 || err != nil {
 		t.Errorf("nothing waits: %v %v", list, err)
@@ -87,7 +87,7 @@ func TestBacklogs(t *testing.T) {
 // A campaign is as old as it is, unless it is paused or its people sleep; the
 // age of what has an instant of its own is told apart.
 func TestBacklogsKnowEveryKind(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.Exec(`insert into batches (kind, owner_id, channel, from_user, to_user, state, due_at, worthless_after, due, due_count, held, next_run_at)
 		values ('reminder', 1, 3, 1, 9, 'ready', now() - interval '17 seconds', now(), '', 1, false, now()),
 			('campaign', 2, 3, 1, 9, 'ready', now() - interval '2 minutes', now(), '', 10, false, now() + interval '30 seconds'),
@@ -114,7 +114,7 @@ func TestBacklogsKnowEveryKind(t *testing.T) {
 
 // Operators who decide different things at once both get their way.
 func TestDecisionsAtOnce(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	control := &delivery.Control{Store: deliverydb.NewChannels(w.DB), Now: pgtest.Clock}
 	var all sync.WaitGroup
 	all.Go(func() {
@@ -146,7 +146,7 @@ func TestDecisionsAtOnce(t *testing.T) {
 }
 
 func TestDecisionsAreChecked(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	control := &delivery.Control{Store: deliverydb.NewChannels(w.DB), Now: pgtest.Clock}
 	for what, try := range map[string]func(by staff.Actor) error{
 		"pause":  func(by staff.Actor) error { _, err := control.Pause(t.Context(), by, delivery.SMS, "why"); return err },
@@ -179,7 +179,7 @@ func TestDecisionsAreChecked(t *testing.T) {
 }
 
 func TestProviderCalls(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	channels := deliverydb.NewChannels(w.DB)
 	w.Must(channels.RecordCalls(t.Context(), "a", nil))
 	for worker, failed := range map[string]int64{"a": 0, "b": 20} {

@@ -19,7 +19,7 @@ import (
 
 // bench is a world in which test messages are asked for and sent.
 type bench struct {
-	*world
+	*fixture
 	store  deliverydb.ChannelTests
 	tests  *delivery.ChannelTests
 	tester *delivery.Tester
@@ -48,8 +48,8 @@ func (b *mailbox) Send(_ context.Context, ms []delivery.Message) []delivery.Resu
 }
 
 func newBench(t *testing.T) *bench {
-	w := newWorld(t)
-	b := &bench{world: w, store: deliverydb.NewChannelTests(w.DB), mail: &mailbox{channel: delivery.Email, answer: delivery.Result{Status: delivery.Delivered}}}
+	w := newFixture(t)
+	b := &bench{fixture: w, store: deliverydb.NewChannelTests(w.DB), mail: &mailbox{channel: delivery.Email, answer: delivery.Result{Status: delivery.Delivered}}}
 	b.tests = &delivery.ChannelTests{Store: b.store, Configured: delivery.ChannelSetOf(delivery.App, delivery.Email, delivery.SMS, delivery.Webhook)}
 	b.tester = &delivery.Tester{Store: b.store, Senders: map[delivery.Channel]delivery.Sender{delivery.Email: b.mail}, Now: pgtest.Clock}
 	return b

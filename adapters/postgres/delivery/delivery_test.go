@@ -17,7 +17,7 @@ import (
 )
 
 func TestFireAndDeliverEverybodyOnce(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	tpl := w.Published(30 * time.Minute)
 	w.Seed(tpl, 2500, append(pgtest.Reminders(delivery.App, 5), pgtest.Reminders(delivery.Webhook, 5, 10)...)...)
 	sl := w.DueNow(tpl, 1)
@@ -77,7 +77,7 @@ func TestFireAndDeliverEverybodyOnce(t *testing.T) {
 // TestCuttingAgainAfterACrash stores a part of the batches, lets another
 // process take over and checks that everybody is in exactly one batch.
 func TestCuttingAgainAfterACrash(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	tpl := w.Published(30 * time.Minute)
 	w.Seed(tpl, 3300, pgtest.Reminders(delivery.App, 5)...)
 	sl := w.DueNow(tpl, 1)
@@ -108,7 +108,7 @@ func TestCuttingAgainAfterACrash(t *testing.T) {
 }
 
 func TestOutcomesOtherThanSent(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	tpl := w.Published(30 * time.Minute)
 	w.Seed(tpl, 50, pgtest.Reminders(delivery.Webhook, 5)...)
 	w.Exec(`insert into users (id, opt_outs) values (1, 16)`) // user 1 has opted out of webhook
@@ -160,7 +160,7 @@ func TestOutcomesOtherThanSent(t *testing.T) {
 }
 
 func TestNothingIsSentAfterTheOpening(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	tpl := w.Published(30 * time.Minute)
 	w.Seed(tpl, 30, pgtest.Reminders(delivery.Webhook, 5)...)
 	sl := w.DueNow(tpl, 1)
@@ -194,7 +194,7 @@ func TestNothingIsSentAfterTheOpening(t *testing.T) {
 // TestTwoWorkersOneBatch: the second does nothing; a worker whose lease was
 // taken over can no longer record anything.
 func TestTwoWorkersOneBatch(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	tpl := w.Published(30 * time.Minute)
 	w.Seed(tpl, 100, pgtest.Reminders(delivery.App, 5)...)
 	sl := w.DueNow(tpl, 1)
@@ -226,7 +226,7 @@ func TestTwoWorkersOneBatch(t *testing.T) {
 }
 
 func TestMovedOpening(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	tpl := w.Published(30 * time.Minute)
 	w.Seed(tpl, 1500, pgtest.Reminders(delivery.App, 5, 10)...)
 	old := w.DueNow(tpl, 2)
@@ -272,7 +272,7 @@ func TestMovedOpening(t *testing.T) {
 }
 
 func TestCancelledDropSendsNothingMore(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	tpl := w.Published(30 * time.Minute)
 	w.Seed(tpl, 1500, pgtest.Reminders(delivery.App, 5, 10)...)
 	sl := w.DueNow(tpl, 2)
@@ -299,7 +299,7 @@ func TestCancelledDropSendsNothingMore(t *testing.T) {
 // TestNoGapAtTheEdge reserves and cancels as fast as it can while the slot
 // fires: whatever was accepted is in a batch, whatever was cancelled is not.
 func TestNoGapAtTheEdge(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	tpl := w.Published(30 * time.Minute)
 	sl := w.Slot(tpl, 1)
 	w.Exec(`update slots set due_at = clock_timestamp() + interval '700 milliseconds' where id = $1`, sl.ID)

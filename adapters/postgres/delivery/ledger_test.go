@@ -23,7 +23,7 @@ type told struct {
 }
 
 // books fills a ledger with batches of every kind and outcome.
-func (w *world) books(n int) []told {
+func (w *fixture) books(n int) []told {
 	w.Helper()
 	random := rand.New(rand.NewPCG(7, 7))
 	w.Exec(`insert into shops (number, name, timezone) values (10, 'Ten', 'Asia/Shanghai'), (11, 'Eleven', 'UTC') on conflict do nothing`)
@@ -51,7 +51,7 @@ func (w *world) books(n int) []told {
 }
 
 // fill gives the batch recipients of its own and stores it.
-func (w *world) fill(b *told, i int, random *rand.Rand) {
+func (w *fixture) fill(b *told, i int, random *rand.Rand) {
 	w.Helper()
 	from := user.ID(i%10)*100 + user.ID(i/10) + 1 // ranges overlap between owners
 	var due, sent []user.ID
@@ -122,7 +122,7 @@ func (b told) fits(q delivery.BatchQuery) bool {
 }
 
 func TestBatchesByEveryFilter(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	all := w.books(120)
 	ledger := &delivery.Ledger{Store: deliverydb.NewLedger(w.DB)}
 	random := rand.New(rand.NewPCG(1, 2))
@@ -166,7 +166,7 @@ func TestBatchesByEveryFilter(t *testing.T) {
 }
 
 func TestRecipientsOfABatch(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	ledger := &delivery.Ledger{Store: deliverydb.NewLedger(w.DB)}
 	for _, b := range w.books(60) {
 		for _, o := range append([]delivery.Outcome{""}, delivery.ListedOutcomes()...) {
@@ -207,7 +207,7 @@ func TestRecipientsOfABatch(t *testing.T) {
 }
 
 func TestBatchesOfOtherShops(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	all := w.books(20)
 	w.Exec(`update batches set template_id = 0 where id = $1`, all[0].ID)
 	ledger := &delivery.Ledger{Store: deliverydb.NewLedger(w.DB)}
@@ -227,7 +227,7 @@ func TestBatchesOfOtherShops(t *testing.T) {
 
 // A user id at the very end of the range has a batch too.
 func TestBatchOfTheGreatestUser(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	const last = user.ID(1<<63 - 1)
 	w.Exec(`insert into batches (kind, owner_id, channel, from_user, to_user, due_at, worthless_after, due, due_count) values ('campaign', 1, 0, 5, $1, now(), now(), $2, 2)`, last, pgtest.Bitmap(5, last))
 	ledger := &delivery.Ledger{Store: deliverydb.NewLedger(w.DB)}

@@ -13,7 +13,7 @@ import (
 // TestRecipients reads ids that lie close together and ids that lie far apart,
 // which take different ways, for every channel.
 func TestRecipients(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.Exec(`insert into users (id, name, email, phone, locale, timezone, push)
 		select id, 'Name '||id, id||'@x.example', '+49'||id, case when id % 2 = 0 then 'en' else 'zh-CN' end, 'Asia/Shanghai',
 			jsonb_build_array(jsonb_build_object('endpoint', 'https://push.example/'||id, 'p256dh', 'p', 'auth', 'a'))

@@ -14,7 +14,7 @@ import (
 // its batch although somebody has looked for silent ones before; one that
 // stays silent loses it soon.
 func TestALivingWorkerKeepsItsBatchAfterAnOutage(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	tpl := w.Published(30 * time.Minute)
 	w.Seed(tpl, 100, pgtest.Reminders(delivery.App, 5)...)
 	w.Must(w.Timers(&pgtest.MemoryQueue{}).Fire(t.Context(), w.DueNow(tpl, 1).ID))

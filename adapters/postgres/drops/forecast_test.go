@@ -14,7 +14,7 @@ import (
 	"dropbell/domain/user"
 )
 
-func forecastJobs(w *pgtest.World, within time.Duration) map[string]int64 {
+func forecastJobs(w *pgtest.Fixture, within time.Duration) map[string]int64 {
 	w.Helper()
 	jobs, err := dropsdb.NewForecasts(w.DB).Jobs(w.Context(), pgtest.Clock().Add(within))
 	w.Must(err)
@@ -45,7 +45,7 @@ func TestForecastJobsFollowTheSlots(t *testing.T) {
 	}
 	expect := func(when string, within time.Duration, want map[string]int64) {
 		t.Helper()
-		if got := forecastJobs(m.World, within); !maps.Equal(got, want) {
+		if got := forecastJobs(m.Fixture, within); !maps.Equal(got, want) {
 			t.Errorf("%s: %v, want %v", when, got, want)
 		}
 	}

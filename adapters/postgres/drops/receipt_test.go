@@ -18,7 +18,7 @@ import (
 
 // readReceipt checks the digest and returns the lines about the slot and the
 // rows, and what the rows add up to as the receipt writes it.
-func readReceipt(w *pgtest.World, slotID int64) (about map[string]string, rows map[string][]string, counted map[string]string) {
+func readReceipt(w *pgtest.Fixture, slotID int64) (about map[string]string, rows map[string][]string, counted map[string]string) {
 	w.Helper()
 	receipts := &reminder.Receipts{Store: w.Boards}
 	var text bytes.Buffer
@@ -89,7 +89,7 @@ func TestReceiptOfMixedOutcomes(t *testing.T) {
 	sl := m.CutSlot(tpl, 1, 1000)
 	matches := func(when string) map[string][]string {
 		t.Helper()
-		about, rows, counted := readReceipt(m.World, sl.ID)
+		about, rows, counted := readReceipt(m.Fixture, sl.ID)
 		if len(rows) != 6000 {
 			t.Errorf("%s: %d rows", when, len(rows))
 		}
@@ -125,7 +125,7 @@ func TestReceiptOfMixedOutcomes(t *testing.T) {
 			t.Errorf("user %d was recorded at %q", i, row[5])
 		}
 	}
-	about, _, _ := readReceipt(m.World, sl.ID)
+	about, _, _ := readReceipt(m.Fixture, sl.ID)
 	board, err := m.Boards.Board(t.Context(), tpl.ID)
 	m.Must(err)
 	for _, r := range board.Rows {
@@ -149,14 +149,14 @@ func TestReceiptOfStoppedAndEmptySlots(t *testing.T) {
 	tpl := m.Published(2 * time.Hour)
 	m.ReserveAll(tpl, pgtest.Users(1, 20), pgtest.Reminders(delivery.App, 60)...)
 	waiting := m.Slot(tpl, 1)
-	if about, rows, _ := readReceipt(m.World, waiting.ID); len(rows) != 0 || about["state"] != "waiting" || about["fired_at"] != "" {
+	if about, rows, _ := readReceipt(m.Fixture, waiting.ID); len(rows) != 0 || about["state"] != "waiting" || about["fired_at"] != "" {
 		t.Errorf("%v %v", about, rows)
 	}
 	sl := m.CutSlot(tpl, 12, 8)
 	m.Do(tpl, "cancel")
 	m.Drain()
 	m.Finish(tpl)
-	about, rows, counted := readReceipt(m.World, sl.ID)
+	about, rows, counted := readReceipt(m.Fixture, sl.ID)
 	if about["stop_reason"] != delivery.ReasonCancelled || counted["app"] != "reserved=20,sent=0,skipped=20,expired=0,dead=0,in_flight=0" {
 		t.Errorf("%v %v", about, counted)
 	}

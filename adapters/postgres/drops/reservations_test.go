@@ -16,7 +16,7 @@ import (
 )
 
 func TestReserveStoresAllOrNothing(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	tpl := w.Published(2 * time.Hour)
 	first := w.Reserve(tpl, 7, pgtest.Reminders(delivery.App, 5, 10)...)
 	if !first.Applied || !first.Created || first.After.Int64() != 3 {
@@ -36,7 +36,7 @@ func TestReserveStoresAllOrNothing(t *testing.T) {
 }
 
 func TestReserveIsJudgedByTheSlot(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	tpl := w.Published(12 * time.Minute) // slots 1 and 2 lie ahead, 3…12 have passed
 	v := w.Reserve(tpl, 7, append(pgtest.Reminders(delivery.App, 5), pgtest.Reminders(delivery.App, 15)...)...)
 	if v.Applied || v.Opened || v.Open.Has(pgtest.Reminders(delivery.App, 15)[0]) || !v.Open.Has(pgtest.Reminders(delivery.App, 5)[0]) {
@@ -53,7 +53,7 @@ func TestReserveIsJudgedByTheSlot(t *testing.T) {
 }
 
 func TestCancel(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	tpl := w.Published(2 * time.Hour)
 	if v := w.Cancel(tpl, 7); v.Applied || !v.Before.IsEmpty() {
 		t.Fatalf("nothing reserved: %+v", v)
@@ -85,7 +85,7 @@ func TestCancel(t *testing.T) {
 }
 
 func TestCancelWorksOnAClosedTemplate(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	tpl := w.Published(2 * time.Hour)
 	w.Reserve(tpl, 7, pgtest.Reminders(delivery.App, 5)...)
 	_, err := w.Service.Do(t.Context(), pgtest.Actor, tpl.ID, 0, template.Closing, "")
@@ -99,7 +99,7 @@ func TestCancelWorksOnAClosedTemplate(t *testing.T) {
 }
 
 func TestCountersFollowEvents(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	tpl := w.Published(2 * time.Hour)
 	w.Reserve(tpl, 7, pgtest.Reminders(delivery.App, 5, 10)...)
 	w.Reserve(tpl, 8, pgtest.Reminders(delivery.App, 5)...)
@@ -129,7 +129,7 @@ func TestCountersFollowEvents(t *testing.T) {
 // end with a model that knows nothing but sets. Each user acts in sequence,
 // so the model is exact; between users everything interleaves.
 func TestRandomSequencesMatchAModel(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	templates := []template.Template{w.Published(2 * time.Hour), w.Published(12 * time.Minute), w.Published(3 * time.Hour)}
@@ -167,7 +167,7 @@ func TestRandomSequencesMatchAModel(t *testing.T) {
 	}
 }
 
-func step(w *world, rng *rand.Rand, id user.ID, model map[int64]uint64, templates []template.Template) string {
+func step(w *fixture, rng *rand.Rand, id user.ID, model map[int64]uint64, templates []template.Template) string {
 	tpl := templates[rng.IntN(len(templates))]
 	open := uint64(1<<60 - 1)
 	if tpl.ID == templates[1].ID { // only 5 and 10 minutes lie ahead
@@ -206,7 +206,7 @@ func step(w *world, rng *rand.Rand, id user.ID, model map[int64]uint64, template
 
 // TestSameRowFromManyCallers has everybody fight for the bits of one row.
 func TestSameRowFromManyCallers(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	tpl := w.Published(2 * time.Hour)
 	var all sync.WaitGroup
 	var mu sync.Mutex
@@ -238,7 +238,7 @@ func TestSameRowFromManyCallers(t *testing.T) {
 
 // TestPoisonedRowFailsAlone puts a row that the table refuses among good ones.
 func TestPoisonedRowFailsAlone(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	tpl := w.Published(2 * time.Hour)
 	var all sync.WaitGroup
 	for id := range 300 {

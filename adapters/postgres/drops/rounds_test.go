@@ -16,7 +16,7 @@ import (
 // again fires another round of slot 12 and delivers it.
 func again(n *pgtest.Notifier, sl reminder.Slot) {
 	n.Helper()
-	n.Must(n.World.Timers(n.Queue).Fire(n.Context(), sl.ID))
+	n.Must(n.Fixture.Timers(n.Queue).Fire(n.Context(), sl.ID))
 	n.Drain()
 	_, err := n.Slots.FinishSlots(n.Context())
 	n.Must(err)
@@ -128,7 +128,7 @@ func TestARoundWaitsForTheOneBefore(t *testing.T) {
 	n.MoveBy(tpl, -time.Hour)
 	second := n.DueNow(tpl, 12)
 	asked := make(chan struct{}, 100)
-	timers := n.World.Timers(n.Queue)
+	timers := n.Fixture.Timers(n.Queue)
 	timers.Store = askedSlots{n.Slots, asked}
 	fired := make(chan error, 1)
 	go func() { fired <- timers.Fire(context.WithoutCancel(t.Context()), second.ID) }()

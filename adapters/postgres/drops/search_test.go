@@ -17,7 +17,7 @@ import (
 // TestPartsMissNothing: whatever a name holds, in any case, has its parts
 // among the name's, so that the index cannot hide what the comparison finds.
 func TestPartsMissNothing(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	letters := rapid.OneOf(rapid.RuneFrom([]rune("aAbB iIİıßẞσςΣ春节双十一%_\\'\"{},🎑")), rapid.Rune().Filter(func(r rune) bool { return r != 0 && utf8.ValidRune(r) }))
 	rapid.Check(t, func(rt *rapid.T) {
 		name := []rune(rapid.StringOfN(letters, 1, 12, -1).Draw(rt, "name"))
@@ -41,7 +41,7 @@ func TestPartsMissNothing(t *testing.T) {
 
 // planOf explains a statement that a store would send, without scanning whole
 // tables where there is a way around it.
-func (w *world) planOf(sql string, args ...any) string {
+func (w *fixture) planOf(sql string, args ...any) string {
 	w.Helper()
 	tx, err := w.SQL.Begin(w.Context())
 	w.Must(err)
@@ -54,7 +54,7 @@ func (w *world) planOf(sql string, args ...any) string {
 }
 
 // many fills the list so that the ways through it differ.
-func (w *world) many(n int) {
+func (w *fixture) many(n int) {
 	w.Helper()
 	w.Exec(`insert into shops values (10, 's', 'UTC'), (11, 's', 'UTC')`)
 	w.Exec(`insert into templates (shop_number, name, kind, amount_off, currency, target, stock, per_user_limit, opens_at, closes_at, valid_hours, obtain, claim_mode, state)
@@ -67,7 +67,7 @@ func (w *world) many(n int) {
 // TestSearchReadsWhatItShows: rare names come from the index of parts, common
 // ones from the list's own order, and rare states from theirs.
 func TestSearchReadsWhatItShows(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.many(5000)
 	for _, c := range []struct {
 		query template.Query
@@ -103,7 +103,7 @@ func TestSearchReadsWhatItShows(t *testing.T) {
 
 // TestNamedTemplates: ids select whatever else does, in the list's order.
 func TestNamedTemplates(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.many(20)
 	for _, c := range []struct {
 		query template.Query

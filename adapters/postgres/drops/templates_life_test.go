@@ -14,7 +14,7 @@ import (
 )
 
 func TestPublishingMakesTwelveSlots(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	tpl := w.Published(32*time.Minute + 30*time.Second)
 	if tpl.PublishedAt == nil || tpl.Version != 2 {
 		t.Errorf("%+v", tpl)
@@ -40,7 +40,7 @@ func TestPublishingMakesTwelveSlots(t *testing.T) {
 }
 
 // states lists the template's slots as "slot state due" in order.
-func (w *world) states(t template.Template) map[string]int {
+func (w *fixture) states(t template.Template) map[string]int {
 	w.Helper()
 	waiting, gone, err := w.Slots.WaitingSlots(w.Context(), t.ID)
 	w.Must(err)
@@ -55,7 +55,7 @@ func (w *world) states(t template.Template) map[string]int {
 }
 
 func TestMovingThereAndBack(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	tpl := w.Published(32 * time.Minute)
 	first := w.Slot(tpl, 1)
 	away := w.Move(tpl, tpl.OpensAt.Add(3*time.Hour))
@@ -82,7 +82,7 @@ func TestMovingThereAndBack(t *testing.T) {
 // often the opening comes back to it, and one more round follows each time that
 // fired.
 func TestMovingBackKeepsWhatFired(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	tpl := w.Published(2 * time.Hour)
 	first := w.Slot(tpl, 12)
 	fired := func() {
@@ -115,17 +115,17 @@ func TestMovingBackKeepsWhatFired(t *testing.T) {
 // cancelling and moving stop it.
 func TestEndings(t *testing.T) {
 	for name, c := range map[string]struct {
-		end    func(*world, template.Template)
+		end    func(*fixture, template.Template)
 		ended  string
 		reason string
 	}{
-		"close":  {func(w *world, t template.Template) { w.Do(t, template.Closing) }, "cancelled", ""},
-		"cancel": {func(w *world, t template.Template) { w.Do(t, template.Cancelling) }, "cancelled", "drop_cancelled"},
-		"move":   {func(w *world, t template.Template) { w.Move(t, t.OpensAt.Add(time.Hour)) }, "moved", "opening_moved"},
-		"pause":  {func(w *world, t template.Template) { w.Do(t, template.Pausing) }, "waiting", ""},
+		"close":  {func(w *fixture, t template.Template) { w.Do(t, template.Closing) }, "cancelled", ""},
+		"cancel": {func(w *fixture, t template.Template) { w.Do(t, template.Cancelling) }, "cancelled", "drop_cancelled"},
+		"move":   {func(w *fixture, t template.Template) { w.Move(t, t.OpensAt.Add(time.Hour)) }, "moved", "opening_moved"},
+		"pause":  {func(w *fixture, t template.Template) { w.Do(t, template.Pausing) }, "waiting", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newFixture(t)
 			tpl, other := w.Published(2*time.Hour), w.Published(2*time.Hour)
 			w.Exec(`update slots set state = 'firing' where slot = 12`)
 			w.Exec(`update slots set state = 'sending' where slot = 11`)
@@ -158,7 +158,7 @@ func TestEndings(t *testing.T) {
 }
 
 func TestClosingWhatHasEndedBySeveralAtOnce(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	const ended = 30
 	var ids []int64
 	for range ended {
@@ -209,7 +209,7 @@ func TestClosingWhatHasEndedBySeveralAtOnce(t *testing.T) {
 // TestClosingWhatNobodyCanClaim: the sweep closes a drop whose coupons would
 // have expired, and codes for it are not made any more.
 func TestClosingWhatNobodyCanClaim(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	over, running := w.Published(2*time.Hour), w.Published(2*time.Hour)
 	w.Exec(`update templates set opens_at = date_trunc('second', now()) - interval '2 hours', obtain = 'code', valid_hours = 0,
 		valid_until = now() + case when id = $1 then -1 else 60 end * interval '1 second'`, over.ID)

@@ -23,7 +23,7 @@ func templateIDs(list []template.Template) []int64 {
 }
 
 func TestPagingOverEqualOpenings(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.Draft(nil)
 	// Two hundred and fifty that open at one moment, and two at others.
 	w.Exec(`insert into templates (shop_number, name, kind, amount_off, currency, target, stock, per_user_limit, opens_at, closes_at, valid_hours, obtain, claim_mode, state)
@@ -60,7 +60,7 @@ func TestPagingOverEqualOpenings(t *testing.T) {
 }
 
 func TestFilters(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	opens := pgtest.Spec(2 * time.Hour).OpensAt
 	a := w.Draft(func(s *template.Spec) { s.ShopNumber = 1; s.OpensAt = opens })
 	b := w.Draft(func(s *template.Spec) { s.ShopNumber = 2; s.OpensAt = opens.Add(time.Second) })
@@ -92,7 +92,7 @@ func TestFilters(t *testing.T) {
 }
 
 func TestSearch(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	names := []string{"50% off", "50 per cent off", "a_b", "axb", `back\slash`, `say "hi"`, "it's", "双十一 半价券", "--; drop table templates", `\%_`}
 	ids := map[string]int64{}
 	for _, n := range names {
@@ -121,7 +121,7 @@ func TestSearch(t *testing.T) {
 // TestTheFilterKnowsTheSameStates as the template itself: random templates in
 // every stored state, before, during and after, with and without stock.
 func TestTheFilterKnowsTheSameStates(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 1))
@@ -176,7 +176,7 @@ func TestTheFilterKnowsTheSameStates(t *testing.T) {
 // TestWhatTheRulesAcceptCanBeStored and is read back as it was: the table
 // must never be the one to say no.
 func TestWhatTheRulesAcceptCanBeStored(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	stored := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		s := anySpec().Draw(rt, "spec")

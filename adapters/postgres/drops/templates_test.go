@@ -17,7 +17,7 @@ import (
 )
 
 // traces counts what changes leave beside the row: audit entries and events.
-func (w *world) traces() [2]int64 {
+func (w *fixture) traces() [2]int64 {
 	w.Helper()
 	return [2]int64{w.Number(`select count(*) from audit`), w.Number(`select count(*) from outbox`)}
 }
@@ -25,7 +25,7 @@ func (w *world) traces() [2]int64 {
 // TestStockIsLoweredWhileClaimsGoOn: what was issued since the template was
 // read is not undercut.
 func TestStockIsLoweredWhileClaimsGoOn(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	tpl := w.Published(2 * time.Hour)
 	w.Exec(`update templates set issued = 3 where id = $1`, tpl.ID)
 	for stock := int64(2); stock <= 3; stock++ {
@@ -41,7 +41,7 @@ func TestStockIsLoweredWhileClaimsGoOn(t *testing.T) {
 }
 
 func TestOfConcurrentEditsOneWins(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	tpl := w.Published(2 * time.Hour)
 	before := w.traces()
 	errs := pgtest.Together(16, func(i int) error {
@@ -68,7 +68,7 @@ func TestOfConcurrentEditsOneWins(t *testing.T) {
 // TestWhatIsNotSavedLeavesNoTrace: entry and event are in the transaction of
 // the change.
 func TestWhatIsNotSavedLeavesNoTrace(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	tpl := w.Published(2 * time.Hour)
 	before, slots := w.traces(), w.Number(`select count(*) from slots where state = 'waiting'`)
 	change := func(t template.Template) template.Change {
@@ -106,7 +106,7 @@ func TestWhatIsNotSavedLeavesNoTrace(t *testing.T) {
 }
 
 func TestEveryChangeLeavesAnEntryAndAnEvent(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	tpl := w.Draft(nil)
 	w.Do(tpl, template.Publishing)
 	moved, _ := w.Templates.Template(t.Context(), tpl.ID)
@@ -129,7 +129,7 @@ func TestEveryChangeLeavesAnEntryAndAnEvent(t *testing.T) {
 }
 
 func TestCreatingTwiceWithOneKey(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	ids := make([]int64, 16)
 	for i, err := range pgtest.Together(len(ids), func(i int) error {
 		tpl, err := w.Service.Create(context.Background(), pgtest.Actor, pgtest.Spec(time.Hour), "the key")
@@ -157,7 +157,7 @@ func TestCreatingTwiceWithOneKey(t *testing.T) {
 }
 
 func TestAnEditToAnUnknownShop(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	tpl := w.Draft(nil)
 	s := tpl.Spec
 	s.ShopNumber = 4711
@@ -178,7 +178,7 @@ func TestAnEditToAnUnknownShop(t *testing.T) {
 }
 
 func TestNewestTemplate(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	if id, err := w.Templates.NewestTemplate(t.Context()); id != 0 || err != nil {
 		t.Errorf("%d %v", id, err)
 	}

@@ -45,7 +45,7 @@ func (*watcher) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData)
 // TestEventsCarryTheTraceOfTheirCause reserves and cancels under every kind of
 // context there is.
 func TestEventsCarryTheTraceOfTheirCause(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	statements := &watcher{traces: map[string]int{}}
 	db, err := postgres.Open(t.Context(), w.SQL.Config().ConnString(), postgres.Options{Tracer: statements, Log: slog.New(slog.DiscardHandler)})
 	w.Must(err)
@@ -81,7 +81,7 @@ func TestEventsCarryTheTraceOfTheirCause(t *testing.T) {
 }
 
 func TestBatchEventsCarryTheTraceOfTheDelivery(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	tpl := w.Published(time.Hour)
 	w.Seed(tpl, 3, pgtest.Reminders(delivery.App, 5)...)
 	w.Must(w.Timers(&pgtest.MemoryQueue{}).Fire(traced(t.Context(), sampledParent), w.DueNow(tpl, 1).ID))
@@ -96,7 +96,7 @@ func TestBatchEventsCarryTheTraceOfTheDelivery(t *testing.T) {
 }
 
 func TestRecountFindsWhatIsOff(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	tpl := w.Published(30 * time.Minute)
 	w.Seed(tpl, 30, append(pgtest.Reminders(delivery.App, 5), pgtest.Reminders(delivery.Webhook, 5, 10)...)...)
 	finish := func(k template.Slot) {

@@ -7,7 +7,7 @@ import (
 )
 
 // Draft creates a template; change may be nil.
-func (w *World) Draft(change func(*template.Spec)) template.Template {
+func (w *Fixture) Draft(change func(*template.Spec)) template.Template {
 	w.Helper()
 	s := Spec(2 * time.Hour)
 	if change != nil {
@@ -19,7 +19,7 @@ func (w *World) Draft(change func(*template.Spec)) template.Template {
 }
 
 // Do takes a step of the template.
-func (w *World) Do(t template.Template, tr template.Transition) template.Template {
+func (w *Fixture) Do(t template.Template, tr template.Transition) template.Template {
 	w.Helper()
 	t, err := w.Service.Do(w.Context(), Actor, t.ID, 0, tr, "test")
 	w.Must(err)
@@ -27,7 +27,7 @@ func (w *World) Do(t template.Template, tr template.Transition) template.Templat
 }
 
 // Move moves the opening of the template.
-func (w *World) Move(t template.Template, to time.Time) template.Template {
+func (w *Fixture) Move(t template.Template, to time.Time) template.Template {
 	w.Helper()
 	now, err := w.Templates.Template(w.Context(), t.ID)
 	w.Must(err)

@@ -9,7 +9,7 @@ import (
 )
 
 // CutSlot fires slot k in batches of at most size users.
-func (w *World) CutSlot(t template.Template, k template.Slot, size int) reminder.Slot {
+func (w *Fixture) CutSlot(t template.Template, k template.Slot, size int) reminder.Slot {
 	w.Helper()
 	sl := w.DueNow(t, k)
 	w.Cut(sl, size)
@@ -17,7 +17,7 @@ func (w *World) CutSlot(t template.Template, k template.Slot, size int) reminder
 }
 
 // Cut fires a slot that is due in batches of at most size users.
-func (w *World) Cut(sl reminder.Slot, size int) {
+func (w *Fixture) Cut(sl reminder.Slot, size int) {
 	w.Helper()
 	cut, err := w.Slots.BeginFiring(w.Context(), sl.ID, time.Minute)
 	w.Must(err)

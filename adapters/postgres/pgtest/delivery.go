@@ -74,12 +74,12 @@ func (s *Sink) Send(_ context.Context, ms []delivery.Message) []delivery.Result 
 }
 
 // Timers fires slots whose batches go to q.
-func (w *World) Timers(q *MemoryQueue) *reminder.Timers {
+func (w *Fixture) Timers(q *MemoryQueue) *reminder.Timers {
 	return &reminder.Timers{Store: w.Slots, Queue: q, Now: Clock, LeaseFor: 10 * time.Second, WatchEvery: 10 * time.Second}
 }
 
 // Deliverer sends over the senders; nothing holds it back.
-func (w *World) Deliverer(q *MemoryQueue, senders ...delivery.Sender) *delivery.Service {
+func (w *Fixture) Deliverer(q *MemoryQueue, senders ...delivery.Sender) *delivery.Service {
 	s := &delivery.Service{Store: w.Batches, Queue: q, Admission: openGate{}, Senders: map[delivery.Channel]delivery.Sender{},
 		Parallel: map[delivery.Channel]int{delivery.Webhook: 4}, Policy: delivery.DefaultPolicy(), LeaseFor: 8 * time.Second,
 		Random: rand.Float64, Now: Clock}
@@ -90,7 +90,7 @@ func (w *World) Deliverer(q *MemoryQueue, senders ...delivery.Sender) *delivery.
 }
 
 // Seed reserves slots 1 and 2 on some channels for many users, in a shuffled order.
-func (w *World) Seed(t template.Template, users int, rs ...reminder.Reminder) {
+func (w *Fixture) Seed(t template.Template, users int, rs ...reminder.Reminder) {
 	w.Helper()
 	var all sync.WaitGroup
 	for _, i := range rand.Perm(users) {
@@ -106,7 +106,7 @@ func (w *World) Seed(t template.Template, users int, rs ...reminder.Reminder) {
 
 // Balanced fails unless the template's books are in order; it returns the
 // counted sums per channel.
-func (w *World) Balanced(t template.Template) map[delivery.Channel]delivery.Counts {
+func (w *Fixture) Balanced(t template.Template) map[delivery.Channel]delivery.Counts {
 	w.Helper()
 	lines, err := w.Boards.Balance(w.Context(), t.ID)
 	w.Must(err)

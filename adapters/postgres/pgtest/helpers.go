@@ -48,7 +48,7 @@ func Listed(o, asked delivery.Outcome) bool {
 }
 
 // Upsert stores changes of users.
-func (w *World) Upsert(changes ...user.Change) {
+func (w *Fixture) Upsert(changes ...user.Change) {
 	w.Helper()
 	w.Must(w.Users.Upsert(w.Context(), changes, staff.Entry{}))
 }
@@ -72,7 +72,7 @@ func Relayed(t *testing.T, db *postgres.DB, topic string) []string {
 }
 
 // Clean deletes what is older than [KeepTen] says.
-func (w *World) Clean() {
+func (w *Fixture) Clean() {
 	w.Helper()
 	_, err := workdb.NewHousekeeping(w.DB).Clean(w.Context(), KeepTen, 0)
 	w.Must(err)

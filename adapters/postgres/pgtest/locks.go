@@ -8,7 +8,7 @@ import (
 )
 
 // Blocked waits until n statements of this database wait for locks.
-func (w *World) Blocked(n int64) {
+func (w *Fixture) Blocked(n int64) {
 	w.Helper()
 	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); {
 		if w.Number(`select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`) == n {
@@ -19,7 +19,7 @@ func (w *World) Blocked(n int64) {
 }
 
 // Hold runs sql in a transaction and returns its end.
-func (w *World) Hold(sql string, args ...any) (pgx.Tx, func()) {
+func (w *Fixture) Hold(sql string, args ...any) (pgx.Tx, func()) {
 	w.Helper()
 	tx, err := w.SQL.Begin(w.Context())
 	w.Must(err)

@@ -17,7 +17,7 @@ import (
 
 // Notifier is a fixture that delivers reminders and announcements to sinks.
 type Notifier struct {
-	*World
+	*Fixture
 	Staff  *reminder.Announcements
 	Worker *reminder.Announcer
 	Store  dropsdb.Announcements
@@ -30,7 +30,7 @@ type Notifier struct {
 // NewNotifier returns the fixture.
 func NewNotifier(t *testing.T) *Notifier {
 	w := New(t)
-	n := &Notifier{World: w, Store: dropsdb.NewAnnouncements(w.DB), Queue: &MemoryQueue{},
+	n := &Notifier{Fixture: w, Store: dropsdb.NewAnnouncements(w.DB), Queue: &MemoryQueue{},
 		App: NewSink(delivery.App, 1000), Hook: NewSink(delivery.Webhook, 100)}
 	n.Staff = &reminder.Announcements{Store: n.Store, Now: Clock}
 	n.Worker = &reminder.Announcer{Store: n.Store, Queue: n.Queue, Now: Clock, LeaseFor: 10 * time.Second}
@@ -49,7 +49,7 @@ func (n *Notifier) Drain() {
 func (n *Notifier) Remind(t template.Template, k template.Slot) reminder.Slot {
 	n.Helper()
 	sl := n.DueNow(t, k)
-	n.Must(n.World.Timers(n.Queue).Fire(n.Context(), sl.ID))
+	n.Must(n.Fixture.Timers(n.Queue).Fire(n.Context(), sl.ID))
 	n.Drain()
 	_, err := n.Slots.FinishSlots(n.Context())
 	n.Must(err)

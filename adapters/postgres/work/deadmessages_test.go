@@ -32,7 +32,7 @@ func open(t *testing.T, dead workdb.DeadMessages) []staff.DeadMessage {
 }
 
 func TestKeepADeadMessageOncePerHandler(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	dead := workdb.NewDeadMessages(w.DB)
 	again := poisoned(someID, "timers", []byte(`{"template_id": "1"}`))
 	for range 3 {
@@ -58,7 +58,7 @@ func TestKeepADeadMessageOncePerHandler(t *testing.T) {
 
 // TestAnythingCanBeKept: a message that cannot be kept would be delivered for ever.
 func TestAnythingCanBeKept(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	dead := workdb.NewDeadMessages(w.DB)
 	m := poisoned("not a uuid \x00\xff", "timers", []byte{0, 0xff, 1})
 	m.Reason, m.Topic = strings.Repeat("cannot read \x00\xff 券", 10_000), "foreign\x00topic"
@@ -71,7 +71,7 @@ func TestAnythingCanBeKept(t *testing.T) {
 }
 
 func TestRequeue(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	dead := workdb.NewDeadMessages(w.DB)
 	w.Must(dead.Keep(t.Context(), poisoned(someID, "timers", []byte(`{"template_id": "1"}`))))
 	w.Must(dead.Keep(t.Context(), poisoned("1700-0", "timers", []byte(`{"template_id": "2"}`))))
@@ -97,7 +97,7 @@ func TestRequeue(t *testing.T) {
 }
 
 func TestDiscard(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	dead := workdb.NewDeadMessages(w.DB)
 	w.Must(dead.Keep(t.Context(), poisoned(someID, "timers", []byte(`{}`))))
 	id := open(t, dead)[0].ID
@@ -115,7 +115,7 @@ func TestDiscard(t *testing.T) {
 
 // TestWhatIsNoEventCannotBeSentAgain, stays where it is and can be discarded.
 func TestWhatIsNoEventCannotBeSentAgain(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	dead := workdb.NewDeadMessages(w.DB)
 	for name, payload := range map[string]string{"no JSON": "{", "no text": "\xff\x00", "NUL in text": `{"a": "\u0000"}`, "nothing": ""} {
 		w.Must(dead.Keep(t.Context(), poisoned(name, "timers", []byte(payload))))
@@ -136,7 +136,7 @@ func TestWhatIsNoEventCannotBeSentAgain(t *testing.T) {
 }
 
 func TestOneOfSeveralRequeues(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	dead := workdb.NewDeadMessages(w.DB)
 	w.Must(dead.Keep(t.Context(), poisoned(someID, "timers", []byte(`{}`))))
 	id := open(t, dead)[0].ID

@@ -11,7 +11,7 @@ import (
 
 // aged fills every table that is cleaned with rows on both sides of their
 // retention: ten days for deliveries, and so on as in pgtest.KeepTen.
-func (w *world) aged() {
+func (w *fixture) aged() {
 	w.Helper()
 	old, recent := w.Published(2*time.Hour), w.Published(2*time.Hour)
 	w.Exec(`update templates set opens_at = date_trunc('second', now()) - interval '10 days 1 minute', closes_at = now() - interval '9 days' where id = $1`, old.ID)
@@ -33,7 +33,7 @@ func (w *world) aged() {
 }
 
 // left counts the rows of every cleaned table.
-func (w *world) left() map[string]int64 {
+func (w *fixture) left() map[string]int64 {
 	w.Helper()
 	rows := map[string]int64{}
 	for _, table := range []string{"batches", "exceptions", "reservations", "former_reservations", "booking_growth", "audit", "idempotency_keys", "handled_events", "sessions", "channel_tests"} {
@@ -57,7 +57,7 @@ func same(a, b map[string]int64) bool {
 }
 
 func TestCleanRemovesOnlyWhatIsPast(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.aged()
 	h := workdb.NewHousekeeping(w.DB)
 	n, err := h.Clean(t.Context(), pgtest.KeepTen, 0)
@@ -76,7 +76,7 @@ func TestCleanRemovesOnlyWhatIsPast(t *testing.T) {
 }
 
 func TestZeroKeepsForEver(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.aged()
 	before := w.left()
 	n, err := workdb.NewHousekeeping(w.DB).Clean(t.Context(), workdb.Retention{}, 0)
@@ -89,7 +89,7 @@ func TestZeroKeepsForEver(t *testing.T) {
 // TestCleaningMayBeStoppedAnywhere: by a shutdown, and by another process
 // that cleans at the same time.
 func TestCleaningMayBeStoppedAnywhere(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.aged()
 	h := workdb.NewHousekeeping(w.DB)
 	stopped := 0
@@ -111,7 +111,7 @@ func TestCleaningMayBeStoppedAnywhere(t *testing.T) {
 // A table that somebody has locked, and one whose step takes too long, keep no
 // other step from its work.
 func TestAStepThatIsHeldUpHoldsUpNoOther(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.aged()
 	tx, err := w.SQL.Begin(t.Context())
 	w.Must(err)

@@ -16,7 +16,7 @@ func request(key, hash string) workdb.IdempotencyRequest {
 }
 
 func TestIdempotencyKey(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	s := workdb.NewIdempotency(w.DB)
 	t.Cleanup(s.Close)
 	begin := func(key, hash string) workdb.Recorded {
@@ -51,7 +51,7 @@ func TestIdempotencyKey(t *testing.T) {
 }
 
 func TestCrashedAttempt(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	s := workdb.NewIdempotency(w.DB)
 	t.Cleanup(s.Close)
 	_, err := s.Begin(t.Context(), request("k", "a"), time.Minute)
@@ -83,7 +83,7 @@ func TestCrashedAttempt(t *testing.T) {
 // TestAnAttemptThoughtDead: whoever was silent for too long can neither answer
 // nor end nor prolong what another has taken over.
 func TestAnAttemptThoughtDead(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	s := workdb.NewIdempotency(w.DB)
 	t.Cleanup(s.Close)
 	begin := func() workdb.IdempotencyRequest {
@@ -132,7 +132,7 @@ func TestAnAttemptThoughtDead(t *testing.T) {
 
 // Of many at once exactly one may go, also when the first has crashed.
 func TestIdempotencyKeyRace(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	s := workdb.NewIdempotency(w.DB)
 	t.Cleanup(s.Close)
 	for round := range 3 {

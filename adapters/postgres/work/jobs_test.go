@@ -23,13 +23,13 @@ import (
 
 // shift is a world in which jobs are worked off.
 type shift struct {
-	*world
+	*fixture
 	jobs    workdb.Jobs
 	service *job.Service
 }
 
 func newShift(t *testing.T) *shift {
-	w := newWorld(t)
+	w := newFixture(t)
 	jobs := workdb.NewJobs(w.DB)
 	return &shift{w, jobs, &job.Service{Store: jobs}}
 }
@@ -245,7 +245,7 @@ func TestTakeOver(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-func (w *world) eventually(ok func() bool) {
+func (w *fixture) eventually(ok func() bool) {
 	w.Helper()
 	for end := time.Now().Add(20 * time.Second); !ok(); {
 		if time.Now().After(end) {

@@ -11,7 +11,7 @@ import (
 )
 
 func TestOneLeader(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.Exec(`alter database ` + w.SQL.Config().ConnConfig.Database + ` set idle_in_transaction_session_timeout = '100ms'`)
 	db, err := postgres.Open(t.Context(), w.SQL.Config().ConnString(), postgres.Options{Log: slog.New(slog.DiscardHandler)})
 	w.Must(err)

@@ -22,7 +22,7 @@ import (
 	"dropbell/domain/user"
 )
 
-func (w *world) fillOutbox(n int) {
+func (w *fixture) fillOutbox(n int) {
 	w.Helper()
 	w.Exec(`insert into outbox (topic, payload) select 't', jsonb_build_object('n', n) from generate_series(1, $1) n`, n)
 }
@@ -37,7 +37,7 @@ func waitingIn(t *testing.T, o workdb.Outbox) int64 {
 }
 
 func TestRelayForgetsWhatWasPublished(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	o := workdb.NewOutbox(w.DB)
 	if n, err := o.Relay(t.Context(), 10, func(context.Context, []workdb.Announcement) error { return errors.New("called") }); n != 0 || err != nil {
 		t.Errorf("nothing waits: %d %v", n, err)
@@ -66,7 +66,7 @@ func TestRelayForgetsWhatWasPublished(t *testing.T) {
 }
 
 func TestRelayKeepsWhatCouldNotBePublished(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	o := workdb.NewOutbox(w.DB)
 	w.fillOutbox(5)
 	broken := errors.New("connection refused")
@@ -105,7 +105,7 @@ func joined(ids []string) string { b, _ := json.Marshal(ids); return string(b) }
 // A relay chooses its events once, not once for each, also while the outbox is
 // empty whenever PostgreSQL looks at it.
 func TestRelayChoosesOnce(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	for _, n := range []int{0, 3000} {
 		w.fillOutbox(n)
 		w.Exec(`analyze outbox`)
@@ -121,7 +121,7 @@ func TestRelayChoosesOnce(t *testing.T) {
 
 // TestSeveralRelays deliver every event, fail now and then, and leave none.
 func TestSeveralRelays(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	o := workdb.NewOutbox(w.DB)
 	const events, limit = 3000, 50
 	w.fillOutbox(events)
@@ -175,7 +175,7 @@ func TestSeveralRelays(t *testing.T) {
 
 // TestARelayThatIsSlowHoldsUpNobody: the others take what it has not.
 func TestARelayThatIsSlowHoldsUpNobody(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	o := workdb.NewOutbox(w.DB)
 	w.fillOutbox(20)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -195,7 +195,7 @@ func TestARelayThatIsSlowHoldsUpNobody(t *testing.T) {
 // TestWhatIsAnnouncedIsAnEvent: several payloads are built by SQL, and must
 // be what the domain says an event is.
 func TestWhatIsAnnouncedIsAnEvent(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	tpl := w.Published(30 * time.Minute)
 	w.Reserve(tpl, 7, pgtest.Reminders(delivery.App, 5, 10)...)
 	w.Reserve(tpl, 8, pgtest.Reminders(delivery.App, 5)...)

@@ -19,7 +19,7 @@ import (
 )
 
 func TestUploadComesBackAsItWas(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	uploads := workdb.NewUploads(w.DB)
 	random := rand.NewChaCha8([32]byte{1})
 	for _, size := range []int{0, 1, 256<<10 - 1, 256 << 10, 256<<10 + 1, 1_000_000} {
@@ -44,7 +44,7 @@ func TestUploadComesBackAsItWas(t *testing.T) {
 
 // Reading at any place is like reading from memory.
 func TestUploadReadAnywhere(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	uploads := workdb.NewUploads(w.DB)
 	content := make([]byte, 700_000)
 	_, _ = rand.NewChaCha8([32]byte{2}).Read(content)
@@ -75,7 +75,7 @@ func TestUploadReadAnywhere(t *testing.T) {
 }
 
 func TestUploadThatIsNotWhole(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	uploads := workdb.NewUploads(w.DB)
 	if _, err := uploads.SaveUpload(t.Context(), "x", bytes.NewReader(make([]byte, 300_001)), 300_000, pgtest.Clerk); !errors.Is(err, job.ErrUploadTooLarge) {
 		t.Errorf("too large: %v", err)

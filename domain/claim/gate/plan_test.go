@@ -130,8 +130,8 @@ func TestLedgerShowsEveryKindOfDifference(t *testing.T) {
 	}
 }
 
-// world is a gate whose every step can be stopped between any two others.
-type world struct {
+// fakeGate is a gate whose every step can be stopped between any two others.
+type fakeGate struct {
 	plan    gate.Plan
 	shelves []gate.Shard
 	moves   []struct{ from, amount int64 } // per receiver, of the move under way; from < 0: none
@@ -139,8 +139,8 @@ type world struct {
 	refused []int64                        // decided as refused, not given back
 }
 
-func newWorld(stockLeft int64, shards int) *world {
-	w := &world{plan: gate.Plan{Shards: shards, Epoch: 1, State: gate.Active, Parts: make([]gate.Part, shards)},
+func newFakeGate(stockLeft int64, shards int) *fakeGate {
+	w := &fakeGate{plan: gate.Plan{Shards: shards, Epoch: 1, State: gate.Active, Parts: make([]gate.Part, shards)},
 		shelves: make([]gate.Shard, shards), moves: make([]struct{ from, amount int64 }, shards),
 		waiting: make([][]bool, shards), refused: make([]int64, shards)}
 	w.plan.Template.Stored, w.plan.Template.Stock = template.Published, stockLeft
@@ -152,7 +152,7 @@ func newWorld(stockLeft int64, shards int) *world {
 }
 
 // step does one thing that one machine does by itself at one instant.
-func (w *world) step(t *rapid.T) {
+func (w *fakeGate) step(t *rapid.T) {
 	i := rapid.IntRange(0, w.plan.Shards-1).Draw(t, "shelf")
 	s := &w.shelves[i]
 	switch rapid.SampledFrom([]string{"claim", "claim", "claim", "begin", "take", "put", "write", "refuse", "give back", "raise", "allot", "fill"}).Draw(t, "step") {
@@ -213,7 +213,7 @@ func (w *world) step(t *rapid.T) {
 }
 
 // look reads plan and shards one after the other while the world goes on.
-func (w *world) look(t *rapid.T) (gate.Plan, []gate.Shard) {
+func (w *fakeGate) look(t *rapid.T) (gate.Plan, []gate.Shard) {
 	pass := func() {
 		for range rapid.IntRange(0, 3).Draw(t, "meanwhile") {
 			w.step(t)
@@ -243,7 +243,7 @@ func (w *world) look(t *rapid.T) (gate.Plan, []gate.Shard) {
 // whatever happens between the looks at its parts.
 func TestLedgerIsExactWheneverItIsRead(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		w := newWorld(rapid.Int64Range(0, 30).Draw(t, "stock"), rapid.IntRange(1, 4).Draw(t, "shards"))
+		w := newFakeGate(rapid.Int64Range(0, 30).Draw(t, "stock"), rapid.IntRange(1, 4).Draw(t, "shards"))
 		for range rapid.IntRange(1, 40).Draw(t, "rounds") {
 			w.step(t)
 			plan, shelves := w.look(t)
@@ -259,7 +259,7 @@ func TestLedgerIsExactWheneverItIsRead(t *testing.T) {
 // between them.
 func TestSoldOutIsNeverWrong(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		w := newWorld(rapid.Int64Range(0, 6).Draw(t, "stock"), rapid.IntRange(1, 3).Draw(t, "shards"))
+		w := newFakeGate(rapid.Int64Range(0, 6).Draw(t, "stock"), rapid.IntRange(1, 3).Draw(t, "shards"))
 		left := func() (n int64) {
 			for i, s := range w.shelves {
 				n += s.Stock

@@ -73,7 +73,7 @@ func (p Cockpit) next() (at time.Time, key string, slot *reminder.CockpitRow) {
 		return time.Time{}, "cockpit.over", nil
 	}
 	for i, r := range p.Deck.Rows { // soonest first
-		if r.Ahead(p.At) {
+		if r.Upcoming(p.At) {
 			return r.DueAt, "cockpit.next_slot", &p.Deck.Rows[i]
 		}
 	}

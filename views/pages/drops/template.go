@@ -49,7 +49,7 @@ func (p Template) problems(ctx context.Context) (list []concern) {
 // they fire.
 func (p Template) next(ctx context.Context) *reminder.Row {
 	for i, r := range p.Board.Rows {
-		if r.Ahead(ui.From(ctx).Now) {
+		if r.Upcoming(ui.From(ctx).Now) {
 			return &p.Board.Rows[i]
 		}
 	}

@@ -37,7 +37,7 @@ type Deps struct {
 type handlers struct {
 	*shell.Shell
 	Deps
-	slowed slowedNotes
+	slowed throttledNotes
 }
 
 // Routes returns the routes around who may use the console: signing in and
@@ -45,7 +45,7 @@ type handlers struct {
 // which members confirm that it is they, which it gives to the shell.
 func Routes(sh *shell.Shell, d Deps) []shell.Route {
 	h := &handlers{Shell: sh, Deps: d}
-	h.slowed.once, h.slowed.turns = shell.NewThrottle(1, slowedEvery, sh.Now), make(chan struct{}, slowedAtATime)
+	h.slowed.once, h.slowed.turns = shell.NewThrottle(1, throttledEvery, sh.Now), make(chan struct{}, throttledAtATime)
 	sh.BeforeClose(h.slowed.Wait)
 	sh.ConfirmWith(func(w http.ResponseWriter, r *http.Request, p accesspages.Confirm) error {
 		return h.showConfirm(w, r, http.StatusOK, p)

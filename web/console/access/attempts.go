@@ -69,12 +69,12 @@ func (c tokens) giveBack(ctx context.Context) error {
 // What is recorded of attempts that are slowed down: once per account and hour,
 // and by so many at a time.
 const (
-	slowedEvery   = time.Hour
-	slowedAtATime = 4
+	throttledEvery   = time.Hour
+	throttledAtATime = 4
 )
 
-// slowedNotes are the records about attempts that are being made.
-type slowedNotes struct {
+// throttledNotes are the records about attempts that are being made.
+type throttledNotes struct {
 	sync.WaitGroup
 	once  *shell.Throttle
 	turns chan struct{}

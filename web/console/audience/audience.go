@@ -31,7 +31,7 @@ type Deps struct {
 	Segments  *segment.Service
 	Reminders *reminder.Service
 	Inbox     *inbox.Service
-	Coupons   *coupon.Desk
+	Coupons   *coupon.Admin
 	// Letters lists the campaigns that a user received.
 	Letters *campaign.Letters
 	Jobs    *job.Service

@@ -104,7 +104,7 @@ func (freeLatch) Release(context.Context, [32]byte, int64) error { return nil }
 
 func campaignsOf(g *Fixture, templates campaign.Templates, channels delivery.ChannelSet) *campaign.Service {
 	store := campaignsdb.NewCampaigns(g.DB, audiencedb.NewSegments(g.DB))
-	return &campaign.Service{Store: store, Sleepers: store.Waiting, Latch: freeLatch{}, Templates: templates, Users: &user.Service{Store: audiencedb.NewUsers(g.DB)},
+	return &campaign.Service{Store: store, Sleepers: store.Waiting, Lock: freeLatch{}, Templates: templates, Users: &user.Service{Store: audiencedb.NewUsers(g.DB)},
 		Channels: channels, Audiences: store.Audiences(), Now: g.Now}
 }
 

@@ -136,7 +136,7 @@ func (g *Fixture) WorkGrants() {
 	store := couponsdb.NewGrants(g.DB)
 	runners := map[string]job.Runner{
 		coupon.GrantKind:    &coupon.Granter{Store: store, Lists: lists{tables.Tables{Open: workdb.NewUploads(g.DB).OpenUpload}}, Gate: gate, Random: rand.Uint64},
-		coupon.TakeBackKind: &coupon.TakeBacker{Store: store, Desk: &coupon.Desk{Store: couponsdb.NewCouponSteps(g.DB)}}}
+		coupon.TakeBackKind: &coupon.TakeBacker{Store: store, Desk: &coupon.Admin{Store: couponsdb.NewCouponSteps(g.DB)}}}
 	w := &job.Worker{Store: workdb.NewJobs(g.DB), Queue: idle{}, LeaseFor: time.Minute, Turn: time.Minute, Now: time.Now, Random: func() float64 { return 0 }, Runners: runners}
 	due, err := workdb.NewJobs(g.DB).DueJobs(g.Context(), []string{coupon.GrantKind, coupon.TakeBackKind}, 100)
 	g.Must(err)

@@ -168,7 +168,7 @@ func (g *Fixture) newDeps() console.Deps {
 	templates := &template.Service{Store: store, Now: g.Now}
 	reminders := &reminder.Service{Store: g.reserve, Templates: store, Channels: configured, Now: g.Now}
 	segments := &segment.Service{Store: audiencedb.NewSegments(g.DB), Jobs: jobs, Tables: rows}
-	campaigning, desk := campaignsOf(g, store, configured), &coupon.Desk{Store: couponsdb.NewCouponSteps(g.DB)}
+	campaigning, desk := campaignsOf(g, store, configured), &coupon.Admin{Store: couponsdb.NewCouponSteps(g.DB)}
 	deadLetters, deadMessages := &delivery.DeadLetters{Store: deliverydb.NewDeadLetters(g.DB)}, workdb.NewDeadMessages(g.DB)
 	tallies := couponsdb.NewCouponTallies(g.DB)
 	states := consoledelivery.NewStates(channels, func(context.Context) (all [delivery.Channels]delivery.Circuit, err error) {

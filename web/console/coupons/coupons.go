@@ -16,7 +16,7 @@ import (
 // Deps are what the pages of this package stand on.
 type Deps struct {
 	Templates shell.Templates
-	Coupons   *coupon.Desk
+	Coupons   *coupon.Admin
 	Codes     *redeemcode.Service
 	Grants    *coupon.Grants
 	Jobs      *job.Service

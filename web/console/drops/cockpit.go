@@ -53,7 +53,7 @@ func (f *face) in(l *i18n.Locale) ui.Cells {
 }
 
 // A deck is a cockpit's state with those before it.
-type deck struct {
+type snapshots struct {
 	*face
 	past []*face // newest last
 
@@ -66,11 +66,11 @@ type patchKey struct {
 	language *i18n.Locale
 }
 
-func (d *deck) Digest() string { return d.page.Sum }
+func (d *snapshots) Digest() string { return d.page.Sum }
 
 // patch returns the values that bring a page from a state to this one as JSON,
 // nil if it is there. It is made once for all who come from the same state.
-func (d *deck) patch(from string, l *i18n.Locale) []byte {
+func (d *snapshots) patch(from string, l *i18n.Locale) []byte {
 	if from == d.page.Sum {
 		return nil
 	}
@@ -89,7 +89,7 @@ func (d *deck) patch(from string, l *i18n.Locale) []byte {
 	return raw
 }
 
-func (d *deck) faceOf(sum string) *face {
+func (d *snapshots) faceOf(sum string) *face {
 	for _, f := range d.past {
 		if f.page.Sum == sum {
 			return f
@@ -98,7 +98,7 @@ func (d *deck) faceOf(sum string) *face {
 	return nil
 }
 
-func (d *deck) draw(before *face, l *i18n.Locale) []byte {
+func (d *snapshots) draw(before *face, l *i18n.Locale) []byte {
 	cells := d.in(l)
 	if before != nil {
 		cells = cells.Since(before.in(l))
@@ -107,8 +107,8 @@ func (d *deck) draw(before *face, l *i18n.Locale) []byte {
 	return raw
 }
 
-// deck looks at a drop. What is known from the look before is not read again.
-func (h *handlers) deck(ctx context.Context, templateID int64, before *deck) (*deck, error) {
+// snapshots looks at a drop. What is known from the look before is not read again.
+func (h *handlers) deck(ctx context.Context, templateID int64, before *snapshots) (*snapshots, error) {
 	ctx, cancel := context.WithTimeout(ctx, shell.WriteTimeout)
 	defer cancel()
 	t, err := h.Templates.Template(ctx, staff.System(), templateID)
@@ -132,7 +132,7 @@ func (h *handlers) deck(ctx context.Context, templateID int64, before *deck) (*d
 	if p.Ahead, err = h.aheadOf(ctx, t); err != nil {
 		return nil, err
 	}
-	d := &deck{face: newFace(p, h.DefaultZone, h.Languages.Default()), patches: map[patchKey][]byte{}}
+	d := &snapshots{face: newFace(p, h.DefaultZone, h.Languages.Default()), patches: map[patchKey][]byte{}}
 	if before == nil {
 		return d, nil
 	}
@@ -146,7 +146,7 @@ func (h *handlers) deck(ctx context.Context, templateID int64, before *deck) (*d
 
 // pulse goes on with the pulse of the look before, or takes it from what
 // batches say about the last minutes.
-func (h *handlers) pulse(ctx context.Context, p droppages.Cockpit, before *deck) (reminder.Pulse, error) {
+func (h *handlers) pulse(ctx context.Context, p droppages.Cockpit, before *snapshots) (reminder.Pulse, error) {
 	if before == nil {
 		spans, err := h.Cockpits.Spans(ctx, p.ID, reminder.PulseSteps*reminder.PulseStep)
 		pulse := reminder.Pulse{}.Until(p.Deck.At)
@@ -212,7 +212,7 @@ func (h *handlers) streamCockpit(w http.ResponseWriter, r *http.Request) error {
 	states, leave := h.decks.Join(t.ID)
 	defer leave()
 	language := shell.Frame(r).Locale
-	shell.Pump(h.Shell, s, states, func(d *deck) error {
+	shell.Pump(h.Shell, s, states, func(d *snapshots) error {
 		if err := shell.Actor(s.Request).May(staff.View, d.page.ShopNumber); err != nil {
 			return err
 		}

@@ -79,13 +79,13 @@ type handlers struct {
 	*shell.Shell
 	Deps
 	// decks are the cockpits that somebody watches, by template.
-	decks *shell.Hub[int64, *deck]
+	decks *shell.Hub[int64, *snapshots]
 	ahead *shell.Recent[[]reminder.ChannelForecast]
 }
 
 func newHandlers(sh *shell.Shell, d Deps) *handlers {
 	h := &handlers{Shell: sh, Deps: d}
-	h.decks = shell.NewHub(h.deck, shell.Always[*deck](time.Second))
+	h.decks = shell.NewHub(h.deck, shell.Always[*snapshots](time.Second))
 	h.ahead = shell.NewRecent(aheadLife, func(ctx context.Context) ([]reminder.ChannelForecast, error) {
 		return h.Forecaster.Forecast(ctx, forecastAhead)
 	})

@@ -16,7 +16,7 @@ const PastFaces = pastFaces
 var ValuesOf = valuesOf
 
 // A Deck is one state of a cockpit.
-type Deck = deck
+type Deck = snapshots
 
 // Look looks at a drop whose cockpit was in the state before.
 func Look(ctx context.Context, sh *shell.Shell, d Deps, templateID int64, before *Deck) (*Deck, error) {
@@ -24,10 +24,10 @@ func Look(ctx context.Context, sh *shell.Shell, d Deps, templateID int64, before
 }
 
 // Patch returns the values that bring a page from a state to this one.
-func (d *deck) Patch(from string, l *i18n.Locale) []byte { return d.patch(from, l) }
+func (d *snapshots) Patch(from string, l *i18n.Locale) []byte { return d.patch(from, l) }
 
 // In returns the values in a language.
-func (d *deck) In(l *i18n.Locale) map[string]string { return d.in(l) }
+func (d *snapshots) In(l *i18n.Locale) map[string]string { return d.in(l) }
 
 // Past is how many states before this one are kept.
-func (d *deck) Past() int { return len(d.past) }
+func (d *snapshots) Past() int { return len(d.past) }

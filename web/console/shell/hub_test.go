@@ -24,16 +24,16 @@ func (l *looker) set(sum string, err error) {
 	l.sum, l.err = sum, err
 }
 
-func (l *looker) look(context.Context, int64, *part) (*part, error) {
+func (l *looker) look(context.Context, int64, *liveFragment) (*liveFragment, error) {
 	l.asked.Add(1)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return &part{sum: l.sum}, l.err
+	return &liveFragment{sum: l.sum}, l.err
 }
 
 func TestHubLooksOnceForAll(t *testing.T) {
 	l := &looker{sum: "a"}
-	h := NewHub(l.look, Always[*part](time.Hour)) // one look, then never again
+	h := NewHub(l.look, Always[*liveFragment](time.Hour)) // one look, then never again
 	leaves := []func(){}
 	for range 50 {
 		states, leave := h.Join(1)
@@ -61,7 +61,7 @@ func TestHubLooksOnceForAll(t *testing.T) {
 
 func TestHubTellsOnlyChangesAndTheLastOne(t *testing.T) {
 	l := &looker{sum: "a"}
-	h := NewHub(l.look, Always[*part](time.Millisecond))
+	h := NewHub(l.look, Always[*liveFragment](time.Millisecond))
 	quick, leave := h.Join(1)
 	defer leave()
 	slow, leaveSlow := h.Join(1)
@@ -96,11 +96,11 @@ func TestHubFailsOnceForAll(t *testing.T) {
 	const viewers = 50
 	var asked atomic.Int64
 	ready := make(chan struct{})
-	h := NewHub(func(context.Context, int64, *part) (*part, error) {
+	h := NewHub(func(context.Context, int64, *liveFragment) (*liveFragment, error) {
 		asked.Add(1)
 		<-ready
 		return nil, errors.New("no database")
-	}, Always[*part](time.Hour))
+	}, Always[*liveFragment](time.Hour))
 	failed := make(chan error, viewers)
 	for range viewers {
 		go func() {
@@ -126,7 +126,7 @@ func TestHubFailsOnceForAll(t *testing.T) {
 
 func TestHubEndsStreamsItCannotServe(t *testing.T) {
 	l := &looker{sum: "a"}
-	h := NewHub(l.look, Always[*part](time.Millisecond))
+	h := NewHub(l.look, Always[*liveFragment](time.Millisecond))
 	states, leave := h.Join(1)
 	<-states
 	l.set("", errors.New("no database"))

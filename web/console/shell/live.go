@@ -43,7 +43,7 @@ func (sh *Shell) StreamParts(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer s.Close()
-	Pump(sh, s, nil, func(*part) error { return nil })
+	Pump(sh, s, nil, func(*liveFragment) error { return nil })
 	return nil
 }
 

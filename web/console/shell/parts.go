@@ -21,7 +21,7 @@ import (
 // liveParts are the live parts that somebody watches, and the routes they come
 // from.
 type liveParts struct {
-	hub    *Hub[partKey, *part]
+	hub    *Hub[partKey, *liveFragment]
 	routes chi.Router
 	// own says of which patterns of routes the part is drawn for one member
 	// alone.
@@ -60,7 +60,7 @@ func (k partKey) viewer() (m staff.Member) {
 }
 
 // A part is the state of a live part of a page.
-type part struct {
+type liveFragment struct {
 	fragment
 	sum   string
 	every time.Duration // until somebody looks again
@@ -70,10 +70,10 @@ type part struct {
 }
 
 // Digest returns the sum of the part's HTML.
-func (p *part) Digest() string { return p.sum }
+func (p *liveFragment) Digest() string { return p.sum }
 
 // since is what a page is sent that shows the state with that sum.
-func (p *part) since(sum string) ([]byte, error) {
+func (p *liveFragment) since(sum string) ([]byte, error) {
 	switch {
 	case sum == p.sum:
 		return nil, nil
@@ -88,7 +88,7 @@ func (p *part) since(sum string) ([]byte, error) {
 var ErrReload = errors.New("the page is to be loaded anew")
 
 // LookAtPart draws a part by asking the route that it comes from.
-func (sh *Shell) LookAtPart(ctx context.Context, key partKey, before *part) (*part, error) {
+func (sh *Shell) LookAtPart(ctx context.Context, key partKey, before *liveFragment) (*liveFragment, error) {
 	ctx, cancel := context.WithTimeout(ctx, WriteTimeout)
 	defer cancel()
 	f := &ui.Frame{Languages: sh.Languages.All(), Locale: key.language, Assets: sh.Assets, Path: key.path, Now: sh.Now(), Zone: sh.DefaultZone, Member: key.viewer()}
@@ -114,7 +114,7 @@ func (sh *Shell) LookAtPart(ctx context.Context, key partKey, before *part) (*pa
 	if !ok {
 		return nil, ErrReload
 	}
-	p := &part{fragment: now, sum: Digest(d.String()), every: d.every}
+	p := &liveFragment{fragment: now, sum: Digest(d.String()), every: d.every}
 	if before == nil {
 		return p, nil
 	}
@@ -184,13 +184,13 @@ func partPaths(r *http.Request) ([]string, error) {
 // be had any more.
 type news struct {
 	index int
-	part  *part
+	part  *liveFragment
 }
 
 // A watched is a part that a stream tells of.
 type watched struct {
 	partKey
-	states <-chan *part
+	states <-chan *liveFragment
 	leave  func()
 }
 

@@ -30,7 +30,7 @@ type Route struct {
 	// Sure asks the member to confirm that it is they, unless they did lately.
 	Sure bool
 	// Upload says that the body is a form with a file, which the handler reads
-	// part by part.
+	// liveFragment by part.
 	Upload bool
 	// Enrolling is set for what is open to a member who must have a second
 	// factor and has none.

@@ -93,7 +93,7 @@ func New(d Deps) *Shell {
 	sh := &Shell{PublicURL: d.PublicURL, DefaultZone: d.DefaultZone, Now: d.Now, Log: d.Log, Languages: languages, Assets: assets,
 		security: d.Security, shops: d.ShopList, present: newPresence(d.Staff.Present, d.Now), own: map[string]http.Handler{}, jobs: map[string]JobView{}}
 	sh.Sessions = newSessions(d, sh.Fail)
-	sh.live.hub = NewHub(sh.LookAtPart, func(p *part) time.Duration { return p.every })
+	sh.live.hub = NewHub(sh.LookAtPart, func(p *liveFragment) time.Duration { return p.every })
 	return sh
 }
 

@@ -33,29 +33,30 @@ type Committer[K comparable, Op, Res any] struct {
 	key   func(Op) K
 	flush func(context.Context, []Op) ([]Res, error)
 	queue chan *pending[Op, Res]
-	// turn is held by the worker that gathers, if small groups stand alone. Who
-	// gathers waits for new operations, so nobody may have put any off.
-	turn  chan struct{}
-	spent sync.Pool // of *pending that were answered
-	done  sync.WaitGroup
-	stop  sync.RWMutex
-	ended bool
+	// gathering is a lock: while small groups are committed one at a time, one
+	// worker fills the next group. It blocks until an operation arrives, so no
+	// worker may hold deferred operations at that time.
+	gathering chan struct{}
+	spent     sync.Pool // of *pending that were answered
+	done      sync.WaitGroup
+	stop      sync.RWMutex
+	ended     bool
 }
 
 // GroupConfig tunes a [Committer]; see [DefaultGroups].
 type GroupConfig struct {
 	Workers  int
 	MaxGroup int
-	// MaxCrowd is what MaxGroup grows to while so many wait for each worker: in
-	// a crowd larger groups cost nobody time, since there is always a next one
-	// to be gathered meanwhile. 0 = it does not grow.
+	// MaxCrowd is the size MaxGroup grows to while that many operations wait for
+	// each worker: under such load larger groups delay no caller, since the next
+	// group is gathered meanwhile. 0 = it does not grow.
 	MaxCrowd int
 	MaxQueue int
 	Timeout  time.Duration
-	// SideBySide is the size from which a group is stored while another worker
-	// gathers and stores the next. Smaller ones are stored one after the other,
-	// so that the next may grow: what a transaction costs by itself is shared by
-	// more. 0 = always side by side; not for committers with a key function.
+	// SideBySide is the size from which groups are stored concurrently. Smaller
+	// groups are stored one at a time, so that the next group grows and shares the
+	// fixed cost of a transaction. 0 = always concurrently; not for committers
+	// with a key function.
 	SideBySide int
 	// Observe, if set, is told the size of every group stored and how long it took.
 	Observe func(size int, took time.Duration)
@@ -109,7 +110,7 @@ type answer[Res any] struct {
 func NewCommitter[K comparable, Op, Res any](cfg GroupConfig, key func(Op) K,
 	flush func(context.Context, []Op) ([]Res, error),
 ) *Committer[K, Op, Res] {
-	c := &Committer[K, Op, Res]{cfg: cfg, key: key, flush: flush, queue: make(chan *pending[Op, Res], cfg.MaxQueue), turn: make(chan struct{}, 1)}
+	c := &Committer[K, Op, Res]{cfg: cfg, key: key, flush: flush, queue: make(chan *pending[Op, Res], cfg.MaxQueue), gathering: make(chan struct{}, 1)}
 	work := c.work
 	if cfg.SideBySide > 0 && key == nil {
 		work = c.workInTurn
@@ -187,27 +188,27 @@ func (c *Committer[K, Op, Res]) work() {
 // workInTurn is work for committers whose small groups stand alone.
 func (c *Committer[K, Op, Res]) workInTurn() {
 	for {
-		c.turn <- struct{}{}
-		c.letIn()
+		c.gathering <- struct{}{}
+		c.yieldToCallers()
 		group, _, open := c.gather(nil)
 		alone := len(group) > 0 && len(group) < c.cfg.SideBySide
 		if !alone {
-			<-c.turn
+			<-c.gathering
 		}
 		if len(group) == 0 && !open {
 			return
 		}
 		c.commit(group)
 		if alone {
-			<-c.turn
+			<-c.gathering
 		}
 	}
 }
 
-// letIn gives way as long as the queue grows by it: to callers who are about
-// to join it, and to those who were just answered and come again. On a
-// machine with nothing to do giving way takes no time, so nobody waits for it.
-func (c *Committer[K, Op, Res]) letIn() {
+// yieldToCallers yields the processor while the queue keeps growing, so that callers
+// about to enqueue join this group. On an idle machine a yield returns at once and
+// delays no caller.
+func (c *Committer[K, Op, Res]) yieldToCallers() {
 	for before := 0; ; runtime.Gosched() {
 		n := len(c.queue)
 		if n <= before || n >= c.cfg.SideBySide {

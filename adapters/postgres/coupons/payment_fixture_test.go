@@ -14,48 +14,48 @@ import (
 	"dropbell/domain/template"
 )
 
-// purse is a world with coupons in it.
-type purse struct {
-	*world
+// paymentFixture is a database with coupons to lock, use and release.
+type paymentFixture struct {
+	*fixture
 	store   couponsdb.CouponSteps
 	steps   *coupon.Service
-	desk    *coupon.Desk
+	decider *coupon.Admin
 	tallies couponsdb.CouponTallies
 	drop    template.Template
 }
 
-func newPurse(t *testing.T) *purse {
-	w := newWorld(t)
+func newPaymentFixture(t *testing.T) *paymentFixture {
+	w := newFixture(t)
 	store := couponsdb.NewCouponSteps(w.DB)
-	return &purse{w, store, &coupon.Service{Store: store, LockFor: time.Hour}, &coupon.Desk{Store: store},
+	return &paymentFixture{w, store, &coupon.Service{Store: store, LockFor: time.Hour}, &coupon.Admin{Store: store},
 		couponsdb.NewCouponTallies(w.DB), w.Published(time.Hour)}
 }
 
 // issue gives user 7 a coupon that is valid for an hour.
-func (p *purse) issue() int64 { return p.issueTo(7, p.drop.ID) }
+func (p *paymentFixture) issue() int64 { return p.issueTo(7, p.drop.ID) }
 
-func (p *purse) issueTo(id, templateID int64) int64 {
+func (p *paymentFixture) issueTo(id, templateID int64) int64 {
 	p.Helper()
 	p.Exec(`update templates set issued = issued + 1 where id = $1`, templateID)
 	return p.Number(`insert into coupons (template_id, user_id, claim_id, origin, issued_at, expires_at)
 		values ($1, $2, $3, 'claim', now(), now() + interval '1 hour') returning id`, templateID, id, rand.Int64N(1<<62)+1)
 }
 
-func (p *purse) expireNow(id int64) {
+func (p *paymentFixture) expireNow(id int64) {
 	p.Helper()
 	p.Exec(`update coupons set expires_at = clock_timestamp() - interval '1 second' where id = $1`, id)
 }
 
-func (p *purse) runOut(id int64) {
+func (p *paymentFixture) runOut(id int64) {
 	p.Helper()
 	p.Exec(`update coupons set locked_until = clock_timestamp() - interval '1 second' where id = $1 and state = 'locked'`, id)
 }
 
-func (p *purse) lock(id int64, order string) (coupon.Case, error) {
+func (p *paymentFixture) lock(id int64, order string) (coupon.Case, error) {
 	return p.steps.Lock(p.Context(), "key:1 till", id, coupon.Order{ID: order, Amount: 2500})
 }
 
-func (p *purse) state(id int64) coupon.Coupon {
+func (p *paymentFixture) state(id int64) coupon.Coupon {
 	p.Helper()
 	c, err := p.steps.Coupon(p.Context(), 0, id)
 	p.Must(err)
@@ -63,7 +63,7 @@ func (p *purse) state(id int64) coupon.Coupon {
 }
 
 // tally delivers every event twice and compares what was counted.
-func (p *purse) tally(want coupon.Tally) {
+func (p *paymentFixture) tally(want coupon.Tally) {
 	p.Helper()
 	for range 2 {
 		p.relay()
@@ -75,7 +75,7 @@ func (p *purse) tally(want coupon.Tally) {
 	}
 }
 
-func (p *purse) relay() {
+func (p *paymentFixture) relay() {
 	p.Helper()
 	rows, err := p.SQL.Query(p.Context(), `select event_id::text, topic, payload::text from outbox where topic like 'coupon%' order by id`)
 	p.Must(err)
@@ -102,7 +102,7 @@ func (p *purse) relay() {
 	p.Must(rows.Err())
 }
 
-func (p *purse) secondDB() *postgres.DB {
+func (p *paymentFixture) secondDB() *postgres.DB {
 	p.Helper()
 	db, err := postgres.Open(p.Context(), p.SQL.Config().ConnString(), postgres.Options{AppName: "second", MaxConns: 8})
 	p.Must(err)

@@ -14,30 +14,30 @@ import (
 	"dropbell/killpoint"
 )
 
-// Claims of a template that come in a rush are decided quickly: coupons and
-// counts are written first, side by side with other groups, and the template,
-// the one row that everybody needs, is locked for the last step only, which
-// counts the coupons as issued if the terms are still those that were read and
-// the stock suffices. If anything is not as it was read, nothing is stored and
-// the group is decided again, slowly: behind the lock.
+// The optimistic path: coupons and counts are written first, concurrently with
+// other groups. The template's row, which every group needs, is locked only for
+// the last step, which adds the issued coupons if the terms are still those that
+// were read and the stock suffices. Otherwise nothing is stored, and the group is
+// decided again by the locked path.
 //
-// Quick and slow groups of a template exclude each other, since they take the
-// locks of users and template in opposite orders.
+// Optimistic and locked groups of a template exclude each other, since they lock
+// the rows of users and template in opposite orders.
 const (
-	lockQuick = `select pg_advisory_xact_lock_shared(hashtextextended('dropbell:claims', id)) from unnest($1::bigint[]) as t (id)`
-	lockSlow  = `select pg_advisory_xact_lock(hashtextextended('dropbell:claims', id)) from unnest($1::bigint[]) as t (id)`
+	lockShared    = `select pg_advisory_xact_lock_shared(hashtextextended('dropbell:claims', id)) from unnest($1::bigint[]) as t (id)`
+	lockExclusive = `select pg_advisory_xact_lock(hashtextextended('dropbell:claims', id)) from unnest($1::bigint[]) as t (id)`
 )
 
-// errOvertaken is the answer to a quick group that met another one.
-var errOvertaken = errors.New("what was read has changed")
+// errChanged is returned by an optimistic group if a concurrent group has changed
+// what it read.
+var errChanged = errors.New("what was read has changed")
 
 // expectFailed is the SQLSTATE of the function expect.
 const expectFailed = "DB001"
 
-// slow reports whether only a slow group can decide r. Taps, as a rush
-// consists of, can be decided quickly; codes and what gates have accepted know
-// further conditions.
-func slow(r claim.Request) bool { return r.Origin != claim.ByTap || !r.AcceptedAt.IsZero() }
+// needsLock reports whether only a locked group can decide r. Taps can be decided
+// optimistically; redeem codes and claims that a gate accepted have further
+// conditions.
+func needsLock(r claim.Request) bool { return r.Origin != claim.ByTap || !r.AcceptedAt.IsZero() }
 
 const readTermsSQL = `select ` + termColumns + ` from templates where id = any($1)`
 
@@ -55,9 +55,9 @@ select expect((select count(*) from added) + (select count(*) from raised) = $8)
 
 // The templates are in the order of their ids, as in every group. Only this
 // step knows how many are issued in all, so it writes the event: $4 is the
-// topic, $5 the instant, $6 the trace. Whether the drop has ended is asked at
-// the end: who has waited for the template's row is not judged again unless
-// somebody changed it meanwhile.
+// topic, $5 the instant, $6 the trace. The end of the drop is checked again after
+// the row lock is held: PostgreSQL re-evaluates a WHERE clause after waiting for a
+// lock only if the row was changed meanwhile.
 const expectTerms = `
 with sold as (
     update templates t set issued = t.issued + a.n from unnest($1::bigint[], $2::bigint[], $3::bigint[]) as a (id, version, n)
@@ -70,53 +70,53 @@ with sold as (
 )
 select expect((select count(*) from sold) = cardinality($1::bigint[]) and (select min(ends) from sold) > clock_timestamp())`
 
-// decideQuickly is one transaction in two round trips like [Claims.decideOnce].
-// It returns [errOvertaken] if the group must be decided slowly.
-func (s *Claims) decideQuickly(ctx context.Context, group []claim.Request) ([]claim.Verdict, error) {
+// decideOptimistically is one transaction in two round trips like [Claims.decideLocked].
+// It returns [errChanged] if the group must be decided by the locked path.
+func (s *Claims) decideOptimistically(ctx context.Context, group []claim.Request) ([]claim.Verdict, error) {
 	conn, err := s.Pool.Acquire(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer conn.Release() // closes a connection whose transaction is not over
-	desk, err := readDesk(ctx, conn.Conn(), group)
+	decider, err := readUnlocked(ctx, conn.Conn(), group)
 	if err != nil {
 		return nil, errors.Join(err, rollback(conn.Conn()))
 	}
-	s.last.learn(desk)
-	verdicts, before := make([]claim.Verdict, len(group)), make(map[claim.Holder]int, len(desk.Counts))
-	for h, n := range desk.Counts {
+	s.last.learn(decider)
+	verdicts, before := make([]claim.Verdict, len(group)), make(map[claim.Holder]int, len(decider.Counts))
+	for h, n := range decider.Counts {
 		before[h] = n
 	}
 	for i, r := range group {
-		verdicts[i] = desk.Decide(r)
+		verdicts[i] = decider.Decide(r)
 	}
-	err = killpoint.Around("claims.quick", func() error { return storeQuickly(ctx, conn.Conn(), desk, before) })
+	err = killpoint.Around("claims.quick", func() error { return storeIfUnchanged(ctx, conn.Conn(), decider, before) })
 	if err == nil {
 		return verdicts, nil
 	}
 	if failure, ok := errors.AsType[*pgconn.PgError](err); ok && failure.Code == expectFailed ||
 		pg.Violates(err, "coupons_origin") {
-		return nil, errors.Join(errOvertaken, rollback(conn.Conn()))
+		return nil, errors.Join(errChanged, rollback(conn.Conn()))
 	}
 	return nil, errors.Join(err, rollback(conn.Conn()))
 }
 
-// readDesk begins a transaction and reads what decides about the group,
-// without keeping anybody else from changing it.
-func readDesk(ctx context.Context, conn *pgx.Conn, group []claim.Request) (*claim.Desk, error) {
-	q := questionOf(group)
-	d := newDesk(q, len(group))
+// readUnlocked begins a transaction and reads what decides about the group,
+// without locking it.
+func readUnlocked(ctx context.Context, conn *pgx.Conn, group []claim.Request) (*claim.Decider, error) {
+	q := readSetOf(group)
+	d := newDecider(q, len(group))
 	b := &pgx.Batch{}
 	b.Queue(`begin`)
 	b.Queue(pg.IndexesOnly)
-	b.Queue(lockQuick, q.templates)
-	queueQuestion(b, d, q, readTermsSQL)
+	b.Queue(lockShared, q.templates)
+	queueReads(b, d, q, readTermsSQL)
 	return d, conn.SendBatch(ctx, b).Close()
 }
 
-// storeQuickly writes what was decided, given how many coupons the holders had
+// storeIfUnchanged writes what was decided, given how many coupons the holders had
 // before, and commits. The coupons' ids are filled into their claims.
-func storeQuickly(ctx context.Context, conn *pgx.Conn, d *claim.Desk, before map[claim.Holder]int) error {
+func storeIfUnchanged(ctx context.Context, conn *pgx.Conn, d *claim.Decider, before map[claim.Holder]int) error {
 	b := &pgx.Batch{}
 	if fresh := d.Fresh(); len(fresh) > 0 {
 		templates, sums := issuedSums(d)

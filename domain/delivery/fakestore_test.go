@@ -13,9 +13,9 @@ import (
 
 var errAway = fault.New(fault.Unavailable, "overloaded", "the database is away")
 
-// depot is a store with one batch that keeps the contract of [Lease]. Its
+// fakeStore is a store with one batch that keeps the contract of [Lease]. Its
 // clock is the bubble's; the service's may be off.
-type depot struct {
+type fakeStore struct {
 	mu         sync.Mutex
 	channel    Channel
 	due        []user.ID
@@ -41,9 +41,9 @@ type depot struct {
 	refuse      func(attempt int) error // decides about each checkpoint
 }
 
-func newDepot(c Channel, users int, window time.Duration) *depot {
+func newFakeStore(c Channel, users int, window time.Duration) *fakeStore {
 	now := time.Now()
-	d := &depot{channel: c, worthless: now.Add(window), sent: map[user.ID]int{}, exceptions: map[user.ID]Exception{}, optedOut: map[user.ID]bool{},
+	d := &fakeStore{channel: c, worthless: now.Add(window), sent: map[user.ID]int{}, exceptions: map[user.ID]Exception{}, optedOut: map[user.ID]bool{},
 		known: map[user.ID]user.User{}, subject: Subject{Kind: KindReminder, TemplateID: 1, TemplateName: "Half price", Slot: 1, DueAt: now, OpensAt: now.Add(window)}}
 	for i := range users {
 		id := user.ID(i + 1)
@@ -53,7 +53,7 @@ func newDepot(c Channel, users int, window time.Duration) *depot {
 	return d
 }
 
-func (d *depot) LeaseNext(_ context.Context, c Channel, lasting time.Duration) (Lease, error) {
+func (d *fakeStore) LeaseNext(_ context.Context, c Channel, lasting time.Duration) (Lease, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := time.Now()
@@ -76,7 +76,7 @@ func (d *depot) LeaseNext(_ context.Context, c Channel, lasting time.Duration) (
 }
 
 // Recipients returns a stranger between any two of the users, as it may.
-func (d *depot) Recipients(_ context.Context, _ Channel, ids []user.ID, _ bool) ([]user.User, error) {
+func (d *fakeStore) Recipients(_ context.Context, _ Channel, ids []user.ID, _ bool) ([]user.User, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var found []user.User
@@ -89,7 +89,7 @@ func (d *depot) Recipients(_ context.Context, _ Channel, ids []user.ID, _ bool) 
 }
 
 // steal takes the batch away from whoever holds it.
-func (d *depot) steal() {
+func (d *fakeStore) steal() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.holder = &holding{depot: d}
@@ -97,20 +97,20 @@ func (d *depot) steal() {
 }
 
 // release makes the batch free for anybody.
-func (d *depot) release() {
+func (d *fakeStore) release() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.holder, d.until = nil, time.Time{}
 }
 
-func (d *depot) setStop(reason string) {
+func (d *fakeStore) setStop(reason string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.stop = reason
 }
 
 // outcomes counts what became of everybody, the rest included.
-func (d *depot) outcomes() map[Outcome]int {
+func (d *fakeStore) outcomes() map[Outcome]int {
 	counts := map[Outcome]int{}
 	for _, id := range d.due {
 		e, has := d.exceptions[id]
@@ -128,9 +128,9 @@ func (d *depot) outcomes() map[Outcome]int {
 	return counts
 }
 
-// holding is one lease of the depot's batch.
+// holding is one lease of the fakeStore's batch.
 type holding struct {
-	depot   *depot
+	depot   *fakeStore
 	lasting time.Duration
 	batch   Batch
 }
@@ -195,7 +195,7 @@ func (h *holding) Checkpoint(ctx context.Context, p Progress) (string, error) {
 	return d.stop, nil
 }
 
-func (d *depot) apply(p Progress) {
+func (d *fakeStore) apply(p Progress) {
 	d.checkpoints = append(d.checkpoints, p)
 	for _, id := range p.Sent {
 		d.sent[id]++

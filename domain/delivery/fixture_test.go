@@ -135,36 +135,36 @@ func (g *gate) Report(_ context.Context, _ Channel, c Call) {
 	}
 }
 
-// bell is a queue that remembers; like a real one it refuses a dead context.
-type bell struct{ tasks []task.Task }
+// fakeQueue is a queue that remembers; like a real one it refuses a dead context.
+type fakeQueue struct{ tasks []task.Task }
 
-func (b *bell) Enqueue(ctx context.Context, ts ...task.Task) error {
+func (b *fakeQueue) Enqueue(ctx context.Context, ts ...task.Task) error {
 	b.tasks = append(b.tasks, ts...)
 	return ctx.Err()
 }
 
-// rig is a service on a depot with one provider.
-type rig struct {
+// fixture is a service on a fakeStore with one provider.
+type fixture struct {
 	*Service
 	t        *testing.T
-	depot    *depot
+	depot    *fakeStore
 	provider *provider
 	gate     *gate
-	bell     *bell
+	bell     *fakeQueue
 }
 
-func newRig(t *testing.T, d *depot, p *provider) *rig {
-	r := &rig{t: t, depot: d, provider: p, gate: &gate{}, bell: &bell{}}
+func newFixture(t *testing.T, d *fakeStore, p *provider) *fixture {
+	r := &fixture{t: t, depot: d, provider: p, gate: &gate{}, bell: &fakeQueue{}}
 	r.Service = &Service{Store: d, Queue: r.bell, Admission: r.gate, Senders: map[Channel]Sender{p.channel: p},
 		Parallel: map[Channel]int{}, Policy: DefaultPolicy(), LeaseFor: 9 * time.Second,
 		Random: func() float64 { return 0.5 }, Now: time.Now}
 	return r
 }
 
-func (r *rig) run() error { return r.RunNext(r.t.Context(), r.depot.channel) }
+func (r *fixture) run() error { return r.RunNext(r.t.Context(), r.depot.channel) }
 
 // must runs the batch once and fails unless that goes well.
-func (r *rig) must() {
+func (r *fixture) must() {
 	r.t.Helper()
 	if err := r.run(); err != nil {
 		r.t.Fatal(err)
@@ -172,7 +172,7 @@ func (r *rig) must() {
 }
 
 // finish runs the batch whenever it is ready until it is done.
-func (r *rig) finish() {
+func (r *fixture) finish() {
 	r.t.Helper()
 	for range 10_000 {
 		switch err := r.run(); {
@@ -188,7 +188,7 @@ func (r *rig) finish() {
 }
 
 // want fails unless exactly these outcomes were recorded.
-func (r *rig) want(counts map[Outcome]int) {
+func (r *fixture) want(counts map[Outcome]int) {
 	r.t.Helper()
 	if got := r.depot.outcomes(); !maps.Equal(got, counts) {
 		r.t.Errorf("outcomes %v, want %v", got, counts)
@@ -196,7 +196,7 @@ func (r *rig) want(counts map[Outcome]int) {
 }
 
 // once fails unless what the provider took is what is recorded, each once.
-func (r *rig) once() {
+func (r *fixture) once() {
 	r.t.Helper()
 	for _, id := range r.depot.due {
 		if got, recorded := r.provider.got[id], r.depot.sent[id]; got != recorded || got > 1 {

@@ -52,8 +52,8 @@ type LockCursor struct {
 	ID    int64
 }
 
-// DeskStore reads what staff look at.
-type DeskStore interface {
+// AdminStore reads coupons for staff.
+type AdminStore interface {
 	Store
 	Listed(ctx context.Context, q Query) ([]Listed, error)
 	// Locks lists locked coupons, those whose lock ends first leading.
@@ -64,11 +64,11 @@ type DeskStore interface {
 	RevokedBy(ctx context.Context, id int64) (jobID int64, err error)
 }
 
-// Desk holds the use cases of staff around single coupons.
-type Desk struct{ Store DeskStore }
+// Admin holds the use cases of staff around single coupons.
+type Admin struct{ Store AdminStore }
 
 // List returns the coupons that the query selects and the actor may see.
-func (d *Desk) List(ctx context.Context, by staff.Actor, q Query) ([]Listed, error) {
+func (d *Admin) List(ctx context.Context, by staff.Actor, q Query) ([]Listed, error) {
 	if err := by.May(staff.View, 0); err != nil {
 		return nil, err
 	}
@@ -77,7 +77,7 @@ func (d *Desk) List(ctx context.Context, by staff.Actor, q Query) ([]Listed, err
 }
 
 // OpenLocks returns the coupons that orders hold, of the actor's shops.
-func (d *Desk) OpenLocks(ctx context.Context, by staff.Actor, after LockCursor, limit int) ([]Listed, error) {
+func (d *Admin) OpenLocks(ctx context.Context, by staff.Actor, after LockCursor, limit int) ([]Listed, error) {
 	if err := by.May(staff.View, 0); err != nil {
 		return nil, err
 	}
@@ -89,7 +89,7 @@ const logLines = 500
 
 // Coupon returns one coupon with its log, or [ErrNotFound], or
 // [staff.ErrForbidden].
-func (d *Desk) Coupon(ctx context.Context, by staff.Actor, id int64) (Listed, []Operation, error) {
+func (d *Admin) Coupon(ctx context.Context, by staff.Actor, id int64) (Listed, []Operation, error) {
 	list, err := d.Store.Listed(ctx, Query{ID: id, Limit: 1})
 	if err != nil {
 		return Listed{}, nil, err
@@ -109,13 +109,13 @@ func (d *Desk) Coupon(ctx context.Context, by staff.Actor, id int64) (Listed, []
 // counts it all the same. It returns a [fault.Fields] without a reason,
 // [ErrNotFound], [staff.ErrForbidden], or [ErrNotUsable] of a coupon that is
 // not unused. One that was revoked before stays as it is.
-func (d *Desk) Revoke(ctx context.Context, by staff.Actor, id int64, reason string, toStock bool) (Coupon, error) {
+func (d *Admin) Revoke(ctx context.Context, by staff.Actor, id int64, reason string, toStock bool) (Coupon, error) {
 	return d.do(ctx, by, id, "", reason, "coupon.revoke", staff.ManageUsers, func(c Case) (Move, error) { return c.revoke(toStock) })
 }
 
 // takeBack is Revoke for a job, which the log names. It returns the state in
 // which the coupon was found.
-func (d *Desk) takeBack(ctx context.Context, by staff.Actor, id int64, reason string, toStock bool, jobID int64) (found State, err error) {
+func (d *Admin) takeBack(ctx context.Context, by staff.Actor, id int64, reason string, toStock bool, jobID int64) (found State, err error) {
 	_, err = d.do(ctx, by, id, "", reason, "coupon.revoke", staff.ManageUsers, func(c Case) (Move, error) {
 		found = c.Coupon.At(c.Now)
 		m, err := c.revoke(toStock)
@@ -129,7 +129,7 @@ func (d *Desk) takeBack(ctx context.Context, by staff.Actor, id int64, reason st
 // it is for locks whose payment will never answer. It returns a
 // [fault.Fields], [ErrNotFound], [staff.ErrForbidden], or [ErrNotUsable] if
 // the order does not hold the coupon.
-func (d *Desk) Release(ctx context.Context, by staff.Actor, id int64, order, reason string) (Coupon, error) {
+func (d *Admin) Release(ctx context.Context, by staff.Actor, id int64, order, reason string) (Coupon, error) {
 	if err := CheckOrderID(order); err != nil {
 		return Coupon{}, err
 	}
@@ -170,7 +170,7 @@ func (l Listed) MayRelease(order string) error {
 }
 
 // do carries out a step of staff: by whom and why go into the log and the audit.
-func (d *Desk) do(ctx context.Context, by staff.Actor, id int64, order, reason, action string, needs staff.Permission,
+func (d *Admin) do(ctx context.Context, by staff.Actor, id int64, order, reason, action string, needs staff.Permission,
 	decide func(Case) (Move, error)) (Coupon, error) {
 	if err := by.May(needs, 0); err != nil {
 		return Coupon{}, err

@@ -26,9 +26,9 @@ import (
 	"dropbell/domain/user"
 )
 
-// World is a fresh, migrated database with the stores on it and a raw
+// Fixture is a fresh, migrated database with the stores on it and a raw
 // connection for looking behind them.
-type World struct {
+type Fixture struct {
 	*testing.T
 	DB           *postgres.DB
 	SQL          *pgxpool.Pool
@@ -50,7 +50,7 @@ type World struct {
 }
 
 // New returns a fixture that goes with the test.
-func New(t *testing.T) *World {
+func New(t *testing.T) *Fixture {
 	t.Helper()
 	url := localstack.Database(t)
 	db, err := postgres.Open(t.Context(), url, postgres.Options{AppName: "test", MaxConns: 24, Log: slog.New(slog.DiscardHandler)})
@@ -63,7 +63,7 @@ func New(t *testing.T) *World {
 		t.Fatal(err)
 	}
 	t.Cleanup(sql.Close)
-	w := &World{T: t, DB: db, SQL: sql, Templates: dropsdb.NewTemplates(db), Reservations: dropsdb.NewReservations(db, postgres.Grouping{}),
+	w := &Fixture{T: t, DB: db, SQL: sql, Templates: dropsdb.NewTemplates(db), Reservations: dropsdb.NewReservations(db, postgres.Grouping{}),
 		Inbox: deliverydb.NewInbox(db), Slots: dropsdb.NewSlots(db, deliverydb.NewBatches(db)), Batches: deliverydb.NewGroupedBatches(db), Boards: dropsdb.NewBoards(db),
 		Channels: deliverydb.NewChannels(db), DeadLetters: deliverydb.NewDeadLetters(db), Ledger: deliverydb.NewLedger(db),
 		Users: audiencedb.NewUsers(db), Segments: audiencedb.NewSegments(db), Jobs: workdb.NewJobs(db), Uploads: workdb.NewUploads(db), CouponSteps: couponsdb.NewCouponSteps(db)}
@@ -74,7 +74,7 @@ func New(t *testing.T) *World {
 }
 
 // Claims returns a gate of claims that goes with the test.
-func (w *World) Claims() *couponsdb.Claims {
+func (w *Fixture) Claims() *couponsdb.Claims {
 	c := couponsdb.NewClaims(w.DB, postgres.Grouping{})
 	w.Cleanup(c.Close)
 	return c
@@ -84,7 +84,7 @@ func (w *World) Claims() *couponsdb.Claims {
 func Clock() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
 
 // Must ends the test if err is not nil.
-func (w *World) Must(err error) {
+func (w *Fixture) Must(err error) {
 	w.Helper()
 	if err != nil {
 		w.Fatal(err)
@@ -92,14 +92,14 @@ func (w *World) Must(err error) {
 }
 
 // Exec runs a statement behind the stores.
-func (w *World) Exec(sql string, args ...any) {
+func (w *Fixture) Exec(sql string, args ...any) {
 	w.Helper()
 	_, err := w.SQL.Exec(w.Context(), sql, args...)
 	w.Must(err)
 }
 
 // Number returns the one number that a statement selects.
-func (w *World) Number(sql string, args ...any) int64 {
+func (w *Fixture) Number(sql string, args ...any) int64 {
 	w.Helper()
 	var n int64
 	w.Must(w.SQL.QueryRow(w.Context(), sql, args...).Scan(&n))
@@ -115,7 +115,7 @@ func Spec(opensIn time.Duration) template.Spec {
 }
 
 // Published returns a template that opens after the given time.
-func (w *World) Published(opensIn time.Duration) template.Template {
+func (w *Fixture) Published(opensIn time.Duration) template.Template {
 	w.Helper()
 	t, err := w.Service.Create(w.Context(), staff.System(), Spec(opensIn), "")
 	w.Must(err)
@@ -125,7 +125,7 @@ func (w *World) Published(opensIn time.Duration) template.Template {
 }
 
 // Slot returns the current slot k of the template, the last round of several.
-func (w *World) Slot(t template.Template, k template.Slot) reminder.Slot {
+func (w *Fixture) Slot(t template.Template, k template.Slot) reminder.Slot {
 	w.Helper()
 	board, err := w.Boards.Board(w.Context(), t.ID)
 	w.Must(err)
@@ -139,7 +139,7 @@ func (w *World) Slot(t template.Template, k template.Slot) reminder.Slot {
 }
 
 // DueNow pretends that slot k's instant has come, as if time had passed.
-func (w *World) DueNow(t template.Template, k template.Slot) reminder.Slot {
+func (w *Fixture) DueNow(t template.Template, k template.Slot) reminder.Slot {
 	w.Helper()
 	s := w.Slot(t, k)
 	w.Exec(`update slots set due_at = clock_timestamp() - id * interval '1 second' where id = $1`, s.ID)
@@ -160,7 +160,7 @@ func Reminders(c delivery.Channel, minutes ...int) []reminder.Reminder {
 }
 
 // Reserve adds reminders of the user.
-func (w *World) Reserve(t template.Template, id user.ID, rs ...reminder.Reminder) reminder.Verdict {
+func (w *Fixture) Reserve(t template.Template, id user.ID, rs ...reminder.Reminder) reminder.Verdict {
 	w.Helper()
 	v, err := w.Reservations.Reserve(w.Context(), reminder.Change{TemplateID: t.ID, UserID: id, Bits: reminder.BitmapOf(rs...)})
 	w.Must(err)
@@ -168,7 +168,7 @@ func (w *World) Reserve(t template.Template, id user.ID, rs ...reminder.Reminder
 }
 
 // Cancel takes reminders of the user away.
-func (w *World) Cancel(t template.Template, id user.ID, rs ...reminder.Reminder) reminder.Verdict {
+func (w *Fixture) Cancel(t template.Template, id user.ID, rs ...reminder.Reminder) reminder.Verdict {
 	w.Helper()
 	v, err := w.Reservations.Cancel(w.Context(), reminder.Change{TemplateID: t.ID, UserID: id, Bits: reminder.BitmapOf(rs...)})
 	w.Must(err)
@@ -180,7 +180,7 @@ var Actor = staff.System()
 
 // RelayCounts feeds every waiting and past booking event to the counters; the
 // relay's deletion is undone, so that a second call delivers them again.
-func (w *World) RelayCounts() {
+func (w *Fixture) RelayCounts() {
 	w.Helper()
 	counters := dropsdb.NewCounters(w.DB)
 	rows, err := w.SQL.Query(w.Context(), `select event_id::text, payload from outbox where topic = $1`, event.ReservationsChanged)

@@ -38,7 +38,7 @@ func serialOf(r claim.Request) (int64, bool) {
 
 // queueVoid asks which codes of the group were revoked; for a group without
 // codes it asks nothing.
-func queueVoid(b *pgx.Batch, d *claim.Desk, group []claim.Request) {
+func queueVoid(b *pgx.Batch, d *claim.Decider, group []claim.Request) {
 	var serials []int64
 	for _, r := range group {
 		if n, ok := serialOf(r); ok {

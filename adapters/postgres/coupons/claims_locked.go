@@ -34,7 +34,7 @@ select c.origin, c.origin_key, c.claim_id, c.template_id, c.user_id, c.id, c.iss
 from unnest($1::bigint[], $2::bigint[]) as a (id, user_id) join coupons c on c.user_id = a.user_id and c.claim_id = a.id`
 
 // A question is what a group needs to know, each thing once.
-type question struct {
+type readSet struct {
 	templates       []int64
 	holderTemplates []int64
 	holderUsers     []int64
@@ -43,8 +43,8 @@ type question struct {
 	acceptedIDs, acceptedUsers []int64
 }
 
-func questionOf(group []claim.Request) question {
-	var q question
+func readSetOf(group []claim.Request) readSet {
+	var q readSet
 	templates, holders := map[int64]bool{}, make(map[claim.Holder]bool, len(group))
 	for _, r := range group {
 		if !templates[r.TemplateID] {
@@ -66,28 +66,28 @@ func questionOf(group []claim.Request) question {
 	return q
 }
 
-// loadDesk begins a transaction, locks the group's templates and reads what
+// lockAndRead begins a transaction, locks the group's templates and reads what
 // decides about them. Each statement sees what was committed before it began,
 // so those behind the lock see everything that earlier groups have done.
-func loadDesk(ctx context.Context, conn *pgx.Conn, group []claim.Request) (*claim.Desk, error) {
-	q := questionOf(group)
-	d := newDesk(q, len(group))
+func lockAndRead(ctx context.Context, conn *pgx.Conn, group []claim.Request) (*claim.Decider, error) {
+	q := readSetOf(group)
+	d := newDecider(q, len(group))
 	b := &pgx.Batch{}
 	b.Queue(`begin`)
 	b.Queue(pg.IndexesOnly)
-	b.Queue(lockSlow, q.templates)
-	queueQuestion(b, d, q, lockTemplates)
+	b.Queue(lockExclusive, q.templates)
+	queueReads(b, d, q, lockTemplates)
 	queueVoid(b, d, group)
 	return d, conn.SendBatch(ctx, b).Close()
 }
 
-func newDesk(q question, group int) *claim.Desk {
-	return &claim.Desk{Templates: make(map[int64]template.Template, len(q.templates)), Counts: make(map[claim.Holder]int, group),
+func newDecider(q readSet, group int) *claim.Decider {
+	return &claim.Decider{Templates: make(map[int64]template.Template, len(q.templates)), Counts: make(map[claim.Holder]int, group),
 		Known: make(map[claim.RepeatKey]*claim.Claim, group), KnownID: make(map[claim.ID]*claim.Claim, len(q.acceptedIDs)), Size: group}
 }
 
-// queueQuestion asks for the templates' terms, and then for what else decides.
-func queueQuestion(b *pgx.Batch, d *claim.Desk, q question, terms string) {
+// queueReads asks for the templates' terms, and then for what else decides.
+func queueReads(b *pgx.Batch, d *claim.Decider, q readSet, terms string) {
 	b.Queue(terms, q.templates).Query(func(rows pgx.Rows) error { return readTerms(d, rows) })
 	// After the lock, if there is one: waiting for it may have taken long.
 	b.Queue(`select clock_timestamp()`).QueryRow(func(row pgx.Row) error { return row.Scan(&d.At) })
@@ -100,7 +100,7 @@ func queueQuestion(b *pgx.Batch, d *claim.Desk, q question, terms string) {
 	}
 }
 
-func readTerms(d *claim.Desk, rows pgx.Rows) error {
+func readTerms(d *claim.Decider, rows pgx.Rows) error {
 	for rows.Next() {
 		var t template.Template
 		err := rows.Scan(&t.ID, &t.Version, &t.Stored, &t.Obtain, &t.Stock, &t.Issued, &t.PerUserLimit, &t.OpensAt, &t.ClosesAt,
@@ -113,7 +113,7 @@ func readTerms(d *claim.Desk, rows pgx.Rows) error {
 	return nil
 }
 
-func readCounts(d *claim.Desk, rows pgx.Rows) error {
+func readCounts(d *claim.Decider, rows pgx.Rows) error {
 	for rows.Next() {
 		var h claim.Holder
 		var n int
@@ -125,7 +125,7 @@ func readCounts(d *claim.Desk, rows pgx.Rows) error {
 	return nil
 }
 
-func readKnown(d *claim.Desk, rows pgx.Rows) error {
+func readKnown(d *claim.Decider, rows pgx.Rows) error {
 	for rows.Next() {
 		k, c, err := scanIssued(rows)
 		if err != nil {
@@ -165,9 +165,9 @@ on conflict (template_id, second) do update set issued = s.issued + excluded.iss
 
 const announceIssued = `insert into outbox (topic, payload, trace) values ($1, $2, $3)`
 
-// storeDesk writes what was decided and commits. The coupons' ids are filled
+// storeDecided writes what was decided and commits. The coupons' ids are filled
 // into their claims.
-func storeDesk(ctx context.Context, conn *pgx.Conn, d *claim.Desk) error {
+func storeDecided(ctx context.Context, conn *pgx.Conn, d *claim.Decider) error {
 	b := &pgx.Batch{}
 	if len(d.Fresh()) > 0 {
 		if err := queueIssues(ctx, b, d); err != nil {
@@ -178,7 +178,7 @@ func storeDesk(ctx context.Context, conn *pgx.Conn, d *claim.Desk) error {
 	return conn.SendBatch(ctx, b).Close()
 }
 
-func queueIssues(ctx context.Context, b *pgx.Batch, d *claim.Desk) error {
+func queueIssues(ctx context.Context, b *pgx.Batch, d *claim.Decider) error {
 	templates, sums := issuedSums(d)
 	e := event.Coupons{At: d.At.UTC()}
 	for i, id := range templates {
@@ -199,7 +199,7 @@ func queueIssues(ctx context.Context, b *pgx.Batch, d *claim.Desk) error {
 
 // issuedSums tells how many coupons of which templates, in the order of their
 // ids, are issued.
-func issuedSums(d *claim.Desk) (templates, sums []int64) {
+func issuedSums(d *claim.Decider) (templates, sums []int64) {
 	templates = slices.Sorted(maps.Keys(d.Issued()))
 	sums = make([]int64, len(templates))
 	for i, id := range templates {
@@ -208,7 +208,7 @@ func issuedSums(d *claim.Desk) (templates, sums []int64) {
 	return templates, sums
 }
 
-func queueCoupons(b *pgx.Batch, d *claim.Desk) {
+func queueCoupons(b *pgx.Batch, d *claim.Decider) {
 	b.Queue(insertCoupons, couponColumns(d.Fresh())...).Query(func(rows pgx.Rows) error {
 		claims := make(map[claim.ID]*claim.Claim, len(d.Fresh()))
 		for _, n := range d.Fresh() {

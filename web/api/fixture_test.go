@@ -48,8 +48,8 @@ import (
 
 const secret = "a-secret-of-32-bytes-for-tests-only"
 
-// rig is the whole API, as the server mounts it, over a database of its own.
-type rig struct {
+// fixture is the whole API, as the server mounts it, over a database of its own.
+type fixture struct {
 	testing.TB
 	http.Handler
 	api  *api.API
@@ -67,13 +67,13 @@ type rig struct {
 
 func now() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
 
-func (r *rig) now() time.Time { return now().Add(time.Duration(r.late.Load())) }
+func (r *fixture) now() time.Time { return now().Add(time.Duration(r.late.Load())) }
 
-// newRig returns a rig; change, if not nil, may replace what it needs.
-func newRig(t testing.TB, change func(*api.Deps)) *rig {
+// newFixture returns a fixture; change, if not nil, may replace what it needs.
+func newFixture(t testing.TB, change func(*api.Deps)) *fixture {
 	t.Helper()
 	url := localstack.Database(t)
-	r := &rig{TB: t, hub: &api.Hub{}, logs: &bytes.Buffer{}, keys: map[staff.Scope]string{}}
+	r := &fixture{TB: t, hub: &api.Hub{}, logs: &bytes.Buffer{}, keys: map[staff.Scope]string{}}
 	log := slog.New(slog.NewJSONHandler(r.logs, nil))
 	way, options := url, postgres.Options{AppName: "test", Log: log}
 	if strings.HasPrefix(t.Name(), "TestThroughATransactionPooler/") {
@@ -92,13 +92,13 @@ func newRig(t testing.TB, change func(*api.Deps)) *rig {
 }
 
 // second returns another process over the same database.
-func (r *rig) second() *rig {
-	other := &rig{TB: r.TB, hub: &api.Hub{}, db: r.db, sql: r.sql, logs: &bytes.Buffer{}, keys: r.keys}
+func (r *fixture) second() *fixture {
+	other := &fixture{TB: r.TB, hub: &api.Hub{}, db: r.db, sql: r.sql, logs: &bytes.Buffer{}, keys: r.keys}
 	other.build(slog.New(slog.NewJSONHandler(other.logs, nil)), nil)
 	return other
 }
 
-func (r *rig) build(log *slog.Logger, change func(*api.Deps)) {
+func (r *fixture) build(log *slog.Logger, change func(*api.Deps)) {
 	templates, reservations := dropsdb.NewTemplates(r.db), dropsdb.NewReservations(r.db, postgres.Grouping{})
 	r.Cleanup(reservations.Close)
 	channels := delivery.ChannelSetOf(delivery.App, delivery.Email)
@@ -117,7 +117,7 @@ func (r *rig) build(log *slog.Logger, change func(*api.Deps)) {
 		Board:   dropsdb.NewBoards(r.db), Shops: templates, Hub: r.hub, Channels: channels,
 	}
 	d.Explainer = &reminder.Explainer{Store: reservations, Coupons: couponsdb.NewCouponSteps(r.db), Reminders: d.Reminders}
-	d.CouponDesk = &coupon.Desk{Store: couponsdb.NewCouponSteps(r.db)}
+	d.CouponAdmin = &coupon.Admin{Store: couponsdb.NewCouponSteps(r.db)}
 	d.Grants = &coupon.Grants{Store: couponsdb.NewGrants(r.db), Jobs: &job.Service{Store: workdb.NewJobs(r.db)}, Now: r.now}
 	d.Coupons = &coupon.Service{Store: couponsdb.NewCouponSteps(r.db), LockFor: coupon.DefaultLock}
 	claims := couponsdb.NewClaims(r.db, postgres.Grouping{})
@@ -145,14 +145,14 @@ func (r *rig) build(log *slog.Logger, change func(*api.Deps)) {
 	r.Handler = root
 }
 
-func (r *rig) makeKeys() {
+func (r *fixture) makeKeys() {
 	for _, scopes := range [][]staff.Scope{{staff.ScopeAdmin}, {staff.ScopeActAsUser}, {staff.ScopePayment}, {staff.ScopeRead}} {
 		r.keys[scopes[0]] = r.key(staff.Key{Scopes: scopes})
 	}
 }
 
 // key stores a service key and returns its secret.
-func (r *rig) key(k staff.Key) string {
+func (r *fixture) key(k staff.Key) string {
 	r.Helper()
 	s := staff.NewSecret()
 	k.Name, k.Prefix, k.CreatedBy = "test", s[:8], "test"
@@ -161,20 +161,20 @@ func (r *rig) key(k staff.Key) string {
 	return s
 }
 
-func (r *rig) must(err error) {
+func (r *fixture) must(err error) {
 	r.Helper()
 	if err != nil {
 		r.Fatal(err)
 	}
 }
 
-func (r *rig) exec(sql string, args ...any) {
+func (r *fixture) exec(sql string, args ...any) {
 	r.Helper()
 	_, err := r.sql.Exec(context.Background(), sql, args...)
 	r.must(err)
 }
 
-func (r *rig) number(sql string, args ...any) (n int64) {
+func (r *fixture) number(sql string, args ...any) (n int64) {
 	r.Helper()
 	r.must(r.sql.QueryRow(context.Background(), sql, args...).Scan(&n))
 	return n
@@ -240,7 +240,7 @@ func as(credential string, headers ...string) http.Header {
 }
 
 // call sends a request; body is a string, or anything to be sent as JSON.
-func (r *rig) call(who http.Header, method, path string, body any) answer {
+func (r *fixture) call(who http.Header, method, path string, body any) answer {
 	r.Helper()
 	var content io.Reader
 	switch b := body.(type) {
@@ -281,7 +281,7 @@ func (r *rig) call(who http.Header, method, path string, body any) answer {
 }
 
 // want fails unless the answer has the status and, for an error, the code.
-func (r *rig) want(a answer, status int, code string) answer {
+func (r *fixture) want(a answer, status int, code string) answer {
 	r.Helper()
 	if a.Code != status || a.code() != code {
 		r.Fatalf("%s: got %d %q, want %d %q: %s\nlog: %s", r.about, a.Code, a.code(), status, code, a.Body, r.logs)
@@ -292,7 +292,9 @@ func (r *rig) want(a answer, status int, code string) answer {
 	return a
 }
 
-func (r *rig) admin(headers ...string) http.Header { return as(r.keys[staff.ScopeAdmin], headers...) }
+func (r *fixture) admin(headers ...string) http.Header {
+	return as(r.keys[staff.ScopeAdmin], headers...)
+}
 
 // wish is a valid template that opens after the given time.
 func wish(opensIn time.Duration) map[string]any {
@@ -302,13 +304,13 @@ func wish(opensIn time.Duration) map[string]any {
 }
 
 // draft creates a template and returns its id.
-func (r *rig) draft(opensIn time.Duration) string {
+func (r *fixture) draft(opensIn time.Duration) string {
 	r.Helper()
 	return r.want(r.call(r.admin(), "POST", "/admin/templates", wish(opensIn)), 201, "").json["id"].(string)
 }
 
 // drop creates and publishes a template and returns its id.
-func (r *rig) drop(opensIn time.Duration) string {
+func (r *fixture) drop(opensIn time.Duration) string {
 	r.Helper()
 	id := r.draft(opensIn)
 	r.want(r.call(r.admin(), "POST", "/admin/templates/"+id+"/publish", nil), 200, "")
@@ -325,7 +327,7 @@ func reserve(id string, pairs ...any) map[string]any {
 }
 
 // conforms fails unless the document says that the operation can answer so.
-func (r *rig) conforms(method, path string, a answer) {
+func (r *fixture) conforms(method, path string, a answer) {
 	r.Helper()
 	path, _, _ = strings.Cut(path, "?")
 	if method == "HEAD" {

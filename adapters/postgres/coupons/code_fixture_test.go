@@ -31,23 +31,23 @@ const (
 	keyTwo = "2:YSBrZXkgb2YgMzIgYnl0ZXMsIGZvciB0ZXN0cyB0d28="
 )
 
-// mint is a world with redeem codes.
-type mint struct {
-	*world
+// codeFixture is a database with redeem codes.
+type codeFixture struct {
+	*fixture
 	codes couponsdb.Codes
 	staff *redeemcode.Service
 	maker *redeemcode.Generator
 }
 
-func newMint(t *testing.T) *mint {
-	w := newWorld(t)
-	m := &mint{world: w, codes: couponsdb.NewCodes(w.DB)}
+func newCodeFixture(t *testing.T) *codeFixture {
+	w := newFixture(t)
+	m := &codeFixture{fixture: w, codes: couponsdb.NewCodes(w.DB)}
 	m.use(keyOne)
 	return m
 }
 
 // use gives the mint other keys.
-func (m *mint) use(text string) {
+func (m *codeFixture) use(text string) {
 	m.Helper()
 	keys := codeKeys(m, text)
 	m.staff = &redeemcode.Service{Store: m.codes, Keys: keys, Now: pgtest.Clock}
@@ -55,7 +55,7 @@ func (m *mint) use(text string) {
 }
 
 // byCode returns an open template whose coupons are obtained by code.
-func (m *mint) byCode(stock int64, limit int) template.Template {
+func (m *codeFixture) byCode(stock int64, limit int) template.Template {
 	m.Helper()
 	s := pgtest.Spec(time.Hour)
 	s.Obtain, s.Stock, s.PerUserLimit = template.ByCode, stock, limit
@@ -67,7 +67,7 @@ func (m *mint) byCode(stock int64, limit int) template.Template {
 	return t
 }
 
-func (m *mint) generate(t template.Template, count int64) redeemcode.Batch {
+func (m *codeFixture) generate(t template.Template, count int64) redeemcode.Batch {
 	m.Helper()
 	b, err := m.staff.Generate(m.Context(), pgtest.Clerk, t.ID, count, "")
 	m.Must(err)
@@ -75,7 +75,7 @@ func (m *mint) generate(t template.Template, count int64) redeemcode.Batch {
 }
 
 // step does the next step of a batch's job as a worker would and saves it.
-func (m *mint) step(b redeemcode.Batch) job.Progress {
+func (m *codeFixture) step(b redeemcode.Batch) job.Progress {
 	m.Helper()
 	jobs := m.Jobs
 	l, err := jobs.LeaseJob(m.Context(), b.JobID, []string{redeemcode.JobKind}, time.Minute)
@@ -90,7 +90,7 @@ func (m *mint) step(b redeemcode.Batch) job.Progress {
 	return p
 }
 
-func (m *mint) ready(t template.Template, count int64) redeemcode.Batch {
+func (m *codeFixture) ready(t template.Template, count int64) redeemcode.Batch {
 	m.Helper()
 	b := m.generate(t, count)
 	for !m.step(b).Finished {
@@ -98,7 +98,7 @@ func (m *mint) ready(t template.Template, count int64) redeemcode.Batch {
 	return m.batch(b.ID)
 }
 
-func (m *mint) batch(id int64) redeemcode.Batch {
+func (m *codeFixture) batch(id int64) redeemcode.Batch {
 	m.Helper()
 	b, err := m.codes.Batch(m.Context(), id)
 	m.Must(err)
@@ -106,7 +106,7 @@ func (m *mint) batch(id int64) redeemcode.Batch {
 }
 
 // csv exports a batch, or all.
-func (m *mint) csv(t template.Template, batch int64) (string, error) {
+func (m *codeFixture) csv(t template.Template, batch int64) (string, error) {
 	m.Helper()
 	x, err := m.staff.Export(m.Context(), pgtest.Clerk, t.ID, batch)
 	if err != nil {
@@ -118,7 +118,7 @@ func (m *mint) csv(t template.Template, batch int64) (string, error) {
 }
 
 // export returns a batch's codes in order.
-func (m *mint) export(t template.Template, batch int64) []string {
+func (m *codeFixture) export(t template.Template, batch int64) []string {
 	m.Helper()
 	text, err := m.csv(t, batch)
 	m.Must(err)
@@ -132,7 +132,7 @@ func (m *mint) export(t template.Template, batch int64) []string {
 	return lines[1:]
 }
 
-func (m *mint) is(err error, want *fault.Fault) {
+func (m *codeFixture) is(err error, want *fault.Fault) {
 	m.Helper()
 	if !errors.Is(err, want) {
 		m.Fatalf("%v, want %s", err, want.Code)

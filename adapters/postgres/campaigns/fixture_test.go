@@ -17,9 +17,9 @@ import (
 	"dropbell/domain/user"
 )
 
-// stage is a world with campaigns and everything that carries them.
-type stage struct {
-	*world
+// campaignFixture is a database with campaigns and the services that deliver them.
+type campaignFixture struct {
+	*fixture
 	campaigns campaignsdb.Campaigns
 	service   *campaign.Service
 	launcher  *campaign.Launcher
@@ -61,11 +61,11 @@ func (noLatch) Take(context.Context, [32]byte, int64, time.Duration) (bool, erro
 }
 func (noLatch) Release(context.Context, [32]byte, int64) error { return errors.New("away") }
 
-func newStage(t *testing.T) *stage {
+func newCampaignFixture(t *testing.T) *campaignFixture {
 	t.Helper()
-	w := newWorld(t)
-	s := &stage{world: w, campaigns: campaignsdb.NewCampaigns(w.DB, w.Segments), wire: &wire{}, queue: &pgtest.MemoryQueue{}}
-	s.service = &campaign.Service{Store: s.campaigns, Latch: noLatch{}, Templates: w.Templates, Now: pgtest.Clock,
+	w := newFixture(t)
+	s := &campaignFixture{fixture: w, campaigns: campaignsdb.NewCampaigns(w.DB, w.Segments), wire: &wire{}, queue: &pgtest.MemoryQueue{}}
+	s.service = &campaign.Service{Store: s.campaigns, Lock: noLatch{}, Templates: w.Templates, Now: pgtest.Clock,
 		Channels:  delivery.ChannelSetOf(delivery.AllChannels()...),
 		Audiences: campaign.AudienceKinds()}
 	s.launcher = &campaign.Launcher{Store: s.campaigns, Wire: s.wire, Queue: s.queue, Now: pgtest.Clock, LeaseFor: 10 * time.Second}
@@ -82,13 +82,13 @@ func campaignSpec() campaign.Spec {
 }
 
 // users makes rows for n users, whose ids are apart by step.
-func (s *stage) users(n, step int) {
+func (s *campaignFixture) users(n, step int) {
 	s.Helper()
 	s.Exec(`insert into users (id, name) select i * $2, 'User ' || i from generate_series(1, $1::bigint) as i on conflict do nothing`, n, step)
 }
 
 // published returns a campaign that may start.
-func (s *stage) published(change func(*campaign.Spec)) campaign.Campaign {
+func (s *campaignFixture) published(change func(*campaign.Spec)) campaign.Campaign {
 	s.Helper()
 	spec := campaignSpec()
 	if change != nil {
@@ -103,7 +103,7 @@ func (s *stage) published(change func(*campaign.Spec)) campaign.Campaign {
 
 // running returns a campaign that has started and been cut; its ranges are on
 // the wire.
-func (s *stage) running(change func(*campaign.Spec)) campaign.Campaign {
+func (s *campaignFixture) running(change func(*campaign.Spec)) campaign.Campaign {
 	s.Helper()
 	c := s.published(change)
 	s.Must(s.launcher.Start(s.Context(), c.ID))
@@ -112,7 +112,7 @@ func (s *stage) running(change func(*campaign.Spec)) campaign.Campaign {
 }
 
 // now reads the campaign again.
-func (s *stage) now(c campaign.Campaign) campaign.Campaign {
+func (s *campaignFixture) now(c campaign.Campaign) campaign.Campaign {
 	s.Helper()
 	c, err := s.campaigns.Campaign(s.Context(), c.ID)
 	s.Must(err)
@@ -120,7 +120,7 @@ func (s *stage) now(c campaign.Campaign) campaign.Campaign {
 }
 
 // bring makes batches of everything on the wire.
-func (s *stage) bring() {
+func (s *campaignFixture) bring() {
 	s.Helper()
 	for _, m := range s.wire.take() {
 		var r event.CampaignRanges
@@ -129,15 +129,15 @@ func (s *stage) bring() {
 	}
 }
 
-func (s *stage) deliverer(senders ...delivery.Sender) *delivery.Service {
-	d := s.world.Deliverer(s.queue, senders...)
+func (s *campaignFixture) deliverer(senders ...delivery.Sender) *delivery.Service {
+	d := s.fixture.Deliverer(s.queue, senders...)
 	d.Guards = map[delivery.Kind]delivery.Guard{delivery.KindCampaign: &campaign.Guard{Store: s.campaigns}}
 	return d
 }
 
 // settled fails unless the campaign's books are closed and in order, and
 // returns them.
-func (s *stage) settled(c campaign.Campaign) delivery.Counts {
+func (s *campaignFixture) settled(c campaign.Campaign) delivery.Counts {
 	s.Helper()
 	_, err := s.campaigns.Settle(s.Context())
 	s.Must(err)
@@ -148,7 +148,7 @@ func (s *stage) settled(c campaign.Campaign) delivery.Counts {
 }
 
 // books fails unless the campaign's account balances.
-func (s *stage) books(c campaign.Campaign) campaign.Balance {
+func (s *campaignFixture) books(c campaign.Campaign) campaign.Balance {
 	s.Helper()
 	b, err := s.campaigns.Balance(s.Context(), c.ID)
 	s.Must(err)
@@ -159,7 +159,7 @@ func (s *stage) books(c campaign.Campaign) campaign.Balance {
 }
 
 // reached fails unless the sink got exactly n users, each once.
-func (s *stage) reached(k *pgtest.Sink, n int) {
+func (s *campaignFixture) reached(k *pgtest.Sink, n int) {
 	s.Helper()
 	k.Mu.Lock()
 	defer k.Mu.Unlock()

@@ -41,25 +41,25 @@ func (s GateRecorder) writeFirsts(ctx context.Context, p *page) (map[claim.ID]in
 		return nil, err
 	}
 	defer conn.Release() // closes a connection whose transaction is not over
-	desk, err := p.readTerms(ctx, conn.Conn())
+	decider, err := p.readTerms(ctx, conn.Conn())
 	if err != nil {
 		return nil, err
 	}
-	if t := desk.Templates[p.template]; t.Issued+int64(len(p.requests)) > t.Stock {
+	if t := decider.Templates[p.template]; t.Issued+int64(len(p.requests)) > t.Stock {
 		return nil, nil // somebody may be refused
 	}
 	for i, r := range p.requests {
 		if p.epochs[i] == p.epoch {
-			desk.Decide(r) // a refusal is not told here
+			decider.Decide(r) // a refusal is not told here
 		}
 	}
-	if len(desk.Fresh()) == 0 {
+	if len(decider.Fresh()) == 0 {
 		return nil, nil
 	}
-	f := newFirsts(desk, p.requests)
+	f := newFastGroup(decider, p.requests)
 	b := &pgx.Batch{}
 	b.Queue(pg.IndexesOnly)
-	b.Queue(lockQuick, f.templates)
+	b.Queue(lockShared, f.templates)
 	f.queue(b, settleFirsts, append(f.columns(false, pg.TraceOf(ctx)), p.shard)...)
 	b.Queue(expectEpoch, p.template, p.epoch)
 	err = killpoint.Around("gate.first", func() error { return conn.Conn().SendBatch(ctx, b).Close() })
@@ -78,8 +78,8 @@ func (s GateRecorder) writeFirsts(ctx context.Context, p *page) (map[claim.ID]in
 
 // readTerms reads what decides about the page, without keeping anybody from
 // changing it.
-func (p *page) readTerms(ctx context.Context, conn *pgx.Conn) (*claim.Desk, error) {
-	d := newDesk(question{}, len(p.requests))
+func (p *page) readTerms(ctx context.Context, conn *pgx.Conn) (*claim.Decider, error) {
+	d := newDecider(readSet{}, len(p.requests))
 	b := &pgx.Batch{}
 	b.Queue(readTermsSQL, []int64{p.template}).Query(func(rows pgx.Rows) error { return readTerms(d, rows) })
 	b.Queue(`select clock_timestamp()`).QueryRow(func(row pgx.Row) error { return row.Scan(&d.At) })

@@ -15,21 +15,21 @@ import (
 // ARGV[1] the holder. Returns 1 if it was deleted.
 const releaseScript = `if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0`
 
-// A Latch lets one of several who want the same thing through. It is the
+// A Lock admits one of several processes that want the same thing. It is the
 // quick refusal before the database's lasting one.
-type Latch struct {
+type Lock struct {
 	client  goredis.UniversalClient
 	release *goredis.Script
 }
 
-// NewLatch returns a latch that uses client and does not close it.
-func NewLatch(client goredis.UniversalClient) *Latch {
-	return &Latch{client, goredis.NewScript(releaseScript)}
+// NewLock returns a lock that uses client and does not close it.
+func NewLock(client goredis.UniversalClient) *Lock {
+	return &Lock{client, goredis.NewScript(releaseScript)}
 }
 
 // Take returns whether id holds the latch of key now. It returns
 // [redisclient.ErrUnavailable] when Redis does not answer.
-func (l *Latch) Take(ctx context.Context, key [32]byte, id int64, lasting time.Duration) (bool, error) {
+func (l *Lock) Take(ctx context.Context, key [32]byte, id int64, lasting time.Duration) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, redisclient.CallTimeout)
 	defer cancel()
 	taken, err := l.client.SetNX(ctx, latchKey(key), id, lasting).Result()
@@ -44,7 +44,7 @@ func (l *Latch) Take(ctx context.Context, key [32]byte, id int64, lasting time.D
 }
 
 // Release gives the latch back if id holds it.
-func (l *Latch) Release(ctx context.Context, key [32]byte, id int64) error {
+func (l *Lock) Release(ctx context.Context, key [32]byte, id int64) error {
 	ctx, cancel := context.WithTimeout(ctx, redisclient.CallTimeout)
 	defer cancel()
 	return wrapLatch(l.release.Run(ctx, l.client, []string{latchKey(key)}, id).Err())

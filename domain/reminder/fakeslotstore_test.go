@@ -12,9 +12,9 @@ import (
 	"dropbell/domain/user"
 )
 
-// yard is a firing store of one slot in memory; its clock runs offset away
+// fakeSlotStore is a firing store of one slot in memory; its clock runs offset away
 // from the process's.
-type yard struct {
+type fakeSlotStore struct {
 	mu       sync.Mutex
 	slot     reminder.Slot
 	offset   time.Duration
@@ -36,9 +36,9 @@ type yard struct {
 	deaf      bool // reading does not notice that its context has ended
 }
 
-func (y *yard) now() time.Time { return time.Now().Add(y.offset) }
+func (y *fakeSlotStore) now() time.Time { return time.Now().Add(y.offset) }
 
-func (y *yard) BeginFiring(_ context.Context, _ int64, lasting time.Duration) (reminder.Cut, error) {
+func (y *fakeSlotStore) BeginFiring(_ context.Context, _ int64, lasting time.Duration) (reminder.Cut, error) {
 	y.mu.Lock()
 	defer y.mu.Unlock()
 	y.begun++
@@ -57,7 +57,7 @@ func (y *yard) BeginFiring(_ context.Context, _ int64, lasting time.Duration) (r
 	return cut, nil
 }
 
-func (y *yard) ReadDue(ctx context.Context, _ reminder.Cut, part delivery.Range) (reminder.Due, error) {
+func (y *fakeSlotStore) ReadDue(ctx context.Context, _ reminder.Cut, part delivery.Range) (reminder.Due, error) {
 	var due reminder.Due
 	if y.onRead != nil {
 		y.onRead()
@@ -77,7 +77,7 @@ func (y *yard) ReadDue(ctx context.Context, _ reminder.Cut, part delivery.Range)
 	return due, y.readErr
 }
 
-func (y *yard) StoreBatches(_ context.Context, _ reminder.Cut, bs []reminder.NewBatch) ([]int64, error) {
+func (y *fakeSlotStore) StoreBatches(_ context.Context, _ reminder.Cut, bs []reminder.NewBatch) ([]int64, error) {
 	y.mu.Lock()
 	defer y.mu.Unlock()
 	y.stores++
@@ -95,7 +95,7 @@ func (y *yard) StoreBatches(_ context.Context, _ reminder.Cut, bs []reminder.New
 	return ids, nil
 }
 
-func (y *yard) KeepFiring(_ context.Context, _ reminder.Cut, lasting time.Duration) error {
+func (y *fakeSlotStore) KeepFiring(_ context.Context, _ reminder.Cut, lasting time.Duration) error {
 	y.mu.Lock()
 	defer y.mu.Unlock()
 	if y.stolen {
@@ -105,18 +105,22 @@ func (y *yard) KeepFiring(_ context.Context, _ reminder.Cut, lasting time.Durati
 	return nil
 }
 
-func (y *yard) EndFiring(_ context.Context, _ reminder.Cut, reserved [delivery.Channels]int64) error {
+func (y *fakeSlotStore) EndFiring(_ context.Context, _ reminder.Cut, reserved [delivery.Channels]int64) error {
 	y.slot.State = reminder.Sending
 	y.ended = append(y.ended, reserved)
 	return y.endErr
 }
 
-func (y *yard) DueSlots(context.Context, time.Duration, int) ([]int64, error)      { return nil, nil }
-func (y *yard) FinishSlots(context.Context) (int, error)                           { return 0, nil }
-func (y *yard) TakeBack(context.Context) (int, error)                              { return 0, nil }
-func (y *yard) Overdue(context.Context, time.Duration) ([]delivery.Channel, error) { return nil, nil }
-func (y *yard) Unfinished(context.Context, int64) (bool, error)                    { return false, nil }
-func (y *yard) WaitingSlots(context.Context, int64) ([]reminder.Slot, []reminder.Slot, error) {
+func (y *fakeSlotStore) DueSlots(context.Context, time.Duration, int) ([]int64, error) {
+	return nil, nil
+}
+func (y *fakeSlotStore) FinishSlots(context.Context) (int, error) { return 0, nil }
+func (y *fakeSlotStore) TakeBack(context.Context) (int, error)    { return 0, nil }
+func (y *fakeSlotStore) Overdue(context.Context, time.Duration) ([]delivery.Channel, error) {
+	return nil, nil
+}
+func (y *fakeSlotStore) Unfinished(context.Context, int64) (bool, error) { return false, nil }
+func (y *fakeSlotStore) WaitingSlots(context.Context, int64) ([]reminder.Slot, []reminder.Slot, error) {
 	return nil, nil, nil
 }
 

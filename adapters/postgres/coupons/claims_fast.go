@@ -17,13 +17,12 @@ import (
 	"dropbell/killpoint"
 )
 
-// Most claims of a rush are the first of their user for a template whose terms
-// have not changed since the last group. They are decided by what is
-// remembered, without reading anything, and stored by one statement that
-// counts only if all of it was so: a holder who has a coupon already is passed
-// over, other terms or too little stock undo everything. What is left
-// undecided is decided again by a group that reads; so every refusal and every
-// repetition is told by what is stored.
+// The fast path: most claims of a rush are the first of their user for a template
+// whose terms have not changed since the last group. They are decided by lastTerms,
+// without reading, and stored by one statement that checks those terms: a holder
+// who has a coupon already is left out, and changed terms or too little stock roll
+// everything back. Requests that are left undecided are decided again by a group
+// that reads, so every refusal and every repetition is answered from stored rows.
 
 // countFirsts and issueFirsts give coupons to those of the holders $1 (template) and $2 (user)
 // who have none. $3 is how many each would get; both are in the order of
@@ -39,8 +38,8 @@ import (
 // counts, which undoes everything; "besideOthers" passes over such a holder,
 // too, but takes longer for each.
 //
-// The end is looked at once more at the end: who has waited for the template's
-// row is not judged again unless somebody changed it meanwhile.
+// closes_at is checked again after the row lock is held. PostgreSQL re-evaluates a
+// WHERE clause after waiting for a lock only if the row was changed meanwhile.
 //
 // "is true" keeps the planner from joining, for which it knows the numbers of
 // rows too badly: the set is hashed. Statements are added before its end.
@@ -92,9 +91,9 @@ with counted as (
 select g.claims, g.coupons from (select array_agg(claim_id) as claims, array_agg(id) as coupons from given) g cross join checked`
 )
 
-// lastTerms remembers what groups that read found. Whoever issues coupons by
-// it has it confirmed in the same transaction, so nothing needs to be told of
-// changes.
+// lastTerms are the terms that the last group which read has found. A group that
+// issues coupons by lastTerms checks them in the same transaction, so they need no
+// invalidation.
 type lastTerms struct {
 	mu    sync.Mutex
 	terms map[int64]knownTerms
@@ -123,8 +122,8 @@ const (
 	maxPause   = time.Second
 )
 
-// learn remembers what a group has read.
-func (l *lastTerms) learn(d *claim.Desk) {
+// learn stores what a group has read.
+func (l *lastTerms) learn(d *claim.Decider) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.terms == nil || len(l.terms) > maxTerms {
@@ -146,12 +145,12 @@ func (l *lastTerms) knows(templateID int64) bool {
 	return known && now.Sub(t.read) < termsFor && now.After(l.pausedUntil)
 }
 
-// desk returns a desk that knows the terms of the group's templates, and of
-// nobody who has a coupon.
-func (l *lastTerms) desk(group []claim.Request) *claim.Desk {
+// decider returns a decider with the terms of the group's templates and without
+// holders.
+func (l *lastTerms) decider(group []claim.Request) *claim.Decider {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	d := newDesk(question{}, len(group))
+	d := newDecider(readSet{}, len(group))
 	d.At = l.at.Add(time.Since(l.read)).Truncate(time.Microsecond)
 	for _, r := range group {
 		if t, known := l.terms[r.TemplateID]; known {
@@ -161,8 +160,9 @@ func (l *lastTerms) desk(group []claim.Request) *claim.Desk {
 	return d
 }
 
-// judge notes whether an attempt was worth it.
-func (l *lastTerms) judge(worth bool) {
+// noteOutcome pauses the fast path, longer each time, after attempts that issued
+// too few coupons to be worth it.
+func (l *lastTerms) noteOutcome(worth bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if worth {
@@ -187,26 +187,26 @@ func (l *lastTerms) contested() bool {
 	return time.Now().Before(l.contestedUntil)
 }
 
-// decideFirsts returns a verdict for each of the group that it issued a coupon
+// decideFast returns a verdict for each of the group that it issued a coupon
 // to, in one transaction and one round trip, and an empty one for all others.
-func (s *Claims) decideFirsts(ctx context.Context, group []claim.Request) ([]claim.Verdict, error) {
-	conn, err := s.Pool.Acquire(ctx) // which may take long, and the desk knows the time
+func (s *Claims) decideFast(ctx context.Context, group []claim.Request) ([]claim.Verdict, error) {
+	conn, err := s.Pool.Acquire(ctx) // which may take long, and the decider knows the time
 	if err != nil {
 		return nil, err
 	}
 	defer conn.Release()
 	verdicts := make([]claim.Verdict, len(group))
-	desk := s.last.desk(group)
+	decider := s.last.decider(group)
 	for i, r := range group {
 		// Refusals are not told by what is remembered.
-		if v := desk.Decide(r); v.Err == nil {
+		if v := decider.Decide(r); v.Err == nil {
 			verdicts[i] = v
 		}
 	}
-	if len(desk.Fresh()) == 0 {
+	if len(decider.Fresh()) == 0 {
 		return verdicts, nil
 	}
-	f := newFirsts(desk, group)
+	f := newFastGroup(decider, group)
 	issued, err := f.store(ctx, conn.Conn(), s.last.contested())
 	if pg.Violates(err, "claim_counts_pkey") {
 		s.last.contest()
@@ -221,26 +221,26 @@ func (s *Claims) decideFirsts(ctx context.Context, group []claim.Request) ([]cla
 			verdicts[i] = claim.Verdict{}
 		}
 	}
-	s.last.judge(2*issued >= len(desk.Fresh()))
+	s.last.noteOutcome(2*issued >= len(decider.Fresh()))
 	if refused && failure.Code != expectFailed && !pg.Violates(err, "coupons_origin") {
 		return nil, err
 	}
 	return verdicts, nil
 }
 
-// firsts are coupons to be issued, as far as they are their holders' first.
-type firsts struct {
-	desk                       *claim.Desk
+// fastGroup are coupons to be issued, as far as they are their holders' first.
+type fastGroup struct {
+	decider                    *claim.Decider
 	templates, versions, asked []int64
 	claims, coupons            []int64 // what was issued
 }
 
-func newFirsts(d *claim.Desk, group []claim.Request) *firsts {
+func newFastGroup(d *claim.Decider, group []claim.Request) *fastGroup {
 	asked := map[int64]int64{}
 	for _, r := range group {
 		asked[r.TemplateID]++
 	}
-	f := &firsts{desk: d}
+	f := &fastGroup{decider: d}
 	f.templates, _ = issuedSums(d)
 	for _, id := range f.templates {
 		f.versions, f.asked = append(f.versions, d.Templates[id].Version), append(f.asked, asked[id])
@@ -250,14 +250,14 @@ func newFirsts(d *claim.Desk, group []claim.Request) *firsts {
 
 // store returns how many coupons there are; their ids are filled into their
 // claims.
-func (f *firsts) store(ctx context.Context, conn *pgx.Conn, contested bool) (int, error) {
+func (f *fastGroup) store(ctx context.Context, conn *pgx.Conn, contested bool) (int, error) {
 	sql := countFirsts + issueFirsts + issuedFirsts
 	if contested {
 		sql = countFirsts + besideOthers + issueFirsts + issuedFirsts
 	}
 	b := &pgx.Batch{} // without begin and commit it is one transaction
 	b.Queue(pg.IndexesOnly)
-	b.Queue(lockQuick, f.templates)
+	b.Queue(lockShared, f.templates)
 	f.queue(b, sql, f.columns(true, pg.TraceOf(ctx))...)
 	if err := killpoint.Around("claims.first", func() error { return conn.SendBatch(ctx, b).Close() }); err != nil {
 		return 0, err
@@ -265,15 +265,15 @@ func (f *firsts) store(ctx context.Context, conn *pgx.Conn, contested bool) (int
 	return f.fill(), nil
 }
 
-func (f *firsts) queue(b *pgx.Batch, sql string, args ...any) {
+func (f *fastGroup) queue(b *pgx.Batch, sql string, args ...any) {
 	b.Queue(sql, args...).QueryRow(func(row pgx.Row) error { return row.Scan(&f.claims, &f.coupons) })
 }
 
 // fill gives the claims that were issued their coupons once everything is
 // committed, and returns how many that are. They come in the order of the
 // claims, which nobody promises: if they do not they are looked for.
-func (f *firsts) fill() int {
-	fresh, at := f.desk.Fresh(), 0
+func (f *fastGroup) fill() int {
+	fresh, at := f.decider.Fresh(), 0
 	for i, id := range f.claims {
 		for at < len(fresh) && fresh[at].Claim.ID != claim.ID(id) {
 			at++
@@ -287,7 +287,7 @@ func (f *firsts) fill() int {
 }
 
 // columns are the arguments of [countFirsts] and [issueFirsts].
-func (f *firsts) columns(open bool, trace string) []any {
-	return slices.Concat(countColumns(f.desk.Fresh()), tapColumns(f.desk.Fresh()),
-		[]any{f.templates, f.versions, f.asked, event.CouponsIssued, trace, f.desk.At.UTC().Format(time.RFC3339Nano), open})
+func (f *fastGroup) columns(open bool, trace string) []any {
+	return slices.Concat(countColumns(f.decider.Fresh()), tapColumns(f.decider.Fresh()),
+		[]any{f.templates, f.versions, f.asked, event.CouponsIssued, trace, f.decider.At.UTC().Format(time.RFC3339Nano), open})
 }
