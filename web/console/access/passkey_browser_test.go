@@ -31,7 +31,7 @@ func TestPasskeyInTheBrowser(t *testing.T) {
 	b.Fill("#f-name", "laptop")
 	b.Click("[data-passkey-ask]")
 	b.Sees("main", "laptop", "Your recovery codes")
-	b.Press("main", "I have saved them; continue")
+	b.Press("main", "I have saved them")
 	b.Sees("h1", "API keys")
 
 	b.Open(here + "/account")
