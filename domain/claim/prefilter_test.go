@@ -27,7 +27,7 @@ type house struct {
 	answer  error // of the gate
 
 	gate, looks, sets, clocks, fromMemory int
-	doorman                               *claim.Prefilter
+	prefilter                               *claim.Prefilter
 }
 
 func newHouse(drops ...template.Template) *house {
@@ -36,7 +36,7 @@ func newHouse(drops ...template.Template) *house {
 		h.drops[d.ID] = d
 	}
 	h.cached = maps.Clone(h.drops)
-	h.doorman = &claim.Prefilter{Gate: h, Templates: h, Record: h, Now: func() time.Time { return h.now },
+	h.prefilter = &claim.Prefilter{Gate: h, Templates: h, Record: h, Now: func() time.Time { return h.now },
 		Answered: func(error) { h.fromMemory++ }}
 	return h
 }
@@ -92,7 +92,7 @@ func (h *house) Clock(context.Context) (time.Time, error) {
 
 func (h *house) tap(by user.ID, key string) error {
 	r := claim.Request{ID: 9, TemplateID: 1, UserID: by, Origin: claim.ByTap, Key: key}
-	_, err := h.doorman.Claim(context.Background(), r)
+	_, err := h.prefilter.Claim(context.Background(), r)
 	return err
 }
 
@@ -121,7 +121,7 @@ func TestARepetitionIsAnsweredWhenAllIsGone(t *testing.T) {
 		func(t *template.Template) { t.Stored = template.Closed },
 		func(t *template.Template) { t.Stored = template.Cancelled }} {
 		h.cached[1] = drop(change)
-		if c, err := h.doorman.Claim(t.Context(), r); err != nil || c.ID != 3 {
+		if c, err := h.prefilter.Claim(t.Context(), r); err != nil || c.ID != 3 {
 			t.Errorf("the holder's repetition: %+v, %v", c, err)
 		}
 	}
@@ -254,21 +254,21 @@ func (broken) Shared(context.Context, int64) (*template.Template, error) {
 }
 
 // TestAPrefilterPassesOn: what another gate decides is not refused from memory.
-func TestADoormanPassesOn(t *testing.T) {
+func TestAPrefilterPassesOn(t *testing.T) {
 	other := newHouse()
 	h := newHouse(drop(nil), drop(func(t *template.Template) {
 		t.ID, t.ClaimMode, t.Issued, t.ClosesAt = 2, template.Gate, t.Stock, opens.Add(-time.Minute)
 	}))
-	h.doorman.Others = map[template.ClaimMode]claim.Gate{template.Gate: other}
+	h.prefilter.Others = map[template.ClaimMode]claim.Gate{template.Gate: other}
 	for id := int64(1); id <= 2; id++ {
-		if _, err := h.doorman.Claim(t.Context(), claim.Request{TemplateID: id, Origin: claim.ByTap}); err != nil {
+		if _, err := h.prefilter.Claim(t.Context(), claim.Request{TemplateID: id, Origin: claim.ByTap}); err != nil {
 			t.Errorf("template %d: %v", id, err)
 		}
 	}
 	if h.gate != 1 || other.gate != 1 {
 		t.Errorf("the gate was asked %d times, the other %d", h.gate, other.gate)
 	}
-	if _, err := h.doorman.Claim(t.Context(), claim.Request{TemplateID: 3}); !errors.Is(err, template.ErrNotFound) {
+	if _, err := h.prefilter.Claim(t.Context(), claim.Request{TemplateID: 3}); !errors.Is(err, template.ErrNotFound) {
 		t.Errorf("no template: %v", err)
 	}
 }

@@ -40,9 +40,9 @@ func (p *program) wireClaims() (err error) {
 	}
 	d.Claims = p.NewClaims(p.lookup, postgres.Grouping{Observe: p.claimGroupMetrics(), Timeout: p.Config.RequestTimeout},
 		redisgate.Options{Observe: p.gateGroupMetrics()})
-	doorman := &claim.Prefilter{Gate: d.Durable, Others: d.Others(), Templates: p.lookup, Record: d.Durable, Now: app.Clock,
+	prefilter := &claim.Prefilter{Gate: d.Durable, Others: d.Others(), Templates: p.lookup, Record: d.Durable, Now: app.Clock,
 		Answered: func(error) { memory.Inc() }}
-	d.counted = count(doorman, d.total)
+	d.counted = count(prefilter, d.total)
 	d.service = &claim.Service{Gate: d.counted, Finders: []claim.Finder{d.Durable, d.Gate}, Owned: d.Durable, Random: rand.Uint64}
 	for _, result := range []error{nil, claim.ErrSoldOut, claim.ErrLimit, claim.ErrNotStarted, claim.ErrEnded, template.ErrNotOpen,
 		template.ErrNotFound, claim.ErrIdempotency, claim.ErrOverloaded} {

@@ -194,7 +194,7 @@ func TestReturnThatIsBrokenOffChangesNothing(t *testing.T) {
 }
 
 // TestRepetitionAfterAReturn: whoever gets the returned coupon is known to
-// the doorman, although the drop is sold out as before.
+// the prefilter, although the drop is sold out as before.
 func TestRepetitionAfterAReturn(t *testing.T) {
 	h := newGuarded(t, 1)
 	drop := h.Open(2, 1, nil)
