@@ -26,7 +26,7 @@ type campaignCensus struct {
 }
 
 func newCampaignCensus(p *program) *campaignCensus {
-	c := &campaignCensus{campaigns: p.campaigns(),
+	c := &campaignCensus{campaigns: p.campaigns,
 		differences: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "dropbell_campaign_difference",
 			Help: "Recipients that a recent campaign's account is off by; only accounts that do not balance."}, []string{"campaign"}),
 		recounted: prometheus.NewGauge(prometheus.GaugeOpts{Name: "dropbell_campaigns_recounted", Help: "Recent campaigns whose account was recounted."})}

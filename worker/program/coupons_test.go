@@ -100,16 +100,17 @@ func TestLockTimer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := p.endLockTask(t.Context(), payload); err != nil {
+	endLock := decodedTask(p.endLockTask)
+	if err := endLock(t.Context(), payload); err != nil {
 		t.Fatal(err)
 	}
 	if got := stateOf(t, s, id); got != coupon.Unused {
 		t.Fatalf("the timer left the coupon %s", got)
 	}
-	if err := p.endLockTask(t.Context(), payload); err != nil { // again
+	if err := endLock(t.Context(), payload); err != nil { // again
 		t.Fatal(err)
 	}
-	if err := p.endLockTask(t.Context(), []byte("{")); err == nil {
+	if err := endLock(t.Context(), []byte("{")); err == nil {
 		t.Fatal("a broken payload is no success")
 	}
 }

@@ -1,9 +1,7 @@
 package program
 
 import (
-	"context"
 	"slices"
-	"time"
 
 	"dropbell/adapters/asynq"
 	"dropbell/domain/delivery"
@@ -58,33 +56,4 @@ func (p *program) queues() (list []asynq.QueueSpec) {
 		}
 	}
 	return list
-}
-
-// startRoles starts the loops of this process's roles.
-func (p *program) startRoles(start func(name string, loop func(context.Context) error)) {
-	of := func(r role, name string, loop func(context.Context) error) {
-		if p.has(r) {
-			start(name, loop)
-		}
-	}
-	of(eventsRole, "event bus", p.bus.Run)
-	of(eventsRole, "outbox relay", p.relay)
-	of(timersRole, "sweep", p.every(sweepEvery, "sweep", p.sweep))
-	of(timersRole, "timers", p.every(sweepEvery, "timers", p.keepTimers()))
-	of(houseRole, "housekeeping", p.every(houseEvery, "housekeeping", p.scheduleHouse))
-	of(houseRole, "coupons", p.every(sweepEvery, "coupons", p.sweepCoupons))
-	of(houseRole, "notices", p.every(sweepEvery, "notices", p.couponLife.notices.Sweep))
-	of(jobsRole, "jobs", p.every(sweepEvery, "jobs", p.jobs.Sweep))
-	of(jobsRole, "dead letters", p.every(sweepEvery, "dead letters", p.deadLetters.Step))
-	of(houseRole, "gauges", p.every(5*time.Second, "gauges", p.gauge))
-	of(houseRole, "census", p.every(5*time.Second, "census", p.takeCensus))
-	of(houseRole, "campaign results", p.every(resultsEvery, "campaign results", p.countResults))
-	if p.has(gateRole) {
-		p.gate.start(p, start)
-	}
-	of(timersRole, "test messages", p.every(sweepEvery, "test messages", p.tester.Sweep))
-	of(deliveryRole, "provider calls", p.every(callsEvery, "provider calls", p.recordCalls))
-	if len(p.queues()) > 0 {
-		start("task servers", p.serveTasks)
-	}
 }

@@ -2,20 +2,14 @@ package program
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"math/rand/v2"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	couponsdb "dropbell/adapters/postgres/coupons"
 	"dropbell/adapters/sheet"
-	"dropbell/app"
 	"dropbell/domain/coupon"
-	"dropbell/domain/delivery"
-	"dropbell/domain/event"
-	"dropbell/domain/fault"
 	"dropbell/domain/job"
 	"dropbell/domain/task"
 )
@@ -45,36 +39,11 @@ func (p *program) newCoupons() *coupons {
 	return c
 }
 
-// wireCoupons sets a timer for each lock and counts what becomes of coupons.
-func (p *program) wireCoupons() {
-	tallies := couponsdb.NewCouponTallies(p.DB)
-	p.bus.Handle("coupon-timers", event.CouponChanged, app.Decoded(func(ctx context.Context, _ string, e event.Coupon) error {
-		if e.Step != string(coupon.StepLock) || e.LockedUntil == nil {
-			return nil
-		}
-		return p.queue.Enqueue(ctx, task.LockEnd(e.CouponID, e.OrderID, *e.LockedUntil))
-	}))
-	p.bus.Handle("coupon-tallies", event.CouponChanged, app.Decoded(tallies.Changed))
-	p.bus.Handle("coupon-tallies", event.CouponsExpired, app.Decoded(tallies.Expired))
-	// The sweep settles too; this is for batches whose dead letters were replayed.
-	p.bus.Handle("notices", event.BatchFinished, app.Decoded(func(ctx context.Context, _ string, e event.Batch) error {
-		if e.Kind != string(delivery.KindNotice) {
-			return nil
-		}
-		return p.couponLife.notices.Store.SettleNotices(ctx, e.OwnerID)
-	}))
-	p.servers.Handle(task.EndLock, p.endLockTask)
-}
-
 // shortWait is how long a timer that woke early waits by itself; queues know
 // whole seconds only.
 const shortWait = 3 * time.Second
 
-func (p *program) endLockTask(ctx context.Context, payload []byte) error {
-	var l task.LockPayload
-	if err := json.Unmarshal(payload, &l); err != nil {
-		return fault.ErrInvalid.Because("payload: %v", err)
-	}
+func (p *program) endLockTask(ctx context.Context, l task.LockPayload) error {
 	for {
 		left, err := p.couponLife.steps.TimeOut(ctx, l.CouponID, l.OrderID)
 		if err != nil || left == 0 || left > shortWait {
@@ -110,11 +79,6 @@ func (c *coupons) chunks(ctx context.Context, sweep func(context.Context, int) (
 		}
 	}
 	return ctx.Err()
-}
-
-// couponGranter gives coupons to lists of users.
-func (p *program) couponGranter() *coupon.Granter {
-	return &coupon.Granter{Store: couponsdb.NewGrants(p.DB), Lists: lists{p.tables(sheet.Limits{Rows: 2 * coupon.MaxGrants})}, Gate: p.claims.All(), Random: rand.Uint64}
 }
 
 // lists opens uploads as tables.

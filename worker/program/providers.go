@@ -2,32 +2,14 @@ package program
 
 import (
 	"context"
-	"encoding/json"
 	"sync"
 	"time"
 
 	"github.com/google/uuid"
 
 	deliverydb "dropbell/adapters/postgres/delivery"
-	"dropbell/app"
 	"dropbell/domain/delivery"
-	"dropbell/domain/fault"
-	"dropbell/domain/task"
 )
-
-// wireCockpit makes what staff ask for and see on the pages of drops and
-// channels. Test messages go through the senders that everything goes through.
-func (p *program) wireCockpit(senders map[delivery.Channel]delivery.Sender) {
-	p.tester = &delivery.Tester{Store: deliverydb.NewChannelTests(p.DB), Senders: senders, Now: app.Clock}
-}
-
-func (p *program) testTask(ctx context.Context, payload []byte) error {
-	var t task.TestPayload
-	if err := json.Unmarshal(payload, &t); err != nil {
-		return fault.ErrInvalid.Because("payload: %v", err)
-	}
-	return p.tester.Run(ctx, t.TestID)
-}
 
 // callsEvery is how often a worker tells how its providers' calls went.
 const callsEvery = 5 * time.Second

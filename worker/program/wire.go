@@ -1,0 +1,317 @@
+package program
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"dropbell/adapters/asynq"
+	"dropbell/adapters/config"
+	"dropbell/adapters/lookup"
+	"dropbell/adapters/postgres"
+	audiencedb "dropbell/adapters/postgres/audience"
+	campaignsdb "dropbell/adapters/postgres/campaigns"
+	couponsdb "dropbell/adapters/postgres/coupons"
+	deliverydb "dropbell/adapters/postgres/delivery"
+	dropsdb "dropbell/adapters/postgres/drops"
+	workdb "dropbell/adapters/postgres/work"
+	"dropbell/adapters/redisgate"
+	"dropbell/adapters/sheet"
+	"dropbell/adapters/watermill"
+	"dropbell/app"
+	"dropbell/domain/campaign"
+	"dropbell/domain/coupon"
+	"dropbell/domain/delivery"
+	"dropbell/domain/event"
+	"dropbell/domain/job"
+	"dropbell/domain/redeemcode"
+	"dropbell/domain/reminder"
+	"dropbell/domain/segment"
+	"dropbell/domain/staff"
+	"dropbell/domain/task"
+	"dropbell/domain/template"
+	"dropbell/domain/user"
+)
+
+const (
+	leaseFor   = 8 * time.Second  // a silent worker's batch is taken over after this
+	watchEvery = 10 * time.Second // the watchdog's period
+	sweepEvery = time.Second
+	relayIdle  = 50 * time.Millisecond
+	houseEvery = 10 * time.Minute
+	drainFor   = 10 * time.Second // shutdown waits this long for running batches
+)
+
+// program is everything a worker consists of.
+type program struct {
+	*app.App
+	claims      app.Claims
+	queue       *asynq.Queue
+	bus         *watermill.Bus
+	servers     *asynq.Servers
+	timers      *reminder.Timers
+	delivery    *delivery.Service
+	template    *template.Service
+	announcer   *reminder.Announcer
+	campaigns   campaignsdb.Campaigns
+	launcher    *campaign.Launcher
+	deadLetters *delivery.DeadLetters
+	couponLife  *coupons
+	jobs        *job.Worker
+	gate        *gateWork
+	outbox      workdb.Outbox
+	metrics     *metrics
+	census      *census
+	tester      *delivery.Tester
+	providers   *providerCalls
+	workbooks   *sheet.Turns    // lets one XLSX file at a time be read
+	life        context.Context // ends when shutdown begins
+}
+
+// build connects adapters and use cases, from top to bottom of this file. Nothing
+// runs yet.
+func build(ctx context.Context, cfg config.Config, log *slog.Logger) (*program, error) {
+	stores, err := app.Open(ctx, cfg, log, app.Options{Name: "worker"})
+	p := &program{App: stores, metrics: newMetrics(stores.Registry), providers: &providerCalls{}, workbooks: sheet.NewTurns(50 * time.Second)}
+	if err != nil {
+		return p, err
+	}
+	for _, wire := range []func() error{p.wireWires, p.wireUseCases, p.wireDelivery, p.wireEvents, p.wireTasks} {
+		if err := wire(); err != nil {
+			return p, err
+		}
+	}
+	return p, nil
+}
+
+// wireWires opens the queue, the bus and the servers of the queue's tasks.
+func (p *program) wireWires() (err error) {
+	if p.queue, err = asynq.NewQueue(p.Config.RedisURL, p.Log); err != nil {
+		return err
+	}
+	p.OnClose(p.queue.Close)
+	dead := workdb.NewDeadMessages(p.DB)
+	p.bus, err = watermill.NewBus(watermill.BusConfig{
+		RedisURL: p.Config.RedisURL, Logger: p.Log, Consumer: "worker-" + uuid.NewString(),
+		DeadMessage: func(ctx context.Context, m watermill.DeadMessage) error {
+			return dead.Keep(ctx, staff.DeadMessage{MessageID: m.ID, Topic: m.Topic, Handler: m.Handler, Reason: m.Reason, Payload: m.Payload})
+		},
+		Metrics: watermill.Metrics{Handled: p.metrics.handled, Dead: p.metrics.deadMessage},
+		Trace:   p.Tracing.Event,
+	})
+	if err != nil {
+		return err
+	}
+	p.OnClose(p.bus.Close)
+	p.servers, err = asynq.NewServers(asynq.ServersConfig{RedisURL: p.Config.RedisURL, Queues: p.queues(), Logger: p.Log,
+		ShutdownTimeout: drainFor, Done: p.metrics.taskDone, Trace: p.Tracing.Task})
+	return err
+}
+
+// wireUseCases makes what this worker does, by subject, except delivering.
+func (p *program) wireUseCases() error {
+	templates, err := lookup.New(dropsdb.NewTemplates(p.DB), app.Clock)
+	if err != nil {
+		return err
+	}
+	// Work.
+	p.outbox = workdb.NewOutbox(p.DB)
+
+	// Drops.
+	p.template = &template.Service{Store: dropsdb.NewTemplates(p.DB), Now: app.Clock}
+	p.timers = &reminder.Timers{Store: dropsdb.NewSlots(p.DB, deliverydb.NewBatches(p.DB)), Queue: p.queue, Now: app.Clock,
+		LeaseFor: 10 * time.Second, WatchEvery: watchEvery}
+	p.announcer = &reminder.Announcer{Store: dropsdb.NewAnnouncements(p.DB), Queue: p.queue, Now: app.Clock, LeaseFor: 10 * time.Second}
+
+	// Campaigns.
+	p.campaigns = campaignsdb.NewCampaigns(p.DB, audiencedb.NewSegments(p.DB))
+	p.launcher = &campaign.Launcher{Store: p.campaigns, Wire: rangeWire{p.bus}, Queue: p.queue, Now: app.Clock, LeaseFor: cutLease}
+
+	// Coupons.
+	p.claims = p.NewClaims(templates, postgres.Grouping{}, redisgate.Options{})
+	if p.gate, err = p.newGateWork("worker-" + uuid.NewString()); err != nil {
+		return err
+	}
+	p.couponLife = p.newCoupons()
+
+	// Jobs of all subjects, and the census of all.
+	p.jobs = &job.Worker{Store: workdb.NewJobs(p.DB), Queue: p.queue, Runners: p.runners(), LeaseFor: jobLease, Turn: jobTurn,
+		Now: app.Clock, Random: rand.Float64, Failed: p.jobSetBack}
+	p.census = newCensus(p)
+	return nil
+}
+
+// runners work off the jobs, by kind.
+func (p *program) runners() map[string]job.Runner {
+	segments, grants, tables := audiencedb.NewSegments(p.DB), couponsdb.NewGrants(p.DB), p.tables(sheet.Limits{})
+	importer := &user.Importer{Store: audiencedb.NewUsers(p.DB), Tables: tables, Now: app.Clock}
+	return map[string]job.Runner{
+		template.BulkKind:   &template.Bulks{Templates: p.template},
+		segment.CountJob:    &segment.Counter{Store: segments, Now: app.Clock},
+		segment.ListJob:     &segment.Filler{Store: segments, Tables: tables, Now: app.Clock},
+		user.CheckJob:       importer,
+		user.ImportJob:      importer,
+		redeemcode.JobKind:  p.codeGenerator(),
+		coupon.GrantKind:    &coupon.Granter{Store: grants, Lists: lists{p.tables(sheet.Limits{Rows: 2 * coupon.MaxGrants})}, Gate: p.claims.All(), Random: rand.Uint64},
+		coupon.TakeBackKind: &coupon.TakeBacker{Store: grants, Desk: &coupon.Admin{Store: couponsdb.NewCouponSteps(p.DB)}},
+	}
+}
+
+// wireDelivery makes what sends messages. Test messages of staff go through the
+// senders of all other messages.
+func (p *program) wireDelivery() error {
+	senders, closers, err := newSenders(p.Config, p.subscriptionGone)
+	p.OnClose(closers...)
+	if err != nil {
+		return err
+	}
+	senders = p.observed(senders)
+	batches := deliverydb.NewGroupedBatches(p.DB)
+	p.OnClose(func() error { batches.Close(); return nil })
+	p.delivery = &delivery.Service{
+		Store: batches, Queue: p.queue, Senders: senders, Parallel: parallelCalls(p.Config),
+		Admission: newAdmission(p.DB, p.Redis, p.Log),
+		Policy:    delivery.DefaultPolicy(), LeaseFor: leaseFor, Random: rand.Float64, Now: app.Clock,
+		Crashed: p.senderCrashed, Observe: p.metrics.delivered, OptOutURL: p.optOutURL(), LinkURL: p.linkURL(),
+		// Guards are asked about the recipients of batches right before sending.
+		Guards: map[delivery.Kind]delivery.Guard{
+			delivery.KindCampaign: &campaign.Guard{Store: p.campaigns, Granter: granter{p.claims.All()}},
+			delivery.KindNotice:   coupon.Guard{Store: couponsdb.NewNotices(p.DB)},
+		},
+	}
+	p.deadLetters = &delivery.DeadLetters{Store: deliverydb.NewDeadLetters(p.DB)}
+	p.tester = &delivery.Tester{Store: deliverydb.NewChannelTests(p.DB), Senders: senders, Now: app.Clock}
+	return nil
+}
+
+// wireEvents turns facts into work. Every handler is idempotent: events
+// arrive at least once, and in no particular order.
+func (p *program) wireEvents() error {
+	// Drops.
+	for _, topic := range []string{event.TemplatePublished, event.TemplateMoved, event.TemplateClosed, event.TemplateCancelled} {
+		p.bus.Handle("timers", topic, app.Decoded(func(ctx context.Context, _ string, e event.Template) error {
+			return p.timers.Schedule(ctx, e.TemplateID)
+		}))
+	}
+	p.bus.Handle("announcements", event.AnnouncementCreated, app.Decoded(func(ctx context.Context, _ string, e event.Announcement) error {
+		return p.queue.Enqueue(ctx, task.Announce(e.AnnouncementID))
+	}))
+	counters := dropsdb.NewCounters(p.DB)
+	p.bus.Handle("bookings", event.ReservationsChanged, app.Decoded(counters.Count), watermill.Parallel(2))
+
+	// Campaigns.
+	p.bus.Handle("campaigns", event.CampaignPublished, app.Decoded(func(ctx context.Context, _ string, e event.Campaign) error {
+		return p.launcher.Schedule(ctx, e)
+	}))
+	p.bus.Handle("campaigns", event.CampaignStarted, app.Decoded(func(ctx context.Context, _ string, e event.Campaign) error {
+		return p.launcher.Cut(ctx, e.CampaignID)
+	}), watermill.Timeout(cutFor), watermill.Parallel(2))
+	p.bus.Handle("campaigns", event.CampaignRangesCut, app.Decoded(func(ctx context.Context, _ string, r event.CampaignRanges) error {
+		return p.launcher.Batches(ctx, r)
+	}), watermill.Timeout(time.Minute), watermill.Parallel(rangeHandlers))
+	p.bus.Handle("campaigns", event.CampaignChanged, app.Decoded(p.campaignChanged))
+
+	// Coupons.
+	p.gate.listen(p)
+	p.bus.Handle("coupon-timers", event.CouponChanged, app.Decoded(func(ctx context.Context, _ string, e event.Coupon) error {
+		if e.Step != string(coupon.StepLock) || e.LockedUntil == nil {
+			return nil
+		}
+		return p.queue.Enqueue(ctx, task.LockEnd(e.CouponID, e.OrderID, *e.LockedUntil))
+	}))
+	tallies := couponsdb.NewCouponTallies(p.DB)
+	p.bus.Handle("coupon-tallies", event.CouponChanged, app.Decoded(tallies.Changed))
+	p.bus.Handle("coupon-tallies", event.CouponsExpired, app.Decoded(tallies.Expired))
+	// The sweep settles too; this is for batches whose dead letters were replayed.
+	p.bus.Handle("notices", event.BatchFinished, app.Decoded(func(ctx context.Context, _ string, e event.Batch) error {
+		if e.Kind != string(delivery.KindNotice) {
+			return nil
+		}
+		return p.couponLife.notices.Store.SettleNotices(ctx, e.OwnerID)
+	}))
+
+	// Delivery and jobs.
+	p.bus.Handle("channel-tests", event.ChannelTestCreated, app.Decoded(func(ctx context.Context, _ string, e event.ChannelTest) error {
+		return p.queue.Enqueue(ctx, task.TestChannel(e.TestID))
+	}))
+	p.bus.Handle("jobs", event.JobCreated, app.Decoded(func(ctx context.Context, _ string, e event.Job) error {
+		return p.queue.Enqueue(ctx, task.RunJob(e.JobID))
+	}))
+	return nil
+}
+
+// wireTasks names what does each task of the queues.
+func (p *program) wireTasks() error {
+	p.servers.Handle(task.FireSlot, slotTask(p.timers.Fire))
+	p.servers.Handle(task.Watch, slotTask(p.timers.Watch))
+	p.servers.Handle(task.Announcing, decodedTask(func(ctx context.Context, a task.AnnouncementPayload) error {
+		return p.announcer.Cut(ctx, a.AnnouncementID)
+	}))
+	p.servers.Handle(task.Deliver, decodedTask(p.deliverTask))
+	p.servers.Handle(task.Test, decodedTask(func(ctx context.Context, t task.TestPayload) error { return p.tester.Run(ctx, t.TestID) }))
+	p.servers.Handle(task.StartCampaign, campaignTask(p.launcher.Start))
+	p.servers.Handle(task.CutCampaign, campaignTask(p.launcher.Cut))
+	p.servers.Handle(task.EndLock, decodedTask(p.endLockTask))
+	p.servers.Handle(task.WorkJob, decodedTask(p.jobTask))
+	p.servers.Handle(task.CleanUp, func(ctx context.Context, _ []byte) error { return p.cleanUp(ctx) })
+	p.servers.Handle(task.Recount, func(ctx context.Context, _ []byte) error {
+		return errors.Join(dropsdb.NewCounters(p.DB).Recount(ctx, 24*time.Hour), deliverydb.NewDeadLetters(p.DB).RecountDeadLetters(ctx))
+	})
+	return nil
+}
+
+// startRoles starts the loops of this process's roles.
+func (p *program) startRoles(start func(name string, loop func(context.Context) error)) {
+	of := func(r role, name string, loop func(context.Context) error) {
+		if p.has(r) {
+			start(name, loop)
+		}
+	}
+	of(eventsRole, "event bus", p.bus.Run)
+	of(eventsRole, "outbox relay", p.relay)
+	of(timersRole, "sweep", p.every(sweepEvery, "sweep", p.sweep))
+	of(timersRole, "timers", p.every(sweepEvery, "timers", p.keepTimers()))
+	of(houseRole, "housekeeping", p.every(houseEvery, "housekeeping", p.scheduleHouse))
+	of(houseRole, "coupons", p.every(sweepEvery, "coupons", p.sweepCoupons))
+	of(houseRole, "notices", p.every(sweepEvery, "notices", p.couponLife.notices.Sweep))
+	of(jobsRole, "jobs", p.every(sweepEvery, "jobs", p.jobs.Sweep))
+	of(jobsRole, "dead letters", p.every(sweepEvery, "dead letters", p.deadLetters.Step))
+	of(houseRole, "gauges", p.every(5*time.Second, "gauges", p.gauge))
+	of(houseRole, "census", p.every(5*time.Second, "census", p.takeCensus))
+	of(houseRole, "campaign results", p.every(resultsEvery, "campaign results", p.countResults))
+	if p.has(gateRole) {
+		p.gate.start(p, start)
+	}
+	of(timersRole, "test messages", p.every(sweepEvery, "test messages", p.tester.Sweep))
+	of(deliveryRole, "provider calls", p.every(callsEvery, "provider calls", p.recordCalls))
+	if len(p.queues()) > 0 {
+		start("task servers", p.serveTasks)
+	}
+}
+
+// optOutURL returns where a user can turn a channel off, as web serves it; nil
+// without a secret to sign the links with.
+func (p *program) optOutURL() func(user.ID, delivery.Channel) string {
+	links := user.NewLinks(p.Config.LinkSecret)
+	if !links.Enabled() {
+		return nil
+	}
+	base := strings.TrimSuffix(p.Config.PublicURL, "/") + "/u/"
+	return func(id user.ID, c delivery.Channel) string { return base + links.Token(id, uint8(c)) }
+}
+
+// linkURL returns the tracked link of one recipient, as web serves it; nil
+// without a secret to sign the links with.
+func (p *program) linkURL() func(int64, user.ID, int) string {
+	return campaign.Links{Links: user.NewLinks(p.Config.LinkSecret)}.Addresses(p.Config.PublicURL)
+}
+
+// tables reads uploaded files, one workbook at a time.
+func (p *program) tables(l sheet.Limits) sheet.Tables {
+	return sheet.Tables{Open: workdb.NewUploads(p.DB).OpenUpload, Limits: l, Turns: p.workbooks}
+}
