@@ -208,7 +208,7 @@ func lockDead(ctx context.Context, tx pgx.Tx, id int64) (b deadBatch, err error)
 // the last user it has come to.
 const settledSQL = `
 update dead_letter_jobs set after_batch = case when @more then after_batch else @batch end,
-    part_batch = case when @more then @batch end, part_user = case when @more then greatest(@after, coalesce(@last, 0)) end,
+    part_batch = case when @more then @batch end, part_user = case when @more then greatest(@after::bigint, coalesce(@last::bigint, 0)) end,
     done = done + @acted, late = late + @late, sent = sent + @sent
 where id = @job`
 
