@@ -4,38 +4,13 @@ import (
 	"context"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	couponsdb "dropbell/adapters/postgres/coupons"
 	dropsdb "dropbell/adapters/postgres/drops"
 	"dropbell/adapters/redisgate"
-	"dropbell/app"
 	"dropbell/domain/claim"
 	"dropbell/domain/claim/gate"
-	"dropbell/domain/event"
 	"dropbell/domain/template"
 )
-
-// gateGroupMetrics measures the script calls of the claim gate.
-func (p *program) gateGroupMetrics() func(int, time.Duration) {
-	size := prometheus.NewHistogram(prometheus.HistogramOpts{Name: "dropbell_gate_group_size",
-		Help: "Claims decided by one script call of the claim gate.", Buckets: []float64{1, 2, 4, 8, 16, 32, 64, 128}})
-	took := prometheus.NewHistogram(prometheus.HistogramOpts{Name: "dropbell_gate_group_seconds",
-		Help: "Time of one script call of the claim gate.", Buckets: prometheus.ExponentialBuckets(.00025, 2, 14)})
-	p.Registry.MustRegister(size, took)
-	return func(n int, d time.Duration) {
-		size.Observe(float64(n))
-		took.Observe(d.Seconds())
-	}
-}
-
-// listenGate makes the gate look again at what it believed to be gone.
-func (p *program) listenGate() {
-	p.bus.Listen("gate", event.GateRefilled, app.Decoded(func(_ context.Context, _ string, e event.Gate) error {
-		p.claims.Gate.Forget(e.TemplateID)
-		return nil
-	}))
-}
 
 const (
 	// tellFor is how long a change of a template waits for its shards.
@@ -52,14 +27,6 @@ type teller struct {
 	template.Store
 	keeper *gate.Keeper
 	gate   *redisgate.Gate
-}
-
-func (p *program) telling(s template.Store) template.Store {
-	gates := couponsdb.NewGates(p.DB)
-	// What is on the streams is only looked through; no group is taken.
-	writer := &gate.Writer{Stream: redisgate.NewStream(p.Redis, "web"), Recorder: couponsdb.NewGateRecorder(p.DB)}
-	return teller{s, &gate.Keeper{Store: gates, Shards: redisgate.NewShards(p.Redis), Writer: writer, Now: app.Clock,
-		Divide: gate.Divider(p.Config.GateShelves)}, p.claims.Gate}
 }
 
 func (t teller) Save(ctx context.Context, c template.Change) (template.Template, error) {
@@ -82,16 +49,6 @@ func (t teller) Save(ctx context.Context, c template.Change) (template.Template,
 		}
 	}
 	return saved, err
-}
-
-// whereabouts tells where the coupons of any template are.
-func (p *program) whereabouts() gate.Accounts {
-	return gate.Accounts{Plans: couponsdb.NewGates(p.DB), Shards: redisgate.NewShards(p.Redis)}
-}
-
-// ledgers accounts for stock, behind the gate too.
-func (p *program) ledgers() gateLedgers {
-	return gateLedgers{couponsdb.NewLedgers(p.DB), dropsdb.NewTemplates(p.DB), p.whereabouts()}
 }
 
 type gateLedgers struct {

@@ -1,0 +1,398 @@
+package program
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"dropbell/adapters/argon2"
+	"dropbell/adapters/asynq"
+	"dropbell/adapters/config"
+	"dropbell/adapters/lookup"
+	"dropbell/adapters/oidc"
+	"dropbell/adapters/passkey"
+	"dropbell/adapters/postgres"
+	accessdb "dropbell/adapters/postgres/access"
+	audiencedb "dropbell/adapters/postgres/audience"
+	campaignsdb "dropbell/adapters/postgres/campaigns"
+	couponsdb "dropbell/adapters/postgres/coupons"
+	deliverydb "dropbell/adapters/postgres/delivery"
+	dropsdb "dropbell/adapters/postgres/drops"
+	workdb "dropbell/adapters/postgres/work"
+	"dropbell/adapters/redis"
+	"dropbell/adapters/redisgate"
+	"dropbell/adapters/sheet"
+	"dropbell/adapters/telemetry"
+	"dropbell/adapters/totp"
+	"dropbell/adapters/watermill"
+	"dropbell/app"
+	"dropbell/domain/campaign"
+	"dropbell/domain/claim"
+	"dropbell/domain/claim/gate"
+	"dropbell/domain/coupon"
+	"dropbell/domain/delivery"
+	"dropbell/domain/event"
+	"dropbell/domain/inbox"
+	"dropbell/domain/job"
+	"dropbell/domain/redeemcode"
+	"dropbell/domain/reminder"
+	"dropbell/domain/segment"
+	"dropbell/domain/staff"
+	"dropbell/domain/template"
+	"dropbell/domain/user"
+	"dropbell/web/api"
+	"dropbell/web/api/pipeline"
+	"dropbell/web/console"
+	"dropbell/web/console/access"
+	"dropbell/web/console/audience"
+	"dropbell/web/console/campaigns"
+	"dropbell/web/console/coupons"
+	consoledelivery "dropbell/web/console/delivery"
+	"dropbell/web/console/drops"
+	"dropbell/web/console/shell"
+	"dropbell/web/console/shell/upload"
+	"dropbell/web/console/work"
+	"dropbell/web/links"
+	"dropbell/web/middleware"
+	"dropbell/web/security"
+)
+
+// program is everything a web process consists of. build fills it from top to
+// bottom: what stands below uses what stands above.
+type program struct {
+	*app.App
+	security *security.Log
+	monitor  *asynq.Monitor
+	bus      *watermill.Bus
+	budgets  *middleware.BudgetMetrics
+	// workbooks lets one XLSX file at a time be read.
+	workbooks *sheet.Turns
+
+	lookup       *lookup.Templates
+	codeLookup   *lookup.Codes
+	reservations *dropsdb.Reservations
+	claims       app.Claims
+	accounts     gate.Accounts
+
+	channels    delivery.ChannelSet
+	jobs        *job.Service
+	templates   *template.Service
+	reminders   *reminder.Service
+	explainer   *reminder.Explainer
+	inbox       *inbox.Service
+	deadLetters *delivery.DeadLetters
+	users       *user.Service
+	segments    *segment.Service
+	campaigns   *campaign.Service
+	claiming    *claim.Service
+	coupons     *coupon.Service
+	couponAdmin *coupon.Admin
+	grants      *coupon.Grants
+	codes       *redeemcode.Service
+	redeemer    *redeemcode.Redeemer
+	staff       *staff.Service
+
+	hub     *api.Hub
+	console *console.Console
+
+	// access is set once the first admin and the first key exist.
+	access atomic.Bool
+	// draining is set while the process gets ready to stop.
+	draining atomic.Bool
+}
+
+// statements bounds every statement of web: pages and requests are answered
+// long before, and what takes longer is work for jobs.
+const statements = 30 * time.Second
+
+// build connects adapters and use cases. Nothing is served yet.
+func build(ctx context.Context, cfg config.Config, log *slog.Logger) (*program, error) {
+	stores, err := app.Open(ctx, cfg, log, app.Options{Name: "web", Statements: statements})
+	p := &program{App: stores, hub: &api.Hub{}, workbooks: sheet.NewTurns(10 * time.Second)}
+	if err != nil {
+		return p, err
+	}
+	for _, wire := range []func() error{p.wireStores, p.wireUseCases, p.wireStaff, p.wireEvents} {
+		if err := wire(); err != nil {
+			return p, err
+		}
+	}
+	return p, nil
+}
+
+// wireStores opens what holds connections, groups or caches of this process.
+func (p *program) wireStores() (err error) {
+	p.budgets = middleware.NewBudgetMetrics(p.Registry)
+	p.security = security.New(accessdb.NewAudit(p.DB), p.Log, app.Clock, p.Registry)
+	if p.monitor, err = asynq.NewMonitor(p.Config.RedisURL, "/monitor/queues"); err != nil {
+		return err
+	}
+	p.OnClose(p.monitor.Close)
+	if p.lookup, err = lookup.New(dropsdb.NewTemplates(p.DB), app.Clock); err != nil {
+		return err
+	}
+	if p.codeLookup, err = lookup.NewCodes(couponsdb.NewCodes(p.DB)); err != nil {
+		return err
+	}
+	p.reservations = dropsdb.NewReservations(p.DB, postgres.Grouping{Observe: p.groupMetrics(), Timeout: p.Config.RequestTimeout})
+	p.OnClose(func() error { p.reservations.Close(); return nil })
+	p.claims = p.NewClaims(p.lookup, postgres.Grouping{Observe: p.claimGroupMetrics(), Timeout: p.Config.RequestTimeout},
+		redisgate.Options{Observe: p.gateGroupMetrics()})
+	p.accounts = gate.Accounts{Plans: couponsdb.NewGates(p.DB), Shards: redisgate.NewShards(p.Redis)}
+	return nil
+}
+
+// wireUseCases makes what users and staff do, by subject.
+func (p *program) wireUseCases() error {
+	codeKeys, err := redeemcode.ParseKeys(p.Config.CodeKeys)
+	if err != nil {
+		return err
+	}
+	couponSteps, users, segments := couponsdb.NewCouponSteps(p.DB), audiencedb.NewUsers(p.DB), audiencedb.NewSegments(p.DB)
+	p.channels = configured(p.Config)
+	p.jobs = &job.Service{Store: workdb.NewJobs(p.DB)}
+
+	// Drops and delivery.
+	p.templates = &template.Service{Store: keeper{p.telling(dropsdb.NewTemplates(p.DB)), p.lookup}, Now: app.Clock}
+	p.reminders = &reminder.Service{Store: p.reservations, Templates: p.lookup, Channels: p.channels, Now: app.Clock}
+	p.explainer = &reminder.Explainer{Store: p.reservations, Coupons: couponSteps, Reminders: p.reminders}
+	p.inbox = &inbox.Service{Store: deliverydb.Inbox{DB: p.DB, Track: p.campaignLinks().Addresses(p.Config.PublicURL)}}
+	p.deadLetters = &delivery.DeadLetters{Store: deliverydb.NewDeadLetters(p.DB)}
+
+	// Audience and campaigns.
+	p.users = &user.Service{Store: users}
+	p.segments = &segment.Service{Store: segments, Jobs: p.jobs, Tables: p.tables()}
+	store := campaignsdb.NewCampaigns(p.DB, segments)
+	p.campaigns = &campaign.Service{Store: store, Lock: redis.NewLock(p.Redis), Templates: p.lookup, Users: p.users, Channels: p.channels, Now: app.Clock,
+		Audiences: store.Audiences(), Sleepers: (&lookup.Sleepers{Count: store.Waiting}).Of}
+
+	// Coupons. Claims pass the prefilter, which answers from memory what the gate could not answer differently.
+	answered, fromMemory := p.claimMetrics()
+	prefilter := &claim.Prefilter{Gate: p.claims.Durable, Others: p.claims.Others(), Templates: p.lookup, Record: p.claims.Durable, Now: app.Clock,
+		Answered: func(error) { fromMemory.Inc() }}
+	p.claiming = &claim.Service{Gate: count(prefilter, answered), Finders: []claim.Finder{p.claims.Durable, p.claims.Gate}, Owned: p.claims.Durable,
+		Random: rand.Uint64}
+	p.coupons = &coupon.Service{Store: countedCoupons{couponSteps, p.couponStepMetrics()}, LockFor: p.Config.LockFor}
+	p.couponAdmin = &coupon.Admin{Store: couponSteps}
+	p.grants = &coupon.Grants{Store: couponsdb.NewGrants(p.DB), Jobs: p.jobs, Now: app.Clock}
+	p.codes = &redeemcode.Service{Store: couponsdb.NewCodes(p.DB), Keys: codeKeys, Now: app.Clock}
+	p.redeemer = &redeemcode.Redeemer{Keys: codeKeys, Batches: p.codeLookup, Marks: redis.NewCodeMarks(p.Redis), Uses: couponsdb.NewCodes(p.DB),
+		// In front of the durable gate nothing is refused from memory: a code
+		// that was used is told apart from a drop that is sold out.
+		Gate:     count(p.claims.All(), answered),
+		NewID:    func(templateID int64) claim.ID { return claim.NewID(rand.Uint64(), templateID) },
+		Answered: p.redemptionMetrics(), Failed: p.marksFailed()}
+	return nil
+}
+
+// configured returns the channels that the workers have senders for.
+func configured(cfg config.Config) delivery.ChannelSet {
+	set := delivery.ChannelSetOf(delivery.App)
+	for c, address := range map[delivery.Channel]string{delivery.Email: cfg.SMTPURL, delivery.SMS: cfg.SMSURL,
+		delivery.WebPush: cfg.VAPIDPublicKey, delivery.Webhook: cfg.WebhookURL} {
+		if address != "" {
+			set |= delivery.ChannelSetOf(c)
+		}
+	}
+	return set
+}
+
+// wireStaff makes the use cases around staff, passwords and second factors.
+func (p *program) wireStaff() error {
+	codes, err := totp.New(p.Config.SecondFactorKeys...)
+	if err != nil {
+		return err
+	}
+	p.staff = &staff.Service{Store: accessdb.NewStaff(p.DB), Passwords: argon2.New(2), Codes: codes, Passkeys: passkey.Passkeys{},
+		FixedPolicy: staff.Policy(p.Config.SecondFactor), PasswordsOff: p.Config.PasswordsOff, Now: app.Clock}
+	return nil
+}
+
+// campaignLinks signs and reads the tracked links of campaigns; without a
+// secret there are none.
+func (p *program) campaignLinks() campaign.Links {
+	return campaign.Links{Links: user.NewLinks(p.Config.LinkSecret)}
+}
+
+func (p *program) tables() job.Tables {
+	return sheet.Tables{Open: workdb.NewUploads(p.DB).OpenUpload, Turns: p.workbooks}
+}
+
+func (p *program) telling(s template.Store) template.Store {
+	gates := couponsdb.NewGates(p.DB)
+	// What is on the streams is only looked through; no group is taken.
+	writer := &gate.Writer{Stream: redisgate.NewStream(p.Redis, "web"), Recorder: couponsdb.NewGateRecorder(p.DB)}
+	return teller{s, &gate.Keeper{Store: gates, Shards: redisgate.NewShards(p.Redis), Writer: writer, Now: app.Clock,
+		Divide: gate.Divider(p.Config.GateShelves)}, p.claims.Gate}
+}
+
+// wireEvents keeps this process's caches fresh and its connected clients up to
+// date. What is missed costs a second of staleness, or a look into the inbox.
+func (p *program) wireEvents() (err error) {
+	p.bus, err = watermill.NewBus(watermill.BusConfig{RedisURL: p.Config.RedisURL, Logger: p.Log, Consumer: "web-" + uuid.NewString(),
+		Trace: p.Tracing.Event})
+	if err != nil {
+		return err
+	}
+	p.OnClose(p.bus.Close)
+	p.bus.Listen("gate", event.GateRefilled, app.Decoded(func(_ context.Context, _ string, e event.Gate) error {
+		p.claims.Gate.Forget(e.TemplateID)
+		return nil
+	}))
+	for _, topic := range []string{event.TemplatePublished, event.TemplateMoved, event.TemplateChanged,
+		event.TemplateClosed, event.TemplateCancelled} {
+		p.bus.Listen("template-cache", topic, app.Decoded(func(_ context.Context, _ string, e event.Template) error {
+			p.lookup.Forget(e.TemplateID)
+			return nil
+		}))
+	}
+	p.bus.Listen("code-cache", event.CodesChanged, app.Decoded(func(_ context.Context, _ string, e event.Codes) error {
+		p.codeLookup.Forget(e.BatchID)
+		return nil
+	}))
+	p.bus.Listen("sold-out", event.CouponsIssued, app.Decoded(p.soldOut))
+	p.bus.Listen("inbox-push", event.BatchFinished, app.Decoded(func(ctx context.Context, _ string, e event.Batch) error {
+		return p.inbox.Push(ctx, delivery.Channel(e.Channel), delivery.Kind(e.Kind), e.BatchID, p.hub)
+	}))
+	return nil
+}
+
+// handler puts everything on one address: operations, API and console.
+func (p *program) handler(ctx context.Context) (http.Handler, error) {
+	apiHandler, err := p.api(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p.Registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "dropbell_inbox_streams", Help: "Connected inbox clients."},
+			func() float64 { return float64(p.hub.Streams()) }))
+	options := middleware.Options{Log: p.Log, Metrics: middleware.NewMetrics(p.Registry), TrustedProxies: p.Config.TrustedProxies,
+		Encrypted: strings.HasPrefix(p.Config.PublicURL, "https://")}
+	if p.Tracing != nil {
+		options.Trace = p.Tracing.Request
+	}
+	r := chi.NewRouter()
+	r.Use(middleware.All(options, &p.draining)...)
+	r.MethodNotAllowed(apiHandler.MethodNotAllowed)
+	r.Get("/livez", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+	r.Get("/readyz", p.ready)
+	if p.Config.MetricsAddr == "" {
+		r.Method(http.MethodGet, "/metrics", nearby(p.Config.MetricsToken, telemetry.Metrics(p.Registry, p.Config.MetricsToken)))
+	} else {
+		r.Get("/metrics", http.NotFound)
+	}
+	r.Get("/.well-known/security.txt", p.securityText)
+	r.Mount("/api/v1", apiHandler)
+	r.Get("/openapi.json", apiHandler.ServeOpenAPI)
+	r.Method(http.MethodGet, "/docs", apiHandler.Docs())
+	r.Method(http.MethodGet, "/docs/*", apiHandler.Docs())
+	p.mountLinks(r)
+	p.console = p.newConsole()
+	bound := middleware.Bound(middleware.NewBudget(staffInFlight, "console", p.budgets), isStream, busy)
+	r.With(bound, middleware.Compress()).Mount("/", p.console)
+	return r, nil
+}
+
+func (p *program) api(ctx context.Context) (*api.API, error) {
+	var tokens *pipeline.Tokens
+	if p.Config.JWTSecret != "" || p.Config.JWKSURL != "" {
+		var err error
+		if tokens, err = pipeline.NewTokens(ctx, pipeline.TokenOptions{Secret: p.Config.JWTSecret, JWKSURL: p.Config.JWKSURL,
+			Issuer: p.Config.JWTIssuer, Audience: p.Config.JWTAud, MaxAge: p.Config.JWTMaxAge, Now: app.Clock, Log: p.Log}); err != nil {
+			return nil, err
+		}
+	}
+	keys := workdb.NewIdempotency(p.DB)
+	p.OnClose(func() error { keys.Close(); return nil })
+	return api.New(api.Deps{
+		Deps: pipeline.Deps{Keys: accessdb.NewStaff(p.DB), Tokens: tokens, Idempotency: keys, Security: p.security,
+			Now: app.Clock, Log: p.Log, RequestTimeout: p.Config.RequestTimeout,
+			Budget: middleware.NewBudget(p.Config.InFlight(), "users", p.budgets), StaffBudget: middleware.NewBudget(staffInFlight, "staff", p.budgets),
+			UserLimit: p.Config.RatePerUser, KeyLimit: p.Config.RatePerKey, PublicURL: p.Config.PublicURL},
+		Explainer: p.explainer, DeadLetters: p.deadLetters, Campaigns: p.campaigns, Coupons: p.coupons,
+		Codes: p.codes, Redeemer: p.redeemer,
+		Claims: p.claiming, Ledgers: gateLedgers{couponsdb.NewLedgers(p.DB), dropsdb.NewTemplates(p.DB), p.accounts}, Stock: p.accounts, Tallies: couponsdb.NewCouponTallies(p.DB),
+		CouponAdmin: p.couponAdmin,
+		Grants:      p.grants,
+		Reminders:   p.reminders, Inbox: p.inbox, Templates: p.templates, Users: p.users, Board: dropsdb.NewBoards(p.DB),
+		Segments: p.segments, Jobs: p.jobs, Uploads: workdb.NewUploads(p.DB),
+		Shops: dropsdb.NewTemplates(p.DB), Hub: p.hub, Channels: p.channels,
+	}), nil
+}
+
+// newConsole gives each subject of the console what its pages stand on.
+func (p *program) newConsole() *console.Console {
+	templates, audit, channels := dropsdb.NewTemplates(p.DB), accessdb.NewAudit(p.DB), deliverydb.NewChannels(p.DB)
+	boards, users, campaignStore := dropsdb.NewBoards(p.DB), audiencedb.NewUsers(p.DB), campaignsdb.NewCampaigns(p.DB, audiencedb.NewSegments(p.DB))
+	tallies, deadMessages := couponsdb.NewCouponTallies(p.DB), workdb.NewDeadMessages(p.DB)
+	files := &upload.Files{Uploads: workdb.NewUploads(p.DB), Tables: p.tables(), Log: p.Log}
+	// What pages of several subjects show.
+	states := consoledelivery.NewStates(channels, p.circuits(), p.channels)
+	sales := coupons.NewSales(coupons.SalesDeps{Templates: p.templates, Stock: p.accounts, Tallies: tallies, Curves: couponsdb.NewLedgers(p.DB), Paces: redisgate.NewShards(p.Redis)})
+	return console.New(console.Deps{
+		Deps: shell.Deps{Staff: p.staff, Security: p.security, ShopList: templates, Sessions: accessdb.NewSessions(p.DB),
+			PublicURL: p.Config.PublicURL, DefaultZone: time.UTC, Now: app.Clock, Log: p.Log},
+		Access: access.Deps{Staff: p.staff, Audit: audit, Shops: templates, SingleSignOn: p.singleSignOn(),
+			Throttle: shell.NewThrottle(signInBurst, signInEvery, app.Clock), Guesses: shell.NewThrottle(guessesBurst, guessesEvery, app.Clock),
+			AllGuesses: shell.NewThrottle(allBurst, allEvery, app.Clock)},
+		Audience: audience.Deps{People: p.users, Users: users, Segments: p.segments, Reminders: p.reminders, Inbox: p.inbox, Coupons: p.couponAdmin,
+			Letters: &campaign.Letters{Store: campaignStore}, Jobs: p.jobs, Files: files, Audit: audit, Channels: p.channels},
+		Campaigns: campaigns.Deps{Campaigns: p.campaigns, Templates: p.templates, Segments: p.segments, Audit: audit, States: states, Channels: p.channels},
+		Coupons: coupons.Deps{Templates: p.templates, Coupons: p.couponAdmin, Codes: p.codes, Grants: p.grants, Jobs: p.jobs, Files: files,
+			Notices: couponsdb.NewNotices(p.DB), Tallies: tallies, Sales: sales},
+		Delivery: consoledelivery.Deps{States: states, Settings: channels, Control: &delivery.Control{Store: channels, Now: app.Clock},
+			Tests:  &delivery.ChannelTests{Store: deliverydb.NewChannelTests(p.DB), Configured: p.channels},
+			Ledger: &delivery.Ledger{Store: deliverydb.NewLedger(p.DB)}, DeadLetters: p.deadLetters, Templates: p.templates, Channels: p.channels},
+		Drops: drops.Deps{Templates: p.templates, Bulks: &template.Bulks{Templates: p.templates, Jobs: p.jobs}, Jobs: p.jobs, Shops: templates,
+			Reminders: drops.Reminders{Board: boards, Cockpits: dropsdb.NewCockpits(p.DB), Explainer: p.explainer, Receipts: &reminder.Receipts{Store: boards},
+				Forecaster:    &reminder.Forecaster{Store: dropsdb.NewForecasts(p.DB), Now: app.Clock},
+				Announcements: &reminder.Announcements{Store: dropsdb.NewAnnouncements(p.DB), Now: app.Clock}},
+			Users: users, Audit: audit, DeadLetters: p.deadLetters, DeadMessages: deadMessages, Sales: sales,
+			Limits: campaigns.Limits{Campaigns: p.campaigns}, States: states, Channels: p.channels},
+		Work: work.Deps{Jobs: p.jobs, Uploads: workdb.NewUploads(p.DB), DeadMessages: deadMessages, Audit: audit, Monitor: p.monitor.Handler},
+	})
+}
+
+// circuits returns the circuit breakers of the channels, which Redis keeps.
+func (p *program) circuits() consoledelivery.Circuits {
+	breaker := redis.NewBreaker(p.Redis, redis.BreakerConfig{})
+	return func(ctx context.Context) (all [delivery.Channels]delivery.Circuit, err error) {
+		states, err := breaker.States(ctx)
+		for _, s := range states {
+			all[s.Channel] = delivery.Circuit{State: s.State, Failures: s.Failures, Until: s.Until, Detail: s.Detail}
+			if s.HeldUntil.After(app.Clock()) {
+				all[s.Channel].HeldUntil = s.HeldUntil
+			}
+		}
+		return all, err
+	}
+}
+
+// singleSignOn is the identity provider that the environment names, nil if it
+// names none. Nothing is asked of it yet: one that is down keeps nobody from
+// starting.
+func (p *program) singleSignOn() staff.IdentityProvider {
+	if p.Config.OIDCIssuer == "" {
+		return nil
+	}
+	return oidc.New(oidc.Options{Issuer: p.Config.OIDCIssuer, ClientID: p.Config.OIDCClientID,
+		ClientSecret: p.Config.OIDCClientSecret, PublicURL: p.Config.PublicURL, Now: app.Clock})
+}
+
+// mountLinks serves the pages behind links in messages. Without a secret
+// there are no links, and every address below is missing.
+func (p *program) mountLinks(r chi.Router) {
+	pages := links.New(links.Deps{Users: p.users, Links: user.NewLinks(p.Config.LinkSecret), Channels: p.channels, Now: app.Clock, Log: p.Log})
+	r.Mount(links.Prefix, pages)
+	r.Mount(links.TrackedPrefix, links.NewTracked(pages, p.campaignLinks(), campaignsdb.NewCampaigns(p.DB, audiencedb.NewSegments(p.DB))))
+}
