@@ -200,8 +200,10 @@ func updateMember(ctx context.Context, tx pgx.Tx, m staff.Member) error {
 		return err
 	}
 	tag, err := tx.Exec(ctx, `
-		update staff set email = $2, name = $3, role = $4, shops = $5, password_hash = $6, disabled_at = $7, updated_at = now()
-		where id = $1`, m.ID, m.Email, m.Name, m.Role, append([]int64{}, m.Shops...), m.PasswordHash, m.DisabledAt)
+		update staff set email = @email, name = @name, role = @role, shops = @shops, password_hash = @password_hash,
+			disabled_at = @disabled_at, updated_at = now()
+		where id = @id`, pgx.StrictNamedArgs{"id": m.ID, "email": m.Email, "name": m.Name, "role": m.Role,
+		"shops": append([]int64{}, m.Shops...), "password_hash": m.PasswordHash, "disabled_at": m.DisabledAt})
 	switch {
 	case pg.Violates(err, "staff_email"):
 		return staff.ErrEmailTaken

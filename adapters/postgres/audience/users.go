@@ -146,8 +146,8 @@ func begins(column string) string {
 
 // userInput is the table of changes that both statements read; a null keeps
 // what is stored.
-const userInput = `unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::jsonb[],
-	$8::smallint[], $9::smallint[], $10::smallint[], $11::jsonb[], $12::jsonb[])
+const userInput = `unnest(@ids::bigint[], @names::text[], @emails::text[], @phones::text[], @locales::text[], @timezones::text[],
+	@push::jsonb[], @opt_outs::smallint[], @quiet_from::smallint[], @quiet_to::smallint[], @attributes::jsonb[], @patches::jsonb[])
 	as i (id, name, email, phone, locale, timezone, push, opt_outs, quiet_from, quiet_to, attributes, patch)`
 
 // newAttributes are those of i, or the stored ones, with single ones changed.
@@ -161,6 +161,7 @@ const differs = `(u.name, u.email, u.phone, u.locale, u.timezone, u.push, u.opt_
 		coalesce(i.locale, u.locale), coalesce(i.timezone, u.timezone), coalesce(i.push, u.push),
 		coalesce(i.opt_outs, u.opt_outs), coalesce(i.quiet_from, u.quiet_from), coalesce(i.quiet_to, u.quiet_to), ` + newAttributes + `)`
 
+// insertUsers returns the ids that are new.
 const insertUsers = `
 	insert into users (id, name, email, phone, locale, timezone, push, opt_outs, quiet_from, quiet_to, attributes)
 	select id, coalesce(name, ''), coalesce(email, ''), coalesce(phone, ''), coalesce(locale, ''), coalesce(timezone, ''),
@@ -169,8 +170,8 @@ const insertUsers = `
 	from ` + userInput + ` order by id
 	on conflict do nothing returning id`
 
-// updateUsers skips rows that stay as they are, so that importing the same
-// list every night writes next to nothing.
+// updateUsers returns nothing. It skips rows that stay as they are, so that
+// importing the same list every night writes next to nothing.
 const updateUsers = `
 	update users u set name = coalesce(i.name, u.name), email = coalesce(i.email, u.email), phone = coalesce(i.phone, u.phone),
 		locale = coalesce(i.locale, u.locale), timezone = coalesce(i.timezone, u.timezone), push = coalesce(i.push, u.push),
@@ -204,7 +205,7 @@ func upsert(ctx context.Context, tx pgx.Tx, sorted []user.Change) error {
 	if err != nil {
 		return err
 	}
-	rows, err := tx.Query(ctx, insertUsers, args...)
+	rows, err := tx.Query(ctx, insertUsers, args)
 	if err != nil {
 		return err
 	}
@@ -224,7 +225,7 @@ func upsert(ctx context.Context, tx pgx.Tx, sorted []user.Change) error {
 	if args, err = userArgs(known); err != nil {
 		return err
 	}
-	_, err = tx.Exec(ctx, updateUsers, args...)
+	_, err = tx.Exec(ctx, updateUsers, args)
 	return err
 }
 
@@ -236,8 +237,8 @@ func ids(changes []user.Change) []user.ID {
 	return list
 }
 
-// userArgs returns the columns of userInput.
-func userArgs(changes []user.Change) ([]any, error) {
+// userArgs are the parameters of userInput.
+func userArgs(changes []user.Change) (pgx.StrictNamedArgs, error) {
 	n := len(changes)
 	texts := [5][]*string{}
 	for i := range texts {
@@ -267,7 +268,9 @@ func userArgs(changes []user.Change) ([]any, error) {
 			return nil, err
 		}
 	}
-	return []any{ids(changes), texts[0], texts[1], texts[2], texts[3], texts[4], push, optOuts, quietFrom, quietTo, attributes, patch}, nil
+	return pgx.StrictNamedArgs{"ids": ids(changes), "names": texts[0], "emails": texts[1], "phones": texts[2], "locales": texts[3],
+		"timezones": texts[4], "push": push, "opt_outs": optOuts, "quiet_from": quietFrom, "quiet_to": quietTo,
+		"attributes": attributes, "patches": patch}, nil
 }
 
 func jsonText(v any) (*string, error) {

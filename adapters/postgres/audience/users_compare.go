@@ -15,9 +15,10 @@ func (s Users) Compare(ctx context.Context, changes []user.Change) (fresh, chang
 	if err != nil {
 		return 0, 0, err
 	}
+	// Returns how many users are new and how many would change.
 	err = s.Pool.QueryRow(ctx, `
 		select count(*) filter (where u.id is null), count(*) filter (where u.id is not null and `+differs+`)
-		from `+userInput+` left join users u on u.id = i.id`, args...).Scan(&fresh, &changed)
+		from `+userInput+` left join users u on u.id = i.id`, args).Scan(&fresh, &changed)
 	return fresh, changed, pg.Translate(err)
 }
 

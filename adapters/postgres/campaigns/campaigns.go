@@ -170,6 +170,15 @@ func (s Campaigns) Insert(ctx context.Context, ch campaign.Change) (campaign.Cam
 	return s.Campaign(ctx, id)
 }
 
+// insertCampaignSQL returns the id of the new campaign, nothing if the request was
+// stored before.
+const insertCampaignSQL = `
+insert into campaigns (shop_number, name, channel, content, audience, audience_users, grant_template_id, starts_at, ends_at,
+    rate_per_second, state, creator, created_by, request_key)
+values (nullif(@shop::bigint, 0), @name, @channel, @content, @audience, @audience_users, nullif(@grant_template::bigint, 0),
+    @starts_at, @ends_at, @rate_per_second, 'draft', @creator, @created_by, nullif(@request_key, ''))
+on conflict (request_key) do nothing returning id`
+
 func insertCampaign(ctx context.Context, tx pgx.Tx, ch campaign.Change, id *int64) (created bool, err error) {
 	c := ch.Campaign
 	if c.Shop != 0 {
@@ -177,23 +186,20 @@ func insertCampaign(ctx context.Context, tx pgx.Tx, ch campaign.Change, id *int6
 			return false, err
 		}
 	}
-	args, err := specColumns(c.Spec)
+	args, err := specArgs(c.Spec)
 	if err != nil {
 		return false, err
 	}
-	err = tx.QueryRow(ctx, `
-		insert into campaigns (shop_number, name, channel, content, audience, audience_users, grant_template_id, starts_at, ends_at,
-			rate_per_second, state, creator, created_by, request_key)
-		values (nullif($1::bigint, 0), $2, $3, $4, $5, $6, nullif($7::bigint, 0), $8, $9, $10, 'draft', $11, $12, nullif($13, ''))
-		on conflict (request_key) do nothing returning id`, append(args, c.Creator, c.CreatedBy, ch.RequestKey)...).Scan(id)
+	args["creator"], args["created_by"], args["request_key"] = c.Creator, c.CreatedBy, ch.RequestKey
+	err = tx.QueryRow(ctx, insertCampaignSQL, args).Scan(id)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return false, tx.QueryRow(ctx, `select id from campaigns where request_key = $1`, ch.RequestKey).Scan(id)
 	}
 	return err == nil, err
 }
 
-// specColumns returns the values of a spec in the order of the table.
-func specColumns(s campaign.Spec) ([]any, error) {
+// specArgs are the parameters for the columns of a spec.
+func specArgs(s campaign.Spec) (pgx.StrictNamedArgs, error) {
 	content, err := json.Marshal(s.Content)
 	if err != nil {
 		return nil, err
@@ -208,34 +214,42 @@ func specColumns(s campaign.Spec) ([]any, error) {
 			return nil, err
 		}
 	}
-	return []any{s.Shop, s.Name, s.Channel, content, audience, named, s.GrantTemplate, s.StartsAt, s.EndsAt, s.RatePerSecond}, nil
+	return pgx.StrictNamedArgs{"shop": s.Shop, "name": s.Name, "channel": s.Channel, "content": content, "audience": audience,
+		"audience_users": named, "grant_template": s.GrantTemplate, "starts_at": s.StartsAt, "ends_at": s.EndsAt,
+		"rate_per_second": s.RatePerSecond}, nil
 }
+
+// saveCampaignSQL returns nothing; no row changes if the version is not @version any
+// more. A held campaign may be cut again once it is let go.
+const saveCampaignSQL = `
+update campaigns set shop_number = nullif(@shop::bigint, 0), name = @name, channel = @channel, content = @content,
+    audience = @audience, audience_users = @audience_users, grant_template_id = nullif(@grant_template::bigint, 0),
+    starts_at = @starts_at, ends_at = @ends_at, rate_per_second = @rate_per_second,
+    state = @state, reason = @reason, published_at = @published_at, ended_at = @ended_at,
+    approval_asked_at = @approval_asked_at, approved_by = @approved_by, published_by = @published_by, held_at = @held_at,
+    cut_token = case when held_at is null or @held_at::timestamptz is not null then cut_token end,
+    cut_lease_until = case when held_at is null or @held_at::timestamptz is not null then cut_lease_until end,
+    version = version + 1, updated_at = now()
+where id = @id and version = @version`
 
 // Save stores a change of an existing campaign, what follows from it for its
 // batches, its audit entry and its event in one transaction.
 func (s Campaigns) Save(ctx context.Context, ch campaign.Change) (campaign.Campaign, error) {
 	c := ch.Campaign
-	args, err := specColumns(c.Spec)
+	args, err := specArgs(c.Spec)
 	if err != nil {
 		return c, err
 	}
+	args["id"], args["version"], args["state"], args["reason"] = c.ID, c.Version, c.State, c.Reason
+	args["published_at"], args["ended_at"], args["held_at"] = c.PublishedAt, c.EndedAt, c.HeldAt
+	args["approval_asked_at"], args["approved_by"], args["published_by"] = c.ApprovalAskedAt, c.ApprovedBy, c.PublishedBy
 	err = s.Tx(ctx, func(tx pgx.Tx) error {
 		if ch.Step == campaign.Publishing {
 			if err := claimPublication(ctx, tx, c); err != nil {
 				return err
 			}
 		}
-		tag, err := tx.Exec(ctx, `
-			update campaigns set shop_number = nullif($1::bigint, 0), name = $2, channel = $3, content = $4, audience = $5, audience_users = $6,
-				grant_template_id = nullif($7::bigint, 0), starts_at = $8, ends_at = $9, rate_per_second = $10,
-				state = $13, reason = $14, published_at = $15, ended_at = $16, approval_asked_at = $17, approved_by = $18,
-				published_by = $19, held_at = $20,
-				-- A held campaign may be cut again once it is let go.
-				cut_token = case when held_at is null or $20::timestamptz is not null then cut_token end,
-				cut_lease_until = case when held_at is null or $20::timestamptz is not null then cut_lease_until end,
-				version = version + 1, updated_at = now()
-			where id = $11 and version = $12`,
-			append(args, c.ID, c.Version, c.State, c.Reason, c.PublishedAt, c.EndedAt, c.ApprovalAskedAt, c.ApprovedBy, c.PublishedBy, c.HeldAt)...)
+		tag, err := tx.Exec(ctx, saveCampaignSQL, args)
 		if err != nil {
 			return err
 		}

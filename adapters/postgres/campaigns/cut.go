@@ -185,16 +185,18 @@ func (s Campaigns) StoreBatches(ctx context.Context, r event.CampaignRanges) (ch
 				stop = new(delivery.ReasonCampaignCancel)
 			}
 		}
-		// Who stores a message again meets its own rows.
+		// Returns nothing. A message that is stored again meets its own rows.
 		_, err = tx.Exec(ctx, `
 			insert into batches (kind, owner_id, template_id, channel, from_user, to_user, due_count, due, due_at,
 				worthless_after, stop_reason, priority, held, next_run_at)
 			select 'campaign', c.id, coalesce(c.grant_template_id, case when c.audience->>'kind' in ('reserved_template_id', 'holds_template_id')
 					then (c.audience->>'id')::bigint end, 0), c.channel, b.from_user, b.to_user, b.n, b.due, c.started_at,
-				c.ends_at, $6, $7, c.state = 'paused' and c.ends_at > clock_timestamp(), clock_timestamp()
-			from campaigns c, unnest($2::bigint[], $3::bigint[], $4::int[], $5::bytea[]) with ordinality as b (from_user, to_user, n, due, i)
-			where c.id = $1 order by b.i
-			on conflict (kind, owner_id, channel, from_user) do nothing`, r.CampaignID, from, to, counts, due, stop, campaignPriority)
+				c.ends_at, @stop, @priority, c.state = 'paused' and c.ends_at > clock_timestamp(), clock_timestamp()
+			from campaigns c, unnest(@from_users::bigint[], @to_users::bigint[], @due_counts::int[], @dues::bytea[])
+				with ordinality as b (from_user, to_user, n, due, i)
+			where c.id = @campaign order by b.i
+			on conflict (kind, owner_id, channel, from_user) do nothing`, pgx.StrictNamedArgs{"campaign": r.CampaignID, "from_users": from, "to_users": to, "due_counts": counts,
+			"dues": due, "stop": stop, "priority": campaignPriority})
 		if err != nil {
 			return err
 		}

@@ -169,8 +169,17 @@ func settleRequest(ctx context.Context, tx pgx.Tx, ch campaign.Change) error {
 	return insertRequest(ctx, tx, c, *ch.Ask)
 }
 
+// insertRequestSQL returns nothing.
+const insertRequestSQL = `
+insert into campaign_requests (shop_number, name, channel, content, audience, audience_users, grant_template_id, starts_at, ends_at,
+    rate_per_second, campaign_id, reach, reach_exact, reach_at, asked_by, asked_name, reason, allowed,
+    segment_version, segment_name, segment_rule)
+values (@shop, @name, @channel, @content, @audience, @audience_users, @grant_template, @starts_at, @ends_at,
+    @rate_per_second, @campaign, @reach, @reach_exact, @reach_at, @asked_by, @asked_name, @reason, @allowed,
+    @segment_version, @segment_name, @segment_rule)`
+
 func insertRequest(ctx context.Context, tx pgx.Tx, c campaign.Campaign, r campaign.Request) error {
-	args, err := specColumns(c.Spec)
+	args, err := specArgs(c.Spec)
 	if err != nil {
 		return err
 	}
@@ -184,17 +193,13 @@ func insertRequest(ctx context.Context, tx pgx.Tx, c campaign.Campaign, r campai
 	if err != nil {
 		return err
 	}
-	args = append(args, c.ID, r.Reach.Users, r.Reach.Exact, r.Reach.At, r.AskedBy, r.AskedName, r.Reason, r.Allowed)
-	if rule == nil {
-		args = append(args, nil, nil, nil)
-	} else {
-		args = append(args, rule.Version, rule.Name, storedRule(rule))
+	args["campaign"], args["reach"], args["reach_exact"], args["reach_at"] = c.ID, r.Reach.Users, r.Reach.Exact, r.Reach.At
+	args["asked_by"], args["asked_name"], args["reason"], args["allowed"] = r.AskedBy, r.AskedName, r.Reason, r.Allowed
+	args["segment_version"], args["segment_name"], args["segment_rule"] = nil, nil, nil
+	if rule != nil {
+		args["segment_version"], args["segment_name"], args["segment_rule"] = rule.Version, rule.Name, storedRule(rule)
 	}
-	_, err = tx.Exec(ctx, `
-		insert into campaign_requests (shop_number, name, channel, content, audience, audience_users, grant_template_id, starts_at, ends_at,
-			rate_per_second, campaign_id, reach, reach_exact, reach_at, asked_by, asked_name, reason, allowed,
-			segment_version, segment_name, segment_rule)
-		values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)`, args...)
+	_, err = tx.Exec(ctx, insertRequestSQL, args)
 	return err
 }
 

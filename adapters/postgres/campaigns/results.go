@@ -182,27 +182,34 @@ func (n *counting) count(variant int, group, sent *roaring64.Bitmap) {
 	}
 }
 
+// storeResultSQL returns nothing.
+const storeResultSQL = `
+insert into campaign_results (campaign_id, variant, assigned, sent, opened, reserved, claimed, used)
+values (@campaign, @variant, @assigned, @sent, @opened, @reserved, @claimed, @used)
+on conflict (campaign_id, variant) do update set assigned = excluded.assigned, sent = excluded.sent, opened = excluded.opened,
+    reserved = excluded.reserved, claimed = excluded.claimed, used = excluded.used`
+
+// countedSQL returns nothing; no row changes if later results are stored. The
+// last count is not put off.
+const countedSQL = `
+update campaigns set counted_to = @to, account_off = @off,
+    count_due_at = case when @last then 'infinity'::timestamptz
+        else least(clock_timestamp() + @again::interval, ended_at + @results_for::interval + @lag::interval) end
+where id = @id and not archived and (counted_to is null or counted_to <= @to)`
+
 // storeResults replaces the campaign's results, unless somebody has stored
 // later ones, or its batches are being removed and may have been read in part.
 func (s Campaigns) storeResults(ctx context.Context, n *counting, again time.Duration) error {
 	return s.Tx(ctx, func(tx pgx.Tx) error {
-		tag, err := tx.Exec(ctx, `
-			update campaigns set counted_to = $2, account_off = $3,
-				count_due_at = case when $4 then 'infinity'::timestamptz
-					-- The last count is not put off.
-					else least(clock_timestamp() + $5::interval, ended_at + $6::interval + $7::interval) end
-			where id = $1 and not archived and (counted_to is null or counted_to <= $2)`,
-			n.ID, n.to, n.off, n.last, again, campaign.ResultsFor, 2*countLag)
+		tag, err := tx.Exec(ctx, countedSQL, pgx.StrictNamedArgs{"id": n.ID, "to": n.to, "off": n.off, "last": n.last,
+			"again": again, "results_for": campaign.ResultsFor, "lag": 2 * countLag})
 		if err != nil || tag.RowsAffected() == 0 {
 			return err
 		}
 		for _, variant := range n.Content.Groups() {
 			t := n.tallies[variant-delivery.HeldOut]
-			if _, err := tx.Exec(ctx, `
-				insert into campaign_results (campaign_id, variant, assigned, sent, opened, reserved, claimed, used) values ($1, $2, $3, $4, $5, $6, $7, $8)
-				on conflict (campaign_id, variant) do update set assigned = excluded.assigned, sent = excluded.sent, opened = excluded.opened,
-					reserved = excluded.reserved, claimed = excluded.claimed, used = excluded.used`,
-				n.ID, variant, t.Assigned, t.Sent, t.Opened, t.Reserved, t.Claimed, t.Used); err != nil {
+			if _, err := tx.Exec(ctx, storeResultSQL, pgx.StrictNamedArgs{"campaign": n.ID, "variant": variant, "assigned": t.Assigned,
+				"sent": t.Sent, "opened": t.Opened, "reserved": t.Reserved, "claimed": t.Claimed, "used": t.Used}); err != nil {
 				return err
 			}
 		}

@@ -56,40 +56,45 @@ func (s CouponSteps) Case(ctx context.Context, id int64, order string) (c coupon
 	return c, pg.Translate(err)
 }
 
-// moveSQL stores a step: the coupon if it is still of version $2, the log,
-// and one event for each change of state. A new lock ($3) must find the coupon
-// valid; should it have waited for somebody else's step, the clock is asked
-// again after the wait.
+// moveSQL returns the coupon as the step left it, nothing if it is not of
+// version @version any more. It stores the coupon, the log, and one event for
+// each change of state. A new lock (@locking) must find the coupon valid; should
+// it have waited for somebody else's step, the clock is asked again after the
+// wait.
 const moveSQL = `
 with c as (
-    update coupons c set state = $4, order_id = $5, discount = $6, version = version + 1, updated_at = clock_timestamp(),
-        locked_at = case when $4 <> 'locked' and $4 <> 'used' then null when $3 then statement_timestamp() else locked_at end,
-        locked_until = case when $4 <> 'locked' then null when $3 then statement_timestamp() + $7::interval else locked_until end,
-        used_at = case when $4 <> 'used' then null else coalesce(used_at, clock_timestamp()) end,
-        returned = returned or $19
-    where c.id = $1 and c.version = $2 and (not $3 or c.expires_at > clock_timestamp())
+    update coupons c set state = @state, order_id = @order, discount = @discount, version = version + 1, updated_at = clock_timestamp(),
+        locked_at = case when @state <> 'locked' and @state <> 'used' then null when @locking then statement_timestamp() else locked_at end,
+        locked_until = case when @state <> 'locked' then null when @locking then statement_timestamp() + @lock_for::interval else locked_until end,
+        used_at = case when @state <> 'used' then null else coalesce(used_at, clock_timestamp()) end,
+        returned = returned or @to_stock
+    where c.id = @id and c.version = @version and (not @locking or c.expires_at > clock_timestamp())
     returning c.*
 ), o as (
     insert into coupon_operations (coupon_id, order_id, step, outcome, from_state, to_state, order_amount, eligible, discount, actor, reason, job_id)
-    select c.id, o.order_id, o.step, 'done', o.from_state, o.to_state, o.order_amount, o.eligible, o.discount, o.actor, o.reason, nullif($20::bigint, 0)
-    from c, unnest($8::text[], $9::text[], $10::text[], $11::text[], $12::bigint[], $13::bigint[], $14::bigint[], $15::text[], $16::text[])
+    select c.id, o.order_id, o.step, 'done', o.from_state, o.to_state, o.order_amount, o.eligible, o.discount, o.actor, o.reason, nullif(@job::bigint, 0)
+    from c, unnest(@orders::text[], @steps::text[], @from_states::text[], @to_states::text[], @amounts::bigint[], @eligible::bigint[],
+        @discounts::bigint[], @actors::text[], @reasons::text[])
         with ordinality as o (order_id, step, from_state, to_state, order_amount, eligible, discount, actor, reason, i) order by o.i
     returning order_id, step, from_state, to_state, discount, at
 ), announced as (
     insert into outbox (topic, payload, trace)
-    select $17, jsonb_strip_nulls(jsonb_build_object('coupon_id', c.id::text, 'template_id', c.template_id::text, 'user_id', c.user_id::text,
+    select @topic, jsonb_strip_nulls(jsonb_build_object('coupon_id', c.id::text, 'template_id', c.template_id::text, 'user_id', c.user_id::text,
         'order_id', o.order_id, 'step', o.step, 'from', o.from_state, 'to', o.to_state, 'discount', o.discount,
-        'locked_until', case when o.step = 'lock' then c.locked_until end, 'at', o.at)), $18
+        'locked_until', case when o.step = 'lock' then c.locked_until end, 'at', o.at)), @trace
     from c, o where o.from_state <> o.to_state
 )
 select ` + ownedColumns + ` from c`
 
 // Save stores the move; see [coupon.Store].
 func (s CouponSteps) Save(ctx context.Context, m coupon.Move) (c coupon.Coupon, err error) {
-	args := append(append([]any{m.From.ID, m.From.Version, m.LockFor > 0, m.To.State, m.To.OrderID, m.To.Discount, m.LockFor},
-		operationColumns(m.Ops)...), event.CouponChanged, pg.TraceOf(ctx), m.ToStock, m.Job)
+	args := operationArgs(m.Ops)
+	args["id"], args["version"], args["locking"], args["lock_for"] = m.From.ID, m.From.Version, m.LockFor > 0, m.LockFor
+	args["state"], args["order"], args["discount"] = m.To.State, m.To.OrderID, m.To.Discount
+	args["to_stock"], args["job"] = m.ToStock, m.Job
+	args["topic"], args["trace"] = event.CouponChanged, pg.TraceOf(ctx)
 	if m.Entry == nil && !m.ToStock { // one statement is a transaction
-		err = killpoint.Around("coupons.step", func() error { return s.Pool.QueryRow(ctx, moveSQL, args...).Scan(ownedFields(&c)...) })
+		err = killpoint.Around("coupons.step", func() error { return s.Pool.QueryRow(ctx, moveSQL, args).Scan(ownedFields(&c)...) })
 	} else {
 		err = s.Tx(ctx, func(tx pgx.Tx) error {
 			if m.ToStock {
@@ -97,7 +102,7 @@ func (s CouponSteps) Save(ctx context.Context, m coupon.Move) (c coupon.Coupon, 
 					return err
 				}
 			}
-			if err := tx.QueryRow(ctx, moveSQL, args...).Scan(ownedFields(&c)...); err != nil {
+			if err := tx.QueryRow(ctx, moveSQL, args).Scan(ownedFields(&c)...); err != nil {
 				return err
 			}
 			if m.ToStock {
@@ -117,7 +122,8 @@ func (s CouponSteps) Save(ctx context.Context, m coupon.Move) (c coupon.Coupon, 
 	return c, pg.Translate(err)
 }
 
-func operationColumns(ops []coupon.Operation) []any {
+// operationArgs are the parameters for the log, with an element per operation.
+func operationArgs(ops []coupon.Operation) pgx.StrictNamedArgs {
 	n := len(ops)
 	orders, steps, from, to := make([]string, n), make([]string, n), make([]string, n), make([]string, n)
 	amounts, eligible, discounts := make([]int64, n), make([]int64, n), make([]int64, n)
@@ -127,13 +133,19 @@ func operationColumns(ops []coupon.Operation) []any {
 		amounts[i], eligible[i], discounts[i] = int64(o.OrderAmount), int64(o.Eligible), int64(o.Discount)
 		actors[i], reasons[i] = o.By, o.Reason
 	}
-	return []any{orders, steps, from, to, amounts, eligible, discounts, actors, reasons}
+	return pgx.StrictNamedArgs{"orders": orders, "steps": steps, "from_states": from, "to_states": to, "amounts": amounts,
+		"eligible": eligible, "discounts": discounts, "actors": actors, "reasons": reasons}
 }
+
+// refusedSQL returns nothing.
+const refusedSQL = `
+insert into coupon_operations (coupon_id, order_id, step, outcome, from_state, to_state, actor)
+values (@coupon, @order, @step, @outcome, @from_state, @to_state, @actor) on conflict do nothing`
 
 // Refused logs a refused step once; see [coupon.Store].
 func (s CouponSteps) Refused(ctx context.Context, o coupon.Operation) error {
-	_, err := s.Pool.Exec(ctx, `insert into coupon_operations (coupon_id, order_id, step, outcome, from_state, to_state, actor)
-		values ($1, $2, $3, $4, $5, $6, $7) on conflict do nothing`, o.CouponID, o.OrderID, o.Step, o.Outcome, o.From, o.To, o.By)
+	_, err := s.Pool.Exec(ctx, refusedSQL, pgx.StrictNamedArgs{"coupon": o.CouponID, "order": o.OrderID, "step": o.Step,
+		"outcome": o.Outcome, "from_state": o.From, "to_state": o.To, "actor": o.By})
 	return pg.Translate(err)
 }
 

@@ -20,12 +20,14 @@ type CouponTallies struct{ *pg.DB }
 // NewCouponTallies returns the tallies of db.
 func NewCouponTallies(db *pg.DB) CouponTallies { return CouponTallies{db} }
 
+// tallySQL returns nothing. It counts nothing if the event was counted before.
 const tallySQL = `
 with fresh as (
-    insert into handled_events (handler, event_id) values ('coupon-tallies', $1) on conflict do nothing returning 1
+    insert into handled_events (handler, event_id) values ('coupon-tallies', @event) on conflict do nothing returning 1
 )
 insert into coupon_tallies as y (template_id, locked, used, expired, revoked, discounted, released, refunded)
-select u.* from fresh, unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[])
+select u.* from fresh, unnest(@templates::bigint[], @locked::bigint[], @used::bigint[], @expired::bigint[], @revoked::bigint[],
+    @discounted::bigint[], @released::bigint[], @refunded::bigint[])
     as u (t, locked, used, expired, revoked, discounted, released, refunded) order by u.t
 on conflict (template_id) do update set locked = y.locked + excluded.locked, used = y.used + excluded.used,
     expired = y.expired + excluded.expired, revoked = y.revoked + excluded.revoked, discounted = y.discounted + excluded.discounted,
@@ -50,8 +52,10 @@ func (s CouponTallies) Changed(ctx context.Context, eventID string, e event.Coup
 		return []int64{0}
 	}
 	used := moved(coupon.Used)
-	_, err := s.Pool.Exec(ctx, tallySQL, eventID, []int64{e.TemplateID}, moved(coupon.Locked), used, moved(coupon.Expired),
-		moved(coupon.Revoked), []int64{used[0] * e.Discount}, took(coupon.StepRelease, coupon.StepTimeout), took(coupon.StepRefund))
+	_, err := s.Pool.Exec(ctx, tallySQL, pgx.StrictNamedArgs{"event": eventID, "templates": []int64{e.TemplateID},
+		"locked": moved(coupon.Locked), "used": used, "expired": moved(coupon.Expired), "revoked": moved(coupon.Revoked),
+		"discounted": []int64{used[0] * e.Discount}, "released": took(coupon.StepRelease, coupon.StepTimeout),
+		"refunded": took(coupon.StepRefund)})
 	return pg.Translate(err)
 }
 
@@ -62,7 +66,8 @@ func (s CouponTallies) Expired(ctx context.Context, eventID string, e event.Expi
 	for i, x := range e.Expired {
 		templates[i], expired[i] = x.TemplateID, x.Coupons
 	}
-	_, err := s.Pool.Exec(ctx, tallySQL, eventID, templates, zero, zero, expired, zero, zero, zero, zero)
+	_, err := s.Pool.Exec(ctx, tallySQL, pgx.StrictNamedArgs{"event": eventID, "templates": templates, "expired": expired,
+		"locked": zero, "used": zero, "revoked": zero, "discounted": zero, "released": zero, "refunded": zero})
 	return pg.Translate(err)
 }
 

@@ -143,6 +143,19 @@ func failNotices(ctx context.Context, tx pgx.Tx, list []dueNotice) error {
 	return err
 }
 
+// storeRunSQL returns the id and the channel of each new batch.
+const storeRunSQL = `
+with run as (
+    insert into notice_runs (template_id, days, due_at) values (@template, @days_before, @due_at) returning id
+), mark as (
+    update notices n set run_id = run.id from run, unnest(@users::bigint[], @templates::bigint[], @days::date[]) as u (user_id, template_id, day)
+    where n.user_id = u.user_id and n.template_id = u.template_id and n.day = u.day
+)
+insert into batches (kind, owner_id, template_id, channel, from_user, to_user, due_count, due, due_at, worthless_after, priority, next_run_at)
+select 'notice', run.id, @template, c, @from_user, @to_user, @due_count, @due, @due_at, @worthless_after, @priority, clock_timestamp()
+from run, unnest(@channels::smallint[]) as c
+returning id, channel`
+
 // storeRun stores one run with a batch for each channel. The batch is
 // worthless from the first expiry among its readers on.
 func storeRun(ctx context.Context, tx pgx.Tx, group []dueNotice) (batches []coupon.CutBatch, err error) {
@@ -168,17 +181,12 @@ func storeRun(ctx context.Context, tx pgx.Tx, group []dueNotice) (batches []coup
 		}
 	}
 	users, templates, days := noticeKeys(group)
-	rows, err := tx.Query(ctx, `
-		with run as (
-			insert into notice_runs (template_id, days, due_at) values ($1, $2, $3) returning id
-		), mark as (
-			update notices n set run_id = run.id from run, unnest($4::bigint[], $5::bigint[], $6::date[]) as u (user_id, template_id, day)
-			where n.user_id = u.user_id and n.template_id = u.template_id and n.day = u.day
-		)
-		insert into batches (kind, owner_id, template_id, channel, from_user, to_user, due_count, due, due_at, worthless_after, priority, next_run_at)
-		select 'notice', run.id, $1, c, $7, $8, $9, $10, $3, $11, $12, clock_timestamp() from run, unnest($13::smallint[]) as c
-		returning id, channel`, group[0].TemplateID, group[0].Days, first, users, templates, days, ids[0], ids[len(ids)-1], len(ids), due,
-		worthless, pg.AnnouncementPriority, channels)
+	rows, err := tx.Query(ctx, storeRunSQL, pgx.StrictNamedArgs{
+		"template": group[0].TemplateID, "days_before": group[0].Days, "due_at": first, "worthless_after": worthless,
+		"users": users, "templates": templates, "days": days,
+		"from_user": ids[0], "to_user": ids[len(ids)-1], "due_count": len(ids), "due": due,
+		"priority": pg.AnnouncementPriority, "channels": channels,
+	})
 	if err != nil {
 		return nil, err
 	}

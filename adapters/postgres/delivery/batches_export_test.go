@@ -1,6 +1,7 @@
 package delivery
 
 import (
+	"context"
 	"time"
 
 	"dropbell/adapters/postgres/internal/pg"
@@ -9,12 +10,12 @@ import (
 // ExplainCheckpoint is how one batch's checkpoint is found and written, and
 // its arguments.
 func ExplainCheckpoint(batch int64, token string) (sql string, args []any) {
-	args, _ = checkpointArguments([]checkpoint{{batch: batch, token: token, lasting: time.Minute}})
-	return `explain ` + checkpointSQL + checkpointAnswers, args
+	return `explain ` + checkpointSQL, []any{checkpointArgs([]checkpoint{{batch: batch, token: token, lasting: time.Minute}})}
 }
 
-// Planned are the statements that are planned once, as to be prepared, and what
-// makes the plan.
-func Planned() (settings, leaseStatement, checkpointStatement string) {
-	return pg.IndexesOnly, leaseSQL, checkpointSQL + checkpointAnswers
+// Planned are the statements that are planned once, as to be prepared, with
+// numbered parameters in the order of the text, and what makes the plan.
+func Planned() (settings, leaseStatement, checkpointStatement string, err error) {
+	checkpointStatement, _, err = checkpointArgs(nil).RewriteQuery(context.Background(), nil, checkpointSQL, nil)
+	return pg.IndexesOnly, leaseSQL, checkpointStatement, err
 }

@@ -33,14 +33,18 @@ func (s Channels) Settings(ctx context.Context) ([delivery.Channels]delivery.Set
 	return all, pg.Translate(err)
 }
 
+// saveSettingSQL returns nothing; no row changes if the setting was changed since.
+const saveSettingSQL = `
+update channel_settings set paused = @paused, paused_reason = @reason, paused_at = nullif(@at, '0001-01-01'::timestamptz),
+    paused_by = @by, rate_per_second = @rate, updated_at = clock_timestamp()
+where channel = @channel and updated_at = @was_updated_at`
+
 // SaveSetting changes one channel, with its audit entry, if it is as it was;
 // see [delivery.SettingStore].
 func (s Channels) SaveSetting(ctx context.Context, old, next delivery.Setting, e staff.Entry) error {
 	return s.Tx(ctx, func(tx pgx.Tx) error {
-		tag, err := tx.Exec(ctx, `update channel_settings set paused = $3, paused_reason = $4, paused_at = nullif($5, '0001-01-01'::timestamptz),
-				paused_by = $6, rate_per_second = $7, updated_at = clock_timestamp()
-			where channel = $1 and updated_at = $2`, next.Channel, old.UpdatedAt, next.Paused, next.PausedReason, next.PausedAt,
-			next.PausedBy, next.RatePerSecond)
+		tag, err := tx.Exec(ctx, saveSettingSQL, pgx.StrictNamedArgs{"channel": next.Channel, "was_updated_at": old.UpdatedAt,
+			"paused": next.Paused, "reason": next.PausedReason, "at": next.PausedAt, "by": next.PausedBy, "rate": next.RatePerSecond})
 		if err != nil {
 			return err
 		}

@@ -2,6 +2,7 @@ package delivery
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -34,23 +35,49 @@ type checkpointAnswer struct {
 	stop     string
 }
 
-// Checkpoints are recorded in one statement, however many batches, and with
-// them, when a batch ends, the event that says so. Rows are locked in the order
-// of their ids. $1 to $14 have an element per batch.
+// The statements of a checkpoint return the id of each batch whose lease is
+// still held, and why to stop it, empty if it goes on. Most checkpoints have no
+// exceptions and no messages accepted one by one, and leave their parts out.
+const (
+	checkpointSQL                   = `with ` + recordingBatches + checkpointAnswers
+	checkpointExceptionsSQL         = `with ` + recordingBatches + `, ` + recordingExceptions + checkpointAnswers
+	checkpointAcceptedSQL           = `with ` + recordingBatches + `, ` + removingAccepted + checkpointAnswers
+	checkpointExceptionsAcceptedSQL = `with ` + recordingBatches + `, ` + recordingExceptions + `, ` + removingAccepted + checkpointAnswers
+)
+
+func checkpointStatement(exceptions, accepted bool) string {
+	switch {
+	case exceptions && accepted:
+		return checkpointExceptionsAcceptedSQL
+	case exceptions:
+		return checkpointExceptionsSQL
+	case accepted:
+		return checkpointAcceptedSQL
+	}
+	return checkpointSQL
+}
+
+const checkpointAnswers = `
+select id, coalesce(stop_reason, '') from mine`
+
+// recordingBatches is mine, the batches with what they achieved. They are
+// recorded in one statement, however many they are, and with them, when a batch
+// ends, the event that says so. Rows are locked in the order of their ids. Its
+// arrays have an element per batch.
 //
 // A batch has a token only while it is running. Asking for the state as well
 // would lead through the index of running batches, which keeps every batch that
 // ever ran until it is vacuumed: the more are done, the longer it would take.
 // A lease that lasts long enough stays as it is, since with any indexed column
 // the row would have to be entered into every index again.
-const checkpointSQL = `
-with given as (
-    select * from unnest($1::bigint[], $2::uuid[], $3::bytea[], $4::int[], $5::int[], $6::int[], $7::int[], $8::int[], $9::text[], $10::text[],
-        $11::bool[], $12::timestamptz[], $13::interval[], $14::text[])
+const recordingBatches = `given as (
+    select * from unnest(@ids::bigint[], @tokens::uuid[], @sent::bytea[], @sent_counts::int[], @skipped_counts::int[],
+        @expired_counts::int[], @dead_counts::int[], @failed_counts::int[], @rest_outcomes::text[], @rest_reasons::text[],
+        @done::bool[], @until::timestamptz[], @lasting::interval[], @traces::text[])
         as g (id, token, sent, sent_count, skipped_count, expired_count, dead_count, failed_count, rest_outcome, rest_reason, done, until, lasting, trace)
 ), held as (
     -- How late it is, is asked once per batch: the clock must not pass the edge of a step between reading a count and writing it.
-    select b.id as batch, width_bucket(extract(epoch from clock_timestamp() - greatest(b.due_at, b.planned_at))::float8, $16) as step
+    select b.id as batch, width_bucket(extract(epoch from clock_timestamp() - greatest(b.due_at, b.planned_at))::float8, @lateness_steps) as step
     from (select id, token from given order by id) g cross join lateral (select * from batches where id = g.id limit 1 for update) b
     where b.lease_token = g.token
 ), mine as (
@@ -73,16 +100,17 @@ with given as (
         coalesce(b.stop_reason, case when b.held then 'held' end) as stop_reason
 ), announced as (
     insert into outbox (topic, payload, trace)
-    select $15, jsonb_build_object('batch_id', id::text, 'kind', kind, 'owner_id', owner_id::text, 'template_id', template_id::text,
+    select @topic, jsonb_build_object('batch_id', id::text, 'kind', kind, 'owner_id', owner_id::text, 'template_id', template_id::text,
         'channel', channel, 'sent', sent_count, 'at', clock_timestamp()), trace
     from mine where done
 )`
 
-// exceptionsSQL is the part of a checkpoint that records exceptions; most
-// checkpoints have none. $17 to $26 have an element per exception.
-const exceptionsSQL = `, told as (
-    select m.channel, e.* from mine m join unnest($17::bigint[], $18::bigint[], $19::text[], $20::text[], $21::text[], $22::text[], $23::int[],
-        $24::timestamptz[], $25::timestamptz[], $26::timestamptz[])
+// recordingExceptions records the exceptions of mine. Its arrays have an element
+// per exception.
+const recordingExceptions = `told as (
+    select m.channel, e.* from mine m join unnest(@e_batches::bigint[], @e_users::bigint[], @e_outcomes::text[], @e_reasons::text[],
+        @e_details::text[], @e_fingerprints::text[], @e_attempts::int[],
+        @e_next::timestamptz[], @e_first::timestamptz[], @e_last::timestamptz[])
         as e (batch_id, user_id, outcome, reason, detail, fingerprint, attempts, next_retry_at, first_at, last_at) on e.batch_id = m.id
 ), rows as (
     insert into exceptions (batch_id, user_id, channel, outcome, reason, detail, fingerprint, attempts, next_retry_at, first_at, last_at)
@@ -101,24 +129,20 @@ const exceptionsSQL = `, told as (
         first_at = least(g.first_at, excluded.first_at), last_at = greatest(g.last_at, excluded.last_at)
 )`
 
-// acceptedAway is the part of a checkpoint that removes what was recorded message
-// by message: the set of those sent has it now.
-const acceptedAway = `, away as (
+// removingAccepted removes what was recorded message by message of mine: the set
+// of those sent has it now.
+const removingAccepted = `away as (
     delete from accepted_messages a using mine m where m.done and a.batch_id = m.id
 )`
-
-const checkpointAnswers = ` select id, coalesce(stop_reason, '') from mine`
 
 // checkpoints records what the leases achieved; the answers are in the order
 // of list, which has a batch once at most.
 func (s Batches) checkpoints(ctx context.Context, list []checkpoint) ([]checkpointAnswer, error) {
-	args, exceptions := checkpointArguments(list)
-	sql := checkpointSQL
-	if len(exceptions[0].([]int64)) > 0 {
-		sql, args = sql+exceptionsSQL, append(args, exceptions...)
-	}
-	if slices.ContainsFunc(list, func(c checkpoint) bool { return c.journalled && c.Done }) {
-		sql += acceptedAway
+	exceptions := slices.ContainsFunc(list, func(c checkpoint) bool { return len(c.Exceptions) > 0 })
+	accepted := slices.ContainsFunc(list, func(c checkpoint) bool { return c.journalled && c.Done })
+	sql, args := checkpointStatement(exceptions, accepted), checkpointArgs(list)
+	if exceptions {
+		maps.Copy(args, exceptionArgs(list))
 	}
 	at := make(map[int64]int, len(list))
 	for i, c := range list {
@@ -136,7 +160,7 @@ func (s Batches) checkpoints(ctx context.Context, list []checkpoint) ([]checkpoi
 		}
 		return rows.Err()
 	}
-	return answers, killpoint.Around("batches.checkpoint", func() error { return s.PlannedOnce(ctx, sql+checkpointAnswers, args, read) })
+	return answers, killpoint.Around("batches.checkpoint", func() error { return s.PlannedOnce(ctx, sql, []any{args}, read) })
 }
 
 func (s Batches) checkpointAlone(ctx context.Context, c checkpoint) (checkpointAnswer, error) {
@@ -147,8 +171,8 @@ func (s Batches) checkpointAlone(ctx context.Context, c checkpoint) (checkpointA
 	return answers[0], nil
 }
 
-// checkpointArguments returns what the two parts of the statement unnest.
-func checkpointArguments(list []checkpoint) (args, exceptions []any) {
+// checkpointArgs are the parameters of recordingBatches.
+func checkpointArgs(list []checkpoint) pgx.StrictNamedArgs {
 	n := len(list)
 	ids, tokens, sent := make([]int64, n), make([]string, n), make([][]byte, n)
 	var counts [5][]int32
@@ -157,8 +181,6 @@ func checkpointArguments(list []checkpoint) (args, exceptions []any) {
 	}
 	rests, reasons, done := make([]string, n), make([]string, n), make([]bool, n)
 	until, lasting, traces := make([]*time.Time, n), make([]time.Duration, n), make([]string, n)
-	var batches []int64
-	var es []delivery.Exception
 	for i, c := range list {
 		ids[i], tokens[i], sent[i] = c.batch, c.token, c.sent
 		for j, v := range []int{c.counts.sent, c.counts.skipped, c.counts.expired, c.counts.dead, c.counts.failed} {
@@ -168,13 +190,11 @@ func checkpointArguments(list []checkpoint) (args, exceptions []any) {
 		if !c.ReleaseUntil.IsZero() {
 			until[i] = &c.ReleaseUntil
 		}
-		for _, e := range c.Exceptions {
-			batches, es = append(batches, c.batch), append(es, e)
-		}
 	}
-	args = []any{ids, tokens, sent, counts[0], counts[1], counts[2], counts[3], counts[4], rests, reasons, done, until, lasting, traces,
-		event.BatchFinished, pg.LatenessSeconds()}
-	return args, append([]any{batches}, exceptionColumns(es)...)
+	return pgx.StrictNamedArgs{"ids": ids, "tokens": tokens, "sent": sent, "sent_counts": counts[0], "skipped_counts": counts[1],
+		"expired_counts": counts[2], "dead_counts": counts[3], "failed_counts": counts[4], "rest_outcomes": rests,
+		"rest_reasons": reasons, "done": done, "until": until, "lasting": lasting, "traces": traces,
+		"topic": event.BatchFinished, "lateness_steps": pg.LatenessSeconds()}
 }
 
 // Checkpoint records progress durably; see [delivery.Lease].
@@ -259,7 +279,15 @@ func tally(outcomes map[user.ID]delivery.Outcome, sent uint64, due int, p delive
 	return t
 }
 
-func exceptionColumns(es []delivery.Exception) []any {
+// exceptionArgs are the parameters of recordingExceptions.
+func exceptionArgs(list []checkpoint) pgx.StrictNamedArgs {
+	var batches []int64
+	var es []delivery.Exception
+	for _, c := range list {
+		for _, e := range c.Exceptions {
+			batches, es = append(batches, c.batch), append(es, e)
+		}
+	}
 	n := len(es)
 	users, outcomes, reasons := make([]int64, n), make([]string, n), make([]string, n)
 	details, prints, attempts := make([]string, n), make([]string, n), make([]int32, n)
@@ -269,5 +297,6 @@ func exceptionColumns(es []delivery.Exception) []any {
 		details[i], prints[i], attempts[i] = e.Detail, e.Fingerprint, int32(e.Attempts)
 		next[i], first[i], last[i] = e.NextRetryAt, e.FirstAt, e.LastAt
 	}
-	return []any{users, outcomes, reasons, details, prints, attempts, next, first, last}
+	return pgx.StrictNamedArgs{"e_batches": batches, "e_users": users, "e_outcomes": outcomes, "e_reasons": reasons,
+		"e_details": details, "e_fingerprints": prints, "e_attempts": attempts, "e_next": next, "e_first": first, "e_last": last}
 }

@@ -204,6 +204,14 @@ func lockDead(ctx context.Context, tx pgx.Tx, id int64) (b deadBatch, err error)
 	return b, err
 }
 
+// settledSQL returns nothing. A batch that is dealt with in part is kept, with
+// the last user it has come to.
+const settledSQL = `
+update dead_letter_jobs set after_batch = case when @more then after_batch else @batch end,
+    part_batch = case when @more then @batch end, part_user = case when @more then greatest(@after::bigint, coalesce(@last::bigint, 0)) end,
+    done = done + @acted, late = late + @late, sent = sent + @sent
+where id = @job`
+
 // settle applies the job to the dead letters of one batch, or to as many of
 // them as its rate allows.
 func settle(ctx context.Context, tx pgx.Tx, j delivery.DeadLetterJob, b deadBatch, p pace) error {
@@ -246,10 +254,8 @@ func settle(ctx context.Context, tx pgx.Tx, j delivery.DeadLetterJob, b deadBatc
 	if err != nil {
 		return err
 	}
-	_, err = tx.Exec(ctx, `update dead_letter_jobs set after_batch = case when $6 then after_batch else $2 end,
-			part_batch = case when $6 then $2 end, part_user = case when $6 then greatest($7, coalesce($8, 0)) end,
-			done = done + $3, late = late + $4, sent = sent + $5 where id = $1`,
-		j.ID, b.id, acted, late, len(done), more, p.after, last(users))
+	_, err = tx.Exec(ctx, settledSQL, pgx.StrictNamedArgs{"job": j.ID, "batch": b.id, "acted": acted, "late": late,
+		"sent": len(done), "more": more, "after": p.after, "last": last(users)})
 	if err != nil || p.rate == 0 {
 		return err
 	}

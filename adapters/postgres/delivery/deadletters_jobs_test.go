@@ -286,3 +286,24 @@ func TestRepeatedCheckpointCountsTheDeadOnce(t *testing.T) {
 		t.Errorf("counted %d times", n)
 	}
 }
+
+// TestReplayRateOfGreatUserIDs: a batch that is dealt with in part is kept with
+// the user it has come to, whose id may need 64 bits.
+func TestReplayRateOfGreatUserIDs(t *testing.T) {
+	m := pgtest.NewFailingHook(t)
+	m.Cause = func(user.ID) string { return "status 500" }
+	m.Bury(3_000_000_001, 3_000_000_006, 10)
+	j, err := m.Letters.Start(t.Context(), staff.System(), delivery.DeadLetterOrder{Action: delivery.Replay, Rate: 1})
+	m.Must(err)
+	m.Must(m.Letters.Step(t.Context()))
+	if got := m.Job(j.ID); got.Done != 1 || got.State != "running" {
+		t.Fatalf("one should be let go: %+v", got)
+	}
+	for range 2 { // at most three at once
+		rest(m)
+		m.Must(m.Letters.Step(t.Context()))
+	}
+	if got := m.Job(j.ID); got.Done != 6 || got.State != "finished" {
+		t.Errorf("%+v", got)
+	}
+}

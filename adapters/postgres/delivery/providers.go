@@ -27,6 +27,11 @@ const (
 	callsKept  = 10 * time.Minute
 )
 
+// recordCallsSQL returns nothing.
+const recordCallsSQL = `
+insert into provider_calls (channel, worker, at, calls, messages, failed, total_ms, slowest_ms, error)
+values (@channel, @worker, clock_timestamp(), @calls, @messages, @failed, @total_ms, @slowest_ms, @error)`
+
 // RecordCalls adds what a worker counted since it last did, and removes what
 // nobody looks at any more.
 func (s Channels) RecordCalls(ctx context.Context, worker string, list []ProviderCalls) error {
@@ -35,9 +40,10 @@ func (s Channels) RecordCalls(ctx context.Context, worker string, list []Provide
 	}
 	return s.Tx(ctx, func(tx pgx.Tx) error {
 		for _, c := range list {
-			if _, err := tx.Exec(ctx, `insert into provider_calls (channel, worker, at, calls, messages, failed, total_ms, slowest_ms, error)
-				values ($1, $2, clock_timestamp(), $3, $4, $5, $6, $7, $8)`, c.Channel, worker, c.Calls, c.Messages, c.Failed,
-				c.Total.Milliseconds(), c.Slowest.Milliseconds(), c.Error); err != nil {
+			if _, err := tx.Exec(ctx, recordCallsSQL, pgx.StrictNamedArgs{
+				"channel": c.Channel, "worker": worker, "calls": c.Calls, "messages": c.Messages, "failed": c.Failed,
+				"total_ms": c.Total.Milliseconds(), "slowest_ms": c.Slowest.Milliseconds(), "error": c.Error,
+			}); err != nil {
 				return err
 			}
 		}

@@ -81,27 +81,32 @@ func (s Announcements) ReadAudience(ctx context.Context, cut reminder.Announceme
 	return told.due(part), nil
 }
 
+// storeAnnouncementSQL returns the ids of the new batches in their order, nothing
+// if the right to cut was lost.
+const storeAnnouncementSQL = `
+with mine as (
+    update announcements set cut_lease_until = clock_timestamp() + interval '10 seconds'
+    where id = @owner and cut_token = @token and state = 'cutting'
+    returning id, kind, template_id, created_at, worthless_after, stop_reason
+)
+insert into batches (kind, owner_id, template_id, channel, from_user, to_user, due_count, due, due_at,
+    worthless_after, stop_reason, priority, next_run_at)
+select m.kind, m.id, m.template_id, b.channel, b.from_user, b.to_user, b.n, b.due, m.created_at,
+    m.worthless_after, m.stop_reason, @priority, clock_timestamp()
+from mine m, unnest(@channels::smallint[], @from_users::bigint[], @to_users::bigint[], @due_counts::int[], @dues::bytea[])
+    with ordinality as b (channel, from_user, to_user, n, due, i)
+order by b.i
+returning id`
+
 // StoreAnnouncementBatches stores batches; a stop of the announcement that
 // came first is inherited by them.
 func (s Announcements) StoreAnnouncementBatches(ctx context.Context, cut reminder.AnnouncementCut, bs []reminder.NewBatch) ([]int64, error) {
-	columns, err := pg.BatchColumns(bs)
+	args, err := pg.BatchArgs(bs)
 	if err != nil {
 		return nil, err
 	}
-	return pg.StoreBatches(ctx, s.DB, `
-		with mine as (
-			update announcements set cut_lease_until = clock_timestamp() + interval '10 seconds'
-			where id = $1 and cut_token = $2 and state = 'cutting'
-			returning id, kind, template_id, created_at, worthless_after, stop_reason
-		)
-		insert into batches (kind, owner_id, template_id, channel, from_user, to_user, due_count, due, due_at,
-			worthless_after, stop_reason, priority, next_run_at)
-		select m.kind, m.id, m.template_id, b.channel, b.from_user, b.to_user, b.n, b.due, m.created_at, m.worthless_after, m.stop_reason, $8,
-			clock_timestamp()
-		from mine m, unnest($3::smallint[], $4::bigint[], $5::bigint[], $6::int[], $7::bytea[])
-			with ordinality as b (channel, from_user, to_user, n, due, i)
-		order by b.i
-		returning id`, append(append([]any{cut.ID, cut.Token}, columns...), pg.AnnouncementPriority)...)
+	args["owner"], args["token"], args["priority"] = cut.ID, cut.Token, pg.AnnouncementPriority
+	return pg.StoreBatches(ctx, s.DB, storeAnnouncementSQL, args)
 }
 
 // KeepAnnouncing renews the right to cut; see [reminder.AnnouncingStore].

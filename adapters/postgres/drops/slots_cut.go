@@ -70,25 +70,32 @@ func (s Slots) leaveOut(ctx context.Context, slotID int64, part delivery.Range, 
 	return nil
 }
 
+// storeRemindersSQL returns the ids of the new batches in their order, nothing
+// if the right to cut was lost.
+const storeRemindersSQL = `
+with mine as (
+    update slots set cut_lease_until = clock_timestamp() + interval '10 seconds'
+    where id = @owner and cut_token = @token and state = 'firing'
+    returning id, template_id, due_at - round * interval '1 microsecond' as due_at, planned_at, opens_at, stop_reason
+)
+insert into batches (kind, owner_id, template_id, channel, from_user, to_user, due_count, due, due_at, planned_at,
+    worthless_after, stop_reason, next_run_at)
+select 'reminder', m.id, m.template_id, b.channel, b.from_user, b.to_user, b.n, b.due, m.due_at, m.planned_at,
+    m.opens_at, m.stop_reason, clock_timestamp()
+from mine m, unnest(@channels::smallint[], @from_users::bigint[], @to_users::bigint[], @due_counts::int[], @dues::bytea[])
+    with ordinality as b (channel, from_user, to_user, n, due, i)
+order by b.i
+returning id`
+
 // StoreBatches stores batches; see [reminder.FiringStore]. A stop of the slot
 // that came first is inherited by its batches.
 func (s Slots) StoreBatches(ctx context.Context, cut reminder.Cut, bs []reminder.NewBatch) ([]int64, error) {
-	columns, err := pg.BatchColumns(bs)
+	args, err := pg.BatchArgs(bs)
 	if err != nil {
 		return nil, err
 	}
-	return pg.StoreBatches(ctx, s.DB, `
-		with mine as (
-			update slots set cut_lease_until = clock_timestamp() + interval '10 seconds'
-			where id = $1 and cut_token = $2 and state = 'firing' returning id, template_id, due_at - round * interval '1 microsecond' as due_at, planned_at, opens_at, stop_reason
-		)
-		insert into batches (kind, owner_id, template_id, channel, from_user, to_user, due_count, due, due_at, planned_at,
-			worthless_after, stop_reason, next_run_at)
-		select 'reminder', m.id, m.template_id, b.channel, b.from_user, b.to_user, b.n, b.due, m.due_at, m.planned_at, m.opens_at, m.stop_reason, clock_timestamp()
-		from mine m, unnest($3::smallint[], $4::bigint[], $5::bigint[], $6::int[], $7::bytea[])
-			with ordinality as b (channel, from_user, to_user, n, due, i)
-		order by b.i
-		returning id`, append([]any{cut.ID, cut.Token}, columns...)...)
+	args["owner"], args["token"] = cut.ID, cut.Token
+	return pg.StoreBatches(ctx, s.DB, storeRemindersSQL, args)
 }
 
 // KeepFiring renews the right to cut; see [reminder.FiringStore].

@@ -48,43 +48,64 @@ func (s Templates) Insert(ctx context.Context, c template.Change) (template.Temp
 	return s.Template(ctx, id)
 }
 
+// insertTemplateSQL returns the id of the new template, nothing if the request was
+// stored before.
+const insertTemplateSQL = `
+insert into templates (shop_number, name, description, kind, amount_off, threshold, percent_off, max_off, currency,
+    target, product, stock, per_user_limit, opens_at, closes_at, valid_until, valid_hours, obtain, claim_mode,
+    claim_url, state, request_key, notify_days, notify_channels)
+values (@shop, @name, @description, @kind, @amount_off, @threshold, @percent_off, @max_off, @currency,
+    @target, @product, @stock, @per_user_limit, @opens_at, @closes_at, @valid_until, @valid_hours, @obtain, @claim_mode,
+    @claim_url, 'draft', nullif(@request_key, ''), @notify_days, @notify_channels)
+on conflict (request_key) do nothing returning id`
+
+// ruleArgs are the parameters that storing a new template and changing one
+// have in common.
+func ruleArgs(t template.Template) pgx.StrictNamedArgs {
+	return pgx.StrictNamedArgs{
+		"shop": t.ShopNumber, "name": t.Name, "description": t.Description,
+		"kind": t.Kind, "amount_off": t.AmountOff, "threshold": t.Threshold, "percent_off": t.PercentOff, "max_off": t.MaxOff,
+		"currency": t.Currency, "target": t.Target, "product": t.Product, "stock": t.Stock, "per_user_limit": t.PerUserLimit,
+		"opens_at": t.OpensAt, "closes_at": t.ClosesAt, "valid_until": t.ValidUntil, "valid_hours": t.ValidHours,
+		"obtain": t.Obtain, "claim_mode": t.ClaimMode, "claim_url": t.ClaimURL,
+		"notify_days": t.NotifyDays, "notify_channels": max(1, t.NotifyOver),
+	}
+}
+
 func (s Templates) insert(ctx context.Context, tx pgx.Tx, c template.Change, id *int64) (created bool, err error) {
 	t := c.Template
 	_, err = tx.Exec(ctx, `insert into shops (number, name, timezone) values ($1, 'Shop ' || $1::bigint, 'UTC') on conflict do nothing`, t.ShopNumber)
 	if err != nil {
 		return false, err
 	}
-	err = tx.QueryRow(ctx, `
-		insert into templates (shop_number, name, description, kind, amount_off, threshold, percent_off, max_off, currency,
-			target, product, stock, per_user_limit, opens_at, closes_at, valid_until, valid_hours, obtain, claim_mode,
-			claim_url, state, request_key, notify_days, notify_channels)
-		values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, 'draft', nullif($21, ''), $22, $23)
-		on conflict (request_key) do nothing returning id`,
-		t.ShopNumber, t.Name, t.Description, t.Kind, t.AmountOff, t.Threshold, t.PercentOff, t.MaxOff, t.Currency,
-		t.Target, t.Product, t.Stock, t.PerUserLimit, t.OpensAt, t.ClosesAt, t.ValidUntil, t.ValidHours, t.Obtain,
-		t.ClaimMode, t.ClaimURL, c.RequestKey, t.NotifyDays, max(1, t.NotifyOver)).Scan(id)
+	args := ruleArgs(t)
+	args["request_key"] = c.RequestKey
+	err = tx.QueryRow(ctx, insertTemplateSQL, args).Scan(id)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return false, tx.QueryRow(ctx, `select id from templates where request_key = $1`, c.RequestKey).Scan(id)
 	}
 	return err == nil, err
 }
 
+// saveTemplateSQL returns nothing; no row changes if the version is not @version any more.
+const saveTemplateSQL = `
+update templates set shop_number = @shop, name = @name, description = @description, kind = @kind, amount_off = @amount_off,
+    threshold = @threshold, percent_off = @percent_off, max_off = @max_off, currency = @currency, target = @target,
+    product = @product, stock = @stock, per_user_limit = @per_user_limit, opens_at = @opens_at, closes_at = @closes_at,
+    valid_until = @valid_until, valid_hours = @valid_hours, obtain = @obtain, claim_mode = @claim_mode, claim_url = @claim_url,
+    state = @state, published_at = @published_at, ended_at = @ended_at, notify_days = @notify_days,
+    notify_channels = @notify_channels, remind_once = @remind_once, version = version + 1, updated_at = now()
+where id = @id and version = @version`
+
 // Save stores a change of an existing template, its slots, its audit entry
 // and its event in one transaction.
 func (s Templates) Save(ctx context.Context, c template.Change) (template.Template, error) {
 	t := c.Template
 	err := s.Tx(ctx, func(tx pgx.Tx) error {
-		tag, err := tx.Exec(ctx, `
-			update templates set shop_number = $3, name = $4, description = $5, kind = $6, amount_off = $7, threshold = $8,
-				percent_off = $9, max_off = $10, currency = $11, target = $12, product = $13, stock = $14,
-				per_user_limit = $15, opens_at = $16, closes_at = $17, valid_until = $18, valid_hours = $19, obtain = $20,
-				claim_mode = $21, claim_url = $22, state = $23, published_at = $24, ended_at = $25, notify_days = $26, notify_channels = $27,
-				remind_once = $28,
-				version = version + 1, updated_at = now()
-			where id = $1 and version = $2`,
-			t.ID, t.Version, t.ShopNumber, t.Name, t.Description, t.Kind, t.AmountOff, t.Threshold, t.PercentOff, t.MaxOff,
-			t.Currency, t.Target, t.Product, t.Stock, t.PerUserLimit, t.OpensAt, t.ClosesAt, t.ValidUntil, t.ValidHours,
-			t.Obtain, t.ClaimMode, t.ClaimURL, t.Stored, t.PublishedAt, t.EndedAt, t.NotifyDays, max(1, t.NotifyOver), t.RemindOnce)
+		args := ruleArgs(t)
+		args["id"], args["version"], args["state"] = t.ID, t.Version, t.Stored
+		args["published_at"], args["ended_at"], args["remind_once"] = t.PublishedAt, t.EndedAt, t.RemindOnce
+		tag, err := tx.Exec(ctx, saveTemplateSQL, args)
 		if err != nil {
 			return err
 		}

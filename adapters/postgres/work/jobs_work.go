@@ -45,18 +45,23 @@ func (s Jobs) KeepJob(ctx context.Context, l job.Lease, lasting time.Duration) e
 	return pg.Translate(err)
 }
 
+// saveJobSQL returns the job as the step left it, nothing if the lease was lost.
+const saveJobSQL = `
+update jobs j set cursor = coalesce(@cursor::jsonb, j.cursor), result = coalesce(@result::jsonb, j.result),
+    total = @total, done = @done, failed = @failed, attempts = 0, reason = '', detail = '',
+    state = case when @finished then 'done' else 'running' end,
+    finished_at = case when @finished then clock_timestamp() end,
+    lease_token = case when @finished then null else j.lease_token end,
+    lease_until = case when @finished then null else clock_timestamp() + @lasting::interval end
+where j.id = @id and j.lease_token = @token and j.state = 'running' returning ` + pg.BackgroundColumns
+
 // SaveJob stores a step's progress and its row errors together.
 func (s Jobs) SaveJob(ctx context.Context, l job.Lease, p job.Progress, lasting time.Duration) (j job.Job, err error) {
 	err = s.Tx(ctx, func(tx pgx.Tx) error {
-		j, err = pg.ScanBackground(tx.QueryRow(ctx, `
-			update jobs j set cursor = coalesce($3::jsonb, j.cursor), result = coalesce($4::jsonb, j.result),
-				total = $5, done = $6, failed = $7, attempts = 0, reason = '', detail = '',
-				state = case when $8 then 'done' else 'running' end,
-				finished_at = case when $8 then clock_timestamp() end,
-				lease_token = case when $8 then null else j.lease_token end,
-				lease_until = case when $8 then null else clock_timestamp() + $9 end
-			where j.id = $1 and j.lease_token = $2 and j.state = 'running' returning `+pg.BackgroundColumns,
-			l.ID, l.Token, p.Cursor, p.Result, p.Total, p.Done, p.Failed, p.Finished, lasting))
+		j, err = pg.ScanBackground(tx.QueryRow(ctx, saveJobSQL, pgx.StrictNamedArgs{
+			"id": l.ID, "token": l.Token, "cursor": p.Cursor, "result": p.Result,
+			"total": p.Total, "done": p.Done, "failed": p.Failed, "finished": p.Finished, "lasting": lasting,
+		}))
 		if errors.Is(err, pgx.ErrNoRows) {
 			return job.ErrLeaseLost
 		}
@@ -105,14 +110,17 @@ func storedCauses(list []fault.Field) []byte {
 // files of any content.
 func brief(s string) string { return pg.Storable(s[:min(len(s), maxRow)]) }
 
+// setBackJobSQL returns nothing; no row changes if the lease was lost.
+const setBackJobSQL = `
+update jobs set attempts = @attempts, reason = @reason, detail = @detail, state = case when @over then 'failed' else state end,
+    finished_at = case when @over then clock_timestamp() end, next_run_at = clock_timestamp() + @wait::interval,
+    lease_token = null, lease_until = null
+where id = @id and lease_token = @token and state = 'running'`
+
 // SetBackJob stores that a step failed and gives the lease back.
 func (s Jobs) SetBackJob(ctx context.Context, l job.Lease, b job.Setback) error {
-	tag, err := s.Pool.Exec(ctx, `
-		update jobs set attempts = $3, reason = $4, detail = $5, state = case when $6 then 'failed' else state end,
-			finished_at = case when $6 then clock_timestamp() end, next_run_at = clock_timestamp() + $7,
-			lease_token = null, lease_until = null
-		where id = $1 and lease_token = $2 and state = 'running'`,
-		l.ID, l.Token, b.Attempts, b.Reason, brief(b.Detail), b.Over, b.Wait)
+	tag, err := s.Pool.Exec(ctx, setBackJobSQL, pgx.StrictNamedArgs{"id": l.ID, "token": l.Token, "attempts": b.Attempts,
+		"reason": b.Reason, "detail": brief(b.Detail), "over": b.Over, "wait": b.Wait})
 	if err == nil && tag.RowsAffected() == 0 {
 		return job.ErrLeaseLost
 	}

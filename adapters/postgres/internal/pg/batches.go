@@ -105,9 +105,9 @@ func KeepCut(ctx context.Context, db *DB, sql string, owner int64, token string,
 	return Translate(err)
 }
 
-// BatchColumns returns the columns of new batches as arrays: channel, first and
-// last user, number of users, encoded set.
-func BatchColumns(bs []reminder.NewBatch) ([]any, error) {
+// BatchArgs are parameters with an element per new batch: its channel, its
+// first and last user, the number of users, and the encoded set of them.
+func BatchArgs(bs []reminder.NewBatch) (pgx.StrictNamedArgs, error) {
 	n := len(bs)
 	channels, from, to, counts, due := make([]int16, n), make([]int64, n), make([]int64, n), make([]int32, n), make([][]byte, n)
 	for i, b := range bs {
@@ -118,14 +118,15 @@ func BatchColumns(bs []reminder.NewBatch) ([]any, error) {
 		channels[i], from[i], to[i] = int16(b.Channel), int64(b.Users[0]), int64(b.Users[len(b.Users)-1])
 		counts[i], due[i] = int32(len(b.Users)), encoded
 	}
-	return []any{channels, from, to, counts, due}, nil
+	return pgx.StrictNamedArgs{"channels": channels, "from_users": from, "to_users": to, "due_counts": counts, "dues": due}, nil
 }
 
-// StoreBatches runs an insert that is fenced by its owner's token.
-func StoreBatches(ctx context.Context, db *DB, sql string, args ...any) ([]int64, error) {
+// StoreBatches runs an insert that is fenced by its owner's token and returns
+// the ids.
+func StoreBatches(ctx context.Context, db *DB, sql string, args pgx.StrictNamedArgs) ([]int64, error) {
 	var ids []int64
 	err := killpoint.Around("batches.store", func() error {
-		rows, err := db.Pool.Query(ctx, sql, args...)
+		rows, err := db.Pool.Query(ctx, sql, args)
 		if err == nil {
 			ids, err = pgx.CollectRows(rows, pgx.RowTo[int64])
 		}

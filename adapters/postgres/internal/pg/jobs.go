@@ -35,12 +35,12 @@ func ScanBackground(row pgx.Row, more ...any) (j job.Job, err error) {
 	return j, json.Unmarshal(actor, &j.Actor)
 }
 
-// startSQL stores a job unless the same request did so before, and only if
-// its upload is whole.
+// startSQL returns the new job. It returns nothing if the same request stored
+// it before, or if its upload is not whole.
 const startSQL = `
 insert into jobs as j (kind, title, shop_number, needs, params, total, created_by, actor, upload_id, request_key)
-select $1, $2, $3, $4, coalesce($5::jsonb, '{}'), $6, $7, $8, nullif($9::bigint, 0), $10
-where $9::bigint = 0 or exists (select from uploads where id = $9 and sha256 is not null)
+select @kind, @title, @shop, @needs, coalesce(@params::jsonb, '{}'), @total, @created_by, @actor, nullif(@upload::bigint, 0), @request_key
+where @upload::bigint = 0 or exists (select from uploads where id = @upload and sha256 is not null)
 on conflict (kind, split_part(created_by, ' ', 1), request_key) where request_key <> '' do nothing
 returning ` + BackgroundColumns
 
@@ -51,8 +51,10 @@ func StartJob(ctx context.Context, tx pgx.Tx, j job.Job, requestKey string, e st
 	if err != nil {
 		return j, err
 	}
-	started, err := ScanBackground(tx.QueryRow(ctx, startSQL, j.Kind, j.Title, j.ShopNumber, j.Needs, j.Params, j.Total, j.CreatedBy, actor,
-		j.UploadID, requestKey))
+	started, err := ScanBackground(tx.QueryRow(ctx, startSQL, pgx.StrictNamedArgs{
+		"kind": j.Kind, "title": j.Title, "shop": j.ShopNumber, "needs": j.Needs, "params": j.Params, "total": j.Total,
+		"created_by": j.CreatedBy, "actor": actor, "upload": j.UploadID, "request_key": requestKey,
+	}))
 	if errors.Is(err, pgx.ErrNoRows) {
 		return startedBefore(ctx, tx, j, requestKey)
 	}
