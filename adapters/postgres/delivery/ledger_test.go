@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	deliverydb "dropbell/adapters/postgres/delivery"
 	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/delivery"
@@ -99,10 +101,14 @@ func (w *fixture) fill(b *told, i int, random *rand.Rand) {
 	}
 	b.ID = w.Number(`insert into batches (kind, owner_id, template_id, channel, from_user, to_user, state, due_at, worthless_after, due, sent,
 			due_count, sent_count, skipped_count, expired_count, dead_count, failed_count)
-		values ($1, $2, $3, $4, $5, $6, $7, $8, $8, $9, $10, $11, $12, $13, $14, $15, $16)
-		returning id`,
-		b.Kind, b.OwnerID, b.TemplateID, b.Channel, b.From, b.To, b.State, b.DueAt, pgtest.Bitmap(due...), pgtest.Bitmap(sent...),
-		b.Counts.Reserved, b.Counts.Sent, b.Counts.Skipped, b.Counts.Expired, b.Counts.Dead, b.Waiting)
+		values (@kind, @owner, @template, @channel, @from_user, @to_user, @state, @due_at, @due_at, @due, @sent,
+			@due_count, @sent_count, @skipped_count, @expired_count, @dead_count, @failed_count)
+		returning id`, pgx.StrictNamedArgs{
+		"kind": b.Kind, "owner": b.OwnerID, "template": b.TemplateID, "channel": b.Channel, "from_user": b.From, "to_user": b.To,
+		"state": b.State, "due_at": b.DueAt, "due": pgtest.Bitmap(due...), "sent": pgtest.Bitmap(sent...),
+		"due_count": b.Counts.Reserved, "sent_count": b.Counts.Sent, "skipped_count": b.Counts.Skipped,
+		"expired_count": b.Counts.Expired, "dead_count": b.Counts.Dead, "failed_count": b.Waiting,
+	})
 	for _, e := range exceptions {
 		w.Exec(`insert into exceptions (batch_id, user_id, channel, outcome, reason, detail, attempts) values ($1, $2, $3, $4, 'provider_error', 'HTTP 503', 3)`,
 			b.ID, e.id, b.Channel, e.outcome)
