@@ -52,8 +52,8 @@ func newTokens(n int) ([]string, error) {
 // agreeable is a store that accepts everything and keeps nothing.
 type agreeable struct{ reminder.Store }
 
-func (agreeable) Reserve(_ context.Context, c reminder.Change) (reminder.Verdict, error) {
-	return reminder.Verdict{Applied: true, Created: true, After: c.Bits}, nil
+func (agreeable) Reserve(_ context.Context, c reminder.Change) (reminder.Decision, error) {
+	return reminder.Decision{Applied: true, Created: true, After: c.Bits}, nil
 }
 
 // server serves one kind until it is interrupted; it prints its address.

@@ -90,8 +90,8 @@ const busyFor = 3 * time.Second
 
 // Check judges the users in order of what lasts: who is gone, who is not meant
 // to get anything, who had enough, who sleeps.
-func (s *screen) Check(ids []user.ID, now time.Time) []delivery.Verdict {
-	var list []delivery.Verdict
+func (s *screen) Check(ids []user.ID, now time.Time) []delivery.Screening {
+	var list []delivery.Screening
 	for _, id := range ids {
 		if v := s.judge(id, now); v.Reason != "" {
 			list = append(list, v)
@@ -100,8 +100,8 @@ func (s *screen) Check(ids []user.ID, now time.Time) []delivery.Verdict {
 	return list
 }
 
-func (s *screen) judge(id user.ID, now time.Time) delivery.Verdict {
-	v := delivery.Verdict{UserID: id}
+func (s *screen) judge(id user.ID, now time.Time) delivery.Screening {
+	v := delivery.Screening{UserID: id}
 	until, asleep := s.Quiet[id].Sleeps(now)
 	switch {
 	case s.deleted[id]:
@@ -120,12 +120,12 @@ func (s *screen) judge(id user.ID, now time.Time) delivery.Verdict {
 }
 
 // Before looks at the clock once more and grants the coupons.
-func (s *screen) Before(ctx context.Context, ids []user.ID, now time.Time) ([]delivery.Verdict, error) {
-	var list []delivery.Verdict
+func (s *screen) Before(ctx context.Context, ids []user.ID, now time.Time) ([]delivery.Screening, error) {
+	var list []delivery.Screening
 	var left []user.ID
 	for _, id := range ids {
 		if until, asleep := s.Quiet[id].Sleeps(now); asleep {
-			list = append(list, delivery.Verdict{UserID: id, Reason: delivery.ReasonQuietHours, Until: until})
+			list = append(list, delivery.Screening{UserID: id, Reason: delivery.ReasonQuietHours, Until: until})
 		} else {
 			left = append(left, id)
 		}
@@ -135,7 +135,7 @@ func (s *screen) Before(ctx context.Context, ids []user.ID, now time.Time) ([]de
 	}
 	if s.granter == nil {
 		for _, id := range left {
-			list = append(list, delivery.Verdict{UserID: id, Reason: delivery.ReasonNoGrant})
+			list = append(list, delivery.Screening{UserID: id, Reason: delivery.ReasonNoGrant})
 		}
 		return list, nil
 	}
@@ -145,7 +145,7 @@ func (s *screen) Before(ctx context.Context, ids []user.ID, now time.Time) ([]de
 	}
 	for _, id := range left {
 		if reason := refused[id]; reason != "" {
-			list = append(list, delivery.Verdict{UserID: id, Reason: reason})
+			list = append(list, delivery.Screening{UserID: id, Reason: reason})
 		}
 	}
 	return list, nil

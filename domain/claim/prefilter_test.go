@@ -27,7 +27,7 @@ type house struct {
 	answer  error // of the gate
 
 	gate, looks, sets, clocks, fromMemory int
-	prefilter                               *claim.Prefilter
+	prefilter                             *claim.Prefilter
 }
 
 func newHouse(drops ...template.Template) *house {

@@ -232,19 +232,19 @@ func (g Guard) Screen(ctx context.Context, b *delivery.Batch) (delivery.Screen, 
 
 // Check leaves out whom there is nothing to tell, and puts off who sleeps
 // until they wake.
-func (r Readers) Check(ids []user.ID, now time.Time) []delivery.Verdict {
-	var list []delivery.Verdict
+func (r Readers) Check(ids []user.ID, now time.Time) []delivery.Screening {
+	var list []delivery.Screening
 	for _, id := range ids {
 		if r.Done[id] {
-			list = append(list, delivery.Verdict{UserID: id, Reason: delivery.ReasonCouponGone})
+			list = append(list, delivery.Screening{UserID: id, Reason: delivery.ReasonCouponGone})
 		} else if until, asleep := r.Quiet[id].Sleeps(now); asleep {
-			list = append(list, delivery.Verdict{UserID: id, Reason: delivery.ReasonQuietHours, Until: until})
+			list = append(list, delivery.Screening{UserID: id, Reason: delivery.ReasonQuietHours, Until: until})
 		}
 	}
 	return list
 }
 
 // Before looks at the clock once more.
-func (r Readers) Before(_ context.Context, ids []user.ID, now time.Time) ([]delivery.Verdict, error) {
+func (r Readers) Before(_ context.Context, ids []user.ID, now time.Time) ([]delivery.Screening, error) {
 	return r.Check(ids, now), nil
 }

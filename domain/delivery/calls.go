@@ -28,7 +28,7 @@ type chunkResult struct {
 	results     []Result
 	unreachable []user.ID // no contact for the channel
 	unmade      []unmade
-	verdicts    []Verdict
+	verdicts    []Screening
 }
 
 // unmade is somebody whose message could not be made.

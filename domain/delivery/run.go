@@ -149,7 +149,7 @@ func (r *run) screen(ctx context.Context) error {
 
 // apply turns a verdict into an exception. Who has to wait until after the
 // deadline is skipped.
-func (r *run) apply(v Verdict) Exception {
+func (r *run) apply(v Screening) Exception {
 	e := r.skip(v.UserID, v.Reason)
 	if v.Until.After(r.clock()) && v.Until.Before(r.batch.WorthlessAfter) {
 		e.Outcome, e.NextRetryAt = Failed, v.Until

@@ -45,12 +45,12 @@ func (f *fuse) Report(_ context.Context, _ Channel, c Call) {
 
 // keeper is a guard and its screen.
 type keeper struct {
-	before func(ids []user.ID) ([]Verdict, error)
+	before func(ids []user.ID) ([]Screening, error)
 }
 
 func (k keeper) Screen(context.Context, *Batch) (Screen, error) { return k, nil }
-func (k keeper) Check([]user.ID, time.Time) []Verdict           { return nil }
-func (k keeper) Before(_ context.Context, ids []user.ID, _ time.Time) ([]Verdict, error) {
+func (k keeper) Check([]user.ID, time.Time) []Screening           { return nil }
+func (k keeper) Before(_ context.Context, ids []user.ID, _ time.Time) ([]Screening, error) {
 	return k.before(ids)
 }
 
@@ -64,10 +64,10 @@ func TestAProbeIsNotLostOnACallThatIsNotMade(t *testing.T) {
 		for id := range user.ID(10) {
 			delete(r.depot.known, id+1)
 		}
-		r.Guards = map[Kind]Guard{KindReminder: keeper{func(ids []user.ID) (kept []Verdict, err error) {
+		r.Guards = map[Kind]Guard{KindReminder: keeper{func(ids []user.ID) (kept []Screening, err error) {
 			for _, id := range ids {
 				if id <= 20 {
-					kept = append(kept, Verdict{UserID: id, Reason: ReasonNoGrant})
+					kept = append(kept, Screening{UserID: id, Reason: ReasonNoGrant})
 				}
 			}
 			return kept, nil
@@ -88,7 +88,7 @@ func TestAProbeIsGivenBackWhenTheScreenFails(t *testing.T) {
 		r := newFixture(t, newFakeStore(SMS, 10, time.Hour), newProvider(SMS, 10, 0))
 		f, asked := &fuse{}, 0
 		r.Admission = f
-		r.Guards = map[Kind]Guard{KindReminder: keeper{func([]user.ID) ([]Verdict, error) {
+		r.Guards = map[Kind]Guard{KindReminder: keeper{func([]user.ID) ([]Screening, error) {
 			if asked++; asked == 1 {
 				return nil, errAway
 			}

@@ -69,14 +69,14 @@ type Guard interface {
 // A Screen judges recipients. It is used by several calls at a time.
 type Screen interface {
 	// Check says which of the users are not to be sent to now.
-	Check(ids []user.ID, now time.Time) []Verdict
+	Check(ids []user.ID, now time.Time) []Screening
 	// Before is asked right before the users are sent to; it may do what has
 	// to be done first. An error means that nobody among them is sent to yet.
-	Before(ctx context.Context, ids []user.ID, now time.Time) ([]Verdict, error)
+	Before(ctx context.Context, ids []user.ID, now time.Time) ([]Screening, error)
 }
 
-// A Verdict keeps a recipient from being sent to.
-type Verdict struct {
+// A Screening keeps a recipient from being sent to.
+type Screening struct {
 	UserID user.ID
 	Reason string
 	// Until is when to try again; zero means never.

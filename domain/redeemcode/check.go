@@ -9,36 +9,36 @@ import (
 	"dropbell/domain/template"
 )
 
-// Verdict is what a code that staff looked up turned out to be.
-type Verdict string
+// CheckResult is what a code that staff looked up turned out to be.
+type CheckResult string
 
 // The verdicts. Elsewhere belongs to a shop that the asker is not in charge of.
 const (
-	Unreadable  Verdict = "unreadable"   // not sixteen symbols of a code
-	Forged      Verdict = "forged"       // the check value is wrong: mistyped or made up
-	NeverIssued Verdict = "never_issued" // well made, but belongs to no batch
-	NotReadyYet Verdict = "not_ready"    // of a batch that is not, or never was, finished
-	Withdrawn   Verdict = "revoked"
-	Spent       Verdict = "used"
-	Good        Verdict = "good"
-	Elsewhere   Verdict = "elsewhere"
+	Unreadable  CheckResult = "unreadable"   // not sixteen symbols of a code
+	Forged      CheckResult = "forged"       // the check value is wrong: mistyped or made up
+	NeverIssued CheckResult = "never_issued" // well made, but belongs to no batch
+	NotReadyYet CheckResult = "not_ready"    // of a batch that is not, or never was, finished
+	Withdrawn   CheckResult = "revoked"
+	Spent       CheckResult = "used"
+	Good        CheckResult = "good"
+	Elsewhere   CheckResult = "elsewhere"
 )
 
 // The verdicts of codes that are good while their drop gives nothing away:
 // not now, or never again.
 const (
-	Unpublished Verdict = "draft"
-	NotYet      Verdict = "not_started"
-	Halted      Verdict = "paused"
-	GoneAll     Verdict = "sold_out"
-	Over        Verdict = "ended"
-	CalledOff   Verdict = "cancelled"
-	NotByCode   Verdict = "not_by_code"
+	Unpublished CheckResult = "draft"
+	NotYet      CheckResult = "not_started"
+	Halted      CheckResult = "paused"
+	GoneAll     CheckResult = "sold_out"
+	Over        CheckResult = "ended"
+	CalledOff   CheckResult = "cancelled"
+	NotByCode   CheckResult = "not_by_code"
 )
 
 // A Finding is what there is to say about a code.
 type Finding struct {
-	Verdict Verdict
+	Verdict CheckResult
 	Code    Code // as it was read, for showing it well grouped
 	// Serial, Batch and Place (from 1, in the batch) are set if there is a batch.
 	Serial Serial
@@ -90,7 +90,7 @@ func (s *Service) Check(ctx context.Context, by staff.Actor, typed string) (Find
 
 // verdictOf says what it means for a good code that its redemption would be
 // answered like this. Refusals that share a fault differ by identity.
-func verdictOf(refusal error) Verdict {
+func verdictOf(refusal error) CheckResult {
 	switch refusal {
 	case nil:
 		return Good
@@ -110,7 +110,7 @@ func verdictOf(refusal error) Verdict {
 	return Over
 }
 
-func (b Batch) verdict(used bool) Verdict {
+func (b Batch) verdict(used bool) CheckResult {
 	switch {
 	case used:
 		return Spent

@@ -44,7 +44,7 @@ func TestCheckSaysWhatWouldHappenNow(t *testing.T) {
 		name  string
 		drop  func(*template.Template)
 		after time.Duration // since the opening
-		want  redeemcode.Verdict
+		want  redeemcode.CheckResult
 	}{
 		{"open", stored(template.Published), 0, redeemcode.Good},
 		{"draft", stored(template.Draft), 0, redeemcode.Unpublished},

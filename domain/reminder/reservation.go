@@ -67,9 +67,9 @@ func refuseBoth(first *fault.Fault, a Bitmap, second *fault.Fault, b Bitmap) err
 	return &Refusal{first, a.Reminders(), &Refusal{Fault: second, Offending: b.Reminders()}}
 }
 
-// Verdict is what the store found, in one statement under one database
+// Decision is what the store found, in one statement under one database
 // clock, when it tried to apply a change.
-type Verdict struct {
+type Decision struct {
 	// Applied says that the change is committed; After is the row then
 	// (empty = the row is gone) and Created whether it is new.
 	Applied bool
@@ -84,7 +84,7 @@ type Verdict struct {
 }
 
 // reserveError explains a verdict that refused to add asked.
-func (v Verdict) reserveError(asked Bitmap) error {
+func (v Decision) reserveError(asked Bitmap) error {
 	if v.Opened {
 		return template.ErrOpened
 	}
@@ -97,7 +97,7 @@ func (v Verdict) reserveError(asked Bitmap) error {
 
 // cancelError explains a verdict that refused to remove asked; an empty asked
 // means whatever can still be cancelled.
-func (v Verdict) cancelError(asked Bitmap) error {
+func (v Decision) cancelError(asked Bitmap) error {
 	if v.Before.IsEmpty() {
 		return ErrNotReserved.Because("nothing is reserved for this template")
 	}
@@ -113,7 +113,7 @@ func (v Verdict) cancelError(asked Bitmap) error {
 }
 
 // possibleError explains a verdict that found nothing of asked to remove.
-func (v Verdict) possibleError(asked Bitmap) error {
+func (v Decision) possibleError(asked Bitmap) error {
 	if err := refuse(ErrAlreadyDue, v.Before.Intersect(asked)); err != nil {
 		return err
 	}

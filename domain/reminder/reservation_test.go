@@ -32,7 +32,7 @@ func of(rs ...Reminder) Bitmap { return BitmapOf(rs...) }
 // error names no reminder.
 type refusalCase struct {
 	name      string
-	verdict   Verdict
+	verdict   Decision
 	asked     Bitmap
 	want      *fault.Fault
 	offending []Reminder
@@ -52,15 +52,15 @@ func (c refusalCase) check(t *testing.T, err error) {
 
 func TestWhyReservingWasRefused(t *testing.T) {
 	for _, c := range []refusalCase{
-		{"the opening has passed", Verdict{Opened: true}, of(app5), template.ErrOpened, nil},
-		{"the opening has passed for one who had it", Verdict{Opened: true, Before: all}, of(app5), template.ErrOpened, nil},
-		{"all due", Verdict{}, of(app5, app60), ErrAlreadyDue, []Reminder{app60, app5}},
-		{"one of two due", Verdict{Open: of(app5)}, of(app5, app60), ErrAlreadyDue, []Reminder{app60}},
-		{"one reserved", Verdict{Open: all, Before: of(app5, sms60)}, of(app5, app10), ErrAlreadyReserved, []Reminder{app5}},
-		{"all reserved, the farthest first", Verdict{Open: all, Before: all}, of(app5, email5, sms60), ErrAlreadyReserved,
+		{"the opening has passed", Decision{Opened: true}, of(app5), template.ErrOpened, nil},
+		{"the opening has passed for one who had it", Decision{Opened: true, Before: all}, of(app5), template.ErrOpened, nil},
+		{"all due", Decision{}, of(app5, app60), ErrAlreadyDue, []Reminder{app60, app5}},
+		{"one of two due", Decision{Open: of(app5)}, of(app5, app60), ErrAlreadyDue, []Reminder{app60}},
+		{"one reserved", Decision{Open: all, Before: of(app5, sms60)}, of(app5, app10), ErrAlreadyReserved, []Reminder{app5}},
+		{"all reserved, the farthest first", Decision{Open: all, Before: all}, of(app5, email5, sms60), ErrAlreadyReserved,
 			[]Reminder{sms60, app5, email5}},
-		{"one due and another reserved", Verdict{Open: of(app5), Before: of(app5)}, of(app5, app60), ErrAlreadyDue, []Reminder{app60}},
-		{"the row is gone by now", Verdict{Open: all}, of(app5, app10), ErrAlreadyReserved, []Reminder{app10, app5}},
+		{"one due and another reserved", Decision{Open: of(app5), Before: of(app5)}, of(app5, app60), ErrAlreadyDue, []Reminder{app60}},
+		{"the row is gone by now", Decision{Open: all}, of(app5, app10), ErrAlreadyReserved, []Reminder{app10, app5}},
 	} {
 		c.check(t, c.verdict.reserveError(c.asked))
 	}
@@ -68,13 +68,13 @@ func TestWhyReservingWasRefused(t *testing.T) {
 
 func TestWhyCancellingWasRefused(t *testing.T) {
 	for _, c := range []refusalCase{
-		{"nothing reserved", Verdict{Open: all}, of(app5), ErrNotReserved, nil},
-		{"nothing reserved, all asked", Verdict{Open: all}, Bitmap{}, ErrNotReserved, nil},
-		{"one of two missing", Verdict{Open: all, Before: of(app5)}, of(app5, app10), ErrNotReserved, []Reminder{app10}},
-		{"due", Verdict{Open: of(app5), Before: of(app5, app60)}, of(app5, app60), ErrAlreadyDue, []Reminder{app60}},
-		{"one missing, another due", Verdict{Before: of(app60)}, of(app5, app60), ErrNotReserved, []Reminder{app5}},
-		{"all asked, all due", Verdict{Before: of(app5, app60)}, Bitmap{}, ErrAlreadyDue, []Reminder{app60, app5}},
-		{"the row changed meanwhile", Verdict{Open: all, Before: of(app5)}, of(app5), ErrNotReserved, []Reminder{app5}},
+		{"nothing reserved", Decision{Open: all}, of(app5), ErrNotReserved, nil},
+		{"nothing reserved, all asked", Decision{Open: all}, Bitmap{}, ErrNotReserved, nil},
+		{"one of two missing", Decision{Open: all, Before: of(app5)}, of(app5, app10), ErrNotReserved, []Reminder{app10}},
+		{"due", Decision{Open: of(app5), Before: of(app5, app60)}, of(app5, app60), ErrAlreadyDue, []Reminder{app60}},
+		{"one missing, another due", Decision{Before: of(app60)}, of(app5, app60), ErrNotReserved, []Reminder{app5}},
+		{"all asked, all due", Decision{Before: of(app5, app60)}, Bitmap{}, ErrAlreadyDue, []Reminder{app60, app5}},
+		{"the row changed meanwhile", Decision{Open: all, Before: of(app5)}, of(app5), ErrNotReserved, []Reminder{app5}},
 	} {
 		c.check(t, c.verdict.cancelError(c.asked))
 	}
@@ -85,7 +85,7 @@ func TestWhyCancellingWasRefused(t *testing.T) {
 func TestARefusalIsAlwaysExplained(t *testing.T) {
 	some := rapid.Map(rapid.Int64Range(0, 1<<60-1), StoredBitmap)
 	rapid.Check(t, func(t *rapid.T) {
-		v := Verdict{Open: some.Draw(t, "open"), Before: some.Draw(t, "before"), Opened: rapid.Bool().Draw(t, "opened")}
+		v := Decision{Open: some.Draw(t, "open"), Before: some.Draw(t, "before"), Opened: rapid.Bool().Draw(t, "opened")}
 		asked := some.Draw(t, "asked")
 		if err := v.cancelError(asked); fault.KindOf(err) == 0 {
 			t.Fatalf("cancelling: %v", err)

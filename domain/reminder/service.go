@@ -27,10 +27,10 @@ type Change struct {
 type Store interface {
 	// Reserve adds all of c.Bits or nothing, durably, judged by the
 	// database's clock in the statement that stores them.
-	Reserve(ctx context.Context, c Change) (Verdict, error)
+	Reserve(ctx context.Context, c Change) (Decision, error)
 	// Cancel removes all of c.Bits or nothing, judged likewise, or what of them
 	// is possible.
-	Cancel(ctx context.Context, c Change) (Verdict, error)
+	Cancel(ctx context.Context, c Change) (Decision, error)
 	// Reservation returns [ErrNotReserved] if there is none.
 	Reservation(ctx context.Context, templateID int64, by user.ID) (Reservation, error)
 	// Reservations lists a user's reservations by descending template id,

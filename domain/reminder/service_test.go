@@ -40,18 +40,18 @@ func (m *memory) open() reminder.Bitmap {
 	return b
 }
 
-func (m *memory) Reserve(ctx context.Context, c reminder.Change) (reminder.Verdict, error) {
+func (m *memory) Reserve(ctx context.Context, c reminder.Change) (reminder.Decision, error) {
 	m.changes, m.ended = append(m.changes, c), append(m.ended, ctx.Err())
 	before, existed := m.rows[c.TemplateID]
-	v := reminder.Verdict{Before: before, Open: m.open(), Opened: !m.now.Before(opens)}
+	v := reminder.Decision{Before: before, Open: m.open(), Opened: !m.now.Before(opens)}
 	if m.fail != nil || !v.Open.Contains(c.Bits) || !before.Intersect(c.Bits).IsEmpty() {
 		return v, m.fail
 	}
 	m.rows[c.TemplateID] = before.Union(c.Bits)
-	return reminder.Verdict{Applied: true, Created: !existed, After: m.rows[c.TemplateID]}, nil
+	return reminder.Decision{Applied: true, Created: !existed, After: m.rows[c.TemplateID]}, nil
 }
 
-func (m *memory) Cancel(ctx context.Context, c reminder.Change) (reminder.Verdict, error) {
+func (m *memory) Cancel(ctx context.Context, c reminder.Change) (reminder.Decision, error) {
 	m.changes, m.ended = append(m.changes, c), append(m.ended, ctx.Err())
 	before := m.rows[c.TemplateID]
 	bits := c.Bits
@@ -62,10 +62,10 @@ func (m *memory) Cancel(ctx context.Context, c reminder.Change) (reminder.Verdic
 		bits = before.Intersect(m.open()).Intersect(c.Bits)
 	}
 	if m.fail != nil || bits.IsEmpty() || !before.Contains(bits) || !m.open().Contains(bits) {
-		return reminder.Verdict{Before: before, Open: m.open()}, m.fail
+		return reminder.Decision{Before: before, Open: m.open()}, m.fail
 	}
 	m.rows[c.TemplateID] = before.Without(bits)
-	return reminder.Verdict{Applied: true, After: m.rows[c.TemplateID]}, nil
+	return reminder.Decision{Applied: true, After: m.rows[c.TemplateID]}, nil
 }
 
 func (m *memory) Reservation(_ context.Context, id int64, by user.ID) (reminder.Reservation, error) {

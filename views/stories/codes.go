@@ -46,7 +46,7 @@ func codes() []Story {
 	closed.Closed = "This drop is over or was cancelled; new codes could not be used."
 	wrong.Count, wrong.Errors = "ten", []fault.Field{{Name: "count", Key: "rule.code_count", Message: "must be between 1 and 1000000"}}
 	all := couponpages.Codes{List: codeBatches(), Next: "/codes?before=3", Check: couponpages.CodeCheck{}}
-	finding := func(v redeemcode.Verdict) *redeemcode.Finding {
+	finding := func(v redeemcode.CheckResult) *redeemcode.Finding {
 		return &redeemcode.Finding{Verdict: v, Code: aCode(), Serial: 60_417, Batch: codeBatches()[1], Place: 417}
 	}
 	used, withdrawn := finding(redeemcode.Spent), finding(redeemcode.Withdrawn)
@@ -70,7 +70,7 @@ func codes() []Story {
 		{Name: "codes/check-good", Page: couponpages.CodeCheck{Finding: finding(redeemcode.Good)}.Page()},
 		{Name: "codes/check-not-ready", Page: couponpages.CodeCheck{Finding: finding(redeemcode.NotReadyYet)}.Page()},
 	}
-	for _, v := range []redeemcode.Verdict{redeemcode.Unpublished, redeemcode.NotYet, redeemcode.Halted, redeemcode.GoneAll, redeemcode.Over, redeemcode.CalledOff, redeemcode.NotByCode} {
+	for _, v := range []redeemcode.CheckResult{redeemcode.Unpublished, redeemcode.NotYet, redeemcode.Halted, redeemcode.GoneAll, redeemcode.Over, redeemcode.CalledOff, redeemcode.NotByCode} {
 		f := finding(v)
 		f.Template = t
 		if v == redeemcode.Over || v == redeemcode.CalledOff {
@@ -78,7 +78,7 @@ func codes() []Story {
 		}
 		list = append(list, Story{Name: "codes/check-" + string(v), Page: couponpages.CodeCheck{Finding: f}.Page()})
 	}
-	for _, v := range []redeemcode.Verdict{redeemcode.Unreadable, redeemcode.Forged, redeemcode.NeverIssued, redeemcode.Elsewhere} {
+	for _, v := range []redeemcode.CheckResult{redeemcode.Unreadable, redeemcode.Forged, redeemcode.NeverIssued, redeemcode.Elsewhere} {
 		list = append(list, Story{Name: "codes/check-" + string(v), Page: couponpages.CodeCheck{Typed: "1XBE-VF78", Finding: &redeemcode.Finding{Verdict: v, Code: aCode()}}.Page()})
 	}
 	return list

@@ -29,8 +29,8 @@ import (
 // measured is the way to it.
 type instant struct{ reminder.Store }
 
-func (instant) Reserve(_ context.Context, c reminder.Change) (reminder.Verdict, error) {
-	return reminder.Verdict{Applied: true, Created: true, After: c.Bits}, nil
+func (instant) Reserve(_ context.Context, c reminder.Change) (reminder.Decision, error) {
+	return reminder.Decision{Applied: true, Created: true, After: c.Bits}, nil
 }
 
 type oneTemplate struct{ only template.Template }

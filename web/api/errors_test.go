@@ -77,11 +77,11 @@ type broken struct {
 	err error
 }
 
-func (b broken) Reserve(context.Context, reminder.Change) (reminder.Verdict, error) {
+func (b broken) Reserve(context.Context, reminder.Change) (reminder.Decision, error) {
 	if b.err == nil {
 		panic("password is hunter2")
 	}
-	return reminder.Verdict{}, b.err
+	return reminder.Decision{}, b.err
 }
 
 func TestDefectsAreNotShown(t *testing.T) {

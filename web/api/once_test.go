@@ -207,9 +207,9 @@ type sometimes struct {
 	err atomic.Bool
 }
 
-func (s *sometimes) Reserve(ctx context.Context, c reminder.Change) (reminder.Verdict, error) {
+func (s *sometimes) Reserve(ctx context.Context, c reminder.Change) (reminder.Decision, error) {
 	if s.err.Load() {
-		return reminder.Verdict{}, postgres.ErrUnavailable
+		return reminder.Decision{}, postgres.ErrUnavailable
 	}
 	return s.Store.Reserve(ctx, c)
 }
@@ -222,7 +222,7 @@ type held struct {
 	goOn  chan struct{}
 }
 
-func (s *held) Reserve(ctx context.Context, c reminder.Change) (reminder.Verdict, error) {
+func (s *held) Reserve(ctx context.Context, c reminder.Change) (reminder.Decision, error) {
 	if s.first.CompareAndSwap(false, true) {
 		close(s.begun)
 		<-s.goOn

@@ -145,7 +145,7 @@ func TestCheck(t *testing.T) {
 	d := m.byCode(100, 100)
 	b := m.ready(d, 3)
 	codes := m.export(d, b.ID)
-	verdict := func(by staff.Actor, typed string, want redeemcode.Verdict) redeemcode.Finding {
+	verdict := func(by staff.Actor, typed string, want redeemcode.CheckResult) redeemcode.Finding {
 		t.Helper()
 		f, err := m.staff.Check(t.Context(), by, typed)
 		m.Must(err)

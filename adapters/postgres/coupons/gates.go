@@ -25,8 +25,8 @@ type Gates struct{ *pg.DB }
 // NewGates returns the gates of db.
 func NewGates(db *pg.DB) Gates { return Gates{db} }
 
-// Gates implements [gate.Store].
-func (s Gates) Gates(ctx context.Context, after int64, limit int) ([]int64, error) {
+// Unreconciled implements [gate.Store].
+func (s Gates) Unreconciled(ctx context.Context, after int64, limit int) ([]int64, error) {
 	rows, err := s.Pool.Query(ctx, `
 		select id from (
 			-- two questions, each with an index of its own

@@ -17,8 +17,8 @@ import (
 // groups; see committer.
 type Reservations struct {
 	*pg.DB
-	reserve *pg.Committer[rowKey, reminder.Change, reminder.Verdict]
-	cancel  *pg.Committer[rowKey, reminder.Change, reminder.Verdict]
+	reserve *pg.Committer[rowKey, reminder.Change, reminder.Decision]
+	cancel  *pg.Committer[rowKey, reminder.Change, reminder.Decision]
 }
 
 type rowKey struct {
@@ -43,12 +43,12 @@ func (r *Reservations) Close() {
 }
 
 // Reserve adds all of c.Bits or nothing; see [reminder.Store].
-func (r *Reservations) Reserve(ctx context.Context, c reminder.Change) (reminder.Verdict, error) {
+func (r *Reservations) Reserve(ctx context.Context, c reminder.Change) (reminder.Decision, error) {
 	return r.reserve.Do(ctx, c)
 }
 
 // Cancel removes all of c.Bits or nothing; see [reminder.Store].
-func (r *Reservations) Cancel(ctx context.Context, c reminder.Change) (reminder.Verdict, error) {
+func (r *Reservations) Cancel(ctx context.Context, c reminder.Change) (reminder.Decision, error) {
 	return r.cancel.Do(ctx, c)
 }
 
@@ -150,8 +150,8 @@ left join still_open o on o.template_id = a.template_id
 left join rows on rows.template_id = a.template_id and rows.user_id = a.user_id`
 
 // flush runs one of the two statements; it is a transaction of its own.
-func (r *Reservations) flush(sql string) func(context.Context, []reminder.Change) ([]reminder.Verdict, error) {
-	return func(ctx context.Context, group []reminder.Change) ([]reminder.Verdict, error) {
+func (r *Reservations) flush(sql string) func(context.Context, []reminder.Change) ([]reminder.Decision, error) {
+	return func(ctx context.Context, group []reminder.Change) ([]reminder.Decision, error) {
 		if err := killpoint.Before("reservations.change"); err != nil {
 			return nil, err
 		}
@@ -161,11 +161,11 @@ func (r *Reservations) flush(sql string) func(context.Context, []reminder.Change
 			return nil, err
 		}
 		defer rows.Close()
-		verdicts := make([]reminder.Verdict, len(group))
+		verdicts := make([]reminder.Decision, len(group))
 		for rows.Next() {
 			var n, mask, before int64
 			var after *int64
-			var v reminder.Verdict
+			var v reminder.Decision
 			if err := rows.Scan(&n, &after, &v.Created, &mask, &before, &v.Opened); err != nil {
 				return nil, err
 			}

@@ -66,7 +66,7 @@ func TestEventsCarryTheTraceOfTheirCause(t *testing.T) {
 	} {
 		change := reminder.Change{TemplateID: tpl.ID, UserID: 7, Bits: reminder.BitmapOf(pgtest.Reminders(delivery.App, 5)...)}
 		ctx := traced(t.Context(), c.parent)
-		for _, do := range []func(context.Context, reminder.Change) (reminder.Verdict, error){c.store.Reserve, c.store.Cancel} {
+		for _, do := range []func(context.Context, reminder.Change) (reminder.Decision, error){c.store.Reserve, c.store.Cancel} {
 			if v, err := do(ctx, change); err != nil || !v.Applied {
 				t.Fatalf("%s: %+v %v", name, v, err)
 			}

@@ -160,7 +160,7 @@ func Reminders(c delivery.Channel, minutes ...int) []reminder.Reminder {
 }
 
 // Reserve adds reminders of the user.
-func (w *Fixture) Reserve(t template.Template, id user.ID, rs ...reminder.Reminder) reminder.Verdict {
+func (w *Fixture) Reserve(t template.Template, id user.ID, rs ...reminder.Reminder) reminder.Decision {
 	w.Helper()
 	v, err := w.Reservations.Reserve(w.Context(), reminder.Change{TemplateID: t.ID, UserID: id, Bits: reminder.BitmapOf(rs...)})
 	w.Must(err)
@@ -168,7 +168,7 @@ func (w *Fixture) Reserve(t template.Template, id user.ID, rs ...reminder.Remind
 }
 
 // Cancel takes reminders of the user away.
-func (w *Fixture) Cancel(t template.Template, id user.ID, rs ...reminder.Reminder) reminder.Verdict {
+func (w *Fixture) Cancel(t template.Template, id user.ID, rs ...reminder.Reminder) reminder.Decision {
 	w.Helper()
 	v, err := w.Reservations.Cancel(w.Context(), reminder.Change{TemplateID: t.ID, UserID: id, Bits: reminder.BitmapOf(rs...)})
 	w.Must(err)

@@ -36,9 +36,9 @@ type IdempotencyRecord struct {
 
 // Store is where plans are kept.
 type Store interface {
-	// Gates returns the templates whose gate may need something: those
+	// Unreconciled returns the templates whose gate may need a step: those
 	// decided by the gate that are published and have no retired plan.
-	Gates(ctx context.Context, after int64, limit int) ([]int64, error)
+	Unreconciled(ctx context.Context, after int64, limit int) ([]int64, error)
 	// Plan returns the plan, with zero Shards if there is none yet. It returns
 	// [template.ErrNotFound] if there is no such template.
 	Plan(ctx context.Context, templateID int64) (Plan, error)
@@ -150,7 +150,7 @@ func (k *Keeper) Sweep(ctx context.Context) error {
 	const page = 200
 	var errs []error
 	for after := int64(0); ; {
-		ids, err := k.Store.Gates(ctx, after, page)
+		ids, err := k.Store.Unreconciled(ctx, after, page)
 		if err != nil {
 			return errors.Join(append(errs, err)...)
 		}
