@@ -39,7 +39,7 @@ var gatePutSource string
 //go:embed settle.lua
 var gateSettleSource string
 
-//go:embed seal.lua
+//go:embed fence.lua
 var gateSealSource string
 
 //go:embed reset.lua
@@ -48,7 +48,7 @@ var gateResetSource string
 //go:embed load.lua
 var gateLoadSource string
 
-//go:embed tell.lua
+//go:embed set_terms.lua
 var gateTellSource string
 
 //go:embed clock.lua

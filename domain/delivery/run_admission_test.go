@@ -49,7 +49,7 @@ type keeper struct {
 }
 
 func (k keeper) Screen(context.Context, *Batch) (Screen, error) { return k, nil }
-func (k keeper) Check([]user.ID, time.Time) []Screening           { return nil }
+func (k keeper) Check([]user.ID, time.Time) []Screening         { return nil }
 func (k keeper) Before(_ context.Context, ids []user.ID, _ time.Time) ([]Screening, error) {
 	return k.before(ids)
 }
