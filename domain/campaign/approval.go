@@ -21,7 +21,7 @@ var (
 	// ErrLapsed is the refusal of a consent to what the campaign no longer is.
 	ErrLapsed = fault.New(fault.Conflict, "approval_lapsed",
 		"the campaign is not what approval was asked for any more; look at what it is now and ask again")
-	// ErrNotAsked is the refusal of a decision that nobody has asked for.
+	// ErrNotAsked is the refusal of a decision without an open request.
 	ErrNotAsked = fault.New(fault.Conflict, "approval_not_asked", "nobody is waiting for approval of this campaign")
 )
 
@@ -162,7 +162,7 @@ func (s *Service) consent(ctx context.Context, by staff.Actor, old, next Campaig
 	next.ApprovalAskedAt, next.ApprovedBy, next.PublishedBy = nil, by.Label+" "+by.Name, r.AskedBy+" "+r.AskedName
 	c, err := s.release(ctx, Change{Campaign: next, Rule: r.Rule, Decision: &Decision{Request: r.ID, State: RequestApproved, Reason: reason},
 		Entry: entry(by, "campaign.approve", old, reason, old.State, next.State)})
-	if errors.Is(err, fault.ErrStale) { // somebody changed it between our look and our save
+	if errors.Is(err, fault.ErrStale) { // the campaign was changed between reading and saving
 		err = ErrLapsed
 	}
 	return c, err
@@ -267,7 +267,8 @@ func (s *Service) end(ctx context.Context, r Review, d Decision, e staff.Entry) 
 
 // Withdraw takes an open request back, which is for those who cannot decide
 // about it: everybody else refuses it and says why. The campaign stays a
-// draft, so that somebody else can ask, and who asked can consent.
+// draft, so that another member can request approval, and the former requester
+// can approve.
 func (s *Service) Withdraw(ctx context.Context, by staff.Actor, id, request int64, reason string) (Campaign, error) {
 	if err := checkReason(reason, false); err != nil {
 		return Campaign{}, err

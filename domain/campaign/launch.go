@@ -55,7 +55,7 @@ type LaunchStore interface {
 	// Encode returns users, ascending, as a compressed set.
 	Encode(users []user.ID) ([]byte, error)
 	// Append stores messages and how far the cut has come, or returns
-	// [delivery.ErrLeaseLost] if somebody has taken over or it was cancelled.
+	// [delivery.ErrLeaseLost] if another process has taken over or it was cancelled.
 	Append(ctx context.Context, c Cut, ms []Message) error
 	// Published records that messages are on the wire.
 	Published(ctx context.Context, ms []Message) error
@@ -82,7 +82,7 @@ type LaunchStore interface {
 	Settle(ctx context.Context) (int, error)
 }
 
-// Wire carries messages to whoever makes batches of them.
+// Wire carries messages to the handler that makes batches of them.
 type Wire interface {
 	Publish(ctx context.Context, ms []Message) error
 }
@@ -154,9 +154,9 @@ func (l *Launcher) Cut(ctx context.Context, id int64) error {
 	err = delivery.Keep(ctx, l.LeaseFor, renew, func(ctx context.Context) error { return l.cut(ctx, cut) })
 	switch {
 	case errors.Is(err, errHeld):
-		return nil // goes on once somebody consents
+		return nil // goes on once it is approved
 	case errors.Is(err, delivery.ErrLeaseLost):
-		return nil // whoever took over finishes
+		return nil // the process that took over finishes
 	case errors.Is(err, ErrNoAudience), errors.Is(err, ErrRangeTooLarge), errors.Is(err, ErrOtherShop):
 		return l.Store.Fail(ctx, id, fault.CodeOf(err))
 	}

@@ -203,7 +203,7 @@ type Review struct {
 	Now      Snapshot
 	// Reach is that of the audience now; nil if it cannot be told quickly.
 	Reach *Reach
-	// Open is the request that nobody has decided yet, nil if there is none.
+	// Open is the request without a decision, nil if there is none.
 	Open *Request
 	// Before is the latest one that was decided or has lapsed, nil if there
 	// is none.
@@ -216,7 +216,7 @@ type Review struct {
 // reach that cannot be told may be any.
 func (r Review) Needed() bool { return r.Above > 0 && (r.Reach == nil || r.Reach.Users > r.Above) }
 
-// Late reports whether nothing can go out any more, whoever consents.
+// Late reports whether it is too late to send anything, with or without approval.
 func (r Review) Late(now time.Time) bool { return !r.Campaign.EndsAt.After(now) }
 
 // Lapsed reports whether the campaign is no longer what the open request says.

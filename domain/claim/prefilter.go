@@ -199,7 +199,7 @@ func (d *Prefilter) compare(ctx context.Context) *drift {
 }
 
 // holderSets remembers who holds coupons of what is sold out: with the stock
-// used up, nobody joins them any more.
+// used up, no further user joins them.
 type holderSets struct {
 	mu   sync.Mutex
 	sets map[int64]holderSet
@@ -211,7 +211,7 @@ type holderSet struct {
 }
 
 // holderStock is what a set of holders is good for: until the stock is raised,
-// or a coupon is returned to it, nobody joins them.
+// or a coupon is returned to it, no user joins them.
 type holderStock struct{ stock, returned int64 }
 
 const (

@@ -16,7 +16,7 @@ const BatchSize = 1000
 var (
 	// ErrNoWork is returned when no batch of the channel is ready.
 	ErrNoWork = fault.New(fault.NotFound, "no_work", "no batch is ready")
-	// ErrLeaseLost is returned when somebody else has taken the batch over.
+	// ErrLeaseLost is returned when another worker has taken the batch over.
 	// What was done since the last checkpoint is not recorded.
 	ErrLeaseLost = fault.New(fault.Conflict, "lease_lost", "the batch was taken over by another worker")
 )
@@ -35,7 +35,7 @@ type Batch struct {
 	// RatePerSecond is the most messages per second of the owner; 0 = no limit
 	// of its own.
 	RatePerSecond int
-	// StopReason, if set, says why nobody else is to be reached.
+	// StopReason, if set, says why no further recipient is to be reached.
 	StopReason string
 	// Left are the recipients without a sent mark, in ascending order.
 	Left []user.ID
@@ -56,7 +56,7 @@ type Batch struct {
 }
 
 // Plan divides the recipients who are left at now: those to send to now, and
-// the next instant at which somebody can be tried again (zero = nobody waits).
+// the next instant at which a recipient can be tried again (zero = none waits).
 func (b *Batch) Plan(now time.Time) (ready []user.ID, next time.Time) {
 	for _, id := range b.Left {
 		e, tried := b.Exceptions[id]
@@ -123,7 +123,7 @@ type Progress struct {
 }
 
 // Held is what a checkpoint says of a batch whose owner is paused: it is to be
-// released, and nobody can lease it until its owner goes on.
+// released, and no other worker can lease it until its owner goes on.
 const Held = "held"
 
 // A Lease is the exclusive right to work on one batch. It ends by itself
@@ -144,7 +144,7 @@ type Lease interface {
 // CutIntoBatches divides ascending user ids into batches of at most size.
 // Ranges in covered, ascending and disjoint, exist already: their users are
 // left out and no new range reaches across one, so that cutting again after
-// a crash repeats nobody and misses nobody.
+// a crash repeats no recipient and misses none.
 func CutIntoBatches(ids []user.ID, covered []Range, size int) [][]user.ID {
 	var cut [][]user.ID
 	flush := func(part []user.ID) {

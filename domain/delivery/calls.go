@@ -31,7 +31,7 @@ type chunkResult struct {
 	verdicts    []Screening
 }
 
-// unmade is somebody whose message could not be made.
+// unmade is a recipient whose message could not be made.
 type unmade struct {
 	id    user.ID
 	cause Result
@@ -47,10 +47,10 @@ type calls struct {
 	results chan chunkResult
 	permits chan struct{}
 	// unrecorded is how many results were collected since the last
-	// checkpoint. It belongs to whoever owns the run.
+	// checkpoint. It belongs to the goroutine that owns the run.
 	unrecorded int
 	known      []user.User  // ascending
-	unstarted  atomic.Int64 // chunks that nobody has taken yet
+	unstarted  atomic.Int64 // chunks that no caller has taken yet
 	cancel     context.CancelFunc
 	left       atomic.Int64 // chunks without a result
 	wait       atomic.Int64 // nanoseconds to postpone the batch, 0 = not
@@ -234,7 +234,7 @@ func (r *run) loadContacts(ctx context.Context, ready []user.ID) (err error) {
 	if r.batch.Channel == App || within(ready, r.batch.Asked) {
 		return nil // in the app messages need no more than the id
 	}
-	// Mails greet by name; elsewhere only a text that staff wrote may name anybody.
+	// Mails greet by name; elsewhere only a text that staff wrote may contain names.
 	named := r.batch.Channel == Email || r.render.names
 	if r.batch.Known, err = r.Store.Recipients(ctx, r.batch.Channel, ready, named); err == nil {
 		r.batch.Asked = ready
@@ -340,15 +340,15 @@ func (r *run) failed(id user.ID, answer Result) Exception {
 func (r *run) report(ctx context.Context, results []Result) {
 	if len(results) > 0 && r.clock().Before(r.batch.WorthlessAfter.Add(-hangUp)) {
 		call := callOf(results)
-		// A pause that outlasts what waits for it would be of use to nobody.
+		// A pause that outlasts the messages that wait for it is of no use.
 		call.After = min(call.After, r.batch.WorthlessAfter.Sub(r.clock())/2)
 		r.Admission.Report(context.WithoutCancel(ctx), r.batch.Channel, call)
 	}
 }
 
-// callOf sums up a call: it failed when it got nobody through and at least one
+// callOf sums up a call: it failed when it reached no recipient and at least one
 // failure was the provider's own. It was throttled when the provider named a
-// time, or got nobody through and asked to wait.
+// time, or reached no recipient and asked to wait.
 func callOf(results []Result) (c Call) {
 	through := false
 	for _, res := range results {

@@ -105,7 +105,7 @@ func (r *run) settleWithoutSending(ctx context.Context) error {
 	return r.saveFirst(ctx, skips)
 }
 
-// saveFirst records what is known before anybody is sent to.
+// saveFirst records what is known before the first message is sent.
 func (r *run) saveFirst(ctx context.Context, es []Exception) error {
 	stop, err := r.save(ctx, Progress{Exceptions: es})
 	switch {
@@ -128,7 +128,7 @@ func (r *run) screen(ctx context.Context) error {
 	if len(ready) == 0 {
 		return nil
 	}
-	if err := r.loadContacts(ctx, ready); err != nil { // nobody was sent anything yet
+	if err := r.loadContacts(ctx, ready); err != nil { // nothing was sent yet
 		return r.release(ctx, Progress{}, time.Second/5)
 	}
 	screen, err := guard.Screen(ctx, r.batch)
@@ -198,7 +198,7 @@ func (r *run) release(ctx context.Context, p Progress, wait time.Duration) error
 	}
 	r.reportMetrics(p)
 	// If this fails, or the queue is lost, the sweep finds the batch overdue.
-	// A shutdown wakes somebody else first.
+	// A shutdown wakes another worker first.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
 	at := r.Now().Add(p.ReleaseUntil.Sub(r.clock()))
@@ -212,7 +212,7 @@ func (r *run) deliver(ctx context.Context) error {
 	if len(ready) == 0 {
 		return r.finish(ctx, Progress{}, next)
 	}
-	if err := r.loadContacts(ctx, ready); err != nil { // nobody was sent anything yet
+	if err := r.loadContacts(ctx, ready); err != nil { // nothing was sent yet
 		return r.release(ctx, Progress{}, time.Second/5)
 	}
 	calls, stop := r.start(ctx, ready, r.batch.Known)
@@ -251,7 +251,7 @@ func (r *run) deliver(ctx context.Context) error {
 const lookEvery = time.Second
 
 // extend keeps the lease, during a shutdown too: calls in flight are left to
-// finish then, and whoever took their batch over would repeat them.
+// finish then, and a worker that took their batch over would repeat them.
 func (r *run) extend(ctx context.Context) (stop string, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.LeaseFor/3)
 	defer cancel()
@@ -313,7 +313,7 @@ func (r *run) complete(ctx context.Context, calls *calls) error {
 		return r.end(ctx, Expired, ReasonDeadline)
 	case calls.postponed() > 0:
 		return r.release(ctx, Progress{}, calls.postponed())
-	case ctx.Err() != nil: // shutting down: somebody else may go on at once
+	case ctx.Err() != nil: // shutting down: another worker may go on at once
 		return r.release(ctx, Progress{}, 0)
 	}
 	_, next := r.batch.Plan(now)

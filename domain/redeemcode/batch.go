@@ -121,9 +121,9 @@ type Use struct {
 // comes back; whoever comes too late is told that the drop is sold out, and
 // the code stays good should the stock be raised.
 type Supply struct {
-	// Outstanding counts codes of batches not revoked that nobody used.
+	// Outstanding counts unused codes of batches that are not revoked.
 	Outstanding int64
-	// Left is how many coupons nobody has yet.
+	// Left is how many coupons are not issued yet.
 	Left int64
 }
 

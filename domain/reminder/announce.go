@@ -33,7 +33,7 @@ type Announcement struct {
 	// OpensAt is the opening it tells about.
 	OpensAt time.Time
 	State   AnnouncementState
-	// StopReason says why whoever was left is skipped: the opening moved once
+	// StopReason says why the remaining users are skipped: the opening moved once
 	// more, or the drop was cancelled.
 	StopReason     string
 	CreatedBy      string
@@ -89,7 +89,7 @@ type Order struct {
 	NobodyAgain bool
 }
 
-// noticeLife is how long somebody still wants to know that a drop is off.
+// noticeLife is how long a notice of cancellation is still worth sending.
 const noticeLife = 24 * time.Hour
 
 // announcementFor returns the announcement that o means for t at now, or
@@ -152,7 +152,7 @@ func (s *Announcements) Preview(ctx context.Context, by staff.Actor, templateID 
 }
 
 // Send begins to send the correction or notice in the background, once per
-// template, kind and opening: whoever calls it again gets the first one. It
+// template, kind and opening: a repeated call returns the first one. It
 // returns [template.ErrNotFound], [staff.ErrForbidden], or
 // [template.ErrTransition] where there is nothing to correct or to call off.
 func (s *Announcements) Send(ctx context.Context, by staff.Actor, templateID int64, o Order) (Announcement, error) {

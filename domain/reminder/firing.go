@@ -12,7 +12,7 @@ import (
 	"dropbell/domain/user"
 )
 
-// ErrNotFirable is returned for a slot that somebody else fires, has fired or
+// ErrNotFirable is returned for a slot that another worker fires, has fired or
 // that ended.
 var ErrNotFirable = fault.New(fault.Conflict, "not_firable", "the slot is not waiting")
 
@@ -51,7 +51,7 @@ type FiringStore interface {
 	// round of the slot, or with RemindOnce another opening's slot, has reached.
 	ReadDue(ctx context.Context, c Cut, part delivery.Range) (Due, error)
 	// StoreBatches stores batches and extends the right to cut; it returns
-	// their ids, or [delivery.ErrLeaseLost] if somebody has taken over.
+	// their ids, or [delivery.ErrLeaseLost] if another worker has taken over.
 	StoreBatches(ctx context.Context, c Cut, bs []NewBatch) ([]int64, error)
 	// KeepFiring renews the right to cut, or returns [delivery.ErrLeaseLost].
 	KeepFiring(ctx context.Context, c Cut, lasting time.Duration) error
@@ -113,7 +113,7 @@ const longestWait = 3 * time.Second
 
 // Fire cuts a due slot into batches, stores them and wakes the workers while
 // it goes on cutting. It returns nil if there was nothing to do: fired
-// already, ended, or somebody else is at it.
+// already, ended, or another worker fires it.
 func (f *Timers) Fire(ctx context.Context, slotID int64) error {
 	cut, err := f.begin(ctx, slotID)
 	switch {
@@ -126,7 +126,7 @@ func (f *Timers) Fire(ctx context.Context, slotID int64) error {
 	}
 	reserved, err := f.cutting(cut).run(ctx)
 	if errors.Is(err, delivery.ErrLeaseLost) {
-		return nil // whoever took over finishes
+		return nil // the worker that took over finishes
 	}
 	if err != nil {
 		return err
@@ -179,7 +179,7 @@ func (f *Timers) Watch(ctx context.Context, slotID int64) error {
 const sweepGrace = 1500 * time.Millisecond
 
 // Sweep finds in PostgreSQL what the queue should have done and has not:
-// slots due and not fired, cutting that was abandoned, batches nobody works
+// slots due and not fired, cutting that was abandoned, batches that no worker works
 // on, slots whose batches are all done. It needs no timer to have survived.
 func (f *Timers) Sweep(ctx context.Context) error {
 	due, err := f.Store.DueSlots(ctx, sweepGrace, 100)

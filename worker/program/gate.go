@@ -78,7 +78,7 @@ func (p *program) newGateWork(consumer string) (*gateWork, error) {
 		g.written.WithLabelValues("refused").Add(float64(refused))
 	}, Used: func(ctx context.Context, keys []string) {
 		if err := codes.mark(ctx, keys); err != nil {
-			p.Log.Warn("used codes are not marked; whoever tries one again is refused later", "codes", len(keys), "error", err)
+			p.Log.Warn("used codes are not marked in Redis; a repeated use is refused by the database instead", "codes", len(keys), "error", err)
 		}
 	}}
 	g.keeper = &gate.Keeper{Store: g.store, Shards: redisgate.NewShards(p.Redis), Writer: g.writer, Now: app.Clock, Seen: g.seen,
