@@ -53,6 +53,7 @@ func (c *chromium) start() (context.Context, error) {
 		opts := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path))
 		// Animations are off: a contrast measured half-way between two colours is no finding.
 		opts = append(opts, chromedp.Flag("force-prefers-reduced-motion", true))
+		opts = append(opts, chromedp.DisableGPU)
 		alloc, stop := chromedp.NewExecAllocator(context.Background(), opts...)
 		ctx, closeFirstTab := chromedp.NewContext(alloc)
 		c.ctx, c.end, c.err = ctx, func() { closeFirstTab(); stop() }, chromedp.Do(ctx)
