@@ -18,7 +18,7 @@ import (
 // standingFor is how long the list of templates with shards is believed.
 const standingFor = 500 * time.Millisecond
 
-// standing is that list.
+// activeGates caches the list of templates with shards.
 type activeGates struct {
 	mu     sync.Mutex
 	shards map[int64]int

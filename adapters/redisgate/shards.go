@@ -193,7 +193,7 @@ func (s Shards) Fill(ctx context.Context, templateID int64, shard int, epoch, al
 	return s.fenced(ctx, s.scripts.fill, []string{keysOf(templateID, shard).shard}, epoch, allot)
 }
 
-// Tell implements [gate.Shards].
+// SetTerms implements [gate.Shards].
 func (s Shards) SetTerms(ctx context.Context, templateID int64, shard int, epoch int64, t gate.Terms, now time.Time) error {
 	gone, over := int64(0), 0
 	if !t.GoneAt.IsZero() {
@@ -246,7 +246,7 @@ func (s Shards) load(ctx context.Context, templateID, epoch int64, fields [][]an
 	return nil
 }
 
-// Clear implements [gate.Shards]. What is left expires by itself.
+// Clear implements [gate.Shards]. Keys that it misses expire by themselves.
 func (s Shards) Clear(ctx context.Context, templateID int64, shards int) error {
 	pipe := s.client.Pipeline()
 	for i := range shards {
@@ -261,7 +261,7 @@ func (s Shards) Clear(ctx context.Context, templateID int64, shards int) error {
 	return nil
 }
 
-// Help implements [gate.Shards].
+// FinishMove implements [gate.Shards].
 func (s Shards) FinishMove(ctx context.Context, templateID int64, shard int, epoch int64) error {
 	reply, err := s.client.HMGet(ctx, keysOf(templateID, shard).shard, "begun", "done", "donor", "wanted").Result()
 	if err != nil {

@@ -57,7 +57,7 @@ var short = size{
 
 func TestChaosShort(t *testing.T) { destroy(t, short) }
 
-// A world is everything that takes part.
+// A system is everything that takes part.
 type system struct {
 	*size
 	t      *testing.T

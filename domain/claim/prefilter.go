@@ -12,7 +12,7 @@ import (
 	"dropbell/domain/user"
 )
 
-// Shard is where a [Prefilter] looks templates up: what it says of one that is
+// TemplateCache is where a [Prefilter] looks templates up: what it says of one that is
 // in use is renewed at least once a second.
 type TemplateCache interface {
 	// Shared returns the template, or [template.ErrNotFound] if there is none.

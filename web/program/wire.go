@@ -237,7 +237,7 @@ func (p *program) telling(s template.Store) template.Store {
 }
 
 // wireEvents keeps this process's caches fresh and its connected clients up to
-// date. What is missed costs a second of staleness, or a look into the inbox.
+// date. A missed event costs a second of staleness, or a look into the inbox.
 func (p *program) wireEvents() (err error) {
 	p.bus, err = watermill.NewBus(watermill.BusConfig{RedisURL: p.Config.RedisURL, Logger: p.Log, Consumer: "web-" + uuid.NewString(),
 		Trace: p.Tracing.Event})

@@ -180,7 +180,7 @@ func (r *gateRig) exec(sql string, args ...any) {
 	r.must(err)
 }
 
-// reconcile is what the event of a change leads to, on all nodes.
+// tend reconciles as the event of a change does, on all nodes.
 func (r *gateRig) tend(id int64) {
 	r.Helper()
 	r.eventually("the gate is tended", func() error { return r.keepers[0].Reconcile(r.Context(), id) })

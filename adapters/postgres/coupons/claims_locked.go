@@ -33,7 +33,7 @@ const loadKnownIDs = `
 select c.origin, c.origin_key, c.claim_id, c.template_id, c.user_id, c.id, c.issued_at
 from unnest($1::bigint[], $2::bigint[]) as a (id, user_id) join coupons c on c.user_id = a.user_id and c.claim_id = a.id`
 
-// A question is what a group needs to know, each thing once.
+// A readSet is what a group needs to read, each row once.
 type readSet struct {
 	templates       []int64
 	holderTemplates []int64

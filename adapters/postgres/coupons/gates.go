@@ -264,7 +264,7 @@ func inPages[T any](page func(after T) ([]T, error), load func([]T) error) error
 	}
 }
 
-// Refilled implements [gate.Store] and [gate.Book].
+// Refilled implements [gate.Store] and [gate.Recorder].
 func (s Gates) Refilled(ctx context.Context, templateID int64) error {
 	return s.Tx(ctx, func(tx pgx.Tx) error {
 		return pg.Announce(ctx, tx, event.GateRefilled, event.Gate{TemplateID: templateID})

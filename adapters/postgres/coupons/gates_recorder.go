@@ -16,14 +16,14 @@ import (
 	"dropbell/killpoint"
 )
 
-// GateBook writes what the gate accepted. It implements [gate.Book].
+// GateRecorder stores the claims that the gate accepted. It implements [gate.Recorder].
 type GateRecorder struct {
 	Gates
 	// Handler is the name under which poisoned entries are kept.
 	Handler string
 }
 
-// NewGateBook returns the book of db.
+// NewGateRecorder returns the recorder on db.
 func NewGateRecorder(db *pg.DB) GateRecorder { return GateRecorder{NewGates(db), "gate"} }
 
 // page is what one transaction decides.
@@ -40,7 +40,7 @@ type page struct {
 	counts   map[bool]struct{ settled, refused int64 } // by whether they are of the gate's epoch
 }
 
-// Write implements [gate.Book]. Coupons of users who have none are issued
+// Write implements [gate.Recorder]. Coupons of users who have none are issued
 // side by side with other writers. All other claims are decided with the
 // template's row locked from the first look on, so whoever else writes them
 // waits, and then finds them.
@@ -61,7 +61,7 @@ func (s GateRecorder) Write(ctx context.Context, templateID int64, shard int, gr
 	return verdicts, nil
 }
 
-// Refuse implements [gate.Book].
+// Refuse implements [gate.Recorder].
 func (s GateRecorder) Refuse(ctx context.Context, templateID int64, shard int, groups []gate.Group, reason string) ([]gate.Settlement, error) {
 	p := newPage(templateID, shard, groups)
 	for i, r := range p.requests {
@@ -238,8 +238,8 @@ func (p *page) queueRefused(b *pgx.Batch) {
 		ids, users, origins, keys, reasons, coupons, p.template)
 }
 
-// SetAside implements [gate.Book]. What is kept is no event: it can be looked
-// at and discarded, not sent again.
+// SetAside implements [gate.Recorder]. The entry is kept as a dead message that is no
+// event: staff can read and discard it, not send it again.
 func (s GateRecorder) SetAside(ctx context.Context, templateID int64, shard int, poison gate.Poison) error {
 	topic := fmt.Sprintf("gate.%d.%d", templateID, shard)
 	return pg.KeepDeadMessage(ctx, s.DB, staff.DeadMessage{MessageID: topic + " " + poison.Entry, Topic: topic, Handler: s.Handler,

@@ -13,7 +13,7 @@ type Plans interface {
 	Plan(ctx context.Context, templateID int64) (Plan, error)
 }
 
-// Looker looks at shards; a fault of kind Unavailable says that they do not
+// ShardReader reads shards; a fault of kind Unavailable says that they do not
 // answer.
 type ShardReader interface {
 	Look(ctx context.Context, templateID int64, shards int) ([]Shard, error)

@@ -77,7 +77,7 @@ func (k *Keeper) load(ctx context.Context, plan Plan) error {
 	})
 }
 
-// codesOf returns the keys of redeem codes among promises.
+// codeKeysOf returns the keys of redeem codes among idempotency records.
 func codeKeysOf(list []IdempotencyRecord) (keys []string) {
 	for _, p := range list {
 		if p.Origin == claim.ByCode {

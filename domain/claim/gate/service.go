@@ -246,7 +246,8 @@ func (g *gateState) confirmed(l Ledger) bool {
 	return true
 }
 
-// help finishes moves whose mover may be dead. Helping a living one does no harm.
+// finishMoves finishes moves whose process may be dead. Finishing the move of a
+// living process does no harm: each step of a move happens once.
 func (k *Keeper) finishMoves(ctx context.Context, plan Plan, shards []Shard) error {
 	for _, s := range shards {
 		if s.Begun > s.Done && s.Epoch == plan.Epoch && s.Open {

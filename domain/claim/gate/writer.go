@@ -37,8 +37,8 @@ type Poison struct {
 	Payload []byte
 }
 
-// A Verdict is what became of an accepted claim. What was not issued is given
-// back to the shard. Reason is the code of the fault if it was refused; a
+// A Settlement is what became of an accepted claim. A claim that was not issued is
+// given back to the shard. Reason is the code of the fault if it was refused; a
 // repetition that the shard did not recognise is neither issued nor refused:
 // CouponID is then the coupon of the first.
 type Settlement struct {
@@ -66,7 +66,7 @@ type Stream interface {
 	Drop(ctx context.Context, templateID int64, shard int, p Poison) error
 }
 
-// Book is where coupons are written.
+// Recorder stores accepted claims as coupons.
 type Recorder interface {
 	// Write decides the groups' claims for good and issues what it can; a claim
 	// that was decided before keeps its verdict. After an error some may be
@@ -201,7 +201,7 @@ func (w *Writer) reportUsedCodes(ctx context.Context, keys []string) {
 	}
 }
 
-// spent returns the keys of redeem codes that have a coupon: by this very claim,
+// codesWithCoupon returns the keys of redeem codes that have a coupon: by this very claim,
 // or because it was refused for that.
 func codesWithCoupon(groups []Group, verdicts map[claim.ID]Settlement) (keys []string) {
 	for _, g := range groups {

@@ -75,9 +75,8 @@ func newProblem(f *fault.Fault, requestID string) *Problem {
 	return p
 }
 
-// Problem turns any error of a use case into what its caller may see. What is
-// not a fault is a bug: it is logged here, in full and once, and shown to
-// nobody.
+// Problem turns any error of a use case into what its caller may see. An error
+// that is no fault is a bug: it is logged here, in full and once, and not shown.
 func (pl *Pipeline) Problem(ctx context.Context, err error) *Problem {
 	id := ""
 	if q := middleware.From(ctx); q != nil {

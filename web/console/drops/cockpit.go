@@ -52,7 +52,7 @@ func (f *face) in(l *i18n.Locale) ui.Cells {
 	return f.cells[l]
 }
 
-// A deck is a cockpit's state with those before it.
+// snapshots are a cockpit's state and those before it.
 type snapshots struct {
 	*face
 	past []*face // newest last
@@ -107,7 +107,7 @@ func (d *snapshots) draw(before *face, l *i18n.Locale) []byte {
 	return raw
 }
 
-// snapshots looks at a drop. What is known from the look before is not read again.
+// deck reads a drop. Rows that the snapshot before holds are not read again.
 func (h *handlers) deck(ctx context.Context, templateID int64, before *snapshots) (*snapshots, error) {
 	ctx, cancel := context.WithTimeout(ctx, shell.WriteTimeout)
 	defer cancel()

@@ -59,7 +59,7 @@ func (k partKey) viewer() (m staff.Member) {
 	return m
 }
 
-// A part is the state of a live part of a page.
+// A liveFragment is the state of a live part of a page.
 type liveFragment struct {
 	fragment
 	sum   string
