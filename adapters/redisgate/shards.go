@@ -11,6 +11,7 @@ import (
 	"dropbell/adapters/redisclient"
 	"dropbell/domain/claim"
 	"dropbell/domain/claim/gate"
+	"dropbell/domain/user"
 
 	goredis "github.com/redis/go-redis/v9"
 )
@@ -69,13 +70,13 @@ func (s Shards) look(ctx context.Context, templateID int64, shards int, whole bo
 	}
 	pipe := s.client.Pipeline()
 	fields, gone, waiting := make([]*goredis.SliceCmd, shards), make([]*goredis.MapStringStringCmd, shards), make([]*goredis.IntCmd, shards)
-	clocks := make([]*goredis.Cmd, shards)
+	states := make([]*goredis.Cmd, shards)
 	for i := range shards {
 		k := keysOf(templateID, i)
 		fields[i] = pipe.HMGet(ctx, k.shard, peekFields...)
 		if whole {
 			gone[i], waiting[i] = pipe.HGetAll(ctx, k.gone), pipe.XLen(ctx, k.stream)
-			clocks[i] = s.scripts.clock.Eval(ctx, pipe, []string{k.shard})
+			states[i] = s.scripts.look.Eval(ctx, pipe, []string{k.shard, k.users, k.keys, k.stream})
 		}
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
@@ -89,7 +90,7 @@ func (s Shards) look(ctx context.Context, templateID int64, shards int, whole bo
 		}
 		if whole {
 			one.Waiting = waiting[i].Val()
-			if one.Clock, err = readClock(clocks[i]); err != nil {
+			if one.Clock, one.Broken, err = readState(states[i]); err != nil {
 				return nil, err
 			}
 			if one.Gone, err = readGone(gone[i].Val()); err != nil {
@@ -142,9 +143,13 @@ func readShard(shard int, values []any) (gate.Shard, error) {
 	return s, nil
 }
 
-func readClock(reply *goredis.Cmd) (time.Time, error) {
-	ms, err := reply.Int64()
-	return time.UnixMilli(ms), err
+// readState reads what look.lua returns.
+func readState(reply *goredis.Cmd) (clock time.Time, broken bool, err error) {
+	values, err := reply.Int64Slice()
+	if err != nil || len(values) != 2 {
+		return clock, false, errors.Join(err, fmt.Errorf("state of a shard: %d values", len(values)))
+	}
+	return time.UnixMilli(values[0]), values[1] == 1, nil
 }
 
 func readGone(stored map[string]string) (map[int]int64, error) {
@@ -180,7 +185,73 @@ func (s Shards) Fence(ctx context.Context, templateID int64, shard int, epoch in
 // Reset implements [gate.Shards].
 func (s Shards) Reset(ctx context.Context, templateID int64, shard int, epoch, allot int64) error {
 	k := keysOf(templateID, shard)
-	return s.fenced(ctx, s.scripts.reset, []string{k.shard, k.users, k.keys, k.claims, k.stream, k.gone}, epoch, allot, gateReaders)
+	return s.fenced(ctx, s.scripts.reset, []string{k.shard, k.users, k.keys, k.claims, k.stream, k.gone, k.came}, epoch, allot, gateReaders)
+}
+
+// Detach implements [gate.Shards].
+func (s Shards) Detach(ctx context.Context, templateID int64, shard int, epoch int64, lost int, number int64) (gate.Link, error) {
+	k := keysOf(templateID, shard)
+	reply, err := s.scripts.detach.Run(ctx, s.client, []string{k.shard, k.gone, k.came}, epoch, lost, number).Int64Slice()
+	if err != nil {
+		return gate.Link{}, redisclient.Unavailable("detach shard", err)
+	}
+	if len(reply) != 4 {
+		return gate.Link{}, gate.ErrStaleEpoch
+	}
+	return gate.Link{Came: reply[0], Gone: reply[1], Number: reply[2], Whole: reply[3] == 1}, nil
+}
+
+// Resume implements [gate.Shards].
+func (s Shards) Resume(ctx context.Context, templateID int64, shard int, epoch int64, past gate.Past) error {
+	k := keysOf(templateID, shard)
+	args := []any{epoch, past.Stock, past.Accepted, past.Returned, past.Begun}
+	for other, l := range past.Links {
+		// What went from there came here, and the other way round.
+		args = append(args, other, l.Gone, l.Came, l.Number)
+	}
+	return s.fenced(ctx, s.scripts.resume, []string{k.shard, k.gone, k.came}, args...)
+}
+
+// Remembered implements [gate.Shards]. A claim without a key is one of a user who
+// tapped, all others have one.
+func (s Shards) Remembered(ctx context.Context, templateID int64, shard int, load func([]gate.Accepted) error) error {
+	key, cursor := keysOf(templateID, shard).keys, uint64(0)
+	for {
+		pairs, next, err := s.client.HScan(ctx, key, cursor, "", loadAtOnce).Result()
+		if err != nil {
+			return redisclient.Unavailable("scan keys", err)
+		}
+		var list []gate.Accepted
+		for i := 0; i+1 < len(pairs); i += 2 {
+			if c, ok := readRemembered(pairs[i], pairs[i+1]); ok {
+				list = append(list, c)
+			}
+		}
+		if len(list) > 0 {
+			if err := load(list); err != nil {
+				return err
+			}
+		}
+		if cursor = next; cursor == 0 {
+			return nil
+		}
+	}
+}
+
+// readRemembered reads a field of the hash of keys, as the claim script writes it.
+func readRemembered(request, promise string) (c gate.Accepted, ok bool) {
+	idText, userText, _ := strings.Cut(promise, " ")
+	id, err1 := claim.ParseID(idText)
+	by, err2 := user.ParseID(userText)
+	if err1 != nil || err2 != nil {
+		return c, false // the mark
+	}
+	c = gate.Accepted{ID: id, UserID: by, Origin: claim.ByTap}
+	if !strings.HasPrefix(request, "#") {
+		origin, key, _ := strings.Cut(request, ":")
+		c.Origin, c.Key = claim.Origin(origin), key
+	}
+	return c, true
 }
 
 // Open implements [gate.Shards].
@@ -251,7 +322,7 @@ func (s Shards) Clear(ctx context.Context, templateID int64, shards int) error {
 	pipe := s.client.Pipeline()
 	for i := range shards {
 		k := keysOf(templateID, i)
-		for _, key := range []string{k.shard, k.users, k.keys, k.claims, k.stream, k.gone, k.pace} {
+		for _, key := range []string{k.shard, k.users, k.keys, k.claims, k.stream, k.gone, k.came, k.pace} {
 			pipe.Expire(ctx, key, keptFor)
 		}
 	}
@@ -277,7 +348,12 @@ func (s Shards) FinishMove(ctx context.Context, templateID int64, shard int, epo
 	if values[0] == values[1] {
 		return nil
 	}
-	_, err = s.finish(ctx, templateID, shard, move{number: values[0], donor: int(values[2]), wanted: int(values[3])}, epoch)
+	donor := int(values[2])
+	epochs, err := s.openEpochs(ctx, templateID, donor)
+	if err != nil {
+		return err
+	}
+	_, err = s.move(ctx, templateID, shard, donor, int(values[3]), epoch, epochs[0])
 	return err
 }
 
@@ -288,13 +364,60 @@ type move struct {
 }
 
 // move brings stock from donor to shard and returns how much came. If another
-// move is under way it finishes that one instead.
-func (s Shards) move(ctx context.Context, templateID int64, shard, donor, want int, epoch int64) (int64, error) {
-	m, err := s.begin(ctx, templateID, shard, donor, want, epoch)
-	if err != nil {
-		return 0, err
+// move is under way it finishes that one instead. epoch is the shard's, donorEpoch
+// that of the donor; [gate.ErrStaleEpoch] says that one of them has another one, or
+// is not open.
+//
+// The epoch of a donor is read before the move that names it is seen at the shard:
+// then no shard was built anew in between without one of the epochs being stale, and
+// nothing is taken for a move that nobody knows any more.
+func (s Shards) move(ctx context.Context, templateID int64, shard, donor, want int, epoch, donorEpoch int64) (int64, error) {
+	for {
+		if donorEpoch == 0 {
+			return 0, gate.ErrStaleEpoch
+		}
+		m, err := s.begin(ctx, templateID, shard, donor, want, epoch)
+		if err != nil {
+			return 0, err
+		}
+		if m.donor == donor {
+			amount, err := s.take(ctx, templateID, shard, m, donorEpoch)
+			if err != nil || amount < 0 {
+				return 0, err
+			}
+			return amount, s.put(ctx, templateID, shard, m, amount, epoch)
+		}
+		epochs, err := s.openEpochs(ctx, templateID, m.donor)
+		if err != nil {
+			return 0, err
+		}
+		donor, donorEpoch = m.donor, epochs[0]
 	}
-	return s.finish(ctx, templateID, shard, m, epoch)
+}
+
+// openEpochs returns the epoch of each of the shards, 0 of one that is not open.
+func (s Shards) openEpochs(ctx context.Context, templateID int64, shards ...int) ([]int64, error) {
+	pipe := s.client.Pipeline()
+	replies := make([]*goredis.SliceCmd, len(shards))
+	for i, shard := range shards {
+		replies[i] = pipe.HMGet(ctx, keysOf(templateID, shard).shard, "epoch", "state")
+	}
+	if _, err := pipe.Exec(ctx); err != nil {
+		return nil, redisclient.Unavailable("shards", err)
+	}
+	epochs := make([]int64, len(shards))
+	for i, reply := range replies {
+		epoch, _ := reply.Val()[0].(string)
+		state, _ := reply.Val()[1].(string)
+		n, err := redisclient.Int(epoch)
+		if err != nil {
+			return nil, err
+		}
+		if state == "open" {
+			epochs[i] = n
+		}
+	}
+	return epochs, nil
 }
 
 func (s Shards) begin(ctx context.Context, templateID int64, shard, donor, want int, epoch int64) (move, error) {
@@ -308,15 +431,7 @@ func (s Shards) begin(ctx context.Context, templateID int64, shard, donor, want 
 	return move{reply[0], int(reply[1]), int(reply[2])}, nil
 }
 
-func (s Shards) finish(ctx context.Context, templateID int64, shard int, m move, epoch int64) (int64, error) {
-	amount, err := s.take(ctx, templateID, shard, m, epoch)
-	if err != nil || amount < 0 {
-		return 0, err
-	}
-	return amount, s.put(ctx, templateID, shard, m, amount, epoch)
-}
-
-// take returns -1 if the move was finished by another.
+// take returns -1 if the move was finished by another; epoch is the donor's.
 func (s Shards) take(ctx context.Context, templateID int64, shard int, m move, epoch int64) (int64, error) {
 	k := keysOf(templateID, m.donor)
 	amount, err := s.scripts.take.Run(ctx, s.client, []string{k.shard, k.gone}, epoch, shard, m.number, m.wanted).Int64()
@@ -330,7 +445,8 @@ func (s Shards) take(ctx context.Context, templateID int64, shard int, m move, e
 }
 
 func (s Shards) put(ctx context.Context, templateID int64, shard int, m move, amount, epoch int64) error {
-	done, err := s.scripts.put.Run(ctx, s.client, []string{keysOf(templateID, shard).shard}, epoch, m.number, amount).Int()
+	k := keysOf(templateID, shard)
+	done, err := s.scripts.put.Run(ctx, s.client, []string{k.shard, k.came}, epoch, m.number, amount).Int()
 	if err != nil {
 		return redisclient.Unavailable("put stock", err)
 	}

@@ -59,7 +59,12 @@ func (r *gateRig) must(err error) {
 // newGateRig starts everything on a Redis; shards is how a stock is divided.
 func newGateRig(t *testing.T, redisURL string, shards int) *gateRig {
 	t.Helper()
-	url := localstack.Database(t)
+	return gateRigOn(t, localstack.Database(t), redisURL, shards)
+}
+
+// gateRigOn starts everything on a database and a Redis that are there.
+func gateRigOn(t *testing.T, url, redisURL string, shards int) *gateRig {
+	t.Helper()
 	ctx := context.WithoutCancel(t.Context())
 	r := &gateRig{T: t, shards: shards}
 	var err error
@@ -102,6 +107,13 @@ func (r *gateRig) run() {
 			for ctx.Err() == nil {
 				_ = r.keepers[i].Sweep(ctx)
 				sleep(ctx, 50*time.Millisecond)
+			}
+		})
+		all.Go(func() {
+			k := r.keepers[i]
+			for ctx.Err() == nil {
+				_ = redisgate.Listen(ctx, r.client, redisgate.Calls{Deaf: k.CallAll, Unwritten: k.Call,
+					Missing: func(id int64) { _ = k.Rescue(ctx, id) }})
 			}
 		})
 	}
