@@ -17,7 +17,6 @@ import (
 	"dropbell/adapters/localstack"
 	couponsdb "dropbell/adapters/postgres/coupons"
 	"dropbell/adapters/postgres/pgtest"
-	workdb "dropbell/adapters/postgres/work"
 	"dropbell/domain/event"
 	"dropbell/domain/fault"
 	"dropbell/domain/job"
@@ -255,8 +254,8 @@ func TestARestoredDatabaseHandsOutOtherCodes(t *testing.T) {
 			lost[code] = true
 		}
 	}
-	m.Fixture = reopened(t, m.Fixture, backup)
-	m.Jobs, m.codes = workdb.NewJobs(m.DB), couponsdb.NewCodes(m.DB)
+	m.Fixture = pgtest.On(t, backup)
+	m.codes = couponsdb.NewCodes(m.DB)
 	m.use(keyOne)
 	if again := m.export(d, kept.ID); !slices.Equal(again, before) {
 		t.Error("the codes of a batch that was restored are others")
