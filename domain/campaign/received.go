@@ -65,14 +65,14 @@ type Mailbag struct {
 	Passed time.Time
 }
 
-// LetterStore knows what became of campaigns' messages.
+// LetterStore reads the outcomes of campaigns' messages.
 type LetterStore interface {
 	// Mailbag returns what the newest campaigns that have started had for the
 	// user, and the limits of their shops; with shops, of these alone.
 	Mailbag(ctx context.Context, to user.ID, shops []int64) (Mailbag, error)
 }
 
-// Letters tells what campaigns had for single users.
+// Letters returns the campaign messages of single users.
 type Letters struct{ Store LetterStore }
 
 // To returns what campaigns lately had for the user, as the actor may see it.

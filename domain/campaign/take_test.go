@@ -12,12 +12,12 @@ import (
 	"dropbell/domain/user"
 )
 
-// fakeStore holds one campaign of everybody, and is overtaken by somebody else
-// before the next change if rival is set.
+// fakeStore holds one campaign for all users; if rival is set, another member's
+// change precedes the next one.
 type fakeStore struct {
 	Store
 	held     Campaign
-	above    int64 // how many users one person may send to alone
+	above    int64 // how many users one member may send to without approval
 	users    int64
 	requests []Request
 	rival    func(*Campaign)
@@ -54,9 +54,9 @@ func (fakeLatch) Take(context.Context, [32]byte, int64, time.Duration) (bool, er
 }
 func (fakeLatch) Release(context.Context, [32]byte, int64) error { return nil }
 
-// TestTakingAStep: a wish is done, was done already, asks a second person, waits
-// for one, or meets a campaign that is not what was shown; a refusal comes with
-// the campaign that it is about.
+// TestTakingAStep: a wish is done, was done already, requests approval, waits
+// for it, or finds a campaign that is not what the form showed; a refusal comes
+// with the campaign.
 func TestTakingAStep(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	by := staff.Actor{Label: "staff:1", Role: staff.Marketer}
@@ -66,7 +66,7 @@ func TestTakingAStep(t *testing.T) {
 		from    State
 		wish    Wish
 		above   int64 // 0 = any number
-		asked   bool  // somebody asked for approval already
+		asked   bool  // approval was requested before
 		rival   func(*Campaign)
 		outcome StepOutcome
 		want    error

@@ -13,9 +13,9 @@ import (
 	"dropbell/domain/user"
 )
 
-// ID names one claim: 55 random bits, so that it can be given out before
-// anything is stored and tells nobody how many there are, and the 8 lowest bits
-// of the template's id, so that of many gates few are asked for it.
+// ID names one claim: 55 random bits, so that it can be returned before anything
+// is stored and does not reveal how many claims there are, and the 8 lowest bits
+// of the template's id, so that few of many gates need to be searched for it.
 type ID int64
 
 // hintBits is how many bits of the template an id holds. More would make equal
@@ -35,8 +35,8 @@ func (id ID) MayBeOf(templateID int64) bool {
 	return uint64(id)%(1<<hintBits) == uint64(templateID)%(1<<hintBits)
 }
 
-// ParseID reads what [ID.String] writes. It returns [ErrNotFound] for
-// anything else: nobody has a claim of that name.
+// ParseID reads what [ID.String] writes. It returns [ErrNotFound] for anything
+// else, since no claim has such an id.
 func ParseID(s string) (ID, error) {
 	n, err := strconv.ParseInt(s, 10, 64)
 	if err != nil || n <= 0 || strconv.FormatInt(n, 10) != s {
@@ -58,7 +58,7 @@ const (
 	Failed   State = "failed"   // accepted and then refused while it was written
 )
 
-// Origin is the way in which somebody came by a coupon.
+// Origin is the way in which a user got a coupon.
 type Origin string
 
 // The origins. Grants and campaigns are decided by staff: neither the window
@@ -74,7 +74,7 @@ const (
 // and closing.
 func (o Origin) Windowed() bool { return o == ByTap || o == ByCode }
 
-// A Request asks for one coupon.
+// A Request is a request for one coupon.
 type Request struct {
 	ID         ID
 	TemplateID int64
@@ -106,7 +106,7 @@ type Claim struct {
 	State      State
 	CouponID   int64     // 0 until issued
 	Reason     string    // code of the fault if failed
-	At         time.Time // of the decision, by the clock of whoever decided
+	At         time.Time // of the decision, by the clock of the store that decided
 }
 
 // Refusal returns the fault that a failed claim came to, nil for others.

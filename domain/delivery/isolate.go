@@ -213,8 +213,8 @@ func (i *isolation) takeTurn(ctx context.Context) bool {
 	return i.turn
 }
 
-// unjudged says that a call tells nothing of the provider yet: neither that it
-// works nor that it fails. The rate has been used all the same.
+// unjudged reports a call that shows neither that the provider works nor that it
+// fails. It has used the rate all the same.
 func (i *isolation) unjudged(ctx context.Context) {
 	i.Admission.Unused(context.WithoutCancel(ctx), i.load(0))
 }

@@ -141,8 +141,9 @@ func (s slowAccepting) Accepted(ctx context.Context, id user.ID) error {
 	return s.Lease.Accepted(ctx, id)
 }
 
-// TestWhatAFormerRunHandedOver is sent, whatever becomes of the rest of its batch, and
-// whoever had failed before has recovered.
+// TestWhatAFormerRunHandedOver: recipients that a former run handed to the
+// provider are sent, whatever the outcomes of the rest of the batch, also those
+// that had failed before.
 func TestWhatAFormerRunHandedOver(t *testing.T) {
 	for _, stop := range []string{"", ReasonMoved, Held} {
 		synctest.Test(t, func(t *testing.T) {

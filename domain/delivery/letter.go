@@ -11,10 +11,10 @@ import (
 )
 
 // RenderCopy returns what staff wrote, for one reader: the variant and the
-// language that are u's, with the variables filled in. It is what previews,
-// test messages and recipients get.
+// language that are u's, with the variables filled in. It is what previews, test
+// messages and recipients get.
 //
-// A variant of [HeldOut] is rendered as the first: somebody looks at it.
+// A variant of [HeldOut] is rendered as the first, for previews.
 func RenderCopy(s Subject, variant int, u user.User) Content {
 	if s.Copy == nil || len(s.Copy.Variants) == 0 {
 		return Content{}

@@ -18,7 +18,7 @@ import (
 // because of some of the messages in it, or makes its sender panic.
 type wholesaler struct {
 	chunk  int
-	bad    map[user.ID]bool // nil = everybody
+	bad    map[user.ID]bool // nil = all users
 	panics bool
 
 	mu    sync.Mutex
@@ -164,8 +164,8 @@ func (u unlocked) Admit(_ context.Context, l Load) (time.Duration, string) {
 	return u.gate.admit(l.Messages), ""
 }
 
-// TestAProviderThatRefusesEverything, as with a wrong address, has failed: nobody
-// is dead, and it costs six calls for each chunk.
+// TestAProviderThatRefusesEverything, as with a wrong address, has failed: there
+// are no dead letters, and it costs six calls for each chunk.
 func TestAProviderThatRefusesEverything(t *testing.T) {
 	for _, panics := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -204,8 +204,8 @@ func TestACampaignThatIsRefused(t *testing.T) {
 	})
 }
 
-// TestHalvesWaitForTheirAdmission: what is not admitted in time is left to the
-// next run, and nobody is sent anything twice.
+// TestHalvesWaitForTheirAdmission: a half that is not admitted in time is left
+// to the next run, and no message is sent twice.
 func TestHalvesWaitForTheirAdmission(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWholesaler(100, 3, 99)

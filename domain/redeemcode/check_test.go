@@ -11,7 +11,7 @@ import (
 	"dropbell/domain/template"
 )
 
-// checked is a store that knows one template and one batch.
+// checked is a store with one template and one batch.
 type checked struct {
 	redeemcode.Store
 	*desk

@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// testKeys holds two keys that everybody may know.
+// testKeys holds two keys that are not secret.
 func testKeys(t testing.TB) *Keyring {
 	t.Helper()
 	one := base64.StdEncoding.EncodeToString([]byte("a key of 32 bytes, for tests one"))

@@ -30,7 +30,7 @@ type fakeSlotStore struct {
 	storeErr error
 	endErr   error
 	onRead   func()
-	stolen   bool // somebody else has taken over
+	stolen   bool // another worker has taken over
 	// keptUntil is the end of the lease.
 	keptUntil time.Time
 	deaf      bool // reading does not notice that its context has ended

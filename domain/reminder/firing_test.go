@@ -256,8 +256,8 @@ func TestFailuresOfTheStoreArePassedOn(t *testing.T) {
 	}
 }
 
-// TestShutdownWhileCutting: what was read only in part must not be ended as
-// if it were everybody.
+// TestShutdownWhileCutting: a partial read must not be taken for the end of the
+// recipients.
 func TestShutdownWhileCutting(t *testing.T) {
 	for i := range 100 {
 		synctest.Test(t, func(t *testing.T) {

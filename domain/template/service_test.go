@@ -69,9 +69,8 @@ func (s *busy) Save(ctx context.Context, c template.Change) (template.Template, 
 	return s.shelf.Save(ctx, c)
 }
 
-// TestAPauseIsNotBasedOnAVersion: whoever stops a drop without having named a
-// version is not sent away because somebody else is editing it; whoever named
-// one is.
+// TestAPauseIsNotBasedOnAVersion: a pause without a version is taken despite a
+// concurrent edit; one with a version is refused.
 func TestAPauseIsNotBasedOnAVersion(t *testing.T) {
 	by := staff.Actor{Label: "staff:1", Role: staff.Marketer}
 	for _, c := range []struct {

@@ -21,7 +21,7 @@ import (
 	"dropbell/domain/user"
 )
 
-// The names that this room knows are those of the channels.
+// The names in this package are those of the channels.
 func TestChannelNames(t *testing.T) {
 	for i, c := range delivery.AllChannels() {
 		if user.ChannelNames()[i] != c.String() || c.Bit() != 1<<i {
@@ -191,8 +191,9 @@ func result(t interface{ Fatal(...any) }, p job.Progress) (r user.ImportResult) 
 	return r
 }
 
-// A check changes nothing and says what the import then does; importing again
-// changes nothing; broken rows are named and stand in nobody's way.
+// A check changes nothing and reports what the import then does; importing again
+// changes nothing; broken rows are named and do not keep others from being
+// imported.
 func TestImport(t *testing.T) {
 	table := &pages{rows: [][]string{{"id", "name", "e-mail", "phone", "tier", "opt-outs", "locale", "quiet hours"}}}
 	for i := range 4000 {
