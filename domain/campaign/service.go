@@ -104,7 +104,7 @@ type Lock interface {
 	// Take returns whether campaign id holds the lock of key now: the lock was
 	// free, or the campaign held it already.
 	Take(ctx context.Context, key [32]byte, id int64, lasting time.Duration) (bool, error)
-	// Release gives the latch back if campaign id holds it.
+	// Release gives the lock back if campaign id holds it.
 	Release(ctx context.Context, key [32]byte, id int64) error
 }
 

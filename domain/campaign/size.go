@@ -152,7 +152,7 @@ func (s *Service) resumeHeld(ctx context.Context, c Campaign) (Campaign, error) 
 	return c.released(), nil
 }
 
-// released returns c without its held state.
+// released returns c without its hold and its open request.
 func (c Campaign) released() Campaign {
 	c.HeldAt, c.ApprovalAskedAt, c.ApprovedBy = nil, nil, ""
 	return c

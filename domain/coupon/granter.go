@@ -73,7 +73,7 @@ func (g *Granter) Step(ctx context.Context, j job.Job) (job.Progress, error) {
 	if p.DryRun {
 		judge(rows, t, c.Good)
 	} else if err := g.issue(ctx, SheetOf(j), t, rows); err != nil {
-		// The others are not sent again; users who hold a coupon are known.
+		// Refusals are not saved: the repetition decides those rows again.
 		given := slices.DeleteFunc(rows, func(r GrantRow) bool { return r.Result != GrantIssued && r.Result != GrantAccepted })
 		return job.Progress{}, errors.Join(err, g.Store.SaveGrants(context.WithoutCancel(ctx), SheetOf(j), given))
 	}

@@ -151,8 +151,7 @@ func (s *Service) step(ctx context.Context, by string, id int64, order string, s
 	return Case{}, ErrBusy
 }
 
-// by sets the actor of the operations, except of an expired lock, which has
-// none.
+// by sets the actor of the operations; a time-out is the system's.
 func (m Move) by(who string) Move {
 	for i := range m.Ops {
 		if m.Ops[i].By = who; m.Ops[i].Step == StepTimeout {

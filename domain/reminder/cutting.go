@@ -76,7 +76,7 @@ func (c cutting) readAhead(ctx context.Context) <-chan readPart {
 				case <-ctx.Done():
 				}
 				if ctx.Err() != nil {
-					break // all waiting tasks are woken
+					break // the results are no longer read
 				}
 			}
 			alive <- struct{}{}

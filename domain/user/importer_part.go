@@ -23,7 +23,7 @@ type person struct {
 	first, merged Change
 	line          int64 // of the first row
 	last          CheckedRow
-	// of all rows of the part with this id, and the first of them as the report
+	// of the first row; the report
 	// shows it
 	digest int64
 	shown  string
