@@ -48,7 +48,7 @@ func (l *looks) ProcessPipelineHook(next goredis.ProcessPipelineHook) goredis.Pr
 // one: its id says which few it can be of.
 func TestAClaimIsSoughtAtFewGates(t *testing.T) {
 	client := newClient(t)
-	newShelves(t, NewShards(client), 7, 1, openTerms(5), 10)
+	newShards(t, NewShards(client), 7, 1, openTerms(5), 10)
 	counted := &looks{}
 	client.AddHook(counted)
 	g := New(client, crowded{unwritten{template.Template{ID: 7}}, 300}, Options{})

@@ -112,9 +112,9 @@ func (s *Service) publishable(ctx context.Context, old Campaign) (Campaign, erro
 	return next, s.checkTemplates(ctx, old.Spec)
 }
 
-// release stores a publication. The latch refuses most of the equal ones
+// release stores a publication. The lock refuses most of the equal ones
 // before they reach the database; the database refuses all of them, also when
-// the latch has been lost.
+// the lock has been lost.
 func (s *Service) release(ctx context.Context, ch Change) (Campaign, error) {
 	ch.Step, ch.Event = Publishing, event.CampaignPublished
 	key := ch.Campaign.Fingerprint()
@@ -126,7 +126,7 @@ func (s *Service) release(ctx context.Context, ch Change) (Campaign, error) {
 	saved, err := s.Store.Save(writing, ch)
 	if kind := fault.KindOf(err); kind == fault.Conflict || kind == fault.Invalid {
 		// Known not to be published. After any other failure it may be. The write
-		// may have used up the caller's time, and a latch that stays refuses the
+		// may have used up the caller's time, and a lock that stays refuses the
 		// campaign for half an hour, so this has time of its own.
 		releasing, released := detach.Context(context.WithoutCancel(ctx))
 		defer released()

@@ -106,7 +106,7 @@ func (s *Service) Waiting(ctx context.Context, st Status) (Waiting, error) {
 	if st.State != Running && st.State != Paused || st.Progress.InFlight == 0 {
 		return Waiting{}, nil
 	}
-	return s.Sleepers(ctx, st.ID)
+	return s.QuietCounts(ctx, st.ID)
 }
 
 func (s *Service) view(ctx context.Context, by staff.Actor, id int64) (Campaign, error) {

@@ -127,10 +127,10 @@ type Service struct {
 	Channels  delivery.ChannelSet
 	// Audiences are the kinds that can be read here.
 	Audiences []AudienceKind
-	// Sleepers is [ResultStore.Waiting], or what remembers its answers: of a
+	// QuietCounts is [ResultStore.Waiting], or what remembers its answers: of a
 	// large audience they take as long as counting it.
-	Sleepers func(ctx context.Context, id int64) (Waiting, error)
-	Now      func() time.Time
+	QuietCounts func(ctx context.Context, id int64) (Waiting, error)
+	Now         func() time.Time
 }
 
 // Create stores a draft. It returns a [fault.Fields] that names every broken

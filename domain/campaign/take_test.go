@@ -46,13 +46,13 @@ func (s *fakeStore) Save(_ context.Context, c Change) (Campaign, error) {
 	return c.Campaign, nil
 }
 
-// fakeLatch lets every publication through.
-type fakeLatch struct{}
+// fakeLock lets every publication through.
+type fakeLock struct{}
 
-func (fakeLatch) Take(context.Context, [32]byte, int64, time.Duration) (bool, error) {
+func (fakeLock) Take(context.Context, [32]byte, int64, time.Duration) (bool, error) {
 	return true, nil
 }
-func (fakeLatch) Release(context.Context, [32]byte, int64) error { return nil }
+func (fakeLock) Release(context.Context, [32]byte, int64) error { return nil }
 
 // TestTakingAStep: a wish is done, was done already, requests approval, waits
 // for it, or finds a campaign that is not what the form showed; a refusal comes
@@ -96,7 +96,7 @@ func TestTakingAStep(t *testing.T) {
 			held.ApprovalAskedAt = &now
 		}
 		store := &fakeStore{held: held, above: c.above, users: 100, rival: c.rival}
-		service := &Service{Store: store, Lock: fakeLatch{}, Channels: delivery.ChannelSetOf(delivery.App), Now: func() time.Time { return now }}
+		service := &Service{Store: store, Lock: fakeLock{}, Channels: delivery.ChannelSetOf(delivery.App), Now: func() time.Time { return now }}
 		got, outcome, err := service.Take(t.Context(), by, 9, c.wish)
 		if outcome != c.outcome || !errors.Is(err, c.want) || got.ID != 9 || store.saved != c.saved {
 			t.Errorf("%s: outcome %d, %v, campaign %d, %d changes", name, outcome, err, got.ID, store.saved)

@@ -10,16 +10,16 @@ import (
 	"dropbell/domain/user"
 )
 
-// fuse is a half-open circuit: it admits one call, and all others wait until
+// halfOpenCircuit is a half-open circuit: it admits one call, and all others wait until
 // that call is reported or given back, or has been silent for 15 seconds.
-type fuse struct {
+type halfOpenCircuit struct {
 	mu     sync.Mutex
 	closed bool
 	until  time.Time // of the probe
 	asked  int
 }
 
-func (f *fuse) Admit(context.Context, Load) (time.Duration, string) {
+func (f *halfOpenCircuit) Admit(context.Context, Load) (time.Duration, string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.asked++
@@ -30,26 +30,26 @@ func (f *fuse) Admit(context.Context, Load) (time.Duration, string) {
 	return 0, ""
 }
 
-func (f *fuse) Unused(context.Context, Load) {
+func (f *halfOpenCircuit) Unused(context.Context, Load) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.until = time.Time{}
 }
 
-func (f *fuse) Report(_ context.Context, _ Channel, c Call) {
+func (f *halfOpenCircuit) Report(_ context.Context, _ Channel, c Call) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.closed = f.closed || c.OK
 }
 
-// keeper is a guard and its screen.
-type keeper struct {
+// fakeScreen is a guard and its screen.
+type fakeScreen struct {
 	before func(ids []user.ID) ([]Screening, error)
 }
 
-func (k keeper) Screen(context.Context, *Batch) (Screen, error) { return k, nil }
-func (k keeper) Check([]user.ID, time.Time) []Screening         { return nil }
-func (k keeper) Before(_ context.Context, ids []user.ID, _ time.Time) ([]Screening, error) {
+func (k fakeScreen) Screen(context.Context, *Batch) (Screen, error) { return k, nil }
+func (k fakeScreen) Check([]user.ID, time.Time) []Screening         { return nil }
+func (k fakeScreen) Before(_ context.Context, ids []user.ID, _ time.Time) ([]Screening, error) {
 	return k.before(ids)
 }
 
@@ -58,12 +58,12 @@ func (k keeper) Before(_ context.Context, ids []user.ID, _ time.Time) ([]Screeni
 func TestAProbeIsNotLostOnACallThatIsNotMade(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newFixture(t, newFakeStore(SMS, 30, time.Hour), newProvider(SMS, 10, 0))
-		f := &fuse{}
+		f := &halfOpenCircuit{}
 		r.Admission = f
 		for id := range user.ID(10) {
 			delete(r.depot.known, id+1)
 		}
-		r.Guards = map[Kind]Guard{KindReminder: keeper{func(ids []user.ID) (kept []Screening, err error) {
+		r.Guards = map[Kind]Guard{KindReminder: fakeScreen{func(ids []user.ID) (kept []Screening, err error) {
 			for _, id := range ids {
 				if id <= 20 {
 					kept = append(kept, Screening{UserID: id, Reason: ReasonNoGrant})
@@ -85,9 +85,9 @@ func TestAProbeIsNotLostOnACallThatIsNotMade(t *testing.T) {
 func TestAProbeIsGivenBackWhenTheScreenFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newFixture(t, newFakeStore(SMS, 10, time.Hour), newProvider(SMS, 10, 0))
-		f, asked := &fuse{}, 0
+		f, asked := &halfOpenCircuit{}, 0
 		r.Admission = f
-		r.Guards = map[Kind]Guard{KindReminder: keeper{func([]user.ID) ([]Screening, error) {
+		r.Guards = map[Kind]Guard{KindReminder: fakeScreen{func([]user.ID) ([]Screening, error) {
 			if asked++; asked == 1 {
 				return nil, errAway
 			}

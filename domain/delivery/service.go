@@ -112,5 +112,5 @@ type Service struct {
 	// messages; late is negative for campaigns, which take the time they take.
 	Observe func(c Channel, sent int, late time.Duration)
 
-	narrow narrow
+	narrow chunkLimit
 }

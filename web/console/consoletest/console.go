@@ -167,16 +167,16 @@ func (g *Fixture) Ends(stream <-chan Message) {
 	}
 }
 
-// A road is what lies between a browser and the console: it can lose the
+// A faultyTransport stands between a browser and the console: it can drop the
 // viewer's session, or answer itself.
-type road struct {
+type faultyTransport struct {
 	*httptest.Server
 	SignedOut, Foreign atomic.Bool
 }
 
 // Road returns what stands between the browser and the console from now on.
-func (g *Fixture) Road() *road {
-	way := &road{}
+func (g *Fixture) Road() *faultyTransport {
+	way := &faultyTransport{}
 	way.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if way.Foreign.Load() && r.Header.Get("HX-Request") != "" {
 			http.Error(w, "<h1>502 Bad Gateway</h1>", http.StatusBadGateway)

@@ -10,21 +10,21 @@ import (
 	"time"
 )
 
-// looker counts how often it is asked and answers what it is told to.
-type looker struct {
+// fakeSource counts how often it is asked and answers what it is told to.
+type fakeSource struct {
 	asked atomic.Int64
 	mu    sync.Mutex
 	sum   string
 	err   error
 }
 
-func (l *looker) set(sum string, err error) {
+func (l *fakeSource) set(sum string, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.sum, l.err = sum, err
 }
 
-func (l *looker) look(context.Context, int64, *liveFragment) (*liveFragment, error) {
+func (l *fakeSource) look(context.Context, int64, *liveFragment) (*liveFragment, error) {
 	l.asked.Add(1)
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -32,7 +32,7 @@ func (l *looker) look(context.Context, int64, *liveFragment) (*liveFragment, err
 }
 
 func TestHubLooksOnceForAll(t *testing.T) {
-	l := &looker{sum: "a"}
+	l := &fakeSource{sum: "a"}
 	h := NewHub(l.look, Always[*liveFragment](time.Hour)) // one look, then never again
 	leaves := []func(){}
 	for range 50 {
@@ -60,7 +60,7 @@ func TestHubLooksOnceForAll(t *testing.T) {
 }
 
 func TestHubTellsOnlyChangesAndTheLastOne(t *testing.T) {
-	l := &looker{sum: "a"}
+	l := &fakeSource{sum: "a"}
 	h := NewHub(l.look, Always[*liveFragment](time.Millisecond))
 	quick, leave := h.Join(1)
 	defer leave()
@@ -125,7 +125,7 @@ func TestHubFailsOnceForAll(t *testing.T) {
 }
 
 func TestHubEndsStreamsItCannotServe(t *testing.T) {
-	l := &looker{sum: "a"}
+	l := &fakeSource{sum: "a"}
 	h := NewHub(l.look, Always[*liveFragment](time.Millisecond))
 	states, leave := h.Join(1)
 	<-states
