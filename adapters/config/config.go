@@ -203,8 +203,8 @@ func Variables() []Variable {
 			_, err := redeemcode.ParseKeys(v)
 			return err
 		}},
-		{"RATE_LIMIT_PER_MINUTE", "600", "requests per user and minute on one web process, 0 = unlimited", number(func(c *Config) *int { return &c.RatePerUser }, 0, 10_000_000)},
-		{"RATE_LIMIT_KEY_PER_MINUTE", "0", "requests per service key and minute on one web process, 0 = unlimited", number(func(c *Config) *int { return &c.RatePerKey }, 0, 100_000_000)},
+		{"RATE_LIMIT_PER_MINUTE", "600", "requests per user and minute, 0 = unlimited", number(func(c *Config) *int { return &c.RatePerUser }, 0, 10_000_000)},
+		{"RATE_LIMIT_KEY_PER_MINUTE", "300000", "requests per service key and minute, 0 = unlimited", number(func(c *Config) *int { return &c.RatePerKey }, 0, 100_000_000)},
 		{"REQUEST_TIMEOUT", "2s", "how long a request of an end user or the payment service waits for its answer before it gets 503, between 100ms and 15s", span(func(c *Config) *time.Duration { return &c.RequestTimeout }, 100*time.Millisecond, 15*time.Second)},
 		{"MAX_IN_FLIGHT", "0", "requests of end users and the payment service that one web process serves at a time, others get 503 at once; 0 = by the memory, 256 to 4096", number(func(c *Config) *int { return &c.MaxInFlight }, 0, 100_000)},
 		{"DATABASE_MAX_CONNS", "16", "connections one process opens to PostgreSQL at most", number(func(c *Config) *int { return &c.DBConns }, 4, 1000)},

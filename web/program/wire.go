@@ -104,6 +104,8 @@ type program struct {
 
 	hub     *api.Hub
 	console *console.Console
+	// limiters are shared with the other web processes.
+	limiters map[string]*middleware.Limiter
 
 	// access is set once the first admin and the first key exist.
 	access atomic.Bool
@@ -195,18 +197,6 @@ func (p *program) wireUseCases() error {
 	return nil
 }
 
-// configured returns the channels that the workers have senders for.
-func configured(cfg config.Config) delivery.ChannelSet {
-	set := delivery.ChannelSetOf(delivery.App)
-	for c, address := range map[delivery.Channel]string{delivery.Email: cfg.SMTPURL, delivery.SMS: cfg.SMSURL,
-		delivery.WebPush: cfg.VAPIDPublicKey, delivery.Webhook: cfg.WebhookURL} {
-		if address != "" {
-			set |= delivery.ChannelSetOf(c)
-		}
-	}
-	return set
-}
-
 // wireStaff makes the use cases around staff, passwords and second factors.
 func (p *program) wireStaff() error {
 	codes, err := totp.New(p.Config.SecondFactorKeys...)
@@ -216,24 +206,6 @@ func (p *program) wireStaff() error {
 	p.staff = &staff.Service{Store: accessdb.NewStaff(p.DB), Passwords: argon2.New(2), Codes: codes, Passkeys: passkey.Passkeys{},
 		FixedPolicy: staff.Policy(p.Config.SecondFactor), PasswordsOff: p.Config.PasswordsOff, Now: app.Clock}
 	return nil
-}
-
-// campaignLinks signs and reads the tracked links of campaigns; without a
-// secret there are none.
-func (p *program) campaignLinks() campaign.Links {
-	return campaign.Links{Links: user.NewLinks(p.Config.LinkSecret)}
-}
-
-func (p *program) tables() job.Tables {
-	return sheet.Tables{Open: workdb.NewUploads(p.DB).OpenUpload, Turns: p.workbooks}
-}
-
-func (p *program) telling(s template.Store) template.Store {
-	gates := couponsdb.NewGates(p.DB)
-	// What is on the streams is only looked through; no group is taken.
-	writer := &gate.Writer{Stream: redisgate.NewStream(p.Redis, "web"), Recorder: couponsdb.NewGateRecorder(p.DB)}
-	return appliedStore{s, &gate.Keeper{Store: gates, Shards: redisgate.NewShards(p.Redis), Writer: writer, Now: app.Clock,
-		Divide: gate.Divider(p.Config.GateShelves)}, p.claims.Gate}
 }
 
 // wireEvents keeps this process's caches fresh and its connected clients up to
@@ -273,6 +245,7 @@ func (p *program) handler(ctx context.Context) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
+	p.limiters = apiHandler.Limiters()
 	p.Registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "dropbell_inbox_streams", Help: "Connected inbox clients."},
 			func() float64 { return float64(p.hub.Streams()) }))

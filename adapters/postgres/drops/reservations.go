@@ -31,8 +31,9 @@ func NewReservations(db *pg.DB, g pg.Grouping) *Reservations {
 	r := &Reservations{DB: db}
 	cfg := g.Config(db)
 	key := func(c reminder.Change) rowKey { return rowKey{c.TemplateID, c.UserID} }
-	r.reserve = pg.NewCommitter(cfg, key, r.flush(reserveSQL))
-	r.cancel = pg.NewCommitter(cfg, key, r.flush(cancelSQL))
+	template := func(c reminder.Change) int64 { return c.TemplateID }
+	r.reserve = pg.NewFairCommitter(cfg, key, template, r.flush(reserveSQL))
+	r.cancel = pg.NewFairCommitter(cfg, key, template, r.flush(cancelSQL))
 	return r
 }
 
