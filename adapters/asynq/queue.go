@@ -1,6 +1,6 @@
-// Package asynq runs tasks on the queue library of the same name. The queue
-// is the executor only: PostgreSQL knows what is to be done, so that an
-// emptied Redis, a task that ran twice or a lost archive costs time, not work.
+// Package asynq runs tasks on the queue library of the same name. The queue only
+// executes: the state of all work is in PostgreSQL, so that an emptied Redis, a
+// task that ran twice or a lost archive costs time, not work.
 package asynq
 
 import (

@@ -29,8 +29,8 @@ type program struct {
 
 var errNotFound = errors.New("not found")
 
-// obtain tries the ways in order and looks again after each. The error names
-// what every way said and ends with what a person can do.
+// obtain tries the ways in order and looks again after each. The error contains
+// the error of every way and ends with the advice.
 func obtain(ways []way, look func() (program, error), get func(way) error, advice string) (program, error) {
 	var said []string
 	for _, w := range ways {

@@ -68,8 +68,8 @@ func clusterPort() (int, error) {
 }
 
 // FreePort returns a port of 127.0.0.1 on which nothing listens: the next one
-// from first on, or any when first is 1 or less, but none that was given to
-// somebody who does not listen yet. The caller takes it soon after; another
+// from first on, or any when first is 1 or less, but none of the given ones,
+// whose servers may not listen yet. The caller must take it soon; another
 // program may be faster.
 func FreePort(first int, given ...int) (int, error) {
 	for i := range 200 {

@@ -104,7 +104,7 @@ func (p *Postgres) serve(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, postgresStart)
 	defer cancel()
 	if err := until(ctx, p.process.Done(), p.ready); err != nil {
-		// Its own stop would wait for nothing: nobody is connected yet.
+		// There are no connections yet for which a graceful stop would wait.
 		_ = p.process.Stop(context.WithoutCancel(ctx), syscall.SIGQUIT, postgresStop)
 		return fmt.Errorf("%w\n%s", err, p.home.tail())
 	}

@@ -70,7 +70,8 @@ func RedisServer(tb testing.TB) *Redis {
 }
 
 // testServer is the process's one server and the name of the template database
-// in it. It ends with the process, because no test knows whether it is the last.
+// in it. It ends with the process, because a test cannot know whether it is the
+// last.
 var testServer = sync.OnceValue(func() (found struct {
 	url, template string
 	err           error

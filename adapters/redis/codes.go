@@ -17,10 +17,10 @@ import (
 // to learn anew.
 const markLife = 7 * 24 * time.Hour
 
-// CodeMarks keeps a bitmap per batch of codes: bit i is set once the coupon
-// of its i-th code is stored. A million codes take 125 kB at most. It answers
-// whoever tries a code that was used without a transaction; losing it costs
-// those transactions and nothing else.
+// CodeMarks keeps a bitmap per batch of codes: bit i is set once the coupon of
+// its i-th code is stored. A million codes take 125 kB at most. With it a used
+// code is refused without a transaction; losing it costs those transactions and
+// nothing else.
 type CodeMarks struct{ client goredis.UniversalClient }
 
 // NewCodeMarks returns marks that use client and do not close it.

@@ -11,8 +11,8 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 )
 
-// releaseScript deletes a lock only if its holder asks. KEYS[1] the lock,
-// ARGV[1] the holder. Returns 1 if it was deleted.
+// releaseScript deletes the lock KEYS[1] if ARGV[1] holds it. It returns 1 if it
+// was deleted.
 const releaseScript = `if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0`
 
 // A Lock admits one of several processes that want the same thing. It is the

@@ -52,8 +52,8 @@ func (g *Gate) ByID(ctx context.Context, by user.ID, id claim.ID) (claim.Claim, 
 	return c, err
 }
 
-// pending asks one shard of each template that the claim's id can be of: the
-// user's home shard.
+// pending reads one shard of each template that the claim's id can belong to:
+// the user's home shard.
 func (g *Gate) pending(ctx context.Context, by user.ID, id claim.ID) (claim.Claim, error) {
 	drops, err := g.active.list(ctx, g.info)
 	if err != nil {

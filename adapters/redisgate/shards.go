@@ -37,8 +37,8 @@ func NewShards(client goredis.UniversalClient) Shards {
 	return Shards{client: client, scripts: newScripts()}
 }
 
-// Machines returns how many masters a cluster has, 1 for a single Redis or
-// when nobody answers.
+// Machines returns how many masters a cluster has, 1 for a single Redis or when
+// Redis does not answer.
 func (s Shards) Machines(ctx context.Context) int {
 	cluster, ok := s.client.(*goredis.ClusterClient)
 	if !ok {

@@ -39,9 +39,9 @@ func NewStream(client goredis.UniversalClient, consumer string) Stream {
 	return Stream{client: client, scripts: newScripts(), consumer: consumer, takeOver: silentFor}
 }
 
-// Take implements [gate.Stream]: first what a silent writer had in hand.
-// Entries of a stream without readers' group are nobody's: the gate is about
-// to be built anew.
+// Take implements [gate.Stream]: first the entries of a silent writer. Entries
+// of a stream without a consumer group belong to no writer: the gate is about to
+// be built anew.
 func (s Stream) Take(ctx context.Context, templateID int64, shard, limit int) ([]gate.Group, []gate.Poison, error) {
 	stream := keysOf(templateID, shard).stream
 	messages, _, err := s.client.XAutoClaim(ctx, &goredis.XAutoClaimArgs{Stream: stream, Group: gateReaders, Consumer: s.consumer,
@@ -101,8 +101,8 @@ func (s Stream) Waiting(ctx context.Context, templateID int64, shards int) ([]in
 	return waiting, nil
 }
 
-// Settle implements [gate.Stream]. Groups of a former epoch are left alone:
-// whoever sealed the shard has written or will write them.
+// Settle implements [gate.Stream]. Groups of a former epoch are left alone: the
+// keeper that fenced the shard has written or will write them.
 func (s Stream) Settle(ctx context.Context, templateID int64, shard int, groups []gate.Group, verdicts map[claim.ID]gate.Settlement) error {
 	k := keysOf(templateID, shard)
 	for len(groups) > 0 {

@@ -15,8 +15,8 @@ import (
 const (
 	// sniffBytes is how much of a file is looked at to find out what it is.
 	sniffBytes = 64 << 10
-	// rowBytes bounds what one row may take from the file: without it a quote
-	// that nobody closes would swallow the rest.
+	// rowBytes bounds one row: without it an unclosed quote would read the rest
+	// of the file into one cell.
 	rowBytes = 1 << 20
 )
 

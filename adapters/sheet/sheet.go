@@ -1,5 +1,5 @@
-// Package sheet reads tables that people upload, CSV or XLSX, row by row, so
-// that a file of a million rows needs no more memory than one of ten.
+// Package sheet reads uploaded tables, CSV or XLSX, row by row, so that a file
+// of a million rows needs no more memory than one of ten.
 package sheet
 
 import (

@@ -1,7 +1,7 @@
-// Package watermill carries events between processes over Redis Streams, with
+// Package watermill transports events between processes over Redis Streams, with
 // the library of the same name. Delivery is at least once and unordered;
-// handlers are idempotent. An event that no attempt could handle is handed to
-// the caller to be kept, and only then acknowledged.
+// handlers are idempotent. An event that could not be handled after all attempts
+// is handed to the caller for storage, and only then acknowledged.
 package watermill
 
 import (
@@ -30,7 +30,7 @@ const publishChunk = 1000
 
 // An Event is one message of the bus.
 type Event struct {
-	// ID tells deliveries of one event from other events.
+	// ID is the same for all deliveries of one event.
 	ID    string
 	Topic string
 	// Payload is the JSON of one of the structs in domain/event.

@@ -99,7 +99,8 @@ func newClient(timeout time.Duration) *http.Client {
 	return &http.Client{
 		Transport: transport,
 		Timeout:   timeout,
-		// Following could hand a signed call to somebody else, or turn it into a GET.
+		// A redirect could send a signed call to another server, or turn it into a
+		// GET.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }

@@ -112,8 +112,8 @@ func newTransport(allowInsecure bool) http.RoundTripper {
 	return transport
 }
 
-// refusePrivate runs after the name has been looked up, so that a public name
-// for a private address helps nobody.
+// refusePrivate runs after name resolution, so that a public name for a private
+// address is refused too.
 func refusePrivate(_ context.Context, _, address string, _ syscall.RawConn) error {
 	target, err := netip.ParseAddrPort(address)
 	if err != nil {

@@ -352,7 +352,7 @@ func (b *bench) accepted(ctx context.Context, key string, callers int) (result, 
 	}
 	defer client.Close()
 	_, err = b.SQL.Exec(ctx, `update templates set claim_mode = 'gate', stock = $2, opens_at = date_trunc('second', now()) - interval '1 minute' where id = $1`, t.ID, stock)
-	if err := errors.Join(err, stack.FillShelves(ctx, client, t.ID, 1), b.StandGate(ctx, t.ID, 1)); err != nil {
+	if err := errors.Join(err, stack.FillShards(ctx, client, t.ID, 1), b.ActivateGate(ctx, t.ID, 1)); err != nil {
 		return result{}, err
 	}
 	r, err := b.http(ctx, b.web.Addr, key, t.ID, callers, http.StatusAccepted)

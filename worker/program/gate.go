@@ -82,7 +82,7 @@ func (p *program) newGateWork(consumer string) (*gateWork, error) {
 		}
 	}}
 	g.keeper = &gate.Keeper{Store: g.store, Shards: redisgate.NewShards(p.Redis), Writer: g.writer, Now: app.Clock, Seen: g.seen,
-		Divide: gate.Divider(p.Config.GateShelves),
+		Divide: gate.Divider(p.Config.GateShards),
 		Built: func(id int64, reason string) {
 			g.builds.WithLabelValues(reason).Inc()
 			p.Log.Info("gate built", "template", id, "reason", reason)
