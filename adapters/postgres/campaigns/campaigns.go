@@ -318,8 +318,8 @@ func steer(ctx context.Context, tx pgx.Tx, c campaign.Campaign, step campaign.Tr
 const resumeSQL = `with mine as (select id from batches where kind = 'campaign' and owner_id = $1 and held` + pg.BatchesInOrder + `)
 	update batches set held = false, next_run_at = least(next_run_at, clock_timestamp()) where id in (select id from mine)`
 
-// stopCampaign makes workers skip whoever is left, held batches included, and
-// closes the books at once if there is nobody.
+// stopCampaign makes workers skip the remaining recipients, held batches
+// included, and finishes the campaign at once if there are none.
 func stopCampaign(ctx context.Context, tx pgx.Tx, id int64, reason string) error {
 	if _, err := tx.Exec(ctx, resumeSQL, id); err != nil {
 		return err
