@@ -12,11 +12,11 @@ import (
 	"dropbell/domain/template"
 )
 
-// allot is a stock per shelf that does not run out.
+// allot is a stock per shard that does not run out.
 const allot = 1 << 40
 
-// FillShards makes the shelves of a gate of epoch 1 that is open, with a stock
-// that does not run out.
+// FillShards makes the open shards of a gate of epoch 1, with a stock that does
+// not run out.
 func FillShards(ctx context.Context, client goredis.UniversalClient, templateID int64, shards int) error {
 	store := redisgate.NewShards(client)
 	terms := gate.Terms{Version: 1, Status: template.Published, Obtain: template.ByClaim, OpensAt: time.Now().Add(-time.Hour),

@@ -12,7 +12,7 @@ import (
 	"dropbell/domain/template"
 )
 
-// Ledgers accounts for stock, and knows how it sold.
+// Ledgers accounts for stock, and reads its sales over time.
 type Ledgers struct{ *pg.DB }
 
 // NewLedgers returns the ledgers of db.

@@ -33,7 +33,7 @@ func (s Notices) SettleNotices(ctx context.Context, run int64) error {
 		if _, err := pg.LockIDs(ctx, tx, `select r.id from notice_runs r where r.id = $1 for update`, run); err != nil {
 			return err
 		}
-		// Only now, since whoever makes a batch ready again holds the run.
+		// Only now, since a replay that makes a batch ready again locks the run.
 		var done bool
 		if err := tx.QueryRow(ctx, `select `+batchesDone+` from notice_runs r where r.id = $1`, run).Scan(&done); err != nil || !done {
 			if errors.Is(err, pgx.ErrNoRows) {

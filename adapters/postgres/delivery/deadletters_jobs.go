@@ -143,8 +143,8 @@ func stepJob(ctx context.Context, tx pgx.Tx, j delivery.DeadLetterJob) error {
 	return settle(ctx, tx, j, b, p)
 }
 
-// longestCatchUp bounds how much of its rate a replay makes up for at once
-// when nobody has worked it off for a while.
+// longestCatchUp bounds how much of its rate a replay makes up for at once after
+// a while without a worker.
 const longestCatchUp = 3 * time.Second
 
 // shortestPause is how long a replay that has used its rate up waits at least.
@@ -216,7 +216,7 @@ where id = @job`
 // them as its rate allows.
 func settle(ctx context.Context, tx pgx.Tx, j delivery.DeadLetterJob, b deadBatch, p pace) error {
 	if !b.inTime {
-		p.rate, p.now = 0, math.MaxInt32 // nobody is let go
+		p.rate, p.now = 0, math.MaxInt32 // none is released
 	}
 	f := j.Filter
 	f.BatchID = b.id
@@ -291,8 +291,7 @@ func lockGroups(ctx context.Context, tx pgx.Tx, batch int64, users []int64) erro
 	return err
 }
 
-// acknowledge takes dead letters of people who have a sent mark all the same
-// for what they are.
+// acknowledge marks the dead letters of recipients with a sent mark as recovered.
 func acknowledge(ctx context.Context, tx pgx.Tx, batch int64, users []int64) error {
 	if len(users) == 0 {
 		return nil

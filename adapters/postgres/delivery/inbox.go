@@ -168,8 +168,8 @@ func (s Inbox) arrivalOf(ctx context.Context, batchID int64, connected inbox.Con
 	return inbox.ArrivalOf(messages), err == nil && len(messages) > 0, err
 }
 
-// reminderArrival returns what a finished in-app batch of reminders,
-// corrections or cancellations shows, the same to everybody.
+// reminderArrival returns the message of a finished in-app batch of reminders,
+// corrections or cancellations, which is the same for all its recipients.
 func (s Inbox) reminderArrival(ctx context.Context, batchID int64) (inbox.Arrival, bool, error) {
 	var a inbox.Arrival
 	var d reminder.Delivered

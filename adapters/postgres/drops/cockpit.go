@@ -213,8 +213,9 @@ func (r *cockpitReader) lanes(ctx context.Context, sql string, slots []int64) er
 	return err
 }
 
-// Causes are counted among the exceptions of so many batches per channel, and
-// so many of each, because a provider that is down makes one for everybody.
+// Causes are counted among the exceptions of at most so many batches per
+// channel, and so many of each, because a failing provider makes one for every
+// recipient.
 const (
 	causeBatches = 10
 	causeRows    = 200

@@ -298,8 +298,8 @@ func (c *Committer[K, Op, Res]) commit(group []*pending[Op, Res]) {
 	}
 }
 
-// traceOfGroup returns a context that never ends and carries the trace of the
-// first caller that has one.
+// traceOfGroup returns a context that never ends, with the trace of the first
+// caller that has one.
 func traceOfGroup[Op, Res any](group []*pending[Op, Res]) context.Context {
 	for _, p := range group {
 		if p.ctx != nil {

@@ -1,7 +1,7 @@
 // Package pg is what the stores of adapters/postgres share: the pool and its
 // transactions, the translation of errors, groups of operations that are
 // committed together, the outbox, the audit log, sets of users, and rows that
-// more than one subject reads. It knows no subject of its own.
+// more than one subject reads. It has no subject of its own.
 package pg
 
 import (
@@ -75,11 +75,11 @@ func Open(ctx context.Context, url string, o Options) (*DB, error) {
 	cfg.ConnConfig.RuntimeParams["timezone"] = "UTC"
 	state, limiter := &pooling{}, callLimiter{}
 	limiter.failed = state.learn
-	// A statement that nobody waits for any more would run on: the server looks
-	// for its client only when it has rows to send.
+	// A statement whose client has gone would run on: by default the server
+	// checks its client only when it sends rows.
 	//
-	// Compiling a statement takes longer than any of ours runs: 150 ms for one
-	// of 100 ms. Not a parameter of the connection, which poolers may refuse.
+	// Compiling a statement takes longer than it runs: 150 ms for one of 100 ms.
+	// Not a parameter of the connection, which poolers may refuse.
 	cfg.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
 		_, err := conn.Exec(ctx, fmt.Sprintf(`set jit = off; set statement_timeout = %d`, o.Statements.Milliseconds()))
 		return err
