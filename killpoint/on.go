@@ -21,7 +21,7 @@ func Before(point string) error { return pass(point, BeforeIt) }
 // After is the instant right after it.
 func After(point string) error { return pass(point, AfterIt) }
 
-// Around carries the operation out between its two instants.
+// Around runs the operation between its two instants.
 func Around(point string, do func() error) error {
 	if err := Before(point); err != nil {
 		return err

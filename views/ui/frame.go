@@ -29,7 +29,7 @@ type Frame struct {
 	Now  time.Time
 	// Zone is shown where an instant belongs to no shop.
 	Zone *time.Location
-	// Member is who is signed in; its ID is 0 for nobody.
+	// Member is the signed-in member; ID 0 = not signed in.
 	Member staff.Member
 	// Method is how they signed in.
 	Method staff.Method
@@ -93,7 +93,7 @@ func MayEverywhere(ctx context.Context, p staff.Permission) bool {
 // seesContacts reports whether the viewer sees the contacts of users.
 func seesContacts(ctx context.Context) bool { return From(ctx).Member.Actor().SeesContacts() }
 
-// Private returns a text in which somebody's contacts may stand, such as a
+// Private returns a text that may contain a user's contacts, such as a
 // provider's answer, as the viewer may see it.
 func Private(ctx context.Context, text string) string {
 	if seesContacts(ctx) {

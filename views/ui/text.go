@@ -51,8 +51,7 @@ func initials(m staff.Member) string {
 	return out
 }
 
-// Severity orders what people should look at: what is broken comes before
-// what may break.
+// Severity orders problems: existing failures come before warnings.
 func Severity(t Tone) int {
 	switch t {
 	case Bad:

@@ -14,7 +14,7 @@ import (
 	"dropbell/web/api/pipeline"
 )
 
-// ClaimWish asks for one coupon.
+// ClaimWish is the request for one coupon.
 type ClaimWish struct {
 	TemplateID string `json:"template_id" pattern:"^[1-9][0-9]{0,18}$" doc:"The drop." example:"1"`
 }

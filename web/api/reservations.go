@@ -23,7 +23,7 @@ type ReminderWish struct {
 	Minutes int    `json:"minutes" enum:"5,10,15,20,25,30,35,40,45,50,55,60" doc:"How long before the opening." example:"10"`
 }
 
-// ReservationWish asks for reminders of one drop.
+// ReservationWish is the request for reminders of one drop.
 type ReservationWish struct {
 	TemplateID string         `json:"template_id" pattern:"^[1-9][0-9]{0,18}$" doc:"The drop." example:"1"`
 	ShopNumber string         `json:"shop_number" pattern:"^[1-9][0-9]{0,18}$" doc:"The shop the drop belongs to." example:"10"`

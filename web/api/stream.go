@@ -102,8 +102,8 @@ func (s *stream) run(ctx context.Context, sub *Subscription, by *pipeline.Caller
 	}
 }
 
-// begin answers, tells what was missed, and marks where the stream stands.
-// The client is subscribed already, so that nothing falls in between.
+// begin answers, sends the missed messages, and the position of the stream. The
+// client is subscribed already, so that no message is lost in between.
 func (s *stream) begin(ctx context.Context) bool {
 	missed, err := s.missed(ctx)
 	if err != nil {

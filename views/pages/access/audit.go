@@ -24,7 +24,7 @@ func (f AuditFilter) set() bool {
 	return f.Active()
 }
 
-// actionOptions offers what was done, and the one that the address asks for.
+// actionOptions lists the recorded actions, and the one in the address.
 func (p Audit) actionOptions(ctx context.Context) []ui.Option {
 	list := []ui.Option{{Value: "", Label: ui.T(ctx, "audit.all_actions")}}
 	names := p.Actions

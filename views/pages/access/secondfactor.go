@@ -19,8 +19,8 @@ func (p SecondStep) action() string {
 	return "/signin/second"
 }
 
-// passkeyForm tells the script what to ask the browser for, and into which
-// field its answer goes.
+// passkeyForm are the attributes with the ceremony's options, and the field that
+// gets the browser's answer.
 func passkeyForm(ceremony, options, field string) templ.Attributes {
 	if options == "" {
 		return templ.Attributes{}

@@ -21,7 +21,7 @@ func (p User) shownLetters() []campaign.Letter {
 	return p.Received.Letters[:min(len(p.Received.Letters), lettersShown)]
 }
 
-// A way says whether somebody can be reached over a channel.
+// A way is whether a user can be reached over a channel.
 type way int
 
 const (

@@ -37,18 +37,18 @@ func (p Campaigns) filtered() bool {
 type Campaign struct {
 	campaign.Status
 	Zone *time.Location
-	// Results are as a worker counted last; Balance is the account as
-	// recounted for this page, if somebody asked for that.
+	// Results are those of a worker's last count; Balance is the account as
+	// recounted for this page, if it was requested.
 	Results campaign.Results
 	Balance *campaign.Balance
-	// Previews are the texts by language, as somebody without a name reads them.
+	// Previews are the texts by language, as a user without a name reads them.
 	Previews []CampaignText
 	// TestTo is whom a test was to go to, TestVariant which version of it, and
 	// TestError why it did not.
 	TestTo, TestVariant, TestError string
 	// Rate is set where a rate was refused.
 	Rate TypedRate
-	// Requests hold the last request for a second person's consent, if any.
+	// Requests hold the last request for approval, if any.
 	Requests []campaign.Request
 	// SegmentNow is the rule of the segment it is for as it is now; nil for
 	// other audiences.
@@ -160,7 +160,7 @@ func audienceText(ctx context.Context, a campaign.Audience) string {
 	return text
 }
 
-// etaText says when everybody will have an outcome.
+// etaText is when each recipient will have an outcome.
 func etaText(ctx context.Context, p campaign.Progress) string {
 	if p.Left < 0 {
 		return ui.T(ctx, "campaign.eta.unknown")
@@ -201,9 +201,10 @@ type CampaignForm struct {
 	Grant    *template.Template
 	// About is the template that says whom it is for, if the viewer may see it.
 	About *template.Template
-	// ApprovalAbove is how many the shop lets one person send to; 0 = any number.
+	// ApprovalAbove is how many users the shop's campaigns may reach without
+	// approval; 0 = any number.
 	ApprovalAbove int64
-	// Looked brings all that to the top, because somebody asked for it.
+	// Looked moves all that to the top of the page, because it was requested.
 	Looked bool
 	// Replanned is whether the times have moved to the zone of another shop.
 	Replanned  bool
@@ -338,7 +339,7 @@ func (p Campaign) ruleText(ctx context.Context) string {
 	return ui.T(ctx, "campaign.rule.published", r.Version)
 }
 
-// refusal is the last request if it was refused and nobody has asked since.
+// refusal is the last request if it was refused and there is no newer one.
 func (p Campaign) refusal() *campaign.Request {
 	if p.State == campaign.Draft && len(p.Requests) > 0 && p.Requests[0].State == campaign.RequestRefused {
 		return &p.Requests[0]

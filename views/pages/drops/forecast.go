@@ -83,8 +83,8 @@ func overrun(p reminder.Prognosis) time.Duration {
 	return time.Duration(min(float64(p.Missed)/p.Rate.PerSecond, 1e8) * float64(time.Second))
 }
 
-// takes is how long it is from when a job is due, or from now if that is
-// past, until everybody would have been reached.
+// takes is the time from when a job is due, or from now if that is past, until
+// each recipient would have been reached.
 func takes(p reminder.Prognosis, now time.Time) time.Duration {
 	from := p.DueAt
 	if from.Before(now) {
@@ -143,7 +143,8 @@ func roundUp(perSecond float64) float64 {
 	return math.Ceil(perSecond/unit) * unit
 }
 
-// fixes are what would let everybody be reached in time, the simplest first.
+// fixes are the changes with which each recipient would be reached in time, the
+// simplest first.
 func (p Forecast) fixes(ctx context.Context, f reminder.ChannelForecast) []string {
 	if f.Missed == 0 || f.Needed <= f.Rate.PerSecond || f.Rate.PerSecond <= 0 {
 		return nil

@@ -13,8 +13,8 @@ import (
 type ShopLimits struct {
 	Shop int64 // 0 stands for campaigns of no shop
 	Name string
-	// Values are shown, Was those the form was drawn with: a change is refused
-	// if somebody else was faster.
+	// Values are shown, Was are those the form was rendered with: a change is
+	// refused if they have changed since.
 	Values, Was map[string]string
 	Errors      []fault.Field
 }

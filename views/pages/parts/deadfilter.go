@@ -56,7 +56,7 @@ func (f DeadFilter) Group(g delivery.DeadLetterGroup) DeadFilter {
 	return f
 }
 
-// Words tells in a sentence's part what the filter selects.
+// Words describes the filter as a part of a sentence.
 func (f DeadFilter) Words(ctx context.Context) string {
 	var list []string
 	if f.Channel != "" {

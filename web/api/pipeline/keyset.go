@@ -38,7 +38,7 @@ type trustedKeys struct {
 	prints map[keyPrint]struct{} // of the keys in set
 }
 
-// keyPrint tells a key, with its id and what it may be used for, from others.
+// keyPrint identifies a key with its id and permitted use.
 type keyPrint [sha256.Size]byte
 
 func printOf(key jwk.Key) (keyPrint, error) {

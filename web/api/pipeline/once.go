@@ -50,8 +50,8 @@ func RequestKey(ctx context.Context) string {
 	return "api:" + base64.RawURLEncoding.EncodeToString(h[:])
 }
 
-// once answers a request that carries an idempotency key: from memory if it
-// was answered before, else by carrying it out and keeping the answer.
+// once answers a request with an idempotency key: from memory if it was answered
+// before, else by executing it and storing the answer.
 func (pl *Pipeline) once(w http.ResponseWriter, r *http.Request, body []byte, next http.HandlerFunc) {
 	key := r.Header.Get(IdempotencyHeader)
 	if !Printable(key) {
@@ -89,7 +89,7 @@ func Printable(key string) bool {
 	return true
 }
 
-// fingerprint tells requests apart that share a key by mistake.
+// fingerprint differs for different requests that share a key by mistake.
 func fingerprint(r *http.Request, body []byte) []byte {
 	h := sha256.New()
 	for _, s := range []string{r.Method, r.URL.Path, r.URL.RawQuery, r.Header.Get("If-Match")} {

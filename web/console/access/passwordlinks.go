@@ -46,7 +46,7 @@ func (h *handlers) showLinkOnce(w http.ResponseWriter, r *http.Request, m staff.
 	return nil
 }
 
-// passwordForm asks the holder of a link for the new password.
+// passwordForm shows the form for the new password to the holder of a link.
 func (h *handlers) passwordForm(w http.ResponseWriter, r *http.Request) error {
 	return h.withLink(w, r, func(p accesspages.SetPassword) error { return h.Show(w, r, http.StatusOK, p.Page()) })
 }

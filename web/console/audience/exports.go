@@ -11,8 +11,8 @@ import (
 	"dropbell/web/console/shell"
 )
 
-// exportUsers sends everybody whom the search finds. Contacts leave the house
-// here: it takes the right to manage users, and is recorded.
+// exportUsers sends all users that the search finds. Since contacts leave the
+// system here, it needs the permission to manage users, and is recorded.
 func (h *handlers) exportUsers(w http.ResponseWriter, r *http.Request) error {
 	text := userSearch(r)
 	if text == "" {

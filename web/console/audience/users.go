@@ -23,7 +23,7 @@ const (
 	inboxPreview     = 10
 )
 
-// userSearch is what is looked for; longer texts find nobody.
+// userSearch is the search text; longer texts find no user.
 func userSearch(r *http.Request) string {
 	text := strings.TrimSpace(r.FormValue("q"))
 	if len(text) > shell.MaxSearch {
@@ -74,8 +74,8 @@ func (h *handlers) usersFound(r *http.Request, text string, after user.ID, limit
 	return list, err
 }
 
-// revealContacts shows the contacts of one user to somebody who sees them
-// masked, and records that.
+// revealContacts shows the contacts of one user to staff who see them masked,
+// and records that.
 func (h *handlers) revealContacts(w http.ResponseWriter, r *http.Request) error {
 	id, err := user.ParseID(r.PathValue("id"))
 	if err != nil {

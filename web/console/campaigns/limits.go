@@ -112,7 +112,8 @@ func (h *handlers) saveLimits(w http.ResponseWriter, r *http.Request) error {
 	return h.Done(w, r, to, ui.Good, shell.Say(r, "limits.saved"))
 }
 
-// changedLimits names the fields that somebody else has changed, and to what.
+// changedLimits returns the fields that were changed concurrently, with their
+// stored values.
 func changedLimits(now, shown map[string]string) []fault.Field {
 	e := &fault.Fields{}
 	for _, name := range slices.Sorted(maps.Keys(now)) {

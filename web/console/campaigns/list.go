@@ -107,7 +107,7 @@ func (h *handlers) drawCampaign(w http.ResponseWriter, r *http.Request, status i
 	return h.Show(w, r, status, p.Page())
 }
 
-// previews renders every text for somebody of whom nothing but the language is known.
+// previews renders every text for a user of whom only the language is known.
 func previews(s delivery.Subject) (list []campaignpages.CampaignText) {
 	for i, v := range s.Copy.Variants {
 		var tags []string

@@ -134,9 +134,9 @@ func (b *Tab) Open(url string) {
 	})
 }
 
-// Evaluate asks the page. One that leaves before it has answered is asked
-// again when the next is there; what is only done (Void) is not done twice, and
-// may well be why the page left.
+// Evaluate evaluates js in the page. If the page is left before it has answered,
+// js is evaluated again in the next; a Void is not, since it may well be why the
+// page was left.
 func Evaluate[T any](b *Tab, js string) T {
 	b.Helper()
 	for deadline := time.Now().Add(15 * time.Second); ; <-time.After(time.Millisecond) {
@@ -161,7 +161,7 @@ func pageLeft(err error) bool {
 	return false
 }
 
-// Text returns what people read in the element.
+// Text returns the visible text of the element.
 func (b *Tab) Text(selector string) string {
 	b.Helper()
 	v, err := chromedp.Run(b.ctx, chromedp.Evaluate[string](fmt.Sprintf(`document.querySelector(%q)?.innerText ?? ""`, selector)))
@@ -171,7 +171,7 @@ func (b *Tab) Text(selector string) string {
 	return v
 }
 
-// Sees waits until the page, as a person sees it, has the words.
+// Sees waits until the visible text of the page contains the words.
 func (b *Tab) Sees(selector string, words ...string) {
 	b.Helper()
 	var text string
@@ -294,7 +294,7 @@ func (b *Tab) carryAxe() {
 func (b *Tab) keeps(what, rules string) {
 	b.Helper()
 	b.carryAxe()
-	// Colours on their way are nobody's colours, nor are those of a button that
+	// Colours in a transition are not checked, nor are those of a button that
 	// waits for its answer.
 	Within(b.T, "requests to end", func() bool {
 		return Evaluate[bool](b, `!document.querySelector(".htmx-request, .htmx-swapping, .htmx-settling")`)
