@@ -285,7 +285,7 @@ func (b *bench) grouped(ctx context.Context) (claims, groups float64, err error)
 	return claims, groups, lines.Err()
 }
 
-// spent tells the processor time that has been used so far, in the order of
+// spent returns the processor time that has been used so far, in the order of
 // [spenders].
 func (b *bench) spent(ctx context.Context) (list [5]time.Duration, err error) {
 	var errs [5]error
@@ -360,7 +360,7 @@ func (b *bench) accepted(ctx context.Context, key string, callers int) (result, 
 }
 
 // floor is the least a group could do: insert 256 coupons with their counts,
-// twice at a time, without deciding, locking or answering anybody.
+// twice at a time, without deciding, locking or answering.
 func (b *bench) floor(ctx context.Context) (result, error) {
 	var next atomic.Int64
 	until := time.Now().Add(b.lasting)

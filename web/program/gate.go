@@ -35,7 +35,7 @@ func (t appliedStore) Save(ctx context.Context, c template.Change) (template.Tem
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			// Left half built, a gate would have to wait for somebody else.
+			// Left half built, a gate would have to wait for another builder.
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), buildFor)
 			defer cancel()
 			_ = t.keeper.ApplyNow(ctx, saved.ID)

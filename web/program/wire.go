@@ -378,9 +378,8 @@ func (p *program) circuits() consoledelivery.Circuits {
 	}
 }
 
-// singleSignOn is the identity provider that the environment names, nil if it
-// names none. Nothing is asked of it yet: one that is down keeps nobody from
-// starting.
+// singleSignOn is the identity provider in the environment, nil without one. No
+// request is sent to it yet: one that is down does not prevent the start.
 func (p *program) singleSignOn() staff.IdentityProvider {
 	if p.Config.OIDCIssuer == "" {
 		return nil

@@ -32,9 +32,9 @@ const (
 	SignInRefused Event = "sign_in_refused"
 	// SecondFactorRefused: the password was right, the second factor was not.
 	SecondFactorRefused Event = "second_factor_refused"
-	// SingleSignOnRefused: the identity provider's answer lets nobody in.
+	// SingleSignOnRefused: the identity provider's answer gives no access.
 	SingleSignOnRefused Event = "single_sign_on_refused"
-	// ConfirmationRefused: somebody signed in could not confirm who they are.
+	// ConfirmationRefused: a signed-in member failed to authenticate again.
 	ConfirmationRefused Event = "confirmation_refused"
 	// PasswordLinkRefused: a password link that does not count.
 	PasswordLinkRefused Event = "password_link_refused"
@@ -106,7 +106,7 @@ func (o Occurrences) Entry() staff.Entry {
 	return staff.Entry{Actor: o.Actor, Action: "security." + string(o.Event), ObjectKind: "address", ObjectID: o.Address, After: after}
 }
 
-// kind is what tells occurrences apart.
+// kind are the fields in which occurrences differ.
 type kind struct {
 	event                  Event
 	actor, address, detail string

@@ -62,7 +62,8 @@ func (a *admission) Admit(ctx context.Context, l delivery.Load) (time.Duration, 
 	return wait, reason
 }
 
-// admitChannel asks the provider's breaker and the rate that all share.
+// admitChannel consults the provider's circuit breaker and the rate that all
+// workers share.
 func (a *admission) admitChannel(ctx context.Context, c delivery.Channel, n int, s delivery.Setting) (time.Duration, string) {
 	if c == delivery.App && s.RatePerSecond == 0 {
 		return 0, "" // no provider that could fail

@@ -60,7 +60,7 @@ func (p *program) serve(ctx context.Context) error {
 	return nil
 }
 
-// causeOf returns why ctx ended, nil if somebody wanted that.
+// causeOf returns why ctx ended, nil if it was ended on purpose.
 func causeOf(ctx context.Context) error {
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
 		return cause

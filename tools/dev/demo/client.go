@@ -39,7 +39,7 @@ func NewClient(base, key string) *Client {
 // request is one call. Body is JSON unless it is an io.Reader.
 type request struct {
 	method, path string
-	user         int64 // on whose behalf, 0 for nobody's
+	user         int64 // in whose name, 0 for none
 	body         any
 }
 

@@ -43,7 +43,7 @@ func choose[T any](r *rand.Rand, from []choice[T]) T {
 
 var (
 	channels = []choice[string]{{"app", 70}, {"email", 15}, {"sms", 10}, {"webhook", 5}}
-	// People like round numbers.
+	// Users prefer round numbers.
 	minutes = []choice[int]{{5, 34}, {10, 24}, {15, 12}, {20, 6}, {25, 2}, {30, 12}, {35, 1}, {40, 2}, {45, 4}, {50, 1}, {55, 1}, {60, 7}}
 	amounts = []choice[int]{{1, 60}, {2, 28}, {3, 12}}
 )

@@ -9,7 +9,7 @@ import (
 	"dropbell/tools/dev/demo"
 )
 
-// offer is what a person can try by hand.
+// offer is the drop of the printed examples.
 type offer struct {
 	drop  demo.Drop
 	token string // of user demo.FirstUser, empty when tokens are issued elsewhere

@@ -49,8 +49,8 @@ func (v *service) once(ctx context.Context) error {
 	cmd.Env = v.env
 	cmd.Stdout, cmd.Stderr = v.log, v.log
 	cmd.WaitDelay = time.Second
-	// When this command is killed there is nobody left to wait for an orderly
-	// end; nothing acknowledged is lost by ending at once.
+	// When this command is killed, no process waits for an orderly end; nothing
+	// acknowledged is lost by ending at once.
 	p, err := child.Start(cmd, syscall.SIGKILL)
 	if err != nil {
 		return err

@@ -52,8 +52,8 @@ func Narrow(text string) string {
 	}, text)
 }
 
-// Thousands may be set off, in groups of three: a comma elsewhere is somebody's
-// decimal point, and without it ten times as much.
+// Thousands separators must form groups of three: a comma elsewhere is a decimal
+// point, and ignoring it would make the number ten times as large.
 var (
 	wholeForm  = regexp.MustCompile(`^-?(?:[0-9]+|[0-9]{1,3}(?:,[0-9]{3})+)$`)
 	amountForm = regexp.MustCompile(`^([0-9]{1,12}|[0-9]{1,3}(?:,[0-9]{3}){1,3})(?:\.([0-9]+))?$`)

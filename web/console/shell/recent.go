@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sync/singleflight"
 )
 
-// Recent is a value that is looked at for everybody at once: a request within
-// the value's life gets what the last look found. Without requests there are no
-// looks.
+// Recent is a value that is loaded once for concurrent and recent requests: a
+// request within the value's life gets the result of the last load. Without
+// requests it is not loaded.
 type Recent[T any] struct {
 	life   time.Duration
 	look   func(context.Context) (T, error)

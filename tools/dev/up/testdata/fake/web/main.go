@@ -58,7 +58,7 @@ func (s *state) locked(next http.Handler) http.Handler {
 	})
 }
 
-// list knows only the filters from and to.
+// list supports the filters from and to only.
 func (s *state) list(w http.ResponseWriter, r *http.Request) {
 	from, to := r.FormValue("from"), r.FormValue("to")
 	found := []*template{}
