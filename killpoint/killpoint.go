@@ -26,7 +26,7 @@ const (
 	Kill Failure = "kill"
 	// Fail returns an error instead of carrying the operation out.
 	Fail Failure = "error"
-	// Lose returns an error although the operation was carried out.
+	// Lose returns an error although the operation was executed.
 	Lose Failure = "lost"
 )
 

@@ -2,7 +2,7 @@
 
 package killpoint
 
-// Before is the instant right before the operation is carried out or committed.
+// Before is the instant right before the operation is executed or committed.
 func Before(string) error { return nil }
 
 // After is the instant right after it.

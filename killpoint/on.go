@@ -15,7 +15,7 @@ import (
 
 var folder = sync.OnceValue(func() string { return os.Getenv(Variable) })
 
-// Before is the instant right before the operation is carried out or committed.
+// Before is the instant right before the operation is executed or committed.
 func Before(point string) error { return pass(point, BeforeIt) }
 
 // After is the instant right after it.

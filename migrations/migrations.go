@@ -87,7 +87,7 @@ func (s Steps) UpTelling(ctx context.Context, url string, contract bool, tell fu
 }
 
 // lockNotAvailable reports whether a step gave up waiting for a lock, so that
-// statements behind it in the queue for the table can go on.
+// statements queued behind it can run.
 func lockNotAvailable(err error) bool {
 	e, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && e.Code == "55P03"

@@ -159,10 +159,10 @@ func (q *Queue) clearFinished(ctx context.Context, t task.Task) (bool, error) {
 	return true, nil
 }
 
-// Remove takes tasks out of the queue. Absent ones and ones that run at this
-// moment are no error; the latter go on running, so a handler must look for
-// itself whether its work is still wanted. It returns [ErrUnavailable] when
-// Redis does not answer; calling again is safe.
+// Remove takes tasks out of the queue. Absent ones and running ones are no
+// error; the latter continue, so a handler must check itself whether its work is
+// still wanted. It returns [ErrUnavailable] when Redis does not answer; calling
+// again is safe.
 func (q *Queue) Remove(ctx context.Context, tasks ...task.Task) error {
 	names := make([]string, len(tasks))
 	for i, t := range tasks {

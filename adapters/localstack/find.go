@@ -208,8 +208,8 @@ const (
 )
 
 // Install installs with one run of apt, where that may be used, those of the
-// packages whose programs are missing. What fails is told by the functions that
-// need one of the programs, which try again and in other ways.
+// packages whose programs are missing. Failures are reported by the functions
+// that need one of the programs, which try again and in other ways.
 func Install(ctx context.Context, log io.Writer, packages ...string) {
 	m := thisMachine()
 	looks := map[string]func() (program, error){

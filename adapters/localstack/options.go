@@ -26,8 +26,8 @@ type Options struct {
 	// Cluster starts Redis as a node of a cluster that has no slots yet. Its
 	// cluster port is 10,000 above the other one.
 	Cluster bool
-	// Port is preferred; when it is taken, Log is told and another one is
-	// used. 0: any.
+	// Port is preferred; when it is taken, another one is used and logged to Log.
+	// 0: any.
 	Port int
 	// Log receives progress, one line at a time. Nil discards it.
 	Log io.Writer

@@ -161,7 +161,7 @@ func (p *Postgres) ready(ctx context.Context) error {
 // Stop ends the server quickly but in order, and removes data that was not to
 // be kept. Stopping a stopped or killed server only does the latter.
 func (p *Postgres) Stop(ctx context.Context) error {
-	p.Resume() // a halted process would not hear the request
+	p.Resume() // a halted process would not handle the signal
 	err := p.process.Stop(ctx, p.endSignal(), postgresStop)
 	p.home.release()
 	return err

@@ -101,7 +101,7 @@ func makeTemplate(ctx context.Context, server string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("connect to the test server: %w", err)
 	}
-	defer c.Close(context.WithoutCancel(ctx)) // which also lets go of the lock
+	defer c.Close(context.WithoutCancel(ctx)) // which also releases the lock
 	if _, err := c.Exec(ctx, "select pg_advisory_lock(7031337)"); err != nil {
 		return "", fmt.Errorf("wait for other tests: %w", err)
 	}

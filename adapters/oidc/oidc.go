@@ -80,7 +80,7 @@ func (c *calls) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // discover returns the provider's metadata. One caller fetches it and the others
-// wait; the fetch goes on if that caller leaves.
+// wait; the fetch continues if that caller leaves.
 func (p *Provider) discover(ctx context.Context) (*found, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -120,7 +120,7 @@ func (p *Provider) ask(ctx context.Context) (*found, error) {
 			return nil, errors.New("an endpoint is missing")
 		}
 	}
-	// The key set outlives this call and brings its own deadline: the client's.
+	// The key set outlives this call and has its own deadline: the client's.
 	f.keys = gooidc.NewRemoteKeySet(gooidc.ClientContext(context.WithoutCancel(ctx), p.client), more.Keys)
 	for _, a := range more.Algs {
 		// Not HS256: every holder of a shared secret could forge tokens.
@@ -156,7 +156,7 @@ func (p *Provider) begin(ctx context.Context, more ...oauth2.AuthCodeOption) (st
 	return a, p.oauth(f).AuthCodeURL(a.State, more...), nil
 }
 
-// Finish exchanges the code and checks who it stands for; see
+// Finish exchanges the code and verifies the identity; see
 // [staff.IdentityProvider].
 func (p *Provider) Finish(ctx context.Context, a staff.Attempt, code string) (staff.Identity, error) {
 	f, err := p.discover(ctx)
@@ -186,8 +186,8 @@ func (p *Provider) Finish(ctx context.Context, a staff.Attempt, code string) (st
 	return p.withEmail(ctx, f, token, who)
 }
 
-// withEmail adds the address of the userinfo endpoint, where some providers
-// keep it out of the ID token. It must speak of the same subject.
+// withEmail adds the address of the userinfo endpoint, where some providers keep
+// it out of the ID token. Its subject must be the token's.
 func (p *Provider) withEmail(ctx context.Context, f *found, token *oauth2.Token, who staff.Identity) (staff.Identity, error) {
 	if f.provider.UserInfoEndpoint() == "" {
 		return who, nil

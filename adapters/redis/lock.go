@@ -37,7 +37,7 @@ func (l *Lock) Take(ctx context.Context, key [32]byte, id int64, lasting time.Du
 		return taken, wrapLock(err)
 	}
 	holder, err := l.client.Get(ctx, lockKey(key)).Result()
-	if err == goredis.Nil { // let go in between: the database decides
+	if err == goredis.Nil { // released in between: the database decides
 		return true, nil
 	}
 	return holder == strconv.FormatInt(id, 10), wrapLock(err)

@@ -1,6 +1,6 @@
 // Package redisgate is the claim gate in Redis: the shards that decide claims in
-// scripts, one script call per group of claims, and the streams of accepted claims
-// that the writer brings into the database. See [gate].
+// scripts, one script call per group of claims, and the streams of accepted
+// claims that the writer stores in the database. See [gate].
 package redisgate
 
 import (
@@ -68,7 +68,7 @@ type Info interface {
 // Options tune a gate; the zero value is what was measured best.
 type Options struct {
 	MaxGroup int // claims per script call, 0 = 256, at most 512
-	// Observe, if set, is told the size and duration of every script call.
+	// Observe, if set, is called with the size and duration of every script call.
 	Observe func(size int, took time.Duration)
 	// Later, if set, decides what staff give away after the shards were taken
 	// down.

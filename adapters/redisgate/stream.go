@@ -33,8 +33,8 @@ type Stream struct {
 	takeOver time.Duration
 }
 
-// NewStream returns the streams as one reader sees them; consumer names it
-// among all others. It uses client and does not close it.
+// NewStream returns the streams for one consumer; consumer is its unique name.
+// It uses client and does not close it.
 func NewStream(client goredis.UniversalClient, consumer string) Stream {
 	return Stream{client: client, scripts: newScripts(), consumer: consumer, takeOver: silentFor}
 }
@@ -128,8 +128,8 @@ func appendVerdicts(args []any, g gate.Group, verdicts map[claim.ID]gate.Settlem
 		case v.Issued:
 			issued = 1
 		case c.Origin == claim.ByCode && v.CouponID == 0:
-			// A redeem code that came to nothing is as good as before; a repeated
-			// tap is told what its first attempt came to.
+			// A refused redeem code can be used again; a repeated tap gets the
+			// outcome of its first attempt.
 			free = recordKey(c.Origin, c.Key)
 		}
 		args = append(args, c.ID.String(), c.UserID.String(), issued, free)

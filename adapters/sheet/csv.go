@@ -37,8 +37,8 @@ type csvRows struct {
 	from, lines, skipped, end int64
 }
 
-// openCSV decides once for the whole file how it is read; a reader that goes on
-// at a place takes what was decided there.
+// openCSV detects the format for the whole file; a reader that resumes at a
+// position takes the format stored in it.
 func openCSV(file io.Reader, head *bufio.Reader, start []byte, how job.Reading, from place) (source, error) {
 	c := &csvRows{file: file, encoding: cmp.Or(from.Encoding, how.Encoding), ambiguous: from.Ambiguous}
 	begin := start

@@ -8,7 +8,7 @@ import (
 const (
 	// tokenBytes bounds one tag, text or comment of a member.
 	tokenBytes = 1 << 20
-	// maxDepth bounds how deep elements may stand in each other.
+	// maxDepth bounds the nesting of elements.
 	maxDepth = 64
 )
 

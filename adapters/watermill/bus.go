@@ -44,7 +44,7 @@ type DeadMessage struct {
 	Event
 	// Handler is the name under which the handler was registered.
 	Handler string
-	// Reason is the last error. It may be long (a panic brings its stack).
+	// Reason is the last error. It may be long (a panic contains its stack).
 	Reason string
 }
 
@@ -61,7 +61,7 @@ type BusConfig struct {
 	DeadMessage func(ctx context.Context, dead DeadMessage) error
 	Metrics     Metrics
 	// Trace, if set, surrounds every attempt: it may change the handler's
-	// context, and done is told how the attempt ended.
+	// context, and done is called with the attempt's error.
 	Trace func(ctx context.Context, name string, metadata map[string]string) (_ context.Context, done func(error))
 	// Attempts per delivery: 5, with RetryInterval (200 ms) doubling up to
 	// MaxRetryInterval (2 s) between them.
@@ -76,11 +76,11 @@ type BusConfig struct {
 
 // Metrics are hooks; each may be nil and must return at once.
 type Metrics struct {
-	// Handled is told of every attempt.
+	// Handled is called after every attempt.
 	Handled func(handler, topic string, took time.Duration, err error)
-	// Dead is told of every event that was given up.
+	// Dead is called for every event that was given up.
 	Dead func(handler, topic string)
-	// Resubscribed is told whenever a lost subscription is restored.
+	// Resubscribed is called whenever a lost subscription is restored.
 	Resubscribed func(handler, topic string)
 }
 

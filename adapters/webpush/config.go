@@ -105,7 +105,7 @@ func newTransport(allowInsecure bool) http.RoundTripper {
 	if allowInsecure {
 		return transport
 	}
-	// A proxy would look names up by itself and go where it pleases.
+	// A proxy would resolve names itself and could reach private addresses.
 	transport.Proxy = nil
 	dialer := &net.Dialer{Timeout: defaultTimeout, ControlContext: refusePrivate}
 	transport.DialContext = dialer.DialContext

@@ -50,7 +50,7 @@ type rest struct {
 }
 
 // ask returns whether the host may be called now. After a pause one caller
-// probes, for at most as long as given, and the others go on waiting.
+// probes, for at most as long as given, and the others wait on.
 func (s *hosts) ask(name string, probe time.Duration) rest {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,6 +1,6 @@
-// Package static holds the console's style sheet, scripts and images. Every
-// file is served under a name that contains a hash of its content, so that
-// browsers may keep it for ever.
+// Package static holds the console's style sheet, scripts and images. Every file
+// is served under a name that contains a hash of its content, so that browsers
+// may cache it without end.
 package static
 
 import (

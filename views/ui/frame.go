@@ -110,8 +110,8 @@ const OwnHeader = "Dropbell-Console"
 // same site in a frame.
 func FramingPolicy(nonce string) string { return ContentSecurityPolicy(nonce) + "; frame-src 'self'" }
 
-// ContentSecurityPolicy is what pages are to be served with: their own files
-// only, no inline styles, and no scripts but those that carry the nonce.
+// ContentSecurityPolicy is the policy that pages are served with: their own
+// files only, no inline styles, and no scripts but those with the nonce.
 func ContentSecurityPolicy(nonce string) string {
 	return "default-src 'none'; script-src 'nonce-" + nonce + "'; style-src 'self'; img-src 'self' data:; font-src 'self'; " +
 		"connect-src 'self'; manifest-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"

@@ -156,7 +156,7 @@ func blame(p *pipeline.Problem, err error, asked []reminder.Reminder, place func
 	return p
 }
 
-// wishProblem names everything about the wishes that cannot be understood.
+// wishProblem returns every error in the wishes.
 func (a *API) wishProblem(ctx context.Context, ws []ReminderWish, err error, place func(int) string) error {
 	p := a.Problem(ctx, err)
 	p.Errors = nil

@@ -38,7 +38,7 @@ const (
 	perAddress = 120
 )
 
-// Users keeps the users' wishes; see [user.Service].
+// Users stores the users' preferences; see [user.Service].
 type Users interface {
 	Preferences(ctx context.Context, id user.ID) (user.User, error)
 	OptOut(ctx context.Context, id user.ID, mask, off uint8) (uint8, error)

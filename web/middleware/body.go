@@ -45,8 +45,8 @@ func (b *timedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Patient gives the client of an upload more time for as long as it goes on
-// sending.
+// Patient extends the deadline of an upload for as long as its client continues
+// to send.
 func Patient(w http.ResponseWriter, r *http.Request) {
 	r.Body = &patientBody{r.Body, http.NewResponseController(w)}
 }

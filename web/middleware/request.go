@@ -34,8 +34,8 @@ type Options struct {
 	// Panicked answers a request whose handler panicked before it answered;
 	// nil = a bare 500.
 	Panicked http.HandlerFunc
-	// Trace, if set, may change the context of a request and is told how the
-	// request ended.
+	// Trace, if set, may change the context of a request; done is called at its
+	// end.
 	Trace func(*http.Request) (_ context.Context, done func(method, route string, status int))
 }
 

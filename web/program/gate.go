@@ -39,7 +39,7 @@ func (t appliedStore) Save(ctx context.Context, c template.Change) (template.Tem
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), buildFor)
 			defer cancel()
 			_ = t.keeper.ApplyNow(ctx, saved.ID)
-			t.gate.Forget(saved.ID) // other processes hear of it
+			t.gate.Forget(saved.ID) // other processes get the event
 		}()
 		late := time.NewTimer(tellFor)
 		defer late.Stop()

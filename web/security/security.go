@@ -61,8 +61,7 @@ func Unknown() staff.Actor { return staff.Actor{Label: "unknown"} }
 const (
 	// Interval is how often what was added up is stored.
 	Interval = 10 * time.Second
-	// MaxKinds bounds how many different occurrences are told apart within an
-	// interval.
+	// MaxKinds bounds the number of different occurrences within an interval.
 	MaxKinds = 500
 	// storeTime ends an attempt to store; what was not stored is tried again.
 	storeTime = 5 * time.Second
@@ -123,8 +122,8 @@ type Log struct {
 	kinds map[kind]*Occurrences
 }
 
-// New returns a log whose metric is in the registry. [Log.Run] stores what it
-// is told.
+// New returns a log whose metric is in the registry. [Log.Run] stores the
+// entries.
 func New(store Store, log *slog.Logger, now func() time.Time, registry prometheus.Registerer) *Log {
 	l := &Log{store: store, log: log.With("log", "security"), now: now, kinds: map[kind]*Occurrences{},
 		events: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "dropbell_security_events_total",

@@ -23,9 +23,10 @@ const settingsLife = 500 * time.Millisecond
 // pausedFor is how long a paused channel's batches are put off at a time.
 const pausedFor = 3 * time.Second
 
-// admission joins what may hold a channel back: the operator's pause, the
-// rate shared by all workers, the provider's circuit breaker, and its own wish. If Redis does
-// not answer, deliveries go on without rate and breaker: late is worse.
+// admission combines the limits of a channel: the operator's pause, the rate
+// shared by all workers, the provider's circuit breaker, and the pause that the
+// provider requested. If Redis does not answer, deliveries continue without rate
+// and breaker: a late message is worse.
 type admission struct {
 	channels deliverydb.Channels
 	pacer    *redis.Pacer

@@ -112,7 +112,7 @@ func (g *gateWork) listen(p *program) {
 			if err := g.keeper.Reconcile(ctx, e.TemplateID); fault.KindOf(err) != fault.Unavailable {
 				return err
 			}
-			return nil // the sweep goes on trying
+			return nil // the sweep tries again
 		}), watermill.Timeout(time.Minute))
 	}
 }

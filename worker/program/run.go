@@ -13,7 +13,7 @@ import (
 	"dropbell/domain/delivery"
 )
 
-// run works until ctx ends, then finishes what is in hand and returns.
+// run works until ctx ends, then finishes the work in progress and returns.
 func run(ctx context.Context, getenv func(string) string, out io.Writer) error {
 	cfg, log, err := app.Load("worker", getenv, out)
 	if err != nil {

@@ -43,10 +43,10 @@ func parallelCalls(cfg config.Config) map[delivery.Channel]int {
 	return of
 }
 
-// newSenders builds a sender for every configured channel. The error names every variable
-// that a sender refuses.
+// newSenders builds a sender for every configured channel. The error names every
+// variable that a sender refuses.
 //
-// gone is told of push subscriptions that no longer exist.
+// gone is called with push subscriptions that no longer exist.
 func newSenders(cfg config.Config, gone func(context.Context, user.ID, user.PushSubscription)) (senders map[delivery.Channel]delivery.Sender, closers []func() error, err error) {
 	senders = map[delivery.Channel]delivery.Sender{delivery.App: inapp.Sender{}}
 	var wrong []error

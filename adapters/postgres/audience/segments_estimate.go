@@ -37,9 +37,9 @@ const (
 var samplePages = []float64{8, 32, 128, 512, 2048}
 
 // EstimateRule samples whole pages of the users, as many as fit into the time;
-// see [segment.Store]. Users that were stored together are alike, so it is the
-// pages that are compared with each other to tell how far off the result may
-// be, and not the users, which would make it look better than it is.
+// see [segment.Store]. Users that were stored together are similar, so the
+// margin is computed from the differences between pages, not between users,
+// which would underestimate it.
 func (s Segments) EstimateRule(ctx context.Context, r segment.Rule) (segment.Estimate, error) {
 	var pages, perPage float64
 	err := s.Pool.QueryRow(ctx, `

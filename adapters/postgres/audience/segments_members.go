@@ -104,9 +104,9 @@ func (s Segments) StoreCount(ctx context.Context, id, version, members int64) er
 	return pg.Translate(err)
 }
 
-// AddMembers adds ids to a list; see [segment.ListStore]. The list's own row
-// orders those who do so at the same time. A job that was cancelled may still
-// be at it when its list is published to; so a campaign is looked for here too.
+// AddMembers adds ids to a list; see [segment.ListStore]. The list's own row is
+// locked against concurrent additions. A cancelled job may still be running when
+// a campaign for its list is published; so campaigns are checked here too.
 func (s Segments) AddMembers(ctx context.Context, id int64, ids []user.ID) (added int64, err error) {
 	err = s.Tx(ctx, func(tx pgx.Tx) error {
 		if _, err := heldList(ctx, tx, id); err != nil {

@@ -20,7 +20,7 @@ import (
 	"dropbell/domain/user"
 )
 
-// Users keeps what the shop and the users themselves tell about users.
+// Users stores users and their preferences.
 type Users struct{ *pg.DB }
 
 // NewUsers returns the user store of db.

@@ -42,7 +42,7 @@ func (p *progressRow) fields() []any {
 
 func (p *progressRow) progress() campaign.Progress {
 	p.InFlight = p.Reserved - p.Sent - p.Skipped - p.Expired - p.Dead
-	if !p.running { // nothing moves by itself
+	if !p.running { // progress does not change
 		p.since = time.Time{}
 	}
 	return campaign.ProgressOf(p.Counts, p.cut, p.before, p.since, p.now)

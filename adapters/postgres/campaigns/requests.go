@@ -113,7 +113,7 @@ func freezeLate(ctx context.Context, tx pgx.Tx, id int64) error {
 	return err
 }
 
-// storedRule is what stands in the column: nothing for a list.
+// storedRule is the value of the column: null for a list.
 func storedRule(f *campaign.FrozenRule) any {
 	if f == nil || f.Kind != segment.ByRules {
 		return nil
@@ -188,7 +188,7 @@ func insertRequest(ctx context.Context, tx pgx.Tx, c campaign.Campaign, r campai
 	if c.PublishedAt == nil {
 		rule, err = heldRule(ctx, tx, c.Audience)
 	}
-	if err == nil && rule != nil && c.PublishedAt == nil { // who approves sees how many it reaches
+	if err == nil && rule != nil && c.PublishedAt == nil { // the approver sees how many it reaches
 		err = wholeList(ctx, tx, rule)
 	}
 	if err != nil {

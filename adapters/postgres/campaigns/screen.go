@@ -102,7 +102,7 @@ func unknownAmong(b *delivery.Batch) (missing []user.ID) {
 func (s Campaigns) touches(ctx context.Context, b *delivery.Batch, f *campaign.Facts) error {
 	return s.Tx(ctx, func(tx pgx.Tx) error {
 		// At read committed each statement sees what was committed before it
-		// began: all that those before this one in the shop have recorded.
+		// began: all records of the shop's earlier batches.
 		if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended('dropbell:caps', $1))`, f.Shop); err != nil {
 			return err
 		}
@@ -167,8 +167,8 @@ func readTouches(ctx context.Context, tx pgx.Tx, b *delivery.Batch, f *campaign.
 	return err
 }
 
-// Limits returns what a shop allows its campaigns; shop 0 stands for
-// campaigns of no shop.
+// Limits returns the limits of a shop's campaigns; shop 0 = campaigns of no
+// shop.
 func (s Campaigns) Limits(ctx context.Context, shop int64) (l campaign.Limits, err error) {
 	err = s.Pool.QueryRow(ctx, `select coalesce(max(per_day), 0), coalesce(max(per_week), 0), coalesce(max(approval_above), 0)
 		from campaign_limits where shop_number = $1`, shop).Scan(&l.PerDay, &l.PerWeek, &l.ApprovalAbove)
@@ -188,8 +188,8 @@ func (s Campaigns) Control(ctx context.Context, id int64) (state campaign.State,
 	return state, rate, pg.Translate(err)
 }
 
-// Urgent says whether a channel has batches of a lower priority number to
-// deliver, waiting for a worker or in the hands of one.
+// Urgent reports whether a channel has batches of a lower priority number to
+// deliver, ready or leased.
 type Urgent struct{ Ready, Running bool }
 
 // MoreUrgent looks for batches of the channel that go before priority. A

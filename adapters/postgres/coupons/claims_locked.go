@@ -66,9 +66,9 @@ func readSetOf(group []claim.Request) readSet {
 	return q
 }
 
-// lockAndRead begins a transaction, locks the group's templates and reads what
-// decides about them. Each statement sees what was committed before it began,
-// so those behind the lock see everything that earlier groups have done.
+// lockAndRead begins a transaction, locks the group's templates and reads the
+// read set. Each statement sees what was committed before it began, so the reads
+// after the lock see the writes of all earlier groups.
 func lockAndRead(ctx context.Context, conn *pgx.Conn, group []claim.Request) (*claim.Decider, error) {
 	q := readSetOf(group)
 	d := newDecider(q, len(group))

@@ -79,7 +79,7 @@ func sortOut(due []dueNotice) (send [][]dueNotice, drop, late []dueNotice) {
 	})
 	groups := map[[2]int64][]dueNotice{}
 	var keys [][2]int64
-	var told dueNotice // the last who is told
+	var told dueNotice // the last one with a notice
 	for _, d := range due {
 		switch {
 		case d.Late:

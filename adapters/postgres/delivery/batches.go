@@ -28,7 +28,7 @@ type Batches struct{ *pg.DB }
 // NewBatches returns the batch store of db.
 func NewBatches(db *pg.DB) Batches { return Batches{db} }
 
-// A place is where a batch stands in the order of urgency.
+// A place is a batch's position in the order of urgency.
 type place struct {
 	priority int16
 	deadline time.Time

@@ -36,8 +36,8 @@ type checkpointAnswer struct {
 }
 
 // The statements of a checkpoint return the id of each batch whose lease is
-// still held, and why to stop it, empty if it goes on. Most checkpoints have no
-// exceptions and no messages accepted one by one, and leave their parts out.
+// still held, and why to stop it, empty if it continues. Most checkpoints have
+// no exceptions and no messages accepted one by one, and leave their parts out.
 const (
 	checkpointSQL                   = `with ` + recordingBatches + checkpointAnswers
 	checkpointExceptionsSQL         = `with ` + recordingBatches + `, ` + recordingExceptions + checkpointAnswers

@@ -24,9 +24,9 @@ func NewDeadLetters(db *pg.DB) DeadLetters { return DeadLetters{db} }
 const deadFrom = ` from exceptions e join batches b on b.id = e.batch_id where e.outcome = 'dead'`
 
 // The batches b of shops: a campaign's are those of its own shop, of whatever
-// template; without one, and all others, those of their template's shop. The
-// two stand in statements of their own: for either there is an index, which
-// an "or" between them could not use.
+// template; without one, and all others, those of their template's shop. There
+// is a statement for each: either has an index, which an "or" between them could
+// not use.
 const (
 	templatesOfShops = "b.kind <> 'campaign' and b.template_id in (select id from templates where shop_number = any(?))"
 	campaignsOfShops = "b.kind = 'campaign' and b.owner_id in (select c.id from campaigns c left join templates t on t.id = " + pg.CampaignTemplate +
@@ -199,7 +199,7 @@ func (s DeadLetters) Triage(ctx context.Context, f delivery.DeadLetterFilter, ra
 		switch {
 		case timely && rate == 0:
 			fits = left
-		case timely: // those before them have to be let go first
+		case timely: // those before them are released first
 			fits = min(left, max(0, int64(math.Ceil(seconds*float64(rate)))-t.InTime))
 			t.ByRate += left - fits
 		}
@@ -211,7 +211,7 @@ func (s DeadLetters) Triage(ctx context.Context, f delivery.DeadLetterFilter, ra
 }
 
 func triageParts(rate int) string {
-	if rate > 0 { // in the order in which they are let go
+	if rate > 0 { // in the order of their release
 		return `select sent, timely, n, users, seconds from all_dead order by id`
 	}
 	return `select null, timely, sum(n)::bigint, null, 0 from all_dead where sent is null group by timely

@@ -40,7 +40,7 @@ type notice struct {
 // text, not in it.
 func (n notice) say(item *inbox.Message, u user.User) {
 	s := delivery.Subject{Kind: delivery.KindNotice, TemplateName: n.item.Name, Slot: n.days}
-	content := delivery.Render(s, u.Locale, time.UTC) // no instant is told
+	content := delivery.Render(s, u.Locale, time.UTC) // the text has no time
 	item.Title, item.Text = content.Title, content.Text
 	s.ClaimURL = n.item.ClaimURL
 	item.ClaimURL = s.Link()

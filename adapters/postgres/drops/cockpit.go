@@ -89,8 +89,8 @@ func (r *cockpitReader) read(ctx context.Context, known []reminder.CockpitRow) (
 	return r.Cockpit, r.causes(ctx)
 }
 
-// dead counts the dead letters. A discard changes no row, so that what is known
-// of finished slots does not tell.
+// dead counts the dead letters. A discard changes no row, so cached counts of
+// finished slots do not show it.
 func (r *cockpitReader) dead(ctx context.Context) (err error) {
 	for _, row := range r.Rows {
 		if row.Counts().Dead > 0 {

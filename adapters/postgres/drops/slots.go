@@ -134,7 +134,7 @@ func (s Slots) Unfinished(ctx context.Context, slotID int64) (bool, error) {
 }
 
 // FinishSlots finishes slots whose batches are all done and writes their
-// counters. The batches are looked at once more under the slots' locks, in a
+// counters. The batches are read once more under the slots' locks, in a
 // statement that sees what a replay of dead letters committed meanwhile.
 func (s Slots) FinishSlots(ctx context.Context) (int, error) {
 	finished := 0

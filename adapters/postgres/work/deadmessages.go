@@ -18,8 +18,8 @@ type DeadMessages struct{ *pg.DB }
 // NewDeadMessages returns the dead messages of db.
 func NewDeadMessages(db *pg.DB) DeadMessages { return DeadMessages{db} }
 
-// Keep stores a message once per handler, whatever is in it: one that cannot
-// be kept would be delivered for ever.
+// Keep stores a message once per handler, whatever its content: one that cannot
+// be stored would be delivered without end.
 func (s DeadMessages) Keep(ctx context.Context, m staff.DeadMessage) error {
 	return pg.KeepDeadMessage(ctx, s.DB, m)
 }

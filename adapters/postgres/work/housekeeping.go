@@ -18,21 +18,21 @@ type Housekeeping struct{ *pg.DB }
 // NewHousekeeping returns the housekeeping of db.
 func NewHousekeeping(db *pg.DB) Housekeeping { return Housekeeping{db} }
 
-// Retention says how long what is kept. Zero keeps for ever.
+// Retention is how long each kind of row is kept. Zero = without end.
 type Retention struct {
 	Delivery    time.Duration // reservations, batches and exceptions after the opening
 	Audit       time.Duration
 	Idempotency time.Duration
 	Events      time.Duration // ids of handled events
 	Jobs        time.Duration // jobs that are over, with their row errors
-	Uploads     time.Duration // files, once no job that goes on needs them
+	Uploads     time.Duration // files, once no unfinished job needs them
 }
 
 const (
 	// chunk is how many rows one statement removes.
 	chunk = 5000
-	// stepBudget is how long one step may take before the others have their
-	// turn. It goes on where it stopped at the next cleaning.
+	// stepBudget is how long one step may take before the next one runs. The next
+	// cleaning continues where it stopped.
 	stepBudget = time.Minute
 	// vainWindows is how many chunks of ids without anything to remove end a walk.
 	vainWindows = 4

@@ -16,9 +16,9 @@ import (
 // IdempotencyKeyLife is how long the answer to a request is kept.
 const IdempotencyKeyLife = 24 * time.Hour
 
-// A Recorded is what is known about an idempotency key when a request with
-// it arrives. Exactly one of the four cases holds: Answered, Conflict, Busy,
-// or this request is the one to be carried out.
+// A Recorded is what is stored about an idempotency key when a request with it
+// arrives. Exactly one of the four cases holds: Answered, Conflict, Busy, or
+// this request is to be executed.
 type Recorded struct {
 	// Answered says that the first request was answered with Status, Header
 	// and Body.
@@ -33,7 +33,7 @@ type Recorded struct {
 	// Again says that an earlier attempt began and never ended; it may or may
 	// not have had its effect.
 	Again bool
-	// Attempt numbers the attempt that is to be carried out.
+	// Attempt numbers the attempt that is to be executed.
 	Attempt int64
 }
 
@@ -50,8 +50,8 @@ type IdempotencyRequest struct {
 // lease: another one has taken the key, and answers.
 var ErrAttemptLost = errors.New("another attempt has the idempotency key")
 
-// Idempotency keeps the answers to requests that carry an idempotency key. Keys
-// are taken, and answers kept, in groups; see committer.
+// Idempotency stores the answers to requests with an idempotency key. Keys are
+// taken, and answers stored, in groups; see committer.
 type Idempotency struct {
 	*pg.DB
 	begin  *pg.Committer[keyOf, begunKey, takenKey]

@@ -20,7 +20,7 @@ import (
 // callers is how many requests are made at once.
 const callers = 64
 
-// Client speaks to a Dropbell with a service key of every scope.
+// Client calls the API of a Dropbell with a service key of every scope.
 type Client struct {
 	Base string // http://127.0.0.1:8080
 	Key  string // dbk_…

@@ -74,7 +74,7 @@ func bookings(r *rand.Rand, s Spread) []booking {
 }
 
 // Reserve lets users reserve reminders on d and returns how many reminders that
-// made. progress is told now and then how many users are done.
+// made. progress is called now and then with the number of users done.
 func (c *Client) Reserve(ctx context.Context, d Drop, s Spread, progress func(users int)) (int, error) {
 	var users, reminders atomic.Int64
 	g, ctx := errgroup.WithContext(ctx)

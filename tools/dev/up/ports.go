@@ -13,7 +13,7 @@ import (
 )
 
 // choosePorts gives web and worker an address each. Neither listens before both
-// have one, so each is told what the other has.
+// have one, so each gets the other's address.
 func (s *stack) choosePorts(context.Context) error {
 	for _, a := range []struct {
 		name, other string

@@ -35,8 +35,8 @@ func factorIcon(k staff.FactorKind) string {
 	return "device-mobile"
 }
 
-// securityURL is an address below the page of second factors, which goes on
-// to another page afterwards.
+// securityURL is an address below the page of second factors, which redirects to
+// another page afterwards.
 func securityURL(path, after string) string {
 	to := "/account/security" + path
 	if after != "" && after != "/" {

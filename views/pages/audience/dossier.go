@@ -31,7 +31,7 @@ const (
 	wayNoSender
 )
 
-// wayOf names what stands in the way first: what staff can do something about.
+// wayOf returns the first obstacle, preferring those that staff can remove.
 func (p User) wayOf(c delivery.Channel) way {
 	switch {
 	case !p.Channels.Has(c):
@@ -57,7 +57,7 @@ func (p User) contact(ctx context.Context, c delivery.Channel) string {
 	return ""
 }
 
-// languageText is the language's own name where the console speaks it.
+// languageText is the language's own name if the console has it.
 func languageText(ctx context.Context, tag string) string {
 	for _, l := range ui.From(ctx).Languages {
 		if l.Tag == tag {

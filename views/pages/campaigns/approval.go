@@ -98,7 +98,8 @@ func (p Approval) costText(ctx context.Context, users int64) string {
 	return ui.T(ctx, "approval.cost_text", c.Coupons, ui.From(ctx).Locale.Money(c.Amount, c.Currency))
 }
 
-// users is the reach that costs are told from: now, else when it was asked.
+// users is the reach from which costs are computed: the present one, else that
+// of the request.
 func (p Approval) users() int64 {
 	if p.Reach != nil {
 		return p.Reach.Users

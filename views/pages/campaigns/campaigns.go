@@ -68,8 +68,8 @@ func (p Campaign) waits() bool {
 	return p.State == campaign.Running && (p.Progress.InFlight > 0 || !p.Progress.CutDone)
 }
 
-// waiting is how many of those in flight sleep. They were counted a moment
-// before or after the others.
+// waiting is how many of those in flight are in quiet hours. They were counted a
+// moment before or after the others.
 func (p Campaign) waiting() int64 { return min(p.Waiting.Users, p.Progress.InFlight) }
 
 func (p Campaign) waitingShare(ctx context.Context) string {
@@ -122,8 +122,8 @@ func (p Campaign) holding() *campaign.Request {
 	return &p.Requests[0]
 }
 
-// moving reports whether the page changes by itself: what has been asked for
-// begins, and what has begun goes on.
+// moving reports whether the page changes without a step of staff: before the
+// start and while the campaign runs.
 func (p Campaign) moving() bool {
 	if p.State == campaign.Draft {
 		return p.ApprovalAskedAt != nil
@@ -319,7 +319,7 @@ func variantsText(ctx context.Context, c delivery.Copy) string {
 	return ui.T(ctx, "campaign.variants.split", fmt.Sprint(100-b), fmt.Sprint(b), fmt.Sprint(c.HoldOut))
 }
 
-// rule is what the audience is told by: since publication the version of then.
+// rule is the rule of the audience: since publication its frozen version.
 func (p Campaign) rule() *campaign.FrozenRule {
 	if p.Rule != nil {
 		return p.Rule

@@ -12,8 +12,8 @@ import (
 	"dropbell/views/ui"
 )
 
-// A RecipientFilter selects recipients of a campaign the way it was typed and
-// stands in addresses.
+// A RecipientFilter selects recipients of a campaign; its fields are the
+// parameters of the address.
 type RecipientFilter struct{ Outcome, Reason, Variant, User string }
 
 // Active reports whether the filter selects anything.

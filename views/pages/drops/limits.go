@@ -11,7 +11,7 @@ import (
 
 // ShopLimits is what a shop allows its campaigns.
 type ShopLimits struct {
-	Shop int64 // 0 stands for campaigns of no shop
+	Shop int64 // 0 = campaigns of no shop
 	Name string
 	// Values are shown, Was are those the form was rendered with: a change is
 	// refused if they have changed since.

@@ -10,8 +10,8 @@ import (
 	"dropbell/views/ui"
 )
 
-// A DeadFilter selects dead letters the way it was typed and stands in
-// addresses; empty fields select everything.
+// A DeadFilter selects dead letters; its fields are the parameters of the
+// address, and empty fields select everything.
 type DeadFilter struct {
 	Channel, Template, Campaign, User string
 	// Fingerprint selects one kind of error; nil selects all of them, "" those

@@ -23,7 +23,7 @@ const (
 	// ForAnybody accepts requests without credentials; credentials, if sent, must
 	// be valid.
 	ForAnybody
-	// ForStaff takes service keys that stand for a role.
+	// ForStaff takes service keys that have a role.
 	ForStaff
 	// ForPayment takes service keys of the payment service, which may name the
 	// owner of the coupon if they may act as users.

@@ -152,7 +152,7 @@ func (k *keySetReader) Transform(_ context.Context, res *http.Response) (*truste
 	return trust(set)
 }
 
-// tell logs what was left out, once until that changes.
+// tell logs the skipped keys, once until they change.
 func (k *keySetReader) tell(skipped []string, used int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -53,8 +53,8 @@ type Deps struct {
 	// Budget bounds the requests of end users and payment that are served at a
 	// time, StaffBudget those of staff; nil = without bound.
 	Budget, StaffBudget *middleware.Budget
-	// Security is told of refusals, of changes of access and of what service keys
-	// change in the name of users; nil = of nothing.
+	// Security logs refusals, changes of access and changes by service keys in
+	// the name of users; nil = no log.
 	Security *security.Log
 	// PublicURL is the address at which clients reach this server, such as
 	// https://drops.example.com; empty = whatever they used.

@@ -81,8 +81,7 @@ type throttledNotes struct {
 }
 
 // noteSlowed records that attempts for the account are slowed down. It does so
-// behind the answer's back: how long the answer takes must not tell whether
-// there is such an account.
+// after the answer, whose time must not reveal whether there is such an account.
 func (h *handlers) noteSlowed(r *http.Request, email string) {
 	if len(email) > staff.MaxEmail {
 		return

@@ -125,7 +125,7 @@ type typedMember struct {
 	overtaken bool
 }
 
-// memberValues are what is stored of m as it stands in the form.
+// memberValues are the stored values of m in the form's format.
 func memberValues(m staff.Member) map[string]string {
 	v := map[string]string{"email": m.Email, "name": m.Name, "role": string(m.Role), "shops": joinShops(m.Shops), "disabled": ""}
 	if m.DisabledAt != nil {

@@ -36,7 +36,7 @@ func (h *handlers) exportUsers(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// optedOut names the channels over which a user does not want to hear anything.
+// optedOut lists the channels that a user has opted out of.
 func optedOut(u user.User) (names string) {
 	for _, ch := range delivery.AllChannels() {
 		if u.OptOuts&(1<<ch) != 0 {

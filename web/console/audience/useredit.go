@@ -58,7 +58,7 @@ func withOff(p audiencepages.UserForm) map[string]string {
 	return all
 }
 
-// filledUser reads the form and brings it up to what is stored by now.
+// filledUser reads the form and merges the stored values.
 func filledUser(r *http.Request, stored audiencepages.UserForm) (p audiencepages.UserForm, both []fault.Field) {
 	p = audiencepages.UserForm{ID: stored.ID, Name: stored.Name, Values: map[string]string{}, Was: stored.Was, Off: r.PostForm["off"]}
 	for _, name := range userFields() {

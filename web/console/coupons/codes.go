@@ -55,7 +55,7 @@ func (h *handlers) codesPage(r *http.Request, t template.Template) (couponpages.
 	return p, err
 }
 
-// fillCodes reads one page of batches; templateID 0 stands for all templates.
+// fillCodes reads one page of batches; templateID 0 = all templates.
 func (h *handlers) fillCodes(r *http.Request, p *couponpages.Codes, templateID int64) error {
 	before, _ := strconv.ParseInt(r.FormValue("before"), 10, 64) // nonsense is the beginning
 	list, err := h.Codes.Batches(r.Context(), shell.Actor(r), redeemcode.Query{TemplateID: templateID, Before: max(0, before), Limit: shell.PageSize + 1})

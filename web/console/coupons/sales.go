@@ -45,7 +45,7 @@ type SalesDeps struct {
 	Paces Paces
 }
 
-// Sales tell how templates sell, and remember that of each for a moment.
+// Sales loads the sales of templates, and caches them for a moment.
 type Sales struct {
 	SalesDeps
 	mu     sync.Mutex

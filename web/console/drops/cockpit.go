@@ -143,8 +143,8 @@ func (h *handlers) readSnapshots(ctx context.Context, templateID int64, before *
 	return d, nil
 }
 
-// pulse goes on with the pulse of the look before, or takes it from what
-// batches say about the last minutes.
+// pulse continues the pulse of the look before, or reads it from the batches of
+// the last minutes.
 func (h *handlers) pulse(ctx context.Context, p droppages.Cockpit, before *snapshots) (reminder.Pulse, error) {
 	if before == nil {
 		spans, err := h.Cockpits.Spans(ctx, p.ID, reminder.PulseSteps*reminder.PulseStep)

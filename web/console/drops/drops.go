@@ -41,7 +41,7 @@ type Users interface {
 	User(ctx context.Context, id user.ID) (user.User, error)
 }
 
-// Sales tell how templates sell.
+// Sales loads the sales of templates.
 type Sales interface {
 	// Of returns how the template sells; nil for a draft.
 	Of(ctx context.Context, t template.Template) (*droppages.Sales, error)

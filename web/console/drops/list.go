@@ -103,7 +103,8 @@ func (h *handlers) inPhases(r *http.Request, parts []template.Query, at int, pla
 	return list, from, nil
 }
 
-// phaseOf reads the "after" of a list in n phases: which one goes on, and where.
+// phaseOf reads the "after" of a list in n phases: the phase to continue, and
+// from where.
 func phaseOf(s string, n int) (int, template.Cursor) {
 	phase, rest, several := strings.Cut(s, ".")
 	if i, err := strconv.Atoi(phase); several && err == nil && i >= 0 && i < n {

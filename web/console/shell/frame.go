@@ -136,7 +136,7 @@ func (sh *Shell) Either(w http.ResponseWriter, r *http.Request, part, whole temp
 	return sh.Show(w, r, http.StatusOK, whole)
 }
 
-// Done goes on to another page after a change, where text is shown.
+// Done redirects to another page after a change, where text is shown.
 func (sh *Shell) Done(w http.ResponseWriter, r *http.Request, to string, tone ui.Tone, text string) error {
 	if text != "" {
 		sh.pushFlash(r, ui.Flash{Kind: tone, Text: text})

@@ -144,7 +144,7 @@ func (h *Hub[K, S]) follow(ctx context.Context, key K, w *watch[S]) {
 		}
 		h.mu.Lock()
 		if err != nil {
-			// Viewers come back, and are told why it is not possible.
+			// Viewers reconnect, and get the error.
 			w.err = err
 			h.drop(key, w)
 			h.mu.Unlock()
@@ -161,7 +161,7 @@ func (h *Hub[K, S]) follow(ctx context.Context, key K, w *watch[S]) {
 	}
 }
 
-// tell passes a state on if it is another than before; mu is held.
+// tell sends a state that differs from the one before; mu is held.
 func (w *watch[S]) tell(s S) {
 	if w.last != nil && (*w.last).Digest() == s.Digest() {
 		return

@@ -178,7 +178,7 @@ func (sh *Shell) stillWelcome(s *Stream) error {
 	return nil
 }
 
-// Event sends one message; scripts are told of it by its name.
+// Event sends one message; scripts listen for it by its name.
 func (s *Stream) Event(name string, data []byte) error {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "id: %s\nretry: %d\n", strings.Join(s.Seen, "."), reconnectIn.Milliseconds())

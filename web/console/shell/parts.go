@@ -63,7 +63,7 @@ type liveFragment struct {
 	fragment
 	sum   string
 	every time.Duration // until the next look
-	// patch brings a page from the state before to this one.
+	// patch turns a page in the state before into this one.
 	before string
 	Patch  []byte
 }
@@ -193,7 +193,7 @@ type watched struct {
 	leave  func()
 }
 
-// tell passes states on as they come, until ctx ends.
+// tell sends states as they arrive, until ctx ends.
 func (w watched) tell(ctx context.Context, index int, to chan<- partState) {
 	for {
 		var n partState

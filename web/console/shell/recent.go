@@ -31,9 +31,9 @@ func NewRecent[T any](life time.Duration, look func(context.Context) (T, error))
 	return &Recent[T]{life: life, look: look}
 }
 
-// Get returns what is known, or looks. Requests that come meanwhile wait for
-// the same look and share its error; one that ends is told so at once. The look
-// itself ends after [WriteTimeout] at the latest.
+// Get returns the cached value, or loads it. Concurrent requests wait for the
+// same load and share its error; one whose context ends returns at once. The
+// load itself ends after [WriteTimeout] at the latest.
 func (r *Recent[T]) Get(ctx context.Context) (T, error) {
 	value, turn, known := r.known()
 	if known {

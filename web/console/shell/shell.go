@@ -32,7 +32,7 @@ type ShopList interface {
 type Deps struct {
 	// Staff finds the member behind a sign-in.
 	Staff *staff.Service
-	// Security is told of refusals and of changes of access; nil = of none.
+	// Security logs refusals and changes of access; nil = no log.
 	Security *security.Log
 	ShopList ShopList
 	// Sessions stores sessions.
@@ -144,8 +144,8 @@ func (sh *Shell) Watched() int {
 // BeforeClose has f called by [Shell.Close].
 func (sh *Shell) BeforeClose(f func()) { sh.closers = append(sh.closers, f) }
 
-// Close ends all live streams, which would never end by themselves, and waits
-// for what is still being recorded.
+// Close ends all live streams, which would not end otherwise, and waits for the
+// security log.
 func (sh *Shell) Close() {
 	for _, f := range sh.closers {
 		f()

@@ -53,8 +53,8 @@ type Options struct {
 	// TransactionPool says that a pooler may run each transaction in another
 	// session of the server: nothing is kept in sessions then.
 	TransactionPool bool
-	// Tracer, if set, is told of every statement; without it, not even the
-	// context of callers is looked at.
+	// Tracer, if set, is called for every statement; without it, callers'
+	// contexts are not read for it.
 	Tracer pgx.QueryTracer
 }
 
@@ -135,8 +135,8 @@ func (db *DB) Tx(ctx context.Context, do func(pgx.Tx) error) error {
 	return Translate(err)
 }
 
-// Instant runs do in one transaction that sees everything as it is at its
-// first statement, and changes nothing.
+// Instant runs do in one read-only transaction whose snapshot is that of its
+// first statement.
 func (db *DB) Instant(ctx context.Context, do func(pgx.Tx) error) error {
 	return Translate(pgx.BeginTxFunc(ctx, db.Pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, do))
 }
@@ -180,7 +180,7 @@ func Violates(err error, constraint string) bool {
 
 // Ready returns an error that says what to do while the database lacks
 // migrations up to the one that the program needs, or is behind a pooler that
-// [Options] do not tell of.
+// [Options] do not allow.
 func (db *DB) Ready(ctx context.Context, needs int64) error {
 	if err := db.sessions(ctx); err != nil {
 		return err

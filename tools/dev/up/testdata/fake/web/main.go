@@ -1,5 +1,5 @@
-// A web with just enough API for the demo data to be loaded into. It keeps
-// what it is told in fake.json, which the test reads.
+// A web with just enough API for the demo data to be loaded into. It stores
+// requests in fake.json, which the test reads.
 package main
 
 import (
