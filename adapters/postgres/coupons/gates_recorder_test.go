@@ -1,6 +1,7 @@
 package coupons_test
 
 import (
+	"context"
 	"slices"
 	"sync"
 	"testing"
@@ -229,4 +230,33 @@ func TestManyWritersOfFurtherClaims(t *testing.T) {
 	if n := h.Number(`select count(distinct claim_id) from coupons where template_id = $1`, drop.ID); n != 3*users {
 		t.Errorf("%d claims have a coupon, want %d", n, 3*users)
 	}
+}
+
+// TestEqualIDsAreWrittenApart: two users whose claims were given the same random id
+// get a coupon each, because the writer writes their claims one after the other.
+func TestEqualIDsAreWrittenApart(t *testing.T) {
+	h := newRushHour(t, 1)
+	drop := h.behindGate(10, 1)
+	page := []gate.Group{gateEntry(1, accepted(11, 1, "a"), accepted(11, 2, "a"), accepted(12, 3, "a"))}
+	wrote := 0
+	w := gate.Writer{Stream: once{page: page}, Recorder: couponsdb.NewGateRecorder(h.DB), Wrote: func(issued, _ int) { wrote += issued }}
+	_, err := w.Step(t.Context(), drop.ID, 0)
+	h.Must(err)
+	if n := h.Number(`select count(distinct user_id) from coupons where template_id = $1`, drop.ID); n != 3 || wrote != 3 {
+		t.Errorf("%d users have a coupon, %d were written", n, wrote)
+	}
+}
+
+// once is a stream with one page.
+type once struct {
+	gate.Stream
+	page []gate.Group
+}
+
+func (o once) Take(context.Context, int64, int, int) ([]gate.Group, []gate.Poison, error) {
+	return o.page, nil, nil
+}
+
+func (o once) Settle(context.Context, int64, int, []gate.Group, map[claim.ID]gate.Settlement) error {
+	return nil
 }

@@ -26,6 +26,10 @@ func NewNotices(db *pg.DB) Notices { return Notices{db} }
 // a later one may be running. A transaction that issues coupons has locked the
 // template's row or written the owners' counts, and so has a number, before it
 // draws an id.
+//
+// A dump keeps seen_xmax, but the server that restores it numbers its
+// transactions from the beginning. A seen_xmax above its next number belongs to
+// transactions that ended with the dumped server, so none is waited for.
 const horizonSQL = `
 with newest as (select coalesce(max(id), 0) as id from coupons)
 update notice_cursor set seen_to = newest.id, seen_xmax = pg_current_xact_id()
@@ -38,7 +42,7 @@ func (s Notices) FreshCoupons(ctx context.Context, limit int) (list []coupon.Fre
 		return nil, 0, 0, pg.Translate(err)
 	}
 	err = s.Pool.QueryRow(ctx, `select planned_to, seen_to from notice_cursor
-		where planned_to < seen_to and seen_xmax <= pg_snapshot_xmin(pg_current_snapshot())`).Scan(&from, &to)
+		where planned_to < seen_to and (seen_xmax <= pg_snapshot_xmin(pg_current_snapshot()) or seen_xmax >= pg_snapshot_xmax(pg_current_snapshot()))`).Scan(&from, &to)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, 0, 0, nil
 	}

@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"dropbell/adapters/localstack"
 )
 
 // fakeSource counts how often it is asked and answers what it is told to.
@@ -153,10 +155,9 @@ func TestHubEndsStreamsItCannotServe(t *testing.T) {
 
 func within(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !ok(); {
-		if time.Now().After(deadline) {
-			t.Fatalf("%s: not within ten seconds", what)
+	for began, patience := time.Now(), localstack.Patience(t); !ok(); <-time.After(time.Millisecond) {
+		if time.Since(began) > patience {
+			t.Fatalf("%s: not within %s", what, patience)
 		}
-		<-time.After(time.Millisecond)
 	}
 }
