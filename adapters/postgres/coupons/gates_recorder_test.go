@@ -235,7 +235,7 @@ func TestManyWritersOfFurtherClaims(t *testing.T) {
 // TestEqualIDsAreWrittenApart: two users whose claims were given the same random id
 // get a coupon each, because the writer writes their claims one after the other.
 func TestEqualIDsAreWrittenApart(t *testing.T) {
-	h := newRushHour(t, 1)
+	h := newClaimFixture(t, 1)
 	drop := h.behindGate(10, 1)
 	page := []gate.Group{gateEntry(1, accepted(11, 1, "a"), accepted(11, 2, "a"), accepted(12, 3, "a"))}
 	wrote := 0
