@@ -62,7 +62,7 @@ type Config struct {
 	VAPIDPrivateKey string
 	VAPIDSubject    string
 
-	// OIDCIssuer is empty if nobody signs in with single sign-on.
+	// OIDCIssuer is empty if single sign-on is off.
 	OIDCIssuer       string
 	OIDCClientID     string
 	OIDCClientSecret string
@@ -99,9 +99,9 @@ type Config struct {
 	// LockFor is how long a coupon's lock lasts.
 	LockFor     time.Duration
 	RetainAudit time.Duration
-	// GateShelves is into how many shelves a stock behind the claim gate is
-	// divided; 0 = as many as its size and the machines of Redis call for.
-	GateShelves int
+	// GateShards is the number of shards into which a stock behind the claim gate
+	// is divided; 0 = derived from its size and the number of Redis masters.
+	GateShards int
 
 	TraceEndpoint string
 	TraceRatio    float64
@@ -210,7 +210,7 @@ func Variables() []Variable {
 		{"DATABASE_MAX_CONNS", "16", "connections one process opens to PostgreSQL at most", number(func(c *Config) *int { return &c.DBConns }, 4, 1000)},
 		{"RETENTION_DAYS", "90", "days after its opening that a drop's reservations and deliveries are kept, 0 = for ever", days(func(c *Config) *time.Duration { return &c.RetainFor })},
 		{"COUPON_LOCK_TIMEOUT", "15m", "how long payment may hold a coupon before the lock ends by itself, between 1s and 24h", span(func(c *Config) *time.Duration { return &c.LockFor }, time.Second, 24*time.Hour)},
-		{"GATE_SHELVES", "0", "claim gate: into how many parts the stock of a drop is divided when it is published, 0 = by its size and the number of Redis masters; web and worker need the same", number(func(c *Config) *int { return &c.GateShelves }, 0, 64)},
+		{"GATE_SHELVES", "0", "claim gate: into how many parts the stock of a drop is divided when it is published, 0 = by its size and the number of Redis masters; web and worker need the same", number(func(c *Config) *int { return &c.GateShards }, 0, 64)},
 		{"AUDIT_RETENTION_DAYS", "1095", "days that the audit log is kept, 0 = for ever", days(func(c *Config) *time.Duration { return &c.RetainAudit })},
 		{"OTEL_EXPORTER_OTLP_ENDPOINT", "", "OpenTelemetry collector that traces are sent to over HTTP, e.g. http://localhost:4318; empty = none", webAddress(func(c *Config) *string { return &c.TraceEndpoint }, "http://localhost:4318")},
 		{"OTEL_TRACES_SAMPLER_ARG", "1", "share of requests that are traced, 0 to 1; timers and deliveries always are", func(c *Config, v string) error {

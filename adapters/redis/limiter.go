@@ -61,14 +61,14 @@ func (p *Pacer) Admit(ctx context.Context, channel delivery.Channel, n int, rate
 }
 
 // Return gives back what was admitted and is not used. A budget that would be
-// full by it is left to fill up by itself.
+// full by it is left to refill over time.
 func (p *Pacer) Return(ctx context.Context, channel delivery.Channel, n, ratePerSecond int) error {
 	_, err := p.admitN(ctx, channel.String(), -n, redis_rate.Limit{Rate: ratePerSecond, Burst: max(ratePerSecond, n), Period: time.Second})
 	return err
 }
 
-// AdmitCampaign is Admit for the budget of one campaign, of which a fifth of
-// a second's worth passes at once: it begins as slowly as it goes on.
+// AdmitCampaign is Admit for the budget of one campaign, of which a fifth of a
+// second's worth passes at once, so that it begins at its rate.
 func (p *Pacer) AdmitCampaign(ctx context.Context, id int64, n, ratePerSecond int) (time.Duration, error) {
 	return p.admit(ctx, campaignPace(id), n, campaignLimit(n, ratePerSecond))
 }

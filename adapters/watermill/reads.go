@@ -62,10 +62,10 @@ func (r *reads) ProcessHook(next goredis.ProcessHook) goredis.ProcessHook {
 	}
 }
 
-// lookForOrphans asks for events to take over from other consumers; an empty
-// reply means none. So it is while stopping, and after an error: the library
-// would repeat the question for ever, even before its first read, while the
-// next read ends the subscription and tells why.
+// lookForOrphans requests events to take over from other consumers; an empty
+// reply means none. It replies empty while stopping, and after an error: the
+// library would otherwise repeat the request without end, even before its first
+// read, while the next read ends the subscription and returns the error.
 func (r *reads) lookForOrphans(ctx context.Context, cmd goredis.Cmder, next goredis.ProcessHook) {
 	if r.stopping.Load() {
 		return

@@ -42,5 +42,5 @@ func (p *program) telling(s template.Store) template.Store {
 	// What is on the streams is only looked through; no group is taken.
 	writer := &gate.Writer{Stream: redisgate.NewStream(p.Redis, "web"), Recorder: couponsdb.NewGateRecorder(p.DB)}
 	return appliedStore{s, &gate.Keeper{Store: gates, Shards: redisgate.NewShards(p.Redis), Writer: writer, Now: app.Clock,
-		Divide: gate.Divider(p.Config.GateShelves)}, p.claims.Gate}
+		Divide: gate.Divider(p.Config.GateShards)}, p.claims.Gate}
 }

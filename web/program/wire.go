@@ -189,8 +189,8 @@ func (p *program) wireUseCases() error {
 	p.grants = &coupon.Grants{Store: couponsdb.NewGrants(p.DB), Jobs: p.jobs, Now: app.Clock}
 	p.codes = &redeemcode.Service{Store: couponsdb.NewCodes(p.DB), Keys: codeKeys, Now: app.Clock}
 	p.redeemer = &redeemcode.Redeemer{Keys: codeKeys, Batches: p.codeLookup, Marks: redis.NewCodeMarks(p.Redis), Uses: couponsdb.NewCodes(p.DB),
-		// In front of the durable gate nothing is refused from memory: a code
-		// that was used is told apart from a drop that is sold out.
+		// In front of the durable gate nothing is refused from memory: a used code
+		// gets another answer than a sold-out drop.
 		Gate:     count(p.claims.All(), answered),
 		NewID:    func(templateID int64) claim.ID { return claim.NewID(rand.Uint64(), templateID) },
 		Answered: p.redemptionMetrics(), Failed: p.marksFailed()}
@@ -351,9 +351,8 @@ func (p *program) circuits() consoledelivery.Circuits {
 	}
 }
 
-// singleSignOn is the identity provider that the environment names, nil if it
-// names none. Nothing is asked of it yet: one that is down keeps nobody from
-// starting.
+// singleSignOn is the identity provider in the environment, nil without one. No
+// request is sent to it yet: one that is down does not prevent the start.
 func (p *program) singleSignOn() staff.IdentityProvider {
 	if p.Config.OIDCIssuer == "" {
 		return nil

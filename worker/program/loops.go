@@ -74,7 +74,7 @@ func (p *program) scheduleHouse(ctx context.Context) error {
 // eventLife is how long handled events stay on the wire for late readers.
 const eventLife = time.Hour
 
-// cleanUp removes what nobody needs any more.
+// cleanUp removes expired data.
 func (p *program) cleanUp(ctx context.Context) error {
 	keep := workdb.Retention{Delivery: p.Config.RetainFor, Audit: p.Config.RetainAudit,
 		Idempotency: workdb.IdempotencyKeyLife, Events: 7 * 24 * time.Hour, Jobs: 30 * 24 * time.Hour, Uploads: 7 * 24 * time.Hour}

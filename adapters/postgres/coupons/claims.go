@@ -1,6 +1,7 @@
 // Package coupons stores coupons and everything that makes or moves one: claims,
-// the recording of what the gate promised, codes, grants, orders that use coupons,
-// and the notices before a coupon expires. It counts them in ledgers and tallies.
+// the writing of claims that the gate accepted, codes, grants, orders that use
+// coupons, and the notices before a coupon expires. It counts them in ledgers
+// and tallies.
 package coupons
 
 import (

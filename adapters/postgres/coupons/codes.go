@@ -172,8 +172,8 @@ func startGeneration(ctx context.Context, tx pgx.Tx, batchID int64, start func(i
 }
 
 // RevokeBatch ends a batch; see [redeemcode.Store]. The lock on the template's
-// row is the one behind which claims are decided: whoever is before this gets
-// the coupon, whoever comes after finds the batch revoked.
+// row is the one behind which claims are decided: a claim that is decided before
+// the revocation gets the coupon, a later one finds the batch revoked.
 func (s Codes) RevokeBatch(ctx context.Context, id int64, by, reason string, e staff.Entry) (b redeemcode.Batch, err error) {
 	err = s.Tx(ctx, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `select from templates where id = (select template_id from code_batches where id = $1) for no key update`, id); err != nil {

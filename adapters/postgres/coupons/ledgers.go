@@ -12,14 +12,14 @@ import (
 	"dropbell/domain/template"
 )
 
-// Ledgers accounts for stock, and knows how it sold.
+// Ledgers accounts for stock, and reads its sales over time.
 type Ledgers struct{ *pg.DB }
 
 // NewLedgers returns the ledgers of db.
 func NewLedgers(db *pg.DB) Ledgers { return Ledgers{db} }
 
-// ledgerSQL counts rows: an audit's statement, never a page's. One statement
-// sees one instant, so that it may run in the middle of a rush.
+// ledgerSQL counts rows: for audits, never for pages. A single statement has one
+// snapshot, so that it may run in the middle of a rush.
 const ledgerSQL = `
 select t.id, t.stock, t.stock - t.issued, 0::bigint, r.n, (select count(*) from coupons c where c.template_id = t.id) - r.n,
     (select coalesce(sum(n.issued), 0) from claim_counts n where n.template_id = t.id),

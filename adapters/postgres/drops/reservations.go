@@ -99,9 +99,10 @@ left join still_open o using (template_id)`
 // one of those of its reminders that are reserved and still open.
 const possible = 1 << 60
 
-// cancelSQL removes a group of reminders. Bits 0 asks for whatever is still
-// open, bits with possible for what is still open of them. Slots of a template that was closed before they were due stay open
-// for cancelling until their instant.
+// cancelSQL removes a group of reminders. Bits 0 cancels all that are still
+// open, bits with possible those of them that are still open. Slots of a
+// template that was closed before they were due stay open for cancelling until
+// their instant.
 const cancelSQL = `
 with asked as (
     select * from unnest($1::bigint[], $2::bigint[], $3::bigint[]) with ordinality as a (template_id, user_id, bits, n)

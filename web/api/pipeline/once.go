@@ -50,8 +50,8 @@ func RequestKey(ctx context.Context) string {
 	return "api:" + base64.RawURLEncoding.EncodeToString(h[:])
 }
 
-// once answers a request that carries an idempotency key: from memory if it
-// was answered before, else by carrying it out and keeping the answer.
+// once answers a request with an idempotency key: from memory if it was answered
+// before, else by executing it and storing the answer.
 func (pl *Pipeline) once(w http.ResponseWriter, r *http.Request, body []byte, next http.HandlerFunc) {
 	key := r.Header.Get(IdempotencyHeader)
 	if !Printable(key) {
@@ -89,7 +89,7 @@ func Printable(key string) bool {
 	return true
 }
 
-// fingerprint tells requests apart that share a key by mistake.
+// fingerprint differs for different requests that share a key by mistake.
 func fingerprint(r *http.Request, body []byte) []byte {
 	h := sha256.New()
 	for _, s := range []string{r.Method, r.URL.Path, r.URL.RawQuery, r.Header.Get("If-Match")} {
@@ -110,10 +110,10 @@ func replay(w http.ResponseWriter, found workdb.Recorded) {
 	_, _ = w.Write(found.Body) // the client may be gone
 }
 
-// carryOut runs the request and stores the answer before sending it. An
-// answer that says "later" is not kept; neither is one cut short by a panic.
-// If this attempt was thought dead, another one's answer counts, and this
-// client is told to ask for it.
+// carryOut runs the request and stores the answer before sending it. An answer
+// that asks to retry later is not stored; neither is one cut short by a panic.
+// If this attempt was taken for dead, the answer of another attempt is valid,
+// and this client is told to repeat the request.
 func (pl *Pipeline) carryOut(w http.ResponseWriter, r *http.Request, next http.HandlerFunc) {
 	q := r.Context().Value(attemptKey{}).(attempt).request
 	rec := &recording{header: http.Header{}, status: http.StatusOK}

@@ -30,7 +30,8 @@ type Reminders struct {
 
 // DeadMessages lists the events that handlers gave up on.
 type DeadMessages interface {
-	// Open returns events that nobody has dealt with, the newest first.
+	// Open returns events that were neither replayed nor discarded, the newest
+	// first.
 	Open(ctx context.Context, before int64, limit int) ([]staff.DeadMessage, error)
 }
 
@@ -40,7 +41,7 @@ type Users interface {
 	User(ctx context.Context, id user.ID) (user.User, error)
 }
 
-// Sales tell how templates sell.
+// Sales loads the sales of templates.
 type Sales interface {
 	// Of returns how the template sells; nil for a draft.
 	Of(ctx context.Context, t template.Template) (*droppages.Sales, error)
@@ -78,7 +79,7 @@ type Deps struct {
 type handlers struct {
 	*shell.Shell
 	Deps
-	// cockpits are the cockpits that somebody watches, by template.
+	// cockpits are the cockpits with viewers, by template.
 	cockpits *shell.Hub[int64, *snapshots]
 	ahead    *shell.Recent[[]reminder.ChannelForecast]
 }

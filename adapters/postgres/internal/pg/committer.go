@@ -59,7 +59,8 @@ type GroupConfig struct {
 	// fixed cost of a transaction. 0 = always concurrently; not for committers
 	// with a key function.
 	SideBySide int
-	// Observe, if set, is told the size of every group stored and how long it took.
+	// Observe, if set, is called with the size of every group and how long
+	// storing it took.
 	Observe func(size int, took time.Duration)
 	// Traced makes each group part of its first traced caller's trace.
 	Traced bool
@@ -137,9 +138,9 @@ func NewFairCommitter[K comparable, Op, Res any](cfg GroupConfig, key func(Op) K
 }
 
 // Do returns when the group that holds op is committed or refused. It returns
-// [ErrQueueFull] at once when the queue is full. If ctx ends while op is
-// queued, op is never stored; if it ends while the group of op is being
-// stored, that goes on, and the error is [fault.ErrOutcomeUnknown].
+// [ErrQueueFull] at once when the queue is full. If ctx ends while op is queued,
+// op is never stored; if it ends while the group of op is being stored, storing
+// continues, and the error is [fault.ErrOutcomeUnknown].
 func (c *Committer[K, Op, Res]) Do(ctx context.Context, op Op) (Res, error) {
 	p := c.pend(op)
 	if c.cfg.Traced && sampled(ctx) {
@@ -292,8 +293,8 @@ func (c *Committer[K, Op, Res]) commit(group []*pending[Op, Res]) {
 	}
 }
 
-// traceOfGroup returns a context that never ends and carries the trace of the
-// first caller that has one.
+// traceOfGroup returns a context that never ends, with the trace of the first
+// caller that has one.
 func traceOfGroup[Op, Res any](group []*pending[Op, Res]) context.Context {
 	for _, p := range group {
 		if p.ctx != nil {
