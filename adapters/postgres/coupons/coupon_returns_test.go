@@ -18,12 +18,12 @@ import (
 )
 
 // decider returns the use cases of staff on the world of a rush.
-func (h *rushHour) decider() *coupon.Admin {
+func (h *claimFixture) decider() *coupon.Admin {
 	return &coupon.Admin{Store: couponsdb.NewCouponSteps(h.DB)}
 }
 
 // balanced recounts the stock, which must add up, and returns it.
-func (h *rushHour) balanced(id int64) claim.Ledger {
+func (h *claimFixture) balanced(id int64) claim.Ledger {
 	h.Helper()
 	l, err := couponsdb.NewLedgers(h.DB).Ledger(h.Context(), id)
 	if err != nil || l.Difference() != 0 {
@@ -34,7 +34,7 @@ func (h *rushHour) balanced(id int64) claim.Ledger {
 
 // watched recounts the stock once, and then again and again until end is
 // called: it must add up at every look, however few a busy machine lets there be.
-func (h *rushHour) watched(id int64) (end func()) {
+func (h *claimFixture) watched(id int64) (end func()) {
 	h.Helper()
 	h.balanced(id)
 	stop, ended := make(chan struct{}), make(chan struct{})
@@ -58,7 +58,7 @@ func (h *rushHour) watched(id int64) (end func()) {
 // TestReturnedCouponIsForSaleAgain: somebody else gets it, whoever lost it
 // does not; doing it twice returns one.
 func TestReturnedCouponIsForSaleAgain(t *testing.T) {
-	h := newRushHour(t, 1)
+	h := newClaimFixture(t, 1)
 	decider, drop := h.decider(), h.Open(2, 1, nil)
 	first, err := h.Claim(t.Context(), claimtest.Tap(drop, 1, ""))
 	h.Must(err)
@@ -102,7 +102,7 @@ func TestReturnedCouponIsForSaleAgain(t *testing.T) {
 // TestReturnRacesWithLocksAndClaims: a coupon is locked or returned, never
 // both; returned twice at once it returns one; the ledger adds up at every look.
 func TestReturnRacesWithLocksAndClaims(t *testing.T) {
-	h := newRushHour(t, 2)
+	h := newClaimFixture(t, 2)
 	drop := h.Open(40, 1, nil)
 	var ids []int64
 	for by := user.ID(1); by <= 40; by++ {
@@ -150,7 +150,7 @@ func TestReturnRacesWithLocksAndClaims(t *testing.T) {
 // TestReturnThatIsBrokenOffChangesNothing: whoever dies before the commit has
 // neither revoked nor returned; the next attempt does both.
 func TestReturnThatIsBrokenOffChangesNothing(t *testing.T) {
-	h := newRushHour(t, 1)
+	h := newClaimFixture(t, 1)
 	drop := h.Open(1, 1, nil)
 	c, err := h.Claim(t.Context(), claimtest.Tap(drop, 1, ""))
 	h.Must(err)

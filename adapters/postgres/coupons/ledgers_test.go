@@ -16,7 +16,7 @@ import (
 // TestLedgerInTheRush recounts while three nodes sell: it must add up at
 // every instant at which it is looked at.
 func TestLedgerInTheRush(t *testing.T) {
-	h := newRushHour(t, 3)
+	h := newClaimFixture(t, 3)
 	ledgers := couponsdb.NewLedgers(h.DB)
 	drop := h.Open(300, 2, nil)
 	defer h.watched(drop.ID)()
@@ -49,7 +49,7 @@ func TestLedgerInTheRush(t *testing.T) {
 }
 
 func TestLedgerTellsWhatIsOff(t *testing.T) {
-	h := newRushHour(t, 1)
+	h := newClaimFixture(t, 1)
 	ledgers := couponsdb.NewLedgers(h.DB)
 	drop := h.Open(10, 1, nil)
 	quiet := h.Open(10, 1, nil)
@@ -84,14 +84,14 @@ func TestLedgerTellsWhatIsOff(t *testing.T) {
 	}
 }
 
-func claims(h *rushHour, drop template.Template, by user.ID) {
+func claims(h *claimFixture, drop template.Template, by user.ID) {
 	h.Helper()
 	_, err := h.Claim(h.Context(), claimtest.Tap(drop, by, ""))
 	h.Must(err)
 }
 
 func TestCurveAndPace(t *testing.T) {
-	h := newRushHour(t, 1)
+	h := newClaimFixture(t, 1)
 	ledgers := couponsdb.NewLedgers(h.DB)
 	drop := h.Open(1000, 1, nil)
 	if c, err := ledgers.Curve(t.Context(), drop.ID, 100); err != nil || len(c.Points) != 0 {
