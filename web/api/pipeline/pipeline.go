@@ -72,6 +72,8 @@ type Pipeline struct {
 	users  *middleware.Limiter
 	keyed  *middleware.Limiter
 	failed *middleware.Limiter
+	// deciding are requests whose key is stored with what they change.
+	deciding decisions
 
 	spec []byte
 }
