@@ -20,9 +20,9 @@ import (
 // the work waits for old snapshots.
 const askEvery = time.Second
 
-// A teller is the lock under which one step is applied. It tells that it waits,
-// and which step begins.
-type teller struct {
+// reportingLock is the lock under which one step is applied. It reports that it
+// waits and which step begins.
+type reportingLock struct {
 	files   fs.FS
 	sources []*goose.Source
 	tell    func(line string)
@@ -31,7 +31,7 @@ type teller struct {
 
 // SessionLock takes the lock for the session of conn. It waits for as long as
 // another one holds it, until ctx ends.
-func (t *teller) SessionLock(ctx context.Context, conn *sql.Conn) error {
+func (t *reportingLock) SessionLock(ctx context.Context, conn *sql.Conn) error {
 	for {
 		var mine bool
 		if err := conn.QueryRowContext(ctx, `select pg_try_advisory_lock($1)`, int64(lock.DefaultLockID)).Scan(&mine); err != nil {
@@ -55,7 +55,7 @@ func (t *teller) SessionLock(ctx context.Context, conn *sql.Conn) error {
 }
 
 // waiting says for whom.
-func (t *teller) waiting(ctx context.Context, conn *sql.Conn) string {
+func (t *reportingLock) waiting(ctx context.Context, conn *sql.Conn) string {
 	var pid int
 	err := conn.QueryRowContext(ctx, `select pid from pg_locks where locktype = 'advisory' and granted and objsubid = 1
 		and database = (select oid from pg_database where datname = current_database())
@@ -68,7 +68,7 @@ func (t *teller) waiting(ctx context.Context, conn *sql.Conn) string {
 
 // begins tells which step comes next, unless the last one who had the lock has
 // applied them all.
-func (t *teller) begins(ctx context.Context, conn *sql.Conn) error {
+func (t *reportingLock) begins(ctx context.Context, conn *sql.Conn) error {
 	t.waited = false
 	var have int64
 	if err := conn.QueryRowContext(ctx, `select coalesce(max(version_id), 0) from goose_db_version`).Scan(&have); err != nil {
@@ -105,7 +105,7 @@ func limitLocks(ctx context.Context, conn *sql.Conn, files fs.FS, s *goose.Sourc
 }
 
 // SessionUnlock gives the lock back.
-func (t *teller) SessionUnlock(ctx context.Context, conn *sql.Conn) error {
+func (t *reportingLock) SessionUnlock(ctx context.Context, conn *sql.Conn) error {
 	if _, err := conn.ExecContext(ctx, `set lock_timeout = 0`); err != nil {
 		return fmt.Errorf("unlock after migrations: %w", err)
 	}

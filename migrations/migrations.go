@@ -60,7 +60,7 @@ func (s Steps) UpTelling(ctx context.Context, url string, contract bool, tell fu
 	if err != nil {
 		return 0, err
 	}
-	session := &teller{files: s.FS, tell: tell}
+	session := &reportingLock{files: s.FS, tell: tell}
 	err = s.with(url, func(p *goose.Provider) error {
 		session.sources = p.ListSources()
 		for {

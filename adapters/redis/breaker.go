@@ -93,13 +93,13 @@ func NewBreaker(client goredis.UniversalClient, config BreakerConfig) *Breaker {
 // It returns [redisclient.ErrUnavailable] when Redis does not answer; going on is then
 // better than stopping.
 func (b *Breaker) Admit(ctx context.Context, channel delivery.Channel) (time.Duration, string, error) {
-	return b.step(ctx, channel, news{event: "admit"})
+	return b.step(ctx, channel, report{event: "admit"})
 }
 
 // Unused takes an admission back that led to no call, so that a probe does not
 // keep everybody waiting for its lease to end.
 func (b *Breaker) Unused(ctx context.Context, channel delivery.Channel) error {
-	_, _, err := b.step(ctx, channel, news{event: "unused"})
+	_, _, err := b.step(ctx, channel, report{event: "unused"})
 	return err
 }
 
@@ -110,7 +110,7 @@ func (b *Breaker) Report(ctx context.Context, channel delivery.Channel, ok bool,
 	if ok {
 		return b.succeeded(ctx, channel, 1)
 	}
-	_, _, err := b.step(ctx, channel, news{event: "fail", detail: detail})
+	_, _, err := b.step(ctx, channel, report{event: "fail", detail: detail})
 	return err
 }
 
@@ -118,24 +118,24 @@ func (b *Breaker) Report(ctx context.Context, channel delivery.Channel, ok bool,
 // alone, for so long, zero if it named no time. Hardly anybody is admitted
 // meanwhile; see [BreakerConfig].LookEvery. A provider that does is no failing one.
 func (b *Breaker) Throttled(ctx context.Context, channel delivery.Channel, after time.Duration) error {
-	_, _, err := b.step(ctx, channel, news{event: "throttled", calls: 1, after: after})
+	_, _, err := b.step(ctx, channel, report{event: "throttled", calls: 1, after: after})
 	return err
 }
 
 // succeeded reports that many calls at once.
 func (b *Breaker) succeeded(ctx context.Context, channel delivery.Channel, calls int) error {
-	_, _, err := b.step(ctx, channel, news{event: "ok", calls: calls})
+	_, _, err := b.step(ctx, channel, report{event: "ok", calls: calls})
 	return err
 }
 
-// news is what a step tells the circuit.
-type news struct {
+// report is the event that a step reports to the circuit.
+type report struct {
 	event, detail string
 	calls         int // that went well
 	after         time.Duration
 }
 
-func (b *Breaker) step(ctx context.Context, channel delivery.Channel, n news) (time.Duration, string, error) {
+func (b *Breaker) step(ctx context.Context, channel delivery.Channel, n report) (time.Duration, string, error) {
 	ctx, cancel := context.WithTimeout(ctx, redisclient.CallTimeout)
 	defer cancel()
 	c := b.config

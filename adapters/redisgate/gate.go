@@ -91,10 +91,10 @@ type Gate struct {
 
 	mu     sync.Mutex
 	drops  map[int64]*drop
-	none   map[int64]time.Time // templates that had no shards, until when that is believed
-	rooms  map[int64]*room     // where claims wait for shards
-	asked  singleflight.Group  // for shards, one caller for all
-	waited sync.Pool           // of *waiting that were answered
+	none   map[int64]time.Time    // templates that had no shards, until when that is believed
+	rooms  map[int64]*waitingRoom // where claims wait for shards
+	asked  singleflight.Group     // for shards, one caller for all
+	waited sync.Pool              // of *waiting that were answered
 
 	active activeGates
 }
@@ -128,7 +128,7 @@ func New(client goredis.UniversalClient, info Info, o Options) *Gate {
 		o.Patience = patience
 	}
 	return &Gate{client: client, scripts: newScripts(), info: info, options: o, drops: map[int64]*drop{}, none: map[int64]time.Time{},
-		rooms: map[int64]*room{}}
+		rooms: map[int64]*waitingRoom{}}
 }
 
 // Claim returns an accepted claim, or what became of the first one with the

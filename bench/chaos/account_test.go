@@ -161,7 +161,7 @@ func (w *system) complete(d *drop, c delivery.Channel, l line) {
 		}
 	}
 	for it := l.due.Iterator(); it.HasNext(); {
-		if u := int64(it.Next()); w.crowd.ledger.fates[seat{d.id, u, c}] == nothing {
+		if u := int64(it.Next()); w.crowd.ledger.fates[reservation{d.id, u, c}] == nothing {
 			ghosts = append(ghosts, u)
 		}
 	}

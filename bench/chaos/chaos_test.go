@@ -124,8 +124,8 @@ func (w *system) build() {
 	mails := newDeck(w.random(2), 40, w.mails)
 	w.sink = newSink(w.t, *w.size, hooks, mails)
 	w.fleet = newFleet(w.ctx, w.t, w.stack, w.sink)
-	w.crowd = &crowd{newClient(w.t, w.fleet, w.patience), &ledger{fates: map[seat]fate{}}, w.random(3)}
-	redis.SetLogger(quiet{})
+	w.crowd = &crowd{newClient(w.t, w.fleet, w.patience), &ledger{fates: map[reservation]reservationState{}}, w.random(3)}
+	redis.SetLogger(discardLog{})
 	if w.queue, err = asynq.NewQueue(w.stack.RedisURL, quietLog()); err != nil {
 		w.t.Fatal(err)
 	}

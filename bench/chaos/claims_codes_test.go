@@ -64,7 +64,7 @@ func holder(code, n int) int64 { return int64(20_000_000 + 10*code + n) }
 
 // errands plans who tries which code: some when others do, some again, some twice
 // at once.
-func (s *codeSale) errands(rng *rand.Rand) (plan []errand) {
+func (s *codeSale) actions(rng *rand.Rand) (plan []timedAction) {
 	begin := s.opensAt
 	for code := range s.codes {
 		first := begin.Add(time.Duration(rng.Int64N(int64(s.rush.storm * 3 / 4))))
@@ -74,7 +74,7 @@ func (s *codeSale) errands(rng *rand.Rand) (plan []errand) {
 				at = first.Add(time.Duration(rng.IntN(3000)) * time.Millisecond)
 			}
 			manner := rng.IntN(3)
-			plan = append(plan, errand{at, func() { s.visit(holder(code, n), s.codes[code], manner) }})
+			plan = append(plan, timedAction{at, func() { s.visit(holder(code, n), s.codes[code], manner) }})
 		}
 	}
 	return plan

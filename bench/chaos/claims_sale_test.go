@@ -149,7 +149,7 @@ func (s *sale) do(step string) {
 
 // errands plans what users do: claim under a new key, repeat an old one, or
 // ask twice at once; the first of them before the drop opens.
-func (s *sale) errands(rng *rand.Rand) (plan []errand) {
+func (s *sale) actions(rng *rand.Rand) (plan []timedAction) {
 	begin, span := time.Now(), s.rush.storm
 	for range s.rush.visits {
 		by, manner := int64(1+rng.IntN(s.rush.users)), rng.IntN(100)
@@ -160,7 +160,7 @@ func (s *sale) errands(rng *rand.Rand) (plan []errand) {
 		if rng.IntN(4) == 0 { // at the very opening
 			at = s.opensAt.Add(time.Duration(rng.IntN(400)-200) * time.Millisecond)
 		}
-		plan = append(plan, errand{at, func() { s.visit(by, manner) }})
+		plan = append(plan, timedAction{at, func() { s.visit(by, manner) }})
 	}
 	return plan
 }

@@ -125,7 +125,7 @@ func (w *system) sample(drops []*drop, users []int64) {
 		d := drops[i%len(drops)]
 		want := map[string]string{}
 		for _, c := range channels {
-			if w.crowd.ledger.fates[seat{d.id, u, c}] == accepted {
+			if w.crowd.ledger.fates[reservation{d.id, u, c}] == accepted {
 				want[c.String()] = "sent"
 			}
 		}

@@ -227,9 +227,10 @@ func (w *system) sameBatchTwice(_ time.Duration, over <-chan struct{}) {
 	}
 }
 
-// quiet drops what a client library says about a server that is away on purpose.
-type quiet struct{}
+// discardLog drops a client library's log lines about a server that was stopped
+// on purpose.
+type discardLog struct{}
 
-func (quiet) Printf(context.Context, string, ...any) {}
+func (discardLog) Printf(context.Context, string, ...any) {}
 
 func quietLog() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }

@@ -53,7 +53,7 @@ func fill(ctx context.Context, s *stack.Stack, n int) ([]audience, error) {
 	if _, err := s.SQL.Exec(ctx, `vacuum (analyze)`); err != nil {
 		return nil, err
 	}
-	return everybodyElse(ctx, s, n)
+	return otherAudiences(ctx, s, n)
 }
 
 // inParts divides 1…n among the writers, in parts of at most half a million.

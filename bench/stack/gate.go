@@ -18,12 +18,12 @@ const allot = 1 << 40
 // FillShelves makes the shelves of a gate of epoch 1 that is open, with a stock
 // that does not run out.
 func FillShelves(ctx context.Context, client goredis.UniversalClient, templateID int64, shards int) error {
-	shelves := redisgate.NewShards(client)
+	store := redisgate.NewShards(client)
 	terms := gate.Terms{Version: 1, Status: template.Published, Obtain: template.ByClaim, OpensAt: time.Now().Add(-time.Hour),
 		ClosesAt: time.Now().Add(time.Hour), PerUserLimit: 1}
 	for shard := range shards {
-		if err := errors.Join(shelves.Fence(ctx, templateID, shard, 1), shelves.Reset(ctx, templateID, shard, 1, allot),
-			shelves.SetTerms(ctx, templateID, shard, 1, terms, time.Now()), shelves.Open(ctx, templateID, shard, 1)); err != nil {
+		if err := errors.Join(store.Fence(ctx, templateID, shard, 1), store.Reset(ctx, templateID, shard, 1, allot),
+			store.SetTerms(ctx, templateID, shard, 1, terms, time.Now()), store.Open(ctx, templateID, shard, 1)); err != nil {
 			return err
 		}
 	}

@@ -40,8 +40,8 @@ type CalendarDay struct {
 	Many bool
 }
 
-// A CalendarQuery asks what is planned on the days from From to before To,
-// both midnight UTC of a date. Each thing is on the day that it has in its
+// A CalendarQuery selects what is planned on the days from From to before To,
+// both midnight UTC of a date. Each entry is on the day that it has in its
 // shop's zone.
 type CalendarQuery struct {
 	From, To time.Time

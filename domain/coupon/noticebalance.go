@@ -6,8 +6,8 @@ package coupon
 type NoticeBalance struct {
 	TemplateID int64
 	Kept       NoticeDay // the calendar
-	// How many notices are stored, by status; those that nobody needed any more
-	// are not.
+	// How many notices are stored, by status; without those that became
+	// unnecessary.
 	Waiting, Sent, Failed int64
 }
 
@@ -28,8 +28,8 @@ type RunBalance struct {
 	// Lost readers are in a batch and have no notice, nor was there nothing to
 	// tell them any more.
 	Lost int64
-	// Wrong notices say sent of somebody whom no channel reached, or the opposite,
-	// or nothing yet, or are of somebody who is in no batch.
+	// Wrong counts notices that are stored as sent though no channel reached the
+	// user, or the opposite, or have no status yet, or whose user is in no batch.
 	Wrong int64
 }
 

@@ -22,7 +22,7 @@ type Notice struct {
 	Day        time.Time // midnight UTC of the date in the reader's zone on which it is sent
 	Days       int       // so many days before the expiry
 	DueAt      time.Time
-	ExpiresAt  time.Time // of the last coupon it tells about
+	ExpiresAt  time.Time // of the last of these coupons
 }
 
 // A Fresh coupon is one whose notices are not planned yet.
@@ -214,15 +214,15 @@ type Readers struct {
 	Done map[user.ID]bool
 }
 
-// ReaderStore knows the readers of notices.
+// ReaderStore reads the preferences and coupons of the recipients of notices.
 type ReaderStore interface {
 	// Readers looks at those of the batch's recipients who are left.
 	Readers(ctx context.Context, b *delivery.Batch) (Readers, error)
 }
 
-// Guard lets whoever has quiet hours sleep, also those who have changed them
-// since their notice was planned, and says nothing to those who have used the
-// coupon meanwhile; it is the [delivery.Guard] of [delivery.KindNotice].
+// Guard defers notices to users in their quiet hours, also if these were changed
+// after the notice was planned, and skips users who have used the coupon since;
+// it is the [delivery.Guard] of [delivery.KindNotice].
 type Guard struct{ Store ReaderStore }
 
 // Screen reads who is left.

@@ -19,7 +19,7 @@ const TakeBackKind = "coupons.takeback"
 // that keeps it.
 const (
 	TakenBack   = "revoked"
-	TakenBefore = "revoked_before" // by somebody else, or another job
+	TakenBefore = "revoked_before" // by another member, or another job
 	TakenGone   = "gone"           // there is no such coupon any more
 )
 
@@ -77,7 +77,8 @@ type takeBackCursor struct {
 	Line    int64 `json:"line"`
 	Revoked int64 `json:"revoked"`
 	Kept    int64 `json:"kept"`
-	// Before is how many somebody else had revoked; they are no part of the total.
+	// Before is how many were revoked before this job; they are not part of the
+	// total.
 	Before int64 `json:"before"`
 	// Results counts coupons by what became of them.
 	Results map[string]int64 `json:"results,omitempty"`

@@ -46,9 +46,9 @@ type Batch struct {
 	Exceptions map[user.ID]Exception
 	// OptedOut are those among the batch's users who do not want the channel.
 	OptedOut map[user.ID]bool
-	// Asked are those of Left who are to be sent to now, and Known is what is
-	// known of them, both ascending. They are nil where reaching somebody takes
-	// no more than the id.
+	// Asked are those of Left to whom messages are to be sent now, and Known
+	// their stored data, both ascending. They are nil where the id is all that
+	// the channel needs.
 	Asked []user.ID
 	Known []user.User
 	// Now is the database's clock when the batch was leased.
@@ -85,7 +85,7 @@ func (b *Batch) lateFrom(now time.Time) time.Time {
 	return from
 }
 
-// Settled reports whether everybody has a final outcome.
+// Settled reports whether each recipient has a final outcome.
 func (b *Batch) Settled() bool {
 	for _, id := range b.Left {
 		if e, ok := b.Exceptions[id]; !ok || !e.Outcome.Final() {
@@ -111,11 +111,11 @@ func (b *Batch) record(p Progress) {
 type Progress struct {
 	Sent       []user.ID
 	Exceptions []Exception // including Recovered ones for users in Sent
-	// Rest, if not empty, is the outcome (Skipped or Expired) of everybody
-	// who has none yet, and RestReason its reason; it ends the batch.
+	// Rest, if not empty, is the outcome (Skipped or Expired) of all recipients
+	// without one, and RestReason its reason; it ends the batch.
 	Rest       Outcome
 	RestReason string
-	// Done ends the batch: everybody has a final outcome.
+	// Done ends the batch: each recipient has a final outcome.
 	Done bool
 	// ReleaseUntil gives the lease back and makes the batch ready at that
 	// instant. Zero keeps the lease.

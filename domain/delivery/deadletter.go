@@ -152,7 +152,7 @@ func (s *DeadLetters) DryRun(ctx context.Context, by staff.Actor, f DeadLetterFi
 	return s.Store.Triage(ctx, f, min(max(0, rate), MaxRate))
 }
 
-// A DeadLetterOrder asks for a replay or discard.
+// A DeadLetterOrder is the request for a replay or discard.
 type DeadLetterOrder struct {
 	Action DeadLetterAction
 	Filter DeadLetterFilter
@@ -165,9 +165,9 @@ type DeadLetterOrder struct {
 	RequestKey string
 }
 
-// Start begins a replay or discard in the background. A replay never sends to
-// somebody who was sent the message by another attempt, nor after the
-// deadline, nor what was true of an opening that has moved or was cancelled.
+// Start begins a replay or discard in the background. A replay does not send to
+// users whom another attempt has reached, nor after the deadline, nor a message
+// about an opening that was moved or cancelled since.
 func (s *DeadLetters) Start(ctx context.Context, by staff.Actor, o DeadLetterOrder) (DeadLetterJob, error) {
 	if err := by.May(staff.Operate, 0); err != nil {
 		return DeadLetterJob{}, err
@@ -211,8 +211,8 @@ func checkRate(e *fault.Fields, rate int) {
 	}
 }
 
-// Jobs lists recent replays and discards, newest first; for somebody limited
-// to shops, those that reach no further.
+// Jobs lists recent replays and discards, newest first; staff who are limited to
+// shops see those that concern their shops only.
 func (s *DeadLetters) Jobs(ctx context.Context, by staff.Actor, limit int) ([]DeadLetterJob, error) {
 	if err := by.May(staff.View, 0); err != nil {
 		return nil, err

@@ -21,8 +21,8 @@ const maxRendered = 1024
 // slotMinutes is the distance of neighbouring slots from the opening.
 const slotMinutes = 5
 
-// Render returns the message about s for a reader of locale in zone. Every
-// zh locale reads Chinese, everybody else English. Text says everything in one
+// Render returns the message about s for a reader of locale in zone. The text is
+// Chinese for every zh locale, else English. Text is the whole message in one
 // paragraph, so that it can stand alone in an SMS; HTML is a complete mail.
 //
 // Names are printed on one line, without control and direction marks, and cut
@@ -31,8 +31,8 @@ func Render(s Subject, locale string, zone *time.Location) Content {
 	return render(s, locale, zone, true)
 }
 
-// render leaves the mail out where nobody reads it: drawing it takes most of
-// the time.
+// render leaves HTML empty unless withPage is set: rendering the mail takes most
+// of the time.
 func render(s Subject, locale string, zone *time.Location, withPage bool) Content {
 	language := wordingFor(locale)
 	f := facts{

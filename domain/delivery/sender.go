@@ -17,7 +17,7 @@ const (
 	Transient Status = iota
 	// Delivered: the provider has taken responsibility for the message.
 	Delivered
-	// Throttled: the provider asks to wait; obey After.
+	// Throttled: the provider requests a pause of After.
 	Throttled
 	// Permanent: this recipient can never be reached this way (bad address).
 	Permanent

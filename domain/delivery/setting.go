@@ -32,8 +32,8 @@ type Circuit struct {
 	Until time.Time
 	// Detail is the provider's last failing answer, or empty.
 	Detail string
-	// HeldUntil is the end of the pause that the provider asks for, whatever the
-	// state; zero if it asks for none.
+	// HeldUntil is the end of the pause that the provider requested, in any
+	// state; zero if there is none.
 	HeldUntil time.Time
 }
 

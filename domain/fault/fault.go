@@ -35,7 +35,7 @@ type Fault struct {
 	Kind Kind
 	Code string
 	Text string
-	// Key is the key of the catalogues that tells what Text does; see [Fault.Told].
+	// Key is the catalogues' key of the message in Text; see [Fault.Told].
 	Key string
 }
 

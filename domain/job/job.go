@@ -39,8 +39,8 @@ type Job struct {
 	Kind       string // "templates.bulk"; decides which [Runner] works it off
 	Title      string
 	ShopNumber int64 // 0 = belongs to no shop
-	// Needs is the permission it took to start the job; whoever has it may
-	// stop the job and see the rows that failed.
+	// Needs is the permission required to start the job; staff who have it may
+	// also stop the job and see the rows that failed.
 	Needs staff.Permission
 	// Params say what is to be done, Cursor how far it has been done and
 	// Result what came of it; the kind's runner decides what they mean.
@@ -64,8 +64,8 @@ type Job struct {
 	IdleSince *time.Time
 }
 
-// IdleAfter is how long nobody may work on a running job before it is said to
-// stand still. Taking a job over takes less.
+// IdleAfter is how long a running job may be without a worker before it is shown
+// as stalled. Taking a job over takes less.
 const IdleAfter = 10 * time.Second
 
 // Worked returns how many items were looked at.
@@ -95,8 +95,8 @@ type RowError struct {
 	Because []fault.Field // may be empty
 }
 
-// RowFailed returns the error of a line that err is about. Of a [fault.Fault]
-// only the text tells the details.
+// RowFailed returns the error of a line. If err is a [fault.Fault], only its
+// text is used.
 func RowFailed(line int64, row string, err error) RowError {
 	e := RowError{Line: line, Row: row, Error: err.Error()}
 	if fields, ok := errors.AsType[*fault.Fields](err); ok {

@@ -8,8 +8,8 @@ import (
 // Rows are those of an uploaded table.
 type Rows interface {
 	// Next returns the next row that is not blank, with its line; the cells are
-	// valid until the next call. After the last it returns [io.EOF]. Any other
-	// error says what is wrong; Broken tells whether reading can go on.
+	// valid until the next call. After the last it returns [io.EOF]. For any
+	// other error Broken reports whether reading can go on.
 	Next() (line int64, cells []string, err error)
 	// Broken reports whether err ends the reading.
 	Broken(err error) bool

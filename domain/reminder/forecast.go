@@ -181,7 +181,7 @@ type ForecastStore interface {
 	Rates(ctx context.Context) (measured, limits [delivery.Channels]float64, err error)
 }
 
-// Forecaster tells before a drop whether everybody can be reminded in time.
+// Forecaster computes before a drop whether all reminders can be sent in time.
 type Forecaster struct {
 	Store ForecastStore
 	Now   func() time.Time

@@ -53,7 +53,7 @@ type Service struct {
 	Now       func() time.Time
 }
 
-// Drop returns a template as everybody may see it, a second old at most, or
+// Drop returns a template as users may see it, at most a second out of date, or
 // [template.ErrNotFound]: drafts are for staff.
 func (s *Service) Drop(ctx context.Context, id int64) (template.Template, error) {
 	t, err := s.Templates.Template(ctx, id)
@@ -66,7 +66,7 @@ func (s *Service) Drop(ctx context.Context, id int64) (template.Template, error)
 	return t, nil
 }
 
-// A Request asks for reminders of one template.
+// A Request is a request for reminders of one template.
 type Request struct {
 	TemplateID int64
 	UserID     user.ID

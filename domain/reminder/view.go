@@ -24,8 +24,8 @@ func (s Slot) FiredLate() time.Duration {
 	return max(0, s.FiredAt.Sub(s.lateFrom()))
 }
 
-// overdueAfter is how late a slot may fire before somebody should look; a few
-// seconds are the timers' own.
+// overdueAfter is how late a slot may fire before the console shows it as
+// overdue; a delay of a few seconds comes from the timers.
 const overdueAfter = 5 * time.Second
 
 // Overdue reports whether the slot should have fired by now and has not.
@@ -46,7 +46,7 @@ const (
 	Waiting   SlotState = "waiting"
 	Firing    SlotState = "firing"    // batches are being cut
 	Sending   SlotState = "sending"   // all batches are stored
-	Finished  SlotState = "finished"  // everybody has an outcome
+	Finished  SlotState = "finished"  // each recipient has an outcome
 	Passed    SlotState = "passed"    // was due before the template was published
 	Moved     SlotState = "moved"     // the opening moved before it was due
 	SlotEnded SlotState = "cancelled" // the template ended before it was due

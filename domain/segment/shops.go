@@ -8,7 +8,7 @@ import (
 	"dropbell/domain/staff"
 )
 
-// TemplateStore tells to which shops templates belong.
+// TemplateStore returns the shops of templates.
 type TemplateStore interface {
 	// TemplateShops returns the shop of each template by its id; a template that
 	// does not exist is absent.

@@ -58,8 +58,8 @@ func formerly(reason string) string {
 	return ""
 }
 
-// SystemReason returns which of the [SystemReasons] the system recorded, by
-// this version or an earlier one; "" where the reason is somebody's own words.
+// SystemReason returns which of the [SystemReasons] the system recorded, by this
+// version or an earlier one; "" where a member wrote the reason.
 func (r Record) SystemReason() string {
 	if label, _, _ := strings.Cut(r.Actor, " "); label != System().Label {
 		return ""

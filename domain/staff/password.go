@@ -23,8 +23,8 @@ const (
 	unowned     = 8 // beside the owner's address and name, and Dropbell's
 )
 
-// CheckPassword returns a [fault.Fields] about the field "password" if it may
-// not be the password of somebody with the address and name.
+// CheckPassword returns a [fault.Fields] about the field "password" if a member
+// with this address and name may not use the password.
 func CheckPassword(password, email, name string) error {
 	e := &fault.Fields{}
 	checkPassword(e, password, email, name)

@@ -161,7 +161,7 @@ func (t Template) in(now time.Time, legal ...State) error {
 	return nil
 }
 
-// either writes states as people do: "draft, scheduled or paused".
+// either joins states in prose: "draft, scheduled or paused".
 func either(states []State) string {
 	text := ""
 	for i, s := range states {

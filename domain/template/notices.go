@@ -41,7 +41,7 @@ func (n NoticeDays) List() []int {
 	return list
 }
 
-// String writes the days as people type them: "7, 3, 1".
+// String writes the days as the form shows them: "7, 3, 1".
 func (n NoticeDays) String() string {
 	var parts []string
 	for _, d := range n.List() {
@@ -64,7 +64,7 @@ func ParseNoticeDays(s string) NoticeDays {
 	return NoticeDaysOf(days...)
 }
 
-// ChannelNames writes a set of channels as people type it: "app, email".
+// ChannelNames writes a set of channels as the form shows it: "app, email".
 func ChannelNames(set delivery.ChannelSet) []string {
 	list := []string{}
 	for _, c := range delivery.AllChannels() {

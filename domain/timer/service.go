@@ -14,14 +14,14 @@ import (
 // A Position is how far the reading of timers has come; the zero value is the
 // beginning.
 type Position struct {
-	// Kind tells the kinds of timers apart, which are read one after the other.
+	// Kind is the kind of a timer; the kinds are read one after the other.
 	Kind int
 	// At and ID are those of the last timer read: they are ordered by the
 	// instant, in microseconds since 1970, and the id.
 	At, ID int64
 }
 
-// Store knows what waits for its instant.
+// Store reads what is due at a time.
 type Store interface {
 	// Pending returns the next timers after the position, the soonest of each
 	// kind first, and the position to go on from. Without timers it is the end.
@@ -35,8 +35,8 @@ type Mark string
 // Queue holds the timers.
 type Queue interface {
 	Enqueue(ctx context.Context, tasks ...task.Task) error
-	// BeginArming returns a mark if timers may be missing and nobody is adding
-	// them at the moment, else "".
+	// BeginArming returns a mark if timers may be missing and no other process is
+	// adding them at the moment, else "".
 	BeginArming(ctx context.Context) (Mark, error)
 	// KeepArming says that the work goes on. It reports false if the mark has
 	// vanished: what was added may have vanished, too.

@@ -22,7 +22,7 @@ type Change struct {
 	Patch map[string]any
 }
 
-// fields names what c tells about.
+// fields returns the names of the fields that c sets.
 func (c Change) fields() []string {
 	list := []string{}
 	for _, f := range []struct {

@@ -46,10 +46,10 @@ const (
 	signatureLength = 16
 )
 
-// Token returns what goes into the address of the user's link for the channel,
-// given as its number; empty without a secret. It names nobody to whoever does
-// not know the ids, and does not expire: an opt-out must work for as long as
-// the message can be read.
+// Token returns the part of the user's link for the channel, given as its
+// number, that identifies the user; empty without a secret. It does not reveal
+// the id and does not expire: an opt-out must work for as long as the message
+// can be read.
 func (l Links) Token(id ID, channel uint8) string {
 	if !l.Enabled() {
 		return ""

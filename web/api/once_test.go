@@ -89,13 +89,14 @@ func TestIdempotencyRace(t *testing.T) {
 	}
 }
 
-// forgetful loses the answer, like a process that dies after the change.
-type forgetful struct {
+// lostAnswer does not store the answer, like a process that dies after the
+// change.
+type lostAnswer struct {
 	workdb.Idempotency
 	forget atomic.Bool
 }
 
-func (f *forgetful) Finish(ctx context.Context, q workdb.IdempotencyRequest, a workdb.Recorded) error {
+func (f *lostAnswer) Finish(ctx context.Context, q workdb.IdempotencyRequest, a workdb.Recorded) error {
 	if f.forget.Load() {
 		return nil
 	}
@@ -108,7 +109,7 @@ func (r *fixture) crash() {
 }
 
 func TestRecoveryAfterCrash(t *testing.T) {
-	store := &forgetful{}
+	store := &lostAnswer{}
 	r := newFixture(t, func(d *api.Deps) {
 		store.Idempotency = d.Idempotency.(workdb.Idempotency)
 		d.Idempotency = store
@@ -147,7 +148,7 @@ func TestRecoveryAfterCrash(t *testing.T) {
 
 // What a request began in the background is begun once, too.
 func TestRecoveryOfWhatPeopleMake(t *testing.T) {
-	store := &forgetful{}
+	store := &lostAnswer{}
 	r := newFixture(t, func(d *api.Deps) {
 		store.Idempotency = d.Idempotency.(workdb.Idempotency)
 		d.Idempotency = store

@@ -19,17 +19,17 @@ const (
 	buildFor = 10 * time.Second
 )
 
-// teller puts a change of a template in force at its gate before staff are
-// told that it is stored: publishing fills the shards, raising the stock adds
-// to them. It cannot fail a change: should Redis not answer, a worker does it
-// as soon as it can.
-type teller struct {
+// appliedStore applies a change of a template to its gate before Save returns:
+// publishing fills the shards, raising the stock adds to them. A failure to do
+// so does not fail the change: if Redis does not answer, a worker applies it as
+// soon as it can.
+type appliedStore struct {
 	template.Store
 	keeper *gate.Keeper
 	gate   *redisgate.Gate
 }
 
-func (t teller) Save(ctx context.Context, c template.Change) (template.Template, error) {
+func (t appliedStore) Save(ctx context.Context, c template.Change) (template.Template, error) {
 	saved, err := t.Store.Save(ctx, c)
 	if err == nil && saved.ClaimMode == template.Gate {
 		done := make(chan struct{})

@@ -163,7 +163,7 @@ func (p *program) wireUseCases() error {
 	p.jobs = &job.Service{Store: workdb.NewJobs(p.DB)}
 
 	// Drops and delivery.
-	p.templates = &template.Service{Store: keeper{p.telling(dropsdb.NewTemplates(p.DB)), p.lookup}, Now: app.Clock}
+	p.templates = &template.Service{Store: refreshingStore{p.telling(dropsdb.NewTemplates(p.DB)), p.lookup}, Now: app.Clock}
 	p.reminders = &reminder.Service{Store: p.reservations, Templates: p.lookup, Channels: p.channels, Now: app.Clock}
 	p.explainer = &reminder.Explainer{Store: p.reservations, Coupons: couponSteps, Reminders: p.reminders}
 	p.inbox = &inbox.Service{Store: deliverydb.Inbox{DB: p.DB, Track: p.campaignLinks().Addresses(p.Config.PublicURL)}}
@@ -174,7 +174,7 @@ func (p *program) wireUseCases() error {
 	p.segments = &segment.Service{Store: segments, Jobs: p.jobs, Tables: p.tables()}
 	store := campaignsdb.NewCampaigns(p.DB, segments)
 	p.campaigns = &campaign.Service{Store: store, Lock: redis.NewLock(p.Redis), Templates: p.lookup, Users: p.users, Channels: p.channels, Now: app.Clock,
-		Audiences: store.Audiences(), Sleepers: (&lookup.Sleepers{Count: store.Waiting}).Of}
+		Audiences: store.Audiences(), QuietCounts: (&lookup.WaitingCounts{Count: store.Waiting}).Of}
 
 	// Coupons. Claims pass the prefilter, which answers from memory what the gate could not answer differently.
 	answered, fromMemory := p.claimMetrics()
@@ -232,7 +232,7 @@ func (p *program) telling(s template.Store) template.Store {
 	gates := couponsdb.NewGates(p.DB)
 	// What is on the streams is only looked through; no group is taken.
 	writer := &gate.Writer{Stream: redisgate.NewStream(p.Redis, "web"), Recorder: couponsdb.NewGateRecorder(p.DB)}
-	return teller{s, &gate.Keeper{Store: gates, Shards: redisgate.NewShards(p.Redis), Writer: writer, Now: app.Clock,
+	return appliedStore{s, &gate.Keeper{Store: gates, Shards: redisgate.NewShards(p.Redis), Writer: writer, Now: app.Clock,
 		Divide: gate.Divider(p.Config.GateShelves)}, p.claims.Gate}
 }
 

@@ -21,18 +21,20 @@ import (
 	"dropbell/domain/user"
 )
 
-func (r *gateRig) desk() *coupon.Admin { return &coupon.Admin{Store: couponsdb.NewCouponSteps(r.db)} }
+func (r *gateFixture) admin() *coupon.Admin {
+	return &coupon.Admin{Store: couponsdb.NewCouponSteps(r.db)}
+}
 
 // revoke returns the coupon to stock.
-func (r *gateRig) revoke(id int64) {
+func (r *gateFixture) revoke(id int64) {
 	r.Helper()
-	_, err := r.desk().Revoke(r.Context(), staff.System(), id, "wrong person", true)
+	_, err := r.admin().Revoke(r.Context(), staff.System(), id, "wrong person", true)
 	r.must(err)
 }
 
 // watch reads the ledger once, and then again and again until the test ends:
 // it must add up at every look.
-func (r *gateRig) watch(id int64) {
+func (r *gateFixture) watch(id int64) {
 	r.Helper()
 	look := func() error {
 		l, err := r.ledger(id)
@@ -64,7 +66,7 @@ func (r *gateRig) watch(id int64) {
 // very transaction that revokes it, and somebody else gets it; whoever lost it
 // does not.
 func TestCouponReturnsBehindTheGate(t *testing.T) {
-	r := newGateRig(t, localstack.RedisServer(t).URL(), 2)
+	r := newGateFixture(t, localstack.RedisServer(t).URL(), 2)
 	drop := r.Open(2, 1, nil)
 	r.accepted(drop.ID, 1, 2)
 	for r.writeOnce(t.Context(), 0) > 0 {
@@ -103,7 +105,7 @@ func TestCouponReturnsBehindTheGate(t *testing.T) {
 // with, in the rush and while the gate is built anew on an emptied Redis.
 func TestEverythingReturnsBehindTheGate(t *testing.T) {
 	server := localstack.RedisServer(t)
-	r := newGateRig(t, server.URL(), 3)
+	r := newGateFixture(t, server.URL(), 3)
 	drop := r.Open(30, 1, nil)
 	r.run()
 	r.watch(drop.ID)
@@ -150,7 +152,7 @@ func TestEverythingReturnsBehindTheGate(t *testing.T) {
 // TestCurveAndPaceOfTheGate: both are told by the time of the claim, however
 // late it is written.
 func TestCurveAndPaceOfTheGate(t *testing.T) {
-	r := newGateRig(t, localstack.RedisServer(t).URL(), 2)
+	r := newGateFixture(t, localstack.RedisServer(t).URL(), 2)
 	drop := r.Open(50, 1, nil)
 	var users []user.ID
 	for by := user.ID(1); by <= 20; by++ {
@@ -195,7 +197,7 @@ func TestCurveAndPaceOfTheGate(t *testing.T) {
 // TestAuditLooksAtTheGate, and says when it could not.
 func TestAuditLooksAtTheGate(t *testing.T) {
 	server := localstack.RedisServer(t)
-	r := newGateRig(t, server.URL(), 2)
+	r := newGateFixture(t, server.URL(), 2)
 	drop := r.Open(5, 1, nil)
 	r.accepted(drop.ID, 1, 2)
 	audited := func(redisURL string, wantErr bool, words ...string) {

@@ -21,7 +21,7 @@ import (
 // rush is a crowd that does not give up: whoever gets no answer asks again
 // with the same key until there is one.
 type rush struct {
-	*gateRig
+	*gateFixture
 	drop    template.Template
 	mu      sync.Mutex
 	won     map[claim.ID]user.ID
@@ -34,8 +34,8 @@ type rush struct {
 
 // startRush lets callers claim for users, each user up to tries times, and
 // checks the ledger all the while.
-func startRush(r *gateRig, drop template.Template, callers, users int) *rush {
-	rs := &rush{gateRig: r, drop: drop, won: map[claim.ID]user.ID{}, refused: map[string]int{}, stop: make(chan struct{})}
+func startRush(r *gateFixture, drop template.Template, callers, users int) *rush {
+	rs := &rush{gateFixture: r, drop: drop, won: map[claim.ID]user.ID{}, refused: map[string]int{}, stop: make(chan struct{})}
 	for i := range callers {
 		rs.crowd.Go(func() {
 			for n := 0; ; n++ {
@@ -148,7 +148,7 @@ func (rs *rush) end(users int) {
 func TestRushSurvivesWhateverHappens(t *testing.T) {
 	const stock, more, users, limit = 1500, 700, 3000, 2
 	server := localstack.RedisServer(t)
-	r := newGateRig(t, server.URL(), 4)
+	r := newGateFixture(t, server.URL(), 4)
 	r.run()
 	drop := r.Open(stock, limit, nil)
 	rs := startRush(r, drop, 24, users)
@@ -188,7 +188,7 @@ func TestRushSurvivesWhateverHappens(t *testing.T) {
 func TestRushOnAnEmptiedRedis(t *testing.T) {
 	const stock, users, limit = 1200, 3000, 1
 	server := localstack.RedisServer(t)
-	r := newGateRig(t, server.URL(), 3)
+	r := newGateFixture(t, server.URL(), 3)
 	r.run()
 	drop := r.Open(stock, limit, nil)
 	rs := startRush(r, drop, 16, users)

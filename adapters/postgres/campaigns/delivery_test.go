@@ -137,7 +137,7 @@ func TestCancelWhileCutting(t *testing.T) {
 	s.users(250_000, 1)
 	c := s.published(nil)
 	s.Must(s.launcher.Start(t.Context(), c.ID))
-	d := &dying{Campaigns: s.campaigns, at: 3}
+	d := &failingStore{Campaigns: s.campaigns, at: 3}
 	first := &campaign.Launcher{Store: d, Wire: s.wire, Queue: s.queue, Now: pgtest.Clock, LeaseFor: 10 * time.Second}
 	if err := first.Cut(t.Context(), c.ID); !errors.Is(err, errDied) {
 		t.Fatal(err)

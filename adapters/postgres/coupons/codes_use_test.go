@@ -20,20 +20,20 @@ import (
 	"dropbell/domain/user"
 )
 
-// till is a mint whose codes are used.
-type till struct {
+// useFixture is a codeFixture with a gate that redeems its codes.
+type useFixture struct {
 	*codeFixture
 	gate *couponsdb.Claims
 }
 
-func newTill(t *testing.T) *till {
-	p := &till{newCodeFixture(t), nil}
+func newUseFixture(t *testing.T) *useFixture {
+	p := &useFixture{newCodeFixture(t), nil}
 	p.gate = couponsdb.NewClaims(p.DB, postgres.Grouping{})
 	t.Cleanup(p.gate.Close)
 	return p
 }
 
-func (m *till) claim(by user.ID, d template.Template, s redeemcode.Serial) (claim.Claim, error) {
+func (m *useFixture) claim(by user.ID, d template.Template, s redeemcode.Serial) (claim.Claim, error) {
 	return m.gate.Claim(context.WithoutCancel(m.Context()), claim.Request{ID: claim.NewID(rand.Uint64(), d.ID), TemplateID: d.ID, UserID: by,
 		Origin: claim.ByCode, Key: fmt.Sprint(int64(s))})
 }
@@ -42,7 +42,7 @@ func (m *till) claim(by user.ID, d template.Template, s redeemcode.Serial) (clai
 // coupon belongs to a code that was counted, and whoever comes after the
 // revocation is committed gets nothing.
 func TestRevokedWhileRedeeming(t *testing.T) {
-	m := newTill(t)
+	m := newUseFixture(t)
 	d := m.byCode(1000, 1000)
 	b := m.ready(d, 400)
 	var users sync.WaitGroup
@@ -97,7 +97,7 @@ func TestRevokedWhileRedeeming(t *testing.T) {
 }
 
 func TestUsedIsCountedPerBatch(t *testing.T) {
-	m := newTill(t)
+	m := newUseFixture(t)
 	d, other := m.byCode(100, 100), m.byCode(100, 100)
 	a, b, c := m.ready(d, 30), m.ready(other, 1), m.ready(d, 30)
 	var users sync.WaitGroup
@@ -141,7 +141,7 @@ func TestUsedIsCountedPerBatch(t *testing.T) {
 }
 
 func TestCheck(t *testing.T) {
-	m := newTill(t)
+	m := newUseFixture(t)
 	d := m.byCode(100, 100)
 	b := m.ready(d, 3)
 	codes := m.export(d, b.ID)

@@ -18,13 +18,13 @@ import (
 )
 
 // decider returns the use cases of staff on the world of a rush.
-func (h *rushHour) decider() *coupon.Admin {
+func (h *claimFixture) decider() *coupon.Admin {
 	return &coupon.Admin{Store: couponsdb.NewCouponSteps(h.DB)}
 }
 
 // balanced recounts the stock, which must add up, as what the census counts
 // must, and returns it.
-func (h *rushHour) balanced(id int64) claim.Ledger {
+func (h *claimFixture) balanced(id int64) claim.Ledger {
 	h.Helper()
 	ledgers := couponsdb.NewLedgers(h.DB)
 	selling, err := ledgers.Selling(h.Context(), time.Hour, 10, 100)
@@ -42,7 +42,7 @@ func (h *rushHour) balanced(id int64) claim.Ledger {
 
 // watched recounts the stock once, and then again and again until end is
 // called: it must add up at every look, however few a busy machine lets there be.
-func (h *rushHour) watched(id int64) (end func()) {
+func (h *claimFixture) watched(id int64) (end func()) {
 	h.Helper()
 	h.balanced(id)
 	stop, ended := make(chan struct{}), make(chan struct{})
@@ -66,7 +66,7 @@ func (h *rushHour) watched(id int64) (end func()) {
 // TestReturnedCouponIsForSaleAgain: somebody else gets it, whoever lost it
 // does not; doing it twice returns one.
 func TestReturnedCouponIsForSaleAgain(t *testing.T) {
-	h := newRushHour(t, 1)
+	h := newClaimFixture(t, 1)
 	decider, drop := h.decider(), h.Open(2, 1, nil)
 	first, err := h.Claim(t.Context(), claimtest.Tap(drop, 1, ""))
 	h.Must(err)
@@ -110,7 +110,7 @@ func TestReturnedCouponIsForSaleAgain(t *testing.T) {
 // TestReturnRacesWithLocksAndClaims: a coupon is locked or returned, never
 // both; returned twice at once it returns one; the ledger adds up at every look.
 func TestReturnRacesWithLocksAndClaims(t *testing.T) {
-	h := newRushHour(t, 2)
+	h := newClaimFixture(t, 2)
 	drop := h.Open(40, 1, nil)
 	var ids []int64
 	for by := user.ID(1); by <= 40; by++ {
@@ -158,7 +158,7 @@ func TestReturnRacesWithLocksAndClaims(t *testing.T) {
 // TestReturnThatIsBrokenOffChangesNothing: whoever dies before the commit has
 // neither revoked nor returned; the next attempt does both.
 func TestReturnThatIsBrokenOffChangesNothing(t *testing.T) {
-	h := newRushHour(t, 1)
+	h := newClaimFixture(t, 1)
 	drop := h.Open(1, 1, nil)
 	c, err := h.Claim(t.Context(), claimtest.Tap(drop, 1, ""))
 	h.Must(err)

@@ -14,16 +14,6 @@ import (
 	"dropbell/killpoint"
 )
 
-// settleFirsts counts what was issued on the shard $17 as well. A claim that
-// was refused before stays refused, so nothing is stored then.
-const settleFirsts = countFirsts + besideOthers + issueFirsts + `, settled as (
-    update gate_shards g set settled = g.settled + s.n from sold s where g.template_id = s.id and g.shard = $17
-), unrefused as materialized (
-    select expect(not exists (select from given join claim_results r on r.claim_id = given.claim_id))
-)
-select g.claims, g.coupons from (select array_agg(claim_id) as claims, array_agg(id) as coupons from given) g
-cross join checked cross join unrefused`
-
 // After the template's row is locked, which whoever numbers a new epoch needs,
 // and in a statement that sees what was committed until then.
 const expectEpoch = `select expect((select epoch from gates where template_id = $1) = $2)`
@@ -60,7 +50,7 @@ func (s GateRecorder) writeFirsts(ctx context.Context, p *page) (map[claim.ID]in
 	b := &pgx.Batch{}
 	b.Queue(pg.IndexesOnly)
 	b.Queue(lockShared, f.templates)
-	f.queue(b, settleFirsts, append(f.columns(false, pg.TraceOf(ctx)), p.shard)...)
+	f.queue(b, fastSettleSQL, append(f.columns(false, pg.TraceOf(ctx)), p.shard)...)
 	b.Queue(expectEpoch, p.template, p.epoch)
 	err = killpoint.Around("gate.first", func() error { return conn.Conn().SendBatch(ctx, b).Close() })
 	if _, refused := errors.AsType[*pgconn.PgError](err); refused {

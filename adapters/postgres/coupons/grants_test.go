@@ -44,15 +44,15 @@ func (t *table) Next() (int64, []string, error) {
 	return int64(t.next), slices.Clone(t.rows[t.next-1]), nil
 }
 
-// gateway counts what it is asked, and answers "not now" when told to.
-type gateway struct {
+// countingGate counts claims, and answers "not now" while it is set to.
+type countingGate struct {
 	claim.Gate
 	asked  atomic.Int64
 	failAt int64
 	away   bool // from then on
 }
 
-func (g *gateway) Claim(ctx context.Context, r claim.Request) (claim.Claim, error) {
+func (g *countingGate) Claim(ctx context.Context, r claim.Request) (claim.Claim, error) {
 	if n := g.asked.Add(1); n == g.failAt || g.away && n > g.failAt {
 		return claim.Claim{}, claim.ErrOverloaded
 	}
@@ -64,7 +64,7 @@ type campaignGrant struct {
 	*fixture
 	grants  *coupon.Grants
 	granter *coupon.Granter
-	gate    *gateway
+	gate    *countingGate
 	list    *table
 	drop    template.Template
 }
@@ -73,7 +73,7 @@ func newCampaignGrant(t *testing.T, stock int64) *campaignGrant {
 	w := newFixture(t)
 	claims := couponsdb.NewClaims(w.DB, postgres.Grouping{})
 	t.Cleanup(claims.Close)
-	b := &campaignGrant{fixture: w, gate: &gateway{Gate: claims}, list: &table{}}
+	b := &campaignGrant{fixture: w, gate: &countingGate{Gate: claims}, list: &table{}}
 	s := pgtest.Spec(time.Hour)
 	s.Stock, s.PerUserLimit = stock, 1
 	tpl, err := w.Service.Create(t.Context(), staff.System(), s, "")

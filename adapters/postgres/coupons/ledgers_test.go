@@ -15,7 +15,7 @@ import (
 // TestLedgerInTheRush recounts while three nodes sell: it must add up at
 // every instant at which it is looked at.
 func TestLedgerInTheRush(t *testing.T) {
-	h := newRushHour(t, 3)
+	h := newClaimFixture(t, 3)
 	ledgers := couponsdb.NewLedgers(h.DB)
 	drop := h.Open(300, 2, nil)
 	defer h.watched(drop.ID)()
@@ -48,7 +48,7 @@ func TestLedgerInTheRush(t *testing.T) {
 }
 
 func TestLedgerTellsWhatIsOff(t *testing.T) {
-	h := newRushHour(t, 1)
+	h := newClaimFixture(t, 1)
 	ledgers := couponsdb.NewLedgers(h.DB)
 	drop := h.Open(10, 1, nil)
 	for by := range user.ID(4) {
@@ -76,7 +76,7 @@ func TestLedgerTellsWhatIsOff(t *testing.T) {
 
 // selling is what the census sees of the only template that is selling, or the
 // zero value if none is.
-func (h *rushHour) selling(owners int) claim.Ledger {
+func (h *claimFixture) selling(owners int) claim.Ledger {
 	h.Helper()
 	list, err := couponsdb.NewLedgers(h.DB).Selling(h.Context(), time.Hour, 10, owners)
 	h.Must(err)
@@ -91,7 +91,7 @@ func (h *rushHour) selling(owners int) claim.Ledger {
 
 // counted takes the census until all coupons have been counted for good:
 // transactions of other databases of the server delay that, too.
-func (h *rushHour) counted(owners int) (l claim.Ledger) {
+func (h *claimFixture) counted(owners int) (l claim.Ledger) {
 	h.Helper()
 	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); {
 		l = h.selling(owners)
@@ -106,7 +106,7 @@ func (h *rushHour) counted(owners int) (l claim.Ledger) {
 // TestSellingCountsCouponsOnce: the census reads only what is new, and is right
 // at every instant.
 func TestSellingCountsCouponsOnce(t *testing.T) {
-	h := newRushHour(t, 1)
+	h := newClaimFixture(t, 1)
 	drop, quiet := h.Open(10, 1, nil), h.Open(10, 1, nil)
 	for by := range user.ID(4) {
 		claims(h, drop, by+1)
@@ -145,7 +145,7 @@ func TestSellingCountsCouponsOnce(t *testing.T) {
 // TestSellingWaitsForOpenTransactions: a coupon whose id was drawn before those
 // of others and which is committed after them is counted.
 func TestSellingWaitsForOpenTransactions(t *testing.T) {
-	h := newRushHour(t, 1)
+	h := newClaimFixture(t, 1)
 	drop := h.Open(10, 1, nil)
 	claims(h, drop, 1)
 	_, commit := h.Hold(`with c as (insert into coupons (template_id, user_id, claim_id, origin, issued_at, expires_at)
@@ -168,7 +168,7 @@ func TestSellingWaitsForOpenTransactions(t *testing.T) {
 // TestSellingChecksOwnersByAndBy: a few at a time, and those that are off again
 // and again, however long ago they were sold.
 func TestSellingChecksOwnersByAndBy(t *testing.T) {
-	h := newRushHour(t, 1)
+	h := newClaimFixture(t, 1)
 	drop := h.Open(100, 2, nil)
 	for by := range user.ID(9) {
 		claims(h, drop, by+1)
@@ -205,14 +205,14 @@ func TestSellingChecksOwnersByAndBy(t *testing.T) {
 	}
 }
 
-func claims(h *rushHour, drop template.Template, by user.ID) {
+func claims(h *claimFixture, drop template.Template, by user.ID) {
 	h.Helper()
 	_, err := h.Claim(h.Context(), claimtest.Tap(drop, by, ""))
 	h.Must(err)
 }
 
 func TestCurveAndPace(t *testing.T) {
-	h := newRushHour(t, 1)
+	h := newClaimFixture(t, 1)
 	ledgers := couponsdb.NewLedgers(h.DB)
 	drop := h.Open(1000, 1, nil)
 	if c, err := ledgers.Curve(t.Context(), drop.ID, 100); err != nil || len(c.Points) != 0 {

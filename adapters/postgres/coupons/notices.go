@@ -26,6 +26,11 @@ func NewNotices(db *pg.DB) Notices { return Notices{db} }
 // number or a later one may be running. Whoever issues coupons has locked the
 // template's row or written the owners' counts, and with it is a transaction
 // with a number, before it draws an id.
+//
+// A dump keeps seen_xmax, but the server it is restored into counts its
+// transactions from the beginning. There seen_xmax may be one that was not given
+// out yet, which no visible row of this server can have, and nobody is waited
+// for: the transactions it stands for ended with the server that was dumped.
 const horizonSQL = `
 with newest as (select coalesce(max(id), 0) as id from coupons)
 update notice_cursor set seen_to = newest.id, seen_xmax = pg_current_xact_id()
@@ -38,7 +43,7 @@ func (s Notices) FreshCoupons(ctx context.Context, limit int) (list []coupon.Fre
 		return nil, 0, 0, pg.Translate(err)
 	}
 	err = s.Pool.QueryRow(ctx, `select planned_to, seen_to from notice_cursor
-		where planned_to < seen_to and seen_xmax <= pg_snapshot_xmin(pg_current_snapshot())`).Scan(&from, &to)
+		where planned_to < seen_to and (seen_xmax <= pg_snapshot_xmin(pg_current_snapshot()) or seen_xmax >= pg_snapshot_xmax(pg_current_snapshot()))`).Scan(&from, &to)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, 0, 0, nil
 	}

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/chromedp/chromedp"
 
@@ -172,11 +171,7 @@ func TestSegmentInTheBrowser(t *testing.T) {
 	b.Sees("#segment", "At least one of these holds")
 	b.Accessible("a rule with a group")
 	consoletest.Evaluate[chromedp.Void](b, `document.querySelector("[aria-label='Remove group']").click()`)
-	for deadline := time.Now().Add(10 * time.Second); consoletest.Evaluate[bool](b, `!!document.querySelector("[id='f-r.1.match']")`); {
-		if time.Now().After(deadline) {
-			t.Fatal("the group stays")
-		}
-	}
+	consoletest.Within(t, "the end of the group", func() bool { return !consoletest.Evaluate[bool](b, `!!document.querySelector("[id='f-r.1.match']")`) })
 	b.Press("#segment", "Save")
 	b.Sees("main", "The segment is saved.", "“tier” is gold", "1 user")
 	b.Accessible("a segment")

@@ -8,8 +8,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
+	"dropbell/adapters/localstack"
 	"dropbell/domain/staff"
 )
 
@@ -26,7 +26,7 @@ type Browser struct {
 func (g *Fixture) Browser() *Browser {
 	jar, err := cookiejar.New(nil)
 	g.Must(err)
-	return &Browser{Fixture: g, Header: http.Header{}, Client: &http.Client{Jar: jar, Timeout: 20 * time.Second,
+	return &Browser{Fixture: g, Header: http.Header{}, Client: &http.Client{Jar: jar, Timeout: localstack.Patience(g.T),
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
 }
 

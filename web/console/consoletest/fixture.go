@@ -316,14 +316,13 @@ func (g *Fixture) Book(t template.Template, by user.ID, c delivery.Channel, minu
 	g.Must(err)
 }
 
-// Within waits until ok, and ends the test if that takes more than ten seconds.
+// Within waits until ok, and ends the test if that never comes.
 func Within(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !ok(); {
-		if time.Now().After(deadline) {
-			t.Fatalf("%s: not within ten seconds", what)
+	for began, patience := time.Now(), localstack.Patience(t); !ok(); <-time.After(time.Millisecond) {
+		if time.Since(began) > patience {
+			t.Fatalf("%s: not within %s", what, patience)
 		}
-		<-time.After(time.Millisecond)
 	}
 }
 

@@ -78,14 +78,14 @@ type Deps struct {
 type handlers struct {
 	*shell.Shell
 	Deps
-	// decks are the cockpits that somebody watches, by template.
-	decks *shell.Hub[int64, *snapshots]
-	ahead *shell.Recent[[]reminder.ChannelForecast]
+	// cockpits are the cockpits that somebody watches, by template.
+	cockpits *shell.Hub[int64, *snapshots]
+	ahead    *shell.Recent[[]reminder.ChannelForecast]
 }
 
 func newHandlers(sh *shell.Shell, d Deps) *handlers {
 	h := &handlers{Shell: sh, Deps: d}
-	h.decks = shell.NewHub(h.deck, shell.Always[*snapshots](time.Second))
+	h.cockpits = shell.NewHub(h.readSnapshots, shell.Always[*snapshots](time.Second))
 	h.ahead = shell.NewRecent(aheadLife, func(ctx context.Context) ([]reminder.ChannelForecast, error) {
 		return h.Forecaster.Forecast(ctx, forecastAhead)
 	})
@@ -96,8 +96,8 @@ func newHandlers(sh *shell.Shell, d Deps) *handlers {
 // pages show of the jobs of bulk steps.
 func Routes(sh *shell.Shell, d Deps) []shell.Route {
 	h := newHandlers(sh, d)
-	sh.BeforeClose(h.decks.Close)
-	sh.CountWatched(h.decks.Watching)
+	sh.BeforeClose(h.cockpits.Close)
+	sh.CountWatched(h.cockpits.Watching)
 	h.showBulkJobs()
 	return []shell.Route{
 		shell.Live(2*time.Second, shell.Get("/", staff.View, h.overview)),

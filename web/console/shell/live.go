@@ -102,7 +102,7 @@ func Pump[S view](sh *Shell, s *Stream, states <-chan S, update func(S) error) {
 	if s.Request.Method == http.MethodHead || s.send([]byte(": welcome\n\n")) != nil {
 		return
 	}
-	parts := make(chan news)
+	parts := make(chan partState)
 	for i, p := range s.parts {
 		go p.tell(ctx, i, parts)
 	}
@@ -134,7 +134,7 @@ func Pump[S view](sh *Shell, s *Stream, states <-chan S, update func(S) error) {
 
 // updatePart sends the difference between what the viewer has of a part and
 // what there is.
-func (sh *Shell) updatePart(s *Stream, n news) error {
+func (sh *Shell) updatePart(s *Stream, n partState) error {
 	if n.part == nil {
 		if sh.live.hub.ended() {
 			return ErrReload // another node has it

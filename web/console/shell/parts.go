@@ -180,9 +180,9 @@ func partPaths(r *http.Request) ([]string, error) {
 	return paths, nil
 }
 
-// A news is a new state of one of a page's parts; the part is nil if it cannot
-// be had any more.
-type news struct {
+// A partState is a new state of one of a page's parts; the part is nil if it is
+// no longer available.
+type partState struct {
 	index int
 	part  *liveFragment
 }
@@ -195,12 +195,12 @@ type watched struct {
 }
 
 // tell passes states on as they come, until ctx ends.
-func (w watched) tell(ctx context.Context, index int, to chan<- news) {
+func (w watched) tell(ctx context.Context, index int, to chan<- partState) {
 	for {
-		var n news
+		var n partState
 		select {
 		case p := <-w.states: // nil once there are no more
-			n = news{index, p}
+			n = partState{index, p}
 		case <-ctx.Done():
 			return
 		}

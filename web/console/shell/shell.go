@@ -67,7 +67,7 @@ type Shell struct {
 	Assets   *static.Assets
 	security *security.Log
 	shops    ShopList
-	present  *presence
+	present  *accessCache
 	live     liveParts
 	// uploads are the routes that take files, own the handlers of [Shell.Handle]
 	// by path.
@@ -91,7 +91,7 @@ func New(d Deps) *Shell {
 		panic(err)
 	}
 	sh := &Shell{PublicURL: d.PublicURL, DefaultZone: d.DefaultZone, Now: d.Now, Log: d.Log, Languages: languages, Assets: assets,
-		security: d.Security, shops: d.ShopList, present: newPresence(d.Staff.Present, d.Now), own: map[string]http.Handler{}, jobs: map[string]JobView{}}
+		security: d.Security, shops: d.ShopList, present: newAccessCache(d.Staff.Present, d.Now), own: map[string]http.Handler{}, jobs: map[string]JobView{}}
 	sh.Sessions = newSessions(d, sh.Fail)
 	sh.live.hub = NewHub(sh.LookAtPart, func(p *liveFragment) time.Duration { return p.every })
 	return sh

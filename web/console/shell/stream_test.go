@@ -36,7 +36,7 @@ func newShell(t *testing.T, ask func(context.Context, string) (staff.Presence, e
 	sh := New(Deps{Staff: &staff.Service{}, Sessions: noSessions{}, PublicURL: "http://127.0.0.1", DefaultZone: time.UTC, Now: time.Now,
 		Log: slog.New(slog.DiscardHandler)})
 	t.Cleanup(sh.Close)
-	sh.present = newPresence(ask, time.Now)
+	sh.present = newAccessCache(ask, time.Now)
 	sh.Mount([]Route{Live(time.Hour, Get("/thing", staff.View, func(w http.ResponseWriter, _ *http.Request) error {
 		_, err := fmt.Fprint(w, `<div id="thing">here</div>`)
 		return err
