@@ -19,12 +19,15 @@ type Ledgers struct{ *pg.DB }
 func NewLedgers(db *pg.DB) Ledgers { return Ledgers{db} }
 
 // ledgerSQL counts rows: an audit's statement, never a page's. One statement
-// sees one instant, so that it may run in the middle of a rush.
+// sees one instant, so that it may run in the middle of a rush. Coupons that were
+// removed after their retention count as they did before.
 const ledgerSQL = `
-select t.id, t.stock, t.stock - t.issued, 0::bigint, r.n, (select count(*) from coupons c where c.template_id = t.id) - r.n,
-    (select coalesce(sum(n.issued), 0) from claim_counts n where n.template_id = t.id),
+select t.id, t.stock, t.stock - t.issued, 0::bigint, r.n + coalesce(g.returned, 0),
+    (select count(*) from coupons c where c.template_id = t.id) + coalesce(g.coupons, 0) - r.n - coalesce(g.returned, 0),
+    (select coalesce(sum(n.issued), 0) from claim_counts n where n.template_id = t.id) + coalesce(g.counted, 0),
     (select count(*) from claim_counts n where n.template_id = t.id and n.issued > t.per_user_limit)
-from templates t, lateral (select count(*) as n from coupons c where c.template_id = t.id and c.returned) r `
+from templates t left join removed_coupons g on g.template_id = t.id,
+    lateral (select count(*) as n from coupons c where c.template_id = t.id and c.returned) r `
 
 func scanLedger(row pgx.CollectableRow) (l claim.Ledger, err error) {
 	err = row.Scan(&l.TemplateID, &l.Total, &l.OnSale, &l.Writing, &l.Returned, &l.Issued, &l.PerUser, &l.OverLimit)
@@ -70,8 +73,10 @@ with known as materialized (
     on conflict (template_id) do update set coupons = excluded.coupons, counted_to = excluded.counted_to, seen_to = excluded.seen_to,
         seen_xact = excluded.seen_xact
 )
-select k.stock, k.stock - k.issued, r.n, k.coupons + f.n - r.n, k.checked_to, k.settled_to
-from known k, fresh f, lateral (select count(*) as n from coupons c where c.template_id = k.id and c.returned) r`
+select k.stock, k.stock - k.issued, r.n + coalesce(g.returned, 0), k.coupons + f.n + coalesce(g.coupons, 0) - r.n - coalesce(g.returned, 0),
+    k.checked_to, k.settled_to
+from known k left join removed_coupons g on g.template_id = k.id cross join fresh f,
+    lateral (select count(*) as n from coupons c where c.template_id = k.id and c.returned) r`
 
 // checkSQL compares, for the owners of up to $4 coupons of template $1 with ids
 // above $2 up to $3, how many they have with claim_counts. It returns the id of
