@@ -76,7 +76,7 @@ const eventLife = time.Hour
 
 // cleanUp removes expired data.
 func (p *program) cleanUp(ctx context.Context) error {
-	keep := workdb.Retention{Delivery: p.Config.RetainFor, Audit: p.Config.RetainAudit,
+	keep := workdb.Retention{Delivery: p.Config.RetainFor, Audit: p.Config.RetainAudit, Coupons: p.Config.RetainCoupons,
 		Idempotency: workdb.IdempotencyKeyLife, Events: 7 * 24 * time.Hour, Jobs: 30 * 24 * time.Hour, Uploads: 7 * 24 * time.Hour}
 	// Redis first: what fills its memory does not wait for what fills a disk. No
 	// part keeps another one from its work.
