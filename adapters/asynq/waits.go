@@ -136,10 +136,14 @@ func (w *waits) forward(ctx context.Context, q *waitingQueue, kind int, cmd *gor
 	if goredis.HasErrorPrefix(err, "NOSCRIPT") {
 		return err // the library sends the script itself
 	}
-	if n, _ := cmd.Int64(); err != nil || n == 0 {
-		q.mu.Lock()
+	n, _ := cmd.Int64()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	switch {
+	case err != nil: // until the next look, or every pass would fail
+		q.due = [2]bool{}
+	case n == 0:
 		q.due[kind] = false
-		q.mu.Unlock()
 	}
 	return err
 }

@@ -35,6 +35,7 @@ type options struct {
 	rest     time.Duration
 	measured time.Duration
 	bin      string
+	roles    string
 	commands bool
 }
 
@@ -44,6 +45,7 @@ func main() {
 	flag.DurationVar(&o.rest, "rest", 30*time.Second, "rest before measuring")
 	flag.DurationVar(&o.measured, "for", 30*time.Second, "how long processor time is measured")
 	flag.StringVar(&o.bin, "bin", "", "folder with web and worker as built before; empty = build them")
+	flag.StringVar(&o.roles, "roles", "", "roles of the worker, separated by commas; empty = all")
 	flag.BoolVar(&o.commands, "commands", false, "list Redis's commands")
 	flag.Parse()
 	if err := bench(context.Background(), o); err != nil {
@@ -67,6 +69,9 @@ func bench(ctx context.Context, o options) error {
 	env, err := everything()
 	if err != nil {
 		return err
+	}
+	if o.roles != "" {
+		env = append(env, "WORKER_ROLES="+o.roles)
 	}
 	programs := map[string]*stack.Process{}
 	names := []string{"web", "worker"}
