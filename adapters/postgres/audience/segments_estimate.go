@@ -41,6 +41,7 @@ var samplePages = []float64{8, 32, 128, 512, 2048}
 // pages that are compared with each other to tell how far off the result may
 // be, and not the users, which would make it look better than it is.
 func (s Segments) EstimateRule(ctx context.Context, r segment.Rule) (segment.Estimate, error) {
+	s.DB = s.Reports(ctx)
 	var pages, perPage float64
 	err := s.Pool.QueryRow(ctx, `
 		select pg_relation_size('users') / current_setting('block_size')::float8,
