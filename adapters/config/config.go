@@ -27,7 +27,11 @@ type Config struct {
 	// DatabaseURL does.
 	SessionURL string
 	PoolMode   string // session or transaction
-	RedisURL   string
+	// ReplicaURL leads to a standby that reports are read from; empty = none.
+	ReplicaURL string
+	// ReplicaMaxLag is how far behind the standby may be.
+	ReplicaMaxLag time.Duration
+	RedisURL      string
 
 	HTTPAddr       string
 	WorkerHTTPAddr string
@@ -134,6 +138,8 @@ func Variables() []Variable {
 		{"DATABASE_URL", "", "PostgreSQL, required: postgres://user:password@host:port/database", required(databaseForm, database(func(c *Config) *string { return &c.DatabaseURL }))},
 		{"DATABASE_POOL_MODE", "session", "transaction: DATABASE_URL leads to a connection pooler, such as PgBouncer, in transaction mode; session: to the server itself, or to a pool in session mode", poolMode},
 		{"DATABASE_SESSION_URL", "", "with DATABASE_POOL_MODE=transaction: the server itself, or a pool in session mode, for worker migrate; empty = DATABASE_URL", orNone(database(func(c *Config) *string { return &c.SessionURL }))},
+		{"DATABASE_REPLICA_URL", "", "a streaming standby of DATABASE_URL, from which web reads lists, exports, estimates and receipts of the console; empty = they are read from DATABASE_URL", orNone(database(func(c *Config) *string { return &c.ReplicaURL }))},
+		{"DATABASE_REPLICA_MAX_LAG", "10s", "how far behind the standby may be; beyond it reports are read from DATABASE_URL, between 1s and 1h", span(func(c *Config) *time.Duration { return &c.ReplicaMaxLag }, time.Second, time.Hour)},
 		{"REDIS_URL", "", "Redis, required: redis://host:port/0; several addresses separated by commas = Redis Cluster", required(redisForm, redis)},
 		{"HTTP_ADDR", "127.0.0.1:8080", "where web serves console and API", listenAddress(func(c *Config) *string { return &c.HTTPAddr })},
 		{"WORKER_ROLES", "", "what this worker does, separated by commas: timers (fires slots, starts campaigns), delivery (sends what is due), events (relays the outbox, handles events), jobs (imports, replays, codes), gate (keeps the claim gate), house (expires coupons, notices, counts, cleans up); empty = everything. Together the workers need every role", someOf(func(c *Config) *[]string { return &c.WorkerRoles }, "timers", "delivery", "events", "jobs", "gate", "house")},
