@@ -51,7 +51,7 @@ func (l *looks) ProcessPipelineHook(next goredis.ProcessPipelineHook) goredis.Pr
 // is found as well, at one of the few gates that it may be of.
 func TestAClaimIsSoughtAtOneShard(t *testing.T) {
 	client := newClient(t)
-	newShelves(t, NewShards(client), 7, 1, openTerms(5), 10)
+	newShards(t, NewShards(client), 7, 1, openTerms(5), 10)
 	counted := &looks{}
 	client.AddHook(counted)
 	g := New(client, crowded{unwritten{template.Template{ID: 7}}, 600}, Options{})

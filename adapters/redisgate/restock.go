@@ -112,7 +112,7 @@ func (d *drop) remember(empty int) {
 	d.empty[empty] = true
 }
 
-// learn replaces what is remembered by what was seen.
+// learn replaces the cached state with the one that was read.
 func (d *drop) learn(seen []gate.Shard) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

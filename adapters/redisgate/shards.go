@@ -38,8 +38,8 @@ func NewShards(client goredis.UniversalClient) Shards {
 	return Shards{client: client, scripts: newScripts()}
 }
 
-// Machines returns how many masters a cluster has, 1 for a single Redis or
-// when nobody answers.
+// Machines returns how many masters a cluster has, 1 for a single Redis or when
+// Redis does not answer.
 func (s Shards) Machines(ctx context.Context) int {
 	cluster, ok := s.client.(*goredis.ClusterClient)
 	if !ok {
@@ -317,7 +317,7 @@ func (s Shards) load(ctx context.Context, templateID, epoch int64, fields [][]an
 	return nil
 }
 
-// Clear implements [gate.Shards]. Keys that it misses expire by themselves.
+// Clear implements [gate.Shards]. Keys that it misses expire.
 func (s Shards) Clear(ctx context.Context, templateID int64, shards int) error {
 	pipe := s.client.Pipeline()
 	for i := range shards {

@@ -16,8 +16,8 @@ const (
 	// ten milliseconds for a new drop, and begins within a second when they
 	// were lost.
 	patience = 2 * time.Second
-	// lookEvery is how often somebody looks whether they are there, for all who
-	// wait at one process.
+	// lookEvery is how often the shards are looked for, once for all waiting
+	// claims of a process.
 	lookEvery = 20 * time.Millisecond
 	// callEvery is after how many looks the keeper is called again.
 	callEvery = 25
@@ -34,8 +34,8 @@ type roomKey struct {
 
 const allShards = -1
 
-// room is where the claims of one shard wait for it.
-type room struct {
+// waitingRoom holds the claims that wait for one shard.
+type waitingRoom struct {
 	waiting int
 	opened  chan struct{}
 }
@@ -59,7 +59,7 @@ func (g *Gate) await(ctx context.Context, q claim.Request, end time.Time) bool {
 	return false
 }
 
-func (g *Gate) enter(q claim.Request) *room {
+func (g *Gate) enter(q claim.Request) *waitingRoom {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	key := roomKey{q.TemplateID, allShards}
@@ -68,7 +68,7 @@ func (g *Gate) enter(q claim.Request) *room {
 	}
 	r := g.rooms[key]
 	if r == nil {
-		r = &room{opened: make(chan struct{})}
+		r = &waitingRoom{opened: make(chan struct{})}
 		g.rooms[key] = r
 		go g.watch(key, r)
 	}
@@ -79,7 +79,7 @@ func (g *Gate) enter(q claim.Request) *room {
 	return r
 }
 
-func (g *Gate) leave(r *room) {
+func (g *Gate) leave(r *waitingRoom) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	r.waiting--
@@ -87,7 +87,7 @@ func (g *Gate) leave(r *room) {
 
 // watch calls the gate's keeper and looks for the shard as long as anybody waits
 // for it.
-func (g *Gate) watch(key roomKey, r *room) {
+func (g *Gate) watch(key roomKey, r *waitingRoom) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	for looks := 0; ; looks++ {
@@ -138,8 +138,8 @@ func (g *Gate) open(key roomKey) bool {
 	return err == nil && !slices.Contains(epochs, 0)
 }
 
-// shards asks once for all who ask at the same time: in the first moment of a
-// rush nobody knows it.
+// shards reads the number of shards once for concurrent callers: at the
+// beginning of a rush it is not cached.
 func (g *Gate) shards(ctx context.Context, templateID int64) (int, error) {
 	answer := g.asked.DoChan(strconv.FormatInt(templateID, 10), func() (any, error) {
 		// One caller's hanging up must not fail the others.

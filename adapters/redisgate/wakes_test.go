@@ -54,7 +54,7 @@ func (h heard) next(want string) {
 // written call nobody, since the writer comes back until none waits.
 func TestTheFirstClaimCallsTheWriter(t *testing.T) {
 	g, h := listen(t, Options{}, 7)
-	newShelves(t, NewShards(g.client), 7, 1, openTerms(5), 100)
+	newShards(t, NewShards(g.client), 7, 1, openTerms(5), 100)
 	accept := func(by user.ID) {
 		t.Helper()
 		_, err := g.Claim(t.Context(), claim.Request{ID: claim.NewID(uint64(by)<<32, 7), TemplateID: 7, UserID: by, Origin: claim.ByTap})
@@ -99,7 +99,7 @@ func TestAMissingShardCallsTheKeeper(t *testing.T) {
 	}()
 	h.next(callMissing)
 	h.next(callMissing)
-	newShelves(t, NewShards(g.client), 7, 1, openTerms(5), 100)
+	newShards(t, NewShards(g.client), 7, 1, openTerms(5), 100)
 	must(t, <-answered)
 }
 

@@ -13,10 +13,10 @@ import (
 	"dropbell/domain/user"
 )
 
-// ID names one claim: 47 random bits, so that it can be given out before
-// anything is stored and tells nobody how many there are, and the 16 lowest bits
+// ID names one claim: 47 random bits, so that it can be returned before anything
+// is stored and does not reveal how many claims there are, and the 16 lowest bits
 // of the template's id, so that of all gates one is asked for it. A claim is
-// shown to its own user only, whatever id somebody guesses.
+// shown to its own user only, whichever id a caller guesses.
 type ID int64
 
 const (
@@ -49,8 +49,8 @@ func (id ID) shares(templateID int64, bits uint) bool {
 	return (uint64(id)^uint64(templateID))<<(64-bits) == 0
 }
 
-// ParseID reads what [ID.String] writes. It returns [ErrNotFound] for
-// anything else: nobody has a claim of that name.
+// ParseID reads what [ID.String] writes. It returns [ErrNotFound] for anything
+// else, since no claim has such an id.
 func ParseID(s string) (ID, error) {
 	n, err := strconv.ParseInt(s, 10, 64)
 	if err != nil || n <= 0 || strconv.FormatInt(n, 10) != s {
@@ -72,7 +72,7 @@ const (
 	Failed   State = "failed"   // accepted and then refused while it was written
 )
 
-// Origin is the way in which somebody came by a coupon.
+// Origin is the way in which a user got a coupon.
 type Origin string
 
 // The origins. Grants and campaigns are decided by staff: neither the window
@@ -88,7 +88,7 @@ const (
 // and closing.
 func (o Origin) Windowed() bool { return o == ByTap || o == ByCode }
 
-// A Request asks for one coupon.
+// A Request is a request for one coupon.
 type Request struct {
 	ID         ID
 	TemplateID int64
@@ -106,7 +106,7 @@ type Request struct {
 // MaxKey bounds the length of a request's key in bytes.
 const MaxKey = 200
 
-// TapKey returns the key of a user's tap that carried this idempotency key.
+// TapKey returns the key of a user's tap with this idempotency key.
 func TapKey(by user.ID, idempotencyKey string) string {
 	h := sha256.Sum256([]byte(idempotencyKey))
 	return by.String() + ":" + base64.RawURLEncoding.EncodeToString(h[:])
@@ -120,7 +120,7 @@ type Claim struct {
 	State      State
 	CouponID   int64     // 0 until issued
 	Reason     string    // code of the fault if failed
-	At         time.Time // of the decision, by the clock of whoever decided
+	At         time.Time // of the decision, by the clock of the store that decided
 }
 
 // Refusal returns the fault that a failed claim came to, nil for others.

@@ -69,7 +69,7 @@ func TestWindowed(t *testing.T) {
 	}
 }
 
-// told is a gate that tells what became of the claim that came first.
+// told is a gate that returns the first claim.
 type told struct{ first claim.Claim }
 
 func (g told) Claim(context.Context, claim.Request) (claim.Claim, error) { return g.first, nil }

@@ -23,7 +23,7 @@ import (
 )
 
 // worker runs a whole worker on the rig's stores until the test ends.
-func (r *gateRig) worker(redisURL string) {
+func (r *gateFixture) worker(redisURL string) {
 	r.Helper()
 	env := map[string]string{"DATABASE_URL": r.sql.Config().ConnString(), "REDIS_URL": redisURL, "WORKER_HTTP_ADDR": "127.0.0.1:0"}
 	ctx, stop := context.WithCancel(context.WithoutCancel(r.Context()))
@@ -38,7 +38,7 @@ func (r *gateRig) worker(redisURL string) {
 }
 
 // commands returns how often each command of Redis was called.
-func (r *gateRig) commands() map[string]int64 {
+func (r *gateFixture) commands() map[string]int64 {
 	r.Helper()
 	text, err := r.client.Info(r.Context(), "commandstats").Result()
 	r.must(err)
@@ -56,7 +56,7 @@ func (r *gateRig) commands() map[string]int64 {
 func TestIdleGatesCostNothing(t *testing.T) {
 	const gates, looks = 100, 300
 	server := localstack.RedisServer(t)
-	r := newGateRig(t, server.URL(), 1)
+	r := newGateFixture(t, server.URL(), 1)
 	var last template.Template
 	for range gates {
 		last = r.published(10, 1)
@@ -126,7 +126,7 @@ func (deafening) ProcessHook(next goredis.ProcessHook) goredis.ProcessHook {
 // while the workers' subscriptions were cut, are written all the same.
 func TestLostCallsDelayOnly(t *testing.T) {
 	server := localstack.RedisServer(t)
-	r := newGateRig(t, server.URL(), 2)
+	r := newGateFixture(t, server.URL(), 2)
 	drop := r.Open(50, 1, nil)
 	r.worker(server.URL())
 	for by := user.ID(1); by <= 5; by++ {

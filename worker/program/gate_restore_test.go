@@ -14,13 +14,13 @@ import (
 
 // restored is the gate on a copy of the database as it was: PostgreSQL was restored
 // from a backup, Redis was not.
-func (r *gateRig) restored(redisURL string, backup string) *gateRig {
+func (r *gateFixture) restored(redisURL string, backup string) *gateFixture {
 	r.Helper()
-	return gateRigOn(r.T, backup, redisURL, r.shards)
+	return gateFixtureOn(r.T, backup, redisURL, r.shards)
 }
 
 // writeAll writes everything that waits.
-func (r *gateRig) writeAll() {
+func (r *gateFixture) writeAll() {
 	for r.writeOnce(r.Context(), 0) > 0 {
 		continue
 	}
@@ -38,17 +38,17 @@ func span(from, to user.ID) (list []user.ID) {
 // are decided once more: everybody whose claim was accepted has a coupon,
 // nobody has two, and the rest of the stock is sold.
 func TestGateOfARestoredDatabase(t *testing.T) {
-	for name, between := range map[string]func(r *gateRig, drop template.Template){
-		"of the same epoch": func(*gateRig, template.Template) {},
-		"of an earlier epoch": func(r *gateRig, drop template.Template) {
+	for name, between := range map[string]func(r *gateFixture, drop template.Template){
+		"of the same epoch": func(*gateFixture, template.Template) {},
+		"of an earlier epoch": func(r *gateFixture, drop template.Template) {
 			r.must(r.client.FlushAll(r.Context()).Err())
 			r.tend(drop.ID)
 		},
-		"while one is written": func(r *gateRig, drop template.Template) { r.accepted(drop.ID, 60) },
+		"while one is written": func(r *gateFixture, drop template.Template) { r.accepted(drop.ID, 60) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := localstack.RedisServer(t)
-			r := newGateRig(t, server.URL(), 3)
+			r := newGateFixture(t, server.URL(), 3)
 			drop := r.Open(100, 1, nil)
 			r.accepted(drop.ID, span(1, 20)...)
 			r.writeAll()
@@ -97,7 +97,7 @@ func TestGateOfARestoredDatabase(t *testing.T) {
 // gate sold. Some of the claims it lacks are refused, and their users are told.
 func TestARestoredStockIsNotOversold(t *testing.T) {
 	server := localstack.RedisServer(t)
-	r := newGateRig(t, server.URL(), 2)
+	r := newGateFixture(t, server.URL(), 2)
 	drop := r.Open(10, 1, nil)
 	backup := localstack.RestoredElsewhere(t, r.sql.Config().ConnString())
 	r.Raise(drop.ID, 30)
@@ -123,7 +123,7 @@ func TestARestoredStockIsNotOversold(t *testing.T) {
 // TestShardsOfAForgottenDrop: the restored database has no gate for the drop, or gave
 // its number to another one. What the old shards hold counts for nothing.
 func TestShardsOfAForgottenDrop(t *testing.T) {
-	r := newGateRig(t, localstack.RedisServer(t).URL(), 2)
+	r := newGateFixture(t, localstack.RedisServer(t).URL(), 2)
 	drop := r.Open(10, 1, nil)
 	r.accepted(drop.ID, span(1, 4)...)
 	r.exec(`delete from gate_shards`)

@@ -105,8 +105,8 @@ func TestGenerationDiesAnywhere(t *testing.T) {
 	}
 }
 
-// TestExportsAreHeldToTheirChecksums: whoever changes a key under its old
-// number must notice before worthless codes are printed.
+// TestExportsAreHeldToTheirChecksums: a key that was changed under its old
+// number must be noticed before worthless codes are printed.
 func TestExportsAreHeldToTheirChecksums(t *testing.T) {
 	m := newCodeFixture(t)
 	d := m.byCode(1000, 1)

@@ -18,8 +18,8 @@ import (
 // gatePage is how many rows of a gate are read by one statement.
 const gatePage = 5000
 
-// Gates keeps what the database knows of the claim gate: plans, and what
-// became of accepted claims. It implements [gate.Store].
+// Gates stores the plans of claim gates, and the outcomes of accepted claims. It
+// implements [gate.Store].
 type Gates struct{ *pg.DB }
 
 // NewGates returns the gates of db.

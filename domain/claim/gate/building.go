@@ -114,8 +114,8 @@ func codeKeysOf(list []IdempotencyRecord) (keys []string) {
 	return keys
 }
 
-// renew tells the others that the builder lives. What lies between two calls is
-// a page of work, so a lease need not be long.
+// renew extends the builder's lease. The work between two calls is one page, so
+// the lease can be short.
 func (k *Keeper) renew(ctx context.Context, plan Plan) error {
 	return k.Store.Renew(ctx, plan.Template.ID, plan.Epoch, lease)
 }
@@ -158,9 +158,9 @@ func (k *Keeper) writeAll(ctx context.Context, plan Plan, shard int, reason stri
 	})
 }
 
-// clear seals first: what staff still give away after the end must not land
-// on a shard that nobody looks at any more. Retired before they are taken
-// down, shards are not built anew.
+// clear fences the gate first: coupons that staff still grant after the end must
+// not reach a shard that is no longer written. Since it is retired before its
+// shards are removed, the gate is not built anew.
 func (k *Keeper) clear(ctx context.Context, plan Plan) error {
 	plan, err := k.drain(ctx, plan, 0, plan.Shards, ReasonEnded)
 	if err != nil {

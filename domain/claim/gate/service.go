@@ -282,10 +282,10 @@ func (k *Keeper) fill(ctx context.Context, plan Plan) error {
 	return errors.Join(err, k.Store.Refilled(ctx, plan.Template.ID))
 }
 
-// ApplyNow does at once what a change of the template asks for: it builds a gate
-// that never was, puts the newest terms in force, and hands out new stock. It
-// is for whoever has made the change; what it leaves or fails to do, the next
-// sweep does.
+// ApplyNow applies a change of the template at once: it builds a gate that does
+// not exist yet, puts the newest terms in force, and allots new stock. The
+// program that made the change calls it; the next sweep does whatever it leaves
+// undone.
 func (k *Keeper) ApplyNow(ctx context.Context, templateID int64) error {
 	plan, err := k.Store.Plan(ctx, templateID)
 	if err != nil {
