@@ -27,6 +27,7 @@ type Postgres struct {
 	home    home
 	port    int
 	process *child.Process
+	primary *Postgres // of which this is a standby; nil = it is none
 }
 
 // StartPostgres starts PostgreSQL with an empty database dropbell, or with

@@ -32,8 +32,14 @@ func (p *Postgres) initialize(ctx context.Context) error {
 	if p.dataVersion() != 0 {
 		return nil
 	}
-	p.options.say("creating the database files of PostgreSQL %d …", p.program.major)
 	draft := p.home.data + ".new"
+	if p.primary != nil {
+		if err := p.baseBackup(ctx, draft); err != nil {
+			return err
+		}
+		return os.Rename(draft, p.home.data)
+	}
+	p.options.say("creating the database files of PostgreSQL %d …", p.program.major)
 	if err := os.RemoveAll(draft); err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -89,6 +90,7 @@ type Metrics struct {
 type Bus struct {
 	config        BusConfig
 	client        goredis.UniversalClient
+	watch         *streamWatch // has a client of its own
 	subscriptions []*subscription
 	started       atomic.Bool
 	missing       atomic.Int64
@@ -104,7 +106,11 @@ func NewBus(config BusConfig) (*Bus, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Bus{config: config.withDefaults(), client: client, running: make(chan struct{})}, nil
+	blocking, err := redisclient.New(config.RedisURL, 0)
+	if err != nil {
+		return nil, errors.Join(err, client.Close())
+	}
+	return &Bus{config: config.withDefaults(), client: client, watch: newStreamWatch(blocking), running: make(chan struct{})}, nil
 }
 
 func (c BusConfig) withDefaults() BusConfig {
@@ -124,7 +130,7 @@ func or[T int | time.Duration](value, fallback T) T {
 }
 
 // Close frees the connections; call it after Run has returned.
-func (b *Bus) Close() error { return b.client.Close() }
+func (b *Bus) Close() error { return errors.Join(b.client.Close(), b.watch.client.Close()) }
 
 // Publish appends events to their streams, up to a thousand per round trip.
 // On error some of them may have been published; publishing all of them again
@@ -172,12 +178,22 @@ func (b *Bus) Run(ctx context.Context) error {
 		close(b.running)
 	}
 	var all sync.WaitGroup
+	b.watch.start(ctx, b.subscribed())
 	for _, s := range b.subscriptions {
 		all.Go(func() { s.supervise(ctx) })
 	}
 	all.Wait()
 	<-ctx.Done()
 	return nil
+}
+
+// subscribed returns the topics of all subscriptions, each once.
+func (b *Bus) subscribed() (topics []string) {
+	for _, s := range b.subscriptions {
+		topics = append(topics, s.topic)
+	}
+	slices.Sort(topics)
+	return slices.Compact(topics)
 }
 
 // Running is closed once every handler has been subscribed for the first time.

@@ -101,6 +101,9 @@ type Tally struct {
 	// been through several.
 	Released, Refunded int64
 	Discounted         money.Amount // taken off by used coupons
+	// Removed are coupons of which only these totals are left, after their
+	// retention.
+	Removed int64
 }
 
 // Unused returns how many can still be used. It is never below 0, although

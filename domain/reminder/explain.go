@@ -152,7 +152,7 @@ func (x *Explainer) Explain(ctx context.Context, by user.ID, templateID int64) (
 	if err != nil {
 		return Timeline{}, err
 	}
-	view := x.Reminders.compose(t, r, done)
+	view := compose(x.Reminders.Now(), t, r, done)
 	return Timeline{view, explain(view, t, done, planned, changes, own)}, nil
 }
 

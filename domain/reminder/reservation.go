@@ -81,6 +81,9 @@ type Decision struct {
 	Open   Bitmap
 	// Opened says that the opening itself had passed.
 	Opened bool
+	// Repeated says that the idempotency key of the change was known: nothing was
+	// decided or changed, and nothing else in here means anything.
+	Repeated bool
 }
 
 // reserveError explains a verdict that refused to add asked.

@@ -36,6 +36,8 @@ type Frame struct {
 	// MustEnrol is set while the member must have a second factor and has none.
 	MustEnrol bool
 	Flashes   []Flash
+	// Behind is how old the data is that the page shows, at most; 0 = it is of now.
+	Behind time.Duration
 }
 
 // A Flash is one line about what just happened.

@@ -90,6 +90,13 @@ type API struct {
 	guesses, guessesFrom *middleware.Limiter
 }
 
+// Limiters are those of the pipeline and those of redeem codes.
+func (a *API) Limiters() map[string]*middleware.Limiter {
+	list := a.Pipeline.Limiters()
+	list["guesses"], list["guesses-from"] = a.guesses, a.guessesFrom
+	return list
+}
+
 // New returns the API.
 func New(d Deps) *API {
 	a := &API{Deps: d, Pipeline: pipeline.New(d.Deps), guesses: middleware.NewLimiter(guessesPerUser),

@@ -18,6 +18,7 @@ const searchWindow = 5_000
 
 // Search returns a page of the audit log, newest first.
 func (a Audit) Search(ctx context.Context, q staff.AuditQuery) (page staff.AuditPage, err error) {
+	a.DB = a.Reports(ctx)
 	c := &pg.Conditions{}
 	if known, err := a.auditConditions(ctx, c, q); err != nil || !known {
 		return page, err
@@ -163,6 +164,7 @@ func (a Audit) actorCondition(ctx context.Context, c *pg.Conditions, actor strin
 // Actions lists every action there is a record of, each by one step into the
 // index.
 func (a Audit) Actions(ctx context.Context) ([]string, error) {
+	a.DB = a.Reports(ctx)
 	rows, err := a.Pool.Query(ctx, `
 		with recursive names (action) as (
 			(select action from audit order by action limit 1)

@@ -29,6 +29,7 @@ func (s Segments) Segment(ctx context.Context, id int64) (segment.Segment, error
 
 // Segments lists the latest changed first; see [segment.Store].
 func (s Segments) Segments(ctx context.Context, q segment.Query) ([]segment.Segment, error) {
+	s.DB = s.Reports(ctx)
 	id, _ := strconv.ParseInt(strings.TrimSpace(q.Search), 10, 64)
 	rows, err := s.Pool.Query(ctx, `select `+pg.SegmentColumns+` from segments
 		where ($1 = '' or strpos(lower(name), lower($1)) > 0 or id = $2) and ($3 = '' or kind = $3)

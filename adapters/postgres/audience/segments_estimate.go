@@ -41,6 +41,7 @@ var samplePages = []float64{8, 32, 128, 512, 2048}
 // margin is computed from the differences between pages, not between users,
 // which would underestimate it.
 func (s Segments) EstimateRule(ctx context.Context, r segment.Rule) (segment.Estimate, error) {
+	s.DB = s.Reports(ctx)
 	var pages, perPage float64
 	err := s.Pool.QueryRow(ctx, `
 		select pg_relation_size('users') / current_setting('block_size')::float8,

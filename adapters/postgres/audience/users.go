@@ -68,6 +68,7 @@ func (s Users) FindNamed(ctx context.Context, text string, after user.ID, limit 
 }
 
 func (s Users) find(ctx context.Context, text string, match func(column string) string, after user.ID, limit int) (list []user.User, err error) {
+	s.DB = s.Reports(ctx)
 	text = strings.TrimSpace(text)
 	if !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
 		return nil, nil

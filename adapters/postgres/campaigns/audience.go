@@ -21,7 +21,7 @@ var audienceSQL = map[campaign.AudienceKind]string{
 	campaign.Everybody: `select id from users where id > $1 and created_at <= $3 and $4::bigint = 0 order by id limit $2`,
 	campaign.Reserved:  `select user_id from reservations where template_id = $4 and user_id > $1 and created_at <= $3 order by user_id limit $2`,
 	campaign.Holds: `select distinct user_id from coupons where template_id = $4 and user_id > $1 and state in ('unused', 'locked') and issued_at <= $3
-		order by user_id limit $2`,
+		and expires_at > now() order by user_id limit $2`,
 }
 
 // Audience reads who is not cut yet; see [campaign.LaunchStore].
@@ -65,7 +65,7 @@ const (
 		coalesce((select user_id from claim_counts where template_id = $1 order by user_id desc limit 1), 1),
 		coalesce((select issued from templates where id = $1), 0)`
 	heldPart = `select user_id, 1::bigint from coupons where template_id = $1 and user_id between $2 and $3 and issued_at <= $4
-		and state in ('unused', 'locked')`
+		and state in ('unused', 'locked') and expires_at > now()`
 )
 
 // Next returns the next users; see [campaign.AudienceReader].

@@ -241,6 +241,7 @@ const (
 // Estimate counts a small audience and takes the planner's estimate of a large
 // one; see [campaign.Store]. It takes a fraction of a second whatever the size.
 func (s Campaigns) Estimate(ctx context.Context, a campaign.Audience) (n int64, exact bool, err error) {
+	s.DB = s.Reports(ctx)
 	if a.Kind == campaign.Named {
 		return int64(len(a.Users)), true, nil
 	}

@@ -90,6 +90,7 @@ func (s Campaigns) Campaign(ctx context.Context, id int64) (campaign.Campaign, e
 
 // Campaigns lists campaigns with their progress, the newest first.
 func (s Campaigns) Campaigns(ctx context.Context, q campaign.Query) ([]campaign.Status, error) {
+	s.DB = s.Reports(ctx)
 	if !pg.Findable(q.Search) {
 		return nil, nil
 	}

@@ -54,6 +54,7 @@ order by b.from_user`
 // Batches of ranges that were cut a moment ago may not exist yet: their users
 // are in flight, and appear once they do.
 func (s Campaigns) Recipients(ctx context.Context, c campaign.Campaign, q campaign.RecipientQuery) (page campaign.RecipientPage, err error) {
+	s.DB = s.Reports(ctx)
 	r := &recipientReader{campaign: c, query: q, limit: max(1, q.Limit)}
 	r.page.Next = q.After
 	step := r.limit/delivery.BatchSize + 2

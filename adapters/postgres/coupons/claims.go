@@ -41,8 +41,9 @@ func NewClaims(db *pg.DB, g pg.Grouping) *Claims {
 	cfg.MaxCrowd = crowd
 	one := cfg
 	one.SideBySide = cfg.MaxGroup / 2 // measured better at 256 callers, and no worse at 1,024
-	s.fast = pg.NewCommitter[struct{}](one, nil, s.decideFast)
-	s.groups = pg.NewCommitter[struct{}](cfg, nil, s.decide)
+	template := func(r claim.Request) int64 { return r.TemplateID }
+	s.fast = pg.NewFairCommitter[struct{}](one, nil, template, s.decideFast)
+	s.groups = pg.NewFairCommitter[struct{}](cfg, nil, template, s.decide)
 	cfg.Observe = nil
 	s.looks = pg.NewCommitter[struct{}](cfg, nil, s.repetitions)
 	return s

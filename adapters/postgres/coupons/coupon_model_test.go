@@ -209,7 +209,10 @@ func (p *paymentFixture) drawAct(rt *rapid.T, id int64) act {
 			}, (*model).revoke}
 		}
 	}
-	return act{"sweep of expired", func(*coupon.Service) error { _, err := p.store.Expire(ctx, 10); return err },
+	return act{"sweep of expired", func(*coupon.Service) error {
+		_, _, err := p.store.Expire(ctx, couponsdb.ExpiryCursor{}, 10)
+		return err
+	},
 		func(m *model) bool { m.expire(); return true }}
 }
 
@@ -273,7 +276,7 @@ func TestCouponModel(t *testing.T) {
 			"sweeps": func(*rapid.T) {
 				_, err := p.store.EndLocks(ctx, 10)
 				p.Must(err)
-				_, err = p.store.Expire(ctx, 10)
+				_, _, err = p.store.Expire(ctx, couponsdb.ExpiryCursor{}, 10)
 				p.Must(err)
 				for _, m := range ms {
 					m.timeOut()

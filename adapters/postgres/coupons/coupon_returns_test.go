@@ -22,11 +22,19 @@ func (h *claimFixture) decider() *coupon.Admin {
 	return &coupon.Admin{Store: couponsdb.NewCouponSteps(h.DB)}
 }
 
-// balanced recounts the stock, which must add up, and returns it.
+// balanced recounts the stock, which must add up, as what the census counts
+// must, and returns it.
 func (h *claimFixture) balanced(id int64) claim.Ledger {
 	h.Helper()
-	l, err := couponsdb.NewLedgers(h.DB).Ledger(h.Context(), id)
-	if err != nil || l.Difference() != 0 {
+	ledgers := couponsdb.NewLedgers(h.DB)
+	selling, err := ledgers.Selling(h.Context(), time.Hour, 10, 100)
+	for _, l := range selling {
+		if l.Difference() != 0 {
+			h.Errorf("the census: %+v is off by %d", l, l.Difference())
+		}
+	}
+	l, err2 := ledgers.Ledger(h.Context(), id)
+	if err := errors.Join(err, err2); err != nil || l.Difference() != 0 {
 		h.Errorf("%+v is off by %d, %v", l, l.Difference(), err)
 	}
 	return l

@@ -114,7 +114,7 @@ func TestExplainFollowsCoupons(t *testing.T) {
 	step(func() error { _, err := p.store.EndLocks(t.Context(), 10); return err })
 
 	p.expireNow(ids[3])
-	step(func() error { _, err := p.store.Expire(t.Context(), 10); return err })
+	step(func() error { _, _, err := p.store.Expire(t.Context(), couponsdb.ExpiryCursor{}, 10); return err })
 
 	step(func() error {
 		_, err := p.decider.Revoke(t.Context(), staff.System(), ids[4], "by mistake", false)

@@ -120,6 +120,7 @@ func (s Grants) GrantTally(ctx context.Context, sheet, line int64) (map[string]i
 // GrantJobs lists the jobs that give coupons; see [coupon.GrantStore]. The
 // kind is in the words of the partial index.
 func (s Grants) GrantJobs(ctx context.Context, q coupon.GrantQuery) ([]job.Job, error) {
+	s.DB = s.Reports(ctx)
 	sql := `select ` + pg.BackgroundColumns + ` from jobs j where j.kind = 'coupons.grant'
 		and (cardinality($1::bigint[]) = 0 or j.shop_number = any($1)) and ($2::bigint = 0 or j.id < $2)`
 	args := []any{append([]int64{}, q.Shops...), q.Before, max(1, q.Limit)}

@@ -89,6 +89,7 @@ func conditions(f delivery.DeadLetterFilter) (wheres []string, args []any) {
 // DeadLetterGroups returns counts by channel and fingerprint: from counters,
 // or from the rows when the filter narrows them further.
 func (s DeadLetters) DeadLetterGroups(ctx context.Context, f delivery.DeadLetterFilter) ([]delivery.DeadLetterGroup, error) {
+	s.DB = s.Reports(ctx)
 	sql, args := `select channel, fingerprint, dead, first_at, last_at, sample from dead_letter_groups where dead > 0`, []any(nil)
 	if f.TemplateID != 0 || f.CampaignID != 0 || f.BatchID != 0 || f.UserID != 0 || len(f.Shops) > 0 {
 		var wheres []string
@@ -117,6 +118,7 @@ func (s DeadLetters) DeadLetterGroups(ctx context.Context, f delivery.DeadLetter
 
 // DeadLetters lists single dead letters by batch and user.
 func (s DeadLetters) DeadLetters(ctx context.Context, f delivery.DeadLetterFilter, afterBatch int64, afterUser user.ID, limit int) ([]delivery.DeadLetter, error) {
+	s.DB = s.Reports(ctx)
 	wheres, args := conditions(f)
 	args = append(args, afterBatch, afterUser, limit)
 	n := len(args)
@@ -162,6 +164,7 @@ const suspects = `case when b.state = 'done' and b.rest_outcome is null
 // recipients batch by batch where they could have one, or where a rate decides
 // which are still in time; all others are counted by one statement.
 func (s DeadLetters) Triage(ctx context.Context, f delivery.DeadLetterFilter, rate int) (delivery.Triage, error) {
+	s.DB = s.Reports(ctx)
 	wheres, args := conditions(f)
 	letters := together(wheres, func(where string) string {
 		return `select b.id, count(*) as n, array_agg(e.user_id) as users` + deadFrom + where + ` group by b.id`

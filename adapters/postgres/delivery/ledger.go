@@ -97,6 +97,7 @@ const lookAt = 300
 
 // Batches lists batches, latest due first; see [delivery.LedgerStore].
 func (l Ledger) Batches(ctx context.Context, q delivery.BatchQuery) (page delivery.BatchPage, err error) {
+	l.DB = l.Reports(ctx)
 	limit, more := max(1, q.Limit), ""
 	if q.UserID != 0 {
 		limit, more = lookAt, `, b.due, b.sent, coalesce(b.rest_outcome, ''), coalesce((select outcome from exceptions e
@@ -164,6 +165,7 @@ func scanBatchRow(rows pgx.Rows, q delivery.BatchQuery) (r delivery.BatchRow, fi
 
 // Batch returns one batch; see [delivery.LedgerStore].
 func (l Ledger) Batch(ctx context.Context, id int64) (r delivery.BatchRow, err error) {
+	l.DB = l.Reports(ctx)
 	err = l.Pool.QueryRow(ctx, `select `+ledgerColumns+ledgerFrom+` where b.id = $1`, id).Scan(ledgerFields(&r)...)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return r, delivery.ErrBatchNotFound
@@ -174,6 +176,7 @@ func (l Ledger) Batch(ctx context.Context, id int64) (r delivery.BatchRow, err e
 // Recipients lists recipients of a batch by ascending id. A batch has about a
 // thousand, so its bitmaps and exceptions are read whole.
 func (l Ledger) Recipients(ctx context.Context, q delivery.RecipientQuery) (list []delivery.Recipient, err error) {
+	l.DB = l.Reports(ctx)
 	// A checkpoint between two queries would show recipients twice or not at all.
 	err = l.Instant(ctx, func(tx pgx.Tx) error {
 		list, err = recipients(ctx, tx, q)

@@ -14,6 +14,7 @@ import (
 
 // Templates lists templates by opening.
 func (s Templates) Templates(ctx context.Context, q template.Query) ([]template.Template, error) {
+	s.DB = s.Reports(ctx)
 	if !pg.Findable(q.Search) {
 		return nil, nil
 	}

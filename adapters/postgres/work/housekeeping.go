@@ -22,6 +22,7 @@ func NewHousekeeping(db *pg.DB) Housekeeping { return Housekeeping{db} }
 type Retention struct {
 	Delivery    time.Duration // reservations, batches and exceptions after the opening
 	Audit       time.Duration
+	Coupons     time.Duration // coupons and claims of a drop after the last coupon's expiry
 	Idempotency time.Duration
 	Events      time.Duration // ids of handled events
 	Jobs        time.Duration // jobs that are over, with their row errors
@@ -56,6 +57,9 @@ func (h Housekeeping) Clean(ctx context.Context, keep Retention, budget time.Dur
 		c.do(ctx, func(ctx context.Context) (int64, error) { return h.removeBatches(ctx, keep.Delivery) })
 	}
 	c.all(ctx, steps(keep))
+	if keep.Coupons > 0 {
+		c.do(ctx, func(ctx context.Context) (int64, error) { return h.removeCoupons(ctx, keep.Coupons) })
+	}
 	return c.rows, errors.Join(append(c.failed, ctx.Err())...)
 }
 
@@ -71,7 +75,7 @@ type cleaning struct {
 func (c *cleaning) all(ctx context.Context, list []step) (done bool) {
 	done = true
 	for _, s := range list {
-		if s.age > 0 && !c.do(ctx, func(ctx context.Context) (int64, error) { return c.inChunks(ctx, s.sql, s.age) }) {
+		if s.age > 0 && !c.do(ctx, func(ctx context.Context) (int64, error) { return c.inChunks(ctx, s.sql, s.age, chunk) }) {
 			done = false
 		}
 	}
@@ -176,9 +180,11 @@ func steps(keep Retention) []step {
 	}
 }
 
-func (h Housekeeping) inChunks(ctx context.Context, sql string, age time.Duration) (total int64, err error) {
+// inChunks executes a statement that removes up to [chunk] rows, until it removes
+// fewer.
+func (h Housekeeping) inChunks(ctx context.Context, sql string, args ...any) (total int64, err error) {
 	for {
-		tag, err := h.Pool.Exec(ctx, sql, age, chunk)
+		tag, err := h.Pool.Exec(ctx, sql, args...)
 		total += tag.RowsAffected()
 		if err != nil || tag.RowsAffected() < chunk {
 			return total, pg.Translate(err)

@@ -72,8 +72,16 @@ type Pipeline struct {
 	users  *middleware.Limiter
 	keyed  *middleware.Limiter
 	failed *middleware.Limiter
+	// deciding are requests whose key is stored with what they change.
+	deciding decisions
 
 	spec []byte
+}
+
+// Limiters returns what bounds how often callers may come, by names that are the
+// same in every process, for [middleware.Share].
+func (pl *Pipeline) Limiters() map[string]*middleware.Limiter {
+	return map[string]*middleware.Limiter{"users": pl.users, "keys": pl.keyed, "failures": pl.failed, "unknown-keys": pl.keys.tries}
 }
 
 // Limits of every request but streams.

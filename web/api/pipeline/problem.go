@@ -63,12 +63,18 @@ func (p *Problem) headers(h http.Header) {
 	}
 }
 
-func newProblem(f *fault.Fault, requestID string) *Problem {
-	p := &Problem{Type: "/docs#code-" + f.Code, Status: statusOf(f.Kind, f.Code), Detail: f.Text, Code: f.Code}
-	p.Title = http.StatusText(p.Status)
+// About says which request the problem is of; empty = none is named.
+func (p *Problem) About(requestID string) {
+	p.Instance = ""
 	if requestID != "" {
 		p.Instance = "urn:dropbell:request:" + requestID
 	}
+}
+
+func newProblem(f *fault.Fault, requestID string) *Problem {
+	p := &Problem{Type: "/docs#code-" + f.Code, Status: statusOf(f.Kind, f.Code), Detail: f.Text, Code: f.Code}
+	p.Title = http.StatusText(p.Status)
+	p.About(requestID)
 	if f.Kind == fault.Unavailable || f.Kind == fault.Throttled || f.Code == errKeyInProgress.Code {
 		p.retryAfter = time.Second
 	}

@@ -37,6 +37,8 @@ type Traits struct {
 	// Quick, if set, is tried before the general way; it reports whether it
 	// has answered.
 	Quick func(w http.ResponseWriter, r *http.Request, body []byte) bool
+	// Once, if set, makes repetitions safe at less cost than [Idempotency] does.
+	Once Once
 	// json is set for operations whose body is JSON, needsBody if they cannot do
 	// without; the adapter finds both out.
 	json, needsBody bool
@@ -215,7 +217,7 @@ func (pl *Pipeline) serve(w http.ResponseWriter, r *http.Request, t Traits, next
 		return
 	}
 	if keys := r.Header[IdempotencyHeader]; len(keys) > 0 && r.Method == http.MethodPost && !t.OwnKeys {
-		pl.once(w, r, b.buf.Bytes(), next)
+		pl.once(w, r, t, b.buf.Bytes(), next)
 		return
 	}
 	next(w, r)

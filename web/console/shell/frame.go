@@ -118,6 +118,7 @@ func (sh *Shell) Show(w http.ResponseWriter, r *http.Request, status int, page t
 	if !Partial(r) && r.Method != http.MethodHead { // not visible
 		Frame(r).Flashes = append(Frame(r).Flashes, sh.popFlashes(r)...)
 	}
+	Frame(r).Behind = behind(r)
 	var b bytes.Buffer
 	if err := page.Render(r.Context(), &b); err != nil {
 		return err

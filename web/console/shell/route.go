@@ -27,6 +27,7 @@ type Route struct {
 	// Own: staff who are limited to shops also see what they began themselves, so
 	// that their rendering is not shared.
 	Own bool
+	// Reports says that nothing is decided by what is read; see [Report].
 	// Sure requires the member to authenticate again, unless they did lately.
 	Sure bool
 	// Upload says that the body is a form with a file, which the handler reads
@@ -123,6 +124,9 @@ func Reads(r *http.Request) bool { return r.Method == http.MethodGet || r.Method
 // serve checks permissions before the route's handler gets the request.
 func (sh *Shell) serve(rt Route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if sh.replica != nil && !rt.Reports && !Reads(r) {
+			w = sh.noteChange(w, r)
+		}
 		if err := sh.Admit(r, rt); err != nil {
 			sh.Fail(w, r, err)
 			return
@@ -131,7 +135,13 @@ func (sh *Shell) serve(rt Route) http.Handler {
 			sh.askToConfirm(w, r)
 			return
 		}
-		if err := rt.Serve(w, r); err != nil {
+		err := error(nil)
+		if sh.replica != nil && rt.Reports {
+			err = sh.report(w, r, rt.Serve)
+		} else {
+			err = rt.Serve(w, r)
+		}
+		if err != nil {
 			sh.Fail(w, r, err)
 		}
 	})

@@ -37,6 +37,8 @@ type Deps struct {
 	ShopList ShopList
 	// Sessions stores sessions.
 	Sessions scs.CtxStore
+	// Replica is read by reports; nil = they read what everything else does.
+	Replica Replica
 	// PublicURL is where browsers reach the console; with https its cookies
 	// are never sent over anything else.
 	PublicURL string
@@ -66,6 +68,7 @@ type Shell struct {
 
 	Assets   *static.Assets
 	security *security.Log
+	replica  Replica
 	shops    ShopList
 	present  *accessCache
 	live     liveParts
@@ -91,7 +94,7 @@ func New(d Deps) *Shell {
 		panic(err)
 	}
 	sh := &Shell{PublicURL: d.PublicURL, DefaultZone: d.DefaultZone, Now: d.Now, Log: d.Log, Languages: languages, Assets: assets,
-		security: d.Security, shops: d.ShopList, present: newAccessCache(d.Staff.Present, d.Now), own: map[string]http.Handler{}, jobs: map[string]JobView{}}
+		security: d.Security, replica: d.Replica, shops: d.ShopList, present: newAccessCache(d.Staff.Present, d.Now), own: map[string]http.Handler{}, jobs: map[string]JobView{}}
 	sh.Sessions = newSessions(d, sh.Fail)
 	sh.live.hub = NewHub(sh.LookAtPart, func(p *liveFragment) time.Duration { return p.every })
 	return sh

@@ -41,6 +41,8 @@ type DB struct {
 
 	transactionPool bool
 	pooling         *pooling
+
+	replica *Replica // see [DB.WithReplica]
 }
 
 // Options tune a pool.
@@ -103,7 +105,7 @@ func Open(ctx context.Context, url string, o Options) (*DB, error) {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
-	return &DB{pool, o.Log, o.Tracer != nil, o.TransactionPool, state}, nil
+	return &DB{Pool: pool, log: o.Log, traced: o.Tracer != nil, transactionPool: o.TransactionPool, pooling: state}, nil
 }
 
 // Close waits for running statements and closes every connection.
