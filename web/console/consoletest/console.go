@@ -57,7 +57,7 @@ func FormFor(method string) url.Values {
 	return nil
 }
 
-// maxTabs is how often somebody presses the key to come to a place of a page.
+// maxTabs is the largest number of key presses to reach an element of a page.
 const maxTabs = 90
 
 // TabTo presses the tab key until the element has the focus, and fails if that
@@ -168,16 +168,16 @@ func (g *Fixture) Ends(stream <-chan Message) {
 	}
 }
 
-// A road is what lies between a browser and the console: it can lose the
+// A faultyTransport stands between a browser and the console: it can drop the
 // viewer's session, or answer itself.
-type road struct {
+type faultyTransport struct {
 	*httptest.Server
 	SignedOut, Foreign atomic.Bool
 }
 
 // Road returns what stands between the browser and the console from now on.
-func (g *Fixture) Road() *road {
-	way := &road{}
+func (g *Fixture) Road() *faultyTransport {
+	way := &faultyTransport{}
 	way.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if way.Foreign.Load() && r.Header.Get("HX-Request") != "" {
 			http.Error(w, "<h1>502 Bad Gateway</h1>", http.StatusBadGateway)
@@ -207,9 +207,9 @@ func (g *Fixture) Refusing(page string) (*Browser, func(step, title, why string)
 	}
 }
 
-// state tells how the bar marks each step of a form: c for the current one, d
-// for done, b for one that needs attention, - for one that cannot be opened
-// yet, . for others.
+// state returns the mark of each step of a form: c for the current one, d for
+// done, b for one that needs attention, - for one that cannot be opened yet, .
+// for others.
 func (b *Tab) state() string {
 	b.Helper()
 	return Evaluate[string](b, `[...document.querySelectorAll("[data-steps] button")].map(e =>
