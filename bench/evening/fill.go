@@ -136,6 +136,16 @@ func (f *filling) fillDrops(ctx context.Context, sh shape) error {
 	return err
 }
 
+// emptyQueue removes tasks of an earlier run whose database was kept.
+func (f *filling) emptyQueue(ctx context.Context) error {
+	client, err := f.RedisClient()
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	return client.FlushAll(ctx).Err()
+}
+
 // ahead is how long before the instant the openings are moved.
 const ahead = 4 * time.Second
 

@@ -88,6 +88,9 @@ func bench(ctx context.Context, o options) error {
 	if err := f.fill(ctx); err != nil {
 		return err
 	}
+	if err := f.emptyQueue(ctx); err != nil {
+		return err
+	}
 	fleet, err := startFleet(ctx, s, o)
 	if err != nil {
 		return err
