@@ -79,10 +79,10 @@ func (n planNode) read(of map[string]float64) {
 }
 
 // TestScatteredRecipientsAreAskedForByTheirIds: 40 users of a batch lie 500 ids
-// apart. Everybody between them has opted out of all channels, has quiet hours,
-// and was sent another campaign of the shop. A lease, the recipients' contacts,
+// apart. All users between them have opted out of all channels, have quiet hours,
+// and were sent another campaign of the shop. A lease, the recipients' contacts,
 // quiet hours, frequency caps and missing users read about as many rows as the
-// batch has recipients, not everybody between the first and the last.
+// batch has recipients, not all between the first and the last.
 func TestScatteredRecipientsAreAskedForByTheirIds(t *testing.T) {
 	const recipients, apart = 40, 500
 	w := pgtest.New(t)

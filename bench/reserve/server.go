@@ -49,10 +49,10 @@ func newTokens(n int) ([]string, error) {
 	return tokens, nil
 }
 
-// agreeable is a store that accepts everything and keeps nothing.
-type agreeable struct{ reminder.Store }
+// acceptingStore accepts every reservation and stores nothing.
+type acceptingStore struct{ reminder.Store }
 
-func (agreeable) Reserve(_ context.Context, c reminder.Change) (reminder.Decision, error) {
+func (acceptingStore) Reserve(_ context.Context, c reminder.Change) (reminder.Decision, error) {
 	return reminder.Decision{Applied: true, Created: true, After: c.Bits}, nil
 }
 
@@ -124,7 +124,7 @@ func reserving(ctx context.Context, kind string) (http.Handler, func(), error) {
 	reservations := dropsdb.NewReservations(db, grouping)
 	var store reminder.Store = reservations
 	if kind == "parse" {
-		store = agreeable{}
+		store = acceptingStore{}
 	}
 	cache, err := lookup.New(dropsdb.NewTemplates(db), clock)
 	if err != nil {

@@ -10,13 +10,13 @@ import (
 	"dropbell/domain/user"
 )
 
-// letters keeps the messages it is given.
-type letters struct {
+// recordingProvider keeps the messages it is given.
+type recordingProvider struct {
 	*provider
 	kept []Message
 }
 
-func (l *letters) Send(ctx context.Context, ms []Message) []Result {
+func (l *recordingProvider) Send(ctx context.Context, ms []Message) []Result {
 	l.kept = append(l.kept, ms...)
 	return l.provider.Send(ctx, ms)
 }
@@ -35,9 +35,9 @@ func TestMessagesOfferTheWayOut(t *testing.T) {
 			r := newFixture(t, d, p)
 			r.OptOutURL = func(id user.ID, ch Channel) string { return fmt.Sprintf("https://x.example/u/%d-%s", id, ch) }
 			var got []string
-			r.Senders[c.channel] = &letters{provider: p}
+			r.Senders[c.channel] = &recordingProvider{provider: p}
 			r.must()
-			for _, m := range r.Senders[c.channel].(*letters).kept {
+			for _, m := range r.Senders[c.channel].(*recordingProvider).kept {
 				if m.OptOutURL != "" {
 					got = append(got, m.OptOutURL)
 				}

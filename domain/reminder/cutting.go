@@ -11,8 +11,8 @@ import (
 // readers is how many parts are read ahead while earlier ones are stored.
 const readers = 2
 
-// cutting divides the users of a slot, or of whatever else has an audience,
-// into stored batches and wakes the workers while it goes on.
+// cutting divides the users of a slot, or of another audience, into stored
+// batches and wakes the workers meanwhile.
 type cutting struct {
 	queue   Queue
 	parts   []delivery.Range
@@ -85,7 +85,7 @@ func (c cutting) readAhead(ctx context.Context) <-chan readPart {
 				case <-ctx.Done():
 				}
 				if ctx.Err() != nil {
-					break // nobody waits for the others
+					break // the results are no longer read
 				}
 			}
 			alive <- struct{}{}
@@ -103,9 +103,9 @@ func (c cutting) readAhead(ctx context.Context) <-chan readPart {
 // storeGroup is how many batches are stored by one statement.
 const storeGroup = 50
 
-// Whoever is woken drains its channel. So the first batches have a task each,
-// for every worker there may be, and of the others only some: they are found
-// by those who are at work.
+// A worker that is woken drains its channel. So the first batches have a task
+// each, for every worker there may be, and only some of the others have one:
+// busy workers find the rest.
 const (
 	wokenEach  = 64
 	wokenEvery = 8

@@ -31,7 +31,7 @@ type fakeSlotStore struct {
 	storeErr error
 	endErr   error
 	onRead   func()
-	stolen   bool // somebody else has taken over
+	stolen   bool // another worker has taken over
 	// keptUntil is the end of the lease.
 	keptUntil time.Time
 	deaf      bool // reading does not notice that its context has ended
@@ -125,28 +125,28 @@ func (y *fakeSlotStore) WaitingSlots(context.Context, int64) ([]reminder.Slot, [
 	return nil, nil, nil
 }
 
-// line is a queue that remembers.
-type line struct {
+// fakeQueue is a queue that remembers.
+type fakeQueue struct {
 	mu      sync.Mutex
 	tasks   []task.Task
 	removed []task.Task
 	fail    error
 }
 
-func (l *line) Enqueue(_ context.Context, ts ...task.Task) error {
+func (l *fakeQueue) Enqueue(_ context.Context, ts ...task.Task) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.tasks = append(l.tasks, ts...)
 	return l.fail
 }
 
-func (l *line) Remove(_ context.Context, ts ...task.Task) error {
+func (l *fakeQueue) Remove(_ context.Context, ts ...task.Task) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.removed = append(l.removed, ts...)
 	return l.fail
 }
 
-func (l *line) named(name string) []task.Task {
+func (l *fakeQueue) named(name string) []task.Task {
 	return slices.DeleteFunc(slices.Clone(l.tasks), func(t task.Task) bool { return t.Name != name })
 }

@@ -122,8 +122,8 @@ func (f *Timers) Schedule(ctx context.Context, templateID int64) error {
 // until its instant; queues know whole seconds only.
 const longestWait = 3 * time.Second
 
-// Fire cuts a due slot into batches, stores them and wakes the workers while
-// it goes on cutting. A small slot is cut together with others that are due; see
+// Fire cuts a due slot into batches, stores them and wakes the workers during
+// the cut. A small slot is cut together with others that are due; see
 // [Timers.fireTogether]. Fire returns nil if there was nothing to do: fired
 // already, ended, or another worker fires it.
 func (f *Timers) Fire(ctx context.Context, slotID int64) error {
@@ -196,7 +196,7 @@ func (f *Timers) cutting(cut Cut) cutting {
 // finishes what is finished, and looks again until the slots are. Each look is at
 // all there is, so of many at the same time one is enough.
 func (f *Timers) Watch(ctx context.Context, slotIDs ...int64) error {
-	if now := f.Now().UnixNano(); now-f.swept.Swap(now) >= int64(sweepAgain) {
+	if last, now := f.swept.Load(), f.Now().UnixNano(); now-last >= int64(sweepAgain) && f.swept.CompareAndSwap(last, now) {
 		if err := f.Sweep(ctx); err != nil {
 			return err
 		}

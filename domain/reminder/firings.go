@@ -68,8 +68,8 @@ func (f *firings) remember(cuts []Cut) {
 	}
 }
 
-// forget is for slots whose cutting did not end here: whoever is asked to fire
-// them next asks the store.
+// forget is for slots whose cutting did not end here: their next timer asks the
+// store again.
 func (f *firings) forget(cuts []Cut) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -214,7 +214,7 @@ func TestASlotLostFromAGroupIsLeftToItsNewWorker(t *testing.T) {
 	}
 	e.begun = nil
 	if _ = timers.Fire(t.Context(), 2); !slices.Equal(e.begun, []int64{2}) {
-		t.Error("whoever fires the lost slot again must ask the store")
+		t.Error("the lost slot was fired again without asking the store")
 	}
 }
 
@@ -299,7 +299,7 @@ func TestATimerThatWaitsTakesNoPlace(t *testing.T) {
 // slots that fired together need one.
 func TestManyWatchdogsSweepOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, q := &lookout{open: true}, &line{}
+		l, q := &fakeSweepStore{open: true}, &line{}
 		timers := timersOn(l, q)
 		for range 2 {
 			l.asked = nil

@@ -2,10 +2,14 @@ package api
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
 	"strconv"
 
+	workdb "dropbell/adapters/postgres/work"
+	"dropbell/domain/reminder"
 	"dropbell/web/api/pipeline"
+	"dropbell/web/middleware"
 )
 
 // quick answers the common form of POST /reservations without the general
@@ -23,17 +27,79 @@ func (a *API) quick(w http.ResponseWriter, r *http.Request, body []byte) bool {
 		a.Problem(r.Context(), err).Write(w)
 		return true
 	}
+	a.write(w, r, out)
+	return true
+}
+
+// write answers as the general way does.
+func (a *API) write(w http.ResponseWriter, r *http.Request, out *reservationAnswer) {
 	answer, err := json.Marshal(out.Body)
 	if err != nil {
 		a.Problem(r.Context(), err).Write(w)
-		return true
+		return
 	}
 	h := w.Header()
 	h["Content-Type"] = pipeline.JSONType
 	h["Content-Length"] = []string{strconv.Itoa(len(answer) + 1)}
 	w.WriteHeader(out.Status)
 	_, _ = w.Write(append(answer, '\n'))
-	return true
+}
+
+// keyedReservations stores the idempotency key of a reservation in the statement
+// that stores the reservation. The answer follows from what is stored with the
+// key, so that a repetition gets the first one, whatever has happened since.
+type keyedReservations struct{ *API }
+
+// Decide is part of [pipeline.Once].
+func (a keyedReservations) Decide(w http.ResponseWriter, r *http.Request, body []byte, q workdb.IdempotencyRequest) bool {
+	wanted, ok := a.wanted(r, body)
+	if !ok {
+		return false
+	}
+	answer, decided, err := a.Reminders.ReserveOnce(r.Context(), wanted, reminder.Once{Actor: q.Actor, Key: q.Key, Hash: q.Hash,
+		Reference: middleware.From(r.Context()).ID})
+	switch {
+	case err != nil:
+		a.Problem(r.Context(), err).Write(w)
+	case decided:
+		a.say(w, r, wanted, answer)
+	}
+	return err != nil || decided
+}
+
+// Repeat is part of [pipeline.Once].
+func (a keyedReservations) Repeat(w http.ResponseWriter, r *http.Request, body, known []byte, found []int64) {
+	wanted, ok := a.wanted(r, body)
+	if !ok {
+		a.Problem(r.Context(), errors.New("a request that was decided cannot be read again")).Write(w)
+		return
+	}
+	answer, err := reminder.Recall(wanted, known, found)
+	if err != nil {
+		a.Problem(r.Context(), err).Write(w)
+		return
+	}
+	a.say(w, r, wanted, answer)
+}
+
+// wanted returns the request if it is written the plain way and can be understood.
+func (a keyedReservations) wanted(r *http.Request, body []byte) (reminder.Request, bool) {
+	wish, ok := scanWish(body)
+	if !ok {
+		return reminder.Request{}, false
+	}
+	wanted, err := a.reservationRequest(r.Context(), wish)
+	return wanted, err == nil
+}
+
+func (a keyedReservations) say(w http.ResponseWriter, r *http.Request, wanted reminder.Request, answer reminder.Answer) {
+	if answer.Refused != nil {
+		p := blame(a.Problem(r.Context(), answer.Refused), answer.Refused, wanted.Reminders, inBody)
+		p.About(answer.Reference)
+		p.Write(w)
+		return
+	}
+	a.write(w, r, reserved(answer.View, answer.Created))
 }
 
 // scanWish reads a reservation that is written the plain way: known fields,

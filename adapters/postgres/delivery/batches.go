@@ -28,19 +28,19 @@ type Batches struct{ *pg.DB }
 // NewBatches returns the batch store of db.
 func NewBatches(db *pg.DB) Batches { return Batches{db} }
 
-// A place is where a batch stands in the order of urgency.
+// A place is a batch's position in the order of urgency.
 type place struct {
 	priority int16
 	deadline time.Time
 	id       int64
 }
 
-// leaseSQL claims the $4 most urgent ready batches of channel $1 behind the
+// leaseSQL leases the $4 most urgent ready batches of channel $1 behind the
 // place $5, $6, $7: reminders before campaigns, nearest deadline first. Batches
 // of paused campaigns are held.
 //
-// Delivering in the app is nothing but recording it, so a lease that is lost in
-// a crash of the database costs nobody a second message, and is not waited for.
+// Delivery in the app only records outcomes, so losing such a lease in a crash
+// of the database cannot cause a second message, and its commit is asynchronous.
 const leaseSQL = `
 with next as (
     select id from batches where channel = $1 and state = 'ready' and not held and next_run_at <= clock_timestamp()
@@ -145,7 +145,7 @@ func ready(ctx context.Context, l *lease) (delivery.Lease, error) {
 	if err := (Batches{l.db}).loadOptOuts(ctx, l.batch.Channel, []*lease{l}); err != nil {
 		return nil, err
 	}
-	if l.runs > 1 { // before the first run nobody has an exception, and nothing was accepted
+	if l.runs > 1 { // before the first run there are no exceptions, and nothing was accepted
 		if err := l.loadExceptions(ctx); err != nil {
 			return nil, err
 		}

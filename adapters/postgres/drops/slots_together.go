@@ -181,7 +181,7 @@ func (s Slots) EndTogether(ctx context.Context, found []reminder.Found) error {
 			where id in (select id from slots where id = any($1) order by id for update) and cut_token = $2 and state = 'firing' returning id`,
 			ids, found[0].Token)
 		if err != nil || len(ended) == 0 {
-			return err // somebody else ended them
+			return err // another worker has ended them
 		}
 		slots, channels, counts := make([]int64, 0, len(found)*delivery.Channels), []int16(nil), []int64(nil)
 		for _, f := range found {

@@ -77,11 +77,11 @@ func (e *evening) settle() {
 			e.Errorf("drop %d has %d batches in the app", n, again)
 		}
 	}
-	e.Sink(e.App, func(n int) []user.ID { return e.users(n) })
+	e.reachedOnce(e.App, func(n int) []user.ID { return e.users(n) })
 }
 
-// Sink fails if somebody got one message twice.
-func (e *evening) Sink(s *pgtest.Sink, of func(int) []user.ID) {
+// reachedOnce errors unless each reserver got one message.
+func (e *evening) reachedOnce(s *pgtest.Sink, of func(int) []user.ID) {
 	e.Helper()
 	want := 0
 	for n := range e.drops {
@@ -114,8 +114,8 @@ func TestDropsOfOneInstantAreCutTogether(t *testing.T) {
 	e.settle()
 }
 
-// TestSlotsThatAreNotCutTogether: not yet due, too large, in the hands of
-// somebody, or with users to be left out.
+// TestSlotsThatAreNotCutTogether: slots that are not due, too large, locked, or
+// with users to leave out.
 func TestSlotsThatAreNotCutTogether(t *testing.T) {
 	e := newEvening(t, 7)
 	e.Exec(`update slots set due_at = clock_timestamp() + interval '1 minute' where id = $1`, e.slots[1].ID)
@@ -132,8 +132,8 @@ func TestSlotsThatAreNotCutTogether(t *testing.T) {
 	}
 }
 
-// TestTwoWorkersShareAnInstant: whatever both claim at the same time, everybody
-// is in one batch.
+// TestTwoWorkersShareAnInstant: both claim at the same time, and each reserver is
+// in one batch.
 func TestTwoWorkersShareAnInstant(t *testing.T) {
 	e := newEvening(t, 30)
 	var all sync.WaitGroup

@@ -37,10 +37,12 @@ type Traits struct {
 	// Quick, if set, is tried before the general way; it reports whether it
 	// has answered.
 	Quick func(w http.ResponseWriter, r *http.Request, body []byte) bool
+	// Once, if set, makes repetitions safe at less cost than [Idempotency] does.
+	Once Once
 	// json is set for operations whose body is JSON, needsBody if they cannot do
 	// without; the adapter finds both out.
 	json, needsBody bool
-	// OwnKeys is set for operations that make repetitions safe by themselves.
+	// OwnKeys is set for operations that handle repetitions themselves.
 	OwnKeys bool
 	// Guard, if set, is asked before anything is stored for the request, even
 	// its idempotency key; it reports whether it has answered.
@@ -183,8 +185,8 @@ func limited(w http.ResponseWriter, d middleware.Decision) error {
 
 func seconds(d time.Duration) int { return int((d + time.Second - 1) / time.Second) }
 
-// serve reads the body before anything looks at it, so that what is wrong
-// with it is told in our words, and answers repeated requests from memory.
+// serve reads the body before other middleware does, so that errors in it are
+// answered in the API's form, and answers repeated requests from memory.
 func (pl *Pipeline) serve(w http.ResponseWriter, r *http.Request, t Traits, next http.HandlerFunc) {
 	switch r.Method {
 	case http.MethodDelete:
@@ -215,7 +217,7 @@ func (pl *Pipeline) serve(w http.ResponseWriter, r *http.Request, t Traits, next
 		return
 	}
 	if keys := r.Header[IdempotencyHeader]; len(keys) > 0 && r.Method == http.MethodPost && !t.OwnKeys {
-		pl.once(w, r, b.buf.Bytes(), next)
+		pl.once(w, r, t, b.buf.Bytes(), next)
 		return
 	}
 	next(w, r)
