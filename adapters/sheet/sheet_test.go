@@ -115,7 +115,7 @@ func zipped(t *testing.T, name, content string) string {
 	return b.String()
 }
 
-// A quote that nobody closes must end the reading, not fill the memory.
+// An unclosed quote must end the reading, not fill the memory.
 func TestUnclosedQuote(t *testing.T) {
 	r, err := sheet.Open(io.MultiReader(strings.NewReader("a,b\n1,\"x\n"), &endless{left: 1 << 30}), sheet.Limits{})
 	if err != nil {

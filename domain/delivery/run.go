@@ -19,7 +19,7 @@ func (s *Service) Drain(ctx context.Context, c Channel) error {
 		switch {
 		case errors.Is(err, ErrNoWork):
 			return nil
-		case errors.Is(err, ErrLeaseLost): // another worker goes on with that batch
+		case errors.Is(err, ErrLeaseLost): // another worker has that batch
 		case err != nil:
 			return err
 		}
@@ -59,7 +59,7 @@ type run struct {
 	sender    Sender
 	screening Screen // nil = all recipients may be sent to
 	over      bool   // finished or released
-	// crashes are the panics that were told of.
+	// crashes are the panics that were reported.
 	crashes sync.Map
 }
 
@@ -246,8 +246,8 @@ func (r *run) deliver(ctx context.Context) error {
 	}
 }
 
-// lookEvery is how often a batch is asked for while calls last or wait to be
-// admitted, and nothing is recorded that would tell of a stop.
+// lookEvery is how often a batch's stop reason is read while calls last or wait
+// to be admitted, and no checkpoint returns it.
 const lookEvery = time.Second
 
 // extend keeps the lease, during a shutdown too: calls in flight are left to
@@ -313,7 +313,7 @@ func (r *run) complete(ctx context.Context, calls *calls) error {
 		return r.end(ctx, Expired, ReasonDeadline)
 	case calls.postponed() > 0:
 		return r.release(ctx, Progress{}, calls.postponed())
-	case ctx.Err() != nil: // shutting down: another worker may go on at once
+	case ctx.Err() != nil: // shutting down: another worker may continue at once
 		return r.release(ctx, Progress{}, 0)
 	}
 	_, next := r.batch.Plan(now)

@@ -1,6 +1,6 @@
-// Package detach lets a write go on when the caller that asked for it hangs up.
-// A write that is dropped half-way leaves the caller, and the audit log, without
-// knowing whether it happened.
+// Package detach lets a write continue when its caller hangs up. A write that is
+// dropped half-way leaves the caller, and the audit log, without knowing whether
+// it happened.
 package detach
 
 import (

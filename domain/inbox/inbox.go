@@ -14,7 +14,7 @@ import (
 	"dropbell/domain/user"
 )
 
-// A Message is one in-app message as its reader sees it.
+// A Message is one in-app message of a user.
 type Message struct {
 	ID         string // see [MessageID]
 	TemplateID int64

@@ -17,8 +17,8 @@ type AnnouncementCut struct {
 	Parts   []delivery.Range
 }
 
-// AnnouncingStore cuts announcements; see [FiringStore] for what a token and
-// a lease promise.
+// AnnouncingStore cuts announcements; its tokens and leases are those of
+// [FiringStore].
 type AnnouncingStore interface {
 	// BeginAnnouncing takes the lease of a waiting announcement, or of one whose
 	// cutting was abandoned, once the messages that it corrects are no longer

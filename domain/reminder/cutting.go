@@ -11,8 +11,8 @@ import (
 // readers is how many parts are read ahead while earlier ones are stored.
 const readers = 2
 
-// cutting divides the users of a slot, or of whatever else has an audience,
-// into stored batches and wakes the workers while it goes on.
+// cutting divides the users of a slot, or of another audience, into stored
+// batches and wakes the workers meanwhile.
 type cutting struct {
 	queue   Queue
 	parts   []delivery.Range

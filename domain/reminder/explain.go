@@ -35,7 +35,7 @@ const (
 	StepCouponLocked   StepKind = "coupon_locked"
 	StepCouponUsed     StepKind = "coupon_used"
 	StepCouponReleased StepKind = "coupon_released"
-	StepCouponTimedOut StepKind = "coupon_timed_out" // its lock ended by itself
+	StepCouponTimedOut StepKind = "coupon_timed_out" // its lock expired
 	StepCouponRefunded StepKind = "coupon_refunded"
 	StepCouponExpired  StepKind = "coupon_expired"
 	StepCouponRevoked  StepKind = "coupon_revoked"

@@ -111,9 +111,9 @@ func (f *Timers) Schedule(ctx context.Context, templateID int64) error {
 // until its instant; queues know whole seconds only.
 const longestWait = 3 * time.Second
 
-// Fire cuts a due slot into batches, stores them and wakes the workers while
-// it goes on cutting. It returns nil if there was nothing to do: fired
-// already, ended, or another worker fires it.
+// Fire cuts a due slot into batches, stores them and wakes the workers during
+// the cut. It returns nil if there was nothing to do: fired already, ended, or
+// another worker fires it.
 func (f *Timers) Fire(ctx context.Context, slotID int64) error {
 	cut, err := f.begin(ctx, slotID)
 	switch {
@@ -161,9 +161,9 @@ func (f *Timers) cutting(cut Cut) cutting {
 		func(ctx context.Context) error { return f.Store.KeepFiring(ctx, cut, f.LeaseFor) }, f.LeaseFor}
 }
 
-// Watch is the watchdog's look at one slot: it takes batches back from
-// workers that fell silent, goes on with abandoned cutting, finishes what is
-// finished, and looks again until the slot is.
+// Watch is the watchdog's step for one slot: it takes batches back from workers
+// that fell silent, continues abandoned cutting, finishes what is finished, and
+// schedules itself again until the slot is.
 func (f *Timers) Watch(ctx context.Context, slotID int64) error {
 	if err := f.Sweep(ctx); err != nil {
 		return err

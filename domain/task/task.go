@@ -132,8 +132,9 @@ func (t Task) Again(suffix string) Task {
 	return t
 }
 
-// Wake returns a task that makes a worker of the channel look for ready
-// batches although no batch announced itself; i and bucket tell such tasks apart.
+// Wake returns a task that makes a worker of the channel look for ready batches
+// although no batch enqueued one; i and bucket make the keys of such tasks
+// differ.
 func Wake(channel string, i int, bucket string) Task {
 	return Task{Name: Deliver, Key: fmt.Sprintf("wake:%d:%s", i, bucket), Queue: ChannelQueue(channel),
 		Payload: BatchPayload{Channel: channel}, Timeout: 10 * time.Minute}

@@ -43,7 +43,7 @@ func gates() []Story {
 	}
 }
 
-// shelvesOf are shelves that run dry one after the other.
+// shardsOf are shards that run dry one after the other.
 func shelvesOf(n int) []gate.Shard {
 	list := make([]gate.Shard, n)
 	for i := range list {

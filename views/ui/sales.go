@@ -8,7 +8,7 @@ import (
 	"dropbell/domain/reminder"
 )
 
-// A Shelf is where the coupons of a template are.
+// A Shelf is a template's coupons by place.
 type Shelf struct{ Total, Issued, Writing int64 }
 
 // Left returns how many can still be claimed.

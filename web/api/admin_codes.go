@@ -40,7 +40,7 @@ type CodeBatchList struct {
 	Next        string      `json:"next,omitempty" doc:"Pass as before to get the next page; absent on the last one."`
 }
 
-// CodeWish asks for codes.
+// CodeWish is the request for a batch of codes.
 type CodeWish struct {
 	Count int64 `json:"count" minimum:"1" maximum:"1000000" doc:"How many." example:"1000"`
 }
@@ -123,7 +123,7 @@ func (a *API) sendCodes(w http.ResponseWriter, r *http.Request, x redeemcode.Exp
 		if r.Context().Err() == nil {
 			a.Logger().ErrorContext(r.Context(), "export of codes broke off", "err", err)
 		}
-		panic(http.ErrAbortHandler) // nobody shall take a part for the whole
+		panic(http.ErrAbortHandler) // a part must not be taken for the whole
 	}
 }
 

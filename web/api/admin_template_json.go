@@ -134,7 +134,7 @@ func ledgerJSON(t template.Template) Ledger {
 	return l
 }
 
-// stockJSON tells shard and writing apart, if that is known.
+// stockJSON has shelf and writing as separate numbers, if they are known.
 func stockJSON(a gate.Account) Ledger {
 	l := Ledger{Total: a.Total, Issued: a.Issued, Left: a.Total - a.Issued}
 	if !a.Away {

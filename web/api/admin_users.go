@@ -212,7 +212,7 @@ func parseUser(text []byte) (user.Change, error) {
 	if !utf8.Valid(text) {
 		return user.Change{}, errors.New("the line is not valid UTF-8")
 	}
-	d := jsontext.NewDecoder(bytes.NewBuffer(text), jsontext.AllowInvalidUTF8(true)) // "\ud800" is no character, and stands for U+FFFD
+	d := jsontext.NewDecoder(bytes.NewBuffer(text), jsontext.AllowInvalidUTF8(true)) // "\ud800" is no character, and is read as U+FFFD
 	if err := strict.UnmarshalDecode(d, &l, strict.RejectUnknownMembers(true)); err != nil {
 		return user.Change{}, lineError(err)
 	}

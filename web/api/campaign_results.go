@@ -35,7 +35,7 @@ type CampaignGroup struct {
 	Used     *Rate  `json:"used,omitempty" doc:"Who paid with one since the start, of all assigned."`
 }
 
-// Rate is a number of people as a part of others.
+// Rate is a number of users as a part of others.
 type Rate struct {
 	People int64   `json:"people" example:"240"`
 	Of     int64   `json:"of" example:"4800"`

@@ -26,7 +26,7 @@ type CampaignReach struct {
 	At    time.Time `json:"at"`
 }
 
-// ApprovalRequest asks a second person for consent to a campaign as it was then.
+// ApprovalRequest is a request for approval of a campaign as it was then.
 type ApprovalRequest struct {
 	ID            string        `json:"id" doc:"Send it with the decision." example:"12"`
 	State         string        `json:"state" enum:"asked,approved,refused,lapsed"`
@@ -42,7 +42,7 @@ type ApprovalRequest struct {
 	Allowed       *int64        `json:"allowed,omitempty" doc:"How many users could be reached without this consent, if Dropbell asked because the audience was larger when it was read; absent if a person asked." example:"100000"`
 }
 
-// CampaignApproval is what a second person has to judge.
+// CampaignApproval is what an approver has to judge.
 type CampaignApproval struct {
 	CampaignID string           `json:"campaign_id" example:"9"`
 	Request    *ApprovalRequest `json:"request,omitempty" doc:"The one that waits for a decision."`

@@ -192,7 +192,7 @@ type CampaignProgress struct {
 	Dead     int64 `json:"dead" example:"1"`
 	InFlight int64 `json:"in_flight" example:"356"`
 	Waiting  int64 `json:"waiting,omitempty" doc:"Of those in flight, who is sent to once their quiet hours end; in the answer about one running campaign only. eta_seconds is about the others then." example:"12"`
-	// WaitingUntil is nil if nobody waits.
+	// WaitingUntil is nil if no recipient waits.
 	WaitingUntil *time.Time `json:"waiting_until,omitempty" doc:"When the quiet hours of the first of them end."`
 	Complete     bool       `json:"audience_complete" doc:"Whether the whole audience is known."`
 	Rate         float64    `json:"rate" doc:"Recipients settled per second lately." example:"99.5"`
@@ -296,7 +296,7 @@ func (p CampaignPatch) apply(s campaign.Spec) (campaign.Spec, error) {
 func campaignJSON(st campaign.Status) Campaign {
 	c := st.Campaign
 	if c.ApprovalAskedAt != nil {
-		c.ApprovedBy = "" // until somebody has approved it, that is who asked
+		c.ApprovedBy = "" // until it is approved, that is the requester
 	}
 	return Campaign{ID: pipeline.Decimal(c.ID), State: string(c.State), CampaignWish: wishOf(c.Spec), Reason: c.Reason, Version: c.Version,
 		CreatedBy: c.CreatedBy, CreatedAt: c.CreatedAt.UTC(), UpdatedAt: c.UpdatedAt.UTC(), PublishedAt: pipeline.UTC(c.PublishedAt),

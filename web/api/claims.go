@@ -14,7 +14,7 @@ import (
 	"dropbell/web/api/pipeline"
 )
 
-// ClaimWish asks for one coupon.
+// ClaimWish is the request for one coupon.
 type ClaimWish struct {
 	TemplateID string `json:"template_id" pattern:"^[1-9][0-9]{0,18}$" doc:"The drop." example:"1"`
 }
@@ -142,7 +142,7 @@ func (a *API) claimQuickly(w http.ResponseWriter, r *http.Request, body []byte) 
 	return true
 }
 
-// scanClaim reads a wish that is written the plain way; see [scanWish].
+// scanClaim reads a wish in the common form; see [scanWish].
 func scanClaim(body []byte) (wish ClaimWish, ok bool) {
 	s := pipeline.NewScanner(body)
 	ok = s.Object(func(field string) bool {

@@ -43,7 +43,7 @@ type OrderPart struct {
 	Amount  int64  `json:"amount" minimum:"0" maximum:"1000000000000000" doc:"Minor units." example:"3000"`
 }
 
-// LockWish asks to hold a coupon for an order.
+// LockWish is the request to lock a coupon for an order.
 type LockWish struct {
 	OrderID     string      `json:"order_id" minLength:"1" maxLength:"64" doc:"1 to 64 bytes without spaces." example:"A-1001"`
 	OrderAmount int64       `json:"order_amount" minimum:"1" maximum:"1000000000000000" doc:"What the order costs before the discount, in minor units." example:"6000"`
@@ -127,7 +127,8 @@ func (a *API) lockCoupon(ctx context.Context, in *struct {
 	return &couponAnswer{couponJSON(c)}, nil
 }
 
-// order returns what is asked for; named is whom X-User-ID names, if anybody.
+// order returns the requested order; named is the user in X-User-ID, 0 without
+// one.
 func (w LockWish) order(named user.ID) (coupon.Order, error) {
 	o := coupon.Order{ID: w.OrderID, Amount: money.Amount(w.OrderAmount), Currency: w.Currency}
 	for _, p := range w.Products {

@@ -36,7 +36,7 @@ type DeadLetterGroups struct {
 	Jobs   []DeadLetterJob   `json:"jobs" nullable:"false" doc:"The newest replays and discards."`
 }
 
-// DeadLetterOrder asks for a replay or a discard.
+// DeadLetterOrder is the request for a replay or a discard.
 type DeadLetterOrder struct {
 	Filter        DeadLetterFilter `json:"filter"`
 	DryRun        bool             `json:"dry_run,omitempty" doc:"Only say what would happen."`

@@ -22,8 +22,8 @@ const (
 
 var errTooManyStreams = fault.New(fault.Unavailable, "overloaded", "too many open streams; try again")
 
-// Hub brings in-app messages to the clients connected to this process. It
-// keeps nothing: whoever was not connected, or too slow, finds everything in
+// Hub sends in-app messages to the clients connected to this process. It stores
+// nothing: clients that were not connected, or too slow, find all messages in
 // the inbox. The zero Hub is ready; a Hub must not be copied.
 type Hub struct {
 	// Heartbeat is how often idle streams show that they are alive, 0 = 20 s.
@@ -102,8 +102,8 @@ func (h *Hub) Cancel(by user.ID, s *Subscription) {
 	h.clients[by] = left
 }
 
-// Notify tells the connected users of a finished batch, those from…to for
-// whom contains says that the message went out to them. It never waits for a
+// Notify notifies the connected users of a finished batch, those from…to for
+// whom contains reports that the message was sent to them. It never waits for a
 // client.
 func (h *Hub) Notify(from, to user.ID, contains func(user.ID) bool, item func(user.ID) inbox.Message) {
 	h.mu.RLock()

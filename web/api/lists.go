@@ -111,7 +111,7 @@ func (a *API) startFilling(w http.ResponseWriter, r *http.Request, id int64) (jo
 	return j, err
 }
 
-// patient gives a client that goes on sending more time.
+// patient extends the deadline of a client that continues to send.
 type patient struct {
 	body io.Reader
 	*http.ResponseController

@@ -30,7 +30,7 @@ func TestIdempotencyReplay(t *testing.T) {
 	}
 	r.want(r.call(who, "POST", "/reservations", reserve(id, "app", 15)), 422, "idempotency_conflict")
 	r.want(r.call(who, "POST", "/inbox/read", reserve(id, "app", 10)), 422, "idempotency_conflict")
-	// The same key of somebody else is another key.
+	// The same key of another client is another key.
 	r.want(r.call(as(token(8), "Idempotency-Key", "k-1"), "POST", "/reservations", reserve(id, "app", 15)), 201, "")
 	key := r.keys[staff.ScopeActAsUser]
 	r.want(r.call(as(key, "X-User-ID", "9", "Idempotency-Key", "k-1"), "POST", "/reservations", reserve(id, "app", 15)), 201, "")

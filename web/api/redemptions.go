@@ -17,9 +17,8 @@ import (
 	"dropbell/web/middleware"
 )
 
-// Limits of codes that were made up or mistyped, per minute and process. A
-// person mistypes a code twice or three times; behind one address there may
-// be a whole office.
+// Limits of invented or mistyped codes, per minute and process. A user mistypes
+// a code twice or three times; one address may be shared by an office.
 const (
 	guessesPerUser    = 10
 	guessesPerAddress = 60
@@ -70,10 +69,9 @@ func (a *API) redeem(ctx context.Context, in *redemptionRequest) (*claimAnswer, 
 	return answer, nil
 }
 
-// guardCodes answers codes that were made up or mistyped, and whoever has
-// tried too many of them, before anything that costs more than arithmetic. It
-// reports whether it has answered; what is wrong with the body otherwise is
-// told by the general way.
+// guardCodes refuses invented and mistyped codes, and clients that have sent too
+// many of them, before anything that costs more than arithmetic. It reports
+// whether it has answered; other errors in the body are left to the decoder.
 func (a *API) guardCodes(w http.ResponseWriter, r *http.Request, body []byte) bool {
 	var wish Redemption
 	if json.Unmarshal(body, &wish) != nil || wish.Code == "" || utf8.RuneCountInString(wish.Code) > maxTyped {

@@ -23,7 +23,7 @@ type ReminderWish struct {
 	Minutes int    `json:"minutes" enum:"5,10,15,20,25,30,35,40,45,50,55,60" doc:"How long before the opening." example:"10"`
 }
 
-// ReservationWish asks for reminders of one drop.
+// ReservationWish is the request for reminders of one drop.
 type ReservationWish struct {
 	TemplateID string         `json:"template_id" pattern:"^[1-9][0-9]{0,18}$" doc:"The drop." example:"1"`
 	ShopNumber string         `json:"shop_number" pattern:"^[1-9][0-9]{0,18}$" doc:"The shop the drop belongs to." example:"10"`
@@ -169,7 +169,7 @@ func blame(p *pipeline.Problem, err error, asked []reminder.Reminder, place func
 	return p
 }
 
-// wishProblem names everything about the wishes that cannot be understood.
+// wishProblem returns every error in the wishes.
 func (a *API) wishProblem(ctx context.Context, ws []ReminderWish, err error, place func(int) string) error {
 	p := a.Problem(ctx, err)
 	p.Errors = nil

@@ -28,8 +28,8 @@ const (
 	// may have been recorded and yet become visible later: batches that
 	// finish at the same time commit in any order.
 	resumeWindow = 10 * time.Second
-	// maxBacklog bounds what a client is told that comes back; older messages
-	// are in the inbox.
+	// maxBacklog bounds the missed messages that a reconnected client gets; older
+	// ones are in the inbox.
 	maxBacklog = 500
 )
 
@@ -102,8 +102,8 @@ func (s *stream) run(ctx context.Context, sub *Subscription, by *pipeline.Caller
 	}
 }
 
-// begin answers, tells what was missed, and marks where the stream stands.
-// The client is subscribed already, so that nothing falls in between.
+// begin answers, sends the missed messages, and the position of the stream. The
+// client is subscribed already, so that no message is lost in between.
 func (s *stream) begin(ctx context.Context) bool {
 	missed, err := s.missed(ctx)
 	if err != nil {
@@ -179,9 +179,9 @@ func (s *stream) write(text string) bool {
 	return s.control.Flush() == nil
 }
 
-// position is where a client stands in its messages. Its text is the event
-// id: the latest instant, and the messages around it that it has, so that any
-// process can go on from there without having seen the client before.
+// position is a client's position in its messages. Its text is the event id: the
+// latest instant, and the messages around it that it has, so that any process
+// can continue from there without having served the client before.
 type position struct {
 	at     time.Time
 	recent []placed

@@ -9,7 +9,7 @@ import (
 	"dropbell/web/api/pipeline"
 )
 
-// Drop is a template as everybody may see it.
+// Drop is a template as users may see it.
 type Drop struct {
 	ID           string    `json:"id" example:"1"`
 	ShopNumber   string    `json:"shop_number" example:"10"`

@@ -7,9 +7,8 @@ import (
 )
 
 const (
-	// bodyTimeout is how long a client may take to send a body, whoever serves
-	// the request and whether or not anybody reads it: net/http reads what is
-	// left of it before it answers.
+	// bodyTimeout is how long a client may take to send a body, whether or not
+	// the handler reads it: net/http reads the rest of it before it answers.
 	bodyTimeout = 10 * time.Second
 	// bodyStall is how long a client of [Patient] may send nothing.
 	bodyStall = 30 * time.Second
@@ -52,8 +51,8 @@ func (b *timedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Patient gives the client of an upload more time for as long as it goes on
-// sending.
+// Patient extends the deadline of an upload for as long as its client continues
+// to send.
 func Patient(w http.ResponseWriter, r *http.Request) {
 	r.Body = &patientBody{r.Body, http.NewResponseController(w)}
 }

@@ -59,7 +59,7 @@ func audit(ctx context.Context, args []string, getenv func(string) string, out i
 	return found(withDatabase(ctx, cfg, look), fmt.Sprintf("%s %d was", what, id))
 }
 
-// found tells a difference from an audit that could not look.
+// found distinguishes a difference from an audit that could not read.
 func found(err error, what string) error {
 	if _, off := errors.AsType[difference](err); off || err == nil {
 		return err
@@ -158,7 +158,7 @@ func auditStock(ctx context.Context, db *postgres.DB, t template.Template, redis
 	return nil
 }
 
-// gateWords says what the audit knows of the gate's shelves.
+// gateWords describes the state of the gate's shards in the audit.
 func gateWords(a gate.Account, redisURL string) string {
 	switch {
 	case a.Plan.Shards == 0:

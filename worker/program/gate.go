@@ -82,7 +82,7 @@ func (p *program) newGateWork(consumer string) (*gateWork, error) {
 		}
 	}}
 	g.keeper = &gate.Keeper{Store: g.store, Shards: redisgate.NewShards(p.Redis), Writer: g.writer, Now: app.Clock, Seen: g.seen,
-		Divide: gate.Divider(p.Config.GateShelves),
+		Divide: gate.Divider(p.Config.GateShards),
 		Built: func(id int64, reason string) {
 			g.builds.WithLabelValues(reason).Inc()
 			p.Log.Info("gate built", "template", id, "reason", reason)
@@ -112,7 +112,7 @@ func (g *gateWork) listen(p *program) {
 			if err := g.keeper.Reconcile(ctx, e.TemplateID); fault.KindOf(err) != fault.Unavailable {
 				return err
 			}
-			return nil // the sweep goes on trying
+			return nil // the sweep tries again
 		}), watermill.Timeout(time.Minute))
 	}
 }

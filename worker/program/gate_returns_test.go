@@ -52,7 +52,7 @@ func (r *gateFixture) watch(id int64) {
 			case <-stop:
 				return
 			default:
-				_ = look() // nobody can while Redis is empty
+				_ = look() // not possible while Redis is empty
 			}
 		}
 	}()
@@ -62,9 +62,8 @@ func (r *gateFixture) watch(id int64) {
 	})
 }
 
-// TestCouponReturnsBehindTheGate: it is about to be handed to a shard in the
-// very transaction that revokes it, and somebody else gets it; whoever lost it
-// does not.
+// TestCouponReturnsBehindTheGate: the transaction that revokes a coupon makes it
+// available for a shard, and another user gets it; its former owner does not.
 func TestCouponReturnsBehindTheGate(t *testing.T) {
 	r := newGateFixture(t, localstack.RedisServer(t).URL(), 2)
 	drop := r.Open(2, 1, nil)
@@ -79,7 +78,7 @@ func TestCouponReturnsBehindTheGate(t *testing.T) {
 	r.watch(drop.ID)
 	r.revoke(list[0].CouponID)
 	r.revoke(list[0].CouponID)
-	// Nobody has gateState the gate yet, as after a death between the two.
+	// No keeper has run yet, as after a death between the two.
 	if l, err := r.ledger(drop.ID); err != nil || l != (gate.Ledger{Total: 2, OnSale: 1, Issued: 1}) {
 		t.Fatalf("%+v, %v", l, err)
 	}

@@ -36,8 +36,8 @@ func (p *program) deliverTask(ctx context.Context, b task.BatchPayload) error {
 	if err != nil {
 		return err
 	}
-	// Shutdown stops the drain after the batch in hand, whose calls in flight
-	// are left to finish; the queue's own context ends only when time is up.
+	// Shutdown stops the drain after the current batch, whose calls in flight are
+	// left to finish; the queue's own context ends only when time is up.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(p.life, cancel)()

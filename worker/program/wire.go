@@ -39,12 +39,14 @@ import (
 )
 
 const (
-	leaseFor   = 8 * time.Second  // a silent worker's batch is taken over after this
-	watchEvery = 10 * time.Second // the watchdog's period
-	sweepEvery = time.Second
-	relayIdle  = 50 * time.Millisecond
-	houseEvery = 10 * time.Minute
-	drainFor   = 10 * time.Second // shutdown waits this long for running batches
+	leaseFor       = 8 * time.Second  // a silent worker's batch is taken over after this
+	watchEvery     = 10 * time.Second // the watchdog's period
+	sweepEvery     = time.Second
+	relayIdle      = 50 * time.Millisecond
+	relayRest      = 200 * time.Millisecond // between looks at an outbox that has been empty
+	relayRestAfter = 5 * time.Second        // for this long
+	houseEvery     = 10 * time.Minute
+	drainFor       = 10 * time.Second // shutdown waits this long for running batches
 )
 
 // program is everything a worker consists of.
@@ -274,24 +276,38 @@ func (p *program) startRoles(start func(name string, loop func(context.Context) 
 	}
 	of(eventsRole, "event bus", p.bus.Run)
 	of(eventsRole, "outbox relay", p.relay)
-	of(timersRole, "sweep", p.every(sweepEvery, "sweep", p.sweep))
-	of(timersRole, "timers", p.every(sweepEvery, "timers", p.keepTimers()))
 	of(houseRole, "housekeeping", p.every(houseEvery, "housekeeping", p.scheduleHouse))
-	of(houseRole, "coupons", p.every(sweepEvery, "coupons", p.sweepCoupons))
-	of(houseRole, "notices", p.every(sweepEvery, "notices", p.couponLife.notices.Sweep))
-	of(jobsRole, "jobs", p.every(sweepEvery, "jobs", p.jobs.Sweep))
-	of(jobsRole, "dead letters", p.every(sweepEvery, "dead letters", p.deadLetters.Step))
 	of(houseRole, "gauges", p.every(5*time.Second, "gauges", p.gauge))
 	of(houseRole, "census", p.every(5*time.Second, "census", p.takeCensus))
 	of(houseRole, "campaign results", p.every(resultsEvery, "campaign results", p.countResults))
+	of(deliveryRole, "provider calls", p.every(callsEvery, "provider calls", p.recordCalls))
 	if p.has(gateRole) {
 		p.gate.start(p, start)
 	}
-	of(timersRole, "test messages", p.every(sweepEvery, "test messages", p.tester.Sweep))
-	of(deliveryRole, "provider calls", p.every(callsEvery, "provider calls", p.recordCalls))
+	if list := p.sweeps(); len(list) > 0 {
+		start("sweeps", p.chores(sweepEvery, list))
+	}
 	if len(p.queues()) > 0 {
 		start("task servers", p.serveTasks)
 	}
+}
+
+// sweeps are what this process looks for every second; each finds nothing, or
+// what a queue or an event should have brought.
+func (p *program) sweeps() (list []chore) {
+	of := func(r role, name string, do func(context.Context) error) {
+		if p.has(r) {
+			list = append(list, chore{name, do})
+		}
+	}
+	of(timersRole, "sweep", p.sweep)
+	of(timersRole, "timers", p.keepTimers())
+	of(timersRole, "test messages", p.tester.Sweep)
+	of(houseRole, "coupons", p.sweepCoupons)
+	of(houseRole, "notices", p.couponLife.notices.Sweep)
+	of(jobsRole, "jobs", p.jobs.Sweep)
+	of(jobsRole, "dead letters", p.deadLetters.Step)
+	return list
 }
 
 // optOutURL returns where a user can turn a channel off, as web serves it; nil

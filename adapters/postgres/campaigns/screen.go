@@ -42,7 +42,7 @@ func (s Campaigns) Facts(ctx context.Context, b *delivery.Batch) (f campaign.Fac
 	return f, err
 }
 
-// answers reads what [Campaigns.Facts] asks.
+// answers reads the results of the queries of [Campaigns.Facts].
 func (s Campaigns) answers(ctx context.Context, ask *pgx.Batch, b *delivery.Batch, f *campaign.Facts) (err error) {
 	told := s.Pool.SendBatch(ctx, ask)
 	defer func() { err = errors.Join(err, told.Close()) }()
@@ -95,14 +95,14 @@ func unknownAmong(b *delivery.Batch) (missing []user.ID) {
 }
 
 // touches counts the messages of the shop's other campaigns to the batch's
-// users, from the bitmaps of the batches that overlap it. Batches of one shop
-// look one after the other. Whom a batch in somebody's hands that has looked
-// already may be about to reach, is busy: so of those that are leased at once
-// the first goes on and the others wait for it, never all for each other.
+// users, from the bitmaps of the overlapping batches. Batches of one shop run it
+// one after the other. A user is busy if another leased batch has counted before
+// and may be about to reach that user: so of concurrently leased batches the
+// first continues and the others wait for it, without a cycle.
 func (s Campaigns) touches(ctx context.Context, b *delivery.Batch, f *campaign.Facts) error {
 	return s.Tx(ctx, func(tx pgx.Tx) error {
 		// At read committed each statement sees what was committed before it
-		// began: all that those before this one in the shop have recorded.
+		// began: all records of the shop's earlier batches.
 		if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended('dropbell:caps', $1))`, f.Shop); err != nil {
 			return err
 		}
@@ -167,16 +167,16 @@ func readTouches(ctx context.Context, tx pgx.Tx, b *delivery.Batch, f *campaign.
 	return err
 }
 
-// Limits returns what a shop allows its campaigns; shop 0 stands for
-// campaigns of no shop.
+// Limits returns the limits of a shop's campaigns; shop 0 = campaigns of no
+// shop.
 func (s Campaigns) Limits(ctx context.Context, shop int64) (l campaign.Limits, err error) {
 	err = s.Pool.QueryRow(ctx, `select coalesce(max(per_day), 0), coalesce(max(per_week), 0), coalesce(max(approval_above), 0)
 		from campaign_limits where shop_number = $1`, shop).Scan(&l.PerDay, &l.PerWeek, &l.ApprovalAbove)
 	return l, pg.Translate(err)
 }
 
-// StrictestApproval returns the smallest number above which any shop wants a
-// second person; see [campaign.Store].
+// StrictestApproval returns the smallest number of users above which a shop
+// requires approval; see [campaign.Store].
 func (s Campaigns) StrictestApproval(ctx context.Context) (above int64, err error) {
 	err = s.Pool.QueryRow(ctx, `select coalesce(min(approval_above), 0) from campaign_limits where approval_above > 0`).Scan(&above)
 	return above, pg.Translate(err)
@@ -188,13 +188,13 @@ func (s Campaigns) Control(ctx context.Context, id int64) (state campaign.State,
 	return state, rate, pg.Translate(err)
 }
 
-// Urgent says whether a channel has batches of a lower priority number to
-// deliver, waiting for a worker or in the hands of one.
+// Urgent reports whether a channel has batches of a lower priority number to
+// deliver, ready or leased.
 type Urgent struct{ Ready, Running bool }
 
-// MoreUrgent looks for batches of the channel that go before priority. A batch
-// that was put off with people nobody has tried yet waits for the channel, and
-// is overtaken by nothing; one that waits for retries only is not in the way.
+// MoreUrgent looks for batches of the channel that go before priority. A
+// deferred batch with untried recipients waits for the channel and goes first;
+// one that only waits for retries does not.
 func (s Campaigns) MoreUrgent(ctx context.Context, c delivery.Channel, priority int) (u Urgent, err error) {
 	err = s.Pool.QueryRow(ctx, `select
 		exists (select from batches where channel = $1 and state = 'ready' and not held and priority < $2 and (next_run_at <= clock_timestamp()

@@ -117,9 +117,9 @@ func TestWhatWasRefusedStaysRefused(t *testing.T) {
 	}
 }
 
-// TestAnEpochBeginsWhileAPageIsWritten: the gate is built anew by somebody who
-// has the template's row when the page has written its coupons. They belong to
-// the epoch before, as whoever built it counted them.
+// TestAnEpochBeginsWhileAPageIsWritten: a keeper that holds the template's row
+// builds the gate anew when the page has written its coupons. They belong to the
+// epoch before, as the keeper counted them.
 func TestAnEpochBeginsWhileAPageIsWritten(t *testing.T) {
 	h := newClaimFixture(t, 1)
 	book := couponsdb.NewGateRecorder(h.DB)
@@ -190,8 +190,8 @@ func TestManyWritersOfOnePage(t *testing.T) {
 	}
 }
 
-// TestManyWritersOfFurtherClaims: nothing but their ids tells claims without a
-// key apart, of users who have a coupon already. One stands twice in the page.
+// TestManyWritersOfFurtherClaims: claims without a key, of users who have a
+// coupon already, differ by their ids only. One is in the page twice.
 func TestManyWritersOfFurtherClaims(t *testing.T) {
 	const users = 20
 	h := newClaimFixture(t, 1)
@@ -235,7 +235,7 @@ func TestManyWritersOfFurtherClaims(t *testing.T) {
 // TestEqualIDsAreWrittenApart: two users whose claims were given the same random id
 // get a coupon each, because the writer writes their claims one after the other.
 func TestEqualIDsAreWrittenApart(t *testing.T) {
-	h := newRushHour(t, 1)
+	h := newClaimFixture(t, 1)
 	drop := h.behindGate(10, 1)
 	page := []gate.Group{gateEntry(1, accepted(11, 1, "a"), accepted(11, 2, "a"), accepted(12, 3, "a"))}
 	wrote := 0

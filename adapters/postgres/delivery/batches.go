@@ -28,19 +28,19 @@ type Batches struct{ *pg.DB }
 // NewBatches returns the batch store of db.
 func NewBatches(db *pg.DB) Batches { return Batches{db} }
 
-// A place is where a batch stands in the order of urgency.
+// A place is a batch's position in the order of urgency.
 type place struct {
 	priority int16
 	deadline time.Time
 	id       int64
 }
 
-// leaseSQL claims the $4 most urgent ready batches of channel $1 behind the
+// leaseSQL leases the $4 most urgent ready batches of channel $1 behind the
 // place $5, $6, $7: reminders before campaigns, nearest deadline first. Batches
 // of paused campaigns are held.
 //
-// Delivering in the app is nothing but recording it, so a lease that is lost in
-// a crash of the database costs nobody a second message, and is not waited for.
+// Delivery in the app only records outcomes, so losing such a lease in a crash
+// of the database cannot cause a second message, and its commit is asynchronous.
 const leaseSQL = `
 with next as (
     select id from batches where channel = $1 and state = 'ready' and not held and next_run_at <= clock_timestamp()
@@ -147,7 +147,7 @@ func ready(ctx context.Context, l *lease) (delivery.Lease, error) {
 			return nil, err
 		}
 	}
-	if l.runs > 1 { // before the first run nobody has an exception, and nothing was accepted
+	if l.runs > 1 { // before the first run there are no exceptions, and nothing was accepted
 		if err := l.loadExceptions(ctx); err != nil {
 			return nil, err
 		}
@@ -207,10 +207,10 @@ func (l *lease) optedOut(ids []int64) {
 	}
 }
 
-// loadOptOuts asks for the users of the batch by their ids. Between the first
-// and the last id of a batch of a small drop may lie a large part of all users:
-// reading everybody there who has opted out of anything made 200 drops of 2,000
-// users among 4 million take over a minute.
+// loadOptOuts selects the users of the batch by their ids. Between the first and
+// the last id of a batch of a small drop may lie a large part of all users:
+// reading all opted-out users in between made 200 drops of 2,000 users among 4
+// million take over a minute.
 func (l *lease) loadOptOuts(ctx context.Context) error {
 	rows, err := l.db.Pool.Query(ctx, `select id from users where opt_outs <> 0 and id = any($1) and opt_outs & (1 << $2::int) <> 0`,
 		l.batch.Left, l.batch.Channel)

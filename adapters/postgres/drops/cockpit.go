@@ -89,8 +89,8 @@ func (r *cockpitReader) read(ctx context.Context, known []reminder.CockpitRow) (
 	return r.Cockpit, r.causes(ctx)
 }
 
-// dead counts the dead letters. A discard changes no row, so that what is known
-// of finished slots does not tell.
+// dead counts the dead letters. A discard changes no row, so cached counts of
+// finished slots do not show it.
 func (r *cockpitReader) dead(ctx context.Context) (err error) {
 	for _, row := range r.Rows {
 		if row.Counts().Dead > 0 {
@@ -213,8 +213,9 @@ func (r *cockpitReader) lanes(ctx context.Context, sql string, slots []int64) er
 	return err
 }
 
-// Causes are counted among the exceptions of so many batches per channel, and
-// so many of each, because a provider that is down makes one for everybody.
+// Causes are counted among the exceptions of at most so many batches per
+// channel, and so many of each, because a failing provider makes one for every
+// recipient.
 const (
 	causeBatches = 10
 	causeRows    = 200

@@ -31,9 +31,10 @@ type rowKey struct {
 func NewReservations(db *pg.DB, g pg.Grouping) *Reservations {
 	r := &Reservations{DB: db}
 	cfg := g.Config(db)
+	template := func(c reminder.Change) int64 { return c.TemplateID }
 	// Two requests with one idempotency key have one user as well.
-	r.reserve = pg.NewCommitter(cfg, func(c reminder.Change) user.ID { return c.UserID }, r.reserveAll)
-	r.cancel = pg.NewCommitter(cfg, func(c reminder.Change) rowKey { return rowKey{c.TemplateID, c.UserID} }, r.cancelAll)
+	r.reserve = pg.NewFairCommitter(cfg, func(c reminder.Change) user.ID { return c.UserID }, template, r.reserveAll)
+	r.cancel = pg.NewFairCommitter(cfg, func(c reminder.Change) rowKey { return rowKey{c.TemplateID, c.UserID} }, template, r.cancelAll)
 	return r
 }
 
@@ -119,9 +120,10 @@ select n, after, created, open, before, opened from decided`
 // one of those of its reminders that are reserved and still open.
 const possible = 1 << 60
 
-// cancelSQL removes a group of reminders. Bits 0 asks for whatever is still
-// open, bits with possible for what is still open of them. Slots of a template that was closed before they were due stay open
-// for cancelling until their instant.
+// cancelSQL removes a group of reminders. Bits 0 cancels all that are still
+// open, bits with possible those of them that are still open. Slots of a
+// template that was closed before they were due stay open for cancelling until
+// their instant.
 const cancelSQL = `
 with asked as (
     select * from unnest($1::bigint[], $2::bigint[], $3::bigint[]) with ordinality as a (template_id, user_id, bits, n)

@@ -100,7 +100,7 @@ func (s Slots) EndFiring(ctx context.Context, cut reminder.Cut, reserved [delive
 		tag, err := tx.Exec(ctx, `update slots set state = 'sending', cut_at = clock_timestamp(), cut_token = null, cut_lease_until = null
 			where id = $1 and cut_token = $2 and state = 'firing'`, cut.ID, cut.Token)
 		if err != nil || tag.RowsAffected() == 0 {
-			return err // somebody else ended it
+			return err // another worker ended it
 		}
 		_, err = tx.Exec(ctx, `
 			insert into slot_results (slot_id, channel, reserved, expected)
@@ -134,7 +134,7 @@ func (s Slots) Unfinished(ctx context.Context, slotID int64) (bool, error) {
 }
 
 // FinishSlots finishes slots whose batches are all done and writes their
-// counters. The batches are looked at once more under the slots' locks, in a
+// counters. The batches are read once more under the slots' locks, in a
 // statement that sees what a replay of dead letters committed meanwhile.
 func (s Slots) FinishSlots(ctx context.Context) (int, error) {
 	finished := 0

@@ -56,8 +56,8 @@ func (s Sales) peakNote(ctx context.Context) string {
 	return s.Curve.Peak().At.In(s.Template.Zone()).Format("15:04:05")
 }
 
-// note says what matters most: that all is gone, and how soon; that claims
-// are stopped; that nobody can claim yet.
+// note is the most important state: sold out, and how soon; claims are paused;
+// claims are not open yet.
 func (s Sales) note(ctx context.Context) string {
 	switch s.Template.State(ui.From(ctx).Now) {
 	case template.Paused:

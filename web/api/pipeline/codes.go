@@ -30,8 +30,8 @@ type code struct {
 	Meaning string
 }
 
-// codes lists every code an answer can carry. The document, the readable
-// page and the status line are all made from it.
+// codes lists every code of answers. The document, the readable page and the
+// status line are all made from it.
 var codes = []code{
 	{"malformed_json", http.StatusBadRequest, "The body is missing, not JSON, or not UTF-8."},
 	{"unauthenticated", http.StatusUnauthorized, "No valid token or key was sent, or no user was named."},

@@ -165,7 +165,7 @@ func Printable(key string) bool {
 	return true
 }
 
-// fingerprint tells requests apart that share a key by mistake.
+// fingerprint differs for different requests that share a key by mistake.
 func fingerprint(r *http.Request, body []byte) []byte {
 	h := sha256.New()
 	for _, s := range []string{r.Method, r.URL.Path, r.URL.RawQuery, r.Header.Get("If-Match")} {
@@ -186,10 +186,10 @@ func replay(w http.ResponseWriter, found workdb.Recorded) {
 	_, _ = w.Write(found.Body) // the client may be gone
 }
 
-// carryOut runs the request and stores the answer before sending it. An
-// answer that says "later" is not kept; neither is one cut short by a panic.
-// If this attempt was thought dead, another one's answer counts, and this
-// client is told to ask for it.
+// carryOut runs the request and stores the answer before sending it. An answer
+// that asks to retry later is not stored; neither is one cut short by a panic.
+// If this attempt was taken for dead, the answer of another attempt is valid,
+// and this client is told to repeat the request.
 func (pl *Pipeline) carryOut(w http.ResponseWriter, r *http.Request, next http.HandlerFunc) {
 	q := r.Context().Value(attemptKey{}).(attempt).request
 	rec := &recording{header: http.Header{}, status: http.StatusOK}

@@ -104,7 +104,7 @@ func (pl *Pipeline) Problem(ctx context.Context, err error) *Problem {
 		f = errInternal
 	}
 	if f.Kind == fault.Unavailable && f != errTooMany && f != fault.ErrOutcomeUnknown {
-		if !errors.Is(err, context.Canceled) { // then nobody waits for the answer
+		if !errors.Is(err, context.Canceled) { // else the client has gone
 			pl.log.WarnContext(ctx, "dependency unavailable", "request_id", id, "err", err)
 		}
 		f = &fault.Fault{Kind: f.Kind, Code: f.Code, Text: errOverloaded.Text}

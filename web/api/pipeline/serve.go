@@ -44,7 +44,7 @@ type Traits struct {
 	// json is set for operations whose body is JSON, needsBody if they cannot do
 	// without; the adapter finds both out.
 	json, needsBody bool
-	// OwnKeys is set for operations that make repetitions safe by themselves.
+	// OwnKeys is set for operations that handle repetitions themselves.
 	OwnKeys bool
 	// Guard, if set, is asked before anything is stored for the request, even
 	// its idempotency key; it reports whether it has answered.
@@ -189,8 +189,8 @@ func limited(w http.ResponseWriter, d middleware.Decision) error {
 
 func seconds(d time.Duration) int { return int((d + time.Second - 1) / time.Second) }
 
-// serve reads the body before anything looks at it, so that what is wrong
-// with it is told in our words, and answers repeated requests from memory.
+// serve reads the body before other middleware does, so that errors in it are
+// answered in the API's form, and answers repeated requests from memory.
 func (pl *Pipeline) serve(w http.ResponseWriter, r *http.Request, t Traits, next http.HandlerFunc) {
 	switch r.Method {
 	case http.MethodDelete:

@@ -66,8 +66,8 @@ var publicAlgorithms = map[string]bool{
 	"ES256": true, "ES384": true, "ES512": true, "EdDSA": true,
 }
 
-// NewTokens returns a verifier. It does not wait for the key set, so that a
-// key server that is down keeps nobody from starting; ctx ends the fetching.
+// NewTokens returns a verifier. It does not wait for the key set, so that a key
+// server that is down does not prevent the start; ctx ends the fetching.
 func NewTokens(ctx context.Context, o TokenOptions) (*Tokens, error) {
 	if o.Log == nil {
 		o.Log = slog.Default()
@@ -165,7 +165,7 @@ func (t *Tokens) validate(head tokenHeader, claims jwt.Token) error {
 		return invalid(validationText(err))
 	}
 	if t.o.Issuer == "" && t.o.Audience == "" {
-		return nil // nobody said that the tokens come from an identity provider
+		return nil // no identity provider is configured
 	}
 	return head.forAccess(claims)
 }

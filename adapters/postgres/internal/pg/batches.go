@@ -153,7 +153,7 @@ func BatchOwners(kind delivery.Kind, ids []int64) []BatchOwner {
 	return list
 }
 
-// StopBatches makes whoever works on these owners' batches skip the rest.
+// StopBatches makes the workers on these owners' batches skip the rest.
 func StopBatches(ctx context.Context, tx pgx.Tx, owners []BatchOwner, reason string) error {
 	kinds, ids := make([]string, len(owners)), make([]int64, len(owners))
 	for i, o := range owners {

@@ -34,7 +34,7 @@ func SetHolds(b []byte, id user.ID) (bool, error) {
 		return false, nil
 	}
 	set := roaring64.New()
-	_, err := set.FromUnsafeBytes(b) // read before anybody changes b
+	_, err := set.FromUnsafeBytes(b) // read only
 	return err == nil && set.Contains(uint64(id)), err
 }
 
