@@ -63,7 +63,7 @@ func (p *program) newGateWork(consumer string) (*gateWork, error) {
 		difference: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "dropbell_gate_difference",
 			Help: "Coupons that the ledger of a drop behind the gate is off by."}, []string{"template"}),
 		coupons: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "dropbell_gate_coupons",
-			Help: "Coupons of a drop behind the gate: on the shelf, being written, issued."}, []string{"template", "place"}),
+			Help: "Coupons of a drop behind the gate: available (shelf), being written (writing), issued."}, []string{"template", "place"}),
 		builds: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "dropbell_gate_builds_total",
 			Help: "Gates built, by what made it necessary."}, []string{"reason"}),
 		written: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "dropbell_gate_written_total",

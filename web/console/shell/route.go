@@ -28,6 +28,7 @@ type Route struct {
 	// that their rendering is not shared.
 	Own bool
 	// Reports says that nothing is decided by what is read; see [Report].
+	Reports bool
 	// Sure requires the member to authenticate again, unless they did lately.
 	Sure bool
 	// Upload says that the body is a form with a file, which the handler reads
