@@ -47,7 +47,7 @@ type move struct {
 //
 // The epoch of a donor is read before the move that names it is seen at the shard:
 // then no shard was built anew in between without one of the epochs being stale, and
-// nothing is taken for a move that nobody knows any more.
+// nothing is taken for a move that its shard does not know any more.
 func (s Shards) move(ctx context.Context, templateID int64, shard, donor, want int, epoch, donorEpoch int64) (int64, error) {
 	for {
 		if donorEpoch == 0 {

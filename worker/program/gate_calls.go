@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// callQueue holds the templates whose gates somebody has called about, each once.
+// callQueue holds the templates with a call about their gate, each once.
 // One that is called about while it is worked on comes again afterwards.
 type callQueue struct {
 	mu    sync.Mutex

@@ -122,7 +122,7 @@ func (deafening) ProcessHook(next goredis.ProcessHook) goredis.ProcessHook {
 	}
 }
 
-// TestLostCallsDelayOnly: claims about which nobody was called, and claims accepted
+// TestLostCallsDelayOnly: claims whose calls were lost, and claims accepted
 // while the workers' subscriptions were cut, are written all the same.
 func TestLostCallsDelayOnly(t *testing.T) {
 	server := localstack.RedisServer(t)

@@ -35,8 +35,7 @@ func span(from, to user.ID) (list []user.ID) {
 
 // TestGateOfARestoredDatabase: a database is restored that lacks claims that its gate
 // had accepted. The gate notices, however the epochs are, tells it, and the claims
-// are decided once more: everybody whose claim was accepted has a coupon,
-// nobody has two, and the rest of the stock is sold.
+// are decided once more: every user whose claim was accepted has one coupon, and the rest of the stock is sold.
 func TestGateOfARestoredDatabase(t *testing.T) {
 	for name, between := range map[string]func(r *gateFixture, drop template.Template){
 		"of the same epoch": func(*gateFixture, template.Template) {},
