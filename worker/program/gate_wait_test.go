@@ -80,15 +80,15 @@ func TestNobodyWaitsForEver(t *testing.T) {
 func TestABuilderThatWorksKeepsItsLease(t *testing.T) {
 	r := newGateFixture(t, localstack.RedisServer(t).URL(), 2)
 	drop := r.published(5, 1)
-	plan, err := r.store.Begin(t.Context(), drop.ID, 0, 2, gate.ReasonNew, time.Hour)
+	plan, err := r.store.Begin(t.Context(), drop.ID, 0, 0, 2, gate.ReasonNew, time.Hour)
 	r.must(err)
 	r.exec(`update gates set lease_until = clock_timestamp() - interval '1 second'`)
 	r.must(r.store.Renew(t.Context(), drop.ID, plan.Epoch, time.Minute))
-	if _, err := r.store.Begin(t.Context(), drop.ID, plan.Epoch, 2, gate.ReasonUnfinished, time.Hour); !errors.Is(err, gate.ErrStaleEpoch) {
+	if _, err := r.store.Begin(t.Context(), drop.ID, plan.Epoch, 0, 2, gate.ReasonUnfinished, time.Hour); !errors.Is(err, gate.ErrStaleEpoch) {
 		t.Errorf("another began: %v", err)
 	}
 	r.exec(`update gates set lease_until = clock_timestamp() - interval '1 second'`)
-	_, err = r.store.Begin(t.Context(), drop.ID, plan.Epoch, 2, gate.ReasonUnfinished, time.Hour)
+	_, err = r.store.Begin(t.Context(), drop.ID, plan.Epoch, 0, 2, gate.ReasonUnfinished, time.Hour)
 	r.must(err)
 	lost := r.store.Renew(t.Context(), drop.ID, plan.Epoch, time.Minute)
 	if !errors.Is(lost, gate.ErrStaleEpoch) {
