@@ -76,7 +76,7 @@ type reservationAnswer struct {
 }
 
 func (a *API) reservationRoutes() {
-	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Traits: pipeline.Traits{Hot: true, Quick: a.quick, Once: keyedReservations{a}}, Method: http.MethodPost, Path: "/reservations", ID: "reserve", Tag: pipeline.TagUsers,
+	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Traits: pipeline.Traits{Hot: true, Detached: true, Quick: a.quick, Once: keyedReservations{a}}, Method: http.MethodPost, Path: "/reservations", ID: "reserve", Tag: pipeline.TagUsers,
 		Summary: "Reserve reminders of a drop", Status: http.StatusCreated,
 		Description: "All reminders are reserved, or none; the answer comes after they are stored durably. They add up: a second request " +
 			"for the same drop adds its reminders to the first one's.",

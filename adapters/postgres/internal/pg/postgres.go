@@ -41,6 +41,8 @@ type DB struct {
 
 	transactionPool bool
 	pooling         *pooling
+	// bulk has a place for each bulk read under way.
+	bulk chan struct{}
 
 	replica *Replica // see [DB.WithReplica]
 }
@@ -105,7 +107,21 @@ func Open(ctx context.Context, url string, o Options) (*DB, error) {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
-	return &DB{Pool: pool, log: o.Log, traced: o.Tracer != nil, transactionPool: o.TransactionPool, pooling: state}, nil
+	return &DB{Pool: pool, log: o.Log, traced: o.Tracer != nil, transactionPool: o.TransactionPool, pooling: state,
+		bulk: make(chan struct{}, cfg.MaxConns/2)}, nil
+}
+
+// Bulk waits until fewer than half of the connections serve bulk reads, and
+// counts the caller's as one until release is called: reads of seconds, of
+// which many may be wanted at the same moment. The other half is left for what
+// must not wait for them: leases, checkpoints, health.
+func (db *DB) Bulk(ctx context.Context) (release func(), err error) {
+	select {
+	case db.bulk <- struct{}{}:
+		return func() { <-db.bulk }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
 // Close waits for running statements and closes every connection.
