@@ -96,12 +96,13 @@ const recordingBatches = `given as (
         late[h.step] = coalesce(b.late[h.step], 0) + greatest(0, g.sent_count - b.sent_count)
     from held h join given g on g.id = h.batch
     where b.id = h.batch and b.lease_token = g.token
-    returning b.id, b.channel, b.kind, b.owner_id, b.template_id, b.sent_count, g.done, g.trace,
+    returning b.id, b.channel, b.kind, b.owner_id, b.template_id, b.sent_count, b.from_user, b.to_user, g.done, g.trace,
         coalesce(b.stop_reason, case when b.held then 'held' end) as stop_reason
 ), announced as (
     insert into outbox (topic, payload, trace)
     select @topic, jsonb_build_object('batch_id', id::text, 'kind', kind, 'owner_id', owner_id::text, 'template_id', template_id::text,
-        'channel', channel, 'sent', sent_count, 'at', clock_timestamp()), trace
+        'channel', channel, 'sent', sent_count, 'from_user', from_user::text, 'to_user', to_user::text,
+        'at', clock_timestamp()), trace
     from mine where done
 )`
 
