@@ -151,7 +151,7 @@ type timedAction struct {
 	do func()
 }
 
-// runErrands does them at their instants and returns after the last one.
+// runActions runs the actions at their instants and returns after the last one.
 func (c *claims) runActions(plan []timedAction) {
 	queue := make(chan timedAction)
 	var all sync.WaitGroup

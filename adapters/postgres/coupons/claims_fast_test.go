@@ -112,9 +112,9 @@ func TestFirstsMeetAChange(t *testing.T) {
 	claimtest.Holds(t, h, drop.ID, 1, 1)
 }
 
-// TestFirstsMeetTheFirstOfAnother: another node is about to issue one of the
+// TestFirstClaimsMeetAFirstClaimElsewhere: another node is about to issue one of the
 // group's users a first coupon. That user is left out, and all others get one.
-func TestFirstsMeetTheFirstOfAnother(t *testing.T) {
+func TestFirstClaimsMeetAFirstClaimElsewhere(t *testing.T) {
 	h := newClaimFixture(t, 2)
 	drop := h.remembered(100, 1)
 	_, release := h.Hold(`select from templates where id = $1 for no key update`, drop.ID)
