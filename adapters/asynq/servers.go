@@ -54,10 +54,10 @@ type ServersConfig struct {
 	// puts them back; 0 means 20 s. It must stay below the time after which
 	// the process is killed.
 	ShutdownTimeout time.Duration
-	// Done, if set, is told of every execution, for metrics.
+	// Done, if set, is called after every execution, for metrics.
 	Done func(name string, took time.Duration, err error)
 	// Trace, if set, surrounds every execution: it may change the handler's
-	// context, and done is told how the execution ended.
+	// context, and done is called with the execution's error.
 	Trace func(ctx context.Context, name string, headers map[string]string) (_ context.Context, done func(error))
 }
 

@@ -15,8 +15,8 @@ import (
 	"dropbell/domain/template"
 )
 
-// newShelves fills shards of one template for an epoch and opens them.
-func newShelves(tb testing.TB, s Shards, id int64, epoch int64, terms gate.Terms, allots ...int64) {
+// newShards fills shards of one template for an epoch and opens them.
+func newShards(tb testing.TB, s Shards, id int64, epoch int64, terms gate.Terms, allots ...int64) {
 	tb.Helper()
 	ctx := context.Background()
 	for i, allot := range allots {
@@ -65,9 +65,9 @@ func (m *mover) next(ctx context.Context, s Shards, id, epoch int64) (done bool,
 }
 
 // TestMovesLoseNothingWhereverTheyStop: movers die between any two steps, or
-// sleep and go on much later, while others finish their moves; what is on the
-// shards and on its way is the whole stock after every single step, and once
-// somebody has helped, nothing is on its way.
+// pause and go on much later, while others finish their moves; shards and moves
+// together hold the whole stock after every single step, and once another mover
+// has helped, no move is left.
 func TestMovesLoseNothingWhereverTheyStop(t *testing.T) {
 	s := NewShards(newClient(t))
 	ctx, id := t.Context(), int64(0)
@@ -79,7 +79,7 @@ func TestMovesLoseNothingWhereverTheyStop(t *testing.T) {
 			allots[i] = rapid.Int64Range(0, 9).Draw(rt, "allot")
 			total += allots[i]
 		}
-		newShelves(t, s, id, 1, openTerms(1), allots...)
+		newShards(t, s, id, 1, openTerms(1), allots...)
 		shard := rapid.IntRange(0, shards-1)
 		var movers []*mover
 		steps := map[string]func(*rapid.T){
@@ -124,49 +124,49 @@ func TestMovesLoseNothingWhereverTheyStop(t *testing.T) {
 }
 
 func everythingIsThere(rt *rapid.T, s Shards, id int64, shards int, total int64) (moving int64) {
-	shelves, err := s.Look(context.Background(), id, shards)
+	list, err := s.Look(context.Background(), id, shards)
 	if err != nil {
 		rt.Fatal(err)
 	}
 	plan := gate.Plan{Shards: shards, State: gate.Active, Parts: make([]gate.Part, shards)}
 	plan.Template.Stock = total
-	var shelf int64
-	for i, sh := range shelves {
+	var stock int64
+	for i, sh := range list {
 		plan.Parts[i].Allot = sh.Allot
-		shelf += sh.Stock
+		stock += sh.Stock
 		moving += sh.Out - sh.In
 		if sh.Stock < 0 {
-			rt.Fatalf("shelf %d holds %d", i, sh.Stock)
+			rt.Fatalf("shard %d holds %d", i, sh.Stock)
 		}
 	}
-	if l := plan.Ledger(shelves); l.Difference != 0 || shelf+moving != total {
-		rt.Fatalf("%d on shelves and %d moving of %d: %+v %+v", shelf, moving, total, l, shelves)
+	if l := plan.Ledger(list); l.Difference != 0 || stock+moving != total {
+		rt.Fatalf("%d on shards and %d moving of %d: %+v %+v", stock, moving, total, l, list)
 	}
 	return moving
 }
 
-// TestMovesOfAFormerEpochDoNothing: whoever slept while the gate was built
+// TestMovesOfAFormerEpochDoNothing: a mover that paused while the gate was built
 // anew must not touch the new shards.
 func TestMovesOfAFormerEpochDoNothing(t *testing.T) {
 	s, ctx := NewShards(newClient(t)), t.Context()
-	newShelves(t, s, 1, 1, openTerms(1), 0, 10)
+	newShards(t, s, 1, 1, openTerms(1), 0, 10)
 	sleeper := &mover{shard: 0, donor: 1, want: 1}
 	for range 2 {
 		if _, err := sleeper.next(ctx, s, 1, 1); err != nil {
 			t.Fatal(err)
 		}
 	}
-	newShelves(t, s, 1, 2, openTerms(1), 4, 4)
+	newShards(t, s, 1, 2, openTerms(1), 4, 4)
 	if _, err := sleeper.next(ctx, s, 1, 1); !errors.Is(err, gate.ErrStaleEpoch) {
-		t.Errorf("a former epoch's stock was put on the shelf: %v", err)
+		t.Errorf("a former epoch's stock was put on the shard: %v", err)
 	}
 	late := &mover{shard: 1, donor: 0, want: 1, step: 1, move: move{number: 1, donor: 0, wanted: 1}}
 	if _, err := late.next(ctx, s, 1, 1); !errors.Is(err, gate.ErrStaleEpoch) {
-		t.Errorf("stock was taken off the shelf for a former epoch: %v", err)
+		t.Errorf("stock was taken off the shard for a former epoch: %v", err)
 	}
-	shelves, err := s.Look(ctx, 1, 2)
-	if err != nil || shelves[0].Stock != 4 || shelves[1].Stock != 4 {
-		t.Errorf("%+v %v", shelves, err)
+	list, err := s.Look(ctx, 1, 2)
+	if err != nil || list[0].Stock != 4 || list[1].Stock != 4 {
+		t.Errorf("%+v %v", list, err)
 	}
 }
 
@@ -191,19 +191,19 @@ func TestShelvesRefuseEarlierEpochs(t *testing.T) {
 	must(t, s.SetTerms(ctx, 1, 0, 5, openTerms(1), time.Now()))
 	must(t, s.Open(ctx, 1, 0, 5))
 	if err := s.Reset(ctx, 1, 0, 5, 10); !errors.Is(err, gate.ErrStaleEpoch) {
-		t.Errorf("an open shelf was emptied: %v", err)
+		t.Errorf("an open shard was emptied: %v", err)
 	}
 }
 
 func TestFillingTwiceGivesOnce(t *testing.T) {
 	s, ctx := NewShards(newClient(t)), t.Context()
-	newShelves(t, s, 1, 1, openTerms(1), 10)
+	newShards(t, s, 1, 1, openTerms(1), 10)
 	for _, allot := range []int64{15, 15, 12, 15} {
 		must(t, s.Fill(ctx, 1, 0, 1, allot))
 	}
-	shelves, err := s.Look(ctx, 1, 1)
-	if err != nil || shelves[0].Stock != 15 || shelves[0].Allot != 15 {
-		t.Errorf("%+v %v", shelves, err)
+	list, err := s.Look(ctx, 1, 1)
+	if err != nil || list[0].Stock != 15 || list[0].Allot != 15 {
+		t.Errorf("%+v %v", list, err)
 	}
 }
 
@@ -211,7 +211,7 @@ func TestOlderTermsNeverReplaceNewerOnes(t *testing.T) {
 	s, ctx := NewShards(newClient(t)), t.Context()
 	terms := openTerms(1)
 	terms.Version = 5
-	newShelves(t, s, 1, 1, terms, 10)
+	newShards(t, s, 1, 1, terms, 10)
 	old := terms
 	old.Version, old.Status, old.PerUserLimit = 4, template.Paused, 9
 	must(t, s.SetTerms(ctx, 1, 0, 1, old, time.Now()))

@@ -12,16 +12,16 @@ const (
 	// ten milliseconds for a new drop, and begins within a second when they
 	// were lost.
 	patience = 2 * time.Second
-	// lookEvery is how often somebody looks whether they are there, for all who
-	// wait at one process.
+	// lookEvery is how often the shards are looked for, once for all waiting
+	// claims of a process.
 	lookEvery = 20 * time.Millisecond
 )
 
 // errNoShards says that there is nothing to decide at, yet.
-var errNoShards = errors.New("gate: no shelves")
+var errNoShards = errors.New("gate: no shards")
 
-// room is where the claims of one template wait for its shards.
-type room struct {
+// waitingRoom holds the claims of one template that wait for its shards.
+type waitingRoom struct {
 	waiting int
 	opened  chan struct{}
 }
@@ -45,12 +45,12 @@ func (g *Gate) await(ctx context.Context, templateID int64, end time.Time) bool 
 	return false
 }
 
-func (g *Gate) enter(templateID int64) *room {
+func (g *Gate) enter(templateID int64) *waitingRoom {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	r := g.rooms[templateID]
 	if r == nil {
-		r = &room{opened: make(chan struct{})}
+		r = &waitingRoom{opened: make(chan struct{})}
 		g.rooms[templateID] = r
 		go g.watch(templateID, r)
 	}
@@ -61,14 +61,14 @@ func (g *Gate) enter(templateID int64) *room {
 	return r
 }
 
-func (g *Gate) leave(r *room) {
+func (g *Gate) leave(r *waitingRoom) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	r.waiting--
 }
 
-// watch looks for the shards as long as anybody waits for them.
-func (g *Gate) watch(templateID int64, r *room) {
+// watch looks for the shards as long as claims wait for them.
+func (g *Gate) watch(templateID int64, r *waitingRoom) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	for range tick.C {
@@ -94,11 +94,11 @@ func (g *Gate) open(templateID int64) bool {
 	if err != nil || shards == 0 {
 		return false
 	}
-	shelves, err := Shards{client: g.client, scripts: g.scripts}.peek(ctx, templateID, shards)
+	list, err := Shards{client: g.client, scripts: g.scripts}.peek(ctx, templateID, shards)
 	if err != nil {
 		return false
 	}
-	for _, s := range shelves {
+	for _, s := range list {
 		if !s.Open {
 			return false
 		}
@@ -106,8 +106,8 @@ func (g *Gate) open(templateID int64) bool {
 	return true
 }
 
-// shards asks once for all who ask at the same time: in the first moment of a
-// rush nobody knows it.
+// shards reads the number of shards once for concurrent callers: at the
+// beginning of a rush it is not cached.
 func (g *Gate) shards(ctx context.Context, templateID int64) (int, error) {
 	answer := g.asked.DoChan(strconv.FormatInt(templateID, 10), func() (any, error) {
 		// One caller's hanging up must not fail the others.

@@ -1,7 +1,7 @@
-// Package watermill carries events between processes over Redis Streams, with
+// Package watermill transports events between processes over Redis Streams, with
 // the library of the same name. Delivery is at least once and unordered;
-// handlers are idempotent. An event that no attempt could handle is handed to
-// the caller to be kept, and only then acknowledged.
+// handlers are idempotent. An event that could not be handled after all attempts
+// is handed to the caller for storage, and only then acknowledged.
 package watermill
 
 import (
@@ -31,7 +31,7 @@ const publishChunk = 1000
 
 // An Event is one message of the bus.
 type Event struct {
-	// ID tells deliveries of one event from other events.
+	// ID is the same for all deliveries of one event.
 	ID    string
 	Topic string
 	// Payload is the JSON of one of the structs in domain/event.
@@ -45,7 +45,7 @@ type DeadMessage struct {
 	Event
 	// Handler is the name under which the handler was registered.
 	Handler string
-	// Reason is the last error. It may be long (a panic brings its stack).
+	// Reason is the last error. It may be long (a panic contains its stack).
 	Reason string
 }
 
@@ -62,7 +62,7 @@ type BusConfig struct {
 	DeadMessage func(ctx context.Context, dead DeadMessage) error
 	Metrics     Metrics
 	// Trace, if set, surrounds every attempt: it may change the handler's
-	// context, and done is told how the attempt ended.
+	// context, and done is called with the attempt's error.
 	Trace func(ctx context.Context, name string, metadata map[string]string) (_ context.Context, done func(error))
 	// Attempts per delivery: 5, with RetryInterval (200 ms) doubling up to
 	// MaxRetryInterval (2 s) between them.
@@ -77,11 +77,11 @@ type BusConfig struct {
 
 // Metrics are hooks; each may be nil and must return at once.
 type Metrics struct {
-	// Handled is told of every attempt.
+	// Handled is called after every attempt.
 	Handled func(handler, topic string, took time.Duration, err error)
-	// Dead is told of every event that was given up.
+	// Dead is called for every event that was given up.
 	Dead func(handler, topic string)
-	// Resubscribed is told whenever a lost subscription is restored.
+	// Resubscribed is called whenever a lost subscription is restored.
 	Resubscribed func(handler, topic string)
 }
 

@@ -62,9 +62,9 @@ func (r *reads) lastError() error {
 }
 
 // XPendingExt looks for events to take over from other consumers; an empty
-// reply means none. So it is while stopping, and after an error: the library
-// would repeat the question for ever, even before its first read, while the
-// next read ends the subscription and tells why.
+// reply means none. It is empty while stopping, and after an error: the
+// library would otherwise repeat the request without end, even before its first
+// read, while the next read ends the subscription and returns the error.
 func (r *reads) XPendingExt(ctx context.Context, a *goredis.XPendingExtArgs) *goredis.XPendingExtCmd {
 	none := goredis.NewXPendingExtCmd(ctx)
 	if r.stopped() {

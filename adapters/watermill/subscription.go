@@ -114,7 +114,7 @@ type subscription struct {
 	logger     *slog.Logger
 
 	connected atomic.Bool
-	// position is where a listener stands in the stream; "" before the first
+	// position is a listener's position in the stream; "" before the first
 	// subscription.
 	position atomic.Pointer[string]
 }
@@ -217,8 +217,8 @@ func (s *subscription) libraryConfig(client goredis.UniversalClient) redisstream
 		OldestId:        "0",
 		// An endless first read could not be stopped.
 		DisableIndefiniteInitialBlock: true,
-		// The library would go on after any error, for ever and twice a
-		// second: also after NOGROUP, which only a new subscription cures.
+		// The library would continue after any error, without end and twice a
+		// second: also after NOGROUP, which requires a new subscription.
 		ShouldStopOnReadErrors: func(error) bool { return true },
 	}
 	if position := s.position.Load(); position != nil {

@@ -47,10 +47,10 @@ func (b *Bus) topics() []string {
 }
 
 // Trim deletes events older than olderThan that every group has handled; an
-// event that is unread or not yet acknowledged by one group stays, however
-// old. A group nobody serves any more therefore keeps its stream growing,
-// which [Bus.Lag] shows. It returns the number deleted, and [ErrUnavailable]
-// when Redis does not answer.
+// event that is unread or not yet acknowledged by one group stays, however old.
+// A group without consumers therefore keeps its stream growing, which [Bus.Lag]
+// shows. It returns the number deleted, and [ErrUnavailable] when Redis does not
+// answer.
 func (b *Bus) Trim(ctx context.Context, olderThan time.Duration) (int64, error) {
 	now, err := b.client.Time(ctx).Result()
 	if err != nil {

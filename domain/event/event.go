@@ -1,7 +1,7 @@
-// Package event holds the payloads of domain events and nothing else. Events
-// are facts in the past tense, announced at least once and in no particular
-// order to any number of readers. A name ends in its version; a payload, once
-// sent, keeps its meaning for ever (golden files hold the tests to it).
+// Package event holds the payloads of domain events and nothing else. Events are
+// facts in the past tense, announced at least once and in no particular order to
+// any number of readers. A name ends in its version; a payload, once sent, never
+// changes its meaning (tests compare it with golden files).
 package event
 
 import "time"

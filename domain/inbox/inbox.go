@@ -16,7 +16,7 @@ import (
 	"dropbell/domain/user"
 )
 
-// A Message is one in-app message as its reader sees it.
+// A Message is one in-app message of a user.
 type Message struct {
 	ID         string // see [MessageID]
 	TemplateID int64
@@ -39,8 +39,8 @@ type Message struct {
 // MessageID returns the id of an in-app message: stable, unique for the user,
 // and a decimal number like every id. owner is the slot, announcement, campaign
 // or run of notices it belongs to. All but reminders have 19 digits, of which
-// the first tells the kind; a test of a campaign may come again, so its id
-// holds the second it was due.
+// the first is the kind; a test of a campaign may come again, so its id holds
+// the second it was due.
 func MessageID(k delivery.Kind, owner int64, due time.Time) string {
 	const kind, second = 1_000_000_000_000_000_000, 10_000_000_000
 	n := owner

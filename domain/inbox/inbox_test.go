@@ -15,7 +15,7 @@ import (
 	"dropbell/domain/user"
 )
 
-// arrivals is a store that knows one batch, which reached users 2 and 3.
+// arrivals is a store with one batch, which reached users 2 and 3.
 type arrivals struct {
 	inbox.Store
 	err error

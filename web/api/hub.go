@@ -23,8 +23,8 @@ const (
 
 var errTooManyStreams = fault.New(fault.Unavailable, "overloaded", "too many open streams; try again")
 
-// Hub brings in-app messages to the clients connected to this process. It
-// keeps nothing: whoever was not connected, or too slow, finds everything in
+// Hub sends in-app messages to the clients connected to this process. It stores
+// nothing: clients that were not connected, or too slow, find all messages in
 // the inbox. The zero Hub is ready; a Hub must not be copied.
 type Hub struct {
 	// Heartbeat is how often idle streams show that they are alive, 0 = 20 s.

@@ -30,8 +30,8 @@ const (
 	// may have been recorded and yet become visible later: batches that
 	// finish at the same time commit in any order.
 	resumeWindow = 10 * time.Second
-	// maxBacklog bounds what a client is told that comes back; older messages
-	// are in the inbox.
+	// maxBacklog bounds the missed messages that a reconnected client gets; older
+	// ones are in the inbox.
 	maxBacklog = 500
 )
 
@@ -255,9 +255,9 @@ func (s *stream) finish() {
 	}
 }
 
-// position is where a client stands in its messages. Its text is the event
-// id: the latest instant, and the messages around it that it has, so that any
-// process can go on from there without having seen the client before.
+// position is a client's position in its messages. Its text is the event id: the
+// latest instant, and the messages around it that it has, so that any process
+// can continue from there without having served the client before.
 type position struct {
 	at     time.Time
 	recent []placed

@@ -117,9 +117,9 @@ func (p *program) scheduleHouse(ctx context.Context) error {
 // eventLife is how long handled events stay on the wire for late readers.
 const eventLife = time.Hour
 
-// cleanUp removes what nobody needs any more.
+// cleanUp removes expired data.
 func (p *program) cleanUp(ctx context.Context) error {
-	keep := workdb.Retention{Delivery: p.Config.RetainFor, Audit: p.Config.RetainAudit,
+	keep := workdb.Retention{Delivery: p.Config.RetainFor, Audit: p.Config.RetainAudit, Coupons: p.Config.RetainCoupons,
 		Idempotency: workdb.IdempotencyKeyLife, Events: 7 * 24 * time.Hour, Jobs: 30 * 24 * time.Hour, Uploads: 7 * 24 * time.Hour}
 	// Redis first: what fills its memory does not wait for what fills a disk. No
 	// part keeps another one from its work.

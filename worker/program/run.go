@@ -15,7 +15,7 @@ import (
 	"dropbell/domain/delivery"
 )
 
-// run works until ctx ends, then finishes what is in hand and returns.
+// run works until ctx ends, then finishes the work in progress and returns.
 func run(ctx context.Context, getenv func(string) string, out io.Writer) error {
 	cfg, log, err := app.Load("worker", getenv, out)
 	if err != nil {
@@ -62,7 +62,7 @@ func (p *program) serve(ctx context.Context) error {
 	return nil
 }
 
-// causeOf returns why ctx ended, nil if somebody wanted that.
+// causeOf returns why ctx ended, nil if it was ended on purpose.
 func causeOf(ctx context.Context) error {
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
 		return cause

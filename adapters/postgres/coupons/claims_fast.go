@@ -24,73 +24,6 @@ import (
 // everything back. Requests that are left undecided are decided again by a group
 // that reads, so every refusal and every repetition is answered from stored rows.
 
-// countFirsts and issueFirsts give coupons to those of the holders $1 (template) and $2 (user)
-// who have none. $3 is how many each would get; both are in the order of
-// template and user, as in every group. $4 to $9 are the coupons: template,
-// user, claim, key, instant, end of validity. $10 to $12
-// are the templates in the order of their ids, with the versions that were
-// read and the number of requests, of which none must be passed over for want
-// of stock. $13 to $15 are topic, trace and instant of the event. If $16, the
-// drop must be open, and that instant now.
-//
-// The set of holders is hashed only if somebody was passed over. A holder who
-// gets a first coupon elsewhere at this very moment violates the key of the
-// counts, which undoes everything; "besideOthers" passes over such a holder,
-// too, but takes longer for each.
-//
-// closes_at is checked again after the row lock is held. PostgreSQL re-evaluates a
-// WHERE clause after waiting for a lock only if the row was changed meanwhile.
-//
-// "is true" keeps the planner from joining, for which it knows the numbers of
-// rows too badly: the set is hashed. Statements are added before its end.
-const (
-	countFirsts = `
-with counted as (
-    insert into claim_counts (template_id, user_id, issued)
-    select * from unnest($1::bigint[], $2::bigint[], $3::int[]) as a (template_id, user_id, issued)
-    where not exists (select from claim_counts c where c.template_id = a.template_id and c.user_id = a.user_id)`
-	besideOthers = `
-    on conflict do nothing`
-	issueFirsts = `
-    returning template_id, user_id, issued
-), counts as materialized (
-    select count(*) as holders, coalesce(sum(issued), 0) as issued from counted
-), given as (
-    insert into coupons (template_id, user_id, claim_id, origin, origin_key, issued_at, expires_at)
-    select a.template_id, a.user_id, a.claim_id, '` + string(claim.ByTap) + `', a.key, a.issued_at, a.expires_at
-    from unnest($4::bigint[], $5::bigint[], $6::bigint[], $7::text[], $8::timestamptz[], $9::timestamptz[])
-        as a (template_id, user_id, claim_id, key, issued_at, expires_at)
-    where (select holders from counts) = cardinality($1::bigint[])
-        or ((a.template_id, a.user_id) in (select template_id, user_id from counted)) is true
-    returning template_id, issued_at, claim_id, id
-), steps as materialized ( -- one, unless a gate accepted the claims at different instants
-    select template_id, issued_at, count(*) as n from given group by template_id, issued_at
-), sold as (
-    update templates t set issued = t.issued + g.n
-    from unnest($10::bigint[], $11::bigint[], $12::bigint[]) as a (id, version, asked)
-    join (select template_id, sum(n) as n from steps group by template_id order by template_id) g on g.template_id = a.id
-    where t.id = a.id and t.version = a.version and t.issued + a.asked <= t.stock
-      and (not $16 or t.opens_at <= clock_timestamp() and clock_timestamp() < ` + pg.TemplateEndsAt + `)
-    returning t.id, g.n, t.issued, ` + pg.TemplateEndsAt + ` as ends
-), announced as (
-    insert into outbox (topic, payload, trace)
-    select $13, jsonb_build_object('at', $15::text, 'issued',
-        jsonb_agg(jsonb_build_object('template_id', id::text, 'issued', n, 'total', issued) order by id)), $14 from sold
-    having count(*) > 0
-), drawn as (
-    insert into claim_seconds as s (template_id, second, issued)
-    select template_id, date_trunc('second', issued_at), sum(n) from steps group by 1, 2 order by 1, 2
-    on conflict (template_id, second) do update set issued = s.issued + excluded.issued
-), checked as materialized (
-    select expect((select count(*) from sold) = (select count(distinct template_id) from steps)
-        and (select issued from counts) = (select coalesce(sum(n), 0) from steps)
-        and (not $16 or coalesce((select min(ends) from sold), 'infinity') > clock_timestamp()
-            and $15::timestamptz between clock_timestamp() - interval '1 second' and clock_timestamp() + interval '1 second'))
-)`
-	issuedFirsts = `
-select g.claims, g.coupons from (select array_agg(claim_id) as claims, array_agg(id) as coupons from given) g cross join checked`
-)
-
 // lastTerms are the terms that the last group which read has found. A group that
 // issues coupons by lastTerms checks them in the same transaction, so they need no
 // invalidation.
@@ -135,8 +68,7 @@ func (l *lastTerms) learn(d *claim.Decider) {
 	}
 }
 
-// knows reports whether it is worth trying to issue a coupon of the template
-// by what is remembered.
+// knows reports whether the fast path may issue coupons of the template.
 func (l *lastTerms) knows(templateID int64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -173,7 +105,8 @@ func (l *lastTerms) noteOutcome(worth bool) {
 	l.failures = min(l.failures+1, 10)
 }
 
-// contest notes that somebody got a first coupon elsewhere at the same time.
+// contest records that another node issued a first coupon to the same user at
+// the same time.
 func (l *lastTerms) contest() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -190,7 +123,7 @@ func (l *lastTerms) contested() bool {
 // decideFast returns a verdict for each of the group that it issued a coupon
 // to, in one transaction and one round trip, and an empty one for all others.
 func (s *Claims) decideFast(ctx context.Context, group []claim.Request) ([]claim.Verdict, error) {
-	conn, err := s.Pool.Acquire(ctx) // which may take long, and the decider knows the time
+	conn, err := s.Pool.Acquire(ctx) // may take long, and the decider's time is that of its creation
 	if err != nil {
 		return nil, err
 	}
@@ -251,9 +184,9 @@ func newFastGroup(d *claim.Decider, group []claim.Request) *fastGroup {
 // store returns how many coupons there are; their ids are filled into their
 // claims.
 func (f *fastGroup) store(ctx context.Context, conn *pgx.Conn, contested bool) (int, error) {
-	sql := countFirsts + issueFirsts + issuedFirsts
+	sql := fastIssueSQL
 	if contested {
-		sql = countFirsts + besideOthers + issueFirsts + issuedFirsts
+		sql = fastIssueContestedSQL
 	}
 	b := &pgx.Batch{} // without begin and commit it is one transaction
 	b.Queue(pg.IndexesOnly)
@@ -269,9 +202,9 @@ func (f *fastGroup) queue(b *pgx.Batch, sql string, args ...any) {
 	b.Queue(sql, args...).QueryRow(func(row pgx.Row) error { return row.Scan(&f.claims, &f.coupons) })
 }
 
-// fill gives the claims that were issued their coupons once everything is
-// committed, and returns how many that are. They come in the order of the
-// claims, which nobody promises: if they do not they are looked for.
+// fill sets the coupons of the issued claims once everything is committed, and
+// returns their number. They usually come in the order of the claims, which is
+// not guaranteed: otherwise they are searched for.
 func (f *fastGroup) fill() int {
 	fresh, at := f.decider.Fresh(), 0
 	for i, id := range f.claims {
@@ -286,7 +219,7 @@ func (f *fastGroup) fill() int {
 	return len(f.claims)
 }
 
-// columns are the arguments of [countFirsts] and [issueFirsts].
+// columns returns $1 to $16 of the fast path's statements.
 func (f *fastGroup) columns(open bool, trace string) []any {
 	return slices.Concat(countColumns(f.decider.Fresh()), tapColumns(f.decider.Fresh()),
 		[]any{f.templates, f.versions, f.asked, event.CouponsIssued, trace, f.decider.At.UTC().Format(time.RFC3339Nano), open})

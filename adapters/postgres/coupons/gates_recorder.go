@@ -13,6 +13,7 @@ import (
 	"dropbell/domain/fault"
 	"dropbell/domain/redeemcode"
 	"dropbell/domain/staff"
+	"dropbell/domain/user"
 	"dropbell/killpoint"
 )
 
@@ -41,11 +42,14 @@ type page struct {
 }
 
 // Write implements [gate.Recorder]. Coupons of users who have none are issued
-// side by side with other writers. All other claims are decided with the
-// template's row locked from the first look on, so whoever else writes them
-// waits, and then finds them.
+// concurrently with other writers. All other claims are decided after the
+// template's row is locked, so another writer of the same claims waits, and then
+// finds them.
 func (s GateRecorder) Write(ctx context.Context, templateID int64, shard int, groups []gate.Group) ([]gate.Settlement, error) {
 	p := newPage(templateID, shard, groups)
+	if p.hasEqualIDs() {
+		return nil, fmt.Errorf("%w: two of the claims have the same id", gate.ErrUnwritable)
+	}
 	written, err := s.writeFirsts(ctx, p)
 	if err != nil {
 		return nil, pg.Translate(err)
@@ -81,6 +85,19 @@ func newPage(templateID int64, shard int, groups []gate.Group) *page {
 		}
 	}
 	return p
+}
+
+// hasEqualIDs reports whether two users' claims were given the same random id: each
+// has to be decided in a transaction of its own.
+func (p *page) hasEqualIDs() bool {
+	users := make(map[claim.ID]user.ID, len(p.requests))
+	for _, r := range p.requests {
+		if other, seen := users[r.ID]; seen && other != r.UserID {
+			return true
+		}
+		users[r.ID] = r.UserID
+	}
+	return false
 }
 
 func (s GateRecorder) write(ctx context.Context, p *page, refuse string) (verdicts []gate.Settlement, err error) {

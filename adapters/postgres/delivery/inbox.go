@@ -20,8 +20,8 @@ import (
 // Inbox derives in-app messages from batches; see [inbox.Store].
 type Inbox struct {
 	*pg.DB
-	// Track, if set, returns the address that stands for a campaign's link in
-	// the text one user reads.
+	// Track, if set, returns the tracked address that replaces a campaign's link
+	// in one user's text.
 	Track func(campaign int64, id user.ID, variant int) string
 }
 
@@ -78,7 +78,8 @@ func (s Inbox) Page(ctx context.Context, by user.ID, before time.Time, limit int
 		if m.Read = !m.At.After(page.ReadThrough); !m.Read {
 			page.Unread++
 		}
-		// Pages are told apart by their instants, so what came in the same one stays together.
+		// The next page begins after an instant, so messages of the same one stay
+		// together.
 		fits := len(shown) < max(limit, 1) || m.At.Equal(shown[len(shown)-1].At)
 		if fits && (before.IsZero() || m.At.Before(before)) {
 			shown = append(shown, m)
@@ -209,7 +210,7 @@ func (s Inbox) arrivalOf(ctx context.Context, batchID int64, connected inbox.Con
 }
 
 // reminderArrival returns what a finished in-app batch of reminders,
-// corrections or cancellations shows, the same to everybody.
+// corrections or cancellations shows, which is the same for all its recipients.
 func (s Inbox) reminderArrival(ctx context.Context, batchID int64, connected inbox.Connected) (inbox.Arrival, bool, error) {
 	var from, to user.ID
 	var a inbox.Arrival

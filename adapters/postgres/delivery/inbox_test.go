@@ -39,8 +39,8 @@ func TestInboxPagesDivideNoInstant(t *testing.T) {
 	}
 }
 
-// TestWhatWasSentStaysInTheInbox: whoever cancels what is left of a reservation
-// keeps what came of it, and has it once when they reserve again.
+// TestWhatWasSentStaysInTheInbox: a user who cancels the rest of a reservation
+// keeps the sent messages, and has them once when they reserve again.
 func TestWhatWasSentStaysInTheInbox(t *testing.T) {
 	n := pgtest.NewNotifier(t)
 	count := func(id user.ID) int {

@@ -11,9 +11,8 @@ import (
 // than a page of its work takes, shorter than a crowd should wait.
 const lease = 5 * time.Second
 
-// build makes the shards from what the database knows. Only what is written
-// tells what is left, and only when every shard is filled may the first one
-// open.
+// build creates the shards from the database. Only stored claims determine what
+// is left, and the first shard may open only when every shard is filled.
 func (k *Keeper) build(ctx context.Context, plan Plan, reason string) error {
 	id, shards := plan.Template.ID, plan.Shards
 	if shards == 0 {
@@ -87,15 +86,15 @@ func codeKeysOf(list []IdempotencyRecord) (keys []string) {
 	return keys
 }
 
-// renew tells the others that the builder lives. What lies between two calls is
-// a page of work, so a lease need not be long.
+// renew extends the builder's lease. The work between two calls is one page, so
+// the lease can be short.
 func (k *Keeper) renew(ctx context.Context, plan Plan) error {
 	return k.Store.Renew(ctx, plan.Template.ID, plan.Epoch, lease)
 }
 
-// drain begins a new epoch and brings everything that was accepted before it
-// into the database. Order matters: only once no shard takes claims any more
-// is what waits to be written complete.
+// drain begins a new epoch and stores everything that was accepted before it in
+// the database. Order matters: only once no shard accepts claims any more are
+// the waiting ones complete.
 func (k *Keeper) drain(ctx context.Context, plan Plan, shards int, reason string) (Plan, error) {
 	id := plan.Template.ID
 	plan, err := k.Store.Begin(ctx, id, plan.Epoch, shards, reason, lease)
@@ -111,9 +110,9 @@ func (k *Keeper) drain(ctx context.Context, plan Plan, shards int, reason string
 	})
 }
 
-// clear seals first: what staff still give away after the end must not land
-// on a shard that nobody looks at any more. Retired before they are taken
-// down, shards are not built anew.
+// clear fences the gate first: coupons that staff still grant after the end must
+// not reach a shard that is no longer written. Since it is retired before its
+// shards are removed, the gate is not built anew.
 func (k *Keeper) clear(ctx context.Context, plan Plan) error {
 	plan, err := k.drain(ctx, plan, plan.Shards, ReasonEnded)
 	if err != nil {

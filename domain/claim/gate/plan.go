@@ -18,7 +18,7 @@ const (
 	Retired  PlanState = "retired"
 )
 
-// Part is what the database knows of one shard in the present epoch.
+// Part is the database's state of one shard in the present epoch.
 type Part struct {
 	Allot int64 // what the shard is to be given in all
 	// Settled accepted claims are decided for good, Refused of them were
@@ -26,8 +26,8 @@ type Part struct {
 	Settled, Refused int64
 }
 
-// A Plan is what the database knows of a gate, read in one statement. The
-// zero Shards say that there is none yet.
+// A Plan is the database's state of a gate, read in one statement. Without
+// Shards there is no gate yet.
 type Plan struct {
 	Template template.Template
 	Shards   int
@@ -51,8 +51,8 @@ func (p Plan) Allot() (sum int64) {
 	return sum
 }
 
-// Share returns what each shard is to be given in all so that the whole stock
-// is on sale. It never takes anything away.
+// Share returns the total allotment of each shard with which the whole stock is
+// on sale. It never reduces an allotment.
 func (p Plan) Share() []int64 {
 	parts := Split(max(0, p.Template.Stock-p.Base-p.Allot()), p.Shards)
 	for i := range parts {
@@ -79,7 +79,7 @@ type Step string
 // the others.
 const (
 	Rest     Step = ""      // nothing to do
-	Build    Step = "build" // make shards from what the database knows
+	Build    Step = "build" // create shards from the database
 	SetTerms Step = "tell"  // put the newest terms in force
 	Fill     Step = "fill"  // hand out stock that no shard has yet
 	Clear    Step = "clear" // the template has ended: take the shards down
@@ -91,9 +91,9 @@ const (
 	ReasonUnfinished = "unfinished"
 	ReasonLost       = "lost"
 	ReasonDifference = "difference"
-	// ReasonExcess: a writer that had claims in hand when Redis was emptied
-	// stored them after the gate was built anew, so the shards have more than
-	// there is. Whoever got it would be refused when it is written.
+	// ReasonExcess: a writer that held claims when Redis was emptied stored them
+	// after the gate was built anew, so the shards hold more than the stock.
+	// Claims of the excess would be refused when they are written.
 	ReasonExcess = "excess"
 	ReasonEnded  = "ended" // to take it down
 )
@@ -111,7 +111,7 @@ func (p Plan) Next(shards []Shard) (Step, string) {
 	}
 	for _, s := range shards {
 		if s.Epoch > p.Epoch {
-			return Rest, "" // somebody has built it since the plan was read
+			return Rest, "" // another keeper has built it since the plan was read
 		}
 	}
 	if p.Template.Stock < p.Base+p.Allot() && !p.ended() {
@@ -140,7 +140,7 @@ func (p Plan) Next(shards []Shard) (Step, string) {
 }
 
 // clockDoubt is how far a shard's clock may be from the database's before it is
-// set again: more than the [Shards] leave unnoticed when they are told.
+// set again: more than the difference below which [Shards] ignore a new time.
 const clockDoubt = 250 * time.Millisecond
 
 // ClockSkewed reports whether a shard judges the window by a clock that is not the
@@ -160,7 +160,7 @@ type Ledger struct {
 	Total   int64
 	OnSale  int64 // for sale, on its way between shards, or about to be handed to one
 	Moving  int64 // of these, on their way between shards
-	Writing int64 // promised to somebody, not in the database yet
+	Writing int64 // accepted, not in the database yet
 	Issued  int64
 	// Difference is what does not add up, 0 as it must be.
 	Difference int64
@@ -168,12 +168,12 @@ type Ledger struct {
 
 // Ledger adds up a plan and a look at its shards that was taken after it.
 //
-// The database and the shards are read one after the other while claims go
-// on, and yet the sum is exact: counters of what crossed from one side to the
-// other are kept on both sides, and cancel out whatever the instants are.
-// Three things do not cancel out and are the proof: every shard for itself
-// must add up, the database's own counters must, and nothing may be settled
-// that was never accepted.
+// The database and the shards are read one after the other during claims, and
+// yet the sum is exact: counters of what crossed from one side to the other are
+// kept on both sides, and cancel out whatever the instants are. Three things do
+// not cancel out and are the proof: every shard for itself must add up, the
+// database's own counters must, and nothing may be settled that was never
+// accepted.
 func (p Plan) Ledger(shards []Shard) Ledger {
 	l := Ledger{Total: p.Template.Stock, Issued: p.Template.Issued}
 	if !p.of(shards) {

@@ -46,12 +46,12 @@ func TestNext(t *testing.T) {
 		}, gate.Rest, ""},
 		{"being built", func(p *gate.Plan, _ []gate.Shard) { p.State = gate.Building }, gate.Build, gate.ReasonUnfinished},
 		{"retired", func(p *gate.Plan, s []gate.Shard) { p.State, s[0] = gate.Retired, gate.Shard{} }, gate.Rest, ""},
-		{"a shelf is gone", func(_ *gate.Plan, s []gate.Shard) { s[1] = gate.Shard{Number: 1} }, gate.Build, gate.ReasonLost},
+		{"a shard is gone", func(_ *gate.Plan, s []gate.Shard) { s[1] = gate.Shard{Number: 1} }, gate.Build, gate.ReasonLost},
 		{"built anew in the meantime", func(_ *gate.Plan, s []gate.Shard) { s[0].Epoch, s[1].Open = 4, false }, gate.Rest, ""},
-		{"a shelf of another epoch", func(_ *gate.Plan, s []gate.Shard) { s[0].Epoch = 2 }, gate.Build, gate.ReasonLost},
-		{"a sealed shelf", func(_ *gate.Plan, s []gate.Shard) { s[0].Open = false }, gate.Build, gate.ReasonLost},
-		{"a shelf that was given too much", func(_ *gate.Plan, s []gate.Shard) { s[0].Allot++ }, gate.Build, gate.ReasonLost},
-		{"more on the shelves than there is", func(p *gate.Plan, _ []gate.Shard) { p.Base++ }, gate.Build, gate.ReasonExcess},
+		{"a shard of another epoch", func(_ *gate.Plan, s []gate.Shard) { s[0].Epoch = 2 }, gate.Build, gate.ReasonLost},
+		{"a fenced shard", func(_ *gate.Plan, s []gate.Shard) { s[0].Open = false }, gate.Build, gate.ReasonLost},
+		{"a shard that was given too much", func(_ *gate.Plan, s []gate.Shard) { s[0].Allot++ }, gate.Build, gate.ReasonLost},
+		{"more on the shards than there is", func(p *gate.Plan, _ []gate.Shard) { p.Base++ }, gate.Build, gate.ReasonExcess},
 		{"more on them than there was, in the end", func(p *gate.Plan, _ []gate.Shard) {
 			p.Template.Stored, p.Base = template.Closed, p.Base+1
 		}, gate.Rest, ""},
@@ -68,30 +68,30 @@ func TestNext(t *testing.T) {
 			p.Template.Stored, p.Template.Stock = template.Closed, 200
 		}, gate.Rest, ""},
 	} {
-		plan, shelves := standing()
-		c.change(&plan, shelves)
-		if step, reason := plan.Next(shelves); step != c.want || reason != c.reason {
+		plan, list := standing()
+		c.change(&plan, list)
+		if step, reason := plan.Next(list); step != c.want || reason != c.reason {
 			t.Errorf("%s: %q because %q, want %q because %q", c.name, step, reason, c.want, c.reason)
 		}
 	}
 }
 
 func TestAstray(t *testing.T) {
-	plan, shelves := standing()
+	plan, list := standing()
 	plan.Now = time.Date(2026, 11, 11, 12, 0, 0, 0, time.UTC)
 	took := 40 * time.Millisecond
 	for off, want := range map[time.Duration]bool{
 		0: false, took: false, -200 * time.Millisecond: false, took + 200*time.Millisecond: false,
 		-300 * time.Millisecond: true, took + 300*time.Millisecond: true, time.Hour: true,
 	} {
-		shelves[0].Clock, shelves[1].Clock = plan.Now, plan.Now.Add(off)
-		if got := plan.ClockSkewed(shelves, took); got != want {
+		list[0].Clock, list[1].Clock = plan.Now, plan.Now.Add(off)
+		if got := plan.ClockSkewed(list, took); got != want {
 			t.Errorf("off by %v: astray %v, want %v", off, got, want)
 		}
 	}
-	shelves[1].Open = false // which will be told before it opens
-	if shelves[1].Clock = plan.Now.Add(time.Hour); plan.ClockSkewed(shelves, took) {
-		t.Error("a sealed shelf is astray")
+	list[1].Open = false // which will be told before it opens
+	if list[1].Clock = plan.Now.Add(time.Hour); plan.ClockSkewed(list, took) {
+		t.Error("a fenced shard is astray")
 	}
 }
 
@@ -108,23 +108,23 @@ func TestShareHandsOutTheWholeStock(t *testing.T) {
 }
 
 func TestLedgerShowsEveryKindOfDifference(t *testing.T) {
-	plan, shelves := standing()
+	plan, list := standing()
 	want := gate.Ledger{Total: 100, OnSale: 84, Writing: 2, Issued: 14}
-	if got := plan.Ledger(shelves); got != want {
+	if got := plan.Ledger(list); got != want {
 		t.Errorf("in order: %+v, want %+v", got, want)
 	}
 	for name, change := range map[string]func(*gate.Plan, []gate.Shard){
-		"a coupon vanished from a shelf":    func(_ *gate.Plan, s []gate.Shard) { s[0].Stock-- },
-		"a coupon appeared on a shelf":      func(_ *gate.Plan, s []gate.Shard) { s[1].Stock++ },
+		"a coupon vanished from a shard":    func(_ *gate.Plan, s []gate.Shard) { s[0].Stock-- },
+		"a coupon appeared on a shard":      func(_ *gate.Plan, s []gate.Shard) { s[1].Stock++ },
 		"one was issued behind the gate":    func(p *gate.Plan, _ []gate.Shard) { p.Template.Issued++ },
 		"one was settled and never issued":  func(p *gate.Plan, _ []gate.Shard) { p.Parts[0].Settled++ },
 		"more was settled than accepted":    func(p *gate.Plan, s []gate.Shard) { s[0].Accepted, s[0].Stock = 4, 32 },
 		"one was lost on its way":           func(_ *gate.Plan, s []gate.Shard) { s[1].In, s[1].Stock = 9, 54 },
 		"one arrived that nobody had taken": func(_ *gate.Plan, s []gate.Shard) { s[1].In, s[1].Stock = 11, 56 },
 	} {
-		plan, shelves := standing()
-		change(&plan, shelves)
-		if got := plan.Ledger(shelves); got.Difference == 0 {
+		plan, list := standing()
+		change(&plan, list)
+		if got := plan.Ledger(list); got.Difference == 0 {
 			t.Errorf("%s and nobody noticed: %+v", name, got)
 		}
 	}
@@ -133,7 +133,7 @@ func TestLedgerShowsEveryKindOfDifference(t *testing.T) {
 // fakeGate is a gate whose every step can be stopped between any two others.
 type fakeGate struct {
 	plan    gate.Plan
-	shelves []gate.Shard
+	shards  []gate.Shard
 	moves   []struct{ from, amount int64 } // per receiver, of the move under way; from < 0: none
 	waiting [][]bool                       // accepted, per shard: false = decided by the database, not given back
 	refused []int64                        // decided as refused, not given back
@@ -141,11 +141,11 @@ type fakeGate struct {
 
 func newFakeGate(stockLeft int64, shards int) *fakeGate {
 	w := &fakeGate{plan: gate.Plan{Shards: shards, Epoch: 1, State: gate.Active, Parts: make([]gate.Part, shards)},
-		shelves: make([]gate.Shard, shards), moves: make([]struct{ from, amount int64 }, shards),
+		shards: make([]gate.Shard, shards), moves: make([]struct{ from, amount int64 }, shards),
 		waiting: make([][]bool, shards), refused: make([]int64, shards)}
 	w.plan.Template.Stored, w.plan.Template.Stock = template.Published, stockLeft
 	for i := range shards {
-		w.shelves[i] = gate.Shard{Number: i, Epoch: 1, Open: true, Gone: map[int]int64{}}
+		w.shards[i] = gate.Shard{Number: i, Epoch: 1, Open: true, Gone: map[int]int64{}}
 		w.moves[i].from = -1
 	}
 	return w
@@ -153,8 +153,8 @@ func newFakeGate(stockLeft int64, shards int) *fakeGate {
 
 // step does one thing that one machine does by itself at one instant.
 func (w *fakeGate) step(t *rapid.T) {
-	i := rapid.IntRange(0, w.plan.Shards-1).Draw(t, "shelf")
-	s := &w.shelves[i]
+	i := rapid.IntRange(0, w.plan.Shards-1).Draw(t, "shard")
+	s := &w.shards[i]
 	switch rapid.SampledFrom([]string{"claim", "claim", "claim", "begin", "take", "put", "write", "refuse", "give back", "raise", "allot", "fill"}).Draw(t, "step") {
 	case "claim":
 		if s.Stock > 0 {
@@ -168,10 +168,10 @@ func (w *fakeGate) step(t *rapid.T) {
 		}
 	case "take":
 		if from := int64(rapid.IntRange(0, w.plan.Shards-1).Draw(t, "donor")); s.Begun > s.Done && w.moves[i].from < 0 && from != int64(i) {
-			amount := (w.shelves[from].Stock + 1) / 2
-			w.shelves[from].Stock -= amount
-			w.shelves[from].Out += amount
-			w.shelves[from].Gone[i] += amount
+			amount := (w.shards[from].Stock + 1) / 2
+			w.shards[from].Stock -= amount
+			w.shards[from].Out += amount
+			w.shards[from].Gone[i] += amount
 			w.moves[i].from, w.moves[i].amount = from, amount
 		}
 	case "put":
@@ -222,21 +222,21 @@ func (w *fakeGate) look(t *rapid.T) (gate.Plan, []gate.Shard) {
 	plan := w.plan
 	plan.Parts = append([]gate.Part(nil), w.plan.Parts...)
 	pass()
-	before := append([]gate.Shard(nil), w.shelves...)
-	shelves := make([]gate.Shard, len(w.shelves))
-	for i := range w.shelves {
+	before := append([]gate.Shard(nil), w.shards...)
+	list := make([]gate.Shard, len(w.shards))
+	for i := range w.shards {
 		pass()
-		shelves[i] = w.shelves[i]
-		shelves[i].Gone = map[int]int64{}
-		for to, n := range w.shelves[i].Gone {
-			shelves[i].Gone[to] = n
+		list[i] = w.shards[i]
+		list[i].Gone = map[int]int64{}
+		for to, n := range w.shards[i].Gone {
+			list[i].Gone[to] = n
 		}
 	}
 	pass()
-	for i := range shelves {
-		shelves[i].Still = before[i].Begun == before[i].Done && before[i].Begun == w.shelves[i].Begun
+	for i := range list {
+		list[i].Still = before[i].Begun == before[i].Done && before[i].Begun == w.shards[i].Begun
 	}
-	return plan, shelves
+	return plan, list
 }
 
 // TestLedgerIsExactWheneverItIsRead: nothing is ever missing or too much,
@@ -246,10 +246,10 @@ func TestLedgerIsExactWheneverItIsRead(t *testing.T) {
 		w := newFakeGate(rapid.Int64Range(0, 30).Draw(t, "stock"), rapid.IntRange(1, 4).Draw(t, "shards"))
 		for range rapid.IntRange(1, 40).Draw(t, "rounds") {
 			w.step(t)
-			plan, shelves := w.look(t)
-			l := plan.Ledger(shelves)
+			plan, list := w.look(t)
+			l := plan.Ledger(list)
 			if l.Difference != 0 || l.Total != l.OnSale+l.Writing+l.Issued {
-				t.Fatalf("%+v\n%+v\n%+v", l, plan, shelves)
+				t.Fatalf("%+v\n%+v\n%+v", l, plan, list)
 			}
 		}
 	})
@@ -261,7 +261,7 @@ func TestSoldOutIsNeverWrong(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newFakeGate(rapid.Int64Range(0, 6).Draw(t, "stock"), rapid.IntRange(1, 3).Draw(t, "shards"))
 		left := func() (n int64) {
-			for i, s := range w.shelves {
+			for i, s := range w.shards {
 				n += s.Stock
 				if w.moves[i].from >= 0 {
 					n += w.moves[i].amount
@@ -271,13 +271,13 @@ func TestSoldOutIsNeverWrong(t *testing.T) {
 		}
 		least := left()
 		observe := func() []gate.Shard {
-			list := make([]gate.Shard, len(w.shelves))
-			for i := range w.shelves {
+			list := make([]gate.Shard, len(w.shards))
+			for i := range w.shards {
 				for range rapid.IntRange(0, 2).Draw(t, "meanwhile") {
 					w.step(t)
 					least = min(least, left())
 				}
-				list[i] = w.shelves[i]
+				list[i] = w.shards[i]
 			}
 			return list
 		}

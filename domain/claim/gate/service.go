@@ -107,8 +107,8 @@ type Keeper struct {
 	Divide func(stock int64, machines int) int
 	// Now is this machine's clock; it only measures how old a plan is.
 	Now func() time.Time
-	// Seen is told of every look, if set; Built of every building; Cleared of
-	// every gate that was taken down.
+	// Seen, if set, is called with the result of every look; Built after every
+	// building; Cleared for every gate that was removed.
 	Seen    func(p Plan, l Ledger)
 	Built   func(templateID int64, reason string)
 	Cleared func(templateID int64)
@@ -143,9 +143,9 @@ func (k *Keeper) forget(id int64) {
 	delete(k.gates, id)
 }
 
-// Sweep tends every gate once that nobody tends right now. It goes on after a
-// failure of one and returns all of them. Building a large gate may take
-// minutes; another sweep at the same time leaves that one out.
+// Sweep reconciles once every gate that no other keeper is reconciling. It
+// continues after the failure of one and returns all errors. Building a large
+// gate may take minutes; a concurrent sweep skips that gate.
 func (k *Keeper) Sweep(ctx context.Context) error {
 	const page = 200
 	var errs []error
@@ -279,10 +279,10 @@ func (k *Keeper) fill(ctx context.Context, plan Plan) error {
 	return k.Store.Refilled(ctx, plan.Template.ID)
 }
 
-// ApplyNow does at once what a change of the template asks for: it builds a gate
-// that never was, puts the newest terms in force, and hands out new stock. It
-// is for whoever has made the change; what it leaves or fails to do, the next
-// sweep does.
+// ApplyNow applies a change of the template at once: it builds a gate that does
+// not exist yet, puts the newest terms in force, and allots new stock. The
+// program that made the change calls it; the next sweep does whatever it leaves
+// undone.
 func (k *Keeper) ApplyNow(ctx context.Context, templateID int64) error {
 	plan, err := k.Store.Plan(ctx, templateID)
 	if err != nil {
