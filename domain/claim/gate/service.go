@@ -12,8 +12,9 @@ import (
 	"dropbell/domain/user"
 )
 
-// ErrStaleEpoch is returned when the epoch of the call is not the present one, or
-// another process holds the lease for building. The caller reads the plan again.
+// ErrStaleEpoch is returned when the epoch of the call is not the present one,
+// or another process holds the lease for building. The caller reads the plan
+// again.
 var ErrStaleEpoch = fault.New(fault.Unavailable, "overloaded", "this drop's gate is being built; try again in a moment")
 
 // ErrOverAllotted is returned when the shards would be given more than the stock,
