@@ -85,7 +85,7 @@ func (g *Gate) leave(r *waitingRoom) {
 	r.waiting--
 }
 
-// watch calls the gate's keeper and looks for the shard as long as anybody waits
+// watch calls the gate's keeper and looks for the shard as long as claims wait
 // for it.
 func (g *Gate) watch(key roomKey, r *waitingRoom) {
 	tick := time.NewTicker(lookEvery)

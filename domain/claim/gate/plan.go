@@ -103,9 +103,9 @@ const (
 	ReasonUnfinished = "unfinished"
 	ReasonLost       = "lost"
 	ReasonDifference = "difference"
-	// ReasonExcess: a writer that had claims in hand when a shard was lost stored
-	// them after the shard was built anew, so it has more than there is. Whoever got
-	// it would be refused when it is written.
+	// ReasonExcess: a writer that held claims when a shard was lost stored them
+	// after the shard was built anew, so the shard holds more than the stock.
+	// Claims of the excess would be refused when they are written.
 	ReasonExcess = "excess"
 	// ReasonRestored: the shards know of a later epoch, or of more accepted claims
 	// than the database has or a stream holds. The database was restored from a backup
@@ -126,7 +126,7 @@ func (p Plan) Next(shards []Shard) Need {
 		return Need{Step: Build, Reason: ReasonUnfinished}
 	}
 	if slices.ContainsFunc(shards, p.older) {
-		return Need{} // somebody has built it since the plan was read
+		return Need{} // another keeper has built it since the plan was read
 	}
 	if p.Template.Stock < p.Base+p.Allot() && !p.ended() {
 		return Need{Step: Build, Reason: ReasonExcess}
