@@ -40,14 +40,14 @@ type move struct {
 	donor, wanted int
 }
 
-// move brings stock from donor to shard and returns how much came. If another
-// move is under way it finishes that one instead. epoch is the shard's, donorEpoch
-// that of the donor; [gate.ErrStaleEpoch] says that one of them has another one, or
-// is not open.
+// move moves stock from donor to shard and returns how much was moved. If
+// another move is under way it finishes that one instead. epoch is the shard's,
+// donorEpoch that of the donor; [gate.ErrStaleEpoch] is returned if one of them
+// has another epoch, or is not open.
 //
-// The epoch of a donor is read before the move that names it is seen at the shard:
-// then no shard was built anew in between without one of the epochs being stale, and
-// nothing is taken for a move that its shard does not know any more.
+// The epoch of a donor is read before the move that names it is read from the
+// shard: then a shard that was built anew in between makes one of the epochs
+// stale, and no stock is taken for a move that is no longer recorded.
 func (s Shards) move(ctx context.Context, templateID int64, shard, donor, want int, epoch, donorEpoch int64) (int64, error) {
 	for {
 		if donorEpoch == 0 {

@@ -113,11 +113,11 @@ func (r *rebuilding) next(ctx context.Context, s Shards, id int64) (done bool, e
 }
 
 // TestMovesLoseNothingWhereverTheyStop: movers die between any two steps, or
-// sleep and go on much later, while others finish their moves; what is on the
-// shards and on its way is the whole stock after every single step, and once
-// another mover has helped, nothing is on its way. Now and then a shard is lost and made
-// anew in between from what the others know, which neither loses nor invents
-// anything, whatever a mover does late.
+// pause and go on much later, while others finish their moves; shards and moves
+// together hold the whole stock after every single step, and once another mover
+// has helped, no move is left. Now and then a shard is lost and made anew in
+// between from the records of the others, which neither loses nor invents stock,
+// whatever a mover does late.
 func TestMovesLoseNothingWhereverTheyStop(t *testing.T) {
 	s := NewShards(newClient(t))
 	ctx, id := t.Context(), int64(0)

@@ -18,8 +18,8 @@ const (
 )
 
 // restock moves stock from other shards to this one if want is positive, and
-// says whether there is any at all. Shards that are being built are passed over;
-// while there are any, it is not known that nothing is left.
+// reports whether there is any at all. Shards that are being built are skipped;
+// while there are any, it does not report that nothing is left.
 func (g *Gate) restock(ctx context.Context, d *drop, shard, want int) (outcome, error) {
 	if d.isSoldOut() {
 		return nothingLeft, nil

@@ -94,8 +94,8 @@ func (c *caller) again(message string) {
 
 // Calls are what a process is told that writes claims and keeps gates.
 type Calls struct {
-	// Unwritten: claims wait to be written on a shard of the template. The
-	// writer goes on until none waits, because no other call comes before.
+	// Unwritten: claims wait to be written on a shard of the template. The writer
+	// continues until none waits, because there is no other call before.
 	Unwritten func(templateID int64)
 	// Missing: a claim found no shard.
 	Missing func(templateID int64)
@@ -132,7 +132,7 @@ func (c Calls) pass(m any) {
 	reason, id, _ := strings.Cut(message.Payload, " ")
 	templateID, err := strconv.ParseInt(id, 10, 64)
 	switch {
-	case err != nil: // no call of this version
+	case err != nil: // not of this process
 	case reason == callUnwritten:
 		c.Unwritten(templateID)
 	case reason == callMissing:

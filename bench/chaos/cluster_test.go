@@ -64,8 +64,9 @@ func (c *redisCluster) lose(i int) trouble {
 	}}
 }
 
-// TestEverythingOnARedisCluster reserves, fires, delivers and claims with a Redis
-// Cluster of three masters, and accounts for everybody. Nothing is destroyed.
+// TestEverythingOnARedisCluster reserves, fires, delivers and claims with a
+// Redis Cluster of three masters, and accounts for each user. No fault is
+// injected.
 func TestEverythingOnARedisCluster(t *testing.T) {
 	const patience = 20 * time.Second
 	t.Run("reminders", func(t *testing.T) {

@@ -111,8 +111,7 @@ func (s *Stack) start(ctx context.Context, o localstack.Options) (*Stack, error)
 	return s.on(ctx, pg.URL(), rd.URL())
 }
 
-// On returns a stack on servers that are somebody else's: several hosts, or a
-// Redis Cluster.
+// On returns a stack on existing servers: several hosts, or a Redis Cluster.
 func On(ctx context.Context, postgresURL, redisURL string) (*Stack, error) {
 	return new(Stack).on(ctx, postgresURL, redisURL)
 }

@@ -87,7 +87,7 @@ func (r *resumes) run(l *look, recent recentFunc) {
 	r.looking.Lock()
 	defer r.looking.Unlock()
 	r.mu.Lock()
-	r.next = nil // nobody joins any more
+	r.next = nil // no request joins any more
 	since := l.since
 	r.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), recentTimeout)

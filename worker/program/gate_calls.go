@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// callQueue holds the templates with a call about their gate, each once.
-// One that is called about while it is worked on comes again afterwards.
+// callQueue holds the templates whose gates were called about, each once. One
+// that is called about while it is processed is queued again.
 type callQueue struct {
 	mu    sync.Mutex
 	ready []int64

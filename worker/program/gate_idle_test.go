@@ -122,8 +122,8 @@ func (deafening) ProcessHook(next goredis.ProcessHook) goredis.ProcessHook {
 	}
 }
 
-// TestLostCallsDelayOnly: claims whose calls were lost, and claims accepted
-// while the workers' subscriptions were cut, are written all the same.
+// TestLostCallsDelayOnly: claims whose call was lost, and claims accepted while
+// the workers' subscriptions were cut, are written all the same.
 func TestLostCallsDelayOnly(t *testing.T) {
 	server := localstack.RedisServer(t)
 	r := newGateFixture(t, server.URL(), 2)

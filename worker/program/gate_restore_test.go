@@ -33,9 +33,10 @@ func span(from, to user.ID) (list []user.ID) {
 	return list
 }
 
-// TestGateOfARestoredDatabase: a database is restored that lacks claims that its gate
-// had accepted. The gate notices, however the epochs are, tells it, and the claims
-// are decided once more: every user whose claim was accepted has one coupon, and the rest of the stock is sold.
+// TestGateOfARestoredDatabase: a database is restored that lacks claims that its
+// gate had accepted. The gate notices, whatever the epochs are, reports it, and
+// the claims are decided once more: each user whose claim was accepted has one
+// coupon, and the rest of the stock is sold.
 func TestGateOfARestoredDatabase(t *testing.T) {
 	for name, between := range map[string]func(r *gateFixture, drop template.Template){
 		"of the same epoch": func(*gateFixture, template.Template) {},

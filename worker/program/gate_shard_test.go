@@ -111,9 +111,9 @@ func (r *gateFixture) rebuilt(id int64, shard int, epoch int64) error {
 	return err
 }
 
-// TestOneShardIsLostInTheRush: each kind of damage to one of four shards has that one
-// built anew alone. Claims of all other users are decided meanwhile, nothing is
-// sold twice, and in the end all users have the coupon that was promised.
+// TestOneShardIsLostInTheRush: each kind of damage to one of four shards has
+// only that one built anew. Claims of all other users are decided meanwhile, no
+// coupon is sold twice, and in the end each accepted claim has its coupon.
 func TestOneShardIsLostInTheRush(t *testing.T) {
 	const stock, users, bad = 4000, 1600, 2
 	r := newGateFixture(t, localstack.RedisServer(t).URL(), 4)
@@ -201,7 +201,8 @@ func TestTheLastCouponsWhileAShardIsLost(t *testing.T) {
 	}
 }
 
-// TestUsersOfALostShardAreToldToComeAgain: no keeper runs, and only they wait.
+// TestUsersOfALostShardAreToldToComeAgain: without a keeper that builds it, only
+// its users wait.
 func TestUsersOfALostShardAreToldToComeAgain(t *testing.T) {
 	r := newGateFixture(t, localstack.RedisServer(t).URL(), 2)
 	drop := r.Open(10, 1, nil)

@@ -107,7 +107,8 @@ func (s Gates) Begin(ctx context.Context, templateID, epoch, newest int64, shard
 	return s.Plan(ctx, templateID)
 }
 
-// lockTemplate locks the template's row first, as every transaction that writes claims does.
+// lockTemplate locks the template's row first, as every transaction that decides
+// claims does.
 func lockTemplate(ctx context.Context, tx pgx.Tx, templateID int64) error {
 	_, err := tx.Exec(ctx, `select from templates where id = $1 for no key update`, templateID)
 	return err

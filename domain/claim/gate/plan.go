@@ -103,9 +103,9 @@ const (
 	ReasonUnfinished = "unfinished"
 	ReasonLost       = "lost"
 	ReasonDifference = "difference"
-	// ReasonExcess: a writer that had claims in hand when a shard was lost stored
-	// them after the shard was built anew, so it has more than there is. Claims of the
-	// excess would be refused when they are written.
+	// ReasonExcess: a writer that held claims when a shard was lost stored them
+	// after the shard was built anew, so the shard holds more than the stock.
+	// Claims of the excess would be refused when they are written.
 	ReasonExcess = "excess"
 	// ReasonRestored: the shards know of a later epoch, or of more accepted claims
 	// than the database has or a stream holds. The database was restored from a backup

@@ -38,10 +38,10 @@ func (k *Keeper) forget(id int64) {
 	delete(k.gates, id)
 }
 
-// Sweep reconciles every gate of this process that is due to be looked at and that
-// is not being reconciled here right now. It goes on after a failure of one and returns
-// all of them. Building a large gate may take minutes; another sweep at the same
-// time leaves that one out.
+// Sweep reconciles every gate of this process that is due and that is not being
+// reconciled here right now. It continues after the failure of one and returns
+// all errors. Building a large gate may take minutes; a concurrent sweep skips
+// that gate.
 func (k *Keeper) Sweep(ctx context.Context) error {
 	const page = 200
 	var errs []error
@@ -128,7 +128,7 @@ func (k *Keeper) release(id int64) {
 	}
 }
 
-// rest lets a gate alone for a while, unless it was called for meanwhile.
+// rest leaves a gate alone for d, unless it was called about meanwhile.
 func (k *Keeper) rest(g *gateState, d time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
