@@ -108,7 +108,18 @@ func (s *Stack) start(ctx context.Context, o localstack.Options) (*Stack, error)
 	}
 	s.close = append(s.close, func() { _ = rd.Stop(context.Background()) })
 	s.Postgres, s.Redis = pg, rd
-	s.PostgresURL, s.RedisURL = pg.URL(), rd.URL()
+	return s.on(ctx, pg.URL(), rd.URL())
+}
+
+// On returns a stack on servers that are somebody else's: several hosts, or a
+// Redis Cluster.
+func On(ctx context.Context, postgresURL, redisURL string) (*Stack, error) {
+	return new(Stack).on(ctx, postgresURL, redisURL)
+}
+
+// on brings the database up to date and connects to it.
+func (s *Stack) on(ctx context.Context, postgresURL, redisURL string) (_ *Stack, err error) {
+	s.PostgresURL, s.RedisURL = postgresURL, redisURL
 	if err := migrations.Up(ctx, s.PostgresURL); err != nil {
 		s.Close()
 		return nil, err

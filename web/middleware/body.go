@@ -30,6 +30,12 @@ func bodies(timeout time.Duration) func(http.Handler) http.Handler {
 	}
 }
 
+// BodyTimed reports whether the time for r's body is limited already.
+func BodyTimed(r *http.Request) bool {
+	_, timed := r.Body.(*timedBody)
+	return timed
+}
+
 type timedBody struct {
 	io.ReadCloser
 	control *http.ResponseController

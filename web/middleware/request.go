@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/netip"
 	"runtime/debug"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-chi/chi/v5"
@@ -53,6 +54,8 @@ type Request struct {
 	// Stream requests last as long as their client stays; their duration is
 	// not measured.
 	Stream bool
+	// Route, if set, remembers the pattern of the request's route.
+	Route *Route
 
 	start  time.Time
 	status int
@@ -146,7 +149,7 @@ func (o *Options) rescue(q *Request, r *http.Request) {
 // finish logs the one line of the request. It contains neither path nor query
 // nor address, which are personal data.
 func (o *Options) finish(q *Request, r *http.Request) {
-	took, route := time.Since(q.start), routeOf(r)
+	took, route := time.Since(q.start), q.Route.pattern(r)
 	if q.status == 0 {
 		q.status = http.StatusOK
 	}
@@ -166,6 +169,23 @@ func (o *Options) finish(q *Request, r *http.Request) {
 	o.Log.LogAttrs(r.Context(), level, "request", slog.String("request_id", q.ID), slog.String("method", knownMethod(r.Method)),
 		slog.String("route", route), slog.Int("status", q.status), slog.Int64("bytes", q.bytes),
 		slog.Float64("ms", float64(took.Microseconds())/1000), slog.String("actor", q.Actor))
+}
+
+// A Route remembers the pattern of a route, which is put together anew for every
+// request else. It belongs to a handler that is mounted in one place.
+type Route struct{ known atomic.Pointer[string] }
+
+// pattern returns the route pattern of r, "none" if no route was found.
+func (k *Route) pattern(r *http.Request) string {
+	if k == nil {
+		return routeOf(r)
+	}
+	if p := k.known.Load(); p != nil {
+		return *p
+	}
+	p := routeOf(r)
+	k.known.Store(&p)
+	return p
 }
 
 func routeOf(r *http.Request) string {

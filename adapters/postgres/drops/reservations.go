@@ -57,7 +57,7 @@ func (r *Reservations) Cancel(ctx context.Context, c reminder.Change) (reminder.
 // reserveSQL stores a group of reservations, no two of one user. It returns a row
 // for each that was decided, which are all but those whose idempotency key was
 // known. $1 templates, $2 users, $3 bits, $4 the bits of slot 1 on every channel,
-// $5 the event's name, $6 its trace, $7 to $10 the idempotency keys (null = none):
+// $5 the event's name, $6 its trace, $7 to $10 the idempotency keys (” = none):
 // actors, keys, hashes and terms.
 //
 // FOR SHARE on the slots is what closes the gap at the edge: firing a slot
@@ -70,11 +70,12 @@ func (r *Reservations) Cancel(ctx context.Context, c reminder.Change) (reminder.
 // with a unique violation; begun again it finds the key.
 const reserveSQL = `
 with asked as (
-    select a.*, k.known as repeated
+    select a.*, k.known is not null as repeated
     from unnest($1::bigint[], $2::bigint[], $3::bigint[], $7::text[], $8::text[], $9::bytea[], $10::bytea[]) with ordinality
         as a (template_id, user_id, bits, actor, key, hash, terms, n)
     -- limit: one look into the index for each, whatever the statistics say
-    left join lateral (select true as known from idempotency_keys i where i.actor = a.actor and i.key = a.key limit 1) k on true
+    left join lateral (select true as known from idempotency_keys i
+        where a.key <> '' and i.actor = a.actor and i.key = a.key limit 1) k on true
 ), locked as (
     select template_id, slot, opens_at from slots
     where template_id in (select distinct template_id from asked) and state = 'waiting' and due_at > clock_timestamp()
@@ -84,7 +85,7 @@ with asked as (
 ), stored as (
     insert into reservations as r (template_id, user_id, slots)
     select a.template_id, a.user_id, a.bits from asked a join still_open o using (template_id)
-    where a.bits & ~o.mask = 0 and a.repeated is null
+    where a.bits & ~o.mask = 0 and not a.repeated
     order by a.template_id, a.user_id
     on conflict (template_id, user_id) do update
         set slots = r.slots | excluded.slots, updated_at = now()
@@ -105,12 +106,12 @@ with asked as (
     from asked a
     left join stored s using (template_id, user_id)
     left join still_open o using (template_id)
-    where a.repeated is null
+    where not a.repeated
 ), kept as (
     insert into idempotency_keys (actor, key, request_hash, locked_until, known, found)
     select a.actor, a.key, a.hash, 'infinity', a.terms,
         array[(d.after is not null)::int + 2 * d.created::int + 4 * d.opened::int, coalesce(d.after, 0), d.before, d.open]
-    from decided d join asked a using (n) where a.key is not null
+    from decided d join asked a using (n) where a.key <> ''
     order by a.actor, a.key
 )
 select n, after, created, open, before, opened from decided`
@@ -173,10 +174,10 @@ left join rows on rows.template_id = a.template_id and rows.user_id = a.user_id`
 
 func (r *Reservations) reserveAll(ctx context.Context, group []reminder.Change) ([]reminder.Decision, error) {
 	n := len(group)
-	actors, keys, hashes, terms := make([]*string, n), make([]*string, n), make([][]byte, n), make([][]byte, n)
+	actors, keys, hashes, terms := make([]string, n), make([]string, n), make([][]byte, n), make([][]byte, n)
 	for i := range group {
 		if once := group[i].Once; once != nil {
-			actors[i], keys[i], hashes[i], terms[i] = &once.Actor, &once.Key, once.Hash, once.Terms
+			actors[i], keys[i], hashes[i], terms[i] = once.Actor, once.Key, once.Hash, once.Terms
 		}
 	}
 	for try := 1; ; try++ {

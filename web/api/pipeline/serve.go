@@ -34,6 +34,8 @@ type Traits struct {
 	Stream bool
 	// Hot operations are logged only when they fail.
 	Hot bool
+	// Detached operations go on when their client hangs up.
+	Detached bool
 	// Quick, if set, is tried before the general way; it reports whether it
 	// has answered.
 	Quick func(w http.ResponseWriter, r *http.Request, body []byte) bool
@@ -60,9 +62,10 @@ func (pl adapter) Handle(op *huma.Operation, next func(huma.Context)) {
 	t.json = op.RequestBody != nil && op.RequestBody.Content["application/json"] != nil
 	t.needsBody = t.json && op.RequestBody.Required
 	name := op.Method + " " + op.Path
+	route := new(middleware.Route)
 	pl.mux.MethodFunc(op.Method, op.Path, func(w http.ResponseWriter, r *http.Request) {
 		q, r := middleware.Ensure(r)
-		q.Hot, q.Stream = t.Hot, t.Stream
+		q.Hot, q.Stream, q.Route = t.Hot, t.Stream, route
 		defer pl.rescue(w, r)
 		if !t.Stream {
 			budget := pl.budget(t)
@@ -174,9 +177,10 @@ func (pl *Pipeline) admit(w http.ResponseWriter, r *http.Request, needed Access)
 // limited writes the headers of draft-ietf-httpapi-ratelimit-headers-06.
 func limited(w http.ResponseWriter, d middleware.Decision) error {
 	h := w.Header()
-	h["Ratelimit-Limit"] = []string{strconv.Itoa(d.Limit)}
-	h["Ratelimit-Remaining"] = []string{strconv.Itoa(d.Remaining)}
-	h["Ratelimit-Reset"] = []string{strconv.Itoa(seconds(d.Reset))}
+	values := [3]string{strconv.Itoa(d.Limit), strconv.Itoa(d.Remaining), strconv.Itoa(seconds(d.Reset))}
+	h["Ratelimit-Limit"] = values[0:1:1]
+	h["Ratelimit-Remaining"] = values[1:2:2]
+	h["Ratelimit-Reset"] = values[2:3:3]
 	if d.Allowed {
 		return nil
 	}
@@ -265,7 +269,7 @@ func (b *body) read(w http.ResponseWriter, r *http.Request) error {
 	if r.ContentLength > maxBody {
 		return errTooLarge
 	}
-	if r.ContentLength != 0 {
+	if r.ContentLength != 0 && !middleware.BodyTimed(r) {
 		// Not every writer has deadlines, and none is needed then.
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTimeout))
 	}
