@@ -59,6 +59,9 @@ type run struct {
 	sender    Sender
 	screening Screen // nil = all recipients may be sent to
 	over      bool   // finished or released
+	// unsaved are skips that the next checkpoint records. In the app, where sending
+	// is recording, one of their own would cost as much as all the rest.
+	unsaved []Exception
 	// crashes are the panics that were reported.
 	crashes sync.Map
 }
@@ -100,6 +103,10 @@ func (r *run) settleWithoutSending(ctx context.Context) error {
 	}
 	r.batch.record(Progress{Exceptions: skips})
 	if len(skips) == 0 {
+		return nil
+	}
+	if r.batch.Channel == App {
+		r.unsaved = skips
 		return nil
 	}
 	return r.saveFirst(ctx, skips)
@@ -285,10 +292,14 @@ func (r *run) applyStop(stop string, calls *calls) {
 
 // save is a checkpoint that survives shutdown and a database that is away for a while.
 func (r *run) save(ctx context.Context, p Progress) (stop string, err error) {
+	p.Exceptions = append(p.Exceptions[:len(p.Exceptions):len(p.Exceptions)], r.unsaved...)
 	err = untilRecorded(ctx, func(ctx context.Context) error {
 		stop, err = r.lease.Checkpoint(ctx, p)
 		return err
 	})
+	if err == nil {
+		r.unsaved = nil
+	}
 	return stop, err
 }
 

@@ -55,14 +55,14 @@ func (x *Announcer) Cut(ctx context.Context, id int64) error {
 	if err != nil {
 		return err
 	}
-	_, err = cutting{x.Queue, cut.Parts, cut.Covered,
-		func(ctx context.Context, part delivery.Range) (Due, error) {
+	_, err = cutting{queue: x.Queue, parts: cut.Parts, covered: cut.Covered, lasting: x.LeaseFor,
+		read: func(ctx context.Context, part delivery.Range) (Due, error) {
 			return x.Store.ReadAudience(ctx, cut, part)
 		},
-		func(ctx context.Context, bs []NewBatch) ([]int64, error) {
+		store: func(ctx context.Context, bs []NewBatch) ([]int64, error) {
 			return x.Store.StoreAnnouncementBatches(ctx, cut, bs)
 		},
-		func(ctx context.Context) error { return x.Store.KeepAnnouncing(ctx, cut, x.LeaseFor) }, x.LeaseFor,
+		renew: func(ctx context.Context) error { return x.Store.KeepAnnouncing(ctx, cut, x.LeaseFor) },
 	}.run(ctx)
 	if errors.Is(err, delivery.ErrLeaseLost) {
 		return nil // the worker that took over finishes

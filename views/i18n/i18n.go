@@ -8,6 +8,7 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+	"sync"
 
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
@@ -31,8 +32,12 @@ type Locale struct {
 // Languages are the console's locales, English first.
 type Languages struct{ list []*Locale }
 
-// Load reads the catalogues that are part of the program.
-func Load() (*Languages, error) {
+// Load returns the catalogues that are part of the program. They are read once.
+func Load() (*Languages, error) { return readOnce() }
+
+var readOnce = sync.OnceValues(readCatalogues)
+
+func readCatalogues() (*Languages, error) {
 	l := &Languages{}
 	for _, known := range []Locale{
 		{Tag: "en", Name: "English", times: englishTimes()},

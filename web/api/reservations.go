@@ -61,7 +61,7 @@ type ReminderState struct {
 	Minutes int       `json:"minutes" enum:"5,10,15,20,25,30,35,40,45,50,55,60" example:"10"`
 	DueAt   time.Time `json:"due_at" example:"2027-01-01T11:50:00Z"`
 	State   string    `json:"state" enum:"waiting,due,in_flight,sent,failed,skipped,expired,dead,discarded,cancelled" doc:"waiting: not due yet; due, in_flight: being delivered; failed: will be tried again; cancelled: the drop ended before, so it does not go out." example:"waiting"`
-	Reason  string    `json:"reason,omitempty" doc:"Why it was not simply sent." example:"opted_out"`
+	Reason  string    `json:"reason,omitempty" doc:"The reason of an outcome other than sent." example:"opted_out"`
 }
 
 // ReservationList is one page of reservations.

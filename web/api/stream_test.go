@@ -5,7 +5,6 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -41,8 +40,7 @@ func (r *fixture) deliver(template string, slot int, users ...uint64) inbox.Mess
 
 // push notifies a process that a batch is done, as the bus does.
 func (r *fixture) push(it inbox.Message, users ...user.ID) {
-	r.hub.Notify(slices.Min(users), slices.Max(users), func(id user.ID) bool { return slices.Contains(users, id) },
-		func(user.ID) inbox.Message { return it })
+	r.hub.Notify(users, func(user.ID) inbox.Message { return it })
 }
 
 func (r *fixture) server(t *testing.T) *httptest.Server {

@@ -71,7 +71,7 @@ func (l gateLedgers) Ledger(ctx context.Context, templateID int64) (claim.Ledger
 	}
 	seen, err := l.gate.Of(ctx, t)
 	if seen.Away {
-		return counted, claim.ErrOverloaded.Because("the shelves of this drop do not answer")
+		return counted, claim.ErrOverloaded.Because("the shards of this drop do not answer")
 	}
 	return seen.Settle(counted), err
 }

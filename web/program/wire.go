@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math"
 	"math/rand/v2"
 	"net/http"
 	"strings"
@@ -241,7 +242,11 @@ func (p *program) wireEvents() (err error) {
 	}))
 	p.bus.Listen("sold-out", event.CouponsIssued, app.Decoded(p.soldOut))
 	p.bus.Listen("inbox-push", event.BatchFinished, app.Decoded(func(ctx context.Context, _ string, e event.Batch) error {
-		return p.inbox.Push(ctx, delivery.Channel(e.Channel), delivery.Kind(e.Kind), e.BatchID, p.hub)
+		f := inbox.Finished{BatchID: e.BatchID, Channel: delivery.Channel(e.Channel), Kind: delivery.Kind(e.Kind), From: user.ID(e.FromUser), To: user.ID(e.ToUser)}
+		if f.To == 0 { // of a worker that does not tell
+			f.To = math.MaxInt64
+		}
+		return p.inbox.Push(ctx, f, p.hub)
 	}))
 	return nil
 }
@@ -274,8 +279,9 @@ func (p *program) handler(ctx context.Context) (http.Handler, error) {
 	r.Get("/.well-known/security.txt", p.securityText)
 	r.Mount("/api/v1", apiHandler)
 	r.Get("/openapi.json", apiHandler.ServeOpenAPI)
-	r.Method(http.MethodGet, "/docs", apiHandler.Docs())
-	r.Method(http.MethodGet, "/docs/*", apiHandler.Docs())
+	docs := apiHandler.Docs()
+	r.Method(http.MethodGet, "/docs", docs)
+	r.Method(http.MethodGet, "/docs/*", docs)
 	p.mountLinks(r)
 	p.console = p.newConsole()
 	bound := middleware.Bound(middleware.NewBudget(staffInFlight, "console", p.budgets), isStream, busy)

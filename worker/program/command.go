@@ -54,8 +54,8 @@ const usage = `worker fires reminders, delivers them and keeps house.
   worker help                 print this
 
 migrate, erase, user-data, reset-second-factors and password-link need DATABASE_URL alone (behind a pooler: and
-DATABASE_POOL_MODE, migrate: and DATABASE_SESSION_URL); audit needs DATABASE_URL and, to look at the
-shelves of the claim gate, REDIS_URL (of notices: and RETENTION_DAYS). Without a command every variable below counts.
+DATABASE_POOL_MODE, migrate: and DATABASE_SESSION_URL); audit needs DATABASE_URL and, to read the
+shards of the claim gate, REDIS_URL (of notices: and RETENTION_DAYS). Without a command every variable below counts.
 
 Exit codes:
   0  as it should be: stopped by a signal; up to date; the audit found no difference

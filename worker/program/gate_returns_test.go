@@ -213,14 +213,14 @@ func TestAuditLooksAtTheGate(t *testing.T) {
 			}
 		}
 	}
-	audited(server.URL(), false, "5 in all = 3 on the shelf + 2 being written + 0 issued", "2 shelves of epoch 1 were looked at", "balances")
-	audited("", false, "NOT looked at, since REDIS_URL is not set")
+	audited(server.URL(), false, "5 in all = 3 available + 2 being written + 0 issued", "2 shards of epoch 1 were read", "balances")
+	audited("", false, "NOT read, since REDIS_URL is not set")
 	for r.writeOnce(t.Context(), 0) > 0 {
 		continue
 	}
-	audited(server.URL(), false, "5 in all = 3 on the shelf + 0 being written + 2 issued")
+	audited(server.URL(), false, "5 in all = 3 available + 0 being written + 2 issued")
 	r.must(r.client.HIncrBy(t.Context(), fmt.Sprintf("gate:{%d:0}", drop.ID), "stock", 2).Err())
 	audited(server.URL(), true, "7")
 	server.Kill()
-	audited(server.URL(), false, "could NOT be looked at, since Redis does not answer", "balances")
+	audited(server.URL(), false, "could NOT be read, since Redis does not answer", "balances")
 }

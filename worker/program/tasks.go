@@ -3,6 +3,7 @@ package program
 import (
 	"context"
 	"encoding/json"
+	"strconv"
 
 	"dropbell/adapters/asynq"
 	"dropbell/domain/delivery"
@@ -24,6 +25,19 @@ func decodedTask[P any](do func(context.Context, P) error) asynq.Handler {
 // slotTask does a task about a slot.
 func slotTask(do func(context.Context, int64) error) asynq.Handler {
 	return decodedTask(func(ctx context.Context, s task.SlotPayload) error { return do(ctx, s.SlotID) })
+}
+
+// watchTask is the watchdog's look at slots that were fired together.
+func (p *program) watchTask(ctx context.Context, s task.SlotsPayload) error {
+	ids := make([]int64, len(s.SlotIDs))
+	for i, id := range s.SlotIDs {
+		n, err := strconv.ParseInt(id, 10, 64)
+		if err != nil {
+			return fault.ErrInvalid.Because("payload: %v", err)
+		}
+		ids[i] = n
+	}
+	return p.timers.Watch(ctx, ids...)
 }
 
 // campaignTask does a task about a campaign.

@@ -47,6 +47,9 @@ const (
 	relayRestAfter = 5 * time.Second        // for this long
 	houseEvery     = 10 * time.Minute
 	drainFor       = 10 * time.Second // shutdown waits this long for running batches
+	// firingShare is how many database connections there are for each slot or group
+	// of slots that is cut at a time: two of them read, and as many are left.
+	firingShare = 4
 )
 
 // program is everything a worker consists of.
@@ -123,11 +126,12 @@ func (p *program) wireUseCases() error {
 	}
 	// Work.
 	p.outbox = workdb.NewOutbox(p.DB)
+	p.outbox.Summed = []string{event.ReservationsChanged}
 
 	// Drops.
 	p.template = &template.Service{Store: dropsdb.NewTemplates(p.DB), Now: app.Clock}
 	p.timers = &reminder.Timers{Store: dropsdb.NewSlots(p.DB, deliverydb.NewBatches(p.DB)), Queue: p.queue, Now: app.Clock,
-		LeaseFor: 10 * time.Second, WatchEvery: watchEvery}
+		LeaseFor: 10 * time.Second, WatchEvery: watchEvery, Firings: p.Config.DBConns / firingShare}
 	p.announcer = &reminder.Announcer{Store: dropsdb.NewAnnouncements(p.DB), Queue: p.queue, Now: app.Clock, LeaseFor: 10 * time.Second}
 
 	// Campaigns.
@@ -250,7 +254,8 @@ func (p *program) wireEvents() error {
 // wireTasks names what does each task of the queues.
 func (p *program) wireTasks() error {
 	p.servers.Handle(task.FireSlot, slotTask(p.timers.Fire))
-	p.servers.Handle(task.Watch, slotTask(p.timers.Watch))
+	p.servers.Handle(task.Watch, slotTask(func(ctx context.Context, id int64) error { return p.timers.Watch(ctx, id) }))
+	p.servers.Handle(task.WatchMany, decodedTask(p.watchTask))
 	p.servers.Handle(task.Announcing, decodedTask(func(ctx context.Context, a task.AnnouncementPayload) error {
 		return p.announcer.Cut(ctx, a.AnnouncementID)
 	}))
@@ -295,18 +300,18 @@ func (p *program) startRoles(start func(name string, loop func(context.Context) 
 // sweeps are what this process looks for every second; each finds nothing, or
 // what a queue or an event should have brought.
 func (p *program) sweeps() (list []chore) {
-	of := func(r role, name string, do func(context.Context) error) {
+	add := func(r role, name string, do func(context.Context) error) {
 		if p.has(r) {
 			list = append(list, chore{name, do})
 		}
 	}
-	of(timersRole, "sweep", p.sweep)
-	of(timersRole, "timers", p.keepTimers())
-	of(timersRole, "test messages", p.tester.Sweep)
-	of(houseRole, "coupons", p.sweepCoupons)
-	of(houseRole, "notices", p.couponLife.notices.Sweep)
-	of(jobsRole, "jobs", p.jobs.Sweep)
-	of(jobsRole, "dead letters", p.deadLetters.Step)
+	add(timersRole, "sweep", p.sweep)
+	add(timersRole, "timers", p.keepTimers())
+	add(timersRole, "test messages", p.tester.Sweep)
+	add(houseRole, "coupons", p.sweepCoupons)
+	add(houseRole, "notices", p.couponLife.notices.Sweep)
+	add(jobsRole, "jobs", p.jobs.Sweep)
+	add(jobsRole, "dead letters", p.deadLetters.Step)
 	return list
 }
 

@@ -28,9 +28,9 @@ func (s Campaigns) Facts(ctx context.Context, b *delivery.Batch) (f campaign.Fac
 	var ask pgx.Batch // one transaction
 	ask.Queue(pg.IndexesOnly)
 	ask.Queue(factsSQL, b.Owner, first, last)
-	ask.Queue(`select id, quiet_from, quiet_to, timezone from users where quiet_from <> quiet_to and id between $1 and $2`, first, last)
+	where, args := pg.UsersAmong(b.Left)
+	ask.Queue(`select id, quiet_from, quiet_to, timezone from users where quiet_from <> quiet_to and `+where, args...)
 	if b.Asked == nil {
-		where, args := pg.UsersAmong(b.Left)
 		ask.Queue(knownIDs+where, args...)
 	}
 	if err := s.answers(ctx, &ask, b, &f); err != nil {
@@ -114,20 +114,44 @@ func (s Campaigns) touches(ctx context.Context, b *delivery.Batch, f *campaign.F
 	})
 }
 
+// touchesSQL returns the batches of other campaigns of shop $2 that may have
+// reached the users from $3 to $4 within a week: whether it may be reaching them
+// now, whether within a day, and its sets.
+const touchesSQL = `
+	select o.state = 'running' and o.screened is not distinct from o.lease_token,
+		coalesce(o.finished_at, o.started_at) > clock_timestamp() - interval '1 day', o.due, o.sent
+	from campaigns c cross join lateral (
+		select b.* from batches b where b.kind = 'campaign' and b.owner_id = c.id and b.channel = c.channel
+			and b.from_user <= $4 and b.from_user >= coalesce((select max(x.from_user) from batches x
+				where x.kind = 'campaign' and x.owner_id = c.id and x.channel = c.channel and x.from_user <= $3), $3)
+			and b.to_user >= $3 and b.started_at is not null
+	) o` + touchesWhere
+
+// sparseTouchesSQL is touchesSQL for the users $3, whose ids lie far apart:
+// between the first and the last one may lie most batches of a large campaign.
+const sparseTouchesSQL = `
+	select o.state = 'running' and o.screened is not distinct from o.lease_token,
+		coalesce(o.finished_at, o.started_at) > clock_timestamp() - interval '1 day', o.due, o.sent
+	from campaigns c cross join lateral (
+		select b.* from batches b where b.started_at is not null and b.id in (
+			select x.id from unnest($3::bigint[]) as u (id) cross join lateral (
+				select id, to_user from batches where kind = 'campaign' and owner_id = c.id and channel = c.channel and from_user <= u.id
+				order by from_user desc limit 1) x
+			where x.to_user >= u.id)
+	) o` + touchesWhere
+
+const touchesWhere = `
+	where c.id <> $1 and coalesce(c.shop_number, 0) = $2 and c.started_at is not null
+		and (c.settled_at is null or c.settled_at > clock_timestamp() - interval '7 days')
+		and coalesce(o.finished_at, o.started_at) > clock_timestamp() - interval '7 days'`
+
 func readTouches(ctx context.Context, tx pgx.Tx, b *delivery.Batch, f *campaign.Facts) error {
 	first, last := b.Left[0], b.Left[len(b.Left)-1]
-	rows, err := tx.Query(ctx, `
-		select o.state = 'running' and o.screened is not distinct from o.lease_token,
-			coalesce(o.finished_at, o.started_at) > clock_timestamp() - interval '1 day', o.due, o.sent
-		from campaigns c cross join lateral (
-			select b.* from batches b where b.kind = 'campaign' and b.owner_id = c.id and b.channel = c.channel
-				and b.from_user <= $3 and b.from_user >= coalesce((select max(x.from_user) from batches x
-					where x.kind = 'campaign' and x.owner_id = c.id and x.channel = c.channel and x.from_user <= $2), $2)
-				and b.to_user >= $2 and b.started_at is not null
-		) o
-		where c.id <> $1 and coalesce(c.shop_number, 0) = $4 and c.started_at is not null
-			and (c.settled_at is null or c.settled_at > clock_timestamp() - interval '7 days')
-			and coalesce(o.finished_at, o.started_at) > clock_timestamp() - interval '7 days'`, b.Owner, first, last, f.Shop)
+	sql, args := touchesSQL, []any{b.Owner, f.Shop, first, last}
+	if !pg.CloseTogether(b.Left) {
+		sql, args = sparseTouchesSQL, []any{b.Owner, f.Shop, b.Left}
+	}
+	rows, err := tx.Query(ctx, sql, args...)
 	if err != nil {
 		return err
 	}

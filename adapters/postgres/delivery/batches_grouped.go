@@ -100,5 +100,7 @@ func (s *leasing) next(ctx context.Context, callers []time.Duration) ([]*lease, 
 		list = append(list, more...)
 	}
 	s.behind = last
+	// If this fails each lease asks for itself: it must not be forgotten.
+	_ = s.store.loadOptOuts(ctx, s.channel, list)
 	return append(list, make([]*lease, len(callers)-len(list))...), nil
 }

@@ -96,12 +96,13 @@ const recordingBatches = `given as (
         late[h.step] = coalesce(b.late[h.step], 0) + greatest(0, g.sent_count - b.sent_count)
     from held h join given g on g.id = h.batch
     where b.id = h.batch and b.lease_token = g.token
-    returning b.id, b.channel, b.kind, b.owner_id, b.template_id, b.sent_count, g.done, g.trace,
+    returning b.id, b.channel, b.kind, b.owner_id, b.template_id, b.sent_count, b.from_user, b.to_user, g.done, g.trace,
         coalesce(b.stop_reason, case when b.held then 'held' end) as stop_reason
 ), announced as (
     insert into outbox (topic, payload, trace)
     select @topic, jsonb_build_object('batch_id', id::text, 'kind', kind, 'owner_id', owner_id::text, 'template_id', template_id::text,
-        'channel', channel, 'sent', sent_count, 'at', clock_timestamp()), trace
+        'channel', channel, 'sent', sent_count, 'from_user', from_user::text, 'to_user', to_user::text,
+        'at', clock_timestamp()), trace
     from mine where done
 )`
 
@@ -121,7 +122,7 @@ const recordingExceptions = `told as (
     insert into dead_letter_groups as g (channel, fingerprint, dead, first_at, last_at, sample)
     select channel, fingerprint, count(*), min(last_at), max(last_at), max(detail)
     from told e
-    -- A checkpoint may be repeated whose answer got lost: whoever is dead is counted.
+    -- A checkpoint whose answer was lost may be repeated: its dead recipients are counted already.
     where outcome = 'dead' and not exists (select from exceptions x where x.batch_id = e.batch_id and x.user_id = e.user_id and x.outcome = 'dead')
     group by 1, 2 order by 1, 2
     -- Batches are stored in another order than they were delivered in.

@@ -115,7 +115,7 @@ func (s Inbox) campaignMessages(ctx context.Context, batchID int64, connected in
 	if err != nil {
 		return nil, err
 	}
-	ids := connected(l.from, l.to, func(id user.ID) bool { return set.Contains(uint64(id)) })
+	ids := connected(l.from, l.to, idSet{set})
 	if len(ids) == 0 {
 		return nil, nil
 	}

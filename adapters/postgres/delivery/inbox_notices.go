@@ -99,7 +99,7 @@ func (s Inbox) noticeMessages(ctx context.Context, batchID int64, connected inbo
 	if err != nil {
 		return nil, err
 	}
-	ids := connected(from, to, func(id user.ID) bool { return set.Contains(uint64(id)) })
+	ids := connected(from, to, idSet{set})
 	if len(ids) == 0 {
 		return nil, nil
 	}

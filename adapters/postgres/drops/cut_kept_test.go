@@ -22,6 +22,11 @@ func (s slowSlots) ReadDue(ctx context.Context, c reminder.Cut, part delivery.Ra
 	return s.Slots.ReadDue(ctx, c, part)
 }
 
+func (s slowSlots) ReadTogether(ctx context.Context, cuts []reminder.Cut) ([]reminder.Due, error) {
+	s.slow.Read()
+	return s.Slots.ReadTogether(ctx, cuts)
+}
+
 type slowAnnouncements struct {
 	dropsdb.Announcements
 	slow *pgtest.SlowReading

@@ -47,7 +47,7 @@ type step struct {
 }
 
 // Clean removes everything past its retention and returns how many rows that
-// were. It may be stopped and repeated at any point. A step that fails or does
+// were, without those of tables that it dropped. It may be stopped and repeated at any point. A step that fails or does
 // not end within budget, 0 = [stepBudget], keeps no other step from its work,
 // except that nothing is removed whose results are not archived yet.
 func (h Housekeeping) Clean(ctx context.Context, keep Retention, budget time.Duration) (total int64, err error) {
@@ -55,6 +55,10 @@ func (h Housekeeping) Clean(ctx context.Context, keep Retention, budget time.Dur
 	archived := c.all(ctx, archiving(keep))
 	if archived && keep.Delivery > 0 {
 		c.do(ctx, func(ctx context.Context) (int64, error) { return h.removeBatches(ctx, keep.Delivery) })
+	}
+	c.do(ctx, func(ctx context.Context) (int64, error) { return 0, h.addEventDays(ctx) })
+	if keep.Events > 0 {
+		c.do(ctx, func(ctx context.Context) (int64, error) { return 0, h.dropEventDays(ctx, keep.Events) })
 	}
 	c.all(ctx, steps(keep))
 	if keep.Coupons > 0 {
@@ -98,27 +102,34 @@ func (c *cleaning) do(ctx context.Context, carryOut func(context.Context) (int64
 	return err == nil
 }
 
-// removeBatches removes batches that are done and past their retention. It walks
-// by id, which grows with the time, so that no index on the instant is needed,
-// and ends when a few chunks in a row hold nothing to remove.
+// pastBatches are the batches with ids above $2 up to $3 that are done and past
+// their retention of $1.
+const pastBatches = `b.id > $2 and b.id <= $3 and b.state = 'done' and b.worthless_after < now() - $1::interval`
+
+// removeBatches removes batches that are done and past their retention, and before
+// each chunk of them the outcomes of their recipients, of which there may be a
+// thousand times as many. It walks by id, which grows with the time, so that no
+// index on the instant is needed, and ends when a few chunks in a row hold nothing
+// to remove.
 func (h Housekeeping) removeBatches(ctx context.Context, age time.Duration) (total int64, err error) {
-	after, vain := int64(0), 0
-	for vain < vainWindows {
+	after := int64(0)
+	for vain := 0; vain < vainWindows; vain++ {
 		var last *int64
-		var removed int64
-		err := h.Pool.QueryRow(ctx, `
-			with window_ as (
-				select id, state, worthless_after from batches where id > $3 order by id limit $2
-			), removed as (
-				delete from batches where id in (select id from window_ where state = 'done' and worthless_after < now() - $1::interval) returning id
-			)
-			select (select max(id) from window_), (select count(*) from removed)`, age, chunk, after).Scan(&last, &removed)
+		err := h.Pool.QueryRow(ctx, `select max(id) from (select id from batches where id > $1 order by id limit $2) b`, after, chunk).Scan(&last)
 		if err != nil || last == nil {
 			return total, pg.Translate(err)
 		}
-		total, after, vain = total+removed, *last, vain+1
-		if removed > 0 {
-			vain = 0
+		n, err := h.inChunks(ctx, `delete from exceptions where (batch_id, user_id) in (select e.batch_id, e.user_id from batches b
+			join exceptions e on e.batch_id = b.id where `+pastBatches+` limit $4)`, age, after, *last, chunk)
+		if total += n; err != nil {
+			return total, err
+		}
+		removed, err := h.Pool.Exec(ctx, `delete from batches b where `+pastBatches, age, after, *last)
+		if total += removed.RowsAffected(); err != nil {
+			return total, pg.Translate(err)
+		}
+		if after = *last; removed.RowsAffected() > 0 {
+			vain = -1
 		}
 	}
 	return total, nil
@@ -164,7 +175,8 @@ func steps(keep Retention) []step {
 		{`delete from coupon_operations where id in (select id from (select id, at from coupon_operations order by id limit $2) o
 			where o.at < now() - $1::interval)`, keep.Audit},
 		{`delete from idempotency_keys where (actor, key) in (select actor, key from idempotency_keys where created_at < now() - $1::interval limit $2)`, keep.Idempotency},
-		{`delete from handled_events where (handler, event_id) in (select handler, event_id from handled_events where at < now() - $1::interval limit $2)`, keep.Events},
+		// Those that belong to no day; days are dropped.
+		{`delete from handled_events_rest where (handler, event_id) in (select handler, event_id from handled_events_rest where at < now() - $1::interval limit $2)`, keep.Events},
 		{`delete from job_errors e where (e.job_id, e.id) in (select e.job_id, e.id from jobs j
 			join job_errors e on e.job_id = j.id where j.finished_at < now() - $1::interval limit $2)`, keep.Jobs},
 		{`delete from jobs where id in (select id from jobs where finished_at < now() - $1::interval limit $2)`, keep.Jobs},

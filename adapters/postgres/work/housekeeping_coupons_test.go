@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	couponsdb "dropbell/adapters/postgres/coupons"
 	"dropbell/adapters/postgres/pgtest"
 	workdb "dropbell/adapters/postgres/work"
 	"dropbell/domain/claim"
@@ -41,11 +40,11 @@ func (w *fixture) soldRows(id int64) int64 {
 // wantBooks wants the stock to add up, and the totals to be what they were.
 func (w *fixture) wantBooks(id, n, removed int64) {
 	w.Helper()
-	l, err := couponsdb.NewLedgers(w.DB).Ledger(w.Context(), id)
+	l, err := w.Ledgers.Ledger(w.Context(), id)
 	if want := (claim.Ledger{TemplateID: id, Total: 2 * n, OnSale: n + 1, Issued: n - 1, Returned: 1, PerUser: n}); err != nil || l != want {
 		w.Errorf("ledger %+v, %v, want %+v", l, err, want)
 	}
-	y, err := couponsdb.NewCouponTallies(w.DB).Tally(w.Context(), id)
+	y, err := w.Tallies.Tally(w.Context(), id)
 	if want := (coupon.Tally{Issued: n, Used: n / 2, Expired: n/2 - 1, Revoked: 1, Returned: 1, Discounted: 500, Removed: removed}); err != nil || y != want {
 		w.Errorf("tally %+v, %v, want %+v", y, err, want)
 	}
@@ -124,7 +123,7 @@ func TestCouponsAreRemovedOnce(t *testing.T) {
 	w.Exec(`insert into claim_seconds values ($1, date_trunc('second', now()), 1)`, id)
 	w.Exec(`update templates set issued = issued + 1 where id = $1`, id)
 	for range 2 {
-		selling, err := couponsdb.NewLedgers(w.DB).Selling(t.Context(), time.Hour, 10, 10)
+		selling, err := w.Ledgers.Selling(t.Context(), time.Hour, 10, 10)
 		if w.Must(err); len(selling) != 1 || selling[0].Difference() != 0 || selling[0].Issued != n {
 			t.Errorf("given away after the removal: %+v", selling)
 		}

@@ -148,5 +148,5 @@ func (d *Sales) Shards(ctx context.Context, t template.Template) (*droppages.Sto
 
 func shardsOf(a gate.Account, zone *time.Location) *droppages.StockShards {
 	return &droppages.StockShards{State: a.Plan.State, Reason: a.Plan.Reason, BuiltAt: a.Plan.BuiltAt, Zone: zone, Away: a.Away,
-		Ledger: a.Ledger, Shelves: a.Shards}
+		Ledger: a.Ledger, Shards: a.Shards}
 }

@@ -50,7 +50,7 @@ func TestClaimsCardBehindTheGate(t *testing.T) {
 	g.Exec(`update templates set claim_mode = 'gate', stock = 10, issued = 1 where id = $1`, d.ID)
 	b := g.As(staff.Viewer)
 	for _, page := range []string{"", "/cockpit"} {
-		b.Get(fmt.Sprintf("/templates/%d%s", d.ID, page)).Is(200).Has("On the shelf 6 and 3 being written", "Claims per second 13 ")
+		b.Get(fmt.Sprintf("/templates/%d%s", d.ID, page)).Is(200).Has("Available 6 and 3 being written", "Claims per second 13 ")
 	}
 	source.away = true
 	page := fmt.Sprintf("/templates/%d", d.ID)
