@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -49,7 +50,11 @@ type App struct {
 	Registry *prometheus.Registry
 	Tracing  *telemetry.Tracing
 	DB       *postgres.DB
-	Redis    goredis.UniversalClient
+	// Reports is DB, except that reports may be read from Replica.
+	Reports *postgres.DB
+	// Replica is nil without DATABASE_REPLICA_URL; see [App.OpenReplica].
+	Replica *postgres.Replica
+	Redis   goredis.UniversalClient
 
 	closers []func() error
 }
@@ -69,12 +74,56 @@ func Open(ctx context.Context, cfg config.Config, log *slog.Logger, o Options) (
 		return a, err
 	}
 	a.OnClose(func() error { a.DB.Close(); return nil })
+	a.Reports = a.DB
 	a.measurePool()
 	if a.Redis, err = redis.Open(cfg.RedisURL); err != nil {
 		return a, err
 	}
 	a.OnClose(a.Redis.Close)
 	return a, a.Tracing.Redis(a.Redis)
+}
+
+// OpenReplica opens the standby that the configuration names, if it names one,
+// for reports. It does not have to answer. The caller runs [postgres.Replica.Watch].
+func (a *App) OpenReplica(ctx context.Context, o Options) (err error) {
+	if a.Config.ReplicaURL == "" {
+		return nil
+	}
+	a.Replica, err = postgres.OpenReplica(ctx, a.DB, a.Config.ReplicaURL, a.Config.ReplicaMaxLag, postgres.Options{MaxConns: int32(a.Config.DBConns),
+		AppName: "dropbell-" + o.Name + "-reports", Log: a.Log, Statements: o.Statements, TransactionPool: a.Config.TransactionPool(), Tracer: a.Tracing.Queries()})
+	if err != nil {
+		return err
+	}
+	a.OnClose(func() error { a.Replica.Close(); return nil })
+	a.Reports = a.DB.WithReplica(a.Replica)
+	a.measureReplica()
+	return nil
+}
+
+// measureReplica shows how far the replica is behind and who reads it.
+func (a *App) measureReplica() {
+	lag := func() float64 {
+		if s := a.Replica.State(); s.CaughtUp {
+			return s.Lag.Seconds()
+		}
+		return math.NaN()
+	}
+	usable := func() float64 {
+		if a.Replica.State().Usable {
+			return 1
+		}
+		return 0
+	}
+	a.Registry.MustRegister(
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "dropbell_replica_lag_seconds", Help: "How old the state is that the replica shows, at most; not a number while that cannot be told."}, lag),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "dropbell_replica_usable", Help: "1 while reports are read from the replica, 0 while they are read from the primary."}, usable))
+	for database, n := range map[string]func() float64{
+		"replica": func() float64 { n, _ := a.Replica.Reports(); return float64(n) },
+		"primary": func() float64 { _, n := a.Replica.Reports(); return float64(n) },
+	} {
+		a.Registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "dropbell_reports_total",
+			Help: "Requests of the console for a report, by the database that it was read from.", ConstLabels: prometheus.Labels{"database": database}}, n))
+	}
 }
 
 // measurePool shows how many database connections are in use.

@@ -14,10 +14,10 @@ import (
 	"github.com/pressly/goose/v3/lock"
 )
 
-// askEvery is how often a process that waits for another one's migrations asks.
-// It asks again and again instead of waiting in the database: a statement that
-// waits there keeps a snapshot, and the index that the other one builds beside
-// the work waits for old snapshots.
+// askEvery is how often a process that waits for another one's migrations tries
+// the lock. It polls instead of waiting in the database: a statement that waits
+// there keeps a snapshot, and a concurrent index build of the other process
+// waits for old snapshots.
 const askEvery = time.Second
 
 // reportingLock is the lock under which one step is applied. It reports that it
@@ -66,7 +66,7 @@ func (t *reportingLock) waiting(ctx context.Context, conn *sql.Conn) string {
 	return fmt.Sprintf("another process is migrating this database (pid %d of pg_stat_activity); waiting until it is done", pid)
 }
 
-// begins tells which step comes next, unless the last one who had the lock has
+// begins reports which step comes next, unless the last holder of the lock has
 // applied them all.
 func (t *reportingLock) begins(ctx context.Context, conn *sql.Conn) error {
 	t.waited = false
@@ -88,9 +88,9 @@ func (t *reportingLock) begins(ctx context.Context, conn *sql.Conn) error {
 const lockTimeout = 2 * time.Second
 
 // limitLocks makes the step give up waiting for locks after [lockTimeout]. Steps
-// outside a transaction are left alone: an index that is built beside the work
-// waits for old snapshots, keeps nobody waiting meanwhile, and would be left
-// behind invalid.
+// outside a transaction are left alone: a concurrent index build waits for old
+// snapshots, blocks no other statement meanwhile, and would leave an invalid
+// index.
 func limitLocks(ctx context.Context, conn *sql.Conn, files fs.FS, s *goose.Source) error {
 	text, err := fs.ReadFile(files, s.Path)
 	if err != nil {

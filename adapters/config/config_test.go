@@ -30,7 +30,8 @@ func TestDefaults(t *testing.T) {
 	}
 	want := config.Config{DatabaseURL: "postgres://u:p@db:5432/dropbell", RedisURL: "redis://cache:6379/0", HTTPAddr: "127.0.0.1:8080",
 		PoolMode:       "session",
-		WorkerHTTPAddr: "127.0.0.1:8081", PublicURL: "http://127.0.0.1:8080", LogLevel: "info", SMTPTLS: "opportunistic", RatePerUser: 600, WorkerBatches: map[string]int{"app": 16, "email": 4, "sms": 8, "webpush": 8, "webhook": 4},
+		ReplicaMaxLag:  10 * time.Second,
+		WorkerHTTPAddr: "127.0.0.1:8081", PublicURL: "http://127.0.0.1:8080", LogLevel: "info", SMTPTLS: "opportunistic", RatePerUser: 600, RatePerKey: 300_000, WorkerBatches: map[string]int{"app": 16, "email": 4, "sms": 8, "webpush": 8, "webhook": 4},
 		WorkerCalls: map[string]int{"app": 1, "email": 4, "sms": 4, "webpush": 4, "webhook": 10}, DBConns: 16, RequestTimeout: 2 * time.Second,
 		JWTMaxAge: 24 * time.Hour, RetainFor: 90 * 24 * time.Hour, RetainAudit: 1095 * 24 * time.Hour, TraceRatio: 1, LockFor: 15 * time.Minute}
 	if !reflect.DeepEqual(got, want) {
@@ -47,6 +48,7 @@ func TestEveryVariableIsRead(t *testing.T) {
 		"VAPID_PRIVATE_KEY", private, "VAPID_SUBJECT", "mailto:a@example.com",
 		"LINK_SECRET", "0123456789abcdef0123456789abcdef,another0123456789abcdef0123456789", "RATE_LIMIT_PER_MINUTE", "0", "RATE_LIMIT_KEY_PER_MINUTE", "1",
 		"DATABASE_POOL_MODE", "transaction", "DATABASE_SESSION_URL", "postgres://u:p@primary:5432/dropbell",
+		"DATABASE_REPLICA_URL", "postgres://u:p@standby:5432/dropbell", "DATABASE_REPLICA_MAX_LAG", "2s",
 		"DATABASE_MAX_CONNS", "1000", "RETENTION_DAYS", "0", "AUDIT_RETENTION_DAYS", "36500", "COUPON_RETENTION_DAYS", "400",
 		"COUPON_LOCK_TIMEOUT", "90s", "GATE_SHELVES", "8", "REQUEST_TIMEOUT", "900ms", "MAX_IN_FLIGHT", "77",
 		"OIDC_ISSUER", "https://id.example/realm", "OIDC_CLIENT_ID", "console", "OIDC_CLIENT_SECRET", "shh", "CONSOLE_PASSWORDS", "off", "WORKER_ROLES", "timers, house", "WORKER_CHANNELS", "sms", "WORKER_BATCHES", "email=9, sms = 1,", "WORKER_CALLS", "webhook=256",
@@ -57,14 +59,14 @@ func TestEveryVariableIsRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := config.Config{DatabaseURL: "postgres://u:p@db:5432/dropbell", RedisURL: "redis://cache:6379/0", HTTPAddr: ":80",
-		PoolMode: "transaction", SessionURL: "postgres://u:p@primary:5432/dropbell",
+		PoolMode: "transaction", SessionURL: "postgres://u:p@primary:5432/dropbell", ReplicaURL: "postgres://u:p@standby:5432/dropbell", ReplicaMaxLag: 2 * time.Second,
 		WorkerHTTPAddr: ":81", PublicURL: "https://drops.example", TrustedProxies: []string{"10.0.0.0/8", "192.168.0.7/32"}, LogLevel: "debug",
 		JWTSecret: "0123456789abcdef0123456789abcdef", JWTIssuer: "iss", JWTAud: "aud", JWTMaxAge: 90 * time.Minute, AdminEmail: "a@example.com", AdminPassword: "correct horse",
 		AdminAPIKey: "dbk_abcdefghijklmnopqrst", SMTPURL: "smtps://u:p@mail:465?from=a@example.com", SMSURL: "https://sms.example/v1",
 		SMSToken: "tok", WebhookURL: "http://hook.example/", WebhookSecret: "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", VAPIDPublicKey: public, VAPIDPrivateKey: private,
 		VAPIDSubject: "mailto:a@example.com",
 		LinkSecret:   "0123456789abcdef0123456789abcdef,another0123456789abcdef0123456789", RatePerKey: 1, DBConns: 1000, RetainAudit: 36500 * 24 * time.Hour, RetainCoupons: 400 * 24 * time.Hour,
-		LockFor: 90 * time.Second, GateShelves: 8, RequestTimeout: 900 * time.Millisecond, MaxInFlight: 77,
+		LockFor: 90 * time.Second, GateShards: 8, RequestTimeout: 900 * time.Millisecond, MaxInFlight: 77,
 		OIDCIssuer: "https://id.example/realm", OIDCClientID: "console", OIDCClientSecret: "shh", PasswordsOff: true, WorkerRoles: []string{"timers", "house"}, WorkerChannels: []string{"sms"},
 		WorkerBatches: map[string]int{"app": 16, "email": 9, "sms": 1, "webpush": 8, "webhook": 4}, WorkerCalls: map[string]int{"app": 1, "email": 4, "sms": 4, "webpush": 4, "webhook": 256},
 		TraceEndpoint: "http://traces:4318", TraceRatio: 0.25,
@@ -97,7 +99,7 @@ var mistakes = map[string]string{
 	"ADMIN_API_KEY": secret + "-long-enough-but-not-dbk", "SMTP_URL": "mail://u:" + secret + "@mail", "SMS_URL": secret,
 	"WEBHOOK_URL": "gopher://" + secret, "WEBHOOK_SECRET": secret, "SMS_TOKEN": secret + "\n" + secret,
 	"VAPID_PUBLIC_KEY": secret, "VAPID_PRIVATE_KEY": secret, "VAPID_SUBJECT": secret, "HTTP_ADDR": secret, "WORKER_HTTP_ADDR": secret + ":x", "RATE_LIMIT_PER_MINUTE": secret, "RATE_LIMIT_KEY_PER_MINUTE": "-1",
-	"DATABASE_POOL_MODE": secret, "DATABASE_SESSION_URL": "mysql://u:" + secret + "@db/x",
+	"DATABASE_POOL_MODE": secret, "DATABASE_SESSION_URL": "mysql://u:" + secret + "@db/x", "DATABASE_REPLICA_URL": "mysql://u:" + secret + "@db/x", "DATABASE_REPLICA_MAX_LAG": secret,
 	"DATABASE_MAX_CONNS": "3", "RETENTION_DAYS": "-1", "AUDIT_RETENTION_DAYS": secret,
 	"CONSOLE_PASSWORDS": secret, "WORKER_ROLES": secret, "WORKER_CHANNELS": "app," + secret, "WORKER_BATCHES": "app=" + secret, "WORKER_CALLS": secret + "=1",
 	"OIDC_ISSUER":                 "ldap://" + secret,

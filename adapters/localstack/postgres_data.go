@@ -32,8 +32,14 @@ func (p *Postgres) initialize(ctx context.Context) error {
 	if p.dataVersion() != 0 {
 		return nil
 	}
-	p.options.say("creating the database files of PostgreSQL %d …", p.program.major)
 	draft := p.home.data + ".new"
+	if p.primary != nil {
+		if err := p.baseBackup(ctx, draft); err != nil {
+			return err
+		}
+		return os.Rename(draft, p.home.data)
+	}
+	p.options.say("creating the database files of PostgreSQL %d …", p.program.major)
 	if err := os.RemoveAll(draft); err != nil {
 		return err
 	}
@@ -92,7 +98,7 @@ func errorCode(err error, code string) bool {
 func withDatabase(server, name string) string {
 	u, err := url.Parse(server)
 	if err != nil {
-		return fmt.Sprintf("invalid:%q", server) // refused by whoever connects
+		return fmt.Sprintf("invalid:%q", server) // refused when connecting
 	}
 	u.Path = "/" + name
 	return u.String()

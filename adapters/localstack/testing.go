@@ -84,7 +84,8 @@ func RedisServer(tb testing.TB) *Redis {
 }
 
 // testServer is the process's one server and the name of the template database
-// in it. It ends with the process, because no test knows whether it is the last.
+// in it. It ends with the process, because a test cannot know whether it is the
+// last.
 var testServer = sync.OnceValue(func() (found struct {
 	url, template string
 	err           error
@@ -114,7 +115,7 @@ func makeTemplate(ctx context.Context, server string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("connect to the test server: %w", err)
 	}
-	defer c.Close(context.WithoutCancel(ctx)) // which also lets go of the lock
+	defer c.Close(context.WithoutCancel(ctx)) // which also releases the lock
 	if _, err := c.Exec(ctx, "select pg_advisory_lock(7031337)"); err != nil {
 		return "", fmt.Errorf("wait for other tests: %w", err)
 	}

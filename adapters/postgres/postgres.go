@@ -24,6 +24,12 @@ type (
 	DB = pg.DB
 	// Options tune a pool.
 	Options = pg.Options
+	// Replica is a standby that reports are read from.
+	Replica = pg.Replica
+	// Reading is one request whose reports may be read from a replica.
+	Reading = pg.Reading
+	// Position is a place in the log of the primary.
+	Position = pg.Position
 	// Grouping tunes group commit. The zero value is what was measured best.
 	Grouping = pg.Grouping
 )
@@ -31,6 +37,18 @@ type (
 // Open returns a pool for url. It does not wait for the database to be
 // reachable; see [DB.Ping].
 func Open(ctx context.Context, url string, o Options) (*DB, error) { return pg.Open(ctx, url, o) }
+
+// Everywhere is behind every position: no replica has replayed it.
+const Everywhere = pg.Everywhere
+
+// ParsePosition reads a position as [Position.String] writes it.
+func ParsePosition(s string) (Position, error) { return pg.ParsePosition(s) }
+
+// OpenReplica returns the replica at url of the database primary, for reports
+// while it is at most so far behind. It does not connect; see [Replica.Watch].
+func OpenReplica(ctx context.Context, primary *DB, url string, most time.Duration, o Options) (*Replica, error) {
+	return pg.OpenReplica(ctx, primary, url, most, o)
+}
 
 // HasSessions reports whether the database at url is not behind a pooler in
 // transaction mode, as far as that can be found out.

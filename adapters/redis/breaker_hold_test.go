@@ -117,8 +117,8 @@ func TestAPauseWithoutATimeDoublesUntilACallGoesWell(t *testing.T) {
 	})
 }
 
-// TestInAPauseOneCallAtATimeLooks whether the provider still asks for it, so
-// that a wish about one call does not keep everybody from being reached.
+// TestInAPauseOneCallAtATimeLooks checks whether the provider still throttles,
+// so that a refusal of one call does not delay all messages.
 func TestInAPauseOneCallAtATimeLooks(t *testing.T) {
 	const every = 400 * time.Millisecond
 	holding(t, BreakerConfig{LookEvery: every}, func(t *testing.T, b, other held) {

@@ -11,8 +11,8 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 )
 
-// releaseScript deletes a lock only if its holder asks. KEYS[1] the lock,
-// ARGV[1] the holder. Returns 1 if it was deleted.
+// releaseScript deletes the lock KEYS[1] if ARGV[1] holds it. It returns 1 if it
+// was deleted.
 const releaseScript = `if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0`
 
 // A Lock admits one of several processes that want the same thing. It is the
@@ -37,7 +37,7 @@ func (l *Lock) Take(ctx context.Context, key [32]byte, id int64, lasting time.Du
 		return taken, wrapLock(err)
 	}
 	holder, err := l.client.Get(ctx, lockKey(key)).Result()
-	if err == goredis.Nil { // let go in between: the database decides
+	if err == goredis.Nil { // released in between: the database decides
 		return true, nil
 	}
 	return holder == strconv.FormatInt(id, 10), wrapLock(err)

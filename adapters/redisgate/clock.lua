@@ -1,5 +1,5 @@
--- Says what the database's clock shows as far as the shard knows, by which it
--- judges the window.
+-- Returns the shard's estimate of the database's clock, by which it checks the
+-- window.
 -- KEYS  1 shard
 -- returns ms since 1970
 local time = redis.call('TIME')

@@ -38,12 +38,12 @@ func (s *activeGates) list(ctx context.Context, info Info) (map[int64]int, error
 	return shards, err
 }
 
-// ByID returns the user's claim of that name: accepted while it waits to be
-// written, then what became of it, or [claim.ErrNotFound]. It looks at the
-// shards first: what is written in between is in the database by the second look.
-// A claim is looked for at one shard, the user's of the template that its id names.
-// Only an id that is nobody's is taken for one of an earlier version, which may
-// be of a few templates.
+// ByID returns the user's claim with that id: accepted while it waits to be
+// written, then its outcome, or [claim.ErrNotFound]. It reads the shards first:
+// a claim that is written in between is in the database by the second read. A
+// claim is looked for at one shard, the user's home shard of the template in its
+// id. An id that is not found there may be one of an earlier version, which
+// could belong to a few templates.
 func (g *Gate) ByID(ctx context.Context, by user.ID, id claim.ID) (claim.Claim, error) {
 	gates, err := g.active.list(ctx, g.info)
 	if err != nil {

@@ -65,9 +65,9 @@ func (m *mover) next(ctx context.Context, s Shards, id, epoch int64) (done bool,
 }
 
 // TestMovesLoseNothingWhereverTheyStop: movers die between any two steps, or
-// sleep and go on much later, while others finish their moves; what is on the
-// shards and on its way is the whole stock after every single step, and once
-// somebody has helped, nothing is on its way.
+// pause and go on much later, while others finish their moves; shards and moves
+// together hold the whole stock after every single step, and once another mover
+// has helped, no move is left.
 func TestMovesLoseNothingWhereverTheyStop(t *testing.T) {
 	s := NewShards(newClient(t))
 	ctx, id := t.Context(), int64(0)
@@ -145,7 +145,7 @@ func everythingIsThere(rt *rapid.T, s Shards, id int64, shards int, total int64)
 	return moving
 }
 
-// TestMovesOfAFormerEpochDoNothing: whoever slept while the gate was built
+// TestMovesOfAFormerEpochDoNothing: a mover that paused while the gate was built
 // anew must not touch the new shards.
 func TestMovesOfAFormerEpochDoNothing(t *testing.T) {
 	s, ctx := NewShards(newClient(t)), t.Context()

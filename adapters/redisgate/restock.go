@@ -67,8 +67,9 @@ func (g *Gate) proof(ctx context.Context, d *drop) (outcome, error) {
 	return nothingLeft, nil
 }
 
-// move brings stock from donor to shard, in three repeatable steps, and
-// reports whether any came. It finishes first what another left half done.
+// move moves stock from donor to shard, in three repeatable steps, and reports
+// whether any was moved. It finishes an unfinished move of another process
+// first.
 func (g *Gate) move(ctx context.Context, d *drop, shard, donor, want int) (bool, error) {
 	epoch, err := g.client.HGet(ctx, keysOf(d.id, shard).shard, "epoch").Int64()
 	if errors.Is(err, goredis.Nil) {
@@ -100,7 +101,7 @@ func (d *drop) remember(empty int) {
 	d.empty[empty] = true
 }
 
-// learn replaces what is remembered by what was seen.
+// learn replaces the cached state with the one that was read.
 func (d *drop) learn(seen []gate.Shard) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -20,7 +20,8 @@ const (
 	wordDryLimit  = "drylimit"
 	wordMissing   = "missing"
 	wordSealed    = "sealed"
-	// wordSoldOut is never said by a shard, which knows only itself.
+	// wordSoldOut is no answer of a shard, since a shard knows its own stock
+	// only.
 	wordSoldOut = "soldout"
 )
 

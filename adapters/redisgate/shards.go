@@ -37,8 +37,8 @@ func NewShards(client goredis.UniversalClient) Shards {
 	return Shards{client: client, scripts: newScripts()}
 }
 
-// Machines returns how many masters a cluster has, 1 for a single Redis or
-// when nobody answers.
+// Machines returns how many masters a cluster has, 1 for a single Redis or when
+// Redis does not answer.
 func (s Shards) Machines(ctx context.Context) int {
 	cluster, ok := s.client.(*goredis.ClusterClient)
 	if !ok {
@@ -246,7 +246,7 @@ func (s Shards) load(ctx context.Context, templateID, epoch int64, fields [][]an
 	return nil
 }
 
-// Clear implements [gate.Shards]. Keys that it misses expire by themselves.
+// Clear implements [gate.Shards]. Keys that it misses expire.
 func (s Shards) Clear(ctx context.Context, templateID int64, shards int) error {
 	pipe := s.client.Pipeline()
 	for i := range shards {
@@ -287,8 +287,8 @@ type move struct {
 	donor, wanted int
 }
 
-// move brings stock from donor to shard and returns how much came. If another
-// move is under way it finishes that one instead.
+// move moves stock from donor to shard and returns how much was moved. If
+// another move is under way it finishes that one instead.
 func (s Shards) move(ctx context.Context, templateID int64, shard, donor, want int, epoch int64) (int64, error) {
 	m, err := s.begin(ctx, templateID, shard, donor, want, epoch)
 	if err != nil {

@@ -12,8 +12,8 @@ const (
 	// ten milliseconds for a new drop, and begins within a second when they
 	// were lost.
 	patience = 2 * time.Second
-	// lookEvery is how often somebody looks whether they are there, for all who
-	// wait at one process.
+	// lookEvery is how often the shards are looked for, once for all waiting
+	// claims of a process.
 	lookEvery = 20 * time.Millisecond
 )
 
@@ -67,7 +67,7 @@ func (g *Gate) leave(r *waitingRoom) {
 	r.waiting--
 }
 
-// watch looks for the shards as long as anybody waits for them.
+// watch looks for the shards as long as claims wait for them.
 func (g *Gate) watch(templateID int64, r *waitingRoom) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
@@ -106,8 +106,8 @@ func (g *Gate) open(templateID int64) bool {
 	return true
 }
 
-// shards asks once for all who ask at the same time: in the first moment of a
-// rush nobody knows it.
+// shards reads the number of shards once for concurrent callers: at the
+// beginning of a rush it is not cached.
 func (g *Gate) shards(ctx context.Context, templateID int64) (int, error) {
 	answer := g.asked.DoChan(strconv.FormatInt(templateID, 10), func() (any, error) {
 		// One caller's hanging up must not fail the others.

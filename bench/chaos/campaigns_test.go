@@ -13,7 +13,7 @@ import (
 // faults are injected meanwhile.
 type campaignPlan struct {
 	size
-	extras  int // users in the app's audience whom no provider knows
+	extras  int // users in the app's audience whom no other channel reaches
 	limited int // users of the campaigns that are cut short
 	twins   int // pairs of equal campaigns that are published at once
 	pauses  int
@@ -49,8 +49,8 @@ type campaignRun struct {
 	overtook int
 }
 
-// spoil lets campaigns go out while everything is destroyed, and then accounts
-// for everybody in their audiences.
+// spoil sends campaigns under faults, and then accounts for each user in their
+// audiences.
 func spoil(t *testing.T, s campaignPlan) {
 	w := &system{size: &s.size, t: t, ctx: t.Context(), seed: seed(t), start: time.Now()}
 	w.build()
@@ -98,8 +98,8 @@ const (
 	optedOut    = 97
 )
 
-// populate makes users known: everybody but a few with a mail address, a few
-// who do not want webhooks, and very many whom only the app reaches.
+// populate inserts users: all but a few with a mail address, a few who have
+// opted out of webhooks, and very many whom only the app reaches.
 func (p *campaignRun) populate() []int64 {
 	rng := p.random(4)
 	users := make([]int64, 0, p.users)
@@ -121,7 +121,7 @@ func (p *campaignRun) exec(sql string, args ...any) {
 	}
 }
 
-// audiences returns two ways to mean everybody whom a provider knows: who has
+// audiences returns two audiences of all users with contacts: those who have
 // reserved a template, and a segment.
 func (p *campaignRun) audiences(users []int64) (reserved, segment audience) {
 	d := p.crowd.publish(p.ctx, "Campaigns", 48*time.Hour)

@@ -133,7 +133,7 @@ func (w *system) build() {
 	w.say("two web and two worker processes are running")
 }
 
-// people makes users known. Their ids have gaps, like those of a shop.
+// people inserts users. Their ids have gaps, like those of a shop.
 func (w *system) people() []int64 {
 	rng := w.random(4)
 	users := make([]int64, 0, w.users+w.late*w.drops)
@@ -145,9 +145,9 @@ func (w *system) people() []int64 {
 	return users
 }
 
-// book lets everybody reserve, while things break, and then brings the
-// openings so near that one drop after the other becomes due; at each of
-// these instants more users try to be in time.
+// book lets all users reserve under faults, and then moves the openings so near
+// that one drop after the other becomes due; at each of these instants more
+// users try to reserve in time.
 func (w *system) book(users []int64) []*drop {
 	var drops []*drop
 	for i := range w.drops {

@@ -111,9 +111,9 @@ func (s *codeSale) watch(_ time.Duration, over <-chan struct{}) {
 	s.watchLedger(s.template, "codes", over, &s.looks, &s.unread)
 }
 
-// lastAnswers lets everybody try once more: whoever's promise was lost, or
-// whose code was never asked for successfully, gets the coupon now; everybody
-// else hears that the code was used.
+// lastAnswers lets each user try once more: users whose acceptance was lost, or
+// whose code was never redeemed, get the coupon now; all others get the answer
+// that the code was used.
 func (s *codeSale) lastAnswers() {
 	s.inParallel(len(s.codes), func(code int) {
 		for n := range triedBy {
@@ -133,7 +133,7 @@ func (s *codeSale) lastAnswers() {
 }
 
 // account checks that every code gave exactly one of its users one coupon, and
-// that everybody who was told yes has it, or was told why not.
+// that every accepted redemption has its coupon or a reason for its refusal.
 func (s *codeSale) account() {
 	s.t.Helper()
 	owned := map[int64]row{}

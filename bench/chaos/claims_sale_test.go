@@ -259,7 +259,7 @@ func (c *claims) watchLedger(template int64, name string, over <-chan struct{}, 
 		*looks++
 		l, now := a.Stock, time.Now()
 		c.mu.Lock()
-		// What a writer had in hand when Redis was emptied is on the shelves once
+		// Claims that a writer held when Redis was emptied are in the shards once
 		// more until the gate has been built anew because of it.
 		excess := overlaps(c.emptied, now.Add(-writtenWithin), now)
 		c.mu.Unlock()
@@ -287,5 +287,5 @@ func (s *sale) watchRows(_ time.Duration, over <-chan struct{}) {
 	})
 }
 
-// originKey is under which key the database knows a wish.
+// originKey is the wish's key in the database.
 func (w wish) originKey() string { return claim.TapKey(user.ID(w.user), w.key) }

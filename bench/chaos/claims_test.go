@@ -93,7 +93,7 @@ func newClaims(t *testing.T, r rush) *claims {
 	return &claims{system: w, rush: r}
 }
 
-// storm lets everybody claim while everything breaks and staff change the drops.
+// storm lets all users claim under faults and while staff change the drops.
 func (c *claims) storm() {
 	var plan []timedAction
 	for i, s := range c.sales {

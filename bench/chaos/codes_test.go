@@ -32,7 +32,7 @@ func TestCodesBehindTheGate(t *testing.T) {
 	}
 	s.issued(1, s.codes[0])
 	s.used(1, s.codes[0]) // twice
-	s.used(2, s.codes[0]) // by somebody else
+	s.used(2, s.codes[0]) // by another user
 
 	// Two at once: one has it, the other hears why not.
 	var told [2]told
@@ -43,8 +43,8 @@ func TestCodesBehindTheGate(t *testing.T) {
 	both.Wait()
 	s.oneOf(told[:], 11, 12)
 
-	// Promised by a web process that dies before anybody has written it: its
-	// user repeats the request elsewhere and hears of the same claim.
+	// Accepted by a web process that dies before the claim is written: its user
+	// repeats the request at another process and gets the same claim.
 	worker := c.fleet.workers
 	for _, m := range worker {
 		m.process.Pause()
@@ -71,8 +71,8 @@ func TestCodesBehindTheGate(t *testing.T) {
 		}
 	}
 
-	// Written, and everybody dies who would have marked it: the database
-	// refuses the next one, and the mark comes after all.
+	// Written, and every process dies that would have marked it: the database
+	// refuses the next one, and the mark is set after all.
 	s.issued(31, s.codes[3])
 	marks, err := client.Keys(c.ctx, "dropbell:codes:*").Result()
 	if err != nil || len(marks) != 1 {
@@ -102,7 +102,7 @@ func TestCodesBehindTheGate(t *testing.T) {
 	}
 }
 
-// issued redeems a code that nobody has used.
+// issued redeems an unused code.
 func (s *codeSale) issued(by int64, code string) {
 	s.t.Helper()
 	a := s.redeem(by, code, uuid.NewString())
@@ -157,7 +157,7 @@ func TestKeyOfADeadProcess(t *testing.T) {
 	const within, slow = 7 * time.Second, 10 * time.Second
 	c := newClaims(t, rush{patience: 30 * time.Second})
 	d := c.crowd.publish(c.ctx, "Dead key", time.Hour)
-	// Whoever reserves now waits for this lock.
+	// Reservations now wait for this lock.
 	tx, err := c.stack.SQL.Begin(c.ctx)
 	if err != nil {
 		t.Fatal(err)

@@ -15,7 +15,7 @@ import (
 // callers is how many requests the crowd makes at once.
 const callers = 48
 
-// channels are those that everybody reserves.
+// channels are the channels of every reservation.
 var channels = []delivery.Channel{delivery.App, delivery.Email, delivery.Webhook}
 
 // A reservationState is the last answer that a user got about one reminder.
@@ -136,8 +136,8 @@ func (c *crowd) visit(ctx context.Context, v visit) {
 		}
 		return
 	}
-	// A request that was repeated may still be under way somewhere, so that
-	// nobody could say what a further one must find.
+	// A repeated request may still be in flight, so that the result of a further
+	// one would be unknown.
 	if !c.reserve(ctx, v.drop, v.user, channels...) || v.manner == allAtOnce {
 		return
 	}
@@ -187,8 +187,8 @@ func (c *crowd) cancel(ctx context.Context, d *drop, user int64, channel deliver
 }
 
 // latecomers plans visits around the instant at which the drop's reminders
-// become due: whoever is told yes must be reminded, whoever is told no must
-// not. Most of them try in the last moment.
+// become due: acknowledged reservations must be reminded, refused ones must not.
+// Most of them try in the last moment.
 func (c *crowd) latecomers(d *drop, users []int64) []visit {
 	var plan []visit
 	for i, u := range users {

@@ -106,7 +106,7 @@ func (k *walk) hold(list []failing) (left []failing) {
 	return left
 }
 
-// serve holds an evening and accounts for everybody.
+// serve runs one evening and accounts for each user.
 func (k *walk) serve() {
 	k.t.Helper()
 	n := k.evening
@@ -180,8 +180,9 @@ func (k *walk) open(template int64) {
 	})
 }
 
-// reminded checks that everybody is in one batch of each channel, was sent the
-// message and got it, with repetitions only of what was in flight at a failure.
+// reminded checks that each user is in one batch of each channel, is recorded as
+// sent and got the message, with repetitions only of what was in flight at a
+// failure.
 func (k *walk) reminded(d *drop) {
 	k.t.Helper()
 	seen, s := k.seen(k.expected(d)), d.sending()

@@ -121,9 +121,9 @@ func (p *campaignRun) settle(x *promo, within time.Duration) {
 }
 
 // account checks that the campaign's batches hold its audience, each user once,
-// that everybody has the one outcome to be expected, that the sinks have seen
-// exactly those recorded as sent, nobody at or after the end, and that the
-// product's own balance sheet agrees.
+// that each has the one expected outcome, that the sinks have got exactly those
+// recorded as sent, none at or after the end, and that the product's own balance
+// sheet agrees.
 func (p *campaignRun) account(x *promo) {
 	p.t.Helper()
 	s, l := x.sending(), p.read(x.sending(), x.channel)
@@ -165,7 +165,7 @@ func (p *campaignRun) completeAudience(x *promo, l line) {
 	}
 }
 
-// fates checks that everybody has exactly one outcome, and the right one.
+// fates checks that each recipient has exactly one outcome, and the right one.
 func (p *campaignRun) fates(x *promo, l line) {
 	var wrong complaints
 	for it := l.due.Iterator(); it.HasNext(); {
@@ -218,7 +218,8 @@ func (p *campaignRun) short(x *promo) {
 	}
 }
 
-// sampleCampaign asks the API what became of some of the campaign's users.
+// sampleCampaign reads the outcomes of some of the campaign's users from the
+// API.
 func (p *campaignRun) sampleCampaign(x *promo) {
 	for _, u := range x.audience.users[:min(20, len(x.audience.users))] {
 		var one struct{ Outcome string }

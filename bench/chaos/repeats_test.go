@@ -84,8 +84,8 @@ func (c *complaints) report(t *testing.T, s sending, channel delivery.Channel) {
 	}
 }
 
-// compare checks the sink against the record: everybody recorded as sent was
-// reached, nobody else was, and nobody after the end.
+// compare checks the sink against the record: each recipient recorded as sent
+// was reached, no other was, and none after the end.
 func (w *system) compare(s sending, c delivery.Channel, l line, seen map[recipient][]arrival) {
 	var wrong complaints
 	defer func() { wrong.report(w.t, s, c) }()
@@ -123,10 +123,10 @@ type batchRun struct {
 // worker was cut off.
 type calls map[string]bool
 
-// repetitions checks that whoever was reached more than once has a reason: the
-// provider concealed that it had taken the message, or the worker was killed
-// (or halted) before it could record it. The latter are at most one mail, or one call,
-// for each connection that the worker has.
+// repetitions checks that each repeated message has a reason: the provider
+// concealed that it had accepted the message, or the worker was killed (or
+// halted) before it could record it. The latter are at most one mail, or one
+// call, for each connection of the worker.
 func (w *system) repetitions(of sending, seen map[recipient][]arrival) {
 	lines := map[delivery.Channel]line{}
 	for c := range connections {

@@ -31,7 +31,7 @@ type arrival struct {
 	channel delivery.Channel
 	user    int64
 	key     string // the idempotency key; of mail, the Message-ID without its domain
-	call    string // what tells it from other calls: of mail, the key; of the webhook, what all messages of a call share
+	call    string // identifies the call: of mail, the key; of the webhook, what all messages of a call share
 	worker  string // the process that sent it
 	at      time.Time
 	answer  answer
@@ -151,7 +151,7 @@ func wait(d time.Duration, stop <-chan struct{}) {
 	}
 }
 
-// mailServer returns a server that takes mail for everybody.
+// mailServer returns a server that takes all mail.
 func (k *sink) mailServer() *smtp.Server {
 	server := smtp.NewServer(smtp.BackendFunc(func(c *smtp.Conn) (smtp.Session, error) {
 		return &letter{sink: k, conn: c.Conn()}, nil

@@ -25,8 +25,8 @@ func (p *campaignRun) cancel(x *promo) {
 	p.say("a campaign was cancelled in its middle")
 }
 
-// cancelWithin cancels the campaign at some moment of the storm's first half,
-// or later if nobody has the message by then.
+// cancelWithin cancels the campaign at a random moment of the first half of the
+// faults, or later if no recipient has the message by then.
 func (p *campaignRun) cancelWithin(x *promo) lane {
 	return func(span time.Duration, over <-chan struct{}) {
 		wait(time.Duration(p.random(16).Int64N(int64(span/2))), over)
@@ -36,7 +36,7 @@ func (p *campaignRun) cancelWithin(x *promo) lane {
 	}
 }
 
-// goingOut tells when a part of the campaign's audience has its outcome.
+// goingOut reports when a part of the campaign's audience has its outcome.
 func goingOut(x *promo) func(string, int64) bool {
 	return func(_ string, settled int64) bool { return settled > int64(len(x.audience.users)/20) }
 }
@@ -92,8 +92,8 @@ func (p *campaignRun) count(n *int) {
 	*n++
 }
 
-// balances asks for the balance sheet of one campaign after the other while
-// everything moves: it must add up at every moment.
+// balances reads the balance sheet of one campaign after the other during the
+// faults: it must add up at every moment.
 func (p *campaignRun) balances(_ time.Duration, over <-chan struct{}) {
 	for n := 0; ; n++ {
 		select {

@@ -42,7 +42,7 @@ type audience struct {
 	rule *segment.Rule // nil = asked for as kind and id
 	kind campaign.AudienceKind
 	id   int64
-	size int64 // of an audience that no rule tells
+	size int64 // of an audience without a rule
 }
 
 func bench(ctx context.Context, n, times int, exact bool) error {
@@ -173,7 +173,7 @@ func rules() []audience {
 	return audiences
 }
 
-// otherAudiences are the audiences that no rule tells.
+// otherAudiences are the audiences without a rule.
 func otherAudiences(ctx context.Context, s *stack.Stack, n int) ([]audience, error) {
 	segments := audiencedb.NewSegments(s.DB)
 	entry := staff.Entry{Actor: staff.System(), Action: "segment.create", ObjectKind: "segment"}

@@ -12,12 +12,12 @@ import (
 	"dropbell/domain/template"
 )
 
-// allot is a stock per shelf that does not run out.
+// allot is a stock per shard that does not run out.
 const allot = 1 << 40
 
-// FillShelves makes the shelves of a gate of epoch 1 that is open, with a stock
-// that does not run out.
-func FillShelves(ctx context.Context, client goredis.UniversalClient, templateID int64, shards int) error {
+// FillShards makes the open shards of a gate of epoch 1, with a stock that does
+// not run out.
+func FillShards(ctx context.Context, client goredis.UniversalClient, templateID int64, shards int) error {
 	store := redisgate.NewShards(client)
 	terms := gate.Terms{Version: 1, Status: template.Published, Obtain: template.ByClaim, OpensAt: time.Now().Add(-time.Hour),
 		ClosesAt: time.Now().Add(time.Hour), PerUserLimit: 1}
@@ -30,8 +30,8 @@ func FillShelves(ctx context.Context, client goredis.UniversalClient, templateID
 	return nil
 }
 
-// StandGate records in the database the gate that [FillShelves] has made.
-func (s *Stack) StandGate(ctx context.Context, templateID int64, shards int) error {
+// ActivateGate records in the database the gate that [FillShards] has made.
+func (s *Stack) ActivateGate(ctx context.Context, templateID int64, shards int) error {
 	_, err := s.SQL.Exec(ctx, `
 		with gate as (insert into gates (template_id, shards, epoch, state, reason, lease_until) values ($1, $2, 1, 'standing', 'bench', now()))
 		insert into gate_shards (template_id, shard, allot) select $1, s, $3 from generate_series(0, $2 - 1) s`, templateID, shards, int64(allot))

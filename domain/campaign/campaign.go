@@ -47,7 +47,7 @@ var (
 	ErrNoAudience = fault.New(fault.Conflict, "audience_gone", "the campaign's audience cannot be read")
 )
 
-// AudienceKind says how an audience is told.
+// AudienceKind is how an audience is defined.
 type AudienceKind string
 
 // The kinds of audiences.

@@ -15,7 +15,7 @@ const (
 	MaxMessageRanges = 100
 )
 
-// ErrRangeTooLarge is returned for a range that no message can carry.
+// ErrRangeTooLarge is returned for a range that does not fit into a message.
 var ErrRangeTooLarge = fault.New(fault.Invalid, "range_too_large", "a range of users does not fit into a message")
 
 // Ranges divides ascending users into ranges of at most size users each: as

@@ -35,8 +35,8 @@ type AudienceReader interface {
 	Next(ctx context.Context, limit int) (users, strangers []user.ID, err error)
 }
 
-// LaunchStore starts campaigns and keeps their ranges; see [Cut] for what a
-// token promises: every write is fenced by it.
+// LaunchStore starts campaigns and stores their ranges; every write is fenced by
+// the token of [Cut].
 type LaunchStore interface {
 	segment.TemplateStore
 	SizeStore
@@ -154,7 +154,7 @@ func (l *Launcher) Cut(ctx context.Context, id int64) error {
 	err = delivery.Keep(ctx, l.LeaseFor, renew, func(ctx context.Context) error { return l.cut(ctx, cut) })
 	switch {
 	case errors.Is(err, errHeld):
-		return nil // goes on once it is approved
+		return nil // continues once it is approved
 	case errors.Is(err, delivery.ErrLeaseLost):
 		return nil // the process that took over finishes
 	case errors.Is(err, ErrNoAudience), errors.Is(err, ErrRangeTooLarge), errors.Is(err, ErrOtherShop):
@@ -259,7 +259,7 @@ func (l *Launcher) Batches(ctx context.Context, r event.CampaignRanges) error {
 	return nil
 }
 
-// wakers is how many workers are woken; each goes on until nothing is ready.
+// wakers is how many workers are woken; each works until nothing is ready.
 const wakers = 8
 
 // Wake enqueues tasks that make workers of the channel look for batches; why

@@ -47,7 +47,7 @@ func (s *Service) Preview(ctx context.Context, by staff.Actor, id int64, to user
 }
 
 // Check returns every rule for which [Service.Create] would refuse spec, in one
-// round, and why it could not go on beyond them; nothing is stored.
+// round, and the error that kept it from checking more; nothing is stored.
 func (s *Service) Check(ctx context.Context, by staff.Actor, spec Spec) ([]fault.Field, error) {
 	spec = spec.tidy()
 	var list []fault.Field
@@ -164,8 +164,8 @@ func (s *Service) checkSegment(ctx context.Context, by staff.Actor, a Audience) 
 	return rule.Rule.CheckShops(shops, func(shop int64) bool { return by.Can(staff.ManageCampaigns, shop) })
 }
 
-// Limits returns what the shop allows its campaigns; shop 0 stands for
-// campaigns of no shop.
+// Limits returns the limits of the shop's campaigns; shop 0 = campaigns of no
+// shop.
 func (s *Service) Limits(ctx context.Context, by staff.Actor, shop int64) (Limits, error) {
 	if err := by.May(staff.View, shop); err != nil {
 		return Limits{}, err

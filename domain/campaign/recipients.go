@@ -52,7 +52,7 @@ type RecipientQuery struct {
 type RecipientPage struct {
 	List []Outcome
 	More bool
-	// Next is where the next page goes on, if there is More.
+	// Next is where the next page begins, if there is More.
 	Next user.ID
 }
 
@@ -62,8 +62,7 @@ func (o Outcome) Waiting() bool {
 	return o.Outcome.Sleeping(o.Reason)
 }
 
-// Waiting are those of a campaign's recipients whose quiet hours go on. They
-// are in flight.
+// Waiting are the campaign's recipients in quiet hours. They are in flight.
 type Waiting struct {
 	Users int64
 	// Next is when the first recipient's quiet hours end; zero if no recipient
@@ -86,7 +85,7 @@ type ResultStore interface {
 	Results(ctx context.Context, ids []int64) (map[int64]Results, error)
 	// Recipients reads about as much as it returns, however large the campaign.
 	Recipients(ctx context.Context, c Campaign, q RecipientQuery) (RecipientPage, error)
-	// Waiting counts recipients whose quiet hours go on. It reads their rows.
+	// Waiting counts recipients in quiet hours. It reads their rows.
 	Waiting(ctx context.Context, id int64) (Waiting, error)
 }
 

@@ -54,7 +54,7 @@ type Results struct {
 	Groups []Tally
 	// CountedTo is the instant before which everything is counted; nil = never.
 	CountedTo *time.Time
-	// Until is the end of the window; nil while the campaign goes on.
+	// Until is the end of the window; nil until the campaign has ended.
 	Until *time.Time
 	// Final says that nothing changes any more: the window is over, or the
 	// rows to count are past their retention.

@@ -89,8 +89,8 @@ type screen struct {
 // right now.
 const busyFor = 3 * time.Second
 
-// Check judges the users in order of what lasts: who is gone, who is not meant
-// to get anything, who had enough, who sleeps.
+// Check screens the users by lasting reasons first: erased users, those outside
+// the audience, those over the limit, those in quiet hours.
 func (s *screen) Check(ids []user.ID, now time.Time) []delivery.Screening {
 	var list []delivery.Screening
 	for _, id := range ids {

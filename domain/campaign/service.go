@@ -294,7 +294,7 @@ func (s *Service) Edit(ctx context.Context, by staff.Actor, id, version int64, s
 		return old, err
 	}
 	if old.sameBut(edited.Spec) == nil && edited.RatePerSecond == old.RatePerSecond {
-		return old, nil // a request for approval goes on
+		return old, nil // a request for approval stays open
 	}
 	ctx, cancel := detach.Context(ctx)
 	defer cancel()
@@ -302,8 +302,8 @@ func (s *Service) Edit(ctx context.Context, by staff.Actor, id, version int64, s
 		Entry: entry(by, "campaign.edit", old, "", auditOf(old.Spec), auditOf(edited.Spec))})
 }
 
-// attempts bounds how often a step is decided anew because the campaign
-// changed by itself (it started) at the same moment.
+// attempts bounds how often a step is decided anew because the campaign changed
+// state (it started) at the same moment.
 const attempts = 5
 
 // Do takes a step of campaign id for the given reason. It returns

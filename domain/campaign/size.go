@@ -158,7 +158,8 @@ func (c Campaign) released() Campaign {
 	return c
 }
 
-// consentToSize lets a held campaign go on where its cutting ended.
+// consentToSize approves a held campaign, whose cutting continues where it
+// ended.
 func (s *Service) consentToSize(ctx context.Context, by staff.Actor, r Review, reason string) (Campaign, error) {
 	old := r.Campaign
 	if r.Open.concerns(by, old) {

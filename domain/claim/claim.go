@@ -106,7 +106,7 @@ type Request struct {
 // MaxKey bounds the length of a request's key in bytes.
 const MaxKey = 200
 
-// TapKey returns the key of a user's tap that carried this idempotency key.
+// TapKey returns the key of a user's tap with this idempotency key.
 func TapKey(by user.ID, idempotencyKey string) string {
 	h := sha256.Sum256([]byte(idempotencyKey))
 	return by.String() + ":" + base64.RawURLEncoding.EncodeToString(h[:])

@@ -54,7 +54,7 @@ type Prefilter struct {
 	Templates TemplateCache
 	Record    Record
 	Now       func() time.Time
-	// Answered, if set, is told of each refusal given from memory.
+	// Answered, if set, is called with each refusal given from memory.
 	Answered func(error)
 
 	drift     atomic.Pointer[drift]
@@ -78,7 +78,7 @@ func (d *Prefilter) Claim(ctx context.Context, r Request) (Claim, error) {
 	return c, err
 }
 
-// A view is what the prefilter sees of a template.
+// A view is the prefilter's cached state of a template.
 type view struct {
 	refusal error // that is certain
 	gate    Gate  // to be asked otherwise
@@ -141,7 +141,7 @@ func (d *Prefilter) mayRepeat(ctx context.Context, r *Request, at *view) bool {
 		return d.holders.mayHold(ctx, d.Record, r, at.stock)
 	case errors.Is(at.refusal, template.ErrNotFound), errors.Is(at.refusal, ErrNotStarted):
 		// The key may have been used for another template all the same; that
-		// mistake is told once this one opens.
+		// mistake is reported once this one opens.
 		return false
 	}
 	return true
@@ -242,8 +242,8 @@ func (h *holderSets) mayHold(ctx context.Context, from Record, r *Request, stock
 	return set.holds == nil || set.holds(r.UserID)
 }
 
-// load returns the set of holders, nil if it is not known when ctx ends. Later
-// requests use the set, so the loading goes on then.
+// load returns the set of holders, nil if it is not known when ctx ends. Loading
+// continues then, since later requests use the set.
 func (h *holderSets) load(ctx context.Context, from Record, templateID int64, stock holderStock) func(user.ID) bool {
 	loaded := make(chan func(user.ID) bool, 1)
 	go func() {

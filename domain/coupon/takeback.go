@@ -100,8 +100,8 @@ func (c *takeBackCursor) count(result string) (kept bool) {
 }
 
 // Step revokes the next chunk. A coupon that an order holds or has used, or
-// whose time has passed, stays and is told as a row that failed. One that this
-// job has revoked counts as such however often the step is repeated.
+// whose time has passed, stays and is reported as a row that failed. One that
+// this job has revoked counts as such however often the step is repeated.
 func (b *TakeBacker) Step(ctx context.Context, j job.Job) (job.Progress, error) {
 	var p TakeBackParams
 	var c takeBackCursor

@@ -52,8 +52,8 @@ func cut(s string, n int) string {
 	return s[:n]
 }
 
-// CauseOf describes why a call got no answer, without the addresses and ports
-// that network errors carry.
+// CauseOf describes why a call got no answer, without the addresses and ports in
+// network errors.
 func CauseOf(err error) string {
 	timeout, ok := errors.AsType[interface {
 		error

@@ -21,7 +21,7 @@ var (
 	ErrLeaseLost = fault.New(fault.Conflict, "lease_lost", "the batch was taken over by another worker")
 )
 
-// A Batch is a range of recipients as its worker sees it.
+// A Batch is a range of recipients, as leased by a worker.
 type Batch struct {
 	ID             int64
 	Owner          int64 // the slot, announcement, campaign or notice it belongs to
@@ -73,8 +73,8 @@ func (b *Batch) Plan(now time.Time) (ready []user.ID, next time.Time) {
 	return ready, next
 }
 
-// lateFrom is from when on what is sent now is late: PlannedAt, or when the last
-// of those who slept until now woke.
+// lateFrom is the time after which a message is late: PlannedAt, or the end of
+// the last quiet hours that recipients of the batch waited for.
 func (b *Batch) lateFrom(now time.Time) time.Time {
 	from := b.PlannedAt
 	for _, e := range b.Exceptions {
@@ -122,13 +122,12 @@ type Progress struct {
 	ReleaseUntil time.Time
 }
 
-// Held is what a checkpoint says of a batch whose owner is paused: it is to be
-// released, and no other worker can lease it until its owner goes on.
+// Held is the stop reason of a batch whose owner is paused: the batch is to be
+// released, and cannot be leased until its owner is resumed.
 const Held = "held"
 
-// A Lease is the exclusive right to work on one batch. It ends by itself
-// unless extended, and every method returns [ErrLeaseLost] once another
-// worker has it.
+// A Lease is the exclusive right to work on one batch. It expires unless
+// extended, and every method returns [ErrLeaseLost] once another worker has it.
 type Lease interface {
 	Batch() *Batch
 	// Checkpoint records progress durably and extends the lease. stop is

@@ -107,7 +107,7 @@ func (w TestWish) test(configured ChannelSet) (ChannelTest, error) {
 	return t, e.Err()
 }
 
-// A TakenTest is a test in the hands of one worker.
+// A TakenTest is a test that one worker has leased.
 type TakenTest struct {
 	ChannelTest
 	Token   string

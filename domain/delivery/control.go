@@ -63,7 +63,7 @@ func (s *Control) Pause(ctx context.Context, by staff.Actor, c Channel, reason s
 	})
 }
 
-// Resume lets a paused channel go on; one that is not paused stays as it is.
+// Resume resumes a paused channel; one that is not paused stays as it is.
 func (s *Control) Resume(ctx context.Context, by staff.Actor, c Channel, reason string) (Setting, error) {
 	return s.change(ctx, by, c, "channel.resume", reason, func(next *Setting) error {
 		next.Paused, next.PausedReason, next.PausedAt, next.PausedBy = false, "", time.Time{}, ""

@@ -175,8 +175,9 @@ func without(parts []refused, m Message) []refused {
 	return parts
 }
 
-// blameProvider is the answer when nothing is taken. A campaign says what staff
-// wrote, which may itself be what is refused: then the channel goes on for the others.
+// blameProvider is the answer when every message is refused. The text of a
+// campaign is staff's and may itself be the reason: then the channel continues
+// for other batches.
 func (i *isolation) blameProvider(ctx context.Context, messages []Message, answer Result) bool {
 	answer = Result{Detail: DetailOf("every message is refused, so none is at fault; check the configuration: " + answer.Detail),
 		Apart: i.batch.Subject.Kind == KindCampaign}

@@ -8,7 +8,7 @@ import (
 	"dropbell/domain/user"
 )
 
-// Accepted is [Journal.Accepted] for the messages of this run. Recording goes on
+// Accepted is [Journal.Accepted] for the messages of this run. Recording runs
 // while the sender prepares its next message.
 func (r *run) Accepted(id user.ID) (recorded func(context.Context) error) {
 	done := make(chan error, 1)

@@ -88,7 +88,7 @@ type pattern struct {
 	text, page []string
 }
 
-// gap stands for the link while a stencil is cut.
+// gap is the placeholder of the link while a pattern is made.
 const gap = "https://gap.invalid/8d1f3c5a-72e4-4b0b-9a6f-2f6f3d1c7e90"
 
 // cutStencil prepares f for readers of whom nothing but the link is their own.

@@ -49,3 +49,37 @@ func TestMessagesOfferTheWayOut(t *testing.T) {
 		})
 	}
 }
+
+// TestSkipsInTheAppAreRecordedWithTheRest, by one checkpoint, whichever way the
+// batch ends, and by the one that is repeated when the store was away.
+func TestSkipsInTheAppAreRecordedWithTheRest(t *testing.T) {
+	for name, c := range map[string]struct {
+		users    int
+		optedOut []user.ID
+		refused  int
+		attempts int
+		want     map[Outcome]int
+	}{
+		"sent":                {10, []user.ID{2, 3}, 0, 1, map[Outcome]int{Sent: 8, Skipped: 2}},
+		"everybody opted out": {2, []user.ID{1, 2}, 0, 1, map[Outcome]int{Skipped: 2}},
+		"the store was away":  {10, []user.ID{2}, 2, 3, map[Outcome]int{Sent: 9, Skipped: 1}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newFixture(t, newFakeStore(App, c.users, time.Hour), newProvider(App, 1000, 0))
+			for _, id := range c.optedOut {
+				r.depot.optedOut[id] = true
+			}
+			r.depot.refuse = func(attempt int) error {
+				if attempt <= c.refused {
+					return errAway
+				}
+				return nil
+			}
+			r.must()
+			r.want(c.want)
+			if r.depot.attempts != c.attempts || r.depot.exceptions[2].Reason != ReasonOptedOut {
+				t.Errorf("%s: %d checkpoints, %+v", name, r.depot.attempts, r.depot.exceptions[2])
+			}
+		})
+	}
+}

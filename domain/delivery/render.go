@@ -72,10 +72,10 @@ func (s Subject) minutes() int {
 }
 
 // slotMinute is how much less than its slot's distance may be left for a
-// reminder to tell that distance.
+// reminder to name that distance.
 const slotMinute = time.Minute
 
-// At returns the subject as it is told at now.
+// At returns the subject of a message that is sent at now.
 func (s Subject) At(now time.Time) Subject {
 	if s.Kind != KindReminder || s.OpensAt.IsZero() {
 		return s
@@ -119,8 +119,8 @@ func (s Subject) Link() string {
 	return u.String()
 }
 
-// LinkOf returns what stands for the link in the message of one reader: the
-// tracked address if there is one, and there is something to lead to.
+// LinkOf returns the link in the message of one reader: the tracked address if
+// there is one, and the message has a link.
 func (s Subject) LinkOf(id user.ID, variant int) string {
 	if link := s.Link(); link == "" || s.Track == nil {
 		return link

@@ -19,7 +19,7 @@ func (s *Service) Drain(ctx context.Context, c Channel) error {
 		switch {
 		case errors.Is(err, ErrNoWork):
 			return nil
-		case errors.Is(err, ErrLeaseLost): // another worker goes on with that batch
+		case errors.Is(err, ErrLeaseLost): // another worker has that batch
 		case err != nil:
 			return err
 		}
@@ -59,7 +59,10 @@ type run struct {
 	sender    Sender
 	screening Screen // nil = all recipients may be sent to
 	over      bool   // finished or released
-	// crashes are the panics that were told of.
+	// unsaved are skips that the next checkpoint records. In the app, where sending
+	// is recording, one of their own would cost as much as all the rest.
+	unsaved []Exception
+	// crashes are the panics that were reported.
 	crashes sync.Map
 }
 
@@ -100,6 +103,10 @@ func (r *run) settleWithoutSending(ctx context.Context) error {
 	}
 	r.batch.record(Progress{Exceptions: skips})
 	if len(skips) == 0 {
+		return nil
+	}
+	if r.batch.Channel == App {
+		r.unsaved = skips
 		return nil
 	}
 	return r.saveFirst(ctx, skips)
@@ -246,8 +253,8 @@ func (r *run) deliver(ctx context.Context) error {
 	}
 }
 
-// lookEvery is how often a batch is asked for while calls last or wait to be
-// admitted, and nothing is recorded that would tell of a stop.
+// lookEvery is how often a batch's stop reason is read while calls last or wait
+// to be admitted, and no checkpoint returns it.
 const lookEvery = time.Second
 
 // extend keeps the lease, during a shutdown too: calls in flight are left to
@@ -285,10 +292,14 @@ func (r *run) applyStop(stop string, calls *calls) {
 
 // save is a checkpoint that survives shutdown and a database that is away for a while.
 func (r *run) save(ctx context.Context, p Progress) (stop string, err error) {
+	p.Exceptions = append(p.Exceptions[:len(p.Exceptions):len(p.Exceptions)], r.unsaved...)
 	err = untilRecorded(ctx, func(ctx context.Context) error {
 		stop, err = r.lease.Checkpoint(ctx, p)
 		return err
 	})
+	if err == nil {
+		r.unsaved = nil
+	}
 	return stop, err
 }
 
@@ -313,7 +324,7 @@ func (r *run) complete(ctx context.Context, calls *calls) error {
 		return r.end(ctx, Expired, ReasonDeadline)
 	case calls.postponed() > 0:
 		return r.release(ctx, Progress{}, calls.postponed())
-	case ctx.Err() != nil: // shutting down: another worker may go on at once
+	case ctx.Err() != nil: // shutting down: another worker may continue at once
 		return r.release(ctx, Progress{}, 0)
 	}
 	_, next := r.batch.Plan(now)

@@ -31,9 +31,9 @@ type Result struct {
 	// Detail is the provider's answer for operators, at most about 200 bytes,
 	// free of addresses and secrets.
 	Detail string
-	// Apart says of a Transient or Throttled answer that it is about something
-	// of this recipient's own, such as one push service among several: the
-	// provider works for the others, and the channel goes on.
+	// Apart marks a Transient or Throttled answer that is about this recipient
+	// only, such as one push service among several: the provider works for the
+	// others, and the channel continues.
 	Apart bool
 	// Whole says of a Permanent answer that it was given to the call as a whole,
 	// so that it may be about any one of the call's messages: the caller divides

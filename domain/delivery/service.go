@@ -102,14 +102,14 @@ type Service struct {
 	// without signing in; "" = nowhere. It is asked for messages that can show
 	// an address, and never for tests.
 	OptOutURL func(id user.ID, c Channel) string
-	// LinkURL, if set, returns the address that stands for a campaign's link in
-	// the message of one user; tests show where it leads.
+	// LinkURL, if set, returns the tracked address that replaces a campaign's
+	// link in the message of one user; tests show the target itself.
 	LinkURL func(campaign int64, id user.ID, variant int) string
-	// Crashed, if set, is told of a panic while a message was made or sent; once
-	// per lease of a batch for the same panic.
+	// Crashed, if set, is called after a panic while a message was made or sent;
+	// once per lease of a batch for the same panic.
 	Crashed func(c Channel, crash Crash)
-	// Observe, if set, is told about every checkpoint that recorded sent
-	// messages; late is negative for campaigns, which take the time they take.
+	// Observe, if set, is called after every checkpoint that recorded sent
+	// messages; late is negative for campaigns, which have no lateness.
 	Observe func(c Channel, sent int, late time.Duration)
 
 	narrow chunkLimit

@@ -37,8 +37,8 @@ type Circuit struct {
 	HeldUntil time.Time
 }
 
-// A Backlog is how much of a channel waits and since when. What is held, or
-// sleeps until the morning, does not wait.
+// A Backlog is the number of a channel's waiting messages and since when they
+// wait. Held batches, and those in quiet hours, do not count.
 type Backlog struct {
 	Channel Channel
 	Batches int64

@@ -5,7 +5,9 @@ package inbox
 
 import (
 	"context"
-	"math"
+	"iter"
+	"maps"
+	"slices"
 	"strconv"
 	"time"
 
@@ -14,7 +16,7 @@ import (
 	"dropbell/domain/user"
 )
 
-// A Message is one in-app message as its reader sees it.
+// A Message is one in-app message of a user.
 type Message struct {
 	ID         string // see [MessageID]
 	TemplateID int64
@@ -73,20 +75,17 @@ type Page struct {
 	ReadThrough time.Time
 }
 
-// An Arrival is one finished in-app batch as connected clients are shown it.
+// An Arrival is what one finished in-app batch shows clients that are connected.
 type Arrival struct {
-	// From and To are the first and the last user whom it may have reached.
-	From, To user.ID
-	// Reached reports whether the batch reached the user.
-	Reached func(user.ID) bool
-	// Message is what the batch shows a user whom it reached.
+	// Users are those of them whom the batch reached.
+	Users []user.ID
+	// Message is what the batch shows one of them.
 	Message func(user.ID) Message
 }
 
 // ArrivalOf returns an arrival that shows each user a message of their own.
 func ArrivalOf(messages map[user.ID]Message) Arrival {
-	return Arrival{To: math.MaxInt64, Message: func(id user.ID) Message { return messages[id] },
-		Reached: func(id user.ID) bool { _, ok := messages[id]; return ok }}
+	return Arrival{Users: slices.Collect(maps.Keys(messages)), Message: func(id user.ID) Message { return messages[id] }}
 }
 
 // Store derives messages from the batches that were delivered.
@@ -103,18 +102,33 @@ type Store interface {
 	Arrival(ctx context.Context, k delivery.Kind, batchID int64, connected Connected) (Arrival, bool, error)
 }
 
+// Users is a set of users.
+type Users interface {
+	Len() int
+	Contains(user.ID) bool
+	All() iter.Seq[user.ID]
+}
+
 // Connected returns which users between from and to are connected and were
 // reached.
-type Connected func(from, to user.ID, reached func(user.ID) bool) []user.ID
+type Connected func(from, to user.ID, reached Users) []user.ID
 
 // Clients are the apps that are connected to this process.
 type Clients interface {
-	// Streams returns how many there are.
-	Streams() int
-	Connected(from, to user.ID, reached func(user.ID) bool) []user.ID
-	// Notify sends every connected user between from and to who was reached
-	// their message.
-	Notify(from, to user.ID, reached func(user.ID) bool, message func(user.ID) Message)
+	// Between reports whether a user between from and to is connected.
+	Between(from, to user.ID) bool
+	// Connected is a [Connected].
+	Connected(from, to user.ID, reached Users) []user.ID
+	// Notify sends the users their message, if they are still connected.
+	Notify(users []user.ID, message func(user.ID) Message)
+}
+
+// Finished is a batch that is done. All its recipients lie between From and To.
+type Finished struct {
+	BatchID  int64
+	Channel  delivery.Channel
+	Kind     delivery.Kind
+	From, To user.ID
 }
 
 // Service holds the use cases around the inbox.
@@ -131,16 +145,16 @@ func (s *Service) MarkRead(ctx context.Context, by user.ID, through time.Time) (
 }
 
 // Push shows a finished batch to the clients that are connected. A batch of
-// another channel than the app, or of a kind without a place in the inbox, is
-// passed over.
-func (s *Service) Push(ctx context.Context, c delivery.Channel, k delivery.Kind, batchID int64, to Clients) error {
-	if c != delivery.App || !Holds(k) || to.Streams() == 0 {
+// another channel than the app, of a kind without a place in the inbox, or far from
+// all connected users costs nothing.
+func (s *Service) Push(ctx context.Context, f Finished, to Clients) error {
+	if f.Channel != delivery.App || !Holds(f.Kind) || !to.Between(f.From, f.To) {
 		return nil
 	}
-	a, ok, err := s.Store.Arrival(ctx, k, batchID, to.Connected)
+	a, ok, err := s.Store.Arrival(ctx, f.Kind, f.BatchID, to.Connected)
 	if err != nil || !ok {
 		return err
 	}
-	to.Notify(a.From, a.To, a.Reached, a.Message)
+	to.Notify(a.Users, a.Message)
 	return nil
 }

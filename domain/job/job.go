@@ -1,7 +1,7 @@
-// Package job holds work in the background that takes longer than a request:
-// imports, grants, bulk actions. A job is worked off in small steps, each of
-// which is saved together with how far it came, so that any worker can go on
-// where another one stopped, died or was cut off.
+// Package job holds background work that takes longer than a request: imports,
+// grants, bulk actions. A job runs in small steps, each of which is saved
+// together with its progress, so that any worker can continue where another one
+// stopped, died or was cut off.
 package job
 
 import (
@@ -74,8 +74,8 @@ func (j Job) Worked() int64 { return j.Done + j.Failed }
 // By reports whether the actor started the job.
 func (j Job) By(a staff.Actor) bool { return a.Label != "" && j.Actor.Label == a.Label }
 
-// Visible returns [ErrNotFound] unless the actor may know about the job: who
-// is limited to shops sees the jobs of these and their own.
+// Visible returns [ErrNotFound] unless the actor may see the job: staff who are
+// limited to shops see the jobs of these and their own.
 func (j Job) Visible(to staff.Actor) error {
 	if err := to.May(staff.View, 0); err != nil {
 		return err
@@ -158,8 +158,8 @@ type Upload struct {
 	Previews []Preview
 }
 
-// Visible returns [ErrUploadNotFound] unless the actor may look into the file:
-// it belongs to no shop, so who is limited to shops sees their own.
+// Visible returns [ErrUploadNotFound] unless the actor may read the file: it
+// belongs to no shop, so staff who are limited to shops see their own.
 func (u Upload) Visible(to staff.Actor) error {
 	if by, _, _ := strings.Cut(u.CreatedBy, " "); len(to.Shops) > 0 && by != to.Label {
 		return ErrUploadNotFound

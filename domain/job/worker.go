@@ -33,7 +33,7 @@ type Lease struct {
 // A Setback is what becomes of a job after a step that failed.
 type Setback struct {
 	Attempts int
-	// Wait is how long until the next attempt, if the job goes on.
+	// Wait is how long until the next attempt, if the job continues.
 	Wait time.Duration
 	// Over ends the job for Reason.
 	Over           bool
@@ -75,7 +75,7 @@ type Worker struct {
 	Now  func() time.Time
 	// Random spreads repetitions; in [0, 1).
 	Random func() float64
-	// Failed, if set, is told of every step that failed, for the log.
+	// Failed, if set, is called for every step that failed, for the log.
 	Failed func(ctx context.Context, j Job, s Setback, err error)
 }
 
@@ -105,7 +105,7 @@ func (w *Worker) Run(ctx context.Context, id int64) error {
 	}
 	err = w.turn(ctx, lease)
 	if errors.Is(err, ErrLeaseLost) {
-		return nil // the worker that took the job over goes on, or the job was cancelled
+		return nil // the worker that took the job over continues it, or the job was cancelled
 	}
 	return err
 }

@@ -94,7 +94,7 @@ func verdictOf(refusal error) CheckResult {
 	switch refusal {
 	case nil:
 		return Good
-	case template.ErrNotFound: // that is what users hear of a draft
+	case template.ErrNotFound: // the answer that users get for a draft
 		return Unpublished
 	case claim.ErrNotStarted:
 		return NotYet

@@ -139,7 +139,7 @@ func separates(r rune) bool {
 	return strings.ContainsRune("-_ \t\r\n\u00a0\u00ad\u2010\u2011\u2012\u2013\u2014\u2015\u2212\u3000\u30fc\u200b\ufeff", r)
 }
 
-// value returns the number that a symbol stands for, or -1.
+// value returns the number of a symbol, or -1.
 func value(r rune) int {
 	if r >= 'a' && r <= 'z' {
 		r -= 'a' - 'A'

@@ -39,9 +39,9 @@ type Redeemer struct {
 	// and that is what makes a code work once.
 	Gate  claim.Gate
 	NewID func(templateID int64) claim.ID
-	// Answered, if set, is told of every answer; nil is a coupon.
+	// Answered, if set, is called with every answer; nil is a coupon.
 	Answered func(error)
-	// Failed, if set, is told when marks or uses could not be read or written,
+	// Failed, if set, is called when marks or uses could not be read or written,
 	// which slows refusals down and breaks nothing.
 	Failed func(error)
 }

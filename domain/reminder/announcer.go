@@ -17,8 +17,8 @@ type AnnouncementCut struct {
 	Parts   []delivery.Range
 }
 
-// AnnouncingStore cuts announcements; see [FiringStore] for what a token and
-// a lease promise.
+// AnnouncingStore cuts announcements; its tokens and leases are those of
+// [FiringStore].
 type AnnouncingStore interface {
 	// BeginAnnouncing takes the lease of a waiting announcement, or of one whose
 	// cutting was abandoned, once the messages that it corrects are no longer
@@ -55,14 +55,14 @@ func (x *Announcer) Cut(ctx context.Context, id int64) error {
 	if err != nil {
 		return err
 	}
-	_, err = cutting{x.Queue, cut.Parts, cut.Covered,
-		func(ctx context.Context, part delivery.Range) (Due, error) {
+	_, err = cutting{queue: x.Queue, parts: cut.Parts, covered: cut.Covered, lasting: x.LeaseFor,
+		read: func(ctx context.Context, part delivery.Range) (Due, error) {
 			return x.Store.ReadAudience(ctx, cut, part)
 		},
-		func(ctx context.Context, bs []NewBatch) ([]int64, error) {
+		store: func(ctx context.Context, bs []NewBatch) ([]int64, error) {
 			return x.Store.StoreAnnouncementBatches(ctx, cut, bs)
 		},
-		func(ctx context.Context) error { return x.Store.KeepAnnouncing(ctx, cut, x.LeaseFor) }, x.LeaseFor,
+		renew: func(ctx context.Context) error { return x.Store.KeepAnnouncing(ctx, cut, x.LeaseFor) },
 	}.run(ctx)
 	if errors.Is(err, delivery.ErrLeaseLost) {
 		return nil // the worker that took over finishes

@@ -35,7 +35,7 @@ const (
 	StepCouponLocked   StepKind = "coupon_locked"
 	StepCouponUsed     StepKind = "coupon_used"
 	StepCouponReleased StepKind = "coupon_released"
-	StepCouponTimedOut StepKind = "coupon_timed_out" // its lock ended by itself
+	StepCouponTimedOut StepKind = "coupon_timed_out" // its lock expired
 	StepCouponRefunded StepKind = "coupon_refunded"
 	StepCouponExpired  StepKind = "coupon_expired"
 	StepCouponRevoked  StepKind = "coupon_revoked"
@@ -152,7 +152,7 @@ func (x *Explainer) Explain(ctx context.Context, by user.ID, templateID int64) (
 	if err != nil {
 		return Timeline{}, err
 	}
-	view := x.Reminders.compose(t, r, done)
+	view := compose(x.Reminders.Now(), t, r, done)
 	return Timeline{view, explain(view, t, done, planned, changes, own)}, nil
 }
 

@@ -12,9 +12,10 @@ import (
 	"dropbell/domain/user"
 )
 
-// fakeSlotStore is a firing store of one slot in memory; its clock runs offset away
-// from the process's.
+// fakeSlotStore is a firing store of one slot in memory, too large to be cut
+// together with others; its clock runs offset away from the process's.
 type fakeSlotStore struct {
+	reminder.TogetherStore
 	mu       sync.Mutex
 	slot     reminder.Slot
 	offset   time.Duration
@@ -49,7 +50,7 @@ func (y *fakeSlotStore) BeginFiring(_ context.Context, _ int64, lasting time.Dur
 		return reminder.Cut{Wait: wait}, nil
 	}
 	y.slot.State, y.keptUntil = reminder.Firing, time.Now().Add(lasting)
-	cut := reminder.Cut{Slot: y.slot, Token: "token", Covered: y.covered}
+	cut := reminder.Cut{Slot: y.slot, Token: "token", Covered: y.covered, Expected: reminder.SmallSlot + 1}
 	width := max(1, (len(y.users)+y.parts-1)/max(1, y.parts))
 	for part := range slices.Chunk(y.users, width) {
 		cut.Parts = append(cut.Parts, delivery.Range{From: part[0], To: part[len(part)-1]})
@@ -119,7 +120,7 @@ func (y *fakeSlotStore) TakeBack(context.Context) (int, error)    { return 0, ni
 func (y *fakeSlotStore) Overdue(context.Context, time.Duration) ([]delivery.Channel, error) {
 	return nil, nil
 }
-func (y *fakeSlotStore) Unfinished(context.Context, int64) (bool, error) { return false, nil }
+func (y *fakeSlotStore) Unfinished(context.Context, []int64) ([]int64, error) { return nil, nil }
 func (y *fakeSlotStore) WaitingSlots(context.Context, int64) ([]reminder.Slot, []reminder.Slot, error) {
 	return nil, nil, nil
 }

@@ -19,7 +19,7 @@ type Job struct {
 	DueAt      time.Time
 	Deadline   time.Time
 	Messages   int64
-	// ShopTimezone is the zone in which the template's instants are told.
+	// ShopTimezone is the zone in which the template's times are shown.
 	ShopTimezone string
 }
 

@@ -40,8 +40,11 @@ func (l *fakeSweepStore) Overdue(context.Context, time.Duration) ([]delivery.Cha
 	return l.idle, l.note("overdue")
 }
 func (l *fakeSweepStore) FinishSlots(context.Context) (int, error) { return 0, l.note("finish") }
-func (l *fakeSweepStore) Unfinished(context.Context, int64) (bool, error) {
-	return l.open, l.note("unfinished")
+func (l *fakeSweepStore) Unfinished(_ context.Context, ids []int64) ([]int64, error) {
+	if !l.open {
+		ids = nil
+	}
+	return ids, l.note("unfinished")
 }
 func (l *fakeSweepStore) WaitingSlots(context.Context, int64) ([]reminder.Slot, []reminder.Slot, error) {
 	return l.waiting, l.gone, l.fail["waiting"]

@@ -12,7 +12,7 @@ import (
 	"dropbell/domain/wording"
 )
 
-// Kind is how a segment's members are told.
+// Kind is how a segment's members are defined.
 type Kind string
 
 // The kinds of segments.

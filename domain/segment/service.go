@@ -102,7 +102,7 @@ func (s *Service) Uses(ctx context.Context, by staff.Actor, id int64) ([]Use, er
 	return s.Store.Uses(ctx, id)
 }
 
-// maxFiles is how many files of a list are told about.
+// maxFiles is how many files of a list are shown.
 const maxFiles = 20
 
 // Files returns what became of the files that were added to the list last, the

@@ -72,8 +72,7 @@ func (r Record) SystemReason() string {
 	return ""
 }
 
-// Recorded returns every form in which the reasons of the system stand in the
-// log.
+// Recorded returns every form of the system's reasons in the log.
 func Recorded(reasons []string) (list []string) {
 	for _, reason := range reasons {
 		if list = append(list, reason); formerly(reason) != "" {

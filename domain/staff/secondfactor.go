@@ -88,7 +88,7 @@ const (
 	Passkey FactorKind = "passkey"
 )
 
-// recoveryKind stands for a recovery code where the audit log names a kind.
+// recoveryKind is the kind of a recovery code in the audit log.
 const recoveryKind FactorKind = "recovery_code"
 
 // MaxFactors bounds the second factors of one member.

@@ -33,7 +33,7 @@ type Throttle interface {
 	// Allow counts one attempt for key. It returns 0 if the attempt may go
 	// ahead, else the time after which the next one may.
 	Allow(ctx context.Context, key string) (retryAfter time.Duration, err error)
-	// Return gives back an attempt that was allowed and shall not count.
+	// Return gives back an admitted attempt that is not to be counted.
 	Return(ctx context.Context, key string) error
 }
 

@@ -81,8 +81,8 @@ type Actor struct {
 // end.
 func System() Actor { return Actor{Label: "system", Name: "Dropbell", Role: Admin} }
 
-// May returns nil if a may do p for the shop, else [ErrForbidden]. Shop 0
-// stands for things that belong to no shop.
+// May returns nil if a may do p for the shop, else [ErrForbidden]. Shop 0 =
+// things that belong to no shop.
 func (a Actor) May(p Permission, shop int64) error {
 	if !slices.Contains(granted[a.Role], p) {
 		return ErrForbidden.Because("the role or the scopes of the caller do not allow this (%s)", p)
@@ -109,9 +109,9 @@ func (a Actor) MayEverywhere(p Permission) error {
 	return nil
 }
 
-// SeesContacts reports whether a sees the contacts of users as they are. Who
-// only looks, or is in charge of some shops, sees them masked: a user belongs
-// to every shop.
+// SeesContacts reports whether a sees the contacts of users unmasked. Viewers,
+// and staff who are limited to shops, see them masked: a user belongs to every
+// shop.
 func (a Actor) SeesContacts() bool { return a.MayEverywhere(ManageUsers) == nil }
 
 // A Member is one person with access to the console.

@@ -111,7 +111,7 @@ func (s *Bulks) Rehearse(ctx context.Context, by staff.Actor, b Bulk) (r Rehears
 		return r, err
 	}
 	r.Cannot = map[State]int{}
-	// In one go: what stands in the way of a page would be read for each.
+	// In one query: the obstacles of a page would be read for each.
 	list, _, err := s.page(ctx, by, b, bulkCursor{}, rehearsed+1)
 	if err != nil {
 		return r, err

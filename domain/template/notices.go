@@ -11,11 +11,11 @@ import (
 // MaxNoticeDays is the farthest that a notice can be from a coupon's expiry.
 const MaxNoticeDays = 30
 
-// NoticeDays is a set of days before the expiry of a coupon on which its
-// owner is told; bit d stands for d days, 0 for the last day itself.
+// NoticeDays is a set of days before the expiry of a coupon on which its owner
+// gets a notice; bit d is d days, 0 the last day itself.
 type NoticeDays uint32
 
-// invalidDays stands for a list with a day that no notice can have.
+// invalidDays marks a list with an invalid day.
 const invalidDays = NoticeDays(1) << 31
 
 // NoticeDaysOf returns the set of the days given, which is invalid if one of

@@ -32,7 +32,7 @@ const (
 	KeepSlots   Schedule = iota
 	OpenSlots            // published: twelve slots; those already past stay silent
 	MoveSlots            // the opening moved: waiting slots are replaced, running ones stop
-	CloseSlots           // ended: waiting slots are removed, running ones go on until the opening
+	CloseSlots           // ended: waiting slots are removed, running ones continue until the opening
 	CancelSlots          // called off: waiting slots are removed, running ones stop
 )
 
@@ -208,8 +208,8 @@ func (s *Service) CloseEnded(ctx context.Context, limit int) (int, error) {
 	}
 	closed := 0
 	for _, old := range due {
-		// That it is due was judged by the database's clock. By one that is
-		// behind, it would count as ended early for ever.
+		// The database's clock has judged that it is due. By a slower local clock
+		// it would be recorded as closed early.
 		next, ended, why := old, s.Now(), staff.ReasonClosesAt
 		if ended.Before(old.EndsAt()) {
 			ended = old.EndsAt()

@@ -103,8 +103,8 @@ type Spec struct {
 	Obtain       Obtain
 	ClaimMode    ClaimMode
 	ClaimURL     string
-	// NotifyDays says when owners are told that their coupon expires, and
-	// NotifyOver over which channels. A change concerns coupons issued later.
+	// NotifyDays are the days before the expiry on which owners get a notice, and
+	// NotifyOver the channels. A change concerns coupons issued later.
 	NotifyDays NoticeDays
 	NotifyOver delivery.ChannelSet
 }

@@ -133,7 +133,8 @@ func (s *Service) refuseErased(ctx context.Context, batch []Change, refused map[
 	return err
 }
 
-// errOptOut is nil for an erased user who wants to hear nothing: they do not.
+// errOptOut is nil for an erased user who opts out: nothing is sent to them
+// anyway.
 func errOptOut(err error, mask, off uint8) error {
 	if errors.Is(err, ErrErased) && off&mask == mask {
 		return nil

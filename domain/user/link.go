@@ -72,8 +72,8 @@ func (l Links) Parse(token string) (ID, uint8, error) {
 // optOutPurpose keeps the signatures of opt-out links apart from all others.
 const optOutPurpose = "dropbell opt-out link"
 
-// Seal returns body with a signature for the purpose, as it stands in an
-// address; empty without a secret. No other purpose's token is worth the same.
+// Seal returns body with a signature for the purpose, in a form for addresses;
+// empty without a secret. It is not valid for another purpose.
 func (l Links) Seal(purpose string, body []byte) string {
 	if !l.Enabled() {
 		return ""

@@ -170,9 +170,9 @@ func (m Mapping) change(cells []string, clear bool) (Change, error) {
 	return c, nil
 }
 
-// fits refuses a row that has text behind the last column of the heading. Some
-// cell of it was divided, by a comma without quotes, and those behind it stand
-// in the columns of others.
+// fits refuses a row that has text behind the last column of the heading: an
+// unquoted comma has divided a cell, and those behind it are in the wrong
+// columns.
 func (m Mapping) fits(cells []string) error {
 	n := len(cells)
 	for n > len(m) && strings.TrimSpace(cells[n-1]) == "" {

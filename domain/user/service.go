@@ -104,8 +104,8 @@ func (s *Service) SetPreferences(ctx context.Context, c Change) (User, error) {
 	return s.Store.User(ctx, c.ID)
 }
 
-// OptOut turns the channels in mask off or, where off has no bit, on again. It
-// is the user's own wish, proved by a link that only they have.
+// OptOut turns the channels in mask off or, where off has no bit, on again. The
+// user decides, authenticated by a link that only they have.
 func (s *Service) OptOut(ctx context.Context, id ID, mask, off uint8) (uint8, error) {
 	now, err := s.Store.SetOptOuts(ctx, id, mask, off&mask, staff.Entry{})
 	return now, errOptOut(err, mask, off)

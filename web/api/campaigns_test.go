@@ -290,7 +290,7 @@ func TestTestSend(t *testing.T) {
 	}
 }
 
-// TestEitherVersionCanBeTested, also by somebody who would get nothing.
+// TestEitherVersionCanBeTested, also with a user who would get neither.
 func TestEitherVersionCanBeTested(t *testing.T) {
 	r := newFixture(t, nil)
 	wish := campaignWish("hold_out_percent", 90, "variant_b", map[string]any{"title": "Hi {{name|you}}", "body": "Come", "percent": 50})
@@ -333,8 +333,8 @@ func TestCampaignLimits(t *testing.T) {
 	}
 }
 
-// Two keys are two people: what one asks for the other approves, as long as it
-// is what was asked for.
+// Two keys are two actors: a request of one is approved by the other, if the
+// campaign has not changed since.
 func TestApprovalOverTheAPI(t *testing.T) {
 	r := newFixture(t, nil)
 	r.exec(`insert into users (id, locale) select i, 'fr' from generate_series(1, 20) i`)
@@ -368,7 +368,7 @@ func TestApprovalOverTheAPI(t *testing.T) {
 	}
 	r.want(r.call(r.admin(), "POST", path+"/withdraw", decide(a, "")), 409, "approval_lapsed")
 	r.want(r.call(r.admin(), "POST", path+"/publish", nil), 200, "")
-	for _, above := range []int{20, 5} { // what one person alone may send needs no second one
+	for _, above := range []int{20, 5} { // up to the limit no approval is needed
 		r.want(r.call(r.admin(), "PUT", "/admin/shops/0/campaign-limits", map[string]any{"per_day": 0, "per_week": 0, "approval_above": above}), 200, "")
 		a = r.want(r.call(second, "GET", path+"/approval", nil), 200, "")
 		if a.at("needed") != (above == 5) || a.at("before.decided_reason") != "not yet" || a.at("before.state") != "lapsed" {

@@ -221,7 +221,7 @@ func TestADropThatWasClosedEarly(t *testing.T) {
 	}
 }
 
-// TestADropWhoseCouponsHaveExpired is open to nobody, and nowhere said to be.
+// TestADropWhoseCouponsHaveExpired is not open, and not shown as open anywhere.
 func TestADropWhoseCouponsHaveExpired(t *testing.T) {
 	r := newFixture(t, nil)
 	id := r.open(5)

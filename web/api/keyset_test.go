@@ -133,7 +133,7 @@ func TestKeySet(t *testing.T) {
 	r.want(r.call(as(rotated), "GET", "/reservations", nil), 200, "")
 }
 
-// Keys that cannot be used keep nobody from using the others.
+// Unusable keys do not prevent the use of the others.
 func TestKeySetWithUnusableKeys(t *testing.T) {
 	rsaKey, _ := rsa.GenerateKey(rand.Reader, 2048)
 	ecKey, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

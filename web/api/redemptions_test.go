@@ -218,10 +218,10 @@ func (d *dyingGate) Claim(ctx context.Context, r claim.Request) (claim.Claim, er
 	return c, err
 }
 
-// TestDyingBetweenCommitAndMark: the process dies after the coupon is
-// committed and before the code is marked or anybody is told. The user who
-// asks again with the same key gets the coupon; everybody else is refused, and
-// the mark heals.
+// TestDyingBetweenCommitAndMark: the process dies after the coupon is committed
+// and before the code is marked or the request is answered. A repetition with
+// the same key gets the coupon; other users are refused, and the mark is
+// repaired.
 func TestDyingBetweenCommitAndMark(t *testing.T) {
 	gate := &dyingGate{}
 	r := newFixture(t, func(d *api.Deps) {
@@ -251,7 +251,7 @@ func TestDyingBetweenCommitAndMark(t *testing.T) {
 			t.Fatal("marked by a process that died")
 		}
 		if i == 1 {
-			r.redeem(99, code, 409, "code_used") // somebody else comes first, and heals the mark
+			r.redeem(99, code, 409, "code_used") // another user comes first, and the mark is repaired
 			if !marked(2) {
 				t.Error("the mark did not heal")
 			}

@@ -123,8 +123,8 @@ func (n node) call(method, path string, header map[string]string, body string) (
 
 const testKey = "dbk_claimstestclaimstestclaims"
 
-// TestARushThroughTwoNodes has two whole programs sell one drop; one of them
-// is stopped in the middle, and whoever got no answer asks the other again.
+// TestARushThroughTwoNodes has two whole programs sell one drop; one of them is
+// stopped in the middle, and unanswered requests are repeated at the other.
 func TestARushThroughTwoNodes(t *testing.T) {
 	const stock, users = 60, 150
 	env := map[string]string{"DATABASE_URL": localstack.Database(t), "REDIS_URL": localstack.RedisServer(t).URL(), "HTTP_ADDR": "127.0.0.1:0",

@@ -35,11 +35,11 @@ func (t appliedStore) Save(ctx context.Context, c template.Change) (template.Tem
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			// Left half built, a gate would have to wait for somebody else.
+			// Left half built, a gate would have to wait for another builder.
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), buildFor)
 			defer cancel()
 			_ = t.keeper.ApplyNow(ctx, saved.ID)
-			t.gate.Forget(saved.ID) // other processes hear of it
+			t.gate.Forget(saved.ID) // other processes get the event
 		}()
 		late := time.NewTimer(tellFor)
 		defer late.Stop()
@@ -71,7 +71,7 @@ func (l gateLedgers) Ledger(ctx context.Context, templateID int64) (claim.Ledger
 	}
 	seen, err := l.gate.Of(ctx, t)
 	if seen.Away {
-		return counted, claim.ErrOverloaded.Because("the shelves of this drop do not answer")
+		return counted, claim.ErrOverloaded.Because("the shards of this drop do not answer")
 	}
 	return seen.Settle(counted), err
 }

@@ -4,6 +4,14 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/go-chi/chi/v5"
+
+	audiencedb "dropbell/adapters/postgres/audience"
+	campaignsdb "dropbell/adapters/postgres/campaigns"
+	"dropbell/app"
+	"dropbell/domain/user"
+	"dropbell/web/links"
 )
 
 // Sign-in is slowed down after a handful of attempts per network. Passwords of
@@ -46,4 +54,12 @@ func (p *program) waitsFor(databaseReady bool) (reasons []string) {
 // ready answers /readyz.
 func (p *program) ready(w http.ResponseWriter, r *http.Request) {
 	p.Ready(p.bus.Health, p.waitsFor)(w, r)
+}
+
+// mountLinks serves the pages behind links in messages. Without a secret
+// there are no links, and every address below is missing.
+func (p *program) mountLinks(r chi.Router) {
+	pages := links.New(links.Deps{Users: p.users, Links: user.NewLinks(p.Config.LinkSecret), Channels: p.channels, Now: app.Clock, Log: p.Log})
+	r.Mount(links.Prefix, pages)
+	r.Mount(links.TrackedPrefix, links.NewTracked(pages, p.campaignLinks(), campaignsdb.NewCampaigns(p.DB, audiencedb.NewSegments(p.DB))))
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math"
 	"math/rand/v2"
 	"net/http"
 	"strings"
@@ -62,7 +63,6 @@ import (
 	"dropbell/web/console/shell"
 	"dropbell/web/console/shell/upload"
 	"dropbell/web/console/work"
-	"dropbell/web/links"
 	"dropbell/web/middleware"
 	"dropbell/web/security"
 )
@@ -104,6 +104,8 @@ type program struct {
 
 	hub     *api.Hub
 	console *console.Console
+	// limiters are shared with the other web processes.
+	limiters map[string]*middleware.Limiter
 
 	// access is set once the first admin and the first key exist.
 	access atomic.Bool
@@ -117,9 +119,13 @@ const statements = 30 * time.Second
 
 // build connects adapters and use cases. Nothing is served yet.
 func build(ctx context.Context, cfg config.Config, log *slog.Logger) (*program, error) {
-	stores, err := app.Open(ctx, cfg, log, app.Options{Name: "web", Statements: statements})
+	options := app.Options{Name: "web", Statements: statements}
+	stores, err := app.Open(ctx, cfg, log, options)
 	p := &program{App: stores, hub: &api.Hub{}, workbooks: sheet.NewTurns(10 * time.Second)}
 	if err != nil {
+		return p, err
+	}
+	if err := p.OpenReplica(ctx, options); err != nil {
 		return p, err
 	}
 	for _, wire := range []func() error{p.wireStores, p.wireUseCases, p.wireStaff, p.wireEvents} {
@@ -129,6 +135,10 @@ func build(ctx context.Context, cfg config.Config, log *slog.Logger) (*program, 
 	}
 	return p, nil
 }
+
+// Stores that are opened on p.Reports read lists, exports, estimates and
+// receipts from the replica, in pages of the console that are [shell.Report]s;
+// whatever else they do, and every other store, is with the primary, p.DB.
 
 // wireStores opens what holds connections, groups or caches of this process.
 func (p *program) wireStores() (err error) {
@@ -158,21 +168,21 @@ func (p *program) wireUseCases() error {
 	if err != nil {
 		return err
 	}
-	couponSteps, users, segments := couponsdb.NewCouponSteps(p.DB), audiencedb.NewUsers(p.DB), audiencedb.NewSegments(p.DB)
+	couponSteps, users, segments := couponsdb.NewCouponSteps(p.Reports), audiencedb.NewUsers(p.Reports), audiencedb.NewSegments(p.Reports)
 	p.channels = configured(p.Config)
 	p.jobs = &job.Service{Store: workdb.NewJobs(p.DB)}
 
 	// Drops and delivery.
-	p.templates = &template.Service{Store: refreshingStore{p.telling(dropsdb.NewTemplates(p.DB)), p.lookup}, Now: app.Clock}
+	p.templates = &template.Service{Store: refreshingStore{p.telling(dropsdb.NewTemplates(p.Reports)), p.lookup}, Now: app.Clock}
 	p.reminders = &reminder.Service{Store: p.reservations, Templates: p.lookup, Channels: p.channels, Now: app.Clock}
 	p.explainer = &reminder.Explainer{Store: p.reservations, Coupons: couponSteps, Reminders: p.reminders}
 	p.inbox = &inbox.Service{Store: deliverydb.Inbox{DB: p.DB, Track: p.campaignLinks().Addresses(p.Config.PublicURL)}}
-	p.deadLetters = &delivery.DeadLetters{Store: deliverydb.NewDeadLetters(p.DB)}
+	p.deadLetters = &delivery.DeadLetters{Store: deliverydb.NewDeadLetters(p.Reports)}
 
 	// Audience and campaigns.
 	p.users = &user.Service{Store: users}
 	p.segments = &segment.Service{Store: segments, Jobs: p.jobs, Tables: p.tables()}
-	store := campaignsdb.NewCampaigns(p.DB, segments)
+	store := campaignsdb.NewCampaigns(p.Reports, segments)
 	p.campaigns = &campaign.Service{Store: store, Lock: redis.NewLock(p.Redis), Templates: p.lookup, Users: p.users, Channels: p.channels, Now: app.Clock,
 		Audiences: store.Audiences(), QuietCounts: (&lookup.WaitingCounts{Count: store.Waiting}).Of}
 
@@ -184,27 +194,15 @@ func (p *program) wireUseCases() error {
 		Random: rand.Uint64}
 	p.coupons = &coupon.Service{Store: countedCoupons{couponSteps, p.couponStepMetrics()}, LockFor: p.Config.LockFor}
 	p.couponAdmin = &coupon.Admin{Store: couponSteps}
-	p.grants = &coupon.Grants{Store: couponsdb.NewGrants(p.DB), Jobs: p.jobs, Now: app.Clock}
-	p.codes = &redeemcode.Service{Store: couponsdb.NewCodes(p.DB), Keys: codeKeys, Now: app.Clock}
+	p.grants = &coupon.Grants{Store: couponsdb.NewGrants(p.Reports), Jobs: p.jobs, Now: app.Clock}
+	p.codes = &redeemcode.Service{Store: couponsdb.NewCodes(p.Reports), Keys: codeKeys, Now: app.Clock}
 	p.redeemer = &redeemcode.Redeemer{Keys: codeKeys, Batches: p.codeLookup, Marks: redis.NewCodeMarks(p.Redis), Uses: couponsdb.NewCodes(p.DB),
-		// In front of the durable gate nothing is refused from memory: a code
-		// that was used is told apart from a drop that is sold out.
+		// In front of the durable gate nothing is refused from memory: a used code
+		// gets another answer than a sold-out drop.
 		Gate:     count(p.claims.All(), answered),
 		NewID:    func(templateID int64) claim.ID { return claim.NewID(rand.Uint64(), templateID) },
 		Answered: p.redemptionMetrics(), Failed: p.marksFailed()}
 	return nil
-}
-
-// configured returns the channels that the workers have senders for.
-func configured(cfg config.Config) delivery.ChannelSet {
-	set := delivery.ChannelSetOf(delivery.App)
-	for c, address := range map[delivery.Channel]string{delivery.Email: cfg.SMTPURL, delivery.SMS: cfg.SMSURL,
-		delivery.WebPush: cfg.VAPIDPublicKey, delivery.Webhook: cfg.WebhookURL} {
-		if address != "" {
-			set |= delivery.ChannelSetOf(c)
-		}
-	}
-	return set
 }
 
 // wireStaff makes the use cases around staff, passwords and second factors.
@@ -216,24 +214,6 @@ func (p *program) wireStaff() error {
 	p.staff = &staff.Service{Store: accessdb.NewStaff(p.DB), Passwords: argon2.New(2), Codes: codes, Passkeys: passkey.Passkeys{},
 		FixedPolicy: staff.Policy(p.Config.SecondFactor), PasswordsOff: p.Config.PasswordsOff, Now: app.Clock}
 	return nil
-}
-
-// campaignLinks signs and reads the tracked links of campaigns; without a
-// secret there are none.
-func (p *program) campaignLinks() campaign.Links {
-	return campaign.Links{Links: user.NewLinks(p.Config.LinkSecret)}
-}
-
-func (p *program) tables() job.Tables {
-	return sheet.Tables{Open: workdb.NewUploads(p.DB).OpenUpload, Turns: p.workbooks}
-}
-
-func (p *program) telling(s template.Store) template.Store {
-	gates := couponsdb.NewGates(p.DB)
-	// What is on the streams is only looked through; no group is taken.
-	writer := &gate.Writer{Stream: redisgate.NewStream(p.Redis, "web"), Recorder: couponsdb.NewGateRecorder(p.DB)}
-	return appliedStore{s, &gate.Keeper{Store: gates, Shards: redisgate.NewShards(p.Redis), Writer: writer, Now: app.Clock,
-		Divide: gate.Divider(p.Config.GateShelves)}, p.claims.Gate}
 }
 
 // wireEvents keeps this process's caches fresh and its connected clients up to
@@ -262,7 +242,11 @@ func (p *program) wireEvents() (err error) {
 	}))
 	p.bus.Listen("sold-out", event.CouponsIssued, app.Decoded(p.soldOut))
 	p.bus.Listen("inbox-push", event.BatchFinished, app.Decoded(func(ctx context.Context, _ string, e event.Batch) error {
-		return p.inbox.Push(ctx, delivery.Channel(e.Channel), delivery.Kind(e.Kind), e.BatchID, p.hub)
+		f := inbox.Finished{BatchID: e.BatchID, Channel: delivery.Channel(e.Channel), Kind: delivery.Kind(e.Kind), From: user.ID(e.FromUser), To: user.ID(e.ToUser)}
+		if f.To == 0 { // of a worker that does not tell
+			f.To = math.MaxInt64
+		}
+		return p.inbox.Push(ctx, f, p.hub)
 	}))
 	return nil
 }
@@ -273,6 +257,7 @@ func (p *program) handler(ctx context.Context) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
+	p.limiters = apiHandler.Limiters()
 	p.Registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "dropbell_inbox_streams", Help: "Connected inbox clients."},
 			func() float64 { return float64(p.hub.Streams()) }))
@@ -294,8 +279,9 @@ func (p *program) handler(ctx context.Context) (http.Handler, error) {
 	r.Get("/.well-known/security.txt", p.securityText)
 	r.Mount("/api/v1", apiHandler)
 	r.Get("/openapi.json", apiHandler.ServeOpenAPI)
-	r.Method(http.MethodGet, "/docs", apiHandler.Docs())
-	r.Method(http.MethodGet, "/docs/*", apiHandler.Docs())
+	docs := apiHandler.Docs()
+	r.Method(http.MethodGet, "/docs", docs)
+	r.Method(http.MethodGet, "/docs/*", docs)
 	p.mountLinks(r)
 	p.console = p.newConsole()
 	bound := middleware.Bound(middleware.NewBudget(staffInFlight, "console", p.budgets), isStream, busy)
@@ -332,15 +318,15 @@ func (p *program) api(ctx context.Context) (*api.API, error) {
 
 // newConsole gives each subject of the console what its pages stand on.
 func (p *program) newConsole() *console.Console {
-	templates, audit, channels := dropsdb.NewTemplates(p.DB), accessdb.NewAudit(p.DB), deliverydb.NewChannels(p.DB)
-	boards, users, campaignStore := dropsdb.NewBoards(p.DB), audiencedb.NewUsers(p.DB), campaignsdb.NewCampaigns(p.DB, audiencedb.NewSegments(p.DB))
+	templates, audit, channels := dropsdb.NewTemplates(p.DB), accessdb.NewAudit(p.Reports), deliverydb.NewChannels(p.DB)
+	boards, users, campaignStore := dropsdb.NewBoards(p.Reports), audiencedb.NewUsers(p.Reports), campaignsdb.NewCampaigns(p.DB, audiencedb.NewSegments(p.DB))
 	tallies, deadMessages := couponsdb.NewCouponTallies(p.DB), workdb.NewDeadMessages(p.DB)
 	files := &upload.Files{Uploads: workdb.NewUploads(p.DB), Tables: p.tables(), Log: p.Log}
 	// What pages of several subjects show.
 	states := consoledelivery.NewStates(channels, p.circuits(), p.channels)
 	sales := coupons.NewSales(coupons.SalesDeps{Templates: p.templates, Stock: p.accounts, Tallies: tallies, Curves: couponsdb.NewLedgers(p.DB), Paces: redisgate.NewShards(p.Redis)})
 	return console.New(console.Deps{
-		Deps: shell.Deps{Staff: p.staff, Security: p.security, ShopList: templates, Sessions: accessdb.NewSessions(p.DB),
+		Deps: shell.Deps{Staff: p.staff, Replica: p.replica(), Security: p.security, ShopList: templates, Sessions: accessdb.NewSessions(p.DB),
 			PublicURL: p.Config.PublicURL, DefaultZone: time.UTC, Now: app.Clock, Log: p.Log},
 		Access: access.Deps{Staff: p.staff, Audit: audit, Shops: templates, SingleSignOn: p.singleSignOn(),
 			Throttle: shell.NewThrottle(signInBurst, signInEvery, app.Clock), Guesses: shell.NewThrottle(guessesBurst, guessesEvery, app.Clock),
@@ -352,7 +338,7 @@ func (p *program) newConsole() *console.Console {
 			Notices: couponsdb.NewNotices(p.DB), Tallies: tallies, Sales: sales},
 		Delivery: consoledelivery.Deps{States: states, Settings: channels, Control: &delivery.Control{Store: channels, Now: app.Clock},
 			Tests:  &delivery.ChannelTests{Store: deliverydb.NewChannelTests(p.DB), Configured: p.channels},
-			Ledger: &delivery.Ledger{Store: deliverydb.NewLedger(p.DB)}, DeadLetters: p.deadLetters, Templates: p.templates, Channels: p.channels},
+			Ledger: &delivery.Ledger{Store: deliverydb.NewLedger(p.Reports)}, DeadLetters: p.deadLetters, Templates: p.templates, Channels: p.channels},
 		Drops: drops.Deps{Templates: p.templates, Bulks: &template.Bulks{Templates: p.templates, Jobs: p.jobs}, Jobs: p.jobs, Shops: templates,
 			Reminders: drops.Reminders{Board: boards, Cockpits: dropsdb.NewCockpits(p.DB), Explainer: p.explainer, Receipts: &reminder.Receipts{Store: boards},
 				Forecaster:    &reminder.Forecaster{Store: dropsdb.NewForecasts(p.DB), Now: app.Clock},
@@ -378,21 +364,12 @@ func (p *program) circuits() consoledelivery.Circuits {
 	}
 }
 
-// singleSignOn is the identity provider that the environment names, nil if it
-// names none. Nothing is asked of it yet: one that is down keeps nobody from
-// starting.
+// singleSignOn is the identity provider in the environment, nil without one. No
+// request is sent to it yet: one that is down does not prevent the start.
 func (p *program) singleSignOn() staff.IdentityProvider {
 	if p.Config.OIDCIssuer == "" {
 		return nil
 	}
 	return oidc.New(oidc.Options{Issuer: p.Config.OIDCIssuer, ClientID: p.Config.OIDCClientID,
 		ClientSecret: p.Config.OIDCClientSecret, PublicURL: p.Config.PublicURL, Now: app.Clock})
-}
-
-// mountLinks serves the pages behind links in messages. Without a secret
-// there are no links, and every address below is missing.
-func (p *program) mountLinks(r chi.Router) {
-	pages := links.New(links.Deps{Users: p.users, Links: user.NewLinks(p.Config.LinkSecret), Channels: p.channels, Now: app.Clock, Log: p.Log})
-	r.Mount(links.Prefix, pages)
-	r.Mount(links.TrackedPrefix, links.NewTracked(pages, p.campaignLinks(), campaignsdb.NewCampaigns(p.DB, audiencedb.NewSegments(p.DB))))
 }

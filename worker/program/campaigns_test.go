@@ -130,9 +130,9 @@ func (r *campaignFixture) audited(c campaign.Campaign) {
 	}
 }
 
-// TestCampaignThroughWorkers: a campaign that starts in two seconds goes out by
-// its timer, paced by its rate; paused, it stands still; Redis is emptied in the
-// middle; and in the end everybody has it.
+// TestCampaignThroughWorkers: a campaign that starts in two seconds is sent by
+// its timer, at its rate; paused, nothing is sent; Redis is emptied in the
+// middle; and in the end each recipient has it.
 func TestCampaignThroughWorkers(t *testing.T) {
 	r := newCampaignFixture(t, 2)
 	r.exec(`insert into users (id) select i * 3 from generate_series(1, 3000) as i`)

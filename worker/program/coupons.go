@@ -59,8 +59,8 @@ func (p *program) newCoupons() *coupons {
 	return c
 }
 
-// shortWait is how long a timer that woke early waits by itself; queues know
-// whole seconds only.
+// shortWait is how long a timer that fired early waits in the handler; queues
+// have a resolution of a second.
 const shortWait = 3 * time.Second
 
 func (p *program) endLockTask(ctx context.Context, l task.LockPayload) error {

@@ -59,7 +59,7 @@ func (p *program) newGateWork(consumer string) (*gateWork, error) {
 		difference: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "dropbell_gate_difference",
 			Help: "Coupons that the ledger of a drop behind the gate is off by."}, []string{"template"}),
 		coupons: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "dropbell_gate_coupons",
-			Help: "Coupons of a drop behind the gate: on the shelf, being written, issued."}, []string{"template", "place"}),
+			Help: "Coupons of a drop behind the gate: available (shelf), being written (writing), issued."}, []string{"template", "place"}),
 		builds: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "dropbell_gate_builds_total",
 			Help: "Gates built, by what made it necessary."}, []string{"reason"}),
 		written: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "dropbell_gate_written_total",
@@ -82,7 +82,7 @@ func (p *program) newGateWork(consumer string) (*gateWork, error) {
 		}
 	}}
 	g.keeper = &gate.Keeper{Store: g.store, Shards: redisgate.NewShards(p.Redis), Writer: g.writer, Now: app.Clock, Seen: g.seen,
-		Divide: gate.Divider(p.Config.GateShelves),
+		Divide: gate.Divider(p.Config.GateShards),
 		Built: func(id int64, reason string) {
 			g.builds.WithLabelValues(reason).Inc()
 			p.Log.Info("gate built", "template", id, "reason", reason)
@@ -112,7 +112,7 @@ func (g *gateWork) listen(p *program) {
 			if err := g.keeper.Reconcile(ctx, e.TemplateID); fault.KindOf(err) != fault.Unavailable {
 				return err
 			}
-			return nil // the sweep goes on trying
+			return nil // the sweep tries again
 		}), watermill.Timeout(time.Minute))
 	}
 }

@@ -52,7 +52,7 @@ func (r *gateFixture) watch(id int64) {
 			case <-stop:
 				return
 			default:
-				_ = look() // nobody can while Redis is empty
+				_ = look() // not possible while Redis is empty
 			}
 		}
 	}()
@@ -62,9 +62,8 @@ func (r *gateFixture) watch(id int64) {
 	})
 }
 
-// TestCouponReturnsBehindTheGate: it is about to be handed to a shard in the
-// very transaction that revokes it, and somebody else gets it; whoever lost it
-// does not.
+// TestCouponReturnsBehindTheGate: the transaction that revokes a coupon makes it
+// available for a shard, and another user gets it; its former owner does not.
 func TestCouponReturnsBehindTheGate(t *testing.T) {
 	r := newGateFixture(t, localstack.RedisServer(t).URL(), 2)
 	drop := r.Open(2, 1, nil)
@@ -79,7 +78,7 @@ func TestCouponReturnsBehindTheGate(t *testing.T) {
 	r.watch(drop.ID)
 	r.revoke(list[0].CouponID)
 	r.revoke(list[0].CouponID)
-	// Nobody has gateState the gate yet, as after a death between the two.
+	// No keeper has run yet, as after a death between the two.
 	if l, err := r.ledger(drop.ID); err != nil || l != (gate.Ledger{Total: 2, OnSale: 1, Issued: 1}) {
 		t.Fatalf("%+v, %v", l, err)
 	}
@@ -214,14 +213,14 @@ func TestAuditLooksAtTheGate(t *testing.T) {
 			}
 		}
 	}
-	audited(server.URL(), false, "5 in all = 3 on the shelf + 2 being written + 0 issued", "2 shelves of epoch 1 were looked at", "balances")
-	audited("", false, "NOT looked at, since REDIS_URL is not set")
+	audited(server.URL(), false, "5 in all = 3 available + 2 being written + 0 issued", "2 shards of epoch 1 were read", "balances")
+	audited("", false, "NOT read, since REDIS_URL is not set")
 	for r.writeOnce(t.Context(), 0) > 0 {
 		continue
 	}
-	audited(server.URL(), false, "5 in all = 3 on the shelf + 0 being written + 2 issued")
+	audited(server.URL(), false, "5 in all = 3 available + 0 being written + 2 issued")
 	r.must(r.client.HIncrBy(t.Context(), fmt.Sprintf("gate:{%d:0}", drop.ID), "stock", 2).Err())
 	audited(server.URL(), true, "7")
 	server.Kill()
-	audited(server.URL(), false, "could NOT be looked at, since Redis does not answer", "balances")
+	audited(server.URL(), false, "could NOT be read, since Redis does not answer", "balances")
 }

@@ -43,7 +43,8 @@ type gateFixture struct {
 	shards  int
 }
 
-// facts are what the gate asks the database, without the cache of a web node.
+// facts are what the gate reads from the database, without the cache of a web
+// node.
 type facts struct {
 	couponsdb.Gates
 	dropsdb.Templates
@@ -122,8 +123,8 @@ func (r *gateFixture) writeOnce(ctx context.Context, writer int) (done int) {
 	return done
 }
 
-// Claim asks one of the nodes, and again while the shards are being filled,
-// as clients are told to.
+// Claim claims at one of the nodes, and again while the shards are being filled,
+// as the API requires of clients.
 func (r *gateFixture) Claim(ctx context.Context, q claim.Request) (claim.Claim, error) {
 	for deadline := time.Now().Add(20 * time.Second); ; {
 		c, err := r.gates[rand.IntN(len(r.gates))].Claim(ctx, q)
@@ -148,7 +149,7 @@ func (r *gateFixture) Open(stock int64, limit int, change func(*template.Spec)) 
 	return t
 }
 
-// published is a drop that is open, of which nobody but a worker learns.
+// published is an open drop whose event only a worker gets.
 func (r *gateFixture) published(stock int64, limit int) template.Template {
 	r.Helper()
 	return r.publish(stock, limit, nil)

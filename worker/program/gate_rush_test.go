@@ -18,8 +18,8 @@ import (
 	"dropbell/domain/user"
 )
 
-// rush is a crowd that does not give up: whoever gets no answer asks again
-// with the same key until there is one.
+// rush is a crowd of clients: each repeats its request with the same key until
+// it gets an answer.
 type rush struct {
 	*gateFixture
 	drop    template.Template
@@ -141,10 +141,10 @@ func (rs *rush) end(users int) {
 }
 
 // TestRushSurvivesWhateverHappens: a crowd claims while the drop is paused,
-// resumed and refilled and Redis is killed with kill -9 several times; two
-// nodes decide, two write, two keep. Everything that was acknowledged is
-// issued, exactly the stock is gone, nobody is over the limit, and whenever
-// the ledger was read it was exact.
+// resumed and refilled and Redis is killed with kill -9 several times; two nodes
+// decide, two write, two reconcile. Everything that was acknowledged is issued,
+// exactly the stock is used up, no user is over the limit, and the ledger was
+// exact whenever it was read.
 func TestRushSurvivesWhateverHappens(t *testing.T) {
 	const stock, more, users, limit = 1500, 700, 3000, 2
 	server := localstack.RedisServer(t)

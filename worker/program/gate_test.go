@@ -26,8 +26,8 @@ func TestGateKeepsTheContract(t *testing.T) {
 	}
 }
 
-// TestGateKeepsTheContractOnACluster: every script stays in one slot, moves
-// cross the nodes, and nobody notices.
+// TestGateKeepsTheContractOnACluster: every script uses keys of one slot only,
+// and moves cross nodes.
 func TestGateKeepsTheContractOnACluster(t *testing.T) {
 	_, addresses := localstack.RedisCluster(t, 3)
 	claimtest.Run(t, func(t *testing.T) claimtest.Harness {

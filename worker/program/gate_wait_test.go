@@ -16,8 +16,8 @@ import (
 	"dropbell/domain/template"
 )
 
-// TestClaimsWaitForTheirShelves: whoever comes a moment before the gate stands
-// is not sent away.
+// TestClaimsWaitForTheirShelves: a claim a moment before the gate is active
+// waits for it.
 func TestClaimsWaitForTheirShelves(t *testing.T) {
 	r := newGateFixture(t, localstack.RedisServer(t).URL(), 2)
 	drop := r.published(50, 1)
@@ -50,8 +50,8 @@ func TestClaimsWaitForTheirShelves(t *testing.T) {
 	claimtest.Holds(t, r, drop.ID, 50, 1)
 }
 
-// TestNobodyWaitsForEver: without anybody who builds the gate, a claim is
-// answered all the same; what needs no shard is answered at once.
+// TestNobodyWaitsForEver: without a keeper that builds the gate, a claim is
+// answered after a bounded wait; an answer that needs no shard is given at once.
 func TestNobodyWaitsForEver(t *testing.T) {
 	r := newGateFixture(t, localstack.RedisServer(t).URL(), 2)
 	patience := 100 * time.Millisecond
@@ -99,8 +99,8 @@ func TestABuilderThatWorksKeepsItsLease(t *testing.T) {
 	}
 }
 
-// TestPromptDoesWhatAChangeAsksFor: who publishes or raises the stock fills
-// the shards before anybody sweeps, and twice does no more than once.
+// TestPromptDoesWhatAChangeAsksFor: publishing and raising the stock fill the
+// shards before a sweep, and a repetition has no further effect.
 func TestPromptDoesWhatAChangeAsksFor(t *testing.T) {
 	r := newGateFixture(t, localstack.RedisServer(t).URL(), 3)
 	drop := r.published(2, 1)

@@ -35,7 +35,7 @@ func (d *dyingStream) Settle(context.Context, int64, int, []gate.Group, map[clai
 	return errDied
 }
 
-// accepted makes claims that nobody has written yet.
+// accepted makes claims that are not written yet.
 func (r *gateFixture) accepted(drop int64, users ...user.ID) []claim.ID {
 	r.Helper()
 	var ids []claim.ID
@@ -98,8 +98,8 @@ func TestWriterDiesBeforeItSettles(t *testing.T) {
 	}
 }
 
-// TestWhatTheDatabaseRefusesIsGivenBack: the user is told why, may try again,
-// and somebody else gets the coupon.
+// TestWhatTheDatabaseRefusesIsGivenBack: the user gets the reason and may try
+// again, and another user gets the coupon.
 func TestWhatTheDatabaseRefusesIsGivenBack(t *testing.T) {
 	r := newGateFixture(t, localstack.RedisServer(t).URL(), 3)
 	drop := r.Open(3, 1, nil)
@@ -128,8 +128,8 @@ func TestWhatTheDatabaseRefusesIsGivenBack(t *testing.T) {
 	claimtest.Holds(t, r, drop.ID, 3, 1)
 }
 
-// TestPoisonIsSetAside: what is no claim, and a claim that the database cannot
-// take, hold up nobody; people can look at them.
+// TestPoisonIsSetAside: entries that are no claims, and claims that the database
+// cannot store, do not hold up others; operators can look at them.
 func TestPoisonIsSetAside(t *testing.T) {
 	r := newGateFixture(t, localstack.RedisServer(t).URL(), 1)
 	drop := r.Open(10, 1, nil)
@@ -164,8 +164,8 @@ func TestPoisonIsSetAside(t *testing.T) {
 	claimtest.Holds(t, r, drop.ID, 2, 1)
 }
 
-// TestAnotherBuilderTakesOver: a builder dies after it has sealed the
-// shards. Nobody can claim; once its lease has ended another one builds.
+// TestAnotherBuilderTakesOver: a builder dies after it has fenced the shards. No
+// claim is accepted; once its lease has ended another keeper builds the gate.
 func TestAnotherBuilderTakesOver(t *testing.T) {
 	r := newGateFixture(t, localstack.RedisServer(t).URL(), 2)
 	drop := r.Open(10, 1, nil)

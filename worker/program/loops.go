@@ -16,18 +16,31 @@ import (
 const relayGroup = 500
 
 // relay moves committed events from the outbox to the bus: at once while
-// there are any, else every 50 ms. Notifications instead would take a
-// cluster-wide lock at every commit.
+// there are any, else every 50 ms, and every 200 ms after some seconds without
+// any. Notifications instead would take a cluster-wide lock at every commit.
 func (p *program) relay(ctx context.Context) error {
-	busy := func(ctx context.Context) error {
+	var last time.Time // when there was an event
+	attempt := p.attempts("outbox relay", func(ctx context.Context) error {
 		for {
 			n, err := p.outbox.Relay(ctx, relayGroup, p.publish)
+			if n > 0 {
+				last = time.Now()
+			}
 			if err != nil || n < relayGroup {
 				return err
 			}
 		}
+	})
+	for {
+		attempt(ctx)
+		pause := relayIdle
+		if time.Since(last) > relayRestAfter {
+			pause = relayRest
+		}
+		if !sleep(ctx, untilNext(time.Now(), pause)) {
+			return nil
+		}
 	}
-	return p.every(relayIdle, "outbox relay", busy)(ctx)
 }
 
 func (p *program) publish(ctx context.Context, list []workdb.Announcement) error {
@@ -74,7 +87,7 @@ func (p *program) scheduleHouse(ctx context.Context) error {
 // eventLife is how long handled events stay on the wire for late readers.
 const eventLife = time.Hour
 
-// cleanUp removes what nobody needs any more.
+// cleanUp removes expired data.
 func (p *program) cleanUp(ctx context.Context) error {
 	keep := workdb.Retention{Delivery: p.Config.RetainFor, Audit: p.Config.RetainAudit, Coupons: p.Config.RetainCoupons,
 		Idempotency: workdb.IdempotencyKeyLife, Events: 7 * 24 * time.Hour, Jobs: 30 * 24 * time.Hour, Uploads: 7 * 24 * time.Hour}

@@ -143,8 +143,8 @@ func TestMigrateLeavesWhatThePreviousVersionNeeds(t *testing.T) {
 	}
 }
 
-// TestContractingKeepsNobodyWaiting: while somebody reads coupons for long,
-// the others go on, and so does the step when the reader is done.
+// TestContractingKeepsNobodyWaiting: while a transaction reads coupons for long,
+// others go on, and the step is applied when that transaction has ended.
 func TestContractingKeepsNobodyWaiting(t *testing.T) {
 	conn, url, steps := beforeContracting(t)
 	reader, err := pgx.Connect(t.Context(), url)

@@ -27,8 +27,8 @@ func (s *slowDown) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	}
 }
 
-// TestAProviderIsLeftAloneByAllWorkers, for as long as it asked for, and then
-// everybody is reached.
+// TestAProviderIsLeftAloneByAllWorkers, for the requested time, and then each
+// recipient is reached.
 func TestAProviderIsLeftAloneByAllWorkers(t *testing.T) {
 	hook := &slowDown{}
 	server := httptest.NewServer(hook)

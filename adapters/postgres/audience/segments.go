@@ -29,6 +29,7 @@ func (s Segments) Segment(ctx context.Context, id int64) (segment.Segment, error
 
 // Segments lists the latest changed first; see [segment.Store].
 func (s Segments) Segments(ctx context.Context, q segment.Query) ([]segment.Segment, error) {
+	s.DB = s.Reports(ctx)
 	id, _ := strconv.ParseInt(strings.TrimSpace(q.Search), 10, 64)
 	rows, err := s.Pool.Query(ctx, `select `+pg.SegmentColumns+` from segments
 		where ($1 = '' or strpos(lower(name), lower($1)) > 0 or id = $2) and ($3 = '' or kind = $3)
@@ -175,8 +176,8 @@ func segmentUses(ctx context.Context, tx pgx.Tx, id int64) ([]segment.Use, error
 const (
 	// usedUp says of a campaign that it needs its segment no more.
 	usedUp = `state in ('finished', 'cancelled', 'failed')`
-	// keepsList says of one that its list has to stay as it is. Nobody can
-	// approve of one that is over.
+	// keepsList selects campaigns whose list must not change. A campaign that is
+	// over can no longer be approved.
 	keepsList = `(state = 'scheduled' or state = 'draft' and approval_asked_at is not null and ends_at > clock_timestamp() or state in ('running', 'paused') and cut_at is null)
 		and audience ->> 'kind' = 'list_id'`
 )

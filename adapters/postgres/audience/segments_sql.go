@@ -9,8 +9,8 @@ import (
 	"dropbell/domain/segment"
 )
 
-// A filter is a rule as a condition on the row u of users. What people typed
-// is in args, never in the text.
+// A filter is a rule as a condition on the row u of users. Input is in args,
+// never in the text.
 type filter struct {
 	text string
 	args []any

@@ -18,7 +18,7 @@ import (
 	"dropbell/domain/user"
 )
 
-// The person who is erased in these tests: every text is found in no other row.
+// The user who is erased in these tests: no other row contains these texts.
 const (
 	goneID    = user.ID(7_770_123_456)
 	goneName  = "Zebulon Quartermaine"
@@ -27,9 +27,9 @@ const (
 	gonePush  = "https://push.example/device/zebulon-1"
 )
 
-// personal are the columns in which texts about users can stand, each with a
-// statement that puts the person there. Other columns hold none, for the
-// reason given in impersonal.
+// personal are the columns whose texts can contain a user's data, each with a
+// statement that writes such a row. Other columns contain none, for the reason
+// given in impersonal.
 var personal = map[string]string{
 	"users": `insert into users (id, name, email, phone, push, attributes) values ({id}, '{name}', '{mail}', '{phone}',
 		'[{"endpoint":"{push}","p256dh":"x","auth":"y"}]', '{"second":"{mail}"}')`,
@@ -69,7 +69,7 @@ func gone(sql string) string {
 	return strings.NewReplacer("{id}", goneID.String(), "{name}", goneName, "{mail}", goneMail, "{phone}", gonePhone, "{push}", gonePush).Replace(sql)
 }
 
-// fillPerson puts the person wherever one can stand, as the programs do.
+// fillPerson writes the user's data to every such column, as the programs do.
 func (w *fixture) fillPerson() {
 	w.Helper()
 	for _, table := range []string{"users", "audit", "jobs", "job_errors", "uploads", "upload_parts", "checked_rows", "grant_rows", "idempotency_keys", "channel_tests",
@@ -116,7 +116,7 @@ func (w *fixture) scan(text string) (found []string) {
 	return found
 }
 
-// Whatever table there is, nothing in it names a person who was erased.
+// No table contains data of an erased user.
 func TestErasingReachesEveryTable(t *testing.T) {
 	w := newFixture(t)
 	rows, err := w.SQL.Query(t.Context(), `select table_name from information_schema.tables where table_schema = current_schema() and table_type = 'BASE TABLE'
@@ -176,8 +176,8 @@ func TestErasingReachesEveryTable(t *testing.T) {
 	}
 }
 
-// A late import, list, preference or link does not bring an erased person back,
-// until the erasure is lifted.
+// A late import, list, preference or link does not restore an erased user, until
+// the erasure is lifted.
 func TestErasedPeopleStayErased(t *testing.T) {
 	w := newFixture(t)
 	users := &user.Service{Store: audiencedb.NewUsers(w.DB)}
@@ -222,7 +222,8 @@ func TestErasedPeopleStayErased(t *testing.T) {
 	}
 }
 
-// Imports that run beside an erasure store the person before it, or not at all.
+// Imports that run concurrently with an erasure store the user before it, or not
+// at all.
 func TestErasingBesideImports(t *testing.T) {
 	w := newFixture(t)
 	users := &user.Service{Store: audiencedb.NewUsers(w.DB)}

@@ -13,6 +13,7 @@ import (
 
 // Zones returns the zones of the shops; see [campaign.CalendarStore].
 func (s Campaigns) Zones(ctx context.Context, shops []int64) ([]string, error) {
+	s.DB = s.Reports(ctx)
 	rows, err := s.Pool.Query(ctx, `select distinct timezone from shops where $1::bigint[] is null or number = any($1) order by 1`, orAll(shops))
 	if err != nil {
 		return nil, pg.Translate(err)
@@ -44,6 +45,7 @@ func shopSQL(column string, shops []int64) (string, any) {
 // Planned returns what lies in the spans; see [campaign.CalendarStore]. Each
 // span is a range of an index that is left after limit rows.
 func (s Campaigns) Planned(ctx context.Context, spans []campaign.Span, shops []int64, limit int) ([]campaign.PlannedOn, error) {
+	s.DB = s.Reports(ctx)
 	n := len(spans)
 	days, zones, from, to := make([]int32, n), make([]string, n), make([]time.Time, n), make([]time.Time, n)
 	for i, sp := range spans {

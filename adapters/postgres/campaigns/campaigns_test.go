@@ -145,8 +145,8 @@ func (d *failingStore) EndCut(ctx context.Context, c campaign.Cut) error {
 }
 
 // TestCutSurvivesDeathAtEveryStep cuts an audience of three pages and dies at
-// each step, once before and once after its effect. Whoever goes on finds
-// everybody once.
+// each step, once before and once after its effect. The next cutter cuts each
+// user once.
 func TestCutSurvivesDeathAtEveryStep(t *testing.T) {
 	const people = 250_000
 	s := newCampaignFixture(t)

@@ -72,7 +72,7 @@ func to(id int64) func(*campaign.Spec) {
 	}
 }
 
-// kept wants nobody to be added, by a new file or by one that is being read.
+// kept wants no user to be added, by a new file or by one that is being read.
 func (l *fixtureOfLists) kept(what string, id int64) {
 	l.Helper()
 	_, err := l.lists.AddFile(l.Context(), li, id, l.upload(), "")
@@ -95,8 +95,8 @@ func (l *fixtureOfLists) free(what string, id int64) {
 	l.Must(err)
 }
 
-// Whoever judges how many a campaign reaches judges a list as it stays until
-// the audience is read.
+// The reach that is judged is that of the list as it stays until the audience is
+// read.
 func TestCampaignKeepsItsList(t *testing.T) {
 	l := newLibrary(t)
 	small, large := l.list(3), l.list(20)
@@ -141,7 +141,7 @@ func specOf(change func(*campaign.Spec)) campaign.Spec {
 	return sp
 }
 
-// Who asks for approval asks for the whole list.
+// Approval can be requested for a complete list only.
 func TestAskingNeedsTheWholeList(t *testing.T) {
 	l := newLibrary(t)
 	list := l.list(20)
@@ -157,7 +157,7 @@ func TestAskingNeedsTheWholeList(t *testing.T) {
 	}
 }
 
-// growingList adds people to the list when the audience has just been estimated.
+// growingList adds users to the list when the audience has just been estimated.
 type growingList struct {
 	campaign.Store
 	add func()
@@ -186,7 +186,7 @@ func TestPublishingHoldsTheListToTheEstimate(t *testing.T) {
 	}
 }
 
-// Of a publication and a file at the same moment exactly one wins.
+// Of a concurrent publication and file exactly one succeeds.
 func TestPublishingAgainstAFile(t *testing.T) {
 	l := newLibrary(t)
 	l.Exec(`delete from campaign_limits`)

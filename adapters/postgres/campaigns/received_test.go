@@ -10,8 +10,8 @@ import (
 	"dropbell/domain/user"
 )
 
-// TestMailbag tells what each of several campaigns had for one user: sent,
-// skipped because of the shop's limit, and still on its way.
+// TestMailbag lists the messages of several campaigns for one user: sent,
+// skipped because of the shop's limit, and in flight.
 func TestMailbag(t *testing.T) {
 	s := newCampaignFixture(t)
 	s.users(20, 1)

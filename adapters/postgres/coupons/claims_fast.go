@@ -68,8 +68,7 @@ func (l *lastTerms) learn(d *claim.Decider) {
 	}
 }
 
-// knows reports whether it is worth trying to issue a coupon of the template
-// by what is remembered.
+// knows reports whether the fast path may issue coupons of the template.
 func (l *lastTerms) knows(templateID int64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -106,7 +105,8 @@ func (l *lastTerms) noteOutcome(worth bool) {
 	l.failures = min(l.failures+1, 10)
 }
 
-// contest notes that somebody got a first coupon elsewhere at the same time.
+// contest records that another node issued a first coupon to the same user at
+// the same time.
 func (l *lastTerms) contest() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -123,7 +123,7 @@ func (l *lastTerms) contested() bool {
 // decideFast returns a verdict for each of the group that it issued a coupon
 // to, in one transaction and one round trip, and an empty one for all others.
 func (s *Claims) decideFast(ctx context.Context, group []claim.Request) ([]claim.Verdict, error) {
-	conn, err := s.Pool.Acquire(ctx) // which may take long, and the decider knows the time
+	conn, err := s.Pool.Acquire(ctx) // may take long, and the decider's time is that of its creation
 	if err != nil {
 		return nil, err
 	}
@@ -202,9 +202,9 @@ func (f *fastGroup) queue(b *pgx.Batch, sql string, args ...any) {
 	b.Queue(sql, args...).QueryRow(func(row pgx.Row) error { return row.Scan(&f.claims, &f.coupons) })
 }
 
-// fill gives the claims that were issued their coupons once everything is
-// committed, and returns how many that are. They come in the order of the
-// claims, which nobody promises: if they do not they are looked for.
+// fill sets the coupons of the issued claims once everything is committed, and
+// returns their number. They usually come in the order of the claims, which is
+// not guaranteed: otherwise they are searched for.
 func (f *fastGroup) fill() int {
 	fresh, at := f.decider.Fresh(), 0
 	for i, id := range f.claims {

@@ -112,8 +112,8 @@ func TestFirstsMeetAChange(t *testing.T) {
 	claimtest.Holds(t, h, drop.ID, 1, 1)
 }
 
-// TestFirstsMeetTheFirstOfAnother: another node is about to give one of the
-// group's users a first coupon. He is passed over, and everybody else gets one.
+// TestFirstsMeetTheFirstOfAnother: another node is about to issue one of the
+// group's users a first coupon. That user is left out, and all others get one.
 func TestFirstsMeetTheFirstOfAnother(t *testing.T) {
 	h := newClaimFixture(t, 2)
 	drop := h.remembered(100, 1)
@@ -139,8 +139,8 @@ func TestFirstsMeetTheFirstOfAnother(t *testing.T) {
 	claimtest.Holds(t, h, drop.ID, 4, 1)
 }
 
-// TestACrowdThatTriesAgain: most of a crowd has its coupon already and asks
-// again, here and there, with the old key and with new ones.
+// TestACrowdThatTriesAgain: most users have their coupon already and claim
+// again, on several nodes, with the old key and with new ones.
 func TestACrowdThatTriesAgain(t *testing.T) {
 	const users, tries = 60, 8
 	h := newClaimFixture(t, 3)
@@ -174,7 +174,7 @@ func TestACrowdThatTriesAgain(t *testing.T) {
 }
 
 // TestADropThatEndsWhileAGroupWaits: the group has judged the time before it
-// waited for the drop's row, which whoever held it gives back unchanged.
+// waited for the drop's row, whose lock is then released without a change.
 func TestADropThatEndsWhileAGroupWaits(t *testing.T) {
 	for name, ends := range map[string]string{"closes_at": "ends", "valid_until": "expires"} {
 		t.Run(ends, func(t *testing.T) {

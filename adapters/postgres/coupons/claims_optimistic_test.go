@@ -88,8 +88,8 @@ func TestOneUserOnManyNodes(t *testing.T) {
 	claimtest.Holds(t, h, drop.ID, users*limit, limit)
 }
 
-// TestTheLastGroupTellsTheWholeNumber: who counts by the events knows when
-// everything is gone, whichever groups met.
+// TestTheLastGroupTellsTheWholeNumber: the events contain the total when
+// everything is issued, whichever groups met.
 func TestTheLastGroupTellsTheWholeNumber(t *testing.T) {
 	const stock = 500
 	h := newClaimFixture(t, 3)

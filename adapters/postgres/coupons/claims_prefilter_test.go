@@ -51,8 +51,8 @@ func (h *guarded) forget(id int64) {
 	}
 }
 
-// Open returns when every node knows of the template: ids beyond the newest
-// are looked for every now and then only.
+// Open returns when every node finds the template: ids beyond the newest are
+// looked for now and then only.
 func (h *guarded) Open(stock int64, limit int, change func(*template.Spec)) template.Template {
 	h.Helper()
 	t := h.claimFixture.Open(stock, limit, change)
@@ -82,8 +82,8 @@ func TestGatesWithDoormenKeepTheContract(t *testing.T) {
 	}
 }
 
-// TestACrowdThatComesTooLate is answered without a transaction each, and sees
-// raised stock within a second even if no event tells of it.
+// TestACrowdThatComesTooLate is answered without transactions, and sees raised
+// stock within a second even without an event.
 func TestACrowdThatComesTooLate(t *testing.T) {
 	h := newGuarded(t, 2)
 	drop := h.Open(10, 1, nil)
@@ -107,7 +107,7 @@ func TestACrowdThatComesTooLate(t *testing.T) {
 	if h.memory < 1800 {
 		t.Errorf("only %d of 2000 were refused from memory", h.memory)
 	}
-	h.claimFixture.Raise(drop.ID, 11) // and nobody tells
+	h.claimFixture.Raise(drop.ID, 11) // without an event
 	deadline := time.Now().Add(3 * time.Second)
 	for by := user.ID(5000); ; by++ {
 		_, err := h.Claim(t.Context(), claimtest.Tap(drop, by, ""))

@@ -52,7 +52,7 @@ func (h *claimFixture) another(t *testing.T) *postgres.DB {
 	return db
 }
 
-// Claim asks any of the gates.
+// Claim claims at one of the gates.
 func (h *claimFixture) Claim(ctx context.Context, r claim.Request) (claim.Claim, error) {
 	return h.gates[rand.IntN(len(h.gates))].Claim(ctx, r)
 }
@@ -127,8 +127,9 @@ func TestDurableGatesOfTwoNodesKeepTheContract(t *testing.T) {
 	claimtest.Run(t, func(t *testing.T) claimtest.Harness { return newClaimFixture(t, 2) })
 }
 
-// TestARushWithAKilledNode asks three nodes, of which one loses its database
-// in the middle: whoever got no answer asks again with the same key.
+// TestARushWithAKilledNode claims at three nodes, of which one loses its
+// database in the middle: requests without an answer are repeated with the same
+// key.
 func TestARushWithAKilledNode(t *testing.T) {
 	const stock, users = 50, 200
 	h := newClaimFixture(t, 2)

@@ -16,7 +16,7 @@ import (
 	"dropbell/domain/template"
 )
 
-// codeKeys has keys that everybody may know.
+// codeKeys has keys that are not secret.
 func codeKeys(t testing.TB, text string) *redeemcode.Keyring {
 	t.Helper()
 	k, err := redeemcode.ParseKeys(text)

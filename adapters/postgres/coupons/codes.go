@@ -71,6 +71,7 @@ func (s Codes) BatchOf(ctx context.Context, serial redeemcode.Serial) (redeemcod
 
 // Batches lists batches, newest first.
 func (s Codes) Batches(ctx context.Context, q redeemcode.Query) ([]redeemcode.Batch, error) {
+	s.DB = s.Reports(ctx)
 	rows, err := s.Pool.Query(ctx, `select `+codeColumns+codeFrom+`
 		where ($1::bigint = 0 or b.template_id = $1) and (cardinality($2::bigint[]) = 0 or t.shop_number = any($2)) and ($3::bigint = 0 or b.id < $3)
 		order by b.id desc limit $4`, q.TemplateID, append([]int64{}, q.Shops...), q.Before, max(1, q.Limit))
@@ -172,8 +173,8 @@ func startGeneration(ctx context.Context, tx pgx.Tx, batchID int64, start func(i
 }
 
 // RevokeBatch ends a batch; see [redeemcode.Store]. The lock on the template's
-// row is the one behind which claims are decided: whoever is before this gets
-// the coupon, whoever comes after finds the batch revoked.
+// row is the one behind which claims are decided: a claim that is decided before
+// the revocation gets the coupon, a later one finds the batch revoked.
 func (s Codes) RevokeBatch(ctx context.Context, id int64, by, reason string, e staff.Entry) (b redeemcode.Batch, err error) {
 	err = s.Tx(ctx, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `select from templates where id = (select template_id from code_batches where id = $1) for no key update`, id); err != nil {

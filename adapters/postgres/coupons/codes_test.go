@@ -102,8 +102,8 @@ func TestGenerationDiesAnywhere(t *testing.T) {
 	}
 }
 
-// TestExportsAreHeldToTheirChecksums: whoever changes a key under its old
-// number must notice before worthless codes are printed.
+// TestExportsAreHeldToTheirChecksums: a key that was changed under its old
+// number must be noticed before worthless codes are printed.
 func TestExportsAreHeldToTheirChecksums(t *testing.T) {
 	m := newCodeFixture(t)
 	d := m.byCode(1000, 1)
@@ -237,7 +237,7 @@ func TestImpatientFingerGeneratesOnce(t *testing.T) {
 	}
 }
 
-// TestLookupIsExact makes batches of any size, several at once, and asks for
+// TestLookupIsExact makes batches of any size, several at once, and looks up
 // their first, last and neighbouring numbers.
 func TestLookupIsExact(t *testing.T) {
 	m := newCodeFixture(t)

@@ -39,8 +39,8 @@ func (m *useFixture) claim(by user.ID, d template.Template, s redeemcode.Serial)
 }
 
 // TestRevokedWhileRedeeming: a hundred users redeem while staff revoke. Every
-// coupon belongs to a code that was counted, and whoever comes after the
-// revocation is committed gets nothing.
+// coupon belongs to a code that was counted, and redemptions after the committed
+// revocation are refused.
 func TestRevokedWhileRedeeming(t *testing.T) {
 	m := newUseFixture(t)
 	d := m.byCode(1000, 1000)
@@ -87,7 +87,7 @@ func TestRevokedWhileRedeeming(t *testing.T) {
 	if n := m.Number(`select count(*) from audit where action = 'codes.revoke' and reason = 'leaked' and (before->>'used')::int <= $1`, issued); n != 1 {
 		t.Errorf("%d revocations are in the audit log", n)
 	}
-	// Whoever has a coupon keeps it, and is told so again.
+	// A user who has a coupon keeps it, and gets it again as an answer.
 	var by user.ID
 	var s int64
 	m.Must(m.SQL.QueryRow(t.Context(), `select user_id, origin_key::bigint from coupons limit 1`).Scan(&by, &s))

@@ -79,6 +79,7 @@ func (s CouponSteps) Listed(ctx context.Context, q coupon.Query) ([]coupon.Liste
 }
 
 func (s CouponSteps) listed(ctx context.Context, sql string, args ...any) ([]coupon.Listed, error) {
+	s.DB = s.Reports(ctx)
 	rows, err := s.Pool.Query(ctx, sql, args...)
 	if err != nil {
 		return nil, pg.Translate(err)

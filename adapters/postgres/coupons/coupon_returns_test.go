@@ -63,8 +63,8 @@ func (h *claimFixture) watched(id int64) (end func()) {
 	}
 }
 
-// TestReturnedCouponIsForSaleAgain: somebody else gets it, whoever lost it
-// does not; doing it twice returns one.
+// TestReturnedCouponIsForSaleAgain: another user gets it, its former owner does
+// not; a repeated return returns one.
 func TestReturnedCouponIsForSaleAgain(t *testing.T) {
 	h := newClaimFixture(t, 1)
 	decider, drop := h.decider(), h.Open(2, 1, nil)
@@ -155,8 +155,8 @@ func TestReturnRacesWithLocksAndClaims(t *testing.T) {
 	h.balanced(drop.ID)
 }
 
-// TestReturnThatIsBrokenOffChangesNothing: whoever dies before the commit has
-// neither revoked nor returned; the next attempt does both.
+// TestReturnThatIsBrokenOffChangesNothing: a process that dies before the commit
+// has neither revoked nor returned; the next attempt does both.
 func TestReturnThatIsBrokenOffChangesNothing(t *testing.T) {
 	h := newClaimFixture(t, 1)
 	drop := h.Open(1, 1, nil)
@@ -173,7 +173,8 @@ func TestReturnThatIsBrokenOffChangesNothing(t *testing.T) {
 
 	holder, err := h.SQL.Begin(t.Context())
 	h.Must(err)
-	// The audit log comes last: whoever waits for it has done everything else.
+	// The audit log comes last: a transaction that waits for it has done
+	// everything else.
 	_, err = holder.Exec(t.Context(), `lock table audit in exclusive mode`)
 	h.Must(err)
 	ctx, die := context.WithCancel(t.Context())
@@ -201,8 +202,8 @@ func TestReturnThatIsBrokenOffChangesNothing(t *testing.T) {
 	}
 }
 
-// TestRepetitionAfterAReturn: whoever gets the returned coupon is known to
-// the prefilter, although the drop is sold out as before.
+// TestRepetitionAfterAReturn: the prefilter knows the new owner of the returned
+// coupon, although the drop is sold out as before.
 func TestRepetitionAfterAReturn(t *testing.T) {
 	h := newGuarded(t, 1)
 	drop := h.Open(2, 1, nil)

@@ -56,11 +56,10 @@ func (s CouponSteps) Case(ctx context.Context, id int64, order string) (c coupon
 	return c, pg.Translate(err)
 }
 
-// moveSQL returns the coupon as the step left it, nothing if it is not of
-// version @version any more. It stores the coupon, the log, and one event for
-// each change of state. A new lock (@locking) must find the coupon valid; should
-// it have waited for somebody else's step, the clock is asked again after the
-// wait.
+// moveSQL returns the coupon after the step, no row if its version is not
+// @version. It stores the coupon, the log, and one event for each change of
+// state. A new lock (@locking) must find the coupon valid; if the statement
+// waited for a concurrent step, the clock is read again after the wait.
 const moveSQL = `
 with c as (
     update coupons c set state = @state, order_id = @order, discount = @discount, version = version + 1, updated_at = clock_timestamp(),

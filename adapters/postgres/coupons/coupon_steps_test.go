@@ -173,7 +173,7 @@ func TestCouponLockTimesOut(t *testing.T) {
 	if n, err := p.store.EndLocks(ctx, 100); err != nil || n != 0 {
 		t.Fatalf("too early: %d, %v", n, err)
 	}
-	// The other order takes the coupon over although nobody has swept.
+	// The other order takes the coupon over although no sweep has released it.
 	p.runOut(byLock)
 	if c, err := p.lock(byLock, "B"); err != nil || c.Coupon.OrderID != "B" {
 		t.Fatalf("%+v, %v", c.Coupon, err)
@@ -206,8 +206,8 @@ func TestCouponLockTimesOut(t *testing.T) {
 	p.tally(coupon.Tally{Issued: 3, Locked: 1, Expired: 1, Released: 3})
 }
 
-// TestCouponConfirmAfterItsTime: nobody has ended the lock yet, so the coupon
-// was the order's all the time, and the customer has paid.
+// TestCouponConfirmAfterItsTime: the expired lock was not released yet, so no
+// other order held the coupon, and the customer has paid.
 func TestCouponConfirmAfterItsTime(t *testing.T) {
 	p := newPaymentFixture(t)
 	id := p.issue()

@@ -18,8 +18,8 @@ import (
 // gatePage is how many rows of a gate are read by one statement.
 const gatePage = 5000
 
-// Gates keeps what the database knows of the claim gate: plans, and what
-// became of accepted claims. It implements [gate.Store].
+// Gates stores the plans of claim gates, and the outcomes of accepted claims. It
+// implements [gate.Store].
 type Gates struct{ *pg.DB }
 
 // NewGates returns the gates of db.
@@ -112,7 +112,7 @@ func (s Gates) Renew(ctx context.Context, templateID, epoch int64, lease time.Du
 // StartEpoch implements [gate.Store].
 func (s Gates) StartEpoch(ctx context.Context, templateID, epoch int64) (plan gate.Plan, err error) {
 	err = s.Tx(ctx, func(tx pgx.Tx) error {
-		// The template first, as whoever writes claims does.
+		// The template first, as in every transaction that decides claims.
 		if _, err := tx.Exec(ctx, `select from templates where id = $1 for no key update`, templateID); err != nil {
 			return err
 		}

@@ -42,9 +42,9 @@ type page struct {
 }
 
 // Write implements [gate.Recorder]. Coupons of users who have none are issued
-// side by side with other writers. All other claims are decided with the
-// template's row locked from the first look on, so whoever else writes them
-// waits, and then finds them.
+// concurrently with other writers. All other claims are decided after the
+// template's row is locked, so another writer of the same claims waits, and then
+// finds them.
 func (s GateRecorder) Write(ctx context.Context, templateID int64, shard int, groups []gate.Group) ([]gate.Settlement, error) {
 	p := newPage(templateID, shard, groups)
 	if p.hasEqualIDs() {

@@ -14,8 +14,9 @@ import (
 	"dropbell/killpoint"
 )
 
-// After the template's row is locked, which whoever numbers a new epoch needs,
-// and in a statement that sees what was committed until then.
+// expectEpoch is executed after the template's row is locked, which a new epoch
+// needs, too, and in a statement of its own, which sees what was committed until
+// then.
 const expectEpoch = `select expect((select epoch from gates where template_id = $1) = $2)`
 
 // writeFirsts issues what it can of the page the way a rush is decided: side by
@@ -36,7 +37,7 @@ func (s GateRecorder) writeFirsts(ctx context.Context, p *page) (map[claim.ID]in
 		return nil, err
 	}
 	if t := decider.Templates[p.template]; t.Issued+int64(len(p.requests)) > t.Stock {
-		return nil, nil // somebody may be refused
+		return nil, nil // some claim may be refused
 	}
 	for i, r := range p.requests {
 		if p.epochs[i] == p.epoch {
@@ -66,8 +67,7 @@ func (s GateRecorder) writeFirsts(ctx context.Context, p *page) (map[claim.ID]in
 	return written, nil
 }
 
-// readTerms reads what decides about the page, without keeping anybody from
-// changing it.
+// readTerms reads the read set of the page without locks.
 func (p *page) readTerms(ctx context.Context, conn *pgx.Conn) (*claim.Decider, error) {
 	d := newDecider(readSet{}, len(p.requests))
 	b := &pgx.Batch{}
@@ -91,7 +91,7 @@ func (p *page) without(written map[claim.ID]int64) *page {
 	return rest
 }
 
-// issuedVerdicts tells of coupons that were issued.
+// issuedVerdicts returns the settlements of issued coupons.
 func issuedVerdicts(written map[claim.ID]int64) []gate.Settlement {
 	list := make([]gate.Settlement, 0, len(written))
 	for id, coupon := range written {

@@ -117,9 +117,9 @@ func TestWhatWasRefusedStaysRefused(t *testing.T) {
 	}
 }
 
-// TestAnEpochBeginsWhileAPageIsWritten: the gate is built anew by somebody who
-// has the template's row when the page has written its coupons. They belong to
-// the epoch before, as whoever built it counted them.
+// TestAnEpochBeginsWhileAPageIsWritten: a keeper that holds the template's row
+// builds the gate anew when the page has written its coupons. They belong to the
+// epoch before, as the keeper counted them.
 func TestAnEpochBeginsWhileAPageIsWritten(t *testing.T) {
 	h := newClaimFixture(t, 1)
 	book := couponsdb.NewGateRecorder(h.DB)
@@ -190,8 +190,8 @@ func TestManyWritersOfOnePage(t *testing.T) {
 	}
 }
 
-// TestManyWritersOfFurtherClaims: nothing but their ids tells claims without a
-// key apart, of users who have a coupon already. One stands twice in the page.
+// TestManyWritersOfFurtherClaims: claims without a key, of users who have a
+// coupon already, differ by their ids only. One is in the page twice.
 func TestManyWritersOfFurtherClaims(t *testing.T) {
 	const users = 20
 	h := newClaimFixture(t, 1)

@@ -194,7 +194,8 @@ func TestGrantDryRunThenApplied(t *testing.T) {
 	}
 }
 
-// TestAListIsGivenOnce, whoever asks, and not while nobody on it could get one.
+// TestAListIsGivenOnce, also when several members apply it, and not while no
+// user on it could get a coupon.
 func TestAListIsGivenOnce(t *testing.T) {
 	b := newCampaignGrant(t, 3)
 	dry := b.work(b.upload(true, "1", "2"), false)
@@ -217,8 +218,8 @@ func TestAListIsGivenOnce(t *testing.T) {
 	}
 }
 
-// TestOneOfManyAppliesAList: of people who apply a list in the same instant one
-// starts the job, and the others are told of it.
+// TestOneOfManyAppliesAList: of concurrent requests to apply a list one starts
+// the job, and the others return it.
 func TestOneOfManyAppliesAList(t *testing.T) {
 	b := newCampaignGrant(t, 3)
 	dry := b.work(b.upload(true, "1", "2"), false)
@@ -309,8 +310,8 @@ func TestGrantIsTakenBack(t *testing.T) {
 	}
 }
 
-// TestGrantGoesOn: the gate is away in the middle, every step runs twice, and
-// a second job of the same list follows; everybody has one coupon.
+// TestGrantGoesOn: the gate fails in the middle, every step runs twice, and a
+// second job of the same list follows; each user has one coupon.
 func TestGrantGoesOn(t *testing.T) {
 	b := newCampaignGrant(t, 5000)
 	rows := []string{"user_id"}
@@ -403,7 +404,7 @@ func TestWhatAStoppedGrantGaveIsCounted(t *testing.T) {
 		t.Helper()
 		_, err := b.grants.Jobs.Cancel(t.Context(), pgtest.Actor, j.ID)
 		b.Must(err)
-		_, _ = step(t.Context(), j) // whose progress nobody saves
+		_, _ = step(t.Context(), j) // its progress is not saved
 		j, err = b.grants.Jobs.Job(t.Context(), pgtest.Actor, j.ID)
 		b.Must(err)
 		j, counts, err := b.grants.Outcome(t.Context(), j)

@@ -12,15 +12,15 @@ import (
 	"dropbell/domain/template"
 )
 
-// Ledgers accounts for stock, and knows how it sold.
+// Ledgers accounts for stock, and reads its sales over time.
 type Ledgers struct{ *pg.DB }
 
 // NewLedgers returns the ledgers of db.
 func NewLedgers(db *pg.DB) Ledgers { return Ledgers{db} }
 
-// ledgerSQL counts rows: an audit's statement, never a page's. One statement
-// sees one instant, so that it may run in the middle of a rush. Coupons that were
-// removed after their retention count as they did before.
+// ledgerSQL counts rows: for audits, never for pages. A single statement has one
+// snapshot, so that it may run in the middle of a rush. Coupons that
+// were removed after their retention count as they did before.
 const ledgerSQL = `
 select t.id, t.stock, t.stock - t.issued, 0::bigint, r.n + coalesce(g.returned, 0),
     (select count(*) from coupons c where c.template_id = t.id) + coalesce(g.coupons, 0) - r.n - coalesce(g.returned, 0),

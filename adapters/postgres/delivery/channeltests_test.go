@@ -124,7 +124,7 @@ func TestAChannelTestToAUserAboutADrop(t *testing.T) {
 	if m := b.mail.got[0]; m.To.Email != email || m.To.ID != 1001 || m.Subject.TemplateName != tpl.Name || !strings.Contains(m.Content.Text, tpl.Name) {
 		t.Errorf("%+v %+v", m.To, m.Content)
 	}
-	b.ask("1002") // nobody knows this user
+	b.ask("1002") // there is no such user
 	b.Must(b.tester.Sweep(t.Context()))
 	if got := b.last(); got.Result != delivery.TestPermanent || !strings.Contains(got.Detail, "no contact") || len(b.mail.got) != 1 {
 		t.Errorf("%+v", got)
@@ -173,8 +173,8 @@ func TestProvidersAnswersToAChannelTest(t *testing.T) {
 	}
 }
 
-// A worker that dies in the call leaves a test whose outcome nobody knows. It
-// is not sent again, and a late word of the dead changes nothing.
+// A worker that dies in the call leaves a test with an unknown outcome. It is
+// not sent again, and a late result of that worker changes nothing.
 func TestAWorkerDiesInAChannelTest(t *testing.T) {
 	b := newTestFixture(t)
 	asked := b.ask("lin@example.com")

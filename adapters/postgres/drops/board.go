@@ -157,6 +157,7 @@ func (s Boards) Growth(ctx context.Context, templateID int64, points int) ([]rem
 // and the exception rows, not from any counter, all as of one instant. Slots
 // whose rows are past their retention are left out.
 func (s Boards) Balance(ctx context.Context, templateID int64) (lines []reminder.BalanceLine, err error) {
+	s.DB = s.Reports(ctx)
 	err = s.Instant(ctx, func(tx pgx.Tx) error {
 		lines, err = balanceLines(ctx, tx, templateID)
 		return err

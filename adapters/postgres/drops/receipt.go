@@ -17,6 +17,7 @@ import (
 
 // ReceiptHead returns what a slot's receipt begins with; see [reminder.ReceiptStore].
 func (s Boards) ReceiptHead(ctx context.Context, slotID int64) (h reminder.ReceiptHead, err error) {
+	s.DB = s.Reports(ctx)
 	err = s.Tx(ctx, func(tx pgx.Tx) error {
 		h, err = receiptHead(ctx, tx, slotID)
 		return err
@@ -26,6 +27,7 @@ func (s Boards) ReceiptHead(ctx context.Context, slotID int64) (h reminder.Recei
 
 // Receipt writes the receipt of one slot, all of it as of one instant.
 func (s Boards) Receipt(ctx context.Context, slotID int64, w io.Writer) error {
+	s.DB = s.Reports(ctx)
 	return s.Tx(ctx, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `set transaction isolation level repeatable read read only`); err != nil {
 			return err
@@ -90,7 +92,7 @@ type receiptBatch struct {
 	recorded         []time.Time
 }
 
-// receiptRows writes everybody, batch by batch as they come from the wire.
+// receiptRows writes the recipients, batch by batch as they arrive.
 func receiptRows(ctx context.Context, tx pgx.Tx, slotID int64, w *reminder.ReceiptWriter) error {
 	rows, err := tx.Query(ctx, `
 		select b.channel, b.due, b.sent, coalesce(b.rest_outcome, ''), coalesce(b.rest_reason, ''),

@@ -11,14 +11,14 @@ import (
 	"dropbell/adapters/postgres/internal/pg"
 )
 
-// Housekeeping removes what nobody needs any more, in small chunks so that no
-// statement is long.
+// Housekeeping removes expired rows, in small chunks so that no statement is
+// long.
 type Housekeeping struct{ *pg.DB }
 
 // NewHousekeeping returns the housekeeping of db.
 func NewHousekeeping(db *pg.DB) Housekeeping { return Housekeeping{db} }
 
-// Retention says how long what is kept. Zero keeps for ever.
+// Retention is how long each kind of row is kept. Zero = without end.
 type Retention struct {
 	Delivery    time.Duration // reservations, batches and exceptions after the opening
 	Audit       time.Duration
@@ -26,14 +26,14 @@ type Retention struct {
 	Idempotency time.Duration
 	Events      time.Duration // ids of handled events
 	Jobs        time.Duration // jobs that are over, with their row errors
-	Uploads     time.Duration // files, once no job that goes on needs them
+	Uploads     time.Duration // files, once no unfinished job needs them
 }
 
 const (
 	// chunk is how many rows one statement removes.
 	chunk = 5000
-	// stepBudget is how long one step may take before the others have their
-	// turn. It goes on where it stopped at the next cleaning.
+	// stepBudget is how long one step may take before the next one runs. The next
+	// cleaning continues where it stopped.
 	stepBudget = time.Minute
 	// vainWindows is how many chunks of ids without anything to remove end a walk.
 	vainWindows = 4
@@ -75,7 +75,7 @@ type cleaning struct {
 	failed []error
 }
 
-// all carries the steps out and reports whether each came to its end.
+// all runs the steps and reports whether each was completed.
 func (c *cleaning) all(ctx context.Context, list []step) (done bool) {
 	done = true
 	for _, s := range list {
@@ -86,8 +86,8 @@ func (c *cleaning) all(ctx context.Context, list []step) (done bool) {
 	return done
 }
 
-// do carries one step out and reports whether it came to its end. Using the
-// budget up is no failure.
+// do runs one step and reports whether it was completed. Using the budget up is
+// no failure.
 func (c *cleaning) do(ctx context.Context, carryOut func(context.Context) (int64, error)) bool {
 	if ctx.Err() != nil {
 		return false
@@ -184,7 +184,7 @@ func steps(keep Retention) []step {
 			where u.created_at < now() - $1::interval and not exists (select from jobs j where j.upload_id = u.id and j.finished_at is null) limit $2)`, keep.Uploads},
 		{`delete from uploads u where u.id in (select u.id from uploads u where u.created_at < now() - $1::interval
 			and not exists (select from jobs j where j.upload_id = u.id and j.finished_at is null) limit $2)`, keep.Uploads},
-		// Files in which somebody may stand who was erased while a job was reading.
+		// Files that may contain a user who was erased while a job was reading.
 		{`delete from uploads u where u.id in (select u.id from uploads u where u.created_at < (select max(erased_at) from erased_users) and $1::interval > '0'
 			and not exists (select from jobs j where j.upload_id = u.id and j.finished_at is null) limit $2)`, keep.Uploads},
 		{`delete from channel_tests where id in (select id from channel_tests where created_at < now() - $1::interval and state = 'done' limit $2)`, keep.Delivery},
@@ -204,9 +204,9 @@ func (h Housekeeping) inChunks(ctx context.Context, sql string, args ...any) (to
 	}
 }
 
-// Leader runs do if no other process is running the same job right now. It
-// keeps a connection for as long as do takes, which may be minutes: idle, and
-// without a snapshot, which would hold back vacuum and whoever builds an index.
+// Leader runs do if no other process is running the same job right now. It keeps
+// a connection for as long as do takes, which may be minutes: idle, and without
+// a snapshot, which would hold back vacuum and concurrent index builds.
 func (h Housekeeping) Leader(ctx context.Context, job string, do func(context.Context) error) error {
 	return h.Tx(ctx, func(tx pgx.Tx) error {
 		var mine bool

@@ -92,7 +92,7 @@ func (h Housekeeping) removeCouponsOf(ctx context.Context, id int64, age time.Du
 			return tx.QueryRow(ctx, removeCouponsSQL, id, chunk).Scan(&removed, &owners)
 		})
 		if errors.Is(err, pgx.ErrNoRows) {
-			return total, nil // it has coupons again, or somebody wants to count them
+			return total, nil // it has coupons again, or another transaction counts them
 		}
 		if total += removed; err != nil {
 			return total, pg.Translate(err)

@@ -108,8 +108,8 @@ func TestCleaningMayBeStoppedAnywhere(t *testing.T) {
 	}
 }
 
-// A table that somebody has locked, and one whose step takes too long, keep no
-// other step from its work.
+// A locked table, and one whose step takes too long, do not keep other steps
+// from running.
 func TestAStepThatIsHeldUpHoldsUpNoOther(t *testing.T) {
 	w := newFixture(t)
 	w.aged()

@@ -171,8 +171,8 @@ func TestStartTwiceIsOneJob(t *testing.T) {
 	}
 }
 
-// A running job that nobody has had for a while stands still: because its
-// worker fell silent, or gave it back and nobody took it.
+// A running job without a worker for a while is stalled: its worker fell silent,
+// or gave it back and no other took it.
 func TestIdleJobs(t *testing.T) {
 	s := newJobFixture(t)
 	j := s.start(job.New{Params: json.RawMessage(`5`)})
@@ -348,7 +348,7 @@ type failing struct{ error }
 
 func (f failing) Step(context.Context, job.Job) (job.Progress, error) { return job.Progress{}, f.error }
 
-// A job that kills whoever works on it is given up.
+// A job that kills its workers is given up.
 func TestJobThatKills(t *testing.T) {
 	s := newJobFixture(t)
 	j := s.start(job.New{})

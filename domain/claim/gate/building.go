@@ -92,9 +92,9 @@ func (k *Keeper) renew(ctx context.Context, plan Plan) error {
 	return k.Store.Renew(ctx, plan.Template.ID, plan.Epoch, lease)
 }
 
-// drain begins a new epoch and brings everything that was accepted before it
-// into the database. Order matters: only once no shard takes claims any more
-// is what waits to be written complete.
+// drain begins a new epoch and stores everything that was accepted before it in
+// the database. Order matters: only once no shard accepts claims any more are
+// the waiting ones complete.
 func (k *Keeper) drain(ctx context.Context, plan Plan, shards int, reason string) (Plan, error) {
 	id := plan.Template.ID
 	plan, err := k.Store.Begin(ctx, id, plan.Epoch, shards, reason, lease)

@@ -1,9 +1,9 @@
 // Package gate is the claim gate: the stock of a drop divided into shards, so
-// that many machines can decide claims from it at once. It holds how many
-// shards there are, which shard a user is served by, what each shard was given,
-// the writer that brings accepted claims into the database, the keeper that
-// builds and repairs shards, and the account that shows that nothing given was
-// lost. Only templates of the mode "gate" use it.
+// that many machines can decide claims from it at once. It contains the number
+// of shards, the home shard of a user, the allotment of each shard, the writer
+// that stores accepted claims in the database, the keeper that builds and
+// repairs shards, and the account that shows that no allotted coupon was lost.
+// Only templates of the mode "gate" use it.
 package gate
 
 import (

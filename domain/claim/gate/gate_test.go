@@ -21,7 +21,7 @@ func TestShards(t *testing.T) {
 		{1_000_000, 6, 10}, {50_000_000, 6, gate.MaxShards}, {1 << 40, 500, gate.MaxShards},
 	} {
 		if got := gate.ShardCount(c.stock, c.machines); got != c.want {
-			t.Errorf("a stock of %d on %d machines: %d shelves, want %d", c.stock, c.machines, got, c.want)
+			t.Errorf("a stock of %d on %d machines: %d shards, want %d", c.stock, c.machines, got, c.want)
 		}
 	}
 }
@@ -29,7 +29,7 @@ func TestShards(t *testing.T) {
 func TestDivider(t *testing.T) {
 	for list, want := range map[int]int{-1: 7, 0: 7, 1: 1, 8: 8, 1000: gate.MaxShards} {
 		if got := gate.Divider(list)(500, 7); got != want {
-			t.Errorf("500 on %d shelves: %d, want %d", list, got, want)
+			t.Errorf("500 on %d shards: %d, want %d", list, got, want)
 		}
 	}
 }

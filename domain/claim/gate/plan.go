@@ -140,7 +140,7 @@ func (p Plan) Next(shards []Shard) (Step, string) {
 }
 
 // clockDoubt is how far a shard's clock may be from the database's before it is
-// set again: more than the [Shards] leave unnoticed when they are told.
+// set again: more than the difference below which [Shards] ignore a new time.
 const clockDoubt = 250 * time.Millisecond
 
 // ClockSkewed reports whether a shard judges the window by a clock that is not the
@@ -168,12 +168,12 @@ type Ledger struct {
 
 // Ledger adds up a plan and a look at its shards that was taken after it.
 //
-// The database and the shards are read one after the other while claims go
-// on, and yet the sum is exact: counters of what crossed from one side to the
-// other are kept on both sides, and cancel out whatever the instants are.
-// Three things do not cancel out and are the proof: every shard for itself
-// must add up, the database's own counters must, and nothing may be settled
-// that was never accepted.
+// The database and the shards are read one after the other during claims, and
+// yet the sum is exact: counters of what crossed from one side to the other are
+// kept on both sides, and cancel out whatever the instants are. Three things do
+// not cancel out and are the proof: every shard for itself must add up, the
+// database's own counters must, and nothing may be settled that was never
+// accepted.
 func (p Plan) Ledger(shards []Shard) Ledger {
 	l := Ledger{Total: p.Template.Stock, Issued: p.Template.Issued}
 	if !p.of(shards) {

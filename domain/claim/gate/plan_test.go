@@ -51,7 +51,7 @@ func TestNext(t *testing.T) {
 		{"a shard of another epoch", func(_ *gate.Plan, s []gate.Shard) { s[0].Epoch = 2 }, gate.Build, gate.ReasonLost},
 		{"a fenced shard", func(_ *gate.Plan, s []gate.Shard) { s[0].Open = false }, gate.Build, gate.ReasonLost},
 		{"a shard that was given too much", func(_ *gate.Plan, s []gate.Shard) { s[0].Allot++ }, gate.Build, gate.ReasonLost},
-		{"more on the shelves than there is", func(p *gate.Plan, _ []gate.Shard) { p.Base++ }, gate.Build, gate.ReasonExcess},
+		{"more on the shards than there is", func(p *gate.Plan, _ []gate.Shard) { p.Base++ }, gate.Build, gate.ReasonExcess},
 		{"more on them than there was, in the end", func(p *gate.Plan, _ []gate.Shard) {
 			p.Template.Stored, p.Base = template.Closed, p.Base+1
 		}, gate.Rest, ""},

@@ -107,8 +107,8 @@ type Keeper struct {
 	Divide func(stock int64, machines int) int
 	// Now is this machine's clock; it only measures how old a plan is.
 	Now func() time.Time
-	// Seen is told of every look, if set; Built of every building; Cleared of
-	// every gate that was taken down.
+	// Seen, if set, is called with the result of every look; Built after every
+	// building; Cleared for every gate that was removed.
 	Seen    func(p Plan, l Ledger)
 	Built   func(templateID int64, reason string)
 	Cleared func(templateID int64)

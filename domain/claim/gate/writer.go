@@ -81,15 +81,15 @@ type Recorder interface {
 	Refilled(ctx context.Context, templateID int64) error
 }
 
-// A Writer brings accepted claims into the database. Any number may run.
+// A Writer stores accepted claims in the database. Any number may run.
 type Writer struct {
 	Stream   Stream
 	Recorder Recorder
-	// Wrote is told of every transaction, if set.
+	// Wrote, if set, is called after every transaction.
 	Wrote func(issued, refused int)
-	// Used, if set, is told the keys of redeem codes that have their coupon, as
-	// soon as it is stored. It may fail: who tries such a code again is refused
-	// all the same, only later.
+	// Used, if set, is called with the keys of redeem codes that have their
+	// coupon, as soon as it is stored. It may fail: another attempt with such a
+	// code is refused all the same, only later.
 	Used func(ctx context.Context, keys []string)
 }
 

@@ -54,7 +54,7 @@ func Routes(sh *shell.Shell, d Deps) []shell.Route {
 	h := &handlers{Shell: sh, Deps: d}
 	h.showImportJobs()
 	return []shell.Route{
-		shell.Get("/users", staff.View, h.findUsers),
+		shell.Report(shell.Get("/users", staff.View, h.findUsers)),
 		shell.Get("/users/import", staff.ManageUsers, ofAllShops(h.importForm)),
 		shell.Upload(shell.Post("/users/import", staff.ManageUsers, ofAllShops(h.importUpload))),
 		shell.Get("/users/import/template.csv", staff.ManageUsers, ofAllShops(h.importTemplate)),
@@ -70,13 +70,13 @@ func Routes(sh *shell.Shell, d Deps) []shell.Route {
 		shell.Post("/users/{id}/lift", staff.ManageUsers, h.liftErasure),
 		shell.Get("/users/{id}/erase", staff.ManageUsers, h.confirmErase),
 		shell.Post("/users/{id}/erase", staff.ManageUsers, h.eraseUser),
-		shell.Get("/segments", staff.View, h.listSegments),
-		shell.Get("/segments.csv", staff.View, h.exportSegments),
+		shell.Report(shell.Get("/segments", staff.View, h.listSegments)),
+		shell.Report(shell.Get("/segments.csv", staff.View, h.exportSegments)),
 		shell.Get("/segments/new", staff.ManageUsers, h.newSegment),
 		shell.Post("/segments/new", staff.ManageUsers, h.createSegment),
 		shell.Get("/segments/lists/new", staff.ManageUsers, h.newList),
 		shell.Upload(shell.Post("/segments/lists/new", staff.ManageUsers, h.createList)),
-		shell.Get("/segments/{id}", staff.View, h.showSegment),
+		shell.Report(shell.Get("/segments/{id}", staff.View, h.showSegment)),
 		shell.Get("/segments/{id}/edit", staff.ManageUsers, h.editSegment),
 		shell.Post("/segments/{id}/edit", staff.ManageUsers, h.saveSegment),
 		shell.Get("/segments/{id}/file", staff.ManageUsers, h.fileForm),
@@ -85,6 +85,6 @@ func Routes(sh *shell.Shell, d Deps) []shell.Route {
 		shell.Post("/segments/{id}/clone", staff.ManageUsers, h.cloneSegment),
 		shell.Get("/segments/{id}/delete", staff.ManageUsers, h.confirmDeleteSegment),
 		shell.Post("/segments/{id}/delete", staff.ManageUsers, h.deleteSegment),
-		shell.Get("/users.csv", staff.ManageUsers, h.exportUsers),
+		shell.Report(shell.Get("/users.csv", staff.ManageUsers, h.exportUsers)),
 	}
 }

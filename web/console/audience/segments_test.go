@@ -109,7 +109,7 @@ func TestListPages(t *testing.T) {
 	b.Upload(at+"/file", "more.csv", "6\n7\n").Is(303)
 	g.WorkPeople()
 	b.Get(at).Is(200).Has("3 users")
-	// Nobody takes a list for complete whose file could not be read.
+	// A list whose file could not be read is not shown as complete.
 	b.Upload(at+"/file", "broken.csv", "id\n7\n\""+strings.Repeat("x", 2<<20)+"\n").Is(303)
 	g.WorkPeople()
 	b.Get(at).Is(200).Has("3 users", "failed", "The file has too many rows, or a row that is too long.")

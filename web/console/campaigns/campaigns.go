@@ -36,16 +36,16 @@ func Routes(sh *shell.Shell, d Deps) []shell.Route {
 	h := &handlers{Shell: sh, Deps: d}
 	const steps = "{step:publish|pause|resume|cancel}"
 	return []shell.Route{
-		shell.Get("/campaigns", staff.View, h.listCampaigns),
-		shell.Get("/campaigns.csv", staff.View, h.exportCampaigns),
+		shell.Report(shell.Get("/campaigns", staff.View, h.listCampaigns)),
+		shell.Report(shell.Get("/campaigns.csv", staff.View, h.exportCampaigns)),
 		shell.Post("/campaigns", staff.ManageCampaigns, h.createCampaign),
 		shell.Get("/campaigns/new", staff.ManageCampaigns, h.newCampaign),
-		shell.Post("/campaigns/preview", staff.ManageCampaigns, h.previewCampaign),
+		shell.Report(shell.Post("/campaigns/preview", staff.ManageCampaigns, h.previewCampaign)),
 		shell.Get("/campaigns/{id}", staff.View, h.showCampaign),
 		shell.Live(time.Second, shell.Get("/campaigns/{id}/progress", staff.View, h.campaignProgress)),
 		shell.Live(10*time.Second, shell.Get("/campaigns/{id}/results", staff.View, h.campaignResults)),
-		shell.Get("/campaigns/{id}/recipients", staff.View, h.listCampaignRecipients),
-		shell.Get("/campaigns/{id}/recipients.csv", staff.View, h.exportCampaignRecipients),
+		shell.Report(shell.Get("/campaigns/{id}/recipients", staff.View, h.listCampaignRecipients)),
+		shell.Report(shell.Get("/campaigns/{id}/recipients.csv", staff.View, h.exportCampaignRecipients)),
 		shell.Get("/campaigns/{id}/compare", staff.View, h.compareCampaign),
 		shell.Get("/campaigns/{id}/edit", staff.ManageCampaigns, h.editCampaign),
 		shell.Post("/campaigns/{id}/edit", staff.ManageCampaigns, h.saveCampaign),

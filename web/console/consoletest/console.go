@@ -57,7 +57,7 @@ func FormFor(method string) url.Values {
 	return nil
 }
 
-// maxTabs is how often somebody presses the key to come to a place of a page.
+// maxTabs is the largest number of key presses to reach an element of a page.
 const maxTabs = 90
 
 // TabTo presses the tab key until the element has the focus, and fails if that
@@ -207,9 +207,9 @@ func (g *Fixture) Refusing(page string) (*Browser, func(step, title, why string)
 	}
 }
 
-// state tells how the bar marks each step of a form: c for the current one, d
-// for done, b for one that needs attention, - for one that cannot be opened
-// yet, . for others.
+// state returns the mark of each step of a form: c for the current one, d for
+// done, b for one that needs attention, - for one that cannot be opened yet, .
+// for others.
 func (b *Tab) state() string {
 	b.Helper()
 	return Evaluate[string](b, `[...document.querySelectorAll("[data-steps] button")].map(e =>

@@ -55,7 +55,7 @@ import (
 	"dropbell/web/security"
 )
 
-// Password is everybody's.
+// Password is the password of all members.
 const Password = "a good password"
 
 // QuickPasswords stands in for Argon2, which takes its time on purpose.
@@ -258,7 +258,7 @@ func (g *Fixture) Exec(sql string, args ...any) {
 	g.Must(err)
 }
 
-// Hire gives somebody access and returns their address.
+// Hire creates a member.
 func (g *Fixture) Hire(role staff.Role, shops ...int64) staff.Member {
 	g.Helper()
 	m, token, err := g.Staff.CreateMember(g.Context(), staff.System(), staff.MemberInput{Name: "The " + string(role),

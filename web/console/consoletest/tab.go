@@ -224,7 +224,7 @@ func interrupted(err error) bool {
 	return contains(err, "Inspected target navigated or closed", "Execution context was destroyed")
 }
 
-// Text returns what people read in the element.
+// Text returns the visible text of the element.
 func (b *Tab) Text(selector string) string {
 	b.Helper()
 	ctx, cancel := b.patient()
@@ -236,7 +236,7 @@ func (b *Tab) Text(selector string) string {
 	return v
 }
 
-// Sees waits until the page, as a person sees it, has the words.
+// Sees waits until the visible text of the page contains the words.
 func (b *Tab) Sees(selector string, words ...string) {
 	b.Helper()
 	for end := time.Now().Add(localstack.Patience(b.T)); ; <-time.After(20 * time.Millisecond) {
@@ -358,7 +358,7 @@ func (b *Tab) carryAxe() {
 func (b *Tab) keeps(what, rules string) {
 	b.Helper()
 	b.carryAxe()
-	// Colours on their way are nobody's colours, nor are those of a button that
+	// Colours in a transition are not checked, nor are those of a button that
 	// waits for its answer.
 	Within(b.T, "requests to end", func() bool {
 		return Evaluate[bool](b, `!document.querySelector(".htmx-request, .htmx-swapping, .htmx-settling")`)

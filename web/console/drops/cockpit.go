@@ -78,7 +78,7 @@ func (d *snapshots) patch(from string, l *i18n.Locale) []byte {
 	key := patchKey{from, l}
 	before := d.renderingOf(from)
 	if before == nil {
-		key.from = "" // nobody knows it: everything is sent
+		key.from = "" // unknown state: everything is sent
 	}
 	if raw := d.patches[key]; raw != nil {
 		return raw
@@ -135,7 +135,7 @@ func (h *handlers) readSnapshots(ctx context.Context, templateID int64, before *
 	if before == nil {
 		return d, nil
 	}
-	if d.page.Sum == before.page.Sum { // nobody will be told
+	if d.page.Sum == before.page.Sum { // no subscriber is notified
 		d.past = before.past
 		return d, nil
 	}
@@ -143,8 +143,8 @@ func (h *handlers) readSnapshots(ctx context.Context, templateID int64, before *
 	return d, nil
 }
 
-// pulse goes on with the pulse of the look before, or takes it from what
-// batches say about the last minutes.
+// pulse continues the pulse of the look before, or reads it from the batches of
+// the last minutes.
 func (h *handlers) pulse(ctx context.Context, p droppages.Cockpit, before *snapshots) (reminder.Pulse, error) {
 	if before == nil {
 		spans, err := h.Cockpits.Spans(ctx, p.ID, reminder.PulseSteps*reminder.PulseStep)

@@ -30,7 +30,8 @@ type Reminders struct {
 
 // DeadMessages lists the events that handlers gave up on.
 type DeadMessages interface {
-	// Open returns events that nobody has dealt with, the newest first.
+	// Open returns events that were neither replayed nor discarded, the newest
+	// first.
 	Open(ctx context.Context, before int64, limit int) ([]staff.DeadMessage, error)
 }
 
@@ -40,7 +41,7 @@ type Users interface {
 	User(ctx context.Context, id user.ID) (user.User, error)
 }
 
-// Sales tell how templates sell.
+// Sales loads the sales of templates.
 type Sales interface {
 	// Of returns how the template sells; nil for a draft.
 	Of(ctx context.Context, t template.Template) (*droppages.Sales, error)
@@ -78,7 +79,7 @@ type Deps struct {
 type handlers struct {
 	*shell.Shell
 	Deps
-	// cockpits are the cockpits that somebody watches, by template.
+	// cockpits are the cockpits with viewers, by template.
 	cockpits *shell.Hub[int64, *snapshots]
 	ahead    *shell.Recent[[]reminder.ChannelForecast]
 }
@@ -101,7 +102,7 @@ func Routes(sh *shell.Shell, d Deps) []shell.Route {
 	h.showBulkJobs()
 	return []shell.Route{
 		shell.Live(2*time.Second, shell.Get("/", staff.View, h.overview)),
-		shell.Get("/templates", staff.View, h.listTemplates),
+		shell.Report(shell.Get("/templates", staff.View, h.listTemplates)),
 		shell.Post("/templates", staff.ManageTemplates, h.createTemplate),
 		shell.Get("/templates/choices", staff.View, h.chooseTemplate),
 		shell.Get("/templates/new", staff.ManageTemplates, h.newTemplate),
@@ -115,8 +116,8 @@ func Routes(sh *shell.Shell, d Deps) []shell.Route {
 		shell.Post("/templates/{id}/move", staff.ManageTemplates, h.move),
 		shell.Get("/templates/{id}/stock", staff.ManageTemplates, h.stockForm),
 		shell.Post("/templates/{id}/stock", staff.ManageTemplates, h.raiseStock),
-		shell.Get("/templates/{id}/balance", staff.View, h.balance),
-		shell.Get("/templates/{id}/slots/{slot}/receipt.csv", staff.View, h.receipt),
+		shell.Report(shell.Get("/templates/{id}/balance", staff.View, h.balance)),
+		shell.Report(shell.Get("/templates/{id}/slots/{slot}/receipt.csv", staff.View, h.receipt)),
 		shell.Get("/templates/{id}/users/{user}", staff.View, h.explain),
 		shell.Live(time.Second, shell.Get("/templates/{id}/announcements", staff.View, h.listAnnouncements)),
 		shell.Get("/templates/{id}/announcements/{kind}", staff.ManageTemplates, h.confirmAnnouncement),
@@ -126,7 +127,7 @@ func Routes(sh *shell.Shell, d Deps) []shell.Route {
 		shell.Get("/forecast", staff.View, h.forecast),
 		shell.Get("/templates/bulk", staff.ManageTemplates, h.confirmBulk),
 		shell.Post("/templates/bulk", staff.ManageTemplates, h.startBulk),
-		shell.Get("/templates.csv", staff.View, h.exportTemplates),
+		shell.Report(shell.Get("/templates.csv", staff.View, h.exportTemplates)),
 		shell.Get("/shops", staff.View, h.listShops),
 		shell.Get("/shops.csv", staff.View, h.exportShops),
 		shell.Post("/shops", staff.ManageTemplates, h.createShop),

@@ -83,7 +83,7 @@ func TestHubTellsOnlyChangesAndTheLastOne(t *testing.T) {
 		}
 	}
 	within(t, "telling everybody", func() bool {
-		h.mu.Lock() // held while it tells
+		h.mu.Lock() // held during the notification
 		defer h.mu.Unlock()
 		return (*h.watched[1].last).sum == "4"
 	})
@@ -92,8 +92,8 @@ func TestHubTellsOnlyChangesAndTheLastOne(t *testing.T) {
 	}
 }
 
-// What one look has failed for is told to everybody who waits for it: a
-// database in trouble is not asked by each of them.
+// All callers that wait for a look get its error: a failing database is not
+// queried by each of them.
 func TestHubFailsOnceForAll(t *testing.T) {
 	const viewers = 50
 	var asked atomic.Int64

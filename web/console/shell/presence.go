@@ -11,7 +11,7 @@ import (
 const (
 	// PresenceLife is how long a revoked sign-in may still be believed.
 	PresenceLife = 2 * time.Second
-	// maxPresent bounds the memory; far fewer people use one console.
+	// maxPresent bounds the memory; one console has far fewer users.
 	maxPresent = 10_000
 )
 

@@ -86,7 +86,7 @@ func TestLiveForgetsWhoTheViewerWas(t *testing.T) {
 	}
 }
 
-// What is sent to many viewers is nobody's to write in.
+// Data that is sent to many viewers must not be written to.
 func TestEventLeavesItsDataAlone(t *testing.T) {
 	shared := append(make([]byte, 0, 16), "a\n\nb"...)
 	w := httptest.NewRecorder()
@@ -106,7 +106,7 @@ func TestEventLeavesItsDataAlone(t *testing.T) {
 	}
 }
 
-// Nobody is sent away because the database has trouble.
+// A failing database signs no member out.
 func TestLiveTroubleIsNoSignOut(t *testing.T) {
 	sh := newShell(t, func(context.Context, string) (staff.Presence, error) {
 		return staff.Presence{}, errors.New("no database")

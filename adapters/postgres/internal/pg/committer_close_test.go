@@ -64,7 +64,8 @@ func TestCloseAnswersEverybody(t *testing.T) {
 	})
 }
 
-// TestCloseUnderLoad: whoever comes while it closes is either stored or told.
+// TestCloseUnderLoad: an operation that arrives during Close is either stored or
+// gets an error.
 func TestCloseUnderLoad(t *testing.T) {
 	for range 50 {
 		p := &fakeStore{}

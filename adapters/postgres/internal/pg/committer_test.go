@@ -352,3 +352,77 @@ func TestWithoutKeysArrivalIsTheOrder(t *testing.T) {
 		}
 	})
 }
+
+// TestQuietTemplateAmongBusyOnes: a group takes from each template in turn, in
+// the order of arrival, however many operations of another one came before.
+func TestQuietTemplateAmongBusyOnes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &fakeStore{hold: make(chan struct{})}
+		cfg := DefaultGroups()
+		cfg.Workers, cfg.MaxGroup = 1, 4
+		c := NewFairCommitter[int](cfg, nil, func(o op) int64 { return int64(o.key) }, p.flush)
+		const busy, quiet = 1, 2
+		ops := []op{{busy, 0}}
+		for n := 1; n < 12; n++ {
+			ops = append(ops, op{busy, n})
+		}
+		ops = append(ops, op{quiet, 0}, op{quiet, 1}, op{3, 0})
+		wait := submit(t, c, ops)
+		for range 5 {
+			p.hold <- struct{}{}
+			synctest.Wait()
+		}
+		if err := errors.Join(wait()...); err != nil {
+			t.Error(err)
+		}
+		c.Close()
+		place := func(o op) int { return slices.IndexFunc(p.groups, func(g []op) bool { return slices.Contains(g, o) }) }
+		if len(p.groups[0]) != 1 {
+			t.Fatalf("the first group was not stored at once: %v", p.groups)
+		}
+		for _, o := range []op{{quiet, 0}, {3, 0}} {
+			if place(o) != 1 {
+				t.Errorf("%v is in group %d of %v", o, place(o), p.groups)
+			}
+		}
+		for n := 1; n < 12; n++ {
+			if place(op{busy, n}) < place(op{busy, n - 1}) {
+				t.Errorf("operations of a template changed their order: %v", p.groups)
+			}
+		}
+	})
+}
+
+// TestFullQueueRefusesTheBusiest: above MaxQueue operations the template that has
+// its share is refused, others are not, and twice MaxQueue is the end for all.
+func TestFullQueueRefusesTheBusiest(t *testing.T) {
+	q := newFairQueue[op, string](10)
+	push := func(template int64, n int) (accepted int) {
+		for range n {
+			if q.push(template, &pending[op, string]{}) == nil {
+				accepted++
+			}
+		}
+		return accepted
+	}
+	if n := push(1, 15); n != 10 {
+		t.Errorf("%d of one template were accepted", n)
+	}
+	if n := push(2, 20); n != 10 {
+		t.Errorf("%d of another template were accepted beside ten", n)
+	}
+	if n := push(3, 1); n != 0 || q.len() != 20 {
+		t.Errorf("%d more than twice as many were accepted, of %d", n, q.len())
+	}
+	q.close()
+	if err := q.push(4, &pending[op, string]{}); !errors.Is(err, ErrUnavailable) {
+		t.Errorf("a closed queue answered %v", err)
+	}
+	list, open := q.take(nil, 15, true)
+	if len(list) != 15 || !open {
+		t.Errorf("%d taken, open %v", len(list), open)
+	}
+	if list, open = q.take(list, 15, true); len(list) != 20 || open || len(q.lanes) != 0 || len(q.turns) != 0 {
+		t.Errorf("%d taken, open %v, %d lanes left", len(list), open, len(q.lanes))
+	}
+}

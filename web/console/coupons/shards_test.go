@@ -14,8 +14,8 @@ import (
 	"dropbell/web/console/consoletest"
 )
 
-// shownGate is a gate as the page sees it: one shelf of ten, of which four claims
-// are accepted and one is written.
+// shownGate is a gate as the page sees it: one shard of ten coupons, of which
+// four are accepted and one is written.
 type shownGate struct {
 	*consoletest.Fixture
 	away bool
@@ -38,8 +38,8 @@ func (g *shownGate) Pace(context.Context, int64, int, time.Time, int) ([]int64, 
 	return []int64{0, 40, 0}, nil
 }
 
-// The card tells what the gate has given away before it is written, and the
-// rate of its claims, not of the writer.
+// The card shows the coupons that the gate has accepted before they are written,
+// and the rate of its claims, not of the writer.
 func TestClaimsCardBehindTheGate(t *testing.T) {
 	source := &shownGate{}
 	g := consoletest.New(t, func(d *console.Deps) {
@@ -50,7 +50,7 @@ func TestClaimsCardBehindTheGate(t *testing.T) {
 	g.Exec(`update templates set claim_mode = 'gate', stock = 10, issued = 1 where id = $1`, d.ID)
 	b := g.As(staff.Viewer)
 	for _, page := range []string{"", "/cockpit"} {
-		b.Get(fmt.Sprintf("/templates/%d%s", d.ID, page)).Is(200).Has("On the shelf 6 and 3 being written", "Claims per second 13 ")
+		b.Get(fmt.Sprintf("/templates/%d%s", d.ID, page)).Is(200).Has("Available 6 and 3 being written", "Claims per second 13 ")
 	}
 	source.away = true
 	page := fmt.Sprintf("/templates/%d", d.ID)
