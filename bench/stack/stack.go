@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/url"
 	"os"
 	"slices"
 	"time"
@@ -109,20 +110,45 @@ func (s *Stack) start(ctx context.Context, o localstack.Options) (*Stack, error)
 	s.close = append(s.close, func() { _ = rd.Stop(context.Background()) })
 	s.Postgres, s.Redis = pg, rd
 	s.PostgresURL, s.RedisURL = pg.URL(), rd.URL()
-	if err := migrations.Up(ctx, s.PostgresURL); err != nil {
+	if err := s.connect(ctx); err != nil {
 		s.Close()
 		return nil, err
+	}
+	return s, nil
+}
+
+// Beside makes a second database on the same servers.
+func (s *Stack) Beside(ctx context.Context, name string) (*Stack, error) {
+	if _, err := s.SQL.Exec(ctx, `create database `+pgx.Identifier{name}.Sanitize()); err != nil {
+		return nil, err
+	}
+	address, err := url.Parse(s.PostgresURL)
+	if err != nil {
+		return nil, err
+	}
+	address.Path = "/" + name
+	other := &Stack{PostgresURL: address.String(), RedisURL: s.RedisURL, Postgres: s.Postgres, Redis: s.Redis}
+	if err := other.connect(ctx); err != nil {
+		other.Close()
+		return nil, err
+	}
+	return other, nil
+}
+
+// connect brings the database up to date and opens it.
+func (s *Stack) connect(ctx context.Context) (err error) {
+	if err := migrations.Up(ctx, s.PostgresURL); err != nil {
+		return err
 	}
 	if s.SQL, err = pgxpool.New(ctx, s.PostgresURL); err == nil {
 		s.close = append(s.close, s.SQL.Close)
 		s.DB, err = postgres.Open(ctx, s.PostgresURL, postgres.Options{MaxConns: 24, AppName: "bench", Log: slog.New(slog.DiscardHandler)})
 	}
 	if err != nil {
-		s.Close()
-		return nil, err
+		return err
 	}
 	s.close = append(s.close, s.DB.Close)
-	return s, nil
+	return nil
 }
 
 // Close stops the servers and removes data that was not to be kept.
