@@ -75,9 +75,11 @@ func TestEveryVariableIsRead(t *testing.T) {
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got\n%+v, want\n%+v", got, want)
 	}
-	cluster, err := config.Load(least("REDIS_URL", "redis://a:1,rediss://b:2, redis://c:3", "AUTH_JWKS_URL", "https://id.example/keys"))
-	if err != nil || cluster.RedisURL != "redis://a:1,rediss://b:2, redis://c:3" || cluster.JWKSURL != "https://id.example/keys" {
-		t.Errorf("%+v %v", cluster, err)
+	for _, addresses := range []string{"redis://a:1,rediss://b:2, redis://c:3", "redis://u:p@a:1,b:2, [::1]:3"} {
+		cluster, err := config.Load(least("REDIS_URL", addresses, "AUTH_JWKS_URL", "https://id.example/keys"))
+		if err != nil || cluster.RedisURL != addresses || cluster.JWKSURL != "https://id.example/keys" {
+			t.Errorf("%+v %v", cluster, err)
+		}
 	}
 }
 
@@ -127,7 +129,7 @@ func TestEveryMistakeIsNamedAtOnce(t *testing.T) {
 func TestEachMistakeAlone(t *testing.T) {
 	for name, value := range map[string][]string{
 		"DATABASE_URL":              {"", "postgres://", "host=db user=u", "postgres://u:" + secret + "@%zz/x", "://" + secret, "postgres://u:" + secret + "@db/x?sslmode=perhaps"},
-		"REDIS_URL":                 {"", "redis://a,b", "redis://a,", "cache:6379", "redis://", "redis://:12/" + secret + "@cache", "redis://a/0?colour=red", "redis://a?colour=red,redis://b"},
+		"REDIS_URL":                 {"", "redis://a,b", "redis://a,", "cache:6379", "redis://", "redis://:12/" + secret + "@cache", "redis://a/0?colour=red", "redis://a?colour=red,redis://b", "redis://a:1,b:x", "redis://a:1,:2", "a:1,redis://b:2"},
 		"PUBLIC_URL":                {"drops.example", "//drops.example", "https://a.example,https://b.example", "https://:443", "https://drops.example/?shop=1", "https://drops.example?", "https://drops.example/#" + secret, "https://ada:" + secret + "@drops.example"},
 		"HTTP_ADDR":                 {"8080", "127.0.0.1", "127.0.0.1:", "127.0.0.1:65536", "127.0.0.1:web-of-nobody"},
 		"WORKER_HTTP_ADDR":          {"::1:8081"},

@@ -199,8 +199,11 @@ func redis(c *Config, v string) error {
 	list := strings.Split(v, ",")
 	for i, one := range list {
 		one = strings.TrimSpace(one)
+		if i > 0 && hostAndPort(one) {
+			continue // user, password and TLS are those of the first
+		}
 		if !strings.HasPrefix(one, "redis://") && !strings.HasPrefix(one, "rediss://") {
-			return errors.New("must begin with redis:// or rediss://, each of several addresses as well")
+			return errors.New("must begin with redis:// or rediss://; further addresses of a cluster may be host:port")
 		}
 		u, err := url.Parse(one)
 		if err == nil && len(list) == 1 {
@@ -213,6 +216,12 @@ func redis(c *Config, v string) error {
 		}
 	}
 	return nil
+}
+
+func hostAndPort(s string) bool {
+	host, port, err := net.SplitHostPort(s)
+	_, unknown := net.LookupPort("tcp", port)
+	return err == nil && unknown == nil && host != "" && port != ""
 }
 
 func number(field func(*Config) *int, least, most int) reader {

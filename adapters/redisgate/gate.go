@@ -91,12 +91,13 @@ type Gate struct {
 
 	mu     sync.Mutex
 	drops  map[int64]*drop
-	none   map[int64]time.Time    // templates that had no shards, until when that is believed
-	rooms  map[int64]*waitingRoom // where claims wait for shards
-	asked  singleflight.Group     // for shards, one caller for all
-	waited sync.Pool              // of *waiting that were answered
+	none   map[int64]time.Time      // templates that had no shards, until when that is believed
+	rooms  map[roomKey]*waitingRoom // where claims wait for shards
+	asked  singleflight.Group       // for shards, one caller for all
+	waited sync.Pool                // of *waiting that were answered
 
 	active activeGates
+	caller caller
 }
 
 // noneFor is how long it is believed that a template has no shards.
@@ -128,7 +129,7 @@ func New(client goredis.UniversalClient, info Info, o Options) *Gate {
 		o.Patience = patience
 	}
 	return &Gate{client: client, scripts: newScripts(), info: info, options: o, drops: map[int64]*drop{}, none: map[int64]time.Time{},
-		rooms: map[int64]*waitingRoom{}}
+		rooms: map[roomKey]*waitingRoom{}, caller: caller{client: client, pending: map[string]struct{}{}}}
 }
 
 // Claim returns an accepted claim, or what became of the first one with the
@@ -141,7 +142,7 @@ func (g *Gate) Claim(ctx context.Context, r claim.Request) (claim.Claim, error) 
 		if !errors.Is(err, errNoShards) {
 			return c, err
 		}
-		if !g.await(ctx, r.TemplateID, end) {
+		if !g.await(ctx, r, end) {
 			return claim.Claim{}, overloaded("its shards are being filled")
 		}
 	}
@@ -284,8 +285,11 @@ func (g *Gate) answer(ctx context.Context, d *drop, r claim.Request, word string
 	case wordLimit:
 		return claim.Claim{}, claim.ErrLimit
 	case wordMissing, wordSealed:
-		g.markEmpty(d)
-		return g.withoutShards(ctx, r)
+		c, err := g.withoutShards(ctx, r)
+		if !errors.Is(err, errNoShards) {
+			g.markEmpty(d)
+		}
+		return c, err
 	}
 	if first, ok := strings.CutPrefix(word, "was "); ok {
 		return g.repeated(ctx, r, first)
@@ -352,11 +356,11 @@ func (d *drop) forget() {
 }
 
 // shardKeys are the names of everything that belongs to one shard.
-type shardKeys struct{ shard, users, keys, claims, stream, gone, pace string }
+type shardKeys struct{ shard, users, keys, claims, stream, gone, came, pace string }
 
 func keysOf(templateID int64, shard int) shardKeys {
 	tag := "gate:{" + strconv.FormatInt(templateID, 10) + ":" + strconv.Itoa(shard) + "}"
-	return shardKeys{tag, tag + ":users", tag + ":keys", tag + ":claims", tag + ":stream", tag + ":gone", tag + ":pace"}
+	return shardKeys{tag, tag + ":users", tag + ":keys", tag + ":claims", tag + ":stream", tag + ":gone", tag + ":came", tag + ":pace"}
 }
 
 func newRandom() *rand.Rand { return rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())) }

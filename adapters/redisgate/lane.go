@@ -217,6 +217,9 @@ func (l *lane) call(ctx context.Context, group []*waiting) ([]string, error) {
 		}
 		return words, nil
 	}
+	if state == wordFirst {
+		l.gate.caller.call(callUnwritten, l.drop.id)
+	}
 	if len(reply) != len(group)+2 {
 		return nil, fmt.Errorf("gate: %d words about %d claims", len(reply)-2, len(group))
 	}

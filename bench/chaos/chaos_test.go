@@ -40,6 +40,9 @@ type size struct {
 	hook, mail   [2]time.Duration // how long a webhook call and a mail take
 	hooks, mails map[fault]int
 	patience     time.Duration // of a client
+
+	// servers starts what the programs stand on; nil = [stack.Start].
+	servers func(*system) (*stack.Stack, error)
 }
 
 var short = size{
@@ -71,8 +74,10 @@ type system struct {
 	queue  *asynq.Queue
 	report report
 
-	mu      sync.Mutex
-	outages []span
+	mu        sync.Mutex
+	outages   []span
+	emptied   []span // when Redis may have lost what it had taken
+	redisAway []span // when Redis was away, for whatever reason
 }
 
 // random returns numbers for one purpose, so that what else happens does not
@@ -115,22 +120,32 @@ func seed(t *testing.T) uint64 {
 }
 
 func (w *system) build() {
-	var err error
-	if w.stack, err = stack.Start(w.ctx); err != nil {
-		w.t.Fatal(err)
-	}
-	w.t.Cleanup(w.stack.Close)
+	w.startServers()
 	hooks := newDeck(w.random(1), 3, w.hooks)
 	mails := newDeck(w.random(2), 40, w.mails)
 	w.sink = newSink(w.t, *w.size, hooks, mails)
 	w.fleet = newFleet(w.ctx, w.t, w.stack, w.sink)
 	w.crowd = &crowd{newClient(w.t, w.fleet, w.patience), &ledger{fates: map[reservation]reservationState{}}, w.random(3)}
 	redis.SetLogger(discardLog{})
+	var err error
 	if w.queue, err = asynq.NewQueue(w.stack.RedisURL, quietLog()); err != nil {
 		w.t.Fatal(err)
 	}
 	w.t.Cleanup(func() { _ = w.queue.Close() })
 	w.say("two web and two worker processes are running")
+}
+
+// startServers starts what the programs stand on, until the end of the test.
+func (w *system) startServers() {
+	start := w.servers
+	if start == nil {
+		start = func(w *system) (*stack.Stack, error) { return stack.Start(w.ctx) }
+	}
+	var err error
+	if w.stack, err = start(w); err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(w.stack.Close)
 }
 
 // people inserts users. Their ids have gaps, like those of a shop.

@@ -169,7 +169,7 @@ func (s *sale) inTime(r row) {
 	}
 	for _, p := range s.pauses {
 		from := p.from
-		if s.mode == "gate" && overlaps(s.away, p.from.Add(-toldWithin), p.to) {
+		if s.mode == "gate" && overlaps(s.redisAway, p.from.Add(-toldWithin), p.to) {
 			from = from.Add(toldWithin)
 		}
 		// Clocks are compared to the millisecond.

@@ -26,10 +26,11 @@ type rush struct {
 	webKills, workerKills int
 	redisRestarts         int
 	redisEmptied          int
-	postgres              []trouble
+	troubles              []trouble
 	pauses, moves         int
 	pause                 [2]time.Duration
-	patience              time.Duration // of a client
+	patience              time.Duration                       // of a client
+	servers               func(*system) (*stack.Stack, error) // nil = [stack.Start]
 }
 
 var shortRush = rush{
@@ -53,10 +54,6 @@ type claims struct {
 	sales []*sale // durable, gate
 	codes *codeSale
 	lost  int // promises that Redis took with it
-
-	mu      sync.Mutex
-	emptied []span // when Redis was emptied
-	away    []span // when it was away, for whatever reason
 }
 
 func rushAndDestroy(t *testing.T, r rush) {
@@ -79,12 +76,8 @@ func rushAndDestroy(t *testing.T, r rush) {
 }
 
 func newClaims(t *testing.T, r rush) *claims {
-	w := &system{size: &size{webKills: r.webKills, workerKills: r.workerKills}, t: t, ctx: t.Context(), seed: seed(t), start: time.Now()}
-	var err error
-	if w.stack, err = stack.Start(w.ctx); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(w.stack.Close)
+	w := &system{size: &size{webKills: r.webKills, workerKills: r.workerKills, servers: r.servers}, t: t, ctx: t.Context(), seed: seed(t), start: time.Now()}
+	w.startServers()
 	redis.SetLogger(discardLog{})
 	w.fleet = newFleetOf(w.ctx, t, w.stack, nil, 3, 2, fmt.Sprint("GATE_SHELVES=", rushShards),
 		"CODE_KEYS=1:YSBrZXkgb2YgMzIgYnl0ZXMsIGZvciB0ZXN0cyBvbmU=")
@@ -101,7 +94,7 @@ func (c *claims) storm() {
 	}
 	plan = append(plan, c.codes.actions(c.random(40))...)
 	slices.SortFunc(plan, func(a, b timedAction) int { return a.at.Compare(b.at) })
-	lanes := []lane{c.webTroubles, c.workerTroubles, c.redisTroubles, c.troubles(c.rush.postgres, 21)}
+	lanes := []lane{c.webTroubles, c.workerTroubles, c.redisTroubles, c.troubles(c.rush.troubles, 21)}
 	for i, s := range c.sales {
 		lanes = append(lanes, s.staff(uint64(50+10*i)), s.watch, s.watchRows)
 	}
@@ -132,7 +125,7 @@ func (c *claims) redisTroubles(storm time.Duration, _ <-chan struct{}) {
 			c.t.Errorf("Redis: %v", err)
 		}
 		c.mu.Lock()
-		c.away = append(c.away, span{from, time.Now()})
+		c.redisAway = append(c.redisAway, span{from, time.Now()})
 		if empty[i] {
 			c.emptied = append(c.emptied, span{from, time.Now()})
 		}
@@ -151,7 +144,7 @@ type timedAction struct {
 	do func()
 }
 
-// runErrands does them at their instants and returns after the last one.
+// runActions runs the actions at their instants and returns after the last one.
 func (c *claims) runActions(plan []timedAction) {
 	queue := make(chan timedAction)
 	var all sync.WaitGroup
@@ -213,7 +206,7 @@ func (c *claims) print() {
 		}
 	}
 	cells := []any{"kill -9 of web", c.fleet.kills("web"), "kill -9 of workers", c.fleet.kills("worker"), "Redis killed and back", c.rush.redisRestarts,
-		"Redis killed and back empty", c.rush.redisEmptied, "troubles of PostgreSQL", len(c.rush.postgres), "requests repeated by clients", c.crowd.repeats.Load(),
+		"Redis killed and back empty", c.rush.redisEmptied, "other troubles", len(c.rush.troubles), "requests repeated by clients", c.crowd.repeats.Load(),
 		"promises lost with an emptied Redis", c.lost}
 	for _, s := range c.sales {
 		cells = append(cells, s.cells()...)

@@ -99,7 +99,8 @@ func (f *filling) channel(id int64) delivery.Channel {
 	return delivery.App
 }
 
-// reserver is the i-th of those who reserve: everybody once, far from the one before.
+// reserver is the i-th user who reserves: each user once, far from the one
+// before.
 func (f *filling) reserver(i int) int64 {
 	const step = 7_368_787 // prime
 	return int64(i)*step%int64(f.users) + 1

@@ -142,7 +142,7 @@ func (mailbox) Data(r io.Reader) error {
 	return err
 }
 
-// once fires one shape and measures until everybody has an outcome.
+// once fires one shape and measures until each recipient has an outcome.
 func (f *filling) once(ctx context.Context, fl *fleet, sh shape) (r result, err error) {
 	due, slots, err := f.arm(ctx, sh)
 	if err != nil {
@@ -198,8 +198,9 @@ func (f *filling) measure(ctx context.Context, r *result) error {
 		Scan(&r.cut, &r.finished, &r.app, &r.recorded)
 }
 
-// account errors unless every drop's balance is whole: everybody who reserved is
-// in one batch, those who opted out are skipped and all others are sent to.
+// account returns an error unless every drop's balance is whole: each user who
+// reserved is in one batch, those who opted out are skipped and all others are
+// sent to.
 func (f *filling) account(ctx context.Context, sh shape) error {
 	want := map[bool]int{} // by opted out
 	for i := range sh.drops * sh.reservers {

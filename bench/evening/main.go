@@ -69,9 +69,10 @@ func parseShapes(list string) (shapes []shape, err error) {
 // atMost is how many times as long as the dense shape another one may take.
 const atMost = 2
 
-// result is one repetition of one shape; the times begin at the due instant. cut is
-// when all batches were stored, app and recorded when everybody in the app and on any
-// channel had an outcome, finished when the last drop was finished.
+// result is one repetition of one shape; the times begin at the due instant. cut
+// is when all batches were stored, app and recorded when each recipient in the
+// app and on any channel had an outcome, finished when the last drop was
+// finished.
 type result struct {
 	cut, app, recorded, finished time.Duration
 	worker, postgres, redis      time.Duration // processor time

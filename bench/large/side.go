@@ -96,11 +96,11 @@ func (d *side) claim(ctx context.Context) (float64, error) {
 	})
 }
 
-// nobody is a queue that no worker reads.
-type nobody struct{}
+// unread is a queue that no worker reads.
+type unread struct{}
 
-func (nobody) Enqueue(context.Context, ...task.Task) error { return nil }
-func (nobody) Remove(context.Context, ...task.Task) error  { return nil }
+func (unread) Enqueue(context.Context, ...task.Task) error { return nil }
+func (unread) Remove(context.Context, ...task.Task) error  { return nil }
 
 // cut returns how many reservations of a drop a second are cut into batches and
 // stored, from the call that its timer makes on.
@@ -116,7 +116,7 @@ func (d *side) cut(ctx context.Context) (float64, error) {
 	if err := d.SQL.QueryRow(ctx, `update slots set due_at = now() where template_id = $1 and slot = 1 and state = 'waiting' returning id`, t.ID).Scan(&slot); err != nil {
 		return 0, err
 	}
-	timers := &reminder.Timers{Store: dropsdb.NewSlots(d.DB, deliverydb.NewBatches(d.DB)), Queue: nobody{}, Now: time.Now,
+	timers := &reminder.Timers{Store: dropsdb.NewSlots(d.DB, deliverydb.NewBatches(d.DB)), Queue: unread{}, Now: time.Now,
 		LeaseFor: time.Minute, WatchEvery: time.Minute}
 	began := time.Now()
 	if err := timers.Fire(ctx, slot); err != nil {

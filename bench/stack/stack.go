@@ -109,15 +109,16 @@ func (s *Stack) start(ctx context.Context, o localstack.Options) (*Stack, error)
 	}
 	s.close = append(s.close, func() { _ = rd.Stop(context.Background()) })
 	s.Postgres, s.Redis = pg, rd
-	s.PostgresURL, s.RedisURL = pg.URL(), rd.URL()
-	if err := s.connect(ctx); err != nil {
-		s.Close()
-		return nil, err
-	}
-	return s, nil
+	return s.on(ctx, pg.URL(), rd.URL())
 }
 
-// Beside makes a second database on the same servers.
+// On returns a stack on servers that are somebody else's: several hosts, or a
+// Redis Cluster.
+func On(ctx context.Context, postgresURL, redisURL string) (*Stack, error) {
+	return new(Stack).on(ctx, postgresURL, redisURL)
+}
+
+// Beside makes a second database on the same servers, which stay those of s.
 func (s *Stack) Beside(ctx context.Context, name string) (*Stack, error) {
 	if _, err := s.SQL.Exec(ctx, `create database `+pgx.Identifier{name}.Sanitize()); err != nil {
 		return nil, err
@@ -127,28 +128,26 @@ func (s *Stack) Beside(ctx context.Context, name string) (*Stack, error) {
 		return nil, err
 	}
 	address.Path = "/" + name
-	other := &Stack{PostgresURL: address.String(), RedisURL: s.RedisURL, Postgres: s.Postgres, Redis: s.Redis}
-	if err := other.connect(ctx); err != nil {
-		other.Close()
-		return nil, err
-	}
-	return other, nil
+	return On(ctx, address.String(), s.RedisURL)
 }
 
-// connect brings the database up to date and opens it.
-func (s *Stack) connect(ctx context.Context) (err error) {
+// on brings the database up to date and connects to it.
+func (s *Stack) on(ctx context.Context, postgresURL, redisURL string) (_ *Stack, err error) {
+	s.PostgresURL, s.RedisURL = postgresURL, redisURL
 	if err := migrations.Up(ctx, s.PostgresURL); err != nil {
-		return err
+		s.Close()
+		return nil, err
 	}
 	if s.SQL, err = pgxpool.New(ctx, s.PostgresURL); err == nil {
 		s.close = append(s.close, s.SQL.Close)
 		s.DB, err = postgres.Open(ctx, s.PostgresURL, postgres.Options{MaxConns: 24, AppName: "bench", Log: slog.New(slog.DiscardHandler)})
 	}
 	if err != nil {
-		return err
+		s.Close()
+		return nil, err
 	}
 	s.close = append(s.close, s.DB.Close)
-	return nil
+	return s, nil
 }
 
 // Close stops the servers and removes data that was not to be kept.

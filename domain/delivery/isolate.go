@@ -27,7 +27,7 @@ type isolation struct {
 	calls *calls
 	// rest is recorded together with the next results.
 	rest chunkResult
-	// awaitPermit says that the next call has its turn already.
+	// turn: the next call has its permit already.
 	turn bool
 }
 

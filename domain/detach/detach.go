@@ -15,7 +15,7 @@ const Longest = 30 * time.Second
 // it. It ends at the deadline of ctx or, if there is none, after [Longest].
 // Call cancel when the write has returned.
 func Context(ctx context.Context) (detached context.Context, cancel context.CancelFunc) {
-	if _, already := ctx.(within); already {
+	if w, ok := ctx.Value(withinKey{}).(*within); ok && w.done == ctx.Done() {
 		return ctx, func() {}
 	}
 	detached = context.WithoutCancel(ctx)
@@ -25,15 +25,20 @@ func Context(ctx context.Context) (detached context.Context, cancel context.Canc
 	return context.WithTimeout(detached, Longest)
 }
 
-// within is a context that no caller's hanging up ends.
-type within struct{ context.Context }
+// within tells the contexts that [Within] made, and those that only add values to
+// one, from those that can end sooner.
+type within struct{ done <-chan struct{} }
+
+type withinKey struct{}
 
 // Within returns a context with the values of ctx that is not cancelled with it
 // and ends after d. [Context] returns it as it is, so that a request needs one
 // timer. Call cancel when the request has been answered.
 func Within(ctx context.Context, d time.Duration) (detached context.Context, cancel context.CancelFunc) {
-	ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), d)
-	return within{ctx}, cancel
+	w := &within{}
+	detached, cancel = context.WithTimeout(context.WithValue(context.WithoutCancel(ctx), withinKey{}, w), d)
+	w.done = detached.Done()
+	return detached, cancel
 }
 
 // Write calls write with the context that [Context] returns, and returns its

@@ -97,6 +97,9 @@ type Store interface {
 	// MarkRead records that everything up to through was read, and returns how
 	// far the user has read, which never goes back.
 	MarkRead(ctx context.Context, by user.ID, through time.Time) (time.Time, error)
+	// Recent returns where messages may have come at or after since, in up to
+	// limit spans; false if there are more.
+	Recent(ctx context.Context, since time.Time, limit int) ([]Span, bool, error)
 	// Arrival returns what a finished in-app batch of the kind shows the
 	// users of connected; false if it reached none of them.
 	Arrival(ctx context.Context, k delivery.Kind, batchID int64, connected Connected) (Arrival, bool, error)
@@ -132,7 +135,10 @@ type Finished struct {
 }
 
 // Service holds the use cases around the inbox.
-type Service struct{ Store Store }
+type Service struct {
+	Store   Store
+	resumes resumes
+}
 
 // Page returns a page of the user's messages; see [Store].
 func (s *Service) Page(ctx context.Context, by user.ID, before time.Time, limit int) (Page, error) {

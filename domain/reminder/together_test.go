@@ -153,7 +153,7 @@ func fireAll(t *testing.T, timers *reminder.Timers, slots, atATime int) {
 func TestSmallSlotsAreCutTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const slots = 1000
-		e, q := eveningOf(slots, time.Now().Add(time.Second)), &line{}
+		e, q := eveningOf(slots, time.Now().Add(time.Second)), &fakeQueue{}
 		timers := timersOn(e, q)
 		timers.Firings = 1
 		fireAll(t, timers, slots, 32)
@@ -179,7 +179,7 @@ func TestSmallSlotsAreCutTogether(t *testing.T) {
 // TestATimerThatFiresTwiceCutsOnce, also in the middle of the first time.
 func TestATimerThatFiresTwiceCutsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e, q := eveningOf(3, time.Now()), &line{}
+		e, q := eveningOf(3, time.Now()), &fakeQueue{}
 		e.reading = time.Second
 		timers := timersOn(e, q)
 		timers.Firings = 4
@@ -198,7 +198,7 @@ func TestATimerThatFiresTwiceCutsOnce(t *testing.T) {
 
 // TestASlotLostFromAGroupIsLeftToItsNewWorker: the others are ended.
 func TestASlotLostFromAGroupIsLeftToItsNewWorker(t *testing.T) {
-	e, q := eveningOf(3, time.Now()), &line{}
+	e, q := eveningOf(3, time.Now()), &fakeQueue{}
 	e.lost = 2
 	timers := timersOn(e, q)
 	if err := timers.Fire(t.Context(), 1); err != nil {
@@ -221,7 +221,7 @@ func TestASlotLostFromAGroupIsLeftToItsNewWorker(t *testing.T) {
 // TestAGroupThatFailsIsTakenUpAgain: its slots are not taken for fired.
 func TestAGroupThatFailsIsTakenUpAgain(t *testing.T) {
 	broken := errors.New("disk full")
-	e, q := eveningOf(3, time.Now()), &line{}
+	e, q := eveningOf(3, time.Now()), &fakeQueue{}
 	e.fail = broken
 	timers := timersOn(e, q)
 	if err := timers.Fire(t.Context(), 1); !errors.Is(err, broken) || len(e.ended) != 0 {
@@ -244,7 +244,7 @@ func TestFiringsAreBounded(t *testing.T) {
 		widest int
 	}{"of one read": {1_000_000, 3}, "huge": {5_000_000, 1}} {
 		synctest.Test(t, func(t *testing.T) {
-			e, q := eveningOf(20, time.Now()), &line{}
+			e, q := eveningOf(20, time.Now()), &fakeQueue{}
 			e.size, e.reading = c.size, time.Second
 			timers := timersOn(e, q)
 			timers.Firings = 3
@@ -255,7 +255,7 @@ func TestFiringsAreBounded(t *testing.T) {
 		})
 	}
 	synctest.Test(t, func(t *testing.T) {
-		e, q := eveningOf(10, time.Now()), &line{}
+		e, q := eveningOf(10, time.Now()), &fakeQueue{}
 		e.size, e.reading = 5_000_000, time.Minute
 		timers := timersOn(e, q)
 		timers.Firings = 2
@@ -278,7 +278,7 @@ func TestFiringsAreBounded(t *testing.T) {
 // that are due from being fired.
 func TestATimerThatWaitsTakesNoPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e, q := eveningOf(5, time.Now().Add(2*time.Second)), &line{}
+		e, q := eveningOf(5, time.Now().Add(2*time.Second)), &fakeQueue{}
 		e.slots[5].DueAt = time.Now()
 		timers := timersOn(e, q)
 		timers.Firings = 1
@@ -299,7 +299,7 @@ func TestATimerThatWaitsTakesNoPlace(t *testing.T) {
 // slots that fired together need one.
 func TestManyWatchdogsSweepOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, q := &fakeSweepStore{open: true}, &line{}
+		l, q := &fakeSweepStore{open: true}, &fakeQueue{}
 		timers := timersOn(l, q)
 		for range 2 {
 			l.asked = nil

@@ -25,7 +25,7 @@ const (
 	Closed    State = "closed"
 	Cancelled State = "cancelled"
 
-	// published is stored for everything between publication and the end.
+	// Published is stored for all states between publication and the end.
 	Published State = "published"
 )
 

@@ -60,7 +60,12 @@ func (r *gateFixture) must(err error) {
 // newGateFixture starts everything on a Redis; shards is how a stock is divided.
 func newGateFixture(t *testing.T, redisURL string, shards int) *gateFixture {
 	t.Helper()
-	url := localstack.Database(t)
+	return gateFixtureOn(t, localstack.Database(t), redisURL, shards)
+}
+
+// gateFixtureOn starts everything on a database and a Redis that are there.
+func gateFixtureOn(t *testing.T, url, redisURL string, shards int) *gateFixture {
+	t.Helper()
 	ctx := context.WithoutCancel(t.Context())
 	r := &gateFixture{T: t, shards: shards}
 	var err error
@@ -103,6 +108,13 @@ func (r *gateFixture) run() {
 			for ctx.Err() == nil {
 				_ = r.keepers[i].Sweep(ctx)
 				sleep(ctx, 50*time.Millisecond)
+			}
+		})
+		all.Go(func() {
+			k := r.keepers[i]
+			for ctx.Err() == nil {
+				_ = redisgate.Listen(ctx, r.client, redisgate.Calls{Deaf: k.CallAll, Unwritten: k.Call,
+					Missing: func(id int64) { _ = k.Rescue(ctx, id) }})
 			}
 		})
 	}

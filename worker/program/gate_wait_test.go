@@ -16,9 +16,9 @@ import (
 	"dropbell/domain/template"
 )
 
-// TestClaimsWaitForTheirShelves: a claim a moment before the gate is active
+// TestClaimsWaitForTheirShards: a claim a moment before the gate is active
 // waits for it.
-func TestClaimsWaitForTheirShelves(t *testing.T) {
+func TestClaimsWaitForTheirShards(t *testing.T) {
 	r := newGateFixture(t, localstack.RedisServer(t).URL(), 2)
 	drop := r.published(50, 1)
 	answers := make(chan error)
@@ -50,9 +50,9 @@ func TestClaimsWaitForTheirShelves(t *testing.T) {
 	claimtest.Holds(t, r, drop.ID, 50, 1)
 }
 
-// TestNobodyWaitsForEver: without a keeper that builds the gate, a claim is
+// TestClaimsWaitForABoundedTime: without a keeper that builds the gate, a claim is
 // answered after a bounded wait; an answer that needs no shard is given at once.
-func TestNobodyWaitsForEver(t *testing.T) {
+func TestClaimsWaitForABoundedTime(t *testing.T) {
 	r := newGateFixture(t, localstack.RedisServer(t).URL(), 2)
 	patience := 100 * time.Millisecond
 	gate := redisgate.New(r.client, facts{r.store, dropsdb.NewTemplates(r.db)}, redisgate.Options{Patience: patience})
@@ -80,15 +80,15 @@ func TestNobodyWaitsForEver(t *testing.T) {
 func TestABuilderThatWorksKeepsItsLease(t *testing.T) {
 	r := newGateFixture(t, localstack.RedisServer(t).URL(), 2)
 	drop := r.published(5, 1)
-	plan, err := r.store.Begin(t.Context(), drop.ID, 0, 2, gate.ReasonNew, time.Hour)
+	plan, err := r.store.Begin(t.Context(), drop.ID, 0, 0, 2, gate.ReasonNew, time.Hour)
 	r.must(err)
 	r.exec(`update gates set lease_until = clock_timestamp() - interval '1 second'`)
 	r.must(r.store.Renew(t.Context(), drop.ID, plan.Epoch, time.Minute))
-	if _, err := r.store.Begin(t.Context(), drop.ID, plan.Epoch, 2, gate.ReasonUnfinished, time.Hour); !errors.Is(err, gate.ErrStaleEpoch) {
+	if _, err := r.store.Begin(t.Context(), drop.ID, plan.Epoch, 0, 2, gate.ReasonUnfinished, time.Hour); !errors.Is(err, gate.ErrStaleEpoch) {
 		t.Errorf("another began: %v", err)
 	}
 	r.exec(`update gates set lease_until = clock_timestamp() - interval '1 second'`)
-	_, err = r.store.Begin(t.Context(), drop.ID, plan.Epoch, 2, gate.ReasonUnfinished, time.Hour)
+	_, err = r.store.Begin(t.Context(), drop.ID, plan.Epoch, 0, 2, gate.ReasonUnfinished, time.Hour)
 	r.must(err)
 	lost := r.store.Renew(t.Context(), drop.ID, plan.Epoch, time.Minute)
 	if !errors.Is(lost, gate.ErrStaleEpoch) {
@@ -99,9 +99,9 @@ func TestABuilderThatWorksKeepsItsLease(t *testing.T) {
 	}
 }
 
-// TestPromptDoesWhatAChangeAsksFor: publishing and raising the stock fill the
+// TestApplyNowDoesWhatAChangeNeeds: publishing and raising the stock fill the
 // shards before a sweep, and a repetition has no further effect.
-func TestPromptDoesWhatAChangeAsksFor(t *testing.T) {
+func TestApplyNowDoesWhatAChangeNeeds(t *testing.T) {
 	r := newGateFixture(t, localstack.RedisServer(t).URL(), 3)
 	drop := r.published(2, 1)
 	prompt := func() {

@@ -170,7 +170,7 @@ func TestAnotherBuilderTakesOver(t *testing.T) {
 	r := newGateFixture(t, localstack.RedisServer(t).URL(), 2)
 	drop := r.Open(10, 1, nil)
 	r.accepted(drop.ID, 1, 2, 3)
-	plan, err := r.store.Begin(t.Context(), drop.ID, 1, 2, "test", time.Hour)
+	plan, err := r.store.Begin(t.Context(), drop.ID, 1, 0, 2, "test", time.Hour)
 	r.must(err)
 	shards := redisgate.NewShards(r.client)
 	for shard := range 2 {

@@ -2,12 +2,14 @@ package program
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"time"
 
 	workdb "dropbell/adapters/postgres/work"
 	"dropbell/adapters/watermill"
 	"dropbell/app"
+	"dropbell/domain/event"
 	"dropbell/domain/task"
 	"dropbell/domain/timer"
 )
@@ -20,13 +22,21 @@ const relayGroup = 500
 // any. Notifications instead would take a cluster-wide lock at every commit.
 func (p *program) relay(ctx context.Context) error {
 	var last time.Time // when there was an event
+	stuck := false     // the last time nothing could be published
 	attempt := p.attempts("outbox relay", func(ctx context.Context) error {
 		for {
-			n, err := p.outbox.Relay(ctx, relayGroup, p.publish)
-			if n > 0 {
-				last = time.Now()
+			waiting, groups, err := p.outbox.Waiting(ctx, event.ReservationsChanged, relayGroup)
+			if err != nil || waiting == 0 {
+				return err
 			}
-			if err != nil || n < relayGroup {
+			last = time.Now()
+			var merged error
+			if groups > 0 && !stuck { // else they go on gathering for one sum
+				merged = p.outbox.Merge(ctx, event.ReservationsChanged, relayGroup, sumReservations)
+			}
+			n, err := p.outbox.Relay(ctx, relayGroup, p.publish)
+			stuck = err != nil
+			if err := errors.Join(merged, err); err != nil || waiting < relayGroup && n < relayGroup {
 				return err
 			}
 		}
@@ -41,6 +51,26 @@ func (p *program) relay(ctx context.Context) error {
 			return nil
 		}
 	}
+}
+
+// sumReservations merges events that groups of reservations have announced:
+// many processes with small groups make one event for nearly every reservation,
+// and each event a transaction of its handler.
+func sumReservations(payloads [][]byte) (sums [][]byte, err error) {
+	list := make([]event.Reservations, len(payloads))
+	for i, payload := range payloads {
+		if err := json.Unmarshal(payload, &list[i]); err != nil {
+			return nil, err
+		}
+	}
+	for _, e := range event.SumReservations(list) {
+		payload, err := json.Marshal(e)
+		if err != nil {
+			return nil, err
+		}
+		sums = append(sums, payload)
+	}
+	return sums, nil
 }
 
 func (p *program) publish(ctx context.Context, list []workdb.Announcement) error {

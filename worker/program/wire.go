@@ -126,6 +126,7 @@ func (p *program) wireUseCases() error {
 	}
 	// Work.
 	p.outbox = workdb.NewOutbox(p.DB)
+	p.outbox.Summed = []string{event.ReservationsChanged}
 
 	// Drops.
 	p.template = &template.Service{Store: dropsdb.NewTemplates(p.DB), Now: app.Clock}
@@ -299,18 +300,18 @@ func (p *program) startRoles(start func(name string, loop func(context.Context) 
 // sweeps are what this process looks for every second; each finds nothing, or
 // what a queue or an event should have brought.
 func (p *program) sweeps() (list []chore) {
-	of := func(r role, name string, do func(context.Context) error) {
+	add := func(r role, name string, do func(context.Context) error) {
 		if p.has(r) {
 			list = append(list, chore{name, do})
 		}
 	}
-	of(timersRole, "sweep", p.sweep)
-	of(timersRole, "timers", p.keepTimers())
-	of(timersRole, "test messages", p.tester.Sweep)
-	of(houseRole, "coupons", p.sweepCoupons)
-	of(houseRole, "notices", p.couponLife.notices.Sweep)
-	of(jobsRole, "jobs", p.jobs.Sweep)
-	of(jobsRole, "dead letters", p.deadLetters.Step)
+	add(timersRole, "sweep", p.sweep)
+	add(timersRole, "timers", p.keepTimers())
+	add(timersRole, "test messages", p.tester.Sweep)
+	add(houseRole, "coupons", p.sweepCoupons)
+	add(houseRole, "notices", p.couponLife.notices.Sweep)
+	add(jobsRole, "jobs", p.jobs.Sweep)
+	add(jobsRole, "dead letters", p.deadLetters.Step)
 	return list
 }
 

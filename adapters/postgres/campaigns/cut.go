@@ -245,7 +245,7 @@ func (s Campaigns) Unstored(ctx context.Context, grace time.Duration, limit int)
 	rows, err := s.Pool.Query(ctx, `
 		select m.campaign_id, m.seq, m.from_user, m.to_user, m.users, m.payload from campaign_messages m join campaigns c on c.id = m.campaign_id
 		where m.stored_at is null and coalesce(m.published_at, c.started_at) < clock_timestamp() - $1::interval
-			-- Whoever is cutting publishes what it stores.
+			-- The worker that is cutting publishes the messages itself.
 			and (m.published_at is not null or c.cut_at is not null or c.cut_lease_until is null or c.cut_lease_until < clock_timestamp())
 		order by m.campaign_id, m.seq limit $2`, grace, limit)
 	if err != nil {

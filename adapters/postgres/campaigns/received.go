@@ -13,10 +13,10 @@ import (
 	"dropbell/domain/user"
 )
 
-// mailbagWindow is how many of the newest campaigns are looked at for one user.
+// receivedWindow is how many of the newest campaigns are read for one user.
 const receivedWindow = 200
 
-// mailbagSQL finds the newest campaigns' batches that hold user $1: one step
+// receivedSQL finds the newest campaigns' batches that hold user $1: one step
 // per campaign into the unique index of ranges. $2 = shops, none = all.
 const receivedSQL = `
 with recent as (
@@ -36,7 +36,7 @@ left join exceptions e on e.batch_id = b.id and e.user_id = $1
 where b.to_user >= $1
 order by c.started_at desc, c.id desc`
 
-// Mailbag returns what the newest campaigns had for the user; see
+// ReceivedRows returns the newest campaigns' messages for the user; see
 // [campaign.LetterStore].
 func (s Campaigns) ReceivedRows(ctx context.Context, to user.ID, shops []int64) (m campaign.ReceivedRows, err error) {
 	shops = append([]int64{}, shops...)

@@ -10,9 +10,9 @@ import (
 	"dropbell/domain/user"
 )
 
-// TestMailbag lists the messages of several campaigns for one user: sent,
+// TestReceivedRows lists the messages of several campaigns for one user: sent,
 // skipped because of the shop's limit, and in flight.
-func TestMailbag(t *testing.T) {
+func TestReceivedRows(t *testing.T) {
 	s := newCampaignFixture(t)
 	s.users(20, 1)
 	s.Exec(`insert into shops values (10, 'Tea house', 'Asia/Shanghai'), (11, 'Bakery', 'Europe/Berlin')`)
@@ -68,9 +68,9 @@ func TestMailbag(t *testing.T) {
 	}
 }
 
-// TestMailbagIsBounded: of very many campaigns the newest are looked at, and
+// TestReceivedRowsAreBounded: of very many campaigns the newest are looked at, and
 // it is said from when on there may be more.
-func TestMailbagIsBounded(t *testing.T) {
+func TestReceivedRowsAreBounded(t *testing.T) {
 	s := newCampaignFixture(t)
 	s.Exec(`insert into campaigns (name, channel, content, audience, starts_at, ends_at, state, creator, created_by, started_at)
 		select 'c' || n, 0, '{}', '{"kind": "all"}', now(), now() + interval '1 hour', 'finished', 'x', 'x', date_trunc('hour', now()) - n * interval '1 minute' from generate_series(0, 400) n`)

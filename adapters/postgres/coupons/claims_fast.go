@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -13,7 +12,6 @@ import (
 	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/claim"
 	"dropbell/domain/event"
-	"dropbell/domain/template"
 	"dropbell/killpoint"
 )
 
@@ -24,102 +22,6 @@ import (
 // everything back. Requests that are left undecided are decided again by a group
 // that reads, so every refusal and every repetition is answered from stored rows.
 
-// lastTerms are the terms that the last group which read has found. A group that
-// issues coupons by lastTerms checks them in the same transaction, so they need no
-// invalidation.
-type lastTerms struct {
-	mu    sync.Mutex
-	terms map[int64]knownTerms
-	// at is what the database's clock said, and read when that was known.
-	at, read time.Time
-	// Attempts that counted for nothing are followed by a pause.
-	pausedUntil time.Time
-	failures    int
-	// Until then others, on other nodes, are thought to issue first coupons to
-	// the same users at the same time.
-	contestedUntil time.Time
-}
-
-type knownTerms struct {
-	template.Template
-	read time.Time
-}
-
-const (
-	maxTerms = 1000
-	// termsFor is how long terms are remembered, and this machine's clock is
-	// trusted to run like the database's, which it does within a millisecond.
-	termsFor   = 10 * time.Second
-	contestFor = 10 * time.Second
-	firstPause = 10 * time.Millisecond
-	maxPause   = time.Second
-)
-
-// learn stores what a group has read.
-func (l *lastTerms) learn(d *claim.Decider) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.terms == nil || len(l.terms) > maxTerms {
-		l.terms = map[int64]knownTerms{}
-	}
-	l.at, l.read = d.At, time.Now()
-	for id, t := range d.Templates {
-		l.terms[id] = knownTerms{t, l.read}
-	}
-}
-
-// knows reports whether the fast path may issue coupons of the template.
-func (l *lastTerms) knows(templateID int64) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	t, known := l.terms[templateID]
-	now := time.Now()
-	return known && now.Sub(t.read) < termsFor && now.After(l.pausedUntil)
-}
-
-// decider returns a decider with the terms of the group's templates and without
-// holders.
-func (l *lastTerms) decider(group []claim.Request) *claim.Decider {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	d := newDecider(readSet{}, len(group))
-	d.At = l.at.Add(time.Since(l.read)).Truncate(time.Microsecond)
-	for _, r := range group {
-		if t, known := l.terms[r.TemplateID]; known {
-			d.Templates[r.TemplateID] = t.Template
-		}
-	}
-	return d
-}
-
-// noteOutcome pauses the fast path, longer each time, after attempts that issued
-// too few coupons to be worth it.
-func (l *lastTerms) noteOutcome(worth bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if worth {
-		l.failures = 0
-		return
-	}
-	l.pausedUntil = time.Now().Add(min(firstPause<<l.failures, maxPause))
-	l.failures = min(l.failures+1, 10)
-}
-
-// contest records that another node issued a first coupon to the same user at
-// the same time.
-func (l *lastTerms) contest() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.contestedUntil = time.Now().Add(contestFor)
-}
-
-// contested reports whether that was so lately.
-func (l *lastTerms) contested() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return time.Now().Before(l.contestedUntil)
-}
-
 // decideFast returns a verdict for each of the group that it issued a coupon
 // to, in one transaction and one round trip, and an empty one for all others.
 func (s *Claims) decideFast(ctx context.Context, group []claim.Request) ([]claim.Verdict, error) {
@@ -128,37 +30,117 @@ func (s *Claims) decideFast(ctx context.Context, group []claim.Request) ([]claim
 		return nil, err
 	}
 	defer conn.Release()
-	verdicts := make([]claim.Verdict, len(group))
-	decider := s.last.decider(group)
-	for i, r := range group {
+	a := fastAttempt{s, conn.Conn(), group, make([]claim.Verdict, len(group))}
+	places := make([]int, len(group))
+	for i := range places {
+		places[i] = i
+	}
+	if s.last.reused() {
+		if places, err = a.withoutUsedKeys(ctx, places); err != nil {
+			return nil, err
+		}
+	}
+	return a.verdicts, a.issue(ctx, places, maxSplits)
+}
+
+// fastAttempt fills in the verdicts of a group's requests. A request is named by its
+// place in the group.
+type fastAttempt struct {
+	*Claims
+	conn     *pgx.Conn
+	group    []claim.Request
+	verdicts []claim.Verdict
+}
+
+// maxSplits bounds how often a group of several templates is halved because the
+// terms of one of them have changed: into eight parts at most.
+const maxSplits = 3
+
+// issue decides the requests at these places in one transaction. If that fails
+// because of a template, the others are decided without it, and if because of a
+// key, the requests without it: neither delays the claims of other users.
+func (a fastAttempt) issue(ctx context.Context, places []int, splits int) error {
+	part := make([]claim.Request, len(places))
+	for i, at := range places {
+		part[i] = a.group[at]
+	}
+	decider := a.last.decider(part)
+	for i, at := range places {
 		// Refusals are not told by what is remembered.
-		if v := decider.Decide(r); v.Err == nil {
-			verdicts[i] = v
+		if v := decider.Decide(part[i]); v.Err == nil {
+			a.verdicts[at] = v
 		}
 	}
 	if len(decider.Fresh()) == 0 {
-		return verdicts, nil
+		return nil
 	}
-	f := newFastGroup(decider, group)
-	issued, err := f.store(ctx, conn.Conn(), s.last.contested())
+	f := newFastGroup(decider, part)
+	err := f.store(ctx, a.conn, a.last.contested())
 	if pg.Violates(err, "claim_counts_pkey") {
-		s.last.contest()
-		issued, err = f.store(ctx, conn.Conn(), true)
+		a.last.contest()
+		err = f.store(ctx, a.conn, true)
 	}
-	failure, refused := errors.AsType[*pgconn.PgError](err)
-	if err != nil && !refused {
-		return nil, err
-	}
-	for i, v := range verdicts {
-		if v.Claim != nil && v.Claim.CouponID == 0 {
-			verdicts[i] = claim.Verdict{}
+	for _, at := range places {
+		if v := a.verdicts[at]; v.Claim != nil && v.Claim.CouponID == 0 {
+			a.verdicts[at] = claim.Verdict{}
 		}
 	}
-	s.last.noteOutcome(2*issued >= len(decider.Fresh()))
-	if refused && failure.Code != expectFailed && !pg.Violates(err, "coupons_origin") {
+	switch {
+	case err == nil:
+		a.last.noteOutcome(decider)
+		return nil
+	case pg.Violates(err, "coupons_origin"):
+		a.last.noteReuse()
+		left, err := a.withoutUsedKeys(ctx, places)
+		if err != nil || len(left) == len(places) { // the other use of the key was undone meanwhile
+			return err
+		}
+		return a.issue(ctx, left, splits)
+	case !termsChanged(err):
+		return err
+	case len(f.templates) == 1 || splits == 0:
+		a.last.noteOutcome(decider)
+		return nil
+	}
+	middle := f.templates[len(f.templates)/2]
+	var lower, upper []int
+	for _, at := range places {
+		if a.group[at].TemplateID < middle {
+			lower = append(lower, at)
+		} else {
+			upper = append(upper, at)
+		}
+	}
+	if err := a.issue(ctx, lower, splits-1); err != nil {
+		return err
+	}
+	return a.issue(ctx, upper, splits-1)
+}
+
+func termsChanged(err error) bool {
+	failure, refused := errors.AsType[*pgconn.PgError](err)
+	return refused && failure.Code == expectFailed
+}
+
+// withoutUsedKeys returns those of the places whose keys no coupon has. Whether
+// such a request is a repetition or a conflict is decided by a group that reads.
+func (a fastAttempt) withoutUsedKeys(ctx context.Context, places []int) ([]int, error) {
+	var keys []string
+	for _, at := range places {
+		if key := a.group[at].Key; key != "" {
+			keys = append(keys, key)
+		}
+	}
+	rows, err := a.conn.Query(ctx, `select origin_key from coupons where origin = '`+string(claim.ByTap)+`' and origin_key = any($1)`, keys)
+	if err != nil {
 		return nil, err
 	}
-	return verdicts, nil
+	used := map[string]bool{}
+	var key string
+	if _, err := pgx.ForEachRow(rows, []any{&key}, func() error { used[key] = true; return nil }); err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(slices.Clone(places), func(at int) bool { return used[a.group[at].Key] }), nil
 }
 
 // fastGroup are coupons to be issued, as far as they are their holders' first.
@@ -181,9 +163,8 @@ func newFastGroup(d *claim.Decider, group []claim.Request) *fastGroup {
 	return f
 }
 
-// store returns how many coupons there are; their ids are filled into their
-// claims.
-func (f *fastGroup) store(ctx context.Context, conn *pgx.Conn, contested bool) (int, error) {
+// store fills the ids of the coupons that were issued into their claims.
+func (f *fastGroup) store(ctx context.Context, conn *pgx.Conn, contested bool) error {
 	sql := fastIssueSQL
 	if contested {
 		sql = fastIssueContestedSQL
@@ -193,9 +174,10 @@ func (f *fastGroup) store(ctx context.Context, conn *pgx.Conn, contested bool) (
 	b.Queue(lockShared, f.templates)
 	f.queue(b, sql, f.columns(true, pg.TraceOf(ctx))...)
 	if err := killpoint.Around("claims.first", func() error { return conn.SendBatch(ctx, b).Close() }); err != nil {
-		return 0, err
+		return err
 	}
-	return f.fill(), nil
+	f.fill()
+	return nil
 }
 
 func (f *fastGroup) queue(b *pgx.Batch, sql string, args ...any) {

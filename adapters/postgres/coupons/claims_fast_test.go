@@ -94,6 +94,68 @@ func TestFirstsCountOnlyIfAllIsAsRemembered(t *testing.T) {
 	}
 }
 
+// TestAReusedKeyConcernsItsUserOnly: a user claims with a key of another template,
+// and the others of the group get their coupons by what is remembered, then and
+// in the next groups.
+func TestAReusedKeyConcernsItsUserOnly(t *testing.T) {
+	h := newClaimFixture(t, 1)
+	other, drop := h.remembered(100, 1), h.remembered(100, 1)
+	for round := range 3 {
+		by := user.ID(10 * (round + 1))
+		_, err := h.gates[0].Claim(t.Context(), claimtest.Tap(other, by, "the key"))
+		h.Must(err)
+		reused := claimtest.Tap(drop, by, "the key")
+		group := []claim.Request{claimtest.Tap(drop, by+1, "a"), reused, claimtest.Tap(drop, by+2, "a")}
+		verdicts, err := couponsdb.Firsts(t.Context(), h.gates[0], group)
+		h.Must(err)
+		for i, v := range verdicts {
+			if v.Err != nil || (v.Claim != nil) != (i != 1) {
+				t.Errorf("round %d, request %d: %+v, %v", round, i, v.Claim, v.Err)
+			}
+		}
+		if !couponsdb.Remembers(h.gates[0], drop.ID) || !couponsdb.Remembers(h.gates[0], other.ID) {
+			t.Fatal("the fast path pauses because of a reused key")
+		}
+		if _, err := h.gates[0].Claim(t.Context(), reused); !errors.Is(err, claim.ErrIdempotency) {
+			t.Errorf("the reused key: %v", err)
+		}
+	}
+	claimtest.Holds(t, h, drop.ID, 7, 1)
+	claimtest.Holds(t, h, other.ID, 4, 1)
+}
+
+// TestAChangedTemplateConcernsItsClaimsOnly: of a group of many templates those of
+// the ones that are as remembered are issued, and only the changed one pauses.
+func TestAChangedTemplateConcernsItsClaimsOnly(t *testing.T) {
+	h := newClaimFixture(t, 1)
+	var drops []template.Template
+	var group []claim.Request
+	for range 8 {
+		drops = append(drops, h.remembered(100, 1))
+	}
+	for _, d := range drops {
+		group = append(group, claimtest.Tap(d, 1, fmt.Sprint("a", d.ID)), claimtest.Tap(d, 2, fmt.Sprint("a", d.ID)))
+	}
+	changed := drops[5]
+	h.Exec(`update templates set state = 'paused', version = version + 1 where id = $1`, changed.ID)
+	verdicts, err := couponsdb.Firsts(t.Context(), h.gates[0], group)
+	h.Must(err)
+	for i, v := range verdicts {
+		if v.Err != nil || (v.Claim != nil) != (group[i].TemplateID != changed.ID) {
+			t.Errorf("request %d: %+v, %v", i, v.Claim, v.Err)
+		}
+	}
+	for _, d := range drops {
+		want := 3
+		if d.ID == changed.ID {
+			want = 1
+		} else if !couponsdb.Remembers(h.gates[0], d.ID) {
+			t.Error("the fast path pauses for a template that did not change")
+		}
+		claimtest.Holds(t, h, d.ID, want, 1)
+	}
+}
+
 // TestFirstsMeetAChange holds the drop's row while a claim that is decided by
 // what is remembered has written its coupon.
 func TestFirstsMeetAChange(t *testing.T) {
@@ -112,9 +174,9 @@ func TestFirstsMeetAChange(t *testing.T) {
 	claimtest.Holds(t, h, drop.ID, 1, 1)
 }
 
-// TestFirstsMeetTheFirstOfAnother: another node is about to issue one of the
+// TestFirstClaimsMeetAFirstClaimElsewhere: another node is about to issue one of the
 // group's users a first coupon. That user is left out, and all others get one.
-func TestFirstsMeetTheFirstOfAnother(t *testing.T) {
+func TestFirstClaimsMeetAFirstClaimElsewhere(t *testing.T) {
 	h := newClaimFixture(t, 2)
 	drop := h.remembered(100, 1)
 	_, release := h.Hold(`select from templates where id = $1 for no key update`, drop.ID)

@@ -22,7 +22,7 @@ import (
 	"dropbell/domain/user"
 )
 
-// rushHour is a world with durable gates, on a pool of connections each.
+// claimFixture is a database with durable gates, on a pool of connections each.
 type claimFixture struct {
 	*fixture
 	gates []*couponsdb.Claims

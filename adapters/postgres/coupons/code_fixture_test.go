@@ -46,6 +46,12 @@ func newCodeFixture(t *testing.T) *codeFixture {
 	return m
 }
 
+// place has batches made from now on begin after the number that at returns.
+func (m *codeFixture) place(at func(n int64) int64) {
+	m.codes.Random = func(n int64) (int64, error) { return at(n), nil }
+	m.use(keyOne)
+}
+
 // use gives the mint other keys.
 func (m *codeFixture) use(text string) {
 	m.Helper()

@@ -17,7 +17,7 @@ import (
 // expectEpoch is executed after the template's row is locked, which a new epoch
 // needs, too, and in a statement of its own, which sees what was committed until
 // then.
-const expectEpoch = `select expect((select epoch from gates where template_id = $1) = $2)`
+const expectEpoch = `select expect((` + readShardEpoch + `) = $3)`
 
 // writeFirsts issues what it can of the page the way a rush is decided: side by
 // side with the writers of other shards, the template's row locked last. It
@@ -52,7 +52,7 @@ func (s GateRecorder) writeFirsts(ctx context.Context, p *page) (map[claim.ID]in
 	b.Queue(pg.IndexesOnly)
 	b.Queue(lockShared, f.templates)
 	f.queue(b, fastSettleSQL, append(f.columns(false, pg.TraceOf(ctx)), p.shard)...)
-	b.Queue(expectEpoch, p.template, p.epoch)
+	b.Queue(expectEpoch, p.template, p.shard, p.epoch)
 	err = killpoint.Around("gate.first", func() error { return conn.Conn().SendBatch(ctx, b).Close() })
 	if _, refused := errors.AsType[*pgconn.PgError](err); refused {
 		return nil, nil

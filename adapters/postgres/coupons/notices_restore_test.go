@@ -3,10 +3,7 @@ package coupons_test
 import (
 	"testing"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-
 	"dropbell/adapters/localstack"
-	"dropbell/adapters/postgres"
 	couponsdb "dropbell/adapters/postgres/coupons"
 	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/coupon"
@@ -37,7 +34,7 @@ func TestNoticesSurviveDumpAndRestore(t *testing.T) {
 	url := localstack.RestoredElsewhere(t, b.SQL.Config().ConnString())
 	commit()
 
-	b.Fixture = reopened(t, b.Fixture, url)
+	b.Fixture = pgtest.On(t, url)
 	b.notices = couponsdb.NewNotices(b.DB)
 	b.announcer = &coupon.Announcer{Store: b.notices, Queue: &pgtest.MemoryQueue{}}
 	b.planned(5)
@@ -58,17 +55,4 @@ func TestNoticesSurviveDumpAndRestore(t *testing.T) {
 	b.own(b.drop, 6)
 	b.planned(6)
 	b.calendar()
-}
-
-// reopened is the fixture of a copy of its database.
-func reopened(t *testing.T, w *pgtest.Fixture, url string) *pgtest.Fixture {
-	copied := *w
-	var err error
-	copied.SQL, err = pgxpool.New(t.Context(), url)
-	w.Must(err)
-	t.Cleanup(copied.SQL.Close)
-	copied.DB, err = postgres.Open(t.Context(), url, postgres.Options{AppName: "test"})
-	w.Must(err)
-	t.Cleanup(copied.DB.Close)
-	return &copied
 }

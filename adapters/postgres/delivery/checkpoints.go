@@ -122,7 +122,7 @@ const recordingExceptions = `told as (
     insert into dead_letter_groups as g (channel, fingerprint, dead, first_at, last_at, sample)
     select channel, fingerprint, count(*), min(last_at), max(last_at), max(detail)
     from told e
-    -- A checkpoint may be repeated whose answer got lost: whoever is dead is counted.
+    -- A checkpoint whose answer was lost may be repeated: its dead recipients are counted already.
     where outcome = 'dead' and not exists (select from exceptions x where x.batch_id = e.batch_id and x.user_id = e.user_id and x.outcome = 'dead')
     group by 1, 2 order by 1, 2
     -- Batches are stored in another order than they were delivered in.

@@ -183,6 +183,24 @@ func (s idSet) All() iter.Seq[user.ID] {
 	}
 }
 
+// recentSQL are the users and ends of up to $2 app batches that have ended since $1,
+// and everybody if dead letters were replayed lately: a replay leaves a batch's end
+// as it was.
+const recentSQL = `
+(select from_user, to_user, finished_at from batches where channel = 0 and finished_at >= $1 limit $2)
+union all
+select 0, 9223372036854775807, now() where exists (select from dead_letter_jobs where state = 'running' or finished_at >= $1 - interval '1 hour')`
+
+// Recent is part of [inbox.Store].
+func (s Inbox) Recent(ctx context.Context, since time.Time, limit int) ([]inbox.Span, bool, error) {
+	rows, err := s.Pool.Query(ctx, recentSQL, since, limit+1)
+	if err != nil {
+		return nil, false, pg.Translate(err)
+	}
+	spans, err := pgx.CollectRows(rows, pgx.RowToStructByPos[inbox.Span])
+	return spans, len(spans) <= limit, pg.Translate(err)
+}
+
 // arrivalOf returns what a batch shows each of the connected users in their
 // language; false if it reached none of them.
 func (s Inbox) arrivalOf(ctx context.Context, batchID int64, connected inbox.Connected,

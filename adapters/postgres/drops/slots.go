@@ -116,9 +116,9 @@ func (s Slots) EndFiring(ctx context.Context, cut reminder.Cut, reserved [delive
 // DueSlots returns slots whose timer did not fire them and abandoned ones.
 func (s Slots) DueSlots(ctx context.Context, grace time.Duration, limit int) ([]int64, error) {
 	rows, err := s.Pool.Query(ctx, `
-		(select id from slots where state = 'waiting' and due_at <= clock_timestamp() - $1::interval order by due_at limit $2)
+		(select id from slots where state = 'waiting' and due_at <= statement_timestamp() - $1::interval order by due_at limit $2)
 		union all
-		(select id from slots where state = 'firing' and cut_lease_until < clock_timestamp() limit $2)`, grace, limit)
+		(select id from slots where state = 'firing' and cut_lease_until < statement_timestamp() limit $2)`, grace, limit)
 	if err != nil {
 		return nil, pg.Translate(err)
 	}

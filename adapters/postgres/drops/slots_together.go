@@ -17,13 +17,19 @@ import (
 // waiting, and about how many reminders it has. Slots are taken in the order in
 // which they fell due until @most reminders or @limit slots are together. A slot
 // whose row is locked, by a group of reservations that is being committed or by
-// another worker, is left out: its own timer waits for it.
+// another worker, is left out: its own timer waits for it. Of several workers that
+// claim at the same time each finds its share among @candidates.
 //
-// Slots that [sentBefore] might concern are left to BeginFiring.
+// Slots that [sentBefore] might concern are left to BeginFiring. The instant of the
+// statement, not the clock's, can be looked for in an index.
 const beginTogetherSQL = `
 with due as (
     select s.id, s.template_id, s.slot, s.due_at, s.state from slots s
-    where (s.state = 'waiting' and s.due_at <= clock_timestamp() or s.state = 'firing' and s.cut_lease_until < clock_timestamp())
+    where s.id in (
+            (select id from slots where state = 'waiting' and due_at <= statement_timestamp() order by due_at limit @candidates)
+            union all
+            (select id from slots where state = 'firing' and cut_lease_until < statement_timestamp() limit @candidates))
+        and (s.state = 'waiting' and s.due_at <= statement_timestamp() or s.state = 'firing' and s.cut_lease_until < statement_timestamp())
         and s.round = 0 and s.id <> @first
     order by s.due_at, s.id limit @limit for update skip locked
 ), sized as (
@@ -42,7 +48,7 @@ func (s Slots) BeginTogether(ctx context.Context, c reminder.Cut, lasting time.D
 	var abandoned []int64
 	err = s.Tx(ctx, func(tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, beginTogetherSQL, pgx.StrictNamedArgs{"first": c.ID, "token": c.Token, "lasting": lasting,
-			"limit": reminder.GroupSlots - 1, "small": reminder.SmallSlot, "most": reminder.GroupReminders - c.Expected})
+			"limit": reminder.GroupSlots - 1, "candidates": 4 * reminder.GroupSlots, "small": reminder.SmallSlot, "most": reminder.GroupReminders - c.Expected})
 		if err != nil {
 			return err
 		}

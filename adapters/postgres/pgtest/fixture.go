@@ -54,7 +54,12 @@ type Fixture struct {
 // New returns a fixture that goes with the test.
 func New(t *testing.T) *Fixture {
 	t.Helper()
-	url := localstack.Database(t)
+	return On(t, localstack.Database(t))
+}
+
+// On returns the fixture of a database that is there, as one that was restored.
+func On(t *testing.T, url string) *Fixture {
+	t.Helper()
 	db, err := postgres.Open(t.Context(), url, postgres.Options{AppName: "test", MaxConns: 24, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)

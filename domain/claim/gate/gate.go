@@ -48,11 +48,15 @@ func Divider(shards int) func(stock int64, machines int) int {
 // HomeShard returns the shard that decides a user's claims. The user's count and
 // idempotency records are kept with that shard, so it never changes.
 func HomeShard(by user.ID, shards int) int {
-	// splitmix64: ids that follow each other end up far apart.
-	x := uint64(by) + 0x9e3779b97f4a7c15
+	return int(mixed(uint64(by)) % uint64(shards))
+}
+
+// mixed is splitmix64: numbers that follow each other end up far apart.
+func mixed(x uint64) uint64 {
+	x += 0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	x = (x ^ x>>27) * 0x94d049bb133111eb
-	return int((x ^ x>>31) % uint64(shards))
+	return x ^ x>>31
 }
 
 // Split divides n evenly: the parts add up to n and differ by one at most.

@@ -14,7 +14,7 @@ import (
 // standing returns a gate of two shards in perfect order, and a look at them.
 func standing() (gate.Plan, []gate.Shard) {
 	plan := gate.Plan{Shards: 2, Epoch: 3, State: gate.Active, Base: 10,
-		Parts: []gate.Part{{Allot: 45, Settled: 5, Refused: 1}, {Allot: 45, Settled: 0}}}
+		Parts: []gate.Part{{Epoch: 3, Allot: 45, Settled: 5, Refused: 1}, {Epoch: 3, Allot: 45, Settled: 0}}}
 	plan.Template = template.Template{ID: 7, Stored: template.Published, Version: 4, Issued: 14}
 	plan.Template.Stock, plan.Template.ClaimMode = 100, template.Gate
 	return plan, []gate.Shard{
@@ -29,49 +29,53 @@ func TestNext(t *testing.T) {
 		change func(*gate.Plan, []gate.Shard)
 		want   gate.Step
 		reason string
+		shard  int
 	}{
-		{"in order", func(*gate.Plan, []gate.Shard) {}, gate.Rest, ""},
-		{"none yet", func(p *gate.Plan, _ []gate.Shard) { *p = gate.Plan{Template: p.Template} }, gate.Build, gate.ReasonNew},
+		{"in order", func(*gate.Plan, []gate.Shard) {}, gate.Rest, "", 0},
+		{"none yet", func(p *gate.Plan, _ []gate.Shard) { *p = gate.Plan{Template: p.Template} }, gate.Build, gate.ReasonNew, 0},
 		{"none yet and cancelled", func(p *gate.Plan, _ []gate.Shard) {
 			*p = gate.Plan{Template: p.Template}
 			p.Template.Stored = template.Cancelled
-		}, gate.Rest, ""},
+		}, gate.Rest, "", 0},
 		{"none yet and a draft", func(p *gate.Plan, _ []gate.Shard) {
 			*p = gate.Plan{Template: p.Template}
 			p.Template.Stored = template.Draft
-		}, gate.Rest, ""},
+		}, gate.Rest, "", 0},
 		{"none needed", func(p *gate.Plan, _ []gate.Shard) {
 			*p = gate.Plan{Template: p.Template}
 			p.Template.ClaimMode = template.Durable
-		}, gate.Rest, ""},
-		{"being built", func(p *gate.Plan, _ []gate.Shard) { p.State = gate.Building }, gate.Build, gate.ReasonUnfinished},
-		{"retired", func(p *gate.Plan, s []gate.Shard) { p.State, s[0] = gate.Retired, gate.Shard{} }, gate.Rest, ""},
-		{"a shard is gone", func(_ *gate.Plan, s []gate.Shard) { s[1] = gate.Shard{Number: 1} }, gate.Build, gate.ReasonLost},
-		{"built anew in the meantime", func(_ *gate.Plan, s []gate.Shard) { s[0].Epoch, s[1].Open = 4, false }, gate.Rest, ""},
-		{"a shard of another epoch", func(_ *gate.Plan, s []gate.Shard) { s[0].Epoch = 2 }, gate.Build, gate.ReasonLost},
-		{"a fenced shard", func(_ *gate.Plan, s []gate.Shard) { s[0].Open = false }, gate.Build, gate.ReasonLost},
-		{"a shard that was given too much", func(_ *gate.Plan, s []gate.Shard) { s[0].Allot++ }, gate.Build, gate.ReasonLost},
-		{"more on the shards than there is", func(p *gate.Plan, _ []gate.Shard) { p.Base++ }, gate.Build, gate.ReasonExcess},
+		}, gate.Rest, "", 0},
+		{"being built", func(p *gate.Plan, _ []gate.Shard) { p.State = gate.Building }, gate.Build, gate.ReasonUnfinished, 0},
+		{"retired", func(p *gate.Plan, s []gate.Shard) { p.State, s[0] = gate.Retired, gate.Shard{} }, gate.Rest, "", 0},
+		{"a shard is gone", func(_ *gate.Plan, s []gate.Shard) { s[1] = gate.Shard{Number: 1} }, gate.BuildShard, gate.ReasonLost, 1},
+		{"all shards are gone", func(_ *gate.Plan, s []gate.Shard) { s[0], s[1] = gate.Shard{}, gate.Shard{Number: 1} }, gate.Build, gate.ReasonLost, 0},
+		{"a shard that lacks its users", func(_ *gate.Plan, s []gate.Shard) { s[1].Broken = true }, gate.BuildShard, gate.ReasonLost, 1},
+		{"a shard that was built alone", func(p *gate.Plan, s []gate.Shard) { p.Epoch, p.Parts[1].Epoch, s[1].Epoch = 4, 4, 4 }, gate.Rest, "", 0},
+		{"built anew in the meantime", func(_ *gate.Plan, s []gate.Shard) { s[0].Epoch, s[1].Open = 4, false }, gate.Rest, "", 0},
+		{"a shard of another epoch", func(_ *gate.Plan, s []gate.Shard) { s[0].Epoch = 2 }, gate.BuildShard, gate.ReasonLost, 0},
+		{"a fenced shard", func(_ *gate.Plan, s []gate.Shard) { s[0].Open = false }, gate.BuildShard, gate.ReasonLost, 0},
+		{"a shard that was given too much", func(_ *gate.Plan, s []gate.Shard) { s[0].Allot++ }, gate.BuildShard, gate.ReasonExcess, 0},
+		{"more on the shards than there is", func(p *gate.Plan, _ []gate.Shard) { p.Base++ }, gate.Build, gate.ReasonExcess, 0},
 		{"more on them than there was, in the end", func(p *gate.Plan, _ []gate.Shard) {
 			p.Template.Stored, p.Base = template.Closed, p.Base+1
-		}, gate.Rest, ""},
-		{"an older version", func(_ *gate.Plan, s []gate.Shard) { s[1].Version = 3 }, gate.SetTerms, ""},
-		{"a newer version", func(_ *gate.Plan, s []gate.Shard) { s[1].Version = 5 }, gate.Rest, ""},
-		{"more stock", func(p *gate.Plan, _ []gate.Shard) { p.Template.Stock++ }, gate.Fill, ""},
-		{"stock not handed over", func(_ *gate.Plan, s []gate.Shard) { s[0].Allot-- }, gate.Fill, ""},
-		{"ended, not all written", func(p *gate.Plan, _ []gate.Shard) { p.Template.Stored = template.Closed }, gate.Rest, ""},
+		}, gate.Rest, "", 0},
+		{"an older version", func(_ *gate.Plan, s []gate.Shard) { s[1].Version = 3 }, gate.SetTerms, "", 0},
+		{"a newer version", func(_ *gate.Plan, s []gate.Shard) { s[1].Version = 5 }, gate.Rest, "", 0},
+		{"more stock", func(p *gate.Plan, _ []gate.Shard) { p.Template.Stock++ }, gate.Fill, "", 0},
+		{"stock not handed over", func(_ *gate.Plan, s []gate.Shard) { s[0].Allot-- }, gate.Fill, "", 0},
+		{"ended, not all written", func(p *gate.Plan, _ []gate.Shard) { p.Template.Stored = template.Closed }, gate.Rest, "", 0},
 		{"ended, an entry is left", func(p *gate.Plan, s []gate.Shard) {
 			p.Template.Stored, p.Parts[0].Settled, s[0].Waiting = template.Closed, 7, 1
-		}, gate.Rest, ""},
-		{"ended and written", func(p *gate.Plan, _ []gate.Shard) { p.Template.Stored, p.Parts[0].Settled = template.Closed, 7 }, gate.Clear, ""},
+		}, gate.Rest, "", 0},
+		{"ended and written", func(p *gate.Plan, _ []gate.Shard) { p.Template.Stored, p.Parts[0].Settled = template.Closed, 7 }, gate.Clear, "", 0},
 		{"more stock after the end", func(p *gate.Plan, _ []gate.Shard) {
 			p.Template.Stored, p.Template.Stock = template.Closed, 200
-		}, gate.Rest, ""},
+		}, gate.Rest, "", 0},
 	} {
 		plan, list := standing()
 		c.change(&plan, list)
-		if step, reason := plan.Next(list); step != c.want || reason != c.reason {
-			t.Errorf("%s: %q because %q, want %q because %q", c.name, step, reason, c.want, c.reason)
+		if need := plan.Next(list); need.Step != c.want || need.Reason != c.reason || need.Shard != c.shard {
+			t.Errorf("%s: %+v, want %q because %q", c.name, need, c.want, c.reason)
 		}
 	}
 }
@@ -145,6 +149,7 @@ func newFakeGate(stockLeft int64, shards int) *fakeGate {
 		waiting: make([][]bool, shards), refused: make([]int64, shards)}
 	w.plan.Template.Stored, w.plan.Template.Stock = template.Published, stockLeft
 	for i := range shards {
+		w.plan.Parts[i].Epoch = 1
 		w.shards[i] = gate.Shard{Number: i, Epoch: 1, Open: true, Gone: map[int]int64{}}
 		w.moves[i].from = -1
 	}

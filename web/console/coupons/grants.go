@@ -313,7 +313,7 @@ func (h *handlers) takeGrantStep(w http.ResponseWriter, r *http.Request) error {
 	return h.Done(w, r, couponpages.GrantURL(j.ID), tone, said)
 }
 
-// showJobs says what the pages of jobs show of those of grants.
+// showGrantJobs registers how the pages of jobs show grants.
 func (h *handlers) showGrantJobs() {
 	h.ShowJobs(shell.JobView{NoFile: namedUsers, Actions: func(r *http.Request, j job.Job) []ui.ButtonProps {
 		return []ui.ButtonProps{{Label: shell.Say(r, "grants.open"), Icon: "ticket", URL: couponpages.GrantURL(j.ID)}}

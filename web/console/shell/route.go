@@ -27,12 +27,12 @@ type Route struct {
 	// Own: staff who are limited to shops also see what they began themselves, so
 	// that their rendering is not shared.
 	Own bool
-	// Reports says that nothing is decided by what is read; see [Report].
+	// Reports: the route only shows what it reads; see [Report].
 	Reports bool
 	// Sure requires the member to authenticate again, unless they did lately.
 	Sure bool
 	// Upload says that the body is a form with a file, which the handler reads
-	// liveFragment by part.
+	// part by part.
 	Upload bool
 	// Enrolling is set for what is open to a member who must have a second
 	// factor and has none.

@@ -78,7 +78,13 @@ func Open(ctx context.Context, url string, o Options) (*DB, error) {
 	cfg.ConnConfig.RuntimeParams["application_name"] = o.AppName
 	cfg.ConnConfig.RuntimeParams["timezone"] = "UTC"
 	state, limiter := &pooling{}, callLimiter{}
-	limiter.failed = state.learn
+	var pool *pgxpool.Pool
+	limiter.failed = func(err error) {
+		state.learn(err)
+		if readOnly(err) {
+			pool.Reset()
+		}
+	}
 	// A statement whose client has gone would run on: by default the server
 	// checks its client only when it sends rows.
 	//
@@ -100,8 +106,7 @@ func Open(ctx context.Context, url string, o Options) (*DB, error) {
 		}
 	}
 	cfg.ConnConfig.Tracer = limiter.with(o.Tracer)
-	pool, err := pgxpool.NewWithConfig(ctx, cfg)
-	if err != nil {
+	if pool, err = pgxpool.NewWithConfig(ctx, cfg); err != nil {
 		return nil, fmt.Errorf("open database pool: %w", err)
 	}
 	if o.Log == nil {
@@ -122,6 +127,14 @@ func (db *DB) Bulk(ctx context.Context) (release func(), err error) {
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
+}
+
+// readOnly reports whether a write has reached a server that takes none: a
+// primary that is a standby by now. A pooler keeps the connections to it open;
+// new ones find the primary by target_session_attrs, or the pooler's own way.
+func readOnly(err error) bool {
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && pg.Code == "25006"
 }
 
 // Close waits for running statements and closes every connection.
