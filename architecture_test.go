@@ -88,8 +88,8 @@ func sources(t *testing.T) []source {
 	return list
 }
 
-// pureStd is what of the standard library the domain may use: nothing that
-// reads, writes, listens or logs. (runtime/debug tells where a panic came from.)
+// pureStd is the part of the standard library the domain may use: nothing that
+// reads, writes, listens or logs. (runtime/debug returns the stack of a panic.)
 var pureStd = []string{
 	"bytes", "cmp", "container/heap", "context", "crypto/hmac", "crypto/rand", "crypto/sha256", "crypto/subtle",
 	"embed",
@@ -160,7 +160,7 @@ func refusal(s source, imp string) string {
 const pipeline = "web/api/pipeline"
 
 // consoleRefusal keeps the subjects of the console apart: web/console gathers
-// their routes, and each knows the shell alone, with the packages below it.
+// their routes, and each imports only the shell, with the packages below it.
 func consoleRefusal(s source, own string, isOwn bool) string {
 	const console, shell, fixture = "web/console", "web/console/shell", "web/console/consoletest"
 	switch {

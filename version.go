@@ -13,8 +13,8 @@ import (
 //go:embed VERSION
 var version string
 
-// Version returns the version of this source tree, as it stands in the file
-// VERSION (https://semver.org); "-dev" at its end means that it was not released.
+// Version returns the version of this source tree, from the file VERSION
+// (https://semver.org); "-dev" at its end means that it was not released.
 func Version() string { return strings.TrimSpace(version) }
 
 // About returns the line with which a program answers --version: its name, the

@@ -18,7 +18,8 @@ type Claims struct {
 	Gate *redisgate.Gate
 }
 
-// gateFacts are what the gate asks the database; templates come from the cache.
+// gateFacts is what the gate reads from the database; templates come from the
+// cache.
 type gateFacts struct {
 	couponsdb.Gates
 	*lookup.Templates

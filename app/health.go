@@ -26,8 +26,8 @@ func (a *App) SchemaReady(ctx context.Context) error {
 
 // Ready answers /readyz: 200, or 503 and a line for each dependency that fails.
 // own returns what else the program waits for, one reason a line; databaseReady
-// says whether the database answers and has its migrations. bus tells how the
-// event bus is.
+// says whether the database answers and has its migrations. bus returns the
+// error of the event bus.
 func (a *App) Ready(bus func() error, own func(databaseReady bool) []string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), readyWithin)

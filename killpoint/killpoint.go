@@ -1,7 +1,7 @@
 // Package killpoint names the instants at which a failure is most harmful: right
 // before and right after each commit, answer of a provider, entry of a stream
 // and removal from the outbox. Programs built with the tag "killpoints" die,
-// fail or lose an answer at one of them when a test asks for it; in every other
+// fail or lose an answer at one of them when a test requests it; in every other
 // build all functions here do nothing, and the compiler removes the calls.
 //
 // A point is named once, by the operation that it surrounds. docs/proof.md says
@@ -26,7 +26,7 @@ const (
 	Kill Failure = "kill"
 	// Fail returns an error instead of carrying the operation out.
 	Fail Failure = "error"
-	// Lose returns an error although the operation was carried out.
+	// Lose returns an error although the operation was executed.
 	Lose Failure = "lost"
 )
 

@@ -15,13 +15,13 @@ import (
 
 var folder = sync.OnceValue(func() string { return os.Getenv(Variable) })
 
-// Before is the instant right before the operation is carried out or committed.
+// Before is the instant right before the operation is executed or committed.
 func Before(point string) error { return pass(point, BeforeIt) }
 
 // After is the instant right after it.
 func After(point string) error { return pass(point, AfterIt) }
 
-// Around carries the operation out between its two instants.
+// Around runs the operation between its two instants.
 func Around(point string, do func() error) error {
 	if err := Before(point); err != nil {
 		return err

@@ -90,7 +90,7 @@ create table templates (
     notify_channels smallint not null default 1 check (notify_channels between 1 and 31),
     -- Coupons that staff took away and returned to stock.
     returned        bigint not null default 0 check (returned >= 0),
-    -- True after a move for which staff chose "nobody again": a user who has been
+    -- True after a move for which staff chose to remind once: a user who has been
     -- sent the reminder of a slot and channel is not sent it again for the new opening.
     remind_once     boolean not null default false,
     check (valid_until is not null or valid_hours > 0)
@@ -256,13 +256,13 @@ create table batches (
     expired_count   int not null default 0,
     dead_count      int not null default 0,
     failed_count    int not null default 0, -- waiting for a retry
-    -- The outcome of everybody in due who is neither in sent nor in exceptions.
+    -- The outcome of all users in due who are neither in sent nor in exceptions.
     rest_outcome    text check (rest_outcome in ('skipped', 'expired')),
     rest_reason     text,
     created_at      timestamptz not null default now(),
     started_at      timestamptz,
     finished_at     timestamptz,
-    -- Held batches belong to a paused campaign: nobody leases them.
+    -- Held batches belong to a paused campaign: they are not leased.
     held            boolean not null default false,
     -- Sent messages by how long after the due instant they were recorded: element
     -- i counts those in the i-th span of delivery.LatenessBounds, 0 being below
@@ -457,8 +457,8 @@ create table campaigns (
     started_at        timestamptz,
     cut_at            timestamptz,    -- the whole audience is in campaign_messages
     ended_at          timestamptz,    -- finished, cancelled or failed
-    settled_at        timestamptz,    -- everybody has an outcome; the counters below are final
-    -- The right to cut, and how far it has come: everybody up to cut_after is stored.
+    settled_at        timestamptz,    -- each recipient has an outcome; the counters below are final
+    -- The lease to cut, and its position: all users up to cut_after are stored.
     cut_token         uuid,
     cut_lease_until   timestamptz,
     cut_after         bigint not null default 0,
@@ -608,7 +608,7 @@ create table coupons (
     discount     bigint not null default 0 check (discount >= 0), -- minor units of the template's currency
     used_at      timestamptz,
     updated_at   timestamptz not null default now(),
-    -- Grows with every step; a step is stored only if nobody was faster.
+    -- Grows with every step; a step is stored only if no other was faster.
     version      bigint not null default 0,
     -- Returned to stock, so that templates.issued does not count it.
     returned     boolean not null default false
@@ -643,14 +643,13 @@ create table claim_seconds (
     primary key (template_id, second)
 ) with (fillfactor = 50);
 
--- The claim gate in Redis as the database knows it: into how many shelves a
--- stock is divided. One row per template whose claims the gate decides, from
+-- The plans of the claim gate in Redis: the number of shards of each stock. One row per template whose claims the gate decides, from
 -- publication on.
 create table gates (
     template_id bigint primary key references templates (id),
-    shards      int not null check (shards between 1 and 64), -- fixed: it decides which shelf a user's claim goes to
-    -- Counts how often the gate was built. Every change of a shelf names it, so
-    -- that a process that was thought dead changes nothing any more.
+    shards      int not null check (shards between 1 and 64), -- fixed: it determines the home shard of a user
+    -- Counts how often the gate was built. Every change of a shard names it, so
+    -- that a process that was taken for dead changes nothing any more.
     epoch       bigint not null check (epoch > 0),
     state       text not null check (state in ('building', 'standing', 'retired')),
     -- Issued when the epoch began, or outside of it since, less what was returned
@@ -663,7 +662,7 @@ create table gates (
 );
 create index gates_unretired on gates (template_id) where state <> 'retired';
 
--- What each shelf was given, and how many of its claims are decided. Changed once
+-- The allotment of each shard, and how many of its claims are decided. Changed once
 -- per group written, only by a transaction that has locked the template's row.
 create table gate_shards (
     template_id bigint not null,
@@ -1027,7 +1026,7 @@ create table uploads (
     id         bigint generated always as identity primary key,
     name       text not null,
     bytes      bigint not null default 0,
-    sha256     bytea, -- null until the whole file is here; nobody reads it before
+    sha256     bytea, -- null until the file is complete; it is not read before
     created_by text not null,
     created_at timestamptz not null default now(),
     -- The beginnings of an uploaded table, one for each sheet of a workbook: its

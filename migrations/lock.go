@@ -14,15 +14,15 @@ import (
 	"github.com/pressly/goose/v3/lock"
 )
 
-// askEvery is how often a process that waits for another one's migrations asks.
-// It asks again and again instead of waiting in the database: a statement that
-// waits there keeps a snapshot, and the index that the other one builds beside
-// the work waits for old snapshots.
+// askEvery is how often a process that waits for another one's migrations tries
+// the lock. It polls instead of waiting in the database: a statement that waits
+// there keeps a snapshot, and a concurrent index build of the other process
+// waits for old snapshots.
 const askEvery = time.Second
 
-// A teller is the lock under which one step is applied. It tells that it waits,
-// and which step begins.
-type teller struct {
+// reportingLock is the lock under which one step is applied. It reports that it
+// waits and which step begins.
+type reportingLock struct {
 	files   fs.FS
 	sources []*goose.Source
 	tell    func(line string)
@@ -31,7 +31,7 @@ type teller struct {
 
 // SessionLock takes the lock for the session of conn. It waits for as long as
 // another one holds it, until ctx ends.
-func (t *teller) SessionLock(ctx context.Context, conn *sql.Conn) error {
+func (t *reportingLock) SessionLock(ctx context.Context, conn *sql.Conn) error {
 	for {
 		var mine bool
 		if err := conn.QueryRowContext(ctx, `select pg_try_advisory_lock($1)`, int64(lock.DefaultLockID)).Scan(&mine); err != nil {
@@ -55,7 +55,7 @@ func (t *teller) SessionLock(ctx context.Context, conn *sql.Conn) error {
 }
 
 // waiting says for whom.
-func (t *teller) waiting(ctx context.Context, conn *sql.Conn) string {
+func (t *reportingLock) waiting(ctx context.Context, conn *sql.Conn) string {
 	var pid int
 	err := conn.QueryRowContext(ctx, `select pid from pg_locks where locktype = 'advisory' and granted and objsubid = 1
 		and database = (select oid from pg_database where datname = current_database())
@@ -66,9 +66,9 @@ func (t *teller) waiting(ctx context.Context, conn *sql.Conn) string {
 	return fmt.Sprintf("another process is migrating this database (pid %d of pg_stat_activity); waiting until it is done", pid)
 }
 
-// begins tells which step comes next, unless the last one who had the lock has
+// begins reports which step comes next, unless the last holder of the lock has
 // applied them all.
-func (t *teller) begins(ctx context.Context, conn *sql.Conn) error {
+func (t *reportingLock) begins(ctx context.Context, conn *sql.Conn) error {
 	t.waited = false
 	var have int64
 	if err := conn.QueryRowContext(ctx, `select coalesce(max(version_id), 0) from goose_db_version`).Scan(&have); err != nil {
@@ -88,9 +88,9 @@ func (t *teller) begins(ctx context.Context, conn *sql.Conn) error {
 const lockTimeout = 2 * time.Second
 
 // limitLocks makes the step give up waiting for locks after [lockTimeout]. Steps
-// outside a transaction are left alone: an index that is built beside the work
-// waits for old snapshots, keeps nobody waiting meanwhile, and would be left
-// behind invalid.
+// outside a transaction are left alone: a concurrent index build waits for old
+// snapshots, blocks no other statement meanwhile, and would leave an invalid
+// index.
 func limitLocks(ctx context.Context, conn *sql.Conn, files fs.FS, s *goose.Source) error {
 	text, err := fs.ReadFile(files, s.Path)
 	if err != nil {
@@ -105,7 +105,7 @@ func limitLocks(ctx context.Context, conn *sql.Conn, files fs.FS, s *goose.Sourc
 }
 
 // SessionUnlock gives the lock back.
-func (t *teller) SessionUnlock(ctx context.Context, conn *sql.Conn) error {
+func (t *reportingLock) SessionUnlock(ctx context.Context, conn *sql.Conn) error {
 	if _, err := conn.ExecContext(ctx, `set lock_timeout = 0`); err != nil {
 		return fmt.Errorf("unlock after migrations: %w", err)
 	}

@@ -44,13 +44,14 @@ func Up(ctx context.Context, url string) error {
 	return err
 }
 
-// UpTelling applies every step that the database at url lacks, tells a line about
-// each thing that may take long, and returns how many steps it applied. Several
-// processes may call it at once: a session lock lets one work while the others
-// wait, so that a process may find its steps applied by another one.
-// Unless contract is true, which says that no other version uses the database,
-// it leaves out the steps that [Steps.Contracting] returns, except in an empty
-// database. The error is [ErrTooOld] for a database that cannot be upgraded.
+// UpTelling applies every step that the database at url lacks, calls tell with a
+// line before each operation that may take long, and returns how many steps it
+// applied. Several processes may call it at once: a session lock lets one work
+// while the others wait, so that a process may find its steps applied by another
+// one. Unless contract is true, which says that no other version uses the
+// database, it leaves out the steps that [Steps.Contracting] returns, except in
+// an empty database. The error is [ErrTooOld] for a database that cannot be
+// upgraded.
 func (s Steps) UpTelling(ctx context.Context, url string, contract bool, tell func(line string)) (applied int, err error) {
 	var leave []string
 	used, err := inUse(ctx, url)
@@ -60,7 +61,7 @@ func (s Steps) UpTelling(ctx context.Context, url string, contract bool, tell fu
 	if err != nil {
 		return 0, err
 	}
-	session := &teller{files: s.FS, tell: tell}
+	session := &reportingLock{files: s.FS, tell: tell}
 	err = s.with(url, func(p *goose.Provider) error {
 		session.sources = p.ListSources()
 		for {
@@ -86,7 +87,7 @@ func (s Steps) UpTelling(ctx context.Context, url string, contract bool, tell fu
 }
 
 // lockNotAvailable reports whether a step gave up waiting for a lock, so that
-// statements behind it in the queue for the table can go on.
+// statements queued behind it can run.
 func lockNotAvailable(err error) bool {
 	e, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && e.Code == "55P03"
@@ -156,7 +157,7 @@ func (s Steps) Latest() (int64, error) {
 	return s.newest(leave)
 }
 
-// Newest returns the number of the newest step this program knows.
+// Newest returns the number of the newest step of this program.
 func (s Steps) Newest() (int64, error) { return s.newest(nil) }
 
 func (s Steps) newest(leave []string) (number int64, err error) {

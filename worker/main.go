@@ -1,5 +1,5 @@
-// Worker fires timers, carries deliveries and turns events into work. Any
-// number of them run side by side.
+// Worker fires timers, runs deliveries and handles events. Any number of workers
+// run concurrently.
 package main
 
 import (

@@ -52,7 +52,7 @@ func (h *Hasher) Hash(ctx context.Context, password string) (string, error) {
 }
 
 // Matches reports whether hash was made from password. With an empty hash it
-// does the same work and reports false, so that its time does not tell whether
+// does the same work and reports false, so that its time does not reveal whether
 // an account exists.
 func (h *Hasher) Matches(ctx context.Context, password, hash string) (bool, error) {
 	if err := h.wait(ctx); err != nil {

@@ -62,7 +62,7 @@ func TestUnknownAccountCostsTheSame(t *testing.T) {
 
 func TestWaitsForATurnAndGivesUp(t *testing.T) {
 	h := small(1)
-	h.turns <- struct{}{} // somebody is at it for ever
+	h.turns <- struct{}{} // the only turn is taken
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := h.Hash(ctx, "x"); !errors.Is(err, context.Canceled) {

@@ -19,8 +19,8 @@ import (
 // shownPayload bounds what the dashboard shows of a payload or a result.
 const shownPayload = 512
 
-// A Monitor serves asynqmon, the library's dashboard, below one path. It knows
-// nothing of sessions: mount it behind sign-in, role and cross-origin checks.
+// A Monitor serves asynqmon, the library's dashboard, below one path. It checks
+// no sessions: mount it behind sign-in, role and cross-origin checks.
 type Monitor struct {
 	readOnly, writable *dashboard
 }
@@ -152,8 +152,8 @@ func (d *dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// serveData answers what the page asks for. The library calls a queue that
-// does not exist an error of the server.
+// serveData answers the page's requests. For a queue that does not exist the
+// library answers with a server error.
 func (d *dashboard) serveData(w http.ResponseWriter, r *http.Request) {
 	answer := newBuffer()
 	d.HTTPHandler.ServeHTTP(answer, r)

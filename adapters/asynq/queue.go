@@ -1,6 +1,6 @@
-// Package asynq runs tasks on the queue library of the same name. The queue
-// is the executor only: PostgreSQL knows what is to be done, so that an
-// emptied Redis, a task that ran twice or a lost archive costs time, not work.
+// Package asynq runs tasks on the queue library of the same name. The queue only
+// executes: the state of all work is in PostgreSQL, so that an emptied Redis, a
+// task that ran twice or a lost archive costs time, not work.
 package asynq
 
 import (
@@ -159,10 +159,10 @@ func (q *Queue) clearFinished(ctx context.Context, t task.Task) (bool, error) {
 	return true, nil
 }
 
-// Remove takes tasks out of the queue. Absent ones and ones that run at this
-// moment are no error; the latter go on running, so a handler must look for
-// itself whether its work is still wanted. It returns [ErrUnavailable] when
-// Redis does not answer; calling again is safe.
+// Remove takes tasks out of the queue. Absent ones and running ones are no
+// error; the latter continue, so a handler must check itself whether its work is
+// still wanted. It returns [ErrUnavailable] when Redis does not answer; calling
+// again is safe.
 func (q *Queue) Remove(ctx context.Context, tasks ...task.Task) error {
 	names := make([]string, len(tasks))
 	for i, t := range tasks {

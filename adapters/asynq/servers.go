@@ -17,11 +17,9 @@ import (
 )
 
 const (
-	// Idle polling; ten times a second costs Redis little and bounds the
-	// latency of a task on an idle queue to about 150 ms.
-	taskCheckInterval = 100 * time.Millisecond
-	// How often timers and retries that have become due are looked for.
-	delayedCheckInterval   = 500 * time.Millisecond
+	// taskCheckInterval is the library's pause after an attempt that found no
+	// task, give or take a half; then it waits for one, see [waits].
+	taskCheckInterval      = 100 * time.Millisecond
 	defaultShutdownTimeout = 20 * time.Second
 )
 
@@ -56,10 +54,10 @@ type ServersConfig struct {
 	// puts them back; 0 means 20 s. It must stay below the time after which
 	// the process is killed.
 	ShutdownTimeout time.Duration
-	// Done, if set, is told of every execution, for metrics.
+	// Done, if set, is called after every execution, for metrics.
 	Done func(name string, took time.Duration, err error)
 	// Trace, if set, surrounds every execution: it may change the handler's
-	// context, and done is told how the execution ended.
+	// context, and done is called with the execution's error.
 	Trace func(ctx context.Context, name string, headers map[string]string) (_ context.Context, done func(error))
 }
 
@@ -67,19 +65,22 @@ type ServersConfig struct {
 type Servers struct {
 	config   ServersConfig
 	redis    goredis.UniversalClient
+	waits    *waits
 	handlers map[string]Handler
 	servers  []*queue.Server
+	looking  sync.Once
 	shutdown sync.Once
 }
 
 // NewServers returns servers that are not started yet.
 func NewServers(config ServersConfig) (*Servers, error) {
-	connections := 0
+	connections, blocked := 0, 1
 	for _, spec := range config.Queues {
 		if spec.Name == "" || spec.Concurrency < 1 {
 			return nil, fmt.Errorf("queue %q needs a name and a concurrency of at least 1", spec.Name)
 		}
 		connections += spec.Concurrency + 4*max(1, spec.Servers)
+		blocked += max(1, spec.Servers)
 	}
 	if config.ShutdownTimeout <= 0 {
 		config.ShutdownTimeout = defaultShutdownTimeout
@@ -88,7 +89,12 @@ func NewServers(config ServersConfig) (*Servers, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Servers{config: config, redis: client, handlers: map[string]Handler{}}
+	blocking, err := redisclient.New(config.RedisURL, blocked)
+	if err != nil {
+		return nil, errors.Join(err, client.Close())
+	}
+	s := &Servers{config: config, redis: client, waits: newWaits(blocking, config.Queues), handlers: map[string]Handler{}}
+	client.AddHook(s.waits)
 	for _, spec := range config.Queues {
 		s.addServers(spec)
 	}
@@ -104,7 +110,7 @@ func (s *Servers) addServers(spec QueueSpec) {
 			Concurrency:              concurrency,
 			Queues:                   map[string]int{spec.Name: 1},
 			TaskCheckInterval:        taskCheckInterval,
-			DelayedTaskCheckInterval: delayedCheckInterval,
+			DelayedTaskCheckInterval: passPause,
 			ShutdownTimeout:          s.config.ShutdownTimeout,
 			RetryDelayFunc:           retryDelay,
 			IsFailure:                countsAsAttempt,
@@ -126,6 +132,7 @@ func (s *Servers) Handle(name string, h Handler) {
 // Start begins to execute tasks and returns. A Redis that is not there yet is
 // waited for in the background.
 func (s *Servers) Start() error {
+	s.looking.Do(func() { go s.waits.look() })
 	for _, server := range s.servers {
 		if err := server.Start(queue.HandlerFunc(s.process)); err != nil {
 			s.Shutdown()
@@ -140,12 +147,13 @@ func (s *Servers) Start() error {
 // nothing.
 func (s *Servers) Shutdown() {
 	s.shutdown.Do(func() {
+		s.waits.stop()
 		var wg sync.WaitGroup
 		for _, server := range s.servers {
 			wg.Go(server.Shutdown)
 		}
 		wg.Wait()
-		if err := s.redis.Close(); err != nil {
+		if err := errors.Join(s.redis.Close(), s.waits.client.Close()); err != nil {
 			s.config.Logger.Warn("closing the task servers' connections", "error", err)
 		}
 	})

@@ -164,7 +164,7 @@ func stockRaisedInTheRush(t *testing.T, h Harness) {
 	var all sync.WaitGroup
 	for i := range 8 {
 		all.Go(func() {
-			for k := range 40 { // until there is no more, whoever asks
+			for k := range 40 { // until the stock is exhausted
 				switch _, err := h.Claim(t.Context(), Tap(drop, user.ID(1+8*k+i), "")); {
 				case err == nil:
 					won.Add(1)
@@ -191,7 +191,7 @@ func stockRaisedInTheRush(t *testing.T, h Harness) {
 	Holds(t, h, drop.ID, raised, 1)
 }
 
-// model is what a gate must look like to somebody who asks it one by one.
+// model is the expected state of a gate that gets one claim at a time.
 type model struct {
 	stock, issued int64
 	limit         int

@@ -66,7 +66,7 @@ type Config struct {
 	VAPIDPrivateKey string
 	VAPIDSubject    string
 
-	// OIDCIssuer is empty if nobody signs in with single sign-on.
+	// OIDCIssuer is empty if single sign-on is off.
 	OIDCIssuer       string
 	OIDCClientID     string
 	OIDCClientSecret string
@@ -103,9 +103,12 @@ type Config struct {
 	// LockFor is how long a coupon's lock lasts.
 	LockFor     time.Duration
 	RetainAudit time.Duration
-	// GateShelves is into how many shelves a stock behind the claim gate is
-	// divided; 0 = as many as its size and the machines of Redis call for.
-	GateShelves int
+	// GateShards is the number of shards into which a stock behind the claim gate
+	// is divided; 0 = derived from its size and the number of Redis masters.
+	GateShards int
+	// RetainCoupons is how long the coupons of a drop are kept after the last of
+	// them expired, 0 = for ever.
+	RetainCoupons time.Duration
 
 	TraceEndpoint string
 	TraceRatio    float64
@@ -209,14 +212,15 @@ func Variables() []Variable {
 			_, err := redeemcode.ParseKeys(v)
 			return err
 		}},
-		{"RATE_LIMIT_PER_MINUTE", "600", "requests per user and minute on one web process, 0 = unlimited", number(func(c *Config) *int { return &c.RatePerUser }, 0, 10_000_000)},
-		{"RATE_LIMIT_KEY_PER_MINUTE", "0", "requests per service key and minute on one web process, 0 = unlimited", number(func(c *Config) *int { return &c.RatePerKey }, 0, 100_000_000)},
+		{"RATE_LIMIT_PER_MINUTE", "600", "requests per user and minute, 0 = unlimited", number(func(c *Config) *int { return &c.RatePerUser }, 0, 10_000_000)},
+		{"RATE_LIMIT_KEY_PER_MINUTE", "300000", "requests per service key and minute, 0 = unlimited", number(func(c *Config) *int { return &c.RatePerKey }, 0, 100_000_000)},
 		{"REQUEST_TIMEOUT", "2s", "how long a request of an end user or the payment service waits for its answer before it gets 503, between 100ms and 15s", span(func(c *Config) *time.Duration { return &c.RequestTimeout }, 100*time.Millisecond, 15*time.Second)},
 		{"MAX_IN_FLIGHT", "0", "requests of end users and the payment service that one web process serves at a time, others get 503 at once; 0 = by the memory, 256 to 4096", number(func(c *Config) *int { return &c.MaxInFlight }, 0, 100_000)},
 		{"DATABASE_MAX_CONNS", "16", "connections one process opens to PostgreSQL at most", number(func(c *Config) *int { return &c.DBConns }, 4, 1000)},
 		{"RETENTION_DAYS", "90", "days after its opening that a drop's reservations and deliveries are kept, 0 = for ever", days(func(c *Config) *time.Duration { return &c.RetainFor })},
 		{"COUPON_LOCK_TIMEOUT", "15m", "how long payment may hold a coupon before the lock ends by itself, between 1s and 24h", span(func(c *Config) *time.Duration { return &c.LockFor }, time.Second, 24*time.Hour)},
-		{"GATE_SHELVES", "0", "claim gate: into how many parts the stock of a drop is divided when it is published, 0 = by its size and the number of Redis masters; web and worker need the same", number(func(c *Config) *int { return &c.GateShelves }, 0, 64)},
+		{"GATE_SHELVES", "0", "claim gate: into how many parts the stock of a drop is divided when it is published, 0 = by its size and the number of Redis masters; web and worker need the same", number(func(c *Config) *int { return &c.GateShards }, 0, 64)},
+		{"COUPON_RETENTION_DAYS", "0", "days that the coupons of a drop, who claimed them and its sell-out curve are kept after the last of them expired, 0 = for ever; totals stay", days(func(c *Config) *time.Duration { return &c.RetainCoupons })},
 		{"AUDIT_RETENTION_DAYS", "1095", "days that the audit log is kept, 0 = for ever", days(func(c *Config) *time.Duration { return &c.RetainAudit })},
 		{"OTEL_EXPORTER_OTLP_ENDPOINT", "", "OpenTelemetry collector that traces are sent to over HTTP, e.g. http://localhost:4318; empty = none", webAddress(func(c *Config) *string { return &c.TraceEndpoint }, "http://localhost:4318")},
 		{"OTEL_TRACES_SAMPLER_ARG", "1", "share of requests that are traced, 0 to 1; timers and deliveries always are", func(c *Config, v string) error {

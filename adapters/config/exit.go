@@ -10,8 +10,7 @@ const (
 	ExitMistake = 2
 )
 
-// A Mistake is an error that whoever starts a program has to correct: in its
-// environment, or in its arguments.
+// A Mistake is an error in a program's environment or arguments.
 type Mistake struct{ Err error }
 
 // Error is that of the error within.

@@ -14,6 +14,11 @@ const (
 	garbagePercent = 400
 	garbageLimit   = 150 << 20 // bytes in all, from which on it is collected as soon as needed
 	garbageLookAt  = time.Second / 4
+	// A program that allocates less than quietBytes in quietFor has nothing to do, and
+	// time enough to keep what it occupies small.
+	quietPercent = 50
+	quietBytes   = 10 << 20
+	quietFor     = 5 * time.Second
 )
 
 // A Room is how many times what is alive a program may have in use.
@@ -40,7 +45,8 @@ func CollectRarely(ctx context.Context, getenv func(string) string, room Room) {
 	go func() {
 		tick := time.NewTicker(garbageLookAt)
 		defer tick.Stop()
-		alive := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/memory/classes/heap/stacks:bytes"}}
+		alive := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/memory/classes/heap/stacks:bytes"}, {Name: "/gc/heap/allocs:bytes"}}
+		p := pace{percent: garbagePercent}
 		for {
 			select {
 			case <-ctx.Done():
@@ -48,6 +54,9 @@ func CollectRarely(ctx context.Context, getenv func(string) string, room Room) {
 			case <-tick.C:
 				metrics.Read(alive)
 				debug.SetMemoryLimit(room.limitFor(alive[0].Value.Uint64() + alive[1].Value.Uint64()))
+				if percent, changed := p.look(time.Now(), alive[2].Value.Uint64()); changed {
+					debug.SetGCPercent(percent)
+				}
 			}
 		}
 	}()
@@ -55,3 +64,26 @@ func CollectRarely(ctx context.Context, getenv func(string) string, room Room) {
 
 // limitFor returns how many bytes may be in use when that many are alive.
 func (r Room) limitFor(alive uint64) int64 { return max(garbageLimit, int64(r)*int64(alive)) }
+
+// pace decides how much garbage may grow beside what is alive.
+type pace struct {
+	percent   int
+	since     time.Time // when allocated was measured
+	allocated uint64    // bytes since the program began
+}
+
+// look is told how much was allocated so far. It returns the percentage to go on
+// with, and whether it is another one: work ends the quiet at once, and
+// quiet begins after [quietFor] with less than [quietBytes].
+func (p *pace) look(now time.Time, allocated uint64) (percent int, changed bool) {
+	before := p.percent
+	switch {
+	case p.since.IsZero():
+		p.since, p.allocated = now, allocated
+	case allocated-p.allocated >= quietBytes:
+		p.percent, p.since, p.allocated = garbagePercent, now, allocated
+	case now.Sub(p.since) >= quietFor:
+		p.percent, p.since, p.allocated = quietPercent, now, allocated
+	}
+	return p.percent, p.percent != before
+}

@@ -135,8 +135,8 @@ func base64URL(s string) []byte {
 	return raw
 }
 
-// vapidPair reports whether the keys belong together. Of keys that are wrong
-// by themselves it says nothing.
+// vapidPair reports whether the keys belong together. It returns true for keys
+// that are invalid on their own.
 func (c Config) vapidPair() bool {
 	private, err := ecdh.P256().NewPrivateKey(base64URL(c.VAPIDPrivateKey))
 	if err != nil {

@@ -107,8 +107,8 @@ func bareAddress(field func(*Config) *string, example string) reader {
 	}
 }
 
-// guarded is read for addresses whose answers decide who is let in: unless it
-// is on this machine, nobody on the way may change them.
+// guarded is for addresses whose answers decide about access: unless the address
+// is on this machine, it must be https.
 func guarded(read func(func(*Config) *string, string) reader, field func(*Config) *string, example string) reader {
 	then := read(field, example)
 	return func(c *Config, v string) error {

@@ -1,4 +1,4 @@
-// Package inapp is the channel to people inside the shop's app.
+// Package inapp is the channel to users inside the shop's app.
 package inapp
 
 import (

@@ -17,9 +17,9 @@ type account struct {
 	uid, gid int
 }
 
-// serverAccount returns the account for PostgreSQL's data in dir: nobody
-// special when the caller is not root, else the owner of existing data, else
-// an account that exists for such purposes.
+// serverAccount returns the account for PostgreSQL's data in dir: none when the
+// caller is not root, else the owner of existing data, else an account that
+// exists for such purposes.
 func serverAccount(dir string) (*account, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil

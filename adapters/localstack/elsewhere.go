@@ -38,8 +38,8 @@ func nameOf(base string) string {
 	return hex.EncodeToString(sum[:6])
 }
 
-// abandonedAfter is how long nobody has used a folder that is abandoned: a disk
-// that is only away for now comes back sooner.
+// abandonedAfter is how long a folder must be unused before it counts as
+// abandoned: a disk that is temporarily unmounted comes back sooner.
 const abandonedAfter = 3 * 24 * time.Hour
 
 // removeAbandoned removes the folders below root whose owners are gone. One

@@ -29,8 +29,8 @@ type program struct {
 
 var errNotFound = errors.New("not found")
 
-// obtain tries the ways in order and looks again after each. The error names
-// what every way said and ends with what a person can do.
+// obtain tries the ways in order and looks again after each. The error contains
+// the error of every way and ends with the advice.
 func obtain(ways []way, look func() (program, error), get func(way) error, advice string) (program, error) {
 	var said []string
 	for _, w := range ways {
@@ -208,8 +208,8 @@ const (
 )
 
 // Install installs with one run of apt, where that may be used, those of the
-// packages whose programs are missing. What fails is told by the functions that
-// need one of the programs, which try again and in other ways.
+// packages whose programs are missing. Failures are reported by the functions
+// that need one of the programs, which try again and in other ways.
 func Install(ctx context.Context, log io.Writer, packages ...string) {
 	m := thisMachine()
 	looks := map[string]func() (program, error){

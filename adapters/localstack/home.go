@@ -11,9 +11,9 @@ import (
 	"dropbell/adapters/localstack/child"
 )
 
-// home is where one server lives.
+// home is the folder of one server.
 type home struct {
-	data    string // directory, made by whoever initializes it
+	data    string // directory, created at initialization
 	log     string // file
 	release func()
 }

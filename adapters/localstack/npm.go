@@ -41,8 +41,8 @@ func NPMPackages(tb testing.TB, dir string) string {
 	return modules
 }
 
-// npmPackagesIn keeps packages in a folder of cache that is named after what
-// dir asks for.
+// npmPackagesIn keeps packages in a folder of cache that is named after the
+// contents of dir's package files.
 func npmPackagesIn(ctx context.Context, log io.Writer, m machine, dir, cache string) (string, error) {
 	if !m.npm || !has("node") {
 		return "", errNoNPM

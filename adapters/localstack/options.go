@@ -26,8 +26,8 @@ type Options struct {
 	// Cluster starts Redis as a node of a cluster that has no slots yet. Its
 	// cluster port is 10,000 above the other one.
 	Cluster bool
-	// Port is preferred; when it is taken, Log is told and another one is
-	// used. 0: any.
+	// Port is preferred; when it is taken, another one is used and logged to Log.
+	// 0: any.
 	Port int
 	// Log receives progress, one line at a time. Nil discards it.
 	Log io.Writer
@@ -68,8 +68,8 @@ func clusterPort() (int, error) {
 }
 
 // FreePort returns a port of 127.0.0.1 on which nothing listens: the next one
-// from first on, or any when first is 1 or less, but none that was given to
-// somebody who does not listen yet. The caller takes it soon after; another
+// from first on, or any when first is 1 or less, but none of the given ones,
+// whose servers may not listen yet. The caller must take it soon; another
 // program may be faster.
 func FreePort(first int, given ...int) (int, error) {
 	for i := range 200 {

@@ -47,7 +47,7 @@ func findPgBouncer(ctx context.Context, log io.Writer) (program, error) {
 }
 
 func lookPgBouncer() (program, error) {
-	for _, name := range []string{"pgbouncer", "/usr/sbin/pgbouncer"} { // not everybody's PATH has sbin
+	for _, name := range []string{"pgbouncer", "/usr/sbin/pgbouncer"} { // PATH may lack sbin
 		if path, err := exec.LookPath(name); err == nil {
 			return program{path: path}, nil
 		}

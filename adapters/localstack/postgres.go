@@ -105,7 +105,7 @@ func (p *Postgres) serve(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, postgresStart)
 	defer cancel()
 	if err := until(ctx, p.process.Done(), p.ready); err != nil {
-		// Its own stop would wait for nothing: nobody is connected yet.
+		// There are no connections yet for which a graceful stop would wait.
 		_ = p.process.Stop(context.WithoutCancel(ctx), syscall.SIGQUIT, postgresStop)
 		return fmt.Errorf("%w\n%s", err, p.home.tail())
 	}
@@ -162,7 +162,7 @@ func (p *Postgres) ready(ctx context.Context) error {
 // Stop ends the server quickly but in order, and removes data that was not to
 // be kept. Stopping a stopped or killed server only does the latter.
 func (p *Postgres) Stop(ctx context.Context) error {
-	p.Resume() // a halted process would not hear the request
+	p.Resume() // a halted process would not handle the signal
 	err := p.process.Stop(ctx, p.endSignal(), postgresStop)
 	p.home.release()
 	return err

@@ -98,7 +98,7 @@ func errorCode(err error, code string) bool {
 func withDatabase(server, name string) string {
 	u, err := url.Parse(server)
 	if err != nil {
-		return fmt.Sprintf("invalid:%q", server) // refused by whoever connects
+		return fmt.Sprintf("invalid:%q", server) // refused when connecting
 	}
 	u.Path = "/" + name
 	return u.String()

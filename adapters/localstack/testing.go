@@ -24,6 +24,20 @@ const TestServerVariable = "DROPBELL_TEST_DATABASE_URL"
 
 const helperTimeout = 3 * time.Minute
 
+// Patience is how long a test waits for something that may never come, such as
+// a page that shows what it should, before it fails. It is a quarter of the time
+// that is left to the test's process: it only ends a test that fails, and the
+// tests after it still have their turn. No test that passes comes near it on a
+// slow machine.
+func Patience(tb testing.TB) time.Duration {
+	if t, ok := tb.(interface{ Deadline() (time.Time, bool) }); ok {
+		if end, limited := t.Deadline(); limited {
+			return time.Until(end) / 4
+		}
+	}
+	return 10 * time.Minute
+}
+
 // Database returns the URL of a database with all migrations applied, of this
 // test alone, and drops it afterwards. The server is the one that
 // [TestServerVariable] names, else one started for this test process.
@@ -70,7 +84,8 @@ func RedisServer(tb testing.TB) *Redis {
 }
 
 // testServer is the process's one server and the name of the template database
-// in it. It ends with the process, because no test knows whether it is the last.
+// in it. It ends with the process, because a test cannot know whether it is the
+// last.
 var testServer = sync.OnceValue(func() (found struct {
 	url, template string
 	err           error
@@ -100,7 +115,7 @@ func makeTemplate(ctx context.Context, server string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("connect to the test server: %w", err)
 	}
-	defer c.Close(context.WithoutCancel(ctx)) // which also lets go of the lock
+	defer c.Close(context.WithoutCancel(ctx)) // which also releases the lock
 	if _, err := c.Exec(ctx, "select pg_advisory_lock(7031337)"); err != nil {
 		return "", fmt.Errorf("wait for other tests: %w", err)
 	}

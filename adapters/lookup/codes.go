@@ -100,7 +100,7 @@ func (c *Codes) learn(r span) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.spans) >= maxSpans {
-		c.spans = nil // nobody has so many batches in use; learn anew
+		c.spans = nil // more batches than are ever in use: start again
 	}
 	i, known := slices.BinarySearchFunc(c.spans, r.first, byFirst)
 	if !known {

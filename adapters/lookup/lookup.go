@@ -35,9 +35,9 @@ const (
 	maxEntries  = 20_000
 	// loadFor is when a query is given up: end users wait for it.
 	loadFor = 500 * time.Millisecond
-	// lastFor is how long what was found last is found again without the
-	// cache. In a rush everybody asks for the same, and a cache that also counts
-	// who asked, to know what to keep, takes longer than all else about it.
+	// lastFor is how long the last result is reused without the cache. In a rush
+	// all requests look up the same template, and a cache that counts accesses in
+	// order to evict costs more than the rest of the lookup.
 	lastFor = 10 * time.Millisecond
 )
 
@@ -92,8 +92,8 @@ func (t *Templates) Template(ctx context.Context, id int64) (template.Template, 
 	return *found, nil
 }
 
-// Shared is [Templates.Template] without a copy: nobody may change what it
-// returns.
+// Shared is [Templates.Template] without a copy: callers must not change the
+// result.
 func (t *Templates) Shared(ctx context.Context, id int64) (*template.Template, error) {
 	if id <= 0 {
 		return nil, template.ErrNotFound
@@ -160,8 +160,8 @@ func (t *Templates) checkNewest(ctx context.Context, id int64) error {
 	return template.ErrNotFound
 }
 
-// ask learns the newest id for everybody who waits. A failure counts as well:
-// a database that is away must not be asked by each of them in turn.
+// ask reads the newest id for all waiting lookups. An error ends their wait too:
+// a database that does not answer must not be queried by each of them in turn.
 func (t *Templates) ask(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), loadFor)
 	defer cancel()

@@ -339,8 +339,8 @@ func TestTheCacheIsBounded(t *testing.T) {
 	}
 }
 
-// A template that was made here is found at once, also when somebody has just
-// learnt that nothing newer exists.
+// A template that was created in this process is found at once, also right after
+// a lookup that found no newer id.
 func TestMadeHereIsFoundAtOnce(t *testing.T) {
 	s := newSource(1)
 	now := time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)

@@ -24,7 +24,7 @@ import (
 const (
 	// patience is how long one call of the provider may take.
 	patience = 5 * time.Second
-	// pause is how long after a failed discovery nobody tries again.
+	// pause is how long after a failed discovery no further attempt is made.
 	pause = time.Second
 )
 
@@ -41,8 +41,8 @@ type Options struct {
 // CallbackPath is where the provider sends browsers back to.
 const CallbackPath = "/signin/oidc/callback"
 
-// Provider implements [staff.IdentityProvider]. It looks the provider up when
-// the first member asks for it, and again until that works once.
+// Provider implements [staff.IdentityProvider]. It runs discovery at the first
+// sign-in, and again at later ones until it succeeds once.
 type Provider struct {
 	o      Options
 	client *http.Client
@@ -79,8 +79,8 @@ func (c *calls) RoundTrip(r *http.Request) (*http.Response, error) {
 	return res, err
 }
 
-// discover returns what the provider told about itself. One caller asks and
-// the others wait for the answer; that caller's leaving ends nothing.
+// discover returns the provider's metadata. One caller fetches it and the others
+// wait; the fetch continues if that caller leaves.
 func (p *Provider) discover(ctx context.Context) (*found, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -120,10 +120,10 @@ func (p *Provider) ask(ctx context.Context) (*found, error) {
 			return nil, errors.New("an endpoint is missing")
 		}
 	}
-	// The key set outlives this call and brings its own deadline: the client's.
+	// The key set outlives this call and has its own deadline: the client's.
 	f.keys = gooidc.NewRemoteKeySet(gooidc.ClientContext(context.WithoutCancel(ctx), p.client), more.Keys)
 	for _, a := range more.Algs {
-		// Not HS256: a shared secret would let whoever knows it vouch for anybody.
+		// Not HS256: every holder of a shared secret could forge tokens.
 		if strings.HasPrefix(a, "RS") || strings.HasPrefix(a, "PS") || strings.HasPrefix(a, "ES") || a == gooidc.EdDSA {
 			f.algs = append(f.algs, a)
 		}
@@ -140,8 +140,8 @@ func (p *Provider) oauth(f *found) *oauth2.Config {
 // [staff.IdentityProvider].
 func (p *Provider) Begin(ctx context.Context) (staff.Attempt, string, error) { return p.begin(ctx) }
 
-// BeginAgain asks the provider to have the person sign in once more, and to
-// say when that was (auth_time, which max_age makes a must).
+// BeginAgain requires the provider to authenticate the person again, and to
+// state when that was (auth_time, which max_age makes mandatory).
 func (p *Provider) BeginAgain(ctx context.Context) (staff.Attempt, string, error) {
 	return p.begin(ctx, oauth2.SetAuthURLParam("prompt", "login"), oauth2.SetAuthURLParam("max_age", "0"))
 }
@@ -156,7 +156,7 @@ func (p *Provider) begin(ctx context.Context, more ...oauth2.AuthCodeOption) (st
 	return a, p.oauth(f).AuthCodeURL(a.State, more...), nil
 }
 
-// Finish exchanges the code and checks who it stands for; see
+// Finish exchanges the code and verifies the identity; see
 // [staff.IdentityProvider].
 func (p *Provider) Finish(ctx context.Context, a staff.Attempt, code string) (staff.Identity, error) {
 	f, err := p.discover(ctx)
@@ -186,8 +186,8 @@ func (p *Provider) Finish(ctx context.Context, a staff.Attempt, code string) (st
 	return p.withEmail(ctx, f, token, who)
 }
 
-// withEmail adds the address of the userinfo endpoint, where some providers
-// keep it out of the ID token. It must speak of the same subject.
+// withEmail adds the address of the userinfo endpoint, where some providers keep
+// it out of the ID token. Its subject must be the token's.
 func (p *Provider) withEmail(ctx context.Context, f *found, token *oauth2.Token, who staff.Identity) (staff.Identity, error) {
 	if f.provider.UserInfoEndpoint() == "" {
 		return who, nil
@@ -196,7 +196,7 @@ func (p *Provider) withEmail(ctx context.Context, f *found, token *oauth2.Token,
 	if call, ok := errors.AsType[*url.Error](err); ok {
 		return staff.Identity{}, fmt.Errorf("%w: userinfo endpoint: %w", staff.ErrProviderDown, call.Err)
 	}
-	if err != nil { // its text holds the answer, which is about a person
+	if err != nil { // its text contains the answer, which holds personal data
 		return staff.Identity{}, fmt.Errorf("%w: the answer of the userinfo endpoint cannot be used", staff.ErrAttempt)
 	}
 	if info.Subject != who.Subject {
@@ -229,8 +229,8 @@ func (p *Provider) identity(id *gooidc.IDToken, a staff.Attempt) (staff.Identity
 	return who, nil
 }
 
-// why tells a provider that does not answer from one that refuses. The
-// description of a refusal is left out: it is the provider's, about a person.
+// why distinguishes a provider that does not answer from one that refuses. The
+// description of a refusal is left out: the provider wrote it about a person.
 func why(what string, err error) error {
 	if refused, ok := errors.AsType[*oauth2.RetrieveError](err); ok {
 		return fmt.Errorf("%w: %s: %q", staff.ErrAttempt, what, refused.ErrorCode)

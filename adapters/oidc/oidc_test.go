@@ -194,7 +194,7 @@ func TestProviderDown(t *testing.T) {
 	p, there, clock := start(t)
 	there.Down("", true)
 	gone, leave := context.WithCancel(t.Context())
-	leave() // whoever asked first has left; that must not count as an answer
+	leave() // the first caller has left; that must not count as an answer
 	var all sync.WaitGroup
 	for i := range 8 {
 		all.Go(func() {

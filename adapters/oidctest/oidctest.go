@@ -19,7 +19,7 @@ import (
 	"time"
 )
 
-// What the provider knows of its only client.
+// The provider's only client.
 const (
 	ClientID     = "console"
 	ClientSecret = "only the console knows"
@@ -83,8 +83,8 @@ func (p *Provider) Says(claim string, value any) {
 	}
 }
 
-// Knows makes the provider have a userinfo endpoint that says this. Discovery
-// tells of it, so that it must be called before the first attempt.
+// Knows gives the provider a userinfo endpoint that returns info. Discovery
+// contains its address, so it must be called before the first attempt.
 func (p *Provider) Knows(info map[string]any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -123,8 +123,8 @@ func (p *Provider) Asked(path string) int {
 	return p.asked["/realm"+path]
 }
 
-// Agree is what the person's browser does at the provider: it takes the
-// address it was sent to and returns the one it is sent back to.
+// Agree does what a person's browser does at the provider: it takes the
+// authorization address and returns the address of the redirect back.
 func (p *Provider) Agree(to string) *url.URL {
 	p.Helper()
 	u, err := url.Parse(to)

@@ -1,4 +1,4 @@
-// Package passkey asks browsers for passkeys: Web Authentication, Level 3.
+// Package passkey registers and verifies passkeys: Web Authentication, Level 3.
 package passkey
 
 import (
@@ -120,7 +120,7 @@ func (Passkeys) Enrolled(who staff.Owner, a staff.PasskeyAnswer) (staff.Factor, 
 	if err != nil {
 		return staff.Factor{}, refused(err)
 	}
-	key.Attestation = webauthn.CredentialAttestation{} // nobody vouches for it
+	key.Attestation = webauthn.CredentialAttestation{} // no attestation
 	secret, err := json.Marshal(key)
 	return staff.Factor{Kind: staff.Passkey, Handle: key.ID, Secret: secret}, err
 }

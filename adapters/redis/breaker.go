@@ -40,12 +40,11 @@ type BreakerConfig struct {
 	// OpenFor is the first pause, 5 s; each failed probe doubles it up to
 	// MaxOpen, 60 s.
 	OpenFor, MaxOpen time.Duration
-	// ProbeLease is how long a probe may be silent before somebody else
-	// probes, 15 s. It must exceed a provider call's time-out, or two probes
-	// run at a time.
+	// ProbeLease is how long a probe may be silent before the next probe, 15 s.
+	// It must exceed a provider call's time-out, or two probes run at a time.
 	ProbeLease time.Duration
-	// Hold is the first pause for a provider that asks for patience and names
-	// no time, 1 s; it doubles up to LongestHold, 30 s, until a call goes well.
+	// Hold is the first pause for a provider that throttles without a time, 1 s;
+	// it doubles up to LongestHold, 30 s, until a call succeeds.
 	Hold, LongestHold time.Duration
 	// MaxHold bounds what a provider can ask for, 5 min.
 	MaxHold time.Duration
@@ -86,56 +85,56 @@ func NewBreaker(client goredis.UniversalClient, config BreakerConfig) *Breaker {
 	return &Breaker{client: client, script: goredis.NewScript(breakerSource), config: config.withDefaults()}
 }
 
-// Admit returns 0 if a call may be made now, else how long to wait before
-// asking again, and the circuit's state, or [StateHeld], also for the one call
-// that goes in a pause. Whoever is admitted must [Breaker.Report], or say that
-// it was [Breaker.Throttled] or that it is [Breaker.Unused].
-// It returns [redisclient.ErrUnavailable] when Redis does not answer; going on is then
-// better than stopping.
+// Admit returns 0 if a call may be made now, else how long to wait before the
+// next Admit, and the circuit's state, or [StateHeld], also for the one call
+// that goes in a pause. After an admission the caller must call
+// [Breaker.Report], [Breaker.Throttled] or [Breaker.Unused]. It returns
+// [redisclient.ErrUnavailable] when Redis does not answer; the caller should
+// then make the call.
 func (b *Breaker) Admit(ctx context.Context, channel delivery.Channel) (time.Duration, string, error) {
-	return b.step(ctx, channel, news{event: "admit"})
+	return b.step(ctx, channel, report{event: "admit"})
 }
 
-// Unused takes an admission back that led to no call, so that a probe does not
-// keep everybody waiting for its lease to end.
+// Unused gives back an admission that led to no call, so that others need not
+// wait for the end of the probe's lease.
 func (b *Breaker) Unused(ctx context.Context, channel delivery.Channel) error {
-	_, _, err := b.step(ctx, channel, news{event: "unused"})
+	_, _, err := b.step(ctx, channel, report{event: "unused"})
 	return err
 }
 
-// Report tells how a call went. A refusal of single recipients is a working
-// provider and counts as ok. Detail is the provider's answer, shown to
+// Report reports the result of a call. A refusal of single recipients is a
+// working provider and counts as ok. Detail is the provider's answer, shown to
 // operators; the first 200 bytes are kept.
 func (b *Breaker) Report(ctx context.Context, channel delivery.Channel, ok bool, detail string) error {
 	if ok {
 		return b.succeeded(ctx, channel, 1)
 	}
-	_, _, err := b.step(ctx, channel, news{event: "fail", detail: detail})
+	_, _, err := b.step(ctx, channel, report{event: "fail", detail: detail})
 	return err
 }
 
-// Throttled tells that the provider answered a call with the wish to be left
-// alone, for so long, zero if it named no time. Hardly anybody is admitted
-// meanwhile; see [BreakerConfig].LookEvery. A provider that does is no failing one.
+// Throttled reports that the provider requested a pause of after, zero if it
+// named no time. Few calls are admitted during it; see
+// [BreakerConfig].LookEvery. It does not count as a failure of the provider.
 func (b *Breaker) Throttled(ctx context.Context, channel delivery.Channel, after time.Duration) error {
-	_, _, err := b.step(ctx, channel, news{event: "throttled", calls: 1, after: after})
+	_, _, err := b.step(ctx, channel, report{event: "throttled", calls: 1, after: after})
 	return err
 }
 
 // succeeded reports that many calls at once.
 func (b *Breaker) succeeded(ctx context.Context, channel delivery.Channel, calls int) error {
-	_, _, err := b.step(ctx, channel, news{event: "ok", calls: calls})
+	_, _, err := b.step(ctx, channel, report{event: "ok", calls: calls})
 	return err
 }
 
-// news is what a step tells the circuit.
-type news struct {
+// report is the event that a step reports to the circuit.
+type report struct {
 	event, detail string
 	calls         int // that went well
 	after         time.Duration
 }
 
-func (b *Breaker) step(ctx context.Context, channel delivery.Channel, n news) (time.Duration, string, error) {
+func (b *Breaker) step(ctx context.Context, channel delivery.Channel, n report) (time.Duration, string, error) {
 	ctx, cancel := context.WithTimeout(ctx, redisclient.CallTimeout)
 	defer cancel()
 	c := b.config
@@ -160,15 +159,15 @@ func milliseconds(d time.Duration) int64 {
 	return (max(0, d) + time.Millisecond - 1).Milliseconds()
 }
 
-// quietFor is how long after the end of its pause a circuit that nobody has asked
-// since counts as closed: no message waits for it, and the next call may go.
+// quietFor is how long after the end of its pause a circuit without calls counts
+// as closed: no message waits for it, and the next call may go.
 const quietFor = 2 * time.Minute
 
 // A State is one circuit as operators see it.
 type State struct {
 	Channel delivery.Channel
 	// State is what a call would find now: an open circuit whose pause is over is
-	// half-open, and closed once nobody has asked for a while.
+	// half-open, and closed after a while without calls.
 	State string
 	// Failures in a row up to now.
 	Failures int

@@ -2,9 +2,9 @@
 --
 -- KEYS[1]  hash of the breaker: state, since, failures (in a row), window,
 --          calls, failed (since window), backoff, until (end of the open
---          state, or of the probe's lease), detail, held (until when nobody
---          calls, because the provider asked for it), hold (how long, when it
---          named no time), look (when one call may go all the same), looking (1
+--          state, or of the probe's lease), detail, held (end of the pause
+--          that the provider requested), hold (its length, when the provider
+--          named none), look (when one call may go all the same), looking (1
 --          = it went)
 -- ARGV[1]  'admit', 'unused' (admitted, and no call was made), 'ok', 'fail' or
 --          'throttled'
@@ -15,12 +15,12 @@
 -- ARGV[6]  longest time in the open state, ms
 -- ARGV[7]  lease of a probe, ms
 -- ARGV[8]  the provider's answer, for 'fail'
--- ARGV[9]  how many calls went well, for 'ok' and 'throttled'
--- ARGV[10] the pause that the provider asked for, ms, for 'throttled'; 0 if it
+-- ARGV[9]  how many calls succeeded, for 'ok' and 'throttled'
+-- ARGV[10] the pause that the provider requested, ms, for 'throttled'; 0 if it
 --          named none
--- ARGV[11] the pause then, ms; doubles until a call goes well
--- ARGV[12] longest pause that nobody named, ms
--- ARGV[13] longest pause that a provider can ask for, ms
+-- ARGV[11] the pause then, ms; doubles until a call succeeds
+-- ARGV[12] longest pause without a time from the provider, ms
+-- ARGV[13] longest pause that a provider can request, ms
 -- ARGV[14] how often one call may go in such a pause, ms
 --
 -- Returns {ms to wait before the call (0 = go ahead), state, or 'held'}
@@ -60,7 +60,7 @@ end
 if event == 'admit' then
   if now < b.held then
     if now < b.look then return {math.min(b.held, b.look) - now, 'held'} end
-    -- A pause that was meant for one call alone must not cost everybody theirs.
+    -- One call checks whether the provider still throttles the others, too.
     save('look', now + tonumber(ARGV[14]), 'looking', 1)
     if b.state == 'closed' then return {0, 'held'} end
   end
@@ -71,14 +71,14 @@ if event == 'admit' then
     if b.state == 'half-open' then wait = math.min(wait, 1000) end
     return {wait, b.state}
   end
-  -- The open time is over, or whoever probed died: this caller probes.
+  -- The open time is over, or the last probe died: this caller probes.
   save('state', 'half-open', 'until', now + ARGV[7])
   if b.state == 'open' then redis.call('HSET', key, 'since', now) end
   return {0, 'half-open'}
 end
 
--- If it was the probe, somebody else may probe at once. Whoever was admitted
--- before the circuit opened cannot be told apart and costs a second probe.
+-- If it was the probe, another caller may probe at once. A caller that was admitted
+-- before the circuit opened looks the same and costs a second probe.
 if event == 'unused' then
   if b.looking == 1 then save('look', now, 'looking', 0) end
   if b.state == 'half-open' then save('until', now) end

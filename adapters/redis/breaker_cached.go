@@ -13,17 +13,17 @@ import (
 // how long good news may wait.
 const trustFor = 100 * time.Millisecond
 
-// A CachedBreaker is a breaker that asks and tells Redis ten times a second
-// instead of twice per call, as long as all is well: every report is a write
-// that Redis may have to sync. Bad news goes out at once, behind the good news
-// that came before it, so that the counts stay those of the calls. It is safe
-// for concurrent use.
+// A CachedBreaker is a breaker that reads from and reports to Redis ten times a
+// second instead of twice per call, as long as all calls succeed: every report
+// is a write that Redis may have to sync. A failure is reported at once, behind
+// the successes before it, so that the counts stay those of the calls. It is
+// safe for concurrent use.
 type CachedBreaker struct {
 	breaker  *Breaker
 	circuits [delivery.Channels]circuit
 }
 
-// circuit is what one process knows about a channel.
+// circuit is one process's state of a channel.
 type circuit struct {
 	mu           sync.Mutex
 	trustedUntil time.Time
@@ -31,7 +31,7 @@ type circuit struct {
 	untold       int // calls that went well
 }
 
-// NewCachedBreaker returns a breaker that asks b when it must.
+// NewCachedBreaker returns a cache of b.
 func NewCachedBreaker(b *Breaker) *CachedBreaker { return &CachedBreaker{breaker: b} }
 
 // Admit is that of [Breaker], up to 100 ms late to notice that others have

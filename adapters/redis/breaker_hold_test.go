@@ -8,8 +8,8 @@ import (
 	"dropbell/domain/delivery"
 )
 
-// brakes are a breaker, cached or not.
-type brakes interface {
+// breaker is a Breaker or a CachedBreaker.
+type breaker interface {
 	Admit(ctx context.Context, channel delivery.Channel) (time.Duration, string, error)
 	Report(ctx context.Context, channel delivery.Channel, ok bool, detail string) error
 	Throttled(ctx context.Context, channel delivery.Channel, after time.Duration) error
@@ -19,9 +19,9 @@ type brakes interface {
 // holding runs what both kinds of breakers promise of pauses that providers ask
 // for. b and other are those of two workers.
 func holding(t *testing.T, config BreakerConfig, test func(t *testing.T, b, other held)) {
-	for name, kind := range map[string]func(*Breaker) brakes{
-		"asking always": func(b *Breaker) brakes { return b },
-		"cached":        func(b *Breaker) brakes { return NewCachedBreaker(b) },
+	for name, kind := range map[string]func(*Breaker) breaker{
+		"asking always": func(b *Breaker) breaker { return b },
+		"cached":        func(b *Breaker) breaker { return NewCachedBreaker(b) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := startRedis(t)
@@ -33,7 +33,7 @@ func holding(t *testing.T, config BreakerConfig, test func(t *testing.T, b, othe
 
 type held struct {
 	t *testing.T
-	brakes
+	breaker
 	bare *Breaker
 }
 
@@ -117,8 +117,8 @@ func TestAPauseWithoutATimeDoublesUntilACallGoesWell(t *testing.T) {
 	})
 }
 
-// TestInAPauseOneCallAtATimeLooks whether the provider still asks for it, so
-// that a wish about one call does not keep everybody from being reached.
+// TestInAPauseOneCallAtATimeLooks checks whether the provider still throttles,
+// so that a refusal of one call does not delay all messages.
 func TestInAPauseOneCallAtATimeLooks(t *testing.T) {
 	const every = 400 * time.Millisecond
 	holding(t, BreakerConfig{LookEvery: every}, func(t *testing.T, b, other held) {

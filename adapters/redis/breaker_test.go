@@ -136,8 +136,8 @@ func TestADeadProberIsReplacedAfterItsLease(t *testing.T) {
 	}
 }
 
-// TestAProbeThatIsGivenBackIsTakenAtOnce, by whoever asks first; a circuit in
-// another state does not mind.
+// TestAProbeThatIsGivenBackIsTakenAtOnce, by the next Admit; a circuit in
+// another state is not changed.
 func TestAProbeThatIsGivenBackIsTakenAtOnce(t *testing.T) {
 	s := startRedis(t)
 	config := BreakerConfig{Failures: 1, OpenFor: 50 * time.Millisecond, ProbeLease: time.Hour}
@@ -203,7 +203,7 @@ func TestStatesShowEveryChannel(t *testing.T) {
 	}
 }
 
-// TestStatesEndByThemselves: an alert must not go on because nobody makes the call
+// TestStatesEndByThemselves: an alert must not go on because there is no call
 // that would close the circuit.
 func TestStatesEndByThemselves(t *testing.T) {
 	client := open(t, startRedis(t))

@@ -12,15 +12,14 @@ import (
 	"dropbell/killpoint"
 )
 
-// markLife is how long the marks of a batch outlive the last one: what is
-// never looked at again need not be kept, and what is costs one transaction
-// to learn anew.
+// markLife is how long the marks of a batch outlive the last one: marks that are
+// not read need not be kept, and a lost mark costs one transaction.
 const markLife = 7 * 24 * time.Hour
 
-// CodeMarks keeps a bitmap per batch of codes: bit i is set once the coupon
-// of its i-th code is stored. A million codes take 125 kB at most. It answers
-// whoever tries a code that was used without a transaction; losing it costs
-// those transactions and nothing else.
+// CodeMarks keeps a bitmap per batch of codes: bit i is set once the coupon of
+// its i-th code is stored. A million codes take 125 kB at most. With it a used
+// code is refused without a transaction; losing it costs those transactions and
+// nothing else.
 type CodeMarks struct{ client goredis.UniversalClient }
 
 // NewCodeMarks returns marks that use client and do not close it.
@@ -45,8 +44,9 @@ func (m CodeMarks) Used(ctx context.Context, b redeemcode.Batch, s redeemcode.Se
 	return bit == 1, nil
 }
 
-// Mark marks a code, for ever or until Redis forgets. It returns
-// [redisclient.ErrUnavailable] when Redis does not answer within half a second.
+// Mark marks a code; the mark lasts until it expires or Redis loses it. It
+// returns [redisclient.ErrUnavailable] when Redis does not answer within half a
+// second.
 func (m CodeMarks) Mark(ctx context.Context, b redeemcode.Batch, s redeemcode.Serial) error {
 	return m.MarkAll(ctx, b, []redeemcode.Serial{s})
 }

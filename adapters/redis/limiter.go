@@ -14,56 +14,28 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 )
 
-// A Limit is how many requests pass per period; as many may come at once.
-// The zero value limits nothing.
-type Limit struct {
-	Rate   int
-	Period time.Duration
-}
-
-// PerSecond returns a limit of n requests a second.
-func PerSecond(n int) Limit { return Limit{Rate: n, Period: time.Second} }
-
-// PerMinute returns a limit of n requests a minute.
-func PerMinute(n int) Limit { return Limit{Rate: n, Period: time.Minute} }
-
-// A Decision is the answer for one request, as HTTP headers want it.
-type Decision struct {
-	Allowed   bool
-	Limit     int
-	Remaining int
-	// RetryAfter is zero for an allowed request.
-	RetryAfter time.Duration
-	// ResetAfter is the time until the full limit is available again.
-	ResetAfter time.Duration
-}
-
-// A Limiter counts requests per key over all processes, on the clock of Redis
+// Counts keeps the limits of callers over all web processes, on the clock of Redis
 // (GCRA: the budget flows back evenly, there is no edge of a window at which
 // twice the limit passes).
-type Limiter struct{ rate *redis_rate.Limiter }
+type Counts struct{ rate *redis_rate.Limiter }
 
-// NewLimiter returns a limiter that uses client and does not close it.
-func NewLimiter(client goredis.UniversalClient) *Limiter {
-	return &Limiter{redis_rate.NewLimiter(client)}
+// NewCounts returns counts that use client and do not close it.
+func NewCounts(client goredis.UniversalClient) *Counts {
+	return &Counts{redis_rate.NewLimiter(client)}
 }
 
-// Allow counts one request under key, which is stored hashed because callers
-// put addresses and user names into it. It returns [redisclient.ErrUnavailable] when Redis
-// does not answer within half a second; whether to let the request pass is the route's decision.
-func (l *Limiter) Allow(ctx context.Context, key string, limit Limit) (Decision, error) {
-	if limit.Rate <= 0 {
-		return Decision{Allowed: true}, nil
-	}
+// Spend takes n requests out of the key's budget of burst per period, or as many as
+// are left, and returns how many remain. The key is stored hashed because it may
+// hold an address. It returns [redisclient.ErrUnavailable] when Redis does not
+// answer within half a second.
+func (c *Counts) Spend(ctx context.Context, key string, n, burst int, period time.Duration) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, redisclient.CallTimeout)
 	defer cancel()
-	rate := redis_rate.Limit{Rate: limit.Rate, Burst: limit.Rate, Period: limit.Period}
-	r, err := l.rate.Allow(ctx, hashed(key), rate)
+	r, err := c.rate.AllowAtMost(ctx, hashed(key), redis_rate.Limit{Rate: burst, Burst: burst, Period: period}, n)
 	if err != nil {
-		return Decision{}, redisclient.Unavailable("limit", err)
+		return 0, redisclient.Unavailable("limit", err)
 	}
-	return Decision{Allowed: r.Allowed > 0, Limit: limit.Rate, Remaining: r.Remaining,
-		RetryAfter: max(0, r.RetryAfter), ResetAfter: r.ResetAfter}, nil
+	return r.Remaining, nil
 }
 
 func hashed(key string) string {
@@ -89,14 +61,14 @@ func (p *Pacer) Admit(ctx context.Context, channel delivery.Channel, n int, rate
 }
 
 // Return gives back what was admitted and is not used. A budget that would be
-// full by it is left to fill up by itself.
+// full by it is left to refill over time.
 func (p *Pacer) Return(ctx context.Context, channel delivery.Channel, n, ratePerSecond int) error {
 	_, err := p.admitN(ctx, channel.String(), -n, redis_rate.Limit{Rate: ratePerSecond, Burst: max(ratePerSecond, n), Period: time.Second})
 	return err
 }
 
-// AdmitCampaign is Admit for the budget of one campaign, of which a fifth of
-// a second's worth passes at once: it begins as slowly as it goes on.
+// AdmitCampaign is Admit for the budget of one campaign, of which a fifth of a
+// second's worth passes at once, so that it begins at its rate.
 func (p *Pacer) AdmitCampaign(ctx context.Context, id int64, n, ratePerSecond int) (time.Duration, error) {
 	return p.admit(ctx, campaignPace(id), n, campaignLimit(n, ratePerSecond))
 }

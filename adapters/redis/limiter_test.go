@@ -4,7 +4,6 @@ import (
 	"errors"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -25,38 +24,34 @@ func open(t *testing.T, s *redisServer) goredis.UniversalClient {
 	return client
 }
 
-func TestLimiterAllowsExactlyTheLimitAcrossClients(t *testing.T) {
+func TestCountsAreSharedByClients(t *testing.T) {
 	s := startRedis(t)
-	limiters := []*Limiter{NewLimiter(open(t, s)), NewLimiter(open(t, s))}
-	var allowed atomic.Int64
+	counts := []*Counts{NewCounts(open(t, s)), NewCounts(open(t, s))}
 	var wg sync.WaitGroup
-	for i := range 40 {
+	for i := range 8 {
 		wg.Go(func() {
-			d, err := limiters[i%2].Allow(t.Context(), "sign-in:1", PerMinute(10))
-			if err != nil {
+			if _, err := counts[i%2].Spend(t.Context(), "u:1", 2, 100, time.Hour); err != nil {
 				t.Error(err)
-			}
-			if d.Allowed {
-				allowed.Add(1)
-			} else if d.RetryAfter <= 0 || d.Remaining != 0 {
-				t.Errorf("refused without a time to come back: %+v", d)
 			}
 		})
 	}
 	wg.Wait()
-	// GCRA gives one back every 6 s, more than this test takes.
-	if allowed.Load() != 10 {
-		t.Errorf("allowed %d of 40, want 10", allowed.Load())
+	// One comes back every 36 s, more than this test takes.
+	for _, c := range []struct{ n, remaining int }{{0, 84}, {80, 4}, {10, 0}, {0, 0}} {
+		if got, err := counts[0].Spend(t.Context(), "u:1", c.n, 100, time.Hour); err != nil || got != c.remaining {
+			t.Errorf("after %d more %d remain, not %d: %v", c.n, got, c.remaining, err)
+		}
+	}
+	if got, err := counts[1].Spend(t.Context(), "u:2", 1, 100, time.Hour); err != nil || got != 99 {
+		t.Errorf("of another key %d remain: %v", got, err)
 	}
 }
 
-func TestLimiterKeysAreSeparateAndHideTheirText(t *testing.T) {
-	s := startRedis(t)
-	client := open(t, s)
-	l := NewLimiter(client)
-	for _, key := range []string{"somebody@example.com", "else@example.com"} {
-		if d, err := l.Allow(t.Context(), key, PerMinute(1)); err != nil || !d.Allowed {
-			t.Fatalf("%s: %+v %v", key, d, err)
+func TestCountsHideTheTextOfKeys(t *testing.T) {
+	client := open(t, startRedis(t))
+	for _, key := range []string{"first@example.com", "second@example.com"} {
+		if _, err := NewCounts(client).Spend(t.Context(), key, 1, 10, time.Minute); err != nil {
+			t.Fatal(err)
 		}
 	}
 	keys := client.Keys(t.Context(), "*").Val()
@@ -66,15 +61,6 @@ func TestLimiterKeysAreSeparateAndHideTheirText(t *testing.T) {
 	for _, key := range keys {
 		if strings.Contains(key, "example.com") {
 			t.Errorf("key %q shows an address", key)
-		}
-	}
-}
-
-func TestZeroLimitAllowsEverything(t *testing.T) {
-	l := NewLimiter(open(t, startRedis(t)))
-	for range 50 {
-		if d, err := l.Allow(t.Context(), "k", Limit{}); err != nil || !d.Allowed {
-			t.Fatalf("%+v %v", d, err)
 		}
 	}
 }
@@ -147,7 +133,7 @@ func TestWithoutRedisEveryCallSaysUnavailable(t *testing.T) {
 	client := open(t, s)
 	s.kill(t)
 	ctx, started := t.Context(), time.Now()
-	_, limitErr := NewLimiter(client).Allow(ctx, "k", PerSecond(1))
+	_, limitErr := NewCounts(client).Spend(ctx, "k", 1, 1, time.Second)
 	_, paceErr := NewPacer(client).Admit(ctx, delivery.SMS, 1, 1)
 	_, _, breakErr := NewBreaker(client, BreakerConfig{}).Admit(ctx, delivery.SMS)
 	if took := time.Since(started); took > 3*time.Second {

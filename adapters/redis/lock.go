@@ -11,8 +11,8 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 )
 
-// releaseScript deletes a latch only if its holder asks. KEYS[1] the latch,
-// ARGV[1] the holder. Returns 1 if it was deleted.
+// releaseScript deletes the lock KEYS[1] if ARGV[1] holds it. It returns 1 if it
+// was deleted.
 const releaseScript = `if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0`
 
 // A Lock admits one of several processes that want the same thing. It is the
@@ -27,36 +27,36 @@ func NewLock(client goredis.UniversalClient) *Lock {
 	return &Lock{client, goredis.NewScript(releaseScript)}
 }
 
-// Take returns whether id holds the latch of key now. It returns
+// Take returns whether id holds the lock of key now. It returns
 // [redisclient.ErrUnavailable] when Redis does not answer.
 func (l *Lock) Take(ctx context.Context, key [32]byte, id int64, lasting time.Duration) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, redisclient.CallTimeout)
 	defer cancel()
-	taken, err := l.client.SetNX(ctx, latchKey(key), id, lasting).Result()
+	taken, err := l.client.SetNX(ctx, lockKey(key), id, lasting).Result()
 	if err != nil || taken {
-		return taken, wrapLatch(err)
+		return taken, wrapLock(err)
 	}
-	holder, err := l.client.Get(ctx, latchKey(key)).Result()
-	if err == goredis.Nil { // let go in between: the database decides
+	holder, err := l.client.Get(ctx, lockKey(key)).Result()
+	if err == goredis.Nil { // released in between: the database decides
 		return true, nil
 	}
-	return holder == strconv.FormatInt(id, 10), wrapLatch(err)
+	return holder == strconv.FormatInt(id, 10), wrapLock(err)
 }
 
-// Release gives the latch back if id holds it.
+// Release gives the lock back if id holds it.
 func (l *Lock) Release(ctx context.Context, key [32]byte, id int64) error {
 	ctx, cancel := context.WithTimeout(ctx, redisclient.CallTimeout)
 	defer cancel()
-	return wrapLatch(l.release.Run(ctx, l.client, []string{latchKey(key)}, id).Err())
+	return wrapLock(l.release.Run(ctx, l.client, []string{lockKey(key)}, id).Err())
 }
 
-func wrapLatch(err error) error {
+func wrapLock(err error) error {
 	if err == nil {
 		return nil
 	}
-	return redisclient.Unavailable("latch", err)
+	return redisclient.Unavailable("lock", err)
 }
 
-func latchKey(key [32]byte) string {
+func lockKey(key [32]byte) string {
 	return "latch:" + base64.RawURLEncoding.EncodeToString(key[:])
 }

@@ -19,11 +19,11 @@ import (
 // starting, since nothing depends on Redis alone.
 func Open(address string) (goredis.UniversalClient, error) { return redisclient.New(address, 0) }
 
-// Quiet keeps the client library from writing to the terminal by itself; what
-// it would say is also in the errors of its calls. It is for package main.
-func Quiet() { goredis.SetLogger(silence{}) }
+// Quiet turns the client library's log off; the errors of its calls contain the
+// same. It is for package main.
+func Quiet() { goredis.SetLogger(discardLogger{}) }
 
-type silence struct{}
+type discardLogger struct{}
 
 // Printf is part of the library's logger.
-func (silence) Printf(context.Context, string, ...any) {}
+func (discardLogger) Printf(context.Context, string, ...any) {}

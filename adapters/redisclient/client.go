@@ -18,8 +18,8 @@ const (
 	// dialTimeout ends an attempt to connect; a node that is gone without a
 	// word must not hold a caller for longer. The next call tries again.
 	dialTimeout = time.Second
-	// topologyFor is how old a cluster's topology gets while the client is in
-	// use: nobody tells a client that a replica has taken over from a dead
+	// topologyFor is the largest age of a cluster's topology while the client is
+	// in use: a client is not notified when a replica takes over from a dead
 	// primary. Reading it is one small command to one node.
 	topologyFor = time.Second
 )

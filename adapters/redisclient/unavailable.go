@@ -8,12 +8,12 @@ import (
 	"dropbell/domain/fault"
 )
 
-// ErrUnavailable is returned when Redis does not answer. Limits and breakers
-// are helpers: each caller decides whether to go on without them.
+// ErrUnavailable is returned when Redis does not answer. Limits and breakers are
+// optional: each caller decides whether to continue without them.
 var ErrUnavailable = fault.New(fault.Unavailable, "overloaded", "the service is busy; try again in a moment").Told("fault.redis_away")
 
-// CallTimeout bounds a limit or breaker check: callers go on without it,
-// so waiting for a Redis that is away would only slow them down.
+// CallTimeout bounds a limit or breaker check: callers continue without it, so
+// waiting longer for an unavailable Redis would only slow them down.
 const CallTimeout = 500 * time.Millisecond
 
 // Unavailable marks a failed call as [ErrUnavailable] and keeps its cause for

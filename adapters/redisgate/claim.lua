@@ -6,7 +6,8 @@
 --       6 pace: how many were accepted in a second, "second count" in a ring of 64
 -- ARGV  per claim: id, user, origin, key ("" = the claim's own)
 -- returns { "missing" } without a shard, { "sealed" } while it is being built,
---       else { "open", stock left, word per claim … }, a word being
+--       else { "open", stock left, word per claim … }, or "first" instead of "open"
+--       if nothing waited on the stream before, a word being
 --       "ok <ms since 1970>" | "was <claim> <user>[ <ms>]" (accepted before; the instant while it is not written) | "ended" | "early"
 --       | "draft" | "cancelled" | "otherway" (not obtained so) | "paused"
 --       | "dry" (nothing left here) | "limit" | "drylimit" (both)
@@ -87,6 +88,7 @@ if #newClaims > 0 then
   redis.call('HSET', KEYS[3], unpack(newKeys))
   redis.call('HSET', KEYS[4], unpack(newClaims))
   redis.call('XADD', KEYS[5], '*', unpack(entry))
+  if redis.call('XLEN', KEYS[5]) == 1 then words[1] = 'first' end
   local second = string.format('%.0f', math.floor(now / 1000))
   local place = string.format('%.0f', math.floor(now / 1000) % 64)
   local of, count = string.match(redis.call('HGET', KEYS[6], place) or '', '^(%d+) (%d+)$')

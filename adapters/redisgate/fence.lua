@@ -1,5 +1,5 @@
--- Closes the shard for every epoch before this one; where there is none, one
--- that is closed comes to be.
+-- Fences the shard against every epoch before this one; creates a fenced shard if
+-- there is none.
 -- KEYS  1 shard
 -- ARGV  1 epoch
 -- returns 1, or 0 if the shard belongs to a later epoch

@@ -1,4 +1,4 @@
--- Gives the shard what is missing to an amount in all.
+-- Raises the shard's allotment to an amount in all.
 -- KEYS  1 shard
 -- ARGV  1 epoch  2 amount in all
 -- returns 1, or 0 if the shard is of another epoch

@@ -38,13 +38,22 @@ func (s *activeGates) list(ctx context.Context, info Info) (map[int64]int, error
 	return shards, err
 }
 
-// ByID returns the user's claim of that name: accepted while it waits to be
-// written, then what became of it, or [claim.ErrNotFound]. It looks at the
-// shards first: what is written in between is in the database by the second look.
+// ByID returns the user's claim with that id: accepted while it waits to be
+// written, then its outcome, or [claim.ErrNotFound]. It reads the shards first:
+// a claim that is written in between is in the database by the second read. A
+// claim is looked for at one shard, the user's home shard of the template in its
+// id. An id that is not found there may be one of an earlier version, which
+// could belong to a few templates.
 func (g *Gate) ByID(ctx context.Context, by user.ID, id claim.ID) (claim.Claim, error) {
-	c, err := g.pending(ctx, by, id)
+	gates, err := g.active.list(ctx, g.info)
+	if err != nil {
+		return claim.Claim{}, err
+	}
+	c, err := g.find(ctx, by, id, chosen(gates, id.Names))
 	if errors.Is(err, claim.ErrNotFound) {
-		c, err = g.info.Decided(ctx, by, id)
+		if former := chosen(gates, id.MayName); len(former) > 0 {
+			c, err = g.find(ctx, by, id, former)
+		}
 	}
 	if err == nil && c.UserID != by {
 		return claim.Claim{}, claim.ErrNotFound
@@ -52,25 +61,37 @@ func (g *Gate) ByID(ctx context.Context, by user.ID, id claim.ID) (claim.Claim, 
 	return c, err
 }
 
-// pending asks one shard of each template that the claim's id can be of: the
-// user's home shard.
-func (g *Gate) pending(ctx context.Context, by user.ID, id claim.ID) (claim.Claim, error) {
-	drops, err := g.active.list(ctx, g.info)
-	if err != nil {
-		return claim.Claim{}, err
+// chosen returns those of the gates whose templates are chosen.
+func chosen(gates map[int64]int, choose func(templateID int64) bool) map[int64]int {
+	some := map[int64]int{}
+	for template, shards := range gates {
+		if choose(template) {
+			some[template] = shards
+		}
+	}
+	return some
+}
+
+func (g *Gate) find(ctx context.Context, by user.ID, id claim.ID, gates map[int64]int) (claim.Claim, error) {
+	c, err := g.pending(ctx, by, id, gates)
+	if errors.Is(err, claim.ErrNotFound) {
+		return g.info.Decided(ctx, by, id)
+	}
+	return c, err
+}
+
+// pending looks for a claim that waits to be written at the user's home shard of
+// each of the gates.
+func (g *Gate) pending(ctx context.Context, by user.ID, id claim.ID, gates map[int64]int) (claim.Claim, error) {
+	if len(gates) == 0 {
+		return claim.Claim{}, claim.ErrNotFound
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	replies := map[int64]*goredis.StringCmd{}
 	pipe := g.client.Pipeline()
-	for template, shards := range drops {
-		if !id.MayBeOf(template) {
-			continue
-		}
+	for template, shards := range gates {
 		replies[template] = pipe.HGet(ctx, keysOf(template, gate.HomeShard(by, shards)).claims, id.String())
-	}
-	if len(replies) == 0 {
-		return claim.Claim{}, claim.ErrNotFound
 	}
 	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, goredis.Nil) {
 		return claim.Claim{}, redisclient.Unavailable("claim", err)

@@ -2,6 +2,7 @@ package redisgate
 
 import (
 	"context"
+	"errors"
 	"net"
 	"sync/atomic"
 	"testing"
@@ -10,6 +11,7 @@ import (
 
 	"dropbell/domain/claim"
 	"dropbell/domain/template"
+	"dropbell/domain/user"
 )
 
 // crowded says that many templates have shards.
@@ -45,19 +47,31 @@ func (l *looks) ProcessPipelineHook(next goredis.ProcessPipelineHook) goredis.Pr
 }
 
 // Asking for a claim costs as much with hundreds of drops at the gate as with
-// one: its id says which few it can be of.
-func TestAClaimIsSoughtAtFewGates(t *testing.T) {
+// one: its id names the gate, and its user the shard. An id of an earlier version
+// is found as well, at one of the few gates that it may be of.
+func TestAClaimIsSoughtAtOneShard(t *testing.T) {
 	client := newClient(t)
-	newShelves(t, NewShards(client), 7, 1, openTerms(5), 10)
+	newShards(t, NewShards(client), 7, 1, openTerms(5), 10)
 	counted := &looks{}
 	client.AddHook(counted)
-	g := New(client, crowded{unwritten{template.Template{ID: 7}}, 300}, Options{})
-	c, err := g.Claim(t.Context(), claim.Request{ID: claim.NewID(1<<40, 7), TemplateID: 7, UserID: 7, Origin: claim.ByTap, Key: "k"})
-	must(t, err)
-	counted.Store(0)
-	seen, err := g.ByID(t.Context(), 7, c.ID)
-	must(t, err)
-	if seen.ID != c.ID || seen.TemplateID != 7 || counted.Load() > 2 {
-		t.Errorf("found %+v after %d looks, of 300 gates", seen, counted.Load())
+	g := New(client, crowded{unwritten{template.Template{ID: 7}}, 600}, Options{})
+	accept := func(by user.ID, id claim.ID) claim.ID {
+		c, err := g.Claim(t.Context(), claim.Request{ID: id, TemplateID: 7, UserID: by, Origin: claim.ByTap, Key: claim.TapKey(by, "k")})
+		must(t, err)
+		return c.ID
+	}
+	find := func(by user.ID, id claim.ID, atMost int64) {
+		t.Helper()
+		counted.Store(0)
+		seen, err := g.ByID(t.Context(), by, id)
+		must(t, err)
+		if seen.ID != id || seen.TemplateID != 7 || seen.UserID != by || counted.Load() > atMost {
+			t.Errorf("found %+v after %d reads, of 600 gates", seen, counted.Load())
+		}
+	}
+	find(7, accept(7, claim.NewID(1<<40, 7)), 1)
+	find(8, accept(8, claim.NewID(1<<40, 7)^0x5500), 1+2)
+	if _, err := g.ByID(t.Context(), 9, claim.NewID(1<<40, 7)); !errors.Is(err, claim.ErrNotFound) {
+		t.Errorf("somebody else's claim is shown: %v", err)
 	}
 }

@@ -1,6 +1,6 @@
 // Package redisgate is the claim gate in Redis: the shards that decide claims in
-// scripts, one script call per group of claims, and the streams of accepted claims
-// that the writer brings into the database. See [gate].
+// scripts, one script call per group of claims, and the streams of accepted
+// claims that the writer stores in the database. See [gate].
 package redisgate
 
 import (
@@ -30,8 +30,8 @@ const (
 	maxGroup = 256
 	// maxQueue is how many claims may wait for one shard.
 	maxQueue = 16384
-	// callTimeout bounds one script call. What it decided is not lost then:
-	// whoever asks again with the same key is told.
+	// callTimeout bounds one script call. Its decisions are not lost after a
+	// time-out: a repetition with the same key gets them.
 	callTimeout = redisclient.CallTimeout
 	// restockTimeout bounds the search for stock on other shards, which takes
 	// several calls.
@@ -39,12 +39,12 @@ const (
 	// soldOutFor is how long a proof that nothing is left is believed without
 	// a look; an event ends it earlier.
 	soldOutFor = time.Second
-	// lookRounds bounds how often somebody who finds every shard empty, but
-	// not everything taken, looks again before giving up.
+	// lookRounds bounds how often a claim that finds every shard empty, though
+	// stock is left, looks again before it gives up.
 	lookRounds = 40
 )
 
-// Info is what the gate asks the database.
+// Info is what the gate reads from the database.
 type Info interface {
 	// Shards returns into how many shards the template's stock is divided, 0
 	// while it has no shards or will have none any more.
@@ -60,15 +60,15 @@ type Info interface {
 	// Known returns the claim that a request with this key led to, or
 	// [claim.ErrNotFound].
 	Known(ctx context.Context, r claim.Request) (claim.Claim, error)
-	// Decided returns the user's claim if the database knows what became of it,
-	// or [claim.ErrNotFound].
+	// Decided returns the user's claim if the database has its outcome, or
+	// [claim.ErrNotFound].
 	Decided(ctx context.Context, by user.ID, id claim.ID) (claim.Claim, error)
 }
 
 // Options tune a gate; the zero value is what was measured best.
 type Options struct {
 	MaxGroup int // claims per script call, 0 = 256, at most 512
-	// Observe, if set, is told the size and duration of every script call.
+	// Observe, if set, is called with the size and duration of every script call.
 	Observe func(size int, took time.Duration)
 	// Later, if set, decides what staff give away after the shards were taken
 	// down.
@@ -80,9 +80,9 @@ type Options struct {
 	Patience time.Duration
 }
 
-// A Gate decides claims in Redis. Claims that arrive together at one shard
-// are decided by one script call, and what it accepts is on a stream before
-// anybody is told. It implements [claim.Gate].
+// A Gate decides claims in Redis. Claims that arrive together at one shard are
+// decided by one script call, and accepted claims are on a stream before Claim
+// returns. It implements [claim.Gate].
 type Gate struct {
 	client  goredis.UniversalClient
 	scripts scripts
@@ -91,12 +91,13 @@ type Gate struct {
 
 	mu     sync.Mutex
 	drops  map[int64]*drop
-	none   map[int64]time.Time // templates that had no shards, until when that is believed
-	rooms  map[int64]*room     // where claims wait for shards
-	asked  singleflight.Group  // for shards, one caller for all
-	waited sync.Pool           // of *waiting that were answered
+	none   map[int64]time.Time      // templates that had no shards, until when that is believed
+	rooms  map[roomKey]*waitingRoom // where claims wait for shards
+	asked  singleflight.Group       // for shards, one caller for all
+	waited sync.Pool                // of *waiting that were answered
 
 	active activeGates
+	caller caller
 }
 
 // noneFor is how long it is believed that a template has no shards.
@@ -128,7 +129,7 @@ func New(client goredis.UniversalClient, info Info, o Options) *Gate {
 		o.Patience = patience
 	}
 	return &Gate{client: client, scripts: newScripts(), info: info, options: o, drops: map[int64]*drop{}, none: map[int64]time.Time{},
-		rooms: map[int64]*room{}}
+		rooms: map[roomKey]*waitingRoom{}, caller: caller{client: client, pending: map[string]struct{}{}}}
 }
 
 // Claim returns an accepted claim, or what became of the first one with the
@@ -141,7 +142,7 @@ func (g *Gate) Claim(ctx context.Context, r claim.Request) (claim.Claim, error) 
 		if !errors.Is(err, errNoShards) {
 			return c, err
 		}
-		if !g.await(ctx, r.TemplateID, end) {
+		if !g.await(ctx, r, end) {
 			return claim.Claim{}, overloaded("its shards are being filled")
 		}
 	}
@@ -221,8 +222,8 @@ func (g *Gate) drop(ctx context.Context, id int64) (*drop, error) {
 	return d, nil
 }
 
-// withoutShards answers for a template that has no shards, or lost them:
-// what the database knows decides, and where it does not, the rush has to wait.
+// withoutShards answers for a template that has no shards, or lost them: from
+// the database where that decides the claim; other claims wait for the shards.
 func (g *Gate) withoutShards(ctx context.Context, r claim.Request) (claim.Claim, error) {
 	if r.Key != "" {
 		known, err := g.info.Known(ctx, r)
@@ -284,8 +285,11 @@ func (g *Gate) answer(ctx context.Context, d *drop, r claim.Request, word string
 	case wordLimit:
 		return claim.Claim{}, claim.ErrLimit
 	case wordMissing, wordSealed:
-		g.markEmpty(d)
-		return g.withoutShards(ctx, r)
+		c, err := g.withoutShards(ctx, r)
+		if !errors.Is(err, errNoShards) {
+			g.markEmpty(d)
+		}
+		return c, err
 	}
 	if first, ok := strings.CutPrefix(word, "was "); ok {
 		return g.repeated(ctx, r, first)
@@ -352,11 +356,11 @@ func (d *drop) forget() {
 }
 
 // shardKeys are the names of everything that belongs to one shard.
-type shardKeys struct{ shard, users, keys, claims, stream, gone, pace string }
+type shardKeys struct{ shard, users, keys, claims, stream, gone, came, pace string }
 
 func keysOf(templateID int64, shard int) shardKeys {
 	tag := "gate:{" + strconv.FormatInt(templateID, 10) + ":" + strconv.Itoa(shard) + "}"
-	return shardKeys{tag, tag + ":users", tag + ":keys", tag + ":claims", tag + ":stream", tag + ":gone", tag + ":pace"}
+	return shardKeys{tag, tag + ":users", tag + ":keys", tag + ":claims", tag + ":stream", tag + ":gone", tag + ":came", tag + ":pace"}
 }
 
 func newRandom() *rand.Rand { return rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())) }

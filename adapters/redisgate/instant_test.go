@@ -31,7 +31,7 @@ func (unwritten) Decided(context.Context, user.ID, claim.ID) (claim.Claim, error
 // repetition and a look at it say when it was accepted.
 func TestAcceptedClaimKeepsItsInstant(t *testing.T) {
 	client := newClient(t)
-	newShelves(t, NewShards(client), 1, 1, openTerms(5), 10)
+	newShards(t, NewShards(client), 1, 1, openTerms(5), 10)
 	g := New(client, unwritten{template.Template{ID: 1}}, Options{})
 	ask := func(id claim.ID) claim.Claim {
 		t.Helper()

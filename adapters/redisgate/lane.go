@@ -12,9 +12,9 @@ import (
 	"dropbell/killpoint"
 )
 
-// lane gathers the claims of one shard: while one call is on its way the next
-// group queues, and nobody waits for a timer. There is one call at a time and
-// no goroutine while there is nothing to do.
+// lane groups the claims of one shard: while one call is in flight the next
+// group queues, without a timer. There is one call at a time, and no goroutine
+// while the lane is idle.
 type lane struct {
 	gate  *Gate
 	drop  *drop
@@ -83,7 +83,7 @@ func (g *Gate) waiter(r claim.Request) *waiting {
 	return w
 }
 
-// run decides groups until nobody waits.
+// run decides groups until the queue is empty.
 func (l *lane) run() {
 	for {
 		group := l.next()
@@ -216,6 +216,9 @@ func (l *lane) call(ctx context.Context, group []*waiting) ([]string, error) {
 			words[i] = state
 		}
 		return words, nil
+	}
+	if state == wordFirst {
+		l.gate.caller.call(callUnwritten, l.drop.id)
 	}
 	if len(reply) != len(group)+2 {
 		return nil, fmt.Errorf("gate: %d words about %d claims", len(reply)-2, len(group))

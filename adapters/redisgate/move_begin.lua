@@ -1,5 +1,5 @@
 -- Begins a move of stock towards this shard, or names the one under way: there
--- is one at a time, and whoever meets it finishes it.
+-- is one at a time, and the next caller finishes it.
 -- KEYS  1 shard of the receiver
 -- ARGV  1 epoch  2 donor  3 how many are wanted
 -- returns { number, donor, wanted } or { 0 } if the shard is of another epoch

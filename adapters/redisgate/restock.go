@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"dropbell/domain/claim/gate"
-
-	goredis "github.com/redis/go-redis/v9"
 )
 
 // outcome of looking for stock elsewhere.
@@ -20,25 +18,34 @@ const (
 )
 
 // restock moves stock from other shards to this one if want is positive, and
-// says whether there is any at all.
+// says whether there is any at all. Shards that are being built are passed over;
+// while there are any, nobody can say that nothing is left.
 func (g *Gate) restock(ctx context.Context, d *drop, shard, want int) (outcome, error) {
 	if d.isSoldOut() {
 		return nothingLeft, nil
 	}
+	closed := false
 	if want > 0 {
 		tour := gate.ProbeOrder(shard, d.shards, d.knownEmpty, newRandom())
 		for _, donor := range tour {
 			moved, err := g.move(ctx, d, shard, donor, want)
-			if err != nil {
+			switch {
+			case errors.Is(err, errDonorClosed):
+				closed = true
+			case err != nil:
 				return 0, err
-			}
-			if moved {
+			case moved:
 				return restocked, nil
+			default:
+				d.remember(donor)
 			}
-			d.remember(donor)
 		}
 	}
-	return g.proof(ctx, d)
+	found, err := g.proof(ctx, d)
+	if err == nil && found == somethingLeft && closed {
+		return 0, overloaded("one of its shards is being filled")
+	}
+	return found, err
 }
 
 // proof looks at all shards, twice if the first look suggests that nothing
@@ -67,18 +74,23 @@ func (g *Gate) proof(ctx context.Context, d *drop) (outcome, error) {
 	return nothingLeft, nil
 }
 
+// errDonorClosed says that a shard cannot give anything, because it is being built.
+var errDonorClosed = errors.New("gate: the donor is being built")
+
 // move brings stock from donor to shard, in three repeatable steps, and
 // reports whether any came. It finishes first what another left half done.
 func (g *Gate) move(ctx context.Context, d *drop, shard, donor, want int) (bool, error) {
-	epoch, err := g.client.HGet(ctx, keysOf(d.id, shard).shard, "epoch").Int64()
-	if errors.Is(err, goredis.Nil) {
-		return false, overloaded("its shards are being filled")
-	}
-	if err != nil {
-		return false, overloaded("its shards do not answer")
-	}
 	mover := Shards{client: g.client, scripts: g.scripts}
-	amount, err := mover.move(ctx, d.id, shard, donor, want, epoch)
+	epochs, err := mover.openEpochs(ctx, d.id, shard, donor)
+	switch {
+	case err != nil:
+		return false, overloaded("its shards do not answer")
+	case epochs[0] == 0:
+		return false, overloaded("its shards are being filled")
+	case epochs[1] == 0:
+		return false, errDonorClosed
+	}
+	amount, err := mover.move(ctx, d.id, shard, donor, want, epochs[0], epochs[1])
 	if errors.Is(err, gate.ErrStaleEpoch) {
 		return false, overloaded("its shards are being filled")
 	}
@@ -100,7 +112,7 @@ func (d *drop) remember(empty int) {
 	d.empty[empty] = true
 }
 
-// learn replaces what is remembered by what was seen.
+// learn replaces the cached state with the one that was read.
 func (d *drop) learn(seen []gate.Shard) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -20,6 +20,8 @@ const (
 	wordDryLimit  = "drylimit"
 	wordMissing   = "missing"
 	wordSealed    = "sealed"
+	// wordFirst says of a shard that claims wait to be written since this call.
+	wordFirst = "first"
 	// wordSoldOut is never said by a shard, which knows only itself.
 	wordSoldOut = "soldout"
 )
@@ -51,8 +53,14 @@ var gateLoadSource string
 //go:embed set_terms.lua
 var gateTellSource string
 
-//go:embed clock.lua
-var gateClockSource string
+//go:embed look.lua
+var gateLookSource string
+
+//go:embed detach.lua
+var gateDetachSource string
+
+//go:embed resume.lua
+var gateResumeSource string
 
 //go:embed open.lua
 var gateOpenSource string
@@ -61,7 +69,7 @@ var gateOpenSource string
 var gateFillSource string
 
 type scripts struct {
-	claim, begin, take, put, settle, seal, reset, load, tell, clock, open, fill *goredis.Script
+	claim, begin, take, put, settle, seal, reset, load, tell, look, open, fill, detach, resume *goredis.Script
 }
 
 func newScripts() scripts {
@@ -69,6 +77,7 @@ func newScripts() scripts {
 		claim: goredis.NewScript(gateClaimSource), begin: goredis.NewScript(gateBeginSource), take: goredis.NewScript(gateTakeSource),
 		put: goredis.NewScript(gatePutSource), settle: goredis.NewScript(gateSettleSource), seal: goredis.NewScript(gateSealSource),
 		reset: goredis.NewScript(gateResetSource), load: goredis.NewScript(gateLoadSource), tell: goredis.NewScript(gateTellSource),
-		clock: goredis.NewScript(gateClockSource), open: goredis.NewScript(gateOpenSource), fill: goredis.NewScript(gateFillSource),
+		look: goredis.NewScript(gateLookSource), open: goredis.NewScript(gateOpenSource), fill: goredis.NewScript(gateFillSource),
+		detach: goredis.NewScript(gateDetachSource), resume: goredis.NewScript(gateResumeSource),
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"dropbell/adapters/redisclient"
 	"dropbell/domain/claim"
 	"dropbell/domain/claim/gate"
+	"dropbell/domain/user"
 
 	goredis "github.com/redis/go-redis/v9"
 )
@@ -37,8 +38,8 @@ func NewShards(client goredis.UniversalClient) Shards {
 	return Shards{client: client, scripts: newScripts()}
 }
 
-// Machines returns how many masters a cluster has, 1 for a single Redis or
-// when nobody answers.
+// Machines returns how many masters a cluster has, 1 for a single Redis or when
+// Redis does not answer.
 func (s Shards) Machines(ctx context.Context) int {
 	cluster, ok := s.client.(*goredis.ClusterClient)
 	if !ok {
@@ -69,13 +70,13 @@ func (s Shards) look(ctx context.Context, templateID int64, shards int, whole bo
 	}
 	pipe := s.client.Pipeline()
 	fields, gone, waiting := make([]*goredis.SliceCmd, shards), make([]*goredis.MapStringStringCmd, shards), make([]*goredis.IntCmd, shards)
-	clocks := make([]*goredis.Cmd, shards)
+	states := make([]*goredis.Cmd, shards)
 	for i := range shards {
 		k := keysOf(templateID, i)
 		fields[i] = pipe.HMGet(ctx, k.shard, peekFields...)
 		if whole {
 			gone[i], waiting[i] = pipe.HGetAll(ctx, k.gone), pipe.XLen(ctx, k.stream)
-			clocks[i] = s.scripts.clock.Eval(ctx, pipe, []string{k.shard})
+			states[i] = s.scripts.look.Eval(ctx, pipe, []string{k.shard, k.users, k.keys, k.stream})
 		}
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
@@ -89,7 +90,7 @@ func (s Shards) look(ctx context.Context, templateID int64, shards int, whole bo
 		}
 		if whole {
 			one.Waiting = waiting[i].Val()
-			if one.Clock, err = readClock(clocks[i]); err != nil {
+			if one.Clock, one.Broken, err = readState(states[i]); err != nil {
 				return nil, err
 			}
 			if one.Gone, err = readGone(gone[i].Val()); err != nil {
@@ -142,9 +143,13 @@ func readShard(shard int, values []any) (gate.Shard, error) {
 	return s, nil
 }
 
-func readClock(reply *goredis.Cmd) (time.Time, error) {
-	ms, err := reply.Int64()
-	return time.UnixMilli(ms), err
+// readState reads what look.lua returns.
+func readState(reply *goredis.Cmd) (clock time.Time, broken bool, err error) {
+	values, err := reply.Int64Slice()
+	if err != nil || len(values) != 2 {
+		return clock, false, errors.Join(err, fmt.Errorf("state of a shard: %d values", len(values)))
+	}
+	return time.UnixMilli(values[0]), values[1] == 1, nil
 }
 
 func readGone(stored map[string]string) (map[int]int64, error) {
@@ -180,7 +185,73 @@ func (s Shards) Fence(ctx context.Context, templateID int64, shard int, epoch in
 // Reset implements [gate.Shards].
 func (s Shards) Reset(ctx context.Context, templateID int64, shard int, epoch, allot int64) error {
 	k := keysOf(templateID, shard)
-	return s.fenced(ctx, s.scripts.reset, []string{k.shard, k.users, k.keys, k.claims, k.stream, k.gone}, epoch, allot, gateReaders)
+	return s.fenced(ctx, s.scripts.reset, []string{k.shard, k.users, k.keys, k.claims, k.stream, k.gone, k.came}, epoch, allot, gateReaders)
+}
+
+// Detach implements [gate.Shards].
+func (s Shards) Detach(ctx context.Context, templateID int64, shard int, epoch int64, lost int, number int64) (gate.Link, error) {
+	k := keysOf(templateID, shard)
+	reply, err := s.scripts.detach.Run(ctx, s.client, []string{k.shard, k.gone, k.came}, epoch, lost, number).Int64Slice()
+	if err != nil {
+		return gate.Link{}, redisclient.Unavailable("detach shard", err)
+	}
+	if len(reply) != 4 {
+		return gate.Link{}, gate.ErrStaleEpoch
+	}
+	return gate.Link{Came: reply[0], Gone: reply[1], Number: reply[2], Whole: reply[3] == 1}, nil
+}
+
+// Resume implements [gate.Shards].
+func (s Shards) Resume(ctx context.Context, templateID int64, shard int, epoch int64, past gate.Past) error {
+	k := keysOf(templateID, shard)
+	args := []any{epoch, past.Stock, past.Accepted, past.Returned, past.Begun}
+	for other, l := range past.Links {
+		// What went from there came here, and the other way round.
+		args = append(args, other, l.Gone, l.Came, l.Number)
+	}
+	return s.fenced(ctx, s.scripts.resume, []string{k.shard, k.gone, k.came}, args...)
+}
+
+// Remembered implements [gate.Shards]. A claim without a key is one of a user who
+// tapped, all others have one.
+func (s Shards) Remembered(ctx context.Context, templateID int64, shard int, load func([]gate.Accepted) error) error {
+	key, cursor := keysOf(templateID, shard).keys, uint64(0)
+	for {
+		pairs, next, err := s.client.HScan(ctx, key, cursor, "", loadAtOnce).Result()
+		if err != nil {
+			return redisclient.Unavailable("scan keys", err)
+		}
+		var list []gate.Accepted
+		for i := 0; i+1 < len(pairs); i += 2 {
+			if c, ok := readRemembered(pairs[i], pairs[i+1]); ok {
+				list = append(list, c)
+			}
+		}
+		if len(list) > 0 {
+			if err := load(list); err != nil {
+				return err
+			}
+		}
+		if cursor = next; cursor == 0 {
+			return nil
+		}
+	}
+}
+
+// readRemembered reads a field of the hash of keys, as the claim script writes it.
+func readRemembered(request, promise string) (c gate.Accepted, ok bool) {
+	idText, userText, _ := strings.Cut(promise, " ")
+	id, err1 := claim.ParseID(idText)
+	by, err2 := user.ParseID(userText)
+	if err1 != nil || err2 != nil {
+		return c, false // the mark
+	}
+	c = gate.Accepted{ID: id, UserID: by, Origin: claim.ByTap}
+	if !strings.HasPrefix(request, "#") {
+		origin, key, _ := strings.Cut(request, ":")
+		c.Origin, c.Key = claim.Origin(origin), key
+	}
+	return c, true
 }
 
 // Open implements [gate.Shards].
@@ -246,96 +317,17 @@ func (s Shards) load(ctx context.Context, templateID, epoch int64, fields [][]an
 	return nil
 }
 
-// Clear implements [gate.Shards]. Keys that it misses expire by themselves.
+// Clear implements [gate.Shards]. Keys that it misses expire.
 func (s Shards) Clear(ctx context.Context, templateID int64, shards int) error {
 	pipe := s.client.Pipeline()
 	for i := range shards {
 		k := keysOf(templateID, i)
-		for _, key := range []string{k.shard, k.users, k.keys, k.claims, k.stream, k.gone, k.pace} {
+		for _, key := range []string{k.shard, k.users, k.keys, k.claims, k.stream, k.gone, k.came, k.pace} {
 			pipe.Expire(ctx, key, keptFor)
 		}
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
 		return redisclient.Unavailable("clear shards", err)
-	}
-	return nil
-}
-
-// FinishMove implements [gate.Shards].
-func (s Shards) FinishMove(ctx context.Context, templateID int64, shard int, epoch int64) error {
-	reply, err := s.client.HMGet(ctx, keysOf(templateID, shard).shard, "begun", "done", "donor", "wanted").Result()
-	if err != nil {
-		return redisclient.Unavailable("shard", err)
-	}
-	var values [4]int64
-	for i := range values {
-		text, _ := reply[i].(string)
-		if values[i], err = redisclient.Int(text); err != nil {
-			return err
-		}
-	}
-	if values[0] == values[1] {
-		return nil
-	}
-	_, err = s.finish(ctx, templateID, shard, move{number: values[0], donor: int(values[2]), wanted: int(values[3])}, epoch)
-	return err
-}
-
-// move is a numbered transfer of stock towards one shard.
-type move struct {
-	number        int64
-	donor, wanted int
-}
-
-// move brings stock from donor to shard and returns how much came. If another
-// move is under way it finishes that one instead.
-func (s Shards) move(ctx context.Context, templateID int64, shard, donor, want int, epoch int64) (int64, error) {
-	m, err := s.begin(ctx, templateID, shard, donor, want, epoch)
-	if err != nil {
-		return 0, err
-	}
-	return s.finish(ctx, templateID, shard, m, epoch)
-}
-
-func (s Shards) begin(ctx context.Context, templateID int64, shard, donor, want int, epoch int64) (move, error) {
-	reply, err := s.scripts.begin.Run(ctx, s.client, []string{keysOf(templateID, shard).shard}, epoch, donor, want).Int64Slice()
-	if err != nil {
-		return move{}, redisclient.Unavailable("begin move", err)
-	}
-	if len(reply) != 3 {
-		return move{}, gate.ErrStaleEpoch
-	}
-	return move{reply[0], int(reply[1]), int(reply[2])}, nil
-}
-
-func (s Shards) finish(ctx context.Context, templateID int64, shard int, m move, epoch int64) (int64, error) {
-	amount, err := s.take(ctx, templateID, shard, m, epoch)
-	if err != nil || amount < 0 {
-		return 0, err
-	}
-	return amount, s.put(ctx, templateID, shard, m, amount, epoch)
-}
-
-// take returns -1 if the move was finished by another.
-func (s Shards) take(ctx context.Context, templateID int64, shard int, m move, epoch int64) (int64, error) {
-	k := keysOf(templateID, m.donor)
-	amount, err := s.scripts.take.Run(ctx, s.client, []string{k.shard, k.gone}, epoch, shard, m.number, m.wanted).Int64()
-	if err != nil {
-		return 0, redisclient.Unavailable("take stock", err)
-	}
-	if amount == -2 {
-		return 0, gate.ErrStaleEpoch
-	}
-	return amount, nil
-}
-
-func (s Shards) put(ctx context.Context, templateID int64, shard int, m move, amount, epoch int64) error {
-	done, err := s.scripts.put.Run(ctx, s.client, []string{keysOf(templateID, shard).shard}, epoch, m.number, amount).Int()
-	if err != nil {
-		return redisclient.Unavailable("put stock", err)
-	}
-	if done == -2 {
-		return gate.ErrStaleEpoch
 	}
 	return nil
 }

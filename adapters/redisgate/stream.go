@@ -33,15 +33,15 @@ type Stream struct {
 	takeOver time.Duration
 }
 
-// NewStream returns the streams as one reader sees them; consumer names it
-// among all others. It uses client and does not close it.
+// NewStream returns the streams for one consumer; consumer is its unique name.
+// It uses client and does not close it.
 func NewStream(client goredis.UniversalClient, consumer string) Stream {
 	return Stream{client: client, scripts: newScripts(), consumer: consumer, takeOver: silentFor}
 }
 
-// Take implements [gate.Stream]: first what a silent writer had in hand.
-// Entries of a stream without readers' group are nobody's: the gate is about
-// to be built anew.
+// Take implements [gate.Stream]: first the entries of a silent writer. Entries
+// of a stream without a consumer group belong to no writer: the gate is about to
+// be built anew.
 func (s Stream) Take(ctx context.Context, templateID int64, shard, limit int) ([]gate.Group, []gate.Poison, error) {
 	stream := keysOf(templateID, shard).stream
 	messages, _, err := s.client.XAutoClaim(ctx, &goredis.XAutoClaimArgs{Stream: stream, Group: gateReaders, Consumer: s.consumer,
@@ -101,8 +101,8 @@ func (s Stream) Waiting(ctx context.Context, templateID int64, shards int) ([]in
 	return waiting, nil
 }
 
-// Settle implements [gate.Stream]. Groups of a former epoch are left alone:
-// whoever sealed the shard has written or will write them.
+// Settle implements [gate.Stream]. Groups of a former epoch are left alone: the
+// keeper that fenced the shard has written or will write them.
 func (s Stream) Settle(ctx context.Context, templateID int64, shard int, groups []gate.Group, verdicts map[claim.ID]gate.Settlement) error {
 	k := keysOf(templateID, shard)
 	for len(groups) > 0 {
@@ -128,8 +128,8 @@ func appendVerdicts(args []any, g gate.Group, verdicts map[claim.ID]gate.Settlem
 		case v.Issued:
 			issued = 1
 		case c.Origin == claim.ByCode && v.CouponID == 0:
-			// A redeem code that came to nothing is as good as before; a repeated
-			// tap is told what its first attempt came to.
+			// A refused redeem code can be used again; a repeated tap gets the
+			// outcome of its first attempt.
 			free = recordKey(c.Origin, c.Key)
 		}
 		args = append(args, c.ID.String(), c.UserID.String(), issued, free)

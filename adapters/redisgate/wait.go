@@ -3,8 +3,12 @@ package redisgate
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"time"
+
+	"dropbell/domain/claim"
+	"dropbell/domain/claim/gate"
 )
 
 const (
@@ -12,24 +16,34 @@ const (
 	// ten milliseconds for a new drop, and begins within a second when they
 	// were lost.
 	patience = 2 * time.Second
-	// lookEvery is how often somebody looks whether they are there, for all who
-	// wait at one process.
+	// lookEvery is how often the shards are looked for, once for all waiting
+	// claims of a process.
 	lookEvery = 20 * time.Millisecond
+	// callEvery is after how many looks the keeper is called again.
+	callEvery = 25
 )
 
 // errNoShards says that there is nothing to decide at, yet.
-var errNoShards = errors.New("gate: no shelves")
+var errNoShards = errors.New("gate: no shards")
 
-// room is where the claims of one template wait for its shards.
-type room struct {
+// roomKey names what claims wait for.
+type roomKey struct {
+	template int64
+	shard    int // allShards while it is not known how many there are
+}
+
+const allShards = -1
+
+// waitingRoom holds the claims that wait for one shard.
+type waitingRoom struct {
 	waiting int
 	opened  chan struct{}
 }
 
-// await returns true as soon as the template's shards seem to be open, and
-// false when they are not until end, ctx is over, or too many wait already.
-func (g *Gate) await(ctx context.Context, templateID int64, end time.Time) bool {
-	r := g.enter(templateID)
+// await returns true as soon as the shard of the claim's user seems to be open, and
+// false when it is not until end, ctx is over, or too many wait already.
+func (g *Gate) await(ctx context.Context, q claim.Request, end time.Time) bool {
+	r := g.enter(q)
 	if r == nil {
 		return false
 	}
@@ -45,14 +59,18 @@ func (g *Gate) await(ctx context.Context, templateID int64, end time.Time) bool 
 	return false
 }
 
-func (g *Gate) enter(templateID int64) *room {
+func (g *Gate) enter(q claim.Request) *waitingRoom {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	r := g.rooms[templateID]
+	key := roomKey{q.TemplateID, allShards}
+	if d := g.drops[q.TemplateID]; d != nil {
+		key.shard = gate.HomeShard(q.UserID, d.shards)
+	}
+	r := g.rooms[key]
 	if r == nil {
-		r = &room{opened: make(chan struct{})}
-		g.rooms[templateID] = r
-		go g.watch(templateID, r)
+		r = &waitingRoom{opened: make(chan struct{})}
+		g.rooms[key] = r
+		go g.watch(key, r)
 	}
 	if r.waiting >= maxQueue {
 		return nil
@@ -61,22 +79,27 @@ func (g *Gate) enter(templateID int64) *room {
 	return r
 }
 
-func (g *Gate) leave(r *room) {
+func (g *Gate) leave(r *waitingRoom) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	r.waiting--
 }
 
-// watch looks for the shards as long as anybody waits for them.
-func (g *Gate) watch(templateID int64, r *room) {
+// watch calls the gate's keeper and looks for the shard as long as anybody waits
+// for it.
+func (g *Gate) watch(key roomKey, r *waitingRoom) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
-	for range tick.C {
-		open := g.open(templateID)
+	for looks := 0; ; looks++ {
+		if looks%callEvery == 0 {
+			g.caller.call(callMissing, key.template)
+		}
+		<-tick.C
+		open := g.open(key)
 		g.mu.Lock()
 		if open || r.waiting == 0 {
-			delete(g.rooms, templateID)
-			delete(g.none, templateID)
+			delete(g.rooms, key)
+			delete(g.none, key.template)
 			g.mu.Unlock()
 			close(r.opened)
 			return
@@ -85,29 +108,38 @@ func (g *Gate) watch(templateID int64, r *room) {
 	}
 }
 
-// open reports whether every shard of the template is there and open. What
-// cannot be found out is not.
-func (g *Gate) open(templateID int64) bool {
+// open reports whether the shard, or every shard of the template, is there and open,
+// or whether there are so many shards that another one is meant. What cannot be found
+// out is not open.
+func (g *Gate) open(key roomKey) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	shards, err := g.info.Shards(ctx, templateID)
+	shards, err := g.info.Shards(ctx, key.template)
 	if err != nil || shards == 0 {
 		return false
 	}
-	shelves, err := Shards{client: g.client, scripts: g.scripts}.peek(ctx, templateID, shards)
-	if err != nil {
-		return false
+	g.mu.Lock()
+	d := g.drops[key.template]
+	if d != nil && d.shards != shards { // by a database that was restored and has built the gate anew
+		delete(g.drops, key.template)
 	}
-	for _, s := range shelves {
-		if !s.Open {
-			return false
+	g.mu.Unlock()
+	if key.shard >= shards || d != nil && d.shards != shards {
+		return true
+	}
+	list := []int{key.shard}
+	if key.shard == allShards {
+		list = list[:0]
+		for shard := range shards {
+			list = append(list, shard)
 		}
 	}
-	return true
+	epochs, err := Shards{client: g.client, scripts: g.scripts}.openEpochs(ctx, key.template, list...)
+	return err == nil && !slices.Contains(epochs, 0)
 }
 
-// shards asks once for all who ask at the same time: in the first moment of a
-// rush nobody knows it.
+// shards reads the number of shards once for concurrent callers: at the
+// beginning of a rush it is not cached.
 func (g *Gate) shards(ctx context.Context, templateID int64) (int, error) {
 	answer := g.asked.DoChan(strconv.FormatInt(templateID, 10), func() (any, error) {
 		// One caller's hanging up must not fail the others.

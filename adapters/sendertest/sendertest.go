@@ -181,7 +181,7 @@ func (h Harness) concurrent(t *testing.T) {
 	callers.Wait()
 }
 
-// A journal that is recorded when somebody waits for it, or never.
+// A journal that records only while a test waits for it, or never.
 type journal struct {
 	err error
 
@@ -256,9 +256,9 @@ func (h Harness) cannotRecord(t *testing.T) {
 	expect(t, s.Send(t.Context(), h.messages(s, 3)), 3, delivery.Delivered)
 }
 
-// panics checks that a message that nobody can make sense of ends no goroutine but
-// the caller's, which can recover, and keeps nothing from being sent afterwards. A
-// sender that returns must have answered the others.
+// panics checks that a message that makes the sender panic ends no goroutine but
+// the caller's, which can recover, and does not prevent later sends. A sender
+// that returns must have answered the others.
 func (h Harness) panics(t *testing.T) {
 	s := h.Accepting(t)
 	n := min(s.ChunkSize(), 5)

@@ -21,8 +21,8 @@ const (
 	directoryEntry = "PK\x01\x02"
 )
 
-// archive is a workbook whose directory was checked. Nothing of it is unpacked
-// before somebody reads it.
+// archive is a workbook whose directory was checked. Members are unpacked only
+// when they are read.
 type archive map[string]*zip.File // by path in small letters
 
 // errBroken is the refusal of a workbook that is damaged, or made to harm.

@@ -15,8 +15,8 @@ import (
 const (
 	// sniffBytes is how much of a file is looked at to find out what it is.
 	sniffBytes = 64 << 10
-	// rowBytes bounds what one row may take from the file: without it a quote
-	// that nobody closes would swallow the rest.
+	// rowBytes bounds one row: without it an unclosed quote would read the rest
+	// of the file into one cell.
 	rowBytes = 1 << 20
 )
 
@@ -37,8 +37,8 @@ type csvRows struct {
 	from, lines, skipped, end int64
 }
 
-// openCSV decides once for the whole file how it is read; a reader that goes on
-// at a place takes what was decided there.
+// openCSV detects the format for the whole file; a reader that resumes at a
+// position takes the format stored in it.
 func openCSV(file io.Reader, head *bufio.Reader, start []byte, how job.Reading, from place) (source, error) {
 	c := &csvRows{file: file, encoding: cmp.Or(from.Encoding, how.Encoding), ambiguous: from.Ambiguous}
 	begin := start

@@ -10,8 +10,8 @@ import (
 // decodeBytes is how much of a file is decoded at once.
 const decodeBytes = 4 << 10
 
-// decoding yields a text in UTF-8 and knows where in the file it came from.
-// That works for encodings whose characters do not depend on earlier ones.
+// decoding yields a text in UTF-8 and maps positions back to the file. That
+// works for encodings whose characters do not depend on earlier ones.
 type decoding struct {
 	file    io.Reader
 	decoder transform.Transformer

@@ -1,5 +1,5 @@
-// Package sheet reads tables that people upload, CSV or XLSX, row by row, so
-// that a file of a million rows needs no more memory than one of ten.
+// Package sheet reads uploaded tables, CSV or XLSX, row by row, so that a file
+// of a million rows needs no more memory than one of ten.
 package sheet
 
 import (
@@ -24,7 +24,7 @@ var (
 	ErrUnreadable = job.ErrUnreadable
 	// ErrTooLarge is the refusal of a file that is beyond the limits.
 	ErrTooLarge = fault.New(fault.Invalid, "sheet_too_large", "the file is too large")
-	// ErrBadRow says what is wrong with one row; reading may go on.
+	// ErrBadRow is the error of one row; the next rows can be read.
 	ErrBadRow = fault.New(fault.Invalid, "sheet_bad_row", "the row cannot be read")
 )
 
@@ -63,11 +63,11 @@ const (
 
 // A source yields the raw rows of one kind of file.
 type source interface {
-	// next returns the row's line or number, counted from 1, and its cells,
-	// valid until the next call; [io.EOF] after the last, [ErrBadRow] for a row
-	// after which reading may go on.
+	// next returns the row's line or number, counted from 1, and its cells, valid
+	// until the next call; [io.EOF] after the last, [ErrBadRow] for a row after
+	// which the next can be read.
 	next() (line int64, cells []string, err error)
-	// skip goes on after the place where another reader of the file was.
+	// skip continues after the position of another reader of the file.
 	skip(p place) error
 	// at is the place behind the last row.
 	at() place
@@ -75,7 +75,7 @@ type source interface {
 	close() error
 }
 
-// place is where reading can go on.
+// place is a position at which reading can resume.
 type place struct {
 	Offset int64 `json:"offset,omitempty"` // bytes; 0 if that means nothing
 	Line   int64 `json:"line"`             // of the last row's end
@@ -125,7 +125,7 @@ func open(r io.Reader, l Limits, how job.Reading, from place) (*Reader, error) {
 	return &Reader{rows: rows, limits: l, decoded: encoding != "" && encoding != job.UTF8}, nil
 }
 
-// Resume opens the file, as staff want it read, and goes on behind a
+// Resume opens the file, read as given by how, and continues after a
 // [Reader.Position]; an empty one is the beginning. In a CSV file that costs
 // nothing; an XLSX file has to be read up to there. It returns [ErrUnreadable]
 // or [ErrTooLarge]; other errors are those of r. It does not close r.
@@ -150,7 +150,7 @@ func Resume(r io.ReadSeeker, l Limits, how job.Reading, position json.RawMessage
 // Format returns what the file turned out to be; see [job.Formatted].
 func (r *Reader) Format() job.Format { return r.rows.format() }
 
-// Position is where [Resume] goes on: behind the last row that Next returned.
+// Position is where [Resume] continues: after the last row that Next returned.
 func (r *Reader) Position() json.RawMessage {
 	p := r.rows.at()
 	p.Rows = r.count
@@ -163,8 +163,8 @@ func (r *Reader) Broken(err error) bool { return err != nil && !errors.Is(err, E
 
 // Next returns the next row that is not blank: its line in the file, counted
 // from 1, and its cells without surrounding white space, valid until the next
-// call. After the last row it returns [io.EOF]. After an [ErrBadRow] reading
-// may go on; [ErrTooLarge], [ErrUnreadable] and errors of the underlying
+// call. After the last row it returns [io.EOF]. After an [ErrBadRow] the next
+// row can be read; [ErrTooLarge], [ErrUnreadable] and errors of the underlying
 // reader are the end.
 func (r *Reader) Next() (line int64, cells []string, err error) {
 	for {

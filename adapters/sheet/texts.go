@@ -20,8 +20,8 @@ const (
 	indexBlock = 64 << 10
 )
 
-// texts are the texts that a workbook's cells share. They are read as far as
-// somebody asks for them.
+// texts are the shared strings of a workbook. They are read up to the highest
+// index needed.
 type texts struct {
 	xml *tokens // nil after the last one
 	// most is how many bytes of a text are kept.
@@ -102,7 +102,8 @@ func (t *texts) spill() (err error) {
 		if t.file, err = os.CreateTemp("", "dropbell-workbook-"); err != nil {
 			return err
 		}
-		// It lives as long as it is open, whatever becomes of this process.
+		// The removed file exists as long as it is open, also if this process
+		// dies.
 		if err := os.Remove(t.file.Name()); err != nil {
 			return err
 		}

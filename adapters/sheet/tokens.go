@@ -8,12 +8,12 @@ import (
 const (
 	// tokenBytes bounds one tag, text or comment of a member.
 	tokenBytes = 1 << 20
-	// maxDepth bounds how deep elements may stand in each other.
+	// maxDepth bounds the nesting of elements.
 	maxDepth = 64
 )
 
-// tokens reads the XML of one member, which was made by anybody: no part of it
-// is held beyond a token, and no token may be large.
+// tokens reads the XML of one member, which is untrusted: no part of it is held
+// beyond a token, and no token may be large.
 type tokens struct {
 	file  io.ReadCloser
 	xml   *xml.Decoder
@@ -65,7 +65,7 @@ func (t *tokens) next() (xml.Token, error) {
 	return token, nil
 }
 
-// broken tells a file that cannot be read now from one that is damaged.
+// broken distinguishes a file that cannot be read now from a damaged one.
 func (t *tokens) broken() error {
 	if t.err == nil || damaged(t.err) {
 		return errBroken()

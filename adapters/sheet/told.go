@@ -2,7 +2,7 @@ package sheet
 
 import "dropbell/domain/fault"
 
-// told is a fault of a file or a row that the catalogues can tell as well.
+// told is a fault of a file or a row that has a text in the catalogues.
 type told struct {
 	*fault.Fault
 	rule *fault.Fields

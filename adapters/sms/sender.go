@@ -80,7 +80,7 @@ func newClient(timeout time.Duration) *http.Client {
 	return &http.Client{
 		Transport: transport,
 		Timeout:   timeout,
-		// Whoever redirects could collect phone numbers.
+		// A redirect could collect phone numbers.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }
@@ -98,7 +98,7 @@ func (s *Sender) Close() error {
 }
 
 // Send posts all messages with a usable number in one call; the others are
-// Permanent. An answer that cannot be understood is Transient for everybody.
+// Permanent. An answer that cannot be parsed is Transient for all of them.
 func (s *Sender) Send(ctx context.Context, messages []delivery.Message) []delivery.Result {
 	results := make([]delivery.Result, len(messages))
 	if err := ctx.Err(); err != nil {
@@ -218,7 +218,7 @@ func (s *Sender) result(status, cause string) delivery.Result {
 	return delivery.Result{Detail: delivery.DetailOf("the provider answered an unknown status: " + status)}
 }
 
-// number returns phone in E.164. It asks whether the number is possible, not
+// number returns phone in E.164. It checks whether the number is possible, not
 // whether it is assigned: numbering plans grow faster than libraries.
 func number(phone string) (string, error) {
 	if phone == "" {

@@ -93,7 +93,7 @@ func TestRequest(t *testing.T) {
 	messages := sendertest.Messages(delivery.SMS, 5)
 	messages[0].To.Phone = "+86 138-0000-0001"
 	messages[1].To.Phone = ""
-	messages[2].To.Phone = "13800000001" // without a country nobody knows where this is
+	messages[2].To.Phone = "13800000001" // without a country code
 	messages[3].To.Phone = "+86138'; DROP TABLE users"
 	long := *messages[4].Content
 	long.Text = strings.Repeat("券", 10_000) + "\xff"

@@ -20,13 +20,13 @@ var enhanced = regexp.MustCompile(`^[245]\.\d{1,3}\.\d{1,3}\b`)
 // An answer is what became of one mail.
 type answer struct {
 	result delivery.Result
-	// broken tells that the connection must not be used again.
+	// broken: the connection must not be used again.
 	broken bool
-	// unsent tells that the server cannot have taken the mail, so that it may
-	// be tried again on another connection at once.
+	// unsent: the server cannot have accepted the mail, so that it may be tried
+	// again on another connection at once.
 	unsent bool
-	// open tells that the transaction was refused half-way and must be reset:
-	// the library does so after every other refusal.
+	// open: the transaction was refused half-way and must be reset; the library
+	// does so after every other refusal.
 	open bool
 }
 
@@ -88,9 +88,9 @@ func classify(reason gomail.SendErrReason, code int, words string) delivery.Resu
 // servers ask for one to five minutes, which the attempts of a message last.
 const greylisted = 45 * time.Second
 
-// oneRecipient tells of a reply to RCPT TO whether it puts off this recipient
-// alone. 421 ends the connection, and the classes 4.3 and 4.4 tell of trouble with
-// the server and its network: these are the channel's affair.
+// oneRecipient reports whether a reply to RCPT TO defers this recipient only.
+// 421 ends the connection, and the classes 4.3 and 4.4 concern the server and
+// its network, so they count for the channel.
 func oneRecipient(code int, status string) bool {
 	return code >= 400 && code < 500 && code != 421 && !strings.HasPrefix(status, "4.3.") && !strings.HasPrefix(status, "4.4.")
 }
@@ -109,9 +109,9 @@ func throttles(code int, status string) bool {
 	return (code == 421 || code == 450 || code == 451) && strings.HasPrefix(status, "4.7.")
 }
 
-// permanent tells whether a reply is about this recipient or this mail and for
-// good. A refused sender (MAIL FROM), missing authentication (530, 535) and
-// commands out of order (503) are mistakes of this side: nobody may be lost to them.
+// permanent reports whether a reply finally refuses this recipient or this mail.
+// A refused sender (MAIL FROM), missing authentication (530, 535) and commands
+// out of order (503) are mistakes of this side and must not end a delivery.
 func permanent(reason gomail.SendErrReason, code int) bool {
 	if code < 500 || code == 503 || code == 530 || code == 535 {
 		return false

@@ -31,7 +31,7 @@ func (s *Sender) compose(m delivery.Message, complete func() error) *gomail.Msg 
 	mime.Subject(headerText(m.Content.Title, maxSubject))
 	mime.SetDate()
 	mime.SetMessageIDWithValue(s.messageID(m))
-	// RFC 3834: nobody's holiday answer shall come back.
+	// RFC 3834: suppresses automatic replies
 	mime.SetGenHeader("Auto-Submitted", "auto-generated")
 	addUnsubscribe(mime, m)
 	text, html := delivery.OptOut(m)
@@ -60,8 +60,8 @@ func (s *Sender) messageID(m delivery.Message) string {
 	return hex.EncodeToString(sum[:16]) + "@" + s.domain
 }
 
-// addUnsubscribe offers the mail program's own button (RFC 8058), which asks
-// for https.
+// addUnsubscribe adds the header for the mail program's own button (RFC 8058),
+// which requires https.
 func addUnsubscribe(to *gomail.Msg, m delivery.Message) {
 	u, err := url.Parse(m.OptOutURL)
 	if err != nil || u.Scheme != "https" || u.Host == "" {
@@ -71,8 +71,8 @@ func addUnsubscribe(to *gomail.Msg, m delivery.Message) {
 	to.SetGenHeaderPreformatted("List-Unsubscribe-Post", "List-Unsubscribe=One-Click")
 }
 
-// headerText makes s fit one header line: no control characters, hence no line
-// of somebody else's making, and at most n runes.
+// headerText makes s fit one header line: no control characters, so that no
+// further header can be injected, and at most n runes.
 func headerText(s string, n int) string {
 	s = strings.ToValidUTF8(s, "")
 	s = strings.Join(strings.FieldsFunc(s, func(r rune) bool {

@@ -25,7 +25,7 @@ type conn struct {
 	// raw is the TCP connection below any TLS: closing it ends every wait at
 	// once, which the library's own Close does not, as it waits for its turn.
 	raw net.Conn
-	// reused tells that the server may have grown tired of it.
+	// reused: the server may have closed it as idle.
 	reused bool
 	expiry *time.Timer
 }
@@ -39,7 +39,7 @@ func (c *conn) quit() {
 // A pool keeps connections between sends: dialling costs more than a mail.
 type pool struct {
 	cfg   Config
-	slots chan struct{} // one per connection that exists in somebody's hands
+	slots chan struct{} // one per connection in use
 
 	mu     sync.Mutex
 	idle   []*conn // the most recently used last
@@ -91,7 +91,7 @@ func (p *pool) put(c *conn) {
 	p.idle = append(p.idle, c)
 }
 
-// expire ends c unless somebody took it in the meantime.
+// expire ends c unless it was taken in the meantime.
 func (p *pool) expire(c *conn) {
 	p.mu.Lock()
 	before := len(p.idle)

@@ -54,10 +54,11 @@ func (s *Sender) Close() error {
 }
 
 // Send sends the messages one after the other over one connection, and completes
-// each only when the one before is recorded in its [delivery.Journal]. An empty or
-// impossible address is Permanent without asking the server. A connection that
-// breaks is replaced; a mail that the server cannot have taken yet is then tried
-// once more, and one that was in its hands is Transient, because nobody knows.
+// each only when the one before is recorded in its [delivery.Journal]. An empty
+// or impossible address is Permanent without a command to the server. A
+// connection that breaks is replaced; a mail that the server cannot have taken
+// yet is then tried once more, and one that the server may have accepted is
+// Transient.
 func (s *Sender) Send(ctx context.Context, messages []delivery.Message) []delivery.Result {
 	results := make([]delivery.Result, len(messages))
 	if len(messages) == 0 {
@@ -172,7 +173,7 @@ func (r *run) lose(last delivery.Result) {
 	}
 }
 
-// abandon gives up a connection on which nobody knows how far a mail got.
+// abandon gives up a connection whose last mail has an unknown outcome.
 func (r *run) abandon() {
 	if r.conn != nil {
 		r.stop()

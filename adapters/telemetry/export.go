@@ -11,8 +11,8 @@ import (
 // quiet is how long after a line about failed exports no other follows.
 const quiet = time.Minute
 
-// patient is an exporter whose failures are one line a minute. The library
-// would tell a process-wide error handler, which writes past the log.
+// patient is an exporter that logs its failures once a minute. The library would
+// call a process-wide error handler, which bypasses the log.
 type patient struct {
 	sdk.SpanExporter
 	log    *slog.Logger

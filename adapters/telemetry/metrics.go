@@ -10,8 +10,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// Metrics serves what the registry gathers: with a token only to who shows it
-// as a bearer token, without one to everybody.
+// Metrics serves the registry's metrics: with a token only to requests that have
+// it as bearer token, without one to all.
 func Metrics(registry *prometheus.Registry, token string) http.Handler {
 	serve := promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
 	if token == "" {

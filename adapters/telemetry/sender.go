@@ -47,7 +47,8 @@ func (s tracedSender) describe(messages []delivery.Message) []attribute.KeyValue
 		attribute.String("dropbell.template_id", strconv.FormatInt(about.TemplateID, 10)))
 }
 
-// outcome counts the results by class; a call that got nobody through is an error.
+// outcome counts the results by class; a call that reached no recipient is an
+// error.
 func outcome(span trace.Span, results []delivery.Result) {
 	var counts [delivery.Permanent + 1]int
 	for _, r := range results {

@@ -1,10 +1,10 @@
 // Package telemetry traces one piece of work through both programs: from a
 // request through events and tasks to the call of a provider. Spans go to an
-// OpenTelemetry collector over OTLP/HTTP; between processes the context
-// travels as W3C traceparent, beside payloads and never in them.
+// OpenTelemetry collector over OTLP/HTTP; between processes the context travels
+// as W3C traceparent, in headers and never in payloads.
 //
-// A nil [Tracing] does nothing, and nothing of it is on any path then. No
-// attribute names a person: no user ids, addresses, contacts or texts.
+// A nil [Tracing] does nothing and costs nothing. No attribute identifies a
+// person: no user ids, addresses, contacts or texts.
 package telemetry
 
 import (

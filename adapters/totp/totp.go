@@ -115,7 +115,7 @@ func (c *Codes) Step(stored []byte, code string, now time.Time) (step int64, ok 
 	text := base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(secret)
 	for _, away := range []int64{0, -1, 1} {
 		step = now.Unix()/period + away
-		// One step alone: the library does not tell which of several it was.
+		// One step alone: the library does not return which of several matched.
 		ok, err = totp.ValidateCustom(code, text, time.Unix(step*period, 0), totp.ValidateOpts{Period: period, Digits: otp.DigitsSix, Algorithm: otp.AlgorithmSHA1})
 		if ok && err == nil {
 			return step, true, nil

@@ -1,7 +1,7 @@
-// Package watermill carries events between processes over Redis Streams, with
+// Package watermill transports events between processes over Redis Streams, with
 // the library of the same name. Delivery is at least once and unordered;
-// handlers are idempotent. An event that no attempt could handle is handed to
-// the caller to be kept, and only then acknowledged.
+// handlers are idempotent. An event that could not be handled after all attempts
+// is handed to the caller for storage, and only then acknowledged.
 package watermill
 
 import (
@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,7 +31,7 @@ const publishChunk = 1000
 
 // An Event is one message of the bus.
 type Event struct {
-	// ID tells deliveries of one event from other events.
+	// ID is the same for all deliveries of one event.
 	ID    string
 	Topic string
 	// Payload is the JSON of one of the structs in domain/event.
@@ -44,7 +45,7 @@ type DeadMessage struct {
 	Event
 	// Handler is the name under which the handler was registered.
 	Handler string
-	// Reason is the last error. It may be long (a panic brings its stack).
+	// Reason is the last error. It may be long (a panic contains its stack).
 	Reason string
 }
 
@@ -61,7 +62,7 @@ type BusConfig struct {
 	DeadMessage func(ctx context.Context, dead DeadMessage) error
 	Metrics     Metrics
 	// Trace, if set, surrounds every attempt: it may change the handler's
-	// context, and done is told how the attempt ended.
+	// context, and done is called with the attempt's error.
 	Trace func(ctx context.Context, name string, metadata map[string]string) (_ context.Context, done func(error))
 	// Attempts per delivery: 5, with RetryInterval (200 ms) doubling up to
 	// MaxRetryInterval (2 s) between them.
@@ -76,11 +77,11 @@ type BusConfig struct {
 
 // Metrics are hooks; each may be nil and must return at once.
 type Metrics struct {
-	// Handled is told of every attempt.
+	// Handled is called after every attempt.
 	Handled func(handler, topic string, took time.Duration, err error)
-	// Dead is told of every event that was given up.
+	// Dead is called for every event that was given up.
 	Dead func(handler, topic string)
-	// Resubscribed is told whenever a lost subscription is restored.
+	// Resubscribed is called whenever a lost subscription is restored.
 	Resubscribed func(handler, topic string)
 }
 
@@ -89,6 +90,7 @@ type Metrics struct {
 type Bus struct {
 	config        BusConfig
 	client        goredis.UniversalClient
+	watch         *streamWatch // has a client of its own
 	subscriptions []*subscription
 	started       atomic.Bool
 	missing       atomic.Int64
@@ -104,7 +106,11 @@ func NewBus(config BusConfig) (*Bus, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Bus{config: config.withDefaults(), client: client, running: make(chan struct{})}, nil
+	blocking, err := redisclient.New(config.RedisURL, 0)
+	if err != nil {
+		return nil, errors.Join(err, client.Close())
+	}
+	return &Bus{config: config.withDefaults(), client: client, watch: newStreamWatch(blocking), running: make(chan struct{})}, nil
 }
 
 func (c BusConfig) withDefaults() BusConfig {
@@ -124,7 +130,7 @@ func or[T int | time.Duration](value, fallback T) T {
 }
 
 // Close frees the connections; call it after Run has returned.
-func (b *Bus) Close() error { return b.client.Close() }
+func (b *Bus) Close() error { return errors.Join(b.client.Close(), b.watch.client.Close()) }
 
 // Publish appends events to their streams, up to a thousand per round trip.
 // On error some of them may have been published; publishing all of them again
@@ -172,12 +178,22 @@ func (b *Bus) Run(ctx context.Context) error {
 		close(b.running)
 	}
 	var all sync.WaitGroup
+	b.watch.start(ctx, b.subscribed())
 	for _, s := range b.subscriptions {
 		all.Go(func() { s.supervise(ctx) })
 	}
 	all.Wait()
 	<-ctx.Done()
 	return nil
+}
+
+// subscribed returns the topics of all subscriptions, each once.
+func (b *Bus) subscribed() (topics []string) {
+	for _, s := range b.subscriptions {
+		topics = append(topics, s.topic)
+	}
+	slices.Sort(topics)
+	return slices.Compact(topics)
 }
 
 // Running is closed once every handler has been subscribed for the first time.

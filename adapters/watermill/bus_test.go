@@ -111,9 +111,15 @@ func TestEveryListenerGetsEachEventFromNowOn(t *testing.T) {
 	})
 	run(t, first)
 	run(t, second)
-	// Several polls with nothing to read must not move the position.
-	idle := time.Now()
-	eventually(t, "idle polls", func() bool { return time.Since(idle) > 2*blockTime+100*time.Millisecond })
+	// Reads with nothing to read must not move the position.
+	client := s.client(t)
+	defer client.Close()
+	idle := commandCalls(t, client, "xread")
+	eventually(t, "idle reads", func() bool {
+		first.watch.notify(topic)
+		second.watch.notify(topic)
+		return commandCalls(t, client, "xread") > idle+6
+	})
 	list := events(3, 40)
 	for _, e := range list {
 		publish(t, first, []Event{e})

@@ -14,7 +14,7 @@ import (
 )
 
 // handleOne runs h for one published event and returns what died of it.
-func handleOne(t *testing.T, s *redisServer, c *cemetery, h HandlerFunc) {
+func handleOne(t *testing.T, s *redisServer, c *deadMessages, h HandlerFunc) {
 	t.Helper()
 	bus := newBus(t, s, func(config *BusConfig) { config.DeadMessage = c.bury })
 	bus.Handle("h", topic, h)
@@ -23,7 +23,7 @@ func handleOne(t *testing.T, s *redisServer, c *cemetery, h HandlerFunc) {
 }
 
 func TestAFailingHandlerIsTriedAgain(t *testing.T) {
-	s, c := startRedis(t), &cemetery{}
+	s, c := startRedis(t), &deadMessages{}
 	var calls atomic.Int64
 	done := make(chan struct{})
 	handleOne(t, s, c, func(ctx context.Context, _ Event) error {
@@ -44,7 +44,7 @@ func TestAFailingHandlerIsTriedAgain(t *testing.T) {
 }
 
 func TestAnEventThatAlwaysFailsIsKeptOnceAndAcknowledged(t *testing.T) {
-	s, c := startRedis(t), &cemetery{}
+	s, c := startRedis(t), &deadMessages{}
 	var calls atomic.Int64
 	handleOne(t, s, c, func(context.Context, Event) error {
 		calls.Add(1)
@@ -63,7 +63,7 @@ func TestAnEventThatAlwaysFailsIsKeptOnceAndAcknowledged(t *testing.T) {
 
 func TestPermanentFaultsAreNotRetried(t *testing.T) {
 	for kind, want := range map[fault.Kind]int64{fault.Invalid: 1, fault.NotFound: 1, fault.Conflict: 1, fault.Unavailable: 3, fault.Denied: 3} {
-		s, c := startRedis(t), &cemetery{}
+		s, c := startRedis(t), &deadMessages{}
 		var calls atomic.Int64
 		handleOne(t, s, c, func(context.Context, Event) error {
 			calls.Add(1)
@@ -77,7 +77,7 @@ func TestPermanentFaultsAreNotRetried(t *testing.T) {
 }
 
 func TestWhileTheDeadCannotBeKeptTheEventComesAgain(t *testing.T) {
-	s, c := startRedis(t), &cemetery{failures: 3}
+	s, c := startRedis(t), &deadMessages{failures: 3}
 	var calls atomic.Int64
 	handleOne(t, s, c, func(context.Context, Event) error {
 		calls.Add(1)
@@ -91,7 +91,7 @@ func TestWhileTheDeadCannotBeKeptTheEventComesAgain(t *testing.T) {
 }
 
 func TestAPanicIsAFailure(t *testing.T) {
-	s, c := startRedis(t), &cemetery{}
+	s, c := startRedis(t), &deadMessages{}
 	handleOne(t, s, c, func(context.Context, Event) error { panic("nil map") })
 	eventually(t, "it is kept", func() bool { return len(c.graves()) == 1 })
 	if reason := c.graves()[0].Reason; !strings.Contains(reason, "nil map") || !strings.Contains(reason, "failure_test.go") {
@@ -100,7 +100,7 @@ func TestAPanicIsAFailure(t *testing.T) {
 }
 
 func TestAnAttemptEndsWithItsTimeout(t *testing.T) {
-	s, c := startRedis(t), &cemetery{}
+	s, c := startRedis(t), &deadMessages{}
 	bus := newBus(t, s, func(config *BusConfig) { config.DeadMessage = c.bury })
 	var calls atomic.Int64
 	bus.Handle("h", topic, func(ctx context.Context, _ Event) error {
@@ -117,7 +117,7 @@ func TestAnAttemptEndsWithItsTimeout(t *testing.T) {
 }
 
 func TestAForeignEntryIsKeptAndStopsNobody(t *testing.T) {
-	s, c := startRedis(t), &cemetery{}
+	s, c := startRedis(t), &deadMessages{}
 	var got, heard seen
 	bus := newBus(t, s, func(config *BusConfig) { config.DeadMessage = c.bury })
 	bus.Handle("h", topic, got.add)

@@ -35,14 +35,14 @@ func (s *seen) sorted() []string {
 
 func (s *seen) count() int { return len(s.sorted()) }
 
-// A cemetery collects dead messages; the first failures are refused.
-type cemetery struct {
+// deadMessages collects dead messages; the first failures are refused.
+type deadMessages struct {
 	mu       sync.Mutex
 	failures int
 	dead     []DeadMessage
 }
 
-func (c *cemetery) bury(_ context.Context, dead DeadMessage) error {
+func (c *deadMessages) bury(_ context.Context, dead DeadMessage) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.failures > 0 {
@@ -53,7 +53,7 @@ func (c *cemetery) bury(_ context.Context, dead DeadMessage) error {
 	return nil
 }
 
-func (c *cemetery) graves() []DeadMessage {
+func (c *deadMessages) graves() []DeadMessage {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.dead)
@@ -66,7 +66,7 @@ func newBus(t *testing.T, s *redisServer, change ...func(*BusConfig)) *Bus {
 	t.Helper()
 	config := BusConfig{
 		RedisURL: s.URL, Logger: slog.New(slog.DiscardHandler), Consumer: fmt.Sprint("process-", consumers.Add(1)),
-		DeadMessage: (&cemetery{}).bury, Attempts: 3, RetryInterval: time.Millisecond,
+		DeadMessage: (&deadMessages{}).bury, Attempts: 3, RetryInterval: time.Millisecond,
 		MaxRetryInterval: 5 * time.Millisecond, NackPause: 10 * time.Millisecond, DrainTimeout: 5 * time.Second,
 	}
 	for _, c := range change {

@@ -4,9 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
+	"math/rand/v2"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
@@ -14,23 +13,46 @@ import (
 
 const drainInterval = 10 * time.Millisecond
 
-// reads stands between one subscriber and its connection. The library closes
-// a subscription between handling an event and acknowledging it, so that every
-// stop would repeat events a minute later; here reading ends first, and the
-// subscription is closed when nothing is pending any more. It also remembers
-// where a listener stands, and why reading failed.
+// reads is the client of one subscription. It shares its connections with all
+// others of the bus and differs in how it reads:
+//
+//   - Reading does not block a connection. A subscription without events waits
+//     for the bus's [streamWatch], which serves all of them.
+//   - The library closes a subscription between handling an event and
+//     acknowledging it, so that every stop would repeat events a minute later.
+//     Here reading ends first, and the subscription is closed when nothing is
+//     pending any more.
+//   - It remembers where a listener stands, and why reading failed.
 type reads struct {
+	goredis.UniversalClient
 	subscription *subscription
-	stopping     atomic.Bool
+	stopping     chan struct{} // closed when reading is to end
+	stopOnce     sync.Once
 	mu           sync.Mutex // held during a read
 	failure      error
 }
 
+func newReads(s *subscription) *reads {
+	return &reads{UniversalClient: s.bus.client, subscription: s, stopping: make(chan struct{})}
+}
+
+// Close leaves the connections to the bus.
+func (r *reads) Close() error { return nil }
+
 // stop waits for a read in flight; none follows it.
 func (r *reads) stop() {
-	r.stopping.Store(true)
+	r.stopOnce.Do(func() { close(r.stopping) })
 	r.mu.Lock()
 	defer r.mu.Unlock()
+}
+
+func (r *reads) stopped() bool {
+	select {
+	case <-r.stopping:
+		return true
+	default:
+		return false
+	}
 }
 
 func (r *reads) lastError() error {
@@ -39,74 +61,87 @@ func (r *reads) lastError() error {
 	return r.failure
 }
 
-// DialHook implements the client's hook.
-func (r *reads) DialHook(next goredis.DialHook) goredis.DialHook { return next }
-
-// ProcessPipelineHook implements the client's hook.
-func (r *reads) ProcessPipelineHook(next goredis.ProcessPipelineHook) goredis.ProcessPipelineHook {
-	return next
+// XPendingExt looks for events to take over from other consumers; an empty
+// reply means none. It is empty while stopping, and after an error: the
+// library would otherwise repeat the request without end, even before its first
+// read, while the next read ends the subscription and returns the error.
+func (r *reads) XPendingExt(ctx context.Context, a *goredis.XPendingExtArgs) *goredis.XPendingExtCmd {
+	none := goredis.NewXPendingExtCmd(ctx)
+	if r.stopped() {
+		return none
+	}
+	cmd := r.UniversalClient.XPendingExt(ctx, a)
+	if err := cmd.Err(); err != nil {
+		r.subscription.logger.DebugContext(ctx, "looking for orphaned events", "error", err)
+		return none
+	}
+	return cmd
 }
 
-// ProcessHook implements the client's hook.
-func (r *reads) ProcessHook(next goredis.ProcessHook) goredis.ProcessHook {
-	return func(ctx context.Context, cmd goredis.Cmder) error {
-		switch name := strings.ToLower(cmd.Name()); {
-		case name == "xread" || name == "xreadgroup":
-			return r.read(ctx, cmd, next)
-		case name == "xpending":
-			r.lookForOrphans(ctx, cmd, next)
-			return nil
-		default:
-			return next(ctx, cmd)
+// XReadGroup reads for a group.
+func (r *reads) XReadGroup(ctx context.Context, a *goredis.XReadGroupArgs) *goredis.XStreamSliceCmd {
+	a.Block = neverBlock
+	return r.read(ctx, func() *goredis.XStreamSliceCmd { return r.UniversalClient.XReadGroup(ctx, a) })
+}
+
+// XRead reads for a listener.
+func (r *reads) XRead(ctx context.Context, a *goredis.XReadArgs) *goredis.XStreamSliceCmd {
+	a.Block = neverBlock
+	return r.read(ctx, func() *goredis.XStreamSliceCmd { return r.UniversalClient.XRead(ctx, a) })
+}
+
+// neverBlock leaves BLOCK out of a command.
+const neverBlock time.Duration = -1
+
+// read waits until there is something to read. Without anything it returns at
+// the end alone: returning at once would make the library spin.
+func (r *reads) read(ctx context.Context, next func() *goredis.XStreamSliceCmd) *goredis.XStreamSliceCmd {
+	for {
+		changed := r.subscription.bus.watch.next(r.subscription.topic)
+		cmd, done := r.readUnlessStopping(next)
+		if !done {
+			break
+		}
+		if !errors.Is(cmd.Err(), goredis.Nil) {
+			return cmd
+		}
+		look := time.NewTimer(lookAgain + rand.N(lookAgain))
+		select {
+		case <-changed:
+		case <-look.C:
+		case <-r.stopping:
+		case <-ctx.Done():
+		}
+		look.Stop()
+		if ctx.Err() != nil {
+			break
 		}
 	}
-}
-
-// lookForOrphans asks for events to take over from other consumers; an empty
-// reply means none. So it is while stopping, and after an error: the library
-// would repeat the question for ever, even before its first read, while the
-// next read ends the subscription and tells why.
-func (r *reads) lookForOrphans(ctx context.Context, cmd goredis.Cmder, next goredis.ProcessHook) {
-	if r.stopping.Load() {
-		return
-	}
-	if err := next(ctx, cmd); err != nil {
-		r.subscription.logger.DebugContext(ctx, "looking for orphaned events", "error", err)
-	}
-}
-
-func (r *reads) read(ctx context.Context, cmd goredis.Cmder, next goredis.ProcessHook) error {
-	if err, done := r.readUnlessStopping(ctx, cmd, next); done {
-		return err
-	}
-	// Nothing to read any more; returning at once would make the library spin.
 	<-ctx.Done()
-	return goredis.Nil
+	nothing := goredis.NewXStreamSliceCmd(ctx)
+	nothing.SetErr(goredis.Nil)
+	return nothing
 }
 
-func (r *reads) readUnlessStopping(ctx context.Context, cmd goredis.Cmder, next goredis.ProcessHook) (error, bool) {
+func (r *reads) readUnlessStopping(next func() *goredis.XStreamSliceCmd) (*goredis.XStreamSliceCmd, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.stopping.Load() {
+	if r.stopped() {
 		return nil, false
 	}
-	err := next(ctx, cmd)
-	if err == nil {
-		r.remember(cmd)
+	cmd := next()
+	if err := cmd.Err(); err == nil {
+		r.remember(cmd.Val())
 	} else if !errors.Is(err, goredis.Nil) {
 		r.failure = err
 	}
-	return err, true
+	return cmd, true
 }
 
 // remember keeps the position of a listener; the library handles the first
 // entry of a reply and reads on from there.
-func (r *reads) remember(cmd goredis.Cmder) {
-	reply, ok := cmd.(*goredis.XStreamSliceCmd)
-	if !ok || r.subscription.group != "" {
-		return
-	}
-	if streams := reply.Val(); len(streams) > 0 && len(streams[0].Messages) > 0 {
+func (r *reads) remember(streams []goredis.XStream) {
+	if r.subscription.group == "" && len(streams) > 0 && len(streams[0].Messages) > 0 {
 		r.subscription.position.Store(&streams[0].Messages[0].ID)
 	}
 }

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	buryTimeout = 10 * time.Second
+	deadTimeout = 10 * time.Second
 	maxReason   = 8 << 10
 	// foreignKey marks, in a message's metadata, an entry that is no event;
 	// its value says why.
@@ -95,7 +95,7 @@ func (s *subscription) salvaging(next message.HandlerFunc) message.HandlerFunc {
 }
 
 func (s *subscription) bury(ctx context.Context, m *message.Message, reason error) error {
-	ctx, cancel := context.WithTimeout(ctx, buryTimeout)
+	ctx, cancel := context.WithTimeout(ctx, deadTimeout)
 	defer cancel()
 	dead := DeadMessage{Event: s.event(m), Handler: s.handler, Reason: clean(reason.Error())}
 	dead.ID = clean(dead.ID)

@@ -12,13 +12,12 @@ import (
 	"github.com/ThreeDotsLabs/watermill-redisstream/pkg/redisstream"
 	"github.com/ThreeDotsLabs/watermill/message"
 	goredis "github.com/redis/go-redis/v9"
-
-	"dropbell/adapters/redisclient"
 )
 
 const (
-	// blockTime bounds how long a stop waits for a read in flight.
-	blockTime     = 500 * time.Millisecond
+	// lookAgain is after how long, up to twice that, a reader without events looks
+	// by itself.
+	lookAgain     = 10 * time.Second
 	claimInterval = 5 * time.Second
 	firstPause    = 50 * time.Millisecond
 	longestPause  = 5 * time.Second
@@ -115,7 +114,7 @@ type subscription struct {
 	logger     *slog.Logger
 
 	connected atomic.Bool
-	// position is where a listener stands in the stream; "" before the first
+	// position is a listener's position in the stream; "" before the first
 	// subscription.
 	position atomic.Pointer[string]
 }
@@ -164,13 +163,8 @@ func (s *subscription) subscribe(ctx context.Context, ready func()) error {
 	if err := s.prepare(ctx); err != nil {
 		return err
 	}
-	client, err := redisclient.New(s.bus.config.RedisURL, 4)
-	if err != nil {
-		return err
-	}
-	reads := &reads{subscription: s}
-	client.AddHook(reads)
-	subscriber, err := redisstream.NewSubscriber(s.libraryConfig(client), logAdapter{s.logger})
+	reads := newReads(s)
+	subscriber, err := redisstream.NewSubscriber(s.libraryConfig(reads), logAdapter{s.logger})
 	if err != nil {
 		return fmt.Errorf("subscriber: %w", err)
 	}
@@ -218,14 +212,13 @@ func (s *subscription) libraryConfig(client goredis.UniversalClient) redisstream
 		ConsumerGroup:   s.group,
 		Consumer:        s.consumer,
 		NackResendSleep: s.bus.config.NackPause,
-		BlockTime:       blockTime,
 		ClaimInterval:   claimInterval,
 		MaxIdleTime:     s.claimAfter,
 		OldestId:        "0",
 		// An endless first read could not be stopped.
 		DisableIndefiniteInitialBlock: true,
-		// The library would go on after any error, for ever and twice a
-		// second: also after NOGROUP, which only a new subscription cures.
+		// The library would continue after any error, without end and twice a
+		// second: also after NOGROUP, which requires a new subscription.
 		ShouldStopOnReadErrors: func(error) bool { return true },
 	}
 	if position := s.position.Load(); position != nil {

@@ -47,10 +47,10 @@ func (b *Bus) topics() []string {
 }
 
 // Trim deletes events older than olderThan that every group has handled; an
-// event that is unread or not yet acknowledged by one group stays, however
-// old. A group nobody serves any more therefore keeps its stream growing,
-// which [Bus.Lag] shows. It returns the number deleted, and [ErrUnavailable]
-// when Redis does not answer.
+// event that is unread or not yet acknowledged by one group stays, however old.
+// A group without consumers therefore keeps its stream growing, which [Bus.Lag]
+// shows. It returns the number deleted, and [ErrUnavailable] when Redis does not
+// answer.
 func (b *Bus) Trim(ctx context.Context, olderThan time.Duration) (int64, error) {
 	now, err := b.client.Time(ctx).Result()
 	if err != nil {
@@ -104,11 +104,34 @@ func (b *Bus) keepFrom(ctx context.Context, topic string, age entryID) (entryID,
 // groups returns the consumer groups of a stream; a stream that does not
 // exist has none.
 func (b *Bus) groups(ctx context.Context, topic string) ([]goredis.XInfoGroup, error) {
-	exists, err := b.client.Exists(ctx, topic).Result()
-	if err != nil || exists == 0 {
-		return nil, err
+	groups, err := b.client.XInfoGroups(ctx, topic).Result()
+	if isAbsent(err) {
+		return nil, nil
 	}
-	return b.client.XInfoGroups(ctx, topic).Result()
+	return groups, err
+}
+
+// isAbsent reports whether Redis has answered that there is no such stream.
+func isAbsent(err error) bool { return err != nil && strings.Contains(err.Error(), "no such key") }
+
+// allGroups returns the consumer groups of the streams, in one round trip.
+func (b *Bus) allGroups(ctx context.Context, topics []string) ([][]goredis.XInfoGroup, error) {
+	replies := make([]*goredis.XInfoGroupsCmd, len(topics))
+	// The error is that of the first stream that does not exist, or of all.
+	_, _ = b.client.Pipelined(ctx, func(p goredis.Pipeliner) error {
+		for i, topic := range topics {
+			replies[i] = p.XInfoGroups(ctx, topic)
+		}
+		return nil
+	})
+	groups := make([][]goredis.XInfoGroup, len(topics))
+	for i, reply := range replies {
+		var err error
+		if groups[i], err = reply.Result(); err != nil && !isAbsent(err) {
+			return nil, fmt.Errorf("%s: %w", topics[i], err)
+		}
+	}
+	return groups, nil
 }
 
 // A Group is one kind of reader of one stream.
@@ -119,13 +142,13 @@ type Group struct{ Topic, Name string }
 // counts up to ten thousand. It returns [ErrUnavailable] when Redis does not
 // answer.
 func (b *Bus) Lag(ctx context.Context) (map[Group]int64, error) {
-	lags := map[Group]int64{}
-	for _, topic := range b.topics() {
-		groups, err := b.groups(ctx, topic)
-		if err != nil {
-			return nil, fmt.Errorf("lag of %s: %w: %w", topic, ErrUnavailable, err)
-		}
-		for _, group := range groups {
+	lags, topics := map[Group]int64{}, b.topics()
+	groups, err := b.allGroups(ctx, topics)
+	if err != nil {
+		return nil, fmt.Errorf("lag of events: %w: %w", ErrUnavailable, err)
+	}
+	for i, topic := range topics {
+		for _, group := range groups[i] {
 			unread, err := b.unread(ctx, topic, group)
 			if err != nil {
 				return nil, fmt.Errorf("lag of %s: %w: %w", topic, ErrUnavailable, err)

@@ -99,7 +99,8 @@ func newClient(timeout time.Duration) *http.Client {
 	return &http.Client{
 		Transport: transport,
 		Timeout:   timeout,
-		// Following could hand a signed call to somebody else, or turn it into a GET.
+		// A redirect could send a signed call to another server, or turn it into a
+		// GET.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }
@@ -147,7 +148,7 @@ func (s *Sender) post(ctx context.Context, messages []delivery.Message) (deliver
 	if err != nil {
 		return delivery.Result{}, err
 	}
-	var start [512]byte // all that the content type is told by
+	var start [512]byte // all that the content type is detected from
 	n, _ := io.ReadFull(resp.Body, start[:])
 	_, _ = io.CopyN(io.Discard, resp.Body, maxDrain)
 	_ = resp.Body.Close()
@@ -158,9 +159,9 @@ func (s *Sender) post(ctx context.Context, messages []delivery.Message) (deliver
 	return result, nil
 }
 
-// isPage reports whether an answer is an HTML document, which no receiver of
-// webhooks means as its receipt. The header does not tell: many frameworks call a
-// plain "ok" text/html.
+// isPage reports whether an answer is an HTML document, which is no
+// acknowledgement of a webhook. The header is not reliable: many frameworks call
+// a plain "ok" text/html.
 func isPage(start []byte) bool {
 	return strings.HasPrefix(http.DetectContentType(start), "text/html")
 }

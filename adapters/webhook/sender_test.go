@@ -282,8 +282,8 @@ func TestClosedKeptConnectionIsReplaced(t *testing.T) {
 	defer server.Close()
 	s := newSender(t, webhook.Config{URL: server.URL})
 	for round := range 3 {
-		// The first call may still meet the dead connection half-way, and then
-		// nobody knows; the second must not.
+		// The first call may still use the dead connection, and then its outcome
+		// is unknown; the second must not.
 		r := s.Send(t.Context(), sendertest.Messages(delivery.Webhook, 1))[0]
 		if r.Status == delivery.Transient {
 			r = s.Send(t.Context(), sendertest.Messages(delivery.Webhook, 1))[0]

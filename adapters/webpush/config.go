@@ -105,15 +105,15 @@ func newTransport(allowInsecure bool) http.RoundTripper {
 	if allowInsecure {
 		return transport
 	}
-	// A proxy would look names up by itself and go where it pleases.
+	// A proxy would resolve names itself and could reach private addresses.
 	transport.Proxy = nil
 	dialer := &net.Dialer{Timeout: defaultTimeout, ControlContext: refusePrivate}
 	transport.DialContext = dialer.DialContext
 	return transport
 }
 
-// refusePrivate runs after the name has been looked up, so that a public name
-// for a private address helps nobody.
+// refusePrivate runs after name resolution, so that a public name for a private
+// address is refused too.
 func refusePrivate(_ context.Context, _, address string, _ syscall.RawConn) error {
 	target, err := netip.ParseAddrPort(address)
 	if err != nil {

@@ -50,7 +50,7 @@ type rest struct {
 }
 
 // ask returns whether the host may be called now. After a pause one caller
-// probes, for at most as long as given, and the others go on waiting.
+// probes, for at most as long as given, and the others wait on.
 func (s *hosts) ask(name string, probe time.Duration) rest {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -66,7 +66,7 @@ func (s *hosts) ask(name string, probe time.Duration) rest {
 	return rest{}
 }
 
-// answered tells that the host lives, and whether it took a message.
+// answered records that the host works, and whether it accepted a message.
 func (s *hosts) answered(name string, took bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -75,7 +75,7 @@ func (s *hosts) answered(name string, took bool) {
 	*h = host{good: h.good || took, tried: now}
 }
 
-// failed tells that the host itself did not do its work.
+// failed records a failure of the host itself.
 func (s *hosts) failed(name, cause string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -96,7 +96,8 @@ func (s *hosts) failed(name, cause string) {
 	h.probing, h.until = false, now.Add(h.pause)
 }
 
-// spared tells that whoever asked did not call, or hung up: somebody else may.
+// spared records that the caller made no call, or cancelled it: another caller
+// may make one.
 func (s *hosts) spared(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

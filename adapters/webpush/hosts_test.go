@@ -121,7 +121,7 @@ func TestOneHostsTroubleIsItsOwn(t *testing.T) {
 	}
 }
 
-// Somebody's subscriptions at a host that stays dead come to an end.
+// Subscriptions at a host that stays dead come to an end.
 func TestWaitingForAHostIsNotForEver(t *testing.T) {
 	n, s := newInternet(t)
 	n.hosts["dead"], n.hosts["good"] = refuses, takes
@@ -171,7 +171,7 @@ func TestARefusalIsNoTroubleOfTheHost(t *testing.T) {
 	}
 }
 
-// Whoever makes up hosts drives out neither those that work nor the memory.
+// Invented hosts displace neither working hosts nor memory.
 func TestMadeUpHostsDriveNobodyOut(t *testing.T) {
 	n, s := newInternet(t)
 	n.hosts["good"] = takes

@@ -112,8 +112,8 @@ func (s *Sender) one(ctx context.Context, m delivery.Message) delivery.Result {
 	return best
 }
 
-// better tells which of two answers says more about what to do next: delivered
-// is done; waiting as asked and trying again come before giving up.
+// better reports whether a is the more useful of two answers: delivered first,
+// then throttled and transient, then permanent.
 func better(a, b delivery.Result) bool {
 	rank := [...]int{delivery.Delivered: 3, delivery.Throttled: 2, delivery.Transient: 1, delivery.Permanent: 0}
 	if rank[a.Status] != rank[b.Status] {
@@ -199,8 +199,8 @@ func (s *Sender) failure(ctx context.Context, host string, err error) delivery.R
 	case !called:
 		permanent = "the push subscription's keys are not usable"
 	case unresolved && lookup.IsNotFound && !s.hosts.good(host):
-		// A name that nobody knows is made up, or the push service is gone; one
-		// that has delivered before is missing for the moment.
+		// A name that does not resolve is invented, or the push service is gone; a
+		// name that has resolved before is missing for the moment.
 		permanent = "the push endpoint's host does not exist"
 	case ctx.Err() == nil:
 		cause := delivery.CauseOf(err)

@@ -236,7 +236,8 @@ func TestParallelIsBounded(t *testing.T) {
 	s := start(t, func(w http.ResponseWriter, r *http.Request) {
 		count(1)
 		defer count(-1)
-		// Nobody leaves before the limit is reached, so that more would meet here.
+		// No call leaves before the limit is reached, so that more would meet
+		// here.
 		select {
 		case <-full:
 		case <-r.Context().Done():

@@ -83,7 +83,7 @@ func bench(ctx context.Context, n, runs, tasks int, sizes string) error {
 	return nil
 }
 
-// people makes users 1…n known, as far as they are not yet.
+// people inserts users 1…n, as far as they do not exist.
 func people(ctx context.Context, s *stack.Stack, n int) error {
 	_, err := s.SQL.Exec(ctx, `insert into users (id) select i from generate_series((select coalesce(max(id), 0) + 1 from users), $1::bigint) as i`, n)
 	if err == nil {

@@ -103,7 +103,7 @@ func (p *peer) enqueue(ctx context.Context, opt asynq.RedisConnOpt) error {
 					break
 				}
 			}
-			for range ids { // so that nobody waits for a reader that gave up
+			for range ids { // so that no sender waits for a reader that gave up
 			}
 		})
 	}

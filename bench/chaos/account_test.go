@@ -40,8 +40,8 @@ func (d *drop) sending() sending {
 // the bitmaps and rows without the product's own code.
 type line struct {
 	due, sent *roaring64.Bitmap
-	cause     map[int64]string // of everybody who is expired
-	other     map[int64]string // outcome of everybody else who was not simply sent
+	cause     map[int64]string // of each expired recipient
+	other     map[int64]string // outcome of all others who were not sent at the first attempt
 	batch     map[int64]int64  // of every user
 	recovered int64            // sent after at least one failure
 }
@@ -142,8 +142,8 @@ func (w *system) readExceptions(s sending, c delivery.Channel, l *line) {
 	}
 }
 
-// complete checks that whom the firing found is exactly whom the users were
-// promised, with those in between whom nobody was promised anything.
+// complete checks that the fired recipients are those with acknowledged
+// reservations, and possibly those without an answer.
 func (w *system) complete(d *drop, c delivery.Channel, l line) {
 	w.crowd.ledger.mu.Lock()
 	defer w.crowd.ledger.mu.Unlock()
@@ -161,7 +161,7 @@ func (w *system) complete(d *drop, c delivery.Channel, l line) {
 		}
 	}
 	for it := l.due.Iterator(); it.HasNext(); {
-		if u := int64(it.Next()); w.crowd.ledger.fates[seat{d.id, u, c}] == nothing {
+		if u := int64(it.Next()); w.crowd.ledger.fates[reservation{d.id, u, c}] == nothing {
 			ghosts = append(ghosts, u)
 		}
 	}
@@ -171,7 +171,8 @@ func (w *system) complete(d *drop, c delivery.Channel, l line) {
 	}
 }
 
-// outcomes checks that everybody has exactly one outcome, and the right one.
+// outcomes checks that each recipient has exactly one outcome, and the right
+// one.
 func (w *system) outcomes(d *drop, c delivery.Channel, l line, v verdict) {
 	var lost, twofold, causeless []int64
 	for it := l.due.Iterator(); it.HasNext(); {
@@ -225,7 +226,7 @@ func keyAbout(about *delivery.Subject, u int64, c delivery.Channel) string {
 	return key
 }
 
-// balance asks the product for its own proof.
+// balance reads the product's own balance sheet.
 func (w *system) balance(d *drop) {
 	lines, err := dropsdb.NewBoards(w.stack.DB).Balance(w.ctx, d.id)
 	if err != nil || len(lines) == 0 {

@@ -9,11 +9,11 @@ import (
 	"dropbell/domain/delivery"
 )
 
-// A season says how many campaigns go out to how many, and what is destroyed
-// meanwhile.
-type season struct {
+// A campaignPlan is how many campaigns are sent to how many users, and which
+// faults are injected meanwhile.
+type campaignPlan struct {
 	size
-	extras  int // users in the app's audience whom no provider knows
+	extras  int // users in the app's audience whom no other channel reaches
 	limited int // users of the campaigns that are cut short
 	twins   int // pairs of equal campaigns that are published at once
 	pauses  int
@@ -22,7 +22,7 @@ type season struct {
 	short   int           // messages per second of a channel on which reminders meet a campaign, 0 = they do not
 }
 
-var shortSeason = season{
+var shortSeason = campaignPlan{
 	size: size{
 		users: 2400, storm: 8 * time.Second, webKills: 1, workerKills: 2,
 		whileSending: []trouble{emptyRedis},
@@ -37,10 +37,10 @@ var shortSeason = season{
 
 func TestCampaignsShort(t *testing.T) { spoil(t, shortSeason) }
 
-// A fair is campaigns on their way through the storm.
-type fair struct {
+// A campaignRun is the campaigns of one test under faults.
+type campaignRun struct {
 	*system
-	season  season
+	plan    campaignPlan
 	started []*promo
 	paused  int // pauses that were acknowledged
 	silent  int // after which it was checked that nothing more was sent
@@ -49,18 +49,18 @@ type fair struct {
 	overtook int
 }
 
-// spoil lets campaigns go out while everything is destroyed, and then accounts
-// for everybody in their audiences.
-func spoil(t *testing.T, s season) {
+// spoil sends campaigns under faults, and then accounts for each user in their
+// audiences.
+func spoil(t *testing.T, s campaignPlan) {
 	w := &system{size: &s.size, t: t, ctx: t.Context(), seed: seed(t), start: time.Now()}
 	w.build()
-	p := &fair{system: w, season: s}
+	p := &campaignRun{system: w, plan: s}
 	users := p.populate()
 	w.sink.hooks.open.Store(true)
 	w.sink.mails.open.Store(true)
 	mails, hooks := p.audiences(users)
 	p.twinsAtOnce(users)
-	limited := func(name string, v fateOf, from int) promo {
+	limited := func(name string, v expectation, from int) promo {
 		return promo{name: name, channel: delivery.Webhook, audience: named(users[from:][:s.limited]), rate: s.limited / 20, verdict: v}
 	}
 	p.cancel(p.publish(limited("Cancelled", mayBeSkipped, 0)))
@@ -98,9 +98,9 @@ const (
 	optedOut    = 97
 )
 
-// populate makes users known: everybody but a few with a mail address, a few
-// who do not want webhooks, and very many whom only the app reaches.
-func (p *fair) populate() []int64 {
+// populate inserts users: all but a few with a mail address, a few who have
+// opted out of webhooks, and very many whom only the app reaches.
+func (p *campaignRun) populate() []int64 {
 	rng := p.random(4)
 	users := make([]int64, 0, p.users)
 	for id := int64(1000); len(users) < cap(users); id += 1 + rng.Int64N(9) {
@@ -109,21 +109,21 @@ func (p *fair) populate() []int64 {
 	p.crowd.tell(p.ctx, users)
 	p.exec(`update users set email = '' where id % $1 = 0`, addressless)
 	p.exec(`update users set opt_outs = opt_outs | $1::smallint where id % $2 = 0`, delivery.Webhook.Bit(), optedOut)
-	p.exec(`insert into users (id) select $1 + i from generate_series(1, $2::bigint) as i`, users[len(users)-1], p.season.extras)
+	p.exec(`insert into users (id) select $1 + i from generate_series(1, $2::bigint) as i`, users[len(users)-1], p.plan.extras)
 	p.exec(`vacuum analyze users`)
 	return users
 }
 
-func (p *fair) exec(sql string, args ...any) {
+func (p *campaignRun) exec(sql string, args ...any) {
 	p.t.Helper()
 	if _, err := p.stack.SQL.Exec(p.ctx, sql, args...); err != nil {
 		p.t.Fatal(err)
 	}
 }
 
-// audiences returns two ways to mean everybody whom a provider knows: who has
+// audiences returns two audiences of all users with contacts: those who have
 // reserved a template, and a segment.
-func (p *fair) audiences(users []int64) (reserved, segment audience) {
+func (p *campaignRun) audiences(users []int64) (reserved, segment audience) {
 	d := p.crowd.publish(p.ctx, "Campaigns", 48*time.Hour)
 	p.exec(`insert into reservations (template_id, user_id, slots) select $1, i, 1 from unnest($2::bigint[]) as i`, d.id, users)
 	var s struct {
@@ -157,8 +157,8 @@ func named(users []int64) audience {
 // web processes at the same moment. One of the four requests gets through; the
 // other campaign goes on being refused when Redis, which refused it quickly,
 // has lost its memory, or one of the web processes is killed meanwhile.
-func (p *fair) twinsAtOnce(users []int64) {
-	for i := range p.season.twins {
+func (p *campaignRun) twinsAtOnce(users []int64) {
+	for i := range p.plan.twins {
 		kill := i%2 == 1
 		x := promo{name: fmt.Sprintf("Twins %d", i+1), channel: delivery.Webhook, audience: named(users[i*50:][:50]), startsAt: time.Now()}
 		pair := []*promo{p.draft(x), p.draft(x)}
@@ -175,13 +175,13 @@ func (p *fair) twinsAtOnce(users []int64) {
 		all.Wait()
 		p.oneOf(pair, replies, kill)
 	}
-	p.say("of %d pairs of equal campaigns, published four times at once, one each went out", p.season.twins)
+	p.say("of %d pairs of equal campaigns, published four times at once, one each went out", p.plan.twins)
 }
 
 // oneOf checks that exactly one of two equal campaigns was published, by one
 // request, and that the other still cannot be after Redis lost its memory. A
 // request whose first attempt was killed may find its work done by another.
-func (p *fair) oneOf(pair []*promo, replies []reply, killed bool) {
+func (p *campaignRun) oneOf(pair []*promo, replies []reply, killed bool) {
 	winner := -1
 	for n, r := range replies {
 		switch {

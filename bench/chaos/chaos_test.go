@@ -125,8 +125,8 @@ func (w *system) build() {
 	mails := newDeck(w.random(2), 40, w.mails)
 	w.sink = newSink(w.t, *w.size, hooks, mails)
 	w.fleet = newFleet(w.ctx, w.t, w.stack, w.sink)
-	w.crowd = &crowd{newClient(w.t, w.fleet, w.patience), &ledger{fates: map[seat]fate{}}, w.random(3)}
-	redis.SetLogger(quiet{})
+	w.crowd = &crowd{newClient(w.t, w.fleet, w.patience), &ledger{fates: map[reservation]reservationState{}}, w.random(3)}
+	redis.SetLogger(discardLog{})
 	var err error
 	if w.queue, err = asynq.NewQueue(w.stack.RedisURL, quietLog()); err != nil {
 		w.t.Fatal(err)
@@ -148,7 +148,7 @@ func (w *system) startServers() {
 	w.t.Cleanup(w.stack.Close)
 }
 
-// people makes users known. Their ids have gaps, like those of a shop.
+// people inserts users. Their ids have gaps, like those of a shop.
 func (w *system) people() []int64 {
 	rng := w.random(4)
 	users := make([]int64, 0, w.users+w.late*w.drops)
@@ -160,9 +160,9 @@ func (w *system) people() []int64 {
 	return users
 }
 
-// book lets everybody reserve, while things break, and then brings the
-// openings so near that one drop after the other becomes due; at each of
-// these instants more users try to be in time.
+// book lets all users reserve under faults, and then moves the openings so near
+// that one drop after the other becomes due; at each of these instants more
+// users try to reserve in time.
 func (w *system) book(users []int64) []*drop {
 	var drops []*drop
 	for i := range w.drops {

@@ -18,8 +18,8 @@ const (
 	// a writer that had died: what Redis takes with it when it is emptied is
 	// younger than this.
 	writtenWithin = 20 * time.Second
-	// toldWithin is how long the shelves of a drop may go on without knowing of
-	// a pause when Redis, or everybody who would tell them, was away.
+	// toldWithin is how long the shards of a drop may accept claims after a pause
+	// while Redis, or every process that would apply it, was away.
 	toldWithin = 5 * time.Second
 )
 
@@ -67,7 +67,7 @@ func (s *sale) lastAnswers() {
 	})
 }
 
-// became asks for a claim until it is decided.
+// became polls a claim until it is decided.
 func (c *claims) became(by int64, a told) told {
 	for end := time.Now().Add(20 * time.Second); ; wait(50*time.Millisecond, c.ctx.Done()) {
 		r, final := c.crowd.send(c.ctx, call{method: "GET", path: "/claims/" + a.claim, user: by})
@@ -109,8 +109,8 @@ func (c *claims) rows(template int64) map[string]row {
 	return found
 }
 
-// account checks that exactly the stock was issued, to nobody too much, and
-// that what every user heard last is so.
+// account checks that exactly the stock was issued, to no user too much, and
+// that each user's last answer is true.
 func (s *sale) account() {
 	s.t.Helper()
 	rows := s.rows(s.template)

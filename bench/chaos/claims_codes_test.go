@@ -64,7 +64,7 @@ func holder(code, n int) int64 { return int64(20_000_000 + 10*code + n) }
 
 // errands plans who tries which code: some when others do, some again, some twice
 // at once.
-func (s *codeSale) errands(rng *rand.Rand) (plan []errand) {
+func (s *codeSale) actions(rng *rand.Rand) (plan []timedAction) {
 	begin := s.opensAt
 	for code := range s.codes {
 		first := begin.Add(time.Duration(rng.Int64N(int64(s.rush.storm * 3 / 4))))
@@ -74,7 +74,7 @@ func (s *codeSale) errands(rng *rand.Rand) (plan []errand) {
 				at = first.Add(time.Duration(rng.IntN(3000)) * time.Millisecond)
 			}
 			manner := rng.IntN(3)
-			plan = append(plan, errand{at, func() { s.visit(holder(code, n), s.codes[code], manner) }})
+			plan = append(plan, timedAction{at, func() { s.visit(holder(code, n), s.codes[code], manner) }})
 		}
 	}
 	return plan
@@ -111,9 +111,9 @@ func (s *codeSale) watch(_ time.Duration, over <-chan struct{}) {
 	s.watchLedger(s.template, "codes", over, &s.looks, &s.unread)
 }
 
-// lastAnswers lets everybody try once more: whoever's promise was lost, or
-// whose code was never asked for successfully, gets the coupon now; everybody
-// else hears that the code was used.
+// lastAnswers lets each user try once more: users whose acceptance was lost, or
+// whose code was never redeemed, get the coupon now; all others get the answer
+// that the code was used.
 func (s *codeSale) lastAnswers() {
 	s.inParallel(len(s.codes), func(code int) {
 		for n := range triedBy {
@@ -133,7 +133,7 @@ func (s *codeSale) lastAnswers() {
 }
 
 // account checks that every code gave exactly one of its users one coupon, and
-// that everybody who was told yes has it, or was told why not.
+// that every accepted redemption has its coupon or a reason for its refusal.
 func (s *codeSale) account() {
 	s.t.Helper()
 	owned := map[int64]row{}

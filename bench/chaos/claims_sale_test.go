@@ -149,7 +149,7 @@ func (s *sale) do(step string) {
 
 // errands plans what users do: claim under a new key, repeat an old one, or
 // ask twice at once; the first of them before the drop opens.
-func (s *sale) errands(rng *rand.Rand) (plan []errand) {
+func (s *sale) actions(rng *rand.Rand) (plan []timedAction) {
 	begin, span := time.Now(), s.rush.storm
 	for range s.rush.visits {
 		by, manner := int64(1+rng.IntN(s.rush.users)), rng.IntN(100)
@@ -160,7 +160,7 @@ func (s *sale) errands(rng *rand.Rand) (plan []errand) {
 		if rng.IntN(4) == 0 { // at the very opening
 			at = s.opensAt.Add(time.Duration(rng.IntN(400)-200) * time.Millisecond)
 		}
-		plan = append(plan, errand{at, func() { s.visit(by, manner) }})
+		plan = append(plan, timedAction{at, func() { s.visit(by, manner) }})
 	}
 	return plan
 }
@@ -259,7 +259,7 @@ func (c *claims) watchLedger(template int64, name string, over <-chan struct{}, 
 		*looks++
 		l, now := a.Stock, time.Now()
 		c.mu.Lock()
-		// What a writer had in hand when Redis was emptied is on the shelves once
+		// Claims that a writer held when Redis was emptied are in the shards once
 		// more until the gate has been built anew because of it.
 		excess := overlaps(c.emptied, now.Add(-writtenWithin), now)
 		c.mu.Unlock()
@@ -287,5 +287,5 @@ func (s *sale) watchRows(_ time.Duration, over <-chan struct{}) {
 	})
 }
 
-// originKey is under which key the database knows a wish.
+// originKey is the wish's key in the database.
 func (w wish) originKey() string { return claim.TapKey(user.ID(w.user), w.key) }

@@ -44,8 +44,8 @@ var shortRush = rush{
 // while what they stand on is destroyed.
 func TestClaimsChaosShort(t *testing.T) { rushAndDestroy(t, shortRush) }
 
-// shelvesOfRush is into how many parts each stock behind the gate is divided.
-const shelvesOfRush = 8
+// rushShards is into how many parts each stock behind the gate is divided.
+const rushShards = 8
 
 // claims is everything that takes part in a rush.
 type claims struct {
@@ -78,29 +78,29 @@ func rushAndDestroy(t *testing.T, r rush) {
 func newClaims(t *testing.T, r rush) *claims {
 	w := &system{size: &size{webKills: r.webKills, workerKills: r.workerKills, servers: r.servers}, t: t, ctx: t.Context(), seed: seed(t), start: time.Now()}
 	w.startServers()
-	redis.SetLogger(quiet{})
-	w.fleet = newFleetOf(w.ctx, t, w.stack, nil, 3, 2, fmt.Sprint("GATE_SHELVES=", shelvesOfRush),
+	redis.SetLogger(discardLog{})
+	w.fleet = newFleetOf(w.ctx, t, w.stack, nil, 3, 2, fmt.Sprint("GATE_SHELVES=", rushShards),
 		"CODE_KEYS=1:YSBrZXkgb2YgMzIgYnl0ZXMsIGZvciB0ZXN0cyBvbmU=")
 	w.crowd = &crowd{client: newClient(t, w.fleet, r.patience)}
 	w.say("three web and two worker processes are running")
 	return &claims{system: w, rush: r}
 }
 
-// storm lets everybody claim while everything breaks and staff change the drops.
+// storm lets all users claim under faults and while staff change the drops.
 func (c *claims) storm() {
-	var plan []errand
+	var plan []timedAction
 	for i, s := range c.sales {
-		plan = append(plan, s.errands(c.random(uint64(30+i)))...)
+		plan = append(plan, s.actions(c.random(uint64(30+i)))...)
 	}
-	plan = append(plan, c.codes.errands(c.random(40))...)
-	slices.SortFunc(plan, func(a, b errand) int { return a.at.Compare(b.at) })
+	plan = append(plan, c.codes.actions(c.random(40))...)
+	slices.SortFunc(plan, func(a, b timedAction) int { return a.at.Compare(b.at) })
 	lanes := []lane{c.webTroubles, c.workerTroubles, c.redisTroubles, c.troubles(c.rush.troubles, 21)}
 	for i, s := range c.sales {
 		lanes = append(lanes, s.staff(uint64(50+10*i)), s.watch, s.watchRows)
 	}
 	lanes = append(lanes, c.codes.watch)
 	end := c.begin(c.rush.storm, lanes...)
-	c.runErrands(plan)
+	c.runActions(plan)
 	end()
 	c.say("the storm is over")
 }
@@ -138,15 +138,15 @@ func overlaps(spans []span, from, to time.Time) bool {
 	return slices.ContainsFunc(spans, func(s span) bool { return s.from.Before(to) && from.Before(s.to) })
 }
 
-// An errand is one thing that one user does at an instant.
-type errand struct {
+// A timedAction is one action of one user at an instant.
+type timedAction struct {
 	at time.Time
 	do func()
 }
 
-// runErrands does them at their instants and returns after the last one.
-func (c *claims) runErrands(plan []errand) {
-	queue := make(chan errand)
+// runActions runs the actions at their instants and returns after the last one.
+func (c *claims) runActions(plan []timedAction) {
+	queue := make(chan timedAction)
 	var all sync.WaitGroup
 	for range callers {
 		all.Go(func() {
@@ -165,11 +165,11 @@ func (c *claims) runErrands(plan []errand) {
 
 // inParallel calls do for every number below n.
 func (c *claims) inParallel(n int, do func(i int)) {
-	plan := make([]errand, n)
+	plan := make([]timedAction, n)
 	for i := range plan {
-		plan[i] = errand{do: func() { do(i) }}
+		plan[i] = timedAction{do: func() { do(i) }}
 	}
-	c.runErrands(plan)
+	c.runActions(plan)
 }
 
 // An account is the stock ledger as the API shows it.

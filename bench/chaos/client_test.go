@@ -19,8 +19,8 @@ import (
 	"dropbell/tools/dev/demo"
 )
 
-// A client is the shop's app: it repeats what may not have worked, at any of
-// the web processes, and knows exactly what was acknowledged.
+// A client is the shop's app: it repeats requests without an answer, at any of
+// the web processes, and records what was acknowledged.
 type client struct {
 	t        *testing.T
 	webs     []string

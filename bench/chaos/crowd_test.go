@@ -15,22 +15,22 @@ import (
 // callers is how many requests the crowd makes at once.
 const callers = 48
 
-// channels are those that everybody reserves.
+// channels are the channels of every reservation.
 var channels = []delivery.Channel{delivery.App, delivery.Email, delivery.Webhook}
 
-// A fate is what a user was told about one reminder.
-type fate uint8
+// A reservationState is the last answer that a user got about one reminder.
+type reservationState uint8
 
 const (
-	nothing   fate = iota
-	accepted       // acknowledged with 2xx
-	refused        // refused for good: must not exist
-	withdrawn      // cancelled, and that was acknowledged
-	unknown        // no answer came in time: may or may not exist
+	nothing   reservationState = iota
+	accepted                   // acknowledged with 2xx
+	refused                    // refused for good: must not exist
+	withdrawn                  // cancelled, and that was acknowledged
+	unknown                    // no answer came in time: may or may not exist
 )
 
-// A seat is one reminder of one user.
-type seat struct {
+// A reservation is one reminder of one user.
+type reservation struct {
 	drop    int64
 	user    int64
 	channel delivery.Channel
@@ -39,18 +39,18 @@ type seat struct {
 // A ledger is what the users know.
 type ledger struct {
 	mu    sync.Mutex
-	fates map[seat]fate
+	fates map[reservation]reservationState
 }
 
-func (l *ledger) note(d *drop, user int64, f fate, cs ...delivery.Channel) {
+func (l *ledger) note(d *drop, user int64, f reservationState, cs ...delivery.Channel) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, c := range cs {
-		l.fates[seat{d.id, user, c}] = f
+		l.fates[reservation{d.id, user, c}] = f
 	}
 }
 
-func (l *ledger) count(f fate) (n int) {
+func (l *ledger) count(f reservationState) (n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, x := range l.fates {
@@ -136,8 +136,8 @@ func (c *crowd) visit(ctx context.Context, v visit) {
 		}
 		return
 	}
-	// A request that was repeated may still be under way somewhere, so that
-	// nobody could say what a further one must find.
+	// A repeated request may still be in flight, so that the result of a further
+	// one would be unknown.
 	if !c.reserve(ctx, v.drop, v.user, channels...) || v.manner == allAtOnce {
 		return
 	}
@@ -187,8 +187,8 @@ func (c *crowd) cancel(ctx context.Context, d *drop, user int64, channel deliver
 }
 
 // latecomers plans visits around the instant at which the drop's reminders
-// become due: whoever is told yes must be reminded, whoever is told no must
-// not. Most of them try in the last moment.
+// become due: acknowledged reservations must be reminded, refused ones must not.
+// Most of them try in the last moment.
 func (c *crowd) latecomers(d *drop, users []int64) []visit {
 	var plan []visit
 	for i, u := range users {

@@ -19,8 +19,8 @@ const (
 	late       fault = "takes it and answers after the client gave up"
 )
 
-// A deck deals a provider's faults to calls at random, until none is left.
-type deck struct {
+// A faultDeck returns a provider's faults in random order, until none is left.
+type faultDeck struct {
 	mu    sync.Mutex
 	rng   *rand.Rand
 	cards []fault
@@ -32,8 +32,8 @@ type deck struct {
 	down atomic.Bool
 }
 
-func newDeck(rng *rand.Rand, every int, cards map[fault]int) *deck {
-	d := &deck{rng: rng, every: every, dealt: map[fault]int{}}
+func newDeck(rng *rand.Rand, every int, cards map[fault]int) *faultDeck {
+	d := &faultDeck{rng: rng, every: every, dealt: map[fault]int{}}
 	for _, f := range []fault{refuse, throttle, dropBefore, dropAfter, hang, late} { // a map has no order to repeat
 		for range cards[f] {
 			d.cards = append(d.cards, f)
@@ -44,7 +44,7 @@ func newDeck(rng *rand.Rand, every int, cards map[fault]int) *deck {
 }
 
 // deal returns what goes wrong with the next call.
-func (d *deck) deal() fault {
+func (d *faultDeck) deal() fault {
 	if !d.open.Load() {
 		return none
 	}
@@ -62,14 +62,14 @@ func (d *deck) deal() fault {
 }
 
 // left returns the faults that did not happen.
-func (d *deck) left() []fault {
+func (d *faultDeck) left() []fault {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.cards
 }
 
 // between returns a random number in [from, to).
-func (d *deck) between(from, to int64) int64 {
+func (d *faultDeck) between(from, to int64) int64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return from + d.rng.Int64N(to-from)

@@ -126,8 +126,8 @@ func (f *fleet) start(m *member) {
 	go f.watch(m, m.name, p)
 }
 
-// watch fails the test if a process ends that nobody has ended: whatever is
-// missing, programs have to wait for it.
+// watch fails the test if a process ends that the test has not ended: programs
+// must wait for missing servers.
 func (f *fleet) watch(m *member, name string, p *stack.Process) {
 	<-p.Done()
 	f.mu.Lock()

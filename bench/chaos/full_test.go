@@ -26,7 +26,7 @@ func TestChaosFull(t *testing.T) { destroy(t, full) }
 
 // fullSeason is the proof for campaigns: more than 50,000 users over each of
 // the app, mail and webhooks.
-var fullSeason = season{
+var fullSeason = campaignPlan{
 	size: size{
 		users: 50_400, storm: 120 * time.Second, webKills: 4, workerKills: 10,
 		whileSending: []trouble{emptyRedis, restartPostgres, crashPostgres, longPause, killInPause, haltWorker, stopRedis, providersDown, emptyRedis},

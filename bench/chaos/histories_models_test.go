@@ -11,7 +11,7 @@ import (
 // zero value is the answer of an operation that nothing is known of.
 type reported struct {
 	code  string // "ok", or the code of a refusal; empty = no answer came
-	value uint64 // what an ok tells: a reservation's bits
+	value uint64 // in the answer: a reservation's bits
 	// repeated says that the request was sent more than once under its key.
 	repeated bool
 }
@@ -23,7 +23,7 @@ const okay = "ok"
 const unanswered = math.MaxInt64
 
 // either lists the states after an operation: next if it took effect, the old
-// one if it did not and nobody was told so.
+// one if it did not and was not acknowledged.
 func either(told reported, state, next any) []any {
 	if told.code == "" {
 		return []any{state, next}

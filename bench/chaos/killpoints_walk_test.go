@@ -26,7 +26,7 @@ import (
 type walk struct {
 	*system
 	c       *claims
-	p       *fair
+	p       *campaignRun
 	dir     string // where points are armed
 	evening int
 	hit     map[failing]int // in which evening
@@ -47,7 +47,7 @@ func newWalk(t *testing.T) *walk {
 		t.Fatal(err)
 	}
 	t.Cleanup(w.stack.Close)
-	redis.SetLogger(quiet{})
+	redis.SetLogger(discardLog{})
 	quick := size{hook: [2]time.Duration{time.Millisecond, 5 * time.Millisecond}, mail: [2]time.Duration{time.Millisecond, 2 * time.Millisecond}}
 	w.sink = newSink(t, quick, newDeck(w.random(1), 1, nil), newDeck(w.random(2), 1, nil))
 	dir := t.TempDir()
@@ -58,9 +58,9 @@ func newWalk(t *testing.T) *walk {
 	w.fleet = &fleet{t: t, stack: w.stack, sink: w.sink, bins: bins, mortal: true, env: []string{"GATE_SHELVES=4",
 		"CODE_KEYS=1:YSBrZXkgb2YgMzIgYnl0ZXMsIGZvciB0ZXN0cyBvbmU=", killpoint.Variable + "=" + dir}}
 	w.fleet.run(w.ctx, 2, 2)
-	w.crowd = &crowd{newClient(t, w.fleet, patience), &ledger{fates: map[seat]fate{}}, w.random(3)}
+	w.crowd = &crowd{newClient(t, w.fleet, patience), &ledger{fates: map[reservation]reservationState{}}, w.random(3)}
 	return &walk{system: w, dir: dir, hit: map[failing]int{},
-		c: &claims{system: w, rush: rush{codes: forSale}}, p: &fair{system: w}}
+		c: &claims{system: w, rush: rush{codes: forSale}}, p: &campaignRun{system: w}}
 }
 
 // arm makes the failings happen to the next process that passes each.
@@ -106,7 +106,7 @@ func (k *walk) hold(list []failing) (left []failing) {
 	return left
 }
 
-// serve holds an evening and accounts for everybody.
+// serve runs one evening and accounts for each user.
 func (k *walk) serve() {
 	k.t.Helper()
 	n := k.evening
@@ -180,8 +180,9 @@ func (k *walk) open(template int64) {
 	})
 }
 
-// reminded checks that everybody is in one batch of each channel, was sent the
-// message and got it, with repetitions only of what was in flight at a failure.
+// reminded checks that each user is in one batch of each channel, is recorded as
+// sent and got the message, with repetitions only of what was in flight at a
+// failure.
 func (k *walk) reminded(d *drop) {
 	k.t.Helper()
 	seen, s := k.seen(k.expected(d)), d.sending()
@@ -203,10 +204,10 @@ func (k *walk) campaigned(x *promo) {
 	s, l := x.sending(), k.read(x.sending(), x.channel)
 	k.p.completeAudience(x, l)
 	k.p.fates(x, l)
-	keys := map[string]spot{}
+	keys := map[string]recipient{}
 	about := &delivery.Subject{Kind: delivery.KindCampaign, OwnerID: x.id}
 	for _, u := range x.audience.users {
-		keys[keyAbout(about, u, x.channel)] = spot{x.channel, u}
+		keys[keyAbout(about, u, x.channel)] = recipient{x.channel, u}
 	}
 	seen := k.seen(keys)
 	k.compare(s, x.channel, l, seen)
@@ -218,7 +219,7 @@ func (k *walk) campaigned(x *promo) {
 const mostRepeats = atOnce
 
 // few checks that no message came more often than failures can explain.
-func (k *walk) few(s sending, seen map[spot][]arrival) {
+func (k *walk) few(s sending, seen map[recipient][]arrival) {
 	k.t.Helper()
 	for to, list := range seen {
 		if len(list) > 1+mostRepeats {

@@ -68,7 +68,7 @@ func (w *system) pastDeadline(users []int64) {
 	wait(time.Until(d.dueAt.Add(2*time.Second)), w.ctx.Done())
 	w.killAny(w.fleet.workers, []time.Time{time.Now()}, w.random(11))
 	wait(time.Until(d.opensAt.Add(time.Second/2)), w.ctx.Done())
-	// Whoever would still send now would be heard.
+	// Further messages would now arrive.
 	w.sink.hooks.down.Store(false)
 	w.settled(d, time.Minute)
 	w.account(d, sentOrExpired)
@@ -118,14 +118,14 @@ func (w *system) unfinished(d *drop) string {
 	return text
 }
 
-// sample asks the API what became of some users' reminders.
+// sample reads the states of some users' reminders from the API.
 func (w *system) sample(drops []*drop, users []int64) {
 	asked := 0
 	for i, u := range users {
 		d := drops[i%len(drops)]
 		want := map[string]string{}
 		for _, c := range channels {
-			if w.crowd.ledger.fates[seat{d.id, u, c}] == accepted {
+			if w.crowd.ledger.fates[reservation{d.id, u, c}] == accepted {
 				want[c.String()] = "sent"
 			}
 		}
@@ -139,7 +139,7 @@ func (w *system) sample(drops []*drop, users []int64) {
 	}
 }
 
-// shown returns the states of a user's reminders as the API tells them.
+// shown returns the states of a user's reminders in the API.
 func (w *system) shown(d *drop, user int64) map[string]string {
 	r, final := w.crowd.send(w.ctx, call{method: "GET", path: fmt.Sprintf("/reservations/%d", d.id), user: user})
 	var view struct {

@@ -22,14 +22,14 @@ type audience struct {
 	users []int64
 }
 
-// A fateOf a campaign is what may have become of those in its audience who can
+// A expectation a campaign is what may have become of those in its audience who can
 // be reached and have not opted out.
-type fateOf uint8
+type expectation uint8
 
 const (
-	mustBeSent   fateOf = iota
-	mayExpire           // its end came too early
-	mayBeSkipped        // it was cancelled
+	mustBeSent   expectation = iota
+	mayExpire                // its end came too early
+	mayBeSkipped             // it was cancelled
 )
 
 // A promo is one campaign and what is known about it.
@@ -42,7 +42,7 @@ type promo struct {
 	startsAt time.Time
 	endsAt   time.Time
 	lasting  time.Duration // until its end, 0 = long
-	verdict  fateOf
+	verdict  expectation
 }
 
 func (x *promo) path(step string) string { return fmt.Sprintf("/admin/campaigns/%d/%s", x.id, step) }
@@ -52,7 +52,7 @@ func (x *promo) sending() sending {
 }
 
 // draft creates the campaign.
-func (p *fair) draft(x promo) *promo {
+func (p *campaignRun) draft(x promo) *promo {
 	x.startsAt = cmp.Or(x.startsAt, time.Now()).UTC().Truncate(time.Microsecond)
 	x.endsAt = x.startsAt.Add(cmp.Or(x.lasting, time.Hour))
 	var made struct {
@@ -66,7 +66,7 @@ func (p *fair) draft(x promo) *promo {
 }
 
 // publish creates and publishes the campaign.
-func (p *fair) publish(x promo) *promo {
+func (p *campaignRun) publish(x promo) *promo {
 	made := p.draft(x)
 	p.crowd.must(p.ctx, call{method: "POST", path: made.path("publish"), body: map[string]any{"reason": "chaos"}}, nil)
 	p.started = append(p.started, made)
@@ -74,14 +74,14 @@ func (p *fair) publish(x promo) *promo {
 }
 
 // state returns the campaign's state and how many have an outcome.
-func (p *fair) state(ctx context.Context, x *promo) (state string, settled int64, err error) {
+func (p *campaignRun) state(ctx context.Context, x *promo) (state string, settled int64, err error) {
 	err = p.stack.SQL.QueryRow(ctx, `select state, coalesce((select sum(sent_count + skipped_count + expired_count + dead_count) from batches b
 		where b.kind = 'campaign' and b.owner_id = c.id), 0)::bigint from campaigns c where id = $1`, x.id).Scan(&state, &settled)
 	return state, settled, err
 }
 
 // until waits for something of the campaign.
-func (p *fair) until(x *promo, within time.Duration, what string, done func(state string, settled int64) bool) {
+func (p *campaignRun) until(x *promo, within time.Duration, what string, done func(state string, settled int64) bool) {
 	p.t.Helper()
 	for limit := time.Now().Add(within); ; wait(50*time.Millisecond, p.ctx.Done()) {
 		state, settled, err := p.state(p.ctx, x)
@@ -95,7 +95,7 @@ func (p *fair) until(x *promo, within time.Duration, what string, done func(stat
 }
 
 // stuck describes what keeps a campaign from ending.
-func (p *fair) stuck(x *promo) string {
+func (p *campaignRun) stuck(x *promo) string {
 	var text string
 	err := p.stack.SQL.QueryRow(p.ctx, `select concat('cut ', c.cut_at, ' after ', c.cut_after, ' lease ', c.cut_lease_until - clock_timestamp(), E'\n',
 		(select string_agg(format('message %s: published %s stored %s', seq, published_at, stored_at), E'\n') from campaign_messages m where m.campaign_id = c.id and stored_at is null), E'\n',
@@ -108,7 +108,7 @@ func (p *fair) stuck(x *promo) string {
 	return text
 }
 
-func (p *fair) settle(x *promo, within time.Duration) {
+func (p *campaignRun) settle(x *promo, within time.Duration) {
 	p.t.Helper()
 	p.until(x, within, "settled", func(state string, _ int64) bool {
 		if state != "finished" && state != "cancelled" {
@@ -121,19 +121,19 @@ func (p *fair) settle(x *promo, within time.Duration) {
 }
 
 // account checks that the campaign's batches hold its audience, each user once,
-// that everybody has the one outcome to be expected, that the sinks have seen
-// exactly those recorded as sent, nobody at or after the end, and that the
-// product's own balance sheet agrees.
-func (p *fair) account(x *promo) {
+// that each has the one expected outcome, that the sinks have got exactly those
+// recorded as sent, none at or after the end, and that the product's own balance
+// sheet agrees.
+func (p *campaignRun) account(x *promo) {
 	p.t.Helper()
 	s, l := x.sending(), p.read(x.sending(), x.channel)
 	p.completeAudience(x, l)
 	p.fates(x, l)
 	if x.channel != delivery.App {
-		keys := map[string]spot{}
+		keys := map[string]recipient{}
 		about := &delivery.Subject{Kind: delivery.KindCampaign, OwnerID: x.id}
 		for _, u := range x.audience.users {
-			keys[keyAbout(about, u, x.channel)] = spot{x.channel, u}
+			keys[keyAbout(about, u, x.channel)] = recipient{x.channel, u}
 		}
 		seen := p.seen(keys)
 		p.compare(s, x.channel, l, seen)
@@ -153,7 +153,7 @@ func (p *fair) account(x *promo) {
 
 // completeAudience checks that exactly those meant are in a batch. Two
 // batches for one user [world.read] complains about.
-func (p *fair) completeAudience(x *promo, l line) {
+func (p *campaignRun) completeAudience(x *promo, l line) {
 	meant := roaring64.New()
 	for _, u := range x.audience.users {
 		meant.Add(uint64(u))
@@ -165,8 +165,8 @@ func (p *fair) completeAudience(x *promo, l line) {
 	}
 }
 
-// fates checks that everybody has exactly one outcome, and the right one.
-func (p *fair) fates(x *promo, l line) {
+// fates checks that each recipient has exactly one outcome, and the right one.
+func (p *campaignRun) fates(x *promo, l line) {
 	var wrong complaints
 	for it := l.due.Iterator(); it.HasNext(); {
 		u := int64(it.Next())
@@ -199,7 +199,7 @@ func (p *fair) fates(x *promo, l line) {
 
 // unreachable returns how the outcome of a user begins who is to be left out.
 // Who is cancelled, or expires, first is that instead.
-func (p *fair) unreachable(x *promo, u int64) string {
+func (p *campaignRun) unreachable(x *promo, u int64) string {
 	switch {
 	case x.channel == delivery.Webhook && u%optedOut == 0:
 		return "skipped (opted_out"
@@ -210,7 +210,7 @@ func (p *fair) unreachable(x *promo, u int64) string {
 }
 
 // short checks that the campaign that was cut short really was, in the middle.
-func (p *fair) short(x *promo) {
+func (p *campaignRun) short(x *promo) {
 	l := p.read(x.sending(), x.channel)
 	rest := len(x.audience.users) - int(l.sent.GetCardinality())
 	if l.sent.IsEmpty() || rest < len(x.audience.users)/20 {
@@ -218,8 +218,9 @@ func (p *fair) short(x *promo) {
 	}
 }
 
-// sampleCampaign asks the API what became of some of the campaign's users.
-func (p *fair) sampleCampaign(x *promo) {
+// sampleCampaign reads the outcomes of some of the campaign's users from the
+// API.
+func (p *campaignRun) sampleCampaign(x *promo) {
 	for _, u := range x.audience.users[:min(20, len(x.audience.users))] {
 		var one struct{ Outcome string }
 		p.crowd.must(p.ctx, call{method: "GET", path: x.path("recipients/" + strconv.FormatInt(u, 10))}, &one)

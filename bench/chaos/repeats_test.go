@@ -28,31 +28,31 @@ const recordedWithin = 5 * time.Second
 // sender had to give up before it knew.
 const deliveredAround = time.Second
 
-// A spot is one user and channel of a sending.
-type spot struct {
+// A recipient is one user and channel of a sending.
+type recipient struct {
 	channel delivery.Channel
 	user    int64
 }
 
 // expected returns whom the drop's reminders may reach, by idempotency key.
-func (w *system) expected(d *drop) map[string]spot {
-	keys := map[string]spot{}
+func (w *system) expected(d *drop) map[string]recipient {
+	keys := map[string]recipient{}
 	for s := range w.crowd.ledger.fates {
 		if s.drop == d.id {
-			keys[keyOf(d, s.user, s.channel)] = spot{s.channel, s.user}
+			keys[keyOf(d, s.user, s.channel)] = recipient{s.channel, s.user}
 		}
 	}
 	return keys
 }
 
 // seen returns what arrived under the keys, in order of arrival.
-func (w *system) seen(expected map[string]spot) map[spot][]arrival {
-	found := map[spot][]arrival{}
+func (w *system) seen(expected map[string]recipient) map[recipient][]arrival {
+	found := map[recipient][]arrival{}
 	for _, a := range w.sink.all() {
 		s, ok := expected[a.key]
 		switch {
 		case !ok: // of another sending; print checks that every arrival was of one
-		case s != spot{a.channel, a.user}:
+		case s != recipient{a.channel, a.user}:
 			w.t.Errorf("user %d got %s under the key of user %d", a.user, a.channel, s.user)
 		default:
 			found[s] = append(found[s], a)
@@ -84,13 +84,13 @@ func (c *complaints) report(t *testing.T, s sending, channel delivery.Channel) {
 	}
 }
 
-// compare checks the sink against the record: everybody recorded as sent was
-// reached, nobody else was, and nobody after the end.
-func (w *system) compare(s sending, c delivery.Channel, l line, seen map[spot][]arrival) {
+// compare checks the sink against the record: each recipient recorded as sent
+// was reached, no other was, and none after the end.
+func (w *system) compare(s sending, c delivery.Channel, l line, seen map[recipient][]arrival) {
 	var wrong complaints
 	defer func() { wrong.report(w.t, s, c) }()
 	for it := l.sent.Iterator(); it.HasNext(); {
-		if u := int64(it.Next()); len(seen[spot{c, u}]) == 0 {
+		if u := int64(it.Next()); len(seen[recipient{c, u}]) == 0 {
 			wrong.add("user %d is recorded as sent and was not reached", u)
 		}
 	}
@@ -113,8 +113,8 @@ func (w *system) compare(s sending, c delivery.Channel, l line, seen map[spot][]
 	}
 }
 
-// A hand is one worker process working on one batch.
-type hand struct {
+// A batchRun is one worker process working on one batch.
+type batchRun struct {
 	worker string
 	batch  int64
 }
@@ -123,17 +123,17 @@ type hand struct {
 // worker was cut off.
 type calls map[string]bool
 
-// repetitions checks that whoever was reached more than once has a reason: the
-// provider concealed that it had taken the message, or the worker was killed
-// (or halted) before it could record it. The latter are at most one mail, or one call,
-// for each connection that the worker has.
-func (w *system) repetitions(of sending, seen map[spot][]arrival) {
+// repetitions checks that each repeated message has a reason: the provider
+// concealed that it had accepted the message, or the worker was killed (or
+// halted) before it could record it. The latter are at most one mail, or one
+// call, for each connection of the worker.
+func (w *system) repetitions(of sending, seen map[recipient][]arrival) {
 	lines := map[delivery.Channel]line{}
 	for c := range connections {
 		lines[c] = w.read(of, c)
 	}
 	var wrong [delivery.Channels]complaints
-	repeated := map[delivery.Channel]map[hand]calls{delivery.Email: {}, delivery.Webhook: {}}
+	repeated := map[delivery.Channel]map[batchRun]calls{delivery.Email: {}, delivery.Webhook: {}}
 	for s, list := range seen {
 		for i, a := range list[:len(list)-1] {
 			if a.answer == concealed {
@@ -146,7 +146,7 @@ func (w *system) repetitions(of sending, seen map[spot][]arrival) {
 					a.worker, a.at.Format(clock), list[i+1].worker, list[i+1].at.Format(clock))
 			}
 			w.report.cutOff++
-			h := hand{who, lines[s.channel].batch[s.user]}
+			h := batchRun{who, lines[s.channel].batch[s.user]}
 			if repeated[s.channel][h] == nil {
 				repeated[s.channel][h] = calls{}
 			}
@@ -182,13 +182,13 @@ func (w *system) cutOff(first, again arrival) (who, why string) {
 
 // bounded checks that no more was repeated than one mail, or one call, for each
 // connection: of one batch, and of all that a worker had in hand when it was cut off.
-func (w *system) bounded(of sending, repeated map[delivery.Channel]map[hand]calls) {
+func (w *system) bounded(of sending, repeated map[delivery.Channel]map[batchRun]calls) {
 	if w.report.repeated == nil {
-		w.report.repeated = map[hand]int{}
+		w.report.repeated = map[batchRun]int{}
 	}
 	for c, hands := range repeated {
 		for h, list := range hands {
-			worker := hand{h.worker, int64(c)}
+			worker := batchRun{h.worker, int64(c)}
 			w.report.repeated[worker] += len(list)
 			n, most := w.report.repeated[worker], w.mostRepeated(h.worker, connections[c])
 			w.report.largest[c] = max(w.report.largest[c], n)
@@ -223,7 +223,7 @@ type report struct {
 	reminders, sent, recovered, expired int64
 	missed, after                       int64
 	arrivals, concealed, cutOff         int64
-	repeated                            map[hand]int           // calls because of one worker; the batch is its channel
+	repeated                            map[batchRun]int       // calls because of one worker; the batch is its channel
 	largest                             [delivery.Channels]int // calls repeated because of one worker
 	lines                               int
 	takeover                            time.Duration
@@ -253,7 +253,7 @@ func (w *system) print() {
 
 // happened checks that whatever was to be destroyed was.
 func (w *system) happened() {
-	for name, d := range map[string]*deck{"webhook": w.sink.hooks, "mail": w.sink.mails} {
+	for name, d := range map[string]*faultDeck{"webhook": w.sink.hooks, "mail": w.sink.mails} {
 		if left := d.left(); len(left) > 0 {
 			w.t.Errorf("the %s provider never did: %v", name, left)
 		}

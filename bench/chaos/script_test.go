@@ -39,7 +39,8 @@ var (
 		w.stack.Postgres.Resume()
 		return nil
 	}}
-	// Longer than any worker's lease: nobody can extend one, and yet nobody is dead.
+	// Longer than any worker's lease: no lease can be extended, and yet no worker
+	// is dead.
 	longPause = trouble{"PostgreSQL hangs for 12 s", func(w *system) error {
 		defer w.outage()()
 		w.stack.Postgres.Pause()
@@ -47,7 +48,8 @@ var (
 		w.stack.Postgres.Resume()
 		return nil
 	}}
-	// Nothing can be recorded for a while, and then whoever knows is gone.
+	// Nothing can be recorded for a while, and then the worker with the
+	// unrecorded results is killed.
 	killInPause = trouble{"PostgreSQL hangs for 5 s, and a worker is killed meanwhile", func(w *system) error {
 		defer w.outage()()
 		w.stack.Postgres.Pause()
@@ -227,9 +229,10 @@ func (w *system) sameBatchTwice(_ time.Duration, over <-chan struct{}) {
 	}
 }
 
-// quiet drops what a client library says about a server that is away on purpose.
-type quiet struct{}
+// discardLog drops a client library's log lines about a server that was stopped
+// on purpose.
+type discardLog struct{}
 
-func (quiet) Printf(context.Context, string, ...any) {}
+func (discardLog) Printf(context.Context, string, ...any) {}
 
 func quietLog() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }

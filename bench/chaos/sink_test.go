@@ -31,7 +31,7 @@ type arrival struct {
 	channel delivery.Channel
 	user    int64
 	key     string // the idempotency key; of mail, the Message-ID without its domain
-	call    string // what tells it from other calls: of mail, the key; of the webhook, what all messages of a call share
+	call    string // identifies the call: of mail, the key; of the webhook, what all messages of a call share
 	worker  string // the process that sent it
 	at      time.Time
 	answer  answer
@@ -41,8 +41,8 @@ type arrival struct {
 // A sink is a webhook endpoint and a mail server that count what they take.
 type sink struct {
 	t       *testing.T
-	hooks   *deck
-	mails   *deck
+	hooks   *faultDeck
+	mails   *faultDeck
 	slow    [2]time.Duration // how long a webhook call takes, from and to
 	perMail [2]time.Duration // how long a mail takes
 	hold    atomic.Pointer[chan struct{}]
@@ -57,7 +57,7 @@ type sink struct {
 	changed  chan struct{}
 }
 
-func newSink(t *testing.T, s size, hooks, mails *deck) *sink {
+func newSink(t *testing.T, s size, hooks, mails *faultDeck) *sink {
 	k := &sink{t: t, hooks: hooks, mails: mails, slow: s.hook, perMail: s.mail, over: make(chan struct{}), changed: make(chan struct{})}
 	var err1, err2 error
 	k.web, err1 = net.Listen("tcp", "127.0.0.1:0")
@@ -137,7 +137,7 @@ func (k *sink) await(within time.Duration, ok func(arrival) bool) (arrival, bool
 }
 
 // pause waits as long as a provider takes, or until the sender is gone.
-func (k *sink) pause(d *deck, span [2]time.Duration, gone <-chan struct{}) {
+func (k *sink) pause(d *faultDeck, span [2]time.Duration, gone <-chan struct{}) {
 	wait(time.Duration(d.between(int64(span[0]), int64(span[1])+1)), gone)
 }
 
@@ -151,18 +151,18 @@ func wait(d time.Duration, stop <-chan struct{}) {
 	}
 }
 
-// mailServer returns a server that takes mail for everybody.
+// mailServer returns a server that takes all mail.
 func (k *sink) mailServer() *smtp.Server {
 	server := smtp.NewServer(smtp.BackendFunc(func(c *smtp.Conn) (smtp.Session, error) {
 		return &letter{sink: k, conn: c.Conn()}, nil
 	}))
 	server.Domain = "sink.example"
-	server.ErrorLog = mute{}
+	server.ErrorLog = discardLogger{}
 	return server
 }
 
-// mute drops the server's complaints about clients that were killed.
-type mute struct{}
+// discardLogger drops the server's log lines about clients that were killed.
+type discardLogger struct{}
 
-func (mute) Printf(string, ...any) {}
-func (mute) Println(...any)        {}
+func (discardLogger) Printf(string, ...any) {}
+func (discardLogger) Println(...any)        {}

@@ -15,7 +15,7 @@ const takesEffectWithin = 2 * time.Second
 
 // cancel waits until some have the message, cancels the campaign, and checks
 // that soon no further call begins.
-func (p *fair) cancel(x *promo) {
+func (p *campaignRun) cancel(x *promo) {
 	p.until(x, time.Minute, "going out", goingOut(x))
 	p.crowd.must(p.ctx, call{method: "POST", path: x.path("cancel"), body: map[string]any{"reason": "chaos"}}, nil)
 	at := time.Now()
@@ -25,9 +25,9 @@ func (p *fair) cancel(x *promo) {
 	p.say("a campaign was cancelled in its middle")
 }
 
-// cancelWithin cancels the campaign at some moment of the storm's first half,
-// or later if nobody has the message by then.
-func (p *fair) cancelWithin(x *promo) lane {
+// cancelWithin cancels the campaign at a random moment of the first half of the
+// faults, or later if no recipient has the message by then.
+func (p *campaignRun) cancelWithin(x *promo) lane {
 	return func(span time.Duration, over <-chan struct{}) {
 		wait(time.Duration(p.random(16).Int64N(int64(span/2))), over)
 		p.until(x, time.Minute, "going out", goingOut(x))
@@ -36,14 +36,14 @@ func (p *fair) cancelWithin(x *promo) lane {
 	}
 }
 
-// goingOut tells when a part of the campaign's audience has its outcome.
+// goingOut reports when a part of the campaign's audience has its outcome.
 func goingOut(x *promo) func(string, int64) bool {
 	return func(_ string, settled int64) bool { return settled > int64(len(x.audience.users)/20) }
 }
 
 // silence checks that nothing of the campaign arrived from shortly after the
 // one instant to the other.
-func (p *fair) silence(x *promo, since, until time.Time) {
+func (p *campaignRun) silence(x *promo, since, until time.Time) {
 	if p.away(since, since.Add(takesEffectWithin)) > 0 {
 		return // who cannot ask goes on as before, and cannot record it
 	}
@@ -60,10 +60,10 @@ func (p *fair) silence(x *promo, since, until time.Time) {
 
 // pauseStorm pauses and resumes the campaign at random; now and then it stays
 // paused for so long that nothing may be sent any more.
-func (p *fair) pauseStorm(x *promo) lane {
+func (p *campaignRun) pauseStorm(x *promo) lane {
 	return func(span time.Duration, over <-chan struct{}) {
 		rng := p.random(15)
-		for n := range p.season.pauses {
+		for n := range p.plan.pauses {
 			r, final := p.crowd.send(p.ctx, call{method: "POST", path: x.path("pause"), body: map[string]any{}})
 			if r.code == "invalid_transition" {
 				p.t.Errorf("%s could not be paused the %d. time: %s", x.sending().what, n+1, r.body)
@@ -86,15 +86,15 @@ func (p *fair) pauseStorm(x *promo) lane {
 }
 
 // count counts something that several lanes do.
-func (p *fair) count(n *int) {
+func (p *campaignRun) count(n *int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	*n++
 }
 
-// balances asks for the balance sheet of one campaign after the other while
-// everything moves: it must add up at every moment.
-func (p *fair) balances(_ time.Duration, over <-chan struct{}) {
+// balances reads the balance sheet of one campaign after the other during the
+// faults: it must add up at every moment.
+func (p *campaignRun) balances(_ time.Duration, over <-chan struct{}) {
 	for n := 0; ; n++ {
 		select {
 		case <-over:
@@ -120,10 +120,10 @@ func (p *fair) balances(_ time.Duration, over <-chan struct{}) {
 // cutInTwo lets the audience of the app's campaign be cut, and when the first
 // page is stored and the second is not, empties Redis and kills every worker.
 // Locks that are queued one behind the other let exactly one page pass.
-func (p *fair) cutInTwo(users []int64) *promo {
-	everybody := make([]int64, 0, len(users)+p.season.extras)
+func (p *campaignRun) cutInTwo(users []int64) *promo {
+	everybody := make([]int64, 0, len(users)+p.plan.extras)
 	everybody = append(everybody, users...)
-	for i := range p.season.extras {
+	for i := range p.plan.extras {
 		everybody = append(everybody, users[len(users)-1]+int64(i)+1)
 	}
 	p.stored()
@@ -164,7 +164,7 @@ func (p *fair) cutInTwo(users []int64) *promo {
 }
 
 // stored returns when nothing of the campaigns so far is still to be stored.
-func (p *fair) stored() {
+func (p *campaignRun) stored() {
 	for _, x := range p.started {
 		p.until(x, time.Minute, "stored", func(string, int64) bool {
 			var done bool
@@ -176,7 +176,7 @@ func (p *fair) stored() {
 }
 
 // waiting returns when so many statements wait for the table.
-func (p *fair) waiting(n int) {
+func (p *campaignRun) waiting(n int) {
 	for limit := time.Now().Add(20 * time.Second); ; wait(5*time.Millisecond, p.ctx.Done()) {
 		var have int
 		p.must(p.stack.SQL.QueryRow(p.ctx, `select count(*) from pg_locks where relation = 'campaign_messages'::regclass and not granted`).Scan(&have))
@@ -189,7 +189,7 @@ func (p *fair) waiting(n int) {
 	}
 }
 
-func (p *fair) must(err error) {
+func (p *campaignRun) must(err error) {
 	p.t.Helper()
 	if err != nil {
 		p.t.Fatal(err)
@@ -202,8 +202,8 @@ const noticed = time.Second
 // remindersFirst lets a slot fall due while a campaign uses all there is of a
 // channel that takes so many messages per second: the reminders are sent
 // before the campaign goes on.
-func (p *fair) remindersFirst(users []int64) {
-	rate := p.season.short
+func (p *campaignRun) remindersFirst(users []int64) {
+	rate := p.plan.short
 	p.exec(`update channel_settings set rate_per_second = $1 where channel = $2`, rate, delivery.Webhook)
 	d, n := p.crowd.publish(p.ctx, "Before campaigns", 24*time.Hour), 4*rate
 	willing := slices.DeleteFunc(slices.Clone(users), func(u int64) bool { return u%optedOut == 0 })
@@ -242,19 +242,19 @@ func (p *fair) remindersFirst(users []int64) {
 }
 
 // print checks what concerns the run as a whole and says what it was.
-func (p *fair) print() {
+func (p *campaignRun) print() {
 	r, all := &p.report, p.sink.all()
 	if int64(len(all)) != r.arrivals {
 		p.t.Errorf("%d messages arrived that belong to no campaign that was published", int64(len(all))-r.arrivals)
 	}
 	p.happened()
-	if p.paused < p.season.pauses || p.silent == 0 || p.looks == 0 {
+	if p.paused < p.plan.pauses || p.silent == 0 || p.looks == 0 {
 		p.t.Errorf("only %d pauses, %d silences, %d balance sheets", p.paused, p.silent, p.looks)
 	}
 	p.say("seed %d\n%s", p.seed, table(
 		"campaigns", len(p.started), "recipients accounted for", r.reminders, "  sent", r.sent, "    of them after a retry", r.recovered,
 		"  expired, with their cause", r.expired, "  skipped, with their reason", r.reminders-r.sent-r.expired, "missed", r.missed,
-		"pairs of equal campaigns published at once", p.season.twins, "pauses and resumptions", p.paused, "  looked at for silence", p.silent,
+		"pairs of equal campaigns published at once", p.plan.twins, "pauses and resumptions", p.paused, "  looked at for silence", p.silent,
 		"balance sheets while everything moved", p.looks, "kill -9 of workers", p.fleet.kills("worker"), "kill -9 of web", p.fleet.kills("web"),
 		"batches queued twice", r.twice.Load(), "messages turned away by providers", p.sink.refused.Load(), "messages at the sinks", r.arrivals,
 		"  repeated: provider concealed its yes", r.concealed, "  repeated: in flight at a kill or halt", r.cutOff,

@@ -134,7 +134,7 @@ func (r rate) String() string {
 // drive claims from many callers, each claim by another user with a key.
 func (b *gateBench) drive(ctx context.Context, client goredis.UniversalClient, shards, group int) (rate, error) {
 	b.drop++
-	if err := errors.Join(b.client.FlushDB(ctx).Err(), stack.FillShelves(ctx, b.client, b.drop, shards)); err != nil {
+	if err := errors.Join(b.client.FlushDB(ctx).Err(), stack.FillShards(ctx, b.client, b.drop, shards)); err != nil {
 		return rate{}, err
 	}
 	gate := redisgate.New(client, facts{shards}, redisgate.Options{MaxGroup: group})
@@ -176,7 +176,7 @@ func (b *gateBench) write(ctx context.Context, shards int) (float64, error) {
 	if _, err := b.drive(ctx, b.client, shards, 0); err != nil {
 		return 0, err
 	}
-	if err := b.StandGate(ctx, t.ID, shards); err != nil {
+	if err := b.ActivateGate(ctx, t.ID, shards); err != nil {
 		return 0, err
 	}
 	var written atomic.Int64

@@ -285,7 +285,7 @@ func (b *bench) grouped(ctx context.Context) (claims, groups float64, err error)
 	return claims, groups, lines.Err()
 }
 
-// spent tells the processor time that has been used so far, in the order of
+// spent returns the processor time that has been used so far, in the order of
 // [spenders].
 func (b *bench) spent(ctx context.Context) (list [5]time.Duration, err error) {
 	var errs [5]error
@@ -352,7 +352,7 @@ func (b *bench) accepted(ctx context.Context, key string, callers int) (result, 
 	}
 	defer client.Close()
 	_, err = b.SQL.Exec(ctx, `update templates set claim_mode = 'gate', stock = $2, opens_at = date_trunc('second', now()) - interval '1 minute' where id = $1`, t.ID, stock)
-	if err := errors.Join(err, stack.FillShelves(ctx, client, t.ID, 1), b.StandGate(ctx, t.ID, 1)); err != nil {
+	if err := errors.Join(err, stack.FillShards(ctx, client, t.ID, 1), b.ActivateGate(ctx, t.ID, 1)); err != nil {
 		return result{}, err
 	}
 	r, err := b.http(ctx, b.web.Addr, key, t.ID, callers, http.StatusAccepted)
@@ -360,7 +360,7 @@ func (b *bench) accepted(ctx context.Context, key string, callers int) (result, 
 }
 
 // floor is the least a group could do: insert 256 coupons with their counts,
-// twice at a time, without deciding, locking or answering anybody.
+// twice at a time, without deciding, locking or answering.
 func (b *bench) floor(ctx context.Context) (result, error) {
 	var next atomic.Int64
 	until := time.Now().Add(b.lasting)

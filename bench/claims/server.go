@@ -31,10 +31,10 @@ import (
 	"dropbell/web/middleware"
 )
 
-// agreeable is a gate that gives a coupon to everybody and keeps nothing.
-type agreeable struct{}
+// acceptingGate grants every claim and stores nothing.
+type acceptingGate struct{}
 
-func (agreeable) Claim(_ context.Context, r claim.Request) (claim.Claim, error) {
+func (acceptingGate) Claim(_ context.Context, r claim.Request) (claim.Claim, error) {
 	return claim.Claim{ID: r.ID, TemplateID: r.TemplateID, UserID: r.UserID, State: claim.Issued, CouponID: int64(r.ID), At: time.Now()}, nil
 }
 
@@ -55,7 +55,7 @@ func serve() error {
 	router.Use(middleware.All(middleware.Options{Log: log, Metrics: middleware.NewMetrics(prometheus.NewRegistry())}, new(atomic.Bool))...)
 	router.Mount("/api/v1", api.New(api.Deps{
 		Deps:   pipeline.Deps{Keys: accessdb.NewStaff(db), Idempotency: workdb.NewIdempotency(db), Now: clock, Log: slog.New(slog.DiscardHandler)},
-		Claims: &claim.Service{Gate: agreeable{}, Random: rand.Uint64},
+		Claims: &claim.Service{Gate: acceptingGate{}, Random: rand.Uint64},
 		Shops:  dropsdb.NewTemplates(db), Hub: &api.Hub{}, Channels: delivery.ChannelSetOf(delivery.AllChannels()...),
 	}))
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

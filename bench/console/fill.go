@@ -104,7 +104,7 @@ func templates(n size) []step {
 	}
 }
 
-// others are the people, their coupons, and what staff left behind.
+// others are the users, their coupons, and staff's rows.
 func others(n size) []step {
 	return []step{
 		{`insert into users (id, name, email, phone, attributes) select n, 'User ' || n, 'user' || n || '@example.com', '+86' || (13000000000 + n),

@@ -1,14 +1,14 @@
-// Console measures how long every page of the console takes when there is a
-// lot of everything: it fills a database, starts web, signs in and asks for
-// each page many times, four at a time. The aim is a 95th percentile below
-// 100 ms. Then it downloads each list once as a file, and says how soon the
-// first rows come and how fast the others follow.
+// Console measures how long every page of the console takes with large tables:
+// it fills a database, starts web, signs in and loads each page many times, four
+// at a time. The aim is a 95th percentile below 100 ms. Then it downloads each
+// list once as a file, and prints when the first rows arrive and the rate of the
+// others.
 //
 //	go run ./bench/console -reservations 10000000 -exceptions 1000000 -coupons 1000000
 //
-// The database lies in memory where there is room for it in /dev/shm, and is
-// not synced: pages only read. With -keep DIR it is filled once and found
-// there the next time.
+// The database lies in memory where there is room for it in /dev/shm, and is not
+// synced: pages only read. With -keep DIR it is filled once and found there the
+// next time.
 package main
 
 import (

@@ -85,19 +85,19 @@ func (b *bench) run(ctx context.Context, callers string, runs int) (err error) {
 			return fmt.Errorf("-callers: %q is not a number of callers", word)
 		}
 		var ratios []float64
-		var bare, desk result
+		var bare, product result
 		for range runs {
 			if bare, err = b.bare(ctx, n); err != nil {
 				return err
 			}
-			if desk, err = b.desk(ctx, n); err != nil {
+			if product, err = b.lockAndConfirm(ctx, n); err != nil {
 				return err
 			}
-			ratios = append(ratios, desk.perSecond/bare.perSecond)
-			fmt.Printf("%5d callers\n  bare two statements  %s\n  lock and confirm     %s\n", n, bare, desk)
+			ratios = append(ratios, product.perSecond/bare.perSecond)
+			fmt.Printf("%5d callers\n  bare two statements  %s\n  lock and confirm     %s\n", n, bare, product)
 		}
 		rows = append(rows, fmt.Sprintf("| %s | A | `-callers %s -seconds %.0f -runs %d` | %d | %.0f/s, %s / %s | %.0f/s, %s / %s | %.2f |", time.Now().UTC().Format(time.DateOnly),
-			callers, b.lasting.Seconds(), runs, n, bare.perSecond, ms(bare.p50), ms(bare.p99), desk.perSecond, ms(desk.p50), ms(desk.p99), stack.Median(ratios)))
+			callers, b.lasting.Seconds(), runs, n, bare.perSecond, ms(bare.p50), ms(bare.p99), product.perSecond, ms(product.p50), ms(product.p99), stack.Median(ratios)))
 	}
 	fmt.Println("\nfor results/coupons.md (the last run's figures, the median ratio):\n" + strings.Join(rows, "\n"))
 	return nil
@@ -158,9 +158,9 @@ func (b *bench) pairs(ctx context.Context, callers int, pay func(ctx context.Con
 	return r, err
 }
 
-// desk pays as payment does: rule and history are read, the steps are logged
+// lockAndConfirm pays as payment does: rule and history are read, the steps are logged
 // and announced.
-func (b *bench) desk(ctx context.Context, callers int) (result, error) {
+func (b *bench) lockAndConfirm(ctx context.Context, callers int) (result, error) {
 	steps := &coupon.Service{Store: couponsdb.NewCouponSteps(b.DB), LockFor: time.Hour}
 	r, err := b.pairs(ctx, callers, func(ctx context.Context, id int64, order string) error {
 		if _, err := steps.Lock(ctx, "bench", id, coupon.Order{ID: order, Amount: 1_000_000}); err != nil {

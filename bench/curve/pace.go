@@ -41,7 +41,7 @@ func (p pace) reserve(ctx context.Context, s *stack.Stack, templateID int64, n i
 		at := begin.Add(time.Duration(i) * time.Second / time.Duration(p.rate))
 		<-time.After(time.Until(at))
 		all.Go(func() {
-			v, err := store.Reserve(ctx, reminder.Change{TemplateID: templateID, UserID: someone(i, n), Bits: reminder.StoredBitmap(tenMinutes)})
+			v, err := store.Reserve(ctx, reminder.Change{TemplateID: templateID, UserID: userAt(i, n), Bits: reminder.StoredBitmap(tenMinutes)})
 			if took[i] = time.Since(at); err == nil && !v.Applied {
 				err = fmt.Errorf("refused: %+v", v)
 			}
@@ -58,12 +58,12 @@ func (p pace) reserve(ctx context.Context, s *stack.Stack, templateID int64, n i
 	return took[count/2], took[count*99/100], nil
 }
 
-// someone is, for even i, one of users 1…n, far from the one before, and for
-// odd i somebody new.
-func someone(i, n int) user.ID {
+// userAt is, for even i, one of users 1…n, far from the one before, and for odd
+// i a new one.
+func userAt(i, n int) user.ID {
 	if i%2 == 1 {
 		return user.ID(n + i)
 	}
-	const step = 104_729 // prime, so that nobody comes twice unless n is a multiple
+	const step = 104_729 // prime, so that users repeat only if n is a multiple
 	return user.ID(i/2*step%n + 1)
 }

@@ -95,8 +95,8 @@ func drive(ctx context.Context, s *stack.Stack, templateID int64, g postgres.Gro
 	return float64(done.Load()) / lasting.Seconds(), nil
 }
 
-// floor is the least a grouped reservation could do: upsert 256 rows, twice at
-// a time, without slots, events or answers to anybody.
+// floor is the least a grouped reservation could do: upsert 256 rows, twice at a
+// time, without slots, events or answers.
 func floor(ctx context.Context, s *stack.Stack, templateID int64, lasting time.Duration) (float64, error) {
 	if _, err := s.SQL.Exec(ctx, `truncate reservations, outbox`); err != nil {
 		return 0, err

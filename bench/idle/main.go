@@ -1,70 +1,201 @@
 // Idle measures what the programs occupy when there is nothing to do: both
-// with every channel configured, after half a minute of rest.
+// with every channel configured, and with drops published that open hours later.
+// After half a minute of rest it takes the processor time of the programs, of
+// PostgreSQL and of Redis over the next seconds, and what they were asked.
 //
-//	go run ./bench/idle -seconds 30
+//	go run ./bench/idle -drops 300 -seconds 30
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/ecdh"
 	"crypto/rand"
 	"encoding/base64"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"dropbell/bench/stack"
 )
 
+// Aims for each program at rest.
+const (
+	maxMiB = 64
+	maxCPU = 1.0 // percent of a core; of the worker
+)
+
+type options struct {
+	drops    int
+	rest     time.Duration
+	measured time.Duration
+	bin      string
+	roles    string
+	commands bool
+}
+
 func main() {
-	seconds := flag.Int("seconds", 30, "rest before measuring")
+	var o options
+	flag.IntVar(&o.drops, "drops", 0, "published drops, which open in hours")
+	flag.DurationVar(&o.rest, "rest", 30*time.Second, "rest before measuring")
+	flag.DurationVar(&o.measured, "for", 30*time.Second, "how long processor time is measured")
+	flag.StringVar(&o.bin, "bin", "", "folder with web and worker as built before; empty = build them")
+	flag.StringVar(&o.roles, "roles", "", "roles of the worker, separated by commas; empty = all")
+	flag.BoolVar(&o.commands, "commands", false, "list Redis's commands")
 	flag.Parse()
-	if err := bench(context.Background(), time.Duration(*seconds)*time.Second); err != nil {
+	if err := bench(context.Background(), o); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-// maxMiB is what each program may occupy at rest.
-const maxMiB = 64
-
-func bench(ctx context.Context, rest time.Duration) error {
+func bench(ctx context.Context, o options) error {
 	s, err := stack.Start(ctx)
 	if err != nil {
 		return err
 	}
 	defer s.Close()
 	fmt.Println(stack.Machine(ctx, s))
+	for i := range o.drops {
+		if _, err := s.Drop(ctx, 3*time.Hour+time.Duration(i)*time.Minute); err != nil {
+			return err
+		}
+	}
 	env, err := everything()
 	if err != nil {
 		return err
 	}
+	if o.roles != "" {
+		env = append(env, "WORKER_ROLES="+o.roles)
+	}
 	programs := map[string]*stack.Process{}
 	names := []string{"web", "worker"}
 	for _, name := range names {
-		p, err := s.StartProgram(ctx, name, env...)
+		p, err := start(ctx, s, o.bin, name, env)
 		if err != nil {
 			return err
 		}
 		defer p.Stop()
 		programs[name] = p
 	}
+	if err := pause(ctx, o.rest); err != nil {
+		return err
+	}
+	before, err := look(ctx, s, programs)
+	if err != nil {
+		return err
+	}
+	if err := pause(ctx, o.measured); err != nil {
+		return err
+	}
+	after, err := look(ctx, s, programs)
+	if err != nil {
+		return err
+	}
+	report(names, programs, before, after, o)
+	return nil
+}
+
+func start(ctx context.Context, s *stack.Stack, bin, name string, env []string) (*stack.Process, error) {
+	if bin == "" {
+		return s.StartProgram(ctx, name, env...)
+	}
+	p, err := s.Launch(bin+"/"+name, stack.Launch{Env: env})
+	if err != nil {
+		return nil, err
+	}
+	return p, p.Ready(ctx, 30*time.Second)
+}
+
+func pause(ctx context.Context, d time.Duration) error {
 	select {
-	case <-time.After(rest):
+	case <-time.After(d):
+		return nil
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	fmt.Printf("%-8s %10s %10s %10s\n", "program", "RSS MiB", "peak MiB", "floor met")
+}
+
+// totals are sums since the start of each server and program.
+type totals struct {
+	at           time.Time
+	cpu          map[string]time.Duration
+	transactions int64
+	commands     map[string]int64 // of Redis, by name
+}
+
+func look(ctx context.Context, s *stack.Stack, programs map[string]*stack.Process) (t totals, err error) {
+	t = totals{at: time.Now(), cpu: map[string]time.Duration{}}
+	for name, p := range programs {
+		if t.cpu[name], err = p.CPU(); err != nil {
+			return t, err
+		}
+	}
+	if t.cpu["postgres"], err = s.PostgresCPU(ctx); err != nil {
+		return t, err
+	}
+	if t.cpu["redis"], err = s.RedisCPU(ctx); err != nil {
+		return t, err
+	}
+	if t.commands, err = commands(ctx, s); err != nil {
+		return t, err
+	}
+	err = s.SQL.QueryRow(ctx, `select xact_commit + xact_rollback from pg_stat_database where datname = current_database()`).Scan(&t.transactions)
+	return t, err
+}
+
+// commands returns how often each command of Redis was called.
+func commands(ctx context.Context, s *stack.Stack) (map[string]int64, error) {
+	client, err := s.RedisClient()
+	if err != nil {
+		return nil, err
+	}
+	defer client.Close()
+	info, err := client.Info(ctx, "commandstats").Result()
+	calls := map[string]int64{}
+	for line := range strings.Lines(info) {
+		name, rest, found := strings.Cut(strings.TrimPrefix(line, "cmdstat_"), ":calls=")
+		n, _, _ := strings.Cut(rest, ",")
+		if count, err := strconv.ParseInt(n, 10, 64); found && err == nil {
+			calls[name] = count
+		}
+	}
+	return calls, err
+}
+
+func report(names []string, programs map[string]*stack.Process, before, after totals, o options) {
+	seconds := after.at.Sub(before.at).Seconds()
+	percent := func(name string) float64 { return 100 * (after.cpu[name] - before.cpu[name]).Seconds() / seconds }
+	fmt.Printf("%-8s %10s %10s %10s %10s\n", "program", "RSS MiB", "peak MiB", "% of core", "aim met")
 	for _, name := range names {
 		now, peak := programs[name].Memory()
 		met := "yes"
-		if now >= maxMiB {
+		if now >= maxMiB || name == "worker" && percent(name) > maxCPU {
 			met = "NO"
 		}
-		fmt.Printf("%-8s %10.1f %10.1f %10s\n", name, now, peak, met)
+		fmt.Printf("%-8s %10.1f %10.1f %10.2f %10s\n", name, now, peak, percent(name), met)
 	}
-	return nil
+	calls, sum := map[string]int64{}, int64(0)
+	for name, n := range after.commands {
+		calls[name] = n - before.commands[name]
+		// What a script calls is counted beside the script.
+		sum += calls[name]
+	}
+	fmt.Printf("PostgreSQL %.2f %% of a core, %.1f transactions/s; Redis %.2f %%, %.1f commands/s with those inside scripts\n",
+		percent("postgres"), float64(after.transactions-before.transactions)/seconds, percent("redis"), float64(sum)/seconds)
+	if !o.commands {
+		return
+	}
+	for _, name := range slices.SortedFunc(maps.Keys(calls), func(a, b string) int { return cmp.Compare(calls[b], calls[a]) }) {
+		if calls[name] > 0 {
+			fmt.Printf("%10.1f/s %s\n", float64(calls[name])/seconds, name)
+		}
+	}
 }
 
 // everything configures all channels, a first admin and a key.

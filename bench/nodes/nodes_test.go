@@ -239,7 +239,8 @@ func (s *site) stream(web int, token string) <-chan string {
 	return lines
 }
 
-// changesAreSeenEverywhere changes a template on one node and asks the other.
+// changesAreSeenEverywhere changes a template on one node and reads it from the
+// other.
 func changesAreSeenEverywhere(t *testing.T, s *site) {
 	id := s.drop(2 * time.Hour)
 	if status, got := s.call(1, http.MethodPost, "/api/v1/reservations", token(t, 1), wish(id, "app", 5)); status != http.StatusCreated {

@@ -1,11 +1,12 @@
 // Providers measures how fast the worker hands messages to providers on this
 // machine, each in a process of its own: a webhook endpoint and a mail server
-// that count what arrives and do little else. The peer in the same run does
-// the least anybody could: a bare loop that sends the same messages to the same
+// that count what arrives and do little else. The peer in the same run is the
+// least that is possible: a bare loop that sends the same messages to the same
 // provider over as many connections, and records nothing. For webhooks there are
-// three: one renders a chunk when its turn comes, as every client has to; one had
-// all bodies rendered beforehand; one reads its recipients as well. The webhooks'
-// users also get two campaigns, in one of which everybody reads a link of their own.
+// three: one renders a chunk before it sends it, as every client has to; one has
+// all bodies rendered beforehand; one reads its recipients as well. The
+// webhooks' users also get two campaigns, in one of which each user has a link
+// of their own.
 //
 //	go run ./bench/providers -webhooks 1000000 -mails 100000 -runs 3
 package main
@@ -46,7 +47,7 @@ type trial struct {
 	name    string
 	channel delivery.Channel
 	n       int
-	// env tells the worker where the provider is.
+	// env returns the worker's settings of the provider.
 	env   func(addr string) []string
 	loops []loop // the first is the peer
 	ours  []string
@@ -156,8 +157,8 @@ func (t trial) drive(ctx context.Context, sink *sink, l loop, j job) (v speeds, 
 	return v, c.complete()
 }
 
-// product lets a worker send: reminders first, then whatever campaigns the
-// trial has, to the same people.
+// product lets a worker send: reminders first, then the campaigns of the trial,
+// to the same users.
 func (t trial) product(ctx context.Context, s *stack.Stack, sink *sink) (list []speeds, err error) {
 	if err := s.Empty(ctx); err != nil {
 		return nil, err
@@ -226,7 +227,8 @@ func (t trial) remind(ctx context.Context, s *stack.Stack, drop template.Templat
 	return late.Last, err
 }
 
-// campaign sends to whoever reserved the drop, whose claim page the link leads to.
+// campaign sends to all users who reserved the drop, whose claim page the link
+// leads to.
 func (t trial) campaign(ctx context.Context, s *stack.Stack, dropID int64, name string) (time.Duration, error) {
 	if _, err := s.SQL.Exec(ctx, `update templates set claim_url = 'https://shop.example/claim' where id = $1`, dropID); err != nil {
 		return 0, err

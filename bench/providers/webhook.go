@@ -49,7 +49,8 @@ func postReady(ctx context.Context, j job) error {
 	return postAll(ctx, j, func(i int) ([]byte, error) { return bodies[i], nil })
 }
 
-// postRendering renders a chunk when its turn comes, for users it knows without reading.
+// postRendering renders a chunk before it sends it, for users that it need not
+// read.
 func postRendering(ctx context.Context, j job) error {
 	texts := j.texts()
 	return postAll(ctx, j, func(i int) ([]byte, error) {

@@ -1,7 +1,7 @@
-// Redis measures what reservations occupy in Redis: nothing. It reserves
-// through the store, with a worker that carries the events and counts, and
-// looks at Redis before, when every event has been handled, and after the
-// handled events were trimmed, as the worker does after an hour.
+// Redis measures what reservations occupy in Redis: nothing. It reserves through
+// the store, with a worker that handles the events, and measures Redis before,
+// when every event has been handled, and after the handled events were trimmed,
+// as the worker does after an hour.
 //
 //	go run ./bench/redis -n 1000000
 package main

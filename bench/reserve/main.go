@@ -1,20 +1,26 @@
 // Reserve measures POST /api/v1/reservations with token, JSON and durable
-// commit from 256 kept connections, beside three peers in the same run: a
-// bare chi handler that parses and answers the same JSON, the same middleware
-// without a database, and the same server with one statement per request.
+// commit from 256 kept connections, with and without an Idempotency-Key, beside
+// peers in the same run: a bare chi handler that parses and answers the same JSON,
+// the same behind one layer after another of what stands before every request, all
+// of it without a database, and the same server with one statement per request.
+// The processor time is that of the server and of PostgreSQL for each request.
 //
 //	go run ./bench/reserve -seconds 8 -runs 3
+//	go run ./bench/reserve -only bare,parse,group,keyed
 //
 // CPU_PROFILE=reserve.pprof writes a profile per server kind.
 package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"dropbell/bench/load"
@@ -26,12 +32,13 @@ func main() {
 	conns := flag.Int("c", 256, "connections")
 	seconds := flag.Int("seconds", 8, "seconds per measurement")
 	runs := flag.Int("runs", 3, "repetitions")
+	only := flag.String("only", "", "kinds of servers, separated by commas; empty = all of them")
 	flag.Parse()
 	err := error(nil)
 	if *serve != "" {
 		err = server(*serve)
 	} else {
-		err = bench(context.Background(), *conns, *seconds, *runs)
+		err = bench(context.Background(), *conns, *seconds, *runs, *only)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -40,17 +47,26 @@ func main() {
 }
 
 // kinds are the servers in the order of the table.
-var kinds = []string{"bare", "parse", "single", "group", "keyed"}
+var kinds = []string{"bare", "limits", "chain", "open", "token", "rate", "parse", "single", "group", "keyed"}
 
 var titles = map[string]string{
 	"bare":   "bare chi handler, same JSON",
-	"parse":  "middleware + token + JSON, no database",
+	"limits": "+ time limits of connections",
+	"chain":  "+ id, log, metrics, headers, body's time",
+	"open":   "+ pipeline: body, time limit, no caller",
+	"token":  "+ token",
+	"rate":   "+ rate limit, budget",
+	"parse":  "all of it, and JSON of its own, no database",
 	"single": "one statement per request",
 	"group":  "group commit (what web does)",
 	"keyed":  "the same, with an Idempotency-Key each",
 }
 
-func bench(ctx context.Context, conns, seconds, runs int) error {
+func bench(ctx context.Context, conns, seconds, runs int, only string) error {
+	chosen := kinds
+	if only != "" {
+		chosen = strings.Split(only, ",")
+	}
 	s, err := stack.Start(ctx)
 	if err != nil {
 		return err
@@ -65,53 +81,72 @@ func bench(ctx context.Context, conns, seconds, runs int) error {
 		return err
 	}
 	fmt.Println(stack.Machine(ctx, s))
-	fmt.Printf("%d connections, %d s each\n%-42s %10s %9s %9s %9s\n", conns, seconds, "server", "req/s", "p50", "p99", "max")
+	fmt.Printf("%d connections, %d s each\n%-42s %10s %9s %9s %9s %10s %10s\n", conns, seconds, "server", "req/s", "p50", "p99", "max", "server us", "PG us")
 	rates := map[string][]float64{}
 	for range runs {
-		for _, kind := range kinds {
+		for _, kind := range chosen {
 			r, err := measure(ctx, s, kind, plan(t.ID, tokens, conns, seconds, kind == "keyed"))
 			if err != nil {
 				return fmt.Errorf("%s: %w", kind, err)
 			}
 			rates[kind] = append(rates[kind], r.PerSecond)
-			fmt.Printf("%-42s %10.0f %9s %9s %9s\n", titles[kind], r.PerSecond, round(r.P50), round(r.P99), round(r.Max))
+			fmt.Printf("%-44s %8.0f %9s %9s %9s %10.1f %10.1f\n", titles[kind], r.PerSecond, round(r.P50), round(r.P99), round(r.Max), each(r.server, r.All), each(r.postgres, r.All))
 		}
 	}
-	ratio := func(a, b string) float64 {
+	for _, of := range [][2]string{{"parse", "bare"}, {"group", "bare"}, {"group", "parse"}, {"group", "single"}, {"keyed", "group"}} {
 		var rs []float64
-		for i := range rates[a] {
-			rs = append(rs, rates[a][i]/rates[b][i])
+		for i := range min(len(rates[of[0]]), len(rates[of[1]])) {
+			rs = append(rs, rates[of[0]][i]/rates[of[1]][i])
 		}
-		return stack.Median(rs)
+		if len(rs) > 0 {
+			fmt.Printf("%s/%s: median %.2f, %.2f to %.2f\n", of[0], of[1], stack.Median(rs), slices.Min(rs), slices.Max(rs))
+		}
 	}
-	fmt.Printf("medians: group/parse %.2f, group/single %.1f, parse/bare %.2f, keyed/group %.2f\n", ratio("group", "parse"), ratio("group", "single"), ratio("parse", "bare"), ratio("keyed", "group"))
 	return nil
+}
+
+// each returns the microseconds of a processor that one of n requests took.
+func each(spent time.Duration, n int64) float64 {
+	return float64(spent.Nanoseconds()) / 1000 / float64(max(1, n))
 }
 
 func round(d time.Duration) time.Duration { return d.Round(10 * time.Microsecond) }
 
-func measure(ctx context.Context, s *stack.Stack, kind string, p load.Plan) (load.Result, error) {
+// A result is what was seen of one server, and the processor time that it and
+// PostgreSQL took for all requests.
+type result struct {
+	load.Result
+	server, postgres time.Duration
+}
+
+func measure(ctx context.Context, s *stack.Stack, kind string, p load.Plan) (result, error) {
 	if _, err := s.SQL.Exec(ctx, `truncate reservations, outbox, idempotency_keys`); err != nil {
-		return load.Result{}, err
+		return result{}, err
 	}
 	cmd := exec.CommandContext(ctx, os.Args[0], "-serve", kind)
 	cmd.Env = append(os.Environ(), "DATABASE_URL="+s.PostgresURL, "LOG_LEVEL=warn")
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
-		return load.Result{}, err
+		return result{}, err
 	}
 	if err := cmd.Start(); err != nil {
-		return load.Result{}, err
+		return result{}, err
 	}
 	defer func() { _ = cmd.Process.Signal(os.Interrupt); _ = cmd.Wait() }()
 	ready := make([]byte, 64) // the server prints its address when it listens
 	n, err := out.Read(ready)
 	if err != nil {
-		return load.Result{}, err
+		return result{}, err
 	}
 	p.Addr = string(ready[:n])
-	r, err := load.Run(p)
+	before, err1 := stack.CPUOf(cmd.Process.Pid)
+	beforePG, err2 := s.PostgresCPU(ctx)
+	run, err := load.Run(p)
+	after, err3 := stack.CPUOf(cmd.Process.Pid)
+	afterPG, err4 := s.PostgresCPU(ctx)
+	err = errors.Join(err, err1, err2, err3, err4)
+	r := result{run, after - before, afterPG - beforePG}
 	if err == nil && r.Failures > 0 {
 		err = fmt.Errorf("%d of %d requests failed, e.g. %s", r.Failures, r.Requests, r.Example)
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -11,6 +12,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/pprof"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-chi/chi/v5"
@@ -18,6 +20,7 @@ import (
 	"github.com/lestrrat-go/jwx/v3/jwt"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"dropbell/adapters/config"
 	"dropbell/adapters/lookup"
 	"dropbell/adapters/postgres"
 	accessdb "dropbell/adapters/postgres/access"
@@ -49,10 +52,10 @@ func newTokens(n int) ([]string, error) {
 	return tokens, nil
 }
 
-// agreeable is a store that accepts everything and keeps nothing.
-type agreeable struct{ reminder.Store }
+// acceptingStore accepts every reservation and stores nothing.
+type acceptingStore struct{ reminder.Store }
 
-func (agreeable) Reserve(_ context.Context, c reminder.Change) (reminder.Decision, error) {
+func (acceptingStore) Reserve(_ context.Context, c reminder.Change) (reminder.Decision, error) {
 	return reminder.Decision{Applied: true, Created: true, After: c.Bits}, nil
 }
 
@@ -60,19 +63,22 @@ func (agreeable) Reserve(_ context.Context, c reminder.Change) (reminder.Decisio
 func server(kind string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
+	config.CollectRarely(ctx, os.Getenv, config.RoomForRequests) // as web does
+	log := slog.New(slog.NewJSONHandler(io.Discard, nil))
 	router := chi.NewRouter()
+	srv := middleware.Server(router, log)
 	if kind == "bare" {
-		router.Post("/api/v1/reservations", bare)
-	} else {
-		handler, closeAll, err := reserving(ctx, kind)
-		if err != nil {
-			return err
-		}
-		defer closeAll()
-		router.Use(middleware.Requests(middleware.Options{Log: slog.New(slog.NewJSONHandler(io.Discard, nil)),
-			Metrics: middleware.NewMetrics(prometheus.NewRegistry())}))
-		router.Mount("/api/v1", handler)
+		srv = &http.Server{Handler: router}
 	}
+	if kind != "bare" && kind != "limits" {
+		router.Use(middleware.All(middleware.Options{Log: log, Metrics: middleware.NewMetrics(prometheus.NewRegistry())}, new(atomic.Bool))...)
+	}
+	handler, closeAll, err := handlerOf(ctx, kind)
+	if err != nil {
+		return err
+	}
+	defer closeAll()
+	router.Mount("/api/v1", handler)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
@@ -88,7 +94,6 @@ func server(kind string) error {
 		}
 		defer pprof.StopCPUProfile()
 	}
-	srv := &http.Server{Handler: router}
 	go func() { <-ctx.Done(); _ = srv.Close() }()
 	fmt.Print(listener.Addr())
 	_ = srv.Serve(listener)
@@ -109,9 +114,59 @@ func bare(w http.ResponseWriter, r *http.Request) {
 		Reminders: []api.ReminderState{{Channel: wish.Reminders[0].Channel, Minutes: wish.Reminders[0].Minutes, DueAt: now, State: "waiting"}}})
 }
 
+// handlerOf returns what answers behind the middleware, and what ends it.
+func handlerOf(ctx context.Context, kind string) (http.Handler, func(), error) {
+	switch kind {
+	case "bare", "limits", "chain":
+		router := chi.NewRouter()
+		router.Post("/reservations", bare)
+		return router, func() {}, nil
+	case "open", "token", "rate":
+		h, err := step(ctx, kind)
+		return h, func() {}, err
+	}
+	return reserving(ctx, kind)
+}
+
+func clock() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
+
+func newVerifier(ctx context.Context) (*pipeline.Tokens, error) {
+	return pipeline.NewTokens(ctx, pipeline.TokenOptions{Secret: secret, Now: clock, Log: slog.New(slog.DiscardHandler)})
+}
+
+// step is the pipeline in front of the bare handler: open, with a token, or with
+// a token and limits.
+func step(ctx context.Context, kind string) (http.Handler, error) {
+	tokens, err := newVerifier(ctx)
+	if err != nil {
+		return nil, err
+	}
+	d := pipeline.Deps{Tokens: tokens, Now: clock, Log: slog.New(slog.DiscardHandler)}
+	access := pipeline.ForUsers
+	switch kind {
+	case "open":
+		access = pipeline.ForAnybody
+	case "rate":
+		d.UserLimit, d.Budget = userLimit, middleware.NewBudget(inFlight, "users", nil)
+	}
+	pl := pipeline.New(d)
+	pipeline.Register(pl, pl.Operation(pipeline.Route{Traits: pipeline.Traits{Access: access, Hot: true,
+		Quick: func(w http.ResponseWriter, r *http.Request, _ []byte) bool { bare(w, r); return true }},
+		Method: http.MethodPost, Path: "/reservations", ID: "reserve", Tag: pipeline.TagUsers}),
+		func(context.Context, *struct{ Body api.ReservationWish }) (*struct{ Body api.Reservation }, error) {
+			return nil, errors.New("the quick way answers everything")
+		})
+	pl.Finish()
+	return pl, nil
+}
+
+const (
+	userLimit = 1 << 20 // a minute: counted, and never reached
+	inFlight  = 1 << 16
+)
+
 // reserving composes the API as the web program does, over the store of the kind.
 func reserving(ctx context.Context, kind string) (http.Handler, func(), error) {
-	clock := func() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
 	discard := slog.New(slog.DiscardHandler)
 	db, err := postgres.Open(ctx, os.Getenv("DATABASE_URL"), postgres.Options{MaxConns: 16, AppName: "bench", Log: discard})
 	if err != nil {
@@ -124,20 +179,21 @@ func reserving(ctx context.Context, kind string) (http.Handler, func(), error) {
 	reservations := dropsdb.NewReservations(db, grouping)
 	var store reminder.Store = reservations
 	if kind == "parse" {
-		store = agreeable{}
+		store = acceptingStore{}
 	}
 	cache, err := lookup.New(dropsdb.NewTemplates(db), clock)
 	if err != nil {
 		return nil, nil, err
 	}
-	tokens, err := pipeline.NewTokens(ctx, pipeline.TokenOptions{Secret: secret, Now: clock, Log: discard})
+	tokens, err := newVerifier(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
 	channels := delivery.ChannelSetOf(delivery.AllChannels()...)
 	keys := workdb.NewIdempotency(db)
 	handler := api.New(api.Deps{
-		Deps:      pipeline.Deps{Keys: accessdb.NewStaff(db), Tokens: tokens, Idempotency: keys, Now: clock, Log: discard},
+		Deps: pipeline.Deps{Keys: accessdb.NewStaff(db), Tokens: tokens, Idempotency: keys, Now: clock, Log: discard,
+			UserLimit: userLimit, Budget: middleware.NewBudget(inFlight, "users", nil)},
 		Reminders: &reminder.Service{Store: store, Templates: cache, Channels: channels, Now: clock},
 		Board:     dropsdb.NewBoards(db), Shops: dropsdb.NewTemplates(db), Hub: &api.Hub{}, Channels: channels,
 	})

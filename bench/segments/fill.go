@@ -32,7 +32,7 @@ func fill(ctx context.Context, s *stack.Stack, n int) ([]audience, error) {
 				jsonb_build_object('tier', case hashint8(i) % 10 when 0 then 'gold' else 'basic' end, 'points', abs(hashint8(i + 7) % 1000), 'city', 'Shenzhen'),
 				now() - interval '365 days' * (1 - i::float8 / $3)
 			from generate_series($1::bigint, $2::bigint) i`, n},
-		// Whoever reserves and claims comes in no order.
+		// Reservations and claims are in no order of users.
 		{`insert into reservations (template_id, user_id, slots) select i % 5 + 1, i * 7368787 % $3::bigint + 1, 1 from generate_series($1::bigint, $2::bigint) i`, n / reservedEvery},
 		{`insert into coupons (template_id, user_id, claim_id, origin, state, issued_at, expires_at)
 			select i % 5 + 1, i * 7368787 % $3::bigint + 1, i, 'claim', (array['unused', 'unused', 'used', 'expired'])[i % 4 + 1],
@@ -53,7 +53,7 @@ func fill(ctx context.Context, s *stack.Stack, n int) ([]audience, error) {
 	if _, err := s.SQL.Exec(ctx, `vacuum (analyze)`); err != nil {
 		return nil, err
 	}
-	return everybodyElse(ctx, s, n)
+	return otherAudiences(ctx, s, n)
 }
 
 // inParts divides 1…n among the writers, in parts of at most half a million.

@@ -42,7 +42,7 @@ type audience struct {
 	rule *segment.Rule // nil = asked for as kind and id
 	kind campaign.AudienceKind
 	id   int64
-	size int64 // of an audience that no rule tells
+	size int64 // of an audience without a rule
 }
 
 func bench(ctx context.Context, n, times int, exact bool) error {
@@ -173,8 +173,8 @@ func rules() []audience {
 	return audiences
 }
 
-// everybodyElse are the audiences that no rule tells.
-func everybodyElse(ctx context.Context, s *stack.Stack, n int) ([]audience, error) {
+// otherAudiences are the audiences without a rule.
+func otherAudiences(ctx context.Context, s *stack.Stack, n int) ([]audience, error) {
 	segments := audiencedb.NewSegments(s.DB)
 	entry := staff.Entry{Actor: staff.System(), Action: "segment.create", ObjectKind: "segment"}
 	g, err := segments.CreateSegment(ctx, segment.Segment{Name: "List", Kind: segment.ByList, Rule: segment.Everybody(), CreatedBy: "bench"}, "", entry)

@@ -25,13 +25,14 @@ type Took struct {
 	All time.Duration // the last outcome was recorded
 }
 
-// Wording is a text in one language for everybody.
+// Wording is a text in one language for all users.
 func Wording(body string) delivery.Copy {
 	return delivery.Copy{Variants: []delivery.Variant{{Percent: 100, Texts: map[string]delivery.Text{"": {Title: "Spring", Body: body}}}}}
 }
 
-// SendCampaign publishes the campaign and waits until everybody has an outcome.
-// It errors unless the account adds up and all n were sent to.
+// SendCampaign publishes the campaign and waits until each recipient has an
+// outcome. It returns an error unless the account adds up and all n were sent
+// to.
 func (s *Stack) SendCampaign(ctx context.Context, spec campaign.Spec, n int) (t Took, err error) {
 	client, err := s.RedisClient()
 	if err != nil {

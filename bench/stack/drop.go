@@ -27,7 +27,7 @@ func (s *Stack) Empty(ctx context.Context) error {
 
 // Ahead is how long before its instant a slot with n reminders is to be moved:
 // moving makes the template's earlier slots overdue, and reading n rows for each
-// of them, to find nobody, must be over by then.
+// of them, without recipients, must be over by then.
 func Ahead(n int) time.Duration { return 4*time.Second + time.Duration(n/250)*time.Millisecond }
 
 // FireSoon moves the opening so that the five-minute slot is due after about
@@ -40,7 +40,8 @@ func (s *Stack) FireSoon(ctx context.Context, t template.Template, after time.Du
 	return err
 }
 
-// WaitFinished waits until everybody in the moved five-minute slot has an outcome.
+// WaitFinished waits until each recipient of the moved five-minute slot has an
+// outcome.
 func (s *Stack) WaitFinished(ctx context.Context, templateID int64) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
@@ -113,7 +114,7 @@ const addressee = "user-"
 // Address is the mail address of user id.
 func Address(id int) string { return addressee + strconv.Itoa(id) + "@bench.example" }
 
-// UserOf returns whose address it is, 0 if nobody's.
+// UserOf returns the user with the address, 0 if there is none.
 func UserOf(address string) int {
 	local, _, _ := strings.Cut(strings.TrimPrefix(address, addressee), "@")
 	id, _ := strconv.Atoi(local)

@@ -12,26 +12,26 @@ import (
 	"dropbell/domain/template"
 )
 
-// allot is a stock per shelf that does not run out.
+// allot is a stock per shard that does not run out.
 const allot = 1 << 40
 
-// FillShelves makes the shelves of a gate of epoch 1 that is open, with a stock
-// that does not run out.
-func FillShelves(ctx context.Context, client goredis.UniversalClient, templateID int64, shards int) error {
-	shelves := redisgate.NewShards(client)
+// FillShards makes the open shards of a gate of epoch 1, with a stock that does
+// not run out.
+func FillShards(ctx context.Context, client goredis.UniversalClient, templateID int64, shards int) error {
+	store := redisgate.NewShards(client)
 	terms := gate.Terms{Version: 1, Status: template.Published, Obtain: template.ByClaim, OpensAt: time.Now().Add(-time.Hour),
 		ClosesAt: time.Now().Add(time.Hour), PerUserLimit: 1}
 	for shard := range shards {
-		if err := errors.Join(shelves.Fence(ctx, templateID, shard, 1), shelves.Reset(ctx, templateID, shard, 1, allot),
-			shelves.SetTerms(ctx, templateID, shard, 1, terms, time.Now()), shelves.Open(ctx, templateID, shard, 1)); err != nil {
+		if err := errors.Join(store.Fence(ctx, templateID, shard, 1), store.Reset(ctx, templateID, shard, 1, allot),
+			store.SetTerms(ctx, templateID, shard, 1, terms, time.Now()), store.Open(ctx, templateID, shard, 1)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// StandGate records in the database the gate that [FillShelves] has made.
-func (s *Stack) StandGate(ctx context.Context, templateID int64, shards int) error {
+// ActivateGate records in the database the gate that [FillShards] has made.
+func (s *Stack) ActivateGate(ctx context.Context, templateID int64, shards int) error {
 	_, err := s.SQL.Exec(ctx, `
 		with gate as (insert into gates (template_id, shards, epoch, state, reason, lease_until) values ($1, $2, 1, 'standing', 'bench', now()))
 		insert into gate_shards (template_id, shard, allot) select $1, s, $3 from generate_series(0, $2 - 1) s`, templateID, shards, int64(allot))

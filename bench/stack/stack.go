@@ -35,8 +35,16 @@ type Stack struct {
 
 // Start starts servers of its own with durable settings. Their data goes with
 // them, whatever ends the benchmark.
-func Start(ctx context.Context) (*Stack, error) {
-	s, err := new(Stack).start(ctx, localstack.Options{Durable: true, Log: io.Discard})
+func Start(ctx context.Context) (*Stack, error) { return StartKept(ctx, "") }
+
+// StartKept is Start with the database kept in dir, unless dir is empty.
+func StartKept(ctx context.Context, dir string) (*Stack, error) {
+	if dir != "" {
+		if err := passable(dir); err != nil {
+			return nil, err
+		}
+	}
+	s, err := new(Stack).start(ctx, localstack.Options{Dir: dir, Durable: true, Log: io.Discard})
 	if err != nil {
 		return nil, err
 	}
@@ -71,14 +79,19 @@ func StartReading(ctx context.Context, dir string) (*Stack, error) {
 	if dir == "" {
 		return new(Stack).start(ctx, localstack.Options{Log: io.Discard})
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, err
-	}
-	// For the server's account to pass: it may be another one.
-	if err := os.Chmod(dir, 0o755); err != nil {
+	if err := passable(dir); err != nil {
 		return nil, err
 	}
 	return new(Stack).start(ctx, localstack.Options{Dir: dir, Log: io.Discard})
+}
+
+// passable makes a folder that the server's account can pass: it may be another
+// one than that of this process.
+func passable(dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	return os.Chmod(dir, 0o755)
 }
 
 func (s *Stack) start(ctx context.Context, o localstack.Options) (*Stack, error) {

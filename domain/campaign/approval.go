@@ -12,7 +12,7 @@ import (
 	"dropbell/domain/staff"
 )
 
-// Faults around a second person's consent.
+// Errors of the approval by a second person.
 var (
 	// ErrApproval is the refusal of a publication that only a second person
 	// can complete.
@@ -25,7 +25,7 @@ var (
 	ErrNotAsked = fault.New(fault.Conflict, "approval_not_asked", "nobody is waiting for approval of this campaign")
 )
 
-// RequestStore keeps what was asked of a second person.
+// RequestStore stores requests for approval.
 type RequestStore interface {
 	// Requests returns those of a campaign, the latest first.
 	Requests(ctx context.Context, id int64, limit int) ([]Request, error)
@@ -34,16 +34,16 @@ type RequestStore interface {
 	SegmentRule(ctx context.Context, a Audience) (*FrozenRule, error)
 }
 
-// Publish is [Service.Do] for who was shown, before deciding, up to how many
-// users one person may send to alone (0 = any number). If that is another
-// number by now, nothing happens, and it returns a [fault.Fields] that says so.
+// Publish is [Service.Do] for a form that showed how many users one person may
+// send to alone (shown; 0 = any number). If the number has changed since,
+// Publish changes nothing and returns a [fault.Fields] that says so.
 func (s *Service) Publish(ctx context.Context, by staff.Actor, id, version, shown int64, reason string) (Campaign, error) {
 	return s.do(ctx, by, id, version, Publishing, reason, &shown)
 }
 
-// publish lets one of several equal campaigns through, or asks a second person
-// where the shop wants one. Shown, if given, is the number above which it does
-// as by was told.
+// publish publishes one of several equal campaigns, or requests approval where
+// the shop requires it. If shown is given, it must still be the number above
+// which approval is required.
 func (s *Service) publish(ctx context.Context, by staff.Actor, old Campaign, reason string, shown *int64) (Campaign, error) {
 	next, err := s.publishable(ctx, old)
 	if err != nil {
@@ -112,9 +112,9 @@ func (s *Service) publishable(ctx context.Context, old Campaign) (Campaign, erro
 	return next, s.checkTemplates(ctx, old.Spec)
 }
 
-// release stores a publication. The latch refuses most of the equal ones
+// release stores a publication. The lock refuses most of the equal ones
 // before they reach the database; the database refuses all of them, also when
-// the latch has been lost.
+// the lock has been lost.
 func (s *Service) release(ctx context.Context, ch Change) (Campaign, error) {
 	ch.Step, ch.Event = Publishing, event.CampaignPublished
 	key := ch.Campaign.Fingerprint()
@@ -126,7 +126,7 @@ func (s *Service) release(ctx context.Context, ch Change) (Campaign, error) {
 	saved, err := s.Store.Save(writing, ch)
 	if kind := fault.KindOf(err); kind == fault.Conflict || kind == fault.Invalid {
 		// Known not to be published. After any other failure it may be. The write
-		// may have used up the caller's time, and a latch that stays refuses the
+		// may have used up the caller's time, and a lock that stays refuses the
 		// campaign for half an hour, so this has time of its own.
 		releasing, released := detach.Context(context.WithoutCancel(ctx))
 		defer released()
@@ -141,8 +141,7 @@ func (s *Service) reach(ctx context.Context, c Campaign) (Reach, error) {
 	return Reach{Users: n, Exact: exact, At: s.Now()}, err
 }
 
-// ask stores that somebody asks for a second person's consent to what the
-// campaign is now.
+// ask stores a request for approval of the campaign as it is now.
 func (s *Service) ask(ctx context.Context, by staff.Actor, old Campaign, reach Reach, reason string) (Campaign, error) {
 	next, now := old, s.Now()
 	next.ApprovalAskedAt, next.ApprovedBy = &now, by.Label
@@ -168,9 +167,9 @@ func (s *Service) consent(ctx context.Context, by staff.Actor, old, next Campaig
 	return c, err
 }
 
-// Review returns what a second person has to judge: the campaign as it is, as
-// it was asked for, and as it was asked for the time before. It returns
-// [ErrNotFound].
+// Review returns what an approver has to judge: the campaign as it is, as it was
+// when approval was requested, and as it was at the request before that. It
+// returns [ErrNotFound].
 func (s *Service) Review(ctx context.Context, by staff.Actor, id int64) (Review, error) {
 	st, err := s.Campaign(ctx, by, id)
 	if err != nil {
@@ -265,10 +264,10 @@ func (s *Service) end(ctx context.Context, r Review, d Decision, e staff.Entry) 
 	return c, err
 }
 
-// Withdraw takes an open request back, which is for those who cannot decide
-// about it: everybody else refuses it and says why. The campaign stays a
-// draft, so that another member can request approval, and the former requester
-// can approve.
+// Withdraw withdraws an open request. It is for members who cannot decide about
+// the request; a member who can decide refuses it with a reason instead. The
+// campaign stays a draft, so that another member can request approval, and the
+// former requester can approve.
 func (s *Service) Withdraw(ctx context.Context, by staff.Actor, id, request int64, reason string) (Campaign, error) {
 	if err := checkReason(reason, false); err != nil {
 		return Campaign{}, err
@@ -281,10 +280,10 @@ func (s *Service) Withdraw(ctx context.Context, by staff.Actor, id, request int6
 	})
 }
 
-// Ask asks for consent to what the campaign is now, in place of a request that
-// has lapsed. It returns [ErrApproval] while the open one still holds,
-// [ErrLapsed] to somebody who could consent to what is asked anew, and
-// [ErrNotAsked] if the campaign needs no second person.
+// Ask requests approval of the campaign as it is now, in place of a request that
+// has lapsed. It returns [ErrApproval] while the open request still holds,
+// [ErrLapsed] to a member who could approve the new request, and [ErrNotAsked]
+// if the campaign needs no approval.
 func (s *Service) Ask(ctx context.Context, by staff.Actor, id int64, reason string) (Campaign, error) {
 	if err := checkReason(reason, false); err != nil {
 		return Campaign{}, err

@@ -40,8 +40,8 @@ type CalendarDay struct {
 	Many bool
 }
 
-// A CalendarQuery asks what is planned on the days from From to before To,
-// both midnight UTC of a date. Each thing is on the day that it has in its
+// A CalendarQuery selects what is planned on the days from From to before To,
+// both midnight UTC of a date. Each entry is on the day that it has in its
 // shop's zone.
 type CalendarQuery struct {
 	From, To time.Time
@@ -107,8 +107,8 @@ func (q CalendarQuery) days() int {
 	return max(0, min(MaxCalendarDays, int(q.To.Sub(q.From)/(24*time.Hour))))
 }
 
-// spans returns every day in every zone. Days on which clocks are put forward
-// or back are 23 or 25 hours long, so the ends are told by the zone.
+// spans returns every day in every zone. Days on which clocks change are 23 or
+// 25 hours long, so their ends are computed in the zone.
 func (q CalendarQuery) spans(zones []string) []Span {
 	if len(q.Shops) == 0 && !slices.Contains(zones, "") {
 		zones = append(slices.Clone(zones), "")

@@ -1,6 +1,6 @@
 // Package campaign holds campaigns: one message, and perhaps a coupon, for an
-// audience. What is sent, when and to whom is decided here; bringing it to
-// people is the work of the delivery room.
+// audience. This package decides what is sent, when and to whom; package
+// delivery sends it.
 package campaign
 
 import (
@@ -40,14 +40,14 @@ var (
 	// ErrPublished is the refusal of the second of two equal campaigns.
 	ErrPublished = fault.New(fault.Conflict, "already_published",
 		"a campaign with this name, creator, start and end was published within the last 30 minutes")
-	// ErrNotStartable is returned for a campaign that does not wait to start,
-	// or to be cut, or that somebody else is at.
+	// ErrNotStartable is returned for a campaign that does not wait to start or
+	// to be cut, or that another worker is processing.
 	ErrNotStartable = fault.New(fault.Conflict, "not_startable", "the campaign is not waiting")
 	// ErrNoAudience fails a campaign whose audience cannot be read any more.
 	ErrNoAudience = fault.New(fault.Conflict, "audience_gone", "the campaign's audience cannot be read")
 )
 
-// AudienceKind says how an audience is told.
+// AudienceKind is how an audience is defined.
 type AudienceKind string
 
 // The kinds of audiences.
@@ -82,7 +82,8 @@ type Spec struct {
 	Content  delivery.Copy
 	Channel  delivery.Channel
 	Audience Audience
-	// GrantTemplate is the template of which everybody reached gets a coupon, 0 = none.
+	// GrantTemplate is the template of which each recipient gets a coupon, 0 =
+	// none.
 	GrantTemplate int64
 	StartsAt      time.Time
 	// EndsAt is the first instant at which nothing is sent any more.
@@ -111,12 +112,13 @@ type Campaign struct {
 	CutAt        *time.Time
 	EndedAt      *time.Time
 	SettledAt    *time.Time
-	// ApprovalAskedAt is set while a second person has to consent. ApprovedBy
-	// is the label of who asked until somebody has, then who did.
+	// ApprovalAskedAt is set while the campaign waits for approval. ApprovedBy is
+	// the label of the requester until the request is approved, then that of the
+	// approver.
 	ApprovalAskedAt *time.Time
 	ApprovedBy      string
-	// HeldAt is set while it is paused because its audience is larger than may
-	// be reached without a second person.
+	// HeldAt is set while the campaign is paused because its audience is larger
+	// than may be reached without approval.
 	HeldAt *time.Time
 	// PublishedBy is the label and name of who published it, or asked for that;
 	// empty before, and for what earlier versions published.
@@ -134,8 +136,8 @@ type Progress struct {
 	CutDone bool
 	// PerSecond is how many got an outcome per second lately.
 	PerSecond float64
-	// Left is the time until everybody has an outcome at that rate; negative
-	// when it cannot be told.
+	// Left is the estimated time until each recipient has an outcome at that
+	// rate; negative if there is no estimate.
 	Left time.Duration
 	At   time.Time
 }
@@ -145,7 +147,7 @@ type Balance struct {
 	Counted delivery.Counts // by bitmaps and exceptions; Reserved = users in messages
 	Kept    delivery.Counts // by counters
 	Twice   int64           // users in more than one batch
-	Final   bool            // everybody has an outcome
+	Final   bool            // each recipient has an outcome
 }
 
 // Difference is what the account is off by; 0 unless something was lost or

@@ -15,7 +15,7 @@ const (
 	MaxMessageRanges = 100
 )
 
-// ErrRangeTooLarge is returned for a range that no message can carry.
+// ErrRangeTooLarge is returned for a range that does not fit into a message.
 var ErrRangeTooLarge = fault.New(fault.Invalid, "range_too_large", "a range of users does not fit into a message")
 
 // Ranges divides ascending users into ranges of at most size users each: as
@@ -24,10 +24,10 @@ func Ranges(users []user.ID, size int) [][]user.ID {
 	return slices.Collect(slices.Chunk(users, size))
 }
 
-// Pack says how many consecutive ranges, whose encoded sizes in bytes are
-// given, go into each message of at most limit bytes and most ranges. Nobody
-// is left out and nobody is packed twice. It returns [ErrRangeTooLarge] for a
-// range that does not fit into any message.
+// Pack returns how many consecutive ranges go into each message of at most limit
+// bytes and most ranges, given the ranges' encoded sizes in bytes. Each range is
+// in exactly one message. It returns [ErrRangeTooLarge] for a range that does
+// not fit into any message.
 func Pack(sizes []int, limit, most int) ([]int, error) {
 	var counts []int
 	n, bytes := 0, 0

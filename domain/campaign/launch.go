@@ -19,15 +19,15 @@ import (
 type Cut struct {
 	Campaign
 	Token string
-	// After is the last user that is stored already, Seq the next message, and
-	// People how many users are stored.
+	// After is the last user that is stored already, Seq the number of the next
+	// message, and People the number of stored users.
 	After  user.ID
 	Seq    int
 	People int64
 }
 
-// An AudienceReader reads an audience in the order of the users' ids. Nobody
-// who joined after the campaign started is in it.
+// An AudienceReader reads an audience in the order of the users' ids, without
+// users who joined after the campaign started.
 type AudienceReader interface {
 	// Next returns the next users, ascending, and which of them nothing but
 	// the id is known of. There are limit of them, except at the end. It
@@ -35,8 +35,8 @@ type AudienceReader interface {
 	Next(ctx context.Context, limit int) (users, strangers []user.ID, err error)
 }
 
-// LaunchStore starts campaigns and keeps their ranges; see [Cut] for what a
-// token promises: every write is fenced by it.
+// LaunchStore starts campaigns and stores their ranges; every write is fenced by
+// the token of [Cut].
 type LaunchStore interface {
 	segment.TemplateStore
 	SizeStore
@@ -44,8 +44,8 @@ type LaunchStore interface {
 	// start has come by the database's clock; before, it returns how long
 	// that will take. Else it returns [ErrNotStartable].
 	Start(ctx context.Context, id int64) (wait time.Duration, err error)
-	// BeginCut takes the right to cut a started campaign that nobody is
-	// cutting, else it returns [ErrNotStartable].
+	// BeginCut takes the lease to cut a started campaign. It returns
+	// [ErrNotStartable] if another worker holds the lease.
 	BeginCut(ctx context.Context, id int64, lasting time.Duration) (Cut, error)
 	// KeepCut renews the right to cut, or returns [delivery.ErrLeaseLost] as
 	// Append does.
@@ -59,9 +59,9 @@ type LaunchStore interface {
 	Append(ctx context.Context, c Cut, ms []Message) error
 	// Published records that messages are on the wire.
 	Published(ctx context.Context, ms []Message) error
-	// Hold pauses a campaign that is being cut and stores the request, as the
-	// change says; it is cut no further until somebody consents. It returns
-	// [delivery.ErrLeaseLost] as Append does.
+	// Hold pauses a campaign that is being cut and stores the request for
+	// approval that the change contains. Cutting goes on once the request is
+	// approved. It returns [delivery.ErrLeaseLost] as Append does.
 	Hold(ctx context.Context, c Cut, ch Change) error
 	// EndCut records that the whole audience is stored.
 	EndCut(ctx context.Context, c Cut) error
@@ -76,13 +76,13 @@ type LaunchStore interface {
 	// Unstored returns messages without batches that were published longer
 	// ago than grace, or never.
 	Unstored(ctx context.Context, grace time.Duration, limit int) ([]Message, error)
-	// Settle closes the books of campaigns in which everybody has an outcome,
-	// takes samples of the progress of the others, and lets go of the batches
-	// of paused campaigns whose end has passed.
+	// Settle finishes campaigns in which each recipient has an outcome, samples
+	// the progress of the others, and releases the batches of paused campaigns
+	// whose end has passed.
 	Settle(ctx context.Context) (int, error)
 }
 
-// Wire carries messages to the handler that makes batches of them.
+// Wire publishes messages to the handler that makes batches of them.
 type Wire interface {
 	Publish(ctx context.Context, ms []Message) error
 }
@@ -137,9 +137,9 @@ func (l *Launcher) Start(ctx context.Context, id int64) error {
 const pageSize = 100 * delivery.BatchSize
 
 // Cut divides a started campaign's audience into ranges, stores and publishes
-// them. It returns nil if there was nothing to do: cut already, cancelled, or
-// somebody else is at it. Whoever goes on after a crash goes on where the
-// stored messages end.
+// them. It returns nil if there was nothing to do: the campaign is cut already,
+// cancelled, or being cut by another worker. After a crash the next worker
+// continues behind the last stored message.
 func (l *Launcher) Cut(ctx context.Context, id int64) error {
 	cut, err := l.Store.BeginCut(ctx, id, l.LeaseFor)
 	if errors.Is(err, ErrNotStartable) {
@@ -154,7 +154,7 @@ func (l *Launcher) Cut(ctx context.Context, id int64) error {
 	err = delivery.Keep(ctx, l.LeaseFor, renew, func(ctx context.Context) error { return l.cut(ctx, cut) })
 	switch {
 	case errors.Is(err, errHeld):
-		return nil // goes on once it is approved
+		return nil // continues once it is approved
 	case errors.Is(err, delivery.ErrLeaseLost):
 		return nil // the process that took over finishes
 	case errors.Is(err, ErrNoAudience), errors.Is(err, ErrRangeTooLarge), errors.Is(err, ErrOtherShop):
@@ -208,8 +208,8 @@ type page struct {
 	err              error
 }
 
-// pages reads the audience that is not stored yet, one page ahead of whoever
-// stores it. stop must be called; it waits for the reader.
+// pages reads the audience that is not stored yet, one page ahead of the caller.
+// stop must be called; it waits for the reader.
 func (l *Launcher) pages(ctx context.Context, cut Cut) (pages <-chan page, stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	out := make(chan page)
@@ -259,11 +259,11 @@ func (l *Launcher) Batches(ctx context.Context, r event.CampaignRanges) error {
 	return nil
 }
 
-// wakers is how many workers are woken; each goes on until nothing is ready.
+// wakers is how many workers are woken; each works until nothing is ready.
 const wakers = 8
 
-// Wake makes workers of the channel look for batches; why tells apart what
-// they are woken for.
+// Wake enqueues tasks that make workers of the channel look for batches; why
+// makes the tasks' keys differ by occasion.
 func (l *Launcher) Wake(ctx context.Context, c delivery.Channel, why string) error {
 	tasks := make([]task.Task, wakers)
 	for i := range tasks {

@@ -76,7 +76,7 @@ func (c Campaign) step(t Transition, now time.Time) (Campaign, error) {
 		c.State = Running
 	case Cancelling:
 		c.State, c.EndedAt, c.Reason = Cancelled, &now, delivery.ReasonCampaignCancel
-		if c.HeldAt != nil || c.ApprovalAskedAt != nil { // nobody has to consent any more
+		if c.HeldAt != nil || c.ApprovalAskedAt != nil { // no longer waits for approval
 			c = c.released()
 		}
 	}
@@ -124,8 +124,7 @@ func (c Campaign) sameBut(s Spec) error {
 	return e.Err()
 }
 
-// Fingerprint tells campaigns that are the same: equal name, creator, start
-// and end.
+// Fingerprint is equal for campaigns with equal name, creator, start and end.
 func (c Campaign) Fingerprint() [sha256.Size]byte {
 	stamp := func(t time.Time) string { return strconv.FormatInt(t.UnixMicro(), 10) }
 	// Lengths keep a name from continuing into the creator.

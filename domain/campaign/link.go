@@ -8,8 +8,8 @@ import (
 )
 
 // Links signs and reads the tokens of links that lead one recipient of a
-// campaign to its claim page and tell that they did. The zero value makes none
-// and accepts none.
+// campaign to its claim page and are counted. The zero value makes none and
+// accepts none.
 type Links struct{ user.Links }
 
 // LinkPath is where tracked links live below the public address.

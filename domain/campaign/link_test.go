@@ -25,7 +25,7 @@ func TestLinkTokens(t *testing.T) {
 				t.Fatalf("%+v became %+v %v", r, got, err)
 			}
 		}
-		// One letter changed is another link, and nobody's.
+		// A link with one character changed is not valid for any user.
 		i := rapid.IntRange(0, len(token)-1).Draw(t, "at")
 		other := []byte(token)
 		other[i] = "AB"[min(1, strings.Count(token[i:i+1], "A"))]

@@ -23,8 +23,9 @@ type Preview struct {
 	Unknown bool
 }
 
-// Preview returns what the user would be sent; user 0 is somebody of whom
-// nothing is known, reading locale. It is rendered like the message itself.
+// Preview returns the message as the user would receive it; user 0 is a user
+// without stored data whose locale is locale. It is rendered like the message
+// itself.
 func (s *Service) Preview(ctx context.Context, by staff.Actor, id int64, to user.ID, locale string) (p Preview, err error) {
 	st, err := s.Campaign(ctx, by, id)
 	if err != nil {
@@ -46,7 +47,7 @@ func (s *Service) Preview(ctx context.Context, by staff.Actor, id int64, to user
 }
 
 // Check returns every rule for which [Service.Create] would refuse spec, in one
-// round, and why it could not go on beyond them; nothing is stored.
+// round, and the error that kept it from checking more; nothing is stored.
 func (s *Service) Check(ctx context.Context, by staff.Actor, spec Spec) ([]fault.Field, error) {
 	spec = spec.tidy()
 	var list []fault.Field
@@ -163,8 +164,8 @@ func (s *Service) checkSegment(ctx context.Context, by staff.Actor, a Audience) 
 	return rule.Rule.CheckShops(shops, func(shop int64) bool { return by.Can(staff.ManageCampaigns, shop) })
 }
 
-// Limits returns what the shop allows its campaigns; shop 0 stands for
-// campaigns of no shop.
+// Limits returns the limits of the shop's campaigns; shop 0 = campaigns of no
+// shop.
 func (s *Service) Limits(ctx context.Context, by staff.Actor, shop int64) (Limits, error) {
 	if err := by.May(staff.View, shop); err != nil {
 		return Limits{}, err
@@ -172,10 +173,9 @@ func (s *Service) Limits(ctx context.Context, by staff.Actor, shop int64) (Limit
 	return s.Store.Limits(ctx, shop)
 }
 
-// ApprovalAbove returns how many users a campaign of the shop may reach before
-// a second person has to approve it; 0 = any number. A campaign of no shop
-// speaks for all of them: unless something is set for such campaigns, the
-// strictest shop's number counts.
+// ApprovalAbove returns how many users a campaign of the shop may reach without
+// approval; 0 = any number. For a campaign without a shop the strictest shop's
+// number holds, unless a number is set for such campaigns.
 func (s *Service) ApprovalAbove(ctx context.Context, by staff.Actor, shop int64) (int64, error) {
 	if err := by.May(staff.View, shop); err != nil {
 		return 0, err
@@ -183,9 +183,9 @@ func (s *Service) ApprovalAbove(ctx context.Context, by staff.Actor, shop int64)
 	return aboveWhich(ctx, s.Store, shop)
 }
 
-// SetLimits changes what the shop allows its campaigns. It is for admins:
-// whoever sends campaigns must not decide how many may be sent without a
-// second person. If was is given and somebody has changed it since, it returns
+// SetLimits changes the limits of the shop's campaigns. Only admins may: an
+// editor must not set the number of users above which the editor's own campaigns
+// need approval. If was is given and the limits have changed since, it returns
 // [fault.ErrStale].
 func (s *Service) SetLimits(ctx context.Context, by staff.Actor, shop int64, was *Limits, l Limits) error {
 	if err := may(by, staff.ManageStaff, shop); err != nil {

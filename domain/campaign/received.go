@@ -55,8 +55,8 @@ type Received struct {
 	AtLeast bool
 }
 
-// A Mailbag is what is stored about one user and the newest campaigns.
-type Mailbag struct {
+// A ReceivedRows is what is stored about one user and the newest campaigns.
+type ReceivedRows struct {
 	Letters []Letter // newest first
 	Limits  map[int64]Limits
 	Now     time.Time // the database's clock
@@ -65,14 +65,14 @@ type Mailbag struct {
 	Passed time.Time
 }
 
-// LetterStore knows what became of campaigns' messages.
+// LetterStore reads the outcomes of campaigns' messages.
 type LetterStore interface {
-	// Mailbag returns what the newest campaigns that have started had for the
+	// ReceivedRows returns what the newest campaigns that have started had for the
 	// user, and the limits of their shops; with shops, of these alone.
-	Mailbag(ctx context.Context, to user.ID, shops []int64) (Mailbag, error)
+	ReceivedRows(ctx context.Context, to user.ID, shops []int64) (ReceivedRows, error)
 }
 
-// Letters tells what campaigns had for single users.
+// Letters returns the campaign messages of single users.
 type Letters struct{ Store LetterStore }
 
 // To returns what campaigns lately had for the user, as the actor may see it.
@@ -80,7 +80,7 @@ func (s *Letters) To(ctx context.Context, by staff.Actor, to user.ID) (Received,
 	if err := by.May(staff.View, 0); err != nil {
 		return Received{}, err
 	}
-	m, err := s.Store.Mailbag(ctx, to, by.Shops)
+	m, err := s.Store.ReceivedRows(ctx, to, by.Shops)
 	return m.received(), err
 }
 
@@ -90,7 +90,7 @@ const (
 	capWeek = 7 * capDay
 )
 
-func (m Mailbag) received() Received {
+func (m ReceivedRows) received() Received {
 	r := Received{Letters: m.Letters, AtLeast: m.Passed.After(m.Now.Add(-capWeek))}
 	for _, l := range m.Letters {
 		limits := m.Limits[l.Shop]

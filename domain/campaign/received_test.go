@@ -13,14 +13,15 @@ import (
 	"dropbell/domain/user"
 )
 
-// bag is a store that holds one mailbag and notes for whom it was asked.
-type bag struct {
-	holds campaign.Mailbag
+// receivedStore returns the same rows for every user and records the shops it
+// was called for.
+type receivedStore struct {
+	holds campaign.ReceivedRows
 	shops []int64
 	err   error
 }
 
-func (b *bag) Mailbag(_ context.Context, _ user.ID, shops []int64) (campaign.Mailbag, error) {
+func (b *receivedStore) ReceivedRows(_ context.Context, _ user.ID, shops []int64) (campaign.ReceivedRows, error) {
 	b.shops = shops
 	return b.holds, b.err
 }
@@ -31,7 +32,7 @@ func TestSharesCountWhatReached(t *testing.T) {
 		return campaign.Letter{Shop: shop, ShopName: "S", Outcome: o, CountsAt: now.Add(-ago)}
 	}
 	const day, week = 24 * time.Hour, 7 * 24 * time.Hour
-	b := &bag{holds: campaign.Mailbag{Now: now, Limits: map[int64]campaign.Limits{0: {PerWeek: 1}, 10: {PerDay: 2, PerWeek: 5}, 11: {ApprovalAbove: 9}, 12: {PerDay: 1}},
+	b := &receivedStore{holds: campaign.ReceivedRows{Now: now, Limits: map[int64]campaign.Limits{0: {PerWeek: 1}, 10: {PerDay: 2, PerWeek: 5}, 11: {ApprovalAbove: 9}, 12: {PerDay: 1}},
 		Letters: []campaign.Letter{letter(12, delivery.Skipped, time.Minute), letter(10, delivery.Sent, time.Hour), letter(10, delivery.Recovered, day-1), letter(10, delivery.Sent, day),
 			letter(10, delivery.Dead, time.Hour), letter(10, delivery.InFlight, time.Hour), letter(10, delivery.Sent, week-1), letter(10, delivery.Sent, week), letter(0, delivery.Sent, 2*day),
 			letter(11, delivery.Sent, time.Hour), letter(13, delivery.Sent, time.Hour)}}}
@@ -62,7 +63,7 @@ func TestSharesCountWhatReached(t *testing.T) {
 }
 
 func TestLettersAreForStaff(t *testing.T) {
-	b := &bag{}
+	b := &receivedStore{}
 	if _, err := (&campaign.Letters{Store: b}).To(t.Context(), staff.Actor{}, 7); fault.KindOf(err) != fault.Denied {
 		t.Errorf("nobody in particular: %v", err)
 	}

@@ -19,9 +19,9 @@ type Outcome struct {
 	Detail   string // the provider's last answer
 	Attempts int
 	BatchID  int64
-	// At is when the outcome was recorded. Of somebody to whom it simply went
-	// out no instant is kept: At is zero, and it lies between NotBefore and
-	// NotAfter, of which nil is not known.
+	// At is when the outcome was recorded. For a message that was sent at the
+	// first attempt no time is stored: At is zero, and the time lies between
+	// NotBefore and NotAfter, where nil means unknown.
 	At                  time.Time
 	NotBefore, NotAfter *time.Time
 	NextRetryAt         *time.Time
@@ -38,10 +38,10 @@ type RecipientQuery struct {
 	// Outcome also selects what is counted with it; see [delivery.ListedOutcomes].
 	Outcome delivery.Outcome
 	Reason  string
-	// Without leaves out who has this reason; "" = nobody.
+	// Without excludes the recipients with this reason; "" = none.
 	Without string
 	Variant *int
-	Only    user.ID // 0 = everybody
+	Only    user.ID // 0 = all users
 	After   user.ID // keyset
 	Limit   int
 }
@@ -52,7 +52,7 @@ type RecipientQuery struct {
 type RecipientPage struct {
 	List []Outcome
 	More bool
-	// Next is where the next page goes on, if there is More.
+	// Next is where the next page begins, if there is More.
 	Next user.ID
 }
 
@@ -62,11 +62,10 @@ func (o Outcome) Waiting() bool {
 	return o.Outcome.Sleeping(o.Reason)
 }
 
-// Waiting are those of a campaign's recipients whose quiet hours go on. They
-// are in flight.
+// Waiting are the campaign's recipients in quiet hours. They are in flight.
 type Waiting struct {
 	Users int64
-	// Next is when the quiet hours of the first of them end; zero if nobody
+	// Next is when the first recipient's quiet hours end; zero if no recipient
 	// waits.
 	Next time.Time
 }
@@ -86,7 +85,7 @@ type ResultStore interface {
 	Results(ctx context.Context, ids []int64) (map[int64]Results, error)
 	// Recipients reads about as much as it returns, however large the campaign.
 	Recipients(ctx context.Context, c Campaign, q RecipientQuery) (RecipientPage, error)
-	// Waiting counts recipients whose quiet hours go on. It reads their rows.
+	// Waiting counts recipients in quiet hours. It reads their rows.
 	Waiting(ctx context.Context, id int64) (Waiting, error)
 }
 
@@ -100,13 +99,13 @@ func (s *Service) Results(ctx context.Context, by staff.Actor, id int64) (Campai
 	return c, all[id], err
 }
 
-// Waiting returns who of a campaign that was looked at is sent to after quiet
-// hours. Nobody is unless it is under way.
+// Waiting returns how many recipients of the campaign wait for the end of their
+// quiet hours. There are none unless the campaign is running.
 func (s *Service) Waiting(ctx context.Context, st Status) (Waiting, error) {
 	if st.State != Running && st.State != Paused || st.Progress.InFlight == 0 {
 		return Waiting{}, nil
 	}
-	return s.Sleepers(ctx, st.ID)
+	return s.QuietCounts(ctx, st.ID)
 }
 
 func (s *Service) view(ctx context.Context, by staff.Actor, id int64) (Campaign, error) {

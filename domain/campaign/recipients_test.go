@@ -11,7 +11,7 @@ import (
 // TestSleepersAreCountedWhereThereCanBeSome: counting costs something.
 func TestSleepersAreCountedWhereThereCanBeSome(t *testing.T) {
 	some := campaign.Waiting{Users: 3}
-	s := &campaign.Service{Sleepers: func(context.Context, int64) (campaign.Waiting, error) { return some, nil }}
+	s := &campaign.Service{QuietCounts: func(context.Context, int64) (campaign.Waiting, error) { return some, nil }}
 	flight := campaign.Progress{Counts: delivery.Counts{InFlight: 5}}
 	for _, c := range []struct {
 		state campaign.State

@@ -164,7 +164,8 @@ const (
 	RequestLapsed RequestState = "lapsed"
 )
 
-// A Request asks a second person for consent to a campaign as it was then.
+// A Request asks for approval of a campaign; it contains the campaign as it was
+// then.
 type Request struct {
 	ID         int64
 	CampaignID int64
@@ -179,13 +180,14 @@ type Request struct {
 	DecidedBy     string
 	DecidedAt     *time.Time
 	DecidedReason string
-	// Allowed is how many users could be reached without this consent, if the
-	// program asked because the audience is larger; nil if a person asked.
+	// Allowed is how many users could be reached without this approval, if the
+	// cut requested it because the audience is larger; nil if a member requested
+	// it.
 	Allowed *int64
 }
 
-// concerns reports whether by is the one who asked or who created the
-// campaign: neither can be the second person.
+// concerns reports whether by requested approval or created the campaign:
+// neither may approve it.
 func (r Request) concerns(by staff.Actor, c Campaign) bool {
 	return r.AskedBy == by.Label || c.Creator == by.Label
 }
@@ -197,7 +199,7 @@ type Decision struct {
 	Reason  string
 }
 
-// A Review is what a second person has to judge.
+// A Review is what an approver has to judge.
 type Review struct {
 	Campaign Campaign
 	Now      Snapshot
@@ -208,19 +210,20 @@ type Review struct {
 	// Before is the latest one that was decided or has lapsed, nil if there
 	// is none.
 	Before *Request
-	// Above is how many one person alone may send to; 0 = any number.
+	// Above is how many users one member may send to without approval; 0 = any
+	// number.
 	Above int64
 }
 
-// Needed reports whether the campaign, as it is now, takes a second person. A
-// reach that cannot be told may be any.
+// Needed reports whether the campaign, as it is now, needs approval. An unknown
+// reach counts as larger than any limit.
 func (r Review) Needed() bool { return r.Above > 0 && (r.Reach == nil || r.Reach.Users > r.Above) }
 
 // Late reports whether it is too late to send anything, with or without approval.
 func (r Review) Late(now time.Time) bool { return !r.Campaign.EndsAt.After(now) }
 
-// Lapsed reports whether the campaign is no longer what the open request says.
-// Of a published one only the rate can change, which is nobody's concern.
+// Lapsed reports whether the campaign differs from the open request. Of a
+// published campaign only the rate can change, which needs no approval.
 func (r Review) Lapsed() bool {
 	return r.Open != nil && r.Campaign.HeldAt == nil && len(r.Open.Differences(r.Now)) > 0
 }
@@ -237,7 +240,7 @@ func (r Review) Latest() *Request {
 // campaign that is held.
 func (r Review) Waits() bool { return r.Campaign.State == Draft || r.Campaign.HeldAt != nil }
 
-// MayDecide reports whether by can be the second person of the open request.
+// MayDecide reports whether by may approve or refuse the open request.
 func (r Review) MayDecide(by staff.Actor) bool {
 	return r.Open != nil && may(by, staff.ManageCampaigns, r.Campaign.Shop) == nil && !r.Open.concerns(by, r.Campaign)
 }
@@ -247,8 +250,8 @@ func (r Review) MayWithdraw(by staff.Actor) bool {
 	return r.Open != nil && may(by, staff.ManageCampaigns, r.Campaign.Shop) == nil && r.Open.concerns(by, r.Campaign)
 }
 
-// MayAsk reports whether it is for by to ask anew: for those who could not
-// consent anyway. If somebody else asked, nobody might be left who can.
+// MayAsk reports whether by may request approval again. It is for members who
+// could not approve anyway; otherwise no approver might be left.
 func (r Review) MayAsk(by staff.Actor) bool {
 	last := r.Before
 	if r.Open != nil {

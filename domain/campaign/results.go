@@ -8,17 +8,17 @@ import (
 	"dropbell/domain/delivery"
 )
 
-// A Tally says what one group of a campaign's recipients did. Every number
-// counts people, each once.
+// A Tally counts the actions of one group of a campaign's recipients. Each
+// number counts users, each user once.
 //
-// What counts lies in the campaign's window: from its start, for
-// [ResultsFor] beyond its end, by the database's clock. So all groups are
-// watched over the same time, whether or not they were sent anything.
+// Actions count if they happened in the campaign's window: from its start until
+// [ResultsFor] after its end, by the database's clock. So all groups are
+// observed over the same time, whether or not they were sent anything.
 type Tally struct {
 	// Variant is the index of the content the group gets, or [delivery.HeldOut].
 	Variant int
-	// Assigned are the people of the audience whom [delivery.Copy.Pick] puts
-	// into the group, as far as batches of them exist.
+	// Assigned are the users of the audience whom [delivery.Copy.Pick] puts into
+	// the group, as far as batches of them exist.
 	Assigned int64
 	// Sent are those of them whom the message reached, at whatever time.
 	Sent int64
@@ -43,8 +43,8 @@ func (t Tally) Plus(o Tally) Tally {
 		t.Claimed + o.Claimed, t.Used + o.Used}
 }
 
-// ResultsFor is how long after a campaign has ended people's doings still
-// count as its results.
+// ResultsFor is how long after the end of a campaign users' actions still count
+// as its results.
 const ResultsFor = 7 * 24 * time.Hour
 
 // Results are what a campaign led to, as a worker counted last.
@@ -54,7 +54,7 @@ type Results struct {
 	Groups []Tally
 	// CountedTo is the instant before which everything is counted; nil = never.
 	CountedTo *time.Time
-	// Until is the end of the window; nil while the campaign goes on.
+	// Until is the end of the window; nil until the campaign has ended.
 	Until *time.Time
 	// Final says that nothing changes any more: the window is over, or the
 	// rows to count are past their retention.
@@ -72,7 +72,7 @@ func (r Results) Group(variant int) (Tally, bool) {
 	return r.Groups[i], true
 }
 
-// Meant is the tally of everybody but the held out.
+// Meant is the tally of all recipients but the held-out ones.
 func (r Results) Meant() Tally {
 	var sum Tally
 	for _, t := range r.Groups {
@@ -86,7 +86,7 @@ func (r Results) Meant() Tally {
 // A Measure is one thing that recipients may do.
 type Measure string
 
-// The measures, in the order in which people do them.
+// The measures, in the order in which users take these actions.
 const (
 	Opening   Measure = "opened"
 	Reserving Measure = "reserved"
@@ -101,14 +101,14 @@ func (s Spec) Measures() []Measure {
 	case s.TemplateID() == 0:
 		return nil
 	case s.GrantTemplate == 0 && s.Audience.Kind == Reserved:
-		return []Measure{Opening, Claiming, Using} // everybody has reserved before
+		return []Measure{Opening, Claiming, Using} // all recipients have reserved before
 	}
 	return []Measure{Opening, Reserving, Claiming, Using}
 }
 
-// Goal returns the measure that the campaign is judged by: using the coupon
-// where everybody is given one or has one, else claiming it; empty if nothing
-// can be counted.
+// Goal returns the measure by which the campaign is judged: [Using] where each
+// recipient is given a coupon or has one, else [Claiming]; empty if nothing can
+// be counted.
 func (s Spec) Goal() Measure {
 	switch {
 	case s.TemplateID() == 0:
@@ -119,9 +119,9 @@ func (s Spec) Goal() Measure {
 	return Claiming
 }
 
-// Of returns how many of whom did m: of those who were sent to for
-// [Opening], which takes a message, else of all who were assigned. Leaving out
-// who could not be reached would compare groups of different people.
+// Of returns the share of users who did m: among the users who were sent to for
+// [Opening], which requires a message, else among all assigned users. Without
+// the unreachable users the groups would not be comparable.
 func (t Tally) Of(m Measure) Share {
 	switch m {
 	case Opening:
@@ -136,10 +136,10 @@ func (t Tally) Of(m Measure) Share {
 	return Share{}
 }
 
-// A Share is K of N people.
+// A Share is K of N users.
 type Share struct{ K, N int64 }
 
-// Rate returns K/N, or 0 of nobody.
+// Rate returns K/N, or 0 if N is 0.
 func (s Share) Rate() float64 {
 	if s.N <= 0 {
 		return 0
@@ -152,8 +152,8 @@ const z = 1.959963984540054
 
 // Interval returns the bounds between which the true rate lies with 95 %
 // confidence: the score interval of E. B. Wilson (Journal of the American
-// Statistical Association 22, 1927), which holds for small numbers as well.
-// Of nobody, nothing is known: 0 and 1.
+// Statistical Association 22, 1927), which holds for small numbers as well. If N
+// is 0 they are 0 and 1.
 func (s Share) Interval() (low, high float64) {
 	if s.N <= 0 {
 		return 0, 1
@@ -193,7 +193,7 @@ type Verdict string
 
 // The verdicts.
 const (
-	Nothing   Verdict = "none"   // nobody did it in either group
+	Nothing   Verdict = "none"   // no user of either group did it
 	MayChance Verdict = "chance" // the difference may be chance
 	More      Verdict = "more"   // the first group did it more, beyond chance
 	Less      Verdict = "less"   // the first group did it less, beyond chance
@@ -222,9 +222,9 @@ func (c Comparison) Lift() (part float64, known bool) {
 	return c.First.Rate()/c.Than.Rate() - 1, true
 }
 
-// Extra returns how many people of the first group did it because of what
-// sets the groups apart: the difference for as many people as it has. It is
-// less than zero where it kept them from it.
+// Extra returns how many users of the first group did it because of the
+// difference between the groups: the difference of the rates times the size of
+// the first group. It is negative if the rate of the first group is lower.
 func (c Comparison) Extra() (n, low, high int64) {
 	of := func(rate float64) int64 { return int64(math.Round(rate * float64(c.First.N))) }
 	return of(c.Difference), of(c.Low), of(c.High)
@@ -237,8 +237,8 @@ func (r Results) Versions(m Measure) (Comparison, bool) {
 	return Compare(m, b, a), ok1 && ok2
 }
 
-// Effect compares everybody who was meant to get the message with those who
-// were held out; false if nobody was, or nothing is counted.
+// Effect compares the users who were meant to get the message with the held-out
+// ones. It returns false if there are no held-out users, or nothing is counted.
 func (r Results) Effect(m Measure) (Comparison, bool) {
 	held, ok := r.Group(delivery.HeldOut)
 	return Compare(m, r.Meant(), held), ok && m != Opening // who is held out has no link
@@ -261,8 +261,8 @@ func CountAgain(took, ended time.Duration) time.Duration {
 	return max(countEvery, countShare*took, ended/countAge)
 }
 
-// Duration is how long the campaign has gone out: from its start until
-// everybody had an outcome, or until now.
+// Duration is the time from the campaign's start until each recipient had an
+// outcome, or until now.
 func (c Campaign) Duration(now time.Time) time.Duration {
 	switch {
 	case c.StartedAt == nil:

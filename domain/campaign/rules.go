@@ -99,8 +99,8 @@ func (s Spec) checkPublication(now time.Time, channels delivery.ChannelSet) erro
 	return e.Err()
 }
 
-// TemplateID is the template the messages are about: the one that is granted,
-// else the one that tells the audience, else 0.
+// TemplateID is the template the messages are about: the granted one, else the
+// one that defines the audience, else 0.
 func (s Spec) TemplateID() int64 {
 	switch {
 	case s.GrantTemplate != 0:

@@ -13,7 +13,8 @@ type Limits struct {
 	// PerDay and PerWeek are the most campaign messages one user gets in 24
 	// hours and in seven days. Reminders do not count.
 	PerDay, PerWeek int
-	// ApprovalAbove is how many recipients one person may send to alone.
+	// ApprovalAbove is how many recipients one member may send to without
+	// approval.
 	ApprovalAbove int64
 }
 
@@ -35,13 +36,13 @@ type Facts struct {
 	Busy map[user.ID]bool
 }
 
-// ScreenStore knows recipients.
+// ScreenStore reads what the screening of recipients depends on.
 type ScreenStore interface {
 	Facts(ctx context.Context, b *delivery.Batch) (Facts, error)
 }
 
-// Grant asks for one coupon for each user, at most once per campaign and user
-// however often it is asked.
+// Grant requests one coupon for each user. A repetition gives a user of the
+// campaign no second coupon.
 type Grant struct {
 	CampaignID, TemplateID int64
 	Users                  []user.ID
@@ -49,9 +50,9 @@ type Grant struct {
 
 // Granter gives coupons.
 type Granter interface {
-	// Grant returns, for those who did not get one, the reason: a key such as
-	// [delivery.ReasonSoldOut]. An error means that it is not known yet who
-	// got one; asking again gives nobody a second one.
+	// Grant returns the users who did not get a coupon with the reason: a key
+	// such as [delivery.ReasonSoldOut]. After an error it is unknown which users
+	// got one; a repetition gives no user a second coupon.
 	Grant(ctx context.Context, g Grant) (refused map[user.ID]string, err error)
 }
 
@@ -84,12 +85,12 @@ type screen struct {
 	deleted map[user.ID]bool
 }
 
-// busyFor is how long to leave somebody alone whom another campaign may be
-// reaching right now.
+// busyFor is how long to defer a user whom another campaign may be reaching
+// right now.
 const busyFor = 3 * time.Second
 
-// Check judges the users in order of what lasts: who is gone, who is not meant
-// to get anything, who had enough, who sleeps.
+// Check screens the users by lasting reasons first: erased users, those outside
+// the audience, those over the limit, those in quiet hours.
 func (s *screen) Check(ids []user.ID, now time.Time) []delivery.Screening {
 	var list []delivery.Screening
 	for _, id := range ids {

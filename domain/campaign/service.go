@@ -31,9 +31,9 @@ type Change struct {
 	// whatever it is. If the segment says something else by then,
 	// [fault.ErrStale] is returned.
 	Rule *FrozenRule
-	// Ask is the request for a second person's consent that the change makes,
-	// Decision what the open one came to. With neither, the open one lapses
-	// unless the campaign still waits for it.
+	// Ask is the request for approval that the change makes, Decision the
+	// decision about the open one. With neither, the open one lapses unless the
+	// campaign still waits for it.
 	Ask      *Request
 	Decision *Decision
 }
@@ -93,18 +93,18 @@ type Store interface {
 	// what it allowed before. If was is given and no longer holds, it returns
 	// [fault.ErrStale].
 	SaveLimits(ctx context.Context, shop int64, was *Limits, l Limits, e staff.Entry) error
-	// Estimate says about how many users an audience has, without reading all
-	// of them; exact tells whether the number is.
+	// Estimate returns the approximate number of users of an audience without
+	// reading all of them, and whether the number is exact.
 	Estimate(ctx context.Context, a Audience) (n int64, exact bool, err error)
 	ResultStore
 }
 
 // Lock admits one of several equal campaigns before the store is asked.
 type Lock interface {
-	// Take returns whether campaign id holds the latch of key now: nobody did,
-	// or it did already.
+	// Take returns whether campaign id holds the lock of key now: the lock was
+	// free, or the campaign held it already.
 	Take(ctx context.Context, key [32]byte, id int64, lasting time.Duration) (bool, error)
-	// Release gives the latch back if campaign id holds it.
+	// Release gives the lock back if campaign id holds it.
 	Release(ctx context.Context, key [32]byte, id int64) error
 }
 
@@ -113,7 +113,7 @@ type Templates interface {
 	Template(ctx context.Context, id int64) (template.Template, error)
 }
 
-// Users looks users up; about an unknown one it knows the id alone.
+// Users looks users up; for an unknown user it returns the id alone.
 type Users interface {
 	Preferences(ctx context.Context, id user.ID) (user.User, error)
 }
@@ -127,10 +127,10 @@ type Service struct {
 	Channels  delivery.ChannelSet
 	// Audiences are the kinds that can be read here.
 	Audiences []AudienceKind
-	// Sleepers is [ResultStore.Waiting], or what remembers its answers: of a
+	// QuietCounts is [ResultStore.Waiting], or what remembers its answers: of a
 	// large audience they take as long as counting it.
-	Sleepers func(ctx context.Context, id int64) (Waiting, error)
-	Now      func() time.Time
+	QuietCounts func(ctx context.Context, id int64) (Waiting, error)
+	Now         func() time.Time
 }
 
 // Create stores a draft. It returns a [fault.Fields] that names every broken
@@ -157,7 +157,7 @@ func (s *Service) check(ctx context.Context, by staff.Actor, spec Spec) (Spec, e
 	return s.lookUp(ctx, by, spec)
 }
 
-// lookUp is the part of check that asks what there is.
+// lookUp is the part of check that reads from stores.
 func (s *Service) lookUp(ctx context.Context, by staff.Actor, spec Spec) (Spec, error) {
 	e := &fault.Fields{}
 	if !slices.Contains(s.Audiences, spec.Audience.Kind) {
@@ -294,7 +294,7 @@ func (s *Service) Edit(ctx context.Context, by staff.Actor, id, version int64, s
 		return old, err
 	}
 	if old.sameBut(edited.Spec) == nil && edited.RatePerSecond == old.RatePerSecond {
-		return old, nil // a request for approval goes on
+		return old, nil // a request for approval stays open
 	}
 	ctx, cancel := detach.Context(ctx)
 	defer cancel()
@@ -302,11 +302,11 @@ func (s *Service) Edit(ctx context.Context, by staff.Actor, id, version int64, s
 		Entry: entry(by, "campaign.edit", old, "", auditOf(old.Spec), auditOf(edited.Spec))})
 }
 
-// attempts bounds how often a step is decided anew because the campaign
-// changed by itself (it started) at the same moment.
+// attempts bounds how often a step is decided anew because the campaign changed
+// state (it started) at the same moment.
 const attempts = 5
 
-// Do takes campaign id one step on, for the reason given. It returns
+// Do takes a step of campaign id for the given reason. It returns
 // [ErrTransition] where the state does not allow it, and [ErrPublished]. A
 // version other than 0 must be current, else [fault.ErrStale] is returned.
 func (s *Service) Do(ctx context.Context, by staff.Actor, id, version int64, step Transition, reason string) (Campaign, error) {

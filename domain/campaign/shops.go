@@ -9,8 +9,8 @@ import (
 	"dropbell/domain/segment"
 )
 
-// ErrOtherShop fails a campaign of a shop whose audience or coupon is told by a
-// template of another shop.
+// ErrOtherShop fails a campaign of a shop whose audience or coupon is defined by
+// a template of another shop.
 var ErrOtherShop = fault.New(fault.Conflict, "audience_other_shop", "the audience or the coupon of the campaign is about a template of another shop")
 
 // templates returns the ids of the templates that decide who is reached and
@@ -64,9 +64,9 @@ func shopsOf(ctx context.Context, store segment.TemplateStore, a Snapshot) error
 	return a.checkShops(shops)
 }
 
-// checkOwn returns [ErrOtherShop] unless the audience that is about to be cut
-// is told by templates of the campaign's shop alone: a segment, or the shop of
-// a draft template, may have changed since it was published.
+// checkOwn returns [ErrOtherShop] unless the audience that is about to be cut is
+// defined by templates of the campaign's shop alone: a segment, or the shop of a
+// draft template, may have changed since it was published.
 func (l *Launcher) checkOwn(ctx context.Context, cut Cut) error {
 	err := shopsOf(ctx, l.Store, Snapshot{Spec: cut.Spec, Rule: cut.Rule})
 	if fault.KindOf(err) == fault.Invalid {

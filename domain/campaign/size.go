@@ -12,26 +12,25 @@ import (
 	"dropbell/domain/user"
 )
 
-// SizeStore tells how many users a campaign may reach.
+// SizeStore returns how many users a campaign may reach.
 type SizeStore interface {
 	Limits(ctx context.Context, shop int64) (Limits, error)
-	// StrictestApproval returns the smallest number above which any shop wants
-	// a second person; 0 = none does.
+	// StrictestApproval returns the smallest number of users above which a shop
+	// requires approval; 0 = no shop does.
 	StrictestApproval(ctx context.Context) (int64, error)
-	// ApprovedReach returns the largest reach of the campaign that a second
-	// person has consented to; 0 = none.
+	// ApprovedReach returns the largest approved reach of the campaign; 0 = none.
 	ApprovedReach(ctx context.Context, id int64) (int64, error)
 }
 
 // A ReachLimit is how many users a campaign may reach.
 type ReachLimit struct {
-	Alone    int64 // by one person alone; 0 = any number
-	Approved int64 // the reach that a second person has consented to; 0 = none
+	Alone    int64 // without approval; 0 = any number
+	Approved int64 // the approved reach; 0 = none
 }
 
-// tolerance is the part of an approved reach by which an audience may grow
-// without anybody being asked again: the reach may have been estimated, and
-// people join between the approval and the start.
+// tolerance is the percentage of an approved reach by which an audience may grow
+// without a new approval: the reach may have been estimated, and users join
+// between the approval and the start.
 const tolerance = 5
 
 // Most returns how many users may be reached; 0 = any number.
@@ -61,7 +60,7 @@ func reachLimitOf(ctx context.Context, store SizeStore, c Campaign) (a ReachLimi
 	return a, err
 }
 
-// errHeld ends a cut whose campaign now waits for a second person.
+// errHeld ends a cut whose campaign now waits for approval.
 var errHeld = errors.New("the campaign is held")
 
 // countAhead is up to how many users are counted before the first is cut.
@@ -114,8 +113,8 @@ func (l *Launcher) count(ctx context.Context, cut Cut) (n int64, err error) {
 	}
 }
 
-// hold pauses the campaign and asks a second person, in the name of the one
-// who published it.
+// hold pauses the campaign and requests approval in the name of the member who
+// published it.
 func (l *Launcher) hold(ctx context.Context, cut Cut, a ReachLimit, users int64) error {
 	by := cut.PublishedBy
 	if by == "" { // published by a program that did not keep it
@@ -135,8 +134,8 @@ func (l *Launcher) hold(ctx context.Context, cut Cut, a ReachLimit, users int64)
 	return err
 }
 
-// resumeHeld takes a held campaign on that needs nobody's consent any more,
-// because the limit was raised or lifted. Else it returns [ErrApproval].
+// resumeHeld resumes a held campaign that no longer needs approval, because the
+// limit was raised or removed. Otherwise it returns [ErrApproval].
 func (s *Service) resumeHeld(ctx context.Context, c Campaign) (Campaign, error) {
 	list, err := s.Store.Requests(ctx, c.ID, 1)
 	if err != nil {
@@ -153,13 +152,14 @@ func (s *Service) resumeHeld(ctx context.Context, c Campaign) (Campaign, error) 
 	return c.released(), nil
 }
 
-// released returns c as it is when nobody's consent is waited for.
+// released returns c without its hold and its open request.
 func (c Campaign) released() Campaign {
 	c.HeldAt, c.ApprovalAskedAt, c.ApprovedBy = nil, nil, ""
 	return c
 }
 
-// consentToSize lets a held campaign go on where its cutting ended.
+// consentToSize approves a held campaign, whose cutting continues where it
+// ended.
 func (s *Service) consentToSize(ctx context.Context, by staff.Actor, r Review, reason string) (Campaign, error) {
 	old := r.Campaign
 	if r.Open.concerns(by, old) {
@@ -183,7 +183,7 @@ func (s *Service) consentToSize(ctx context.Context, by staff.Actor, r Review, r
 	return c, err
 }
 
-// askAgain asks for consent to a held campaign whose request was refused or
+// askAgain requests approval of a held campaign whose request was refused or
 // withdrawn.
 func (s *Service) askAgain(ctx context.Context, by staff.Actor, r Review, reason string) (Campaign, error) {
 	switch {

@@ -13,11 +13,11 @@ import (
 // A Wish is a step that a member decided to take, looking at a campaign.
 type Wish struct {
 	Step Transition
-	// Version is the version that the member was shown, and AloneUpTo up to how
-	// many users one person may send to alone (0 = any number), as it was shown.
-	// Publishing requires both, so that nobody publishes what was changed
-	// meanwhile; other steps do not depend on them. A version of 0, or no number,
-	// = the form does not say.
+	// Version is the version that the form showed, and AloneUpTo the number of
+	// users that one member may send to without approval (0 = any number), as the
+	// form showed it. Publishing requires both, so that it does not publish
+	// changes made since; other steps do not depend on them. Version 0, or no
+	// AloneUpTo = the form does not say.
 	Version   int64
 	AloneUpTo *int64
 	// Reason says why, for the audit log.
@@ -30,23 +30,23 @@ type StepOutcome int
 const (
 	// Taken says that the step was taken.
 	Taken StepOutcome = iota + 1
-	// AlreadyTaken says that the campaign was already what the step makes of it: a
-	// form was sent twice, or somebody else was faster.
+	// AlreadyTaken: the campaign was already in the state that the step leads to.
+	// The form was sent twice, or another member was faster.
 	AlreadyTaken
-	// Asked says that a second person was asked for approval instead.
+	// Asked: approval was requested instead.
 	Asked
-	// NeedsApproval says that nothing was done, since a second person has been
-	// asked for approval: nobody approves without having seen the request.
+	// NeedsApproval: nothing was done, since approval has been requested;
+	// approving requires a form that shows the request.
 	NeedsApproval
 	// Changed says that nothing was done, since the campaign is not what the
 	// member was shown.
 	Changed
 )
 
-// Take takes campaign id one step on, as a member wishes who was shown what the
-// step does. It returns the campaign as it is now. A refusal of the kinds
-// [fault.Conflict] and [fault.Invalid] comes with the campaign too, so that
-// the member can be asked again.
+// Take takes a step of campaign id on behalf of a member whose form showed what
+// the step does. It returns the campaign as it is now. A refusal of the kinds
+// [fault.Conflict] and [fault.Invalid] comes with the campaign too, so that the
+// form can be shown again.
 func (s *Service) Take(ctx context.Context, by staff.Actor, id int64, w Wish) (Status, StepOutcome, error) {
 	st, outcome, err := s.look(ctx, by, id, w.Step)
 	if err != nil || outcome != 0 {
@@ -100,9 +100,9 @@ func (s *Service) look(ctx context.Context, by staff.Actor, id int64, step Trans
 	return st, 0, nil
 }
 
-// NeedsApproval reports whether the step is a publication that a second person
-// was asked to approve. It is not once the limit or the audience is such that
-// one person alone may send the campaign.
+// NeedsApproval reports whether the step is a publication for which approval has
+// been requested. It returns false once the limit or the audience is such that
+// no approval is needed.
 func (s *Service) NeedsApproval(ctx context.Context, by staff.Actor, st Status, step Transition) (bool, error) {
 	if step != Publishing || st.State != Draft || st.ApprovalAskedAt == nil {
 		return false, nil
@@ -111,8 +111,9 @@ func (s *Service) NeedsApproval(ctx context.Context, by staff.Actor, st Status, 
 	return v.Needed(), err
 }
 
-// was reports whether somebody took the step, as far as the state tells. A
-// running campaign may never have been paused, so nothing tells of resuming.
+// was reports whether the step was taken, as far as the state shows. A running
+// campaign may never have been paused, so its state does not show whether it was
+// resumed.
 func (c Campaign) was(step Transition) bool {
 	switch step {
 	case Publishing:
@@ -159,8 +160,8 @@ func (s *Service) Decided(ctx context.Context, id, request int64, as RequestStat
 	return err == nil && len(list) > 0 && list[0].ID == request && list[0].State == as
 }
 
-// Requests returns what was asked of a second person about a campaign that the
-// caller may see, the latest first.
+// Requests returns the requests for approval of a campaign that the caller may
+// see, the latest first.
 func (s *Service) Requests(ctx context.Context, c Campaign, limit int) ([]Request, error) {
 	return s.Store.Requests(ctx, c.ID, limit)
 }

@@ -12,12 +12,12 @@ import (
 	"dropbell/domain/user"
 )
 
-// fakeStore holds one campaign of everybody, and is overtaken by somebody else
-// before the next change if rival is set.
+// fakeStore holds one campaign for all users; if rival is set, another member's
+// change precedes the next one.
 type fakeStore struct {
 	Store
 	held     Campaign
-	above    int64 // how many users one person may send to alone
+	above    int64 // how many users one member may send to without approval
 	users    int64
 	requests []Request
 	rival    func(*Campaign)
@@ -46,17 +46,17 @@ func (s *fakeStore) Save(_ context.Context, c Change) (Campaign, error) {
 	return c.Campaign, nil
 }
 
-// fakeLatch lets every publication through.
-type fakeLatch struct{}
+// fakeLock lets every publication through.
+type fakeLock struct{}
 
-func (fakeLatch) Take(context.Context, [32]byte, int64, time.Duration) (bool, error) {
+func (fakeLock) Take(context.Context, [32]byte, int64, time.Duration) (bool, error) {
 	return true, nil
 }
-func (fakeLatch) Release(context.Context, [32]byte, int64) error { return nil }
+func (fakeLock) Release(context.Context, [32]byte, int64) error { return nil }
 
-// TestTakingAStep: a wish is done, was done already, asks a second person, waits
-// for one, or meets a campaign that is not what was shown; a refusal comes with
-// the campaign that it is about.
+// TestTakingAStep: a wish is done, was done already, requests approval, waits
+// for it, or finds a campaign that is not what the form showed; a refusal comes
+// with the campaign.
 func TestTakingAStep(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	by := staff.Actor{Label: "staff:1", Role: staff.Marketer}
@@ -66,7 +66,7 @@ func TestTakingAStep(t *testing.T) {
 		from    State
 		wish    Wish
 		above   int64 // 0 = any number
-		asked   bool  // somebody asked for approval already
+		asked   bool  // approval was requested before
 		rival   func(*Campaign)
 		outcome StepOutcome
 		want    error
@@ -96,7 +96,7 @@ func TestTakingAStep(t *testing.T) {
 			held.ApprovalAskedAt = &now
 		}
 		store := &fakeStore{held: held, above: c.above, users: 100, rival: c.rival}
-		service := &Service{Store: store, Lock: fakeLatch{}, Channels: delivery.ChannelSetOf(delivery.App), Now: func() time.Time { return now }}
+		service := &Service{Store: store, Lock: fakeLock{}, Channels: delivery.ChannelSetOf(delivery.App), Now: func() time.Time { return now }}
 		got, outcome, err := service.Take(t.Context(), by, 9, c.wish)
 		if outcome != c.outcome || !errors.Is(err, c.want) || got.ID != 9 || store.saved != c.saved {
 			t.Errorf("%s: outcome %d, %v, campaign %d, %d changes", name, outcome, err, got.ID, store.saved)

@@ -13,15 +13,21 @@ import (
 	"dropbell/domain/user"
 )
 
-// ID names one claim: 55 random bits, so that it can be given out before
-// anything is stored and tells nobody how many there are, and the 8 lowest bits
-// of the template's id, so that of many gates few are asked for it.
+// ID names one claim: 47 random bits, so that it can be returned before anything
+// is stored and does not reveal how many claims there are, and the 16 lowest bits
+// of the template's id, so that of all gates one is asked for it. A claim is
+// shown to its own user only, whichever id a caller guesses.
 type ID int64
 
-// hintBits is how many bits of the template an id holds. More would make equal
-// ids of two claims that wait at one gate likelier: with 55 random bits and a
-// million waiting the probability is 1 in 70,000.
-const hintBits = 8
+const (
+	// hintBits is how many bits of the template an id holds. Two gates that stand
+	// at a time share them only if 65,535 templates were made in between. More bits
+	// would make equal ids of two claims likelier: of a million that wait at one
+	// gate two are equal with a probability of 1 in 280.
+	hintBits = 16
+	// formerHintBits is how many bits the ids of earlier versions held.
+	formerHintBits = 8
+)
 
 // NewID returns an id for a claim of the template, made of 64 random bits.
 func NewID(random uint64, templateID int64) ID {
@@ -30,13 +36,21 @@ func NewID(random uint64, templateID int64) ID {
 	return ID(max(random&^hint, 1<<hintBits) | uint64(templateID)&hint)
 }
 
-// MayBeOf reports whether a claim with this id can be one of the template.
-func (id ID) MayBeOf(templateID int64) bool {
-	return uint64(id)%(1<<hintBits) == uint64(templateID)%(1<<hintBits)
+// Names reports whether the id says that its claim is of the template.
+func (id ID) Names(templateID int64) bool { return id.shares(templateID, hintBits) }
+
+// MayName reports whether an earlier version may have made the id for a claim of
+// the template, which [ID.Names] does not recognise.
+func (id ID) MayName(templateID int64) bool {
+	return id.shares(templateID, formerHintBits) && !id.Names(templateID)
 }
 
-// ParseID reads what [ID.String] writes. It returns [ErrNotFound] for
-// anything else: nobody has a claim of that name.
+func (id ID) shares(templateID int64, bits uint) bool {
+	return (uint64(id)^uint64(templateID))<<(64-bits) == 0
+}
+
+// ParseID reads what [ID.String] writes. It returns [ErrNotFound] for anything
+// else, since no claim has such an id.
 func ParseID(s string) (ID, error) {
 	n, err := strconv.ParseInt(s, 10, 64)
 	if err != nil || n <= 0 || strconv.FormatInt(n, 10) != s {
@@ -58,7 +72,7 @@ const (
 	Failed   State = "failed"   // accepted and then refused while it was written
 )
 
-// Origin is the way in which somebody came by a coupon.
+// Origin is the way in which a user got a coupon.
 type Origin string
 
 // The origins. Grants and campaigns are decided by staff: neither the window
@@ -74,7 +88,7 @@ const (
 // and closing.
 func (o Origin) Windowed() bool { return o == ByTap || o == ByCode }
 
-// A Request asks for one coupon.
+// A Request is a request for one coupon.
 type Request struct {
 	ID         ID
 	TemplateID int64
@@ -92,7 +106,7 @@ type Request struct {
 // MaxKey bounds the length of a request's key in bytes.
 const MaxKey = 200
 
-// TapKey returns the key of a user's tap that carried this idempotency key.
+// TapKey returns the key of a user's tap with this idempotency key.
 func TapKey(by user.ID, idempotencyKey string) string {
 	h := sha256.Sum256([]byte(idempotencyKey))
 	return by.String() + ":" + base64.RawURLEncoding.EncodeToString(h[:])
@@ -106,7 +120,7 @@ type Claim struct {
 	State      State
 	CouponID   int64     // 0 until issued
 	Reason     string    // code of the fault if failed
-	At         time.Time // of the decision, by the clock of whoever decided
+	At         time.Time // of the decision, by the clock of the store that decided
 }
 
 // Refusal returns the fault that a failed claim came to, nil for others.

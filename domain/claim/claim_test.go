@@ -19,8 +19,11 @@ func TestIDs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		template := rapid.Int64Min(1).Draw(t, "template")
 		id := claim.NewID(rapid.Uint64().Draw(t, "random"), template)
-		if !id.MayBeOf(template) || id.MayBeOf(template+1) {
-			t.Fatalf("id %d hints at another template than %d", id, template)
+		if !id.Names(template) || id.MayName(template) || id.Names(template^1) || id.MayName(template^1) || id.Names(template^0x100) {
+			t.Fatalf("id %d names another template than %d", id, template)
+		}
+		if former := id ^ 0x100; former.Names(template) || !former.MayName(template) {
+			t.Fatalf("id %d of an earlier version is not recognised as one of %d", former, template)
 		}
 		if id <= 0 {
 			t.Fatalf("id %d is not positive", id)
@@ -30,7 +33,7 @@ func TestIDs(t *testing.T) {
 		}
 	})
 	for _, random := range []uint64{0, 1 << 63, math.MaxUint64} {
-		if claim.NewID(random, 256) <= 0 {
+		if claim.NewID(random, 1<<16) <= 0 {
 			t.Errorf("%#x makes an id that is not positive", random)
 		}
 	}
@@ -66,7 +69,7 @@ func TestWindowed(t *testing.T) {
 	}
 }
 
-// told is a gate that tells what became of the claim that came first.
+// told is a gate that returns the first claim.
 type told struct{ first claim.Claim }
 
 func (g told) Claim(context.Context, claim.Request) (claim.Claim, error) { return g.first, nil }

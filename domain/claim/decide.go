@@ -16,9 +16,8 @@ var (
 	ErrTakesNoCode = template.ErrNotOpen.Because("this coupon is not obtained with a redeem code")
 )
 
-// Admit returns nil if a coupon of t can be issued to somebody who comes this
-// way now, else the refusal; see [Gate] for their order. Stock and limit are
-// not looked at.
+// Admit returns nil if a coupon of t can be issued by this origin now, else the
+// refusal; see [Gate] for their order. Stock and limit are not looked at.
 func Admit(t template.Template, by Origin, now time.Time) error { return admit(&t, by, now) }
 
 func admit(t *template.Template, by Origin, now time.Time) error {
@@ -66,9 +65,9 @@ func obtainable(t *template.Template, by Origin) error {
 	return nil
 }
 
-// closedBy reports whether it is too late for this origin. Staff can give
-// coupons away after the window has passed, though not after they have
-// closed the drop themselves; nobody is given one that has expired already.
+// closedBy reports whether it is too late for this origin. Staff can grant
+// coupons after the window has passed, but not after they have closed the drop
+// themselves, and never a coupon that has expired already.
 func closedBy(t *template.Template, by Origin, now time.Time) bool {
 	if t.ValidUntil != nil && !now.Before(*t.ValidUntil) {
 		return true

@@ -76,9 +76,9 @@ func TestOfferIsWhatTheDeskDecides(t *testing.T) {
 			for _, by := range []claim.Origin{claim.ByTap, claim.ByCode, claim.ByGrant} {
 				for _, at := range []time.Time{opens.Add(-1), opens, opens.Add(time.Hour)} {
 					it := drop(func(t *template.Template) { t.Stored, t.Issued = stored, issued })
-					desk := newDesk(nil, nil, it)
-					desk.At = at
-					want := desk.Decide(claim.Request{ID: 1, TemplateID: 1, UserID: 7, Origin: by}).Err
+					decider := newDecider(nil, nil, it)
+					decider.At = at
+					want := decider.Decide(claim.Request{ID: 1, TemplateID: 1, UserID: 7, Origin: by}).Err
 					if got := claim.Offer(it, by, at); got != want {
 						t.Errorf("%s with %d of 10 issued, %s at %v: %v, want %v", stored, issued, by, at, got, want)
 					}
@@ -103,7 +103,7 @@ func TestExpiresAt(t *testing.T) {
 	}
 }
 
-func newDesk(known []*claim.Claim, counts map[claim.Holder]int, drops ...template.Template) *claim.Decider {
+func newDecider(known []*claim.Claim, counts map[claim.Holder]int, drops ...template.Template) *claim.Decider {
 	d := &claim.Decider{At: opens.Add(time.Minute), Templates: map[int64]template.Template{}, Counts: counts,
 		Known: map[claim.RepeatKey]*claim.Claim{}, KnownID: map[claim.ID]*claim.Claim{}}
 	if d.Counts == nil {
@@ -120,11 +120,11 @@ func newDesk(known []*claim.Claim, counts map[claim.Holder]int, drops ...templat
 
 func TestALimitReachedBefore(t *testing.T) {
 	full := map[claim.Holder]int{{TemplateID: 1, UserID: 7}: 1}
-	d := newDesk(nil, full, drop(nil))
+	d := newDecider(nil, full, drop(nil))
 	if v := d.Decide(claim.Request{ID: 1, TemplateID: 1, UserID: 7, Origin: claim.ByTap}); !errors.Is(v.Err, claim.ErrLimit) || v.Claim != nil {
 		t.Errorf("got %+v", v)
 	}
-	d = newDesk(nil, full, drop(func(t *template.Template) { t.Issued = 10 }))
+	d = newDecider(nil, full, drop(func(t *template.Template) { t.Issued = 10 }))
 	if v := d.Decide(claim.Request{ID: 1, TemplateID: 1, UserID: 7, Origin: claim.ByTap}); !errors.Is(v.Err, claim.ErrSoldOut) {
 		t.Errorf("without stock everybody hears the same: %+v", v)
 	}
@@ -133,9 +133,9 @@ func TestALimitReachedBefore(t *testing.T) {
 	}
 }
 
-// TestAnyGroup decides random groups: what is to be written never exceeds
-// stock or limits, is exactly what was granted, and one request more of
-// anybody refused would have exceeded something.
+// TestAnyGroup decides random groups: what is to be written never exceeds stock
+// or limits, is exactly what was granted, and granting any refused request would
+// have exceeded stock or limit.
 func TestAnyGroup(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		drops := make([]template.Template, rapid.IntRange(1, 3).Draw(t, "templates"))
@@ -147,7 +147,7 @@ func TestAnyGroup(t *testing.T) {
 				d.PerUserLimit = rapid.IntRange(1, 3).Draw(t, "limit")
 			})
 		}
-		d := newDesk(nil, nil, drops...)
+		d := newDecider(nil, nil, drops...)
 		keys, wantKeys := rapid.SampledFrom([]string{"", "", "a", "b"}), map[string]claim.Request{}
 		granted, perUser := map[int64]int64{}, map[claim.Holder]int{}
 		for i := range rapid.IntRange(0, 40).Draw(t, "requests") {

@@ -7,7 +7,8 @@ import "time"
 type Ledger struct {
 	TemplateID int64
 	Total      int64
-	// Shard is what can still be claimed, as whoever decides claims counts it.
+	// Shard is what can still be claimed, as counted by the store that decides
+	// claims.
 	OnSale int64
 	// Writing is what a gate has given away and not written yet; always 0 for
 	// the durable gate, which writes as it gives.
@@ -15,8 +16,8 @@ type Ledger struct {
 	// Issued is how many coupons there are, less those that were returned to
 	// stock, which are Returned: the rows, counted.
 	Issued, Returned int64
-	// PerUser is what the counters behind the limit per user add up to: whoever
-	// loses a coupon does not get their limit back.
+	// PerUser is the sum of the counters behind the limit per user. A revoked
+	// coupon still counts.
 	PerUser int64
 	// OverLimit is how many users have more than they may.
 	OverLimit int64

@@ -16,8 +16,8 @@ import (
 // in use is renewed at least once a second.
 type TemplateCache interface {
 	// Shared returns the template, or [template.ErrNotFound] if there is none.
-	// It is everybody's, so that thousands who wait need no copy each: nobody
-	// may change it.
+	// Callers share it, so that thousands of waiting requests need no copy each;
+	// they must not change it.
 	Shared(ctx context.Context, id int64) (*template.Template, error)
 	// Forget makes the next look see what is stored now.
 	Forget(id int64)
@@ -33,18 +33,19 @@ type Record interface {
 	Clock(ctx context.Context) (time.Time, error)
 }
 
-// A Prefilter stands in front of a gate and gives, from memory, those answers
-// that the gate could not give differently, so that a crowd without hope
-// costs no store a request: what is sold out stays sold out until the
-// template changes, which every node notices within a second. It is a [Gate].
+// A Prefilter stands in front of a gate and returns from memory those answers
+// that the gate could not give differently, so that refused requests cost no
+// store a query: a sold-out template stays sold out until it changes, which
+// every node notices within a second. It is a [Gate].
 //
-// Whether it is too early or too late is answered only at a safe distance
-// from the edge: the distance to which this machine's clock has been compared
-// with the database's. At the edge itself the database is the judge.
+// It answers "too early" and "too late" only at a safe distance from the limit:
+// the precision to which this machine's clock has been compared with the
+// database's. Closer to the limit the database decides.
 //
-// A repetition has a coupon even when there are no more. It is recognised by
-// its key, which is looked up unless the user is known to hold none; whoever
-// holds none is told of the refusal even if the key was once used elsewhere.
+// A repetition is answered with its coupon even when the template is sold out.
+// It is recognised by its key, which is looked up unless the user is known to
+// hold no coupon; a user without a coupon is refused even if the key was once
+// used for another template.
 type Prefilter struct {
 	Gate Gate
 	// Others decide what is not for Gate, by the template's mode. Nothing is
@@ -53,7 +54,7 @@ type Prefilter struct {
 	Templates TemplateCache
 	Record    Record
 	Now       func() time.Time
-	// Answered, if set, is told of each refusal given from memory.
+	// Answered, if set, is called with each refusal given from memory.
 	Answered func(error)
 
 	drift     atomic.Pointer[drift]
@@ -77,7 +78,7 @@ func (d *Prefilter) Claim(ctx context.Context, r Request) (Claim, error) {
 	return c, err
 }
 
-// A view is what the prefilter sees of a template.
+// A view is the prefilter's cached state of a template.
 type view struct {
 	refusal error // that is certain
 	gate    Gate  // to be asked otherwise
@@ -140,7 +141,7 @@ func (d *Prefilter) mayRepeat(ctx context.Context, r *Request, at *view) bool {
 		return d.holders.mayHold(ctx, d.Record, r, at.stock)
 	case errors.Is(at.refusal, template.ErrNotFound), errors.Is(at.refusal, ErrNotStarted):
 		// The key may have been used for another template all the same; that
-		// mistake is told once this one opens.
+		// mistake is reported once this one opens.
 		return false
 	}
 	return true
@@ -171,7 +172,7 @@ func (k *drift) olderThan(age time.Duration, now time.Time) bool {
 // database's clock.
 func (d *Prefilter) span(ctx context.Context) (early, late time.Time) {
 	known, now := d.drift.Load(), d.Now()
-	// One caller asks; the others go on with what is known.
+	// One caller compares the clocks; the others use the known difference.
 	if known.olderThan(driftFor/2, now) && d.comparing.CompareAndSwap(false, true) {
 		known = d.compare(ctx)
 		d.comparing.Store(false)
@@ -184,8 +185,8 @@ func (d *Prefilter) span(ctx context.Context) (early, late time.Time) {
 	return now.Add(-known.doubt - slack), now.Add(known.doubt + slack)
 }
 
-// compare asks the database for the time. If it does not tell, the gate, or
-// nobody, will answer.
+// compare reads the database's time. If that fails, the gate answers, or reports
+// that it cannot.
 func (d *Prefilter) compare(ctx context.Context) *drift {
 	asked := d.Now()
 	theirs, err := d.Record.Clock(ctx)
@@ -222,8 +223,8 @@ const (
 	loadHoldersFor = 30 * time.Second
 )
 
-// mayHold reports whether who asks may hold a coupon of the template, which is
-// sold out.
+// mayHold reports whether the requesting user may hold a coupon of the sold-out
+// template.
 func (h *holderSets) mayHold(ctx context.Context, from Record, r *Request, stock holderStock) bool {
 	if stock.stock > maxHolders {
 		return true
@@ -241,8 +242,8 @@ func (h *holderSets) mayHold(ctx context.Context, from Record, r *Request, stock
 	return set.holds == nil || set.holds(r.UserID)
 }
 
-// load returns the set of holders, nil if it is not known when ctx ends. Later
-// requests use the set, so the loading goes on then.
+// load returns the set of holders, nil if it is not known when ctx ends. Loading
+// continues then, since later requests use the set.
 func (h *holderSets) load(ctx context.Context, from Record, templateID int64, stock holderStock) func(user.ID) bool {
 	loaded := make(chan func(user.ID) bool, 1)
 	go func() {

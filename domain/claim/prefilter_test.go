@@ -14,8 +14,8 @@ import (
 	"dropbell/domain/user"
 )
 
-// house is everything around a prefilter, and counts what it is asked.
-type house struct {
+// fakeStores is the gate and the stores of a prefilter, and counts calls.
+type fakeStores struct {
 	mu      sync.Mutex
 	now     time.Time
 	ahead   time.Duration // of the database's clock
@@ -30,8 +30,8 @@ type house struct {
 	prefilter                             *claim.Prefilter
 }
 
-func newHouse(drops ...template.Template) *house {
-	h := &house{now: opens.Add(10 * time.Minute), drops: map[int64]template.Template{}, known: map[claim.RepeatKey]claim.Claim{}}
+func newFakeStores(drops ...template.Template) *fakeStores {
+	h := &fakeStores{now: opens.Add(10 * time.Minute), drops: map[int64]template.Template{}, known: map[claim.RepeatKey]claim.Claim{}}
 	for _, d := range drops {
 		h.drops[d.ID] = d
 	}
@@ -41,26 +41,26 @@ func newHouse(drops ...template.Template) *house {
 	return h
 }
 
-func (h *house) Claim(context.Context, claim.Request) (claim.Claim, error) {
+func (h *fakeStores) Claim(context.Context, claim.Request) (claim.Claim, error) {
 	h.gate++
 	return claim.Claim{ID: 1, State: claim.Issued}, h.answer
 }
 
-func (h *house) Template(_ context.Context, id int64) (template.Template, error) {
+func (h *fakeStores) Template(_ context.Context, id int64) (template.Template, error) {
 	if t, ok := h.cached[id]; ok {
 		return t, nil
 	}
 	return template.Template{}, template.ErrNotFound
 }
 
-func (h *house) Shared(ctx context.Context, id int64) (*template.Template, error) {
+func (h *fakeStores) Shared(ctx context.Context, id int64) (*template.Template, error) {
 	t, err := h.Template(ctx, id)
 	return &t, err
 }
 
-func (h *house) Forget(id int64) { h.cached[id] = h.drops[id] }
+func (h *fakeStores) Forget(id int64) { h.cached[id] = h.drops[id] }
 
-func (h *house) Repetition(_ context.Context, k claim.RepeatKey) (claim.Claim, error) {
+func (h *fakeStores) Repetition(_ context.Context, k claim.RepeatKey) (claim.Claim, error) {
 	h.looks++
 	if c, ok := h.known[k]; ok {
 		return c, nil
@@ -68,7 +68,7 @@ func (h *house) Repetition(_ context.Context, k claim.RepeatKey) (claim.Claim, e
 	return claim.Claim{}, claim.ErrNotFound
 }
 
-func (h *house) Holders(context.Context, int64) (func(user.ID) bool, error) {
+func (h *fakeStores) Holders(context.Context, int64) (func(user.ID) bool, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.sets++
@@ -82,7 +82,7 @@ func (h *house) Holders(context.Context, int64) (func(user.ID) bool, error) {
 	}, nil
 }
 
-func (h *house) Clock(context.Context) (time.Time, error) {
+func (h *fakeStores) Clock(context.Context) (time.Time, error) {
 	h.clocks++
 	if h.away {
 		return time.Time{}, claim.ErrOverloaded
@@ -90,7 +90,7 @@ func (h *house) Clock(context.Context) (time.Time, error) {
 	return h.now.Add(h.ahead), nil
 }
 
-func (h *house) tap(by user.ID, key string) error {
+func (h *fakeStores) tap(by user.ID, key string) error {
 	r := claim.Request{ID: 9, TemplateID: 1, UserID: by, Origin: claim.ByTap, Key: key}
 	_, err := h.prefilter.Claim(context.Background(), r)
 	return err
@@ -99,7 +99,7 @@ func (h *house) tap(by user.ID, key string) error {
 func soldOut(t *template.Template) { t.Issued = t.Stock }
 
 func TestSoldOutCostsNothing(t *testing.T) {
-	h := newHouse(drop(soldOut))
+	h := newFakeStores(drop(soldOut))
 	for by := range user.ID(1000) {
 		if err := h.tap(by+1, "key"); !errors.Is(err, claim.ErrSoldOut) {
 			t.Fatalf("user %d: %v", by+1, err)
@@ -111,7 +111,7 @@ func TestSoldOutCostsNothing(t *testing.T) {
 }
 
 func TestARepetitionIsAnsweredWhenAllIsGone(t *testing.T) {
-	h := newHouse(drop(soldOut))
+	h := newFakeStores(drop(soldOut))
 	h.holders = []user.ID{7, 8}
 	mine := claim.RepeatKey{Origin: claim.ByTap, Key: "mine"}
 	h.known[mine] = claim.Claim{ID: 3, TemplateID: 1, UserID: 7, State: claim.Issued}
@@ -140,12 +140,12 @@ func TestARepetitionIsAnsweredWhenAllIsGone(t *testing.T) {
 // TestAKeyOfAnotherDrop that is sold out: only who may hold a coupon of this
 // one is worth a look at the key.
 func TestAKeyOfAnotherDrop(t *testing.T) {
-	h := newHouse(drop(soldOut))
+	h := newFakeStores(drop(soldOut))
 	h.known[claim.RepeatKey{Origin: claim.ByTap, Key: "mine"}] = claim.Claim{ID: 3, TemplateID: 2, UserID: 7, State: claim.Issued}
 	if err := h.tap(7, "mine"); !errors.Is(err, claim.ErrSoldOut) || h.looks != 0 {
 		t.Errorf("who holds none: %v after %d looks", err, h.looks)
 	}
-	h = newHouse(drop(soldOut))
+	h = newFakeStores(drop(soldOut))
 	h.known[claim.RepeatKey{Origin: claim.ByTap, Key: "mine"}] = claim.Claim{ID: 3, TemplateID: 2, UserID: 7, State: claim.Issued}
 	h.holders = []user.ID{7}
 	if err := h.tap(7, "mine"); !errors.Is(err, claim.ErrIdempotency) || h.looks != 1 {
@@ -154,7 +154,7 @@ func TestAKeyOfAnotherDrop(t *testing.T) {
 }
 
 func TestRaisedStockIsSeen(t *testing.T) {
-	h := newHouse(drop(soldOut))
+	h := newFakeStores(drop(soldOut))
 	if err := h.tap(1, "k"); !errors.Is(err, claim.ErrSoldOut) {
 		t.Fatal(err)
 	}
@@ -173,7 +173,7 @@ func TestRaisedStockIsSeen(t *testing.T) {
 }
 
 func TestTheGateSaysSoldOutFirst(t *testing.T) {
-	h := newHouse(drop(nil))
+	h := newFakeStores(drop(nil))
 	h.answer = claim.ErrSoldOut
 	h.drops[1] = drop(soldOut) // what is stored by now
 	for range 50 {
@@ -211,7 +211,7 @@ func TestEdgesBelongToTheDatabase(t *testing.T) {
 		{"unknown, after", closes.Add(time.Minute), 0, true, nil},
 		{"unknown, long after", closes.Add(2 * time.Hour), 0, true, claim.ErrEnded},
 	} {
-		h := newHouse(drop(nil))
+		h := newFakeStores(drop(nil))
 		h.now, h.ahead, h.away = c.at.Add(-c.ahead), c.ahead, c.away
 		err := h.tap(1, "")
 		if c.want == nil && (err != nil || h.gate != 1) || c.want != nil && (!errors.Is(err, c.want) || h.gate != 0) {
@@ -221,7 +221,7 @@ func TestEdgesBelongToTheDatabase(t *testing.T) {
 }
 
 func TestClocksAreComparedNowAndThen(t *testing.T) {
-	h := newHouse(drop(nil))
+	h := newFakeStores(drop(nil))
 	h.now = opens.Add(-time.Hour)
 	for range 600 { // a minute
 		if err := h.tap(1, ""); !errors.Is(err, claim.ErrNotStarted) {
@@ -240,14 +240,14 @@ func TestClocksAreComparedNowAndThen(t *testing.T) {
 }
 
 func TestNobodyWaitsForALookThatFails(t *testing.T) {
-	h := newHouse(drop(nil))
+	h := newFakeStores(drop(nil))
 	failing := claim.Prefilter{Gate: h, Templates: broken{h}, Record: h, Now: func() time.Time { return h.now }}
 	if _, err := failing.Claim(t.Context(), claim.Request{TemplateID: 1}); fault.KindOf(err) != fault.Unavailable || h.gate != 0 {
 		t.Errorf("without a template: %v", err)
 	}
 }
 
-type broken struct{ *house }
+type broken struct{ *fakeStores }
 
 func (broken) Shared(context.Context, int64) (*template.Template, error) {
 	return nil, claim.ErrOverloaded
@@ -255,8 +255,8 @@ func (broken) Shared(context.Context, int64) (*template.Template, error) {
 
 // TestAPrefilterPassesOn: what another gate decides is not refused from memory.
 func TestAPrefilterPassesOn(t *testing.T) {
-	other := newHouse()
-	h := newHouse(drop(nil), drop(func(t *template.Template) {
+	other := newFakeStores()
+	h := newFakeStores(drop(nil), drop(func(t *template.Template) {
 		t.ID, t.ClaimMode, t.Issued, t.ClosesAt = 2, template.Gate, t.Stock, opens.Add(-time.Minute)
 	}))
 	h.prefilter.Others = map[template.ClaimMode]claim.Gate{template.Gate: other}
@@ -274,9 +274,9 @@ func TestAPrefilterPassesOn(t *testing.T) {
 }
 
 func TestGatesByMode(t *testing.T) {
-	durable, other := newHouse(), newHouse()
+	durable, other := newFakeStores(), newFakeStores()
 	mode := func(t *template.Template) { t.ClaimMode = template.Gate }
-	h := newHouse(drop(nil), drop(func(t *template.Template) { t.ID = 2; mode(t) }))
+	h := newFakeStores(drop(nil), drop(func(t *template.Template) { t.ID = 2; mode(t) }))
 	ask := func(g claim.Gate, id int64) error {
 		_, err := g.Claim(t.Context(), claim.Request{TemplateID: id})
 		return err

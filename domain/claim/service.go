@@ -9,20 +9,20 @@ import (
 	"dropbell/domain/user"
 )
 
-// A Gate decides claims. It never issues more coupons than the template's
-// stock nor more than its limit to one user, in any interleaving and on any
-// number of nodes; a refusal changes nothing.
+// A Gate decides claims. It never issues more coupons than the template's stock
+// nor more than its limit to one user, in any interleaving and on any number of
+// nodes; a refusal changes nothing.
 //
 // Claim returns the coupon's claim, or the first of these that holds:
-// [ErrIdempotency] if the key was used for another template or by another
-// user; a repetition is answered like the first time, whatever has happened
-// since; [template.ErrNotFound] (a draft does not exist for users);
+// [ErrIdempotency] if the key was used for another template or by another user;
+// a repetition is answered like the first time, whatever has happened since;
+// [template.ErrNotFound] (a draft does not exist for users);
 // [template.ErrNotOpen] (cancelled, not obtained this way); [ErrEnded];
 // [template.ErrNotOpen] (paused); [ErrNotStarted]; [ErrSoldOut], before the
-// limit so that the answer is the same whoever gives it; [ErrLimit]. A
-// refusal is not remembered: the same request is judged anew next time.
+// limit so that a prefilter and the gate give the same answer; [ErrLimit]. A
+// refusal is not stored: the same request is decided anew next time.
 // [ErrOverloaded] and other faults of kind Unavailable leave open whether the
-// claim was decided: ask again with the same key.
+// claim was decided: repeat the request with the same key.
 type Gate interface {
 	Claim(ctx context.Context, r Request) (Claim, error)
 }
@@ -33,9 +33,9 @@ type Lookup interface {
 	Template(ctx context.Context, id int64) (template.Template, error)
 }
 
-// Finder knows what became of claims.
+// Finder finds claims and their outcomes.
 type Finder interface {
-	// ByID returns [ErrNotFound] if it knows nothing of such a claim of the user.
+	// ByID returns [ErrNotFound] if it finds no such claim of the user.
 	ByID(ctx context.Context, by user.ID, id ID) (Claim, error)
 }
 
@@ -119,8 +119,8 @@ func (s *Service) Tap(ctx context.Context, by user.ID, templateID int64, key str
 	return c, err == nil && c.ID != id, err
 }
 
-// Claim returns one of the user's claims, or [ErrNotFound], also for somebody
-// else's.
+// Claim returns one of the user's claims. It returns [ErrNotFound] for unknown
+// claims and those of other users.
 func (s *Service) Claim(ctx context.Context, by user.ID, id ID) (Claim, error) {
 	for _, f := range s.Finders {
 		if c, err := f.ByID(ctx, by, id); !errors.Is(err, ErrNotFound) {

@@ -104,11 +104,11 @@ func (d *Admin) Coupon(ctx context.Context, by staff.Actor, id int64) (Listed, [
 	return list[0], ops, err
 }
 
-// Revoke takes an unused coupon away for good; with toStock it no longer
-// counts as issued and somebody else can have one, though the user's limit
-// counts it all the same. It returns a [fault.Fields] without a reason,
-// [ErrNotFound], [staff.ErrForbidden], or [ErrNotUsable] of a coupon that is
-// not unused. One that was revoked before stays as it is.
+// Revoke revokes an unused coupon; with toStock it no longer counts as issued
+// and another user can get one, though it still counts for its user's limit. It
+// returns a [fault.Fields] without a reason, [ErrNotFound],
+// [staff.ErrForbidden], or [ErrNotUsable] for a coupon that is not unused. A
+// coupon that was revoked before stays as it is.
 func (d *Admin) Revoke(ctx context.Context, by staff.Actor, id int64, reason string, toStock bool) (Coupon, error) {
 	return d.do(ctx, by, id, "", reason, "coupon.revoke", staff.ManageUsers, func(c Case) (Move, error) { return c.revoke(toStock) })
 }
@@ -169,7 +169,8 @@ func (l Listed) MayRelease(order string) error {
 	return err
 }
 
-// do carries out a step of staff: by whom and why go into the log and the audit.
+// do takes a step for staff; actor and reason are written to the log and the
+// audit.
 func (d *Admin) do(ctx context.Context, by staff.Actor, id int64, order, reason, action string, needs staff.Permission,
 	decide func(Case) (Move, error)) (Coupon, error) {
 	if err := by.May(needs, 0); err != nil {

@@ -57,7 +57,7 @@ type Coupon struct {
 	// OrderID is the order that holds or used the coupon; empty else.
 	OrderID     string
 	LockedAt    *time.Time
-	LockedUntil *time.Time // from then on the lock may end by itself
+	LockedUntil *time.Time // from then on the lock may expire
 	// Discount is what the coupon takes off OrderID, in minor units.
 	Discount  money.Amount
 	UsedAt    *time.Time
@@ -96,11 +96,14 @@ type Tally struct {
 	// the states of those that are not unused.
 	Issued, Locked, Used, Expired, Revoked int64
 	Returned                               int64 // of the revoked, back in stock
-	// Released are locks that ended without a use, by the order or by
-	// themselves, Refunded uses that were taken back: steps, not states. One
-	// coupon may have been through several.
+	// Released are locks that ended without a use, by the order or by time-out,
+	// Refunded uses that were refunded: steps, not states. One coupon may have
+	// been through several.
 	Released, Refunded int64
 	Discounted         money.Amount // taken off by used coupons
+	// Removed are coupons of which only these totals are left, after their
+	// retention.
+	Removed int64
 }
 
 // Unused returns how many can still be used. It is never below 0, although

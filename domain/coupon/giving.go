@@ -26,7 +26,7 @@ func CheckGiving(t template.Template, dryRun bool, now time.Time) error {
 		return template.ErrTransition.Because("coupons of a %s template cannot be given away", t.Stored).Told("fault.grant_" + string(t.Stored))
 	case errors.Is(claim.Admit(t, claim.ByGrant, now), claim.ErrEnded):
 		return template.ErrTransition.Because("the drop is over: staff closed it early, or its coupons are not valid any longer").Told("fault.grant_over")
-	case t.Stored == template.Paused && !dryRun: // a list is given once: nobody on it would get anything
+	case t.Stored == template.Paused && !dryRun: // a list is granted once: no user on it would get a coupon
 		return template.ErrTransition.Because("the template is paused; resume it before its coupons are given away").Told("fault.grant_paused")
 	}
 	return nil
@@ -45,7 +45,7 @@ func (p GrantParams) applicable(j job.Job) error {
 	switch {
 	case !p.DryRun || j.State != job.Done:
 		return template.ErrTransition.Because("only a dry run that is done can be applied").Told("fault.grant_not_done")
-	case j.Total == 0: // programs before this one took lists that name nobody
+	case j.Total == 0: // earlier versions accepted lists without users
 		return template.ErrTransition.Because("the list has no rows; there is nobody to give a coupon to").Told("fault.grant_empty")
 	}
 	return nil

@@ -40,8 +40,9 @@ type grantCursor struct {
 	Results map[string]int64 `json:"results,omitempty"`
 }
 
-// Step reads the list, or judges or gives the next chunk. Repeating it gives
-// nobody a second coupon: the gate knows each user of the list by a key.
+// Step reads the list, or decides or grants the next chunk. A repetition gives
+// no user a second coupon: the key of each request is the user's row in the
+// list.
 func (g *Granter) Step(ctx context.Context, j job.Job) (job.Progress, error) {
 	var p GrantParams
 	if err := json.Unmarshal(j.Params, &p); err != nil {
@@ -72,7 +73,7 @@ func (g *Granter) Step(ctx context.Context, j job.Job) (job.Progress, error) {
 	if p.DryRun {
 		judge(rows, t, c.Good)
 	} else if err := g.issue(ctx, SheetOf(j), t, rows); err != nil {
-		// Nobody may come again for the others; who has a coupon is known.
+		// Refusals are not saved: the repetition decides those rows again.
 		given := slices.DeleteFunc(rows, func(r GrantRow) bool { return r.Result != GrantIssued && r.Result != GrantAccepted })
 		return job.Progress{}, errors.Join(err, g.Store.SaveGrants(context.WithoutCancel(ctx), SheetOf(j), given))
 	}
@@ -106,7 +107,7 @@ func progressOf(c grantCursor, failed []job.RowError, finished bool) job.Progres
 	return job.Progress{Cursor: cursor, Result: cursor, Total: c.Total, Done: c.Good, Failed: c.Bad, Errors: failed, Finished: finished}
 }
 
-// read stages the uploaded list, and refuses one that names nobody.
+// read stages the uploaded list, and refuses one without users.
 func (g *Granter) read(ctx context.Context, j job.Job) (int64, error) {
 	rows, err := g.Lists.OpenList(ctx, j.UploadID)
 	if err != nil {
@@ -122,9 +123,10 @@ func (g *Granter) read(ctx context.Context, j job.Job) (int64, error) {
 	return int64(len(list)), g.Store.StageGrants(ctx, j.ID, list)
 }
 
-// issue asks the gate for every row that is not settled. Only what a
-// repetition could change is an error. Where the stock may not do for all, one
-// after the other: those who stand first in the list get what is left.
+// issue sends a claim for every undecided row to the gate. It returns only
+// errors that a repetition could resolve. Where the stock may not suffice for
+// all rows it sends them one after the other, so that the first rows of the list
+// get what is left.
 func (g *Granter) issue(ctx context.Context, sheet int64, t template.Template, rows []GrantRow) error {
 	errs := make([]error, len(rows))
 	slots := make(chan struct{}, issueAtOnce)

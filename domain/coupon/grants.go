@@ -36,7 +36,7 @@ var ErrNoUserColumn = fault.New(fault.Invalid, "no_user_column", "the list needs
 // ErrTooManyGrants is the refusal of a list with more than [MaxGrants] rows.
 var ErrTooManyGrants = fault.New(fault.Invalid, "too_many_rows", fmt.Sprintf("a list has at most %d rows; divide the file", MaxGrants))
 
-// ErrNoGrants is the refusal of a list that names nobody.
+// ErrNoGrants is the refusal of a list without users.
 var ErrNoGrants = fault.New(fault.Invalid, "no_rows", "the list has no rows; it needs one for each user, below the heading")
 
 // A GrantRow is one line of a list.
@@ -78,15 +78,15 @@ type GrantStore interface {
 	GrantRows(ctx context.Context, sheet, templateID, after int64, limit int) ([]GrantRow, error)
 	// SaveGrants stores the rows' results.
 	SaveGrants(ctx context.Context, sheet int64, rows []GrantRow) error
-	// GrantResults yields every row in order until yield returns an error. What
-	// a gate has accepted is told as what became of it, if that is known, and
-	// a coupon that was given is told also where nobody could write that down.
+	// GrantResults yields every row in order until yield returns an error. A row
+	// that a gate has accepted is yielded with its outcome, if that is known, and
+	// a granted coupon is yielded even if the row itself was not updated.
 	GrantResults(ctx context.Context, sheet int64, yield func(GrantRow) error) error
 	// GrantLines returns up to limit rows after the line as GrantResults does,
 	// of one result or of all ("").
 	GrantLines(ctx context.Context, sheet int64, result string, after int64, limit int) ([]GrantRow, error)
 	// GrantTally counts the sheet's rows up to the line by the result that
-	// GrantLines tells, and behind it those that were given or accepted.
+	// GrantLines returns, and of the later rows the granted and accepted ones.
 	GrantTally(ctx context.Context, sheet, line int64) (map[string]int64, error)
 	// TakenBack counts the sheet's coupons that the job has revoked.
 	TakenBack(ctx context.Context, sheet, jobID int64) (int64, error)
@@ -155,9 +155,9 @@ func (g *Grants) Start(ctx context.Context, by staff.Actor, p GrantParams, uploa
 	return g.Jobs.Start(ctx, by, n, staff.ManageUsers)
 }
 
-// Apply gives the coupons that the dry run of job id was about, once, whoever
-// asks: first is whether it was this request that began it, and the job says
-// who did. Beside the errors of Start it returns [job.ErrNotFound].
+// Apply grants the coupons of the dry run of job id, once: first reports whether
+// this request began it, and the job names the member who did. Beside the errors
+// of Start it returns [job.ErrNotFound].
 func (g *Grants) Apply(ctx context.Context, by staff.Actor, id int64, reason string) (applied job.Job, first bool, err error) {
 	j, p, err := g.load(ctx, by, id, GrantKind)
 	if err != nil {

@@ -6,8 +6,8 @@ package coupon
 type NoticeBalance struct {
 	TemplateID int64
 	Kept       NoticeDay // the calendar
-	// How many notices are stored, by status; those that nobody needed any more
-	// are not.
+	// How many notices are stored, by status; without those that became
+	// unnecessary.
 	Waiting, Sent, Failed int64
 }
 
@@ -19,17 +19,17 @@ func (b NoticeBalance) Difference() int64 {
 
 func abs(n int64) int64 { return max(n, -n) }
 
-// A RunBalance compares the notices of one run that has ended with the batches
-// that carried them. Both are written by different steps: the batches by the
-// workers that sent them, the notices once all batches were done.
+// RunBalance compares the notices of one run that has ended with its batches.
+// Both are written by different steps: the batches by the workers that sent
+// them, the notices once all batches were done.
 type RunBalance struct {
 	Run, TemplateID int64
 	Readers         int64 // of the batches
-	// Lost readers are in a batch and have no notice, nor was there nothing to
-	// tell them any more.
+	// Lost readers are in a batch and have no notice, though one was still
+	// necessary.
 	Lost int64
-	// Wrong notices say sent of somebody whom no channel reached, or the opposite,
-	// or nothing yet, or are of somebody who is in no batch.
+	// Wrong counts notices that are stored as sent though no channel reached the
+	// user, or the opposite, or have no status yet, or whose user is in no batch.
 	Wrong int64
 }
 

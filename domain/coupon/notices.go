@@ -15,14 +15,14 @@ import (
 // NoticeHour is the hour of the reader's day at which notices go out.
 const NoticeHour = 10
 
-// A Notice tells a user that coupons of a template expire.
+// A Notice informs a user that coupons of a template expire.
 type Notice struct {
 	UserID     user.ID
 	TemplateID int64
 	Day        time.Time // midnight UTC of the date in the reader's zone on which it is sent
 	Days       int       // so many days before the expiry
 	DueAt      time.Time
-	ExpiresAt  time.Time // of the last coupon it tells about
+	ExpiresAt  time.Time // of the last of these coupons
 }
 
 // A Fresh coupon is one whose notices are not planned yet.
@@ -37,12 +37,11 @@ type Fresh struct {
 	Quiet      user.QuietHours
 }
 
-// Notices returns what the coupon's owner is told and when: on each of the
-// days at ten in the morning of the owner's zone, or at the end of quiet
-// hours that cover it. What would come before the issue or after the expiry
-// is left out. Days are counted from the last date on which the coupon is
-// valid, so that a coupon which expires at midnight has the day before as its
-// last.
+// Notices returns the notices to the coupon's owner: on each of the days at ten
+// in the morning of the owner's zone, or at the end of quiet hours that cover
+// it. Notices before the issue or after the expiry are left out. Days are
+// counted from the last date on which the coupon is valid, so that a coupon
+// which expires at midnight has the day before as its last.
 func (f Fresh) Notices() []Notice {
 	owner := user.User{Timezone: f.Timezone, Quiet: f.Quiet}
 	zone := owner.Zone()
@@ -103,21 +102,21 @@ type NoticeStore interface {
 	// StoreNotices stores the plan and moves the cursor, or returns
 	// [ErrRaced] if it is not at from any more. What is planned already stays.
 	StoreNotices(ctx context.Context, from, to int64, plan []Notice) error
-	// CutNotices takes up to limit due notices and stores batches for them in
-	// one transaction, and returns how many it took. Whose coupons are gone is
-	// told nothing.
+	// CutNotices takes up to limit due notices and stores batches for them in one
+	// transaction, and returns how many it took. Notices whose coupons are gone
+	// are dropped.
 	CutNotices(ctx context.Context, limit int) ([]CutBatch, int, error)
 	// FinishedRuns returns cut notices whose batches are all done and that do
 	// not know it yet.
 	FinishedRuns(ctx context.Context, limit int) ([]int64, error)
-	// SettleNotices writes down what became of a run's notices. A run whose
-	// batches are not all done is left alone.
+	// SettleNotices stores the outcomes of a run's notices. A run whose batches
+	// are not all done is left alone.
 	SettleNotices(ctx context.Context, run int64) error
-	// SleepingRuns returns runs whose readers have been told except those that
-	// sleep, and that do not know it yet.
+	// SleepingRuns returns unsettled runs whose unfinished batches are deferred,
+	// and whose notices lack outcomes of sent messages.
 	SleepingRuns(ctx context.Context, limit int) ([]int64, error)
-	// NoteReached writes down who of a run was reached so far. A run that is
-	// settled is left alone.
+	// NoteReached stores which notices of a run were sent so far. A settled run
+	// is left alone.
 	NoteReached(ctx context.Context, run int64) error
 }
 
@@ -154,7 +153,7 @@ func (a *Announcer) plan(ctx context.Context) error {
 		err = a.Store.StoreNotices(writing, from, to, Plan(fresh))
 		cancel()
 		if errors.Is(err, ErrRaced) {
-			return nil // another worker is at it
+			return nil // another worker has it
 		}
 		if err != nil {
 			return err
@@ -214,15 +213,15 @@ type Readers struct {
 	Done map[user.ID]bool
 }
 
-// ReaderStore knows the readers of notices.
+// ReaderStore reads the preferences and coupons of the recipients of notices.
 type ReaderStore interface {
 	// Readers looks at those of the batch's recipients who are left.
 	Readers(ctx context.Context, b *delivery.Batch) (Readers, error)
 }
 
-// Guard lets whoever has quiet hours sleep, also those who have changed them
-// since their notice was planned, and says nothing to those who have used the
-// coupon meanwhile; it is the [delivery.Guard] of [delivery.KindNotice].
+// Guard defers notices to users in their quiet hours, also if these were changed
+// after the notice was planned, and skips users who have used the coupon since;
+// it is the [delivery.Guard] of [delivery.KindNotice].
 type Guard struct{ Store ReaderStore }
 
 // Screen reads who is left.
@@ -230,8 +229,8 @@ func (g Guard) Screen(ctx context.Context, b *delivery.Batch) (delivery.Screen, 
 	return g.Store.Readers(ctx, b)
 }
 
-// Check leaves out whom there is nothing to tell, and puts off who sleeps
-// until they wake.
+// Check skips recipients whose notice became unnecessary, and defers those in
+// quiet hours.
 func (r Readers) Check(ids []user.ID, now time.Time) []delivery.Screening {
 	var list []delivery.Screening
 	for _, id := range ids {

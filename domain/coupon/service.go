@@ -28,8 +28,8 @@ type Store interface {
 // DefaultLock is how long a lock lasts unless configured otherwise.
 const DefaultLock = 15 * time.Minute
 
-// turns is how often a step is decided anew when others are faster. Each
-// turn lost is somebody else's step done, and a coupon has few.
+// turns is how often a step is decided anew after a concurrent step of the same
+// coupon. Each lost turn is another step done, and a coupon has few.
 const turns = 64
 
 // Service holds the steps of payment: try, confirm, cancel, and refund. Each
@@ -43,8 +43,8 @@ type Service struct {
 	owner user.ID
 }
 
-// For returns the steps for coupons of one owner: those of others are refused
-// with [ErrNotUsable]. 0 = of anybody.
+// For returns the steps for coupons of one owner: coupons of other users are
+// refused with [ErrNotUsable]. 0 = of any owner.
 func (s *Service) For(owner user.ID) *Service {
 	only := *s
 	only.owner = owner
@@ -109,7 +109,8 @@ func (s *Service) TimeOut(ctx context.Context, id int64, order string) (time.Dur
 
 var systemLabel = staff.System().Label
 
-// decide asks the rule of one step, unless the coupon is somebody else's.
+// decide applies the rule of one step, unless the coupon belongs to another
+// user.
 func (s *Service) decide(c Case, rule func(Case) (Move, *refusal)) (Move, *refusal) {
 	if s.owner != 0 && s.owner != c.Coupon.UserID {
 		return Move{}, refuse(RefusedOwner, "the coupon belongs to another user")
@@ -150,7 +151,7 @@ func (s *Service) step(ctx context.Context, by string, id int64, order string, s
 	return Case{}, ErrBusy
 }
 
-// by signs the operations; a time-out on the way is nobody's doing.
+// by sets the actor of the operations; a time-out is the system's.
 func (m Move) by(who string) Move {
 	for i := range m.Ops {
 		if m.Ops[i].By = who; m.Ops[i].Step == StepTimeout {

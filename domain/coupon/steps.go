@@ -77,7 +77,7 @@ type Move struct {
 	// LockFor is how long a new lock lasts from the database's present on; the
 	// coupon must still be valid then. Zero for other steps.
 	LockFor time.Duration
-	// ToStock puts the coupon's place back on the shelf in the same transaction.
+	// ToStock returns the coupon to the stock in the same transaction.
 	ToStock bool
 	// Job is the one that takes the step, for the log; 0 = none.
 	Job int64
@@ -183,8 +183,8 @@ func unavailable(c Coupon, now time.Time) *refusal {
 	return refuse(RefusedExpired, "the coupon has expired")
 }
 
-// confirm uses the coupon. A lock that has run out and that nobody has ended
-// yet is still good: the coupon was nobody else's all the time.
+// confirm uses the coupon. A lock that has expired but was not released yet is
+// still valid: no other order held the coupon since.
 func (c Case) confirm(order string) (Move, *refusal) {
 	if !c.Coupon.heldBy(order) {
 		if _, ok := c.did(StepLock); ok {
@@ -251,9 +251,9 @@ func (c Case) timeOut(order string) Move {
 	return Move{From: c.Coupon, To: to, Ops: []Operation{op}}
 }
 
-// revoke takes an unused coupon away for good, and with toStock lets somebody
-// else have it. It returns [ErrNotUsable] while an order holds it, and after
-// its end. What was chosen the first time stays.
+// revoke revokes an unused coupon, and with toStock returns it to the stock. It
+// returns [ErrNotUsable] while an order holds the coupon, and after its end. A
+// repetition does not change toStock.
 func (c Case) revoke(toStock bool) (Move, error) {
 	switch c.Coupon.At(c.Now) {
 	case Revoked:

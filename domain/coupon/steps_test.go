@@ -31,7 +31,7 @@ func TestWhyARepeatedLockIsRefused(t *testing.T) {
 	}
 }
 
-// What a dialog asks beforehand is what the step answers.
+// The answer of a dialog's check is the answer of the step.
 func TestWhatStaffMayDoWithACoupon(t *testing.T) {
 	valid := time.Unix(2000, 0)
 	for _, c := range []struct {

@@ -19,7 +19,7 @@ const TakeBackKind = "coupons.takeback"
 // that keeps it.
 const (
 	TakenBack   = "revoked"
-	TakenBefore = "revoked_before" // by somebody else, or another job
+	TakenBefore = "revoked_before" // by another member, or another job
 	TakenGone   = "gone"           // there is no such coupon any more
 )
 
@@ -77,7 +77,8 @@ type takeBackCursor struct {
 	Line    int64 `json:"line"`
 	Revoked int64 `json:"revoked"`
 	Kept    int64 `json:"kept"`
-	// Before is how many somebody else had revoked; they are no part of the total.
+	// Before is how many were revoked before this job; they are not part of the
+	// total.
 	Before int64 `json:"before"`
 	// Results counts coupons by what became of them.
 	Results map[string]int64 `json:"results,omitempty"`
@@ -99,8 +100,8 @@ func (c *takeBackCursor) count(result string) (kept bool) {
 }
 
 // Step revokes the next chunk. A coupon that an order holds or has used, or
-// whose time has passed, stays and is told as a row that failed. One that this
-// job has revoked counts as such however often the step is repeated.
+// whose time has passed, stays and is reported as a row that failed. One that
+// this job has revoked counts as such however often the step is repeated.
 func (b *TakeBacker) Step(ctx context.Context, j job.Job) (job.Progress, error) {
 	var p TakeBackParams
 	var c takeBackCursor

@@ -20,8 +20,9 @@ func within(ids, others []user.ID) bool {
 	return true
 }
 
-// addressed is address for chunks in which one message may not be made: whoever
-// makes it panic stands alone in the end, and the others are sent to.
+// addressed is address for a chunk in which building a message may panic: the
+// chunk is halved until the user whose message panics is alone, and the others
+// are sent to.
 func (r *run) addressed(ids []user.ID, known []user.User) (c chunkResult) {
 	defer func() {
 		p := recover()
@@ -77,9 +78,9 @@ func (r *run) address(ids []user.ID, known []user.User) chunkResult {
 	return c
 }
 
-// contents remembers the last few readers' contents: the people of one chunk
-// share two or three languages and zones, and comparing those is cheaper than
-// asking a table that everybody uses.
+// contents caches the contents of the last few readers: the users of one chunk
+// share two or three languages and zones, and comparing those is cheaper than a
+// lookup in a shared table.
 type contents struct {
 	render *Renderer
 	recent [8]struct {

@@ -52,8 +52,8 @@ func cut(s string, n int) string {
 	return s[:n]
 }
 
-// CauseOf describes why a call got no answer, without the addresses and ports
-// that network errors carry.
+// CauseOf describes why a call got no answer, without the addresses and ports in
+// network errors.
 func CauseOf(err error) string {
 	timeout, ok := errors.AsType[interface {
 		error
@@ -90,9 +90,9 @@ func RetryAfter(header string, now time.Time) time.Duration {
 }
 
 // HTTPResult classes the status of an HTTP provider's answer to a whole call.
-// Statuses that tell of a mistake in the configuration (401, 403, 404, …) are
-// Transient: they say nothing about the recipient, and nobody may be lost to
-// them. Statuses that tell of a mistake in the call (400, 413, 422) are Permanent and [Result.Whole].
+// Statuses that indicate a wrong configuration (401, 403, 404, …) are Transient:
+// they say nothing about the recipient and must not end a delivery. Statuses
+// that indicate a wrong call (400, 413, 422) are Permanent and [Result.Whole].
 func HTTPResult(status int, retryAfter string, now time.Time) Result {
 	result := Result{Status: Transient, Detail: "the provider answered HTTP " + strconv.Itoa(status)}
 	switch {

@@ -21,7 +21,7 @@ var (
 	ErrLeaseLost = fault.New(fault.Conflict, "lease_lost", "the batch was taken over by another worker")
 )
 
-// A Batch is a range of recipients as its worker sees it.
+// A Batch is a range of recipients, as leased by a worker.
 type Batch struct {
 	ID             int64
 	Owner          int64 // the slot, announcement, campaign or notice it belongs to
@@ -46,9 +46,9 @@ type Batch struct {
 	Exceptions map[user.ID]Exception
 	// OptedOut are those among the batch's users who do not want the channel.
 	OptedOut map[user.ID]bool
-	// Asked are those of Left who are to be sent to now, and Known is what is
-	// known of them, both ascending. They are nil where reaching somebody takes
-	// no more than the id.
+	// Asked are those of Left to whom messages are to be sent now, and Known
+	// their stored data, both ascending. They are nil where the id is all that
+	// the channel needs.
 	Asked []user.ID
 	Known []user.User
 	// Now is the database's clock when the batch was leased.
@@ -73,8 +73,8 @@ func (b *Batch) Plan(now time.Time) (ready []user.ID, next time.Time) {
 	return ready, next
 }
 
-// lateFrom is from when on what is sent now is late: PlannedAt, or when the last
-// of those who slept until now woke.
+// lateFrom is the time after which a message is late: PlannedAt, or the end of
+// the last quiet hours that recipients of the batch waited for.
 func (b *Batch) lateFrom(now time.Time) time.Time {
 	from := b.PlannedAt
 	for _, e := range b.Exceptions {
@@ -85,7 +85,7 @@ func (b *Batch) lateFrom(now time.Time) time.Time {
 	return from
 }
 
-// Settled reports whether everybody has a final outcome.
+// Settled reports whether each recipient has a final outcome.
 func (b *Batch) Settled() bool {
 	for _, id := range b.Left {
 		if e, ok := b.Exceptions[id]; !ok || !e.Outcome.Final() {
@@ -111,24 +111,23 @@ func (b *Batch) record(p Progress) {
 type Progress struct {
 	Sent       []user.ID
 	Exceptions []Exception // including Recovered ones for users in Sent
-	// Rest, if not empty, is the outcome (Skipped or Expired) of everybody
-	// who has none yet, and RestReason its reason; it ends the batch.
+	// Rest, if not empty, is the outcome (Skipped or Expired) of all recipients
+	// without one, and RestReason its reason; it ends the batch.
 	Rest       Outcome
 	RestReason string
-	// Done ends the batch: everybody has a final outcome.
+	// Done ends the batch: each recipient has a final outcome.
 	Done bool
 	// ReleaseUntil gives the lease back and makes the batch ready at that
 	// instant. Zero keeps the lease.
 	ReleaseUntil time.Time
 }
 
-// Held is what a checkpoint says of a batch whose owner is paused: it is to be
-// released, and no other worker can lease it until its owner goes on.
+// Held is the stop reason of a batch whose owner is paused: the batch is to be
+// released, and cannot be leased until its owner is resumed.
 const Held = "held"
 
-// A Lease is the exclusive right to work on one batch. It ends by itself
-// unless extended, and every method returns [ErrLeaseLost] once another
-// worker has it.
+// A Lease is the exclusive right to work on one batch. It expires unless
+// extended, and every method returns [ErrLeaseLost] once another worker has it.
 type Lease interface {
 	Batch() *Batch
 	// Checkpoint records progress durably and extends the lease. stop is

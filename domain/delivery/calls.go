@@ -149,10 +149,10 @@ func (r *run) hand(ctx context.Context, c *calls, chunk chunkResult) bool {
 	return true
 }
 
-// cleared asks for the admission of one chunk's messages, and then the screen:
-// what that does first, such as granting a coupon, must not be done for messages
-// that may not go out. What was admitted and has nobody left to go to is given
-// back; a chunk without messages needs no admission.
+// cleared requests admission for one chunk's messages before it calls the
+// screen: the screen's actions, such as granting a coupon, must not be taken for
+// messages that may not be sent. If the screen leaves no message, the admission
+// is given back; a chunk without messages needs no admission.
 func (r *run) cleared(ctx context.Context, c *calls, chunk *chunkResult) bool {
 	if len(chunk.messages) == 0 || ctx.Err() != nil {
 		return ctx.Err() == nil
@@ -183,8 +183,8 @@ func (r *run) chunkSize() int {
 	return r.narrow.of(r.batch.ID, size)
 }
 
-// before asks the screen about those of one chunk who can be reached, and
-// takes out whom it keeps back. It returns false if nobody may be sent to yet.
+// before calls the screen for the reachable recipients of one chunk, and removes
+// those that it keeps back. It returns false if none may be sent to yet.
 func (r *run) before(ctx context.Context, c *calls, chunk *chunkResult) bool {
 	if r.screening == nil {
 		return true
@@ -336,7 +336,8 @@ func (r *run) failed(id user.ID, answer Result) Exception {
 	return r.Policy.judge(before, answer, r.Random(), r.clock(), r.batch.WorthlessAfter)
 }
 
-// report tells how a call went, unless its time was over.
+// report reports the result of a call to the channel's admission, unless the
+// call timed out.
 func (r *run) report(ctx context.Context, results []Result) {
 	if len(results) > 0 && r.clock().Before(r.batch.WorthlessAfter.Add(-hangUp)) {
 		call := callOf(results)

@@ -1,6 +1,6 @@
-// Package delivery brings messages to people: batches of recipients, what
-// became of each of them, retries inside a deadline, and dead letters. It is
-// used by reminders, campaigns and notices alike and knows none of them.
+// Package delivery sends messages to users: batches of recipients, the outcome
+// of each recipient, retries until a deadline, and dead letters. Reminders,
+// campaigns and notices use it; it depends on none of them.
 package delivery
 
 import (

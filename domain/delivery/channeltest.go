@@ -38,8 +38,8 @@ const (
 // TestResult is what came of a test message.
 type TestResult string
 
-// The results: the provider's answer by [Status], or that nobody knows,
-// because the worker died in the call.
+// The results: the provider's answer by [Status], or unknown, because the worker
+// died during the call.
 const (
 	TestDelivered TestResult = "delivered"
 	TestTransient TestResult = "transient"
@@ -56,10 +56,11 @@ type ChannelTest struct {
 	// forgotten as soon as there is a result.
 	Recipient string
 	ByUser    bool
-	// TemplateID is the drop whose name and opening the message tells; 0 = none.
+	// TemplateID is the drop whose name and opening are in the message; 0 = none.
 	TemplateID int64
 	Locale     string
-	// DueAt tells tests apart for providers that recognise repetitions.
+	// DueAt is in the idempotency key, so that providers take two tests for
+	// different messages.
 	DueAt      time.Time
 	State      TestState
 	Result     TestResult // empty until done
@@ -70,17 +71,17 @@ type ChannelTest struct {
 	FinishedAt *time.Time
 }
 
-// A TestWish asks for a test message.
+// A TestWish is the request for a test message.
 type TestWish struct {
 	Channel Channel
-	// Recipient is an e-mail address, a phone number with +, or the number of
-	// a user, where the channel knows such a thing.
+	// Recipient is an e-mail address, a phone number with +, or the id of a user,
+	// depending on the channel.
 	Recipient  string
 	TemplateID int64
 	Locale     string
 }
 
-// test returns the test that w asks for, or what is wrong with it.
+// test returns the test that w describes, or an error about its fields.
 func (w TestWish) test(configured ChannelSet) (ChannelTest, error) {
 	t := ChannelTest{Channel: w.Channel, Recipient: strings.TrimSpace(w.Recipient), TemplateID: w.TemplateID, Locale: w.Locale}
 	switch {
@@ -106,7 +107,7 @@ func (w TestWish) test(configured ChannelSet) (ChannelTest, error) {
 	return t, e.Err()
 }
 
-// A TakenTest is a test in the hands of one worker.
+// A TakenTest is a test that one worker has leased.
 type TakenTest struct {
 	ChannelTest
 	Token   string
@@ -138,9 +139,9 @@ type ChannelTests struct {
 	Configured ChannelSet
 }
 
-// Start asks the workers for a test message. It goes out even if the channel
-// is paused or its circuit open: it is how one finds out whether to resume.
-// It returns a [fault.Fields], [ErrChannelUnavailable], [ErrNotTestable] or
+// Start enqueues a test message. It is sent even if the channel is paused or its
+// circuit open, so that operators can find out whether to resume. It returns a
+// [fault.Fields], [ErrChannelUnavailable], [ErrNotTestable] or
 // [ErrTooManyTests].
 func (s *ChannelTests) Start(ctx context.Context, by staff.Actor, w TestWish) (ChannelTest, error) {
 	if err := by.May(staff.Operate, 0); err != nil {

@@ -27,16 +27,16 @@ type SettingStore interface {
 }
 
 // Control holds the use cases of operators around channels. Shops share the
-// channels: whoever is limited to shops gets [staff.ErrEveryShop].
+// channels, so staff who are limited to shops get [staff.ErrEveryShop].
 type Control struct {
 	Store SettingStore
 	Now   func() time.Time
 }
 
-// Pause stops the channel: workers notice within half a second, and what is
-// due waits without using up attempts. The reason, which everybody sees, is a
-// must. Of a paused channel the first reason stays: it returns the setting with
-// [ErrPaused], unless the reason is the same.
+// Pause pauses the channel: workers notice within half a second, and due batches
+// wait without using up attempts. A reason is required; all staff see it. A
+// channel that is paused already keeps its first reason: Pause returns the
+// setting with [ErrPaused], unless the reason is the same.
 func (s *Control) Pause(ctx context.Context, by staff.Actor, c Channel, reason string) (Setting, error) {
 	if err := by.MayEverywhere(staff.Operate); err != nil {
 		return Setting{}, err
@@ -63,7 +63,7 @@ func (s *Control) Pause(ctx context.Context, by staff.Actor, c Channel, reason s
 	})
 }
 
-// Resume lets a paused channel go on; one that is not paused stays as it is.
+// Resume resumes a paused channel; one that is not paused stays as it is.
 func (s *Control) Resume(ctx context.Context, by staff.Actor, c Channel, reason string) (Setting, error) {
 	return s.change(ctx, by, c, "channel.resume", reason, func(next *Setting) error {
 		next.Paused, next.PausedReason, next.PausedAt, next.PausedBy = false, "", time.Time{}, ""

@@ -40,7 +40,7 @@ type Copy struct {
 	HoldOut int `json:"hold_out,omitempty"`
 }
 
-// Equal reports whether both say the same to everybody.
+// Equal reports whether both contain the same texts for all recipients.
 func (c Copy) Equal(o Copy) bool {
 	return c.HoldOut == o.HoldOut && slices.EqualFunc(c.Variants, o.Variants, func(a, b Variant) bool {
 		return a.Percent == b.Percent && maps.Equal(a.Texts, b.Texts)
@@ -50,7 +50,7 @@ func (c Copy) Equal(o Copy) bool {
 // HeldOut is the variant of those who get nothing.
 const HeldOut = -1
 
-// Divided reports whether not everybody gets the same.
+// Divided reports whether recipients may get different contents.
 func (c Copy) Divided() bool { return len(c.Variants) > 1 || c.HoldOut > 0 }
 
 // Groups returns the variants into which [Copy.Pick] divides recipients, the

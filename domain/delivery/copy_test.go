@@ -89,7 +89,7 @@ func TestVariantsAreDividedByPercent(t *testing.T) {
 			t.Errorf("variant %d: %.3f, want %.2f", v, got, want)
 		}
 	}
-	// Two campaigns divide people independently of each other.
+	// Two campaigns divide users independently of each other.
 	both := 0
 	for id := range user.ID(n) {
 		if c.Pick(5, id+1) == 0 && c.Pick(6, id+1) == 0 {
@@ -129,7 +129,7 @@ func TestRenderCopyEscapesWhatItPutsIn(t *testing.T) {
 	}
 }
 
-// With two versions neither can have everybody.
+// With two versions the share of each is below 100 %.
 func TestSharesOfVersions(t *testing.T) {
 	text := map[string]Text{"": {Title: "Come", Body: "Now"}}
 	for percent, refused := range map[int]bool{-1: true, 0: true, 1: false, 50: false, 99: false, 100: true, 101: true} {

@@ -58,14 +58,14 @@ type DeadLetterFilter struct {
 type Triage struct {
 	Total       int64 // dead letters the filter selects
 	InTime      int64 // would be tried again
-	TooLate     int64 // their deadline has passed, or what they tell no longer holds; they stay dead
+	TooLate     int64 // their deadline has passed, or their message is no longer true; they stay dead
 	AlreadySent int64 // another attempt got through; never sent again
 	// ByRate are those of TooLate who would be in time without a rate: their
 	// awaitPermit comes too late.
 	ByRate int64
 }
 
-// Takes is how long it takes to let go of all who are in time at so many per
+// Takes is how long it takes to release all that are in time at so many per
 // second; 0 if there is no rate.
 func (t Triage) Takes(rate int) time.Duration {
 	if rate <= 0 {
@@ -152,12 +152,12 @@ func (s *DeadLetters) DryRun(ctx context.Context, by staff.Actor, f DeadLetterFi
 	return s.Store.Triage(ctx, f, min(max(0, rate), MaxRate))
 }
 
-// A DeadLetterOrder asks for a replay or discard.
+// A DeadLetterOrder is the request for a replay or discard.
 type DeadLetterOrder struct {
 	Action DeadLetterAction
 	Filter DeadLetterFilter
-	// Rate is how many recipients per second are let go, 0 = as fast as the
-	// channel allows. Whose turn would come after the deadline stays dead.
+	// Rate is how many recipients per second are released, 0 = as fast as the
+	// channel allows. Those whose turn would come after the deadline stay dead.
 	Rate int
 	// Reason says why, for the audit log; it may be empty.
 	Reason string
@@ -165,9 +165,9 @@ type DeadLetterOrder struct {
 	RequestKey string
 }
 
-// Start begins a replay or discard in the background. A replay never sends to
-// somebody who was sent the message by another attempt, nor after the
-// deadline, nor what was true of an opening that has moved or was cancelled.
+// Start begins a replay or discard in the background. A replay does not send to
+// users whom another attempt has reached, nor after the deadline, nor a message
+// about an opening that was moved or cancelled since.
 func (s *DeadLetters) Start(ctx context.Context, by staff.Actor, o DeadLetterOrder) (DeadLetterJob, error) {
 	if err := by.May(staff.Operate, 0); err != nil {
 		return DeadLetterJob{}, err
@@ -197,8 +197,8 @@ func (o DeadLetterOrder) check() error {
 // MaxRate bounds what a rate can be set to, in messages per second.
 const MaxRate = 1_000_000
 
-// CheckRate returns a [fault.Fields] if nothing can be let go at so many per
-// second; 0 is as fast as the channel allows.
+// CheckRate returns a [fault.Fields] if rate is invalid; 0 is as fast as the
+// channel allows.
 func CheckRate(rate int) error {
 	e := &fault.Fields{}
 	checkRate(e, rate)
@@ -211,8 +211,8 @@ func checkRate(e *fault.Fields, rate int) {
 	}
 }
 
-// Jobs lists recent replays and discards, newest first; for somebody limited
-// to shops, those that reach no further.
+// Jobs lists recent replays and discards, newest first; staff who are limited to
+// shops see those that concern their shops only.
 func (s *DeadLetters) Jobs(ctx context.Context, by staff.Actor, limit int) ([]DeadLetterJob, error) {
 	if err := by.May(staff.View, 0); err != nil {
 		return nil, err

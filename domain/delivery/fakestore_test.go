@@ -29,7 +29,7 @@ type fakeStore struct {
 	done       bool
 	stop       string
 	readyAt    time.Time
-	holder     *holding // nil = nobody
+	holder     *holding // nil = no holder
 	until      time.Time
 
 	accepted    []user.ID // recorded message by message
@@ -88,7 +88,7 @@ func (d *fakeStore) Recipients(_ context.Context, _ Channel, ids []user.ID, _ bo
 	return found, d.contactsErr
 }
 
-// steal takes the batch away from whoever holds it.
+// steal takes the batch away from its holder.
 func (d *fakeStore) steal() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -96,7 +96,7 @@ func (d *fakeStore) steal() {
 	d.until = time.Now().Add(time.Hour)
 }
 
-// release makes the batch free for anybody.
+// release ends the batch's lease.
 func (d *fakeStore) release() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -109,7 +109,7 @@ func (d *fakeStore) setStop(reason string) {
 	d.stop = reason
 }
 
-// outcomes counts what became of everybody, the rest included.
+// outcomes counts the outcomes of all recipients, the rest included.
 func (d *fakeStore) outcomes() map[Outcome]int {
 	counts := map[Outcome]int{}
 	for _, id := range d.due {

@@ -91,8 +91,8 @@ type gate struct {
 	dead   bool // something was given back in a context that has ended
 	good   int
 	bad    []string
-	// throttled are the pauses that providers asked for; until heldUntil nobody
-	// is admitted.
+	// throttled are the pauses that providers requested; until heldUntil no
+	// message is admitted.
 	throttled []time.Duration
 	heldUntil time.Time
 }

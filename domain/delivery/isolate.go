@@ -27,7 +27,7 @@ type isolation struct {
 	calls *calls
 	// rest is recorded together with the next results.
 	rest chunkResult
-	// awaitPermit says that the next call has its turn already.
+	// turn: the next call has its permit already.
 	turn bool
 }
 
@@ -77,15 +77,15 @@ func (r *run) isolate(ctx context.Context, c *calls, chunk chunkResult) bool {
 // maxNarrowed bounds for how many batches a smaller call is remembered.
 const maxNarrowed = 1000
 
-// narrow remembers the batches in which looking for a refused message had to wait
+// chunkLimit remembers the batches in which looking for a refused message had to wait
 // for its admission until the batch was given back. Their next calls are smaller,
 // so that every run gets further than the one before.
-type narrow struct {
+type chunkLimit struct {
 	mu    sync.Mutex
 	sizes map[int64]int
 }
 
-func (n *narrow) to(batch int64, size int) {
+func (n *chunkLimit) to(batch int64, size int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.sizes == nil || len(n.sizes) >= maxNarrowed {
@@ -95,7 +95,7 @@ func (n *narrow) to(batch int64, size int) {
 }
 
 // of returns the most messages of a call of the batch, at most size.
-func (n *narrow) of(batch int64, size int) int {
+func (n *chunkLimit) of(batch int64, size int) int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if narrowed := n.sizes[batch]; narrowed > 0 {
@@ -104,7 +104,7 @@ func (n *narrow) of(batch int64, size int) int {
 	return size
 }
 
-func (n *narrow) forget(batch int64) {
+func (n *chunkLimit) forget(batch int64) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	delete(n.sizes, batch)
@@ -175,8 +175,9 @@ func without(parts []refused, m Message) []refused {
 	return parts
 }
 
-// blameProvider is the answer when nothing is taken. A campaign says what staff
-// wrote, which may itself be what is refused: then the channel goes on for the others.
+// blameProvider is the answer when every message is refused. The text of a
+// campaign is staff's and may itself be the reason: then the channel continues
+// for other batches.
 func (i *isolation) blameProvider(ctx context.Context, messages []Message, answer Result) bool {
 	answer = Result{Detail: DetailOf("every message is refused, so none is at fault; check the configuration: " + answer.Detail),
 		Apart: i.batch.Subject.Kind == KindCampaign}
@@ -213,8 +214,8 @@ func (i *isolation) takeTurn(ctx context.Context) bool {
 	return i.turn
 }
 
-// unjudged says that a call tells nothing of the provider yet: neither that it
-// works nor that it fails. The rate has been used all the same.
+// unjudged reports a call that shows neither that the provider works nor that it
+// fails. It has used the rate all the same.
 func (i *isolation) unjudged(ctx context.Context) {
 	i.Admission.Unused(context.WithoutCancel(ctx), i.load(0))
 }

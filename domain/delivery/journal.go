@@ -8,7 +8,7 @@ import (
 	"dropbell/domain/user"
 )
 
-// Accepted is [Journal.Accepted] for the messages of this run. Recording goes on
+// Accepted is [Journal.Accepted] for the messages of this run. Recording runs
 // while the sender prepares its next message.
 func (r *run) Accepted(id user.ID) (recorded func(context.Context) error) {
 	done := make(chan error, 1)
@@ -55,8 +55,8 @@ func (r *run) resume(ctx context.Context) error {
 // saveFor is how long a checkpoint is tried before the lease is left to others.
 const saveFor = 30 * time.Second
 
-// untilRecorded survives the end of ctx and a database that is away for a while:
-// giving up means that people are sent the same message again.
+// untilRecorded retries record beyond the end of ctx and through an outage of
+// the database: giving up would send the same messages twice.
 func untilRecorded(ctx context.Context, record func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveFor)
 	defer cancel()

@@ -12,9 +12,9 @@ import (
 	"dropbell/domain/user"
 )
 
-// postman is a sender that hands over one message after the other on each of its
-// connections, with a journal. After its death nothing more arrives.
-type postman struct {
+// journalSender is a sender with a journal that sends one message after the
+// other on each of its connections. After its death no message arrives.
+type journalSender struct {
 	takes time.Duration
 	free  chan struct{} // connections
 
@@ -23,14 +23,14 @@ type postman struct {
 	got  map[user.ID]int
 }
 
-func newPostman(connections int, takes time.Duration) *postman {
-	return &postman{takes: takes, free: make(chan struct{}, connections), got: map[user.ID]int{}}
+func newJournalSender(connections int, takes time.Duration) *journalSender {
+	return &journalSender{takes: takes, free: make(chan struct{}, connections), got: map[user.ID]int{}}
 }
 
-func (p *postman) Channel() Channel { return Email }
-func (p *postman) ChunkSize() int   { return 50 }
+func (p *journalSender) Channel() Channel { return Email }
+func (p *journalSender) ChunkSize() int   { return 50 }
 
-func (p *postman) Send(ctx context.Context, ms []Message) []Result {
+func (p *journalSender) Send(ctx context.Context, ms []Message) []Result {
 	p.free <- struct{}{}
 	defer func() { <-p.free }()
 	out := slices.Repeat([]Result{Unrecorded()}, len(ms))
@@ -50,7 +50,7 @@ func (p *postman) Send(ctx context.Context, ms []Message) []Result {
 	return out
 }
 
-func (p *postman) take(id user.ID) bool {
+func (p *journalSender) take(id user.ID) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.dead {
@@ -61,7 +61,7 @@ func (p *postman) take(id user.ID) bool {
 
 // repeated returns how many users got more than one message, and fails if one got
 // more than two or none.
-func (p *postman) repeated(t *testing.T, due []user.ID) (n int) {
+func (p *journalSender) repeated(t *testing.T, due []user.ID) (n int) {
 	t.Helper()
 	for _, id := range due {
 		switch p.got[id] {
@@ -84,7 +84,7 @@ func TestAKillRepeatsOneMessagePerConnection(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 4))
 			connections := 1 + rng.IntN(8)
-			p := newPostman(connections, time.Duration(1+rng.IntN(30))*time.Millisecond)
+			p := newJournalSender(connections, time.Duration(1+rng.IntN(30))*time.Millisecond)
 			r := newFixture(t, newFakeStore(Email, 1000, time.Hour), newProvider(Email, 50, 0))
 			r.Senders, r.Parallel[Email], r.provider.got = map[Channel]Sender{Email: p}, 1+rng.IntN(8), p.got
 			store := &slowJournal{fakeStore: r.depot, takes: time.Duration(rng.IntN(40)) * time.Millisecond}
@@ -141,8 +141,9 @@ func (s slowAccepting) Accepted(ctx context.Context, id user.ID) error {
 	return s.Lease.Accepted(ctx, id)
 }
 
-// TestWhatAFormerRunHandedOver is sent, whatever becomes of the rest of its batch, and
-// whoever had failed before has recovered.
+// TestWhatAFormerRunHandedOver: recipients that a former run handed to the
+// provider are sent, whatever the outcomes of the rest of the batch, also those
+// that had failed before.
 func TestWhatAFormerRunHandedOver(t *testing.T) {
 	for _, stop := range []string{"", ReasonMoved, Held} {
 		synctest.Test(t, func(t *testing.T) {
@@ -178,7 +179,7 @@ func TestWhatAFormerRunHandedOver(t *testing.T) {
 // TestTheJournalOutlastsADatabaseThatIsAway, and gives up with the lease.
 func TestTheJournalOutlastsADatabaseThatIsAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newPostman(2, 10*time.Millisecond)
+		p := newJournalSender(2, 10*time.Millisecond)
 		r := newFixture(t, newFakeStore(Email, 200, time.Hour), newProvider(Email, 50, 0))
 		r.Senders, r.Parallel[Email], r.LeaseFor, r.provider.got = map[Channel]Sender{Email: p}, 4, time.Minute, p.got
 		away := time.Now().Add(100 * time.Millisecond)

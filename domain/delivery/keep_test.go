@@ -48,8 +48,9 @@ func TestKeepStopsWorkWhoseLeaseIsLost(t *testing.T) {
 	})
 }
 
-// TestKeepPassesOnWhatBecameOfTheWork: what was finished stays so, whoever has
-// the lease by then, and other failures are not taken for its loss.
+// TestKeepPassesOnWhatBecameOfTheWork: a finished batch stays finished even if
+// another worker has the lease by then, and other errors are not taken for a
+// lost lease.
 func TestKeepPassesOnWhatBecameOfTheWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lost := func(context.Context) error { return ErrLeaseLost }

@@ -54,7 +54,7 @@ type BatchRow struct {
 	DueAt        time.Time
 	StartedAt    *time.Time
 	FinishedAt   *time.Time
-	// Outcome is what became of the user who was asked for; empty when nobody was.
+	// Outcome is the outcome of the user whom the query names; empty without one.
 	Outcome Outcome
 }
 
@@ -88,7 +88,7 @@ type BatchPage struct {
 	Next BatchCursor
 }
 
-// A Recipient is what became of one person in a batch.
+// A Recipient is the outcome of one user in a batch.
 type Recipient struct {
 	UserID      user.ID
 	Outcome     Outcome
@@ -103,7 +103,7 @@ type Recipient struct {
 type RecipientQuery struct {
 	BatchID int64
 	Outcome Outcome // empty = all
-	Only    user.ID // 0 = everybody
+	Only    user.ID // 0 = all users
 	After   user.ID // keyset
 	Limit   int     // 0 = all
 }

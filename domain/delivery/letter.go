@@ -11,10 +11,10 @@ import (
 )
 
 // RenderCopy returns what staff wrote, for one reader: the variant and the
-// language that are u's, with the variables filled in. It is what previews,
-// test messages and recipients get.
+// language that are u's, with the variables filled in. It is what previews, test
+// messages and recipients get.
 //
-// A variant of [HeldOut] is rendered as the first: somebody looks at it.
+// A variant of [HeldOut] is rendered as the first, for previews.
 func RenderCopy(s Subject, variant int, u user.User) Content {
 	if s.Copy == nil || len(s.Copy.Variants) == 0 {
 		return Content{}
@@ -31,7 +31,7 @@ type form struct {
 	title, body Pattern
 	unnamed     string            // the title of a message without one
 	values      map[string]string // of the variables that are not the reader's own
-	stencil     *stencil          // nil if more than the link is the reader's own
+	pattern     *pattern          // nil if more than the link is the reader's own
 }
 
 // newForm returns the form for readers who share u's language and zone.
@@ -82,13 +82,13 @@ func (f *form) write(u user.User, link string, withPage bool) Content {
 	return c
 }
 
-// A stencil is a message with gaps where each reader's own link goes.
-type stencil struct {
+// A pattern is a message with gaps for each recipient's own link.
+type pattern struct {
 	title      string
 	text, page []string
 }
 
-// gap stands for the link while a stencil is cut.
+// gap is the placeholder of the link while a pattern is made.
 const gap = "https://gap.invalid/8d1f3c5a-72e4-4b0b-9a6f-2f6f3d1c7e90"
 
 // cutStencil prepares f for readers of whom nothing but the link is their own.
@@ -99,12 +99,12 @@ func (f *form) cutStencil(withPage bool) {
 		return
 	}
 	c := f.write(user.User{}, gap, withPage)
-	f.stencil = &stencil{c.Title, strings.Split(c.Text, gap), strings.Split(c.HTML, gap)}
+	f.pattern = &pattern{c.Title, strings.Split(c.Text, gap), strings.Split(c.HTML, gap)}
 }
 
 // fill returns the message with the link in its gaps; false if the link would
 // have to be escaped on its way into the page.
-func (s *stencil) fill(link string) (Content, bool) {
+func (s *pattern) fill(link string) (Content, bool) {
 	for i := range len(link) {
 		if c := link[i]; !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("-._~:/", c) >= 0) {
 			return Content{}, false
@@ -157,8 +157,8 @@ func (r *Renderer) letter(u user.User) *Content {
 		})
 	}
 	f, link := r.form(key, u), r.subject.LinkOf(u.ID, variant)
-	if f.stencil != nil {
-		if c, ok := f.stencil.fill(link); ok {
+	if f.pattern != nil {
+		if c, ok := f.pattern.fill(link); ok {
 			return &c
 		}
 	}

@@ -43,8 +43,8 @@ type Subject struct {
 	Copy     *Copy
 	ShopName string
 	EndsAt   time.Time
-	// Track, if set, returns the address that stands for [Subject.Link] in the
-	// message of one reader, who gets that variant.
+	// Track, if set, returns the tracked address that replaces [Subject.Link] in
+	// the message of one reader, who gets that variant.
 	Track func(id user.ID, variant int) string `json:"-"`
 }
 
@@ -64,7 +64,7 @@ type Message struct {
 	// OptOutURL is where this recipient can turn the channel off; see [OptOut].
 	// Empty = nowhere.
 	OptOutURL string
-	// Journal is told of messages that are handed over one by one; nil = of none.
+	// Journal records messages that are sent one by one; nil = none are.
 	Journal Journal
 }
 

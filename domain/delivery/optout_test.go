@@ -10,13 +10,13 @@ import (
 	"dropbell/domain/user"
 )
 
-// letters keeps the messages it is given.
-type letters struct {
+// recordingProvider keeps the messages it is given.
+type recordingProvider struct {
 	*provider
 	kept []Message
 }
 
-func (l *letters) Send(ctx context.Context, ms []Message) []Result {
+func (l *recordingProvider) Send(ctx context.Context, ms []Message) []Result {
 	l.kept = append(l.kept, ms...)
 	return l.provider.Send(ctx, ms)
 }
@@ -35,9 +35,9 @@ func TestMessagesOfferTheWayOut(t *testing.T) {
 			r := newFixture(t, d, p)
 			r.OptOutURL = func(id user.ID, ch Channel) string { return fmt.Sprintf("https://x.example/u/%d-%s", id, ch) }
 			var got []string
-			r.Senders[c.channel] = &letters{provider: p}
+			r.Senders[c.channel] = &recordingProvider{provider: p}
 			r.must()
-			for _, m := range r.Senders[c.channel].(*letters).kept {
+			for _, m := range r.Senders[c.channel].(*recordingProvider).kept {
 				if m.OptOutURL != "" {
 					got = append(got, m.OptOutURL)
 				}
@@ -45,6 +45,40 @@ func TestMessagesOfferTheWayOut(t *testing.T) {
 			want := fmt.Sprintf("https://x.example/u/%d-%s", d.due[0], c.channel)
 			if c.want && (len(got) != 3 || got[0] != want) || !c.want && len(got) > 0 {
 				t.Errorf("%s %s: %q", c.channel, c.kind, got)
+			}
+		})
+	}
+}
+
+// TestSkipsInTheAppAreRecordedWithTheRest, by one checkpoint, whichever way the
+// batch ends, and by the one that is repeated when the store was away.
+func TestSkipsInTheAppAreRecordedWithTheRest(t *testing.T) {
+	for name, c := range map[string]struct {
+		users    int
+		optedOut []user.ID
+		refused  int
+		attempts int
+		want     map[Outcome]int
+	}{
+		"sent":                {10, []user.ID{2, 3}, 0, 1, map[Outcome]int{Sent: 8, Skipped: 2}},
+		"everybody opted out": {2, []user.ID{1, 2}, 0, 1, map[Outcome]int{Skipped: 2}},
+		"the store was away":  {10, []user.ID{2}, 2, 3, map[Outcome]int{Sent: 9, Skipped: 1}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newFixture(t, newFakeStore(App, c.users, time.Hour), newProvider(App, 1000, 0))
+			for _, id := range c.optedOut {
+				r.depot.optedOut[id] = true
+			}
+			r.depot.refuse = func(attempt int) error {
+				if attempt <= c.refused {
+					return errAway
+				}
+				return nil
+			}
+			r.must()
+			r.want(c.want)
+			if r.depot.attempts != c.attempts || r.depot.exceptions[2].Reason != ReasonOptedOut {
+				t.Errorf("%s: %d checkpoints, %+v", name, r.depot.attempts, r.depot.exceptions[2])
 			}
 		})
 	}

@@ -21,7 +21,7 @@ const (
 	Discarded Outcome = "discarded" // was dead, given up by an operator
 )
 
-// Final reports whether nothing more happens to the recipient by itself.
+// Final reports whether the outcome no longer changes, except by a replay.
 func (o Outcome) Final() bool { return o != InFlight && o != Failed }
 
 // Sleeping reports whether who has this outcome for that reason is sent to once
@@ -51,7 +51,7 @@ const (
 	ReasonSoldOut        = "sold_out"
 	ReasonLimit          = "limit_reached" // has as many coupons as one may
 	ReasonNoGrant        = "grant_refused"
-	ReasonCouponGone     = "coupon_gone" // used or taken back: there is nothing to tell any more
+	ReasonCouponGone     = "coupon_gone" // used or revoked: the notice became unnecessary
 	ReasonHoldOut        = "hold_out"
 	ReasonMoreUrgent     = "more_urgent"
 	ReasonCampaignCancel = "campaign_cancelled"

@@ -21,8 +21,8 @@ const maxRendered = 1024
 // slotMinutes is the distance of neighbouring slots from the opening.
 const slotMinutes = 5
 
-// Render returns the message about s for a reader of locale in zone. Every
-// zh locale reads Chinese, everybody else English. Text says everything in one
+// Render returns the message about s for a reader of locale in zone. The text is
+// Chinese for every zh locale, else English. Text is the whole message in one
 // paragraph, so that it can stand alone in an SMS; HTML is a complete mail.
 //
 // Names are printed on one line, without control and direction marks, and cut
@@ -31,8 +31,8 @@ func Render(s Subject, locale string, zone *time.Location) Content {
 	return render(s, locale, zone, true)
 }
 
-// render leaves the mail out where nobody reads it: drawing it takes most of
-// the time.
+// render leaves HTML empty unless withPage is set: rendering the mail takes most
+// of the time.
 func render(s Subject, locale string, zone *time.Location, withPage bool) Content {
 	language := wordingFor(locale)
 	f := facts{
@@ -72,10 +72,10 @@ func (s Subject) minutes() int {
 }
 
 // slotMinute is how much less than its slot's distance may be left for a
-// reminder to tell that distance.
+// reminder to name that distance.
 const slotMinute = time.Minute
 
-// At returns the subject as it is told at now.
+// At returns the subject of a message that is sent at now.
 func (s Subject) At(now time.Time) Subject {
 	if s.Kind != KindReminder || s.OpensAt.IsZero() {
 		return s
@@ -119,8 +119,8 @@ func (s Subject) Link() string {
 	return u.String()
 }
 
-// LinkOf returns what stands for the link in the message of one reader: the
-// tracked address if there is one, and there is something to lead to.
+// LinkOf returns the link in the message of one reader: the tracked address if
+// there is one, and the message has a link.
 func (s Subject) LinkOf(id user.ID, variant int) string {
 	if link := s.Link(); link == "" || s.Track == nil {
 		return link

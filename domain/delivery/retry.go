@@ -22,11 +22,10 @@ func DefaultPolicy() Policy {
 // longestAsked is the longest pause for one message that a provider can ask for.
 const longestAsked = 15 * time.Minute
 
-// Next returns when to try again after the given number of failures, or
-// false if the window closes first. jitter is random in [0, 1) and spreads
-// the pause by ±25 %, so that a provider that comes back is not hit by
-// everybody at once. The pause that the provider asked for is kept as far as it
-// fits the window: a message does not wait until it is worthless.
+// Next returns when to try again after the given number of failures, or false if
+// the window closes first. jitter is random in [0, 1) and spreads the pause by
+// ±25 %, so that a provider that comes back does not get all retries at once.
+// The pause that the provider requested is kept as far as it fits the window.
 func (p Policy) Next(failures int, asked time.Duration, jitter float64, now, worthlessAfter time.Time) (time.Time, bool) {
 	pause := p.Max
 	if shift := failures - 1; shift < 20 {

@@ -142,8 +142,8 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// TestThrottlingUsesUpNoAttempt: a provider that asks to wait for hours must
-// not turn anybody into a dead letter.
+// TestThrottlingUsesUpNoAttempt: a provider that requests a pause of hours must
+// not cause dead letters.
 func TestThrottlingUsesUpNoAttempt(t *testing.T) {
 	p, now, e := DefaultPolicy(), noon, Exception{UserID: 7}
 	for range 1000 {

@@ -19,7 +19,7 @@ func (s *Service) Drain(ctx context.Context, c Channel) error {
 		switch {
 		case errors.Is(err, ErrNoWork):
 			return nil
-		case errors.Is(err, ErrLeaseLost): // another worker goes on with that batch
+		case errors.Is(err, ErrLeaseLost): // another worker has that batch
 		case err != nil:
 			return err
 		}
@@ -57,9 +57,12 @@ type run struct {
 	drift     time.Duration // database clock − this machine's clock
 	render    *Renderer
 	sender    Sender
-	screening Screen // nil = everybody may be sent to
+	screening Screen // nil = all recipients may be sent to
 	over      bool   // finished or released
-	// crashes are the panics that were told of.
+	// unsaved are skips that the next checkpoint records. In the app, where sending
+	// is recording, one of their own would cost as much as all the rest.
+	unsaved []Exception
+	// crashes are the panics that were reported.
 	crashes sync.Map
 }
 
@@ -102,6 +105,10 @@ func (r *run) settleWithoutSending(ctx context.Context) error {
 	if len(skips) == 0 {
 		return nil
 	}
+	if r.batch.Channel == App {
+		r.unsaved = skips
+		return nil
+	}
 	return r.saveFirst(ctx, skips)
 }
 
@@ -117,8 +124,8 @@ func (r *run) saveFirst(ctx context.Context, es []Exception) error {
 	return r.end(ctx, Skipped, stop)
 }
 
-// screen asks the guard of the batch's kind, if there is one, which recipients
-// must not be sent to now.
+// screen calls the guard of the batch's kind, if there is one, to learn which
+// recipients must not be sent to now.
 func (r *run) screen(ctx context.Context) error {
 	guard := r.Guards[r.batch.Subject.Kind]
 	if guard == nil {
@@ -167,7 +174,7 @@ func (r *run) skip(id user.ID, reason string) Exception {
 	return e
 }
 
-// end gives everybody without an outcome the same one.
+// end gives all recipients without an outcome the same one.
 func (r *run) end(ctx context.Context, rest Outcome, reason string) error {
 	r.over = true
 	var failed []Exception
@@ -205,8 +212,8 @@ func (r *run) release(ctx context.Context, p Progress, wait time.Duration) error
 	return r.Queue.Enqueue(ctx, task.Run(r.batch.ID, r.batch.Channel.String(), int(p.ReleaseUntil.Unix()), at))
 }
 
-// deliver sends to everybody who is ready, chunk by chunk, and checkpoints
-// after each. It owns the batch; the calls of the provider run beside it.
+// deliver sends to the ready recipients, chunk by chunk, and checkpoints after
+// each chunk. It owns the batch; the calls of the provider run concurrently.
 func (r *run) deliver(ctx context.Context) error {
 	ready, next := r.batch.Plan(r.clock())
 	if len(ready) == 0 {
@@ -239,15 +246,15 @@ func (r *run) deliver(ctx context.Context) error {
 		case <-keepAlive.C:
 			stop, err := r.extend(ctx)
 			if errors.Is(err, ErrLeaseLost) {
-				return err // others: the next checkpoint tells
+				return err // after any other error the next checkpoint decides
 			}
 			r.applyStop(stop, calls)
 		}
 	}
 }
 
-// lookEvery is how often a batch is asked for while calls last or wait to be
-// admitted, and nothing is recorded that would tell of a stop.
+// lookEvery is how often a batch's stop reason is read while calls last or wait
+// to be admitted, and no checkpoint returns it.
 const lookEvery = time.Second
 
 // extend keeps the lease, during a shutdown too: calls in flight are left to
@@ -285,10 +292,14 @@ func (r *run) applyStop(stop string, calls *calls) {
 
 // save is a checkpoint that survives shutdown and a database that is away for a while.
 func (r *run) save(ctx context.Context, p Progress) (stop string, err error) {
+	p.Exceptions = append(p.Exceptions[:len(p.Exceptions):len(p.Exceptions)], r.unsaved...)
 	err = untilRecorded(ctx, func(ctx context.Context) error {
 		stop, err = r.lease.Checkpoint(ctx, p)
 		return err
 	})
+	if err == nil {
+		r.unsaved = nil
+	}
 	return stop, err
 }
 
@@ -313,7 +324,7 @@ func (r *run) complete(ctx context.Context, calls *calls) error {
 		return r.end(ctx, Expired, ReasonDeadline)
 	case calls.postponed() > 0:
 		return r.release(ctx, Progress{}, calls.postponed())
-	case ctx.Err() != nil: // shutting down: another worker may go on at once
+	case ctx.Err() != nil: // shutting down: another worker may continue at once
 		return r.release(ctx, Progress{}, 0)
 	}
 	_, next := r.batch.Plan(now)

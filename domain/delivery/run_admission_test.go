@@ -10,17 +10,16 @@ import (
 	"dropbell/domain/user"
 )
 
-// fuse is a half-open circuit: it admits one call, and everybody else waits
-// until that is reported or given back, or has been silent for a quarter of a
-// minute.
-type fuse struct {
+// halfOpenCircuit is a half-open circuit: it admits one call, and all others wait until
+// that call is reported or given back, or has been silent for 15 seconds.
+type halfOpenCircuit struct {
 	mu     sync.Mutex
 	closed bool
 	until  time.Time // of the probe
 	asked  int
 }
 
-func (f *fuse) Admit(context.Context, Load) (time.Duration, string) {
+func (f *halfOpenCircuit) Admit(context.Context, Load) (time.Duration, string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.asked++
@@ -31,40 +30,40 @@ func (f *fuse) Admit(context.Context, Load) (time.Duration, string) {
 	return 0, ""
 }
 
-func (f *fuse) Unused(context.Context, Load) {
+func (f *halfOpenCircuit) Unused(context.Context, Load) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.until = time.Time{}
 }
 
-func (f *fuse) Report(_ context.Context, _ Channel, c Call) {
+func (f *halfOpenCircuit) Report(_ context.Context, _ Channel, c Call) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.closed = f.closed || c.OK
 }
 
-// keeper is a guard and its screen.
-type keeper struct {
+// fakeScreen is a guard and its screen.
+type fakeScreen struct {
 	before func(ids []user.ID) ([]Screening, error)
 }
 
-func (k keeper) Screen(context.Context, *Batch) (Screen, error) { return k, nil }
-func (k keeper) Check([]user.ID, time.Time) []Screening         { return nil }
-func (k keeper) Before(_ context.Context, ids []user.ID, _ time.Time) ([]Screening, error) {
+func (k fakeScreen) Screen(context.Context, *Batch) (Screen, error) { return k, nil }
+func (k fakeScreen) Check([]user.ID, time.Time) []Screening         { return nil }
+func (k fakeScreen) Before(_ context.Context, ids []user.ID, _ time.Time) ([]Screening, error) {
 	return k.before(ids)
 }
 
-// TestAProbeIsNotLostOnACallThatIsNotMade: chunks in which nobody can be
-// reached, or everybody is kept back, leave the only probe to the next one.
+// TestAProbeIsNotLostOnACallThatIsNotMade: chunks whose recipients are all
+// unreachable, or all kept back, leave the only probe to the next chunk.
 func TestAProbeIsNotLostOnACallThatIsNotMade(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newFixture(t, newFakeStore(SMS, 30, time.Hour), newProvider(SMS, 10, 0))
-		f := &fuse{}
+		f := &halfOpenCircuit{}
 		r.Admission = f
 		for id := range user.ID(10) {
 			delete(r.depot.known, id+1)
 		}
-		r.Guards = map[Kind]Guard{KindReminder: keeper{func(ids []user.ID) (kept []Screening, err error) {
+		r.Guards = map[Kind]Guard{KindReminder: fakeScreen{func(ids []user.ID) (kept []Screening, err error) {
 			for _, id := range ids {
 				if id <= 20 {
 					kept = append(kept, Screening{UserID: id, Reason: ReasonNoGrant})
@@ -86,9 +85,9 @@ func TestAProbeIsNotLostOnACallThatIsNotMade(t *testing.T) {
 func TestAProbeIsGivenBackWhenTheScreenFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newFixture(t, newFakeStore(SMS, 10, time.Hour), newProvider(SMS, 10, 0))
-		f, asked := &fuse{}, 0
+		f, asked := &halfOpenCircuit{}, 0
 		r.Admission = f
-		r.Guards = map[Kind]Guard{KindReminder: keeper{func([]user.ID) ([]Screening, error) {
+		r.Guards = map[Kind]Guard{KindReminder: fakeScreen{func([]user.ID) ([]Screening, error) {
 			if asked++; asked == 1 {
 				return nil, errAway
 			}
@@ -111,8 +110,8 @@ func TestAProbeIsGivenBackWhenTheScreenFails(t *testing.T) {
 	})
 }
 
-// TestAdmissionIsAskedForMessagesOnly: whoever has no contact takes nothing of
-// the channel's rate.
+// TestAdmissionIsAskedForMessagesOnly: recipients without a contact use nothing
+// of the channel's rate.
 func TestAdmissionIsAskedForMessagesOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newFixture(t, newFakeStore(SMS, 100, time.Hour), newProvider(SMS, 10, 0))
@@ -127,9 +126,8 @@ func TestAdmissionIsAskedForMessagesOnly(t *testing.T) {
 	})
 }
 
-// TestAThrottledChannelIsLeftAlone: a provider that asks for half a minute has
-// half a minute, from everybody and not only from those it was asked for, and
-// nobody's attempts are used up.
+// TestAThrottledChannelIsLeftAlone: a pause of 30 seconds that a provider
+// requests holds for all recipients of the channel, and no attempts are used up.
 func TestAThrottledChannelIsLeftAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const asked = 30 * time.Second
@@ -158,8 +156,9 @@ func TestAThrottledChannelIsLeftAlone(t *testing.T) {
 	})
 }
 
-// TestAPauseBeyondTheDeadline: a provider that asks for a day when a minute is left
-// holds the channel no longer than those who wait can use, and they are tried again.
+// TestAPauseBeyondTheDeadline: a provider that requests a pause of a day with a
+// minute left pauses the channel only until the waiting recipients' deadline,
+// and they are tried again.
 func TestAPauseBeyondTheDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newFixture(t, newFakeStore(SMS, 10, time.Minute), newProvider(SMS, 10, 0))
@@ -199,8 +198,8 @@ func TestAGreylistedRecipientHoldsNobodyElse(t *testing.T) {
 	})
 }
 
-// TestWhatACallWas: one slow address, or one push service among several, holds
-// nobody else back.
+// TestWhatACallWas: one slow address, or one push service among several, does
+// not hold back other recipients.
 func TestWhatACallWas(t *testing.T) {
 	sent, slow, slower := Result{Status: Delivered}, Result{Status: Throttled, After: time.Second}, Result{Status: Throttled, After: time.Minute}
 	vague, apart := Result{Status: Throttled}, Result{Status: Throttled, After: time.Hour, Apart: true}

@@ -12,10 +12,10 @@ import (
 	"dropbell/domain/user"
 )
 
-// TestManyThingsGoWrong mixes slow, failing and throttling answers, a database
-// that comes and goes, workers that stop, and a clock that is off, and holds
-// each delivery to the promise: an outcome for everybody, sent at most once
-// unless a worker lost its lease.
+// TestManyThingsGoWrong mixes slow, failing and throttling answers, an
+// intermittent database, workers that stop, and a clock that is off, and checks
+// the guarantee of each delivery: one outcome for each recipient, sent at most
+// once unless a worker lost its lease.
 func TestManyThingsGoWrong(t *testing.T) {
 	for seed := range uint64(150) {
 		synctest.Test(t, func(t *testing.T) {

@@ -60,8 +60,8 @@ func TestTheLastMomentBeforeTheDeadline(t *testing.T) {
 	})
 }
 
-// Whoever is reminded late, as after an opening that moved or a provider's
-// outage, is told how much time is left.
+// A late reminder, as after a moved opening or a provider's outage, contains the
+// time that is left.
 func TestLateRemindersTellTheTimeThatIsLeft(t *testing.T) {
 	for left, title := range map[time.Duration]string{
 		5*time.Minute - 20*time.Second: "Opens in 5 minutes: Half price",

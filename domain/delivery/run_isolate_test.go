@@ -14,11 +14,11 @@ import (
 	"dropbell/domain/user"
 )
 
-// wholesaler is a provider that takes a call as a whole or refuses it as a whole,
-// because of some of the messages in it, or makes its sender panic.
-type wholesaler struct {
+// fakeProvider accepts or refuses a call as a whole, because of some of the
+// messages in it, or makes its sender panic.
+type fakeProvider struct {
 	chunk  int
-	bad    map[user.ID]bool // nil = everybody
+	bad    map[user.ID]bool // nil = all users
 	panics bool
 
 	mu    sync.Mutex
@@ -26,12 +26,12 @@ type wholesaler struct {
 	got   map[user.ID]int
 }
 
-var _ Sender = (*wholesaler)(nil)
+var _ Sender = (*fakeProvider)(nil)
 
-func (w *wholesaler) Channel() Channel { return SMS }
-func (w *wholesaler) ChunkSize() int   { return w.chunk }
+func (w *fakeProvider) Channel() Channel { return SMS }
+func (w *fakeProvider) ChunkSize() int   { return w.chunk }
 
-func (w *wholesaler) Send(_ context.Context, ms []Message) []Result {
+func (w *fakeProvider) Send(_ context.Context, ms []Message) []Result {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.calls++
@@ -50,8 +50,8 @@ func (w *wholesaler) Send(_ context.Context, ms []Message) []Result {
 	return Repeat(Result{Status: Delivered}, len(ms))
 }
 
-func newWholesaler(chunk int, bad ...user.ID) *wholesaler {
-	w := &wholesaler{chunk: chunk, got: map[user.ID]int{}}
+func newFakeProvider(chunk int, bad ...user.ID) *fakeProvider {
+	w := &fakeProvider{chunk: chunk, got: map[user.ID]int{}}
 	if len(bad) > 0 {
 		w.bad = map[user.ID]bool{}
 	}
@@ -62,7 +62,7 @@ func newWholesaler(chunk int, bad ...user.ID) *wholesaler {
 }
 
 // buys makes the fixture's batch of n users go to w.
-func buys(t *testing.T, n int, w *wholesaler) *fixture {
+func buys(t *testing.T, n int, w *fakeProvider) *fixture {
 	r := newFixture(t, newFakeStore(SMS, n, time.Hour), newProvider(SMS, w.chunk, 0))
 	r.Senders = map[Channel]Sender{SMS: w}
 	r.provider.got = w.got
@@ -75,7 +75,7 @@ func buys(t *testing.T, n int, w *wholesaler) *fixture {
 func TestOneMessageThatIsRefusedDoesNotKillItsCall(t *testing.T) {
 	for _, bad := range []user.ID{1, 50, 51, 77, 100} {
 		synctest.Test(t, func(t *testing.T) {
-			w := newWholesaler(100, bad)
+			w := newFakeProvider(100, bad)
 			r := buys(t, 100, w)
 			r.must()
 			r.want(map[Outcome]int{Sent: 99, Dead: 1})
@@ -98,7 +98,7 @@ func TestOneMessageThatIsRefusedDoesNotKillItsCall(t *testing.T) {
 // are sent, and the panic is told once, without what the message says.
 func TestAMessageThatMakesItsSenderPanic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWholesaler(100, 42, 43)
+		w := newFakeProvider(100, 42, 43)
 		w.panics = true
 		r := buys(t, 250, w)
 		var told []Crash
@@ -110,7 +110,7 @@ func TestAMessageThatMakesItsSenderPanic(t *testing.T) {
 		if e.Reason != ReasonCrashed || e.Detail != "the sender failed on this message: a panic of type string" || e.Fingerprint == "" {
 			t.Errorf("%+v", e)
 		}
-		if len(told) != 1 || !strings.Contains(string(told[0].Stack), "wholesaler") || strings.Contains(told[0].What+string(told[0].Stack), "+86") {
+		if len(told) != 1 || !strings.Contains(string(told[0].Stack), "fakeProvider") || strings.Contains(told[0].What+string(told[0].Stack), "+86") {
 			t.Errorf("told %d times: %+v", len(told), told)
 		}
 	})
@@ -147,7 +147,7 @@ func TestAGuardThatPanics(t *testing.T) {
 			return 0
 		}
 		// The gate holds its lock while it panics; a real admission does not.
-		r.Admission = unlocked{r.gate}
+		r.Admission = unlockedGate{r.gate}
 		r.must()
 		if r.depot.done || time.Until(r.depot.readyAt) > time.Second {
 			t.Errorf("done %v, ready at %v", r.depot.done, r.depot.readyAt)
@@ -158,18 +158,18 @@ func TestAGuardThatPanics(t *testing.T) {
 	})
 }
 
-type unlocked struct{ *gate }
+type unlockedGate struct{ *gate }
 
-func (u unlocked) Admit(_ context.Context, l Load) (time.Duration, string) {
+func (u unlockedGate) Admit(_ context.Context, l Load) (time.Duration, string) {
 	return u.gate.admit(l.Messages), ""
 }
 
-// TestAProviderThatRefusesEverything, as with a wrong address, has failed: nobody
-// is dead, and it costs six calls for each chunk.
+// TestAProviderThatRefusesEverything, as with a wrong address, has failed: there
+// are no dead letters, and it costs six calls for each chunk.
 func TestAProviderThatRefusesEverything(t *testing.T) {
 	for _, panics := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			w := newWholesaler(100)
+			w := newFakeProvider(100)
 			w.panics = panics
 			r := buys(t, 300, w)
 			r.must()
@@ -193,7 +193,7 @@ func TestAProviderThatRefusesEverything(t *testing.T) {
 // and its dead letters come after the usual number of attempts.
 func TestACampaignThatIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWholesaler(100)
+		w := newFakeProvider(100)
 		r := buys(t, 100, w)
 		r.depot.subject.Kind = KindCampaign
 		r.finish()
@@ -204,11 +204,11 @@ func TestACampaignThatIsRefused(t *testing.T) {
 	})
 }
 
-// TestHalvesWaitForTheirAdmission: what is not admitted in time is left to the
-// next run, and nobody is sent anything twice.
+// TestHalvesWaitForTheirAdmission: a half that is not admitted in time is left
+// to the next run, and no message is sent twice.
 func TestHalvesWaitForTheirAdmission(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWholesaler(100, 3, 99)
+		w := newFakeProvider(100, 3, 99)
 		r := buys(t, 100, w)
 		r.gate.admit = func(call int) time.Duration {
 			if call%4 == 0 {
@@ -236,7 +236,7 @@ func TestIsolationInAnyWeather(t *testing.T) {
 				return rng.IntN(n)
 			}
 			users, chunk, parallel := 1+roll(300), 1+roll(100), 1+roll(4)
-			w := newWholesaler(chunk, 1_000_000)
+			w := newFakeProvider(chunk, 1_000_000)
 			w.panics = roll(2) == 0
 			for range roll(6) {
 				w.bad[user.ID(1+roll(users))] = true
@@ -284,7 +284,7 @@ func TestTheNumberOfFurtherCallsIsBounded(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			n := 2 + rng.IntN(99)
 			k := 1 + rng.IntN(min(n, 8))
-			w := newWholesaler(100, 1_000_000)
+			w := newFakeProvider(100, 1_000_000)
 			for _, at := range rng.Perm(n)[:k] {
 				w.bad[user.ID(at+1)] = true
 			}

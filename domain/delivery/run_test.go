@@ -82,7 +82,7 @@ func TestAStoppedBatchIsSkippedAtOnce(t *testing.T) {
 	})
 }
 
-// TestAStopIsNoticedWithoutACheckpoint: whoever waits to be admitted records
+// TestAStopIsNoticedWithoutACheckpoint: a run that waits for admission records
 // nothing, and must not go on sending when the wait is over.
 func TestAStopIsNoticedWithoutACheckpoint(t *testing.T) {
 	for stop, want := range map[string]map[Outcome]int{ReasonCancelled: {Sent: 5, Skipped: 5}, Held: {Sent: 5, InFlight: 5}} {
@@ -163,7 +163,8 @@ func TestAdmission(t *testing.T) {
 	}
 }
 
-// TestAChannelPausedUntilTheOpening expires what waits, on time and with nobody sent.
+// TestAChannelPausedUntilTheOpening: the waiting recipients expire on time, and
+// none is sent to.
 func TestAChannelPausedUntilTheOpening(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newFixture(t, newFakeStore(SMS, 30, 5*time.Minute), newProvider(SMS, 10, time.Second))
@@ -218,7 +219,7 @@ func TestSkips(t *testing.T) {
 		r.must()
 		r.want(map[Outcome]int{Sent: 10})
 	})
-	synctest.Test(t, func(t *testing.T) { // everybody opted out
+	synctest.Test(t, func(t *testing.T) { // all recipients opted out
 		r := newFixture(t, newFakeStore(SMS, 3, time.Hour), newProvider(SMS, 5, 0))
 		r.depot.optedOut = map[user.ID]bool{1: true, 2: true, 3: true}
 		r.must()
@@ -237,8 +238,8 @@ func TestSkips(t *testing.T) {
 	})
 }
 
-// TestOptingOutChangesNoOutcome: it ends a retry, and leaves alone whoever has
-// an outcome already.
+// TestOptingOutChangesNoOutcome: opting out ends a retry, and does not change an
+// outcome that is stored already.
 func TestOptingOutChangesNoOutcome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newFixture(t, newFakeStore(SMS, 4, time.Hour), newProvider(SMS, 5, 0))
@@ -267,7 +268,7 @@ func TestDrain(t *testing.T) {
 			t.Errorf("%v, done %v", err, r.depot.done)
 		}
 	})
-	synctest.Test(t, func(t *testing.T) { // a lost lease is somebody else's batch
+	synctest.Test(t, func(t *testing.T) { // after a lost lease another worker owns the batch
 		r := newFixture(t, newFakeStore(SMS, 10, time.Hour), newProvider(SMS, 5, 0))
 		r.depot.refuse = func(int) error { return ErrLeaseLost }
 		if err := r.Drain(t.Context(), SMS); err != nil {

@@ -17,7 +17,7 @@ const (
 	Transient Status = iota
 	// Delivered: the provider has taken responsibility for the message.
 	Delivered
-	// Throttled: the provider asks to wait; obey After.
+	// Throttled: the provider requests a pause of After.
 	Throttled
 	// Permanent: this recipient can never be reached this way (bad address).
 	Permanent
@@ -31,9 +31,9 @@ type Result struct {
 	// Detail is the provider's answer for operators, at most about 200 bytes,
 	// free of addresses and secrets.
 	Detail string
-	// Apart says of a Transient or Throttled answer that it is about something
-	// of this recipient's own, such as one push service among several: the
-	// provider works for the others, and the channel goes on.
+	// Apart marks a Transient or Throttled answer that is about this recipient
+	// only, such as one push service among several: the provider works for the
+	// others, and the channel continues.
 	Apart bool
 	// Whole says of a Permanent answer that it was given to the call as a whole,
 	// so that it may be about any one of the call's messages: the caller divides

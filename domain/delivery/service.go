@@ -33,7 +33,7 @@ type Admission interface {
 	Admit(ctx context.Context, l Load) (wait time.Duration, reason string)
 	// Unused gives back what was admitted and is not handed over after all.
 	Unused(ctx context.Context, l Load)
-	// Report tells how a call of the channel's provider went.
+	// Report reports the result of a call of the channel's provider.
 	Report(ctx context.Context, c Channel, call Call)
 }
 
@@ -42,8 +42,8 @@ type Call struct {
 	// OK is false for a failure of the provider's own.
 	OK     bool
 	Detail string // of a failure
-	// Throttled says that the provider asks to be left alone, by the whole
-	// channel. It costs no attempts and is no failure.
+	// Throttled: the provider requests a pause of the whole channel. It uses up
+	// no attempts and is no failure.
 	Throttled bool
 	// After is how long, if Throttled; zero if the provider named no time.
 	After time.Duration
@@ -60,7 +60,7 @@ type Load struct {
 	Priority int
 }
 
-// A Guard knows the recipients of one kind of batch better than the batch does.
+// A Guard decides which recipients of one kind of batch must not be sent to now.
 type Guard interface {
 	// Screen prepares to judge the recipients of one lease of b.
 	Screen(ctx context.Context, b *Batch) (Screen, error)
@@ -70,8 +70,8 @@ type Guard interface {
 type Screen interface {
 	// Check says which of the users are not to be sent to now.
 	Check(ids []user.ID, now time.Time) []Screening
-	// Before is asked right before the users are sent to; it may do what has
-	// to be done first. An error means that nobody among them is sent to yet.
+	// Before is called right before messages are sent to the users; it may first
+	// do what the message depends on. After an error none of them is sent to yet.
 	Before(ctx context.Context, ids []user.ID, now time.Time) ([]Screening, error)
 }
 
@@ -102,15 +102,15 @@ type Service struct {
 	// without signing in; "" = nowhere. It is asked for messages that can show
 	// an address, and never for tests.
 	OptOutURL func(id user.ID, c Channel) string
-	// LinkURL, if set, returns the address that stands for a campaign's link in
-	// the message of one user; tests show where it leads.
+	// LinkURL, if set, returns the tracked address that replaces a campaign's
+	// link in the message of one user; tests show the target itself.
 	LinkURL func(campaign int64, id user.ID, variant int) string
-	// Crashed, if set, is told of a panic while a message was made or sent; once
-	// per lease of a batch for the same panic.
+	// Crashed, if set, is called after a panic while a message was made or sent;
+	// once per lease of a batch for the same panic.
 	Crashed func(c Channel, crash Crash)
-	// Observe, if set, is told about every checkpoint that recorded sent
-	// messages; late is negative for campaigns, which take the time they take.
+	// Observe, if set, is called after every checkpoint that recorded sent
+	// messages; late is negative for campaigns, which have no lateness.
 	Observe func(c Channel, sent int, late time.Duration)
 
-	narrow narrow
+	narrow chunkLimit
 }

@@ -32,13 +32,13 @@ type Circuit struct {
 	Until time.Time
 	// Detail is the provider's last failing answer, or empty.
 	Detail string
-	// HeldUntil is the end of the pause that the provider asks for, whatever the
-	// state; zero if it asks for none.
+	// HeldUntil is the end of the pause that the provider requested, in any
+	// state; zero if there is none.
 	HeldUntil time.Time
 }
 
-// A Backlog is how much of a channel waits and since when. What is held, or
-// sleeps until the morning, does not wait.
+// A Backlog is the number of a channel's waiting messages and since when they
+// wait. Held batches, and those in quiet hours, do not count.
 type Backlog struct {
 	Channel Channel
 	Batches int64

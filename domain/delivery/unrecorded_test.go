@@ -40,7 +40,7 @@ func TestASlowLeaseDoesNotTurnTheClockBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newFakeStore(SMS, 20, 10*time.Second)
 		r := newFixture(t, d, newProvider(SMS, 5, time.Second))
-		r.Store = slowly{d}
+		r.Store = slowStore{d}
 		r.must()
 		if n := len(r.provider.calls); n > 0 {
 			t.Errorf("%d calls began %v after the deadline", n, r.provider.calls[0].Sub(d.worthless))
@@ -49,10 +49,10 @@ func TestASlowLeaseDoesNotTurnTheClockBack(t *testing.T) {
 	})
 }
 
-// slowly is a fakeStore whose answers take a minute to arrive.
-type slowly struct{ *fakeStore }
+// slowStore is a fakeStore whose answers take a minute to arrive.
+type slowStore struct{ *fakeStore }
 
-func (s slowly) LeaseNext(ctx context.Context, c Channel, lasting time.Duration) (Lease, error) {
+func (s slowStore) LeaseNext(ctx context.Context, c Channel, lasting time.Duration) (Lease, error) {
 	l, err := s.fakeStore.LeaseNext(ctx, c, 2*time.Minute)
 	<-time.After(time.Minute) // the bubble's clock
 	return l, err

@@ -31,10 +31,10 @@ type patternPart struct {
 	hasOwn   bool // a fallback is given, perhaps an empty one
 }
 
-// ParseText reads a text with variables: {{name}} stands for the reader's
-// name, {{name|friend}} for "friend" where no name is known. Nothing else is
-// special. It returns an error that says what is wrong with the first
-// variable that is unknown or not closed.
+// ParseText reads a text with variables: {{name}} is the reader's name,
+// {{name|friend}} is "friend" where no name is known. Nothing else is special.
+// It returns an error that says what is wrong with the first variable that is
+// unknown or not closed.
 func ParseText(s string) (Pattern, error) {
 	var p Pattern
 	for s != "" {

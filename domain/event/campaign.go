@@ -20,9 +20,9 @@ type Campaign struct {
 	At         time.Time `json:"at"`
 }
 
-// CampaignRanges is the payload of [CampaignRangesCut]: ranges of a
-// campaign's audience that are to become batches. It is at most 800 KiB and
-// 100 ranges; Seq tells the messages of one campaign apart.
+// CampaignRanges is the payload of [CampaignRangesCut]: ranges of a campaign's
+// audience that are to become batches. It is at most 800 KiB and 100 ranges; Seq
+// numbers the messages of one campaign.
 type CampaignRanges struct {
 	CampaignID int64           `json:"campaign_id,string"`
 	Seq        int             `json:"seq"`

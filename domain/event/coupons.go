@@ -20,7 +20,7 @@ type Coupon struct {
 	To         string `json:"to"`
 	// Discount is what the coupon takes, or took, off the order.
 	Discount int64 `json:"discount"`
-	// LockedUntil is when a new lock ends by itself.
+	// LockedUntil is when a new lock expires.
 	LockedUntil *time.Time `json:"locked_until,omitempty"`
 	At          time.Time  `json:"at"`
 }

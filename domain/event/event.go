@@ -1,7 +1,7 @@
-// Package event holds the payloads of domain events and nothing else. Events
-// are facts in the past tense, announced at least once and in no particular
-// order to any number of readers. A name ends in its version; a payload, once
-// sent, keeps its meaning for ever (golden files hold the tests to it).
+// Package event holds the payloads of domain events and nothing else. Events are
+// facts in the past tense, announced at least once and in no particular order to
+// any number of readers. A name ends in its version; a payload, once sent, never
+// changes its meaning (tests compare it with golden files).
 package event
 
 import "time"
@@ -69,7 +69,8 @@ type Slot struct {
 }
 
 // Batch is the payload of [BatchFinished]. Sent counts recipients reached by
-// the whole batch.
+// the whole batch. All recipients lie between FromUser and ToUser; in events of
+// 0.1 both are 0.
 type Batch struct {
 	BatchID    int64     `json:"batch_id,string"`
 	Kind       string    `json:"kind"`
@@ -77,6 +78,8 @@ type Batch struct {
 	TemplateID int64     `json:"template_id,string"`
 	Channel    int       `json:"channel"`
 	Sent       int       `json:"sent"`
+	FromUser   int64     `json:"from_user,string"`
+	ToUser     int64     `json:"to_user,string"`
 	At         time.Time `json:"at"`
 }
 

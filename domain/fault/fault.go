@@ -35,7 +35,7 @@ type Fault struct {
 	Kind Kind
 	Code string
 	Text string
-	// Key is the key of the catalogues that tells what Text does; see [Fault.Told].
+	// Key is the catalogues' key of the message in Text; see [Fault.Told].
 	Key string
 }
 
@@ -122,8 +122,7 @@ func (r *RetryAfter) Error() string { return r.Err.Error() }
 // Unwrap returns the fault itself.
 func (r *RetryAfter) Unwrap() error { return r.Err }
 
-// KeyOf returns the key under which the catalogues tell the text of the first
-// fault in err's chain, or "".
+// KeyOf returns the catalogues' key of the first fault in err's chain, or "".
 func KeyOf(err error) string {
 	if f, ok := errors.AsType[*Fault](err); ok {
 		return f.Key

@@ -5,7 +5,9 @@ package inbox
 
 import (
 	"context"
-	"math"
+	"iter"
+	"maps"
+	"slices"
 	"strconv"
 	"time"
 
@@ -14,7 +16,7 @@ import (
 	"dropbell/domain/user"
 )
 
-// A Message is one in-app message as its reader sees it.
+// A Message is one in-app message of a user.
 type Message struct {
 	ID         string // see [MessageID]
 	TemplateID int64
@@ -37,8 +39,8 @@ type Message struct {
 // MessageID returns the id of an in-app message: stable, unique for the user,
 // and a decimal number like every id. owner is the slot, announcement, campaign
 // or run of notices it belongs to. All but reminders have 19 digits, of which
-// the first tells the kind; a test of a campaign may come again, so its id
-// holds the second it was due.
+// the first is the kind; a test of a campaign may come again, so its id holds
+// the second it was due.
 func MessageID(k delivery.Kind, owner int64, due time.Time) string {
 	const kind, second = 1_000_000_000_000_000_000, 10_000_000_000
 	n := owner
@@ -73,20 +75,17 @@ type Page struct {
 	ReadThrough time.Time
 }
 
-// An Arrival is one finished in-app batch as connected clients are shown it.
+// An Arrival is what one finished in-app batch shows clients that are connected.
 type Arrival struct {
-	// From and To are the first and the last user whom it may have reached.
-	From, To user.ID
-	// Reached reports whether the batch reached the user.
-	Reached func(user.ID) bool
-	// Message is what the batch shows a user whom it reached.
+	// Users are those of them whom the batch reached.
+	Users []user.ID
+	// Message is what the batch shows one of them.
 	Message func(user.ID) Message
 }
 
 // ArrivalOf returns an arrival that shows each user a message of their own.
 func ArrivalOf(messages map[user.ID]Message) Arrival {
-	return Arrival{To: math.MaxInt64, Message: func(id user.ID) Message { return messages[id] },
-		Reached: func(id user.ID) bool { _, ok := messages[id]; return ok }}
+	return Arrival{Users: slices.Collect(maps.Keys(messages)), Message: func(id user.ID) Message { return messages[id] }}
 }
 
 // Store derives messages from the batches that were delivered.
@@ -98,27 +97,48 @@ type Store interface {
 	// MarkRead records that everything up to through was read, and returns how
 	// far the user has read, which never goes back.
 	MarkRead(ctx context.Context, by user.ID, through time.Time) (time.Time, error)
+	// Recent returns where messages may have come at or after since, in up to
+	// limit spans; false if there are more.
+	Recent(ctx context.Context, since time.Time, limit int) ([]Span, bool, error)
 	// Arrival returns what a finished in-app batch of the kind shows the
 	// users of connected; false if it reached none of them.
 	Arrival(ctx context.Context, k delivery.Kind, batchID int64, connected Connected) (Arrival, bool, error)
 }
 
+// Users is a set of users.
+type Users interface {
+	Len() int
+	Contains(user.ID) bool
+	All() iter.Seq[user.ID]
+}
+
 // Connected returns which users between from and to are connected and were
 // reached.
-type Connected func(from, to user.ID, reached func(user.ID) bool) []user.ID
+type Connected func(from, to user.ID, reached Users) []user.ID
 
 // Clients are the apps that are connected to this process.
 type Clients interface {
-	// Streams returns how many there are.
-	Streams() int
-	Connected(from, to user.ID, reached func(user.ID) bool) []user.ID
-	// Notify sends every connected user between from and to who was reached
-	// their message.
-	Notify(from, to user.ID, reached func(user.ID) bool, message func(user.ID) Message)
+	// Between reports whether a user between from and to is connected.
+	Between(from, to user.ID) bool
+	// Connected is a [Connected].
+	Connected(from, to user.ID, reached Users) []user.ID
+	// Notify sends the users their message, if they are still connected.
+	Notify(users []user.ID, message func(user.ID) Message)
+}
+
+// Finished is a batch that is done. All its recipients lie between From and To.
+type Finished struct {
+	BatchID  int64
+	Channel  delivery.Channel
+	Kind     delivery.Kind
+	From, To user.ID
 }
 
 // Service holds the use cases around the inbox.
-type Service struct{ Store Store }
+type Service struct {
+	Store   Store
+	resumes resumes
+}
 
 // Page returns a page of the user's messages; see [Store].
 func (s *Service) Page(ctx context.Context, by user.ID, before time.Time, limit int) (Page, error) {
@@ -131,16 +151,16 @@ func (s *Service) MarkRead(ctx context.Context, by user.ID, through time.Time) (
 }
 
 // Push shows a finished batch to the clients that are connected. A batch of
-// another channel than the app, or of a kind without a place in the inbox, is
-// passed over.
-func (s *Service) Push(ctx context.Context, c delivery.Channel, k delivery.Kind, batchID int64, to Clients) error {
-	if c != delivery.App || !Holds(k) || to.Streams() == 0 {
+// another channel than the app, of a kind without a place in the inbox, or far from
+// all connected users costs nothing.
+func (s *Service) Push(ctx context.Context, f Finished, to Clients) error {
+	if f.Channel != delivery.App || !Holds(f.Kind) || !to.Between(f.From, f.To) {
 		return nil
 	}
-	a, ok, err := s.Store.Arrival(ctx, k, batchID, to.Connected)
+	a, ok, err := s.Store.Arrival(ctx, f.Kind, f.BatchID, to.Connected)
 	if err != nil || !ok {
 		return err
 	}
-	to.Notify(a.From, a.To, a.Reached, a.Message)
+	to.Notify(a.Users, a.Message)
 	return nil
 }

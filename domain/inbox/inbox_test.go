@@ -3,6 +3,7 @@ package inbox_test
 import (
 	"context"
 	"errors"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -14,18 +15,25 @@ import (
 	"dropbell/domain/user"
 )
 
-// arrivals is a store that knows one batch, which reached users 2 and 3.
+// arrivals is a store with one batch, which reached users 2 and 3.
 type arrivals struct {
 	inbox.Store
 	err error
 }
 
 func (a arrivals) Arrival(_ context.Context, _ delivery.Kind, batch int64, connected inbox.Connected) (inbox.Arrival, bool, error) {
-	reached := map[user.ID]inbox.Message{2: {Title: "two"}, 3: {Title: "three"}}
-	ids := connected(1, 9, func(id user.ID) bool { _, ok := reached[id]; return ok })
-	maps.DeleteFunc(reached, func(id user.ID, _ inbox.Message) bool { return !slices.Contains(ids, id) })
+	reached := ids{2: {Title: "two"}, 3: {Title: "three"}}
+	list := connected(1, 9, reached)
+	maps.DeleteFunc(reached, func(id user.ID, _ inbox.Message) bool { return !slices.Contains(list, id) })
 	return inbox.ArrivalOf(reached), len(reached) > 0, a.err
 }
+
+// ids are users and their messages.
+type ids map[user.ID]inbox.Message
+
+func (m ids) Len() int                 { return len(m) }
+func (m ids) All() iter.Seq[user.ID]   { return maps.Keys(m) }
+func (m ids) Contains(id user.ID) bool { _, ok := m[id]; return ok }
 
 // clients are connected users and what they were shown.
 type clients struct {
@@ -33,19 +41,21 @@ type clients struct {
 	shown map[user.ID]string
 }
 
-func (c *clients) Streams() int { return len(c.users) }
+func (c *clients) Between(from, to user.ID) bool {
+	return slices.ContainsFunc(c.users, func(id user.ID) bool { return from <= id && id <= to })
+}
 
-func (c *clients) Connected(from, to user.ID, reached func(user.ID) bool) (list []user.ID) {
+func (c *clients) Connected(from, to user.ID, reached inbox.Users) (list []user.ID) {
 	for _, id := range c.users {
-		if from <= id && id <= to && reached(id) {
+		if from <= id && id <= to && reached.Contains(id) {
 			list = append(list, id)
 		}
 	}
 	return list
 }
 
-func (c *clients) Notify(from, to user.ID, reached func(user.ID) bool, message func(user.ID) inbox.Message) {
-	for _, id := range c.Connected(from, to, reached) {
+func (c *clients) Notify(users []user.ID, message func(user.ID) inbox.Message) {
+	for _, id := range users {
 		c.shown[id] = message(id).Title
 	}
 }
@@ -69,7 +79,7 @@ func TestPush(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			to := &clients{users: c.connected, shown: map[user.ID]string{}}
-			err := (&inbox.Service{Store: arrivals{err: c.err}}).Push(t.Context(), c.channel, c.kind, 5, to)
+			err := (&inbox.Service{Store: arrivals{err: c.err}}).Push(t.Context(), inbox.Finished{BatchID: 5, Channel: c.channel, Kind: c.kind, From: 1, To: 9}, to)
 			if !errors.Is(err, c.err) || !maps.Equal(to.shown, c.shown) {
 				t.Errorf("shown %v, error %v; want %v, %v", to.shown, err, c.shown, c.err)
 			}

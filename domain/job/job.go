@@ -1,7 +1,7 @@
-// Package job holds work in the background that takes longer than a request:
-// imports, grants, bulk actions. A job is worked off in small steps, each of
-// which is saved together with how far it came, so that any worker can go on
-// where another one stopped, died or was cut off.
+// Package job holds background work that takes longer than a request: imports,
+// grants, bulk actions. A job runs in small steps, each of which is saved
+// together with its progress, so that any worker can continue where another one
+// stopped, died or was cut off.
 package job
 
 import (
@@ -39,8 +39,8 @@ type Job struct {
 	Kind       string // "templates.bulk"; decides which [Runner] works it off
 	Title      string
 	ShopNumber int64 // 0 = belongs to no shop
-	// Needs is the permission it took to start the job; whoever has it may
-	// stop the job and see the rows that failed.
+	// Needs is the permission required to start the job; staff who have it may
+	// also stop the job and see the rows that failed.
 	Needs staff.Permission
 	// Params say what is to be done, Cursor how far it has been done and
 	// Result what came of it; the kind's runner decides what they mean.
@@ -64,8 +64,8 @@ type Job struct {
 	IdleSince *time.Time
 }
 
-// IdleAfter is how long nobody may work on a running job before it is said to
-// stand still. Taking a job over takes less.
+// IdleAfter is how long a running job may be without a worker before it is shown
+// as stalled. Taking a job over takes less.
 const IdleAfter = 10 * time.Second
 
 // Worked returns how many items were looked at.
@@ -74,8 +74,8 @@ func (j Job) Worked() int64 { return j.Done + j.Failed }
 // By reports whether the actor started the job.
 func (j Job) By(a staff.Actor) bool { return a.Label != "" && j.Actor.Label == a.Label }
 
-// Visible returns [ErrNotFound] unless the actor may know about the job: who
-// is limited to shops sees the jobs of these and their own.
+// Visible returns [ErrNotFound] unless the actor may see the job: staff who are
+// limited to shops see the jobs of these and their own.
 func (j Job) Visible(to staff.Actor) error {
 	if err := to.May(staff.View, 0); err != nil {
 		return err
@@ -95,8 +95,8 @@ type RowError struct {
 	Because []fault.Field // may be empty
 }
 
-// RowFailed returns the error of a line that err is about. Of a [fault.Fault]
-// only the text tells the details.
+// RowFailed returns the error of a line. If err is a [fault.Fault], only its
+// text is used.
 func RowFailed(line int64, row string, err error) RowError {
 	e := RowError{Line: line, Row: row, Error: err.Error()}
 	if fields, ok := errors.AsType[*fault.Fields](err); ok {
@@ -158,8 +158,8 @@ type Upload struct {
 	Previews []Preview
 }
 
-// Visible returns [ErrUploadNotFound] unless the actor may look into the file:
-// it belongs to no shop, so who is limited to shops sees their own.
+// Visible returns [ErrUploadNotFound] unless the actor may read the file: it
+// belongs to no shop, so staff who are limited to shops see their own.
 func (u Upload) Visible(to staff.Actor) error {
 	if by, _, _ := strings.Cut(u.CreatedBy, " "); len(to.Shops) > 0 && by != to.Label {
 		return ErrUploadNotFound

@@ -21,7 +21,7 @@ type Query struct {
 	Limit  int
 }
 
-// Store keeps jobs for the people who start them.
+// Store stores jobs.
 type Store interface {
 	// StartJob stores j for the workers, with an event and e, or returns the
 	// one that j's actor started with the same kind and key. It returns
@@ -40,7 +40,7 @@ type Store interface {
 	LastRowError(ctx context.Context, id int64) (RowError, error)
 }
 
-// Service holds the use cases of the people who start jobs.
+// Service holds the use cases of staff who start jobs.
 type Service struct{ Store Store }
 
 // maxTitle bounds a title, in characters.
@@ -86,7 +86,7 @@ func (n New) check() error {
 	return e.Err()
 }
 
-// title cuts what may have grown out of a name that people typed.
+// title shortens a title that may contain a long name.
 func title(s string) string {
 	r := []rune(strings.TrimSpace(s))
 	if len(r) > maxTitle {

@@ -8,12 +8,12 @@ import (
 // Rows are those of an uploaded table.
 type Rows interface {
 	// Next returns the next row that is not blank, with its line; the cells are
-	// valid until the next call. After the last it returns [io.EOF]. Any other
-	// error says what is wrong; Broken tells whether reading can go on.
+	// valid until the next call. After the last it returns [io.EOF]. For any
+	// other error Broken reports whether the next row can be read.
 	Next() (line int64, cells []string, err error)
 	// Broken reports whether err ends the reading.
 	Broken(err error) bool
-	// Position is where reading can go on after the last row returned.
+	// Position is where reading can resume after the last row returned.
 	Position() json.RawMessage
 	Close() error
 }
@@ -32,7 +32,7 @@ type Reading struct {
 	Sheet int `json:"sheet,omitempty"`
 }
 
-// The encodings of texts that can be read, as their names stand in a [Reading].
+// The encodings that can be read, by their names in a [Reading].
 const (
 	UTF8        = "utf-8"
 	GB18030     = "gb18030" // and GBK and GB2312, which are parts of it
@@ -58,8 +58,8 @@ type Format struct {
 // Formatted is implemented by [Rows] that know what the table turned out to be.
 type Formatted interface{ Format() Format }
 
-// A Preview is the beginning of a table, kept with the file so that looking at
-// it again does not read the file again.
+// A Preview is the beginning of a table, stored with the file so that showing it
+// again does not read the file again.
 type Preview struct {
 	Format
 	Header []string   `json:"header"`

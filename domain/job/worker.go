@@ -33,7 +33,7 @@ type Lease struct {
 // A Setback is what becomes of a job after a step that failed.
 type Setback struct {
 	Attempts int
-	// Wait is how long until the next attempt, if the job goes on.
+	// Wait is how long until the next attempt, if the job continues.
 	Wait time.Duration
 	// Over ends the job for Reason.
 	Over           bool
@@ -75,7 +75,7 @@ type Worker struct {
 	Now  func() time.Time
 	// Random spreads repetitions; in [0, 1).
 	Random func() float64
-	// Failed, if set, is told of every step that failed, for the log.
+	// Failed, if set, is called for every step that failed, for the log.
 	Failed func(ctx context.Context, j Job, s Setback, err error)
 }
 
@@ -105,7 +105,7 @@ func (w *Worker) Run(ctx context.Context, id int64) error {
 	}
 	err = w.turn(ctx, lease)
 	if errors.Is(err, ErrLeaseLost) {
-		return nil // whoever took it over goes on, or it was cancelled
+		return nil // the worker that took the job over continues it, or the job was cancelled
 	}
 	return err
 }
@@ -175,8 +175,8 @@ func (w *Worker) keep(ctx context.Context, lease Lease, lose func(error)) {
 	}
 }
 
-// guarded turns a runner's panic into an error, so that one bad job takes
-// nobody else's down.
+// guarded turns a runner's panic into an error, so that one bad job does not end
+// others.
 func (w *Worker) guarded(ctx context.Context, j Job) (p Progress, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -189,7 +189,7 @@ func (w *Worker) guarded(ctx context.Context, j Job) (p Progress, err error) {
 func (w *Worker) save(ctx context.Context, lease Lease, p Progress) (Job, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveFor)
 	defer cancel()
-	if p.Finished && p.Total == 0 { // of a file whose rows nobody had counted
+	if p.Finished && p.Total == 0 { // of a file whose rows were not counted before
 		p.Total = p.Done + p.Failed
 	}
 	return w.Store.SaveJob(ctx, lease, p, w.LeaseFor)
@@ -256,8 +256,8 @@ func (w *Worker) Sweep(ctx context.Context) error {
 	}
 	tasks := make([]task.Task, len(due))
 	for i, id := range due {
-		// A key per second: the one of a worker that died stays taken for
-		// minutes, and whoever comes second finds the job leased.
+		// The key contains the second: the key of a task whose worker died stays
+		// taken for minutes, and a second task finds the job leased.
 		tasks[i] = task.RunJob(id).Again(w.Now().Truncate(time.Second).Format("150405"))
 	}
 	return w.Queue.Enqueue(ctx, tasks...)

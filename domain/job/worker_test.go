@@ -16,9 +16,9 @@ import (
 	"dropbell/domain/task"
 )
 
-// desk is a store of one job in memory, for what does not need a database:
-// how a worker reacts. What a lease means is tested against PostgreSQL.
-type desk struct {
+// fakeStore is a store of one job in memory, for tests that need no database.
+// Leases are tested against PostgreSQL.
+type fakeStore struct {
 	mu       sync.Mutex
 	lease    Lease
 	kept     int
@@ -29,11 +29,11 @@ type desk struct {
 	total    int64
 }
 
-func (d *desk) LeaseJob(context.Context, int64, []string, time.Duration) (Lease, error) {
+func (d *fakeStore) LeaseJob(context.Context, int64, []string, time.Duration) (Lease, error) {
 	return d.lease, nil
 }
 
-func (d *desk) KeepJob(context.Context, Lease, time.Duration) error {
+func (d *fakeStore) KeepJob(context.Context, Lease, time.Duration) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.kept++
@@ -43,7 +43,7 @@ func (d *desk) KeepJob(context.Context, Lease, time.Duration) error {
 	return nil
 }
 
-func (d *desk) SaveJob(_ context.Context, _ Lease, p Progress, _ time.Duration) (Job, error) {
+func (d *fakeStore) SaveJob(_ context.Context, _ Lease, p Progress, _ time.Duration) (Job, error) {
 	d.saves++
 	j := d.lease.Job
 	j.State, j.Done, j.Cursor = Running, p.Done, p.Cursor
@@ -54,17 +54,19 @@ func (d *desk) SaveJob(_ context.Context, _ Lease, p Progress, _ time.Duration) 
 	return j, nil
 }
 
-func (d *desk) SetBackJob(_ context.Context, _ Lease, s Setback) error {
+func (d *fakeStore) SetBackJob(_ context.Context, _ Lease, s Setback) error {
 	d.setbacks = append(d.setbacks, s)
 	return nil
 }
 
-func (d *desk) ReleaseJob(context.Context, Lease) error                 { d.released = true; return nil }
-func (d *desk) DueJobs(context.Context, []string, int) ([]int64, error) { return []int64{7, 8}, nil }
+func (d *fakeStore) ReleaseJob(context.Context, Lease) error { d.released = true; return nil }
+func (d *fakeStore) DueJobs(context.Context, []string, int) ([]int64, error) {
+	return []int64{7, 8}, nil
+}
 
-type line struct{ ids []string }
+type fakeQueue struct{ ids []string }
 
-func (l *line) Enqueue(_ context.Context, tasks ...task.Task) error {
+func (l *fakeQueue) Enqueue(_ context.Context, tasks ...task.Task) error {
 	for _, t := range tasks {
 		l.ids = append(l.ids, t.ID())
 	}
@@ -75,9 +77,9 @@ type stepper func(ctx context.Context, j Job) (Progress, error)
 
 func (s stepper) Step(ctx context.Context, j Job) (Progress, error) { return s(ctx, j) }
 
-func workerAt(d *desk, step stepper) *Worker {
+func workerAt(d *fakeStore, step stepper) *Worker {
 	d.lease.Kind = "x"
-	return &Worker{Store: d, Queue: &line{}, Runners: map[string]Runner{"x": step}, LeaseFor: 9 * time.Second, Turn: 30 * time.Second,
+	return &Worker{Store: d, Queue: &fakeQueue{}, Runners: map[string]Runner{"x": step}, LeaseFor: 9 * time.Second, Turn: 30 * time.Second,
 		Now: time.Now, Random: func() float64 { return 0 }}
 }
 
@@ -94,7 +96,7 @@ func wait(ctx context.Context, d time.Duration) error {
 
 func TestLongStepKeepsTheLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := &desk{}
+		d := &fakeStore{}
 		w := workerAt(d, func(ctx context.Context, _ Job) (Progress, error) {
 			return Progress{Finished: true}, wait(ctx, 31*time.Second)
 		})
@@ -106,7 +108,7 @@ func TestLongStepKeepsTheLease(t *testing.T) {
 
 func TestLostLeaseCutsTheStepOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d, began := &desk{lost: true}, time.Now()
+		d, began := &fakeStore{lost: true}, time.Now()
 		w := workerAt(d, func(ctx context.Context, _ Job) (Progress, error) { return Progress{}, wait(ctx, time.Minute) })
 		if err := w.Run(t.Context(), 1); err != nil || d.saves != 0 || len(d.setbacks) != 0 {
 			t.Errorf("saved %d, set back %v: %v", d.saves, d.setbacks, err)
@@ -119,7 +121,7 @@ func TestLostLeaseCutsTheStepOff(t *testing.T) {
 
 func TestStepThatHangsIsTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := &desk{}
+		d := &fakeStore{}
 		w := workerAt(d, func(ctx context.Context, _ Job) (Progress, error) { return Progress{}, wait(ctx, time.Hour) })
 		if err := w.Run(t.Context(), 1); err != nil || len(d.setbacks) != 1 || d.setbacks[0].Over {
 			t.Errorf("%+v: %v", d.setbacks, err)
@@ -137,7 +139,7 @@ func TestTotalOfWhatNobodyCounted(t *testing.T) {
 		{Progress{Done: 40, Failed: 2, Finished: true}, 42},
 		{Progress{Done: 40, Failed: 2, Total: 50, Finished: true}, 50}, // the rest was given up
 	} {
-		d := &desk{}
+		d := &fakeStore{}
 		if _, err := workerAt(d, nil).save(t.Context(), d.lease, c.last); err != nil || d.total != c.want {
 			t.Errorf("%+v: total %d: %v", c.last, d.total, err)
 		}
@@ -148,7 +150,7 @@ func TestTotalOfWhatNobodyCounted(t *testing.T) {
 func TestShutdown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
-		d := &desk{}
+		d := &fakeStore{}
 		w := workerAt(d, func(step context.Context, _ Job) (Progress, error) {
 			stop()
 			return Progress{Done: 1}, wait(step, time.Second)
@@ -161,7 +163,7 @@ func TestShutdown(t *testing.T) {
 
 func TestEverybodyHasTheirTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := &desk{}
+		d := &fakeStore{}
 		w := workerAt(d, func(ctx context.Context, _ Job) (Progress, error) { return Progress{}, wait(ctx, 2*time.Second) })
 		if err := w.Run(t.Context(), 1); err != nil || d.saves != 15 || !d.released {
 			t.Errorf("saved %d, released %v: %v", d.saves, d.released, err)
@@ -187,7 +189,7 @@ func TestWhatAnErrorMeans(t *testing.T) {
 		{staff.ErrForbidden, true, "forbidden", staff.ErrForbidden.Text, time.Second},
 		{fields, true, "invalid_request", "column: is required", time.Second},
 	} {
-		d := &desk{}
+		d := &fakeStore{}
 		var told error
 		w := workerAt(d, func(context.Context, Job) (Progress, error) { return Progress{}, c.err })
 		w.Failed = func(_ context.Context, _ Job, _ Setback, err error) { told = err }
@@ -201,7 +203,7 @@ func TestWhatAnErrorMeans(t *testing.T) {
 }
 
 func TestPanicIsAnAttempt(t *testing.T) {
-	d := &desk{}
+	d := &fakeStore{}
 	w := workerAt(d, func(context.Context, Job) (Progress, error) { panic("no") })
 	if err := w.Run(t.Context(), 1); err != nil || len(d.setbacks) != 1 || d.setbacks[0].Reason != "internal" {
 		t.Errorf("%+v: %v", d.setbacks, err)
@@ -220,8 +222,8 @@ func TestBackoff(t *testing.T) {
 
 func TestSweepQueuesUnderANewKeyEachSecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := &line{}
-		w := workerAt(&desk{}, nil)
+		q := &fakeQueue{}
+		w := workerAt(&fakeStore{}, nil)
 		w.Queue = q
 		for range 2 {
 			if err := w.Sweep(t.Context()); err != nil {

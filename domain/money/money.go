@@ -16,8 +16,8 @@ var currencyCode = regexp.MustCompile(`^[A-Z]{3}$`)
 // that of a coupon whose currency is no longer active.
 func CurrencyForm(code string) bool { return currencyCode.MatchString(code) }
 
-// Exponent returns how many decimal digits a currency's minor unit stands
-// for (ISO 4217: most have two, a few none, a few three, two funds four).
+// Exponent returns the number of decimal digits of a currency's minor unit (ISO
+// 4217: most have two, a few none, a few three, two funds four).
 func Exponent(code string) int {
 	switch code {
 	case "BIF", "CLP", "DJF", "GNF", "ISK", "JPY", "KMF", "KRW", "PYG", "RWF", "UGX", "UYI", "VND", "VUV", "XAF", "XOF", "XPF":

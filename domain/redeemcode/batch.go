@@ -91,8 +91,8 @@ func (b Batch) part(i int64) (first Serial, count int64) {
 }
 
 // takes returns nil if a code of the batch, read as c, may be used now, else
-// [ErrInvalid]: what was never sold, and what was sold and called back, are the
-// same to whoever types it.
+// [ErrInvalid]: codes that were never sold and codes that were revoked get the
+// same answer.
 func (b Batch) takes(c Code) error {
 	if b.Key != c.Key() || b.State != Ready {
 		return ErrInvalid
@@ -100,9 +100,9 @@ func (b Batch) takes(c Code) error {
 	return nil
 }
 
-// A Part is the checksum of one part of a batch: SHA-256 of its codes as
-// people read them, each followed by a line feed. It shows that the codes
-// handed out later are those that were generated, without keeping one.
+// A Part is the checksum of one part of a batch: SHA-256 of its codes as text,
+// each followed by a line feed. It shows that codes handed out later are the
+// generated ones, without storing a code.
 type Part struct {
 	Number int64
 	Codes  int64
@@ -116,10 +116,10 @@ type Use struct {
 	At       time.Time
 }
 
-// A Supply compares the codes that can still be used, or were, with the
-// coupons there are. More codes than coupons is allowed, since not every code
-// comes back; whoever comes too late is told that the drop is sold out, and
-// the code stays good should the stock be raised.
+// A Supply compares the used and usable codes with the coupons there are. More
+// codes than coupons are allowed, since not every code is redeemed; a code that
+// is redeemed too late is refused as sold out, and stays valid in case the stock
+// is raised.
 type Supply struct {
 	// Outstanding counts unused codes of batches that are not revoked.
 	Outstanding int64
@@ -153,9 +153,9 @@ func checkReason(reason string) error {
 	return e.Err()
 }
 
-// sellable returns nil if codes may be made for t. It returns [ErrNotByCode]
-// where they could not be used, and [ErrEnded] where nobody could any more. A
-// draft may have codes: printing takes longer than publishing.
+// sellable returns nil if codes may be made for t. It returns [ErrNotByCode] if
+// t does not take codes, and [ErrEnded] after its end. A draft may have codes:
+// printing takes longer than publishing.
 func sellable(t template.Template, now time.Time) error {
 	if t.Obtain != template.ByCode {
 		return ErrNotByCode

@@ -50,8 +50,8 @@ type Finding struct {
 	Use *Use
 }
 
-// Check says what would come of the code that somebody typed if it was redeemed
-// now, why it does not work, and who used it. It changes nothing.
+// Check reports the result that redeeming the typed code would have now, why it
+// does not work, and who used it. It changes nothing.
 func (s *Service) Check(ctx context.Context, by staff.Actor, typed string) (Finding, error) {
 	if err := by.May(staff.View, 0); err != nil {
 		return Finding{}, err
@@ -94,7 +94,7 @@ func verdictOf(refusal error) CheckResult {
 	switch refusal {
 	case nil:
 		return Good
-	case template.ErrNotFound: // that is what users hear of a draft
+	case template.ErrNotFound: // the answer that users get for a draft
 		return Unpublished
 	case claim.ErrNotStarted:
 		return NotYet

@@ -11,21 +11,21 @@ import (
 	"dropbell/domain/template"
 )
 
-// checked is a store that knows one template and one batch.
+// checked is a store with one template and one batch.
 type checked struct {
 	redeemcode.Store
-	*desk
+	*fakeGate
 	template template.Template
 }
 
 func (c checked) Template(context.Context, int64) (template.Template, error) { return c.template, nil }
 
 func (c checked) BatchOf(ctx context.Context, s redeemcode.Serial) (redeemcode.Batch, error) {
-	return c.desk.BatchOf(ctx, s)
+	return c.fakeGate.BatchOf(ctx, s)
 }
 
 func (c checked) UseOf(ctx context.Context, s redeemcode.Serial) (redeemcode.Use, bool, error) {
-	return c.desk.UseOf(ctx, s)
+	return c.fakeGate.UseOf(ctx, s)
 }
 
 // A good code is called good only while its redemption would give a coupon.
@@ -60,8 +60,8 @@ func TestCheckSaysWhatWouldHappenNow(t *testing.T) {
 		drop := template.Template{ID: 7, Stored: template.Published, Spec: template.Spec{Stock: 10, PerUserLimit: 1, OpensAt: opens,
 			ClosesAt: opens.Add(time.Hour), ValidHours: 24, Obtain: template.ByCode}}
 		c.drop(&drop)
-		d := &desk{batch: redeemcode.Batch{ID: 3, TemplateID: 7, First: 1, Count: 1000, Key: 1, State: redeemcode.Ready}}
-		s := redeemcode.Service{Store: checked{desk: d, template: drop}, Keys: keys, Now: func() time.Time { return opens.Add(c.after) }}
+		d := &fakeGate{batch: redeemcode.Batch{ID: 3, TemplateID: 7, First: 1, Count: 1000, Key: 1, State: redeemcode.Ready}}
+		s := redeemcode.Service{Store: checked{fakeGate: d, template: drop}, Keys: keys, Now: func() time.Time { return opens.Add(c.after) }}
 		f, err := s.Check(t.Context(), staff.System(), code.Text())
 		if err != nil || f.Verdict != c.want || f.Template.ID != 7 {
 			t.Errorf("%s: %s, of template %d, %v", c.name, f.Verdict, f.Template.ID, err)

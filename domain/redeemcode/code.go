@@ -1,10 +1,10 @@
-// Package redeemcode holds the codes that people type to get a coupon: how a
-// serial number becomes a code that nobody can guess, what a batch of codes
-// is, and how one is redeemed.
+// Package redeemcode holds the codes that users redeem for a coupon: how a
+// serial number becomes a code that cannot be guessed, what a batch of codes is,
+// and how one is redeemed.
 //
-// A code is derived from its serial number and a key; it is stored nowhere.
-// Whoever has the key can make every code that was or will be sold, so the
-// key is kept like money, and the database alone tells nobody a single code.
+// A code is derived from its serial number and a key; it is not stored. The key
+// can generate every code that was or will be sold, so it must be kept secret;
+// the database alone reveals no code.
 package redeemcode
 
 import (
@@ -53,7 +53,7 @@ type Code struct {
 // Key returns the number of the key that the code claims to be made with.
 func (c Code) Key() KeyID { return c.key }
 
-// Text returns the code as people read it: XXXX-XXXX-XXXX-XXXX.
+// Text returns the code as text: XXXX-XXXX-XXXX-XXXX.
 func (c Code) Text() string { return string(c.append(make([]byte, 0, symbols+symbols/groupOf-1))) }
 
 // append writes the code's text to b.
@@ -87,9 +87,9 @@ func (c Code) GoString() string { return c.String() }
 // symbols with as much between them.
 const maxTyped = 200
 
-// Parse reads what somebody typed: in any case, with or without dashes and
-// spaces, with letters that look alike, half or full width. It returns
-// [ErrInvalid] for anything that does not have the form of a code.
+// Parse reads a typed code: in any case, with or without dashes and spaces, with
+// similar letters, half or full width. It returns [ErrInvalid] for anything that
+// does not have the form of a code.
 func Parse(typed string) (Code, error) {
 	var c Code
 	if len(typed) > maxTyped || !utf8.ValidString(typed) {
@@ -139,7 +139,7 @@ func separates(r rune) bool {
 	return strings.ContainsRune("-_ \t\r\n\u00a0\u00ad\u2010\u2011\u2012\u2013\u2014\u2015\u2212\u3000\u30fc\u200b\ufeff", r)
 }
 
-// value returns the number that a symbol stands for, or -1.
+// value returns the number of a symbol, or -1.
 func value(r rune) int {
 	if r >= 'a' && r <= 'z' {
 		r -= 'a' - 'A'

@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// testKeys holds two keys that everybody may know.
+// testKeys holds two keys that are not secret.
 func testKeys(t testing.TB) *Keyring {
 	t.Helper()
 	one := base64.StdEncoding.EncodeToString([]byte("a key of 32 bytes, for tests one"))
@@ -140,9 +140,9 @@ func TestSpread(t *testing.T) {
 	}
 }
 
-// slips returns every way in which text differs by one wrong symbol, one
+// typos returns every way in which text differs by one wrong symbol, one
 // missing or doubled symbol, or two exchanged ones (up to two apart).
-func slips(text string) []string {
+func typos(text string) []string {
 	var list []string
 	s := strings.ReplaceAll(text, "-", "")
 	for i := range s {
@@ -170,7 +170,7 @@ func TestSlips(t *testing.T) {
 	k := testKeys(t)
 	tried := 0
 	for s := Serial(1); s <= 400; s++ {
-		for _, typed := range slips(code(t, k, 1+KeyID(s%2), s*7919).Text()) {
+		for _, typed := range typos(code(t, k, 1+KeyID(s%2), s*7919).Text()) {
 			tried++
 			c, err := Parse(typed)
 			if err != nil {

@@ -13,17 +13,17 @@ import (
 	"dropbell/domain/template"
 )
 
-// shelves is a store of batches by ascending id.
-type shelves struct {
+// fakeStore is a store of batches by ascending id.
+type fakeStore struct {
 	redeemcode.Store
 	batches []redeemcode.Batch
 }
 
-func (s *shelves) Template(_ context.Context, id int64) (template.Template, error) {
+func (s *fakeStore) Template(_ context.Context, id int64) (template.Template, error) {
 	return template.Template{ID: id}, nil
 }
 
-func (s *shelves) Batches(_ context.Context, q redeemcode.Query) (page []redeemcode.Batch, _ error) {
+func (s *fakeStore) Batches(_ context.Context, q redeemcode.Query) (page []redeemcode.Batch, _ error) {
 	for _, b := range slices.Backward(s.batches) {
 		if len(page) < q.Limit && (q.Before == 0 || b.ID < q.Before) {
 			page = append(page, b)
@@ -39,7 +39,7 @@ func TestExportLeavesNoBatchOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	store := &shelves{}
+	store := &fakeStore{}
 	s := &redeemcode.Service{Store: store, Keys: keys, Now: time.Now}
 	for _, n := range []int64{1, 999, 1000, 1001, 2000, 2503} {
 		for id := int64(len(store.batches)) + 1; id <= n; id++ {

@@ -117,9 +117,9 @@ func (k *Keyring) each(id KeyID, first Serial, count int64, yield func(Code) err
 	return nil
 }
 
-// Serial returns the number behind a code, or [ErrInvalid] if the code was not
-// made with one of the keys. It needs no store: whoever makes codes up costs
-// a microsecond or four.
+// Serial returns the serial number of a code, or [ErrInvalid] if the code was
+// not made with one of the keys. It needs no store: an invented code costs one
+// to four microseconds.
 func (k *Keyring) Serial(code Code) (Serial, error) {
 	c := k.cipher(code.key)
 	if c == nil {

@@ -9,8 +9,7 @@ import (
 	"dropbell/domain/user"
 )
 
-// A Finder knows which batch a serial number belongs to, as of a second ago
-// at most.
+// A Finder returns the batch of a serial number, at most a second out of date.
 type Finder interface {
 	// BatchOf returns [ErrBatchNotFound] if the number was never given out.
 	BatchOf(ctx context.Context, s Serial) (Batch, error)
@@ -24,7 +23,7 @@ type Marks interface {
 	Mark(ctx context.Context, b Batch, s Serial) error
 }
 
-// Uses knows what codes were used for, from the coupons themselves.
+// Uses reads which coupons were issued for codes.
 type Uses interface {
 	// UseOf returns false if there is no coupon of the code.
 	UseOf(ctx context.Context, s Serial) (Use, bool, error)
@@ -40,18 +39,18 @@ type Redeemer struct {
 	// and that is what makes a code work once.
 	Gate  claim.Gate
 	NewID func(templateID int64) claim.ID
-	// Answered, if set, is told of every answer; nil is a coupon.
+	// Answered, if set, is called with every answer; nil is a coupon.
 	Answered func(error)
-	// Failed, if set, is told when marks or uses could not be read or written,
+	// Failed, if set, is called when marks or uses could not be read or written,
 	// which slows refusals down and breaks nothing.
 	Failed func(error)
 }
 
 // Redeem issues the coupon of the code that the user typed. It returns
-// [ErrInvalid], without having asked any store, for what was made up or
-// mistyped, and also for codes that were revoked or never sold; [ErrUsed] for
-// a code that gave somebody a coupon before; else what the gate answers.
-// Whatever it refuses, the code is as good as before.
+// [ErrInvalid], without any query, for invented and mistyped codes, and also for
+// codes that were revoked or never sold; [ErrUsed] for a code whose coupon
+// another user or an earlier request got; else the gate's answer. A refusal does
+// not use up the code.
 //
 // again says that this very request began before and may have had its effect:
 // then the user's own coupon is the answer, instead of [ErrUsed].
@@ -63,8 +62,8 @@ func (r *Redeemer) Redeem(ctx context.Context, by user.ID, typed string, again b
 	return c, err
 }
 
-// Genuine returns [ErrInvalid] for what was made up or mistyped. It asks no
-// store; what it lets pass may still have been used, revoked or never sold.
+// Genuine returns [ErrInvalid] for invented and mistyped codes. It needs no
+// store; a code that passes may still have been used, revoked or never sold.
 func (r *Redeemer) Genuine(typed string) error {
 	code, err := Parse(typed)
 	if err == nil {
@@ -106,9 +105,9 @@ func (r *Redeemer) redeem(ctx context.Context, by user.ID, typed string, again b
 	return got, nil
 }
 
-// stored reports whether the coupon of a code is committed. A gate that
-// answers before that knows of claims that may yet come to nothing, and then
-// the code must not stay marked.
+// stored reports whether the coupon of a code is committed. A gate that answers
+// before the commit may return claims that are refused later, and then the code
+// must not stay marked.
 func (r *Redeemer) stored(ctx context.Context, s Serial) bool {
 	_, used, err := r.Uses.UseOf(ctx, s)
 	if err != nil && r.Failed != nil {
@@ -117,7 +116,7 @@ func (r *Redeemer) stored(ctx context.Context, s Serial) bool {
 	return used && err == nil
 }
 
-// originKey is how the gate knows a code.
+// originKey is the code's key at the gate.
 func originKey(s Serial) string { return strconv.FormatInt(int64(s), 10) }
 
 func (r *Redeemer) read(ctx context.Context, typed string) (Batch, Serial, error) {

@@ -10,9 +10,9 @@ import (
 	"dropbell/domain/redeemcode"
 )
 
-// desk is a gate that answers before the coupon is stored, as one in memory
-// does, with marks and uses beside it.
-type desk struct {
+// fakeGate is a gate that answers before the coupon is stored, as the Redis gate
+// does, with marks and uses.
+type fakeGate struct {
 	answer claim.Claim
 	err    error
 	asked  []claim.Request
@@ -22,7 +22,7 @@ type desk struct {
 	batch  redeemcode.Batch
 }
 
-func (d *desk) Claim(_ context.Context, r claim.Request) (claim.Claim, error) {
+func (d *fakeGate) Claim(_ context.Context, r claim.Request) (claim.Claim, error) {
 	d.asked = append(d.asked, r)
 	c := d.answer
 	if c.ID == 0 {
@@ -31,20 +31,20 @@ func (d *desk) Claim(_ context.Context, r claim.Request) (claim.Claim, error) {
 	return c, d.err
 }
 
-func (d *desk) Used(_ context.Context, _ redeemcode.Batch, s redeemcode.Serial) (bool, error) {
+func (d *fakeGate) Used(_ context.Context, _ redeemcode.Batch, s redeemcode.Serial) (bool, error) {
 	return d.marked[s], d.broken
 }
 
-func (d *desk) Mark(_ context.Context, _ redeemcode.Batch, s redeemcode.Serial) error {
+func (d *fakeGate) Mark(_ context.Context, _ redeemcode.Batch, s redeemcode.Serial) error {
 	d.marked[s] = true
 	return d.broken
 }
 
-func (d *desk) UseOf(context.Context, redeemcode.Serial) (redeemcode.Use, bool, error) {
+func (d *fakeGate) UseOf(context.Context, redeemcode.Serial) (redeemcode.Use, bool, error) {
 	return redeemcode.Use{}, d.used, nil
 }
 
-func (d *desk) BatchOf(context.Context, redeemcode.Serial) (redeemcode.Batch, error) {
+func (d *fakeGate) BatchOf(context.Context, redeemcode.Serial) (redeemcode.Batch, error) {
 	return d.batch, nil
 }
 
@@ -60,21 +60,21 @@ func TestRedeemMarksOnlyWhatIsStored(t *testing.T) {
 	outage := errors.New("redis is away")
 	for _, c := range []struct {
 		name   string
-		desk   desk
+		desk   fakeGate
 		again  bool
 		want   error
 		marked bool
 	}{
-		{"issued", desk{answer: claim.Claim{State: claim.Issued}}, false, nil, true},
-		{"accepted, which may come to nothing", desk{answer: claim.Claim{State: claim.Accepted}}, false, nil, false},
-		{"somebody else's, stored", desk{err: claim.ErrIdempotency, used: true}, false, redeemcode.ErrUsed, true},
-		{"somebody else's, on its way", desk{err: claim.ErrIdempotency}, false, redeemcode.ErrUsed, false},
-		{"my own, of another request", desk{answer: claim.Claim{ID: 9, State: claim.Issued}}, false, redeemcode.ErrUsed, true},
-		{"my own, of this request", desk{answer: claim.Claim{ID: 9, State: claim.Issued}}, true, nil, true},
-		{"sold out", desk{err: claim.ErrSoldOut}, false, claim.ErrSoldOut, false},
-		{"limit", desk{err: claim.ErrLimit}, false, claim.ErrLimit, false},
-		{"undecided", desk{err: claim.ErrOverloaded}, false, claim.ErrOverloaded, false},
-		{"issued, without marks", desk{answer: claim.Claim{State: claim.Issued}, broken: outage}, false, nil, true},
+		{"issued", fakeGate{answer: claim.Claim{State: claim.Issued}}, false, nil, true},
+		{"accepted, which may come to nothing", fakeGate{answer: claim.Claim{State: claim.Accepted}}, false, nil, false},
+		{"somebody else's, stored", fakeGate{err: claim.ErrIdempotency, used: true}, false, redeemcode.ErrUsed, true},
+		{"somebody else's, on its way", fakeGate{err: claim.ErrIdempotency}, false, redeemcode.ErrUsed, false},
+		{"my own, of another request", fakeGate{answer: claim.Claim{ID: 9, State: claim.Issued}}, false, redeemcode.ErrUsed, true},
+		{"my own, of this request", fakeGate{answer: claim.Claim{ID: 9, State: claim.Issued}}, true, nil, true},
+		{"sold out", fakeGate{err: claim.ErrSoldOut}, false, claim.ErrSoldOut, false},
+		{"limit", fakeGate{err: claim.ErrLimit}, false, claim.ErrLimit, false},
+		{"undecided", fakeGate{err: claim.ErrOverloaded}, false, claim.ErrOverloaded, false},
+		{"issued, without marks", fakeGate{answer: claim.Claim{State: claim.Issued}, broken: outage}, false, nil, true},
 	} {
 		d := c.desk
 		d.marked = map[redeemcode.Serial]bool{}
@@ -105,7 +105,7 @@ func TestMarkedCodesAskNoGate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &desk{answer: claim.Claim{ID: 9, State: claim.Issued}, marked: map[redeemcode.Serial]bool{417: true},
+	d := &fakeGate{answer: claim.Claim{ID: 9, State: claim.Issued}, marked: map[redeemcode.Serial]bool{417: true},
 		batch: redeemcode.Batch{ID: 3, TemplateID: 7, First: 1, Count: 1000, Key: 1, State: redeemcode.Ready}}
 	r := redeemcode.Redeemer{Keys: keys, Batches: d, Marks: d, Uses: d, Gate: d, NewID: func(int64) claim.ID { return 5 }}
 	if _, err := r.Redeem(t.Context(), 1001, code.Text(), false); !errors.Is(err, redeemcode.ErrUsed) || len(d.asked) != 0 {

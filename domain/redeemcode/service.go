@@ -129,8 +129,8 @@ func (s *Service) Supply(ctx context.Context, by staff.Actor, templateID int64) 
 	return s.Store.Supply(ctx, templateID)
 }
 
-// Revoke makes the codes of a batch that nobody has used worthless; coupons
-// that were issued stay. It returns [ErrRevoked] if that was done before.
+// Revoke revokes the unused codes of a batch; issued coupons stay. It returns
+// [ErrRevoked] if the batch was revoked before.
 func (s *Service) Revoke(ctx context.Context, by staff.Actor, templateID, id int64, reason string) (Batch, error) {
 	b, err := s.load(ctx, by, staff.ManageTemplates, templateID, id)
 	if err != nil {

@@ -30,7 +30,7 @@ type Announcement struct {
 	ID         int64
 	TemplateID int64
 	Kind       delivery.Kind
-	// OpensAt is the opening it tells about.
+	// OpensAt is the opening that the announcement contains.
 	OpensAt time.Time
 	State   AnnouncementState
 	// StopReason says why the remaining users are skipped: the opening moved once

@@ -17,12 +17,12 @@ type AnnouncementCut struct {
 	Parts   []delivery.Range
 }
 
-// AnnouncingStore cuts announcements; see [FiringStore] for what a token and
-// a lease promise.
+// AnnouncingStore cuts announcements; its tokens and leases are those of
+// [FiringStore].
 type AnnouncingStore interface {
-	// BeginAnnouncing takes an announcement that waits, or whose cutting was
-	// abandoned, once nobody is being sent what it corrects any more. Else it
-	// returns [ErrNotFirable].
+	// BeginAnnouncing takes the lease of a waiting announcement, or of one whose
+	// cutting was abandoned, once the messages that it corrects are no longer
+	// being sent. Otherwise it returns [ErrNotFirable].
 	BeginAnnouncing(ctx context.Context, id int64, lasting time.Duration) (AnnouncementCut, error)
 	ReadAudience(ctx context.Context, c AnnouncementCut, part delivery.Range) (Due, error)
 	StoreAnnouncementBatches(ctx context.Context, c AnnouncementCut, bs []NewBatch) ([]int64, error)
@@ -44,8 +44,9 @@ type Announcer struct {
 	LeaseFor time.Duration
 }
 
-// Cut cuts one announcement. It returns nil if there was nothing to do:
-// cut already, stopped, not yet possible, or somebody else is at it.
+// Cut cuts one announcement. It returns nil if there was nothing to do: the
+// announcement is cut already, stopped, not yet possible, or being cut by
+// another worker.
 func (x *Announcer) Cut(ctx context.Context, id int64) error {
 	cut, err := x.Store.BeginAnnouncing(ctx, id, x.LeaseFor)
 	if errors.Is(err, ErrNotFirable) {
@@ -54,17 +55,17 @@ func (x *Announcer) Cut(ctx context.Context, id int64) error {
 	if err != nil {
 		return err
 	}
-	_, err = cutting{x.Queue, cut.Parts, cut.Covered,
-		func(ctx context.Context, part delivery.Range) (Due, error) {
+	_, err = cutting{queue: x.Queue, parts: cut.Parts, covered: cut.Covered, lasting: x.LeaseFor,
+		read: func(ctx context.Context, part delivery.Range) (Due, error) {
 			return x.Store.ReadAudience(ctx, cut, part)
 		},
-		func(ctx context.Context, bs []NewBatch) ([]int64, error) {
+		store: func(ctx context.Context, bs []NewBatch) ([]int64, error) {
 			return x.Store.StoreAnnouncementBatches(ctx, cut, bs)
 		},
-		func(ctx context.Context) error { return x.Store.KeepAnnouncing(ctx, cut, x.LeaseFor) }, x.LeaseFor,
+		renew: func(ctx context.Context) error { return x.Store.KeepAnnouncing(ctx, cut, x.LeaseFor) },
 	}.run(ctx)
 	if errors.Is(err, delivery.ErrLeaseLost) {
-		return nil // whoever took over finishes
+		return nil // the worker that took over finishes
 	}
 	if err != nil {
 		return err

@@ -1,5 +1,5 @@
-// Package reminder holds reservations and their firing: which reminders a
-// user asked for, when a slot is due, and how everybody due is handed to
+// Package reminder holds reservations and their firing: which reminders a user
+// reserved, when a slot is due, and how the due recipients are handed to
 // delivery, each once.
 package reminder
 

@@ -17,7 +17,7 @@ import (
 	"dropbell/domain/template"
 )
 
-// vectors are expected values that everybody who stores bitmaps agrees on.
+// vectors are the expected values that all implementations of bitmaps share.
 type vectors struct {
 	Encode []struct {
 		Minutes, Channel, Bit int

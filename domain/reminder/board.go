@@ -23,8 +23,7 @@ type BoardStore interface {
 type Board struct {
 	Rows    []Row
 	Earlier []Row
-	// DeadLetters are the current rows' reminders that wait for a decision: of
-	// the dead, those that nobody has discarded.
+	// DeadLetters are the current rows' dead reminders that were not discarded.
 	DeadLetters int64
 }
 
@@ -71,7 +70,7 @@ func abs(n int64) int64 {
 	return n
 }
 
-// Users finds users for staff and keeps what the shop tells about them.
+// Users finds users for staff and stores their data.
 type Users interface {
 	// User returns [user.ErrNotFound] if nothing is known about the id.
 	User(ctx context.Context, id user.ID) (user.User, error)

@@ -65,7 +65,7 @@ type Cockpit struct {
 	Rows []CockpitRow
 	// Causes are those of the slots in Current, most frequent first.
 	Causes []Cause
-	// DeadLetters are those of all rows that nobody has discarded.
+	// DeadLetters are the dead letters of all rows that were not discarded.
 	DeadLetters int64
 	// Sampled is true when the causes were counted among the latest failures
 	// only, because there are too many to count every second.
@@ -101,8 +101,8 @@ func (c Cockpit) Sent() (sum [delivery.Channels]int64) {
 	return sum
 }
 
-// Settled returns the rows that change no more unless somebody replays dead
-// letters, which unfinishes their slot.
+// Settled returns the rows that change only if dead letters are replayed, which
+// unfinishes their slot.
 func (c Cockpit) Settled() []CockpitRow {
 	var out []CockpitRow
 	for _, r := range c.Rows {

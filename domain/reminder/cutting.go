@@ -11,8 +11,8 @@ import (
 // readers is how many parts are read ahead while earlier ones are stored.
 const readers = 2
 
-// cutting divides the users of a slot, or of whatever else has an audience,
-// into stored batches and wakes the workers while it goes on.
+// cutting divides the users of a slot, or of another audience, into stored
+// batches and wakes the workers meanwhile.
 type cutting struct {
 	queue   Queue
 	parts   []delivery.Range
@@ -22,6 +22,8 @@ type cutting struct {
 	// renew keeps the right to cut, which lasts as long as lasting says.
 	renew   func(ctx context.Context) error
 	lasting time.Duration
+	// enter, if set, waits for a turn to read; release ends it.
+	enter func(ctx context.Context) (release func(), err error)
 }
 
 // run returns how many users were found per channel, those covered included.
@@ -38,6 +40,13 @@ func (c cutting) run(ctx context.Context) (found [delivery.Channels]int64, err e
 func (c cutting) cut(ctx context.Context) (found [delivery.Channels]int64, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	if c.enter != nil {
+		release, err := c.enter(ctx)
+		if err != nil {
+			return found, err
+		}
+		defer release()
+	}
 	var stored [delivery.Channels]int
 	for part := range c.readAhead(ctx) {
 		if part.err != nil {
@@ -76,7 +85,7 @@ func (c cutting) readAhead(ctx context.Context) <-chan readPart {
 				case <-ctx.Done():
 				}
 				if ctx.Err() != nil {
-					break // nobody waits for the others
+					break // the results are no longer read
 				}
 			}
 			alive <- struct{}{}
@@ -94,9 +103,9 @@ func (c cutting) readAhead(ctx context.Context) <-chan readPart {
 // storeGroup is how many batches are stored by one statement.
 const storeGroup = 50
 
-// Whoever is woken drains its channel. So the first batches have a task each,
-// for every worker there may be, and of the others only some: they are found
-// by those who are at work.
+// A worker that is woken drains its channel. So the first batches have a task
+// each, for every worker there may be, and only some of the others have one:
+// busy workers find the rest.
 const (
 	wokenEach  = 64
 	wokenEvery = 8
@@ -114,17 +123,8 @@ func (c cutting) storeAll(ctx context.Context, due Due, stored *[delivery.Channe
 		if err != nil {
 			return err
 		}
-		var tasks []task.Task
-		for i, id := range ids {
-			n := &stored[group[i].Channel]
-			if *n < wokenEach || *n%wokenEvery == 0 {
-				tasks = append(tasks, task.Run(id, group[i].Channel.String(), 0, time.Time{}))
-			}
-			*n++
-		}
+		wake(ctx, c.queue, ids, func(i int) delivery.Channel { return group[i].Channel }, stored)
 		group = group[:0]
-		// A queue that is away costs time, not reminders: the sweep wakes workers.
-		_ = c.queue.Enqueue(ctx, tasks...)
 		return nil
 	}
 	for i, ids := range due {
@@ -138,4 +138,22 @@ func (c cutting) storeAll(ctx context.Context, due Due, stored *[delivery.Channe
 		}
 	}
 	return flush()
+}
+
+// wake queues tasks for new batches, given the channel of each and how many
+// batches of each channel were stored before. The id 0 is no batch. A queue that is away costs time,
+// not reminders: the sweep wakes workers.
+func wake(ctx context.Context, queue Queue, ids []int64, channel func(i int) delivery.Channel, stored *[delivery.Channels]int) {
+	var tasks []task.Task
+	for i, id := range ids {
+		if id == 0 {
+			continue
+		}
+		n := &stored[channel(i)]
+		if *n < wokenEach || *n%wokenEvery == 0 {
+			tasks = append(tasks, task.Run(id, channel(i).String(), 0, time.Time{}))
+		}
+		*n++
+	}
+	_ = queue.Enqueue(ctx, tasks...)
 }

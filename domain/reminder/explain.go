@@ -35,7 +35,7 @@ const (
 	StepCouponLocked   StepKind = "coupon_locked"
 	StepCouponUsed     StepKind = "coupon_used"
 	StepCouponReleased StepKind = "coupon_released"
-	StepCouponTimedOut StepKind = "coupon_timed_out" // its lock ended by itself
+	StepCouponTimedOut StepKind = "coupon_timed_out" // its lock expired
 	StepCouponRefunded StepKind = "coupon_refunded"
 	StepCouponExpired  StepKind = "coupon_expired"
 	StepCouponRevoked  StepKind = "coupon_revoked"
@@ -65,7 +65,7 @@ type Step struct {
 	Attempts int
 	// From and To are the openings before and after a move.
 	From, To *time.Time
-	By       string // who did it, when somebody did
+	By       string // the actor, if there is one
 }
 
 // Timeline is everything known about one user and one template.
@@ -112,10 +112,10 @@ type Explainer struct {
 	Reminders *Service
 }
 
-// Explain returns the timeline of a user and a template, or [ErrNotReserved],
-// or [template.ErrNotFound]. Somebody who has cancelled everything, or has a
-// coupon, has a timeline all the same. Steps name who changed the template,
-// which is for staff only.
+// Explain returns the timeline of a user and a template, or [ErrNotReserved], or
+// [template.ErrNotFound]. A user who has cancelled all reminders, or has a
+// coupon, has a timeline too. Steps name the staff who changed the template, so
+// the timeline is for staff only.
 func (x *Explainer) Explain(ctx context.Context, by user.ID, templateID int64) (Timeline, error) {
 	t, err := x.Reminders.Templates.Template(ctx, templateID)
 	if err != nil {
@@ -152,7 +152,7 @@ func (x *Explainer) Explain(ctx context.Context, by user.ID, templateID int64) (
 	if err != nil {
 		return Timeline{}, err
 	}
-	view := x.Reminders.compose(t, r, done)
+	view := compose(x.Reminders.Now(), t, r, done)
 	return Timeline{view, explain(view, t, done, planned, changes, own)}, nil
 }
 
@@ -192,8 +192,9 @@ func explain(v View, t template.Template, done []Delivered, planned map[int64]ti
 	return steps
 }
 
-// outcomeSteps tells one delivery: when it was fired, that it failed before
-// it ended, how it ended. One that waits for a retry has not ended.
+// outcomeSteps returns the steps of one delivery: when it was fired, failed
+// attempts, and its outcome. A delivery that waits for a retry has no outcome
+// yet.
 func outcomeSteps(d Delivered, planned map[int64]time.Time) []Step {
 	about := Step{At: d.At, Reminder: &Reminder{d.Channel, d.Slot}, Message: d.Kind, BatchID: d.BatchID}
 	if d.Kind == delivery.KindReminder || d.Kind == delivery.KindNotice {
@@ -221,7 +222,7 @@ func outcomeSteps(d Delivered, planned map[int64]time.Time) []Step {
 	last.Kind, last.Outcome = StepOutcome, d.Outcome
 	if d.Outcome != delivery.Recovered && d.Outcome != delivery.Sent {
 		last.Reason = d.Reason
-		if d.Outcome != delivery.Skipped { // for which nobody was asked
+		if d.Outcome != delivery.Skipped { // for which no provider was called
 			last.Detail = d.Detail
 		}
 	}

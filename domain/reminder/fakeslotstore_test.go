@@ -12,9 +12,10 @@ import (
 	"dropbell/domain/user"
 )
 
-// fakeSlotStore is a firing store of one slot in memory; its clock runs offset away
-// from the process's.
+// fakeSlotStore is a firing store of one slot in memory, too large to be cut
+// together with others; its clock runs offset away from the process's.
 type fakeSlotStore struct {
+	reminder.TogetherStore
 	mu       sync.Mutex
 	slot     reminder.Slot
 	offset   time.Duration
@@ -30,7 +31,7 @@ type fakeSlotStore struct {
 	storeErr error
 	endErr   error
 	onRead   func()
-	stolen   bool // somebody else has taken over
+	stolen   bool // another worker has taken over
 	// keptUntil is the end of the lease.
 	keptUntil time.Time
 	deaf      bool // reading does not notice that its context has ended
@@ -49,7 +50,7 @@ func (y *fakeSlotStore) BeginFiring(_ context.Context, _ int64, lasting time.Dur
 		return reminder.Cut{Wait: wait}, nil
 	}
 	y.slot.State, y.keptUntil = reminder.Firing, time.Now().Add(lasting)
-	cut := reminder.Cut{Slot: y.slot, Token: "token", Covered: y.covered}
+	cut := reminder.Cut{Slot: y.slot, Token: "token", Covered: y.covered, Expected: reminder.SmallSlot + 1}
 	width := max(1, (len(y.users)+y.parts-1)/max(1, y.parts))
 	for part := range slices.Chunk(y.users, width) {
 		cut.Parts = append(cut.Parts, delivery.Range{From: part[0], To: part[len(part)-1]})
@@ -119,33 +120,33 @@ func (y *fakeSlotStore) TakeBack(context.Context) (int, error)    { return 0, ni
 func (y *fakeSlotStore) Overdue(context.Context, time.Duration) ([]delivery.Channel, error) {
 	return nil, nil
 }
-func (y *fakeSlotStore) Unfinished(context.Context, int64) (bool, error) { return false, nil }
+func (y *fakeSlotStore) Unfinished(context.Context, []int64) ([]int64, error) { return nil, nil }
 func (y *fakeSlotStore) WaitingSlots(context.Context, int64) ([]reminder.Slot, []reminder.Slot, error) {
 	return nil, nil, nil
 }
 
-// line is a queue that remembers.
-type line struct {
+// fakeQueue is a queue that remembers.
+type fakeQueue struct {
 	mu      sync.Mutex
 	tasks   []task.Task
 	removed []task.Task
 	fail    error
 }
 
-func (l *line) Enqueue(_ context.Context, ts ...task.Task) error {
+func (l *fakeQueue) Enqueue(_ context.Context, ts ...task.Task) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.tasks = append(l.tasks, ts...)
 	return l.fail
 }
 
-func (l *line) Remove(_ context.Context, ts ...task.Task) error {
+func (l *fakeQueue) Remove(_ context.Context, ts ...task.Task) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.removed = append(l.removed, ts...)
 	return l.fail
 }
 
-func (l *line) named(name string) []task.Task {
+func (l *fakeQueue) named(name string) []task.Task {
 	return slices.DeleteFunc(slices.Clone(l.tasks), func(t task.Task) bool { return t.Name != name })
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"dropbell/domain/delivery"
@@ -25,6 +26,8 @@ type Cut struct {
 	Wait time.Duration
 	// RemindOnce is [template.Template.RemindOnce] when the cut was claimed.
 	RemindOnce bool
+	// Expected is about how many reminders the slot has, on all channels.
+	Expected int64
 	// Covered are the ranges of batches that exist already, per channel, ascending.
 	Covered [delivery.Channels][]delivery.Range
 	// Parts divide the user ids so that no part needs much memory.
@@ -58,13 +61,14 @@ type FiringStore interface {
 	// EndFiring records that every batch is stored and how many users were
 	// found per channel.
 	EndFiring(ctx context.Context, c Cut, reserved [delivery.Channels]int64) error
+	TogetherStore
 	// DueSlots returns slots that wait although they were due longer ago
 	// than grace, and those whose cutting was abandoned.
 	DueSlots(ctx context.Context, grace time.Duration, limit int) ([]int64, error)
 	// FinishSlots finishes slots whose batches are all done.
 	FinishSlots(ctx context.Context) (int, error)
-	// Unfinished reports whether the slot still has work to do.
-	Unfinished(ctx context.Context, slotID int64) (bool, error)
+	// Unfinished returns those of the slots that still have work to do.
+	Unfinished(ctx context.Context, slotIDs []int64) ([]int64, error)
 	// TakeBack and Overdue are those of [delivery.Store].
 	TakeBack(ctx context.Context) (int, error)
 	Overdue(ctx context.Context, grace time.Duration) ([]delivery.Channel, error)
@@ -88,6 +92,13 @@ type Timers struct {
 	LeaseFor time.Duration
 	// WatchEvery is the watchdog's period.
 	WatchEvery time.Duration
+	// Firings is how many slots, or groups of small slots, this process cuts at a
+	// time; less than 1 = 1. Slots that need several reads to bound memory are cut
+	// one at a time, beside the others.
+	Firings int
+
+	firings firings
+	swept   atomic.Int64 // nanoseconds since 1970 when a watchdog last swept
 }
 
 // Schedule makes the template's timers agree with its slots. It may run any
@@ -111,11 +122,13 @@ func (f *Timers) Schedule(ctx context.Context, templateID int64) error {
 // until its instant; queues know whole seconds only.
 const longestWait = 3 * time.Second
 
-// Fire cuts a due slot into batches, stores them and wakes the workers while
-// it goes on cutting. It returns nil if there was nothing to do: fired
+// Fire cuts a due slot into batches, stores them and wakes the workers during
+// the cut. A small slot is cut together with others that are due; see
+// [Timers.fireTogether]. Fire returns nil if there was nothing to do: fired
 // already, ended, or another worker fires it.
 func (f *Timers) Fire(ctx context.Context, slotID int64) error {
-	cut, err := f.begin(ctx, slotID)
+	cut, release, err := f.begin(ctx, slotID)
+	defer release()
 	switch {
 	case errors.Is(err, ErrNotFirable):
 		return nil
@@ -123,6 +136,10 @@ func (f *Timers) Fire(ctx context.Context, slotID int64) error {
 		return err
 	case cut.Wait > 0: // far too early: a clock is wrong or the timer is stale
 		return f.Queue.Enqueue(ctx, task.Fire(slotID, f.Now().Add(cut.Wait)).Again(strconv.FormatInt(f.Now().Unix(), 10)))
+	case cut.small():
+		return f.fireTogether(ctx, cut)
+	case cut.huge():
+		release()
 	}
 	reserved, err := f.cutting(cut).run(ctx)
 	if errors.Is(err, delivery.ErrLeaseLost) {
@@ -137,43 +154,70 @@ func (f *Timers) Fire(ctx context.Context, slotID int64) error {
 	return f.Queue.Enqueue(ctx, task.WatchSlot(slotID, f.Now().Add(f.WatchEvery)))
 }
 
-// begin waits for the database's clock if the timer woke a little early.
-func (f *Timers) begin(ctx context.Context, slotID int64) (Cut, error) {
+// begin waits for the database's clock if the timer woke a little early. release,
+// which may be called more than once, frees the place that the slot takes among
+// [Timers.Firings]; no place is held while waiting for the instant.
+func (f *Timers) begin(ctx context.Context, slotID int64) (cut Cut, release func(), err error) {
 	for {
-		cut, err := f.Store.BeginFiring(ctx, slotID, f.LeaseFor)
-		if err != nil || cut.Wait <= 0 || cut.Wait > longestWait {
-			return cut, err
+		if release, err = f.firings.enter(ctx, f.Firings); err != nil {
+			return cut, release, err
 		}
+		if f.firings.cutHere(slotID) {
+			return cut, release, ErrNotFirable
+		}
+		cut, err = f.Store.BeginFiring(ctx, slotID, f.LeaseFor)
+		if err != nil || cut.Wait <= 0 || cut.Wait > longestWait {
+			return cut, release, err
+		}
+		release()
 		t := time.NewTimer(cut.Wait)
 		select {
 		case <-t.C:
 		case <-ctx.Done():
 			t.Stop()
-			return cut, ctx.Err()
+			return cut, release, ctx.Err()
 		}
 	}
 }
 
 func (f *Timers) cutting(cut Cut) cutting {
-	return cutting{f.Queue, cut.Parts, cut.Covered,
-		func(ctx context.Context, part delivery.Range) (Due, error) { return f.Store.ReadDue(ctx, cut, part) },
-		func(ctx context.Context, bs []NewBatch) ([]int64, error) { return f.Store.StoreBatches(ctx, cut, bs) },
-		func(ctx context.Context) error { return f.Store.KeepFiring(ctx, cut, f.LeaseFor) }, f.LeaseFor}
+	c := cutting{queue: f.Queue, parts: cut.Parts, covered: cut.Covered, lasting: f.LeaseFor,
+		read:  func(ctx context.Context, part delivery.Range) (Due, error) { return f.Store.ReadDue(ctx, cut, part) },
+		store: func(ctx context.Context, bs []NewBatch) ([]int64, error) { return f.Store.StoreBatches(ctx, cut, bs) },
+		renew: func(ctx context.Context) error { return f.Store.KeepFiring(ctx, cut, f.LeaseFor) }}
+	if cut.huge() {
+		c.enter = f.firings.enterHuge
+	}
+	return c
 }
 
-// Watch is the watchdog's look at one slot: it takes batches back from
-// workers that fell silent, goes on with abandoned cutting, finishes what is
-// finished, and looks again until the slot is.
-func (f *Timers) Watch(ctx context.Context, slotID int64) error {
-	if err := f.Sweep(ctx); err != nil {
+// Watch is the watchdog's look at slots that were fired together: it takes
+// batches back from workers that fell silent, goes on with abandoned cutting,
+// finishes what is finished, and looks again until the slots are. Each look is at
+// all there is, so of many at the same time one is enough.
+func (f *Timers) Watch(ctx context.Context, slotIDs ...int64) error {
+	if last, now := f.swept.Load(), f.Now().UnixNano(); now-last >= int64(sweepAgain) && f.swept.CompareAndSwap(last, now) {
+		if err := f.Sweep(ctx); err != nil {
+			return err
+		}
+	}
+	open, err := f.Store.Unfinished(ctx, slotIDs)
+	if err != nil || len(open) == 0 {
 		return err
 	}
-	open, err := f.Store.Unfinished(ctx, slotID)
-	if err != nil || !open {
-		return err
-	}
-	return f.Queue.Enqueue(ctx, task.WatchSlot(slotID, f.Now().Add(f.WatchEvery)))
+	return f.Queue.Enqueue(ctx, watch(open, f.Now().Add(f.WatchEvery)))
 }
+
+// watch returns the watchdog's next look at the slots.
+func watch(slotIDs []int64, at time.Time) task.Task {
+	if len(slotIDs) == 1 {
+		return task.WatchSlot(slotIDs[0], at)
+	}
+	return task.WatchSlots(slotIDs, at)
+}
+
+// sweepAgain is how soon after a watchdog's sweep another one sweeps again.
+const sweepAgain = time.Second
 
 // sweepGrace is how long the timer of a due slot is waited for.
 const sweepGrace = 1500 * time.Millisecond

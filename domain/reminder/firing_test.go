@@ -14,7 +14,7 @@ import (
 	"dropbell/domain/user"
 )
 
-func timersOn(store reminder.FiringStore, q *line) *reminder.Timers {
+func timersOn(store reminder.FiringStore, q *fakeQueue) *reminder.Timers {
 	return &reminder.Timers{Store: store, Queue: q, Now: time.Now, LeaseFor: 10 * time.Second, WatchEvery: 10 * time.Second}
 }
 
@@ -34,7 +34,7 @@ func TestFireCutsEverybodyOnce(t *testing.T) {
 	for _, n := range []int{0, 1, 999, 1000, 1001, 120_500} {
 		for _, parts := range []int{1, 2, 7} {
 			synctest.Test(t, func(t *testing.T) {
-				y, q := &fakeSlotStore{slot: slotDueIn(0), users: ids(n), parts: parts}, &line{}
+				y, q := &fakeSlotStore{slot: slotDueIn(0), users: ids(n), parts: parts}, &fakeQueue{}
 				if err := timersOn(y, q).Fire(t.Context(), 7); err != nil {
 					t.Fatal(err)
 				}
@@ -82,7 +82,7 @@ func TestFireCutsEverybodyOnce(t *testing.T) {
 
 func TestFireGoesOnWhereACrashLeftOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		y, q := &fakeSlotStore{slot: slotDueIn(0), users: ids(5000), parts: 2}, &line{}
+		y, q := &fakeSlotStore{slot: slotDueIn(0), users: ids(5000), parts: 2}, &fakeQueue{}
 		y.covered[delivery.App] = []delivery.Range{{From: 1, To: 1000}, {From: 2501, To: 3500}}
 		if err := timersOn(y, q).Fire(t.Context(), 7); err != nil {
 			t.Fatal(err)
@@ -113,7 +113,7 @@ func TestFireGoesOnWhereACrashLeftOff(t *testing.T) {
 func TestATimerThatWakesEarlyWaits(t *testing.T) {
 	for _, wait := range []time.Duration{time.Millisecond, 1500 * time.Millisecond, 3 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
-			y, q := &fakeSlotStore{slot: slotDueIn(wait), users: ids(10), parts: 1}, &line{}
+			y, q := &fakeSlotStore{slot: slotDueIn(wait), users: ids(10), parts: 1}, &fakeQueue{}
 			start := time.Now()
 			if err := timersOn(y, q).Fire(t.Context(), 7); err != nil {
 				t.Fatal(err)
@@ -130,7 +130,7 @@ func TestATimerThatWakesEarlyWaits(t *testing.T) {
 func TestTheDatabaseSaysWhenATimerIsEarly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, offset := range []time.Duration{-10 * time.Minute, 10 * time.Minute} {
-			y, q := &fakeSlotStore{users: ids(10), parts: 1, offset: offset}, &line{}
+			y, q := &fakeSlotStore{users: ids(10), parts: 1, offset: offset}, &fakeQueue{}
 			y.slot = slotDueIn(offset + 2*time.Second) // two seconds from now on the database's clock
 			start := time.Now()
 			if err := timersOn(y, q).Fire(t.Context(), 7); err != nil {
@@ -145,7 +145,7 @@ func TestTheDatabaseSaysWhenATimerIsEarly(t *testing.T) {
 
 func TestATimerFarTooEarlyIsQueuedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		y, q := &fakeSlotStore{slot: slotDueIn(3*time.Second + time.Millisecond), users: ids(10), parts: 1}, &line{}
+		y, q := &fakeSlotStore{slot: slotDueIn(3*time.Second + time.Millisecond), users: ids(10), parts: 1}, &fakeQueue{}
 		start := time.Now()
 		if err := timersOn(y, q).Fire(t.Context(), 7); err != nil {
 			t.Fatal(err)
@@ -163,7 +163,7 @@ func TestATimerFarTooEarlyIsQueuedAgain(t *testing.T) {
 
 func TestShutdownWhileATimerWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		y, q := &fakeSlotStore{slot: slotDueIn(2 * time.Second)}, &line{}
+		y, q := &fakeSlotStore{slot: slotDueIn(2 * time.Second)}, &fakeQueue{}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if err := timersOn(y, q).Fire(ctx, 7); !errors.Is(err, context.DeadlineExceeded) || len(y.ended) != 0 {
@@ -175,7 +175,7 @@ func TestShutdownWhileATimerWaits(t *testing.T) {
 func TestALostLeaseStopsSilently(t *testing.T) {
 	for _, at := range []int{1, 2} {
 		synctest.Test(t, func(t *testing.T) {
-			y, q := &fakeSlotStore{slot: slotDueIn(0), users: ids(200_000), parts: 4, loseAt: at}, &line{}
+			y, q := &fakeSlotStore{slot: slotDueIn(0), users: ids(200_000), parts: 4, loseAt: at}, &fakeQueue{}
 			if err := timersOn(y, q).Fire(t.Context(), 7); err != nil {
 				t.Errorf("lost at %d: %v", at, err)
 			}
@@ -191,7 +191,7 @@ func TestALostLeaseStopsSilently(t *testing.T) {
 func TestSlowReadingKeepsTheRightToCut(t *testing.T) {
 	for name, covered := range map[string][]delivery.Range{"nothing is covered": nil, "all is covered": {{From: 1, To: 100}}} {
 		synctest.Test(t, func(t *testing.T) {
-			y, q := &fakeSlotStore{slot: slotDueIn(0), users: ids(100), parts: 4}, &line{}
+			y, q := &fakeSlotStore{slot: slotDueIn(0), users: ids(100), parts: 4}, &fakeQueue{}
 			y.covered[delivery.App], y.covered[delivery.Email] = covered, covered
 			y.onRead = func() {
 				for range 40 {
@@ -213,7 +213,7 @@ func TestSlowReadingKeepsTheRightToCut(t *testing.T) {
 // TestWhoLostTheRightStopsReading, long before it would store something.
 func TestWhoLostTheRightStopsReading(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		y, q := &fakeSlotStore{slot: slotDueIn(0), users: ids(100), parts: 50}, &line{}
+		y, q := &fakeSlotStore{slot: slotDueIn(0), users: ids(100), parts: 50}, &fakeQueue{}
 		y.covered[delivery.App], y.covered[delivery.Email] = []delivery.Range{{From: 1, To: 100}}, []delivery.Range{{From: 1, To: 100}}
 		reads := 0
 		y.onRead = func() {
@@ -242,7 +242,7 @@ func TestFailuresOfTheStoreArePassedOn(t *testing.T) {
 		"reading": {readErr: broken}, "storing": {storeErr: broken}, "ending": {endErr: broken}} {
 		synctest.Test(t, func(t *testing.T) {
 			y.slot, y.users, y.parts = slotDueIn(0), ids(3000), 3
-			q := &line{}
+			q := &fakeQueue{}
 			if err := timersOn(y, q).Fire(t.Context(), 7); !errors.Is(err, broken) {
 				t.Errorf("%s: %v", name, err)
 			}
@@ -256,13 +256,13 @@ func TestFailuresOfTheStoreArePassedOn(t *testing.T) {
 	}
 }
 
-// TestShutdownWhileCutting: what was read only in part must not be ended as
-// if it were everybody.
+// TestShutdownWhileCutting: a partial read must not be taken for the end of the
+// recipients.
 func TestShutdownWhileCutting(t *testing.T) {
 	for i := range 100 {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
-			y, q := &fakeSlotStore{slot: slotDueIn(0), users: ids(5000), parts: 5, deaf: i%2 == 0}, &line{}
+			y, q := &fakeSlotStore{slot: slotDueIn(0), users: ids(5000), parts: 5, deaf: i%2 == 0}, &fakeQueue{}
 			reads := 0
 			y.onRead = func() {
 				y.mu.Lock()
@@ -282,7 +282,7 @@ func TestShutdownWhileCutting(t *testing.T) {
 // sweep wakes workers for them.
 func TestAQueueThatIsAwayLosesNoBatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		y, q := &fakeSlotStore{slot: slotDueIn(0), users: ids(3000), parts: 1}, &line{fail: errors.New("connection refused")}
+		y, q := &fakeSlotStore{slot: slotDueIn(0), users: ids(3000), parts: 1}, &fakeQueue{fail: errors.New("connection refused")}
 		if err := timersOn(y, q).Fire(t.Context(), 7); !errors.Is(err, q.fail) {
 			t.Errorf("the watchdog could not be queued and nobody is told: %v", err)
 		}

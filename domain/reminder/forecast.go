@@ -19,7 +19,7 @@ type Job struct {
 	DueAt      time.Time
 	Deadline   time.Time
 	Messages   int64
-	// ShopTimezone is the zone in which the template's instants are told.
+	// ShopTimezone is the zone in which the template's times are shown.
 	ShopTimezone string
 }
 
@@ -181,7 +181,7 @@ type ForecastStore interface {
 	Rates(ctx context.Context) (measured, limits [delivery.Channels]float64, err error)
 }
 
-// Forecaster tells before a drop whether everybody can be reminded in time.
+// Forecaster computes before a drop whether all reminders can be sent in time.
 type Forecaster struct {
 	Store ForecastStore
 	Now   func() time.Time

@@ -21,8 +21,8 @@ type ReceiptStore interface {
 	Receipt(ctx context.Context, slotID int64, w io.Writer) error
 }
 
-// Receipts holds the use cases around the receipt of a slot: the list of
-// everybody who was due, and what became of each.
+// Receipts holds the use cases around the receipt of a slot: the list of all its
+// recipients and the outcome of each.
 type Receipts struct{ Store ReceiptStore }
 
 // Head returns what the receipt begins with, or [ErrNoSlot], or

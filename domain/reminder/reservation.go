@@ -27,12 +27,12 @@ type Reservation struct {
 	UpdatedAt  time.Time
 }
 
-// A Refusal says which of the requested reminders stand in the way. It
-// unwraps to its fault.
+// A Refusal is the set of requested reminders that cause a fault. It unwraps to
+// the fault.
 type Refusal struct {
 	Fault     *fault.Fault
 	Offending []Reminder
-	// Also, if set, says which stand in the way for another reason.
+	// Also, if set, is the set that causes another fault.
 	Also *Refusal
 }
 
@@ -81,6 +81,9 @@ type Decision struct {
 	Open   Bitmap
 	// Opened says that the opening itself had passed.
 	Opened bool
+	// Repeated says that the idempotency key of the change was known: nothing was
+	// decided or changed, and nothing else in here means anything.
+	Repeated bool
 }
 
 // reserveError explains a verdict that refused to add asked.
@@ -91,7 +94,7 @@ func (v Decision) reserveError(asked Bitmap) error {
 	if err := refuseBoth(ErrAlreadyDue, asked.Without(v.Open), ErrAlreadyReserved, asked.Intersect(v.Before)); err != nil {
 		return err
 	}
-	// The row changed between the refusal and the look at it.
+	// The row changed between the refusal and its reading.
 	return refuse(ErrAlreadyReserved, asked)
 }
 
@@ -108,7 +111,7 @@ func (v Decision) cancelError(asked Bitmap) error {
 	if err := refuseBoth(ErrNotReserved, asked.Without(v.Before), ErrAlreadyDue, due); err != nil {
 		return err
 	}
-	// The row changed between the refusal and the look at it.
+	// The row changed between the refusal and its reading.
 	return refuse(ErrNotReserved, asked)
 }
 

@@ -21,6 +21,10 @@ type Change struct {
 	// Possible makes a cancellation one of those of Bits that are reserved and
 	// can still be cancelled, instead of all of Bits or none.
 	Possible bool
+	// Once, if set, is the idempotency key of a reservation. It is stored with the
+	// reservation, or with its refusal, in one transaction; if it is known already,
+	// nothing is decided or changed.
+	Once *Once
 }
 
 // Store keeps reservations.
@@ -53,7 +57,7 @@ type Service struct {
 	Now       func() time.Time
 }
 
-// Drop returns a template as everybody may see it, a second old at most, or
+// Drop returns a template as users may see it, at most a second out of date, or
 // [template.ErrNotFound]: drafts are for staff.
 func (s *Service) Drop(ctx context.Context, id int64) (template.Template, error) {
 	t, err := s.Templates.Template(ctx, id)
@@ -66,7 +70,7 @@ func (s *Service) Drop(ctx context.Context, id int64) (template.Template, error)
 	return t, nil
 }
 
-// A Request asks for reminders of one template.
+// A Request is a request for reminders of one template.
 type Request struct {
 	TemplateID int64
 	UserID     user.ID
@@ -81,28 +85,37 @@ type Request struct {
 // every reminder that is already due or already reserved. When it returns
 // nil the reservation is committed.
 func (s *Service) Reserve(ctx context.Context, r Request) (View, bool, error) {
-	t, err := s.Templates.Template(ctx, r.TemplateID)
+	known, err := s.terms(ctx, r)
 	if err != nil {
 		return View{}, false, err
 	}
-	if err := s.check(t, r); err != nil {
-		return View{}, false, err
-	}
-	bits := BitmapOf(r.Reminders...)
-	storing, cancel := detach.Context(ctx)
-	defer cancel()
-	v, err := s.Store.Reserve(storing, Change{TemplateID: r.TemplateID, UserID: r.UserID, Bits: bits})
+	d, err := s.store(ctx, Change{TemplateID: r.TemplateID, UserID: r.UserID, Bits: BitmapOf(r.Reminders...)})
 	if err != nil {
 		return View{}, false, err
 	}
-	if !v.Applied {
-		return View{}, false, v.reserveError(bits)
-	}
-	return s.waitingView(t, Reservation{TemplateID: r.TemplateID, UserID: r.UserID, Slots: v.After}), v.Created, nil
+	a := known.answer(r, d)
+	return a.View, a.Created, a.Refused
 }
 
-func (s *Service) check(t template.Template, r Request) error {
-	if err := t.AcceptsReservations(s.Now()); err != nil {
+// terms checks the request before it reaches the store.
+func (s *Service) terms(ctx context.Context, r Request) (terms, error) {
+	t, err := s.Templates.Template(ctx, r.TemplateID)
+	if err != nil {
+		return terms{}, err
+	}
+	now := s.Now()
+	return terms{name: t.Name, opensAt: t.OpensAt, at: now.Truncate(time.Microsecond)}, s.check(now, t, r)
+}
+
+// store goes on when the caller hangs up.
+func (s *Service) store(ctx context.Context, c Change) (Decision, error) {
+	storing, cancel := detach.Context(ctx)
+	defer cancel()
+	return s.Store.Reserve(storing, c)
+}
+
+func (s *Service) check(now time.Time, t template.Template, r Request) error {
+	if err := t.AcceptsReservations(now); err != nil {
 		return err
 	}
 	e := &fault.Fields{}
@@ -167,7 +180,7 @@ func (s *Service) remove(ctx context.Context, t template.Template, c Change) (Vi
 	templateID, by := c.TemplateID, c.UserID
 	left := Reservation{TemplateID: templateID, UserID: by, Slots: v.After}
 	if v.After.IsEmpty() {
-		return s.waitingView(t, left), nil
+		return compose(s.Now(), t, left, nil), nil
 	}
 	return s.view(ctx, t, left)
 }
@@ -207,7 +220,7 @@ func (s *Service) Reservations(ctx context.Context, by user.ID, before int64, li
 		if err != nil {
 			return nil, err
 		}
-		views = append(views, s.compose(t, r, done))
+		views = append(views, compose(s.Now(), t, r, done))
 	}
 	return views, nil
 }
@@ -217,19 +230,14 @@ func (s *Service) view(ctx context.Context, t template.Template, r Reservation) 
 	if err != nil {
 		return View{}, err
 	}
-	return s.compose(t, r, done), nil
+	return compose(s.Now(), t, r, done), nil
 }
 
-func (s *Service) waitingView(t template.Template, r Reservation) View {
-	return s.compose(t, r, nil)
-}
-
-// compose puts together what is known; a reminder with no outcome for the
+// compose puts together what is known at now; a reminder with no outcome for the
 // current opening is waiting, or due once its instant has passed; it is cancelled
 // when the drop is over before.
-func (s *Service) compose(t template.Template, r Reservation, done []Delivered) View {
+func compose(now time.Time, t template.Template, r Reservation, done []Delivered) View {
 	v := View{Reservation: r, ShopNumber: t.ShopNumber, TemplateName: t.Name, OpensAt: t.OpensAt, Items: []Item{}}
-	now := s.Now()
 	for _, rem := range r.Slots.Reminders() {
 		it := Item{Reminder: rem, DueAt: rem.DueAt(t.OpensAt), State: string(Waiting)}
 		switch {

@@ -16,8 +16,8 @@ import (
 	"dropbell/domain/template"
 )
 
-// lookout is a store that has only what sweeping and scheduling ask for.
-type lookout struct {
+// fakeSweepStore implements what sweeping and scheduling need.
+type fakeSweepStore struct {
 	fakeSlotStore
 	due           []int64
 	idle          []delivery.Channel
@@ -27,28 +27,31 @@ type lookout struct {
 	asked         []string
 }
 
-func (l *lookout) note(name string) error {
+func (l *fakeSweepStore) note(name string) error {
 	l.asked = append(l.asked, name)
 	return l.fail[name]
 }
 
-func (l *lookout) DueSlots(context.Context, time.Duration, int) ([]int64, error) {
+func (l *fakeSweepStore) DueSlots(context.Context, time.Duration, int) ([]int64, error) {
 	return l.due, l.note("due")
 }
-func (l *lookout) TakeBack(context.Context) (int, error) { return 0, l.note("take back") }
-func (l *lookout) Overdue(context.Context, time.Duration) ([]delivery.Channel, error) {
+func (l *fakeSweepStore) TakeBack(context.Context) (int, error) { return 0, l.note("take back") }
+func (l *fakeSweepStore) Overdue(context.Context, time.Duration) ([]delivery.Channel, error) {
 	return l.idle, l.note("overdue")
 }
-func (l *lookout) FinishSlots(context.Context) (int, error) { return 0, l.note("finish") }
-func (l *lookout) Unfinished(context.Context, int64) (bool, error) {
-	return l.open, l.note("unfinished")
+func (l *fakeSweepStore) FinishSlots(context.Context) (int, error) { return 0, l.note("finish") }
+func (l *fakeSweepStore) Unfinished(_ context.Context, ids []int64) ([]int64, error) {
+	if !l.open {
+		ids = nil
+	}
+	return ids, l.note("unfinished")
 }
-func (l *lookout) WaitingSlots(context.Context, int64) ([]reminder.Slot, []reminder.Slot, error) {
+func (l *fakeSweepStore) WaitingSlots(context.Context, int64) ([]reminder.Slot, []reminder.Slot, error) {
 	return l.waiting, l.gone, l.fail["waiting"]
 }
 
 func TestSweepQueuesWhatTheQueueLost(t *testing.T) {
-	l, q := &lookout{due: []int64{7, 8}, idle: []delivery.Channel{delivery.Email, delivery.SMS}}, &line{}
+	l, q := &fakeSweepStore{due: []int64{7, 8}, idle: []delivery.Channel{delivery.Email, delivery.SMS}}, &fakeQueue{}
 	timers, now := timersOn(l, q), time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	timers.Now = func() time.Time { return now }
 	for range 2 { // the second sweep, of the same five seconds, adds nothing new
@@ -91,7 +94,7 @@ func TestSweepQueuesWhatTheQueueLost(t *testing.T) {
 func TestSweepStopsAtTheFirstFailure(t *testing.T) {
 	broken := errors.New("disk full")
 	for _, step := range []string{"due", "take back", "overdue", "finish"} {
-		l, q := &lookout{due: []int64{7}, fail: map[string]error{step: broken}}, &line{}
+		l, q := &fakeSweepStore{due: []int64{7}, fail: map[string]error{step: broken}}, &fakeQueue{}
 		if err := timersOn(l, q).Sweep(t.Context()); !errors.Is(err, broken) || l.asked[len(l.asked)-1] != step {
 			t.Errorf("%s: %v after %v", step, err, l.asked)
 		}
@@ -100,7 +103,7 @@ func TestSweepStopsAtTheFirstFailure(t *testing.T) {
 
 func TestWatchLooksAgainUntilTheSlotIsFinished(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, q := &lookout{open: true}, &line{}
+		l, q := &fakeSweepStore{open: true}, &fakeQueue{}
 		if err := timersOn(l, q).Watch(t.Context(), 7); err != nil {
 			t.Fatal(err)
 		}
@@ -111,11 +114,11 @@ func TestWatchLooksAgainUntilTheSlotIsFinished(t *testing.T) {
 		if want := []string{"due", "take back", "overdue", "finish", "unfinished"}; !slices.Equal(l.asked, want) {
 			t.Errorf("asked %v; a slot that was just finished must not be watched on", l.asked)
 		}
-		l, q = &lookout{}, &line{}
+		l, q = &fakeSweepStore{}, &fakeQueue{}
 		if err := timersOn(l, q).Watch(t.Context(), 7); err != nil || len(q.tasks) != 0 {
 			t.Errorf("a finished slot: %v, queued %+v", err, q.tasks)
 		}
-		l = &lookout{open: true, fail: map[string]error{"unfinished": fault.ErrStale}}
+		l = &fakeSweepStore{open: true, fail: map[string]error{"unfinished": fault.ErrStale}}
 		if err := timersOn(l, q).Watch(t.Context(), 7); !errors.Is(err, fault.ErrStale) {
 			t.Errorf("%v", err)
 		}
@@ -124,7 +127,7 @@ func TestWatchLooksAgainUntilTheSlotIsFinished(t *testing.T) {
 
 func TestScheduleAddsWhatWaitsAndRemovesTheRest(t *testing.T) {
 	due := opens.Add(-5 * time.Minute)
-	l, q := &lookout{}, &line{}
+	l, q := &fakeSweepStore{}, &fakeQueue{}
 	for id := range int64(12) {
 		l.waiting = append(l.waiting, reminder.Slot{ID: 100 + id, Slot: template.Slot(id + 1), DueAt: due})
 		l.gone = append(l.gone, reminder.Slot{ID: 200 + id, DueAt: due})

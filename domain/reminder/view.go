@@ -24,8 +24,8 @@ func (s Slot) FiredLate() time.Duration {
 	return max(0, s.FiredAt.Sub(s.lateFrom()))
 }
 
-// overdueAfter is how late a slot may fire before somebody should look; a few
-// seconds are the timers' own.
+// overdueAfter is how late a slot may fire before the console shows it as
+// overdue; a delay of a few seconds comes from the timers.
 const overdueAfter = 5 * time.Second
 
 // Overdue reports whether the slot should have fired by now and has not.
@@ -46,7 +46,7 @@ const (
 	Waiting   SlotState = "waiting"
 	Firing    SlotState = "firing"    // batches are being cut
 	Sending   SlotState = "sending"   // all batches are stored
-	Finished  SlotState = "finished"  // everybody has an outcome
+	Finished  SlotState = "finished"  // each recipient has an outcome
 	Passed    SlotState = "passed"    // was due before the template was published
 	Moved     SlotState = "moved"     // the opening moved before it was due
 	SlotEnded SlotState = "cancelled" // the template ended before it was due
@@ -60,7 +60,7 @@ type Slot struct {
 	OpensAt    time.Time
 	DueAt      time.Time
 	// PlannedAt is later than DueAt if the opening was moved so near that the
-	// slot was due before it came into being. Zero stands for DueAt.
+	// slot was due before it was created. Zero = DueAt.
 	PlannedAt time.Time
 	// Round is positive if the opening was moved away after the slot had fired,
 	// and back: it is for those whom the rounds before it did not reach.
@@ -86,7 +86,7 @@ type Row struct {
 	Cells [delivery.Channels]Cell
 }
 
-// Item is one reminder of a user as the user sees it.
+// Item is one reminder of a user, as the API shows it to the user.
 type Item struct {
 	Reminder
 	DueAt time.Time
@@ -96,7 +96,8 @@ type Item struct {
 	Reason string
 }
 
-// View is a reservation as its user sees it, the farthest reminder first.
+// View is a reservation as the API shows it to its user, the farthest reminder
+// first.
 type View struct {
 	Reservation
 	ShopNumber   int64

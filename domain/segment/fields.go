@@ -20,7 +20,7 @@ const (
 // Op is how a condition looks at its field.
 type Op string
 
-// The operators; which a field knows is up to [Ops].
+// The operators; [Ops] returns those of a field.
 const (
 	Is            Op = "is"
 	IsNot         Op = "is_not"
@@ -101,7 +101,7 @@ func Fields() []Field {
 	return list
 }
 
-// Ops returns the operators that the field knows, the usual one first.
+// Ops returns the operators of the field, the usual one first.
 func Ops(f Field) []Op {
 	var list []Op
 	for _, k := range opsOf(f) {

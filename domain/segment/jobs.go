@@ -117,8 +117,8 @@ type Filler struct {
 	Now    func() time.Time
 }
 
-// listBatch is how many ids are stored at once, reportErrors how many broken
-// rows one step tells about.
+// listBatch is how many ids are stored at once, reportErrors the largest number
+// of broken rows that one step reports.
 const (
 	listBatch    = 20_000
 	reportErrors = 5_000
@@ -128,7 +128,8 @@ type listCursor struct {
 	At json.RawMessage `json:"at,omitempty"`
 	// Column holds the ids; -1 until the first row is read.
 	Column int `json:"column"`
-	// Guessed says that the first row is taken for names nobody knows.
+	// Guessed: the first row was taken for column names, though it holds no known
+	// name.
 	Guessed bool  `json:"guessed,omitempty"`
 	Done    int64 `json:"done"`
 	Failed  int64 `json:"failed"`

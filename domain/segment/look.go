@@ -14,8 +14,8 @@ import (
 const lookRows = 20
 
 // look returns a [fault.Fields] about "file" if the upload cannot be read or
-// holds no ids, so that whoever sends it is told at once and not by the job.
-// What is wrong with single rows is left to the job.
+// holds no ids, so that the upload is refused at once and not by the job. Errors
+// of single rows are left to the job.
 func (s *Service) look(ctx context.Context, uploadID int64) error {
 	rows, err := s.Tables.OpenTable(ctx, uploadID, job.Reading{}, nil)
 	if err == nil {

@@ -14,20 +14,20 @@ import (
 	"dropbell/domain/segment"
 )
 
-// sick is a table that cannot be opened, or read behind its rows.
-type sick struct {
+// brokenTable is a table that cannot be opened, or read behind its rows.
+type brokenTable struct {
 	*file
 	err error
 }
 
-func (s sick) OpenTable(context.Context, int64, job.Reading, json.RawMessage) (job.Rows, error) {
+func (s brokenTable) OpenTable(context.Context, int64, job.Reading, json.RawMessage) (job.Rows, error) {
 	if len(s.rows) == 0 {
 		return nil, s.err
 	}
 	return s, nil
 }
 
-func (s sick) Next() (int64, []string, error) {
+func (s brokenTable) Next() (int64, []string, error) {
 	line, cells, err := s.file.Next()
 	if err == io.EOF {
 		err = s.err
@@ -50,17 +50,17 @@ func TestAFileIsLookedAt(t *testing.T) {
 		"no names":                {tableOf([]string{"7"}), ""},
 		"a name nobody knows":     {tableOf([]string{"Kundennummer", "x"}, []string{"7", "y"}), ""},
 		"a broken row among good": {tableOf([]string{"id"}, nil, []string{"7"}), ""},
-		"broken further down":     {sick{&file{rows: [][]string{{"id"}, {"7"}}}, tooLarge}, ""},
-		"no table":                {sick{&file{}, job.ErrUnreadable}, "use CSV in UTF-8 or XLSX"},
+		"broken further down":     {brokenTable{&file{rows: [][]string{{"id"}, {"7"}}}, tooLarge}, ""},
+		"no table":                {brokenTable{&file{}, job.ErrUnreadable}, "use CSV in UTF-8 or XLSX"},
 		"nothing":                 {tableOf(), "the file is empty"},
 		"names only":              {tableOf([]string{"id"}), "the file is empty"},
 		"no ids":                  {tableOf([]string{"name", "mail"}, []string{"Ann", "a@example.com"}), "no column of ids"},
 		"no ids for long":         {tableOf(many...), "no column of ids"},
 		"one broken row":          {tableOf([]string{"id"}, nil), "row is broken"},
-		"broken at once":          {sick{&file{rows: [][]string{nil}}, tooLarge}, "the file is too large"},
+		"broken at once":          {brokenTable{&file{rows: [][]string{nil}}, tooLarge}, "the file is too large"},
 	} {
-		store := &shelf{}
-		s := &segment.Service{Store: store, Jobs: &starts{}, Tables: c.file}
+		store := &fakeStore{}
+		s := &segment.Service{Store: store, Jobs: &fakeJobs{}, Tables: c.file}
 		_, _, err := s.CreateList(t.Context(), marketer, "List", 5, "")
 		fields, refused := errors.AsType[*fault.Fields](err)
 		switch {
@@ -70,7 +70,7 @@ func TestAFileIsLookedAt(t *testing.T) {
 			t.Errorf("%s: %v, %d entries", name, err, len(store.entries))
 		}
 	}
-	s := &segment.Service{Store: &shelf{}, Jobs: &starts{}, Tables: tableOf()}
+	s := &segment.Service{Store: &fakeStore{}, Jobs: &fakeJobs{}, Tables: tableOf()}
 	_, _, err := s.CreateList(t.Context(), marketer, "", 5, "")
 	if fields, _ := errors.AsType[*fault.Fields](err); fields == nil || len(fields.List) != 2 {
 		t.Errorf("a list without a name and with an empty file: %v", err)

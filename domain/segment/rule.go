@@ -21,8 +21,8 @@ const (
 // Matches returns every way to join.
 func Matches() []Match { return []Match{All, Any, None} }
 
-// A Rule is a group of rules, or a condition about a user. An empty group of
-// All or None means everybody, one of Any nobody.
+// A Rule is a group of rules, or a condition about a user. An empty group of All
+// or None means all users, one of Any none.
 type Rule struct {
 	Match     Match // empty = a condition
 	Rules     []Rule

@@ -12,7 +12,7 @@ import (
 	"dropbell/domain/wording"
 )
 
-// Kind is how a segment's members are told.
+// Kind is how a segment's members are defined.
 type Kind string
 
 // The kinds of segments.
@@ -27,8 +27,8 @@ var (
 	ErrInUse    = fault.New(fault.Conflict, "segment_in_use", "a campaign that has not ended uses this segment")
 	ErrIsList   = fault.New(fault.Conflict, "segment_is_list", "the members of a list come from files, not from rules")
 	ErrFilling  = fault.New(fault.Conflict, "list_incomplete", "a file of the list is still being read; go on when that is done")
-	// ErrListInUse keeps people from being added behind the back of whoever
-	// judged how many a campaign reaches.
+	// ErrListInUse keeps users from being added to a list after the reach of a
+	// campaign for it was judged.
 	ErrListInUse = fault.New(fault.Conflict, "list_in_use", "a campaign that was published, or waits for approval, is for this list; nobody can be added until its audience is read")
 	ErrIsRules   = fault.New(fault.Conflict, "segment_is_rules", "the members of this segment come from rules, not from files")
 )

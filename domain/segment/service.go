@@ -102,7 +102,7 @@ func (s *Service) Uses(ctx context.Context, by staff.Actor, id int64) ([]Use, er
 	return s.Store.Uses(ctx, id)
 }
 
-// maxFiles is how many files of a list are told about.
+// maxFiles is how many files of a list are shown.
 const maxFiles = 20
 
 // Files returns what became of the files that were added to the list last, the
@@ -159,9 +159,9 @@ func (s *Service) CreateList(ctx context.Context, by staff.Actor, name string, u
 	return list, j, err
 }
 
-// MayAdd returns the list if users can be added to it now, so that nobody
-// sends a file in vain, else [ErrIsRules] for a segment that is none or
-// [ErrListInUse] while a campaign keeps it.
+// MayAdd returns the list if users can be added to it now, so that a file is not
+// uploaded in vain, else [ErrIsRules] for a segment that is no list or
+// [ErrListInUse] while a campaign keeps it from changing.
 func (s *Service) MayAdd(ctx context.Context, by staff.Actor, id int64) (Segment, error) {
 	if err := by.May(staff.ManageUsers, 0); err != nil {
 		return Segment{}, err
@@ -205,8 +205,8 @@ func (s *Service) AddFile(ctx context.Context, by staff.Actor, id, uploadID int6
 	return s.fill(ctx, by, list, uploadID, requestKey)
 }
 
-// fill starts the job that reads the upload. Who asks twice has uploaded the
-// file twice, so that only their key tells that it is the same request.
+// fill starts the job that reads the upload. A repeated request uploads the file
+// again, so only its idempotency key shows that it is the same request.
 func (s *Service) fill(ctx context.Context, by staff.Actor, list Segment, uploadID int64, requestKey string) (job.Job, error) {
 	n := job.New{Kind: ListJob, Title: list.Name, UploadID: uploadID, Params: params(list), RequestKey: fmt.Sprintf("%d:%d", list.ID, uploadID)}
 	if requestKey != "" {
@@ -219,9 +219,9 @@ func (s *Service) fill(ctx context.Context, by staff.Actor, list Segment, upload
 	return s.Store.FillList(context.WithoutCancel(ctx), list.ID, j, n.RequestKey, e)
 }
 
-// Save changes a segment by rules, if nobody has since version. It returns
-// [fault.ErrStale], [ErrNotFound], [ErrIsList] if the rule of a list is to be
-// changed, or a [fault.Fields]. The name of a list may change.
+// Save changes a segment by rules, if it has not changed since version. It
+// returns [fault.ErrStale], [ErrNotFound], [ErrIsList] if the rule of a list is
+// to be changed, or a [fault.Fields]. The name of a list may change.
 func (s *Service) Save(ctx context.Context, by staff.Actor, id, version int64, spec Spec) (Segment, error) {
 	if err := by.May(staff.ManageUsers, 0); err != nil {
 		return Segment{}, err

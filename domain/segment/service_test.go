@@ -18,8 +18,8 @@ import (
 	"dropbell/domain/user"
 )
 
-// shelf is a store with one segment; every save is kept.
-type shelf struct {
+// fakeStore is a store with one segment; every save is kept.
+type fakeStore struct {
 	segment.Store
 	one     segment.Segment
 	uses    []segment.Use
@@ -31,38 +31,40 @@ type shelf struct {
 	erased  map[user.ID]bool
 }
 
-func (s *shelf) TemplateShops(context.Context, []int64) (map[int64]int64, error) { return s.shops, nil }
+func (s *fakeStore) TemplateShops(context.Context, []int64) (map[int64]int64, error) {
+	return s.shops, nil
+}
 
-func (s *shelf) Segment(_ context.Context, id int64) (segment.Segment, error) {
+func (s *fakeStore) Segment(_ context.Context, id int64) (segment.Segment, error) {
 	if id != s.one.ID {
 		return segment.Segment{}, segment.ErrNotFound
 	}
 	return s.one, nil
 }
 
-func (s *shelf) CreateSegment(_ context.Context, g segment.Segment, _ string, e staff.Entry) (segment.Segment, error) {
+func (s *fakeStore) CreateSegment(_ context.Context, g segment.Segment, _ string, e staff.Entry) (segment.Segment, error) {
 	g.ID, g.Version, s.entries = 1, 1, append(s.entries, e)
 	s.one = g
 	return g, nil
 }
 
-func (s *shelf) Uses(context.Context, int64) ([]segment.Use, error) { return s.uses, nil }
+func (s *fakeStore) Uses(context.Context, int64) ([]segment.Use, error) { return s.uses, nil }
 
-func (s *shelf) FillList(_ context.Context, _ int64, j job.Job, _ string, e staff.Entry) (job.Job, error) {
+func (s *fakeStore) FillList(_ context.Context, _ int64, j job.Job, _ string, e staff.Entry) (job.Job, error) {
 	s.entries = append(s.entries, e)
 	return j, nil
 }
 
-func (s *shelf) SaveSegment(_ context.Context, g segment.Segment, e staff.Entry) (segment.Segment, error) {
+func (s *fakeStore) SaveSegment(_ context.Context, g segment.Segment, e staff.Entry) (segment.Segment, error) {
 	s.one, s.entries = g, append(s.entries, e)
 	return g, nil
 }
 
-func (s *shelf) EstimateRule(context.Context, segment.Rule) (segment.Estimate, error) {
+func (s *fakeStore) EstimateRule(context.Context, segment.Rule) (segment.Estimate, error) {
 	return segment.Estimate{Members: 7}, nil
 }
 
-func (s *shelf) CountRange(_ context.Context, _ segment.Rule, after user.ID, limit int) (int64, int64, user.ID, error) {
+func (s *fakeStore) CountRange(_ context.Context, _ segment.Rule, after user.ID, limit int) (int64, int64, user.ID, error) {
 	left := min(int64(limit), 45_000-int64(after))
 	if left <= 0 {
 		return 0, 0, 0, nil
@@ -70,14 +72,16 @@ func (s *shelf) CountRange(_ context.Context, _ segment.Rule, after user.ID, lim
 	return left / 2, left, after + user.ID(left), nil
 }
 
-func (s *shelf) StoreCount(_ context.Context, _, _, members int64) error {
+func (s *fakeStore) StoreCount(_ context.Context, _, _, members int64) error {
 	s.counted = members
 	return nil
 }
 
-func (s *shelf) Erased(context.Context, []user.ID) (map[user.ID]bool, error) { return s.erased, nil }
+func (s *fakeStore) Erased(context.Context, []user.ID) (map[user.ID]bool, error) {
+	return s.erased, nil
+}
 
-func (s *shelf) AddMembers(_ context.Context, _ int64, ids []user.ID) (int64, error) {
+func (s *fakeStore) AddMembers(_ context.Context, _ int64, ids []user.ID) (int64, error) {
 	if !slices.IsSorted(ids) {
 		return 0, errors.New("ids are not in order")
 	}
@@ -90,10 +94,10 @@ func (s *shelf) AddMembers(_ context.Context, _ int64, ids []user.ID) (int64, er
 	return int64(len(ids)), nil
 }
 
-// starts records the jobs that are begun.
-type starts struct{ list []job.New }
+// fakeJobs records the jobs that are begun.
+type fakeJobs struct{ list []job.New }
 
-func (s *starts) Start(_ context.Context, _ staff.Actor, n job.New, _ staff.Permission) (job.Job, error) {
+func (s *fakeJobs) Start(_ context.Context, _ staff.Actor, n job.New, _ staff.Permission) (job.Job, error) {
 	s.list = append(s.list, n)
 	return job.Job{ID: int64(len(s.list)), Kind: n.Kind, Params: n.Params, UploadID: n.UploadID}, nil
 }
@@ -105,7 +109,7 @@ var (
 )
 
 func TestService(t *testing.T) {
-	store, jobs := &shelf{}, &starts{}
+	store, jobs := &fakeStore{}, &fakeJobs{}
 	s := &segment.Service{Store: store, Jobs: jobs, Tables: tableOf([]string{"id"}, []string{"7"})}
 	g, err := s.Create(t.Context(), marketer, gold, "")
 	if err != nil || g.Name != "Gold" || store.entries[0].Action != "segment.create" {
@@ -164,7 +168,7 @@ func of[T any](_ T, err error) error { return err }
 
 // A count goes on from its cursor, and stops when the rule has changed.
 func TestCounter(t *testing.T) {
-	store := &shelf{one: segment.Segment{ID: 1, Kind: segment.ByRules, Version: 3}}
+	store := &fakeStore{one: segment.Segment{ID: 1, Kind: segment.ByRules, Version: 3}}
 	now := time.Unix(0, 0)
 	c := &segment.Counter{Store: store, Now: func() time.Time { now = now.Add(time.Second); return now }}
 	j := job.Job{Params: []byte(`{"segment_id":"1","version":"3"}`)}
@@ -226,7 +230,7 @@ func TestFiller(t *testing.T) {
 		f.rows = append(f.rows, []string{"x", fmt.Sprint(50_000 - i)})
 	}
 	f.rows = append(f.rows, []string{"x", "ann"}, []string{"x"}, nil, []string{"x", "7"})
-	store := &shelf{one: segment.Segment{ID: 1, Kind: segment.ByList}, members: map[user.ID]bool{}, fail: 2}
+	store := &fakeStore{one: segment.Segment{ID: 1, Kind: segment.ByList}, members: map[user.ID]bool{}, fail: 2}
 	now := time.Unix(0, 0)
 	filler := &segment.Filler{Store: store, Tables: f, Now: func() time.Time { now = now.Add(time.Second); return now }}
 	j := job.Job{Params: []byte(`{"segment_id":"1","version":"1"}`), UploadID: 3}
@@ -253,7 +257,7 @@ func TestFillerOfJunk(t *testing.T) {
 		rows [][]string
 		want error
 	}{"junk": {[][]string{{"not a zip"}}, job.ErrUnreadable}, "names alone": {[][]string{{"id"}}, nil}, "nothing": {nil, nil}} {
-		store := &shelf{one: segment.Segment{ID: 1, Kind: segment.ByList}, members: map[user.ID]bool{}}
+		store := &fakeStore{one: segment.Segment{ID: 1, Kind: segment.ByList}, members: map[user.ID]bool{}}
 		now := time.Unix(0, 0)
 		filler := &segment.Filler{Store: store, Tables: &file{rows: c.rows}, Now: func() time.Time { return now }}
 		if p, err := filler.Step(t.Context(), job.Job{Params: []byte(`{"segment_id":"1","version":"1"}`)}); !errors.Is(err, c.want) || p.Finished != (c.want == nil) {
@@ -268,7 +272,7 @@ func TestFillerWithoutHeader(t *testing.T) {
 		rows [][]string
 		want int
 	}{"ids alone": {[][]string{{"5"}, {"6"}}, 2}, "another language": {[][]string{{"名", "用户ID"}, {"x", "5"}}, 1}, "unknown names": {[][]string{{"kunde"}, {"5"}}, 1}} {
-		store := &shelf{one: segment.Segment{ID: 1, Kind: segment.ByList}, members: map[user.ID]bool{}}
+		store := &fakeStore{one: segment.Segment{ID: 1, Kind: segment.ByList}, members: map[user.ID]bool{}}
 		filler := &segment.Filler{Store: store, Tables: &file{rows: c.rows}, Now: func() time.Time { return time.Unix(0, 0) }}
 		p, err := filler.Step(t.Context(), job.Job{Params: []byte(`{"segment_id":"1","version":"1"}`)})
 		if err != nil || !p.Finished || len(store.members) != c.want || p.Failed != 0 {

@@ -8,7 +8,7 @@ import (
 	"dropbell/domain/staff"
 )
 
-// TemplateStore tells to which shops templates belong.
+// TemplateStore returns the shops of templates.
 type TemplateStore interface {
 	// TemplateShops returns the shop of each template by its id; a template that
 	// does not exist is absent.
@@ -39,8 +39,8 @@ func (r Rule) templates(visit func(place string, id int64)) {
 }
 
 // CheckShops returns a [fault.Fields] that names, by its place, every template
-// of the rule that does not exist or whose shop is not allowed. Both are told
-// alike, so that the answer does not say which templates other shops have.
+// of the rule that does not exist or whose shop is not allowed. Both get the
+// same error, so that it does not reveal which templates other shops have.
 func (r Rule) CheckShops(shops map[int64]int64, allowed func(shop int64) bool) error {
 	c := &checker{}
 	r.templates(func(place string, id int64) {

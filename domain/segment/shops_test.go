@@ -52,13 +52,13 @@ func TestEveryTemplateOfARuleIsFound(t *testing.T) {
 }
 
 // Staff who are limited to shops use a segment neither to name a template of
-// another shop nor to count its people.
+// another shop nor to count its users.
 func TestTemplatesOfOtherShopsAreRefused(t *testing.T) {
 	mine := segment.Leaf(segment.Reserved, "", segment.Template, "7")
 	theirs := segment.Rule{Match: segment.None, Rules: []segment.Rule{segment.Leaf(segment.Coupon, "", segment.NeverHad, "7", "8")}}
 	limited := staff.Actor{Label: "staff:4", Role: staff.Marketer, Shops: []int64{10}}
-	store := &shelf{shops: map[int64]int64{7: 10, 8: 11}}
-	s := &segment.Service{Store: store, Jobs: &starts{}}
+	store := &fakeStore{shops: map[int64]int64{7: 10, 8: 11}}
+	s := &segment.Service{Store: store, Jobs: &fakeJobs{}}
 	g, err := s.Create(t.Context(), marketer, segment.Spec{Name: "All shops", Rule: theirs}, "")
 	if err != nil {
 		t.Fatal(err)

@@ -58,8 +58,8 @@ func formerly(reason string) string {
 	return ""
 }
 
-// SystemReason returns which of the [SystemReasons] the system recorded, by
-// this version or an earlier one; "" where the reason is somebody's own words.
+// SystemReason returns which of the [SystemReasons] the system recorded, by this
+// version or an earlier one; "" where a member wrote the reason.
 func (r Record) SystemReason() string {
 	if label, _, _ := strings.Cut(r.Actor, " "); label != System().Label {
 		return ""
@@ -72,8 +72,7 @@ func (r Record) SystemReason() string {
 	return ""
 }
 
-// Recorded returns every form in which the reasons of the system stand in the
-// log.
+// Recorded returns every form of the system's reasons in the log.
 func Recorded(reasons []string) (list []string) {
 	for _, reason := range reasons {
 		if list = append(list, reason); formerly(reason) != "" {

@@ -6,8 +6,8 @@ import (
 	"dropbell/domain/fault"
 )
 
-// ErrNoDeadMessage is returned when there is no such message, or somebody has
-// dealt with it already.
+// ErrNoDeadMessage is returned when there is no such message, or it was replayed
+// or discarded before.
 var ErrNoDeadMessage = fault.New(fault.NotFound, "dead_message_not_found", "there is no such message, or it has been dealt with")
 
 // A DeadMessage is an event that a handler gave up on. It waits for operators,

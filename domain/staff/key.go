@@ -31,7 +31,7 @@ const KeyPrefix = "dbk_"
 type Key struct {
 	ID         int64
 	Name       string
-	Prefix     string // the first characters, to tell keys apart
+	Prefix     string // the first characters, to identify the key
 	Scopes     []Scope
 	CreatedBy  string
 	CreatedAt  time.Time

@@ -58,7 +58,7 @@ func (s *Service) EnsureKey(ctx context.Context, secret, name string, scopes []S
 	return s.Store.EnsureKey(ctx, k, HashSecret(secret), Entry{Actor: System(), Action: "key.create", ObjectKind: "key", After: k.shown()})
 }
 
-// RevokeKey makes a key useless for ever. It returns [ErrKeyNotFound].
+// RevokeKey revokes a key for good. It returns [ErrKeyNotFound].
 func (s *Service) RevokeKey(ctx context.Context, by Actor, id int64, reason string) error {
 	if err := by.MayEverywhere(ManageStaff); err != nil {
 		return err
@@ -83,7 +83,8 @@ func (in KeyInput) check(now time.Time) error {
 	return e.Err()
 }
 
-// keyOf shows enough of the secret to tell keys apart and too little to guess it.
+// keyOf shows enough of the secret to identify the key and too little to guess
+// it.
 func keyOf(in KeyInput, secret string, by Actor) Key {
 	return Key{Name: strings.TrimSpace(in.Name), Prefix: secret[:min(len(KeyPrefix)+4, len(secret)/3)], Scopes: in.Scopes,
 		CreatedBy: by.Label, ExpiresAt: in.ExpiresAt}

@@ -48,8 +48,8 @@ func (o *Origin) Entries() []Entry {
 	return o.entries
 }
 
-// SecurityActions are the actions that concern the security of the
-// installation. One that ends with a dot stands for all that begin with it.
+// SecurityActions are the actions that concern the security of the installation.
+// One that ends with a dot is a prefix.
 func SecurityActions() []string {
 	return []string{"security.", "staff.", "key.", "queue.", "channel.pause", "channel.resume", "user.erase", "user.export", "user.show_contacts"}
 }

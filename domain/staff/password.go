@@ -23,8 +23,8 @@ const (
 	unowned     = 8 // beside the owner's address and name, and Dropbell's
 )
 
-// CheckPassword returns a [fault.Fields] about the field "password" if it may
-// not be the password of somebody with the address and name.
+// CheckPassword returns a [fault.Fields] about the field "password" if a member
+// with this address and name may not use the password.
 func CheckPassword(password, email, name string) error {
 	e := &fault.Fields{}
 	checkPassword(e, password, email, name)
@@ -95,8 +95,8 @@ func repeated(s string) string {
 	return s
 }
 
-// unexplained returns how many characters stand in no run of at least four and
-// in no year.
+// unexplained returns how many characters are in no run of at least four and in
+// no year.
 func unexplained(s []rune) (n int) {
 	for len(s) > 0 {
 		if skip := max(run(s), year(s)); skip > 0 {
@@ -159,7 +159,7 @@ var commonPasswords = sync.OnceValue(func() map[string]bool {
 	return set
 })
 
-// written undoes the signs that stand for letters.
+// written replaces characters that imitate letters.
 var written = strings.NewReplacer("0", "o", "1", "i", "3", "e", "4", "a", "5", "s", "7", "t", "@", "a", "$", "s", "!", "i")
 
 // common reports whether the password, in lower case, is one of the commonest,

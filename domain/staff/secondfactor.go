@@ -27,7 +27,7 @@ var (
 	// ErrMustEnrol is the refusal of everything but enrolment to a member who
 	// must have a second factor and has none.
 	ErrMustEnrol = fault.New(fault.Denied, "second_factor_missing", "add a second factor first")
-	// ErrConfirm asks the member to confirm that they are still there.
+	// ErrConfirm requires the member to authenticate again.
 	ErrConfirm = fault.New(fault.Denied, "confirm_it_is_you", "confirm that it is you first")
 	// ErrSealed means that the secret of an authenticator app cannot be read.
 	ErrSealed = fault.New(fault.Unavailable, "second_factor_sealed",
@@ -88,7 +88,7 @@ const (
 	Passkey FactorKind = "passkey"
 )
 
-// recoveryKind stands for a recovery code where the audit log names a kind.
+// recoveryKind is the kind of a recovery code in the audit log.
 const recoveryKind FactorKind = "recovery_code"
 
 // MaxFactors bounds the second factors of one member.
@@ -100,7 +100,7 @@ type Factor struct {
 	StaffID int64
 	Kind    FactorKind
 	Name    string
-	Handle  []byte // tells this authenticator from all others
+	Handle  []byte // identifies this authenticator
 	Secret  []byte // as [OneTimeCodes] or [Passkeys] made it
 	// Counter guards against a second use: the last accepted time step of an
 	// authenticator app, the number of uses of a passkey. It only grows.

@@ -65,8 +65,8 @@ type Owner struct {
 	Passkeys []Factor
 }
 
-// Passkeys asks browsers for passkeys (WebAuthn). Answers that prove nothing
-// are [ErrSecondFactor].
+// Passkeys requests passkeys (WebAuthn) from browsers. It returns
+// [ErrSecondFactor] for answers that prove nothing.
 type Passkeys interface {
 	Enrol(p Party, who Owner) (Ceremony, error)
 	Enrolled(who Owner, a PasskeyAnswer) (Factor, error)
@@ -192,9 +192,9 @@ func (s *Service) Confirm(ctx context.Context, m Member, password string, a Answ
 	return s.Store.UseProof(ctx, m.ID, p, nil, e)
 }
 
-// ConfirmWith checks that the identity provider vouches for m once more, at
-// an instant after the attempt began. It returns [ErrSingleSignOn] if it
-// vouches for somebody else, and [ErrNotAskedAgain].
+// ConfirmWith checks that the identity provider authenticated m again after the
+// attempt began. It returns [ErrSingleSignOn] for another identity, and
+// [ErrNotAskedAgain].
 func (s *Service) ConfirmWith(ctx context.Context, m Member, who Identity, a Attempt) error {
 	if !who.Verified || NormalEmail(who.Email) != NormalEmail(m.Email) {
 		return ErrSingleSignOn

@@ -32,8 +32,9 @@ type Store interface {
 	SavePreferences(ctx context.Context, id int64, locale, theme string) error
 
 	InsertSignIn(ctx context.Context, in SignIn, e Entry) error
-	// SignInAddresses returns from where the member with the e-mail address has
-	// signed in since then, the latest first; of nobody's address nothing.
+	// SignInAddresses returns the addresses from which the member with the e-mail
+	// address has signed in since then, the latest first; none if there is no
+	// such member.
 	SignInAddresses(ctx context.Context, email string, since time.Time) ([]string, error)
 	Present(ctx context.Context, signInID string, now time.Time) (Presence, error)
 	SignIns(ctx context.Context, staffID int64) ([]SignIn, error)
@@ -68,7 +69,7 @@ type Service struct {
 }
 
 // EnsureFirstAdmin creates an admin if there is none of all shops that can sign
-// in, and reports whether it did. Somebody with the address becomes that admin.
+// in, and reports whether it did. A member with the address becomes that admin.
 // While passwords are switched off the password is ignored and may be empty. It
 // may run in several processes at once.
 func (s *Service) EnsureFirstAdmin(ctx context.Context, email, password string) (bool, error) {
@@ -92,9 +93,9 @@ func (s *Service) EnsureFirstAdmin(ctx context.Context, email, password string) 
 		Reason: ReasonFirstAdmin, After: m.Shown()})
 }
 
-// Members lists everybody with access, by e-mail. Who is limited to shops gets
-// [ErrEveryShop], here and wherever access is read or changed: whoever could
-// give access, to themselves or by a key, would be limited no longer.
+// Members lists the members by e-mail. Staff who are limited to shops get
+// [ErrEveryShop], here and wherever access is read or changed: a limited admin
+// could otherwise create an account or a key without the limit.
 func (s *Service) Members(ctx context.Context, by Actor) ([]Member, error) {
 	if err := by.MayEverywhere(ManageStaff); err != nil {
 		return nil, err
@@ -119,8 +120,8 @@ type MemberInput struct {
 	Disabled bool
 }
 
-// CreateMember gives somebody access. It returns the token of an invitation
-// with which the new member sets a password, and which cannot be had again; the
+// CreateMember creates a member. It returns the token of an invitation with
+// which the new member sets a password, and which cannot be read again; the
 // token is empty while passwords are switched off. It returns a [fault.Fields]
 // or [ErrEmailTaken].
 func (s *Service) CreateMember(ctx context.Context, by Actor, in MemberInput) (Member, string, error) {

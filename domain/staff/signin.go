@@ -33,7 +33,7 @@ type Throttle interface {
 	// Allow counts one attempt for key. It returns 0 if the attempt may go
 	// ahead, else the time after which the next one may.
 	Allow(ctx context.Context, key string) (retryAfter time.Duration, err error)
-	// Return gives back an attempt that was allowed and shall not count.
+	// Return gives back an admitted attempt that is not to be counted.
 	Return(ctx context.Context, key string) error
 }
 
@@ -46,16 +46,16 @@ type Passwords interface {
 	Matches(ctx context.Context, password, hash string) (bool, error)
 }
 
-// SignIn checks a member's password and opens a sign-in. Whatever is wrong,
-// it returns [ErrSignIn], after the same time; [ErrPasswordsOff] if nobody signs
-// in with a password. A member with a second factor is
-// returned with [ErrSecondFactorNeeded] and without a sign-in, which
+// SignIn checks a member's password and opens a sign-in. For a wrong address, a
+// wrong password and a disabled member it returns [ErrSignIn] after the same
+// time; [ErrPasswordsOff] if passwords are switched off. A member with a second
+// factor is returned with [ErrSecondFactorNeeded] and without a sign-in, which
 // [Service.SecondStep] then opens.
 func (s *Service) SignIn(ctx context.Context, email, password string, from Client) (Member, SignIn, error) {
 	if s.PasswordsOff {
 		return Member{}, SignIn{}, ErrPasswordsOff
 	}
-	var m Member // of nobody, whose password is compared all the same
+	var m Member // of no member; its password is compared all the same
 	if len(email) <= MaxEmail {
 		var err error
 		m, err = s.Store.MemberByEmail(ctx, NormalEmail(email))
@@ -141,13 +141,13 @@ func (s *Service) SignOutEverywhere(ctx context.Context, by Actor, id int64) (in
 const KnownFor = 30 * 24 * time.Hour
 
 // CameFrom returns the addresses from which the member with the e-mail address
-// has signed in lately; of nobody's address nothing.
+// has signed in lately; none if there is no such member.
 func (s *Service) CameFrom(ctx context.Context, email string) ([]string, error) {
 	return s.Store.SignInAddresses(ctx, NormalEmail(email), s.Now().Add(-KnownFor))
 }
 
-// NoteSlowed records that attempts to sign in as the member with the e-mail
-// address are slowed down. What else somebody has typed is kept nowhere.
+// NoteSlowed records that sign-in attempts for the member with the e-mail
+// address are slowed down. For an unknown address nothing is stored.
 func (s *Service) NoteSlowed(ctx context.Context, email string) error {
 	m, err := s.Store.MemberByEmail(ctx, NormalEmail(email))
 	if fault.KindOf(err) == fault.NotFound {

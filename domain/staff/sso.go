@@ -9,21 +9,21 @@ import (
 )
 
 var (
-	// ErrSingleSignOn is the refusal of somebody whom the identity provider
-	// knows. It does not say whether there is an account, whether it is
+	// ErrSingleSignOn is the refusal of an identity that the provider has
+	// authenticated. It does not say whether there is an account, whether it is
 	// disabled, or whether only the address is not verified.
 	ErrSingleSignOn = fault.New(fault.Denied, "sso_refused", "single sign-on does not let you in here")
 	// ErrAttempt is the refusal of an answer that belongs to no attempt of
 	// this browser, comes too late, comes again, or proves nothing.
 	ErrAttempt = fault.New(fault.Invalid, "sso_attempt", "this attempt to sign in has ended; begin again")
-	// ErrNotAskedAgain means that the identity provider does not say that it
-	// asked the person again.
+	// ErrNotAskedAgain: the identity provider does not state that it
+	// authenticated the person again.
 	ErrNotAskedAgain = fault.New(fault.Denied, "sso_not_asked_again", "the identity provider did not ask you to sign in again")
 	// ErrProviderDown means that the identity provider does not answer.
 	ErrProviderDown = fault.New(fault.Unavailable, "sso_unavailable", "the identity provider does not answer")
 )
 
-// AttemptLife is how long somebody may take at the identity provider.
+// AttemptLife is how long a sign-in at the identity provider may take.
 const AttemptLife = 10 * time.Minute
 
 // An Attempt is one sign-in that has been begun at the identity provider. The
@@ -50,20 +50,20 @@ func (a Attempt) Answers(state string, now time.Time) error {
 
 // An Identity is whom the identity provider vouches for.
 type Identity struct {
-	Subject  string // the provider's own, lasting name of the person
+	Subject  string // the provider's own, lasting identifier of the person
 	Email    string
 	Verified bool // the provider has verified the address
-	// At is when the person proved who they are; zero = the provider does not say.
+	// At is when the person authenticated; zero = the provider does not state it.
 	At time.Time
 }
 
-// An IdentityProvider signs people in elsewhere.
+// An IdentityProvider authenticates persons outside of Dropbell.
 type IdentityProvider interface {
 	// Begin returns a new attempt and the address at the provider to go to,
 	// or [ErrProviderDown].
 	Begin(ctx context.Context) (Attempt, string, error)
-	// BeginAgain is Begin for a person who has to prove anew who they are,
-	// although the provider knows them.
+	// BeginAgain is Begin with authentication required even in a running session
+	// of the provider.
 	BeginAgain(ctx context.Context) (Attempt, string, error)
 	// Finish exchanges the provider's code. It returns [ErrAttempt] if the
 	// provider refuses the code or its answer proves nothing for this
@@ -71,9 +71,9 @@ type IdentityProvider interface {
 	Finish(ctx context.Context, a Attempt, code string) (Identity, error)
 }
 
-// SignInWith opens a sign-in for the member with the identity's verified
-// address and records it in the audit log. Nobody gets an account this way:
-// whoever has none, or a disabled one, is refused with [ErrSingleSignOn].
+// SignInWith opens a sign-in for the member with the identity's verified address
+// and records it in the audit log. It creates no accounts: an identity without
+// an account, or with a disabled one, is refused with [ErrSingleSignOn].
 func (s *Service) SignInWith(ctx context.Context, who Identity, from Client) (Member, SignIn, error) {
 	if who.Email == "" {
 		return Member{}, SignIn{}, ErrSingleSignOn.Because("the identity provider names no e-mail address")

@@ -1,5 +1,5 @@
-// Package staff holds the people and services that operate Dropbell: roles,
-// what each may do, and the record of what they did.
+// Package staff holds the staff and services that operate Dropbell: roles, their
+// permissions, and the record of their actions.
 package staff
 
 import (
@@ -10,11 +10,11 @@ import (
 	"dropbell/domain/fault"
 )
 
-// Role is what a person is employed for.
+// Role is a set of permissions.
 type Role string
 
-// The roles, each including what the one before may do, except that only an
-// admin manages people and keys.
+// The roles, each including the permissions of the one before, except that only
+// an admin manages members and keys.
 const (
 	Viewer   Role = "viewer"
 	Marketer Role = "marketer"
@@ -51,8 +51,8 @@ var granted = map[Role][]Permission{
 // Faults of this room.
 var (
 	ErrForbidden = fault.New(fault.Denied, "forbidden", "you may not do this")
-	// ErrEveryShop is the refusal of what would change things for every shop to
-	// somebody who is limited to some.
+	// ErrEveryShop refuses a change that concerns every shop to staff who are
+	// limited to some.
 	ErrEveryShop = fault.New(fault.Denied, "limited_to_shops",
 		"this concerns every shop, and you are in charge of some only; ask somebody who is not limited to shops")
 	ErrUnauthenticated = fault.New(fault.Unauthenticated, "unauthenticated", "sign in or send valid credentials")
@@ -67,22 +67,22 @@ var (
 		"an admin of all shops who can sign in must remain; make somebody else one first")
 )
 
-// An Actor is whoever causes a change. The zero Actor may do nothing.
+// An Actor is the author of a change. The zero Actor may do nothing.
 type Actor struct {
 	// Label names the actor in the audit log: "staff:1", "key:3" or "system".
 	Label string
-	// Name is for people to read.
+	// Name is the actor's displayed name.
 	Name  string
 	Role  Role
 	Shops []int64 // empty = all shops
 }
 
-// System is the actor of changes that nobody asked for, such as a drop that
-// closes by the clock.
+// System is the actor of automatic changes, such as a drop that closes at its
+// end.
 func System() Actor { return Actor{Label: "system", Name: "Dropbell", Role: Admin} }
 
-// May returns nil if a may do p for the shop, else [ErrForbidden]. Shop 0
-// stands for things that belong to no shop.
+// May returns nil if a may do p for the shop, else [ErrForbidden]. Shop 0 =
+// things that belong to no shop.
 func (a Actor) May(p Permission, shop int64) error {
 	if !slices.Contains(granted[a.Role], p) {
 		return ErrForbidden.Because("the role or the scopes of the caller do not allow this (%s)", p)
@@ -109,9 +109,9 @@ func (a Actor) MayEverywhere(p Permission) error {
 	return nil
 }
 
-// SeesContacts reports whether a sees the contacts of users as they are. Who
-// only looks, or is in charge of some shops, sees them masked: a user belongs
-// to every shop.
+// SeesContacts reports whether a sees the contacts of users unmasked. Viewers,
+// and staff who are limited to shops, see them masked: a user belongs to every
+// shop.
 func (a Actor) SeesContacts() bool { return a.MayEverywhere(ManageUsers) == nil }
 
 // A Member is one person with access to the console.

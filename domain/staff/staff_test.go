@@ -112,8 +112,8 @@ func TestNewUUID(t *testing.T) {
 	}
 }
 
-// Whoever may give access has every right: an admin who is limited to shops
-// may not, or the limit would be theirs to clear.
+// A member who may manage access could take every permission: an admin who is
+// limited to shops may not, or could remove the limit.
 func TestAccessIsNotForLimitedAdmins(t *testing.T) {
 	s := &Service{Store: refusing{T: t}, Passwords: plain{}, Now: time.Now}
 	by, ctx := Actor{Label: "staff:2", Role: Admin, Shops: []int64{10}}, t.Context()

@@ -25,7 +25,7 @@ func Start(campaignID int64, startsAt time.Time) Task {
 		Payload: CampaignPayload{campaignID}, At: startsAt, Timeout: time.Minute}
 }
 
-// Cut returns the task that goes on cutting a campaign's audience.
+// Cut returns the task that continues cutting a campaign's audience.
 func Cut(campaignID int64) Task {
 	return Task{Name: CutCampaign, Key: fmt.Sprint(campaignID), Queue: TimerQueue,
 		Payload: CampaignPayload{campaignID}, Timeout: 10 * time.Minute}

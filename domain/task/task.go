@@ -1,10 +1,11 @@
 // Package task holds the payloads of queued tasks and nothing else. A task is
 // one piece of work for one worker at a time, executed at least once. Payloads
-// carry keys only: whoever runs the task reads the truth again.
+// contain keys only: the worker that runs the task reads the current state.
 package task
 
 import (
 	"fmt"
+	"strconv"
 	"time"
 )
 
@@ -13,6 +14,7 @@ const (
 	FireSlot   = "reminder.fire.v1"
 	Announcing = "reminder.announce.v1"
 	Watch      = "reminder.watch.v1"
+	WatchMany  = "reminder.watch.v2"
 	Test       = "channel.test.v1"
 	Deliver    = "delivery.run.v1"
 	CleanUp    = "housekeeping.clean.v1"
@@ -44,12 +46,17 @@ type Task struct {
 	Timeout time.Duration
 }
 
-// ID returns the name under which the queue knows the task.
+// ID returns the task's id in the queue; a queue holds each id once.
 func (t Task) ID() string { return t.Name + ":" + t.Key }
 
 // SlotPayload is the payload of [FireSlot] and [Watch].
 type SlotPayload struct {
 	SlotID int64 `json:"slot_id,string"`
+}
+
+// SlotsPayload is the payload of [WatchMany].
+type SlotsPayload struct {
+	SlotIDs []string `json:"slot_ids"`
 }
 
 // AnnouncementPayload is the payload of [Announcing].
@@ -108,8 +115,19 @@ func WatchSlot(slotID int64, at time.Time) Task {
 		Payload: SlotPayload{slotID}, At: at, Timeout: time.Minute}
 }
 
+// WatchSlots returns the watchdog's next look at slots that were fired together,
+// of which there is at least one.
+func WatchSlots(slotIDs []int64, at time.Time) Task {
+	ids := make([]string, len(slotIDs))
+	for i, id := range slotIDs {
+		ids[i] = strconv.FormatInt(id, 10)
+	}
+	return Task{Name: WatchMany, Key: fmt.Sprintf("%d:%d", slotIDs[0], at.Unix()), Queue: TimerQueue,
+		Payload: SlotsPayload{ids}, At: at, Timeout: time.Minute}
+}
+
 // Run returns the task that makes a worker of the channel look for a ready
-// batch; run tells repeated readiness of one batch apart.
+// batch; run numbers the times at which the batch became ready.
 func Run(batchID int64, channel string, run int, at time.Time) Task {
 	return Task{Name: Deliver, Key: fmt.Sprintf("%d:%d", batchID, run), Queue: ChannelQueue(channel),
 		Payload: BatchPayload{batchID, channel}, At: at, Timeout: 10 * time.Minute}
@@ -132,8 +150,9 @@ func (t Task) Again(suffix string) Task {
 	return t
 }
 
-// Wake returns a task that makes a worker of the channel look for ready
-// batches although no batch announced itself; i and bucket tell such tasks apart.
+// Wake returns a task that makes a worker of the channel look for ready batches
+// although no batch enqueued one; i and bucket make the keys of such tasks
+// differ.
 func Wake(channel string, i int, bucket string) Task {
 	return Task{Name: Deliver, Key: fmt.Sprintf("wake:%d:%s", i, bucket), Queue: ChannelQueue(channel),
 		Payload: BatchPayload{Channel: channel}, Timeout: 10 * time.Minute}

@@ -21,6 +21,7 @@ func TestPayloadsKeepTheirMeaning(t *testing.T) {
 	for name, made := range map[string]task.Task{
 		task.FireSlot:          task.Fire(id, due),
 		task.Watch:             task.WatchSlot(id, due),
+		task.WatchMany:         task.WatchSlots([]int64{id, 7}, due),
 		task.Announcing:        task.Announce(id),
 		task.StartCampaign:     task.Start(id, due),
 		task.CutCampaign:       task.Cut(id),
@@ -60,6 +61,7 @@ func TestIdentity(t *testing.T) {
 	same := [][2]task.Task{
 		{task.Fire(7, due), task.Fire(7, due.Add(time.Hour))}, // a slot's row has one timer
 		{task.WatchSlot(7, due), task.WatchSlot(7, due.Add(999*time.Millisecond))},
+		{task.WatchSlots([]int64{7, 8}, due), task.WatchSlots([]int64{7, 8}, due.Add(999*time.Millisecond))},
 		{task.Run(7, "email", 1, due), task.Run(7, "email", 1, time.Time{})},
 		{task.House(task.CleanUp, "d1"), task.House(task.CleanUp, "d1")},
 		{task.Wake("email", 0, "b"), task.Wake("email", 0, "b")},

@@ -13,11 +13,11 @@ import (
 	"dropbell/domain/staff"
 )
 
-// BulkKind is the kind of jobs that take many templates one step on.
+// BulkKind is the kind of jobs that take a step of many templates.
 const BulkKind = "templates.bulk"
 
-// A Selection is which templates somebody means: those with the ids, or all
-// that fit the filter.
+// A Selection is a set of templates: those with the ids, or all that match the
+// filter.
 type Selection struct {
 	IDs    []int64    `json:"ids,omitempty"`
 	All    bool       `json:"all,omitempty"`
@@ -111,7 +111,7 @@ func (s *Bulks) Rehearse(ctx context.Context, by staff.Actor, b Bulk) (r Rehears
 		return r, err
 	}
 	r.Cannot = map[State]int{}
-	// In one go: what stands in the way of a page would be read for each.
+	// In one query: the obstacles of a page would be read for each.
 	list, _, err := s.page(ctx, by, b, bulkCursor{}, rehearsed+1)
 	if err != nil {
 		return r, err
@@ -295,9 +295,9 @@ func (s *Bulks) work(ctx context.Context, j job.Job, b Bulk, at *bulkCursor, res
 	return nil
 }
 
-// change takes one template on, unless it is there: an earlier attempt of
-// this step got that far. An edit that came in between is no reason to give
-// up, since the step does not depend on it.
+// change takes the step of one template, unless an earlier attempt took it
+// already. An edit in between does not prevent it, since the step does not
+// depend on the version.
 func (s *Bulks) change(ctx context.Context, j job.Job, b Bulk, id int64) (t Template, err error) {
 	for range 3 {
 		if t, err = s.Templates.Template(ctx, j.Actor, id); err != nil || t.Taken(b.Transition, s.Templates.Now()) {

@@ -63,11 +63,10 @@ func (t Template) Cancel(now time.Time) (Template, error) {
 	return t, nil
 }
 
-// Edit returns t with the new spec. A draft may change in every way. Once
-// published, what users have been promised stays: only name, description,
-// claim link, a later or earlier opening and closing, and more stock are
-// accepted; the error names each other field. What does not belong to the kind
-// and the target is left out.
+// Edit returns t with the new spec. A draft may change in every way. Once it is
+// published, only name, description, claim link, a later or earlier opening and
+// closing, and more stock are accepted; the error names each other field. What
+// does not belong to the kind and the target is left out.
 func (t Template) Edit(s Spec, now time.Time) (Template, error) {
 	var promised Spec
 	if t.Stored != Draft {
@@ -161,7 +160,7 @@ func (t Template) in(now time.Time, legal ...State) error {
 	return nil
 }
 
-// either writes states as people do: "draft, scheduled or paused".
+// either joins states in prose: "draft, scheduled or paused".
 func either(states []State) string {
 	text := ""
 	for i, s := range states {

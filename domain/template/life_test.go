@@ -84,7 +84,7 @@ func TestEveryActionInEveryState(t *testing.T) {
 	}
 }
 
-// What a dialog asks beforehand is what the step answers.
+// The answer of a dialog's check is the answer of the step.
 func TestAllowsWhatTheStepsDo(t *testing.T) {
 	for _, tr := range []template.Transition{template.Publishing, template.Pausing, template.Resuming, template.Closing, template.Cancelling} {
 		for _, s := range template.States() {
@@ -225,7 +225,7 @@ func TestPublishChecksTheOpening(t *testing.T) {
 	}
 }
 
-// TestCancelEndsAtTheOpening: whoever was promised a coupon may hold one.
+// TestCancelEndsAtTheOpening: after the opening users may hold coupons.
 func TestCancelEndsAtTheOpening(t *testing.T) {
 	for _, stored := range []template.State{template.Published, template.Paused} {
 		tpl := template.Template{Spec: validSpec(), Stored: stored}

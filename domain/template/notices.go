@@ -11,11 +11,11 @@ import (
 // MaxNoticeDays is the farthest that a notice can be from a coupon's expiry.
 const MaxNoticeDays = 30
 
-// NoticeDays is a set of days before the expiry of a coupon on which its
-// owner is told; bit d stands for d days, 0 for the last day itself.
+// NoticeDays is a set of days before the expiry of a coupon on which its owner
+// gets a notice; bit d is d days, 0 the last day itself.
 type NoticeDays uint32
 
-// invalidDays stands for a list with a day that no notice can have.
+// invalidDays marks a list with an invalid day.
 const invalidDays = NoticeDays(1) << 31
 
 // NoticeDaysOf returns the set of the days given, which is invalid if one of
@@ -41,7 +41,7 @@ func (n NoticeDays) List() []int {
 	return list
 }
 
-// String writes the days as people type them: "7, 3, 1".
+// String writes the days as the form shows them: "7, 3, 1".
 func (n NoticeDays) String() string {
 	var parts []string
 	for _, d := range n.List() {
@@ -64,7 +64,7 @@ func ParseNoticeDays(s string) NoticeDays {
 	return NoticeDaysOf(days...)
 }
 
-// ChannelNames writes a set of channels as people type it: "app, email".
+// ChannelNames writes a set of channels as the form shows it: "app, email".
 func ChannelNames(set delivery.ChannelSet) []string {
 	list := []string{}
 	for _, c := range delivery.AllChannels() {

@@ -25,8 +25,8 @@ const (
 // Whether the opening lies ahead is asked at publication, not of a draft.
 func (s Spec) Check() error { return s.check(Spec{}) }
 
-// check accepts the currency and the name that were promised, whatever is
-// asked of others by now.
+// check accepts the currency and the name of the published spec, even if today's
+// rules would refuse them.
 func (s Spec) check(promised Spec) error {
 	e := &fault.Fields{}
 	if s.ShopNumber <= 0 {

@@ -104,8 +104,8 @@ func TestDiscountRules(t *testing.T) {
 	})
 }
 
-// TestUnusedFieldsAreJudged: what a kind does not use is not stored, but what
-// makes no sense anywhere is a mistake of whoever sent it.
+// TestUnusedFieldsAreJudged: fields that a kind does not use are not stored, but
+// values that are invalid for every kind are refused.
 func TestUnusedFieldsAreJudged(t *testing.T) {
 	percent := func(s *template.Spec) { s.Kind, s.AmountOff, s.PercentOff, s.MaxOff = template.PercentOff, 0, 20, 500 }
 	runRules(t, []ruleCase{

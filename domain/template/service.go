@@ -32,7 +32,7 @@ const (
 	KeepSlots   Schedule = iota
 	OpenSlots            // published: twelve slots; those already past stay silent
 	MoveSlots            // the opening moved: waiting slots are replaced, running ones stop
-	CloseSlots           // ended: waiting slots are removed, running ones go on until the opening
+	CloseSlots           // ended: waiting slots are removed, running ones continue until the opening
 	CancelSlots          // called off: waiting slots are removed, running ones stop
 )
 
@@ -119,7 +119,7 @@ func (s *Service) Templates(ctx context.Context, by staff.Actor, q Query) ([]Tem
 type Edition struct {
 	Version int64
 	Spec    Spec
-	// Reason says why, for the audit log; a moved opening asks for one.
+	// Reason is the reason in the audit log; it is required for a moved opening.
 	Reason string
 	// RemindOnce sets [Template.RemindOnce] if the spec moves a published opening.
 	RemindOnce bool
@@ -144,7 +144,7 @@ func (s *Service) Edit(ctx context.Context, by staff.Actor, id int64, e Edition)
 		return old, err
 	}
 	if edited.same(old.Own()) {
-		return old, nil // nobody has to load anew what is as it was
+		return old, nil // an unchanged template causes no reload
 	}
 	c := Change{Template: edited, Event: event.TemplateChanged,
 		Entry: entry(by, "template.edit", old, e.Reason, old.Spec, edited.Spec)}
@@ -167,10 +167,10 @@ const (
 	Cancelling Transition = "cancel"
 )
 
-// Do takes template id one step on, for the reason given. It returns
-// [ErrTransition] where the state does not allow it. A version other than 0
-// must be current, else [fault.ErrStale] is returned; without one, whoever is
-// faster with another change does not stand in the way.
+// Do takes a step of template id for the given reason. It returns
+// [ErrTransition] where the state does not allow it. A version other than 0 must
+// be current, else [fault.ErrStale] is returned; without one, a concurrent
+// change does not prevent the step.
 func (s *Service) Do(ctx context.Context, by staff.Actor, id, version int64, tr Transition, reason string) (Template, error) {
 	for try := 1; ; try++ {
 		t, err := s.doOnce(ctx, by, id, version, tr, reason)
@@ -180,7 +180,7 @@ func (s *Service) Do(ctx context.Context, by staff.Actor, id, version int64, tr 
 	}
 }
 
-// doTries is how often a step is decided anew; each time somebody else's
+// doTries is how often a step is decided anew; before each time a concurrent
 // change was stored.
 const doTries = 10
 
@@ -208,8 +208,8 @@ func (s *Service) CloseEnded(ctx context.Context, limit int) (int, error) {
 	}
 	closed := 0
 	for _, old := range due {
-		// That it is due was judged by the database's clock. By one that is
-		// behind, it would count as ended early for ever.
+		// The database's clock has judged that it is due. By a slower local clock
+		// it would be recorded as closed early.
 		next, ended, why := old, s.Now(), staff.ReasonClosesAt
 		if ended.Before(old.EndsAt()) {
 			ended = old.EndsAt()

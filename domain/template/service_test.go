@@ -13,8 +13,8 @@ import (
 	"dropbell/domain/template"
 )
 
-// shelf is a store of one template that remembers what it was told.
-type shelf struct {
+// fakeStore is a store of one template that records changes.
+type fakeStore struct {
 	held    template.Template
 	changes []template.Change
 	queries []template.Query
@@ -22,23 +22,23 @@ type shelf struct {
 	refuse  map[int64]error
 }
 
-func (s *shelf) Template(_ context.Context, id int64) (template.Template, error) {
+func (s *fakeStore) Template(_ context.Context, id int64) (template.Template, error) {
 	if id != s.held.ID {
 		return template.Template{}, template.ErrNotFound
 	}
 	return s.held, nil
 }
 
-func (s *shelf) Templates(_ context.Context, q template.Query) ([]template.Template, error) {
+func (s *fakeStore) Templates(_ context.Context, q template.Query) ([]template.Template, error) {
 	s.queries = append(s.queries, q)
 	return []template.Template{s.held}, nil
 }
 
-func (s *shelf) Insert(ctx context.Context, c template.Change) (template.Template, error) {
+func (s *fakeStore) Insert(ctx context.Context, c template.Change) (template.Template, error) {
 	return s.Save(ctx, c)
 }
 
-func (s *shelf) Save(_ context.Context, c template.Change) (template.Template, error) {
+func (s *fakeStore) Save(_ context.Context, c template.Change) (template.Template, error) {
 	if err := s.refuse[c.Template.ID]; err != nil {
 		return c.Template, err
 	}
@@ -46,32 +46,31 @@ func (s *shelf) Save(_ context.Context, c template.Change) (template.Template, e
 	return c.Template, nil
 }
 
-func (s *shelf) DueToClose(context.Context, int) ([]template.Template, error) { return s.due, nil }
+func (s *fakeStore) DueToClose(context.Context, int) ([]template.Template, error) { return s.due, nil }
 
-func serviceAt(state template.State) (*template.Service, *shelf) {
+func serviceAt(state template.State) (*template.Service, *fakeStore) {
 	tpl, now := inState(state)
-	s := &shelf{held: tpl, refuse: map[int64]error{}}
+	s := &fakeStore{held: tpl, refuse: map[int64]error{}}
 	return &template.Service{Store: s, Now: func() time.Time { return now }}, s
 }
 
-// busy is a shelf on which others are faster for a while.
-type busy struct {
-	*shelf
+// busyStore is a store in which concurrent changes come first a few times.
+type busyStore struct {
+	*fakeStore
 	rivals int
 }
 
-func (s *busy) Save(ctx context.Context, c template.Change) (template.Template, error) {
+func (s *busyStore) Save(ctx context.Context, c template.Change) (template.Template, error) {
 	if s.rivals > 0 {
 		s.rivals--
 		s.held.Version++
 		return c.Template, fault.ErrStale
 	}
-	return s.shelf.Save(ctx, c)
+	return s.fakeStore.Save(ctx, c)
 }
 
-// TestAPauseIsNotBasedOnAVersion: whoever stops a drop without having named a
-// version is not sent away because somebody else is editing it; whoever named
-// one is.
+// TestAPauseIsNotBasedOnAVersion: a pause without a version is taken despite a
+// concurrent edit; one with a version is refused.
 func TestAPauseIsNotBasedOnAVersion(t *testing.T) {
 	by := staff.Actor{Label: "staff:1", Role: staff.Marketer}
 	for _, c := range []struct {
@@ -80,7 +79,7 @@ func TestAPauseIsNotBasedOnAVersion(t *testing.T) {
 		want    error
 	}{{0, 0, nil}, {3, 0, nil}, {1, 3, fault.ErrStale}, {1000, 0, fault.ErrStale}} {
 		service, store := serviceAt(template.Open)
-		service.Store = &busy{store, c.rivals}
+		service.Store = &busyStore{store, c.rivals}
 		if _, err := service.Do(t.Context(), by, 7, c.version, template.Pausing, "stop"); !errors.Is(err, c.want) {
 			t.Errorf("%d others, version %d: %v", c.rivals, c.version, err)
 			continue

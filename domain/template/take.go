@@ -11,9 +11,9 @@ import (
 // A Wish is a step that a member decided to take, looking at a template.
 type Wish struct {
 	Step Transition
-	// Version is the version that the member was shown. Publishing requires it,
-	// so that nobody publishes what was changed meanwhile; other steps do not
-	// depend on it. 0 = the form does not say.
+	// Version is the version that the form showed. Publishing requires it, so
+	// that it does not publish changes made since; other steps do not depend on
+	// it. 0 = the form does not say.
 	Version int64
 	// Reason says why, for the audit log.
 	Reason string
@@ -25,18 +25,18 @@ type Outcome int
 const (
 	// Taken says that the step was taken.
 	Taken Outcome = iota + 1
-	// AlreadyTaken says that the template was already what the step makes of it:
-	// a form was sent twice, or somebody else was faster.
+	// AlreadyTaken: the template was already in the state that the step leads to.
+	// The form was sent twice, or another member was faster.
 	AlreadyTaken
 	// Changed says that nothing was done, since the template is not what the
 	// member was shown.
 	Changed
 )
 
-// Take takes template id one step on, as a member wishes who was shown what the
-// step does. It returns the template as it is now. A refusal of the kinds
-// [fault.Conflict] and [fault.Invalid] comes with the template too, so that
-// the member can be asked again.
+// Take takes a step of template id on behalf of a member whose form showed what
+// the step does. It returns the template as it is now. A refusal of the kinds
+// [fault.Conflict] and [fault.Invalid] comes with the template too, so that the
+// form can be shown again.
 func (s *Service) Take(ctx context.Context, by staff.Actor, id int64, w Wish) (Template, Outcome, error) {
 	t, err := s.own(ctx, by, id)
 	switch {
@@ -90,8 +90,9 @@ func (s *Service) own(ctx context.Context, by staff.Actor, id int64) (Template, 
 	return t, by.May(staff.ManageTemplates, t.ShopNumber)
 }
 
-// was reports whether somebody took the step, as far as the state tells. A
-// published template may never have been paused, so nothing tells of resuming.
+// was reports whether the step was taken, as far as the state shows. A published
+// template may never have been paused, so its state does not show whether it was
+// resumed.
 func (t Template) was(step Transition) bool {
 	return step != Resuming && t.Stored == step.leadsTo()
 }

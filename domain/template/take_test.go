@@ -10,19 +10,19 @@ import (
 	"dropbell/domain/template"
 )
 
-// overtaken is a shelf on which somebody else is faster once.
-type overtaken struct {
-	*shelf
+// overtakenStore is a store in which one concurrent change comes first.
+type overtakenStore struct {
+	*fakeStore
 	by func(*template.Template)
 }
 
-func (s *overtaken) Save(ctx context.Context, c template.Change) (template.Template, error) {
+func (s *overtakenStore) Save(ctx context.Context, c template.Change) (template.Template, error) {
 	if s.by != nil {
 		s.by(&s.held)
 		s.held.Version, s.by = s.held.Version+1, nil
 		return c.Template, fault.ErrStale
 	}
-	return s.shelf.Save(ctx, c)
+	return s.fakeStore.Save(ctx, c)
 }
 
 // TestTakingAStep: a wish is done, was done already, or meets a template that is
@@ -55,7 +55,7 @@ func TestTakingAStep(t *testing.T) {
 		"close twice":                {from: template.Closed, wish: template.Wish{Step: template.Closing}, outcome: template.AlreadyTaken},
 	} {
 		service, store := serviceAt(c.from)
-		service.Store = &overtaken{store, c.rival}
+		service.Store = &overtakenStore{store, c.rival}
 		got, outcome, err := service.Take(t.Context(), by, 7, c.wish)
 		if outcome != c.outcome || !errors.Is(err, c.want) || got.ID != 7 || len(store.changes) != c.stored {
 			t.Errorf("%s: outcome %d, %v, template %d, %d changes", name, outcome, err, got.ID, len(store.changes))

@@ -13,9 +13,9 @@ import (
 // State is where a template is in its life.
 type State string
 
-// The states as people see them. Open, SoldOut and Ended-by-clock follow from
-// the clock and the stock; only draft, published, paused, closed and
-// cancelled are stored.
+// The states as staff and users see them. Open, SoldOut and Ended after
+// closes_at follow from the clock and the stock; only draft, published, paused,
+// closed and cancelled are stored.
 const (
 	Draft     State = "draft"
 	Scheduled State = "scheduled"
@@ -25,7 +25,7 @@ const (
 	Closed    State = "closed"
 	Cancelled State = "cancelled"
 
-	// published is stored for everything between publication and the end.
+	// Published is stored for all states between publication and the end.
 	Published State = "published"
 )
 
@@ -103,14 +103,14 @@ type Spec struct {
 	Obtain       Obtain
 	ClaimMode    ClaimMode
 	ClaimURL     string
-	// NotifyDays says when owners are told that their coupon expires, and
-	// NotifyOver over which channels. A change concerns coupons issued later.
+	// NotifyDays are the days before the expiry on which owners get a notice, and
+	// NotifyOver the channels. A change concerns coupons issued later.
 	NotifyDays NoticeDays
 	NotifyOver delivery.ChannelSet
 }
 
-// EndsAt returns the first instant at which nobody can claim any more: the
-// closing, or the end of the coupons' validity if that comes before it.
+// EndsAt returns the end of claiming: closes_at, or the end of the coupons'
+// validity if that is earlier.
 func (s Spec) EndsAt() time.Time {
 	if s.ValidUntil != nil && s.ValidUntil.Before(s.ClosesAt) {
 		return *s.ValidUntil
@@ -171,7 +171,7 @@ func (t Template) OverAt() time.Time {
 	return t.EndsAt()
 }
 
-// StockLeft returns how many coupons nobody has yet.
+// StockLeft returns how many coupons are not issued.
 func (t Template) StockLeft() int64 { return t.Stock - t.Issued }
 
 // Zone returns the shop's time zone, UTC when unknown.
@@ -183,8 +183,8 @@ func (t Template) Zone() *time.Location {
 }
 
 // AcceptsReservations returns nil while reminders can be reserved. It returns
-// [ErrNotFound] for a draft, whose existence is nobody's business,
-// [ErrOpened] from the opening on, and [ErrNotOpen] after the end.
+// [ErrNotFound] for a draft, whose existence is not public, [ErrOpened] from the
+// opening on, and [ErrNotOpen] after the end.
 func (t Template) AcceptsReservations(now time.Time) error {
 	switch t.State(now) {
 	case Draft:

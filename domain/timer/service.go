@@ -1,8 +1,8 @@
-// Package timer keeps the queue's timers complete. What is to happen and when
-// stands in the database; a timer in the queue only makes it happen on time. A
+// Package timer keeps the queue's timers complete. What is to happen and when is
+// stored in the database; a timer in the queue only makes it happen on time. A
 // queue that was emptied, or restarted from an older state, gets its timers
-// again within seconds, instead of leaving everything to the sweeps, which are
-// a second or two late.
+// again within seconds; otherwise the sweeps would do everything, a second or
+// two late.
 package timer
 
 import (
@@ -14,17 +14,18 @@ import (
 // A Position is how far the reading of timers has come; the zero value is the
 // beginning.
 type Position struct {
-	// Kind tells the kinds of timers apart, which are read one after the other.
+	// Kind is the kind of a timer; the kinds are read one after the other.
 	Kind int
 	// At and ID are those of the last timer read: they are ordered by the
 	// instant, in microseconds since 1970, and the id.
 	At, ID int64
 }
 
-// Store knows what waits for its instant.
+// Store reads what is due at a time.
 type Store interface {
 	// Pending returns the next timers after the position, the soonest of each
-	// kind first, and the position to go on from. Without timers it is the end.
+	// kind first, and the position to continue from. Without timers it is the
+	// end.
 	Pending(ctx context.Context, after Position, limit int) ([]task.Task, Position, error)
 }
 
@@ -35,11 +36,11 @@ type Mark string
 // Queue holds the timers.
 type Queue interface {
 	Enqueue(ctx context.Context, tasks ...task.Task) error
-	// BeginArming returns a mark if timers may be missing and nobody is adding
-	// them at the moment, else "".
+	// BeginArming returns a mark if timers may be missing and no other process is
+	// adding them at the moment, else "".
 	BeginArming(ctx context.Context) (Mark, error)
-	// KeepArming says that the work goes on. It reports false if the mark has
-	// vanished: what was added may have vanished, too.
+	// KeepArming extends the mark. It reports false if the mark has vanished:
+	// timers that were added may have vanished, too.
 	KeepArming(ctx context.Context, m Mark) (bool, error)
 	// EndArming says that all timers are there, with the same report.
 	EndArming(ctx context.Context, m Mark) (bool, error)
@@ -52,7 +53,7 @@ const page = 500
 type Keeper struct {
 	Store Store
 	Queue Queue
-	// Armed, if set, is told how many timers were queued again.
+	// Armed, if set, is called with the number of timers that were queued again.
 	Armed func(timers int)
 }
 

@@ -2,8 +2,8 @@ package user
 
 import "maps"
 
-// A Change is what shall be known about one user from now on. A nil field
-// stays as it is; a pointer to the zero value clears it.
+// A Change sets fields of one user. A nil field stays as it is; a pointer to the
+// zero value clears it.
 type Change struct {
 	ID       ID
 	Name     *string
@@ -15,14 +15,14 @@ type Change struct {
 	// OptOuts is a bit per channel (1<<channel).
 	OptOuts *uint8
 	Quiet   *QuietHours
-	// Attributes are whatever the shop wants to tell users apart by: names
-	// with a string, a finite number, a bool or nil.
+	// Attributes are the shop's own fields: names with a string, a finite number,
+	// a bool or nil.
 	Attributes *map[string]any
 	// Patch changes single attributes and leaves the others; nil removes one.
 	Patch map[string]any
 }
 
-// fields names what c tells about.
+// fields returns the names of the fields that c sets.
 func (c Change) fields() []string {
 	list := []string{}
 	for _, f := range []struct {

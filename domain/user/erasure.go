@@ -13,20 +13,20 @@ import (
 	"dropbell/domain/staff"
 )
 
-// ErrErased is the refusal to store anything about a person who was erased.
+// ErrErased is the refusal to store anything about an erased user.
 var ErrErased = fault.New(fault.Conflict, "user_erased",
 	"this user was erased, and nothing about them is stored again; staff of all shops can allow it on the user's page or by DELETE /admin/users/{id}/erasure")
 
 // ErrNotErased is the answer to lifting an erasure that is none.
 var ErrNotErased = fault.New(fault.NotFound, "erasure_not_found", "this user was not erased")
 
-// An Erasure keeps a person who was erased from coming back with a late import.
+// An Erasure keeps a late import from storing an erased user again.
 type Erasure struct {
 	At time.Time
 	By string // label and name
 }
 
-// ErasureStore forgets people, and keeps them forgotten.
+// ErasureStore erases users and stores the erasures.
 type ErasureStore interface {
 	// Erase removes what is stored about the user wherever it is, and keeps the
 	// erasure. It may be repeated after a failure, and returns [ErrNotFound] for
@@ -69,12 +69,12 @@ func (u User) Traces() []string {
 	return slices.DeleteFunc(list, func(s string) bool { return s == "" })
 }
 
-// Erase forgets a person: name, contacts, preferences, attributes, reservations,
-// places in lists, and every text that holds one of them. The bare number stays
-// in coupons, deliveries and sums, so that accounts still add up. From then on
-// nothing is stored about the number until [Service.LiftErasure]. A person
-// belongs to every shop. It returns [staff.ErrForbidden], [staff.ErrEveryShop]
-// or, of a user who was erased before, [ErrNotFound].
+// Erase erases a user: name, contacts, preferences, attributes, reservations,
+// memberships in lists, and every text that contains one of them. The bare id
+// stays in coupons, deliveries and sums, so that totals still match. From then
+// on nothing is stored about the id until [Service.LiftErasure]. A user belongs
+// to every shop. It returns [staff.ErrForbidden], [staff.ErrEveryShop] or, for a
+// user who was erased before, [ErrNotFound].
 func (s *Service) Erase(ctx context.Context, by staff.Actor, id ID) error {
 	if err := by.MayEverywhere(staff.ManageUsers); err != nil {
 		return err
@@ -133,7 +133,8 @@ func (s *Service) refuseErased(ctx context.Context, batch []Change, refused map[
 	return err
 }
 
-// errOptOut is nil for an erased user who wants to hear nothing: they do not.
+// errOptOut is nil for an erased user who opts out: nothing is sent to them
+// anyway.
 func errOptOut(err error, mask, off uint8) error {
 	if errors.Is(err, ErrErased) && off&mask == mask {
 		return nil

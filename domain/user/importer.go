@@ -55,8 +55,8 @@ type ImportStore interface {
 	Upsert(ctx context.Context, changes []Change, e staff.Entry) error
 	// Erased returns those of the ids that were erased.
 	Erased(ctx context.Context, ids []ID) (map[ID]bool, error)
-	// Compare tells, about changes of different users, how many are of users
-	// who are not known, and how many would change something.
+	// Compare returns how many of the changes, of different users, create a user
+	// and how many would change one.
 	Compare(ctx context.Context, changes []Change) (fresh, changed int64, err error)
 	// RememberRows keeps rows of different users for the job, and returns the
 	// last ones of the same users before the line, whatever was remembered of
@@ -77,7 +77,7 @@ const (
 	importFor   = 1500 * time.Millisecond
 	importBatch = 2000
 	forgetBatch = 20_000
-	// reportErrors bounds what one step tells about.
+	// reportErrors is the largest number of rows that one step reports.
 	reportErrors = 5000
 )
 
@@ -88,9 +88,9 @@ type importCursor struct {
 	Result ImportResult    `json:"result"`
 }
 
-// Step reads some rows and, in an import, stores them; see [job.Runner]. It
-// acts in the name of whoever started the job. A row that breaks a rule is
-// reported and keeps no other from being stored; a step that is repeated
+// Step reads some rows and, in an import, stores them; see [job.Runner]. It acts
+// in the name of the member who started the job. A row that breaks a rule is
+// reported and does not keep others from being stored; a step that is repeated
 // stores the same again, which changes nothing.
 func (im *Importer) Step(ctx context.Context, j job.Job) (job.Progress, error) {
 	if err := j.Actor.MayEverywhere(staff.ManageUsers); err != nil {
@@ -262,14 +262,14 @@ func (s *importing) read(cells []string) (Change, error) {
 	return c, s.rules.check(c)
 }
 
-// fail reports every rule that the row breaks. The row itself is kept for the
-// person who has to correct it; it is removed with the job.
+// fail reports every rule that the row breaks. The row itself is stored for the
+// staff who correct it; it is removed with the job.
 func (s *importing) fail(line int64, cells []string, err error) {
 	s.at.Result.Invalid++
 	s.errors = append(s.errors, job.RowFailed(line, shown(cells), err))
 }
 
-// shown is a row as people read it in a report.
+// shown is a row as the report shows it.
 func shown(cells []string) string {
 	row := strings.Join(cells, " | ")
 	if r := []rune(row); len(r) > 300 {

@@ -23,7 +23,8 @@ type person struct {
 	first, merged Change
 	line          int64 // of the first row
 	last          CheckedRow
-	// what the rows of the part say, and the first of them as people read it
+	// of the first row; the report
+	// shows it
 	digest int64
 	shown  string
 	// before is the last row of the user in front of the part.
@@ -103,17 +104,17 @@ func (p *part) repeats() (all, overwrite int64) {
 // repeatedID is the rule of the notes.
 const repeatedID = "rule.repeated_id"
 
-// IsNote reports whether what a check tells of a row keeps it from nothing: it
-// is imported all the same.
+// IsNote reports whether the entry is only a note: the row is imported all the
+// same.
 func IsNote(e job.RowError) bool { return e.Breaks(repeatedID) }
 
-// What [RowKind] tells.
+// The values of [RowKind].
 const (
 	RowFailed = "failed"
 	RowNoted  = "note"
 )
 
-// RowKind tells a row that was not worked off from one that only has a note.
+// RowKind distinguishes a row that was refused from one that only has a note.
 func RowKind(e job.RowError) string {
 	if IsNote(e) {
 		return RowNoted
@@ -121,7 +122,8 @@ func RowKind(e job.RowError) string {
 	return RowFailed
 }
 
-// notes tells of every repeat; none of them keeps a row from being stored.
+// notes returns a note for every repeated row; notes do not keep a row from
+// being stored.
 func (p *part) notes() []job.RowError {
 	list := make([]job.RowError, len(p.again))
 	for i, r := range p.again {

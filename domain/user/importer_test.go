@@ -21,7 +21,7 @@ import (
 	"dropbell/domain/user"
 )
 
-// The names that this room knows are those of the channels.
+// The names in this package are those of the channels.
 func TestChannelNames(t *testing.T) {
 	for i, c := range delivery.AllChannels() {
 		if user.ChannelNames()[i] != c.String() || c.Bit() != 1<<i {
@@ -72,15 +72,15 @@ func TestMappingCheck(t *testing.T) {
 	}
 }
 
-// drawer is a store of users who differ by name only, and of what was done.
-type drawer struct {
-	kept
+// fakeStore is a store of users who differ by name only; it records its calls.
+type fakeStore struct {
+	recordingStore
 	stored map[user.ID]user.Change
 	fail   int // writes until one fails
 	seen   []user.CheckedRow
 }
 
-func (d *drawer) RememberRows(_ context.Context, _ int64, rows []user.CheckedRow, before int64) (known []user.CheckedRow, err error) {
+func (d *fakeStore) RememberRows(_ context.Context, _ int64, rows []user.CheckedRow, before int64) (known []user.CheckedRow, err error) {
 	for _, r := range rows {
 		for i := len(d.seen) - 1; i >= 0; i-- {
 			if d.seen[i].ID == r.ID && d.seen[i].Line < before {
@@ -93,13 +93,13 @@ func (d *drawer) RememberRows(_ context.Context, _ int64, rows []user.CheckedRow
 	return known, nil
 }
 
-func (d *drawer) ForgetRows(_ context.Context, _ int64, limit int) (int, error) {
+func (d *fakeStore) ForgetRows(_ context.Context, _ int64, limit int) (int, error) {
 	n := min(limit, len(d.seen))
 	d.seen = d.seen[n:]
 	return n, nil
 }
 
-func (d *drawer) Upsert(_ context.Context, changes []user.Change, e staff.Entry) error {
+func (d *fakeStore) Upsert(_ context.Context, changes []user.Change, e staff.Entry) error {
 	if d.fail--; d.fail == 0 {
 		return errors.New("away")
 	}
@@ -110,7 +110,7 @@ func (d *drawer) Upsert(_ context.Context, changes []user.Change, e staff.Entry)
 	return nil
 }
 
-func (d *drawer) Compare(_ context.Context, changes []user.Change) (fresh, changed int64, err error) {
+func (d *fakeStore) Compare(_ context.Context, changes []user.Change) (fresh, changed int64, err error) {
 	seen := map[user.ID]bool{}
 	for _, c := range changes {
 		if seen[c.ID] {
@@ -128,25 +128,25 @@ func (d *drawer) Compare(_ context.Context, changes []user.Change) (fresh, chang
 	return fresh, changed, nil
 }
 
-// pages is a table in memory; its position is the next row.
-type pages struct {
+// fakeTable is a table in memory; its position is the next row.
+type fakeTable struct {
 	rows [][]string
 	at   int
 }
 
-func (p *pages) OpenTable(_ context.Context, _ int64, _ job.Reading, position json.RawMessage) (job.Rows, error) {
+func (p *fakeTable) OpenTable(_ context.Context, _ int64, _ job.Reading, position json.RawMessage) (job.Rows, error) {
 	at := 0
 	if len(position) > 0 {
 		if err := json.Unmarshal(position, &at); err != nil {
 			return nil, err
 		}
 	}
-	return &pages{p.rows, at}, nil
+	return &fakeTable{p.rows, at}, nil
 }
 
 var errTorn = fault.New(fault.Invalid, "torn", "the row is torn")
 
-func (p *pages) Next() (int64, []string, error) {
+func (p *fakeTable) Next() (int64, []string, error) {
 	if p.at == len(p.rows) {
 		return 0, nil, io.EOF
 	}
@@ -157,9 +157,9 @@ func (p *pages) Next() (int64, []string, error) {
 	return int64(p.at), nil, errTorn
 }
 
-func (p *pages) Broken(err error) bool     { return !errors.Is(err, errTorn) }
-func (p *pages) Position() json.RawMessage { return json.RawMessage(fmt.Sprint(p.at)) }
-func (p *pages) Close() error              { return nil }
+func (p *fakeTable) Broken(err error) bool     { return !errors.Is(err, errTorn) }
+func (p *fakeTable) Position() json.RawMessage { return json.RawMessage(fmt.Sprint(p.at)) }
+func (p *fakeTable) Close() error              { return nil }
 
 // work runs a job to its end, one step after the other, each from the last
 // one's cursor.
@@ -191,17 +191,18 @@ func result(t interface{ Fatal(...any) }, p job.Progress) (r user.ImportResult) 
 	return r
 }
 
-// A check changes nothing and says what the import then does; importing again
-// changes nothing; broken rows are named and stand in nobody's way.
+// A check changes nothing and reports what the import then does; importing again
+// changes nothing; broken rows are named and do not keep others from being
+// imported.
 func TestImport(t *testing.T) {
-	table := &pages{rows: [][]string{{"id", "name", "e-mail", "phone", "tier", "opt-outs", "locale", "quiet hours"}}}
+	table := &fakeTable{rows: [][]string{{"id", "name", "e-mail", "phone", "tier", "opt-outs", "locale", "quiet hours"}}}
 	for i := range 4000 {
 		table.rows = append(table.rows, []string{fmt.Sprint(i + 1), fmt.Sprint("n", i), "u@example.com", "0086 138-0013 8000", "7", "email sms", "zh_CN", "22:00 – 08:00"})
 	}
 	table.rows = append(table.rows, []string{"x", "nobody"}, []string{"5000", "", "nonsense", "12"}, nil, []string{"5001", "", "", "", "007", "fax"},
 		[]string{"5002", "last", "", "", "gold", "-"}, []string{"5002", "really last", "", "", "", "", "", "26:00"},
 		[]string{"5003", "", "", "", "", "", "", "22:00-22:00"})
-	store := &drawer{stored: map[user.ID]user.Change{}, fail: 2}
+	store := &fakeStore{stored: map[user.ID]user.Change{}, fail: 2}
 	im := &user.Importer{Store: store, Tables: table, Now: slow()}
 	p := user.ImportParams{Columns: user.GuessMapping(table.rows[0])}
 	check, broken := work(t, im, user.CheckJob, p)
@@ -262,8 +263,8 @@ func TestImportOfRepeatedIDs(t *testing.T) {
 		"a column that is not read": {[][]string{ann, {"80001", "Ann", "other"}}, user.ImportResult{New: 1, Unchanged: 1, Repeated: 1}, "3 the id of line 2 appears again on line 3; the last one counts\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			store := &drawer{stored: map[user.ID]user.Change{}}
-			im := &user.Importer{Store: store, Tables: &pages{rows: slices.Concat([][]string{head}, c.rows)}, Now: slow()}
+			store := &fakeStore{stored: map[user.ID]user.Change{}}
+			im := &user.Importer{Store: store, Tables: &fakeTable{rows: slices.Concat([][]string{head}, c.rows)}, Now: slow()}
 			p := user.ImportParams{Columns: user.Mapping{user.ToID, user.ToName, user.Ignored}}
 			check, notes := work(t, im, user.CheckJob, p)
 			if r := result(t, check); r != c.want || check.Failed != 0 || len(store.stored) != 0 || len(store.seen) != 0 {
@@ -291,14 +292,14 @@ func TestImportOfRepeatedIDs(t *testing.T) {
 // A row that has more cells than the heading was divided where it should not
 // be; nothing of it is stored under the names of other columns.
 func TestImportOfRowsBeyondTheHeading(t *testing.T) {
-	table := &pages{rows: [][]string{{"id", "name", "email"}, {"1", "Lee", " Ann", "a@example.com"}, {"2", "Bea", "b@example.com", "", " "}, {"3", "Cid", "", "", "x"}, {"4", "Dan"}}}
+	table := &fakeTable{rows: [][]string{{"id", "name", "email"}, {"1", "Lee", " Ann", "a@example.com"}, {"2", "Bea", "b@example.com", "", " "}, {"3", "Cid", "", "", "x"}, {"4", "Dan"}}}
 	for name, m := range map[string]user.Mapping{
 		"all columns":     {user.ToID, user.ToName, user.ToEmail},
 		"one is left out": {user.ToID, user.ToName, user.Ignored},
 		"an attribute":    {user.ToID, user.ToName, user.ToAttribute("mail")},
 	} {
 		for _, kind := range []string{user.CheckJob, user.ImportJob} {
-			store := &drawer{stored: map[user.ID]user.Change{}}
+			store := &fakeStore{stored: map[user.ID]user.Change{}}
 			last, broken := work(t, &user.Importer{Store: store, Tables: table, Now: slow()}, kind, user.ImportParams{Columns: m})
 			lines := ""
 			for _, e := range broken {
@@ -314,9 +315,9 @@ func TestImportOfRowsBeyondTheHeading(t *testing.T) {
 
 // Empty cells leave what is there, unless they shall clear it.
 func TestImportEmptyCells(t *testing.T) {
-	table := &pages{rows: [][]string{{"id", "name", "tier"}, {"1", "", ""}, {"2"}}}
+	table := &fakeTable{rows: [][]string{{"id", "name", "tier"}, {"1", "", ""}, {"2"}}}
 	for clear, want := range map[bool]string{false: "<nil> map[]", true: "0 map[tier:<nil>]"} {
-		store := &drawer{stored: map[user.ID]user.Change{}}
+		store := &fakeStore{stored: map[user.ID]user.Change{}}
 		work(t, &user.Importer{Store: store, Tables: table, Now: slow()}, user.ImportJob, user.ImportParams{Columns: user.GuessMapping(table.rows[0]), Clear: clear})
 		for id, c := range store.stored {
 			name := "<nil>"
@@ -332,8 +333,8 @@ func TestImportEmptyCells(t *testing.T) {
 
 func TestImportAttributesAreTyped(t *testing.T) {
 	for cell, want := range map[string]any{"7": 7.0, "-0.5": -0.5, "007": "007", "1234567890123456": "1234567890123456", "true": true, "FALSE": false, "gold": "gold", "1e5": "1e5", "7 ": 7.0, "NaN": "NaN"} {
-		store := &drawer{stored: map[user.ID]user.Change{}}
-		table := &pages{rows: [][]string{{"id", "a"}, {"1", cell}}}
+		store := &fakeStore{stored: map[user.ID]user.Change{}}
+		table := &fakeTable{rows: [][]string{{"id", "a"}, {"1", cell}}}
 		work(t, &user.Importer{Store: store, Tables: table, Now: slow()}, user.ImportJob, user.ImportParams{Columns: user.GuessMapping(table.rows[0])})
 		if got := store.stored[1].Patch["a"]; got != want {
 			t.Errorf("%q: %#v, want %#v", cell, got, want)
@@ -342,7 +343,7 @@ func TestImportAttributesAreTyped(t *testing.T) {
 }
 
 func TestImportNeedsPermission(t *testing.T) {
-	im := &user.Importer{Store: &drawer{}, Tables: &pages{}, Now: slow()}
+	im := &user.Importer{Store: &fakeStore{}, Tables: &fakeTable{}, Now: slow()}
 	if _, err := im.Step(t.Context(), job.Job{Actor: staff.Actor{Role: staff.Viewer}}); !errors.Is(err, staff.ErrForbidden) {
 		t.Errorf("a viewer: %v", err)
 	}
@@ -357,7 +358,7 @@ func TestImportNeedsPermission(t *testing.T) {
 // Wherever steps fail, every row is counted once and stored.
 func TestImportSurvives(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		table := &pages{rows: [][]string{{"id"}}}
+		table := &fakeTable{rows: [][]string{{"id"}}}
 		for i := range rapid.IntRange(0, 9000).Draw(t, "rows") {
 			table.rows = append(table.rows, []string{fmt.Sprint(i + 1)})
 		}
@@ -373,7 +374,7 @@ func TestImportSurvives(t *testing.T) {
 				lost++
 			}
 		}
-		store := &drawer{stored: map[user.ID]user.Change{}, fail: rapid.IntRange(0, 6).Draw(t, "fail")}
+		store := &fakeStore{stored: map[user.ID]user.Change{}, fail: rapid.IntRange(0, 6).Draw(t, "fail")}
 		last, broken := work(t, &user.Importer{Store: store, Tables: table, Now: slow()}, user.ImportJob, user.ImportParams{Columns: user.Mapping{user.ToID}})
 		rows := int64(len(table.rows)) - 1
 		if last.Done != rows-lost || last.Failed != lost || int64(len(store.stored)) != rows-lost || int64(len(broken)) != lost {

@@ -46,10 +46,10 @@ const (
 	signatureLength = 16
 )
 
-// Token returns what goes into the address of the user's link for the channel,
-// given as its number; empty without a secret. It names nobody to whoever does
-// not know the ids, and does not expire: an opt-out must work for as long as
-// the message can be read.
+// Token returns the part of the user's link for the channel, given as its
+// number, that identifies the user; empty without a secret. It does not reveal
+// the id and does not expire: an opt-out must work for as long as the message
+// can be read.
 func (l Links) Token(id ID, channel uint8) string {
 	if !l.Enabled() {
 		return ""
@@ -72,8 +72,8 @@ func (l Links) Parse(token string) (ID, uint8, error) {
 // optOutPurpose keeps the signatures of opt-out links apart from all others.
 const optOutPurpose = "dropbell opt-out link"
 
-// Seal returns body with a signature for the purpose, as it stands in an
-// address; empty without a secret. No other purpose's token is worth the same.
+// Seal returns body with a signature for the purpose, in a form for addresses;
+// empty without a secret. It is not valid for another purpose.
 func (l Links) Seal(purpose string, body []byte) string {
 	if !l.Enabled() {
 		return ""

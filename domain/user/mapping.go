@@ -48,7 +48,7 @@ func ChannelNames() []string { return []string{"app", "email", "sms", "webpush",
 // A Mapping says for each column of a table what it holds.
 type Mapping []Target
 
-// known are what people call columns, without case, spaces and punctuation.
+// knownColumns are common column names, without case, spaces and punctuation.
 var knownColumns = map[string]Target{
 	"id": ToID, "userid": ToID, "uid": ToID, "customerid": ToID, "用户id": ToID, "用户编号": ToID, "会员编号": ToID,
 	"name": ToName, "fullname": ToName, "username": ToName, "姓名": ToName, "名字": ToName, "昵称": ToName, "名称": ToName,
@@ -170,9 +170,9 @@ func (m Mapping) change(cells []string, clear bool) (Change, error) {
 	return c, nil
 }
 
-// fits refuses a row that has text behind the last column of the heading. Some
-// cell of it was divided, by a comma without quotes, and those behind it stand
-// in the columns of others.
+// fits refuses a row that has text behind the last column of the heading: an
+// unquoted comma has divided a cell, and those behind it are in the wrong
+// columns.
 func (m Mapping) fits(cells []string) error {
 	n := len(cells)
 	for n > len(m) && strings.TrimSpace(cells[n-1]) == "" {
@@ -221,9 +221,9 @@ func importFault(name, key, text string) error {
 
 var numberForm = regexp.MustCompile(`^-?(0|[1-9][0-9]{0,14})(\.[0-9]{1,9})?$`)
 
-// typed is an attribute as people mean it: a number, true, false, or a text.
-// What begins with a zero or is very long is a code, not a number. Nothing
-// removes the attribute.
+// typed returns the value of an attribute: a number, true, false, or a text. A
+// cell that begins with a zero or is very long is a text, not a number. An empty
+// cell removes the attribute.
 func typed(cell string) any {
 	switch strings.ToLower(cell) {
 	case "":
@@ -242,7 +242,7 @@ func typed(cell string) any {
 
 var phoneSigns = strings.NewReplacer(" ", "", "-", "", "(", "", ")", "", ".", "", "\u00a0", "")
 
-// dialled writes a phone number without what people put in to read it.
+// dialled returns a phone number without punctuation and spaces.
 func dialled(cell string) string {
 	s := phoneSigns.Replace(cell)
 	if rest, ok := strings.CutPrefix(s, "00"); ok {

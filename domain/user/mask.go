@@ -36,8 +36,8 @@ func MaskText(s string) string {
 	return phoneInText.ReplaceAllStringFunc(emailInText.ReplaceAllStringFunc(s, MaskEmail), MaskPhone)
 }
 
-// Masked returns u as staff see it who may not see contacts. Attributes are
-// whatever the shop tells; what looks like a contact is masked.
+// Masked returns u for staff who may not see contacts. Attribute values that
+// look like a contact are masked too.
 func (u User) Masked() User {
 	if u.Email != "" {
 		u.Email = MaskEmail(u.Email)

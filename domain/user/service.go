@@ -32,11 +32,11 @@ type Service struct {
 	AllowLocalPush bool
 }
 
-// Upsert applies a batch of changes that the shop tells about its users. A
-// change that breaks a rule is left out as a whole and reported, by its index,
-// as a [fault.Fields]; the others are stored together. Several changes of one
-// user are applied in order. It returns how many changes were stored, or
-// [staff.ErrForbidden] or [staff.ErrEveryShop]: a person belongs to every shop.
+// Upsert stores a batch of changes of users. A change that breaks a rule is left
+// out as a whole and reported, by its index, as a [fault.Fields]; the others are
+// stored together. Several changes of one user are applied in order. It returns
+// how many changes were stored, or [staff.ErrForbidden] or [staff.ErrEveryShop]:
+// a user belongs to every shop.
 func (s *Service) Upsert(ctx context.Context, by staff.Actor, batch []Change) (int, map[int]error, error) {
 	if err := by.MayEverywhere(staff.ManageUsers); err != nil {
 		return 0, nil, err
@@ -104,16 +104,16 @@ func (s *Service) SetPreferences(ctx context.Context, c Change) (User, error) {
 	return s.Store.User(ctx, c.ID)
 }
 
-// OptOut turns the channels in mask off or, where off has no bit, on again. It
-// is the user's own wish, proved by a link that only they have.
+// OptOut turns the channels in mask off or, where off has no bit, on again. The
+// user decides, authenticated by a link that only they have.
 func (s *Service) OptOut(ctx context.Context, id ID, mask, off uint8) (uint8, error) {
 	now, err := s.Store.SetOptOuts(ctx, id, mask, off&mask, staff.Entry{})
 	return now, errOptOut(err, mask, off)
 }
 
-// AddOptOuts turns the channels in off off for a user, which staff of any shop
-// may: a customer tells whom they meet. To turn a channel on again is for the
-// user, and for staff of all shops.
+// AddOptOuts turns the channels in off off for a user. Staff of any shop may do
+// so at a customer's request; only the user and staff of all shops may turn a
+// channel on again.
 func (s *Service) AddOptOuts(ctx context.Context, by staff.Actor, id ID, off uint8) error {
 	if err := by.May(staff.ManageUsers, 0); err != nil {
 		return err

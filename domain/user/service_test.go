@@ -13,19 +13,19 @@ import (
 	"dropbell/domain/user"
 )
 
-// kept records what the service stores.
-type kept struct {
+// recordingStore records what the service stores.
+type recordingStore struct {
 	users   map[user.ID]user.Change
 	entries []staff.Entry
 	err     error
 	erased  map[user.ID]bool
 }
 
-func (k *kept) User(context.Context, user.ID) (user.User, error) {
+func (k *recordingStore) User(context.Context, user.ID) (user.User, error) {
 	return user.User{}, user.ErrNotFound
 }
 
-func (k *kept) Upsert(_ context.Context, changes []user.Change, e staff.Entry) error {
+func (k *recordingStore) Upsert(_ context.Context, changes []user.Change, e staff.Entry) error {
 	if k.err != nil {
 		return k.err
 	}
@@ -39,27 +39,29 @@ func (k *kept) Upsert(_ context.Context, changes []user.Change, e staff.Entry) e
 	return nil
 }
 
-func (k *kept) SetOptOuts(_ context.Context, _ user.ID, _, off uint8, _ staff.Entry) (uint8, error) {
+func (k *recordingStore) SetOptOuts(_ context.Context, _ user.ID, _, off uint8, _ staff.Entry) (uint8, error) {
 	return off, k.err
 }
 
-func (k *kept) Erased(context.Context, []user.ID) (map[user.ID]bool, error) { return k.erased, nil }
+func (k *recordingStore) Erased(context.Context, []user.ID) (map[user.ID]bool, error) {
+	return k.erased, nil
+}
 
-func (k *kept) Erasure(context.Context, user.ID) (*user.Erasure, error) { return nil, nil }
+func (k *recordingStore) Erasure(context.Context, user.ID) (*user.Erasure, error) { return nil, nil }
 
-func (k *kept) LiftErasure(context.Context, user.ID, staff.Entry) error { return k.err }
+func (k *recordingStore) LiftErasure(context.Context, user.ID, staff.Entry) error { return k.err }
 
-func (k *kept) Everything(context.Context, user.ID, staff.Entry) (json.RawMessage, error) {
+func (k *recordingStore) Everything(context.Context, user.ID, staff.Entry) (json.RawMessage, error) {
 	return nil, k.err
 }
 
-func (k *kept) Erase(_ context.Context, _ user.ID, e staff.Entry) error {
+func (k *recordingStore) Erase(_ context.Context, _ user.ID, e staff.Entry) error {
 	k.entries = append(k.entries, e)
 	return k.err
 }
 
 func TestUpsert(t *testing.T) {
-	store := &kept{users: map[user.ID]user.Change{}}
+	store := &recordingStore{users: map[user.ID]user.Change{}}
 	s := &user.Service{Store: store}
 	batch := []user.Change{
 		{ID: 5, Name: new("Ann"), Email: new("ann@example.com")},
@@ -96,14 +98,14 @@ func TestUpsert(t *testing.T) {
 }
 
 func TestPreferencesOfUnknownUser(t *testing.T) {
-	s := &user.Service{Store: &kept{}}
+	s := &user.Service{Store: &recordingStore{}}
 	if u, err := s.Preferences(t.Context(), 7); err != nil || u.ID != 7 {
 		t.Fatalf("%+v %v", u, err)
 	}
 }
 
 func TestRules(t *testing.T) {
-	s := &user.Service{Store: &kept{users: map[user.ID]user.Change{}}}
+	s := &user.Service{Store: &recordingStore{users: map[user.ID]user.Change{}}}
 	for name, c := range map[string]struct {
 		change user.Change
 		ok     bool
@@ -140,7 +142,7 @@ func TestRules(t *testing.T) {
 		if err != nil && c.ok || (len(refused) == 0) != c.ok {
 			t.Errorf("%s: refused %v, %v", name, refused, err)
 		}
-		s.Store.(*kept).users = map[user.ID]user.Change{}
+		s.Store.(*recordingStore).users = map[user.ID]user.Change{}
 	}
 }
 
@@ -158,7 +160,7 @@ func TestQuietHours(t *testing.T) {
 
 func TestLocalPush(t *testing.T) {
 	sub := []user.PushSubscription{{Endpoint: "http://127.0.0.1:9/x", P256dh: strings.Repeat("A", 87), Auth: strings.Repeat("A", 22)}}
-	s := &user.Service{Store: &kept{users: map[user.ID]user.Change{}}}
+	s := &user.Service{Store: &recordingStore{users: map[user.ID]user.Change{}}}
 	if _, err := s.SetPreferences(t.Context(), user.Change{ID: 1, Push: &sub}); !errors.Is(err, fault.ErrInvalid) {
 		t.Fatalf("an address inside the network: %v", err)
 	}

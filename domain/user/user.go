@@ -83,14 +83,14 @@ type User struct {
 	// OptOuts is a bit per channel (1<<channel).
 	OptOuts uint8
 	Quiet   QuietHours
-	// Attributes are what the shop told besides: texts, numbers and booleans.
-	// Stores may leave them out where nobody asked for them.
+	// Attributes are the shop's own data: texts, numbers and booleans. Stores may
+	// leave them out of results that do not need them.
 	Attributes map[string]any
 	UpdatedAt  time.Time
 }
 
-// pseudoZones are names in zone files that stand for no place: they differ
-// from machine to machine, or mean that nobody has set a zone.
+// pseudoZones are names in zone files that stand for no place: they differ from
+// machine to machine, or mean that no zone is set.
 var pseudoZones = []string{"Local", "localtime", "posixrules", "Factory"}
 
 // ValidZone reports whether name is that of an IANA time zone, the same on

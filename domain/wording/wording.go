@@ -1,4 +1,4 @@
-// Package wording holds what every name and text that people type is held to.
+// Package wording holds the rules for names and texts that staff type.
 package wording
 
 import (

@@ -76,7 +76,7 @@ func TestChineseUsesOneWordForOneThing(t *testing.T) {
 		"营销活动": "促销活动", "渠道": "方式", "投递方式": "方式", "审批": "批准", "审计日志": "操作日志",
 		"接收者": "接收人", "收件人": "接收人", "用户 ID": "用户编号", "用户ID": "用户编号", "“": "「", "”": "」",
 	}
-	elsewhere := map[string]string{"obtain.code.help": "渠道"} // a way in which people come by a code
+	elsewhere := map[string]string{"obtain.code.help": "渠道"} // a way of obtaining a code
 	halfWidth := regexp.MustCompile(`\p{Han}[,;:!?]|[,;:!?]\p{Han}`)
 	for key, text := range l.All()[1].messages {
 		for wrong, right := range instead {

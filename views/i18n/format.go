@@ -221,7 +221,7 @@ func englishTimes() timeLayout {
 	}
 }
 
-// chineseTimes also counts in ten thousands, as people do.
+// chineseTimes counts in ten thousands (万).
 func chineseTimes() timeLayout {
 	weekday := func(d time.Weekday) (short, long string) {
 		name := string([]rune("日一二三四五六")[d])

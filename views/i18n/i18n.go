@@ -1,5 +1,5 @@
-// Package i18n holds the console's words in every language it speaks, and how
-// each language writes numbers, money and times.
+// Package i18n holds the console's texts in every language, and how each
+// language writes numbers, money and times.
 package i18n
 
 import (
@@ -8,6 +8,7 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+	"sync"
 
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
@@ -28,11 +29,15 @@ type Locale struct {
 	times    timeLayout
 }
 
-// Languages are the locales the console speaks, English first.
+// Languages are the console's locales, English first.
 type Languages struct{ list []*Locale }
 
-// Load reads the catalogues that are part of the program.
-func Load() (*Languages, error) {
+// Load returns the catalogues that are part of the program. They are read once.
+func Load() (*Languages, error) { return readOnce() }
+
+var readOnce = sync.OnceValues(readCatalogues)
+
+func readCatalogues() (*Languages, error) {
 	l := &Languages{}
 	for _, known := range []Locale{
 		{Tag: "en", Name: "English", times: englishTimes()},
@@ -55,9 +60,9 @@ func (l *Languages) All() []*Locale { return l.list }
 // Default returns English.
 func (l *Languages) Default() *Locale { return l.list[0] }
 
-// Match returns the locale of the first wish whose language the console
-// speaks; script and region do not matter, as in messages to users. A wish is
-// a BCP 47 tag or the value of an Accept-Language header.
+// Match returns the locale of the first wish whose language the console has;
+// script and region do not matter, as in messages to users. A wish is a BCP 47
+// tag or the value of an Accept-Language header.
 func (l *Languages) Match(wishes ...string) *Locale {
 	for _, wish := range wishes {
 		tags, _, err := language.ParseAcceptLanguage(wish)
@@ -92,9 +97,8 @@ func (l *Locale) Keys() []string {
 	return keys
 }
 
-// T returns the message key with {0}, {1}, … replaced by the arguments;
-// integers are written in the way of the language. A key that does not exist
-// stands for itself.
+// T returns the message key with {0}, {1}, … replaced by the arguments; integers
+// are formatted for the language. A key that does not exist is returned itself.
 func (l *Locale) T(key string, args ...any) string {
 	text, ok := l.messages[key]
 	if !ok {

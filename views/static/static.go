@@ -1,6 +1,6 @@
-// Package static holds the console's style sheet, scripts and images. Every
-// file is served under a name that contains a hash of its content, so that
-// browsers may keep it for ever.
+// Package static holds the console's style sheet, scripts and images. Every file
+// is served under a name that contains a hash of its content, so that browsers
+// may cache it without end.
 package static
 
 import (
@@ -31,8 +31,8 @@ type asset struct {
 	kind    string
 }
 
-// Sheet is the style sheet: app.css, then what each part of the console adds
-// to it, as one file, so that a page asks once.
+// Sheet is the style sheet: app.css and the sheets of the parts of the console,
+// as one file, so that a page needs one request.
 const Sheet = "app.css"
 
 // Load reads the files that are part of the program.
@@ -100,6 +100,6 @@ func (a *Assets) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Content-Length", fmt.Sprint(len(f.content)))
 	if r.Method != http.MethodHead {
-		_, _ = w.Write(f.content) // whoever hangs up misses it
+		_, _ = w.Write(f.content) // an error means that the client has gone
 	}
 }

@@ -14,8 +14,8 @@ import (
 	droppages "dropbell/views/pages/drops"
 )
 
-// calendars are months of campaigns and drops, what a second person sees, and
-// what shops allow.
+// calendars are months of campaigns and drops, the page of an approval, and the
+// limits of shops.
 func calendars() []Story {
 	var all []Story
 	for _, group := range [][]Story{months(), approvals()} {

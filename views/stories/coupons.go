@@ -63,7 +63,7 @@ func coupons() []Story {
 		{Name: "coupons/none", Page: couponpages.Coupons{By: "order", Search: "A-1", State: owned.Locked}.Page()},
 		{Name: "coupons/one", Page: couponpages.Coupons{By: "coupon", Search: "901", List: list[:1]}.Page(), Role: staff.Viewer},
 		{Name: "coupons/of-a-template", Page: couponpages.Coupons{By: "template", Search: "1", List: list, Tally: &pageparts.Tally{Template: coupon(1, "Moon cake night", -time.Hour),
-			Tally: owned.Tally{Issued: 31_400, Used: 12_004, Locked: 87, Expired: 640, Revoked: 12, Returned: 9, Released: 903, Refunded: 41, Discounted: 24_008_000}}}.Page()},
+			Tally: owned.Tally{Issued: 31_400, Used: 12_004, Locked: 87, Expired: 640, Revoked: 12, Returned: 9, Released: 903, Refunded: 41, Discounted: 24_008_000, Removed: 31_400}}}.Page()},
 		{Name: "coupons/of-a-template-without", Page: couponpages.Coupons{By: "template", Search: "1", Tally: &pageparts.Tally{Template: coupon(1, "Moon cake night", time.Hour)}}.Page()},
 		{Name: "coupons/many", Page: couponpages.Coupons{By: "user", Search: "1001", List: append(list, late), First: "/coupons", Next: "/coupons?before=901"}.Page()},
 		{Name: "coupon/unused", Page: couponpages.CouponDetail{Coupon: list[0], MayRelease: true, MayRevoke: true}.Page()},

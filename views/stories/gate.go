@@ -11,25 +11,25 @@ import (
 
 // gates are drops behind the claim gate.
 func gates() []Story {
-	story := func(name string, shelves int, change func(*droppages.Template, *droppages.StockShards)) Story {
+	story := func(name string, shards int, change func(*droppages.Template, *droppages.StockShards)) Story {
 		p := droppages.Template{Drop: drop(5, "Morning rush", -20*time.Minute, 22_000), History: records()[:1],
 			Channels: delivery.ChannelSetOf(delivery.App, delivery.Email, delivery.SMS, delivery.WebPush)}
 		p.ClaimMode, p.Issued = template.Gate, 31_400
 		p.Board = deliver(p.Board, false)
 		p.Shards = &droppages.StockShards{State: gate.Active, Reason: gate.ReasonNew, BuiltAt: Now().Add(-72 * time.Hour), Zone: p.Zone(),
-			Ledger:  gate.Ledger{Total: 50_000, OnSale: 18_472, Writing: 128, Issued: 31_400},
-			Shelves: shelvesOf(shelves)}
+			Ledger: gate.Ledger{Total: 50_000, OnSale: 18_472, Writing: 128, Issued: 31_400},
+			Shards: shardsOf(shards)}
 		change(&p, p.Shards)
 		return Story{Name: "gate/" + name, Page: p.Page()}
 	}
 	return []Story{
-		story("one-shelf", 1, func(*droppages.Template, *droppages.StockShards) {}),
+		story("one-shard", 1, func(*droppages.Template, *droppages.StockShards) {}),
 		story("rush", 8, func(_ *droppages.Template, s *droppages.StockShards) { s.Ledger.Moving = 40 }),
-		story("many-shelves", gate.MaxShards, func(_ *droppages.Template, s *droppages.StockShards) { s.Reason = gate.ReasonLost }),
+		story("many-shards", gate.MaxShards, func(_ *droppages.Template, s *droppages.StockShards) { s.Reason = gate.ReasonLost }),
 		story("sold-out", 8, func(p *droppages.Template, s *droppages.StockShards) {
 			p.Issued, s.Ledger = 49_990, gate.Ledger{Total: 50_000, Writing: 10, Issued: 49_990}
-			for i := range s.Shelves {
-				s.Shelves[i].Stock = 0
+			for i := range s.Shards {
+				s.Shards[i].Stock = 0
 			}
 		}),
 		story("difference", 4, func(_ *droppages.Template, s *droppages.StockShards) {
@@ -43,8 +43,8 @@ func gates() []Story {
 	}
 }
 
-// shelvesOf are shelves that run dry one after the other.
-func shelvesOf(n int) []gate.Shard {
+// shardsOf are shards that run dry one after the other.
+func shardsOf(n int) []gate.Shard {
 	list := make([]gate.Shard, n)
 	for i := range list {
 		allot := int64(50_000 / n)

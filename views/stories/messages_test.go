@@ -20,8 +20,8 @@ import (
 	"dropbell/web/security"
 )
 
-// A key need not stand in the call that asks for its message: whatever looks
-// like one and begins as messages do must be one.
+// A key need not be a literal in the call that uses it: every string that begins
+// like a message key must be one.
 func TestWhateverLooksLikeAKeyHasAMessage(t *testing.T) {
 	book, err := NewBook()
 	if err != nil {
@@ -51,7 +51,7 @@ func begins(keys []string, with string) bool {
 	return i < len(keys) && strings.HasPrefix(keys[i], with)
 }
 
-// T asks for one message and N for one in two forms.
+// T takes a message with one form and N one with two.
 func TestCountedMessagesHaveForms(t *testing.T) {
 	book, err := NewBook()
 	if err != nil {

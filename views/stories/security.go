@@ -16,7 +16,7 @@ import (
 	"dropbell/views/ui"
 )
 
-// options are what a page would ask a browser for; nobody presses the button here.
+// options are the options of a ceremony; the button is not pressed here.
 const options = `{"challenge":"AA"}`
 
 // secondFactors are the pages around second factors and confirmations.

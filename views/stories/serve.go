@@ -42,7 +42,7 @@ func (b *Book) Handler() http.Handler {
 			}
 			w.Header().Set("Content-Security-Policy", ui.ContentSecurityPolicy("story"))
 			w.Header().Set("Content-Type", "text/html; charset=utf-8")
-			_, _ = page.WriteTo(w) // whoever hangs up misses it
+			_, _ = page.WriteTo(w) // an error means that the client has gone
 		})
 	}
 	return mux
@@ -63,7 +63,7 @@ func index(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// nothingNew answers a story that asks for news.
+// nothingNew answers a story's request for changes.
 func nothingNew(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set(ui.OwnHeader, "1")
 	w.WriteHeader(http.StatusNoContent)

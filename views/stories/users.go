@@ -60,7 +60,7 @@ func busyUser() audiencepages.User {
 	return p
 }
 
-// maskedUser is what somebody sees who may not see contacts.
+// maskedUser is the view of staff who may not see contacts.
 func maskedUser() audiencepages.User {
 	p := busyUser()
 	p.User, p.Masked = p.User.Masked(), true

@@ -1,5 +1,5 @@
-// Storybook serves every page of the console in every state, theme and
-// language with made-up data, for people who change how they look.
+// Storybook serves every page of the console in every state, theme and language
+// with made-up data, for changing its design.
 package main
 
 import (

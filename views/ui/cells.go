@@ -10,9 +10,9 @@ import (
 	"dropbell/domain/delivery"
 )
 
-// Cells are the values on a page that change while somebody looks at it, each
-// under a name of its own. The page is drawn from them, and only those that
-// have changed are sent after it; app.js puts them in their places.
+// Cells are the values on a page that change while it is open, each under a
+// unique name. The page is rendered from them, and only changed ones are sent to
+// it later; app.js puts them in place.
 type Cells map[string]string
 
 // Since returns the cells that are not as they are in before.
@@ -71,7 +71,7 @@ func (c Cells) SetBar(ctx context.Context, key string, n delivery.Counts) {
 	c[key+".text"] = barText(ctx, n)
 }
 
-// short writes thousandths without what nobody sees.
+// short drops the thousandths, which are not visible.
 func short(f float64) string { return fmt.Sprintf("%.0f", f) }
 
 // The inside of a [Spark], in units of its view box.

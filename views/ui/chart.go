@@ -39,8 +39,8 @@ func Peak(rows []reminder.Row) int64 {
 	return most
 }
 
-// SlotKey tells the slots of one opening apart: "12", and of its further
-// rounds "12-1" and so on.
+// SlotKey identifies a slot of one opening: "12", and its further rounds "12-1"
+// and so on.
 func SlotKey(s reminder.Slot) string {
 	if s.Round == 0 {
 		return strconv.Itoa(int(s.Slot))

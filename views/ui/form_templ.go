@@ -1201,7 +1201,7 @@ func Check(p CheckProps) templ.Component {
 	})
 }
 
-// ErrorSummary stands above a form that was refused and leads to each field.
+// ErrorSummary is shown above a refused form and links to each field.
 func ErrorSummary(errs []fault.Field, label func(name string) string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1324,7 +1324,7 @@ type ConfirmProps struct {
 	ReasonError string
 }
 
-// ReasonField asks why, for the audit log; it may be left empty.
+// ReasonField is the reason for the audit log; it may be left empty.
 func ReasonField(value, broken string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1383,8 +1383,8 @@ func reasonField(value, broken string, must bool) templ.Component {
 	})
 }
 
-// Confirm asks before a change: in a dialog where scripts run, else on a page
-// of its own.
+// Confirm is the confirmation of a change: in a dialog where scripts run, else
+// on a page of its own.
 func Confirm(p ConfirmProps) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -29,7 +29,7 @@ type Frame struct {
 	Now  time.Time
 	// Zone is shown where an instant belongs to no shop.
 	Zone *time.Location
-	// Member is who is signed in; its ID is 0 for nobody.
+	// Member is the signed-in member; ID 0 = not signed in.
 	Member staff.Member
 	// Method is how they signed in.
 	Method staff.Method
@@ -95,7 +95,7 @@ func MayEverywhere(ctx context.Context, p staff.Permission) bool {
 // seesContacts reports whether the viewer sees the contacts of users.
 func seesContacts(ctx context.Context) bool { return From(ctx).Member.Actor().SeesContacts() }
 
-// Private returns a text in which somebody's contacts may stand, such as a
+// Private returns a text that may contain a user's contacts, such as a
 // provider's answer, as the viewer may see it.
 func Private(ctx context.Context, text string) string {
 	if seesContacts(ctx) {
@@ -112,8 +112,8 @@ const OwnHeader = "Dropbell-Console"
 // same site in a frame.
 func FramingPolicy(nonce string) string { return ContentSecurityPolicy(nonce) + "; frame-src 'self'" }
 
-// ContentSecurityPolicy is what pages are to be served with: their own files
-// only, no inline styles, and no scripts but those that carry the nonce.
+// ContentSecurityPolicy is the policy that pages are served with: their own
+// files only, no inline styles, and no scripts but those with the nonce.
 func ContentSecurityPolicy(nonce string) string {
 	return "default-src 'none'; script-src 'nonce-" + nonce + "'; style-src 'self'; img-src 'self' data:; font-src 'self'; " +
 		"connect-src 'self'; manifest-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"

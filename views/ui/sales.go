@@ -8,14 +8,14 @@ import (
 	"dropbell/domain/reminder"
 )
 
-// A Shelf is where the coupons of a template are.
-type Shelf struct{ Total, Issued, Writing int64 }
+// Stock is a template's coupons by place.
+type Stock struct{ Total, Issued, Writing int64 }
 
 // Left returns how many can still be claimed.
-func (s Shelf) Left() int64 { return max(0, s.Total-s.Issued-s.Writing) }
+func (s Stock) Left() int64 { return max(0, s.Total-s.Issued-s.Writing) }
 
 // parts divides the bar; what is left is its background.
-func (s Shelf) parts() []part {
+func (s Stock) parts() []part {
 	total := float64(max(1, s.Total))
 	var list []part
 	at := 0.0
@@ -29,8 +29,8 @@ func (s Shelf) parts() []part {
 	return list
 }
 
-func (s Shelf) text(ctx context.Context) string {
-	words := []string{T(ctx, "claims.bar_issued", Num(ctx, s.Issued)), T(ctx, "claims.bar_shelf", Num(ctx, s.Left()))}
+func (s Stock) text(ctx context.Context) string {
+	words := []string{T(ctx, "claims.bar_issued", Num(ctx, s.Issued)), T(ctx, "claims.bar_available", Num(ctx, s.Left()))}
 	if s.Writing > 0 {
 		words = append(words, T(ctx, "claims.bar_writing", Num(ctx, s.Writing)))
 	}

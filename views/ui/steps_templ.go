@@ -18,8 +18,8 @@ type StepsProps struct {
 	Whole bool
 }
 
-// StepBar leads through a form in steps. Scripts show it, and then one step
-// at a time; without them all steps stand on one page.
+// StepBar leads through a form in steps. Scripts show it, and then one step at
+// a time; without them all steps are on one page.
 func StepBar(p StepsProps) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -497,8 +497,8 @@ func StepNext() templ.Component {
 	})
 }
 
-// Checked tells the script which fields break a rule by now, and which times
-// happen twice.
+// Checked lists for the script which fields break a rule now, and which times
+// occur twice.
 func Checked(errors map[string]string, twice []string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -51,8 +51,7 @@ func initials(m staff.Member) string {
 	return out
 }
 
-// Severity orders what people should look at: what is broken comes before
-// what may break.
+// Severity orders problems: existing failures come before warnings.
 func Severity(t Tone) int {
 	switch t {
 	case Bad:
@@ -75,7 +74,7 @@ func toneIcon(t Tone) string {
 	return "info-circle"
 }
 
-// Countdown writes how long it is until t the way app.js goes on writing it.
+// Countdown formats the time until t in the form that app.js updates.
 func Countdown(ctx context.Context, t time.Time) string {
 	d := max(0, t.Sub(From(ctx).Now).Truncate(time.Second))
 	days, h, m, s := d/(24*time.Hour), d/time.Hour%24, d/time.Minute%60, d/time.Second%60

@@ -34,7 +34,7 @@ type CampaignPreview struct {
 	HTML    string `json:"html" doc:"The whole mail."`
 	Variant string `json:"variant" enum:"a,b,hold_out" doc:"Which content the user gets."`
 	Locale  string `json:"locale" doc:"The language whose text is shown; empty = the default language, also where nothing is written in the reader's." example:"zh-CN"`
-	Unknown bool   `json:"user_unknown,omitempty" doc:"Nothing is known of the user: the text is as somebody without a name reads it, in the default language."`
+	Unknown bool   `json:"user_unknown,omitempty" doc:"The user is unknown: the text is rendered without a name, in the default language."`
 }
 
 // CampaignRecipient is what became of one user.
@@ -45,7 +45,7 @@ type CampaignRecipient struct {
 	Detail      string     `json:"detail,omitempty" doc:"The provider's last answer."`
 	Attempts    int        `json:"attempts,omitempty"`
 	BatchID     string     `json:"batch_id" example:"1"`
-	At          *time.Time `json:"at" nullable:"true" doc:"When the outcome was recorded; null while there is none, and for who was simply sent to: that lies between not_before and not_after."`
+	At          *time.Time `json:"at" nullable:"true" doc:"When the outcome was recorded; null while there is none, and for a message sent at the first attempt, whose time lies between not_before and not_after."`
 	NotBefore   *time.Time `json:"not_before,omitempty" doc:"Where at is null, the outcome came about at this instant or later."`
 	NotAfter    *time.Time `json:"not_after,omitempty" doc:"Where at is null, the outcome came about at this instant or earlier."`
 	NextRetryAt *time.Time `json:"next_retry_at,omitempty"`
@@ -62,9 +62,9 @@ type AudienceEstimate struct {
 
 // CampaignLimits is what a shop allows its campaigns.
 type CampaignLimits struct {
-	PerDay        int   `json:"per_day" minimum:"0" doc:"The most campaign messages one user gets in 24 hours; 0 = no limit." example:"1"`
+	PerDay        int   `json:"per_day" minimum:"0" doc:"The largest number of campaign messages to one user in 24 hours; 0 = no limit." example:"1"`
 	PerWeek       int   `json:"per_week" minimum:"0" doc:"In seven days; 0 = no limit." example:"3"`
-	ApprovalAbove int64 `json:"approval_above" minimum:"0" doc:"A second person approves campaigns to more users than this; 0 = never." example:"100000"`
+	ApprovalAbove int64 `json:"approval_above" minimum:"0" doc:"Campaigns to more users than this need approval by a second person; 0 = never." example:"100000"`
 }
 
 type campaignAnswer struct {
@@ -98,10 +98,10 @@ func (a *API) adminCampaignRoutes() {
 		text  string
 		codes []string
 	}{
-		{campaign.Publishing, "Let a campaign start when its time comes", []string{"already_published", "list_incomplete"}},
-		{campaign.Pausing, "Stop sending for a while", nil},
-		{campaign.Resuming, "Go on where it was paused", nil},
-		{campaign.Cancelling, "End a campaign; whoever is left is skipped", nil},
+		{campaign.Publishing, "Publish a campaign, which starts at starts_at", []string{"already_published", "list_incomplete"}},
+		{campaign.Pausing, "Pause a campaign", nil},
+		{campaign.Resuming, "Resume a paused campaign", nil},
+		{campaign.Cancelling, "Cancel a campaign; its remaining recipients are skipped", nil},
 	} {
 		pipeline.Register(a.Pipeline, a.Operation(op(http.MethodPost, "/{id}/"+string(step.name), string(step.name)+"-campaign", step.text,
 			pipeline.Route{Codes: append([]string{"stale_version", "invalid_transition", "approval_required", "approval_lapsed"}, step.codes...), Example: `{"reason":"as planned"}`})), a.campaignStep(step.name))
@@ -109,16 +109,16 @@ func (a *API) adminCampaignRoutes() {
 	a.approvalRoutes(op)
 	pipeline.Register(a.Pipeline, a.Operation(op(http.MethodPost, "/{id}/test", "test-campaign", "Send the message to one user now",
 		pipeline.Route{Codes: []string{"channel_unavailable"}, Example: `{"user_id":"1001"}`,
-			Description: "In whatever state the campaign is. The answer says what became of it within three seconds."})), a.testCampaign)
+			Description: "In any state of the campaign. The answer contains the outcome after at most three seconds."})), a.testCampaign)
 	pipeline.Register(a.Pipeline, a.Operation(op(http.MethodGet, "/{id}/preview", "preview-campaign", "Render the message as a user gets it", pipeline.Route{})), a.previewCampaign)
 	pipeline.Register(a.Pipeline, a.Operation(op(http.MethodGet, "/{id}/balance", "campaign-balance", "Recompute a campaign's account",
 		pipeline.Route{Description: "audience = sent + skipped + expired + dead + in flight, counted from the rows."})), a.campaignBalance)
 	a.resultRoutes(op)
 	limits := pipeline.Route{Traits: staffOnly, Path: "/admin/shops/{number}/campaign-limits", Tag: pipeline.TagStaff}
-	limits.Method, limits.ID, limits.Summary = http.MethodGet, "get-campaign-limits", "Show what a shop allows its campaigns"
+	limits.Method, limits.ID, limits.Summary = http.MethodGet, "get-campaign-limits", "Show the limits of a shop's campaigns"
 	pipeline.Register(a.Pipeline, a.Operation(limits), a.campaignLimits)
-	limits.Method, limits.ID, limits.Summary, limits.Example = http.MethodPut, "set-campaign-limits", "Change what a shop allows its campaigns", `{"per_day":1,"per_week":3,"approval_above":0}`
-	limits.Description = "For admins only: whoever sends campaigns does not decide how many may be sent to without a second person."
+	limits.Method, limits.ID, limits.Summary, limits.Example = http.MethodPut, "set-campaign-limits", "Change the limits of a shop's campaigns", `{"per_day":1,"per_week":3,"approval_above":0}`
+	limits.Description = "For admins only, so that a marketer cannot raise the limit of their own campaigns."
 	pipeline.Register(a.Pipeline, a.Operation(limits), a.setCampaignLimits)
 }
 

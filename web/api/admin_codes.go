@@ -25,7 +25,7 @@ type CodeBatch struct {
 	Generated    int64      `json:"generated" doc:"How many are made and checked." example:"1000"`
 	Used         int64      `json:"used" doc:"How many a coupon was issued for." example:"12"`
 	JobID        string     `json:"job_id" doc:"The background job." example:"7"`
-	ProgressURL  string     `json:"progress_url" doc:"Where to look how far it is." example:"/api/v1/admin/templates/1/codes/1"`
+	ProgressURL  string     `json:"progress_url" doc:"Where its progress is." example:"/api/v1/admin/templates/1/codes/1"`
 	CreatedAt    time.Time  `json:"created_at"`
 	ReadyAt      *time.Time `json:"ready_at,omitempty"`
 	RevokedAt    *time.Time `json:"revoked_at,omitempty"`
@@ -35,12 +35,12 @@ type CodeBatch struct {
 // CodeBatchList is one page of batches.
 type CodeBatchList struct {
 	Batches     []CodeBatch `json:"batches" nullable:"false" doc:"The newest first."`
-	Outstanding int64       `json:"outstanding" doc:"Codes of batches not revoked that nobody has used." example:"988"`
-	StockLeft   int64       `json:"stock_left" doc:"Coupons nobody has yet. With fewer of these than codes outstanding, whoever comes too late is answered sold_out; the code stays good." example:"988"`
+	Outstanding int64       `json:"outstanding" doc:"Unused codes of batches that are not revoked." example:"988"`
+	StockLeft   int64       `json:"stock_left" doc:"Coupons that are not issued. If there are fewer than codes outstanding, late redemptions are refused with sold_out; the code stays valid." example:"988"`
 	Next        string      `json:"next,omitempty" doc:"Pass as before to get the next page; absent on the last one."`
 }
 
-// CodeWish asks for codes.
+// CodeWish is the request for a batch of codes.
 type CodeWish struct {
 	Count int64 `json:"count" minimum:"1" maximum:"1000000" doc:"How many." example:"1000"`
 }
@@ -61,8 +61,8 @@ func (a *API) adminCodeRoutes() {
 	staffOnly := pipeline.Traits{Access: pipeline.ForStaff}
 	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Traits: staffOnly, Method: http.MethodPost, Path: "/admin/templates/{id}/codes", ID: "generate-codes", Tag: pipeline.TagStaff,
 		Summary: "Generate redeem codes",
-		Description: "In the background, for a template that is obtained by code; progress_url says how far it is. More codes than there is " +
-			"stock are allowed: whoever redeems too late is answered sold_out.",
+		Description: "In the background, for a template that is obtained by code; progress_url has the progress. More codes than " +
+			"stock are allowed: late redemptions are refused with sold_out.",
 		Status: http.StatusAccepted, Example: `{"count":1000}`,
 		Codes: []string{"template_not_found", "template_not_open", "not_by_code", "codes_not_configured", "codes_exhausted"}}), a.generateCodes)
 	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Traits: staffOnly, Method: http.MethodGet, Path: "/admin/templates/{id}/codes", ID: "list-codes", Tag: pipeline.TagStaff,
@@ -70,7 +70,7 @@ func (a *API) adminCodeRoutes() {
 	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Traits: staffOnly, Method: http.MethodGet, Path: "/admin/templates/{id}/codes/{batch}", ID: "get-codes", Tag: pipeline.TagStaff,
 		Summary: "Show a batch of redeem codes", Codes: []string{"template_not_found", "code_batch_not_found"}}), a.getCodes)
 	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Traits: staffOnly, Method: http.MethodPost, Path: "/admin/templates/{id}/codes/{batch}/revoke", ID: "revoke-codes", Tag: pipeline.TagStaff,
-		Summary: "Make the unused codes of a batch worthless", Description: "For good. Coupons that were issued stay.",
+		Summary: "Revoke the unused codes of a batch", Description: "This cannot be undone. Coupons that were issued stay.",
 		Example: `{"reason":"sent to the wrong partner"}`, Codes: []string{"template_not_found", "code_batch_not_found", "codes_revoked"}}), a.revokeCodes)
 	a.exportRoute()
 }
@@ -81,7 +81,7 @@ func (a *API) exportRoute() {
 	op := a.Operation(pipeline.Route{Traits: pipeline.Traits{Access: pipeline.ForStaff, Stream: true}, Method: http.MethodGet, Path: "/admin/templates/{id}/codes.csv", ID: "export-codes",
 		Tag: pipeline.TagStaff, Summary: "Export redeem codes as CSV",
 		Description: "All batches that are not revoked, or the one given; a heading, then a line for each code: code,batch_id. The codes are worth " +
-			"money: every export is recorded in the audit log. An answer that breaks off is not complete; ask again.",
+			"money: every export is recorded in the audit log. An answer that breaks off is incomplete; repeat the request.",
 		Codes: []string{"template_not_found", "code_batch_not_found", "no_codes", "codes_not_ready", "codes_revoked", "code_key_missing"}})
 	op.Responses["200"] = &huma.Response{Description: "The codes.", Content: map[string]*huma.MediaType{"text/csv": {Schema: &huma.Schema{Type: huma.TypeString}}}}
 	pipeline.Register(a.Pipeline, op, func(ctx context.Context, in *struct {
@@ -123,7 +123,7 @@ func (a *API) sendCodes(w http.ResponseWriter, r *http.Request, x redeemcode.Exp
 		if r.Context().Err() == nil {
 			a.Logger().ErrorContext(r.Context(), "export of codes broke off", "err", err)
 		}
-		panic(http.ErrAbortHandler) // nobody shall take a part for the whole
+		panic(http.ErrAbortHandler) // a part must not be taken for the whole
 	}
 }
 

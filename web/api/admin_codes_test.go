@@ -14,7 +14,7 @@ import (
 	"dropbell/web/api"
 )
 
-// codeKeys holds a key that everybody may know.
+// codeKeys holds a key that is not secret.
 func codeKeys(r *fixture) *redeemcode.Keyring {
 	k, err := redeemcode.ParseKeys("1:YSBrZXkgb2YgMzIgYnl0ZXMsIGZvciB0ZXN0cyBvbmU=")
 	r.must(err)

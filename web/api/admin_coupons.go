@@ -22,7 +22,7 @@ type AdminCouponList struct {
 // GrantWish names users who are given a coupon.
 type GrantWish struct {
 	UserIDs []string `json:"user_ids" minItems:"1" maxItems:"50000" nullable:"false" doc:"Each gets one coupon, however often named." example:"[\"1001\",\"1002\"]"`
-	DryRun  bool     `json:"dry_run,omitempty" doc:"Only find out what would happen."`
+	DryRun  bool     `json:"dry_run,omitempty" doc:"Report what would happen and change nothing."`
 	Reason  string   `json:"reason,omitempty" maxLength:"500" doc:"Why, for the audit log."`
 }
 
@@ -34,7 +34,7 @@ type Grant struct {
 	Total     int64            `json:"total" doc:"Rows; 0 until they are read." example:"2"`
 	Done      int64            `json:"done" doc:"Rows that were, or would be, given a coupon."`
 	Failed    int64            `json:"failed"`
-	Results   map[string]int64 `json:"results,omitempty" doc:"Rows by what became of them: ok (would get one), issued, accepted (by the gate, being written), limit_reached, sold_out, unknown_user, bad_user_id, duplicate, or the code of another refusal."`
+	Results   map[string]int64 `json:"results,omitempty" doc:"Rows by result: ok (would get one), issued, accepted (by the gate, being written), limit_reached, sold_out, unknown_user, bad_user_id, duplicate, or the code of another refusal."`
 	Reason    string           `json:"reason,omitempty" doc:"Why the job as a whole failed."`
 	StartedBy string           `json:"started_by" doc:"Who started it." example:"key:1 shop"`
 }
@@ -46,16 +46,16 @@ func (a *API) adminCouponRoutes() {
 	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Traits: staffOnly, Method: http.MethodGet, Path: "/admin/users/{id}/coupons", ID: "list-user-coupons", Tag: pipeline.TagStaff,
 		Summary: "List a user's coupons", Description: "The newest first; keys that are limited to shops see what concerns these."}), a.userCoupons)
 	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Traits: staffOnly, Method: http.MethodPost, Path: "/admin/coupons/{id}/revoke", ID: "revoke-coupon", Tag: pipeline.TagStaff,
-		Summary: "Take an unused coupon away for good", Description: "With return_to_stock somebody else can have one: it no longer counts as issued, while the user's limit still counts it. " +
+		Summary: "Revoke an unused coupon", Description: "With return_to_stock it no longer counts as issued and another user can get one, while the user's limit still counts it. " +
 			"Without, it stays issued. Repeating it changes nothing, not even this choice. Refunded and expired coupons never return to stock.",
 		Codes: []string{"coupon_not_found", "coupon_not_usable"}, Example: `{"reason":"given to the wrong person","return_to_stock":true}`}), a.revokeCoupon)
 	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Traits: staffOnly, Method: http.MethodPost, Path: "/admin/templates/{id}/grants", ID: "grant-coupons", Tag: pipeline.TagStaff,
-		Summary: "Give a coupon of the template to each of a list of users", Status: http.StatusAccepted,
-		Description: "Works in the background. Neither window nor way of obtaining is asked; stock, limit per user and pause are. A list gives " +
+		Summary: "Grant a coupon of the template to each user of a list", Status: http.StatusAccepted,
+		Description: "Works in the background. Window and way of obtaining are not checked; stock, limit per user and pause are. A list gives " +
 			"a user one coupon at most.",
 		Codes: []string{"template_not_found", "invalid_transition"}, Example: `{"user_ids":["1001","1002"],"dry_run":true}`}), a.grantCoupons)
 	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Traits: staffOnly, Method: http.MethodGet, Path: "/admin/grants/{id}", ID: "get-grant", Tag: pipeline.TagStaff,
-		Summary: "Show how far a list of grants is", Codes: []string{"job_not_found"}}), a.grant)
+		Summary: "Show the progress of a list of grants", Codes: []string{"job_not_found"}}), a.grant)
 	a.grantRoutes()
 }
 
@@ -92,7 +92,7 @@ func (a *API) revokeCoupon(ctx context.Context, in *struct {
 	CouponRef
 	Body struct {
 		Reason  string `json:"reason" maxLength:"500" doc:"Why, for the log and the audit log."`
-		ToStock bool   `json:"return_to_stock,omitempty" doc:"Put its place back on the shelf."`
+		ToStock bool   `json:"return_to_stock,omitempty" doc:"Return the coupon to the stock."`
 	} `nameHint:"RevokeReason"`
 }) (*couponAnswer, error) {
 	id, err := pipeline.ParseID("path.id", in.ID)

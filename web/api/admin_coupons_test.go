@@ -27,7 +27,7 @@ func TestAdminCoupons(t *testing.T) {
 			t.Fatalf("%s", a.Body)
 		}
 	}
-	// The second one goes back on the shelf.
+	// The second one is returned to the stock.
 	r.exec(`update templates set issued = 2 where id = $1`, template)
 	if a = r.want(r.call(r.admin(), "POST", "/admin/coupons/"+second+"/revoke", map[string]any{"reason": "mistake", "return_to_stock": true}), 200, ""); a.at("returned_to_stock") != true {
 		t.Fatalf("%s", a.Body)

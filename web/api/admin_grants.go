@@ -16,19 +16,19 @@ import (
 
 func (a *API) grantRoutes() {
 	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Traits: pipeline.Traits{Access: pipeline.ForStaff}, Method: http.MethodPost, Path: "/admin/grants/{id}/apply", ID: "apply-grant", Tag: pipeline.TagStaff,
-		Summary: "Give the coupons that a dry run was about", Status: http.StatusAccepted,
-		Description: "The dry run must be done. It is applied once: asking again, whoever does, answers with the same job, and started_by says who was first.",
+		Summary: "Grant the coupons of a dry run", Status: http.StatusAccepted,
+		Description: "The dry run must be done. It is applied once: further requests get the same job, whose started_by names the first caller.",
 		Codes:       []string{"job_not_found", "template_not_found", "invalid_transition"}, Example: `{"reason":"thanks to the testers"}`}), a.applyGrant)
 	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Traits: pipeline.Traits{Access: pipeline.ForStaff}, Method: http.MethodPost, Path: "/admin/grants/{id}/take-back", ID: "take-back-grant", Tag: pipeline.TagStaff,
 		Summary: "Revoke the unused coupons that a list was given", Status: http.StatusAccepted,
-		Description: "Works in the background; GET /admin/grants/{job_id} says how far it is, done being the coupons revoked and failed those that are " +
-			"locked, used or expired and stay; results counts them by what became of them: revoked, revoked_before (not by this job), locked, used, expired, gone. " +
+		Description: "Works in the background; GET /admin/grants/{job_id} has the progress, done being the coupons revoked and failed those that are " +
+			"locked, used or expired and stay; results counts them by result: revoked, revoked_before (not by this job), locked, used, expired, gone. " +
 			"Each coupon is revoked as by /admin/coupons/{id}/revoke. Repeating it changes nothing.",
 		Codes: []string{"job_not_found", "invalid_transition"}, Example: `{"reason":"the list was the wrong one","return_to_stock":true}`}), a.takeBackGrant)
 	op := a.Operation(pipeline.Route{Traits: pipeline.Traits{Access: pipeline.ForStaff, Stream: true}, Method: http.MethodGet, Path: "/admin/grants/{id}/results.csv", ID: "export-grant",
-		Tag: pipeline.TagStaff, Summary: "Export what became of each row of a list",
-		Description: "A heading, then line,user_id,result,coupon_id for each row, as far as the list is worked off. The rows belong to the list: " +
-			"once a dry run is applied, both its id and the new one tell what was given. An answer that breaks off is not complete; ask again.",
+		Tag: pipeline.TagStaff, Summary: "Export the result of each row of a list",
+		Description: "A heading, then line,user_id,result,coupon_id for each row, as far as the list is processed. The rows belong to the list: " +
+			"once a dry run is applied, both its id and the new one have the granted coupons. An answer that breaks off is incomplete; repeat the request.",
 		Codes: []string{"job_not_found"}})
 	op.Responses["200"] = &huma.Response{Description: "The rows.", Content: map[string]*huma.MediaType{"text/csv": {Schema: &huma.Schema{Type: huma.TypeString}}}}
 	pipeline.Register(a.Pipeline, op, a.grantResults)
@@ -59,7 +59,7 @@ func (a *API) takeBackGrant(ctx context.Context, in *struct {
 	CouponRef
 	Body struct {
 		Reason  string `json:"reason" maxLength:"500" doc:"Why, for the coupons' log and the audit log."`
-		ToStock bool   `json:"return_to_stock,omitempty" doc:"Put their places back on the shelf."`
+		ToStock bool   `json:"return_to_stock,omitempty" doc:"Return the coupons to the stock."`
 	} `nameHint:"TakeBack"`
 }) (*grantAnswer, error) {
 	id, err := pipeline.ParseID("path.id", in.ID)

@@ -23,7 +23,7 @@ func (r *fixture) workGrants() {
 	db := r.db
 	gate := couponsdb.NewClaims(db, postgres.Grouping{})
 	defer gate.Close()
-	w := &job.Worker{Store: workdb.NewJobs(db), Queue: quiet{}, LeaseFor: time.Minute, Turn: time.Minute, Now: time.Now, Random: func() float64 { return 0 },
+	w := &job.Worker{Store: workdb.NewJobs(db), Queue: discardQueue{}, LeaseFor: time.Minute, Turn: time.Minute, Now: time.Now, Random: func() float64 { return 0 },
 		Runners: map[string]job.Runner{coupon.TakeBackKind: &coupon.TakeBacker{Store: couponsdb.NewGrants(db), Desk: &coupon.Admin{Store: couponsdb.NewCouponSteps(db)}},
 			coupon.GrantKind: &coupon.Granter{Store: couponsdb.NewGrants(db), Lists: grantLists{tables.Tables{Open: workdb.NewUploads(db).OpenUpload}},
 				Gate: gate, Random: rand.Uint64}}}

@@ -21,7 +21,7 @@ type TemplateWish struct {
 	AmountOff    int64      `json:"amount_off,omitempty" doc:"For amount_off and threshold_off: minor units of the currency." example:"1000"`
 	Threshold    int64      `json:"threshold,omitempty" doc:"For threshold_off, and if wanted percent_off: least order value in minor units." example:"5000"`
 	PercentOff   int        `json:"percent_off,omitempty" doc:"For percent_off: 1 to 100." example:"20"`
-	MaxOff       int64      `json:"max_off,omitempty" doc:"For percent_off: most that is taken off, in minor units." example:"3000"`
+	MaxOff       int64      `json:"max_off,omitempty" doc:"For percent_off: largest discount, in minor units." example:"3000"`
 	Currency     string     `json:"currency" doc:"ISO 4217." example:"CNY"`
 	Target       string     `json:"target,omitempty" enum:"shop,product" default:"shop" doc:"What the coupon can be used for."`
 	Product      string     `json:"product,omitempty" doc:"For target product: which one."`
@@ -60,7 +60,7 @@ type TemplatePatch struct {
 	ClaimMode    pipeline.Optional[string]    `json:"claim_mode,omitempty" enum:"durable,gate"`
 	ClaimURL     pipeline.Optional[string]    `json:"claim_url,omitempty"`
 	NoticePatch
-	Reason     string `json:"reason,omitempty" maxLength:"500" doc:"Why, for the audit log; worth saying when the opening moves."`
+	Reason     string `json:"reason,omitempty" maxLength:"500" doc:"Reason for the audit log; recommended when the opening moves."`
 	RemindOnce bool   `json:"remind_once,omitempty" doc:"With a moved opening: users who have been sent a reminder already are not sent it again for the new opening."`
 }
 
@@ -79,7 +79,7 @@ type Template struct {
 	Product      string     `json:"product,omitempty"`
 	Stock        int64      `json:"stock" example:"100"`
 	Ledger       Ledger     `json:"stock_ledger"`
-	Coupons      *Tally     `json:"coupons,omitempty" doc:"What became of the coupons; not in lists."`
+	Coupons      *Tally     `json:"coupons,omitempty" doc:"The coupons by state; not in lists."`
 	PerUserLimit int        `json:"per_user_limit" example:"1"`
 	OpensAt      time.Time  `json:"opens_at" example:"2027-01-01T12:00:00Z"`
 	ClosesAt     time.Time  `json:"closes_at" example:"2027-01-02T12:00:00Z"`
@@ -100,8 +100,8 @@ type Template struct {
 // Ledger accounts for the stock: total = shard + writing + issued.
 type Ledger struct {
 	Total   int64  `json:"total" example:"100"`
-	Shelf   *int64 `json:"shelf,omitempty" doc:"Can still be claimed. Absent, like writing, in lists for a drop behind the gate, and while its shelves do not answer." example:"100"`
-	Writing *int64 `json:"writing,omitempty" doc:"Given away by the gate and not written yet; 0 for the durable gate, which writes as it gives." example:"0"`
+	Shelf   *int64 `json:"shelf,omitempty" doc:"Can still be claimed. Absent, like writing, in lists for a drop behind the gate, and while Redis does not answer." example:"100"`
+	Writing *int64 `json:"writing,omitempty" doc:"Accepted by the gate and not in the database yet; 0 for the durable gate, which decides in the database." example:"0"`
 	Issued  int64  `json:"issued" doc:"Coupons there are, without those that were returned to stock." example:"0"`
 	Left    int64  `json:"left" doc:"Total less issued: shelf and writing together." example:"100"`
 }
@@ -116,9 +116,9 @@ type Tally struct {
 	Expired    int64 `json:"expired" example:"0"`
 	Revoked    int64 `json:"revoked" example:"1"`
 	Returned   int64 `json:"returned" doc:"Of the revoked: returned to stock." example:"1"`
-	Released   int64 `json:"released" doc:"Locks that ended without a use, by the order or by themselves." example:"3"`
-	Refunded   int64 `json:"refunded" doc:"Uses that were taken back." example:"1"`
-	Discounted int64 `json:"discounted" doc:"Taken off by used coupons, in minor units of currency." example:"24000"`
+	Released   int64 `json:"released" doc:"Locks that ended without a use, by the order or by time-out." example:"3"`
+	Refunded   int64 `json:"refunded" doc:"Uses that were refunded." example:"1"`
+	Discounted int64 `json:"discounted" doc:"The discounts of used coupons, in minor units of currency." example:"24000"`
 }
 
 func tallyJSON(y coupon.Tally) *Tally {
@@ -134,7 +134,7 @@ func ledgerJSON(t template.Template) Ledger {
 	return l
 }
 
-// stockJSON tells shard and writing apart, if that is known.
+// stockJSON has shelf and writing as separate numbers, if they are known.
 func stockJSON(a gate.Account) Ledger {
 	l := Ledger{Total: a.Total, Issued: a.Issued, Left: a.Total - a.Issued}
 	if !a.Away {
@@ -149,7 +149,7 @@ type Slot struct {
 	Minutes  int       `json:"minutes" example:"5"`
 	DueAt    time.Time `json:"due_at" example:"2027-01-01T11:55:00Z"`
 	State    string    `json:"state" enum:"waiting,firing,sending,finished,passed,moved,cancelled" example:"waiting"`
-	Round    int       `json:"round,omitempty" doc:"1 and more: the opening was moved away after the slot had fired, and back. This is for those whom the rounds before it did not reach."`
+	Round    int       `json:"round,omitempty" doc:"1 and more: the opening was moved away after the slot had fired, and back. This is for users whom the earlier rounds did not reach."`
 	Channels []Cell    `json:"channels" nullable:"false"`
 }
 

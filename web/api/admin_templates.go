@@ -32,10 +32,10 @@ type Balance struct {
 type StockSheet struct {
 	Total      int64 `json:"total" example:"100"`
 	Shelf      int64 `json:"shelf" doc:"Can still be claimed." example:"60"`
-	Writing    int64 `json:"writing" doc:"Given away by a gate and not written yet." example:"0"`
+	Writing    int64 `json:"writing" doc:"Accepted by a gate and not in the database yet." example:"0"`
 	Issued     int64 `json:"issued" doc:"Coupons, counted, without those that were returned to stock." example:"40"`
 	Returned   int64 `json:"returned" doc:"Coupons that were revoked and returned to stock, counted." example:"0"`
-	PerUser    int64 `json:"per_user" doc:"What the counters behind the limit per user add up to: issued and returned." example:"40"`
+	PerUser    int64 `json:"per_user" doc:"The sum of the counters of the limit per user: issued and returned." example:"40"`
 	OverLimit  int64 `json:"over_limit" doc:"Users with more than they may have." example:"0"`
 	Difference int64 `json:"difference" doc:"Coupons unaccounted for." example:"0"`
 }
@@ -69,7 +69,7 @@ const templateExample = `{"shop_number":"10","name":"20 off","kind":"amount_off"
 func (a *API) adminTemplateRoutes() {
 	staffOnly := pipeline.Traits{Access: pipeline.ForStaff}
 	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Traits: staffOnly, Method: http.MethodPost, Path: "/admin/templates", ID: "create-template", Tag: pipeline.TagStaff,
-		Summary: "Create a template", Description: "It is a draft, which nobody can reserve, until it is published. A shop number that is new creates the shop.",
+		Summary: "Create a template", Description: "It is a draft, which cannot be reserved, until it is published. A shop number that is new creates the shop.",
 		Status: http.StatusCreated, Example: templateExample}), a.createTemplate)
 	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Traits: staffOnly, Method: http.MethodGet, Path: "/admin/templates", ID: "list-templates", Tag: pipeline.TagStaff,
 		Summary: "List templates", Description: "By opening."}), a.listTemplates)
@@ -85,11 +85,11 @@ func (a *API) adminTemplateRoutes() {
 		name template.Transition
 		text string
 	}{
-		{template.Publishing, "Open a template for reservations"},
-		{template.Pausing, "Stop claims; reminders still go out"},
-		{template.Resuming, "Let claims go on"},
-		{template.Closing, "End a drop"},
-		{template.Cancelling, "Call a drop off before it opens"},
+		{template.Publishing, "Publish a template, which opens it for reservations"},
+		{template.Pausing, "Pause claims; reminders are still sent"},
+		{template.Resuming, "Resume claims"},
+		{template.Closing, "Close a drop"},
+		{template.Cancelling, "Cancel a drop before it opens"},
 	} {
 		pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Traits: staffOnly, Method: http.MethodPost, Path: "/admin/templates/{id}/" + string(tr.name),
 			ID: string(tr.name) + "-template", Tag: pipeline.TagStaff, Summary: tr.text,

@@ -42,9 +42,9 @@ type UserLine struct {
 	Phone      pipeline.Optional[string]         `json:"phone,omitempty" doc:"E.164." example:"+8613800138000"`
 	Locale     pipeline.Optional[string]         `json:"locale,omitempty" doc:"BCP 47." example:"zh-CN"`
 	Timezone   pipeline.Optional[string]         `json:"timezone,omitempty" doc:"IANA." example:"Asia/Shanghai"`
-	OptOuts    pipeline.Optional[[]string]       `json:"opt_outs,omitempty" doc:"Channels the user does not want to be reached by." example:"[\"sms\"]"`
+	OptOuts    pipeline.Optional[[]string]       `json:"opt_outs,omitempty" doc:"Channels that the user has opted out of." example:"[\"sms\"]"`
 	QuietHours pipeline.Optional[QuietHours]     `json:"quiet_hours,omitempty"`
-	Attributes pipeline.Optional[map[string]any] `json:"attributes,omitempty" doc:"Up to 50 texts, numbers or booleans to tell users apart by."`
+	Attributes pipeline.Optional[map[string]any] `json:"attributes,omitempty" doc:"The shop's own fields: up to 50 texts, numbers or booleans."`
 }
 
 // ImportResult says what became of the lines.
@@ -62,7 +62,7 @@ type LineError struct {
 
 func (a *API) adminUserRoutes() {
 	op := a.Operation(pipeline.Route{Traits: pipeline.Traits{Access: pipeline.ForStaff, Stream: true}, Method: http.MethodPut, Path: "/admin/users", ID: "import-users", Tag: pipeline.TagStaff,
-		Summary: "Tell about users, a line of JSON each",
+		Summary: "Import users, a line of JSON each",
 		Description: "NDJSON of any length; a line has at most 64 KiB. Users that are not known are created; fields that a line leaves out " +
 			"stay as they are, null clears one. Lines are applied in order. A line that is wrong is left out as a whole and reported; " +
 			"the others are stored. If the answer is an error, or none comes, send everything again.",
@@ -71,7 +71,7 @@ func (a *API) adminUserRoutes() {
 		Schema:  &huma.Schema{Type: huma.TypeString, Format: "binary", Description: "Each line is a UserLine."},
 		Example: `{"id":"1001","name":"Ann","email":"ann@example.com","phone":"+8613800138000","locale":"zh-CN","timezone":"Asia/Shanghai"}` + "\n"}}}
 	schemas := a.Schemas()
-	op.Responses["200"] = &huma.Response{Description: "What became of the lines.", Content: map[string]*huma.MediaType{
+	op.Responses["200"] = &huma.Response{Description: "The number of stored lines, and the refused ones.", Content: map[string]*huma.MediaType{
 		"application/json": {Schema: schemas.Schema(reflect.TypeFor[ImportResult](), true, "")}}}
 	schemas.Schema(reflect.TypeFor[UserLine](), true, "")
 	pipeline.Register(a.Pipeline, op, func(ctx context.Context, _ *struct{}) (*struct{ Body func(huma.Context) }, error) {
@@ -212,7 +212,7 @@ func parseUser(text []byte) (user.Change, error) {
 	if !utf8.Valid(text) {
 		return user.Change{}, errors.New("the line is not valid UTF-8")
 	}
-	d := jsontext.NewDecoder(bytes.NewBuffer(text), jsontext.AllowInvalidUTF8(true)) // "\ud800" is no character, and stands for U+FFFD
+	d := jsontext.NewDecoder(bytes.NewBuffer(text), jsontext.AllowInvalidUTF8(true)) // "\ud800" is no character, and is read as U+FFFD
 	if err := strict.UnmarshalDecode(d, &l, strict.RejectUnknownMembers(true)); err != nil {
 		return user.Change{}, lineError(err)
 	}

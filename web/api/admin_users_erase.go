@@ -11,8 +11,8 @@ import (
 
 func (a *API) eraseRoute() {
 	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Traits: pipeline.Traits{Access: pipeline.ForStaff}, Method: http.MethodDelete, Path: "/admin/users/{id}", ID: "erase-user", Tag: pipeline.TagStaff,
-		Summary: "Forget a user",
-		Description: "Removes name, contacts, preferences, attributes, reservations, places in lists, uploaded files, and every text that holds one of them. " +
+		Summary: "Erase a user",
+		Description: "Removes name, contacts, preferences, attributes, reservations, memberships in lists, uploaded files, and every text that contains one of them. " +
 			"The bare id stays in coupons and deliveries, so that sums still add up. From then on nothing is stored about the id: lines of an import and of a list are refused, " +
 			"and PUT /preferences is 409 `user_erased`, until DELETE …/erasure. 404 if the user was erased before and nothing was left.",
 		Status: http.StatusNoContent, Codes: []string{"user_not_found"}}),
@@ -26,7 +26,7 @@ func (a *API) eraseRoute() {
 			return &struct{}{}, a.Users.Erase(ctx, pipeline.ActorOf(ctx), user.ID(id))
 		})
 	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Traits: pipeline.Traits{Access: pipeline.ForStaff}, Method: http.MethodDelete, Path: "/admin/users/{id}/erasure", ID: "lift-erasure", Tag: pipeline.TagStaff,
-		Summary: "Let an erased user be known again", Status: http.StatusNoContent, Codes: []string{"erasure_not_found"}}),
+		Summary: "Lift an erasure", Status: http.StatusNoContent, Codes: []string{"erasure_not_found"}}),
 		func(ctx context.Context, in *UserRef) (*struct{}, error) {
 			id, err := pipeline.ParseID("path.id", in.ID)
 			if err != nil {
@@ -35,7 +35,7 @@ func (a *API) eraseRoute() {
 			return &struct{}{}, a.Users.LiftErasure(ctx, pipeline.ActorOf(ctx), user.ID(id))
 		})
 	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Traits: pipeline.Traits{Access: pipeline.ForStaff}, Method: http.MethodGet, Path: "/admin/users/{id}/data", ID: "user-data", Tag: pipeline.TagStaff,
-		Summary: "Everything stored about a user", Description: "For the user, who may ask for it: the rows of every table that names them, by table. That it was taken out is in the audit log."}),
+		Summary: "Everything stored about a user", Description: "To answer a user's request for their data: the rows of every table that contains the user's id, by table. The export is recorded in the audit log."}),
 		func(ctx context.Context, in *UserRef) (*struct{ Body map[string]any }, error) {
 			id, err := pipeline.ParseID("path.id", in.ID)
 			if err != nil {

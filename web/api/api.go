@@ -38,7 +38,7 @@ type Ledgers interface {
 	Ledger(ctx context.Context, templateID int64) (claim.Ledger, error)
 }
 
-// Tallies knows what became of coupons.
+// Tallies counts the coupons of a template by state.
 type Tallies interface {
 	// Tally returns what has become of the template's coupons, as far as events
 	// have arrived.
@@ -74,7 +74,7 @@ type Deps struct {
 	Redeemer    *redeemcode.Redeemer
 	Claims      *claim.Service
 	Ledgers     Ledgers
-	// Stock tells where coupons are.
+	// Stock sums up where coupons are.
 	Stock    gate.Accounts
 	Tallies  Tallies
 	Shops    Shops
@@ -88,6 +88,13 @@ type API struct {
 	*pipeline.Pipeline
 	// guesses are redeem codes that were made up or mistyped.
 	guesses, guessesFrom *middleware.Limiter
+}
+
+// Limiters are those of the pipeline and those of redeem codes.
+func (a *API) Limiters() map[string]*middleware.Limiter {
+	list := a.Pipeline.Limiters()
+	list["guesses"], list["guesses-from"] = a.guesses, a.guessesFrom
+	return list
 }
 
 // New returns the API.

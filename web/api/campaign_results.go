@@ -17,25 +17,25 @@ import (
 type CampaignResults struct {
 	CampaignID  string               `json:"campaign_id" example:"1"`
 	CountedTo   *time.Time           `json:"counted_to" nullable:"true" doc:"Everything before this instant is counted; null = not counted yet."`
-	Until       *time.Time           `json:"until" nullable:"true" doc:"What people do from then on does not count; null while the campaign goes on."`
-	Final       bool                 `json:"final" doc:"Whether the numbers change no more."`
-	Goal        string               `json:"goal,omitempty" enum:"claimed,used" doc:"What the campaign is judged by; absent if it is about no template."`
-	Groups      []CampaignGroup      `json:"groups" nullable:"false" doc:"a, b if there is a second content, hold_out if somebody gets nothing."`
-	Comparisons []CampaignComparison `json:"comparisons" nullable:"false" doc:"b against a, and all who were meant to get the message against the held out, per measure."`
+	Until       *time.Time           `json:"until" nullable:"true" doc:"Later actions do not count; null until the campaign has ended."`
+	Final       bool                 `json:"final" doc:"Whether the numbers are final."`
+	Goal        string               `json:"goal,omitempty" enum:"claimed,used" doc:"The measure the campaign is judged by; absent if it is about no template."`
+	Groups      []CampaignGroup      `json:"groups" nullable:"false" doc:"a, b if there is a second content, hold_out if a part gets nothing."`
+	Comparisons []CampaignComparison `json:"comparisons" nullable:"false" doc:"b against a, and all others against the held out, per measure."`
 }
 
 // CampaignGroup is what one group of recipients did.
 type CampaignGroup struct {
 	Group    string `json:"group" enum:"a,b,hold_out" example:"a"`
-	Assigned int64  `json:"assigned" doc:"People of the audience who are in this group." example:"5000"`
+	Assigned int64  `json:"assigned" doc:"Users of the audience in this group." example:"5000"`
 	Sent     int64  `json:"sent" doc:"Those of them whom the message reached." example:"4800"`
-	Opened   *Rate  `json:"opened,omitempty" doc:"Who followed the link of their own, of those who were sent to. This and the following are absent where the campaign's template, or its lack, makes them meaningless."`
-	Reserved *Rate  `json:"reserved,omitempty" doc:"Who has a reservation of the campaign's template made since the start, of all assigned."`
-	Claimed  *Rate  `json:"claimed,omitempty" doc:"Who got a coupon of it since the start, also from the campaign itself, of all assigned."`
-	Used     *Rate  `json:"used,omitempty" doc:"Who paid with one since the start, of all assigned."`
+	Opened   *Rate  `json:"opened,omitempty" doc:"Users who followed their link, of those who were sent to. This and the following are absent where the campaign's template, or its lack, makes them meaningless."`
+	Reserved *Rate  `json:"reserved,omitempty" doc:"Users who have reserved the campaign's template since the start, of all assigned."`
+	Claimed  *Rate  `json:"claimed,omitempty" doc:"Users who got a coupon of it since the start, also from the campaign itself, of all assigned."`
+	Used     *Rate  `json:"used,omitempty" doc:"Users who used one since the start, of all assigned."`
 }
 
-// Rate is a number of people as a part of others.
+// Rate is a number of users as a part of others.
 type Rate struct {
 	People int64   `json:"people" example:"240"`
 	Of     int64   `json:"of" example:"4800"`
@@ -47,14 +47,14 @@ type Rate struct {
 // CampaignComparison sets two groups side by side.
 type CampaignComparison struct {
 	Measure    string   `json:"measure" enum:"opened,reserved,claimed,used"`
-	First      string   `json:"first" enum:"b,meant" doc:"meant = everybody but the held out."`
+	First      string   `json:"first" enum:"b,meant" doc:"meant = all but the held out."`
 	Than       string   `json:"than" enum:"a,hold_out"`
 	Difference float64  `json:"difference" doc:"The first's rate less the other's." example:"0.012"`
 	Low        float64  `json:"low" doc:"With 95 % confidence the true difference is at least this (Newcombe)." example:"0.004"`
 	High       float64  `json:"high" doc:"And at most this." example:"0.02"`
 	Lift       *float64 `json:"lift" nullable:"true" doc:"By which part the first's rate exceeds the other's; null where the other's is 0." example:"0.3"`
-	Extra      int64    `json:"extra" doc:"How many people of the first group that makes." example:"60"`
-	Verdict    string   `json:"verdict" enum:"none,chance,more,less" doc:"none = nobody did it; chance = the difference may be chance."`
+	Extra      int64    `json:"extra" doc:"The difference as a number of users of the first group." example:"60"`
+	Verdict    string   `json:"verdict" enum:"none,chance,more,less" doc:"none = no user did it; chance = the difference may be chance."`
 }
 
 func rateJSON(s campaign.Share) *Rate {
@@ -131,14 +131,14 @@ func (a *API) campaignResults(ctx context.Context, in *CampaignRef) (*struct{ Bo
 // CampaignRecipients is one page of recipients.
 type CampaignRecipients struct {
 	Recipients []CampaignRecipient `json:"recipients" nullable:"false" doc:"By ascending user id."`
-	Next       string              `json:"next,omitempty" doc:"Pass as after to get the next page; absent on the last one. A search for what is rare may give a page that is not full, even an empty one, before the last."`
+	Next       string              `json:"next,omitempty" doc:"Pass as after to get the next page; absent on the last one. A page before the last may be short or empty if few recipients match."`
 }
 
 // RecipientFilter selects recipients of a campaign.
 type RecipientFilter struct {
 	Outcome string `query:"outcome" enum:"sent,skipped,expired,dead,failed,in_flight" doc:"sent includes those recovered after a failure, dead those discarded, in_flight those that wait for a retry (failed)."`
 	Reason  string `query:"reason" maxLength:"60" pattern:"^[a-z_]+$" doc:"Such as opted_out, frequency_cap or hold_out." example:"opted_out"`
-	Variant string `query:"variant" enum:"a,b,hold_out" doc:"Only who gets this content, or is held out."`
+	Variant string `query:"variant" enum:"a,b,hold_out" doc:"Only users who get this content, or are held out."`
 	UserID  string `query:"user_id" pattern:"^[1-9][0-9]{0,18}$" doc:"Only this user."`
 }
 
@@ -195,9 +195,9 @@ func (a *API) campaignRecipients(ctx context.Context, in *struct {
 func (a *API) resultRoutes(op func(method, path, id, summary string, more pipeline.Route) pipeline.Route) {
 	pipeline.Register(a.Pipeline, a.Operation(op(http.MethodGet, "/{id}/results", "campaign-results", "Show what a campaign led to", pipeline.Route{
 		Description: "By content and hold-out, counted by a worker: every half minute while the campaign goes out, ever less often for seven days " +
-			"after its end. Every number counts people, each once; all groups are watched over the same time."})), a.campaignResults)
+			"after its end. Every number counts users, each once; all groups are observed over the same time."})), a.campaignResults)
 	pipeline.Register(a.Pipeline, a.Operation(op(http.MethodGet, "/{id}/recipients", "campaign-recipients", "List a campaign's recipients and what became of each", pipeline.Route{
-		Description: "Everybody in the audience as far as it has been cut into batches; nobody once its batches are past their retention."})), a.campaignRecipients)
+		Description: "The users of the audience as far as it has been cut into batches; empty once its batches are past their retention."})), a.campaignRecipients)
 	a.recipientsRoute(op)
 	pipeline.Register(a.Pipeline, a.Operation(op(http.MethodGet, "/{id}/recipients/{user_id}", "campaign-recipient", "Say what became of one user",
 		pipeline.Route{Codes: []string{"recipient_not_found"}})), a.campaignRecipient)

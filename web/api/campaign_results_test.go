@@ -40,7 +40,7 @@ func TestCampaignResults(t *testing.T) {
 		t.Errorf("counted: %s", a.Body)
 	}
 
-	// About a template, what people do is counted.
+	// With a template, users' actions are counted.
 	r.exec(`update campaigns set audience = jsonb_build_object('kind', 'holds_template_id', 'id', $1::text), count_due_at = now()`, tpl)
 	r.exec(`insert into coupons (template_id, user_id, claim_id, origin, state, issued_at, expires_at, used_at)
 		select $1::bigint, id, id, 'claim', 'used', now(), now() + interval '1 day', clock_timestamp() from users where id <= 100`, tpl)
@@ -57,7 +57,7 @@ func TestCampaignResults(t *testing.T) {
 			t.Errorf("%v", g)
 		}
 	}
-	if used != 100 || a.at("goal") != "used" || len(a.at("comparisons").([]any)) != 4+3 { // nobody who is held out opens anything
+	if used != 100 || a.at("goal") != "used" || len(a.at("comparisons").([]any)) != 4+3 { // held-out users open nothing
 		t.Errorf("counted: %s", a.Body)
 	}
 	r.want(r.call(r.admin(), "GET", "/admin/campaigns/999/results", nil), 404, "campaign_not_found")

@@ -26,7 +26,7 @@ type CampaignReach struct {
 	At    time.Time `json:"at"`
 }
 
-// ApprovalRequest asks a second person for consent to a campaign as it was then.
+// ApprovalRequest is a request for approval of a campaign as it was then.
 type ApprovalRequest struct {
 	ID            string        `json:"id" doc:"Send it with the decision." example:"12"`
 	State         string        `json:"state" enum:"asked,approved,refused,lapsed"`
@@ -34,39 +34,39 @@ type ApprovalRequest struct {
 	AskedAt       time.Time     `json:"asked_at"`
 	Reason        string        `json:"reason,omitempty"`
 	Reach         CampaignReach `json:"reach"`
-	Campaign      CampaignWish  `json:"campaign" doc:"What was asked for."`
+	Campaign      CampaignWish  `json:"campaign" doc:"The campaign at the time of the request."`
 	Segment       *FrozenRule   `json:"segment,omitempty" doc:"The rule of the audience's segment then."`
 	DecidedBy     string        `json:"decided_by,omitempty" example:"staff:1 Li"`
 	DecidedAt     *time.Time    `json:"decided_at,omitempty"`
 	DecidedReason string        `json:"decided_reason,omitempty"`
-	Allowed       *int64        `json:"allowed,omitempty" doc:"How many users could be reached without this consent, if Dropbell asked because the audience was larger when it was read; absent if a person asked." example:"100000"`
+	Allowed       *int64        `json:"allowed,omitempty" doc:"How many users could be reached without this approval, if Dropbell requested it because the audience was larger when it was read; absent if a member requested it." example:"100000"`
 }
 
-// CampaignApproval is what a second person has to judge.
+// CampaignApproval is what an approver has to judge.
 type CampaignApproval struct {
 	CampaignID string           `json:"campaign_id" example:"9"`
 	Request    *ApprovalRequest `json:"request,omitempty" doc:"The one that waits for a decision."`
-	Lapsed     bool             `json:"lapsed" doc:"The campaign, or the rule of its segment, is not what the request says any more; somebody has to ask again."`
+	Lapsed     bool             `json:"lapsed" doc:"The campaign, or the rule of its segment, has changed since the request; approval must be requested again."`
 	Before     *ApprovalRequest `json:"before,omitempty" doc:"The latest one that was decided or has lapsed."`
 	Now        CampaignWish     `json:"now"`
 	Segment    *FrozenRule      `json:"segment,omitempty" doc:"The rule of the audience's segment now."`
-	Reach      *CampaignReach   `json:"reach,omitempty" doc:"Now; absent if it cannot be told quickly."`
-	Needed     bool             `json:"needed" doc:"Whether the campaign, as it is now, takes a second person; if not, whoever sends campaigns can publish it."`
+	Reach      *CampaignReach   `json:"reach,omitempty" doc:"Now; absent if it cannot be estimated quickly."`
+	Needed     bool             `json:"needed" doc:"Whether the campaign, as it is now, needs approval; if not, every member who may send campaigns can publish it."`
 	Changed    []string         `json:"changed" nullable:"false" doc:"The fields in which now differs from the lapsed request, else from the one before." example:"[\"title\",\"starts_at\"]"`
 }
 
 func (a *API) approvalRoutes(op func(method, path, id, summary string, more pipeline.Route) pipeline.Route) {
 	codes := []string{"invalid_transition", "approval_required", "approval_lapsed", "approval_not_asked"}
 	const example = `{"request_id":"12","reason":"as agreed with the shop"}`
-	pipeline.Register(a.Pipeline, a.Operation(op(http.MethodGet, "/{id}/approval", "campaign-approval", "Show what a second person has to approve",
-		pipeline.Route{Description: "Beside what was asked for stands what the campaign is now."})), a.campaignApproval)
-	pipeline.Register(a.Pipeline, a.Operation(op(http.MethodPost, "/{id}/approve", "approve-campaign", "Publish a campaign that somebody has asked approval for, or let a held one go on",
+	pipeline.Register(a.Pipeline, a.Operation(op(http.MethodGet, "/{id}/approval", "campaign-approval", "Show the request for approval of a campaign",
+		pipeline.Route{Description: "With the campaign as it is now beside the requested one."})), a.campaignApproval)
+	pipeline.Register(a.Pipeline, a.Operation(op(http.MethodPost, "/{id}/approve", "approve-campaign", "Approve a campaign, which publishes it, or resumes a held one",
 		pipeline.Route{Codes: append(codes, "already_published", "list_incomplete"), Example: example,
-			Description: "Exactly what the request says: if the campaign, or the rule of its segment, has changed since, it is `approval_lapsed`."})), a.approveCampaign)
-	pipeline.Register(a.Pipeline, a.Operation(op(http.MethodPost, "/{id}/refuse", "refuse-campaign", "Refuse a campaign that somebody has asked approval for",
-		pipeline.Route{Codes: codes, Example: example, Description: "The reason is a must. The campaign stays a draft."})), a.refuseCampaign)
-	pipeline.Register(a.Pipeline, a.Operation(op(http.MethodPost, "/{id}/withdraw", "withdraw-campaign", "Take back that approval was asked for",
-		pipeline.Route{Codes: codes, Example: example, Description: "For those who cannot approve it: who asked, and who created the campaign. It stays a draft, for which somebody else can ask."})), a.withdrawCampaign)
+			Description: "Approves exactly what was requested: if the campaign, or the rule of its segment, has changed since, the answer is `approval_lapsed`."})), a.approveCampaign)
+	pipeline.Register(a.Pipeline, a.Operation(op(http.MethodPost, "/{id}/refuse", "refuse-campaign", "Refuse to approve a campaign",
+		pipeline.Route{Codes: codes, Example: example, Description: "The reason is required. The campaign stays a draft."})), a.refuseCampaign)
+	pipeline.Register(a.Pipeline, a.Operation(op(http.MethodPost, "/{id}/withdraw", "withdraw-campaign", "Withdraw a request for approval",
+		pipeline.Route{Codes: codes, Example: example, Description: "For members who cannot approve it: the requester and the creator of the campaign. The campaign stays a draft; another member can request approval."})), a.withdrawCampaign)
 }
 
 func (a *API) campaignApproval(ctx context.Context, in *CampaignRef) (*struct{ Body CampaignApproval }, error) {
@@ -91,8 +91,8 @@ func (a *API) campaignApproval(ctx context.Context, in *CampaignRef) (*struct{ B
 
 // ApprovalDecision names the request that was seen.
 type ApprovalDecision struct {
-	RequestID string `json:"request_id" pattern:"^[1-9][0-9]{0,18}$" doc:"The request that was looked at." example:"12"`
-	Reason    string `json:"reason,omitempty" maxLength:"500" doc:"Why; a must to refuse."`
+	RequestID string `json:"request_id" pattern:"^[1-9][0-9]{0,18}$" doc:"The request that is decided." example:"12"`
+	Reason    string `json:"reason,omitempty" maxLength:"500" doc:"Reason; required to refuse."`
 }
 
 type approvalWish struct {

@@ -57,7 +57,7 @@ func (w Words) Schema(huma.Registry) *huma.Schema {
 	return &huma.Schema{OneOf: []*huma.Schema{{Type: huma.TypeString},
 		{Type: huma.TypeObject, AdditionalProperties: &huma.Schema{Type: huma.TypeString}}},
 		Description: "Text in the default language, or an object of texts by language tag, \"default\" being one of them. " +
-			"Variables: {{name}}, {{coupon.name}}, {{shop.name}}, {{opens_at}}, {{ends_at}}, {{link}}; {{name|friend}} says what stands where a value is missing.",
+			"Variables: {{name}}, {{coupon.name}}, {{shop.name}}, {{opens_at}}, {{ends_at}}, {{link}}; {{name|friend}} is \"friend\" where the value is missing.",
 		Examples: []any{"Spring sale, {{name|dear customer}}"}}
 }
 
@@ -65,8 +65,8 @@ func (w Words) Schema(huma.Registry) *huma.Schema {
 type CampaignAudience struct {
 	All                bool     `json:"all,omitempty" doc:"Every known user."`
 	UserIDs            []string `json:"user_ids,omitempty" maxItems:"100000" doc:"These users." nullable:"false"`
-	ReservedTemplateID string   `json:"reserved_template_id,omitempty" pattern:"^[1-9][0-9]{0,18}$" doc:"Everybody with a reservation of the template."`
-	HoldsTemplateID    string   `json:"holds_template_id,omitempty" pattern:"^[1-9][0-9]{0,18}$" doc:"Everybody with an unused coupon of the template."`
+	ReservedTemplateID string   `json:"reserved_template_id,omitempty" pattern:"^[1-9][0-9]{0,18}$" doc:"All users with a reservation of the template."`
+	HoldsTemplateID    string   `json:"holds_template_id,omitempty" pattern:"^[1-9][0-9]{0,18}$" doc:"All users with an unused coupon of the template."`
 	SegmentID          string   `json:"segment_id,omitempty" pattern:"^[1-9][0-9]{0,18}$" doc:"The members of the segment."`
 	ListID             string   `json:"list_id,omitempty" pattern:"^[1-9][0-9]{0,18}$" doc:"The users of an uploaded list."`
 }
@@ -128,7 +128,7 @@ func audienceJSON(a campaign.Audience) CampaignAudience {
 type CampaignVariant struct {
 	Title   Words `json:"title"`
 	Body    Words `json:"body"`
-	Percent int   `json:"percent" minimum:"1" maximum:"99" doc:"How many percent of the recipients get this one." example:"50"`
+	Percent int   `json:"percent" minimum:"1" maximum:"99" doc:"The percentage of recipients who get this one." example:"50"`
 }
 
 // CampaignWish is a campaign to be created.
@@ -138,13 +138,13 @@ type CampaignWish struct {
 	Body            Words            `json:"body"`
 	Channel         string           `json:"channel" enum:"app,email,sms,webpush,webhook" example:"app"`
 	Audience        CampaignAudience `json:"audience"`
-	GrantTemplateID *string          `json:"grant_template_id,omitempty" pattern:"^[1-9][0-9]{0,18}$" doc:"Everybody reached gets a coupon of this template first; who cannot is skipped." nullable:"true"`
-	StartsAt        time.Time        `json:"starts_at" doc:"When it begins to go out; an instant in the past means at publication." example:"2027-01-01T12:00:00Z"`
+	GrantTemplateID *string          `json:"grant_template_id,omitempty" pattern:"^[1-9][0-9]{0,18}$" doc:"Each recipient first gets a coupon of this template; users who cannot get one are skipped." nullable:"true"`
+	StartsAt        time.Time        `json:"starts_at" doc:"Start of sending; an instant in the past means at publication." example:"2027-01-01T12:00:00Z"`
 	EndsAt          time.Time        `json:"ends_at" doc:"Nothing is sent from then on." example:"2027-01-02T12:00:00Z"`
 	RatePerSecond   int              `json:"rate_per_second,omitempty" doc:"The most messages per second; 0 = as fast as the channel." example:"100"`
 	ShopNumber      *string          `json:"shop_number,omitempty" pattern:"^[1-9][0-9]{0,18}$" doc:"The campaign's shop; if absent, that of its template, else none." nullable:"true"`
 	VariantB        *CampaignVariant `json:"variant_b,omitempty" doc:"A second content for a part of the recipients."`
-	HoldOutPercent  int              `json:"hold_out_percent,omitempty" minimum:"0" maximum:"90" doc:"How many percent get nothing, to compare the others with."`
+	HoldOutPercent  int              `json:"hold_out_percent,omitempty" minimum:"0" maximum:"90" doc:"The percentage of the audience that gets nothing, for comparison."`
 }
 
 // CampaignPatch is a change of a campaign: what is absent stays as it is.
@@ -176,10 +176,10 @@ type Campaign struct {
 	PublishedAt    *time.Time       `json:"published_at,omitempty"`
 	StartedAt      *time.Time       `json:"started_at,omitempty"`
 	EndedAt        *time.Time       `json:"ended_at,omitempty"`
-	AwaitsApproval bool             `json:"awaits_approval,omitempty" doc:"It was published by one person and needs a second one's consent."`
-	HeldAt         *time.Time       `json:"held_at,omitempty" doc:"Since when it is paused because its audience is larger than may be reached without a second person's consent; …/approval says by how much, and …/approve lets it go on."`
-	ApprovedBy     string           `json:"approved_by,omitempty" doc:"Who consented to a publication that needed a second person; absent before." example:"staff:2 Ada"`
-	Segment        *FrozenRule      `json:"segment,omitempty" doc:"The version of its segment that the campaign is sent by: the one at publication, whatever the segment has become."`
+	AwaitsApproval bool             `json:"awaits_approval,omitempty" doc:"Its publication waits for approval by a second person."`
+	HeldAt         *time.Time       `json:"held_at,omitempty" doc:"Since when it is paused because its audience is larger than may be reached without approval; …/approval has the numbers, and …/approve resumes it."`
+	ApprovedBy     string           `json:"approved_by,omitempty" doc:"The member who approved the publication; absent before." example:"staff:2 Ada"`
+	Segment        *FrozenRule      `json:"segment,omitempty" doc:"The version of its segment that the campaign is sent by: the one at publication, even if the segment has changed since."`
 	Progress       CampaignProgress `json:"progress"`
 }
 
@@ -191,12 +191,12 @@ type CampaignProgress struct {
 	Expired  int64 `json:"expired" example:"0"`
 	Dead     int64 `json:"dead" example:"1"`
 	InFlight int64 `json:"in_flight" example:"356"`
-	Waiting  int64 `json:"waiting,omitempty" doc:"Of those in flight, who is sent to once their quiet hours end; in the answer about one running campaign only. eta_seconds is about the others then." example:"12"`
-	// WaitingUntil is nil if nobody waits.
-	WaitingUntil *time.Time `json:"waiting_until,omitempty" doc:"When the quiet hours of the first of them end."`
+	Waiting  int64 `json:"waiting,omitempty" doc:"Users in flight who wait for the end of their quiet hours; only in the answer for one running campaign. eta_seconds does not include them." example:"12"`
+	// WaitingUntil is nil if no recipient waits.
+	WaitingUntil *time.Time `json:"waiting_until,omitempty" doc:"When the first of these quiet hours ends."`
 	Complete     bool       `json:"audience_complete" doc:"Whether the whole audience is known."`
 	Rate         float64    `json:"rate" doc:"Recipients settled per second lately." example:"99.5"`
-	ETASeconds   *float64   `json:"eta_seconds" doc:"Until everybody has an outcome at this rate; null when it cannot be told." nullable:"true" example:"3.6"`
+	ETASeconds   *float64   `json:"eta_seconds" doc:"Until all recipients have an outcome at this rate; null while there is no estimate." nullable:"true" example:"3.6"`
 }
 
 func (w CampaignWish) spec() (campaign.Spec, error) {
@@ -296,7 +296,7 @@ func (p CampaignPatch) apply(s campaign.Spec) (campaign.Spec, error) {
 func campaignJSON(st campaign.Status) Campaign {
 	c := st.Campaign
 	if c.ApprovalAskedAt != nil {
-		c.ApprovedBy = "" // until somebody has approved it, that is who asked
+		c.ApprovedBy = "" // until it is approved, that is the requester
 	}
 	return Campaign{ID: pipeline.Decimal(c.ID), State: string(c.State), CampaignWish: wishOf(c.Spec), Reason: c.Reason, Version: c.Version,
 		CreatedBy: c.CreatedBy, CreatedAt: c.CreatedAt.UTC(), UpdatedAt: c.UpdatedAt.UTC(), PublishedAt: pipeline.UTC(c.PublishedAt),

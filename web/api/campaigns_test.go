@@ -21,16 +21,16 @@ import (
 	"dropbell/domain/user"
 )
 
-type freeLatch struct{}
+type freeLock struct{}
 
-func (freeLatch) Take(context.Context, [32]byte, int64, time.Duration) (bool, error) {
+func (freeLock) Take(context.Context, [32]byte, int64, time.Duration) (bool, error) {
 	return true, nil
 }
-func (freeLatch) Release(context.Context, [32]byte, int64) error { return nil }
+func (freeLock) Release(context.Context, [32]byte, int64) error { return nil }
 
 func campaigns(r *fixture, templates campaign.Templates, users *user.Service) *campaign.Service {
 	store := campaignsdb.NewCampaigns(r.db, audiencedb.NewSegments(r.db))
-	return &campaign.Service{Store: store, Sleepers: store.Waiting, Lock: freeLatch{}, Templates: templates, Users: users, Now: r.now,
+	return &campaign.Service{Store: store, QuietCounts: store.Waiting, Lock: freeLock{}, Templates: templates, Users: users, Now: r.now,
 		Channels: delivery.ChannelSetOf(delivery.App, delivery.Email), Audiences: store.Audiences()}
 }
 
@@ -163,10 +163,10 @@ func TestListCampaigns(t *testing.T) {
 	}
 }
 
-// quiet is a queue that forgets.
-type quiet struct{}
+// discardQueue is a queue that drops tasks.
+type discardQueue struct{}
 
-func (quiet) Enqueue(context.Context, ...task.Task) error { return nil }
+func (discardQueue) Enqueue(context.Context, ...task.Task) error { return nil }
 
 type openGate struct{}
 
@@ -174,13 +174,13 @@ func (openGate) Admit(context.Context, delivery.Load) (time.Duration, string) { 
 func (openGate) Unused(context.Context, delivery.Load)                        {}
 func (openGate) Report(context.Context, delivery.Channel, delivery.Call)      {}
 
-// carry is a wire that brings at once.
-type carry struct {
+// immediateWire is a wire that delivers at once.
+type immediateWire struct {
 	*testing.T
 	launcher *campaign.Launcher
 }
 
-func (x *carry) Publish(ctx context.Context, ms []campaign.Message) error {
+func (x *immediateWire) Publish(ctx context.Context, ms []campaign.Message) error {
 	for _, m := range ms {
 		var e event.CampaignRanges
 		if err := json.Unmarshal(m.Payload, &e); err != nil {
@@ -197,8 +197,8 @@ func (x *carry) Publish(ctx context.Context, ms []campaign.Message) error {
 func (r *fixture) carryOut(t *testing.T) {
 	t.Helper()
 	store, ctx := campaignsdb.NewCampaigns(r.db, audiencedb.NewSegments(r.db)), t.Context()
-	x := &carry{T: t}
-	x.launcher = &campaign.Launcher{Store: store, Wire: x, Queue: quiet{}, Now: now, LeaseFor: 10 * time.Second}
+	x := &immediateWire{T: t}
+	x.launcher = &campaign.Launcher{Store: store, Wire: x, Queue: discardQueue{}, Now: now, LeaseFor: 10 * time.Second}
 	rows, err := r.sql.Query(ctx, `select id from campaigns where state = 'scheduled' or state = 'running' and cut_at is null`)
 	r.must(err)
 	var list []int64
@@ -211,7 +211,7 @@ func (r *fixture) carryOut(t *testing.T) {
 		r.must(x.launcher.Start(ctx, id))
 		r.must(x.launcher.Cut(ctx, id))
 	}
-	d := &delivery.Service{Store: deliverydb.NewBatches(r.db), Queue: quiet{}, Admission: openGate{}, LeaseFor: 8 * time.Second, Now: now,
+	d := &delivery.Service{Store: deliverydb.NewBatches(r.db), Queue: discardQueue{}, Admission: openGate{}, LeaseFor: 8 * time.Second, Now: now,
 		Senders: map[delivery.Channel]delivery.Sender{delivery.App: inapp.Sender{}}, Policy: delivery.DefaultPolicy(), Random: func() float64 { return 0 },
 		Guards: map[delivery.Kind]delivery.Guard{delivery.KindCampaign: &campaign.Guard{Store: store}}}
 	r.must(d.Drain(ctx, delivery.App))
@@ -290,7 +290,7 @@ func TestTestSend(t *testing.T) {
 	}
 }
 
-// TestEitherVersionCanBeTested, also by somebody who would get nothing.
+// TestEitherVersionCanBeTested, also with a user who would get neither.
 func TestEitherVersionCanBeTested(t *testing.T) {
 	r := newFixture(t, nil)
 	wish := campaignWish("hold_out_percent", 90, "variant_b", map[string]any{"title": "Hi {{name|you}}", "body": "Come", "percent": 50})
@@ -333,8 +333,8 @@ func TestCampaignLimits(t *testing.T) {
 	}
 }
 
-// Two keys are two people: what one asks for the other approves, as long as it
-// is what was asked for.
+// Two keys are two actors: a request of one is approved by the other, if the
+// campaign has not changed since.
 func TestApprovalOverTheAPI(t *testing.T) {
 	r := newFixture(t, nil)
 	r.exec(`insert into users (id, locale) select i, 'fr' from generate_series(1, 20) i`)
@@ -368,7 +368,7 @@ func TestApprovalOverTheAPI(t *testing.T) {
 	}
 	r.want(r.call(r.admin(), "POST", path+"/withdraw", decide(a, "")), 409, "approval_lapsed")
 	r.want(r.call(r.admin(), "POST", path+"/publish", nil), 200, "")
-	for _, above := range []int{20, 5} { // what one person alone may send needs no second one
+	for _, above := range []int{20, 5} { // up to the limit no approval is needed
 		r.want(r.call(r.admin(), "PUT", "/admin/shops/0/campaign-limits", map[string]any{"per_day": 0, "per_week": 0, "approval_above": above}), 200, "")
 		a = r.want(r.call(second, "GET", path+"/approval", nil), 200, "")
 		if a.at("needed") != (above == 5) || a.at("before.decided_reason") != "not yet" || a.at("before.state") != "lapsed" {

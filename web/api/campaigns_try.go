@@ -37,7 +37,7 @@ func (a *API) testCampaign(ctx context.Context, in *struct {
 
 func (a *API) previewCampaign(ctx context.Context, in *struct {
 	CampaignRef
-	UserID string `query:"user_id" pattern:"^[1-9][0-9]{0,18}$" doc:"Whom to render it for; absent = somebody of whom nothing is known."`
+	UserID string `query:"user_id" pattern:"^[1-9][0-9]{0,18}$" doc:"The user to render it for; absent = a user without stored data."`
 	Locale string `query:"locale" maxLength:"35" doc:"Without user_id: the reader's language." example:"zh-CN"`
 }) (*struct{ Body CampaignPreview }, error) {
 	id, err := pipeline.ParseID("path.id", in.ID)
@@ -62,7 +62,7 @@ func (a *API) previewCampaign(ctx context.Context, in *struct {
 
 // ShopRef names a shop in the path.
 type ShopRef struct {
-	Number string `path:"number" pattern:"^(0|[1-9][0-9]{0,18})$" doc:"0 stands for campaigns of no shop."`
+	Number string `path:"number" pattern:"^(0|[1-9][0-9]{0,18})$" doc:"0 = campaigns of no shop."`
 }
 
 func (r ShopRef) number() (int64, error) {

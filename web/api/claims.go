@@ -14,7 +14,7 @@ import (
 	"dropbell/web/api/pipeline"
 )
 
-// ClaimWish asks for one coupon.
+// ClaimWish is the request for one coupon.
 type ClaimWish struct {
 	TemplateID string `json:"template_id" pattern:"^[1-9][0-9]{0,18}$" doc:"The drop." example:"1"`
 }
@@ -23,7 +23,7 @@ type ClaimWish struct {
 type Claim struct {
 	ID         string    `json:"claim_id" example:"4611686018427387904"`
 	TemplateID string    `json:"template_id" example:"1"`
-	State      string    `json:"state" enum:"accepted,issued,failed" doc:"issued: the coupon is the user's. accepted: decided and being written; ask again. failed: accepted and refused after all." example:"issued"`
+	State      string    `json:"state" enum:"accepted,issued,failed" doc:"issued: the coupon is the user's. accepted: decided and being written; repeat the request. failed: accepted and refused after all." example:"issued"`
 	CouponID   string    `json:"coupon_id,omitempty" doc:"Once issued." example:"17"`
 	Reason     string    `json:"reason,omitempty" doc:"The code of the refusal, if failed." example:"sold_out"`
 	At         time.Time `json:"at" doc:"When it was decided." example:"2027-01-01T12:00:00.01Z"`
@@ -54,14 +54,14 @@ func (a *API) claimRoutes() {
 	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Traits: pipeline.Traits{Hot: true, Quick: a.claimQuickly, OwnKeys: true}, Method: http.MethodPost, Path: "/claims",
 		ID: "claim", Tag: pipeline.TagUsers, Summary: "Claim a coupon", Status: http.StatusCreated,
 		Description: "First come, first served while the drop is open. The answer comes after the coupon is stored durably. Send an " +
-			"Idempotency-Key: if no answer arrives, the same request with the same key gets the coupon that was issued, for ever. A " +
-			"refusal is not kept: the same request is judged anew.",
-		Also: map[int]string{http.StatusAccepted: "Decided and kept; the coupon is being written. Ask for the claim by its id."},
+			"Idempotency-Key: if no answer arrives, the same request with the same key gets the coupon that was issued, at any later time. A " +
+			"refusal is not stored: the same request is decided anew.",
+		Also: map[int]string{http.StatusAccepted: "Accepted; the coupon is being written. Read the claim by its id."},
 		Codes: []string{"template_not_found", "template_not_open", "not_started", "ended", "sold_out", "limit_reached",
 			"idempotency_conflict"},
 		Example: `{"template_id":"1"}`}), a.claim)
 	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Method: http.MethodGet, Path: "/claims/{id}", ID: "get-claim", Tag: pipeline.TagUsers,
-		Summary: "Show what became of a claim", Codes: []string{"claim_not_found"}}), a.claimByID)
+		Summary: "Show a claim", Codes: []string{"claim_not_found"}}), a.claimByID)
 	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Method: http.MethodGet, Path: "/coupons", ID: "list-coupons", Tag: pipeline.TagUsers,
 		Summary: "List the user's coupons", Description: "The newest first."}), a.coupons)
 }
@@ -142,7 +142,7 @@ func (a *API) claimQuickly(w http.ResponseWriter, r *http.Request, body []byte) 
 	return true
 }
 
-// scanClaim reads a wish that is written the plain way; see [scanWish].
+// scanClaim reads a wish in the common form; see [scanWish].
 func scanClaim(body []byte) (wish ClaimWish, ok bool) {
 	s := pipeline.NewScanner(body)
 	ok = s.Object(func(field string) bool {

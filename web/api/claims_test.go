@@ -189,10 +189,10 @@ func TestCoupons(t *testing.T) {
 	r.want(r.call(as(""), "GET", "/coupons", nil), 401, "unauthenticated")
 }
 
-// afterwards is a gate that accepted a claim which was refused when written.
-type afterwards struct{ reason string }
+// refusedLater is a gate that accepted a claim which was refused when written.
+type refusedLater struct{ reason string }
 
-func (g afterwards) Claim(_ context.Context, r claim.Request) (claim.Claim, error) {
+func (g refusedLater) Claim(_ context.Context, r claim.Request) (claim.Claim, error) {
 	return claim.Claim{ID: 5, TemplateID: r.TemplateID, UserID: r.UserID, State: claim.Failed, Reason: g.reason, At: now()}, nil
 }
 
@@ -200,7 +200,7 @@ func (g afterwards) Claim(_ context.Context, r claim.Request) (claim.Claim, erro
 // would have been, by the quick way and the general one.
 func TestARefusalThatCameLater(t *testing.T) {
 	for reason, status := range map[string]int{"sold_out": 409, "limit_reached": 409, "idempotency_conflict": 422, "template_not_found": 404} {
-		r := newFixture(t, func(d *api.Deps) { d.Claims = &claim.Service{Gate: afterwards{reason}, Random: rand.Uint64} })
+		r := newFixture(t, func(d *api.Deps) { d.Claims = &claim.Service{Gate: refusedLater{reason}, Random: rand.Uint64} })
 		for _, body := range []string{`{"template_id":"1"}`, `{"template_id":"\u0031"}`} {
 			r.about = reason + " " + body
 			r.want(r.call(as(token(7), "Idempotency-Key", "k"), "POST", "/claims", body), status, reason)
@@ -221,7 +221,7 @@ func TestADropThatWasClosedEarly(t *testing.T) {
 	}
 }
 
-// TestADropWhoseCouponsHaveExpired is open to nobody, and nowhere said to be.
+// TestADropWhoseCouponsHaveExpired is not open, and not shown as open anywhere.
 func TestADropWhoseCouponsHaveExpired(t *testing.T) {
 	r := newFixture(t, nil)
 	id := r.open(5)

@@ -22,11 +22,11 @@ type Coupon struct {
 	Discount   int64  `json:"discount,omitempty" doc:"What the coupon takes off that order, in minor units." example:"1000"`
 	Currency   string `json:"currency" example:"CNY"`
 	// LockedUntil is absent unless locked.
-	LockedUntil *time.Time `json:"locked_until,omitempty" doc:"The lock stands at least until then, and may end by itself afterwards."`
+	LockedUntil *time.Time `json:"locked_until,omitempty" doc:"The lock holds at least until then, and may expire afterwards."`
 	IssuedAt    time.Time  `json:"issued_at"`
 	ExpiresAt   time.Time  `json:"expires_at" doc:"The first instant at which the coupon can no longer be locked."`
 	UsedAt      *time.Time `json:"used_at,omitempty"`
-	Returned    bool       `json:"returned_to_stock,omitempty" doc:"Of a revoked coupon: somebody else can have one instead."`
+	Returned    bool       `json:"returned_to_stock,omitempty" doc:"The revoked coupon was returned to the stock."`
 	Rule        CouponRule `json:"rule"`
 }
 
@@ -43,7 +43,7 @@ type OrderPart struct {
 	Amount  int64  `json:"amount" minimum:"0" maximum:"1000000000000000" doc:"Minor units." example:"3000"`
 }
 
-// LockWish asks to hold a coupon for an order.
+// LockWish is the request to lock a coupon for an order.
 type LockWish struct {
 	OrderID     string      `json:"order_id" minLength:"1" maxLength:"64" doc:"1 to 64 bytes without spaces." example:"A-1001"`
 	OrderAmount int64       `json:"order_amount" minimum:"1" maximum:"1000000000000000" doc:"What the order costs before the discount, in minor units." example:"6000"`
@@ -69,7 +69,7 @@ func (a *API) couponRoutes() {
 		Summary: "Show a coupon", Description: "Users see their own; a key with the scope payment and without X-User-ID sees any.",
 		Codes: []string{"coupon_not_found"}}), a.coupon)
 	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Traits: pipeline.Traits{Access: pipeline.ForPayment}, Method: http.MethodPost, Path: "/coupons/{id}/lock", ID: "lock-coupon", Tag: pipeline.TagPayment,
-		Summary: "Hold a coupon for an order and learn the discount",
+		Summary: "Lock a coupon for an order and compute the discount",
 		Description: "Repeating it gives the same answer; with other amounts it is refused. An order locks a coupon once: after its lock has " +
 			"ended by release, time-out or refund, or if its release came first, the order is refused and needs a new id. Amounts are minor units; " +
 			"a percentage is rounded down; never more than the order costs is taken off.",
@@ -127,7 +127,8 @@ func (a *API) lockCoupon(ctx context.Context, in *struct {
 	return &couponAnswer{couponJSON(c)}, nil
 }
 
-// order returns what is asked for; named is whom X-User-ID names, if anybody.
+// order returns the requested order; named is the user in X-User-ID, 0 without
+// one.
 func (w LockWish) order(named user.ID) (coupon.Order, error) {
 	o := coupon.Order{ID: w.OrderID, Amount: money.Amount(w.OrderAmount), Currency: w.Currency}
 	for _, p := range w.Products {

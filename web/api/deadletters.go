@@ -36,10 +36,10 @@ type DeadLetterGroups struct {
 	Jobs   []DeadLetterJob   `json:"jobs" nullable:"false" doc:"The newest replays and discards."`
 }
 
-// DeadLetterOrder asks for a replay or a discard.
+// DeadLetterOrder is the request for a replay or a discard.
 type DeadLetterOrder struct {
 	Filter        DeadLetterFilter `json:"filter"`
-	DryRun        bool             `json:"dry_run,omitempty" doc:"Only say what would happen."`
+	DryRun        bool             `json:"dry_run,omitempty" doc:"Report what would happen and change nothing."`
 	RatePerSecond int              `json:"rate_per_second,omitempty" minimum:"0" maximum:"1000000" doc:"At most so many per second; 0 = as fast as the channel allows."`
 	Reason        string           `json:"reason,omitempty" maxLength:"500" doc:"Why, for the audit log."`
 }
@@ -48,7 +48,7 @@ type DeadLetterOrder struct {
 type DeadLetterAnswer struct {
 	DryRun      bool           `json:"dry_run"`
 	Total       int64          `json:"total" doc:"Dead letters the filter selects."`
-	InTime      int64          `json:"in_time" doc:"Still before their opening."`
+	InTime      int64          `json:"in_time" doc:"Their opening is still ahead."`
 	TooLate     int64          `json:"too_late" doc:"Their opening has passed; a replay leaves them dead."`
 	AlreadySent int64          `json:"already_sent" doc:"Another attempt got through; never sent again."`
 	Job         *DeadLetterJob `json:"job,omitempty"`
@@ -76,9 +76,9 @@ func (a *API) deadLetterRoutes() {
 	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Traits: staffOnly, Method: http.MethodGet, Path: "/admin/dead-letters", ID: "list-dead-letters", Tag: pipeline.TagStaff,
 		Summary: "Count dead letters by channel and kind of error", Description: "The most frequent first."}), a.deadLetters)
 	for _, action := range []delivery.DeadLetterAction{delivery.Replay, delivery.Discard} {
-		summary, text := "Try dead letters again", "In the background. Nobody is sent a message that another attempt got through, and nothing after the opening."
+		summary, text := "Replay dead letters", "In the background. Users whom another attempt has reached are not sent the message again, and nothing is sent after the opening."
 		if action == delivery.Discard {
-			summary, text = "Give dead letters up", "In the background. They keep counting as dead in the balance sheet."
+			summary, text = "Discard dead letters", "In the background. They keep counting as dead in the balance sheet."
 		}
 		pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Traits: pipeline.Traits{Access: pipeline.ForStaff, Reads: true}, Method: http.MethodPost, Path: "/admin/dead-letters/" + string(action), Tag: pipeline.TagStaff,
 			ID: string(action) + "-dead-letters", Summary: summary, Description: text, Status: http.StatusAccepted,

@@ -36,7 +36,7 @@ func newTimelyRig(t *testing.T, d time.Duration, change func(*api.Deps)) *fixtur
 	})
 }
 
-// block holds the tables against everybody else until free is called.
+// block locks the tables until free is called.
 func (r *fixture) block(tables string) (free func()) {
 	r.Helper()
 	tx, err := r.sql.Begin(context.Background())

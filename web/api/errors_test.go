@@ -117,7 +117,7 @@ func TestDefectsAreNotShown(t *testing.T) {
 	}
 }
 
-// A client that goes away in the middle of a body is nobody's defect.
+// A client that goes away in the middle of a body is not logged as a defect.
 func TestBodyCutShort(t *testing.T) {
 	r := newFixture(t, nil)
 	q := httptest.NewRequest("POST", "/api/v1/reservations", io.MultiReader(strings.NewReader(`{"a`), failing{}))

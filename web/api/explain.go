@@ -13,7 +13,7 @@ import (
 // reminders of one drop.
 type Timeline struct {
 	Reservation Reservation `json:"reservation"`
-	Steps       []Step      `json:"steps" nullable:"false" doc:"In the order of time; what is still expected stands last."`
+	Steps       []Step      `json:"steps" nullable:"false" doc:"In the order of time; expected steps come last."`
 }
 
 // Step is one thing that happened or is expected.
@@ -37,7 +37,7 @@ type Step struct {
 
 func (a *API) explainRoutes() {
 	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Method: http.MethodGet, Path: "/reservations/{template_id}/explain", ID: "explain-reservation", Tag: pipeline.TagUsers,
-		Summary: "Explain what became of the user's reminders",
+		Summary: "Explain the outcomes of the user's reminders",
 		Description: "The whole timeline with planned and actual instants: reserved, changed, opening moved, fired, attempts with the " +
 			"provider's answer, outcome and why; ahead of time what is expected.",
 		Codes: []string{"template_not_found", "not_reserved"}}), a.explain)

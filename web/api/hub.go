@@ -1,6 +1,7 @@
 package api
 
 import (
+	"encoding/json"
 	"sync"
 	"time"
 
@@ -16,14 +17,14 @@ const (
 	streamQueue = 32
 	// streamsPerUser allows a user's devices and tabs; the oldest goes first.
 	streamsPerUser = 8
-	// maxStreams bounds the memory of one process: some 20 kB each.
-	maxStreams = 50_000
+	// maxStreams bounds the memory of one process: some 8 KiB each.
+	maxStreams = 100_000
 )
 
 var errTooManyStreams = fault.New(fault.Unavailable, "overloaded", "too many open streams; try again")
 
-// Hub brings in-app messages to the clients connected to this process. It
-// keeps nothing: whoever was not connected, or too slow, finds everything in
+// Hub sends in-app messages to the clients connected to this process. It stores
+// nothing: clients that were not connected, or too slow, find all messages in
 // the inbox. The zero Hub is ready; a Hub must not be copied.
 type Hub struct {
 	// Heartbeat is how often idle streams show that they are alive, 0 = 20 s.
@@ -31,27 +32,41 @@ type Hub struct {
 
 	mu      sync.RWMutex
 	clients map[user.ID][]*Subscription
+	users   userIndex // of clients
 	count   int
 	closed  bool
 }
 
 // Subscription is one client's share of a [Hub].
 type Subscription struct {
-	// Items are the user's messages.
-	Items <-chan inbox.Message
+	// Items are the user's messages. Clients share what they are shown.
+	Items <-chan *Shown
 	// Done is closed when the client is too slow, when the user opens too many
 	// streams, and when the hub closes.
 	Done <-chan struct{}
 
-	items chan inbox.Message
+	items chan *Shown
 	done  chan struct{}
 	once  sync.Once
+}
+
+// Shown is a message as clients get it: encoded once for all of them.
+type Shown struct {
+	inbox.Message
+	once sync.Once
+	data []byte
+}
+
+// JSON returns the message as the API shows it.
+func (m *Shown) JSON() []byte {
+	m.once.Do(func() { m.data, _ = json.Marshal(messageJSON(m.Message)) }) // of strings, numbers and instants
+	return m.data
 }
 
 func (s *Subscription) end() { s.once.Do(func() { close(s.done) }) }
 
 // offer cuts off a client that does not keep up.
-func (s *Subscription) offer(it inbox.Message) {
+func (s *Subscription) offer(it *Shown) {
 	select {
 	case s.items <- it:
 	default:
@@ -62,7 +77,7 @@ func (s *Subscription) offer(it inbox.Message) {
 // Subscribe returns the user's messages from now on; [Hub.Cancel] ends it. It
 // returns [errTooManyStreams] when this process has no room.
 func (h *Hub) Subscribe(by user.ID) (*Subscription, error) {
-	items, done := make(chan inbox.Message, streamQueue), make(chan struct{})
+	items, done := make(chan *Shown, streamQueue), make(chan struct{})
 	s := &Subscription{Items: items, Done: done, items: items, done: done}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -73,6 +88,9 @@ func (h *Hub) Subscribe(by user.ID) (*Subscription, error) {
 		h.clients = map[user.ID][]*Subscription{}
 	}
 	mine := h.clients[by]
+	if len(mine) == 0 {
+		h.users.insert(by)
+	}
 	if len(mine) >= streamsPerUser {
 		mine[0].end()
 		mine = mine[1:]
@@ -97,45 +115,57 @@ func (h *Hub) Cancel(by user.ID, s *Subscription) {
 	h.count -= len(h.clients[by]) - len(left)
 	if len(left) == 0 {
 		delete(h.clients, by)
+		h.users.remove(by)
 		return
 	}
 	h.clients[by] = left
 }
 
-// Notify tells the connected users of a finished batch, those from…to for
-// whom contains says that the message went out to them. It never waits for a
-// client.
-func (h *Hub) Notify(from, to user.ID, contains func(user.ID) bool, item func(user.ID) inbox.Message) {
+// Between reports whether a user between from and to is connected.
+func (h *Hub) Between(from, to user.ID) bool {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
-	for id := range h.clients {
-		if from <= id && id <= to {
-			h.tell(id, contains, item)
-		}
-	}
+	return h.users.count(from, to, 1) > 0
 }
 
-// Connected returns who of from…to is connected and contained.
-func (h *Hub) Connected(from, to user.ID, contains func(user.ID) bool) []user.ID {
+// Connected returns who of from…to is connected and was reached. It takes as
+// many steps as the smaller of the two sets has members.
+func (h *Hub) Connected(from, to user.ID, reached inbox.Users) (list []user.ID) {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
-	var list []user.ID
-	for id := range h.clients {
-		if from <= id && id <= to && contains(id) {
+	if n := reached.Len(); h.users.count(from, to, n+1) > n {
+		for id := range reached.All() {
+			if len(h.clients[id]) > 0 && from <= id && id <= to {
+				list = append(list, id)
+			}
+		}
+		return list
+	}
+	h.users.within(from, to, func(id user.ID) bool {
+		if reached.Contains(id) {
 			list = append(list, id)
 		}
-	}
+		return true
+	})
 	return list
 }
 
-func (h *Hub) tell(id user.ID, contains func(user.ID) bool, item func(user.ID) inbox.Message) {
-	subs := h.clients[id]
-	if len(subs) == 0 || !contains(id) {
-		return
-	}
-	it := item(id)
-	for _, s := range subs {
-		s.offer(it)
+// Notify sends the users their message. It never waits for a client.
+func (h *Hub) Notify(users []user.ID, message func(user.ID) inbox.Message) {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	shown := &Shown{}
+	for _, id := range users {
+		subs := h.clients[id]
+		if len(subs) == 0 {
+			continue
+		}
+		if it := message(id); shown.Message != it {
+			shown = &Shown{Message: it}
+		}
+		for _, s := range subs {
+			s.offer(shown)
+		}
 	}
 }
 

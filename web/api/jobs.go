@@ -20,8 +20,8 @@ type Job struct {
 	Title      string     `json:"title" example:"fair.csv"`
 	State      string     `json:"state" enum:"waiting,running,done,failed,cancelled"`
 	Total      int64      `json:"total" doc:"Rows there are; 0 while that is not known."`
-	Done       int64      `json:"done" doc:"Rows that were worked off."`
-	Failed     int64      `json:"failed" doc:"Rows that could not be; /admin/jobs/{id}/errors.csv says why."`
+	Done       int64      `json:"done" doc:"Rows that were processed."`
+	Failed     int64      `json:"failed" doc:"Rows that failed; /admin/jobs/{id}/errors.csv has the reasons."`
 	Reason     string     `json:"reason,omitempty" doc:"The code of what ended a failed job, or of what it is being tried again for."`
 	Detail     string     `json:"detail,omitempty" doc:"The same in words."`
 	CreatedAt  time.Time  `json:"created_at"`
@@ -40,16 +40,16 @@ type JobRef struct {
 
 func (a *API) jobRoutes() {
 	about := pipeline.Route{Traits: pipeline.Traits{Access: pipeline.ForStaff}, Method: http.MethodGet, Path: "/admin/jobs/{id}", ID: "get-job", Tag: pipeline.TagStaff,
-		Summary: "Say how far work in the background is", Codes: []string{"job_not_found"},
-		Description: "Files of lists, counts of segments, imports, bulk changes. Who is limited to shops sees the jobs of these, and their own."}
+		Summary: "Show the progress of a background job", Codes: []string{"job_not_found"},
+		Description: "Files of lists, counts of segments, imports, bulk changes. Staff who are limited to shops see the jobs of these, and their own."}
 	pipeline.Register(a.Pipeline, a.Operation(about), func(ctx context.Context, in *JobRef) (*struct{ Body Job }, error) {
 		j, err := a.job(ctx, in.ID)
 		return &struct{ Body Job }{workJSON(j)}, err
 	})
 	about.Path, about.ID, about.Stream = "/admin/jobs/{id}/errors.csv", "export-job-errors", true
-	about.Summary = "Export the rows that could not be worked off"
-	about.Description = "A heading, then line,row,error,kind for each, as far as the job is worked off. The kind is failed, or note for a row that is " +
-		"worked off all the same, as the check of an import tells of an id that stands in the file twice. Whoever may not start such a job may not see them."
+	about.Summary = "Export the rows that failed"
+	about.Description = "A heading, then line,row,error,kind for each, as far as the job has come. The kind is failed, or note for a row that is " +
+		"processed all the same, such as an id that is in the file twice. It needs the permission to start such a job."
 	op := a.Operation(about)
 	op.Responses["200"] = &huma.Response{Description: "The rows.", Content: map[string]*huma.MediaType{"text/csv": {Schema: &huma.Schema{Type: huma.TypeString}}}}
 	pipeline.Register(a.Pipeline, op, a.jobErrors)

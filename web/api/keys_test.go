@@ -33,9 +33,9 @@ func (r *fixture) from(address, credential string) int {
 	return w.Code
 }
 
-// Wrong keys, one after the other and at once, cost some look-ups and then
-// none, and concern nobody else: neither who comes from elsewhere, nor a key
-// that was used before from the same address.
+// Wrong keys, one after the other and at once, cost a bounded number of look-ups
+// and then none, and affect neither clients at other addresses nor a key that
+// was used before from the same address.
 func TestWrongKeysCostFewLookUps(t *testing.T) {
 	counted := &countedKeys{}
 	r := newFixture(t, func(d *api.Deps) { counted.Keys, d.Keys = d.Keys, counted })

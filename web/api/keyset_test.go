@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -84,13 +85,21 @@ func named(t *testing.T, id string, raw any) jwk.Key {
 	return key
 }
 
-func TestKeySet(t *testing.T) {
-	rsaKey, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
+// twoRSAKeys returns the same two keys to all tests: making one takes seconds
+// under the race detector.
+var twoRSAKeys = sync.OnceValues(func() (one, other *rsa.PrivateKey) {
+	for _, key := range []**rsa.PrivateKey{&one, &other} {
+		var err error
+		if *key, err = rsa.GenerateKey(rand.Reader, 2048); err != nil {
+			panic(err)
+		}
 	}
+	return one, other
+})
+
+func TestKeySet(t *testing.T) {
+	rsaKey, stranger := twoRSAKeys()
 	ecKey, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	stranger, _ := rsa.GenerateKey(rand.Reader, 2048)
 	server := newKeyServer(t)
 	server.publish(t, map[string]any{"r": rsaKey, "e": ecKey, "s": []byte(secret)})
 	ctx, cancel := context.WithCancel(context.Background())
@@ -126,16 +135,16 @@ func TestKeySet(t *testing.T) {
 		t.Fatalf("strangers' tokens made %d requests to the key server", n)
 	}
 
-	fresh, _ := rsa.GenerateKey(rand.Reader, 2048)
+	fresh := stranger
 	server.publish(t, map[string]any{"n": fresh})
 	r.late.Store(int64(time.Minute)) // past the pause between refreshes
 	rotated := sign(jwa.RS256(), named(t, "n", fresh), map[string]any{"sub": "9", "exp": in(time.Hour), "iss": "shop", "aud": "dropbell"})
 	r.want(r.call(as(rotated), "GET", "/reservations", nil), 200, "")
 }
 
-// Keys that cannot be used keep nobody from using the others.
+// Unusable keys do not prevent the use of the others.
 func TestKeySetWithUnusableKeys(t *testing.T) {
-	rsaKey, _ := rsa.GenerateKey(rand.Reader, 2048)
+	rsaKey, _ := twoRSAKeys()
 	ecKey, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	_, edKey, _ := ed25519.GenerateKey(rand.Reader)
 	fresh, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -187,7 +196,7 @@ func TestKeySetWithUnusableKeys(t *testing.T) {
 }
 
 func TestKeyServerDown(t *testing.T) {
-	key, _ := rsa.GenerateKey(rand.Reader, 2048)
+	key, _ := twoRSAKeys()
 	server := newKeyServer(t)
 	server.publish(t, map[string]any{"r": key})
 	server.down.Store(true)

@@ -41,7 +41,7 @@ func (a *API) listRoutes(add func(method, path, id, summary string, more ...func
 				"is empty or has no ids at its beginning is refused. The rest is read in the background, " +
 				"and adding a user again changes nothing. GET /admin/jobs/{job_id} says how far that is and what could not be read, " +
 				"GET /admin/segments/{id} how many members there are. From when a campaign to the list is published, or waits for approval, " +
-				"until its audience is read, nobody can be added."
+				"until its audience is read, no user can be added."
 		}, codes("segment_not_found", "segment_is_rules", "list_in_use", "unsupported_media_type", "upload_too_large", "malformed_json", "request_timeout"))
 	op.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{"text/csv": {
 		Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}, Example: "id\n1001\n1002\n"},
@@ -111,7 +111,7 @@ func (a *API) startFilling(w http.ResponseWriter, r *http.Request, id int64) (jo
 	return j, err
 }
 
-// patient gives a client that goes on sending more time.
+// patient extends the deadline of a client that continues to send.
 type patient struct {
 	body io.Reader
 	*http.ResponseController

@@ -5,9 +5,9 @@ import (
 	"dropbell/web/api/pipeline"
 )
 
-// NoticeWish says when owners are told that their coupon expires.
+// NoticeWish sets when owners get a notice of the expiry of their coupon.
 type NoticeWish struct {
-	NotifyDays     []int    `json:"notify_days,omitempty" maxItems:"31" nullable:"false" doc:"So many days before a coupon expires its owner is told; 0 = on its last day." example:"[3,1]"`
+	NotifyDays     []int    `json:"notify_days,omitempty" maxItems:"31" nullable:"false" doc:"Days before the expiry of a coupon on which its owner gets a notice; 0 = its last day." example:"[3,1]"`
 	NotifyChannels []string `json:"notify_channels,omitempty" maxItems:"5" nullable:"false" doc:"Over which channels; the app's inbox if none is named." example:"[\"app\"]"`
 }
 

@@ -29,7 +29,7 @@ type Preferences struct {
 	Email      string             `json:"email" doc:"Empty = none."`
 	Phone      string             `json:"phone" doc:"E.164; empty = none." example:"+8613800138000"`
 	Push       []PushSubscription `json:"push" nullable:"false"`
-	OptOuts    []string           `json:"opt_outs" nullable:"false" doc:"Channels the user does not want to be reached by." example:"[\"sms\"]"`
+	OptOuts    []string           `json:"opt_outs" nullable:"false" doc:"Channels that the user has opted out of." example:"[\"sms\"]"`
 	QuietHours *QuietHours        `json:"quiet_hours,omitempty" doc:"Absent = none."`
 	Locale     string             `json:"locale" doc:"BCP 47; empty = unknown." example:"zh-CN"`
 	Timezone   string             `json:"timezone" doc:"IANA; empty = UTC." example:"Asia/Shanghai"`
@@ -40,7 +40,7 @@ type PreferencesChange struct {
 	Email      pipeline.Optional[string]             `json:"email,omitempty" maxLength:"254" doc:"Empty or null = none." example:"ann@example.com"`
 	Phone      pipeline.Optional[string]             `json:"phone,omitempty" maxLength:"20" doc:"E.164; empty or null = none." example:"+8613800138000"`
 	Push       pipeline.Optional[[]PushSubscription] `json:"push,omitempty" maxItems:"20" doc:"All of the user's browsers; null or [] = none."`
-	OptOuts    pipeline.Optional[[]string]           `json:"opt_outs,omitempty" maxItems:"5" doc:"Channels the user does not want to be reached by; null or [] = all are fine." example:"[\"sms\"]"`
+	OptOuts    pipeline.Optional[[]string]           `json:"opt_outs,omitempty" maxItems:"5" doc:"Channels that the user opts out of; null or [] = none." example:"[\"sms\"]"`
 	QuietHours pipeline.Optional[QuietHours]         `json:"quiet_hours,omitempty" doc:"null = none."`
 	Locale     pipeline.Optional[string]             `json:"locale,omitempty" maxLength:"35" doc:"BCP 47; empty or null = unknown." example:"zh-CN"`
 	Timezone   pipeline.Optional[string]             `json:"timezone,omitempty" maxLength:"64" doc:"IANA; empty or null = UTC." example:"Asia/Shanghai"`

@@ -32,7 +32,8 @@ import (
 	"dropbell/adapters/localstack/child"
 )
 
-// numberHeader tells the server behind the proxy which request of a test it gets.
+// numberHeader is the number of the test's request, for the server behind the
+// proxy.
 const numberHeader = "Test-Number"
 
 // proxy is a validating proxy, prism, between tests and a server that hands

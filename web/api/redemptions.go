@@ -17,9 +17,8 @@ import (
 	"dropbell/web/middleware"
 )
 
-// Limits of codes that were made up or mistyped, per minute and process. A
-// person mistypes a code twice or three times; behind one address there may
-// be a whole office.
+// Limits of invented or mistyped codes, per minute and process. A user mistypes
+// a code twice or three times; one address may be shared by an office.
 const (
 	guessesPerUser    = 10
 	guessesPerAddress = 60
@@ -36,9 +35,9 @@ type Redemption struct {
 func (a *API) redemptionRoutes() {
 	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Traits: pipeline.Traits{Guard: a.guardCodes}, Method: http.MethodPost, Path: "/redemptions", ID: "redeem", Tag: pipeline.TagUsers,
 		Summary: "Redeem a code for a coupon", Status: http.StatusCreated,
-		Description: "A code works once, for whoever comes first. What is refused for any reason but code_used leaves the code as good as " +
-			"before. After ten codes in a minute that are not valid, the user is answered rate_limited for a while.",
-		Also: map[int]string{http.StatusAccepted: "Decided and kept; the coupon is being written. Ask for the claim by its id."},
+		Description: "A code works once, for the first user who redeems it. Any refusal but code_used leaves the code unused. " +
+			"After ten codes in a minute that are not valid, the user is answered rate_limited for a while.",
+		Also: map[int]string{http.StatusAccepted: "Accepted; the coupon is being written. Read the claim by its id."},
 		Codes: []string{"code_invalid", "code_used", "template_not_found", "template_not_open", "not_started", "ended", "sold_out",
 			"limit_reached"},
 		Example: `{"code":"1XBE-VF78-VYKW-JAGH"}`}), a.redeem)
@@ -70,10 +69,9 @@ func (a *API) redeem(ctx context.Context, in *redemptionRequest) (*claimAnswer, 
 	return answer, nil
 }
 
-// guardCodes answers codes that were made up or mistyped, and whoever has
-// tried too many of them, before anything that costs more than arithmetic. It
-// reports whether it has answered; what is wrong with the body otherwise is
-// told by the general way.
+// guardCodes refuses invented and mistyped codes, and clients that have sent too
+// many of them, before anything that costs more than arithmetic. It reports
+// whether it has answered; other errors in the body are left to the decoder.
 func (a *API) guardCodes(w http.ResponseWriter, r *http.Request, body []byte) bool {
 	var wish Redemption
 	if json.Unmarshal(body, &wish) != nil || wish.Code == "" || utf8.RuneCountInString(wish.Code) > maxTyped {

@@ -142,34 +142,34 @@ func TestRevokedAndUnready(t *testing.T) {
 	r.redeem(8, never.Text(), 422, "code_invalid")
 }
 
-// untouchable fails the test that comes as far as a store.
-type untouchable struct{ testing.TB }
+// unusedStore fails the test when it is used.
+type unusedStore struct{ testing.TB }
 
-func (u untouchable) touched() error {
+func (u unusedStore) touched() error {
 	u.Error("a store was asked about a code that was made up")
 	return errors.New("asked")
 }
 
-func (u untouchable) BatchOf(context.Context, redeemcode.Serial) (redeemcode.Batch, error) {
+func (u unusedStore) BatchOf(context.Context, redeemcode.Serial) (redeemcode.Batch, error) {
 	return redeemcode.Batch{}, u.touched()
 }
 
-func (u untouchable) Begin(context.Context, workdb.IdempotencyRequest, time.Duration) (workdb.Recorded, error) {
+func (u unusedStore) Begin(context.Context, workdb.IdempotencyRequest, time.Duration) (workdb.Recorded, error) {
 	return workdb.Recorded{}, u.touched()
 }
 
-func (u untouchable) Renew(context.Context, workdb.IdempotencyRequest, time.Duration) error {
+func (u unusedStore) Renew(context.Context, workdb.IdempotencyRequest, time.Duration) error {
 	return u.touched()
 }
 
-func (u untouchable) Finish(context.Context, workdb.IdempotencyRequest, workdb.Recorded) error {
+func (u unusedStore) Finish(context.Context, workdb.IdempotencyRequest, workdb.Recorded) error {
 	return u.touched()
 }
-func (u untouchable) Fail(context.Context, workdb.IdempotencyRequest) error { return u.touched() }
+func (u unusedStore) Fail(context.Context, workdb.IdempotencyRequest) error { return u.touched() }
 
 func TestForgedCodesTouchNoStore(t *testing.T) {
 	r := newFixture(t, func(d *api.Deps) {
-		d.Idempotency, d.Redeemer.Batches = untouchable{t}, untouchable{t}
+		d.Idempotency, d.Redeemer.Batches = unusedStore{t}, unusedStore{t}
 	})
 	good, err := codeKeys(r).Code(1, 1)
 	r.must(err)
@@ -204,13 +204,13 @@ func TestGuessingIsSlowedDown(t *testing.T) {
 	r.want(r.call(service, "POST", "/redemptions", typed(codes[2])), 201, "")
 }
 
-// dying commits and then dies before anybody learns of it.
-type dying struct {
+// dyingGate commits and then fails, like a process that dies before it answers.
+type dyingGate struct {
 	claim.Gate
 	dies atomic.Bool
 }
 
-func (d *dying) Claim(ctx context.Context, r claim.Request) (claim.Claim, error) {
+func (d *dyingGate) Claim(ctx context.Context, r claim.Request) (claim.Claim, error) {
 	c, err := d.Gate.Claim(ctx, r)
 	if err == nil && d.dies.CompareAndSwap(true, false) {
 		return claim.Claim{}, postgres.ErrUnavailable
@@ -218,12 +218,12 @@ func (d *dying) Claim(ctx context.Context, r claim.Request) (claim.Claim, error)
 	return c, err
 }
 
-// TestDyingBetweenCommitAndMark: the process dies after the coupon is
-// committed and before the code is marked or anybody is told. The user who
-// asks again with the same key gets the coupon; everybody else is refused, and
-// the mark heals.
+// TestDyingBetweenCommitAndMark: the process dies after the coupon is committed
+// and before the code is marked or the request is answered. A repetition with
+// the same key gets the coupon; other users are refused, and the mark is
+// repaired.
 func TestDyingBetweenCommitAndMark(t *testing.T) {
-	gate := &dying{}
+	gate := &dyingGate{}
 	r := newFixture(t, func(d *api.Deps) {
 		gate.Gate = d.Redeemer.Gate
 		d.Redeemer.Gate = gate
@@ -251,7 +251,7 @@ func TestDyingBetweenCommitAndMark(t *testing.T) {
 			t.Fatal("marked by a process that died")
 		}
 		if i == 1 {
-			r.redeem(99, code, 409, "code_used") // somebody else comes first, and heals the mark
+			r.redeem(99, code, 409, "code_used") // another user comes first, and the mark is repaired
 			if !marked(2) {
 				t.Error("the mark did not heal")
 			}

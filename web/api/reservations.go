@@ -23,7 +23,7 @@ type ReminderWish struct {
 	Minutes int    `json:"minutes" enum:"5,10,15,20,25,30,35,40,45,50,55,60" doc:"How long before the opening." example:"10"`
 }
 
-// ReservationWish asks for reminders of one drop.
+// ReservationWish is the request for reminders of one drop.
 type ReservationWish struct {
 	TemplateID string         `json:"template_id" pattern:"^[1-9][0-9]{0,18}$" doc:"The drop." example:"1"`
 	ShopNumber string         `json:"shop_number" pattern:"^[1-9][0-9]{0,18}$" doc:"The shop the drop belongs to." example:"10"`
@@ -61,7 +61,7 @@ type ReminderState struct {
 	Minutes int       `json:"minutes" enum:"5,10,15,20,25,30,35,40,45,50,55,60" example:"10"`
 	DueAt   time.Time `json:"due_at" example:"2027-01-01T11:50:00Z"`
 	State   string    `json:"state" enum:"waiting,due,in_flight,sent,failed,skipped,expired,dead,discarded,cancelled" doc:"waiting: not due yet; due, in_flight: being delivered; failed: will be tried again; cancelled: the drop ended before, so it does not go out." example:"waiting"`
-	Reason  string    `json:"reason,omitempty" doc:"Why it was not simply sent." example:"opted_out"`
+	Reason  string    `json:"reason,omitempty" doc:"The reason of an outcome other than sent." example:"opted_out"`
 }
 
 // ReservationList is one page of reservations.
@@ -76,7 +76,7 @@ type reservationAnswer struct {
 }
 
 func (a *API) reservationRoutes() {
-	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Traits: pipeline.Traits{Hot: true, Quick: a.quick}, Method: http.MethodPost, Path: "/reservations", ID: "reserve", Tag: pipeline.TagUsers,
+	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Traits: pipeline.Traits{Hot: true, Detached: true, Quick: a.quick, Once: keyedReservations{a}}, Method: http.MethodPost, Path: "/reservations", ID: "reserve", Tag: pipeline.TagUsers,
 		Summary: "Reserve reminders of a drop", Status: http.StatusCreated,
 		Description: "All reminders are reserved, or none; the answer comes after they are stored durably. They add up: a second request " +
 			"for the same drop adds its reminders to the first one's.",
@@ -96,28 +96,41 @@ func (a *API) reservationRoutes() {
 }
 
 func (a *API) reserve(ctx context.Context, in *struct{ Body ReservationWish }) (*reservationAnswer, error) {
-	template, err1 := pipeline.ParseID("body.template_id", in.Body.TemplateID)
-	shop, err2 := pipeline.ParseID("body.shop_number", in.Body.ShopNumber)
-	if err := pipeline.Merge(err1, err2); err != nil {
+	wanted, err := a.reservationRequest(ctx, in.Body)
+	if err != nil {
 		return nil, err
 	}
-	wishes, err := parseWishes(in.Body.Reminders)
-	if err != nil {
-		return nil, a.wishProblem(ctx, in.Body.Reminders, err, inBody)
-	}
-	view, created, err := a.Reminders.Reserve(ctx, reminder.Request{
-		TemplateID: template, UserID: pipeline.UserOf(ctx), ShopNumber: shop, Reminders: wishes})
-	if err != nil && pipeline.Recovering(ctx) && reservedBefore(err, wishes) {
-		view, err = a.Reminders.Reservation(ctx, pipeline.UserOf(ctx), template)
+	view, created, err := a.Reminders.Reserve(ctx, wanted)
+	if err != nil && pipeline.Recovering(ctx) && reservedBefore(err, wanted.Reminders) {
+		view, err = a.Reminders.Reservation(ctx, wanted.UserID, wanted.TemplateID)
 	}
 	if err != nil {
-		return nil, blame(a.Problem(ctx, err), err, wishes, inBody)
+		return nil, blame(a.Problem(ctx, err), err, wanted.Reminders, inBody)
 	}
+	return reserved(view, created), nil
+}
+
+// reservationRequest returns the request that a wish is, or what in it cannot be
+// understood.
+func (a *API) reservationRequest(ctx context.Context, wish ReservationWish) (reminder.Request, error) {
+	template, err1 := pipeline.ParseID("body.template_id", wish.TemplateID)
+	shop, err2 := pipeline.ParseID("body.shop_number", wish.ShopNumber)
+	if err := pipeline.Merge(err1, err2); err != nil {
+		return reminder.Request{}, err
+	}
+	wishes, err := parseWishes(wish.Reminders)
+	if err != nil {
+		return reminder.Request{}, a.wishProblem(ctx, wish.Reminders, err, inBody)
+	}
+	return reminder.Request{TemplateID: template, UserID: pipeline.UserOf(ctx), ShopNumber: shop, Reminders: wishes}, nil
+}
+
+func reserved(view reminder.View, created bool) *reservationAnswer {
 	status := http.StatusOK
 	if created {
 		status = http.StatusCreated
 	}
-	return &reservationAnswer{status, reservationJSON(view)}, nil
+	return &reservationAnswer{status, reservationJSON(view)}
 }
 
 func inBody(i int) string { return fmt.Sprintf("body.reminders[%d]", i) }
@@ -156,7 +169,7 @@ func blame(p *pipeline.Problem, err error, asked []reminder.Reminder, place func
 	return p
 }
 
-// wishProblem names everything about the wishes that cannot be understood.
+// wishProblem returns every error in the wishes.
 func (a *API) wishProblem(ctx context.Context, ws []ReminderWish, err error, place func(int) string) error {
 	p := a.Problem(ctx, err)
 	p.Errors = nil

@@ -2,7 +2,9 @@ package api
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -59,6 +61,30 @@ func TestScanWishAgreesWithJSON(t *testing.T) {
 		}
 		if d := cmp.Diff(slow, quick); d != "" {
 			t.Fatalf("%s: %s", body, d)
+		}
+	})
+}
+
+// The answer written by hand is what the general way writes, to the byte.
+func TestAppendReservationAgreesWithJSON(t *testing.T) {
+	text := rapid.OneOf(rapid.StringMatching(`[ -~]{0,20}`), rapid.String(), rapid.StringMatching(`[<>&"\\\x{2028}\x{4e00}-\x{4e10}]{0,5}`))
+	at := rapid.Custom(func(t *rapid.T) time.Time {
+		return time.UnixMicro(rapid.Int64Range(0, 4_000_000_000_000_000).Draw(t, "at")).UTC()
+	})
+	rapid.Check(t, func(t *rapid.T) {
+		r := Reservation{TemplateID: "1", ShopNumber: "10", TemplateName: text.Draw(t, "name"), OpensAt: at.Draw(t, "opens"), Slots: "4098", Reminders: []ReminderState{}}
+		for range rapid.IntRange(0, 3).Draw(t, "reminders") {
+			r.Reminders = append(r.Reminders, ReminderState{"app", rapid.IntRange(5, 60).Draw(t, "minutes"), at.Draw(t, "due"), "waiting", text.Draw(t, "reason")})
+		}
+		want, err := json.Marshal(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := string(appendReservation(nil, &r)); got != string(want) {
+			t.Fatalf("%s\nis not\n%s", got, want)
+		}
+		if strings.Count(string(want), "due_at") != len(r.Reminders) {
+			t.Fatal("nothing was compared")
 		}
 	})
 }

@@ -201,7 +201,7 @@ func TestReservationPages(t *testing.T) {
 	}
 }
 
-// Whoever acts for many users must not mix them up.
+// A key that acts for many users must not mix them up.
 func TestActAsUser(t *testing.T) {
 	r := newFixture(t, nil)
 	id, key := r.drop(2*time.Hour), r.keys[staff.ScopeActAsUser]

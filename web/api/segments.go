@@ -54,7 +54,7 @@ type Segment struct {
 	Kind      string     `json:"kind" enum:"rules,list"`
 	Rule      Rule       `json:"rule"`
 	Version   int64      `json:"version"`
-	Members   *int64     `json:"members,omitempty" doc:"As counted; absent if nobody has since the rule changed."`
+	Members   *int64     `json:"members,omitempty" doc:"As counted last; absent if it was not counted since the rule changed."`
 	CountedAt *time.Time `json:"counted_at,omitempty"`
 	CreatedAt time.Time  `json:"created_at"`
 	UpdatedAt time.Time  `json:"updated_at"`
@@ -66,7 +66,7 @@ type Use struct {
 	CampaignID string `json:"campaign_id"`
 	Name       string `json:"name"`
 	State      string `json:"state" enum:"draft,scheduled,running,paused,finished,cancelled,failed"`
-	Keeps      bool   `json:"keeps_members,omitempty" doc:"Nobody can be added to the list until the campaign's audience is read."`
+	Keeps      bool   `json:"keeps_members,omitempty" doc:"No user can be added to the list until the campaign's audience is read."`
 }
 
 // SegmentList is one page.
@@ -80,7 +80,7 @@ type Estimate struct {
 	Members int64 `json:"members" example:"182300"`
 	Margin  int64 `json:"margin" doc:"The true number lies within members ± margin in 95 of 100 cases." example:"4100"`
 	Users   int64 `json:"users" doc:"How many users there are, about."`
-	Looked  int64 `json:"looked" doc:"How many users were looked at."`
+	Looked  int64 `json:"looked" doc:"How many users were read."`
 	Exact   bool  `json:"exact"`
 }
 

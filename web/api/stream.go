@@ -3,13 +3,15 @@ package api
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
+	"math/rand/v2"
+	"net"
 	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -28,8 +30,8 @@ const (
 	// may have been recorded and yet become visible later: batches that
 	// finish at the same time commit in any order.
 	resumeWindow = 10 * time.Second
-	// maxBacklog bounds what a client is told that comes back; older messages
-	// are in the inbox.
+	// maxBacklog bounds the missed messages that a reconnected client gets; older
+	// ones are in the inbox.
 	maxBacklog = 500
 )
 
@@ -44,15 +46,27 @@ func (a *API) streamRoute() {
 	op.Responses["200"] = &huma.Response{Description: "The events.",
 		Content: map[string]*huma.MediaType{"text/event-stream": {Schema: &huma.Schema{Type: huma.TypeString}}}}
 	pipeline.Register(a.Pipeline, op, func(ctx context.Context, in *streamWish) (*struct{ Body func(huma.Context) }, error) {
-		sub, err := a.Hub.Subscribe(pipeline.UserOf(ctx))
+		by := pipeline.UserOf(ctx)
+		sub, err := a.Hub.Subscribe(by)
 		if err != nil {
 			return nil, err
 		}
 		return &struct{ Body func(huma.Context) }{func(hc huma.Context) {
-			defer a.Hub.Cancel(pipeline.UserOf(ctx), sub)
-			_, w := humachi.Unwrap(hc)
-			s := &stream{api: a, user: pipeline.UserOf(ctx), w: w, control: http.NewResponseController(w), seen: parsePosition(in.last)}
-			s.run(ctx, sub, pipeline.CallerOf(ctx))
+			r, w := humachi.Unwrap(hc)
+			s := &stream{api: a, user: by, sub: sub, chunked: r.ProtoAtLeast(1, 1), seen: parsePosition(in.last)}
+			missed, err := s.missed(ctx)
+			if err == nil {
+				err = s.takeOver(w)
+			}
+			if err != nil {
+				a.Hub.Cancel(by, sub)
+				if s.conn == nil {
+					a.Problem(ctx, err).Write(w)
+				}
+				return
+			}
+			// A stream holds nothing of the request, whose stack and buffers are free again.
+			go s.run(missed, pipeline.CallerOf(ctx))
 		}}, nil
 	})
 }
@@ -65,67 +79,102 @@ func (in *streamWish) Resolve(ctx huma.Context) []error {
 	return nil
 }
 
-// stream is one client's connection.
+// stream is one client's connection. Apart from a goroutine with a small stack
+// it is all that is kept of an idle client.
 type stream struct {
 	api     *API
 	user    user.ID
-	w       http.ResponseWriter
-	control *http.ResponseController
+	sub     *Subscription
+	conn    net.Conn // nil before takeOver
+	chunked bool     // as HTTP/1.1 has it
 	seen    position
 }
 
-// run serves the client until it leaves, is cut off, or its credentials end.
-func (s *stream) run(ctx context.Context, sub *Subscription, by *pipeline.Caller) {
-	if !by.Until.IsZero() {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, by.Until.Sub(s.api.Now()))
-		defer cancel()
+// takeOver sends the head of the answer and takes the connection from the
+// server, which would keep a stack, two buffers and the request for each.
+func (s *stream) takeOver(w http.ResponseWriter) error {
+	h := w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("X-Accel-Buffering", "no") // proxies must not collect events
+	control := http.NewResponseController(w)
+	w.WriteHeader(http.StatusOK)
+	if err := control.Flush(); err != nil {
+		return err
 	}
-	// The server's own read deadline would end the stream.
-	_ = s.control.SetReadDeadline(time.Time{})
-	if !s.begin(ctx) {
+	conn, _, err := control.Hijack()
+	if err != nil {
+		return err
+	}
+	s.conn = conn
+	return conn.SetDeadline(time.Time{}) // those of the server are for answers that end
+}
+
+// run serves the client until it leaves, is cut off, or its credentials end. The
+// client has been subscribed since before missed was read, so that nothing
+// falls in between.
+func (s *stream) run(missed []inbox.Message, by *pipeline.Caller) {
+	defer s.api.Hub.Cancel(s.user, s.sub)
+	defer s.conn.Close()
+	var end <-chan time.Time
+	if !by.Until.IsZero() {
+		t := time.NewTimer(by.Until.Sub(s.api.Now()))
+		defer t.Stop()
+		end = t.C
+	}
+	if !s.begin(missed) {
 		return
 	}
 	beat := time.NewTicker(cmp.Or(s.api.Hub.Heartbeat, defaultHeartbeat))
 	defer beat.Stop()
 	for alive := true; alive; {
 		select {
-		case <-ctx.Done():
+		case <-end:
+			s.finish()
 			return
 		case <-beat.C:
-			alive = !by.IsWithdrawn() && s.write(": still here\n\n")
-		case <-sub.Done:
+			alive = !by.IsWithdrawn() && s.write(heartbeat)
+		case <-s.sub.Done:
+			s.finish()
 			return
-		case it := <-sub.Items:
+		case it := <-s.sub.Items:
 			alive = s.send(it)
 		}
 	}
 }
 
-// begin answers, tells what was missed, and marks where the stream stands.
-// The client is subscribed already, so that nothing falls in between.
-func (s *stream) begin(ctx context.Context) bool {
-	missed, err := s.missed(ctx)
-	if err != nil {
-		s.api.Problem(ctx, err).Write(s.w)
-		return false
-	}
-	h := s.w.Header()
-	h.Set("Content-Type", "text/event-stream")
-	h.Set("X-Accel-Buffering", "no") // proxies must not collect events
-	s.w.WriteHeader(http.StatusOK)
+var heartbeat = []byte(": still here\n\n")
+
+// begin marks where the stream stands and tells what was missed.
+func (s *stream) begin(missed []inbox.Message) bool {
 	if s.seen.at.IsZero() {
 		s.seen.at = s.api.Now().UTC()
 	}
-	if !s.write("retry: 2000\nevent: ready\nid: " + s.seen.String() + "\ndata: {}\n\n") {
+	ready := fmt.Appendf(nil, "retry: %d\nevent: ready\nid: %s\ndata: {}\n\n", retryAfter(s.api.Hub.Streams()).Milliseconds(), &s.seen)
+	if !s.write(ready) {
 		return false
 	}
 	for _, it := range missed {
-		if !s.send(it) {
+		if !s.send(&Shown{Message: it}) {
 			return false
 		}
 	}
 	return true
+}
+
+const (
+	// A client that lost its stream comes back after leastRetry and up to
+	// retrySpread more, or as much more as it takes for no more than
+	// comebacksPerSecond of this process's clients to come in a second: when a
+	// process ends they all lose their streams at once.
+	leastRetry         = time.Second
+	retrySpread        = 2 * time.Second
+	comebacksPerSecond = 2000
+)
+
+// retryAfter returns another time for each client of a process with that many.
+func retryAfter(streams int) time.Duration {
+	spread := max(retrySpread, time.Duration(streams)*time.Second/comebacksPerSecond)
+	return leastRetry + rand.N(spread)
 }
 
 // missed returns what was delivered since the client's position, oldest first.
@@ -134,6 +183,9 @@ func (s *stream) missed(ctx context.Context) ([]inbox.Message, error) {
 		return nil, nil
 	}
 	since := s.seen.at.Add(-resumeWindow)
+	if may, err := s.api.Inbox.MayHaveMissed(ctx, s.user, since); err != nil || !may {
+		return nil, err
+	}
 	var all []inbox.Message
 	var before time.Time
 	for len(all) < maxBacklog {
@@ -158,30 +210,54 @@ func (s *stream) missed(ctx context.Context) ([]inbox.Message, error) {
 }
 
 // send writes one message unless the client has it; false ends the stream.
-func (s *stream) send(it inbox.Message) bool {
-	if !s.seen.add(it) {
+func (s *stream) send(it *Shown) bool {
+	if !s.seen.add(it.Message) {
 		return true
 	}
-	data, err := json.Marshal(messageJSON(it))
-	if err != nil {
-		return false
-	}
-	return s.write(fmt.Sprintf("event: message\nid: %s\ndata: %s\n\n", s.seen, data))
+	text := events.Get().(*[]byte)
+	defer events.Put(text)
+	*text = append((*text)[:0], "event: message\nid: "...)
+	*text = s.seen.append(*text)
+	*text = append(*text, "\ndata: "...)
+	*text = append(*text, it.JSON()...)
+	*text = append(*text, "\n\n"...)
+	return s.write(*text)
 }
 
-// write sends what must arrive together. The server's write deadline is for
-// answers that end, so each write sets its own.
-func (s *stream) write(text string) bool {
-	_ = s.control.SetWriteDeadline(time.Now().Add(writeTimeout))
-	if _, err := s.w.Write([]byte(text)); err != nil {
-		return false
+// events and frames are buffers of streams that are writing.
+var (
+	events = sync.Pool{New: func() any { return new([]byte) }}
+	frames = sync.Pool{New: func() any { return new([]byte) }}
+)
+
+// write sends what must arrive together. A client that does not take it in
+// time is cut off: nothing waits for it in memory.
+func (s *stream) write(text []byte) bool {
+	if s.chunked {
+		frame := frames.Get().(*[]byte)
+		defer frames.Put(frame)
+		*frame = strconv.AppendInt((*frame)[:0], int64(len(text)), 16)
+		*frame = append(*frame, "\r\n"...)
+		*frame = append(*frame, text...)
+		*frame = append(*frame, "\r\n"...)
+		text = *frame
 	}
-	return s.control.Flush() == nil
+	_ = s.conn.SetWriteDeadline(time.Now().Add(writeTimeout))
+	_, err := s.conn.Write(text)
+	return err == nil
 }
 
-// position is where a client stands in its messages. Its text is the event
-// id: the latest instant, and the messages around it that it has, so that any
-// process can go on from there without having seen the client before.
+// finish ends the answer as HTTP wants it.
+func (s *stream) finish() {
+	if s.chunked {
+		_ = s.conn.SetWriteDeadline(time.Now().Add(writeTimeout))
+		_, _ = s.conn.Write([]byte("0\r\n\r\n"))
+	}
+}
+
+// position is a client's position in its messages. Its text is the event id: the
+// latest instant, and the messages around it that it has, so that any process
+// can continue from there without having served the client before.
 type position struct {
 	at     time.Time
 	recent []placed
@@ -212,13 +288,18 @@ func (p *position) add(it inbox.Message) bool {
 	return true
 }
 
-func (p position) String() string {
-	var b strings.Builder
-	b.WriteString(strconv.FormatInt(p.at.UnixMicro(), 10))
+// String returns the event id.
+func (p *position) String() string { return string(p.append(nil)) }
+
+func (p *position) append(b []byte) []byte {
+	b = strconv.AppendInt(b, p.at.UnixMicro(), 10)
 	for _, r := range p.recent {
-		fmt.Fprintf(&b, ",%d=%s", p.at.Sub(r.at).Microseconds(), url.QueryEscape(r.id))
+		b = append(b, ',')
+		b = strconv.AppendInt(b, p.at.Sub(r.at).Microseconds(), 10)
+		b = append(b, '=')
+		b = append(b, url.QueryEscape(r.id)...)
 	}
-	return b.String()
+	return b
 }
 
 // parsePosition returns the zero position for anything it did not write.

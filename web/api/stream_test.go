@@ -5,7 +5,6 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -39,10 +38,9 @@ func (r *fixture) deliver(template string, slot int, users ...uint64) inbox.Mess
 	return it
 }
 
-// push tells a process that a batch is done, as the bus does.
+// push notifies a process that a batch is done, as the bus does.
 func (r *fixture) push(it inbox.Message, users ...user.ID) {
-	r.hub.Notify(slices.Min(users), slices.Max(users), func(id user.ID) bool { return slices.Contains(users, id) },
-		func(user.ID) inbox.Message { return it })
+	r.hub.Notify(users, func(user.ID) inbox.Message { return it })
 }
 
 func (r *fixture) server(t *testing.T) *httptest.Server {
@@ -115,7 +113,7 @@ func TestStreamResume(t *testing.T) {
 	r.push(one, 7)
 	seen := c.expect("message", one.ID)
 	c.stop()
-	two := r.deliver(id, 3, 7) // nobody is told
+	two := r.deliver(id, 3, 7) // without a notification
 	d := connect(t, there, token(7), seen.id)
 	d.expect("ready", "")
 	d.expect("message", two.ID)
@@ -133,7 +131,7 @@ func TestStreamResume(t *testing.T) {
 	e.expect("message", four.ID)
 	e.stop()
 
-	// Whoever got nothing but ready resumes from there.
+	// A client that got nothing but ready resumes from there.
 	f := connect(t, here, token(7), ready.id)
 	f.expect("ready", "")
 	got := map[string]bool{}
@@ -184,7 +182,7 @@ func TestStreamEnds(t *testing.T) {
 	}
 }
 
-// A slow client is cut off; nobody waits for it.
+// A slow client is cut off; the hub does not wait for it.
 func TestHubNeverWaits(t *testing.T) {
 	r := newFixture(t, nil)
 	slow, err := r.hub.Subscribe(7)

@@ -9,7 +9,7 @@ import (
 	"dropbell/web/api/pipeline"
 )
 
-// Drop is a template as everybody may see it.
+// Drop is a template as users may see it.
 type Drop struct {
 	ID           string    `json:"id" example:"1"`
 	ShopNumber   string    `json:"shop_number" example:"10"`
@@ -19,7 +19,7 @@ type Drop struct {
 	State        string    `json:"state" enum:"scheduled,open,sold_out,paused,closed,cancelled" example:"scheduled"`
 	OpensAt      time.Time `json:"opens_at" doc:"When the drop opens." example:"2027-01-01T12:00:00Z"`
 	ClosesAt     time.Time `json:"closes_at" doc:"When the drop ends, or ended: also as soon as its coupons would have expired, or when staff closed it." example:"2027-01-02T12:00:00Z"`
-	StockLeft    int64     `json:"stock_left" doc:"Coupons that nobody has yet." example:"100"`
+	StockLeft    int64     `json:"stock_left" doc:"Coupons that are not issued." example:"100"`
 	PerUserLimit int       `json:"per_user_limit" example:"1"`
 	Discount
 	ClaimURL string `json:"claim_url,omitempty" doc:"Where the coupon can be claimed."`
@@ -31,7 +31,7 @@ type Discount struct {
 	AmountOff  int64  `json:"amount_off,omitempty" doc:"Minor units of the currency." example:"1000"`
 	Threshold  int64  `json:"threshold,omitempty" doc:"Least order value, in minor units." example:"5000"`
 	PercentOff int    `json:"percent_off,omitempty" example:"20"`
-	MaxOff     int64  `json:"max_off,omitempty" doc:"Most that a percentage takes off, in minor units." example:"3000"`
+	MaxOff     int64  `json:"max_off,omitempty" doc:"Largest discount of a percentage, in minor units." example:"3000"`
 	Currency   string `json:"currency" doc:"ISO 4217." example:"CNY"`
 }
 

@@ -12,7 +12,7 @@ import (
 	"dropbell/web/console/shell"
 )
 
-// What somebody in charge of some shops is told is no claim about the others.
+// Pages of staff with some shops make no statement about the others.
 func TestPagesOfWhoHasSomeShops(t *testing.T) {
 	g := consoletest.New(t)
 	d := g.Published(10, 5*time.Hour)

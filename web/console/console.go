@@ -1,9 +1,9 @@
-// Package console is the web console of the people who run drops. Pages are
-// drawn by views; what they may do is decided by the use cases; each package
-// below reads the requests of one subject, asks one use case and answers. This
-// one gathers their routes.
+// Package console is the web console for staff. Package views renders its pages;
+// the use cases decide what staff may do; each package below reads the requests
+// of one subject, calls one use case and answers. This package gathers their
+// routes.
 //
-// Every page works without scripts. Where scripts run, htmx asks for parts of
+// Every page works without scripts. Where scripts run, htmx requests parts of
 // pages: the same address answers with the part alone.
 package console
 

@@ -13,7 +13,7 @@ import (
 	"dropbell/web/console/shell"
 )
 
-// Reading a page must not answer what nobody can store or show.
+// Malformed input of a page must not lead to an error of the server.
 func TestMalformedInput(t *testing.T) {
 	g := consoletest.New(t)
 	b := g.As(staff.Admin)

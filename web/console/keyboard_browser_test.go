@@ -114,7 +114,7 @@ func TestFocusStaysInTheBrowser(t *testing.T) {
 		t.Error("the table is closed again under the reader's eyes")
 	}
 
-	// Whoever was away is sent all of it.
+	// A viewer that was disconnected gets all changes.
 	b.Click("[data-live-switch]")
 	b.Sees("[data-live-switch]", "Paused")
 	consoletest.Within(t, "the end of the stream", func() bool { return g.Watched() == 0 })

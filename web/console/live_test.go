@@ -46,7 +46,7 @@ func TestLiveBoard(t *testing.T) {
 	}
 	g.Next(two)
 
-	// Whoever comes back with the last id has missed nothing.
+	// A viewer that reconnects with the last id has missed nothing.
 	again, _ := g.As(staff.Viewer).Listen(d.ID, m.ID)
 	late, _ := g.As(staff.Viewer).Listen(d.ID, first.ID)
 	if got := g.Next(late); !strings.Contains(got.Data, `id="slot-12"`) {
@@ -168,8 +168,8 @@ func TestLiveEndsWhenRightsChange(t *testing.T) {
 	b.Get(consoletest.LiveURL(shell.TemplateURL(d.ID))).Is(http.StatusForbidden)
 }
 
-// Who is limited to shops sees jobs of their own that belong to no shop, and
-// nobody else of that shop does.
+// Staff who are limited to shops see jobs of their own that belong to no shop,
+// and other staff of that shop do not.
 func TestLiveOwnJob(t *testing.T) {
 	g := consoletest.New(t)
 	m := g.Hire(staff.Marketer, 10)
@@ -188,7 +188,7 @@ func TestLiveOwnJob(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	other.Get(consoletest.LiveURL(page)).Is(http.StatusNotFound)
-	// Whoever sees every job shares one drawing.
+	// Viewers that see every job share one rendering.
 	f := func(id int64, shops ...int64) *ui.Frame {
 		return &ui.Frame{Locale: g.Languages.Default(), Member: staff.Member{ID: id, Role: staff.Viewer, Shops: shops}}
 	}

@@ -15,7 +15,7 @@ import (
 	"dropbell/web/console/shell"
 )
 
-// Names are as long and as strange as somebody makes them.
+// Names may be long and of any characters.
 func TestStrangeNamesInTheBrowser(t *testing.T) {
 	g := consoletest.New(t)
 	g.Exec(`insert into users (id, name, email) values (1001, $1, $2)`, strings.Repeat("W", 200), strings.Repeat("w", 60)+"@example.com")

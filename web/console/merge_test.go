@@ -25,8 +25,9 @@ func shown(a consoletest.Answer, names []string, typed ...string) url.Values {
 	return form
 }
 
-// Two people who change different things do not undo each other; who changes
-// the same thing is told what it is now, and may insist.
+// Two members who change different fields do not undo each other's changes; a
+// concurrent change of the same field is shown with its stored value, and can be
+// overwritten.
 func TestTwoPeopleEditOneUser(t *testing.T) {
 	g := consoletest.New(t)
 	g.Exec(`insert into users (id, name, email, opt_outs) values (7, 'Ann', 'ann@example.com', 0)`)
@@ -117,7 +118,8 @@ func TestCampaignsAndCouponsAsFiles(t *testing.T) {
 	b.Get("/coupons?q=7").Is(200).Has(`href="/coupons.csv?q=7"`)
 }
 
-// A template's page tells what was before and after, and leads to what went wrong.
+// A template's page shows the values before and after each change, and links to
+// failures.
 func TestHistoryShowsBeforeAndAfter(t *testing.T) {
 	g := consoletest.New(t)
 	d := g.Draft(10, 48*time.Hour)

@@ -14,7 +14,7 @@ import (
 	"dropbell/web/console/consoletest"
 )
 
-// The enter key in a field asks for the estimate; it takes no condition away.
+// The enter key in a field requests the estimate; it removes no condition.
 func TestEnterKeepsTheConditionsInTheBrowser(t *testing.T) {
 	g := consoletest.New(t)
 	g.Exec(`insert into segments (id, name, kind, rule, created_by) overriding system value

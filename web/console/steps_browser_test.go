@@ -14,8 +14,8 @@ import (
 	"dropbell/web/console/consoletest"
 )
 
-// Next asks the server, which explains what is wrong in place; what is right
-// by now loses its explanation while it is typed.
+// Next validates the step on the server, which shows errors at their fields; a
+// corrected field loses its error while it is typed.
 func TestStepsOfATemplate(t *testing.T) {
 	g := consoletest.New(t)
 	g.Shop(10)
@@ -83,8 +83,8 @@ func TestStepsOfATemplate(t *testing.T) {
 	}
 }
 
-// What is wrong in a step that nobody sees is refused, marked and opened, and
-// nothing else is lost.
+// An error in a hidden step is refused, marked and opened, and the form keeps
+// its values.
 func TestErrorInAnotherStep(t *testing.T) {
 	g := consoletest.New(t)
 	g.Shop(10)
@@ -135,7 +135,8 @@ func TestErrorInAnotherStep(t *testing.T) {
 	b.Sees("main", "The draft of “Kept” has been saved.")
 }
 
-// While the server cannot be asked, nobody is held up; the save asks again.
+// While the server does not answer, the steps can be left; saving validates
+// again.
 func TestStepsWithoutTheServer(t *testing.T) {
 	g := consoletest.New(t)
 	g.Shop(10)
@@ -234,7 +235,8 @@ func TestStepsOnAPhone(t *testing.T) {
 	}
 }
 
-// Who a campaign is for asks for no more than that needs, and offers names.
+// The audience step shows only the fields that its kind needs, with names to
+// choose from.
 func TestCampaignOffersTemplatesInTheBrowser(t *testing.T) {
 	g := consoletest.New(t)
 	d := g.Published(10, 4*time.Hour)

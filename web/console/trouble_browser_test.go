@@ -72,7 +72,7 @@ func TestWhoIsSignedOutKeepsWhatIsTyped(t *testing.T) {
 	b.Fill("#f-name", "Moon cake evening")
 	b.Sees("#preview", "Moon cake evening")
 	consoletest.Within(t, "the end of the warning", func() bool { return b.Text("#trouble") == "" })
-	consoletest.Evaluate[chromedp.Void](b, `document.querySelector("form[data-guard]").remove()`) // whoever has typed is asked before leaving
+	consoletest.Evaluate[chromedp.Void](b, `document.querySelector("form[data-guard]").remove()`) // a form with typed values warns before leaving
 
 	// A page that keeps itself up to date stays as well.
 	b.Open(way.URL + "/channels")
@@ -85,7 +85,7 @@ func TestWhoIsSignedOutKeepsWhatIsTyped(t *testing.T) {
 		t.Errorf("the live page went to %s", b.Path())
 	}
 
-	// Who asks for something is led to the sign-in and back.
+	// A request without a session leads to the sign-in and back.
 	way.SignedOut.Store(false)
 	b.Open(way.URL + "/templates?sort=latest")
 	b.Sees("h1", "Templates")

@@ -31,14 +31,14 @@ const Prefix = "/u"
 
 const (
 	maxBody = 16 << 10
-	// perUser bounds what one link can make us do in a minute, and perAddress
-	// guessing. Mail programs press the button from a few addresses for
-	// everybody, so what is valid counts for its user only.
+	// perUser bounds the requests per minute with one link, perAddress guessing.
+	// Mail providers press the button from a few addresses for all their users,
+	// so a valid link counts for its user only.
 	perUser    = 60
 	perAddress = 120
 )
 
-// Users keeps the users' wishes; see [user.Service].
+// Users stores the users' preferences; see [user.Service].
 type Users interface {
 	Preferences(ctx context.Context, id user.ID) (user.User, error)
 	OptOut(ctx context.Context, id user.ID, mask, off uint8) (uint8, error)
@@ -149,7 +149,7 @@ func (v *visit) limit(limiter *middleware.Limiter, key middleware.LimitKey) erro
 	return nil
 }
 
-// show changes nothing: mail programs look at links before people do.
+// show changes nothing: mail programs load links before users do.
 func (v *visit) show() error {
 	u, err := v.Users.Preferences(v.r.Context(), v.id)
 	if err != nil {
@@ -180,7 +180,7 @@ func (v *visit) offered() []delivery.Channel {
 // program's button (RFC 8058), or sets all of them as chosen on the page.
 func (v *visit) change() error {
 	v.r.Body = http.MaxBytesReader(v.w, v.r.Body, maxBody)
-	// Mail programs send either form; a body in no form at all asks for nothing.
+	// Mail programs send either form; a body of another type counts as empty.
 	_ = v.r.ParseMultipartForm(maxBody)
 	form := v.r.PostForm
 	mask, off := v.channel.Bit(), v.channel.Bit()
@@ -194,7 +194,7 @@ func (v *visit) change() error {
 	if _, err := v.Users.OptOut(v.r.Context(), v.id, mask, off); err != nil {
 		return err
 	}
-	if form.Has("action") { // somebody is looking
+	if form.Has("action") { // a user presses a button
 		http.Redirect(v.w, v.r, v.r.URL.Path+"?saved=1", http.StatusSeeOther)
 		return nil
 	}
@@ -224,13 +224,13 @@ func (v *visit) draw(status int, page templ.Component) error {
 	}
 	v.w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	v.w.WriteHeader(status)
-	_, _ = b.WriteTo(v.w) // whoever hangs up misses it
+	_, _ = b.WriteTo(v.w) // an error means that the client has gone
 	return nil
 }
 
 func (v *visit) fail(err error) {
 	if v.r.Context().Err() != nil {
-		return // whoever asked has gone
+		return // the client has gone
 	}
 	status := map[fault.Kind]int{fault.NotFound: 404, fault.Invalid: 422, fault.Throttled: 429, fault.Unavailable: 503}[fault.KindOf(err)]
 	if status == 0 {

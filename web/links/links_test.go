@@ -204,17 +204,19 @@ func TestRates(t *testing.T) {
 	}
 }
 
-// away is a store that does not answer, or is broken.
-type away struct{ err error }
+// failingStore returns err.
+type failingStore struct{ err error }
 
-func (a away) Preferences(context.Context, user.ID) (user.User, error) { return user.User{}, a.err }
-func (a away) OptOut(context.Context, user.ID, uint8, uint8) (uint8, error) {
+func (a failingStore) Preferences(context.Context, user.ID) (user.User, error) {
+	return user.User{}, a.err
+}
+func (a failingStore) OptOut(context.Context, user.ID, uint8, uint8) (uint8, error) {
 	return 0, a.err
 }
 
 func TestTrouble(t *testing.T) {
 	for _, err := range []error{postgres.ErrUnavailable, errors.New("a defect")} {
-		base := serve(t, links.Deps{Users: away{err}})
+		base := serve(t, links.Deps{Users: failingStore{err}})
 		for method, body := range map[string]url.Values{"GET": nil, "POST": {"List-Unsubscribe": {"One-Click"}}} {
 			res, text := ask(t, method, base+token(7, delivery.Email), form, strings.NewReader(body.Encode()))
 			if res.StatusCode != http.StatusServiceUnavailable || res.Header.Get("Retry-After") == "" || !strings.Contains(text, "Not possible right now") {

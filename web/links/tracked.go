@@ -15,7 +15,7 @@ import (
 // TrackedPrefix is where the links of campaigns live.
 const TrackedPrefix = "/l"
 
-// Openings knows where the links of campaigns lead.
+// Openings returns the targets of campaigns' links.
 type Openings interface {
 	// Target returns the claim page of a campaign that was sent, or [user.ErrLink].
 	Target(ctx context.Context, r campaign.Reader) (string, error)
@@ -37,7 +37,7 @@ type Tracked struct {
 func NewTracked(p *Pages, links campaign.Links, store Openings) *Tracked {
 	t := &Tracked{pages: p, links: links, store: store, mux: chi.NewMux()}
 	t.mux.Get("/{token}", t.serve(store.Open))
-	t.mux.Head("/{token}", t.serve(store.Target)) // a program asks whether the link works
+	t.mux.Head("/{token}", t.serve(store.Target)) // a program checks whether the link works
 	missing := t.serve(func(context.Context, campaign.Reader) (string, error) { return "", user.ErrLink })
 	t.mux.NotFound(missing)
 	t.mux.MethodNotAllowed(missing)

@@ -21,21 +21,22 @@ import (
 
 var tracked = campaign.Links{Links: user.NewLinks(secret)}
 
-// desk leads campaign 1 to target, notes openings, and fails with err if set.
-type desk struct {
+// fakeCampaigns maps campaign 1 to target, records openings, and fails with err
+// if set.
+type fakeCampaigns struct {
 	target string
 	err    error
 	opened []campaign.Reader
 }
 
-func (d *desk) Target(_ context.Context, r campaign.Reader) (string, error) {
+func (d *fakeCampaigns) Target(_ context.Context, r campaign.Reader) (string, error) {
 	if d.err == nil && r.CampaignID != 1 {
 		return "", user.ErrLink
 	}
 	return d.target, d.err
 }
 
-func (d *desk) Open(ctx context.Context, r campaign.Reader) (string, error) {
+func (d *fakeCampaigns) Open(ctx context.Context, r campaign.Reader) (string, error) {
 	url, err := d.Target(ctx, r)
 	if err == nil {
 		d.opened = append(d.opened, r)
@@ -43,7 +44,7 @@ func (d *desk) Open(ctx context.Context, r campaign.Reader) (string, error) {
 	return url, err
 }
 
-func (d *desk) serve(t *testing.T) string {
+func (d *fakeCampaigns) serve(t *testing.T) string {
 	pages := links.New(links.Deps{Links: user.NewLinks(secret), Channels: delivery.ChannelSetOf(delivery.Email), Now: time.Now, Log: slog.New(slog.DiscardHandler)})
 	r := chi.NewRouter()
 	r.Mount(links.TrackedPrefix, links.NewTracked(pages, tracked, d))
@@ -53,7 +54,7 @@ func (d *desk) serve(t *testing.T) string {
 }
 
 func TestTrackedLink(t *testing.T) {
-	d := &desk{target: "https://shop.example/claim?a=1&b=2"}
+	d := &fakeCampaigns{target: "https://shop.example/claim?a=1&b=2"}
 	base, reader := d.serve(t), campaign.Reader{CampaignID: 1, UserID: 7, Variant: 1}
 	for _, query := range []string{"", "?to=https://evil.example", "?url=//evil.example"} {
 		res, _ := ask(t, http.MethodGet, base+tracked.Token(reader)+query, "", nil)
@@ -70,7 +71,7 @@ func TestTrackedLink(t *testing.T) {
 }
 
 func TestTrackedLinkRefusals(t *testing.T) {
-	d := &desk{target: "https://shop.example/"}
+	d := &fakeCampaigns{target: "https://shop.example/"}
 	base, good := d.serve(t), tracked.Token(campaign.Reader{CampaignID: 1, UserID: 7})
 	for _, token := range []string{"", "nonsense", good[1:], good + "A", "a/b", "%00%ff", "https:%2F%2Fevil.example",
 		user.NewLinks(secret).Token(7, 1), tracked.Token(campaign.Reader{CampaignID: 2, UserID: 7})} {
@@ -95,13 +96,13 @@ func TestTrackedLinkRefusals(t *testing.T) {
 
 func TestTrackedLinkTrouble(t *testing.T) {
 	for _, err := range []error{postgres.ErrUnavailable, errors.New("a defect")} {
-		d := &desk{err: err}
+		d := &fakeCampaigns{err: err}
 		res, _ := ask(t, http.MethodGet, d.serve(t)+tracked.Token(campaign.Reader{CampaignID: 1, UserID: 7}), "", nil)
 		if res.StatusCode != http.StatusServiceUnavailable || res.Header.Get("Retry-After") == "" {
 			t.Errorf("%v: %d", err, res.StatusCode)
 		}
 	}
-	d := &desk{target: "https://shop.example/"}
+	d := &fakeCampaigns{target: "https://shop.example/"}
 	base, last := d.serve(t), 0
 	for range 65 {
 		res, _ := ask(t, http.MethodGet, base+tracked.Token(campaign.Reader{CampaignID: 1, UserID: 8}), "", nil)

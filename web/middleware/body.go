@@ -7,9 +7,8 @@ import (
 )
 
 const (
-	// bodyTimeout is how long a client may take to send a body, whoever serves
-	// the request and whether or not anybody reads it: net/http reads what is
-	// left of it before it answers.
+	// bodyTimeout is how long a client may take to send a body, whether or not
+	// the handler reads it: net/http reads the rest of it before it answers.
 	bodyTimeout = 10 * time.Second
 	// bodyStall is how long a client of [Patient] may send nothing.
 	bodyStall = 30 * time.Second
@@ -31,6 +30,12 @@ func bodies(timeout time.Duration) func(http.Handler) http.Handler {
 	}
 }
 
+// BodyTimed reports whether the time for r's body is limited already.
+func BodyTimed(r *http.Request) bool {
+	_, timed := r.Body.(*timedBody)
+	return timed
+}
+
 type timedBody struct {
 	io.ReadCloser
 	control *http.ResponseController
@@ -46,8 +51,8 @@ func (b *timedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Patient gives the client of an upload more time for as long as it goes on
-// sending.
+// Patient extends the deadline of an upload for as long as its client continues
+// to send.
 func Patient(w http.ResponseWriter, r *http.Request) {
 	r.Body = &patientBody{r.Body, http.NewResponseController(w)}
 }

@@ -15,3 +15,10 @@ func Keys(l *Limiter) int {
 
 // Bodies is the deadline of bodies with another time.
 var Bodies = bodies
+
+// Listed returns how many keys of a limiter are shared now.
+func Listed(l *Limiter) int {
+	l.shared.mu.Lock()
+	defer l.shared.mu.Unlock()
+	return len(l.shared.busy)
+}

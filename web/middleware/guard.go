@@ -18,8 +18,8 @@ func BodyLimit(n int64) func(http.Handler) http.Handler {
 	}
 }
 
-// Timeout gives the request's context a deadline. It interrupts nothing by
-// itself; streams must not be behind it.
+// Timeout gives the request's context a deadline. It interrupts no handler;
+// streams must not be behind it.
 func Timeout(d time.Duration) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

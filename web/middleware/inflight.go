@@ -7,9 +7,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// A Budget bounds how many requests of one kind are served at a time. What
-// comes on top is to be refused at once: each request that waits holds memory,
-// and a process that runs out of it serves nobody. A nil Budget has no bound.
+// A Budget bounds how many requests of one kind are served at a time. Requests
+// above it are to be refused at once: each waiting request holds memory, and a
+// process that runs out of memory serves none. A nil Budget has no bound.
 type Budget struct {
 	limit    int64
 	inFlight atomic.Int64

@@ -3,6 +3,7 @@ package middleware
 import (
 	"math"
 	"net/netip"
+	"sync/atomic"
 	"time"
 
 	"github.com/maypok86/otter/v2"
@@ -49,12 +50,22 @@ type Decision struct {
 // A Limiter gives each key a token bucket of its own. It counts in the memory of
 // this process, which is bounded: where there are too many keys, those that are
 // seldom used begin anew. It keeps one client from starving the others and needs
-// neither Redis nor a lock that all requests share. Behind N web processes a
-// client gets up to N times the limit.
+// neither Redis nor a lock that all requests share. [Share] makes several
+// processes count together.
 type Limiter struct {
 	rate    rate.Limit
 	burst   int
-	buckets *otter.Cache[LimitKey, *rate.Limiter] // nil = everything is allowed
+	buckets *otter.Cache[LimitKey, *bucket] // nil = everything is allowed
+	shared  sharing
+}
+
+// A bucket holds the tokens of one key.
+type bucket struct {
+	*rate.Limiter
+	// used counts the requests that were allowed and are not yet shared.
+	used atomic.Int64
+	// listed says that the bucket is among those to be shared.
+	listed atomic.Bool
 }
 
 // maxKeys bounds the memory of a limiter to some 50 MB.
@@ -76,7 +87,7 @@ func NewAttempts(burst int, every time.Duration) *Limiter {
 }
 
 func newLimiter(r rate.Limit, burst, most int) *Limiter {
-	return &Limiter{r, burst, otter.Must(&otter.Options[LimitKey, *rate.Limiter]{MaximumSize: most})}
+	return &Limiter{rate: r, burst: burst, buckets: otter.Must(&otter.Options[LimitKey, *bucket]{MaximumSize: most})}
 }
 
 // Unlimited reports whether the limiter allows everything.
@@ -90,9 +101,12 @@ func (l *Limiter) Allow(key LimitKey, now time.Time) Decision {
 	}
 	b, known := l.buckets.GetIfPresent(key)
 	if !known {
-		b, _ = l.buckets.SetIfAbsent(key, rate.NewLimiter(l.rate, l.burst))
+		b, _ = l.buckets.SetIfAbsent(key, &bucket{Limiter: rate.NewLimiter(l.rate, l.burst)})
 	}
 	allowed := b.AllowN(now, 1)
+	if allowed && b.used.Add(1) >= l.shareFrom() {
+		l.shared.list(key, b)
+	}
 	return l.decision(b.TokensAt(now), allowed)
 }
 
@@ -103,6 +117,7 @@ func (l *Limiter) Return(key LimitKey, now time.Time) {
 	}
 	if b, known := l.buckets.GetIfPresent(key); known {
 		b.AllowN(now, -1)
+		b.used.Add(-1)
 	}
 }
 

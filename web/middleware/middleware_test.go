@@ -256,7 +256,7 @@ func TestLimiterReturns(t *testing.T) {
 	}
 }
 
-// However many keys there are, and whoever asks at the same time.
+// With any number of keys, and concurrent requests.
 func TestLimiterUnderFlood(t *testing.T) {
 	const most = 2000
 	l, at := middleware.NewSmallLimiter(5, most), time.Now()

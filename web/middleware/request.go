@@ -12,21 +12,22 @@ import (
 	"net/http"
 	"net/netip"
 	"runtime/debug"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-chi/chi/v5"
 	chimw "github.com/go-chi/chi/v5/middleware"
 )
 
-// RequestIDHeader carries the id that ties an answer to the log.
+// RequestIDHeader contains the id by which an answer is found in the log.
 const RequestIDHeader = "X-Request-Id"
 
 // Options configure [Requests].
 type Options struct {
 	Log     *slog.Logger // nil = slog.Default()
 	Metrics *Metrics     // nil = nothing is measured
-	// TrustedProxies are the CIDR prefixes whose X-Forwarded-For is believed;
-	// without any, the client is whoever opened the connection.
+	// TrustedProxies are the CIDR prefixes whose X-Forwarded-For is trusted;
+	// without any, the client is the peer of the connection.
 	TrustedProxies []string
 	// Encrypted says that clients reach this server with https, and from now on
 	// must (HSTS).
@@ -34,8 +35,8 @@ type Options struct {
 	// Panicked answers a request whose handler panicked before it answered;
 	// nil = a bare 500.
 	Panicked http.HandlerFunc
-	// Trace, if set, may change the context of a request and is told how the
-	// request ended.
+	// Trace, if set, may change the context of a request; done is called at its
+	// end.
 	Trace func(*http.Request) (_ context.Context, done func(method, route string, status int))
 }
 
@@ -43,7 +44,7 @@ type Options struct {
 // goroutine that serves the request.
 type Request struct {
 	ID string
-	// Principal is who makes the request, set by whoever found out.
+	// Principal is the authenticated caller.
 	Principal any
 	// Actor says in the log line what kind of caller it was, never who.
 	Actor string
@@ -53,6 +54,8 @@ type Request struct {
 	// Stream requests last as long as their client stays; their duration is
 	// not measured.
 	Stream bool
+	// Route, if set, remembers the pattern of the request's route.
+	Route *Route
 
 	start  time.Time
 	status int
@@ -73,8 +76,8 @@ func From(ctx context.Context) *Request {
 // Status returns the status that was answered, 0 = there is no answer yet.
 func (q *Request) Status() int { return q.status }
 
-// Ensure returns the request and r, or if r has not passed [Requests] a new
-// one and the r that carries it.
+// Ensure returns the request's values and r, or if r has not passed [Requests]
+// new values and an r that contains them.
 func Ensure(r *http.Request) (*Request, *http.Request) {
 	if q := From(r.Context()); q != nil {
 		return q, r
@@ -126,8 +129,8 @@ func Requests(o Options) func(http.Handler) http.Handler {
 	}
 }
 
-// rescue turns a panic into an answer. What was sent already cannot be taken
-// back; then the connection is cut so that nobody takes it for complete.
+// rescue turns a panic into an answer. If a part of the answer was sent, it cuts
+// the connection so that the part is not taken for the whole.
 func (o *Options) rescue(q *Request, r *http.Request) {
 	p := recover()
 	if p == nil {
@@ -143,10 +146,10 @@ func (o *Options) rescue(q *Request, r *http.Request) {
 	o.Panicked(q, r)
 }
 
-// finish logs the one line of the request. Neither path nor query nor address
-// is in it: they name people.
+// finish logs the one line of the request. It contains neither path nor query
+// nor address, which are personal data.
 func (o *Options) finish(q *Request, r *http.Request) {
-	took, route := time.Since(q.start), routeOf(r)
+	took, route := time.Since(q.start), q.Route.pattern(r)
 	if q.status == 0 {
 		q.status = http.StatusOK
 	}
@@ -166,6 +169,23 @@ func (o *Options) finish(q *Request, r *http.Request) {
 	o.Log.LogAttrs(r.Context(), level, "request", slog.String("request_id", q.ID), slog.String("method", knownMethod(r.Method)),
 		slog.String("route", route), slog.Int("status", q.status), slog.Int64("bytes", q.bytes),
 		slog.Float64("ms", float64(took.Microseconds())/1000), slog.String("actor", q.Actor))
+}
+
+// A Route remembers the pattern of a route, which is put together anew for every
+// request else. It belongs to a handler that is mounted in one place.
+type Route struct{ known atomic.Pointer[string] }
+
+// pattern returns the route pattern of r, "none" if no route was found.
+func (k *Route) pattern(r *http.Request) string {
+	if k == nil {
+		return routeOf(r)
+	}
+	if p := k.known.Load(); p != nil {
+		return *p
+	}
+	p := routeOf(r)
+	k.known.Store(&p)
+	return p
 }
 
 func routeOf(r *http.Request) string {

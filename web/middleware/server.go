@@ -38,7 +38,8 @@ func head(next http.Handler) http.Handler {
 	})
 }
 
-// drain tells clients to connect anew, elsewhere, once the process is stopping.
+// drain makes clients open a new connection, to another process, once this one
+// is stopping.
 func drain(stopping *atomic.Bool) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

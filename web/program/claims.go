@@ -12,8 +12,8 @@ import (
 	"dropbell/domain/fault"
 )
 
-// soldOut makes this process see at once that another has given the last
-// coupon away; it would notice within a second by itself.
+// soldOut makes this process see at once that another one has issued the last
+// coupon; it would notice within a second anyway.
 func (p *program) soldOut(ctx context.Context, _ string, e event.Coupons) error {
 	for _, issue := range e.Issued {
 		t, err := p.lookup.Template(ctx, issue.TemplateID)

@@ -27,7 +27,7 @@ func Prepare() {
 	pipeline.StrictNames()
 }
 
-// Run serves until ctx ends, then finishes the requests in hand and returns.
+// Run serves until ctx ends, then finishes the requests in flight and returns.
 func Run(ctx context.Context, getenv func(string) string, out io.Writer) error {
 	return run(ctx, getenv, out)
 }

@@ -19,27 +19,27 @@ const (
 	buildFor = 10 * time.Second
 )
 
-// teller puts a change of a template in force at its gate before staff are
-// told that it is stored: publishing fills the shards, raising the stock adds
-// to them. It cannot fail a change: should Redis not answer, a worker does it
-// as soon as it can.
-type teller struct {
+// appliedStore applies a change of a template to its gate before Save returns:
+// publishing fills the shards, raising the stock adds to them. A failure to do
+// so does not fail the change: if Redis does not answer, a worker applies it as
+// soon as it can.
+type appliedStore struct {
 	template.Store
 	keeper *gate.Keeper
 	gate   *redisgate.Gate
 }
 
-func (t teller) Save(ctx context.Context, c template.Change) (template.Template, error) {
+func (t appliedStore) Save(ctx context.Context, c template.Change) (template.Template, error) {
 	saved, err := t.Store.Save(ctx, c)
 	if err == nil && saved.ClaimMode == template.Gate {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			// Left half built, a gate would have to wait for somebody else.
+			// Left half built, a gate would have to wait for another builder.
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), buildFor)
 			defer cancel()
 			_ = t.keeper.ApplyNow(ctx, saved.ID)
-			t.gate.Forget(saved.ID) // other processes hear of it
+			t.gate.Forget(saved.ID) // other processes get the event
 		}()
 		late := time.NewTimer(tellFor)
 		defer late.Stop()
@@ -71,7 +71,7 @@ func (l gateLedgers) Ledger(ctx context.Context, templateID int64) (claim.Ledger
 	}
 	seen, err := l.gate.Of(ctx, t)
 	if seen.Away {
-		return counted, claim.ErrOverloaded.Because("the shelves of this drop do not answer")
+		return counted, claim.ErrOverloaded.Because("the shards of this drop do not answer")
 	}
 	return seen.Settle(counted), err
 }

@@ -89,13 +89,7 @@ func (n gateNode) send(method, path string, by int, header map[string]string, bo
 
 func (n gateNode) eventually(what string, done func() bool) {
 	n.Helper()
-	for end := time.Now().Add(30 * time.Second); !done(); {
-		if time.Now().After(end) {
-			n.Fatalf("still not so: %s", what)
-		}
-		tick := time.NewTimer(5 * time.Millisecond)
-		<-tick.C
-	}
+	eventually(n.T, what, done)
 }
 
 // startGateWorker does what a worker does for the gate.

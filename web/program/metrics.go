@@ -19,7 +19,7 @@ import (
 )
 
 // carrier is the shared address space (RFC 6598) that clusters give to their
-// machines; nobody calls from it over the internet.
+// machines; it does not occur on the internet.
 var carrier = netip.MustParsePrefix("100.64.0.0/10")
 
 // nearby serves metrics without a token only to who calls from this machine or

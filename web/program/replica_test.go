@@ -16,7 +16,7 @@ import (
 	"dropbell/adapters/localstack"
 )
 
-// member is somebody signed in to the console of a node.
+// member is a member signed in to the console of a node.
 type member struct {
 	*testing.T
 	node

@@ -16,7 +16,7 @@ import (
 	"dropbell/web/middleware"
 )
 
-// run serves until ctx ends, then finishes the requests in hand and returns.
+// run serves until ctx ends, then finishes the requests in flight and returns.
 func run(ctx context.Context, getenv func(string) string, out io.Writer) error {
 	cfg, log, err := app.Load("web", getenv, out)
 	if err != nil {
@@ -53,6 +53,7 @@ func (p *program) serve(ctx context.Context) error {
 	var loops sync.WaitGroup
 	loops.Go(func() { _ = p.bus.Run(background) })
 	loops.Go(func() { p.security.Run(background) })
+	loops.Go(func() { middleware.Share(background, p.limiters, redis.NewCounts(p.Redis), app.Clock, p.Log) })
 	if p.Replica != nil {
 		loops.Go(func() { p.Replica.Watch(background) })
 	}
@@ -83,14 +84,14 @@ func (p *program) serve(ctx context.Context) error {
 	return nil
 }
 
-// lameDuck is how long a stopping process goes on serving: long enough for
-// load balancers to see that it is no longer ready, and for clients to be told
-// to close their connections. Closing them under a client that is just
-// sending would drop its request.
+// lameDuck is how long a stopping process continues to serve: long enough for
+// load balancers to see that it is no longer ready, and for clients to get the
+// header that closes their connections. Closing them while a client is sending
+// would drop its request.
 const lameDuck = time.Second
 
-// shutdown ends streams, which would never end by themselves, and waits for
-// the requests in hand.
+// shutdown ends streams, which would not end otherwise, and waits for the
+// requests in flight.
 func (p *program) shutdown(server *http.Server) {
 	p.draining.Store(true)
 	time.Sleep(lameDuck)

@@ -9,8 +9,8 @@ import (
 	"dropbell/app"
 )
 
-// securityTextFor is how long what /.well-known/security.txt says holds; the
-// file is written anew for everybody who reads it.
+// securityTextFor is how long /.well-known/security.txt is valid; the file is
+// written anew for every request.
 const securityTextFor = 90 * 24 * time.Hour
 
 // securityText says where weaknesses are reported (RFC 9116).

@@ -7,14 +7,14 @@ import (
 	"dropbell/domain/template"
 )
 
-// keeper saves templates and makes this process see the change at once;
-// others learn of it from the event.
-type keeper struct {
+// refreshingStore saves templates and removes them from this process's cache;
+// other processes remove them on the event.
+type refreshingStore struct {
 	template.Store
 	cache *lookup.Templates
 }
 
-func (k keeper) Insert(ctx context.Context, c template.Change) (template.Template, error) {
+func (k refreshingStore) Insert(ctx context.Context, c template.Change) (template.Template, error) {
 	t, err := k.Store.Insert(ctx, c)
 	if err == nil {
 		k.cache.Forget(t.ID)
@@ -22,7 +22,7 @@ func (k keeper) Insert(ctx context.Context, c template.Change) (template.Templat
 	return t, err
 }
 
-func (k keeper) Save(ctx context.Context, c template.Change) (template.Template, error) {
+func (k refreshingStore) Save(ctx context.Context, c template.Change) (template.Template, error) {
 	defer k.cache.Forget(c.Template.ID)
 	return k.Store.Save(ctx, c)
 }

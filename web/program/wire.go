@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math"
 	"math/rand/v2"
 	"net/http"
 	"strings"
@@ -103,6 +104,8 @@ type program struct {
 
 	hub     *api.Hub
 	console *console.Console
+	// limiters are shared with the other web processes.
+	limiters map[string]*middleware.Limiter
 
 	// access is set once the first admin and the first key exist.
 	access atomic.Bool
@@ -170,7 +173,7 @@ func (p *program) wireUseCases() error {
 	p.jobs = &job.Service{Store: workdb.NewJobs(p.DB)}
 
 	// Drops and delivery.
-	p.templates = &template.Service{Store: keeper{p.telling(dropsdb.NewTemplates(p.Reports)), p.lookup}, Now: app.Clock}
+	p.templates = &template.Service{Store: refreshingStore{p.telling(dropsdb.NewTemplates(p.Reports)), p.lookup}, Now: app.Clock}
 	p.reminders = &reminder.Service{Store: p.reservations, Templates: p.lookup, Channels: p.channels, Now: app.Clock}
 	p.explainer = &reminder.Explainer{Store: p.reservations, Coupons: couponSteps, Reminders: p.reminders}
 	p.inbox = &inbox.Service{Store: deliverydb.Inbox{DB: p.DB, Track: p.campaignLinks().Addresses(p.Config.PublicURL)}}
@@ -181,7 +184,7 @@ func (p *program) wireUseCases() error {
 	p.segments = &segment.Service{Store: segments, Jobs: p.jobs, Tables: p.tables()}
 	store := campaignsdb.NewCampaigns(p.Reports, segments)
 	p.campaigns = &campaign.Service{Store: store, Lock: redis.NewLock(p.Redis), Templates: p.lookup, Users: p.users, Channels: p.channels, Now: app.Clock,
-		Audiences: store.Audiences(), Sleepers: (&lookup.Sleepers{Count: store.Waiting}).Of}
+		Audiences: store.Audiences(), QuietCounts: (&lookup.WaitingCounts{Count: store.Waiting}).Of}
 
 	// Coupons. Claims pass the prefilter, which answers from memory what the gate could not answer differently.
 	answered, fromMemory := p.claimMetrics()
@@ -194,24 +197,12 @@ func (p *program) wireUseCases() error {
 	p.grants = &coupon.Grants{Store: couponsdb.NewGrants(p.Reports), Jobs: p.jobs, Now: app.Clock}
 	p.codes = &redeemcode.Service{Store: couponsdb.NewCodes(p.Reports), Keys: codeKeys, Now: app.Clock}
 	p.redeemer = &redeemcode.Redeemer{Keys: codeKeys, Batches: p.codeLookup, Marks: redis.NewCodeMarks(p.Redis), Uses: couponsdb.NewCodes(p.DB),
-		// In front of the durable gate nothing is refused from memory: a code
-		// that was used is told apart from a drop that is sold out.
+		// In front of the durable gate nothing is refused from memory: a used code
+		// gets another answer than a sold-out drop.
 		Gate:     count(p.claims.All(), answered),
 		NewID:    func(templateID int64) claim.ID { return claim.NewID(rand.Uint64(), templateID) },
 		Answered: p.redemptionMetrics(), Failed: p.marksFailed()}
 	return nil
-}
-
-// configured returns the channels that the workers have senders for.
-func configured(cfg config.Config) delivery.ChannelSet {
-	set := delivery.ChannelSetOf(delivery.App)
-	for c, address := range map[delivery.Channel]string{delivery.Email: cfg.SMTPURL, delivery.SMS: cfg.SMSURL,
-		delivery.WebPush: cfg.VAPIDPublicKey, delivery.Webhook: cfg.WebhookURL} {
-		if address != "" {
-			set |= delivery.ChannelSetOf(c)
-		}
-	}
-	return set
 }
 
 // wireStaff makes the use cases around staff, passwords and second factors.
@@ -223,24 +214,6 @@ func (p *program) wireStaff() error {
 	p.staff = &staff.Service{Store: accessdb.NewStaff(p.DB), Passwords: argon2.New(2), Codes: codes, Passkeys: passkey.Passkeys{},
 		FixedPolicy: staff.Policy(p.Config.SecondFactor), PasswordsOff: p.Config.PasswordsOff, Now: app.Clock}
 	return nil
-}
-
-// campaignLinks signs and reads the tracked links of campaigns; without a
-// secret there are none.
-func (p *program) campaignLinks() campaign.Links {
-	return campaign.Links{Links: user.NewLinks(p.Config.LinkSecret)}
-}
-
-func (p *program) tables() job.Tables {
-	return sheet.Tables{Open: workdb.NewUploads(p.DB).OpenUpload, Turns: p.workbooks}
-}
-
-func (p *program) telling(s template.Store) template.Store {
-	gates := couponsdb.NewGates(p.DB)
-	// What is on the streams is only looked through; no group is taken.
-	writer := &gate.Writer{Stream: redisgate.NewStream(p.Redis, "web"), Recorder: couponsdb.NewGateRecorder(p.DB)}
-	return teller{s, &gate.Keeper{Store: gates, Shards: redisgate.NewShards(p.Redis), Writer: writer, Now: app.Clock,
-		Divide: gate.Divider(p.Config.GateShelves)}, p.claims.Gate}
 }
 
 // wireEvents keeps this process's caches fresh and its connected clients up to
@@ -269,7 +242,11 @@ func (p *program) wireEvents() (err error) {
 	}))
 	p.bus.Listen("sold-out", event.CouponsIssued, app.Decoded(p.soldOut))
 	p.bus.Listen("inbox-push", event.BatchFinished, app.Decoded(func(ctx context.Context, _ string, e event.Batch) error {
-		return p.inbox.Push(ctx, delivery.Channel(e.Channel), delivery.Kind(e.Kind), e.BatchID, p.hub)
+		f := inbox.Finished{BatchID: e.BatchID, Channel: delivery.Channel(e.Channel), Kind: delivery.Kind(e.Kind), From: user.ID(e.FromUser), To: user.ID(e.ToUser)}
+		if f.To == 0 { // of a worker that does not tell
+			f.To = math.MaxInt64
+		}
+		return p.inbox.Push(ctx, f, p.hub)
 	}))
 	return nil
 }
@@ -280,6 +257,7 @@ func (p *program) handler(ctx context.Context) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
+	p.limiters = apiHandler.Limiters()
 	p.Registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "dropbell_inbox_streams", Help: "Connected inbox clients."},
 			func() float64 { return float64(p.hub.Streams()) }))
@@ -301,8 +279,9 @@ func (p *program) handler(ctx context.Context) (http.Handler, error) {
 	r.Get("/.well-known/security.txt", p.securityText)
 	r.Mount("/api/v1", apiHandler)
 	r.Get("/openapi.json", apiHandler.ServeOpenAPI)
-	r.Method(http.MethodGet, "/docs", apiHandler.Docs())
-	r.Method(http.MethodGet, "/docs/*", apiHandler.Docs())
+	docs := apiHandler.Docs()
+	r.Method(http.MethodGet, "/docs", docs)
+	r.Method(http.MethodGet, "/docs/*", docs)
 	p.mountLinks(r)
 	p.console = p.newConsole()
 	bound := middleware.Bound(middleware.NewBudget(staffInFlight, "console", p.budgets), isStream, busy)
@@ -385,9 +364,8 @@ func (p *program) circuits() consoledelivery.Circuits {
 	}
 }
 
-// singleSignOn is the identity provider that the environment names, nil if it
-// names none. Nothing is asked of it yet: one that is down keeps nobody from
-// starting.
+// singleSignOn is the identity provider in the environment, nil without one. No
+// request is sent to it yet: one that is down does not prevent the start.
 func (p *program) singleSignOn() staff.IdentityProvider {
 	if p.Config.OIDCIssuer == "" {
 		return nil

@@ -32,9 +32,9 @@ const (
 	SignInRefused Event = "sign_in_refused"
 	// SecondFactorRefused: the password was right, the second factor was not.
 	SecondFactorRefused Event = "second_factor_refused"
-	// SingleSignOnRefused: the identity provider's answer lets nobody in.
+	// SingleSignOnRefused: the identity provider's answer gives no access.
 	SingleSignOnRefused Event = "single_sign_on_refused"
-	// ConfirmationRefused: somebody signed in could not confirm who they are.
+	// ConfirmationRefused: a signed-in member failed to authenticate again.
 	ConfirmationRefused Event = "confirmation_refused"
 	// PasswordLinkRefused: a password link that does not count.
 	PasswordLinkRefused Event = "password_link_refused"
@@ -61,8 +61,7 @@ func Unknown() staff.Actor { return staff.Actor{Label: "unknown"} }
 const (
 	// Interval is how often what was added up is stored.
 	Interval = 10 * time.Second
-	// MaxKinds bounds how many different occurrences are told apart within an
-	// interval.
+	// MaxKinds bounds the number of different occurrences within an interval.
 	MaxKinds = 500
 	// storeTime ends an attempt to store; what was not stored is tried again.
 	storeTime = 5 * time.Second
@@ -106,7 +105,7 @@ func (o Occurrences) Entry() staff.Entry {
 	return staff.Entry{Actor: o.Actor, Action: "security." + string(o.Event), ObjectKind: "address", ObjectID: o.Address, After: after}
 }
 
-// kind is what tells occurrences apart.
+// kind are the fields in which occurrences differ.
 type kind struct {
 	event                  Event
 	actor, address, detail string
@@ -123,8 +122,8 @@ type Log struct {
 	kinds map[kind]*Occurrences
 }
 
-// New returns a log whose metric is in the registry. [Log.Run] stores what it
-// is told.
+// New returns a log whose metric is in the registry. [Log.Run] stores the
+// entries.
 func New(store Store, log *slog.Logger, now func() time.Time, registry prometheus.Registerer) *Log {
 	l := &Log{store: store, log: log.With("log", "security"), now: now, kinds: map[kind]*Occurrences{},
 		events: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "dropbell_security_events_total",

@@ -17,15 +17,15 @@ import (
 	"dropbell/web/security"
 )
 
-// book keeps entries in memory; it refuses them while away is set.
-type book struct {
+// fakeLog keeps entries in memory; it refuses them while away is set.
+type fakeLog struct {
 	mu      sync.Mutex
 	away    bool
 	entries []staff.Entry
 	from    []*staff.Origin
 }
 
-func (b *book) RecordAll(_ context.Context, entries []staff.Entry, from []*staff.Origin) error {
+func (b *fakeLog) RecordAll(_ context.Context, entries []staff.Entry, from []*staff.Origin) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.away {
@@ -35,14 +35,14 @@ func (b *book) RecordAll(_ context.Context, entries []staff.Entry, from []*staff
 	return nil
 }
 
-func (b *book) counted() (n int64) {
+func (b *fakeLog) counted() (n int64) {
 	for _, e := range b.entries {
 		n += e.After.(map[string]any)["count"].(int64)
 	}
 	return n
 }
 
-func newLog(b *book) (*security.Log, *bytes.Buffer, func(event string) float64) {
+func newLog(b *fakeLog) (*security.Log, *bytes.Buffer, func(event string) float64) {
 	registry, text := prometheus.NewRegistry(), &bytes.Buffer{}
 	l := security.New(b, slog.New(slog.NewTextHandler(text, nil)), time.Now, registry)
 	return l, text, func(event string) float64 {
@@ -65,7 +65,7 @@ func refusal(address string) security.Occurrence {
 // A flood from one address is one entry and two lines of the log; the metric
 // counts all of it.
 func TestAFloodIsOneEntry(t *testing.T) {
-	b := &book{}
+	b := &fakeLog{}
 	l, text, metric := newLog(b)
 	var all sync.WaitGroup
 	for range 8 {
@@ -99,7 +99,7 @@ func TestAFloodIsOneEntry(t *testing.T) {
 // Memory is bounded against many addresses, and none of their attempts is lost
 // while the database is away.
 func TestManyAddressesAndNoDatabase(t *testing.T) {
-	b := &book{away: true}
+	b := &fakeLog{away: true}
 	l, _, _ := newLog(b)
 	const addresses = 20 * security.MaxKinds
 	for i := range addresses {
@@ -121,7 +121,7 @@ func TestManyAddressesAndNoDatabase(t *testing.T) {
 
 // Run stores once more when it ends, so that an orderly stop loses nothing.
 func TestRunEndsWithAFlush(t *testing.T) {
-	b := &book{}
+	b := &fakeLog{}
 	l, _, _ := newLog(b)
 	ctx, cancel := context.WithCancel(t.Context())
 	l.Note(refusal("203.0.113.7"))
@@ -136,7 +136,7 @@ func TestRunEndsWithAFlush(t *testing.T) {
 
 // Tokens of phones run out all the time: they are counted and not recorded.
 func TestTokensAreNotRecorded(t *testing.T) {
-	b := &book{}
+	b := &fakeLog{}
 	l, _, metric := newLog(b)
 	o := refusal("203.0.113.7")
 	o.Event = security.TokenRefused
@@ -147,7 +147,7 @@ func TestTokensAreNotRecorded(t *testing.T) {
 }
 
 func TestChanges(t *testing.T) {
-	l, text, metric := newLog(&book{})
+	l, text, metric := newLog(&fakeLog{})
 	from := &staff.Origin{Address: "203.0.113.7", RequestID: "r-1"}
 	from.Note(staff.Entry{Actor: staff.Actor{Label: "staff:1", Name: "ada@example.com"}, Action: "staff.change", ObjectKind: "staff", ObjectID: "2"})
 	from.Note(staff.Entry{Action: "template.publish"})

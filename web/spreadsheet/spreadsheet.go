@@ -1,4 +1,4 @@
-// Package spreadsheet writes what people open in a spreadsheet.
+// Package spreadsheet writes files for spreadsheet programs.
 package spreadsheet
 
 import (
@@ -39,9 +39,9 @@ func Cell(v any) string {
 	return harmless(fmt.Sprint(v))
 }
 
-// harmless puts an apostrophe before text that a spreadsheet would execute:
-// whoever chose a name or sent a row must not run anything on the machine of
-// who opens the file.
+// harmless puts an apostrophe before text that a spreadsheet would execute: a
+// name or row from outside must not run a formula on the machine of a staff
+// member.
 func harmless(s string) string {
 	if strings.HasPrefix(s, "'") || strings.ContainsAny(first(strings.TrimLeft(s, " \u00A0\u3000")), "=+-@\t\r\n|%＝＋－＠") {
 		return "'" + s

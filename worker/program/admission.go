@@ -23,9 +23,10 @@ const settingsLife = 500 * time.Millisecond
 // pausedFor is how long a paused channel's batches are put off at a time.
 const pausedFor = 3 * time.Second
 
-// admission joins what may hold a channel back: the operator's pause, the
-// rate shared by all workers, the provider's circuit breaker, and its own wish. If Redis does
-// not answer, deliveries go on without rate and breaker: late is worse.
+// admission combines the limits of a channel: the operator's pause, the rate
+// shared by all workers, the provider's circuit breaker, and the pause that the
+// provider requested. If Redis does not answer, deliveries continue without rate
+// and breaker: a late message is worse.
 type admission struct {
 	channels deliverydb.Channels
 	pacer    *redis.Pacer
@@ -62,7 +63,8 @@ func (a *admission) Admit(ctx context.Context, l delivery.Load) (time.Duration, 
 	return wait, reason
 }
 
-// admitChannel asks the provider's breaker and the rate that all share.
+// admitChannel consults the provider's circuit breaker and the rate that all
+// workers share.
 func (a *admission) admitChannel(ctx context.Context, c delivery.Channel, n int, s delivery.Setting) (time.Duration, string) {
 	if c == delivery.App && s.RatePerSecond == 0 {
 		return 0, "" // no provider that could fail

@@ -59,7 +59,7 @@ func audit(ctx context.Context, args []string, getenv func(string) string, out i
 	return found(withDatabase(ctx, cfg, look), fmt.Sprintf("%s %d was", what, id))
 }
 
-// found tells a difference from an audit that could not look.
+// found distinguishes a difference from an audit that could not read.
 func found(err error, what string) error {
 	if _, off := errors.AsType[difference](err); off || err == nil {
 		return err
@@ -149,7 +149,7 @@ func auditStock(ctx context.Context, db *postgres.DB, t template.Template, redis
 		return err
 	}
 	counted = seen.Settle(counted)
-	fmt.Fprintf(out, "stock: %d in all = %d on the shelf + %d being written + %d issued; %d returned to stock, %d counted per user, %d users over the limit\n",
+	fmt.Fprintf(out, "stock: %d in all = %d available + %d being written + %d issued; %d returned to stock, %d counted per user, %d users over the limit\n",
 		counted.Total, counted.OnSale, counted.Writing, counted.Issued, counted.Returned, counted.PerUser, counted.OverLimit)
 	fmt.Fprintln(out, gateWords(seen, redisURL))
 	if n := counted.Difference(); n != 0 {
@@ -158,7 +158,7 @@ func auditStock(ctx context.Context, db *postgres.DB, t template.Template, redis
 	return nil
 }
 
-// gateWords says what the audit knows of the gate's shelves.
+// gateWords describes the state of the gate's shards in the audit.
 func gateWords(a gate.Account, redisURL string) string {
 	switch {
 	case a.Plan.Shards == 0:
@@ -166,11 +166,11 @@ func gateWords(a gate.Account, redisURL string) string {
 	case a.Plan.State == gate.Retired:
 		return "gate: retired; everything is in the database"
 	case a.Away && redisURL == "":
-		return "gate: its shelves were NOT looked at, since REDIS_URL is not set; shelf and being written are told together"
+		return "gate: its shards were NOT read, since REDIS_URL is not set; available and being written are one number"
 	case a.Away:
-		return "gate: its shelves could NOT be looked at, since Redis does not answer; shelf and being written are told together"
+		return "gate: its shards could NOT be read, since Redis does not answer; available and being written are one number"
 	case !a.Seen():
-		return "gate: its shelves are being built; until they stand nothing is on sale, and the database alone was compared"
+		return "gate: its shards are being built; until they are active nothing is available, and only the database was compared"
 	}
-	return fmt.Sprintf("gate: %d shelves of epoch %d were looked at: %d on them, %d being written", len(a.Shards), a.Plan.Epoch, a.OnSale, a.Writing)
+	return fmt.Sprintf("gate: %d shards of epoch %d were read: %d available, %d being written", len(a.Shards), a.Plan.Epoch, a.OnSale, a.Writing)
 }

@@ -14,7 +14,7 @@ import (
 
 const (
 	cutLease = 10 * time.Second // a silent process's cut is taken over after this
-	// cutFor bounds one attempt to cut an audience; the next goes on there.
+	// cutFor bounds one attempt to cut an audience; the next continues there.
 	cutFor = 10 * time.Minute
 	// rangeHandlers is how many messages of ranges one worker stores at a time.
 	rangeHandlers = 2

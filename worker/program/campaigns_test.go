@@ -27,8 +27,8 @@ import (
 	"dropbell/domain/user"
 )
 
-// campaignRig is workers on one database and one Redis.
-type campaignRig struct {
+// campaignFixture is workers on one database and one Redis.
+type campaignFixture struct {
 	*testing.T
 	url     string
 	sql     *pgxpool.Pool
@@ -37,15 +37,15 @@ type campaignRig struct {
 	stop    func()
 }
 
-// newCampaignRig starts so many workers with the environment, names followed by
+// newCampaignFixture starts so many workers with the environment, names followed by
 // their values, besides what every worker needs.
-func newCampaignRig(t *testing.T, workers int, more ...string) *campaignRig {
+func newCampaignFixture(t *testing.T, workers int, more ...string) *campaignFixture {
 	t.Helper()
 	env := map[string]string{"DATABASE_URL": localstack.Database(t), "REDIS_URL": localstack.RedisServer(t).URL(), "WORKER_HTTP_ADDR": "127.0.0.1:0"}
 	for pair := range slices.Chunk(more, 2) {
 		env[pair[0]] = pair[1]
 	}
-	r := &campaignRig{T: t, url: env["DATABASE_URL"]}
+	r := &campaignFixture{T: t, url: env["DATABASE_URL"]}
 	db, err := postgres.Open(t.Context(), r.url, postgres.Options{AppName: "test"})
 	r.must(err)
 	t.Cleanup(db.Close)
@@ -73,20 +73,20 @@ func newCampaignRig(t *testing.T, workers int, more ...string) *campaignRig {
 	return r
 }
 
-func (r *campaignRig) must(err error) {
+func (r *campaignFixture) must(err error) {
 	r.Helper()
 	if err != nil {
 		r.Fatal(err)
 	}
 }
 
-func (r *campaignRig) exec(sql string, args ...any) {
+func (r *campaignFixture) exec(sql string, args ...any) {
 	r.Helper()
 	_, err := r.sql.Exec(r.Context(), sql, args...)
 	r.must(err)
 }
 
-func (r *campaignRig) publish(change func(*campaign.Spec)) campaign.Campaign {
+func (r *campaignFixture) publish(change func(*campaign.Spec)) campaign.Campaign {
 	r.Helper()
 	s := campaign.Spec{Name: "Spring", Channel: delivery.App, Audience: campaign.Audience{Kind: campaign.Everybody},
 		Content:  delivery.Copy{Variants: []delivery.Variant{{Percent: 100, Texts: map[string]delivery.Text{"": {Title: "t", Body: "b"}}}}},
@@ -102,7 +102,7 @@ func (r *campaignRig) publish(change func(*campaign.Spec)) campaign.Campaign {
 }
 
 // until polls the campaign.
-func (r *campaignRig) until(c campaign.Campaign, what string, done func(campaign.Status) bool) campaign.Status {
+func (r *campaignFixture) until(c campaign.Campaign, what string, done func(campaign.Status) bool) campaign.Status {
 	r.Helper()
 	var st campaign.Status
 	for end := time.Now().Add(60 * time.Second); time.Now().Before(end); {
@@ -121,7 +121,7 @@ func (r *campaignRig) until(c campaign.Campaign, what string, done func(campaign
 func finished(st campaign.Status) bool { return st.SettledAt != nil }
 
 // audited runs the audit command on the campaign.
-func (r *campaignRig) audited(c campaign.Campaign) {
+func (r *campaignFixture) audited(c campaign.Campaign) {
 	r.Helper()
 	var out strings.Builder
 	getenv := func(name string) string { return map[string]string{"DATABASE_URL": r.url}[name] }
@@ -130,11 +130,11 @@ func (r *campaignRig) audited(c campaign.Campaign) {
 	}
 }
 
-// TestCampaignThroughWorkers: a campaign that starts in two seconds goes out by
-// its timer, paced by its rate; paused, it stands still; Redis is emptied in the
-// middle; and in the end everybody has it.
+// TestCampaignThroughWorkers: a campaign that starts in two seconds is sent by
+// its timer, at its rate; paused, nothing is sent; Redis is emptied in the
+// middle; and in the end each recipient has it.
 func TestCampaignThroughWorkers(t *testing.T) {
-	r := newCampaignRig(t, 2)
+	r := newCampaignFixture(t, 2)
 	r.exec(`insert into users (id) select i * 3 from generate_series(1, 3000) as i`)
 	c := r.publish(func(s *campaign.Spec) { s.StartsAt, s.RatePerSecond = app.Clock().Add(2*time.Second), 400 })
 	st := r.until(c, "nothing goes out", func(st campaign.Status) bool { return st.Progress.Sent > 0 })
@@ -178,7 +178,7 @@ func unlimited(s campaign.Spec) campaign.Spec {
 // TestCampaignGrantsThroughTheGate: stock for some of them; who gets a message
 // has a coupon, once.
 func TestCampaignGrantsThroughTheGate(t *testing.T) {
-	r := newCampaignRig(t, 2)
+	r := newCampaignFixture(t, 2)
 	r.exec(`insert into users (id) select i from generate_series(1, 1500) as i`)
 	service := &template.Service{Store: r.service.Templates.(dropsdb.Templates), Now: app.Clock}
 	opens := app.Clock().Add(2 * time.Hour).Truncate(time.Second)
@@ -226,7 +226,7 @@ func TestLatchLetsOneThrough(t *testing.T) {
 		return mine
 	}
 	if first, again := take(1), take(1); !first || !again || take(2) {
-		t.Error("the latch does not hold for one")
+		t.Error("the lock does not hold for one")
 	}
 	if err := l.Release(t.Context(), key, 2); err != nil || take(2) {
 		t.Errorf("a stranger released it: %v", err)

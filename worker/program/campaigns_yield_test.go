@@ -61,7 +61,7 @@ func TestRemindersGoBeforeCampaigns(t *testing.T) {
 			hook := &hookLog{at: map[delivery.Kind][]time.Time{}}
 			server := httptest.NewServer(hook)
 			t.Cleanup(server.Close)
-			r := newCampaignRig(t, 2, "WEBHOOK_URL", server.URL, "WEBHOOK_SECRET", "whsec_YSBzZWNyZXQgZm9yIHRoZSB0ZXN0IG9mIHlpZWxkaW5n")
+			r := newCampaignFixture(t, 2, "WEBHOOK_URL", server.URL, "WEBHOOK_SECRET", "whsec_YSBzZWNyZXQgZm9yIHRoZSB0ZXN0IG9mIHlpZWxkaW5n")
 			r.exec(`insert into users (id) select i from generate_series(1, 20000) as i`)
 			r.exec(`update channel_settings set rate_per_second = $1 where channel = $2`, c.channel, delivery.Webhook)
 			r.reserve(c.reminders, 4*time.Second)
@@ -94,7 +94,7 @@ func TestRemindersGoBeforeCampaigns(t *testing.T) {
 
 // reserve publishes a drop whose webhook reminders of n users fall due after
 // about the given time.
-func (r *campaignRig) reserve(n int, after time.Duration) {
+func (r *campaignFixture) reserve(n int, after time.Duration) {
 	r.Helper()
 	service := &template.Service{Store: r.service.Templates.(dropsdb.Templates), Now: app.Clock}
 	opens := app.Clock().Add(5*time.Minute + after).Truncate(time.Second)
@@ -108,7 +108,7 @@ func (r *campaignRig) reserve(n int, after time.Duration) {
 		int64(1)<<(template.Slots*int(delivery.Webhook)), n)
 }
 
-func (r *campaignRig) eventually(what string, done func() bool) {
+func (r *campaignFixture) eventually(what string, done func() bool) {
 	r.Helper()
 	for end := time.Now().Add(60 * time.Second); !done(); <-time.After(20 * time.Millisecond) {
 		if time.Now().After(end) {

@@ -18,9 +18,9 @@ import (
 
 const (
 	censusEvery = 30 * time.Second
-	// censusTerm is how long one worker goes on counting for all of them. It
-	// ends now and then because a lost connection, and the lock with it, is
-	// noticed at its end only; two that count at once do no harm.
+	// censusTerm is how long one worker counts for all of them. The term is
+	// limited because a lost connection, and the lock with it, is noticed at its
+	// end only; two concurrent counts do no harm.
 	censusTerm = 10 * time.Minute
 	// recountWindow and recountSlots bound what is recounted each time.
 	recountWindow = time.Hour

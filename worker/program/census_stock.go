@@ -12,12 +12,15 @@ import (
 )
 
 const (
-	// sellingWindow and sellingTemplates bound whose stock is recounted.
+	// sellingWindow and sellingTemplates bound whose stock is accounted for.
 	sellingWindow    = 10 * time.Minute
 	sellingTemplates = 20
+	// sellingOwners is for how many coupons the counts of their owners are compared
+	// each time: a second of work or less.
+	sellingOwners = 100_000
 )
 
-// stockCensus recounts the coupons of what is being sold.
+// stockCensus accounts for the coupons of what is being sold.
 type stockCensus struct {
 	ledgers     couponsdb.Ledgers
 	differences *prometheus.GaugeVec
@@ -28,13 +31,13 @@ func newStockCensus(db *postgres.DB, r *prometheus.Registry) stockCensus {
 	c := stockCensus{ledgers: couponsdb.NewLedgers(db),
 		differences: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "dropbell_stock_difference",
 			Help: "Coupons that a stock ledger is off by; only ledgers that do not add up."}, []string{"template"}),
-		recounted: prometheus.NewGauge(prometheus.GaugeOpts{Name: "dropbell_stock_ledgers", Help: "Templates selling now whose stock was recounted."})}
+		recounted: prometheus.NewGauge(prometheus.GaugeOpts{Name: "dropbell_stock_ledgers", Help: "Templates selling now whose stock was accounted for."})}
 	r.MustRegister(c.differences, c.recounted)
 	return c
 }
 
 func (c stockCensus) count(ctx context.Context) error {
-	list, err := c.ledgers.Selling(ctx, sellingWindow, sellingTemplates)
+	list, err := c.ledgers.Selling(ctx, sellingWindow, sellingTemplates, sellingOwners)
 	if err != nil {
 		return err
 	}

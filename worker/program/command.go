@@ -27,7 +27,7 @@ func Main(ctx context.Context, args []string, getenv func(string) string, out io
 // Prepare sets what libraries keep once per process. It comes before [Run].
 func Prepare() { redis.Quiet() }
 
-// Run works until ctx ends, then finishes what is in hand and returns.
+// Run works until ctx ends, then finishes the work in progress and returns.
 func Run(ctx context.Context, getenv func(string) string, out io.Writer) error {
 	return run(ctx, getenv, out)
 }
@@ -54,8 +54,8 @@ const usage = `worker fires reminders, delivers them and keeps house.
   worker help                 print this
 
 migrate, erase, user-data, reset-second-factors and password-link need DATABASE_URL alone (behind a pooler: and
-DATABASE_POOL_MODE, migrate: and DATABASE_SESSION_URL); audit needs DATABASE_URL and, to look at the
-shelves of the claim gate, REDIS_URL (of notices: and RETENTION_DAYS). Without a command every variable below counts.
+DATABASE_POOL_MODE, migrate: and DATABASE_SESSION_URL); audit needs DATABASE_URL and, to read the
+shards of the claim gate, REDIS_URL (of notices: and RETENTION_DAYS). Without a command every variable below counts.
 
 Exit codes:
   0  as it should be: stopped by a signal; up to date; the audit found no difference
@@ -99,7 +99,7 @@ func command(ctx context.Context, args []string, getenv func(string) string, out
 
 func isHelp(arg string) bool { return slices.Contains([]string{"help", "-h", "-help", "--help"}, arg) }
 
-// migrate brings the database up to date and says what it does.
+// migrate applies the migrations and prints what it does.
 func migrate(ctx context.Context, steps migrations.Steps, contract bool, getenv func(string) string, out io.Writer) error {
 	cfg, err := config.LoadOnly(getenv, append(databaseVariables(), "DATABASE_SESSION_URL")...)
 	if err != nil {

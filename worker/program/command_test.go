@@ -208,7 +208,7 @@ func TestMigrateTells(t *testing.T) {
 	if _, err := other.Exec(t.Context(), `select pg_advisory_lock($1)`, gooseLock); err != nil {
 		t.Fatal(err)
 	}
-	lines := &told{line: make(chan string)}
+	lines := &lineWriter{line: make(chan string)}
 	ended := make(chan error, 1)
 	go func() {
 		ended <- command(t.Context(), []string{"migrate"}, environment("DATABASE_URL", url), lines)
@@ -254,10 +254,10 @@ func TestMigrateTells(t *testing.T) {
 	}
 }
 
-// told hands on what is written, a line per call.
-type told struct{ line chan string }
+// lineWriter hands on what is written, a line per call.
+type lineWriter struct{ line chan string }
 
-func (w *told) Write(p []byte) (int, error) {
+func (w *lineWriter) Write(p []byte) (int, error) {
 	w.line <- string(p)
 	return len(p), nil
 }

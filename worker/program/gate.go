@@ -2,9 +2,8 @@ package program
 
 import (
 	"context"
-	"errors"
 	"strconv"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -22,32 +21,36 @@ const (
 	// gateSweeps is how many sweeps run at a time, so that building a large
 	// gate does not keep the others waiting.
 	gateSweeps = 2
-	// gateIdle is the pause of a writer that has found nothing.
-	gateIdle = 20 * time.Millisecond
 	// gateWriters is for how many drops one worker writes at a time. Those of
 	// one drop take turns in the database anyway.
 	gateWriters = 4
-	// gateListEvery is how often a writer looks for new drops.
-	gateListEvery = 500 * time.Millisecond
+	// gateRescuers is for how many drops one worker restores lost shards at a time
+	// as soon as a claim misses them.
+	gateRescuers = 2
 	// drainGateFor bounds how long one drop keeps a writer while others wait.
 	drainGateFor = 500 * time.Millisecond
+	// retryGate is how long after a failure it is tried again.
+	retryGate = 200 * time.Millisecond
 )
 
 // gateWork is this worker's share of the claim gate: keeping shards and
-// plans in agreement, and writing what was accepted.
+// plans in agreement, and writing what was accepted. It does nothing for a gate on
+// which nothing happens but to look at its own share of them every few seconds.
 type gateWork struct {
-	store  couponsdb.Gates
-	stream redisgate.Stream
-	keeper *gate.Keeper
-	writer *gate.Writer
+	store   couponsdb.Gates
+	stream  redisgate.Stream
+	members redisgate.Members
+	keeper  *gate.Keeper
+	writer  *gate.Writer
 
-	drops  map[int64]int // with shards, as of listed; for the writer alone
-	listed time.Time
+	unwritten, missing *callQueue
+	share              atomic.Pointer[[]string] // the keepers that live; nil = not known yet
 
 	difference *prometheus.GaugeVec
 	coupons    *prometheus.GaugeVec
 	builds     *prometheus.CounterVec
 	written    *prometheus.CounterVec
+	recovered  prometheus.Counter
 }
 
 func (p *program) newGateWork(consumer string) (*gateWork, error) {
@@ -55,19 +58,22 @@ func (p *program) newGateWork(consumer string) (*gateWork, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &gateWork{store: couponsdb.NewGates(p.DB), stream: redisgate.NewStream(p.Redis, consumer),
+	g := &gateWork{store: couponsdb.NewGates(p.DB), stream: redisgate.NewStream(p.Redis, consumer), members: redisgate.NewMembers(p.Redis, consumer),
+		unwritten: newCallQueue(), missing: newCallQueue(),
 		difference: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "dropbell_gate_difference",
 			Help: "Coupons that the ledger of a drop behind the gate is off by."}, []string{"template"}),
 		coupons: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "dropbell_gate_coupons",
-			Help: "Coupons of a drop behind the gate: on the shelf, being written, issued."}, []string{"template", "place"}),
+			Help: "Coupons of a drop behind the gate: available (shelf), being written (writing), issued."}, []string{"template", "place"}),
 		builds: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "dropbell_gate_builds_total",
 			Help: "Gates built, by what made it necessary."}, []string{"reason"}),
 		written: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "dropbell_gate_written_total",
 			Help: "Accepted claims decided by the database."}, []string{"result"}),
+		recovered: prometheus.NewCounter(prometheus.CounterOpts{Name: "dropbell_gate_recovered_total",
+			Help: "Coupons issued for claims that a gate had accepted and the database had lost."}),
 	}
-	p.metrics.registry.MustRegister(g.difference, g.coupons, g.builds, g.written)
+	p.metrics.registry.MustRegister(g.difference, g.coupons, g.builds, g.written, g.recovered)
 	for _, reason := range []string{gate.ReasonNew, gate.ReasonUnfinished, gate.ReasonLost, gate.ReasonDifference,
-		gate.ReasonExcess} {
+		gate.ReasonExcess, gate.ReasonRestored} {
 		g.builds.WithLabelValues(reason)
 	}
 	for _, result := range []string{"issued", "refused"} {
@@ -82,12 +88,17 @@ func (p *program) newGateWork(consumer string) (*gateWork, error) {
 		}
 	}}
 	g.keeper = &gate.Keeper{Store: g.store, Shards: redisgate.NewShards(p.Redis), Writer: g.writer, Now: app.Clock, Seen: g.seen,
-		Divide: gate.Divider(p.Config.GateShelves),
+		Divide: gate.Divider(p.Config.GateShards),
 		Built: func(id int64, reason string) {
 			g.builds.WithLabelValues(reason).Inc()
 			p.Log.Info("gate built", "template", id, "reason", reason)
 		},
-		Cleared: func(id int64) { g.forget(id) }}
+		Restored: func(id, coupons int64) {
+			g.recovered.Add(float64(coupons))
+			p.Log.Error("a gate knew of claims that the database does not have: was PostgreSQL restored, or did it fail over and lose transactions? "+
+				"The gate was built anew and these claims were decided once more", "template", id, "coupons", coupons)
+		},
+		Cleared: g.forget, Released: g.forget, Mine: g.mine, Unwritten: g.unwritten.add}
 	return g, nil
 }
 
@@ -112,65 +123,106 @@ func (g *gateWork) listen(p *program) {
 			if err := g.keeper.Reconcile(ctx, e.TemplateID); fault.KindOf(err) != fault.Unavailable {
 				return err
 			}
-			return nil // the sweep goes on trying
+			return nil // the sweep tries again
 		}), watermill.Timeout(time.Minute))
 	}
 }
 
 // start runs the loops.
 func (g *gateWork) start(p *program, start func(name string, loop func(context.Context) error)) {
+	start("gate members", p.every(redisgate.MemberEvery, "gate members", g.beat))
+	start("gate calls", p.every(retryGate, "gate calls", g.listenToCalls(p)))
 	for range gateSweeps {
 		start("gate keeper", p.every(sweepEvery, "gate keeper", g.keeper.Sweep))
 	}
-	start("gate writer", p.every(gateIdle, "gate writer", g.write))
+	for range gateRescuers {
+		start("gate keeper", p.every(0, "gate keeper", g.rescue))
+	}
+	for range gateWriters {
+		start("gate writer", p.every(0, "gate writer", g.write))
+	}
 }
 
-// write writes until nothing waits any more.
+// beat keeps this worker among the keepers, and learns which others there are.
+func (g *gateWork) beat(ctx context.Context) error {
+	names, err := g.members.Beat(ctx)
+	if err == nil {
+		g.share.Store(&names)
+	}
+	return err
+}
+
+// mine reports whether this worker sweeps a gate. Before it knows of the others
+// it sweeps all.
+func (g *gateWork) mine(templateID int64) bool {
+	names := g.share.Load()
+	return names == nil || gate.KeeperOf(templateID, *names) == g.members.Name()
+}
+
+// listenToCalls hears of claims that wait, until the program ends.
+func (g *gateWork) listenToCalls(p *program) func(context.Context) error {
+	return func(ctx context.Context) error {
+		defer func() {
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+			defer cancel()
+			_ = g.members.Leave(ctx) // or the others notice
+		}()
+		return redisgate.Listen(ctx, p.Redis, redisgate.Calls{Deaf: g.keeper.CallAll, Missing: g.missing.add,
+			Unwritten: func(id int64) {
+				g.unwritten.add(id)
+				g.keeper.Call(id)
+			}})
+	}
+}
+
+// rescue waits until a claim finds a shard missing, and reconciles its gate.
+func (g *gateWork) rescue(ctx context.Context) error {
+	id, ok := g.missing.next(ctx)
+	if !ok {
+		return nil
+	}
+	defer g.missing.done(id, false) // the claims that wait call again
+	return g.keeper.Rescue(ctx, id)
+}
+
+// write waits until claims of a drop are to be written, and writes until none
+// waits any more.
 func (g *gateWork) write(ctx context.Context) error {
-	if time.Since(g.listed) > gateListEvery {
-		drops, err := g.store.Active(ctx)
-		if err != nil {
-			return err
-		}
-		g.drops, g.listed = drops, time.Now()
+	id, ok := g.unwritten.next(ctx)
+	if !ok {
+		return nil
 	}
-	var all sync.WaitGroup
-	free := make(chan struct{}, gateWriters)
-	errs := make(chan error, len(g.drops))
-	for id, shards := range g.drops {
-		free <- struct{}{}
-		all.Go(func() {
-			defer func() { <-free }()
-			errs <- g.drain(ctx, id, shards)
-		})
+	more, err := g.drain(ctx, id)
+	if err != nil {
+		time.AfterFunc(retryGate, func() { g.unwritten.add(id) })
 	}
-	all.Wait()
-	close(errs)
-	var failed []error
-	for err := range errs {
-		failed = append(failed, err)
-	}
-	return errors.Join(failed...)
+	g.unwritten.done(id, more)
+	return err
 }
 
-// drain writes what waits on the shards of one drop, in turns.
-func (g *gateWork) drain(ctx context.Context, id int64, shards int) error {
-	for end := time.Now().Add(drainGateFor); time.Now().Before(end) && ctx.Err() == nil; {
+// drain writes what waits on the shards of one drop, in turns. It returns true if
+// it gave up its turn before nothing waited any more.
+func (g *gateWork) drain(ctx context.Context, id int64) (more bool, err error) {
+	shards, err := g.store.Shards(ctx, id)
+	if err != nil || shards == 0 {
+		return false, err
+	}
+	for end := time.Now().Add(drainGateFor); time.Now().Before(end); {
 		waiting, err := g.stream.Waiting(ctx, id, shards)
 		if err != nil {
-			return err
+			return false, err
 		}
 		done := 0
 		for _, shard := range waiting {
 			n, err := g.writer.Step(ctx, id, shard)
 			if err != nil {
-				return err
+				return false, err
 			}
 			done += n
 		}
 		if done == 0 {
-			return nil
+			return false, nil
 		}
 	}
-	return nil
+	return ctx.Err() == nil, nil
 }

@@ -21,18 +21,20 @@ import (
 	"dropbell/domain/user"
 )
 
-func (r *gateRig) desk() *coupon.Admin { return &coupon.Admin{Store: couponsdb.NewCouponSteps(r.db)} }
+func (r *gateFixture) admin() *coupon.Admin {
+	return &coupon.Admin{Store: couponsdb.NewCouponSteps(r.db)}
+}
 
 // revoke returns the coupon to stock.
-func (r *gateRig) revoke(id int64) {
+func (r *gateFixture) revoke(id int64) {
 	r.Helper()
-	_, err := r.desk().Revoke(r.Context(), staff.System(), id, "wrong person", true)
+	_, err := r.admin().Revoke(r.Context(), staff.System(), id, "wrong person", true)
 	r.must(err)
 }
 
 // watch reads the ledger once, and then again and again until the test ends:
 // it must add up at every look.
-func (r *gateRig) watch(id int64) {
+func (r *gateFixture) watch(id int64) {
 	r.Helper()
 	look := func() error {
 		l, err := r.ledger(id)
@@ -50,7 +52,7 @@ func (r *gateRig) watch(id int64) {
 			case <-stop:
 				return
 			default:
-				_ = look() // nobody can while Redis is empty
+				_ = look() // not possible while Redis is empty
 			}
 		}
 	}()
@@ -60,11 +62,10 @@ func (r *gateRig) watch(id int64) {
 	})
 }
 
-// TestCouponReturnsBehindTheGate: it is about to be handed to a shard in the
-// very transaction that revokes it, and somebody else gets it; whoever lost it
-// does not.
+// TestCouponReturnsBehindTheGate: the transaction that revokes a coupon makes it
+// available for a shard, and another user gets it; its former owner does not.
 func TestCouponReturnsBehindTheGate(t *testing.T) {
-	r := newGateRig(t, localstack.RedisServer(t).URL(), 2)
+	r := newGateFixture(t, localstack.RedisServer(t).URL(), 2)
 	drop := r.Open(2, 1, nil)
 	r.accepted(drop.ID, 1, 2)
 	for r.writeOnce(t.Context(), 0) > 0 {
@@ -77,7 +78,7 @@ func TestCouponReturnsBehindTheGate(t *testing.T) {
 	r.watch(drop.ID)
 	r.revoke(list[0].CouponID)
 	r.revoke(list[0].CouponID)
-	// Nobody has gateState the gate yet, as after a death between the two.
+	// No keeper has run yet, as after a death between the two.
 	if l, err := r.ledger(drop.ID); err != nil || l != (gate.Ledger{Total: 2, OnSale: 1, Issued: 1}) {
 		t.Fatalf("%+v, %v", l, err)
 	}
@@ -103,7 +104,7 @@ func TestCouponReturnsBehindTheGate(t *testing.T) {
 // with, in the rush and while the gate is built anew on an emptied Redis.
 func TestEverythingReturnsBehindTheGate(t *testing.T) {
 	server := localstack.RedisServer(t)
-	r := newGateRig(t, server.URL(), 3)
+	r := newGateFixture(t, server.URL(), 3)
 	drop := r.Open(30, 1, nil)
 	r.run()
 	r.watch(drop.ID)
@@ -150,7 +151,7 @@ func TestEverythingReturnsBehindTheGate(t *testing.T) {
 // TestCurveAndPaceOfTheGate: both are told by the time of the claim, however
 // late it is written.
 func TestCurveAndPaceOfTheGate(t *testing.T) {
-	r := newGateRig(t, localstack.RedisServer(t).URL(), 2)
+	r := newGateFixture(t, localstack.RedisServer(t).URL(), 2)
 	drop := r.Open(50, 1, nil)
 	var users []user.ID
 	for by := user.ID(1); by <= 20; by++ {
@@ -195,7 +196,7 @@ func TestCurveAndPaceOfTheGate(t *testing.T) {
 // TestAuditLooksAtTheGate, and says when it could not.
 func TestAuditLooksAtTheGate(t *testing.T) {
 	server := localstack.RedisServer(t)
-	r := newGateRig(t, server.URL(), 2)
+	r := newGateFixture(t, server.URL(), 2)
 	drop := r.Open(5, 1, nil)
 	r.accepted(drop.ID, 1, 2)
 	audited := func(redisURL string, wantErr bool, words ...string) {
@@ -212,14 +213,14 @@ func TestAuditLooksAtTheGate(t *testing.T) {
 			}
 		}
 	}
-	audited(server.URL(), false, "5 in all = 3 on the shelf + 2 being written + 0 issued", "2 shelves of epoch 1 were looked at", "balances")
-	audited("", false, "NOT looked at, since REDIS_URL is not set")
+	audited(server.URL(), false, "5 in all = 3 available + 2 being written + 0 issued", "2 shards of epoch 1 were read", "balances")
+	audited("", false, "NOT read, since REDIS_URL is not set")
 	for r.writeOnce(t.Context(), 0) > 0 {
 		continue
 	}
-	audited(server.URL(), false, "5 in all = 3 on the shelf + 0 being written + 2 issued")
+	audited(server.URL(), false, "5 in all = 3 available + 0 being written + 2 issued")
 	r.must(r.client.HIncrBy(t.Context(), fmt.Sprintf("gate:{%d:0}", drop.ID), "stock", 2).Err())
 	audited(server.URL(), true, "7")
 	server.Kill()
-	audited(server.URL(), false, "could NOT be looked at, since Redis does not answer", "balances")
+	audited(server.URL(), false, "could NOT be read, since Redis does not answer", "balances")
 }

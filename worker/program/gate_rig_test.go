@@ -27,9 +27,9 @@ import (
 	"dropbell/domain/user"
 )
 
-// gateRig is a claim gate with everything around it: two nodes that decide,
+// gateFixture is a claim gate with everything around it: two nodes that decide,
 // two that write, keepers, a real Redis and a real database.
-type gateRig struct {
+type gateFixture struct {
 	*testing.T
 	sql     *pgxpool.Pool
 	db      *postgres.DB
@@ -43,25 +43,31 @@ type gateRig struct {
 	shards  int
 }
 
-// facts are what the gate asks the database, without the cache of a web node.
+// facts are what the gate reads from the database, without the cache of a web
+// node.
 type facts struct {
 	couponsdb.Gates
 	dropsdb.Templates
 }
 
-func (r *gateRig) must(err error) {
+func (r *gateFixture) must(err error) {
 	r.Helper()
 	if err != nil {
 		r.Fatal(err)
 	}
 }
 
-// newGateRig starts everything on a Redis; shards is how a stock is divided.
-func newGateRig(t *testing.T, redisURL string, shards int) *gateRig {
+// newGateFixture starts everything on a Redis; shards is how a stock is divided.
+func newGateFixture(t *testing.T, redisURL string, shards int) *gateFixture {
 	t.Helper()
-	url := localstack.Database(t)
+	return gateFixtureOn(t, localstack.Database(t), redisURL, shards)
+}
+
+// gateFixtureOn starts everything on a database and a Redis that are there.
+func gateFixtureOn(t *testing.T, url, redisURL string, shards int) *gateFixture {
+	t.Helper()
 	ctx := context.WithoutCancel(t.Context())
-	r := &gateRig{T: t, shards: shards}
+	r := &gateFixture{T: t, shards: shards}
 	var err error
 	r.sql, err = pgxpool.New(ctx, url)
 	r.must(err)
@@ -87,7 +93,7 @@ func newGateRig(t *testing.T, redisURL string, shards int) *gateRig {
 
 // run keeps writers and keepers going until the test ends. Their failures are
 // those of a Redis that the test has taken away; what they cost shows.
-func (r *gateRig) run() {
+func (r *gateFixture) run() {
 	ctx, stop := context.WithCancel(context.WithoutCancel(r.Context()))
 	var all sync.WaitGroup
 	for i := range r.writers {
@@ -104,11 +110,18 @@ func (r *gateRig) run() {
 				sleep(ctx, 50*time.Millisecond)
 			}
 		})
+		all.Go(func() {
+			k := r.keepers[i]
+			for ctx.Err() == nil {
+				_ = redisgate.Listen(ctx, r.client, redisgate.Calls{Deaf: k.CallAll, Unwritten: k.Call,
+					Missing: func(id int64) { _ = k.Rescue(ctx, id) }})
+			}
+		})
 	}
 	r.Cleanup(func() { stop(); all.Wait() })
 }
 
-func (r *gateRig) writeOnce(ctx context.Context, writer int) (done int) {
+func (r *gateFixture) writeOnce(ctx context.Context, writer int) (done int) {
 	drops, err := r.store.Active(ctx)
 	if err != nil {
 		return 0
@@ -122,9 +135,9 @@ func (r *gateRig) writeOnce(ctx context.Context, writer int) (done int) {
 	return done
 }
 
-// Claim asks one of the nodes, and again while the shards are being filled,
-// as clients are told to.
-func (r *gateRig) Claim(ctx context.Context, q claim.Request) (claim.Claim, error) {
+// Claim claims at one of the nodes, and again while the shards are being filled,
+// as the API requires of clients.
+func (r *gateFixture) Claim(ctx context.Context, q claim.Request) (claim.Claim, error) {
 	for deadline := time.Now().Add(20 * time.Second); ; {
 		c, err := r.gates[rand.IntN(len(r.gates))].Claim(ctx, q)
 		if !errors.Is(err, claim.ErrOverloaded) || time.Now().After(deadline) || ctx.Err() != nil {
@@ -141,20 +154,20 @@ func gateSpec(opens, closes time.Duration) template.Spec {
 }
 
 // Open implements claimtest.Harness.
-func (r *gateRig) Open(stock int64, limit int, change func(*template.Spec)) template.Template {
+func (r *gateFixture) Open(stock int64, limit int, change func(*template.Spec)) template.Template {
 	r.Helper()
 	t := r.publish(stock, limit, change)
 	r.tend(t.ID)
 	return t
 }
 
-// published is a drop that is open, of which nobody but a worker learns.
-func (r *gateRig) published(stock int64, limit int) template.Template {
+// published is an open drop whose event only a worker gets.
+func (r *gateFixture) published(stock int64, limit int) template.Template {
 	r.Helper()
 	return r.publish(stock, limit, nil)
 }
 
-func (r *gateRig) publish(stock int64, limit int, change func(*template.Spec)) template.Template {
+func (r *gateFixture) publish(stock int64, limit int, change func(*template.Spec)) template.Template {
 	r.Helper()
 	s := gateSpec(-time.Minute, time.Hour)
 	s.Stock, s.PerUserLimit = stock, limit
@@ -174,14 +187,14 @@ func (r *gateRig) publish(stock int64, limit int, change func(*template.Spec)) t
 	return t
 }
 
-func (r *gateRig) exec(sql string, args ...any) {
+func (r *gateFixture) exec(sql string, args ...any) {
 	r.Helper()
 	_, err := r.sql.Exec(r.Context(), sql, args...)
 	r.must(err)
 }
 
 // tend reconciles as the event of a change does, on all nodes.
-func (r *gateRig) tend(id int64) {
+func (r *gateFixture) tend(id int64) {
 	r.Helper()
 	r.eventually("the gate is tended", func() error { return r.keepers[0].Reconcile(r.Context(), id) })
 	for _, g := range r.gates {
@@ -190,7 +203,7 @@ func (r *gateRig) tend(id int64) {
 }
 
 // eventually polls until do returns nil, for at most thirty seconds.
-func (r *gateRig) eventually(what string, do func() error) {
+func (r *gateFixture) eventually(what string, do func() error) {
 	r.Helper()
 	for end := time.Now().Add(30 * time.Second); ; {
 		err := do()
@@ -205,14 +218,14 @@ func (r *gateRig) eventually(what string, do func() error) {
 }
 
 // Draft implements claimtest.Harness.
-func (r *gateRig) Draft() template.Template {
+func (r *gateFixture) Draft() template.Template {
 	t, err := r.service.Create(r.Context(), staff.System(), gateSpec(time.Hour, 2*time.Hour), "")
 	r.must(err)
 	return t
 }
 
 // Do implements claimtest.Harness.
-func (r *gateRig) Do(id int64, tr template.Transition) {
+func (r *gateFixture) Do(id int64, tr template.Transition) {
 	r.Helper()
 	_, err := r.service.Do(r.Context(), staff.System(), id, 0, tr, "test")
 	r.must(err)
@@ -220,7 +233,7 @@ func (r *gateRig) Do(id int64, tr template.Transition) {
 }
 
 // Raise implements claimtest.Harness.
-func (r *gateRig) Raise(id, stock int64) {
+func (r *gateFixture) Raise(id, stock int64) {
 	r.Helper()
 	t, err := r.service.Template(r.Context(), staff.System(), id)
 	r.must(err)
@@ -232,7 +245,7 @@ func (r *gateRig) Raise(id, stock int64) {
 }
 
 // settled waits until nothing is being written.
-func (r *gateRig) settled(id int64) {
+func (r *gateFixture) settled(id int64) {
 	r.Helper()
 	r.eventually("everything is written", func() error {
 		l, err := r.ledger(id)
@@ -246,7 +259,7 @@ func (r *gateRig) settled(id int64) {
 	})
 }
 
-func (r *gateRig) ledger(id int64) (gate.Ledger, error) {
+func (r *gateFixture) ledger(id int64) (gate.Ledger, error) {
 	plan, err := r.store.Plan(r.Context(), id)
 	if err != nil {
 		return gate.Ledger{}, err
@@ -259,7 +272,7 @@ func (r *gateRig) ledger(id int64) (gate.Ledger, error) {
 }
 
 // Coupons implements claimtest.Harness.
-func (r *gateRig) Coupons(id int64) []claim.Claim {
+func (r *gateFixture) Coupons(id int64) []claim.Claim {
 	r.Helper()
 	r.settled(id)
 	rows, err := r.sql.Query(r.Context(), `select claim_id, template_id, user_id, 'issued', id, '', issued_at from coupons where template_id = $1 order by id`, id)
@@ -270,7 +283,7 @@ func (r *gateRig) Coupons(id int64) []claim.Claim {
 }
 
 // Balance implements claimtest.Harness.
-func (r *gateRig) Balance(id int64) (total, issued int64) {
+func (r *gateFixture) Balance(id int64) (total, issued int64) {
 	r.Helper()
 	r.settled(id)
 	var counted, rows, returned int64
@@ -288,7 +301,7 @@ func (r *gateRig) Balance(id int64) (total, issued int64) {
 }
 
 // Outcome implements claimtest.Later.
-func (r *gateRig) Outcome(by user.ID, id claim.ID) (c claim.Claim) {
+func (r *gateFixture) Outcome(by user.ID, id claim.ID) (c claim.Claim) {
 	r.Helper()
 	r.eventually("the claim is decided", func() (err error) {
 		if c, err = r.gates[1].ByID(r.Context(), by, id); err == nil && c.State == claim.Accepted {

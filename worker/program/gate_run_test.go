@@ -18,7 +18,7 @@ import (
 // programs alone.
 func TestAWorkerKeepsTheGate(t *testing.T) {
 	server := localstack.RedisServer(t)
-	r := newGateRig(t, server.URL(), 1) // looks on; its keepers and writers do nothing
+	r := newGateFixture(t, server.URL(), 1) // looks on; its keepers and writers do nothing
 	env := map[string]string{"DATABASE_URL": r.sql.Config().ConnString(), "REDIS_URL": server.URL(), "WORKER_HTTP_ADDR": "127.0.0.1:0"}
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)

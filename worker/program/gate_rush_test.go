@@ -18,10 +18,10 @@ import (
 	"dropbell/domain/user"
 )
 
-// rush is a crowd that does not give up: whoever gets no answer asks again
-// with the same key until there is one.
+// rush is a crowd of clients: each repeats its request with the same key until
+// it gets an answer.
 type rush struct {
-	*gateRig
+	*gateFixture
 	drop    template.Template
 	mu      sync.Mutex
 	won     map[claim.ID]user.ID
@@ -34,8 +34,8 @@ type rush struct {
 
 // startRush lets callers claim for users, each user up to tries times, and
 // checks the ledger all the while.
-func startRush(r *gateRig, drop template.Template, callers, users int) *rush {
-	rs := &rush{gateRig: r, drop: drop, won: map[claim.ID]user.ID{}, refused: map[string]int{}, stop: make(chan struct{})}
+func startRush(r *gateFixture, drop template.Template, callers, users int) *rush {
+	rs := &rush{gateFixture: r, drop: drop, won: map[claim.ID]user.ID{}, refused: map[string]int{}, stop: make(chan struct{})}
 	for i := range callers {
 		rs.crowd.Go(func() {
 			for n := 0; ; n++ {
@@ -141,14 +141,14 @@ func (rs *rush) end(users int) {
 }
 
 // TestRushSurvivesWhateverHappens: a crowd claims while the drop is paused,
-// resumed and refilled and Redis is killed with kill -9 several times; two
-// nodes decide, two write, two keep. Everything that was acknowledged is
-// issued, exactly the stock is gone, nobody is over the limit, and whenever
-// the ledger was read it was exact.
+// resumed and refilled and Redis is killed with kill -9 several times; two nodes
+// decide, two write, two reconcile. Everything that was acknowledged is issued,
+// exactly the stock is used up, no user is over the limit, and the ledger was
+// exact whenever it was read.
 func TestRushSurvivesWhateverHappens(t *testing.T) {
 	const stock, more, users, limit = 1500, 700, 3000, 2
 	server := localstack.RedisServer(t)
-	r := newGateRig(t, server.URL(), 4)
+	r := newGateFixture(t, server.URL(), 4)
 	r.run()
 	drop := r.Open(stock, limit, nil)
 	rs := startRush(r, drop, 24, users)
@@ -188,7 +188,7 @@ func TestRushSurvivesWhateverHappens(t *testing.T) {
 func TestRushOnAnEmptiedRedis(t *testing.T) {
 	const stock, users, limit = 1200, 3000, 1
 	server := localstack.RedisServer(t)
-	r := newGateRig(t, server.URL(), 3)
+	r := newGateFixture(t, server.URL(), 3)
 	r.run()
 	drop := r.Open(stock, limit, nil)
 	rs := startRush(r, drop, 16, users)

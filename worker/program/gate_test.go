@@ -14,10 +14,10 @@ import (
 
 func TestGateKeepsTheContract(t *testing.T) {
 	server := localstack.RedisServer(t)
-	for name, shards := range map[string]int{"one shelf": 1, "four shelves": 4} {
+	for name, shards := range map[string]int{"one shard": 1, "four shards": 4} {
 		t.Run(name, func(t *testing.T) {
 			claimtest.Run(t, func(t *testing.T) claimtest.Harness {
-				r := newGateRig(t, server.URL(), shards)
+				r := newGateFixture(t, server.URL(), shards)
 				r.must(r.client.FlushDB(t.Context()).Err()) // the databases number their templates alike
 				r.run()
 				return r
@@ -26,12 +26,12 @@ func TestGateKeepsTheContract(t *testing.T) {
 	}
 }
 
-// TestGateKeepsTheContractOnACluster: every script stays in one slot, moves
-// cross the nodes, and nobody notices.
+// TestGateKeepsTheContractOnACluster: every script uses keys of one slot only,
+// and moves cross nodes.
 func TestGateKeepsTheContractOnACluster(t *testing.T) {
 	_, addresses := localstack.RedisCluster(t, 3)
 	claimtest.Run(t, func(t *testing.T) claimtest.Harness {
-		r := newGateRig(t, addresses, 6)
+		r := newGateFixture(t, addresses, 6)
 		cluster, ok := r.client.(*goredis.ClusterClient)
 		if !ok {
 			t.Fatal("not a cluster")
@@ -51,7 +51,7 @@ func TestGateKeepsTheContractOnACluster(t *testing.T) {
 func TestAClusterLosesANode(t *testing.T) {
 	const stock, users = 900, 2000
 	nodes, addresses := localstack.RedisCluster(t, 3)
-	r := newGateRig(t, addresses, 6)
+	r := newGateFixture(t, addresses, 6)
 	r.run()
 	drop := r.Open(stock, 1, nil)
 	rs := startRush(r, drop, 16, users)

@@ -16,10 +16,10 @@ import (
 	"dropbell/domain/template"
 )
 
-// TestClaimsWaitForTheirShelves: whoever comes a moment before the gate stands
-// is not sent away.
-func TestClaimsWaitForTheirShelves(t *testing.T) {
-	r := newGateRig(t, localstack.RedisServer(t).URL(), 2)
+// TestClaimsWaitForTheirShards: a claim a moment before the gate is active
+// waits for it.
+func TestClaimsWaitForTheirShards(t *testing.T) {
+	r := newGateFixture(t, localstack.RedisServer(t).URL(), 2)
 	drop := r.published(50, 1)
 	answers := make(chan error)
 	for by := int64(1); by <= 60; by++ {
@@ -50,16 +50,16 @@ func TestClaimsWaitForTheirShelves(t *testing.T) {
 	claimtest.Holds(t, r, drop.ID, 50, 1)
 }
 
-// TestNobodyWaitsForEver: without anybody who builds the gate, a claim is
-// answered all the same; what needs no shard is answered at once.
-func TestNobodyWaitsForEver(t *testing.T) {
-	r := newGateRig(t, localstack.RedisServer(t).URL(), 2)
+// TestClaimsWaitForABoundedTime: without a keeper that builds the gate, a claim is
+// answered after a bounded wait; an answer that needs no shard is given at once.
+func TestClaimsWaitForABoundedTime(t *testing.T) {
+	r := newGateFixture(t, localstack.RedisServer(t).URL(), 2)
 	patience := 100 * time.Millisecond
 	gate := redisgate.New(r.client, facts{r.store, dropsdb.NewTemplates(r.db)}, redisgate.Options{Patience: patience})
 	drop := r.published(5, 1)
 	began := time.Now()
 	if _, err := gate.Claim(t.Context(), claimtest.Tap(drop, 1, "k")); !errors.Is(err, claim.ErrOverloaded) {
-		t.Errorf("without shelves: %v", err)
+		t.Errorf("without shards: %v", err)
 	}
 	if took := time.Since(began); took < patience {
 		t.Errorf("it gave up after %v", took)
@@ -78,17 +78,17 @@ func TestNobodyWaitsForEver(t *testing.T) {
 // TestABuilderThatWorksKeepsItsLease: building may take longer than the lease,
 // as long as the builder goes on; once another has begun, it is told.
 func TestABuilderThatWorksKeepsItsLease(t *testing.T) {
-	r := newGateRig(t, localstack.RedisServer(t).URL(), 2)
+	r := newGateFixture(t, localstack.RedisServer(t).URL(), 2)
 	drop := r.published(5, 1)
-	plan, err := r.store.Begin(t.Context(), drop.ID, 0, 2, gate.ReasonNew, time.Hour)
+	plan, err := r.store.Begin(t.Context(), drop.ID, 0, 0, 2, gate.ReasonNew, time.Hour)
 	r.must(err)
 	r.exec(`update gates set lease_until = clock_timestamp() - interval '1 second'`)
 	r.must(r.store.Renew(t.Context(), drop.ID, plan.Epoch, time.Minute))
-	if _, err := r.store.Begin(t.Context(), drop.ID, plan.Epoch, 2, gate.ReasonUnfinished, time.Hour); !errors.Is(err, gate.ErrStaleEpoch) {
+	if _, err := r.store.Begin(t.Context(), drop.ID, plan.Epoch, 0, 2, gate.ReasonUnfinished, time.Hour); !errors.Is(err, gate.ErrStaleEpoch) {
 		t.Errorf("another began: %v", err)
 	}
 	r.exec(`update gates set lease_until = clock_timestamp() - interval '1 second'`)
-	_, err = r.store.Begin(t.Context(), drop.ID, plan.Epoch, 2, gate.ReasonUnfinished, time.Hour)
+	_, err = r.store.Begin(t.Context(), drop.ID, plan.Epoch, 0, 2, gate.ReasonUnfinished, time.Hour)
 	r.must(err)
 	lost := r.store.Renew(t.Context(), drop.ID, plan.Epoch, time.Minute)
 	if !errors.Is(lost, gate.ErrStaleEpoch) {
@@ -99,10 +99,10 @@ func TestABuilderThatWorksKeepsItsLease(t *testing.T) {
 	}
 }
 
-// TestPromptDoesWhatAChangeAsksFor: who publishes or raises the stock fills
-// the shards before anybody sweeps, and twice does no more than once.
-func TestPromptDoesWhatAChangeAsksFor(t *testing.T) {
-	r := newGateRig(t, localstack.RedisServer(t).URL(), 3)
+// TestApplyNowDoesWhatAChangeNeeds: publishing and raising the stock fill the
+// shards before a sweep, and a repetition has no further effect.
+func TestApplyNowDoesWhatAChangeNeeds(t *testing.T) {
+	r := newGateFixture(t, localstack.RedisServer(t).URL(), 3)
 	drop := r.published(2, 1)
 	prompt := func() {
 		t.Helper()
@@ -142,14 +142,14 @@ func TestPromptDoesWhatAChangeAsksFor(t *testing.T) {
 // TestAClockThatWasSet: shards that were told of the window while the clock
 // of their server was wrong are told again once it is right.
 func TestAClockThatWasSet(t *testing.T) {
-	r := newGateRig(t, localstack.RedisServer(t).URL(), 2)
+	r := newGateFixture(t, localstack.RedisServer(t).URL(), 2)
 	drop := r.Open(5, 1, nil)
 	for shard := range 2 {
-		shelf := "gate:{" + itoa(drop.ID) + ":" + itoa(int64(shard)) + "}"
-		if ahead, err := r.client.HGet(t.Context(), shelf, "ahead").Result(); err != nil || ahead != "0" {
-			t.Fatalf("shelf %d: ahead %q, %v", shard, ahead, err)
+		key := "gate:{" + itoa(drop.ID) + ":" + itoa(int64(shard)) + "}"
+		if ahead, err := r.client.HGet(t.Context(), key, "ahead").Result(); err != nil || ahead != "0" {
+			t.Fatalf("shard %d: ahead %q, %v", shard, ahead, err)
 		}
-		r.must(r.client.HSet(t.Context(), shelf, "ahead", 3_600_000).Err()) // the drop is not open for another hour
+		r.must(r.client.HSet(t.Context(), key, "ahead", 3_600_000).Err()) // the drop is not open for another hour
 	}
 	if _, err := r.Claim(t.Context(), claimtest.Tap(drop, 1, "")); !errors.Is(err, claim.ErrNotStarted) {
 		t.Fatalf("by a clock that is an hour late: %v", err)
@@ -163,7 +163,7 @@ func TestAClockThatWasSet(t *testing.T) {
 // TestTwoDivideNewStock: what two keepers hand out at once, each by a view of
 // its own, is never more than there is.
 func TestTwoDivideNewStock(t *testing.T) {
-	r := newGateRig(t, localstack.RedisServer(t).URL(), 2)
+	r := newGateFixture(t, localstack.RedisServer(t).URL(), 2)
 	drop := r.Open(4, 1, nil)
 	r.exec(`update templates set stock = 6 where id = $1`, drop.ID)
 	plan, err := r.store.Plan(t.Context(), drop.ID)
@@ -174,6 +174,6 @@ func TestTwoDivideNewStock(t *testing.T) {
 		t.Errorf("the second was allowed: %v", err)
 	}
 	if plan, err = r.store.Plan(t.Context(), drop.ID); err != nil || plan.Allot() != 6 {
-		t.Errorf("%d on the shelves, %v", plan.Allot(), err)
+		t.Errorf("%d on the shards, %v", plan.Allot(), err)
 	}
 }

@@ -22,21 +22,21 @@ import (
 	"dropbell/domain/user"
 )
 
-// dying is a stream whose writer dies before it settles.
-type dying struct {
+// dyingStream is a stream whose writer dies before it settles.
+type dyingStream struct {
 	redisgate.Stream
 	died int
 }
 
 var errDied = errors.New("kill -9")
 
-func (d *dying) Settle(context.Context, int64, int, []gate.Group, map[claim.ID]gate.Settlement) error {
+func (d *dyingStream) Settle(context.Context, int64, int, []gate.Group, map[claim.ID]gate.Settlement) error {
 	d.died++
 	return errDied
 }
 
-// accepted makes claims that nobody has written yet.
-func (r *gateRig) accepted(drop int64, users ...user.ID) []claim.ID {
+// accepted makes claims that are not written yet.
+func (r *gateFixture) accepted(drop int64, users ...user.ID) []claim.ID {
 	r.Helper()
 	var ids []claim.ID
 	for _, by := range users {
@@ -51,7 +51,7 @@ func (r *gateRig) accepted(drop int64, users ...user.ID) []claim.ID {
 }
 
 // outcome is what users are told.
-func (r *gateRig) outcome(by user.ID, id claim.ID) claim.Claim {
+func (r *gateFixture) outcome(by user.ID, id claim.ID) claim.Claim {
 	r.Helper()
 	c, err := r.gates[0].ByID(r.Context(), by, id)
 	r.must(err)
@@ -62,14 +62,14 @@ func (r *gateRig) outcome(by user.ID, id claim.ID) claim.Claim {
 // still on the stream. Another writer takes them over, finds them decided and
 // settles; nothing is issued or given back twice.
 func TestWriterDiesBeforeItSettles(t *testing.T) {
-	r := newGateRig(t, localstack.RedisServer(t).URL(), 1)
+	r := newGateFixture(t, localstack.RedisServer(t).URL(), 1)
 	drop := r.Open(10, 1, nil)
 	r.exec(`insert into claim_counts (template_id, user_id, issued) values ($1, 3, 1)`, drop.ID) // user 3 will be refused
 	ids := r.accepted(drop.ID, 1, 2, 3)
 	if c := r.outcome(1, ids[0]); c.State != claim.Accepted || c.UserID != 1 {
 		t.Errorf("before it is written: %+v", c)
 	}
-	doomed := &dying{Stream: redisgate.NewStream(r.client, "doomed")}
+	doomed := &dyingStream{Stream: redisgate.NewStream(r.client, "doomed")}
 	dead := &gate.Writer{Stream: doomed, Recorder: couponsdb.NewGateRecorder(r.db)}
 	if _, err := dead.Step(t.Context(), drop.ID, 0); !errors.Is(err, errDied) || doomed.died != 1 {
 		t.Fatalf("%v, died %d times", err, doomed.died)
@@ -88,9 +88,9 @@ func TestWriterDiesBeforeItSettles(t *testing.T) {
 			t.Errorf("claim %d: %+v, want %s", i, c, want)
 		}
 	}
-	shelves, err := redisgate.NewShards(r.client).Look(t.Context(), drop.ID, 1)
-	if err != nil || shelves[0].Stock != 8 || shelves[0].Returned != 1 || shelves[0].Accepted != 3 {
-		t.Errorf("%+v %v", shelves, err)
+	shards, err := redisgate.NewShards(r.client).Look(t.Context(), drop.ID, 1)
+	if err != nil || shards[0].Stock != 8 || shards[0].Returned != 1 || shards[0].Accepted != 3 {
+		t.Errorf("%+v %v", shards, err)
 	}
 	l, err := r.ledger(drop.ID)
 	if err != nil || l != (gate.Ledger{Total: 10, OnSale: 8, Issued: 2}) {
@@ -98,10 +98,10 @@ func TestWriterDiesBeforeItSettles(t *testing.T) {
 	}
 }
 
-// TestWhatTheDatabaseRefusesIsGivenBack: the user is told why, may try again,
-// and somebody else gets the coupon.
+// TestWhatTheDatabaseRefusesIsGivenBack: the user gets the reason and may try
+// again, and another user gets the coupon.
 func TestWhatTheDatabaseRefusesIsGivenBack(t *testing.T) {
-	r := newGateRig(t, localstack.RedisServer(t).URL(), 3)
+	r := newGateFixture(t, localstack.RedisServer(t).URL(), 3)
 	drop := r.Open(3, 1, nil)
 	r.exec(`insert into claim_counts (template_id, user_id, issued) values ($1, 7, 1)`, drop.ID)
 	id := r.accepted(drop.ID, 7)[0]
@@ -128,10 +128,10 @@ func TestWhatTheDatabaseRefusesIsGivenBack(t *testing.T) {
 	claimtest.Holds(t, r, drop.ID, 3, 1)
 }
 
-// TestPoisonIsSetAside: what is no claim, and a claim that the database cannot
-// take, hold up nobody; people can look at them.
+// TestPoisonIsSetAside: entries that are no claims, and claims that the database
+// cannot store, do not hold up others; operators can look at them.
 func TestPoisonIsSetAside(t *testing.T) {
-	r := newGateRig(t, localstack.RedisServer(t).URL(), 1)
+	r := newGateFixture(t, localstack.RedisServer(t).URL(), 1)
 	drop := r.Open(10, 1, nil)
 	first := r.accepted(drop.ID, 1)[0]
 	stream := "gate:{" + itoa(drop.ID) + ":0}:stream"
@@ -164,17 +164,17 @@ func TestPoisonIsSetAside(t *testing.T) {
 	claimtest.Holds(t, r, drop.ID, 2, 1)
 }
 
-// TestAnotherBuilderTakesOver: a builder dies after it has sealed the
-// shards. Nobody can claim; once its lease has ended another one builds.
+// TestAnotherBuilderTakesOver: a builder dies after it has fenced the shards. No
+// claim is accepted; once its lease has ended another keeper builds the gate.
 func TestAnotherBuilderTakesOver(t *testing.T) {
-	r := newGateRig(t, localstack.RedisServer(t).URL(), 2)
+	r := newGateFixture(t, localstack.RedisServer(t).URL(), 2)
 	drop := r.Open(10, 1, nil)
 	r.accepted(drop.ID, 1, 2, 3)
-	plan, err := r.store.Begin(t.Context(), drop.ID, 1, 2, "test", time.Hour)
+	plan, err := r.store.Begin(t.Context(), drop.ID, 1, 0, 2, "test", time.Hour)
 	r.must(err)
-	shelves := redisgate.NewShards(r.client)
+	shards := redisgate.NewShards(r.client)
 	for shard := range 2 {
-		r.must(shelves.Fence(t.Context(), drop.ID, shard, plan.Epoch))
+		r.must(shards.Fence(t.Context(), drop.ID, shard, plan.Epoch))
 	}
 	if _, err := r.gates[0].Claim(t.Context(), claimtest.Tap(drop, 4, "")); !errors.Is(err, claim.ErrOverloaded) {
 		t.Errorf("while it is being built: %v", err)
@@ -184,8 +184,8 @@ func TestAnotherBuilderTakesOver(t *testing.T) {
 	}
 	r.exec(`update gates set lease_until = now() where template_id = $1`, drop.ID)
 	r.must(r.keepers[1].Reconcile(t.Context(), drop.ID))
-	for _, late := range []error{r.store.Activate(t.Context(), drop.ID, plan.Epoch), shelves.Reset(t.Context(), drop.ID, 0, plan.Epoch, 99),
-		shelves.Open(t.Context(), drop.ID, 0, plan.Epoch)} {
+	for _, late := range []error{r.store.Activate(t.Context(), drop.ID, plan.Epoch), shards.Reset(t.Context(), drop.ID, 0, plan.Epoch, 99),
+		shards.Open(t.Context(), drop.ID, 0, plan.Epoch)} {
 		if !errors.Is(late, gate.ErrStaleEpoch) {
 			t.Errorf("the first builder wakes up and is let do: %v", late)
 		}
@@ -207,7 +207,7 @@ func TestAnotherBuilderTakesOver(t *testing.T) {
 // written, its shards are taken down, and what staff still give away is
 // decided by the database.
 func TestStaffGiveAwayAfterTheEnd(t *testing.T) {
-	r := newGateRig(t, localstack.RedisServer(t).URL(), 2)
+	r := newGateFixture(t, localstack.RedisServer(t).URL(), 2)
 	durable := couponsdb.NewClaims(r.db, postgres.Grouping{})
 	defer durable.Close()
 	claims := redisgate.New(r.client, facts{r.store, dropsdb.NewTemplates(r.db)}, redisgate.Options{Later: durable})
@@ -241,13 +241,13 @@ func TestStaffGiveAwayAfterTheEnd(t *testing.T) {
 	claimtest.Holds(t, r, drop.ID, 3, 1)
 }
 
-// inHand is a stream of which a writer has taken something already.
-type inHand struct {
+// takenStream is a stream of which a writer has taken something already.
+type takenStream struct {
 	redisgate.Stream
 	groups []gate.Group
 }
 
-func (s *inHand) Take(context.Context, int64, int, int) ([]gate.Group, []gate.Poison, error) {
+func (s *takenStream) Take(context.Context, int64, int, int) ([]gate.Group, []gate.Poison, error) {
 	return s.groups, nil, nil
 }
 
@@ -255,7 +255,7 @@ func (s *inHand) Take(context.Context, int64, int, int) ([]gate.Group, []gate.Po
 // does a writer store what it had read before. The promise is kept, and what
 // the shards have too much because of it is taken off before it is sold.
 func TestWhatAWriterHadInHand(t *testing.T) {
-	r := newGateRig(t, localstack.RedisServer(t).URL(), 2)
+	r := newGateFixture(t, localstack.RedisServer(t).URL(), 2)
 	drop := r.Open(5, 1, nil)
 	r.accepted(drop.ID, 1, 2)
 	var taken [2][]gate.Group
@@ -268,7 +268,7 @@ func TestWhatAWriterHadInHand(t *testing.T) {
 	r.tend(drop.ID)
 	for shard, groups := range taken {
 		if len(groups) > 0 {
-			late := &gate.Writer{Stream: &inHand{r.stream, groups}, Recorder: couponsdb.NewGateRecorder(r.db)}
+			late := &gate.Writer{Stream: &takenStream{r.stream, groups}, Recorder: couponsdb.NewGateRecorder(r.db)}
 			_, err := late.Step(t.Context(), drop.ID, shard)
 			r.must(err)
 		}

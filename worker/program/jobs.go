@@ -14,7 +14,7 @@ import (
 const (
 	jobLease = 8 * time.Second  // a silent worker's job is taken over after this
 	jobTurn  = 30 * time.Second // then another job has its turn
-	jobsHere = 4                // jobs one worker has in hand
+	jobsHere = 4                // concurrent jobs of one worker
 )
 
 // jobSetBack logs a step that failed; only what is not a fault is a bug.
@@ -29,7 +29,7 @@ func (p *program) jobSetBack(ctx context.Context, j job.Job, s job.Setback, err 
 func jobQueue() asynq.QueueSpec { return asynq.QueueSpec{Name: task.JobQueue, Concurrency: jobsHere} }
 
 func (p *program) jobTask(ctx context.Context, j task.JobPayload) error {
-	// Shutdown ends the turn after the step in hand, which is left to finish.
+	// Shutdown ends the turn after the current step, which is left to finish.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(p.life, cancel)()

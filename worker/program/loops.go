@@ -2,12 +2,14 @@ package program
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"time"
 
 	workdb "dropbell/adapters/postgres/work"
 	"dropbell/adapters/watermill"
 	"dropbell/app"
+	"dropbell/domain/event"
 	"dropbell/domain/task"
 	"dropbell/domain/timer"
 )
@@ -16,18 +18,59 @@ import (
 const relayGroup = 500
 
 // relay moves committed events from the outbox to the bus: at once while
-// there are any, else every 50 ms. Notifications instead would take a
-// cluster-wide lock at every commit.
+// there are any, else every 50 ms, and every 200 ms after some seconds without
+// any. Notifications instead would take a cluster-wide lock at every commit.
 func (p *program) relay(ctx context.Context) error {
-	busy := func(ctx context.Context) error {
+	var last time.Time // when there was an event
+	stuck := false     // the last time nothing could be published
+	attempt := p.attempts("outbox relay", func(ctx context.Context) error {
 		for {
+			waiting, groups, err := p.outbox.Waiting(ctx, event.ReservationsChanged, relayGroup)
+			if err != nil || waiting == 0 {
+				return err
+			}
+			last = time.Now()
+			var merged error
+			if groups > 0 && !stuck { // else they go on gathering for one sum
+				merged = p.outbox.Merge(ctx, event.ReservationsChanged, relayGroup, sumReservations)
+			}
 			n, err := p.outbox.Relay(ctx, relayGroup, p.publish)
-			if err != nil || n < relayGroup {
+			stuck = err != nil
+			if err := errors.Join(merged, err); err != nil || waiting < relayGroup && n < relayGroup {
 				return err
 			}
 		}
+	})
+	for {
+		attempt(ctx)
+		pause := relayIdle
+		if time.Since(last) > relayRestAfter {
+			pause = relayRest
+		}
+		if !sleep(ctx, untilNext(time.Now(), pause)) {
+			return nil
+		}
 	}
-	return p.every(relayIdle, "outbox relay", busy)(ctx)
+}
+
+// sumReservations merges events that groups of reservations have announced:
+// many processes with small groups make one event for nearly every reservation,
+// and each event a transaction of its handler.
+func sumReservations(payloads [][]byte) (sums [][]byte, err error) {
+	list := make([]event.Reservations, len(payloads))
+	for i, payload := range payloads {
+		if err := json.Unmarshal(payload, &list[i]); err != nil {
+			return nil, err
+		}
+	}
+	for _, e := range event.SumReservations(list) {
+		payload, err := json.Marshal(e)
+		if err != nil {
+			return nil, err
+		}
+		sums = append(sums, payload)
+	}
+	return sums, nil
 }
 
 func (p *program) publish(ctx context.Context, list []workdb.Announcement) error {
@@ -74,9 +117,9 @@ func (p *program) scheduleHouse(ctx context.Context) error {
 // eventLife is how long handled events stay on the wire for late readers.
 const eventLife = time.Hour
 
-// cleanUp removes what nobody needs any more.
+// cleanUp removes expired data.
 func (p *program) cleanUp(ctx context.Context) error {
-	keep := workdb.Retention{Delivery: p.Config.RetainFor, Audit: p.Config.RetainAudit,
+	keep := workdb.Retention{Delivery: p.Config.RetainFor, Audit: p.Config.RetainAudit, Coupons: p.Config.RetainCoupons,
 		Idempotency: workdb.IdempotencyKeyLife, Events: 7 * 24 * time.Hour, Jobs: 30 * 24 * time.Hour, Uploads: 7 * 24 * time.Hour}
 	// Redis first: what fills its memory does not wait for what fills a disk. No
 	// part keeps another one from its work.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	deliverydb "dropbell/adapters/postgres/delivery"
+	workdb "dropbell/adapters/postgres/work"
 	"dropbell/adapters/redis"
 	"dropbell/adapters/telemetry"
 	"dropbell/domain/delivery"
@@ -102,6 +103,11 @@ func (p *program) gaugeDatabase(ctx context.Context) error {
 	}
 	p.metrics.outbox.Set(float64(waiting))
 	p.metrics.outboxAge.Set(age)
+	days, err := workdb.NewHousekeeping(p.DB).EventDaysAhead(ctx)
+	if err != nil {
+		return err
+	}
+	p.metrics.eventDays.Set(float64(days))
 	backlogs, err := deliverydb.NewChannels(p.DB).Backlogs(ctx)
 	p.metrics.backlog.Reset()
 	p.metrics.oldest.Reset()

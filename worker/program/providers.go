@@ -11,7 +11,7 @@ import (
 	"dropbell/domain/delivery"
 )
 
-// callsEvery is how often a worker tells how its providers' calls went.
+// callsEvery is how often a worker stores the results of its providers' calls.
 const callsEvery = 5 * time.Second
 
 // providerCalls counts the calls of providers between two reports.

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"dropbell/adapters/redis"
@@ -13,7 +15,7 @@ import (
 	"dropbell/domain/delivery"
 )
 
-// run works until ctx ends, then finishes what is in hand and returns.
+// run works until ctx ends, then finishes the work in progress and returns.
 func run(ctx context.Context, getenv func(string) string, out io.Writer) error {
 	cfg, log, err := app.Load("worker", getenv, out)
 	if err != nil {
@@ -60,7 +62,7 @@ func (p *program) serve(ctx context.Context) error {
 	return nil
 }
 
-// causeOf returns why ctx ended, nil if somebody wanted that.
+// causeOf returns why ctx ended, nil if it was ended on purpose.
 func causeOf(ctx context.Context) error {
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
 		return cause
@@ -86,22 +88,100 @@ func (p *program) serveTasks(ctx context.Context) error {
 	return nil
 }
 
-// every returns a loop that runs job at once and then each period. Its
-// failures are logged, at most one line per kind of trouble and minute.
+// every returns a loop that runs job at once and then at each full period of
+// the clock: loops of one process wake it together. Its failures are logged, at
+// most one line per kind of trouble and minute.
 func (p *program) every(period time.Duration, name string, job func(context.Context) error) func(context.Context) error {
-	p.metrics.failures.WithLabelValues(name) // from 0, so that alerts see the first one
+	attempt := p.attempts(name, job)
 	return func(ctx context.Context) error {
-		var lastText string
-		var lastAt time.Time
 		for {
-			if err := job(ctx); err != nil && ctx.Err() == nil {
-				p.metrics.jobFailed(name)
-				if err.Error() != lastText || time.Since(lastAt) > time.Minute {
-					p.Log.Error("job failed", "job", name, "error", err)
-					lastText, lastAt = err.Error(), time.Now()
-				}
+			attempt(ctx)
+			if !sleep(ctx, untilNext(time.Now(), period)) {
+				return nil
 			}
-			if !sleep(ctx, period) {
+		}
+	}
+}
+
+// phase is how long after a full second this process does what it does every
+// few seconds: not when timers fire, and not with all other processes.
+var phase = 200*time.Millisecond + time.Duration(rand.N(12))*relayIdle
+
+// untilNext returns how long it is until the next full period, or, if that is
+// whole seconds, until the phase after it.
+func untilNext(now time.Time, period time.Duration) time.Duration {
+	if period%time.Second == 0 {
+		now = now.Add(-phase)
+	}
+	return now.Truncate(period).Add(period).Sub(now)
+}
+
+// attempts returns job as something that never fails: failures are counted and
+// logged, see [program.every].
+func (p *program) attempts(name string, job func(context.Context) error) func(context.Context) {
+	p.metrics.failures.WithLabelValues(name) // from 0, so that alerts see the first one
+	var lastText string
+	var lastAt time.Time
+	return func(ctx context.Context) {
+		err := job(ctx)
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		p.metrics.jobFailed(name)
+		if err.Error() != lastText || time.Since(lastAt) > time.Minute {
+			p.Log.Error("job failed", "job", name, "error", err)
+			lastText, lastAt = err.Error(), time.Now()
+		}
+	}
+}
+
+// A chore is a short job of [program.chores].
+type chore struct {
+	name string
+	do   func(context.Context) error
+}
+
+// choreTurn is how long the next chore waits for one that takes long.
+const choreTurn = 50 * time.Millisecond
+
+// chores returns a loop that does all chores each period, one after the other:
+// with nothing to do they need one database connection and wake the process
+// once. One that takes longer than [choreTurn] goes on beside the others, and is
+// left out until it is done.
+func (p *program) chores(period time.Duration, list []chore) func(context.Context) error {
+	type running struct {
+		attempt func(context.Context)
+		busy    atomic.Bool
+	}
+	all := make([]*running, len(list))
+	for i, c := range list {
+		all[i] = &running{attempt: p.attempts(c.name, c.do)}
+	}
+	return func(ctx context.Context) error {
+		var begun sync.WaitGroup
+		defer begun.Wait()
+		turn := func() {
+			for _, r := range all {
+				if !r.busy.CompareAndSwap(false, true) {
+					continue
+				}
+				done := make(chan struct{})
+				begun.Go(func() {
+					defer close(done)
+					defer r.busy.Store(false)
+					r.attempt(ctx)
+				})
+				wait := time.NewTimer(choreTurn)
+				select {
+				case <-done:
+				case <-wait.C:
+				}
+				wait.Stop()
+			}
+		}
+		for {
+			turn()
+			if !sleep(ctx, untilNext(time.Now(), period)) {
 				return nil
 			}
 		}

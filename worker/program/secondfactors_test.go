@@ -10,7 +10,7 @@ import (
 	"dropbell/adapters/localstack"
 )
 
-// Somebody who lost everything comes in again with the password, after an
+// A member who lost every second factor can sign in with the password after an
 // operator has run the command.
 func TestResetSecondFactorsCommand(t *testing.T) {
 	url := localstack.Database(t)

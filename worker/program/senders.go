@@ -24,8 +24,8 @@ func (p *program) senderCrashed(c delivery.Channel, crash delivery.Crash) {
 		"channel", c.String(), "panic", crash.What, "stack", string(crash.Stack))
 }
 
-// subscriptionGone forgets a push subscription that its push service no longer
-// knows. If it cannot, the next push to it is answered the same.
+// subscriptionGone removes a push subscription that its push service has
+// reported as gone. If it fails, the next push to it gets the same report.
 func (p *program) subscriptionGone(ctx context.Context, id user.ID, gone user.PushSubscription) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 	defer cancel()
@@ -43,10 +43,10 @@ func parallelCalls(cfg config.Config) map[delivery.Channel]int {
 	return of
 }
 
-// newSenders builds a sender for every configured channel. The error names every variable
-// that a sender refuses.
+// newSenders builds a sender for every configured channel. The error names every
+// variable that a sender refuses.
 //
-// gone is told of push subscriptions that no longer exist.
+// gone is called with push subscriptions that no longer exist.
 func newSenders(cfg config.Config, gone func(context.Context, user.ID, user.PushSubscription)) (senders map[delivery.Channel]delivery.Sender, closers []func() error, err error) {
 	senders = map[delivery.Channel]delivery.Sender{delivery.App: inapp.Sender{}}
 	var wrong []error

@@ -3,6 +3,7 @@ package program
 import (
 	"context"
 	"encoding/json"
+	"strconv"
 
 	"dropbell/adapters/asynq"
 	"dropbell/domain/delivery"
@@ -26,6 +27,19 @@ func slotTask(do func(context.Context, int64) error) asynq.Handler {
 	return decodedTask(func(ctx context.Context, s task.SlotPayload) error { return do(ctx, s.SlotID) })
 }
 
+// watchTask is the watchdog's look at slots that were fired together.
+func (p *program) watchTask(ctx context.Context, s task.SlotsPayload) error {
+	ids := make([]int64, len(s.SlotIDs))
+	for i, id := range s.SlotIDs {
+		n, err := strconv.ParseInt(id, 10, 64)
+		if err != nil {
+			return fault.ErrInvalid.Because("payload: %v", err)
+		}
+		ids[i] = n
+	}
+	return p.timers.Watch(ctx, ids...)
+}
+
 // campaignTask does a task about a campaign.
 func campaignTask(do func(context.Context, int64) error) asynq.Handler {
 	return decodedTask(func(ctx context.Context, c task.CampaignPayload) error { return do(ctx, c.CampaignID) })
@@ -36,8 +50,8 @@ func (p *program) deliverTask(ctx context.Context, b task.BatchPayload) error {
 	if err != nil {
 		return err
 	}
-	// Shutdown stops the drain after the batch in hand, whose calls in flight
-	// are left to finish; the queue's own context ends only when time is up.
+	// Shutdown stops the drain after the current batch, whose calls in flight are
+	// left to finish; the queue's own context ends only when time is up.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(p.life, cancel)()

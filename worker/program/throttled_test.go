@@ -27,13 +27,13 @@ func (s *slowDown) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	}
 }
 
-// TestAProviderIsLeftAloneByAllWorkers, for as long as it asked for, and then
-// everybody is reached.
+// TestAProviderIsLeftAloneByAllWorkers, for the requested time, and then each
+// recipient is reached.
 func TestAProviderIsLeftAloneByAllWorkers(t *testing.T) {
 	hook := &slowDown{}
 	server := httptest.NewServer(hook)
 	defer server.Close()
-	r := newCampaignRig(t, 2, "WEBHOOK_URL", server.URL, "WEBHOOK_SECRET", "whsec_YSBzZWNyZXQgZm9yIHRoZSB0ZXN0IG9mIHlpZWxkaW5n")
+	r := newCampaignFixture(t, 2, "WEBHOOK_URL", server.URL, "WEBHOOK_SECRET", "whsec_YSBzZWNyZXQgZm9yIHRoZSB0ZXN0IG9mIHlpZWxkaW5n")
 	r.exec(`insert into users (id) select i from generate_series(1, 3000) as i`)
 	c := r.publish(func(s *campaign.Spec) { s.Channel, s.RatePerSecond = delivery.Webhook, 500 })
 	st := r.until(c, "it does not finish", finished)

@@ -74,8 +74,8 @@ func (p *Process) Signal(sig syscall.Signal) {
 	}
 }
 
-// Stop asks with sig and waits for the end. A process still there after grace,
-// or when ctx ends, is killed; the error says so.
+// Stop sends sig and waits for the end. A process still there after grace, or
+// when ctx ends, is killed; the error says so.
 func (p *Process) Stop(ctx context.Context, sig syscall.Signal, grace time.Duration) error {
 	defer p.Forget()
 	p.Signal(sig)

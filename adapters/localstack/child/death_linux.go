@@ -2,7 +2,7 @@ package child
 
 import "syscall"
 
-// setDeathSignal asks the kernel itself, see prctl(2), PR_SET_PDEATHSIG.
+// setDeathSignal sets prctl(2), PR_SET_PDEATHSIG.
 func setDeathSignal(attr *syscall.SysProcAttr, sig syscall.Signal) { attr.Pdeathsig = sig }
 
 func guardProcess(int, syscall.Signal) (dismiss func()) { return func() {} }

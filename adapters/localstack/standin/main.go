@@ -31,7 +31,7 @@ func serve(addr string) error {
 	defer server.Close()
 	stop := make(chan os.Signal, 1)
 	signal.Notify(stop, os.Interrupt, syscall.SIGTERM)
-	// Its clock stands still by itself, and nothing would ever expire.
+	// Its clock must be advanced, or nothing would ever expire.
 	const step = 100 * time.Millisecond
 	tick := time.NewTicker(step)
 	defer tick.Stop()

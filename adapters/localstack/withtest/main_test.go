@@ -9,7 +9,7 @@ import (
 )
 
 func TestCommandSeesTheServerAndItsStatusIsReturned(t *testing.T) {
-	t.Setenv(localstack.TestServerVariable, "") // as if nobody had set it
+	t.Setenv(localstack.TestServerVariable, "") // as if it was not set
 	seen := t.TempDir() + "/seen"
 	status, err := run([]string{"sh", "-c", `printf %s "$` + localstack.TestServerVariable + `" >"$0"; exit 7`, seen})
 	if status != 7 || err != nil {

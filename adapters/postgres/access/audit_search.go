@@ -63,8 +63,8 @@ func (a Audit) windowFloor(ctx context.Context, before int64) (floor int64, err 
 	return floor, pg.Translate(err)
 }
 
-// auditConditions writes q as SQL; known is false if nobody is called like
-// the actor that is looked for.
+// auditConditions writes q as SQL; known is false if no actor has the name that
+// q looks for.
 func (a Audit) auditConditions(ctx context.Context, c *pg.Conditions, q staff.AuditQuery) (known bool, err error) {
 	if q.Actor != "" {
 		if known, err := a.actorCondition(ctx, c, q.Actor); err != nil || !known {
@@ -79,12 +79,12 @@ func (a Audit) auditConditions(ctx context.Context, c *pg.Conditions, q staff.Au
 	}
 	switch {
 	case q.Action == "":
-	case q.Action == "campaign.publish": // with a second person or without
+	case q.Action == "campaign.publish": // with approval or without
 		c.Add("action = any(?)", []string{"campaign.publish", "campaign.approve"})
 	case strings.Contains(q.Action, "."):
 		c.Add("action = ?", q.Action)
 	default:
-		// Named one by one: of a list the planner knows how many there are.
+		// As a list of values: the planner estimates the number of rows from it.
 		names, err := a.actionsOf(ctx, q.Action)
 		if err != nil || len(names) == 0 {
 			return false, err

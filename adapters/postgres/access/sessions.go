@@ -9,9 +9,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Sessions keeps the console's browser sessions in the way
-// github.com/alexedwards/scs/v2 asks for (its Store and CtxStore). Tokens
-// arrive hashed.
+// Sessions stores the console's browser sessions for
+// github.com/alexedwards/scs/v2 (its Store and CtxStore). Tokens arrive hashed.
 type Sessions struct{ *pg.DB }
 
 // NewSessions returns the session store of db.

@@ -15,7 +15,7 @@ import (
 	"dropbell/domain/staff"
 )
 
-// Staff keeps the people and services that operate Dropbell.
+// Staff stores the staff and API keys that operate Dropbell.
 type Staff struct{ *pg.DB }
 
 // NewStaff returns the staff store of db.
@@ -61,7 +61,7 @@ func (s Staff) member(ctx context.Context, sql string, args ...any) (staff.Membe
 	return m, pg.Translate(err)
 }
 
-// Members lists everybody by e-mail.
+// Members lists the members by e-mail.
 func (s Staff) Members(ctx context.Context) ([]staff.Member, error) {
 	rows, err := s.Pool.Query(ctx, `select `+memberColumns+` from staff order by lower(email)`)
 	if err != nil {
@@ -100,12 +100,12 @@ func insertMember(ctx context.Context, tx pgx.Tx, m *staff.Member, e staff.Entry
 	return pg.InsertAudit(ctx, tx, e)
 }
 
-// managing are the admins who can give access to others: whoever is limited to
-// shops cannot.
+// managing are the admins who can manage access: those who are limited to shops
+// cannot.
 const managing = `role = 'admin' and shops = '{}' and disabled_at is null`
 
-// InsertFirstAdmin creates m, or gives the account with its address access to
-// everything again, unless somebody can manage staff.
+// InsertFirstAdmin creates m, or restores the access of the account with its
+// address, unless there is an admin who can manage staff.
 func (s Staff) InsertFirstAdmin(ctx context.Context, m staff.Member, e staff.Entry) (created bool, err error) {
 	err = s.Tx(ctx, func(tx pgx.Tx) error {
 		if err := lockAdmins(ctx, tx); err != nil {
@@ -163,8 +163,8 @@ func lockAdmins(ctx context.Context, tx pgx.Tx) error {
 	return err
 }
 
-// SaveMember returns [staff.ErrLastAdmin] if nobody could manage staff any more,
-// and [staff.ErrEmailTaken] if the address is in use.
+// SaveMember returns [staff.ErrLastAdmin] if no admin could manage staff any
+// more, and [staff.ErrEmailTaken] if the address is in use.
 func (s Staff) SaveMember(ctx context.Context, m staff.Member, revoke bool, e staff.Entry) error {
 	return s.Tx(ctx, func(tx pgx.Tx) error {
 		if err := lockAdmins(ctx, tx); err != nil {

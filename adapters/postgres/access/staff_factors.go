@@ -104,7 +104,7 @@ func (s Staff) RemoveFactor(ctx context.Context, f staff.Factor, keepOne bool, e
 }
 
 // UseProof uses the proof up and opens the sign-in, if there is one. It returns
-// [staff.ErrSecondFactor] if somebody was faster.
+// [staff.ErrSecondFactor] if the proof was used before.
 func (s Staff) UseProof(ctx context.Context, staffID int64, p staff.Proof, in *staff.SignIn, e staff.Entry) error {
 	return s.Tx(ctx, func(tx pgx.Tx) error {
 		if err := useProof(ctx, tx, staffID, p); err != nil {

@@ -325,7 +325,7 @@ func TestAuditSearchIsBounded(t *testing.T) {
 }
 
 // An admin who is limited to shops cannot manage staff: the last one who can
-// stays, and the environment gives access back where nobody has it.
+// stays, and the environment restores access when there is none.
 func TestTheLastAdminIsOfAllShops(t *testing.T) {
 	w := newFixture(t)
 	store := accessdb.NewStaff(w.DB)

@@ -176,8 +176,8 @@ func segmentUses(ctx context.Context, tx pgx.Tx, id int64) ([]segment.Use, error
 const (
 	// usedUp says of a campaign that it needs its segment no more.
 	usedUp = `state in ('finished', 'cancelled', 'failed')`
-	// keepsList says of one that its list has to stay as it is. Nobody can
-	// approve of one that is over.
+	// keepsList selects campaigns whose list must not change. A campaign that is
+	// over can no longer be approved.
 	keepsList = `(state = 'scheduled' or state = 'draft' and approval_asked_at is not null and ends_at > clock_timestamp() or state in ('running', 'paused') and cut_at is null)
 		and audience ->> 'kind' = 'list_id'`
 )

@@ -19,7 +19,7 @@ import (
 var ErrNoEstimate = fault.New(fault.Unavailable, "estimate_unavailable", "this could not be estimated quickly; count it instead")
 
 const (
-	// smallTable is up to how many pages everybody is counted instead.
+	// smallTable is the number of pages up to which all rows are counted instead.
 	smallTable = 64
 	// estimateFor bounds an estimate; another sample is taken only while less
 	// than enough of it is used.
@@ -37,9 +37,9 @@ const (
 var samplePages = []float64{8, 32, 128, 512, 2048}
 
 // EstimateRule samples whole pages of the users, as many as fit into the time;
-// see [segment.Store]. Users that were stored together are alike, so it is the
-// pages that are compared with each other to tell how far off the result may
-// be, and not the users, which would make it look better than it is.
+// see [segment.Store]. Users that were stored together are similar, so the
+// margin is computed from the differences between pages, not between users,
+// which would underestimate it.
 func (s Segments) EstimateRule(ctx context.Context, r segment.Rule) (segment.Estimate, error) {
 	s.DB = s.Reports(ctx)
 	var pages, perPage float64
@@ -63,7 +63,7 @@ func (s Segments) EstimateRule(ctx context.Context, r segment.Rule) (segment.Est
 		var all segment.Estimate
 		if want < pages/2 {
 			err = s.sample(ctx, sum, r, want/pages, left)
-		} else { // looking at everybody is hardly more than that
+		} else { // reading all rows costs hardly more
 			all, err = s.countWithin(ctx, r, left)
 		}
 		switch {
@@ -169,12 +169,13 @@ func (s sample) estimate(pages, perPage float64) (segment.Estimate, error) {
 		Users: int64(math.Round(total)), Looked: int64(users)}, nil
 }
 
-// margin is how far a share may be off, in 95 of 100 samples, as seen in n
-// pages with this variance. The variance says how many independent users would
-// tell as much; if the pages do not differ because all or nobody is a member,
-// a page may be no more than one. Source: Wilson's score interval on the
-// effective sample size, with Student's quantile of n-1 degrees of freedom (the
-// first term of its expansion around the normal one).
+// margin is how far a share may be off, in 95 of 100 samples, as seen in n pages
+// with this variance. The variance gives the effective sample size: the number
+// of independent users with the same information. If the pages do not differ
+// because all users are members or none is, a page may count as one user.
+// Source: Wilson's score interval on the effective sample size, with Student's
+// quantile of n-1 degrees of freedom (the first term of its expansion around the
+// normal one).
 func margin(share, variance, n float64) float64 {
 	effective := n
 	if variance > 0 {

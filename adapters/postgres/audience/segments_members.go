@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// membersWindow is how many users one statement looks at, so that none
-	// lasts long and the planner is never tempted to judge everybody at once.
+	// membersWindow is how many users one statement reads, so that each is short
+	// and the planner never chooses a plan for all users.
 	membersWindow = 20_000
 	// chunkBits is how many ids share a row of segment_members, as a power of two.
 	chunkBits = 16
@@ -56,8 +56,8 @@ func (s Segments) MembersBy(ctx context.Context, id int64, rule *segment.Rule, a
 	return list, nil
 }
 
-// window returns the members among the next users, and up to whom it looked;
-// 0 if there is nobody beyond.
+// window returns the members among the next users, and the last user that was
+// read; 0 if there are no more users.
 func (s Segments) window(ctx context.Context, r segment.Rule, after user.ID, limit int) (found []user.ID, last user.ID, err error) {
 	f := compile(r, after, membersWindow, limit)
 	// The frame is materialized: who is in the window must not depend on who
@@ -104,9 +104,9 @@ func (s Segments) StoreCount(ctx context.Context, id, version, members int64) er
 	return pg.Translate(err)
 }
 
-// AddMembers adds ids to a list; see [segment.ListStore]. The list's own row
-// orders those who do so at the same time. A job that was cancelled may still
-// be at it when its list is published to; so a campaign is looked for here too.
+// AddMembers adds ids to a list; see [segment.ListStore]. The list's own row is
+// locked against concurrent additions. A cancelled job may still be running when
+// a campaign for its list is published; so campaigns are checked here too.
 func (s Segments) AddMembers(ctx context.Context, id int64, ids []user.ID) (added int64, err error) {
 	err = s.Tx(ctx, func(tx pgx.Tx) error {
 		if _, err := heldList(ctx, tx, id); err != nil {

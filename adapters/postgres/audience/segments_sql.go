@@ -9,8 +9,8 @@ import (
 	"dropbell/domain/segment"
 )
 
-// A filter is a rule as a condition on the row u of users. What people typed
-// is in args, never in the text.
+// A filter is a rule as a condition on the row u of users. Input is in args,
+// never in the text.
 type filter struct {
 	text string
 	args []any
@@ -204,16 +204,15 @@ func (c *compiler) reserved(x segment.Condition) string {
 	return negated(x.Op == segment.NotWithinDays, some+`r.created_at > `+c.ago(x)+`)`)
 }
 
-// couponStates are what the operators mean; nil = any state.
-var couponStates = map[segment.Op][]string{segment.Holds: {"unused", "locked"}, segment.Used: {"used"}, segment.Expired: {"expired"}}
+// couponStates are what the operators mean; none = any state. The clock decides
+// which coupons have expired, also while the sweep that writes it down is late.
+var couponStates = map[segment.Op]string{
+	segment.Holds:   ` and k.state in ('unused', 'locked') and k.expires_at > now()`,
+	segment.Used:    ` and k.state = 'used'`,
+	segment.Expired: ` and (k.state = 'expired' or k.state = 'unused' and k.expires_at <= now())`,
+}
 
 func (c *compiler) coupon(x segment.Condition) string {
-	text := `exists (select from coupons k where k.user_id = u.id and k.template_id = any(` + c.arg(x.Values) + `::text[]::bigint[])`
-	if states := couponStates[x.Op]; states != nil {
-		text += ` and k.state = any(` + c.arg(states) + `::text[])`
-		if x.Op == segment.Holds { // also while the sweep that expires it is late
-			text += ` and k.expires_at > now()`
-		}
-	}
+	text := `exists (select from coupons k where k.user_id = u.id and k.template_id = any(` + c.arg(x.Values) + `::text[]::bigint[])` + couponStates[x.Op]
 	return negated(x.Op == segment.NeverHad, text+`)`)
 }

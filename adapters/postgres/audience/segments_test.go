@@ -103,7 +103,8 @@ func TestEstimates(t *testing.T) {
 	}
 }
 
-// Of a few hundred pages a sample would be most: everybody is looked at, once.
+// With a few hundred pages the sample would be most of them: all rows are read,
+// once.
 func TestEstimatesOfFewPages(t *testing.T) {
 	w := newFixture(t)
 	w.Exec(`insert into users (id, name, attributes) select n, 'Somebody with a name of ordinary length ' || n,
@@ -118,7 +119,7 @@ func TestEstimatesOfFewPages(t *testing.T) {
 	}{{segment.Leaf(segment.Attribute, "score", segment.AtLeast, "2"), 5400}, {segment.Everybody(), 9000}, {segment.Leaf(segment.Attribute, "score", segment.AtLeast, "9"), 0}} {
 		e, err := audiencedb.NewSegments(w.DB).EstimateRule(t.Context(), c.rule)
 		w.Must(err)
-		// A machine that is too busy to look at everybody in time says so.
+		// A machine that is too busy to read all rows in time returns an estimate.
 		if e.Exact && e != (segment.Estimate{Members: c.want, Exact: true, Looked: 9000, Users: 9000}) || !e.Exact && e.Looked >= 9000 {
 			t.Errorf("%+v, want %d", e, c.want)
 		}

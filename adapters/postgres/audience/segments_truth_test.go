@@ -62,7 +62,7 @@ func (w *fixture) crowd() map[user.ID]fact {
 			f.reserved["8"] = 1 + i%60
 		}
 		if i%6 == 1 || i%9 == 0 {
-			f.coupons["7"] = []string{"unused", "locked", "used", "expired", "revoked"}[i%5]
+			f.coupons["7"] = []string{"unused", "locked", "used", "expired", "revoked", "overdue"}[i/3%6]
 			f.issued = 1 + i%50
 		}
 		people[id] = f
@@ -90,7 +90,8 @@ func (w *fixture) store(id user.ID, f fact) {
 	}
 	for t, state := range f.coupons {
 		w.Exec(`insert into coupons (template_id, user_id, claim_id, origin, state, issued_at, expires_at)
-			values ($1::text::bigint, $2, $2, 'claim', $3, now() - make_interval(days => $4, hours => 1), now() + interval '1 day')`, t, id, state, f.issued)
+			values ($1::text::bigint, $2, $2, 'claim', case $3 when 'overdue' then 'unused' else $3 end, now() - make_interval(days => $4, hours => 1),
+				now() + case $3 when 'overdue' then -1 else 1 end * interval '1 hour')`, t, id, state, f.issued) // overdue: not swept yet
 	}
 }
 
@@ -180,8 +181,8 @@ func reservedHolds(c segment.Condition, f fact, days func() int) bool {
 }
 
 func couponHolds(c segment.Condition, f fact) bool {
-	states := map[segment.Op]string{segment.Holds: "unused locked", segment.Used: "used", segment.Expired: "expired",
-		segment.Had: "unused locked used expired revoked", segment.NeverHad: "unused locked used expired revoked"}[c.Op]
+	states := map[segment.Op]string{segment.Holds: "unused locked", segment.Used: "used", segment.Expired: "expired overdue",
+		segment.Had: "unused locked used expired revoked overdue", segment.NeverHad: "unused locked used expired revoked overdue"}[c.Op]
 	found := slices.ContainsFunc(c.Values, func(t string) bool {
 		return f.coupons[t] != "" && slices.Contains(strings.Fields(states), f.coupons[t])
 	})

@@ -20,7 +20,7 @@ import (
 	"dropbell/domain/user"
 )
 
-// Users keeps what the shop and the users themselves tell about users.
+// Users stores users and their preferences.
 type Users struct{ *pg.DB }
 
 // NewUsers returns the user store of db.
@@ -54,15 +54,15 @@ func (s Users) User(ctx context.Context, id user.ID) (user.User, error) {
 	return u, pg.Translate(err)
 }
 
-// Find returns users above after, by ascending id: the one whose id is text,
-// and those whose name, e-mail or phone begins with it, in any case. An empty
-// text finds everybody.
+// Find returns users above after, by ascending id: the one whose id is text, and
+// those whose name, e-mail or phone begins with it, in any case. An empty text
+// finds all users.
 func (s Users) Find(ctx context.Context, text string, after user.ID, limit int) (list []user.User, err error) {
 	return s.find(ctx, text, begins, after, limit)
 }
 
-// FindNamed is [Users.Find] for those who may not see contacts: an e-mail or
-// phone has to be text as a whole, so that nobody guesses one letter by letter.
+// FindNamed is [Users.Find] for staff who may not see contacts: an e-mail or
+// phone must equal text, so that it cannot be guessed letter by letter.
 func (s Users) FindNamed(ctx context.Context, text string, after user.ID, limit int) (list []user.User, err error) {
 	return s.find(ctx, text, beginsOrIs, after, limit)
 }

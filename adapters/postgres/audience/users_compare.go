@@ -9,7 +9,7 @@ import (
 	"dropbell/domain/user"
 )
 
-// Compare tells what changes would do; see [user.ImportStore].
+// Compare returns what changes would do; see [user.ImportStore].
 func (s Users) Compare(ctx context.Context, changes []user.Change) (fresh, changed int64, err error) {
 	args, err := userArgs(changes)
 	if err != nil {

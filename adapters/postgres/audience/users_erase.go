@@ -14,9 +14,9 @@ import (
 	"dropbell/domain/user"
 )
 
-// erasing is the advisory lock that an erasure holds while it is noted, and
-// whoever stores something about users shares: what began before is ended, and
-// what comes later sees the erasure.
+// erasing is the advisory lock that an erasure holds while it is recorded, and
+// that every writer of user data shares: writes that began before have ended
+// then, and later ones see the erasure.
 const erasing = `hashtextextended('dropbell:erasing', 0)`
 
 // noneErased returns [user.ErrErased] if one of the users was erased. None is
@@ -136,14 +136,14 @@ var ofUser = []string{
 	`update grant_rows set input = '' where user_id = $1 and input <> ''`,
 	`update channel_tests set recipient = '', detail = '' where by_user and recipient = $1::bigint::text`,
 	`delete from idempotency_keys where actor = 'user:' || $1::bigint`,
-	// Rows of files that were refused, as people read them.
+	// Rows of files that were refused, as the report shows them.
 	`update job_errors set row = '', error = '', because = '[]' where row ~ ('(^|[^0-9])' || $1::bigint || '([^0-9]|$)')`,
 	// Files cannot be searched: they may be packed. Those that a job is reading
 	// are removed by housekeeping when it is over.
 	`delete from uploads u where $1::bigint > 0 and not exists (select from jobs j where j.upload_id = u.id and j.finished_at is null)`,
 }
 
-// A textColumn is a column in which somebody's contacts can stand as part of a text.
+// A textColumn is a column whose texts can contain a user's contacts.
 type textColumn struct{ table, column, kind string }
 
 // traces are all of them. A test compares them with the tables there are.

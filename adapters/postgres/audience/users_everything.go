@@ -11,9 +11,9 @@ import (
 	"dropbell/domain/user"
 )
 
-// Everything returns every row that names the user; see [user.ErasureStore].
-// The tables are those that the database has: a new one with a column user_id
-// is in it by itself.
+// Everything returns every row that names the user; see [user.ErasureStore]. The
+// tables are those that the database has: a new one with a column user_id is
+// included automatically.
 func (s Users) Everything(ctx context.Context, id user.ID, e staff.Entry) (json.RawMessage, error) {
 	all := map[string]json.RawMessage{}
 	err := s.Instant(ctx, func(tx pgx.Tx) error {

@@ -18,7 +18,8 @@ func (s Users) SetOptOuts(ctx context.Context, id user.ID, mask, off uint8, e st
 			return err
 		}
 		var stored int16
-		// One statement: two wishes at once, each about its own channel, both count.
+		// One statement: two concurrent changes, each of its own channel, both
+		// take effect.
 		err := tx.QueryRow(ctx, `
 			insert into users (id, opt_outs) values ($1, $3::smallint)
 			on conflict (id) do update set opt_outs = users.opt_outs & ~$2::smallint | excluded.opt_outs,

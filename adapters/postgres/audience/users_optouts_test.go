@@ -22,7 +22,7 @@ func TestSetOptOuts(t *testing.T) {
 		{1, 0b00010, 0b00010, 0b00111}, // again
 		{1, 0b00011, 0b00010, 0b00110}, // the first on again
 		{1, 0b00000, 0b11111, 0b00110}, // nothing is asked for
-		{2, 0b00010, 0b11111, 0b00010}, // somebody new
+		{2, 0b00010, 0b11111, 0b00010}, // a new user
 	} {
 		got, err := users.SetOptOuts(t.Context(), c.id, c.mask, c.off, staff.Entry{})
 		w.Must(err)

@@ -19,8 +19,8 @@ update users set updated_at = now(), push = coalesce((select jsonb_agg(s.one ord
 		where (s.one ->> 'endpoint', s.one ->> 'p256dh', s.one ->> 'auth') is distinct from (@endpoint, @p256dh, @auth)), '[]')
 where id = @id and push @> jsonb_build_array(jsonb_build_object('endpoint', @endpoint::text, 'p256dh', @p256dh::text, 'auth', @auth::text))`
 
-// RemovePush forgets a subscription that its push service no longer knows. It
-// reports whether the user still had exactly that one.
+// RemovePush removes a subscription that its push service has reported as gone.
+// It reports whether the user still had exactly that one.
 func (s Users) RemovePush(ctx context.Context, id user.ID, gone user.PushSubscription) (removed bool, err error) {
 	err = s.Tx(ctx, func(tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, removePushSQL, pgx.NamedArgs{"id": id, "endpoint": gone.Endpoint, "p256dh": gone.P256dh, "auth": gone.Auth})

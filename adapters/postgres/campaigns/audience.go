@@ -21,7 +21,7 @@ var audienceSQL = map[campaign.AudienceKind]string{
 	campaign.Everybody: `select id from users where id > $1 and created_at <= $3 and $4::bigint = 0 order by id limit $2`,
 	campaign.Reserved:  `select user_id from reservations where template_id = $4 and user_id > $1 and created_at <= $3 order by user_id limit $2`,
 	campaign.Holds: `select distinct user_id from coupons where template_id = $4 and user_id > $1 and state in ('unused', 'locked') and issued_at <= $3
-		order by user_id limit $2`,
+		and expires_at > now() order by user_id limit $2`,
 }
 
 // Audience reads who is not cut yet; see [campaign.LaunchStore].
@@ -35,9 +35,10 @@ func (s Campaigns) Audience(c campaign.Cut) campaign.AudienceReader {
 	return &pagedAudience{store: s, cut: c, after: c.After}
 }
 
-// A partedAudience is what hangs on a template. Its rows lie in the order in
-// which people came: in the order of their ids each would take a page of its
-// own, so large parts are read in the order of the rows, as for slots.
+// A partedAudience is the users of a template. Its rows are stored in the order
+// in which users reserved or claimed: in the order of their ids each would need
+// a page of its own, so large parts are read in the order of the rows, as for
+// slots.
 type partedAudience struct {
 	store   Campaigns
 	cut     campaign.Cut
@@ -64,7 +65,7 @@ const (
 		coalesce((select user_id from claim_counts where template_id = $1 order by user_id desc limit 1), 1),
 		coalesce((select issued from templates where id = $1), 0)`
 	heldPart = `select user_id, 1::bigint from coupons where template_id = $1 and user_id between $2 and $3 and issued_at <= $4
-		and state in ('unused', 'locked')`
+		and state in ('unused', 'locked') and expires_at > now()`
 )
 
 // Next returns the next users; see [campaign.AudienceReader].
@@ -87,11 +88,11 @@ func (a *partedAudience) Next(ctx context.Context, limit int) (users, strangers 
 	return users, strangers, err
 }
 
-// divide makes parts of whoever comes after the last one that is cut. The
-// edges are those of the moment, so nobody is left out beyond them.
+// divide makes parts of the users after the last one that is cut. The edges are
+// read at that moment, so that no user beyond them is left out.
 func (a *partedAudience) divide(ctx context.Context) error {
 	if a.divided = a.cut.After == math.MaxInt64; a.divided {
-		return nil // there is nobody beyond
+		return nil // there are no more users
 	}
 	var first, last, expected int64
 	if err := a.store.Pool.QueryRow(ctx, a.sql.edges, a.cut.Audience.ID).Scan(&first, &last, &expected); err != nil {
@@ -153,8 +154,8 @@ func pageOf(ids []user.ID, after user.ID, limit int) []user.ID {
 }
 
 // members reads a segment's or list's members, by the rule of its publication.
-// Those that joined after the start are left out, and others read in their
-// place: a short page means that there is nobody else.
+// Users who joined after the start are left out, and further users read in their
+// place: a short page is the last one.
 func (s Campaigns) members(ctx context.Context, c campaign.Cut, after user.ID, limit int) (users, strangers []user.ID, err error) {
 	var rule *segment.Rule
 	if c.Rule != nil && c.Rule.Kind == segment.ByRules {
@@ -202,7 +203,7 @@ func (s Campaigns) unknown(ctx context.Context, ids []user.ID) ([]user.ID, error
 	return missing, pg.Translate(err)
 }
 
-// knownIDs asks for the ids of users in one row.
+// knownIDs selects the ids of users as one row.
 const knownIDs = `select array_agg(id) from users where `
 
 // missingFrom returns those of the ascending ids that are not in the array

@@ -30,8 +30,9 @@ func TestAudienceInParts(t *testing.T) {
 		from unnest($2::bigint[] || $2::bigint[]) u order by md5(u::text)`, tpl.ID, all)
 	s.Exec(`insert into reservations (template_id, user_id, slots, created_at) values ($1, 3, 1, now() + interval '1 hour')`, tpl.ID)
 	s.Exec(`insert into coupons (template_id, user_id, claim_id, origin, state, expires_at, issued_at) values
-		($1, 3, 1000, 'claim', 'unused', now() + interval '1 day', now() + interval '1 hour'), ($1, 4, 1001, 'claim', 'used', now() + interval '1 day', now())`, tpl.ID)
-	// Nobody is left out when the edges do not tell who is there.
+		($1, 3, 1000, 'claim', 'unused', now() + interval '1 day', now() + interval '1 hour'), ($1, 4, 1001, 'claim', 'used', now() + interval '1 day', now()),
+		($1, 5, 1002, 'claim', 'unused', now() - interval '1 second', now() - interval '2 days')`, tpl.ID) // not swept yet
+	// No user is left out when the edges are out of date.
 	s.Exec(`insert into claim_counts (template_id, user_id, issued) values ($1, 10, 1), ($1, 9000000, 1)`, tpl.ID)
 	for _, expected := range []int64{0, 150_000, 9_000_000} {
 		s.Exec(`update templates set stock = 1000000000, issued = $2 where id = $1`, tpl.ID, expected)

@@ -42,7 +42,7 @@ func (p *progressRow) fields() []any {
 
 func (p *progressRow) progress() campaign.Progress {
 	p.InFlight = p.Reserved - p.Sent - p.Skipped - p.Expired - p.Dead
-	if !p.running { // nothing moves by itself
+	if !p.running { // progress does not change
 		p.since = time.Time{}
 	}
 	return campaign.ProgressOf(p.Counts, p.cut, p.before, p.since, p.now)
@@ -58,7 +58,7 @@ func (s Campaigns) Progress(ctx context.Context, id int64) (campaign.Progress, e
 	return p.progress(), pg.Translate(err)
 }
 
-// settledSQL says of campaign c that everybody has an outcome.
+// settledSQL is true of campaign c if each recipient has an outcome.
 const settledSQL = ` and (c.cut_at is not null or c.ended_at is not null)
 	and not exists (select from campaign_messages m where m.campaign_id = c.id and m.stored_at is null)
 	and not exists (select from batches b where b.kind = 'campaign' and b.owner_id = c.id and b.state <> 'done')`
@@ -74,7 +74,8 @@ func (s Campaigns) Settle(ctx context.Context) (settled int, err error) {
 	if err := s.giveUpHeld(ctx); err != nil {
 		return 0, err
 	}
-	// A paused campaign's end comes all the same; whoever is left expires.
+	// A paused campaign's end comes all the same; its remaining recipients
+	// expire.
 	if _, err := s.Pool.Exec(ctx, `with mine as (select id from batches where kind = 'campaign' and held
 			and owner_id in (select c.id`+openSQL+` and c.state = 'paused' and c.ends_at <= clock_timestamp())`+pg.BatchesInOrder+`)
 		update batches set held = false where id in (select id from mine)`); err != nil {
@@ -237,8 +238,8 @@ const (
 	worthCounting = 3 * countUpTo
 )
 
-// Estimate counts a small audience and asks the planner about a large one;
-// see [campaign.Store]. It takes a fraction of a second whatever the size.
+// Estimate counts a small audience and takes the planner's estimate of a large
+// one; see [campaign.Store]. It takes a fraction of a second whatever the size.
 func (s Campaigns) Estimate(ctx context.Context, a campaign.Audience) (n int64, exact bool, err error) {
 	s.DB = s.Reports(ctx)
 	if a.Kind == campaign.Named {

@@ -220,8 +220,8 @@ func specArgs(s campaign.Spec) (pgx.StrictNamedArgs, error) {
 		"rate_per_second": s.RatePerSecond}, nil
 }
 
-// saveCampaignSQL returns nothing; no row changes if the version is not @version any
-// more. A held campaign may be cut again once it is let go.
+// saveCampaignSQL returns nothing; no row changes if the version is no longer
+// @version. The cut of a held campaign may continue once it is released.
 const saveCampaignSQL = `
 update campaigns set shop_number = nullif(@shop::bigint, 0), name = @name, channel = @channel, content = @content,
     audience = @audience, audience_users = @audience_users, grant_template_id = nullif(@grant_template::bigint, 0),
@@ -313,14 +313,14 @@ func steer(ctx context.Context, tx pgx.Tx, c campaign.Campaign, step campaign.Tr
 	return err
 }
 
-// resumeSQL lets go of the held batches of campaign $1: all that are not done,
-// or, unless it is paused, none. Who waits for a retry
-// is looked at early and goes on waiting.
+// resumeSQL releases the held batches of campaign $1: all that are not done, or,
+// while it is paused, none. Batches that wait for a retry are leased early and
+// wait again.
 const resumeSQL = `with mine as (select id from batches where kind = 'campaign' and owner_id = $1 and held` + pg.BatchesInOrder + `)
 	update batches set held = false, next_run_at = least(next_run_at, clock_timestamp()) where id in (select id from mine)`
 
-// stopCampaign makes workers skip whoever is left, held batches included, and
-// closes the books at once if there is nobody.
+// stopCampaign makes workers skip the remaining recipients, held batches
+// included, and finishes the campaign at once if there are none.
 func stopCampaign(ctx context.Context, tx pgx.Tx, id int64, reason string) error {
 	if _, err := tx.Exec(ctx, resumeSQL, id); err != nil {
 		return err

@@ -100,9 +100,9 @@ func (s *campaignFixture) tasks(name string) (n int) {
 	return n
 }
 
-// dying is a store that fails at one step, as if the process had died there:
-// before the step's effect or after it.
-type dying struct {
+// failingStore fails at one step, as if the process had died before or after the
+// step's effect.
+type failingStore struct {
 	campaignsdb.Campaigns
 	at    int
 	after bool
@@ -112,7 +112,7 @@ type dying struct {
 
 var errDied = errors.New("the process died")
 
-func (d *dying) around(name string, do func() error) error {
+func (d *failingStore) around(name string, do func() error) error {
 	d.step++
 	if d.step == d.at && !d.after {
 		d.name = name
@@ -129,24 +129,24 @@ func (d *dying) around(name string, do func() error) error {
 	return err
 }
 
-func (d *dying) BeginCut(ctx context.Context, id int64, lasting time.Duration) (c campaign.Cut, err error) {
+func (d *failingStore) BeginCut(ctx context.Context, id int64, lasting time.Duration) (c campaign.Cut, err error) {
 	err = d.around("begin", func() error { c, err = d.Campaigns.BeginCut(ctx, id, lasting); return err })
 	return c, err
 }
 
-func (d *dying) Append(ctx context.Context, c campaign.Cut, ms []campaign.Message) error {
+func (d *failingStore) Append(ctx context.Context, c campaign.Cut, ms []campaign.Message) error {
 	return d.around("append", func() error { return d.Campaigns.Append(ctx, c, ms) })
 }
 
-func (d *dying) Published(ctx context.Context, ms []campaign.Message) error { return nil }
+func (d *failingStore) Published(ctx context.Context, ms []campaign.Message) error { return nil }
 
-func (d *dying) EndCut(ctx context.Context, c campaign.Cut) error {
+func (d *failingStore) EndCut(ctx context.Context, c campaign.Cut) error {
 	return d.around("end", func() error { return d.Campaigns.EndCut(ctx, c) })
 }
 
 // TestCutSurvivesDeathAtEveryStep cuts an audience of three pages and dies at
-// each step, once before and once after its effect. Whoever goes on finds
-// everybody once.
+// each step, once before and once after its effect. The next cutter cuts each
+// user once.
 func TestCutSurvivesDeathAtEveryStep(t *testing.T) {
 	const people = 250_000
 	s := newCampaignFixture(t)
@@ -157,7 +157,7 @@ func TestCutSurvivesDeathAtEveryStep(t *testing.T) {
 				sp.Name = strings.Repeat("x", at) + map[bool]string{true: "a", false: "b"}[after]
 			})
 			s.Must(s.launcher.Start(t.Context(), c.ID))
-			d := &dying{Campaigns: s.campaigns, at: at, after: after}
+			d := &failingStore{Campaigns: s.campaigns, at: at, after: after}
 			// Nothing that this process published arrives.
 			first := &campaign.Launcher{Store: d, Wire: &wire{refuse: errDied}, Queue: s.queue, Now: pgtest.Clock, LeaseFor: 10 * time.Second}
 			err := first.Cut(t.Context(), c.ID)

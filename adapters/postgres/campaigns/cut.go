@@ -129,7 +129,7 @@ func (s Campaigns) EndCut(ctx context.Context, c campaign.Cut) error {
 	}))
 }
 
-// Fail ends a campaign that cannot go on; whoever is left is skipped.
+// Fail ends a campaign that cannot go on; its remaining recipients are skipped.
 func (s Campaigns) Fail(ctx context.Context, id int64, reason string) error {
 	return s.Tx(ctx, func(tx pgx.Tx) error {
 		c, err := scanCampaign(tx.QueryRow(ctx, `select `+campaignColumns+campaignFrom+`where c.id = $1 and c.state in ('running', 'paused') for update of c`, id))
@@ -207,9 +207,9 @@ func (s Campaigns) StoreBatches(ctx context.Context, r event.CampaignRanges) (ch
 	return channel, err
 }
 
-// decodeForeignSet decodes a set of at most so many users that came over the
-// wire. The library allocates what the first number asks for, and panics when
-// that is absurd: it counts parts, of which none is empty.
+// decodeForeignSet decodes a set of at most so many users from untrusted bytes.
+// The library allocates memory for the number of containers that the header
+// claims, and panics when that is absurd; no container is empty.
 func decodeForeignSet(b []byte, users int) (*roaring64.Bitmap, error) {
 	if len(b) < 8 || users <= 0 || binary.LittleEndian.Uint64(b) > uint64(users) {
 		return nil, errors.New("not a set of so many users")
@@ -245,7 +245,7 @@ func (s Campaigns) Unstored(ctx context.Context, grace time.Duration, limit int)
 	rows, err := s.Pool.Query(ctx, `
 		select m.campaign_id, m.seq, m.from_user, m.to_user, m.users, m.payload from campaign_messages m join campaigns c on c.id = m.campaign_id
 		where m.stored_at is null and coalesce(m.published_at, c.started_at) < clock_timestamp() - $1::interval
-			-- Whoever is cutting publishes what it stores.
+			-- The worker that is cutting publishes the messages itself.
 			and (m.published_at is not null or c.cut_at is not null or c.cut_lease_until is null or c.cut_lease_until < clock_timestamp())
 		order by m.campaign_id, m.seq limit $2`, grace, limit)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"dropbell/domain/staff"
 )
 
-// failures is a stage whose campaigns reach nobody but odd users.
+// failures is a fixture whose campaigns reach only users with odd ids.
 type failures struct {
 	*campaignFixture
 	letters *delivery.DeadLetters

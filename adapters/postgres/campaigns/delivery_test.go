@@ -24,7 +24,7 @@ func (s *campaignFixture) do(c campaign.Campaign, step campaign.Transition) camp
 }
 
 // TestPauseAndResumeStorm pauses and resumes fifty times while four workers
-// deliver: nobody is left out and nobody gets it twice.
+// deliver: each user gets the message once.
 func TestPauseAndResumeStorm(t *testing.T) {
 	s := newCampaignFixture(t)
 	s.users(6000, 2)
@@ -72,8 +72,8 @@ func TestPausedCampaignSendsNothing(t *testing.T) {
 	c := s.running(nil)
 	hook := pgtest.NewSink(delivery.Webhook, 100)
 	d := s.deliverer(hook)
-	// In the middle of the first batch somebody pauses, in the middle of the
-	// cut's ranges becoming batches.
+	// The campaign is paused in the middle of the first batch, while the cut's
+	// ranges are becoming batches.
 	var once sync.Once
 	hook.Answer = func(delivery.Message, int) delivery.Result {
 		once.Do(func() { s.do(c, campaign.Pausing) })
@@ -124,7 +124,7 @@ func TestCancelSkipsTheRest(t *testing.T) {
 	if c = s.now(c); c.State != campaign.Cancelled {
 		t.Errorf("the campaign is %s", c.State)
 	}
-	// One that never started has nobody to account for.
+	// A campaign that never started has no recipients.
 	draft := s.published(func(sp *campaign.Spec) { sp.Name = "other" })
 	s.do(draft, campaign.Cancelling)
 	if s.now(draft).SettledAt == nil {
@@ -137,7 +137,7 @@ func TestCancelWhileCutting(t *testing.T) {
 	s.users(250_000, 1)
 	c := s.published(nil)
 	s.Must(s.launcher.Start(t.Context(), c.ID))
-	d := &dying{Campaigns: s.campaigns, at: 3}
+	d := &failingStore{Campaigns: s.campaigns, at: 3}
 	first := &campaign.Launcher{Store: d, Wire: s.wire, Queue: s.queue, Now: pgtest.Clock, LeaseFor: 10 * time.Second}
 	if err := first.Cut(t.Context(), c.ID); !errors.Is(err, errDied) {
 		t.Fatal(err)

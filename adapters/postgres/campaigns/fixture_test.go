@@ -53,19 +53,19 @@ func (x *wire) take() []campaign.Message {
 	return ms
 }
 
-// noLatch is a Redis that is away.
-type noLatch struct{}
+// downLock is a Redis that is away.
+type downLock struct{}
 
-func (noLatch) Take(context.Context, [32]byte, int64, time.Duration) (bool, error) {
+func (downLock) Take(context.Context, [32]byte, int64, time.Duration) (bool, error) {
 	return false, errors.New("away")
 }
-func (noLatch) Release(context.Context, [32]byte, int64) error { return errors.New("away") }
+func (downLock) Release(context.Context, [32]byte, int64) error { return errors.New("away") }
 
 func newCampaignFixture(t *testing.T) *campaignFixture {
 	t.Helper()
 	w := newFixture(t)
 	s := &campaignFixture{fixture: w, campaigns: campaignsdb.NewCampaigns(w.DB, w.Segments), wire: &wire{}, queue: &pgtest.MemoryQueue{}}
-	s.service = &campaign.Service{Store: s.campaigns, Lock: noLatch{}, Templates: w.Templates, Now: pgtest.Clock,
+	s.service = &campaign.Service{Store: s.campaigns, Lock: downLock{}, Templates: w.Templates, Now: pgtest.Clock,
 		Channels:  delivery.ChannelSetOf(delivery.AllChannels()...),
 		Audiences: campaign.AudienceKinds()}
 	s.launcher = &campaign.Launcher{Store: s.campaigns, Wire: s.wire, Queue: s.queue, Now: pgtest.Clock, LeaseFor: 10 * time.Second}

@@ -12,16 +12,16 @@ import (
 	"dropbell/domain/staff"
 )
 
-// ApprovedReach returns the largest reach that a second person has consented
-// to; see [campaign.SizeStore].
+// ApprovedReach returns the largest approved reach; see [campaign.SizeStore].
 func (s Campaigns) ApprovedReach(ctx context.Context, id int64) (n int64, err error) {
 	err = s.Pool.QueryRow(ctx, `select coalesce(max(reach), 0) from campaign_requests where campaign_id = $1 and state = 'approved'`, id).Scan(&n)
 	return n, pg.Translate(err)
 }
 
 // Hold pauses a campaign that is being cut; see [campaign.LaunchStore]. The
-// right to cut goes to a token that nobody has, and never runs out, so that
-// programs which know nothing of held campaigns do not cut on either.
+// cut's lease goes to a token that no worker has, and never expires, so that
+// earlier versions, which do not support held campaigns, do not continue the cut
+// either.
 func (s Campaigns) Hold(ctx context.Context, c campaign.Cut, ch campaign.Change) error {
 	return s.Tx(ctx, func(tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, `update campaigns set state = 'paused', held_at = clock_timestamp(), approval_asked_at = clock_timestamp(), approved_by = $3,
@@ -46,8 +46,8 @@ func (s Campaigns) Hold(ctx context.Context, c campaign.Cut, ch campaign.Change)
 	})
 }
 
-// giveUpHeld ends the audience of held campaigns whose end has come before
-// anybody consented: the part that was cut is all there is.
+// giveUpHeld ends the audience of held campaigns whose end has come before an
+// approval: it consists of the part that was cut.
 func (s Campaigns) giveUpHeld(ctx context.Context) error {
 	_, err := s.Pool.Exec(ctx, `
 		with late as (

@@ -15,8 +15,8 @@ import (
 	"dropbell/domain/user"
 )
 
-// gold makes a campaign by Li to a segment in which so many users were counted,
-// one of them by now, and which one person alone may publish.
+// gold makes a campaign by Li to a segment in which so many users were counted
+// and one matches now, and which may be published without approval.
 func (s *campaignFixture) gold(counted int) campaign.Campaign {
 	s.Helper()
 	rule := segment.Rule{Match: segment.All, Rules: []segment.Rule{segment.Leaf(segment.Attribute, "tier", segment.Is, "gold")}}
@@ -36,10 +36,10 @@ func (s *campaignFixture) gold(counted int) campaign.Campaign {
 	return c
 }
 
-// imported makes everybody gold, as an import of users does.
+// imported gives all users tier gold, as an import of users does.
 func (s *campaignFixture) imported() { s.Exec(`update users set attributes = '{"tier":"gold"}'`) }
 
-// held wants the campaign to wait for a second person, with so many people cut.
+// held wants the campaign to wait for approval, with so many users cut.
 func (s *campaignFixture) held(c campaign.Campaign, reach, people int64) campaign.Request {
 	s.Helper()
 	got := s.now(c)
@@ -56,9 +56,8 @@ func (s *campaignFixture) held(c campaign.Campaign, reach, people int64) campaig
 	return *v.Open
 }
 
-// Users who are imported after a publication do not get around the second
-// person: nobody is sent to before somebody else consents, and then everybody
-// once.
+// Users who are imported after a publication do not circumvent the approval:
+// none is sent to before a second member approves, and then each once.
 func TestImportingAfterPublishingAsksASecondPerson(t *testing.T) {
 	s := newOffice(t)
 	c := s.gold(1)
@@ -69,7 +68,8 @@ func TestImportingAfterPublishingAsksASecondPerson(t *testing.T) {
 	if len(s.wire.take()) != 0 {
 		t.Error("ranges of a held campaign are on the wire")
 	}
-	// Neither the sweep nor another cutter goes on, and nobody lets it go alone.
+	// Neither the sweep nor another cutter continues the cut, and its publisher
+	// cannot approve it.
 	s.Must(s.launcher.Sweep(t.Context()))
 	s.Must(s.launcher.Cut(t.Context(), c.ID))
 	s.held(c, 20, 0)

@@ -17,8 +17,8 @@ import (
 	"dropbell/domain/user"
 )
 
-// library is lists and the files that fill them.
-type library struct {
+// fixtureOfLists is lists and the files that fill them.
+type fixtureOfLists struct {
 	*campaignFixture
 	lists *segment.Service
 	jobs  *job.Service
@@ -33,15 +33,15 @@ func (anyIDs) OpenTable(context.Context, int64, job.Reading, json.RawMessage) (j
 func (anyIDs) Next() (int64, []string, error) { return 1, []string{"7"}, nil }
 func (anyIDs) Close() error                   { return nil }
 
-func newLibrary(t *testing.T) *library {
+func newLibrary(t *testing.T) *fixtureOfLists {
 	s := newOffice(t)
-	l := &library{campaignFixture: s, jobs: &job.Service{Store: s.Jobs}}
+	l := &fixtureOfLists{campaignFixture: s, jobs: &job.Service{Store: s.Jobs}}
 	l.lists = &segment.Service{Store: l.Segments, Jobs: l.jobs, Tables: anyIDs{}}
 	return l
 }
 
 // list makes a list of the users from 1 to n.
-func (l *library) list(n int) segment.Segment {
+func (l *fixtureOfLists) list(n int) segment.Segment {
 	l.Helper()
 	g, _, err := l.lists.CreateList(l.Context(), li, "Fair", 0, "")
 	l.Must(err)
@@ -57,7 +57,7 @@ func upTo(n int) (list []user.ID) {
 	return list
 }
 
-func (l *library) upload() int64 {
+func (l *fixtureOfLists) upload() int64 {
 	l.Helper()
 	u, err := l.Uploads.SaveUpload(l.Context(), "list.csv", strings.NewReader("id\n7\n8\n"), 1<<20, li)
 	l.Must(err)
@@ -72,8 +72,8 @@ func to(id int64) func(*campaign.Spec) {
 	}
 }
 
-// kept wants nobody to be added, by a new file or by one that is being read.
-func (l *library) kept(what string, id int64) {
+// kept wants no user to be added, by a new file or by one that is being read.
+func (l *fixtureOfLists) kept(what string, id int64) {
 	l.Helper()
 	_, err := l.lists.AddFile(l.Context(), li, id, l.upload(), "")
 	if !errors.Is(err, segment.ErrListInUse) {
@@ -84,7 +84,7 @@ func (l *library) kept(what string, id int64) {
 	}
 }
 
-func (l *library) free(what string, id int64) {
+func (l *fixtureOfLists) free(what string, id int64) {
 	l.Helper()
 	j, err := l.lists.AddFile(l.Context(), li, id, l.upload(), "")
 	if err != nil {
@@ -95,8 +95,8 @@ func (l *library) free(what string, id int64) {
 	l.Must(err)
 }
 
-// Whoever judges how many a campaign reaches judges a list as it stays until
-// the audience is read.
+// The reach that is judged is that of the list as it stays until the audience is
+// read.
 func TestCampaignKeepsItsList(t *testing.T) {
 	l := newLibrary(t)
 	small, large := l.list(3), l.list(20)
@@ -141,7 +141,7 @@ func specOf(change func(*campaign.Spec)) campaign.Spec {
 	return sp
 }
 
-// Who asks for approval asks for the whole list.
+// Approval can be requested for a complete list only.
 func TestAskingNeedsTheWholeList(t *testing.T) {
 	l := newLibrary(t)
 	list := l.list(20)
@@ -157,13 +157,13 @@ func TestAskingNeedsTheWholeList(t *testing.T) {
 	}
 }
 
-// crowd adds people to the list when the audience has just been estimated.
-type crowd struct {
+// growingList adds users to the list when the audience has just been estimated.
+type growingList struct {
 	campaign.Store
 	add func()
 }
 
-func (c crowd) Estimate(ctx context.Context, a campaign.Audience) (int64, bool, error) {
+func (c growingList) Estimate(ctx context.Context, a campaign.Audience) (int64, bool, error) {
 	n, exact, err := c.Store.Estimate(ctx, a)
 	c.add()
 	return n, exact, err
@@ -176,7 +176,7 @@ func TestPublishingHoldsTheListToTheEstimate(t *testing.T) {
 	c, err := l.service.Create(t.Context(), li, specOf(to(list.ID)), "")
 	l.Must(err)
 	service := *l.service
-	service.Store = crowd{l.campaigns, func() {
+	service.Store = growingList{l.campaigns, func() {
 		_, err := l.Segments.AddMembers(t.Context(), list.ID, upTo(20))
 		l.Must(err)
 	}}
@@ -186,7 +186,7 @@ func TestPublishingHoldsTheListToTheEstimate(t *testing.T) {
 	}
 }
 
-// Of a publication and a file at the same moment exactly one wins.
+// Of a concurrent publication and file exactly one succeeds.
 func TestPublishingAgainstAFile(t *testing.T) {
 	l := newLibrary(t)
 	l.Exec(`delete from campaign_limits`)

@@ -13,12 +13,12 @@ import (
 	"dropbell/domain/user"
 )
 
-// mailbagWindow is how many of the newest campaigns are looked at for one user.
-const mailbagWindow = 200
+// receivedWindow is how many of the newest campaigns are read for one user.
+const receivedWindow = 200
 
-// mailbagSQL finds the newest campaigns' batches that hold user $1: one step
+// receivedSQL finds the newest campaigns' batches that hold user $1: one step
 // per campaign into the unique index of ranges. $2 = shops, none = all.
-const mailbagSQL = `
+const receivedSQL = `
 with recent as (
     select id, name, shop_number, channel, started_at from campaigns
     where started_at is not null and (cardinality($2::bigint[]) = 0 or shop_number = any($2)) order by started_at desc limit $3
@@ -36,13 +36,13 @@ left join exceptions e on e.batch_id = b.id and e.user_id = $1
 where b.to_user >= $1
 order by c.started_at desc, c.id desc`
 
-// Mailbag returns what the newest campaigns had for the user; see
+// ReceivedRows returns the newest campaigns' messages for the user; see
 // [campaign.LetterStore].
-func (s Campaigns) Mailbag(ctx context.Context, to user.ID, shops []int64) (m campaign.Mailbag, err error) {
+func (s Campaigns) ReceivedRows(ctx context.Context, to user.ID, shops []int64) (m campaign.ReceivedRows, err error) {
 	shops = append([]int64{}, shops...)
 	err = s.Pool.QueryRow(ctx, `select clock_timestamp(), coalesce((select started_at from campaigns
 		where started_at is not null and (cardinality($1::bigint[]) = 0 or shop_number = any($1))
-		order by started_at desc offset $2 limit 1), '0001-01-01')`, shops, mailbagWindow).Scan(&m.Now, &m.Passed)
+		order by started_at desc offset $2 limit 1), '0001-01-01')`, shops, receivedWindow).Scan(&m.Now, &m.Passed)
 	if err != nil {
 		return m, pg.Translate(err)
 	}
@@ -54,7 +54,7 @@ func (s Campaigns) Mailbag(ctx context.Context, to user.ID, shops []int64) (m ca
 }
 
 func (s Campaigns) lettersTo(ctx context.Context, to user.ID, shops []int64) (list []campaign.Letter, err error) {
-	rows, err := s.Pool.Query(ctx, mailbagSQL, to, shops, mailbagWindow)
+	rows, err := s.Pool.Query(ctx, receivedSQL, to, shops, receivedWindow)
 	if err != nil {
 		return nil, pg.Translate(err)
 	}

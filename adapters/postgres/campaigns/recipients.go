@@ -17,7 +17,8 @@ import (
 // recipientLook is how many batches one page of recipients is looked for in.
 const recipientLook = 200
 
-// countedUnder says of batch b that it may hold somebody with the outcome.
+// countedUnder is a condition on batch b that is true if it may contain a user
+// with the outcome.
 var countedUnder = map[delivery.Outcome]string{
 	delivery.Sent:    ` and b.sent_count > 0`,
 	delivery.Skipped: ` and b.skipped_count > 0`,
@@ -28,9 +29,9 @@ var countedUnder = map[delivery.Outcome]string{
 		and b.state <> 'done'`,
 }
 
-// recipientsSQL reads the batches of campaign $1 on channel $2 that hold
-// anybody above $3, each with the exceptions among them. A step into the
-// unique index of ranges finds the first one.
+// recipientsSQL reads the batches of campaign $1 on channel $2 that contain
+// users above $3, each with its exceptions. A step into the unique index of
+// ranges finds the first one.
 const recipientsSQL = `
 select b.id, b.to_user, b.due, b.sent, coalesce(b.rest_outcome, ''), coalesce(b.rest_reason, ''), ` + pg.SpanColumns + `,
 	e.users, e.outcomes, e.reasons, e.details, e.attempts, e.at, e.next
@@ -50,8 +51,8 @@ from (
 order by b.from_user`
 
 // Recipients lists recipients by ascending id; see [campaign.ResultStore].
-// Batches of what was cut a moment ago may not be there yet: their people are
-// in flight, and appear once they are.
+// Batches of ranges that were cut a moment ago may not exist yet: their users
+// are in flight, and appear once they do.
 func (s Campaigns) Recipients(ctx context.Context, c campaign.Campaign, q campaign.RecipientQuery) (page campaign.RecipientPage, err error) {
 	s.DB = s.Reports(ctx)
 	r := &recipientReader{campaign: c, query: q, limit: max(1, q.Limit)}
@@ -84,7 +85,7 @@ type recipientReader struct {
 	query    campaign.RecipientQuery
 	limit    int
 	page     campaign.RecipientPage
-	full     bool // there is somebody beyond the page
+	full     bool // there are users beyond the page
 	end      bool // there are no more batches
 }
 

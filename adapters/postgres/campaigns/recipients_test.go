@@ -81,7 +81,7 @@ func TestRecipientsOfACampaign(t *testing.T) {
 			}
 		}
 	}
-	// Whatever the size of a page, nobody is left out or shown twice.
+	// With pages of any size, each user is shown once.
 	for _, limit := range []int{1, 7, 999, 1000, 1001, 5000} {
 		n, after := 0, user.ID(0)
 		if limit == 1 {
@@ -288,8 +288,9 @@ func TestRecipientsWhoWaitForTheMorning(t *testing.T) {
 	}
 }
 
-// Of who was simply sent to the span is told in which that was, and whoever
-// slept through the first hours does not stretch it.
+// A message that was sent at the first attempt has the span in which the batch
+// was sent, and a recipient who waited for the end of quiet hours does not
+// extend it.
 func TestWhenRecipientsWereSentTo(t *testing.T) {
 	s := newCampaignFixture(t)
 	s.users(100, 1)

@@ -87,8 +87,8 @@ func freeze(ctx context.Context, tx pgx.Tx, c campaign.Campaign, about *campaign
 	return err
 }
 
-// wholeList returns [segment.ErrFilling] while files of the list are being
-// read: whoever is not in it yet would get nothing, and nobody would be told.
+// wholeList returns [segment.ErrFilling] while files of the list are being read:
+// users who are not in it yet would get no message, without notice.
 func wholeList(ctx context.Context, tx pgx.Tx, rule *campaign.FrozenRule) error {
 	if rule.Kind != segment.ByList {
 		return nil
@@ -102,8 +102,9 @@ func wholeList(ctx context.Context, tx pgx.Tx, rule *campaign.FrozenRule) error 
 	return err
 }
 
-// freezeLate does the same for a campaign that was published by a program
-// that did not: whoever goes on with its cut finds the rule it began with.
+// freezeLate does the same for a campaign that was published by an earlier
+// version that did not: every later step of its cut finds the rule of the first
+// one.
 func freezeLate(ctx context.Context, tx pgx.Tx, id int64) error {
 	_, err := tx.Exec(ctx, `update campaigns c set segment_version = s.version, segment_name = s.name,
 			segment_rule = case when s.kind = 'rules' then s.rule end
@@ -112,7 +113,7 @@ func freezeLate(ctx context.Context, tx pgx.Tx, id int64) error {
 	return err
 }
 
-// storedRule is what stands in the column: nothing for a list.
+// storedRule is the value of the column: null for a list.
 func storedRule(f *campaign.FrozenRule) any {
 	if f == nil || f.Kind != segment.ByRules {
 		return nil
@@ -187,7 +188,7 @@ func insertRequest(ctx context.Context, tx pgx.Tx, c campaign.Campaign, r campai
 	if c.PublishedAt == nil {
 		rule, err = heldRule(ctx, tx, c.Audience)
 	}
-	if err == nil && rule != nil && c.PublishedAt == nil { // who approves sees how many it reaches
+	if err == nil && rule != nil && c.PublishedAt == nil { // the approver sees how many it reaches
 		err = wholeList(ctx, tx, rule)
 	}
 	if err != nil {
@@ -203,7 +204,7 @@ func insertRequest(ctx context.Context, tx pgx.Tx, c campaign.Campaign, r campai
 	return err
 }
 
-// Requests returns what was asked of a second person, the latest first; see
+// Requests returns the requests for approval, the latest first; see
 // [campaign.RequestStore].
 func (s Campaigns) Requests(ctx context.Context, id int64, limit int) ([]campaign.Request, error) {
 	rows, err := s.Pool.Query(ctx, `

@@ -23,8 +23,8 @@ var (
 	ada = staff.Actor{Label: "staff:3", Name: "Ada", Role: staff.Marketer}
 )
 
-// newOffice is a stage with twenty users, of whom those with even ids read
-// French, where one person alone may send to five.
+// newOffice is a fixture with twenty users, of whom those with even ids read
+// French; more than five need approval.
 func newOffice(t *testing.T) *campaignFixture {
 	s := newCampaignFixture(t)
 	s.users(20, 1)
@@ -208,8 +208,8 @@ func TestEditWhileApproving(t *testing.T) {
 	t.Log(outcomes)
 }
 
-// TestApprovalHoldsTheRule changes the rule of the segment after somebody has
-// asked: the approval is refused, and the campaign must be asked for anew.
+// TestApprovalHoldsTheRule changes the rule of the segment after approval was
+// requested: the approval is refused, and a new request is needed.
 func TestApprovalHoldsTheRule(t *testing.T) {
 	s := newOffice(t)
 	segments := s.Segments
@@ -275,9 +275,9 @@ func TestRuleChangesWhileApproving(t *testing.T) {
 	}
 }
 
-// TestPublishWhileTheRuleIsEdited publishes campaigns while somebody saves
-// their segment over and over: each is sent by one version that there was, and
-// to exactly the users it means, whatever the segment says at the cut.
+// TestPublishWhileTheRuleIsEdited publishes campaigns while their segment is
+// saved over and over: each is sent by one stored version of the rule, to
+// exactly the users that match it, whatever the segment contains at the cut.
 func TestPublishWhileTheRuleIsEdited(t *testing.T) {
 	s := newCampaignFixture(t)
 	s.users(300, 1)
@@ -351,8 +351,8 @@ func TestPublishWhileTheRuleIsEdited(t *testing.T) {
 	}
 }
 
-// A campaign that was published by a program that froze no rule is cut by one
-// version too: whoever goes on with the cut finds that of its beginning.
+// A campaign that was published by a version that froze no rule is cut by one
+// version of it too: a cutter that takes over finds the first one.
 func TestCutFreezesWhatWasNot(t *testing.T) {
 	s := newCampaignFixture(t)
 	s.users(10, 1)

@@ -18,15 +18,14 @@ const (
 	// countFor bounds one count of a campaign's results. If it is not stored
 	// by then, because a worker died or the count failed, it is made again.
 	countFor = 5 * time.Minute
-	// countLag is how long after the window's end the last count is made, so
-	// that whoever was just in time has been committed.
+	// countLag is how long after the window's end the last count is made, so that
+	// late transactions of the window have been committed.
 	countLag = time.Minute
 )
 
-// CountNext counts the results of the campaign for which it is time, and
-// stores them. It returns false if it was time for none. A count reads all of
-// the campaign's batches and what people did with its template, as of one
-// instant; nothing of it is kept if it does not come to its end.
+// CountNext counts and stores the results of the campaign whose count is due. It
+// returns false if none is due. A count reads all of the campaign's batches and
+// its users' actions in one snapshot; an unfinished count stores nothing.
 func (s Campaigns) CountNext(ctx context.Context) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, countFor)
 	defer cancel()
@@ -126,7 +125,7 @@ func readIDs(ctx context.Context, tx pgx.Tx, set *roaring64.Bitmap, sql string, 
 	return rows.Err()
 }
 
-// readBatches divides everybody in the campaign's batches into groups.
+// readBatches divides the users of the campaign's batches into groups.
 func (n *counting) readBatches(ctx context.Context, tx pgx.Tx) error {
 	for i := range n.tallies {
 		n.tallies[i].Variant = i + delivery.HeldOut
@@ -197,8 +196,8 @@ update campaigns set counted_to = @to, account_off = @off,
         else least(clock_timestamp() + @again::interval, ended_at + @results_for::interval + @lag::interval) end
 where id = @id and not archived and (counted_to is null or counted_to <= @to)`
 
-// storeResults replaces the campaign's results, unless somebody has stored
-// later ones, or its batches are being removed and may have been read in part.
+// storeResults replaces the campaign's results, unless later ones are stored, or
+// its batches are being removed and may have been read in part.
 func (s Campaigns) storeResults(ctx context.Context, n *counting, again time.Duration) error {
 	return s.Tx(ctx, func(tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, countedSQL, pgx.StrictNamedArgs{"id": n.ID, "to": n.to, "off": n.off, "last": n.last,

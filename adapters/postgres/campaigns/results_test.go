@@ -27,7 +27,7 @@ func divided(percentB, holdOut int) delivery.Copy {
 	return c
 }
 
-// givesAll is a gate that refuses nobody.
+// givesAll is a gate without refusals.
 type givesAll struct{}
 
 func (givesAll) Grant(context.Context, campaign.Grant) (map[user.ID]string, error) { return nil, nil }
@@ -87,9 +87,8 @@ func (s *campaignFixture) countNow(c campaign.Campaign) {
 	s.Exec(`update campaigns set count_due_at = clock_timestamp() where id = $1`, c.ID)
 }
 
-// TestResultsAreCountedByGroup counts what people did one by one and holds the
-// stored results to it: in the window and out of it, by the audience and by
-// strangers.
+// TestResultsAreCountedByGroup counts users' actions one by one and compares the
+// stored results: in the window and out of it, by the audience and by others.
 func TestResultsAreCountedByGroup(t *testing.T) {
 	s := newCampaignFixture(t)
 	tpl := s.fixture.Published(time.Hour)
@@ -122,7 +121,7 @@ func TestResultsAreCountedByGroup(t *testing.T) {
 			s.Exec(`insert into reservations (template_id, user_id, slots, created_at) values ($1, $2, 1, $3)`, other.ID, id, in)
 		}
 		switch i % 13 {
-		case 0: // two of them are one person
+		case 0: // two of them are the same user
 			s.coupon(tpl, id, in, "unused", nil)
 			s.coupon(tpl, id, in, "locked", nil)
 			w.Claimed++
@@ -142,7 +141,7 @@ func TestResultsAreCountedByGroup(t *testing.T) {
 			s.coupon(other, id, in, "used", &in)
 		}
 	}
-	// Somebody who is not in the audience does everything.
+	// A user outside the audience takes all actions.
 	s.Exec(`insert into campaign_openings values ($1, 1, 0, $2)`, c.ID, in)
 	s.Exec(`insert into reservations (template_id, user_id, slots, created_at) values ($1, 1, 1, $2)`, tpl.ID, in)
 	s.coupon(tpl, 1, in, "used", &in)

@@ -28,9 +28,9 @@ func (s Campaigns) Facts(ctx context.Context, b *delivery.Batch) (f campaign.Fac
 	var ask pgx.Batch // one transaction
 	ask.Queue(pg.IndexesOnly)
 	ask.Queue(factsSQL, b.Owner, first, last)
-	ask.Queue(`select id, quiet_from, quiet_to, timezone from users where quiet_from <> quiet_to and id between $1 and $2`, first, last)
+	where, args := pg.UsersAmong(b.Left)
+	ask.Queue(`select id, quiet_from, quiet_to, timezone from users where quiet_from <> quiet_to and `+where, args...)
 	if b.Asked == nil {
-		where, args := pg.UsersAmong(b.Left)
 		ask.Queue(knownIDs+where, args...)
 	}
 	if err := s.answers(ctx, &ask, b, &f); err != nil {
@@ -42,7 +42,7 @@ func (s Campaigns) Facts(ctx context.Context, b *delivery.Batch) (f campaign.Fac
 	return f, err
 }
 
-// answers reads what [Campaigns.Facts] asks.
+// answers reads the results of the queries of [Campaigns.Facts].
 func (s Campaigns) answers(ctx context.Context, ask *pgx.Batch, b *delivery.Batch, f *campaign.Facts) (err error) {
 	told := s.Pool.SendBatch(ctx, ask)
 	defer func() { err = errors.Join(err, told.Close()) }()
@@ -95,14 +95,14 @@ func unknownAmong(b *delivery.Batch) (missing []user.ID) {
 }
 
 // touches counts the messages of the shop's other campaigns to the batch's
-// users, from the bitmaps of the batches that overlap it. Batches of one shop
-// look one after the other. Whom a batch in somebody's hands that has looked
-// already may be about to reach, is busy: so of those that are leased at once
-// the first goes on and the others wait for it, never all for each other.
+// users, from the bitmaps of the overlapping batches. Batches of one shop run it
+// one after the other. A user is busy if another leased batch has counted before
+// and may be about to reach that user: so of concurrently leased batches the
+// first continues and the others wait for it, without a cycle.
 func (s Campaigns) touches(ctx context.Context, b *delivery.Batch, f *campaign.Facts) error {
 	return s.Tx(ctx, func(tx pgx.Tx) error {
 		// At read committed each statement sees what was committed before it
-		// began: all that those before this one in the shop have recorded.
+		// began: all records of the shop's earlier batches.
 		if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended('dropbell:caps', $1))`, f.Shop); err != nil {
 			return err
 		}
@@ -114,20 +114,44 @@ func (s Campaigns) touches(ctx context.Context, b *delivery.Batch, f *campaign.F
 	})
 }
 
+// touchesSQL returns the batches of other campaigns of shop $2 that may have
+// reached the users from $3 to $4 within a week: whether it may be reaching them
+// now, whether within a day, and its sets.
+const touchesSQL = `
+	select o.state = 'running' and o.screened is not distinct from o.lease_token,
+		coalesce(o.finished_at, o.started_at) > clock_timestamp() - interval '1 day', o.due, o.sent
+	from campaigns c cross join lateral (
+		select b.* from batches b where b.kind = 'campaign' and b.owner_id = c.id and b.channel = c.channel
+			and b.from_user <= $4 and b.from_user >= coalesce((select max(x.from_user) from batches x
+				where x.kind = 'campaign' and x.owner_id = c.id and x.channel = c.channel and x.from_user <= $3), $3)
+			and b.to_user >= $3 and b.started_at is not null
+	) o` + touchesWhere
+
+// sparseTouchesSQL is touchesSQL for the users $3, whose ids lie far apart:
+// between the first and the last one may lie most batches of a large campaign.
+const sparseTouchesSQL = `
+	select o.state = 'running' and o.screened is not distinct from o.lease_token,
+		coalesce(o.finished_at, o.started_at) > clock_timestamp() - interval '1 day', o.due, o.sent
+	from campaigns c cross join lateral (
+		select b.* from batches b where b.started_at is not null and b.id in (
+			select x.id from unnest($3::bigint[]) as u (id) cross join lateral (
+				select id, to_user from batches where kind = 'campaign' and owner_id = c.id and channel = c.channel and from_user <= u.id
+				order by from_user desc limit 1) x
+			where x.to_user >= u.id)
+	) o` + touchesWhere
+
+const touchesWhere = `
+	where c.id <> $1 and coalesce(c.shop_number, 0) = $2 and c.started_at is not null
+		and (c.settled_at is null or c.settled_at > clock_timestamp() - interval '7 days')
+		and coalesce(o.finished_at, o.started_at) > clock_timestamp() - interval '7 days'`
+
 func readTouches(ctx context.Context, tx pgx.Tx, b *delivery.Batch, f *campaign.Facts) error {
 	first, last := b.Left[0], b.Left[len(b.Left)-1]
-	rows, err := tx.Query(ctx, `
-		select o.state = 'running' and o.screened is not distinct from o.lease_token,
-			coalesce(o.finished_at, o.started_at) > clock_timestamp() - interval '1 day', o.due, o.sent
-		from campaigns c cross join lateral (
-			select b.* from batches b where b.kind = 'campaign' and b.owner_id = c.id and b.channel = c.channel
-				and b.from_user <= $3 and b.from_user >= coalesce((select max(x.from_user) from batches x
-					where x.kind = 'campaign' and x.owner_id = c.id and x.channel = c.channel and x.from_user <= $2), $2)
-				and b.to_user >= $2 and b.started_at is not null
-		) o
-		where c.id <> $1 and coalesce(c.shop_number, 0) = $4 and c.started_at is not null
-			and (c.settled_at is null or c.settled_at > clock_timestamp() - interval '7 days')
-			and coalesce(o.finished_at, o.started_at) > clock_timestamp() - interval '7 days'`, b.Owner, first, last, f.Shop)
+	sql, args := touchesSQL, []any{b.Owner, f.Shop, first, last}
+	if !pg.CloseTogether(b.Left) {
+		sql, args = sparseTouchesSQL, []any{b.Owner, f.Shop, b.Left}
+	}
+	rows, err := tx.Query(ctx, sql, args...)
 	if err != nil {
 		return err
 	}
@@ -167,16 +191,16 @@ func readTouches(ctx context.Context, tx pgx.Tx, b *delivery.Batch, f *campaign.
 	return err
 }
 
-// Limits returns what a shop allows its campaigns; shop 0 stands for
-// campaigns of no shop.
+// Limits returns the limits of a shop's campaigns; shop 0 = campaigns of no
+// shop.
 func (s Campaigns) Limits(ctx context.Context, shop int64) (l campaign.Limits, err error) {
 	err = s.Pool.QueryRow(ctx, `select coalesce(max(per_day), 0), coalesce(max(per_week), 0), coalesce(max(approval_above), 0)
 		from campaign_limits where shop_number = $1`, shop).Scan(&l.PerDay, &l.PerWeek, &l.ApprovalAbove)
 	return l, pg.Translate(err)
 }
 
-// StrictestApproval returns the smallest number above which any shop wants a
-// second person; see [campaign.Store].
+// StrictestApproval returns the smallest number of users above which a shop
+// requires approval; see [campaign.Store].
 func (s Campaigns) StrictestApproval(ctx context.Context) (above int64, err error) {
 	err = s.Pool.QueryRow(ctx, `select coalesce(min(approval_above), 0) from campaign_limits where approval_above > 0`).Scan(&above)
 	return above, pg.Translate(err)
@@ -188,13 +212,13 @@ func (s Campaigns) Control(ctx context.Context, id int64) (state campaign.State,
 	return state, rate, pg.Translate(err)
 }
 
-// Urgent says whether a channel has batches of a lower priority number to
-// deliver, waiting for a worker or in the hands of one.
+// Urgent reports whether a channel has batches of a lower priority number to
+// deliver, ready or leased.
 type Urgent struct{ Ready, Running bool }
 
-// MoreUrgent looks for batches of the channel that go before priority. A batch
-// that was put off with people nobody has tried yet waits for the channel, and
-// is overtaken by nothing; one that waits for retries only is not in the way.
+// MoreUrgent looks for batches of the channel that go before priority. A
+// deferred batch with untried recipients waits for the channel and goes first;
+// one that only waits for retries does not.
 func (s Campaigns) MoreUrgent(ctx context.Context, c delivery.Channel, priority int) (u Urgent, err error) {
 	err = s.Pool.QueryRow(ctx, `select
 		exists (select from batches where channel = $1 and state = 'ready' and not held and priority < $2 and (next_run_at <= clock_timestamp()

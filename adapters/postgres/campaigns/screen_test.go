@@ -68,7 +68,7 @@ func TestEverySkipSaysWhy(t *testing.T) {
 	}
 }
 
-// TestFrequencyCap runs campaigns of one shop at the same time: nobody gets
+// TestFrequencyCap runs campaigns of one shop at the same time: no user gets
 // more than the shop allows, and reminders do not count.
 func TestFrequencyCap(t *testing.T) {
 	s := newCampaignFixture(t)

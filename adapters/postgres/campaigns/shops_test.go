@@ -63,7 +63,8 @@ func ofShop(shop, segmentID int64) campaign.Spec {
 }
 
 // A segment about another shop's template is refused to a marketer of one shop
-// wherever it is used, and to a campaign of the shop whoever publishes it.
+// wherever it is used, and to a campaign of the shop also when a member of all
+// shops publishes it.
 func TestASegmentAboutAnotherShopReachesNobody(t *testing.T) {
 	s := newTwoShops(t)
 	theirs, mine := s.segmentOf(staff.System(), reserved(s.mine.ID, s.theirs.ID)), s.segmentOf(s.limited, reserved(s.mine.ID))
@@ -89,7 +90,7 @@ func TestASegmentAboutAnotherShopReachesNobody(t *testing.T) {
 	if n := s.Number(`select count(*) from segments`) + s.Number(`select count(*) from campaigns`); n != 2 {
 		t.Errorf("%d rows after refusals", n)
 	}
-	// The segment is edited by somebody of all shops after the draft was made.
+	// A member of all shops edits the segment after the draft was made.
 	c, err := s.service.Create(t.Context(), s.limited, ofShop(10, mine.ID), "")
 	s.Must(err)
 	s.save(mine, reserved(s.theirs.ID))
@@ -109,7 +110,7 @@ func TestASegmentAboutAnotherShopReachesNobody(t *testing.T) {
 	}
 }
 
-// What a second person has approved is checked as well.
+// An approved campaign is checked as well.
 func TestConsentToASegmentAboutAnotherShop(t *testing.T) {
 	s := newTwoShops(t)
 	s.Exec(`insert into campaign_limits (shop_number, approval_above) values (10, 1)`)
@@ -134,9 +135,9 @@ func TestConsentToASegmentAboutAnotherShop(t *testing.T) {
 	}
 }
 
-// A campaign that was published before, whose kept rule is about another
+// A campaign that was published before, whose frozen rule is about another
 // shop's template, or whose draft template moved to another shop, fails before
-// anybody is reached.
+// any user is reached.
 func TestTheCutLooksAtShopsAgain(t *testing.T) {
 	for name, change := range map[string]func(*twoShops, campaign.Campaign){
 		"kept rule": func(s *twoShops, c campaign.Campaign) {

@@ -1,6 +1,7 @@
 // Package coupons stores coupons and everything that makes or moves one: claims,
-// the recording of what the gate promised, codes, grants, orders that use coupons,
-// and the notices before a coupon expires. It counts them in ledgers and tallies.
+// the writing of claims that the gate accepted, codes, grants, orders that use
+// coupons, and the notices before a coupon expires. It counts them in ledgers
+// and tallies.
 package coupons
 
 import (
@@ -40,8 +41,9 @@ func NewClaims(db *pg.DB, g pg.Grouping) *Claims {
 	cfg.MaxCrowd = crowd
 	one := cfg
 	one.SideBySide = cfg.MaxGroup / 2 // measured better at 256 callers, and no worse at 1,024
-	s.fast = pg.NewCommitter[struct{}](one, nil, s.decideFast)
-	s.groups = pg.NewCommitter[struct{}](cfg, nil, s.decide)
+	template := func(r claim.Request) int64 { return r.TemplateID }
+	s.fast = pg.NewFairCommitter[struct{}](one, nil, template, s.decideFast)
+	s.groups = pg.NewFairCommitter[struct{}](cfg, nil, template, s.decide)
 	cfg.Observe = nil
 	s.looks = pg.NewCommitter[struct{}](cfg, nil, s.repetitions)
 	return s

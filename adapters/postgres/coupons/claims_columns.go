@@ -24,7 +24,7 @@ func couponColumns(list []claim.Issue) []any {
 	return []any{templates, users, ids, origins, keys, issued, expires}
 }
 
-// tapColumns are [couponColumns] of taps alone, which need not tell their origin.
+// tapColumns are [couponColumns] of taps alone, without the origin.
 func tapColumns(list []claim.Issue) []any {
 	c := couponColumns(list)
 	return append(c[:3:3], c[4:]...)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -13,7 +12,6 @@ import (
 	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/claim"
 	"dropbell/domain/event"
-	"dropbell/domain/template"
 	"dropbell/killpoint"
 )
 
@@ -24,208 +22,125 @@ import (
 // everything back. Requests that are left undecided are decided again by a group
 // that reads, so every refusal and every repetition is answered from stored rows.
 
-// countFirsts and issueFirsts give coupons to those of the holders $1 (template) and $2 (user)
-// who have none. $3 is how many each would get; both are in the order of
-// template and user, as in every group. $4 to $9 are the coupons: template,
-// user, claim, key, instant, end of validity. $10 to $12
-// are the templates in the order of their ids, with the versions that were
-// read and the number of requests, of which none must be passed over for want
-// of stock. $13 to $15 are topic, trace and instant of the event. If $16, the
-// drop must be open, and that instant now.
-//
-// The set of holders is hashed only if somebody was passed over. A holder who
-// gets a first coupon elsewhere at this very moment violates the key of the
-// counts, which undoes everything; "besideOthers" passes over such a holder,
-// too, but takes longer for each.
-//
-// closes_at is checked again after the row lock is held. PostgreSQL re-evaluates a
-// WHERE clause after waiting for a lock only if the row was changed meanwhile.
-//
-// "is true" keeps the planner from joining, for which it knows the numbers of
-// rows too badly: the set is hashed. Statements are added before its end.
-const (
-	countFirsts = `
-with counted as (
-    insert into claim_counts (template_id, user_id, issued)
-    select * from unnest($1::bigint[], $2::bigint[], $3::int[]) as a (template_id, user_id, issued)
-    where not exists (select from claim_counts c where c.template_id = a.template_id and c.user_id = a.user_id)`
-	besideOthers = `
-    on conflict do nothing`
-	issueFirsts = `
-    returning template_id, user_id, issued
-), counts as materialized (
-    select count(*) as holders, coalesce(sum(issued), 0) as issued from counted
-), given as (
-    insert into coupons (template_id, user_id, claim_id, origin, origin_key, issued_at, expires_at)
-    select a.template_id, a.user_id, a.claim_id, '` + string(claim.ByTap) + `', a.key, a.issued_at, a.expires_at
-    from unnest($4::bigint[], $5::bigint[], $6::bigint[], $7::text[], $8::timestamptz[], $9::timestamptz[])
-        as a (template_id, user_id, claim_id, key, issued_at, expires_at)
-    where (select holders from counts) = cardinality($1::bigint[])
-        or ((a.template_id, a.user_id) in (select template_id, user_id from counted)) is true
-    returning template_id, issued_at, claim_id, id
-), steps as materialized ( -- one, unless a gate accepted the claims at different instants
-    select template_id, issued_at, count(*) as n from given group by template_id, issued_at
-), sold as (
-    update templates t set issued = t.issued + g.n
-    from unnest($10::bigint[], $11::bigint[], $12::bigint[]) as a (id, version, asked)
-    join (select template_id, sum(n) as n from steps group by template_id order by template_id) g on g.template_id = a.id
-    where t.id = a.id and t.version = a.version and t.issued + a.asked <= t.stock
-      and (not $16 or t.opens_at <= clock_timestamp() and clock_timestamp() < ` + pg.TemplateEndsAt + `)
-    returning t.id, g.n, t.issued, ` + pg.TemplateEndsAt + ` as ends
-), announced as (
-    insert into outbox (topic, payload, trace)
-    select $13, jsonb_build_object('at', $15::text, 'issued',
-        jsonb_agg(jsonb_build_object('template_id', id::text, 'issued', n, 'total', issued) order by id)), $14 from sold
-    having count(*) > 0
-), drawn as (
-    insert into claim_seconds as s (template_id, second, issued)
-    select template_id, date_trunc('second', issued_at), sum(n) from steps group by 1, 2 order by 1, 2
-    on conflict (template_id, second) do update set issued = s.issued + excluded.issued
-), checked as materialized (
-    select expect((select count(*) from sold) = (select count(distinct template_id) from steps)
-        and (select issued from counts) = (select coalesce(sum(n), 0) from steps)
-        and (not $16 or coalesce((select min(ends) from sold), 'infinity') > clock_timestamp()
-            and $15::timestamptz between clock_timestamp() - interval '1 second' and clock_timestamp() + interval '1 second'))
-)`
-	issuedFirsts = `
-select g.claims, g.coupons from (select array_agg(claim_id) as claims, array_agg(id) as coupons from given) g cross join checked`
-)
-
-// lastTerms are the terms that the last group which read has found. A group that
-// issues coupons by lastTerms checks them in the same transaction, so they need no
-// invalidation.
-type lastTerms struct {
-	mu    sync.Mutex
-	terms map[int64]knownTerms
-	// at is what the database's clock said, and read when that was known.
-	at, read time.Time
-	// Attempts that counted for nothing are followed by a pause.
-	pausedUntil time.Time
-	failures    int
-	// Until then others, on other nodes, are thought to issue first coupons to
-	// the same users at the same time.
-	contestedUntil time.Time
-}
-
-type knownTerms struct {
-	template.Template
-	read time.Time
-}
-
-const (
-	maxTerms = 1000
-	// termsFor is how long terms are remembered, and this machine's clock is
-	// trusted to run like the database's, which it does within a millisecond.
-	termsFor   = 10 * time.Second
-	contestFor = 10 * time.Second
-	firstPause = 10 * time.Millisecond
-	maxPause   = time.Second
-)
-
-// learn stores what a group has read.
-func (l *lastTerms) learn(d *claim.Decider) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.terms == nil || len(l.terms) > maxTerms {
-		l.terms = map[int64]knownTerms{}
-	}
-	l.at, l.read = d.At, time.Now()
-	for id, t := range d.Templates {
-		l.terms[id] = knownTerms{t, l.read}
-	}
-}
-
-// knows reports whether it is worth trying to issue a coupon of the template
-// by what is remembered.
-func (l *lastTerms) knows(templateID int64) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	t, known := l.terms[templateID]
-	now := time.Now()
-	return known && now.Sub(t.read) < termsFor && now.After(l.pausedUntil)
-}
-
-// decider returns a decider with the terms of the group's templates and without
-// holders.
-func (l *lastTerms) decider(group []claim.Request) *claim.Decider {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	d := newDecider(readSet{}, len(group))
-	d.At = l.at.Add(time.Since(l.read)).Truncate(time.Microsecond)
-	for _, r := range group {
-		if t, known := l.terms[r.TemplateID]; known {
-			d.Templates[r.TemplateID] = t.Template
-		}
-	}
-	return d
-}
-
-// noteOutcome pauses the fast path, longer each time, after attempts that issued
-// too few coupons to be worth it.
-func (l *lastTerms) noteOutcome(worth bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if worth {
-		l.failures = 0
-		return
-	}
-	l.pausedUntil = time.Now().Add(min(firstPause<<l.failures, maxPause))
-	l.failures = min(l.failures+1, 10)
-}
-
-// contest notes that somebody got a first coupon elsewhere at the same time.
-func (l *lastTerms) contest() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.contestedUntil = time.Now().Add(contestFor)
-}
-
-// contested reports whether that was so lately.
-func (l *lastTerms) contested() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return time.Now().Before(l.contestedUntil)
-}
-
 // decideFast returns a verdict for each of the group that it issued a coupon
 // to, in one transaction and one round trip, and an empty one for all others.
 func (s *Claims) decideFast(ctx context.Context, group []claim.Request) ([]claim.Verdict, error) {
-	conn, err := s.Pool.Acquire(ctx) // which may take long, and the decider knows the time
+	conn, err := s.Pool.Acquire(ctx) // may take long, and the decider's time is that of its creation
 	if err != nil {
 		return nil, err
 	}
 	defer conn.Release()
-	verdicts := make([]claim.Verdict, len(group))
-	decider := s.last.decider(group)
-	for i, r := range group {
+	a := fastAttempt{s, conn.Conn(), group, make([]claim.Verdict, len(group))}
+	places := make([]int, len(group))
+	for i := range places {
+		places[i] = i
+	}
+	if s.last.reused() {
+		if places, err = a.withoutUsedKeys(ctx, places); err != nil {
+			return nil, err
+		}
+	}
+	return a.verdicts, a.issue(ctx, places, maxSplits)
+}
+
+// fastAttempt fills in the verdicts of a group's requests. A request is named by its
+// place in the group.
+type fastAttempt struct {
+	*Claims
+	conn     *pgx.Conn
+	group    []claim.Request
+	verdicts []claim.Verdict
+}
+
+// maxSplits bounds how often a group of several templates is halved because the
+// terms of one of them have changed: into eight parts at most.
+const maxSplits = 3
+
+// issue decides the requests at these places in one transaction. If that fails
+// because of a template, the others are decided without it, and if because of a
+// key, the requests without it: neither delays the claims of other users.
+func (a fastAttempt) issue(ctx context.Context, places []int, splits int) error {
+	part := make([]claim.Request, len(places))
+	for i, at := range places {
+		part[i] = a.group[at]
+	}
+	decider := a.last.decider(part)
+	for i, at := range places {
 		// Refusals are not told by what is remembered.
-		if v := decider.Decide(r); v.Err == nil {
-			verdicts[i] = v
+		if v := decider.Decide(part[i]); v.Err == nil {
+			a.verdicts[at] = v
 		}
 	}
 	if len(decider.Fresh()) == 0 {
-		return verdicts, nil
+		return nil
 	}
-	f := newFastGroup(decider, group)
-	issued, err := f.store(ctx, conn.Conn(), s.last.contested())
+	f := newFastGroup(decider, part)
+	err := f.store(ctx, a.conn, a.last.contested())
 	if pg.Violates(err, "claim_counts_pkey") {
-		s.last.contest()
-		issued, err = f.store(ctx, conn.Conn(), true)
+		a.last.contest()
+		err = f.store(ctx, a.conn, true)
 	}
-	failure, refused := errors.AsType[*pgconn.PgError](err)
-	if err != nil && !refused {
-		return nil, err
-	}
-	for i, v := range verdicts {
-		if v.Claim != nil && v.Claim.CouponID == 0 {
-			verdicts[i] = claim.Verdict{}
+	for _, at := range places {
+		if v := a.verdicts[at]; v.Claim != nil && v.Claim.CouponID == 0 {
+			a.verdicts[at] = claim.Verdict{}
 		}
 	}
-	s.last.noteOutcome(2*issued >= len(decider.Fresh()))
-	if refused && failure.Code != expectFailed && !pg.Violates(err, "coupons_origin") {
+	switch {
+	case err == nil:
+		a.last.noteOutcome(decider)
+		return nil
+	case pg.Violates(err, "coupons_origin"):
+		a.last.noteReuse()
+		left, err := a.withoutUsedKeys(ctx, places)
+		if err != nil || len(left) == len(places) { // the other use of the key was undone meanwhile
+			return err
+		}
+		return a.issue(ctx, left, splits)
+	case !termsChanged(err):
+		return err
+	case len(f.templates) == 1 || splits == 0:
+		a.last.noteOutcome(decider)
+		return nil
+	}
+	middle := f.templates[len(f.templates)/2]
+	var lower, upper []int
+	for _, at := range places {
+		if a.group[at].TemplateID < middle {
+			lower = append(lower, at)
+		} else {
+			upper = append(upper, at)
+		}
+	}
+	if err := a.issue(ctx, lower, splits-1); err != nil {
+		return err
+	}
+	return a.issue(ctx, upper, splits-1)
+}
+
+func termsChanged(err error) bool {
+	failure, refused := errors.AsType[*pgconn.PgError](err)
+	return refused && failure.Code == expectFailed
+}
+
+// withoutUsedKeys returns those of the places whose keys no coupon has. Whether
+// such a request is a repetition or a conflict is decided by a group that reads.
+func (a fastAttempt) withoutUsedKeys(ctx context.Context, places []int) ([]int, error) {
+	var keys []string
+	for _, at := range places {
+		if key := a.group[at].Key; key != "" {
+			keys = append(keys, key)
+		}
+	}
+	rows, err := a.conn.Query(ctx, `select origin_key from coupons where origin = '`+string(claim.ByTap)+`' and origin_key = any($1)`, keys)
+	if err != nil {
 		return nil, err
 	}
-	return verdicts, nil
+	used := map[string]bool{}
+	var key string
+	if _, err := pgx.ForEachRow(rows, []any{&key}, func() error { used[key] = true; return nil }); err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(slices.Clone(places), func(at int) bool { return used[a.group[at].Key] }), nil
 }
 
 // fastGroup are coupons to be issued, as far as they are their holders' first.
@@ -248,30 +163,30 @@ func newFastGroup(d *claim.Decider, group []claim.Request) *fastGroup {
 	return f
 }
 
-// store returns how many coupons there are; their ids are filled into their
-// claims.
-func (f *fastGroup) store(ctx context.Context, conn *pgx.Conn, contested bool) (int, error) {
-	sql := countFirsts + issueFirsts + issuedFirsts
+// store fills the ids of the coupons that were issued into their claims.
+func (f *fastGroup) store(ctx context.Context, conn *pgx.Conn, contested bool) error {
+	sql := fastIssueSQL
 	if contested {
-		sql = countFirsts + besideOthers + issueFirsts + issuedFirsts
+		sql = fastIssueContestedSQL
 	}
 	b := &pgx.Batch{} // without begin and commit it is one transaction
 	b.Queue(pg.IndexesOnly)
 	b.Queue(lockShared, f.templates)
 	f.queue(b, sql, f.columns(true, pg.TraceOf(ctx))...)
 	if err := killpoint.Around("claims.first", func() error { return conn.SendBatch(ctx, b).Close() }); err != nil {
-		return 0, err
+		return err
 	}
-	return f.fill(), nil
+	f.fill()
+	return nil
 }
 
 func (f *fastGroup) queue(b *pgx.Batch, sql string, args ...any) {
 	b.Queue(sql, args...).QueryRow(func(row pgx.Row) error { return row.Scan(&f.claims, &f.coupons) })
 }
 
-// fill gives the claims that were issued their coupons once everything is
-// committed, and returns how many that are. They come in the order of the
-// claims, which nobody promises: if they do not they are looked for.
+// fill sets the coupons of the issued claims once everything is committed, and
+// returns their number. They usually come in the order of the claims, which is
+// not guaranteed: otherwise they are searched for.
 func (f *fastGroup) fill() int {
 	fresh, at := f.decider.Fresh(), 0
 	for i, id := range f.claims {
@@ -286,7 +201,7 @@ func (f *fastGroup) fill() int {
 	return len(f.claims)
 }
 
-// columns are the arguments of [countFirsts] and [issueFirsts].
+// columns returns $1 to $16 of the fast path's statements.
 func (f *fastGroup) columns(open bool, trace string) []any {
 	return slices.Concat(countColumns(f.decider.Fresh()), tapColumns(f.decider.Fresh()),
 		[]any{f.templates, f.versions, f.asked, event.CouponsIssued, trace, f.decider.At.UTC().Format(time.RFC3339Nano), open})

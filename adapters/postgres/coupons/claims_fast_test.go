@@ -17,7 +17,7 @@ import (
 
 // remembered opens a drop that the first gate has issued a coupon of, to user
 // 1000, and so remembers.
-func (h *rushHour) remembered(stock int64, limit int) template.Template {
+func (h *claimFixture) remembered(stock int64, limit int) template.Template {
 	h.Helper()
 	drop := h.Open(stock, limit, nil)
 	_, err := h.gates[0].Claim(h.Context(), claimtest.Tap(drop, 1000, theFirst(drop)))
@@ -33,7 +33,7 @@ func theFirst(drop template.Template) string { return fmt.Sprint("the first of "
 // TestFirstsPassOverWhoHasSomething: a group without a look at the database
 // issues what is its users' first, and leaves everything else undecided.
 func TestFirstsPassOverWhoHasSomething(t *testing.T) {
-	h := newRushHour(t, 1)
+	h := newClaimFixture(t, 1)
 	drop := h.remembered(100, 2)
 	group := []claim.Request{
 		claimtest.Tap(drop, 1, "a"), claimtest.Tap(drop, 1000, theFirst(drop)), claimtest.Tap(drop, 1, "b"), claimtest.Tap(drop, 2, "a"),
@@ -70,7 +70,7 @@ func TestFirstsCountOnlyIfAllIsAsRemembered(t *testing.T) {
 		"limited": {`per_user_limit = 1, version = version + 1`, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := newRushHour(t, 1)
+			h := newClaimFixture(t, 1)
 			drop := h.remembered(100, 5)
 			h.Exec(`update templates set `+c.change+` where id = $1`, drop.ID)
 			group := []claim.Request{claimtest.Tap(drop, 1, "a "+name), claimtest.Tap(drop, 2, "b "+name)}
@@ -94,10 +94,72 @@ func TestFirstsCountOnlyIfAllIsAsRemembered(t *testing.T) {
 	}
 }
 
+// TestAReusedKeyConcernsItsUserOnly: a user claims with a key of another template,
+// and the others of the group get their coupons by what is remembered, then and
+// in the next groups.
+func TestAReusedKeyConcernsItsUserOnly(t *testing.T) {
+	h := newClaimFixture(t, 1)
+	other, drop := h.remembered(100, 1), h.remembered(100, 1)
+	for round := range 3 {
+		by := user.ID(10 * (round + 1))
+		_, err := h.gates[0].Claim(t.Context(), claimtest.Tap(other, by, "the key"))
+		h.Must(err)
+		reused := claimtest.Tap(drop, by, "the key")
+		group := []claim.Request{claimtest.Tap(drop, by+1, "a"), reused, claimtest.Tap(drop, by+2, "a")}
+		verdicts, err := couponsdb.Firsts(t.Context(), h.gates[0], group)
+		h.Must(err)
+		for i, v := range verdicts {
+			if v.Err != nil || (v.Claim != nil) != (i != 1) {
+				t.Errorf("round %d, request %d: %+v, %v", round, i, v.Claim, v.Err)
+			}
+		}
+		if !couponsdb.Remembers(h.gates[0], drop.ID) || !couponsdb.Remembers(h.gates[0], other.ID) {
+			t.Fatal("the fast path pauses because of a reused key")
+		}
+		if _, err := h.gates[0].Claim(t.Context(), reused); !errors.Is(err, claim.ErrIdempotency) {
+			t.Errorf("the reused key: %v", err)
+		}
+	}
+	claimtest.Holds(t, h, drop.ID, 7, 1)
+	claimtest.Holds(t, h, other.ID, 4, 1)
+}
+
+// TestAChangedTemplateConcernsItsClaimsOnly: of a group of many templates those of
+// the ones that are as remembered are issued, and only the changed one pauses.
+func TestAChangedTemplateConcernsItsClaimsOnly(t *testing.T) {
+	h := newClaimFixture(t, 1)
+	var drops []template.Template
+	var group []claim.Request
+	for range 8 {
+		drops = append(drops, h.remembered(100, 1))
+	}
+	for _, d := range drops {
+		group = append(group, claimtest.Tap(d, 1, fmt.Sprint("a", d.ID)), claimtest.Tap(d, 2, fmt.Sprint("a", d.ID)))
+	}
+	changed := drops[5]
+	h.Exec(`update templates set state = 'paused', version = version + 1 where id = $1`, changed.ID)
+	verdicts, err := couponsdb.Firsts(t.Context(), h.gates[0], group)
+	h.Must(err)
+	for i, v := range verdicts {
+		if v.Err != nil || (v.Claim != nil) != (group[i].TemplateID != changed.ID) {
+			t.Errorf("request %d: %+v, %v", i, v.Claim, v.Err)
+		}
+	}
+	for _, d := range drops {
+		want := 3
+		if d.ID == changed.ID {
+			want = 1
+		} else if !couponsdb.Remembers(h.gates[0], d.ID) {
+			t.Error("the fast path pauses for a template that did not change")
+		}
+		claimtest.Holds(t, h, d.ID, want, 1)
+	}
+}
+
 // TestFirstsMeetAChange holds the drop's row while a claim that is decided by
 // what is remembered has written its coupon.
 func TestFirstsMeetAChange(t *testing.T) {
-	h := newRushHour(t, 1)
+	h := newClaimFixture(t, 1)
 	drop := h.remembered(100, 1)
 	_, commit := h.Hold(`update templates set state = 'paused', version = version + 1 where id = $1`, drop.ID)
 	var err error
@@ -112,10 +174,10 @@ func TestFirstsMeetAChange(t *testing.T) {
 	claimtest.Holds(t, h, drop.ID, 1, 1)
 }
 
-// TestFirstsMeetTheFirstOfAnother: another node is about to give one of the
-// group's users a first coupon. He is passed over, and everybody else gets one.
-func TestFirstsMeetTheFirstOfAnother(t *testing.T) {
-	h := newRushHour(t, 2)
+// TestFirstClaimsMeetAFirstClaimElsewhere: another node is about to issue one of the
+// group's users a first coupon. That user is left out, and all others get one.
+func TestFirstClaimsMeetAFirstClaimElsewhere(t *testing.T) {
+	h := newClaimFixture(t, 2)
 	drop := h.remembered(100, 1)
 	_, release := h.Hold(`select from templates where id = $1 for no key update`, drop.ID)
 	group := []claim.Request{claimtest.Tap(drop, 1, "a"), claimtest.Tap(drop, 2, "a"), claimtest.Tap(drop, 3, "a")}
@@ -139,11 +201,11 @@ func TestFirstsMeetTheFirstOfAnother(t *testing.T) {
 	claimtest.Holds(t, h, drop.ID, 4, 1)
 }
 
-// TestACrowdThatTriesAgain: most of a crowd has its coupon already and asks
-// again, here and there, with the old key and with new ones.
+// TestACrowdThatTriesAgain: most users have their coupon already and claim
+// again, on several nodes, with the old key and with new ones.
 func TestACrowdThatTriesAgain(t *testing.T) {
 	const users, tries = 60, 8
-	h := newRushHour(t, 3)
+	h := newClaimFixture(t, 3)
 	drop := h.Open(1000, 2, nil)
 	var mu sync.Mutex
 	told := map[string]claim.ID{}
@@ -174,11 +236,11 @@ func TestACrowdThatTriesAgain(t *testing.T) {
 }
 
 // TestADropThatEndsWhileAGroupWaits: the group has judged the time before it
-// waited for the drop's row, which whoever held it gives back unchanged.
+// waited for the drop's row, whose lock is then released without a change.
 func TestADropThatEndsWhileAGroupWaits(t *testing.T) {
 	for name, ends := range map[string]string{"closes_at": "ends", "valid_until": "expires"} {
 		t.Run(ends, func(t *testing.T) {
-			h := newRushHour(t, 1)
+			h := newClaimFixture(t, 1)
 			drop := h.remembered(100, 1)
 			for _, c := range []struct {
 				by  user.ID
@@ -216,7 +278,7 @@ func TestADropThatEndsWhileAGroupWaits(t *testing.T) {
 // TestTermsAreNotRememberedForLong: reading another drop does not make terms
 // that were read long ago any younger.
 func TestTermsAreNotRememberedForLong(t *testing.T) {
-	h := newRushHour(t, 1)
+	h := newClaimFixture(t, 1)
 	old := h.remembered(100, 1)
 	couponsdb.Age(h.gates[0], 11*time.Second)
 	young := h.remembered(100, 1)

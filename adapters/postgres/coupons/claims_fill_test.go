@@ -9,8 +9,8 @@ import (
 	"dropbell/domain/user"
 )
 
-// TestCouponsFindTheirClaims: whoever was passed over has none, in whatever
-// order the others come back.
+// TestCouponsFindTheirClaims: holders who were left out have no coupon, whatever
+// the order of the others.
 func TestCouponsFindTheirClaims(t *testing.T) {
 	for _, ids := range [][]int64{{1, 2, 3, 4}, {2, 4}, {4, 2}, {3, 1, 2}, {4}, nil} {
 		group := make([]claim.Request, 4)

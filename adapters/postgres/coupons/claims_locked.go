@@ -14,8 +14,8 @@ import (
 	"dropbell/domain/template"
 )
 
-// lockTemplates serialises everybody who decides about these templates. The
-// foreign keys of slots need no more than a key share, which this lets pass.
+// lockTemplates serialises the locked groups of these templates. The foreign
+// keys of slots need no more than a key share lock, which does not conflict.
 const lockTemplates = `select ` + termColumns + ` from templates where id = any($1) order by id for no key update`
 
 const termColumns = `id, version, state, obtain, stock, issued, per_user_limit, opens_at, closes_at, valid_until, valid_hours, ended_at`
@@ -66,9 +66,9 @@ func readSetOf(group []claim.Request) readSet {
 	return q
 }
 
-// lockAndRead begins a transaction, locks the group's templates and reads what
-// decides about them. Each statement sees what was committed before it began,
-// so those behind the lock see everything that earlier groups have done.
+// lockAndRead begins a transaction, locks the group's templates and reads the
+// read set. Each statement sees what was committed before it began, so the reads
+// after the lock see the writes of all earlier groups.
 func lockAndRead(ctx context.Context, conn *pgx.Conn, group []claim.Request) (*claim.Decider, error) {
 	q := readSetOf(group)
 	d := newDecider(q, len(group))
@@ -86,7 +86,8 @@ func newDecider(q readSet, group int) *claim.Decider {
 		Known: make(map[claim.RepeatKey]*claim.Claim, group), KnownID: make(map[claim.ID]*claim.Claim, len(q.acceptedIDs)), Size: group}
 }
 
-// queueReads asks for the templates' terms, and then for what else decides.
+// queueReads queues the query for the templates' terms, and those for the rest
+// of the read set.
 func queueReads(b *pgx.Batch, d *claim.Decider, q readSet, terms string) {
 	b.Queue(terms, q.templates).Query(func(rows pgx.Rows) error { return readTerms(d, rows) })
 	// After the lock, if there is one: waiting for it may have taken long.
@@ -197,8 +198,8 @@ func queueIssues(ctx context.Context, b *pgx.Batch, d *claim.Decider) error {
 	return nil
 }
 
-// issuedSums tells how many coupons of which templates, in the order of their
-// ids, are issued.
+// issuedSums returns the templates by ascending id with the number of coupons
+// issued of each.
 func issuedSums(d *claim.Decider) (templates, sums []int64) {
 	templates = slices.Sorted(maps.Keys(d.Issued()))
 	sums = make([]int64, len(templates))

@@ -53,11 +53,11 @@ with added as (
 )
 select expect((select count(*) from added) + (select count(*) from raised) = $8)`
 
-// The templates are in the order of their ids, as in every group. Only this
-// step knows how many are issued in all, so it writes the event: $4 is the
-// topic, $5 the instant, $6 the trace. The end of the drop is checked again after
-// the row lock is held: PostgreSQL re-evaluates a WHERE clause after waiting for a
-// lock only if the row was changed meanwhile.
+// The templates are in the order of their ids, as in every group. Only this step
+// has the total number of issued coupons, so it writes the event: $4 is the
+// topic, $5 the instant, $6 the trace. The end of the drop is checked again
+// after the row lock is held: PostgreSQL re-evaluates a WHERE clause after
+// waiting for a lock only if the row was changed meanwhile.
 const expectTerms = `
 with sold as (
     update templates t set issued = t.issued + a.n from unnest($1::bigint[], $2::bigint[], $3::bigint[]) as a (id, version, n)

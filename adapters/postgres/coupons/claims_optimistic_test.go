@@ -16,7 +16,7 @@ import (
 // its terms and written its coupons, and before it could count them: what the
 // staff decided first holds, and nothing of the group's first attempt is left.
 func TestTermsThatChangeUnderAQuickGroup(t *testing.T) {
-	h := newRushHour(t, 1)
+	h := newClaimFixture(t, 1)
 	for name, c := range map[string]struct {
 		change string
 		want   error
@@ -56,7 +56,7 @@ func TestTermsThatChangeUnderAQuickGroup(t *testing.T) {
 // meet in the users' counts, some with the keys of others' requests.
 func TestOneUserOnManyNodes(t *testing.T) {
 	const users, tries, limit = 3, 40, 7
-	h := newRushHour(t, 3)
+	h := newClaimFixture(t, 3)
 	drop := h.Open(1000, limit, nil)
 	var all sync.WaitGroup
 	var mu sync.Mutex
@@ -88,11 +88,11 @@ func TestOneUserOnManyNodes(t *testing.T) {
 	claimtest.Holds(t, h, drop.ID, users*limit, limit)
 }
 
-// TestTheLastGroupTellsTheWholeNumber: who counts by the events knows when
-// everything is gone, whichever groups met.
+// TestTheLastGroupTellsTheWholeNumber: the events contain the total when
+// everything is issued, whichever groups met.
 func TestTheLastGroupTellsTheWholeNumber(t *testing.T) {
 	const stock = 500
-	h := newRushHour(t, 3)
+	h := newClaimFixture(t, 3)
 	drop := h.Open(stock, 1, nil)
 	var all sync.WaitGroup
 	for i := range 2 * stock {
@@ -114,7 +114,7 @@ func TestTheLastGroupTellsTheWholeNumber(t *testing.T) {
 // templates in opposite orders while the second template is taken: neither
 // waits for what the other holds.
 func TestGroupsOfSeveralTemplatesTakeTurns(t *testing.T) {
-	h := newRushHour(t, 2)
+	h := newClaimFixture(t, 2)
 	a, b := h.Open(1000, 1000, nil), h.Open(1000, 1000, nil)
 	_, release := h.Hold(`select pg_advisory_xact_lock(hashtextextended('dropbell:claims', $1))`, b.ID)
 	var all sync.WaitGroup

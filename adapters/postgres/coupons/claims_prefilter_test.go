@@ -18,7 +18,7 @@ import (
 
 // guarded is a rush hour whose gates have doormen with a memory each.
 type guarded struct {
-	*rushHour
+	*claimFixture
 	doormen []*claim.Prefilter
 	looks   []*lookup.Templates
 	memory  int
@@ -26,7 +26,7 @@ type guarded struct {
 }
 
 func newGuarded(t *testing.T, nodes int) *guarded {
-	h := &guarded{rushHour: newRushHour(t, nodes)}
+	h := &guarded{claimFixture: newClaimFixture(t, nodes)}
 	for _, g := range h.gates {
 		look, err := lookup.New(h.Templates, pgtest.Clock)
 		h.Must(err)
@@ -51,11 +51,11 @@ func (h *guarded) forget(id int64) {
 	}
 }
 
-// Open returns when every node knows of the template: ids beyond the newest
-// are looked for every now and then only.
+// Open returns when every node finds the template: ids beyond the newest are
+// looked for now and then only.
 func (h *guarded) Open(stock int64, limit int, change func(*template.Spec)) template.Template {
 	h.Helper()
-	t := h.rushHour.Open(stock, limit, change)
+	t := h.claimFixture.Open(stock, limit, change)
 	deadline := time.Now().Add(10 * time.Second)
 	for _, l := range h.looks {
 		for {
@@ -71,8 +71,8 @@ func (h *guarded) Open(stock int64, limit int, change func(*template.Spec)) temp
 	return t
 }
 
-func (h *guarded) Do(id int64, tr template.Transition) { h.rushHour.Do(id, tr); h.forget(id) }
-func (h *guarded) Raise(id, stock int64)               { h.rushHour.Raise(id, stock); h.forget(id) }
+func (h *guarded) Do(id int64, tr template.Transition) { h.claimFixture.Do(id, tr); h.forget(id) }
+func (h *guarded) Raise(id, stock int64)               { h.claimFixture.Raise(id, stock); h.forget(id) }
 
 func TestGatesWithDoormenKeepTheContract(t *testing.T) {
 	for name, nodes := range map[string]int{"one node": 1, "two nodes": 2} {
@@ -82,8 +82,8 @@ func TestGatesWithDoormenKeepTheContract(t *testing.T) {
 	}
 }
 
-// TestACrowdThatComesTooLate is answered without a transaction each, and sees
-// raised stock within a second even if no event tells of it.
+// TestACrowdThatComesTooLate is answered without transactions, and sees raised
+// stock within a second even without an event.
 func TestACrowdThatComesTooLate(t *testing.T) {
 	h := newGuarded(t, 2)
 	drop := h.Open(10, 1, nil)
@@ -107,7 +107,7 @@ func TestACrowdThatComesTooLate(t *testing.T) {
 	if h.memory < 1800 {
 		t.Errorf("only %d of 2000 were refused from memory", h.memory)
 	}
-	h.rushHour.Raise(drop.ID, 11) // and nobody tells
+	h.claimFixture.Raise(drop.ID, 11) // without an event
 	deadline := time.Now().Add(3 * time.Second)
 	for by := user.ID(5000); ; by++ {
 		_, err := h.Claim(t.Context(), claimtest.Tap(drop, by, ""))

@@ -22,15 +22,15 @@ import (
 	"dropbell/domain/user"
 )
 
-// rushHour is a world with durable gates, on a pool of connections each.
-type rushHour struct {
+// claimFixture is a database with durable gates, on a pool of connections each.
+type claimFixture struct {
 	*fixture
 	gates []*couponsdb.Claims
 }
 
-func newRushHour(t *testing.T, gates int) *rushHour {
+func newClaimFixture(t *testing.T, gates int) *claimFixture {
 	t.Helper()
-	h := &rushHour{fixture: newFixture(t)}
+	h := &claimFixture{fixture: newFixture(t)}
 	for range gates {
 		h.gates = append(h.gates, h.gate(t))
 	}
@@ -38,26 +38,26 @@ func newRushHour(t *testing.T, gates int) *rushHour {
 }
 
 // gate returns one more gate that ends with the test.
-func (h *rushHour) gate(t *testing.T) *couponsdb.Claims {
+func (h *claimFixture) gate(t *testing.T) *couponsdb.Claims {
 	g := couponsdb.NewClaims(h.another(t), postgres.Grouping{})
 	t.Cleanup(g.Close)
 	return g
 }
 
 // another returns a pool of its own, as another process has one.
-func (h *rushHour) another(t *testing.T) *postgres.DB {
+func (h *claimFixture) another(t *testing.T) *postgres.DB {
 	db, err := postgres.Open(context.WithoutCancel(t.Context()), h.SQL.Config().ConnString(), postgres.Options{AppName: "gate", MaxConns: 4})
 	h.Must(err)
 	t.Cleanup(db.Close)
 	return db
 }
 
-// Claim asks any of the gates.
-func (h *rushHour) Claim(ctx context.Context, r claim.Request) (claim.Claim, error) {
+// Claim claims at one of the gates.
+func (h *claimFixture) Claim(ctx context.Context, r claim.Request) (claim.Claim, error) {
 	return h.gates[rand.IntN(len(h.gates))].Claim(ctx, r)
 }
 
-func (h *rushHour) Open(stock int64, limit int, change func(*template.Spec)) template.Template {
+func (h *claimFixture) Open(stock int64, limit int, change func(*template.Spec)) template.Template {
 	h.Helper()
 	s := pgtest.Spec(-time.Minute)
 	s.Stock, s.PerUserLimit = stock, limit
@@ -75,19 +75,19 @@ func (h *rushHour) Open(stock int64, limit int, change func(*template.Spec)) tem
 	return t
 }
 
-func (h *rushHour) Draft() template.Template {
+func (h *claimFixture) Draft() template.Template {
 	t, err := h.Service.Create(h.Context(), pgtest.Actor, pgtest.Spec(time.Hour), "")
 	h.Must(err)
 	return t
 }
 
-func (h *rushHour) Do(id int64, tr template.Transition) {
+func (h *claimFixture) Do(id int64, tr template.Transition) {
 	h.Helper()
 	_, err := h.Service.Do(h.Context(), pgtest.Actor, id, 0, tr, "test")
 	h.Must(err)
 }
 
-func (h *rushHour) Raise(id, stock int64) {
+func (h *claimFixture) Raise(id, stock int64) {
 	h.Helper()
 	t, err := h.Service.Template(h.Context(), staff.System(), id)
 	h.Must(err)
@@ -97,7 +97,7 @@ func (h *rushHour) Raise(id, stock int64) {
 	h.Must(err)
 }
 
-func (h *rushHour) Coupons(id int64) []claim.Claim {
+func (h *claimFixture) Coupons(id int64) []claim.Claim {
 	h.Helper()
 	rows, err := h.SQL.Query(h.Context(), `select claim_id, template_id, user_id, 'issued', id, '', issued_at from coupons where template_id = $1 order by id`, id)
 	h.Must(err)
@@ -106,7 +106,7 @@ func (h *rushHour) Coupons(id int64) []claim.Claim {
 	return list
 }
 
-func (h *rushHour) Balance(id int64) (total, issued int64) {
+func (h *claimFixture) Balance(id int64) (total, issued int64) {
 	h.Helper()
 	h.Must(h.SQL.QueryRow(h.Context(), `select stock, issued from templates where id = $1`, id).Scan(&total, &issued))
 	counted := h.Number(`select coalesce(sum(issued), 0) from claim_counts where template_id = $1`, id)
@@ -120,18 +120,19 @@ func (h *rushHour) Balance(id int64) (total, issued int64) {
 }
 
 func TestDurableGateKeepsTheContract(t *testing.T) {
-	claimtest.Run(t, func(t *testing.T) claimtest.Harness { return newRushHour(t, 1) })
+	claimtest.Run(t, func(t *testing.T) claimtest.Harness { return newClaimFixture(t, 1) })
 }
 
 func TestDurableGatesOfTwoNodesKeepTheContract(t *testing.T) {
-	claimtest.Run(t, func(t *testing.T) claimtest.Harness { return newRushHour(t, 2) })
+	claimtest.Run(t, func(t *testing.T) claimtest.Harness { return newClaimFixture(t, 2) })
 }
 
-// TestARushWithAKilledNode asks three nodes, of which one loses its database
-// in the middle: whoever got no answer asks again with the same key.
+// TestARushWithAKilledNode claims at three nodes, of which one loses its
+// database in the middle: requests without an answer are repeated with the same
+// key.
 func TestARushWithAKilledNode(t *testing.T) {
 	const stock, users = 50, 200
-	h := newRushHour(t, 2)
+	h := newClaimFixture(t, 2)
 	doomedDB := h.another(t)
 	doomed := couponsdb.NewClaims(doomedDB, postgres.Grouping{MaxGroup: 8})
 	t.Cleanup(doomed.Close)
@@ -182,7 +183,7 @@ func TestARushWithAKilledNode(t *testing.T) {
 }
 
 func TestOneGroupIsDecidedInItsOrder(t *testing.T) {
-	h := newRushHour(t, 1)
+	h := newClaimFixture(t, 1)
 	a, b := h.Open(2, 1, nil), h.Open(100, 2, nil)
 	draft := h.Draft()
 	ask := func(drop template.Template, by user.ID, key string) claim.Request {
@@ -214,7 +215,7 @@ func TestOneGroupIsDecidedInItsOrder(t *testing.T) {
 // TestKeyMeetsKeyOfAnotherTemplate sends one key to two templates at once,
 // from two nodes whose transactions lock different rows.
 func TestKeyMeetsKeyOfAnotherTemplate(t *testing.T) {
-	h := newRushHour(t, 2)
+	h := newClaimFixture(t, 2)
 	a, b := h.Open(1000, 1000, nil), h.Open(1000, 1000, nil)
 	for round := range 30 {
 		var all sync.WaitGroup
@@ -234,7 +235,7 @@ func TestKeyMeetsKeyOfAnotherTemplate(t *testing.T) {
 }
 
 func TestGrantsKnowNoWindow(t *testing.T) {
-	h := newRushHour(t, 1)
+	h := newClaimFixture(t, 1)
 	hours := func(opens, closes int) func(*template.Spec) {
 		return func(s *template.Spec) {
 			now := pgtest.Clock().Truncate(time.Second)
@@ -278,7 +279,7 @@ func TestGrantsKnowNoWindow(t *testing.T) {
 // TestAcceptedElsewhere writes what another gate has let in: the window is no
 // longer judged, stock and limit are, and a second writing changes nothing.
 func TestAcceptedElsewhere(t *testing.T) {
-	h := newRushHour(t, 1)
+	h := newClaimFixture(t, 1)
 	drop := h.Open(2, 1, nil)
 	at := pgtest.Clock().Add(-time.Minute)
 	accepted := func(id claim.ID, by user.ID) claim.Request {
@@ -303,7 +304,7 @@ func TestAcceptedElsewhere(t *testing.T) {
 }
 
 func TestLooksAtClaims(t *testing.T) {
-	h := newRushHour(t, 1)
+	h := newClaimFixture(t, 1)
 	drop := h.Open(10, 1, nil)
 	r := claimtest.Tap(drop, 5, "key")
 	want, err := h.Claim(t.Context(), r)
@@ -338,7 +339,7 @@ func TestLooksAtClaims(t *testing.T) {
 }
 
 func TestAKeyIsNotTooLong(t *testing.T) {
-	h := newRushHour(t, 1)
+	h := newClaimFixture(t, 1)
 	r := claimtest.Tap(h.Open(1, 1, nil), 1, "")
 	r.Key = string(make([]byte, claim.MaxKey+1))
 	if _, err := h.Claim(t.Context(), r); !errors.Is(err, fault.ErrInvalid) {

@@ -16,7 +16,7 @@ import (
 	"dropbell/domain/template"
 )
 
-// codeKeys has keys that everybody may know.
+// codeKeys has keys that are not secret.
 func codeKeys(t testing.TB, text string) *redeemcode.Keyring {
 	t.Helper()
 	k, err := redeemcode.ParseKeys(text)
@@ -44,6 +44,12 @@ func newCodeFixture(t *testing.T) *codeFixture {
 	m := &codeFixture{fixture: w, codes: couponsdb.NewCodes(w.DB)}
 	m.use(keyOne)
 	return m
+}
+
+// place has batches made from now on begin after the number that at returns.
+func (m *codeFixture) place(at func(n int64) int64) {
+	m.codes.Random = func(n int64) (int64, error) { return at(n), nil }
+	m.use(keyOne)
 }
 
 // use gives the mint other keys.

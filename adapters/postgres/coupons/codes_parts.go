@@ -52,7 +52,7 @@ func insertParts(ctx context.Context, tx pgx.Tx, batchID int64, numbers, codes [
 	return err
 }
 
-// countParts brings the batch's counter up to date; a hundred rows at most.
+// countParts updates the batch's counter; a hundred rows at most.
 func (s Codes) countParts(ctx context.Context, tx pgx.Tx, batchID int64) error {
 	var ready bool
 	err := tx.QueryRow(ctx, `

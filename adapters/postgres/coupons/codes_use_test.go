@@ -20,29 +20,29 @@ import (
 	"dropbell/domain/user"
 )
 
-// till is a mint whose codes are used.
-type till struct {
+// useFixture is a codeFixture with a gate that redeems its codes.
+type useFixture struct {
 	*codeFixture
 	gate *couponsdb.Claims
 }
 
-func newTill(t *testing.T) *till {
-	p := &till{newCodeFixture(t), nil}
+func newUseFixture(t *testing.T) *useFixture {
+	p := &useFixture{newCodeFixture(t), nil}
 	p.gate = couponsdb.NewClaims(p.DB, postgres.Grouping{})
 	t.Cleanup(p.gate.Close)
 	return p
 }
 
-func (m *till) claim(by user.ID, d template.Template, s redeemcode.Serial) (claim.Claim, error) {
+func (m *useFixture) claim(by user.ID, d template.Template, s redeemcode.Serial) (claim.Claim, error) {
 	return m.gate.Claim(context.WithoutCancel(m.Context()), claim.Request{ID: claim.NewID(rand.Uint64(), d.ID), TemplateID: d.ID, UserID: by,
 		Origin: claim.ByCode, Key: fmt.Sprint(int64(s))})
 }
 
 // TestRevokedWhileRedeeming: a hundred users redeem while staff revoke. Every
-// coupon belongs to a code that was counted, and whoever comes after the
-// revocation is committed gets nothing.
+// coupon belongs to a code that was counted, and redemptions after the committed
+// revocation are refused.
 func TestRevokedWhileRedeeming(t *testing.T) {
-	m := newTill(t)
+	m := newUseFixture(t)
 	d := m.byCode(1000, 1000)
 	b := m.ready(d, 400)
 	var users sync.WaitGroup
@@ -87,7 +87,7 @@ func TestRevokedWhileRedeeming(t *testing.T) {
 	if n := m.Number(`select count(*) from audit where action = 'codes.revoke' and reason = 'leaked' and (before->>'used')::int <= $1`, issued); n != 1 {
 		t.Errorf("%d revocations are in the audit log", n)
 	}
-	// Whoever has a coupon keeps it, and is told so again.
+	// A user who has a coupon keeps it, and gets it again as an answer.
 	var by user.ID
 	var s int64
 	m.Must(m.SQL.QueryRow(t.Context(), `select user_id, origin_key::bigint from coupons limit 1`).Scan(&by, &s))
@@ -97,7 +97,7 @@ func TestRevokedWhileRedeeming(t *testing.T) {
 }
 
 func TestUsedIsCountedPerBatch(t *testing.T) {
-	m := newTill(t)
+	m := newUseFixture(t)
 	d, other := m.byCode(100, 100), m.byCode(100, 100)
 	a, b, c := m.ready(d, 30), m.ready(other, 1), m.ready(d, 30)
 	var users sync.WaitGroup
@@ -141,7 +141,7 @@ func TestUsedIsCountedPerBatch(t *testing.T) {
 }
 
 func TestCheck(t *testing.T) {
-	m := newTill(t)
+	m := newUseFixture(t)
 	d := m.byCode(100, 100)
 	b := m.ready(d, 3)
 	codes := m.export(d, b.ID)

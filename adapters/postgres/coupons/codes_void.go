@@ -36,8 +36,8 @@ func serialOf(r claim.Request) (int64, bool) {
 	return n, err == nil
 }
 
-// queueVoid asks which codes of the group were revoked; for a group without
-// codes it asks nothing.
+// queueVoid queues the query for revoked codes of the group; none for a group
+// without codes.
 func queueVoid(b *pgx.Batch, d *claim.Decider, group []claim.Request) {
 	var serials []int64
 	for _, r := range group {

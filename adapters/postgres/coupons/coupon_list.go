@@ -22,21 +22,43 @@ func scanListed(row pgx.CollectableRow) (l coupon.Listed, err error) {
 		&r.Target, &r.Product, &l.TemplateName, &l.ShopNumber, &l.ShopName, &l.ShopTimezone, &l.Now)...)
 }
 
-// overdueSQL are the coupons that the next sweep will expire: those of about a
-// second. Written so that the planner, who expects more, takes their index.
-const overdueSQL = `select o.id from coupons o where o.state = 'unused' and o.expires_at <= now() order by o.expires_at limit 10000`
+// maxOverdue is up to how many coupons that the sweep has still to expire are
+// looked up one by one. It expires thousands a second, so that there are more
+// only after very many coupons expired at once.
+const maxOverdue = 10_000
+
+// overdueSQL are the coupons that the sweep will expire. Written so that the
+// planner, who expects more, takes their index.
+const overdueSQL = `select o.id from coupons o where o.state = 'unused' and o.expires_at <= now() order by o.expires_at, o.id limit`
+
+// stateConditions are the conditions under which coupons are in the state; each
+// yields the newest by an index. What is shown as expired is stored so, or will
+// be by the sweep.
+func (s CouponSteps) stateConditions(ctx context.Context, state coupon.State) ([]string, error) {
+	switch state {
+	case "":
+		return []string{""}, nil
+	case coupon.Unused:
+		return []string{"c.state = 'unused' and c.expires_at > now()"}, nil
+	case coupon.Expired:
+		var overdue int
+		err := s.Pool.QueryRow(ctx, fmt.Sprintf(`select count(*) from (%s %d) o`, overdueSQL, maxOverdue+1)).Scan(&overdue)
+		if overdue > maxOverdue { // so many that the newest are soon found
+			return []string{"c.state = 'expired'", "c.state = 'unused' and c.expires_at <= now()"}, pg.Translate(err)
+		}
+		return []string{"c.state = 'expired'", fmt.Sprintf("c.id = any(array(%s %d))", overdueSQL, maxOverdue)}, pg.Translate(err)
+	}
+	return nil, nil
+}
 
 // Listed lists coupons, newest first; see [coupon.DeskStore].
 func (s CouponSteps) Listed(ctx context.Context, q coupon.Query) ([]coupon.Listed, error) {
 	c := couponFilter(q)
 	newest := fmt.Sprintf(" order by c.id desc limit %d", max(1, q.Limit))
-	// What is shown as expired is stored so, or will be by the next sweep: two
-	// indexes, of which each yields the newest.
-	states := map[coupon.State][]string{
-		"":             {""},
-		coupon.Unused:  {"c.state = 'unused' and c.expires_at > now()"},
-		coupon.Expired: {"c.state = 'expired'", "c.id = any(array(" + overdueSQL + "))"},
-	}[q.State]
+	states, err := s.stateConditions(ctx, q.State)
+	if err != nil {
+		return nil, err
+	}
 	if states == nil {
 		c.Add("c.state = ?", q.State)
 		states = []string{""}

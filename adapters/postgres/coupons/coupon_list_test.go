@@ -56,3 +56,27 @@ func TestCouponsByState(t *testing.T) {
 		}
 	}
 }
+
+// TestManyOverdueCoupons: the sweep is far behind, and lists by state are complete
+// all the same.
+func TestManyOverdueCoupons(t *testing.T) {
+	p := newPaymentFixture(t)
+	const overdue = 10_050
+	p.Exec(`insert into coupons (template_id, user_id, claim_id, origin, issued_at, expires_at)
+		select $1, n, n, 'claim', now() - interval '2 days', now() - n * interval '1 millisecond' from generate_series(1, $2::bigint) n`, p.drop.ID, overdue)
+	newest := p.Number(`select max(id) from coupons`)
+	for state, want := range map[coupon.State]int{coupon.Expired: 20, coupon.Unused: 0, "": 20} {
+		for _, q := range []coupon.Query{{}, {TemplateID: p.drop.ID}, {Shops: []int64{p.drop.ShopNumber}}, {BeforeID: newest - 5000}} {
+			q.State, q.Limit = state, 20
+			list, err := p.store.Listed(t.Context(), q)
+			p.Must(err)
+			first := newest
+			if q.BeforeID > 0 {
+				first = q.BeforeID - 1
+			}
+			if len(list) != want || want > 0 && list[0].ID != first {
+				t.Errorf("%+v: %d coupons, want %d from %d on", q, len(list), want, first)
+			}
+		}
+	}
+}

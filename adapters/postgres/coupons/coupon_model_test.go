@@ -18,8 +18,8 @@ import (
 	"dropbell/domain/money"
 )
 
-// modelOrder is what one order has done, in a model that knows nothing of
-// versions, histories or statements.
+// modelOrder is the state of one order, in a model without versions, histories
+// or statements.
 type modelOrder struct {
 	locked, released, ended, confirmed, refunded bool
 	amount                                       money.Amount // of the lock
@@ -133,8 +133,8 @@ func (m *model) clone() *model {
 	return &c
 }
 
-// models are all that the coupon can be: of two steps at once nobody knows
-// which came first, but for what was answered.
+// models are all possible states of the coupon: the order of two concurrent
+// steps is known only from their answers.
 type models []*model
 
 // after returns what the coupon can be once these steps, at the same time,
@@ -172,7 +172,7 @@ type act struct {
 	on   func(*model) bool
 }
 
-// drawAct returns a random step of a random order, or of nobody's.
+// drawAct returns a random step of a random order, or of none.
 func (p *paymentFixture) drawAct(rt *rapid.T, id int64) act {
 	ctx := p.Context()
 	o := rapid.SampledFrom([]string{"A", "B", "C"}).Draw(rt, "order")
@@ -209,7 +209,10 @@ func (p *paymentFixture) drawAct(rt *rapid.T, id int64) act {
 			}, (*model).revoke}
 		}
 	}
-	return act{"sweep of expired", func(*coupon.Service) error { _, err := p.store.Expire(ctx, 10); return err },
+	return act{"sweep of expired", func(*coupon.Service) error {
+		_, _, err := p.store.Expire(ctx, couponsdb.ExpiryCursor{}, 10)
+		return err
+	},
 		func(m *model) bool { m.expire(); return true }}
 }
 
@@ -273,7 +276,7 @@ func TestCouponModel(t *testing.T) {
 			"sweeps": func(*rapid.T) {
 				_, err := p.store.EndLocks(ctx, 10)
 				p.Must(err)
-				_, err = p.store.Expire(ctx, 10)
+				_, _, err = p.store.Expire(ctx, couponsdb.ExpiryCursor{}, 10)
 				p.Must(err)
 				for _, m := range ms {
 					m.timeOut()

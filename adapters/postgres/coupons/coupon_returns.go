@@ -9,14 +9,14 @@ import (
 	"dropbell/domain/event"
 )
 
-// lockForReturn comes first, as for whoever decides claims: the template, then
-// its coupons.
+// lockForReturn comes first, as in every transaction that decides claims: the
+// template, then its coupons.
 const lockForReturn = `select from templates where id = $1 for no key update`
 
-// returnToStock puts one coupon of the template back on the shelf. Behind the
-// gate this lowers what its epoch began with, so that the ledger adds up at
-// once: one more is about to be handed to a shelf, and the keeper, woken by the
-// event or by its sweep, hands it out. A gate that is being built counts anew
+// returnToStock returns one coupon of the template to the stock. Behind the gate
+// this lowers the stock with which its epoch began, so that the ledger adds up
+// at once: one more is to be allotted to a shard, and the keeper, woken by the
+// event or by its sweep, allots it. A gate that is being built counts anew
 // behind the same lock.
 func returnToStock(ctx context.Context, tx pgx.Tx, templateID int64) error {
 	e := event.Template{TemplateID: templateID}

@@ -18,15 +18,23 @@ import (
 )
 
 // decider returns the use cases of staff on the world of a rush.
-func (h *rushHour) decider() *coupon.Admin {
+func (h *claimFixture) decider() *coupon.Admin {
 	return &coupon.Admin{Store: couponsdb.NewCouponSteps(h.DB)}
 }
 
-// balanced recounts the stock, which must add up, and returns it.
-func (h *rushHour) balanced(id int64) claim.Ledger {
+// balanced recounts the stock, which must add up, as what the census counts
+// must, and returns it.
+func (h *claimFixture) balanced(id int64) claim.Ledger {
 	h.Helper()
-	l, err := couponsdb.NewLedgers(h.DB).Ledger(h.Context(), id)
-	if err != nil || l.Difference() != 0 {
+	ledgers := couponsdb.NewLedgers(h.DB)
+	selling, err := ledgers.Selling(h.Context(), time.Hour, 10, 100)
+	for _, l := range selling {
+		if l.Difference() != 0 {
+			h.Errorf("the census: %+v is off by %d", l, l.Difference())
+		}
+	}
+	l, err2 := ledgers.Ledger(h.Context(), id)
+	if err := errors.Join(err, err2); err != nil || l.Difference() != 0 {
 		h.Errorf("%+v is off by %d, %v", l, l.Difference(), err)
 	}
 	return l
@@ -34,7 +42,7 @@ func (h *rushHour) balanced(id int64) claim.Ledger {
 
 // watched recounts the stock once, and then again and again until end is
 // called: it must add up at every look, however few a busy machine lets there be.
-func (h *rushHour) watched(id int64) (end func()) {
+func (h *claimFixture) watched(id int64) (end func()) {
 	h.Helper()
 	h.balanced(id)
 	stop, ended := make(chan struct{}), make(chan struct{})
@@ -55,10 +63,10 @@ func (h *rushHour) watched(id int64) (end func()) {
 	}
 }
 
-// TestReturnedCouponIsForSaleAgain: somebody else gets it, whoever lost it
-// does not; doing it twice returns one.
+// TestReturnedCouponIsForSaleAgain: another user gets it, its former owner does
+// not; a repeated return returns one.
 func TestReturnedCouponIsForSaleAgain(t *testing.T) {
-	h := newRushHour(t, 1)
+	h := newClaimFixture(t, 1)
 	decider, drop := h.decider(), h.Open(2, 1, nil)
 	first, err := h.Claim(t.Context(), claimtest.Tap(drop, 1, ""))
 	h.Must(err)
@@ -102,7 +110,7 @@ func TestReturnedCouponIsForSaleAgain(t *testing.T) {
 // TestReturnRacesWithLocksAndClaims: a coupon is locked or returned, never
 // both; returned twice at once it returns one; the ledger adds up at every look.
 func TestReturnRacesWithLocksAndClaims(t *testing.T) {
-	h := newRushHour(t, 2)
+	h := newClaimFixture(t, 2)
 	drop := h.Open(40, 1, nil)
 	var ids []int64
 	for by := user.ID(1); by <= 40; by++ {
@@ -147,10 +155,10 @@ func TestReturnRacesWithLocksAndClaims(t *testing.T) {
 	h.balanced(drop.ID)
 }
 
-// TestReturnThatIsBrokenOffChangesNothing: whoever dies before the commit has
-// neither revoked nor returned; the next attempt does both.
+// TestReturnThatIsBrokenOffChangesNothing: a process that dies before the commit
+// has neither revoked nor returned; the next attempt does both.
 func TestReturnThatIsBrokenOffChangesNothing(t *testing.T) {
-	h := newRushHour(t, 1)
+	h := newClaimFixture(t, 1)
 	drop := h.Open(1, 1, nil)
 	c, err := h.Claim(t.Context(), claimtest.Tap(drop, 1, ""))
 	h.Must(err)
@@ -165,7 +173,8 @@ func TestReturnThatIsBrokenOffChangesNothing(t *testing.T) {
 
 	holder, err := h.SQL.Begin(t.Context())
 	h.Must(err)
-	// The audit log comes last: whoever waits for it has done everything else.
+	// The audit log comes last: a transaction that waits for it has done
+	// everything else.
 	_, err = holder.Exec(t.Context(), `lock table audit in exclusive mode`)
 	h.Must(err)
 	ctx, die := context.WithCancel(t.Context())
@@ -193,8 +202,8 @@ func TestReturnThatIsBrokenOffChangesNothing(t *testing.T) {
 	}
 }
 
-// TestRepetitionAfterAReturn: whoever gets the returned coupon is known to
-// the prefilter, although the drop is sold out as before.
+// TestRepetitionAfterAReturn: the prefilter knows the new owner of the returned
+// coupon, although the drop is sold out as before.
 func TestRepetitionAfterAReturn(t *testing.T) {
 	h := newGuarded(t, 1)
 	drop := h.Open(2, 1, nil)

@@ -56,11 +56,10 @@ func (s CouponSteps) Case(ctx context.Context, id int64, order string) (c coupon
 	return c, pg.Translate(err)
 }
 
-// moveSQL returns the coupon as the step left it, nothing if it is not of
-// version @version any more. It stores the coupon, the log, and one event for
-// each change of state. A new lock (@locking) must find the coupon valid; should
-// it have waited for somebody else's step, the clock is asked again after the
-// wait.
+// moveSQL returns the coupon after the step, no row if its version is not
+// @version. It stores the coupon, the log, and one event for each change of
+// state. A new lock (@locking) must find the coupon valid; if the statement
+// waited for a concurrent step, the clock is read again after the wait.
 const moveSQL = `
 with c as (
     update coupons c set state = @state, order_id = @order, discount = @discount, version = version + 1, updated_at = clock_timestamp(),
@@ -175,14 +174,26 @@ func (s CouponSteps) EndLocks(ctx context.Context, limit int) (int, error) {
 	return int(tag.RowsAffected()), pg.Translate(err)
 }
 
-// Expire writes down that up to limit unused coupons have expired, with one
-// event for all of them, and returns how many. Several may run at once.
-func (s CouponSteps) Expire(ctx context.Context, limit int) (int, error) {
-	var n int
-	err := s.Pool.QueryRow(ctx, `
+// An ExpiryCursor is how far a sweep has come: behind the coupon with this
+// instant of expiry and id. The zero value is the beginning.
+type ExpiryCursor struct {
+	At time.Time
+	ID int64
+}
+
+// Expire writes down that up to limit unused coupons behind after have expired,
+// with one event for all of them. It returns how many they were and the last of
+// them, or after if there was none. Several may run at once: each passes over
+// coupons that another transaction holds, so that some may stay behind the
+// cursor, and are found by a sweep from the beginning.
+func (s CouponSteps) Expire(ctx context.Context, after ExpiryCursor, limit int) (n int, last ExpiryCursor, err error) {
+	last = after
+	var at *time.Time
+	var id *int64
+	err = s.Pool.QueryRow(ctx, `
 		with due as (
-			select id from coupons where state = 'unused' and expires_at <= clock_timestamp()
-			order by expires_at limit $1 for update skip locked
+			select id, expires_at from coupons where state = 'unused' and expires_at <= clock_timestamp() and (expires_at, id) > ($3, $4)
+			order by expires_at, id limit $1 for update skip locked
 		), c as (
 			update coupons c set state = 'expired', version = version + 1, updated_at = clock_timestamp()
 			from due where c.id = due.id returning c.id, c.template_id
@@ -196,9 +207,26 @@ func (s CouponSteps) Expire(ctx context.Context, limit int) (int, error) {
 			select $2, jsonb_build_object('at', clock_timestamp(), 'expired',
 				jsonb_agg(jsonb_build_object('template_id', template_id::text, 'coupons', n) order by template_id))
 			from sums having count(*) > 0
+		), latest as (
+			select expires_at, id from due order by expires_at desc, id desc limit 1
 		)
-		select count(*) from c`, limit, event.CouponsExpired).Scan(&n)
-	return n, pg.Translate(err)
+		select (select count(*) from c), (select expires_at from latest), (select id from latest)`, limit, event.CouponsExpired, after.At, after.ID).
+		Scan(&n, &at, &id)
+	if at != nil {
+		last = ExpiryCursor{*at, *id}
+	}
+	return n, last, pg.Translate(err)
+}
+
+// Overdue returns how many coupons behind after have expired and are still
+// stored as unused, at most limit, and for how long the first of them has.
+func (s CouponSteps) Overdue(ctx context.Context, after ExpiryCursor, limit int) (n int64, late time.Duration, err error) {
+	var seconds float64
+	err = s.Pool.QueryRow(ctx, `
+		select count(*), coalesce(extract(epoch from clock_timestamp() - min(expires_at)), 0)::float8
+		from (select expires_at from coupons where state = 'unused' and expires_at <= clock_timestamp() and (expires_at, id) > ($2, $3)
+			order by expires_at, id limit $1) o`, limit, after.At, after.ID).Scan(&n, &seconds)
+	return n, time.Duration(seconds * float64(time.Second)), pg.Translate(err)
 }
 
 // LockLateness returns how long ago the oldest open lock should have ended, 0

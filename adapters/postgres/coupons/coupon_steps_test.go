@@ -173,7 +173,7 @@ func TestCouponLockTimesOut(t *testing.T) {
 	if n, err := p.store.EndLocks(ctx, 100); err != nil || n != 0 {
 		t.Fatalf("too early: %d, %v", n, err)
 	}
-	// The other order takes the coupon over although nobody has swept.
+	// The other order takes the coupon over although no sweep has released it.
 	p.runOut(byLock)
 	if c, err := p.lock(byLock, "B"); err != nil || c.Coupon.OrderID != "B" {
 		t.Fatalf("%+v, %v", c.Coupon, err)
@@ -206,8 +206,8 @@ func TestCouponLockTimesOut(t *testing.T) {
 	p.tally(coupon.Tally{Issued: 3, Locked: 1, Expired: 1, Released: 3})
 }
 
-// TestCouponConfirmAfterItsTime: nobody has ended the lock yet, so the coupon
-// was the order's all the time, and the customer has paid.
+// TestCouponConfirmAfterItsTime: the expired lock was not released yet, so no
+// other order held the coupon, and the customer has paid.
 func TestCouponConfirmAfterItsTime(t *testing.T) {
 	p := newPaymentFixture(t)
 	id := p.issue()
@@ -230,18 +230,21 @@ func TestCouponsExpireInGroups(t *testing.T) {
 			p.expireNow(id)
 		}
 	}
+	p.Exec(`update coupons set expires_at = date_trunc('second', now()) - interval '1 hour' where expires_at <= now() and id % 2 = 0`) // at one instant
 	var swept atomic.Int64
 	var all sync.WaitGroup
 	for range 4 {
 		all.Go(func() {
+			var behind couponsdb.ExpiryCursor
 			for {
-				n, err := p.store.Expire(p.Context(), 3)
+				n, last, err := p.store.Expire(p.Context(), behind, 3)
 				if err != nil {
 					p.Error(err)
 				}
 				if swept.Add(int64(n)); n == 0 {
 					return
 				}
+				behind = last
 			}
 		})
 	}
@@ -254,6 +257,65 @@ func TestCouponsExpireInGroups(t *testing.T) {
 		t.Fatalf("%d events; one per group, none for an empty one", n)
 	}
 	p.tally(coupon.Tally{Issued: 25, Expired: 20})
+}
+
+// TestExpiryPassesOverHeldCoupons: a coupon that another transaction holds stays
+// behind the cursor, and is found from the beginning.
+func TestExpiryPassesOverHeldCoupons(t *testing.T) {
+	p := newPaymentFixture(t)
+	ids := []int64{p.issue(), p.issue(), p.issue()}
+	p.Exec(`update coupons set expires_at = now() - interval '1 hour'`)
+	_, release := p.Hold(`select from coupons where id = $1 for update`, ids[0])
+	n, last, err := p.store.Expire(t.Context(), couponsdb.ExpiryCursor{}, 1)
+	if p.Must(err); n != 1 || last.ID != ids[1] {
+		t.Fatalf("%d expired, up to %d, want the second one", n, last.ID)
+	}
+	release()
+	if left, late, err := p.store.Overdue(t.Context(), last, 10); err != nil || left != 1 || late < time.Hour {
+		t.Errorf("behind the second: %d overdue for %v, %v", left, late, err)
+	}
+	if left, _, err := p.store.Overdue(t.Context(), couponsdb.ExpiryCursor{}, 1); err != nil || left != 1 {
+		t.Errorf("counted %d of 2 with a limit of 1, %v", left, err)
+	}
+	if n, last, err = p.store.Expire(t.Context(), last, 10); err != nil || n != 1 || last.ID != ids[2] {
+		t.Errorf("%d expired behind the second, up to %d, %v", n, last.ID, err)
+	}
+	if n, again, err := p.store.Expire(t.Context(), last, 10); err != nil || n != 0 || again != last {
+		t.Errorf("%d expired at the end, cursor %v, %v", n, again, err)
+	}
+	if n, _, err := p.store.Expire(t.Context(), couponsdb.ExpiryCursor{}, 10); err != nil || n != 1 || p.state(ids[0]).State != coupon.Expired {
+		t.Errorf("%d expired from the beginning, %v", n, err)
+	}
+}
+
+// TestTallyKnowsTheClock: nothing has been written down yet, and all coupons have
+// expired; one is locked and stays so until its lock ends.
+func TestTallyKnowsTheClock(t *testing.T) {
+	p := newPaymentFixture(t)
+	ids := []int64{p.issue(), p.issue(), p.issue()}
+	_, err := p.lock(ids[0], "A")
+	p.Must(err)
+	for _, c := range []struct {
+		about, change string
+		expired       int64
+	}{
+		{"valid hours are not over", `insert into claim_seconds select id, date_trunc('second', now()) - interval '47 hours', 3 from templates`, 0},
+		{"the last coupon's hours are over", `update claim_seconds set second = second - interval '2 hours'`, 2},
+		{"a coupon came later", `insert into claim_seconds select id, date_trunc('second', now()), 1 from templates`, 0},
+		{"a fixed end is ahead", `update templates set valid_hours = 0, valid_until = now() + interval '1 hour'`, 0},
+		{"a fixed end is over", `update templates set valid_until = now() - interval '1 second'`, 2},
+	} {
+		p.Exec(c.change)
+		p.relay()
+		got, err := p.tallies.Tally(t.Context(), p.drop.ID)
+		if want := (coupon.Tally{Issued: 3, Locked: 1, Expired: c.expired}); err != nil || got != want {
+			t.Errorf("%s: %+v, %v, want %+v", c.about, got, err, want)
+		}
+	}
+	p.Exec(`update coupons set expires_at = now() - interval '1 second'`)
+	_, _, err = p.store.Expire(t.Context(), couponsdb.ExpiryCursor{}, 10)
+	p.Must(err)
+	p.tally(coupon.Tally{Issued: 3, Locked: 1, Expired: 2})
 }
 
 func TestDeskReleasesAndRevokes(t *testing.T) {

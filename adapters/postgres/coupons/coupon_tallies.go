@@ -71,13 +71,22 @@ func (s CouponTallies) Expired(ctx context.Context, eventID string, e event.Expi
 	return pg.Translate(err)
 }
 
+// tallySumsSQL returns what has become of the coupons of template $1. As soon as
+// the last coupon that was issued has expired, every unused one counts as expired,
+// however far the sweep that writes it down has come.
+const tallySumsSQL = `
+select t.issued + t.returned, t.returned, coalesce(y.locked, 0), coalesce(y.used, 0),
+    case when coalesce(t.valid_until, (select max(second) from claim_seconds s where s.template_id = t.id)
+            + interval '1 second' + t.valid_hours * interval '1 hour') <= clock_timestamp()
+        then greatest(0, t.issued + t.returned - coalesce(y.locked + y.used + y.revoked, 0)) else coalesce(y.expired, 0) end,
+    coalesce(y.revoked, 0), coalesce(y.discounted, 0), coalesce(y.released, 0), coalesce(y.refunded, 0), coalesce(g.coupons, 0)
+from templates t left join coupon_tallies y on y.template_id = t.id left join removed_coupons g on g.template_id = t.id where t.id = $1`
+
 // Tally returns what has become of the template's coupons, as far as events
 // have arrived.
 func (s CouponTallies) Tally(ctx context.Context, templateID int64) (y coupon.Tally, err error) {
-	err = s.Pool.QueryRow(ctx, `select t.issued + t.returned, t.returned, coalesce(y.locked, 0), coalesce(y.used, 0), coalesce(y.expired, 0), coalesce(y.revoked, 0),
-			coalesce(y.discounted, 0), coalesce(y.released, 0), coalesce(y.refunded, 0)
-		from templates t left join coupon_tallies y on y.template_id = t.id where t.id = $1`, templateID).
-		Scan(&y.Issued, &y.Returned, &y.Locked, &y.Used, &y.Expired, &y.Revoked, &y.Discounted, &y.Released, &y.Refunded)
+	err = s.Pool.QueryRow(ctx, tallySumsSQL, templateID).
+		Scan(&y.Issued, &y.Returned, &y.Locked, &y.Used, &y.Expired, &y.Revoked, &y.Discounted, &y.Released, &y.Refunded, &y.Removed)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return y, nil
 	}

@@ -13,8 +13,8 @@ import (
 	"dropbell/domain/user"
 )
 
-// TestExplainTellsOfNotices: before a notice goes out, after it has, and when
-// nobody was told in time.
+// TestExplainTellsOfNotices: before a notice is sent, afterwards, and when it
+// was not sent in time.
 func TestExplainTellsOfNotices(t *testing.T) {
 	b := newNoticeFixture(t, 1)
 	b.app.Answer = func(m delivery.Message, _ int) delivery.Result {
@@ -62,7 +62,7 @@ func TestExplainTellsOfNotices(t *testing.T) {
 		"outcome app0 notice sent quiet_hours, outcome webhook0 notice sent quiet_hours") // nothing had failed
 }
 
-// life tells of the user's coupons in one line each.
+// life returns the user's coupons in one line each.
 func (p *paymentFixture) life() map[int64]string {
 	p.Helper()
 	steps, err := couponsdb.NewCouponSteps(p.DB).Timeline(p.Context(), 7, p.drop.ID)
@@ -114,7 +114,7 @@ func TestExplainFollowsCoupons(t *testing.T) {
 	step(func() error { _, err := p.store.EndLocks(t.Context(), 10); return err })
 
 	p.expireNow(ids[3])
-	step(func() error { _, err := p.store.Expire(t.Context(), 10); return err })
+	step(func() error { _, _, err := p.store.Expire(t.Context(), couponsdb.ExpiryCursor{}, 10); return err })
 
 	step(func() error {
 		_, err := p.decider.Revoke(t.Context(), staff.System(), ids[4], "by mistake", false)

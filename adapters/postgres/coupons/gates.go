@@ -18,8 +18,8 @@ import (
 // gatePage is how many rows of a gate are read by one statement.
 const gatePage = 5000
 
-// Gates keeps what the database knows of the claim gate: plans, and what
-// became of accepted claims. It implements [gate.Store].
+// Gates stores the plans of claim gates, and the outcomes of accepted claims. It
+// implements [gate.Store].
 type Gates struct{ *pg.DB }
 
 // NewGates returns the gates of db.
@@ -42,11 +42,15 @@ func (s Gates) Unreconciled(ctx context.Context, after int64, limit int) ([]int6
 	return ids, pg.Translate(err)
 }
 
+// shardEpoch is the epoch of shard f of gate g: its gate's where the programs of an
+// earlier version wrote the row.
+const shardEpoch = `coalesce(nullif(f.epoch, 0), g.epoch)`
+
 // planSQL reads one plan in one statement, so that what is issued, settled
 // and refused are of one instant.
 const planSQL = `select ` + pg.TemplateColumns + `, clock_timestamp(), coalesce(g.shards, 0), coalesce(g.epoch, 0), coalesce(g.state, ''),
 	coalesce(g.base, 0), coalesce(g.reason, ''), g.built_at,
-	coalesce((select array_agg(array[f.allot, f.settled, f.refused] order by f.shard) from gate_shards f where f.template_id = t.id), '{}')
+	coalesce((select array_agg(array[` + shardEpoch + `, f.allot, f.settled, f.refused] order by f.shard) from gate_shards f where f.template_id = t.id), '{}')
 	from templates t join shops s on s.number = t.shop_number left join gates g on g.template_id = t.id where t.id = $1`
 
 // Plan implements [gate.Store].
@@ -80,19 +84,20 @@ func scanPlan(row pgx.CollectableRow) (gate.Plan, error) {
 	}
 	p.Parts = make([]gate.Part, p.Shards)
 	for i, part := range parts {
-		p.Parts[i] = gate.Part{Allot: part[0], Settled: part[1], Refused: part[2]}
+		p.Parts[i] = gate.Part{Epoch: part[0], Allot: part[1], Settled: part[2], Refused: part[3]}
 	}
 	return p, nil
 }
 
 // Begin implements [gate.Store].
-func (s Gates) Begin(ctx context.Context, templateID, epoch int64, shards int, reason string, lease time.Duration) (gate.Plan, error) {
+func (s Gates) Begin(ctx context.Context, templateID, epoch, newest int64, shards int, reason string, lease time.Duration) (gate.Plan, error) {
 	tag, err := s.Pool.Exec(ctx, `
 		insert into gates as g (template_id, shards, epoch, state, reason, lease_until)
-		values ($1, $2, 1, 'building', $3, clock_timestamp() + $4::interval)
-		on conflict (template_id) do update set epoch = g.epoch + 1, state = 'building', reason = excluded.reason, lease_until = excluded.lease_until
+		values ($1, $2, $6::bigint + 1, 'building', $3, clock_timestamp() + $4::interval)
+		on conflict (template_id) do update set epoch = greatest(g.epoch, $6) + 1, state = 'building', reason = excluded.reason,
+			lease_until = excluded.lease_until
 			where g.epoch = $5 and (g.state = 'standing' or g.state = 'building' and g.lease_until <= clock_timestamp())`,
-		templateID, shards, reason, lease, epoch)
+		templateID, shards, reason, lease, epoch, newest)
 	if err != nil {
 		return gate.Plan{}, pg.Translate(err)
 	}
@@ -100,6 +105,12 @@ func (s Gates) Begin(ctx context.Context, templateID, epoch int64, shards int, r
 		return gate.Plan{}, gate.ErrStaleEpoch
 	}
 	return s.Plan(ctx, templateID)
+}
+
+// lockTemplate locks the template's row first, as whoever writes claims does.
+func lockTemplate(ctx context.Context, tx pgx.Tx, templateID int64) error {
+	_, err := tx.Exec(ctx, `select from templates where id = $1 for no key update`, templateID)
+	return err
 }
 
 // Renew implements [gate.Store].
@@ -112,8 +123,7 @@ func (s Gates) Renew(ctx context.Context, templateID, epoch int64, lease time.Du
 // StartEpoch implements [gate.Store].
 func (s Gates) StartEpoch(ctx context.Context, templateID, epoch int64) (plan gate.Plan, err error) {
 	err = s.Tx(ctx, func(tx pgx.Tx) error {
-		// The template first, as whoever writes claims does.
-		if _, err := tx.Exec(ctx, `select from templates where id = $1 for no key update`, templateID); err != nil {
+		if err := lockTemplate(ctx, tx, templateID); err != nil {
 			return err
 		}
 		tag, err := tx.Exec(ctx, `update gates g set base = t.issued from templates t
@@ -125,8 +135,10 @@ func (s Gates) StartEpoch(ctx context.Context, templateID, epoch int64) (plan ga
 			return err
 		}
 		parts := gate.Split(plan.Template.Stock-plan.Template.Issued, plan.Shards)
-		_, err = tx.Exec(ctx, `insert into gate_shards as f (template_id, shard, allot) select $1, n - 1, allot from unnest($2::bigint[]) with ordinality as a (allot, n)
-			on conflict (template_id, shard) do update set allot = excluded.allot, settled = 0, refused = 0`, templateID, parts)
+		_, err = tx.Exec(ctx, `insert into gate_shards as f (template_id, shard, allot, epoch)
+			select $1, n - 1, allot, $3 from unnest($2::bigint[]) with ordinality as a (allot, n)
+			on conflict (template_id, shard) do update set allot = excluded.allot, epoch = excluded.epoch, settled = 0, refused = 0, lease_until = null`,
+			templateID, parts, epoch)
 		if err != nil {
 			return err
 		}
@@ -163,7 +175,7 @@ func (s Gates) Retire(ctx context.Context, templateID, epoch int64) error {
 // the update sees what the other allotment has committed.
 func (s Gates) Allot(ctx context.Context, templateID, epoch int64, parts []int64) error {
 	return s.Tx(ctx, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, `select from templates where id = $1 for no key update`, templateID); err != nil {
+		if err := lockTemplate(ctx, tx, templateID); err != nil {
 			return err
 		}
 		var active bool

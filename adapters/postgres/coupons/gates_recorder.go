@@ -13,6 +13,7 @@ import (
 	"dropbell/domain/fault"
 	"dropbell/domain/redeemcode"
 	"dropbell/domain/staff"
+	"dropbell/domain/user"
 	"dropbell/killpoint"
 )
 
@@ -30,22 +31,25 @@ func NewGateRecorder(db *pg.DB) GateRecorder { return GateRecorder{NewGates(db),
 type page struct {
 	template int64
 	shard    int
-	epoch    int64 // of the gate as it stands
+	epoch    int64 // of the shard as it stands
 	requests []claim.Request
 	epochs   []int64                                   // of each request
 	earlier  map[claim.ID]gate.Settlement              // decided before
 	results  []gate.Settlement                         // one per request
 	refused  []claim.Request                           // to be kept in claim_results
 	reasons  map[claim.ID]gate.Settlement              // why
-	counts   map[bool]struct{ settled, refused int64 } // by whether they are of the gate's epoch
+	counts   map[bool]struct{ settled, refused int64 } // by whether they are of the shard's epoch
 }
 
 // Write implements [gate.Recorder]. Coupons of users who have none are issued
-// side by side with other writers. All other claims are decided with the
-// template's row locked from the first look on, so whoever else writes them
-// waits, and then finds them.
+// concurrently with other writers. All other claims are decided after the
+// template's row is locked, so another writer of the same claims waits, and then
+// finds them.
 func (s GateRecorder) Write(ctx context.Context, templateID int64, shard int, groups []gate.Group) ([]gate.Settlement, error) {
 	p := newPage(templateID, shard, groups)
+	if p.hasEqualIDs() {
+		return nil, fmt.Errorf("%w: two of the claims have the same id", gate.ErrUnwritable)
+	}
 	written, err := s.writeFirsts(ctx, p)
 	if err != nil {
 		return nil, pg.Translate(err)
@@ -81,6 +85,19 @@ func newPage(templateID int64, shard int, groups []gate.Group) *page {
 		}
 	}
 	return p
+}
+
+// hasEqualIDs reports whether two users' claims were given the same random id: each
+// has to be decided in a transaction of its own.
+func (p *page) hasEqualIDs() bool {
+	users := make(map[claim.ID]user.ID, len(p.requests))
+	for _, r := range p.requests {
+		if other, seen := users[r.ID]; seen && other != r.UserID {
+			return true
+		}
+		users[r.ID] = r.UserID
+	}
+	return false
 }
 
 func (s GateRecorder) write(ctx context.Context, p *page, refuse string) (verdicts []gate.Settlement, err error) {
@@ -123,7 +140,10 @@ func (s GateRecorder) writeOnce(ctx context.Context, p *page, refuse string) ([]
 	return p.results, nil
 }
 
-// load reads the gate's epoch and what became of claims that were decided
+// readShardEpoch returns the epoch of shard $2 of the gate of template $1.
+const readShardEpoch = `select ` + shardEpoch + ` from gates g join gate_shards f on f.template_id = g.template_id where g.template_id = $1 and f.shard = $2`
+
+// load reads the shard's epoch and what became of claims that were decided
 // before and not issued, behind the lock on the template.
 func (p *page) load(ctx context.Context, conn *pgx.Conn) error {
 	ids := make([]int64, len(p.requests))
@@ -146,7 +166,7 @@ func (p *page) load(ctx context.Context, conn *pgx.Conn) error {
 }
 
 func (p *page) queueEpoch(b *pgx.Batch) {
-	b.Queue(`select epoch from gates where template_id = $1`, p.template).Query(func(rows pgx.Rows) error {
+	b.Queue(readShardEpoch, p.template, p.shard).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
 			if err := rows.Scan(&p.epoch); err != nil {
 				return err
@@ -217,8 +237,10 @@ func (p *page) store(ctx context.Context, conn *pgx.Conn, decider *claim.Decider
 			p.template, p.shard, n.settled, n.refused)
 	}
 	if n := p.counts[false]; n.settled > n.refused {
-		// Of a former epoch: counted as issued before the present one.
+		// Of a former epoch: counted as issued before the present one, and taken off
+		// what the shard is to have, which is built anew because it has more.
 		b.Queue(`update gates set base = base + $2 where template_id = $1`, p.template, n.settled-n.refused)
+		b.Queue(`update gate_shards set allot = greatest(0, allot - $3) where template_id = $1 and shard = $2`, p.template, p.shard, n.settled-n.refused)
 	}
 	b.Queue(`commit`)
 	return conn.SendBatch(ctx, b).Close()

@@ -14,19 +14,10 @@ import (
 	"dropbell/killpoint"
 )
 
-// settleFirsts counts what was issued on the shard $17 as well. A claim that
-// was refused before stays refused, so nothing is stored then.
-const settleFirsts = countFirsts + besideOthers + issueFirsts + `, settled as (
-    update gate_shards g set settled = g.settled + s.n from sold s where g.template_id = s.id and g.shard = $17
-), unrefused as materialized (
-    select expect(not exists (select from given join claim_results r on r.claim_id = given.claim_id))
-)
-select g.claims, g.coupons from (select array_agg(claim_id) as claims, array_agg(id) as coupons from given) g
-cross join checked cross join unrefused`
-
-// After the template's row is locked, which whoever numbers a new epoch needs,
-// and in a statement that sees what was committed until then.
-const expectEpoch = `select expect((select epoch from gates where template_id = $1) = $2)`
+// expectEpoch is executed after the template's row is locked, which a new epoch
+// needs, too, and in a statement of its own, which sees what was committed until
+// then.
+const expectEpoch = `select expect((` + readShardEpoch + `) = $3)`
 
 // writeFirsts issues what it can of the page the way a rush is decided: side by
 // side with the writers of other shards, the template's row locked last. It
@@ -46,7 +37,7 @@ func (s GateRecorder) writeFirsts(ctx context.Context, p *page) (map[claim.ID]in
 		return nil, err
 	}
 	if t := decider.Templates[p.template]; t.Issued+int64(len(p.requests)) > t.Stock {
-		return nil, nil // somebody may be refused
+		return nil, nil // some claim may be refused
 	}
 	for i, r := range p.requests {
 		if p.epochs[i] == p.epoch {
@@ -60,8 +51,8 @@ func (s GateRecorder) writeFirsts(ctx context.Context, p *page) (map[claim.ID]in
 	b := &pgx.Batch{}
 	b.Queue(pg.IndexesOnly)
 	b.Queue(lockShared, f.templates)
-	f.queue(b, settleFirsts, append(f.columns(false, pg.TraceOf(ctx)), p.shard)...)
-	b.Queue(expectEpoch, p.template, p.epoch)
+	f.queue(b, fastSettleSQL, append(f.columns(false, pg.TraceOf(ctx)), p.shard)...)
+	b.Queue(expectEpoch, p.template, p.shard, p.epoch)
 	err = killpoint.Around("gate.first", func() error { return conn.Conn().SendBatch(ctx, b).Close() })
 	if _, refused := errors.AsType[*pgconn.PgError](err); refused {
 		return nil, nil
@@ -76,8 +67,7 @@ func (s GateRecorder) writeFirsts(ctx context.Context, p *page) (map[claim.ID]in
 	return written, nil
 }
 
-// readTerms reads what decides about the page, without keeping anybody from
-// changing it.
+// readTerms reads the read set of the page without locks.
 func (p *page) readTerms(ctx context.Context, conn *pgx.Conn) (*claim.Decider, error) {
 	d := newDecider(readSet{}, len(p.requests))
 	b := &pgx.Batch{}
@@ -101,7 +91,7 @@ func (p *page) without(written map[claim.ID]int64) *page {
 	return rest
 }
 
-// issuedVerdicts tells of coupons that were issued.
+// issuedVerdicts returns the settlements of issued coupons.
 func issuedVerdicts(written map[claim.ID]int64) []gate.Settlement {
 	list := make([]gate.Settlement, 0, len(written))
 	for id, coupon := range written {

@@ -1,6 +1,7 @@
 package coupons_test
 
 import (
+	"context"
 	"slices"
 	"sync"
 	"testing"
@@ -15,7 +16,7 @@ import (
 )
 
 // behindGate opens a drop behind a gate of two shards, epoch 1.
-func (h *rushHour) behindGate(quantity int64, limit int) template.Template {
+func (h *claimFixture) behindGate(quantity int64, limit int) template.Template {
 	h.Helper()
 	drop := h.Open(quantity, limit, nil)
 	h.Exec(`insert into gates (template_id, shards, epoch, state, reason, lease_until) values ($1, 2, 1, 'standing', 'test', now())`, drop.ID)
@@ -53,7 +54,7 @@ func reasons(verdicts []gate.Settlement, ids ...claim.ID) []string {
 // TestAPageOfManyKinds writes claims of users with and without coupons, some
 // of them for the second time.
 func TestAPageOfManyKinds(t *testing.T) {
-	h := newRushHour(t, 1)
+	h := newClaimFixture(t, 1)
 	book := couponsdb.NewGateRecorder(h.DB)
 	drop := h.behindGate(100, 2)
 	first := gateEntry(1, accepted(1, 1, "a"), accepted(2, 2, "a"))
@@ -70,7 +71,7 @@ func TestAPageOfManyKinds(t *testing.T) {
 			t.Errorf("the page: %q", got)
 		}
 	}
-	if settled, refused := h.shelf(drop.ID, 0); settled != 8 || refused != 2 {
+	if settled, refused := h.shard(drop.ID, 0); settled != 8 || refused != 2 {
 		t.Errorf("%d settled, %d refused, want 8 and 2", settled, refused)
 	}
 	if total, issued := h.Balance(drop.ID); total != 100 || issued != 6 {
@@ -81,7 +82,7 @@ func TestAPageOfManyKinds(t *testing.T) {
 	}
 }
 
-func (h *rushHour) shelf(drop int64, shard int) (settled, refused int64) {
+func (h *claimFixture) shard(drop int64, shard int) (settled, refused int64) {
 	h.Helper()
 	h.Must(h.SQL.QueryRow(h.Context(), `select settled, refused from gate_shards where template_id = $1 and shard = $2`, drop, shard).Scan(&settled, &refused))
 	return settled, refused
@@ -90,7 +91,7 @@ func (h *rushHour) shelf(drop int64, shard int) (settled, refused int64) {
 // TestWhatWasRefusedStaysRefused: stock has come since, and the entry is still
 // on the stream, since its writer died.
 func TestWhatWasRefusedStaysRefused(t *testing.T) {
-	h := newRushHour(t, 1)
+	h := newClaimFixture(t, 1)
 	book := couponsdb.NewGateRecorder(h.DB)
 	drop := h.behindGate(1, 1)
 	page := []gate.Group{gateEntry(1, accepted(11, 1, "a"), accepted(12, 2, "a"))}
@@ -108,7 +109,7 @@ func TestWhatWasRefusedStaysRefused(t *testing.T) {
 	if got := reasons(verdicts, 12, 13); !slices.Equal(got, []string{"sold_out", ""}) {
 		t.Errorf("%q", got)
 	}
-	if settled, refused := h.shelf(drop.ID, 1); settled != 3 || refused != 1 {
+	if settled, refused := h.shard(drop.ID, 1); settled != 3 || refused != 1 {
 		t.Errorf("%d settled, %d refused, want 3 and 1", settled, refused)
 	}
 	if _, issued := h.Balance(drop.ID); issued != 2 {
@@ -116,11 +117,11 @@ func TestWhatWasRefusedStaysRefused(t *testing.T) {
 	}
 }
 
-// TestAnEpochBeginsWhileAPageIsWritten: the gate is built anew by somebody who
-// has the template's row when the page has written its coupons. They belong to
-// the epoch before, as whoever built it counted them.
+// TestAnEpochBeginsWhileAPageIsWritten: a keeper that holds the template's row
+// builds the gate anew when the page has written its coupons. They belong to the
+// epoch before, as the keeper counted them.
 func TestAnEpochBeginsWhileAPageIsWritten(t *testing.T) {
-	h := newRushHour(t, 1)
+	h := newClaimFixture(t, 1)
 	book := couponsdb.NewGateRecorder(h.DB)
 	drop := h.behindGate(10, 1)
 	tx, commit := h.Hold(`select id from templates where id = $1 for no key update`, drop.ID)
@@ -140,7 +141,7 @@ func TestAnEpochBeginsWhileAPageIsWritten(t *testing.T) {
 	if got := reasons(verdicts, 21, 22); !slices.Equal(got, []string{"", ""}) {
 		t.Errorf("%q", got)
 	}
-	if settled, _ := h.shelf(drop.ID, 0); settled != 0 {
+	if settled, _ := h.shard(drop.ID, 0); settled != 0 {
 		t.Errorf("%d settled in the new epoch, want none", settled)
 	}
 	if base := h.Number(`select base from gates where template_id = $1`, drop.ID); base != 2 {
@@ -155,7 +156,7 @@ func TestAnEpochBeginsWhileAPageIsWritten(t *testing.T) {
 // others write other shards at the same time.
 func TestManyWritersOfOnePage(t *testing.T) {
 	const users = 50
-	h := newRushHour(t, 1)
+	h := newClaimFixture(t, 1)
 	drop := h.behindGate(1000, 1)
 	var pages [2][]gate.Group
 	for i := range users {
@@ -180,8 +181,8 @@ func TestManyWritersOfOnePage(t *testing.T) {
 	}
 	all.Wait()
 	for shard := range pages {
-		if settled, refused := h.shelf(drop.ID, shard); settled != users || refused != 0 {
-			t.Errorf("shelf %d: %d settled, %d refused, want %d and none", shard, settled, refused, users)
+		if settled, refused := h.shard(drop.ID, shard); settled != users || refused != 0 {
+			t.Errorf("shard %d: %d settled, %d refused, want %d and none", shard, settled, refused, users)
 		}
 	}
 	if _, issued := h.Balance(drop.ID); issued != 2*users {
@@ -189,11 +190,11 @@ func TestManyWritersOfOnePage(t *testing.T) {
 	}
 }
 
-// TestManyWritersOfFurtherClaims: nothing but their ids tells claims without a
-// key apart, of users who have a coupon already. One stands twice in the page.
+// TestManyWritersOfFurtherClaims: claims without a key, of users who have a
+// coupon already, differ by their ids only. One is in the page twice.
 func TestManyWritersOfFurtherClaims(t *testing.T) {
 	const users = 20
-	h := newRushHour(t, 1)
+	h := newClaimFixture(t, 1)
 	drop := h.behindGate(1000, 5)
 	keyless := func(id claim.ID, by user.ID) gate.Accepted {
 		return gate.Accepted{ID: id, UserID: by, Origin: claim.ByTap}
@@ -220,7 +221,7 @@ func TestManyWritersOfFurtherClaims(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if settled, refused := h.shelf(drop.ID, 0); settled != 3*users || refused != 0 {
+	if settled, refused := h.shard(drop.ID, 0); settled != 3*users || refused != 0 {
 		t.Errorf("%d settled, %d refused, want %d and none", settled, refused, 3*users)
 	}
 	if _, issued := h.Balance(drop.ID); issued != 3*users {
@@ -229,4 +230,33 @@ func TestManyWritersOfFurtherClaims(t *testing.T) {
 	if n := h.Number(`select count(distinct claim_id) from coupons where template_id = $1`, drop.ID); n != 3*users {
 		t.Errorf("%d claims have a coupon, want %d", n, 3*users)
 	}
+}
+
+// TestEqualIDsAreWrittenApart: two users whose claims were given the same random id
+// get a coupon each, because the writer writes their claims one after the other.
+func TestEqualIDsAreWrittenApart(t *testing.T) {
+	h := newClaimFixture(t, 1)
+	drop := h.behindGate(10, 1)
+	page := []gate.Group{gateEntry(1, accepted(11, 1, "a"), accepted(11, 2, "a"), accepted(12, 3, "a"))}
+	wrote := 0
+	w := gate.Writer{Stream: once{page: page}, Recorder: couponsdb.NewGateRecorder(h.DB), Wrote: func(issued, _ int) { wrote += issued }}
+	_, err := w.Step(t.Context(), drop.ID, 0)
+	h.Must(err)
+	if n := h.Number(`select count(distinct user_id) from coupons where template_id = $1`, drop.ID); n != 3 || wrote != 3 {
+		t.Errorf("%d users have a coupon, %d were written", n, wrote)
+	}
+}
+
+// once is a stream with one page.
+type once struct {
+	gate.Stream
+	page []gate.Group
+}
+
+func (o once) Take(context.Context, int64, int, int) ([]gate.Group, []gate.Poison, error) {
+	return o.page, nil, nil
+}
+
+func (o once) Settle(context.Context, int64, int, []gate.Group, map[claim.ID]gate.Settlement) error {
+	return nil
 }

@@ -71,10 +71,10 @@ func (s Grants) SaveGrants(ctx context.Context, sheet int64, rows []coupon.Grant
 	return pg.Translate(err)
 }
 
-// grantLine are a row's columns. What the claim gate accepted is written soon
-// after, and a worker may have died between giving a coupon and writing that
-// down, whatever a dry run had found before: who asks later is told of the
-// coupon, which is that of the user's first row.
+// grantLine are a row's columns. A claim that the gate accepted is written soon
+// after, and a worker may have died between granting a coupon and updating the
+// row: so the result is looked up when the row is read, and a coupon is shown at
+// the user's first row.
 const grantLine = `g.line, g.input, coalesce(g.user_id, 0),
 	case when c.id is not null then 'issued' when g.result = 'accepted' and x.reason <> '' then x.reason else g.result end,
 	coalesce(g.coupon_id, c.id, 0)
@@ -153,9 +153,9 @@ func (s Grants) GrantApplied(ctx context.Context, templateID, sheet int64) (id i
 	return id, pg.Translate(err)
 }
 
-// ApplyGrant starts the job that gives a sheet's coupons; see
-// [coupon.GrantStore]. Whoever comes second waits at the dry run's row and then
-// finds the job of the first.
+// ApplyGrant starts the job that grants a sheet's coupons; see
+// [coupon.GrantStore]. A concurrent second request waits at the dry run's row
+// and then finds the job of the first.
 func (s Grants) ApplyGrant(ctx context.Context, sheet, templateID int64, j job.Job, requestKey string, e staff.Entry) (applied job.Job, first bool, err error) {
 	err = s.Tx(ctx, func(tx pgx.Tx) error {
 		first = false

@@ -44,15 +44,15 @@ func (t *table) Next() (int64, []string, error) {
 	return int64(t.next), slices.Clone(t.rows[t.next-1]), nil
 }
 
-// gateway counts what it is asked, and answers "not now" when told to.
-type gateway struct {
+// countingGate counts claims, and answers "not now" while it is set to.
+type countingGate struct {
 	claim.Gate
 	asked  atomic.Int64
 	failAt int64
 	away   bool // from then on
 }
 
-func (g *gateway) Claim(ctx context.Context, r claim.Request) (claim.Claim, error) {
+func (g *countingGate) Claim(ctx context.Context, r claim.Request) (claim.Claim, error) {
 	if n := g.asked.Add(1); n == g.failAt || g.away && n > g.failAt {
 		return claim.Claim{}, claim.ErrOverloaded
 	}
@@ -64,7 +64,7 @@ type campaignGrant struct {
 	*fixture
 	grants  *coupon.Grants
 	granter *coupon.Granter
-	gate    *gateway
+	gate    *countingGate
 	list    *table
 	drop    template.Template
 }
@@ -73,7 +73,7 @@ func newCampaignGrant(t *testing.T, stock int64) *campaignGrant {
 	w := newFixture(t)
 	claims := couponsdb.NewClaims(w.DB, postgres.Grouping{})
 	t.Cleanup(claims.Close)
-	b := &campaignGrant{fixture: w, gate: &gateway{Gate: claims}, list: &table{}}
+	b := &campaignGrant{fixture: w, gate: &countingGate{Gate: claims}, list: &table{}}
 	s := pgtest.Spec(time.Hour)
 	s.Stock, s.PerUserLimit = stock, 1
 	tpl, err := w.Service.Create(t.Context(), staff.System(), s, "")
@@ -194,7 +194,8 @@ func TestGrantDryRunThenApplied(t *testing.T) {
 	}
 }
 
-// TestAListIsGivenOnce, whoever asks, and not while nobody on it could get one.
+// TestAListIsGivenOnce, also when several members apply it, and not while no
+// user on it could get a coupon.
 func TestAListIsGivenOnce(t *testing.T) {
 	b := newCampaignGrant(t, 3)
 	dry := b.work(b.upload(true, "1", "2"), false)
@@ -217,8 +218,8 @@ func TestAListIsGivenOnce(t *testing.T) {
 	}
 }
 
-// TestOneOfManyAppliesAList: of people who apply a list in the same instant one
-// starts the job, and the others are told of it.
+// TestOneOfManyAppliesAList: of concurrent requests to apply a list one starts
+// the job, and the others return it.
 func TestOneOfManyAppliesAList(t *testing.T) {
 	b := newCampaignGrant(t, 3)
 	dry := b.work(b.upload(true, "1", "2"), false)
@@ -309,8 +310,8 @@ func TestGrantIsTakenBack(t *testing.T) {
 	}
 }
 
-// TestGrantGoesOn: the gate is away in the middle, every step runs twice, and
-// a second job of the same list follows; everybody has one coupon.
+// TestGrantGoesOn: the gate fails in the middle, every step runs twice, and a
+// second job of the same list follows; each user has one coupon.
 func TestGrantGoesOn(t *testing.T) {
 	b := newCampaignGrant(t, 5000)
 	rows := []string{"user_id"}
@@ -403,7 +404,7 @@ func TestWhatAStoppedGrantGaveIsCounted(t *testing.T) {
 		t.Helper()
 		_, err := b.grants.Jobs.Cancel(t.Context(), pgtest.Actor, j.ID)
 		b.Must(err)
-		_, _ = step(t.Context(), j) // whose progress nobody saves
+		_, _ = step(t.Context(), j) // its progress is not saved
 		j, err = b.grants.Jobs.Job(t.Context(), pgtest.Actor, j.ID)
 		b.Must(err)
 		j, counts, err := b.grants.Outcome(t.Context(), j)

@@ -69,9 +69,9 @@ func TestNoticesAreInTheInbox(t *testing.T) {
 
 func pushedLikeListed(t *testing.T, b *noticeFixture) {
 	t.Helper()
-	everybody := func(from, to user.ID, reached func(user.ID) bool) (list []user.ID) {
+	everybody := func(from, to user.ID, reached inbox.Users) (list []user.ID) {
 		for id := from; id <= to; id++ {
-			if reached(id) {
+			if reached.Contains(id) {
 				list = append(list, id)
 			}
 		}
@@ -80,12 +80,7 @@ func pushedLikeListed(t *testing.T, b *noticeFixture) {
 	app, hook := b.Number(`select id from batches where channel = 0`), b.Number(`select id from batches where channel = 4`)
 	pushed, reached, err := b.Inbox.Arrival(t.Context(), delivery.KindNotice, app, everybody)
 	b.Must(err)
-	var to []user.ID
-	for id := user.ID(1); id <= 9; id++ {
-		if pushed.Reached(id) {
-			to = append(to, id)
-		}
-	}
+	to := pushed.Users
 	if !reached || len(to) != 2 {
 		t.Errorf("pushed to %v", to)
 	}
@@ -97,7 +92,7 @@ func pushedLikeListed(t *testing.T, b *noticeFixture) {
 			t.Errorf("user %d: pushed %+v, listed %+v", id, it, list.Items)
 		}
 	}
-	nobody := func(user.ID, user.ID, func(user.ID) bool) []user.ID { return nil }
+	nobody := func(user.ID, user.ID, inbox.Users) []user.ID { return nil }
 	if _, reached, err := b.Inbox.Arrival(t.Context(), delivery.KindNotice, app, nobody); err != nil || reached {
 		t.Errorf("nobody is connected: %v, %v", reached, err)
 	}

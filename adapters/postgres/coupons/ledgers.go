@@ -12,19 +12,22 @@ import (
 	"dropbell/domain/template"
 )
 
-// Ledgers accounts for stock, and knows how it sold.
+// Ledgers accounts for stock, and reads its sales over time.
 type Ledgers struct{ *pg.DB }
 
 // NewLedgers returns the ledgers of db.
 func NewLedgers(db *pg.DB) Ledgers { return Ledgers{db} }
 
-// ledgerSQL counts rows: an audit's statement, never a page's. One statement
-// sees one instant, so that it may run in the middle of a rush.
+// ledgerSQL counts rows: for audits, never for pages. A single statement has one
+// snapshot, so that it may run in the middle of a rush. Coupons that
+// were removed after their retention count as they did before.
 const ledgerSQL = `
-select t.id, t.stock, t.stock - t.issued, 0::bigint, r.n, (select count(*) from coupons c where c.template_id = t.id) - r.n,
-    (select coalesce(sum(n.issued), 0) from claim_counts n where n.template_id = t.id),
+select t.id, t.stock, t.stock - t.issued, 0::bigint, r.n + coalesce(g.returned, 0),
+    (select count(*) from coupons c where c.template_id = t.id) + coalesce(g.coupons, 0) - r.n - coalesce(g.returned, 0),
+    (select coalesce(sum(n.issued), 0) from claim_counts n where n.template_id = t.id) + coalesce(g.counted, 0),
     (select count(*) from claim_counts n where n.template_id = t.id and n.issued > t.per_user_limit)
-from templates t, lateral (select count(*) as n from coupons c where c.template_id = t.id and c.returned) r `
+from templates t left join removed_coupons g on g.template_id = t.id,
+    lateral (select count(*) as n from coupons c where c.template_id = t.id and c.returned) r `
 
 func scanLedger(row pgx.CollectableRow) (l claim.Ledger, err error) {
 	err = row.Scan(&l.TemplateID, &l.Total, &l.OnSale, &l.Writing, &l.Returned, &l.Issued, &l.PerUser, &l.OverLimit)
@@ -44,20 +47,103 @@ func (s Ledgers) Ledger(ctx context.Context, templateID int64) (claim.Ledger, er
 	return l, pg.Translate(err)
 }
 
-// Selling recounts the stock of up to limit templates that have sold within
-// the window, those with most coupons left out: counting ten million rows
-// twice a minute is not worth it, and worker audit does it on demand.
-func (s Ledgers) Selling(ctx context.Context, window time.Duration, limit int) ([]claim.Ledger, error) {
-	const most = 5_000_000
-	rows, err := s.Pool.Query(ctx, ledgerSQL+`
-		where t.issued between 1 and $3 and t.state <> 'draft'
-			and exists (select from claim_seconds r where r.template_id = t.id and r.second > now() - $1::interval)
-		order by t.id desc limit $2`, window, limit, most)
+// sellingSQL returns the templates that have sold within $1, or have coupons
+// whose owners are still to be checked, the latest $2 of them.
+const sellingSQL = `
+select t.id from templates t where t.issued + t.returned > 0 and t.state <> 'draft'
+    and (exists (select from claim_seconds r where r.template_id = t.id and r.second > now() - $1::interval)
+        or exists (select from stock_counts k where k.template_id = t.id and k.checked_to < k.seen_to))
+order by t.id desc limit $2`
+
+// countSQL returns the ledger of template $1 without what its users' counts add
+// up to, and how far the owners of coupons are checked and may be by now. It
+// counts only coupons behind those that were counted before. seen_xact is used
+// as notice_cursor's number of a transaction is, see [horizonSQL].
+const countSQL = `
+with known as materialized (
+    select t.id, t.stock, t.issued, coalesce(k.coupons, 0) as coupons, coalesce(k.counted_to, 0) as counted_to, coalesce(k.checked_to, 0) as checked_to,
+        case when k.seen_xact <= pg_snapshot_xmin(pg_current_snapshot()) or k.seen_xact >= pg_snapshot_xmax(pg_current_snapshot()) then k.seen_to else coalesce(k.counted_to, 0) end as settled_to
+    from templates t left join stock_counts k on k.template_id = t.id where t.id = $1
+), fresh as materialized (
+    select count(c.id) as n, count(c.id) filter (where c.id <= k.settled_to) as settled, coalesce(max(c.id), k.counted_to) as newest
+    from known k left join coupons c on c.template_id = k.id and c.id > k.counted_to group by k.counted_to, k.settled_to
+), stored as (
+    insert into stock_counts as s (template_id, coupons, counted_to, seen_to, seen_xact)
+    select k.id, k.coupons + f.settled, k.settled_to, f.newest, pg_current_xact_id() from known k, fresh f
+    on conflict (template_id) do update set coupons = excluded.coupons, counted_to = excluded.counted_to, seen_to = excluded.seen_to,
+        seen_xact = excluded.seen_xact
+)
+select k.stock, k.stock - k.issued, r.n + coalesce(g.returned, 0), k.coupons + f.n + coalesce(g.coupons, 0) - r.n - coalesce(g.returned, 0),
+    k.checked_to, k.settled_to
+from known k left join removed_coupons g on g.template_id = k.id cross join fresh f,
+    lateral (select count(*) as n from coupons c where c.template_id = k.id and c.returned) r`
+
+// checkSQL compares, for the owners of up to $4 coupons of template $1 with ids
+// above $2 up to $3, how many they have with claim_counts. It returns the id of
+// the last coupon, how many coupons they were, how many the counts are off by,
+// and how many owners have more than they may.
+const checkSQL = `
+with part as materialized (
+    select id, user_id from coupons where template_id = $1 and id > $2 and id <= $3 order by id limit $4
+), owners as (
+    select o.user_id, coalesce(n.issued, 0) as counted,
+        (select count(*) from coupons c where c.user_id = o.user_id and c.template_id = $1) as has
+    from (select distinct user_id from part) o left join claim_counts n on n.template_id = $1 and n.user_id = o.user_id
+)
+select coalesce((select max(id) from part), $2), (select count(*) from part), coalesce(sum(abs(counted - has)), 0),
+    count(*) filter (where counted > (select per_user_limit from templates where id = $1))
+from owners`
+
+// Selling accounts for the stock of up to limit templates that have sold within
+// the window. Coupons are counted once, however many there are, and the counts of
+// their owners are compared once as well, for up to owners coupons at a call: after
+// a rush it takes several calls to reach all. Owners that are off are looked at
+// again by every call. What is changed behind these counts is found by [Ledgers.Ledger].
+func (s Ledgers) Selling(ctx context.Context, window time.Duration, limit, owners int) ([]claim.Ledger, error) {
+	rows, err := s.Pool.Query(ctx, sellingSQL, window, limit)
 	if err != nil {
 		return nil, pg.Translate(err)
 	}
-	list, err := pgx.CollectRows(rows, scanLedger)
-	return list, pg.Translate(err)
+	ids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+	if err != nil {
+		return nil, pg.Translate(err)
+	}
+	var list []claim.Ledger
+	for _, id := range ids {
+		l := claim.Ledger{TemplateID: id}
+		var checked, settled int64
+		if err := s.Pool.QueryRow(ctx, countSQL, id).Scan(&l.Total, &l.OnSale, &l.Returned, &l.Issued, &checked, &settled); err != nil {
+			return nil, pg.Translate(err)
+		}
+		n, err := s.checkOwners(ctx, &l, checked, settled, owners)
+		if err != nil {
+			return nil, err
+		}
+		list, owners = append(list, l), owners-n
+	}
+	return list, nil
+}
+
+// checkOwners fills in what the counts per user are off by, for the owners of up
+// to limit coupons above after up to last, and returns how many coupons it read.
+// It remembers how far it has come if nothing is off.
+func (s Ledgers) checkOwners(ctx context.Context, l *claim.Ledger, after, last int64, limit int) (n int, err error) {
+	var to, off int64
+	l.PerUser = l.Issued + l.Returned
+	if after >= last || limit <= 0 {
+		return 0, nil
+	}
+	if err := s.Pool.QueryRow(ctx, checkSQL, l.TemplateID, after, last, limit).Scan(&to, &n, &off, &l.OverLimit); err != nil {
+		return 0, pg.Translate(err)
+	}
+	if l.PerUser += off; off > 0 || l.OverLimit > 0 {
+		return n, nil
+	}
+	if n < limit {
+		to = last
+	}
+	_, err = s.Pool.Exec(ctx, `update stock_counts set checked_to = $2 where template_id = $1`, l.TemplateID, to)
+	return n, pg.Translate(err)
 }
 
 // Curve returns how the template sold, in at most so many steps.

@@ -17,15 +17,19 @@ type Notices struct{ *pg.DB }
 // NewNotices returns the notices of db.
 func NewNotices(db *pg.DB) Notices { return Notices{db} }
 
-// horizonSQL moves the horizon and returns what may be planned. Ids are given
-// out before they are committed, so that a smaller one may appear after a
-// greater. Therefore the greatest id is only noted at first, together with
-// this transaction's own number; what lies up to it is planned when every
-// transaction with a smaller one has ended. The end of a snapshot would not do:
-// it is the number after the last one that has ended, and whoever has that
-// number or a later one may be running. Whoever issues coupons has locked the
-// template's row or written the owners' counts, and with it is a transaction
-// with a number, before it draws an id.
+// horizonSQL moves the horizon and returns what may be planned. Ids are drawn
+// before they are committed, so that a smaller one may appear after a greater.
+// Therefore the greatest id is stored first, together with this transaction's
+// own number; the coupons up to it are planned when every transaction with a
+// smaller number has ended. The end of a snapshot (xmax) would not do: it is the
+// number after the last one that has ended, and transactions with that number or
+// a later one may be running. A transaction that issues coupons has locked the
+// template's row or written the owners' counts, and so has a number, before it
+// draws an id.
+//
+// A dump keeps seen_xmax, but the server that restores it numbers its
+// transactions from the beginning. A seen_xmax above its next number belongs to
+// transactions that ended with the dumped server, so none is waited for.
 const horizonSQL = `
 with newest as (select coalesce(max(id), 0) as id from coupons)
 update notice_cursor set seen_to = newest.id, seen_xmax = pg_current_xact_id()
@@ -38,7 +42,7 @@ func (s Notices) FreshCoupons(ctx context.Context, limit int) (list []coupon.Fre
 		return nil, 0, 0, pg.Translate(err)
 	}
 	err = s.Pool.QueryRow(ctx, `select planned_to, seen_to from notice_cursor
-		where planned_to < seen_to and seen_xmax <= pg_snapshot_xmin(pg_current_snapshot())`).Scan(&from, &to)
+		where planned_to < seen_to and (seen_xmax <= pg_snapshot_xmin(pg_current_snapshot()) or seen_xmax >= pg_snapshot_xmax(pg_current_snapshot()))`).Scan(&from, &to)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, 0, 0, nil
 	}

@@ -18,7 +18,7 @@ import (
 type dueNotice struct {
 	coupon.Notice
 	Live bool                // an unused coupon that still expires then
-	Late bool                // expired before anybody was told
+	Late bool                // expired before the notice was sent
 	Over delivery.ChannelSet // of the template
 }
 
@@ -69,17 +69,17 @@ func (s Notices) CutNotices(ctx context.Context, limit int) (batches []coupon.Cu
 	return batches, n, err
 }
 
-// sortOut divides due notices into groups to be sent, each of one template
-// and number of days and of a batch's size at most, those that nobody needs
-// any more, and those that come too late. Whoever has several of one template
-// due, because no worker ran for days, is told the nearest only.
+// sortOut divides due notices into groups to be sent, each of one template and
+// number of days and of a batch's size at most, those that became unnecessary,
+// and those that are too late. A user with several due notices of one template,
+// because no worker ran for days, gets the one nearest to the expiry only.
 func sortOut(due []dueNotice) (send [][]dueNotice, drop, late []dueNotice) {
 	slices.SortFunc(due, func(a, b dueNotice) int {
 		return cmp.Or(cmp.Compare(a.TemplateID, b.TemplateID), cmp.Compare(a.UserID, b.UserID), cmp.Compare(a.Days, b.Days))
 	})
 	groups := map[[2]int64][]dueNotice{}
 	var keys [][2]int64
-	var told dueNotice // the last who is told
+	var told dueNotice // the last one with a notice
 	for _, d := range due {
 		switch {
 		case d.Late:
@@ -127,7 +127,7 @@ func dropNotices(ctx context.Context, tx pgx.Tx, list []dueNotice) error {
 	return err
 }
 
-// failNotices records that nobody was told in time.
+// failNotices records that the notices were not sent in time.
 func failNotices(ctx context.Context, tx pgx.Tx, list []dueNotice) error {
 	if len(list) == 0 {
 		return nil

@@ -24,16 +24,15 @@ func (s Notices) FinishedRuns(ctx context.Context, limit int) ([]int64, error) {
 	return ids, pg.Translate(err)
 }
 
-// SettleNotices writes down what became of a run's notices: sent if one
-// channel reached the reader, and forgotten if there was nothing to tell any
-// more. It may run again, when dead letters were replayed: the calendar
-// changes by the difference.
+// SettleNotices stores the outcomes of a run's notices: sent if one channel
+// reached the reader, and removed if they became unnecessary. It may run again,
+// when dead letters were replayed: the calendar changes by the difference.
 func (s Notices) SettleNotices(ctx context.Context, run int64) error {
 	return s.Tx(ctx, func(tx pgx.Tx) error {
 		if _, err := pg.LockIDs(ctx, tx, `select r.id from notice_runs r where r.id = $1 for update`, run); err != nil {
 			return err
 		}
-		// Only now, since whoever makes a batch ready again holds the run.
+		// Only now, since a replay that makes a batch ready again locks the run.
 		var done bool
 		if err := tx.QueryRow(ctx, `select `+batchesDone+` from notice_runs r where r.id = $1`, run).Scan(&done); err != nil || !done {
 			if errors.Is(err, pgx.ErrNoRows) {

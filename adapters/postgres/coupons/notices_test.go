@@ -141,7 +141,7 @@ func TestNoticesGoOut(t *testing.T) {
 		return delivery.Result{Status: delivery.Delivered}
 	}
 	b.own(b.drop, 1, 2, 3, 4, 5, 6)
-	b.own(b.template(), 9) // nobody is told about this one
+	b.own(b.template(), 9) // without a notice
 	b.planned(6)
 	b.Must(b.announcer.Sweep(t.Context()))
 	if n := b.Number(`select count(*) from batches`); n != 0 {
@@ -208,8 +208,8 @@ func TestNoticesMissNoCoupon(t *testing.T) {
 	b.planned(3)
 }
 
-// TestNoticesMissNoCouponOfTheNewestTransaction: the horizon is noted when
-// nobody with a greater number than the one that is still running has ended.
+// TestNoticesMissNoCouponOfTheNewestTransaction: the horizon is stored when no
+// transaction with a greater number than that of the running one has ended.
 func TestNoticesMissNoCouponOfTheNewestTransaction(t *testing.T) {
 	b := newNoticeFixture(t, 1)
 	const draw = `insert into coupons (template_id, user_id, claim_id, origin, issued_at, expires_at)
@@ -229,8 +229,8 @@ func TestNoticesMissNoCouponOfTheNewestTransaction(t *testing.T) {
 	b.planned(3)
 }
 
-// TestNoticesAreCutOnce by several workers at the same time, and told once to
-// somebody whose notices of several days are overdue.
+// TestNoticesAreCutOnce by several workers at the same time, and a user whose
+// notices of several days are overdue gets one.
 func TestNoticesAreCutOnce(t *testing.T) {
 	b := newNoticeFixture(t, 1, 2, 3)
 	var users []int64
@@ -358,7 +358,7 @@ func timesTold(s *pgtest.Sink, id int) (n int) {
 	return n
 }
 
-// wake ends everybody's quiet hours, and delivers what was put off for them.
+// wake ends all users' quiet hours, and delivers what was deferred for them.
 func (b *noticeFixture) wake() {
 	b.Helper()
 	b.Exec(`update users set quiet_from = quiet_to`)
@@ -386,7 +386,7 @@ func TestNoticesOfReplayedLettersAreSettledAgain(t *testing.T) {
 	_, err := letters.Start(t.Context(), staff.System(), delivery.DeadLetterOrder{Action: delivery.Replay, Filter: delivery.DeadLetterFilter{UserID: 1}})
 	b.Must(err)
 	b.Must(letters.Step(t.Context()))
-	// Whoever looked before that does not close the books behind it.
+	// A worker that counted before that does not settle the run.
 	b.Must(b.notices.SettleNotices(t.Context(), b.Number(`select id from notice_runs`)))
 	b.deliver()
 	b.until("settled again", func() bool { return b.status(1) == "1 " })
@@ -398,8 +398,8 @@ func TestNoticesOfReplayedLettersAreSettledAgain(t *testing.T) {
 	}
 }
 
-// TestSettlingNoticesWaitsForAReplay that has made a batch ready again, and
-// then leaves the run to whoever comes after.
+// TestSettlingNoticesWaitsForAReplay that has made a batch ready again, and then
+// leaves the run to a later settling.
 func TestSettlingNoticesWaitsForAReplay(t *testing.T) {
 	b := newNoticeFixture(t, 1)
 	b.own(b.drop, 1)

@@ -18,9 +18,9 @@ type accepted struct {
 	user  user.ID
 }
 
-// acceptedSQL records messages of several batches, a row for each batch. Nobody may
-// record for a batch whose lease another worker has. It returns the batches that
-// were recorded.
+// acceptedSQL records messages of several batches, a row for each batch. It
+// skips batches whose lease another worker has. It returns the batches that were
+// recorded.
 const acceptedSQL = `
 insert into accepted_messages (batch_id, users)
 select b.id, g.users

@@ -28,7 +28,7 @@ func TestAcceptedMessagesOutliveTheirWorker(t *testing.T) {
 				}
 				return l
 			}
-			dies := func() { // and somebody notices
+			dies := func() { // and another worker takes over
 				w.Exec(`update batches set lease_until = now() - interval '2 seconds', next_run_at = now() - interval '1 second'`)
 				_, err := w.Batches.TakeBack(t.Context())
 				w.Must(err)
@@ -55,7 +55,8 @@ func TestAcceptedMessagesOutliveTheirWorker(t *testing.T) {
 			accept(second, 5, 6)
 			dies()
 			third := lease(5, 6)
-			// Somebody else may have recorded an end before the late worker's message came.
+			// Another worker may have recorded an end before the late worker's
+			// message arrived.
 			checkpoint(third, delivery.Progress{Exceptions: []delivery.Exception{{UserID: 6, Outcome: delivery.Skipped, Reason: "opted_out"}}, ReleaseUntil: time.Now().Add(-time.Second)})
 			fourth := lease(5)
 			if e := fourth.Batch().Exceptions[5]; e.Outcome != delivery.Failed || e.Attempts != 1 {

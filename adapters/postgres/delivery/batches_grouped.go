@@ -49,8 +49,8 @@ func (g *GroupedBatches) Close() {
 }
 
 // LeaseNext leases the most urgent ready batch, or returns [delivery.ErrNoWork].
-// It waits for the answer even if ctx ends: a lease that nobody knows of keeps
-// its batch from everybody.
+// It waits for the answer even if ctx ends: a lease whose holder does not know
+// of it blocks its batch until it expires.
 func (g *GroupedBatches) LeaseNext(ctx context.Context, c delivery.Channel, lasting time.Duration) (delivery.Lease, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -100,5 +100,7 @@ func (s *leasing) next(ctx context.Context, callers []time.Duration) ([]*lease, 
 		list = append(list, more...)
 	}
 	s.behind = last
+	// If this fails each lease asks for itself: it must not be forgotten.
+	_ = s.store.loadOptOuts(ctx, s.channel, list)
 	return append(list, make([]*lease, len(callers)-len(list))...), nil
 }

@@ -166,7 +166,7 @@ func TestMoreUrgentBatchIsSeen(t *testing.T) {
 }
 
 // TestPlansForNoValues: leases and checkpoints find their batches by the right
-// indexes with the plan that is made once, whatever the planner knows then.
+// indexes with the generic plan, whatever the statistics.
 func TestPlansForNoValues(t *testing.T) {
 	w := newFixture(t)
 	settings, lease, checkpoint, err := deliverydb.Planned()
@@ -210,7 +210,7 @@ func TestCheckpointFindsBatchesByTheirKey(t *testing.T) {
 	w := newFixture(t)
 	w.Exec(`insert into batches (kind, owner_id, channel, from_user, to_user, due_count, due, due_at, worthless_after)
 		select 'reminder', 1, 0, n * 10, n * 10, 1, $1, now(), now() + interval '1 hour' from generate_series(1, 3000) n`, pgtest.Bitmap(1))
-	for range 2 { // also once PostgreSQL knows that hardly any are running
+	for range 2 { // also with statistics that say hardly any are running
 		l, err := w.Batches.LeaseNext(t.Context(), delivery.App, time.Minute)
 		w.Must(err)
 		sql, args := deliverydb.ExplainCheckpoint(l.Batch().ID, "6ba7b810-9dad-11d1-80b4-00c04fd430c8")

@@ -56,9 +56,9 @@ func (s Channels) SaveSetting(ctx context.Context, old, next delivery.Setting, e
 }
 
 // Backlogs returns what is ready or running per channel. Batches of paused
-// campaigns wait for a person, and those whose people all sleep for the morning:
-// neither is in it. No pause before a retry is as long as theirs. A notice that
-// somebody slept through is not late.
+// campaigns, and those whose remaining recipients are all in quiet hours, are
+// not in it. No pause before a retry is as long as quiet hours. A notice that
+// waited for their end is not late.
 func (s Channels) Backlogs(ctx context.Context) ([]delivery.Backlog, error) {
 	rows, err := s.Pool.Query(ctx, `select channel, count(*), sum(due_count - sent_count - skipped_count - expired_count - dead_count),
 			greatest(now() - min(due_at), interval '0'),

@@ -84,8 +84,9 @@ func TestBacklogs(t *testing.T) {
 	}
 }
 
-// A campaign is as old as it is, unless it is paused or its people sleep; the
-// age of what has an instant of its own is told apart.
+// A campaign's backlog has the age of its batch, unless the campaign is paused
+// or its recipients are in quiet hours; the age of reminders and notices, which
+// have a due time, is separate.
 func TestBacklogsKnowEveryKind(t *testing.T) {
 	w := newFixture(t)
 	w.Exec(`insert into batches (kind, owner_id, channel, from_user, to_user, state, due_at, worthless_after, due, due_count, held, next_run_at)

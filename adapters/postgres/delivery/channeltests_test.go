@@ -17,17 +17,17 @@ import (
 	"dropbell/domain/user"
 )
 
-// bench is a world in which test messages are asked for and sent.
-type bench struct {
+// testFixture requests and sends test messages.
+type testFixture struct {
 	*fixture
 	store  deliverydb.ChannelTests
 	tests  *delivery.ChannelTests
 	tester *delivery.Tester
-	mail   *mailbox
+	mail   *recordingSender
 }
 
-// mailbox is a provider that keeps what it gets.
-type mailbox struct {
+// recordingSender is a provider that keeps what it gets.
+type recordingSender struct {
 	channel delivery.Channel
 	mu      sync.Mutex
 	got     []delivery.Message
@@ -35,9 +35,9 @@ type mailbox struct {
 	during  func()
 }
 
-func (b *mailbox) Channel() delivery.Channel { return b.channel }
-func (b *mailbox) ChunkSize() int            { return 10 }
-func (b *mailbox) Send(_ context.Context, ms []delivery.Message) []delivery.Result {
+func (b *recordingSender) Channel() delivery.Channel { return b.channel }
+func (b *recordingSender) ChunkSize() int            { return 10 }
+func (b *recordingSender) Send(_ context.Context, ms []delivery.Message) []delivery.Result {
 	if b.during != nil {
 		b.during()
 	}
@@ -47,15 +47,15 @@ func (b *mailbox) Send(_ context.Context, ms []delivery.Message) []delivery.Resu
 	return delivery.Repeat(b.answer, len(ms))
 }
 
-func newBench(t *testing.T) *bench {
+func newTestFixture(t *testing.T) *testFixture {
 	w := newFixture(t)
-	b := &bench{fixture: w, store: deliverydb.NewChannelTests(w.DB), mail: &mailbox{channel: delivery.Email, answer: delivery.Result{Status: delivery.Delivered}}}
+	b := &testFixture{fixture: w, store: deliverydb.NewChannelTests(w.DB), mail: &recordingSender{channel: delivery.Email, answer: delivery.Result{Status: delivery.Delivered}}}
 	b.tests = &delivery.ChannelTests{Store: b.store, Configured: delivery.ChannelSetOf(delivery.App, delivery.Email, delivery.SMS, delivery.Webhook)}
 	b.tester = &delivery.Tester{Store: b.store, Senders: map[delivery.Channel]delivery.Sender{delivery.Email: b.mail}, Now: pgtest.Clock}
 	return b
 }
 
-func (b *bench) ask(to string, change ...func(*delivery.TestWish)) delivery.ChannelTest {
+func (b *testFixture) ask(to string, change ...func(*delivery.TestWish)) delivery.ChannelTest {
 	b.Helper()
 	w := delivery.TestWish{Channel: delivery.Email, Recipient: to, Locale: "zh-CN"}
 	for _, c := range change {
@@ -66,7 +66,7 @@ func (b *bench) ask(to string, change ...func(*delivery.TestWish)) delivery.Chan
 	return t
 }
 
-func (b *bench) last() delivery.ChannelTest {
+func (b *testFixture) last() delivery.ChannelTest {
 	b.Helper()
 	list, err := b.tests.Tests(b.Context(), pgtest.Operator, delivery.Email, 1)
 	b.Must(err)
@@ -77,7 +77,7 @@ func (b *bench) last() delivery.ChannelTest {
 }
 
 func TestAChannelTestIsSentOnce(t *testing.T) {
-	b := newBench(t)
+	b := newTestFixture(t)
 	asked := b.ask(" lin@example.com ")
 	if asked.State != delivery.TestWaiting || asked.ByUser {
 		t.Fatalf("%+v", asked)
@@ -115,7 +115,7 @@ func TestAChannelTestIsSentOnce(t *testing.T) {
 }
 
 func TestAChannelTestToAUserAboutADrop(t *testing.T) {
-	b := newBench(t)
+	b := newTestFixture(t)
 	tpl := b.Published(2 * time.Hour)
 	email, locale := "ada@example.com", "en"
 	b.Upsert(user.Change{ID: 1001, Email: &email, Locale: &locale})
@@ -124,7 +124,7 @@ func TestAChannelTestToAUserAboutADrop(t *testing.T) {
 	if m := b.mail.got[0]; m.To.Email != email || m.To.ID != 1001 || m.Subject.TemplateName != tpl.Name || !strings.Contains(m.Content.Text, tpl.Name) {
 		t.Errorf("%+v %+v", m.To, m.Content)
 	}
-	b.ask("1002") // nobody knows this user
+	b.ask("1002") // there is no such user
 	b.Must(b.tester.Sweep(t.Context()))
 	if got := b.last(); got.Result != delivery.TestPermanent || !strings.Contains(got.Detail, "no contact") || len(b.mail.got) != 1 {
 		t.Errorf("%+v", got)
@@ -133,7 +133,7 @@ func TestAChannelTestToAUserAboutADrop(t *testing.T) {
 
 // Two tests never look like repetitions of one to a provider.
 func TestChannelTestsHaveTheirOwnKeys(t *testing.T) {
-	b := newBench(t)
+	b := newTestFixture(t)
 	for range delivery.TestsPerMember {
 		b.ask("lin@example.com")
 	}
@@ -148,7 +148,7 @@ func TestChannelTestsHaveTheirOwnKeys(t *testing.T) {
 }
 
 func TestProvidersAnswersToAChannelTest(t *testing.T) {
-	b := newBench(t)
+	b := newTestFixture(t)
 	for _, c := range []struct {
 		answer delivery.Result
 		want   delivery.TestResult
@@ -173,10 +173,10 @@ func TestProvidersAnswersToAChannelTest(t *testing.T) {
 	}
 }
 
-// A worker that dies in the call leaves a test whose outcome nobody knows. It
-// is not sent again, and a late word of the dead changes nothing.
+// A worker that dies in the call leaves a test with an unknown outcome. It is
+// not sent again, and a late result of that worker changes nothing.
 func TestAWorkerDiesInAChannelTest(t *testing.T) {
-	b := newBench(t)
+	b := newTestFixture(t)
 	asked := b.ask("lin@example.com")
 	b.mail.during = func() {
 		b.Exec(`update channel_tests set lease_until = clock_timestamp() - interval '1 second'`)
@@ -196,7 +196,7 @@ func TestAWorkerDiesInAChannelTest(t *testing.T) {
 }
 
 func TestChannelTestsAreChecked(t *testing.T) {
-	b := newBench(t)
+	b := newTestFixture(t)
 	for _, c := range []struct {
 		channel delivery.Channel
 		to      string
@@ -226,7 +226,7 @@ func TestChannelTestsAreChecked(t *testing.T) {
 }
 
 func TestChannelTestsAreLimited(t *testing.T) {
-	b := newBench(t)
+	b := newTestFixture(t)
 	var mine, refused atomic.Int64
 	var all sync.WaitGroup
 	for range 3 * delivery.TestsPerMember {

@@ -36,8 +36,8 @@ type checkpointAnswer struct {
 }
 
 // The statements of a checkpoint return the id of each batch whose lease is
-// still held, and why to stop it, empty if it goes on. Most checkpoints have no
-// exceptions and no messages accepted one by one, and leave their parts out.
+// still held, and why to stop it, empty if it continues. Most checkpoints have
+// no exceptions and no messages accepted one by one, and leave their parts out.
 const (
 	checkpointSQL                   = `with ` + recordingBatches + checkpointAnswers
 	checkpointExceptionsSQL         = `with ` + recordingBatches + `, ` + recordingExceptions + checkpointAnswers
@@ -96,12 +96,13 @@ const recordingBatches = `given as (
         late[h.step] = coalesce(b.late[h.step], 0) + greatest(0, g.sent_count - b.sent_count)
     from held h join given g on g.id = h.batch
     where b.id = h.batch and b.lease_token = g.token
-    returning b.id, b.channel, b.kind, b.owner_id, b.template_id, b.sent_count, g.done, g.trace,
+    returning b.id, b.channel, b.kind, b.owner_id, b.template_id, b.sent_count, b.from_user, b.to_user, g.done, g.trace,
         coalesce(b.stop_reason, case when b.held then 'held' end) as stop_reason
 ), announced as (
     insert into outbox (topic, payload, trace)
     select @topic, jsonb_build_object('batch_id', id::text, 'kind', kind, 'owner_id', owner_id::text, 'template_id', template_id::text,
-        'channel', channel, 'sent', sent_count, 'at', clock_timestamp()), trace
+        'channel', channel, 'sent', sent_count, 'from_user', from_user::text, 'to_user', to_user::text,
+        'at', clock_timestamp()), trace
     from mine where done
 )`
 
@@ -121,7 +122,7 @@ const recordingExceptions = `told as (
     insert into dead_letter_groups as g (channel, fingerprint, dead, first_at, last_at, sample)
     select channel, fingerprint, count(*), min(last_at), max(last_at), max(detail)
     from told e
-    -- A checkpoint may be repeated whose answer got lost: whoever is dead is counted.
+    -- A checkpoint whose answer was lost may be repeated: its dead recipients are counted already.
     where outcome = 'dead' and not exists (select from exceptions x where x.batch_id = e.batch_id and x.user_id = e.user_id and x.outcome = 'dead')
     group by 1, 2 order by 1, 2
     -- Batches are stored in another order than they were delivered in.
@@ -222,8 +223,8 @@ func (l *lease) Checkpoint(ctx context.Context, p delivery.Progress) (stop strin
 	return answer.stop, nil
 }
 
-// lostOrRecorded tells a lost lease from a last checkpoint that was committed
-// although its answer never arrived and that is now being repeated.
+// lostOrRecorded distinguishes a lost lease from a last checkpoint that was
+// committed although its answer never arrived and that is now being repeated.
 func (l *lease) lostOrRecorded(ctx context.Context, p delivery.Progress, c tallied) error {
 	if !p.Done {
 		return delivery.ErrLeaseLost
@@ -254,7 +255,7 @@ func (l *lease) outcomesWith(p delivery.Progress) map[user.ID]delivery.Outcome {
 
 type tallied struct{ sent, skipped, expired, dead, failed int }
 
-// tally counts the outcomes; the rest, if it has one, is whoever is left.
+// tally counts the outcomes; the rest, if it has one, is all other recipients.
 func tally(outcomes map[user.ID]delivery.Outcome, sent uint64, due int, p delivery.Progress) tallied {
 	t := tallied{sent: int(sent)}
 	for _, o := range outcomes {

@@ -24,17 +24,18 @@ func NewDeadLetters(db *pg.DB) DeadLetters { return DeadLetters{db} }
 const deadFrom = ` from exceptions e join batches b on b.id = e.batch_id where e.outcome = 'dead'`
 
 // The batches b of shops: a campaign's are those of its own shop, of whatever
-// template; without one, and all others, those of their template's shop. The
-// two stand in statements of their own: for either there is an index, which
-// an "or" between them could not use.
+// template; without one, and all others, those of their template's shop. There
+// is a statement for each: either has an index, which an "or" between them could
+// not use.
 const (
 	templatesOfShops = "b.kind <> 'campaign' and b.template_id in (select id from templates where shop_number = any(?))"
 	campaignsOfShops = "b.kind = 'campaign' and b.owner_id in (select c.id from campaigns c left join templates t on t.id = " + pg.CampaignTemplate +
 		" where coalesce(c.shop_number, t.shop_number) = any(?))"
 )
 
-// ofShops are the conditions for statements that together find the batches of
-// the shops, each batch once; without shops one that asks for nothing.
+// ofShops returns the conditions for statements that together find the batches
+// of the shops, each batch once; without shops one condition that is always
+// true.
 func ofShops(shops []int64) []string {
 	if len(shops) == 0 {
 		return []string{""}
@@ -139,9 +140,9 @@ func (s DeadLetters) DeadLetters(ctx context.Context, f delivery.DeadLetterFilte
 	return list, pg.Translate(err)
 }
 
-// inTime says of a batch b that what it tells still holds and is worth
-// telling: its deadline lies ahead, and the opening has neither moved nor been
-// called off since. Its template's row must be locked for the answer to last.
+// inTime is a condition on batch b: its deadline lies ahead, and the opening has
+// neither moved nor been cancelled since. Its template's row must be locked for
+// the answer to last.
 const (
 	inTime    = `(` + unstopped + ` and ` + holding + `)`
 	unstopped = `b.worthless_after > clock_timestamp() and b.stop_reason is null`
@@ -154,14 +155,14 @@ const (
 		or b.kind = 'correction' and not exists (select from announcements a where a.id = b.owner_id and a.opens_at = t.opens_at)))`
 )
 
-// suspects are the sent marks of a batch b in which somebody dead could have
-// one. Where everybody has an outcome and the outcomes add up, nobody has two.
+// suspects are the sent marks of a batch b that dead recipients could have. If
+// each recipient has an outcome and the outcomes add up, none has two.
 const suspects = `case when b.state = 'done' and b.rest_outcome is null
 	and b.sent_count + b.skipped_count + b.expired_count + b.dead_count + b.failed_count = b.due_count then null else b.sent end`
 
-// Triage says what a replay would do by looking at who has a sent mark all the
-// same, batch by batch where somebody could, or where a rate decides who is
-// still in time; all others are counted at once.
+// Triage computes what a replay would do. It checks the sent marks of the dead
+// recipients batch by batch where they could have one, or where a rate decides
+// which are still in time; all others are counted by one statement.
 func (s DeadLetters) Triage(ctx context.Context, f delivery.DeadLetterFilter, rate int) (delivery.Triage, error) {
 	s.DB = s.Reports(ctx)
 	wheres, args := conditions(f)
@@ -201,7 +202,7 @@ func (s DeadLetters) Triage(ctx context.Context, f delivery.DeadLetterFilter, ra
 		switch {
 		case timely && rate == 0:
 			fits = left
-		case timely: // those before them have to be let go first
+		case timely: // those before them are released first
 			fits = min(left, max(0, int64(math.Ceil(seconds*float64(rate)))-t.InTime))
 			t.ByRate += left - fits
 		}
@@ -213,7 +214,7 @@ func (s DeadLetters) Triage(ctx context.Context, f delivery.DeadLetterFilter, ra
 }
 
 func triageParts(rate int) string {
-	if rate > 0 { // in the order in which they are let go
+	if rate > 0 { // in the order of their release
 		return `select sent, timely, n, users, seconds from all_dead order by id`
 	}
 	return `select null, timely, sum(n)::bigint, null, 0 from all_dead where sent is null group by timely

@@ -88,9 +88,9 @@ func (s DeadLetters) CancelDeadLetterJob(ctx context.Context, id int64, shops []
 	})
 }
 
-// StepDeadLetterJob takes the next batch of the oldest job that no other
-// worker has in hand, and settles it in one transaction with the job's
-// progress: a worker that dies leaves neither half a batch nor a wrong count.
+// StepDeadLetterJob takes the next batch of the oldest job that no other worker
+// has locked, and settles it in one transaction with the job's progress: a
+// worker that dies leaves neither half a batch nor a wrong count.
 func (s DeadLetters) StepDeadLetterJob(ctx context.Context) (more bool, err error) {
 	err = s.Tx(ctx, func(tx pgx.Tx) error {
 		j, err := oneLetterJob(ctx, tx, `select `+jobColumns+` from dead_letter_jobs where state = 'running'
@@ -143,14 +143,15 @@ func stepJob(ctx context.Context, tx pgx.Tx, j delivery.DeadLetterJob) error {
 	return settle(ctx, tx, j, b, p)
 }
 
-// longestCatchUp bounds how much of its rate a replay makes up for at once
-// when nobody has worked it off for a while.
+// longestCatchUp bounds how much of its rate a replay makes up for at once after
+// a while without a worker.
 const longestCatchUp = 3 * time.Second
 
 // shortestPause is how long a replay that has used its rate up waits at least.
 const shortestPause = 250 * time.Millisecond
 
-// pace is how many a replay may let go now, and where it is in its batch.
+// pace is how many dead letters a replay may release now, and its position in
+// its batch.
 type pace struct {
 	rate  int
 	now   int // of the batch, unless it is no use
@@ -159,9 +160,9 @@ type pace struct {
 	since time.Duration
 }
 
-// paceOf reads the pace of job j for the batch. Letters are let go when it is
-// their turn and not before: who waits still has a chance to be called off, and
-// is not taken for a failure of the provider when the time is over.
+// paceOf reads the pace of job j for the batch. Dead letters are released when
+// it is their turn and not before: waiting ones can still be cancelled, and do
+// not count as failures of the provider when the deadline passes.
 func paceOf(ctx context.Context, tx pgx.Tx, j delivery.DeadLetterJob, batch int64) (pace, error) {
 	p := pace{rate: j.Rate, now: math.MaxInt32}
 	if j.Action == delivery.Discard {
@@ -216,7 +217,7 @@ where id = @job`
 // them as its rate allows.
 func settle(ctx context.Context, tx pgx.Tx, j delivery.DeadLetterJob, b deadBatch, p pace) error {
 	if !b.inTime {
-		p.rate, p.now = 0, math.MaxInt32 // nobody is let go
+		p.rate, p.now = 0, math.MaxInt32 // none is released
 	}
 	f := j.Filter
 	f.BatchID = b.id
@@ -269,7 +270,7 @@ func last(users []int64) *int64 {
 	return &users[len(users)-1]
 }
 
-// spend notes that so many were let go, and makes the job wait if that was all.
+// spend records that n were released, and defers the job if the pace is used up.
 func (p pace) spend(ctx context.Context, tx pgx.Tx, job int64, n int) error {
 	each := time.Second / time.Duration(p.rate)
 	left := p.since - time.Duration(n)*each
@@ -291,8 +292,7 @@ func lockGroups(ctx context.Context, tx pgx.Tx, batch int64, users []int64) erro
 	return err
 }
 
-// acknowledge takes dead letters of people who have a sent mark all the same
-// for what they are.
+// acknowledge marks the dead letters of recipients with a sent mark as recovered.
 func acknowledge(ctx context.Context, tx pgx.Tx, batch int64, users []int64) error {
 	if len(users) == 0 {
 		return nil
@@ -309,7 +309,7 @@ func acknowledge(ctx context.Context, tx pgx.Tx, batch int64, users []int64) err
 	return reopen(ctx, tx, batch)
 }
 
-// discard gives dead letters up; they count as dead for ever.
+// discard gives dead letters up; their outcome stays dead.
 func discard(ctx context.Context, tx pgx.Tx, batch int64, users []int64) error {
 	if len(users) == 0 {
 		return nil

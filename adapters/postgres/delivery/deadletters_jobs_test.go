@@ -120,7 +120,7 @@ func TestWorkersStepAtOnce(t *testing.T) {
 	m.CountersAgree("in the end")
 }
 
-// rest makes a paced replay believe that nobody has worked it off for long.
+// rest makes a paced replay believe that it had no worker for long.
 func rest(m *pgtest.FailingHook) {
 	m.Exec(`update dead_letter_jobs set paced_at = now() - interval '1 hour', lease_until = null where state = 'running'`)
 }

@@ -171,7 +171,8 @@ func TestDryRunIsWhatTheJobDoes(t *testing.T) {
 	}
 }
 
-// Somebody limited to shops neither sees nor stops what reaches further.
+// Staff who are limited to shops neither see nor stop jobs that concern other
+// shops.
 func TestDeadLetterJobsStayWithinShops(t *testing.T) {
 	m := pgtest.NewFailingHook(t)
 	operator := func(shops ...int64) staff.Actor {

@@ -74,8 +74,8 @@ func TestFireAndDeliverEverybodyOnce(t *testing.T) {
 	}
 }
 
-// TestCuttingAgainAfterACrash stores a part of the batches, lets another
-// process take over and checks that everybody is in exactly one batch.
+// TestCuttingAgainAfterACrash stores a part of the batches, lets another process
+// take over and checks that each recipient is in exactly one batch.
 func TestCuttingAgainAfterACrash(t *testing.T) {
 	w := newFixture(t)
 	tpl := w.Published(30 * time.Minute)

@@ -2,9 +2,11 @@ package delivery
 
 import (
 	"context"
+	"iter"
 	"slices"
 	"time"
 
+	"github.com/RoaringBitmap/roaring/v2/roaring64"
 	"github.com/jackc/pgx/v5"
 
 	"dropbell/adapters/postgres/internal/pg"
@@ -18,8 +20,8 @@ import (
 // Inbox derives in-app messages from batches; see [inbox.Store].
 type Inbox struct {
 	*pg.DB
-	// Track, if set, returns the address that stands for a campaign's link in
-	// the text one user reads.
+	// Track, if set, returns the tracked address that replaces a campaign's link
+	// in one user's text.
 	Track func(campaign int64, id user.ID, variant int) string
 }
 
@@ -76,7 +78,8 @@ func (s Inbox) Page(ctx context.Context, by user.ID, before time.Time, limit int
 		if m.Read = !m.At.After(page.ReadThrough); !m.Read {
 			page.Unread++
 		}
-		// Pages are told apart by their instants, so what came in the same one stays together.
+		// The next page begins after an instant, so messages of the same one stay
+		// together.
 		fits := len(shown) < max(limit, 1) || m.At.Equal(shown[len(shown)-1].At)
 		if fits && (before.IsZero() || m.At.Before(before)) {
 			shown = append(shown, m)
@@ -157,7 +160,45 @@ func (s Inbox) Arrival(ctx context.Context, k delivery.Kind, batchID int64, conn
 	case delivery.KindNotice:
 		return s.arrivalOf(ctx, batchID, connected, s.noticeMessages)
 	}
-	return s.reminderArrival(ctx, batchID)
+	return s.reminderArrival(ctx, batchID, connected)
+}
+
+// idSet is a stored set as [inbox.Users].
+type idSet struct{ *roaring64.Bitmap }
+
+// Len is part of [inbox.Users].
+func (s idSet) Len() int { return int(s.GetCardinality()) }
+
+// Contains is part of [inbox.Users].
+func (s idSet) Contains(id user.ID) bool { return s.Bitmap.Contains(uint64(id)) }
+
+// All is part of [inbox.Users].
+func (s idSet) All() iter.Seq[user.ID] {
+	return func(yield func(user.ID) bool) {
+		for it := s.Iterator(); it.HasNext(); {
+			if !yield(user.ID(it.Next())) {
+				return
+			}
+		}
+	}
+}
+
+// recentSQL are the users and ends of up to $2 app batches that have ended since $1,
+// and everybody if dead letters were replayed lately: a replay leaves a batch's end
+// as it was.
+const recentSQL = `
+(select from_user, to_user, finished_at from batches where channel = 0 and finished_at >= $1 limit $2)
+union all
+select 0, 9223372036854775807, now() where exists (select from dead_letter_jobs where state = 'running' or finished_at >= $1 - interval '1 hour')`
+
+// Recent is part of [inbox.Store].
+func (s Inbox) Recent(ctx context.Context, since time.Time, limit int) ([]inbox.Span, bool, error) {
+	rows, err := s.Pool.Query(ctx, recentSQL, since, limit+1)
+	if err != nil {
+		return nil, false, pg.Translate(err)
+	}
+	spans, err := pgx.CollectRows(rows, pgx.RowToStructByPos[inbox.Span])
+	return spans, len(spans) <= limit, pg.Translate(err)
 }
 
 // arrivalOf returns what a batch shows each of the connected users in their
@@ -169,8 +210,9 @@ func (s Inbox) arrivalOf(ctx context.Context, batchID int64, connected inbox.Con
 }
 
 // reminderArrival returns what a finished in-app batch of reminders,
-// corrections or cancellations shows, the same to everybody.
-func (s Inbox) reminderArrival(ctx context.Context, batchID int64) (inbox.Arrival, bool, error) {
+// corrections or cancellations shows, which is the same for all its recipients.
+func (s Inbox) reminderArrival(ctx context.Context, batchID int64, connected inbox.Connected) (inbox.Arrival, bool, error) {
+	var from, to user.ID
 	var a inbox.Arrival
 	var d reminder.Delivered
 	var sent []byte
@@ -183,13 +225,15 @@ func (s Inbox) reminderArrival(ctx context.Context, batchID int64) (inbox.Arriva
 		left join announcements a on b.kind in ('correction', 'cancelled') and a.id = b.owner_id
 		join templates t on t.id = b.template_id
 		where b.id = $1 and b.channel = 0 and coalesce(s.id, a.id) is not null`, batchID).
-		Scan(&d.Kind, &d.SlotID, &d.TemplateID, &d.Slot, &d.OpensAt, &d.DueAt, &a.From, &a.To, &sent, &d.At, &t.ShopNumber, &t.Name, &t.ClaimURL)
+		Scan(&d.Kind, &d.SlotID, &d.TemplateID, &d.Slot, &d.OpensAt, &d.DueAt, &from, &to, &sent, &d.At, &t.ShopNumber, &t.Name, &t.ClaimURL)
 	if err != nil {
 		return a, false, pg.Translate(err)
 	}
 	set, err := pg.DecodeSet(sent)
 	shown := messageOf(d, t)
 	a.Message = func(user.ID) inbox.Message { return shown }
-	a.Reached = func(id user.ID) bool { return set.Contains(uint64(id)) }
-	return a, err == nil, err
+	if err == nil {
+		a.Users = connected(from, to, idSet{set})
+	}
+	return a, len(a.Users) > 0, err
 }

@@ -102,8 +102,9 @@ func (s Inbox) readers(ctx context.Context, ids []user.ID) (map[user.ID]user.Use
 	return list, pg.Translate(err)
 }
 
-// campaignMessages returns what a finished app batch of a campaign says to each of
-// the connected users whom it reached; connected is told who they may be.
+// campaignMessages returns the messages of a finished app batch of a campaign
+// for the connected users whom it reached; connected is called with the
+// candidates.
 func (s Inbox) campaignMessages(ctx context.Context, batchID int64, connected inbox.Connected) (map[user.ID]inbox.Message, error) {
 	l, err := scanCampaignBatch(s.Pool.QueryRow(ctx, `select `+campaignBatchColumns+` from batches b join campaigns c on c.id = b.owner_id`+campaignBatchJoins+`
 		where b.id = $1 and b.channel = 0 and b.kind in ('campaign', 'test')`, batchID))
@@ -114,7 +115,7 @@ func (s Inbox) campaignMessages(ctx context.Context, batchID int64, connected in
 	if err != nil {
 		return nil, err
 	}
-	ids := connected(l.from, l.to, func(id user.ID) bool { return set.Contains(uint64(id)) })
+	ids := connected(l.from, l.to, idSet{set})
 	if len(ids) == 0 {
 		return nil, nil
 	}

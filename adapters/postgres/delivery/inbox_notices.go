@@ -40,7 +40,7 @@ type notice struct {
 // text, not in it.
 func (n notice) say(item *inbox.Message, u user.User) {
 	s := delivery.Subject{Kind: delivery.KindNotice, TemplateName: n.item.Name, Slot: n.days}
-	content := delivery.Render(s, u.Locale, time.UTC) // no instant is told
+	content := delivery.Render(s, u.Locale, time.UTC) // the text has no time
 	item.Title, item.Text = content.Title, content.Text
 	s.ClaimURL = n.item.ClaimURL
 	item.ClaimURL = s.Link()
@@ -79,8 +79,8 @@ func (s Inbox) noticesTo(ctx context.Context, by user.ID) (mine []message, err e
 	return mine, nil
 }
 
-// noticeMessages returns what a finished app batch of notices tells each of the
-// connected users whom it reached; connected is told who they may be.
+// noticeMessages returns the messages of a finished app batch of notices for the
+// connected users whom it reached; connected is called with the candidates.
 func (s Inbox) noticeMessages(ctx context.Context, batchID int64, connected inbox.Connected) (map[user.ID]inbox.Message, error) {
 	var n notice
 	var run int64
@@ -99,7 +99,7 @@ func (s Inbox) noticeMessages(ctx context.Context, batchID int64, connected inbo
 	if err != nil {
 		return nil, err
 	}
-	ids := connected(from, to, func(id user.ID) bool { return set.Contains(uint64(id)) })
+	ids := connected(from, to, idSet{set})
 	if len(ids) == 0 {
 		return nil, nil
 	}

@@ -44,7 +44,7 @@ func ledgerFields(r *delivery.BatchRow) []any {
 var withOutcome = map[delivery.Outcome]string{
 	delivery.Sent: "b.sent_count > 0", delivery.Skipped: "b.skipped_count > 0", delivery.Expired: "b.expired_count > 0",
 	delivery.Dead: "b.dead_count > 0", delivery.Failed: "b.failed_count > 0",
-	// Whoever is in flight is in a batch that is not done.
+	// Recipients in flight are in a batch that is not done.
 	delivery.InFlight: "b.state <> 'done' and b.due_count > b.sent_count + b.skipped_count + b.expired_count + b.dead_count",
 }
 
@@ -177,7 +177,7 @@ func (l Ledger) Batch(ctx context.Context, id int64) (r delivery.BatchRow, err e
 // thousand, so its bitmaps and exceptions are read whole.
 func (l Ledger) Recipients(ctx context.Context, q delivery.RecipientQuery) (list []delivery.Recipient, err error) {
 	l.DB = l.Reports(ctx)
-	// A checkpoint between two looks would show people twice or not at all.
+	// A checkpoint between two queries would show recipients twice or not at all.
 	err = l.Instant(ctx, func(tx pgx.Tx) error {
 		list, err = recipients(ctx, tx, q)
 		return err
@@ -187,7 +187,7 @@ func (l Ledger) Recipients(ctx context.Context, q delivery.RecipientQuery) (list
 
 func recipients(ctx context.Context, tx pgx.Tx, q delivery.RecipientQuery) ([]delivery.Recipient, error) {
 	var dueRaw, sentRaw []byte
-	var b delivery.Recipient // what holds for everybody without an exception
+	var b delivery.Recipient // of all recipients without an exception
 	var rest, restReason string
 	err := tx.QueryRow(ctx, `select due, sent, coalesce(rest_outcome, ''), coalesce(rest_reason, ''), coalesce(finished_at, started_at, created_at)
 		from batches where id = $1`, q.BatchID).Scan(&dueRaw, &sentRaw, &rest, &restReason, &b.At)

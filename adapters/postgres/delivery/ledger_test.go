@@ -18,7 +18,7 @@ import (
 	"dropbell/domain/user"
 )
 
-// told is a batch as the test knows it.
+// told is the expected state of a batch.
 type told struct {
 	delivery.BatchRow
 	who map[user.ID]delivery.Outcome

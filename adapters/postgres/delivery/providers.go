@@ -32,8 +32,8 @@ const recordCallsSQL = `
 insert into provider_calls (channel, worker, at, calls, messages, failed, total_ms, slowest_ms, error)
 values (@channel, @worker, clock_timestamp(), @calls, @messages, @failed, @total_ms, @slowest_ms, @error)`
 
-// RecordCalls adds what a worker counted since it last did, and removes what
-// nobody looks at any more.
+// RecordCalls adds a worker's counts since its last call, and removes counts
+// that are no longer shown.
 func (s Channels) RecordCalls(ctx context.Context, worker string, list []ProviderCalls) error {
 	if len(list) == 0 {
 		return nil

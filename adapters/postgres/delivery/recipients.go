@@ -14,7 +14,7 @@ import (
 
 const noContact = "''"
 
-// contactColumns are the contacts that reaching somebody over the channel takes.
+// contactColumns are the contacts that each channel needs.
 var contactColumns = [delivery.Channels]string{
 	delivery.App: noContact, delivery.Email: "email", delivery.SMS: "phone", delivery.WebPush: "push::text", delivery.Webhook: noContact,
 }
@@ -30,7 +30,7 @@ func (s Batches) Recipients(ctx context.Context, c delivery.Channel, ids []user.
 		name = `name`
 	}
 	known := make([]user.User, 0, len(ids))
-	var before user.User // most people share language and zone with their neighbours
+	var before user.User // most users share language and zone with their neighbours
 	err := s.PlannedOnce(ctx, `select id, locale, timezone, `+name+`, `+contactColumns[c]+` from users where `+where+` order by id`, args, func(rows pgx.Rows) error {
 		for rows.Next() {
 			u, err := readRecipient(rows.RawValues(), c, before)

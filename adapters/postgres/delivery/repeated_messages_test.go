@@ -110,7 +110,7 @@ func TestLastMessageRight(t *testing.T) {
 	n.Remind(tpl, 12)
 	n.MoveBy(tpl, time.Hour)
 	n.Send(tpl, delivery.KindCorrection)
-	n.MoveBy(tpl, time.Hour) // nobody is told
+	n.MoveBy(tpl, time.Hour) // without a correction
 	n.MoveBy(tpl, -time.Hour)
 	if got := sendAs(n, tpl, reminder.Order{Kind: delivery.KindCorrection}); got.Messages() != 0 {
 		t.Errorf("%+v", got)
@@ -135,9 +135,9 @@ func moveOnce(n *pgtest.Notifier, t template.Template, by time.Duration) templat
 }
 
 // TestRemindOnce moves an opening back and forth eleven times while its
-// reminders go out, asking each time that nobody is reminded again. Every user
-// gets one reminder of the slot; a user who reserves meanwhile gets it too, and
-// the user's own view says that it was sent.
+// reminders go out, each time with the choice not to remind users again. Every
+// user gets one reminder of the slot; a user who reserves meanwhile gets it too,
+// and the user's own view says that it was sent.
 func TestRemindOnce(t *testing.T) {
 	n := pgtest.NewNotifier(t)
 	tpl := n.Published(2 * time.Hour)
@@ -157,7 +157,7 @@ func TestRemindOnce(t *testing.T) {
 		t.Errorf("%d were reminded, want %d", len(got), len(want))
 	}
 	n.Balanced(tpl)
-	// Once more, and everybody has been reminded before: nobody is now.
+	// Once more, and all users have been reminded before: none is now.
 	moved := moveOnce(n, tpl, time.Hour)
 	if line := view(n, moved, 1); len(line.Items) != 1 || line.Items[0].State != string(delivery.Sent) {
 		t.Errorf("%+v", line.Items)
@@ -166,7 +166,7 @@ func TestRemindOnce(t *testing.T) {
 	if got := pgtest.Reached(t, n.App, delivery.KindReminder); !slices.Equal(got, want) {
 		t.Errorf("%d were reminded after another move, want %d", len(got), len(want))
 	}
-	// A move without the choice reminds everybody of the new time.
+	// A move without the choice reminds all users of the new time.
 	again := n.MoveBy(tpl, time.Hour)
 	if line := view(n, again, 1); line.Items[0].State != string(reminder.Waiting) {
 		t.Errorf("%+v", line.Items)

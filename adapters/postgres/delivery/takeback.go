@@ -10,18 +10,18 @@ import (
 	"dropbell/domain/delivery"
 )
 
-// benefitOfDoubt is how long a worker whose lease has run out may still show
-// that it lives. It must exceed the pause between two attempts of a checkpoint.
+// benefitOfDoubt is how long a worker whose lease has expired may still extend
+// it. It must exceed the pause between two attempts of a checkpoint.
 const benefitOfDoubt = 2 * time.Second
 
-// takeBackSQL looks at silent batches twice. When the database was away for
-// longer than a lease, every lease has run out at the same moment, and whoever
-// came first now would take batches from workers that are alive and wait to
-// record whom they have reached: those people would be reached again. So the
-// first look only notes, in next_run_at, until when the worker may still
-// speak; extending the lease makes the note void.
+// takeBackSQL takes silent batches back in two steps. When the database was away
+// for longer than a lease, every lease has expired at the same moment, and the
+// first sweep would take batches from workers that are alive and wait to record
+// their results: their recipients would be reached again. So the first sweep
+// only stores, in next_run_at, until when the worker may still extend its lease;
+// an extension clears it.
 //
-// $1 the benefit of the doubt. What is taken back counts as overdue, so that
+// $1 is benefitOfDoubt. A batch that is taken back counts as overdue, so that
 // workers are woken for it at once.
 const takeBackSQL = `
 with silent as (

@@ -9,10 +9,9 @@ import (
 	"dropbell/domain/delivery"
 )
 
-// TestALivingWorkerKeepsItsBatchAfterAnOutage: when the database comes back
-// and every lease has run out meanwhile, a worker that speaks up in time keeps
-// its batch although somebody has looked for silent ones before; one that
-// stays silent loses it soon.
+// TestALivingWorkerKeepsItsBatchAfterAnOutage: when the database comes back and
+// every lease has expired meanwhile, a worker that extends its lease in time
+// keeps its batch although a sweep has run before; a silent one loses it soon.
 func TestALivingWorkerKeepsItsBatchAfterAnOutage(t *testing.T) {
 	w := newFixture(t)
 	tpl := w.Published(30 * time.Minute)

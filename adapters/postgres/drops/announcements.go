@@ -115,9 +115,9 @@ func (s Announcements) Announcements(ctx context.Context, templateID int64) ([]r
 	return list, pg.Translate(err)
 }
 
-// endCorrections stops corrections of a template whose opening moves again
-// or that is cancelled, since what they tell no longer holds. It returns those
-// whose batches are to be stopped.
+// endCorrections stops corrections of a template whose opening moves again or
+// that is cancelled, since their text is no longer true. It returns those whose
+// batches are to be stopped.
 func endCorrections(ctx context.Context, tx pgx.Tx, templateID int64, reason string) ([]int64, error) {
 	return pg.LockIDs(ctx, tx, `
 		update announcements set superseded_at = now(),

@@ -15,8 +15,8 @@ import (
 	"dropbell/domain/user"
 )
 
-// TestCuttingAnAnnouncementAgainAfterACrash stores a part, lets another
-// process take over and checks that everybody is told exactly once.
+// TestCuttingAnAnnouncementAgainAfterACrash stores a part, lets another process
+// take over and checks that each recipient gets one message.
 func TestCuttingAnAnnouncementAgainAfterACrash(t *testing.T) {
 	n := pgtest.NewNotifier(t)
 	tpl := n.Published(2 * time.Hour)
@@ -66,8 +66,8 @@ func TestCuttingAnAnnouncementAgainAfterACrash(t *testing.T) {
 	}
 }
 
-// TestCorrectionWaitsForWhatItCorrects: while reminders of the old opening
-// are still ending, nobody knows whom to correct.
+// TestCorrectionWaitsForWhatItCorrects: while reminders of the old opening are
+// still being sent, the recipients of the correction are not known.
 func TestCorrectionWaitsForWhatItCorrects(t *testing.T) {
 	n := pgtest.NewNotifier(t)
 	tpl := n.Published(2 * time.Hour)
@@ -87,7 +87,7 @@ func TestCorrectionWaitsForWhatItCorrects(t *testing.T) {
 	if s := n.Status(tpl, a.ID); s.State != reminder.AnnouncementWaiting {
 		t.Fatalf("%+v", s)
 	}
-	// A call that was in flight got through to 100 people after all.
+	// A call in flight reached 100 users after all.
 	reachedLate := running.Batch().Left[:100]
 	stop, err := running.Checkpoint(t.Context(), delivery.Progress{Sent: slices.Clone(reachedLate), Rest: delivery.Skipped, RestReason: delivery.ReasonMoved, Done: true})
 	n.Must(err)

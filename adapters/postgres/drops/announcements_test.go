@@ -19,9 +19,9 @@ import (
 	"dropbell/domain/user"
 )
 
-// TestCorrectionReachesWhoeverWasReminded: users 1–40 are reminded twice in
-// app, 21–60 once by webhook, 61–80 were not reminded yet. One of those
-// reminded could not be reached and knows nothing wrong.
+// TestCorrectionReachesWhoeverWasReminded: users 1–40 are reminded twice in app,
+// 21–60 once by webhook, 61–80 were not reminded yet. One of the first could not
+// be reached and needs no correction.
 func TestCorrectionReachesWhoeverWasReminded(t *testing.T) {
 	n := pgtest.NewNotifier(t)
 	tpl := n.Published(2 * time.Hour)
@@ -166,8 +166,8 @@ func TestAnnouncementsAreRefusedWhereNothingChanged(t *testing.T) {
 	}
 }
 
-// TestSendingTwiceSendsOnce: whoever presses the button first, in whatever
-// interleaving, there is one announcement, one event and one audit entry.
+// TestSendingTwiceSendsOnce: concurrent requests, in any interleaving, make one
+// announcement, one event and one audit entry.
 func TestSendingTwiceSendsOnce(t *testing.T) {
 	n := pgtest.NewNotifier(t)
 	tpl := n.Published(2 * time.Hour)
@@ -213,8 +213,8 @@ func TestSendingTwiceSendsOnce(t *testing.T) {
 	}
 }
 
-// TestNoticeOfACancelledDrop: on each channel whoever has any reminder there,
-// reminded or not.
+// TestNoticeOfACancelledDrop: each channel's recipients are all users with a
+// reminder on it, reminded or not.
 func TestNoticeOfACancelledDrop(t *testing.T) {
 	n := pgtest.NewNotifier(t)
 	tpl := n.Published(2 * time.Hour)

@@ -16,14 +16,14 @@ import (
 	"dropbell/domain/user"
 )
 
-// meddler does something once, right after the counters of slots were read.
-type meddler struct{ do func() }
+// interposer calls do once, right after the counters of slots were read.
+type interposer struct{ do func() }
 
-func (m *meddler) TraceQueryStart(ctx context.Context, _ *pgx.Conn, d pgx.TraceQueryStartData) context.Context {
+func (m *interposer) TraceQueryStart(ctx context.Context, _ *pgx.Conn, d pgx.TraceQueryStartData) context.Context {
 	return context.WithValue(ctx, m, strings.Contains(d.SQL, "slot_results"))
 }
 
-func (m *meddler) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryEndData) {
+func (m *interposer) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryEndData) {
 	if do := m.do; do != nil && ctx.Value(m) == true {
 		m.do = nil
 		do()
@@ -33,7 +33,7 @@ func (m *meddler) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQue
 // Whatever is delivered while a sheet is counted, the sheet is of one instant.
 func TestBalanceIsOfOneInstant(t *testing.T) {
 	m := pgtest.NewFailingHook(t)
-	meddle := &meddler{}
+	meddle := &interposer{}
 	db, err := postgres.Open(t.Context(), m.SQL.Config().ConnString(), postgres.Options{Tracer: meddle, Log: slog.New(slog.DiscardHandler)})
 	m.Must(err)
 	t.Cleanup(db.Close)

@@ -13,13 +13,12 @@ import (
 	"dropbell/domain/template"
 )
 
-// lateSQL sums the lateness of the reminders of the owners $1, one bigint or
-// several, per channel.
+// lateSQL sums the lateness of the reminders of each of the owners $1 per channel.
 const lateSQL = `
 select owner_id, channel, jsonb_object_agg(span, n) as late from (
     select b.owner_id, b.channel, span, sum(b.late[span]) as n
     from batches b, generate_subscripts(b.late, 1) as span
-    where b.kind = 'reminder' and b.owner_id = any(array[$1::bigint]) and b.late[span] > 0 group by 1, 2, 3) spans
+    where b.kind = 'reminder' and b.owner_id = any($1) and b.late[span] > 0 group by 1, 2, 3) spans
 group by 1, 2`
 
 // expectedRate is what the forecast says of channel c.n - 1; see
@@ -89,8 +88,8 @@ func (r *cockpitReader) read(ctx context.Context, known []reminder.CockpitRow) (
 	return r.Cockpit, r.causes(ctx)
 }
 
-// dead counts the dead letters. A discard changes no row, so that what is known
-// of finished slots does not tell.
+// dead counts the dead letters. A discard changes no row, so cached counts of
+// finished slots do not show it.
 func (r *cockpitReader) dead(ctx context.Context) (err error) {
 	for _, row := range r.Rows {
 		if row.Counts().Dead > 0 {
@@ -213,8 +212,9 @@ func (r *cockpitReader) lanes(ctx context.Context, sql string, slots []int64) er
 	return err
 }
 
-// Causes are counted among the exceptions of so many batches per channel, and
-// so many of each, because a provider that is down makes one for everybody.
+// Causes are counted among the exceptions of at most so many batches per
+// channel, and so many of each, because a failing provider makes one for every
+// recipient.
 const (
 	causeBatches = 10
 	causeRows    = 200

@@ -22,6 +22,11 @@ func (s slowSlots) ReadDue(ctx context.Context, c reminder.Cut, part delivery.Ra
 	return s.Slots.ReadDue(ctx, c, part)
 }
 
+func (s slowSlots) ReadTogether(ctx context.Context, cuts []reminder.Cut) ([]reminder.Due, error) {
+	s.slow.Read()
+	return s.Slots.ReadTogether(ctx, cuts)
+}
+
 type slowAnnouncements struct {
 	dropsdb.Announcements
 	slow *pgtest.SlowReading
@@ -32,9 +37,9 @@ func (s slowAnnouncements) ReadAudience(ctx context.Context, c reminder.Announce
 	return s.Announcements.ReadAudience(ctx, c, part)
 }
 
-// TestATakeoverIsKeptWhereEverythingIsCovered: whoever goes on with a slot or
-// an announcement all of whose batches exist stores nothing, and still nobody
-// else takes over while it reads.
+// TestATakeoverIsKeptWhereEverythingIsCovered: a worker that takes over a slot
+// or an announcement all of whose batches exist stores nothing, and still keeps
+// its lease while it reads.
 func TestATakeoverIsKeptWhereEverythingIsCovered(t *testing.T) {
 	n := pgtest.NewNotifier(t)
 	tpl := n.Published(2 * time.Hour)

@@ -14,10 +14,10 @@ import (
 	"dropbell/domain/reminder"
 )
 
-// TestFiringWaitsForAGroupBeingCommitted holds a group's transaction open
-// across the due instant. Firing must wait for it and then find its user:
-// were the slot not locked, firing would read before the group commits, and
-// somebody who was told "reserved" would be in no batch.
+// TestFiringWaitsForAGroupBeingCommitted holds a group's transaction open across
+// the due instant. Firing must wait for it and then find its user: if the slot
+// was not locked, firing would read before the group commits, and an
+// acknowledged reservation would be in no batch.
 func TestFiringWaitsForAGroupBeingCommitted(t *testing.T) {
 	ctx := t.Context()
 	db, err := pg.Open(ctx, localstack.Database(t), pg.Options{AppName: "test", Log: slog.New(slog.DiscardHandler)})
@@ -74,8 +74,8 @@ func TestFiringWaitsForAGroupBeingCommitted(t *testing.T) {
 	}
 }
 
-// waitsForLock reports whether somebody comes to wait for a lock before
-// anything arrives on done.
+// waitsForLock reports whether a session waits for a lock before anything
+// arrives on done.
 func waitsForLock(t *testing.T, db *pg.DB, done <-chan reminder.Cut) bool {
 	t.Helper()
 	deadline := time.After(20 * time.Second)

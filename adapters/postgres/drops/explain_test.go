@@ -232,37 +232,37 @@ func TestExplainTellsOfCoupons(t *testing.T) {
 	}
 }
 
-// faulty fails one of the reads.
-type faulty struct {
+// failingStore fails one of the reads.
+type failingStore struct {
 	reminder.ExplainStore
 	at string
 }
 
 var errBroken = errors.New("broken")
 
-func (f faulty) err(at string) error { return map[bool]error{true: errBroken}[f.at == at] }
+func (f failingStore) err(at string) error { return map[bool]error{true: errBroken}[f.at == at] }
 
-func (f faulty) Reservation(ctx context.Context, id int64, by user.ID) (reminder.Reservation, error) {
+func (f failingStore) Reservation(ctx context.Context, id int64, by user.ID) (reminder.Reservation, error) {
 	return reminder.Reservation{}, f.err("reservation")
 }
-func (f faulty) Delivered(context.Context, user.ID, []int64) ([]reminder.Delivered, error) {
+func (f failingStore) Delivered(context.Context, user.ID, []int64) ([]reminder.Delivered, error) {
 	return nil, f.err("delivered")
 }
-func (f faulty) Announced(context.Context, user.ID, []int64) ([]reminder.Delivered, error) {
+func (f failingStore) Announced(context.Context, user.ID, []int64) ([]reminder.Delivered, error) {
 	return nil, f.err("announced")
 }
-func (f faulty) Timeline(context.Context, user.ID, int64) ([]reminder.Step, error) {
+func (f failingStore) Timeline(context.Context, user.ID, int64) ([]reminder.Step, error) {
 	return nil, f.err("coupons")
 }
-func (f faulty) TemplateSteps(context.Context, int64) ([]reminder.TemplateStep, error) {
+func (f failingStore) TemplateSteps(context.Context, int64) ([]reminder.TemplateStep, error) {
 	return nil, f.err("steps")
 }
 
-func (f faulty) Planned(context.Context, int64) (map[int64]time.Time, error) {
+func (f failingStore) Planned(context.Context, int64) (map[int64]time.Time, error) {
 	return nil, f.err("planned")
 }
 
-func (f faulty) Withdrawn(context.Context, int64, user.ID) (time.Time, error) {
+func (f failingStore) Withdrawn(context.Context, int64, user.ID) (time.Time, error) {
 	return time.Time{}, f.err("withdrawn")
 }
 
@@ -271,7 +271,7 @@ func TestExplainSaysWhenItCannotKnow(t *testing.T) {
 	tpl := m.Published(time.Hour)
 	for _, at := range []string{"reservation", "delivered", "announced", "steps", "planned", "coupons", "withdrawn"} {
 		x := explainer(m)
-		x.Store, x.Coupons = faulty{at: at}, faulty{at: at}
+		x.Store, x.Coupons = failingStore{at: at}, failingStore{at: at}
 		if _, err := x.Explain(t.Context(), 1, tpl.ID); !errors.Is(err, errBroken) {
 			t.Errorf("%s: %v", at, err)
 		}

@@ -63,16 +63,16 @@ func (s Forecasts) Rates(ctx context.Context) (measured, limits [delivery.Channe
 // throughput to say something.
 const leastSample = 200
 
-// recordRates keeps the throughput of a slot that finishes for the first
-// time; one that was finished before has results, and only replayed dead
-// letters since. It runs before the results are written.
-func recordRates(ctx context.Context, tx pgx.Tx, slotID int64) error {
+// recordRates keeps the throughput of slots that finish for the first time; one
+// that was finished before has results, and only replayed dead letters since. It
+// runs before the results are written.
+func recordRates(ctx context.Context, tx pgx.Tx, slotIDs []int64) error {
 	_, err := tx.Exec(ctx, `
 		insert into channel_rates (channel, at, per_second, messages)
 		select channel, clock_timestamp(), sum(sent_count) / greatest(extract(epoch from max(finished_at) - min(started_at)), 0.001), sum(sent_count)
-		from batches where kind = 'reminder' and owner_id = $1
-			and not exists (select from slot_results where slot_id = $1 and sent + skipped + expired + dead > 0)
-		group by channel having sum(sent_count) >= $2
-		on conflict do nothing`, slotID, leastSample)
+		from batches b where kind = 'reminder' and owner_id = any($1)
+			and not exists (select from slot_results r where r.slot_id = b.owner_id and r.sent + r.skipped + r.expired + r.dead > 0)
+		group by owner_id, channel having sum(sent_count) >= $2
+		on conflict do nothing`, slotIDs, leastSample)
 	return err
 }

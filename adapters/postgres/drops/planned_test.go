@@ -11,8 +11,8 @@ import (
 	"dropbell/domain/template"
 )
 
-// A reminder whose instant had passed when the opening was moved could not go
-// out before the move: nobody counts the minutes in between as late.
+// A reminder whose instant had passed when the opening was moved could not be
+// sent before the move: the minutes in between do not count as lateness.
 func TestAMovedOpeningIsNotLate(t *testing.T) {
 	m := pgtest.NewFailingHook(t)
 	tpl := m.Published(2 * time.Hour)

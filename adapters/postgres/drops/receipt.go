@@ -92,7 +92,7 @@ type receiptBatch struct {
 	recorded         []time.Time
 }
 
-// receiptRows writes everybody, batch by batch as they come from the wire.
+// receiptRows writes the recipients, batch by batch as they arrive.
 func receiptRows(ctx context.Context, tx pgx.Tx, slotID int64, w *reminder.ReceiptWriter) error {
 	rows, err := tx.Query(ctx, `
 		select b.channel, b.due, b.sent, coalesce(b.rest_outcome, ''), coalesce(b.rest_reason, ''),

@@ -143,7 +143,8 @@ func TestReceiptOfMixedOutcomes(t *testing.T) {
 	}
 }
 
-// TestReceiptOfASlotWithoutAnybody and of one that was stopped.
+// TestReceiptOfStoppedAndEmptySlots: the receipts of a slot without recipients
+// and of one that was stopped.
 func TestReceiptOfStoppedAndEmptySlots(t *testing.T) {
 	m := pgtest.NewFailingHook(t)
 	tpl := m.Published(2 * time.Hour)

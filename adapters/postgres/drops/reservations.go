@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/event"
@@ -17,7 +18,7 @@ import (
 // groups; see committer.
 type Reservations struct {
 	*pg.DB
-	reserve *pg.Committer[rowKey, reminder.Change, reminder.Decision]
+	reserve *pg.Committer[user.ID, reminder.Change, reminder.Decision]
 	cancel  *pg.Committer[rowKey, reminder.Change, reminder.Decision]
 }
 
@@ -30,9 +31,10 @@ type rowKey struct {
 func NewReservations(db *pg.DB, g pg.Grouping) *Reservations {
 	r := &Reservations{DB: db}
 	cfg := g.Config(db)
-	key := func(c reminder.Change) rowKey { return rowKey{c.TemplateID, c.UserID} }
-	r.reserve = pg.NewCommitter(cfg, key, r.flush(reserveSQL))
-	r.cancel = pg.NewCommitter(cfg, key, r.flush(cancelSQL))
+	template := func(c reminder.Change) int64 { return c.TemplateID }
+	// Two requests with one idempotency key have one user as well.
+	r.reserve = pg.NewFairCommitter(cfg, func(c reminder.Change) user.ID { return c.UserID }, template, r.reserveAll)
+	r.cancel = pg.NewFairCommitter(cfg, func(c reminder.Change) rowKey { return rowKey{c.TemplateID, c.UserID} }, template, r.cancelAll)
 	return r
 }
 
@@ -52,17 +54,28 @@ func (r *Reservations) Cancel(ctx context.Context, c reminder.Change) (reminder.
 	return r.cancel.Do(ctx, c)
 }
 
-// reserveSQL stores a group of reservations. $1 templates, $2 users, $3 bits,
-// $4 the bits of slot 1 on every channel, $5 the event's name, $6 its trace.
+// reserveSQL stores a group of reservations, no two of one user. It returns a row
+// for each that was decided, which are all but those whose idempotency key was
+// known. $1 templates, $2 users, $3 bits, $4 the bits of slot 1 on every channel,
+// $5 the event's name, $6 its trace, $7 to $10 the idempotency keys (” = none):
+// actors, keys, hashes and terms.
 //
 // FOR SHARE on the slots is what closes the gap at the edge: firing a slot
 // and moving an opening update these rows, so either this group commits
 // first and the firing counts it, or the firing commits first and the row,
 // looked at again after the wait, is no longer 'waiting'. Comparing clocks
 // alone would leave a gap. clock_timestamp, not now: the wait may be long.
+//
+// A key that another transaction commits after this statement has begun fails it
+// with a unique violation; begun again it finds the key.
 const reserveSQL = `
 with asked as (
-    select * from unnest($1::bigint[], $2::bigint[], $3::bigint[]) with ordinality as a (template_id, user_id, bits, n)
+    select a.*, k.known is not null as repeated
+    from unnest($1::bigint[], $2::bigint[], $3::bigint[], $7::text[], $8::text[], $9::bytea[], $10::bytea[]) with ordinality
+        as a (template_id, user_id, bits, actor, key, hash, terms, n)
+    -- limit: one look into the index for each, whatever the statistics say
+    left join lateral (select true as known from idempotency_keys i
+        where a.key <> '' and i.actor = a.actor and i.key = a.key limit 1) k on true
 ), locked as (
     select template_id, slot, opens_at from slots
     where template_id in (select distinct template_id from asked) and state = 'waiting' and due_at > clock_timestamp()
@@ -72,7 +85,7 @@ with asked as (
 ), stored as (
     insert into reservations as r (template_id, user_id, slots)
     select a.template_id, a.user_id, a.bits from asked a join still_open o using (template_id)
-    where a.bits & ~o.mask = 0
+    where a.bits & ~o.mask = 0 and not a.repeated
     order by a.template_id, a.user_id
     on conflict (template_id, user_id) do update
         set slots = r.slots | excluded.slots, updated_at = now()
@@ -84,23 +97,33 @@ with asked as (
                'template_id', template_id::text, 'bits', bits::text, 'users', users))), $6
     from (select a.template_id, a.bits, count(*) as users from stored join asked a using (template_id, user_id) group by 1, 2) g
     having count(*) > 0
+), decided as (
+    select a.n, s.slots as after, coalesce(s.created, false) as created, coalesce(o.mask, 0) as open,
+        -- asked of the refused only: a join would look every row up
+        coalesce(case when s.slots is null then (select r.slots from reservations r
+            where r.template_id = a.template_id and r.user_id = a.user_id) end, 0) as before,
+        coalesce((select t.opens_at <= clock_timestamp() from templates t where s.slots is null and t.id = a.template_id), false) as opened
+    from asked a
+    left join stored s using (template_id, user_id)
+    left join still_open o using (template_id)
+    where not a.repeated
+), kept as (
+    insert into idempotency_keys (actor, key, request_hash, locked_until, known, found)
+    select a.actor, a.key, a.hash, 'infinity', a.terms,
+        array[(d.after is not null)::int + 2 * d.created::int + 4 * d.opened::int, coalesce(d.after, 0), d.before, d.open]
+    from decided d join asked a using (n) where a.key <> ''
+    order by a.actor, a.key
 )
-select a.n, s.slots, coalesce(s.created, false), coalesce(o.mask, 0),
-    -- asked of the refused only: a join would look every row up
-    coalesce(case when s.slots is null then (select r.slots from reservations r
-        where r.template_id = a.template_id and r.user_id = a.user_id) end, 0),
-    coalesce((select t.opens_at <= clock_timestamp() from templates t where s.slots is null and t.id = a.template_id), false)
-from asked a
-left join stored s using (template_id, user_id)
-left join still_open o using (template_id)`
+select n, after, created, open, before, opened from decided`
 
 // possible is a bit beside those of reminders: a cancellation that has it is
 // one of those of its reminders that are reserved and still open.
 const possible = 1 << 60
 
-// cancelSQL removes a group of reminders. Bits 0 asks for whatever is still
-// open, bits with possible for what is still open of them. Slots of a template that was closed before they were due stay open
-// for cancelling until their instant.
+// cancelSQL removes a group of reminders. Bits 0 cancels all that are still
+// open, bits with possible those of them that are still open. Slots of a
+// template that was closed before they were due stay open for cancelling until
+// their instant.
 const cancelSQL = `
 with asked as (
     select * from unnest($1::bigint[], $2::bigint[], $3::bigint[]) with ordinality as a (template_id, user_id, bits, n)
@@ -149,37 +172,69 @@ left join reduced d on d.template_id = a.template_id and d.user_id = a.user_id
 left join still_open o on o.template_id = a.template_id
 left join rows on rows.template_id = a.template_id and rows.user_id = a.user_id`
 
-// flush runs one of the two statements; it is a transaction of its own.
-func (r *Reservations) flush(sql string) func(context.Context, []reminder.Change) ([]reminder.Decision, error) {
-	return func(ctx context.Context, group []reminder.Change) ([]reminder.Decision, error) {
-		if err := killpoint.Before("reservations.change"); err != nil {
-			return nil, err
+func (r *Reservations) reserveAll(ctx context.Context, group []reminder.Change) ([]reminder.Decision, error) {
+	n := len(group)
+	actors, keys, hashes, terms := make([]string, n), make([]string, n), make([][]byte, n), make([][]byte, n)
+	for i := range group {
+		if once := group[i].Once; once != nil {
+			actors[i], keys[i], hashes[i], terms[i] = once.Actor, once.Key, once.Hash, once.Terms
 		}
-		templates, users, bits := columns(group)
-		rows, err := r.Pool.Query(ctx, sql, templates, users, bits, reminder.EveryChannel, event.ReservationsChanged, pg.TraceOf(ctx))
-		if err != nil {
-			return nil, err
-		}
-		defer rows.Close()
-		verdicts := make([]reminder.Decision, len(group))
-		for rows.Next() {
-			var n, mask, before int64
-			var after *int64
-			var v reminder.Decision
-			if err := rows.Scan(&n, &after, &v.Created, &mask, &before, &v.Opened); err != nil {
-				return nil, err
-			}
-			v.Open, v.Before = reminder.StoredBitmap(mask), reminder.StoredBitmap(before)
-			if after != nil {
-				v.Applied, v.After = true, reminder.StoredBitmap(*after)
-			}
-			verdicts[n-1] = v
-		}
-		if err := rows.Err(); err != nil {
-			return nil, err
-		}
-		return verdicts, killpoint.After("reservations.change")
 	}
+	for try := 1; ; try++ {
+		decisions, err := r.change(ctx, reserveSQL, group, actors, keys, hashes, terms)
+		if !keyTaken(err) || try == triesForKeys {
+			return decisions, err
+		}
+	}
+}
+
+// triesForKeys is how often a group is begun again because another process has
+// stored one of its keys meanwhile. Each time needs another such key.
+const triesForKeys = 3
+
+func keyTaken(err error) bool {
+	refused, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && refused.Code == "23505" && refused.TableName == "idempotency_keys"
+}
+
+func (r *Reservations) cancelAll(ctx context.Context, group []reminder.Change) ([]reminder.Decision, error) {
+	return r.change(ctx, cancelSQL, group)
+}
+
+// change runs one of the two statements; it is a transaction of its own. keys are
+// the parameters that only the first one has.
+func (r *Reservations) change(ctx context.Context, sql string, group []reminder.Change, keys ...any) ([]reminder.Decision, error) {
+	if err := killpoint.Before("reservations.change"); err != nil {
+		return nil, err
+	}
+	templates, users, bits := columns(group)
+	args := append([]any{templates, users, bits, reminder.EveryChannel, event.ReservationsChanged, pg.TraceOf(ctx)}, keys...)
+	rows, err := r.Pool.Query(ctx, sql, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	decisions := make([]reminder.Decision, len(group))
+	for i := range group {
+		decisions[i].Repeated = group[i].Once != nil
+	}
+	for rows.Next() {
+		var n, mask, before int64
+		var after *int64
+		var d reminder.Decision
+		if err := rows.Scan(&n, &after, &d.Created, &mask, &before, &d.Opened); err != nil {
+			return nil, err
+		}
+		d.Open, d.Before = reminder.StoredBitmap(mask), reminder.StoredBitmap(before)
+		if after != nil {
+			d.Applied, d.After = true, reminder.StoredBitmap(*after)
+		}
+		decisions[n-1] = d
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return decisions, killpoint.After("reservations.change")
 }
 
 func columns(group []reminder.Change) (templates, users, bits []int64) {

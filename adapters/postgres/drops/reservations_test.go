@@ -124,10 +124,10 @@ func TestCountersFollowEvents(t *testing.T) {
 	}
 }
 
-// TestRandomSequencesMatchAModel runs random reservations and cancellations
-// of a few users, many at once, and compares every answer and the rows at the
-// end with a model that knows nothing but sets. Each user acts in sequence,
-// so the model is exact; between users everything interleaves.
+// TestRandomSequencesMatchAModel runs random reservations and cancellations of a
+// few users, many at once, and compares every answer and the rows at the end
+// with a model of plain sets. Each user acts in sequence, so the model is exact;
+// between users everything interleaves.
 func TestRandomSequencesMatchAModel(t *testing.T) {
 	w := newFixture(t)
 	seed := uint64(time.Now().UnixNano())
@@ -204,7 +204,7 @@ func step(w *fixture, rng *rand.Rand, id user.ID, model map[int64]uint64, templa
 	return ""
 }
 
-// TestSameRowFromManyCallers has everybody fight for the bits of one row.
+// TestSameRowFromManyCallers changes the bits of one row concurrently.
 func TestSameRowFromManyCallers(t *testing.T) {
 	w := newFixture(t)
 	tpl := w.Published(2 * time.Hour)

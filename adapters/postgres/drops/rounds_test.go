@@ -23,9 +23,8 @@ func again(n *pgtest.Notifier, sl reminder.Slot) {
 }
 
 // TestAnOpeningThatComesBackReachesEverybody: the opening is moved away while
-// its reminders go out, and back again. Whom they did not reach is reminded
-// after all, if they still want it; whoever reserved meanwhile as well; nobody
-// twice.
+// its reminders go out, and back again. Users whom they did not reach, and those
+// who reserved meanwhile, are reminded, each once.
 func TestAnOpeningThatComesBackReachesEverybody(t *testing.T) {
 	m := pgtest.NewFailingHook(t)
 	const refused, cancels, joins = 7, 250, 500
@@ -84,8 +83,8 @@ func TestAnOpeningThatComesBackReachesEverybody(t *testing.T) {
 	m.Finish(tpl)
 }
 
-// TestARoundTakenOver: whoever goes on with a round that was being cut leaves
-// out the same people.
+// TestARoundTakenOver: a worker that takes over a round that was being cut
+// leaves out the same users.
 func TestARoundTakenOver(t *testing.T) {
 	n := pgtest.NewNotifier(t)
 	tpl := n.Published(2 * time.Hour)
@@ -117,8 +116,8 @@ func TestARoundTakenOver(t *testing.T) {
 	}
 }
 
-// TestARoundWaitsForTheOneBefore: it is fired as soon as that has ended, by
-// whoever has been waiting.
+// TestARoundWaitsForTheOneBefore: it is fired as soon as that has ended, by a
+// worker that has been waiting.
 func TestARoundWaitsForTheOneBefore(t *testing.T) {
 	n := pgtest.NewNotifier(t)
 	tpl := n.Published(2 * time.Hour)

@@ -100,7 +100,7 @@ func (s Slots) EndFiring(ctx context.Context, cut reminder.Cut, reserved [delive
 		tag, err := tx.Exec(ctx, `update slots set state = 'sending', cut_at = clock_timestamp(), cut_token = null, cut_lease_until = null
 			where id = $1 and cut_token = $2 and state = 'firing'`, cut.ID, cut.Token)
 		if err != nil || tag.RowsAffected() == 0 {
-			return err // somebody else ended it
+			return err // another worker ended it
 		}
 		_, err = tx.Exec(ctx, `
 			insert into slot_results (slot_id, channel, reserved, expected)
@@ -116,9 +116,9 @@ func (s Slots) EndFiring(ctx context.Context, cut reminder.Cut, reserved [delive
 // DueSlots returns slots whose timer did not fire them and abandoned ones.
 func (s Slots) DueSlots(ctx context.Context, grace time.Duration, limit int) ([]int64, error) {
 	rows, err := s.Pool.Query(ctx, `
-		(select id from slots where state = 'waiting' and due_at <= clock_timestamp() - $1::interval order by due_at limit $2)
+		(select id from slots where state = 'waiting' and due_at <= statement_timestamp() - $1::interval order by due_at limit $2)
 		union all
-		(select id from slots where state = 'firing' and cut_lease_until < clock_timestamp() limit $2)`, grace, limit)
+		(select id from slots where state = 'firing' and cut_lease_until < statement_timestamp() limit $2)`, grace, limit)
 	if err != nil {
 		return nil, pg.Translate(err)
 	}
@@ -126,21 +126,37 @@ func (s Slots) DueSlots(ctx context.Context, grace time.Duration, limit int) ([]
 	return ids, pg.Translate(err)
 }
 
-// Unfinished reports whether the slot still has work to do.
-func (s Slots) Unfinished(ctx context.Context, slotID int64) (bool, error) {
-	var open bool
-	err := s.Pool.QueryRow(ctx, `select exists (select from slots where id = $1 and state in ('firing', 'sending'))`, slotID).Scan(&open)
+// Unfinished returns those of the slots that still have work to do.
+func (s Slots) Unfinished(ctx context.Context, slotIDs []int64) ([]int64, error) {
+	rows, err := s.Pool.Query(ctx, `select id from slots where id = any($1) and state in ('firing', 'sending')`, slotIDs)
+	if err != nil {
+		return nil, pg.Translate(err)
+	}
+	open, err := pgx.CollectRows(rows, pgx.RowTo[int64])
 	return open, pg.Translate(err)
 }
 
+// finishGroup is how many slots are finished in one transaction.
+const finishGroup = 250
+
 // FinishSlots finishes slots whose batches are all done and writes their
-// counters. The batches are looked at once more under the slots' locks, in a
-// statement that sees what a replay of dead letters committed meanwhile.
-func (s Slots) FinishSlots(ctx context.Context) (int, error) {
-	finished := 0
-	err := s.Tx(ctx, func(tx pgx.Tx) error {
+// counters.
+func (s Slots) FinishSlots(ctx context.Context) (finished int, err error) {
+	for {
+		n, err := s.finishSome(ctx)
+		if finished += n; err != nil || n < finishGroup {
+			return finished, err
+		}
+	}
+}
+
+// finishSome finishes a group of slots. The batches are looked at once more under
+// the slots' locks, in a statement that sees what a replay of dead letters
+// committed meanwhile.
+func (s Slots) finishSome(ctx context.Context) (finished int, err error) {
+	err = s.Tx(ctx, func(tx pgx.Tx) error {
 		const settled = ` and not exists (select from batches b where b.kind = 'reminder' and b.owner_id = s.id and b.state <> 'done')`
-		ids, err := pg.LockIDs(ctx, tx, `select id from slots s where s.state = 'sending'`+settled+` order by id limit 100 for update skip locked`)
+		ids, err := pg.LockIDs(ctx, tx, `select id from slots s where s.state = 'sending'`+settled+` order by id limit $1 for update skip locked`, finishGroup)
 		if err != nil || len(ids) == 0 {
 			return err
 		}
@@ -150,34 +166,33 @@ func (s Slots) FinishSlots(ctx context.Context) (int, error) {
 			return err
 		}
 		done, err := pgx.CollectRows(rows, pg.ScanSlot)
-		if err != nil {
+		if err != nil || len(done) == 0 {
 			return err
 		}
 		finished = len(done)
-		for _, sl := range done {
-			if err := finishSlot(ctx, tx, sl); err != nil {
-				return err
-			}
-		}
-		return nil
+		return recordFinished(ctx, tx, done)
 	})
 	return finished, err
 }
 
-func finishSlot(ctx context.Context, tx pgx.Tx, sl reminder.Slot) error {
-	if err := recordRates(ctx, tx, sl.ID); err != nil {
+func recordFinished(ctx context.Context, tx pgx.Tx, done []reminder.Slot) error {
+	ids, events := make([]int64, len(done)), make([]any, len(done))
+	for i, sl := range done {
+		ids[i], events[i] = sl.ID, slotEvent(sl, *sl.FinishedAt)
+	}
+	if err := recordRates(ctx, tx, ids); err != nil {
 		return err
 	}
 	_, err := tx.Exec(ctx, `
 		update slot_results r set sent = b.sent, skipped = b.skipped, expired = b.expired, dead = b.dead,
 			done_at = b.done_at, late = l.late
-		from (select channel, sum(sent_count) as sent, sum(skipped_count) as skipped, sum(expired_count) as expired, sum(dead_count) as dead,
+		from (select owner_id, channel, sum(sent_count) as sent, sum(skipped_count) as skipped, sum(expired_count) as expired, sum(dead_count) as dead,
 				max(finished_at) as done_at
-			from batches where kind = 'reminder' and owner_id = $1 group by channel) b
-			left join (`+lateSQL+`) l on l.owner_id = $1 and l.channel = b.channel
-		where r.slot_id = $1 and r.channel = b.channel`, sl.ID)
+			from batches where kind = 'reminder' and owner_id = any($1) group by 1, 2) b
+			left join (`+lateSQL+`) l on l.owner_id = b.owner_id and l.channel = b.channel
+		where r.slot_id = b.owner_id and r.channel = b.channel`, ids)
 	if err != nil {
 		return err
 	}
-	return pg.Announce(ctx, tx, event.SlotFinished, slotEvent(sl, *sl.FinishedAt))
+	return pg.AnnounceAll(ctx, tx, event.SlotFinished, events)
 }

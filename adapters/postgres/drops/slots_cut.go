@@ -19,13 +19,13 @@ func (s Slots) prepare(ctx context.Context, cut *reminder.Cut) (err error) {
 	if cut.Covered, err = pg.Covered(ctx, s.DB, delivery.KindReminder, cut.ID); err != nil {
 		return err
 	}
-	var first, last, booked int64
+	var first, last int64
 	err = s.Pool.QueryRow(ctx, `select (select remind_once from templates where id = $1),
 		coalesce((select user_id from reservations where template_id = $1 order by user_id limit 1), 1),
 		coalesce((select user_id from reservations where template_id = $1 order by user_id desc limit 1), 0),
 		coalesce((select sum(booked) from bookings where template_id = $1 and slot = $2), 0)`,
-		cut.TemplateID, cut.Slot.Slot).Scan(&cut.RemindOnce, &first, &last, &booked)
-	cut.Parts = pg.Divide(first, last, booked)
+		cut.TemplateID, cut.Slot.Slot).Scan(&cut.RemindOnce, &first, &last, &cut.Expected)
+	cut.Parts = pg.Divide(first, last, cut.Expected)
 	return pg.Translate(err)
 }
 

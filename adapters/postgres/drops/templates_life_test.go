@@ -69,7 +69,7 @@ func TestMovingThereAndBack(t *testing.T) {
 	if s := w.Slot(back, 1); s.ID != first.ID || s.State != reminder.Waiting {
 		t.Errorf("moved back: %+v, was %+v", s, first)
 	}
-	// Whoever reserved 60 minutes while it was away is reminded at once.
+	// Reservations of 60 minutes that were made in between are due at once.
 	if got := w.states(tpl); got["waiting"] != 12 || got["moved"] != 12 || len(got) != 2 {
 		t.Errorf("moved back: %v", got)
 	}

@@ -72,8 +72,8 @@ var inState = map[template.State][]string{
 	template.SoldOut:   {"t.state = 'published' and t.opens_at <= now() and " + pg.TemplateEndsAt + " > now() and t.issued >= t.stock"},
 }
 
-// templateListSQL is the statement for a page. With states it is a page of
-// each, of which the first are taken: no index knows them together in order.
+// templateListSQL is the statement for a page. With states it selects a page of
+// each, of which the first rows are taken: no index has them together in order.
 // It is not ok if q asks for states that do not exist only.
 func templateListSQL(c *pg.Conditions, q template.Query) (sql string, ok bool) {
 	order := " order by t.opens_at, t.id"

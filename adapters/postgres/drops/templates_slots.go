@@ -35,10 +35,10 @@ func reschedule(ctx context.Context, tx pgx.Tx, t template.Template, how templat
 
 // insertSlots adds the twelve slots of the template's opening. One that is
 // already past gets the state given. A slot that waited for this very opening
-// before (moved there and back) waits again; one that fired for it stays as
-// it is, and is followed by another round for those whom it did not reach: once
-// per slot, opening and user. Nobody is late for what could not have been
-// done before: a slot that waits although it is past is planned for now.
+// before (moved there and back) waits again; one that fired for it stays as it
+// is, and is followed by another round for those whom it did not reach: once per
+// slot, opening and user. Lateness counts from when a slot could first be fired:
+// a slot that waits although it is past is planned for now.
 func insertSlots(ctx context.Context, tx pgx.Tx, t template.Template, ifPast string) error {
 	due := make([]time.Time, template.Slots)
 	for i, s := range template.AllSlots() {
@@ -65,8 +65,8 @@ func endWaiting(ctx context.Context, tx pgx.Tx, t template.Template, to reminder
 	return err
 }
 
-// endDeliveries ends what waits and what is being delivered, reminders and
-// corrections: their batches skip everybody not yet sent, for that reason.
+// endDeliveries ends waiting and running deliveries, reminders and corrections:
+// their batches skip the remaining recipients, for that reason.
 func endDeliveries(ctx context.Context, tx pgx.Tx, t template.Template, waiting reminder.SlotState, reason string) error {
 	if err := endWaiting(ctx, tx, t, waiting); err != nil {
 		return err

@@ -27,26 +27,26 @@ func traced(ctx context.Context, parent string) context.Context {
 	return propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier{"traceparent": parent})
 }
 
-// watcher is a tracer that remembers under which traces statements ran.
-type watcher struct {
+// traceRecorder is a tracer that counts statements by trace.
+type traceRecorder struct {
 	mu     sync.Mutex
 	traces map[string]int
 }
 
-func (w *watcher) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
+func (w *traceRecorder) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.traces[trace.SpanContextFromContext(ctx).TraceID().String()]++
 	return ctx
 }
 
-func (*watcher) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+func (*traceRecorder) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
 // TestEventsCarryTheTraceOfTheirCause reserves and cancels under every kind of
 // context there is.
 func TestEventsCarryTheTraceOfTheirCause(t *testing.T) {
 	w := newFixture(t)
-	statements := &watcher{traces: map[string]int{}}
+	statements := &traceRecorder{traces: map[string]int{}}
 	db, err := postgres.Open(t.Context(), w.SQL.Config().ConnString(), postgres.Options{Tracer: statements, Log: slog.New(slog.DiscardHandler)})
 	w.Must(err)
 	t.Cleanup(db.Close)

@@ -46,13 +46,20 @@ type Fixture struct {
 	Jobs         workdb.Jobs
 	Uploads      workdb.Uploads
 	CouponSteps  couponsdb.CouponSteps
+	Ledgers      couponsdb.Ledgers
+	Tallies      couponsdb.CouponTallies
 	Service      *template.Service
 }
 
 // New returns a fixture that goes with the test.
 func New(t *testing.T) *Fixture {
 	t.Helper()
-	url := localstack.Database(t)
+	return On(t, localstack.Database(t))
+}
+
+// On returns the fixture of a database that is there, as one that was restored.
+func On(t *testing.T, url string) *Fixture {
+	t.Helper()
 	db, err := postgres.Open(t.Context(), url, postgres.Options{AppName: "test", MaxConns: 24, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
@@ -66,7 +73,8 @@ func New(t *testing.T) *Fixture {
 	w := &Fixture{T: t, DB: db, SQL: sql, Templates: dropsdb.NewTemplates(db), Reservations: dropsdb.NewReservations(db, postgres.Grouping{}),
 		Inbox: deliverydb.NewInbox(db), Slots: dropsdb.NewSlots(db, deliverydb.NewBatches(db)), Batches: deliverydb.NewGroupedBatches(db), Boards: dropsdb.NewBoards(db),
 		Channels: deliverydb.NewChannels(db), DeadLetters: deliverydb.NewDeadLetters(db), Ledger: deliverydb.NewLedger(db),
-		Users: audiencedb.NewUsers(db), Segments: audiencedb.NewSegments(db), Jobs: workdb.NewJobs(db), Uploads: workdb.NewUploads(db), CouponSteps: couponsdb.NewCouponSteps(db)}
+		Users: audiencedb.NewUsers(db), Segments: audiencedb.NewSegments(db), Jobs: workdb.NewJobs(db), Uploads: workdb.NewUploads(db), CouponSteps: couponsdb.NewCouponSteps(db),
+		Ledgers: couponsdb.NewLedgers(db), Tallies: couponsdb.NewCouponTallies(db)}
 	t.Cleanup(w.Reservations.Close)
 	t.Cleanup(w.Batches.Close)
 	w.Service = &template.Service{Store: w.Templates, Now: Clock}

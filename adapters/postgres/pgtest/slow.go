@@ -5,10 +5,10 @@ import "time"
 // ShortLease is how long the right to cut lasts in these tests.
 const ShortLease = 300 * time.Millisecond
 
-// SlowReading makes reading take several leases, in which nobody else must get
-// the right to cut.
+// SlowReading makes reading take several leases, during which no other worker
+// must get the lease.
 type SlowReading struct {
-	Take  func() error // as somebody else
+	Take  func() error // as another worker
 	Taken bool
 }
 

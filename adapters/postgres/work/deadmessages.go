@@ -18,14 +18,14 @@ type DeadMessages struct{ *pg.DB }
 // NewDeadMessages returns the dead messages of db.
 func NewDeadMessages(db *pg.DB) DeadMessages { return DeadMessages{db} }
 
-// Keep stores a message once per handler, whatever is in it: one that cannot
-// be kept would be delivered for ever.
+// Keep stores a message once per handler, whatever its content: one that cannot
+// be stored would be delivered without end.
 func (s DeadMessages) Keep(ctx context.Context, m staff.DeadMessage) error {
 	return pg.KeepDeadMessage(ctx, s.DB, m)
 }
 
-// Open lists messages nobody has dealt with, newest first, those below before
-// (0 = from the newest).
+// Open lists messages that were neither replayed nor discarded, newest first,
+// those below before (0 = from the newest).
 func (s DeadMessages) Open(ctx context.Context, before int64, limit int) ([]staff.DeadMessage, error) {
 	rows, err := s.Pool.Query(ctx, `select id, message_id, topic, handler, reason, payload, at from dead_messages
 		where requeued_at is null and discarded_at is null and ($1::bigint = 0 or id < $1) order by id desc limit $2`, before, limit)

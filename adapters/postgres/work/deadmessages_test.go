@@ -21,7 +21,7 @@ func poisoned(id, handler string, payload []byte) staff.DeadMessage {
 	return staff.DeadMessage{MessageID: id, Topic: event.TemplateChanged, Handler: handler, Reason: "no such column", Payload: payload}
 }
 
-// open returns the messages nobody has dealt with.
+// open returns the messages that were neither replayed nor discarded.
 func open(t *testing.T, dead workdb.DeadMessages) []staff.DeadMessage {
 	t.Helper()
 	list, err := dead.Open(t.Context(), 0, 100)

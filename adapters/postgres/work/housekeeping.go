@@ -11,28 +11,29 @@ import (
 	"dropbell/adapters/postgres/internal/pg"
 )
 
-// Housekeeping removes what nobody needs any more, in small chunks so that no
-// statement is long.
+// Housekeeping removes expired rows, in small chunks so that no statement is
+// long.
 type Housekeeping struct{ *pg.DB }
 
 // NewHousekeeping returns the housekeeping of db.
 func NewHousekeeping(db *pg.DB) Housekeeping { return Housekeeping{db} }
 
-// Retention says how long what is kept. Zero keeps for ever.
+// Retention is how long each kind of row is kept. Zero = without end.
 type Retention struct {
 	Delivery    time.Duration // reservations, batches and exceptions after the opening
 	Audit       time.Duration
+	Coupons     time.Duration // coupons and claims of a drop after the last coupon's expiry
 	Idempotency time.Duration
 	Events      time.Duration // ids of handled events
 	Jobs        time.Duration // jobs that are over, with their row errors
-	Uploads     time.Duration // files, once no job that goes on needs them
+	Uploads     time.Duration // files, once no unfinished job needs them
 }
 
 const (
 	// chunk is how many rows one statement removes.
 	chunk = 5000
-	// stepBudget is how long one step may take before the others have their
-	// turn. It goes on where it stopped at the next cleaning.
+	// stepBudget is how long one step may take before the next one runs. The next
+	// cleaning continues where it stopped.
 	stepBudget = time.Minute
 	// vainWindows is how many chunks of ids without anything to remove end a walk.
 	vainWindows = 4
@@ -46,7 +47,7 @@ type step struct {
 }
 
 // Clean removes everything past its retention and returns how many rows that
-// were. It may be stopped and repeated at any point. A step that fails or does
+// were, without those of tables that it dropped. It may be stopped and repeated at any point. A step that fails or does
 // not end within budget, 0 = [stepBudget], keeps no other step from its work,
 // except that nothing is removed whose results are not archived yet.
 func (h Housekeeping) Clean(ctx context.Context, keep Retention, budget time.Duration) (total int64, err error) {
@@ -55,7 +56,14 @@ func (h Housekeeping) Clean(ctx context.Context, keep Retention, budget time.Dur
 	if archived && keep.Delivery > 0 {
 		c.do(ctx, func(ctx context.Context) (int64, error) { return h.removeBatches(ctx, keep.Delivery) })
 	}
+	c.do(ctx, func(ctx context.Context) (int64, error) { return 0, h.addEventDays(ctx) })
+	if keep.Events > 0 {
+		c.do(ctx, func(ctx context.Context) (int64, error) { return 0, h.dropEventDays(ctx, keep.Events) })
+	}
 	c.all(ctx, steps(keep))
+	if keep.Coupons > 0 {
+		c.do(ctx, func(ctx context.Context) (int64, error) { return h.removeCoupons(ctx, keep.Coupons) })
+	}
 	return c.rows, errors.Join(append(c.failed, ctx.Err())...)
 }
 
@@ -67,19 +75,19 @@ type cleaning struct {
 	failed []error
 }
 
-// all carries the steps out and reports whether each came to its end.
+// all runs the steps and reports whether each was completed.
 func (c *cleaning) all(ctx context.Context, list []step) (done bool) {
 	done = true
 	for _, s := range list {
-		if s.age > 0 && !c.do(ctx, func(ctx context.Context) (int64, error) { return c.inChunks(ctx, s.sql, s.age) }) {
+		if s.age > 0 && !c.do(ctx, func(ctx context.Context) (int64, error) { return c.inChunks(ctx, s.sql, s.age, chunk) }) {
 			done = false
 		}
 	}
 	return done
 }
 
-// do carries one step out and reports whether it came to its end. Using the
-// budget up is no failure.
+// do runs one step and reports whether it was completed. Using the budget up is
+// no failure.
 func (c *cleaning) do(ctx context.Context, carryOut func(context.Context) (int64, error)) bool {
 	if ctx.Err() != nil {
 		return false
@@ -94,27 +102,34 @@ func (c *cleaning) do(ctx context.Context, carryOut func(context.Context) (int64
 	return err == nil
 }
 
-// removeBatches removes batches that are done and past their retention. It walks
-// by id, which grows with the time, so that no index on the instant is needed,
-// and ends when a few chunks in a row hold nothing to remove.
+// pastBatches are the batches with ids above $2 up to $3 that are done and past
+// their retention of $1.
+const pastBatches = `b.id > $2 and b.id <= $3 and b.state = 'done' and b.worthless_after < now() - $1::interval`
+
+// removeBatches removes batches that are done and past their retention, and before
+// each chunk of them the outcomes of their recipients, of which there may be a
+// thousand times as many. It walks by id, which grows with the time, so that no
+// index on the instant is needed, and ends when a few chunks in a row hold nothing
+// to remove.
 func (h Housekeeping) removeBatches(ctx context.Context, age time.Duration) (total int64, err error) {
-	after, vain := int64(0), 0
-	for vain < vainWindows {
+	after := int64(0)
+	for vain := 0; vain < vainWindows; vain++ {
 		var last *int64
-		var removed int64
-		err := h.Pool.QueryRow(ctx, `
-			with window_ as (
-				select id, state, worthless_after from batches where id > $3 order by id limit $2
-			), removed as (
-				delete from batches where id in (select id from window_ where state = 'done' and worthless_after < now() - $1::interval) returning id
-			)
-			select (select max(id) from window_), (select count(*) from removed)`, age, chunk, after).Scan(&last, &removed)
+		err := h.Pool.QueryRow(ctx, `select max(id) from (select id from batches where id > $1 order by id limit $2) b`, after, chunk).Scan(&last)
 		if err != nil || last == nil {
 			return total, pg.Translate(err)
 		}
-		total, after, vain = total+removed, *last, vain+1
-		if removed > 0 {
-			vain = 0
+		n, err := h.inChunks(ctx, `delete from exceptions where (batch_id, user_id) in (select e.batch_id, e.user_id from batches b
+			join exceptions e on e.batch_id = b.id where `+pastBatches+` limit $4)`, age, after, *last, chunk)
+		if total += n; err != nil {
+			return total, err
+		}
+		removed, err := h.Pool.Exec(ctx, `delete from batches b where `+pastBatches, age, after, *last)
+		if total += removed.RowsAffected(); err != nil {
+			return total, pg.Translate(err)
+		}
+		if after = *last; removed.RowsAffected() > 0 {
+			vain = -1
 		}
 	}
 	return total, nil
@@ -160,7 +175,8 @@ func steps(keep Retention) []step {
 		{`delete from coupon_operations where id in (select id from (select id, at from coupon_operations order by id limit $2) o
 			where o.at < now() - $1::interval)`, keep.Audit},
 		{`delete from idempotency_keys where (actor, key) in (select actor, key from idempotency_keys where created_at < now() - $1::interval limit $2)`, keep.Idempotency},
-		{`delete from handled_events where (handler, event_id) in (select handler, event_id from handled_events where at < now() - $1::interval limit $2)`, keep.Events},
+		// Those that belong to no day; days are dropped.
+		{`delete from handled_events_rest where (handler, event_id) in (select handler, event_id from handled_events_rest where at < now() - $1::interval limit $2)`, keep.Events},
 		{`delete from job_errors e where (e.job_id, e.id) in (select e.job_id, e.id from jobs j
 			join job_errors e on e.job_id = j.id where j.finished_at < now() - $1::interval limit $2)`, keep.Jobs},
 		{`delete from jobs where id in (select id from jobs where finished_at < now() - $1::interval limit $2)`, keep.Jobs},
@@ -168,7 +184,7 @@ func steps(keep Retention) []step {
 			where u.created_at < now() - $1::interval and not exists (select from jobs j where j.upload_id = u.id and j.finished_at is null) limit $2)`, keep.Uploads},
 		{`delete from uploads u where u.id in (select u.id from uploads u where u.created_at < now() - $1::interval
 			and not exists (select from jobs j where j.upload_id = u.id and j.finished_at is null) limit $2)`, keep.Uploads},
-		// Files in which somebody may stand who was erased while a job was reading.
+		// Files that may contain a user who was erased while a job was reading.
 		{`delete from uploads u where u.id in (select u.id from uploads u where u.created_at < (select max(erased_at) from erased_users) and $1::interval > '0'
 			and not exists (select from jobs j where j.upload_id = u.id and j.finished_at is null) limit $2)`, keep.Uploads},
 		{`delete from channel_tests where id in (select id from channel_tests where created_at < now() - $1::interval and state = 'done' limit $2)`, keep.Delivery},
@@ -176,9 +192,11 @@ func steps(keep Retention) []step {
 	}
 }
 
-func (h Housekeeping) inChunks(ctx context.Context, sql string, age time.Duration) (total int64, err error) {
+// inChunks executes a statement that removes up to [chunk] rows, until it removes
+// fewer.
+func (h Housekeeping) inChunks(ctx context.Context, sql string, args ...any) (total int64, err error) {
 	for {
-		tag, err := h.Pool.Exec(ctx, sql, age, chunk)
+		tag, err := h.Pool.Exec(ctx, sql, args...)
 		total += tag.RowsAffected()
 		if err != nil || tag.RowsAffected() < chunk {
 			return total, pg.Translate(err)
@@ -186,9 +204,9 @@ func (h Housekeeping) inChunks(ctx context.Context, sql string, age time.Duratio
 	}
 }
 
-// Leader runs do if no other process is running the same job right now. It
-// keeps a connection for as long as do takes, which may be minutes: idle, and
-// without a snapshot, which would hold back vacuum and whoever builds an index.
+// Leader runs do if no other process is running the same job right now. It keeps
+// a connection for as long as do takes, which may be minutes: idle, and without
+// a snapshot, which would hold back vacuum and concurrent index builds.
 func (h Housekeeping) Leader(ctx context.Context, job string, do func(context.Context) error) error {
 	return h.Tx(ctx, func(tx pgx.Tx) error {
 		var mine bool

@@ -16,16 +16,20 @@ import (
 // IdempotencyKeyLife is how long the answer to a request is kept.
 const IdempotencyKeyLife = 24 * time.Hour
 
-// A Recorded is what is known about an idempotency key when a request with
-// it arrives. Exactly one of the four cases holds: Answered, Conflict, Busy,
-// or this request is the one to be carried out.
+// A Recorded is what is stored about an idempotency key when a request with it
+// arrives. Exactly one of the four cases holds: Answered, Conflict, Busy, or
+// this request is to be executed.
 type Recorded struct {
-	// Answered says that the first request was answered with Status, Header
-	// and Body.
+	// Answered says that the first request was answered: with Status, Header and
+	// Body, or, if Found is set, with what follows from Known and Found.
 	Answered bool
 	Status   int
 	Header   http.Header
 	Body     []byte
+	// Known and Found were stored with the key by the transaction that carried the
+	// request out: what was known before, and what it decided.
+	Known []byte
+	Found []int64
 	// Conflict says that the key belongs to another request.
 	Conflict bool
 	// Busy says that the first request is still being answered.
@@ -33,7 +37,7 @@ type Recorded struct {
 	// Again says that an earlier attempt began and never ended; it may or may
 	// not have had its effect.
 	Again bool
-	// Attempt numbers the attempt that is to be carried out.
+	// Attempt numbers the attempt that is to be executed.
 	Attempt int64
 }
 
@@ -50,18 +54,18 @@ type IdempotencyRequest struct {
 // lease: another one has taken the key, and answers.
 var ErrAttemptLost = errors.New("another attempt has the idempotency key")
 
-// Idempotency keeps the answers to requests that carry an idempotency key. Keys
-// are taken, and answers kept, in groups; see committer.
+// Idempotency stores the answers to requests with an idempotency key. Keys are
+// taken, and answers stored, in groups; see committer.
 type Idempotency struct {
 	*pg.DB
 	begin  *pg.Committer[keyOf, begunKey, takenKey]
 	finish *pg.Committer[keyOf, finishedKey, bool]
 }
 
-// keyOf tells keys apart: two requests with one key never share a group.
+// keyOf identifies a key: two requests with one key never share a group.
 type keyOf struct{ actor, key string }
 
-// A begunKey asks for a key.
+// A begunKey is the request for a key.
 type begunKey struct {
 	IdempotencyRequest
 	lease time.Duration
@@ -97,7 +101,7 @@ func (s Idempotency) Close() {
 }
 
 // Begin takes the key for lease, after which the attempt counts as dead unless
-// it was renewed, or tells what stands in the way.
+// it was renewed, or returns the stored request that prevents it.
 func (s Idempotency) Begin(ctx context.Context, r IdempotencyRequest, lease time.Duration) (Recorded, error) {
 	for {
 		mine, taken, err := s.take(ctx, r, lease)
@@ -120,9 +124,9 @@ func (s Idempotency) take(ctx context.Context, r IdempotencyRequest, lease time.
 	return Recorded{Again: t.again, Attempt: t.attempt}, t.taken, err
 }
 
-// takeKeysSQL takes the keys that nobody has, whose life is over, or whose attempt
-// counts as dead. It returns those that were taken. $1 actors, $2 keys, $3
-// hashes, $4 leases, $5 the life of a key.
+// takeKeysSQL takes the keys that are free, expired, or whose attempt counts as
+// dead. It returns those that were taken. $1 actors, $2 keys, $3 hashes, $4
+// leases, $5 the life of a key.
 const takeKeysSQL = `
 with asked as (
     select * from unnest($1::text[], $2::text[], $3::bytea[], $4::interval[]) with ordinality as a (actor, key, hash, lease, n)
@@ -132,7 +136,7 @@ with asked as (
     on conflict (actor, key) do update
         -- Its life is over: as if it had never been.
         set request_hash = excluded.request_hash, locked_until = excluded.locked_until, status = null, header = null, body = null,
-            attempt = k.attempt + 1, created_at = case when k.created_at < now() - $5::interval then now() else k.created_at end
+            known = null, found = null, attempt = k.attempt + 1, created_at = case when k.created_at < now() - $5::interval then now() else k.created_at end
         where k.created_at < now() - $5::interval
             or (k.status is null and k.locked_until <= clock_timestamp() and k.request_hash = excluded.request_hash)
     returning actor, key, created_at < now() as again, attempt
@@ -164,14 +168,20 @@ func (s Idempotency) takeAll(ctx context.Context, group []begunKey) ([]takenKey,
 func (s Idempotency) look(ctx context.Context, r IdempotencyRequest) (Recorded, error) {
 	var same bool
 	var status *int
-	var header, body []byte
-	err := s.Pool.QueryRow(ctx, `select request_hash = $3, status, header, body from idempotency_keys
-		where actor = $1 and key = $2`, r.Actor, r.Key, r.Hash).Scan(&same, &status, &header, &body)
+	var header, body, known []byte
+	var decision []int64
+	// What is left of a decision whose key an older program gave away again counts
+	// for nothing.
+	err := s.Pool.QueryRow(ctx, `select request_hash = $3, status, header, body, known,
+			case when status is null and locked_until = 'infinity' then found end from idempotency_keys
+		where actor = $1 and key = $2`, r.Actor, r.Key, r.Hash).Scan(&same, &status, &header, &body, &known, &decision)
 	switch {
 	case err != nil:
 		return Recorded{}, err
 	case !same:
 		return Recorded{Conflict: true}, nil
+	case decision != nil:
+		return Recorded{Answered: true, Known: known, Found: decision}, nil
 	case status == nil:
 		return Recorded{Busy: true}, nil
 	}
@@ -179,8 +189,9 @@ func (s Idempotency) look(ctx context.Context, r IdempotencyRequest) (Recorded, 
 	return found, json.Unmarshal(header, &found.Header)
 }
 
-// unfinished selects the key of an attempt that nobody has overtaken.
-const unfinished = ` where actor = $1 and key = $2 and request_hash = $3 and attempt = $4 and status is null`
+// unfinished selects the key of an attempt that no other attempt has replaced. A key that
+// was stored with its decision was never an attempt.
+const unfinished = ` where actor = $1 and key = $2 and request_hash = $3 and attempt = $4 and status is null and locked_until < 'infinity'`
 
 // Renew prolongs the attempt by lease from now. It returns [ErrAttemptLost] if
 // it has ended or was taken over.
@@ -215,6 +226,7 @@ with ended as (
 update idempotency_keys k set status = e.status, header = e.header::jsonb, body = e.body
 from ended e
 where k.actor = e.actor and k.key = e.key and k.request_hash = e.hash and k.attempt = e.attempt and k.status is null
+    and k.locked_until < 'infinity'
 returning e.n`
 
 func (s Idempotency) finishAll(ctx context.Context, group []finishedKey) ([]bool, error) {

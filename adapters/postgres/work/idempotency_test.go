@@ -80,8 +80,8 @@ func TestCrashedAttempt(t *testing.T) {
 	}
 }
 
-// TestAnAttemptThoughtDead: whoever was silent for too long can neither answer
-// nor end nor prolong what another has taken over.
+// TestAnAttemptThoughtDead: an attempt that was silent for too long can neither
+// answer nor end nor renew a key that another has taken over.
 func TestAnAttemptThoughtDead(t *testing.T) {
 	w := newFixture(t)
 	s := workdb.NewIdempotency(w.DB)
@@ -105,7 +105,7 @@ func TestAnAttemptThoughtDead(t *testing.T) {
 	}
 	first := begin()
 	w.Exec(`update idempotency_keys set locked_until = clock_timestamp() - interval '1 second'`)
-	w.Must(s.Renew(t.Context(), first, time.Minute)) // late, and nobody has minded
+	w.Must(s.Renew(t.Context(), first, time.Minute)) // late, but not taken over
 	busy("renewed")
 	w.Exec(`update idempotency_keys set locked_until = clock_timestamp() - interval '1 second'`)
 	second := begin()

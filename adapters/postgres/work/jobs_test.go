@@ -21,23 +21,23 @@ import (
 	"dropbell/domain/task"
 )
 
-// shift is a world in which jobs are worked off.
-type shift struct {
+// jobFixture runs jobs.
+type jobFixture struct {
 	*fixture
 	jobs    workdb.Jobs
 	service *job.Service
 }
 
-func newShift(t *testing.T) *shift {
+func newJobFixture(t *testing.T) *jobFixture {
 	w := newFixture(t)
 	jobs := workdb.NewJobs(w.DB)
-	return &shift{w, jobs, &job.Service{Store: jobs}}
+	return &jobFixture{w, jobs, &job.Service{Store: jobs}}
 }
 
 // byThree is a cause that can be told in every language.
 var byThree = []fault.Field{{Name: "n", Key: "rule.three", Message: "is divisible by \"three\""}}
 
-func (s *shift) start(n job.New) job.Job {
+func (s *jobFixture) start(n job.New) job.Job {
 	s.Helper()
 	if n.Kind == "" {
 		n.Kind = "count"
@@ -50,14 +50,14 @@ func (s *shift) start(n job.New) job.Job {
 	return j
 }
 
-func (s *shift) job(id int64) job.Job {
+func (s *jobFixture) job(id int64) job.Job {
 	s.Helper()
 	j, err := s.jobs.Job(s.Context(), id)
 	s.Must(err)
 	return j
 }
 
-func (s *shift) lease(id int64, lasting time.Duration) job.Lease {
+func (s *jobFixture) lease(id int64, lasting time.Duration) job.Lease {
 	s.Helper()
 	l, err := s.jobs.LeaseJob(s.Context(), id, []string{"count"}, lasting)
 	s.Must(err)
@@ -99,13 +99,13 @@ type noQueue struct{}
 
 func (noQueue) Enqueue(context.Context, ...task.Task) error { return nil }
 
-func (s *shift) worker(r job.Runner) *job.Worker {
+func (s *jobFixture) worker(r job.Runner) *job.Worker {
 	return &job.Worker{Store: s.jobs, Queue: noQueue{}, Runners: map[string]job.Runner{"count": r}, LeaseFor: 8 * time.Second,
 		Turn: time.Minute, Now: pgtest.Clock, Random: func() float64 { return 0 }}
 }
 
 func TestJobIsWorkedOff(t *testing.T) {
-	s := newShift(t)
+	s := newJobFixture(t)
 	j := s.start(job.New{Params: json.RawMessage(`10`), Total: 10, ShopNumber: 10})
 	if j.State != job.Waiting || j.CreatedBy != "staff:7 Ada Okafor" || j.Actor.Role != staff.Marketer || j.Cursor != nil || j.Total != 10 {
 		t.Errorf("started %+v", j)
@@ -142,7 +142,7 @@ func TestJobIsWorkedOff(t *testing.T) {
 }
 
 func TestStartTwiceIsOneJob(t *testing.T) {
-	s := newShift(t)
+	s := newJobFixture(t)
 	var wg sync.WaitGroup
 	ids := make([]int64, 16)
 	for i := range ids {
@@ -171,10 +171,10 @@ func TestStartTwiceIsOneJob(t *testing.T) {
 	}
 }
 
-// A running job that nobody has had for a while stands still: because its
-// worker fell silent, or gave it back and nobody took it.
+// A running job without a worker for a while is stalled: its worker fell silent,
+// or gave it back and no other took it.
 func TestIdleJobs(t *testing.T) {
-	s := newShift(t)
+	s := newJobFixture(t)
 	j := s.start(job.New{Params: json.RawMessage(`5`)})
 	s.Exec(`update jobs set next_run_at = now() - interval '1 hour'`)
 	idle := func(what string, since string) {
@@ -213,7 +213,7 @@ func TestIdleJobs(t *testing.T) {
 // A job whose worker died is taken over where it last was saved, and the one
 // that was thought dead records nothing any more.
 func TestTakeOver(t *testing.T) {
-	s := newShift(t)
+	s := newJobFixture(t)
 	j := s.start(job.New{Params: json.RawMessage(`5`)})
 	dead := s.lease(j.ID, time.Millisecond)
 	_, err := s.jobs.SaveJob(t.Context(), dead, job.Progress{Cursor: json.RawMessage(`2`), Total: 5, Done: 2}, time.Millisecond)
@@ -258,7 +258,7 @@ func (w *fixture) eventually(ok func() bool) {
 
 // Many workers on one job: every step is saved by one of them only.
 func TestOneWorkerSaves(t *testing.T) {
-	s := newShift(t)
+	s := newJobFixture(t)
 	j := s.start(job.New{Params: json.RawMessage(`40`)})
 	c := &counter{}
 	var wg sync.WaitGroup
@@ -291,7 +291,7 @@ func TestOneWorkerSaves(t *testing.T) {
 }
 
 func TestCancelAJob(t *testing.T) {
-	s := newShift(t)
+	s := newJobFixture(t)
 	j := s.start(job.New{Params: json.RawMessage(`100`), ShopNumber: 10})
 	c := &counter{}
 	c.delay = func(n int64) {
@@ -320,7 +320,7 @@ func TestCancelAJob(t *testing.T) {
 }
 
 func TestStepsThatFail(t *testing.T) {
-	s := newShift(t)
+	s := newJobFixture(t)
 	j := s.start(job.New{})
 	for i := range job.MaxAttempts {
 		s.Exec(`update jobs set next_run_at = now()`) // as if the wait were over
@@ -348,9 +348,9 @@ type failing struct{ error }
 
 func (f failing) Step(context.Context, job.Job) (job.Progress, error) { return job.Progress{}, f.error }
 
-// A job that kills whoever works on it is given up.
+// A job that kills its workers is given up.
 func TestJobThatKills(t *testing.T) {
-	s := newShift(t)
+	s := newJobFixture(t)
 	j := s.start(job.New{})
 	for i := range job.MaxAttempts + 1 {
 		l := s.lease(j.ID, time.Hour)
@@ -366,7 +366,7 @@ func TestJobThatKills(t *testing.T) {
 }
 
 func TestWhoSeesWhichJobs(t *testing.T) {
-	s := newShift(t)
+	s := newJobFixture(t)
 	mine, theirs, all := s.start(job.New{ShopNumber: 10}), s.start(job.New{ShopNumber: 11}), s.start(job.New{})
 	viewer := staff.Actor{Label: "staff:1", Role: staff.Viewer}
 	limited := staff.Actor{Label: "staff:2", Role: staff.Marketer, Shops: []int64{10}}

@@ -14,8 +14,7 @@ import (
 	"dropbell/domain/job"
 )
 
-// takeable says that job j may be taken now: nobody has it, or whoever had it
-// fell silent.
+// takeable is a condition on job j: no worker has it, or its worker fell silent.
 const takeable = `j.state in ('waiting', 'running') and j.next_run_at <= clock_timestamp()
 	and coalesce(j.lease_until, '-infinity') <= clock_timestamp()`
 

@@ -1,7 +1,11 @@
 package work
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"slices"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -18,15 +22,20 @@ type Announcement struct {
 }
 
 // Outbox hands committed events to the bus.
-type Outbox struct{ *pg.DB }
+type Outbox struct {
+	*pg.DB
+	// Summed are topics whose events are relayed only as [Outbox.Merge] has
+	// left them.
+	Summed []string
+}
 
 // NewOutbox returns the outbox of db.
-func NewOutbox(db *pg.DB) Outbox { return Outbox{db} }
+func NewOutbox(db *pg.DB) Outbox { return Outbox{DB: db, Summed: []string{}} }
 
 // relaySQL chooses once: as "in (select …)" the planner, for which the outbox
 // is always empty, would choose again for every event it deletes.
 const relaySQL = `
-delete from outbox where id = any(array(select id from outbox order by id limit $1 for update skip locked))
+delete from outbox where id = any(array(select id from outbox where merged or topic <> all ($2) order by id limit $1 for update skip locked))
 returning event_id::text, topic, payload::text, trace`
 
 // Relay takes up to limit events, passes them to publish and forgets them
@@ -36,7 +45,7 @@ func (o Outbox) Relay(ctx context.Context, limit int, publish func(context.Conte
 	n := 0
 	err := o.Tx(ctx, func(tx pgx.Tx) error {
 		// The tuples deleted here come back if the transaction fails.
-		rows, err := tx.Query(ctx, relaySQL, limit)
+		rows, err := tx.Query(ctx, relaySQL, limit, o.Summed)
 		if err != nil {
 			return err
 		}
@@ -48,6 +57,59 @@ func (o Outbox) Relay(ctx context.Context, limit int, publish func(context.Conte
 		return publish(ctx, list)
 	})
 	return n, err
+}
+
+// Waiting returns how many events wait, and how many of those are of the topic and
+// not merged; it counts up to limit. A relay looks many times a second and mostly at nothing:
+// that is one statement. In the order of the index, since a table that was just
+// emptied is full of dead rows.
+func (o Outbox) Waiting(ctx context.Context, topic string, limit int) (all, ofTopic int, err error) {
+	err = o.Pool.QueryRow(ctx, `select count(*), count(*) filter (where topic = $1 and not merged)
+		from (select topic, merged from outbox order by id limit $2) o`, topic, limit).Scan(&all, &ofTopic)
+	return all, ofTopic, pg.Translate(err)
+}
+
+// takeSQL takes the oldest events of topic $1 that no other relay has. One that
+// is merged may have been published already.
+const takeSQL = `
+delete from outbox where id = any(array(select id from outbox where topic = $1 and not merged order by id limit $2 for update skip locked))
+returning payload::text, trace, created_at`
+
+// Merge replaces up to limit waiting events of a topic of Summed by those that
+// sum returns, which must say the same. It is one transaction, and over before
+// any of them is published: an event is in one sum, and a sum keeps its id
+// however often it is delivered. If sum fails the events are relayed as they are.
+func (o Outbox) Merge(ctx context.Context, topic string, limit int, sum func(payloads [][]byte) ([][]byte, error)) error {
+	var failed error
+	err := o.Tx(ctx, func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, takeSQL, topic, limit)
+		if err != nil {
+			return err
+		}
+		var payloads [][]byte
+		var first, trace string // of the first that is traced
+		var oldest, at time.Time
+		var payload []byte
+		_, err = pgx.ForEachRow(rows, []any{&payload, &trace, &at}, func() error {
+			payloads = append(payloads, slices.Clone(payload))
+			first = cmp.Or(first, trace)
+			if oldest.IsZero() || at.Before(oldest) {
+				oldest = at
+			}
+			return nil
+		})
+		if err != nil || len(payloads) == 0 {
+			return err
+		}
+		sums, err := sum(payloads)
+		if err != nil {
+			sums, failed = payloads, err
+		}
+		_, err = tx.Exec(ctx, `insert into outbox (topic, payload, trace, created_at, merged) select $1, p, $3, $4, true from unnest($2::jsonb[]) p`,
+			topic, sums, first, oldest)
+		return err
+	})
+	return errors.Join(failed, err)
 }
 
 // Backlog returns how many events wait and how old the oldest is in seconds.

@@ -14,8 +14,8 @@ import (
 	"dropbell/domain/staff"
 )
 
-// Uploads keeps files that people send until a job has read them, cut into
-// parts so that neither side ever holds one whole.
+// Uploads stores uploaded files until a job has read them, in parts so that
+// neither side ever holds one whole.
 type Uploads struct{ *pg.DB }
 
 // NewUploads returns the uploads of db.
@@ -26,7 +26,7 @@ const uploadPart = 256 << 10
 
 // SaveUpload stores what r yields under the name, part by part. A file that
 // breaks off, or has more than limit bytes, is removed again; if the process
-// dies before, housekeeping removes it, and nobody can read it until then. It
+// dies before, housekeeping removes it, and it cannot be read until then. It
 // returns [job.ErrUploadTooLarge], or what r returned.
 func (s Uploads) SaveUpload(ctx context.Context, name string, r io.Reader, limit int64, by staff.Actor) (job.Upload, error) {
 	u := job.Upload{Name: uploadName(name), CreatedBy: pg.AuditActor(by)}

@@ -102,7 +102,7 @@ func TestUploadThatIsNotWhole(t *testing.T) {
 }
 
 func TestOldJobsAndUploadsAreRemoved(t *testing.T) {
-	s := newShift(t)
+	s := newJobFixture(t)
 	save := func() int64 {
 		u, err := s.jobs.SaveUpload(t.Context(), "x", bytes.NewReader(make([]byte, 600_000)), 1<<20, pgtest.Clerk)
 		s.Must(err)

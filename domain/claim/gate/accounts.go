@@ -19,8 +19,8 @@ type ShardReader interface {
 	Look(ctx context.Context, templateID int64, shards int) ([]Shard, error)
 }
 
-// Accounts tells where every coupon of a template is, whichever gate
-// decides its claims. It counts no rows.
+// Accounts sums up where every coupon of a template is, whether or not its
+// claims are decided by a gate. It counts no rows.
 type Accounts struct {
 	Plans Plans
 	// Shards are the gate's; nil = they cannot be looked at.

@@ -1,9 +1,9 @@
 // Package gate is the claim gate: the stock of a drop divided into shards, so
-// that many machines can decide claims from it at once. It holds how many
-// shards there are, which shard a user is served by, what each shard was given,
-// the writer that brings accepted claims into the database, the keeper that
-// builds and repairs shards, and the account that shows that nothing given was
-// lost. Only templates of the mode "gate" use it.
+// that many machines can decide claims from it at once. It contains the number
+// of shards, the home shard of a user, the allotment of each shard, the writer
+// that stores accepted claims in the database, the keeper that builds and
+// repairs shards, and the account that shows that no allotted coupon was lost.
+// Only templates of the mode "gate" use it.
 package gate
 
 import (
@@ -48,11 +48,15 @@ func Divider(shards int) func(stock int64, machines int) int {
 // HomeShard returns the shard that decides a user's claims. The user's count and
 // idempotency records are kept with that shard, so it never changes.
 func HomeShard(by user.ID, shards int) int {
-	// splitmix64: ids that follow each other end up far apart.
-	x := uint64(by) + 0x9e3779b97f4a7c15
+	return int(mixed(uint64(by)) % uint64(shards))
+}
+
+// mixed is splitmix64: numbers that follow each other end up far apart.
+func mixed(x uint64) uint64 {
+	x += 0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	x = (x ^ x>>27) * 0x94d049bb133111eb
-	return int((x ^ x>>31) % uint64(shards))
+	return x ^ x>>31
 }
 
 // Split divides n evenly: the parts add up to n and differ by one at most.

@@ -21,15 +21,15 @@ func TestShards(t *testing.T) {
 		{1_000_000, 6, 10}, {50_000_000, 6, gate.MaxShards}, {1 << 40, 500, gate.MaxShards},
 	} {
 		if got := gate.ShardCount(c.stock, c.machines); got != c.want {
-			t.Errorf("a stock of %d on %d machines: %d shelves, want %d", c.stock, c.machines, got, c.want)
+			t.Errorf("a stock of %d on %d machines: %d shards, want %d", c.stock, c.machines, got, c.want)
 		}
 	}
 }
 
 func TestDivider(t *testing.T) {
-	for shelves, want := range map[int]int{-1: 7, 0: 7, 1: 1, 8: 8, 1000: gate.MaxShards} {
-		if got := gate.Divider(shelves)(500, 7); got != want {
-			t.Errorf("500 on %d shelves: %d, want %d", shelves, got, want)
+	for list, want := range map[int]int{-1: 7, 0: 7, 1: 1, 8: 8, 1000: gate.MaxShards} {
+		if got := gate.Divider(list)(500, 7); got != want {
+			t.Errorf("500 on %d shards: %d, want %d", list, got, want)
 		}
 	}
 }
@@ -61,13 +61,13 @@ func TestHomesAreSpreadAndStay(t *testing.T) {
 	}
 	for shard, n := range at {
 		if n < users/shards*95/100 || n > users/shards*105/100 {
-			t.Errorf("shelf %d has %d of %d users", shard, n, users)
+			t.Errorf("shard %d has %d of %d users", shard, n, users)
 		}
 	}
 	// What is kept beside a shard must be found again by every later version.
 	for id, want := range map[user.ID]int{1: 1, 2: 6, 1000: 0, 1<<63 - 1: 7} {
 		if got := gate.HomeShard(id, shards); got != want {
-			t.Errorf("user %d is at home at shelf %d, was at %d", id, got, want)
+			t.Errorf("user %d is at home at shard %d, was at %d", id, got, want)
 		}
 	}
 }

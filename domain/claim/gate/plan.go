@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"slices"
 	"time"
 
 	"dropbell/domain/template"
@@ -18,21 +19,24 @@ const (
 	Retired  PlanState = "retired"
 )
 
-// Part is what the database knows of one shard in the present epoch.
+// Part is what the database knows of one shard in its present epoch.
 type Part struct {
+	// Epoch is that in which the shard was built last, alone or with all others.
+	Epoch int64
 	Allot int64 // what the shard is to be given in all
 	// Settled accepted claims are decided for good, Refused of them were
 	// refused by the database.
 	Settled, Refused int64
 }
 
-// A Plan is what the database knows of a gate, read in one statement. The
-// zero Shards say that there is none yet.
+// A Plan is the database's state of a gate, read in one statement. Without
+// Shards there is no gate yet.
 type Plan struct {
 	Template template.Template
 	Shards   int
-	Epoch    int64
-	State    PlanState
+	// Epoch counts how often the gate or one of its shards was built.
+	Epoch int64
+	State PlanState
 	// Base is how many coupons were issued when the present epoch was built,
 	// or outside of it since.
 	Base    int64
@@ -51,8 +55,8 @@ func (p Plan) Allot() (sum int64) {
 	return sum
 }
 
-// Share returns what each shard is to be given in all so that the whole stock
-// is on sale. It never takes anything away.
+// Share returns the total allotment of each shard with which the whole stock is
+// on sale. It never reduces an allotment.
 func (p Plan) Share() []int64 {
 	parts := Split(max(0, p.Template.Stock-p.Base-p.Allot()), p.Shards)
 	for i := range parts {
@@ -78,12 +82,20 @@ type Step string
 // The steps. A gate that needs several gets the first; the next look finds
 // the others.
 const (
-	Rest     Step = ""      // nothing to do
-	Build    Step = "build" // make shards from what the database knows
-	SetTerms Step = "tell"  // put the newest terms in force
-	Fill     Step = "fill"  // hand out stock that no shard has yet
-	Clear    Step = "clear" // the template has ended: take the shards down
+	Rest       Step = ""      // nothing to do
+	Build      Step = "build" // make all shards from what the database knows
+	BuildShard Step = "shard" // make one shard, while the others go on
+	SetTerms   Step = "tell"  // put the newest terms in force
+	Fill       Step = "fill"  // hand out stock that no shard has yet
+	Clear      Step = "clear" // the template has ended: take the shards down
 )
+
+// A Need is the next step, with what it is about.
+type Need struct {
+	Step   Step
+	Reason string // for building
+	Shard  int    // to be built alone
+}
 
 // Reasons for building.
 const (
@@ -91,56 +103,121 @@ const (
 	ReasonUnfinished = "unfinished"
 	ReasonLost       = "lost"
 	ReasonDifference = "difference"
-	// ReasonExcess: a writer that had claims in hand when Redis was emptied
-	// stored them after the gate was built anew, so the shards have more than
-	// there is. Whoever got it would be refused when it is written.
+	// ReasonExcess: a writer that had claims in hand when a shard was lost stored
+	// them after the shard was built anew, so it has more than there is. Whoever got
+	// it would be refused when it is written.
 	ReasonExcess = "excess"
-	ReasonEnded  = "ended" // to take it down
+	// ReasonRestored: the shards know of a later epoch, or of more accepted claims
+	// than the database has or a stream holds. The database was restored from a backup
+	// or lost its newest transactions in a failover, or a shard has lost its stream.
+	ReasonRestored = "restored"
+	ReasonEnded    = "ended" // to take it down
 )
 
 // Next returns what the gate needs, judged by a look at its shards, and why
-// if it has to be built.
-func (p Plan) Next(shards []Shard) (Step, string) {
+// if it or a shard has to be built.
+func (p Plan) Next(shards []Shard) Need {
 	switch {
 	case p.State == Retired, p.Shards == 0 && !p.wanted():
-		return Rest, ""
+		return Need{}
 	case p.Shards == 0:
-		return Build, ReasonNew
+		return Need{Step: Build, Reason: ReasonNew}
 	case p.State == Building:
-		return Build, ReasonUnfinished
+		return Need{Step: Build, Reason: ReasonUnfinished}
 	}
-	for _, s := range shards {
-		if s.Epoch > p.Epoch {
-			return Rest, "" // somebody has built it since the plan was read
-		}
+	if slices.ContainsFunc(shards, p.older) {
+		return Need{} // somebody has built it since the plan was read
 	}
 	if p.Template.Stock < p.Base+p.Allot() && !p.ended() {
-		return Build, ReasonExcess
+		return Need{Step: Build, Reason: ReasonExcess}
 	}
+	var lost []int
+	reason := ReasonExcess
 	tell, fill, idle := false, p.Template.Stock > p.Base+p.Allot(), true
 	for i, s := range shards {
-		if s.Epoch != p.Epoch || !s.Open || s.Allot > p.Parts[i].Allot {
-			return Build, ReasonLost
+		switch {
+		case !p.standing(s):
+			lost, reason = append(lost, i), ReasonLost
+		case s.Allot > p.Parts[i].Allot:
+			lost = append(lost, i)
 		}
 		tell = tell || s.Version < p.Template.Version
 		fill = fill || s.Allot < p.Parts[i].Allot
 		idle = idle && s.Waiting == 0
 	}
 	switch {
+	case len(lost) > 0:
+		return p.rebuild(lost, reason)
 	case tell:
-		return SetTerms, ""
+		return Need{Step: SetTerms}
 	case p.ended() && idle && p.Ledger(shards).Writing == 0:
-		return Clear, ""
+		return Need{Step: Clear}
 	case p.ended():
-		return Rest, ""
+		return Need{}
 	case fill:
-		return Fill, ""
+		return Need{Step: Fill}
 	}
-	return Rest, ""
+	return Need{}
+}
+
+// rebuild returns the step that builds one of several shards alone, or all if more
+// than one is bad: what one shard had follows from what all others know of it.
+func (p Plan) rebuild(bad []int, reason string) Need {
+	if len(bad) == 1 && p.Shards > 1 {
+		return Need{Step: BuildShard, Reason: reason, Shard: bad[0]}
+	}
+	return Need{Step: Build, Reason: reason}
+}
+
+// standing reports whether the shard is there, whole, open, and of its epoch.
+func (p Plan) standing(s Shard) bool {
+	return s.Epoch == p.Parts[s.Number].Epoch && s.Open && !s.Broken
+}
+
+// lags returns the shards that prove that the database has lost transactions,
+// provided that the plan was read after the look at them: those of an epoch that
+// the database has not begun, and those on which nothing waits to be written
+// although not everything they accepted is settled.
+func (p Plan) lags(shards []Shard) (list []int) {
+	if p.State == Retired {
+		return nil
+	}
+	for i, s := range shards {
+		unsettled := p.State == Active && p.standing(s) && s.Waiting == 0 && s.Accepted-s.Returned > p.Parts[i].Settled-p.Parts[i].Refused
+		if p.older(s) || unsettled {
+			list = append(list, i)
+		}
+	}
+	return list
+}
+
+// older reports whether the shard is of a later epoch than the plan says.
+func (p Plan) older(s Shard) bool {
+	if p.State == Building {
+		return s.Epoch > p.Epoch
+	}
+	return s.Epoch > p.Parts[s.Number].Epoch
+}
+
+// recovery returns the step for shards that [Plan.lags] returned. A database that
+// lacks an epoch knows nothing of that epoch's shares, so all shards are built.
+func (p Plan) recovery(lagging []int, shards []Shard) Need {
+	if slices.ContainsFunc(shards, p.older) || p.State != Active {
+		return Need{Step: Build, Reason: ReasonRestored}
+	}
+	return p.rebuild(lagging, ReasonRestored)
+}
+
+// newest returns the latest epoch of the shards.
+func newest(shards []Shard) (epoch int64) {
+	for _, s := range shards {
+		epoch = max(epoch, s.Epoch)
+	}
+	return epoch
 }
 
 // clockDoubt is how far a shard's clock may be from the database's before it is
-// set again: more than the [Shards] leave unnoticed when they are told.
+// set again: more than the difference below which [Shards] ignore a new time.
 const clockDoubt = 250 * time.Millisecond
 
 // ClockSkewed reports whether a shard judges the window by a clock that is not the
@@ -148,7 +225,7 @@ const clockDoubt = 250 * time.Millisecond
 // the shards ended took after the plan was read.
 func (p Plan) ClockSkewed(shards []Shard, took time.Duration) bool {
 	for _, s := range shards {
-		if s.Open && s.Epoch == p.Epoch && (s.Clock.Before(p.Now.Add(-clockDoubt)) || s.Clock.After(p.Now.Add(took+clockDoubt))) {
+		if p.standing(s) && (s.Clock.Before(p.Now.Add(-clockDoubt)) || s.Clock.After(p.Now.Add(took+clockDoubt))) {
 			return true
 		}
 	}
@@ -160,7 +237,7 @@ type Ledger struct {
 	Total   int64
 	OnSale  int64 // for sale, on its way between shards, or about to be handed to one
 	Moving  int64 // of these, on their way between shards
-	Writing int64 // promised to somebody, not in the database yet
+	Writing int64 // accepted, not in the database yet
 	Issued  int64
 	// Difference is what does not add up, 0 as it must be.
 	Difference int64
@@ -168,42 +245,69 @@ type Ledger struct {
 
 // Ledger adds up a plan and a look at its shards that was taken after it.
 //
-// The database and the shards are read one after the other while claims go
-// on, and yet the sum is exact: counters of what crossed from one side to the
-// other are kept on both sides, and cancel out whatever the instants are.
-// Three things do not cancel out and are the proof: every shard for itself
-// must add up, the database's own counters must, and nothing may be settled
-// that was never accepted.
+// The database and the shards are read one after the other during claims, and
+// yet the sum is exact: counters of what crossed from one side to the other are
+// kept on both sides, and cancel out whatever the instants are. Three things do
+// not cancel out and are the proof: every shard for itself must add up, the
+// database's own counters must, and nothing may be settled that was never
+// accepted.
 func (p Plan) Ledger(shards []Shard) Ledger {
 	l := Ledger{Total: p.Template.Stock, Issued: p.Template.Issued}
-	if !p.of(shards) {
+	if p.State != Active || p.Shards != len(shards) {
 		l.OnSale = l.Total - l.Issued // nothing is accepted meanwhile
 		return l
 	}
 	settled, refused := int64(0), int64(0)
 	for i, s := range shards {
 		part := p.Parts[i]
-		l.OnSale += s.Stock + part.Allot - s.Allot
-		l.Moving += s.Out - s.In
-		writing := s.Accepted - part.Settled + part.Refused - s.Returned
-		l.Writing += writing
-		if unwritten := s.Accepted - part.Settled; unwritten < 0 {
-			l.Difference -= unwritten
-		}
 		settled += part.Settled
 		refused += part.Refused
-		l.Difference += magnitude(s.Difference())
+		if !p.standing(s) {
+			continue // nothing is accepted there
+		}
+		l.OnSale += s.Stock + part.Allot - s.Allot
+		l.Moving += s.Out - s.In
+		l.Writing += s.Accepted - part.Settled + part.Refused - s.Returned
+		l.Difference += p.own(s)
+	}
+	l.Difference += magnitude(p.Template.Issued - p.Base - settled + refused)
+	if !p.of(shards) {
+		// What a shard has that is not there follows from what all others have.
+		l.Moving, l.OnSale = 0, l.Total-l.Issued-l.Writing
+		return l
 	}
 	l.OnSale += l.Moving + p.Template.Stock - p.Base - p.Allot()
 	l.Moving = max(0, l.Moving) // two looks may differ on what is on its way; the sum does not
-	l.Difference += magnitude(p.Template.Issued-p.Base-settled+refused) + stray(shards)
+	l.Difference += stray(shards)
 	return l
 }
 
-// of reports whether these are the shards of a plan that stands.
+// own returns by how many coupons a standing shard is off by itself: those that
+// it cannot account for, and those settled that it never accepted.
+func (p Plan) own(s Shard) int64 {
+	return magnitude(s.Difference()) + max(0, p.Parts[s.Number].Settled-s.Accepted)
+}
+
+// repair returns the step against a difference: the shard that is the only one to
+// be off is built alone, and if something else does not add up all are.
+func (p Plan) repair(shards []Shard) Need {
+	var off []int
+	var sum int64
+	for i, s := range shards {
+		if p.standing(s) && p.own(s) > 0 {
+			off, sum = append(off, i), sum+p.own(s)
+		}
+	}
+	if sum == p.Ledger(shards).Difference {
+		return p.rebuild(off, ReasonDifference)
+	}
+	return Need{Step: Build, Reason: ReasonDifference}
+}
+
+// of reports whether all these shards of the plan stand.
 func (p Plan) of(shards []Shard) bool {
 	for _, s := range shards {
-		if s.Epoch != p.Epoch || !s.Open {
+		if len(p.Parts) <= s.Number || !p.standing(s) {
 			return false
 		}
 	}

@@ -14,7 +14,7 @@ import (
 // standing returns a gate of two shards in perfect order, and a look at them.
 func standing() (gate.Plan, []gate.Shard) {
 	plan := gate.Plan{Shards: 2, Epoch: 3, State: gate.Active, Base: 10,
-		Parts: []gate.Part{{Allot: 45, Settled: 5, Refused: 1}, {Allot: 45, Settled: 0}}}
+		Parts: []gate.Part{{Epoch: 3, Allot: 45, Settled: 5, Refused: 1}, {Epoch: 3, Allot: 45, Settled: 0}}}
 	plan.Template = template.Template{ID: 7, Stored: template.Published, Version: 4, Issued: 14}
 	plan.Template.Stock, plan.Template.ClaimMode = 100, template.Gate
 	return plan, []gate.Shard{
@@ -29,69 +29,73 @@ func TestNext(t *testing.T) {
 		change func(*gate.Plan, []gate.Shard)
 		want   gate.Step
 		reason string
+		shard  int
 	}{
-		{"in order", func(*gate.Plan, []gate.Shard) {}, gate.Rest, ""},
-		{"none yet", func(p *gate.Plan, _ []gate.Shard) { *p = gate.Plan{Template: p.Template} }, gate.Build, gate.ReasonNew},
+		{"in order", func(*gate.Plan, []gate.Shard) {}, gate.Rest, "", 0},
+		{"none yet", func(p *gate.Plan, _ []gate.Shard) { *p = gate.Plan{Template: p.Template} }, gate.Build, gate.ReasonNew, 0},
 		{"none yet and cancelled", func(p *gate.Plan, _ []gate.Shard) {
 			*p = gate.Plan{Template: p.Template}
 			p.Template.Stored = template.Cancelled
-		}, gate.Rest, ""},
+		}, gate.Rest, "", 0},
 		{"none yet and a draft", func(p *gate.Plan, _ []gate.Shard) {
 			*p = gate.Plan{Template: p.Template}
 			p.Template.Stored = template.Draft
-		}, gate.Rest, ""},
+		}, gate.Rest, "", 0},
 		{"none needed", func(p *gate.Plan, _ []gate.Shard) {
 			*p = gate.Plan{Template: p.Template}
 			p.Template.ClaimMode = template.Durable
-		}, gate.Rest, ""},
-		{"being built", func(p *gate.Plan, _ []gate.Shard) { p.State = gate.Building }, gate.Build, gate.ReasonUnfinished},
-		{"retired", func(p *gate.Plan, s []gate.Shard) { p.State, s[0] = gate.Retired, gate.Shard{} }, gate.Rest, ""},
-		{"a shelf is gone", func(_ *gate.Plan, s []gate.Shard) { s[1] = gate.Shard{Number: 1} }, gate.Build, gate.ReasonLost},
-		{"built anew in the meantime", func(_ *gate.Plan, s []gate.Shard) { s[0].Epoch, s[1].Open = 4, false }, gate.Rest, ""},
-		{"a shelf of another epoch", func(_ *gate.Plan, s []gate.Shard) { s[0].Epoch = 2 }, gate.Build, gate.ReasonLost},
-		{"a sealed shelf", func(_ *gate.Plan, s []gate.Shard) { s[0].Open = false }, gate.Build, gate.ReasonLost},
-		{"a shelf that was given too much", func(_ *gate.Plan, s []gate.Shard) { s[0].Allot++ }, gate.Build, gate.ReasonLost},
-		{"more on the shelves than there is", func(p *gate.Plan, _ []gate.Shard) { p.Base++ }, gate.Build, gate.ReasonExcess},
+		}, gate.Rest, "", 0},
+		{"being built", func(p *gate.Plan, _ []gate.Shard) { p.State = gate.Building }, gate.Build, gate.ReasonUnfinished, 0},
+		{"retired", func(p *gate.Plan, s []gate.Shard) { p.State, s[0] = gate.Retired, gate.Shard{} }, gate.Rest, "", 0},
+		{"a shard is gone", func(_ *gate.Plan, s []gate.Shard) { s[1] = gate.Shard{Number: 1} }, gate.BuildShard, gate.ReasonLost, 1},
+		{"all shards are gone", func(_ *gate.Plan, s []gate.Shard) { s[0], s[1] = gate.Shard{}, gate.Shard{Number: 1} }, gate.Build, gate.ReasonLost, 0},
+		{"a shard that lacks its users", func(_ *gate.Plan, s []gate.Shard) { s[1].Broken = true }, gate.BuildShard, gate.ReasonLost, 1},
+		{"a shard that was built alone", func(p *gate.Plan, s []gate.Shard) { p.Epoch, p.Parts[1].Epoch, s[1].Epoch = 4, 4, 4 }, gate.Rest, "", 0},
+		{"built anew in the meantime", func(_ *gate.Plan, s []gate.Shard) { s[0].Epoch, s[1].Open = 4, false }, gate.Rest, "", 0},
+		{"a shard of another epoch", func(_ *gate.Plan, s []gate.Shard) { s[0].Epoch = 2 }, gate.BuildShard, gate.ReasonLost, 0},
+		{"a fenced shard", func(_ *gate.Plan, s []gate.Shard) { s[0].Open = false }, gate.BuildShard, gate.ReasonLost, 0},
+		{"a shard that was given too much", func(_ *gate.Plan, s []gate.Shard) { s[0].Allot++ }, gate.BuildShard, gate.ReasonExcess, 0},
+		{"more on the shards than there is", func(p *gate.Plan, _ []gate.Shard) { p.Base++ }, gate.Build, gate.ReasonExcess, 0},
 		{"more on them than there was, in the end", func(p *gate.Plan, _ []gate.Shard) {
 			p.Template.Stored, p.Base = template.Closed, p.Base+1
-		}, gate.Rest, ""},
-		{"an older version", func(_ *gate.Plan, s []gate.Shard) { s[1].Version = 3 }, gate.SetTerms, ""},
-		{"a newer version", func(_ *gate.Plan, s []gate.Shard) { s[1].Version = 5 }, gate.Rest, ""},
-		{"more stock", func(p *gate.Plan, _ []gate.Shard) { p.Template.Stock++ }, gate.Fill, ""},
-		{"stock not handed over", func(_ *gate.Plan, s []gate.Shard) { s[0].Allot-- }, gate.Fill, ""},
-		{"ended, not all written", func(p *gate.Plan, _ []gate.Shard) { p.Template.Stored = template.Closed }, gate.Rest, ""},
+		}, gate.Rest, "", 0},
+		{"an older version", func(_ *gate.Plan, s []gate.Shard) { s[1].Version = 3 }, gate.SetTerms, "", 0},
+		{"a newer version", func(_ *gate.Plan, s []gate.Shard) { s[1].Version = 5 }, gate.Rest, "", 0},
+		{"more stock", func(p *gate.Plan, _ []gate.Shard) { p.Template.Stock++ }, gate.Fill, "", 0},
+		{"stock not handed over", func(_ *gate.Plan, s []gate.Shard) { s[0].Allot-- }, gate.Fill, "", 0},
+		{"ended, not all written", func(p *gate.Plan, _ []gate.Shard) { p.Template.Stored = template.Closed }, gate.Rest, "", 0},
 		{"ended, an entry is left", func(p *gate.Plan, s []gate.Shard) {
 			p.Template.Stored, p.Parts[0].Settled, s[0].Waiting = template.Closed, 7, 1
-		}, gate.Rest, ""},
-		{"ended and written", func(p *gate.Plan, _ []gate.Shard) { p.Template.Stored, p.Parts[0].Settled = template.Closed, 7 }, gate.Clear, ""},
+		}, gate.Rest, "", 0},
+		{"ended and written", func(p *gate.Plan, _ []gate.Shard) { p.Template.Stored, p.Parts[0].Settled = template.Closed, 7 }, gate.Clear, "", 0},
 		{"more stock after the end", func(p *gate.Plan, _ []gate.Shard) {
 			p.Template.Stored, p.Template.Stock = template.Closed, 200
-		}, gate.Rest, ""},
+		}, gate.Rest, "", 0},
 	} {
-		plan, shelves := standing()
-		c.change(&plan, shelves)
-		if step, reason := plan.Next(shelves); step != c.want || reason != c.reason {
-			t.Errorf("%s: %q because %q, want %q because %q", c.name, step, reason, c.want, c.reason)
+		plan, list := standing()
+		c.change(&plan, list)
+		if need := plan.Next(list); need.Step != c.want || need.Reason != c.reason || need.Shard != c.shard {
+			t.Errorf("%s: %+v, want %q because %q", c.name, need, c.want, c.reason)
 		}
 	}
 }
 
 func TestAstray(t *testing.T) {
-	plan, shelves := standing()
+	plan, list := standing()
 	plan.Now = time.Date(2026, 11, 11, 12, 0, 0, 0, time.UTC)
 	took := 40 * time.Millisecond
 	for off, want := range map[time.Duration]bool{
 		0: false, took: false, -200 * time.Millisecond: false, took + 200*time.Millisecond: false,
 		-300 * time.Millisecond: true, took + 300*time.Millisecond: true, time.Hour: true,
 	} {
-		shelves[0].Clock, shelves[1].Clock = plan.Now, plan.Now.Add(off)
-		if got := plan.ClockSkewed(shelves, took); got != want {
+		list[0].Clock, list[1].Clock = plan.Now, plan.Now.Add(off)
+		if got := plan.ClockSkewed(list, took); got != want {
 			t.Errorf("off by %v: astray %v, want %v", off, got, want)
 		}
 	}
-	shelves[1].Open = false // which will be told before it opens
-	if shelves[1].Clock = plan.Now.Add(time.Hour); plan.ClockSkewed(shelves, took) {
-		t.Error("a sealed shelf is astray")
+	list[1].Open = false // which will be told before it opens
+	if list[1].Clock = plan.Now.Add(time.Hour); plan.ClockSkewed(list, took) {
+		t.Error("a fenced shard is astray")
 	}
 }
 
@@ -108,23 +112,23 @@ func TestShareHandsOutTheWholeStock(t *testing.T) {
 }
 
 func TestLedgerShowsEveryKindOfDifference(t *testing.T) {
-	plan, shelves := standing()
+	plan, list := standing()
 	want := gate.Ledger{Total: 100, OnSale: 84, Writing: 2, Issued: 14}
-	if got := plan.Ledger(shelves); got != want {
+	if got := plan.Ledger(list); got != want {
 		t.Errorf("in order: %+v, want %+v", got, want)
 	}
 	for name, change := range map[string]func(*gate.Plan, []gate.Shard){
-		"a coupon vanished from a shelf":    func(_ *gate.Plan, s []gate.Shard) { s[0].Stock-- },
-		"a coupon appeared on a shelf":      func(_ *gate.Plan, s []gate.Shard) { s[1].Stock++ },
+		"a coupon vanished from a shard":    func(_ *gate.Plan, s []gate.Shard) { s[0].Stock-- },
+		"a coupon appeared on a shard":      func(_ *gate.Plan, s []gate.Shard) { s[1].Stock++ },
 		"one was issued behind the gate":    func(p *gate.Plan, _ []gate.Shard) { p.Template.Issued++ },
 		"one was settled and never issued":  func(p *gate.Plan, _ []gate.Shard) { p.Parts[0].Settled++ },
 		"more was settled than accepted":    func(p *gate.Plan, s []gate.Shard) { s[0].Accepted, s[0].Stock = 4, 32 },
 		"one was lost on its way":           func(_ *gate.Plan, s []gate.Shard) { s[1].In, s[1].Stock = 9, 54 },
 		"one arrived that nobody had taken": func(_ *gate.Plan, s []gate.Shard) { s[1].In, s[1].Stock = 11, 56 },
 	} {
-		plan, shelves := standing()
-		change(&plan, shelves)
-		if got := plan.Ledger(shelves); got.Difference == 0 {
+		plan, list := standing()
+		change(&plan, list)
+		if got := plan.Ledger(list); got.Difference == 0 {
 			t.Errorf("%s and nobody noticed: %+v", name, got)
 		}
 	}
@@ -133,7 +137,7 @@ func TestLedgerShowsEveryKindOfDifference(t *testing.T) {
 // fakeGate is a gate whose every step can be stopped between any two others.
 type fakeGate struct {
 	plan    gate.Plan
-	shelves []gate.Shard
+	shards  []gate.Shard
 	moves   []struct{ from, amount int64 } // per receiver, of the move under way; from < 0: none
 	waiting [][]bool                       // accepted, per shard: false = decided by the database, not given back
 	refused []int64                        // decided as refused, not given back
@@ -141,11 +145,12 @@ type fakeGate struct {
 
 func newFakeGate(stockLeft int64, shards int) *fakeGate {
 	w := &fakeGate{plan: gate.Plan{Shards: shards, Epoch: 1, State: gate.Active, Parts: make([]gate.Part, shards)},
-		shelves: make([]gate.Shard, shards), moves: make([]struct{ from, amount int64 }, shards),
+		shards: make([]gate.Shard, shards), moves: make([]struct{ from, amount int64 }, shards),
 		waiting: make([][]bool, shards), refused: make([]int64, shards)}
 	w.plan.Template.Stored, w.plan.Template.Stock = template.Published, stockLeft
 	for i := range shards {
-		w.shelves[i] = gate.Shard{Number: i, Epoch: 1, Open: true, Gone: map[int]int64{}}
+		w.plan.Parts[i].Epoch = 1
+		w.shards[i] = gate.Shard{Number: i, Epoch: 1, Open: true, Gone: map[int]int64{}}
 		w.moves[i].from = -1
 	}
 	return w
@@ -153,8 +158,8 @@ func newFakeGate(stockLeft int64, shards int) *fakeGate {
 
 // step does one thing that one machine does by itself at one instant.
 func (w *fakeGate) step(t *rapid.T) {
-	i := rapid.IntRange(0, w.plan.Shards-1).Draw(t, "shelf")
-	s := &w.shelves[i]
+	i := rapid.IntRange(0, w.plan.Shards-1).Draw(t, "shard")
+	s := &w.shards[i]
 	switch rapid.SampledFrom([]string{"claim", "claim", "claim", "begin", "take", "put", "write", "refuse", "give back", "raise", "allot", "fill"}).Draw(t, "step") {
 	case "claim":
 		if s.Stock > 0 {
@@ -168,10 +173,10 @@ func (w *fakeGate) step(t *rapid.T) {
 		}
 	case "take":
 		if from := int64(rapid.IntRange(0, w.plan.Shards-1).Draw(t, "donor")); s.Begun > s.Done && w.moves[i].from < 0 && from != int64(i) {
-			amount := (w.shelves[from].Stock + 1) / 2
-			w.shelves[from].Stock -= amount
-			w.shelves[from].Out += amount
-			w.shelves[from].Gone[i] += amount
+			amount := (w.shards[from].Stock + 1) / 2
+			w.shards[from].Stock -= amount
+			w.shards[from].Out += amount
+			w.shards[from].Gone[i] += amount
 			w.moves[i].from, w.moves[i].amount = from, amount
 		}
 	case "put":
@@ -222,21 +227,21 @@ func (w *fakeGate) look(t *rapid.T) (gate.Plan, []gate.Shard) {
 	plan := w.plan
 	plan.Parts = append([]gate.Part(nil), w.plan.Parts...)
 	pass()
-	before := append([]gate.Shard(nil), w.shelves...)
-	shelves := make([]gate.Shard, len(w.shelves))
-	for i := range w.shelves {
+	before := append([]gate.Shard(nil), w.shards...)
+	list := make([]gate.Shard, len(w.shards))
+	for i := range w.shards {
 		pass()
-		shelves[i] = w.shelves[i]
-		shelves[i].Gone = map[int]int64{}
-		for to, n := range w.shelves[i].Gone {
-			shelves[i].Gone[to] = n
+		list[i] = w.shards[i]
+		list[i].Gone = map[int]int64{}
+		for to, n := range w.shards[i].Gone {
+			list[i].Gone[to] = n
 		}
 	}
 	pass()
-	for i := range shelves {
-		shelves[i].Still = before[i].Begun == before[i].Done && before[i].Begun == w.shelves[i].Begun
+	for i := range list {
+		list[i].Still = before[i].Begun == before[i].Done && before[i].Begun == w.shards[i].Begun
 	}
-	return plan, shelves
+	return plan, list
 }
 
 // TestLedgerIsExactWheneverItIsRead: nothing is ever missing or too much,
@@ -246,10 +251,10 @@ func TestLedgerIsExactWheneverItIsRead(t *testing.T) {
 		w := newFakeGate(rapid.Int64Range(0, 30).Draw(t, "stock"), rapid.IntRange(1, 4).Draw(t, "shards"))
 		for range rapid.IntRange(1, 40).Draw(t, "rounds") {
 			w.step(t)
-			plan, shelves := w.look(t)
-			l := plan.Ledger(shelves)
+			plan, list := w.look(t)
+			l := plan.Ledger(list)
 			if l.Difference != 0 || l.Total != l.OnSale+l.Writing+l.Issued {
-				t.Fatalf("%+v\n%+v\n%+v", l, plan, shelves)
+				t.Fatalf("%+v\n%+v\n%+v", l, plan, list)
 			}
 		}
 	})
@@ -261,7 +266,7 @@ func TestSoldOutIsNeverWrong(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newFakeGate(rapid.Int64Range(0, 6).Draw(t, "stock"), rapid.IntRange(1, 3).Draw(t, "shards"))
 		left := func() (n int64) {
-			for i, s := range w.shelves {
+			for i, s := range w.shards {
 				n += s.Stock
 				if w.moves[i].from >= 0 {
 					n += w.moves[i].amount
@@ -271,13 +276,13 @@ func TestSoldOutIsNeverWrong(t *testing.T) {
 		}
 		least := left()
 		observe := func() []gate.Shard {
-			list := make([]gate.Shard, len(w.shelves))
-			for i := range w.shelves {
+			list := make([]gate.Shard, len(w.shards))
+			for i := range w.shards {
 				for range rapid.IntRange(0, 2).Draw(t, "meanwhile") {
 					w.step(t)
 					least = min(least, left())
 				}
-				list[i] = w.shelves[i]
+				list[i] = w.shards[i]
 			}
 			return list
 		}

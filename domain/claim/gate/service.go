@@ -3,6 +3,7 @@ package gate
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -11,8 +12,9 @@ import (
 	"dropbell/domain/user"
 )
 
-// ErrBusy is returned when the epoch of the call is not the present one, or
-// another process holds the lease for building. The caller reads the plan again.
+// ErrStaleEpoch is returned when the epoch of the call is not the present one,
+// or another process holds the lease for building. The caller reads the plan
+// again.
 var ErrStaleEpoch = fault.New(fault.Unavailable, "overloaded", "this drop's gate is being built; try again in a moment")
 
 // ErrOverAllotted is returned when the shards would be given more than the stock,
@@ -42,10 +44,11 @@ type Store interface {
 	// Plan returns the plan, with zero Shards if there is none yet. It returns
 	// [template.ErrNotFound] if there is no such template.
 	Plan(ctx context.Context, templateID int64) (Plan, error)
-	// Begin takes the lease for building the epoch after the one given (0 =
-	// there is no plan yet). It returns [ErrStaleEpoch] if another process holds the
-	// lease or has begun that epoch.
-	Begin(ctx context.Context, templateID, epoch int64, shards int, reason string, lease time.Duration) (Plan, error)
+	// Begin takes the lease for building the gate after the epoch given (0 = there
+	// is no plan yet). The new epoch is later than that and than newest, the latest
+	// that a shard has. It returns [ErrStaleEpoch] if another process holds the lease
+	// or has begun an epoch.
+	Begin(ctx context.Context, templateID, epoch, newest int64, shards int, reason string, lease time.Duration) (Plan, error)
 	// Renew extends the lease for building this epoch; [ErrStaleEpoch] if it is not
 	// the present one.
 	Renew(ctx context.Context, templateID, epoch int64, lease time.Duration) error
@@ -58,6 +61,18 @@ type Store interface {
 	// Allot stores how much each shard is to be given in total, never less than
 	// before; [ErrStaleEpoch] as above, [ErrOverAllotted] if it is more than the stock.
 	Allot(ctx context.Context, templateID, epoch int64, parts []int64) error
+	// BeginShard takes the lease for building one shard alone. It returns a plan in
+	// which that shard's epoch is a new one, later than all others;
+	// [ErrStaleEpoch] like Begin.
+	BeginShard(ctx context.Context, templateID, epoch int64, shard int, reason string, lease time.Duration) (Plan, error)
+	// RenewShard extends that lease; epoch is the shard's.
+	RenewShard(ctx context.Context, templateID int64, shard int, epoch int64, lease time.Duration) error
+	// StartShard takes off the shard's allotment what its claims of earlier epochs
+	// were given since, so that the allotments and what was issued outside of them are the
+	// stock again. It returns [ErrOverAllotted] if the shard has not that much.
+	StartShard(ctx context.Context, templateID int64, shard int, epoch int64) (Plan, error)
+	// FinishShard records that the shard is open and ends the lease.
+	FinishShard(ctx context.Context, templateID int64, shard int, epoch int64) error
 	// Retire ends the plan; [ErrStaleEpoch] as above.
 	Retire(ctx context.Context, templateID, epoch int64) error
 	// UserCounts and IdempotencyRecords read in chunks what a new epoch loads
@@ -88,6 +103,15 @@ type Shards interface {
 	Fill(ctx context.Context, templateID int64, shard int, epoch, allot int64) error
 	// Clear deletes the shards.
 	Clear(ctx context.Context, templateID int64, shards int) error
+	// Detach ends what is under way between one shard and another that is fenced
+	// and lost, and returns what the one knows of their past moves. Moves towards the
+	// lost shard that were begun before number never take anything afterwards.
+	Detach(ctx context.Context, templateID int64, shard int, epoch int64, lost int, number int64) (Link, error)
+	// Resume gives a shard that was reset the counters of its past.
+	Resume(ctx context.Context, templateID int64, shard int, epoch int64, past Past) error
+	// Remembered reads in chunks the claims that a fenced shard ever accepted and
+	// still knows by their keys, written or not.
+	Remembered(ctx context.Context, templateID int64, shard int, load func([]Accepted) error) error
 	// FinishMove completes a move of stock towards the shard that another
 	// process left unfinished.
 	FinishMove(ctx context.Context, templateID int64, shard int, epoch int64) error
@@ -107,68 +131,25 @@ type Keeper struct {
 	Divide func(stock int64, machines int) int
 	// Now is this machine's clock; it only measures how old a plan is.
 	Now func() time.Time
-	// Seen is told of every look, if set; Built of every building; Cleared of
-	// every gate that was taken down.
-	Seen    func(p Plan, l Ledger)
-	Built   func(templateID int64, reason string)
-	Cleared func(templateID int64)
+	// Seen is told of every look, if set; Built of every building of a gate or of one
+	// of its shards; Cleared of every gate that was taken down.
+	Seen  func(p Plan, l Ledger)
+	Built func(templateID int64, reason string)
+	// Restored, if set, is told of a gate that proved that the database had lost
+	// transactions, and how many coupons were issued for claims that only the gate
+	// knew.
+	Restored func(templateID, coupons int64)
+	Cleared  func(templateID int64)
+	// Mine says which gates this process sweeps; nil = all. Released, if set, is
+	// told of a gate that it has swept and another process sweeps now.
+	Mine     func(templateID int64) bool
+	Released func(templateID int64)
+	// Unwritten, if set, is told of a gate on whose shards claims wait to be
+	// written. It is how a writer hears of claims whose wake-up was lost.
+	Unwritten func(templateID int64)
 
 	mu    sync.Mutex
 	gates map[int64]*gateState
-}
-
-// gateState is what a keeper remembers of one gate while it looks after it.
-type gateState struct {
-	busy sync.Mutex
-	off  int // looks in a row with a difference
-}
-
-func (k *Keeper) gate(id int64) *gateState {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.gates == nil {
-		k.gates = map[int64]*gateState{}
-	}
-	g := k.gates[id]
-	if g == nil {
-		g = &gateState{}
-		k.gates[id] = g
-	}
-	return g
-}
-
-func (k *Keeper) forget(id int64) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	delete(k.gates, id)
-}
-
-// Sweep tends every gate once that nobody tends right now. It goes on after a
-// failure of one and returns all of them. Building a large gate may take
-// minutes; another sweep at the same time leaves that one out.
-func (k *Keeper) Sweep(ctx context.Context) error {
-	const page = 200
-	var errs []error
-	for after := int64(0); ; {
-		ids, err := k.Store.Unreconciled(ctx, after, page)
-		if err != nil {
-			return errors.Join(append(errs, err)...)
-		}
-		for _, id := range ids {
-			after = id
-			g := k.gate(id)
-			if !g.busy.TryLock() {
-				continue
-			}
-			if err := k.reconcile(ctx, id, g); err != nil && !errors.Is(err, ErrStaleEpoch) && !errors.Is(err, ErrOverAllotted) {
-				errs = append(errs, err)
-			}
-			g.busy.Unlock()
-		}
-		if len(ids) < page || ctx.Err() != nil {
-			return errors.Join(errs...)
-		}
-	}
 }
 
 // Reconcile does what one gate needs until it needs nothing more. Templates that
@@ -181,56 +162,83 @@ func (k *Keeper) Reconcile(ctx context.Context, templateID int64) error {
 }
 
 func (k *Keeper) reconcile(ctx context.Context, templateID int64, g *gateState) error {
+	k.mu.Lock()
+	g.called = false
+	k.mu.Unlock()
 	for range 5 {
-		again, err := k.reconcileOnce(ctx, templateID, g)
+		rest, again, err := k.reconcileOnce(ctx, templateID, g)
 		if err != nil || !again {
+			k.rest(g, rest)
 			return err
 		}
 	}
 	return nil
 }
 
-func (k *Keeper) reconcileOnce(ctx context.Context, templateID int64, g *gateState) (again bool, err error) {
+// reconcileOnce does the first thing that the gate needs. It returns whether to look
+// again at once, and else how long the gate may rest; after an error, not at all.
+func (k *Keeper) reconcileOnce(ctx context.Context, templateID int64, g *gateState) (rest time.Duration, again bool, err error) {
 	asked := k.Now()
 	plan, err := k.Store.Plan(ctx, templateID)
 	if err != nil {
-		return false, err
+		return 0, false, err
 	}
 	if plan.Shards == 0 && !plan.wanted() || plan.State == Retired {
 		k.forget(templateID)
-		return false, nil
+		return 0, false, nil
 	}
 	read := k.Now()
 	shards, err := k.Shards.Look(ctx, templateID, plan.Shards)
 	if err != nil {
-		return false, err
+		return 0, false, err
 	}
 	took := k.Now().Sub(asked) // from before the database's clock was read
 	if err := k.finishMoves(ctx, plan, shards); err != nil {
-		return false, err
+		return 0, false, err
+	}
+	var need Need
+	lagging := plan.lags(shards)
+	if len(lagging) > 0 {
+		// What a database does not know that is asked after the shards, it has lost.
+		if plan, err = k.Store.Plan(ctx, templateID); err != nil {
+			return 0, false, err
+		}
+		lagging, read = plan.lags(shards), k.Now()
 	}
 	ledger := plan.Ledger(shards)
-	step, reason := plan.Next(shards)
-	if step == Rest && plan.ClockSkewed(shards, took) {
-		step = SetTerms
+	switch need = plan.Next(shards); {
+	case len(lagging) > 0:
+		need = plan.recovery(lagging, shards)
+	case g.confirmed(ledger) && need.Step != Build && need.Step != BuildShard:
+		need = plan.repair(shards)
+	case need.Step == Rest && plan.ClockSkewed(shards, took):
+		need.Step = SetTerms
 	}
-	if g.confirmed(ledger) && step != Build {
-		step, reason = Build, ReasonDifference
-	}
-	if k.Seen != nil {
+	if k.Seen != nil && k.mine(templateID) {
 		k.Seen(plan, ledger)
 	}
-	switch step {
+	k.reportUnwritten(templateID, shards)
+	still := quiet(g.last, shards) && ledger.Difference == 0
+	g.last = shards
+	switch need.Step {
 	case Build:
-		return true, k.build(ctx, plan, reason)
+		return 0, true, k.build(ctx, plan, newest(shards), need.Reason)
+	case BuildShard:
+		return 0, true, k.buildShard(ctx, plan, need.Shard, need.Reason)
 	case SetTerms:
-		return true, k.setTerms(ctx, plan, plan.Now.Add(k.Now().Sub(read)))
+		return 0, true, k.setTerms(ctx, plan, plan.Now.Add(k.Now().Sub(read)))
 	case Fill:
-		return true, k.fill(ctx, plan)
+		return 0, true, k.fill(ctx, plan)
 	case Clear:
-		return false, k.clear(ctx, plan)
+		return 0, false, k.clear(ctx, plan)
 	}
-	return false, nil
+	return plan.restFor(still), false, nil
+}
+
+func (k *Keeper) reportUnwritten(templateID int64, shards []Shard) {
+	if k.Unwritten != nil && slices.ContainsFunc(shards, func(s Shard) bool { return s.Waiting > 0 }) {
+		k.Unwritten(templateID)
+	}
 }
 
 // confirmed reports whether enough looks in a row have shown a difference.
@@ -250,8 +258,8 @@ func (g *gateState) confirmed(l Ledger) bool {
 // living process does no harm: each step of a move happens once.
 func (k *Keeper) finishMoves(ctx context.Context, plan Plan, shards []Shard) error {
 	for _, s := range shards {
-		if s.Begun > s.Done && s.Epoch == plan.Epoch && s.Open {
-			if err := k.Shards.FinishMove(ctx, plan.Template.ID, s.Number, plan.Epoch); err != nil {
+		if s.Begun > s.Done && plan.State == Active && plan.standing(s) {
+			if err := k.Shards.FinishMove(ctx, plan.Template.ID, s.Number, s.Epoch); err != nil && !errors.Is(err, ErrStaleEpoch) {
 				return err
 			}
 		}
@@ -261,7 +269,7 @@ func (k *Keeper) finishMoves(ctx context.Context, plan Plan, shards []Shard) err
 
 func (k *Keeper) setTerms(ctx context.Context, plan Plan, now time.Time) error {
 	terms := TermsOf(plan.Template)
-	return plan.each(func(s int) error { return k.Shards.SetTerms(ctx, plan.Template.ID, s, plan.Epoch, terms, now) })
+	return plan.each(func(s int) error { return k.Shards.SetTerms(ctx, plan.Template.ID, s, plan.Parts[s].Epoch, terms, now) })
 }
 
 // fill hands out what no shard has. What each is to have in all is kept
@@ -271,18 +279,14 @@ func (k *Keeper) fill(ctx context.Context, plan Plan) error {
 	if err := k.Store.Allot(ctx, plan.Template.ID, plan.Epoch, parts); err != nil {
 		return err
 	}
-	for shard, allot := range parts {
-		if err := k.Shards.Fill(ctx, plan.Template.ID, shard, plan.Epoch, allot); err != nil {
-			return err
-		}
-	}
-	return k.Store.Refilled(ctx, plan.Template.ID)
+	err := plan.each(func(s int) error { return k.Shards.Fill(ctx, plan.Template.ID, s, plan.Parts[s].Epoch, parts[s]) })
+	return errors.Join(err, k.Store.Refilled(ctx, plan.Template.ID))
 }
 
-// ApplyNow does at once what a change of the template asks for: it builds a gate
-// that never was, puts the newest terms in force, and hands out new stock. It
-// is for whoever has made the change; what it leaves or fails to do, the next
-// sweep does.
+// ApplyNow applies a change of the template at once: it builds a gate that does
+// not exist yet, puts the newest terms in force, and allots new stock. The
+// program that made the change calls it; the next sweep does whatever it leaves
+// undone.
 func (k *Keeper) ApplyNow(ctx context.Context, templateID int64) error {
 	plan, err := k.Store.Plan(ctx, templateID)
 	if err != nil {
@@ -290,7 +294,7 @@ func (k *Keeper) ApplyNow(ctx context.Context, templateID int64) error {
 	}
 	switch {
 	case plan.Shards == 0 && plan.wanted():
-		return k.build(ctx, plan, ReasonNew)
+		return k.build(ctx, plan, 0, ReasonNew)
 	case plan.State != Active:
 		return nil
 	}
@@ -300,11 +304,14 @@ func (k *Keeper) ApplyNow(ctx context.Context, templateID int64) error {
 	return k.fill(ctx, plan)
 }
 
+// each does something with every shard, also after it failed with one, which
+// another process may be building.
 func (p Plan) each(do func(shard int) error) error {
+	var errs []error
 	for shard := range p.Shards {
 		if err := do(shard); err != nil {
-			return err
+			errs = append(errs, err)
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }

@@ -39,8 +39,11 @@ type Shard struct {
 	Number int
 	// Epoch counts how often the gate was built; 0 = there is no shard.
 	Epoch int64
-	// Open is false while the gate is being built.
-	Open    bool
+	// Open is false while the shard is being built.
+	Open bool
+	// Broken is set if the shard lacks what its users have, the requests that were
+	// accepted, or its stream; a shard of an earlier version does not tell.
+	Broken  bool
 	Version int64 // of the terms in force
 	Stock   int64 // left
 	Allot   int64 // given by the gate in all
@@ -82,7 +85,7 @@ func SoldOut(first, second []Shard) bool {
 	}
 	var taken, allot int64
 	for i, s := range first {
-		if s.Epoch == 0 || s.Epoch != second[i].Epoch || s.Returned != second[i].Returned || s.Allot != second[i].Allot {
+		if s.Epoch == 0 || !s.Open || !second[i].Open || s.Epoch != second[i].Epoch || s.Returned != second[i].Returned || s.Allot != second[i].Allot {
 			return false
 		}
 		taken += s.Taken()

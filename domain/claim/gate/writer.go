@@ -53,11 +53,11 @@ var ErrUnwritable = fault.New(fault.Invalid, "unwritable", "the database cannot 
 
 // Stream is where accepted claims wait.
 type Stream interface {
-	// Take returns groups that nobody has in hand, or whose holder has been
-	// silent for a while, and entries that are no groups.
+	// Take returns groups that no writer holds, or whose writer has been silent
+	// for a while, and entries that are no groups.
 	Take(ctx context.Context, templateID int64, shard int, limit int) ([]Group, []Poison, error)
-	// Scan returns all groups after an entry ("" = from the first), whoever
-	// has them in hand.
+	// Scan returns all groups after an entry ("" = from the first), including
+	// those that another writer holds.
 	Scan(ctx context.Context, templateID int64, shard int, after string, limit int) ([]Group, []Poison, error)
 	// Settle takes written groups off the stream and gives back to the shard
 	// what was refused, each group once however often it is called.
@@ -75,21 +75,21 @@ type Recorder interface {
 	Write(ctx context.Context, templateID int64, shard int, groups []Group) ([]Settlement, error)
 	// Refuse decides claims as refused for a reason, like Write.
 	Refuse(ctx context.Context, templateID int64, shard int, groups []Group, reason string) ([]Settlement, error)
-	// SetAside keeps an entry that is no group for people to look at.
+	// SetAside moves an entry that is no group to a list for operators.
 	SetAside(ctx context.Context, templateID int64, shard int, p Poison) error
 	// Refilled announces that something was given back.
 	Refilled(ctx context.Context, templateID int64) error
 }
 
-// A Writer brings accepted claims into the database. Any number may run.
+// A Writer stores accepted claims in the database. Any number may run.
 type Writer struct {
 	Stream   Stream
 	Recorder Recorder
-	// Wrote is told of every transaction, if set.
+	// Wrote, if set, is called after every transaction.
 	Wrote func(issued, refused int)
-	// Used, if set, is told the keys of redeem codes that have their coupon, as
-	// soon as it is stored. It may fail: who tries such a code again is refused
-	// all the same, only later.
+	// Used, if set, is called with the keys of redeem codes that have their
+	// coupon, as soon as it is stored. It may fail: another attempt with such a
+	// code is refused all the same, only later.
 	Used func(ctx context.Context, keys []string)
 }
 
@@ -132,9 +132,9 @@ func (w *Writer) Step(ctx context.Context, templateID int64, shard int) (int, er
 	return len(groups) + len(poisons), nil
 }
 
-// WriteAll writes everything that waits on one shard and leaves it there; for
-// whoever builds the gate anew, after sealing it. It calls goOn before each
-// page and ends with its error.
+// WriteAll writes everything that waits on one shard and leaves it there; the
+// builder calls it after fencing the gate. It calls goOn before each page and
+// ends with its error.
 func (w *Writer) WriteAll(ctx context.Context, templateID int64, shard int, goOn func() error) error {
 	for after := ""; ; {
 		if err := goOn(); err != nil {

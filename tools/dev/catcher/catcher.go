@@ -55,7 +55,7 @@ func Start(c Config) (*Catcher, error) {
 // received.
 func (c *Catcher) Close(ctx context.Context) error {
 	err := errors.Join(c.smtp.Shutdown(ctx), c.http.Shutdown(ctx))
-	if err != nil { // somebody keeps a connection open
+	if err != nil { // a client keeps a connection open
 		err = errors.Join(c.smtp.Close(), c.http.Close())
 	}
 	for range cap(c.failed) {

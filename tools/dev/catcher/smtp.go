@@ -12,7 +12,7 @@ import (
 // maxLetter bounds one e-mail.
 const maxLetter = 4 << 20
 
-// newSMTP returns a server that takes every e-mail for everybody.
+// newSMTP returns a server that takes every e-mail.
 func newSMTP(s *store) *smtp.Server {
 	server := smtp.NewServer(smtp.BackendFunc(func(*smtp.Conn) (smtp.Session, error) {
 		return &session{store: s}, nil

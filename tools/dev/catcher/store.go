@@ -28,8 +28,8 @@ const (
 // keep is how many messages of a kind remain; the oldest make room.
 const keep = 4000
 
-// message is one line of the list. Its content is read from its file only when
-// somebody opens it.
+// message is one line of the list. Its content is read from its file when it is
+// opened.
 type message struct {
 	ID    int64 // nanoseconds since 1970 at which it arrived, made unique
 	Kind  Kind
@@ -124,7 +124,7 @@ func (s *store) trim(kind Kind) error {
 	old := s.messages[oldest]
 	s.messages = slices.Delete(s.messages, oldest, oldest+1)
 	err := os.Remove(filepath.Join(s.dir, old.file()))
-	if errors.Is(err, os.ErrNotExist) { // a person tidied up
+	if errors.Is(err, os.ErrNotExist) { // the file was deleted by hand
 		return nil
 	}
 	return err

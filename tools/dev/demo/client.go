@@ -20,7 +20,7 @@ import (
 // callers is how many requests are made at once.
 const callers = 64
 
-// Client speaks to a Dropbell with a service key of every scope.
+// Client calls the API of a Dropbell with a service key of every scope.
 type Client struct {
 	Base string // http://127.0.0.1:8080
 	Key  string // dbk_…
@@ -39,7 +39,7 @@ func NewClient(base, key string) *Client {
 // request is one call. Body is JSON unless it is an io.Reader.
 type request struct {
 	method, path string
-	user         int64 // on whose behalf, 0 for nobody's
+	user         int64 // in whose name, 0 for none
 	body         any
 }
 

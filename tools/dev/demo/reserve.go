@@ -43,7 +43,7 @@ func choose[T any](r *rand.Rand, from []choice[T]) T {
 
 var (
 	channels = []choice[string]{{"app", 70}, {"email", 15}, {"sms", 10}, {"webhook", 5}}
-	// People like round numbers.
+	// Users prefer round numbers.
 	minutes = []choice[int]{{5, 34}, {10, 24}, {15, 12}, {20, 6}, {25, 2}, {30, 12}, {35, 1}, {40, 2}, {45, 4}, {50, 1}, {55, 1}, {60, 7}}
 	amounts = []choice[int]{{1, 60}, {2, 28}, {3, 12}}
 )
@@ -74,7 +74,7 @@ func bookings(r *rand.Rand, s Spread) []booking {
 }
 
 // Reserve lets users reserve reminders on d and returns how many reminders that
-// made. progress is told now and then how many users are done.
+// made. progress is called now and then with the number of users done.
 func (c *Client) Reserve(ctx context.Context, d Drop, s Spread, progress func(users int)) (int, error) {
 	var users, reminders atomic.Int64
 	g, ctx := errgroup.WithContext(ctx)

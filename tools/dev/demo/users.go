@@ -8,8 +8,8 @@ import (
 	"strconv"
 )
 
-// The demo's users have these ids. The first one reserves nothing by itself:
-// it is for whoever tries the API by hand.
+// The demo's users have these ids. The demo makes no reservations of the first
+// one: it is for trying the API by hand.
 const (
 	FirstUser = 1001
 	LastUser  = 6000

@@ -10,7 +10,7 @@ import (
 	"dropbell/tools/dev/demo"
 )
 
-// printBlock says everything that a person needs to begin.
+// printBlock prints addresses, credentials and examples.
 func printBlock(s *settings, o offer) {
 	url := s.url()
 	var b strings.Builder

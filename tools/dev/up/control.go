@@ -30,7 +30,7 @@ func crashWorker() error {
 	return nil
 }
 
-// down asks the up of another terminal to stop and waits for it.
+// down signals the up of another terminal to stop and waits for it.
 func down(ctx context.Context) error {
 	state, err := readEnv(stateFile())
 	if err != nil {

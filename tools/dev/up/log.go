@@ -13,8 +13,8 @@ import (
 // lastLines is how much of a log is shown when its program died.
 const lastLines = 15
 
-// lineLog keeps a program's output in a file and passes on what a person at
-// the terminal should see: warnings, errors, and whatever is not a log line.
+// lineLog writes a program's output to a file and passes warnings, errors, and
+// lines that are not log records on to the terminal.
 type lineLog struct {
 	mu       sync.Mutex
 	file     *os.File

@@ -13,7 +13,7 @@ import (
 )
 
 // choosePorts gives web and worker an address each. Neither listens before both
-// have one, so each is told what the other has.
+// have one, so each gets the other's address.
 func (s *stack) choosePorts(context.Context) error {
 	for _, a := range []struct {
 		name, other string
@@ -70,8 +70,8 @@ func (s *stack) awaitReady(ctx context.Context) error {
 	}
 }
 
-// webReady reports whether web answers at url and is ready. Its description of
-// the API is what nobody else has; /readyz has the worker too.
+// webReady reports whether web answers at url and is ready. It reads the API's
+// description, which only web has; /readyz exists in the worker, too.
 func webReady(ctx context.Context, url string) bool {
 	var api struct {
 		Info struct {

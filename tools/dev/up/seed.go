@@ -9,14 +9,14 @@ import (
 	"dropbell/tools/dev/demo"
 )
 
-// offer is what a person can try by hand.
+// offer is the drop of the printed examples.
 type offer struct {
 	drop  demo.Drop
 	token string // of user demo.FirstUser, empty when tokens are issued elsewhere
 }
 
-// seed loads the demo data into a new database and sees that there is a drop
-// to try things with.
+// seed loads the demo data into a new database and makes sure that there is a
+// drop for the examples.
 func (s *stack) seed(ctx context.Context) (offer, error) {
 	if s.settings.get("DEMO") == "0" {
 		return offer{}, nil
@@ -104,8 +104,8 @@ func reserve(ctx context.Context, client *demo.Client, d demo.Drop, spread demo.
 	return nil
 }
 
-// addDrop is the command of that name: it speaks to the Dropbell that another
-// terminal runs.
+// addDrop is the command of that name: it calls the API of the Dropbell that
+// another terminal runs.
 func addDrop(ctx context.Context) error {
 	state, err := readEnv(stateFile())
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 // above what they allow themselves.
 const stopGrace = 12 * time.Second
 
-// service is web or worker: started again whenever it ends by itself.
+// service is web or worker: restarted whenever it ends without being stopped.
 type service struct {
 	name string
 	env  []string
@@ -49,8 +49,8 @@ func (v *service) once(ctx context.Context) error {
 	cmd.Env = v.env
 	cmd.Stdout, cmd.Stderr = v.log, v.log
 	cmd.WaitDelay = time.Second
-	// When this command is killed there is nobody left to wait for an orderly
-	// end; nothing acknowledged is lost by ending at once.
+	// When this command is killed, no process waits for an orderly end; nothing
+	// acknowledged is lost by ending at once.
 	p, err := child.Start(cmd, syscall.SIGKILL)
 	if err != nil {
 		return err
@@ -84,9 +84,9 @@ func (b *backoff) next(ran time.Duration) time.Duration {
 	return b.pause
 }
 
-// keepAlive brings a server back that ended without being asked, and stops it
-// at the end. Stopping waits until a restart is over, because a server is not
-// for two goroutines at once.
+// keepAlive restarts a server that ended without being stopped, and stops it at
+// the end. Stopping waits until a restart is over, because a server must not be
+// used by two goroutines at once.
 func (s *stack) keepAlive(name string, done func() <-chan struct{}, restart, stop func(context.Context) error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	over := make(chan struct{})

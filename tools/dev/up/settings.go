@@ -18,7 +18,7 @@ import (
 	"dropbell/tools/dev/demo"
 )
 
-// What whoever tries Dropbell signs in with.
+// The credentials of the demo.
 const (
 	demoEmail    = "demo@dropbell.test"
 	demoPassword = "ring-the-bell"
@@ -89,13 +89,13 @@ func (s *settings) loadSecrets(path string) error {
 	}
 	for name, value := range kept {
 		if name == "AUTH_JWT_SECRET" && s.get("AUTH_JWKS_URL") != "" {
-			continue // somebody else issues the tokens
+			continue // another issuer is configured
 		}
 		s.setDefault(name, value)
 	}
 	s.setDefault("ADMIN_EMAIL", demoEmail)
 	s.setDefault("ADMIN_PASSWORD", demoPassword)
-	s.setDefault("CONSOLE_SECOND_FACTOR", "optional") // the demo's password is known to everybody anyway
+	s.setDefault("CONSOLE_SECOND_FACTOR", "optional") // the demo's password is public anyway
 	s.setDefault("VAPID_SUBJECT", "mailto:"+demoEmail)
 	s.setDefault("SECURITY_CONTACT", "mailto:"+demoEmail)
 	return nil
@@ -178,7 +178,7 @@ func (s *settings) record() error {
 	return writeEnv(stateFile(), state)
 }
 
-// issuer makes tokens that web accepts, unless somebody else issues them.
+// issuer issues tokens that web accepts, unless another issuer is configured.
 func (s *settings) issuer() demo.Issuer {
 	return demo.Issuer{Secret: s.get("AUTH_JWT_SECRET"), Name: s.get("AUTH_JWT_ISSUER"), Audience: s.get("AUTH_JWT_AUDIENCE")}
 }

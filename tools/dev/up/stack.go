@@ -58,8 +58,8 @@ func (s *stack) start(ctx context.Context) error {
 	if err := begin.Wait(); err != nil {
 		return err
 	}
-	// Ports are chosen right before they are used: building takes long enough
-	// for somebody else to take them.
+	// Ports are chosen right before they are used: while web and worker are
+	// built, another program might take them.
 	if err := inTurn(ctx, timed("the database is migrated", s.migrate), s.choosePorts, s.startServices, timed("web and worker are ready", s.awaitReady)); err != nil {
 		return err
 	}
@@ -153,7 +153,7 @@ func (s *stack) startRedis(ctx context.Context) error {
 	return nil
 }
 
-// startCatcher provides whichever of the channels' providers nobody named.
+// startCatcher starts a provider for each channel that has none configured.
 func (s *stack) startCatcher(context.Context) error {
 	smtp, err := port(1025, "the mail catcher")
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"dropbell/views/ui"
 )
 
-// An AuditFilter selects records the way it was typed and stands in addresses.
+// An AuditFilter selects records; its fields are the parameters of the address.
 type AuditFilter struct {
 	Kind, Object, Actor, Action, Text, Shop, From, To string
 	// Security selects what concerns security.
@@ -24,7 +24,7 @@ func (f AuditFilter) set() bool {
 	return f.Active()
 }
 
-// actionOptions offers what was done, and the one that the address asks for.
+// actionOptions lists the recorded actions, and the one in the address.
 func (p Audit) actionOptions(ctx context.Context) []ui.Option {
 	list := []ui.Option{{Value: "", Label: ui.T(ctx, "audit.all_actions")}}
 	names := p.Actions
@@ -40,7 +40,7 @@ func (p Audit) actionOptions(ctx context.Context) []ui.Option {
 	return list
 }
 
-// kindOptions are the kinds of things that the audit log speaks of.
+// kindOptions are the kinds of objects in the audit log.
 func kindOptions(ctx context.Context) []ui.Option {
 	list := []ui.Option{{Value: "", Label: ui.T(ctx, "audit.all_kinds")}}
 	for _, k := range []string{"template", "campaign", "shop", "staff", "key", "channel", "dead_message", "dead_letters", "user", "segment", "coupon", "job", "console", "queue", "address"} {

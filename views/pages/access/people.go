@@ -46,7 +46,8 @@ func (p MemberForm) roles(ctx context.Context) ui.ChoiceProps {
 
 func (p KeyForm) has(s staff.Scope) bool { return slices.Contains(p.Scopes, s) }
 
-// browserName is enough of a user agent for a person to recognise their own.
+// browserName is the part of a user agent by which members recognise their own
+// browser.
 func browserName(agent string) string {
 	browser, system := "", ""
 	for _, b := range [][2]string{{"Edg/", "Edge"}, {"OPR/", "Opera"}, {"MicroMessenger", "WeChat"}, {"Firefox/", "Firefox"}, {"Chrome/", "Chrome"}, {"Safari/", "Safari"}, {"curl/", "curl"}} {

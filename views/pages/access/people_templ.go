@@ -16,7 +16,7 @@ import (
 	"fmt"
 )
 
-// Staff lists everybody with access to the console.
+// Staff lists the members.
 type Staff struct {
 	List []staff.Member
 	// Policy says whether second factors are demanded; PolicyFixed that the
@@ -477,7 +477,7 @@ func (p Staff) access(m staff.Member) templ.Component {
 	})
 }
 
-// MemberForm creates somebody or changes them.
+// MemberForm creates or changes a member.
 type MemberForm struct {
 	// ID is 0 for a new member.
 	ID       int64
@@ -486,7 +486,7 @@ type MemberForm struct {
 	Was      map[string]string // as stored, all of it
 	Disabled bool
 	Errors   []fault.Field
-	// Refused says what else stands in the way.
+	// Refused is the error that belongs to no field.
 	Refused string
 	SignIns []staff.SignIn
 	// Member is as stored; zero for a new one.

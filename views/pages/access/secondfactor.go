@@ -19,8 +19,8 @@ func (p SecondStep) action() string {
 	return "/signin/second"
 }
 
-// passkeyForm tells the script what to ask the browser for, and into which
-// field its answer goes.
+// passkeyForm are the attributes with the ceremony's options, and the field that
+// gets the browser's answer.
 func passkeyForm(ceremony, options, field string) templ.Attributes {
 	if options == "" {
 		return templ.Attributes{}
@@ -35,8 +35,8 @@ func factorIcon(k staff.FactorKind) string {
 	return "device-mobile"
 }
 
-// securityURL is an address below the page of second factors, which goes on
-// to another page afterwards.
+// securityURL is an address below the page of second factors, which redirects to
+// another page afterwards.
 func securityURL(path, after string) string {
 	to := "/account/security" + path
 	if after != "" && after != "/" {

@@ -152,7 +152,7 @@ func (p SignIn) Page() templ.Component {
 	})
 }
 
-// head is what stands above the ways to sign in.
+// head is above the ways to sign in.
 func (p SignIn) head() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -21,7 +21,7 @@ func (p User) shownLetters() []campaign.Letter {
 	return p.Received.Letters[:min(len(p.Received.Letters), lettersShown)]
 }
 
-// A way says whether somebody can be reached over a channel.
+// A way is whether a user can be reached over a channel.
 type way int
 
 const (
@@ -31,7 +31,7 @@ const (
 	wayNoSender
 )
 
-// wayOf names what stands in the way first: what staff can do something about.
+// wayOf returns the first obstacle, preferring those that staff can remove.
 func (p User) wayOf(c delivery.Channel) way {
 	switch {
 	case !p.Channels.Has(c):
@@ -57,7 +57,7 @@ func (p User) contact(ctx context.Context, c delivery.Channel) string {
 	return ""
 }
 
-// languageText is the language's own name where the console speaks it.
+// languageText is the language's own name if the console has it.
 func languageText(ctx context.Context, tag string) string {
 	for _, l := range ui.From(ctx).Languages {
 		if l.Tag == tag {

@@ -18,7 +18,7 @@ import (
 type ListForm struct {
 	Segment segment.Segment
 	Name    string
-	// RequestKey tells one creation from another when a form is sent twice.
+	// RequestKey makes sending the form twice create one list.
 	RequestKey string
 	Errors     []fault.Field
 }

@@ -12,8 +12,8 @@ import (
 	"dropbell/views/ui"
 )
 
-// OptOut is where a link in a message leads: somebody who has not signed in
-// turns a channel off.
+// OptOut is the page of a link in a message: a user who is not signed in turns
+// a channel off.
 type OptOut struct {
 	// Action is the page's own address.
 	Action  string
@@ -258,7 +258,7 @@ func (p OptOut) Page() templ.Component {
 	})
 }
 
-// OptOutFailure explains to somebody outside why their link does not work.
+// OptOutFailure explains to a user why their link does not work.
 type OptOutFailure struct{ Status int }
 
 func (p OptOutFailure) key() string {

@@ -12,7 +12,7 @@ import (
 	"dropbell/views/ui"
 )
 
-// BlankCondition is what a new condition asks for until somebody says what.
+// BlankCondition is the condition that is added to a rule first.
 func BlankCondition() segment.Rule { return segment.Leaf(segment.Attribute, "", segment.Is) }
 
 func (p Segment) url() string { return fmt.Sprintf("/segments/%d", p.Segment.ID) }

@@ -25,7 +25,7 @@ type UserForm struct {
 	Values, Was map[string]string
 	// Off are the channels that are turned off.
 	Off []string
-	// OnlyOff is set for somebody who may turn channels off and nothing else.
+	// OnlyOff is set for staff who may turn channels off and nothing else.
 	OnlyOff bool
 	Errors  []fault.Field
 }

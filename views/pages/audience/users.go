@@ -12,8 +12,8 @@ import (
 	"dropbell/views/ui"
 )
 
-// ownShops chooses the words for somebody who sees some shops only: that there
-// is nothing is no claim about the others.
+// ownShops chooses the words for staff who see some shops only: that nothing is
+// found is no statement about the others.
 func ownShops(ctx context.Context, all, own string) string {
 	if len(ui.From(ctx).Member.Shops) > 0 {
 		return own

@@ -24,8 +24,8 @@ import (
 type Users struct {
 	Search string
 	List   []user.User
-	// Unknown is the number that was looked for if no profile has it: whoever
-	// has none may have reserved all the same.
+	// Unknown is the number that was searched for if no profile has it: a user
+	// without a profile may have reserved all the same.
 	Unknown user.ID
 	Next    string
 	First   string
@@ -463,9 +463,9 @@ type User struct {
 	User user.User
 	// Masked is set if the viewer sees contacts masked.
 	Masked bool
-	// Erasure is set for somebody who was erased.
+	// Erasure is set for an erased user.
 	Erasure *user.Erasure
-	// Known is false if the shop has told nothing about this id.
+	// Known is false if the shop has sent nothing about this id.
 	Known        bool
 	Reservations []reminder.View
 	Inbox        inbox.Page

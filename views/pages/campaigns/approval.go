@@ -18,12 +18,12 @@ import (
 	"dropbell/views/ui"
 )
 
-// Approval is where a second person sees what will go out, and decides.
+// Approval shows an approver what will be sent, with the decision.
 type Approval struct {
 	campaign.Review
 	Zone *time.Location
-	// Mine is true for somebody who may decide, Asks for somebody who is to ask
-	// anew, and Withdraws for somebody who may take the request back.
+	// Mine is true for members who may decide, Asks for those who may request
+	// approval again, and Withdraws for those who may withdraw the request.
 	Mine, Asks, Withdraws bool
 	// Grants are the templates whose coupons are given away, by id.
 	Grants   map[int64]template.Template
@@ -98,7 +98,8 @@ func (p Approval) costText(ctx context.Context, users int64) string {
 	return ui.T(ctx, "approval.cost_text", c.Coupons, ui.From(ctx).Locale.Money(c.Amount, c.Currency))
 }
 
-// users is the reach that costs are told from: now, else when it was asked.
+// users is the reach from which costs are computed: the present one, else that
+// of the request.
 func (p Approval) users() int64 {
 	if p.Reach != nil {
 		return p.Reach.Users

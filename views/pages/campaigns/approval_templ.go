@@ -254,7 +254,7 @@ func (p Approval) Page() templ.Component {
 	})
 }
 
-// request says who asks, why, and how many it is about.
+// request shows the requester, the reason, and the reach.
 func (p Approval) request() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1062,7 +1062,7 @@ func (r approvalRow) now() templ.Component {
 }
 
 // undecided is the button that the enter key presses in a field: the form's
-// first. It sends nothing, so that nobody decides by it.
+// first. It sends nothing, so that the enter key decides nothing.
 func undecided() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1092,8 +1092,8 @@ func undecided() templ.Component {
 	})
 }
 
-// decision is where a second person approves or refuses, or why there is
-// nothing to decide.
+// decision has the buttons to approve or refuse, or the reason why there are
+// none.
 func (p Approval) decision() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -88,8 +88,8 @@ func (p CampaignCalendar) zoneOf(e campaign.Planned) *time.Location {
 	return p.Zone
 }
 
-// clock writes when on its day a thing happens; the zone where it is not the
-// one that the page speaks of.
+// clock formats the time of day of an entry, with its zone if that is not the
+// page's.
 func (p CampaignCalendar) clock(ctx context.Context, e campaign.Planned) string {
 	l, zone := ui.From(ctx).Locale, p.zoneOf(e)
 	_, here := e.At.In(p.Zone).Zone()

@@ -37,18 +37,18 @@ func (p Campaigns) filtered() bool {
 type Campaign struct {
 	campaign.Status
 	Zone *time.Location
-	// Results are as a worker counted last; Balance is the account as
-	// recounted for this page, if somebody asked for that.
+	// Results are those of a worker's last count; Balance is the account as
+	// recounted for this page, if it was requested.
 	Results campaign.Results
 	Balance *campaign.Balance
-	// Previews are the texts by language, as somebody without a name reads them.
+	// Previews are the texts by language, as a user without a name reads them.
 	Previews []CampaignText
 	// TestTo is whom a test was to go to, TestVariant which version of it, and
 	// TestError why it did not.
 	TestTo, TestVariant, TestError string
 	// Rate is set where a rate was refused.
 	Rate TypedRate
-	// Requests hold the last request for a second person's consent, if any.
+	// Requests hold the last request for approval, if any.
 	Requests []campaign.Request
 	// SegmentNow is the rule of the segment it is for as it is now; nil for
 	// other audiences.
@@ -68,8 +68,8 @@ func (p Campaign) waits() bool {
 	return p.State == campaign.Running && (p.Progress.InFlight > 0 || !p.Progress.CutDone)
 }
 
-// waiting is how many of those in flight sleep. They were counted a moment
-// before or after the others.
+// waiting is how many of those in flight are in quiet hours. They were counted a
+// moment before or after the others.
 func (p Campaign) waiting() int64 { return min(p.Waiting.Users, p.Progress.InFlight) }
 
 func (p Campaign) waitingShare(ctx context.Context) string {
@@ -122,8 +122,8 @@ func (p Campaign) holding() *campaign.Request {
 	return &p.Requests[0]
 }
 
-// moving reports whether the page changes by itself: what has been asked for
-// begins, and what has begun goes on.
+// moving reports whether the page changes without a step of staff: before the
+// start and while the campaign runs.
 func (p Campaign) moving() bool {
 	if p.State == campaign.Draft {
 		return p.ApprovalAskedAt != nil
@@ -160,7 +160,7 @@ func audienceText(ctx context.Context, a campaign.Audience) string {
 	return text
 }
 
-// etaText says when everybody will have an outcome.
+// etaText is when each recipient will have an outcome.
 func etaText(ctx context.Context, p campaign.Progress) string {
 	if p.Left < 0 {
 		return ui.T(ctx, "campaign.eta.unknown")
@@ -201,9 +201,10 @@ type CampaignForm struct {
 	Grant    *template.Template
 	// About is the template that says whom it is for, if the viewer may see it.
 	About *template.Template
-	// ApprovalAbove is how many the shop lets one person send to; 0 = any number.
+	// ApprovalAbove is how many users the shop's campaigns may reach without
+	// approval; 0 = any number.
 	ApprovalAbove int64
-	// Looked brings all that to the top, because somebody asked for it.
+	// Looked moves all that to the top of the page, because it was requested.
 	Looked bool
 	// Replanned is whether the times have moved to the zone of another shop.
 	Replanned  bool
@@ -318,7 +319,7 @@ func variantsText(ctx context.Context, c delivery.Copy) string {
 	return ui.T(ctx, "campaign.variants.split", fmt.Sprint(100-b), fmt.Sprint(b), fmt.Sprint(c.HoldOut))
 }
 
-// rule is what the audience is told by: since publication the version of then.
+// rule is the rule of the audience: since publication its frozen version.
 func (p Campaign) rule() *campaign.FrozenRule {
 	if p.Rule != nil {
 		return p.Rule
@@ -338,7 +339,7 @@ func (p Campaign) ruleText(ctx context.Context) string {
 	return ui.T(ctx, "campaign.rule.published", r.Version)
 }
 
-// refusal is the last request if it was refused and nobody has asked since.
+// refusal is the last request if it was refused and there is no newer one.
 func (p Campaign) refusal() *campaign.Request {
 	if p.State == campaign.Draft && len(p.Requests) > 0 && p.Requests[0].State == campaign.RequestRefused {
 		return &p.Requests[0]

@@ -7,7 +7,7 @@ package campaigns
 import "github.com/a-h/templ"
 import templruntime "github.com/a-h/templ/runtime"
 
-// Part is what a field for templates asks for while it is typed in.
+// Part is the list that a template field loads during typing.
 func (p TemplateChoices) Part() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -42,8 +42,7 @@ func (p CampaignForm) review(ctx context.Context) []ui.ReviewPart {
 	return list
 }
 
-// shown writes one value the way people read it; what cannot be understood
-// stays as it was typed.
+// shown formats one value; a value that cannot be parsed stays as it was typed.
 func (p CampaignForm) shown(ctx context.Context, name string) string {
 	typed, l := p.Values[name], ui.From(ctx).Locale
 	chosen := func(c ui.ChoiceProps) string {

@@ -12,8 +12,8 @@ import (
 	"dropbell/views/ui"
 )
 
-// A RecipientFilter selects recipients of a campaign the way it was typed and
-// stands in addresses.
+// A RecipientFilter selects recipients of a campaign; its fields are the
+// parameters of the address.
 type RecipientFilter struct{ Outcome, Reason, Variant, User string }
 
 // Active reports whether the filter selects anything.
@@ -81,14 +81,14 @@ func groupShort(ctx context.Context, c delivery.Copy, variant int) string {
 	return groupText(ctx, c, variant)
 }
 
-// gone reports whether nobody is shown because the batches have been removed.
+// gone reports whether the list is empty because the batches have been removed.
 func (p CampaignRecipients) gone() bool {
 	return p.SettledAt != nil && p.Progress.Reserved > 0 && !p.Filter.Active() && p.First == ""
 }
 
 func recipientURL(o campaign.Outcome) string { return "/users/" + url.PathEscape(o.UserID.String()) }
 
-// divided reports whether not everybody gets the same.
+// divided reports whether recipients may get different contents.
 func (p CampaignRecipients) divided() bool { return p.Content.Divided() }
 
 // testVariants are the versions of which a test can be sent.

@@ -20,7 +20,7 @@ type CampaignResults struct {
 	Zone    *time.Location
 }
 
-// counting reports whether the card changes by itself.
+// counting reports whether the card's numbers still change.
 func (p CampaignResults) counting() bool { return p.StartedAt != nil && !p.Results.Final }
 
 // groupText names a group of recipients.
@@ -112,7 +112,7 @@ func effectFinding(ctx context.Context, c campaign.Comparison) resultFinding {
 func versionsFinding(ctx context.Context, c campaign.Comparison) resultFinding {
 	l, v := ui.From(ctx).Locale, c.Verdict()
 	tone, low, high := findingTone(v), c.Low, c.High
-	if v == campaign.Less { // it is told as good news about A
+	if v == campaign.Less { // it is worded from A's point of view
 		tone, low, high = ui.Good, -c.High, -c.Low
 	}
 	return resultFinding{tone, l.T("results.versions."+string(v), l.T("results.did."+string(c.Measure)), partText(ctx, c.First), partText(ctx, c.Than),
@@ -251,8 +251,8 @@ func failedShare(p campaign.Past) campaign.Share {
 	return campaign.Share{K: p.Progress.Dead, N: p.Progress.Reserved}
 }
 
-// cells returns the column of one share. The longest bar stands for the whole
-// where rates are parts of a whole that matters, else for the greatest rate.
+// cells returns the column of one share. A full bar is the whole where whole is
+// set, else the greatest rate.
 func cells(list []campaign.Past, whole bool, of func(campaign.Past) (campaign.Share, bool)) []comparedCell {
 	column, top := make([]comparedCell, len(list)), 0.0
 	if whole {

@@ -54,7 +54,7 @@ func (p Codes) running() bool {
 
 func generating(b redeemcode.Batch) bool { return b.State == redeemcode.Generating && !b.Stopped() }
 
-// codesState is what people call the state of a batch.
+// codesState is the displayed state of a batch.
 func codesState(b redeemcode.Batch) string {
 	if b.Stopped() {
 		return "stopped"

@@ -1028,7 +1028,7 @@ func (p Locks) Page() templ.Component {
 	})
 }
 
-// ReturnChoice asks whether a coupon that is revoked goes back on the shelf.
+// ReturnChoice is the choice whether a revoked coupon is returned to the stock.
 func ReturnChoice(checked bool) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

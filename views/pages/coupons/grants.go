@@ -136,12 +136,13 @@ func (p Grant) filter(result string) string {
 	return p.url() + "?" + url.Values{"result": {result}}.Encode()
 }
 
-// short reports whether the stock would not do for everybody who could get one.
+// short reports whether the stock is smaller than the number of users who could
+// get a coupon.
 func (p Grant) short() bool {
 	return p.Params.DryRun && p.Job.State == job.Done && p.Applied == 0 && p.Template.StockLeft() < p.Job.Done
 }
 
-// waits reports whether the dry run has somebody to give a coupon to.
+// waits reports whether the dry run has found users who could get a coupon.
 func (p Grant) waits() bool {
 	return p.MayGive && p.Params.DryRun && p.Job.State == job.Done && p.Applied == 0 && p.Job.Done > 0
 }

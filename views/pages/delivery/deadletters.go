@@ -143,8 +143,8 @@ func (p Replay) rateError(ctx context.Context) string {
 // useless reports whether a replay would change nothing.
 func (p Replay) useless() bool { return p.Triage.InTime == 0 && p.Triage.AlreadySent == 0 }
 
-// submit names the button: where nobody can be reached in time any more, there
-// are still those to settle who were reached by another attempt.
+// submit names the button: where no recipient can be reached in time any more,
+// recipients whom another attempt has reached may still be settled.
 func (p Replay) submit(ctx context.Context) string {
 	if p.rateError(ctx) != "" {
 		return ui.T(ctx, "replay.submit_any")

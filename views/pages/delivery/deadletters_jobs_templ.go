@@ -312,7 +312,7 @@ type Replay struct {
 	Rate      string
 	PerSecond int
 	Reason    string
-	// RequestKey tells one replay from another when a form is sent twice.
+	// RequestKey makes sending the form twice start one replay.
 	RequestKey string
 	Errors     []fault.Field
 }

@@ -14,7 +14,8 @@ import (
 	"dropbell/views/ui"
 )
 
-// A DeliveryFilter selects batches the way it was typed and stands in addresses.
+// A DeliveryFilter selects batches; its fields are the parameters of the
+// address.
 type DeliveryFilter struct {
 	Kind, Template, Slot, Channel, State, Outcome, User, From, To string
 }
@@ -135,7 +136,7 @@ func outcomeOptions(ctx context.Context) []ui.Option {
 	return list
 }
 
-// userURL is where a recipient's story of this batch is told.
+// userURL is the address of a recipient's timeline of this batch.
 func (p Batch) userURL(r delivery.Recipient) string {
 	return personURL(p.Row.Kind, p.Row.TemplateID, r.UserID)
 }

@@ -16,16 +16,16 @@ import (
 	"fmt"
 )
 
-// Announce is what can be told to those who were reminded of, or wait for,
-// something that no longer holds, and what has been.
+// Announce has the announcements that can be sent to users who were reminded
+// of, or wait for, an opening that has changed, and those that were sent.
 type Announce struct {
 	Template template.Template
-	// Kind is what somebody may send now; empty means nothing.
+	// Kind is the kind that can be sent now; empty means none.
 	Kind delivery.Kind
 	// Audience is whom that would reach.
 	Audience reminder.Audience
-	// LeftOut users were told another opening and have had all the corrections
-	// that a user gets.
+	// LeftOut users were reminded of another opening and have had the largest
+	// number of corrections.
 	LeftOut int64
 	List    []reminder.AnnouncementStatus
 }

@@ -32,7 +32,7 @@ func (p Balance) slots() []balanceSlot {
 	return list
 }
 
-// blank reports whether nobody was due on the line's channel, as it should be.
+// blank reports whether the line's channel had no recipients, as it should be.
 func (l BalanceLine) blank() bool {
 	return l.Kept == (delivery.Counts{}) && l.Counted == (delivery.Counts{}) && l.Difference() == 0
 }

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// Balance is the accounting of one template: whoever was reserved at the
+// Balance is the accounting of one template: each reminder reserved at the
 // firing of a slot has exactly one outcome.
 type Balance struct {
 	Template template.Template

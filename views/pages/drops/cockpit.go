@@ -24,7 +24,7 @@ type Cockpit struct {
 	Pulse    reminder.Pulse
 	// Ahead are the forecasts of this drop's slots that are not done.
 	Ahead []reminder.Prognosis
-	// Sum names the state; the page asks for what has changed since.
+	// Sum identifies the state; the page requests the changes since.
 	Sum string
 	// Claims is the card about claims and stock; nil where there is none.
 	Claims templ.Component
@@ -114,7 +114,7 @@ func (p Cockpit) waiting(c delivery.Channel) (n int64) {
 	return n
 }
 
-// A concern is something that somebody should look at, the worst first.
+// A concern is a problem that the page shows, the worst first.
 type concern struct {
 	tone ui.Tone
 	text string

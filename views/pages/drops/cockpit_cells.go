@@ -16,7 +16,7 @@ import (
 )
 
 // Cells returns every value on the page that can change while it is open. They
-// are the same for everybody who reads one language.
+// are the same for all viewers with one language.
 func (p Cockpit) Cells(ctx context.Context) ui.Cells {
 	c := ui.Cells{}
 	p.headCells(ctx, c)

@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// Explain tells what one user reserved for one template and what became of it.
+// Explain shows one user's reservations of one template and their outcomes.
 type Explain struct {
 	Template template.Template
 	User     user.User

@@ -75,7 +75,7 @@ func worse(a, b reminder.Prognosis) bool {
 // spare is how long before its deadline a job is through.
 func spare(p reminder.Prognosis) time.Duration { return p.Deadline.Sub(p.FinishAt) }
 
-// overrun is how long a job would go on after its deadline, were it not stopped.
+// overrun is how long a job would run beyond its deadline if it was not stopped.
 func overrun(p reminder.Prognosis) time.Duration {
 	if p.Missed == 0 || p.Rate.PerSecond <= 0 {
 		return 0
@@ -83,8 +83,8 @@ func overrun(p reminder.Prognosis) time.Duration {
 	return time.Duration(min(float64(p.Missed)/p.Rate.PerSecond, 1e8) * float64(time.Second))
 }
 
-// takes is how long it is from when a job is due, or from now if that is
-// past, until everybody would have been reached.
+// takes is the time from when a job is due, or from now if that is past, until
+// each recipient would have been reached.
 func takes(p reminder.Prognosis, now time.Time) time.Duration {
 	from := p.DueAt
 	if from.Before(now) {
@@ -143,7 +143,8 @@ func roundUp(perSecond float64) float64 {
 	return math.Ceil(perSecond/unit) * unit
 }
 
-// fixes are what would let everybody be reached in time, the simplest first.
+// fixes are the changes with which each recipient would be reached in time, the
+// simplest first.
 func (p Forecast) fixes(ctx context.Context, f reminder.ChannelForecast) []string {
 	if f.Missed == 0 || f.Needed <= f.Rate.PerSecond || f.Rate.PerSecond <= 0 {
 		return nil
@@ -165,9 +166,9 @@ const (
 	maxDelay  = 2 * time.Hour
 )
 
-// delay looks for the drop whose opening, moved by least, would let the
-// channel be through in time: reminders move along with their opening, so
-// this helps where drops stand in each other's way.
+// delay looks for the drop whose opening, moved by least, would let the channel
+// be through in time: reminders move along with their opening, so this helps
+// where drops compete for the channel.
 func (p Forecast) delay(f reminder.ChannelForecast, now time.Time) (name string, later time.Duration) {
 	jobs := make([]reminder.Job, len(f.Jobs))
 	missed := map[int64]int64{}
@@ -286,8 +287,7 @@ func (p Forecast) headline(ctx context.Context, messages, missed int64) string {
 	return ui.N(ctx, "forecast.good", messages)
 }
 
-// jobZone is the zone of the drop's shop: its opening is told like on its own
-// page.
+// jobZone is the zone of the drop's shop, as on its own page.
 func jobZone(ctx context.Context, j reminder.Job) *time.Location {
 	if j.ShopTimezone == "" {
 		return ui.From(ctx).Zone

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// Forecast tells for every channel whether everybody can be reminded in time.
+// Forecast shows for every channel whether all reminders can be sent in time.
 type Forecast struct {
 	Horizon  time.Duration
 	Channels []reminder.ChannelForecast
@@ -962,8 +962,8 @@ func ganttLine(a axis, j reminder.Prognosis) templ.Component {
 	})
 }
 
-// ForecastCard shows what is expected of a template's reminders, or with
-// template 0 of everybody's, and leads to the whole forecast.
+// ForecastCard shows the forecast of a template's reminders, or with template 0
+// of all, and links to the whole forecast.
 func ForecastCard(f []reminder.ChannelForecast, templateID int64, halted Halted) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -78,8 +78,7 @@ func (p TemplateForm) discountFields() []string {
 	return list
 }
 
-// shown writes one value the way people read it; what cannot be understood
-// stays as it was typed.
+// shown formats one value; a value that cannot be parsed stays as it was typed.
 func (p TemplateForm) shown(ctx context.Context, name string) string {
 	typed, t := strings.TrimSpace(p.Values[name]), p.Preview.Template
 	l := ui.From(ctx).Locale

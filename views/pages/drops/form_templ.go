@@ -924,7 +924,7 @@ type WhenProps struct {
 	Fold      string
 }
 
-// WhenField asks for an instant.
+// WhenField is the field for a date and time.
 func WhenField(p WhenProps) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -11,10 +11,10 @@ import (
 
 // ShopLimits is what a shop allows its campaigns.
 type ShopLimits struct {
-	Shop int64 // 0 stands for campaigns of no shop
+	Shop int64 // 0 = campaigns of no shop
 	Name string
-	// Values are shown, Was those the form was drawn with: a change is refused
-	// if somebody else was faster.
+	// Values are shown, Was are those the form was rendered with: a change is
+	// refused if they have changed since.
 	Values, Was map[string]string
 	Errors      []fault.Field
 }

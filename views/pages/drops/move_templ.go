@@ -365,7 +365,7 @@ func (p Move) Fragment() templ.Component {
 	})
 }
 
-// Fragment tells what would happen.
+// Fragment shows what the move would do.
 func (p Blast) Fragment(t template.Template) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

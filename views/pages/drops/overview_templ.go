@@ -44,7 +44,7 @@ func (d Drop) counts() delivery.Counts {
 
 func (d Drop) url() string { return fmt.Sprintf("/templates/%d", d.ID) }
 
-// An Attention is something a person should look at.
+// An Attention is a problem for staff.
 type Attention struct {
 	Tone ui.Tone
 	Text string
@@ -422,7 +422,7 @@ func (p Overview) inside() templ.Component {
 	})
 }
 
-// hero says in five seconds how a drop stands.
+// hero shows the state of a drop at a glance.
 func (d Drop) hero() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

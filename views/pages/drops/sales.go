@@ -14,8 +14,8 @@ import (
 // rateSeconds is what the rate shown is an average of.
 const rateSeconds = 10
 
-func (s Sales) shelf() ui.Shelf {
-	return ui.Shelf{Total: s.Total, Issued: s.Issued, Writing: s.Writing}
+func (s Sales) stock() ui.Stock {
+	return ui.Stock{Total: s.Total, Issued: s.Issued, Writing: s.Writing}
 }
 
 // rate is how many were issued per second just now.
@@ -56,8 +56,8 @@ func (s Sales) peakNote(ctx context.Context) string {
 	return s.Curve.Peak().At.In(s.Template.Zone()).Format("15:04:05")
 }
 
-// note says what matters most: that all is gone, and how soon; that claims
-// are stopped; that nobody can claim yet.
+// note is the most important state: sold out, and how soon; claims are paused;
+// claims are not open yet.
 func (s Sales) note(ctx context.Context) string {
 	switch s.Template.State(ui.From(ctx).Now) {
 	case template.Paused:
@@ -70,7 +70,7 @@ func (s Sales) note(ctx context.Context) string {
 		}
 		return ui.T(ctx, "claims.sold_out")
 	case template.Open:
-		if s.Writing > 0 && s.shelf().Left() == 0 {
+		if s.Writing > 0 && s.stock().Left() == 0 {
 			return ui.T(ctx, "claims.all_given")
 		}
 	}
@@ -97,7 +97,7 @@ func (s Sales) live(ctx context.Context) bool {
 
 func (s Sales) url() string { return fmt.Sprintf("/templates/%d/claims", s.Template.ID) }
 
-func (s Sales) shelfNote(ctx context.Context) string {
+func (s Sales) availableNote(ctx context.Context) string {
 	switch {
 	case s.Away:
 		return ui.T(ctx, "claims.writing_unknown")
@@ -108,9 +108,9 @@ func (s Sales) shelfNote(ctx context.Context) string {
 	switch s.Template.State(now) {
 	case template.Closed, template.Cancelled:
 		if claim.Admit(s.Template, claim.ByGrant, now) == nil {
-			return ui.T(ctx, "claims.shelf_lists")
+			return ui.T(ctx, "claims.available_lists")
 		}
-		return ui.T(ctx, "claims.shelf_over")
+		return ui.T(ctx, "claims.available_over")
 	}
-	return ui.T(ctx, "claims.shelf_note")
+	return ui.T(ctx, "claims.available_note")
 }

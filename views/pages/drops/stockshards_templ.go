@@ -15,31 +15,31 @@ import (
 	"time"
 )
 
-// StockShards is the stock of a drop behind the claim gate: where every
-// coupon is, and how much each shelf in Redis has left.
+// StockShards is the stock of a drop behind the claim gate: the coupons by
+// place, and the stock left in each shard in Redis.
 type StockShards struct {
 	State   gate.PlanState
 	Reason  string // for which it was built last
 	BuiltAt time.Time
 	Ledger  gate.Ledger
-	Shelves []gate.Shard
-	// Away is set if the shelves could not be looked at.
+	Shards  []gate.Shard
+	// Away is set if the shards could not be read.
 	Away bool
 	Zone *time.Location
 }
 
 func (p StockShards) most() (most int64) {
-	for _, s := range p.Shelves {
+	for _, s := range p.Shards {
 		most = max(most, s.Allot, s.Stock)
 	}
 	return most
 }
 
 func (p StockShards) standing() bool {
-	return !p.Away && p.State == gate.Active && len(p.Shelves) > 0
+	return !p.Away && p.State == gate.Active && len(p.Shards) > 0
 }
 
-// note says since when the gate stands and why it was built.
+// note is since when the gate is active and why it was built.
 func (p StockShards) note(ctx context.Context) string {
 	if p.BuiltAt.IsZero() {
 		return ""
@@ -281,9 +281,9 @@ func (p StockShards) card() templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var12 string
-			templ_7745c5c3_Var12, templ_7745c5c3_Err = templ.JoinStringErrs(ui.T(ctx, "gate.shelves"))
+			templ_7745c5c3_Var12, templ_7745c5c3_Err = templ.JoinStringErrs(ui.T(ctx, "gate.shards"))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `pages/drops/stockshards.templ`, Line: 77, Col: 55}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `pages/drops/stockshards.templ`, Line: 77, Col: 54}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var12))
 			if templ_7745c5c3_Err != nil {
@@ -293,7 +293,7 @@ func (p StockShards) card() templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			for _, s := range p.Shelves {
+			for _, s := range p.Shards {
 				var templ_7745c5c3_Var13 = []any{ui.Heat(s.Stock, p.most())}
 				templ_7745c5c3_Err = templ.RenderCSSItems(ctx, templ_7745c5c3_Buffer, templ_7745c5c3_Var13...)
 				if templ_7745c5c3_Err != nil {
@@ -317,7 +317,7 @@ func (p StockShards) card() templ.Component {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var15 string
-				templ_7745c5c3_Var15, templ_7745c5c3_Err = templ.JoinStringErrs(ui.T(ctx, "gate.shelf_note", s.Number+1, s.Stock, s.Allot, s.Taken()))
+				templ_7745c5c3_Var15, templ_7745c5c3_Err = templ.JoinStringErrs(ui.T(ctx, "gate.shard_note", s.Number+1, s.Stock, s.Allot, s.Taken()))
 				if templ_7745c5c3_Err != nil {
 					return templ.Error{Err: templ_7745c5c3_Err, FileName: `pages/drops/stockshards.templ`, Line: 80, Col: 123}
 				}
@@ -330,7 +330,7 @@ func (p StockShards) card() templ.Component {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var16 string
-				templ_7745c5c3_Var16, templ_7745c5c3_Err = templ.JoinStringErrs(ui.T(ctx, "gate.shelf", s.Number+1))
+				templ_7745c5c3_Var16, templ_7745c5c3_Err = templ.JoinStringErrs(ui.T(ctx, "gate.shard", s.Number+1))
 				if templ_7745c5c3_Err != nil {
 					return templ.Error{Err: templ_7745c5c3_Err, FileName: `pages/drops/stockshards.templ`, Line: 81, Col: 65}
 				}
@@ -382,7 +382,7 @@ func (p StockShards) card() templ.Component {
 	})
 }
 
-// sum is the ledger as a sum that adds up before everybody's eyes.
+// sum shows the ledger as a sum.
 func (p StockShards) sum() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -412,7 +412,7 @@ func (p StockShards) sum() templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = ui.Stat(ui.T(ctx, "gate.shelf_sum"), "=\u00a0"+ui.Num(ctx, p.Ledger.OnSale), p.moving(ctx)).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.Stat(ui.T(ctx, "gate.shard_sum"), "=\u00a0"+ui.Num(ctx, p.Ledger.OnSale), p.moving(ctx)).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -17,7 +17,7 @@ func (p Template) sentNote(ctx context.Context) string {
 	return ui.T(ctx, "stat.sent_note", ui.From(ctx).Locale.Percent(c.Sent, c.Reserved), c.Reserved)
 }
 
-// problems are what somebody should know who looks at this drop.
+// problems are the problems of this drop.
 func (p Template) problems(ctx context.Context) (list []concern) {
 	add := func(url, text string) { list = append(list, concern{ui.Warn, text, url}) }
 	if p.state(ctx) == template.Paused {

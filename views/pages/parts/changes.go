@@ -96,8 +96,8 @@ func (l changeLine) word(ctx context.Context, field, text string) string {
 	return text
 }
 
-// value writes what people read more easily than what is stored: words, money,
-// instants in the zone of the page, yes and no, nothing.
+// value formats a stored value for display: words, money, instants in the zone
+// of the page, yes and no, nothing.
 func (l changeLine) value(ctx context.Context, text, currency string, zone *time.Location) string {
 	text = ui.Private(ctx, text)
 	field := snake(l.name[strings.LastIndexByte(l.name, '.')+1:])
@@ -254,7 +254,7 @@ func fields(raw []byte) map[string]string {
 	return out
 }
 
-// shown writes a JSON value for people: strings without quotes.
+// shown formats a JSON value: strings without quotes.
 func shown(raw []byte) string {
 	var s string
 	if json.Unmarshal(raw, &s) != nil {

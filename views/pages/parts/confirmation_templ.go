@@ -14,7 +14,7 @@ type Confirmation struct {
 	ui.ConfirmProps
 	Active string
 	Crumbs []ui.Crumb
-	// Inside stands between what will happen and the reason; may be nil.
+	// Inside is shown between the effects and the reason; may be nil.
 	Inside templ.Component
 }
 

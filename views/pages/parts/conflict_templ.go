@@ -12,7 +12,7 @@ import (
 	"dropbell/views/ui"
 )
 
-// A Form is what somebody has filled in.
+// A Form is a filled-in form.
 type Form interface {
 	// Typed are the values by the names of their fields.
 	Typed() map[string]string
@@ -23,7 +23,7 @@ type Form interface {
 	Place(ctx context.Context) (active string, above []ui.Crumb)
 }
 
-// Conflict shows both versions of a form that somebody else was faster with.
+// Conflict shows both versions of a form after a concurrent change.
 type Conflict struct {
 	Mine Form
 	// Theirs are the stored values, by field name.

@@ -10,8 +10,8 @@ import (
 	"dropbell/views/ui"
 )
 
-// A DeadFilter selects dead letters the way it was typed and stands in
-// addresses; empty fields select everything.
+// A DeadFilter selects dead letters; its fields are the parameters of the
+// address, and empty fields select everything.
 type DeadFilter struct {
 	Channel, Template, Campaign, User string
 	// Fingerprint selects one kind of error; nil selects all of them, "" those
@@ -56,7 +56,7 @@ func (f DeadFilter) Group(g delivery.DeadLetterGroup) DeadFilter {
 	return f
 }
 
-// Words tells in a sentence's part what the filter selects.
+// Words describes the filter as a part of a sentence.
 func (f DeadFilter) Words(ctx context.Context) string {
 	var list []string
 	if f.Channel != "" {

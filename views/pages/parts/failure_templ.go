@@ -19,13 +19,13 @@ type Failure struct {
 	Text string
 	// Complete is whether Text says what to do as well.
 	Complete bool
-	// Fields are what breaks a rule; they are told instead of Text.
+	// Fields are the fields that break a rule; they are shown instead of Text.
 	Fields    []fault.Field
 	RequestID string
 	// Retry is the page to try again, where that makes sense.
 	Retry string
-	// Reload is after how many seconds the browser loads the page again by
-	// itself; 0 = never.
+	// Reload is after how many seconds the browser loads the page again; 0 =
+	// never.
 	Reload int
 }
 

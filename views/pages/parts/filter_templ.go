@@ -14,8 +14,8 @@ import (
 	"strings"
 )
 
-// Unreadable stands where a list would, if what it is narrowed down by cannot
-// be read: the whole list would pass for what was asked for.
+// Unreadable is shown instead of a list whose filter cannot be parsed: the
+// unfiltered list would be taken for the result.
 func Unreadable(errs []fault.Field, clear string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

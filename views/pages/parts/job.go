@@ -32,8 +32,7 @@ func WorkTone(j job.Job) ui.Tone {
 	return ui.Good
 }
 
-// WorkKind falls back to the kind's own name: whoever adds one may not have
-// had the words for it.
+// WorkKind falls back to the kind's own name if it has no text.
 func WorkKind(ctx context.Context, kind string) string {
 	if key := "jobs.kind." + kind; ui.From(ctx).Locale.Has(key) {
 		return ui.T(ctx, key)

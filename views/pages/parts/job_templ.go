@@ -90,8 +90,8 @@ func WorkBadge(j job.Job) templ.Component {
 	})
 }
 
-// WorkIdle says since when nobody has worked on a running job, and that it is
-// not lost.
+// WorkIdle shows since when a running job has had no worker, and that it is not
+// lost.
 func WorkIdle(j job.Job) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -689,7 +689,7 @@ func (p Work) failures() templ.Component {
 	})
 }
 
-// told lists the first of all rows of which there is something to tell.
+// told lists the first of all rows with an error or note.
 func (p Work) told(title string, list []job.RowError, all int64) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

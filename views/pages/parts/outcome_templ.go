@@ -12,8 +12,8 @@ import (
 	"dropbell/views/ui"
 )
 
-// OutcomeBadge tells who will be sent to after quiet hours from those with whom
-// something failed.
+// OutcomeBadge distinguishes recipients who wait for the end of quiet hours
+// from those with a failure.
 func OutcomeBadge(o delivery.Outcome, reason string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

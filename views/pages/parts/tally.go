@@ -59,5 +59,8 @@ func (p Tally) steps(ctx context.Context) string {
 	if p.Discounted > 0 {
 		words = append(words, ui.T(ctx, "tally.discounted", ui.From(ctx).Locale.Money(p.Discounted, p.Template.Currency)))
 	}
+	if p.Removed > 0 {
+		words = append(words, ui.N(ctx, "tally.removed", p.Removed))
+	}
 	return strings.Join(words, ui.T(ctx, "ui.list_join"))
 }

@@ -54,8 +54,7 @@ func SystemReasons(ctx context.Context, text string) (list []string) {
 	return list
 }
 
-// ActionText falls back to the action's own name: whoever adds one may not
-// have had the words for it.
+// ActionText falls back to the action's own name if it has no text.
 func ActionText(ctx context.Context, action string) string {
 	if key := "action." + action; ui.From(ctx).Locale.Has(key) {
 		return ui.T(ctx, key)

@@ -75,7 +75,7 @@ func Validity(ctx context.Context, t template.Template) string {
 	return ""
 }
 
-// NoticeDays says how long before the expiry owners are told of it.
+// NoticeDays lists the days before the expiry on which owners get a notice.
 func NoticeDays(ctx context.Context, n template.NoticeDays) string {
 	var list []string
 	for _, d := range n.List() {

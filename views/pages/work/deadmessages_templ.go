@@ -13,7 +13,7 @@ import (
 	"fmt"
 )
 
-// DeadMessages are the ones nobody has dealt with.
+// DeadMessages are those that were neither replayed nor discarded.
 type DeadMessages struct {
 	List        []staff.DeadMessage
 	First, Next string

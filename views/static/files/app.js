@@ -78,7 +78,7 @@
   });
   dialog?.addEventListener("close", () => { document.getElementById("dialog-body").replaceChildren(); });
 
-  // What was wrong with a field is told anew, elsewhere, once it is typed in.
+  // A field's error is removed once it is typed in.
   document.addEventListener("input", (e) => {
     const field = e.target.closest("[data-forgets] .field.has-error");
     if (!field) return;
@@ -130,9 +130,9 @@
   const place = document.createElement("div"); // of the live stream
   place.hidden = true;
 
-  // Requests that nobody answered, or somebody else did: what stands there
-  // stays, and a line says what happened. Inside a dialog, where one is open:
-  // nothing outside can be reached then.
+  // Requests without an answer, or with one from another server: the page
+  // stays, and a line says what happened. It is inside a dialog if one is
+  // open, since nothing outside can be reached then.
   const trouble = document.getElementById("trouble");
   function tell(what) {
     const words = trouble && document.getElementById("trouble-" + what);
@@ -152,7 +152,7 @@
       e.preventDefault(); // a proxy's page has no place in ours
       tell("unreachable");
     } else if (response.status === 401 && (guarded?.isConnected || !["submit", "click"].includes(cause?.type) && !from.matches("[role=search]"))) {
-      e.preventDefault(); // nobody asked to leave, or something typed would be lost
+      e.preventDefault(); // the user does not leave, or typed values would be lost
       tell("signed-out");
     } else told();
   });
@@ -224,16 +224,17 @@
     connect();
   }));
   function lost(yes) { if (note) note.hidden = !yes || held; }
-  // Who may see other things by now sees the page anew. Who has been signed out
-  // keeps it, with whatever is typed, and goes on after signing in elsewhere.
+  // A viewer whose permissions have changed gets a new page. One who was
+  // signed out keeps the page with all typed values, and continues after
+  // signing in in another tab.
   const shut = (status) => status === 401 || status === 403;
   function shown(status) { if (status === 401) ended(); else reload(); }
   function ended() { disconnect(); tell("signed-out"); }
   addEventListener("focus", () => { if (trouble?.dataset.what === "signed-out") connect(); });
   function retry() { lost(true); clearTimeout(again); again = setTimeout(connect, 5000); }
   function reload() { setTimeout(() => { keep(); location.reload(); }, Math.max(0, 3000 - performance.now())); } // never on and on
-  // What is typed stays over a reload that nobody asked for, in fields that are
-  // still there and as they were.
+  // Typed values survive an automatic reload, in fields that still exist
+  // with the same stored value.
   const typing = "main form[method=post] :is(textarea, input:not([type=hidden], [type=password], [type=checkbox], [type=radio], [type=file]))[id]";
   function keep() {
     const list = [...all(typing)].filter((el) => el.value !== el.defaultValue).map((el) => [el.id, el.defaultValue, el.value]);
@@ -259,18 +260,18 @@
     const status = e.detail.ctx.response.status;
     if (shut(status)) shown(status); else retry();
   });
-  // What somebody has opened stays open.
+  // Opened details stay open.
   htmx.registerExtension("dropbell", { htmx_before_morph_attr: (el, change) => !(el.matches("details") && change.attrName === "open") });
   document.addEventListener("htmx:sse:after:connection", (e) => { stream = e.detail.connection; lost(false); told(); });
   document.addEventListener("htmx:sse:after:message", (e) => { lost(false); seen = e.detail.message.id || seen; });
   document.addEventListener("dropbell:signed-out", ended);
-  // Not under somebody's hands: a dialog that is on its way would be lost.
+  // Not while a dialog is loading, which would be lost.
   document.addEventListener("dropbell:reload", () => {
     if (dialog?.open || Date.now() - asked < 10000) return;
     reload();
   });
-  // A switch may have been drawn anew by a swap, which knows nothing of this.
-  // Where nothing is live any more there is nothing to hold.
+  // A swap may have replaced a switch and lost its state. Without live
+  // parts there is nothing to hold.
   function switches() {
     const over = !page && !parts().length;
     for (const b of all("[data-live-switch]")) { b.setAttribute("aria-pressed", String(held)); b.hidden = over; }

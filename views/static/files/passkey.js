@@ -1,4 +1,4 @@
-// Passkeys: a form with data-passkey asks the browser's authenticators, puts
+// Passkeys: a form with data-passkey calls the browser's authenticators, puts
 // their answer into a field and is sent. Without this file there is no button.
 (() => {
   "use strict";
@@ -9,7 +9,7 @@
   const button = box.querySelector("[data-passkey-ask]");
   const failed = box.querySelector("[data-passkey-failed]");
 
-  // WebAuthn speaks bytes, JSON speaks base64url.
+  // WebAuthn uses bytes, JSON base64url.
   const bytes = (text) => Uint8Array.from(atob(text.replace(/-/g, "+").replace(/_/g, "/")), (c) => c.charCodeAt(0));
   const text = (buffer) => btoa(String.fromCharCode(...new Uint8Array(buffer))).replace(/\+/g, "-").replace(/\//g, "_").replace(/=+$/, "");
   const keys = (list) => (list ?? []).map((k) => ({ ...k, id: bytes(k.id) }));

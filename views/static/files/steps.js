@@ -1,5 +1,5 @@
 // A form in steps: one part at a time, and a bar that leads to each. It stays
-// one form with one answer; without this file all parts stand on one page.
+// one form with one answer; without this file all parts are on one page.
 (() => {
   "use strict";
   const bar = document.querySelector("[data-steps]");
@@ -27,7 +27,8 @@
     }
   }
 
-  // The server's last word on what is typed, shown where somebody has been.
+  // The server's last validation of the typed values, shown in visited
+  // steps.
   const word = () => document.querySelector("[data-checked]");
   function apply() {
     const told = word();

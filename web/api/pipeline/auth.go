@@ -20,9 +20,10 @@ type Access int
 const (
 	// ForUsers takes a user's token, or a service key that names the user.
 	ForUsers Access = iota
-	// ForAnybody also takes nobody's request; credentials, if sent, must be valid.
+	// ForAnybody accepts requests without credentials; credentials, if sent, must
+	// be valid.
 	ForAnybody
-	// ForStaff takes service keys that stand for a role.
+	// ForStaff takes service keys that have a role.
 	ForStaff
 	// ForPayment takes service keys of the payment service, which may name the
 	// owner of the coupon if they may act as users.
@@ -104,7 +105,8 @@ func (pl *Pipeline) authenticate(r *http.Request, needed Access) (*Caller, error
 	return pl.byKey(r, credential, needed)
 }
 
-// looksLikeToken tells a JWT, three parts between dots, from a service key.
+// looksLikeToken distinguishes a JWT, three parts between dots, from a service
+// key.
 func looksLikeToken(s string) bool {
 	return strings.Count(s, ".") == 2 && !strings.HasPrefix(s, staff.KeyPrefix)
 }
@@ -186,7 +188,7 @@ func (t Traits) permits(r *http.Request) error {
 	return nil
 }
 
-// countFailure slows down whoever tries credentials out.
+// countFailure throttles clients that try credentials.
 func (pl *Pipeline) countFailure(q *middleware.Request, r *http.Request, err error) error {
 	if fault.KindOf(err) != fault.Unauthenticated || r.Header.Get("Authorization") == "" {
 		return err

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"dropbell/adapters/postgres"
+	"dropbell/domain/detach"
 	"dropbell/web/middleware"
 )
 
@@ -27,7 +28,11 @@ func (pl *Pipeline) timed(r *http.Request, t Traits) (*http.Request, context.Can
 	if t.Access != ForStaff {
 		ctx, d = postgres.LimitCalls(ctx, pl.callTimeout()), pl.requestTimeout()
 	}
-	ctx, cancel := context.WithTimeout(ctx, d)
+	limit := context.WithTimeout
+	if t.Detached {
+		limit = detach.Within
+	}
+	ctx, cancel := limit(ctx, d)
 	return r.WithContext(ctx), cancel
 }
 

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -53,13 +54,15 @@ type docsAnswer struct {
 }
 
 // Docs returns the readable page and its style sheet; mount it at /docs and
-// below. The page is made once, from the document.
+// below. The page is made once, from the document, for the first request.
 func (pl *Pipeline) Docs() http.Handler {
-	t := template.Must(template.ParseFS(pages, "page/docs.html"))
-	var page bytes.Buffer
-	if err := t.Execute(&page, pl.docsPage()); err != nil {
-		panic(err) // the page is made of constants
-	}
+	page := sync.OnceValue(func() []byte {
+		var b bytes.Buffer
+		if err := template.Must(template.ParseFS(pages, "page/docs.html")).Execute(&b, pl.docsPage()); err != nil {
+			panic(err) // the page is made of constants
+		}
+		return b.Bytes()
+	})
 	style, err := pages.ReadFile("page/docs.css")
 	if err != nil {
 		panic(err) // it is embedded
@@ -68,12 +71,13 @@ func (pl *Pipeline) Docs() http.Handler {
 		h := w.Header()
 		h.Set("Content-Security-Policy", docsPolicy)
 		h.Set("Cache-Control", "public, max-age=300")
-		content, kind := page.Bytes(), "text/html; charset=utf-8"
 		if strings.HasSuffix(r.URL.Path, "/docs.css") {
-			content, kind = style, "text/css; charset=utf-8"
+			h.Set("Content-Type", "text/css; charset=utf-8")
+			_, _ = w.Write(style) // the client may be gone
+			return
 		}
-		h.Set("Content-Type", kind)
-		_, _ = w.Write(content) // the client may be gone
+		h.Set("Content-Type", "text/html; charset=utf-8")
+		_, _ = w.Write(page()) // the client may be gone
 	}))
 }
 

@@ -156,8 +156,7 @@ func orNull(held *huma.Schema) *huma.Schema {
 }
 
 // finishAnswers gives answers of success that differ only in their status the
-// body of the usual one, and all of them the headers that tell how many
-// requests are left.
+// body of the usual one, and all of them the headers of the rate limit.
 func finishAnswers(op *huma.Operation) {
 	usual := op.Responses[strconv.Itoa(cmp.Or(op.DefaultStatus, http.StatusOK))]
 	for status, answer := range op.Responses {

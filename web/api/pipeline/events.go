@@ -11,9 +11,8 @@ import (
 	"dropbell/web/security"
 )
 
-// noteRefusal tells the security log of credentials that were refused and of
-// callers who asked for something they may not have. operation is method and
-// path pattern.
+// noteRefusal writes refused credentials and denied requests to the security
+// log. operation is method and path pattern.
 func (pl *Pipeline) noteRefusal(r *http.Request, operation string, err error) {
 	if pl.deps.Security == nil {
 		return
@@ -41,8 +40,8 @@ func (pl *Pipeline) noteRefusal(r *http.Request, operation string, err error) {
 	pl.note(r, o)
 }
 
-// noteActing tells the security log that a service key changes something in the
-// name of a user.
+// noteActing writes to the security log that a service key changes something in
+// the name of a user.
 func (pl *Pipeline) noteActing(r *http.Request, operation string) {
 	c := CallerOf(r.Context())
 	if pl.deps.Security == nil || c.Key == nil || c.User == 0 || r.Method == http.MethodGet || r.Method == http.MethodHead {
@@ -65,7 +64,7 @@ func addressOf(r *http.Request) string {
 }
 
 // fromStaff gives the audit entries of a request of staff its address and id.
-// told, at the end of the request, tells the security log what was changed.
+// told, at the end of the request, writes the changes to the security log.
 func (pl *Pipeline) fromStaff(q *middleware.Request, r *http.Request) (_ *http.Request, told func()) {
 	from := &staff.Origin{Address: addressOf(r), RequestID: q.ID}
 	return r.WithContext(staff.WithOrigin(r.Context(), from)), func() {

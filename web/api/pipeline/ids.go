@@ -11,7 +11,7 @@ import (
 // idPattern is what ids look like; the range is checked when they are read.
 const idPattern = `^[1-9][0-9]{0,18}$`
 
-// zeroPattern is idPattern where 0 stands for none.
+// zeroPattern is idPattern or 0, which means none.
 const zeroPattern = `^(0|[1-9][0-9]{0,18})$`
 
 // The same in words. Ids in bodies are strings: JavaScript cannot hold 63 bits.

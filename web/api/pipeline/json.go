@@ -67,7 +67,7 @@ func (o Optional[T]) Schema(r huma.Registry) *huma.Schema {
 	return s
 }
 
-// Into overwrites *to with what was given; null stands for the zero value.
+// Into overwrites *to with the given value; null is the zero value.
 func (o Optional[T]) Into(to *T) {
 	if o.Set {
 		*to = o.Value

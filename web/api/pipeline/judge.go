@@ -43,8 +43,8 @@ func (t Traits) judge(r *http.Request, body []byte) error {
 }
 
 // saidToBeJSON returns ErrMediaType unless the one Content-Type is JSON in
-// UTF-8. Clients that send none are believed: nothing else is taken here.
-// Afterwards the type stands there as the general way knows it.
+// UTF-8. A missing Content-Type is accepted: the API takes nothing else.
+// Afterwards the header contains the type in the form that the decoder accepts.
 func saidToBeJSON(h http.Header) error {
 	kinds := h["Content-Type"]
 	switch {

@@ -121,7 +121,7 @@ func (k *keyring) read(ctx context.Context, hash string, seen bool, from netip.A
 // errNoKey is the answer to a secret that belongs to no key.
 var errNoKey = invalid("there is no such API key")
 
-// lookUp asks the store, and remembers the answer.
+// lookUp queries the store, and caches the answer.
 func (k *keyring) lookUp(ctx context.Context, hash string) (knownKey, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keyPatience)
 	defer cancel()

@@ -38,7 +38,7 @@ type trustedKeys struct {
 	prints map[keyPrint]struct{} // of the keys in set
 }
 
-// keyPrint tells a key, with its id and what it may be used for, from others.
+// keyPrint identifies a key with its id and permitted use.
 type keyPrint [sha256.Size]byte
 
 func printOf(key jwk.Key) (keyPrint, error) {
@@ -152,7 +152,7 @@ func (k *keySetReader) Transform(_ context.Context, res *http.Response) (*truste
 	return trust(set)
 }
 
-// tell logs what was left out, once until that changes.
+// tell logs the skipped keys, once until they change.
 func (k *keySetReader) tell(skipped []string, used int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

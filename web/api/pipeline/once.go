@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"net/http"
+	"sync"
 	"time"
 
 	workdb "dropbell/adapters/postgres/work"
@@ -50,15 +51,86 @@ func RequestKey(ctx context.Context) string {
 	return "api:" + base64.RawURLEncoding.EncodeToString(h[:])
 }
 
-// once answers a request that carries an idempotency key: from memory if it
-// was answered before, else by carrying it out and keeping the answer.
-func (pl *Pipeline) once(w http.ResponseWriter, r *http.Request, body []byte, next http.HandlerFunc) {
+// Once is an operation that stores the idempotency key of its request in the
+// transaction that carries the request out.
+type Once interface {
+	// Decide carries the request out and stores q and the decision in one
+	// transaction. It reports whether it has answered; if not, nothing was stored,
+	// and the request goes the general way, which knows repetitions, refusals and
+	// attempts that died.
+	Decide(w http.ResponseWriter, r *http.Request, body []byte, q workdb.IdempotencyRequest) bool
+	// Repeat answers a repetition from what Decide has stored.
+	Repeat(w http.ResponseWriter, r *http.Request, body []byte, known []byte, found []int64)
+}
+
+// keyed returns the request under its key; ok is false for a key that is none.
+func keyed(r *http.Request, body []byte) (q workdb.IdempotencyRequest, ok bool) {
 	key := r.Header.Get(IdempotencyHeader)
 	if !Printable(key) {
+		return q, false
+	}
+	return workdb.IdempotencyRequest{Actor: CallerOf(r.Context()).scope(), Key: key, Hash: fingerprint(r, body)}, true
+}
+
+// decide calls [Once.Decide], unless a request with this key is being decided by
+// this process.
+func (pl *Pipeline) decide(w http.ResponseWriter, r *http.Request, t Traits, body []byte) (answered bool) {
+	q, ok := keyed(r, body)
+	if !ok {
+		return false
+	}
+	other, entered := pl.deciding.enter(q)
+	if !entered {
+		err := errKeyInProgress
+		if other {
+			err = errKeyConflict
+		}
+		pl.Problem(r.Context(), err).Write(w)
+		return true
+	}
+	defer pl.deciding.leave(q)
+	return t.Once.Decide(w, r, body, q)
+}
+
+// decisions are the requests that [Once.Decide] is at work for, by key. They are as
+// many as requests are served at a time.
+type decisions struct {
+	mu  sync.Mutex
+	all map[decisionKey][]byte // hashes
+}
+
+type decisionKey struct{ actor, key string }
+
+// enter reports whether q is the only request with its key; if it is not, whether
+// the other one is another request.
+func (d *decisions) enter(q workdb.IdempotencyRequest) (other, entered bool) {
+	k := decisionKey{q.Actor, q.Key}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if hash, found := d.all[k]; found {
+		return !bytes.Equal(hash, q.Hash), false
+	}
+	if d.all == nil {
+		d.all = map[decisionKey][]byte{}
+	}
+	d.all[k] = q.Hash
+	return false, true
+}
+
+func (d *decisions) leave(q workdb.IdempotencyRequest) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.all, decisionKey{q.Actor, q.Key})
+}
+
+// once answers a request that carries an idempotency key: from memory if it
+// was answered before, else by carrying it out and keeping the answer.
+func (pl *Pipeline) once(w http.ResponseWriter, r *http.Request, t Traits, body []byte, next http.HandlerFunc) {
+	q, ok := keyed(r, body)
+	if !ok {
 		pl.Problem(r.Context(), Refused("header."+IdempotencyHeader, BadKey)).Write(w)
 		return
 	}
-	q := workdb.IdempotencyRequest{Actor: CallerOf(r.Context()).scope(), Key: key, Hash: fingerprint(r, body)}
 	found, err := pl.deps.Idempotency.Begin(r.Context(), q, attemptLease)
 	q.Attempt = found.Attempt
 	switch {
@@ -68,6 +140,10 @@ func (pl *Pipeline) once(w http.ResponseWriter, r *http.Request, body []byte, ne
 		pl.Problem(r.Context(), errKeyConflict).Write(w)
 	case found.Busy:
 		pl.Problem(r.Context(), errKeyInProgress).Write(w)
+	case found.Found != nil:
+		// The hash is that of a request to this operation.
+		w.Header().Set(ReplayedHeader, "true")
+		t.Once.Repeat(w, r, body, found.Known, found.Found)
 	case found.Answered:
 		replay(w, found)
 	default:
@@ -89,7 +165,7 @@ func Printable(key string) bool {
 	return true
 }
 
-// fingerprint tells requests apart that share a key by mistake.
+// fingerprint differs for different requests that share a key by mistake.
 func fingerprint(r *http.Request, body []byte) []byte {
 	h := sha256.New()
 	for _, s := range []string{r.Method, r.URL.Path, r.URL.RawQuery, r.Header.Get("If-Match")} {
@@ -110,10 +186,10 @@ func replay(w http.ResponseWriter, found workdb.Recorded) {
 	_, _ = w.Write(found.Body) // the client may be gone
 }
 
-// carryOut runs the request and stores the answer before sending it. An
-// answer that says "later" is not kept; neither is one cut short by a panic.
-// If this attempt was thought dead, another one's answer counts, and this
-// client is told to ask for it.
+// carryOut runs the request and stores the answer before sending it. An answer
+// that asks to retry later is not stored; neither is one cut short by a panic.
+// If this attempt was taken for dead, the answer of another attempt is valid,
+// and this client is told to repeat the request.
 func (pl *Pipeline) carryOut(w http.ResponseWriter, r *http.Request, next http.HandlerFunc) {
 	q := r.Context().Value(attemptKey{}).(attempt).request
 	rec := &recording{header: http.Header{}, status: http.StatusOK}

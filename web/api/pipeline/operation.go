@@ -21,8 +21,8 @@ type Route struct {
 	Tag         string
 	Summary     string
 	Description string
-	// Codes are those an answer can carry beyond what every operation of its
-	// kind shares.
+	// Codes are the codes of this operation beyond those that every operation of
+	// its kind shares.
 	Codes []string
 	// Status is the usual one of success; 0 = 200. Also lists others.
 	Status int

@@ -1,7 +1,7 @@
-// Package pipeline is what every request of the JSON API goes through, whatever
-// it is about: who calls and whether they may, limits, deadlines, idempotency
-// keys, strict JSON, problem details, and the OpenAPI document that is made from
-// the operations. It knows none of the resources: they are registered with it.
+// Package pipeline is the part of the JSON API that all requests pass:
+// authentication and authorization, limits, deadlines, idempotency keys, strict
+// JSON, problem details, and the OpenAPI document that is made from the
+// operations. It depends on none of the resources: they are registered with it.
 package pipeline
 
 import (
@@ -53,8 +53,8 @@ type Deps struct {
 	// Budget bounds the requests of end users and payment that are served at a
 	// time, StaffBudget those of staff; nil = without bound.
 	Budget, StaffBudget *middleware.Budget
-	// Security is told of refusals, of changes of access and of what service keys
-	// change in the name of users; nil = of nothing.
+	// Security logs refusals, changes of access and changes by service keys in
+	// the name of users; nil = no log.
 	Security *security.Log
 	// PublicURL is the address at which clients reach this server, such as
 	// https://drops.example.com; empty = whatever they used.
@@ -72,8 +72,16 @@ type Pipeline struct {
 	users  *middleware.Limiter
 	keyed  *middleware.Limiter
 	failed *middleware.Limiter
+	// deciding are requests whose key is stored with what they change.
+	deciding decisions
 
 	spec []byte
+}
+
+// Limiters returns what bounds how often callers may come, by names that are the
+// same in every process, for [middleware.Share].
+func (pl *Pipeline) Limiters() map[string]*middleware.Limiter {
+	return map[string]*middleware.Limiter{"users": pl.users, "keys": pl.keyed, "failures": pl.failed, "unknown-keys": pl.keys.tries}
 }
 
 // Limits of every request but streams.
@@ -103,8 +111,8 @@ func New(d Deps) *Pipeline {
 // ServeHTTP answers a request below the mount point.
 func (pl *Pipeline) ServeHTTP(w http.ResponseWriter, r *http.Request) { pl.mux.ServeHTTP(w, r) }
 
-// head serves HEAD like GET. The middleware of chi asks the root router, which
-// takes every method of what is mounted.
+// head serves HEAD like GET. The middleware of chi consults the root router,
+// which takes every method of what is mounted.
 func (pl *Pipeline) head(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if rc := chi.RouteContext(r.Context()); r.Method == http.MethodHead && rc != nil {

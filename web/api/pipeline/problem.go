@@ -63,12 +63,18 @@ func (p *Problem) headers(h http.Header) {
 	}
 }
 
-func newProblem(f *fault.Fault, requestID string) *Problem {
-	p := &Problem{Type: "/docs#code-" + f.Code, Status: statusOf(f.Kind, f.Code), Detail: f.Text, Code: f.Code}
-	p.Title = http.StatusText(p.Status)
+// About says which request the problem is of; empty = none is named.
+func (p *Problem) About(requestID string) {
+	p.Instance = ""
 	if requestID != "" {
 		p.Instance = "urn:dropbell:request:" + requestID
 	}
+}
+
+func newProblem(f *fault.Fault, requestID string) *Problem {
+	p := &Problem{Type: "/docs#code-" + f.Code, Status: statusOf(f.Kind, f.Code), Detail: f.Text, Code: f.Code}
+	p.Title = http.StatusText(p.Status)
+	p.About(requestID)
 	if f.Kind == fault.Unavailable || f.Kind == fault.Throttled || f.Code == errKeyInProgress.Code {
 		p.retryAfter = time.Second
 	}
@@ -98,7 +104,7 @@ func (pl *Pipeline) Problem(ctx context.Context, err error) *Problem {
 		f = errInternal
 	}
 	if f.Kind == fault.Unavailable && f != errTooMany && f != fault.ErrOutcomeUnknown {
-		if !errors.Is(err, context.Canceled) { // then nobody waits for the answer
+		if !errors.Is(err, context.Canceled) { // else the client has gone
 			pl.log.WarnContext(ctx, "dependency unavailable", "request_id", id, "err", err)
 		}
 		f = &fault.Fault{Kind: f.Kind, Code: f.Code, Text: errOverloaded.Text}

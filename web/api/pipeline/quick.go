@@ -24,15 +24,7 @@ func (pl *Pipeline) quickly(w http.ResponseWriter, r *http.Request, t Traits, ne
 	r, cancel := pl.timed(r, t)
 	defer cancel()
 	if len(r.Header[IdempotencyHeader]) > 0 && !t.OwnKeys {
-		if err := t.judge(r, b.buf.Bytes()); err != nil {
-			pl.Problem(r.Context(), err).Write(w)
-			return
-		}
-		pl.once(w, r, b.buf.Bytes(), func(w http.ResponseWriter, r *http.Request) {
-			if !t.Quick(w, r, b.buf.Bytes()) {
-				next(w, r)
-			}
-		})
+		pl.quicklyOnce(w, r, t, b.buf.Bytes(), next)
 		return
 	}
 	if t.Quick(w, r, b.buf.Bytes()) {
@@ -43,4 +35,20 @@ func (pl *Pipeline) quickly(w http.ResponseWriter, r *http.Request, t Traits, ne
 		return
 	}
 	next(w, r)
+}
+
+// quicklyOnce is quickly for a request with an idempotency key.
+func (pl *Pipeline) quicklyOnce(w http.ResponseWriter, r *http.Request, t Traits, body []byte, next http.HandlerFunc) {
+	if t.Once != nil && pl.decide(w, r, t, body) {
+		return
+	}
+	if err := t.judge(r, body); err != nil {
+		pl.Problem(r.Context(), err).Write(w)
+		return
+	}
+	pl.once(w, r, t, body, func(w http.ResponseWriter, r *http.Request) {
+		if !t.Quick(w, r, body) {
+			next(w, r)
+		}
+	})
 }

@@ -34,13 +34,17 @@ type Traits struct {
 	Stream bool
 	// Hot operations are logged only when they fail.
 	Hot bool
+	// Detached operations go on when their client hangs up.
+	Detached bool
 	// Quick, if set, is tried before the general way; it reports whether it
 	// has answered.
 	Quick func(w http.ResponseWriter, r *http.Request, body []byte) bool
+	// Once, if set, makes repetitions safe at less cost than [Idempotency] does.
+	Once Once
 	// json is set for operations whose body is JSON, needsBody if they cannot do
 	// without; the adapter finds both out.
 	json, needsBody bool
-	// OwnKeys is set for operations that make repetitions safe by themselves.
+	// OwnKeys is set for operations that handle repetitions themselves.
 	OwnKeys bool
 	// Guard, if set, is asked before anything is stored for the request, even
 	// its idempotency key; it reports whether it has answered.
@@ -58,9 +62,10 @@ func (pl adapter) Handle(op *huma.Operation, next func(huma.Context)) {
 	t.json = op.RequestBody != nil && op.RequestBody.Content["application/json"] != nil
 	t.needsBody = t.json && op.RequestBody.Required
 	name := op.Method + " " + op.Path
+	route := new(middleware.Route)
 	pl.mux.MethodFunc(op.Method, op.Path, func(w http.ResponseWriter, r *http.Request) {
 		q, r := middleware.Ensure(r)
-		q.Hot, q.Stream = t.Hot, t.Stream
+		q.Hot, q.Stream, q.Route = t.Hot, t.Stream, route
 		defer pl.rescue(w, r)
 		if !t.Stream {
 			budget := pl.budget(t)
@@ -172,9 +177,10 @@ func (pl *Pipeline) admit(w http.ResponseWriter, r *http.Request, needed Access)
 // limited writes the headers of draft-ietf-httpapi-ratelimit-headers-06.
 func limited(w http.ResponseWriter, d middleware.Decision) error {
 	h := w.Header()
-	h["Ratelimit-Limit"] = []string{strconv.Itoa(d.Limit)}
-	h["Ratelimit-Remaining"] = []string{strconv.Itoa(d.Remaining)}
-	h["Ratelimit-Reset"] = []string{strconv.Itoa(seconds(d.Reset))}
+	values := [3]string{strconv.Itoa(d.Limit), strconv.Itoa(d.Remaining), strconv.Itoa(seconds(d.Reset))}
+	h["Ratelimit-Limit"] = values[0:1:1]
+	h["Ratelimit-Remaining"] = values[1:2:2]
+	h["Ratelimit-Reset"] = values[2:3:3]
 	if d.Allowed {
 		return nil
 	}
@@ -183,8 +189,8 @@ func limited(w http.ResponseWriter, d middleware.Decision) error {
 
 func seconds(d time.Duration) int { return int((d + time.Second - 1) / time.Second) }
 
-// serve reads the body before anything looks at it, so that what is wrong
-// with it is told in our words, and answers repeated requests from memory.
+// serve reads the body before other middleware does, so that errors in it are
+// answered in the API's form, and answers repeated requests from memory.
 func (pl *Pipeline) serve(w http.ResponseWriter, r *http.Request, t Traits, next http.HandlerFunc) {
 	switch r.Method {
 	case http.MethodDelete:
@@ -215,7 +221,7 @@ func (pl *Pipeline) serve(w http.ResponseWriter, r *http.Request, t Traits, next
 		return
 	}
 	if keys := r.Header[IdempotencyHeader]; len(keys) > 0 && r.Method == http.MethodPost && !t.OwnKeys {
-		pl.once(w, r, b.buf.Bytes(), next)
+		pl.once(w, r, t, b.buf.Bytes(), next)
 		return
 	}
 	next(w, r)
@@ -263,7 +269,7 @@ func (b *body) read(w http.ResponseWriter, r *http.Request) error {
 	if r.ContentLength > maxBody {
 		return errTooLarge
 	}
-	if r.ContentLength != 0 {
+	if r.ContentLength != 0 && !middleware.BodyTimed(r) {
 		// Not every writer has deadlines, and none is needed then.
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTimeout))
 	}

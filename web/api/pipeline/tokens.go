@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -40,6 +41,8 @@ type Tokens struct {
 	o     TokenOptions
 	sets  *keySets
 	known *otter.Cache[[sha256.Size]byte, *Caller]
+	// headers holds what headers say, which are the same for all tokens of a key.
+	headers *otter.Cache[string, tokenHeader]
 	// refreshed is when the key set was last fetched because of an unknown
 	// key, in Unix nanoseconds.
 	refreshed atomic.Int64
@@ -50,6 +53,8 @@ const (
 	maxToken    = 8 << 10
 	// rememberedTokens bounds the memory for verified tokens to some 30 MB.
 	rememberedTokens = 100_000
+	// rememberedHeaders are as many as there may be keys and algorithms in use.
+	rememberedHeaders = 64
 	// refreshEvery keeps strangers' tokens from hammering the key server.
 	refreshEvery = 10 * time.Second
 )
@@ -61,13 +66,14 @@ var publicAlgorithms = map[string]bool{
 	"ES256": true, "ES384": true, "ES512": true, "EdDSA": true,
 }
 
-// NewTokens returns a verifier. It does not wait for the key set, so that a
-// key server that is down keeps nobody from starting; ctx ends the fetching.
+// NewTokens returns a verifier. It does not wait for the key set, so that a key
+// server that is down does not prevent the start; ctx ends the fetching.
 func NewTokens(ctx context.Context, o TokenOptions) (*Tokens, error) {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
-	t := &Tokens{o: o, known: otter.Must(&otter.Options[[sha256.Size]byte, *Caller]{MaximumSize: rememberedTokens})}
+	t := &Tokens{o: o, known: otter.Must(&otter.Options[[sha256.Size]byte, *Caller]{MaximumSize: rememberedTokens}),
+		headers: otter.Must(&otter.Options[string, tokenHeader]{MaximumSize: rememberedHeaders})}
 	if o.JWKSURL == "" {
 		return t, nil
 	}
@@ -100,7 +106,7 @@ func (t *Tokens) caller(ctx context.Context, token string) (*Caller, error) {
 }
 
 func (t *Tokens) verify(ctx context.Context, token string) (*Caller, error) {
-	head, ok := headerOf(token)
+	head, ok := t.header(token)
 	if !ok {
 		return nil, invalid("the token's header cannot be read")
 	}
@@ -132,6 +138,19 @@ func (t *Tokens) verify(ctx context.Context, token string) (*Caller, error) {
 	return c, err
 }
 
+// header is [headerOf], from memory for headers that were read before.
+func (t *Tokens) header(token string) (tokenHeader, bool) {
+	first, _, _ := strings.Cut(token, ".")
+	if h, known := t.headers.GetIfPresent(first); known {
+		return h, true
+	}
+	h, ok := headerOf(token)
+	if ok {
+		t.headers.Set(strings.Clone(first), h)
+	}
+	return h, ok
+}
+
 // validate checks everything that claims say but whose and how old they are.
 func (t *Tokens) validate(head tokenHeader, claims jwt.Token) error {
 	options := []jwt.ValidateOption{jwt.WithRequiredClaim(jwt.ExpirationKey), jwt.WithAcceptableSkew(tokenLeeway),
@@ -146,7 +165,7 @@ func (t *Tokens) validate(head tokenHeader, claims jwt.Token) error {
 		return invalid(validationText(err))
 	}
 	if t.o.Issuer == "" && t.o.Audience == "" {
-		return nil // nobody said that the tokens come from an identity provider
+		return nil // no identity provider is configured
 	}
 	return head.forAccess(claims)
 }

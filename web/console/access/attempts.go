@@ -14,11 +14,11 @@ import (
 	"dropbell/web/middleware"
 )
 
-// throttled counts an attempt to sign in: for the network that asks, for the
-// account in that network, and for the account wherever it is asked for. The
-// last one is far wider than the one before, so that it takes many networks to
-// use it up; and from where its owner has signed in lately the account stays
-// open even then. What is too long to be an account's is nobody's.
+// throttled counts a sign-in attempt: for the client's network, for the account
+// in that network, and for the account in all networks. The last limit is far
+// wider than the one before, so that it takes many networks to use it up; the
+// account stays open even then for addresses from which its owner has signed in
+// lately. A text longer than an address counts for the network only.
 func (h *handlers) throttled(r *http.Request, email string) (held tokens, wait time.Duration, err error) {
 	ctx, here := r.Context(), network(r)
 	wait, err = held.take(ctx, h.Throttle, "signin:ip:"+here)
@@ -36,7 +36,7 @@ func (h *handlers) throttled(r *http.Request, email string) (held tokens, wait t
 	if err != nil || slices.ContainsFunc(known, func(ip string) bool { return networkOf(ip) == here }) {
 		return held, 0, err
 	}
-	// Whoever waits as told must not have used up what they have here.
+	// A refused attempt must not use up the account's other limits.
 	return nil, wait, held[1:].giveBack(ctx)
 }
 
@@ -81,15 +81,14 @@ type throttledNotes struct {
 }
 
 // noteSlowed records that attempts for the account are slowed down. It does so
-// behind the answer's back: how long the answer takes must not tell whether
-// there is such an account.
+// after the answer, whose time must not reveal whether there is such an account.
 func (h *handlers) noteSlowed(r *http.Request, email string) {
 	if len(email) > staff.MaxEmail {
 		return
 	}
 	select {
 	case h.slowed.turns <- struct{}{}:
-	default: // under such an attack a record more or less tells nothing new
+	default: // during such an attack one record more contains nothing new
 		return
 	}
 	ctx := context.WithoutCancel(r.Context())

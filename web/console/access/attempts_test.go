@@ -38,8 +38,8 @@ func TestGuessingKeepsNobodyOut(t *testing.T) {
 	g.At("192.0.2.1").Try(m.Email, consoletest.Password, "/").To("/")
 }
 
-// Guessing from everywhere is bounded for an account, of nobody too, and its
-// owner comes in from where they have been lately.
+// Guessing from all networks is bounded for an account, also for one that does
+// not exist, and its owner can sign in from known addresses.
 func TestAnAccountIsBoundedEverywhere(t *testing.T) {
 	g := consoletest.New(t, guarded(5, 20, 10))
 	g.From()

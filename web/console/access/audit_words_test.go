@@ -9,8 +9,8 @@ import (
 	"dropbell/web/console/shell"
 )
 
-// A sentence names its object once, and who looks for publications finds those
-// that somebody approved.
+// A sentence names its object once, and a search for publications finds approved
+// ones.
 func TestWordsOfTheAuditLog(t *testing.T) {
 	g := consoletest.New(t)
 	g.Exec(`insert into audit (actor, action, object_kind, object_id) values ('staff:1 Ada', 'segment.create', 'segment', '8'),
@@ -22,8 +22,8 @@ func TestWordsOfTheAuditLog(t *testing.T) {
 	b.Get("/audit").Is(200).Has(`value="campaign.publish"`)
 }
 
-// Why the system did something is told in the viewer's language, whatever
-// version recorded it; what people wrote stands as they wrote it.
+// Reasons that the system recorded are shown in the viewer's language, whatever
+// version recorded them; reasons that members wrote are shown unchanged.
 func TestReasonsOfTheSystemInTheAuditLog(t *testing.T) {
 	g := consoletest.New(t)
 	d := g.Published(10, time.Hour)

@@ -150,7 +150,7 @@ func (h *handlers) endConfirmation(w http.ResponseWriter, r *http.Request, a sta
 	return h.Done(w, r, to, ui.Good, shell.Say(r, "confirm.done"))
 }
 
-// refuseConfirmation explains on the page that asks what became of the attempt.
+// refuseConfirmation explains on the confirmation page why the attempt failed.
 func (h *handlers) refuseConfirmation(w http.ResponseWriter, r *http.Request, to string, err error) error {
 	page, status := accesspages.Confirm{Return: to}, http.StatusUnprocessableEntity
 	switch {

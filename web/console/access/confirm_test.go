@@ -13,7 +13,7 @@ import (
 	"dropbell/web/console/shell"
 )
 
-// What gives access away asks once more who is there, ten minutes after the
+// Pages that give access require a new authentication ten minutes after the
 // sign-in.
 func TestConfirmThatItIsYou(t *testing.T) {
 	g := consoletest.New(t)
@@ -51,8 +51,8 @@ func TestConfirmThatItIsYou(t *testing.T) {
 	}
 }
 
-// A form that comes too late is not lost: it waits in the page that asks, and
-// the browser sends it again.
+// A form that needs a confirmation is not lost: the confirmation page contains
+// it, and the browser sends it again.
 func TestConfirmingKeepsTheForm(t *testing.T) {
 	g := consoletest.New(t)
 	b := g.As(staff.Admin)
@@ -105,8 +105,8 @@ func TestConfirmWithACode(t *testing.T) {
 	confirm(recovery[1]).Is(http.StatusTooManyRequests)
 }
 
-// Who came by the identity provider goes there once more; that it vouches for
-// the same person as before, unasked, is not enough.
+// A member who signed in with the identity provider confirms there; an answer
+// without a new authentication is not enough.
 func TestConfirmWithSingleSignOn(t *testing.T) {
 	d := consoletest.NewSignOn(t)
 	d.Exec(`update staff set role = 'admin' where id = $1`, d.Member.ID)

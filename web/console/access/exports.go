@@ -8,7 +8,7 @@ import (
 	"dropbell/web/console/shell"
 )
 
-// exportStaff sends everybody with access to the console.
+// exportStaff sends all members.
 func (h *handlers) exportStaff(w http.ResponseWriter, r *http.Request) error {
 	list, err := h.Staff.Members(r.Context(), shell.Actor(r))
 	if err != nil {

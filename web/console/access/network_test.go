@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Whoever has a network of IPv6 addresses has one budget, as with the API.
+// A network of IPv6 addresses has one budget, as in the API.
 func TestSignInCountsNetworks(t *testing.T) {
 	from := func(ip string) string {
 		return network(&http.Request{RemoteAddr: "[" + ip + "]:1234"})

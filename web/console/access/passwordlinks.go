@@ -46,13 +46,13 @@ func (h *handlers) showLinkOnce(w http.ResponseWriter, r *http.Request, m staff.
 	return nil
 }
 
-// passwordForm asks the holder of a link for the new password.
+// passwordForm shows the form for the new password to the holder of a link.
 func (h *handlers) passwordForm(w http.ResponseWriter, r *http.Request) error {
 	return h.withLink(w, r, func(p accesspages.SetPassword) error { return h.Show(w, r, http.StatusOK, p.Page()) })
 }
 
-// withLink goes on with the page of the link that the request names. Attempts
-// with links that do not count are limited for each network.
+// withLink calls next with the link in the request. Attempts with invalid links
+// are limited for each network.
 func (h *handlers) withLink(w http.ResponseWriter, r *http.Request, next func(accesspages.SetPassword) error) error {
 	var held tokens
 	wait, err := held.take(r.Context(), h.Throttle, "password_link:ip:"+network(r))

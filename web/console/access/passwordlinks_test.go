@@ -18,8 +18,8 @@ func setting(link, to string) url.Values {
 	return url.Values{"token": {u.Query().Get("token")}, "password": {to}}
 }
 
-// An admin invites a colleague, who chooses the password and is signed in; the
-// link serves once, and nobody but its holder ever has the password.
+// An admin invites a member, who chooses the password and is signed in; the link
+// works once, and only its holder gets to set the password.
 func TestInvitation(t *testing.T) {
 	g := consoletest.New(t)
 	admin := g.As(staff.Admin)
@@ -64,7 +64,7 @@ func TestPasswordReset(t *testing.T) {
 	other.Get(link).Is(200).Has("Every open sign-in ends.")
 	other.Post("/password", setting(link, "a new long password")).To("/signin/second")
 	b.Get("/").To("/signin")
-	other.Get("/").To("/signin") // the link alone signs nobody in
+	other.Get("/").To("/signin") // the link alone is no sign-in
 	other.Post("/signin/second", passcode(recovery[0])).To("/")
 	g.Browser().Try(m.Email, consoletest.Password, "/").Is(422)
 
@@ -86,7 +86,7 @@ func TestPasswordLinkOfAnyText(t *testing.T) {
 	g.At("198.51.100.9").Get("/password?token=x").Is(404)
 }
 
-// With single sign-on only nothing on any page asks for a password, none is
+// With single sign-on only no page has a password field, no password is
 // accepted, and sign-ins made with one end.
 func TestSingleSignOnOnly(t *testing.T) {
 	d := consoletest.NewSignOn(t)

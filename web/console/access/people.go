@@ -125,7 +125,7 @@ type typedMember struct {
 	overtaken bool
 }
 
-// memberValues are what is stored of m as it stands in the form.
+// memberValues are the stored values of m in the form's format.
 func memberValues(m staff.Member) map[string]string {
 	v := map[string]string{"email": m.Email, "name": m.Name, "role": string(m.Role), "shops": joinShops(m.Shops), "disabled": ""}
 	if m.DisabledAt != nil {
@@ -134,7 +134,8 @@ func memberValues(m staff.Member) map[string]string {
 	return v
 }
 
-// memberForm reads the form about whom was is stored; nil is somebody new.
+// memberForm reads the form of the member whose stored values are was; nil for a
+// new one.
 func memberForm(r *http.Request, was map[string]string) (typedMember, staff.MemberInput) {
 	f := typedMember{MemberForm: accesspages.MemberForm{Values: map[string]string{}, Was: was}}
 	for _, name := range []string{"email", "name", "role", "shops", "disabled"} {
@@ -149,8 +150,8 @@ func memberForm(r *http.Request, was map[string]string) (typedMember, staff.Memb
 	return f, staff.MemberInput{Email: f.Values["email"], Name: f.Values["name"], Role: staff.Role(f.Values["role"]), Shops: shops, Disabled: f.Disabled}
 }
 
-// checkShops notes if somebody would be limited to a shop that does not exist,
-// and so be locked out, unless they were before.
+// checkShops adds an error if a member would be limited to a shop that does not
+// exist, and so be locked out, unless they were before.
 func (h *handlers) checkShops(r *http.Request, f *typedMember, shops, before []int64) error {
 	known, err := h.Shops.Shops(r.Context())
 	if err != nil {

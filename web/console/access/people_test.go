@@ -125,7 +125,7 @@ func TestKeyFormSentTwice(t *testing.T) {
 	if n := g.Number(`select count(*) from api_keys`); n != 2 {
 		t.Errorf("%d keys", n)
 	}
-	g.As(staff.Admin).Post("/keys", form).To("/keys") // a form of somebody else's is another
+	g.As(staff.Admin).Post("/keys", form).To("/keys") // another member's form is another form
 	if n := g.Number(`select count(*) from api_keys`); n != 3 {
 		t.Errorf("%d keys", n)
 	}

@@ -15,15 +15,16 @@ import (
 )
 
 const (
-	// halfKey is where a session keeps a sign-in of which only the password was
-	// given. Nobody is signed in by it.
+	// halfKey is the session key of a sign-in of which only the password was
+	// given. It gives no access.
 	halfKey = "half_sign_in"
 	// ceremonyKey is where it keeps what a browser was asked about passkeys.
 	ceremonyKey    = "passkey_ceremony"
 	secondStepPath = "/signin/second"
 )
 
-// askSecond keeps the first step of a sign-in and asks for the second factor.
+// askSecond stores the first step of a sign-in and redirects to the second
+// factor.
 func (h *handlers) askSecond(w http.ResponseWriter, r *http.Request, m staff.Member, to string) error {
 	half := m.Half(h.Now())
 	half.Return = to
@@ -67,8 +68,8 @@ func (h *handlers) secondForm(w http.ResponseWriter, r *http.Request) error {
 	return h.showSecond(w, r, http.StatusOK, m, accesspages.SecondStep{})
 }
 
-// showSecond draws the page and asks the browser for a passkey, if the member
-// has one.
+// showSecond renders the page, with a passkey ceremony if the member has a
+// passkey.
 func (h *handlers) showSecond(w http.ResponseWriter, r *http.Request, status int, m staff.Member, p accesspages.SecondStep) error {
 	var err error
 	p.Email, p.Recovery = m.Email, r.FormValue("with") == "recovery"
@@ -140,9 +141,9 @@ func (h *handlers) proofRefused(r *http.Request, m staff.Member, err error) stri
 	return shell.Say(r, "fault.second_factor_refused")
 }
 
-// provingThrottled counts an attempt to prove who one is, beyond the password
-// or anew: for the network, and for the account wherever it comes from. The
-// guesser knows the password or the session, so nobody is exempt.
+// provingThrottled counts an attempt to authenticate beyond the password or
+// again: for the network, and for the account in all networks. The attacker has
+// the password or the session, so there are no exemptions.
 func (h *handlers) provingThrottled(r *http.Request, m staff.Member) (held tokens, wait time.Duration, err error) {
 	if wait, err = held.take(r.Context(), h.Throttle, "second:ip:"+network(r)); err != nil || wait > 0 {
 		return held, wait, err

@@ -198,7 +198,8 @@ func TestAdminsResetSecondFactors(t *testing.T) {
 	admin.Get("/audit").Is(200).Has("reset the second factors of", "added a second factor to", "Authenticator app")
 }
 
-// An admin demands second factors, from then on of everybody who is signed in.
+// An admin makes second factors mandatory, from then on for all signed-in
+// members.
 func TestPolicyIsAnAdminsChoice(t *testing.T) {
 	g := consoletest.New(t, func(d *console.Deps) { d.Staff.FixedPolicy = "" })
 	g.Exec(`update console_settings set second_factor = 'optional'`)

@@ -71,8 +71,8 @@ func (h *handlers) signIn(w http.ResponseWriter, r *http.Request) error {
 	return h.enter(w, r, in, to)
 }
 
-// enter opens the session of a sign-in and goes on. The session gets a new
-// token: a browser into which somebody planted the old one is not signed in.
+// enter opens the session of a sign-in and redirects. The session gets a new
+// token, against session fixation.
 func (h *handlers) enter(w http.ResponseWriter, r *http.Request, in staff.SignIn, to string) error {
 	if err := h.Sessions.RenewToken(r.Context()); err != nil {
 		return err

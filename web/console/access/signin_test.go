@@ -117,7 +117,7 @@ func TestSignOut(t *testing.T) {
 	b := g.As(staff.Viewer)
 	here, _ := url.Parse(g.Server.URL)
 	kept := b.Client.Jar.Cookies(here)
-	b.Do(http.MethodGet, "/signout", nil).Is(http.StatusNotFound) // a link must not sign anybody out
+	b.Do(http.MethodGet, "/signout", nil).Is(http.StatusNotFound) // a link must not end a session
 	b.Get("/").Is(200)
 	b.Post("/signout", nil).To("/signin")
 	b.Client.Jar.SetCookies(here, kept)
@@ -196,8 +196,8 @@ func (w *watchful) Allow(_ context.Context, key string) (time.Duration, error) {
 
 func (w *watchful) Return(context.Context, string) error { return nil }
 
-// What nobody's address can be is answered like a wrong password, and nothing
-// of it is kept.
+// A text too long for an address is answered like a wrong password, and nothing
+// of it is stored.
 func TestSignInWithTooLongAnAddress(t *testing.T) {
 	w := &watchful{}
 	g := consoletest.New(t, func(d *console.Deps) { d.Access.Throttle = w })
@@ -269,8 +269,8 @@ func TestSecurityHeaders(t *testing.T) {
 	}
 }
 
-// Whoever was signed out meanwhile comes back to the page that was open, and
-// hears that what was sent is not stored.
+// A member who was signed out meanwhile comes back to the page that was open,
+// with a message that the form was not stored.
 func TestSignInLeadsBackToTheOpenPage(t *testing.T) {
 	g := consoletest.New(t)
 	b := g.Browser()

@@ -100,8 +100,8 @@ func (h *handlers) endSingleSignOn(w http.ResponseWriter, r *http.Request) error
 	return h.enter(w, r, in, to)
 }
 
-// errorCode returns the code of a refusal as OAuth defines them; other texts of
-// the address may say anything about anybody.
+// errorCode returns the code of a refusal as OAuth defines them; other texts in
+// the address are untrusted.
 func errorCode(text string) string {
 	if oauthCode.MatchString(text) {
 		return text
@@ -117,7 +117,7 @@ func (h *handlers) refuseSingleSignOn(w http.ResponseWriter, r *http.Request, to
 	page, status := h.signInPage(to), http.StatusUnprocessableEntity
 	switch {
 	case r.Context().Err() != nil:
-		return err // whoever asked has gone
+		return err // the client has gone
 	case errors.Is(err, staff.ErrProviderDown):
 		status = http.StatusServiceUnavailable
 		w.Header().Set("Retry-After", "2")

@@ -54,7 +54,7 @@ func TestSingleSignOnReturnsOnlyToThisSite(t *testing.T) {
 	}
 }
 
-// Whoever is refused does not learn whether there is an account.
+// A refusal does not reveal whether there is an account.
 func TestSingleSignOnTellsNothing(t *testing.T) {
 	d := consoletest.NewSignOn(t)
 	off := d.Hire(staff.Viewer)
@@ -212,7 +212,7 @@ func TestWithoutSingleSignOn(t *testing.T) {
 	b.Get("/signin/oidc/callback?state=&code=x").Is(http.StatusNotFound)
 }
 
-// The log says why single sign-on was refused, and nothing about the person.
+// The log contains why single sign-on was refused, and nothing about the person.
 func TestSingleSignOnRefusalsAreLogged(t *testing.T) {
 	for want, play := range map[string]func(*consoletest.SignOn, *consoletest.Browser){
 		"no member of staff has the e-mail address": func(d *consoletest.SignOn, b *consoletest.Browser) {

@@ -11,8 +11,8 @@ import (
 	"dropbell/web/console/shell"
 )
 
-// exportUsers sends everybody whom the search finds. Contacts leave the house
-// here: it takes the right to manage users, and is recorded.
+// exportUsers sends all users that the search finds. Since contacts leave the
+// system here, it needs the permission to manage users, and is recorded.
 func (h *handlers) exportUsers(w http.ResponseWriter, r *http.Request) error {
 	text := userSearch(r)
 	if text == "" {
@@ -36,7 +36,7 @@ func (h *handlers) exportUsers(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// optedOut names the channels over which a user does not want to hear anything.
+// optedOut lists the channels that a user has opted out of.
 func optedOut(u user.User) (names string) {
 	for _, ch := range delivery.AllChannels() {
 		if u.OptOuts&(1<<ch) != 0 {

@@ -52,7 +52,7 @@ func importNotes(j job.Job) int64 {
 // segments.
 func (h *handlers) showImportJobs() {
 	h.ShowJobs(shell.JobView{Actions: h.importActions, Outcome: importOutcome, Noted: importNotes,
-		// Contacts stand in rows of a file of users.
+		// Rows of a file of users contain contacts.
 		MayReadRows: func(by staff.Actor) error { return by.MayEverywhere(staff.ManageUsers) }}, user.CheckJob, user.ImportJob)
 	h.ShowJobs(shell.JobView{Outcome: importOutcome}, segment.CountJob, segment.ListJob)
 }

@@ -68,7 +68,7 @@ func (h *handlers) showSegment(w http.ResponseWriter, r *http.Request) error {
 	return h.Show(w, r, http.StatusOK, p.Page())
 }
 
-// estimateOrLater estimates if the address asks for that, else returns the
+// estimateOrLater estimates if the address has the parameter, else returns the
 // address that does: a page does not wait for it.
 func (h *handlers) estimateOrLater(r *http.Request, rule segment.Rule) (e *segment.Estimate, later string) {
 	if r.URL.Query().Has("estimate") {
@@ -278,8 +278,8 @@ func readNode(r *http.Request, path string, depth int) (segment.Rule, bool) {
 	return segment.Rule{Condition: x}, true
 }
 
-// fitting returns the values that make sense as another kind than they were
-// given for. A choice is no text that somebody has typed.
+// fitting returns the values that are valid for another kind than they were
+// given for. The value of a choice is not kept as a text.
 func fitting(values []string, was, now segment.Value) []string {
 	chosen := func(v segment.Value) bool { return v == segment.ContactKind || v == segment.ChannelName }
 	if chosen(was) && !chosen(now) {

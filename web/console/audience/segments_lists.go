@@ -54,8 +54,8 @@ func (h *handlers) refusedList(w http.ResponseWriter, err error) (status int, li
 	return 0, nil
 }
 
-// fileKey tells two forms with a file apart; pressing one twice is one request,
-// sending it again with another file is not.
+// fileKey is the idempotency key of a form with a file: pressing the button
+// twice is one request, sending it again with another file is not.
 func fileKey(form string, u job.Upload) string {
 	if form == "" {
 		return ""

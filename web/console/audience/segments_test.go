@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/chromedp/chromedp"
 
@@ -110,7 +109,7 @@ func TestListPages(t *testing.T) {
 	b.Upload(at+"/file", "more.csv", "6\n7\n").Is(303)
 	g.WorkPeople()
 	b.Get(at).Is(200).Has("3 users")
-	// Nobody takes a list for complete whose file could not be read.
+	// A list whose file could not be read is not shown as complete.
 	b.Upload(at+"/file", "broken.csv", "id\n7\n\""+strings.Repeat("x", 2<<20)+"\n").Is(303)
 	g.WorkPeople()
 	b.Get(at).Is(200).Has("3 users", "failed", "The file has too many rows, or a row that is too long.")
@@ -172,11 +171,7 @@ func TestSegmentInTheBrowser(t *testing.T) {
 	b.Sees("#segment", "At least one of these holds")
 	b.Accessible("a rule with a group")
 	consoletest.Evaluate[chromedp.Void](b, `document.querySelector("[aria-label='Remove group']").click()`)
-	for deadline := time.Now().Add(10 * time.Second); consoletest.Evaluate[bool](b, `!!document.querySelector("[id='f-r.1.match']")`); {
-		if time.Now().After(deadline) {
-			t.Fatal("the group stays")
-		}
-	}
+	consoletest.Within(t, "the end of the group", func() bool { return !consoletest.Evaluate[bool](b, `!!document.querySelector("[id='f-r.1.match']")`) })
 	b.Press("#segment", "Save")
 	b.Sees("main", "The segment is saved.", "“tier” is gold", "1 user")
 	b.Accessible("a segment")

@@ -17,8 +17,7 @@ import (
 	"dropbell/web/console/shell"
 )
 
-// loadUser returns what is known about the user in the address; about somebody
-// unknown that is the id.
+// loadUser returns the user in the address; for an unknown user only the id.
 func (h *handlers) loadUser(r *http.Request) (user.User, error) {
 	id, err := user.ParseID(r.PathValue("id"))
 	if err != nil {
@@ -59,7 +58,7 @@ func withOff(p audiencepages.UserForm) map[string]string {
 	return all
 }
 
-// filledUser reads the form and brings it up to what is stored by now.
+// filledUser reads the form and merges the stored values.
 func filledUser(r *http.Request, stored audiencepages.UserForm) (p audiencepages.UserForm, both []fault.Field) {
 	p = audiencepages.UserForm{ID: stored.ID, Name: stored.Name, Values: map[string]string{}, Was: stored.Was, Off: r.PostForm["off"]}
 	for _, name := range userFields() {
@@ -86,7 +85,7 @@ func (h *handlers) editUser(w http.ResponseWriter, r *http.Request) error {
 	return h.Show(w, r, http.StatusOK, p.Page())
 }
 
-// addOptOuts turns off what somebody who is limited to shops has ticked.
+// addOptOuts turns off the channels that staff with some shops have ticked.
 func (h *handlers) addOptOuts(w http.ResponseWriter, r *http.Request, u user.User) error {
 	var off uint8
 	for _, ch := range delivery.AllChannels() {
@@ -128,8 +127,8 @@ func (h *handlers) saveUser(w http.ResponseWriter, r *http.Request) error {
 	return h.Done(w, r, "/users/"+u.ID.String(), ui.Good, shell.Say(r, "user.saved"))
 }
 
-// editedUser tells what the form changes and nothing else, so that the audit
-// log names what was changed.
+// editedUser returns the fields that the form changes and no others, so that the
+// audit log names the changed ones.
 func editedUser(u user.User, p audiencepages.UserForm) (user.Change, []fault.Field) {
 	change := user.Change{ID: u.ID}
 	for _, f := range []struct {

@@ -23,7 +23,7 @@ const (
 	inboxPreview     = 10
 )
 
-// userSearch is what is looked for; longer texts find nobody.
+// userSearch is the search text; longer texts find no user.
 func userSearch(r *http.Request) string {
 	text := strings.TrimSpace(r.FormValue("q"))
 	if len(text) > shell.MaxSearch {
@@ -61,8 +61,8 @@ func (h *handlers) findUsers(w http.ResponseWriter, r *http.Request) error {
 	return h.Listed(w, r, p.Results(), p.Page())
 }
 
-// usersFound are users as the viewer sees them: without the right to see
-// contacts they are masked, and found by the whole of one only.
+// usersFound are users as the viewer may see them: without the permission to see
+// contacts they are masked, and found by complete contacts only.
 func (h *handlers) usersFound(r *http.Request, text string, after user.ID, limit int) ([]user.User, error) {
 	if shell.Actor(r).SeesContacts() {
 		return h.Users.Find(r.Context(), text, after, limit)
@@ -74,8 +74,8 @@ func (h *handlers) usersFound(r *http.Request, text string, after user.ID, limit
 	return list, err
 }
 
-// revealContacts shows the contacts of one user to somebody who sees them
-// masked, and records that.
+// revealContacts shows the contacts of one user to staff who see them masked,
+// and records that.
 func (h *handlers) revealContacts(w http.ResponseWriter, r *http.Request) error {
 	id, err := user.ParseID(r.PathValue("id"))
 	if err != nil {
@@ -130,7 +130,7 @@ func (h *handlers) drawUser(w http.ResponseWriter, r *http.Request, revealed boo
 	if p.Received, err = h.Letters.To(r.Context(), shell.Actor(r), id); err != nil {
 		return err
 	}
-	// Who is in charge of some shops sees what concerns these.
+	// Staff who are limited to shops see what concerns these.
 	hidden := func(shop int64) bool { return !shell.Actor(r).Can(staff.View, shop) }
 	p.Reservations = slices.DeleteFunc(all, func(v reminder.View) bool { return hidden(v.ShopNumber) })
 	p.Inbox.Items = slices.DeleteFunc(p.Inbox.Items, func(it inbox.Message) bool { return hidden(it.ShopNumber) })

@@ -7,7 +7,7 @@ import (
 	"dropbell/web/console/consoletest"
 )
 
-// Whoever has no profile can have reserved all the same.
+// A user without a profile can have reserved all the same.
 func TestNumberWithoutAProfileIsOffered(t *testing.T) {
 	g := consoletest.New(t)
 	g.Exec(`insert into users (id, name) values (1001, 'Ada Lovelace')`)

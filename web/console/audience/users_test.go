@@ -101,7 +101,7 @@ func TestEditUser(t *testing.T) {
 	viewer.Get("/users/7").Is(200).HasNot("/users/7/edit")
 	viewer.Post("/users/7/edit", form).Is(http.StatusForbidden)
 	viewer.Post("/users/7/erase", nil).Is(http.StatusForbidden)
-	// A person belongs to every shop.
+	// A user belongs to every shop.
 	limited := g.As(staff.Marketer, 10)
 	limited.Get("/users/7").Is(200).Has("/users/7/edit").HasNot("/users/7/erase")
 	limited.Get("/users/7/erase").Is(http.StatusForbidden)

@@ -102,8 +102,8 @@ func (h *handlers) askApproval(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// decided takes a step around an approval. Who is refused sees the page as it
-// is by now, with both versions and why.
+// decided takes a step around an approval. A refusal shows the current page,
+// with both versions and the reason.
 func (h *handlers) decided(w http.ResponseWriter, r *http.Request, said string, do func(id int64) (campaign.Campaign, error)) error {
 	id, err := shell.PathID(r)
 	if err != nil {

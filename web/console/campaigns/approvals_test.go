@@ -14,8 +14,9 @@ import (
 	"dropbell/web/console/shell"
 )
 
-// TestFourEyesWithoutScripts asks, refuses, changes, asks again, changes under
-// the approver's eyes, and approves, all by plain forms.
+// TestFourEyesWithoutScripts requests approval, refuses, changes, requests
+// again, changes while the approver's page is open, and approves, all by plain
+// forms.
 func TestFourEyesWithoutScripts(t *testing.T) {
 	g := consoletest.New(t)
 	g.Exec(`insert into users (id) select generate_series(1, 20)`)
@@ -32,7 +33,7 @@ func TestFourEyesWithoutScripts(t *testing.T) {
 	asked.Set("reason", "spring is near")
 	li.Post(page+"/publish", asked).To(page)
 	li.Get(page).Is(200).Has("now waits for approval", page+"/approval", "Awaits approval").HasNot(`href="` + page + `/publish"`)
-	// Nobody approves what they have not seen.
+	// Approving requires a form that shows the request.
 	ada.Get(page + "/publish").To(page + "/approval")
 	ada.Post(page+"/publish", url.Values{}).To(page + "/approval")
 	li.Get(page+"/approval").Is(200).Has("spring is near", "20 people", "Somebody else decides").HasNot("Approve and publish")
@@ -94,10 +95,13 @@ func TestEnterDecidesNothingInTheBrowser(t *testing.T) {
 	b.Open(g.Server.URL + page + "/approval")
 	b.Sees("form.card", "Approve and publish")
 	b.Fill("#f-reason", "well")
-	consoletest.Evaluate[chromedp.Void](b, `document.querySelector("#f-reason").focus(), window.sent = 0, document.addEventListener("submit", () => window.sent++)`)
-	b.Types(kb.Enter)
-	if consoletest.Evaluate[float64](b, `new Promise(done => setTimeout(() => done(window.sent), 300))`) != 0 {
-		t.Error("the enter key sends the form")
+	// A form that a key sends says so before the next key arrives.
+	consoletest.Evaluate[chromedp.Void](b, `document.querySelector("#f-reason").focus(), window.seen = [],
+		["submit", "keydown"].forEach(name => document.addEventListener(name, e => window.seen.push(e.key ?? name), true))`)
+	b.Types(kb.Enter + "!")
+	b.Sees("body", "Approve and publish")
+	if seen := consoletest.Evaluate[string](b, `window.seen.join(" ") + ", then " + document.querySelector("#f-reason").value`); seen != "Enter !, then well!" {
+		t.Errorf("the enter key in the field: %s", seen)
 	}
 	if n := g.Number(`select count(*) from campaign_requests where decided_at is not null`); n != 0 {
 		t.Error("the enter key has decided")
@@ -107,8 +111,8 @@ func TestEnterDecidesNothingInTheBrowser(t *testing.T) {
 	b.Sees("body", "has refused to approve it")
 }
 
-// Once the limit is such that one person alone may send it, nobody has to wait
-// for a second one.
+// Once the limit is raised enough, a waiting campaign can be published without
+// approval.
 func TestApprovalThatNobodyNeedsAnyMore(t *testing.T) {
 	g := consoletest.New(t)
 	g.Exec(`insert into users (id) select generate_series(1, 20)`)
@@ -128,8 +132,8 @@ func TestApprovalThatNobodyNeedsAnyMore(t *testing.T) {
 	}
 }
 
-// Whoever confirms a publication is asked again if the number above which a
-// second person is wanted is not the one that the question was about.
+// A confirmed publication is asked about again if the number above which
+// approval is required has changed since the question.
 func TestALimitThatChangesBehindTheQuestion(t *testing.T) {
 	g := consoletest.New(t)
 	g.Exec(`insert into users (id) select generate_series(1, 20)`)
@@ -146,7 +150,7 @@ func TestALimitThatChangesBehindTheQuestion(t *testing.T) {
 	g.Exec(`update campaign_limits set approval_above = 5`)
 	again := li.Post(page+"/publish", form).Is(http.StatusUnprocessableEntity).Has("Maximum recipients without approval: was changed to 5", "More than 5 recipients need approval")
 	drafts("lowered")
-	// The other way round: a colleague was to look, and nobody would any more.
+	// The other way round: approval was required, and is no longer.
 	form = url.Values{"version": {again.Field("version")}, "alone_up_to": {again.Field("alone_up_to")}}
 	g.Exec(`update campaign_limits set approval_above = 0`)
 	li.Post(page+"/publish", form).Is(http.StatusUnprocessableEntity).Has("was lifted since this page was loaded").HasNot("need approval by a second person")
@@ -154,7 +158,7 @@ func TestALimitThatChangesBehindTheQuestion(t *testing.T) {
 	form.Del("alone_up_to")
 	li.Post(page+"/publish", form).Is(http.StatusConflict)
 	drafts("not shown")
-	// A question about sending alone is no consent to what somebody asked for.
+	// A confirmation that names no approval does not approve a request.
 	g.Exec(`update campaign_limits set approval_above = 5`)
 	li.Post(page+"/publish", li.Publishing(page)).To(page)
 	g.Exec(`update campaign_limits set approval_above = 100`)
@@ -174,8 +178,8 @@ func TestALimitThatChangesBehindTheQuestion(t *testing.T) {
 	ada.Get(page).Is(200).Has("Scheduled")
 }
 
-// Where only two people send campaigns, neither can come to a state in which
-// nobody may approve one.
+// Where only two members send campaigns, no sequence leads to a campaign that
+// neither may approve.
 func TestTwoPeopleCanAlwaysApprove(t *testing.T) {
 	g := consoletest.New(t)
 	g.Exec(`insert into users (id, locale) select i, 'fr' from generate_series(1, 20) i`)
@@ -186,7 +190,7 @@ func TestTwoPeopleCanAlwaysApprove(t *testing.T) {
 	page := li.Do("POST", "/campaigns", consoletest.CampaignForm("audience", "segment_id:41")).Is(http.StatusSeeOther).Header.Get("Location")
 	li.Get(page + "/publish").Is(200).HasNot("neither of you can approve it")
 	ada.Get(page + "/publish").Is(200).Has("neither of you can approve it")
-	// Ada asks for what Li wrote, and finds that nobody is left.
+	// Ada requests approval of Li's campaign, and no approver is left.
 	ada.Post(page+"/publish", ada.Publishing(page)).To(page)
 	li.Get(page+"/approval").Is(200).Has("Somebody else decides", page+"/withdraw")
 	request := ada.Get(page+"/approval").Is(200).Has("Somebody else decides", "Withdraw the request").Field("request")
@@ -213,7 +217,7 @@ func TestTwoPeopleCanAlwaysApprove(t *testing.T) {
 	ada.Get("/audit?kind=campaign").Is(200).Has("withdrew the request for approval of", "Li shall ask")
 }
 
-// A campaign whose end has passed while it waited invites nobody to decide.
+// A campaign whose end has passed while it waited offers no decision.
 func TestTooLateToApprove(t *testing.T) {
 	g := consoletest.New(t)
 	g.Exec(`insert into users (id) select generate_series(1, 20)`)

@@ -71,13 +71,13 @@ func chosenShop(r *http.Request, shops []template.Shop) (template.Shop, bool) {
 const plannedShop = "planned_shop"
 
 // plannedTimes are the hidden fields with the times that the form itself has
-// planned, by the field that somebody may change.
+// planned, by the visible field.
 func plannedTimes() map[string]string {
 	return map[string]string{"starts_at": "planned_starts_at", "ends_at": "planned_ends_at"}
 }
 
-// replan takes times that nobody has changed along to the zone of the shop
-// that was chosen since; what somebody typed stays what the clock there shows.
+// replan moves planned times that were not changed to the zone of the shop that
+// was chosen since; typed times keep their local time.
 func (h *handlers) replan(r *http.Request, v map[string]string, shops []template.Shop) (moved bool) {
 	if !r.PostForm.Has(plannedShop) {
 		return false
@@ -97,9 +97,9 @@ func (h *handlers) replan(r *http.Request, v map[string]string, shops []template
 	return moved
 }
 
-// plannedStart returns when a new campaign starts and ends unless somebody
-// says otherwise: in the next hour, or on the morning of the day asked for, in
-// the zone of the shop asked for.
+// plannedStart returns the default start and end of a new campaign: in the next
+// hour, or on the morning of the day in the address, in the zone of the shop in
+// the address.
 func (h *handlers) plannedStart(r *http.Request, shops []template.Shop) (from, to time.Time, shop int64, zone *time.Location) {
 	zone = h.DefaultZone
 	if s, ok := chosenShop(r, shops); ok {

@@ -52,7 +52,7 @@ func TestCampaignCalendar(t *testing.T) {
 	g.As(staff.Marketer, 10).Get("/campaigns?view=month&month=2031-11").Is(200).Has("Morning in Berlin").HasNot("Of no shop")
 }
 
-// A drop is on the calendar of campaigns, so that nobody plans one over it.
+// Drops are on the calendar of campaigns, so that overlaps are visible.
 func TestDropsAreOnTheCalendar(t *testing.T) {
 	g := consoletest.New(t)
 	d := g.Published(10, 2*time.Hour)
@@ -79,7 +79,8 @@ func TestShopLimitsWithoutScripts(t *testing.T) {
 	boss.Post("/shops/10/limits", form("5", "1001", "2000", "0")).Is(422).Has("must be between 0 (no limit) and 1,000", `value="2000"`)
 	boss.Post("/shops/10/limits", form("500", "1", "", "0")).To("/shops/10")
 	boss.Get("/shops/10/limits").Is(200).Has(`value="500"`, "What campaigns may do")
-	// Somebody else was faster: what they decided is shown, and nothing lost.
+	// After a concurrent change the stored values are shown, and the typed ones
+	// kept.
 	boss.Post("/shops/10/limits", form("900", "0", "0", "0")).Is(409).Has("somebody has changed this to 500", `value="900"`, `name="was_approval_above" value="500"`)
 	l, err := g.Campaigns.Limits(t.Context(), staff.System(), 10)
 	if g.Must(err); l != (campaign.Limits{ApprovalAbove: 500, PerDay: 1}) {

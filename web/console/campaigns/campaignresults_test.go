@@ -28,7 +28,7 @@ func TestResultsOnTheCampaignsPage(t *testing.T) {
 	b.Get(url + "/results").To(url) // without scripts
 	b.Htmx().Get(url+"/results").Is(200).Has(`id="campaign-results"`, "Counted up to").HasNot("<html")
 
-	// About a template, what people do decides.
+	// With a template, users' actions decide.
 	tpl := g.Published(10, time.Hour)
 	g.Exec(`update campaigns set audience = jsonb_build_object('kind', 'holds_template_id', 'id', $1::bigint::text)`, tpl.ID)
 	for id := user.ID(1); id <= 400; id++ {
@@ -72,7 +72,7 @@ func TestSleepersOnTheCampaignsPage(t *testing.T) {
 			page.Has("waiting</span>").HasNot("will be retried</span>")
 		}
 	}
-	// Once it is paused, nobody is told of a rate, but of who sleeps.
+	// A paused campaign shows no rate, but the recipients in quiet hours.
 	g.Exec(`update campaigns set state = 'paused' where id = $1`, c.ID)
 	b.Get(url).Is(200).Has("3 recipients are in quiet hours").HasNot("when quiet hours end")
 }
@@ -182,14 +182,11 @@ func TestRecipientsInTheBrowser(t *testing.T) {
 	b.Press(".recipients-card", "All recipients")
 	b.Sees("main", "Everybody in the audience", "550 <no> such mailbox")
 	b.Fill("#f-outcome", "held_out")
-	for deadline := time.Now().Add(15 * time.Second); !strings.Contains(consoletest.Evaluate[string](b, `location.search`), "outcome=held_out"); <-time.After(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("the address says %q", consoletest.Evaluate[string](b, `location.search`))
-		}
-	}
-	if got := b.Text("#results"); !strings.Contains(got, "Held out") || strings.Contains(got, "delivered") {
-		t.Errorf("held out are\n%s", got)
-	}
+	consoletest.Within(t, "the address with the filter", func() bool { return strings.Contains(b.Path(), "outcome=held_out") })
+	consoletest.Within(t, "those held out, and nobody else", func() bool {
+		got := b.Text("#results")
+		return strings.Contains(got, "Held out") && !strings.Contains(got, "delivered")
+	})
 	b.Fill("#f-user", "4")
 	b.Sees("#results", "No matches")
 	b.Press("#results", "Clear filters")

@@ -50,7 +50,7 @@ func TestCampaignWithoutScripts(t *testing.T) {
 	if a = b.Do("POST", page+"/edit", consoletest.CampaignForm("version", "2", "title_zh", "再见", "body_zh", "来")); a.Status != http.StatusSeeOther {
 		t.Errorf("saved again: %d %s", a.Status, a.Text())
 	}
-	// What nobody saw is not sent off.
+	// A version that the form did not show is not published.
 	b.Post(page+"/publish", publish).Is(http.StatusConflict).Has("Somebody changed this in the meantime")
 	b.Post(page+"/publish", nil).Is(http.StatusConflict)
 	publish.Set("version", b.Version(page))
@@ -110,8 +110,8 @@ func TestCampaignForASegmentByName(t *testing.T) {
 	}
 }
 
-// TestACampaignAsAModel: the new one is for the same people, in all languages
-// and for as long, at a time of its own.
+// TestACampaignAsAModel: the new one has the same audience, languages and
+// duration, at a time of its own.
 func TestACampaignAsAModel(t *testing.T) {
 	g := consoletest.New(t)
 	tea := g.Published(10, 4*time.Hour)
@@ -138,7 +138,8 @@ func TestACampaignAsAModel(t *testing.T) {
 	g.As(staff.Marketer, 20).Get(model).Is(http.StatusForbidden)
 }
 
-// A test to nobody is refused where it was typed, and nothing is lost.
+// A test without a recipient is refused at its field, and the form keeps its
+// values.
 func TestTestOfACampaignToNobody(t *testing.T) {
 	g := consoletest.New(t)
 	b := g.As(staff.Marketer)
@@ -150,7 +151,7 @@ func TestTestOfACampaignToNobody(t *testing.T) {
 	g.Exec(`update batches set state = 'done', rest_outcome = 'skipped', rest_reason = 'no_contact' where kind = 'test'`)
 	g.Exec(`create function ended() returns trigger language plpgsql as $$ begin
 		new.state := 'done'; new.rest_outcome := 'skipped'; new.rest_reason := 'no_contact'; return new; end $$`)
-	g.Exec(`create trigger ended before insert or update on batches for each row execute function ended()`) // a worker that has nobody to call
+	g.Exec(`create trigger ended before insert or update on batches for each row execute function ended()`) // a worker without recipients
 	b.Post(page+"/test", url.Values{"user_id": {"1001"}}).To(page)
 	b.Get(page).Is(200).Has("The test message for user 1001 did not go out: No address is known for this channel.")
 }
@@ -173,9 +174,9 @@ func TestTestOfAVersion(t *testing.T) {
 	b.Get(plain).Is(200).HasNot("test_variant")
 }
 
-// Publishing says who gets nothing, and which coupons it gives away.
-// TestACampaignOverAPausedChannel: before and while it runs everybody is told
-// why nothing goes out.
+// The publication's question names unreachable channels, and the granted
+// coupons. TestACampaignOverAPausedChannel: before and while it runs the page
+// explains why nothing is sent.
 func TestACampaignOverAPausedChannel(t *testing.T) {
 	g := consoletest.New(t)
 	b := g.As(staff.Admin)

@@ -23,8 +23,7 @@ type Limits struct{ Campaigns *campaign.Service }
 // limits are those of the shops.
 func (h *handlers) limits() Limits { return Limits{h.Campaigns} }
 
-// limitsOf is the form about the shop in the address; 0 stands for campaigns
-// of no shop.
+// limitsOf is the form of the shop in the address; 0 = campaigns of no shop.
 func (h *handlers) limitsOf(r *http.Request) (droppages.ShopLimits, error) {
 	if r.PathValue("id") == "0" {
 		return h.limits().Form(r, 0, "")
@@ -36,8 +35,8 @@ func (h *handlers) limitsOf(r *http.Request) (droppages.ShopLimits, error) {
 	return h.limits().Form(r, s.Number, s.Name)
 }
 
-// Form is the form about the limits of the shop, whose name is shown. It takes
-// the right to manage staff there; 0 stands for campaigns of no shop.
+// Form is the form of the limits of the shop, whose name is shown. It requires
+// the permission to manage staff there; 0 = campaigns of no shop.
 func (s Limits) Form(r *http.Request, shop int64, name string) (droppages.ShopLimits, error) {
 	by := shell.Actor(r)
 	if err := by.May(staff.ManageStaff, shop); err != nil {
@@ -112,7 +111,8 @@ func (h *handlers) saveLimits(w http.ResponseWriter, r *http.Request) error {
 	return h.Done(w, r, to, ui.Good, shell.Say(r, "limits.saved"))
 }
 
-// changedLimits names the fields that somebody else has changed, and to what.
+// changedLimits returns the fields that were changed concurrently, with their
+// stored values.
 func changedLimits(now, shown map[string]string) []fault.Field {
 	e := &fault.Fields{}
 	for _, name := range slices.Sorted(maps.Keys(now)) {

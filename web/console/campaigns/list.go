@@ -107,7 +107,7 @@ func (h *handlers) drawCampaign(w http.ResponseWriter, r *http.Request, status i
 	return h.Show(w, r, status, p.Page())
 }
 
-// previews renders every text for somebody of whom nothing but the language is known.
+// previews renders every text for a user of whom only the language is known.
 func previews(s delivery.Subject) (list []campaignpages.CampaignText) {
 	for i, v := range s.Copy.Variants {
 		var tags []string
@@ -197,8 +197,8 @@ func (h *handlers) testCampaign(w http.ResponseWriter, r *http.Request) error {
 	return h.Done(w, r, pageparts.CampaignURL(st.ID, ""), tone, text)
 }
 
-// changeRate is for campaigns that are under way. Others who changed the rate
-// meanwhile are not overwritten; what a campaign does by itself is no obstacle.
+// changeRate is for campaigns that are running. A concurrent change of the rate
+// is not overwritten; a change of state does not prevent it.
 func (h *handlers) changeRate(w http.ResponseWriter, r *http.Request) error {
 	st, err := h.loadCampaign(r)
 	if err != nil {

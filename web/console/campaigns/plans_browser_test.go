@@ -78,7 +78,8 @@ func TestCampaignStartsInTheBrowser(t *testing.T) {
 	b.SignIn(g, g.Hire(staff.Marketer))
 	b.Open(g.Server.URL + fmt.Sprintf("/campaigns/%d", id))
 	b.Sees("#campaign-progress", "Not started.")
-	// What somebody is typing stays, but not over what has changed under it.
+	// A field that is being edited keeps its value, unless its stored value has
+	// changed.
 	b.Fill("#f-test-user", "1001")
 	b.Fill("#f-rate_per_second", "77")
 	consoletest.Evaluate[chromedp.Void](b, `document.querySelector("#f-test-user").focus()`)

@@ -25,8 +25,8 @@ const (
 	comparedChoice = 20
 )
 
-// completeResults adds to a campaign's page what became of it so far: what was
-// counted, not what is there to count. The account is recounted for who asks.
+// completeResults adds the results so far to a campaign's page, as they were
+// counted last. The account is recounted on request.
 func (h *handlers) completeResults(r *http.Request, p *campaignpages.Campaign) error {
 	if p.StartedAt == nil {
 		return nil

@@ -13,8 +13,8 @@ import (
 	"dropbell/web/console/shell"
 )
 
-// campaignQuestion asks before a step and says what it will do; where the state
-// does not allow it there is nothing to submit.
+// campaignQuestion is the confirmation of a step with its effects; where the
+// state does not allow the step there is nothing to submit.
 func (h *handlers) campaignQuestion(r *http.Request, st campaign.Status) pageparts.Confirmation {
 	step, l, zone := r.PathValue("step"), shell.Frame(r).Locale, h.ShopZone(st.ShopTimezone)
 	if no := st.Allows(campaign.Transition(step)); no != nil {
@@ -63,8 +63,8 @@ func (h *handlers) campaignQuestion(r *http.Request, st campaign.Status) pagepar
 		Hidden: hidden}}
 }
 
-// shownAbove is up to how many users one person may send to alone, as the
-// question before the step said; nil if the form does not say.
+// shownAbove is the number of users that one member may send to without
+// approval, as the form showed it; nil if the form does not say.
 func shownAbove(r *http.Request) *int64 {
 	n, err := strconv.ParseInt(r.PostFormValue("alone_up_to"), 10, 64)
 	if err != nil || n < 0 {
@@ -83,7 +83,7 @@ func (h *handlers) leftOutPoints(r *http.Request, st campaign.Status) (points []
 	if st.GrantTemplate == 0 {
 		return points
 	}
-	// By whoever may see the campaign: its shop is that of the template.
+	// With the viewer's permissions: the campaign's shop is that of the template.
 	t, err := h.Templates.Template(r.Context(), shell.Actor(r), st.GrantTemplate)
 	if err != nil {
 		return points // the publication itself says what is wrong with it
@@ -142,7 +142,7 @@ func (h *handlers) takeCampaignStep(w http.ResponseWriter, r *http.Request) erro
 	return h.Done(w, r, pageparts.CampaignURL(st.ID, ""), ui.Good, shell.Say(r, said, st.Name))
 }
 
-// refuseCampaignStep asks again and says why it was not possible.
+// refuseCampaignStep shows the confirmation again with the error.
 func (h *handlers) refuseCampaignStep(w http.ResponseWriter, r *http.Request, st campaign.Status, cause error) error {
 	return h.StepRefused(w, r, h.campaignQuestion(r, st), cause, campaignpages.CampaignLabel)
 }

@@ -8,12 +8,12 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
+	"dropbell/adapters/localstack"
 	"dropbell/domain/staff"
 )
 
-// Browser is one person's browser without scripts.
+// Browser is a browser without scripts.
 type Browser struct {
 	*Fixture
 	Client *http.Client
@@ -22,15 +22,15 @@ type Browser struct {
 	Live string
 }
 
-// Browser returns the browser of somebody who has not signed in.
+// Browser returns a browser without a sign-in.
 func (g *Fixture) Browser() *Browser {
 	jar, err := cookiejar.New(nil)
 	g.Must(err)
-	return &Browser{Fixture: g, Header: http.Header{}, Client: &http.Client{Jar: jar, Timeout: 20 * time.Second,
+	return &Browser{Fixture: g, Header: http.Header{}, Client: &http.Client{Jar: jar, Timeout: localstack.Patience(g.T),
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
 }
 
-// As returns the browser of somebody with this role who has signed in.
+// As returns the browser of a signed-in member with this role.
 func (g *Fixture) As(role staff.Role, shops ...int64) *Browser {
 	g.Helper()
 	b := g.Browser()
@@ -74,7 +74,7 @@ func (b *Browser) Do(method, path string, form url.Values) Answer {
 	return Answer{b.T, method + " " + path, res.StatusCode, res.Header, string(text)}
 }
 
-// Get asks for a page.
+// Get loads a page.
 func (b *Browser) Get(path string) Answer { b.Helper(); return b.Do(http.MethodGet, path, nil) }
 
 // Post sends a form, an empty one for nil.
@@ -86,8 +86,8 @@ func (b *Browser) Post(path string, form url.Values) Answer {
 	return b.Do(http.MethodPost, path, form)
 }
 
-// Version returns the version that somebody sees who is asked whether to
-// publish the page's template or campaign.
+// Version returns the version in the confirmation of publishing the page's
+// template or campaign.
 func (b *Browser) Version(page string) string {
 	b.Helper()
 	return b.Get(page + "/publish").Is(http.StatusOK).Field("version")
@@ -139,7 +139,7 @@ var (
 	blank        = regexp.MustCompile(`\s+`)
 )
 
-// Text is what a person reads.
+// Text is the visible text.
 func (a Answer) Text() string {
 	return strings.TrimSpace(blank.ReplaceAllString(headOrMarkup.ReplaceAllString(a.Body, " "), " "))
 }

@@ -32,10 +32,10 @@ func (g *Fixture) Plan(name string, shop int64, at string) {
 			$3::timestamptz, $3::timestamptz + interval '1 hour', 'draft', 'x', 'x')`, name, shop, at)
 }
 
-// brings makes batches of what it carries at once.
-type brings struct{ store campaignsdb.Campaigns }
+// immediateWire makes batches of the published messages at once.
+type immediateWire struct{ store campaignsdb.Campaigns }
 
-func (b brings) Publish(ctx context.Context, ms []campaign.Message) error {
+func (b immediateWire) Publish(ctx context.Context, ms []campaign.Message) error {
 	for _, m := range ms {
 		var r event.CampaignRanges
 		if err := json.Unmarshal(m.Payload, &r); err != nil {
@@ -62,7 +62,7 @@ func (g *Fixture) SentOut(name string, shop int64, n int) campaign.Campaign {
 	g.Must(err)
 	_, err = g.Campaigns.Do(ctx, staff.System(), c.ID, 0, campaign.Publishing, "")
 	g.Must(err)
-	launcher := &campaign.Launcher{Store: store, Wire: brings{store}, Queue: idle{}, Now: g.Now, LeaseFor: 10 * time.Second}
+	launcher := &campaign.Launcher{Store: store, Wire: immediateWire{store}, Queue: idle{}, Now: g.Now, LeaseFor: 10 * time.Second}
 	g.Must(launcher.Start(ctx, c.ID))
 	g.Must(launcher.Cut(ctx, c.ID))
 	d := &delivery.Service{Store: deliverydb.NewBatches(g.DB), Queue: idle{}, Admission: idle{}, Policy: delivery.DefaultPolicy(), LeaseFor: 10 * time.Second,
@@ -94,17 +94,17 @@ func (g *Fixture) Count() {
 	}
 }
 
-type freeLatch struct{}
+type freeLock struct{}
 
-func (freeLatch) Take(context.Context, [32]byte, int64, time.Duration) (bool, error) {
+func (freeLock) Take(context.Context, [32]byte, int64, time.Duration) (bool, error) {
 	return true, nil
 }
 
-func (freeLatch) Release(context.Context, [32]byte, int64) error { return nil }
+func (freeLock) Release(context.Context, [32]byte, int64) error { return nil }
 
 func campaignsOf(g *Fixture, templates campaign.Templates, channels delivery.ChannelSet) *campaign.Service {
 	store := campaignsdb.NewCampaigns(g.DB, audiencedb.NewSegments(g.DB))
-	return &campaign.Service{Store: store, Sleepers: store.Waiting, Lock: freeLatch{}, Templates: templates, Users: &user.Service{Store: audiencedb.NewUsers(g.DB)},
+	return &campaign.Service{Store: store, QuietCounts: store.Waiting, Lock: freeLock{}, Templates: templates, Users: &user.Service{Store: audiencedb.NewUsers(g.DB)},
 		Channels: channels, Audiences: store.Audiences(), Now: g.Now}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
+	"dropbell/adapters/localstack"
 	"dropbell/domain/staff"
 	"dropbell/web/console/shell"
 )
@@ -56,7 +57,7 @@ func FormFor(method string) url.Values {
 	return nil
 }
 
-// maxTabs is how often somebody presses the key to come to a place of a page.
+// maxTabs is the largest number of key presses to reach an element of a page.
 const maxTabs = 90
 
 // TabTo presses the tab key until the element has the focus, and fails if that
@@ -137,7 +138,7 @@ func (b *Browser) Listen(id int64, lastEventID string) (<-chan Message, *http.Re
 // LiveURL is the stream of a page with these parts.
 func LiveURL(parts ...string) string { return "/live?" + url.Values{"of": parts}.Encode() }
 
-// Next returns the next event, or fails after some seconds.
+// Next returns the next event, or fails if none comes.
 func (g *Fixture) Next(from <-chan Message) Message {
 	g.Helper()
 	select {
@@ -146,7 +147,7 @@ func (g *Fixture) Next(from <-chan Message) Message {
 			g.Fatal("the stream has ended")
 		}
 		return m
-	case <-time.After(10 * time.Second):
+	case <-time.After(localstack.Patience(g.T)):
 		g.Fatal("nothing arrives")
 	}
 	return Message{}
@@ -155,7 +156,7 @@ func (g *Fixture) Next(from <-chan Message) Message {
 // Ends waits until the stream ends.
 func (g *Fixture) Ends(stream <-chan Message) {
 	g.Helper()
-	for deadline := time.After(10 * time.Second); ; {
+	for deadline := time.After(localstack.Patience(g.T)); ; {
 		select {
 		case _, ok := <-stream:
 			if !ok {
@@ -167,16 +168,16 @@ func (g *Fixture) Ends(stream <-chan Message) {
 	}
 }
 
-// A road is what lies between a browser and the console: it can lose the
+// A faultyTransport stands between a browser and the console: it can drop the
 // viewer's session, or answer itself.
-type road struct {
+type faultyTransport struct {
 	*httptest.Server
 	SignedOut, Foreign atomic.Bool
 }
 
 // Road returns what stands between the browser and the console from now on.
-func (g *Fixture) Road() *road {
-	way := &road{}
+func (g *Fixture) Road() *faultyTransport {
+	way := &faultyTransport{}
 	way.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if way.Foreign.Load() && r.Header.Get("HX-Request") != "" {
 			http.Error(w, "<h1>502 Bad Gateway</h1>", http.StatusBadGateway)
@@ -206,9 +207,9 @@ func (g *Fixture) Refusing(page string) (*Browser, func(step, title, why string)
 	}
 }
 
-// state tells how the bar marks each step of a form: c for the current one, d
-// for done, b for one that needs attention, - for one that cannot be opened
-// yet, . for others.
+// state returns the mark of each step of a form: c for the current one, d for
+// done, b for one that needs attention, - for one that cannot be opened yet, .
+// for others.
 func (b *Tab) state() string {
 	b.Helper()
 	return Evaluate[string](b, `[...document.querySelectorAll("[data-steps] button")].map(e =>

@@ -19,7 +19,7 @@ import (
 	"dropbell/domain/template"
 )
 
-// CodeKeys holds a key that everybody may know.
+// CodeKeys holds a key that is not secret.
 func CodeKeys(t *testing.T) *redeemcode.Keyring {
 	t.Helper()
 	k, err := redeemcode.ParseKeys("1:YSBrZXkgb2YgMzIgYnl0ZXMsIGZvciB0ZXN0cyBvbmU=")

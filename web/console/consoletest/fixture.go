@@ -55,7 +55,7 @@ import (
 	"dropbell/web/security"
 )
 
-// Password is everybody's.
+// Password is the password of all members.
 const Password = "a good password"
 
 // QuickPasswords stands in for Argon2, which takes its time on purpose.
@@ -258,7 +258,7 @@ func (g *Fixture) Exec(sql string, args ...any) {
 	g.Must(err)
 }
 
-// Hire gives somebody access and returns their address.
+// Hire creates a member.
 func (g *Fixture) Hire(role staff.Role, shops ...int64) staff.Member {
 	g.Helper()
 	m, token, err := g.Staff.CreateMember(g.Context(), staff.System(), staff.MemberInput{Name: "The " + string(role),
@@ -316,14 +316,13 @@ func (g *Fixture) Book(t template.Template, by user.ID, c delivery.Channel, minu
 	g.Must(err)
 }
 
-// Within waits until ok, and ends the test if that takes more than ten seconds.
+// Within waits until ok, and ends the test if that never comes.
 func Within(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !ok(); {
-		if time.Now().After(deadline) {
-			t.Fatalf("%s: not within ten seconds", what)
+	for began, patience := time.Now(), localstack.Patience(t); !ok(); <-time.After(time.Millisecond) {
+		if time.Since(began) > patience {
+			t.Fatalf("%s: not within %s", what, patience)
 		}
-		<-time.After(time.Millisecond)
 	}
 }
 

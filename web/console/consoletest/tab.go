@@ -6,8 +6,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -29,6 +31,8 @@ type Tab struct {
 	Expected string
 	// axe is set once later pages of the tab get axe by themselves.
 	axe bool
+	// marks counts the scripts that may be executed only once.
+	marks atomic.Int64
 }
 
 // shared is the one browser of this test process, in which every test has a
@@ -81,8 +85,6 @@ func NewTab(t *testing.T) *Tab {
 	}
 	ctx, closeTab := chromedp.NewContext(browser, chromedp.WithNewBrowserContext())
 	t.Cleanup(closeTab)
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
-	t.Cleanup(cancel)
 	messages := chromedp.Console(ctx)
 	b := &Tab{T: t, ctx: ctx, Expected: "(none)"}
 	b.Do(chromedp.EmulateViewport(1280, 800))
@@ -114,14 +116,40 @@ func NewTab(t *testing.T) *Tab {
 	return b
 }
 
-// Do executes the actions, and ends the test if one fails.
+// patient returns the tab's context, which ends when the test has waited for long enough.
+func (b *Tab) patient() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(b.ctx, localstack.Patience(b.T))
+}
+
+// Do executes the actions one after the other, and ends the test if one fails.
+// An action that has found an element on a page that was then replaced is
+// repeated, and finds it on the next page. None is repeated that may have had
+// an effect.
 func (b *Tab) Do(actions ...chromedp.Action[chromedp.Void]) {
 	b.Helper()
-	ctx, cancel := context.WithTimeout(b.ctx, 30*time.Second)
+	ctx, cancel := b.patient()
 	defer cancel()
-	if err := chromedp.Do(ctx, actions...); err != nil {
-		b.Fatalf("%v; the page says:\n%s", err, b.Text("body"))
+	for _, do := range actions {
+		_, err := chromedp.Run(ctx, do)
+		for err != nil && elementGone(err) && ctx.Err() == nil {
+			<-time.After(time.Millisecond)
+			_, err = chromedp.Run(ctx, do)
+		}
+		if err != nil {
+			b.Fatalf("%v; the page says:\n%s", err, b.Text("body"))
+		}
 	}
+}
+
+// elementGone reports whether the browser refused to touch an element, or to
+// call a function of it, because its page or its part of the page was replaced.
+func elementGone(err error) bool {
+	return contains(err, "No node with given id found", "Could not find node with given id", "Node with given id does not belong to the document",
+		"Node is detached from document", "Could not find object with given id", "Cannot find context with specified id")
+}
+
+func contains(err error, messages ...string) bool {
+	return slices.ContainsFunc(messages, func(m string) bool { return strings.Contains(err.Error(), m) })
 }
 
 // Open returns when the page is there as a whole, and the one before is gone.
@@ -134,61 +162,92 @@ func (b *Tab) Open(url string) {
 	})
 }
 
-// Evaluate asks the page. One that leaves before it has answered is asked
-// again when the next is there; what is only done (Void) is not done twice, and
-// may well be why the page left.
+// Evaluate asks the page. If that page is replaced before it has answered, the
+// next one is asked. A script without an answer (Void) is executed once, also
+// where it is the reason why the page is replaced.
 func Evaluate[T any](b *Tab, js string) T {
 	b.Helper()
-	for deadline := time.Now().Add(15 * time.Second); ; <-time.After(time.Millisecond) {
-		v, err := chromedp.Run(b.ctx, chromedp.Evaluate[T](js, chromedp.EvalAwaitPromise))
-		_, done := any(v).(chromedp.Void)
-		switch {
-		case err == nil, done && pageLeft(err):
+	if _, void := any(*new(T)).(chromedp.Void); void {
+		v, _ := once[T](b, func(mark string) string { return mark + js })
+		return v
+	}
+	ctx, cancel := b.patient()
+	defer cancel()
+	for ; ; <-time.After(time.Millisecond) {
+		v, err := evaluate[T](ctx, js)
+		if err == nil {
 			return v
-		case !pageLeft(err), time.Now().After(deadline):
+		}
+		if !notExecuted(err) && !interrupted(err) || ctx.Err() != nil {
 			b.Fatalf("%v in %.200s", err, js)
 		}
 	}
 }
 
-// pageLeft says whether the browser gave up a script because its page went away.
-func pageLeft(err error) bool {
-	for _, words := range []string{"Inspected target navigated or closed", "Execution context was destroyed", "Cannot find default execution context"} {
-		if strings.Contains(err.Error(), words) {
-			return true
+// once evaluates a script that must not be executed twice. The script executes
+// the mark, a statement, when it acts. once returns what the script answers, or
+// left if the page was replaced after the mark. The mark is in the name of the
+// tab, which the next page can read; the browser may clear the name when that
+// page is another site's, which counts as marked.
+func once[T any](b *Tab, script func(mark string) string) (v T, left bool) {
+	b.Helper()
+	ctx, cancel := b.patient()
+	defer cancel()
+	mark := fmt.Sprintf("act %d", b.marks.Add(1))
+	js := script(fmt.Sprintf("window.name = %q; ", mark))
+	for ; ; <-time.After(time.Millisecond) {
+		v, err := evaluate[T](ctx, js)
+		switch {
+		case err == nil:
+			return v, false
+		case ctx.Err() != nil || !notExecuted(err) && !interrupted(err):
+			b.Fatalf("%v in %.200s", err, js)
+		case interrupted(err):
+			if name := Evaluate[string](b, `window.name`); name == "" || name == mark {
+				return v, true
+			}
 		}
 	}
-	return false
 }
 
-// Text returns what people read in the element.
+func evaluate[T any](ctx context.Context, js string) (T, error) {
+	return chromedp.Run(ctx, chromedp.Evaluate[T](js, chromedp.EvalAwaitPromise))
+}
+
+// notExecuted reports whether a script was refused because one page had gone
+// and the next was not there yet.
+func notExecuted(err error) bool { return contains(err, "Cannot find default execution context") }
+
+// interrupted reports whether the browser gave up a script, before or while it
+// was executed, because its page was replaced.
+func interrupted(err error) bool {
+	return contains(err, "Inspected target navigated or closed", "Execution context was destroyed")
+}
+
+// Text returns the visible text of the element.
 func (b *Tab) Text(selector string) string {
 	b.Helper()
-	v, err := chromedp.Run(b.ctx, chromedp.Evaluate[string](fmt.Sprintf(`document.querySelector(%q)?.innerText ?? ""`, selector)))
+	ctx, cancel := b.patient()
+	defer cancel()
+	v, err := evaluate[string](ctx, fmt.Sprintf(`document.querySelector(%q)?.innerText ?? ""`, selector))
 	if err != nil {
 		return err.Error()
 	}
 	return v
 }
 
-// Sees waits until the page, as a person sees it, has the words.
+// Sees waits until the visible text of the page contains the words.
 func (b *Tab) Sees(selector string, words ...string) {
 	b.Helper()
-	var text string
-	for deadline := time.Now().Add(15 * time.Second); time.Now().Before(deadline); {
-		text = b.Text(selector)
-		missing := 0
-		for _, w := range words {
-			if !strings.Contains(text, w) {
-				missing++
-			}
-		}
-		if missing == 0 && Evaluate[string](b, `document.readyState`) == "complete" {
+	for end := time.Now().Add(localstack.Patience(b.T)); ; <-time.After(20 * time.Millisecond) {
+		text := b.Text(selector)
+		if !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(text, w) }) && Evaluate[string](b, `document.readyState`) == "complete" {
 			return
 		}
-		<-time.After(20 * time.Millisecond)
+		if time.Now().After(end) {
+			b.Fatalf("%s does not show %q but:\n%s", selector, words, text)
+		}
 	}
-	b.Fatalf("%s does not show %q but:\n%s", selector, words, text)
 }
 
 // Click clicks the first visible element that the selector finds.
@@ -203,23 +262,28 @@ func (b *Tab) Press(within, label string) {
 	b.clickOn(label, fmt.Sprintf(`[...document.querySelectorAll(%q)].find(e => e.innerText.trim() === %q && e.checkVisibility())`, within+" a, "+within+" button", label))
 }
 
-func (b *Tab) clickOn(what, js string) {
+func (b *Tab) clickOn(what, element string) {
 	b.Helper()
-	for deadline := time.Now().Add(15 * time.Second); time.Now().Before(deadline); <-time.After(20 * time.Millisecond) {
-		if Evaluate[bool](b, `document.readyState === "complete" && !!(`+js+`)`) {
-			Evaluate[chromedp.Void](b, `(`+js+`).click()`)
-			return
-		}
-	}
-	b.Fatalf("there is no %q to click:\n%s", what, b.Text("body"))
+	b.act("an element to click: "+what, element, `document.readyState === "complete" && !!e`, `e.click()`)
+}
+
+// act waits until the condition holds for the element e, and executes do with
+// it then, once. In between nothing can happen to the element or its page.
+func (b *Tab) act(what, element, condition, do string) {
+	b.Helper()
+	Within(b.T, what, func() bool {
+		done, left := once[bool](b, func(mark string) string {
+			return fmt.Sprintf(`(() => { const e = %s; if (!(%s)) return false; %s%s; return true; })()`, element, condition, mark, do)
+		})
+		return done || left
+	})
 }
 
 // Fill types a value into a field.
 func (b *Tab) Fill(selector, value string) {
 	b.Helper()
-	b.Do(chromedp.WaitVisible(chromedp.CSS(selector)))
-	Evaluate[chromedp.Void](b, fmt.Sprintf(`(() => { const e = document.querySelector(%q); e.value = %q;
-		e.dispatchEvent(new Event("input", {bubbles: true})); e.dispatchEvent(new Event("change", {bubbles: true})); })()`, selector, value))
+	b.act("a field to fill: "+selector, fmt.Sprintf(`document.querySelector(%q)`, selector), `e?.checkVisibility({visibilityProperty: true})`,
+		fmt.Sprintf(`e.value = %q; e.dispatchEvent(new Event("input", {bubbles: true})); e.dispatchEvent(new Event("change", {bubbles: true}))`, value))
 }
 
 // Replaced waits, after do, until another element has taken this one's place:
@@ -294,7 +358,7 @@ func (b *Tab) carryAxe() {
 func (b *Tab) keeps(what, rules string) {
 	b.Helper()
 	b.carryAxe()
-	// Colours on their way are nobody's colours, nor are those of a button that
+	// Colours in a transition are not checked, nor are those of a button that
 	// waits for its answer.
 	Within(b.T, "requests to end", func() bool {
 		return Evaluate[bool](b, `!document.querySelector(".htmx-request, .htmx-swapping, .htmx-settling")`)

@@ -50,8 +50,8 @@ func (idle) Admit(context.Context, delivery.Load) (time.Duration, string) {
 func (idle) Unused(context.Context, delivery.Load)                   {}
 func (idle) Report(context.Context, delivery.Channel, delivery.Call) {}
 
-// Fire pretends that slot k is due, fires it and has it delivered. Whoever the
-// provider fails once is dead.
+// Fire pretends that slot k is due, fires it and has it delivered. A recipient
+// whom the provider refuses once is dead.
 func (g *Fixture) Fire(t template.Template, k template.Slot, answer func(delivery.Message) delivery.Result) reminder.Slot {
 	g.Helper()
 	board, err := g.Board.Board(g.Context(), t.ID)
@@ -87,7 +87,7 @@ func (g *Fixture) Deliver(answer func(delivery.Message) delivery.Result) {
 	g.Must(err)
 }
 
-// Reopen moves the template's opening, as a person would.
+// Reopen moves the template's opening, as staff would.
 func (g *Fixture) Reopen(id int64, by time.Duration) template.Template {
 	g.Helper()
 	t, err := g.Templates.Template(g.Context(), staff.System(), id)

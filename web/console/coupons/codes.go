@@ -55,7 +55,7 @@ func (h *handlers) codesPage(r *http.Request, t template.Template) (couponpages.
 	return p, err
 }
 
-// fillCodes reads one page of batches; templateID 0 stands for all templates.
+// fillCodes reads one page of batches; templateID 0 = all templates.
 func (h *handlers) fillCodes(r *http.Request, p *couponpages.Codes, templateID int64) error {
 	before, _ := strconv.ParseInt(r.FormValue("before"), 10, 64) // nonsense is the beginning
 	list, err := h.Codes.Batches(r.Context(), shell.Actor(r), redeemcode.Query{TemplateID: templateID, Before: max(0, before), Limit: shell.PageSize + 1})
@@ -103,7 +103,7 @@ func (h *handlers) askAgain(w http.ResponseWriter, r *http.Request, t template.T
 	return h.Show(w, r, http.StatusUnprocessableEntity, p.Page())
 }
 
-// typedCount reads a number that people may have divided into groups.
+// typedCount reads a number that may have thousands separators.
 func typedCount(s string) (int64, []fault.Field) {
 	n, err := strconv.ParseInt(strings.NewReplacer(",", "", " ", "", "\u00a0", "").Replace(shell.Narrow(s)), 10, 64)
 	if err != nil {
@@ -195,8 +195,8 @@ func (h *handlers) revokeCodes(w http.ResponseWriter, r *http.Request) error {
 	return h.Done(w, r, pageparts.CodesURL(t.ID), ui.Good, shell.Say(r, "codes.revoked_now"))
 }
 
-// revokedAlready answers who wants to revoke what somebody else was faster to
-// revoke: it is as wished, by the reason that the list shows.
+// revokedAlready answers a revocation of a batch that was revoked meanwhile: the
+// wish is fulfilled, with the reason that the list shows.
 func (h *handlers) revokedAlready(w http.ResponseWriter, r *http.Request, t template.Template, b redeemcode.Batch) error {
 	return h.Done(w, r, pageparts.CodesURL(t.ID), ui.Info, shell.Say(r, "codes.revoked_already", strconv.FormatInt(b.ID, 10)))
 }

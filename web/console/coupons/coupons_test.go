@@ -64,7 +64,7 @@ func TestLockIsReleasedByOperator(t *testing.T) {
 	b.Get("/audit").Is(200).Has("payment is gone", "mistake")
 }
 
-// A dialog that was kept, or typed, asks nothing that cannot be done.
+// A dialog of an impossible step has nothing to submit.
 func TestImpossibleCouponSteps(t *testing.T) {
 	g := consoletest.New(t)
 	d := g.Published(10, time.Hour)

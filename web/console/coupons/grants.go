@@ -114,8 +114,8 @@ func (h *handlers) startGrant(w http.ResponseWriter, r *http.Request) error {
 	return h.Done(w, r, couponpages.GrantURL(j.ID), "", "")
 }
 
-// unusable returns what is wrong with an uploaded list, as far as its beginning
-// tells: at once, not by the job.
+// unusable returns the errors at the beginning of an uploaded list, so that it
+// is refused at once and not by the job.
 func (h *handlers) unusable(r *http.Request, upload int64) error {
 	s, err := h.Files.Sample(r, upload, job.Reading{})
 	if err != nil {
@@ -217,7 +217,7 @@ func (h *handlers) grantResults(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// grantStep asks whether the step in the address is meant.
+// grantStep is the confirmation of the step in the address.
 func (h *handlers) grantStep(r *http.Request, p couponpages.Grant, broken string) pageparts.Confirmation {
 	l, url := shell.Frame(r).Locale, couponpages.GrantURL(p.Job.ID)
 	ask := pageparts.Confirmation{Active: "templates", Crumbs: p.Crumbs(r.Context()), ConfirmProps: ui.ConfirmProps{Cancel: url, Reason: shell.Reason(r),
@@ -256,7 +256,7 @@ func (h *handlers) confirmGrantStep(w http.ResponseWriter, r *http.Request) erro
 	if err != nil {
 		return err
 	}
-	if r.PathValue("step") == "apply" { // somebody may have done that meanwhile
+	if r.PathValue("step") == "apply" { // another request may have applied it
 		id, err := h.Grants.Applied(r.Context(), p.Job, p.Params)
 		if err != nil {
 			return err
@@ -275,7 +275,7 @@ func (h *handlers) confirmGrantStep(w http.ResponseWriter, r *http.Request) erro
 	return h.Ask(w, r, http.StatusOK, h.grantStep(r, p, ""))
 }
 
-// appliedBy tells of the job that somebody else has begun.
+// appliedBy describes the job that another member has started.
 func appliedBy(r *http.Request, j job.Job) string {
 	return shell.Say(r, "grants.applied_by", pageparts.ActorName(r.Context(), j.CreatedBy))
 }
@@ -313,14 +313,15 @@ func (h *handlers) takeGrantStep(w http.ResponseWriter, r *http.Request) error {
 	return h.Done(w, r, couponpages.GrantURL(j.ID), tone, said)
 }
 
-// showJobs says what the pages of jobs show of those of grants.
+// showGrantJobs registers how the pages of jobs show grants.
 func (h *handlers) showGrantJobs() {
 	h.ShowJobs(shell.JobView{NoFile: namedUsers, Actions: func(r *http.Request, j job.Job) []ui.ButtonProps {
 		return []ui.ButtonProps{{Label: shell.Say(r, "grants.open"), Icon: "ticket", URL: couponpages.GrantURL(j.ID)}}
 	}}, coupon.GrantKind, coupon.TakeBackKind)
 }
 
-// namedUsers reports whether the job reads what a request named: nobody's file.
+// namedUsers reports whether the job's users came in a request and not in a
+// file.
 func namedUsers(j job.Job) bool {
 	var p coupon.GrantParams
 	return json.Unmarshal(j.Params, &p) == nil && p.IDs

@@ -121,7 +121,7 @@ func TestListsAreCalledByTheirFiles(t *testing.T) {
 	b.Get(second).Is(200).HasNot("List:")
 }
 
-// A list that names nobody is refused like an empty file, whatever its format.
+// A list without users is refused like an empty file, whatever its format.
 func TestListWithoutRows(t *testing.T) {
 	g := consoletest.New(t)
 	d := g.Friends()

@@ -15,8 +15,8 @@ import (
 	"dropbell/web/console/consoletest"
 )
 
-// friends is a list with everything that can be wrong with one: 1001 is named
-// twice, 1002 has a coupon already, 404404 is nobody, Ann is no id.
+// friends is a list with every possible error: 1001 is in it twice, 1002 has a
+// coupon already, 404404 is unknown, Ann is no id.
 const friends = "Name;User ID\nAda;1001\nBob;1002\nCid;404404\nAnn;Ann\nAda;1001\nDan;1003\nEve;1004\n"
 
 // Without scripts: upload, dry run, apply with a reason, results, take back.

@@ -26,7 +26,7 @@ type NoticeCalendar interface {
 	NoticeDays(ctx context.Context, from, to time.Time, shops []int64, templateID int64) ([]coupon.NoticeDay, error)
 }
 
-// Tallies knows what became of coupons.
+// Tallies counts the coupons of a template by state.
 type Tallies interface {
 	// Tally returns what has become of the template's coupons, as far as events
 	// have arrived.
@@ -142,7 +142,7 @@ func (h *handlers) showCoupon(w http.ResponseWriter, r *http.Request) error {
 		MayRevoke: shell.Actor(r).Can(staff.ManageUsers, l.ShopNumber)}.Page())
 }
 
-// couponStep asks whether the step in the address is meant.
+// couponStep is the confirmation of the step in the address.
 func (h *handlers) couponStep(r *http.Request, l coupon.Listed, broken string) pageparts.Confirmation {
 	loc, order := shell.Frame(r).Locale, r.FormValue("order")
 	p := pageparts.Confirmation{Active: "coupons", Crumbs: []ui.Crumb{{Label: loc.T("nav.coupons"), URL: "/coupons"},

@@ -15,7 +15,7 @@ import (
 	"dropbell/web/console/shell"
 )
 
-// Curves knows how templates sold.
+// Curves reads the sales of templates over time.
 type Curves interface {
 	// Curve returns how the template sold, in at most so many steps.
 	Curve(ctx context.Context, templateID int64, points int) (claim.Curve, error)
@@ -36,15 +36,16 @@ const (
 type SalesDeps struct {
 	// Templates are read on behalf of the program: one look is for every viewer.
 	Templates shell.Templates
-	// Stock tells where coupons are.
+	// Stock sums up where coupons are.
 	Stock   gate.Accounts
 	Tallies Tallies
 	Curves  Curves
-	// Paces knows how fast the claim gate gives coupons away; nil = there is none.
+	// Paces reads the claim gate's rate of accepted claims; nil = there is no
+	// gate.
 	Paces Paces
 }
 
-// Sales tell how templates sell, and remember that of each for a moment.
+// Sales loads the sales of templates, and caches them for a moment.
 type Sales struct {
 	SalesDeps
 	mu     sync.Mutex
@@ -59,15 +60,14 @@ func (d *Sales) recently(id int64) *shell.Recent[droppages.Sales] {
 	defer d.mu.Unlock()
 	if d.recent[id] == nil {
 		if len(d.recent) >= maxSales || d.recent == nil {
-			d.recent = map[int64]*shell.Recent[droppages.Sales]{} // whoever is still watching looks again
+			d.recent = map[int64]*shell.Recent[droppages.Sales]{} // the remaining viewers load theirs again
 		}
 		d.recent[id] = shell.NewRecent(salesLife, func(ctx context.Context) (droppages.Sales, error) { return d.look(ctx, id) })
 	}
 	return d.recent[id]
 }
 
-// Of returns how the template sells; nil for a draft, of which nobody can have a
-// coupon.
+// Of returns the sales of the template; nil for a draft, which has none.
 func (d *Sales) Of(ctx context.Context, t template.Template) (*droppages.Sales, error) {
 	if t.Stored == template.Draft {
 		return nil, nil
@@ -78,9 +78,8 @@ func (d *Sales) Of(ctx context.Context, t template.Template) (*droppages.Sales, 
 	return &s, err
 }
 
-// look asks the gate or the database, whichever decides the claims: what a gate
-// has given away is on its shelves at once and in the database when it is
-// written.
+// look reads the gate or the database, whichever decides the claims: an accepted
+// claim is in the gate's shards at once and in the database when it is written.
 func (d *Sales) look(ctx context.Context, id int64) (droppages.Sales, error) {
 	t, err := d.Templates.Template(ctx, staff.System(), id)
 	if err != nil {
@@ -120,17 +119,18 @@ func (h *handlers) showClaims(w http.ResponseWriter, r *http.Request) error {
 	if s == nil {
 		return template.ErrNotFound
 	}
-	if !shell.Partial(r) { // somebody has opened the address itself
+	if !shell.Partial(r) { // the address was opened as a page
 		http.Redirect(w, r, "/templates/"+r.PathValue("id"), http.StatusSeeOther)
 		return nil
 	}
 	return h.Show(w, r, http.StatusOK, droppages.ClaimsCard(*s))
 }
 
-// Paces knows how fast the claim gate gives coupons away.
+// Paces reads the claim gate's rate of accepted claims.
 type Paces interface {
 	// Pace returns claims accepted in each of the last seconds that are over at
-	// now, the oldest first; a fault of kind Unavailable if nobody answers.
+	// now, the oldest first; a fault of kind Unavailable if Redis does not
+	// answer.
 	Pace(ctx context.Context, templateID int64, shards int, now time.Time, seconds int) ([]int64, error)
 }
 
@@ -148,5 +148,5 @@ func (d *Sales) Shards(ctx context.Context, t template.Template) (*droppages.Sto
 
 func shardsOf(a gate.Account, zone *time.Location) *droppages.StockShards {
 	return &droppages.StockShards{State: a.Plan.State, Reason: a.Plan.Reason, BuiltAt: a.Plan.BuiltAt, Zone: zone, Away: a.Away,
-		Ledger: a.Ledger, Shelves: a.Shards}
+		Ledger: a.Ledger, Shards: a.Shards}
 }

@@ -52,7 +52,7 @@ func dropOf(r *http.Request) int64 {
 	return n
 }
 
-// channelsURL leads back to where somebody came from.
+// channelsURL leads back to the page of the drop.
 func channelsURL(drop int64) string {
 	if drop > 0 {
 		return fmt.Sprintf("/templates/%d/cockpit", drop)
@@ -113,8 +113,8 @@ func (h *handlers) changeChannel(w http.ResponseWriter, r *http.Request) error {
 	return h.Done(w, r, channelsURL(dropOf(r)), ui.Good, shell.Say(r, text, shell.Say(r, "channel."+ch.String())))
 }
 
-// rateQuestion asks for a channel's rate; was is what it was when the answer
-// was begun.
+// rateQuestion is the form of a channel's rate; was is the rate that the form
+// showed first.
 func (h *handlers) rateQuestion(r *http.Request, ch delivery.Channel, was, typed, broken string) pageparts.Confirmation {
 	return pageparts.Confirmation{Active: "channels", Crumbs: channelCrumbs(r),
 		Inside: ui.Field(ui.FieldProps{Name: "rate_per_second", Label: shell.Say(r, "channels.rate_field"), Help: shell.Say(r, "channels.rate_help"), Value: typed,
@@ -176,8 +176,8 @@ func (h *handlers) testsPage(r *http.Request, ch delivery.Channel) (deliverypage
 	return p, err
 }
 
-// showTests shows the form and what became of the last messages; the list asks
-// again and again while one is on its way.
+// showTests shows the form and the results of the last messages; the list
+// reloads while a message is in flight.
 func (h *handlers) showTests(w http.ResponseWriter, r *http.Request) error {
 	ch, err := channelOf(r)
 	if err != nil {
@@ -218,8 +218,8 @@ func (h *handlers) startTest(w http.ResponseWriter, r *http.Request) error {
 	return h.Done(w, r, fmt.Sprintf("/channels/%s/test", ch), ui.Good, shell.Say(r, "tests.asked"))
 }
 
-// testTemplate reads the drop that the message tells about; the sender must be
-// allowed to see it.
+// testTemplate reads the drop of the message; the sender must be allowed to see
+// it.
 func (h *handlers) testTemplate(r *http.Request, wish *delivery.TestWish) ([]fault.Field, error) {
 	typed := strings.TrimSpace(r.PostFormValue("template"))
 	if typed == "" {

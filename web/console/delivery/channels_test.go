@@ -44,7 +44,7 @@ func TestChannelRate(t *testing.T) {
 	b.Post("/channels/sms/rate", url.Values{"rate_per_second": {"250"}, "reason": {"their new contract"}}).To("/channels")
 	b.Get("/channels").Is(200).Has("The rate of SMS has been changed.", "At most 250 messages per second.")
 	b.Get("/audit?kind=channel").Is(200).Has("changed the rate of", "their new contract", ">250<")
-	// Who answers an old question learns what somebody else has answered.
+	// A form with an outdated rate shows the stored one.
 	old := url.Values{"rate_per_second": {"90"}, "was_rate_per_second": {"0"}}
 	b.Post("/channels/sms/rate", old).Is(http.StatusConflict).Has("somebody has changed this to 250", `value="90"`, `name="was_rate_per_second" value="250"`)
 	b.Get("/channels").Is(200).Has("At most 250 messages per second.")
@@ -117,7 +117,7 @@ func TestChannelTestPage(t *testing.T) {
 	g.As(staff.Marketer).Get(page).Is(http.StatusForbidden)
 }
 
-// Somebody limited to shops cannot learn the names of others' drops.
+// Staff who are limited to shops cannot learn the names of others' drops.
 func TestChannelTestAboutAnotherShopsDrop(t *testing.T) {
 	g := consoletest.New(t)
 	g.Published(10, 2*time.Hour)

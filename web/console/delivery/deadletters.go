@@ -79,7 +79,7 @@ func (h *handlers) deadLetterJobs(r *http.Request) (deliverypages.Jobs, error) {
 }
 
 // refreshJobs is the part of the page that is live while a job runs. When none
-// does any more the page is told to load anew, since its counts have changed.
+// runs any more the page loads anew, since its counts have changed.
 func (h *handlers) refreshJobs(w http.ResponseWriter, r *http.Request) error {
 	jobs, err := h.deadLetterJobs(r)
 	if err != nil {

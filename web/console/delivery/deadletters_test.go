@@ -45,8 +45,8 @@ func TestDeadLettersAreShownToEverybody(t *testing.T) {
 	viewer.Htmx().Get("/dead-letters?user=1001").Is(200).Has("HTTP 503").HasNot("<html")
 }
 
-// A campaign's letters are told by its name and lead to it, whatever template
-// it is about; the people lead to their own pages, which are there.
+// Dead letters of a campaign are listed under its name with a link, whatever
+// template it is about; their users are linked, too.
 func TestDeadLettersOfCampaigns(t *testing.T) {
 	g := consoletest.Buried(t)
 	g.Exec(`insert into users (id) values (5), (6)`)

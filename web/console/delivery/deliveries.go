@@ -34,7 +34,7 @@ func (h *handlers) deliveryQuery(r *http.Request) (deliverypages.DeliveryFilter,
 	return f, q, broken.List
 }
 
-// channelNames are the channels as they stand in addresses.
+// channelNames are the channels' values in addresses.
 func channelNames() (list []string) {
 	for _, c := range delivery.AllChannels() {
 		list = append(list, c.String())
@@ -42,7 +42,7 @@ func channelNames() (list []string) {
 	return list
 }
 
-// slotNames are the slots as they stand in addresses.
+// slotNames are the slots' values in addresses.
 func slotNames() (list []string) {
 	for n := 1; n <= 12; n++ {
 		list = append(list, strconv.Itoa(n))

@@ -42,8 +42,8 @@ func (h *handlers) announce(ctx context.Context, by staff.Actor, t template.Temp
 	return p, err
 }
 
-// told reports whether the kind of announcement has been sent and nobody was
-// told another opening since.
+// told reports whether the kind of announcement has been sent and no reminder
+// has named another opening since.
 func (h *handlers) told(ctx context.Context, t template.Template, kind delivery.Kind, list []reminder.AnnouncementStatus) (bool, error) {
 	var sent *reminder.AnnouncementStatus
 	for i, a := range list { // newest first
@@ -130,7 +130,7 @@ func (h *handlers) sendAnnouncement(w http.ResponseWriter, r *http.Request) erro
 	return h.Done(w, r, shell.TemplateURL(t.ID), ui.Good, shell.Say(r, "announce.sent."+string(kind)))
 }
 
-// nobodyLeft says why an announcement would be sent to nobody.
+// nobodyLeft explains why an announcement would have no recipients.
 func nobodyLeft(l *i18n.Locale, reach reminder.Reach) string {
 	if reach.LeftOut > 0 {
 		return l.N("announce.confirm.left_out", reach.LeftOut, reminder.MaxCorrections)

@@ -24,7 +24,7 @@ func TestCorrection(t *testing.T) {
 	marketer, viewer := g.As(staff.Marketer), g.As(staff.Viewer)
 	marketer.Get(page).Is(200).Has("Nothing to correct")
 	g.Fire(d, 12, consoletest.Takes)
-	marketer.Get(send).Is(http.StatusConflict) // nobody was told anything wrong
+	marketer.Get(send).Is(http.StatusConflict) // no reminder was wrong
 	g.Reopen(d.ID, time.Hour)
 	marketer.Get(page).Is(200).Has("3 recipients were reminded of the old time.", "Send correction", send)
 	viewer.Get(page).Is(200).Has("Nothing to correct").HasNot(send)
@@ -45,8 +45,8 @@ func TestCorrection(t *testing.T) {
 	part.Get(page).Is(200).Has("3 of 3 delivered.", "finished").HasNot("<html", "data-live")
 }
 
-// Whoever moves an opening there and back has to correct those who were told
-// of the time in between.
+// After an opening was moved there and back, a correction is needed for users
+// who were reminded in between.
 func TestCorrectionThereAndBack(t *testing.T) {
 	g := consoletest.New(t)
 	d := g.Published(10, 5*time.Hour)

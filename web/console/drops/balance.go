@@ -26,7 +26,7 @@ func (h *handlers) balance(w http.ResponseWriter, r *http.Request) error {
 	return h.Show(w, r, http.StatusOK, p.Page())
 }
 
-// receipt sends the list of everybody who was due in a slot.
+// receipt sends the list of all recipients of a slot.
 func (h *handlers) receipt(w http.ResponseWriter, r *http.Request) error {
 	t, err := shell.TemplateOf(r, h.Templates)
 	if err != nil {

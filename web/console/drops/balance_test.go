@@ -67,13 +67,13 @@ func TestReceipt(t *testing.T) {
 	foreign.Get(path(other.ID, s.ID)).Is(http.StatusForbidden) // the slot is not that template's
 }
 
-// torn is a store that breaks after so many bytes.
-type torn struct {
+// brokenStore is a store that breaks after so many bytes.
+type brokenStore struct {
 	reminder.ReceiptStore
 	after int
 }
 
-func (s torn) Receipt(_ context.Context, _ int64, w io.Writer) error {
+func (s brokenStore) Receipt(_ context.Context, _ int64, w io.Writer) error {
 	if s.after > 0 {
 		if _, err := io.WriteString(w, strings.Repeat("x", s.after)); err != nil {
 			return err
@@ -82,10 +82,10 @@ func (s torn) Receipt(_ context.Context, _ int64, w io.Writer) error {
 	return errors.New("the connection is gone")
 }
 
-// counting counts what is logged as an error.
-type counting struct{ n atomic.Int32 }
+// errorCounter counts what is logged as an error.
+type errorCounter struct{ n atomic.Int32 }
 
-func (c *counting) Write(p []byte) (int, error) {
+func (c *errorCounter) Write(p []byte) (int, error) {
 	if strings.Contains(string(p), "level=ERROR") {
 		c.n.Add(1)
 	}
@@ -94,9 +94,9 @@ func (c *counting) Write(p []byte) (int, error) {
 
 func TestABrokenReceiptIsNotTakenForAWholeOne(t *testing.T) {
 	for _, after := range []int{0, 100, 1 << 20} {
-		log := &counting{}
+		log := &errorCounter{}
 		g := consoletest.New(t, func(d *console.Deps) {
-			d.Drops.Receipts.Store = torn{d.Drops.Receipts.Store, after}
+			d.Drops.Receipts.Store = brokenStore{d.Drops.Receipts.Store, after}
 			d.Log = slog.New(slog.NewTextHandler(log, nil))
 		})
 		d := g.Published(10, 2*time.Hour)

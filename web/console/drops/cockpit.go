@@ -21,14 +21,13 @@ const (
 	// aheadLife is how old a forecast may be that a cockpit shows; it looks at
 	// every drop there is.
 	aheadLife = 5 * time.Second
-	// pastFaces is how many states a browser may be behind and still be sent
+	// pastRenderings is how many states a browser may be behind and still be sent
 	// the difference only.
-	pastFaces = 30
+	pastRenderings = 30
 )
 
-// A face is one state of a cockpit, drawn once for each language whoever
-// looks at it.
-type face struct {
+// A rendering is one state of a cockpit, rendered once for each language.
+type rendering struct {
 	page droppages.Cockpit
 	zone *time.Location
 
@@ -36,14 +35,14 @@ type face struct {
 	cells map[*i18n.Locale]ui.Cells
 }
 
-func newFace(p droppages.Cockpit, zone *time.Location, original *i18n.Locale) *face {
-	f := &face{page: p, zone: zone, cells: map[*i18n.Locale]ui.Cells{}}
+func newRendering(p droppages.Cockpit, zone *time.Location, original *i18n.Locale) *rendering {
+	f := &rendering{page: p, zone: zone, cells: map[*i18n.Locale]ui.Cells{}}
 	f.page.Sum = shell.Digest(f.page.Shape(), f.in(original))
 	return f
 }
 
 // in returns the state's values in a language.
-func (f *face) in(l *i18n.Locale) ui.Cells {
+func (f *rendering) in(l *i18n.Locale) ui.Cells {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.cells[l] == nil {
@@ -54,8 +53,8 @@ func (f *face) in(l *i18n.Locale) ui.Cells {
 
 // snapshots are a cockpit's state and those before it.
 type snapshots struct {
-	*face
-	past []*face // newest last
+	*rendering
+	past []*rendering // newest last
 
 	mu      sync.Mutex
 	patches map[patchKey][]byte
@@ -77,9 +76,9 @@ func (d *snapshots) patch(from string, l *i18n.Locale) []byte {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	key := patchKey{from, l}
-	before := d.faceOf(from)
+	before := d.renderingOf(from)
 	if before == nil {
-		key.from = "" // nobody knows it: everything is sent
+		key.from = "" // unknown state: everything is sent
 	}
 	if raw := d.patches[key]; raw != nil {
 		return raw
@@ -89,7 +88,7 @@ func (d *snapshots) patch(from string, l *i18n.Locale) []byte {
 	return raw
 }
 
-func (d *snapshots) faceOf(sum string) *face {
+func (d *snapshots) renderingOf(sum string) *rendering {
 	for _, f := range d.past {
 		if f.page.Sum == sum {
 			return f
@@ -98,7 +97,7 @@ func (d *snapshots) faceOf(sum string) *face {
 	return nil
 }
 
-func (d *snapshots) draw(before *face, l *i18n.Locale) []byte {
+func (d *snapshots) draw(before *rendering, l *i18n.Locale) []byte {
 	cells := d.in(l)
 	if before != nil {
 		cells = cells.Since(before.in(l))
@@ -107,8 +106,8 @@ func (d *snapshots) draw(before *face, l *i18n.Locale) []byte {
 	return raw
 }
 
-// deck reads a drop. Rows that the snapshot before holds are not read again.
-func (h *handlers) deck(ctx context.Context, templateID int64, before *snapshots) (*snapshots, error) {
+// readSnapshots reads a drop. Rows that the snapshot before holds are not read again.
+func (h *handlers) readSnapshots(ctx context.Context, templateID int64, before *snapshots) (*snapshots, error) {
 	ctx, cancel := context.WithTimeout(ctx, shell.WriteTimeout)
 	defer cancel()
 	t, err := h.Templates.Template(ctx, staff.System(), templateID)
@@ -132,20 +131,20 @@ func (h *handlers) deck(ctx context.Context, templateID int64, before *snapshots
 	if p.Ahead, err = h.aheadOf(ctx, t); err != nil {
 		return nil, err
 	}
-	d := &snapshots{face: newFace(p, h.DefaultZone, h.Languages.Default()), patches: map[patchKey][]byte{}}
+	d := &snapshots{rendering: newRendering(p, h.DefaultZone, h.Languages.Default()), patches: map[patchKey][]byte{}}
 	if before == nil {
 		return d, nil
 	}
-	if d.page.Sum == before.page.Sum { // nobody will be told
+	if d.page.Sum == before.page.Sum { // no subscriber is notified
 		d.past = before.past
 		return d, nil
 	}
-	d.past = append(append([]*face{}, before.past[max(0, len(before.past)-pastFaces+1):]...), before.face)
+	d.past = append(append([]*rendering{}, before.past[max(0, len(before.past)-pastRenderings+1):]...), before.rendering)
 	return d, nil
 }
 
-// pulse goes on with the pulse of the look before, or takes it from what
-// batches say about the last minutes.
+// pulse continues the pulse of the look before, or reads it from the batches of
+// the last minutes.
 func (h *handlers) pulse(ctx context.Context, p droppages.Cockpit, before *snapshots) (reminder.Pulse, error) {
 	if before == nil {
 		spans, err := h.Cockpits.Spans(ctx, p.ID, reminder.PulseSteps*reminder.PulseStep)
@@ -182,7 +181,7 @@ func (h *handlers) showCockpit(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	d, err := h.decks.Peek(r.Context(), t.ID)
+	d, err := h.cockpits.Peek(r.Context(), t.ID)
 	if err != nil {
 		return err
 	}
@@ -209,7 +208,7 @@ func (h *handlers) streamCockpit(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer s.Close()
-	states, leave := h.decks.Join(t.ID)
+	states, leave := h.cockpits.Join(t.ID)
 	defer leave()
 	language := shell.Frame(r).Locale
 	shell.Pump(h.Shell, s, states, func(d *snapshots) error {
@@ -218,7 +217,7 @@ func (h *handlers) streamCockpit(w http.ResponseWriter, r *http.Request) error {
 		}
 		from := s.Seen[0]
 		s.Seen[0] = d.page.Sum
-		if before := d.faceOf(from); before != nil && before.page.Shape() != d.page.Shape() {
+		if before := d.renderingOf(from); before != nil && before.page.Shape() != d.page.Shape() {
 			return s.Event(shell.ReloadEvent, nil)
 		}
 		if raw := d.patch(from, language); raw != nil {

@@ -13,7 +13,7 @@ import (
 	"dropbell/web/console/shell"
 )
 
-// A slot goes out while somebody looks, and nothing but its values changes.
+// A slot is fired while the page is open, and nothing but its values changes.
 func TestASlotFiresInTheBrowser(t *testing.T) {
 	g := consoletest.New(t)
 	d := g.Published(10, 2*time.Hour)

@@ -44,8 +44,8 @@ func TestCockpitPage(t *testing.T) {
 	viewer.Get(cockpitURL(d.ID)).Is(200).Has("The slot 55 minutes before is due and has not fired.", "Overdue")
 }
 
-// Slots that a move put into the past are due from the move on: they go out at
-// once, and nobody is told meanwhile that they should have gone an hour ago.
+// Slots that a move put into the past are due from the move on: they are fired
+// at once, and not shown as an hour overdue meanwhile.
 func TestSlotsDueByAMoveAreNotOverdue(t *testing.T) {
 	g := consoletest.New(t)
 	d := g.Reopen(g.Published(10, 2*time.Hour).ID, 7*time.Minute-2*time.Hour)
@@ -63,8 +63,8 @@ func TestSlotsDueByAMoveAreNotOverdue(t *testing.T) {
 	}
 }
 
-// A few bytes per change, in the viewer's language; whoever comes back is sent
-// what they missed.
+// A few bytes per change, in the viewer's language; a viewer that reconnects
+// gets the missed changes.
 func TestCockpitStream(t *testing.T) {
 	g := consoletest.New(t)
 	d := g.Published(10, 2*time.Hour)
@@ -139,7 +139,8 @@ func TestCockpitStreamEnds(t *testing.T) {
 	g.Ends(other)
 }
 
-// One look a second whoever watches, and finished slots are not read again.
+// One query a second whatever the number of viewers, and finished slots are not
+// read again.
 func TestCockpitLooksOnceForAll(t *testing.T) {
 	l := &counted{Cockpit: reminder.Cockpit{At: time.Now(), Rows: []reminder.CockpitRow{{Slot: reminder.Slot{ID: 7, State: reminder.Finished}}, {Slot: reminder.Slot{ID: 8, State: reminder.Sending}}}}}
 	g := consoletest.New(t, func(d *console.Deps) { d.Drops.Cockpits = countedStore{l} })

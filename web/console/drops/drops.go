@@ -30,7 +30,8 @@ type Reminders struct {
 
 // DeadMessages lists the events that handlers gave up on.
 type DeadMessages interface {
-	// Open returns events that nobody has dealt with, the newest first.
+	// Open returns events that were neither replayed nor discarded, the newest
+	// first.
 	Open(ctx context.Context, before int64, limit int) ([]staff.DeadMessage, error)
 }
 
@@ -40,7 +41,7 @@ type Users interface {
 	User(ctx context.Context, id user.ID) (user.User, error)
 }
 
-// Sales tell how templates sell.
+// Sales loads the sales of templates.
 type Sales interface {
 	// Of returns how the template sells; nil for a draft.
 	Of(ctx context.Context, t template.Template) (*droppages.Sales, error)
@@ -78,14 +79,14 @@ type Deps struct {
 type handlers struct {
 	*shell.Shell
 	Deps
-	// decks are the cockpits that somebody watches, by template.
-	decks *shell.Hub[int64, *snapshots]
-	ahead *shell.Recent[[]reminder.ChannelForecast]
+	// cockpits are the cockpits with viewers, by template.
+	cockpits *shell.Hub[int64, *snapshots]
+	ahead    *shell.Recent[[]reminder.ChannelForecast]
 }
 
 func newHandlers(sh *shell.Shell, d Deps) *handlers {
 	h := &handlers{Shell: sh, Deps: d}
-	h.decks = shell.NewHub(h.deck, shell.Always[*snapshots](time.Second))
+	h.cockpits = shell.NewHub(h.readSnapshots, shell.Always[*snapshots](time.Second))
 	h.ahead = shell.NewRecent(aheadLife, func(ctx context.Context) ([]reminder.ChannelForecast, error) {
 		return h.Forecaster.Forecast(ctx, forecastAhead)
 	})
@@ -96,8 +97,8 @@ func newHandlers(sh *shell.Shell, d Deps) *handlers {
 // pages show of the jobs of bulk steps.
 func Routes(sh *shell.Shell, d Deps) []shell.Route {
 	h := newHandlers(sh, d)
-	sh.BeforeClose(h.decks.Close)
-	sh.CountWatched(h.decks.Watching)
+	sh.BeforeClose(h.cockpits.Close)
+	sh.CountWatched(h.cockpits.Watching)
 	h.showBulkJobs()
 	return []shell.Route{
 		shell.Live(2*time.Second, shell.Get("/", staff.View, h.overview)),

@@ -11,8 +11,8 @@ import (
 	"dropbell/web/console/shell"
 )
 
-// The page of a drop that staff closed says when it ended, and that nobody
-// gets what is left.
+// The page of a drop that staff closed shows when it ended, and that the rest is
+// not for sale.
 func TestPageOfADropThatWasClosedEarly(t *testing.T) {
 	g := consoletest.New(t)
 	d := g.Published(10, time.Hour)
@@ -52,7 +52,7 @@ func TestPageOfADropThatWasCancelled(t *testing.T) {
 	b.Get(page).Is(200).Has("can no longer be claimed", "Closing", "Cancelled "+g.Languages.Default().DateTime(g.Now(), consoletest.Berlin(t))[:8]).HasNot("can still be claimed", "Give to a list")
 }
 
-// The page tells when owners are told of the expiry, and how.
+// The page shows when and over which channels owners are notified of the expiry.
 func TestNoticePlanOnThePage(t *testing.T) {
 	g := consoletest.New(t)
 	d := g.Draft(10, time.Hour)

@@ -10,7 +10,7 @@ import (
 	"dropbell/web/console/shell"
 )
 
-// explain tells what one user reserved for one template and what became of it.
+// explain shows one user's reservations of one template and their outcomes.
 func (h *handlers) explain(w http.ResponseWriter, r *http.Request) error {
 	t, err := shell.TemplateOf(r, h.Templates)
 	if err != nil {

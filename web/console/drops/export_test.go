@@ -10,7 +10,7 @@ import (
 // What tests look at that go through the whole console.
 
 // PastFaces is how many states a browser may be behind.
-const PastFaces = pastFaces
+const PastFaces = pastRenderings
 
 // ValuesOf writes a template as its form does.
 var ValuesOf = valuesOf
@@ -20,7 +20,7 @@ type Deck = snapshots
 
 // Look looks at a drop whose cockpit was in the state before.
 func Look(ctx context.Context, sh *shell.Shell, d Deps, templateID int64, before *Deck) (*Deck, error) {
-	return newHandlers(sh, d).deck(ctx, templateID, before)
+	return newHandlers(sh, d).readSnapshots(ctx, templateID, before)
 }
 
 // Patch returns the values that bring a page from a state to this one.

@@ -165,8 +165,8 @@ func (h *handlers) previewTemplate(w http.ResponseWriter, r *http.Request) error
 	return h.Show(w, r, http.StatusOK, f.Checked())
 }
 
-// blastOfForm tells what the form of a published template does to its
-// reminders if it is saved with another opening.
+// blastOfForm computes what happens to the reminders of a published template if
+// the form is saved with another opening.
 func (h *handlers) blastOfForm(r *http.Request, opensAt time.Time) (b droppages.Blast, err error) {
 	id, _ := strconv.ParseInt(r.PostFormValue("template"), 10, 64) // nonsense is none
 	t, err := shell.VisibleTemplate(r, h.Templates, id)

@@ -57,9 +57,9 @@ func (h *handlers) listTemplates(w http.ResponseWriter, r *http.Request) error {
 	return h.Listed(w, r, p.Part(), p.Page())
 }
 
-// phases are the parts of the list that nobody has sorted: what is ahead or on
-// and drafts of it, the next opening first; what is over and drafts of long
-// ago, the last first. Only those that q asks for are there.
+// phases are the parts of the unsorted list: what is ahead or on and drafts of
+// it, the next opening first; what is over and drafts of long ago, the last
+// first. Only those that q selects are there.
 func phases(q template.Query, now time.Time) (list []template.Query) {
 	ahead, past := q, q
 	if q.From == nil || q.From.Before(now) {
@@ -103,7 +103,8 @@ func (h *handlers) inPhases(r *http.Request, parts []template.Query, at int, pla
 	return list, from, nil
 }
 
-// phaseOf reads the "after" of a list in n phases: which one goes on, and where.
+// phaseOf reads the "after" of a list in n phases: the phase to continue, and
+// from where.
 func phaseOf(s string, n int) (int, template.Cursor) {
 	phase, rest, several := strings.Cut(s, ".")
 	if i, err := strconv.Atoi(phase); several && err == nil && i >= 0 && i < n {
@@ -159,7 +160,7 @@ func (h *handlers) showTemplate(w http.ResponseWriter, r *http.Request) error {
 	}
 	if s := t.State(h.Now()); s == template.Scheduled || s == template.Paused {
 		ahead := h.ahead.Get
-		if !shell.Partial(r) { // after a change somebody wants to see what it led to
+		if !shell.Partial(r) { // after a change the page shows its result
 			ahead = func(ctx context.Context) ([]reminder.ChannelForecast, error) {
 				return h.Forecaster.Forecast(ctx, forecastAhead)
 			}

@@ -20,8 +20,8 @@ const (
 	upcomingDrops = 6
 	openDrops     = 3
 	recentRecords = 8
-	// oldBacklog is how long a message may be on its way before somebody
-	// should look.
+	// oldBacklog is how long a message may be in flight before the page shows it
+	// as a problem.
 	oldBacklog = time.Minute
 	// maxStuck bounds how many stuck messages are counted on the first page.
 	maxStuck = 100
@@ -125,7 +125,7 @@ func (h *handlers) judge(r *http.Request, p *droppages.Overview) error {
 	return nil
 }
 
-// otherDeadLetters tells of those that no shown drop tells of: of earlier
+// otherDeadLetters returns the dead letters that no shown drop has: of earlier
 // drops, campaigns and notices. The counters are of all shops.
 func (h *handlers) otherDeadLetters(r *http.Request, drops []droppages.Drop) ([]droppages.Attention, error) {
 	groups, err := h.DeadLetters.Groups(r.Context(), shell.Actor(r), delivery.DeadLetterFilter{})

@@ -48,7 +48,7 @@ func (h *handlers) takeStep(w http.ResponseWriter, r *http.Request) error {
 	return h.Done(w, r, shell.TemplateURL(t.ID), ui.Good, shell.Say(r, "done."+step, t.Name))
 }
 
-// refuseStep asks again and says why it was not possible.
+// refuseStep shows the confirmation again with the error.
 func (h *handlers) refuseStep(w http.ResponseWriter, r *http.Request, t template.Template, cause error) error {
 	p, err := h.stepQuestion(r, t)
 	if err != nil {
@@ -57,7 +57,7 @@ func (h *handlers) refuseStep(w http.ResponseWriter, r *http.Request, t template
 	return h.StepRefused(w, r, p, cause, pageparts.FieldLabel)
 }
 
-// stepQuestion asks whether the step is meant; where the state does not allow
+// stepQuestion is the confirmation of the step; where the state does not allow
 // it there is nothing to submit.
 func (h *handlers) stepQuestion(r *http.Request, t template.Template) (pageparts.Confirmation, error) {
 	step := r.PathValue("step")
@@ -177,7 +177,7 @@ func (h *handlers) fillMove(r *http.Request, t template.Template, p *droppages.M
 	return err
 }
 
-// blast tells what moving t's opening to at would do.
+// blast computes what moving t's opening to at would do.
 func (h *handlers) blast(t template.Template, b reminder.Board, at time.Time) droppages.Blast {
 	p := droppages.Blast{Valid: true, OpensAt: at, Shift: at.Sub(t.OpensAt)}
 	for _, row := range b.Rows {

@@ -37,7 +37,7 @@ func TestCreateTemplate(t *testing.T) {
 		t.Errorf("stored %+v", got.Spec)
 	}
 	other := g.As(staff.Marketer)
-	a := other.Post("/templates", form).Is(http.StatusSeeOther) // another person's form is another template
+	a := other.Post("/templates", form).Is(http.StatusSeeOther) // another member's form is another template
 	if a.Header.Get("Location") == "/templates/1" {
 		t.Error("a form opened somebody else's template")
 	}
@@ -108,8 +108,8 @@ func TestLifeOfADrop(t *testing.T) {
 	b.Get("/templates/99999999999999999999").Is(http.StatusNotFound)
 }
 
-// TestPublishingWhatNobodySaw: a draft that was changed after somebody had
-// asked to publish it is shown again first.
+// TestPublishingWhatNobodySaw: a draft that was changed after the publication
+// form was shown is shown again first.
 func TestPublishingWhatNobodySaw(t *testing.T) {
 	g := consoletest.New(t)
 	d := g.Draft(10, 2*time.Hour)

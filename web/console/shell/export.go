@@ -14,7 +14,7 @@ import (
 type Sheet struct {
 	to    *csv.Writer
 	cells []string
-	// masked is set for somebody who may not see contacts.
+	// masked is set for staff who may not see contacts.
 	masked bool
 }
 
@@ -90,13 +90,13 @@ func (d *Download) Write(p []byte) (int, error) {
 		h.Set("Content-Disposition", `attachment; filename="`+d.name+`"`)
 		d.begun = true
 	}
-	// Whoever takes the file slowly may, but nobody holds it for ever.
+	// A slow client may take long, but not without end.
 	_ = http.NewResponseController(d.w).SetWriteDeadline(time.Now().Add(3 * WriteTimeout)) // not every writer has one
 	return d.w.Write(p)
 }
 
-// Broken returns err if it can be answered. Else it cuts the connection, so
-// that nobody takes what came for the whole file.
+// Broken returns err if it can be answered. Else it cuts the connection, so that
+// a part is not taken for the whole file.
 func (d *Download) Broken(sh *Shell, r *http.Request, err error) error {
 	if !d.begun {
 		return err

@@ -26,10 +26,10 @@ func readFragment(raw []byte) (fragment, bool) {
 	return fragment{nodes[0], bytes.TrimSpace(raw)}, true
 }
 
-// since returns the elements that a page which shows before has to replace
-// to show f: the smallest ones with an id around everything that is another.
-// What browsers go on writing by themselves, countdowns, is no difference.
-// ok is false if before is another element altogether.
+// since returns the elements that a page which shows before has to replace to
+// show f: the smallest ones with an id around everything that is another.
+// Countdowns, which browsers update, are no difference. ok is false if before is
+// another element altogether.
 func (f fragment) since(before fragment) (elements []*html.Node, ok bool) {
 	if before.root == nil || attribute(before.root, "id") != attribute(f.root, "id") {
 		return nil, false

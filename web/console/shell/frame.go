@@ -38,14 +38,14 @@ var (
 // Frame returns the frame in which the request's page is drawn.
 func Frame(r *http.Request) *ui.Frame { return ui.From(r.Context()) }
 
-// Actor returns the member who asks, as use cases know them.
+// Actor returns the signed-in member as the actor of use cases.
 func Actor(r *http.Request) staff.Actor { return Frame(r).Member.Actor() }
 
 // Say returns the message key in the viewer's language.
 func Say(r *http.Request, key string, args ...any) string { return Frame(r).Locale.T(key, args...) }
 
-// protect sets the headers that keep browsers from doing what no page of ours
-// asks for, and makes the frame in which pages are drawn.
+// protect sets the security headers of browsers, and makes the frame in which
+// pages are rendered.
 func (sh *Shell) protect(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		f := &ui.Frame{Languages: sh.Languages.All(), Assets: sh.Assets, Nonce: rand.Text(), Path: r.URL.RequestURI(), Now: sh.Now(), Zone: sh.DefaultZone}
@@ -65,7 +65,7 @@ func (sh *Shell) protect(next http.Handler) http.Handler {
 	})
 }
 
-// crossOrigin refuses changes that another site's page asks for.
+// crossOrigin refuses changes that come from another site's page.
 func (sh *Shell) crossOrigin() func(http.Handler) http.Handler {
 	guard := http.NewCrossOriginProtection()
 	if u, err := url.Parse(sh.PublicURL); err == nil && u.Host != "" {
@@ -115,7 +115,7 @@ func Partial(r *http.Request) bool {
 // Show draws a page. It is drawn to the end before anything is sent, so that
 // a failure can still be answered properly.
 func (sh *Shell) Show(w http.ResponseWriter, r *http.Request, status int, page templ.Component) error {
-	if !Partial(r) && r.Method != http.MethodHead { // which nobody sees
+	if !Partial(r) && r.Method != http.MethodHead { // not visible
 		Frame(r).Flashes = append(Frame(r).Flashes, sh.popFlashes(r)...)
 	}
 	Frame(r).Behind = behind(r)
@@ -125,7 +125,7 @@ func (sh *Shell) Show(w http.ResponseWriter, r *http.Request, status int, page t
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
-	_, _ = b.WriteTo(w) // whoever hangs up misses it
+	_, _ = b.WriteTo(w) // an error means that the client has gone
 	return nil
 }
 
@@ -137,7 +137,7 @@ func (sh *Shell) Either(w http.ResponseWriter, r *http.Request, part, whole temp
 	return sh.Show(w, r, http.StatusOK, whole)
 }
 
-// Done goes on to another page after a change, where text is shown.
+// Done redirects to another page after a change, where text is shown.
 func (sh *Shell) Done(w http.ResponseWriter, r *http.Request, to string, tone ui.Tone, text string) error {
 	if text != "" {
 		sh.pushFlash(r, ui.Flash{Kind: tone, Text: text})
@@ -184,7 +184,7 @@ const reloadAfter = 5
 // Fail answers what a handler could not.
 func (sh *Shell) Fail(w http.ResponseWriter, r *http.Request, err error) {
 	if r.Context().Err() != nil {
-		return // whoever asked has gone
+		return // the client has gone
 	}
 	sh.denied(r, err)
 	f := sh.failure(r, err)

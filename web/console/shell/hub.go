@@ -11,9 +11,9 @@ import (
 // A view is the state of what is watched. Equal views have equal digests.
 type view interface{ Digest() string }
 
-// Hub looks after what somebody watches: one look per key and interval,
-// however many people watch it, and none when nobody does. Each look is given
-// what the one before has found, the first a zero view.
+// Hub polls states for their viewers: one look per key and interval, whatever
+// the number of viewers, and none without viewers. Each look gets the result of
+// the one before, the first a zero view.
 type Hub[K comparable, S view] struct {
 	look func(ctx context.Context, key K, before S) (S, error)
 	// every says how long to wait between two looks.
@@ -72,8 +72,7 @@ func (h *Hub[K, S]) enter(key K) (chan S, *watch[S]) {
 	return ch, w
 }
 
-// Peek returns the state as it is shown to those who watch it, or
-// looks if nobody does.
+// Peek returns the state as its viewers see it, or looks if there are none.
 func (h *Hub[K, S]) Peek(ctx context.Context, key K) (S, error) {
 	states, w := h.enter(key)
 	defer h.leave(key, w, states)
@@ -87,7 +86,7 @@ func (h *Hub[K, S]) Peek(ctx context.Context, key K) (S, error) {
 		return none, ctx.Err()
 	}
 	if err := h.failure(w); err != nil {
-		return none, err // everybody who waited for this look is told of it
+		return none, err // all callers that waited for this look get its error
 	}
 	return h.attempt(ctx, key, none) // the hub is closed
 }
@@ -104,8 +103,8 @@ func (h *Hub[K, S]) ended() bool {
 	return h.closed
 }
 
-// attempt looks. Nobody stands behind a watch to catch a panic, which would
-// end the program.
+// attempt looks, and turns a panic into an error, since there is no handler that
+// would recover it.
 func (h *Hub[K, S]) attempt(ctx context.Context, key K, before S) (s S, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -145,7 +144,7 @@ func (h *Hub[K, S]) follow(ctx context.Context, key K, w *watch[S]) {
 		}
 		h.mu.Lock()
 		if err != nil {
-			// Viewers come back, and are told why it is not possible.
+			// Viewers reconnect, and get the error.
 			w.err = err
 			h.drop(key, w)
 			h.mu.Unlock()
@@ -162,7 +161,7 @@ func (h *Hub[K, S]) follow(ctx context.Context, key K, w *watch[S]) {
 	}
 }
 
-// tell passes a state on if it is another than before; mu is held.
+// tell sends a state that differs from the one before; mu is held.
 func (w *watch[S]) tell(s S) {
 	if w.last != nil && (*w.last).Digest() == s.Digest() {
 		return
@@ -177,7 +176,7 @@ func (w *watch[S]) tell(s S) {
 	}
 }
 
-// Watching returns how many keys somebody watches.
+// Watching returns how many keys have viewers.
 func (h *Hub[K, S]) Watching() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -8,23 +8,25 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"dropbell/adapters/localstack"
 )
 
-// looker counts how often it is asked and answers what it is told to.
-type looker struct {
+// fakeSource counts how often it is asked and answers what it is told to.
+type fakeSource struct {
 	asked atomic.Int64
 	mu    sync.Mutex
 	sum   string
 	err   error
 }
 
-func (l *looker) set(sum string, err error) {
+func (l *fakeSource) set(sum string, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.sum, l.err = sum, err
 }
 
-func (l *looker) look(context.Context, int64, *liveFragment) (*liveFragment, error) {
+func (l *fakeSource) look(context.Context, int64, *liveFragment) (*liveFragment, error) {
 	l.asked.Add(1)
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -32,7 +34,7 @@ func (l *looker) look(context.Context, int64, *liveFragment) (*liveFragment, err
 }
 
 func TestHubLooksOnceForAll(t *testing.T) {
-	l := &looker{sum: "a"}
+	l := &fakeSource{sum: "a"}
 	h := NewHub(l.look, Always[*liveFragment](time.Hour)) // one look, then never again
 	leaves := []func(){}
 	for range 50 {
@@ -60,7 +62,7 @@ func TestHubLooksOnceForAll(t *testing.T) {
 }
 
 func TestHubTellsOnlyChangesAndTheLastOne(t *testing.T) {
-	l := &looker{sum: "a"}
+	l := &fakeSource{sum: "a"}
 	h := NewHub(l.look, Always[*liveFragment](time.Millisecond))
 	quick, leave := h.Join(1)
 	defer leave()
@@ -81,7 +83,7 @@ func TestHubTellsOnlyChangesAndTheLastOne(t *testing.T) {
 		}
 	}
 	within(t, "telling everybody", func() bool {
-		h.mu.Lock() // held while it tells
+		h.mu.Lock() // held during the notification
 		defer h.mu.Unlock()
 		return (*h.watched[1].last).sum == "4"
 	})
@@ -90,8 +92,8 @@ func TestHubTellsOnlyChangesAndTheLastOne(t *testing.T) {
 	}
 }
 
-// What one look has failed for is told to everybody who waits for it: a
-// database in trouble is not asked by each of them.
+// All callers that wait for a look get its error: a failing database is not
+// queried by each of them.
 func TestHubFailsOnceForAll(t *testing.T) {
 	const viewers = 50
 	var asked atomic.Int64
@@ -125,7 +127,7 @@ func TestHubFailsOnceForAll(t *testing.T) {
 }
 
 func TestHubEndsStreamsItCannotServe(t *testing.T) {
-	l := &looker{sum: "a"}
+	l := &fakeSource{sum: "a"}
 	h := NewHub(l.look, Always[*liveFragment](time.Millisecond))
 	states, leave := h.Join(1)
 	<-states
@@ -153,10 +155,9 @@ func TestHubEndsStreamsItCannotServe(t *testing.T) {
 
 func within(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !ok(); {
-		if time.Now().After(deadline) {
-			t.Fatalf("%s: not within ten seconds", what)
+	for began, patience := time.Now(), localstack.Patience(t); !ok(); <-time.After(time.Millisecond) {
+		if time.Since(began) > patience {
+			t.Fatalf("%s: not within %s", what, patience)
 		}
-		<-time.After(time.Millisecond)
 	}
 }

@@ -26,7 +26,7 @@ type JobView struct {
 	// MayReadRows refuses members who may not see the rows of the job that failed
 	// or have a note.
 	MayReadRows func(by staff.Actor) error
-	// NoFile reports whether the job reads what a request named: nobody's file.
+	// NoFile reports whether the job's rows came in a request and not in a file.
 	NoFile func(j job.Job) bool
 }
 

@@ -21,7 +21,7 @@ const (
 	WriteTimeout = 10 * time.Second
 	// reconnectIn is how soon a browser comes back to a broken stream.
 	reconnectIn = time.Second
-	// ReloadEvent tells a page that it has become another.
+	// ReloadEvent makes a page load anew because its layout has changed.
 	ReloadEvent = "dropbell:reload"
 )
 
@@ -47,12 +47,12 @@ func (sh *Shell) StreamParts(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// A Stream is one viewer's connection. It tells of a page's own state, if it
-// has one, and of its live parts.
+// A Stream is one viewer's connection. It sends the changes of the page's own
+// state, if it has one, and of its live parts.
 type Stream struct {
 	w   http.ResponseWriter
 	out *http.ResponseController
-	// Request is the request by whoever the viewer is by now, first as it came.
+	// Request is the request with the viewer's present session, first as it came.
 	Request, first *http.Request
 	parts          []watched
 	// Seen are the sums of the states that the viewer has: of the page's own,
@@ -88,7 +88,7 @@ func (sh *Shell) OpenStream(w http.ResponseWriter, r *http.Request) (*Stream, er
 	return s, nil
 }
 
-// Close ends looking after what the stream tells of.
+// Close ends the subscriptions of the stream.
 func (s *Stream) Close() {
 	for _, p := range s.parts {
 		p.leave()
@@ -102,7 +102,7 @@ func Pump[S view](sh *Shell, s *Stream, states <-chan S, update func(S) error) {
 	if s.Request.Method == http.MethodHead || s.send([]byte(": welcome\n\n")) != nil {
 		return
 	}
-	parts := make(chan news)
+	parts := make(chan partState)
 	for i, p := range s.parts {
 		go p.tell(ctx, i, parts)
 	}
@@ -134,7 +134,7 @@ func Pump[S view](sh *Shell, s *Stream, states <-chan S, update func(S) error) {
 
 // updatePart sends the difference between what the viewer has of a part and
 // what there is.
-func (sh *Shell) updatePart(s *Stream, n news) error {
+func (sh *Shell) updatePart(s *Stream, n partState) error {
 	if n.part == nil {
 		if sh.live.hub.ended() {
 			return ErrReload // another node has it
@@ -178,7 +178,7 @@ func (sh *Shell) stillWelcome(s *Stream) error {
 	return nil
 }
 
-// Event sends one message; scripts are told of it by its name.
+// Event sends one message; scripts listen for it by its name.
 func (s *Stream) Event(name string, data []byte) error {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "id: %s\nretry: %d\n", strings.Join(s.Seen, "."), reconnectIn.Milliseconds())

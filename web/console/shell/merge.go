@@ -8,10 +8,10 @@ import (
 	"dropbell/domain/fault"
 )
 
-// Merge brings a form that was filled in for a while up to what is stored by
-// now: what the form leaves as it had shown it stays as somebody else may have
-// made it meanwhile. Returned are the fields that both have changed, each with
-// what it is now. A form that does not say what it had shown overwrites.
+// Merge updates a form that was open for a while with the stored values: fields
+// that the form has not changed take the stored value. It returns the fields
+// that both have changed, each with the stored value. A form that does not
+// contain its original values overwrites.
 func Merge(r *http.Request, typed, now map[string]string) (both []fault.Field) {
 	for _, name := range slices.Sorted(maps.Keys(now)) {
 		was, told := r.PostForm["was_"+name]
@@ -26,7 +26,7 @@ func Merge(r *http.Request, typed, now map[string]string) (both []fault.Field) {
 	return both
 }
 
-// named writes a field's value as people call it.
+// named formats a field's value for display.
 func named(r *http.Request, field, value string) string {
 	switch {
 	case value == "":

@@ -21,8 +21,8 @@ type Reading struct {
 	Broken fault.Fields
 }
 
-// Shop reads the number of a shop, which must be one of shops, and goes on in
-// its zone.
+// Shop reads the number of a shop, which must be one of shops; later times are
+// read in its zone.
 func (rd *Reading) Shop(shops []template.Shop) int64 {
 	n, _ := strconv.ParseInt(rd.Values["shop_number"], 10, 64)
 	for _, s := range shops {
@@ -38,8 +38,8 @@ func (rd *Reading) Shop(shops []template.Shop) int64 {
 	return n
 }
 
-// Narrow writes what stands in full width, as Chinese and Japanese keyboards
-// make digits and their signs, the way numbers are read.
+// Narrow converts full-width characters, which Chinese and Japanese keyboards
+// make for digits and their signs, to the usual ones.
 func Narrow(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -52,8 +52,8 @@ func Narrow(text string) string {
 	}, text)
 }
 
-// Thousands may be set off, in groups of three: a comma elsewhere is somebody's
-// decimal point, and without it ten times as much.
+// Thousands separators must form groups of three: a comma elsewhere is a decimal
+// point, and ignoring it would make the number ten times as large.
 var (
 	wholeForm  = regexp.MustCompile(`^-?(?:[0-9]+|[0-9]{1,3}(?:,[0-9]{3})+)$`)
 	amountForm = regexp.MustCompile(`^([0-9]{1,12}|[0-9]{1,3}(?:,[0-9]{3}){1,3})(?:\.([0-9]+))?$`)

@@ -33,7 +33,7 @@ func (sh *Shell) SecretFor(w http.ResponseWriter, r *http.Request, path, name, s
 // SecretOnce returns what waits for the page, which then waits no longer.
 func (sh *Shell) SecretOnce(w http.ResponseWriter, r *http.Request, path string) (name, secret string) {
 	if r.Method == http.MethodHead {
-		return "", "" // nobody would see it
+		return "", "" // its answer would not be seen
 	}
 	text := sh.Sessions.PopString(r.Context(), onceKey)
 	if text == "" {

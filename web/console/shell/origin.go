@@ -12,8 +12,8 @@ import (
 	"dropbell/web/security"
 )
 
-// origin gives the audit entries of a request its address and id, and tells the
-// security log what a request that succeeded has changed.
+// origin gives the audit entries of a request its address and id, and writes the
+// changes of a successful request to the security log.
 func (sh *Shell) origin(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		from := &staff.Origin{Address: ClientIP(r), RequestID: requestID(r)}
@@ -24,8 +24,8 @@ func (sh *Shell) origin(next http.Handler) http.Handler {
 	})
 }
 
-// Refused tells the security log of a refusal. The actor is the member, where
-// one is known.
+// Refused writes a refusal to the security log. The actor is the member, if
+// known.
 func (sh *Shell) Refused(r *http.Request, e security.Event, m staff.Member, detail string) {
 	by := security.Unknown()
 	if m.ID != 0 {
@@ -34,8 +34,8 @@ func (sh *Shell) Refused(r *http.Request, e security.Event, m staff.Member, deta
 	sh.security.Note(security.Occurrence{Event: e, Actor: by, Address: ClientIP(r), Detail: detail, RequestID: requestID(r)})
 }
 
-// denied tells the security log of a member who asked for something they may
-// not have or do.
+// denied writes a request that the member has no permission for to the security
+// log.
 func (sh *Shell) denied(r *http.Request, err error) {
 	if m := Frame(r).Member; fault.KindOf(err) == fault.Denied && m.ID != 0 {
 		sh.Refused(r, security.AccessDenied, m, r.Method+" "+chi.RouteContext(r.Context()).RoutePattern())

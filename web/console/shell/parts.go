@@ -18,8 +18,7 @@ import (
 	"dropbell/views/ui"
 )
 
-// liveParts are the live parts that somebody watches, and the routes they come
-// from.
+// liveParts are the live parts with viewers, and the routes they come from.
 type liveParts struct {
 	hub    *Hub[partKey, *liveFragment]
 	routes chi.Router
@@ -31,14 +30,14 @@ type liveParts struct {
 // MaxParts is how many live parts one page may have.
 const MaxParts = 8
 
-// A partKey tells live parts of pages apart. A part is drawn once for all who
-// see the same of it: their rights and their language decide what that is.
+// A partKey identifies a live part of a page. A part is rendered once for all
+// viewers that see the same: their permissions and language are in the key.
 type partKey struct {
 	path     string // where the part comes from, with its query
 	language *i18n.Locale
 	role     staff.Role
 	shops    string // JSON
-	member   int64  // whom alone it is drawn for; 0 = everybody with these rights
+	member   int64  // the only member it is rendered for; 0 = all with these permissions
 }
 
 // KeyOf returns the key of the part at path for the viewer of f.
@@ -51,8 +50,8 @@ func (sh *Shell) KeyOf(f *ui.Frame, path string) partKey {
 	return k
 }
 
-// viewer is everybody who may see what the key says, and nobody of them
-// unless it is one member's.
+// viewer is a member with the permissions of the key, without an identity unless
+// the part is one member's.
 func (k partKey) viewer() (m staff.Member) {
 	m.ID, m.Role = k.member, k.role
 	_ = json.Unmarshal([]byte(k.shops), &m.Shops) // was written by keyOf
@@ -63,8 +62,8 @@ func (k partKey) viewer() (m staff.Member) {
 type liveFragment struct {
 	fragment
 	sum   string
-	every time.Duration // until somebody looks again
-	// patch brings a page from the state before to this one.
+	every time.Duration // until the next look
+	// patch turns a page in the state before into this one.
 	before string
 	Patch  []byte
 }
@@ -145,8 +144,8 @@ type drawing struct {
 func (d *drawing) Header() http.Header    { return d.header }
 func (d *drawing) WriteHeader(status int) { d.status = status }
 
-// routesOfParts serves parts to lookAtPart only. own are the patterns of those
-// that show somebody limited to shops more if it is their own.
+// routesOfParts serves parts to lookAtPart only. own are the patterns of parts
+// in which staff who are limited to shops also see what they began themselves.
 func routesOfParts(table []Route) (r chi.Router, own map[string]bool) {
 	r, own = chi.NewRouter(), map[string]bool{}
 	for _, rt := range table {
@@ -180,27 +179,27 @@ func partPaths(r *http.Request) ([]string, error) {
 	return paths, nil
 }
 
-// A news is a new state of one of a page's parts; the part is nil if it cannot
-// be had any more.
-type news struct {
+// A partState is a new state of one of a page's parts; the part is nil if it is
+// no longer available.
+type partState struct {
 	index int
 	part  *liveFragment
 }
 
-// A watched is a part that a stream tells of.
+// A watched is a part of a stream.
 type watched struct {
 	partKey
 	states <-chan *liveFragment
 	leave  func()
 }
 
-// tell passes states on as they come, until ctx ends.
-func (w watched) tell(ctx context.Context, index int, to chan<- news) {
+// tell sends states as they arrive, until ctx ends.
+func (w watched) tell(ctx context.Context, index int, to chan<- partState) {
 	for {
-		var n news
+		var n partState
 		select {
 		case p := <-w.states: // nil once there are no more
-			n = news{index, p}
+			n = partState{index, p}
 		case <-ctx.Done():
 			return
 		}

@@ -11,13 +11,13 @@ import (
 const (
 	// PresenceLife is how long a revoked sign-in may still be believed.
 	PresenceLife = 2 * time.Second
-	// maxPresent bounds the memory; far fewer people use one console.
+	// maxPresent bounds the memory; one console has far fewer users.
 	maxPresent = 10_000
 )
 
-// presence remembers for a moment who is behind a sign-in, so that a page
-// with several requests asks the database once.
-type presence struct {
+// accessCache caches for a moment which member a sign-in belongs to, so that a
+// page with several requests causes one query.
+type accessCache struct {
 	ask func(ctx context.Context, signInID string) (staff.Presence, error)
 	now func() time.Time
 
@@ -30,12 +30,12 @@ type seen struct {
 	at  time.Time
 }
 
-func newPresence(ask func(context.Context, string) (staff.Presence, error), now func() time.Time) *presence {
-	return &presence{ask: ask, now: now, known: map[string]seen{}}
+func newAccessCache(ask func(context.Context, string) (staff.Presence, error), now func() time.Time) *accessCache {
+	return &accessCache{ask: ask, now: now, known: map[string]seen{}}
 }
 
 // of returns who is behind the sign-in, or [staff.ErrUnauthenticated].
-func (p *presence) of(ctx context.Context, id string) (staff.Presence, error) {
+func (p *accessCache) of(ctx context.Context, id string) (staff.Presence, error) {
 	now := p.now()
 	p.mu.Lock()
 	s, ok := p.known[id]
@@ -58,13 +58,13 @@ func (p *presence) of(ctx context.Context, id string) (staff.Presence, error) {
 	return who, nil
 }
 
-func (p *presence) forget(id string) {
+func (p *accessCache) forget(id string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.known, id)
 }
 
-func (p *presence) clear() {
+func (p *accessCache) clear() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	clear(p.known)

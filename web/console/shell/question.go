@@ -60,15 +60,15 @@ func (sh *Shell) Confirmed(r *http.Request) bool {
 	return at != 0 && staff.Confirmed(time.Unix(at, 0), sh.Now())
 }
 
-// askToConfirm asks the member to confirm that it is they. What a form would
-// have changed waits in the page that asks, and is sent again from there.
+// askToConfirm requires the member to authenticate again. The confirmation page
+// contains the form, and sends it again.
 func (sh *Shell) askToConfirm(w http.ResponseWriter, r *http.Request) {
 	if Reads(r) || Partial(r) {
 		to := LocalPath(r.URL.RequestURI())
 		if Partial(r) {
 			to = openPage(r)
 		} else if page, file := strings.CutSuffix(r.URL.Path, ".csv"); file {
-			to = page // a file has no page to go on from
+			to = page // a file has no page to return to
 		}
 		Redirect(w, r, ConfirmPath+"?"+url.Values{"return": {to}}.Encode())
 		return
@@ -98,15 +98,15 @@ const (
 	// confirmedKey is where a session keeps when the member last proved who
 	// they are, in seconds of Unix.
 	confirmedKey = "confirmed_at"
-	// ConfirmPath is the page that asks members to confirm that it is they.
+	// ConfirmPath is the page on which members authenticate again.
 	ConfirmPath = "/confirm"
 	// confirmFields begin with this: they travel together with the fields of
 	// the form that is sent again.
 	confirmFields = "confirm_"
 )
 
-// CreationKey makes sending a form twice create one thing. It is the
-// member's own: nobody's form can name another's.
+// CreationKey makes sending a form twice create one object. The key contains the
+// member, so that members' forms are independent.
 func CreationKey(r *http.Request) string {
 	key := r.PostFormValue("request_key")
 	if key == "" {
@@ -115,7 +115,7 @@ func CreationKey(r *http.Request) string {
 	return "console:" + Actor(r).Label + ":" + key[:min(64, len(key))]
 }
 
-// RequestKey tells two forms apart; pressing one twice is one request.
+// RequestKey identifies a form: pressing its button twice is one request.
 func RequestKey(r *http.Request) string {
 	if key := r.PostFormValue("request_key"); key != "" && len(key) <= 100 {
 		return key
@@ -123,7 +123,7 @@ func RequestKey(r *http.Request) string {
 	return rand.Text()
 }
 
-// AskStep asks whether a step is meant, or says that it is not possible: a
+// AskStep shows the confirmation of a step, or that it is not possible: a
 // confirmation with nothing to submit is sent with status 409.
 func (sh *Shell) AskStep(w http.ResponseWriter, r *http.Request, p pageparts.Confirmation) error {
 	status := http.StatusOK
@@ -133,8 +133,8 @@ func (sh *Shell) AskStep(w http.ResponseWriter, r *http.Request, p pageparts.Con
 	return sh.Ask(w, r, status, p)
 }
 
-// StepRefused asks once more and says why the step was not possible; label names
-// the fields that the cause is about.
+// StepRefused shows the confirmation again with the error; label names the
+// fields that the cause is about.
 func (sh *Shell) StepRefused(w http.ResponseWriter, r *http.Request, p pageparts.Confirmation, cause error, label func(context.Context, string) string) error {
 	p.Reason = Reason(r)
 	if p.Submit != "" { // else it says so itself

@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sync/singleflight"
 )
 
-// Recent is a value that is looked at for everybody at once: a request within
-// the value's life gets what the last look found. Without requests there are no
-// looks.
+// Recent is a value that is loaded once for concurrent and recent requests: a
+// request within the value's life gets the result of the last load. Without
+// requests it is not loaded.
 type Recent[T any] struct {
 	life   time.Duration
 	look   func(context.Context) (T, error)
@@ -31,9 +31,9 @@ func NewRecent[T any](life time.Duration, look func(context.Context) (T, error))
 	return &Recent[T]{life: life, look: look}
 }
 
-// Get returns what is known, or looks. Requests that come meanwhile wait for
-// the same look and share its error; one that ends is told so at once. The look
-// itself ends after [WriteTimeout] at the latest.
+// Get returns the cached value, or loads it. Concurrent requests wait for the
+// same load and share its error; one whose context ends returns at once. The
+// load itself ends after [WriteTimeout] at the latest.
 func (r *Recent[T]) Get(ctx context.Context) (T, error) {
 	value, turn, known := r.known()
 	if known {

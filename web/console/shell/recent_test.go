@@ -49,8 +49,8 @@ func ask(ctx context.Context, r *Recent[string], n int) (answers func() []got) {
 	return func() []got { all.Wait(); return list }
 }
 
-// Requests that come while somebody looks wait for that look; the first one
-// that gives up takes it from nobody.
+// Concurrent requests wait for one look; if the first one is cancelled, the
+// others still get its result.
 func TestRecentLooksOnceForAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &slowLook{answers: make(chan any)}
@@ -80,8 +80,8 @@ func TestRecentLooksOnceForAll(t *testing.T) {
 	})
 }
 
-// What was seen before Forget is answered to those who asked before it, and to
-// nobody else.
+// The result of a look that began before Forget goes to requests from before
+// Forget only.
 func TestRecentForgetsDuringALook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &slowLook{answers: make(chan any)}
@@ -126,7 +126,7 @@ func TestRecentFails(t *testing.T) {
 	})
 }
 
-// A look that nobody answers ends.
+// A look without an answer ends.
 func TestRecentLookEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := NewRecent(time.Hour, (&slowLook{answers: make(chan any)}).look)

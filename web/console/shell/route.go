@@ -21,18 +21,18 @@ type Route struct {
 	// is not for those who are limited to some.
 	Everywhere bool
 	Serve      Handler
-	// Every is how often a live part of a page that comes from here is looked
-	// at while somebody watches it; 0 = it never changes by itself.
+	// Every is the interval in which a live part from this route is loaded while
+	// it has viewers; 0 = it does not change.
 	Every time.Duration
-	// Own says that who is limited to shops sees what they began themselves
-	// besides, so that nobody shares the part with them.
+	// Own: staff who are limited to shops also see what they began themselves, so
+	// that their rendering is not shared.
 	Own bool
-	// Reports says that nothing is decided by what is read; see [Report].
+	// Reports: the route only shows what it reads; see [Report].
 	Reports bool
-	// Sure asks the member to confirm that it is they, unless they did lately.
+	// Sure requires the member to authenticate again, unless they did lately.
 	Sure bool
 	// Upload says that the body is a form with a file, which the handler reads
-	// liveFragment by part.
+	// part by part.
 	Upload bool
 	// Enrolling is set for what is open to a member who must have a second
 	// factor and has none.
@@ -102,14 +102,14 @@ func Enrolling(r Route) Route {
 	return r
 }
 
-// Open is a route for everybody, also without a sign-in.
+// Open is a route that needs no sign-in.
 func Open(r Route) Route {
 	r.Open = true
 	return r
 }
 
-// head serves HEAD like GET. The middleware of chi asks the root router, which
-// takes every method of what is mounted.
+// head serves HEAD like GET. The middleware of chi consults the root router,
+// which takes every method of what is mounted.
 func head(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodHead {
@@ -119,10 +119,10 @@ func head(next http.Handler) http.Handler {
 	})
 }
 
-// Reads reports whether the request asks for a page and changes nothing.
+// Reads reports whether the method is safe.
 func Reads(r *http.Request) bool { return r.Method == http.MethodGet || r.Method == http.MethodHead }
 
-// serve checks who asks before the route's handler sees the request.
+// serve checks permissions before the route's handler gets the request.
 func (sh *Shell) serve(rt Route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if sh.replica != nil && !rt.Reports && !Reads(r) {

@@ -17,7 +17,7 @@ import (
 const SecurityPath = "/account/security"
 
 const (
-	// IdleTimeout ends a session that nobody uses.
+	// IdleTimeout ends an unused session.
 	IdleTimeout = 12 * time.Hour
 	signInLife  = 7 * 24 * time.Hour
 	// SignInKey is where a session keeps the id of its sign-in.
@@ -44,8 +44,8 @@ func newSessions(d Deps, failed func(http.ResponseWriter, *http.Request, error))
 // Secure reports whether browsers reach the console over https only.
 func Secure(publicURL string) bool { return strings.HasPrefix(publicURL, "https://") }
 
-// identify finds out who asks. A session whose sign-in was revoked, or whose
-// member was disabled, is nobody's.
+// identify sets the member of the request. A session whose sign-in was revoked,
+// or whose member was disabled, has none.
 func (sh *Shell) identify(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r = withSession(r)
@@ -134,8 +134,8 @@ func Theme(s string) string {
 	return ""
 }
 
-// LocalPath returns s if it is a path of this site, else "/": nobody is sent
-// to another site by a link to ours.
+// LocalPath returns s if it is a path of this site, else "/", against open
+// redirects.
 func LocalPath(s string) string {
 	u, err := url.Parse(s)
 	if err != nil || u.Scheme != "" || u.Host != "" || !strings.HasPrefix(s, "/") || strings.HasPrefix(s, "//") ||

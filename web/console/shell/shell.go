@@ -1,8 +1,8 @@
-// Package shell is what all pages of the console share: the frame they are drawn
-// in, sessions and the check of rights in front of every route, forms and
-// filters, lists, live parts, exports, and the question whether the member is
-// still the one who signed in. It knows no subject; a package per subject returns
-// its routes, and [Shell.Mount] serves them.
+// Package shell is what all pages of the console share: the frame they are
+// rendered in, sessions and the check of permissions in front of every route,
+// forms and filters, lists, live parts, exports, and the confirmation by a new
+// authentication. It has no subject; a package per subject returns its routes,
+// and [Shell.Mount] serves them.
 package shell
 
 import (
@@ -32,7 +32,7 @@ type ShopList interface {
 type Deps struct {
 	// Staff finds the member behind a sign-in.
 	Staff *staff.Service
-	// Security is told of refusals and of changes of access; nil = of none.
+	// Security logs refusals and changes of access; nil = no log.
 	Security *security.Log
 	ShopList ShopList
 	// Sessions stores sessions.
@@ -62,15 +62,15 @@ type Shell struct {
 	Sessions *scs.SessionManager
 	// Languages are the catalogues of the console's texts.
 	Languages *i18n.Languages
-	// askConfirm draws the page that asks for a proof before a form is sent
-	// again; see [Shell.confirmWith].
+	// askConfirm renders the page that requires a new authentication before a
+	// form is sent again; see [Shell.confirmWith].
 	askConfirm func(http.ResponseWriter, *http.Request, accesspages.Confirm) error
 
 	Assets   *static.Assets
 	security *security.Log
 	replica  Replica
 	shops    ShopList
-	present  *presence
+	present  *accessCache
 	live     liveParts
 	// uploads are the routes that take files, own the handlers of [Shell.Handle]
 	// by path.
@@ -94,13 +94,13 @@ func New(d Deps) *Shell {
 		panic(err)
 	}
 	sh := &Shell{PublicURL: d.PublicURL, DefaultZone: d.DefaultZone, Now: d.Now, Log: d.Log, Languages: languages, Assets: assets,
-		security: d.Security, replica: d.Replica, shops: d.ShopList, present: newPresence(d.Staff.Present, d.Now), own: map[string]http.Handler{}, jobs: map[string]JobView{}}
+		security: d.Security, replica: d.Replica, shops: d.ShopList, present: newAccessCache(d.Staff.Present, d.Now), own: map[string]http.Handler{}, jobs: map[string]JobView{}}
 	sh.Sessions = newSessions(d, sh.Fail)
 	sh.live.hub = NewHub(sh.LookAtPart, func(p *liveFragment) time.Duration { return p.every })
 	return sh
 }
 
-// ConfirmWith sets the page that asks members to confirm that it is they.
+// ConfirmWith sets the page on which members authenticate again.
 func (sh *Shell) ConfirmWith(page func(http.ResponseWriter, *http.Request, accesspages.Confirm) error) {
 	sh.askConfirm = page
 }
@@ -135,8 +135,7 @@ func (sh *Shell) Mount(table []Route) http.Handler {
 // CountWatched adds what f counts to [Shell.Watched].
 func (sh *Shell) CountWatched(f func() int) { sh.watched = append(sh.watched, f) }
 
-// Watched returns how much somebody watches: live parts, and whatever else
-// subjects send to pages.
+// Watched returns the number of watched live parts and other watched states.
 func (sh *Shell) Watched() int {
 	n := sh.live.hub.Watching()
 	for _, f := range sh.watched {
@@ -148,8 +147,8 @@ func (sh *Shell) Watched() int {
 // BeforeClose has f called by [Shell.Close].
 func (sh *Shell) BeforeClose(f func()) { sh.closers = append(sh.closers, f) }
 
-// Close ends all live streams, which would never end by themselves, and waits
-// for what is still being recorded.
+// Close ends all live streams, which would not end otherwise, and waits for the
+// security log.
 func (sh *Shell) Close() {
 	for _, f := range sh.closers {
 		f()
@@ -157,11 +156,11 @@ func (sh *Shell) Close() {
 	sh.live.hub.Close()
 }
 
-// AccessChanged makes the next request of everybody ask the database for the
-// member's rights again.
+// AccessChanged makes the next request of each member read the permissions from
+// the database again.
 func (sh *Shell) AccessChanged() { sh.present.clear() }
 
-// SignedInAs returns the id of the request's sign-in, "" for nobody's.
+// SignedInAs returns the id of the request's sign-in, "" without one.
 func (sh *Shell) SignedInAs(r *http.Request) string {
 	return sh.Sessions.GetString(r.Context(), SignInKey)
 }

@@ -36,7 +36,7 @@ func newShell(t *testing.T, ask func(context.Context, string) (staff.Presence, e
 	sh := New(Deps{Staff: &staff.Service{}, Sessions: noSessions{}, PublicURL: "http://127.0.0.1", DefaultZone: time.UTC, Now: time.Now,
 		Log: slog.New(slog.DiscardHandler)})
 	t.Cleanup(sh.Close)
-	sh.present = newPresence(ask, time.Now)
+	sh.present = newAccessCache(ask, time.Now)
 	sh.Mount([]Route{Live(time.Hour, Get("/thing", staff.View, func(w http.ResponseWriter, _ *http.Request) error {
 		_, err := fmt.Fprint(w, `<div id="thing">here</div>`)
 		return err
@@ -86,7 +86,7 @@ func TestLiveForgetsWhoTheViewerWas(t *testing.T) {
 	}
 }
 
-// What is sent to many viewers is nobody's to write in.
+// Data that is sent to many viewers must not be written to.
 func TestEventLeavesItsDataAlone(t *testing.T) {
 	shared := append(make([]byte, 0, 16), "a\n\nb"...)
 	w := httptest.NewRecorder()
@@ -106,7 +106,7 @@ func TestEventLeavesItsDataAlone(t *testing.T) {
 	}
 }
 
-// Nobody is sent away because the database has trouble.
+// A failing database signs no member out.
 func TestLiveTroubleIsNoSignOut(t *testing.T) {
 	sh := newShell(t, func(context.Context, string) (staff.Presence, error) {
 		return staff.Presence{}, errors.New("no database")

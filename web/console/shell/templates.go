@@ -76,8 +76,8 @@ func VisibleTemplate(r *http.Request, from Templates, id int64) (*template.Templ
 
 var numberAtEnd = regexp.MustCompile(`^(?:.*\(#|#)?([0-9]{1,19})\)?$`)
 
-// TemplateRef returns the number in what stands in a field for templates: a
-// number, or a name with its number. Other text stays as it is.
+// TemplateRef returns the number in a template field's text: a number, or a name
+// with its number. Other text stays as it is.
 func TemplateRef(typed string) string {
 	if m := numberAtEnd.FindStringSubmatch(strings.TrimSpace(typed)); m != nil {
 		return m[1]

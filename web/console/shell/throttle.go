@@ -33,8 +33,8 @@ func (t *Throttle) Return(_ context.Context, name string) error {
 	return nil
 }
 
-// hashed returns a key for a name of any length: what somebody types must not
-// decide how much is kept of it.
+// hashed returns a key for a name of any length, so that input does not
+// determine how much is stored.
 func hashed(name string) middleware.LimitKey {
 	h := sha256.Sum256([]byte(name))
 	return middleware.LimitKey{High: binary.BigEndian.Uint64(h[:]), Low: binary.BigEndian.Uint64(h[8:])}

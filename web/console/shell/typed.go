@@ -45,7 +45,7 @@ func ShownRate(r *http.Request) *int {
 	return &n
 }
 
-// InOrder sorts faults as their fields stand in the form.
+// InOrder sorts faults by the order of their fields in the form.
 func InOrder(list []fault.Field, names []string) {
 	slices.SortStableFunc(list, func(a, b fault.Field) int {
 		return cmp.Compare(slices.Index(names, a.Name), slices.Index(names, b.Name))

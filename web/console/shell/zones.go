@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Zones are the time zones to choose from: one or more for every offset that
-// people live at, and the one in use.
+// Zones are the time zones to choose from: one or more for every offset in use,
+// and the one already chosen.
 func Zones(inUse string) []string {
 	list := []string{"UTC", "Africa/Cairo", "Africa/Johannesburg", "Africa/Lagos", "Africa/Nairobi", "America/Anchorage", "America/Argentina/Buenos_Aires",
 		"America/Bogota", "America/Chicago", "America/Denver", "America/Halifax", "America/Lima", "America/Los_Angeles", "America/Mexico_City",

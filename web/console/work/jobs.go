@@ -132,7 +132,7 @@ func (h *handlers) mayReadRows(r *http.Request, j job.Job) error {
 }
 
 // workErrors sends every row that failed or has a note as a file, whose last
-// column tells the two apart.
+// column distinguishes the two.
 func (h *handlers) workErrors(w http.ResponseWriter, r *http.Request) error {
 	j, err := h.loadWork(r)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"dropbell/web/console/shell"
 )
 
-// monitor lets operators work on the queues and everybody else look who is not
-// limited to shops: the shops share the queues.
+// monitor lets operators change the queues and other staff of all shops read
+// them: the shops share the queues.
 func (h *handlers) monitor() http.Handler {
 	readOnly, writable := h.Monitor(false), h.Monitor(true)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

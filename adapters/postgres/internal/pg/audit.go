@@ -36,8 +36,8 @@ func InsertAudit(ctx context.Context, tx pgx.Tx, e staff.Entry) error {
 	return err
 }
 
-// AuditActor keeps the name beside the label: it must stay readable after the
-// person or key is gone.
+// AuditActor stores the name beside the label: it must stay readable after the
+// member or key is removed.
 func AuditActor(a staff.Actor) string { return strings.TrimSpace(a.Label + " " + a.Name) }
 
 // auditJSON returns nil, which is stored as null, when there is nothing to show.

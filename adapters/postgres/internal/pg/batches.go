@@ -61,9 +61,38 @@ func Divide(first, last, expected int64) (parts []delivery.Range) {
 // rows, not of the key: rows lie in arrival order, and walking the key would
 // visit every page many times. A bitmap of a million rows needs more memory
 // than the default, or names pages instead of rows and looks at each again.
+//
+// It is one of the reads of [DB.Bulk].
 func ReadUsers(ctx context.Context, db *DB, sql string, args ...any) (reminder.Due, error) {
-	var due reminder.Due
-	err := db.Tx(ctx, func(tx pgx.Tx) error {
+	due := make([]reminder.Due, 1)
+	err := readUsers(ctx, db, sql, args, func(raw [][]byte) { addDue(&due[0], raw) })
+	sortDue(due)
+	return due[0], err
+}
+
+// ReadUsersOf is ReadUsers for several owners of due: each row begins with the
+// index of its owner, a bigint.
+func ReadUsersOf(ctx context.Context, db *DB, due []reminder.Due, sql string, args ...any) error {
+	err := readUsers(ctx, db, sql, args, func(raw [][]byte) { addDue(&due[Uint64(raw[0])], raw[1:]) })
+	sortDue(due)
+	return err
+}
+
+func sortDue(due []reminder.Due) {
+	for i := range due {
+		for c := range due[i] {
+			slices.Sort(due[i][c])
+		}
+	}
+}
+
+func readUsers(ctx context.Context, db *DB, sql string, args []any, add func(raw [][]byte)) error {
+	release, err := db.Bulk(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
+	return db.Tx(ctx, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `set local enable_indexscan = off; set local enable_indexonlyscan = off;
 			set local max_parallel_workers_per_gather = 0; set local work_mem = '64MB'`); err != nil {
 			return err
@@ -72,28 +101,23 @@ func ReadUsers(ctx context.Context, db *DB, sql string, args ...any) (reminder.D
 		if err != nil {
 			return err
 		}
-		return readDue(rows, &due)
+		defer rows.Close()
+		for rows.Next() {
+			add(rows.RawValues())
+		}
+		return rows.Err()
 	})
-	for c := range due {
-		slices.Sort(due[c])
-	}
-	return due, err
 }
 
-// readDue takes the two integers straight from the wire: at a million rows
-// the generic scanner costs more than the query.
-func readDue(rows pgx.Rows, due *reminder.Due) error {
-	defer rows.Close()
-	for rows.Next() {
-		raw := rows.RawValues()
-		id, bits := int64(Uint64(raw[0])), Uint64(raw[1])
-		for c := range due {
-			if bits>>(c*template.Slots)&1 != 0 {
-				due[c] = append(due[c], user.ID(id))
-			}
+// addDue takes the two integers of a row straight from the wire: at a million
+// rows the generic scanner costs more than the query.
+func addDue(due *reminder.Due, raw [][]byte) {
+	id, bits := user.ID(Uint64(raw[0])), Uint64(raw[1])
+	for c := range due {
+		if bits>>(c*template.Slots)&1 != 0 {
+			due[c] = append(due[c], id)
 		}
 	}
-	return rows.Err()
 }
 
 // KeepCut renews the right to cut owner $1 that token $2 stands for by $3.
@@ -123,19 +147,27 @@ func BatchArgs(bs []reminder.NewBatch) (pgx.StrictNamedArgs, error) {
 
 // StoreBatches runs an insert that is fenced by its owner's token and returns
 // the ids.
-func StoreBatches(ctx context.Context, db *DB, sql string, args pgx.StrictNamedArgs) ([]int64, error) {
-	var ids []int64
-	err := killpoint.Around("batches.store", func() error {
-		rows, err := db.Pool.Query(ctx, sql, args)
-		if err == nil {
-			ids, err = pgx.CollectRows(rows, pgx.RowTo[int64])
-		}
+func StoreBatches(ctx context.Context, db *DB, sql string, args pgx.StrictNamedArgs) (ids []int64, err error) {
+	err = StoreBatchesOf(ctx, db, sql, args, func(rows pgx.Rows) (err error) {
+		ids, err = pgx.CollectRows(rows, pgx.RowTo[int64])
 		return err
 	})
 	if err == nil && len(ids) == 0 {
 		return nil, delivery.ErrLeaseLost
 	}
-	return ids, Translate(err)
+	return ids, err
+}
+
+// StoreBatchesOf runs an insert of the batches of several owners, each fenced by
+// its token, and lets read read what it returns.
+func StoreBatchesOf(ctx context.Context, db *DB, sql string, args pgx.StrictNamedArgs, read func(pgx.Rows) error) error {
+	return Translate(killpoint.Around("batches.store", func() error {
+		rows, err := db.Pool.Query(ctx, sql, args)
+		if err != nil {
+			return err
+		}
+		return read(rows)
+	}))
 }
 
 // A BatchOwner is what batches belong to.
@@ -153,7 +185,7 @@ func BatchOwners(kind delivery.Kind, ids []int64) []BatchOwner {
 	return list
 }
 
-// StopBatches makes whoever works on these owners' batches skip the rest.
+// StopBatches makes the workers on these owners' batches skip the rest.
 func StopBatches(ctx context.Context, tx pgx.Tx, owners []BatchOwner, reason string) error {
 	kinds, ids := make([]string, len(owners)), make([]int64, len(owners))
 	for i, o := range owners {

@@ -43,13 +43,13 @@ func callLimit(ctx context.Context) time.Duration {
 	return d
 }
 
-// callLimiter applies [LimitCalls]. The driver tells its tracers when a call
+// callLimiter applies [LimitCalls]. The driver notifies its tracers when a call
 // begins and ends, and makes the call in the context that they return.
 type callLimiter struct {
 	// most is the limit of statements and batches whose context has none or a
 	// longer one; 0 = any time.
 	most time.Duration
-	// failed is told of the errors of statements; nil = nobody is.
+	// failed is called with the errors of statements; nil = not called.
 	failed func(error)
 }
 

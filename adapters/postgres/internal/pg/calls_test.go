@@ -103,7 +103,7 @@ func TestHangingUpUndoesNothing(t *testing.T) {
 // caller is told so. Operations with equal keys go on in order.
 func TestWhoLeavesTheQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := &press{hold: make(chan struct{})}
+		p := &fakeStore{hold: make(chan struct{})}
 		c := committerOn(p, nil)
 		errs := make([]error, 5)
 		leave := make([]context.CancelFunc, len(errs))

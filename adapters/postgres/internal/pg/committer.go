@@ -29,18 +29,17 @@ var errLeft = fault.New(fault.Unavailable, "overloaded", "this took too long, an
 // for. Operations with equal keys never share a group: the later one waits
 // for the next. Without a key function all may share one, in order of arrival.
 type Committer[K comparable, Op, Res any] struct {
-	cfg   GroupConfig
-	key   func(Op) K
-	flush func(context.Context, []Op) ([]Res, error)
-	queue chan *pending[Op, Res]
+	cfg      GroupConfig
+	key      func(Op) K
+	template func(Op) int64
+	flush    func(context.Context, []Op) ([]Res, error)
+	queue    *fairQueue[Op, Res]
 	// gathering is a lock: while small groups are committed one at a time, one
 	// worker fills the next group. It blocks until an operation arrives, so no
 	// worker may hold deferred operations at that time.
 	gathering chan struct{}
 	spent     sync.Pool // of *pending that were answered
 	done      sync.WaitGroup
-	stop      sync.RWMutex
-	ended     bool
 }
 
 // GroupConfig tunes a [Committer]; see [DefaultGroups].
@@ -51,6 +50,8 @@ type GroupConfig struct {
 	// each worker: under such load larger groups delay no caller, since the next
 	// group is gathered meanwhile. 0 = it does not grow.
 	MaxCrowd int
+	// MaxQueue is how many operations may wait; see [NewFairCommitter] for those of
+	// several templates.
 	MaxQueue int
 	Timeout  time.Duration
 	// SideBySide is the size from which groups are stored concurrently. Smaller
@@ -58,7 +59,8 @@ type GroupConfig struct {
 	// fixed cost of a transaction. 0 = always concurrently; not for committers
 	// with a key function.
 	SideBySide int
-	// Observe, if set, is told the size of every group stored and how long it took.
+	// Observe, if set, is called with the size of every group and how long
+	// storing it took.
 	Observe func(size int, took time.Duration)
 	// Traced makes each group part of its first traced caller's trace.
 	Traced bool
@@ -72,7 +74,8 @@ func DefaultGroups() GroupConfig {
 type pending[Op, Res any] struct {
 	op     Op
 	answer chan answer[Res]
-	ctx    context.Context // of a traced caller, else nil
+	ctx    context.Context   // of a traced caller, else nil
+	next   *pending[Op, Res] // in its lane of the queue
 	// state decides between the caller that stops waiting and the worker that
 	// takes the operation into a group: whichever sets it first.
 	state atomic.Int32
@@ -110,7 +113,20 @@ type answer[Res any] struct {
 func NewCommitter[K comparable, Op, Res any](cfg GroupConfig, key func(Op) K,
 	flush func(context.Context, []Op) ([]Res, error),
 ) *Committer[K, Op, Res] {
-	c := &Committer[K, Op, Res]{cfg: cfg, key: key, flush: flush, queue: make(chan *pending[Op, Res], cfg.MaxQueue), gathering: make(chan struct{}, 1)}
+	return NewFairCommitter(cfg, key, func(Op) int64 { return 0 }, flush)
+}
+
+// NewFairCommitter starts a [Committer] whose groups have equal shares for all
+// templates with operations that wait: a rush for one drop delays the others by
+// no more than their own share of it. Above MaxQueue operations, those of the
+// templates that have most of them are refused.
+func NewFairCommitter[K comparable, Op, Res any](cfg GroupConfig, key func(Op) K, template func(Op) int64,
+	flush func(context.Context, []Op) ([]Res, error),
+) *Committer[K, Op, Res] {
+	c := &Committer[K, Op, Res]{
+		cfg: cfg, key: key, template: template, flush: flush, queue: newFairQueue[Op, Res](cfg.MaxQueue),
+		gathering: make(chan struct{}, 1),
+	}
 	work := c.work
 	if cfg.SideBySide > 0 && key == nil {
 		work = c.workInTurn
@@ -122,26 +138,17 @@ func NewCommitter[K comparable, Op, Res any](cfg GroupConfig, key func(Op) K,
 }
 
 // Do returns when the group that holds op is committed or refused. It returns
-// [ErrQueueFull] at once when the queue is full. If ctx ends while op is
-// queued, op is never stored; if it ends while the group of op is being
-// stored, that goes on, and the error is [fault.ErrOutcomeUnknown].
+// [ErrQueueFull] at once when the queue is full. If ctx ends while op is queued,
+// op is never stored; if it ends while the group of op is being stored, storing
+// continues, and the error is [fault.ErrOutcomeUnknown].
 func (c *Committer[K, Op, Res]) Do(ctx context.Context, op Op) (Res, error) {
 	p := c.pend(op)
 	if c.cfg.Traced && sampled(ctx) {
 		p.ctx = ctx
 	}
 	var none Res
-	c.stop.RLock()
-	if c.ended {
-		c.stop.RUnlock()
-		return none, ErrUnavailable
-	}
-	select {
-	case c.queue <- p:
-		c.stop.RUnlock()
-	default:
-		c.stop.RUnlock()
-		return none, ErrQueueFull
+	if err := c.queue.push(c.template(op), p); err != nil {
+		return none, err
 	}
 	select {
 	case a := <-p.answer: // the last that is done with p
@@ -164,12 +171,7 @@ func (c *Committer[K, Op, Res]) pend(op Op) *pending[Op, Res] {
 
 // Close refuses new operations and returns when all accepted ones are answered.
 func (c *Committer[K, Op, Res]) Close() {
-	c.stop.Lock()
-	if !c.ended {
-		c.ended = true
-		close(c.queue)
-	}
-	c.stop.Unlock()
+	c.queue.close()
 	c.done.Wait()
 }
 
@@ -210,7 +212,7 @@ func (c *Committer[K, Op, Res]) workInTurn() {
 // delays no caller.
 func (c *Committer[K, Op, Res]) yieldToCallers() {
 	for before := 0; ; runtime.Gosched() {
-		n := len(c.queue)
+		n := c.queue.len()
 		if n <= before || n >= c.cfg.SideBySide {
 			return
 		}
@@ -222,7 +224,7 @@ func (c *Committer[K, Op, Res]) yieldToCallers() {
 // blocks only if there is nothing at all. open is false once the queue is
 // closed and empty. Operations whose callers have left are dropped.
 func (c *Committer[K, Op, Res]) gather(deferred []*pending[Op, Res]) (group, later []*pending[Op, Res], open bool) {
-	limit := max(c.cfg.MaxGroup, min(c.cfg.MaxCrowd, len(c.queue)/c.cfg.Workers))
+	limit := max(c.cfg.MaxGroup, min(c.cfg.MaxCrowd, c.queue.len()/c.cfg.Workers))
 	var keys map[K]struct{}
 	if c.key != nil {
 		keys = make(map[K]struct{}, limit)
@@ -249,25 +251,18 @@ func (c *Committer[K, Op, Res]) gather(deferred []*pending[Op, Res]) (group, lat
 	for _, p := range deferred {
 		add(p)
 	}
-	for len(group) == 0 {
-		p, ok := <-c.queue
-		if !ok {
-			return nil, later, false
-		}
-		add(p)
-	}
-	for len(group) < limit && len(later) < limit {
-		select {
-		case p, ok := <-c.queue:
-			if !ok {
-				return group, later, false
-			}
+	open = true
+	for open && len(group) < limit && len(later) < limit {
+		var batch []*pending[Op, Res]
+		batch, open = c.queue.take(nil, limit-len(group), len(group) == 0)
+		for _, p := range batch {
 			add(p)
-		default:
-			return group, later, true
+		}
+		if len(batch) == 0 {
+			break
 		}
 	}
-	return group, later, true
+	return group, later, open
 }
 
 // commit stores the group. A row that the database refuses must not fail the
@@ -298,8 +293,8 @@ func (c *Committer[K, Op, Res]) commit(group []*pending[Op, Res]) {
 	}
 }
 
-// traceOfGroup returns a context that never ends and carries the trace of the
-// first caller that has one.
+// traceOfGroup returns a context that never ends, with the trace of the first
+// caller that has one.
 func traceOfGroup[Op, Res any](group []*pending[Op, Res]) context.Context {
 	for _, p := range group {
 		if p.ctx != nil {

@@ -14,7 +14,7 @@ import (
 
 func TestAFullQueueRefusesAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := &press{hold: make(chan struct{})}
+		p := &fakeStore{hold: make(chan struct{})}
 		c := committerOn(p, func(cfg *GroupConfig) { cfg.MaxQueue, cfg.MaxGroup = 10, 4 })
 		answers := submit(t, c, distinctOps(11)) // one is being stored, ten wait
 		if _, err := c.Do(t.Context(), op{99, 99}); !errors.Is(err, ErrQueueFull) || fault.KindOf(err) != fault.Unavailable {
@@ -35,7 +35,7 @@ func TestAFullQueueRefusesAtOnce(t *testing.T) {
 
 func TestCloseAnswersEverybody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := &press{hold: make(chan struct{})}
+		p := &fakeStore{hold: make(chan struct{})}
 		c := committerOn(p, func(cfg *GroupConfig) { cfg.MaxGroup = 4 })
 		ops := distinctOps(30)
 		for i := range ops {
@@ -64,10 +64,11 @@ func TestCloseAnswersEverybody(t *testing.T) {
 	})
 }
 
-// TestCloseUnderLoad: whoever comes while it closes is either stored or told.
+// TestCloseUnderLoad: an operation that arrives during Close is either stored or
+// gets an error.
 func TestCloseUnderLoad(t *testing.T) {
 	for range 50 {
-		p := &press{}
+		p := &fakeStore{}
 		c := committerOn(p, func(cfg *GroupConfig) { cfg.Workers = 2 })
 		var all sync.WaitGroup
 		var mu sync.Mutex
@@ -101,7 +102,7 @@ func TestCloseUnderLoad(t *testing.T) {
 
 func TestACallerWhoLeavesHoldsUpNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := &press{hold: make(chan struct{})}
+		p := &fakeStore{hold: make(chan struct{})}
 		c := committerOn(p, nil)
 		first := submit(t, c, distinctOps(1))
 		ctx, leave := context.WithCancel(t.Context())
@@ -132,7 +133,7 @@ func TestACallerWhoLeavesHoldsUpNobody(t *testing.T) {
 
 func TestAStatementThatHangsIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := &press{hold: make(chan struct{})}
+		p := &fakeStore{hold: make(chan struct{})}
 		c := committerOn(p, nil)
 		start := time.Now()
 		if _, err := c.Do(t.Context(), op{1, 1}); fault.KindOf(err) != fault.Unavailable || time.Since(start) != 15*time.Second {

@@ -20,9 +20,9 @@ import (
 // op is one operation: its key and its place in the order of arrival.
 type op struct{ key, n int }
 
-// press stores groups in memory; while hold is not nil a group waits for a
+// fakeStore stores groups in memory; while hold is not nil a group waits for a
 // value from it.
-type press struct {
+type fakeStore struct {
 	mu     sync.Mutex
 	groups [][]op
 	hold   chan struct{}
@@ -30,7 +30,7 @@ type press struct {
 	calls  int
 }
 
-func (p *press) flush(ctx context.Context, group []op) ([]string, error) {
+func (p *fakeStore) flush(ctx context.Context, group []op) ([]string, error) {
 	if p.hold != nil {
 		select {
 		case <-p.hold:
@@ -54,7 +54,7 @@ func (p *press) flush(ctx context.Context, group []op) ([]string, error) {
 	return res, nil
 }
 
-func (p *press) sizes() []int {
+func (p *fakeStore) sizes() []int {
 	var list []int
 	for _, g := range p.groups {
 		list = append(list, len(g))
@@ -62,7 +62,7 @@ func (p *press) sizes() []int {
 	return list
 }
 
-func committerOn(p *press, change func(*GroupConfig)) *Committer[int, op, string] {
+func committerOn(p *fakeStore, change func(*GroupConfig)) *Committer[int, op, string] {
 	cfg := DefaultGroups()
 	cfg.Workers = 1
 	if change != nil {
@@ -108,7 +108,7 @@ func TestSmallGroupsStandAlone(t *testing.T) {
 		{[]int{1, 6, 2}, []int{1, 1, 1}, []int{1, 4, 4}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			p := &press{hold: make(chan struct{})}
+			p := &fakeStore{hold: make(chan struct{})}
 			cfg := DefaultGroups()
 			cfg.SideBySide, cfg.MaxGroup = 4, 4
 			if c.sizes[1] > 4 {
@@ -152,7 +152,7 @@ func TestSmallGroupsStandAlone(t *testing.T) {
 
 func TestWhateverQueuedIsOneGroup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := &press{hold: make(chan struct{})}
+		p := &fakeStore{hold: make(chan struct{})}
 		var told []int
 		c := committerOn(p, func(cfg *GroupConfig) { cfg.Observe = func(n int, _ time.Duration) { told = append(told, n) } })
 		answers := submit(t, c, distinctOps(601))
@@ -174,7 +174,7 @@ func TestWhateverQueuedIsOneGroup(t *testing.T) {
 // worker, groups grow, up to a limit.
 func TestACrowdMakesLargerGroups(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := &press{hold: make(chan struct{})}
+		p := &fakeStore{hold: make(chan struct{})}
 		c := committerOn(p, func(cfg *GroupConfig) { cfg.MaxGroup, cfg.MaxCrowd = 4, 16 })
 		answers := submit(t, c, distinctOps(1+16+16+14))
 		close(p.hold)
@@ -192,7 +192,7 @@ func TestACrowdMakesLargerGroups(t *testing.T) {
 
 func TestEqualKeysWaitForTheNextGroup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := &press{hold: make(chan struct{})}
+		p := &fakeStore{hold: make(chan struct{})}
 		c := committerOn(p, func(cfg *GroupConfig) { cfg.MaxGroup = 8 })
 		var ops []op
 		for i := range 200 {
@@ -227,7 +227,7 @@ func TestEqualKeysWaitForTheNextGroup(t *testing.T) {
 }
 
 func TestSeveralWorkersKeepEqualKeysApart(t *testing.T) {
-	p := &press{}
+	p := &fakeStore{}
 	c := committerOn(p, func(cfg *GroupConfig) { cfg.Workers, cfg.MaxGroup = 3, 16 })
 	var all sync.WaitGroup
 	for i := range 2000 {
@@ -259,7 +259,7 @@ func TestARefusedRowFailsAlone(t *testing.T) {
 	for _, code := range []string{"23514", "22003", "22021"} {
 		synctest.Test(t, func(t *testing.T) {
 			bad := map[int]bool{17: true, 18: true, 200: true}
-			p := &press{hold: make(chan struct{}), fail: func(g []op, _ int) error {
+			p := &fakeStore{hold: make(chan struct{}), fail: func(g []op, _ int) error {
 				if slices.ContainsFunc(g, func(o op) bool { return bad[o.n] }) {
 					return &pgconn.PgError{Code: code}
 				}
@@ -296,7 +296,7 @@ func TestOtherErrorsFailTheGroupAtOnce(t *testing.T) {
 		"a deadlock, twice":      {&pgconn.PgError{Code: "40P01"}, 2, true},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			p := &press{hold: make(chan struct{}), fail: func(g []op, call int) error {
+			p := &fakeStore{hold: make(chan struct{}), fail: func(g []op, call int) error {
 				if call > 1 { // the first one went alone
 					return c.err
 				}
@@ -319,7 +319,7 @@ func TestOtherErrorsFailTheGroupAtOnce(t *testing.T) {
 }
 
 func TestADeadlockIsTriedAgain(t *testing.T) {
-	p := &press{fail: func(_ []op, call int) error {
+	p := &fakeStore{fail: func(_ []op, call int) error {
 		if call == 1 {
 			return &pgconn.PgError{Code: "40P01"}
 		}
@@ -334,7 +334,7 @@ func TestADeadlockIsTriedAgain(t *testing.T) {
 
 func TestWithoutKeysArrivalIsTheOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := &press{hold: make(chan struct{})}
+		p := &fakeStore{hold: make(chan struct{})}
 		cfg := DefaultGroups()
 		cfg.Workers, cfg.MaxGroup = 1, 4
 		c := NewCommitter[int](cfg, nil, p.flush)
@@ -351,4 +351,78 @@ func TestWithoutKeysArrivalIsTheOrder(t *testing.T) {
 			t.Errorf("stored %v, want the order of arrival in groups of 1, 4 and 1", p.groups)
 		}
 	})
+}
+
+// TestQuietTemplateAmongBusyOnes: a group takes from each template in turn, in
+// the order of arrival, however many operations of another one came before.
+func TestQuietTemplateAmongBusyOnes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &fakeStore{hold: make(chan struct{})}
+		cfg := DefaultGroups()
+		cfg.Workers, cfg.MaxGroup = 1, 4
+		c := NewFairCommitter[int](cfg, nil, func(o op) int64 { return int64(o.key) }, p.flush)
+		const busy, quiet = 1, 2
+		ops := []op{{busy, 0}}
+		for n := 1; n < 12; n++ {
+			ops = append(ops, op{busy, n})
+		}
+		ops = append(ops, op{quiet, 0}, op{quiet, 1}, op{3, 0})
+		wait := submit(t, c, ops)
+		for range 5 {
+			p.hold <- struct{}{}
+			synctest.Wait()
+		}
+		if err := errors.Join(wait()...); err != nil {
+			t.Error(err)
+		}
+		c.Close()
+		place := func(o op) int { return slices.IndexFunc(p.groups, func(g []op) bool { return slices.Contains(g, o) }) }
+		if len(p.groups[0]) != 1 {
+			t.Fatalf("the first group was not stored at once: %v", p.groups)
+		}
+		for _, o := range []op{{quiet, 0}, {3, 0}} {
+			if place(o) != 1 {
+				t.Errorf("%v is in group %d of %v", o, place(o), p.groups)
+			}
+		}
+		for n := 1; n < 12; n++ {
+			if place(op{busy, n}) < place(op{busy, n - 1}) {
+				t.Errorf("operations of a template changed their order: %v", p.groups)
+			}
+		}
+	})
+}
+
+// TestFullQueueRefusesTheBusiest: above MaxQueue operations the template that has
+// its share is refused, others are not, and twice MaxQueue is the end for all.
+func TestFullQueueRefusesTheBusiest(t *testing.T) {
+	q := newFairQueue[op, string](10)
+	push := func(template int64, n int) (accepted int) {
+		for range n {
+			if q.push(template, &pending[op, string]{}) == nil {
+				accepted++
+			}
+		}
+		return accepted
+	}
+	if n := push(1, 15); n != 10 {
+		t.Errorf("%d of one template were accepted", n)
+	}
+	if n := push(2, 20); n != 10 {
+		t.Errorf("%d of another template were accepted beside ten", n)
+	}
+	if n := push(3, 1); n != 0 || q.len() != 20 {
+		t.Errorf("%d more than twice as many were accepted, of %d", n, q.len())
+	}
+	q.close()
+	if err := q.push(4, &pending[op, string]{}); !errors.Is(err, ErrUnavailable) {
+		t.Errorf("a closed queue answered %v", err)
+	}
+	list, open := q.take(nil, 15, true)
+	if len(list) != 15 || !open {
+		t.Errorf("%d taken, open %v", len(list), open)
+	}
+	if list, open = q.take(list, 15, true); len(list) != 20 || open || len(q.lanes) != 0 || len(q.turns) != 0 {
+		t.Errorf("%d taken, open %v, %d lanes left", len(list), open, len(q.lanes))
+	}
 }

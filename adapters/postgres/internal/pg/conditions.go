@@ -56,10 +56,10 @@ func Findable(text string) bool {
 	return utf8.ValidString(text) && !strings.ContainsRune(text, 0) && utf8.RuneCountInString(text) <= longestName
 }
 
-// Holds adds the condition that the column name holds the text, in any case,
-// or that the column id is what the text says. The parts are what the index
-// knows; they do not say whether they stand together, and cost more to look
-// at in a row than the comparison, which therefore comes first.
+// Holds adds the condition that the column name contains the text, in any case,
+// or that the column id equals the number that the text is. The trigram
+// conditions use the index; they do not imply the match, and cost more per row
+// than the comparison, which therefore comes first.
 func (c *Conditions) Holds(name, id, text string) {
 	found := name + " ilike ? and text_parts(" + name + ", 1) @> text_parts(?, 3)"
 	if n, err := strconv.ParseInt(text, 10, 64); err == nil && n > 0 {

@@ -1,4 +1,4 @@
 package pg
 
-// Learn tells the pool of a statement's error.
+// Learn passes a statement's error to the pool.
 func (db *DB) Learn(err error) { db.pooling.learn(err) }

@@ -9,7 +9,7 @@ type Grouping struct {
 	// Timeout ends the storing of a group; 0 = 15 s. Longer than its callers
 	// wait makes no sense.
 	Timeout time.Duration
-	// Observe, if not nil, is told the size and duration of every group.
+	// Observe, if not nil, is called with the size and duration of every group.
 	Observe func(size int, took time.Duration)
 }
 

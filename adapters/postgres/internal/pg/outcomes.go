@@ -11,9 +11,9 @@ import (
 
 // Recorded is what a batch and its exceptions say about one recipient.
 type Recorded struct {
-	Reached           bool // has a sent mark, which wins over everything else
+	Reached           bool // has a sent mark, which takes precedence
 	Exception, Reason string
-	Rest, RestReason  string // what became of everybody else in the batch
+	Rest, RestReason  string // of all other recipients of the batch
 }
 
 // Outcome returns what became of the recipient, and why if there is a reason.
@@ -31,9 +31,10 @@ func (r Recorded) Outcome() (o delivery.Outcome, reason string) {
 	return delivery.InFlight, ""
 }
 
-// SpanColumns are what a batch b says about when it sent: per success nothing
-// is stored, so that the span is told in which they all lie. Whoever slept or
-// failed first has an instant of their own, and must not stretch it.
+// SpanColumns are the columns of a batch b for the span in which it was sent:
+// the times of single successes are not stored. Recipients who waited for the
+// end of quiet hours or failed first have a time of their own, and must not
+// extend it.
 const SpanColumns = `b.started_at, b.finished_at, greatest(b.due_at, b.planned_at), b.late,
 	(select array_agg(r.last_at) from exceptions r where r.batch_id = b.id and r.outcome = 'recovered')`
 
@@ -78,7 +79,7 @@ func (s *SendSpan) Tell(o *campaign.Outcome) {
 const BatchContent = `case when jsonb_typeof(c.content -> 'variants' -> b.variant::int) = 'object'
         then jsonb_build_object('variants', jsonb_build_array(jsonb_set(c.content -> 'variants' -> b.variant::int, '{percent}', '100'))) else c.content end`
 
-// SameOutcome reports whether somebody with the outcome is counted under wanted.
+// SameOutcome reports whether the outcome is counted under wanted.
 func SameOutcome(o, wanted delivery.Outcome) bool {
 	switch wanted {
 	case delivery.Sent:
@@ -91,8 +92,8 @@ func SameOutcome(o, wanted delivery.Outcome) bool {
 	return o == wanted
 }
 
-// CountBatch adds a batch to the sheet. A sent mark wins over an exception
-// row, whose outcome is then "recovered".
+// CountBatch adds a batch to the sheet. A sent mark takes precedence over an
+// exception row, whose outcome is then "recovered".
 func CountBatch(sum *delivery.Counts, due, sent int64, rest string, rows map[delivery.Outcome]int64) {
 	c := delivery.Counts{Reserved: due, Sent: sent, Skipped: rows[delivery.Skipped], Expired: rows[delivery.Expired],
 		Dead: rows[delivery.Dead] + rows[delivery.Discarded]}

@@ -133,7 +133,7 @@ func plain(c *pgx.ConnConfig) *pgx.ConnConfig {
 }
 
 // Codes of errors about prepared statements that another session has, or that
-// were prepared by somebody else in this one.
+// another client prepared in this one.
 const (
 	noSuchStatement    = "26000"
 	duplicateStatement = "42P05"

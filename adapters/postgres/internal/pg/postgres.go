@@ -1,7 +1,7 @@
 // Package pg is what the stores of adapters/postgres share: the pool and its
 // transactions, the translation of errors, groups of operations that are
 // committed together, the outbox, the audit log, sets of users, and rows that
-// more than one subject reads. It knows no subject of its own.
+// more than one subject reads. It has no subject of its own.
 package pg
 
 import (
@@ -41,6 +41,8 @@ type DB struct {
 
 	transactionPool bool
 	pooling         *pooling
+	// bulk has a place for each bulk read under way.
+	bulk chan struct{}
 
 	replica *Replica // see [DB.WithReplica]
 }
@@ -55,8 +57,8 @@ type Options struct {
 	// TransactionPool says that a pooler may run each transaction in another
 	// session of the server: nothing is kept in sessions then.
 	TransactionPool bool
-	// Tracer, if set, is told of every statement; without it, not even the
-	// context of callers is looked at.
+	// Tracer, if set, is called for every statement; without it, callers'
+	// contexts are not read for it.
 	Tracer pgx.QueryTracer
 }
 
@@ -83,11 +85,11 @@ func Open(ctx context.Context, url string, o Options) (*DB, error) {
 			pool.Reset()
 		}
 	}
-	// A statement that nobody waits for any more would run on: the server looks
-	// for its client only when it has rows to send.
+	// A statement whose client has gone would run on: by default the server
+	// checks its client only when it sends rows.
 	//
-	// Compiling a statement takes longer than any of ours runs: 150 ms for one
-	// of 100 ms. Not a parameter of the connection, which poolers may refuse.
+	// Compiling a statement takes longer than it runs: 150 ms for one of 100 ms.
+	// Not a parameter of the connection, which poolers may refuse.
 	cfg.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
 		_, err := conn.Exec(ctx, fmt.Sprintf(`set jit = off; set statement_timeout = %d`, o.Statements.Milliseconds()))
 		return err
@@ -110,7 +112,21 @@ func Open(ctx context.Context, url string, o Options) (*DB, error) {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
-	return &DB{Pool: pool, log: o.Log, traced: o.Tracer != nil, transactionPool: o.TransactionPool, pooling: state}, nil
+	return &DB{Pool: pool, log: o.Log, traced: o.Tracer != nil, transactionPool: o.TransactionPool, pooling: state,
+		bulk: make(chan struct{}, cfg.MaxConns/2)}, nil
+}
+
+// Bulk waits until fewer than half of the connections serve bulk reads, and
+// counts the caller's as one until release is called: reads of seconds, of
+// which many may be wanted at the same moment. The other half is left for what
+// must not wait for them: leases, checkpoints, health.
+func (db *DB) Bulk(ctx context.Context) (release func(), err error) {
+	select {
+	case db.bulk <- struct{}{}:
+		return func() { <-db.bulk }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
 // readOnly reports whether a write has reached a server that takes none: a
@@ -150,8 +166,8 @@ func (db *DB) Tx(ctx context.Context, do func(pgx.Tx) error) error {
 	return Translate(err)
 }
 
-// Instant runs do in one transaction that sees everything as it is at its
-// first statement, and changes nothing.
+// Instant runs do in one read-only transaction whose snapshot is that of its
+// first statement.
 func (db *DB) Instant(ctx context.Context, do func(pgx.Tx) error) error {
 	return Translate(pgx.BeginTxFunc(ctx, db.Pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, do))
 }
@@ -195,7 +211,7 @@ func Violates(err error, constraint string) bool {
 
 // Ready returns an error that says what to do while the database lacks
 // migrations up to the one that the program needs, or is behind a pooler that
-// [Options] do not tell of.
+// [Options] do not allow.
 func (db *DB) Ready(ctx context.Context, needs int64) error {
 	if err := db.sessions(ctx); err != nil {
 		return err

@@ -66,8 +66,8 @@ type Replica struct {
 	state     ReplicaState
 	replayed  Position
 	positions []notedPosition // ascending; the first may be replayed, no other
-	// lost is called when the replica is no longer usable, so that reports that
-	// wait for it end and are read from the primary.
+	// live ends when lost is called, as the replica is no longer usable: reports
+	// that wait for it end and are read from the primary.
 	live context.Context
 	lost context.CancelFunc
 

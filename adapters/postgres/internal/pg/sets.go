@@ -34,7 +34,7 @@ func SetHolds(b []byte, id user.ID) (bool, error) {
 		return false, nil
 	}
 	set := roaring64.New()
-	_, err := set.FromUnsafeBytes(b) // read before anybody changes b
+	_, err := set.FromUnsafeBytes(b) // read only
 	return err == nil && set.Contains(uint64(id)), err
 }
 
@@ -71,11 +71,16 @@ func Uint64(b []byte) uint64 {
 // that lie close together, as those of a popular drop do, are read as one
 // range, and others with them.
 func UsersAmong(ids []user.ID) (where string, args []any) {
-	first, last := ids[0], ids[len(ids)-1]
-	if int64(last-first) < 4*int64(len(ids)) {
-		return `id between $1 and $2`, []any{first, last}
+	if CloseTogether(ids) {
+		return `id between $1 and $2`, []any{ids[0], ids[len(ids)-1]}
 	}
 	return `id = any($1)`, []any{ids}
+}
+
+// CloseTogether reports whether the ascending ids lie so close together that
+// reading the range of them is cheaper than asking for each.
+func CloseTogether(ids []user.ID) bool {
+	return int64(ids[len(ids)-1]-ids[0]) < 4*int64(len(ids))
 }
 
 // WireIDs reads an array of bigint without nulls from the wire: 20 bytes about

@@ -8,8 +8,8 @@ import (
 	"dropbell/domain/user"
 )
 
-// Whether a stored set has somebody is the same as in the set taken apart; what
-// is no set is an error and nothing worse.
+// Whether a stored set contains a user is the same as in the decoded set; bytes
+// that are no set are an error and nothing worse.
 func TestHolds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ids := rapid.SliceOf(rapid.OneOf(rapid.Int64Range(1, 200), rapid.Int64Range(1, 1<<62))).Draw(t, "ids")

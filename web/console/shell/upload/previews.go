@@ -93,7 +93,7 @@ func (f *Files) Sample(r *http.Request, upload int64, how job.Reading) (job.Prev
 			return s, nil
 		case err != nil && (s.Header == nil || table.Broken(err)):
 			return s, err
-		case err != nil: // the check will tell about it
+		case err != nil: // the check will report it
 			s.Bare = false
 		case s.Header == nil:
 			s.Header = shortened(cells)

@@ -1,5 +1,5 @@
-// A web with just enough API for the demo data to be loaded into. It keeps
-// what it is told in fake.json, which the test reads.
+// A web with just enough API for the demo data to be loaded into. It stores
+// requests in fake.json, which the test reads.
 package main
 
 import (
@@ -58,7 +58,7 @@ func (s *state) locked(next http.Handler) http.Handler {
 	})
 }
 
-// list knows only the filters from and to.
+// list supports the filters from and to only.
 func (s *state) list(w http.ResponseWriter, r *http.Request) {
 	from, to := r.FormValue("from"), r.FormValue("to")
 	found := []*template{}

@@ -1,4 +1,4 @@
-// A worker that only lives.
+// A worker that does nothing.
 package main
 
 import (

@@ -9,12 +9,13 @@ import (
 	"dropbell/domain/campaign"
 )
 
-// However many look, a campaign's sleepers are counted once in a while; what
-// failed is not kept, and neither are too many campaigns.
-func TestSleepersAreCountedSeldom(t *testing.T) {
+// A campaign's waiting recipients are counted once in a while, however many
+// callers there are; neither errors nor the counts of too many campaigns are
+// kept.
+func TestCountsAreReused(t *testing.T) {
 	counted, broken := 0, errors.New("away")
 	var fails error
-	s := &Sleepers{Count: func(_ context.Context, id int64) (campaign.Waiting, error) {
+	s := &WaitingCounts{Count: func(_ context.Context, id int64) (campaign.Waiting, error) {
 		counted++
 		return campaign.Waiting{Users: id * 10}, fails
 	}}
@@ -28,18 +29,18 @@ func TestSleepersAreCountedSeldom(t *testing.T) {
 	look(1, 1, broken)
 	fails = nil
 	look(1, 2, nil)
-	if !s.nap(1).until.After(time.Now().Add(-time.Minute)) {
+	if !s.entry(1).until.After(time.Now().Add(-time.Minute)) {
 		t.Error("a count is not kept")
 	}
-	s.nap(1).until = time.Now().Add(time.Hour)
+	s.entry(1).until = time.Now().Add(time.Hour)
 	look(1, 2, nil)
 	look(2, 3, nil)
-	s.nap(1).until = time.Now()
+	s.entry(1).until = time.Now()
 	look(1, 4, nil)
-	for id := range int64(3 * maxSleepers) {
-		s.nap(id)
+	for id := range int64(3 * maxWaitingCounts) {
+		s.entry(id)
 	}
-	if len(s.kept) > maxSleepers {
+	if len(s.kept) > maxWaitingCounts {
 		t.Errorf("%d campaigns are kept", len(s.kept))
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"dropbell/web/console/consoletest"
 )
 
-// shownGate is a gate as the page sees it: one shelf of ten, of which four claims
-// are accepted and one is written.
+// shownGate is a gate as the page sees it: one shard of ten coupons, of which
+// four are accepted and one is written.
 type shownGate struct {
 	*consoletest.Fixture
 	away bool
@@ -38,21 +38,21 @@ func (g *shownGate) Pace(context.Context, int64, int, time.Time, int) ([]int64, 
 	return []int64{0, 40, 0}, nil
 }
 
-// The card tells what the gate has given away before it is written, and the
-// rate of its claims, not of the writer.
+// The card shows the coupons that the gate has accepted before they are written,
+// and the rate of its claims, not of the writer.
 func TestClaimsCardBehindTheGate(t *testing.T) {
-	shelves := &shownGate{}
+	source := &shownGate{}
 	g := consoletest.New(t, func(d *console.Deps) {
-		d.Coupons.Sales.Stock, d.Coupons.Sales.Paces = gate.Accounts{Plans: shelves, Shards: shelves}, shelves
+		d.Coupons.Sales.Stock, d.Coupons.Sales.Paces = gate.Accounts{Plans: source, Shards: source}, source
 	})
-	shelves.Fixture = g
+	source.Fixture = g
 	d := g.Published(10, time.Hour)
 	g.Exec(`update templates set claim_mode = 'gate', stock = 10, issued = 1 where id = $1`, d.ID)
 	b := g.As(staff.Viewer)
 	for _, page := range []string{"", "/cockpit"} {
-		b.Get(fmt.Sprintf("/templates/%d%s", d.ID, page)).Is(200).Has("On the shelf 6 and 3 being written", "Claims per second 13 ")
+		b.Get(fmt.Sprintf("/templates/%d%s", d.ID, page)).Is(200).Has("Available 6 and 3 being written", "Claims per second 13 ")
 	}
-	shelves.away = true
+	source.away = true
 	page := fmt.Sprintf("/templates/%d", d.ID)
 	consoletest.Within(t, "what was seen a moment ago is forgotten", func() bool { return strings.Contains(b.Get(page).Text(), "the shards do not answer") })
 	b.Get(page).Is(200).Has("the shards do not answer", "The shards do not answer")

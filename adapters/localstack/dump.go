@@ -1,0 +1,66 @@
+package localstack
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+// RestoredElsewhere starts a PostgreSQL server of this test alone, restores a dump
+// of the database at url there with pg_dump and psql, and returns the URL of
+// the copy. The new server counts its transactions from the beginning. The test is
+// skipped where PostgreSQL comes without these two programs.
+func RestoredElsewhere(tb testing.TB, url string) string {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), helperTimeout)
+	defer cancel()
+	p, err := StartPostgres(ctx, Options{})
+	if err != nil {
+		tb.Fatalf("start another PostgreSQL: %v", err)
+	}
+	tb.Cleanup(func() {
+		if err := p.Stop(context.Background()); err != nil {
+			tb.Errorf("stop the other PostgreSQL: %v", err)
+		}
+	})
+	dump, load := postgresTool("pg_dump"), postgresTool("psql")
+	if dump == "" || load == "" {
+		tb.Skip("this machine has no pg_dump and psql")
+	}
+	if err := restore(ctx, dump, url, load, p.URL()); err != nil {
+		tb.Fatalf("restore the dump: %v", err)
+	}
+	return p.URL()
+}
+
+// postgresTool returns the path of a client program of PostgreSQL, "" if there is none.
+func postgresTool(name string) string {
+	for _, dir := range slices.Backward(postgresDirs(thisMachine())) { // globs list the newest version last
+		path := filepath.Join(dir, name)
+		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
+			return path
+		}
+	}
+	return ""
+}
+
+// restore loads a dump of the database at from into the one at to.
+func restore(ctx context.Context, dump, from, load, to string) error {
+	var text, said bytes.Buffer
+	take := exec.CommandContext(ctx, dump, "--no-owner", from)
+	take.Stdout, take.Stderr = &text, &said
+	if err := take.Run(); err != nil {
+		return fmt.Errorf("pg_dump: %w: %s", err, &said)
+	}
+	put := exec.CommandContext(ctx, load, "--quiet", "--set=ON_ERROR_STOP=1", to)
+	put.Stdin, put.Stderr = &text, &said
+	if err := put.Run(); err != nil {
+		return fmt.Errorf("psql: %w: %s", err, &said)
+	}
+	return nil
+}

@@ -1,0 +1,96 @@
+package coupons
+
+import (
+	"dropbell/adapters/postgres/internal/pg"
+	"dropbell/domain/claim"
+)
+
+// The statements of the fast path, each built of whole common table expressions.
+// They return the claims that were issued and their coupons, as two arrays in the
+// same order. $1 (template), $2 (user) and $3 (number of coupons) are the holders;
+// $4 to $9 are the coupons: template, user, claim, key, issue time, end of
+// validity. Both are in the order of template and user, as in every group. $10 to
+// $12 are the templates in the order of their ids, with the versions that the
+// decisions assume and the number of requests, all of which the stock must cover.
+// $13 to $15 are topic, trace and time of the event. If $16, the drop must be
+// open and that time within a second of the database's clock.
+const (
+	fastIssueSQL          = `with ` + countFirst + `, ` + issueCounted + issuedCoupons
+	fastIssueContestedSQL = `with ` + countFirstContested + `, ` + issueCounted + issuedCoupons
+	// fastSettleSQL also adds the coupons to the settled ones of the shard $17. It
+	// fails if one of the claims was refused before, because a refused claim must
+	// stay refused.
+	fastSettleSQL = `with ` + countFirstContested + `, ` + issueCounted + `, settled as (
+    update gate_shards g set settled = g.settled + s.n from sold s where g.template_id = s.id and g.shard = $17
+), unrefused as materialized (
+    select expect(not exists (select from given join claim_results r on r.claim_id = given.claim_id))
+)` + issuedCoupons + ` cross join unrefused`
+
+	issuedCoupons = `
+select g.claims, g.coupons from (select array_agg(claim_id) as claims, array_agg(id) as coupons from given) g cross join checked`
+)
+
+// countFirst and countFirstContested store the counts of the holders that have
+// none yet and leave the other holders out. A holder that gets a first coupon
+// from another node at the same time violates the primary key of claim_counts in
+// countFirst, which rolls everything back; countFirstContested leaves such a
+// holder out, and takes longer for each row.
+const (
+	countFirst = `counted as (
+    insert into claim_counts (template_id, user_id, issued)
+    select * from unnest($1::bigint[], $2::bigint[], $3::int[]) as a (template_id, user_id, issued)
+    where not exists (select from claim_counts c where c.template_id = a.template_id and c.user_id = a.user_id)
+    returning template_id, user_id, issued
+)`
+	countFirstContested = `counted as (
+    insert into claim_counts (template_id, user_id, issued)
+    select * from unnest($1::bigint[], $2::bigint[], $3::int[]) as a (template_id, user_id, issued)
+    where not exists (select from claim_counts c where c.template_id = a.template_id and c.user_id = a.user_id)
+    on conflict do nothing
+    returning template_id, user_id, issued
+)`
+)
+
+// issueCounted issues the coupons of the counted holders. It fails, which rolls
+// everything back, if the terms have changed or the stock is too small.
+//
+// The set of counted holders is hashed only if a holder was left out. "is true"
+// keeps the planner from a join, whose row counts it estimates badly.
+//
+// The end of the drop is checked again after the row lock is held. PostgreSQL
+// re-evaluates a WHERE clause after waiting for a lock only if the row was changed
+// meanwhile.
+const issueCounted = `counts as materialized (
+    select count(*) as holders, coalesce(sum(issued), 0) as issued from counted
+), given as (
+    insert into coupons (template_id, user_id, claim_id, origin, origin_key, issued_at, expires_at)
+    select a.template_id, a.user_id, a.claim_id, '` + string(claim.ByTap) + `', a.key, a.issued_at, a.expires_at
+    from unnest($4::bigint[], $5::bigint[], $6::bigint[], $7::text[], $8::timestamptz[], $9::timestamptz[])
+        as a (template_id, user_id, claim_id, key, issued_at, expires_at)
+    where (select holders from counts) = cardinality($1::bigint[])
+        or ((a.template_id, a.user_id) in (select template_id, user_id from counted)) is true
+    returning template_id, issued_at, claim_id, id
+), steps as materialized ( -- one, unless a gate accepted the claims at different instants
+    select template_id, issued_at, count(*) as n from given group by template_id, issued_at
+), sold as (
+    update templates t set issued = t.issued + g.n
+    from unnest($10::bigint[], $11::bigint[], $12::bigint[]) as a (id, version, asked)
+    join (select template_id, sum(n) as n from steps group by template_id order by template_id) g on g.template_id = a.id
+    where t.id = a.id and t.version = a.version and t.issued + a.asked <= t.stock
+      and (not $16 or t.opens_at <= clock_timestamp() and clock_timestamp() < ` + pg.TemplateEndsAt + `)
+    returning t.id, g.n, t.issued, ` + pg.TemplateEndsAt + ` as ends
+), announced as (
+    insert into outbox (topic, payload, trace)
+    select $13, jsonb_build_object('at', $15::text, 'issued',
+        jsonb_agg(jsonb_build_object('template_id', id::text, 'issued', n, 'total', issued) order by id)), $14 from sold
+    having count(*) > 0
+), drawn as (
+    insert into claim_seconds as s (template_id, second, issued)
+    select template_id, date_trunc('second', issued_at), sum(n) from steps group by 1, 2 order by 1, 2
+    on conflict (template_id, second) do update set issued = s.issued + excluded.issued
+), checked as materialized (
+    select expect((select count(*) from sold) = (select count(distinct template_id) from steps)
+        and (select issued from counts) = (select coalesce(sum(n), 0) from steps)
+        and (not $16 or coalesce((select min(ends) from sold), 'infinity') > clock_timestamp()
+            and $15::timestamptz between clock_timestamp() - interval '1 second' and clock_timestamp() + interval '1 second'))
+)`

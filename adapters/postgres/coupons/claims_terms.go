@@ -1,0 +1,139 @@
+package coupons
+
+import (
+	"sync"
+	"time"
+
+	"dropbell/domain/claim"
+	"dropbell/domain/template"
+)
+
+// lastTerms are the terms that the last group which read has found. A group that
+// issues coupons by lastTerms checks them in the same transaction, so they need no
+// invalidation.
+type lastTerms struct {
+	mu    sync.Mutex
+	terms map[int64]knownTerms
+	// at is what the database's clock said, and read when that was known.
+	at, read time.Time
+	// Attempts that issued too little of a template are followed by a pause of the
+	// fast path for it.
+	pauses map[int64]pause
+	// Until then keys are thought to be used again for other templates.
+	reusedUntil time.Time
+	// Until then others, on other nodes, are thought to issue first coupons to
+	// the same users at the same time.
+	contestedUntil time.Time
+}
+
+type knownTerms struct {
+	template.Template
+	read time.Time
+}
+
+type pause struct {
+	until    time.Time
+	failures int
+}
+
+const (
+	maxTerms = 1000
+	// termsFor is how long terms are remembered, and this machine's clock is
+	// trusted to run like the database's, which it does within a millisecond.
+	termsFor   = 10 * time.Second
+	contestFor = 10 * time.Second
+	reuseFor   = 10 * time.Second
+	firstPause = 10 * time.Millisecond
+	maxPause   = time.Second
+)
+
+// learn stores what a group has read.
+func (l *lastTerms) learn(d *claim.Decider) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.terms == nil || len(l.terms) > maxTerms {
+		l.terms = map[int64]knownTerms{}
+	}
+	l.at, l.read = d.At, time.Now()
+	for id, t := range d.Templates {
+		l.terms[id] = knownTerms{t, l.read}
+	}
+}
+
+// knows reports whether the fast path may issue coupons of the template.
+func (l *lastTerms) knows(templateID int64) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	t, known := l.terms[templateID]
+	now := time.Now()
+	return known && now.Sub(t.read) < termsFor && now.After(l.pauses[templateID].until)
+}
+
+// decider returns a decider with the terms of the group's templates and without
+// holders.
+func (l *lastTerms) decider(group []claim.Request) *claim.Decider {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	d := newDecider(readSet{}, len(group))
+	d.At = l.at.Add(time.Since(l.read)).Truncate(time.Microsecond)
+	for _, r := range group {
+		if t, known := l.terms[r.TemplateID]; known {
+			d.Templates[r.TemplateID] = t.Template
+		}
+	}
+	return d
+}
+
+// noteOutcome pauses the fast path for each template of which the attempt issued
+// less than half, longer each time: for such a template it is not worth it.
+func (l *lastTerms) noteOutcome(d *claim.Decider) {
+	issued, asked := map[int64]int{}, map[int64]int{}
+	for _, n := range d.Fresh() {
+		asked[n.Request.TemplateID]++
+		if n.Claim.CouponID != 0 {
+			issued[n.Request.TemplateID]++
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.pauses == nil || len(l.pauses) > maxTerms {
+		l.pauses = map[int64]pause{}
+	}
+	for id, n := range asked {
+		if 2*issued[id] >= n {
+			delete(l.pauses, id)
+			continue
+		}
+		failures := l.pauses[id].failures
+		l.pauses[id] = pause{time.Now().Add(min(firstPause<<failures, maxPause)), min(failures+1, 10)}
+	}
+}
+
+// noteReuse records that a key was used again for another template.
+func (l *lastTerms) noteReuse() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.reusedUntil = time.Now().Add(reuseFor)
+}
+
+// reused reports whether that was so lately.
+func (l *lastTerms) reused() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return time.Now().Before(l.reusedUntil)
+}
+
+// contest records that another node issued a first coupon to the same user at
+// the same time.
+func (l *lastTerms) contest() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.contestedUntil = time.Now().Add(contestFor)
+}
+
+// contested reports whether that was so lately.
+func (l *lastTerms) contested() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return time.Now().Before(l.contestedUntil)
+}

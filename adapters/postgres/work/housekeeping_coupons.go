@@ -1,0 +1,113 @@
+package work
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"dropbell/adapters/postgres/internal/pg"
+)
+
+// pastSQL is the condition under which the coupons of template t are past their
+// retention of $1: the drop is over, the last coupon that was issued expired so
+// long ago, the gate needs nothing any more, no order holds a coupon, and no
+// campaign counts them.
+const pastSQL = `t.state in ('closed', 'cancelled') and coalesce(t.ended_at, t.closes_at) < now() - $1::interval
+    and coalesce(t.valid_until, greatest(t.closes_at, (select max(s.second) + interval '1 second' from claim_seconds s where s.template_id = t.id))
+        + t.valid_hours * interval '1 hour') < now() - $1::interval
+    and not exists (select from gates g where g.template_id = t.id and g.state <> 'retired')
+    and not exists (select from coupons c where c.template_id = t.id and c.state = 'locked')
+    and not exists (select from campaigns c where (c.state in ('scheduled', 'running', 'paused')
+            or c.started_at is not null and not c.archived and c.count_due_at < 'infinity')
+        and (c.grant_template_id = t.id
+            or c.audience ->> 'kind' in ('reserved_template_id', 'holds_template_id') and c.audience ->> 'id' = t.id::text))`
+
+// pastDropsSQL returns templates behind $2 of whose coupons something can be
+// removed. While the sweep of expired coupons is a day behind there are none: the
+// totals that stay would lack what it has still to count.
+const pastDropsSQL = `
+select t.id from templates t where t.id > $2 and ` + pastSQL + `
+    and (exists (select from claim_counts n where n.template_id = t.id) or exists (select from claim_results r where r.template_id = t.id)
+        or exists (select from claim_seconds s where s.template_id = t.id))
+    and not exists (select from coupons c where c.state = 'unused' and c.expires_at < now() - interval '1 day')
+order by t.id limit 1`
+
+// lockPastSQL returns the template $2 if its coupons are still past their
+// retention. It is locked first, as by claims: staff may give coupons of a drop
+// away after its end.
+const lockPastSQL = `select from templates t where t.id = $2 and ` + pastSQL + ` for no key update`
+
+// removeCouponsSQL removes the coupons and the count of up to $2 owners of
+// template $1, adds them to what is kept of removed coupons, and returns how many
+// coupons they were. What the census has counted is counted anew, should the
+// template ever sell again.
+const removeCouponsSQL = `
+with part as materialized (
+    select user_id from claim_counts where template_id = $1 order by user_id limit $2
+), gone as (
+    delete from coupons c using part p where c.template_id = $1 and c.user_id = p.user_id returning c.returned
+), counts as (
+    delete from claim_counts n using part p where n.template_id = $1 and n.user_id = p.user_id returning n.issued
+), census as (
+    delete from stock_counts where template_id = $1
+), kept as (
+    insert into removed_coupons as r (template_id, coupons, returned, counted)
+    select $1, (select count(*) from gone), (select count(*) from gone where returned), (select sum(issued) from counts)
+    where exists (select from counts)
+    on conflict (template_id) do update set coupons = r.coupons + excluded.coupons, returned = r.returned + excluded.returned,
+        counted = r.counted + excluded.counted, removed_at = excluded.removed_at
+)
+select (select count(*) from gone), (select count(*) from counts)`
+
+// removeCoupons removes what was issued of drops that have been over for age, one
+// drop after the other: coupons and counts per user together, so that the stock
+// adds up at every instant, then refused claims and the sell-out curve.
+func (h Housekeeping) removeCoupons(ctx context.Context, age time.Duration) (total int64, err error) {
+	var id int64
+	for {
+		err := h.Pool.QueryRow(ctx, pastDropsSQL, age, id).Scan(&id)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return total, nil
+		}
+		if err != nil {
+			return total, pg.Translate(err)
+		}
+		n, err := h.removeCouponsOf(ctx, id, age)
+		if total += n; err != nil {
+			return total, err
+		}
+	}
+}
+
+func (h Housekeeping) removeCouponsOf(ctx context.Context, id int64, age time.Duration) (total int64, err error) {
+	for owners := int64(chunk); owners == chunk; {
+		var removed int64
+		owners = 0
+		err := h.Tx(ctx, func(tx pgx.Tx) error {
+			if err := tx.QueryRow(ctx, lockPastSQL, age, id).Scan(); err != nil {
+				return err
+			}
+			return tx.QueryRow(ctx, removeCouponsSQL, id, chunk).Scan(&removed, &owners)
+		})
+		if errors.Is(err, pgx.ErrNoRows) {
+			return total, nil // it has coupons again, or another transaction counts them
+		}
+		if total += removed; err != nil {
+			return total, pg.Translate(err)
+		}
+	}
+	for _, sql := range []string{
+		`delete from claim_results where claim_id in (select r.claim_id from claim_results r join templates t on t.id = r.template_id
+			where r.template_id = $3 and ` + pastSQL + ` order by r.claim_id limit $2)`,
+		`delete from claim_seconds where (template_id, second) in (select s.template_id, s.second from claim_seconds s join templates t on t.id = s.template_id
+			where s.template_id = $3 and ` + pastSQL + ` order by s.second limit $2)`,
+	} {
+		n, err := h.inChunks(ctx, sql, age, chunk, id)
+		if total += n; err != nil {
+			return total, err
+		}
+	}
+	return total, nil
+}

@@ -1,0 +1,58 @@
+package redisgate
+
+import (
+	"context"
+	_ "embed"
+	"time"
+
+	"dropbell/adapters/redisclient"
+
+	goredis "github.com/redis/go-redis/v9"
+)
+
+// keepersKey is the sorted set of processes that keep gates.
+const keepersKey = "gate:keepers"
+
+// MemberEvery is how often a process has to say that it keeps gates, and goneAfter
+// how long it may be silent before the others share out its gates.
+const (
+	MemberEvery = 2 * time.Second
+	goneAfter   = 3 * MemberEvery
+)
+
+//go:embed members.lua
+var membersSource string
+
+var membersScript = goredis.NewScript(membersSource)
+
+// Members are the processes that keep gates. Who is one is known in Redis only:
+// without it no gate can be kept, and while two processes disagree both look at a
+// gate, which does no harm.
+type Members struct {
+	client goredis.UniversalClient
+	name   string
+}
+
+// NewMembers returns the members as the process of that name sees them. It uses
+// client and does not close it.
+func NewMembers(client goredis.UniversalClient, name string) Members { return Members{client, name} }
+
+// Name is this process's.
+func (m Members) Name() string { return m.name }
+
+// Beat says that this process keeps gates and returns the names of all that do.
+func (m Members) Beat(ctx context.Context) ([]string, error) {
+	names, err := membersScript.Run(ctx, m.client, []string{keepersKey}, m.name, goneAfter.Milliseconds()).StringSlice()
+	if err != nil {
+		return nil, redisclient.Unavailable("keepers of gates", err)
+	}
+	return names, nil
+}
+
+// Leave says that this process keeps gates no more.
+func (m Members) Leave(ctx context.Context) error {
+	if err := m.client.ZRem(ctx, keepersKey, m.name).Err(); err != nil {
+		return redisclient.Unavailable("keepers of gates", err)
+	}
+	return nil
+}

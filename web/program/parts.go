@@ -1,0 +1,46 @@
+package program
+
+import (
+	"dropbell/adapters/config"
+	couponsdb "dropbell/adapters/postgres/coupons"
+	workdb "dropbell/adapters/postgres/work"
+	"dropbell/adapters/redisgate"
+	"dropbell/adapters/sheet"
+	"dropbell/app"
+	"dropbell/domain/campaign"
+	"dropbell/domain/claim/gate"
+	"dropbell/domain/delivery"
+	"dropbell/domain/job"
+	"dropbell/domain/template"
+	"dropbell/domain/user"
+)
+
+// configured returns the channels that the workers have senders for.
+func configured(cfg config.Config) delivery.ChannelSet {
+	set := delivery.ChannelSetOf(delivery.App)
+	for c, address := range map[delivery.Channel]string{delivery.Email: cfg.SMTPURL, delivery.SMS: cfg.SMSURL,
+		delivery.WebPush: cfg.VAPIDPublicKey, delivery.Webhook: cfg.WebhookURL} {
+		if address != "" {
+			set |= delivery.ChannelSetOf(c)
+		}
+	}
+	return set
+}
+
+// campaignLinks signs and reads the tracked links of campaigns; without a
+// secret there are none.
+func (p *program) campaignLinks() campaign.Links {
+	return campaign.Links{Links: user.NewLinks(p.Config.LinkSecret)}
+}
+
+func (p *program) tables() job.Tables {
+	return sheet.Tables{Open: workdb.NewUploads(p.DB).OpenUpload, Turns: p.workbooks}
+}
+
+func (p *program) telling(s template.Store) template.Store {
+	gates := couponsdb.NewGates(p.DB)
+	// What is on the streams is only looked through; no group is taken.
+	writer := &gate.Writer{Stream: redisgate.NewStream(p.Redis, "web"), Recorder: couponsdb.NewGateRecorder(p.DB)}
+	return appliedStore{s, &gate.Keeper{Store: gates, Shards: redisgate.NewShards(p.Redis), Writer: writer, Now: app.Clock,
+		Divide: gate.Divider(p.Config.GateShards)}, p.claims.Gate}
+}
