@@ -31,9 +31,9 @@ func (p *patroni) servers(synchronous bool) func(*system) (*stack.Stack, error) 
 }
 
 // TestFailoverLosesWhatTheStandbyLacks: an asynchronous standby stops receiving,
-// everybody goes on claiming, and then the primary dies. What was acknowledged
-// meanwhile is lost, and nothing else: the stock ledger of what is left is exact,
-// and who asks again is answered truly.
+// users go on claiming, and then the primary dies. The claims that were
+// acknowledged meanwhile are lost, and no other: the stock ledger of the rest is
+// exact, and a user who asks again gets a coupon.
 func TestFailoverLosesWhatTheStandbyLacks(t *testing.T) {
 	const each, stock = 200, 1000
 	var p patroni
