@@ -92,7 +92,7 @@ func (r *runner) drive(c net.Conn) {
 			r.fail(err)
 			return
 		}
-		status, b, err := readAnswer(in, body)
+		status, _, b, err := readAnswer(in, body)
 		if err != nil {
 			r.fail(err)
 			return
@@ -122,21 +122,22 @@ func (r *runner) fail(err error) {
 	r.err = err
 }
 
-// readAnswer reads one answer with a Content-Length or chunked body.
-func readAnswer(in *bufio.Reader, buf []byte) (status int, body []byte, err error) {
+// readAnswer reads one answer with a Content-Length or chunked body. retry is
+// whether it names a time to try again.
+func readAnswer(in *bufio.Reader, buf []byte) (status int, retry bool, body []byte, err error) {
 	line, err := in.ReadSlice('\n')
 	if err != nil {
-		return 0, buf, err
+		return 0, false, buf, err
 	}
 	if len(line) < 12 {
-		return 0, buf, fmt.Errorf("not an HTTP answer: %q", line)
+		return 0, false, buf, fmt.Errorf("not an HTTP answer: %q", line)
 	}
 	status, _ = strconv.Atoi(string(line[9:12]))
 	length, chunked := 0, false
 	for {
 		line, err = in.ReadSlice('\n')
 		if err != nil {
-			return 0, buf, err
+			return 0, false, buf, err
 		}
 		if len(line) <= 2 {
 			break
@@ -145,15 +146,17 @@ func readAnswer(in *bufio.Reader, buf []byte) (status int, body []byte, err erro
 			length, _ = strconv.Atoi(string(v))
 		} else if _, ok := cutHeader(line, "transfer-encoding:"); ok {
 			chunked = true
+		} else if _, ok := cutHeader(line, "retry-after:"); ok {
+			retry = true
 		}
 	}
 	if chunked {
 		body, err = readChunks(in, buf[:0])
-		return status, body, err
+		return status, retry, body, err
 	}
 	body = slices.Grow(buf[:0], length)[:length]
 	_, err = io.ReadFull(in, body)
-	return status, body, err
+	return status, retry, body, err
 }
 
 func cutHeader(line []byte, name string) ([]byte, bool) {
