@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/url"
 	"os"
 	"slices"
 	"time"
@@ -114,6 +115,19 @@ func (s *Stack) start(ctx context.Context, o localstack.Options) (*Stack, error)
 // On returns a stack on existing servers: several hosts, or a Redis Cluster.
 func On(ctx context.Context, postgresURL, redisURL string) (*Stack, error) {
 	return new(Stack).on(ctx, postgresURL, redisURL)
+}
+
+// Beside makes a second database on the same servers, which stay those of s.
+func (s *Stack) Beside(ctx context.Context, name string) (*Stack, error) {
+	if _, err := s.SQL.Exec(ctx, `create database `+pgx.Identifier{name}.Sanitize()); err != nil {
+		return nil, err
+	}
+	address, err := url.Parse(s.PostgresURL)
+	if err != nil {
+		return nil, err
+	}
+	address.Path = "/" + name
+	return On(ctx, address.String(), s.RedisURL)
 }
 
 // on brings the database up to date and connects to it.

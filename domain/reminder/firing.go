@@ -159,6 +159,9 @@ func (f *Timers) Fire(ctx context.Context, slotID int64) error {
 // [Timers.Firings]; no place is held while waiting for the instant.
 func (f *Timers) begin(ctx context.Context, slotID int64) (cut Cut, release func(), err error) {
 	for {
+		if f.firings.cutHere(slotID) {
+			return cut, func() {}, ErrNotFirable
+		}
 		if release, err = f.firings.enter(ctx, f.Firings); err != nil {
 			return cut, release, err
 		}

@@ -26,7 +26,8 @@ type Found struct {
 type TogetherStore interface {
 	// BeginTogether makes other slots firing, under the token of c, that
 	// BeginFiring would: due or abandoned, small, and without users to leave out.
-	// It returns a bounded number of them, and none whose row is locked. Cut.Parts is not set.
+	// It returns a bounded number of them, and none whose row is locked. Cut.Parts is
+	// not set. After an error none is claimed for longer than lasting.
 	BeginTogether(ctx context.Context, c Cut, lasting time.Duration) ([]Cut, error)
 	// ReadTogether reads the users due in each of the cuts.
 	ReadTogether(ctx context.Context, cuts []Cut) ([]Due, error)

@@ -31,6 +31,7 @@ type eveningStore struct {
 	ended   map[int64]int64
 	lost    int64 // a slot that another worker takes over while it is read
 	fail    error // of storing
+	alone   error // of BeginTogether
 }
 
 func eveningOf(slots int64, due time.Time) *eveningStore {
@@ -62,6 +63,9 @@ func (e *eveningStore) BeginFiring(_ context.Context, id int64, _ time.Duration)
 func (e *eveningStore) BeginTogether(context.Context, reminder.Cut, time.Duration) (cuts []reminder.Cut, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if e.alone != nil {
+		return nil, e.alone
+	}
 	for id := int64(1); id <= int64(len(e.slots)) && len(cuts) < e.most; id++ {
 		if e.slots[id].State == reminder.Waiting && !e.slots[id].DueAt.After(time.Now()) {
 			cuts = append(cuts, e.claim(id))
@@ -232,6 +236,21 @@ func TestAGroupThatFailsIsTakenUpAgain(t *testing.T) {
 		e.slots[id].State = reminder.Waiting // as BeginFiring finds them once their leases have run out
 	}
 	if err := timers.Fire(t.Context(), 3); err != nil || len(e.ended) != 3 {
+		t.Errorf("%v, ended %v", err, e.ended)
+	}
+}
+
+// TestASlotIsCutWithoutOthersToo: those that could not be claimed are left to
+// their timers, and the failure is reported.
+func TestASlotIsCutWithoutOthersToo(t *testing.T) {
+	e, q := eveningOf(3, time.Now()), &fakeQueue{}
+	e.alone = errors.New("connection refused")
+	timers := timersOn(e, q)
+	if err := timers.Fire(t.Context(), 2); !errors.Is(err, e.alone) || len(e.ended) != 1 || e.stored[2] != 2 {
+		t.Errorf("%v, ended %v", err, e.ended)
+	}
+	e.alone = nil
+	if err := timers.Fire(t.Context(), 1); err != nil || len(e.ended) != 3 || e.stored[2] != 2 {
 		t.Errorf("%v, ended %v", err, e.ended)
 	}
 }

@@ -183,8 +183,9 @@ func (s *stream) missed(ctx context.Context) ([]inbox.Message, error) {
 		return nil, nil
 	}
 	since := s.seen.at.Add(-resumeWindow)
-	if may, err := s.api.Inbox.MayHaveMissed(ctx, s.user, since); err != nil || !may {
-		return nil, err
+	// Without an answer the inbox itself is asked.
+	if may, err := s.api.Inbox.MayHaveMissed(ctx, s.user, since); err == nil && !may {
+		return nil, nil
 	}
 	var all []inbox.Message
 	var before time.Time

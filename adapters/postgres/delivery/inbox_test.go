@@ -136,3 +136,32 @@ func TestInboxShowsAnnouncements(t *testing.T) {
 		t.Errorf("%+v", only)
 	}
 }
+
+// TestRecentIsWhatEndedSince in the app, and everything while dead letters are
+// replayed, since that leaves a batch's end as it was.
+func TestRecentIsWhatEndedSince(t *testing.T) {
+	n := pgtest.NewNotifier(t)
+	tpl := n.Published(2 * time.Hour)
+	n.ReserveAll(tpl, pgtest.Users(3, 7), pgtest.Reminders(delivery.App, 60)...)
+	n.Remind(tpl, 12)
+	var ended time.Time
+	n.Must(n.SQL.QueryRow(t.Context(), `select finished_at from batches where channel = 0`).Scan(&ended))
+	recent := func(since time.Time, limit int) ([]inbox.Span, bool) {
+		spans, complete, err := n.Inbox.Recent(t.Context(), since, limit)
+		n.Must(err)
+		return spans, complete
+	}
+	if spans, complete := recent(ended, 10); len(spans) != 1 || !complete || spans[0].From != 3 || spans[0].To != 7 || !spans[0].At.Equal(ended) {
+		t.Errorf("%+v, %v", spans, complete)
+	}
+	if _, complete := recent(ended, 0); complete {
+		t.Error("more than the limit is complete")
+	}
+	if spans, complete := recent(ended.Add(time.Microsecond), 10); len(spans) != 0 || !complete {
+		t.Errorf("later: %+v, %v", spans, complete)
+	}
+	n.Exec(`insert into dead_letter_jobs (action, filter, created_by) values ('replay', '{}', 'ann')`)
+	if spans, _ := recent(ended.Add(time.Hour), 10); len(spans) != 1 || spans[0].From > 1 || spans[0].To < 1<<40 {
+		t.Errorf("during a replay: %+v", spans)
+	}
+}

@@ -37,7 +37,8 @@ func TestFiringWaitsForAGroupBeingCommitted(t *testing.T) {
 	group, err := db.Pool.Begin(ctx)
 	must(t, err)
 	defer func() { _ = group.Rollback(ctx) }()
-	rows, err := group.Query(ctx, reserveSQL, []int64{1}, []int64{7}, []int64{1}, reminder.EveryChannel, event.ReservationsChanged, "")
+	noKey := []any{[]string{""}, []string{""}, [][]byte{nil}, [][]byte{nil}}
+	rows, err := group.Query(ctx, reserveSQL, append([]any{[]int64{1}, []int64{7}, []int64{1}, reminder.EveryChannel, event.ReservationsChanged, ""}, noKey...)...)
 	must(t, err)
 	applied, err := pgx.CollectExactlyOneRow(rows, func(row pgx.CollectableRow) (bool, error) {
 		v, err := row.Values()

@@ -68,10 +68,13 @@ func (s Slots) BeginTogether(ctx context.Context, c reminder.Cut, lasting time.D
 		}
 		return pg.AnnounceAll(ctx, tx, event.SlotFired, fired)
 	})
-	if err != nil || len(abandoned) == 0 {
-		return cuts, err
+	if err == nil && len(abandoned) > 0 {
+		err = s.coverTogether(ctx, cuts, abandoned)
 	}
-	return cuts, s.coverTogether(ctx, cuts, abandoned)
+	if err != nil {
+		return nil, err // what was claimed is abandoned again
+	}
+	return cuts, nil
 }
 
 // coverTogether finds which ranges abandoned slots have in batches already.

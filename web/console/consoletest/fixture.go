@@ -316,13 +316,16 @@ func (g *Fixture) Book(t template.Template, by user.ID, c delivery.Channel, minu
 	g.Must(err)
 }
 
-// Within waits until ok, and ends the test if that never comes.
+// Within waits until ok, and ends the test if that never comes. It asks less
+// often the longer it waits, so that asking does not delay the answer.
 func Within(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for began, patience := time.Now(), localstack.Patience(t); !ok(); <-time.After(time.Millisecond) {
+	began, patience := time.Now(), localstack.Patience(t)
+	for pause := time.Millisecond; !ok(); pause = min(2*pause, 16*time.Millisecond) {
 		if time.Since(began) > patience {
 			t.Fatalf("%s: not within %s", what, patience)
 		}
+		<-time.After(pause)
 	}
 }
 
