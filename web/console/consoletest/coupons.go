@@ -68,7 +68,7 @@ func (g *Fixture) CheckCodes(b *Browser, lines []string) {
 	check(strings.ToLower(first)).Has("Not now: the drop has not opened yet", first, "code 1 of 1,200", "Opening", "<html")
 	g.checkDrops(check, first)
 	g.Exec(`insert into coupons (template_id, user_id, claim_id, origin, origin_key, issued_at, expires_at)
-		values (1, 1001, 5, 'code', '1', now(), now() + interval '1 day')`)
+		select 1, 1001, 5, 'code', first_serial::text, now(), now() + interval '1 day' from code_batches where id = 1`)
 	check(first).Has("A code works once", "/users/1001")
 	part := g.As(staff.Marketer).Htmx().Post("/codes/check", url.Values{"code": {first}}).Is(200)
 	part.Has("A code works once").HasNot("<html")

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"dropbell/domain/redeemcode"
 	"dropbell/domain/staff"
 	"dropbell/web/console/consoletest"
 )
@@ -27,7 +28,7 @@ func TestCodesInTheBrowser(t *testing.T) {
 	if consoletest.Evaluate[bool](b, `!!document.querySelector("[data-live]")`) {
 		t.Error("the page goes on asking although nothing is generated")
 	}
-	code, err := consoletest.CodeKeys(t).Code(1, 7)
+	code, err := consoletest.CodeKeys(t).Code(1, redeemcode.Serial(g.Number(`select first_serial + 6 from code_batches`)))
 	g.Must(err)
 	b.Fill("#f-code", code.Text())
 	b.Press("#code-check", "Check")

@@ -24,7 +24,7 @@ type shownGate struct {
 func (g *shownGate) Plan(ctx context.Context, id int64) (gate.Plan, error) {
 	t, err := g.Templates.Template(ctx, staff.System(), id)
 	return gate.Plan{Template: t, Shards: 1, Epoch: 1, State: gate.Active, Reason: gate.ReasonNew, Now: g.Now(), BuiltAt: g.Now(),
-		Parts: []gate.Part{{Allot: 10, Settled: 1}}}, err
+		Parts: []gate.Part{{Epoch: 1, Allot: 10, Settled: 1}}}, err
 }
 
 func (g *shownGate) Look(context.Context, int64, int) ([]gate.Shard, error) {
