@@ -184,7 +184,7 @@ func (s idSet) All() iter.Seq[user.ID] {
 }
 
 // recentSQL are the users and ends of up to $2 app batches that have ended since $1,
-// and everybody if dead letters were replayed lately: a replay leaves a batch's end
+// and all users if dead letters were replayed lately: a replay leaves a batch's end
 // as it was.
 const recentSQL = `
 (select from_user, to_user, finished_at from batches where channel = 0 and finished_at >= $1 limit $2)
