@@ -45,8 +45,8 @@ type look struct {
 
 // MayHaveMissed reports whether the user may have got a message at or after
 // since. Subscribe first: what comes after the call is not in the answer.
-func (s *Service) MayHaveMissed(ctx context.Context, by user.ID, since time.Time) (bool, error) {
-	if time.Since(since) > resumeWithin {
+func (s *Service) MayHaveMissed(ctx context.Context, by user.ID, now, since time.Time) (bool, error) {
+	if now.Sub(since) > resumeWithin {
 		return true, nil
 	}
 	l := s.resumes.join(since, s.Store.Recent)
@@ -87,7 +87,7 @@ func (r *resumes) run(l *look, recent recentFunc) {
 	r.looking.Lock()
 	defer r.looking.Unlock()
 	r.mu.Lock()
-	r.next = nil // no request joins any more
+	r.next = nil // later calls join the next look
 	since := l.since
 	r.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), recentTimeout)

@@ -36,7 +36,7 @@ func (r *recents) Recent(_ context.Context, since time.Time, _ int) ([]inbox.Spa
 }
 
 func TestWhoMayHaveMissedAMessage(t *testing.T) {
-	noon := time.Now()
+	noon := time.Date(2027, 1, 1, 12, 0, 0, 0, time.UTC)
 	broken := errors.New("database is away")
 	span := []inbox.Span{{From: 10, To: 20, At: noon.Add(-time.Minute)}}
 	for name, c := range map[string]struct {
@@ -58,7 +58,7 @@ func TestWhoMayHaveMissedAMessage(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := inbox.Service{Store: c.store}
-			missed, err := r.MayHaveMissed(t.Context(), c.user, noon.Add(-c.since))
+			missed, err := r.MayHaveMissed(t.Context(), c.user, noon, noon.Add(-c.since))
 			if missed != c.want || !errors.Is(err, c.store.err) || len(c.store.since) != c.looks {
 				t.Errorf("%v, %v, %d looks", missed, err, len(c.store.since))
 			}
@@ -70,14 +70,14 @@ func TestWhoMayHaveMissedAMessage(t *testing.T) {
 // and asks for the earliest of their instants.
 func TestClientsThatComeTogetherShareALook(t *testing.T) {
 	store := &recents{blocking: true, begun: make(chan struct{}), free: make(chan struct{})}
-	noon := time.Now()
+	noon := time.Date(2027, 1, 1, 12, 0, 0, 0, time.UTC)
 	r := inbox.Service{Store: store}
 	var all sync.WaitGroup
 	asked := make(chan struct{}, 101)
 	ask := func(since time.Duration) {
 		all.Go(func() {
 			asked <- struct{}{}
-			if missed, err := r.MayHaveMissed(t.Context(), 1, noon.Add(-since)); missed || err != nil {
+			if missed, err := r.MayHaveMissed(t.Context(), 1, noon, noon.Add(-since)); missed || err != nil {
 				t.Errorf("%v, %v", missed, err)
 			}
 		})

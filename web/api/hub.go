@@ -17,7 +17,7 @@ const (
 	streamQueue = 32
 	// streamsPerUser allows a user's devices and tabs; the oldest goes first.
 	streamsPerUser = 8
-	// maxStreams bounds the memory of one process: some 8 KiB each.
+	// maxStreams bounds the memory of one process.
 	maxStreams = 100_000
 )
 

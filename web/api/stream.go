@@ -184,7 +184,7 @@ func (s *stream) missed(ctx context.Context) ([]inbox.Message, error) {
 	}
 	since := s.seen.at.Add(-resumeWindow)
 	// Without an answer the inbox itself is asked.
-	if may, err := s.api.Inbox.MayHaveMissed(ctx, s.user, since); err == nil && !may {
+	if may, err := s.api.Inbox.MayHaveMissed(ctx, s.user, s.api.Now(), since); err == nil && !may {
 		return nil, nil
 	}
 	var all []inbox.Message

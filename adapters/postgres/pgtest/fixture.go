@@ -203,3 +203,9 @@ func (w *Fixture) RelayCounts() {
 		w.Must(counters.Count(w.Context(), e.ID, e.Payload))
 	}
 }
+
+// CountBookings delivers one event to the booking counters.
+func (w *Fixture) CountBookings(id string, e event.Reservations) {
+	w.Helper()
+	w.Must(dropsdb.NewCounters(w.DB).Count(w.Context(), id, e))
+}

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	dropsdb "dropbell/adapters/postgres/drops"
 	"dropbell/adapters/postgres/pgtest"
 	workdb "dropbell/adapters/postgres/work"
 	"dropbell/domain/delivery"
@@ -38,7 +37,7 @@ func sum(payloads [][]byte) (sums [][]byte, err error) {
 // it has published, and everything is delivered twice: the counters are exact.
 func TestMergedEventsCountOnce(t *testing.T) {
 	w := newFixture(t)
-	o, counters := workdb.NewOutbox(w.DB), dropsdb.NewCounters(w.DB)
+	o := workdb.NewOutbox(w.DB)
 	o.Summed = []string{event.ReservationsChanged}
 	tpl := w.Published(2 * time.Hour)
 	const users = 60
@@ -82,7 +81,7 @@ func TestMergedEventsCountOnce(t *testing.T) {
 	relays.Wait()
 	for range 2 {
 		for id, e := range published {
-			w.Must(counters.Count(t.Context(), id, e))
+			w.CountBookings(id, e)
 		}
 	}
 	if n := w.Number(`select sum(booked) from bookings where template_id = $1`, tpl.ID); n != users-1 {
