@@ -235,6 +235,15 @@ func (p *PatroniPair) settle(ctx context.Context, synchronous bool) error {
 		_, err = c.Exec(ctx, `create database dropbell`)
 		return err
 	})
+	if err == nil { // the standby has to replay it: the driver gives up at a host without the database
+		err = p.await(ctx, func() error {
+			c, err := pgx.Connect(ctx, p.URL())
+			if err != nil {
+				return err
+			}
+			return c.Close(ctx)
+		})
+	}
 	if err != nil {
 		return fmt.Errorf("%w\n%s", err, p.said())
 	}
