@@ -78,8 +78,8 @@ type Batch struct {
 	TemplateID int64     `json:"template_id,string"`
 	Channel    int       `json:"channel"`
 	Sent       int       `json:"sent"`
-	FromUser   int64     `json:"from_user,string"`
-	ToUser     int64     `json:"to_user,string"`
+	FromUser   int64     `json:"from_user,string,omitempty"`
+	ToUser     int64     `json:"to_user,string,omitempty"`
 	At         time.Time `json:"at"`
 }
 

@@ -34,7 +34,7 @@ var golden = map[string]any{
 		Removed: []event.Booking{{TemplateID: 2, Bits: 576460752303423488, Users: 3}}},
 	event.SlotFired: event.Slot{SlotID: 9007199254740993, TemplateID: 1, Slot: 1, DueAt: due, At: at},
 	event.BatchFinished: event.Batch{BatchID: 9007199254740993, Kind: "reminder", OwnerID: 9007199254740994, TemplateID: 1,
-		Channel: 4, Sent: 999, At: at},
+		Channel: 4, Sent: 999, FromUser: 9007199254740995, ToUser: 9007199254740996, At: at},
 	event.SlotFinished: event.Slot{SlotID: 9007199254740993, TemplateID: 1, Slot: 12, DueAt: due, At: at},
 	event.AnnouncementCreated: event.Announcement{AnnouncementID: 9007199254740993, TemplateID: 9007199254740994, Kind: "correction",
 		OpensAt: due.Add(time.Hour), At: at},
@@ -107,5 +107,15 @@ func TestNames(t *testing.T) {
 	}
 	if len(seen) != len(golden) {
 		t.Errorf("%d events and %d golden values", len(seen), len(golden))
+	}
+}
+
+// TestBatchesOfTheFirstRelease: a finished batch that an earlier version announced
+// is read without its range of users.
+func TestBatchesOfTheFirstRelease(t *testing.T) {
+	var b event.Batch
+	err := json.Unmarshal([]byte(`{"batch_id":"7","kind":"reminder","owner_id":"1","template_id":"1","channel":0,"sent":3,"at":"2026-11-20T11:55:00Z"}`), &b)
+	if err != nil || b.BatchID != 7 || b.FromUser != 0 || b.ToUser != 0 {
+		t.Errorf("%+v, %v", b, err)
 	}
 }

@@ -3,6 +3,7 @@ package api
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -55,14 +56,16 @@ func (a *API) streamRoute() {
 			r, w := humachi.Unwrap(hc)
 			s := &stream{api: a, user: by, sub: sub, chunked: r.ProtoAtLeast(1, 1), seen: parsePosition(in.last)}
 			missed, err := s.missed(ctx)
-			if err == nil {
-				err = s.takeOver(w)
-			}
 			if err != nil {
 				a.Hub.Cancel(by, sub)
-				if s.conn == nil {
-					a.Problem(ctx, err).Write(w)
-				}
+				a.Problem(ctx, err).Write(w)
+				return
+			}
+			if !s.takeOver(w, r) {
+				return
+			}
+			if s.conn == nil {
+				s.run(missed, pipeline.CallerOf(ctx))
 				return
 			}
 			// A stream holds nothing of the request, whose stack and buffers are free again.
@@ -85,28 +88,43 @@ type stream struct {
 	api     *API
 	user    user.ID
 	sub     *Subscription
-	conn    net.Conn // nil before takeOver
+	conn    net.Conn // nil if the connection stays with the server
 	chunked bool     // as HTTP/1.1 has it
 	seen    position
+	// Without a connection of its own the stream writes to out until gone is closed.
+	out  http.ResponseWriter
+	gone <-chan struct{}
 }
 
 // takeOver sends the head of the answer and takes the connection from the
-// server, which would keep a stack, two buffers and the request for each.
-func (s *stream) takeOver(w http.ResponseWriter) error {
+// server, which would keep a stack, two buffers and the request for each. A
+// connection that cannot be taken, as those of HTTP/2, stays with the server. It
+// returns false if the client has left.
+func (s *stream) takeOver(w http.ResponseWriter, r *http.Request) bool {
 	h := w.Header()
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("X-Accel-Buffering", "no") // proxies must not collect events
 	control := http.NewResponseController(w)
 	w.WriteHeader(http.StatusOK)
-	if err := control.Flush(); err != nil {
-		return err
+	err := control.Flush()
+	if err == nil {
+		s.conn, _, err = control.Hijack()
 	}
-	conn, _, err := control.Hijack()
-	if err != nil {
-		return err
+	switch {
+	case errors.Is(err, http.ErrNotSupported):
+		s.out, s.gone = w, r.Context().Done()
+		return true
+	case err == nil:
+		err = s.conn.SetDeadline(time.Time{}) // those of the server are for answers that end
 	}
-	s.conn = conn
-	return conn.SetDeadline(time.Time{}) // those of the server are for answers that end
+	if err == nil {
+		return true
+	}
+	s.api.Hub.Cancel(s.user, s.sub)
+	if s.conn != nil {
+		_ = s.conn.Close()
+	}
+	return false
 }
 
 // run serves the client until it leaves, is cut off, or its credentials end. The
@@ -114,7 +132,9 @@ func (s *stream) takeOver(w http.ResponseWriter) error {
 // falls in between.
 func (s *stream) run(missed []inbox.Message, by *pipeline.Caller) {
 	defer s.api.Hub.Cancel(s.user, s.sub)
-	defer s.conn.Close()
+	if s.conn != nil {
+		defer s.conn.Close()
+	}
 	var end <-chan time.Time
 	if !by.Until.IsZero() {
 		t := time.NewTimer(by.Until.Sub(s.api.Now()))
@@ -130,6 +150,8 @@ func (s *stream) run(missed []inbox.Message, by *pipeline.Caller) {
 		select {
 		case <-end:
 			s.finish()
+			return
+		case <-s.gone:
 			return
 		case <-beat.C:
 			alive = !by.IsWithdrawn() && s.write(heartbeat)
@@ -234,6 +256,12 @@ var (
 // write sends what must arrive together. A client that does not take it in
 // time is cut off: nothing waits for it in memory.
 func (s *stream) write(text []byte) bool {
+	if s.conn == nil {
+		control := http.NewResponseController(s.out)
+		_ = control.SetWriteDeadline(time.Now().Add(writeTimeout))
+		_, err := s.out.Write(text)
+		return err == nil && control.Flush() == nil
+	}
 	if s.chunked {
 		frame := frames.Get().(*[]byte)
 		defer frames.Put(frame)
@@ -250,7 +278,7 @@ func (s *stream) write(text []byte) bool {
 
 // finish ends the answer as HTTP wants it.
 func (s *stream) finish() {
-	if s.chunked {
+	if s.conn != nil && s.chunked {
 		_ = s.conn.SetWriteDeadline(time.Now().Add(writeTimeout))
 		_, _ = s.conn.Write([]byte("0\r\n\r\n"))
 	}

@@ -15,7 +15,8 @@ import (
 
 // TestHandbookListsTheMetrics and nothing else.
 func TestHandbookListsTheMetrics(t *testing.T) {
-	env := map[string]string{"DATABASE_URL": localstack.Database(t), "REDIS_URL": localstack.RedisServer(t).URL()}
+	database := localstack.Database(t)
+	env := map[string]string{"DATABASE_URL": database, "DATABASE_REPLICA_URL": database, "REDIS_URL": localstack.RedisServer(t).URL()}
 	cfg, err := config.Load(func(name string) string { return env[name] })
 	if err != nil {
 		t.Fatal(err)

@@ -118,7 +118,7 @@ func TestAStepThatIsHeldUpHoldsUpNoOther(t *testing.T) {
 	defer func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }()
 	_, err = tx.Exec(t.Context(), `lock table batches, former_reservations in access exclusive mode`)
 	w.Must(err)
-	if _, err := workdb.NewHousekeeping(w.DB).Clean(t.Context(), pgtest.KeepTen, 200*time.Millisecond); err != nil {
+	if _, err := workdb.NewHousekeeping(w.DB).Clean(t.Context(), pgtest.KeepTen, time.Second); err != nil {
 		t.Errorf("a budget that is used up: %v", err)
 	}
 	w.Must(tx.Rollback(t.Context()))

@@ -158,6 +158,10 @@ func (db *DB) Tx(ctx context.Context, do func(pgx.Tx) error) error {
 		if err := do(tx); err != nil {
 			return err
 		}
+		// By the clock: the timer of a deadline may be late.
+		if deadline, ends := ctx.Deadline(); ends && !time.Now().Before(deadline) {
+			return context.DeadlineExceeded
+		}
 		return killpoint.Before(point)
 	})
 	if err == nil {
