@@ -80,7 +80,7 @@ func run(ctx context.Context, o options) error {
 		}
 		b.drops = append(b.drops, t.ID)
 	}
-	if b.web, err = s.StartProgram(ctx, "web", "ADMIN_API_KEY="+key, "RATE_LIMIT_KEY_PER_MINUTE=0", "LOG_LEVEL=warn"); err != nil {
+	if b.web, err = s.StartProgram(ctx, "web", "ADMIN_API_KEY="+key, "RATE_LIMIT_KEY_PER_MINUTE=0", "LOG_LEVEL=error"); err != nil {
 		return err
 	}
 	defer b.web.Stop()
