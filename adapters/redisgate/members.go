@@ -25,7 +25,7 @@ var membersSource string
 
 var membersScript = goredis.NewScript(membersSource)
 
-// Members are the processes that keep gates. Who is one is known in Redis only:
+// Members are the processes that keep gates. Their list is stored in Redis only:
 // without it no gate can be kept, and while two processes disagree both look at a
 // gate, which does no harm.
 type Members struct {

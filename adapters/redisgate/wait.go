@@ -109,8 +109,8 @@ func (g *Gate) watch(key roomKey, r *waitingRoom) {
 }
 
 // open reports whether the shard, or every shard of the template, is there and open,
-// or whether there are so many shards that another one is meant. What cannot be found
-// out is not open.
+// or whether there are so many shards that another one is meant. A shard that cannot be
+// read is not open.
 func (g *Gate) open(key roomKey) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()

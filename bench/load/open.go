@@ -83,7 +83,7 @@ func (r *openRunner) drive(c net.Conn) {
 			return
 		}
 		due := r.begin.Add(r.plan.At[i])
-		time.Sleep(time.Until(due))
+		time.Sleep(time.Until(due)) // the plan's arrival time, whatever became of earlier requests
 		out = r.plan.Request(out[:0], i)
 		kind, example := Lost, ""
 		if _, err := c.Write(out); err == nil {

@@ -87,7 +87,7 @@ func (e *eveningStore) read() {
 	e.reads++
 	e.widest = max(e.widest, e.reads)
 	e.mu.Unlock()
-	time.Sleep(e.reading)
+	time.Sleep(e.reading) // of the bubble's clock
 	e.mu.Lock()
 	e.reads--
 	e.mu.Unlock()
@@ -343,7 +343,7 @@ func TestManyWatchdogsSweepOnce(t *testing.T) {
 			if sweeps != 1 {
 				t.Errorf("%d sweeps", sweeps)
 			}
-			time.Sleep(time.Second)
+			time.Sleep(time.Second) // of the bubble's clock
 		}
 		if again := q.named(task.WatchMany); len(again) != 100 || !slices.Equal(again[0].Payload.(task.SlotsPayload).SlotIDs, []string{"1", "100"}) {
 			t.Errorf("watched on: %+v", again)

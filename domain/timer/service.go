@@ -1,4 +1,4 @@
-// Package timer keeps the queue's timers complete. What is to happen and when is
+// Package timer keeps the queue's timers complete. Actions and their instants are
 // stored in the database; a timer in the queue only makes it happen on time. A
 // queue that was emptied, or restarted from an older state, gets its timers
 // again within seconds; otherwise the sweeps would do everything, a second or

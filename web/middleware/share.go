@@ -92,8 +92,8 @@ func Share(ctx context.Context, limits map[string]*Limiter, counts Counts, now f
 
 // Exchange tells counts what this process has allowed since the last exchange,
 // and takes from its buckets what others have. It returns the first error of
-// counts; what was not told is told by the next exchange. What is counted before
-// the first exchange stays with this process.
+// counts; requests that it did not take are told by the next exchange. Requests
+// before the first exchange are counted by this process alone.
 func (l *Limiter) Exchange(ctx context.Context, name string, counts Counts, now func() time.Time) error {
 	l.shared.on.Store(true)
 	l.shared.mu.Lock()

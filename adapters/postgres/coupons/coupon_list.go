@@ -32,8 +32,8 @@ const maxOverdue = 10_000
 const overdueSQL = `select o.id from coupons o where o.state = 'unused' and o.expires_at <= now() order by o.expires_at, o.id limit`
 
 // stateConditions are the conditions under which coupons are in the state; each
-// yields the newest by an index. What is shown as expired is stored so, or will
-// be by the sweep.
+// yields the newest by an index. Coupons that are shown as expired are stored so, or
+// will be by the sweep.
 func (s CouponSteps) stateConditions(ctx context.Context, state coupon.State) ([]string, error) {
 	switch state {
 	case "":

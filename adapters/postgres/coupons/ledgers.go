@@ -98,7 +98,7 @@ from owners`
 // the window. Coupons are counted once, however many there are, and the counts of
 // their owners are compared once as well, for up to owners coupons at a call: after
 // a rush it takes several calls to reach all. Owners that are off are looked at
-// again by every call. What is changed behind these counts is found by [Ledgers.Ledger].
+// again by every call. Rows that are changed after they were counted are found by [Ledgers.Ledger].
 func (s Ledgers) Selling(ctx context.Context, window time.Duration, limit, owners int) ([]claim.Ledger, error) {
 	rows, err := s.Pool.Query(ctx, sellingSQL, window, limit)
 	if err != nil {
