@@ -51,11 +51,11 @@ func noticeItem(run int64, it inbox.Message) inbox.Message {
 	return it
 }
 
-// noticesTo returns the notices that reached the user's app.
-func (s Inbox) noticesTo(ctx context.Context, by user.ID) (mine []message, err error) {
-	rows, err := s.Pool.Query(ctx, noticeSQL, by, noticeWindow)
+// addNotices adds the notices that reached the user's app.
+func (s Inbox) addNotices(ctx context.Context, p *paging) error {
+	rows, err := s.Pool.Query(ctx, noticeSQL, p.UserID, noticeWindow)
 	if err != nil {
-		return nil, pg.Translate(err)
+		return pg.Translate(err)
 	}
 	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (n notice, err error) {
 		var run int64
@@ -65,18 +65,18 @@ func (s Inbox) noticesTo(ctx context.Context, by user.ID) (mine []message, err e
 		return n, err
 	})
 	if err != nil {
-		return nil, pg.Translate(err)
+		return pg.Translate(err)
 	}
 	for _, n := range all {
-		reached, err := pg.SetHolds(n.sent, by)
+		reached, err := pg.SetHolds(n.sent, p.UserID)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if reached {
-			mine = append(mine, message{n.item, n.say})
+			p.all = append(p.all, message{Message: n.item, words: n.say})
 		}
 	}
-	return mine, nil
+	return nil
 }
 
 // noticeMessages returns the messages of a finished app batch of notices for the

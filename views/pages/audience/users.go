@@ -33,6 +33,14 @@ func quietText(ctx context.Context, q user.QuietHours) string {
 	return fmt.Sprintf("%02d:%02d – %02d:%02d", q.From/60, q.From%60, q.To/60, q.To%60)
 }
 
+// unread is a number of unread messages, which are counted up to a limit.
+func unread(n int) string {
+	if n >= inbox.MaxUnread {
+		return strconv.Itoa(inbox.MaxUnread-1) + "+"
+	}
+	return strconv.Itoa(n)
+}
+
 // messageOf is what the user reads: what staff wrote, or the product's own words.
 func messageOf(it inbox.Message, u user.User) delivery.Content {
 	if it.Title != "" {
