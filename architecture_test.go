@@ -99,6 +99,9 @@ var pureStd = []string{
 	"unicode/utf16", "unicode/utf8",
 }
 
+// textLibraries turn text into text, and are used by the texts of messages only.
+var textLibraries = []string{"github.com/yuin/goldmark", "golang.org/x/text/language"}
+
 // viewLibraries is what the views may use beside the standard library.
 var viewLibraries = []string{"github.com/a-h/templ", "github.com/nicksnyder/go-i18n", "golang.org/x/text"}
 
@@ -126,6 +129,9 @@ func refusal(s source, imp string) string {
 	top, _, _ := strings.Cut(s.dir, "/")
 	switch top {
 	case "domain":
+		if s.dir == "domain/message" && within(imp, textLibraries...) {
+			return ""
+		}
 		return domainRefusal(imp, own, isOwn)
 	case "adapters":
 		return adapterRefusal(s, own, isOwn)

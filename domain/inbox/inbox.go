@@ -28,8 +28,7 @@ type Message struct {
 	At         time.Time
 	Name       string // of the template
 	ClaimURL   string
-	// Title and Text are what staff wrote, or what a notice says; empty for
-	// what the reader's app says in words of its own.
+	// Title and Text are what the message says in the reader's language.
 	Title, Text string
 	// ExpiresAt is until when the coupon of a notice is good; else zero.
 	ExpiresAt time.Time
@@ -71,9 +70,13 @@ func Holds(k delivery.Kind) bool {
 type Page struct {
 	UserID      user.ID
 	Items       []Message
-	Unread      int // of the whole inbox
+	Unread      int // of the whole inbox, up to [MaxUnread]
 	ReadThrough time.Time
 }
+
+// MaxUnread is up to where unread messages are counted, so that an inbox that was
+// never read costs no more than others.
+const MaxUnread = 100
 
 // An Arrival is what one finished in-app batch shows clients that are connected.
 type Arrival struct {

@@ -21,8 +21,8 @@ type Message struct {
 	DueAt        time.Time  `json:"due_at" example:"2027-01-01T11:50:00Z"`
 	At           time.Time  `json:"at" doc:"When it was delivered." example:"2027-01-01T11:50:00.4Z"`
 	ClaimURL     string     `json:"claim_url,omitempty" doc:"Where the coupon can be claimed."`
-	Title        string     `json:"title,omitempty" doc:"Of a campaign's message or a notice, in the user's language." example:"Spring sale"`
-	Text         string     `json:"text,omitempty" doc:"Of a campaign's message or a notice; its lines are separated by line feeds." example:"Everything is 20 % off this week."`
+	Title        string     `json:"title,omitempty" doc:"In the user's language." example:"Spring sale"`
+	Text         string     `json:"text,omitempty" doc:"In the user's language; its lines are separated by line feeds." example:"Everything is 20 % off this week."`
 	ExpiresAt    *time.Time `json:"expires_at,omitempty" doc:"Of a notice: until when the coupon is valid." example:"2027-01-08T12:00:00Z"`
 	Read         bool       `json:"read"`
 }
@@ -30,7 +30,7 @@ type Message struct {
 // Inbox is one page of messages, the newest first.
 type Inbox struct {
 	Items       []Message  `json:"items" nullable:"false"`
-	Unread      int        `json:"unread" doc:"How many messages of the whole inbox are unread."`
+	Unread      int        `json:"unread" doc:"How many messages of the whole inbox are unread, counted up to 100: 100 means 100 or more."`
 	ReadThrough *time.Time `json:"read_through,omitempty" doc:"Everything up to here counts as read."`
 	Next        string     `json:"next,omitempty" doc:"Pass as before to get the next page; absent on the last one."`
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strconv"
 
-	"dropbell/domain/delivery"
 	"dropbell/domain/inbox"
 	"dropbell/domain/reminder"
 	"dropbell/domain/user"
@@ -33,15 +32,10 @@ func quietText(ctx context.Context, q user.QuietHours) string {
 	return fmt.Sprintf("%02d:%02d – %02d:%02d", q.From/60, q.From%60, q.To/60, q.To%60)
 }
 
-// messageOf is what the user reads: what staff wrote, or the product's own words.
-func messageOf(it inbox.Message, u user.User) delivery.Content {
-	if it.Title != "" {
-		return delivery.Content{Title: it.Title, Text: it.Text}
+// unread is a number of unread messages, which are counted up to a limit.
+func unread(n int) string {
+	if n >= inbox.MaxUnread {
+		return strconv.Itoa(inbox.MaxUnread-1) + "+"
 	}
-	return delivery.Render(subjectOf(it), u.Locale, u.Zone())
-}
-
-func subjectOf(it inbox.Message) delivery.Subject {
-	return delivery.Subject{Kind: it.Kind, TemplateID: it.TemplateID, TemplateName: it.Name,
-		ShopNumber: strconv.FormatInt(it.ShopNumber, 10), Slot: int(it.Slot), DueAt: it.DueAt, OpensAt: it.OpensAt, ClaimURL: it.ClaimURL}
+	return strconv.Itoa(n)
 }

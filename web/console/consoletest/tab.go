@@ -307,16 +307,23 @@ func (b *Tab) Press(within, label string) {
 
 func (b *Tab) clickOn(what, element string) {
 	b.Helper()
-	b.act("an element to click: "+what, element, `document.readyState === "complete" && !!e`, `e.click()`)
+	b.act("an element to click: "+what, element, `!!e`, `e.click()`)
 }
 
-// act waits until the condition holds for the element e, and executes do with
-// it then, once. In between nothing can happen to the element or its page.
+// atRest is a JavaScript condition: the page is there as a whole, and htmx has
+// processed what it has put into it. Until then a button of a new part of the
+// page does what it would do without scripts, and htmx can still change the
+// attributes of new elements.
+const atRest = `(document.readyState === "complete" && !document.querySelector(".htmx-swapping, .htmx-settling, .htmx-added"))`
+
+// act waits until the page is at rest and the condition holds for the element
+// e, and executes do with it then, once. In between nothing can happen to the
+// element or its page.
 func (b *Tab) act(what, element, condition, do string) {
 	b.Helper()
 	Within(b.T, what, func() bool {
 		done, left := once[bool](b, func(mark string) string {
-			return fmt.Sprintf(`(() => { const e = %s; if (!(%s)) return false; %s%s; return true; })()`, element, condition, mark, do)
+			return fmt.Sprintf(`(() => { const e = %s; if (!(%s && (%s))) return false; %s%s; return true; })()`, element, atRest, condition, mark, do)
 		})
 		return done || left
 	})
@@ -333,10 +340,10 @@ func (b *Tab) Fill(selector, value string) {
 // what an answer says may have stood there before.
 func (b *Tab) Replaced(selector string, do func()) {
 	b.Helper()
-	Evaluate[chromedp.Void](b, fmt.Sprintf(`document.querySelector(%q).dataset.old = "1"`, selector))
+	b.act(selector, fmt.Sprintf(`document.querySelector(%q)`, selector), `!!e`, `e.dataset.old = "1"`)
 	do()
 	Within(b.T, "another "+selector, func() bool {
-		return Evaluate[bool](b, fmt.Sprintf(`!!document.querySelector(%q) && document.readyState === "complete"`, selector+":not([data-old])"))
+		return Evaluate[bool](b, fmt.Sprintf(`%s && !!document.querySelector(%q)`, atRest, selector+":not([data-old])"))
 	})
 }
 

@@ -20,7 +20,7 @@ import (
 func TestNoCodesForOtherDrops(t *testing.T) {
 	g := consoletest.New(t)
 	d := g.Published(10, 5*time.Hour)
-	g.As(staff.Marketer).Get(fmt.Sprintf("/templates/%d/codes", d.ID)).Is(200).Has("Coupons of this template are not obtained by code.").
+	g.As(staff.Marketer).Get(fmt.Sprintf("/templates/%d/codes", d.ID)).Is(200).Has("Coupons of this drop are not obtained by code.").
 		HasNot("Generate the first ones", `name="count"`)
 }
 

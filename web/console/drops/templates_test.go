@@ -90,7 +90,7 @@ func TestLifeOfADrop(t *testing.T) {
 		b.Post(page+"/"+step, url.Values{"reason": {"because of " + step}, "version": {asked.Field("version")}}).To(page)
 	}
 	b.Get(page).Is(200).Has("Scheduled", "because of pause", "Reminders by slot and channel")
-	b.Post(page+"/resume", nil).Is(http.StatusConflict).Has("The template is published and has not opened yet.")
+	b.Post(page+"/resume", nil).Is(http.StatusConflict).Has("The drop is published and has not opened yet.")
 	b.Post(page+"/publish", nil).To(page) // sent once more: it is published
 	g.Book(d, 1001, delivery.App, 5, 60)
 	g.Book(d, 1002, delivery.Email, 5)
@@ -235,10 +235,10 @@ func TestEditPublished(t *testing.T) {
 	for k, v := range drops.ValuesOf(d) {
 		form.Set(k, v)
 	}
-	form.Set("version", b.Get(page).Is(200).Has("This template is published").Field("version"))
+	form.Set("version", b.Get(page).Is(200).Has("This drop is published").Field("version"))
 	form.Set("amount_off", "99")
 	form.Set("stock", "5")
-	b.Post(page, form).Is(422).Has("cannot change once the template is published")
+	b.Post(page, form).Is(422).Has("cannot change once the drop is published")
 	form.Set("amount_off", "10")
 	g.Exec(`update templates set issued = 6 where id = $1`, d.ID)
 	b.Post(page, form).Is(http.StatusConflict).Has("Stock cannot be lower than the number issued")
@@ -302,7 +302,7 @@ func TestListBeginsWithWhatIsAhead(t *testing.T) {
 func TestListOfTemplates(t *testing.T) {
 	g := consoletest.New(t)
 	b := g.As(staff.Viewer)
-	b.Get("/templates").Is(200).Has("No templates yet").HasNot("/templates/new")
+	b.Get("/templates").Is(200).Has("No drops yet").HasNot("/templates/new")
 	g.Shop(10)
 	for i := range shell.PageSize + 3 {
 		s := g.Spec(10, time.Duration(i+1)*time.Hour)
@@ -398,16 +398,16 @@ func TestImpossibleStepsOfADrop(t *testing.T) {
 	g := consoletest.New(t)
 	page := shell.TemplateURL(g.Published(10, time.Hour).ID)
 	b, refused := g.Refusing(page)
-	refused("resume", "“Moon cake night” cannot be resumed", "The template is published and has not opened yet. It can be edited, paused, closed or cancelled.")
+	refused("resume", "“Moon cake night” cannot be resumed", "The drop is published and has not opened yet. It can be edited, paused, closed or cancelled.")
 	refused("publish", "cannot be published", "has not opened yet")
 	b.Post(page+"/pause", nil).To(page)
-	refused("pause", "cannot be paused", "The template is paused. It can be edited, resumed or closed.")
+	refused("pause", "cannot be paused", "The drop is paused. It can be edited, resumed or closed.")
 	g.Wait(70 * time.Minute)
 	refused("cancel", "cannot be cancelled", "The drop has opened: it can no longer be cancelled. Close it instead.")
 	b.Post(page+"/cancel", nil).Is(http.StatusConflict).Has("Close it instead.").HasNot(`name="reason"`)
 	b.Post(page+"/close", nil).To(page)
 	for _, step := range []string{"pause", "resume", "cancel", "close", "publish"} {
-		refused(step, "cannot be", "The template is closed. Nothing of it can change any more.")
+		refused(step, "cannot be", "The drop is closed. Nothing of it can change any more.")
 	}
 	b.Header.Set("Accept-Language", "zh-CN")
 	refused("pause", "「Moon cake night」不能暂停", "模板已结束，不能再做任何更改。")

@@ -1,0 +1,234 @@
+package message
+
+import (
+	"maps"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Level says whose a text is.
+type Level string
+
+// The levels, the most special first.
+const (
+	OfDrop  Level = "drop"
+	OfShop  Level = "shop"
+	BuiltIn Level = "default"
+)
+
+// A Book holds the texts of one place as they were up to a version. It is safe for
+// concurrent use. The zero value and nil hold the built-in texts.
+type Book struct {
+	drop, shop map[Key]Version
+	settings   Shop
+
+	mu        sync.RWMutex
+	choosers  map[Key]*chooser  // the language of the key is empty
+	forms     map[Key]*Compiled // by the language of the text
+	readers   map[Key]*Compiled // by the reader's locale
+	personal  map[Key]bool
+	campaigns map[letter]*Compiled
+	names     map[string]string // of the drop, by the language of a text; "" = none
+}
+
+// maxReaders bounds how many locales a book remembers.
+const maxReaders = 4096
+
+// NewBook returns the book of the versions that count: of each key of the drop
+// and of the shop the newest, in any order.
+func NewBook(versions []Version) *Book {
+	b := &Book{drop: map[Key]Version{}, shop: map[Key]Version{}}
+	for _, v := range versions {
+		level := b.shop
+		if v.Template != 0 {
+			level = b.drop
+		}
+		if v.Text == nil {
+			continue
+		}
+		level[v.Key] = v
+		if v.Key.Kind == Settings && v.Text.Shop != nil {
+			b.settings = *v.Text.Shop
+		}
+	}
+	return b
+}
+
+// Settings are the shop's.
+func (b *Book) Settings() Shop {
+	if b == nil {
+		return Shop{}
+	}
+	return b.settings
+}
+
+// A Found is the text that counts for a reader.
+type Found struct {
+	Key     Key // with the language of the text
+	Text    Text
+	Level   Level
+	Version Version // zero of a built-in text
+}
+
+// Own returns the text of exactly that key: the drop's, the shop's or the
+// built-in one. false: nothing is written in that language.
+func (b *Book) Own(k Key) (Found, bool) {
+	if b != nil {
+		if v, ok := b.drop[k]; ok {
+			return Found{k, *v.Text, OfDrop, v}, true
+		}
+		if v, ok := b.shop[k]; ok {
+			return Found{k, *v.Text, OfShop, v}, true
+		}
+	}
+	t, ok := Default(k)
+	return Found{Key: k, Text: t, Level: BuiltIn}, ok
+}
+
+// Find returns the text for a reader of locale: in the reader's language or one
+// of its parents, else in the shop's language, else in English.
+func (b *Book) Find(k Kind, c Channel, locale string) Found {
+	key := Key{k, c, b.chooser(Key{Kind: k, Channel: c}).For(locale)}
+	f, _ := b.Own(key)
+	return f
+}
+
+// Languages returns the tags in which there is a text, in alphabetical order.
+func (b *Book) Languages(k Kind, c Channel) []string {
+	tags := map[string]bool{}
+	for _, tag := range builtInLanguages() {
+		if _, ok := Default(Key{k, c, tag}); ok {
+			tags[tag] = true
+		}
+	}
+	if b != nil {
+		for _, level := range []map[Key]Version{b.drop, b.shop} {
+			for key := range level {
+				if key.Kind == k && key.Channel == c {
+					tags[key.Language] = true
+				}
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(tags))
+}
+
+func builtInLanguages() []string { return slices.Sorted(maps.Keys(defaults)) }
+
+func (b *Book) chooser(k Key) *chooser {
+	if b == nil {
+		return newChooser(builtInLanguages(), English)
+	}
+	return cached(b, &b.choosers, k, func() *chooser { return newChooser(b.Languages(k.Kind, k.Channel), b.settings.Language, English) })
+}
+
+// Compiled returns the text for a reader of locale, compiled when it is first
+// asked for.
+func (b *Book) Compiled(k Kind, c Channel, locale string) *Compiled {
+	if b == nil {
+		f := b.Find(k, c, locale)
+		return Compile(f.Key, f.Text, Shop{})
+	}
+	return cached(b, &b.readers, Key{k, c, locale}, func() *Compiled {
+		f := b.Find(k, c, locale)
+		return cached(b, &b.forms, f.Key, func() *Compiled { return Compile(f.Key, f.Text, b.settings) })
+	})
+}
+
+// Campaign returns what staff wrote for a campaign, compiled when it is first
+// asked for; see [CompileCampaign].
+func (b *Book) Campaign(c Channel, language, title, body string) *Compiled {
+	if b == nil {
+		return CompileCampaign(c, language, title, body, Shop{})
+	}
+	return cached(b, &b.campaigns, letter{c, language, title, body}, func() *Compiled {
+		return CompileCampaign(c, language, title, body, b.settings)
+	})
+}
+
+// letter is a text of a campaign.
+type letter struct {
+	channel               Channel
+	language, title, body string
+}
+
+// Personal reports whether a text for the kind and channel names its reader, in
+// whatever language.
+func (b *Book) Personal(k Kind, c Channel) bool {
+	if b == nil {
+		return false // built-in texts name no reader
+	}
+	return cached(b, &b.personal, Key{Kind: k, Channel: c}, func() bool {
+		return slices.ContainsFunc(b.Languages(k, c), func(tag string) bool {
+			f, _ := b.Own(Key{k, c, tag})
+			return Compile(f.Key, f.Text, b.settings).Uses(VarUser)
+		})
+	})
+}
+
+// cached returns what is stored for the key, made when it is first asked for.
+func cached[K comparable, V any](b *Book, store *map[K]V, key K, render func() V) V {
+	b.mu.RLock()
+	v, ok := (*store)[key]
+	b.mu.RUnlock()
+	if ok {
+		return v
+	}
+	made := render()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if v, ok := (*store)[key]; ok {
+		return v
+	}
+	if *store == nil {
+		*store = map[K]V{}
+	}
+	if len(*store) < maxReaders {
+		(*store)[key] = made
+	}
+	return made
+}
+
+// Name returns what the drop is called in a text of the language, else name.
+func (b *Book) Name(language, name string) string {
+	if n := b.named(language); n != "" {
+		return n
+	}
+	return name
+}
+
+// named returns the drop's name for readers of the language; "" = it has none.
+func (b *Book) named(language string) string {
+	if b == nil {
+		return ""
+	}
+	return cached(b, &b.names, language, func() string {
+		tags := make([]string, 0, len(b.drop))
+		for key := range b.drop {
+			if key.Kind == Names {
+				tags = append(tags, key.Language)
+			}
+		}
+		slices.Sort(tags)
+		if at, ok := newChooser(tags).match(language); ok {
+			return b.drop[Key{Kind: Names, Language: tags[at]}].Text.Title
+		}
+		return ""
+	})
+}
+
+// Render returns the message about f for one reader: what previews show and
+// senders send. Senders use the steps of it, so that what readers share is made
+// once.
+func (b *Book) Render(f Facts, c Channel, r Reader) Content {
+	compiled := b.Compiled(f.Kind, c, r.Locale)
+	return compiled.Bind(f, b.Name(compiled.Language, f.Drop), zoneOrUTC(r.Zone), false).Content(r.Name, f.Link)
+}
+
+func zoneOrUTC(zone *time.Location) *time.Location {
+	if zone == nil {
+		return time.UTC
+	}
+	return zone
+}

@@ -1,0 +1,204 @@
+package message
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"dropbell/domain/fault"
+	"dropbell/domain/money"
+	"dropbell/domain/wording"
+)
+
+// Limits of what staff write: titles and bodies in runes, addresses in bytes.
+const (
+	MaxTitle  = 200
+	MaxBody   = 4000
+	MaxBlocks = 30
+	maxURL    = 500
+)
+
+// Check returns a [fault.Fields] that names every rule that t breaks as the text
+// for k, or nil. Mistakes in variables name their line.
+func (t Text) Check(k Key) error {
+	e := &fault.Fields{}
+	if tag, ok := Canonical(k.Language); k.Kind != Settings && (!ok || tag != k.Language) {
+		e.Add("language", "rule.locale", "must be a language tag such as en or zh-CN")
+	}
+	switch {
+	case k.Kind == Settings:
+		t.Shop.check(e)
+	case k.Kind == Names:
+		checkLine(e, "title", t.Title, k.Kind, true)
+		checkLines(e, "body", t.Body, k.Kind, false)
+	case !slices.Contains(Written(), k.Kind) || !slices.Contains(Channels(), k.Channel):
+		e.Add("kind", "rule.kind", "must be one of the choices")
+	default:
+		if k.Channel.Titled() {
+			checkLine(e, "title", t.Title, k.Kind, true)
+		}
+		t.checkBody(e, k)
+	}
+	return e.Err()
+}
+
+func (t Text) checkBody(e *fault.Fields, k Key) {
+	if k.Channel != Email {
+		checkLines(e, "body", t.Body, k.Kind, true)
+		if k.Channel == SMS && len(e.List) == 0 {
+			f := SampleFacts(k.Kind)
+			size := SizeOf(Compile(k, t, Shop{}).Bind(f, f.Drop, time.UTC, false).Content("Wilhelmina", f.Link).Text)
+			if size.Parts > MaxSMSParts {
+				e.Add("body", "rule.sms_parts", "takes %d parts as an SMS; networks carry at most %d", size.Parts, MaxSMSParts)
+			}
+		}
+		return
+	}
+	if len(t.Blocks) == 0 || len(t.Blocks) > MaxBlocks {
+		e.Add("blocks", "rule.blocks", "must be between 1 and %d blocks", MaxBlocks)
+		return
+	}
+	for i, b := range t.Blocks {
+		b.check(e, BlockField(i), k.Kind)
+	}
+	if len(e.List) > 0 {
+		return
+	}
+	f := SampleFacts(k.Kind)
+	page := Compile(k, t, Shop{Logo: "https://logo.example/" + strings.Repeat("x", maxURL)}).Bind(f, f.Drop, time.UTC, false).Content("Wilhelmina", f.Link).HTML
+	if len(page) > MaxMail {
+		e.Add("blocks", "rule.mail_size", "make a mail of %d kB; mail programs cut off what is longer than %d kB", len(page)/1000, MaxMail/1000)
+	}
+}
+
+// BlockField is the name of the field of a mail's block, from 0.
+func BlockField(i int) string { return "block." + strconv.Itoa(i+1) }
+
+func (b Block) check(e *fault.Fields, name string, k Kind) {
+	switch b.Type {
+	case Heading, Button:
+		checkLine(e, name, b.Text, k, true)
+	case Words, Footer:
+		checkLines(e, name, b.Text, k, true)
+	case Coupon:
+	case Image:
+		checkLine(e, name, b.Text, k, true)
+		if !safeImage(b.URL) {
+			e.Add(name+".url", "rule.image_url", "must be an https address of at most %d characters", maxURL)
+		}
+	default:
+		e.Add(name, "rule.kind", "must be one of the choices")
+	}
+}
+
+func safeImage(address string) bool {
+	return Followed(address) && strings.HasPrefix(address, "https:") && len(address) <= maxURL && utf8.ValidString(address)
+}
+
+func (s *Shop) check(e *fault.Fields) {
+	if s == nil {
+		e.Add("language", "rule.required", "is required")
+		return
+	}
+	if tag, ok := Canonical(s.Language); s.Language != "" && (!ok || tag != s.Language) {
+		e.Add("language", "rule.locale", "must be a language tag such as en or zh-CN")
+	}
+	if s.Logo != "" && !safeImage(s.Logo) {
+		e.Add("logo", "rule.image_url", "must be an https address of at most %d characters", maxURL)
+	}
+	if s.Colour != "" && !ValidColour(s.Colour) {
+		e.Add("colour", "rule.colour", "must be a colour such as #c2410c")
+	}
+	if s.PartPrice < 0 || s.PartPrice > 1_000_000_000 {
+		e.Add("part_price", "rule.part_price", "must be a price of at most 100000")
+	}
+	if (s.PartPrice != 0 || s.Currency != "") && !money.ValidCurrency(s.Currency) {
+		e.Add("currency", "rule.currency", "must be a three-letter ISO 4217 code such as CNY")
+	}
+}
+
+func checkLine(e *fault.Fields, name, s string, k Kind, required bool) {
+	switch {
+	case strings.ContainsAny(s, "\r\n\t"):
+		e.Add(name, "rule.one_line", "must be one line")
+	case utf8.RuneCountInString(s) > MaxTitle:
+		e.Add(name, "rule.too_long", "must have at most %d characters", MaxTitle)
+	default:
+		checkLines(e, name, s, k, required)
+	}
+}
+
+func checkLines(e *fault.Fields, name, s string, k Kind, required bool) {
+	switch {
+	case !utf8.ValidString(s), strings.ContainsFunc(s, func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\r' && r != '\t' }),
+		strings.ContainsFunc(s, wording.TurnsAround):
+		e.Add(name, "rule.text", "contains characters that cannot be stored")
+	case required && strings.TrimSpace(s) == "":
+		e.Add(name, "rule.required", "must not be empty")
+	case utf8.RuneCountInString(s) > MaxBody:
+		e.Add(name, "rule.too_long", "must have at most %d characters", MaxBody)
+	default:
+		if err := checkVariables(s, k); err != nil {
+			e.Add(name, err.Key, "%s", err.Error())
+		}
+	}
+}
+
+// checkVariables returns the first mistake in a text's variables: one that cannot
+// be read, a name that may be missing without a fallback, a fallback that is no address.
+func checkVariables(s string, k Kind) *SyntaxError {
+	if k == Names {
+		return nil // names are values themselves
+	}
+	p, err := Parse(s, k)
+	var mistake *SyntaxError
+	if errors.As(err, &mistake) {
+		return mistake
+	}
+	var first *SyntaxError
+	p.each(func(v part, bare bool) {
+		switch {
+		case first != nil:
+		case v.variable == VarUser && bare:
+			first = &SyntaxError{v.line, "rule.variable_fallback", "{{user}} is empty for readers without a name; write {{user|there}}"}
+		case v.variable == VarLink && v.fallback != "" && !Followed(v.fallback):
+			first = &SyntaxError{v.line, "rule.variable_link", fmt.Sprintf("the fallback of {{link}} must be an http or https address, not %q", head(v.fallback))}
+		}
+	})
+	return first
+}
+
+// Missing returns what a text for k does not say though it could: the shop, the
+// worth, the time or the link.
+func (t Text) Missing(k Key) []string {
+	if !slices.Contains(Written(), k.Kind) {
+		return nil
+	}
+	c := Compile(k, t, Shop{})
+	var list []string
+	for _, says := range [][]string{{VarShop}, {VarWorth}, {VarOpensAt, VarTime, VarExpires}, {VarLink}} {
+		possible := slices.ContainsFunc(says, func(v string) bool { return slices.Contains(Variables(k.Kind), v) })
+		if says[0] == VarLink && k.Channel != Email && k.Channel != SMS {
+			possible = false // apps and push open the link by themselves
+		}
+		if possible && !slices.ContainsFunc(says, c.Uses) {
+			list = append(list, says[0])
+		}
+	}
+	return list
+}
+
+// What a preview of a reminder and of a notice says is left, in minutes and days.
+const SampleMinutes, SampleDays = 10, 3
+
+// SampleFacts are what a message of the kind says of a made-up drop, in places
+// where there is no real one.
+func SampleFacts(k Kind) Facts {
+	return Facts{Kind: k, Drop: "Spring sale", Shop: "Corner shop", Worth: Worth{Percent: 20, Most: 3000, Currency: "CNY"},
+		OpensAt: time.Date(2030, 5, 20, 12, 0, 0, 0, time.UTC), Minutes: SampleMinutes, Days: SampleDays, Link: "https://shop.example/drops/1"}
+}

@@ -1,0 +1,127 @@
+package message
+
+import (
+	"strings"
+	"time"
+)
+
+// A Compiled is a text that is ready for readers: parsed, its Markdown and its
+// blocks made into a page with places for values. It never changes.
+type Compiled struct {
+	// Language is that of the text, in which its values are written.
+	Language          string
+	kind              Kind
+	title, text, page Pattern
+}
+
+// Compile compiles a text. Of a mail the page follows the shop's brand.
+func Compile(k Key, t Text, brand Shop) *Compiled {
+	c := &Compiled{Language: k.Language, kind: k.Kind, title: oneLine(patternOf(t.Title, k.Kind))}
+	if k.Channel == Email {
+		c.page, c.text = mailOf(k.Kind, k.Language, c.title, t.Blocks, brand)
+		c.text = manyLines(c.text)
+		return c
+	}
+	c.text = manyLines(patternOf(t.Body, k.Kind))
+	return c
+}
+
+// CompileCampaign compiles what staff wrote for a campaign in Markdown. A mail
+// has the title as its heading and a button that leads to the link.
+func CompileCampaign(c Channel, language, title, body string, brand Shop) *Compiled {
+	if c == Email {
+		blocks := []Block{{Type: Heading, Text: title}, {Type: Words, Text: body}, {Type: Button, Text: buttonWords(language)},
+			{Type: Footer, Text: "[[{{shop}}]]"}}
+		compiled := Compile(Key{Campaign, Email, language}, Text{Title: title, Blocks: blocks}, brand)
+		_, compiled.text = formatted(patternOf(body, Campaign))
+		compiled.text = manyLines(compiled.text)
+		return compiled
+	}
+	compiled := &Compiled{Language: language, kind: Campaign, title: oneLine(patternOf(title, Campaign))}
+	_, compiled.text = formatted(patternOf(body, Campaign))
+	compiled.text = manyLines(compiled.text)
+	return compiled
+}
+
+func buttonWords(tag string) string {
+	if BuiltInLanguage(tag) == "zh" {
+		return "立即领取"
+	}
+	return "Claim it"
+}
+
+func oneLine(p Pattern) Pattern {
+	return cleaned(p, func(s string) string { return strings.Map(visibleRune, s) })
+}
+func manyLines(p Pattern) Pattern { return cleaned(p, cleanLines) }
+
+// cleanLines is readable for a part of a text: it keeps the spaces at both ends.
+func cleanLines(s string) string {
+	lines := strings.Split(strings.ReplaceAll(s, "\r\n", "\n"), "\n")
+	for i, line := range lines {
+		lines[i] = strings.Map(visibleRune, line)
+	}
+	return strings.Join(lines, "\n")
+}
+
+func cleaned(p Pattern, clean func(string) string) Pattern {
+	return Pattern{cleanedParts(p.parts, clean)}
+}
+
+func cleanedParts(parts []part, clean func(string) string) []part {
+	list := make([]part, len(parts))
+	for i, q := range parts {
+		q.literal, q.fallback = clean(q.literal), clean(q.fallback)
+		if q.group != nil {
+			q.group = cleanedParts(q.group, clean)
+		}
+		list[i] = q
+	}
+	return list
+}
+
+// Uses reports whether the text has the variable in it.
+func (c *Compiled) Uses(variable string) bool {
+	for _, p := range []Pattern{c.title, c.text, c.page} {
+		for _, v := range p.Uses(false) {
+			if v == variable {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// A Form is a compiled text with every value that all readers of its language and
+// a zone share. It never changes.
+type Form struct {
+	unnamed           string
+	title, text, page Pattern
+}
+
+// Bind puts in what f says, for readers in zone. drop is the name of the drop in
+// the text's language. If every reader has a link of their own it is left open.
+func (c *Compiled) Bind(f Facts, drop string, zone *time.Location, ownLinks bool) *Form {
+	f.Kind = c.kind
+	values := f.values(c.Language, drop, zone)
+	if !ownLinks {
+		values[VarLink] = f.Link
+	}
+	return &Form{phrasesFor(c.Language).unnamed, c.title.bind(values), c.text.bind(values), c.page.bind(values)}
+}
+
+// Personal reports whether readers may get different contents.
+func (f *Form) Personal() bool { return f.title.personal() || f.text.personal() || f.page.personal() }
+
+// Content returns the message for the reader of that name, whose link is given
+// if links were left open.
+func (f *Form) Content(name, link string) Content {
+	own := own{Printable(name), link}
+	c := Content{Title: strings.TrimSpace(f.title.fill(own)), Text: strings.TrimSpace(f.text.fill(own)), HTML: f.page.fill(own)}
+	if c.Title == "" && len(f.title.parts) > 0 {
+		c.Title = f.unnamed
+	} else if tooLong(c.Title) {
+		c.Title = Printable(c.Title)
+	}
+	return c
+}

@@ -1,0 +1,64 @@
+package message
+
+import (
+	"html"
+	"net/url"
+	"strings"
+	"unicode"
+)
+
+// escape is how a value is written where it is put in.
+type escape uint8
+
+const (
+	plain     escape = iota // as it is
+	inHTML                  // between tags or as an attribute in quotes
+	inAddress               // as a part of an address in an attribute
+)
+
+func (e escape) of(v string) string {
+	switch e {
+	case inHTML:
+		return html.EscapeString(v)
+	case inAddress:
+		return html.EscapeString(url.QueryEscape(v))
+	}
+	return v
+}
+
+// maxName bounds a name inside a message, in runes.
+const maxName = 200
+
+// Printable returns a value on one line, without what would hide text or turn
+// the sentence around it, cut after 200 runes. Joiners stay: scripts and emoji
+// are written with them.
+func Printable(value string) string {
+	if visible := strings.Join(strings.Fields(strings.Map(visibleRune, value)), " "); !tooLong(visible) {
+		return visible
+	} else {
+		return string([]rune(visible)[:maxName-1]) + "…"
+	}
+}
+
+func tooLong(s string) bool { return len(s) > maxName && len([]rune(s)) > maxName }
+
+func visibleRune(r rune) rune {
+	switch {
+	case unicode.IsSpace(r), unicode.IsControl(r):
+		return ' '
+	case r == '\u200c' || r == '\u200d':
+		return r
+	case unicode.Is(unicode.Cf, r), r == unicode.ReplacementChar:
+		return -1
+	}
+	return r
+}
+
+// readable keeps line breaks and takes out what would hide or turn text.
+func readable(text string) string {
+	lines := strings.Split(strings.ReplaceAll(text, "\r\n", "\n"), "\n")
+	for i, line := range lines {
+		lines[i] = strings.TrimSpace(strings.Map(visibleRune, line))
+	}
+	return strings.TrimSpace(strings.Join(lines, "\n"))
+}

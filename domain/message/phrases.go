@@ -1,0 +1,241 @@
+package message
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/text/language"
+
+	"dropbell/domain/money"
+)
+
+// Worth is what a coupon is worth, in minor units of Currency. The zero value is
+// unknown.
+type Worth struct {
+	// Percent off, up to Most; 0 = an amount.
+	Percent   int
+	Amount    money.Amount
+	Most      money.Amount
+	Threshold money.Amount // of the order, from which on it is good; 0 = any order
+	Currency  string
+}
+
+// phrases are the words of one language that values are made of.
+type phrases struct {
+	when    func(t time.Time) string
+	time    func(t time.Time) string
+	in      func(minutes int) string
+	expires func(days int) string
+	worth   func(w Worth) string
+	unnamed string // a drop without a name
+}
+
+// phrasesFor returns the phrases of a text's language. Languages without phrases
+// of their own get numbers: 2026-11-20 20:00, 10 min.
+func phrasesFor(tag string) phrases {
+	base, _ := language.Make(tag).Base()
+	switch base.String() {
+	case "en":
+		return english
+	case "zh":
+		return chinese
+	}
+	return neutral
+}
+
+var english = phrases{
+	unnamed: "Coupon",
+	when: func(t time.Time) string {
+		name, offset := zoneOf(t)
+		if name != "" && offset != "" {
+			offset = " (" + offset + ")"
+		}
+		return t.Format("Monday, 2 January 2006") + " at " + clock(t) + " " + name + offset
+	},
+	time: func(t time.Time) string { return clock(t) + " " + zoneName(t) },
+	in: func(minutes int) string {
+		switch minutes {
+		case 0:
+			return "soon"
+		case 1:
+			return "in one minute"
+		}
+		return fmt.Sprintf("in %d minutes", minutes)
+	},
+	expires: func(days int) string {
+		switch days {
+		case 0:
+			return "today"
+		case 1:
+			return "tomorrow"
+		}
+		return fmt.Sprintf("in %d days", days)
+	},
+	worth: func(w Worth) string {
+		from := ""
+		if w.Threshold > 0 {
+			from = " from " + price(w.Threshold, w.Currency)
+		}
+		if w.Percent == 0 {
+			return price(w.Amount, w.Currency) + " off" + from
+		}
+		text := strconv.Itoa(w.Percent) + "% off"
+		if w.Most > 0 {
+			text += ", at most " + price(w.Most, w.Currency)
+		}
+		if from != "" {
+			text += "," + from
+		}
+		return text
+	},
+}
+
+var chinese = phrases{
+	unnamed: "优惠券",
+	when: func(t time.Time) string {
+		name, offset := zoneOf(t)
+		if name != "" && offset != "" {
+			name += "，"
+		}
+		weekday := string([]rune("日一二三四五六")[t.Weekday()])
+		return t.Format("2006年1月2日") + "（星期" + weekday + "）" + clock(t) + "（" + name + offset + "）"
+	},
+	time: func(t time.Time) string { return clock(t) + "（" + zoneName(t) + "）" },
+	in: func(minutes int) string {
+		if minutes == 0 {
+			return "即将"
+		}
+		return fmt.Sprintf("%d 分钟后", minutes)
+	},
+	expires: func(days int) string {
+		switch days {
+		case 0:
+			return "今天"
+		case 1:
+			return "明天"
+		}
+		return fmt.Sprintf("%d 天后", days)
+	},
+	worth: func(w Worth) string {
+		if w.Percent == 0 {
+			if w.Threshold > 0 {
+				return "满 " + price(w.Threshold, w.Currency) + " 减 " + price(w.Amount, w.Currency)
+			}
+			return "立减 " + price(w.Amount, w.Currency)
+		}
+		text := strconv.FormatFloat(float64(100-w.Percent)/10, 'f', -1, 64) + " 折"
+		if w.Percent == 100 {
+			text = "免单"
+		}
+		if w.Most > 0 {
+			text += "，最高减 " + price(w.Most, w.Currency)
+		}
+		if w.Threshold > 0 {
+			text += "，满 " + price(w.Threshold, w.Currency) + " 可用"
+		}
+		return text
+	},
+}
+
+var neutral = phrases{
+	unnamed: "Coupon",
+	when:    func(t time.Time) string { return t.Format("2006-01-02") + " " + clock(t) + " " + zoneName(t) },
+	time:    func(t time.Time) string { return clock(t) + " " + zoneName(t) },
+	in:      func(minutes int) string { return strconv.Itoa(minutes) + " min" },
+	expires: func(days int) string { return strconv.Itoa(days) + " d" },
+	worth: func(w Worth) string {
+		text := "−" + price(w.Amount, w.Currency)
+		if w.Percent > 0 {
+			text = "−" + strconv.Itoa(w.Percent) + " %"
+			if w.Most > 0 {
+				text += " (≤ " + price(w.Most, w.Currency) + ")"
+			}
+		}
+		if w.Threshold > 0 {
+			text += ", ≥ " + price(w.Threshold, w.Currency)
+		}
+		return text
+	},
+}
+
+// symbols are the signs of currencies that are known by them everywhere.
+var symbols = map[string]string{"CNY": "¥", "JPY": "¥", "USD": "$", "EUR": "€", "GBP": "£", "INR": "₹", "KRW": "₩", "HKD": "HK$", "TWD": "NT$"}
+
+// price writes an amount; a fraction only where there is one.
+func price(a money.Amount, currency string) string {
+	text := a.Decimal(currency)
+	if whole, rest, ok := strings.Cut(text, "."); ok && strings.Trim(rest, "0") == "" {
+		text = whole
+	}
+	if symbol := symbols[currency]; symbol != "" {
+		return symbol + text
+	}
+	return text + " " + currency
+}
+
+// clock shows seconds only where there are any.
+func clock(t time.Time) string {
+	if t.Second() != 0 {
+		return t.Format("15:04:05")
+	}
+	return t.Format("15:04")
+}
+
+func zoneName(t time.Time) string {
+	name, offset := zoneOf(t)
+	switch {
+	case name == "":
+		return offset
+	case offset == "":
+		return name
+	}
+	return name + ", " + offset
+}
+
+// zoneOf names t's zone twice, because an abbreviation alone may mean several
+// zones ("CST"). Either may be empty: many zones have no abbreviation, and UTC
+// needs no offset.
+func zoneOf(t time.Time) (name, offset string) {
+	name, seconds := t.Zone()
+	if name == "UTC" {
+		return name, ""
+	}
+	if strings.HasPrefix(name, "+") || strings.HasPrefix(name, "-") {
+		name = ""
+	}
+	sign := '+'
+	if seconds < 0 {
+		sign, seconds = '-', -seconds
+	}
+	offset = fmt.Sprintf("UTC%c%d", sign, seconds/3600)
+	if minutes := seconds / 60 % 60; minutes != 0 {
+		offset += fmt.Sprintf(":%02d", minutes)
+	}
+	return name, offset
+}
+
+// values are the variables of f that all readers of a language and zone share.
+func (f Facts) values(tag, drop string, zone *time.Location) map[string]string {
+	p := phrasesFor(tag)
+	if zone == nil {
+		zone = time.UTC
+	}
+	if drop = Printable(drop); drop == "" && f.Kind != Campaign {
+		drop = p.unnamed
+	}
+	v := map[string]string{VarDrop: drop, VarShop: Printable(f.Shop), VarWorth: "", VarOpensAt: "", VarTime: "", VarEndsAt: "",
+		VarIn: p.in(f.Minutes), VarMinutes: strconv.Itoa(f.Minutes), VarExpires: p.expires(f.Days), VarDays: strconv.Itoa(f.Days)}
+	if f.Worth != (Worth{}) {
+		v[VarWorth] = p.worth(f.Worth)
+	}
+	if !f.OpensAt.IsZero() {
+		at := f.OpensAt.In(zone)
+		v[VarOpensAt], v[VarTime] = p.when(at), p.time(at)
+	}
+	if !f.EndsAt.IsZero() {
+		v[VarEndsAt] = p.when(f.EndsAt.In(zone))
+	}
+	return v
+}

@@ -1,0 +1,144 @@
+package message
+
+import (
+	"context"
+	"strconv"
+
+	"dropbell/domain/detach"
+	"dropbell/domain/fault"
+	"dropbell/domain/staff"
+)
+
+// Faults of this room.
+var (
+	// ErrNotFound is returned for a version or a place that does not exist.
+	ErrNotFound = fault.New(fault.NotFound, "message_not_found", "there is no such text")
+)
+
+// Store keeps versions.
+type Store interface {
+	// Current returns the versions that count for the place and, of a drop, those
+	// of its shop; upTo leaves newer ones out, [Newest] none.
+	Current(ctx context.Context, p Place, upTo int64) ([]Version, error)
+	// History returns the versions of one key of the place, the newest first.
+	History(ctx context.Context, p Place, k Key, limit int) ([]Version, error)
+	// Version returns [ErrNotFound] if there is none.
+	Version(ctx context.Context, id int64) (Version, error)
+	// Save adds a version with its audit entry. Versions become visible in the
+	// order of their ids. If the newest one of its key is not basedOn (0 = there is
+	// none), it returns [fault.ErrStale].
+	Save(ctx context.Context, v Version, basedOn int64, e staff.Entry) (Version, error)
+	// Look records that staff have looked at the messages of the drop.
+	Look(ctx context.Context, template int64, by string) error
+	// Looked reports whether staff ever have.
+	Looked(ctx context.Context, template int64) (bool, error)
+}
+
+// Service holds the use cases of staff around texts.
+type Service struct{ Store Store }
+
+// Book returns the texts of the place as they are now.
+func (s *Service) Book(ctx context.Context, by staff.Actor, p Place) (*Book, error) {
+	if err := by.May(staff.View, p.Shop); err != nil {
+		return nil, err
+	}
+	versions, err := s.Store.Current(ctx, p, Newest)
+	return NewBook(versions), err
+}
+
+// Save stores a text for the place; nil removes it, so that the shop's or the
+// built-in one counts again. basedOn is the version that was shown, 0 = none. It
+// returns a [fault.Fields] that names every broken rule, [fault.ErrStale] if the
+// text was changed since, or [staff.ErrForbidden]. A text that changes nothing
+// makes no version.
+func (s *Service) Save(ctx context.Context, by staff.Actor, p Place, k Key, t *Text, basedOn int64) (Version, error) {
+	return s.save(ctx, by, Version{Shop: p.Shop, Template: p.Template, Key: k, Text: t}, basedOn)
+}
+
+func (s *Service) save(ctx context.Context, by staff.Actor, v Version, basedOn int64) (Version, error) {
+	if err := by.May(staff.ManageTemplates, v.Shop); err != nil {
+		return v, err
+	}
+	action := "message.save"
+	switch {
+	case v.Text == nil:
+		action = "message.remove"
+	default:
+		if err := v.Text.Check(v.Key); err != nil {
+			return v, err
+		}
+		if v.RestoredFrom != 0 {
+			action = "message.restore"
+		}
+	}
+	v.By = by.Label + " " + by.Name
+	ctx, cancel := detach.Context(ctx)
+	defer cancel()
+	return s.Store.Save(ctx, v, basedOn, entry(by, action, v))
+}
+
+// Restore saves the text of an older version of the place anew.
+func (s *Service) Restore(ctx context.Context, by staff.Actor, p Place, id, basedOn int64) (Version, error) {
+	old, err := s.Store.Version(ctx, id)
+	switch {
+	case err != nil:
+		return old, err
+	case old.Shop != p.Shop || old.Template != p.Template:
+		return old, ErrNotFound
+	}
+	return s.save(ctx, by, Version{Shop: p.Shop, Template: p.Template, Key: old.Key, Text: old.Text, RestoredFrom: id}, basedOn)
+}
+
+// History returns the versions of one key of the place, the newest first.
+func (s *Service) History(ctx context.Context, by staff.Actor, p Place, k Key, limit int) ([]Version, error) {
+	if err := by.May(staff.View, p.Shop); err != nil {
+		return nil, err
+	}
+	return s.Store.History(ctx, p, k, limit)
+}
+
+// Look records that the actor has looked at the messages of a drop; see [Service.Looked].
+func (s *Service) Look(ctx context.Context, by staff.Actor, p Place) error {
+	if p.Template == 0 || by.May(staff.ManageTemplates, p.Shop) != nil {
+		return nil // only who can publish is asked
+	}
+	ctx, cancel := detach.Context(ctx)
+	defer cancel()
+	return s.Store.Look(ctx, p.Template, by.Label)
+}
+
+// Looked reports whether staff who may change the drop have ever looked at its
+// messages.
+func (s *Service) Looked(ctx context.Context, template int64) (bool, error) {
+	return s.Store.Looked(ctx, template)
+}
+
+// entry is the audit entry of a change. It stands with the drop, or the shop.
+func entry(by staff.Actor, action string, v Version) staff.Entry {
+	e := staff.Entry{Actor: by, Action: action, ObjectKind: "template", ObjectID: strconv.FormatInt(v.Template, 10), ShopNumber: v.Shop}
+	if v.Template == 0 {
+		e.ObjectKind, e.ObjectID = "shop", strconv.FormatInt(v.Shop, 10)
+	}
+	after := map[string]any{"kind": v.Key.Kind}
+	if v.Key.Channel != "" {
+		after["channel"] = v.Key.Channel
+	}
+	if v.Key.Language != "" {
+		after["language"] = v.Key.Language
+	}
+	if v.Text != nil {
+		after["text"] = v.Text
+	}
+	e.After = after
+	return e
+}
+
+// Newest asks a [Source] for the texts as they are now.
+const Newest = -1
+
+// A Source hands out books by place and version.
+type Source interface {
+	// Book returns the texts of the place as they were up to a version, which a
+	// batch keeps from when it was cut (0 = the built-in ones), or [Newest].
+	Book(ctx context.Context, p Place, upTo int64) (*Book, error)
+}
