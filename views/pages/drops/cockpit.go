@@ -100,15 +100,14 @@ func (p Cockpit) next() (at time.Time, key string, slot *reminder.CockpitRow) {
 	return p.EndsAt(), "drop.closes_in", nil
 }
 
-// total sums everything that has fired.
-func (p Cockpit) total() (sum delivery.Counts, failed int64) {
+// failed is how many reminders wait to be tried again.
+func (p Cockpit) failed() (n int64) {
 	for _, r := range p.Deck.Rows {
 		for _, l := range r.Lanes {
-			sum = sum.Plus(l.Counts)
-			failed += l.Failed
+			n += l.Failed
 		}
 	}
-	return sum, failed
+	return n
 }
 
 // current sums the channel over the slots that are going out, or went last.
@@ -141,7 +140,7 @@ type concern struct {
 // concerns are what is wrong with the drop now.
 func (p Cockpit) concerns(ctx context.Context) (list []concern) {
 	add := func(tone ui.Tone, url, text string) { list = append(list, concern{tone, text, url}) }
-	sum, failed := p.total()
+	sum, failed := p.Deck.Progress(), p.failed()
 	for _, r := range p.Deck.Rows {
 		if r.Overdue(p.At) {
 			add(ui.Bad, "", ui.T(ctx, "problem.overdue", r.Slot.Slot.Minutes()))
@@ -212,18 +211,14 @@ func (p Cockpit) verdict(ctx context.Context) concern {
 			running = running.Plus(r.Counts())
 		}
 	}
-	sum, _ := p.total()
-	var booked int64
-	for _, c := range delivery.AllChannels() {
-		booked += p.waiting(c)
-	}
+	sum := p.Deck.Progress()
 	switch {
 	case len(p.Deck.Rows) == 0:
 		return concern{tone: ui.Neutral, text: l.T("template.draft_title")}
 	case running.InFlight > 0:
 		return concern{tone: ui.Info, text: l.T("cockpit.sending", running.Sent, running.Reserved, l.Percent(running.Sent, running.Reserved))}
-	case booked > 0:
-		return concern{tone: ui.Good, text: l.N("cockpit.ready", booked)}
+	case sum.Waiting > 0:
+		return concern{tone: ui.Good, text: l.N("cockpit.ready", sum.Waiting)}
 	case sum.Reserved > 0:
 		return concern{tone: ui.Good, text: l.T("cockpit.all_out", sum.Sent, sum.Reserved)}
 	}
