@@ -39,7 +39,7 @@ type Launch struct {
 // Build builds ./web, ./worker or ./dropbell into dir and returns its path.
 func Build(ctx context.Context, dir, name string) (string, error) {
 	bin := filepath.Join(dir, name)
-	build := exec.CommandContext(ctx, "go", "build", "-o", bin, "dropbell/"+name)
+	build := localstack.GoBuild(ctx, bin, "dropbell/"+name)
 	build.Stderr = os.Stderr
 	if err := build.Run(); err != nil {
 		return "", fmt.Errorf("build %s: %w", name, err)
