@@ -1,6 +1,7 @@
 package delivery
 
 import (
+	"errors"
 	"hash/fnv"
 	"maps"
 	"slices"
@@ -10,6 +11,8 @@ import (
 	"unicode/utf8"
 
 	"dropbell/domain/fault"
+	"dropbell/domain/figure"
+	"dropbell/domain/message"
 	"dropbell/domain/user"
 )
 
@@ -19,7 +22,8 @@ const (
 	MaxBody  = 4000
 )
 
-// Text is one title and body; both may hold variables, see [ParseText].
+// Text is one title and body; both may hold variables, see [message.Parse], and the body
+// is Markdown.
 type Text struct {
 	Title string `json:"title"`
 	Body  string `json:"body"`
@@ -66,6 +70,20 @@ func (c Copy) Groups() []int {
 	return list
 }
 
+// Shares returns which part of all recipients each of [Copy.Groups] is meant to
+// be, in the rounding of [figure.Shares]. Variants divide the recipients who are
+// not held out.
+func (c Copy) Shares() []int64 {
+	var parts []int64
+	for _, v := range c.Variants {
+		parts = append(parts, int64(v.Percent*(100-c.HoldOut)))
+	}
+	if c.HoldOut > 0 {
+		parts = append(parts, int64(100*c.HoldOut))
+	}
+	return figure.Shares(parts)
+}
+
 // Pick returns the index of user id's variant in the message of owner, or
 // [HeldOut]. It is the same every time, and independent of other owners'.
 func (c Copy) Pick(owner int64, id user.ID) int {
@@ -90,19 +108,29 @@ func (c Copy) Pick(owner int64, id user.ID) int {
 	return len(c.Variants) - 1
 }
 
-// For returns the text for a reader of locale: in that language and region,
-// else in that language, else the default.
+// For returns the text for a reader of locale: in that language or one of its
+// parents, else the default.
 func (v Variant) For(locale string) (Text, string) {
 	if t, ok := v.Texts[locale]; ok && locale != "" {
 		return t, locale
 	}
-	base, _, _ := strings.Cut(locale, "-")
-	for _, tag := range slices.Sorted(maps.Keys(v.Texts)) {
-		if b, _, _ := strings.Cut(tag, "-"); tag != "" && strings.EqualFold(b, base) {
-			return v.Texts[tag], tag
+	tags := slices.DeleteFunc(slices.Sorted(maps.Keys(v.Texts)), func(tag string) bool { return tag == "" })
+	tag, _ := message.Choose(tags, locale)
+	return v.Texts[tag], tag
+}
+
+// uses reports whether any text of c has the variable in it.
+func (c *Copy) uses(name string) bool {
+	for _, v := range c.Variants {
+		for _, t := range v.Texts {
+			for _, s := range []string{t.Title, t.Body} {
+				if p, err := message.Parse(s, message.Campaign); err == nil && slices.Contains(p.Uses(false), name) {
+					return true
+				}
+			}
 		}
 	}
-	return v.Texts[""], ""
+	return false
 }
 
 // Language returns the tag of the text that a reader of locale gets, "" for
@@ -181,7 +209,8 @@ func checkCopy(e *fault.Fields, name, s string, most int) {
 	case n > most:
 		e.Add(name, "rule.too_long", "must have at most %d characters", most)
 	}
-	if _, err := ParseText(s); err != nil {
-		e.Add(name, "rule.variables", "%s", err.Error())
+	var mistake *message.SyntaxError
+	if _, err := message.Parse(s, message.Campaign); errors.As(err, &mistake) {
+		e.Add(name, mistake.Key, "%s", mistake.Error())
 	}
 }

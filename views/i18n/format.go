@@ -8,6 +8,7 @@ import (
 	"golang.org/x/text/currency"
 	"golang.org/x/text/number"
 
+	"dropbell/domain/figure"
 	"dropbell/domain/money"
 )
 
@@ -28,6 +29,24 @@ func (l *Locale) Percent(part, whole int64) string {
 		return ">" + l.printer.Sprint(number.Percent(0.999, number.MaxFractionDigits(1)))
 	}
 	return l.printer.Sprint(number.Percent(share, number.MaxFractionDigits(1)))
+}
+
+// Shares writes each part's share of the sum of parts. As written they add up to
+// 100 %, see [figure.Shares]; one that is rounded to nothing, and is not, is
+// written as less than a tenth of a percent.
+func (l *Locale) Shares(parts []int64) []string {
+	texts := make([]string, len(parts))
+	for i, share := range figure.Shares(parts) {
+		if texts[i] = l.Thousandths(share); share == 0 && parts[i] > 0 {
+			texts[i] = "<" + l.Thousandths(1)
+		}
+	}
+	return texts
+}
+
+// Thousandths writes a share in percent, with a decimal where there is one.
+func (l *Locale) Thousandths(share int64) string {
+	return l.printer.Sprint(number.Percent(float64(share)/figure.Whole, number.MaxFractionDigits(1)))
 }
 
 // Share writes a rate between 0 and 1 in percent; small ones with two

@@ -83,7 +83,8 @@ func composed() map[string]bool {
 		add("channel.%s", c)
 		add("channel.%s.help", c)
 	}
-	add("slot.%s", reminder.Waiting, reminder.Firing, reminder.Sending, reminder.Finished, reminder.Passed, reminder.Moved, reminder.SlotEnded)
+	add("slot.%s", reminder.Waiting, reminder.Firing, reminder.Sending, reminder.Passed, reminder.Moved, reminder.SlotEnded,
+		reminder.Overdue, reminder.Nobody, reminder.FellAway, reminder.Unreached, reminder.Incomplete, reminder.Reminded)
 	add("outcome.%s", reminder.Waiting, "due", delivery.InFlight, delivery.Sent, delivery.Failed, delivery.Recovered, delivery.Skipped, delivery.Expired, delivery.Dead, delivery.Discarded, reminder.SlotEnded)
 	add("reason.%s", delivery.ReasonOptedOut, delivery.ReasonNoContact, delivery.ReasonMoved, delivery.ReasonCancelled, delivery.ReasonDeadline, delivery.ReasonTooManyTries,
 		delivery.ReasonRefused, delivery.ReasonProvider, delivery.ReasonThrottled, delivery.ReasonNoSender, delivery.ReasonOperator, delivery.ReasonChannelPaused,
