@@ -364,7 +364,7 @@ func (b *Tab) keeps(what, rules string) {
 		return Evaluate[bool](b, `!document.querySelector(".htmx-request, .htmx-swapping, .htmx-settling")`)
 	})
 	Evaluate[chromedp.Void](b, `Promise.all(document.getAnimations().filter(a => a.effect.getTiming().iterations !== Infinity).map(a => a.finished.catch(() => {}))).then(() => undefined)`)
-	raw := Evaluate[string](b, `axe.run(document, {runOnly: `+rules+`, rules: {"landmark-unique": {enabled: true}}, resultTypes: ["violations"]})
+	raw := Evaluate[string](b, `axe.run(document, {iframes: false, runOnly: `+rules+`, rules: {"landmark-unique": {enabled: true}}, resultTypes: ["violations"]})
 		.then(r => JSON.stringify(r.violations.map(v => ({rule: v.id, why: v.help, where: v.nodes.slice(0, 3).map(n => n.target.join(" ") + " " + n.failureSummary)}))))`)
 	var violations []struct {
 		Rule, Why string
