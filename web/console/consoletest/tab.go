@@ -432,7 +432,7 @@ func (b *Tab) keeps(what, rules string) {
 		raw = Evaluate[string](b, `(async () => {
 			if (document.querySelector(".htmx-request, .htmx-swapping, .htmx-settling")) return "";
 			await Promise.all(document.getAnimations().filter(a => a.effect.getTiming().iterations !== Infinity).map(a => a.finished.catch(() => {})));
-			const found = await axe.run(document, {runOnly: `+rules+`, rules: {"landmark-unique": {enabled: true}}, resultTypes: ["violations"], preload: false});
+			const found = await axe.run(document, {iframes: false, runOnly: `+rules+`, rules: {"landmark-unique": {enabled: true}}, resultTypes: ["violations"], preload: false});
 			return JSON.stringify(found.violations.map(v => ({rule: v.id, why: v.help, where: v.nodes.slice(0, 3).map(n => n.target.join(" ") + " " + n.failureSummary)})));
 		})()`)
 		return raw != ""
