@@ -19,6 +19,8 @@ import (
 type Source interface {
 	// Template returns [template.ErrNotFound] if there is none.
 	Template(ctx context.Context, id int64) (template.Template, error)
+	// TemplatesNow returns those of the templates that exist, in any order.
+	TemplatesNow(ctx context.Context, ids []int64) ([]template.Template, error)
 	// NewestTemplate returns the greatest id there is, 0 if there is none.
 	NewestTemplate(ctx context.Context) (int64, error)
 }
@@ -68,6 +70,8 @@ type Templates struct {
 	asking  sync.Mutex
 	askedAt time.Time
 	askErr  error // of the last time; it holds for as long as an answer
+
+	rounds rounds
 }
 
 // New returns an empty cache in front of source.

@@ -22,6 +22,7 @@ type source struct {
 	err     error
 	loads   map[int64]int
 	newests int
+	rounds  [][]int64     // ids of each call of TemplatesNow
 	hold    chan struct{} // if not nil, loads wait until it is closed
 	waiting atomic.Int64
 }
@@ -48,6 +49,22 @@ func (s *source) Template(ctx context.Context, id int64) (template.Template, err
 		return template.Template{}, template.ErrNotFound
 	}
 	return template.Template{ID: id, Spec: template.Spec{Name: s.name}}, nil
+}
+
+func (s *source) TemplatesNow(ctx context.Context, ids []int64) (list []template.Template, err error) {
+	if s.hold != nil {
+		s.waiting.Add(1)
+		<-s.hold
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.rounds = append(s.rounds, ids)
+	for _, id := range ids {
+		if id <= s.newest && !s.gaps[id] {
+			list = append(list, template.Template{ID: id, Spec: template.Spec{Name: s.name}})
+		}
+	}
+	return list, s.err
 }
 
 func (s *source) NewestTemplate(context.Context) (int64, error) {

@@ -72,6 +72,21 @@ func (r Results) Group(variant int) (Tally, bool) {
 	return r.Groups[i], true
 }
 
+// Total is the tally of all recipients.
+func (r Results) Total() (sum Tally) {
+	for _, t := range r.Groups {
+		sum = sum.Plus(t)
+	}
+	return sum
+}
+
+// Agree reports whether the results count the recipients and messages of p, the
+// campaign's progress. Until they are counted again, later messages are missing.
+func (r Results) Agree(p Progress) bool {
+	sum := r.Total()
+	return sum.Assigned == p.Reserved && sum.Sent == p.Sent
+}
+
 // Meant is the tally of all recipients but the held-out ones.
 func (r Results) Meant() Tally {
 	var sum Tally

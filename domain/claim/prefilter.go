@@ -19,6 +19,9 @@ type TemplateCache interface {
 	// Callers share it, so that thousands of waiting requests need no copy each;
 	// they must not change it.
 	Shared(ctx context.Context, id int64) (*template.Template, error)
+	// Current is Shared, but returns the template as it was stored at some moment
+	// after the call began. Concurrent calls share one reading.
+	Current(ctx context.Context, id int64) (*template.Template, error)
 	// Forget makes the next look see what is stored now.
 	Forget(id int64)
 }
@@ -33,10 +36,16 @@ type Record interface {
 	Clock(ctx context.Context) (time.Time, error)
 }
 
-// A Prefilter stands in front of a gate and returns from memory those answers
-// that the gate could not give differently, so that refused requests cost no
-// store a query: a sold-out template stays sold out until it changes, which
-// every node notices within a second. It is a [Gate].
+// A Prefilter stands in front of a gate and returns those refusals that the gate
+// could not give differently, so that refused requests cost no transaction. It is a
+// [Gate].
+//
+// The template's cached state, up to a second old, only tells which requests are
+// likely to be refused. The refusal is decided by a reading of the template that
+// began after the request came, and that all requests of the moment share: otherwise
+// the repetition of a claim which another process has granted since, from raised
+// stock or after the opening was moved, would be refused. A template that is closed or
+// cancelled stays so and is not read again.
 //
 // It answers "too early" and "too late" only at a safe distance from the limit:
 // the precision to which this machine's clock has been compared with the
@@ -54,7 +63,7 @@ type Prefilter struct {
 	Templates TemplateCache
 	Record    Record
 	Now       func() time.Time
-	// Answered, if set, is called with each refusal given from memory.
+	// Answered, if set, is called with each refusal that the gate was not asked for.
 	Answered func(error)
 
 	drift     atomic.Pointer[drift]
@@ -64,7 +73,10 @@ type Prefilter struct {
 
 // Claim is part of [Gate].
 func (d *Prefilter) Claim(ctx context.Context, r Request) (Claim, error) {
-	at, err := d.look(ctx, r.TemplateID, r.Origin)
+	at, err := d.look(ctx, &r, d.Templates.Shared)
+	if err == nil && at.refusal != nil && !at.final {
+		at, err = d.lookAgain(ctx, &r)
+	}
 	switch {
 	case err != nil:
 		return Claim{}, err
@@ -78,16 +90,18 @@ func (d *Prefilter) Claim(ctx context.Context, r Request) (Claim, error) {
 	return c, err
 }
 
-// A view is the prefilter's cached state of a template.
+// A view is what the prefilter knows of a template.
 type view struct {
 	refusal error // that is certain
+	final   bool  // whether the refusal cannot change any more
 	gate    Gate  // to be asked otherwise
 	own     bool  // whether that is the prefilter's
 	stock   holderStock
 }
 
-func (d *Prefilter) look(ctx context.Context, id int64, by Origin) (view, error) {
-	t, err := d.Templates.Shared(ctx, id)
+// look finds the request's template with find and judges it.
+func (d *Prefilter) look(ctx context.Context, r *Request, find func(context.Context, int64) (*template.Template, error)) (view, error) {
+	t, err := find(ctx, r.TemplateID)
 	if errors.Is(err, template.ErrNotFound) {
 		return view{refusal: err}, nil
 	}
@@ -97,7 +111,22 @@ func (d *Prefilter) look(ctx context.Context, id int64, by Origin) (view, error)
 	if other, ok := d.Others[t.ClaimMode]; ok {
 		return view{gate: other}, nil
 	}
-	return view{refusal: d.certain(ctx, t, by), gate: d.Gate, own: true, stock: holderStock{t.Stock, t.Returned}}, nil
+	v := view{refusal: d.certain(ctx, t, r.Origin), gate: d.Gate, own: true, stock: holderStock{t.Stock, t.Returned}}
+	v.final = t.Stored == template.Cancelled || t.Stored == template.Closed && errors.Is(v.refusal, ErrEnded)
+	return v, nil
+}
+
+// lookAgain judges the template as it is now, after the cached state refused the
+// request. If that is outdated, it is dropped, once for all requests that find it so.
+func (d *Prefilter) lookAgain(ctx context.Context, r *Request) (view, error) {
+	now, err := d.look(ctx, r, d.Templates.Current)
+	if err != nil || now.refusal != nil {
+		return now, err
+	}
+	if cached, err := d.look(ctx, r, d.Templates.Shared); err == nil && cached.refusal != nil {
+		d.Templates.Forget(r.TemplateID)
+	}
+	return now, nil
 }
 
 func (d *Prefilter) refuse(ctx context.Context, r *Request, at *view) (Claim, error) {

@@ -26,8 +26,8 @@ type fakeStores struct {
 	holders []user.ID
 	answer  error // of the gate
 
-	gate, looks, sets, clocks, fromMemory int
-	prefilter                             *claim.Prefilter
+	gate, looks, sets, clocks, fromMemory, readings, forgotten int
+	prefilter                                                  *claim.Prefilter
 }
 
 func newFakeStores(drops ...template.Template) *fakeStores {
@@ -58,7 +58,21 @@ func (h *fakeStores) Shared(ctx context.Context, id int64) (*template.Template, 
 	return &t, err
 }
 
-func (h *fakeStores) Forget(id int64) { h.cached[id] = h.drops[id] }
+func (h *fakeStores) Current(_ context.Context, id int64) (*template.Template, error) {
+	h.readings++
+	if t, ok := h.drops[id]; ok {
+		return &t, nil
+	}
+	return nil, template.ErrNotFound
+}
+
+func (h *fakeStores) Forget(id int64) {
+	h.forgotten++
+	h.cached[id] = h.drops[id]
+}
+
+// set changes the template in the store and in the cache.
+func (h *fakeStores) set(t template.Template) { h.cached[t.ID], h.drops[t.ID] = t, t }
 
 func (h *fakeStores) Repetition(_ context.Context, k claim.RepeatKey) (claim.Claim, error) {
 	h.looks++
@@ -120,12 +134,12 @@ func TestARepetitionIsAnsweredWhenAllIsGone(t *testing.T) {
 		func(t *template.Template) { t.Stored = template.Paused },
 		func(t *template.Template) { t.Stored = template.Closed },
 		func(t *template.Template) { t.Stored = template.Cancelled }} {
-		h.cached[1] = drop(change)
+		h.set(drop(change))
 		if c, err := h.prefilter.Claim(t.Context(), r); err != nil || c.ID != 3 {
 			t.Errorf("the holder's repetition: %+v, %v", c, err)
 		}
 	}
-	h.cached[1] = drop(soldOut)
+	h.set(drop(soldOut))
 	if err := h.tap(8, "mine"); !errors.Is(err, claim.ErrIdempotency) {
 		t.Errorf("somebody else's key: %v", err)
 	}
@@ -159,17 +173,89 @@ func TestRaisedStockIsSeen(t *testing.T) {
 		t.Fatal(err)
 	}
 	raised := drop(func(t *template.Template) { t.Stock, t.Issued = 20, 10 })
-	h.cached[1], h.drops[1] = raised, raised
+	h.set(raised)
 	if err := h.tap(1, "k"); err != nil || h.gate != 1 {
 		t.Fatalf("after raising: %v, the gate was asked %d times", err, h.gate)
 	}
 	// Sold out again: the holders are others than before.
-	h.cached[1] = drop(func(t *template.Template) { t.Stock, t.Issued = 20, 20 })
+	h.set(drop(func(t *template.Template) { t.Stock, t.Issued = 20, 20 }))
 	h.holders = []user.ID{1}
 	h.known[claim.RepeatKey{Origin: claim.ByTap, Key: "k"}] = claim.Claim{ID: 4, TemplateID: 1, UserID: 1}
 	if err := h.tap(1, "k"); err != nil || h.sets != 2 {
 		t.Errorf("whoever got one in between: %v, holders were read %d times", err, h.sets)
 	}
+}
+
+// TestAnOutdatedRefusalIsNotGiven: another process has changed the template, issued a
+// coupon to user 1 and sold out again, or not, and this one has not noticed. The
+// repetition gets its coupon, and the template is judged as it is.
+func TestAnOutdatedRefusalIsNotGiven(t *testing.T) {
+	early := func(t *template.Template) { t.OpensAt = opens.Add(time.Hour) }
+	raised := func(t *template.Template) { t.Stock, t.Issued = 20, 11 }
+	for _, c := range []struct {
+		name     string
+		was, now func(*template.Template)
+		gate     int // the requests of three that the gate decides
+		stranger error
+	}{
+		{"raised", soldOut, raised, 3, nil},
+		{"raised and sold out again", soldOut, func(t *template.Template) { t.Stock, t.Issued = 20, 20 }, 0, claim.ErrSoldOut},
+		{"opened earlier", early, nil, 3, nil},
+		{"opened earlier and sold out", early, soldOut, 0, claim.ErrSoldOut},
+		{"resumed", func(t *template.Template) { t.Stored = template.Paused }, nil, 3, nil},
+		{"end moved", func(t *template.Template) { t.ClosesAt = opens.Add(time.Minute) }, nil, 3, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h := newFakeStores(drop(c.now))
+			h.cached[1] = drop(c.was)
+			h.holders = []user.ID{1}
+			mine := claim.Claim{ID: 1, TemplateID: 1, UserID: 1, State: claim.Issued}
+			h.known[claim.RepeatKey{Origin: claim.ByTap, Key: "k"}] = mine
+			for range 2 {
+				r := claim.Request{ID: 9, TemplateID: 1, UserID: 1, Origin: claim.ByTap, Key: "k"}
+				if got, err := h.prefilter.Claim(t.Context(), r); err != nil || got.ID != mine.ID {
+					t.Errorf("the repetition: %+v, %v", got, err)
+				}
+			}
+			if err := h.tap(2, ""); !errors.Is(err, c.stranger) {
+				t.Errorf("another user: %v, want %v", err, c.stranger)
+			}
+			if h.gate != c.gate || c.stranger == nil && h.forgotten != 1 {
+				t.Errorf("the gate decided %d, the cached state was dropped %d times", h.gate, h.forgotten)
+			}
+		})
+	}
+}
+
+// TestWhatCannotChangeIsNotReadAgain: nothing is sold any more, so the refusals of a
+// crowd need no reading.
+func TestWhatCannotChangeIsNotReadAgain(t *testing.T) {
+	for _, state := range []template.State{template.Closed, template.Cancelled} {
+		h := newFakeStores(drop(func(t *template.Template) { t.Stored = state }))
+		for by := range user.ID(10) {
+			if err := h.tap(by+1, ""); err == nil {
+				t.Errorf("%s: issued", state)
+			}
+		}
+		if h.readings != 0 || h.gate != 0 {
+			t.Errorf("%s: read %d times, %d questions to the gate", state, h.readings, h.gate)
+		}
+	}
+}
+
+// TestARefusalThatCannotBeConfirmedIsNotGiven: better no answer than a wrong one.
+func TestARefusalThatCannotBeConfirmedIsNotGiven(t *testing.T) {
+	h := newFakeStores(drop(soldOut))
+	h.prefilter.Templates = unreadable{h}
+	if err := h.tap(1, "k"); fault.KindOf(err) != fault.Unavailable || h.gate != 0 || h.fromMemory != 0 {
+		t.Errorf("%v", err)
+	}
+}
+
+type unreadable struct{ *fakeStores }
+
+func (unreadable) Current(context.Context, int64) (*template.Template, error) {
+	return nil, claim.ErrOverloaded
 }
 
 func TestTheGateSaysSoldOutFirst(t *testing.T) {

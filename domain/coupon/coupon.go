@@ -110,6 +110,10 @@ type Tally struct {
 // counters of which some are fresher than others could say so for a moment.
 func (y Tally) Unused() int64 { return max(0, y.Issued-y.Locked-y.Used-y.Expired-y.Revoked) }
 
+// Sum adds up the states. It is Issued, but for as long as events about coupons
+// have arrived of which the number issued does not know yet.
+func (y Tally) Sum() int64 { return y.Unused() + y.Locked + y.Used + y.Expired + y.Revoked }
+
 // A NoticeDay is one day of the calendar of notices.
 type NoticeDay struct {
 	Day                            time.Time // midnight UTC

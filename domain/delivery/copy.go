@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"dropbell/domain/fault"
+	"dropbell/domain/figure"
 	"dropbell/domain/message"
 	"dropbell/domain/user"
 )
@@ -67,6 +68,20 @@ func (c Copy) Groups() []int {
 		list = append(list, HeldOut)
 	}
 	return list
+}
+
+// Shares returns which part of all recipients each of [Copy.Groups] is meant to
+// be, in the rounding of [figure.Shares]. Variants divide the recipients who are
+// not held out.
+func (c Copy) Shares() []int64 {
+	var parts []int64
+	for _, v := range c.Variants {
+		parts = append(parts, int64(v.Percent*(100-c.HoldOut)))
+	}
+	if c.HoldOut > 0 {
+		parts = append(parts, int64(100*c.HoldOut))
+	}
+	return figure.Shares(parts)
 }
 
 // Pick returns the index of user id's variant in the message of owner, or

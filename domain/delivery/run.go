@@ -12,33 +12,33 @@ import (
 	"dropbell/domain/user"
 )
 
-// Drain works ready batches of the channel off until none is left or ctx
-// ends. A worker that is woken once therefore finishes what several others
-// were woken for; they then find nothing to do.
-func (s *Service) Drain(ctx context.Context, c Channel) error {
-	for ctx.Err() == nil {
-		err := s.RunNext(ctx, c)
-		switch {
-		case errors.Is(err, ErrNoWork):
-			return nil
-		case errors.Is(err, ErrLeaseLost): // another worker has that batch
-		case err != nil:
-			return err
-		}
-	}
-	return ctx.Err()
-}
-
 // RunNext leases the channel's most urgent batch and delivers it as far as
 // possible: finished, or released until the next retry. It returns
 // [ErrNoWork], or [ErrLeaseLost] if another worker took the batch over.
 func (s *Service) RunNext(ctx context.Context, c Channel) error {
-	asked := s.Now()
-	lease, err := s.Store.LeaseNext(ctx, c, s.LeaseFor)
+	r, err := s.leaseNext(ctx, c, s.permits(c))
 	if err != nil {
 		return err
 	}
+	return r.all(ctx)
+}
+
+// permits are for the calls of one large batch, or of several small ones.
+func (s *Service) permits(c Channel) permits { return newPermits(max(1, s.Parallel[c])) }
+
+func (s *Service) leaseNext(ctx context.Context, c Channel, shared permits) (*run, error) {
+	asked := s.Now()
+	lease, err := s.Store.LeaseNext(ctx, c, s.LeaseFor)
+	if err != nil {
+		return nil, err
+	}
 	r := s.newRun(lease, asked)
+	r.permits = shared
+	return r, nil
+}
+
+// all works the leased batch off.
+func (r *run) all(ctx context.Context) error {
 	if err := r.loadTexts(ctx); err != nil || r.over {
 		return err
 	}
@@ -62,6 +62,7 @@ type run struct {
 	drift     time.Duration // database clock − this machine's clock
 	render    *Renderer
 	sender    Sender
+	permits   permits
 	screening Screen // nil = all recipients may be sent to
 	over      bool   // finished or released
 	// unsaved are skips that the next checkpoint records. In the app, where sending

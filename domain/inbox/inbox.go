@@ -70,9 +70,13 @@ func Holds(k delivery.Kind) bool {
 type Page struct {
 	UserID      user.ID
 	Items       []Message
-	Unread      int // of the whole inbox
+	Unread      int // of the whole inbox, up to [MaxUnread]
 	ReadThrough time.Time
 }
+
+// MaxUnread is up to where unread messages are counted, so that an inbox that was
+// never read costs no more than others.
+const MaxUnread = 100
 
 // An Arrival is what one finished in-app batch shows clients that are connected.
 type Arrival struct {

@@ -27,7 +27,7 @@ type Board struct {
 	DeadLetters int64
 }
 
-// Totals sums the board's current rows per channel.
+// Totals sums the board's current rows per channel; Booked as [Slot.Booked] has it.
 func (b Board) Totals() [delivery.Channels]Cell {
 	var sum [delivery.Channels]Cell
 	for i := range sum {
@@ -35,7 +35,7 @@ func (b Board) Totals() [delivery.Channels]Cell {
 	}
 	for _, r := range b.Rows {
 		for i, c := range r.Cells {
-			sum[i].Booked += c.Booked
+			sum[i].Booked += r.Slot.Booked(c)
 			sum[i].Counts = sum[i].Counts.Plus(c.Counts)
 		}
 	}

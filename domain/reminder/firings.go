@@ -24,7 +24,6 @@ const mostKnown = 20_000
 func (f *firings) prepare(places int) {
 	f.once.Do(func() {
 		f.places, f.huge = make(chan struct{}, max(1, places)), make(chan struct{}, 1)
-		f.known = map[int64]struct{}{}
 	})
 }
 
@@ -62,6 +61,9 @@ func (f *firings) remember(cuts []Cut) {
 	defer f.mu.Unlock()
 	if len(f.known)+len(cuts) > mostKnown {
 		clear(f.known)
+	}
+	if f.known == nil {
+		f.known = map[int64]struct{}{}
 	}
 	for _, c := range cuts {
 		f.known[c.ID] = struct{}{}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"dropbell/domain/delivery"
+	"dropbell/domain/figure"
 	"dropbell/domain/template"
 )
 
@@ -15,13 +16,13 @@ func (s Slot) lateFrom() time.Time {
 	return s.DueAt
 }
 
-// FiredLate returns how long after it could have been the slot was fired; 0 if
-// it was not yet.
+// FiredLate returns how long after it could have been the slot was fired (see
+// [figure.Late]); 0 if it was not yet.
 func (s Slot) FiredLate() time.Duration {
 	if s.FiredAt == nil {
 		return 0
 	}
-	return max(0, s.FiredAt.Sub(s.lateFrom()))
+	return figure.Late(s.lateFrom(), *s.FiredAt)
 }
 
 // overdueAfter is how late a slot may fire before the console shows it as

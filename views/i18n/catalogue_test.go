@@ -73,10 +73,11 @@ func TestChineseUsesOneWordForOneThing(t *testing.T) {
 		t.Fatal(err)
 	}
 	instead := map[string]string{
-		"营销活动": "促销活动", "渠道": "方式", "投递方式": "方式", "审批": "批准", "审计日志": "操作日志",
+		"营销活动": "促销活动", "提醒方式": "触达渠道", "投递方式": "渠道", "发送方式": "渠道", "该方式": "该渠道", "此方式": "此渠道", "开抢": "抢券开始",
+		"审批": "批准", "审计日志": "操作日志",
 		"接收者": "接收人", "收件人": "接收人", "用户 ID": "用户编号", "用户ID": "用户编号", "“": "「", "”": "」",
 	}
-	elsewhere := map[string]string{"obtain.code.help": "渠道"} // a way of obtaining a code
+	elsewhere := map[string]string{"confirm.sso_loses": "此方式"} // a way of confirming
 	halfWidth := regexp.MustCompile(`\p{Han}[,;:!?]|[,;:!?]\p{Han}`)
 	for key, text := range l.All()[1].messages {
 		for wrong, right := range instead {

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/text/currency"
 	"golang.org/x/text/number"
 
+	"dropbell/domain/figure"
 	"dropbell/domain/money"
 )
 
@@ -28,6 +29,24 @@ func (l *Locale) Percent(part, whole int64) string {
 		return ">" + l.printer.Sprint(number.Percent(0.999, number.MaxFractionDigits(1)))
 	}
 	return l.printer.Sprint(number.Percent(share, number.MaxFractionDigits(1)))
+}
+
+// Shares writes each part's share of the sum of parts. As written they add up to
+// 100 %, see [figure.Shares]; one that is rounded to nothing, and is not, is
+// written as less than a tenth of a percent.
+func (l *Locale) Shares(parts []int64) []string {
+	texts := make([]string, len(parts))
+	for i, share := range figure.Shares(parts) {
+		if texts[i] = l.Thousandths(share); share == 0 && parts[i] > 0 {
+			texts[i] = "<" + l.Thousandths(1)
+		}
+	}
+	return texts
+}
+
+// Thousandths writes a share in percent, with a decimal where there is one.
+func (l *Locale) Thousandths(share int64) string {
+	return l.printer.Sprint(number.Percent(float64(share)/figure.Whole, number.MaxFractionDigits(1)))
 }
 
 // Share writes a rate between 0 and 1 in percent; small ones with two
@@ -134,26 +153,6 @@ func (l *Locale) Clock(t time.Time, zone *time.Location) string {
 	return t.Format("15:04")
 }
 
-// Zone names t's zone in short, with its offset where the name says little.
-func (l *Locale) Zone(t time.Time, zone *time.Location) string {
-	name, seconds := t.In(zone).Zone()
-	if name == "UTC" || name == "GMT" {
-		return name
-	}
-	sign := "+"
-	if seconds < 0 {
-		sign, seconds = "−", -seconds
-	}
-	offset := fmt.Sprintf("UTC%s%d", sign, seconds/3600)
-	if m := seconds / 60 % 60; m != 0 {
-		offset += fmt.Sprintf(":%02d", m)
-	}
-	if strings.HasPrefix(name, "+") || strings.HasPrefix(name, "-") {
-		return offset
-	}
-	return name + " (" + offset + ")"
-}
-
 // Duration writes d in its two largest units, such as "3 h 12 min".
 func (l *Locale) Duration(d time.Duration) string {
 	d = d.Abs()
@@ -202,6 +201,9 @@ type timeLayout struct {
 	first     time.Weekday
 	join      string
 	units     []unit // largest first
+	zones     zoneNames
+	// cities is whether a zone without a name is called by its city.
+	cities bool
 }
 
 type unit struct {
@@ -218,6 +220,8 @@ func englishTimes() timeLayout {
 		first:   time.Sunday,
 		join:    ", ",
 		units:   []unit{{1_000_000_000, "B"}, {1_000_000, "M"}, {1_000, "k"}},
+		zones:   zonesInEnglish,
+		cities:  true,
 	}
 }
 
@@ -239,5 +243,6 @@ func chineseTimes() timeLayout {
 		first:   time.Monday,
 		join:    " ",
 		units:   []unit{{100_000_000, "亿"}, {10_000, "万"}},
+		zones:   zonesInChinese,
 	}
 }

@@ -47,7 +47,7 @@ func doors() []Story {
 		{Name: "failure/forbidden", Page: pageparts.Failure{Status: 403}.Page(), Role: staff.Viewer},
 		{Name: "failure/limited", Page: pageparts.Failure{Status: 403, Text: "This affects all shops, and your access is limited to some. Ask a staff member with access to all shops."}.Page(), Role: staff.Operator, Shops: []int64{10}},
 		{Name: "failure/conflict", Page: pageparts.Failure{Status: 409, Text: "Its current state does not allow this."}.Page()},
-		{Name: "failure/told", Page: pageparts.Failure{Status: 409, Text: "The template is paused. Resume it, then give the coupons.", Complete: true}.Page()},
+		{Name: "failure/told", Page: pageparts.Failure{Status: 409, Text: "The drop is paused. Resume it, then give the coupons.", Complete: true}.Page()},
 		{Name: "failure/invalid", Page: pageparts.Failure{Status: 422, Fields: []fault.Field{{Name: "channel", Key: "rule.kind", Message: "must be a channel"}}}.Page()},
 		{Name: "failure/bug", Page: pageparts.Failure{Status: 500, RequestID: "7Q2K9ZD4", Retry: "/"}.Page()},
 		{Name: "failure/database-away", Page: pageparts.Failure{Status: 503, Retry: "/", Reload: 5, Complete: true, Text: "The database, PostgreSQL, does not answer right now. What was stored is safe. If this lasts, tell the operators of this server; /readyz names the part that fails."}.Page(), Outside: true},
@@ -129,13 +129,13 @@ func forms() []Story {
 	theirs := typed()
 	theirs["stock"], theirs["name"], theirs["description"] = "80000", "Moon cake evening", "With tea"
 	return []Story{
-		{Name: "form/no-shop", Page: droppages.TemplateForm{Title: "New template", Values: map[string]string{}}.Page()},
-		{Name: "form/new", Page: droppages.TemplateForm{Title: "New template", Values: typed(), Shops: shops(), Preview: preview, Channels: configured}.Page()},
-		{Name: "form/errors", Page: droppages.TemplateForm{Title: "New template", Values: bad, Errors: errs, Shops: shops(), Preview: preview, Channels: configured}.Page()},
-		{Name: "form/errors_later", Page: droppages.TemplateForm{Title: "New template", Values: bad, Errors: errs, Shops: shops(), Preview: preview, Channels: configured}.Page(), At: "f-per_user_limit"},
-		{Name: "form/step_times", Page: droppages.TemplateForm{Title: "New template", Values: typed(), Shops: shops(), Preview: preview, Channels: configured}.Page(), At: "step-3"},
-		{Name: "form/review", Page: droppages.TemplateForm{Title: "New template", Values: typed(), Shops: shops(), Preview: preview, Channels: configured}.Page(), At: "step-5"},
-		{Name: "form/review_errors", Page: droppages.TemplateForm{Title: "New template", Values: bad, Errors: errs, Shops: shops(), Preview: preview, Channels: configured}.Page(), At: "step-5"},
+		{Name: "form/no-shop", Page: droppages.TemplateForm{Title: "New drop", Values: map[string]string{}}.Page()},
+		{Name: "form/new", Page: droppages.TemplateForm{Title: "New drop", Values: typed(), Shops: shops(), Preview: preview, Channels: configured}.Page()},
+		{Name: "form/errors", Page: droppages.TemplateForm{Title: "New drop", Values: bad, Errors: errs, Shops: shops(), Preview: preview, Channels: configured}.Page()},
+		{Name: "form/errors_later", Page: droppages.TemplateForm{Title: "New drop", Values: bad, Errors: errs, Shops: shops(), Preview: preview, Channels: configured}.Page(), At: "f-per_user_limit"},
+		{Name: "form/step_times", Page: droppages.TemplateForm{Title: "New drop", Values: typed(), Shops: shops(), Preview: preview, Channels: configured}.Page(), At: "step-3"},
+		{Name: "form/review", Page: droppages.TemplateForm{Title: "New drop", Values: typed(), Shops: shops(), Preview: preview, Channels: configured}.Page(), At: "step-5"},
+		{Name: "form/review_errors", Page: droppages.TemplateForm{Title: "New drop", Values: bad, Errors: errs, Shops: shops(), Preview: preview, Channels: configured}.Page(), At: "step-5"},
 		{Name: "form/published", Page: droppages.TemplateForm{ID: 1, Version: 3, Title: "Edit “Moon cake night”", Values: typed(), Shops: shops(), Published: true, Preview: preview, Channels: configured}.Page()},
 		{Name: "form/review_published", Page: droppages.TemplateForm{ID: 1, Version: 3, Title: "Edit “Moon cake night”", Values: typed(), Shops: shops(), Published: true, Preview: preview, Channels: configured,
 			Blast: droppages.Blast{Valid: true, OpensAt: preview.Template.OpensAt, Booked: 383_298, Reminded: 20_112, Late: 5_100, Shift: -150 * time.Minute}}.Page(), At: "step-5"},
@@ -148,7 +148,7 @@ func forms() []Story {
 func drops() []Story {
 	configured := delivery.ChannelSetOf(delivery.App, delivery.Email, delivery.SMS, delivery.WebPush)
 	page := func(d droppages.Drop) droppages.Template {
-		return droppages.Template{Drop: d, Channels: configured, Growth: growth(d.Booked()), History: records()[:3]}
+		return droppages.Template{Drop: d, Tab: droppages.TabReminders, Before: lastMonth(), Channels: configured, Growth: growth(d.Booked()), History: records()[:3]}
 	}
 	draft := page(drop(6, "Untitled idea", 40*24*time.Hour, 0))
 	draft.Stored, draft.Board, draft.Growth, draft.History = template.Draft, reminder.Board{}, nil, nil
@@ -174,6 +174,8 @@ func drops() []Story {
 	paused.Stored = template.Paused
 	ended := page(drop(8, "Rained off", time.Hour, 1_200))
 	ended.Stored = template.Cancelled
+	coupons, told := open, open
+	coupons.Tab, coupons.Sales, told.Tab = droppages.TabCoupons, salesOf(open.Drop.Template, 31_400, 0, 0).Sales, droppages.TabHistory
 	return []Story{
 		{Name: "template/draft", Page: draft.Page()},
 		{Name: "template/scheduled", Page: waiting.Page()},
@@ -183,9 +185,16 @@ func drops() []Story {
 		{Name: "template/moved_back", Page: back.Page()},
 		{Name: "template/open", Page: open.Page()},
 		{Name: "template/past", Page: past.Page()},
+		{Name: "template/coupons", Page: coupons.Page()},
+		{Name: "template/history", Page: told.Page()},
 		{Name: "template/paused", Page: paused.Page()},
 		{Name: "template/cancelled", Page: ended.Page()},
 	}
+}
+
+// lastMonth is the drop before.
+func lastMonth() *droppages.Journey {
+	return &droppages.Journey{ID: 3, Name: "Mid-autumn", Booked: 151_900, Sent: 149_211, Stock: 40_000, Claimed: 40_000, Used: 21_318}
 }
 
 func confirms() []Story {

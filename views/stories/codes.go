@@ -52,7 +52,7 @@ func codes() []Story {
 	used, withdrawn := finding(redeemcode.Spent), finding(redeemcode.Withdrawn)
 	used.Use = &redeemcode.Use{UserID: 9_007_199_254_740_993, CouponID: 4_711, At: Now().Add(-3 * time.Hour)}
 	withdrawn.Batch = codeBatches()[3]
-	revoke := pageparts.Confirmation{Active: "templates", Crumbs: []ui.Crumb{{Label: "Templates", URL: "/templates"}}, ConfirmProps: ui.ConfirmProps{Title: "Revoke batch #7",
+	revoke := pageparts.Confirmation{Active: "templates", Crumbs: []ui.Crumb{{Label: "Drops", URL: "/templates"}}, ConfirmProps: ui.ConfirmProps{Title: "Revoke batch #7",
 		Points: []string{"18,796 unused codes become invalid. This cannot be undone.", "31,204 coupons already issued for codes of this batch stay valid."},
 		Action: "/templates/1/codes/7/revoke", Cancel: "/templates/1/codes", Submit: "Revoke", Kind: "danger", NeedsReason: true, ReasonError: "is required"}}
 	list := []Story{

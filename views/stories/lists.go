@@ -41,7 +41,7 @@ func workOf(id int64, title string, state job.State, total, done, failed int64) 
 }
 
 func work() []Story {
-	waiting, running := workOf(9, "Close 3 templates", job.Waiting, 3, 0, 0), workOf(8, "Pause 2,318 templates whose name is rather longer than anybody would like to read in a list of jobs", job.Running, 2318, 1204, 3)
+	waiting, running := workOf(9, "Close 3 drops", job.Waiting, 3, 0, 0), workOf(8, "Pause 2,318 drops whose name is rather longer than anybody would like to read in a list of jobs", job.Running, 2318, 1204, 3)
 	unknown := workOf(7, "Import people.csv", job.Running, 0, 48_211, 0)
 	done, partly := workOf(6, "Pause 12 templates", job.Done, 12, 12, 0), workOf(5, "Resume 12 templates", job.Done, 12, 9, 3)
 	failed, stopped := workOf(4, "Import people.xlsx", job.Failed, 0, 3, 0), workOf(3, "Cancel 40 templates", job.Cancelled, 40, 11, 0)

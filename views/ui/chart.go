@@ -6,7 +6,6 @@ import (
 	"math"
 	"strconv"
 	"strings"
-	"time"
 
 	"dropbell/domain/delivery"
 	"dropbell/domain/reminder"
@@ -58,32 +57,6 @@ func SlotRound(ctx context.Context, s reminder.Slot) string {
 		return T(ctx, "slot.again")
 	}
 	return T(ctx, "slot.again_nth", s.Round)
-}
-
-// cellCount is the number in a cell: the bookings until the slot begins to
-// fire, and from then on the recipients in the batches that are stored. While
-// the slot is firing those are not yet all of them.
-func cellCount(r reminder.Row, c reminder.Cell) int64 {
-	if r.FiredAt != nil {
-		return c.Reserved
-	}
-	return c.Booked
-}
-
-func rowCount(r reminder.Row) int64 {
-	var n int64
-	for _, c := range r.Cells {
-		n += cellCount(r, c)
-	}
-	return n
-}
-
-func rowCounts(r reminder.Row) delivery.Counts {
-	var sum delivery.Counts
-	for _, c := range r.Cells {
-		sum = sum.Plus(c.Counts)
-	}
-	return sum
 }
 
 // A part is one colour of a bar, in thousandths of its length.
@@ -179,24 +152,22 @@ func sampled(points []reminder.Growth, n int) []reminder.Growth {
 	return out
 }
 
-func slotTone(r reminder.Row, now time.Time) Tone {
-	switch {
-	case r.Overdue(now):
+// StandingTone colours what happened to a slot.
+func StandingTone(s reminder.Standing) Tone {
+	switch s {
+	case reminder.Overdue:
 		return Bad
-	case r.State == reminder.Firing || r.State == reminder.Sending:
-		return Info
-	case r.State == reminder.Finished:
-		if c := rowCounts(r); c.Dead > 0 || c.Expired > 0 {
-			return Warn
-		}
+	case reminder.FellAway, reminder.Unreached, reminder.Incomplete:
+		return Warn
+	case reminder.Reminded:
 		return Good
+	case reminder.Standing(reminder.Firing), reminder.Standing(reminder.Sending):
+		return Info
 	}
 	return Neutral
 }
 
-func slotStateKey(r reminder.Row, now time.Time) string {
-	if r.Overdue(now) {
-		return "slot.overdue"
-	}
-	return "slot." + string(r.State)
+// StandingText says what happened to a slot.
+func StandingText(ctx context.Context, s reminder.Standing) string {
+	return T(ctx, "slot."+string(s))
 }

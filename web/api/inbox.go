@@ -30,7 +30,7 @@ type Message struct {
 // Inbox is one page of messages, the newest first.
 type Inbox struct {
 	Items       []Message  `json:"items" nullable:"false"`
-	Unread      int        `json:"unread" doc:"How many messages of the whole inbox are unread."`
+	Unread      int        `json:"unread" doc:"How many messages of the whole inbox are unread, counted up to 100: 100 means 100 or more."`
 	ReadThrough *time.Time `json:"read_through,omitempty" doc:"Everything up to here counts as read."`
 	Next        string     `json:"next,omitempty" doc:"Pass as before to get the next page; absent on the last one."`
 }

@@ -23,7 +23,7 @@ func TestADropFromBeginningToEnd(t *testing.T) {
 	b.SignIn(g, g.Hire(staff.Marketer))
 	b.Sees("main", "Welcome to Dropbell")
 	b.Click("#new")
-	b.Sees("h1", "New template")
+	b.Sees("h1", "New drop")
 	if consoletest.Evaluate[bool](b, `document.querySelector("#f-percent_off").checkVisibility()`) {
 		t.Error("the percentage is asked for although the kind is another")
 	}
@@ -79,7 +79,7 @@ func TestADropFromBeginningToEnd(t *testing.T) {
 	b.Sees("#dialog", "The 2 waiting reminders are not sent.")
 	g.Exec(`update templates set state = 'closed', version = version + 1`)
 	b.Press("#dialog", "Cancel drop")
-	b.Sees("#dialog", "The template is closed. Nothing of it can change any more.")
+	b.Sees("#dialog", "The drop is closed. Nothing of it can change any more.")
 	g.Exec(`update templates set state = 'published', version = version + 1`)
 	b.Press("#dialog", "Cancel")
 	b.Press("#drop-head", "Cancel drop")
@@ -156,7 +156,7 @@ func TestWithoutScripts(t *testing.T) {
 	b.Open(g.Server.URL + "/templates/new")
 	b.Do(chromedp.SendKeys(chromedp.CSS("#f-email"), m.Email), chromedp.SendKeys(chromedp.CSS("#f-password"), consoletest.Password))
 	b.Click("button.is-wide")
-	b.Sees("h1", "New template")
+	b.Sees("h1", "New drop")
 	b.Sees("form.form", "1 · Basics", "2 · Discount", "3 · Times", "4 · Stock and claiming")
 	if consoletest.Evaluate[bool](b, `[...document.querySelectorAll("[data-steps], [data-next], [data-back], #review, [data-fold]")].some(e => e.checkVisibility())`) {
 		t.Error("what only scripts can use is shown")
@@ -214,7 +214,7 @@ func TestFiltersAndKeyboardInTheBrowser(t *testing.T) {
 	b.Do(chromedp.KeyEvent("g"), chromedp.KeyEvent("c"))
 	b.Sees("h1", "Campaigns")
 	b.Do(chromedp.KeyEvent("g"), chromedp.KeyEvent("t"))
-	b.Sees("h1", "Templates")
+	b.Sees("h1", "Drops")
 	b.Do(chromedp.KeyEvent("/"))
 	b.Do(chromedp.SendKeys(chromedp.CSS("#q"), "nothing like it"))
 	b.Sees("#results", "No matches")

@@ -35,9 +35,9 @@ func TestByKeyboardAlone(t *testing.T) {
 	b.Types("gc")
 	b.Sees("h1", "Campaigns")
 	b.Types("gt")
-	b.Sees("h1", "Templates")
+	b.Sees("h1", "Drops")
 	b.Types("n")
-	b.Sees("h1", "New template")
+	b.Sees("h1", "New drop")
 	b.TabTo("#f-name")
 	b.Types("By keyboard")
 	onwards := func(title string) {

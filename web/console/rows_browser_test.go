@@ -62,7 +62,7 @@ func TestControlsOfRowsCanBeHitInTheBrowser(t *testing.T) {
 			}
 		}
 		b.Open(g.Server.URL + "/templates")
-		b.Sees("h1", "Templates")
+		b.Sees("h1", "Drops")
 		b.Do(chromedp.Click(chromedp.CSS(`tr[data-row] .tick input`)))
 		if !consoletest.Evaluate[bool](b, `document.querySelector("tr[data-row] .tick input").checked && location.pathname === "/templates"`) {
 			t.Errorf("a click on the box at %d does not tick it", width)

@@ -57,7 +57,7 @@ func TestWhoIsSignedOutKeepsWhatIsTyped(t *testing.T) {
 	b.SignIn(g, g.Hire(staff.Marketer))
 
 	b.Open(way.URL + "/templates/new")
-	b.Sees("h1", "New template")
+	b.Sees("h1", "New drop")
 	way.SignedOut.Store(true)
 	b.Fill("#f-name", "Moon cake night")
 	b.Sees("#trouble", "You are signed out", "Sign in")
@@ -88,7 +88,7 @@ func TestWhoIsSignedOutKeepsWhatIsTyped(t *testing.T) {
 	// A request without a session leads to the sign-in and back.
 	way.SignedOut.Store(false)
 	b.Open(way.URL + "/templates?sort=latest")
-	b.Sees("h1", "Templates")
+	b.Sees("h1", "Drops")
 	way.SignedOut.Store(true)
 	b.Fill("#q", "moon")
 	b.Sees("h1", "Sign in")

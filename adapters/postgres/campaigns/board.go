@@ -109,6 +109,8 @@ func (s Campaigns) settle(ctx context.Context, tx pgx.Tx, ids []int64) (int, err
 		update campaigns c set settled_at = clock_timestamp(), ended_at = coalesce(c.ended_at, clock_timestamp()),
 			state = case when c.state in ('running', 'paused') then 'finished' else c.state end,
 			version = case when c.state in ('running', 'paused') then c.version + 1 else c.version end,
+			-- What was counted last may lack the last messages.
+			count_due_at = case when c.count_due_at < 'infinity' then clock_timestamp() else c.count_due_at end,
 			sent = n.sent, skipped = n.skipped, expired = n.expired, dead = n.dead
 		from unnest($1::bigint[]) as i (id), lateral (
 			select coalesce(sum(b.sent_count), 0) as sent, coalesce(sum(b.skipped_count), 0) as skipped,

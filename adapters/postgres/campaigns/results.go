@@ -189,10 +189,11 @@ on conflict (campaign_id, variant) do update set assigned = excluded.assigned, s
     reserved = excluded.reserved, claimed = excluded.claimed, used = excluded.used`
 
 // countedSQL returns nothing; no row changes if later results are stored. The
-// last count is not put off.
+// last count is not put off, nor is one of a campaign that was settled meanwhile.
 const countedSQL = `
 update campaigns set counted_to = @to, account_off = @off,
     count_due_at = case when @last then 'infinity'::timestamptz
+        when settled_at > @to and @to < ended_at + @results_for::interval then clock_timestamp()
         else least(clock_timestamp() + @again::interval, ended_at + @results_for::interval + @lag::interval) end
 where id = @id and not archived and (counted_to is null or counted_to <= @to)`
 

@@ -188,6 +188,39 @@ func TestResultsOfAnUndividedCampaign(t *testing.T) {
 	}
 }
 
+// TestResultsAgreeOnceSettled: a count from before the last messages were sent is
+// short of them, and says so; once the campaign is settled it is counted again
+// without waiting, and the groups add up to the campaign's progress.
+func TestResultsAgreeOnceSettled(t *testing.T) {
+	s := newCampaignFixture(t)
+	s.users(500, 2)
+	c := s.running(nil)
+	s.bring()
+	progress := func() campaign.Progress {
+		p, err := s.campaigns.Progress(t.Context(), c.ID)
+		s.Must(err)
+		return p
+	}
+	if early := s.counted(c); early.Total().Sent != 0 || !early.Agree(progress()) {
+		t.Fatalf("before the first message: %+v", early)
+	}
+	s.Must(s.deliverer(pgtest.NewSink(delivery.Webhook, 100)).Drain(t.Context(), delivery.Webhook))
+	if stale := s.results(c); stale.Agree(progress()) {
+		t.Errorf("%+v agrees with %+v", stale, progress())
+	}
+	if more, err := s.campaigns.CountNext(t.Context()); more || err != nil {
+		t.Errorf("the next count is not put off: %v", err)
+	}
+	_, err := s.campaigns.Settle(t.Context())
+	s.Must(err)
+	if more, err := s.campaigns.CountNext(t.Context()); !more || err != nil {
+		t.Errorf("no count follows the settlement: %v", err)
+	}
+	if r, p := s.results(c), progress(); !r.Agree(p) || p.Sent != 500 {
+		t.Errorf("%+v does not agree with %+v", r, p)
+	}
+}
+
 // TestResultsEnd: what happens after the window does not count, the last count
 // is made a minute later, and none after it.
 func TestResultsEnd(t *testing.T) {

@@ -38,68 +38,97 @@ const inboxWindow = 200
 // Page derives the user's in-app messages from the batches that reached
 // them; nothing is stored per message.
 func (s Inbox) Page(ctx context.Context, by user.ID, before time.Time, limit int) (inbox.Page, error) {
-	page := inbox.Page{UserID: by, Items: []inbox.Message{}}
-	rows, err := s.Pool.Query(ctx, `select template_id from reservations where user_id = $1
-		union select template_id from former_reservations f where user_id = $1
-			and exists (select from batches b where b.template_id = f.template_id) order by 1 desc limit $2`, by, inboxWindow)
+	p := paging{Page: inbox.Page{UserID: by}, before: before, limit: max(limit, 1)}
+	err := s.Pool.QueryRow(ctx, `select coalesce((select read_through from inbox_reads where user_id = $1), '0001-01-01')`, by).Scan(&p.ReadThrough)
 	if err != nil {
-		return page, pg.Translate(err)
+		return p.Page, pg.Translate(err)
 	}
-	ids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
-	if err != nil {
-		return page, pg.Translate(err)
-	}
-	all, err := pg.UserOutcomes(ctx, s.DB, by, ids, []delivery.Channel{delivery.App}, delivery.KindReminder, delivery.KindCorrection, delivery.KindCancelled)
-	if err != nil {
-		return page, err
-	}
-	err = s.Pool.QueryRow(ctx, `select coalesce((select read_through from inbox_reads where user_id = $1), '0001-01-01')`, by).Scan(&page.ReadThrough)
-	if err != nil {
-		return page, pg.Translate(err)
-	}
-	about, err := s.heads(ctx, ids)
-	if err != nil {
-		return page, err
-	}
-	items, err := s.campaignsTo(ctx, by)
-	if err != nil {
-		return page, err
-	}
-	notices, err := s.noticesTo(ctx, by)
-	if err != nil {
-		return page, err
-	}
-	items = append(items, notices...)
-	for _, d := range all {
-		if d.Outcome == delivery.Sent || d.Outcome == delivery.Recovered {
-			items = append(items, reminderOf(d, about[d.TemplateID]))
+	for _, add := range []func(context.Context, *paging) error{s.addReminders, s.addNotices, s.addCampaigns} {
+		if err := add(ctx, &p); err != nil {
+			return p.Page, err
 		}
 	}
-	slices.SortStableFunc(items, func(a, b message) int { return b.At.Compare(a.At) })
-	var shown []message
-	for _, m := range items {
-		if m.Read = !m.At.After(page.ReadThrough); !m.Read {
-			page.Unread++
-		}
-		// The next page begins after an instant, so messages of the same one stay
-		// together.
-		fits := len(shown) < max(limit, 1) || m.At.Equal(shown[len(shown)-1].At)
-		if fits && (before.IsZero() || m.At.Before(before)) {
-			shown = append(shown, m)
-		}
-	}
-	page.Items, err = s.render(ctx, by, shown)
-	return page, err
+	shown := p.count()
+	p.Items, err = s.render(ctx, by, shown)
+	return p.Page, err
 }
 
-// message is one message of a page, and what its text is about.
+// addReminders adds the reminders, corrections and cancellations that reached the user.
+func (s Inbox) addReminders(ctx context.Context, p *paging) error {
+	rows, err := s.Pool.Query(ctx, `select template_id from reservations where user_id = $1
+		union select template_id from former_reservations f where user_id = $1
+			and exists (select from batches b where b.template_id = f.template_id) order by 1 desc limit $2`, p.UserID, inboxWindow)
+	if err != nil {
+		return pg.Translate(err)
+	}
+	ids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+	if err != nil || len(ids) == 0 {
+		return pg.Translate(err)
+	}
+	all, err := pg.UserOutcomes(ctx, s.DB, p.UserID, ids, []delivery.Channel{delivery.App}, delivery.KindReminder, delivery.KindCorrection, delivery.KindCancelled)
+	if err != nil {
+		return err
+	}
+	about, err := s.heads(ctx, ids)
+	for _, d := range all {
+		if d.Outcome == delivery.Sent || d.Outcome == delivery.Recovered {
+			p.all = append(p.all, reminderOf(d, about[d.TemplateID]))
+		}
+	}
+	return err
+}
+
+// paging is a page that is being made: all messages that were found so far, of which
+// it shows some and counts others as unread.
+type paging struct {
+	inbox.Page
+	before time.Time // zero = now
+	limit  int
+	all    []message
+}
+
+// count counts the unread messages and returns those that the page shows, newest
+// first. The next page begins after an instant, so messages of the same one stay
+// together.
+func (p *paging) count() (shown []message) {
+	slices.SortStableFunc(p.all, func(a, b message) int { return b.At.Compare(a.At) })
+	p.Unread = 0
+	for i := range p.all {
+		m := &p.all[i]
+		if m.Read = !m.At.After(p.ReadThrough); !m.Read {
+			p.Unread = min(p.Unread+1, inbox.MaxUnread)
+		}
+		fits := len(shown) < p.limit || m.At.Equal(shown[len(shown)-1].At)
+		if fits && (p.before.IsZero() || m.At.Before(p.before)) {
+			shown = append(shown, *m)
+		}
+	}
+	return shown
+}
+
+// complete reports whether messages of the instant and earlier ones would change
+// nothing: the page is full of newer messages, and they are read or as many are
+// unread as are counted.
+func (p *paging) complete(instant time.Time) bool {
+	shown := p.count()
+	return len(shown) >= p.limit && instant.Before(shown[len(shown)-1].At) &&
+		(p.Unread == inbox.MaxUnread || !instant.After(p.ReadThrough))
+}
+
+// message is one message of a page, and what its text is about. batch, if set, is
+// the campaign's batch that has all else.
 type message struct {
 	inbox.Message
 	subject delivery.Subject
+	batch   int64
 }
 
-// render adds the words of the messages that are shown.
+// render adds what campaigns say and the words of the messages that are shown.
 func (s Inbox) render(ctx context.Context, by user.ID, shown []message) ([]inbox.Message, error) {
+	shown, err := s.readCampaigns(ctx, shown)
+	if err != nil {
+		return nil, err
+	}
 	items := make([]inbox.Message, len(shown))
 	if len(shown) == 0 {
 		return items, nil
@@ -162,11 +191,11 @@ func (s Inbox) toAll(ctx context.Context, m message, ids []user.ID) (map[user.ID
 func reminderOf(d reminder.Delivered, about delivery.Subject) message {
 	shop, _ := strconv.ParseInt(about.ShopNumber, 10, 64)
 	about.Kind, about.TemplateID, about.Slot, about.OpensAt, about.TextsUpTo = d.Kind, d.TemplateID, int(d.Slot), d.OpensAt, d.TextsUpTo
-	return message{inbox.Message{
+	return message{Message: inbox.Message{
 		ID:         inbox.MessageID(d.Kind, d.SlotID, d.DueAt),
 		TemplateID: d.TemplateID, ShopNumber: shop, Kind: d.Kind, Slot: d.Slot,
 		OpensAt: d.OpensAt, DueAt: d.DueAt, At: d.At, Name: about.TemplateName,
-	}, about.At(d.At)}
+	}, subject: about.At(d.At)}
 }
 
 // headColumns are what messages show of template t and shop h; see [headFields].

@@ -2,8 +2,10 @@ package delivery
 
 import (
 	"context"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/delivery"
@@ -16,21 +18,38 @@ const campaignWindow = 200
 
 // campaignBatchColumns are what a campaign c's message in batch b shows, with the
 // template t and the shop h it is about.
-const campaignBatchColumns = `b.kind, c.id, ` + pg.BatchContent + `, c.ends_at, b.template_id, coalesce(c.shop_number, t.shop_number, 0), coalesce(h.name, ''),
+const campaignBatchColumns = `b.id, b.kind, c.id, ` + pg.BatchContent + `, c.ends_at, b.template_id, coalesce(c.shop_number, t.shop_number, 0), coalesce(h.name, ''),
 	coalesce(t.name, ''), ` + pg.ClaimURL + `, coalesce(t.opens_at, '0001-01-01'), b.due_at,
 	coalesce(b.finished_at, b.started_at, b.created_at), b.from_user, b.to_user, b.sent, coalesce(b.messages_upto, 0), ` + pg.WorthColumns
 
 const campaignBatchJoins = ` left join templates t on t.id = b.template_id left join shops h on h.number = coalesce(c.shop_number, t.shop_number)`
 
-// campaignBatchesSQL finds the newest campaigns' batches that hold user $1: two steps
-// per campaign into the unique index of ranges.
-const campaignBatchesSQL = `
-with recent as (select * from campaigns where channel = 0 order by id desc limit $2)
-select ` + campaignBatchColumns + `
-from recent c cross join (values ('campaign'), ('test')) as k (kind) cross join lateral (
-	select * from batches b where b.kind = k.kind and b.owner_id = c.id and b.channel = 0 and b.from_user <= $1
+// recentCampaignsSQL returns the newest in-app campaigns, the latest ended first, and
+// an instant that none of a campaign's messages is later than.
+const recentCampaignsSQL = `
+select id, coalesce(settled_at, 'infinity') from (
+	select id, settled_at, archived from campaigns where channel = 0 order by id desc limit $1
+) c where not archived order by 2 desc, 1 desc`
+
+// campaignProbeSQL returns the batches of campaigns $2 whose range holds user $1: one
+// step per campaign into the unique index of ranges.
+const campaignProbeSQL = `
+select b.id, b.kind, b.owner_id, b.due_at, coalesce(b.finished_at, b.started_at, b.created_at), b.sent
+from unnest($2::bigint[]) as c (id) cross join lateral (
+	select * from batches b where b.kind = 'campaign' and b.owner_id = c.id and b.channel = 0 and b.from_user <= $1
 	order by b.from_user desc limit 1
-) b` + campaignBatchJoins + ` where b.to_user >= $1 and b.sent is not null`
+) b where b.to_user >= $1 and b.sent is not null`
+
+// testProbeSQL returns the batches of tests of campaigns $2 to $3 whose range holds
+// user $1. They are few and small, and stand together in the unique index of ranges.
+const testProbeSQL = `
+select b.id, b.kind, b.owner_id, b.due_at, coalesce(b.finished_at, b.started_at, b.created_at), b.sent
+from batches b where b.kind = 'test' and b.owner_id between $2 and $3 and b.channel = 0 and b.from_user <= $1 and b.to_user >= $1
+	and b.sent is not null`
+
+// firstProbes is how many campaigns are probed at first, then twice as many each
+// time: a reader who comes often needs the first few.
+const firstProbes = 25
 
 // campaignBatch is one in-app campaign batch.
 type campaignBatch struct {
@@ -42,7 +61,7 @@ type campaignBatch struct {
 
 func scanCampaignBatch(row pgx.Row) (l campaignBatch, err error) {
 	it, about := &l.Message, &l.subject
-	err = row.Scan(append([]any{&about.Kind, &about.OwnerID, &l.copy, &about.EndsAt, &it.TemplateID, &it.ShopNumber, &about.ShopName,
+	err = row.Scan(append([]any{&l.batch, &about.Kind, &about.OwnerID, &l.copy, &about.EndsAt, &it.TemplateID, &it.ShopNumber, &about.ShopName,
 		&about.TemplateName, &about.ClaimURL, &about.OpensAt, &it.DueAt, &it.At, &l.from, &l.to, &l.sent, &about.TextsUpTo}, pg.WorthFields(&about.Worth)...)...)
 	it.Kind, it.Name, it.OpensAt = about.Kind, about.TemplateName, about.OpensAt
 	it.ID = inbox.MessageID(about.Kind, about.OwnerID, it.DueAt)
@@ -50,26 +69,88 @@ func scanCampaignBatch(row pgx.Row) (l campaignBatch, err error) {
 	return l, err
 }
 
-// campaignsTo returns the user's in-app campaign messages.
-func (s Inbox) campaignsTo(ctx context.Context, by user.ID) (mine []message, err error) {
-	rows, err := s.Pool.Query(ctx, campaignBatchesSQL, by, campaignWindow)
+// addCampaigns adds the campaign messages that reached the user, by the end of their
+// campaigns, until the page needs no more of them.
+func (s Inbox) addCampaigns(ctx context.Context, p *paging) error {
+	ids, ends, err := s.recentCampaigns(ctx)
+	if err != nil || len(ids) == 0 {
+		return err
+	}
+	if err := s.probe(ctx, p, testProbeSQL, p.UserID, slices.Min(ids), slices.Max(ids)); err != nil {
+		return err
+	}
+	for n := firstProbes; len(ids) > 0 && !(ends[0].InfinityModifier == pgtype.Finite && p.complete(ends[0].Time)); n *= 2 {
+		n = min(n, len(ids))
+		if err := s.probe(ctx, p, campaignProbeSQL, p.UserID, ids[:n]); err != nil {
+			return err
+		}
+		ids, ends = ids[n:], ends[n:]
+	}
+	return nil
+}
+
+// recentCampaigns returns the newest in-app campaigns, the latest ended first, and
+// their ends.
+func (s Inbox) recentCampaigns(ctx context.Context) (ids []int64, ends []pgtype.Timestamptz, err error) {
+	rows, err := s.Pool.Query(ctx, recentCampaignsSQL, campaignWindow)
+	if err != nil {
+		return nil, nil, pg.Translate(err)
+	}
+	var id int64
+	var end pgtype.Timestamptz
+	_, err = pgx.ForEachRow(rows, []any{&id, &end}, func() error {
+		ids, ends = append(ids, id), append(ends, end)
+		return nil
+	})
+	return ids, ends, pg.Translate(err)
+}
+
+// probe adds the messages of those batches in the statement's result that reached the
+// user. What they say is read once it is known which of them are shown.
+func (s Inbox) probe(ctx context.Context, p *paging, sql string, args ...any) error {
+	rows, err := s.Pool.Query(ctx, sql, args...)
+	if err != nil {
+		return pg.Translate(err)
+	}
+	var m message
+	var owner int64
+	var sent pgtype.DriverBytes // looked at before the next row
+	_, err = pgx.ForEachRow(rows, []any{&m.batch, &m.Kind, &owner, &m.DueAt, &m.At, &sent}, func() error {
+		reached, err := pg.SetHolds(sent, p.UserID)
+		if reached {
+			m.ID = inbox.MessageID(m.Kind, owner, m.DueAt)
+			p.all = append(p.all, m)
+		}
+		return err
+	})
+	return pg.Translate(err)
+}
+
+// readCampaigns reads what the campaign messages among these say, and leaves out those
+// whose batches are gone since they were probed.
+func (s Inbox) readCampaigns(ctx context.Context, shown []message) ([]message, error) {
+	var ids []int64
+	for _, m := range shown {
+		if m.batch != 0 {
+			ids = append(ids, m.batch)
+		}
+	}
+	if len(ids) == 0 {
+		return shown, nil
+	}
+	rows, err := s.Pool.Query(ctx, `select `+campaignBatchColumns+` from batches b join campaigns c on c.id = b.owner_id`+campaignBatchJoins+`
+		where b.id = any($1)`, ids)
 	if err != nil {
 		return nil, pg.Translate(err)
 	}
 	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (campaignBatch, error) { return scanCampaignBatch(row) })
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
 	for _, l := range all {
-		reached, err := pg.SetHolds(l.sent, by)
-		if err != nil {
-			return nil, err
-		}
-		if reached {
-			mine = append(mine, l.message)
-		}
+		i := slices.IndexFunc(shown, func(m message) bool { return m.batch == l.batch })
+		l.At, l.Read = shown[i].At, shown[i].Read // as it was when the page was composed
+		l.batch = 0
+		shown[i] = l.message
 	}
-	return mine, nil
+	return slices.DeleteFunc(shown, func(m message) bool { return m.batch != 0 }), pg.Translate(err)
 }
 
 // readers returns what rendering for the users takes; those without a row

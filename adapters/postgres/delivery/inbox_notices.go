@@ -45,11 +45,11 @@ func (n *notice) complete() {
 	n.subject.Kind, n.subject.TemplateID = delivery.KindNotice, it.TemplateID
 }
 
-// noticesTo returns the notices that reached the user's app.
-func (s Inbox) noticesTo(ctx context.Context, by user.ID) (mine []message, err error) {
-	rows, err := s.Pool.Query(ctx, noticeSQL, by, noticeWindow)
+// addNotices adds the notices that reached the user's app.
+func (s Inbox) addNotices(ctx context.Context, p *paging) error {
+	rows, err := s.Pool.Query(ctx, noticeSQL, p.UserID, noticeWindow)
 	if err != nil {
-		return nil, pg.Translate(err)
+		return pg.Translate(err)
 	}
 	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (n notice, err error) {
 		it := &n.Message
@@ -59,18 +59,18 @@ func (s Inbox) noticesTo(ctx context.Context, by user.ID) (mine []message, err e
 		return n, err
 	})
 	if err != nil {
-		return nil, pg.Translate(err)
+		return pg.Translate(err)
 	}
 	for _, n := range all {
-		reached, err := pg.SetHolds(n.sent, by)
+		reached, err := pg.SetHolds(n.sent, p.UserID)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if reached {
-			mine = append(mine, n.message)
+			p.all = append(p.all, n.message)
 		}
 	}
-	return mine, nil
+	return nil
 }
 
 // noticeMessages returns the messages of a finished app batch of notices for the

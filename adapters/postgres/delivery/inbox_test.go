@@ -2,9 +2,12 @@ package delivery_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/RoaringBitmap/roaring/v2/roaring64"
 
 	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/delivery"
@@ -163,5 +166,76 @@ func TestRecentIsWhatEndedSince(t *testing.T) {
 	n.Exec(`insert into dead_letter_jobs (action, filter, created_by) values ('replay', '{}', 'ann')`)
 	if spans, _ := recent(ended.Add(time.Hour), 10); len(spans) != 1 || spans[0].From > 1 || spans[0].To < 1<<40 {
 		t.Errorf("during a replay: %+v", spans)
+	}
+}
+
+// TestCampaignsInTheInbox: probing campaigns by their end and stopping early gives the
+// pages that all campaigns together would give. Campaigns end in another order than
+// they began, some have not ended, some reached others only, and some were tested.
+func TestCampaignsInTheInbox(t *testing.T) {
+	const me = user.ID(7)
+	n := pgtest.NewNotifier(t)
+	random := rand.New(rand.NewPCG(1, 2))
+	start := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	var mine []time.Time // when a message reached me
+	batch := func(kind delivery.Kind, campaign int64, at time.Time, reached ...uint64) {
+		sent, err := roaring64.BitmapOf(reached...).ToBytes()
+		n.Must(err)
+		n.Exec(`insert into batches (kind, owner_id, channel, from_user, to_user, state, due_at, worthless_after, due, sent, due_count, finished_at)
+			values ($1, $2, 0, 5, 9, 'done', $3, $3, $4, $4, 1, $3)`, kind, campaign, at, sent)
+		if slices.Contains(reached, uint64(me)) {
+			mine = append(mine, at)
+		}
+	}
+	for i := range 150 {
+		at := start.Add(time.Duration(random.IntN(150)) * time.Hour)
+		var settled *time.Time
+		if i%10 != 0 {
+			end := at.Add(time.Duration(random.IntN(48)) * time.Hour)
+			settled = &end
+		}
+		var id int64
+		n.Must(n.SQL.QueryRow(t.Context(), `insert into campaigns (name, channel, content, audience, starts_at, ends_at, state, creator, created_by, started_at, settled_at)
+			values ('x', 0, '{}', '{}', $1, $2, 'finished', 'ann', 'ann', $1, $3) returning id`, start, start.AddDate(0, 1, 0), settled).Scan(&id))
+		reached := []uint64{5, 7, 9}
+		if i%7 == 0 {
+			reached = []uint64{5, 9}
+		}
+		batch(delivery.KindCampaign, id, at, reached...)
+		if i%50 == 0 {
+			batch(delivery.KindTest, id, at.Add(time.Minute), 7)
+		}
+	}
+	slices.SortFunc(mine, func(a, b time.Time) int { return b.Compare(a) })
+	for range 60 {
+		read := start.Add(time.Duration(random.IntN(200)-20) * time.Hour)
+		n.Exec(`insert into inbox_reads (user_id, read_through) values ($1, $2) on conflict (user_id) do update set read_through = $2`, me, read)
+		var before time.Time
+		if random.IntN(2) == 0 {
+			before = start.Add(time.Duration(random.IntN(170)) * time.Hour)
+		}
+		limit := 1 + random.IntN(40)
+		var want []time.Time
+		unread := 0
+		for _, at := range mine {
+			if at.After(read) {
+				unread++
+			}
+			if (before.IsZero() || at.Before(before)) && (len(want) < limit || at.Equal(want[len(want)-1])) {
+				want = append(want, at)
+			}
+		}
+		page, err := n.Inbox.Page(t.Context(), me, before, limit)
+		n.Must(err)
+		var got []time.Time
+		for _, m := range page.Items {
+			got = append(got, m.At)
+			if m.Read != !m.At.After(read) || m.ID == "" {
+				t.Errorf("%+v, read through %v", m, read)
+			}
+		}
+		if !slices.EqualFunc(got, want, time.Time.Equal) || page.Unread != min(unread, inbox.MaxUnread) {
+			t.Fatalf("before %v, limit %d, read through %v: %d messages, %d unread; want %d, %d", before, limit, read, len(got), page.Unread, len(want), unread)
+		}
 	}
 }

@@ -27,6 +27,16 @@ func (s Templates) Template(ctx context.Context, id int64) (template.Template, e
 	return pg.Template(ctx, s.DB, id)
 }
 
+// TemplatesNow returns those of the templates that exist, in any order.
+func (s Templates) TemplatesNow(ctx context.Context, ids []int64) ([]template.Template, error) {
+	rows, err := s.Pool.Query(ctx, `select `+pg.TemplateColumns+pg.TemplateFrom+`where t.id = any($1)`, ids)
+	if err != nil {
+		return nil, pg.Translate(err)
+	}
+	list, err := pgx.CollectRows(rows, pg.ScanTemplate)
+	return list, pg.Translate(err)
+}
+
 // Insert creates a draft, and its shop if that is new. A second call with the
 // same request key returns the template of the first.
 func (s Templates) Insert(ctx context.Context, c template.Change) (template.Template, error) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"dropbell/domain/inbox"
 	"dropbell/domain/reminder"
 	"dropbell/domain/user"
 	"dropbell/views/ui"
@@ -29,4 +30,12 @@ func quietText(ctx context.Context, q user.QuietHours) string {
 		return ui.T(ctx, "user.quiet_none")
 	}
 	return fmt.Sprintf("%02d:%02d – %02d:%02d", q.From/60, q.From%60, q.To/60, q.To%60)
+}
+
+// unread is a number of unread messages, which are counted up to a limit.
+func unread(n int) string {
+	if n >= inbox.MaxUnread {
+		return strconv.Itoa(inbox.MaxUnread-1) + "+"
+	}
+	return strconv.Itoa(n)
 }

@@ -143,7 +143,7 @@ func (p CampaignCalendar) Page() templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = ui.Page(ui.PageProps{Title: p.title(ctx), Active: "campaigns", Lead: p.lead(ctx), Crumbs: p.crumbs(ctx), Actions: p.actions()}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var2), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.Page(ui.PageProps{Title: p.title(ctx), Active: "calendar", Lead: p.lead(ctx), Crumbs: p.crumbs(ctx), Actions: p.actions()}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var2), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

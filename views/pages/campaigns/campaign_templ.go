@@ -244,7 +244,7 @@ func (p Campaign) Page() templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if p.StartedAt != nil {
-				templ_7745c5c3_Err = CampaignResults{Campaign: p.Campaign, Results: p.Results, Zone: p.Zone}.Card().Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = CampaignResults{Status: p.Status, Results: p.Results, Zone: p.Zone}.Card().Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

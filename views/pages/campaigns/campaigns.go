@@ -2,7 +2,6 @@ package campaigns
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strconv"
 	"time"
@@ -308,15 +307,24 @@ func (t CampaignText) label(ctx context.Context) string {
 	return label
 }
 
+// variantsText says which part of the recipients gets which version; the parts
+// add up to 100 %.
 func variantsText(ctx context.Context, c delivery.Copy) string {
-	if len(c.Variants) < 2 && c.HoldOut == 0 {
+	if !c.Divided() {
 		return ui.T(ctx, "campaign.variants.same")
 	}
-	b := 0
-	if len(c.Variants) > 1 {
-		b = c.Variants[1].Percent
+	l := ui.From(ctx).Locale
+	var parts []any
+	for _, share := range c.Shares() {
+		parts = append(parts, l.Thousandths(share))
 	}
-	return ui.T(ctx, "campaign.variants.split", fmt.Sprint(100-b), fmt.Sprint(b), fmt.Sprint(c.HoldOut))
+	switch {
+	case len(c.Variants) < 2:
+		return l.T("campaign.variants.held", parts...)
+	case c.HoldOut == 0:
+		return l.T("campaign.variants.two", parts...)
+	}
+	return l.T("campaign.variants.split", parts...)
 }
 
 // rule is the rule of the audience: since publication its frozen version.

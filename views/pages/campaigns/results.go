@@ -15,7 +15,7 @@ import (
 
 // CampaignResults is the card that says what a campaign led to.
 type CampaignResults struct {
-	campaign.Campaign
+	campaign.Status
 	Results campaign.Results
 	Zone    *time.Location
 }
@@ -164,10 +164,17 @@ func spanOf(s campaign.Share, scale float64) rateSpan {
 
 func tenth(f float64) string { return fmt.Sprintf("%.1f", f) }
 
+// agree reports whether the numbers of recipients and messages are those of the
+// campaign's progress. Otherwise the card does not show them.
+func (p CampaignResults) agree() bool { return p.Results.Agree(p.Progress) }
+
 // countedText says how far the numbers go.
 func (p CampaignResults) countedText(ctx context.Context) string {
 	l := ui.From(ctx).Locale
 	switch {
+	case p.Results.CountedTo != nil && !p.agree():
+		sum := p.Results.Total()
+		return l.T("results.behind", l.DateTime(p.Results.CountedTo.Truncate(time.Second), p.Zone), sum.Sent, sum.Assigned)
 	case p.Results.CountedTo == nil && p.Results.Final:
 		return l.T("results.never")
 	case p.Results.CountedTo == nil:

@@ -3,6 +3,7 @@ package drops
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"dropbell/domain/delivery"
 	"dropbell/domain/reminder"
@@ -16,6 +17,15 @@ type BalanceLine struct{ reminder.BalanceLine }
 type balanceSlot struct {
 	slot  reminder.Slot
 	lines []BalanceLine
+}
+
+// standing says what happened to the slot, by the recounted lines.
+func (s balanceSlot) standing(now time.Time) reminder.Standing {
+	var sum delivery.Counts
+	for _, l := range s.lines {
+		sum = sum.Plus(l.Counted)
+	}
+	return s.slot.Standing(sum, now)
 }
 
 // slots divides the sheet by slot, in its order.
@@ -97,11 +107,4 @@ func (l BalanceLine) causes(ctx context.Context) []string {
 		}
 	}
 	return list
-}
-
-func slotStateTone(s reminder.SlotState) ui.Tone {
-	if s == reminder.Finished {
-		return ui.Good
-	}
-	return ui.Info
 }

@@ -420,7 +420,7 @@ func (p Balance) slot(s balanceSlot) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = ui.Badge(slotStateTone(s.slot.State), ui.T(ctx, "slot."+string(s.slot.State))).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.Badge(ui.StandingTone(s.standing(p.At)), ui.StandingText(ctx, s.standing(p.At))).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

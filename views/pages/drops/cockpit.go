@@ -35,7 +35,10 @@ type Cockpit struct {
 // Shape differs between states that one page cannot turn into each other by
 // changing values.
 func (p Cockpit) Shape() string {
-	shape := fmt.Sprintf("%d slots", len(p.Deck.Rows))
+	shape := fmt.Sprintf("%d slots, opened %t, empty", len(p.Deck.Rows), p.opened())
+	for _, r := range p.rows(true) {
+		shape += " " + ui.SlotKey(r.Slot)
+	}
 	for _, c := range p.shown() {
 		shape += " " + c.String()
 	}
@@ -56,7 +59,21 @@ func (p Cockpit) shown() (list []delivery.Channel) {
 	return list
 }
 
-func (p Cockpit) url() string { return fmt.Sprintf("/templates/%d/cockpit", p.ID) }
+// opened reports whether coupons are claimed, or were.
+func (p Cockpit) opened() bool { return !p.At.Before(p.OpensAt) }
+
+// rows are the slots that are over and reminded no user, or the other ones.
+func (p Cockpit) rows(empty bool) (list []reminder.CockpitRow) {
+	for _, r := range p.Deck.Rows {
+		over := r.State == reminder.Finished || r.State == reminder.Passed
+		if (over && r.Counts().Reserved == 0) == empty {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+func (p Cockpit) url() string { return fmt.Sprintf("/templates/%d?tab=live", p.ID) }
 
 // drawn returns p with its cells.
 func (p Cockpit) drawn(ctx context.Context) Cockpit {
@@ -83,15 +100,14 @@ func (p Cockpit) next() (at time.Time, key string, slot *reminder.CockpitRow) {
 	return p.EndsAt(), "drop.closes_in", nil
 }
 
-// total sums everything that has fired.
-func (p Cockpit) total() (sum delivery.Counts, failed int64) {
+// failed is how many reminders wait to be tried again.
+func (p Cockpit) failed() (n int64) {
 	for _, r := range p.Deck.Rows {
 		for _, l := range r.Lanes {
-			sum = sum.Plus(l.Counts)
-			failed += l.Failed
+			n += l.Failed
 		}
 	}
-	return sum, failed
+	return n
 }
 
 // current sums the channel over the slots that are going out, or went last.
@@ -124,7 +140,7 @@ type concern struct {
 // concerns are what is wrong with the drop now.
 func (p Cockpit) concerns(ctx context.Context) (list []concern) {
 	add := func(tone ui.Tone, url, text string) { list = append(list, concern{tone, text, url}) }
-	sum, failed := p.total()
+	sum, failed := p.Deck.Progress(), p.failed()
 	for _, r := range p.Deck.Rows {
 		if r.Overdue(p.At) {
 			add(ui.Bad, "", ui.T(ctx, "problem.overdue", r.Slot.Slot.Minutes()))
@@ -195,18 +211,14 @@ func (p Cockpit) verdict(ctx context.Context) concern {
 			running = running.Plus(r.Counts())
 		}
 	}
-	sum, _ := p.total()
-	var booked int64
-	for _, c := range delivery.AllChannels() {
-		booked += p.waiting(c)
-	}
+	sum := p.Deck.Progress()
 	switch {
 	case len(p.Deck.Rows) == 0:
 		return concern{tone: ui.Neutral, text: l.T("template.draft_title")}
 	case running.InFlight > 0:
 		return concern{tone: ui.Info, text: l.T("cockpit.sending", running.Sent, running.Reserved, l.Percent(running.Sent, running.Reserved))}
-	case booked > 0:
-		return concern{tone: ui.Good, text: l.N("cockpit.ready", booked)}
+	case sum.Waiting > 0:
+		return concern{tone: ui.Good, text: l.N("cockpit.ready", sum.Waiting)}
 	case sum.Reserved > 0:
 		return concern{tone: ui.Good, text: l.T("cockpit.all_out", sum.Sent, sum.Reserved)}
 	}

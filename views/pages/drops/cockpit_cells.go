@@ -59,14 +59,14 @@ func (p Cockpit) headCells(ctx context.Context, c ui.Cells) {
 
 func (p Cockpit) sumCells(ctx context.Context, c ui.Cells) {
 	l := ui.From(ctx).Locale
-	sum, failed := p.total()
+	sum, failed := p.Deck.Progress(), p.failed()
 	late := delivery.Lateness{}
 	perSecond := 0.0
 	for _, ch := range delivery.AllChannels() {
 		late = late.Plus(p.current(ch).Late)
 		perSecond += p.Pulse.Now(ch)
 	}
-	c["sum.sent"], c["sum.of"] = l.Number(sum.Sent), l.T("cockpit.of", sum.Reserved)
+	c["sum.sent"], c["sum.of"] = l.Number(sum.Sent), l.T("cockpit.of", sum.Expected())
 	c["sum.flight"], c["sum.retry"] = l.Number(sum.InFlight), l.T("cockpit.retry_note", failed)
 	c["sum.lost"], c["sum.lost_note"] = l.Number(sum.Dead+sum.Expired), l.T("cockpit.lost_note", sum.Dead, sum.Expired)
 	c["sum.late"], c["sum.late_note"] = quantile(ctx, late, 0.99), l.T("cockpit.median", quantile(ctx, late, 0.5))
@@ -78,19 +78,19 @@ func (p Cockpit) slotCells(ctx context.Context, c ui.Cells, r reminder.CockpitRo
 	row := ui.SlotKey(r.Slot)
 	key := "s" + row
 	sum, late := r.Counts(), delivery.Lateness{}
-	var booked, failed int64
+	var failed int64
 	for i, lane := range r.Lanes {
-		booked, failed, late = booked+lane.Booked, failed+lane.Failed, late.Plus(lane.Late)
+		failed, late = failed+lane.Failed, late.Plus(lane.Late)
 		c[fmt.Sprintf("m%s.%d", row, i)] = laneLate(ctx, lane)
 		c[fmt.Sprintf("m%s.%d.end", row, i)] = laneEnd(ctx, r, lane)
 	}
-	tone, state := slotState(r, p.At, sum)
-	c[key], c[key+".class"] = l.T("slot."+state), "badge is-"+string(tone)
+	standing := r.Standing(p.At)
+	c[key], c[key+".class"] = ui.StandingText(ctx, standing), "badge is-"+string(ui.StandingTone(standing))
 	c[key+".row"] = "deck-slot slot-" + string(r.State)
 	c[key+".due"], c[key+".at"] = l.Clock(r.DueAt, p.Zone()), ui.Machine(r.DueAt)
 	c.SetBar(ctx, key+".bar", sum)
 	if r.FiredAt == nil {
-		c[key+".n"], c[key+".fired"], c[key+".late"] = l.N("cockpit.booked", booked), "", ""
+		c[key+".n"], c[key+".fired"], c[key+".late"] = l.N("cockpit.booked", r.Booked()), "", ""
 		return
 	}
 	c[key+".n"] = l.T("cockpit.sent_of", sum.Sent, sum.Reserved)
@@ -102,20 +102,6 @@ func (p Cockpit) slotCells(ctx context.Context, c ui.Cells, r reminder.CockpitRo
 	if failed > 0 {
 		c[key+".n"] += " · " + l.T("cockpit.retry_note", failed)
 	}
-}
-
-func slotState(r reminder.CockpitRow, now time.Time, sum delivery.Counts) (ui.Tone, string) {
-	switch {
-	case r.Overdue(now):
-		return ui.Bad, "overdue"
-	case r.Running():
-		return ui.Info, string(r.State)
-	case r.State == reminder.Finished && sum.Dead+sum.Expired > 0:
-		return ui.Warn, string(r.State)
-	case r.State == reminder.Finished:
-		return ui.Good, string(r.State)
-	}
-	return ui.Neutral, string(r.State)
 }
 
 func (p Cockpit) channelCells(ctx context.Context, c ui.Cells, ch delivery.Channel) {

@@ -7,6 +7,7 @@ import (
 
 	"dropbell/domain/claim"
 	"dropbell/domain/delivery"
+	"dropbell/domain/figure"
 	"dropbell/domain/reminder"
 	"dropbell/views/ui"
 )
@@ -55,15 +56,14 @@ func millis(t time.Time, zone *time.Location) string { return t.In(zone).Format(
 // lateness writes how long after the planned instant something happened, or
 // that it was meant to wait.
 func lateness(ctx context.Context, s reminder.Step) string {
-	d := s.At.Sub(*s.Planned)
+	d := figure.Late(*s.Planned, s.At)
 	switch {
 	case s.Outcome == delivery.Sent && s.Reason == delivery.ReasonQuietHours:
 		return ui.T(ctx, "explain.after_quiet_hours")
-	case d <= 0:
+	case d == 0:
 		return ui.T(ctx, "explain.on_time")
 	case d < 10*time.Second:
-		ms := strconv.FormatFloat(float64(d.Microseconds())/1000, 'f', 0, 64)
-		return ui.T(ctx, "explain.ms_late", ms)
+		return ui.T(ctx, "explain.ms_late", d.Milliseconds())
 	}
 	return ui.T(ctx, "explain.late", ui.From(ctx).Locale.Duration(d))
 }

@@ -10,11 +10,11 @@ import (
 )
 
 func (p Template) sentNote(ctx context.Context) string {
-	c := p.counts()
-	if c.Reserved == 0 {
+	c := p.Board.Progress()
+	if c.Reserved == 0 && c.Waiting == 0 {
 		return ui.T(ctx, "stat.sent_none")
 	}
-	return ui.T(ctx, "stat.sent_note", ui.From(ctx).Locale.Percent(c.Sent, c.Reserved), c.Reserved)
+	return ui.T(ctx, "stat.sent_note", ui.From(ctx).Locale.Percent(c.Sent, c.Expected()), c.Expected())
 }
 
 // problems are the problems of this drop.
@@ -30,6 +30,9 @@ func (p Template) problems(ctx context.Context) (list []concern) {
 	}
 	if n := p.Board.DeadLetters; n > 0 {
 		add(fmt.Sprintf("/dead-letters?template=%d", p.ID), ui.N(ctx, "problem.dead", n))
+	}
+	if n := p.Board.PastAtMove(); n > 0 {
+		add("", ui.N(ctx, "problem.past_at_move", int64(n)))
 	}
 	if c := p.counts(); c.Expired > 0 {
 		add(fmt.Sprintf("/deliveries?template=%d&outcome=expired", p.ID), ui.N(ctx, "problem.expired", c.Expired))
@@ -68,9 +71,5 @@ func (p Template) nextNote(ctx context.Context) string {
 	if r == nil {
 		return ui.T(ctx, "stat.next_none")
 	}
-	var n int64
-	for _, c := range r.Cells {
-		n += c.Booked
-	}
-	return ui.N(ctx, "stat.next_note", n)
+	return ui.N(ctx, "stat.next_note", r.Booked())
 }

@@ -15,31 +15,33 @@ type tallied struct {
 	state coupon.State
 	class string
 	n     int64
+	share string // of all rows; the shares add up to 100 %
 }
 
-func (p Tally) rows() []tallied {
-	return []tallied{{coupon.Used, "bar-sent", p.Used}, {coupon.Locked, "bar-inflight", p.Locked}, {coupon.Expired, "bar-expired", p.Expired},
-		{coupon.Revoked, "bar-dead", p.Revoked}, {coupon.Unused, "bar-skipped", p.Unused()}}
+func (p Tally) rows(ctx context.Context) []tallied {
+	rows := []tallied{{state: coupon.Used, class: "bar-sent", n: p.Used}, {state: coupon.Locked, class: "bar-inflight", n: p.Locked},
+		{state: coupon.Expired, class: "bar-expired", n: p.Expired}, {state: coupon.Revoked, class: "bar-dead", n: p.Revoked},
+		{state: coupon.Unused, class: "bar-skipped", n: p.Unused()}}
+	counts := make([]int64, len(rows))
+	for i, r := range rows {
+		counts[i] = r.n
+	}
+	for i, share := range ui.From(ctx).Locale.Shares(counts) {
+		rows[i].share = share
+	}
+	return rows
 }
 
-func (p Tally) pieces() (list []Piece) {
-	for _, r := range p.rows() {
+func (p Tally) pieces(ctx context.Context) (list []Piece) {
+	for _, r := range p.rows(ctx) {
 		list = append(list, Piece{r.class, r.n})
 	}
 	return list
 }
 
-// sum may be more than what was issued for as long as events are on their way.
-func (p Tally) sum() (n int64) {
-	for _, r := range p.rows() {
-		n += r.n
-	}
-	return n
-}
-
 func (p Tally) text(ctx context.Context) string {
 	var words []string
-	for _, r := range p.rows() {
+	for _, r := range p.rows(ctx) {
 		words = append(words, ui.T(ctx, "coupon.state."+string(r.state))+" "+ui.Num(ctx, r.n))
 	}
 	return strings.Join(words, ui.T(ctx, "ui.list_join"))

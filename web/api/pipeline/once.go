@@ -250,8 +250,7 @@ func (pl *Pipeline) end(r *http.Request, do func(context.Context) error) error {
 	defer cancel()
 	err := do(ctx)
 	if err != nil {
-		pl.log.WarnContext(ctx, "cannot store the outcome of an idempotent request",
-			"request_id", middleware.From(r.Context()).ID, "err", err)
+		pl.unstored.warn(ctx, "request_id", middleware.From(r.Context()).ID, "err", err)
 	}
 	return err
 }

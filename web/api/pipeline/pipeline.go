@@ -74,6 +74,9 @@ type Pipeline struct {
 	failed *middleware.Limiter
 	// deciding are requests whose key is stored with what they change.
 	deciding decisions
+	// What happens to many requests at a time in an overload, or while a dependency
+	// is down.
+	unavailable, unstored digest
 
 	spec []byte
 }
@@ -100,6 +103,8 @@ func New(d Deps) *Pipeline {
 	if pl.log == nil {
 		pl.log = slog.Default()
 	}
+	pl.unavailable = digest{log: pl.log, message: "dependency unavailable"}
+	pl.unstored = digest{log: pl.log, message: "cannot store the outcome of an idempotent request"}
 	pl.keys = newKeyring(d.Keys, d.Now, pl.log)
 	pl.mux.Use(pl.head)
 	pl.mux.NotFound(pl.NotFound)

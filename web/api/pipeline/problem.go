@@ -105,7 +105,7 @@ func (pl *Pipeline) Problem(ctx context.Context, err error) *Problem {
 	}
 	if f.Kind == fault.Unavailable && f != errTooMany && f != fault.ErrOutcomeUnknown {
 		if !errors.Is(err, context.Canceled) { // else the client has gone
-			pl.log.WarnContext(ctx, "dependency unavailable", "request_id", id, "err", err)
+			pl.unavailable.warn(ctx, "request_id", id, "err", err)
 		}
 		f = &fault.Fault{Kind: f.Kind, Code: f.Code, Text: errOverloaded.Text}
 	}

@@ -43,7 +43,7 @@ func TestCampaignForATemplateByName(t *testing.T) {
 	}
 	form = consoletest.CampaignForm("audience", "holds_template_id", "audience_template", "cake", "grant_template_id", "tea")
 	b.Post("/campaigns", form).Is(http.StatusUnprocessableEntity).Has(`value="cake"`, `value="tea"`,
-		"Which template : choose a template from the names offered", "Give a coupon of template : choose a template")
+		"Which drop : choose a drop from the names offered", "Give a coupon of the drop : choose a drop")
 	form = consoletest.CampaignForm("audience", "holds_template_id")
 	b.Post("/campaigns/preview", form).Is(200).Has(`data-for="f-audience_template"`).HasNot(`data-for="f-audience_value"`)
 }
@@ -57,7 +57,7 @@ func TestCampaignFormNamesWhatIsWrong(t *testing.T) {
 	past.Set("starts_at", g.Now().Add(-48*time.Hour).Format("2006-01-02T15:04"))
 	past.Set("ends_at", g.Now().Add(-24*time.Hour).Format("2006-01-02T15:04"))
 	b.Post("/campaigns/preview", past).Is(200).Has(`data-for="f-ends_at"`, "must lie in the future", "at once, when it is published")
-	b.Post("/campaigns", past).Is(http.StatusUnprocessableEntity).Has("Ends : must lie in the future", "without a shop in CST (UTC+8)")
+	b.Post("/campaigns", past).Is(http.StatusUnprocessableEntity).Has("Ends : must lie in the future", "without a shop in Beijing time")
 	past.Set("ends_at", g.Now().Add(24*time.Hour).Format("2006-01-02T15:04"))
 	page := b.Post("/campaigns", past).Is(http.StatusSeeOther).Header.Get("Location")
 	b.Get(page + "/publish").Is(200).Has("It starts at once.").HasNot("It starts by itself")

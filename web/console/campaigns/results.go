@@ -53,19 +53,19 @@ func (h *handlers) completeResults(r *http.Request, p *campaignpages.Campaign) e
 
 // campaignResults is the part of the page that says what the campaign led to.
 func (h *handlers) campaignResults(w http.ResponseWriter, r *http.Request) error {
-	id, err := shell.PathID(r)
-	if err != nil {
-		return err
-	}
-	cp, results, err := h.Campaigns.Results(r.Context(), shell.Actor(r), id)
+	st, err := h.loadCampaign(r)
 	if err != nil {
 		return err
 	}
 	if !shell.Partial(r) {
-		shell.Redirect(w, r, pageparts.CampaignURL(id, ""))
+		shell.Redirect(w, r, pageparts.CampaignURL(st.ID, ""))
 		return nil
 	}
-	return h.Show(w, r, http.StatusOK, campaignpages.CampaignResults{Campaign: cp, Results: results, Zone: h.ShopZone(cp.ShopTimezone)}.Card())
+	_, results, err := h.Campaigns.Results(r.Context(), shell.Actor(r), st.ID)
+	if err != nil {
+		return err
+	}
+	return h.Show(w, r, http.StatusOK, campaignpages.CampaignResults{Status: st, Results: results, Zone: h.ShopZone(st.ShopTimezone)}.Card())
 }
 
 // campaignRecipientQuery reads which recipients are meant, and what cannot be

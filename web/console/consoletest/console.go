@@ -87,7 +87,11 @@ func (b *Tab) Focused(selector string) {
 }
 
 // Types presses keys.
-func (b *Tab) Types(keys string) { b.Helper(); b.Do(chromedp.KeyEvent(keys)) }
+func (b *Tab) Types(keys string) {
+	b.Helper()
+	Within(b.T, "the page to be at rest", func() bool { return Evaluate[bool](b, atRest) })
+	b.Do(chromedp.KeyEvent(keys))
+}
 
 // Message is one server-sent event.
 type Message struct{ ID, Event, Data string }

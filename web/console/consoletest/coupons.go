@@ -82,7 +82,7 @@ func (g *Fixture) checkDrops(check func(string) Answer, code string) {
 	set := func(change string) { g.Helper(); g.Exec(`update templates set ` + change + ` where id = 1`) }
 	now, never := `class="notice is-warn"`, `class="notice is-bad"`
 	set(`state = 'draft'`)
-	check(code).Has(now, "Not now: the template is a draft")
+	check(code).Has(now, "Not now: the drop is a draft")
 	set(`state = 'published', opens_at = date_trunc('second', now()) - interval '1 hour', closes_at = date_trunc('second', now()) + interval '1 hour'`)
 	check(code).Has("Valid and unused", "It can be redeemed now").HasNot(now, never)
 	set(`state = 'paused'`)

@@ -24,8 +24,8 @@ func TestListsOfTemplatesThatTakeNone(t *testing.T) {
 	g := consoletest.New(t)
 	b, chinese := g.As(staff.Marketer), g.Chinese()
 	for state, want := range map[string][2]string{
-		"draft":     {"The template is a draft: its coupons cannot be given away yet. Publish it first.", "模板是草稿，还不能发放它的券。请先发布。"},
-		"cancelled": {"The template was cancelled: its coupons can no longer be given away. Use another template.", "模板已取消，不能再发放它的券。请使用其他模板。"},
+		"draft":     {"The drop is a draft: its coupons cannot be given away yet. Publish it first.", "抢券活动是草稿，还不能发放它的券。请先发布。"},
+		"cancelled": {"The drop was cancelled: its coupons can no longer be given away. Use another drop.", "抢券活动已取消，不能再发放它的券。请使用其他抢券活动。"},
 	} {
 		d := g.Draft(10, time.Hour)
 		g.Exec(`update templates set state = $2 where id = $1`, d.ID, state)
@@ -52,9 +52,9 @@ func TestListOfAPausedTemplate(t *testing.T) {
 	early := b.Post(dry+"/apply", url.Values{"reason": {"too early"}}).Is(409)
 	early.Has("Only a dry run that is done can be applied. Wait until it has ended").HasNot("Perhaps it has changed")
 	g.WorkGrants()
-	b.Get(dry).Is(200).Has(dry + "/apply").HasNot("The template is paused")
+	b.Get(dry).Is(200).Has(dry + "/apply").HasNot("The drop is paused")
 	g.Exec(`update templates set state = 'paused' where id = $1`, d.ID)
-	paused, resume := "The template is paused. Resume it, then give the coupons.", "模板已暂停。请先恢复，再发放。"
+	paused, resume := "The drop is paused. Resume it, then give the coupons.", "抢券活动已暂停。请先恢复，再发放。"
 	b.Get(dry).Is(200).Has(paused, fmt.Sprintf(`href="/templates/%d"`, d.ID)).HasNot(dry + "/apply")
 	chinese.Get(dry).Is(200).Has(resume)
 	b.Get(dry+"/apply").Is(409).Has(paused).HasNot("Its current state does not allow this", "Perhaps it has changed")
@@ -73,8 +73,8 @@ func TestARefusalTellsTheState(t *testing.T) {
 	d := g.Published(10, time.Hour)
 	g.Exec(`update templates set state = 'closed' where id = $1`, d.ID)
 	page := fmt.Sprintf("/templates/%d/edit", d.ID)
-	g.As(staff.Marketer).Get(page).Is(409).Has("The template is closed. Nothing of it can change any more.").HasNot("Perhaps it has changed")
-	g.Chinese().Get(page).Is(409).Has("模板已结束，不能再做任何更改。").HasNot("也许在您查看之后")
+	g.As(staff.Marketer).Get(page).Is(409).Has("The drop is closed. Nothing of it can change any more.").HasNot("Perhaps it has changed")
+	g.Chinese().Get(page).Is(409).Has("抢券活动已结束，不能再做任何更改。").HasNot("也许在您查看之后")
 }
 
 // The lists of one template are told apart by their files.

@@ -64,7 +64,7 @@ func TestLimitedOperatorsLeaveChannelsAlone(t *testing.T) {
 	b := g.As(staff.Operator, 10)
 	const why = "All shops use this channel"
 	b.Get("/channels").Is(200).Has(why, "/channels/sms/test").HasNot("/channels/sms/pause", "/channels/sms/rate")
-	b.Get(shell.TemplateURL(d.ID) + "/cockpit").Is(200).Has(why).HasNot("/channels/sms/pause")
+	b.Get(shell.TemplateURL(d.ID) + "?tab=live").Is(200).Has(why).HasNot("/channels/sms/pause")
 	for _, path := range []string{"/channels/sms/pause", "/channels/sms/resume", "/channels/sms/rate"} {
 		b.Get(path).Is(http.StatusForbidden).Has("access to all shops")
 		b.Post(path, url.Values{"reason": {"mine"}, "rate_per_second": {"1"}}).Is(http.StatusForbidden).Has("access to all shops")
@@ -90,7 +90,7 @@ func TestChannelTestPage(t *testing.T) {
 	b := g.As(staff.Operator)
 	page := "/channels/email/test"
 	b.Get(page).Is(200).Has("Test E-mail", "Nobody has sent a test message yet.")
-	b.Post(page, url.Values{"recipient": {"lin@"}, "template": {"77"}}).Is(http.StatusUnprocessableEntity).Has("there is no such template", `value="lin@"`)
+	b.Post(page, url.Values{"recipient": {"lin@"}, "template": {"77"}}).Is(http.StatusUnprocessableEntity).Has("there is no such drop", `value="lin@"`)
 	b.Post(page, url.Values{"recipient": {"lin@"}}).Is(http.StatusUnprocessableEntity).Has("must be an e-mail address or the number of a user")
 	b.Post(page, url.Values{"recipient": {"lin@example.com"}, "template": {"1"}}).To(page)
 	b.Get(page).Is(200).Has("The test message is on its way.", "waiting", "To an address", `data-live="`).HasNot("lin@example.com")
@@ -122,7 +122,7 @@ func TestChannelTestAboutAnotherShopsDrop(t *testing.T) {
 	g := consoletest.New(t)
 	g.Published(10, 2*time.Hour)
 	b := g.As(staff.Operator, 11)
-	b.Post("/channels/email/test", url.Values{"recipient": {"1001"}, "template": {"1"}}).Is(http.StatusUnprocessableEntity).Has("there is no such template")
+	b.Post("/channels/email/test", url.Values{"recipient": {"1001"}, "template": {"1"}}).Is(http.StatusUnprocessableEntity).Has("there is no such drop")
 }
 
 func TestChannelPages(t *testing.T) {

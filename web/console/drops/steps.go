@@ -107,25 +107,12 @@ func (h *handlers) stepPoints(r *http.Request, t template.Template, step string)
 	case template.Resuming:
 		return []string{l.T("confirm.resume.1", t.StockLeft())}, nil
 	case template.Closing:
-		return []string{l.T("confirm.close.1"), l.T("confirm.close.2", waiting(board)), l.T("confirm.close.3", t.Issued)}, nil
+		return []string{l.T("confirm.close.1"), l.T("confirm.close.2", board.Progress().Waiting), l.T("confirm.close.3", t.Issued)}, nil
 	}
 	if t.Stored == template.Draft {
 		return []string{l.T("confirm.cancel.1"), l.T("confirm.cancel.draft")}, nil
 	}
-	return []string{l.T("confirm.cancel.1"), l.T("confirm.cancel.2", waiting(board))}, nil
-}
-
-// waiting counts the reminders that have not been fired.
-func waiting(b reminder.Board) (n int64) {
-	for _, row := range b.Rows {
-		if row.State != reminder.Waiting {
-			continue
-		}
-		for _, cell := range row.Cells {
-			n += cell.Booked
-		}
-	}
-	return n
+	return []string{l.T("confirm.cancel.1"), l.T("confirm.cancel.2", board.Progress().Waiting)}, nil
 }
 
 func (h *handlers) moveForm(w http.ResponseWriter, r *http.Request) error {
@@ -192,23 +179,8 @@ func (h *handlers) fillMove(r *http.Request, t template.Template, p *droppages.M
 
 // blast computes what moving t's opening to at would do.
 func (h *handlers) blast(t template.Template, b reminder.Board, at time.Time) droppages.Blast {
-	p := droppages.Blast{Valid: true, OpensAt: at, Shift: at.Sub(t.OpensAt)}
-	for _, row := range b.Rows {
-		past := !row.Slot.Slot.DueAt(at).After(h.Now())
-		for _, cell := range row.Cells {
-			p.Booked += cell.Booked
-			p.Reminded += cell.Sent
-			if past {
-				p.Late += cell.Booked
-			}
-		}
-	}
-	for _, row := range b.Earlier {
-		for _, cell := range row.Cells {
-			p.Reminded += cell.Sent
-		}
-	}
-	return p
+	e := b.MoveTo(at, h.Now())
+	return droppages.Blast{Valid: true, OpensAt: at, Shift: at.Sub(t.OpensAt), Booked: e.Booked, Reminded: e.Reminded, Late: e.Late, Lost: e.Lost}
 }
 
 func (h *handlers) move(w http.ResponseWriter, r *http.Request) error {
@@ -241,7 +213,12 @@ func (h *handlers) move(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return h.Done(w, r, shell.TemplateURL(t.ID), ui.Good, shell.Say(r, "done.move", moved.Name, shell.Frame(r).Locale.DateTime(moved.OpensAt, moved.Zone())))
+	l := shell.Frame(r).Locale
+	told := l.T("done.move", moved.Name, l.DateTime(moved.OpensAt, moved.Zone()))
+	if p.Blast.Lost > 0 {
+		return h.Done(w, r, shell.TemplateURL(t.ID), ui.Warn, told+" "+l.N("done.move_lost", int64(p.Blast.Lost)))
+	}
+	return h.Done(w, r, shell.TemplateURL(t.ID), ui.Good, told)
 }
 
 func (h *handlers) askMove(w http.ResponseWriter, r *http.Request, status int, p droppages.Move) error {

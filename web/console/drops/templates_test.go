@@ -89,8 +89,9 @@ func TestLifeOfADrop(t *testing.T) {
 		asked := b.Get(page+"/"+step).Is(200).Has("Reason", "Cancel")
 		b.Post(page+"/"+step, url.Values{"reason": {"because of " + step}, "version": {asked.Field("version")}}).To(page)
 	}
-	b.Get(page).Is(200).Has("Scheduled", "because of pause", "Reminders by slot and channel")
-	b.Post(page+"/resume", nil).Is(http.StatusConflict).Has("The template is published and has not opened yet.")
+	b.Get(page).Is(200).Has("Scheduled", "Reminders by slot and channel")
+	b.Get(page + "?tab=history").Is(200).Has("because of pause")
+	b.Post(page+"/resume", nil).Is(http.StatusConflict).Has("The drop is published and has not opened yet.")
 	b.Post(page+"/publish", nil).To(page) // sent once more: it is published
 	g.Book(d, 1001, delivery.App, 5, 60)
 	g.Book(d, 1002, delivery.Email, 5)
@@ -104,7 +105,7 @@ func TestLifeOfADrop(t *testing.T) {
 	b.Get("/templates/new?from=1").Is(200).Has(`value="Moon cake night"`, `name="opens_at" type="datetime-local" value=""`)
 	b.Get(page + "/explode").Is(http.StatusNotFound)
 	b.Get("/templates/01").Is(http.StatusNotFound)
-	b.Get("/templates/99").Is(http.StatusNotFound).Has("There is no such template.")
+	b.Get("/templates/99").Is(http.StatusNotFound).Has("There is no such drop.")
 	b.Get("/templates/99999999999999999999").Is(http.StatusNotFound)
 }
 
@@ -162,7 +163,7 @@ func TestMove(t *testing.T) {
 	b.Post(page, url.Values{"version": {version}, "opens_at": {typed(8 * time.Hour)}}).Is(422).Has("Closing: must be after the opening")
 	b.Post(page, url.Values{"version": {version}, "opens_at": {typed(-time.Hour)}, "reason": {"late truck"}}).Is(422).Has(`value="late truck"`)
 	b.Post(page, url.Values{"version": {version}, "opens_at": {typed(8 * time.Hour)}, "follow": {"1"}, "reason": {"late truck"}}).To(shell.TemplateURL(d.ID))
-	b.Get(shell.TemplateURL(d.ID)).Is(200).Has("late truck")
+	b.Get(shell.TemplateURL(d.ID) + "?tab=history").Is(200).Has("late truck")
 	b.Post(page, url.Values{"version": {version}, "opens_at": {typed(9 * time.Hour)}, "follow": {"1"}}).Is(http.StatusConflict).Has("Somebody changed this")
 	got, err := g.Templates.Template(t.Context(), staff.System(), d.ID)
 	g.Must(err)
@@ -235,10 +236,10 @@ func TestEditPublished(t *testing.T) {
 	for k, v := range drops.ValuesOf(d) {
 		form.Set(k, v)
 	}
-	form.Set("version", b.Get(page).Is(200).Has("This template is published").Field("version"))
+	form.Set("version", b.Get(page).Is(200).Has("This drop is published").Field("version"))
 	form.Set("amount_off", "99")
 	form.Set("stock", "5")
-	b.Post(page, form).Is(422).Has("cannot change once the template is published")
+	b.Post(page, form).Is(422).Has("cannot change once the drop is published")
 	form.Set("amount_off", "10")
 	g.Exec(`update templates set issued = 6 where id = $1`, d.ID)
 	b.Post(page, form).Is(http.StatusConflict).Has("Stock cannot be lower than the number issued")
@@ -302,7 +303,7 @@ func TestListBeginsWithWhatIsAhead(t *testing.T) {
 func TestListOfTemplates(t *testing.T) {
 	g := consoletest.New(t)
 	b := g.As(staff.Viewer)
-	b.Get("/templates").Is(200).Has("No templates yet").HasNot("/templates/new")
+	b.Get("/templates").Is(200).Has("No drops yet").HasNot("/templates/new")
 	g.Shop(10)
 	for i := range shell.PageSize + 3 {
 		s := g.Spec(10, time.Duration(i+1)*time.Hour)
@@ -369,7 +370,7 @@ func TestDaysOfTheTemplatesListAreTheShops(t *testing.T) {
 	b.Get(day + "&shop=77").Is(200).Has("Days are those of Asia/Shanghai.")
 	third := g.Draft(10, 24*time.Hour)
 	g.Exec(`update templates set opens_at = '2027-03-10T16:30:00Z', closes_at = '2027-03-12T00:00:00Z' where id = $1`, third.ID)
-	b.Get("/templates/bulk?step=cancel&all=1&shop=10&from=2027-03-10&to=2027-03-10").Is(200).Has("Cancel 2 templates")
+	b.Get("/templates/bulk?step=cancel&all=1&shop=10&from=2027-03-10&to=2027-03-10").Is(200).Has("Cancel 2 drops")
 	part := g.As(staff.Viewer, 10).Htmx()
 	part.Get(day).Is(200).Has(`<hx-partial hx-target="#days-of">Days are those of Shop 10: Europe/Berlin.`, ">In Berlin<").HasNot("<html")
 }
@@ -398,17 +399,17 @@ func TestImpossibleStepsOfADrop(t *testing.T) {
 	g := consoletest.New(t)
 	page := shell.TemplateURL(g.Published(10, time.Hour).ID)
 	b, refused := g.Refusing(page)
-	refused("resume", "“Moon cake night” cannot be resumed", "The template is published and has not opened yet. It can be edited, paused, closed or cancelled.")
+	refused("resume", "“Moon cake night” cannot be resumed", "The drop is published and has not opened yet. It can be edited, paused, closed or cancelled.")
 	refused("publish", "cannot be published", "has not opened yet")
 	b.Post(page+"/pause", nil).To(page)
-	refused("pause", "cannot be paused", "The template is paused. It can be edited, resumed or closed.")
+	refused("pause", "cannot be paused", "The drop is paused. It can be edited, resumed or closed.")
 	g.Wait(70 * time.Minute)
 	refused("cancel", "cannot be cancelled", "The drop has opened: it can no longer be cancelled. Close it instead.")
 	b.Post(page+"/cancel", nil).Is(http.StatusConflict).Has("Close it instead.").HasNot(`name="reason"`)
 	b.Post(page+"/close", nil).To(page)
 	for _, step := range []string{"pause", "resume", "cancel", "close", "publish"} {
-		refused(step, "cannot be", "The template is closed. Nothing of it can change any more.")
+		refused(step, "cannot be", "The drop is closed. Nothing of it can change any more.")
 	}
 	b.Header.Set("Accept-Language", "zh-CN")
-	refused("pause", "「Moon cake night」不能暂停", "模板已结束，不能再做任何更改。")
+	refused("pause", "「Moon cake night」不能暂停", "抢券活动已结束，不能再做任何更改。")
 }

@@ -41,6 +41,6 @@ func TestQueuesInTheBrowser(t *testing.T) {
 	b.Do(chromedp.EmulateViewport(1280, 800))
 	b.Open(g.Server.URL + work.MonitorPath) // an old bookmark
 	b.Sees("h1", "Queues")
-	b.Press(".sidebar", "Templates")
-	b.Sees("h1", "Templates")
+	b.Press(".sidebar", "Drops")
+	b.Sees("h1", "Drops")
 }

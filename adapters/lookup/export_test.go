@@ -1,0 +1,11 @@
+package lookup
+
+// Waiting returns how many templates the round that begins next will read.
+func Waiting(t *Templates) int {
+	t.rounds.mu.Lock()
+	defer t.rounds.mu.Unlock()
+	if len(t.rounds.waiting) == 0 {
+		return 0
+	}
+	return len(t.rounds.waiting[0].ids)
+}
