@@ -3,9 +3,11 @@ package delivery
 import (
 	"context"
 	"errors"
+	"strconv"
 	"sync"
 	"time"
 
+	"dropbell/domain/message"
 	"dropbell/domain/task"
 	"dropbell/domain/user"
 )
@@ -37,6 +39,9 @@ func (s *Service) leaseNext(ctx context.Context, c Channel, shared permits) (*ru
 
 // all works the leased batch off.
 func (r *run) all(ctx context.Context) error {
+	if err := r.loadTexts(ctx); err != nil || r.over {
+		return err
+	}
 	if err := r.resume(ctx); err != nil || r.over {
 		return err
 	}
@@ -76,8 +81,26 @@ func (s *Service) newRun(lease Lease, asked time.Time) *run {
 		owner := b.Owner
 		b.Subject.Track = func(id user.ID, variant int) string { return s.LinkURL(owner, id, variant) }
 	}
-	return &run{Service: s, lease: lease, batch: b, drift: b.Now.Sub(asked),
-		render: NewRenderer(b.Subject.At(b.Now), b.Channel), sender: s.Senders[b.Channel]}
+	return &run{Service: s, lease: lease, batch: b, drift: b.Now.Sub(asked), sender: s.Senders[b.Channel]}
+}
+
+// loadTexts gets the texts of the batch, which are those of when it was cut,
+// however often it is tried. In the app the messages are made when they are read.
+func (r *run) loadTexts(ctx context.Context) (err error) {
+	var book *message.Book
+	if r.Texts != nil && r.batch.Channel != App {
+		if book, err = r.Texts.Book(ctx, r.batch.Subject.Place(), r.batch.Subject.TextsUpTo); err != nil { // nothing was sent yet
+			return r.release(ctx, Progress{}, time.Second/5)
+		}
+	}
+	r.render = NewRenderer(book, r.batch.Subject.At(r.batch.Now), r.batch.Channel)
+	return nil
+}
+
+// Place is where the texts of the message belong.
+func (s Subject) Place() message.Place {
+	shop, _ := strconv.ParseInt(s.ShopNumber, 10, 64) // "" = a campaign of no shop
+	return message.Place{Shop: shop, Template: s.TemplateID}
 }
 
 // clock returns the database's time, so that a worker whose own clock is

@@ -3,6 +3,7 @@ package message
 import (
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -23,11 +24,13 @@ type Book struct {
 	drop, shop map[Key]Version
 	settings   Shop
 
-	mu       sync.RWMutex
-	choosers map[Key]*chooser  // the language of the key is empty
-	forms    map[Key]*Compiled // by the language of the text
-	readers  map[Key]*Compiled // by the reader's locale
-	names    map[string]string // of the drop, by the language of a text; "" = none
+	mu        sync.RWMutex
+	choosers  map[Key]*chooser  // the language of the key is empty
+	forms     map[Key]*Compiled // by the language of the text
+	readers   map[Key]*Compiled // by the reader's locale
+	personal  map[Key]bool
+	campaigns map[letter]*Compiled
+	names     map[string]string // of the drop, by the language of a text; "" = none
 }
 
 // maxReaders bounds how many locales a book remembers.
@@ -134,6 +137,37 @@ func (b *Book) Compiled(k Kind, c Channel, locale string) *Compiled {
 	})
 }
 
+// Campaign returns what staff wrote for a campaign, compiled when it is first
+// asked for; see [CompileCampaign].
+func (b *Book) Campaign(c Channel, language, title, body string) *Compiled {
+	if b == nil {
+		return CompileCampaign(c, language, title, body, Shop{})
+	}
+	return cached(b, &b.campaigns, letter{c, language, title, body}, func() *Compiled {
+		return CompileCampaign(c, language, title, body, b.settings)
+	})
+}
+
+// letter is a text of a campaign.
+type letter struct {
+	channel               Channel
+	language, title, body string
+}
+
+// Personal reports whether a text for the kind and channel names its reader, in
+// whatever language.
+func (b *Book) Personal(k Kind, c Channel) bool {
+	if b == nil {
+		return false // built-in texts name no reader
+	}
+	return cached(b, &b.personal, Key{Kind: k, Channel: c}, func() bool {
+		return slices.ContainsFunc(b.Languages(k, c), func(tag string) bool {
+			f, _ := b.Own(Key{k, c, tag})
+			return Compile(f.Key, f.Text, b.settings).Uses(VarUser)
+		})
+	})
+}
+
 // cached returns what is stored for the key, made when it is first asked for.
 func cached[K comparable, V any](b *Book, store *map[K]V, key K, render func() V) V {
 	b.mu.RLock()
@@ -163,6 +197,18 @@ func (b *Book) Name(language, name string) string {
 		return n
 	}
 	return name
+}
+
+// Names are what the drop is called in other languages, by language.
+func (b *Book) Names() []Version {
+	var list []Version
+	for key, v := range b.drop {
+		if key.Kind == Names {
+			list = append(list, v)
+		}
+	}
+	slices.SortFunc(list, func(a, b Version) int { return strings.Compare(a.Key.Language, b.Key.Language) })
+	return list
 }
 
 // named returns the drop's name for readers of the language; "" = it has none.

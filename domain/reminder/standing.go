@@ -15,10 +15,10 @@ type Standing string
 const (
 	// Overdue: due by now and not fired.
 	Overdue Standing = "overdue"
-	// Nobody: fired, and nobody had booked it.
+	// Nobody: fired, and no user had booked it.
 	Nobody Standing = "nobody"
-	// FellAway: nobody had booked it, and nobody could any more once the opening
-	// was moved so near that the slot lay in the past.
+	// FellAway: no user had booked it, and none could any more once the opening was
+	// moved so near that the slot lay in the past.
 	FellAway Standing = "fell_away"
 	// Unreached: fired, and no recipient was reminded.
 	Unreached Standing = "unreached"
@@ -133,7 +133,7 @@ type MoveEffect struct {
 	// Booked reminders there are; Reminded were sent with the old opening.
 	Booked, Reminded int64
 	// Lost is how many of the slots could be booked before the move and lie in
-	// the past of the new opening: nobody can book them any more.
+	// the past of the new opening: they cannot be booked any more.
 	Lost int
 	// Late is how many reminders are booked on slots that lie in the past of the
 	// new opening. They go out at once.
@@ -164,8 +164,8 @@ func (b Board) MoveTo(opensAt, now time.Time) (s MoveEffect) {
 }
 
 // PastAtMove returns how many of the slots lay in the past of the opening when it
-// was moved there: nobody could book them any more, and their reminders went out
-// at once.
+// was moved there: they could not be booked any more, and their
+// reminders went out at once.
 func (b Board) PastAtMove() int {
 	past := map[template.Slot]bool{}
 	for _, r := range b.Rows {

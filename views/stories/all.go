@@ -31,6 +31,7 @@ func All() []Story {
 		sales(),
 		longLists(),
 		codes(),
+		messages(),
 	} {
 		all = append(all, group...)
 	}

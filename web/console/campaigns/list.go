@@ -1,6 +1,8 @@
 package campaigns
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"net/http"
 	"slices"
@@ -11,6 +13,7 @@ import (
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
+	"dropbell/domain/message"
 	"dropbell/domain/user"
 	campaignpages "dropbell/views/pages/campaigns"
 	pageparts "dropbell/views/pages/parts"
@@ -94,7 +97,9 @@ func (h *handlers) drawCampaign(w http.ResponseWriter, r *http.Request, status i
 	if err != nil {
 		return err
 	}
-	p.Previews = previews(subject)
+	if p.Previews, err = h.previews(ctx, subject, st.Channel); err != nil {
+		return err
+	}
 	if p.Requests, err = h.Campaigns.Requests(ctx, st.Campaign, 1); err != nil {
 		return err
 	}
@@ -108,7 +113,11 @@ func (h *handlers) drawCampaign(w http.ResponseWriter, r *http.Request, status i
 }
 
 // previews renders every text for a user of whom only the language is known.
-func previews(s delivery.Subject) (list []campaignpages.CampaignText) {
+func (h *handlers) previews(ctx context.Context, s delivery.Subject, c delivery.Channel) (list []campaignpages.CampaignText, err error) {
+	book, err := h.Campaigns.Book(ctx, s)
+	if err != nil {
+		return nil, err
+	}
 	for i, v := range s.Copy.Variants {
 		var tags []string
 		for tag := range v.Texts {
@@ -116,18 +125,41 @@ func previews(s delivery.Subject) (list []campaignpages.CampaignText) {
 		}
 		slices.Sort(tags)
 		for _, tag := range tags {
-			list = append(list, campaignpages.CampaignText{Locale: tag, Variant: i, Content: delivery.RenderCopy(s, i, user.User{Locale: tag}), Faults: unknownVariables(v.Texts[tag])})
+			p := pageparts.Preview{Channel: message.Channel(c.String()), Content: delivery.RenderCopy(book, s, c, i, user.User{Locale: tag})}
+			switch c {
+			case delivery.Email:
+				p.Page, p.Content.HTML = mailPage(s, cmp.Or(tag, message.English), v.Texts[tag]), ""
+			case delivery.SMS:
+				p.Size, p.Price, p.Currency = message.SizeOf(p.Content.Text), book.Settings().PartPrice, book.Settings().Currency
+			}
+			list = append(list, campaignpages.CampaignText{Locale: tag, Variant: i, Preview: p, Faults: unknownVariables(v.Texts[tag])})
 		}
 	}
-	return list
+	return list, nil
+}
+
+// mailPage is where the page of a campaign's mail is drawn; "" for a campaign of
+// no shop, which has no page of messages.
+func mailPage(s delivery.Subject, language string, t delivery.Text) string {
+	base := ""
+	switch {
+	case s.TemplateID != 0:
+		base = shell.TemplateURL(s.TemplateID)
+	case s.ShopNumber != "":
+		base = "/shops/" + s.ShopNumber
+	default:
+		return ""
+	}
+	return shell.MailPage(base+"/message", message.Draft{Kind: message.Campaign, Language: language, Text: message.CampaignMail(language, t.Title, t.Body)}, "", s.EndsAt)
 }
 
 // unknownVariables are the fields of a text with a variable that does not
 // exist, as the check of a campaign names them.
 func unknownVariables(t delivery.Text) (list []fault.Field) {
 	for _, f := range []struct{ name, text string }{{"title", t.Title}, {"body", t.Body}} {
-		if _, err := delivery.ParseText(f.text); err != nil {
-			list = append(list, fault.Field{Name: f.name, Key: "rule.variables", Message: err.Error()})
+		var mistake *message.SyntaxError
+		if _, err := message.Parse(f.text, message.Campaign); errors.As(err, &mistake) {
+			list = append(list, fault.Field{Name: f.name, Key: mistake.Key, Message: mistake.Error()})
 		}
 	}
 	return list
