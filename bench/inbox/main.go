@@ -173,7 +173,8 @@ func measure(ctx context.Context, s *stack.Stack, r reader, batches int, lasting
 	if failed != nil {
 		return failed
 	}
-	time.Sleep(1100 * time.Millisecond) // until the server has written its statistics
+	s.DB.Pool.Reset()                  // a server process reports what it has counted when it ends
+	time.Sleep(500 * time.Millisecond) // until all have ended
 	after, err := count(ctx, s)
 	if err != nil {
 		return err

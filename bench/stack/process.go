@@ -73,6 +73,18 @@ func (s *Stack) StartProgram(ctx context.Context, name string, env ...string) (*
 	return p, p.Ready(ctx, 30*time.Second)
 }
 
+// StartBuilt is StartProgram with the program in the folder bin, unless bin is empty.
+func (s *Stack) StartBuilt(ctx context.Context, bin, name string, env ...string) (*Process, error) {
+	if bin == "" {
+		return s.StartProgram(ctx, name, env...)
+	}
+	p, err := s.Launch(filepath.Join(bin, name), Launch{Env: env})
+	if err != nil {
+		return nil, err
+	}
+	return p, p.Ready(ctx, 30*time.Second)
+}
+
 // Launch starts a built program and does not wait until it is ready.
 func (s *Stack) Launch(bin string, l Launch) (*Process, error) {
 	if l.Addr == "" {

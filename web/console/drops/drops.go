@@ -69,10 +69,16 @@ type Deps struct {
 	DeadMessages DeadMessages
 	Sales        Sales
 	Limits       Limits
+	Looks        Looks
 	// States are the states of the channels.
 	States *shell.ChannelStates
 	// Channels are those with a configured sender.
 	Channels delivery.ChannelSet
+}
+
+// Looks knows whether a member has ever looked at a drop's messages.
+type Looks interface {
+	Looked(ctx context.Context, template int64) (bool, error)
 }
 
 // handlers answer the requests of this package's pages.
@@ -110,6 +116,7 @@ func Routes(sh *shell.Shell, d Deps) []shell.Route {
 		shell.Live(time.Second, shell.Get("/templates/{id}", staff.View, h.showTemplate)),
 		shell.Get("/templates/{id}/cockpit", staff.View, h.showCockpit),
 		shell.Get("/templates/{id}/cockpit/live", staff.View, h.streamCockpit),
+		shell.Live(time.Second, shell.Get("/templates/{id}/wave", staff.View, h.showWave)),
 		shell.Get("/templates/{id}/edit", staff.ManageTemplates, h.editTemplate),
 		shell.Post("/templates/{id}/edit", staff.ManageTemplates, h.saveTemplate),
 		shell.Get("/templates/{id}/move", staff.ManageTemplates, h.moveForm),
