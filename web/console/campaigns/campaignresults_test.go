@@ -39,7 +39,7 @@ func TestResultsOnTheCampaignsPage(t *testing.T) {
 	}
 	g.Count()
 	b.Header.Del("HX-Request")
-	b.Get(url).Is(200).Has("B is better:", "The message worked:", "Nobody opened the link yet, with A or with B.", "Used the coupon")
+	b.Get(url).Is(200).Has("B is better:", "The message worked:", "No user opened the link yet, with A or B.", "Used the coupon")
 	b.Get("/campaigns/999/results").Is(404)
 	g.As(staff.Viewer, 11).Get(url + "/results").Is(http.StatusForbidden)
 }
