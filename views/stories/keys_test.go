@@ -118,6 +118,7 @@ func composed() map[string]bool {
 	for _, tab := range droppages.Tabs() {
 		add("drop.tab.%s", tab)
 	}
+	add("done.%s", "create", "edit")
 	add("journey.%s", "booked", "reminded", "claimed", "used")
 	add("journey.of_%s", "booked", "stock", "claimed")
 	add("nav.%s", "overview", "templates", "calendar", "users", "channels", "queues", "dead_messages", "shops", "staff", "keys", "audit", "deliver", "work", "settings")

@@ -180,7 +180,7 @@ func TestRecipientsInTheBrowser(t *testing.T) {
 	b.Sees("#campaign-results", "A, the first version", "Held out")
 	b.Accessible("the campaign")
 	b.Press(".recipients-card", "All recipients")
-	b.Sees("main", "Everybody in the audience", "550 <no> such mailbox")
+	b.Sees("main", "All users of the audience", "550 <no> such mailbox")
 	b.Fill("#f-outcome", "held_out")
 	consoletest.Within(t, "the address with the filter", func() bool { return strings.Contains(b.Path(), "outcome=held_out") })
 	consoletest.Within(t, "those held out, and nobody else", func() bool {

@@ -51,11 +51,19 @@ func (h *handlers) createTemplate(w http.ResponseWriter, r *http.Request) error 
 }
 
 // stored leads to the drop after its form was saved, and publishes it if the form
-// asks for that. A drop that may not be published stays a draft.
+// asks for that. Where the messages were never looked at, the confirmation asks
+// about them first. A drop that may not be published stays a draft.
 func (h *handlers) stored(w http.ResponseWriter, r *http.Request, t template.Template, what string) error {
 	url := shell.TemplateURL(t.ID)
 	if r.PostFormValue("publish") == "" {
 		return h.Done(w, r, url, ui.Good, shell.Say(r, "done."+what, t.Name))
+	}
+	looked, err := h.Looks.Looked(r.Context(), t.ID)
+	if err != nil {
+		return err
+	}
+	if !looked { // the confirmation asks whether to publish messages unseen
+		return h.Done(w, r, url+"/"+string(template.Publishing), ui.Good, shell.Say(r, "done."+what, t.Name))
 	}
 	published, outcome, err := h.Templates.Take(r.Context(), shell.Actor(r), t.ID, template.Wish{Step: template.Publishing, Version: t.Version})
 	if kind := fault.KindOf(err); kind == fault.Conflict || kind == fault.Invalid {
