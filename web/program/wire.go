@@ -47,6 +47,7 @@ import (
 	"dropbell/domain/job"
 	"dropbell/domain/redeemcode"
 	"dropbell/domain/reminder"
+	"dropbell/domain/report"
 	"dropbell/domain/segment"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
@@ -101,6 +102,7 @@ type program struct {
 	codes       *redeemcode.Service
 	redeemer    *redeemcode.Redeemer
 	staff       *staff.Service
+	reports     *report.Service
 
 	hub     *api.Hub
 	console *console.Console
@@ -178,6 +180,10 @@ func (p *program) wireUseCases() error {
 	p.explainer = &reminder.Explainer{Store: p.reservations, Coupons: couponSteps, Reminders: p.reminders}
 	p.inbox = &inbox.Service{Store: deliverydb.Inbox{DB: p.DB, Track: p.campaignLinks().Addresses(p.Config.PublicURL)}}
 	p.deadLetters = &delivery.DeadLetters{Store: deliverydb.NewDeadLetters(p.Reports)}
+
+	p.reports = &report.Service{Templates: p.templates, Reminders: dropsdb.NewCockpits(p.DB), Board: dropsdb.NewBoards(p.Reports), Stock: p.accounts,
+		Tallies: couponsdb.NewCouponTallies(p.DB), Curves: couponsdb.NewLedgers(p.DB), Store: dropsdb.NewReports(p.Reports),
+		Signed: report.Links{Links: user.NewLinks(p.Config.LinkSecret)}, Now: app.Clock}
 
 	// Audience and campaigns.
 	p.users = &user.Service{Store: users}
@@ -324,7 +330,7 @@ func (p *program) newConsole() *console.Console {
 	files := &upload.Files{Uploads: workdb.NewUploads(p.DB), Tables: p.tables(), Log: p.Log}
 	// What pages of several subjects show.
 	states := consoledelivery.NewStates(channels, p.circuits(), p.channels)
-	sales := coupons.NewSales(coupons.SalesDeps{Templates: p.templates, Stock: p.accounts, Tallies: tallies, Curves: couponsdb.NewLedgers(p.DB), Paces: redisgate.NewShards(p.Redis)})
+	sales := coupons.NewSales(coupons.SalesDeps{Templates: p.templates, Stock: p.accounts, Tallies: tallies, Curves: couponsdb.NewLedgers(p.DB), Histories: p.reports, Paces: redisgate.NewShards(p.Redis)})
 	return console.New(console.Deps{
 		Deps: shell.Deps{Staff: p.staff, Replica: p.replica(), Security: p.security, ShopList: templates, Sessions: accessdb.NewSessions(p.DB),
 			PublicURL: p.Config.PublicURL, DefaultZone: time.UTC, Now: app.Clock, Log: p.Log},
@@ -344,7 +350,7 @@ func (p *program) newConsole() *console.Console {
 				Forecaster:    &reminder.Forecaster{Store: dropsdb.NewForecasts(p.DB), Now: app.Clock},
 				Announcements: &reminder.Announcements{Store: dropsdb.NewAnnouncements(p.DB), Now: app.Clock}},
 			Users: users, Audit: audit, DeadLetters: p.deadLetters, DeadMessages: deadMessages, Sales: sales,
-			Limits: campaigns.Limits{Campaigns: p.campaigns}, States: states, Channels: p.channels},
+			Limits: campaigns.Limits{Campaigns: p.campaigns}, Reports: p.reports, States: states, Channels: p.channels},
 		Work: work.Deps{Jobs: p.jobs, Uploads: workdb.NewUploads(p.DB), DeadMessages: deadMessages, Audit: audit, Monitor: p.monitor.Handler},
 	})
 }

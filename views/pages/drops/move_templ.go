@@ -25,7 +25,7 @@ type Blast struct {
 	Reminded int64
 	// Once says that those who were reminded are not reminded again.
 	Once bool
-	// Lost reminder times would lie in the past: nobody can book them any more.
+	// Lost reminder times would lie in the past: they cannot be booked any more.
 	Lost int
 	// Late reminders lie in the past of the new opening and go out at once.
 	Late  int64
