@@ -19,6 +19,10 @@ const (
 	quietPercent = 50
 	quietBytes   = 10 << 20
 	quietFor     = 5 * time.Second
+	// spareBytes is how much unused memory is worth a collection when the quiet
+	// begins: the next one may be minutes away, and without it the system gets
+	// nothing back.
+	spareBytes = 8 << 20
 )
 
 // A Room is how many times what is alive a program may have in use.
@@ -45,17 +49,27 @@ func CollectRarely(ctx context.Context, getenv func(string) string, room Room) {
 	go func() {
 		tick := time.NewTicker(garbageLookAt)
 		defer tick.Stop()
-		alive := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/memory/classes/heap/stacks:bytes"}, {Name: "/gc/heap/allocs:bytes"}}
-		p := pace{percent: garbagePercent}
+		alive := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/memory/classes/heap/stacks:bytes"}, {Name: "/gc/heap/allocs:bytes"},
+			{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/free:bytes"}, {Name: "/memory/classes/heap/unused:bytes"}}
+		p, limit := pace{percent: garbagePercent}, int64(garbageLimit)
 		for {
 			select {
 			case <-ctx.Done():
 				return
 			case <-tick.C:
 				metrics.Read(alive)
-				debug.SetMemoryLimit(room.limitFor(alive[0].Value.Uint64() + alive[1].Value.Uint64()))
-				if percent, changed := p.look(time.Now(), alive[2].Value.Uint64()); changed {
+				// Setting a limit stops all goroutines for a moment.
+				if now := room.limitFor(alive[0].Value.Uint64() + alive[1].Value.Uint64()); now != limit {
+					limit = now
+					debug.SetMemoryLimit(limit)
+				}
+				percent, changed := p.look(time.Now(), alive[2].Value.Uint64())
+				if changed {
 					debug.SetGCPercent(percent)
+				}
+				held := alive[3].Value.Uint64() + alive[4].Value.Uint64() + alive[5].Value.Uint64()
+				if changed && percent == quietPercent && held > alive[0].Value.Uint64()+spareBytes {
+					debug.FreeOSMemory()
 				}
 			}
 		}

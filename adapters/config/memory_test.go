@@ -1,6 +1,9 @@
 package config
 
 import (
+	"math"
+	"runtime"
+	"runtime/debug"
 	"testing"
 	"time"
 )
@@ -37,6 +40,28 @@ func TestAProgramWithoutWorkKeepsLittleGarbage(t *testing.T) {
 	} {
 		if got := step(s.after, s.bytes); got != s.want {
 			t.Errorf("step %d: %d %%, want %d", i, got, s.want)
+		}
+	}
+}
+
+// TestAQuietProgramGivesMemoryBack: what the work before has left is returned to the
+// system when the quiet begins, and not minutes later.
+func TestAQuietProgramGivesMemoryBack(t *testing.T) {
+	CollectRarely(t.Context(), func(string) string { return "" }, RoomForBatches)
+	t.Cleanup(func() { debug.SetGCPercent(100); debug.SetMemoryLimit(math.MaxInt64) })
+	work := make([][]byte, 64)
+	for i := range work {
+		work[i] = make([]byte, 1<<20)
+	}
+	runtime.KeepAlive(work)
+	work = nil
+	var m runtime.MemStats
+	for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		if runtime.ReadMemStats(&m); m.HeapIdle-m.HeapReleased < spareBytes && m.HeapInuse < 32<<20 {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%d MiB in use, %d MiB idle and not given back", m.HeapInuse>>20, (m.HeapIdle-m.HeapReleased)>>20)
 		}
 	}
 }

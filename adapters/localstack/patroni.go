@@ -320,6 +320,19 @@ func (p *PatroniPair) KillPrimary(ctx context.Context) (took time.Duration, err 
 	return time.Since(began), nil
 }
 
+// Rejoin starts the Patroni of the node that was killed, which makes it the
+// standby of the other one.
+func (p *PatroniPair) Rejoin() error {
+	for _, n := range p.nodes {
+		select {
+		case <-n.patroni.Done():
+			return n.start()
+		default:
+		}
+	}
+	return errors.New("no node is dead")
+}
+
 func (n *patroniNode) kill(ctx context.Context) error {
 	n.patroni.Signal(syscall.SIGKILL)
 	n.patroni.Forget()

@@ -63,7 +63,7 @@ func Messages(channel delivery.Channel, n int) []delivery.Message {
 		OpensAt:      now.Add(10 * time.Minute),
 		ClaimURL:     "https://shop.example/claim/7",
 	}
-	content := delivery.Render(*subject, "en", time.UTC)
+	content := delivery.Render(nil, *subject, delivery.Email, user.User{Locale: "en"})
 	messages := make([]delivery.Message, n)
 	for i := range messages {
 		messages[i] = delivery.Message{To: person(i + 1), Channel: channel, Subject: subject, Content: &content}

@@ -15,6 +15,7 @@ import (
 	"dropbell/adapters/sendertest"
 	"dropbell/adapters/smtp"
 	"dropbell/domain/delivery"
+	"dropbell/domain/user"
 )
 
 // A letter is a received mail, decoded by the standard library.
@@ -85,11 +86,7 @@ func TestChineseRoundTrip(t *testing.T) {
 		Kind: delivery.KindReminder, TemplateID: 7, TemplateName: "春季满减券 🎉", Slot: 2,
 		OpensAt: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), ClaimURL: "https://shop.example/c/7?a=1&b=2",
 	}
-	shanghai, err := time.LoadLocation("Asia/Shanghai")
-	if err != nil {
-		t.Fatal(err)
-	}
-	content := delivery.Render(subject, "zh-CN", shanghai)
+	content := delivery.Render(nil, subject, delivery.Email, user.User{Locale: "zh-CN", Timezone: "Asia/Shanghai"})
 	got := deliver(t, nil, func(m *delivery.Message) {
 		m.Subject, m.Content = &subject, &content
 		m.To.Name = "王小明"

@@ -12,6 +12,11 @@ import (
 // onACluster starts a PostgreSQL and a Redis Cluster of three masters.
 func onACluster(w *system) (*stack.Stack, error) {
 	_, addresses := localstack.RedisCluster(w.t, 3)
+	return withCluster(w, addresses)
+}
+
+// withCluster starts a PostgreSQL beside the Redis Cluster.
+func withCluster(w *system, addresses string) (*stack.Stack, error) {
 	database, err := localstack.StartPostgres(w.ctx, localstack.Options{Durable: true})
 	if err != nil {
 		return nil, err

@@ -30,6 +30,38 @@ func (p *patroni) servers(synchronous bool) func(*system) (*stack.Stack, error) 
 	}
 }
 
+// killPrimary kills the primary and has the dead one join again as a standby.
+func (p *patroni) killPrimary() trouble {
+	return trouble{"the primary is killed and its standby takes over", func(w *system) error {
+		defer w.outage()()
+		took, err := p.pair.KillPrimary(w.ctx)
+		if err != nil {
+			return err
+		}
+		w.say("Patroni promoted the standby after %.1f s", took.Seconds())
+		return p.pair.Rejoin()
+	}}
+}
+
+// TestFailoverOfTheDatabase kills the primary in mid-firing and in mid-rush, with
+// a synchronous standby. What was acknowledged is there, each user has one
+// outcome, messages are repeated only as the contract of providers allows, and
+// exactly the stock is issued.
+func TestFailoverOfTheDatabase(t *testing.T) {
+	t.Run("firing", func(t *testing.T) {
+		var p patroni
+		s := failoverSize()
+		s.servers, s.whileSending = p.servers(true), []trouble{p.killPrimary()}
+		endure(t, s)
+	})
+	t.Run("rush", func(t *testing.T) {
+		var p patroni
+		r := failoverRush()
+		r.servers, r.troubles = p.servers(true), []trouble{p.killPrimary()}
+		rushAndDestroy(t, r)
+	})
+}
+
 // TestFailoverLosesWhatTheStandbyLacks: an asynchronous standby stops receiving,
 // users go on claiming, and then the primary dies. The claims that were
 // acknowledged meanwhile are lost, and no other: the stock ledger of the rest is

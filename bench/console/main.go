@@ -19,8 +19,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/cookiejar"
-	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -82,10 +80,11 @@ func bench(ctx context.Context, keep string, n size, pages, lists []string, time
 		return err
 	}
 	defer web.Stop()
-	c, err := signIn(ctx, "http://"+web.Addr)
+	visitor, err := stack.SignIn(ctx, "http://"+web.Addr, email, password)
 	if err != nil {
 		return err
 	}
+	c := &client{visitor}
 	missed := 0
 	fmt.Printf("%-70s %9s %9s %9s\n", "page", "p50 ms", "p95 ms", "max ms")
 	for _, path := range pages {
@@ -114,47 +113,7 @@ func bench(ctx context.Context, keep string, n size, pages, lists []string, time
 func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
 // client is a browser that has signed in.
-type client struct {
-	http *http.Client
-	base string
-}
-
-func signIn(ctx context.Context, base string) (*client, error) {
-	jar, err := cookiejar.New(nil)
-	if err != nil {
-		return nil, err
-	}
-	c := &client{&http.Client{Jar: jar, Timeout: time.Minute}, base}
-	res, err := c.http.PostForm(base+"/signin", url.Values{"email": {email}, "password": {password}})
-	if err != nil {
-		return nil, err
-	}
-	_ = res.Body.Close()
-	return c, c.ask(ctx, "/account")
-}
-
-// ask reads a page to its end; anything but a page is an error.
-func (c *client) ask(ctx context.Context, path string) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+path, nil)
-	if err != nil {
-		return err
-	}
-	res, err := c.http.Do(req)
-	if err != nil {
-		return err
-	}
-	defer res.Body.Close()
-	var size int
-	for buffer := make([]byte, 64<<10); err == nil; {
-		var k int
-		k, err = res.Body.Read(buffer)
-		size += k
-	}
-	if res.StatusCode != http.StatusOK || res.Request.URL.Path == "/signin" || size < 1000 {
-		return fmt.Errorf("%s answers %d with %d bytes at %s", path, res.StatusCode, size, res.Request.URL.Path)
-	}
-	return nil
-}
+type client struct{ *stack.Visitor }
 
 // file says how long a download took and how many rows it had below its head.
 type file struct {
@@ -164,12 +123,12 @@ type file struct {
 
 // download reads a list as a file; anything but a whole one is an error.
 func (c *client) download(ctx context.Context, path string) (f file, err error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+path, nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.Base+path, nil)
 	if err != nil {
 		return f, err
 	}
 	began := time.Now()
-	res, err := c.http.Do(req)
+	res, err := c.HTTP.Do(req)
 	if err != nil {
 		return f, err
 	}
@@ -205,7 +164,7 @@ func (c *client) measure(ctx context.Context, path string, times int) ([]time.Du
 		wg.Go(func() {
 			for i := range times/parallel + 1 {
 				began := time.Now()
-				err := c.ask(ctx, path)
+				err := c.Read(ctx, path)
 				mu.Lock()
 				if failed = firstOf(failed, err); i > 0 {
 					took = append(took, time.Since(began))

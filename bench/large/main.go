@@ -1,7 +1,8 @@
 // Large measures what the size of the tables costs: reservations, claims, the
-// cutting of a slot, and lists of the console, in a database whose tables are
-// large and in one beside it whose tables are empty, in turns; then in the large
-// one while a transaction keeps an old snapshot open.
+// cutting of a slot, and pages of the console over HTTP, in a database whose tables are
+// large and in one beside it whose tables are empty, in turns; then, with -standby, the
+// writes in the large one with a synchronous standby and without; and at last in the
+// large one while a transaction keeps an old snapshot open.
 //
 //	go run ./bench/large -reservations 100000000 -coupons 50000000 -users 20000000
 package main
@@ -10,12 +11,14 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"dropbell/adapters/localstack"
 	"dropbell/bench/stack"
 )
 
@@ -30,7 +33,8 @@ func main() {
 	flag.IntVar(&b.callers, "callers", 256, "concurrent callers")
 	flag.DurationVar(&b.lasting, "lasting", 3*time.Second, "how long each rate is measured")
 	flag.IntVar(&b.due, "due", 200_000, "reservations of the drop whose slot is cut")
-	flag.IntVar(&b.looks, "looks", 50, "requests for each list")
+	flag.IntVar(&b.looks, "looks", 20, "requests for each page")
+	flag.BoolVar(&b.standby, "standby", false, "compare with a synchronous standby, which takes as much disk again")
 	flag.DurationVar(&b.snapshot, "snapshot", 30*time.Second, "age of the snapshot at the first measurement beside it, 0 = without")
 	runs := flag.Int("runs", 3, "repetitions, after one that is not counted")
 	flag.Parse()
@@ -44,13 +48,18 @@ type bench struct {
 	n                   size
 	callers, due, looks int
 	lasting, snapshot   time.Duration
+	standby             bool
 
 	empty, large *side
 	next         int64 // number of the next user who asks
 }
 
-// aim is the least share of the empty tables' rate.
-const aim = 0.8
+// Aims are the least shares: of the empty tables' rate, and of the rate without a
+// synchronous standby.
+const (
+	aim        = 0.8
+	aimStandby = 0.6
+)
 
 func (b *bench) run(ctx context.Context, runs int) error {
 	s, err := stack.Start(ctx)
@@ -73,13 +82,60 @@ func (b *bench) run(ctx context.Context, runs int) error {
 		return err
 	}
 	fmt.Printf("filled in %v: %+v, %s\n", time.Since(began).Round(time.Second), b.n, bytes)
-	b.empty, b.large = b.open(s), b.open(beside)
-	defer b.empty.close()
-	defer b.large.close()
-	if err := b.compare(ctx, "large tables, of empty ones", b.empty, b.large, runs); err != nil || b.snapshot == 0 {
+	if b.empty, err = b.open(ctx, s); err != nil {
 		return err
 	}
+	defer b.empty.close()
+	if b.large, err = b.open(ctx, beside); err != nil {
+		return err
+	}
+	defer b.large.close()
+	if err := b.compare(ctx, "large tables, of empty ones", runs, measurements, aim, b.always(b.empty), b.always(b.large)); err != nil {
+		return err
+	}
+	if b.standby {
+		if err := b.withStandby(ctx, s, runs); err != nil {
+			return err
+		}
+	}
+	if b.snapshot == 0 {
+		return nil
+	}
 	return b.besideSnapshot(ctx, runs)
+}
+
+// A choice makes everything ready for a measurement and returns the side that it is of.
+type choice func(context.Context) (*side, error)
+
+func (b *bench) always(d *side) choice { return func(context.Context) (*side, error) { return d, nil } }
+
+// withStandby compares the writes of the large tables while commits wait for a
+// standby, and while they do not: the standby is attached to the same machine in both.
+func (b *bench) withStandby(ctx context.Context, s *stack.Stack, runs int) error {
+	began := time.Now()
+	standby, err := localstack.StartStandby(ctx, s.Postgres, localstack.Options{Durable: true, Log: io.Discard})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = standby.Stop(context.WithoutCancel(ctx)) }()
+	fmt.Printf("standby made in %v\n", time.Since(began).Round(time.Second))
+	waiting := func(names, state string) choice {
+		return func(ctx context.Context) (*side, error) {
+			if _, err := s.SQL.Exec(ctx, `alter system set synchronous_standby_names = '`+names+`'`); err != nil {
+				return nil, err
+			}
+			if _, err := s.SQL.Exec(ctx, `select pg_reload_conf()`); err != nil {
+				return nil, err
+			}
+			return b.large, stack.Until(ctx, 50*time.Millisecond, func() (ok bool, err error) {
+				err = s.SQL.QueryRow(ctx, `select exists (select from pg_stat_replication where state = 'streaming' and sync_state = $1)`, state).Scan(&ok)
+				return ok, err
+			})
+		}
+	}
+	without := waiting("", "async")
+	defer func() { _, _ = without(context.WithoutCancel(ctx)) }()
+	return b.compare(ctx, "with a synchronous standby, of without", runs, measurements[:3], aimStandby, without, waiting("*", "sync"))
 }
 
 // besideSnapshot compares the empty and the large tables once more, while a
@@ -102,7 +158,7 @@ func (b *bench) besideSnapshot(ctx context.Context, runs int) error {
 			return err
 		}
 	}
-	return b.compare(ctx, "large tables with a snapshot open, of empty ones", b.empty, b.large, runs)
+	return b.compare(ctx, "large tables with a snapshot open, of empty ones", runs, measurements, aim, b.always(b.empty), b.always(b.large))
 }
 
 // A measurement returns a rate: the more, the better.
@@ -115,22 +171,22 @@ var measurements = []measurement{
 	{"reserve", "/s", (*side).reserve},
 	{"claim", "/s", (*side).claim},
 	{"cut a slot", "/s", (*side).cut},
-	{"lists of coupons", "/s", (*side).look},
+	{"pages of the console", "/s", (*side).look},
 }
 
 // compare measures both sides in turns and prints the medians, the least and
 // greatest of each, and the ratio of the second one to the first.
-func (b *bench) compare(ctx context.Context, title string, first, second *side, runs int) error {
+func (b *bench) compare(ctx context.Context, title string, runs int, list []measurement, aim float64, first, second choice) error {
 	fmt.Println(title)
 	met := true
-	for _, m := range measurements {
+	for _, m := range list {
 		var ones, others, ratios []float64
 		for i := range runs + 1 {
-			one, err := m.of(first, ctx)
+			one, err := m.with(ctx, first)
 			if err != nil {
 				return fmt.Errorf("%s, first: %w", m.name, err)
 			}
-			other, err := m.of(second, ctx)
+			other, err := m.with(ctx, second)
 			if err != nil {
 				return fmt.Errorf("%s, second: %w", m.name, err)
 			}
@@ -144,6 +200,14 @@ func (b *bench) compare(ctx context.Context, title string, first, second *side, 
 	}
 	fmt.Printf("  each at least %.1f: %v\n", aim, met)
 	return nil
+}
+
+func (m measurement) with(ctx context.Context, choose choice) (float64, error) {
+	d, err := choose(ctx)
+	if err != nil {
+		return 0, err
+	}
+	return m.of(d, ctx)
 }
 
 func spread(v []float64) string {

@@ -1,4 +1,4 @@
-package nodes_test
+package main_test
 
 import (
 	"bufio"

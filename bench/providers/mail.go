@@ -7,12 +7,12 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	gomail "github.com/wneessen/go-mail"
 
 	"dropbell/bench/stack"
 	"dropbell/domain/delivery"
+	"dropbell/domain/user"
 )
 
 // mailConns is how many connections the worker keeps when nothing else is said.
@@ -26,7 +26,7 @@ func mailing(n int) trial {
 
 // mailAll sends one mail after the other over each of the kept connections.
 func mailAll(ctx context.Context, j job) error {
-	contents := [2]delivery.Content{delivery.Render(j.about, "zh-CN", time.UTC), delivery.Render(j.about, "en", time.UTC)}
+	contents := [2]delivery.Content{delivery.Render(nil, j.about, delivery.Email, user.User{Locale: "zh-CN"}), delivery.Render(nil, j.about, delivery.Email, user.User{Locale: "en"})}
 	var next atomic.Int64
 	errs := make([]error, mailConns)
 	var all sync.WaitGroup

@@ -92,7 +92,7 @@ func (j job) locales(first int) []string {
 func (j job) texts() map[string]delivery.Content {
 	m := map[string]delivery.Content{}
 	for _, l := range languages {
-		m[l] = delivery.Render(j.about, l, time.UTC)
+		m[l] = delivery.Render(nil, j.about, delivery.Webhook, user.User{Locale: l})
 	}
 	return m
 }

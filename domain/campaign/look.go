@@ -9,6 +9,7 @@ import (
 	"dropbell/domain/delivery"
 	"dropbell/domain/detach"
 	"dropbell/domain/fault"
+	"dropbell/domain/message"
 	"dropbell/domain/staff"
 	"dropbell/domain/user"
 )
@@ -42,8 +43,20 @@ func (s *Service) Preview(ctx context.Context, by staff.Actor, id int64, to user
 	if err != nil {
 		return p, err
 	}
-	p.Content, p.Locale = delivery.RenderCopy(subject, p.Variant, reader), st.Content.Language(p.Variant, reader.Locale)
+	book, err := s.Book(ctx, subject)
+	if err != nil {
+		return p, err
+	}
+	p.Content, p.Locale = delivery.RenderCopy(book, subject, st.Channel, p.Variant, reader), st.Content.Language(p.Variant, reader.Locale)
 	return p, nil
+}
+
+// Book returns the brand of the shop that sends the message.
+func (s *Service) Book(ctx context.Context, about delivery.Subject) (*message.Book, error) {
+	if s.Texts == nil {
+		return nil, nil
+	}
+	return s.Texts.Book(ctx, about.Place(), message.Newest)
 }
 
 // Check returns every rule for which [Service.Create] would refuse spec, in one

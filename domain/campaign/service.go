@@ -10,6 +10,7 @@ import (
 	"dropbell/domain/detach"
 	"dropbell/domain/event"
 	"dropbell/domain/fault"
+	"dropbell/domain/message"
 	"dropbell/domain/segment"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
@@ -125,6 +126,8 @@ type Service struct {
 	Templates Templates
 	Users     Users
 	Channels  delivery.ChannelSet
+	// Texts has the brands of shops; nil = none has one.
+	Texts message.Source
 	// Audiences are the kinds that can be read here.
 	Audiences []AudienceKind
 	// QuietCounts is [ResultStore.Waiting], or what remembers its answers: of a

@@ -63,7 +63,7 @@ type Prefilter struct {
 	Templates TemplateCache
 	Record    Record
 	Now       func() time.Time
-	// Answered, if set, is called with each refusal given from memory.
+	// Answered, if set, is called with each refusal that the gate was not asked for.
 	Answered func(error)
 
 	drift     atomic.Pointer[drift]

@@ -45,7 +45,10 @@ type unmade struct {
 // this process dies, no more is repeated than what was in flight.
 type calls struct {
 	results chan chunkResult
-	permits chan struct{}
+	// permits are shared by the runs that are worked on side by side; taken is how
+	// many of them this one has.
+	permits permits
+	taken   atomic.Int64
 	// unrecorded is how many results were collected since the last
 	// checkpoint. It belongs to the goroutine that owns the run.
 	unrecorded int
@@ -56,17 +59,34 @@ type calls struct {
 	wait       atomic.Int64 // nanoseconds to postpone the batch, 0 = not
 }
 
+// permits bound how many calls of the provider are in flight or unrecorded.
+type permits chan struct{}
+
+func newPermits(n int) permits {
+	p := make(permits, n)
+	for range n {
+		p <- struct{}{}
+	}
+	return p
+}
+
 // releasePermits permits as many calls as have been recorded.
 func (c *calls) releasePermits() {
 	for ; c.unrecorded > 0; c.unrecorded-- {
-		c.permits <- struct{}{}
+		c.giveBackPermit()
 	}
+}
+
+func (c *calls) giveBackPermit() {
+	c.taken.Add(-1)
+	c.permits <- struct{}{}
 }
 
 // awaitPermit waits for a permit to make a call.
 func (c *calls) awaitPermit(ctx context.Context) bool {
 	select {
 	case <-c.permits:
+		c.taken.Add(1)
 		return true
 	case <-ctx.Done():
 		return false
@@ -93,10 +113,8 @@ func (r *run) start(ctx context.Context, ready []user.ID, known []user.User) (*c
 	}
 	close(next)
 	var working sync.WaitGroup
-	parallel := min(len(chunks), max(1, r.Parallel[r.batch.Channel]))
-	c.permits, c.unrecorded = make(chan struct{}, parallel), parallel
-	c.releasePermits()
-	for range parallel {
+	c.permits = r.permits
+	for range min(len(chunks), cap(r.permits)) {
 		working.Go(func() { r.work(ctx, c, next) })
 	}
 	go func() {
@@ -106,6 +124,9 @@ func (r *run) start(ctx context.Context, ready []user.ID, known []user.User) (*c
 	return c, func() {
 		cancel()
 		working.Wait()
+		for c.taken.Load() > 0 {
+			c.giveBackPermit()
+		}
 	}
 }
 

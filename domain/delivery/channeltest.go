@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"dropbell/domain/fault"
+	"dropbell/domain/message"
 	"dropbell/domain/staff"
 	"dropbell/domain/user"
 )
@@ -59,6 +60,9 @@ type ChannelTest struct {
 	// TemplateID is the drop whose name and opening are in the message; 0 = none.
 	TemplateID int64
 	Locale     string
+	// Draft is the text that is tried, as its editor shows it; nil = the text for
+	// test messages.
+	Draft *message.Draft
 	// DueAt is in the idempotency key, so that providers take two tests for
 	// different messages.
 	DueAt      time.Time
@@ -160,6 +164,26 @@ func (s *ChannelTests) Start(ctx context.Context, by staff.Actor, w TestWish) (C
 		After: map[string]string{"to": to}})
 }
 
+// SendDraft sends a text that is being written to the member who writes it: the
+// recipient in w is the member's own. It returns a [fault.Fields] that names every
+// rule that the draft breaks, and the errors of [ChannelTests.Start].
+func (s *ChannelTests) SendDraft(ctx context.Context, by staff.Actor, shop int64, w TestWish, d message.Draft) (ChannelTest, error) {
+	if err := by.May(staff.ManageTemplates, shop); err != nil {
+		return ChannelTest{}, err
+	}
+	if err := d.Text.Check(message.Key{Kind: d.Kind, Channel: message.Channel(w.Channel.String()), Language: d.Language}); err != nil {
+		return ChannelTest{}, err
+	}
+	t, err := w.test(s.Configured)
+	if err != nil {
+		return t, err
+	}
+	d.Shop = shop
+	t.Draft, t.CreatedBy = &d, by.Label+" "+by.Name
+	return s.Store.CreateTest(ctx, t, staff.Entry{Actor: by, Action: "message.test", ObjectKind: "channel", ObjectID: t.Channel.String(), ShopNumber: shop,
+		After: map[string]string{"kind": string(d.Kind), "language": d.Language}})
+}
+
 // Tests lists the channel's last tests, newest first.
 func (s *ChannelTests) Tests(ctx context.Context, by staff.Actor, c Channel, limit int) ([]ChannelTest, error) {
 	if err := by.May(staff.Operate, 0); err != nil {
@@ -174,6 +198,8 @@ type Tester struct {
 	Store   TestStore
 	Senders map[Channel]Sender
 	Now     func() time.Time
+	// Texts has the texts of messages; nil = the built-in ones.
+	Texts message.Source
 }
 
 const (
@@ -210,8 +236,33 @@ func (s *Tester) send(ctx context.Context, t TakenTest) Result {
 	}
 	ctx, cancel := context.WithTimeout(ctx, testTimeout)
 	defer cancel()
-	m := Message{To: &t.To, Channel: t.Channel, Subject: &t.Subject, Content: NewRenderer(t.Subject, t.Channel).For(t.To)}
+	content, err := s.content(ctx, t)
+	if err != nil {
+		return Result{Detail: CauseOf(err)}
+	}
+	m := Message{To: &t.To, Channel: t.Channel, Subject: &t.Subject, Content: &content}
 	return attempt(ctx, sender, []Message{m})[0]
+}
+
+// content is what the test says: a draft as its editor shows it, or the text for
+// test messages.
+func (s *Tester) content(ctx context.Context, t TakenTest) (Content, error) {
+	var book *message.Book
+	var err error
+	if s.Texts != nil {
+		if book, err = s.Texts.Book(ctx, t.Subject.Place(), t.Subject.TextsUpTo); err != nil {
+			return Content{}, err
+		}
+	}
+	if t.Draft == nil {
+		return Render(book, t.Subject, t.Channel, t.To), nil
+	}
+	facts := t.Subject.facts()
+	if sample := message.SampleFacts(t.Draft.Kind); t.TemplateID == 0 {
+		sample.Shop, facts = facts.Shop, sample
+	}
+	facts.Minutes, facts.Days = message.SampleMinutes, message.SampleDays
+	return t.Draft.Render(book, facts, message.Channel(t.Channel.String()), message.Reader{Name: t.To.Name, Zone: t.To.Zone()}), nil
 }
 
 func (t *TakenTest) record(r Result) {

@@ -1,6 +1,7 @@
 package delivery
 
 import (
+	"errors"
 	"hash/fnv"
 	"maps"
 	"slices"
@@ -11,6 +12,7 @@ import (
 
 	"dropbell/domain/fault"
 	"dropbell/domain/figure"
+	"dropbell/domain/message"
 	"dropbell/domain/user"
 )
 
@@ -20,7 +22,8 @@ const (
 	MaxBody  = 4000
 )
 
-// Text is one title and body; both may hold variables, see [ParseText].
+// Text is one title and body; both may hold variables, see [message.Parse], and the body
+// is Markdown.
 type Text struct {
 	Title string `json:"title"`
 	Body  string `json:"body"`
@@ -105,19 +108,29 @@ func (c Copy) Pick(owner int64, id user.ID) int {
 	return len(c.Variants) - 1
 }
 
-// For returns the text for a reader of locale: in that language and region,
-// else in that language, else the default.
+// For returns the text for a reader of locale: in that language or one of its
+// parents, else the default.
 func (v Variant) For(locale string) (Text, string) {
 	if t, ok := v.Texts[locale]; ok && locale != "" {
 		return t, locale
 	}
-	base, _, _ := strings.Cut(locale, "-")
-	for _, tag := range slices.Sorted(maps.Keys(v.Texts)) {
-		if b, _, _ := strings.Cut(tag, "-"); tag != "" && strings.EqualFold(b, base) {
-			return v.Texts[tag], tag
+	tags := slices.DeleteFunc(slices.Sorted(maps.Keys(v.Texts)), func(tag string) bool { return tag == "" })
+	tag, _ := message.Choose(tags, locale)
+	return v.Texts[tag], tag
+}
+
+// uses reports whether any text of c has the variable in it.
+func (c *Copy) uses(name string) bool {
+	for _, v := range c.Variants {
+		for _, t := range v.Texts {
+			for _, s := range []string{t.Title, t.Body} {
+				if p, err := message.Parse(s, message.Campaign); err == nil && slices.Contains(p.Uses(false), name) {
+					return true
+				}
+			}
 		}
 	}
-	return v.Texts[""], ""
+	return false
 }
 
 // Language returns the tag of the text that a reader of locale gets, "" for
@@ -196,7 +209,8 @@ func checkCopy(e *fault.Fields, name, s string, most int) {
 	case n > most:
 		e.Add(name, "rule.too_long", "must have at most %d characters", most)
 	}
-	if _, err := ParseText(s); err != nil {
-		e.Add(name, "rule.variables", "%s", err.Error())
+	var mistake *message.SyntaxError
+	if _, err := message.Parse(s, message.Campaign); errors.As(err, &mistake) {
+		e.Add(name, mistake.Key, "%s", mistake.Error())
 	}
 }

@@ -5,53 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"pgregory.net/rapid"
-
 	"dropbell/domain/fault"
 	"dropbell/domain/user"
 )
-
-func TestParseText(t *testing.T) {
-	values := func(name string) string {
-		return map[string]string{VarName: "Li", VarCouponName: "20 off"}[name]
-	}
-	for in, want := range map[string]string{
-		"":                                "",
-		"plain { } }} text":               "plain { } }} text",
-		"Hi {{name}}!":                    "Hi Li!",
-		"Hi {{ name | friend }}!":         "Hi Li!",
-		"{{coupon.name}}{{name}}":         "20 offLi",
-		"at {{opens_at|the opening}}":     "at the opening",
-		"at {{opens_at}}.":                "at .",
-		"{{name|}} {{link|https://x.y/}}": "Li https://x.y/",
-		"{not {{name}} }":                 "{not Li }",
-	} {
-		p, err := ParseText(in)
-		if err != nil || p.Fill(values) != want {
-			t.Errorf("%q: %q %v, want %q", in, p.Fill(values), err, want)
-		}
-	}
-	for _, in := range []string{"{{", "{{}}", "{{nome}}", "{{name", "{{ {{name}}", "{{name.x}}", "{{.Name}}", "{{template \"x\"}}", "{{Name}}", "{{name}} {{"} {
-		if _, err := ParseText(in); err == nil {
-			t.Errorf("%q is accepted", in)
-		}
-	}
-	p, _ := ParseText("{{name}} {{name|x}} {{link|}} {{opens_at}}")
-	if got := strings.Join(p.Uses(true), " "); got != "name opens_at" {
-		t.Errorf("without a fallback: %s", got)
-	}
-}
-
-// TestTextsStayText: values are never parsed again, whatever they hold.
-func TestTextsStayText(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		value := rapid.String().Draw(t, "value")
-		p, err := ParseText("a{{name}}b")
-		if got := p.Fill(func(string) string { return value }); err != nil || value != "" && got != "a"+value+"b" {
-			t.Fatalf("%q became %q", value, got)
-		}
-	})
-}
 
 func TestTitlesAreOneLine(t *testing.T) {
 	for title, right := range map[string]bool{"Soon: {{coupon.name}}": true, "two\nlines": false, "a\rb": false, "a\tb": false} {
@@ -61,16 +17,6 @@ func TestTitlesAreOneLine(t *testing.T) {
 			t.Errorf("%q: %v", title, e.Err())
 		}
 	}
-}
-
-func TestParsingNeverPanics(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		s := strings.Join(rapid.SliceOf(rapid.SampledFrom([]string{"{{", "}}", "{", "}", "|", "name", " ", "é", "{{name}}"})).Draw(t, "s"), "")
-		p, err := ParseText(s)
-		if err == nil {
-			p.Fill(func(string) string { return "x" })
-		}
-	})
 }
 
 func TestVariantsAreDividedByPercent(t *testing.T) {
@@ -113,7 +59,7 @@ func TestLanguagesFallBack(t *testing.T) {
 func TestRenderCopyEscapesWhatItPutsIn(t *testing.T) {
 	c := Copy{Variants: []Variant{{Percent: 100, Texts: map[string]Text{"": {Title: "For {{name|you}}", Body: "<b>{{coupon.name}}</b>\n\nuntil {{ends_at}}"}}}}}
 	s := Subject{Kind: KindCampaign, OwnerID: 1, Copy: &c, TemplateName: "20 <off>", EndsAt: time.Date(2026, 12, 1, 12, 0, 0, 0, time.UTC), ClaimURL: "https://shop.example/c"}
-	got := RenderCopy(s, 0, user.User{Name: `<script>alert("x")</script>` + "\u202e", Timezone: "Asia/Shanghai"})
+	got := RenderCopy(nil, s, Email, 0, user.User{Name: `<script>alert("x")</script>` + "\u202e", Timezone: "Asia/Shanghai"})
 	if strings.Contains(got.HTML, "<script>") || strings.Contains(got.HTML, "<b>") || strings.Contains(got.Title, "\u202e") {
 		t.Errorf("not escaped: %s", got.HTML)
 	}
@@ -123,7 +69,7 @@ func TestRenderCopyEscapesWhatItPutsIn(t *testing.T) {
 	if !strings.Contains(got.HTML, `href="https://shop.example/c"`) || !strings.Contains(got.HTML, "&lt;b&gt;20 &lt;off&gt;&lt;/b&gt;") {
 		t.Errorf("mail %s", got.HTML)
 	}
-	r := NewRenderer(s, Email)
+	r := NewRenderer(nil, s, Email)
 	if a, b := r.For(user.User{Name: "A"}), r.For(user.User{Name: "B"}); a.Title != "For A" || b.Title != "For B" {
 		t.Errorf("names are mixed up: %q %q", a.Title, b.Title)
 	}

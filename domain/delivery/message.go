@@ -4,20 +4,21 @@ import (
 	"strconv"
 	"time"
 
+	"dropbell/domain/message"
 	"dropbell/domain/user"
 )
 
 // Kind says on whose behalf a batch is delivered.
-type Kind string
+type Kind = message.Kind
 
 // The kinds of batches.
 const (
-	KindReminder   Kind = "reminder"
-	KindCorrection Kind = "correction"
-	KindCancelled  Kind = "cancelled"
-	KindCampaign   Kind = "campaign"
-	KindNotice     Kind = "notice"
-	KindTest       Kind = "test"
+	KindReminder   = message.Reminder
+	KindCorrection = message.Correction
+	KindCancelled  = message.Cancelled
+	KindCampaign   = message.Campaign
+	KindNotice     = message.Notice
+	KindTest       = message.Test
 )
 
 // A Subject is what a batch's messages are about. It is the same for every
@@ -43,17 +44,18 @@ type Subject struct {
 	Copy     *Copy
 	ShopName string
 	EndsAt   time.Time
+	// Worth is what the coupon is worth.
+	Worth message.Worth
+	// TextsUpTo is the newest version of a text that counts for the message; see
+	// [message.Source].
+	TextsUpTo int64
 	// Track, if set, returns the tracked address that replaces [Subject.Link] in
 	// the message of one reader, who gets that variant.
 	Track func(id user.ID, variant int) string `json:"-"`
 }
 
 // Content is a rendered message, shared between recipients of one locale and zone.
-type Content struct {
-	Title string
-	Text  string
-	HTML  string
-}
+type Content = message.Content
 
 // A Message is one content for one recipient on one channel.
 type Message struct {

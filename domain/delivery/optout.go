@@ -4,6 +4,8 @@ import (
 	"html/template"
 	"net/url"
 	"strings"
+
+	"dropbell/domain/message"
 )
 
 // OptOut returns the text and HTML of m's content with the way to turn the
@@ -17,7 +19,7 @@ func OptOut(m Message) (text, html string) {
 		return text, html
 	}
 	why, link := "You can turn off all our e-mail, reminders too", "Turn off e-mail"
-	if wordingFor(m.To.Locale).lang == "zh-CN" {
+	if message.BuiltInLanguage(m.To.Locale) == "zh" {
 		why, link = "您可以关闭我们的全部邮件，包括提醒", "关闭邮件"
 	}
 	text += "\n\n" + why + ": " + u.String()

@@ -3,40 +3,45 @@ package delivery
 import (
 	"context"
 	"errors"
+	"strconv"
 	"sync"
 	"time"
 
+	"dropbell/domain/message"
 	"dropbell/domain/task"
 	"dropbell/domain/user"
 )
-
-// Drain works ready batches of the channel off until none is left or ctx
-// ends. A worker that is woken once therefore finishes what several others
-// were woken for; they then find nothing to do.
-func (s *Service) Drain(ctx context.Context, c Channel) error {
-	for ctx.Err() == nil {
-		err := s.RunNext(ctx, c)
-		switch {
-		case errors.Is(err, ErrNoWork):
-			return nil
-		case errors.Is(err, ErrLeaseLost): // another worker has that batch
-		case err != nil:
-			return err
-		}
-	}
-	return ctx.Err()
-}
 
 // RunNext leases the channel's most urgent batch and delivers it as far as
 // possible: finished, or released until the next retry. It returns
 // [ErrNoWork], or [ErrLeaseLost] if another worker took the batch over.
 func (s *Service) RunNext(ctx context.Context, c Channel) error {
-	asked := s.Now()
-	lease, err := s.Store.LeaseNext(ctx, c, s.LeaseFor)
+	r, err := s.leaseNext(ctx, c, s.permits(c))
 	if err != nil {
 		return err
 	}
+	return r.all(ctx)
+}
+
+// permits are for the calls of one large batch, or of several small ones.
+func (s *Service) permits(c Channel) permits { return newPermits(max(1, s.Parallel[c])) }
+
+func (s *Service) leaseNext(ctx context.Context, c Channel, shared permits) (*run, error) {
+	asked := s.Now()
+	lease, err := s.Store.LeaseNext(ctx, c, s.LeaseFor)
+	if err != nil {
+		return nil, err
+	}
 	r := s.newRun(lease, asked)
+	r.permits = shared
+	return r, nil
+}
+
+// all works the leased batch off.
+func (r *run) all(ctx context.Context) error {
+	if err := r.loadTexts(ctx); err != nil || r.over {
+		return err
+	}
 	if err := r.resume(ctx); err != nil || r.over {
 		return err
 	}
@@ -57,6 +62,7 @@ type run struct {
 	drift     time.Duration // database clock − this machine's clock
 	render    *Renderer
 	sender    Sender
+	permits   permits
 	screening Screen // nil = all recipients may be sent to
 	over      bool   // finished or released
 	// unsaved are skips that the next checkpoint records. In the app, where sending
@@ -75,8 +81,26 @@ func (s *Service) newRun(lease Lease, asked time.Time) *run {
 		owner := b.Owner
 		b.Subject.Track = func(id user.ID, variant int) string { return s.LinkURL(owner, id, variant) }
 	}
-	return &run{Service: s, lease: lease, batch: b, drift: b.Now.Sub(asked),
-		render: NewRenderer(b.Subject.At(b.Now), b.Channel), sender: s.Senders[b.Channel]}
+	return &run{Service: s, lease: lease, batch: b, drift: b.Now.Sub(asked), sender: s.Senders[b.Channel]}
+}
+
+// loadTexts gets the texts of the batch, which are those of when it was cut,
+// however often it is tried. In the app the messages are made when they are read.
+func (r *run) loadTexts(ctx context.Context) (err error) {
+	var book *message.Book
+	if r.Texts != nil && r.batch.Channel != App {
+		if book, err = r.Texts.Book(ctx, r.batch.Subject.Place(), r.batch.Subject.TextsUpTo); err != nil { // nothing was sent yet
+			return r.release(ctx, Progress{}, time.Second/5)
+		}
+	}
+	r.render = NewRenderer(book, r.batch.Subject.At(r.batch.Now), r.batch.Channel)
+	return nil
+}
+
+// Place is where the texts of the message belong.
+func (s Subject) Place() message.Place {
+	shop, _ := strconv.ParseInt(s.ShopNumber, 10, 64) // "" = a campaign of no shop
+	return message.Place{Shop: shop, Template: s.TemplateID}
 }
 
 // clock returns the database's time, so that a worker whose own clock is

@@ -69,7 +69,7 @@ func TestLateRemindersTellTheTimeThatIsLeft(t *testing.T) {
 		30 * time.Second:               "Opens soon: Half price",
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			r := newFixture(t, newFakeStore(SMS, 10, left), newProvider(SMS, 5, 0))
+			r := newFixture(t, newFakeStore(Webhook, 10, left), newProvider(Webhook, 5, 0))
 			r.must()
 			if r.provider.titles[title] != 10 {
 				t.Errorf("%v before the opening: %v", left, r.provider.titles)

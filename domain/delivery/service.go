@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"dropbell/domain/message"
 	"dropbell/domain/task"
 	"dropbell/domain/user"
 )
@@ -98,6 +99,8 @@ type Service struct {
 	LeaseFor time.Duration
 	Random   func() float64 // in [0, 1)
 	Now      func() time.Time
+	// Texts has the texts of messages; nil = the built-in ones.
+	Texts message.Source
 	// OptOutURL, if set, returns where the user can turn off the channel
 	// without signing in; "" = nowhere. It is asked for messages that can show
 	// an address, and never for tests.

@@ -28,8 +28,7 @@ type Message struct {
 	At         time.Time
 	Name       string // of the template
 	ClaimURL   string
-	// Title and Text are what staff wrote, or what a notice says; empty for
-	// what the reader's app says in words of its own.
+	// Title and Text are what the message says in the reader's language.
 	Title, Text string
 	// ExpiresAt is until when the coupon of a notice is good; else zero.
 	ExpiresAt time.Time

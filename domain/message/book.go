@@ -23,11 +23,13 @@ type Book struct {
 	drop, shop map[Key]Version
 	settings   Shop
 
-	mu       sync.RWMutex
-	choosers map[Key]*chooser  // the language of the key is empty
-	forms    map[Key]*Compiled // by the language of the text
-	readers  map[Key]*Compiled // by the reader's locale
-	names    map[string]string // of the drop, by the language of a text; "" = none
+	mu        sync.RWMutex
+	choosers  map[Key]*chooser  // the language of the key is empty
+	forms     map[Key]*Compiled // by the language of the text
+	readers   map[Key]*Compiled // by the reader's locale
+	personal  map[Key]bool
+	campaigns map[letter]*Compiled
+	names     map[string]string // of the drop, by the language of a text; "" = none
 }
 
 // maxReaders bounds how many locales a book remembers.
@@ -131,6 +133,37 @@ func (b *Book) Compiled(k Kind, c Channel, locale string) *Compiled {
 	return cached(b, &b.readers, Key{k, c, locale}, func() *Compiled {
 		f := b.Find(k, c, locale)
 		return cached(b, &b.forms, f.Key, func() *Compiled { return Compile(f.Key, f.Text, b.settings) })
+	})
+}
+
+// Campaign returns what staff wrote for a campaign, compiled when it is first
+// asked for; see [CompileCampaign].
+func (b *Book) Campaign(c Channel, language, title, body string) *Compiled {
+	if b == nil {
+		return CompileCampaign(c, language, title, body, Shop{})
+	}
+	return cached(b, &b.campaigns, letter{c, language, title, body}, func() *Compiled {
+		return CompileCampaign(c, language, title, body, b.settings)
+	})
+}
+
+// letter is a text of a campaign.
+type letter struct {
+	channel               Channel
+	language, title, body string
+}
+
+// Personal reports whether a text for the kind and channel names its reader, in
+// whatever language.
+func (b *Book) Personal(k Kind, c Channel) bool {
+	if b == nil {
+		return false // built-in texts name no reader
+	}
+	return cached(b, &b.personal, Key{Kind: k, Channel: c}, func() bool {
+		return slices.ContainsFunc(b.Languages(k, c), func(tag string) bool {
+			f, _ := b.Own(Key{k, c, tag})
+			return Compile(f.Key, f.Text, b.settings).Uses(VarUser)
+		})
 	})
 }
 

@@ -44,7 +44,7 @@ func CompileCampaign(c Channel, language, title, body string, brand Shop) *Compi
 }
 
 func buttonWords(tag string) string {
-	if newChooser([]string{English, "zh"}, English).For(tag) == "zh" {
+	if BuiltInLanguage(tag) == "zh" {
 		return "立即领取"
 	}
 	return "Claim it"

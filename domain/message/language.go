@@ -1,6 +1,8 @@
 package message
 
 import (
+	"strings"
+
 	"golang.org/x/text/language"
 )
 
@@ -78,4 +80,26 @@ func (c *chooser) For(locale string) string {
 		return c.tags[at]
 	}
 	return c.rest
+}
+
+// Choose returns the tag among tags that a reader of locale understands; false
+// if there is none.
+func Choose(tags []string, locale string) (string, bool) {
+	if at, ok := newChooser(tags).match(locale); ok {
+		return tags[at], true
+	}
+	return "", false
+}
+
+// BuiltInLanguage returns the language in which a reader of locale gets built-in
+// words: Chinese or English.
+func BuiltInLanguage(locale string) string {
+	primary := locale
+	if end := strings.IndexAny(locale, "-_"); end >= 0 {
+		primary = locale[:end]
+	}
+	if strings.EqualFold(primary, "zh") {
+		return "zh"
+	}
+	return English
 }

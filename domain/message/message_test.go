@@ -99,12 +99,12 @@ func TestRender(t *testing.T) {
 
 func TestParseNamesTheLine(t *testing.T) {
 	for text, want := range map[string]string{
-		"Hi\n{{nme}}":         "line 2: {{nme}} is not a variable",
-		"{{expires}}":         "line 1: {{expires}} has no value in this message",
+		"Hi\n{{nme}}":         "line 2: \"{{nme}}\" is not a variable",
+		"{{expires}}":         "line 1: \"{{expires}}\" has no value in this message",
 		"a\nb\n{{drop":        "line 3: the variable that begins with \"{{drop\" is not closed",
-		"[[a {{nme}}]]":       "line 1: {{nme}} is not a variable",
+		"[[a {{nme}}]]":       "line 1: \"{{nme}}\" is not a variable",
 		"{{drop}} {{ drop |":  "line 1: the variable that begins with \"{{ drop |\" is not closed",
-		"\n\n[[ {{in}} {{x}}": "line 3: {{x}} is not a variable",
+		"\n\n[[ {{in}} {{x}}": "line 3: \"{{x}}\" is not a variable",
 	} {
 		_, err := Parse(text, Reminder)
 		if err == nil || !strings.HasPrefix(err.Error(), want) {

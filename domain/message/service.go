@@ -18,7 +18,7 @@ var (
 // Store keeps versions.
 type Store interface {
 	// Current returns the versions that count for the place and, of a drop, those
-	// of its shop; upTo leaves newer ones out, 0 leaves out none.
+	// of its shop; upTo leaves newer ones out, [Newest] none.
 	Current(ctx context.Context, p Place, upTo int64) ([]Version, error)
 	// History returns the versions of one key of the place, the newest first.
 	History(ctx context.Context, p Place, k Key, limit int) ([]Version, error)
@@ -42,7 +42,7 @@ func (s *Service) Book(ctx context.Context, by staff.Actor, p Place) (*Book, err
 	if err := by.May(staff.View, p.Shop); err != nil {
 		return nil, err
 	}
-	versions, err := s.Store.Current(ctx, p, 0)
+	versions, err := s.Store.Current(ctx, p, Newest)
 	return NewBook(versions), err
 }
 
@@ -133,9 +133,12 @@ func entry(by staff.Actor, action string, v Version) staff.Entry {
 	return e
 }
 
+// Newest asks a [Source] for the texts as they are now.
+const Newest = -1
+
 // A Source hands out books by place and version.
 type Source interface {
 	// Book returns the texts of the place as they were up to a version, which a
-	// batch keeps from when it was cut.
+	// batch keeps from when it was cut (0 = the built-in ones), or [Newest].
 	Book(ctx context.Context, p Place, upTo int64) (*Book, error)
 }

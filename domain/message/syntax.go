@@ -138,10 +138,10 @@ func variable(s string, k Kind, line int) (p part, after string, err error) {
 	case slices.Contains(Variables(k), known):
 	case slices.Contains(allVariables(), known):
 		return p, "", &SyntaxError{line, "rule.variable_without_value",
-			fmt.Sprintf("{{%s}} has no value in this message; there are %s", name, strings.Join(Variables(k), ", "))}
+			fmt.Sprintf("%q has no value in this message; there are %q", "{{"+name+"}}", strings.Join(Variables(k), ", "))}
 	default:
 		return p, "", &SyntaxError{line, "rule.variable_unknown",
-			fmt.Sprintf("{{%s}} is not a variable; there are %s", head(name), strings.Join(Variables(k), ", "))}
+			fmt.Sprintf("%q is not a variable; there are %q", "{{"+head(name)+"}}", strings.Join(Variables(k), ", "))}
 	}
 	return part{variable: known, fallback: strings.TrimSpace(fallback), hasOwn: own, line: line}, after, nil
 }

@@ -121,4 +121,7 @@ type CockpitStore interface {
 	// Spans returns what went out within back from now, about as it did: a
 	// batch's messages count from its first start to its end.
 	Spans(ctx context.Context, templateID int64, back time.Duration) ([]Span, error)
+	// SlotSpans returns what went out of one slot, as Spans; none once its batches
+	// are past their retention.
+	SlotSpans(ctx context.Context, slotID int64) ([]Span, error)
 }

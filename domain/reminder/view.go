@@ -126,6 +126,7 @@ type Delivered struct {
 	Detail     string
 	Attempts   int
 	At         time.Time // when the outcome was recorded; zero while in flight
+	TextsUpTo  int64     // the newest version of a text that counts for the message
 }
 
 // Growth is how many reminders were booked up to an instant.

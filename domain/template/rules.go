@@ -1,13 +1,13 @@
 package template
 
 import (
-	"net/url"
 	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
 
 	"dropbell/domain/fault"
+	"dropbell/domain/message"
 	"dropbell/domain/money"
 	"dropbell/domain/wording"
 )
@@ -101,10 +101,13 @@ func (s Spec) checkReach(e *fault.Fields) {
 	if s.ClaimMode != Durable && s.ClaimMode != Gate {
 		e.Add("claim_mode", "rule.claim_mode", "must be durable or gate")
 	}
-	if s.ClaimURL == "" {
-		return
-	}
-	if u, err := url.Parse(s.ClaimURL); err != nil || !utf8.ValidString(s.ClaimURL) || (u.Scheme != "https" && u.Scheme != "http") || u.Host == "" || len(s.ClaimURL) > 500 {
+	CheckClaimURL(e, s.ClaimURL)
+}
+
+// CheckClaimURL adds to e if a claim address is neither empty nor one that
+// readers can be sent to.
+func CheckClaimURL(e *fault.Fields, address string) {
+	if address != "" && (!message.Followed(address) || !utf8.ValidString(address) || len(address) > 500) {
 		e.Add("claim_url", "rule.claim_url", "must be an http or https address of at most 500 characters")
 	}
 }

@@ -3,10 +3,13 @@
 package template
 
 import (
+	"strconv"
+	"strings"
 	"time"
 
 	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
+	"dropbell/domain/message"
 	"dropbell/domain/money"
 )
 
@@ -124,6 +127,9 @@ type Template struct {
 	Spec
 	ShopName     string
 	ShopTimezone string
+	// ShopClaimURL is where coupons of the shop are claimed whose templates name no
+	// address; see [Template.ClaimAddress].
+	ShopClaimURL string
 	// Issued is how many coupons there are, less those Returned to stock.
 	Issued, Returned int64
 	// Stored is the stored state; see [Template.State].
@@ -198,14 +204,35 @@ func (t Template) AcceptsReservations(now time.Time) error {
 	return nil
 }
 
+// ClaimAddress returns where the coupon can be claimed: the template's own
+// address, else the shop's; empty = nowhere.
+func (t Template) ClaimAddress() string {
+	if t.ClaimURL != "" {
+		return t.ClaimURL
+	}
+	return strings.ReplaceAll(t.ShopClaimURL, "{id}", strconv.FormatInt(t.ID, 10))
+}
+
+// Worth returns what the coupon is worth, for messages.
+func (s Spec) Worth() message.Worth {
+	w := message.Worth{Amount: s.AmountOff, Most: s.MaxOff, Threshold: s.Threshold, Currency: s.Currency}
+	if s.Kind == PercentOff {
+		w.Percent = s.PercentOff
+	}
+	return w
+}
+
 // A Shop is where templates belong.
 type Shop struct {
 	Number   int64
 	Name     string
 	Timezone string // IANA
+	// ClaimURL is where coupons are claimed whose templates name no address of their
+	// own; {id} stands for the template's number. Empty = nowhere.
+	ClaimURL string
 }
 
 // Shown is what the audit log keeps of a shop.
 func (s Shop) Shown() map[string]string {
-	return map[string]string{"name": s.Name, "timezone": s.Timezone}
+	return map[string]string{"name": s.Name, "timezone": s.Timezone, "claim_url": s.ClaimURL}
 }

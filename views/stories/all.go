@@ -148,7 +148,7 @@ func forms() []Story {
 func drops() []Story {
 	configured := delivery.ChannelSetOf(delivery.App, delivery.Email, delivery.SMS, delivery.WebPush)
 	page := func(d droppages.Drop) droppages.Template {
-		return droppages.Template{Drop: d, Channels: configured, Growth: growth(d.Booked()), History: records()[:3]}
+		return droppages.Template{Drop: d, Tab: droppages.TabReminders, Before: lastMonth(), Channels: configured, Growth: growth(d.Booked()), History: records()[:3]}
 	}
 	draft := page(drop(6, "Untitled idea", 40*24*time.Hour, 0))
 	draft.Stored, draft.Board, draft.Growth, draft.History = template.Draft, reminder.Board{}, nil, nil
@@ -174,6 +174,8 @@ func drops() []Story {
 	paused.Stored = template.Paused
 	ended := page(drop(8, "Rained off", time.Hour, 1_200))
 	ended.Stored = template.Cancelled
+	coupons, told := open, open
+	coupons.Tab, coupons.Sales, told.Tab = droppages.TabCoupons, salesOf(open.Drop.Template, 31_400, 0, 0).Sales, droppages.TabHistory
 	return []Story{
 		{Name: "template/draft", Page: draft.Page()},
 		{Name: "template/scheduled", Page: waiting.Page()},
@@ -183,9 +185,16 @@ func drops() []Story {
 		{Name: "template/moved_back", Page: back.Page()},
 		{Name: "template/open", Page: open.Page()},
 		{Name: "template/past", Page: past.Page()},
+		{Name: "template/coupons", Page: coupons.Page()},
+		{Name: "template/history", Page: told.Page()},
 		{Name: "template/paused", Page: paused.Page()},
 		{Name: "template/cancelled", Page: ended.Page()},
 	}
+}
+
+// lastMonth is the drop before.
+func lastMonth() *droppages.Journey {
+	return &droppages.Journey{ID: 3, Name: "Mid-autumn", Booked: 151_900, Sent: 149_211, Stock: 40_000, Claimed: 40_000, Used: 21_318}
 }
 
 func confirms() []Story {

@@ -40,7 +40,7 @@ func campaignPage(st campaign.Status) campaignpages.Campaign {
 	p := campaignpages.Campaign{Status: st, Zone: shanghai(), Carrier: delivery.ChannelStatus{Setting: delivery.Setting{Channel: st.Channel}, Configured: true}, Recipients: campaignpages.CampaignRecipients{Status: st, Zone: shanghai(), Part: true}}
 	for _, tag := range []string{"", "zh-CN"} {
 		s := delivery.Subject{Kind: delivery.KindCampaign, Copy: &st.Content}
-		p.Previews = append(p.Previews, campaignpages.CampaignText{Locale: tag, Content: delivery.RenderCopy(s, 0, user.User{Locale: tag})})
+		p.Previews = append(p.Previews, campaignpages.CampaignText{Locale: tag, Content: delivery.RenderCopy(nil, s, delivery.Email, 0, user.User{Locale: tag})})
 	}
 	return p
 }

@@ -108,6 +108,41 @@ func deck(t template.Template, users int64, trouble bool) droppages.Cockpit {
 	return p
 }
 
+// watched is the live tab with a deck.
+func watched(c droppages.Cockpit) droppages.Template {
+	p := droppages.Template{Drop: droppages.Drop{Template: c.Template}, Tab: droppages.TabLive, Before: lastMonth(), Deck: &c}
+	for _, r := range c.Deck.Rows {
+		row := reminder.Row{Slot: r.Slot}
+		for i, lane := range r.Lanes {
+			row.Cells[i] = lane.Cell
+		}
+		p.Board.Rows = append(p.Board.Rows, row)
+	}
+	p.Wave = waveOf(p.Board)
+	return p
+}
+
+// waveOf is the wave of the board's last slot.
+func waveOf(b reminder.Board) *droppages.WaveCard {
+	c := &droppages.WaveCard{Template: 1, Zone: shanghai()}
+	var spans []reminder.Span
+	for _, r := range b.Rows {
+		if r.FiredAt == nil {
+			continue
+		}
+		c.Slots, c.Chosen, spans = append(c.Slots, r), r, nil
+		for i, rate := range []float64{9_000, 900, 480, 700, 0} {
+			for left, at := r.Cells[i].Sent, r.DueAt; left > 0; at = at.Add(time.Second) {
+				n := min(left, int64(rate*(0.7+0.3*math.Sin(at.Sub(r.DueAt).Seconds()/3))))
+				spans = append(spans, reminder.Span{Channel: delivery.Channel(i), From: at, To: at.Add(time.Second), Sent: n})
+				left -= n
+			}
+		}
+	}
+	c.Wave = reminder.WaveOf(spans)
+	return c
+}
+
 func decks() []Story {
 	quiet := deck(coupon(1, "Moon cake night", 9*time.Hour), 41_203, false)
 	soon := deck(coupon(1, "Moon cake night: ¥20 off everything at Harbour Tea House", 9*time.Minute), 184_220, false)
@@ -115,23 +150,24 @@ func decks() []Story {
 	trouble.Ahead = []reminder.Prognosis{{Job: reminder.Job{TemplateID: 1, Channel: delivery.SMS, Slot: 1, DueAt: Now().Add(-time.Minute), Messages: 8000},
 		FinishAt: Now().Add(2 * time.Minute), Missed: 712}}
 	open := deck(coupon(1, "Moon cake night", -20*time.Minute), 22_000, false)
-	draft := coupon(1, "Moon cake night", 9*time.Hour)
-	draft.Stored, draft.PublishedAt = template.Draft, nil
 	over := deck(coupon(1, "Moon cake night", -9*time.Hour), 22_000, false)
 	over.Stored = template.Closed
 	past := deck(coupon(1, "Afterthought", 9*time.Minute), 22_000, false)
 	past.Deck = deckOf(late(deliver(board(past.Template, 22_000), false), 10), false)
 	past.Claims = droppages.ClaimsCard(*salesOf(past.Template, 0, 0, 0).Sales)
 	unused := deck(coupon(1, "Moon cake night", 61*time.Minute), 0, false)
+	replayed, forgotten := watched(open), watched(over)
+	replayed.Wave.Replay, forgotten.Wave.Wave = true, reminder.Wave{}
 	return []Story{
-		{Name: "cockpit/quiet", Page: quiet.Page(), Role: staff.Viewer},
-		{Name: "cockpit/soon", Page: soon.Page(), Role: staff.Operator},
-		{Name: "cockpit/trouble", Page: trouble.Page(), Role: staff.Operator},
-		{Name: "cockpit/open", Page: open.Page(), Role: staff.Viewer},
-		{Name: "cockpit/draft", Page: droppages.Cockpit{Template: draft, At: Now(), Channels: status(false)}.Page()},
-		{Name: "cockpit/over", Page: over.Page()},
-		{Name: "cockpit/past", Page: past.Page()},
-		{Name: "cockpit/unused", Page: unused.Page()},
+		{Name: "cockpit/quiet", Page: watched(quiet).Page(), Role: staff.Viewer},
+		{Name: "cockpit/soon", Page: watched(soon).Page(), Role: staff.Operator},
+		{Name: "cockpit/trouble", Page: watched(trouble).Page(), Role: staff.Operator},
+		{Name: "cockpit/open", Page: watched(open).Page(), Role: staff.Viewer},
+		{Name: "cockpit/replay", Page: replayed.Page()},
+		{Name: "cockpit/forgotten", Page: forgotten.Page()},
+		{Name: "cockpit/over", Page: watched(over).Page()},
+		{Name: "cockpit/past", Page: watched(past).Page()},
+		{Name: "cockpit/unused", Page: watched(unused).Page()},
 	}
 }
 

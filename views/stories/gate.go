@@ -12,7 +12,7 @@ import (
 // gates are drops behind the claim gate.
 func gates() []Story {
 	story := func(name string, shards int, change func(*droppages.Template, *droppages.StockShards)) Story {
-		p := droppages.Template{Drop: drop(5, "Morning rush", -20*time.Minute, 22_000), History: records()[:1],
+		p := droppages.Template{Tab: droppages.TabClaims, Drop: drop(5, "Morning rush", -20*time.Minute, 22_000), History: records()[:1],
 			Channels: delivery.ChannelSetOf(delivery.App, delivery.Email, delivery.SMS, delivery.WebPush)}
 		p.ClaimMode, p.Issued = template.Gate, 31_400
 		p.Board = deliver(p.Board, false)

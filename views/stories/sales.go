@@ -40,7 +40,7 @@ func pace(n int64) []int64 {
 // salesOf puts a card on its page.
 func salesOf(t template.Template, issued, writing int64, rate int64) droppages.Template {
 	t.Issued = issued
-	p := droppages.Template{Drop: droppages.Drop{Template: t, Board: deliver(board(t, 22_000), false)}, Growth: growth(22_000),
+	p := droppages.Template{Tab: droppages.TabClaims, Drop: droppages.Drop{Template: t, Board: deliver(board(t, 22_000), false)}, Growth: growth(22_000),
 		Channels: delivery.ChannelSetOf(delivery.AllChannels()...)}
 	p.Sales = &droppages.Sales{Template: t, Curve: sold(t, issued), Pace: pace(rate), Total: t.Stock, Issued: issued, Writing: writing,
 		Tally: owned.Tally{Issued: issued, Used: issued / 3, Locked: issued / 50, Expired: issued / 20, Revoked: issued / 90, Returned: issued / 200,

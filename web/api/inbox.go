@@ -21,8 +21,8 @@ type Message struct {
 	DueAt        time.Time  `json:"due_at" example:"2027-01-01T11:50:00Z"`
 	At           time.Time  `json:"at" doc:"When it was delivered." example:"2027-01-01T11:50:00.4Z"`
 	ClaimURL     string     `json:"claim_url,omitempty" doc:"Where the coupon can be claimed."`
-	Title        string     `json:"title,omitempty" doc:"Of a campaign's message or a notice, in the user's language." example:"Spring sale"`
-	Text         string     `json:"text,omitempty" doc:"Of a campaign's message or a notice; its lines are separated by line feeds." example:"Everything is 20 % off this week."`
+	Title        string     `json:"title,omitempty" doc:"In the user's language." example:"Spring sale"`
+	Text         string     `json:"text,omitempty" doc:"In the user's language; its lines are separated by line feeds." example:"Everything is 20 % off this week."`
 	ExpiresAt    *time.Time `json:"expires_at,omitempty" doc:"Of a notice: until when the coupon is valid." example:"2027-01-08T12:00:00Z"`
 	Read         bool       `json:"read"`
 }

@@ -57,7 +57,7 @@ func (a *API) templateRoutes() {
 func dropJSON(t template.Template, state template.State) Drop {
 	return Drop{ID: pipeline.Decimal(t.ID), ShopNumber: pipeline.Decimal(t.ShopNumber), ShopName: t.ShopName, Name: t.Name, Description: t.Description,
 		State: string(state), OpensAt: t.OpensAt.UTC(), ClosesAt: t.OverAt().UTC(), StockLeft: t.StockLeft(),
-		PerUserLimit: t.PerUserLimit, Discount: discountJSON(t.Spec), ClaimURL: t.ClaimURL}
+		PerUserLimit: t.PerUserLimit, Discount: discountJSON(t.Spec), ClaimURL: t.ClaimAddress()}
 }
 
 func discountJSON(s template.Spec) Discount {

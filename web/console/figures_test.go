@@ -14,6 +14,7 @@ import (
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
+	droppages "dropbell/views/pages/drops"
 	"dropbell/web/console/consoletest"
 	"dropbell/web/console/shell"
 )
@@ -138,6 +139,16 @@ func (f *figures) group(variant int, what string) (n int64) {
 	return n
 }
 
+// pages are those of the drop that show figures.
+func (f *figures) pages() []string {
+	page := shell.TemplateURL(f.drop.ID)
+	list := []string{page + "/balance", page + "/report"}
+	for _, tab := range droppages.Tabs() {
+		list = append(list, page+"?tab="+string(tab))
+	}
+	return list
+}
+
 // check compares every figure of the page, of which there are some.
 func (f *figures) check(b *consoletest.Browser, path string) {
 	f.Helper()
@@ -218,12 +229,12 @@ func TestFiguresAreWhatTheRowsSay(t *testing.T) {
 	}
 	b := g.As(staff.Admin)
 	g.Fire(f.drop, 12, refuse) // the others wait
-	for _, page := range []string{"", "/cockpit", "/balance", "/report"} {
-		f.check(b, shell.TemplateURL(f.drop.ID)+page)
+	for _, page := range f.pages() {
+		f.check(b, page)
 	}
 	g.Fire(f.drop, 11, refuse) // which no user has booked
 	g.Fire(f.drop, 2, refuse)
-	b.Get(shell.TemplateURL(f.drop.ID)).Is(200).Has("Nobody to remind", "Partly delivered").HasNot("Finished")
+	b.Get(shell.TemplateURL(f.drop.ID)+"?tab=reminders").Is(200).Has("Nobody to remind", "Partly delivered").HasNot("Finished")
 	f.sold(f.drop, 1001, 1002, 1003, 1004, 1021, 1022, 1023, 1024, 1025, 1026, 1027)
 	f.become("used", 3)
 	f.become("locked", 2)
@@ -234,12 +245,11 @@ func TestFiguresAreWhatTheRowsSay(t *testing.T) {
 	f.campaign = g.SentOut("Spring", 10, 400)
 	page := fmt.Sprintf("/campaigns/%d", f.campaign.ID)
 	consoletest.Within(t, "the card about claims to be read again", func() bool {
-		return strings.Contains(b.Get(shell.TemplateURL(f.drop.ID)).Body, `data-figure="coupons:issued">11<`)
+		return strings.Contains(b.Get(shell.TemplateURL(f.drop.ID)+"?tab=claims").Body, `data-figure="coupons:issued">11<`)
 	})
 	b.Get(page).Is(200).HasNot(`data-figure="results:`) // nothing is counted yet
 	g.Count()
-	for _, path := range []string{shell.TemplateURL(f.drop.ID), shell.TemplateURL(f.drop.ID) + "/cockpit", shell.TemplateURL(f.drop.ID) + "/balance",
-		shell.TemplateURL(f.drop.ID) + "/report", "/results", "/campaigns", page} {
+	for _, path := range append(f.pages(), "/results", "/campaigns", page) {
 		f.check(b, path)
 	}
 	for name := range rowsSQL {

@@ -112,13 +112,13 @@ func (p *program) redemptionMetrics() func(error) {
 	return func(err error) { total.WithLabelValues(result(err)).Inc() }
 }
 
-// claimMetrics counts the answers to claims, and those of them that were given
-// from memory.
+// claimMetrics counts the answers to claims, and the refusals among them that the
+// prefilter gave.
 func (p *program) claimMetrics() (answered *prometheus.CounterVec, fromMemory prometheus.Counter) {
 	answered = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "dropbell_claims_total",
 		Help: "Claims answered, by result."}, []string{"result"})
 	fromMemory = prometheus.NewCounter(prometheus.CounterOpts{Name: "dropbell_claims_from_memory_total",
-		Help: "Refusals that cost no store a request."})
+		Help: "Refusals that cost no transaction."})
 	p.Registry.MustRegister(answered, fromMemory)
 	for _, result := range []error{nil, claim.ErrSoldOut, claim.ErrLimit, claim.ErrNotStarted, claim.ErrEnded, template.ErrNotOpen,
 		template.ErrNotFound, claim.ErrIdempotency, claim.ErrOverloaded} {

@@ -29,6 +29,7 @@ import (
 	couponsdb "dropbell/adapters/postgres/coupons"
 	deliverydb "dropbell/adapters/postgres/delivery"
 	dropsdb "dropbell/adapters/postgres/drops"
+	messagesdb "dropbell/adapters/postgres/messages"
 	workdb "dropbell/adapters/postgres/work"
 	"dropbell/adapters/redis"
 	"dropbell/adapters/redisgate"
@@ -178,7 +179,11 @@ func (p *program) wireUseCases() error {
 	p.templates = &template.Service{Store: refreshingStore{p.telling(dropsdb.NewTemplates(p.Reports)), p.lookup}, Now: app.Clock}
 	p.reminders = &reminder.Service{Store: p.reservations, Templates: p.lookup, Channels: p.channels, Now: app.Clock}
 	p.explainer = &reminder.Explainer{Store: p.reservations, Coupons: couponSteps, Reminders: p.reminders}
-	p.inbox = &inbox.Service{Store: deliverydb.Inbox{DB: p.DB, Track: p.campaignLinks().Addresses(p.Config.PublicURL)}}
+	texts, err := lookup.NewBooks(messagesdb.NewMessages(p.DB))
+	if err != nil {
+		return err
+	}
+	p.inbox = &inbox.Service{Store: deliverydb.Inbox{DB: p.DB, Texts: texts, Track: p.campaignLinks().Addresses(p.Config.PublicURL)}}
 	p.deadLetters = &delivery.DeadLetters{Store: deliverydb.NewDeadLetters(p.Reports)}
 
 	p.reports = &report.Service{Templates: p.templates, Reminders: dropsdb.NewCockpits(p.DB), Board: dropsdb.NewBoards(p.Reports), Stock: p.accounts,
@@ -189,7 +194,7 @@ func (p *program) wireUseCases() error {
 	p.users = &user.Service{Store: users}
 	p.segments = &segment.Service{Store: segments, Jobs: p.jobs, Tables: p.tables()}
 	store := campaignsdb.NewCampaigns(p.Reports, segments)
-	p.campaigns = &campaign.Service{Store: store, Lock: redis.NewLock(p.Redis), Templates: p.lookup, Users: p.users, Channels: p.channels, Now: app.Clock,
+	p.campaigns = &campaign.Service{Store: store, Lock: redis.NewLock(p.Redis), Templates: p.lookup, Users: p.users, Channels: p.channels, Texts: texts, Now: app.Clock,
 		Audiences: store.Audiences(), QuietCounts: (&lookup.WaitingCounts{Count: store.Waiting}).Of}
 
 	// Coupons. Claims pass the prefilter, which answers from memory what the gate could not answer differently.

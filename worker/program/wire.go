@@ -19,6 +19,7 @@ import (
 	couponsdb "dropbell/adapters/postgres/coupons"
 	deliverydb "dropbell/adapters/postgres/delivery"
 	dropsdb "dropbell/adapters/postgres/drops"
+	messagesdb "dropbell/adapters/postgres/messages"
 	workdb "dropbell/adapters/postgres/work"
 	"dropbell/adapters/redisgate"
 	"dropbell/adapters/sheet"
@@ -177,10 +178,14 @@ func (p *program) wireDelivery() error {
 		return err
 	}
 	senders = p.observed(senders)
+	texts, err := lookup.NewBooks(messagesdb.NewMessages(p.DB))
+	if err != nil {
+		return err
+	}
 	batches := deliverydb.NewGroupedBatches(p.DB)
 	p.OnClose(func() error { batches.Close(); return nil })
 	p.delivery = &delivery.Service{
-		Store: batches, Queue: p.queue, Senders: senders, Parallel: parallelCalls(p.Config),
+		Store: batches, Queue: p.queue, Senders: senders, Texts: texts, Parallel: parallelCalls(p.Config),
 		Admission: newAdmission(p.DB, p.Redis, p.Log),
 		Policy:    delivery.DefaultPolicy(), LeaseFor: leaseFor, Random: rand.Float64, Now: app.Clock,
 		Crashed: p.senderCrashed, Observe: p.metrics.delivered, OptOutURL: p.optOutURL(), LinkURL: p.linkURL(),
@@ -191,7 +196,7 @@ func (p *program) wireDelivery() error {
 		},
 	}
 	p.deadLetters = &delivery.DeadLetters{Store: deliverydb.NewDeadLetters(p.DB)}
-	p.tester = &delivery.Tester{Store: deliverydb.NewChannelTests(p.DB), Senders: senders, Now: app.Clock}
+	p.tester = &delivery.Tester{Store: deliverydb.NewChannelTests(p.DB), Senders: senders, Texts: texts, Now: app.Clock}
 	return nil
 }
 

@@ -21,7 +21,7 @@ const testSQL = `
 insert into batches as b (kind, owner_id, template_id, channel, from_user, to_user, due_count, due, due_at, worthless_after, priority, next_run_at, variant)
 values ('test', $1, $2, $3, $4, $4, 1, $5, clock_timestamp(), clock_timestamp() + interval '10 minutes', 0, clock_timestamp(), $6)
 on conflict (kind, owner_id, channel, from_user) do update set state = 'ready', variant = excluded.variant, template_id = excluded.template_id, due_at = excluded.due_at,
-	worthless_after = excluded.worthless_after, next_run_at = excluded.next_run_at, runs = 0, sent = null, sent_count = 0, skipped_count = 0,
+	worthless_after = excluded.worthless_after, messages_upto = excluded.messages_upto, next_run_at = excluded.next_run_at, runs = 0, sent = null, sent_count = 0, skipped_count = 0,
 	expired_count = 0, dead_count = 0, failed_count = 0, rest_outcome = null, rest_reason = null, started_at = null, finished_at = null
 where b.state = 'done'
 returning b.id`
@@ -101,8 +101,8 @@ func (s Campaigns) Subject(ctx context.Context, c campaign.Campaign) (delivery.S
 	if sub.TemplateID == 0 {
 		return sub, nil
 	}
-	err := s.Pool.QueryRow(ctx, `select name, claim_url, opens_at from templates where id = $1`, sub.TemplateID).
-		Scan(&sub.TemplateName, &sub.ClaimURL, &sub.OpensAt)
+	err := s.Pool.QueryRow(ctx, `select t.name, `+pg.ClaimURL+`, t.opens_at, `+pg.WorthColumns+` from templates t join shops h on h.number = t.shop_number where t.id = $1`, sub.TemplateID).
+		Scan(append([]any{&sub.TemplateName, &sub.ClaimURL, &sub.OpensAt}, pg.WorthFields(&sub.Worth)...)...)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return sub, nil
 	}

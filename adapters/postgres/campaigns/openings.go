@@ -14,8 +14,8 @@ import (
 // targetSQL finds the claim page of campaign $1, if it was sent and is about a
 // template; see [campaign.Spec.TemplateID].
 const targetSQL = `
-select c.id, t.claim_url from campaigns c join templates t on t.id = ` + pg.CampaignTemplate + `
-where c.id = $1 and c.started_at is not null and t.claim_url <> ''`
+select c.id, ` + pg.ClaimURL + ` as claim_url from campaigns c join templates t on t.id = ` + pg.CampaignTemplate + `
+join shops h on h.number = t.shop_number where c.id = $1 and c.started_at is not null and ` + pg.ClaimURL + ` <> ''`
 
 // openingSQL notes in the same statement that user $2, of variant $3, was there.
 const openingSQL = `

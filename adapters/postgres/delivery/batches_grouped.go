@@ -3,10 +3,12 @@ package delivery
 import (
 	"context"
 	"math"
+	"slices"
 	"time"
 
 	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/delivery"
+	"dropbell/domain/user"
 )
 
 // GroupedBatches are [Batches] of which many are worked on side by side:
@@ -18,6 +20,8 @@ type GroupedBatches struct {
 	leases      [delivery.Channels]*pg.Committer[struct{}, time.Duration, *lease]
 	checkpoints [delivery.Channels]*pg.Committer[int64, checkpoint, checkpointAnswer]
 	accepted    *pg.Committer[struct{}, accepted, bool]
+	// contacts are asked for by channel, without names and with them.
+	contacts [delivery.Channels][2]*pg.Committer[struct{}, []user.ID, []user.User]
 }
 
 // NewGroupedBatches starts the groups.
@@ -36,6 +40,14 @@ func NewGroupedBatches(db *pg.DB) *GroupedBatches {
 	// group costs more than the few messages in it.
 	cfg.Workers = 1
 	g.accepted = pg.NewCommitter[struct{}](cfg, nil, g.Batches.accept)
+	cfg.Workers = 2
+	for _, c := range delivery.AllChannels() {
+		for i, named := range []bool{false, true} {
+			g.contacts[c][i] = pg.NewCommitter[struct{}](cfg, nil, func(ctx context.Context, asked [][]user.ID) ([][]user.User, error) {
+				return g.recipientsOfAll(ctx, c, asked, named)
+			})
+		}
+	}
 	return g
 }
 
@@ -44,6 +56,8 @@ func (g *GroupedBatches) Close() {
 	for _, c := range delivery.AllChannels() {
 		g.leases[c].Close()
 		g.checkpoints[c].Close()
+		g.contacts[c][0].Close()
+		g.contacts[c][1].Close()
 	}
 	g.accepted.Close()
 }
@@ -64,6 +78,30 @@ func (g *GroupedBatches) LeaseNext(ctx context.Context, c delivery.Channel, last
 	}
 	l.save, l.accept = g.checkpoints[c].Do, g.accepted.Do
 	return ready(context.WithoutCancel(ctx), l)
+}
+
+// fewRecipients is up to how many recipients' contacts are read together with those
+// of other batches. Reading more is no cheaper together.
+const fewRecipients = 100
+
+// Recipients returns what is known of the users; see [delivery.Store].
+func (g *GroupedBatches) Recipients(ctx context.Context, c delivery.Channel, ids []user.ID, named bool) ([]user.User, error) {
+	if len(ids) > fewRecipients {
+		return g.Batches.Recipients(ctx, c, ids, named)
+	}
+	i := 0
+	if named {
+		i = 1
+	}
+	return g.contacts[c][i].Do(ctx, ids)
+}
+
+// recipientsOfAll answers each with the users of all of them, among whom are its own.
+func (g *GroupedBatches) recipientsOfAll(ctx context.Context, c delivery.Channel, asked [][]user.ID, named bool) ([][]user.User, error) {
+	ids := slices.Concat(asked...)
+	slices.Sort(ids)
+	known, err := g.Batches.Recipients(ctx, c, slices.Compact(ids), named)
+	return slices.Repeat([][]user.User{known}, len(asked)), err
 }
 
 // leasing remembers how far the leases of a channel got. While a long reader

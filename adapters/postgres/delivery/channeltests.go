@@ -23,11 +23,11 @@ type ChannelTests struct{ *pg.DB }
 // NewChannelTests returns the test messages of db.
 func NewChannelTests(db *pg.DB) ChannelTests { return ChannelTests{db} }
 
-const testColumns = `t.id, t.channel, t.recipient, t.by_user, t.template_id, t.locale, t.due_at, t.state, t.result, t.detail, t.took_ms,
-	t.created_by, t.created_at, t.finished_at`
+const testColumns = `c.id, c.channel, c.recipient, c.by_user, c.template_id, c.locale, c.draft, c.due_at, c.state, c.result, c.detail, c.took_ms,
+	c.created_by, c.created_at, c.finished_at`
 
 func testFields(t *delivery.ChannelTest, took *int64) []any {
-	return []any{&t.ID, &t.Channel, &t.Recipient, &t.ByUser, &t.TemplateID, &t.Locale, &t.DueAt, &t.State, &t.Result, &t.Detail, took,
+	return []any{&t.ID, &t.Channel, &t.Recipient, &t.ByUser, &t.TemplateID, &t.Locale, &t.Draft, &t.DueAt, &t.State, &t.Result, &t.Detail, took,
 		&t.CreatedBy, &t.CreatedAt, &t.FinishedAt}
 }
 
@@ -43,10 +43,10 @@ func (s ChannelTests) CreateTest(ctx context.Context, t delivery.ChannelTest, e 
 		}
 		var took int64
 		err := tx.QueryRow(ctx, `
-			insert into channel_tests as t (channel, recipient, by_user, template_id, locale, created_by, due_at)
-			values ($1, $2, $3, $4, $5, $6, greatest(date_trunc('second', clock_timestamp()),
+			insert into channel_tests as c (channel, recipient, by_user, template_id, locale, created_by, draft, due_at)
+			values ($1, $2, $3, $4, $5, $6, $7, greatest(date_trunc('second', clock_timestamp()),
 				(select max(due_at) + interval '1 second' from channel_tests o where o.channel = $1)))
-			returning `+testColumns, t.Channel, t.Recipient, t.ByUser, t.TemplateID, t.Locale, t.CreatedBy).Scan(testFields(&t, &took)...)
+			returning `+testColumns, t.Channel, t.Recipient, t.ByUser, t.TemplateID, t.Locale, t.CreatedBy, t.Draft).Scan(testFields(&t, &took)...)
 		if err != nil {
 			return err
 		}
@@ -73,7 +73,7 @@ func tooManyTests(ctx context.Context, tx pgx.Tx, t delivery.ChannelTest) error 
 
 // Tests lists the channel's last tests, newest first.
 func (s ChannelTests) Tests(ctx context.Context, c delivery.Channel, limit int) ([]delivery.ChannelTest, error) {
-	rows, err := s.Pool.Query(ctx, `select `+testColumns+` from channel_tests t where channel = $1 order by id desc limit $2`, c, limit)
+	rows, err := s.Pool.Query(ctx, `select `+testColumns+` from channel_tests c where channel = $1 order by id desc limit $2`, c, limit)
 	if err != nil {
 		return nil, pg.Translate(err)
 	}
@@ -95,18 +95,20 @@ func (s ChannelTests) TakeTest(ctx context.Context, id int64, lasting time.Durat
 	var to user.User
 	var push []byte
 	var known bool
+	fields := append(testFields(&t.ChannelTest, &took), &t.Subject.TemplateName, &t.Subject.ShopNumber, &t.Subject.ClaimURL,
+		&t.Subject.OpensAt, &t.Subject.ShopName, &t.Subject.TextsUpTo)
+	fields = append(append(fields, pg.WorthFields(&t.Subject.Worth)...), &known, &to.Name, &to.Email, &to.Phone, &to.Locale, &to.Timezone, &push)
 	err := s.Pool.QueryRow(ctx, `
-		with t as (
+		with c as (
 			update channel_tests set state = 'running', token = $2, lease_until = clock_timestamp() + $3
 			where id = $1 and state = 'waiting' returning *
 		)
-		select `+testColumns+`, coalesce(p.name, 'Dropbell'), coalesce(p.shop_number::text, ''), coalesce(p.claim_url, ''),
-			coalesce(p.opens_at, '0001-01-01'), u.id is not null, coalesce(u.name, ''), coalesce(u.email, ''), coalesce(u.phone, ''),
+		select `+testColumns+`, coalesce(t.name, 'Dropbell'), coalesce(h.number::text, ''), `+pg.ClaimURL+`,
+			coalesce(t.opens_at, '0001-01-01'), coalesce(h.name, ''), newest_message(), `+pg.WorthColumns+`, u.id is not null, coalesce(u.name, ''), coalesce(u.email, ''), coalesce(u.phone, ''),
 			coalesce(u.locale, ''), coalesce(u.timezone, ''), coalesce(u.push, '[]')
-		from t left join templates p on p.id = t.template_id
-			left join users u on t.by_user and u.id = case when t.by_user then t.recipient::bigint end`, id, t.Token, lasting).
-		Scan(append(testFields(&t.ChannelTest, &took), &t.Subject.TemplateName, &t.Subject.ShopNumber, &t.Subject.ClaimURL,
-			&t.Subject.OpensAt, &known, &to.Name, &to.Email, &to.Phone, &to.Locale, &to.Timezone, &push)...)
+		from c left join templates t on t.id = c.template_id left join shops h on h.number = coalesce(t.shop_number, (c.draft ->> 'shop')::bigint)
+			left join users u on c.by_user and u.id = case when c.by_user then c.recipient::bigint end`, id, t.Token, lasting).
+		Scan(fields...)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return t, delivery.ErrNoWork
 	}
@@ -141,7 +143,7 @@ func addressTest(t *delivery.TakenTest, known user.User, push []byte) error {
 // EndTest records the result and forgets the recipient.
 func (s ChannelTests) EndTest(ctx context.Context, t delivery.TakenTest) error {
 	_, err := s.Pool.Exec(ctx, `update channel_tests set state = 'done', result = $3, detail = $4, took_ms = $5, finished_at = clock_timestamp(),
-			recipient = '', token = null, lease_until = null
+			recipient = '', draft = null, token = null, lease_until = null
 		where id = $1 and token = $2 and state = 'running'`, t.ID, t.Token, t.Result, t.Detail, t.Took.Milliseconds())
 	return pg.Translate(err)
 }
@@ -151,7 +153,7 @@ func (s ChannelTests) EndTest(ctx context.Context, t delivery.TakenTest) error {
 func (s ChannelTests) OpenTests(ctx context.Context, limit int) ([]int64, error) {
 	rows, err := s.Pool.Query(ctx, `
 		with lost as (
-			update channel_tests set state = 'done', result = 'unknown', finished_at = clock_timestamp(), recipient = '', token = null, lease_until = null
+			update channel_tests set state = 'done', result = 'unknown', finished_at = clock_timestamp(), recipient = '', draft = null, token = null, lease_until = null
 			where id in (select id from channel_tests where state = 'running' and lease_until < clock_timestamp() for update skip locked)
 		)
 		select id from channel_tests where state = 'waiting' order by id limit $1`, limit)

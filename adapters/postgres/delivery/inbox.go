@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/RoaringBitmap/roaring/v2/roaring64"
@@ -12,14 +13,16 @@ import (
 	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/delivery"
 	"dropbell/domain/inbox"
+	texts "dropbell/domain/message"
 	"dropbell/domain/reminder"
-	"dropbell/domain/template"
 	"dropbell/domain/user"
 )
 
 // Inbox derives in-app messages from batches; see [inbox.Store].
 type Inbox struct {
 	*pg.DB
+	// Texts has the texts of messages; nil = the built-in ones.
+	Texts texts.Source
 	// Track, if set, returns the tracked address that replaces a campaign's link
 	// in one user's text.
 	Track func(campaign int64, id user.ID, variant int) string
@@ -66,10 +69,10 @@ func (s Inbox) addReminders(ctx context.Context, p *paging) error {
 	if err != nil {
 		return err
 	}
-	about, err := s.templateHeads(ctx, ids)
+	about, err := s.heads(ctx, ids)
 	for _, d := range all {
 		if d.Outcome == delivery.Sent || d.Outcome == delivery.Recovered {
-			p.all = append(p.all, message{Message: messageOf(d, about[d.TemplateID])})
+			p.all = append(p.all, reminderOf(d, about[d.TemplateID]))
 		}
 	}
 	return err
@@ -112,12 +115,12 @@ func (p *paging) complete(instant time.Time) bool {
 		(p.Unread == inbox.MaxUnread || !instant.After(p.ReadThrough))
 }
 
-// message is one message of a page. words, if set, adds the text that its
-// reader is shown; batch, if set, is the campaign's batch that has all else.
+// message is one message of a page, and what its text is about. batch, if set, is
+// the campaign's batch that has all else.
 type message struct {
 	inbox.Message
-	words func(*inbox.Message, user.User)
-	batch int64
+	subject delivery.Subject
+	batch   int64
 }
 
 // render adds what campaigns say and the words of the messages that are shown.
@@ -127,45 +130,91 @@ func (s Inbox) render(ctx context.Context, by user.ID, shown []message) ([]inbox
 		return nil, err
 	}
 	items := make([]inbox.Message, len(shown))
-	var readers map[user.ID]user.User
+	if len(shown) == 0 {
+		return items, nil
+	}
+	readers, err := s.readers(ctx, []user.ID{by})
+	if err != nil {
+		return nil, err
+	}
 	for i, m := range shown {
-		items[i] = m.Message
-		if m.words == nil {
-			continue
+		r, err := s.renderer(ctx, m.subject)
+		if err != nil {
+			return nil, err
 		}
-		if readers == nil {
-			var err error
-			if readers, err = s.readers(ctx, []user.ID{by}); err != nil {
-				return nil, err
-			}
-		}
-		m.words(&items[i], readers[by])
+		items[i] = m.said(r, readers[by])
 	}
 	return items, nil
 }
 
-func messageOf(d reminder.Delivered, t template.Template) inbox.Message {
-	item := inbox.Message{
-		ID:         inbox.MessageID(d.Kind, d.SlotID, d.DueAt),
-		TemplateID: d.TemplateID, ShopNumber: t.ShopNumber, Kind: d.Kind, Slot: d.Slot,
-		OpensAt: d.OpensAt, DueAt: d.DueAt, At: d.At, Name: t.Name, ClaimURL: t.ClaimURL,
+// renderer returns what renders a subject's message in the app. An app finds its
+// way by ClaimURL, which stays the claim page itself; a link in a campaign's text
+// is the tracked one.
+func (s Inbox) renderer(ctx context.Context, about delivery.Subject) (*delivery.Renderer, error) {
+	if s.Track != nil && about.Kind == delivery.KindCampaign {
+		campaign := about.OwnerID
+		about.Track = func(id user.ID, variant int) string { return s.Track(campaign, id, variant) }
 	}
-	if d.Kind == delivery.KindCancelled {
-		item.ClaimURL = "" // there is nothing to claim
+	if s.Texts == nil {
+		return delivery.NewRenderer(nil, about, delivery.App), nil
 	}
+	book, err := s.Texts.Book(ctx, about.Place(), about.TextsUpTo)
+	return delivery.NewRenderer(book, about, delivery.App), err
+}
+
+// said returns the message with its words for u.
+func (m message) said(r *delivery.Renderer, u user.User) inbox.Message {
+	content, item := r.For(u), m.Message
+	item.Title, item.Text, item.ClaimURL = content.Title, content.Text, m.subject.Link()
 	return item
 }
 
-// templateHeads returns what messages show of the templates.
-func (s Inbox) templateHeads(ctx context.Context, ids []int64) (map[int64]template.Template, error) {
-	rows, err := s.Pool.Query(ctx, `select id, shop_number, name, claim_url from templates where id = any($1)`, ids)
+// toAll returns the message for each of the users.
+func (s Inbox) toAll(ctx context.Context, m message, ids []user.ID) (map[user.ID]inbox.Message, error) {
+	readers, err := s.readers(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	r, err := s.renderer(ctx, m.subject)
+	if err != nil {
+		return nil, err
+	}
+	items := make(map[user.ID]inbox.Message, len(ids))
+	for id, u := range readers {
+		items[id] = m.said(r, u)
+	}
+	return items, nil
+}
+
+// reminderOf is a reminder, a correction or a cancellation as its reader finds it
+// in the app: with the time that was left when it was recorded.
+func reminderOf(d reminder.Delivered, about delivery.Subject) message {
+	shop, _ := strconv.ParseInt(about.ShopNumber, 10, 64)
+	about.Kind, about.TemplateID, about.Slot, about.OpensAt, about.TextsUpTo = d.Kind, d.TemplateID, int(d.Slot), d.OpensAt, d.TextsUpTo
+	return message{Message: inbox.Message{
+		ID:         inbox.MessageID(d.Kind, d.SlotID, d.DueAt),
+		TemplateID: d.TemplateID, ShopNumber: shop, Kind: d.Kind, Slot: d.Slot,
+		OpensAt: d.OpensAt, DueAt: d.DueAt, At: d.At, Name: about.TemplateName,
+	}, subject: about.At(d.At)}
+}
+
+// headColumns are what messages show of template t and shop h; see [headFields].
+const headColumns = `t.shop_number::text, t.name, h.name, ` + pg.ClaimURL + `, ` + pg.WorthColumns
+
+func headFields(about *delivery.Subject) []any {
+	return append([]any{&about.ShopNumber, &about.TemplateName, &about.ShopName, &about.ClaimURL}, pg.WorthFields(&about.Worth)...)
+}
+
+// heads returns what messages show of the templates.
+func (s Inbox) heads(ctx context.Context, ids []int64) (map[int64]delivery.Subject, error) {
+	rows, err := s.Pool.Query(ctx, `select t.id, `+headColumns+` from templates t join shops h on h.number = t.shop_number where t.id = any($1)`, ids)
 	if err != nil {
 		return nil, pg.Translate(err)
 	}
-	heads := map[int64]template.Template{}
-	var t template.Template
-	_, err = pgx.ForEachRow(rows, []any{&t.ID, &t.ShopNumber, &t.Name, &t.ClaimURL}, func() error {
-		heads[t.ID] = t
+	heads := map[int64]delivery.Subject{}
+	var about delivery.Subject
+	_, err = pgx.ForEachRow(rows, append([]any{&about.TemplateID}, headFields(&about)...), func() error {
+		heads[about.TemplateID] = about
 		return nil
 	})
 	return heads, pg.Translate(err)
@@ -188,7 +237,7 @@ func (s Inbox) Arrival(ctx context.Context, k delivery.Kind, batchID int64, conn
 	case delivery.KindNotice:
 		return s.arrivalOf(ctx, batchID, connected, s.noticeMessages)
 	}
-	return s.reminderArrival(ctx, batchID, connected)
+	return s.arrivalOf(ctx, batchID, connected, s.reminderMessages)
 }
 
 // idSet is a stored set as [inbox.Users].
@@ -237,31 +286,32 @@ func (s Inbox) arrivalOf(ctx context.Context, batchID int64, connected inbox.Con
 	return inbox.ArrivalOf(messages), err == nil && len(messages) > 0, err
 }
 
-// reminderArrival returns what a finished in-app batch of reminders,
-// corrections or cancellations shows, which is the same for all its recipients.
-func (s Inbox) reminderArrival(ctx context.Context, batchID int64, connected inbox.Connected) (inbox.Arrival, bool, error) {
+// reminderMessages returns the messages of a finished app batch of reminders,
+// corrections or cancellations for the connected users whom it reached.
+func (s Inbox) reminderMessages(ctx context.Context, batchID int64, connected inbox.Connected) (map[user.ID]inbox.Message, error) {
 	var from, to user.ID
-	var a inbox.Arrival
 	var d reminder.Delivered
 	var sent []byte
-	var t template.Template
+	var about delivery.Subject
 	err := s.Pool.QueryRow(ctx, `
 		select b.kind, b.owner_id, b.template_id, coalesce(s.slot, 0), coalesce(s.opens_at, a.opens_at), b.due_at, b.from_user, b.to_user,
-			b.sent, coalesce(b.finished_at, now()), t.shop_number, t.name, t.claim_url
+			b.sent, coalesce(b.finished_at, now()), coalesce(b.messages_upto, 0), `+headColumns+`
 		from batches b
 		left join slots s on b.kind = 'reminder' and s.id = b.owner_id
 		left join announcements a on b.kind in ('correction', 'cancelled') and a.id = b.owner_id
-		join templates t on t.id = b.template_id
+		join templates t on t.id = b.template_id join shops h on h.number = t.shop_number
 		where b.id = $1 and b.channel = 0 and coalesce(s.id, a.id) is not null`, batchID).
-		Scan(&d.Kind, &d.SlotID, &d.TemplateID, &d.Slot, &d.OpensAt, &d.DueAt, &from, &to, &sent, &d.At, &t.ShopNumber, &t.Name, &t.ClaimURL)
+		Scan(append([]any{&d.Kind, &d.SlotID, &d.TemplateID, &d.Slot, &d.OpensAt, &d.DueAt, &from, &to, &sent, &d.At, &d.TextsUpTo}, headFields(&about)...)...)
 	if err != nil {
-		return a, false, pg.Translate(err)
+		return nil, pg.Translate(err)
 	}
 	set, err := pg.DecodeSet(sent)
-	shown := messageOf(d, t)
-	a.Message = func(user.ID) inbox.Message { return shown }
-	if err == nil {
-		a.Users = connected(from, to, idSet{set})
+	if err != nil {
+		return nil, err
 	}
-	return a, len(a.Users) > 0, err
+	ids := connected(from, to, idSet{set})
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	return s.toAll(ctx, reminderOf(d, about), ids)
 }

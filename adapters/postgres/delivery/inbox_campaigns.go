@@ -19,8 +19,8 @@ const campaignWindow = 200
 // campaignBatchColumns are what a campaign c's message in batch b shows, with the
 // template t and the shop h it is about.
 const campaignBatchColumns = `b.id, b.kind, c.id, ` + pg.BatchContent + `, c.ends_at, b.template_id, coalesce(c.shop_number, t.shop_number, 0), coalesce(h.name, ''),
-	coalesce(t.name, ''), coalesce(t.claim_url, ''), coalesce(t.opens_at, '0001-01-01'), b.due_at,
-	coalesce(b.finished_at, b.started_at, b.created_at), b.from_user, b.to_user, b.sent`
+	coalesce(t.name, ''), ` + pg.ClaimURL + `, coalesce(t.opens_at, '0001-01-01'), b.due_at,
+	coalesce(b.finished_at, b.started_at, b.created_at), b.from_user, b.to_user, b.sent, coalesce(b.messages_upto, 0), ` + pg.WorthColumns
 
 const campaignBatchJoins = ` left join templates t on t.id = b.template_id left join shops h on h.number = coalesce(c.shop_number, t.shop_number)`
 
@@ -53,32 +53,20 @@ const firstProbes = 25
 
 // campaignBatch is one in-app campaign batch.
 type campaignBatch struct {
-	id       int64
-	item     inbox.Message
-	subject  delivery.Subject
+	message
 	copy     delivery.Copy
 	from, to user.ID
 	sent     []byte
 }
 
 func scanCampaignBatch(row pgx.Row) (l campaignBatch, err error) {
-	err = row.Scan(&l.id, &l.subject.Kind, &l.subject.OwnerID, &l.copy, &l.subject.EndsAt, &l.item.TemplateID, &l.item.ShopNumber, &l.subject.ShopName,
-		&l.subject.TemplateName, &l.subject.ClaimURL, &l.subject.OpensAt, &l.item.DueAt, &l.item.At, &l.from, &l.to, &l.sent)
-	l.item.Kind, l.item.Name, l.item.OpensAt = l.subject.Kind, l.subject.TemplateName, l.subject.OpensAt
-	l.item.ID = inbox.MessageID(l.subject.Kind, l.subject.OwnerID, l.item.DueAt)
+	it, about := &l.Message, &l.subject
+	err = row.Scan(append([]any{&l.batch, &about.Kind, &about.OwnerID, &l.copy, &about.EndsAt, &it.TemplateID, &it.ShopNumber, &about.ShopName,
+		&about.TemplateName, &about.ClaimURL, &about.OpensAt, &it.DueAt, &it.At, &l.from, &l.to, &l.sent, &about.TextsUpTo}, pg.WorthFields(&about.Worth)...)...)
+	it.Kind, it.Name, it.OpensAt = about.Kind, about.TemplateName, about.OpensAt
+	it.ID = inbox.MessageID(about.Kind, about.OwnerID, it.DueAt)
+	about.TemplateID, about.ShopNumber, about.Copy = it.TemplateID, pg.Itoa(it.ShopNumber), &l.copy
 	return l, err
-}
-
-// say adds to the item what the message says to u. An app finds its way by
-// ClaimURL, which stays the claim page itself; the link in the text is the
-// tracked one.
-func (s Inbox) say(item *inbox.Message, l campaignBatch, u user.User) {
-	l.subject.Copy = &l.copy
-	if s.Track != nil && l.subject.Kind == delivery.KindCampaign {
-		l.subject.Track = func(id user.ID, variant int) string { return s.Track(l.subject.OwnerID, id, variant) }
-	}
-	content := delivery.RenderCopy(l.subject, l.copy.Pick(l.subject.OwnerID, u.ID), u)
-	item.Title, item.Text, item.ClaimURL = content.Title, content.Text, l.subject.Link()
 }
 
 // addCampaigns adds the campaign messages that reached the user, by the end of their
@@ -157,9 +145,10 @@ func (s Inbox) readCampaigns(ctx context.Context, shown []message) ([]message, e
 	}
 	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (campaignBatch, error) { return scanCampaignBatch(row) })
 	for _, l := range all {
-		i := slices.IndexFunc(shown, func(m message) bool { return m.batch == l.id })
-		l.item.At, l.item.Read = shown[i].At, shown[i].Read // as it was when the page was composed
-		shown[i] = message{Message: l.item, words: func(item *inbox.Message, u user.User) { s.say(item, l, u) }}
+		i := slices.IndexFunc(shown, func(m message) bool { return m.batch == l.batch })
+		l.At, l.Read = shown[i].At, shown[i].Read // as it was when the page was composed
+		l.batch = 0
+		shown[i] = l.message
 	}
 	return slices.DeleteFunc(shown, func(m message) bool { return m.batch != 0 }), pg.Translate(err)
 }
@@ -200,12 +189,5 @@ func (s Inbox) campaignMessages(ctx context.Context, batchID int64, connected in
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	readers, err := s.readers(ctx, ids)
-	items := make(map[user.ID]inbox.Message, len(ids))
-	for id, u := range readers {
-		item := l.item
-		s.say(&item, l, u)
-		items[id] = item
-	}
-	return items, err
+	return s.toAll(ctx, l.message, ids)
 }

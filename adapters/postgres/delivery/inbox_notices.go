@@ -2,6 +2,7 @@ package delivery
 
 import (
 	"context"
+	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -22,33 +23,26 @@ const noticeSQL = `
 with mine as (
 	select template_id, run_id, days, expires_at from notices where user_id = $1 and run_id is not null order by run_id desc limit $2
 )
-select n.run_id, n.days, n.expires_at, n.template_id, t.shop_number, t.name, t.claim_url, coalesce(t.opens_at, '0001-01-01'), b.due_at,
-	coalesce(b.finished_at, b.started_at, b.created_at), b.sent
-from mine n join templates t on t.id = n.template_id cross join lateral (
+select n.run_id, n.days, n.expires_at, n.template_id, t.opens_at, b.due_at,
+	coalesce(b.finished_at, b.started_at, b.created_at), b.sent, coalesce(b.messages_upto, 0), ` + headColumns + `
+from mine n join templates t on t.id = n.template_id join shops h on h.number = t.shop_number cross join lateral (
 	select * from batches b where b.kind = 'notice' and b.owner_id = n.run_id and b.channel = 0 and b.from_user <= $1
 	order by b.from_user desc limit 1
 ) b where b.to_user >= $1 and b.sent is not null`
 
 // notice is one in-app notice before a coupon expires.
 type notice struct {
-	item inbox.Message
-	days int
+	message
+	run  int64
 	sent []byte
 }
 
-// say adds to the item what the notice says to u. The address stands beside the
-// text, not in it.
-func (n notice) say(item *inbox.Message, u user.User) {
-	s := delivery.Subject{Kind: delivery.KindNotice, TemplateName: n.item.Name, Slot: n.days}
-	content := delivery.Render(s, u.Locale, time.UTC) // the text has no time
-	item.Title, item.Text = content.Title, content.Text
-	s.ClaimURL = n.item.ClaimURL
-	item.ClaimURL = s.Link()
-}
-
-func noticeItem(run int64, it inbox.Message) inbox.Message {
-	it.ID, it.Kind = inbox.MessageID(delivery.KindNotice, run, it.DueAt), delivery.KindNotice
-	return it
+// complete sets what of the message follows from its row.
+func (n *notice) complete() {
+	it := &n.Message
+	it.ShopNumber, _ = strconv.ParseInt(n.subject.ShopNumber, 10, 64)
+	it.ID, it.Kind, it.Name = inbox.MessageID(delivery.KindNotice, n.run, it.DueAt), delivery.KindNotice, n.subject.TemplateName
+	n.subject.Kind, n.subject.TemplateID = delivery.KindNotice, it.TemplateID
 }
 
 // addNotices adds the notices that reached the user's app.
@@ -58,10 +52,10 @@ func (s Inbox) addNotices(ctx context.Context, p *paging) error {
 		return pg.Translate(err)
 	}
 	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (n notice, err error) {
-		var run int64
-		it := &n.item
-		err = row.Scan(&run, &n.days, &it.ExpiresAt, &it.TemplateID, &it.ShopNumber, &it.Name, &it.ClaimURL, &it.OpensAt, &it.DueAt, &it.At, &n.sent)
-		n.item = noticeItem(run, n.item)
+		it := &n.Message
+		err = row.Scan(append([]any{&n.run, &n.subject.Slot, &it.ExpiresAt, &it.TemplateID, &it.OpensAt, &it.DueAt, &it.At, &n.sent, &n.subject.TextsUpTo},
+			headFields(&n.subject)...)...)
+		n.complete()
 		return n, err
 	})
 	if err != nil {
@@ -73,7 +67,7 @@ func (s Inbox) addNotices(ctx context.Context, p *paging) error {
 			return err
 		}
 		if reached {
-			p.all = append(p.all, message{Message: n.item, words: n.say})
+			p.all = append(p.all, n.message)
 		}
 	}
 	return nil
@@ -83,15 +77,15 @@ func (s Inbox) addNotices(ctx context.Context, p *paging) error {
 // connected users whom it reached; connected is called with the candidates.
 func (s Inbox) noticeMessages(ctx context.Context, batchID int64, connected inbox.Connected) (map[user.ID]inbox.Message, error) {
 	var n notice
-	var run int64
 	var from, to user.ID
-	it := &n.item
+	it := &n.Message
 	err := s.Pool.QueryRow(ctx, `
-		select b.owner_id, n.days, b.template_id, t.shop_number, t.name, t.claim_url, coalesce(t.opens_at, '0001-01-01'), b.due_at,
-			coalesce(b.finished_at, b.started_at, b.created_at), b.from_user, b.to_user, b.sent
-		from batches b join notice_runs n on n.id = b.owner_id join templates t on t.id = b.template_id
+		select b.owner_id, n.days, b.template_id, t.opens_at, b.due_at,
+			coalesce(b.finished_at, b.started_at, b.created_at), b.from_user, b.to_user, b.sent, coalesce(b.messages_upto, 0), `+headColumns+`
+		from batches b join notice_runs n on n.id = b.owner_id join templates t on t.id = b.template_id join shops h on h.number = t.shop_number
 		where b.id = $1 and b.channel = 0 and b.kind = 'notice'`, batchID).
-		Scan(&run, &n.days, &it.TemplateID, &it.ShopNumber, &it.Name, &it.ClaimURL, &it.OpensAt, &it.DueAt, &it.At, &from, &to, &n.sent)
+		Scan(append([]any{&n.run, &n.subject.Slot, &it.TemplateID, &it.OpensAt, &it.DueAt, &it.At, &from, &to, &n.sent, &n.subject.TextsUpTo},
+			headFields(&n.subject)...)...)
 	if err != nil {
 		return nil, pg.Translate(err)
 	}
@@ -103,18 +97,16 @@ func (s Inbox) noticeMessages(ctx context.Context, batchID int64, connected inbo
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	expiries, err := s.noticeExpiries(ctx, run, ids)
+	n.complete()
+	expiries, err := s.noticeExpiries(ctx, n.run, ids)
 	if err != nil {
 		return nil, err
 	}
-	readers, err := s.readers(ctx, ids)
-	n.item = noticeItem(run, n.item)
-	items := make(map[user.ID]inbox.Message, len(ids))
-	for id, u := range readers {
-		if end, ok := expiries[id]; ok { // else its row is gone, and with it the inbox's item
-			item := n.item
-			item.ExpiresAt = end
-			n.say(&item, u)
+	items, err := s.toAll(ctx, n.message, ids)
+	for id, item := range items {
+		if item.ExpiresAt = expiries[id]; item.ExpiresAt.IsZero() {
+			delete(items, id) // its row is gone, and with it the inbox's item
+		} else {
 			items[id] = item
 		}
 	}

@@ -1,11 +1,14 @@
 package delivery_test
 
 import (
+	"fmt"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	deliverydb "dropbell/adapters/postgres/delivery"
 	"dropbell/domain/delivery"
 	"dropbell/domain/user"
 )
@@ -65,4 +68,36 @@ func recipients(ids []user.ID, c delivery.Channel, named bool) []user.User {
 		list = append(list, u)
 	}
 	return list
+}
+
+// TestContactsAreReadTogether: each of many small batches finds its own recipients
+// among those that were read for all of them.
+func TestContactsAreReadTogether(t *testing.T) {
+	w := newFixture(t)
+	w.Exec(`insert into users (id, name, email, locale, timezone) select i, 'u' || i, 'u' || i || '@example.com', 'en', 'UTC' from generate_series(1, 200) i`)
+	g := deliverydb.NewGroupedBatches(w.DB)
+	defer g.Close()
+	var all sync.WaitGroup
+	for n := range 40 {
+		for _, c := range []delivery.Channel{delivery.Email, delivery.Webhook} {
+			all.Go(func() {
+				ids := []user.ID{user.ID(n + 1), user.ID(n + 2), user.ID(n + 100), user.ID(n + 1000)} // the last is unknown
+				known, err := g.Recipients(t.Context(), c, ids, n%2 == 0)
+				if err != nil || !slices.IsSortedFunc(known, func(a, b user.User) int { return int(a.ID - b.ID) }) {
+					t.Errorf("%v", err)
+				}
+				for _, id := range ids[:3] {
+					i := slices.IndexFunc(known, func(u user.User) bool { return u.ID == id })
+					if i < 0 || known[i].Locale != "en" || c == delivery.Email && known[i].Email != fmt.Sprint("u", id, "@example.com") ||
+						n%2 == 0 && known[i].Name != fmt.Sprint("u", id) {
+						t.Errorf("user %d on %s: %+v", id, c, known)
+					}
+				}
+				if slices.ContainsFunc(known, func(u user.User) bool { return u.ID >= 1000 }) {
+					t.Error("a user who does not exist is known")
+				}
+			})
+		}
+	}
+	all.Wait()
 }

@@ -277,3 +277,16 @@ func (s Cockpits) Spans(ctx context.Context, templateID int64, back time.Duratio
 	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[reminder.Span])
 	return list, pg.Translate(err)
 }
+
+// SlotSpans returns what went out of one slot, about as it did.
+func (s Cockpits) SlotSpans(ctx context.Context, slotID int64) ([]reminder.Span, error) {
+	rows, err := s.Pool.Query(ctx, `
+		-- the batches of a slot by channel and by the seconds in which they began and ended
+		select channel, date_trunc('second', started_at) as begun, date_trunc('second', coalesce(finished_at, clock_timestamp())) as ended, sum(sent_count)
+		from batches where kind = 'reminder' and owner_id = $1 and sent_count > 0 and started_at is not null group by 1, 2, 3`, slotID)
+	if err != nil {
+		return nil, pg.Translate(err)
+	}
+	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[reminder.Span])
+	return list, pg.Translate(err)
+}

@@ -15,17 +15,17 @@ import (
 func (s Templates) ChangeShop(ctx context.Context, shop template.Shop, e staff.Entry) error {
 	return s.Tx(ctx, func(tx pgx.Tx) error {
 		e.Before, e.After = nil, shop.Shown()
-		made, err := tx.Exec(ctx, `insert into shops (number, name, timezone) values ($1, $2, $3) on conflict (number) do nothing`,
+		made, err := tx.Exec(ctx, `insert into shops (number, name, timezone, claim_url) values ($1, $2, $3, $4) on conflict (number) do nothing`,
 			shop.Number, shop.Name, shop.Timezone)
 		if err != nil {
 			return err
 		}
 		if made.RowsAffected() == 0 {
 			var old template.Shop
-			if err := tx.QueryRow(ctx, `select name, timezone from shops where number = $1 for update`, shop.Number).Scan(&old.Name, &old.Timezone); err != nil {
+			if err := tx.QueryRow(ctx, `select name, timezone, claim_url from shops where number = $1 for update`, shop.Number).Scan(&old.Name, &old.Timezone, &old.ClaimURL); err != nil {
 				return err
 			}
-			if _, err := tx.Exec(ctx, `update shops set name = $2, timezone = $3 where number = $1`, shop.Number, shop.Name, shop.Timezone); err != nil {
+			if _, err := tx.Exec(ctx, `update shops set name = $2, timezone = $3, claim_url = $4 where number = $1`, shop.Number, shop.Name, shop.Timezone, shop.ClaimURL); err != nil {
 				return err
 			}
 			e.Before = old.Shown()

@@ -157,7 +157,7 @@ func (s Templates) DueToClose(ctx context.Context, limit int) ([]template.Templa
 
 // Shops lists every shop.
 func (s Templates) Shops(ctx context.Context) ([]template.Shop, error) {
-	rows, err := s.Pool.Query(ctx, `select number, name, timezone from shops order by number`)
+	rows, err := s.Pool.Query(ctx, `select number, name, timezone, claim_url from shops order by number`)
 	if err != nil {
 		return nil, pg.Translate(err)
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strconv"
 
-	"dropbell/domain/delivery"
 	"dropbell/domain/inbox"
 	"dropbell/domain/reminder"
 	"dropbell/domain/user"
@@ -39,17 +38,4 @@ func unread(n int) string {
 		return strconv.Itoa(inbox.MaxUnread-1) + "+"
 	}
 	return strconv.Itoa(n)
-}
-
-// messageOf is what the user reads: what staff wrote, or the product's own words.
-func messageOf(it inbox.Message, u user.User) delivery.Content {
-	if it.Title != "" {
-		return delivery.Content{Title: it.Title, Text: it.Text}
-	}
-	return delivery.Render(subjectOf(it), u.Locale, u.Zone())
-}
-
-func subjectOf(it inbox.Message) delivery.Subject {
-	return delivery.Subject{Kind: it.Kind, TemplateID: it.TemplateID, TemplateName: it.Name,
-		ShopNumber: strconv.FormatInt(it.ShopNumber, 10), Slot: int(it.Slot), DueAt: it.DueAt, OpensAt: it.OpensAt, ClaimURL: it.ClaimURL}
 }

@@ -35,7 +35,10 @@ type Cockpit struct {
 // Shape differs between states that one page cannot turn into each other by
 // changing values.
 func (p Cockpit) Shape() string {
-	shape := fmt.Sprintf("%d slots", len(p.Deck.Rows))
+	shape := fmt.Sprintf("%d slots, opened %t, empty", len(p.Deck.Rows), p.opened())
+	for _, r := range p.rows(true) {
+		shape += " " + ui.SlotKey(r.Slot)
+	}
 	for _, c := range p.shown() {
 		shape += " " + c.String()
 	}
@@ -56,7 +59,21 @@ func (p Cockpit) shown() (list []delivery.Channel) {
 	return list
 }
 
-func (p Cockpit) url() string { return fmt.Sprintf("/templates/%d/cockpit", p.ID) }
+// opened reports whether coupons are claimed, or were.
+func (p Cockpit) opened() bool { return !p.At.Before(p.OpensAt) }
+
+// rows are the slots that are over and reminded no user, or the other ones.
+func (p Cockpit) rows(empty bool) (list []reminder.CockpitRow) {
+	for _, r := range p.Deck.Rows {
+		over := r.State == reminder.Finished || r.State == reminder.Passed
+		if (over && r.Counts().Reserved == 0) == empty {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+func (p Cockpit) url() string { return fmt.Sprintf("/templates/%d?tab=live", p.ID) }
 
 // drawn returns p with its cells.
 func (p Cockpit) drawn(ctx context.Context) Cockpit {

@@ -1043,23 +1043,23 @@ func (p drawn) reach() templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = ui.Figure("reminders.booked", ui.T(ctx, "stat.booked"), ui.Num(ctx, p.Progress.Booked), "").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Figure("reminders:booked", ui.T(ctx, "stat.booked"), ui.Num(ctx, p.Progress.Booked), "").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = ui.Figure("reminders.sent", ui.T(ctx, "stat.sent"), ui.Num(ctx, p.Progress.Sent), outOf(ctx, p.Progress.Sent, p.Progress.Expected())).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Figure("reminders:sent", ui.T(ctx, "stat.sent"), ui.Num(ctx, p.Progress.Sent), outOf(ctx, p.Progress.Sent, p.Progress.Expected())).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = ui.Figure("reminders.skipped", ui.T(ctx, "legend.skipped"), ui.Num(ctx, p.Progress.Skipped), "").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Figure("reminders:skipped", ui.T(ctx, "legend.skipped"), ui.Num(ctx, p.Progress.Skipped), "").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = ui.Figure("reminders.lost", ui.T(ctx, "cockpit.lost"), ui.Num(ctx, p.Progress.Dead+p.Progress.Expired), ui.T(ctx, "cockpit.lost_note", p.Progress.Dead, p.Progress.Expired)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Figure("reminders:lost", ui.T(ctx, "cockpit.lost"), ui.Num(ctx, p.Progress.Dead+p.Progress.Expired), ui.T(ctx, "cockpit.lost_note", p.Progress.Dead, p.Progress.Expired)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = ui.Figure("reminders.inflight", ui.T(ctx, "legend.inflight"), ui.Num(ctx, p.Progress.InFlight), "").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Figure("reminders:inflight", ui.T(ctx, "legend.inflight"), ui.Num(ctx, p.Progress.InFlight), "").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1071,7 +1071,7 @@ func (p drawn) reach() templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = ui.Figure("reminders.after", ui.T(ctx, "report.after"), ui.Num(ctx, p.AfterOpening), p.afterNote(ctx)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Figure("reminders:after", ui.T(ctx, "report.after"), ui.Num(ctx, p.AfterOpening), p.afterNote(ctx)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1210,7 +1210,7 @@ func (p drawn) people() templ.Component {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var57 string
-				templ_7745c5c3_Var57, templ_7745c5c3_Err = templ.JoinStringErrs("people." + s.key)
+				templ_7745c5c3_Var57, templ_7745c5c3_Err = templ.JoinStringErrs("people:" + s.key)
 				if templ_7745c5c3_Err != nil {
 					return templ.Error{Err: templ_7745c5c3_Err, FileName: `pages/drops/report.templ`, Line: 213, Col: 56}
 				}
@@ -1275,7 +1275,7 @@ func (p drawn) people() templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 69, " <strong data-figure=\"people.others\">")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 69, " <strong data-figure=\"people:others\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1359,15 +1359,15 @@ func (p drawn) money_() templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = ui.Figure("coupons.total", ui.T(ctx, "field.stock"), ui.Num(ctx, p.Total), "").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Figure("coupons:total", ui.T(ctx, "field.stock"), ui.Num(ctx, p.Total), "").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = ui.Figure("coupons.issued", ui.T(ctx, "claims.issued"), ui.Num(ctx, p.Issued), outOf(ctx, p.Issued, p.Total)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Figure("coupons:issued", ui.T(ctx, "claims.issued"), ui.Num(ctx, p.Issued), outOf(ctx, p.Issued, p.Total)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = ui.Figure("coupons.left", ui.T(ctx, "claims.available"), ui.Num(ctx, p.Left()), "").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Figure("coupons:left", ui.T(ctx, "claims.available"), ui.Num(ctx, p.Left()), "").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1567,7 +1567,7 @@ func (p drawn) balance() templ.Component {
 						return templ_7745c5c3_Err
 					}
 					var templ_7745c5c3_Var75 string
-					templ_7745c5c3_Var75, templ_7745c5c3_Err = templ.JoinStringErrs("sheet." + s.Channel.String() + ".reserved")
+					templ_7745c5c3_Var75, templ_7745c5c3_Err = templ.JoinStringErrs("sheet:" + s.Channel.String() + ":reserved")
 					if templ_7745c5c3_Err != nil {
 						return templ.Error{Err: templ_7745c5c3_Err, FileName: `pages/drops/report.templ`, Line: 275, Col: 128}
 					}
@@ -1629,7 +1629,7 @@ func (p drawn) balance() templ.Component {
 							return templ_7745c5c3_Err
 						}
 						var templ_7745c5c3_Var80 string
-						templ_7745c5c3_Var80, templ_7745c5c3_Err = templ.JoinStringErrs("sheet." + s.Channel.String() + "." + c.key)
+						templ_7745c5c3_Var80, templ_7745c5c3_Err = templ.JoinStringErrs("sheet:" + s.Channel.String() + ":" + c.key)
 						if templ_7745c5c3_Err != nil {
 							return templ.Error{Err: templ_7745c5c3_Err, FileName: `pages/drops/report.templ`, Line: 277, Col: 161}
 						}
@@ -1686,7 +1686,7 @@ func (p drawn) balance() templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 98, "\" data-figure=\"sheet.reserved\"><strong>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 98, "\" data-figure=\"sheet:reserved\"><strong>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -1722,7 +1722,7 @@ func (p drawn) balance() templ.Component {
 						return templ_7745c5c3_Err
 					}
 					var templ_7745c5c3_Var86 string
-					templ_7745c5c3_Var86, templ_7745c5c3_Err = templ.JoinStringErrs("sheet." + c.key)
+					templ_7745c5c3_Var86, templ_7745c5c3_Err = templ.JoinStringErrs("sheet:" + c.key)
 					if templ_7745c5c3_Err != nil {
 						return templ.Error{Err: templ_7745c5c3_Err, FileName: `pages/drops/report.templ`, Line: 287, Col: 98}
 					}
@@ -1988,7 +1988,7 @@ func trendTable(p Trend, linked bool) templ.Component {
 						return templ_7745c5c3_Err
 					}
 					var templ_7745c5c3_Var99 string
-					templ_7745c5c3_Var99, templ_7745c5c3_Err = templ.JoinStringErrs(fmt.Sprintf("drop.%d.%s", f.Template.ID, c.figure))
+					templ_7745c5c3_Var99, templ_7745c5c3_Err = templ.JoinStringErrs(fmt.Sprintf("drop:%d:%s", f.Template.ID, c.figure))
 					if templ_7745c5c3_Err != nil {
 						return templ.Error{Err: templ_7745c5c3_Err, FileName: `pages/drops/report.templ`, Line: 335, Col: 79}
 					}

@@ -158,11 +158,11 @@ func (s Sales) inside() templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = ui.Figure("coupons.issued", ui.T(ctx, "claims.issued"), ui.Num(ctx, s.Issued), ui.T(ctx, "claims.of_total", ui.Num(ctx, s.Total))).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.Figure("coupons:issued", ui.T(ctx, "claims.issued"), ui.Num(ctx, s.Issued), ui.T(ctx, "claims.of_total", ui.Num(ctx, s.Total))).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = ui.Figure("coupons.left", ui.T(ctx, "claims.available"), ui.Num(ctx, s.stock().Left()), s.availableNote(ctx)).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.Figure("coupons:left", ui.T(ctx, "claims.available"), ui.Num(ctx, s.stock().Left()), s.availableNote(ctx)).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

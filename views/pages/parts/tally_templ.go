@@ -243,7 +243,7 @@ func (p Tally) Part() templ.Component {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var14 string
-				templ_7745c5c3_Var14, templ_7745c5c3_Err = templ.JoinStringErrs("tally." + string(r.state))
+				templ_7745c5c3_Var14, templ_7745c5c3_Err = templ.JoinStringErrs("tally:" + string(r.state))
 				if templ_7745c5c3_Err != nil {
 					return templ.Error{Err: templ_7745c5c3_Err, FileName: `pages/parts/tally.templ`, Line: 49, Col: 65}
 				}

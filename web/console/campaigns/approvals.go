@@ -32,7 +32,10 @@ func (h *handlers) approvalPage(r *http.Request) (campaignpages.Approval, error)
 		return p, err
 	}
 	subject, err := h.Campaigns.Subject(ctx, p.Campaign)
-	p.Previews = previews(subject)
+	if err != nil {
+		return p, err
+	}
+	p.Previews, err = h.previews(ctx, subject, p.Campaign.Channel)
 	return p, err
 }
 

@@ -25,7 +25,7 @@ func TestCampaignCalendar(t *testing.T) {
 	for i := range 7 {
 		g.Plan(fmt.Sprint("crowd ", i), 0, "2031-11-20 04:00Z")
 	}
-	a := b.Get("/campaigns?view=month&month=2031-11").Is(200).Has("Morning in Berlin", "00:30 CET", "Of no shop", "23:30", "3 more",
+	a := b.Get("/campaigns?view=month&month=2031-11").Is(200).Has("Morning in Berlin", "00:30 Berlin time (UTC+1)", "Of no shop", "23:30", "3 more",
 		"New campaign on Tue 11 Nov 2031", "/campaigns/new?day=2031-11-11")
 	if day := dayCell(a.Body, "2031-11-11"); !strings.Contains(day, "Morning in Berlin") || strings.Contains(day, "Of no shop") {
 		t.Errorf("the 11th: %s", day)
@@ -105,8 +105,8 @@ func TestLaterDropsLeadToTheirCockpits(t *testing.T) {
 	g.Published(10, 2*time.Hour)
 	later := g.Published(10, 26*time.Hour)
 	b := g.As(staff.Viewer)
-	b.Get("/").Is(200).Has(`class="drop-line" href="` + shell.TemplateURL(later.ID) + `/cockpit"`)
-	b.Get(shell.TemplateURL(later.ID) + "/cockpit").Is(200)
+	b.Get("/").Is(200).Has(`class="drop-line" href="` + shell.TemplateURL(later.ID) + `?tab=live"`)
+	b.Get(shell.TemplateURL(later.ID) + "?tab=live").Is(200)
 }
 
 // The list counts days as the calendar does: in each campaign's own zone.

@@ -1,6 +1,7 @@
 package campaigns
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
+	"dropbell/domain/message"
 	"dropbell/domain/user"
 	campaignpages "dropbell/views/pages/campaigns"
 	pageparts "dropbell/views/pages/parts"
@@ -94,7 +96,9 @@ func (h *handlers) drawCampaign(w http.ResponseWriter, r *http.Request, status i
 	if err != nil {
 		return err
 	}
-	p.Previews = previews(subject)
+	if p.Previews, err = h.previews(ctx, subject, st.Channel); err != nil {
+		return err
+	}
 	if p.Requests, err = h.Campaigns.Requests(ctx, st.Campaign, 1); err != nil {
 		return err
 	}
@@ -108,7 +112,11 @@ func (h *handlers) drawCampaign(w http.ResponseWriter, r *http.Request, status i
 }
 
 // previews renders every text for a user of whom only the language is known.
-func previews(s delivery.Subject) (list []campaignpages.CampaignText) {
+func (h *handlers) previews(ctx context.Context, s delivery.Subject, c delivery.Channel) (list []campaignpages.CampaignText, err error) {
+	book, err := h.Campaigns.Book(ctx, s)
+	if err != nil {
+		return nil, err
+	}
 	for i, v := range s.Copy.Variants {
 		var tags []string
 		for tag := range v.Texts {
@@ -116,17 +124,17 @@ func previews(s delivery.Subject) (list []campaignpages.CampaignText) {
 		}
 		slices.Sort(tags)
 		for _, tag := range tags {
-			list = append(list, campaignpages.CampaignText{Locale: tag, Variant: i, Content: delivery.RenderCopy(s, i, user.User{Locale: tag}), Faults: unknownVariables(v.Texts[tag])})
+			list = append(list, campaignpages.CampaignText{Locale: tag, Variant: i, Content: delivery.RenderCopy(book, s, c, i, user.User{Locale: tag}), Faults: unknownVariables(v.Texts[tag])})
 		}
 	}
-	return list
+	return list, nil
 }
 
 // unknownVariables are the fields of a text with a variable that does not
 // exist, as the check of a campaign names them.
 func unknownVariables(t delivery.Text) (list []fault.Field) {
 	for _, f := range []struct{ name, text string }{{"title", t.Title}, {"body", t.Body}} {
-		if _, err := delivery.ParseText(f.text); err != nil {
+		if _, err := message.Parse(f.text, message.Campaign); err != nil {
 			list = append(list, fault.Field{Name: f.name, Key: "rule.variables", Message: err.Error()})
 		}
 	}

@@ -115,6 +115,9 @@ func (h *handlers) completeCampaignForm(r *http.Request, f *campaignpages.Campai
 		f.Grant = about
 	}
 	subject, err := h.Campaigns.Subject(ctx, campaign.Campaign{Spec: spec})
-	f.Previews = previews(subject)
+	if err != nil {
+		return err
+	}
+	f.Previews, err = h.previews(ctx, subject, spec.Channel)
 	return err
 }

@@ -96,8 +96,8 @@ func TestNoMoreCodesForADropThatIsOver(t *testing.T) {
 	b.Get(page).Is(200).Has("This drop is over or was cancelled; new codes could not be used.").HasNot("this drop is over", `name="count"`)
 	b.Post(page, url.Values{"count": {"1"}}).Is(http.StatusConflict).Has("The drop is over, cancelled or paused.")
 	b.Header.Set("Accept-Language", "zh-CN")
-	b.Get(page).Is(200).Has("开抢已结束或已取消，新的兑换码无法使用。").HasNot("could not be used")
-	b.Post(page, url.Values{"count": {"1"}}).Is(http.StatusConflict).Has("开抢已结束、已取消或已暂停。")
+	b.Get(page).Is(200).Has("抢券活动已结束或已取消，新的兑换码无法使用。").HasNot("could not be used")
+	b.Post(page, url.Values{"count": {"1"}}).Is(http.StatusConflict).Has("抢券活动已结束、已取消或已暂停。")
 }
 
 func TestCodesOfAllTemplates(t *testing.T) {

@@ -14,7 +14,7 @@ func TestClaimsCard(t *testing.T) {
 	g := consoletest.New(t)
 	d := g.Published(10, 2*time.Hour)
 	b := g.As(staff.Viewer)
-	b.Get("/templates/1").Is(200).Has("Claims and stock", "Claiming starts at the opening.", "The curve appears with the first coupon.",
+	b.Get("/templates/1?tab=claims").Is(200).Has("Claims and stock", "Claiming starts at the opening.", "The curve appears with the first coupon.",
 		`data-live="/templates/1/claims"`)
 	g.Exec(`update templates set opens_at = date_trunc('second', now()) - interval '1 minute', issued = 7, stock = 7 where id = $1`, d.ID)
 	g.Exec(`insert into claim_seconds values ($1, date_trunc('second', now()) - interval '50 seconds', 5), ($1, date_trunc('second', now()) - interval '40 seconds', 2)`, d.ID)
@@ -36,7 +36,7 @@ func TestClaimsCardOfADraftAndByItself(t *testing.T) {
 	g.Published(10, 2*time.Hour)
 	b := g.As(staff.Viewer)
 	b.Get("/templates/1/claims").Is(http.StatusSeeOther)
-	b.Get("/templates/1/cockpit").Is(200).Has("Claims and stock")
+	b.Get("/templates/1?tab=live").Is(200).Has("Claims and stock")
 	g.Exec(`update templates set state = 'draft' where id = 1`)
 	b.Get("/templates/1").Is(200).HasNot("Claims and stock")
 	b.Get("/templates/1/claims").Is(http.StatusNotFound)

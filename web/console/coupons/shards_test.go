@@ -49,11 +49,11 @@ func TestClaimsCardBehindTheGate(t *testing.T) {
 	d := g.Published(10, time.Hour)
 	g.Exec(`update templates set claim_mode = 'gate', stock = 10, issued = 1 where id = $1`, d.ID)
 	b := g.As(staff.Viewer)
-	for _, page := range []string{"", "/cockpit"} {
+	for _, page := range []string{"?tab=claims", "?tab=live"} {
 		b.Get(fmt.Sprintf("/templates/%d%s", d.ID, page)).Is(200).Has("Available 6 and 3 being written", "Claims per second 13 ")
 	}
 	source.away = true
-	page := fmt.Sprintf("/templates/%d", d.ID)
+	page := fmt.Sprintf("/templates/%d?tab=claims", d.ID)
 	consoletest.Within(t, "what was seen a moment ago is forgotten", func() bool { return strings.Contains(b.Get(page).Text(), "the shards do not answer") })
 	b.Get(page).Is(200).Has("the shards do not answer", "The shards do not answer")
 }

@@ -43,7 +43,7 @@ func sharedChannel(r *http.Request) (delivery.Channel, error) {
 	return ch, err
 }
 
-// dropOf is the drop from whose cockpit something is asked; 0 = none.
+// dropOf is the drop from whose live page something is asked; 0 = none.
 func dropOf(r *http.Request) int64 {
 	n, err := strconv.ParseInt(r.FormValue("drop"), 10, 64)
 	if err != nil || n < 0 {
@@ -55,7 +55,7 @@ func dropOf(r *http.Request) int64 {
 // channelsURL leads back to the page of the drop.
 func channelsURL(drop int64) string {
 	if drop > 0 {
-		return fmt.Sprintf("/templates/%d/cockpit", drop)
+		return fmt.Sprintf("/templates/%d?tab=live", drop)
 	}
 	return "/channels"
 }

@@ -64,7 +64,7 @@ func TestLimitedOperatorsLeaveChannelsAlone(t *testing.T) {
 	b := g.As(staff.Operator, 10)
 	const why = "All shops use this channel"
 	b.Get("/channels").Is(200).Has(why, "/channels/sms/test").HasNot("/channels/sms/pause", "/channels/sms/rate")
-	b.Get(shell.TemplateURL(d.ID) + "/cockpit").Is(200).Has(why).HasNot("/channels/sms/pause")
+	b.Get(shell.TemplateURL(d.ID) + "?tab=live").Is(200).Has(why).HasNot("/channels/sms/pause")
 	for _, path := range []string{"/channels/sms/pause", "/channels/sms/resume", "/channels/sms/rate"} {
 		b.Get(path).Is(http.StatusForbidden).Has("access to all shops")
 		b.Post(path, url.Values{"reason": {"mine"}, "rate_per_second": {"1"}}).Is(http.StatusForbidden).Has("access to all shops")

@@ -245,12 +245,12 @@ func TestDiscardedLettersRaiseNoAlarm(t *testing.T) {
 	const told = "2 reminders could not be delivered: refused permanently, or out of attempts."
 	viewer.Get("/").Is(200).Has("2 reminders failed")
 	viewer.Get("/templates/1").Is(200).Has(told)
-	viewer.Get("/templates/1/cockpit").Is(200).Has(told)
+	viewer.Get("/templates/1?tab=live").Is(200).Has(told)
 	g.As(staff.Operator).Post("/dead-letters/discard", url.Values{"template": {"1"}, "reason": {"too late"}}).To("/dead-letters?template=1")
 	g.Must(g.DeadLetters.Step(t.Context()))
 	viewer.Get("/dead-letters?template=1").Is(200).Has("No matches")
 	viewer.Get("/").Is(200).Has("All is well").HasNot("reminders failed")
 	viewer.Get("/templates/1").Is(200).HasNot("could not be delivered")
 	viewer.Get("/templates/1/balance").Is(200).Has("3 reserved = 1 delivered + 0 skipped + 0 expired + 2 failed")
-	viewer.Get("/templates/1/cockpit").Is(200).HasNot("could not be delivered")
+	viewer.Get("/templates/1?tab=live").Is(200).HasNot("could not be delivered")
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"strconv"
 	"sync"
 	"time"
 
@@ -176,24 +177,78 @@ func (h *handlers) aheadOf(ctx context.Context, t template.Template) (list []rem
 	return list, err
 }
 
+// showCockpit leads to the live tab, which the cockpit has become.
 func (h *handlers) showCockpit(w http.ResponseWriter, r *http.Request) error {
 	t, err := shell.TemplateOf(r, h.Templates)
 	if err != nil {
 		return err
 	}
-	d, err := h.cockpits.Peek(r.Context(), t.ID)
+	shell.Redirect(w, r, shell.TemplateURL(t.ID)+"?tab="+string(droppages.TabLive))
+	return nil
+}
+
+// deck is what the live tab shows below the part that all tabs have.
+func (h *handlers) deck(ctx context.Context, t template.Template, sales *droppages.Sales) (*droppages.Cockpit, error) {
+	d, err := h.cockpits.Peek(ctx, t.ID)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	p := d.page
-	sales, err := h.Sales.Of(r.Context(), t)
-	if err != nil {
-		return err
-	}
 	if sales != nil {
 		p.Claims = droppages.ClaimsCard(*sales)
 	}
-	return h.Show(w, r, http.StatusOK, p.Page())
+	return &p, nil
+}
+
+// showWave answers with the wave of a slot that is going out.
+func (h *handlers) showWave(w http.ResponseWriter, r *http.Request) error {
+	t, err := shell.TemplateOf(r, h.Templates)
+	if err != nil {
+		return err
+	}
+	if !shell.Partial(r) { // the address was opened as a page
+		shell.Redirect(w, r, shell.TemplateURL(t.ID)+"?tab="+string(droppages.TabLive))
+		return nil
+	}
+	board, err := h.Board.Board(r.Context(), t.ID)
+	if err != nil {
+		return err
+	}
+	c, err := h.wave(r, droppages.Template{Drop: droppages.Drop{Template: t, Board: board}})
+	if err != nil {
+		return err
+	}
+	return h.Show(w, r, http.StatusOK, c.Card())
+}
+
+// waveTail is how long after the opening the outcomes of the last slot may still
+// be recorded.
+const waveTail = 5 * time.Minute
+
+// wave is how the slot that is asked for went out, or else the one that fired last.
+func (h *handlers) wave(r *http.Request, p droppages.Template) (*droppages.WaveCard, error) {
+	c := droppages.WaveCard{Template: p.ID, Zone: p.Zone(), Replay: r.FormValue("replay") != ""}
+	asked, _ := strconv.ParseInt(r.FormValue("slot"), 10, 64) // nonsense is the last one
+	for _, row := range p.Board.Rows {
+		var sent int64
+		for _, cell := range row.Cells {
+			sent += cell.Counts.Sent
+		}
+		if row.FiredAt == nil || sent == 0 {
+			continue
+		}
+		c.Slots = append(c.Slots, row)
+		if row.ID == asked || c.Chosen.ID != asked || asked == 0 {
+			c.Chosen = row
+		}
+	}
+	c.Asked, c.Grows = asked != 0 && c.Chosen.ID == asked, p.State(h.Now()) == template.Scheduled || h.Now().Before(p.OpensAt.Add(waveTail))
+	if c.Chosen.ID == 0 {
+		return &c, nil
+	}
+	spans, err := h.Cockpits.SlotSpans(r.Context(), c.Chosen.ID)
+	c.Wave = reminder.WaveOf(spans)
+	return &c, err
 }
 
 // streamCockpit sends what changes on a cockpit, as server-sent events: the

@@ -23,7 +23,9 @@ import (
 	"dropbell/web/console/shell"
 )
 
-func cockpitURL(id int64) string { return shell.TemplateURL(id) + "/cockpit" }
+// cockpitURL is the live tab of a drop, streamURL what keeps it up to date.
+func cockpitURL(id int64) string { return shell.TemplateURL(id) + "?tab=live" }
+func streamURL(id int64) string  { return shell.TemplateURL(id) + "/cockpit/live" }
 
 func TestCockpitPage(t *testing.T) {
 	g := consoletest.New(t)
@@ -31,7 +33,9 @@ func TestCockpitPage(t *testing.T) {
 	viewer := g.As(staff.Viewer)
 	viewer.Get(cockpitURL(d.ID)).Is(200).Has("Moon cake night", "Draft", "Not published yet").HasNot("deck-slots")
 	viewer.Get(cockpitURL(77)).Is(http.StatusNotFound)
-	viewer.Get(cockpitURL(77) + "/live").Is(http.StatusNotFound)
+	viewer.Get(shell.TemplateURL(d.ID) + "/cockpit").To(cockpitURL(d.ID))
+	viewer.Get(shell.TemplateURL(77) + "/cockpit").Is(http.StatusNotFound)
+	viewer.Get(streamURL(77)).Is(http.StatusNotFound)
 	g.As(staff.Viewer, 11).Get(cockpitURL(d.ID)).Is(http.StatusForbidden)
 	_, err := g.Templates.Do(t.Context(), staff.System(), d.ID, 0, template.Publishing, "")
 	g.Must(err)
@@ -51,7 +55,7 @@ func TestSlotsDueByAMoveAreNotOverdue(t *testing.T) {
 	d := g.Reopen(g.Published(10, 2*time.Hour).ID, 7*time.Minute-2*time.Hour)
 	g.Exec(`insert into bookings values ($1, 12, 0, 4242), ($1, 1, 0, 17)`, d.ID)
 	viewer := g.As(staff.Viewer)
-	next := consoletest.Between(viewer.Get(shell.TemplateURL(d.ID)).Is(200).HasNot("is due and has not fired.").Body, "Next reminders", "</div>")
+	next := consoletest.Between(viewer.Get(shell.TemplateURL(d.ID)+"?tab=reminders").Is(200).HasNot("is due and has not fired.").Body, "Next reminders", "</div>")
 	if !strings.Contains(next, "17 reminders") {
 		t.Errorf("next are %q", next)
 	}
@@ -74,9 +78,9 @@ func TestCockpitStream(t *testing.T) {
 	page := english.Get(cockpitURL(d.ID)).Is(200).Body
 	from := consoletest.Between(page, `data-stream-from="`, `"`)
 
-	english.Live = cockpitURL(d.ID) + "/live?from=" + from
+	english.Live = streamURL(d.ID) + "?from=" + from
 	one, _ := english.Listen(d.ID, "")
-	chinese.Live = cockpitURL(d.ID) + "/live"
+	chinese.Live = streamURL(d.ID)
 	two, _ := chinese.Listen(d.ID, "")
 	_, all := g.Cells(two)
 	if all["s12.n"] != "40 / 1,000" || all["verdict"] == "" || len(all) < 100 {
@@ -94,7 +98,7 @@ func TestCockpitStream(t *testing.T) {
 	second, _ := g.Cells(one)
 
 	again := g.As(staff.Viewer)
-	again.Live = cockpitURL(d.ID) + "/live"
+	again.Live = streamURL(d.ID)
 	behind, _ := again.Listen(d.ID, first)
 	if id, some := g.Cells(behind); id != second || some["s12.n"] != "95 of 1,000" || len(some) > 40 {
 		t.Errorf("a viewer one state behind is sent %d values up to %s, want %s", len(some), id, second)
@@ -111,13 +115,17 @@ func TestCockpitStreamEnds(t *testing.T) {
 	m := g.Hire(staff.Viewer)
 	b := g.Browser()
 	b.SignIn(m.Email)
-	b.Live = cockpitURL(d.ID) + "/live?from=" + consoletest.Between(b.Get(cockpitURL(d.ID)).Body, `data-stream-from="`, `"`)
+	probe := g.As(staff.Viewer)
+	probe.Live = streamURL(d.ID)
+	looked, answered := probe.Listen(d.ID, "")
+	b.Live = streamURL(d.ID) + "?from=" + g.Next(looked).ID
+	answered.Body.Close()
 	stream, _ := b.Listen(d.ID, "")
 	consoletest.Within(t, "somebody watches", func() bool {
 		return g.Watched() == 1
 	})
 	new := g.As(staff.Viewer)
-	new.Live = cockpitURL(d.ID) + "/live"
+	new.Live = streamURL(d.ID)
 	first, answer := new.Listen(d.ID, "")
 	g.Next(first) // the first look is over
 	answer.Body.Close()
@@ -132,7 +140,7 @@ func TestCockpitStreamEnds(t *testing.T) {
 	}
 	g.Ends(stream)
 	after := g.As(staff.Viewer)
-	after.Live = cockpitURL(d.ID) + "/live"
+	after.Live = streamURL(d.ID)
 	other, _ := after.Listen(d.ID, "")
 	g.Next(other)
 	g.Console.Close()
@@ -146,7 +154,7 @@ func TestCockpitLooksOnceForAll(t *testing.T) {
 	g := consoletest.New(t, func(d *console.Deps) { d.Drops.Cockpits = countedStore{l} })
 	d := g.Published(10, 2*time.Hour)
 	b := g.As(staff.Viewer)
-	b.Live = cockpitURL(d.ID) + "/live"
+	b.Live = streamURL(d.ID)
 	var streams []<-chan consoletest.Message
 	for range 20 {
 		s, _ := b.Listen(d.ID, "")
@@ -205,28 +213,32 @@ func TestPauseFromTheCockpit(t *testing.T) {
 
 func TestCockpitLinks(t *testing.T) {
 	g := consoletest.New(t)
-	draft, far, near := g.Draft(10, 2*time.Hour), g.Published(10, 30*time.Hour), g.Published(10, 2*time.Hour)
+	draft, near := g.Draft(10, 2*time.Hour), g.Published(10, 30*time.Hour)
 	b := g.As(staff.Viewer)
 	b.Get(shell.TemplateURL(draft.ID)).Is(200).HasNot(cockpitURL(draft.ID))
-	link := func(id int64) string {
-		body := b.Get(shell.TemplateURL(id)).Is(200).Body
-		i := strings.Index(body, `href="`+cockpitURL(id)+`"`)
+	b.Get(shell.TemplateURL(near.ID)).Is(200).Has(`href="` + cockpitURL(near.ID) + `"`)
+	link := func() string {
+		body := b.Get("/").Is(200).Body
+		i := strings.Index(body, `href="`+cockpitURL(near.ID)+`"`)
 		if i < 0 {
-			t.Fatalf("template %d does not lead to its cockpit", id)
+			t.Fatal("the first page does not lead to what is live")
 		}
 		return body[strings.LastIndex(body[:i], "<a"):i]
 	}
-	if strings.Contains(link(far.ID), "is-primary") || !strings.Contains(link(near.ID), "is-primary") {
-		t.Error("the cockpit is not prominent from a day before")
+	opens := func(when string) {
+		g.Exec(`update templates set opens_at = date_trunc('second', now() + $2::interval), closes_at = now() + '40 hours'::interval where id = $1`, near.ID, when)
 	}
-	b.Get("/").Is(200).Has(`href="` + cockpitURL(near.ID) + `"`)
-	g.Exec(`update templates set opens_at = date_trunc('second', now() - interval '50 minutes'), closes_at = now() + interval '1 hour' where id = $1`, near.ID)
-	if !strings.Contains(link(near.ID), "is-primary") {
-		t.Error("the cockpit is not prominent after the opening")
+	if strings.Contains(link(), "is-primary") {
+		t.Error("the live page is prominent more than a day before")
 	}
-	g.Wait(20 * time.Minute)
-	if strings.Contains(link(near.ID), "is-primary") {
-		t.Error("the cockpit is prominent an hour after the opening")
+	if opens("2 hours"); !strings.Contains(link(), "is-primary") {
+		t.Error("the live page is not prominent from a day before")
+	}
+	if opens("-50 minutes"); !strings.Contains(link(), "is-primary") {
+		t.Error("the live page is not prominent after the opening")
+	}
+	if opens("-70 minutes"); strings.Contains(link(), "is-primary") {
+		t.Error("the live page is prominent an hour after the opening")
 	}
 }
 
@@ -306,6 +318,8 @@ type countedStore struct{ *counted }
 func (c countedStore) Cockpit(_ context.Context, _ int64, known []reminder.CockpitRow) (reminder.Cockpit, error) {
 	return c.look(known), nil
 }
+
+func (countedStore) SlotSpans(context.Context, int64) ([]reminder.Span, error) { return nil, nil }
 
 func (c countedStore) Spans(context.Context, int64, time.Duration) ([]reminder.Span, error) {
 	c.lookBack()

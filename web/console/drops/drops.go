@@ -112,6 +112,7 @@ func Routes(sh *shell.Shell, d Deps) []shell.Route {
 		shell.Live(time.Second, shell.Get("/templates/{id}", staff.View, h.showTemplate)),
 		shell.Get("/templates/{id}/cockpit", staff.View, h.showCockpit),
 		shell.Get("/templates/{id}/cockpit/live", staff.View, h.streamCockpit),
+		shell.Live(time.Second, shell.Get("/templates/{id}/wave", staff.View, h.showWave)),
 		shell.Get("/templates/{id}/edit", staff.ManageTemplates, h.editTemplate),
 		shell.Post("/templates/{id}/edit", staff.ManageTemplates, h.saveTemplate),
 		shell.Get("/templates/{id}/move", staff.ManageTemplates, h.moveForm),

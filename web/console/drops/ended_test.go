@@ -24,9 +24,10 @@ func TestPageOfADropThatWasClosedEarly(t *testing.T) {
 	ended, err := g.Templates.Template(t.Context(), staff.System(), d.ID)
 	g.Must(err)
 	at := func(when time.Time) string { return g.Languages.Default().DateTime(when, consoletest.Berlin(t)) }
-	b.Get(page).Is(200).Has("Ended "+at(*ended.EndedAt), "planned: "+at(d.ClosesAt), "can no longer be claimed").
+	b.Get(page+"?tab=coupons").Is(200).Has("Ended "+at(*ended.EndedAt), "planned: "+at(d.ClosesAt)).
 		HasNot("can still be claimed", "lists of users", "Give to a list", "Closing "+at(d.ClosesAt))
-	b.Get(page+"/cockpit").Is(200).Has("Ended", at(*ended.EndedAt)).HasNot(at(d.ClosesAt))
+	b.Get(page+"?tab=claims").Is(200).Has("can no longer be claimed").HasNot("can still be claimed", "lists of users", "Give to a list")
+	b.Get(page+"?tab=live").Is(200).Has("Ended", at(*ended.EndedAt)).HasNot(at(d.ClosesAt))
 }
 
 // What is left of a drop that ended in time can still be given away by staff.
@@ -49,7 +50,8 @@ func TestPageOfADropThatWasCancelled(t *testing.T) {
 	b := g.As(staff.Admin)
 	page := shell.TemplateURL(d.ID)
 	b.Post(page+"/cancel", url.Values{"reason": {"rain"}}).To(page)
-	b.Get(page).Is(200).Has("can no longer be claimed", "Closing", "Cancelled "+g.Languages.Default().DateTime(g.Now(), consoletest.Berlin(t))[:8]).HasNot("can still be claimed", "Give to a list")
+	b.Get(page+"?tab=claims").Is(200).Has("can no longer be claimed").HasNot("can still be claimed", "Give to a list")
+	b.Get(page+"?tab=coupons").Is(200).Has("Closing", "Cancelled "+g.Languages.Default().DateTime(g.Now(), consoletest.Berlin(t))[:8]).HasNot("can still be claimed", "Give to a list")
 }
 
 // The page shows when and over which channels owners are notified of the expiry.

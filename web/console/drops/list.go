@@ -149,36 +149,96 @@ func (h *handlers) showTemplate(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	p.Tab = droppages.TabAt(t, h.Now())
+	if tab := droppages.Tab(r.FormValue("tab")); slices.Contains(droppages.Tabs(), tab) {
+		p.Tab = tab
+	}
+	if p.Sales, err = h.Sales.Of(r.Context(), t); err != nil {
+		return err
+	}
+	if p.Before, err = h.dropBefore(r.Context(), t); err != nil {
+		return err
+	}
+	if err := h.fillTab(r, &p); err != nil {
+		return err
+	}
+	return h.Either(w, r, p.Live(), p.Page())
+}
+
+// fillTab reads what the page shows on its tab only. A draft shows its history
+// without a tab.
+func (h *handlers) fillTab(r *http.Request, p *droppages.Template) (err error) {
+	ctx, t := r.Context(), p.Drop.Template
+	if p.Tab == droppages.TabHistory || t.Stored == template.Draft {
+		p.History, err = h.Audit.Records(ctx, staff.AuditQuery{ObjectKind: "template", ObjectID: strconv.FormatInt(t.ID, 10), Limit: recentRecords})
+		return err
+	}
+	switch p.Tab {
+	case droppages.TabReminders:
+		return h.fillReminders(r, p)
+	case droppages.TabLive:
+		if p.Announce, err = h.announce(ctx, shell.Actor(r), t); err != nil || shell.Partial(r) {
+			return err
+		}
+		if p.Wave, err = h.wave(r, *p); err != nil {
+			return err
+		}
+		p.Deck, err = h.deck(ctx, t, p.Sales)
+	}
+	return err
+}
+
+func (h *handlers) fillReminders(r *http.Request, p *droppages.Template) (err error) {
+	t := p.Drop.Template
 	if p.Growth, err = h.Board.Growth(r.Context(), t.ID, growthPoints); err != nil {
 		return err
 	}
 	if p.Announce, err = h.announce(r.Context(), shell.Actor(r), t); err != nil {
 		return err
 	}
-	if p.Sales, err = h.Sales.Of(r.Context(), t); err != nil {
+	if s := t.State(h.Now()); s != template.Scheduled && s != template.Paused {
+		return nil
+	}
+	ahead := h.ahead.Get
+	if !shell.Partial(r) { // after a change the page shows its result
+		ahead = func(ctx context.Context) ([]reminder.ChannelForecast, error) {
+			return h.Forecaster.Forecast(ctx, forecastAhead)
+		}
+	}
+	if p.Forecast, err = ahead(r.Context()); err != nil {
 		return err
 	}
-	if s := t.State(h.Now()); s == template.Scheduled || s == template.Paused {
-		ahead := h.ahead.Get
-		if !shell.Partial(r) { // after a change the page shows its result
-			ahead = func(ctx context.Context) ([]reminder.ChannelForecast, error) {
-				return h.Forecaster.Forecast(ctx, forecastAhead)
-			}
-		}
-		if p.Forecast, err = ahead(r.Context()); err != nil {
-			return err
-		}
-		channels, err := h.States.Look(r.Context())
-		if err != nil {
-			return err
-		}
-		p.Halted = droppages.HaltedOf(channels)
+	channels, err := h.States.Look(r.Context())
+	p.Halted = droppages.HaltedOf(channels)
+	return err
+}
+
+// dropBefore is the drop of the same shop that opened before t, nil if there is
+// none. It is told from the same counters as t itself.
+func (h *handlers) dropBefore(ctx context.Context, t template.Template) (*droppages.Journey, error) {
+	if t.Stored == template.Draft {
+		return nil, nil
 	}
-	p.History, err = h.Audit.Records(r.Context(), staff.AuditQuery{ObjectKind: "template", ObjectID: strconv.FormatInt(t.ID, 10), Limit: recentRecords})
+	until := t.OpensAt
+	if now := h.Now(); until.After(now) {
+		until = now
+	}
+	list, err := h.Templates.Templates(ctx, staff.System(), template.Query{Shops: []int64{t.ShopNumber}, To: &until, Descending: true, Limit: 3,
+		States: []template.State{template.Open, template.SoldOut, template.Paused, template.Closed}})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return h.Either(w, r, p.Live(), p.Page())
+	i := slices.IndexFunc(list, func(o template.Template) bool { return o.ID != t.ID && o.OpensAt.Before(t.OpensAt) })
+	if i < 0 {
+		return nil, nil
+	}
+	board, err := h.Board.Board(ctx, list[i].ID)
+	if err != nil {
+		return nil, err
+	}
+	sales, err := h.Sales.Of(ctx, list[i])
+	j := droppages.JourneyOf(droppages.Drop{Template: list[i], Board: board}, sales)
+	return &j, err
 }
 
 // templatePage is the part of the page that the board and the stock make.

@@ -89,7 +89,8 @@ func TestLifeOfADrop(t *testing.T) {
 		asked := b.Get(page+"/"+step).Is(200).Has("Reason", "Cancel")
 		b.Post(page+"/"+step, url.Values{"reason": {"because of " + step}, "version": {asked.Field("version")}}).To(page)
 	}
-	b.Get(page).Is(200).Has("Scheduled", "because of pause", "Reminders by slot and channel")
+	b.Get(page).Is(200).Has("Scheduled", "Reminders by slot and channel")
+	b.Get(page + "?tab=history").Is(200).Has("because of pause")
 	b.Post(page+"/resume", nil).Is(http.StatusConflict).Has("The drop is published and has not opened yet.")
 	b.Post(page+"/publish", nil).To(page) // sent once more: it is published
 	g.Book(d, 1001, delivery.App, 5, 60)
@@ -104,7 +105,7 @@ func TestLifeOfADrop(t *testing.T) {
 	b.Get("/templates/new?from=1").Is(200).Has(`value="Moon cake night"`, `name="opens_at" type="datetime-local" value=""`)
 	b.Get(page + "/explode").Is(http.StatusNotFound)
 	b.Get("/templates/01").Is(http.StatusNotFound)
-	b.Get("/templates/99").Is(http.StatusNotFound).Has("There is no such template.")
+	b.Get("/templates/99").Is(http.StatusNotFound).Has("There is no such drop.")
 	b.Get("/templates/99999999999999999999").Is(http.StatusNotFound)
 }
 
@@ -162,7 +163,7 @@ func TestMove(t *testing.T) {
 	b.Post(page, url.Values{"version": {version}, "opens_at": {typed(8 * time.Hour)}}).Is(422).Has("Closing: must be after the opening")
 	b.Post(page, url.Values{"version": {version}, "opens_at": {typed(-time.Hour)}, "reason": {"late truck"}}).Is(422).Has(`value="late truck"`)
 	b.Post(page, url.Values{"version": {version}, "opens_at": {typed(8 * time.Hour)}, "follow": {"1"}, "reason": {"late truck"}}).To(shell.TemplateURL(d.ID))
-	b.Get(shell.TemplateURL(d.ID)).Is(200).Has("late truck")
+	b.Get(shell.TemplateURL(d.ID) + "?tab=history").Is(200).Has("late truck")
 	b.Post(page, url.Values{"version": {version}, "opens_at": {typed(9 * time.Hour)}, "follow": {"1"}}).Is(http.StatusConflict).Has("Somebody changed this")
 	got, err := g.Templates.Template(t.Context(), staff.System(), d.ID)
 	g.Must(err)
@@ -369,7 +370,7 @@ func TestDaysOfTheTemplatesListAreTheShops(t *testing.T) {
 	b.Get(day + "&shop=77").Is(200).Has("Days are those of Asia/Shanghai.")
 	third := g.Draft(10, 24*time.Hour)
 	g.Exec(`update templates set opens_at = '2027-03-10T16:30:00Z', closes_at = '2027-03-12T00:00:00Z' where id = $1`, third.ID)
-	b.Get("/templates/bulk?step=cancel&all=1&shop=10&from=2027-03-10&to=2027-03-10").Is(200).Has("Cancel 2 templates")
+	b.Get("/templates/bulk?step=cancel&all=1&shop=10&from=2027-03-10&to=2027-03-10").Is(200).Has("Cancel 2 drops")
 	part := g.As(staff.Viewer, 10).Htmx()
 	part.Get(day).Is(200).Has(`<hx-partial hx-target="#days-of">Days are those of Shop 10: Europe/Berlin.`, ">In Berlin<").HasNot("<html")
 }
@@ -410,5 +411,5 @@ func TestImpossibleStepsOfADrop(t *testing.T) {
 		refused(step, "cannot be", "The drop is closed. Nothing of it can change any more.")
 	}
 	b.Header.Set("Accept-Language", "zh-CN")
-	refused("pause", "「Moon cake night」不能暂停", "模板已结束，不能再做任何更改。")
+	refused("pause", "「Moon cake night」不能暂停", "抢券活动已结束，不能再做任何更改。")
 }

@@ -13,7 +13,7 @@ import (
 const TemplateColumns = `t.id, t.shop_number, t.name, t.description, t.kind, t.amount_off, t.threshold, t.percent_off,
 	t.max_off, t.currency, t.target, t.product, t.stock, t.per_user_limit, t.opens_at, t.closes_at, t.valid_until,
 	t.valid_hours, t.obtain, t.claim_mode, t.claim_url, t.notify_days,
-	case when t.notify_days <> 0 then t.notify_channels else 0 end, s.name, s.timezone, t.issued, t.returned, t.state, t.version,
+	case when t.notify_days <> 0 then t.notify_channels else 0 end, s.name, s.timezone, s.claim_url, t.issued, t.returned, t.state, t.version,
 	t.created_at, t.updated_at, t.published_at, t.ended_at, t.remind_once`
 
 // TemplateFrom is where [TemplateColumns] come from.
@@ -43,7 +43,7 @@ func Template(ctx context.Context, db *DB, id int64) (template.Template, error) 
 func TemplateFields(t *template.Template) []any {
 	return []any{&t.ID, &t.ShopNumber, &t.Name, &t.Description, &t.Kind, &t.AmountOff, &t.Threshold, &t.PercentOff,
 		&t.MaxOff, &t.Currency, &t.Target, &t.Product, &t.Stock, &t.PerUserLimit, &t.OpensAt, &t.ClosesAt, &t.ValidUntil,
-		&t.ValidHours, &t.Obtain, &t.ClaimMode, &t.ClaimURL, &t.NotifyDays, &t.NotifyOver, &t.ShopName, &t.ShopTimezone, &t.Issued,
+		&t.ValidHours, &t.Obtain, &t.ClaimMode, &t.ClaimURL, &t.NotifyDays, &t.NotifyOver, &t.ShopName, &t.ShopTimezone, &t.ShopClaimURL, &t.Issued,
 		&t.Returned, &t.Stored, &t.Version, &t.CreatedAt, &t.UpdatedAt, &t.PublishedAt, &t.EndedAt, &t.RemindOnce}
 }
 

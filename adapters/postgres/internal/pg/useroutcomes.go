@@ -28,7 +28,7 @@ with owners as (
 )
 select o.kind, o.id, o.template_id, o.slot, o.opens_at, o.due_at, o.fired_at, c.channel, b.id, b.due, b.sent,
     coalesce(b.rest_outcome, ''), coalesce(b.rest_reason, ''), coalesce(e.outcome, ''), coalesce(e.reason, ''),
-    coalesce(e.detail, ''), coalesce(e.attempts, 0), coalesce(e.last_at, b.finished_at, b.started_at, b.created_at)
+    coalesce(e.detail, ''), coalesce(e.attempts, 0), coalesce(e.last_at, b.finished_at, b.started_at, b.created_at), coalesce(b.messages_upto, 0)
 from owners o
 cross join unnest($3::smallint[]) as c (channel)
 cross join lateral (
@@ -71,7 +71,7 @@ func scanOutcome(rows pgx.Rows, by user.ID) (d reminder.Delivered, mine bool, er
 	var due, sent pgtype.DriverBytes // looked at before the next row
 	var known Recorded
 	if err := rows.Scan(&d.Kind, &d.SlotID, &d.TemplateID, &d.Slot, &d.OpensAt, &d.DueAt, &d.FiredAt, &d.Channel, &d.BatchID, &due, &sent,
-		&known.Rest, &known.RestReason, &known.Exception, &known.Reason, &d.Detail, &d.Attempts, &d.At); err != nil {
+		&known.Rest, &known.RestReason, &known.Exception, &known.Reason, &d.Detail, &d.Attempts, &d.At, &d.TextsUpTo); err != nil {
 		return d, false, err
 	}
 	if mine, err := SetHolds(due, by); err != nil || !mine {

@@ -1,0 +1,132 @@
+package delivery
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"dropbell/domain/user"
+)
+
+// manyBatches are stores with a batch each, leased in order.
+type manyBatches []*fakeStore
+
+func (m manyBatches) LeaseNext(ctx context.Context, c Channel, lasting time.Duration) (Lease, error) {
+	for _, s := range m {
+		if l, err := s.LeaseNext(ctx, c, lasting); err == nil {
+			return l, nil
+		}
+	}
+	return nil, ErrNoWork
+}
+
+func (m manyBatches) Recipients(ctx context.Context, c Channel, ids []user.ID, named bool) ([]user.User, error) {
+	largest := slices.MaxFunc(m, func(a, b *fakeStore) int { return len(a.due) - len(b.due) })
+	return largest.Recipients(ctx, c, ids, named) // the users of the others are among its own
+}
+
+// leased returns how many of the batches have a holder.
+func (m manyBatches) leased() (n int) {
+	for _, s := range m {
+		s.mu.Lock()
+		if s.holder != nil && !s.done {
+			n++
+		}
+		s.mu.Unlock()
+	}
+	return n
+}
+
+// drained is a service on batches of so many recipients, whose provider takes a second
+// and may be called four times at a time.
+func drained(t *testing.T, sizes ...int) (*fixture, manyBatches) {
+	p := newProvider(SMS, 10, time.Second)
+	r := newFixture(t, newFakeStore(SMS, 1, time.Hour), p)
+	var list manyBatches
+	for _, n := range sizes {
+		list = append(list, newFakeStore(SMS, n, time.Hour))
+	}
+	r.Service.Store, r.Parallel[SMS] = list, 4
+	return r, list
+}
+
+// TestSmallBatchesAreWorkedOnSideBySide, as many as calls may be made, and no more
+// calls are made than those of one large batch.
+func TestSmallBatchesAreWorkedOnSideBySide(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sizes := make([]int, 21)
+		for i := range sizes {
+			sizes[i] = 5
+		}
+		r, list := drained(t, sizes...)
+		began := time.Now()
+		if err := r.Drain(t.Context(), SMS); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(began); r.provider.most != 4 || took > 7*time.Second {
+			t.Errorf("%d calls at a time, all after %v", r.provider.most, took)
+		}
+		for i, s := range list {
+			if !s.done || s.outcomes()[Sent] != 5 {
+				t.Errorf("batch %d: done %v, %v", i, s.done, s.outcomes())
+			}
+		}
+	})
+}
+
+// TestLargeBatchesStayAlone: a batch of more than one call is not followed by others
+// before it is done, and its calls wait for those of small ones before it.
+func TestLargeBatchesStayAlone(t *testing.T) {
+	for _, sizes := range [][]int{{100, 100, 100}, {5, 5, 100, 5, 5, 5, 5, 100, 5}} {
+		t.Run(fmt.Sprint(sizes), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r, list := drained(t, sizes...)
+				small := 0
+				for _, n := range sizes {
+					if n < 10 {
+						small++
+					}
+				}
+				most := 0
+				ended := make(chan error)
+				go func() { ended <- r.Drain(t.Context(), SMS) }()
+				for {
+					select {
+					case err := <-ended:
+						if err != nil {
+							t.Fatal(err)
+						}
+						if r.provider.most > 4 || small == 0 && most > 1 {
+							t.Errorf("%d calls at a time, %d batches", r.provider.most, most)
+						}
+						for i, s := range list {
+							if !s.done || s.outcomes()[Sent] != sizes[i] {
+								t.Errorf("batch %d: done %v, %v", i, s.done, s.outcomes())
+							}
+						}
+						return
+					case <-time.After(100 * time.Millisecond):
+						most = max(most, list.leased())
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestAHelperFails: the error is returned, and the lost batch is left to others.
+func TestAHelperFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, list := drained(t, 5, 5, 5)
+		list[1].refuse = func(int) error { return fmt.Errorf("disk full") }
+		if err := r.Drain(t.Context(), SMS); err == nil || err.Error() != "disk full" {
+			t.Errorf("%v", err)
+		}
+		if list[1].done || !list[0].done {
+			t.Error("the wrong one is done")
+		}
+	})
+}

@@ -1,0 +1,22 @@
+package message
+
+// A Draft is a text that is being written, which previews and tests show before
+// it is saved.
+type Draft struct {
+	// Shop is the shop whose text it is, if it is about no drop.
+	Shop     int64  `json:"shop,omitempty"`
+	Kind     Kind   `json:"kind"`
+	Language string `json:"language"`
+	Text     Text   `json:"text"`
+}
+
+// Render returns what the draft says about f over the channel to one reader; it
+// is made like the message itself. f.Kind is that of the draft.
+func (d Draft) Render(book *Book, f Facts, c Channel, r Reader) Content {
+	compiled := Compile(Key{d.Kind, c, d.Language}, d.Text, book.Settings())
+	f.Kind = d.Kind
+	if d.Kind == Cancelled {
+		f.Link = ""
+	}
+	return compiled.Bind(f, book.Name(d.Language, f.Drop), zoneOrUTC(r.Zone), false).Content(r.Name, f.Link)
+}

@@ -1,0 +1,76 @@
+package reminder
+
+import (
+	"time"
+
+	"dropbell/domain/delivery"
+)
+
+// WaveSteps is how many columns a [Wave] has at most.
+const WaveSteps = 120
+
+// A Wave is what went out of one slot over time, per channel.
+type Wave struct {
+	// From is when the first message went out, Step the time of one column: a
+	// second, or more where the slot took longer than [WaveSteps] seconds.
+	From time.Time
+	Step time.Duration
+	// Sent are messages per column.
+	Sent [][delivery.Channels]int64
+}
+
+// WaveOf returns the wave of the spans of one slot; the zero Wave if nothing
+// went out. Its columns add up to the spans' messages.
+func WaveOf(spans []Span) Wave {
+	var w Wave
+	var to time.Time
+	for _, s := range spans {
+		if s.Sent <= 0 || !s.Channel.Valid() {
+			continue
+		}
+		if from := s.From.Truncate(time.Second); w.From.IsZero() || from.Before(w.From) {
+			w.From = from
+		}
+		if s.To.After(to) {
+			to = s.To
+		}
+	}
+	if w.From.IsZero() {
+		return w
+	}
+	seconds := max(1, int64((max(to.Sub(w.From), 0)+time.Second-1)/time.Second))
+	w.Step = time.Duration((seconds+WaveSteps-1)/WaveSteps) * time.Second
+	w.Sent = make([][delivery.Channels]int64, int((time.Duration(seconds)*time.Second+w.Step-1)/w.Step))
+	for _, s := range spans {
+		if s.Sent > 0 && s.Channel.Valid() {
+			w.add(s)
+		}
+	}
+	return w
+}
+
+// add spreads the span evenly over its columns; what does not divide goes to the
+// earlier ones.
+func (w Wave) add(s Span) {
+	column := func(t time.Time) int { return min(max(0, int(t.Sub(w.From)/w.Step)), len(w.Sent)-1) }
+	from := column(s.From)
+	to := max(from, column(s.To.Add(-1))) // the end is not part of the span
+	n := int64(to - from + 1)
+	for i := range n {
+		share := s.Sent / n
+		if i < s.Sent%n {
+			share++
+		}
+		w.Sent[from+int(i)][s.Channel] += share
+	}
+}
+
+// Totals sums the columns per channel.
+func (w Wave) Totals() (sum [delivery.Channels]int64) {
+	for _, column := range w.Sent {
+		for c, n := range column {
+			sum[c] += n
+		}
+	}
+	return sum
+}

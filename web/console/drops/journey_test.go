@@ -1,0 +1,74 @@
+package drops_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"dropbell/domain/staff"
+	"dropbell/web/console/consoletest"
+	"dropbell/web/console/shell"
+)
+
+// The page of a drop leads with what became of its reminders and coupons, beside
+// the drop of the same shop that opened before. Each figure is what the rows say.
+func TestThePictureOfADrop(t *testing.T) {
+	g := consoletest.New(t)
+	old, d, other := g.Published(10, time.Hour), g.Published(10, 3*time.Hour), g.Published(11, time.Hour)
+	b := g.As(staff.Viewer)
+	b.Get(shell.TemplateURL(d.ID)).Is(200).Has("From reservation to use").HasNot("The one before")
+
+	for _, id := range []int64{old.ID, other.ID} {
+		g.Exec(`update templates set name = 'The old one', opens_at = opens_at - interval '3 hours', closes_at = closes_at - interval '2 hours', issued = 40, stock = 50 where id = $1`, id)
+	}
+	g.Exec(`insert into coupon_tallies (template_id, used) values ($1, 10)`, old.ID)
+	g.Exec(`insert into bookings values ($1, 11, 0, 1200)`, d.ID)
+	g.Sending(d, 12, 1, 100, 40)
+	page := b.Get(shell.TemplateURL(d.ID)).Is(200).Has("The one before: The old one", fmt.Sprintf(`href="/templates/%d"`, old.ID))
+	page.Has(
+		"Step This drop The one before: The old one",
+		"Reminders booked 1,300 0", // 1,200 wait, a slot found 100
+		"Reminders delivered 40 3.1% of those booked 0",
+		"Coupons claimed 0 0% of the stock 40 80% of the stock",
+		"Coupons used 0 10 25% of those claimed")
+}
+
+// Each tab has its own address; what it shows is read for it alone.
+func TestTabsOfADrop(t *testing.T) {
+	g := consoletest.New(t)
+	d := g.Published(10, 2*time.Hour)
+	b := g.As(staff.Viewer)
+	url := shell.TemplateURL(d.ID)
+	tabs := map[string]string{"live": "data-stream=", "reminders": "Reminders by slot and channel", "claims": "Claims and stock", "coupons": "Validity after claiming", "history": "Whole history"}
+	for tab, own := range tabs {
+		page := b.Get(url+"?tab="+tab).Is(200).Has(own, fmt.Sprintf(`href="%s?tab=%s" aria-current="page"`, url, tab), `data-live="`+url+`?tab=`+tab+`"`)
+		for other, text := range tabs {
+			if other != tab && !(tab == "live" && other == "claims") { // claims are also live
+				page.HasNot(text)
+			}
+		}
+	}
+	b.Get(url + "?tab=nonsense").Is(200).Has(tabs["reminders"]) // two hours ahead
+	g.Wait(90 * time.Minute)
+	b.Get(url).Is(200).Has(tabs["live"])
+	g.Wait(2 * time.Hour)
+	b.Get(url).Is(200).Has(tabs["claims"])
+}
+
+// How a slot went out is drawn from its batches, as long as they are kept.
+func TestWaveOfASlot(t *testing.T) {
+	g := consoletest.New(t)
+	d := g.Published(10, 2*time.Hour)
+	b := g.As(staff.Viewer)
+	live := shell.TemplateURL(d.ID) + "?tab=live"
+	b.Get(live).Is(200).Has(`id="wave" hidden`).HasNot("Replay")
+	g.Sending(d, 12, 1, 1000, 400)
+	b.Get(live).Is(200).Has("How the 60-minute reminders went out", "Replay", `<path class="wave-area"`, "Channel Sent Peak per second E-mail 400")
+	b.Get(live+"&slot=999&replay=1").Is(200).Has("How the 60-minute reminders went out", "<animate ")
+	b.Get(live + "&slot=x").Is(200).HasNot("<animate ")
+	b.Get(shell.TemplateURL(d.ID) + "/wave").To(live)
+	g.As(staff.Viewer, 11).Get(shell.TemplateURL(d.ID) + "/wave").Is(403)
+	b.Header.Set("HX-Request", "true")
+	b.Header.Set("HX-Request-Type", "partial")
+	b.Get(shell.TemplateURL(d.ID) + "/wave").Is(200).Has("How the 60-minute reminders went out").HasNot("<html")
+}
