@@ -15,7 +15,7 @@ const (
 	// bounds the cost of a crowd that is refused: one statement per interval and
 	// process, whatever the number of requests and of templates. A request waits for
 	// it at most once.
-	roundEvery = 2 * time.Millisecond
+	roundEvery = 5 * time.Millisecond
 	// maxRound is the largest number of templates in one statement.
 	maxRound = 1000
 )

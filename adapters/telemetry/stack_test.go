@@ -52,7 +52,7 @@ func newStack(t *testing.T, collectorURL string) *stack {
 func (s *stack) run(name, addressVariable string) string {
 	s.Helper()
 	bin := filepath.Join(s.TempDir(), name)
-	if out, err := exec.Command("go", "build", "-o", bin, "dropbell/"+name).CombinedOutput(); err != nil {
+	if out, err := localstack.GoBuild(s.Context(), bin, "dropbell/"+name).CombinedOutput(); err != nil {
 		s.Fatalf("build %s: %v\n%s", name, err, out)
 	}
 	port, err := localstack.FreePort(0)

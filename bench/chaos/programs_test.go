@@ -4,11 +4,11 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"sync"
 	"testing"
 
+	"dropbell/adapters/localstack"
 	"dropbell/bench/stack"
 )
 
@@ -30,7 +30,7 @@ var mortals = sync.OnceValues(func() (map[string]string, error) {
 	paths := map[string]string{}
 	for _, name := range []string{"web", "worker"} {
 		paths[name] = filepath.Join(programsDir, "mortal-"+name)
-		build := exec.Command("go", "build", "-tags", "killpoints", "-o", paths[name], "dropbell/"+name)
+		build := localstack.GoBuild(context.Background(), paths[name], "dropbell/"+name, "-tags", "killpoints")
 		build.Stderr = os.Stderr
 		if err := build.Run(); err != nil {
 			return nil, fmt.Errorf("build %s: %w", name, err)

@@ -39,6 +39,7 @@ func main() {
 	group := flag.Int("group", 0, "claims per transaction at most, 0 = what the product uses")
 	workers := flag.Int("workers", 0, "transactions in flight, 0 = what the product uses")
 	web := flag.Bool("http", false, "only over HTTP")
+	bin := flag.String("bin", "", "folder with web as built before; empty = build it")
 	only := flag.String("only", "", "names of measurements, separated by semicolons; empty = all")
 	serving := flag.Bool("serve", false, "internal: be the server that only parses")
 	flag.Parse()
@@ -49,7 +50,7 @@ func main() {
 		}
 		return
 	}
-	b := bench{lasting: time.Duration(*seconds) * time.Second, grouping: postgres.Grouping{MaxGroup: *group, Workers: *workers}, httpOnly: *web}
+	b := bench{lasting: time.Duration(*seconds) * time.Second, grouping: postgres.Grouping{MaxGroup: *group, Workers: *workers}, httpOnly: *web, bin: *bin}
 	if *only != "" {
 		b.only = strings.Split(*only, ";")
 	}
@@ -70,6 +71,7 @@ type bench struct {
 	web      *stack.Process
 	parser   parser
 	only     []string // names of measurements; empty = all
+	bin      string
 }
 
 // result is what one measurement showed.
@@ -102,7 +104,7 @@ func (b *bench) run(ctx context.Context, callers string, runs int) (err error) {
 	}
 	b.template = t.ID
 	const key = "dbk_benchmarkofclaimsbenchmark"
-	if b.web, err = b.StartProgram(ctx, "web", "ADMIN_API_KEY="+key, "RATE_LIMIT_PER_MINUTE=0", "RATE_LIMIT_KEY_PER_MINUTE=0", "LOG_LEVEL=warn"); err != nil {
+	if b.web, err = b.StartBuilt(ctx, b.bin, "web", "ADMIN_API_KEY="+key, "RATE_LIMIT_PER_MINUTE=0", "RATE_LIMIT_KEY_PER_MINUTE=0", "LOG_LEVEL=warn"); err != nil {
 		return err
 	}
 	defer b.web.Stop()

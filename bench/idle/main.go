@@ -76,7 +76,7 @@ func bench(ctx context.Context, o options) error {
 	programs := map[string]*stack.Process{}
 	names := []string{"web", "worker"}
 	for _, name := range names {
-		p, err := start(ctx, s, o.bin, name, env)
+		p, err := s.StartBuilt(ctx, o.bin, name, env...)
 		if err != nil {
 			return err
 		}
@@ -99,17 +99,6 @@ func bench(ctx context.Context, o options) error {
 	}
 	report(names, programs, before, after, o)
 	return nil
-}
-
-func start(ctx context.Context, s *stack.Stack, bin, name string, env []string) (*stack.Process, error) {
-	if bin == "" {
-		return s.StartProgram(ctx, name, env...)
-	}
-	p, err := s.Launch(bin+"/"+name, stack.Launch{Env: env})
-	if err != nil {
-		return nil, err
-	}
-	return p, p.Ready(ctx, 30*time.Second)
 }
 
 func pause(ctx context.Context, d time.Duration) error {

@@ -39,7 +39,7 @@ type Launch struct {
 // Build builds ./web, ./worker or ./dropbell into dir and returns its path.
 func Build(ctx context.Context, dir, name string) (string, error) {
 	bin := filepath.Join(dir, name)
-	build := exec.CommandContext(ctx, "go", "build", "-o", bin, "dropbell/"+name)
+	build := localstack.GoBuild(ctx, bin, "dropbell/"+name)
 	build.Stderr = os.Stderr
 	if err := build.Run(); err != nil {
 		return "", fmt.Errorf("build %s: %w", name, err)
@@ -70,6 +70,18 @@ func (s *Stack) StartProgram(ctx context.Context, name string, env ...string) (*
 		return nil, err
 	}
 	p.built = remove
+	return p, p.Ready(ctx, 30*time.Second)
+}
+
+// StartBuilt is StartProgram with the program in the folder bin, unless bin is empty.
+func (s *Stack) StartBuilt(ctx context.Context, bin, name string, env ...string) (*Process, error) {
+	if bin == "" {
+		return s.StartProgram(ctx, name, env...)
+	}
+	p, err := s.Launch(filepath.Join(bin, name), Launch{Env: env})
+	if err != nil {
+		return nil, err
+	}
 	return p, p.Ready(ctx, 30*time.Second)
 }
 

@@ -3,6 +3,7 @@ package message
 import (
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -196,6 +197,18 @@ func (b *Book) Name(language, name string) string {
 		return n
 	}
 	return name
+}
+
+// Names are what the drop is called in other languages, by language.
+func (b *Book) Names() []Version {
+	var list []Version
+	for key, v := range b.drop {
+		if key.Kind == Names {
+			list = append(list, v)
+		}
+	}
+	slices.SortFunc(list, func(a, b Version) int { return strings.Compare(a.Key.Language, b.Key.Language) })
+	return list
 }
 
 // named returns the drop's name for readers of the language; "" = it has none.

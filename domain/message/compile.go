@@ -30,9 +30,7 @@ func Compile(k Key, t Text, brand Shop) *Compiled {
 // has the title as its heading and a button that leads to the link.
 func CompileCampaign(c Channel, language, title, body string, brand Shop) *Compiled {
 	if c == Email {
-		blocks := []Block{{Type: Heading, Text: title}, {Type: Words, Text: body}, {Type: Button, Text: buttonWords(language)},
-			{Type: Footer, Text: "[[{{shop}}]]"}}
-		compiled := Compile(Key{Campaign, Email, language}, Text{Title: title, Blocks: blocks}, brand)
+		compiled := Compile(Key{Campaign, Email, language}, CampaignMail(language, title, body), brand)
 		_, compiled.text = formatted(patternOf(body, Campaign))
 		compiled.text = manyLines(compiled.text)
 		return compiled
@@ -41,6 +39,12 @@ func CompileCampaign(c Channel, language, title, body string, brand Shop) *Compi
 	_, compiled.text = formatted(patternOf(body, Campaign))
 	compiled.text = manyLines(compiled.text)
 	return compiled
+}
+
+// CampaignMail returns the mail of a campaign in blocks.
+func CampaignMail(language, title, body string) Text {
+	return Text{Title: title, Blocks: []Block{{Type: Heading, Text: title}, {Type: Words, Text: body}, {Type: Button, Text: buttonWords(language)},
+		{Type: Footer, Text: "[[{{shop}}]]"}}}
 }
 
 func buttonWords(tag string) string {

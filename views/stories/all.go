@@ -32,6 +32,7 @@ func All() []Story {
 		reports(),
 		longLists(),
 		codes(),
+		messages(),
 	} {
 		all = append(all, group...)
 	}

@@ -7,6 +7,7 @@ import (
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
+	"dropbell/domain/message"
 	"dropbell/domain/segment"
 	"dropbell/domain/user"
 	campaignpages "dropbell/views/pages/campaigns"
@@ -40,7 +41,7 @@ func campaignPage(st campaign.Status) campaignpages.Campaign {
 	p := campaignpages.Campaign{Status: st, Zone: shanghai(), Carrier: delivery.ChannelStatus{Setting: delivery.Setting{Channel: st.Channel}, Configured: true}, Recipients: campaignpages.CampaignRecipients{Status: st, Zone: shanghai(), Part: true}}
 	for _, tag := range []string{"", "zh-CN"} {
 		s := delivery.Subject{Kind: delivery.KindCampaign, Copy: &st.Content}
-		p.Previews = append(p.Previews, campaignpages.CampaignText{Locale: tag, Content: delivery.RenderCopy(nil, s, delivery.Email, 0, user.User{Locale: tag})})
+		p.Previews = append(p.Previews, campaignpages.CampaignText{Locale: tag, Preview: pageparts.Preview{Channel: message.App, Content: delivery.RenderCopy(nil, s, delivery.App, 0, user.User{Locale: tag})}})
 	}
 	return p
 }
@@ -76,7 +77,7 @@ func campaigns() []Story {
 		Values:   map[string]string{"audience": "all", "channel": "app", "starts_at": "2026-11-21T20:00", "ends_at": "2026-11-22T20:00"}}
 	broken := form
 	broken.Values = map[string]string{"name": "", "audience": "user_ids", "channel": "sms", "title": "Hello {{nmae}}", "body": "Come"}
-	broken.Errors = []fault.Field{{Name: "name", Key: "rule.required", Message: "is required"}, {Name: "title", Key: "rule.variables", Message: "{{nmae}} is not a variable"},
+	broken.Errors = []fault.Field{{Name: "name", Key: "rule.required", Message: "is required"}, {Name: "title", Key: "rule.variable_unknown", Message: `line 1: "{{nmae}}" is not a variable; there are "user, drop"`},
 		{Name: "audience_value", Key: "rule.required", Message: "name at least one user"}}
 	full := form
 	full.Values = map[string]string{"name": "Mid-autumn sale", "shop": "10", "audience": "segment_id", "audience_value": "3", "channel": "sms", "title": "Tea for {{name|you}}", "body": "Twenty off until tomorrow.",

@@ -16,7 +16,7 @@ func (s Templates) ChangeShop(ctx context.Context, shop template.Shop, e staff.E
 	return s.Tx(ctx, func(tx pgx.Tx) error {
 		e.Before, e.After = nil, shop.Shown()
 		made, err := tx.Exec(ctx, `insert into shops (number, name, timezone, claim_url) values ($1, $2, $3, $4) on conflict (number) do nothing`,
-			shop.Number, shop.Name, shop.Timezone)
+			shop.Number, shop.Name, shop.Timezone, shop.ClaimURL)
 		if err != nil {
 			return err
 		}

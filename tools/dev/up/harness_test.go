@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"dropbell/adapters/localstack"
 	"dropbell/adapters/localstack/child"
 )
 
@@ -37,7 +38,7 @@ func newCheckout(t *testing.T) checkout {
 	if err := os.CopyFS(dir, os.DirFS("testdata/fake")); err != nil {
 		t.Fatal(err)
 	}
-	out, err := exec.Command("go", "build", "-race", "-o", filepath.Join(dir, binary("up")), ".").CombinedOutput()
+	out, err := localstack.GoBuild(t.Context(), filepath.Join(dir, binary("up")), ".").CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

@@ -188,7 +188,8 @@ func (s *stack) build(ctx context.Context) error {
 
 func (s *stack) goBuild(ctx context.Context) error {
 	cmd := exec.CommandContext(ctx, "go", "build", "-o", binary("")+"/", "./web", "./worker")
-	cmd.Env = append(os.Environ(), "GOGC=200") // of the compiler, which spends a quarter of its time on collecting otherwise
+	// Of the compiler, which would spend a quarter of its time on collecting garbage.
+	cmd.Env = append(os.Environ(), "GOGC=off", "GOMEMLIMIT=1GiB")
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	err := cmd.Run()
 	switch {

@@ -94,7 +94,7 @@ func (p Campaign) account(ctx context.Context) (off int64, at time.Time, known b
 type CampaignText struct {
 	Locale  string // "" for the default
 	Variant int
-	Content delivery.Content
+	Preview parts.Preview
 	// Faults are what its title or body says that nothing can be put in for.
 	Faults []fault.Field
 }

@@ -35,7 +35,7 @@ type handlers struct {
 func Routes(sh *shell.Shell, d Deps) []shell.Route {
 	h := &handlers{Shell: sh, Deps: d}
 	const steps = "{step:publish|pause|resume|cancel}"
-	return []shell.Route{
+	return shell.Framing([]shell.Route{
 		shell.Report(shell.Get("/campaigns", staff.View, h.listCampaigns)),
 		shell.Report(shell.Get("/campaigns.csv", staff.View, h.exportCampaigns)),
 		shell.Post("/campaigns", staff.ManageCampaigns, h.createCampaign),
@@ -60,5 +60,5 @@ func Routes(sh *shell.Shell, d Deps) []shell.Route {
 		shell.Post("/campaigns/{id}/"+steps, staff.ManageCampaigns, h.takeCampaignStep),
 		shell.Get("/shops/{id}/limits", staff.ManageStaff, h.showLimits),
 		shell.Post("/shops/{id}/limits", staff.ManageStaff, h.saveLimits),
-	}
+	})
 }

@@ -1,6 +1,7 @@
 package campaigns
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -124,18 +125,41 @@ func (h *handlers) previews(ctx context.Context, s delivery.Subject, c delivery.
 		}
 		slices.Sort(tags)
 		for _, tag := range tags {
-			list = append(list, campaignpages.CampaignText{Locale: tag, Variant: i, Content: delivery.RenderCopy(book, s, c, i, user.User{Locale: tag}), Faults: unknownVariables(v.Texts[tag])})
+			p := pageparts.Preview{Channel: message.Channel(c.String()), Content: delivery.RenderCopy(book, s, c, i, user.User{Locale: tag})}
+			switch c {
+			case delivery.Email:
+				p.Page, p.Content.HTML = mailPage(s, cmp.Or(tag, message.English), v.Texts[tag]), ""
+			case delivery.SMS:
+				p.Size, p.Price, p.Currency = message.SizeOf(p.Content.Text), book.Settings().PartPrice, book.Settings().Currency
+			}
+			list = append(list, campaignpages.CampaignText{Locale: tag, Variant: i, Preview: p, Faults: unknownVariables(v.Texts[tag])})
 		}
 	}
 	return list, nil
+}
+
+// mailPage is where the page of a campaign's mail is drawn; "" for a campaign of
+// no shop, which has no page of messages.
+func mailPage(s delivery.Subject, language string, t delivery.Text) string {
+	base := ""
+	switch {
+	case s.TemplateID != 0:
+		base = shell.TemplateURL(s.TemplateID)
+	case s.ShopNumber != "":
+		base = "/shops/" + s.ShopNumber
+	default:
+		return ""
+	}
+	return shell.MailPage(base+"/message", message.Draft{Kind: message.Campaign, Language: language, Text: message.CampaignMail(language, t.Title, t.Body)}, "", s.EndsAt)
 }
 
 // unknownVariables are the fields of a text with a variable that does not
 // exist, as the check of a campaign names them.
 func unknownVariables(t delivery.Text) (list []fault.Field) {
 	for _, f := range []struct{ name, text string }{{"title", t.Title}, {"body", t.Body}} {
-		if _, err := message.Parse(f.text, message.Campaign); err != nil {
-			list = append(list, fault.Field{Name: f.name, Key: "rule.variables", Message: err.Error()})
+		var mistake *message.SyntaxError
+		if _, err := message.Parse(f.text, message.Campaign); errors.As(err, &mistake) {
+			list = append(list, fault.Field{Name: f.name, Key: mistake.Key, Message: mistake.Error()})
 		}
 	}
 	return list

@@ -42,7 +42,7 @@ func TestEveryPageInTheBrowser(t *testing.T) {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			t.Parallel()
 			b := consoletest.NewTab(t)
-			b.Unobserved()
+			b.Hidden()
 			for _, s := range some {
 				first, second := stories.Look{Theme: "light", Locale: "en"}, stories.Look{Theme: "dark", Locale: "zh-CN"}
 				b.Open(server.URL + s.Path(first))
@@ -52,6 +52,7 @@ func TestEveryPageInTheBrowser(t *testing.T) {
 					b.Open(url)
 				}
 				narrow(b, s.Name+" dark zh-CN", 320, 390)
+				b.Resize(390, 8000) // so tall that no bar at its end covers anything
 				b.Tappable(s.Name + " dark zh-CN at 390 pixels")
 				b.Resize(1280, 800)
 				b.Dressed(s.Name + " dark zh-CN")

@@ -71,10 +71,16 @@ type Deps struct {
 	Sales        Sales
 	Limits       Limits
 	Reports      *report.Service
+	Looks        Looks
 	// States are the states of the channels.
 	States *shell.ChannelStates
 	// Channels are those with a configured sender.
 	Channels delivery.ChannelSet
+}
+
+// Looks knows whether a member has ever looked at a drop's messages.
+type Looks interface {
+	Looked(ctx context.Context, template int64) (bool, error)
 }
 
 // handlers answer the requests of this package's pages.

@@ -34,7 +34,7 @@ func (h *handlers) editShop(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	f := droppages.ShopForm{Zones: shell.Zones(s.Timezone), Was: s.Shown(), Values: map[string]string{
-		"shop_number": strconv.FormatInt(s.Number, 10), "name": s.Name, "timezone": s.Timezone}}
+		"shop_number": strconv.FormatInt(s.Number, 10), "name": s.Name, "timezone": s.Timezone, "claim_url": s.ClaimURL}}
 	if shell.Actor(r).Can(staff.ManageStaff, s.Number) {
 		limits, err := h.Limits.Form(r, s.Number, s.Name)
 		if err != nil {
@@ -74,7 +74,7 @@ func (h *handlers) saveShop(w http.ResponseWriter, r *http.Request) error {
 		f.Errors, f.Zones = append(f.Errors, both...), shell.Zones(s.Timezone)
 		return h.Show(w, r, http.StatusConflict, f.Page())
 	}
-	s.Name, s.Timezone = f.Values["name"], f.Values["timezone"]
+	s.Name, s.Timezone, s.ClaimURL = f.Values["name"], f.Values["timezone"], f.Values["claim_url"]
 	return h.keepShop(w, r, s, f)
 }
 
@@ -96,7 +96,7 @@ func (h *handlers) keepShop(w http.ResponseWriter, r *http.Request, s template.S
 
 func typedShop(r *http.Request) (template.Shop, droppages.ShopForm) {
 	f := droppages.ShopForm{Values: map[string]string{}}
-	for _, name := range []string{"shop_number", "name", "timezone"} {
+	for _, name := range []string{"shop_number", "name", "timezone", "claim_url"} {
 		f.Values[name] = strings.TrimSpace(r.PostFormValue(name))
 	}
 	number, _ := strconv.ParseInt(shell.Narrow(f.Values["shop_number"]), 10, 64)
@@ -106,8 +106,9 @@ func typedShop(r *http.Request) (template.Shop, droppages.ShopForm) {
 	if !user.ValidZone(f.Values["timezone"]) {
 		e.Add("timezone", "rule.timezone", "must be a time zone such as Asia/Shanghai")
 	}
+	template.CheckClaimURL(e, f.Values["claim_url"])
 	f.Errors = e.List
-	return template.Shop{Number: number, Name: f.Values["name"], Timezone: f.Values["timezone"]}, f
+	return template.Shop{Number: number, Name: f.Values["name"], Timezone: f.Values["timezone"], ClaimURL: f.Values["claim_url"]}, f
 }
 
 // Shops keeps the shops.

@@ -70,9 +70,22 @@ func (h *handlers) stepQuestion(r *http.Request, t template.Template) (pageparts
 	if step == string(template.Closing) || step == string(template.Cancelling) {
 		kind = "danger"
 	}
-	return pageparts.Confirmation{Active: "templates", Crumbs: shell.TemplateCrumbs(r, t), ConfirmProps: ui.ConfirmProps{
+	if err != nil {
+		return pageparts.Confirmation{}, err
+	}
+	p := pageparts.Confirmation{Active: "templates", Crumbs: shell.TemplateCrumbs(r, t), ConfirmProps: ui.ConfirmProps{
 		Title: shell.Say(r, "confirm."+step+".title", t.Name), Points: points, Action: shell.TemplateURL(t.ID) + "/" + step,
-		Cancel: shell.TemplateURL(t.ID), Submit: shell.Say(r, "do."+step), Kind: kind, Hidden: [][2]string{{"version", strconv.FormatInt(t.Version, 10)}}}}, err
+		Cancel: shell.TemplateURL(t.ID), Submit: shell.Say(r, "do."+step), Kind: kind, Hidden: [][2]string{{"version", strconv.FormatInt(t.Version, 10)}}}}
+	if step == string(template.Publishing) {
+		looked, err := h.Looks.Looked(r.Context(), t.ID)
+		if err != nil {
+			return p, err
+		}
+		if !looked { // asked once: from the first look on there is nothing to ask
+			p.Inside, p.Submit = pageparts.Unseen(shell.TemplateURL(t.ID)+"/message"), shell.Say(r, "message.unseen.publish")
+		}
+	}
+	return p, nil
 }
 
 // stepPoints says what the step will do, in numbers where there are any.

@@ -7,6 +7,7 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"dropbell/domain/staff"
+	"dropbell/views/ui"
 )
 
 // A Route is one address with who may use it. Rights that depend on a shop
@@ -50,6 +51,17 @@ func Get(pattern string, needs staff.Permission, h Handler) Route {
 // Post is a change at the pattern, for members with the permission.
 func Post(pattern string, needs staff.Permission, h Handler) Route {
 	return Route{Method: http.MethodPost, Pattern: pattern, Needs: needs, Serve: h}
+}
+
+// Framing are routes whose pages show a mail in a frame.
+func Framing(routes []Route) []Route {
+	for i, r := range routes {
+		routes[i].Serve = func(w http.ResponseWriter, req *http.Request) error {
+			w.Header().Set("Content-Security-Policy", ui.FramingPolicy(Frame(req).Nonce))
+			return r.Serve(w, req)
+		}
+	}
+	return routes
 }
 
 // Live is a route whose partial answer keeps itself up to date on pages.

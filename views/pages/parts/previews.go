@@ -1,0 +1,72 @@
+package parts
+
+import (
+	"context"
+	"strconv"
+	"strings"
+
+	"dropbell/domain/delivery"
+	"dropbell/domain/message"
+	"dropbell/views/ui"
+)
+
+// Previews are a message as its reader gets it, over one channel after the other.
+type Previews struct {
+	// Reader is for whom the previews are: a user's name, or a made-up one.
+	Reader string
+	// Other is the language that this user would get, if it is another one.
+	Other string
+	List  []Preview
+}
+
+// Preview is a message over one channel.
+type Preview struct {
+	Channel message.Channel
+	Content message.Content
+	// Page is the address of a mail's page; followed by &dark=1 it is the one that
+	// readers with a dark screen see.
+	Page string
+	// Note is said instead of a page that cannot be shown.
+	Note string
+	// Size is that of an SMS, Price what a part costs in ten-thousandths of Currency.
+	Size     message.SMSSize
+	Price    int64
+	Currency string
+}
+
+func (p Preview) channel() delivery.Channel {
+	c, _ := delivery.ParseChannel(string(p.Channel)) // one of its names
+	return c
+}
+
+// sizeText says how long an SMS is.
+func (p Preview) sizeText(ctx context.Context) string {
+	alphabet := "GSM-7"
+	if p.Size.UCS2 {
+		alphabet = "UCS-2"
+	}
+	text := ui.T(ctx, "message.sms.size", p.Size.Places, alphabet, p.Size.Parts)
+	if p.Price > 0 {
+		text += " · " + ui.T(ctx, "message.sms.price", Price(p.Price*int64(p.Size.Parts), p.Currency))
+	}
+	return text
+}
+
+// Price writes an amount in ten-thousandths of a currency's unit, without zeros at the end.
+func Price(n int64, currency string) string {
+	text := strconv.FormatInt(n/10000, 10)
+	if rest := n % 10000; rest != 0 {
+		text += "." + strings.TrimRight(strconv.FormatInt(10000+rest, 10)[1:], "0")
+	}
+	return text + " " + currency
+}
+
+// ReadPrice is the reverse of [Price] without the currency; false if text is no such amount.
+func ReadPrice(text string) (int64, bool) {
+	whole, rest, _ := strings.Cut(text, ".")
+	if len(whole) == 0 || len(whole) > 6 || len(rest) > 4 || strings.Trim(whole+rest, "0123456789") != "" {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(whole+rest+strings.Repeat("0", 4-len(rest)), 10, 64)
+	return n, err == nil
+}

@@ -1,0 +1,256 @@
+package messages
+
+import (
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"dropbell/domain/delivery"
+	"dropbell/domain/fault"
+	"dropbell/domain/message"
+	"dropbell/domain/staff"
+	messagepages "dropbell/views/pages/messages"
+	"dropbell/views/ui"
+	"dropbell/web/console/shell"
+)
+
+// typedKey is which text the page is about; what is not one of the choices is the
+// first.
+func typedKey(r *http.Request) message.Key {
+	k := message.Key{Kind: message.Reminder, Channel: message.Email, Language: message.English}
+	for _, kind := range message.Written() {
+		if r.FormValue("kind") == string(kind) {
+			k.Kind = kind
+		}
+	}
+	for _, c := range message.Channels() {
+		if r.FormValue("channel") == string(c) {
+			k.Channel = c
+		}
+	}
+	return k
+}
+
+// typedLanguage is the language of the text: the one that was typed, else that of
+// the shop. A fault names one that does not exist.
+func typedLanguage(r *http.Request, book *message.Book, e *fault.Fields) string {
+	typed := strings.TrimSpace(r.FormValue("language"))
+	if tag, ok := message.Canonical(typed); ok {
+		return tag
+	}
+	if typed != "" {
+		e.Add("language", "rule.locale", "must be a language tag such as en or zh-CN")
+	}
+	if tag := book.Settings().Language; tag != "" {
+		return tag
+	}
+	return message.BuiltInLanguage(ui.From(r.Context()).Locale.Tag)
+}
+
+// typedText is the text in the form's fields.
+func typedText(r *http.Request, c message.Channel) message.Text {
+	t := message.Text{Title: strings.TrimSpace(r.PostFormValue("title"))}
+	if c != message.Email {
+		t.Body = strings.TrimSpace(strings.ReplaceAll(r.PostFormValue("body"), "\r\n", "\n"))
+		return t
+	}
+	for i := range message.MaxBlocks + 1 {
+		name := func(what string) string { return "b" + strconv.Itoa(i) + "_" + what }
+		if !r.PostForm.Has(name("type")) {
+			break
+		}
+		t.Blocks = append(t.Blocks, message.Block{Type: message.BlockType(r.PostFormValue(name("type"))),
+			Text: strings.TrimSpace(strings.ReplaceAll(r.PostFormValue(name("text")), "\r\n", "\n")), URL: strings.TrimSpace(r.PostFormValue(name("url")))})
+	}
+	return t
+}
+
+// page is the editor with the text that counts for the key.
+func (h *handlers) page(r *http.Request, a about) (messagepages.Editor, *message.Book, error) {
+	p := messagepages.Editor{Title: a.title, Active: a.active, Crumbs: a.crumbs, URL: a.url, Place: a.place, Zone: a.zone,
+		Reader: strings.TrimSpace(r.FormValue("user")), MayEdit: shell.Actor(r).Can(staff.ManageTemplates, a.place.Shop)}
+	book, err := h.Messages.Book(r.Context(), shell.Actor(r), a.place)
+	if err != nil {
+		return p, nil, err
+	}
+	e := &fault.Fields{}
+	k := typedKey(r)
+	k.Language = typedLanguage(r, book, e)
+	if p.Reader != "" {
+		shell.TypedUser(p.Reader, e)
+	}
+	p.Channel, p.Errors, p.Languages = k.Channel, e.List, book.Languages(k.Kind, k.Channel)
+	p.Found, p.Written = book.Own(k)
+	if !p.Written { // begin with what readers of the language get now
+		p.Found = book.Find(k.Kind, k.Channel, k.Language)
+	}
+	p.Draft = message.Draft{Kind: k.Kind, Language: k.Language, Text: p.Found.Text}
+	if p.History, err = h.Messages.History(r.Context(), shell.Actor(r), a.place, k, historyLength); err != nil {
+		return p, nil, err
+	}
+	if len(p.History) > 0 {
+		p.BasedOn = p.History[0].ID
+	}
+	if p.Own, err = h.own(r); err != nil {
+		return p, nil, err
+	}
+	return p, book, h.surroundings(r, a, book, &p)
+}
+
+// surroundings completes the page by the names of a drop or the settings of a shop.
+func (h *handlers) surroundings(r *http.Request, a about, book *message.Book, p *messagepages.Editor) error {
+	if a.place.Template != 0 {
+		for _, v := range book.Names() {
+			p.Names = append(p.Names, messagepages.Name{Language: v.Key.Language, Title: v.Text.Title, Description: v.Text.Body})
+		}
+		return nil
+	}
+	s := book.Settings()
+	p.Settings = &messagepages.Settings{Values: settingValues(s)}
+	list, err := h.Messages.History(r.Context(), shell.Actor(r), a.place, message.Key{Kind: message.Settings}, 1)
+	if len(list) > 0 {
+		p.Settings.BasedOn = list[0].ID
+	}
+	return err
+}
+
+// own are the member's own contacts: the e-mail address, and what is known of the
+// user with that address.
+func (h *handlers) own(r *http.Request) (messagepages.Own, error) {
+	own := messagepages.Own{Email: shell.Frame(r).Member.Email}
+	u, found, err := h.Own.OwnUser(r.Context(), own.Email)
+	if found {
+		own.Phone, own.Devices, own.User = u.Phone, len(u.Push), u.ID.String()
+	}
+	return own, err
+}
+
+func (h *handlers) show(w http.ResponseWriter, r *http.Request, a about) error {
+	p, book, err := h.page(r, a)
+	if err != nil {
+		return err
+	}
+	if err := h.Messages.Look(r.Context(), shell.Actor(r), a.place); err != nil {
+		return err
+	}
+	return h.draw(w, r, http.StatusOK, a, book, p)
+}
+
+// draw shows the page, or the part that follows what is typed.
+func (h *handlers) draw(w http.ResponseWriter, r *http.Request, status int, a about, book *message.Book, p messagepages.Editor) error {
+	to, err := h.readerOf(r, a, p.Reader)
+	if err != nil {
+		return err
+	}
+	p.Previews = h.previews(r, a, book, p.Channel, p.Draft, to)
+	if shell.Partial(r) {
+		return h.Show(w, r, status, p.Side())
+	}
+	return h.Show(w, r, status, p.Page())
+}
+
+// change does what the pressed button says with what was typed; without one it
+// shows how the text reads.
+func (h *handlers) change(w http.ResponseWriter, r *http.Request, a about) error {
+	p, book, err := h.page(r, a)
+	if err != nil {
+		return err
+	}
+	do := r.PostFormValue("do")
+	switch do {
+	case "settings":
+		return h.saveSettings(w, r, a, book, p)
+	case "name":
+		return h.saveName(w, r, a, book, p)
+	case "restore":
+		id, _ := strconv.ParseInt(r.PostFormValue("version_id"), 10, 64) // 0 is no version
+		_, err := h.Messages.Restore(r.Context(), shell.Actor(r), a.place, id, basedOn(r, "based_on"))
+		return h.saved(w, r, a, book, p, err, "message.restored_now")
+	case "remove":
+		_, err := h.Messages.Save(r.Context(), shell.Actor(r), a.place, p.Key(), nil, basedOn(r, "based_on"))
+		return h.saved(w, r, a, book, p, err, "message.removed_now")
+	}
+	p.Draft.Text, p.BasedOn = typedText(r, p.Channel), basedOn(r, "based_on")
+	p.Draft.Text.Blocks = rearranged(p.Draft.Text.Blocks, do, r.PostFormValue("new_block"))
+	switch {
+	case do == "save" && len(p.Errors) == 0:
+		_, err := h.Messages.Save(r.Context(), shell.Actor(r), a.place, p.Key(), &p.Draft.Text, p.BasedOn)
+		return h.saved(w, r, a, book, p, err, "message.saved")
+	case do == "test" && len(p.Errors) == 0:
+		return h.test(w, r, a, book, p)
+	}
+	if do == "" || do == "look" {
+		p.Errors = append(p.Errors, shell.FieldsOf(p.Draft.Text.Check(p.Key()))...)
+	}
+	return h.draw(w, r, http.StatusOK, a, book, p)
+}
+
+func basedOn(r *http.Request, name string) int64 {
+	id, err := strconv.ParseInt(r.PostFormValue(name), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return id
+}
+
+// saved answers a save: with the page again, or with what was wrong.
+func (h *handlers) saved(w http.ResponseWriter, r *http.Request, a about, book *message.Book, p messagepages.Editor, err error, done string) error {
+	var broken *fault.Fields
+	switch {
+	case errors.As(err, &broken):
+		p.Errors = append(p.Errors, broken.List...)
+		return h.draw(w, r, http.StatusUnprocessableEntity, a, book, p)
+	case errors.Is(err, fault.ErrStale):
+		p.Errors = append(p.Errors, fault.Field{Name: "language", Key: "message.stale", Message: shell.Say(r, "message.stale")})
+		return h.draw(w, r, http.StatusConflict, a, book, p)
+	case err != nil:
+		return err
+	}
+	return h.Done(w, r, p.Address(), ui.Good, shell.Say(r, done))
+}
+
+// test sends the text as it is typed to the member.
+func (h *handlers) test(w http.ResponseWriter, r *http.Request, a about, book *message.Book, p messagepages.Editor) error {
+	c, err := delivery.ParseChannel(string(p.Channel))
+	if err != nil {
+		return err
+	}
+	to := map[message.Channel]string{message.Email: p.Own.Email, message.SMS: p.Own.Phone, message.WebPush: p.Own.User, message.Webhook: p.Own.User}[p.Channel]
+	wish := delivery.TestWish{Channel: c, Recipient: to, TemplateID: a.place.Template, Locale: p.Draft.Language}
+	_, err = h.Tests.SendDraft(r.Context(), shell.Actor(r), a.place.Shop, wish, p.Draft)
+	var broken *fault.Fields
+	switch kind := fault.KindOf(err); {
+	case errors.As(err, &broken):
+		p.Errors = append(p.Errors, broken.List...)
+	case kind == fault.Throttled || kind == fault.Invalid:
+		p.Errors = append(p.Errors, fault.Field{Name: "channel", Key: "message.test.refused", Message: ui.FaultText(r.Context(), err)})
+	case err != nil:
+		return err
+	default:
+		shell.Frame(r).Flashes = append(shell.Frame(r).Flashes, ui.Flash{Kind: ui.Good, Text: shell.Say(r, "message.test.sent", to)})
+		return h.draw(w, r, http.StatusOK, a, book, p)
+	}
+	return h.draw(w, r, http.StatusUnprocessableEntity, a, book, p)
+}
+
+// rearranged does with the blocks what a button says: add, up-1, down-1, drop-1.
+func rearranged(blocks []message.Block, do, added string) []message.Block {
+	if do == "add" {
+		return append(blocks, message.Block{Type: message.BlockType(added)})
+	}
+	what, number, _ := strings.Cut(do, "-")
+	i, err := strconv.Atoi(number)
+	if err != nil || i < 0 || i >= len(blocks) {
+		return blocks
+	}
+	switch {
+	case what == "up" && i > 0:
+		blocks[i-1], blocks[i] = blocks[i], blocks[i-1]
+	case what == "down" && i < len(blocks)-1:
+		blocks[i+1], blocks[i] = blocks[i], blocks[i+1]
+	case what == "drop":
+		return append(blocks[:i:i], blocks[i+1:]...)
+	}
+	return blocks
+}

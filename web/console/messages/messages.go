@@ -1,0 +1,52 @@
+// Package messages holds the console's pages on which staff write the texts of
+// messages, with previews that are made like the messages themselves.
+package messages
+
+import (
+	"context"
+
+	"dropbell/domain/delivery"
+	"dropbell/domain/message"
+	"dropbell/domain/staff"
+	"dropbell/domain/user"
+	"dropbell/web/console/shell"
+)
+
+// Deps are what the pages of this package stand on.
+type Deps struct {
+	Messages  *message.Service
+	Templates shell.Templates
+	Users     Users
+	Own       OwnUsers
+	// Tests send a text to the member who writes it.
+	Tests *delivery.ChannelTests
+}
+
+// Users looks users up; for an unknown user it returns the id alone.
+type Users interface {
+	Preferences(ctx context.Context, id user.ID) (user.User, error)
+}
+
+// OwnUsers finds the user who has a member's e-mail address.
+type OwnUsers interface {
+	OwnUser(ctx context.Context, email string) (u user.User, found bool, err error)
+}
+
+// handlers answer the requests of this package's pages.
+type handlers struct {
+	*shell.Shell
+	Deps
+}
+
+// Routes returns the routes about the texts of drops and shops.
+func Routes(sh *shell.Shell, d Deps) []shell.Route {
+	h := &handlers{Shell: sh, Deps: d}
+	return shell.Framing([]shell.Route{
+		shell.Get("/templates/{id}/message", staff.View, h.of(h.ofTemplate, h.show)),
+		shell.Post("/templates/{id}/message", staff.ManageTemplates, h.of(h.ofTemplate, h.change)),
+		shell.Get("/templates/{id}/message/mail", staff.View, h.of(h.ofTemplate, h.mail)),
+		shell.Get("/shops/{id}/message", staff.View, h.of(h.ofShop, h.show)),
+		shell.Post("/shops/{id}/message", staff.ManageTemplates, h.of(h.ofShop, h.change)),
+		shell.Get("/shops/{id}/message/mail", staff.View, h.of(h.ofShop, h.mail)),
+	})
+}

@@ -1,0 +1,137 @@
+package messages_test
+
+import (
+	"html"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	deliverydb "dropbell/adapters/postgres/delivery"
+	"dropbell/domain/delivery"
+	"dropbell/domain/staff"
+	"dropbell/web/console/consoletest"
+)
+
+func TestMain(m *testing.M) { consoletest.Main(m) }
+
+func form(values ...string) url.Values {
+	v := url.Values{"kind": {"reminder"}, "channel": {"sms"}, "language": {"en"}, "based_on": {"0"}}
+	for i := 0; i < len(values); i += 2 {
+		v.Set(values[i], values[i+1])
+	}
+	return v
+}
+
+// A marketer reads the built-in text, writes one of the drop's own, is told of
+// mistakes by their line, restores the older one and removes it, all without scripts.
+func TestWritingAMessage(t *testing.T) {
+	g := consoletest.New(t)
+	d := g.Published(10, 2*time.Hour)
+	b, page := g.As(staff.Marketer, 10), "/templates/1/message"
+	b.Get(page+"?channel=sms").Is(200).Has("This is the built-in text.", d.Name, "opens in 10 minutes", "GSM-7", "parts: ")
+	b.Post(page, form("do", "save", "body", "Hi {{user}},\n{{nme}}")).Is(422).Has(html.EscapeString(`line 2: {{nme}} is not a variable`))
+	b.Post(page, form("do", "save", "body", "Hi {{user}}")).Is(422).Has("write {{user|there}}")
+	b.Post(page, form("do", "look", "body", "Grüß dich {{user|du}}, “{{drop}}”")).Is(200).Has("This text does not say", "UCS-2", "Robin Chen")
+	b.Post(page, form("do", "save", "body", "One: {{drop}} of {{shop}}")).To(page + "?channel=sms&kind=reminder&language=en")
+	b.Get(page+"?channel=sms").Is(200).Has("Saved by", "One: "+d.Name, `name="based_on" value="1"`)
+	b.Post(page, form("do", "save", "body", "Two")).Is(http.StatusConflict).Has("Another member has saved this text")
+	b.Post(page, form("do", "save", "body", "Two", "based_on", "1")).To(page + "?channel=sms&kind=reminder&language=en")
+	b.Post(page, form("do", "restore", "version_id", "1", "based_on", "2")).To(page + "?channel=sms&kind=reminder&language=en")
+	b.Get(page+"?channel=sms").Is(200).Has("One: "+d.Name, "restored from #1")
+	b.Post(page, form("do", "remove", "based_on", "3")).To(page + "?channel=sms&kind=reminder&language=en")
+	b.Get(page + "?channel=sms").Is(200).Has("This is the built-in text.")
+	b.Post(page, form("do", "save", "language", "not a tag", "body", "x")).Is(200).Has("must be a language tag")
+	b.Post(page, form("do", "save", "language", "pt_br", "body", "Olá")).To(page + "?channel=sms&kind=reminder&language=pt-BR")
+	b.Post(page, form("do", "name", "name_language", "de", "name_title", "Frühlingsrabatt")).To(page + "?channel=sms&kind=reminder&language=en")
+	b.Get(page+"?channel=app&language=de").Is(200).Has("Frühlingsrabatt", "There is no text in de yet.")
+	b.Get("/audit?kind=template&id=1").Is(200).Has("restored a text of")
+	g.As(staff.Viewer).Get(page).Is(200).HasNot(`value="save"`)
+	g.As(staff.Viewer).Post(page, form("do", "save", "body", "x")).Is(http.StatusForbidden)
+	g.As(staff.Marketer, 11).Get(page).Is(http.StatusForbidden)
+	g.As(staff.Marketer, 11).Get(page + "/mail?draft=x").Is(http.StatusForbidden)
+}
+
+var frames = regexp.MustCompile(`<iframe src="([^"]+)"`)
+
+// A mail is put together from blocks, shown in frames in which nothing runs, and
+// sent to the member as it is typed.
+func TestWritingAMail(t *testing.T) {
+	g := consoletest.New(t)
+	d := g.Published(10, 2*time.Hour)
+	b, page := g.As(staff.Marketer), "/templates/1/message"
+	mail := func(values ...string) url.Values {
+		return form(append([]string{"channel", "email", "title", "Soon: {{drop}}", "b0_type", "text", "b0_text", "**Now** {{user|you}} <script>alert(1)</script>",
+			"b1_type", "button", "b1_text", "Go"}, values...)...)
+	}
+	a := b.Post(page, mail("do", "up-1")).Is(200).Has("1. Button", "2. Text")
+	if policy := a.Header.Get("Content-Security-Policy"); !strings.Contains(policy, "frame-src 'self'") {
+		t.Errorf("the page's policy is %q", policy)
+	}
+	found := frames.FindAllStringSubmatch(a.Body, -1)
+	if len(found) != 3 {
+		t.Fatalf("%d previews of the mail", len(found))
+	}
+	light, dark := b.Get(html.UnescapeString(found[0][1])).Is(200), b.Get(html.UnescapeString(found[2][1])).Is(200)
+	light.Has("<strong>Now</strong> Robin Chen &lt;script&gt;", "@media not all", "Soon: "+d.Name).HasNot("<script")
+	dark.Has("@media all").HasNot("prefers-color-scheme: dark")
+	if policy := light.Header.Get("Content-Security-Policy"); !strings.Contains(policy, "default-src 'none'") || !strings.HasSuffix(policy, "sandbox") {
+		t.Errorf("the mail's policy is %q", policy)
+	}
+	b.Get(page + "/mail?draft=nonsense").Is(http.StatusBadRequest)
+	b.Post(page, mail("do", "add", "new_block", "image")).Is(200).Has("3. Image")
+	b.Post(page, mail("do", "drop-0")).Is(200).Has("1. Button").HasNot("2. ")
+	b.Post(page, mail("do", "save", "b2_type", "image", "b2_url", "http://x.example", "b2_text", "x")).Is(422).Has("must be an https address")
+
+	b.Post(page, mail("do", "test")).Is(200).Has("The message is on its way to")
+	var got delivery.Message
+	tester := &delivery.Tester{Store: deliverydb.NewChannelTests(g.DB), Now: g.Now, Senders: map[delivery.Channel]delivery.Sender{
+		delivery.Email: consoletest.NewProvider(delivery.Email, func(m delivery.Message) delivery.Result {
+			got = m
+			return delivery.Result{Status: delivery.Delivered}
+		})}}
+	g.Must(tester.Sweep(t.Context()))
+	if got.Content == nil || got.Content.Title != "Soon: "+d.Name || !strings.Contains(got.Content.HTML, "<strong>Now</strong> you") || !strings.Contains(got.To.Email, "@") {
+		t.Errorf("sent %+v to %+v", got.Content, got.To)
+	}
+	if n := g.Number(`select count(*) from channel_tests where draft is not null or recipient <> ''`); n != 0 {
+		t.Error("the draft or its recipient is still stored")
+	}
+	b.Get(page + "?channel=webpush").Is(200).Has("No browser of yours is known").HasNot(`value="test"`)
+}
+
+// The shop's brand and language are followed by all its messages.
+func TestShopDefaults(t *testing.T) {
+	g := consoletest.New(t)
+	g.Published(10, 2*time.Hour)
+	b, page := g.As(staff.Marketer), "/shops/10/message"
+	b.Get(page).Is(200).Has("Brand and defaults", "Spring sale")
+	settings := func(values ...string) url.Values {
+		return form(append([]string{"do", "settings", "channel", "email"}, values...)...)
+	}
+	b.Post(page, settings("colour", "red", "logo", "x", "part_price", "much")).Is(422).Has("must be a price")
+	b.Post(page, settings("colour", "red", "logo", "x")).Is(422).Has("must be a colour such as", "must be an https address")
+	b.Post(page, settings("colour", "#FFD400", "logo", "https://shop.example/l.png", "part_price", "0.05", "currency", "eur", "default_language", "zh_cn")).
+		To(page + "?channel=email&kind=reminder&language=en")
+	b.Get(page+"?channel=sms").Is(200).Has(`value="zh-CN"`, `value="0.05"`, "EUR", "开抢")
+	b.Post("/shops/10", url.Values{"name": {"Ten"}, "timezone": {"UTC"}, "claim_url": {"https://shop.example/d/{id}"}}).To("/shops")
+	a := b.Get("/templates/1/message?language=en").Is(200)
+	b.Get(html.UnescapeString(frames.FindStringSubmatch(a.Body)[1])).Is(200).Has("background:#ffd400;color:#000000", "https://shop.example/l.png", `href="https://shop.example/d/1"`)
+	b.Post("/shops/10", url.Values{"name": {"Ten"}, "timezone": {"UTC"}, "claim_url": {"javascript:alert(1)"}}).Is(422)
+}
+
+// Publishing asks once: from the first look at the messages on it does not.
+func TestPublishingAsksOnceToLook(t *testing.T) {
+	g := consoletest.New(t)
+	b := g.As(staff.Marketer)
+	b.Post("/shops", url.Values{"shop_number": {"10"}, "name": {"Tea"}, "timezone": {"Asia/Shanghai"}}).To("/shops")
+	b.Post("/templates", g.TypedForm(2*time.Hour)).To("/templates/1")
+	const dialog, page = "/templates/1/publish", "/templates/1/message"
+	b.Get(dialog).Is(200).Has("No member has looked at this drop", "Publish without looking", "Look at the messages first")
+	g.As(staff.Viewer).Get(page).Is(200)
+	b.Get(dialog).Is(200).Has("Publish without looking")
+	b.Get(page).Is(200)
+	b.Get(dialog).Is(200).HasNot("Publish without looking")
+}

@@ -1,0 +1,112 @@
+package messages
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"dropbell/domain/message"
+	"dropbell/domain/user"
+	pageparts "dropbell/views/pages/parts"
+	"dropbell/web/console/shell"
+)
+
+// historyLength is how many versions of a text are shown.
+const historyLength = 20
+
+// reader is for whom previews are shown.
+type reader struct {
+	message.Reader
+	id user.ID // 0 = a made-up one
+}
+
+// number is the user's, empty of a made-up one.
+func (r reader) number() string {
+	if r.id == 0 {
+		return ""
+	}
+	return r.id.String()
+}
+
+// readerOf returns the user with the number that was typed, or a made-up person in
+// the shop's zone. No preview greets nobody.
+func (h *handlers) readerOf(r *http.Request, a about, typed string) (reader, error) {
+	sample := reader{Reader: message.Reader{Name: shell.Say(r, "message.sample"), Zone: a.zone}}
+	id, err := user.ParseID(shell.Narrow(strings.TrimSpace(typed)))
+	if err != nil {
+		return sample, nil
+	}
+	u, err := h.Users.Preferences(r.Context(), id)
+	if err != nil {
+		return sample, err
+	}
+	return reader{message.Reader{Name: u.Name, Locale: u.Locale, Zone: u.Zone()}, id}, nil
+}
+
+// previews are the draft over its channel, and the other channels' texts beside it.
+func (h *handlers) previews(r *http.Request, a about, book *message.Book, c message.Channel, d message.Draft, to reader) pageparts.Previews {
+	p := pageparts.Previews{Reader: to.Name}
+	if to.id != 0 {
+		p.Reader = strings.TrimSpace(to.Name + " #" + to.id.String())
+		if got := book.Find(d.Kind, c, to.Locale).Key.Language; got != d.Language {
+			p.Other = got
+		}
+	}
+	p.List = append(p.List, h.preview(r, a, book, c, d, to))
+	for _, other := range message.Channels() {
+		if other == c {
+			continue
+		}
+		if f, ok := book.Own(message.Key{Kind: d.Kind, Channel: other, Language: d.Language}); ok {
+			p.List = append(p.List, h.preview(r, a, book, other, message.Draft{Kind: d.Kind, Language: d.Language, Text: f.Text}, to))
+		}
+	}
+	return p
+}
+
+func (h *handlers) preview(r *http.Request, a about, book *message.Book, c message.Channel, d message.Draft, to reader) pageparts.Preview {
+	p := pageparts.Preview{Channel: c, Content: d.Render(book, a.facts, c, to.Reader)}
+	switch c {
+	case message.Email:
+		p.Content.HTML = ""
+		if p.Page = shell.MailPage(a.url, d, to.number(), time.Time{}); p.Page == "" {
+			p.Note = shell.Say(r, "message.mail.long")
+		}
+	case message.SMS:
+		p.Size = message.SizeOf(p.Content.Text)
+		p.Price, p.Currency = book.Settings().PartPrice, book.Settings().Currency
+	}
+	return p
+}
+
+// mailPolicy lets a mail show its own styles and images, and nothing run: whatever
+// staff wrote, the page can do no more in the console than in a mail program.
+const mailPolicy = "default-src 'none'; style-src 'unsafe-inline'; img-src https: data:; base-uri 'none'; form-action 'none'; frame-ancestors 'self'; sandbox"
+
+// mail draws the page of a mail for its frame: as readers with a light screen see
+// it, or with a dark one.
+func (h *handlers) mail(w http.ResponseWriter, r *http.Request, a about) error {
+	d, ends, err := shell.MailDraft(r)
+	if err != nil {
+		return err
+	}
+	a.facts.EndsAt = ends
+	book, err := h.Messages.Book(r.Context(), shell.Actor(r), a.place)
+	if err != nil {
+		return err
+	}
+	to, err := h.readerOf(r, a, r.FormValue("user"))
+	if err != nil {
+		return err
+	}
+	scheme := "@media not all"
+	if r.FormValue("dark") != "" {
+		scheme = "@media all"
+	}
+	page := strings.Replace(d.Render(book, a.facts, message.Email, to.Reader).HTML, "@media (prefers-color-scheme: dark)", scheme, 1)
+	w.Header().Set("Content-Security-Policy", mailPolicy)
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	_, _ = io.WriteString(w, page) // an error means that the client has gone
+	return nil
+}

@@ -1,0 +1,61 @@
+package shell
+
+import (
+	"bytes"
+	"compress/flate"
+	"encoding/base64"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+
+	"dropbell/domain/message"
+)
+
+const (
+	// maxAddress is how long the address of a mail's page may be: proxies refuse
+	// longer ones.
+	maxAddress = 7000
+	// maxDraft bounds a draft that is unpacked from an address.
+	maxDraft = 1 << 20
+)
+
+// MailPage returns where the page of a mail is drawn, for the frame of a preview:
+// below the message page of a drop or a shop. The draft is in the address, so that
+// nothing has to be stored of what is being typed; "" if it is too long for that.
+// user and ends may be empty.
+func MailPage(base string, d message.Draft, user string, ends time.Time) string {
+	var b bytes.Buffer
+	w, _ := flate.NewWriter(&b, flate.BestCompression) // a level that exists
+	_ = json.NewEncoder(w).Encode(d)                   // into memory
+	_ = w.Close()
+	q := url.Values{"draft": {base64.RawURLEncoding.EncodeToString(b.Bytes())}}
+	if user != "" {
+		q.Set("user", user)
+	}
+	if !ends.IsZero() {
+		q.Set("ends", ends.UTC().Format(time.RFC3339))
+	}
+	if address := base + "/mail?" + q.Encode(); len(address) <= maxAddress {
+		return address
+	}
+	return ""
+}
+
+// MailDraft reads what [MailPage] wrote, or returns [ErrMalformed].
+func MailDraft(r *http.Request) (d message.Draft, ends time.Time, err error) {
+	packed, err := base64.RawURLEncoding.DecodeString(r.FormValue("draft"))
+	if err == nil {
+		err = json.NewDecoder(io.LimitReader(flate.NewReader(bytes.NewReader(packed)), maxDraft)).Decode(&d)
+	}
+	if err != nil {
+		return d, ends, ErrMalformed
+	}
+	if typed := r.FormValue("ends"); typed != "" {
+		if ends, err = time.Parse(time.RFC3339, typed); err != nil {
+			return d, ends, ErrMalformed
+		}
+	}
+	return d, ends, nil
+}
