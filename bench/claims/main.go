@@ -50,10 +50,8 @@ func main() {
 		}
 		return
 	}
-	b := bench{lasting: time.Duration(*seconds) * time.Second, grouping: postgres.Grouping{MaxGroup: *group, Workers: *workers}, httpOnly: *web, bin: *bin}
-	if *only != "" {
-		b.only = strings.Split(*only, ";")
-	}
+	b := bench{lasting: time.Duration(*seconds) * time.Second, grouping: postgres.Grouping{MaxGroup: *group, Workers: *workers}, httpOnly: *web, bin: *bin,
+		only: strings.FieldsFunc(*only, func(r rune) bool { return r == ';' })}
 	if err := b.run(context.Background(), *callers, *runs); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -70,8 +68,8 @@ type bench struct {
 	template int64
 	web      *stack.Process
 	parser   parser
-	only     []string // names of measurements; empty = all
 	bin      string
+	only     []string // names of measurements; empty = all
 }
 
 // result is what one measurement showed.

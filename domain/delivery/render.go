@@ -24,7 +24,7 @@ func Render(book *message.Book, s Subject, c Channel, u user.User) Content {
 }
 
 // RenderCopy is [Render] for one of the variants of a message that staff wrote,
-// whoever the reader. A variant of [HeldOut] is rendered as the first.
+// also for a reader who would get another one. A variant of [HeldOut] is rendered as the first.
 func RenderCopy(book *message.Book, s Subject, c Channel, variant int, u user.User) Content {
 	if s.Copy == nil || len(s.Copy.Variants) == 0 {
 		return Content{}

@@ -3,7 +3,6 @@ package message
 import (
 	"embed"
 	"encoding/json"
-	"path"
 	"strings"
 )
 
@@ -18,7 +17,7 @@ func readDefaults() map[string]map[Kind]map[Channel]Text {
 	all := map[string]map[Kind]map[Channel]Text{}
 	files, _ := defaultFiles.ReadDir("defaults") // part of the program, as a test shows
 	for _, f := range files {
-		raw, _ := defaultFiles.ReadFile(path.Join("defaults", f.Name()))
+		raw, _ := defaultFiles.ReadFile("defaults/" + f.Name())
 		texts := map[Kind]map[Channel]Text{}
 		_ = json.Unmarshal(raw, &texts)
 		all[strings.TrimSuffix(f.Name(), ".json")] = texts

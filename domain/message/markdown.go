@@ -19,7 +19,7 @@ import (
 )
 
 // markdown reads Markdown without HTML, which stands as it was typed, and
-// without code by indentation, which nobody means in a letter. Line breaks count.
+// without code by indentation, which is not meant in a letter. Line breaks count.
 var markdown = goldmark.New(
 	goldmark.WithParser(parser.NewParser(
 		parser.WithBlockParsers(without(parser.DefaultBlockParsers(), parser.NewHTMLBlockParser(), parser.NewCodeBlockParser())...),

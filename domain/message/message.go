@@ -65,10 +65,6 @@ type Text struct {
 	Title  string  `json:"title,omitempty"` // the subject of a mail, the name of a drop
 	Body   string  `json:"body,omitempty"`  // the description of a drop
 	Blocks []Block `json:"blocks,omitempty"`
-	// ProviderTemplate and Signature name the text at an SMS provider in countries
-	// that demand a registered text; empty = none.
-	ProviderTemplate string `json:"provider_template,omitempty"`
-	Signature        string `json:"signature,omitempty"`
 	// Shop are the settings of a shop; nil for everything else.
 	Shop *Shop `json:"shop,omitempty"`
 }

@@ -118,9 +118,19 @@ func typed() map[string]string {
 		"validity": "hours", "valid_hours": "72", "valid_until": "", "stock": "50000", "per_user_limit": "1", "obtain": "claim", "claim_mode": "durable", "notify_days": "3, 1", "notify_channels": "app, sms"}
 }
 
+// gallery are models as the console offers them.
+func gallery() (list []droppages.Model) {
+	for _, key := range []string{"lunch", "weekend", "evening", "premiere"} {
+		list = append(list, droppages.Model{Key: key, Preview: coupon(0, key, 26*time.Hour)})
+	}
+	return list
+}
+
 func forms() []Story {
 	t := coupon(1, "Moon cake night", time.Minute)
 	preview := droppages.CouponPreview{Template: t, Times: []droppages.TimeHint{{Label: "Opening", Text: "Fri 20 Nov 2026, 20:00 (in 1 min)"}, {Label: "Reminders", Text: "from 19:00 on; 12 of 12 slots are already past"}}}
+	clashing := preview
+	clashing.Clashes = []droppages.Clash{{Template: t, Booked: 383_298}, {Template: t, Foreign: true, Booked: 9_310}}
 	bad := typed()
 	bad["name"], bad["amount_off"], bad["opens_at"], bad["opens_at_fold"] = "", "200", "2026-10-25T02:30", ""
 	errs := []fault.Field{{Name: "name", Key: "rule.required", Message: "is required"}, {Name: "amount_off", Key: "rule.amount_over_threshold", Message: "must not exceed the threshold"},
@@ -130,6 +140,10 @@ func forms() []Story {
 	theirs := typed()
 	theirs["stock"], theirs["name"], theirs["description"] = "80000", "Moon cake evening", "With tea"
 	return []Story{
+		{Name: "models/first", Page: droppages.Models{List: gallery()}.Page()},
+		{Name: "models/many", Page: droppages.Models{List: gallery(), Drops: []template.Template{coupon(5, "Morning rush", -time.Hour), coupon(6, "Untitled idea with a name that goes on for rather longer than anybody would like to read in a list", 40*24*time.Hour)}}.Page(), Role: staff.Marketer},
+		{Name: "models/no-shop", Page: droppages.Models{NoShop: true}.Page()},
+		{Name: "form/clash", Page: droppages.TemplateForm{Title: "New drop", Values: typed(), Shops: shops(), Whole: true, Preview: clashing, Channels: configured}.Page(), At: "step-5"},
 		{Name: "form/no-shop", Page: droppages.TemplateForm{Title: "New drop", Values: map[string]string{}}.Page()},
 		{Name: "form/new", Page: droppages.TemplateForm{Title: "New drop", Values: typed(), Shops: shops(), Preview: preview, Channels: configured}.Page()},
 		{Name: "form/errors", Page: droppages.TemplateForm{Title: "New drop", Values: bad, Errors: errs, Shops: shops(), Preview: preview, Channels: configured}.Page()},
@@ -209,7 +223,7 @@ func confirms() []Story {
 		{Name: "confirm/cancel", Page: cancel.Page()},
 		{Name: "confirm/refused", Page: refused.Page()},
 		{Name: "move/empty", Page: droppages.Move{Template: t, Opens: when, Follow: true}.Page()},
-		{Name: "move/refused", Page: droppages.Move{Template: t, Opens: when, Follow: true, Error: "Somebody changed this in the meantime. Check it again and repeat your change."}.Page()},
+		{Name: "move/refused", Page: droppages.Move{Template: t, Opens: when, Follow: true, Error: "Another person changed this in the meantime. Check the current version and repeat your change."}.Page()},
 		{Name: "move/past", Page: droppages.Move{Template: t, Opens: when, Follow: true, Blast: droppages.Blast{Error: "Opening: must lie in the future"}}.Page()},
 		{Name: "move/blast", Page: droppages.Move{Template: t, Opens: when, Follow: true, Blast: droppages.Blast{Valid: true, OpensAt: t.OpensAt.Add(-150 * time.Minute), Booked: 383_298, Reminded: 20_112, Late: 5_100, Shift: -150 * time.Minute}}.Page()},
 		{Name: "move/once", Page: droppages.Move{Template: t, Opens: when, Follow: true, Once: true, Blast: droppages.Blast{Valid: true, OpensAt: t.OpensAt.Add(-150 * time.Minute), Booked: 383_298, Reminded: 20_112, Once: true, Shift: -150 * time.Minute}}.Page()},
@@ -231,7 +245,7 @@ func people() []Story {
 		{Name: "staff/one", Page: accesspages.Staff{List: members[:1], Policy: staff.Required, PolicyFixed: true}.Page()},
 		{Name: "staff/many", Page: accesspages.Staff{List: members, Policy: staff.Required}.Page()},
 		{Name: "member/new", Page: accesspages.MemberForm{Values: map[string]string{"role": "viewer"}}.Page()},
-		{Name: "member/errors", Page: accesspages.MemberForm{ID: 2, Name: "Ada Okafor", Values: values, Errors: wrong, Refused: "At least one admin of all shops who can sign in must remain. Make somebody else an admin first."}.Page()},
+		{Name: "member/errors", Page: accesspages.MemberForm{ID: 2, Name: "Ada Okafor", Values: values, Errors: wrong, Refused: "At least one admin of all shops who can sign in must remain. Make another person an admin first."}.Page()},
 		{Name: "member/signed-in", Page: accesspages.MemberForm{ID: 2, Name: "Ada Okafor", Values: values, SignIns: signIns, Member: staff.Member{ID: 2, Email: "ada@example.com", PasswordHash: "x", SecondFactors: 2}}.Page()},
 		{Name: "member/invited", Page: accesspages.MemberForm{ID: 4, Name: "Noor Haddad", Values: values, Member: members[3], Link: "https://drops.example.com/password?token=mfzg6ylqmvzxg5dborsw4ytboq4dkn3a"}.Page()},
 		{Name: "member/new-single-sign-on", Page: accesspages.MemberForm{Values: map[string]string{"role": "viewer"}, PasswordsOff: true}.Page()},

@@ -15,6 +15,7 @@ import (
 	"dropbell/domain/reminder"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
+	droppages "dropbell/views/pages/drops"
 )
 
 // sources are all files that may use messages: the views and the console.
@@ -113,6 +114,15 @@ func composed() map[string]bool {
 	add("bulk.undo.%s.one", "pause", "resume")
 	add("bulk.undo.%s.other", "pause", "resume")
 	add("nav.group.%s", "operations")
+	add("model.%s", "lunch", "weekend", "evening", "premiere")
+	add("model.%s.text", "lunch", "weekend", "evening", "premiere")
+	add("model.%s.product", "premiere")
+	for _, tab := range droppages.Tabs() {
+		add("drop.tab.%s", tab)
+	}
+	add("done.%s", "create", "edit")
+	add("journey.%s", "booked", "reminded", "claimed", "used")
+	add("journey.of_%s", "booked", "stock", "claimed")
 	add("nav.%s", "overview", "templates", "calendar", "results", "users", "channels", "queues", "dead_messages", "shops", "staff", "keys", "audit", "deliver", "work", "settings")
 	add("legend.%s", "sent", "inflight", "skipped", "expired", "dead")
 	add("help.%s", "name", "amount_off", "max_off", "threshold", "opens_at", "closes_at", "valid_until")

@@ -98,7 +98,7 @@ func userForms() []Story {
 	return []Story{
 		{Name: "user-form/edit", Page: audiencepages.UserForm{ID: 1001, Name: "1001", Values: values, Off: []string{"sms"}}.Page()},
 		{Name: "user-form/some-shops", Page: audiencepages.UserForm{ID: 1001, Name: "1001", Off: []string{"sms"}, OnlyOff: true}.Page(), Role: staff.Marketer, Shops: []int64{10}},
-		{Name: "user-form/overtaken", Page: audiencepages.UserForm{ID: 1001, Name: "1001", Values: values, Was: values, Errors: []fault.Field{{Name: "email", Message: "somebody has changed this to “ann@example.com” meanwhile; save again to keep yours"}}}.Page()},
+		{Name: "user-form/overtaken", Page: audiencepages.UserForm{ID: 1001, Name: "1001", Values: values, Was: values, Errors: []fault.Field{{Name: "email", Message: "was changed to “ann@example.com” in the meantime; save again to keep your text"}}}.Page()},
 		{Name: "user-form/wrong", Page: audiencepages.UserForm{ID: 1001, Name: "1001", Values: values, Errors: []fault.Field{{Name: "email", Key: "rule.email", Message: "must be an e-mail address"}, {Name: "quiet_hours", Key: "rule.quiet_hours", Message: "must be two times of day"}}}.Page()},
 	}
 }

@@ -40,7 +40,7 @@ func TestTwoPeopleEditOneUser(t *testing.T) {
 		t.Fatal("the second form undid the first")
 	}
 	mine := shown(page, fields, "email", "ann@mine.example", "name", "Anne")
-	page = b.Post("/users/7/edit", mine).Is(http.StatusConflict).Has("somebody has changed this to “ann@new.example” meanwhile", `value="ann@mine.example"`, `value="Anne"`)
+	page = b.Post("/users/7/edit", mine).Is(http.StatusConflict).Has("was changed to “ann@new.example” in the meantime", `value="ann@mine.example"`, `value="Anne"`)
 	again := shown(page, fields, "email", "ann@mine.example", "name", "Anne", "off", "sms")
 	b.Post("/users/7/edit", again).To("/users/7")
 	if n := g.Number(`select count(*) from users where email = 'ann@mine.example' and name = 'Anne' and opt_outs = 4`); n != 1 {
@@ -59,7 +59,7 @@ func TestTwoPeopleEditOneMember(t *testing.T) {
 	b.Post("/staff/2", shown(page, fields, "role", "viewer", "disabled", "1")).To("/staff")
 	b.Post("/staff/2", shown(page, fields, "name", "Ada Okafor")).To("/staff")
 	b.Get("/staff/2").Is(200).Has("Ada Okafor", `name="disabled" value="1" checked`, `name="was_role" value="viewer"`)
-	b.Post("/staff/2", shown(page, fields, "role", "operator")).Is(http.StatusConflict).Has("somebody has changed this to “Viewer” meanwhile")
+	b.Post("/staff/2", shown(page, fields, "role", "operator")).Is(http.StatusConflict).Has("was changed to “Viewer” in the meantime")
 }
 
 func TestTwoPeopleEditOneShop(t *testing.T) {
@@ -71,7 +71,7 @@ func TestTwoPeopleEditOneShop(t *testing.T) {
 	b.Post("/shops/10", shown(page, fields, "name", "Tea")).To("/shops")
 	b.Post("/shops/10", shown(page, fields, "timezone", "UTC")).To("/shops")
 	b.Get("/shops/10").Is(200).Has(`value="Tea"`, `<option value="UTC" selected>`)
-	b.Post("/shops/10", shown(page, fields, "name", "Coffee")).Is(http.StatusConflict).Has("somebody has changed this to “Tea” meanwhile", `value="Coffee"`)
+	b.Post("/shops/10", shown(page, fields, "name", "Coffee")).Is(http.StatusConflict).Has("was changed to “Tea” in the meantime", `value="Coffee"`)
 }
 
 func TestTwoPeopleEditOneCampaign(t *testing.T) {
@@ -80,7 +80,7 @@ func TestTwoPeopleEditOneCampaign(t *testing.T) {
 	page := mine.Post("/campaigns", consoletest.CampaignForm()).Is(http.StatusSeeOther).Header.Get("Location") + "/edit"
 	theirs.Post(page, consoletest.CampaignForm("version", "1", "name", "Theirs")).Is(http.StatusSeeOther)
 	form := consoletest.CampaignForm("version", "1", "name", "Mine")
-	a := mine.Post(page, form).Is(http.StatusConflict).Has("Somebody was faster", "The marketer changed this", "Theirs", "Mine", "Take mine", "Take theirs")
+	a := mine.Post(page, form).Is(http.StatusConflict).Has("This was changed in the meantime", "The marketer changed this", "Theirs", "Mine", "Take mine", "Take theirs")
 	form.Set("version", a.Field("version"))
 	form.Set("again", "1")
 	mine.Post(page, form).Is(200).Has(`value="Mine"`, fmt.Sprintf(`name="version" value=%q`, a.Field("version")))

@@ -16,7 +16,7 @@ import (
 // steps are the form's parts. What was stored or sent before can be opened
 // anywhere.
 func (p TemplateForm) steps(ctx context.Context) ui.StepsProps {
-	s := ui.StepsProps{Whole: p.ID != 0 || len(p.Errors) > 0}
+	s := ui.StepsProps{Whole: p.ID != 0 || p.Whole || len(p.Errors) > 0}
 	for _, key := range []string{"form.basics", "form.discount", "form.times", "form.stock", "steps.review"} {
 		s.Titles = append(s.Titles, ui.T(ctx, key))
 	}

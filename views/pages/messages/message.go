@@ -60,7 +60,6 @@ type Own struct {
 // Name is what a drop is called in a language.
 type Name struct {
 	Language, Title, Description string
-	BasedOn                      int64
 }
 
 // Settings is the form of a shop's brand and defaults.

@@ -8,7 +8,7 @@
   const parts = form.querySelector("[data-parts]");
   const steps = [...form.querySelectorAll("[data-step]")];
   const review = steps.at(-1);
-  const [back, next, save] = ["back", "next", "save"].map((name) => form.querySelector(`[data-${name}]`));
+  const [back, next, save, publish] = ["back", "next", "save", "publish"].map((name) => form.querySelector(`[data-${name}]`));
   const whole = "whole" in bar.dataset;
   const broken = (step) => step.querySelector(".has-error") !== null;
   const first = steps.find(broken) ?? steps[0];
@@ -83,7 +83,8 @@
     for (const s of steps) s.hidden = s !== step;
     back.hidden = i === 0;
     next.hidden = step === review;
-    save.classList.toggle("is-primary", whole || step === review);
+    if (publish) publish.hidden = step !== review;
+    save.classList.toggle("is-primary", (whole || step === review) && !(publish && step === review));
     next.classList.toggle("is-primary", !whole);
     draw();
   }

@@ -24,7 +24,7 @@ func TestADigestLogsOneLineASecond(t *testing.T) {
 			t.Errorf("at once: %q", l)
 		}
 		time.Sleep(time.Millisecond / 2) // so that no request comes at the instant of a line
-		for range 2500 { // 2.5 s, a thousand a second
+		for range 2500 {                 // 2.5 s, a thousand a second
 			d.warn(t.Context(), "request_id", "later")
 			time.Sleep(time.Millisecond)
 		}

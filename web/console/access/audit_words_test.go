@@ -40,7 +40,7 @@ func TestReasonsOfTheSystemInTheAuditLog(t *testing.T) {
 	b, zh := g.As(staff.Viewer), g.Chinese()
 	b.Get("/audit").Is(200).Has("Its closing time has passed.", "validity has ended.", "The first administrator.", "something else", ">first_admin<").HasNot("closes_at", "valid_until has", ">first admin<")
 	zh.Get("/audit").Is(200).Has("已过结束时间。", "优惠券有效期已过。", "首位管理员。", "something else", ">first_admin<").HasNot("has passed", ">first admin<")
-	zh.Get(shell.TemplateURL(d.ID)).Is(200).Has("已过结束时间。").HasNot("closes_at_passed")
+	zh.Get(shell.TemplateURL(d.ID) + "?tab=history").Is(200).Has("已过结束时间。").HasNot("closes_at_passed")
 	// The words find what stands in the log as a code.
 	b.Get("/audit?q=closing+TIME").Is(200).Has(shell.TemplateURL(d.ID), `href="/templates/91"`).HasNot(`href="/templates/92"`, `href="/templates/94"`)
 	zh.Get("/audit?q=有效期已过").Is(200).Has(`href="/templates/92"`).HasNot(`href="/templates/91"`)

@@ -23,7 +23,7 @@ const members = "User ID;Name;E-Mail;Tier\n1001;Ann;ann@example.com;gold\n1002;B
 func TestImportUsers(t *testing.T) {
 	g := consoletest.New(t)
 	b := g.As(staff.Marketer)
-	b.Get("/users/import").Is(200).Has("Import users", "Template (CSV)")
+	b.Get("/users/import").Is(200).Has("Import users", "Sample file (CSV)")
 	b.Get("/users/import/template.csv").Is(200).Has("id,name,email,phone,locale,timezone,opt_outs,quiet_hours,tier")
 	b.Upload("/users/import", "empty.csv", "").Is(422).Has("the file is empty").HasNot("choose a file")
 	b.Upload("/users/import", "p.png", "\x89PNG\x00\x00").Is(422).Has("not text in UTF-8")
@@ -113,7 +113,7 @@ func TestWhatACheckTells(t *testing.T) {
 	if !strings.Contains(notes, "appears again on line 3") || strings.Contains(failed, "appears again") {
 		t.Error("a row that is imported stands among those that are not")
 	}
-	g.Chinese().Get(at).Is(200).Has("文件只读到第 16 行", "引号没有闭合；其后的内容都无法读取", "此处只显示前 10 项，共 13 项", "此行有 4 个单元格，而表头只有 3 个", "须为方式名称", "未略过，但请留意", "检查不会保存任何内容")
+	g.Chinese().Get(at).Is(200).Has("文件只读到第 16 行", "引号没有闭合；其后的内容都无法读取", "此处只显示前 10 项，共 13 项", "此行有 4 个单元格，而表头只有 3 个", "须为渠道名称", "未略过，但请留意", "检查不会保存任何内容")
 	rows, err := csv.NewReader(strings.NewReader(strings.TrimPrefix(b.Get(at+"/errors.csv").Is(200).Body, "\uFEFF"))).ReadAll()
 	g.Must(err)
 	kinds := map[string]int{}

@@ -68,7 +68,7 @@ func TestSegmentPages(t *testing.T) {
 	b.Get(at + "/edit?estimate=1").Is(200).Has("1 user")
 	edit := b.Get(at+"/edit").Is(200).Has(`value="zh, fr"`, at+"/edit?estimate=1").HasNot("1 user")
 	b.Post(at+"/edit", with("do", "save", "name", "Golden", "version", edit.Field("version"))).To(at)
-	b.Post(at+"/edit", with("do", "save", "name", "Other", "version", edit.Field("version"))).Is(http.StatusConflict).Has("Somebody changed this segment", "<strong>Golden</strong>", "“tier” is gold", `value="Other"`)
+	b.Post(at+"/edit", with("do", "save", "name", "Other", "version", edit.Field("version"))).Is(http.StatusConflict).Has("Another person changed this segment", "<strong>Golden</strong>", "“tier” is gold", `value="Other"`)
 	b.Get(at+"?estimate=1").Is(200).Has("Golden", "2 users")
 	count := b.Post(at+"/count", nil).Is(303).Header.Get("Location")
 	g.WorkPeople()
@@ -117,7 +117,7 @@ func TestListPages(t *testing.T) {
 	// A campaign that has not read its audience keeps the list as it is.
 	g.Exec(`insert into campaigns (name, channel, content, audience, starts_at, ends_at, state, creator, created_by)
 		values ('Spring', 1, '{}', jsonb_build_object('kind', 'list_id', 'id', $1::bigint), now(), now() + interval '1 hour', 'scheduled', 'staff:1', 'staff:1')`, id)
-	b.Get(at).Is(200).Has("Nobody can be added now", ">Spring</a>", fmt.Sprintf(`href="/campaigns/%d"`, g.Number(`select max(id) from campaigns`))).HasNot("Add ids from a file")
+	b.Get(at).Is(200).Has("Users cannot be added now", ">Spring</a>", fmt.Sprintf(`href="/campaigns/%d"`, g.Number(`select max(id) from campaigns`))).HasNot("Add ids from a file")
 	b.Get(at + "/file").To(at)
 	b.Upload(at+"/file", "more.csv", "8\n").To(at)
 	b.Get(at).Is(200).Has("Users can be added after its audience has been read.", "3 users")

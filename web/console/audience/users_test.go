@@ -125,8 +125,8 @@ func TestUsers(t *testing.T) {
 		b.Get("/users?q="+q).Is(200).Has("Ada Lovelace", "/users/1001")
 	}
 	b.Get("/users?q=%EF%BC%91%EF%BC%90%EF%BC%90%EF%BC%91").Is(200).Has("/users/1001")
-	b.Get("/users?q=%25").Is(200).Has("Nobody found")
-	b.Get("/users?q=" + strings.Repeat("x", 5000)).Is(200).Has("Nobody found")
+	b.Get("/users?q=%25").Is(200).Has("No user found")
+	b.Get("/users?q=" + strings.Repeat("x", 5000)).Is(200).Has("No user found")
 	b.Get("/users/1001").Is(200).Has("Ada Lovelace", "Moon cake night", "2 reminders", "stored as "+fmt.Sprint(1<<12|1<<17), "+8613800138000")
 	b.Get("/users/"+user.ID(7).String()).Is(200).Has("No profile data for this user", "Nothing is reserved.")
 	for _, id := range []string{"0", "-1", "x", "99999999999999999999", "07"} {

@@ -81,7 +81,7 @@ func TestShopLimitsWithoutScripts(t *testing.T) {
 	boss.Get("/shops/10/limits").Is(200).Has(`value="500"`, "What campaigns may do")
 	// After a concurrent change the stored values are shown, and the typed ones
 	// kept.
-	boss.Post("/shops/10/limits", form("900", "0", "0", "0")).Is(409).Has("somebody has changed this to 500", `value="900"`, `name="was_approval_above" value="500"`)
+	boss.Post("/shops/10/limits", form("900", "0", "0", "0")).Is(409).Has("was changed to 500", `value="900"`, `name="was_approval_above" value="500"`)
 	l, err := g.Campaigns.Limits(t.Context(), staff.System(), 10)
 	if g.Must(err); l != (campaign.Limits{ApprovalAbove: 500, PerDay: 1}) {
 		t.Errorf("limits %+v", l)

@@ -51,7 +51,7 @@ func TestCampaignWithoutScripts(t *testing.T) {
 		t.Errorf("saved again: %d %s", a.Status, a.Text())
 	}
 	// A version that the form did not show is not published.
-	b.Post(page+"/publish", publish).Is(http.StatusConflict).Has("Somebody changed this in the meantime")
+	b.Post(page+"/publish", publish).Is(http.StatusConflict).Has("Another person changed this in the meantime")
 	b.Post(page+"/publish", nil).Is(http.StatusConflict)
 	publish.Set("version", b.Version(page))
 	if a = b.Do("POST", page+"/publish", publish); a.Status != http.StatusSeeOther {
@@ -65,7 +65,7 @@ func TestCampaignWithoutScripts(t *testing.T) {
 	}
 	b.Get(page).Is(200).Has(`name="was_rate_per_second" value="50"`)
 	b.Post(page+"/rate", url.Values{"rate_per_second": {"70"}, "was_rate_per_second": {"0"}}).Is(http.StatusConflict).
-		Has("somebody has changed this to 50", `value="70"`, `name="was_rate_per_second" value="50"`)
+		Has("was changed to 50", `value="70"`, `name="was_rate_per_second" value="50"`)
 	b.Post(page+"/rate", url.Values{"rate_per_second": {"fast"}, "was_rate_per_second": {"50"}}).Is(422).Has("must be a whole number", `value="fast"`)
 	b.Post(page+"/rate", url.Values{"rate_per_second": {"70"}, "was_rate_per_second": {"50"}}).Is(http.StatusSeeOther)
 	if a = b.Do("GET", page+"/recipients?user=7", nil); a.Status != http.StatusOK {

@@ -22,7 +22,7 @@ func (h *handlers) campaignQuestion(r *http.Request, st campaign.Status) pagepar
 			Title: l.T("confirm.not."+step, st.Name), Points: []string{ui.FaultText(r.Context(), no)}, Cancel: pageparts.CampaignURL(st.ID, ""), NoReason: true}}
 	}
 	points, hidden := []string{}, [][2]string{{"version", strconv.FormatInt(st.Version, 10)}}
-	kind := "primary"
+	kind, keep := "primary", ""
 	switch campaign.Transition(step) {
 	case campaign.Publishing:
 		if st.StartsAt.After(h.Now()) {
@@ -55,11 +55,11 @@ func (h *handlers) campaignQuestion(r *http.Request, st campaign.Status) pagepar
 	case campaign.Resuming:
 		points = append(points, l.T("campaign.confirm.resume.1"))
 	case campaign.Cancelling:
-		points, kind = append(points, l.T("campaign.confirm.cancel.1")), "danger"
+		points, kind, keep = append(points, l.T("campaign.confirm.cancel.1")), "danger", l.T("confirm.keep")
 	}
 	return pageparts.Confirmation{Active: "campaigns", Crumbs: campaignCrumbs(r, st.Campaign), ConfirmProps: ui.ConfirmProps{
 		Title: l.T("campaign.confirm."+step+".title", st.Name), Points: points, Action: pageparts.CampaignURL(st.ID, step),
-		Cancel: pageparts.CampaignURL(st.ID, ""), Submit: l.T("campaign.do." + step), Kind: kind,
+		Cancel: pageparts.CampaignURL(st.ID, ""), Keep: keep, Submit: l.T("campaign.do." + step), Kind: kind,
 		Hidden: hidden}}
 }
 

@@ -171,7 +171,7 @@ func TestListWithoutRowsIsNeverGiven(t *testing.T) {
 		t.Error("the list has not failed")
 	}
 	b.Get(old).Is(200).HasNot(old + "/apply")
-	b.Post(old+"/apply", url.Values{"reason": {"x"}}).Is(http.StatusConflict).Has("there is nobody to give a coupon to")
+	b.Post(old+"/apply", url.Values{"reason": {"x"}}).Is(http.StatusConflict).Has("so no user would get a coupon")
 	if n := g.Number(`select count(*) from jobs`); n != 2 {
 		t.Fatalf("%d jobs", n)
 	}

@@ -142,11 +142,11 @@ func TestTallyIsShown(t *testing.T) {
 	g.Exec(`update templates set issued = 3 where id = $1`, d.ID)
 	g.Exec(`insert into coupon_tallies (template_id, used, released, discounted) values ($1, 1, 4, 2000)`, d.ID)
 	b := g.As(staff.Viewer)
-	b.Get(fmt.Sprintf("/templates/%d", d.ID)).Is(200).Has("What became of them", "4 locks ended without use", fmt.Sprintf("by=template&amp;q=%d&amp;state=used", d.ID))
-	b.Get(fmt.Sprintf("/coupons?by=template&q=%d", d.ID)).Is(200).Has("What became of them", "4 locks ended without use")
-	b.Get("/coupons?by=template&q=404404").Is(200).HasNot("What became of them")
-	g.As(staff.Viewer, 11).Get(fmt.Sprintf("/coupons?by=template&q=%d", d.ID)).Is(200).HasNot("What became of them")
-	if text := b.Get("/coupons?by=user&q=1002").Is(200).Text(); strings.Contains(text, "What became of them") {
+	b.Get(fmt.Sprintf("/templates/%d?tab=coupons", d.ID)).Is(200).Has("Coupons by state", "4 locks ended without use", fmt.Sprintf("by=template&amp;q=%d&amp;state=used", d.ID))
+	b.Get(fmt.Sprintf("/coupons?by=template&q=%d", d.ID)).Is(200).Has("Coupons by state", "4 locks ended without use")
+	b.Get("/coupons?by=template&q=404404").Is(200).HasNot("Coupons by state")
+	g.As(staff.Viewer, 11).Get(fmt.Sprintf("/coupons?by=template&q=%d", d.ID)).Is(200).HasNot("Coupons by state")
+	if text := b.Get("/coupons?by=user&q=1002").Is(200).Text(); strings.Contains(text, "Coupons by state") {
 		t.Error("a user's coupons are not a template's")
 	}
 }

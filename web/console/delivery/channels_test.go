@@ -46,7 +46,7 @@ func TestChannelRate(t *testing.T) {
 	b.Get("/audit?kind=channel").Is(200).Has("changed the rate of", "their new contract", ">250<")
 	// A form with an outdated rate shows the stored one.
 	old := url.Values{"rate_per_second": {"90"}, "was_rate_per_second": {"0"}}
-	b.Post("/channels/sms/rate", old).Is(http.StatusConflict).Has("somebody has changed this to 250", `value="90"`, `name="was_rate_per_second" value="250"`)
+	b.Post("/channels/sms/rate", old).Is(http.StatusConflict).Has("was changed to 250", `value="90"`, `name="was_rate_per_second" value="250"`)
 	b.Get("/channels").Is(200).Has("At most 250 messages per second.")
 	old.Set("was_rate_per_second", "250")
 	b.Post("/channels/sms/rate", old).To("/channels")
@@ -89,7 +89,7 @@ func TestChannelTestPage(t *testing.T) {
 	d := g.Published(10, 2*time.Hour)
 	b := g.As(staff.Operator)
 	page := "/channels/email/test"
-	b.Get(page).Is(200).Has("Test E-mail", "Nobody has sent a test message yet.")
+	b.Get(page).Is(200).Has("Test E-mail", "No test messages yet.")
 	b.Post(page, url.Values{"recipient": {"lin@"}, "template": {"77"}}).Is(http.StatusUnprocessableEntity).Has("there is no such drop", `value="lin@"`)
 	b.Post(page, url.Values{"recipient": {"lin@"}}).Is(http.StatusUnprocessableEntity).Has("must be an e-mail address or the number of a user")
 	b.Post(page, url.Values{"recipient": {"lin@example.com"}, "template": {"1"}}).To(page)

@@ -108,7 +108,7 @@ func TestReplay(t *testing.T) {
 	g := consoletest.Buried(t)
 	operator := g.As(staff.Operator)
 	operator.Get("/dead-letters/replay?template=1").Is(200).Has("2 still in time, 0 would be too late, 0 already sent by another attempt", "Replay 2 messages", `name="template" value="1"`)
-	operator.Get("/dead-letters/replay?template=99").Is(200).Has("A replay would reach nobody").HasNot("Replay 0")
+	operator.Get("/dead-letters/replay?template=99").Is(200).Has("A replay would reach no user").HasNot("Replay 0")
 	operator.Post("/dead-letters/replay", url.Values{"rate_per_second": {"plenty"}, "reason": {"it is back"}}).Is(422).Has("must be a whole number", `value="plenty"`, `value="it is back"`)
 	operator.Post("/dead-letters/replay", url.Values{"rate_per_second": {"-1"}}).Is(422).Has("must be between 0 and 1,000,000")
 	operator.Post("/dead-letters/replay", url.Values{"user": {"ada"}}).To("/dead-letters?user=ada")
@@ -128,7 +128,7 @@ func TestReplay(t *testing.T) {
 	}
 	g.Deliver(consoletest.Takes)
 	operator.Get("/dead-letters").Is(200).Has("No dead letters").HasNot("data-live")
-	operator.Get("/templates/1/balance").Is(200).Has("Nobody is missing", "3 reserved = 3 delivered")
+	operator.Get("/templates/1/balance").Is(200).Has("No recipient is missing", "3 reserved = 3 delivered")
 	operator.Get("/dead-letters/jobs").To("/dead-letters")
 }
 

@@ -50,7 +50,7 @@ func TestDeliveryPages(t *testing.T) {
 	b.Get("/deliveries/2").Is(200).Has("Batch #2", "27 of 30 delivered", "31 – 60", fmt.Sprintf("/templates/%d/users/31", d.ID), "Next page")
 	b.Get("/deliveries/2?outcome=skipped").Is(200).Has("User 40", "User 50", "User 60", "opted out").HasNot("User 41", "Next page")
 	b.Get("/deliveries/2?user=40").Is(200).Has("User 40").HasNot("User 50")
-	b.Get("/deliveries/2?user=7").Is(200).Has("Nobody fits")
+	b.Get("/deliveries/2?user=7").Is(200).Has("No recipient matches")
 	b.Get("/deliveries/2?user=x").Is(200).Has("must be a positive whole number")
 	last := consoletest.NextPage(b.Get("/deliveries/2"))
 	b.Get(last).Is(200).Has("User 60", "First page").HasNot("User 31", "Next page")

@@ -119,7 +119,7 @@ func TestNoticeOfCancellation(t *testing.T) {
 	g.Must(err)
 	b := g.As(staff.Marketer)
 	b.Get("/templates/1/announcements").Is(200).Has("3 recipients still expect this drop.", "Send notice")
-	b.Get("/templates/1/announcements/cancelled").Is(200).Has("Tell users that “Moon cake night” is cancelled", "App 2", "E-mail 1")
+	b.Get("/templates/1/announcements/cancelled").Is(200).Has("Notify users that “Moon cake night” is cancelled", "App 2", "E-mail 1")
 	b.Post("/templates/1/announcements/cancelled", nil).To("/templates/1")
 	b.Get("/templates/1/announcements").Is(200).Has("Cancellation notice").HasNot("still expect this drop")
 	g.Shop(11)

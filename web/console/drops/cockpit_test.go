@@ -43,7 +43,7 @@ func TestCockpitPage(t *testing.T) {
 	viewer.Get(cockpitURL(d.ID)).Is(200).Has("60-minute reminders in", "All well: 4,242 reminders are booked", "4,242 booked",
 		`data-countdown="`, "/cockpit/live").HasNot("Pause App")
 	g.Sending(d, 12, 1, 100, 40)
-	g.As(staff.Operator).Get(cockpitURL(d.ID)).Is(200).Has("Sending: 40 of 100 are out (40%).", "fired +42 ms", "late ≤ 100 ms", "Pause E-mail", `href="/channels/email/pause?drop=1"`)
+	g.As(staff.Operator).Get(cockpitURL(d.ID)).Is(200).Has("Sending: 40 of 100 are out (40%).", "fired +42 ms", "median ≤ 100 ms", "Pause E-mail", `href="/channels/email/pause?drop=1"`)
 	g.Exec(`update slots set state = 'waiting', due_at = now() - interval '1 minute' where slot = 11`)
 	viewer.Get(cockpitURL(d.ID)).Is(200).Has("The slot 55 minutes before is due and has not fired.", "Overdue")
 }
@@ -195,7 +195,7 @@ func TestPauseFromTheCockpit(t *testing.T) {
 	g := consoletest.New(t)
 	d := g.Published(10, 2*time.Hour)
 	b := g.As(staff.Operator)
-	b.Get("/channels/email/pause?drop=1").Is(200).Has("Pause E-mail?", "Everybody sees your reason.", `name="drop" value="1"`, `href="`+cockpitURL(d.ID)+`"`)
+	b.Get("/channels/email/pause?drop=1").Is(200).Has("Pause E-mail?", "All staff see your reason.", `name="drop" value="1"`, `href="`+cockpitURL(d.ID)+`"`)
 	b.Post("/channels/email/pause", url.Values{"drop": {"1"}, "reason": {" "}}).Is(http.StatusUnprocessableEntity).Has("is required", `name="drop" value="1"`)
 	b.Post("/channels/email/pause", url.Values{"drop": {"1"}, "reason": {"provider is down"}}).To(cockpitURL(d.ID))
 	g.Exec(`insert into bookings values ($1, 12, 1, 5)`, d.ID)

@@ -114,6 +114,7 @@ func Routes(sh *shell.Shell, d Deps) []shell.Route {
 		shell.Post("/templates", staff.ManageTemplates, h.createTemplate),
 		shell.Get("/templates/choices", staff.View, h.chooseTemplate),
 		shell.Get("/templates/new", staff.ManageTemplates, h.newTemplate),
+		shell.Get("/templates/models", staff.ManageTemplates, h.showModels),
 		shell.Post("/templates/preview", staff.ManageTemplates, h.previewTemplate),
 		shell.Live(time.Second, shell.Get("/templates/{id}", staff.View, h.showTemplate)),
 		shell.Get("/templates/{id}/cockpit", staff.View, h.showCockpit),

@@ -21,17 +21,9 @@ func (h *handlers) newTemplate(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	f := droppages.TemplateForm{Values: blankValues(shops), Shops: shops, RequestKey: rand.Text()}
-	if from, err := strconv.ParseInt(r.FormValue("from"), 10, 64); err == nil {
-		model, err := h.Templates.Template(r.Context(), shell.Actor(r), from)
-		if err != nil {
-			return err
-		}
-		f.Values = valuesOf(model)
-		// What is about to happen again happens at another time.
-		for _, name := range []string{"opens_at", "closes_at", "valid_until"} {
-			f.Values[name], f.Values[name+"_fold"] = "", ""
-		}
+	f := droppages.TemplateForm{Shops: shops, RequestKey: rand.Text()}
+	if f.Values, f.Whole, err = h.newValues(r, shops); err != nil {
+		return err
 	}
 	return h.showForm(w, r, http.StatusOK, f)
 }
@@ -55,7 +47,35 @@ func (h *handlers) createTemplate(w http.ResponseWriter, r *http.Request) error 
 	if err != nil {
 		return err
 	}
-	return h.Done(w, r, shell.TemplateURL(t.ID), ui.Good, shell.Say(r, "done.create", t.Name))
+	return h.stored(w, r, t, "create")
+}
+
+// stored leads to the drop after its form was saved, and publishes it if the form
+// asks for that. Where the messages were never looked at, the confirmation asks
+// about them first. A drop that may not be published stays a draft.
+func (h *handlers) stored(w http.ResponseWriter, r *http.Request, t template.Template, what string) error {
+	url := shell.TemplateURL(t.ID)
+	if r.PostFormValue("publish") == "" {
+		return h.Done(w, r, url, ui.Good, shell.Say(r, "done."+what, t.Name))
+	}
+	looked, err := h.Looks.Looked(r.Context(), t.ID)
+	if err != nil {
+		return err
+	}
+	if !looked { // the confirmation asks whether to publish messages unseen
+		return h.Done(w, r, url+"/"+string(template.Publishing), ui.Good, shell.Say(r, "done."+what, t.Name))
+	}
+	published, outcome, err := h.Templates.Take(r.Context(), shell.Actor(r), t.ID, template.Wish{Step: template.Publishing, Version: t.Version})
+	if kind := fault.KindOf(err); kind == fault.Conflict || kind == fault.Invalid {
+		return h.Done(w, r, url, ui.Warn, shell.Say(r, "done.not_published", t.Name, ui.FaultText(r.Context(), err)))
+	}
+	if err != nil {
+		return err
+	}
+	if outcome == template.Changed {
+		return h.Done(w, r, url, ui.Warn, shell.Say(r, "done.not_published", t.Name, ui.FaultText(r.Context(), fault.ErrStale)))
+	}
+	return h.Done(w, r, url, ui.Good, shell.Say(r, "done.publish", published.Name))
 }
 
 func (h *handlers) editTemplate(w http.ResponseWriter, r *http.Request) error {
@@ -127,7 +147,7 @@ func (h *handlers) saveTemplate(w http.ResponseWriter, r *http.Request) error {
 	case err != nil:
 		return err
 	}
-	return h.Done(w, r, shell.TemplateURL(t.ID), ui.Good, shell.Say(r, "done.edit", saved.Name))
+	return h.stored(w, r, saved, "edit")
 }
 
 func (h *handlers) showForm(w http.ResponseWriter, r *http.Request, status int, f droppages.TemplateForm) error {
@@ -136,6 +156,10 @@ func (h *handlers) showForm(w http.ResponseWriter, r *http.Request, status int, 
 		f.Title = shell.Say(r, "form.edit", f.Values["name"])
 	}
 	f.Preview, f.Channels = h.preview(r, f.Values, f.Shops), h.Channels
+	var err error
+	if f.Preview.Clashes, err = h.clashes(r, f.Preview.Template.OpensAt, f.ID); err != nil {
+		return err
+	}
 	shell.InOrder(f.Errors, templateFields())
 	return h.Show(w, r, status, f.Page())
 }
@@ -159,16 +183,25 @@ func (h *handlers) previewTemplate(w http.ResponseWriter, r *http.Request) error
 	f := droppages.TemplateForm{Values: typedValues(r), Shops: shops}
 	spec, broken := readSpec(f.Values, shops, h.DefaultZone)
 	f.Errors, f.Preview = broken, h.preview(r, f.Values, shops)
+	if f.Preview.Clashes, err = h.clashes(r, spec.OpensAt, formID(r)); err != nil {
+		return err
+	}
 	if f.Blast, err = h.blastOfForm(r, spec.OpensAt); err != nil {
 		return err
 	}
 	return h.Show(w, r, http.StatusOK, f.Checked())
 }
 
+// formID is the published drop that the form is about; 0 = none.
+func formID(r *http.Request) int64 {
+	id, _ := strconv.ParseInt(r.PostFormValue("template"), 10, 64) // nonsense is none
+	return id
+}
+
 // blastOfForm computes what happens to the reminders of a published template if
 // the form is saved with another opening.
 func (h *handlers) blastOfForm(r *http.Request, opensAt time.Time) (b droppages.Blast, err error) {
-	id, _ := strconv.ParseInt(r.PostFormValue("template"), 10, 64) // nonsense is none
+	id := formID(r)
 	t, err := shell.VisibleTemplate(r, h.Templates, id)
 	if t == nil || t.Stored == template.Draft || opensAt.IsZero() || opensAt.Equal(t.OpensAt) || !h.Now().Before(t.OpensAt) {
 		return b, err

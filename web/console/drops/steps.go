@@ -66,16 +66,19 @@ func (h *handlers) stepQuestion(r *http.Request, t template.Template) (pageparts
 			Title: shell.Say(r, "confirm.not."+step, t.Name), Points: []string{ui.FaultText(r.Context(), no)}, Cancel: shell.TemplateURL(t.ID), NoReason: true}}, nil
 	}
 	points, err := h.stepPoints(r, t, step)
-	kind := "primary"
-	if step == string(template.Closing) || step == string(template.Cancelling) {
+	kind, keep := "primary", ""
+	if step == string(template.Closing) || step == string(template.Cancelling) && t.Stored != template.Draft {
 		kind = "danger"
+	}
+	if step == string(template.Cancelling) {
+		keep = shell.Say(r, "confirm.keep")
 	}
 	if err != nil {
 		return pageparts.Confirmation{}, err
 	}
 	p := pageparts.Confirmation{Active: "templates", Crumbs: shell.TemplateCrumbs(r, t), ConfirmProps: ui.ConfirmProps{
 		Title: shell.Say(r, "confirm."+step+".title", t.Name), Points: points, Action: shell.TemplateURL(t.ID) + "/" + step,
-		Cancel: shell.TemplateURL(t.ID), Submit: shell.Say(r, "do."+step), Kind: kind, Hidden: [][2]string{{"version", strconv.FormatInt(t.Version, 10)}}}}
+		Cancel: shell.TemplateURL(t.ID), Keep: keep, Submit: shell.Say(r, "do."+step), Kind: kind, Hidden: [][2]string{{"version", strconv.FormatInt(t.Version, 10)}}}}
 	if step == string(template.Publishing) {
 		looked, err := h.Looks.Looked(r.Context(), t.ID)
 		if err != nil {

@@ -102,7 +102,7 @@ func TestLifeOfADrop(t *testing.T) {
 	for _, path := range []string{"/edit", "/move", "/stock"} {
 		b.Get(page + path).Is(http.StatusConflict)
 	}
-	b.Get("/templates/new?from=1").Is(200).Has(`value="Moon cake night"`, `name="opens_at" type="datetime-local" value=""`)
+	b.Get("/templates/new?from=1").Is(200).Has(`value="Moon cake night"`, `name="opens_at" type="datetime-local" value="`+nextDay(t, d.OpensAt, g.Now())+`"`)
 	b.Get(page + "/explode").Is(http.StatusNotFound)
 	b.Get("/templates/01").Is(http.StatusNotFound)
 	b.Get("/templates/99").Is(http.StatusNotFound).Has("There is no such drop.")
@@ -123,7 +123,7 @@ func TestPublishingWhatNobodySaw(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, old := range []url.Values{{"version": {seen}}, nil} {
-		again := b.Post(page+"/publish", old).Is(http.StatusConflict).Has("Somebody changed this in the meantime", "a stock of 9,999.")
+		again := b.Post(page+"/publish", old).Is(http.StatusConflict).Has("Another person changed this in the meantime", "a stock of 9,999.")
 		seen = again.Field("version")
 	}
 	b.Get(page).Is(200).Has("Draft")
@@ -154,7 +154,7 @@ func TestMove(t *testing.T) {
 	}
 	form := b.Get(page).Is(200).Has("Move the opening of", "Enter the new opening").Body
 	version := consoletest.Answer{T: t, Body: form}.Field("version")
-	b.Get(page+"?follow=1&opens_at="+typed(30*time.Minute)).Is(200).Has("3 reminders are booked", "Nobody has been reminded", "2 reminders would be in the past", "earlier than now planned")
+	b.Get(page+"?follow=1&opens_at="+typed(30*time.Minute)).Is(200).Has("3 reminders are booked", "No user has been reminded", "2 reminders would be in the past", "earlier than now planned")
 	b.Header.Set("HX-Request", "true")
 	b.Header.Set("HX-Request-Type", "partial")
 	b.Get(page+"?part=blast&opens_at="+typed(6*time.Hour)).Is(200).Has("All waiting reminders are still in the future", "later than now planned").HasNot("<form")
@@ -164,7 +164,7 @@ func TestMove(t *testing.T) {
 	b.Post(page, url.Values{"version": {version}, "opens_at": {typed(-time.Hour)}, "reason": {"late truck"}}).Is(422).Has(`value="late truck"`)
 	b.Post(page, url.Values{"version": {version}, "opens_at": {typed(8 * time.Hour)}, "follow": {"1"}, "reason": {"late truck"}}).To(shell.TemplateURL(d.ID))
 	b.Get(shell.TemplateURL(d.ID) + "?tab=history").Is(200).Has("late truck")
-	b.Post(page, url.Values{"version": {version}, "opens_at": {typed(9 * time.Hour)}, "follow": {"1"}}).Is(http.StatusConflict).Has("Somebody changed this")
+	b.Post(page, url.Values{"version": {version}, "opens_at": {typed(9 * time.Hour)}, "follow": {"1"}}).Is(http.StatusConflict).Has("Another person changed this")
 	got, err := g.Templates.Template(t.Context(), staff.System(), d.ID)
 	g.Must(err)
 	if shift := got.OpensAt.Sub(d.OpensAt).Round(time.Hour); shift != 3*time.Hour || got.ClosesAt.Sub(got.OpensAt) != d.ClosesAt.Sub(d.OpensAt) {
@@ -208,7 +208,7 @@ func TestStaleForm(t *testing.T) {
 	theirs.Post(page, form).To(shell.TemplateURL(d.ID))
 	form.Set("name", "Mine")
 	form.Set("stock", "9")
-	a := mine.Post(page, form).Is(http.StatusConflict).Has("Somebody was faster", "The marketer changed this", "Theirs", "Mine", "Take mine", "Take theirs")
+	a := mine.Post(page, form).Is(http.StatusConflict).Has("This was changed in the meantime", "The marketer changed this", "Theirs", "Mine", "Take mine", "Take theirs")
 	again := url.Values{}
 	for k := range form {
 		again.Set(k, form.Get(k))
@@ -412,4 +412,11 @@ func TestImpossibleStepsOfADrop(t *testing.T) {
 	}
 	b.Header.Set("Accept-Language", "zh-CN")
 	refused("pause", "「Moon cake night」不能暂停", "抢券活动已结束，不能再做任何更改。")
+}
+
+// nextDay is the time of day of an opening in Berlin, on the day after now.
+func nextDay(t *testing.T, opened, now time.Time) string {
+	zone := consoletest.Berlin(t)
+	o, n := opened.In(zone), now.In(zone)
+	return time.Date(n.Year(), n.Month(), n.Day()+1, o.Hour(), o.Minute(), 0, 0, zone).Format("2006-01-02T15:04")
 }

@@ -30,7 +30,7 @@ func (r reader) number() string {
 }
 
 // readerOf returns the user with the number that was typed, or a made-up person in
-// the shop's zone. No preview greets nobody.
+// the shop's zone. Every preview has a name to greet.
 func (h *handlers) readerOf(r *http.Request, a about, typed string) (reader, error) {
 	sample := reader{Reader: message.Reader{Name: shell.Say(r, "message.sample"), Zone: a.zone}}
 	id, err := user.ParseID(shell.Narrow(strings.TrimSpace(typed)))
