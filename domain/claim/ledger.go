@@ -67,6 +67,15 @@ func (c Curve) Total() int64 {
 	return c.Points[len(c.Points)-1].Total
 }
 
+// EndAfter returns how long after the opening the last step that sold something
+// ended; 0 if nothing was sold after it.
+func (c Curve) EndAfter(opensAt time.Time) time.Duration {
+	if len(c.Points) == 0 {
+		return 0
+	}
+	return max(0, c.Points[len(c.Points)-1].At.Add(c.Width).Sub(opensAt))
+}
+
 // Peak returns the step that sold most, the zero Point if nothing was sold.
 func (c Curve) Peak() (most Point) {
 	for _, p := range c.Points {

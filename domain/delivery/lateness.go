@@ -73,6 +73,17 @@ func (l Lateness) Latest(others []time.Duration) (upTo time.Duration, bounded bo
 	return 0, false
 }
 
+// After returns how many of the messages may have been recorded later than d:
+// those in spans that end after it.
+func (l Lateness) After(d time.Duration) (n int64) {
+	for i, v := range l {
+		if i >= len(latenessBounds) || latenessBounds[i] > d {
+			n += v
+		}
+	}
+	return n
+}
+
 // Quantile returns a time within which the share q of the messages was
 // recorded: the end of the span in which the share is reached, so it is never
 // better than the truth. bounded is false if that span has no end, or nothing

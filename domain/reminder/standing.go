@@ -15,8 +15,8 @@ type Standing string
 const (
 	// Overdue: due by now and not fired.
 	Overdue Standing = "overdue"
-	// Nobody means that the slot was fired and no user had booked it.
-	Nobody Standing = "nobody"
+	// Unbooked: fired, and no user had booked it.
+	Unbooked Standing = "unbooked"
 	// FellAway: no user had booked it, and none could any more once the opening was
 	// moved so near that the slot lay in the past.
 	FellAway Standing = "fell_away"
@@ -39,7 +39,7 @@ func (s Slot) Standing(c delivery.Counts, now time.Time) Standing {
 	case c.Reserved == 0 && s.PlannedAt.After(s.DueAt):
 		return FellAway
 	case c.Reserved == 0:
-		return Nobody
+		return Unbooked
 	case c.Sent == 0:
 		return Unreached
 	case c.Dead+c.Expired > 0:

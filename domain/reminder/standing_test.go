@@ -25,7 +25,7 @@ func TestStanding(t *testing.T) {
 		{reminder.Waiting, -time.Minute, 0, delivery.Counts{}, reminder.Overdue},
 		{reminder.Sending, -time.Minute, 0, delivery.Counts{Reserved: 2, InFlight: 2}, "sending"},
 		{reminder.Passed, -time.Minute, 0, delivery.Counts{}, "passed"},
-		{reminder.Finished, -time.Minute, 0, delivery.Counts{}, reminder.Nobody},
+		{reminder.Finished, -time.Minute, 0, delivery.Counts{}, reminder.Unbooked},
 		{reminder.Finished, -time.Minute, 30 * time.Second, delivery.Counts{}, reminder.FellAway},
 		{reminder.Finished, -time.Minute, 30 * time.Second, delivery.Counts{Reserved: 1, Sent: 1}, reminder.Reminded},
 		{reminder.Finished, -time.Minute, 0, delivery.Counts{Reserved: 3, Sent: 2, Skipped: 1}, reminder.Reminded},

@@ -8,8 +8,8 @@ import (
 	"dropbell/domain/template"
 )
 
-// lateFrom is from when on the slot is late.
-func (s Slot) lateFrom() time.Time {
+// LateFrom is from when on the slot is late.
+func (s Slot) LateFrom() time.Time {
 	if s.PlannedAt.After(s.DueAt) {
 		return s.PlannedAt
 	}
@@ -22,7 +22,7 @@ func (s Slot) FiredLate() time.Duration {
 	if s.FiredAt == nil {
 		return 0
 	}
-	return figure.Late(s.lateFrom(), *s.FiredAt)
+	return figure.Late(s.LateFrom(), *s.FiredAt)
 }
 
 // overdueAfter is how late a slot may fire before the console shows it as
@@ -31,7 +31,7 @@ const overdueAfter = 5 * time.Second
 
 // Overdue reports whether the slot should have fired by now and has not.
 func (s Slot) Overdue(now time.Time) bool {
-	return s.State == Waiting && now.Sub(s.lateFrom()) > overdueAfter
+	return s.State == Waiting && now.Sub(s.LateFrom()) > overdueAfter
 }
 
 // Upcoming reports whether the slot waits for an instant that is still to come. A

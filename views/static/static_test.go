@@ -12,8 +12,10 @@ import (
 // The vendored files are the published ones, byte by byte.
 func TestVendoredFilesAreUnmodified(t *testing.T) {
 	for name, want := range map[string]string{
-		"files/vendor/htmx-4.0.1.min.js":   "Qp9rdC8H7EqOoX+nR0P3RPG2Noji+qdwJlGpfzwQJsfOpp3sGwIdSP9xO3+UlEhn",
-		"files/vendor/hx-sse-4.0.1.min.js": "v8HvucQ+ohQhMg0arboXc5049yNR46QKMjphs7YDch+Wm7zpfK5XVS01f26mQDJV",
+		"files/vendor/htmx-4.0.1.min.js":        "Qp9rdC8H7EqOoX+nR0P3RPG2Noji+qdwJlGpfzwQJsfOpp3sGwIdSP9xO3+UlEhn",
+		"files/vendor/hx-sse-4.0.1.min.js":      "v8HvucQ+ohQhMg0arboXc5049yNR46QKMjphs7YDch+Wm7zpfK5XVS01f26mQDJV",
+		"files/vendor/uPlot-1.6.32.iife.min.js": "Gx3t0zdBAuQOuvvmaLZj7HKEiSgWTAs+VdtNY7wt19QDPTDQjFIwAuXDj0zeN00c",
+		"files/vendor/uPlot-1.6.32.min.css":     "IfV0B7MIOYuO95kO9G5ySKPz/85zqFNOAs8iy4tkK5zd9izhJAB8b7lHrwYqqmYE",
 	} {
 		content, err := files.ReadFile(name)
 		if err != nil {

@@ -29,6 +29,7 @@ func All() []Story {
 		calendars(),
 		campaignOutcomes(),
 		sales(),
+		reports(),
 		longLists(),
 		codes(),
 		messages(),

@@ -84,8 +84,10 @@ func composed() map[string]bool {
 		add("channel.%s", c)
 		add("channel.%s.help", c)
 	}
+	add("chart.mark.%s", reminder.StepPublished, reminder.StepMoved, reminder.StepPaused, reminder.StepResumed, reminder.StepClosed, reminder.StepCancelled)
+	add("report.stage.%s", "booked", "reminded", "claimed", "used")
 	add("slot.%s", reminder.Waiting, reminder.Firing, reminder.Sending, reminder.Passed, reminder.Moved, reminder.SlotEnded,
-		reminder.Overdue, reminder.Nobody, reminder.FellAway, reminder.Unreached, reminder.Incomplete, reminder.Reminded)
+		reminder.Overdue, reminder.Unbooked, reminder.FellAway, reminder.Unreached, reminder.Incomplete, reminder.Reminded)
 	add("outcome.%s", reminder.Waiting, "due", delivery.InFlight, delivery.Sent, delivery.Failed, delivery.Recovered, delivery.Skipped, delivery.Expired, delivery.Dead, delivery.Discarded, reminder.SlotEnded)
 	add("reason.%s", delivery.ReasonOptedOut, delivery.ReasonNoContact, delivery.ReasonMoved, delivery.ReasonCancelled, delivery.ReasonDeadline, delivery.ReasonTooManyTries,
 		delivery.ReasonRefused, delivery.ReasonProvider, delivery.ReasonThrottled, delivery.ReasonNoSender, delivery.ReasonOperator, delivery.ReasonChannelPaused,
@@ -121,7 +123,7 @@ func composed() map[string]bool {
 	add("done.%s", "create", "edit")
 	add("journey.%s", "booked", "reminded", "claimed", "used")
 	add("journey.of_%s", "booked", "stock", "claimed")
-	add("nav.%s", "overview", "templates", "calendar", "users", "channels", "queues", "dead_messages", "shops", "staff", "keys", "audit", "deliver", "work", "settings")
+	add("nav.%s", "overview", "templates", "calendar", "results", "users", "channels", "queues", "dead_messages", "shops", "staff", "keys", "audit", "deliver", "work", "settings")
 	add("legend.%s", "sent", "inflight", "skipped", "expired", "dead")
 	add("help.%s", "name", "amount_off", "max_off", "threshold", "opens_at", "closes_at", "valid_until")
 	add("kind_of.%s", "template", "shop", "staff", "key", "channel", "dead_message", "dead_letters", "user", "job", "coupon")

@@ -45,6 +45,8 @@ func salesOf(t template.Template, issued, writing int64, rate int64) droppages.T
 	p.Sales = &droppages.Sales{Template: t, Curve: sold(t, issued), Pace: pace(rate), Total: t.Stock, Issued: issued, Writing: writing,
 		Tally: owned.Tally{Issued: issued, Used: issued / 3, Locked: issued / 50, Expired: issued / 20, Revoked: issued / 90, Returned: issued / 200,
 			Released: issued / 30, Refunded: issued / 100, Discounted: money.Amount(issued / 3 * 2000)}}
+	beside := history(t)
+	p.Sales.Events, p.Sales.Earlier = beside.Events, beside.Earlier
 	return p
 }
 

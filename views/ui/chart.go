@@ -113,24 +113,6 @@ const (
 	chartHeight = 160.0
 )
 
-// curve is the booking curve as SVG paths: the line and the area below it.
-func curve(points []reminder.Growth) (line, area string) {
-	if len(points) < 2 {
-		return "", ""
-	}
-	first, last := points[0].At, points[len(points)-1].At
-	span := max(1, last.Sub(first).Seconds())
-	top := float64(max(1, most(points)))
-	var b strings.Builder
-	for i, p := range points {
-		x := p.At.Sub(first).Seconds() / span * chartWidth
-		y := chartHeight - float64(p.Booked)/top*(chartHeight-8)
-		fmt.Fprintf(&b, "%c%.1f %.1f", "ML"[min(i, 1)], x, y)
-	}
-	line = b.String()
-	return line, fmt.Sprintf("%sL%.1f %.1fL0 %.1fZ", line, chartWidth, chartHeight, chartHeight)
-}
-
 func most(points []reminder.Growth) int64 {
 	var n int64
 	for _, p := range points {

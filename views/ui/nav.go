@@ -43,6 +43,7 @@ func navigation() []navGroup {
 			{"templates", "ticket", []navPage{{"templates", "/templates", view}}},
 			{"campaigns", "speakerphone", []navPage{{"campaigns", "/campaigns", view}}},
 			{"calendar", "calendar-event", []navPage{{"calendar", "/campaigns?view=month", view}}},
+			{"results", "chart-line", []navPage{{"results", "/results", view}}},
 			{"users", "users", []navPage{{"users", "/users", view}, {"segments", "/segments", view}, {"import", "/users/import", seesContacts}}},
 			{"coupons", "scale", []navPage{{"coupons", "/coupons", view}, {"codes", "/codes", view}, {"notices", "/notices", view}}},
 		}},

@@ -37,8 +37,8 @@ func (s Stock) text(ctx context.Context) string {
 	return strings.Join(words, T(ctx, "ui.list_join"))
 }
 
-// sold is the curve as a line from nothing on.
-func sold(c claim.Curve) []reminder.Growth {
+// Sold is the curve as a line from nothing on.
+func Sold(c claim.Curve) []reminder.Growth {
 	if len(c.Points) == 0 {
 		return nil
 	}

@@ -97,7 +97,12 @@ type visit struct {
 	frame   *ui.Frame
 	id      user.ID
 	channel delivery.Channel
+	// failure is the page that says that the link leads nowhere.
+	failure func(status int) page
 }
+
+// A page can be drawn.
+type page interface{ Page() templ.Component }
 
 // serve checks the link before anything is done.
 func (p *Pages) serve(do func(*visit) error) http.HandlerFunc {
@@ -122,7 +127,8 @@ func (p *Pages) visit(w http.ResponseWriter, r *http.Request, prefix string) *vi
 	h.Set("Referrer-Policy", "no-referrer") // the address is the key
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Robots-Tag", "noindex")
-	return &visit{Pages: p, w: w, r: r.WithContext(ui.With(r.Context(), f)), frame: f}
+	return &visit{Pages: p, w: w, r: r.WithContext(ui.With(r.Context(), f)), frame: f,
+		failure: func(status int) page { return audiencepages.OptOutFailure{Status: status} }}
 }
 
 var errBusy = fault.New(fault.Throttled, "rate_limited", "too many requests")
@@ -242,7 +248,7 @@ func (v *visit) fail(err error) {
 	} else if status == http.StatusServiceUnavailable {
 		v.w.Header().Set("Retry-After", "5")
 	}
-	if err := v.draw(status, audiencepages.OptOutFailure{Status: status}.Page()); err != nil {
+	if err := v.draw(status, v.failure(status).Page()); err != nil {
 		http.Error(v.w, http.StatusText(status), status)
 	}
 }

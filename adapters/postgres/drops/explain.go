@@ -21,11 +21,15 @@ var stepOf = map[string]reminder.StepKind{
 
 // TemplateSteps returns what happened to the template, oldest first.
 func (r *Reservations) TemplateSteps(ctx context.Context, templateID int64) ([]reminder.TemplateStep, error) {
+	return templateSteps(ctx, r.DB, templateID)
+}
+
+func templateSteps(ctx context.Context, db *pg.DB, templateID int64) ([]reminder.TemplateStep, error) {
 	actions := make([]string, 0, len(stepOf))
 	for a := range stepOf {
 		actions = append(actions, a)
 	}
-	rows, err := r.Pool.Query(ctx, `select at, action, actor, before, after from audit
+	rows, err := db.Pool.Query(ctx, `select at, action, actor, before, after from audit
 		where object_kind = 'template' and object_id = $1 and action = any($2) order by id limit 500`, pg.Itoa(templateID), actions)
 	if err != nil {
 		return nil, pg.Translate(err)

@@ -578,27 +578,27 @@ func (p Campaign) ProgressCard() templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = ui.Stat(ui.T(ctx, "campaign.people"), ui.Num(ctx, p.Progress.Reserved), "").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Figure("campaign:people", ui.T(ctx, "campaign.people"), ui.Num(ctx, p.Progress.Reserved), "").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = ui.Stat(ui.T(ctx, "campaign.sent"), ui.Num(ctx, p.Progress.Sent), share(ctx, p.Progress)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Figure("campaign:sent", ui.T(ctx, "campaign.sent"), ui.Num(ctx, p.Progress.Sent), share(ctx, p.Progress)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = ui.Stat(ui.T(ctx, "outcome.in_flight"), ui.Num(ctx, p.Progress.InFlight), p.waitingShare(ctx)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Figure("campaign:inflight", ui.T(ctx, "outcome.in_flight"), ui.Num(ctx, p.Progress.InFlight), p.waitingShare(ctx)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = ui.Stat(ui.T(ctx, "outcome.skipped"), ui.Num(ctx, p.Progress.Skipped), "").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Figure("campaign:skipped", ui.T(ctx, "outcome.skipped"), ui.Num(ctx, p.Progress.Skipped), "").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = ui.Stat(ui.T(ctx, "outcome.expired"), ui.Num(ctx, p.Progress.Expired), "").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Figure("campaign:expired", ui.T(ctx, "outcome.expired"), ui.Num(ctx, p.Progress.Expired), "").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = ui.Stat(ui.T(ctx, "outcome.dead"), ui.Num(ctx, p.Progress.Dead), "").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Figure("campaign:dead", ui.T(ctx, "outcome.dead"), ui.Num(ctx, p.Progress.Dead), "").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -38,6 +38,11 @@ func groupText(ctx context.Context, c delivery.Copy, variant int) string {
 	return ui.T(ctx, "results.group.a")
 }
 
+// resultFigure names a number of a group.
+func resultFigure(t campaign.Tally, name string) string {
+	return fmt.Sprintf("results:%d:%s", t.Variant, name)
+}
+
 // measureText heads the column of a measure; where the campaign itself gives
 // coupons, getting one is not claiming.
 func measureText(ctx context.Context, s campaign.Spec, m campaign.Measure) string {

@@ -42,6 +42,11 @@ func (p Balance) slots() []balanceSlot {
 	return list
 }
 
+// figure names a number of the line.
+func (l BalanceLine) figure(key string) string {
+	return fmt.Sprintf("slot:%d:%s:%s", l.Slot.ID, l.Channel, key)
+}
+
 // blank reports whether the line's channel had no recipients, as it should be.
 func (l BalanceLine) blank() bool {
 	return l.Kept == (delivery.Counts{}) && l.Counted == (delivery.Counts{}) && l.Difference() == 0

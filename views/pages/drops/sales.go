@@ -79,11 +79,10 @@ func (s Sales) note(ctx context.Context) string {
 
 // soldOutAfter is how long the coupons lasted, 0 if that is not known.
 func (s Sales) soldOutAfter() time.Duration {
-	if s.Total > s.Issued || len(s.Curve.Points) == 0 {
+	if s.Total > s.Issued {
 		return 0
 	}
-	last := s.Curve.Points[len(s.Curve.Points)-1].At.Add(s.Curve.Width)
-	return max(0, last.Sub(s.Template.OpensAt))
+	return s.Curve.EndAfter(s.Template.OpensAt)
 }
 
 // live reports whether the numbers can still change.
@@ -93,6 +92,12 @@ func (s Sales) live(ctx context.Context) bool {
 		return false
 	}
 	return true
+}
+
+// sold is the chart of coupons.
+func (s Sales) sold(ctx context.Context) ui.TimeChart {
+	_, sold := ChartsOf(ctx, s.Template, nil, s.Curve, s.Events, s.Earlier)
+	return sold
 }
 
 func (s Sales) url() string { return fmt.Sprintf("/templates/%d/claims", s.Template.ID) }

@@ -17,6 +17,25 @@ func (p Template) sentNote(ctx context.Context) string {
 	return ui.T(ctx, "stat.sent_note", ui.From(ctx).Locale.Percent(c.Sent, c.Expected()), c.Expected())
 }
 
+// booked is the chart of bookings.
+func (p Template) booked(ctx context.Context) ui.TimeChart {
+	var beside Sales
+	if p.Sales != nil {
+		beside = *p.Sales
+	}
+	booked, _ := ChartsOf(ctx, p.Drop.Template, p.Growth, beside.Curve, beside.Events, beside.Earlier)
+	return booked
+}
+
+// left is how many coupons can still be given: the number that the card about
+// claims shows, which knows of coupons that a gate has given and not stored yet.
+func (p Template) left() int64 {
+	if p.Sales != nil {
+		return p.Sales.stock().Left()
+	}
+	return p.StockLeft()
+}
+
 // problems are the problems of this drop.
 func (p Template) problems(ctx context.Context) (list []concern) {
 	add := func(url, text string) { list = append(list, concern{ui.Warn, text, url}) }

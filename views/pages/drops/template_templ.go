@@ -180,7 +180,7 @@ func (p Template) Page() templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = ui.Page(ui.PageProps{Title: p.Name, Active: "templates", Bare: true}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var2), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.Page(ui.PageProps{Title: p.Name, Active: "templates", Bare: true, Charts: true}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var2), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -657,7 +657,7 @@ func (p Template) reminders() templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = ui.Growth(p.Growth, p.Zone()).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = p.booked(ctx).Part().Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1162,15 +1162,15 @@ func (p Template) stats() templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = ui.Stat(ui.T(ctx, "stat.booked"), ui.Num(ctx, p.Booked()), ui.T(ctx, "stat.booked_note")).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.Figure("reminders:booked", ui.T(ctx, "stat.booked"), ui.Num(ctx, p.Booked()), ui.T(ctx, "stat.booked_note")).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = ui.Stat(ui.T(ctx, "stat.sent"), ui.Num(ctx, p.counts().Sent), p.sentNote(ctx)).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.Figure("reminders:sent", ui.T(ctx, "stat.sent"), ui.Num(ctx, p.counts().Sent), p.sentNote(ctx)).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = ui.Stat(ui.T(ctx, "stat.stock"), ui.Num(ctx, p.StockLeft()), ui.T(ctx, "stat.stock_note", p.Issued, p.Stock)).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.Figure("coupons:left", ui.T(ctx, "stat.stock"), ui.Num(ctx, p.left()), ui.T(ctx, "stat.stock_note", p.Issued, p.Stock)).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -111,6 +111,8 @@
     e.target.closest("[data-dismiss]")?.closest(".flash")?.remove();
   });
 
+  document.addEventListener("click", (e) => { if (e.target.closest("[data-print]")) print(); });
+
   // The theme changes at once and is stored meanwhile.
   document.addEventListener("submit", (e) => {
     if (!e.target.matches("[data-theme-form]") || !e.submitter) return;

@@ -40,6 +40,7 @@ import (
 	"dropbell/domain/message"
 	"dropbell/domain/redeemcode"
 	"dropbell/domain/reminder"
+	"dropbell/domain/report"
 	"dropbell/domain/segment"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
@@ -182,7 +183,8 @@ func (g *Fixture) newDeps() console.Deps {
 		}
 		return all, nil
 	}, configured)
-	sales := coupons.NewSales(coupons.SalesDeps{Templates: templates, Stock: gate.Accounts{Plans: couponsdb.NewGates(g.DB)}, Tallies: tallies, Curves: couponsdb.NewLedgers(g.DB)})
+	reports := g.reportsOf(templates)
+	sales := coupons.NewSales(coupons.SalesDeps{Templates: templates, Stock: gate.Accounts{Plans: couponsdb.NewGates(g.DB)}, Tallies: tallies, Curves: couponsdb.NewLedgers(g.DB), Histories: reports})
 	return console.Deps{
 		Deps: shell.Deps{Staff: people, ShopList: store, Sessions: accessdb.NewSessions(g.DB), PublicURL: "http://127.0.0.1",
 			DefaultZone: shanghai, Now: g.Now, Log: log},
@@ -202,7 +204,7 @@ func (g *Fixture) newDeps() console.Deps {
 				Receipts: &reminder.Receipts{Store: boards}, Forecaster: &reminder.Forecaster{Store: dropsdb.NewForecasts(g.DB), Now: g.Now},
 				Announcements: &reminder.Announcements{Store: dropsdb.NewAnnouncements(g.DB), Now: g.Now}},
 			Users: users, Audit: audit, DeadLetters: deadLetters, DeadMessages: deadMessages, Sales: sales,
-			Looks: texts, Limits: campaigns.Limits{Campaigns: campaigning}, States: states, Channels: configured},
+			Looks: texts, Limits: campaigns.Limits{Campaigns: campaigning}, Reports: reports, States: states, Channels: configured},
 		Work: work.Deps{Jobs: jobs, Uploads: uploads, DeadMessages: deadMessages, Audit: audit,
 			Monitor: func(writable bool) http.Handler {
 				return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -210,6 +212,16 @@ func (g *Fixture) newDeps() console.Deps {
 				})
 			}},
 	}
+}
+
+// LinkSecret signs the links that the console makes.
+const LinkSecret = "a secret of at least thirty-two bytes"
+
+// reportsOf makes the reports of drops.
+func (g *Fixture) reportsOf(templates report.Templates) *report.Service {
+	return &report.Service{Templates: templates, Reminders: dropsdb.NewCockpits(g.DB), Board: dropsdb.NewBoards(g.DB), Stock: gate.Accounts{Plans: couponsdb.NewGates(g.DB)},
+		Tallies: couponsdb.NewCouponTallies(g.DB), Curves: couponsdb.NewLedgers(g.DB), Store: dropsdb.NewReports(g.DB),
+		Signed: report.Links{Links: user.NewLinks(LinkSecret)}, Now: g.Now}
 }
 
 // staffService demands no second factors; tests that are about them change that.

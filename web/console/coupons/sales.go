@@ -9,6 +9,7 @@ import (
 	"dropbell/domain/claim"
 	"dropbell/domain/claim/gate"
 	"dropbell/domain/fault"
+	"dropbell/domain/report"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
 	droppages "dropbell/views/pages/drops"
@@ -30,6 +31,9 @@ const (
 	// and second.
 	salesLife = time.Second
 	maxSales  = 200
+	// historyLife is how old the events and earlier drops may be that curves are
+	// shown with.
+	historyLife = 10 * time.Second
 )
 
 // SalesDeps are what [Sales] stands on.
@@ -40,31 +44,53 @@ type SalesDeps struct {
 	Stock   gate.Accounts
 	Tallies Tallies
 	Curves  Curves
+	// Histories are what curves are shown with.
+	Histories Histories
 	// Paces reads the claim gate's rate of accepted claims; nil = there is no
 	// gate.
 	Paces Paces
+}
+
+// Histories returns what curves are shown with.
+type Histories interface {
+	History(ctx context.Context, t template.Template) (report.History, error)
 }
 
 // Sales loads the sales of templates, and caches them for a moment.
 type Sales struct {
 	SalesDeps
 	mu     sync.Mutex
-	recent map[int64]*shell.Recent[droppages.Sales]
+	recent map[int64]*recentSales
+}
+
+// recentSales are one template's sales and what they are shown with.
+type recentSales struct {
+	sales   *shell.Recent[droppages.Sales]
+	history *shell.Recent[report.History]
 }
 
 // NewSales returns the sales of all templates.
 func NewSales(d SalesDeps) *Sales { return &Sales{SalesDeps: d} }
 
-func (d *Sales) recently(id int64) *shell.Recent[droppages.Sales] {
+func (d *Sales) recently(t template.Template) *recentSales {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.recent[id] == nil {
+	if d.recent[t.ID] == nil {
 		if len(d.recent) >= maxSales || d.recent == nil {
-			d.recent = map[int64]*shell.Recent[droppages.Sales]{} // the remaining viewers load theirs again
+			d.recent = map[int64]*recentSales{} // the remaining viewers load theirs again
 		}
-		d.recent[id] = shell.NewRecent(salesLife, func(ctx context.Context) (droppages.Sales, error) { return d.look(ctx, id) })
+		d.recent[t.ID] = &recentSales{
+			sales: shell.NewRecent(salesLife, func(ctx context.Context) (droppages.Sales, error) { return d.look(ctx, t.ID) }),
+			history: shell.NewRecent(historyLife, func(ctx context.Context) (report.History, error) {
+				now, err := d.Templates.Template(ctx, staff.System(), t.ID)
+				if err != nil {
+					return report.History{}, err
+				}
+				return d.Histories.History(ctx, now)
+			}),
+		}
 	}
-	return d.recent[id]
+	return d.recent[t.ID]
 }
 
 // Of returns the sales of the template; nil for a draft, which has none.
@@ -72,7 +98,13 @@ func (d *Sales) Of(ctx context.Context, t template.Template) (*droppages.Sales, 
 	if t.Stored == template.Draft {
 		return nil, nil
 	}
-	s, err := d.recently(t.ID).Get(ctx)
+	recent := d.recently(t)
+	s, err := recent.sales.Get(ctx)
+	if err != nil {
+		return &s, err
+	}
+	h, err := recent.history.Get(ctx)
+	s.Events, s.Earlier = h.Events, h.Earlier
 	t.Stock, t.Issued = s.Total, s.Issued // of the instant at which the rest was looked at
 	s.Template = t
 	return &s, err

@@ -11,6 +11,7 @@ import (
 	"dropbell/domain/delivery"
 	"dropbell/domain/job"
 	"dropbell/domain/reminder"
+	"dropbell/domain/report"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
@@ -69,6 +70,7 @@ type Deps struct {
 	DeadMessages DeadMessages
 	Sales        Sales
 	Limits       Limits
+	Reports      *report.Service
 	Looks        Looks
 	// States are the states of the channels.
 	States *shell.ChannelStates
@@ -126,6 +128,10 @@ func Routes(sh *shell.Shell, d Deps) []shell.Route {
 		shell.Post("/templates/{id}/stock", staff.ManageTemplates, h.raiseStock),
 		shell.Report(shell.Get("/templates/{id}/balance", staff.View, h.balance)),
 		shell.Report(shell.Get("/templates/{id}/slots/{slot}/receipt.csv", staff.View, h.receipt)),
+		shell.Report(shell.Get("/templates/{id}/report", staff.View, h.showReport)),
+		shell.Post("/templates/{id}/report/links", staff.ManageTemplates, h.shareReport),
+		shell.Post("/templates/{id}/report/links/{link}/revoke", staff.ManageTemplates, h.revokeReport),
+		shell.Report(shell.Get("/results", staff.View, h.showResults)),
 		shell.Get("/templates/{id}/users/{user}", staff.View, h.explain),
 		shell.Live(time.Second, shell.Get("/templates/{id}/announcements", staff.View, h.listAnnouncements)),
 		shell.Get("/templates/{id}/announcements/{kind}", staff.ManageTemplates, h.confirmAnnouncement),

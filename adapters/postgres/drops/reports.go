@@ -1,0 +1,159 @@
+package drops
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/RoaringBitmap/roaring/v2/roaring64"
+	"github.com/jackc/pgx/v5"
+
+	"dropbell/adapters/postgres/internal/pg"
+	"dropbell/domain/reminder"
+	"dropbell/domain/report"
+	"dropbell/domain/staff"
+)
+
+// Reports reads what only the reports of drops are made of, and keeps the links
+// to them.
+type Reports struct{ *pg.DB }
+
+// NewReports returns the reports of db.
+func NewReports(db *pg.DB) Reports { return Reports{db} }
+
+// peopleSQL returns how many users have booked template $1, have booked and got a
+// coupon, have booked and used one, got a coupon without having booked; and
+// whether rows it counts from were removed after their retention.
+const peopleSQL = `
+select (select count(*) from reservations r where r.template_id = $1),
+    (select count(*) from claim_counts n join reservations r on r.template_id = n.template_id and r.user_id = n.user_id where n.template_id = $1),
+    (select count(distinct c.user_id) from coupons c join reservations r on r.template_id = c.template_id and r.user_id = c.user_id
+        where c.template_id = $1 and c.state = 'used'),
+    (select count(*) from claim_counts n where n.template_id = $1
+        and not exists (select from reservations r where r.template_id = n.template_id and r.user_id = n.user_id)),
+    exists (select from removed_coupons g where g.template_id = $1)
+        or exists (select from slots s join slot_results r on r.slot_id = s.id where s.template_id = $1 and r.archived)`
+
+// People counts the drop's users as of one instant; see [report.Store].
+func (s Reports) People(ctx context.Context, templateID int64) (p report.People, err error) {
+	s.DB = s.Reports(ctx)
+	err = s.Instant(ctx, func(tx pgx.Tx) error {
+		if err := tx.QueryRow(ctx, peopleSQL, templateID).Scan(&p.Booked, &p.Claimed, &p.Used, &p.Others, &p.Partial); err != nil {
+			return err
+		}
+		p.Reminded, err = reminded(ctx, tx, templateID)
+		return err
+	})
+	return p, err
+}
+
+// reminded counts the users who were reminded of the present opening, over
+// whatever slots and channels, and still have a reservation.
+func reminded(ctx context.Context, tx pgx.Tx, templateID int64) (int64, error) {
+	rows, err := tx.Query(ctx, `select b.sent from slots s join templates t on t.id = s.template_id and t.opens_at = s.opens_at
+		join batches b on b.kind = 'reminder' and b.owner_id = s.id where s.template_id = $1 and b.sent_count > 0`, templateID)
+	if err != nil {
+		return 0, err
+	}
+	reached := roaring64.New()
+	var raw []byte
+	if _, err := pgx.ForEachRow(rows, []any{&raw}, func() error {
+		sent, err := pg.DecodeSet(raw)
+		reached.Or(sent)
+		return err
+	}); err != nil || reached.IsEmpty() {
+		return 0, err
+	}
+	booked := roaring64.New()
+	var id uint64
+	if rows, err = tx.Query(ctx, `select user_id from reservations where template_id = $1`, templateID); err != nil {
+		return 0, err
+	}
+	if _, err = pgx.ForEachRow(rows, []any{&id}, func() error {
+		booked.Add(id)
+		return nil
+	}); err != nil {
+		return 0, err
+	}
+	return int64(reached.AndCardinality(booked)), nil
+}
+
+// Events returns what staff did to the drop, oldest first.
+func (s Reports) Events(ctx context.Context, templateID int64) ([]reminder.TemplateStep, error) {
+	return templateSteps(ctx, s.DB, templateID)
+}
+
+const linkColumns = `id, template_id, created_at, created_by, expires_at, revoked_at`
+
+func scanLink(row pgx.CollectableRow) (l report.Link, err error) {
+	err = row.Scan(&l.ID, &l.TemplateID, &l.CreatedAt, &l.CreatedBy, &l.ExpiresAt, &l.RevokedAt)
+	return l, err
+}
+
+// AddLink stores a link; see [report.Store]. Two at once do not pass the limit
+// together: links of one drop are made one after another.
+func (s Reports) AddLink(ctx context.Context, templateID int64, life time.Duration, most int, e staff.Entry) (l report.Link, err error) {
+	err = s.Tx(ctx, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended('report_links', $1))`, templateID); err != nil {
+			return err
+		}
+		var valid int
+		if err := tx.QueryRow(ctx, `select count(*) from report_links where template_id = $1 and revoked_at is null and expires_at > clock_timestamp()`,
+			templateID).Scan(&valid); err != nil {
+			return err
+		}
+		if valid >= most {
+			return report.ErrTooManyLinks
+		}
+		rows, err := tx.Query(ctx, `insert into report_links (template_id, created_by, expires_at)
+			values ($1, $2, clock_timestamp() + $3::interval) returning `+linkColumns, templateID, pg.AuditActor(e.Actor), life)
+		if err != nil {
+			return err
+		}
+		if l, err = pgx.CollectExactlyOneRow(rows, scanLink); err != nil {
+			return err
+		}
+		e.After = map[string]any{"link": l.ID, "expires_at": l.ExpiresAt}
+		return pg.InsertAudit(ctx, tx, e)
+	})
+	return l, err
+}
+
+// RevokeLink ends a link; see [report.Store].
+func (s Reports) RevokeLink(ctx context.Context, templateID, id int64, e staff.Entry) error {
+	return s.Tx(ctx, func(tx pgx.Tx) error {
+		var valid bool
+		err := tx.QueryRow(ctx, `select revoked_at is null and expires_at > clock_timestamp() from report_links
+			where id = $1 and template_id = $2 for update`, id, templateID).Scan(&valid)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return report.ErrNoLink
+		}
+		if err != nil || !valid {
+			return err
+		}
+		if _, err := tx.Exec(ctx, `update report_links set revoked_at = clock_timestamp() where id = $1`, id); err != nil {
+			return err
+		}
+		e.Before = map[string]any{"link": id}
+		return pg.InsertAudit(ctx, tx, e)
+	})
+}
+
+// Links returns the drop's links, the latest first.
+func (s Reports) Links(ctx context.Context, templateID int64, limit int) ([]report.Link, error) {
+	rows, err := s.Pool.Query(ctx, `select `+linkColumns+` from report_links where template_id = $1 order by id desc limit $2`, templateID, limit)
+	if err != nil {
+		return nil, pg.Translate(err)
+	}
+	list, err := pgx.CollectRows(rows, scanLink)
+	return list, pg.Translate(err)
+}
+
+// OpenLink returns the drop of a valid link; see [report.Store].
+func (s Reports) OpenLink(ctx context.Context, id int64) (templateID int64, err error) {
+	err = s.Pool.QueryRow(ctx, `select template_id from report_links where id = $1 and revoked_at is null and expires_at > clock_timestamp()`, id).Scan(&templateID)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return 0, report.ErrNoLink
+	}
+	return templateID, pg.Translate(err)
+}

@@ -1,0 +1,71 @@
+package report
+
+import (
+	"encoding/binary"
+	"strings"
+	"time"
+
+	"dropbell/domain/fault"
+	"dropbell/domain/user"
+)
+
+// Faults of reports.
+var (
+	ErrDraft        = fault.New(fault.Conflict, "report_of_draft", "a draft has no report")
+	ErrNoLink       = fault.New(fault.NotFound, "report_link_invalid", "this link is not valid any more")
+	ErrLinksOff     = fault.New(fault.Conflict, "report_links_off", "links need LINK_SECRET")
+	ErrTooManyLinks = fault.New(fault.Conflict, "report_links_too_many", "the report has as many valid links as it may have; revoke one first")
+)
+
+// A Link leads to the report of one drop without signing in.
+type Link struct {
+	ID         int64
+	TemplateID int64
+	CreatedAt  time.Time
+	CreatedBy  string
+	ExpiresAt  time.Time // the first instant at which it is not valid
+	RevokedAt  *time.Time
+}
+
+// Valid reports whether the link can be used at now.
+func (l Link) Valid(now time.Time) bool { return l.RevokedAt == nil && now.Before(l.ExpiresAt) }
+
+// Links signs and reads the tokens of links to reports. The zero value makes none
+// and accepts none.
+type Links struct{ user.Links }
+
+// LinkPath is where shared reports live below the public address.
+const LinkPath = "/r/"
+
+// A token is version, link and a signature. What it leads to, and until when, is
+// looked up.
+const (
+	tokenVersion = 1
+	tokenBody    = 1 + 8
+	tokenPurpose = "dropbell report link"
+)
+
+// Token returns what goes into the address of the link; empty without a secret.
+func (l Links) Token(linkID int64) string {
+	b := make([]byte, tokenBody)
+	b[0] = tokenVersion
+	binary.BigEndian.PutUint64(b[1:], uint64(linkID))
+	return l.Seal(tokenPurpose, b)
+}
+
+// Parse returns the id of the link, or [ErrNoLink].
+func (l Links) Parse(token string) (int64, error) {
+	b, err := l.Unseal(tokenPurpose, token, tokenBody)
+	if err != nil || b[0] != tokenVersion {
+		return 0, ErrNoLink
+	}
+	return int64(binary.BigEndian.Uint64(b[1:])), nil
+}
+
+// Address returns the link's address below the public one; empty without a secret.
+func (l Links) Address(public string, linkID int64) string {
+	if !l.Enabled() {
+		return ""
+	}
+	return strings.TrimSuffix(public, "/") + LinkPath + l.Token(linkID)
+}

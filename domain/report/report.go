@@ -1,0 +1,137 @@
+// Package report sums up what a drop came to: how many it reached and how late,
+// what was claimed and used, what it cost, and how that compares with earlier
+// drops. A report holds no personal data; it can be shared by a link.
+package report
+
+import (
+	"time"
+
+	"dropbell/domain/claim"
+	"dropbell/domain/coupon"
+	"dropbell/domain/delivery"
+	"dropbell/domain/money"
+	"dropbell/domain/reminder"
+	"dropbell/domain/template"
+)
+
+// Figures are the numbers that every drop has, from counters that are kept for
+// good: pages that compare drops show these.
+type Figures struct {
+	Template template.Template
+	// Progress and Late are those of the reminders of the present opening.
+	Progress reminder.Progress
+	Late     delivery.Lateness
+	// AfterOpening is how many of them were recorded as sent after the opening, at
+	// most: as fine as the spans of a [delivery.Lateness].
+	AfterOpening int64
+	// Total coupons there are to give, of which Issued are given and Writing
+	// accepted by a gate and not stored yet.
+	Total, Issued, Writing int64
+	// Tally is what became of the coupons.
+	Tally coupon.Tally
+	// SoldOutAfter is how long after the opening the last coupon was given; 0 if
+	// some are left.
+	SoldOutAfter time.Duration
+}
+
+// Left returns how many coupons can still be given.
+func (f Figures) Left() int64 { return max(0, f.Total-f.Issued-f.Writing) }
+
+// Average returns what a used coupon took off on average; 0 if none was used.
+func (f Figures) Average() money.Amount {
+	if f.Tally.Used == 0 {
+		return 0
+	}
+	return f.Tally.Discounted / money.Amount(f.Tally.Used)
+}
+
+// Outstanding returns what the coupons that can still be used will take off if
+// all of them are used; false where that depends on the order.
+func (f Figures) Outstanding() (money.Amount, bool) {
+	if f.Template.Kind == template.PercentOff {
+		return 0, false
+	}
+	return money.Amount(f.Tally.Unused()+f.Tally.Locked) * f.Template.AmountOff, true
+}
+
+// People counts users, each once. The last three are among those who had booked
+// a reminder when the count was made.
+type People struct {
+	Booked, Reminded, Claimed, Used int64
+	// Others are users who got a coupon without having booked a reminder.
+	Others int64
+	// Partial says that some of the rows are past their retention, so that less is
+	// counted than there was.
+	Partial bool
+}
+
+// Sheet is the balance sheet of one channel over all slots of the opening.
+type Sheet struct {
+	Channel delivery.Channel
+	delivery.Counts
+}
+
+// A Past is an earlier drop of the same shop.
+type Past struct {
+	Figures
+	Growth []reminder.Growth
+	Sales  claim.Curve
+}
+
+// A Report is everything about one drop.
+type Report struct {
+	Figures
+	People People
+	// Sheets are counted from the rows, for channels that had recipients;
+	// Difference is what they are off by in sum. Archived says that the rows of
+	// some slots are past their retention: then the sheets are those of the counters.
+	Sheets     []Sheet
+	Difference int64
+	Archived   bool
+	Growth     []reminder.Growth
+	Sales      claim.Curve
+	History
+	// At is when the report was made.
+	At time.Time
+}
+
+// figuresOf sums up the drop's reminders.
+func figuresOf(t template.Template, c reminder.Cockpit) Figures {
+	f := Figures{Template: t, Progress: c.Progress(), Late: delivery.Lateness{}}
+	for _, r := range c.Rows {
+		for _, l := range r.Lanes {
+			f.Late = f.Late.Plus(l.Late)
+			f.AfterOpening += l.Late.After(r.OpensAt.Sub(r.LateFrom()))
+		}
+	}
+	return f
+}
+
+// sheetsOf adds the lines of the opening up by channel. Without lines, or where
+// some slots have none any more, it takes the counters.
+func sheetsOf(lines []reminder.BalanceLine, c reminder.Cockpit, opensAt time.Time) (list []Sheet, off int64, archived bool) {
+	var counted, kept [delivery.Channels]delivery.Counts
+	for _, l := range lines {
+		if l.Slot.OpensAt.Equal(opensAt) {
+			counted[l.Channel] = counted[l.Channel].Plus(l.Counted)
+			off += l.Difference()
+		}
+	}
+	for _, r := range c.Rows {
+		for i, l := range r.Lanes {
+			kept[i] = kept[i].Plus(l.Counts)
+		}
+	}
+	for i := range kept {
+		archived = archived || counted[i].Reserved < kept[i].Reserved && off == 0
+	}
+	if archived {
+		counted = kept
+	}
+	for i, n := range counted {
+		if n.Reserved > 0 {
+			list = append(list, Sheet{delivery.Channel(i), n})
+		}
+	}
+	return list, off, archived
+}

@@ -1,0 +1,299 @@
+package report
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"dropbell/domain/claim"
+	"dropbell/domain/claim/gate"
+	"dropbell/domain/coupon"
+	"dropbell/domain/fault"
+	"dropbell/domain/reminder"
+	"dropbell/domain/staff"
+	"dropbell/domain/template"
+)
+
+// Compared is how many earlier drops a report sets a drop beside.
+const Compared = 3
+
+// curvePoints is how many steps a curve has at most.
+const curvePoints = 120
+
+// Templates finds drops that the actor may see.
+type Templates interface {
+	Template(ctx context.Context, by staff.Actor, id int64) (template.Template, error)
+	Templates(ctx context.Context, by staff.Actor, q template.Query) ([]template.Template, error)
+}
+
+// Reminders reads what became of a drop's reminders.
+type Reminders interface {
+	Cockpit(ctx context.Context, templateID int64, known []reminder.CockpitRow) (reminder.Cockpit, error)
+}
+
+// Board reads bookings over time, and recounts the balance sheet.
+type Board interface {
+	Growth(ctx context.Context, templateID int64, points int) ([]reminder.Growth, error)
+	Balance(ctx context.Context, templateID int64) ([]reminder.BalanceLine, error)
+}
+
+// Stock returns where a drop's coupons are.
+type Stock interface {
+	Of(ctx context.Context, t template.Template) (gate.Account, error)
+}
+
+// Tallies returns what became of a drop's coupons.
+type Tallies interface {
+	Tally(ctx context.Context, templateID int64) (coupon.Tally, error)
+}
+
+// Curves returns how a drop sold.
+type Curves interface {
+	Curve(ctx context.Context, templateID int64, points int) (claim.Curve, error)
+}
+
+// Store reads what only reports are made of, and keeps their links.
+type Store interface {
+	// People counts the drop's users; see [People].
+	People(ctx context.Context, templateID int64) (People, error)
+	// Events returns what staff did to the drop, oldest first.
+	Events(ctx context.Context, templateID int64) ([]reminder.TemplateStep, error)
+	// AddLink stores a link that ends after life by the database's clock, with its
+	// audit entry, whose object is filled in. It returns [ErrTooManyLinks] if so
+	// many of the drop are valid.
+	AddLink(ctx context.Context, templateID int64, life time.Duration, most int, e staff.Entry) (Link, error)
+	// RevokeLink ends the link now; one that has ended stays as it is. It returns
+	// [ErrNoLink] if the drop has no such link.
+	RevokeLink(ctx context.Context, templateID, id int64, e staff.Entry) error
+	// Links returns the drop's links, the latest first, at most limit.
+	Links(ctx context.Context, templateID int64, limit int) ([]Link, error)
+	// OpenLink returns the drop of a link that is valid by the database's clock, or
+	// [ErrNoLink].
+	OpenLink(ctx context.Context, id int64) (templateID int64, err error)
+}
+
+// Service makes reports. All fields are required.
+type Service struct {
+	Templates Templates
+	Reminders Reminders
+	Board     Board
+	Stock     Stock
+	Tallies   Tallies
+	Curves    Curves
+	Store     Store
+	Signed    Links
+	Now       func() time.Time
+}
+
+// Report returns the report of a drop that the actor may see. For a draft it
+// returns [ErrDraft].
+func (s *Service) Report(ctx context.Context, by staff.Actor, templateID int64) (Report, error) {
+	t, err := s.Templates.Template(ctx, by, templateID)
+	if err != nil {
+		return Report{}, err
+	}
+	if t.Stored == template.Draft {
+		return Report{}, ErrDraft
+	}
+	r := Report{At: s.Now()}
+	c, err := s.Reminders.Cockpit(ctx, t.ID, nil)
+	if err != nil {
+		return r, err
+	}
+	if r.Figures, r.Sales, err = s.figures(ctx, t, c); err != nil {
+		return r, err
+	}
+	lines, err := s.Board.Balance(ctx, t.ID)
+	if err != nil {
+		return r, err
+	}
+	r.Sheets, r.Difference, r.Archived = sheetsOf(lines, c, t.OpensAt)
+	if r.People, err = s.Store.People(ctx, t.ID); err != nil {
+		return r, err
+	}
+	r.People.Partial = r.People.Partial || r.Archived || r.People.Booked == 0 && r.Progress.Booked > 0
+	if r.Growth, err = s.Board.Growth(ctx, t.ID, curvePoints); err != nil {
+		return r, err
+	}
+	r.History, err = s.History(ctx, t)
+	return r, err
+}
+
+// figures returns the drop's figures and the curve that some are taken from.
+func (s *Service) figures(ctx context.Context, t template.Template, c reminder.Cockpit) (f Figures, curve claim.Curve, err error) {
+	f = figuresOf(t, c)
+	a, err := s.Stock.Of(ctx, t)
+	if err != nil {
+		return f, curve, err
+	}
+	f.Total, f.Issued, f.Writing = a.Total, a.Issued, a.Writing
+	if f.Tally, err = s.Tallies.Tally(ctx, t.ID); err != nil {
+		return f, curve, err
+	}
+	if curve, err = s.Curves.Curve(ctx, t.ID, curvePoints); err == nil && f.Left()+f.Writing == 0 {
+		f.SoldOutAfter = curve.EndAfter(t.OpensAt)
+	}
+	return f, curve, err
+}
+
+// over are the states of drops that have opened.
+func over() []template.State {
+	return []template.State{template.Open, template.SoldOut, template.Closed}
+}
+
+// Earlier returns the drops of the same shop that opened before t, the latest
+// first, with their curves.
+func (s *Service) Earlier(ctx context.Context, t template.Template) ([]Past, error) {
+	list, err := s.Templates.Templates(ctx, staff.System(), template.Query{States: over(), Shops: []int64{t.ShopNumber}, To: &t.OpensAt, Descending: true, Limit: Compared + 1})
+	if err != nil {
+		return nil, err
+	}
+	var out []Past
+	for _, e := range list {
+		if e.ID == t.ID || len(out) == Compared {
+			continue
+		}
+		c, err := s.Reminders.Cockpit(ctx, e.ID, nil)
+		if err != nil {
+			return nil, err
+		}
+		p := Past{}
+		if p.Figures, p.Sales, err = s.figures(ctx, e, c); err != nil {
+			return nil, err
+		}
+		if p.Growth, err = s.Board.Growth(ctx, e.ID, curvePoints); err != nil {
+			return nil, err
+		}
+		out = append(out, p)
+	}
+	return out, nil
+}
+
+// A History is what a drop's curves are shown with.
+type History struct {
+	// Events are what staff did to the drop, oldest first.
+	Events []reminder.TemplateStep
+	// Earlier are the shop's drops before this one, the latest first.
+	Earlier []Past
+}
+
+// History returns what staff did to the drop and the shop's drops before it.
+func (s *Service) History(ctx context.Context, t template.Template) (h History, err error) {
+	if h.Events, err = s.Store.Events(ctx, t.ID); err != nil {
+		return h, err
+	}
+	h.Earlier, err = s.Earlier(ctx, t)
+	return h, err
+}
+
+// TrendLength is how many drops a trend shows at most.
+const TrendLength = 12
+
+// Trend returns the figures of the drops that opened last, of one shop or, with
+// 0, of all that the actor may see; the latest first.
+func (s *Service) Trend(ctx context.Context, by staff.Actor, shop int64) ([]Figures, error) {
+	now := s.Now()
+	q := template.Query{States: over(), To: &now, Descending: true, Limit: TrendLength}
+	if shop != 0 {
+		if err := by.May(staff.View, shop); err != nil {
+			return nil, err
+		}
+		q.Shops = []int64{shop}
+	}
+	list, err := s.Templates.Templates(ctx, by, q)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Figures, 0, len(list))
+	for _, t := range list {
+		c, err := s.Reminders.Cockpit(ctx, t.ID, nil)
+		if err != nil {
+			return nil, err
+		}
+		f, _, err := s.figures(ctx, t, c)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, f)
+	}
+	return out, nil
+}
+
+// MaxLinks is how many valid links one drop has at most.
+const MaxLinks = 20
+
+// shownLinks is how many links a drop's page lists.
+const shownLinks = 50
+
+// Lives are how long links may be valid.
+func Lives() []time.Duration {
+	return []time.Duration{7 * 24 * time.Hour, 30 * 24 * time.Hour, 90 * 24 * time.Hour}
+}
+
+// Share makes a link to the report of a drop, or returns [ErrLinksOff] without a
+// secret, [ErrTooManyLinks], or [fault.ErrInvalid] for a life that is none of
+// [Lives]. Called twice it makes two links.
+func (s *Service) Share(ctx context.Context, by staff.Actor, templateID int64, life time.Duration) (Link, error) {
+	t, err := s.shared(ctx, by, templateID)
+	if err != nil {
+		return Link{}, err
+	}
+	if !s.Signed.Enabled() {
+		return Link{}, ErrLinksOff
+	}
+	valid := false
+	for _, l := range Lives() {
+		valid = valid || l == life
+	}
+	if !valid {
+		return Link{}, fault.ErrInvalid
+	}
+	return s.Store.AddLink(ctx, t.ID, life, MaxLinks, entry(by, t, "template.report_share"))
+}
+
+// Revoke ends a link of the drop; [ErrNoLink] if there is none.
+func (s *Service) Revoke(ctx context.Context, by staff.Actor, templateID, linkID int64) error {
+	t, err := s.shared(ctx, by, templateID)
+	if err != nil {
+		return err
+	}
+	return s.Store.RevokeLink(ctx, t.ID, linkID, entry(by, t, "template.report_revoke"))
+}
+
+// shared returns the drop if the actor may share its report.
+func (s *Service) shared(ctx context.Context, by staff.Actor, templateID int64) (template.Template, error) {
+	t, err := s.Templates.Template(ctx, by, templateID)
+	if err != nil {
+		return t, err
+	}
+	if t.Stored == template.Draft {
+		return t, ErrDraft
+	}
+	return t, by.May(staff.ManageTemplates, t.ShopNumber)
+}
+
+func entry(by staff.Actor, t template.Template, action string) staff.Entry {
+	return staff.Entry{Actor: by, Action: action, ObjectKind: "template", ObjectID: strconv.FormatInt(t.ID, 10), ShopNumber: t.ShopNumber}
+}
+
+// LinksOf returns the links to the report, the latest first.
+func (s *Service) LinksOf(ctx context.Context, by staff.Actor, templateID int64) ([]Link, error) {
+	if _, err := s.Templates.Template(ctx, by, templateID); err != nil {
+		return nil, err
+	}
+	return s.Store.Links(ctx, templateID, shownLinks)
+}
+
+// Open returns the report that a link leads to, or [ErrNoLink]: for a token that
+// was not signed here, a link that was revoked, and one whose time is over.
+func (s *Service) Open(ctx context.Context, token string) (Report, error) {
+	id, err := s.Signed.Parse(token)
+	if err != nil {
+		return Report{}, err
+	}
+	templateID, err := s.Store.OpenLink(ctx, id)
+	if err != nil {
+		return Report{}, err
+	}
+	return s.Report(ctx, staff.System(), templateID)
+}

@@ -1,0 +1,278 @@
+package drops
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"dropbell/domain/claim"
+	"dropbell/domain/delivery"
+	"dropbell/domain/money"
+	"dropbell/domain/reminder"
+	"dropbell/domain/report"
+	"dropbell/domain/staff"
+	"dropbell/domain/template"
+	"dropbell/views/pages/parts"
+	"dropbell/views/ui"
+)
+
+// Report is the report of one drop, for staff.
+type Report struct {
+	report.Report
+	// Links are those to the shared report, the latest first; Address makes the
+	// address of one. Off is set while links cannot be made.
+	Links   []report.Link
+	Address func(linkID int64) string
+	Off     bool
+	Error   string
+	Life    string // as chosen
+}
+
+func (p Report) url() string { return fmt.Sprintf("/templates/%d/report", p.Template.ID) }
+
+func (p Report) share(ctx context.Context) bool {
+	return ui.May(ctx, staff.ManageTemplates, p.Template.ShopNumber)
+}
+
+// SharedReport is the same for holders of a link.
+type SharedReport struct{ report.Report }
+
+// drawn is what both show.
+type drawn struct{ report.Report }
+
+func (p drawn) zone() *time.Location { return p.Template.Zone() }
+
+func (p drawn) money(ctx context.Context, n money.Amount) string {
+	return ui.From(ctx).Locale.Money(n, p.Template.Currency)
+}
+
+// outOf writes a share with what it is of; "" if that is nothing.
+func outOf(ctx context.Context, n, of int64) string {
+	if of == 0 {
+		return ""
+	}
+	return ui.T(ctx, "report.out_of", ui.From(ctx).Locale.Percent(n, of), of)
+}
+
+func (p drawn) outstanding(ctx context.Context) string {
+	n, known := p.Outstanding()
+	if !known {
+		return "–"
+	}
+	return p.money(ctx, n)
+}
+
+// soldOut is how long the coupons lasted, "–" if some are left.
+func soldOut(ctx context.Context, f report.Figures) string {
+	if f.SoldOutAfter == 0 {
+		return "–"
+	}
+	return ui.From(ctx).Locale.Duration(f.SoldOutAfter)
+}
+
+func (p drawn) peak(ctx context.Context) (rate, at string) {
+	if p.Sales.PeakRate() == 0 {
+		return "–", ""
+	}
+	return perSecond(ctx, p.Sales.PeakRate()), p.Sales.Peak().At.In(p.zone()).Format("15:04:05")
+}
+
+// A stage is one step of the funnel.
+type stage struct {
+	key string
+	n   int64
+}
+
+func (p drawn) funnel() []stage {
+	return []stage{{"booked", p.People.Booked}, {"reminded", p.People.Reminded}, {"claimed", p.People.Claimed}, {"used", p.People.Used}}
+}
+
+// width is how long the stage's bar is, in thousandths.
+func (p drawn) width(s stage) string {
+	if p.People.Booked == 0 {
+		return "0"
+	}
+	return parts.Unit(1000 * float64(s.n) / float64(p.People.Booked))
+}
+
+func (p drawn) sheetSum() (sum delivery.Counts) {
+	for _, s := range p.Sheets {
+		sum = sum.Plus(s.Counts)
+	}
+	return sum
+}
+
+// A sheetCell is one number of the balance sheet.
+type sheetCell struct {
+	key string
+	n   int64
+}
+
+func sheetCells(c delivery.Counts) []sheetCell {
+	return []sheetCell{{"sent", c.Sent}, {"skipped", c.Skipped}, {"expired", c.Expired}, {"dead", c.Dead}, {"inflight", c.InFlight}}
+}
+
+// afterNote says how sure the number is.
+func (p drawn) afterNote(ctx context.Context) string {
+	if p.AfterOpening == 0 {
+		return ui.T(ctx, "report.after_none")
+	}
+	return ui.T(ctx, "report.after_most")
+}
+
+func (p drawn) endLabel(ctx context.Context) string {
+	if p.Template.State(p.At) == template.Closed {
+		return ui.T(ctx, "drop.ended_at")
+	}
+	return ui.T(ctx, "field.closes_at")
+}
+
+// balanceNote says whether the sheet balances, and what it was counted from.
+func (p drawn) balanceNote(ctx context.Context) string {
+	switch {
+	case p.Archived:
+		return ui.T(ctx, "report.archived")
+	case p.Difference != 0:
+		return ui.N(ctx, "balance.off", p.Difference)
+	}
+	return ui.T(ctx, "balance.fine")
+}
+
+// late writes one quantile of the lateness.
+func late(ctx context.Context, f report.Figures, q float64) string { return quantile(ctx, f.Late, q) }
+
+// compared are the drop and those before it, the latest first.
+func (p drawn) compared() []report.Figures {
+	list := []report.Figures{p.Figures}
+	for _, e := range p.Earlier {
+		list = append(list, e.Figures)
+	}
+	return list
+}
+
+// ChartsOf are the charts of one drop beside earlier ones of its shop.
+func ChartsOf(ctx context.Context, t template.Template, growth []reminder.Growth, sales claim.Curve, events []reminder.TemplateStep, earlier []report.Past) (booked, sold ui.TimeChart) {
+	booked = ui.TimeChart{ID: "growth", Label: ui.T(ctx, "chart.growth", t.Name), Value: ui.T(ctx, "growth.booked"), None: ui.T(ctx, "growth.none"), Zone: t.Zone(),
+		Own: ui.Curve{Name: t.Name, Origin: t.OpensAt, Points: growth}, Marks: marksOf(ctx, events),
+		Spans: []ui.Span{{Label: ui.T(ctx, "chart.last_day"), From: -24 * time.Hour}, {Label: ui.T(ctx, "chart.last_hour"), From: -time.Hour}}}
+	sold = ui.TimeChart{ID: "sales", Label: ui.T(ctx, "chart.sales", t.Name), Value: ui.T(ctx, "claims.issued"), None: ui.T(ctx, "claims.none"), Zone: t.Zone(),
+		Own: ui.Curve{Name: t.Name, Origin: t.OpensAt, Points: ui.Sold(sales)}, Marks: during(marksOf(ctx, events), sales),
+		Spans: []ui.Span{{Label: ui.T(ctx, "chart.first_minute"), To: time.Minute}, {Label: ui.T(ctx, "chart.first_minutes"), To: 10 * time.Minute}}}
+	for _, e := range earlier {
+		name := e.Template.Name + " · " + ui.From(ctx).Locale.Day(e.Template.OpensAt, t.Zone())
+		if len(e.Growth) > 1 {
+			booked.Earlier = append(booked.Earlier, ui.Curve{Name: name, Origin: e.Template.OpensAt, Points: e.Growth})
+		}
+		if len(e.Sales.Points) > 0 {
+			sold.Earlier = append(sold.Earlier, ui.Curve{Name: name, Origin: e.Template.OpensAt, Points: ui.Sold(e.Sales)})
+		}
+	}
+	return booked, sold
+}
+
+// marksOf are the events in words.
+func marksOf(ctx context.Context, events []reminder.TemplateStep) (list []ui.ChartMark) {
+	for _, e := range events {
+		list = append(list, ui.ChartMark{At: e.At, Text: ui.T(ctx, "chart.mark."+string(e.Kind))})
+	}
+	return list
+}
+
+// during are the marks within the time in which coupons were given.
+func during(list []ui.ChartMark, c claim.Curve) (within []ui.ChartMark) {
+	if len(c.Points) == 0 {
+		return nil
+	}
+	from, to := c.Points[0].At, c.Points[len(c.Points)-1].At.Add(c.Width)
+	for _, m := range list {
+		if !m.At.Before(from) && !m.At.After(to) {
+			within = append(within, m)
+		}
+	}
+	return within
+}
+
+func (p drawn) charts(ctx context.Context) (booked, sold ui.TimeChart) {
+	return ChartsOf(ctx, p.Template, p.Growth, p.Sales, p.Events, p.Earlier)
+}
+
+func lifeOptions(ctx context.Context) (list []ui.Option) {
+	for _, l := range report.Lives() {
+		days := int64(l / (24 * time.Hour))
+		list = append(list, ui.Option{Value: fmt.Sprint(days), Label: ui.N(ctx, "duration.days", days)})
+	}
+	return list
+}
+
+// linkState says whether a link still works.
+func linkState(ctx context.Context, l report.Link) (ui.Tone, string) {
+	switch {
+	case l.RevokedAt != nil:
+		return ui.Neutral, ui.T(ctx, "report.link.revoked")
+	case !l.Valid(ui.From(ctx).Now):
+		return ui.Neutral, ui.T(ctx, "report.link.expired")
+	}
+	return ui.Good, ui.T(ctx, "report.link.valid")
+}
+
+// Trend sets the last drops side by side.
+type Trend struct {
+	// List is the latest first.
+	List  []report.Figures
+	Shops []template.Shop
+	Shop  string // as chosen, "" = all
+}
+
+// A trendBar is one number with a bar as long as it is beside the column's
+// greatest, in thousandths; without a width it has none.
+type trendBar struct {
+	text, note string
+	width      string
+}
+
+// barsOf is one column. Without value it has no bars.
+func barsOf(list []report.Figures, value func(report.Figures) int64, text func(report.Figures) (string, string)) []trendBar {
+	var most int64
+	for _, f := range list {
+		if value != nil {
+			most = max(most, value(f))
+		}
+	}
+	bars := make([]trendBar, len(list))
+	for i, f := range list {
+		if bars[i].text, bars[i].note = text(f); value == nil {
+			continue
+		}
+		bars[i].width = parts.Unit(1000 * float64(value(f)) / float64(max(1, most)))
+	}
+	return bars
+}
+
+// A trendColumn is one figure of all drops.
+type trendColumn struct {
+	key, figure string
+	bars        []trendBar
+}
+
+func (p Trend) columns(ctx context.Context) []trendColumn {
+	sent := func(f report.Figures) int64 { return f.Progress.Sent }
+	issued := func(f report.Figures) int64 { return f.Issued }
+	used := func(f report.Figures) int64 { return f.Tally.Used }
+	taken := func(f report.Figures) int64 { return int64(f.Tally.Discounted) }
+	return []trendColumn{
+		{"stat.sent", "sent", barsOf(p.List, sent, func(f report.Figures) (string, string) {
+			return ui.Num(ctx, f.Progress.Sent), outOf(ctx, f.Progress.Sent, f.Progress.Expected())
+		})},
+		{"report.p99", "", barsOf(p.List, nil, func(f report.Figures) (string, string) { return late(ctx, f, 0.99), "" })},
+		{"claims.issued", "issued", barsOf(p.List, issued, func(f report.Figures) (string, string) {
+			return ui.Num(ctx, f.Issued), outOf(ctx, f.Issued, f.Total)
+		})},
+		{"report.sold_out", "", barsOf(p.List, nil, func(f report.Figures) (string, string) { return soldOut(ctx, f), "" })},
+		{"report.used", "used", barsOf(p.List, used, func(f report.Figures) (string, string) {
+			return ui.Num(ctx, f.Tally.Used), outOf(ctx, f.Tally.Used, f.Tally.Issued)
+		})},
+		{"report.taken", "", barsOf(p.List, taken, func(f report.Figures) (string, string) {
+			return ui.From(ctx).Locale.Money(f.Tally.Discounted, f.Template.Currency), ""
+		})},
+	}
+}

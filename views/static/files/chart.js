@@ -1,0 +1,113 @@
+// Charts with axes, values under the pointer and zoom, drawn by uPlot over what
+// the server drew. The data is an attribute of each chart; see ui.TimeChart.
+(() => {
+  "use strict";
+  const root = document.documentElement;
+  const drawn = new Map(); // by id: the chart whose page part may be replaced around it
+  const all = (selector, from = document) => from.querySelectorAll(selector);
+
+  // Seconds before or after the opening, in words of the page's language.
+  function span(x, t) {
+    if (x === 0) return t.opening;
+    const s = Math.abs(x), d = Math.floor(s / 86400), h = Math.floor(s / 3600) % 24, m = Math.floor(s / 60) % 60;
+    const parts = [[d, t.days], [h, t.hours], [m, t.minutes], [s % 60, t.seconds]].filter(([n]) => n > 0).slice(0, 2);
+    return (x < 0 ? "−" : "+") + parts.map(([n, unit]) => n + unit).join(" ");
+  }
+
+  const steps = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800, 1209600, 2592000];
+
+  function draw(figure) {
+    const source = figure.dataset.chart;
+    const place = figure.querySelector(".chart-canvas");
+    const known = drawn.get(figure.id);
+    if (known?.place === place && known.source === source) return;
+    const data = JSON.parse(source), t = data.texts;
+    const ink = (name) => getComputedStyle(figure.querySelector(".chart-ink.is-" + name) ?? figure).color;
+    const rows = uPlot.join(data.lines.map((l) => [l.points.map((p) => p[0]), l.points.map((p) => p[1])]));
+    const number = new Intl.NumberFormat(root.lang);
+    const short = new Intl.NumberFormat(root.lang, { notation: "compact" });
+    const clock = new Intl.DateTimeFormat(root.lang, { timeZone: data.zone, dateStyle: "medium", timeStyle: "medium" });
+    const names = ["own", "first", "second", "third"];
+
+    // Marks are lines over the plot with their text at the top, one below another.
+    function marks(u) {
+      const c = u.ctx, top = u.bbox.top, line = 14 * devicePixelRatio;
+      c.save();
+      c.font = 11 * devicePixelRatio + "px " + getComputedStyle(document.body).fontFamily;
+      c.strokeStyle = c.fillStyle = ink("mark");
+      c.setLineDash([4 * devicePixelRatio, 3 * devicePixelRatio]);
+      c.textBaseline = "top";
+      let row = 0;
+      for (const m of [...data.marks, { at: 0, text: t.opening }]) {
+        const x = u.valToPos(m.at, "x", true);
+        if (x < u.bbox.left || x > u.bbox.left + u.bbox.width) continue;
+        c.beginPath();
+        c.moveTo(x, top);
+        c.lineTo(x, top + u.bbox.height);
+        c.stroke();
+        const right = x + c.measureText(m.text).width + 6 < u.bbox.left + u.bbox.width;
+        c.textAlign = right ? "left" : "right";
+        c.fillText(m.text, x + (right ? 4 : -4), top + row++ % 4 * line);
+      }
+      c.restore();
+    }
+
+    const axis = { stroke: () => ink("axis"), grid: { stroke: () => ink("grid"), width: 1 }, ticks: { stroke: () => ink("grid"), width: 1 }, font: "12px " + getComputedStyle(document.body).fontFamily };
+    const options = {
+      width: place.clientWidth || figure.clientWidth, height: 240,
+      scales: { x: { time: false }, y: { range: (u, low, high) => [0, Math.max(1, high * 1.08)] } },
+      cursor: { drag: { x: true, y: false }, points: { size: 7 } },
+      legend: { live: true },
+      axes: [
+        { ...axis, incrs: steps, space: 84, values: (u, list) => list.map((x) => span(x, t)) },
+        { ...axis, size: 52, values: (u, list) => list.map((n) => Number.isInteger(n) ? short.format(n) : "") },
+      ],
+      series: [
+        { label: t.time, value: (u, x) => x == null ? "–" : span(x, t) + " · " + clock.format(new Date(data.origin + x * 1000)) },
+        ...data.lines.map((l, i) => ({
+          label: l.name, spanGaps: true, width: i === 0 ? 2 : 1.25, dash: i === 0 ? undefined : [5, 3],
+          stroke: () => ink(names[i] ?? "third"), points: { show: false }, value: (u, n) => n == null ? "–" : number.format(n),
+        })),
+      ],
+      hooks: { draw: [marks], setScale: [(u, key) => { if (key === "x") pressed(figure, u); }] },
+    };
+    const zoom = known && !known.whole ? { min: known.plot.scales.x.min, max: known.plot.scales.x.max } : null;
+    known?.plot.destroy();
+    known?.watch.disconnect();
+    place.replaceChildren();
+    figure.classList.add("is-drawn");
+    const plot = new uPlot(options, rows, place);
+    const watch = new ResizeObserver(() => { if (place.clientWidth) plot.setSize({ width: place.clientWidth, height: 240 }); });
+    watch.observe(place);
+    drawn.set(figure.id, { plot, place, source, watch, whole: !zoom });
+    figure.querySelector("[data-chart-spans]").hidden = false;
+    if (zoom) plot.setScale("x", zoom);
+  }
+
+  // Buttons say which part is shown; a part chosen with the pointer is none of them.
+  function pressed(figure, u) {
+    const first = u.data[0][0], last = u.data[0].at(-1), { min, max } = u.scales.x;
+    const known = drawn.get(figure.id);
+    if (known) known.whole = min <= first && max >= last;
+    for (const b of all("[data-span]", figure)) {
+      const [from, to] = b.dataset.span ? b.dataset.span.split(" ").map(Number) : [first, last];
+      b.setAttribute("aria-pressed", String(min === Math.max(first, from) && max === Math.min(last, to)));
+    }
+  }
+  document.addEventListener("click", (e) => {
+    const b = e.target.closest("[data-span]"), figure = b?.closest("[data-chart]"), u = drawn.get(figure?.id)?.plot;
+    if (!u) return;
+    const first = u.data[0][0], last = u.data[0].at(-1);
+    const [from, to] = b.dataset.span ? b.dataset.span.split(" ").map(Number) : [first, last];
+    const min = Math.max(first, from), max = Math.min(last, to);
+    if (min < max) u.setScale("x", { min, max });
+  });
+
+  function every() { for (const figure of all("[data-chart]")) draw(figure); }
+  every();
+  document.addEventListener("htmx:after:swap", every);
+  // Colours follow the theme.
+  const again = () => { for (const known of drawn.values()) known.source = ""; every(); };
+  new MutationObserver(again).observe(root, { attributes: true, attributeFilter: ["data-theme"] });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", again);
+})();

@@ -1,0 +1,92 @@
+package stories
+
+import (
+	"fmt"
+	"time"
+
+	"dropbell/domain/claim"
+	owned "dropbell/domain/coupon"
+	"dropbell/domain/delivery"
+	"dropbell/domain/money"
+	"dropbell/domain/reminder"
+	"dropbell/domain/report"
+	"dropbell/domain/template"
+	droppages "dropbell/views/pages/drops"
+)
+
+// figures are those of a drop with so many users, all of whose slots have fired.
+func figures(t template.Template, users, issued int64) report.Figures {
+	f := report.Figures{Template: t, Late: lateness(users), Total: t.Stock, Issued: issued,
+		Tally: owned.Tally{Issued: issued, Used: issued / 3, Expired: issued / 20, Revoked: issued / 90, Discounted: money.Amount(issued / 3 * 2000)}}
+	deck := deckOf(deliver(board(t, users), false), false)
+	f.Progress = deck.Progress()
+	if issued == t.Stock {
+		f.SoldOutAfter = 58 * time.Second
+	}
+	return f
+}
+
+// pastDrop is a drop so many days before the one that is looked at.
+func pastDrop(days int, users, issued int64) report.Past {
+	t := coupon(int64(20-days), fmt.Sprintf("Lunch rush, week %d", 47-days/7), -time.Duration(days)*24*time.Hour)
+	t.Stored = template.Closed
+	p := report.Past{Figures: figures(t, users, issued), Sales: sold(t, issued)}
+	for _, g := range growth(users) {
+		p.Growth = append(p.Growth, reminder.Growth{At: g.At.Add(-time.Duration(days) * 24 * time.Hour), Booked: g.Booked})
+	}
+	return p
+}
+
+func history(t template.Template) report.History {
+	return report.History{
+		Events: []reminder.TemplateStep{{At: Now().Add(-71 * time.Hour), Kind: reminder.StepPublished},
+			{At: Now().Add(-26 * time.Hour), Kind: reminder.StepMoved, From: ptr(t.OpensAt.Add(-time.Hour)), To: &t.OpensAt},
+			{At: Now().Add(-3 * time.Hour), Kind: reminder.StepPaused}, {At: Now().Add(-2 * time.Hour), Kind: reminder.StepResumed}},
+		Earlier: []report.Past{pastDrop(7, 17_400, 50_000), pastDrop(14, 12_100, 41_000), pastDrop(21, 9_800, 50_000)},
+	}
+}
+
+func reportOf(t template.Template, users, issued int64) report.Report {
+	r := report.Report{Figures: figures(t, users, issued), At: Now(), Growth: growth(users), Sales: sold(t, issued), History: history(t),
+		People: report.People{Booked: users, Reminded: users * 97 / 100, Claimed: users / 2, Used: users / 5, Others: issued - users/2}}
+	deck := deckOf(deliver(board(t, users), false), false)
+	for c := range deck.Rows[0].Lanes {
+		var sum delivery.Counts
+		for _, row := range deck.Rows {
+			sum = sum.Plus(row.Lanes[c].Counts)
+		}
+		if sum.Reserved > 0 {
+			r.Sheets = append(r.Sheets, report.Sheet{Channel: delivery.Channel(c), Counts: sum})
+		}
+	}
+	return r
+}
+
+// reports are what a drop came to, for staff and for holders of a link.
+func reports() []Story {
+	over := coupon(1, "Moon cake night: ¥20 off everything at Harbour Tea House", -5*time.Hour)
+	over.Stored, over.EndedAt = template.Closed, ptr(Now().Add(-time.Hour))
+	ahead := coupon(1, "Moon cake night", 20*time.Minute)
+	done := droppages.Report{Report: reportOf(over, 22_000, over.Stock), Address: func(id int64) string {
+		return fmt.Sprintf("https://coupons.example/r/AQAAAAAAAAAB7mK0pQ2v9XWc1tYd4uZr%d", id)
+	}, Links: []report.Link{{ID: 3, CreatedAt: Now(), CreatedBy: "staff:1 Lin Mei", ExpiresAt: Now().Add(7 * 24 * time.Hour)},
+		{ID: 2, CreatedBy: "staff:2 Ada Okafor", ExpiresAt: Now().Add(time.Hour), RevokedAt: ptr(Now().Add(-time.Minute))},
+		{ID: 1, CreatedBy: "staff:2 Ada Okafor", ExpiresAt: Now().Add(-time.Hour)}}}
+	young := droppages.Report{Report: reportOf(ahead, 0, 0), Off: true}
+	young.Sales, young.Growth, young.History, young.Sheets = claim.Curve{}, nil, report.History{}, nil
+	partial := droppages.Report{Report: reportOf(over, 22_000, 31_400), Address: done.Address, Error: "The report has as many valid links as it may have. Revoke one first."}
+	partial.People.Partial, partial.Archived, partial.AfterOpening = true, true, 2
+	trend := droppages.Trend{Shops: []template.Shop{{Number: 10, Name: "Harbour Tea House", Timezone: "Asia/Shanghai"}, {Number: 11, Name: "Corner Books", Timezone: "Europe/Berlin"}}}
+	for i := range 12 {
+		trend.List = append(trend.List, pastDrop(7*i, int64(24_000-1_700*i), int64(50_000-1_500*i)).Figures)
+	}
+	return []Story{
+		{Name: "report/over", Page: done.Page()},
+		{Name: "report/ahead", Page: young.Page()},
+		{Name: "report/partial", Page: partial.Page()},
+		{Name: "report/shared", Page: droppages.SharedReport{Report: done.Report}.Page(), Outside: true},
+		{Name: "report/gone", Page: droppages.SharedFailure{Status: 404}.Page(), Outside: true},
+		{Name: "results/trend", Page: trend.Page()},
+		{Name: "results/none", Page: droppages.Trend{}.Page(), Role: "viewer"},
+	}
+}

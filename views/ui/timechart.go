@@ -1,0 +1,235 @@
+package ui
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"dropbell/domain/reminder"
+)
+
+// A Curve is one line of a [TimeChart].
+type Curve struct {
+	Name string
+	// Origin is the instant that is 0 on the axis: the opening of the curve's drop.
+	Origin time.Time
+	Points []reminder.Growth // ascending
+}
+
+// A ChartMark is an event on a [TimeChart].
+type ChartMark struct {
+	At   time.Time
+	Text string
+}
+
+// A Span is a part of a [TimeChart] that one button shows.
+type Span struct {
+	Label    string
+	From, To time.Duration // relative to the opening
+}
+
+// A TimeChart draws how a number grew around an opening, beside the same number
+// of earlier drops at the same time before or after theirs. Without scripts it is
+// a drawing; the numbers are in a table behind it.
+type TimeChart struct {
+	ID string
+	// Label says in words what the chart shows, Value what the numbers are, None
+	// what stands in place of a chart without points.
+	Label, Value, None string
+	Own                Curve
+	Earlier            []Curve
+	Marks              []ChartMark
+	Spans              []Span
+	Zone               *time.Location
+}
+
+// A chartLine is a curve as the script reads it: seconds from the opening and the
+// number at each.
+type chartLine struct {
+	Name   string     `json:"name"`
+	Points [][2]int64 `json:"points"`
+}
+
+type markData struct {
+	At   int64  `json:"at"`
+	Text string `json:"text"`
+}
+
+// chartData is everything that the script draws. Origin is the opening in
+// milliseconds of Unix; texts are in the viewer's language.
+type chartData struct {
+	Lines  []chartLine       `json:"lines"`
+	Marks  []markData        `json:"marks"`
+	Origin int64             `json:"origin"`
+	Zone   string            `json:"zone"`
+	Texts  map[string]string `json:"texts"`
+}
+
+func (c Curve) seconds(at time.Time) int64 {
+	return int64(at.Sub(c.Origin).Round(time.Second) / time.Second)
+}
+
+func (c Curve) line() chartLine {
+	l := chartLine{Name: c.Name, Points: [][2]int64{}}
+	for _, p := range c.Points {
+		if x, n := c.seconds(p.At), len(l.Points); n > 0 && l.Points[n-1][0] == x {
+			l.Points[n-1][1] = p.Booked
+		} else {
+			l.Points = append(l.Points, [2]int64{x, p.Booked})
+		}
+	}
+	return l
+}
+
+// at returns the number that the curve had reached so many seconds from its
+// opening; false before its first point.
+func (c Curve) at(x int64) (n int64, known bool) {
+	for _, p := range c.Points {
+		if c.seconds(p.At) > x {
+			break
+		}
+		n, known = p.Booked, true
+	}
+	return n, known
+}
+
+func (p TimeChart) empty() bool { return len(p.Own.Points) < 2 }
+
+// marks are the marks within the chart, in order.
+func (p TimeChart) marks() []ChartMark {
+	list := slices.Clone(p.Marks)
+	slices.SortStableFunc(list, func(a, b ChartMark) int { return a.At.Compare(b.At) })
+	return list
+}
+
+func (p TimeChart) data(ctx context.Context) chartData {
+	d := chartData{Marks: []markData{}, Origin: p.Own.Origin.UnixMilli(), Zone: p.Zone.String(), Texts: map[string]string{
+		"days": T(ctx, "chart.days"), "hours": T(ctx, "chart.hours"), "minutes": T(ctx, "chart.minutes"), "seconds": T(ctx, "chart.seconds"),
+		"opening": T(ctx, "chart.opening"), "time": T(ctx, "chart.time")}}
+	for _, c := range append([]Curve{p.Own}, p.Earlier...) {
+		d.Lines = append(d.Lines, c.line())
+	}
+	for _, m := range p.marks() {
+		d.Marks = append(d.Marks, markData{p.Own.seconds(m.At), m.Text})
+	}
+	return d
+}
+
+// json is the data as an attribute has it: a script element would need the nonce
+// of each viewer's page, and parts of pages are drawn once for all of them.
+func (p TimeChart) json(ctx context.Context) string {
+	raw, _ := json.Marshal(p.data(ctx)) // strings and numbers
+	return string(raw)
+}
+
+// all are the chart's curves, the own one last.
+func (p TimeChart) all() []Curve { return append(slices.Clone(p.Earlier), p.Own) }
+
+// first is the earliest second of all curves.
+func (p TimeChart) first() int64 {
+	first := int64(1 << 62)
+	for _, c := range p.all() {
+		for _, q := range c.Points {
+			first = min(first, c.seconds(q.At))
+		}
+	}
+	return first
+}
+
+// last is the latest second of all curves.
+func (p TimeChart) last() int64 {
+	last := int64(-1 << 62)
+	for _, c := range p.all() {
+		for _, q := range c.Points {
+			last = max(last, c.seconds(q.At))
+		}
+	}
+	return last
+}
+
+// top is the highest number of all curves.
+func (p TimeChart) top() int64 {
+	top := int64(1)
+	for _, c := range p.all() {
+		top = max(top, most(c.Points))
+	}
+	return top
+}
+
+// offsetText says how long before or after the opening something is.
+func offsetText(ctx context.Context, seconds int64) string {
+	l, d := From(ctx).Locale, time.Duration(seconds)*time.Second
+	switch {
+	case d < 0:
+		return l.T("chart.before", l.Duration(d))
+	case d > 0:
+		return l.T("chart.after", l.Duration(d))
+	}
+	return l.T("chart.opening")
+}
+
+// paths are the chart's lines as SVG paths, the earlier drops' first and the own
+// one last, and the area below the own one.
+func (p TimeChart) paths() (lines []string, area string) {
+	first, top := p.first(), p.top()
+	span := float64(max(1, p.last()-first))
+	for _, c := range p.all() {
+		var b strings.Builder
+		end := 0.0
+		for i, q := range c.Points {
+			end = float64(c.seconds(q.At)-first) / span * chartWidth
+			fmt.Fprintf(&b, "%c%.1f %.1f", "ML"[min(i, 1)], end, chartHeight-float64(q.Booked)/float64(top)*(chartHeight-8))
+		}
+		lines = append(lines, b.String())
+		if begin := c.Points; len(begin) > 0 {
+			area = fmt.Sprintf("%sL%.1f %.1fL%.1f %.1fZ", b.String(), end, chartHeight, float64(c.seconds(begin[0].At)-first)/span*chartWidth, chartHeight)
+		}
+	}
+	return lines, area
+}
+
+// A chartRow is one line of the table: the own number, and those of earlier drops
+// at the same time from their openings, "" where there is none.
+type chartRow struct {
+	at      time.Time
+	own     int64
+	earlier []string
+}
+
+// chartRows is how many lines the table has at most.
+const chartRows = 24
+
+func (p TimeChart) rows(ctx context.Context) (rows []chartRow) {
+	for _, q := range sampled(p.Own.Points, chartRows) {
+		row := chartRow{at: q.At, own: q.Booked}
+		for _, c := range p.Earlier {
+			text := "–"
+			if n, known := c.at(p.Own.seconds(q.At)); known {
+				text = Num(ctx, n)
+			}
+			row.earlier = append(row.earlier, text)
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// spans are the buttons that show something else than the whole.
+func (p TimeChart) spans() []Span {
+	line := p.Own.line().Points
+	return slices.DeleteFunc(slices.Clone(p.Spans), func(s Span) bool {
+		first, last := line[0][0], line[len(line)-1][0]
+		return cmp.Compare(int64(s.From/time.Second), first) <= 0 && cmp.Compare(int64(s.To/time.Second), last) >= 0
+	})
+}
+
+func (s Span) bounds() string {
+	return fmt.Sprintf("%d %d", int64(s.From/time.Second), int64(s.To/time.Second))
+}
+
+// chartInk names the colour of the earlier curve with the number.
+func chartInk(i int) string { return []string{"first", "second", "third"}[min(i, 2)] }

@@ -1,0 +1,86 @@
+package drops_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"io"
+	"regexp"
+	"testing"
+	"time"
+
+	"dropbell/domain/delivery"
+	"dropbell/domain/staff"
+	"dropbell/web/console/consoletest"
+	"dropbell/web/console/shell"
+)
+
+// maxWeight is how much a page with charts may weigh when nothing of it is cached:
+// itself and its files, compressed.
+const maxWeight = 120 << 10
+
+// Charts are drawn over the server's drawing, zoom to a part and back, follow the
+// theme, and keep to the page's security policy. The table behind stays.
+func TestChartsInTheBrowser(t *testing.T) {
+	g := consoletest.New(t)
+	d := g.Published(10, 3*time.Hour)
+	g.Book(d, 1001, delivery.App, 60)
+	g.Exec(`insert into booking_growth select $1, date_trunc('minute', now()) - n * interval '1 hour', 10 * n from generate_series(0, 40) n`, d.ID)
+	b := consoletest.NewTab(t)
+	b.SignIn(g, g.Hire(staff.Marketer))
+	b.Open(g.Server.URL + shell.TemplateURL(d.ID) + "/report")
+	drawn := func(what string) {
+		t.Helper()
+		consoletest.Within(t, what, func() bool {
+			return consoletest.Evaluate[bool](b, `!!document.querySelector("#growth.is-drawn canvas") && document.querySelectorAll("#growth canvas").length === 1`)
+		})
+	}
+	drawn("the chart")
+	pressed := func(want string) {
+		t.Helper()
+		consoletest.Within(t, "the button "+want, func() bool {
+			return consoletest.Evaluate[string](b, `document.querySelector("#growth [data-span][aria-pressed=true]")?.textContent ?? ""`) == want
+		})
+	}
+	pressed("All")
+	b.Click(`#growth [data-span]:nth-of-type(2)`)
+	pressed("Last 24 h")
+	b.Click(`#growth [data-span]:first-of-type`)
+	pressed("All")
+	consoletest.Evaluate[string](b, `document.documentElement.dataset.theme = "dark"`)
+	drawn("the chart in the other theme")
+	if consoletest.Evaluate[int](b, `document.querySelectorAll("#growth .as-table tbody tr").length`) < 20 {
+		t.Error("the table behind the chart is missing")
+	}
+	b.Accessible("the report with charts")
+}
+
+func TestPagesWithChartsAreLight(t *testing.T) {
+	g := consoletest.New(t)
+	d := g.Published(10, 3*time.Hour)
+	g.Exec(`insert into booking_growth select $1, date_trunc('minute', now()) - n * interval '1 minute', n from generate_series(0, 2000) n`, d.ID)
+	b := g.As(staff.Admin)
+	for _, path := range []string{shell.TemplateURL(d.ID) + "/report", shell.TemplateURL(d.ID) + "?tab=reminders"} {
+		page := b.Get(path).Is(200).Body
+		weight := compressed(t, page)
+		for _, m := range regexp.MustCompile(`(?:src|href)="(/static/[^"]+)"`).FindAllStringSubmatch(page, -1) {
+			weight += compressed(t, b.Get(m[1]).Is(200).Body)
+		}
+		if weight > maxWeight {
+			t.Errorf("%s weighs %d bytes with its files, at most %d are wanted", path, weight, maxWeight)
+		}
+		t.Logf("%s weighs %d bytes", path, weight)
+	}
+}
+
+func compressed(t *testing.T, text string) int {
+	t.Helper()
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	if _, err := io.WriteString(w, text); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Len()
+}

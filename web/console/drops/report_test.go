@@ -1,0 +1,99 @@
+package drops_test
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"dropbell/domain/delivery"
+	"dropbell/domain/report"
+	"dropbell/domain/staff"
+	"dropbell/domain/user"
+	"dropbell/web/console"
+	"dropbell/web/console/consoletest"
+	"dropbell/web/console/shell"
+)
+
+// The report sums the drop up, beside earlier drops of the shop and no other's.
+func TestReportPage(t *testing.T) {
+	g := consoletest.New(t)
+	before, d, other := g.Published(10, 3*time.Hour), g.Published(10, 4*time.Hour), g.Published(11, 2*time.Hour)
+	g.Exec(`update templates set name = 'The week before', opens_at = opens_at - interval '7 days', closes_at = closes_at - interval '7 days' where id = $1`, before.ID)
+	g.Exec(`update templates set name = 'Of another shop', opens_at = opens_at - interval '7 days', closes_at = closes_at - interval '7 days' where id = $1`, other.ID)
+	g.Book(d, 1001, delivery.App, 60)
+	g.Fire(d, 12, consoletest.Takes)
+	page := shell.TemplateURL(d.ID) + "/report"
+	b := g.As(staff.Viewer)
+	b.Get(page).Is(200).Has("Report: Moon cake night", "The week before", "none was sent after the opening", "Nobody is missing, nobody is counted twice", "Print or save as PDF").
+		HasNot("Of another shop", "Make a link")
+	g.As(staff.Marketer).Get(page).Is(200).Has("Make a link", "30 days")
+	g.As(staff.Viewer, 11).Get(page).Is(http.StatusForbidden)
+	b.Get("/templates/999/report").Is(http.StatusNotFound)
+	draft := g.Draft(10, time.Hour)
+	b.Get(shell.TemplateURL(draft.ID) + "/report").Is(http.StatusConflict).Has("A draft has no report")
+	b.Get("/results").Is(200).Has("The week before", "Of another shop")
+	b.Get("/results?shop=11").Is(200).HasNot("The week before").Has("Of another shop")
+	b.Get("/results?shop=nonsense").Is(200).Has("The week before")
+	g.As(staff.Viewer, 10).Get("/results").Is(200).HasNot("Of another shop")
+	g.As(staff.Viewer, 10).Get("/results?shop=11").Is(http.StatusForbidden)
+}
+
+// Marketers make links to the report and revoke them.
+func TestReportLinks(t *testing.T) {
+	g := consoletest.New(t)
+	d := g.Published(10, 3*time.Hour)
+	g.Published(11, 3*time.Hour)
+	page := shell.TemplateURL(d.ID) + "/report"
+	b := g.As(staff.Marketer)
+	b.Post(page+"/links", url.Values{"days": {"30"}}).Is(http.StatusSeeOther)
+	shown := b.Get(page).Is(200).Has("The link is ready to copy.", "Valid").Body
+	token := consoletest.Between(shown, "http://127.0.0.1"+report.LinkPath, "<")
+	links := report.Links{Links: user.NewLinks(consoletest.LinkSecret)}
+	id, err := links.Parse(token)
+	if err != nil || g.Number(`select count(*) from report_links where id = $1 and expires_at > now() + interval '29 days'`, id) != 1 {
+		t.Fatalf("token %q: %v", token, err)
+	}
+	for _, days := range []string{"", "0", "-7", "8", "9999999999", "x"} {
+		b.Post(page+"/links", url.Values{"days": {days}}).Is(http.StatusUnprocessableEntity).Has("Valid for")
+	}
+	revoke := page + "/links/1/revoke"
+	g.As(staff.Viewer).Post(revoke, nil).Is(http.StatusForbidden)
+	g.As(staff.Viewer).Post(page+"/links", url.Values{"days": {"7"}}).Is(http.StatusForbidden)
+	g.As(staff.Marketer, 11).Post(revoke, nil).Is(http.StatusForbidden)
+	b.Post("/templates/2/report/links/1/revoke", nil).Is(http.StatusNotFound)
+	b.Post(page+"/links/x/revoke", nil).Is(http.StatusNotFound)
+	b.Post(revoke, nil).Is(http.StatusSeeOther)
+	b.Post(revoke, nil).Is(http.StatusSeeOther)
+	b.Get(page).Is(200).Has("Revoked").HasNot(token)
+	b.Get("/audit").Is(200).Has("shared the report of", "revoked a link to the report of")
+	for range report.MaxLinks {
+		b.Post(page+"/links", url.Values{"days": {"7"}}).Is(http.StatusSeeOther)
+	}
+	b.Post(page+"/links", url.Values{"days": {"7"}}).Is(http.StatusConflict).Has("as many valid links as it may have")
+}
+
+func TestReportLinksNeedASecret(t *testing.T) {
+	g := consoletest.New(t, func(d *console.Deps) { d.Drops.Reports.Signed = report.Links{} })
+	d := g.Published(10, 3*time.Hour)
+	page := shell.TemplateURL(d.ID) + "/report"
+	b := g.As(staff.Marketer)
+	b.Get(page).Is(200).Has("LINK_SECRET").HasNot("Make a link")
+	b.Post(page+"/links", url.Values{"days": {"7"}}).Is(http.StatusConflict).Has("LINK_SECRET")
+}
+
+// A move says beforehand and afterwards how many reminder times fall away.
+func TestMoveSaysWhichReminderTimesFallAway(t *testing.T) {
+	g := consoletest.New(t)
+	d := g.Published(10, 3*time.Hour)
+	page := shell.TemplateURL(d.ID)
+	b := g.As(staff.Marketer)
+	to := g.Now().Add(46 * time.Minute).Truncate(time.Minute)
+	form := url.Values{"opens_at": {to.In(consoletest.Berlin(t)).Format("2006-01-02T15:04:05")}, "version": {b.Get(page + "/move").Is(200).Field("version")}}
+	b.Get(page + "/move?" + form.Encode()).Is(200).Has("3 reminder times fall away")
+	b.Post(page+"/move", form).Is(http.StatusSeeOther)
+	if shown := b.Get(page + "?tab=reminders").Is(200).Text(); !strings.Contains(shown, "3 reminder times fell away with the move.") || !strings.Contains(shown, "3 reminder times fell away when the opening was moved") {
+		t.Error(shown)
+	}
+}

@@ -1,0 +1,266 @@
+package console_test
+
+import (
+	"fmt"
+	"html"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"dropbell/domain/campaign"
+	"dropbell/domain/delivery"
+	"dropbell/domain/staff"
+	"dropbell/domain/template"
+	"dropbell/domain/user"
+	droppages "dropbell/views/pages/drops"
+	"dropbell/web/console/consoletest"
+	"dropbell/web/console/shell"
+)
+
+// batchesSQL are the batches of the present opening of drop $1, each recipient's
+// outcome taken from the batch and its exception rows alone: no counter of slots,
+// drops or campaigns.
+const batchesSQL = `with b as (
+	select b.id, b.channel, b.owner_id, b.due_count as due, b.sent_count as sent,
+		(select count(*) from exceptions e where e.batch_id = b.id and e.outcome = 'skipped') as skipped,
+		(select count(*) from exceptions e where e.batch_id = b.id and e.outcome = 'expired') as expired,
+		(select count(*) from exceptions e where e.batch_id = b.id and e.outcome in ('dead', 'discarded')) as dead
+	from slots s join templates t on t.id = s.template_id and t.opens_at = s.opens_at
+		join batches b on b.kind = 'reminder' and b.owner_id = s.id where t.id = $1)
+select coalesce(sum(%s), 0) from b where %s`
+
+// outcomes are the numbers of a balance sheet, over [batchesSQL].
+var outcomes = map[string]string{"reserved": "due", "sent": "sent", "skipped": "skipped", "expired": "expired", "dead": "dead", "inflight": "due - sent - skipped - expired - dead"}
+
+// rowsSQL counts what a figure of a drop's pages says, from rows.
+var rowsSQL = map[string]string{
+	"reminders:booked": `select (select count(*) from reservations r join slots s on s.template_id = r.template_id and s.state <> 'finished'
+			join templates t on t.id = s.template_id and t.opens_at = s.opens_at, generate_series(0, 4) c
+			where r.template_id = $1 and r.slots & (1::bigint << (12 * c + s.slot - 1)) <> 0)
+		+ (select coalesce(sum(b.due_count), 0) from slots s join batches b on b.kind = 'reminder' and b.owner_id = s.id where s.template_id = $1)`,
+	"reminders:sent":     fmt.Sprintf(batchesSQL, "sent", "true"),
+	"reminders:skipped":  fmt.Sprintf(batchesSQL, "skipped", "true"),
+	"reminders:lost":     fmt.Sprintf(batchesSQL, "expired + dead", "true"),
+	"reminders:inflight": fmt.Sprintf(batchesSQL, outcomes["inflight"], "true"),
+	"reminders:after":    `select count(*) from slots s join batches b on b.owner_id = s.id and b.kind = 'reminder' where s.template_id = $1 and b.finished_at > s.opens_at`,
+	"coupons:total":      `select stock from templates where id = $1`,
+	"coupons:issued":     `select count(*) from coupons where template_id = $1 and not returned`,
+	"coupons:left":       `select stock - (select count(*) from coupons where template_id = $1 and not returned) from templates where id = $1`,
+	"tally:unused":       `select count(*) from coupons where template_id = $1 and state = 'unused'`,
+	"tally:locked":       `select count(*) from coupons where template_id = $1 and state = 'locked'`,
+	"tally:used":         `select count(*) from coupons where template_id = $1 and state = 'used'`,
+	"tally:expired":      `select count(*) from coupons where template_id = $1 and state = 'expired'`,
+	"tally:revoked":      `select count(*) from coupons where template_id = $1 and state = 'revoked'`,
+	"people:booked":      `select count(*) from reservations where template_id = $1`,
+	"people:reminded":    `select count(*) from reservations r where r.template_id = $1 and r.user_id not in (1002, 1003, 1009)`, // an opt-out, a refused address, a reminder that waits
+	"people:claimed":     `select count(distinct c.user_id) from coupons c join reservations r using (template_id, user_id) where c.template_id = $1`,
+	"people:used":        `select count(distinct c.user_id) from coupons c join reservations r using (template_id, user_id) where c.template_id = $1 and c.state = 'used'`,
+	"people:others":      `select count(distinct c.user_id) from coupons c where c.template_id = $1 and not exists (select from reservations r where r.template_id = c.template_id and r.user_id = c.user_id)`,
+}
+
+// campaignSQL counts what a figure of campaign $1 says, from its batches.
+var campaignSQL = map[string]string{
+	"people":   `select sum(due_count) from batches where kind = 'campaign' and owner_id = $1`,
+	"sent":     `select sum(due_count) - (select count(*) from exceptions e join batches b on b.id = e.batch_id where b.kind = 'campaign' and b.owner_id = $1 and e.outcome <> 'recovered') from batches where kind = 'campaign' and owner_id = $1`,
+	"skipped":  `select count(*) from exceptions e join batches b on b.id = e.batch_id where b.kind = 'campaign' and b.owner_id = $1 and e.outcome = 'skipped'`,
+	"expired":  `select count(*) from exceptions e join batches b on b.id = e.batch_id where b.kind = 'campaign' and b.owner_id = $1 and e.outcome = 'expired'`,
+	"dead":     `select count(*) from exceptions e join batches b on b.id = e.batch_id where b.kind = 'campaign' and b.owner_id = $1 and e.outcome = 'dead'`,
+	"inflight": `select count(*) from batches where kind = 'campaign' and owner_id = $1 and state <> 'done'`,
+}
+
+// figures compares the figures of pages with rows.
+type figures struct {
+	*consoletest.Fixture
+	drop, before template.Template
+	campaign     campaign.Campaign
+	seen         map[string]bool
+}
+
+var (
+	figure = regexp.MustCompile(`data-figure="([^"]+)"[^>]*>(?:\s*<strong>)?\s*([^<]+)`)
+	share  = regexp.MustCompile(`<td class="number">([<>]?[0-9.]+)%</td>`)
+)
+
+// want returns the number that the rows give for a figure.
+func (f *figures) want(name string) int64 {
+	f.Helper()
+	if sql, ok := rowsSQL[name]; ok {
+		return f.Number(sql, f.drop.ID)
+	}
+	parts := strings.Split(name, ":")
+	last := parts[len(parts)-1]
+	number := func(i int) int64 {
+		n, err := strconv.ParseInt(parts[i], 10, 64)
+		f.Must(err)
+		return n
+	}
+	switch {
+	case parts[0] == "balance", parts[0] == "sheet" && len(parts) == 2:
+		return f.Number(fmt.Sprintf(batchesSQL, outcomes[last], "true"), f.drop.ID)
+	case parts[0] == "sheet":
+		c, err := delivery.ParseChannel(parts[1])
+		f.Must(err)
+		return f.Number(fmt.Sprintf(batchesSQL, outcomes[last], fmt.Sprintf("channel = %d", c)), f.drop.ID)
+	case parts[0] == "slot":
+		c, err := delivery.ParseChannel(parts[2])
+		f.Must(err)
+		return f.Number(fmt.Sprintf(batchesSQL, outcomes[last], fmt.Sprintf("channel = %d and owner_id = %d", c, number(1))), f.drop.ID)
+	case parts[0] == "drop":
+		return f.Number(map[string]string{"sent": rowsSQL["reminders:sent"], "issued": rowsSQL["coupons:issued"], "used": rowsSQL["tally:used"]}[last], number(1))
+	case parts[0] == "campaign" && len(parts) == 2:
+		return f.Number(campaignSQL[last], f.campaign.ID)
+	case parts[0] == "campaign":
+		return f.Number(campaignSQL[last], number(1))
+	case parts[0] == "results":
+		return f.group(int(number(1)), last)
+	}
+	f.Fatalf("the test does not know the figure %q", name)
+	return 0
+}
+
+// group counts one group of the campaign, user by user.
+func (f *figures) group(variant int, what string) (n int64) {
+	f.Helper()
+	rows, err := f.SQL.Query(f.Context(), `select u.id, exists (select from exceptions e join batches b on b.id = e.batch_id
+		where b.kind = 'campaign' and b.owner_id = $1 and e.user_id = u.id and e.outcome <> 'recovered') from users u`, f.campaign.ID)
+	f.Must(err)
+	defer rows.Close()
+	for rows.Next() {
+		var id user.ID
+		var not bool
+		f.Must(rows.Scan(&id, &not))
+		if f.campaign.Content.Pick(f.campaign.ID, id) == variant && (what == "assigned" || !not) {
+			n++
+		}
+	}
+	f.Must(rows.Err())
+	return n
+}
+
+// pages are those of the drop that show figures.
+func (f *figures) pages() []string {
+	page := shell.TemplateURL(f.drop.ID)
+	list := []string{page + "/balance", page + "/report"}
+	for _, tab := range droppages.Tabs() {
+		list = append(list, page+"?tab="+string(tab))
+	}
+	return list
+}
+
+// check compares every figure of the page, of which there are some.
+func (f *figures) check(b *consoletest.Browser, path string) {
+	f.Helper()
+	page := b.Get(path).Is(200).Body
+	found := figure.FindAllStringSubmatch(page, -1)
+	if len(found) == 0 {
+		f.Errorf("%s shows no figures", path)
+	}
+	for _, m := range found {
+		got, err := strconv.ParseInt(strings.ReplaceAll(strings.TrimSpace(html.UnescapeString(m[2])), ",", ""), 10, 64)
+		if err != nil {
+			f.Errorf("%s: %s is %q", path, m[1], m[2])
+		} else if want := f.want(m[1]); got != want {
+			f.Errorf("%s: %s is %d, the rows say %d", path, m[1], got, want)
+		}
+		f.seen[m[1]] = true
+	}
+	if _, table, ok := strings.Cut(page, `class="table is-tight tally"`); ok {
+		f.addsUp(path, table)
+	}
+}
+
+// addsUp checks that the shares of a tally are 100 % together.
+func (f *figures) addsUp(path, table string) {
+	f.Helper()
+	table, _, _ = strings.Cut(table, "</table>")
+	sum := 0.0
+	for _, m := range share.FindAllStringSubmatch(html.UnescapeString(table), -1) {
+		n, err := strconv.ParseFloat(strings.Trim(m[1], "<>"), 64)
+		f.Must(err)
+		sum += n
+	}
+	if sum < 99.95 || sum > 100.05 {
+		f.Errorf("%s: the shares are %.1f %% together", path, sum)
+	}
+}
+
+// sold gives coupons as a rush does: rows, counts per user, stock and curve agree.
+func (f *figures) sold(t template.Template, users ...int64) {
+	f.Helper()
+	for _, id := range users {
+		f.Gives(t, id)
+		f.Exec(`insert into claim_counts values ($1, $2, 1)`, t.ID, id)
+		f.Exec(`insert into claim_seconds values ($1, date_trunc('second', clock_timestamp()), 1) on conflict (template_id, second) do update set issued = claim_seconds.issued + 1`, t.ID)
+	}
+	f.Exec(`update templates set issued = issued + $2 where id = $1`, t.ID, len(users))
+}
+
+// become puts so many of the drop's unused coupons into the state, as events do.
+func (f *figures) become(state string, n int) {
+	f.Helper()
+	f.Exec(`update coupons set state = $2, order_id = 'o' || id, used_at = now(), locked_at = now(), locked_until = now() + interval '1 hour'
+		where id in (select id from coupons where template_id = $1 and state = 'unused' order by id limit $3)`, f.drop.ID, state, n)
+	f.Exec(`insert into coupon_tallies (template_id) values ($1) on conflict do nothing`, f.drop.ID)
+	f.Exec(`update coupon_tallies set `+state+` = `+state+` + $2 where template_id = $1`, f.drop.ID, n)
+}
+
+// Every figure with a name, on every page that shows one, is what the rows of the
+// database add up to: of a drop with an earlier one and reminders in every state,
+// while some wait, and of a campaign that has gone out.
+func TestFiguresAreWhatTheRowsSay(t *testing.T) {
+	g := consoletest.New(t)
+	f := &figures{Fixture: g, seen: map[string]bool{}}
+	f.before, f.drop = g.Published(10, 2*time.Hour), g.Published(10, 3*time.Hour)
+	g.Exec(`update templates set stock = 1000`)
+	for id := user.ID(1001); id <= 1009; id++ {
+		if id < 1009 {
+			g.Book(f.drop, id, delivery.Email, 60, 10)
+		}
+		g.Book(f.drop, id, delivery.App, 5)
+	}
+	g.Exec(`insert into users (id, email, opt_outs) select i, 'p' || i || '@example.com', case when i = 1002 then 2 else 0 end from generate_series(1001, 1040) i`)
+	refuse := func(m delivery.Message) delivery.Result {
+		if m.To.ID == 1003 {
+			return delivery.Result{Status: delivery.Permanent, Detail: "550 no such mailbox"}
+		}
+		return delivery.Result{Status: delivery.Delivered}
+	}
+	b := g.As(staff.Admin)
+	g.Fire(f.drop, 12, refuse) // the others wait
+	for _, page := range f.pages() {
+		f.check(b, page)
+	}
+	g.Fire(f.drop, 11, refuse) // which no user has booked
+	g.Fire(f.drop, 2, refuse)
+	b.Get(shell.TemplateURL(f.drop.ID)+"?tab=reminders").Is(200).Has("Nobody to remind", "Partly delivered").HasNot("Finished")
+	f.sold(f.drop, 1001, 1002, 1003, 1004, 1021, 1022, 1023, 1024, 1025, 1026, 1027)
+	f.become("used", 3)
+	f.become("locked", 2)
+	f.become("revoked", 1)
+	f.sold(f.before, 1001, 1030)
+	g.Exec(`update slots set opens_at = opens_at - interval '1 day' where template_id = $1`, f.before.ID)
+	g.Exec(`update templates set opens_at = opens_at - interval '1 day', closes_at = closes_at - interval '1 day' where id = $1`, f.before.ID)
+	f.campaign = g.SentOut("Spring", 10, 400)
+	page := fmt.Sprintf("/campaigns/%d", f.campaign.ID)
+	consoletest.Within(t, "the card about claims to be read again", func() bool {
+		return strings.Contains(b.Get(shell.TemplateURL(f.drop.ID)+"?tab=claims").Body, `data-figure="coupons:issued">11<`)
+	})
+	b.Get(page).Is(200).HasNot(`data-figure="results:`) // nothing is counted yet
+	g.Count()
+	for _, path := range append(f.pages(), "/results", "/campaigns", page) {
+		f.check(b, path)
+	}
+	for name := range rowsSQL {
+		if !f.seen[name] {
+			t.Errorf("no page shows %s", name)
+		}
+	}
+	for _, name := range []string{"campaign:sent", "results:0:sent", "results:1:assigned", "results:-1:sent", "sheet:email:sent", "balance:reserved",
+		fmt.Sprintf("drop:%d:issued", f.before.ID), fmt.Sprintf("campaign:%d:sent", f.campaign.ID)} {
+		if !f.seen[name] {
+			t.Errorf("no page shows %s", name)
+		}
+	}
+}

@@ -1,0 +1,120 @@
+package links_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+
+	"dropbell/adapters/postgres"
+	"dropbell/domain/campaign"
+	"dropbell/domain/claim"
+	"dropbell/domain/delivery"
+	"dropbell/domain/report"
+	"dropbell/domain/template"
+	"dropbell/domain/user"
+	"dropbell/web/links"
+)
+
+var reportLinks = report.Links{Links: user.NewLinks(secret)}
+
+// fakeReports has one report, behind link 1, and fails with err if set.
+type fakeReports struct{ err error }
+
+func (f *fakeReports) Open(_ context.Context, token string) (report.Report, error) {
+	id, err := reportLinks.Parse(token)
+	if err == nil {
+		err = f.err
+	}
+	if err == nil && id != 1 {
+		err = report.ErrNoLink
+	}
+	opens := time.Date(2026, 11, 11, 12, 0, 0, 0, time.UTC)
+	t := template.Template{ID: 7, ShopName: "Harbour <Tea>", ShopTimezone: "Asia/Shanghai", Stored: template.Closed,
+		Spec: template.Spec{Name: "Moon & cake", Kind: template.AmountOff, AmountOff: 1000, Currency: "CNY", Stock: 10, OpensAt: opens, ClosesAt: opens.Add(time.Hour)}}
+	return report.Report{Figures: report.Figures{Template: t, Total: 10, Issued: 4}, Sales: claim.Curve{}, At: opens.Add(2 * time.Hour)}, err
+}
+
+func (f *fakeReports) serve(t *testing.T) string {
+	pages := links.New(links.Deps{Links: user.NewLinks(secret), Channels: delivery.ChannelSetOf(delivery.Email), Now: time.Now, Log: slog.New(slog.DiscardHandler)})
+	r := chi.NewRouter()
+	r.Mount(links.ReportPrefix, links.NewReports(pages, reportLinks, f))
+	server := httptest.NewServer(r)
+	t.Cleanup(server.Close)
+	return server.URL + report.LinkPath
+}
+
+// The report is shown without signing in, is not indexed, kept or sent on, and runs
+// no scripts but its own.
+func TestSharedReport(t *testing.T) {
+	base := (&fakeReports{}).serve(t)
+	res, page := ask(t, http.MethodGet, base+reportLinks.Token(1), "", nil)
+	if res.StatusCode != 200 || !strings.Contains(page, "Moon &amp; cake") || !strings.Contains(page, "Harbour &lt;Tea&gt;") || strings.Contains(page, "<form") || strings.Contains(page, `href="/`+"templates") {
+		t.Errorf("%d: %s", res.StatusCode, page)
+	}
+	for name, want := range map[string]string{"X-Robots-Tag": "noindex", "Referrer-Policy": "no-referrer", "Cache-Control": "no-store",
+		"Content-Security-Policy": "default-src 'none'; script-src 'nonce-"} {
+		if got := res.Header.Get(name); !strings.HasPrefix(got, want) {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+	if !strings.Contains(page, `<meta name="robots" content="noindex"`) {
+		t.Error("the page may be indexed")
+	}
+	if res, _ := ask(t, http.MethodHead, base+reportLinks.Token(1), "", nil); res.StatusCode != 200 {
+		t.Errorf("a program that only asks: %d", res.StatusCode)
+	}
+}
+
+// Links that lead nowhere all look the same, and say nothing about why.
+func TestSharedReportRefused(t *testing.T) {
+	base := (&fakeReports{}).serve(t)
+	var first string
+	for name, token := range map[string]string{"ended": reportLinks.Token(2), "nonsense": "x", "a campaign's": campaign.Links{Links: reportLinks.Links}.Token(campaign.Reader{CampaignID: 1}),
+		"changed": strings.ToUpper(reportLinks.Token(1)), "hostile": "%00%ff", "long": strings.Repeat("A", 5000)} {
+		res, page := ask(t, http.MethodGet, base+token, "", nil)
+		page = page[strings.Index(page, "<main"):]
+		if first == "" {
+			first = page
+		}
+		if res.StatusCode != http.StatusNotFound || page != first || !strings.Contains(page, "expired or was revoked") {
+			t.Errorf("%s: %d %s", name, res.StatusCode, page)
+		}
+	}
+	for _, method := range []string{http.MethodPost, http.MethodDelete, http.MethodPut} {
+		if res, _ := ask(t, method, base+reportLinks.Token(1), "", nil); res.StatusCode != http.StatusNotFound {
+			t.Errorf("%s: %d", method, res.StatusCode)
+		}
+	}
+	for cause, want := range map[error]int{postgres.ErrUnavailable: 503, errors.New("a bug"): 503, report.ErrDraft: 404} {
+		base := (&fakeReports{err: cause}).serve(t)
+		res, page := ask(t, http.MethodGet, base+reportLinks.Token(1), "", nil)
+		if res.StatusCode != want || strings.Contains(page, cause.Error()) {
+			t.Errorf("%v: %d", cause, res.StatusCode)
+		}
+	}
+}
+
+// Guessing is slowed down for the guesser's address, and reading for one link.
+func TestSharedReportLimits(t *testing.T) {
+	base := (&fakeReports{}).serve(t)
+	last := 0
+	for range 200 {
+		res, _ := ask(t, http.MethodGet, base+"guess", "", nil)
+		if last = res.StatusCode; last == http.StatusTooManyRequests {
+			break
+		}
+	}
+	if last != http.StatusTooManyRequests {
+		t.Errorf("guesses end with %d", last)
+	}
+	if res, _ := ask(t, http.MethodGet, base+reportLinks.Token(1), "", nil); res.StatusCode != 200 {
+		t.Errorf("a reader meanwhile: %d", res.StatusCode)
+	}
+}
