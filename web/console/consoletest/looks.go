@@ -24,8 +24,8 @@ import (
 var axe string
 
 // Hidden minimizes the tab's window, so that nothing is painted, and ends what the
-// browser reports of style sheets, elements and requests. That is a third of the
-// browser's work. Tests call it that only ask a page by [Evaluate].
+// browser reports of style sheets, elements and requests. That spares a
+// quarter of the work. Tests call it that only ask a page by [Evaluate].
 func (b *Tab) Hidden() {
 	b.Helper()
 	b.Do(func(ctx context.Context, _ *chromedp.Target) (chromedp.Void, error) {
@@ -55,7 +55,7 @@ func (b *Tab) Resize(width, height int64) {
 }
 
 // Becomes puts the page of this address, which is another look of the tab's, in
-// the place of the tab's: a third of the work of opening it. It reports false, and
+// the place of the tab's, without the work of opening it. It reports false, and
 // does nothing, if the page has scripts besides those of all pages.
 func (b *Tab) Becomes(url string) bool {
 	b.Helper()

@@ -31,7 +31,7 @@ func chosenStories(t *testing.T) []stories.Story {
 // wider than a phone. A page is opened in one theme and language, with all rules,
 // and becomes its look in the other of both, with the rules that depend on them.
 // One tab is open at a time: beside others the browser begins a process for each
-// page, which takes a sixth more.
+// page, which took 68 instead of 60 processor seconds for 104 stories.
 func TestEveryPageInTheBrowser(t *testing.T) {
 	book, err := stories.NewBook()
 	if err != nil {
