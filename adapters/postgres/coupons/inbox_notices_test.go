@@ -41,7 +41,7 @@ func TestNoticesAreInTheInbox(t *testing.T) {
 		t.Fatalf("told before it is sent: %+v", got)
 	}
 	b.deliver()
-	for id, title := range map[user.ID]string{1: "Coupon expires tomorrow: Half price", 2: "优惠券明天到期：Half price"} {
+	for id, title := range map[user.ID]string{1: "Your coupon expires tomorrow: Half price", 2: "优惠券明天到期：Half price"} {
 		got := box(id)
 		if len(got.Items) != 1 || got.Unread != 1 {
 			t.Fatalf("user %d: %+v", id, got)

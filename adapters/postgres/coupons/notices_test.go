@@ -129,7 +129,7 @@ func TestNoticesGoOut(t *testing.T) {
 		if m.To.ID == 3 || m.To.ID == 4 {
 			return delivery.Result{Status: delivery.Permanent, Detail: "gone"}
 		}
-		if m.Content.Title != "Coupon expires tomorrow: Half price" {
+		if m.Content.Title != "Your coupon expires tomorrow: Half price" {
 			t.Errorf("told %q", m.Content.Title)
 		}
 		return delivery.Result{Status: delivery.Delivered}
