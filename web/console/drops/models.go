@@ -27,7 +27,7 @@ type model struct {
 	lasts        time.Duration
 }
 
-// models are offered to everybody, whatever their shops did before.
+// models are offered to all members, whatever their shops did before.
 func models() []model {
 	workday := func(d time.Weekday) bool { return d != time.Saturday && d != time.Sunday }
 	saturday := func(d time.Weekday) bool { return d == time.Saturday }
