@@ -263,10 +263,14 @@ func (p Pattern) fill(own own) string {
 	}
 	size := 0
 	for i := range p.parts {
-		size += len(p.parts[i].literal) + 32
+		if size += len(p.parts[i].literal); !p.parts[i].isLiteral() {
+			size += 128
+		}
 	}
-	b := make([]byte, 0, size)
-	return string(appendParts(b, p.parts, own))
+	var b strings.Builder
+	b.Grow(size)
+	writeParts(&b, p.parts, own)
+	return b.String()
 }
 
 // own are the values that are the reader's own.
@@ -282,22 +286,21 @@ func (o own) value(variable string) string {
 	return ""
 }
 
-func appendParts(b []byte, parts []part, own own) []byte {
+func writeParts(b *strings.Builder, parts []part, own own) {
 	for i := range parts {
 		switch q := &parts[i]; {
 		case q.group != nil:
 			if !slices.ContainsFunc(q.group, func(v part) bool { return v.variable != "" && !v.hasOwn && own.value(v.variable) == "" }) {
-				b = appendParts(b, q.group, own)
+				writeParts(b, q.group, own)
 			}
 		case q.variable == "":
-			b = append(b, q.literal...)
+			b.WriteString(q.literal)
 		default:
 			v := own.value(q.variable)
 			if v == "" {
 				v = q.fallback
 			}
-			b = append(b, q.escape.of(v)...)
+			b.WriteString(q.escape.of(v))
 		}
 	}
-	return b
 }

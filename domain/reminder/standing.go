@@ -15,7 +15,7 @@ type Standing string
 const (
 	// Overdue: due by now and not fired.
 	Overdue Standing = "overdue"
-	// Nobody: fired, and no user had booked it.
+	// Nobody means that the slot was fired and no user had booked it.
 	Nobody Standing = "nobody"
 	// FellAway: no user had booked it, and none could any more once the opening was
 	// moved so near that the slot lay in the past.

@@ -30,6 +30,8 @@ func chosenStories(t *testing.T) []stories.Story {
 // Every page in every state: nothing blocked, nothing inaccessible and nothing
 // wider than a phone. A page is opened in one theme and language, with all rules,
 // and becomes its look in the other of both, with the rules that depend on them.
+// One tab is open at a time: beside others the browser begins a process for each
+// page, which takes a sixth more.
 func TestEveryPageInTheBrowser(t *testing.T) {
 	book, err := stories.NewBook()
 	if err != nil {
@@ -40,7 +42,6 @@ func TestEveryPageInTheBrowser(t *testing.T) {
 	const perTab = 60
 	for i, some := range slices.Collect(slices.Chunk(chosenStories(t), perTab)) {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
-			t.Parallel()
 			b := consoletest.NewTab(t)
 			b.Hidden()
 			for _, s := range some {
