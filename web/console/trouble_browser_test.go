@@ -40,7 +40,7 @@ func TestRequestsThatNobodyAnswersAreSpokenOf(t *testing.T) {
 	way.Config.SetKeepAlivesEnabled(false)
 	way.Listener.Close()
 	way.CloseClientConnections()
-	b.Press("#dialog", "Publish")
+	b.Press("#dialog", "Publish without looking")
 	b.Sees("#dialog #trouble", "The server could not be reached")
 	b.Accessible("a dialog whose answer did not come")
 	b.Click("#dialog #trouble [data-dismiss]")
