@@ -56,7 +56,7 @@ func TestADropFromBeginningToEnd(t *testing.T) {
 	}
 	b.Press("#drop-head", "Publish")
 	b.Fill("#dialog #f-reason", "the shop agreed")
-	b.Press("#dialog", "Publish")
+	b.Press("#dialog", "Publish without looking")
 	b.Sees("main", "has been published", "Scheduled", "60 min")
 	b.Press(".drop-tabs", "History")
 	b.Sees("main", "the shop agreed")
