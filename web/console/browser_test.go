@@ -86,7 +86,7 @@ func TestADropFromBeginningToEnd(t *testing.T) {
 	b.Press("#dialog", "Cancel drop")
 	b.Sees("#dialog", "The drop is closed. Nothing of it can change any more.")
 	g.Exec(`update templates set state = 'published', version = version + 1`)
-	b.Press("#dialog", "Keep it")
+	b.Press("#dialog", "Cancel")
 	b.Press("#drop-head", "Cancel drop")
 	b.Press("#dialog .dialog-foot", "Cancel drop")
 	b.Sees("main", "“Moon cake night” is cancelled.", "Cancelled")
