@@ -38,7 +38,7 @@ func editor(c message.Channel, tag string) messagepages.Editor {
 	key := message.Key{Kind: message.Reminder, Channel: c, Language: message.BuiltInLanguage(tag)}
 	text, _ := message.Default(key)
 	p := messagepages.Editor{Title: "Message: Moon cake night", Active: "templates", URL: "/templates/1/message", Place: message.Place{Shop: 10, Template: 1}, Channel: c,
-		Crumbs: []ui.Crumb{{Label: "Templates", URL: "/templates"}, {Label: "Moon cake night", URL: "/templates/1"}}, Draft: message.Draft{Kind: message.Reminder, Language: tag, Text: text},
+		Crumbs: []ui.Crumb{{Label: "Drops", URL: "/templates"}, {Label: "Moon cake night", URL: "/templates/1"}}, Draft: message.Draft{Kind: message.Reminder, Language: tag, Text: text},
 		Found: message.Found{Key: key, Text: text, Level: message.BuiltIn}, Written: true, Languages: []string{"en", "zh"}, MayEdit: true, Zone: shanghai(),
 		Own: messagepages.Own{Email: "ada@shop.example"}}
 	p.Previews = pageparts.Previews{Reader: "Robin Chen"}
