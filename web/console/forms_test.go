@@ -74,7 +74,7 @@ func TestPreviewOfACampaign(t *testing.T) {
 	b.Post("/campaigns/preview", form).Is(200).Has(`data-for="f-name"`, `data-for="f-percent_b"`, `data-for="f-audience_value"`, "does not exist", "not known right now")
 	b.Post("/campaigns", form).Is(http.StatusUnprocessableEntity).Has("3 things need your attention", "Name : is required", "Which ones : does not exist", "must be a whole number")
 	letter := consoletest.Between(b.Post("/campaigns/preview", consoletest.CampaignForm("body", "Come, {{nope}}")).Is(200).Body, `<article class="letter">`, "</article>")
-	if !strings.Contains(letter, "{{nope}}") || !strings.Contains(letter, "has a variable that does not exist or is not closed") {
+	if !strings.Contains(letter, "{{nope}}") || !strings.Contains(letter, "{{nope}} is not a variable; there are user, drop") {
 		t.Errorf("an unknown variable reads %q", letter)
 	}
 	b.Post("/campaigns/preview", nil).Is(200).Has(`data-for="f-name"`, `data-for="f-title"`, `data-for="f-starts_at"`)

@@ -176,7 +176,7 @@ func TestInChineseInTheBrowser(t *testing.T) {
 	b.Click(`main button[lang="zh-CN"]`)
 	b.Sees("h1", "我的账号")
 	b.Open(g.Server.URL + "/templates")
-	b.Sees("h1", "优惠券模板")
+	b.Sees("h1", "抢券活动")
 	b.Press("#results", "Moon cake night")
 	b.Sees("#drop-head", "Moon cake night", "调整时间")
 	if lang := consoletest.Evaluate[string](b, `document.documentElement.lang`); lang != "zh-CN" {

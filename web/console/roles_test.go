@@ -112,8 +112,9 @@ func TestLimitedToShopsStaysLimited(t *testing.T) {
 		g.Number(`select count(*) from api_keys`) != 0 || g.Number(`select count(*) from staff where shops <> '{}'`) != 1 {
 		t.Error("something was changed")
 	}
-	for _, path := range []string{`href="/staff"`, `href="/keys"`, `href="/dead-messages"`} {
-		chief.Get("/").Is(200).Has(path)
+	for path, page := range map[string]string{`href="/staff"`: "/shops", `href="/keys"`: "/shops", `href="/dead-messages"`: "/deliveries"} {
+		chief.Get(page).Is(200).Has(path)
+		limited.Get(page).Is(200).HasNot(path)
 		limited.Get("/").Is(200).HasNot(path)
 		limited.Get("/account").Is(200).HasNot(path)
 	}

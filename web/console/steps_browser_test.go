@@ -182,7 +182,7 @@ func TestStepsOfACampaign(t *testing.T) {
 	b.Fill("#f-grant_template_id", fmt.Sprint(d.ID))
 	b.Sees("#preview", "Come by", "2 coupons at most, together worth CN¥20 at most")
 	b.Click("[data-next]")
-	b.Sees("[data-step='step-2']", "has a variable that does not exist")
+	b.Sees("[data-step='step-2']", "{{nmae}} is not a variable")
 	b.Fill("#f-title", "Tea for {{name|you}}")
 	b.Sees("#preview", "Tea for you")
 	b.Next("3 · Compare two versions")

@@ -24,7 +24,7 @@ func TestClaimsCard(t *testing.T) {
 	var card consoletest.Answer
 	consoletest.Within(t, "what was sold", func() bool { // what was looked up is kept for a second
 		card = b.Get("/templates/1/claims").Is(200)
-		return strings.Contains(card.Body, "Sell-out curve, 7 coupons at the end")
+		return strings.Contains(card.Body, "issued by time after the opening") && strings.Contains(card.Body, `<td class="number">7</td>`)
 	})
 	card.Has("of 7 in all", "7 issued, 0 available", "Sold out ", "after the opening", "Most per second").HasNot("<html")
 	g.Shop(11)
