@@ -70,7 +70,7 @@ func (a *API) putShop(ctx context.Context, in *struct {
 		return nil, err
 	}
 	shop := template.Shop{Number: number, Name: name, Timezone: in.Body.Timezone}
-	if err := a.Shops.ChangeShop(ctx, shop, staff.Entry{Actor: pipeline.ActorOf(ctx), Action: "shop.save", ObjectKind: "shop",
+	if err := a.Shops.NameShop(ctx, shop, staff.Entry{Actor: pipeline.ActorOf(ctx), Action: "shop.save", ObjectKind: "shop",
 		ObjectID: in.Number, ShopNumber: number}); err != nil {
 		return nil, err
 	}

@@ -233,11 +233,14 @@ func TestShops(t *testing.T) {
 	if a.at("shops.0.name") != "茶馆" || a.at("shops.1.number") != "11" {
 		t.Fatalf("shops: %s", a.Body)
 	}
-	// The audit log says what the shop was, as it does for the console.
+	// The audit log says what the shop was, as it does for the console. The claim
+	// address, which the console sets, stays.
+	r.exec(`update shops set claim_url = 'https://shop.example/c' where number = 11`)
 	a = r.want(r.call(r.admin(), "PUT", "/admin/shops/11", `{"name":" C ","timezone":"UTC"}`), 200, "")
 	var before, after string
 	r.must(r.sql.QueryRow(t.Context(), `select before::text, after::text from audit where action = 'shop.save' order by id desc limit 1`).Scan(&before, &after))
-	if a.at("name") != "C" || before != `{"name": "B", "timezone": "UTC"}` || after != `{"name": "C", "timezone": "UTC"}` {
+	if a.at("name") != "C" || before != `{"name": "B", "timezone": "UTC", "claim_url": "https://shop.example/c"}` ||
+		after != `{"name": "C", "timezone": "UTC", "claim_url": "https://shop.example/c"}` {
 		t.Errorf("%s: from %s to %s", a.Body, before, after)
 	}
 	for _, bad := range []string{`{"name":" ","timezone":"UTC"}`, `{"name":"a\nb","timezone":"UTC"}`, `{"name":"a\u202eb","timezone":"UTC"}`, `{"name":"","timezone":"UTC"}`, `{"name":"x","timezone":"Mars"}`, `{"name":"x","timezone":""}`, `{"name":"x","timezone":"Local"}`,

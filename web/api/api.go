@@ -26,9 +26,9 @@ import (
 
 // Shops keeps the shops that templates belong to.
 type Shops interface {
-	// ChangeShop creates the shop or changes its name and time zone, and says
-	// in the entry what it was before and is now.
-	ChangeShop(ctx context.Context, shop template.Shop, e staff.Entry) error
+	// NameShop creates the shop or changes its name and time zone, and says in the
+	// entry what it was before and is now. Its claim address stays.
+	NameShop(ctx context.Context, shop template.Shop, e staff.Entry) error
 	Shops(ctx context.Context) ([]template.Shop, error)
 }
 

@@ -10,9 +10,18 @@ import (
 	"dropbell/domain/template"
 )
 
-// ChangeShop creates a shop or changes its name and time zone, with its audit
-// entry, in which what was there before is filled in.
+// ChangeShop creates a shop or changes its name, time zone and claim address, with
+// its audit entry, in which what was there before is filled in.
 func (s Templates) ChangeShop(ctx context.Context, shop template.Shop, e staff.Entry) error {
+	return s.changeShop(ctx, shop, false, e)
+}
+
+// NameShop is ChangeShop, but leaves the claim address of a shop that exists as it is.
+func (s Templates) NameShop(ctx context.Context, shop template.Shop, e staff.Entry) error {
+	return s.changeShop(ctx, shop, true, e)
+}
+
+func (s Templates) changeShop(ctx context.Context, shop template.Shop, keepAddress bool, e staff.Entry) error {
 	return s.Tx(ctx, func(tx pgx.Tx) error {
 		e.Before, e.After = nil, shop.Shown()
 		made, err := tx.Exec(ctx, `insert into shops (number, name, timezone, claim_url) values ($1, $2, $3, $4) on conflict (number) do nothing`,
@@ -24,6 +33,10 @@ func (s Templates) ChangeShop(ctx context.Context, shop template.Shop, e staff.E
 			var old template.Shop
 			if err := tx.QueryRow(ctx, `select name, timezone, claim_url from shops where number = $1 for update`, shop.Number).Scan(&old.Name, &old.Timezone, &old.ClaimURL); err != nil {
 				return err
+			}
+			if keepAddress {
+				shop.ClaimURL = old.ClaimURL
+				e.After = shop.Shown()
 			}
 			if _, err := tx.Exec(ctx, `update shops set name = $2, timezone = $3, claim_url = $4 where number = $1`, shop.Number, shop.Name, shop.Timezone, shop.ClaimURL); err != nil {
 				return err
