@@ -17,6 +17,8 @@ func TestADigestLogsOneLineASecond(t *testing.T) {
 		d := digest{log: slog.New(slog.NewTextHandler(&out, nil)), message: "dependency unavailable"}
 		lines := func() []string {
 			synctest.Wait()
+			d.mu.Lock() // lines are written under it
+			defer d.mu.Unlock()
 			return strings.Split(strings.TrimSpace(out.String()), "\n")
 		}
 		d.warn(t.Context(), "request_id", "first")
