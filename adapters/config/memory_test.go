@@ -56,7 +56,7 @@ func TestAQuietProgramGivesMemoryBack(t *testing.T) {
 	runtime.KeepAlive(work)
 	work = nil
 	var m runtime.MemStats
-	for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) { // between looks at the runtime, which tells of no change itself
 		if runtime.ReadMemStats(&m); m.HeapIdle-m.HeapReleased < spareBytes && m.HeapInuse < 32<<20 {
 			return
 		}

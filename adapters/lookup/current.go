@@ -82,7 +82,7 @@ func (t *Templates) runRounds() {
 	for r := t.rounds.next(); r != nil; r = t.rounds.next() {
 		began := time.Now()
 		t.runRound(r)
-		time.Sleep(time.Until(began.Add(roundEvery)))
+		time.Sleep(time.Until(began.Add(roundEvery))) // requests that come meanwhile share the next round
 	}
 }
 

@@ -44,7 +44,7 @@ func (p *patroni) killPrimary() trouble {
 }
 
 // TestFailoverOfTheDatabase kills the primary in mid-firing and in mid-rush, with
-// a synchronous standby. What was acknowledged is there, each user has one
+// a synchronous standby. Every acknowledged write is there, each user has one
 // outcome, messages are repeated only as the contract of providers allows, and
 // exactly the stock is issued.
 func TestFailoverOfTheDatabase(t *testing.T) {
