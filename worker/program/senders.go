@@ -9,10 +9,10 @@ import (
 	"dropbell/adapters/config"
 	"dropbell/adapters/inapp"
 	audiencedb "dropbell/adapters/postgres/audience"
+	"dropbell/adapters/push/webpush"
 	"dropbell/adapters/sms"
 	"dropbell/adapters/smtp"
 	"dropbell/adapters/webhook"
-	"dropbell/adapters/webpush"
 	"dropbell/domain/delivery"
 	"dropbell/domain/user"
 )

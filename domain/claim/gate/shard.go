@@ -95,7 +95,7 @@ func SoldOut(first, second []Shard) bool {
 }
 
 // Left reports whether a look shows that something was left: stock of an open
-// shard, or, where all shards are open, coupons that nobody has taken.
+// shard, or, where all shards are open, coupons that are not taken.
 func Left(seen []Shard) bool {
 	all := true
 	var taken, allot int64

@@ -38,7 +38,7 @@ func (p User) wayOf(c delivery.Channel) way {
 		return wayNoSender
 	case p.User.OptOuts&c.Bit() != 0:
 		return wayOff
-	case c == delivery.Email && p.User.Email == "", c == delivery.SMS && p.User.Phone == "", c == delivery.WebPush && len(p.User.Push) == 0:
+	case c == delivery.Email && p.User.Email == "", c == delivery.SMS && p.User.Phone == "", c == delivery.WebPush && !p.User.Pushable():
 		return wayNoContact
 	}
 	return wayOpen
@@ -51,8 +51,8 @@ func (p User) contact(ctx context.Context, c delivery.Channel) string {
 		return p.User.Email
 	case c == delivery.SMS:
 		return p.User.Phone
-	case c == delivery.WebPush && len(p.User.Push) > 0:
-		return ui.N(ctx, "user.devices", int64(len(p.User.Push)))
+	case c == delivery.WebPush && p.User.Pushable():
+		return ui.N(ctx, "user.devices", int64(len(p.User.Push)+len(p.User.Devices)))
 	}
 	return ""
 }

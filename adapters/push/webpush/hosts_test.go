@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
+	pushing "dropbell/adapters/push"
 	"dropbell/adapters/sendertest"
-	"dropbell/adapters/webpush"
 	"dropbell/domain/delivery"
 	"dropbell/domain/user"
 )
@@ -34,7 +34,7 @@ func unknown() (int, error) {
 	return 0, &net.DNSError{Err: "no such host", Name: "secret.example", Server: "10.0.0.1:53", IsNotFound: true}
 }
 
-func newInternet(t *testing.T) (*internet, *webpush.Sender) {
+func newInternet(t *testing.T) (*internet, *pushing.Sender) {
 	n := &internet{now: time.Now(), hosts: map[string]func() (int, error){}, called: map[string]int{}}
 	cfg := config(t)
 	cfg.Transport, cfg.Now = n, n.clock
@@ -67,7 +67,7 @@ func (n *internet) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // send pushes to one user of each host, one after the other.
-func (n *internet) send(t *testing.T, s *webpush.Sender, hosts ...string) (results []delivery.Result) {
+func (n *internet) send(t *testing.T, s *pushing.Sender, hosts ...string) (results []delivery.Result) {
 	for _, host := range hosts {
 		results = append(results, s.Send(t.Context(), to(newBrowser(t, "https://"+host+"/x")))...)
 	}

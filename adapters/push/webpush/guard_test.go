@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"dropbell/adapters/webpush"
+	"dropbell/adapters/push/webpush"
 	"dropbell/domain/delivery"
 )
 

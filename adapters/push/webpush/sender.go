@@ -10,25 +10,21 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"sync/atomic"
 
 	push "github.com/SherClockHolmes/webpush-go"
-	"golang.org/x/sync/errgroup"
 
 	"dropbell/domain/delivery"
 	"dropbell/domain/user"
 )
 
 const (
-	// chunkSize is small because every message is a call of its own, or several.
-	chunkSize = 20
 	// maxSubscriptions bounds what one user can make us do; the newest count.
 	maxSubscriptions = 20
 	// maxDrain is how much of an answer is read to keep the connection.
 	maxDrain = 16 << 10
 )
 
-// A Sender pushes to all of a user's browsers. It is safe for concurrent use.
+// A Sender is the push service of browsers. It is safe for concurrent use.
 type Sender struct {
 	cfg     Config
 	client  *http.Client
@@ -57,69 +53,25 @@ func New(cfg Config) (*Sender, error) {
 	}, nil
 }
 
-// Channel returns [delivery.WebPush].
-func (s *Sender) Channel() delivery.Channel { return delivery.WebPush }
-
-// ChunkSize returns the most messages of one Send.
-func (s *Sender) ChunkSize() int { return chunkSize }
-
 // Close ends idle connections.
 func (s *Sender) Close() error {
 	s.client.CloseIdleConnections()
 	return nil
 }
 
-// Send pushes every message to all subscriptions of its user, and each takes its
-// place among those under way until it is recorded in its [delivery.Journal]. It is Delivered
-// if any push service accepts it, and Permanent if none of the user's
-// subscriptions can ever work again.
-func (s *Sender) Send(ctx context.Context, messages []delivery.Message) []delivery.Result {
-	results := make([]delivery.Result, len(messages))
-	var group errgroup.Group
-	group.SetLimit(s.cfg.Parallel)
-	var stopped atomic.Bool // something that was taken cannot be recorded
-	for i, m := range messages {
-		group.Go(func() error {
-			if results[i] = delivery.Unrecorded(); stopped.Load() {
-				return nil
-			}
-			// A panic in this goroutine would end the program.
-			results[i] = delivery.Isolated(func() delivery.Result { return s.one(ctx, m) })
-			if results[i].Status == delivery.Delivered && m.Journal != nil && m.Journal.Accepted(m.To.ID)(ctx) != nil {
-				stopped.Store(true)
-			}
-			return nil
-		})
-	}
-	_ = group.Wait()
-	return results
-}
-
-func (s *Sender) one(ctx context.Context, m delivery.Message) delivery.Result {
+// Push sends the message to the user's browsers; see [push.Service].
+func (s *Sender) Push(ctx context.Context, m delivery.Message) []delivery.Result {
 	subscriptions := m.To.Push
 	if len(subscriptions) == 0 {
-		return delivery.Result{Status: delivery.Permanent, Detail: "no push subscription"}
+		return nil
 	}
 	subscriptions = subscriptions[max(0, len(subscriptions)-maxSubscriptions):]
 	body := payload(m)
-	best := delivery.Result{Status: delivery.Permanent}
+	results := make([]delivery.Result, len(subscriptions))
 	for i, subscription := range subscriptions {
-		result := s.push(ctx, m, subscription, body)
-		if i == 0 || better(result, best) {
-			best = result
-		}
+		results[i] = s.push(ctx, m, subscription, body)
 	}
-	return best
-}
-
-// better reports whether a is the more useful of two answers: delivered first,
-// then throttled and transient, then permanent.
-func better(a, b delivery.Result) bool {
-	rank := [...]int{delivery.Delivered: 3, delivery.Throttled: 2, delivery.Transient: 1, delivery.Permanent: 0}
-	if rank[a.Status] != rank[b.Status] {
-		return rank[a.Status] > rank[b.Status]
-	}
-	return a.After > b.After
+	return results
 }
 
 func (s *Sender) push(ctx context.Context, m delivery.Message, to user.PushSubscription, body []byte) delivery.Result {

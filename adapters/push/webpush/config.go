@@ -18,8 +18,7 @@ import (
 )
 
 const (
-	defaultTimeout  = 10 * time.Second
-	defaultParallel = 10
+	defaultTimeout = 10 * time.Second
 	// maxIdle keeps connections to the few push services there are.
 	maxIdle = 64
 )
@@ -34,8 +33,6 @@ type Config struct {
 	Subject string
 	// Timeout bounds one push; default 10 s.
 	Timeout time.Duration
-	// Parallel bounds the pushes under way inside one Send; default 10.
-	Parallel int
 	// OnGone is called, possibly concurrently, for every subscription that the
 	// push service says no longer exists. May be nil.
 	OnGone func(ctx context.Context, id user.ID, gone user.PushSubscription)
@@ -86,9 +83,6 @@ func checkKeys(public, private string) error {
 func (c *Config) setDefaults() {
 	if c.Timeout <= 0 {
 		c.Timeout = defaultTimeout
-	}
-	if c.Parallel <= 0 {
-		c.Parallel = defaultParallel
 	}
 	if c.Now == nil {
 		c.Now = time.Now

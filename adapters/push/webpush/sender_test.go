@@ -14,8 +14,9 @@ import (
 
 	push "github.com/SherClockHolmes/webpush-go"
 
+	pushing "dropbell/adapters/push"
+	"dropbell/adapters/push/webpush"
 	"dropbell/adapters/sendertest"
-	"dropbell/adapters/webpush"
 	"dropbell/domain/delivery"
 	"dropbell/domain/user"
 )
@@ -31,14 +32,14 @@ func config(t testing.TB) webpush.Config {
 	}
 }
 
-func newSender(t testing.TB, cfg webpush.Config) *webpush.Sender {
+func newSender(t testing.TB, cfg webpush.Config) *pushing.Sender {
 	t.Helper()
 	s, err := webpush.New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
-	return s
+	return pushing.New(0, s)
 }
 
 // to returns one message to a user with the given browsers.
@@ -69,7 +70,7 @@ func TestContract(t *testing.T) {
 		},
 		Prepare:     func(u *user.User) { u.Push = []user.PushSubscription{reader.PushSubscription} },
 		Unreachable: func(u *user.User) { u.Push = nil },
-		AtOnce:      10,
+		AtOnce:      20,
 	})
 }
 
@@ -214,45 +215,6 @@ func TestLongMessagesFit(t *testing.T) {
 				t.Errorf("too much was cut: %v", note)
 			}
 		})
-	}
-}
-
-func TestParallelIsBounded(t *testing.T) {
-	const limit = 3
-	var (
-		mu        sync.Mutex
-		now, peak int
-		full      = make(chan struct{})
-	)
-	count := func(n int) {
-		mu.Lock()
-		defer mu.Unlock()
-		now += n
-		if now == limit && peak < limit {
-			close(full)
-		}
-		peak = max(peak, now)
-	}
-	s := start(t, func(w http.ResponseWriter, r *http.Request) {
-		count(1)
-		defer count(-1)
-		// No call leaves before the limit is reached, so that more would meet
-		// here.
-		select {
-		case <-full:
-		case <-r.Context().Done():
-		}
-		w.WriteHeader(http.StatusCreated)
-	})
-	cfg := config(t)
-	cfg.Parallel = limit
-	messages := sendertest.Messages(delivery.WebPush, 20)
-	for i := range messages {
-		messages[i].To.Push = []user.PushSubscription{newBrowser(t, s.URL).PushSubscription}
-	}
-	want(t, newSender(t, cfg).Send(t.Context(), messages), delivery.Delivered)
-	if peak != limit {
-		t.Errorf("up to %d pushes at once, want %d", peak, limit)
 	}
 }
 

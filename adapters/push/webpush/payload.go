@@ -5,10 +5,9 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
-	"strings"
 	"time"
-	"unicode/utf8"
 
+	pushing "dropbell/adapters/push"
 	"dropbell/domain/delivery"
 )
 
@@ -16,8 +15,6 @@ const (
 	// maxPayload is what fits one encrypted record of 4096 bytes (RFC 8291):
 	// less the header (86), the tag (16) and the delimiter (1).
 	maxPayload = 3993
-	maxTitle   = 200  // runes
-	maxURL     = 1500 // bytes; browsers show none of it, a longer one is broken
 	// unhurried is how long a push that has no opening may wait for its browser.
 	unhurried = 12 * time.Hour
 )
@@ -30,29 +27,16 @@ type note struct {
 	URL   string `json:"url,omitempty"`
 }
 
-// payload encodes m, with the body cut as far as the record demands.
+// payload encodes m, with the text cut as far as the record demands.
 func payload(m delivery.Message) []byte {
-	n := note{
-		Title: cut(m.Content.Title, maxTitle),
-		Body:  cut(m.Content.Text, maxPayload),
-		Tag:   m.IdempotencyKey(),
-	}
-	if link := m.Link(); len(link) <= maxURL {
+	n := note{Tag: m.IdempotencyKey()}
+	if link := m.Link(); len(link) <= pushing.MaxURL {
 		n.URL = link
 	}
-	for {
-		encoded := encode(n)
-		if len(encoded) <= maxPayload {
-			return encoded
-		}
-		runes := utf8.RuneCountInString(n.Body)
-		if runes == 0 {
-			n.Title = cut(n.Title, maxTitle/4) // control characters, six bytes each
-			continue
-		}
-		// At most six bytes a rune are saved; cut in proportion, but get on.
-		n.Body = cut(n.Body, min(runes-1, runes*maxPayload/len(encoded)))
-	}
+	return pushing.Fit(maxPayload, m.Content.Title, m.Content.Text, func(title, body string) []byte {
+		n.Title, n.Body = title, body
+		return encode(n)
+	})
 }
 
 func encode(n note) []byte {
@@ -61,18 +45,6 @@ func encode(n note) []byte {
 	encoder.SetEscapeHTML(false)
 	_ = encoder.Encode(n) // strings always have a JSON form
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
-}
-
-// cut shortens s to at most n runes.
-func cut(s string, n int) string {
-	s = strings.ToValidUTF8(s, "")
-	if utf8.RuneCountInString(s) <= n {
-		return s
-	}
-	if n < 1 {
-		return ""
-	}
-	return string([]rune(s)[:n-1]) + "…"
 }
 
 // topic makes push services replace an undelivered push by its repetition
