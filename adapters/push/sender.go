@@ -17,6 +17,8 @@ const chunkSize = 20
 
 // A Service reaches one kind of devices. Implementations are safe for concurrent use.
 type Service interface {
+	// Name is the service's name in metrics.
+	Name() string
 	// Push sends the message to each of the user's devices of this kind, and
 	// returns an answer for each device: none if the user has no such device.
 	Push(ctx context.Context, m delivery.Message) []delivery.Result
@@ -27,16 +29,24 @@ type Service interface {
 // A Sender pushes to all of a user's devices. It is safe for concurrent use.
 type Sender struct {
 	services []Service
-	parallel int
+	options  Options
 }
 
-// New returns a sender by way of the services, of which parallel messages of one
-// [Sender.Send] are under way at once; 0 = all.
-func New(parallel int, services ...Service) *Sender {
-	if parallel <= 0 {
-		parallel = chunkSize
+// Options are the limits of a [Sender], and what watches it.
+type Options struct {
+	// Parallel is how many messages of one [Sender.Send] are under way at once; 0 = all.
+	Parallel int
+	// Answered is called with a service's name and its answer about each device,
+	// possibly concurrently. May be nil.
+	Answered func(service string, answer delivery.Result)
+}
+
+// New returns a sender by way of the services, at least one.
+func New(o Options, services ...Service) *Sender {
+	if o.Parallel <= 0 {
+		o.Parallel = chunkSize
 	}
-	return &Sender{services: services, parallel: parallel}
+	return &Sender{services: services, options: o}
 }
 
 // Channel returns [delivery.WebPush], the name that the channel has in the API.
@@ -61,7 +71,7 @@ func (s *Sender) Close() error {
 func (s *Sender) Send(ctx context.Context, messages []delivery.Message) []delivery.Result {
 	results := make([]delivery.Result, len(messages))
 	var group errgroup.Group
-	group.SetLimit(s.parallel)
+	group.SetLimit(s.options.Parallel)
 	var stopped atomic.Bool // something that was taken cannot be recorded
 	for i, m := range messages {
 		group.Go(func() error {
@@ -86,7 +96,13 @@ func (s *Sender) one(ctx context.Context, m delivery.Message) delivery.Result {
 	}
 	var answers []delivery.Result
 	for _, service := range s.services {
-		answers = append(answers, service.Push(ctx, m)...)
+		devices := service.Push(ctx, m)
+		if s.options.Answered != nil {
+			for _, answer := range devices {
+				s.options.Answered(service.Name(), answer)
+			}
+		}
+		answers = append(answers, devices...)
 	}
 	if len(answers) == 0 {
 		return delivery.Result{Status: delivery.Permanent, Detail: "no push service is configured for the devices of this user"}

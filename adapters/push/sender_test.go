@@ -16,6 +16,7 @@ import (
 type service func(ctx context.Context, m delivery.Message) []delivery.Result
 
 func (s service) Push(ctx context.Context, m delivery.Message) []delivery.Result { return s(ctx, m) }
+func (s service) Name() string                                                   { return "test" }
 func (s service) Close() error                                                   { return nil }
 
 func always(answers ...delivery.Result) service {
@@ -47,7 +48,7 @@ func TestOneOutcomeOfAllDevices(t *testing.T) {
 		"the longer pause":         {[]push.Service{always(soon, down), always(later)}, later},
 		"a service that is absent": {[]push.Service{always()}, delivery.Result{Status: delivery.Permanent, Detail: "no push service is configured for the devices of this user"}},
 	} {
-		if got := push.New(0, c.services...).Send(t.Context(), registered(1))[0]; got != c.want {
+		if got := push.New(push.Options{}, c.services...).Send(t.Context(), registered(1))[0]; got != c.want {
 			t.Errorf("%s: got %+v, want %+v", name, got, c.want)
 		}
 	}
@@ -79,7 +80,7 @@ func TestParallelIsBounded(t *testing.T) {
 		}
 		return []delivery.Result{{Status: delivery.Delivered}}
 	})
-	for i, r := range push.New(limit, s).Send(t.Context(), registered(20)) {
+	for i, r := range push.New(push.Options{Parallel: limit}, s).Send(t.Context(), registered(20)) {
 		if r.Status != delivery.Delivered {
 			t.Errorf("message %d: got %+v", i+1, r)
 		}

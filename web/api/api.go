@@ -105,6 +105,7 @@ func New(d Deps) *API {
 	a.templateRoutes()
 	a.inboxRoutes()
 	a.preferenceRoutes()
+	a.deviceRoutes()
 	a.adminTemplateRoutes()
 	a.adminUserRoutes()
 	a.eraseRoute()

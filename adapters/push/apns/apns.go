@@ -52,8 +52,6 @@ type Config struct {
 	// OnGone is called, possibly concurrently, for every phone that Apple says the
 	// app was removed from. May be nil.
 	OnGone func(ctx context.Context, id user.ID, gone user.Device)
-	// Observe is called with the answer about each device. May be nil.
-	Observe func(delivery.Result)
 	// Transport replaces the connection to Apple; nil = HTTP/2.
 	Transport http.RoundTripper
 	// Now is the clock of tokens and Retry-After; nil = [time.Now].
@@ -112,6 +110,9 @@ func http2Only(scheme string) http.RoundTripper {
 	return t
 }
 
+// Name returns "apns".
+func (s *Service) Name() string { return "apns" }
+
 // Close ends idle connections.
 func (s *Service) Close() error {
 	s.client.CloseIdleConnections()
@@ -128,11 +129,7 @@ func (s *Service) Push(ctx context.Context, m delivery.Message) (results []deliv
 		if body == nil {
 			body = payload(m)
 		}
-		result := s.push(ctx, m, d, body)
-		if s.cfg.Observe != nil {
-			s.cfg.Observe(result)
-		}
-		results = append(results, result)
+		results = append(results, s.push(ctx, m, d, body))
 	}
 	return results
 }

@@ -42,7 +42,7 @@ func newSender(t testing.TB, cfg apns.Config) *push.Sender {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
-	return push.New(0, s)
+	return push.New(push.Options{}, s)
 }
 
 func to(devices ...user.Device) []delivery.Message {

@@ -59,8 +59,6 @@ type Config struct {
 	// OnGone is called, possibly concurrently, for every phone that Google says the
 	// app was removed from. May be nil.
 	OnGone func(ctx context.Context, id user.ID, gone user.Device)
-	// Observe is called with the answer about each device. May be nil.
-	Observe func(delivery.Result)
 	// Now is the clock of Retry-After and lifetimes; nil = [time.Now].
 	Now func() time.Time
 }
@@ -136,6 +134,9 @@ func New(cfg Config) (*Service, error) {
 	}, nil
 }
 
+// Name returns "fcm".
+func (s *Service) Name() string { return "fcm" }
+
 // Close ends idle connections.
 func (s *Service) Close() error {
 	s.client.CloseIdleConnections()
@@ -149,11 +150,7 @@ func (s *Service) Push(ctx context.Context, m delivery.Message) (results []deliv
 		if d.Platform != user.Android {
 			continue
 		}
-		result := s.push(ctx, m, d)
-		if s.cfg.Observe != nil {
-			s.cfg.Observe(result)
-		}
-		results = append(results, result)
+		results = append(results, s.push(ctx, m, d))
 	}
 	return results
 }

@@ -53,6 +53,9 @@ func New(cfg Config) (*Sender, error) {
 	}, nil
 }
 
+// Name returns "web".
+func (s *Sender) Name() string { return "web" }
+
 // Close ends idle connections.
 func (s *Sender) Close() error {
 	s.client.CloseIdleConnections()

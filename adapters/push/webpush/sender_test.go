@@ -39,7 +39,7 @@ func newSender(t testing.TB, cfg webpush.Config) *pushing.Sender {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
-	return pushing.New(0, s)
+	return pushing.New(pushing.Options{}, s)
 }
 
 // to returns one message to a user with the given browsers.

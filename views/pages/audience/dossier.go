@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
@@ -52,9 +53,26 @@ func (p User) contact(ctx context.Context, c delivery.Channel) string {
 	case c == delivery.SMS:
 		return p.User.Phone
 	case c == delivery.WebPush && p.User.Pushable():
-		return ui.N(ctx, "user.devices", int64(len(p.User.Push)+len(p.User.Devices)))
+		return p.devices(ctx)
 	}
 	return ""
+}
+
+// devices counts the devices that push messages go to, by kind: "2 browsers, iPhone
+// (app 5.2)".
+func (p User) devices(ctx context.Context) string {
+	var list []string
+	if n := len(p.User.Push); n > 0 {
+		list = append(list, ui.N(ctx, "user.browsers", int64(n)))
+	}
+	for _, d := range p.User.Devices {
+		name := ui.T(ctx, "user.device."+string(d.Platform))
+		if d.AppVersion != "" {
+			name += " " + ui.T(ctx, "user.device.version", d.AppVersion)
+		}
+		list = append(list, name)
+	}
+	return strings.Join(list, ui.T(ctx, "user.device.and"))
 }
 
 // languageText is the language's own name if the console has it.
