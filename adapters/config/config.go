@@ -222,7 +222,7 @@ func Variables() []Variable {
 		{"APNS_URL", "https://api.push.apple.com", "channel webpush, iPhones: Apple's service; https://api.sandbox.push.apple.com for apps in development", pushAddress(func(c *Config) *string { return &c.APNSURL }, "https://api.push.apple.com")},
 		{"FCM_SERVICE_ACCOUNT", "", "channel webpush, Android phones: the service account's JSON file as Google issued it, or the same in base64 on one line", fcmAccount},
 		{"FCM_URL", "https://fcm.googleapis.com", "channel webpush, Android phones: Google's service", pushAddress(func(c *Config) *string { return &c.FCMURL }, "https://fcm.googleapis.com")},
-		{"FCM_PER_MINUTE", "600000", "channel webpush, Android phones: messages that one worker sends a minute; the quota of the project divided by the number of workers", number(func(c *Config) *int { return &c.FCMPerMinute }, 60, 100_000_000)},
+		{"FCM_PER_MINUTE", "600000", "channel webpush, Android phones: messages that all workers together send a minute, the quota of the Firebase project; reminders beyond it go out later, and forecasts say so", number(func(c *Config) *int { return &c.FCMPerMinute }, 60, 100_000_000)},
 		{"LINK_SECRET", "", "signs the links with which users turn off a channel, at least 32 bytes; several separated by commas: the first signs, all are accepted; empty = no links", linkSecret},
 		{"CODE_KEYS", "", "redeem codes: keys as number:base64, separated by commas, e.g. 1:…,2:…; the greatest number (1 to 31) makes new codes, the others keep theirs valid; web and worker need the same; without it there are no codes", func(c *Config, v string) error {
 			c.CodeKeys = v

@@ -84,3 +84,12 @@ func fcmAccount(c *Config, v string) error {
 	}
 	return nil
 }
+
+// AndroidPerSecond is how many messages a second the push service of Android phones
+// takes; 0 = none is configured.
+func (c Config) AndroidPerSecond() float64 {
+	if c.FCMAccount == "" {
+		return 0
+	}
+	return float64(c.FCMPerMinute) / 60
+}

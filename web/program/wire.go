@@ -357,7 +357,7 @@ func (p *program) newConsole() *console.Console {
 			Ledger: &delivery.Ledger{Store: deliverydb.NewLedger(p.Reports)}, DeadLetters: p.deadLetters, Templates: p.templates, Channels: p.channels},
 		Drops: drops.Deps{Templates: p.templates, Bulks: &template.Bulks{Templates: p.templates, Jobs: p.jobs}, Jobs: p.jobs, Shops: templates,
 			Reminders: drops.Reminders{Board: boards, Cockpits: dropsdb.NewCockpits(p.DB), Explainer: p.explainer, Receipts: &reminder.Receipts{Store: boards},
-				Forecaster:    &reminder.Forecaster{Store: dropsdb.NewForecasts(p.DB), Now: app.Clock},
+				Forecaster:    &reminder.Forecaster{Store: dropsdb.NewForecasts(p.DB), Now: app.Clock, AndroidPerSecond: p.Config.AndroidPerSecond()},
 				Announcements: &reminder.Announcements{Store: dropsdb.NewAnnouncements(p.DB), Now: app.Clock}},
 			Users: users, Audit: audit, DeadLetters: p.deadLetters, DeadMessages: deadMessages, Sales: sales, Looks: p.messages,
 			Limits: campaigns.Limits{Campaigns: p.campaigns}, Reports: p.reports, States: states, Channels: p.channels},

@@ -13,6 +13,7 @@ import (
 	"dropbell/adapters/push/apns"
 	"dropbell/adapters/push/fcm"
 	"dropbell/adapters/push/webpush"
+	"dropbell/adapters/redis"
 	"dropbell/adapters/sms"
 	"dropbell/adapters/smtp"
 	"dropbell/adapters/webhook"
@@ -46,6 +47,11 @@ func (p *program) phoneGone(ctx context.Context, id user.ID, gone user.Device) {
 	}
 }
 
+// admitFCM shares the quota of FCM among all workers.
+func (p *program) admitFCM(ctx context.Context, n, perMinute int) (int, time.Duration, error) {
+	return redis.NewPacer(p.Redis).AdmitPushes(ctx, "fcm", n, perMinute)
+}
+
 // parallelCalls is how many calls of a channel's provider one batch makes at once.
 func parallelCalls(cfg config.Config) map[delivery.Channel]int {
 	of := map[delivery.Channel]int{}
@@ -56,11 +62,13 @@ func parallelCalls(cfg config.Config) map[delivery.Channel]int {
 }
 
 // pushEvents are called by the push services: with a user's browser or phone that is
-// reported as gone, and with every answer about a device.
+// reported as gone, with every answer about a device, and
+// before messages that share a quota.
 type pushEvents struct {
 	browserGone func(context.Context, user.ID, user.PushSubscription)
 	phoneGone   func(context.Context, user.ID, user.Device)
 	answered    func(service string, answer delivery.Result)
+	admitFCM    fcm.Admit
 }
 
 // pushServices builds what is configured for browsers, iPhones and Android phones.
@@ -82,7 +90,7 @@ func pushServices(cfg config.Config, events pushEvents) (services []push.Service
 		add("APNS_KEY, APNS_KEY_ID, APNS_TEAM_ID, APNS_TOPIC, APNS_URL", s, err)
 	}
 	if cfg.FCMAccount != "" {
-		s, err := fcm.New(fcm.Config{Account: []byte(cfg.FCMAccount), URL: cfg.FCMURL, PerMinute: cfg.FCMPerMinute, OnGone: events.phoneGone})
+		s, err := fcm.New(fcm.Config{Account: []byte(cfg.FCMAccount), URL: cfg.FCMURL, PerMinute: cfg.FCMPerMinute, Admit: events.admitFCM, OnGone: events.phoneGone})
 		add("FCM_SERVICE_ACCOUNT, FCM_URL", s, err)
 	}
 	return services, errors.Join(wrong...)

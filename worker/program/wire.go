@@ -172,7 +172,7 @@ func (p *program) runners() map[string]job.Runner {
 // wireDelivery makes what sends messages. Test messages of staff go through the
 // senders of all other messages.
 func (p *program) wireDelivery() error {
-	senders, closers, err := newSenders(p.Config, pushEvents{p.subscriptionGone, p.phoneGone, p.metrics.pushAnswered})
+	senders, closers, err := newSenders(p.Config, pushEvents{p.subscriptionGone, p.phoneGone, p.metrics.pushAnswered, p.admitFCM})
 	p.OnClose(closers...)
 	if err != nil {
 		return err

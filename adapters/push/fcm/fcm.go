@@ -16,7 +16,6 @@ import (
 
 	"golang.org/x/oauth2"
 	"golang.org/x/oauth2/jwt"
-	"golang.org/x/time/rate"
 
 	"dropbell/domain/delivery"
 	"dropbell/domain/user"
@@ -51,9 +50,11 @@ type Config struct {
 	// URL is the service, https, or http on this machine for tests; empty =
 	// [DefaultURL].
 	URL string
-	// PerMinute is how many messages this process sends a minute; 0 =
+	// PerMinute is how many messages the project may send a minute; 0 =
 	// [DefaultPerMinute].
 	PerMinute int
+	// Admit shares that among all workers; nil = this process has it alone.
+	Admit Admit
 	// Timeout bounds one push; 0 = 10 s.
 	Timeout time.Duration
 	// OnGone is called, possibly concurrently, for every phone that Google says the
@@ -85,11 +86,11 @@ func ParseAccount(raw []byte) (a Account, err error) {
 
 // A Service pushes to Android phones. It is safe for concurrent use.
 type Service struct {
-	cfg     Config
-	send    string // address
-	client  *http.Client
-	tokens  *tokens
-	limiter *rate.Limiter
+	cfg    Config
+	send   string // address
+	client *http.Client
+	tokens *tokens
+	quota  *quota
 }
 
 // New returns the service, or an error that says what is wrong with cfg, without
@@ -123,14 +124,12 @@ func New(cfg Config) (*Service, error) {
 	}
 	identity := &jwt.Config{Email: account.ClientEmail, PrivateKey: []byte(account.PrivateKey), PrivateKeyID: account.PrivateKeyID,
 		Scopes: []string{scope}, TokenURL: account.TokenURI}
-	perSecond := float64(cfg.PerMinute) / 60
 	return &Service{
 		cfg:    cfg,
 		send:   strings.TrimRight(cfg.URL, "/") + "/v1/projects/" + url.PathEscape(account.ProjectID) + "/messages:send",
 		client: client,
 		tokens: &tokens{identity: identity, client: client, now: cfg.Now},
-		// A second's worth may go at once.
-		limiter: rate.NewLimiter(rate.Limit(perSecond), max(1, int(perSecond))),
+		quota:  newQuota(cfg.PerMinute, cfg.Admit),
 	}, nil
 }
 
@@ -157,7 +156,7 @@ func (s *Service) Push(ctx context.Context, m delivery.Message) (results []deliv
 
 func (s *Service) push(ctx context.Context, m delivery.Message, d user.Device) delivery.Result {
 	// The quota is a pace, not a failure: the message waits for its turn.
-	if err := s.limiter.Wait(ctx); err != nil {
+	if err := s.quota.wait(ctx); err != nil {
 		if ctx.Err() != nil {
 			return delivery.Result{Detail: delivery.CauseOf(ctx.Err())}
 		}

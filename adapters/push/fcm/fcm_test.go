@@ -3,10 +3,12 @@ package fcm_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -186,6 +188,53 @@ func TestTheQuotaIsAPace(t *testing.T) {
 	}
 	if counts[delivery.Delivered] != 1 || counts[delivery.Throttled] != 4 || f.Count() != 1 {
 		t.Errorf("got %v, %d arrived", counts, f.Count())
+	}
+}
+
+// TestTheQuotaIsShared: what all workers may send together is asked for in portions;
+// while the shared count does not answer, each worker keeps to the quota alone.
+func TestTheQuotaIsShared(t *testing.T) {
+	f := google(t)
+	cfg := config(f)
+	cfg.PerMinute = 12_000 // ten are a portion
+	var mu sync.Mutex
+	budget, asked, away := 15, 0, false
+	cfg.Admit = func(_ context.Context, n, perMinute int) (int, time.Duration, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if asked++; away {
+			return 0, 0, errors.New("away")
+		}
+		if n != 10 || perMinute != 12_000 {
+			t.Errorf("asked for %d of %d", n, perMinute)
+		}
+		n = min(n, budget)
+		budget -= n
+		return n, time.Millisecond, nil
+	}
+	s := newSender(t, cfg)
+	send := func(n int) (sent int) {
+		messages := sendertest.Messages(delivery.WebPush, n)
+		for i := range messages {
+			messages[i].To.Devices = []user.Device{phone}
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+		defer cancel()
+		for _, r := range s.Send(ctx, messages) {
+			if r.Status == delivery.Delivered {
+				sent++
+			}
+		}
+		return sent
+	}
+	if sent := send(20); sent != 15 || f.Count() != 15 {
+		t.Errorf("sent %d of 15 that were admitted", sent)
+	}
+	mu.Lock()
+	away = true
+	mu.Unlock()
+	if sent := send(20); sent != 20 {
+		t.Errorf("sent %d of 20 while the shared count is away", sent)
 	}
 }
 
