@@ -33,6 +33,7 @@ func All() []Story {
 		longLists(),
 		codes(),
 		messages(),
+		searches(),
 	} {
 		all = append(all, group...)
 	}

@@ -19,6 +19,7 @@ import (
 	"dropbell/web/console/delivery"
 	"dropbell/web/console/drops"
 	"dropbell/web/console/messages"
+	"dropbell/web/console/search"
 	"dropbell/web/console/shell"
 	"dropbell/web/console/work"
 )
@@ -34,6 +35,7 @@ type Deps struct {
 	Delivery  delivery.Deps
 	Drops     drops.Deps
 	Messages  messages.Deps
+	Search    search.Deps
 	Work      work.Deps
 }
 
@@ -51,7 +53,7 @@ func New(d Deps) *Console {
 	c := &Console{Shell: sh, routes: slices.Concat(
 		[]shell.Route{shell.Get("/live", staff.View, sh.StreamParts)},
 		access.Routes(sh, d.Access), audience.Routes(sh, d.Audience), campaigns.Routes(sh, d.Campaigns), coupons.Routes(sh, d.Coupons),
-		delivery.Routes(sh, d.Delivery), drops.Routes(sh, d.Drops), messages.Routes(sh, d.Messages), work.Routes(sh, d.Work))}
+		delivery.Routes(sh, d.Delivery), drops.Routes(sh, d.Drops), messages.Routes(sh, d.Messages), search.Routes(sh, d.Search), work.Routes(sh, d.Work))}
 	c.handler = sh.Mount(c.routes)
 	return c
 }

@@ -53,6 +53,7 @@ import (
 	consoledelivery "dropbell/web/console/delivery"
 	"dropbell/web/console/drops"
 	"dropbell/web/console/messages"
+	"dropbell/web/console/search"
 	"dropbell/web/console/shell"
 	"dropbell/web/console/shell/upload"
 	"dropbell/web/console/work"
@@ -193,7 +194,7 @@ func (g *Fixture) newDeps() console.Deps {
 			Letters: &campaign.Letters{Store: campaignsdb.NewCampaigns(g.DB, audiencedb.NewSegments(g.DB))}, Jobs: jobs, Files: files, Audit: audit, Channels: configured},
 		Messages:  messages.Deps{Messages: texts, Templates: templates, Users: &user.Service{Store: users}, Own: messagesdb.NewMessages(g.DB), Tests: tests},
 		Campaigns: campaigns.Deps{Campaigns: campaigning, Templates: templates, Segments: segments, Audit: audit, States: states, Channels: configured},
-		Coupons: coupons.Deps{Templates: templates, Coupons: desk, Codes: &redeemcode.Service{Store: couponsdb.NewCodes(g.DB), Keys: CodeKeys(g.T), Now: g.Now},
+		Coupons: coupons.Deps{Templates: templates, Coupons: desk, Codes: codesOf(g),
 			Grants: &coupon.Grants{Store: couponsdb.NewGrants(g.DB), Jobs: jobs, Now: g.Now}, Jobs: jobs, Files: files,
 			Notices: couponsdb.NewNotices(g.DB), Tallies: tallies, Sales: sales},
 		Delivery: consoledelivery.Deps{States: states, Settings: channels, Control: &delivery.Control{Store: channels, Now: g.Now},
@@ -205,6 +206,7 @@ func (g *Fixture) newDeps() console.Deps {
 				Announcements: &reminder.Announcements{Store: dropsdb.NewAnnouncements(g.DB), Now: g.Now}},
 			Users: users, Audit: audit, DeadLetters: deadLetters, DeadMessages: deadMessages, Sales: sales,
 			Looks: texts, Limits: campaigns.Limits{Campaigns: campaigning}, Reports: reports, States: states, Channels: configured},
+		Search: search.Deps{Templates: templates, Campaigns: campaigning, Users: users, Coupons: desk, Codes: codesOf(g)},
 		Work: work.Deps{Jobs: jobs, Uploads: uploads, DeadMessages: deadMessages, Audit: audit,
 			Monitor: func(writable bool) http.Handler {
 				return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -212,6 +214,11 @@ func (g *Fixture) newDeps() console.Deps {
 				})
 			}},
 	}
+}
+
+// codesOf makes and checks redeem codes.
+func codesOf(g *Fixture) *redeemcode.Service {
+	return &redeemcode.Service{Store: couponsdb.NewCodes(g.DB), Keys: CodeKeys(g.T), Now: g.Now}
 }
 
 // LinkSecret signs the links that the console makes.
