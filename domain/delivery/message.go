@@ -73,7 +73,7 @@ type Message struct {
 // Link is where this recipient is led, or empty.
 func (m Message) Link() string {
 	if m.Subject.Copy == nil {
-		return m.Subject.Link()
+		return m.Subject.LinkOf(m.To.ID, 0)
 	}
 	return m.Subject.LinkOf(m.To.ID, m.Subject.Copy.Pick(m.Subject.OwnerID, m.To.ID))
 }

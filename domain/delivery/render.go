@@ -121,8 +121,8 @@ type form struct {
 func NewRenderer(book *message.Book, s Subject, c Channel) *Renderer {
 	r := &Renderer{subject: s, channel: c, book: book, forms: map[reader]*form{}}
 	if s.Copy == nil {
-		r.names = book.Personal(s.Kind, r.over())
-		r.varies = r.names
+		r.names = book.Uses(s.Kind, r.over(), message.VarUser)
+		r.varies = r.names || s.tracked() && book.Uses(s.Kind, r.over(), message.VarLink)
 		return r
 	}
 	r.names = s.Copy.uses(message.VarUser)

@@ -28,7 +28,7 @@ type Book struct {
 	choosers  map[Key]*chooser  // the language of the key is empty
 	forms     map[Key]*Compiled // by the language of the text
 	readers   map[Key]*Compiled // by the reader's locale
-	personal  map[Key]bool
+	used      map[use]bool
 	campaigns map[letter]*Compiled
 	names     map[string]string // of the drop, by the language of a text; "" = none
 }
@@ -154,18 +154,26 @@ type letter struct {
 	language, title, body string
 }
 
-// Personal reports whether a text for the kind and channel names its reader, in
-// whatever language.
-func (b *Book) Personal(k Kind, c Channel) bool {
-	if b == nil {
-		return false // built-in texts name no reader
-	}
-	return cached(b, &b.personal, Key{Kind: k, Channel: c}, func() bool {
+// Uses reports whether a text for the kind and channel holds the variable, in
+// whatever language. The button of a mail holds the link.
+func (b *Book) Uses(k Kind, c Channel, variable string) bool {
+	find := func() bool {
 		return slices.ContainsFunc(b.Languages(k, c), func(tag string) bool {
 			f, _ := b.Own(Key{k, c, tag})
-			return Compile(f.Key, f.Text, b.settings).Uses(VarUser)
+			return Compile(f.Key, f.Text, b.Settings()).Uses(variable)
 		})
-	})
+	}
+	if b == nil {
+		return find()
+	}
+	return cached(b, &b.used, use{k, c, variable}, find)
+}
+
+// use is a variable in the texts for a kind and channel.
+type use struct {
+	kind     Kind
+	channel  Channel
+	variable string
 }
 
 // cached returns what is stored for the key, made when it is first asked for.
