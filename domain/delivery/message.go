@@ -27,6 +27,7 @@ type Subject struct {
 	Kind         Kind
 	TemplateID   int64
 	TemplateName string
+	Description  string // the template's
 	ShopNumber   string
 	Slot         int // 1…12 for reminders, days until the expiry for notices, else 0
 	DueAt        time.Time

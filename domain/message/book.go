@@ -30,7 +30,7 @@ type Book struct {
 	readers   map[Key]*Compiled // by the reader's locale
 	used      map[use]bool
 	campaigns map[letter]*Compiled
-	names     map[string]string // of the drop, by the language of a text; "" = none
+	names     map[string]Text // of the drop, by the language of a text
 }
 
 // maxReaders bounds how many locales a book remembers.
@@ -201,10 +201,19 @@ func cached[K comparable, V any](b *Book, store *map[K]V, key K, render func() V
 
 // Name returns what the drop is called in a text of the language, else name.
 func (b *Book) Name(language, name string) string {
-	if n := b.named(language); n != "" {
+	if n := b.named(language).Title; n != "" {
 		return n
 	}
 	return name
+}
+
+// Description returns how the drop is described in a text of the language, else
+// description.
+func (b *Book) Description(language, description string) string {
+	if d := b.named(language).Body; strings.TrimSpace(d) != "" {
+		return d
+	}
+	return description
 }
 
 // Names are what the drop is called in other languages, by language.
@@ -219,12 +228,13 @@ func (b *Book) Names() []Version {
 	return list
 }
 
-// named returns the drop's name for readers of the language; "" = it has none.
-func (b *Book) named(language string) string {
+// named returns the drop's name and description for readers of the language; none
+// if there is none.
+func (b *Book) named(language string) Text {
 	if b == nil {
-		return ""
+		return Text{}
 	}
-	return cached(b, &b.names, language, func() string {
+	return cached(b, &b.names, language, func() Text {
 		tags := make([]string, 0, len(b.drop))
 		for key := range b.drop {
 			if key.Kind == Names {
@@ -233,9 +243,9 @@ func (b *Book) named(language string) string {
 		}
 		slices.Sort(tags)
 		if at, ok := newChooser(tags).match(language); ok {
-			return b.drop[Key{Kind: Names, Language: tags[at]}].Text.Title
+			return *b.drop[Key{Kind: Names, Language: tags[at]}].Text
 		}
-		return ""
+		return Text{}
 	})
 }
 
@@ -244,6 +254,7 @@ func (b *Book) named(language string) string {
 // once.
 func (b *Book) Render(f Facts, c Channel, r Reader) Content {
 	compiled := b.Compiled(f.Kind, c, r.Locale)
+	f.Description = b.Description(compiled.Language, f.Description)
 	return compiled.Bind(f, b.Name(compiled.Language, f.Drop), zoneOrUTC(r.Zone), false).Content(r.Name, f.Link)
 }
 

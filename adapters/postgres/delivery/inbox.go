@@ -203,10 +203,10 @@ func reminderOf(d reminder.Delivered, about delivery.Subject) message {
 }
 
 // headColumns are what messages show of template t and shop h; see [headFields].
-const headColumns = `t.shop_number::text, t.name, h.name, ` + pg.ClaimURL + `, ` + pg.WorthColumns
+const headColumns = `t.shop_number::text, t.name, h.name, ` + pg.ClaimURL + `, ` + pg.SubjectColumns
 
 func headFields(about *delivery.Subject) []any {
-	return append([]any{&about.ShopNumber, &about.TemplateName, &about.ShopName, &about.ClaimURL}, pg.WorthFields(&about.Worth)...)
+	return append([]any{&about.ShopNumber, &about.TemplateName, &about.ShopName, &about.ClaimURL}, pg.SubjectFields(about)...)
 }
 
 // heads returns what messages show of the templates.
