@@ -210,7 +210,7 @@ func drops() []Story {
 
 // lastMonth is the drop before.
 func lastMonth() *droppages.Journey {
-	return &droppages.Journey{ID: 3, Name: "Mid-autumn", Booked: 151_900, Sent: 149_211, Stock: 40_000, Claimed: 40_000, Used: 21_318}
+	return &droppages.Journey{ID: 3, Name: "Mid-autumn", Booked: 151_900, Sent: 149_211, Opened: 61_804, Stock: 40_000, Claimed: 40_000, Used: 21_318}
 }
 
 func confirms() []Story {

@@ -160,6 +160,9 @@ func steps(keep Retention) []step {
 			and not exists (select from batches b where b.id = a.batch_id and b.state <> 'done') limit $2)`, 24 * time.Hour},
 		{`delete from reservations r where (r.template_id, r.user_id) in (select r.template_id, r.user_id from templates t
 			join reservations r on r.template_id = t.id where t.opens_at < now() - $1::interval limit $2)`, keep.Delivery},
+		// A link counts until the drop closes, so none is counted again once it is removed.
+		{`delete from drop_openings o where (o.template_id, o.user_id) in (select o.template_id, o.user_id from templates t
+			join drop_openings o on o.template_id = t.id where t.closes_at < now() - $1::interval limit $2)`, keep.Delivery},
 		{`delete from former_reservations r where (r.user_id, r.template_id) in (select r.user_id, r.template_id from templates t
 			join former_reservations r on r.template_id = t.id where t.opens_at < now() - $1::interval limit $2)`, keep.Delivery},
 		{`delete from booking_growth g where (g.template_id, g.minute) in (select g.template_id, g.minute from templates t

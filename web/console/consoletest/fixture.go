@@ -192,7 +192,10 @@ func (g *Fixture) newDeps() console.Deps {
 		Access: access.Deps{Staff: people, Audit: audit, Shops: store, Throttle: often(), Guesses: often(), AllGuesses: often()},
 		Audience: audience.Deps{People: &user.Service{Store: users}, Users: users, Segments: segments, Reminders: reminders, Inbox: &inbox.Service{Store: deliverydb.NewInbox(g.DB)}, Coupons: desk,
 			Letters: &campaign.Letters{Store: campaignsdb.NewCampaigns(g.DB, audiencedb.NewSegments(g.DB))}, Jobs: jobs, Files: files, Audit: audit, Channels: configured},
-		Messages:  messages.Deps{Messages: texts, Templates: templates, Users: &user.Service{Store: users}, Own: messagesdb.NewMessages(g.DB), Tests: tests},
+		Messages: messages.Deps{Messages: texts, Templates: templates, Users: &user.Service{Store: users}, Own: messagesdb.NewMessages(g.DB), Tests: tests,
+			LinkExample: func(templateID int64, to user.ID) string {
+				return reminder.NewLinks("0123456789abcdef0123456789abcdef").Example("https://drop.example", reminder.Reader{TemplateID: templateID, UserID: to})
+			}},
 		Campaigns: campaigns.Deps{Campaigns: campaigning, Templates: templates, Segments: segments, Audit: audit, States: states, Channels: configured},
 		Coupons: coupons.Deps{Templates: templates, Coupons: desk, Codes: codesOf(g),
 			Grants: &coupon.Grants{Store: couponsdb.NewGrants(g.DB), Jobs: jobs, Now: g.Now}, Jobs: jobs, Files: files,
