@@ -33,6 +33,7 @@ func All() []Story {
 		longLists(),
 		codes(),
 		messages(),
+		documentation(),
 	} {
 		all = append(all, group...)
 	}

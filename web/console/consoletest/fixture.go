@@ -45,12 +45,15 @@ import (
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
+	"dropbell/web/api"
+	"dropbell/web/api/pipeline"
 	"dropbell/web/console"
 	"dropbell/web/console/access"
 	"dropbell/web/console/audience"
 	"dropbell/web/console/campaigns"
 	"dropbell/web/console/coupons"
 	consoledelivery "dropbell/web/console/delivery"
+	"dropbell/web/console/docs"
 	"dropbell/web/console/drops"
 	"dropbell/web/console/messages"
 	"dropbell/web/console/shell"
@@ -199,6 +202,7 @@ func (g *Fixture) newDeps() console.Deps {
 		Delivery: consoledelivery.Deps{States: states, Settings: channels, Control: &delivery.Control{Store: channels, Now: g.Now},
 			Tests:  tests,
 			Ledger: &delivery.Ledger{Store: deliverydb.NewLedger(g.DB)}, DeadLetters: deadLetters, Templates: templates, Channels: configured},
+		Docs: docs.Deps{API: described().Pipeline},
 		Drops: drops.Deps{Templates: templates, Bulks: &template.Bulks{Templates: templates, Jobs: jobs}, Jobs: jobs, Shops: store,
 			Reminders: drops.Reminders{Board: boards, Cockpits: dropsdb.NewCockpits(g.DB), Explainer: &reminder.Explainer{Store: g.reserve, Coupons: couponsdb.NewCouponSteps(g.DB), Reminders: reminders},
 				Receipts: &reminder.Receipts{Store: boards}, Forecaster: &reminder.Forecaster{Store: dropsdb.NewForecasts(g.DB), Now: g.Now},
@@ -213,6 +217,9 @@ func (g *Fixture) newDeps() console.Deps {
 			}},
 	}
 }
+
+// described is the API as its document has it, which answers no requests.
+var described = sync.OnceValue(func() *api.API { return api.New(api.Deps{Deps: pipeline.Deps{Now: time.Now}}) })
 
 // LinkSecret signs the links that the console makes.
 const LinkSecret = "a secret of at least thirty-two bytes"
