@@ -28,6 +28,7 @@ type Retention struct {
 	Events      time.Duration // ids of handled events
 	Jobs        time.Duration // jobs that are over, with their row errors
 	Uploads     time.Duration // files, once no unfinished job needs them
+	Hooks       time.Duration // events of webhooks with their deliveries, whatever became of these
 }
 
 const (
@@ -198,6 +199,13 @@ func steps(keep Retention) []step {
 		{`delete from uploads u where u.id in (select u.id from uploads u where u.created_at < (select max(erased_at) from erased_users) and $1::interval > '0'
 			and not exists (select from jobs j where j.upload_id = u.id and j.finished_at is null) limit $2)`, keep.Uploads},
 		{`delete from channel_tests where id in (select id from channel_tests where created_at < now() - $1::interval and state = 'done' limit $2)`, keep.Delivery},
+		// With their deliveries and attempts. By id, which grows with the time.
+		{`delete from hook_deliveries where id in (select id from (select id, created_at from hook_deliveries order by id limit $2) d
+			where d.created_at < now() - $1::interval)`, keep.Hooks},
+		{`delete from hook_events where id in (select id from (select id, stored_at from hook_events order by id limit $2) v
+			where v.stored_at < now() - $1::interval)`, keep.Hooks},
+		{`delete from hook_hours where (endpoint_id, hour) in (select endpoint_id, hour from hook_hours where hour < now() - $1::interval limit $2)`, keep.Hooks},
+		{`delete from hook_listeners where (shop_number, listener) in (select shop_number, listener from hook_listeners where until < now() - $1::interval limit $2)`, keep.Hooks},
 		{`delete from sessions where token in (select token from sessions where expiry < now() - $1::interval limit $2)`, time.Hour},
 	}
 }
