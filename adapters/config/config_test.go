@@ -34,7 +34,7 @@ func TestDefaults(t *testing.T) {
 		ReplicaMaxLag:  10 * time.Second,
 		WorkerHTTPAddr: "127.0.0.1:8081", PublicURL: "http://127.0.0.1:8080", LogLevel: "info", SMTPTLS: "opportunistic", APNSURL: "https://api.push.apple.com", FCMURL: "https://fcm.googleapis.com", FCMPerMinute: 600_000, RatePerUser: 600, RatePerKey: 300_000, WorkerBatches: map[string]int{"app": 16, "email": 4, "sms": 8, "webpush": 8, "webhook": 4},
 		WorkerCalls: map[string]int{"app": 1, "email": 4, "sms": 4, "webpush": 4, "webhook": 10}, DBConns: 16, RequestTimeout: 2 * time.Second,
-		JWTMaxAge: 24 * time.Hour, RetainFor: 90 * 24 * time.Hour, RetainAudit: 1095 * 24 * time.Hour, TraceRatio: 1, LockFor: 15 * time.Minute}
+		JWTMaxAge: 24 * time.Hour, RetainFor: 90 * 24 * time.Hour, RetainAudit: 1095 * 24 * time.Hour, RetainHooks: 7 * 24 * time.Hour, TraceRatio: 1, LockFor: 15 * time.Minute}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got\n%+v, want\n%+v", got, want)
 	}
@@ -57,6 +57,7 @@ func TestEveryVariableIsRead(t *testing.T) {
 		"OIDC_ISSUER", "https://id.example/realm", "OIDC_CLIENT_ID", "console", "OIDC_CLIENT_SECRET", "shh", "CONSOLE_PASSWORDS", "off", "WORKER_ROLES", "timers, house", "WORKER_CHANNELS", "sms", "WORKER_BATCHES", "email=9, sms = 1,", "WORKER_CALLS", "webhook=256",
 		"OTEL_EXPORTER_OTLP_ENDPOINT", "http://traces:4318", "OTEL_TRACES_SAMPLER_ARG", "0.25",
 		"CODE_KEYS", "1:"+strings.Repeat("QUJD", 8), "METRICS_TOKEN", "a token of 16 by..",
+		"EVENTS_KEY", "a key with at least thirty-two bytes,another key of thirty-two bytes!", "EVENTS_INSECURE", "on", "EVENTS_RETENTION_DAYS", "30",
 		"METRICS_ADDR", "127.0.0.1:9090", "SECURITY_CONTACT", "mailto:security@example.com", "SMTP_TLS", "required"))
 	if err != nil {
 		t.Fatal(err)
@@ -76,6 +77,7 @@ func TestEveryVariableIsRead(t *testing.T) {
 		WorkerBatches: map[string]int{"app": 16, "email": 9, "sms": 1, "webpush": 8, "webhook": 4}, WorkerCalls: map[string]int{"app": 1, "email": 4, "sms": 4, "webpush": 4, "webhook": 256},
 		TraceEndpoint: "http://traces:4318", TraceRatio: 0.25,
 		CodeKeys: "1:" + strings.Repeat("QUJD", 8), MetricsToken: "a token of 16 by..",
+		EventsKeys: []string{"a key with at least thirty-two bytes", "another key of thirty-two bytes!"}, EventsInsecure: true, RetainHooks: 30 * 24 * time.Hour,
 		MetricsAddr: "127.0.0.1:9090", SecurityContact: "mailto:security@example.com", SMTPTLS: "required"}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got\n%+v, want\n%+v", got, want)
@@ -121,6 +123,7 @@ var mistakes = map[string]string{
 	"DATABASE_POOL_MODE": secret, "DATABASE_SESSION_URL": "mysql://u:" + secret + "@db/x", "DATABASE_REPLICA_URL": "mysql://u:" + secret + "@db/x", "DATABASE_REPLICA_MAX_LAG": secret,
 	"DATABASE_MAX_CONNS": "3", "RETENTION_DAYS": "-1", "AUDIT_RETENTION_DAYS": secret,
 	"CONSOLE_PASSWORDS": secret, "WORKER_ROLES": secret, "WORKER_CHANNELS": "app," + secret, "WORKER_BATCHES": "app=" + secret, "WORKER_CALLS": secret + "=1",
+	"EVENTS_KEY": secret, "EVENTS_INSECURE": secret, "EVENTS_RETENTION_DAYS": secret,
 	"OIDC_ISSUER":                 "ldap://" + secret,
 	"OTEL_EXPORTER_OTLP_ENDPOINT": secret, "OTEL_TRACES_SAMPLER_ARG": secret,
 }

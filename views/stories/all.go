@@ -33,6 +33,9 @@ func All() []Story {
 		longLists(),
 		codes(),
 		messages(),
+		searches(),
+		documentation(),
+		queues(),
 	} {
 		all = append(all, group...)
 	}
@@ -209,7 +212,7 @@ func drops() []Story {
 
 // lastMonth is the drop before.
 func lastMonth() *droppages.Journey {
-	return &droppages.Journey{ID: 3, Name: "Mid-autumn", Booked: 151_900, Sent: 149_211, Stock: 40_000, Claimed: 40_000, Used: 21_318}
+	return &droppages.Journey{ID: 3, Name: "Mid-autumn", Booked: 151_900, Sent: 149_211, Opened: 61_804, Stock: 40_000, Claimed: 40_000, Used: 21_318}
 }
 
 func confirms() []Story {
@@ -277,7 +280,6 @@ func operations() []Story {
 		{Name: "shop/limits", Page: droppages.ShopForm{Values: map[string]string{"shop_number": "10", "name": "Harbour Tea House", "timezone": "Asia/Shanghai"}, Zones: []string{"Asia/Shanghai"}, Limits: shopLimits()}.Page()},
 		{Name: "shop/limits_refused", Page: limitsRefused().Page()},
 		{Name: "shop/errors", Page: droppages.ShopForm{New: true, Values: map[string]string{"timezone": "Asia/Shanghai"}, Zones: []string{"Asia/Shanghai", "Europe/Berlin", "UTC"}, Errors: []fault.Field{{Name: "shop_number", Key: "rule.shop_number", Message: "must be a positive number"}}}.Page()},
-		{Name: "queues/page", Page: workpages.Queues{}.Page()},
 		{Name: "dead/empty", Page: workpages.DeadMessages{}.Page()},
 		{Name: "dead/one", Page: workpages.DeadMessages{List: dead}.Page()},
 		{Name: "dead/many", Page: workpages.DeadMessages{List: slices.Repeat(dead, 3), Next: "/dead-messages?before=1"}.Page()},

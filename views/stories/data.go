@@ -59,6 +59,7 @@ func deliver(b reminder.Board, trouble bool) reminder.Board {
 			cell := &r.Cells[c]
 			cell.Counts = outcome(cell.Booked, r.State == reminder.Sending, trouble && c == int(delivery.SMS))
 			b.DeadLetters += cell.Dead
+			b.Opened += cell.Sent * 2 / 5
 		}
 	}
 	return b

@@ -135,7 +135,15 @@ func beginsOrIs(column string) string {
 	if column == "name" {
 		return begins(column)
 	}
-	return begins(column) + ` and char_length(` + column + `) = char_length($3)`
+	return whole(column)
+}
+
+// whole compares all of a contact, so that an index finds it.
+func whole(column string) string {
+	if column == "phone" { // its index is on the column itself
+		return `phone = $3 and phone <> ''`
+	}
+	return `lower(` + column + `) = lower($3) and ` + column + ` <> ''`
 }
 
 func begins(column string) string {

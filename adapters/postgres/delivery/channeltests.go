@@ -97,14 +97,14 @@ func (s ChannelTests) TakeTest(ctx context.Context, id int64, lasting time.Durat
 	var known bool
 	fields := append(testFields(&t.ChannelTest, &took), &t.Subject.TemplateName, &t.Subject.ShopNumber, &t.Subject.ClaimURL,
 		&t.Subject.OpensAt, &t.Subject.ShopName, &t.Subject.TextsUpTo)
-	fields = append(append(fields, pg.WorthFields(&t.Subject.Worth)...), &known, &to.Name, &to.Email, &to.Phone, &to.Locale, &to.Timezone, &push, &devices)
+	fields = append(append(fields, pg.SubjectFields(&t.Subject)...), &known, &to.Name, &to.Email, &to.Phone, &to.Locale, &to.Timezone, &push, &devices)
 	err := s.Pool.QueryRow(ctx, `
 		with c as (
 			update channel_tests set state = 'running', token = $2, lease_until = clock_timestamp() + $3
 			where id = $1 and state = 'waiting' returning *
 		)
 		select `+testColumns+`, coalesce(t.name, 'Dropbell'), coalesce(h.number::text, ''), `+pg.ClaimURL+`,
-			coalesce(t.opens_at, '0001-01-01'), coalesce(h.name, ''), newest_message(), `+pg.WorthColumns+`, u.id is not null, coalesce(u.name, ''), coalesce(u.email, ''), coalesce(u.phone, ''),
+			coalesce(t.opens_at, '0001-01-01'), coalesce(h.name, ''), newest_message(), `+pg.SubjectColumns+`, u.id is not null, coalesce(u.name, ''), coalesce(u.email, ''), coalesce(u.phone, ''),
 			coalesce(u.locale, ''), coalesce(u.timezone, ''), coalesce(u.push, '[]'), coalesce(u.devices, '[]')
 		from c left join templates t on t.id = c.template_id left join shops h on h.number = coalesce(t.shop_number, (c.draft ->> 'shop')::bigint)
 			left join users u on c.by_user and u.id = case when c.by_user then c.recipient::bigint end`, id, t.Token, lasting).

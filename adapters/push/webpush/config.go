@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"dropbell/domain/netrule"
 	"dropbell/domain/user"
 )
 
@@ -113,17 +114,13 @@ func refusePrivate(_ context.Context, _, address string, _ syscall.RawConn) erro
 	if err != nil {
 		return err
 	}
-	ip := target.Addr().Unmap()
-	if !ip.IsGlobalUnicast() || ip.IsPrivate() || carrierNAT.Contains(ip) {
+	if !netrule.Public(target.Addr()) {
 		return errPrivate
 	}
 	return nil
 }
 
-var (
-	errPrivate = errors.New("the push endpoint is not a public address")
-	carrierNAT = netip.MustParsePrefix("100.64.0.0/10") // RFC 6598
-)
+var errPrivate = errors.New("the push endpoint is not a public address")
 
 // checkEndpoint refuses addresses that no browser hands out, and returns the
 // host of the others.
