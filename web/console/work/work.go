@@ -1,5 +1,6 @@
 // Package work holds the console's pages about what runs in the background:
-// jobs, the dashboard of the queues, and events that no handler could process.
+// jobs, the dashboard of the queues, events that no handler could process, and
+// endpoints of shops' servers.
 package work
 
 import (
@@ -7,6 +8,7 @@ import (
 	"net/http"
 	"time"
 
+	"dropbell/domain/hook"
 	"dropbell/domain/job"
 	"dropbell/domain/staff"
 	"dropbell/web/console/shell"
@@ -28,6 +30,7 @@ type Deps struct {
 	Jobs         *job.Service
 	Uploads      Uploads
 	DeadMessages DeadMessages
+	Hooks        *hook.Service
 	Audit        AuditLog
 	// Monitor returns the queue dashboard, which serves [MonitorPath] and
 	// everything below and sets its own content security policy.
@@ -45,7 +48,7 @@ type handlers struct {
 func Routes(sh *shell.Shell, d Deps) []shell.Route {
 	h := &handlers{Shell: sh, Deps: d}
 	sh.Handle(MonitorPath, h.monitor())
-	return []shell.Route{
+	return append(h.webhookRoutes(), []shell.Route{
 		shell.Everywhere(shell.Get("/dead-messages", staff.Operate, h.listDeadMessages)),
 		shell.Everywhere(shell.Get("/dead-messages/{id}/{step:requeue|discard}", staff.Operate, h.confirmDeadMessage)),
 		shell.Everywhere(shell.Post("/dead-messages/{id}/{step:requeue|discard}", staff.Operate, h.settleDeadMessage)),
@@ -56,5 +59,5 @@ func Routes(sh *shell.Shell, d Deps) []shell.Route {
 		shell.Get("/jobs/{id}/cancel", staff.View, h.confirmStopWork),
 		shell.Post("/jobs/{id}/cancel", staff.View, h.stopWork),
 		shell.Everywhere(shell.Get("/queues", staff.View, h.showQueues)), // tasks say which shop's drops they are for
-	}
+	}...)
 }
