@@ -39,7 +39,7 @@ func TestWebhookPages(t *testing.T) {
 	if n := g.Number(`select count(*) from hook_endpoints`); n != 1 {
 		t.Errorf("%d endpoints", n)
 	}
-	viewer.Get("/webhooks/1").Is(200).Has("shop.example").HasNot("Send a test", "Rotate secret", "/webhooks/1/edit")
+	viewer.Get("/webhooks/1").Is(200).Has("shop.example").HasNot("/webhooks/1/test", "Rotate secret", "/webhooks/1/edit")
 	viewer.Post("/webhooks/1/test", nil).Is(403)
 
 	b.Post("/webhooks/1/test", nil).To("/webhooks/1")
@@ -74,6 +74,7 @@ func TestWebhookPages(t *testing.T) {
 	b.Post("/webhooks/1/rotate", url.Values{"version": {rotate}}).To("/webhooks/1")
 	b.Get("/webhooks/1").Is(200).Has("whsec_", "The old secret signs until")
 
+	g.Published(10, 2*time.Hour)
 	g.Exec(`update hook_endpoints set enabled = false, disabled_reason = 'failing', disabled_at = now()`)
 	b.Get("/").Is(200).Has("was disabled: every attempt failed for five days", "/webhooks/1")
 	b.Get("/webhooks/1").Is(200).Has("Disabled: every attempt failed")
@@ -95,6 +96,7 @@ func TestWebhooksOfOtherShops(t *testing.T) {
 		_, _, err := g.Hooks().Create(t.Context(), staff.System(), shop, hook.Input{URL: fmt.Sprintf("https://shop%d.example/", shop), Enabled: true}, "")
 		g.Must(err)
 	}
+	g.Published(11, 2*time.Hour)
 	g.Exec(`update hook_endpoints set enabled = false, disabled_reason = 'gone'`)
 	b := g.As(staff.Operator, 11)
 	b.Get("/webhooks").Is(200).Has("shop11.example").HasNot("shop10.example")
