@@ -106,6 +106,7 @@ func New(d Deps) *API {
 	a.inboxRoutes()
 	a.preferenceRoutes()
 	a.deviceRoutes()
+	a.calendarRoutes()
 	a.adminTemplateRoutes()
 	a.adminUserRoutes()
 	a.eraseRoute()

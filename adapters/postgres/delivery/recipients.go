@@ -3,7 +3,6 @@ package delivery
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
@@ -57,7 +56,9 @@ func readRecipient(raw [][]byte, c delivery.Channel, before user.User) (u user.U
 	case delivery.SMS:
 		u.Phone = string(raw[4])
 	case delivery.WebPush:
-		err = errors.Join(json.Unmarshal(raw[4], &u.Push), json.Unmarshal(raw[5], &u.Devices))
+		if err = json.Unmarshal(raw[4], &u.Push); err == nil && string(raw[5]) != "[]" {
+			err = json.Unmarshal(raw[5], &u.Devices)
+		}
 	}
 	return u, err
 }
