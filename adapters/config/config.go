@@ -65,6 +65,15 @@ type Config struct {
 	VAPIDPublicKey  string
 	VAPIDPrivateKey string
 	VAPIDSubject    string
+	// APNSKey is the .p8 file of Apple, FCMAccount the JSON file of Google.
+	APNSKey      string
+	APNSKeyID    string
+	APNSTeamID   string
+	APNSTopic    string
+	APNSURL      string
+	FCMAccount   string
+	FCMURL       string
+	FCMPerMinute int
 
 	// OIDCIssuer is empty if single sign-on is off.
 	OIDCIssuer       string
@@ -213,6 +222,14 @@ func Variables() []Variable {
 		{"VAPID_PUBLIC_KEY", "", "channel webpush: public key, base64url", vapidPublicKey},
 		{"VAPID_PRIVATE_KEY", "", "channel webpush: private key, base64url", vapidPrivateKey},
 		{"VAPID_SUBJECT", "", "channel webpush: mailto: or https: address of the sender", vapidSubject},
+		{"APNS_KEY", "", "channel webpush, iPhones: the .p8 file as Apple issued it, or the same in base64 on one line", apnsKey},
+		{"APNS_KEY_ID", "", "channel webpush, iPhones: id of the key, ten characters", appleID(func(c *Config) *string { return &c.APNSKeyID })},
+		{"APNS_TEAM_ID", "", "channel webpush, iPhones: id of the developer team, ten characters", appleID(func(c *Config) *string { return &c.APNSTeamID })},
+		{"APNS_TOPIC", "", "channel webpush, iPhones: bundle id of the app, such as com.example.shop", apnsTopic},
+		{"APNS_URL", "https://api.push.apple.com", "channel webpush, iPhones: Apple's service; https://api.sandbox.push.apple.com for apps in development", pushAddress(func(c *Config) *string { return &c.APNSURL }, "https://api.push.apple.com")},
+		{"FCM_SERVICE_ACCOUNT", "", "channel webpush, Android phones: the service account's JSON file as Google issued it, or the same in base64 on one line", fcmAccount},
+		{"FCM_URL", "https://fcm.googleapis.com", "channel webpush, Android phones: Google's service", pushAddress(func(c *Config) *string { return &c.FCMURL }, "https://fcm.googleapis.com")},
+		{"FCM_PER_MINUTE", "600000", "channel webpush, Android phones: messages that all workers together send a minute, the quota of the Firebase project; reminders beyond it go out later, and forecasts say so", number(func(c *Config) *int { return &c.FCMPerMinute }, 60, 100_000_000)},
 		{"LINK_SECRET", "", "signs the links with which users turn off a channel, at least 32 bytes; several separated by commas: the first signs, all are accepted; empty = no links", linkSecret},
 		{"CODE_KEYS", "", "redeem codes: keys as number:base64, separated by commas, e.g. 1:…,2:…; the greatest number (1 to 31) makes new codes, the others keep theirs valid; web and worker need the same; without it there are no codes", func(c *Config, v string) error {
 			c.CodeKeys = v
@@ -315,6 +332,7 @@ func (c Config) together() (wrong []error) {
 	all([]string{"WEBHOOK_URL", "WEBHOOK_SECRET"}, c.WebhookURL, c.WebhookSecret)
 	all([]string{"VAPID_PUBLIC_KEY", "VAPID_PRIVATE_KEY", "VAPID_SUBJECT"},
 		c.VAPIDPublicKey, c.VAPIDPrivateKey, c.VAPIDSubject)
+	all([]string{"APNS_KEY", "APNS_KEY_ID", "APNS_TEAM_ID", "APNS_TOPIC"}, c.APNSKey, c.APNSKeyID, c.APNSTeamID, c.APNSTopic)
 	need(c.vapidPair(), "VAPID_PUBLIC_KEY does not belong to VAPID_PRIVATE_KEY: give both as they were made together")
 	return wrong
 }

@@ -107,6 +107,8 @@ func New(d Deps) *API {
 	a.templateRoutes()
 	a.inboxRoutes()
 	a.preferenceRoutes()
+	a.deviceRoutes()
+	a.calendarRoutes()
 	a.adminTemplateRoutes()
 	a.adminUserRoutes()
 	a.eraseRoute()

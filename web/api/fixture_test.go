@@ -145,8 +145,6 @@ func (r *fixture) build(log *slog.Logger, change func(*api.Deps)) {
 	root.MethodNotAllowed(r.api.MethodNotAllowed)
 	root.Mount("/api/v1", r.api)
 	root.Get("/openapi.json", r.api.ServeOpenAPI)
-	root.Handle("/docs", r.api.Docs())
-	root.Handle("/docs/*", r.api.Docs())
 	r.Handler = root
 }
 

@@ -20,7 +20,6 @@ import (
 	"dropbell/adapters/asynq"
 	"dropbell/adapters/config"
 	"dropbell/adapters/lookup"
-	"dropbell/adapters/oidc"
 	"dropbell/adapters/passkey"
 	"dropbell/adapters/postgres"
 	accessdb "dropbell/adapters/postgres/access"
@@ -48,6 +47,7 @@ import (
 	"dropbell/domain/inbox"
 	"dropbell/domain/job"
 	"dropbell/domain/message"
+	"dropbell/domain/queue"
 	"dropbell/domain/redeemcode"
 	"dropbell/domain/reminder"
 	"dropbell/domain/report"
@@ -63,8 +63,10 @@ import (
 	"dropbell/web/console/campaigns"
 	"dropbell/web/console/coupons"
 	consoledelivery "dropbell/web/console/delivery"
+	"dropbell/web/console/docs"
 	"dropbell/web/console/drops"
 	"dropbell/web/console/messages"
+	"dropbell/web/console/search"
 	"dropbell/web/console/shell"
 	"dropbell/web/console/shell/upload"
 	"dropbell/web/console/work"
@@ -85,6 +87,7 @@ type program struct {
 
 	lookup       *lookup.Templates
 	codeLookup   *lookup.Codes
+	openings     *reminder.Openings // of links in messages about drops
 	reservations *dropsdb.Reservations
 	claims       app.Claims
 	accounts     gate.Accounts
@@ -165,6 +168,7 @@ func (p *program) wireStores() (err error) {
 	p.reservations = dropsdb.NewReservations(p.DB, postgres.Grouping{Observe: p.groupMetrics(), Timeout: p.Config.RequestTimeout})
 	p.OnClose(func() error { p.reservations.Close(); return nil })
 	p.wireListed()
+	p.startOpenings()
 	p.claims = p.NewClaims(p.lookup, postgres.Grouping{Observe: p.claimGroupMetrics(), Timeout: p.Config.RequestTimeout},
 		redisgate.Options{Observe: p.gateGroupMetrics()})
 	p.accounts = gate.Accounts{Plans: couponsdb.NewGates(p.DB), Shards: redisgate.NewShards(p.Redis)}
@@ -193,7 +197,8 @@ func (p *program) wireUseCases() error {
 	if err != nil {
 		return err
 	}
-	p.inbox = &inbox.Service{Store: deliverydb.Inbox{DB: p.DB, Texts: texts, Track: p.campaignLinks().Addresses(p.Config.PublicURL)}}
+	p.inbox = &inbox.Service{Store: deliverydb.Inbox{DB: p.DB, Texts: texts, Track: p.campaignLinks().Addresses(p.Config.PublicURL),
+		TrackDrop: p.dropLinks().InMessages(p.Config.PublicURL)}}
 	p.deadLetters = &delivery.DeadLetters{Store: deliverydb.NewDeadLetters(p.Reports)}
 
 	p.reports = &report.Service{Templates: p.templates, Reminders: dropsdb.NewCockpits(p.DB), Board: dropsdb.NewBoards(p.Reports), Stock: p.accounts,
@@ -300,11 +305,8 @@ func (p *program) handler(ctx context.Context) (http.Handler, error) {
 	r.Get("/.well-known/security.txt", p.securityText)
 	r.Mount("/api/v1", apiHandler)
 	r.Get("/openapi.json", apiHandler.ServeOpenAPI)
-	docs := apiHandler.Docs()
-	r.Method(http.MethodGet, "/docs", docs)
-	r.Method(http.MethodGet, "/docs/*", docs)
 	p.mountLinks(r)
-	p.console = p.newConsole()
+	p.console = p.newConsole(apiHandler)
 	bound := middleware.Bound(middleware.NewBudget(staffInFlight, "console", p.budgets), isStream, busy)
 	r.With(bound, middleware.Compress()).Mount("/", p.console)
 	return r, nil
@@ -338,7 +340,7 @@ func (p *program) api(ctx context.Context) (*api.API, error) {
 }
 
 // newConsole gives each subject of the console what its pages stand on.
-func (p *program) newConsole() *console.Console {
+func (p *program) newConsole(described *api.API) *console.Console {
 	templates, audit, channels := dropsdb.NewTemplates(p.DB), accessdb.NewAudit(p.Reports), deliverydb.NewChannels(p.DB)
 	boards, users, campaignStore := dropsdb.NewBoards(p.Reports), audiencedb.NewUsers(p.Reports), campaignsdb.NewCampaigns(p.DB, audiencedb.NewSegments(p.DB))
 	tallies, deadMessages := couponsdb.NewCouponTallies(p.DB), workdb.NewDeadMessages(p.DB)
@@ -361,14 +363,18 @@ func (p *program) newConsole() *console.Console {
 		Delivery: consoledelivery.Deps{States: states, Settings: channels, Control: &delivery.Control{Store: channels, Now: app.Clock},
 			Tests:  tests,
 			Ledger: &delivery.Ledger{Store: deliverydb.NewLedger(p.Reports)}, DeadLetters: p.deadLetters, Templates: p.templates, Channels: p.channels},
+		Docs: docs.Deps{API: described.Pipeline},
 		Drops: drops.Deps{Templates: p.templates, Bulks: &template.Bulks{Templates: p.templates, Jobs: p.jobs}, Jobs: p.jobs, Shops: templates,
 			Reminders: drops.Reminders{Board: boards, Cockpits: dropsdb.NewCockpits(p.DB), Explainer: p.explainer, Receipts: &reminder.Receipts{Store: boards},
-				Forecaster:    &reminder.Forecaster{Store: dropsdb.NewForecasts(p.DB), Now: app.Clock},
+				Forecaster:    &reminder.Forecaster{Store: dropsdb.NewForecasts(p.DB), Now: app.Clock, AndroidPerSecond: p.Config.AndroidPerSecond()},
 				Announcements: &reminder.Announcements{Store: dropsdb.NewAnnouncements(p.DB), Now: app.Clock}},
 			Users: users, Audit: audit, DeadLetters: p.deadLetters, DeadMessages: deadMessages, Webhooks: workdb.NewHooks(p.DB), Sales: sales, Looks: p.messages,
 			Limits: campaigns.Limits{Campaigns: p.campaigns}, Reports: p.reports, States: states, Channels: p.channels},
-		Messages: messages.Deps{Messages: p.messages, Templates: p.templates, Users: p.users, Own: messagesdb.NewMessages(p.DB), Tests: tests},
-		Work:     work.Deps{Jobs: p.jobs, Uploads: workdb.NewUploads(p.DB), DeadMessages: deadMessages, Hooks: p.hooks, Audit: audit, Monitor: p.monitor.Handler},
+		Messages: messages.Deps{Messages: p.messages, Templates: p.templates, Users: p.users, Own: messagesdb.NewMessages(p.DB), Tests: tests,
+			LinkExample: p.linkExample},
+		Search: search.Deps{Templates: p.templates, Campaigns: p.campaigns, Users: users, Coupons: p.couponAdmin, Codes: p.codes},
+		Work: work.Deps{Jobs: p.jobs, Uploads: workdb.NewUploads(p.DB), DeadMessages: deadMessages, Hooks: p.hooks, Audit: audit, Monitor: p.monitor.Handler,
+			Queues: &queue.Service{Store: asynq.NewInspector(p.Redis), Audit: audit}},
 	})
 }
 
@@ -385,14 +391,4 @@ func (p *program) circuits() consoledelivery.Circuits {
 		}
 		return all, err
 	}
-}
-
-// singleSignOn is the identity provider in the environment, nil without one. No
-// request is sent to it yet: one that is down does not prevent the start.
-func (p *program) singleSignOn() staff.IdentityProvider {
-	if p.Config.OIDCIssuer == "" {
-		return nil
-	}
-	return oidc.New(oidc.Options{Issuer: p.Config.OIDCIssuer, ClientID: p.Config.OIDCClientID,
-		ClientSecret: p.Config.OIDCClientSecret, PublicURL: p.Config.PublicURL, Now: app.Clock})
 }

@@ -51,6 +51,16 @@ func (s *settings) setDefault(name, value string) {
 	}
 }
 
+// setDefaults sets variables that belong together, if the first of them is not set.
+func (s *settings) setDefaults(names []string, values map[string]string) {
+	if s.get(names[0]) != "" {
+		return
+	}
+	for _, name := range names {
+		s.set(name, values[name])
+	}
+}
+
 // environment is this program's own with what is chosen on top; nothing is
 // chosen that was given.
 func (s *settings) environment() []string {

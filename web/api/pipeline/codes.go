@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"net/http"
+	"slices"
 
 	"dropbell/domain/fault"
 )
@@ -23,8 +24,8 @@ var (
 	errInternal      = fault.New(0, "internal", "something went wrong here; quote the request id when you report it")
 )
 
-// A code is one row of the table that decides what a fault is on the wire.
-type code struct {
+// A Code is one row of the table that decides what a fault is on the wire.
+type Code struct {
 	Code    string
 	Status  int
 	Meaning string
@@ -32,7 +33,7 @@ type code struct {
 
 // codes lists every code of answers. The document, the readable page and the
 // status line are all made from it.
-var codes = []code{
+var codes = []Code{
 	{"malformed_json", http.StatusBadRequest, "The body is missing, not JSON, or not UTF-8."},
 	{"unauthenticated", http.StatusUnauthorized, "No valid token or key was sent, or no user was named."},
 	{"forbidden", http.StatusForbidden, "The caller lacks the permission."},
@@ -99,6 +100,9 @@ var codes = []code{
 	{"estimate_unavailable", http.StatusServiceUnavailable, "This could not be estimated quickly."},
 	{"overloaded", http.StatusServiceUnavailable, "A server that is needed is down or busy; try again after Retry-After."},
 }
+
+// Codes returns every code of answers, in the order of their statuses.
+func Codes() []Code { return slices.Clone(codes) }
 
 // kinds says what a fault is on the wire whose code has no row of its own,
 // so that a new rule answers sensibly before it is documented.

@@ -74,6 +74,9 @@ func (h *handlers) loadCampaign(r *http.Request) (campaign.Status, error) {
 
 func (h *handlers) showCampaign(w http.ResponseWriter, r *http.Request) error {
 	st, err := h.loadCampaign(r)
+	if errors.Is(err, campaign.ErrNotFound) {
+		return h.showDeleted(w, r)
+	}
 	if err != nil {
 		return err
 	}

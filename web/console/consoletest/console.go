@@ -39,6 +39,9 @@ func SamplePath(pattern, id string) string {
 	if strings.Contains(pattern, "release") {
 		step = "release"
 	}
+	if strings.Contains(pattern, "archive") {
+		step = "run"
+	}
 	if strings.Contains(pattern, "takeback") {
 		step = "takeback"
 	}
@@ -49,7 +52,7 @@ func SamplePath(pattern, id string) string {
 	if i >= 0 {
 		pattern = pattern[:i] + step
 	}
-	return strings.NewReplacer("{id}", id, "{batch}", id, "{delivery}", id, "{channel}", "email").Replace(pattern)
+	return strings.NewReplacer("{id}", id, "{batch}", id, "{delivery}", id, "{channel}", "email", "{name}", "timers").Replace(pattern)
 }
 
 // FormFor is an empty form for methods that need one.

@@ -121,7 +121,7 @@ func (h *handlers) own(r *http.Request) (messagepages.Own, error) {
 	own := messagepages.Own{Email: shell.Frame(r).Member.Email}
 	u, found, err := h.Own.OwnUser(r.Context(), own.Email)
 	if found {
-		own.Phone, own.Devices, own.User = u.Phone, len(u.Push), u.ID.String()
+		own.Phone, own.Devices, own.User = u.Phone, len(u.Push)+len(u.Devices), u.ID.String()
 	}
 	return own, err
 }

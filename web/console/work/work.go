@@ -1,5 +1,5 @@
 // Package work holds the console's pages about what runs in the background:
-// jobs, the dashboard of the queues, events that no handler could process, and
+// jobs, the queues and their dashboard, events that no handler could process, and
 // endpoints of shops' servers.
 package work
 
@@ -10,6 +10,7 @@ import (
 
 	"dropbell/domain/hook"
 	"dropbell/domain/job"
+	"dropbell/domain/queue"
 	"dropbell/domain/staff"
 	"dropbell/web/console/shell"
 )
@@ -32,6 +33,8 @@ type Deps struct {
 	DeadMessages DeadMessages
 	Hooks        *hook.Service
 	Audit        AuditLog
+	// Queues are those that the dashboard shows as well.
+	Queues *queue.Service
 	// Monitor returns the queue dashboard, which serves [MonitorPath] and
 	// everything below and sets its own content security policy.
 	Monitor func(writable bool) http.Handler
@@ -58,6 +61,13 @@ func Routes(sh *shell.Shell, d Deps) []shell.Route {
 		shell.Get("/jobs/{id}/errors.csv", staff.View, h.workErrors),
 		shell.Get("/jobs/{id}/cancel", staff.View, h.confirmStopWork),
 		shell.Post("/jobs/{id}/cancel", staff.View, h.stopWork),
-		shell.Everywhere(shell.Get("/queues", staff.View, h.showQueues)), // tasks say which shop's drops they are for
+		// Tasks say which shop's drops they are for.
+		shell.Live(2*time.Second, shell.Everywhere(shell.Get("/queues", staff.View, h.listQueues))),
+		shell.Everywhere(shell.Get("/queues/dashboard", staff.View, h.showDashboard)),
+		shell.Everywhere(shell.Get("/queues/{name}", staff.View, h.showQueue)),
+		shell.Everywhere(shell.Get("/queues/{name}/{step:pause|resume}", staff.Operate, h.confirmPause)),
+		shell.Everywhere(shell.Post("/queues/{name}/{step:pause|resume}", staff.Operate, h.pauseQueue)),
+		shell.Everywhere(shell.Get("/queues/{name}/tasks/{step:run|archive|delete}", staff.Operate, h.confirmTaskStep)),
+		shell.Everywhere(shell.Post("/queues/{name}/tasks/{step:run|archive|delete}", staff.Operate, h.takeTaskStep)),
 	}...)
 }
