@@ -1320,7 +1320,7 @@ func (p Campaign) tools() templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = ui.Field(ui.FieldProps{Name: "user_id", ID: "f-test-user", Label: ui.T(ctx, "campaign.user_id"), Value: p.TestTo, Error: p.TestError, InputMode: "numeric", Required: true, Autocomplete: "off", Narrow: true}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = ui.Field(ui.FieldProps{Name: "user_id", ID: "f-test-user", Label: ui.T(ctx, "campaign.user_id"), Value: p.TestTo, Error: p.TestError, Choices: parts.Choices("people", "user_id"), Required: true, Autocomplete: "off", Narrow: true}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -214,7 +214,7 @@ func (g *Fixture) newDeps() console.Deps {
 				Announcements: &reminder.Announcements{Store: dropsdb.NewAnnouncements(g.DB), Now: g.Now}},
 			Users: users, Audit: audit, DeadLetters: deadLetters, DeadMessages: deadMessages, Sales: sales,
 			Looks: texts, Limits: campaigns.Limits{Campaigns: campaigning}, Reports: reports, States: states, Channels: configured},
-		Search: search.Deps{Templates: templates, Campaigns: campaigning, Users: users, Coupons: desk, Codes: codesOf(g)},
+		Search: search.Deps{Templates: templates, Campaigns: campaigning, Users: users, Coupons: desk, Codes: codesOf(g), Segments: segments},
 		Work: work.Deps{Jobs: jobs, Uploads: uploads, DeadMessages: deadMessages, Audit: audit, Queues: &queue.Service{Store: stillQueues{}, Audit: audit},
 			Monitor: func(writable bool) http.Handler {
 				return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

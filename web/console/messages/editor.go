@@ -77,9 +77,7 @@ func (h *handlers) page(r *http.Request, a about) (messagepages.Editor, *message
 	e := &fault.Fields{}
 	k := typedKey(r)
 	k.Language = typedLanguage(r, book, e)
-	if p.Reader != "" {
-		shell.TypedUser(p.Reader, e)
-	}
+	h.NamedUser(r, p.Reader, e)
 	p.Channel, p.Errors, p.Languages = k.Channel, e.List, book.Languages(k.Kind, k.Channel)
 	p.Found, p.Written = book.Own(k)
 	if !p.Written { // begin with what readers of the language get now
