@@ -35,6 +35,7 @@ import (
 	"dropbell/domain/claim/gate"
 	"dropbell/domain/coupon"
 	"dropbell/domain/delivery"
+	"dropbell/domain/hook"
 	"dropbell/domain/inbox"
 	"dropbell/domain/job"
 	"dropbell/domain/message"
@@ -42,6 +43,7 @@ import (
 	"dropbell/domain/redeemcode"
 	"dropbell/domain/reminder"
 	"dropbell/domain/report"
+	"dropbell/domain/seal"
 	"dropbell/domain/segment"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
@@ -212,10 +214,10 @@ func (g *Fixture) newDeps() console.Deps {
 			Reminders: drops.Reminders{Board: boards, Cockpits: dropsdb.NewCockpits(g.DB), Explainer: &reminder.Explainer{Store: g.reserve, Coupons: couponsdb.NewCouponSteps(g.DB), Reminders: reminders},
 				Receipts: &reminder.Receipts{Store: boards}, Forecaster: &reminder.Forecaster{Store: dropsdb.NewForecasts(g.DB), Now: g.Now},
 				Announcements: &reminder.Announcements{Store: dropsdb.NewAnnouncements(g.DB), Now: g.Now}},
-			Users: users, Audit: audit, DeadLetters: deadLetters, DeadMessages: deadMessages, Sales: sales,
+			Users: users, Audit: audit, DeadLetters: deadLetters, DeadMessages: deadMessages, Webhooks: workdb.NewHooks(g.DB), Sales: sales,
 			Looks: texts, Limits: campaigns.Limits{Campaigns: campaigning}, Reports: reports, States: states, Channels: configured},
 		Search: search.Deps{Templates: templates, Campaigns: campaigning, Users: users, Coupons: desk, Codes: codesOf(g), Segments: segments},
-		Work: work.Deps{Jobs: jobs, Uploads: uploads, DeadMessages: deadMessages, Audit: audit, Queues: &queue.Service{Store: stillQueues{}, Audit: audit},
+		Work: work.Deps{Jobs: jobs, Uploads: uploads, DeadMessages: deadMessages, Hooks: g.Hooks(), Audit: audit, Queues: &queue.Service{Store: stillQueues{}, Audit: audit},
 			Monitor: func(writable bool) http.Handler {
 				return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					fmt.Fprintf(w, "queues writable=%v %s", writable, r.Method)
@@ -367,3 +369,12 @@ func Within(t *testing.T, what string, ok func() bool) {
 
 // MemberPage is the page of a member.
 func MemberPage(id int64) string { return fmt.Sprintf("/staff/%d", id) }
+
+// Hooks are the webhook endpoints of the console; addresses may be private.
+func (g *Fixture) Hooks() *hook.Service {
+	box, err := seal.New(hook.SealPurpose)
+	if err != nil {
+		g.Fatal(err)
+	}
+	return &hook.Service{Store: workdb.NewHooks(g.DB), Box: box, Insecure: true, Now: g.Now, Wake: func(context.Context, int64) {}}
+}

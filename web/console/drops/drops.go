@@ -68,6 +68,7 @@ type Deps struct {
 	Audit        shell.Records
 	DeadLetters  *delivery.DeadLetters
 	DeadMessages DeadMessages
+	Webhooks     Webhooks
 	Sales        Sales
 	Limits       Limits
 	Reports      *report.Service
