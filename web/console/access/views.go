@@ -86,7 +86,7 @@ func (h *handlers) saveView(w http.ResponseWriter, r *http.Request) error {
 	if fields := shell.FieldsOf(err); fields != nil || errors.Is(err, staff.ErrTooManyViews) {
 		p := accesspages.Views{List: list, Query: v.Query, Name: v.Name, Shared: v.Shared, Errors: fields}
 		if fields == nil {
-			p.Errors = []fault.Field{{Name: "name", Key: "rule." + fault.CodeOf(err), Message: err.Error()}}
+			p.Errors = []fault.Field{{Name: "name", Key: "fault." + fault.CodeOf(err), Message: err.Error()}}
 		}
 		return h.drawViews(w, r, http.StatusUnprocessableEntity, p)
 	}
@@ -127,7 +127,7 @@ func (h *handlers) renameView(w http.ResponseWriter, r *http.Request) error {
 	v, err := h.Views.Rename(r.Context(), shell.Frame(r).Member, id, r.PostFormValue("name"))
 	if fields := shell.FieldsOf(err); fields != nil || errors.Is(err, staff.ErrViewTaken) {
 		if fields == nil {
-			fields = []fault.Field{{Name: "name", Key: "rule." + fault.CodeOf(err), Message: err.Error()}}
+			fields = []fault.Field{{Name: "name", Key: "fault." + fault.CodeOf(err), Message: err.Error()}}
 		}
 		return h.drawViews(w, r, http.StatusUnprocessableEntity, accesspages.Views{List: v.List, Renaming: id, NewName: r.PostFormValue("name"), Errors: fields})
 	}
