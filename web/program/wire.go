@@ -353,7 +353,7 @@ func (p *program) newConsole(described *api.API) *console.Console {
 	return console.New(console.Deps{
 		Deps: shell.Deps{Staff: p.staff, Replica: p.replica(), Security: p.security, ShopList: templates, Sessions: accessdb.NewSessions(p.DB),
 			PublicURL: p.Config.PublicURL, DefaultZone: time.UTC, Now: app.Clock, Log: p.Log},
-		Access: access.Deps{Staff: p.staff, Audit: audit, Shops: templates, SingleSignOn: p.singleSignOn(),
+		Access: access.Deps{Staff: p.staff, Audit: audit, Views: staff.Views{Store: accessdb.NewStaff(p.DB)}, Shops: templates, SingleSignOn: p.singleSignOn(),
 			Throttle: shell.NewThrottle(signInBurst, signInEvery, app.Clock), Guesses: shell.NewThrottle(guessesBurst, guessesEvery, app.Clock),
 			AllGuesses: shell.NewThrottle(allBurst, allEvery, app.Clock)},
 		Audience: audience.Deps{People: p.users, Users: users, Segments: p.segments, Reminders: p.reminders, Inbox: p.inbox, Coupons: p.couponAdmin,

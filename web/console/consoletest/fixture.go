@@ -195,7 +195,7 @@ func (g *Fixture) newDeps() console.Deps {
 	return console.Deps{
 		Deps: shell.Deps{Staff: people, ShopList: store, Sessions: accessdb.NewSessions(g.DB), PublicURL: "http://127.0.0.1",
 			DefaultZone: shanghai, Now: g.Now, Log: log},
-		Access: access.Deps{Staff: people, Audit: audit, Shops: store, Throttle: often(), Guesses: often(), AllGuesses: often()},
+		Access: access.Deps{Staff: people, Audit: audit, Views: staff.Views{Store: accessdb.NewStaff(g.DB)}, Shops: store, Throttle: often(), Guesses: often(), AllGuesses: often()},
 		Audience: audience.Deps{People: &user.Service{Store: users}, Users: users, Segments: segments, Reminders: reminders, Inbox: &inbox.Service{Store: deliverydb.NewInbox(g.DB)}, Coupons: desk,
 			Letters: &campaign.Letters{Store: campaignsdb.NewCampaigns(g.DB, audiencedb.NewSegments(g.DB))}, Jobs: jobs, Files: files, Audit: audit, Channels: configured},
 		Messages: messages.Deps{Messages: texts, Templates: templates, Users: &user.Service{Store: users}, Own: messagesdb.NewMessages(g.DB), Tests: tests,
