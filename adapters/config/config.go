@@ -86,6 +86,8 @@ type Config struct {
 	SecondFactorKeys []string
 
 	LinkSecret string
+	// AlertsPrivate permits chat groups for staff at private addresses and in plain http.
+	AlertsPrivate bool
 
 	// CodeKeys are the keys of redeem codes, in the form that
 	// [redeemcode.ParseKeys] reads; checked.
@@ -207,6 +209,7 @@ func Variables() []Variable {
 		{"VAPID_PRIVATE_KEY", "", "channel webpush: private key, base64url", vapidPrivateKey},
 		{"VAPID_SUBJECT", "", "channel webpush: mailto: or https: address of the sender", vapidSubject},
 		{"LINK_SECRET", "", "signs the links with which users turn off a channel, at least 32 bytes; several separated by commas: the first signs, all are accepted; empty = no links", linkSecret},
+		{"ALERTS_PRIVATE", "no", "chat groups for notifications of staff: yes = private addresses and plain http are called too; no = only https to public addresses", alertsPrivate},
 		{"CODE_KEYS", "", "redeem codes: keys as number:base64, separated by commas, e.g. 1:…,2:…; the greatest number (1 to 31) makes new codes, the others keep theirs valid; web and worker need the same; without it there are no codes", func(c *Config, v string) error {
 			c.CodeKeys = v
 			_, err := redeemcode.ParseKeys(v)

@@ -33,6 +33,7 @@ func All() []Story {
 		longLists(),
 		codes(),
 		messages(),
+		alerts(),
 	} {
 		all = append(all, group...)
 	}

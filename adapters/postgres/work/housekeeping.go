@@ -191,6 +191,8 @@ func steps(keep Retention) []step {
 		{`delete from uploads u where u.id in (select u.id from uploads u where u.created_at < (select max(erased_at) from erased_users) and $1::interval > '0'
 			and not exists (select from jobs j where j.upload_id = u.id and j.finished_at is null) limit $2)`, keep.Uploads},
 		{`delete from channel_tests where id in (select id from channel_tests where created_at < now() - $1::interval and state = 'done' limit $2)`, keep.Delivery},
+		// Their deliveries go with them.
+		{`delete from alerts where id in (select id from alerts where raised_at < now() - $1::interval and ended_at is not null limit $2)`, keep.Jobs},
 		{`delete from sessions where token in (select token from sessions where expiry < now() - $1::interval limit $2)`, time.Hour},
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"dropbell/domain/alert"
 	"dropbell/domain/job"
 	"dropbell/domain/staff"
 	"dropbell/web/console/shell"
@@ -29,6 +30,7 @@ type Deps struct {
 	Uploads      Uploads
 	DeadMessages DeadMessages
 	Audit        AuditLog
+	Alerts       *alert.Service
 	// Monitor returns the queue dashboard, which serves [MonitorPath] and
 	// everything below and sets its own content security policy.
 	Monitor func(writable bool) http.Handler
@@ -46,6 +48,12 @@ func Routes(sh *shell.Shell, d Deps) []shell.Route {
 	h := &handlers{Shell: sh, Deps: d}
 	sh.Handle(MonitorPath, h.monitor())
 	return []shell.Route{
+		shell.Get("/alerts", staff.View, h.listAlerts),
+		shell.Get("/alerts/settings", staff.View, h.showAlertSettings),
+		shell.Post("/alerts/settings", staff.View, h.chooseAlerts),
+		shell.Post("/alerts/destinations", staff.ManageTemplates, h.addDestination),
+		shell.Post("/alerts/destinations/{id}/test", staff.ManageTemplates, h.tryDestination),
+		shell.Post("/alerts/destinations/{id}/remove", staff.ManageTemplates, h.removeDestination),
 		shell.Everywhere(shell.Get("/dead-messages", staff.Operate, h.listDeadMessages)),
 		shell.Everywhere(shell.Get("/dead-messages/{id}/{step:requeue|discard}", staff.Operate, h.confirmDeadMessage)),
 		shell.Everywhere(shell.Post("/dead-messages/{id}/{step:requeue|discard}", staff.Operate, h.settleDeadMessage)),
