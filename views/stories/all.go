@@ -36,6 +36,7 @@ func All() []Story {
 		searches(),
 		documentation(),
 		queues(),
+		alerts(),
 	} {
 		all = append(all, group...)
 	}
