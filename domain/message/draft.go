@@ -18,5 +18,6 @@ func (d Draft) Render(book *Book, f Facts, c Channel, r Reader) Content {
 	if d.Kind == Cancelled {
 		f.Link = ""
 	}
+	f.Description = book.Description(d.Language, f.Description)
 	return compiled.Bind(f, book.Name(d.Language, f.Drop), zoneOrUTC(r.Zone), false).Content(r.Name, f.Link)
 }

@@ -54,7 +54,7 @@ func navigation() []navGroup {
 			{"work", "stack-2", []navPage{{"jobs", "/jobs", view}, {"queues", "/queues", mayEverywhere(staff.View)}}},
 			{"audit", "history", []navPage{{"audit", "/audit", view}}},
 			{"settings", "building-store", []navPage{{"shops", "/shops", view}, {"staff", "/staff", mayEverywhere(staff.ManageStaff)},
-				{"keys", "/keys", mayEverywhere(staff.ManageStaff)}}},
+				{"keys", "/keys", mayEverywhere(staff.ManageStaff)}, {"webhooks", "/webhooks", view}}},
 		}},
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"dropbell/web/console/docs"
 	"dropbell/web/console/drops"
 	"dropbell/web/console/messages"
+	"dropbell/web/console/search"
 	"dropbell/web/console/shell"
 	"dropbell/web/console/work"
 )
@@ -36,6 +37,7 @@ type Deps struct {
 	Docs      docs.Deps
 	Drops     drops.Deps
 	Messages  messages.Deps
+	Search    search.Deps
 	Work      work.Deps
 }
 
@@ -53,7 +55,7 @@ func New(d Deps) *Console {
 	c := &Console{Shell: sh, routes: slices.Concat(
 		[]shell.Route{shell.Get("/live", staff.View, sh.StreamParts)},
 		access.Routes(sh, d.Access), audience.Routes(sh, d.Audience), campaigns.Routes(sh, d.Campaigns), coupons.Routes(sh, d.Coupons),
-		delivery.Routes(sh, d.Delivery), docs.Routes(sh, d.Docs), drops.Routes(sh, d.Drops), messages.Routes(sh, d.Messages), work.Routes(sh, d.Work))}
+		delivery.Routes(sh, d.Delivery), docs.Routes(sh, d.Docs), drops.Routes(sh, d.Drops), messages.Routes(sh, d.Messages), search.Routes(sh, d.Search), work.Routes(sh, d.Work))}
 	c.handler = sh.Mount(c.routes)
 	return c
 }

@@ -44,6 +44,7 @@ import (
 	"dropbell/domain/coupon"
 	"dropbell/domain/delivery"
 	"dropbell/domain/event"
+	"dropbell/domain/hook"
 	"dropbell/domain/inbox"
 	"dropbell/domain/job"
 	"dropbell/domain/message"
@@ -66,6 +67,7 @@ import (
 	"dropbell/web/console/docs"
 	"dropbell/web/console/drops"
 	"dropbell/web/console/messages"
+	"dropbell/web/console/search"
 	"dropbell/web/console/shell"
 	"dropbell/web/console/shell/upload"
 	"dropbell/web/console/work"
@@ -86,6 +88,7 @@ type program struct {
 
 	lookup       *lookup.Templates
 	codeLookup   *lookup.Codes
+	openings     *reminder.Openings // of links in messages about drops
 	reservations *dropsdb.Reservations
 	claims       app.Claims
 	accounts     gate.Accounts
@@ -105,6 +108,7 @@ type program struct {
 	couponAdmin *coupon.Admin
 	grants      *coupon.Grants
 	messages    *message.Service
+	hooks       *hook.Service
 	codes       *redeemcode.Service
 	redeemer    *redeemcode.Redeemer
 	staff       *staff.Service
@@ -164,6 +168,8 @@ func (p *program) wireStores() (err error) {
 	}
 	p.reservations = dropsdb.NewReservations(p.DB, postgres.Grouping{Observe: p.groupMetrics(), Timeout: p.Config.RequestTimeout})
 	p.OnClose(func() error { p.reservations.Close(); return nil })
+	p.startOpenings()
+	p.wireListed()
 	p.claims = p.NewClaims(p.lookup, postgres.Grouping{Observe: p.claimGroupMetrics(), Timeout: p.Config.RequestTimeout},
 		redisgate.Options{Observe: p.gateGroupMetrics()})
 	p.accounts = gate.Accounts{Plans: couponsdb.NewGates(p.DB), Shards: redisgate.NewShards(p.Redis)}
@@ -184,12 +190,16 @@ func (p *program) wireUseCases() error {
 	p.templates = &template.Service{Store: refreshingStore{p.telling(dropsdb.NewTemplates(p.Reports)), p.lookup}, Now: app.Clock}
 	p.reminders = &reminder.Service{Store: p.reservations, Templates: p.lookup, Channels: p.channels, Now: app.Clock}
 	p.explainer = &reminder.Explainer{Store: p.reservations, Coupons: couponSteps, Reminders: p.reminders}
+	if p.hooks, err = p.newHooks(); err != nil {
+		return err
+	}
 	p.messages = &message.Service{Store: messagesdb.NewMessages(p.DB)}
 	texts, err := lookup.NewBooks(messagesdb.NewMessages(p.DB))
 	if err != nil {
 		return err
 	}
-	p.inbox = &inbox.Service{Store: deliverydb.Inbox{DB: p.DB, Texts: texts, Track: p.campaignLinks().Addresses(p.Config.PublicURL)}}
+	p.inbox = &inbox.Service{Store: deliverydb.Inbox{DB: p.DB, Texts: texts, Track: p.campaignLinks().Addresses(p.Config.PublicURL),
+		TrackDrop: p.dropLinks().InMessages(p.Config.PublicURL)}}
 	p.deadLetters = &delivery.DeadLetters{Store: deliverydb.NewDeadLetters(p.Reports)}
 
 	p.reports = &report.Service{Templates: p.templates, Reminders: dropsdb.NewCockpits(p.DB), Board: dropsdb.NewBoards(p.Reports), Stock: p.accounts,
@@ -320,7 +330,7 @@ func (p *program) api(ctx context.Context) (*api.API, error) {
 			Budget: middleware.NewBudget(p.Config.InFlight(), "users", p.budgets), StaffBudget: middleware.NewBudget(staffInFlight, "staff", p.budgets),
 			UserLimit: p.Config.RatePerUser, KeyLimit: p.Config.RatePerKey, PublicURL: p.Config.PublicURL},
 		Explainer: p.explainer, DeadLetters: p.deadLetters, Campaigns: p.campaigns, Coupons: p.coupons,
-		Codes: p.codes, Redeemer: p.redeemer,
+		Codes: p.codes, Redeemer: p.redeemer, Hooks: p.hooks,
 		Claims: p.claiming, Ledgers: gateLedgers{couponsdb.NewLedgers(p.DB), dropsdb.NewTemplates(p.DB), p.accounts}, Stock: p.accounts, Tallies: couponsdb.NewCouponTallies(p.DB),
 		CouponAdmin: p.couponAdmin,
 		Grants:      p.grants,
@@ -357,29 +367,16 @@ func (p *program) newConsole(described *api.API) *console.Console {
 		Docs: docs.Deps{API: described.Pipeline},
 		Drops: drops.Deps{Templates: p.templates, Bulks: &template.Bulks{Templates: p.templates, Jobs: p.jobs}, Jobs: p.jobs, Shops: templates,
 			Reminders: drops.Reminders{Board: boards, Cockpits: dropsdb.NewCockpits(p.DB), Explainer: p.explainer, Receipts: &reminder.Receipts{Store: boards},
-				Forecaster:    &reminder.Forecaster{Store: dropsdb.NewForecasts(p.DB), Now: app.Clock},
+				Forecaster:    &reminder.Forecaster{Store: dropsdb.NewForecasts(p.DB), Now: app.Clock, AndroidPerSecond: p.Config.AndroidPerSecond()},
 				Announcements: &reminder.Announcements{Store: dropsdb.NewAnnouncements(p.DB), Now: app.Clock}},
-			Users: users, Audit: audit, DeadLetters: p.deadLetters, DeadMessages: deadMessages, Sales: sales, Looks: p.messages,
+			Users: users, Audit: audit, DeadLetters: p.deadLetters, DeadMessages: deadMessages, Webhooks: workdb.NewHooks(p.DB), Sales: sales, Looks: p.messages,
 			Limits: campaigns.Limits{Campaigns: p.campaigns}, Reports: p.reports, States: states, Channels: p.channels},
-		Messages: messages.Deps{Messages: p.messages, Templates: p.templates, Users: p.users, Own: messagesdb.NewMessages(p.DB), Tests: tests},
-		Work: work.Deps{Jobs: p.jobs, Uploads: workdb.NewUploads(p.DB), DeadMessages: deadMessages, Audit: audit, Monitor: p.monitor.Handler,
+		Messages: messages.Deps{Messages: p.messages, Templates: p.templates, Users: p.users, Own: messagesdb.NewMessages(p.DB), Tests: tests,
+			LinkExample: p.linkExample},
+		Search: search.Deps{Templates: p.templates, Campaigns: p.campaigns, Users: users, Coupons: p.couponAdmin, Codes: p.codes, Segments: p.segments},
+		Work: work.Deps{Jobs: p.jobs, Uploads: workdb.NewUploads(p.DB), DeadMessages: deadMessages, Hooks: p.hooks, Audit: audit, Monitor: p.monitor.Handler,
 			Queues: &queue.Service{Store: asynq.NewInspector(p.Redis), Audit: audit}},
 	})
-}
-
-// circuits returns the circuit breakers of the channels, which Redis keeps.
-func (p *program) circuits() consoledelivery.Circuits {
-	breaker := redis.NewBreaker(p.Redis, redis.BreakerConfig{})
-	return func(ctx context.Context) (all [delivery.Channels]delivery.Circuit, err error) {
-		states, err := breaker.States(ctx)
-		for _, s := range states {
-			all[s.Channel] = delivery.Circuit{State: s.State, Failures: s.Failures, Until: s.Until, Detail: s.Detail}
-			if s.HeldUntil.After(app.Clock()) {
-				all[s.Channel].HeldUntil = s.HeldUntil
-			}
-		}
-		return all, err
-	}
 }
 
 // singleSignOn is the identity provider in the environment, nil without one. No

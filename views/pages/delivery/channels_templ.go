@@ -640,7 +640,7 @@ func (p ChannelTests) Page() templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = ui.Field(ui.FieldProps{Name: "template", Label: ui.T(ctx, "tests.template"), Help: ui.T(ctx, "tests.template_help"), Value: p.Template, Error: ui.ErrorOf(ctx, p.Errors, "template"), InputMode: "numeric", Autocomplete: "off"}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = ui.Field(ui.FieldProps{Name: "template", Label: ui.T(ctx, "tests.template"), Help: ui.T(ctx, "tests.template_help"), Value: p.Template, Error: ui.ErrorOf(ctx, p.Errors, "template"), Choices: parts.Choices("drops", "template"), Autocomplete: "off"}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -78,11 +78,11 @@ func (p Deliveries) Page() templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = ui.Field(ui.FieldProps{Name: "template", Label: ui.T(ctx, "letters.template"), Value: p.Filter.Template, Error: ui.ErrorOf(ctx, p.Errors, "template"), InputMode: "numeric", Required: true, Autocomplete: "off"}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = ui.Field(ui.FieldProps{Name: "template", Label: ui.T(ctx, "letters.template"), Value: p.Filter.Template, Error: ui.ErrorOf(ctx, p.Errors, "template"), Choices: parts.Choices("drops", "template"), Required: true, Autocomplete: "off"}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = ui.Field(ui.FieldProps{Name: "user", Label: ui.T(ctx, "letters.user"), Value: p.Filter.User, Error: ui.ErrorOf(ctx, p.Errors, "user"), InputMode: "numeric", Required: true, Autocomplete: "off"}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = ui.Field(ui.FieldProps{Name: "user", Label: ui.T(ctx, "letters.user"), Value: p.Filter.User, Error: ui.ErrorOf(ctx, p.Errors, "user"), Choices: parts.Choices("people", "user"), Required: true, Autocomplete: "off"}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -896,7 +896,7 @@ func (p Batch) Page() templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = ui.Field(ui.FieldProps{Name: "user", Label: ui.T(ctx, "letters.user"), Value: p.User, Error: ui.ErrorOf(ctx, p.Errors, "user"), InputMode: "numeric", Required: true, Autocomplete: "off"}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = ui.Field(ui.FieldProps{Name: "user", Label: ui.T(ctx, "letters.user"), Value: p.User, Error: ui.ErrorOf(ctx, p.Errors, "user"), Choices: parts.Choices("people", "user"), Required: true, Autocomplete: "off"}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -57,7 +57,7 @@ func (p Template) actions() templ.Component {
 		if p.manage(ctx) {
 			switch p.state(ctx) {
 			case template.Draft:
-				templ_7745c5c3_Err = ui.Button(ui.ButtonProps{Label: ui.T(ctx, "do.cancel"), Icon: "ban", URL: p.path("cancel"), Dialog: true}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = ui.Button(ui.ButtonProps{Label: ui.T(ctx, "do.delete"), Icon: "trash", URL: p.path("delete"), Dialog: true}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

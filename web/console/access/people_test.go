@@ -19,7 +19,7 @@ func TestStaffPages(t *testing.T) {
 	g := consoletest.New(t)
 	b := g.As(staff.Admin)
 	b.Post("/staff", url.Values{"email": {"not an address"}, "role": {"king"}, "shops": {"ten"}}).Is(422).
-		Has("must be a positive number", `value="not an address"`)
+		Has("there is no such shop", `value="not an address"`)
 	b.Post("/staff", url.Values{"email": {"not an address"}, "role": {"king"}}).Is(422).
 		Has("must be an e-mail address", "choose one")
 	b.Post("/staff", consoletest.MemberTyped("Ada@Example.com", "marketer")).Is(422).Has("there is no such shop")

@@ -35,6 +35,7 @@ import (
 	"dropbell/domain/claim/gate"
 	"dropbell/domain/coupon"
 	"dropbell/domain/delivery"
+	"dropbell/domain/hook"
 	"dropbell/domain/inbox"
 	"dropbell/domain/job"
 	"dropbell/domain/message"
@@ -42,6 +43,7 @@ import (
 	"dropbell/domain/redeemcode"
 	"dropbell/domain/reminder"
 	"dropbell/domain/report"
+	"dropbell/domain/seal"
 	"dropbell/domain/segment"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
@@ -57,6 +59,7 @@ import (
 	"dropbell/web/console/docs"
 	"dropbell/web/console/drops"
 	"dropbell/web/console/messages"
+	"dropbell/web/console/search"
 	"dropbell/web/console/shell"
 	"dropbell/web/console/shell/upload"
 	"dropbell/web/console/work"
@@ -195,9 +198,12 @@ func (g *Fixture) newDeps() console.Deps {
 		Access: access.Deps{Staff: people, Audit: audit, Shops: store, Throttle: often(), Guesses: often(), AllGuesses: often()},
 		Audience: audience.Deps{People: &user.Service{Store: users}, Users: users, Segments: segments, Reminders: reminders, Inbox: &inbox.Service{Store: deliverydb.NewInbox(g.DB)}, Coupons: desk,
 			Letters: &campaign.Letters{Store: campaignsdb.NewCampaigns(g.DB, audiencedb.NewSegments(g.DB))}, Jobs: jobs, Files: files, Audit: audit, Channels: configured},
-		Messages:  messages.Deps{Messages: texts, Templates: templates, Users: &user.Service{Store: users}, Own: messagesdb.NewMessages(g.DB), Tests: tests},
+		Messages: messages.Deps{Messages: texts, Templates: templates, Users: &user.Service{Store: users}, Own: messagesdb.NewMessages(g.DB), Tests: tests,
+			LinkExample: func(templateID int64, to user.ID) string {
+				return reminder.NewLinks("0123456789abcdef0123456789abcdef").Example("https://drop.example", reminder.Reader{TemplateID: templateID, UserID: to})
+			}},
 		Campaigns: campaigns.Deps{Campaigns: campaigning, Templates: templates, Segments: segments, Audit: audit, States: states, Channels: configured},
-		Coupons: coupons.Deps{Templates: templates, Coupons: desk, Codes: &redeemcode.Service{Store: couponsdb.NewCodes(g.DB), Keys: CodeKeys(g.T), Now: g.Now},
+		Coupons: coupons.Deps{Templates: templates, Coupons: desk, Codes: codesOf(g),
 			Grants: &coupon.Grants{Store: couponsdb.NewGrants(g.DB), Jobs: jobs, Now: g.Now}, Jobs: jobs, Files: files,
 			Notices: couponsdb.NewNotices(g.DB), Tallies: tallies, Sales: sales},
 		Delivery: consoledelivery.Deps{States: states, Settings: channels, Control: &delivery.Control{Store: channels, Now: g.Now},
@@ -208,15 +214,21 @@ func (g *Fixture) newDeps() console.Deps {
 			Reminders: drops.Reminders{Board: boards, Cockpits: dropsdb.NewCockpits(g.DB), Explainer: &reminder.Explainer{Store: g.reserve, Coupons: couponsdb.NewCouponSteps(g.DB), Reminders: reminders},
 				Receipts: &reminder.Receipts{Store: boards}, Forecaster: &reminder.Forecaster{Store: dropsdb.NewForecasts(g.DB), Now: g.Now},
 				Announcements: &reminder.Announcements{Store: dropsdb.NewAnnouncements(g.DB), Now: g.Now}},
-			Users: users, Audit: audit, DeadLetters: deadLetters, DeadMessages: deadMessages, Sales: sales,
+			Users: users, Audit: audit, DeadLetters: deadLetters, DeadMessages: deadMessages, Webhooks: workdb.NewHooks(g.DB), Sales: sales,
 			Looks: texts, Limits: campaigns.Limits{Campaigns: campaigning}, Reports: reports, States: states, Channels: configured},
-		Work: work.Deps{Jobs: jobs, Uploads: uploads, DeadMessages: deadMessages, Audit: audit, Queues: &queue.Service{Store: stillQueues{}, Audit: audit},
+		Search: search.Deps{Templates: templates, Campaigns: campaigning, Users: users, Coupons: desk, Codes: codesOf(g), Segments: segments},
+		Work: work.Deps{Jobs: jobs, Uploads: uploads, DeadMessages: deadMessages, Hooks: g.Hooks(), Audit: audit, Queues: &queue.Service{Store: stillQueues{}, Audit: audit},
 			Monitor: func(writable bool) http.Handler {
 				return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					fmt.Fprintf(w, "queues writable=%v %s", writable, r.Method)
 				})
 			}},
 	}
+}
+
+// codesOf makes and checks redeem codes.
+func codesOf(g *Fixture) *redeemcode.Service {
+	return &redeemcode.Service{Store: couponsdb.NewCodes(g.DB), Keys: CodeKeys(g.T), Now: g.Now}
 }
 
 // described is the API as its document has it, which answers no requests.
@@ -357,3 +369,12 @@ func Within(t *testing.T, what string, ok func() bool) {
 
 // MemberPage is the page of a member.
 func MemberPage(id int64) string { return fmt.Sprintf("/staff/%d", id) }
+
+// Hooks are the webhook endpoints of the console; addresses may be private.
+func (g *Fixture) Hooks() *hook.Service {
+	box, err := seal.New(hook.SealPurpose)
+	if err != nil {
+		g.Fatal(err)
+	}
+	return &hook.Service{Store: workdb.NewHooks(g.DB), Box: box, Insecure: true, Now: g.Now, Wake: func(context.Context, int64) {}}
+}

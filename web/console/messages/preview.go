@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"dropbell/domain/delivery"
+	"dropbell/domain/fault"
 	"dropbell/domain/message"
 	"dropbell/domain/user"
 	pageparts "dropbell/views/pages/parts"
@@ -33,8 +35,8 @@ func (r reader) number() string {
 // the shop's zone. Every preview has a name to greet.
 func (h *handlers) readerOf(r *http.Request, a about, typed string) (reader, error) {
 	sample := reader{Reader: message.Reader{Name: shell.Say(r, "message.sample"), Zone: a.zone}}
-	id, err := user.ParseID(shell.Narrow(strings.TrimSpace(typed)))
-	if err != nil {
+	id := h.NamedUser(r, typed, &fault.Fields{}) // the form says what is wrong with it
+	if id == 0 {
 		return sample, nil
 	}
 	u, err := h.Users.Preferences(r.Context(), id)
@@ -65,8 +67,22 @@ func (h *handlers) previews(r *http.Request, a about, book *message.Book, c mess
 	return p
 }
 
+// factsFor are what a message over the channel says, with a link as long as the
+// reader's own where there would be one.
+func (h *handlers) factsFor(a about, c message.Channel, k message.Kind, to user.ID) message.Facts {
+	f := a.facts
+	over, err := delivery.ParseChannel(string(c))
+	if f.Link == "" || err != nil || !over.Tracks() || k != message.Reminder && k != message.Correction {
+		return f
+	}
+	if example := h.LinkExample(a.place.Template, to); example != "" {
+		f.Link = example
+	}
+	return f
+}
+
 func (h *handlers) preview(r *http.Request, a about, book *message.Book, c message.Channel, d message.Draft, to reader) pageparts.Preview {
-	p := pageparts.Preview{Channel: c, Content: d.Render(book, a.facts, c, to.Reader)}
+	p := pageparts.Preview{Channel: c, Content: d.Render(book, h.factsFor(a, c, d.Kind, to.id), c, to.Reader)}
 	switch c {
 	case message.Email:
 		p.Content.HTML = ""
@@ -104,7 +120,7 @@ func (h *handlers) mail(w http.ResponseWriter, r *http.Request, a about) error {
 	if r.FormValue("dark") != "" {
 		scheme = "@media all"
 	}
-	page := strings.Replace(d.Render(book, a.facts, message.Email, to.Reader).HTML, "@media (prefers-color-scheme: dark)", scheme, 1)
+	page := strings.Replace(d.Render(book, h.factsFor(a, message.Email, d.Kind, to.id), message.Email, to.Reader).HTML, "@media (prefers-color-scheme: dark)", scheme, 1)
 	w.Header().Set("Content-Security-Policy", mailPolicy)
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	_, _ = io.WriteString(w, page) // an error means that the client has gone

@@ -70,6 +70,7 @@ type Shell struct {
 	security *security.Log
 	replica  Replica
 	shops    ShopList
+	names    Names
 	present  *accessCache
 	live     liveParts
 	// uploads are the routes that take files, own the handlers of [Shell.Handle]

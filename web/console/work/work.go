@@ -1,5 +1,6 @@
 // Package work holds the console's pages about what runs in the background:
-// jobs, the queues and their dashboard, and events that no handler could process.
+// jobs, the queues and their dashboard, events that no handler could process, and
+// endpoints of shops' servers.
 package work
 
 import (
@@ -7,6 +8,7 @@ import (
 	"net/http"
 	"time"
 
+	"dropbell/domain/hook"
 	"dropbell/domain/job"
 	"dropbell/domain/queue"
 	"dropbell/domain/staff"
@@ -29,6 +31,7 @@ type Deps struct {
 	Jobs         *job.Service
 	Uploads      Uploads
 	DeadMessages DeadMessages
+	Hooks        *hook.Service
 	Audit        AuditLog
 	// Queues are those that the dashboard shows as well.
 	Queues *queue.Service
@@ -48,7 +51,7 @@ type handlers struct {
 func Routes(sh *shell.Shell, d Deps) []shell.Route {
 	h := &handlers{Shell: sh, Deps: d}
 	sh.Handle(MonitorPath, h.monitor())
-	return []shell.Route{
+	return append(h.webhookRoutes(), []shell.Route{
 		shell.Everywhere(shell.Get("/dead-messages", staff.Operate, h.listDeadMessages)),
 		shell.Everywhere(shell.Get("/dead-messages/{id}/{step:requeue|discard}", staff.Operate, h.confirmDeadMessage)),
 		shell.Everywhere(shell.Post("/dead-messages/{id}/{step:requeue|discard}", staff.Operate, h.settleDeadMessage)),
@@ -66,5 +69,5 @@ func Routes(sh *shell.Shell, d Deps) []shell.Route {
 		shell.Everywhere(shell.Post("/queues/{name}/{step:pause|resume}", staff.Operate, h.pauseQueue)),
 		shell.Everywhere(shell.Get("/queues/{name}/tasks/{step:run|archive|delete}", staff.Operate, h.confirmTaskStep)),
 		shell.Everywhere(shell.Post("/queues/{name}/tasks/{step:run|archive|delete}", staff.Operate, h.takeTaskStep)),
-	}
+	}...)
 }
