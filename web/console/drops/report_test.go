@@ -84,7 +84,7 @@ func TestReportLinksNeedASecret(t *testing.T) {
 }
 
 // A move says beforehand and afterwards how many reminder times are lost.
-func TestMoveSaysWhichReminderTimesAreLost(t *testing.T) {
+func TestMoveSaysWhichReminderTimesFallAway(t *testing.T) {
 	g := consoletest.New(t)
 	d := g.Published(10, 3*time.Hour)
 	page := shell.TemplateURL(d.ID)
