@@ -1,13 +1,10 @@
 package program
 
 import (
-	"context"
-
 	"dropbell/adapters/config"
 	"dropbell/adapters/oidc"
 	couponsdb "dropbell/adapters/postgres/coupons"
 	workdb "dropbell/adapters/postgres/work"
-	"dropbell/adapters/redis"
 	"dropbell/adapters/redisgate"
 	"dropbell/adapters/sheet"
 	"dropbell/app"
@@ -18,7 +15,6 @@ import (
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
-	consoledelivery "dropbell/web/console/delivery"
 )
 
 // configured returns the channels that the workers have senders for.
@@ -49,21 +45,6 @@ func (p *program) telling(s template.Store) template.Store {
 	writer := &gate.Writer{Stream: redisgate.NewStream(p.Redis, "web"), Recorder: couponsdb.NewGateRecorder(p.DB)}
 	return appliedStore{s, &gate.Keeper{Store: gates, Shards: redisgate.NewShards(p.Redis), Writer: writer, Now: app.Clock,
 		Divide: gate.Divider(p.Config.GateShards)}, p.claims.Gate}
-}
-
-// circuits returns the circuit breakers of the channels, which Redis keeps.
-func (p *program) circuits() consoledelivery.Circuits {
-	breaker := redis.NewBreaker(p.Redis, redis.BreakerConfig{})
-	return func(ctx context.Context) (all [delivery.Channels]delivery.Circuit, err error) {
-		states, err := breaker.States(ctx)
-		for _, s := range states {
-			all[s.Channel] = delivery.Circuit{State: s.State, Failures: s.Failures, Until: s.Until, Detail: s.Detail}
-			if s.HeldUntil.After(app.Clock()) {
-				all[s.Channel].HeldUntil = s.HeldUntil
-			}
-		}
-		return all, err
-	}
 }
 
 // singleSignOn is the identity provider in the environment, nil without one. No
