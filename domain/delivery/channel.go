@@ -53,6 +53,11 @@ func (c Channel) String() string {
 	return channelNames[c]
 }
 
+// Tracks reports whether messages about a drop hold links of each reader's own.
+// The texts of one call of a webhook are encoded once for all its readers, which
+// links of their own would end.
+func (c Channel) Tracks() bool { return c != Webhook }
+
 // Bit returns the channel's bit in an opt-out set.
 func (c Channel) Bit() uint8 { return 1 << c }
 
@@ -65,7 +70,7 @@ func (c Channel) Reaches(u *user.User) bool {
 	case SMS:
 		return u.Phone != ""
 	case WebPush:
-		return len(u.Push) > 0
+		return u.Pushable()
 	}
 	return true
 }

@@ -27,6 +27,7 @@ type Subject struct {
 	Kind         Kind
 	TemplateID   int64
 	TemplateName string
+	Description  string // the template's
 	ShopNumber   string
 	Slot         int // 1…12 for reminders, days until the expiry for notices, else 0
 	DueAt        time.Time
@@ -73,7 +74,7 @@ type Message struct {
 // Link is where this recipient is led, or empty.
 func (m Message) Link() string {
 	if m.Subject.Copy == nil {
-		return m.Subject.Link()
+		return m.Subject.LinkOf(m.To.ID, 0)
 	}
 	return m.Subject.LinkOf(m.To.ID, m.Subject.Copy.Pick(m.Subject.OwnerID, m.To.ID))
 }

@@ -34,7 +34,7 @@ func RenderCopy(book *message.Book, s Subject, c Channel, variant int, u user.Us
 
 // facts are what the message says.
 func (s Subject) facts() message.Facts {
-	f := message.Facts{Kind: s.Kind, Drop: s.TemplateName, Shop: s.ShopName, Worth: s.Worth, OpensAt: s.OpensAt, EndsAt: s.EndsAt, Link: s.Link()}
+	f := message.Facts{Kind: s.Kind, Drop: s.TemplateName, Description: s.Description, Shop: s.ShopName, Worth: s.Worth, OpensAt: s.OpensAt, EndsAt: s.EndsAt, Link: s.Link()}
 	switch s.Kind {
 	case KindReminder:
 		f.Minutes = s.minutes()
@@ -121,8 +121,8 @@ type form struct {
 func NewRenderer(book *message.Book, s Subject, c Channel) *Renderer {
 	r := &Renderer{subject: s, channel: c, book: book, forms: map[reader]*form{}}
 	if s.Copy == nil {
-		r.names = book.Personal(s.Kind, r.over())
-		r.varies = r.names
+		r.names = book.Uses(s.Kind, r.over(), message.VarUser)
+		r.varies = r.names || s.tracked() && book.Uses(s.Kind, r.over(), message.VarLink)
 		return r
 	}
 	r.names = s.Copy.uses(message.VarUser)
@@ -182,6 +182,7 @@ func (r *Renderer) form(key reader, u user.User) *form {
 func (r *Renderer) newForm(key reader, u user.User) *form {
 	text := r.compiled(key)
 	facts := r.subject.facts()
+	facts.Description = r.book.Description(text.Language, facts.Description)
 	f := &form{Form: text.Bind(facts, r.book.Name(text.Language, facts.Drop), u.Zone(), r.subject.tracked())}
 	if !f.Personal() {
 		c := f.Content("", "")

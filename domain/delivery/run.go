@@ -77,11 +77,20 @@ type run struct {
 // and gives up early rather than sending too late.
 func (s *Service) newRun(lease Lease, asked time.Time) *run {
 	b := lease.Batch()
-	if s.LinkURL != nil && b.Subject.Kind == KindCampaign {
-		owner := b.Owner
-		b.Subject.Track = func(id user.ID, variant int) string { return s.LinkURL(owner, id, variant) }
-	}
+	b.Subject.Track = s.track(b)
 	return &run{Service: s, lease: lease, batch: b, drift: b.Now.Sub(asked), sender: s.Senders[b.Channel]}
+}
+
+// track returns what makes the tracked links of the batch's messages; nil = they
+// hold the address itself.
+func (s *Service) track(b *Batch) func(user.ID, int) string {
+	switch {
+	case s.LinkURL != nil && b.Subject.Kind == KindCampaign:
+		return func(id user.ID, variant int) string { return s.LinkURL(b.Owner, id, variant) }
+	case s.DropLinkURL != nil && b.Channel.Tracks() && (b.Subject.Kind == KindReminder || b.Subject.Kind == KindCorrection):
+		return func(id user.ID, _ int) string { return s.DropLinkURL(&b.Subject, b.Channel, id) }
+	}
+	return nil
 }
 
 // loadTexts gets the texts of the batch, which are those of when it was cut,

@@ -108,6 +108,9 @@ type Service struct {
 	// LinkURL, if set, returns the tracked address that replaces a campaign's
 	// link in the message of one user; tests show the target itself.
 	LinkURL func(campaign int64, id user.ID, variant int) string
+	// DropLinkURL, if set, returns the tracked address that replaces the claim
+	// address in a reminder or a correction to one user; see [Channel.Tracks].
+	DropLinkURL func(s *Subject, c Channel, id user.ID) string
 	// Crashed, if set, is called after a panic while a message was made or sent;
 	// once per lease of a batch for the same panic.
 	Crashed func(c Channel, crash Crash)

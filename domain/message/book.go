@@ -28,9 +28,9 @@ type Book struct {
 	choosers  map[Key]*chooser  // the language of the key is empty
 	forms     map[Key]*Compiled // by the language of the text
 	readers   map[Key]*Compiled // by the reader's locale
-	personal  map[Key]bool
+	used      map[use]bool
 	campaigns map[letter]*Compiled
-	names     map[string]string // of the drop, by the language of a text; "" = none
+	names     map[string]Text // of the drop, by the language of a text
 }
 
 // maxReaders bounds how many locales a book remembers.
@@ -154,18 +154,26 @@ type letter struct {
 	language, title, body string
 }
 
-// Personal reports whether a text for the kind and channel names its reader, in
-// whatever language.
-func (b *Book) Personal(k Kind, c Channel) bool {
-	if b == nil {
-		return false // built-in texts name no reader
-	}
-	return cached(b, &b.personal, Key{Kind: k, Channel: c}, func() bool {
+// Uses reports whether a text for the kind and channel holds the variable, in
+// whatever language. The button of a mail holds the link.
+func (b *Book) Uses(k Kind, c Channel, variable string) bool {
+	find := func() bool {
 		return slices.ContainsFunc(b.Languages(k, c), func(tag string) bool {
 			f, _ := b.Own(Key{k, c, tag})
-			return Compile(f.Key, f.Text, b.settings).Uses(VarUser)
+			return Compile(f.Key, f.Text, b.Settings()).Uses(variable)
 		})
-	})
+	}
+	if b == nil {
+		return find()
+	}
+	return cached(b, &b.used, use{k, c, variable}, find)
+}
+
+// use is a variable in the texts for a kind and channel.
+type use struct {
+	kind     Kind
+	channel  Channel
+	variable string
 }
 
 // cached returns what is stored for the key, made when it is first asked for.
@@ -193,10 +201,19 @@ func cached[K comparable, V any](b *Book, store *map[K]V, key K, render func() V
 
 // Name returns what the drop is called in a text of the language, else name.
 func (b *Book) Name(language, name string) string {
-	if n := b.named(language); n != "" {
+	if n := b.named(language).Title; n != "" {
 		return n
 	}
 	return name
+}
+
+// Description returns how the drop is described in a text of the language, else
+// description.
+func (b *Book) Description(language, description string) string {
+	if d := b.named(language).Body; strings.TrimSpace(d) != "" {
+		return d
+	}
+	return description
 }
 
 // Names are what the drop is called in other languages, by language.
@@ -211,12 +228,13 @@ func (b *Book) Names() []Version {
 	return list
 }
 
-// named returns the drop's name for readers of the language; "" = it has none.
-func (b *Book) named(language string) string {
+// named returns the drop's name and description for readers of the language; none
+// if there is none.
+func (b *Book) named(language string) Text {
 	if b == nil {
-		return ""
+		return Text{}
 	}
-	return cached(b, &b.names, language, func() string {
+	return cached(b, &b.names, language, func() Text {
 		tags := make([]string, 0, len(b.drop))
 		for key := range b.drop {
 			if key.Kind == Names {
@@ -225,9 +243,9 @@ func (b *Book) named(language string) string {
 		}
 		slices.Sort(tags)
 		if at, ok := newChooser(tags).match(language); ok {
-			return b.drop[Key{Kind: Names, Language: tags[at]}].Text.Title
+			return *b.drop[Key{Kind: Names, Language: tags[at]}].Text
 		}
-		return ""
+		return Text{}
 	})
 }
 
@@ -236,6 +254,7 @@ func (b *Book) named(language string) string {
 // once.
 func (b *Book) Render(f Facts, c Channel, r Reader) Content {
 	compiled := b.Compiled(f.Kind, c, r.Locale)
+	f.Description = b.Description(compiled.Language, f.Description)
 	return compiled.Bind(f, b.Name(compiled.Language, f.Drop), zoneOrUTC(r.Zone), false).Content(r.Name, f.Link)
 }
 

@@ -199,6 +199,6 @@ const SampleMinutes, SampleDays = 10, 3
 // SampleFacts are what a message of the kind says of a made-up drop, in places
 // where there is no real one.
 func SampleFacts(k Kind) Facts {
-	return Facts{Kind: k, Drop: "Spring sale", Shop: "Corner shop", Worth: Worth{Percent: 20, Most: 3000, Currency: "CNY"},
+	return Facts{Kind: k, Drop: "Spring sale", Description: "Tea and cakes, all day long.", Shop: "Corner shop", Worth: Worth{Percent: 20, Most: 3000, Currency: "CNY"},
 		OpensAt: time.Date(2030, 5, 20, 12, 0, 0, 0, time.UTC), Minutes: SampleMinutes, Days: SampleDays, Link: "https://shop.example/drops/1"}
 }

@@ -32,12 +32,17 @@ const maxName = 200
 // Printable returns a value on one line, without what would hide text or turn
 // the sentence around it, cut after 200 runes. Joiners stay: scripts and emoji
 // are written with them.
-func Printable(value string) string {
-	if visible := strings.Join(strings.Fields(strings.Map(visibleRune, value)), " "); !tooLong(visible) {
-		return visible
-	} else {
-		return string([]rune(visible)[:maxName-1]) + "…"
+func Printable(value string) string { return printable(value, maxName) }
+
+// maxDescription bounds a description inside a message, in runes.
+const maxDescription = 500
+
+func printable(value string, most int) string {
+	visible := strings.Join(strings.Fields(strings.Map(visibleRune, value)), " ")
+	if runes := []rune(visible); len(visible) > most && len(runes) > most {
+		return string(runes[:most-1]) + "…"
 	}
+	return visible
 }
 
 func tooLong(s string) bool { return len(s) > maxName && len([]rune(s)) > maxName }

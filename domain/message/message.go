@@ -141,12 +141,14 @@ type Reader struct {
 
 // Facts are what one message is about, the same for all its recipients.
 type Facts struct {
-	Kind    Kind
-	Drop    string // the name in the default language; Book has the others
-	Shop    string
-	Worth   Worth
-	OpensAt time.Time
-	EndsAt  time.Time // of a campaign
+	Kind Kind
+	Drop string // the name in the default language; Book has the others
+	Shop string
+	// Description is the drop's in the default language; Book has the others.
+	Description string
+	Worth       Worth
+	OpensAt     time.Time
+	EndsAt      time.Time // of a campaign
 	// Minutes are left until the opening, Days until a coupon expires.
 	Minutes, Days int
 	// Link is where the coupon can be claimed or used; "" = nowhere.

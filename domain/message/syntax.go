@@ -8,18 +8,20 @@ import (
 
 // The variables that texts may hold.
 const (
-	VarUser    = "user" // the reader's name
-	VarDrop    = "drop"
-	VarShop    = "shop"
-	VarWorth   = "worth"    // such as "20% off, at most ¥30"
-	VarOpensAt = "opens_at" // day, time and zone, as the reader's clock shows them
-	VarTime    = "time"     // of the opening, without the day
-	VarIn      = "in"       // such as "in 10 minutes"
-	VarMinutes = "minutes"  // until the opening, as a number
-	VarExpires = "expires"  // such as "tomorrow"
-	VarDays    = "days"     // until the coupon expires, as a number
-	VarEndsAt  = "ends_at"  // the end of a campaign
-	VarLink    = "link"     // where the coupon can be claimed or used
+	VarUser = "user" // the reader's name
+	VarDrop = "drop"
+	VarShop = "shop"
+	// VarDescription is the drop's, in the text's language.
+	VarDescription = "description"
+	VarWorth       = "worth"    // such as "20% off, at most ¥30"
+	VarOpensAt     = "opens_at" // day, time and zone, as the reader's clock shows them
+	VarTime        = "time"     // of the opening, without the day
+	VarIn          = "in"       // such as "in 10 minutes"
+	VarMinutes     = "minutes"  // until the opening, as a number
+	VarExpires     = "expires"  // such as "tomorrow"
+	VarDays        = "days"     // until the coupon expires, as a number
+	VarEndsAt      = "ends_at"  // the end of a campaign
+	VarLink        = "link"     // where the coupon can be claimed or used
 )
 
 // aliases are further names of variables, which campaigns have.
@@ -29,17 +31,17 @@ var aliases = map[string]string{"name": VarUser, "coupon.name": VarDrop, "shop.n
 func Variables(k Kind) []string {
 	switch k {
 	case Reminder:
-		return []string{VarUser, VarDrop, VarShop, VarWorth, VarOpensAt, VarTime, VarIn, VarMinutes, VarLink}
+		return []string{VarUser, VarDrop, VarDescription, VarShop, VarWorth, VarOpensAt, VarTime, VarIn, VarMinutes, VarLink}
 	case Correction:
-		return []string{VarUser, VarDrop, VarShop, VarWorth, VarOpensAt, VarTime, VarLink}
+		return []string{VarUser, VarDrop, VarDescription, VarShop, VarWorth, VarOpensAt, VarTime, VarLink}
 	case Cancelled:
-		return []string{VarUser, VarDrop, VarShop, VarWorth, VarOpensAt, VarTime}
+		return []string{VarUser, VarDrop, VarDescription, VarShop, VarWorth, VarOpensAt, VarTime}
 	case Notice:
-		return []string{VarUser, VarDrop, VarShop, VarWorth, VarExpires, VarDays, VarLink}
+		return []string{VarUser, VarDrop, VarDescription, VarShop, VarWorth, VarExpires, VarDays, VarLink}
 	case Names, Settings:
 		return nil
 	}
-	return []string{VarUser, VarDrop, VarShop, VarWorth, VarOpensAt, VarTime, VarEndsAt, VarLink}
+	return []string{VarUser, VarDrop, VarDescription, VarShop, VarWorth, VarOpensAt, VarTime, VarEndsAt, VarLink}
 }
 
 // A SyntaxError is a mistake in a text, with its line from 1. Key is that of the
@@ -147,7 +149,7 @@ func variable(s string, k Kind, line int) (p part, after string, err error) {
 }
 
 func allVariables() []string {
-	return []string{VarUser, VarDrop, VarShop, VarWorth, VarOpensAt, VarTime, VarIn, VarMinutes, VarExpires, VarDays, VarEndsAt, VarLink}
+	return []string{VarUser, VarDrop, VarDescription, VarShop, VarWorth, VarOpensAt, VarTime, VarIn, VarMinutes, VarExpires, VarDays, VarEndsAt, VarLink}
 }
 
 func head(s string) string {

@@ -25,6 +25,9 @@ type Board struct {
 	Earlier []Row
 	// DeadLetters are the current rows' dead reminders that were not discarded.
 	DeadLetters int64
+	// Opened is how many users opened the link in a message about the drop, each
+	// once; it is kept for good.
+	Opened int64
 }
 
 // Totals sums the board's current rows per channel; Booked as [Slot.Booked] has it.

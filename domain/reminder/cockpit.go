@@ -67,6 +67,8 @@ type Cockpit struct {
 	Causes []Cause
 	// DeadLetters are the dead letters of all rows that were not discarded.
 	DeadLetters int64
+	// Opened is that of the [Board].
+	Opened int64
 	// Sampled is true when the causes were counted among the latest failures
 	// only, because there are too many to count every second.
 	Sampled bool

@@ -24,6 +24,8 @@ type Figures struct {
 	// AfterOpening is how many of them were recorded as sent after the opening, at
 	// most: as fine as the spans of a [delivery.Lateness].
 	AfterOpening int64
+	// Opened is how many users opened the link in a message about the drop.
+	Opened int64
 	// Total coupons there are to give, of which Issued are given and Writing
 	// accepted by a gate and not stored yet.
 	Total, Issued, Writing int64
@@ -54,10 +56,10 @@ func (f Figures) Outstanding() (money.Amount, bool) {
 	return money.Amount(f.Tally.Unused()+f.Tally.Locked) * f.Template.AmountOff, true
 }
 
-// People counts users, each once. The last three are among those who had booked
-// a reminder when the count was made.
+// People counts users, each once. All but Others are among those who had booked a
+// reminder when the count was made.
 type People struct {
-	Booked, Reminded, Claimed, Used int64
+	Booked, Reminded, Opened, Claimed, Used int64
 	// Others are users who got a coupon without having booked a reminder.
 	Others int64
 	// Partial says that some of the rows are past their retention, so that less is
@@ -97,7 +99,7 @@ type Report struct {
 
 // figuresOf sums up the drop's reminders.
 func figuresOf(t template.Template, c reminder.Cockpit) Figures {
-	f := Figures{Template: t, Progress: c.Progress(), Late: delivery.Lateness{}}
+	f := Figures{Template: t, Progress: c.Progress(), Late: delivery.Lateness{}, Opened: c.Opened}
 	for _, r := range c.Rows {
 		for _, l := range r.Lanes {
 			f.Late = f.Late.Plus(l.Late)

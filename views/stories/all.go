@@ -34,6 +34,8 @@ func All() []Story {
 		codes(),
 		messages(),
 		searches(),
+		documentation(),
+		queues(),
 	} {
 		all = append(all, group...)
 	}
@@ -79,7 +81,7 @@ func overviews() []Story {
 	later := []droppages.Drop{drop(2, "Winter warm-up", 26*time.Hour, 9_310), drop(3, "Twelve-twelve", 22*24*time.Hour, 412), drop(4, "New year", 41*24*time.Hour, 0)}
 	ahead := outlook(map[delivery.Channel]int64{delivery.App: 99_000, delivery.Email: 47_000, delivery.SMS: 30_000},
 		map[delivery.Channel]reminder.Rate{delivery.App: {PerSecond: 5000}, delivery.Email: {PerSecond: 400}, delivery.SMS: {PerSecond: 100}}, later[0].Template)
-	trouble := []droppages.Attention{{Tone: ui.Bad, Text: "“Moon cake night”: 2,114 reminders failed", URL: "/templates/1"}, {Tone: ui.Bad, Text: "31 dead letters of other drops, campaigns or notices wait for a decision", URL: "/dead-letters"}, {Tone: ui.Warn, Text: "Web push is paused", URL: "/channels"}}
+	trouble := []droppages.Attention{{Tone: ui.Bad, Text: "“Moon cake night”: 2,114 reminders failed", URL: "/templates/1"}, {Tone: ui.Bad, Text: "31 dead letters of other drops, campaigns or notices wait for a decision", URL: "/dead-letters"}, {Tone: ui.Warn, Text: "Push is paused", URL: "/channels"}}
 	return []Story{
 		{Name: "overview/first", Page: droppages.Overview{First: true, Health: health(false)}.Page()},
 		{Name: "overview/quiet", Page: droppages.Overview{Health: health(false), Activity: records()}.Page(), Role: staff.Viewer},
@@ -144,17 +146,18 @@ func forms() []Story {
 		{Name: "models/first", Page: droppages.Models{List: gallery()}.Page()},
 		{Name: "models/many", Page: droppages.Models{List: gallery(), Drops: []template.Template{coupon(5, "Morning rush", -time.Hour), coupon(6, "Untitled idea with a name that goes on for rather longer than anybody would like to read in a list", 40*24*time.Hour)}}.Page(), Role: staff.Marketer},
 		{Name: "models/no-shop", Page: droppages.Models{NoShop: true}.Page()},
-		{Name: "form/clash", Page: droppages.TemplateForm{Title: "New drop", Values: typed(), Shops: shops(), Whole: true, Preview: clashing, Channels: configured}.Page(), At: "step-5"},
+		{Name: "form/clash", Page: droppages.TemplateForm{Title: "New drop", Values: typed(), Shops: shops(), Whole: true, Preview: clashing, Channels: configured}.Page(), At: "step-6"},
 		{Name: "form/no-shop", Page: droppages.TemplateForm{Title: "New drop", Values: map[string]string{}}.Page()},
 		{Name: "form/new", Page: droppages.TemplateForm{Title: "New drop", Values: typed(), Shops: shops(), Preview: preview, Channels: configured}.Page()},
 		{Name: "form/errors", Page: droppages.TemplateForm{Title: "New drop", Values: bad, Errors: errs, Shops: shops(), Preview: preview, Channels: configured}.Page()},
 		{Name: "form/errors_later", Page: droppages.TemplateForm{Title: "New drop", Values: bad, Errors: errs, Shops: shops(), Preview: preview, Channels: configured}.Page(), At: "f-per_user_limit"},
 		{Name: "form/step_times", Page: droppages.TemplateForm{Title: "New drop", Values: typed(), Shops: shops(), Preview: preview, Channels: configured}.Page(), At: "step-3"},
-		{Name: "form/review", Page: droppages.TemplateForm{Title: "New drop", Values: typed(), Shops: shops(), Preview: preview, Channels: configured}.Page(), At: "step-5"},
-		{Name: "form/review_errors", Page: droppages.TemplateForm{Title: "New drop", Values: bad, Errors: errs, Shops: shops(), Preview: preview, Channels: configured}.Page(), At: "step-5"},
+		{Name: "form/message", Page: droppages.TemplateForm{Title: "New drop", Values: typed(), Shops: shops(), Preview: preview, Channels: configured, Message: messageStep()}.Page(), At: "step-5"},
+		{Name: "form/review", Page: droppages.TemplateForm{Title: "New drop", Values: typed(), Shops: shops(), Preview: preview, Channels: configured}.Page(), At: "step-6"},
+		{Name: "form/review_errors", Page: droppages.TemplateForm{Title: "New drop", Values: bad, Errors: errs, Shops: shops(), Preview: preview, Channels: configured}.Page(), At: "step-6"},
 		{Name: "form/published", Page: droppages.TemplateForm{ID: 1, Version: 3, Title: "Edit “Moon cake night”", Values: typed(), Shops: shops(), Published: true, Preview: preview, Channels: configured}.Page()},
 		{Name: "form/review_published", Page: droppages.TemplateForm{ID: 1, Version: 3, Title: "Edit “Moon cake night”", Values: typed(), Shops: shops(), Published: true, Preview: preview, Channels: configured,
-			Blast: droppages.Blast{Valid: true, OpensAt: preview.Template.OpensAt, Booked: 383_298, Reminded: 20_112, Late: 5_100, Shift: -150 * time.Minute}}.Page(), At: "step-5"},
+			Blast: droppages.Blast{Valid: true, OpensAt: preview.Template.OpensAt, Booked: 383_298, Reminded: 20_112, Late: 5_100, Shift: -150 * time.Minute}}.Page(), At: "step-6"},
 		{Name: "form/conflict-campaign", Page: pageparts.Conflict{Mine: campaignpages.CampaignForm{ID: 7, Values: map[string]string{"name": "Autumn", "title": "Tea for {{name}}"}},
 			Theirs: map[string]string{"name": "Autumn", "title": "Tea for everybody", "rate_per_second": "500"}, Version: 4}.Page()},
 		{Name: "form/conflict", Page: pageparts.Conflict{Mine: mine, Theirs: theirs, Version: 4, Who: "Ada Okafor"}.Page()},
@@ -210,7 +213,7 @@ func drops() []Story {
 
 // lastMonth is the drop before.
 func lastMonth() *droppages.Journey {
-	return &droppages.Journey{ID: 3, Name: "Mid-autumn", Booked: 151_900, Sent: 149_211, Stock: 40_000, Claimed: 40_000, Used: 21_318}
+	return &droppages.Journey{ID: 3, Name: "Mid-autumn", Booked: 151_900, Sent: 149_211, Opened: 61_804, Stock: 40_000, Claimed: 40_000, Used: 21_318}
 }
 
 func confirms() []Story {
@@ -278,7 +281,10 @@ func operations() []Story {
 		{Name: "shop/limits", Page: droppages.ShopForm{Values: map[string]string{"shop_number": "10", "name": "Harbour Tea House", "timezone": "Asia/Shanghai"}, Zones: []string{"Asia/Shanghai"}, Limits: shopLimits()}.Page()},
 		{Name: "shop/limits_refused", Page: limitsRefused().Page()},
 		{Name: "shop/errors", Page: droppages.ShopForm{New: true, Values: map[string]string{"timezone": "Asia/Shanghai"}, Zones: []string{"Asia/Shanghai", "Europe/Berlin", "UTC"}, Errors: []fault.Field{{Name: "shop_number", Key: "rule.shop_number", Message: "must be a positive number"}}}.Page()},
-		{Name: "queues/page", Page: workpages.Queues{}.Page()},
+		{Name: "webhooks/list", Page: webhookList().Page()},
+		{Name: "webhooks/one", Page: webhookPage().Page()},
+		{Name: "webhooks/form", Page: webhookForm().Page()},
+		{Name: "webhooks/delivery", Page: webhookDelivery().Page()},
 		{Name: "dead/empty", Page: workpages.DeadMessages{}.Page()},
 		{Name: "dead/one", Page: workpages.DeadMessages{List: dead}.Page()},
 		{Name: "dead/many", Page: workpages.DeadMessages{List: slices.Repeat(dead, 3), Next: "/dead-messages?before=1"}.Page()},

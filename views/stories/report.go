@@ -20,6 +20,7 @@ func figures(t template.Template, users, issued int64) report.Figures {
 		Tally: owned.Tally{Issued: issued, Used: issued / 3, Expired: issued / 20, Revoked: issued / 90, Discounted: money.Amount(issued / 3 * 2000)}}
 	deck := deckOf(deliver(board(t, users), false), false)
 	f.Progress = deck.Progress()
+	f.Opened = users * 3 / 5
 	if issued == t.Stock {
 		f.SoldOutAfter = 58 * time.Second
 	}
@@ -48,7 +49,7 @@ func history(t template.Template) report.History {
 
 func reportOf(t template.Template, users, issued int64) report.Report {
 	r := report.Report{Figures: figures(t, users, issued), At: Now(), Growth: growth(users), Sales: sold(t, issued), History: history(t),
-		People: report.People{Booked: users, Reminded: users * 97 / 100, Claimed: users / 2, Used: users / 5, Others: issued - users/2}}
+		People: report.People{Booked: users, Reminded: users * 97 / 100, Opened: users * 11 / 20, Claimed: users / 2, Used: users / 5, Others: issued - users/2}}
 	deck := deckOf(deliver(board(t, users), false), false)
 	for c := range deck.Rows[0].Lanes {
 		var sum delivery.Counts

@@ -17,6 +17,7 @@ import (
 	"dropbell/web/console/campaigns"
 	"dropbell/web/console/coupons"
 	"dropbell/web/console/delivery"
+	"dropbell/web/console/docs"
 	"dropbell/web/console/drops"
 	"dropbell/web/console/messages"
 	"dropbell/web/console/search"
@@ -25,7 +26,7 @@ import (
 )
 
 // Deps are everything the console stands on. All are required unless stated
-// otherwise.
+// otherwise, but Drops.Step, which is that of Messages.
 type Deps struct {
 	shell.Deps
 	Access    access.Deps
@@ -33,6 +34,7 @@ type Deps struct {
 	Campaigns campaigns.Deps
 	Coupons   coupons.Deps
 	Delivery  delivery.Deps
+	Docs      docs.Deps
 	Drops     drops.Deps
 	Messages  messages.Deps
 	Search    search.Deps
@@ -50,10 +52,11 @@ type Console struct {
 // are part of the program, cannot be read.
 func New(d Deps) *Console {
 	sh := shell.New(d.Deps)
+	d.Drops.Step = messages.NewStep(d.Messages)
 	c := &Console{Shell: sh, routes: slices.Concat(
 		[]shell.Route{shell.Get("/live", staff.View, sh.StreamParts)},
 		access.Routes(sh, d.Access), audience.Routes(sh, d.Audience), campaigns.Routes(sh, d.Campaigns), coupons.Routes(sh, d.Coupons),
-		delivery.Routes(sh, d.Delivery), drops.Routes(sh, d.Drops), messages.Routes(sh, d.Messages), search.Routes(sh, d.Search), work.Routes(sh, d.Work))}
+		delivery.Routes(sh, d.Delivery), docs.Routes(sh, d.Docs), drops.Routes(sh, d.Drops), messages.Routes(sh, d.Messages), search.Routes(sh, d.Search), work.Routes(sh, d.Work))}
 	c.handler = sh.Mount(c.routes)
 	return c
 }

@@ -9,8 +9,10 @@ import (
 	"testing"
 	"time"
 
+	dropsdb "dropbell/adapters/postgres/drops"
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
+	"dropbell/domain/reminder"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
@@ -55,6 +57,8 @@ var rowsSQL = map[string]string{
 	"tally:revoked":      `select count(*) from coupons where template_id = $1 and state = 'revoked'`,
 	"people:booked":      `select count(*) from reservations where template_id = $1`,
 	"people:reminded":    `select count(*) from reservations r where r.template_id = $1 and r.user_id not in (1002, 1003, 1009)`, // an opt-out, a refused address, a reminder that waits
+	"links:opened":       `select count(*) from drop_openings where template_id = $1`,
+	"people:opened":      `select count(*) from drop_openings o join reservations r using (template_id, user_id) where o.template_id = $1`,
 	"people:claimed":     `select count(distinct c.user_id) from coupons c join reservations r using (template_id, user_id) where c.template_id = $1`,
 	"people:used":        `select count(distinct c.user_id) from coupons c join reservations r using (template_id, user_id) where c.template_id = $1 and c.state = 'used'`,
 	"people:others":      `select count(distinct c.user_id) from coupons c where c.template_id = $1 and not exists (select from reservations r where r.template_id = c.template_id and r.user_id = c.user_id)`,
@@ -108,7 +112,7 @@ func (f *figures) want(name string) int64 {
 		f.Must(err)
 		return f.Number(fmt.Sprintf(batchesSQL, outcomes[last], fmt.Sprintf("channel = %d and owner_id = %d", c, number(1))), f.drop.ID)
 	case parts[0] == "drop":
-		return f.Number(map[string]string{"sent": rowsSQL["reminders:sent"], "issued": rowsSQL["coupons:issued"], "used": rowsSQL["tally:used"]}[last], number(1))
+		return f.Number(map[string]string{"sent": rowsSQL["reminders:sent"], "opened": rowsSQL["links:opened"], "issued": rowsSQL["coupons:issued"], "used": rowsSQL["tally:used"]}[last], number(1))
 	case parts[0] == "campaign" && len(parts) == 2:
 		return f.Number(campaignSQL[last], f.campaign.ID)
 	case parts[0] == "campaign":
@@ -197,6 +201,16 @@ func (f *figures) sold(t template.Template, users ...int64) {
 	f.Exec(`update templates set issued = issued + $2 where id = $1`, t.ID, len(users))
 }
 
+// opened notes users who opened the link in a message, as clicks do.
+func (f *figures) opened(t template.Template, users ...user.ID) {
+	f.Helper()
+	var readers []reminder.Reader
+	for _, id := range users {
+		readers = append(readers, reminder.Reader{TemplateID: t.ID, UserID: id, Slot: 12, Channel: delivery.Email})
+	}
+	f.Must(dropsdb.NewOpenings(f.DB).Open(f.Context(), readers))
+}
+
 // become puts so many of the drop's unused coupons into the state, as events do.
 func (f *figures) become(state string, n int) {
 	f.Helper()
@@ -234,12 +248,14 @@ func TestFiguresAreWhatTheRowsSay(t *testing.T) {
 	}
 	g.Fire(f.drop, 11, refuse) // which no user has booked
 	g.Fire(f.drop, 2, refuse)
-	b.Get(shell.TemplateURL(f.drop.ID)+"?tab=reminders").Is(200).Has("Nobody to remind", "Partly delivered").HasNot("Finished")
+	b.Get(shell.TemplateURL(f.drop.ID)+"?tab=reminders").Is(200).Has("No reminders", "Partly delivered").HasNot("Finished")
 	f.sold(f.drop, 1001, 1002, 1003, 1004, 1021, 1022, 1023, 1024, 1025, 1026, 1027)
 	f.become("used", 3)
 	f.become("locked", 2)
 	f.become("revoked", 1)
 	f.sold(f.before, 1001, 1030)
+	f.opened(f.drop, 1001, 1004, 1004, 1021)
+	f.opened(f.before, 1001)
 	g.Exec(`update slots set opens_at = opens_at - interval '1 day' where template_id = $1`, f.before.ID)
 	g.Exec(`update templates set opens_at = opens_at - interval '1 day', closes_at = closes_at - interval '1 day' where id = $1`, f.before.ID)
 	f.campaign = g.SentOut("Spring", 10, 400)

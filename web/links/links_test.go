@@ -64,6 +64,7 @@ func ask(t *testing.T, method, url, kind string, body io.Reader) (*http.Response
 	if err != nil {
 		t.Fatal(err)
 	}
+	req.Header.Set("User-Agent", browser)
 	if kind != "" {
 		req.Header.Set("Content-Type", kind)
 	}

@@ -36,7 +36,13 @@ type Tracked struct {
 // look like the other pages', with which they share their limits.
 func NewTracked(p *Pages, links campaign.Links, store Openings) *Tracked {
 	t := &Tracked{pages: p, links: links, store: store, mux: chi.NewMux()}
-	t.mux.Get("/{token}", t.serve(store.Open))
+	t.mux.Get("/{token}", func(w http.ResponseWriter, r *http.Request) {
+		if checksLinks(r) {
+			t.serve(store.Target)(w, r)
+			return
+		}
+		t.serve(store.Open)(w, r)
+	})
 	t.mux.Head("/{token}", t.serve(store.Target)) // a program checks whether the link works
 	missing := t.serve(func(context.Context, campaign.Reader) (string, error) { return "", user.ErrLink })
 	t.mux.NotFound(missing)

@@ -62,5 +62,6 @@ func (p *program) mountLinks(r chi.Router) {
 	pages := links.New(links.Deps{Users: p.users, Links: user.NewLinks(p.Config.LinkSecret), Channels: p.channels, Now: app.Clock, Log: p.Log})
 	r.Mount(links.Prefix, pages)
 	r.Mount(links.TrackedPrefix, links.NewTracked(pages, p.campaignLinks(), campaignsdb.NewCampaigns(p.DB, audiencedb.NewSegments(p.DB))))
+	r.Mount(links.DropPrefix, links.NewDropLinks(pages, p.dropLinks(), p.lookup, p.openings))
 	r.Mount(links.ReportPrefix, links.NewReports(pages, p.reports.Signed, p.reports))
 }

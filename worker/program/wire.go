@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
@@ -74,6 +76,7 @@ type program struct {
 	metrics     *metrics
 	census      *census
 	tester      *delivery.Tester
+	hooks       *hooks
 	providers   *providerCalls
 	workbooks   *sheet.Turns    // lets one XLSX file at a time be read
 	life        context.Context // ends when shutdown begins
@@ -127,7 +130,7 @@ func (p *program) wireUseCases() error {
 	}
 	// Work.
 	p.outbox = workdb.NewOutbox(p.DB)
-	p.outbox.Summed = []string{event.ReservationsChanged}
+	p.outbox.Summed = slices.Sorted(maps.Keys(sums))
 
 	// Drops.
 	p.template = &template.Service{Store: dropsdb.NewTemplates(p.DB), Now: app.Clock}
@@ -145,6 +148,11 @@ func (p *program) wireUseCases() error {
 		return err
 	}
 	p.couponLife = p.newCoupons()
+
+	// Events for the servers of shops.
+	if p.hooks, err = p.newHooks(); err != nil {
+		return err
+	}
 
 	// Jobs of all subjects, and the census of all.
 	p.jobs = &job.Worker{Store: workdb.NewJobs(p.DB), Queue: p.queue, Runners: p.runners(), LeaseFor: jobLease, Turn: jobTurn,
@@ -172,7 +180,7 @@ func (p *program) runners() map[string]job.Runner {
 // wireDelivery makes what sends messages. Test messages of staff go through the
 // senders of all other messages.
 func (p *program) wireDelivery() error {
-	senders, closers, err := newSenders(p.Config, p.subscriptionGone)
+	senders, closers, err := newSenders(p.Config, pushEvents{p.subscriptionGone, p.phoneGone, p.metrics.pushAnswered, p.admitFCM})
 	p.OnClose(closers...)
 	if err != nil {
 		return err
@@ -189,6 +197,7 @@ func (p *program) wireDelivery() error {
 		Admission: newAdmission(p.DB, p.Redis, p.Log),
 		Policy:    delivery.DefaultPolicy(), LeaseFor: leaseFor, Random: rand.Float64, Now: app.Clock,
 		Crashed: p.senderCrashed, Observe: p.metrics.delivered, OptOutURL: p.optOutURL(), LinkURL: p.linkURL(),
+		DropLinkURL: reminder.NewLinks(p.Config.LinkSecret).InMessages(p.Config.PublicURL),
 		// Guards are asked about the recipients of batches right before sending.
 		Guards: map[delivery.Kind]delivery.Guard{
 			delivery.KindCampaign: &campaign.Guard{Store: p.campaigns, Granter: granter{p.claims.All()}},
@@ -246,6 +255,9 @@ func (p *program) wireEvents() error {
 		return p.couponLife.notices.Store.SettleNotices(ctx, e.OwnerID)
 	}))
 
+	// Events for the servers of shops.
+	p.hooks.listen(p.bus)
+
 	// Delivery and jobs.
 	p.bus.Handle("channel-tests", event.ChannelTestCreated, app.Decoded(func(ctx context.Context, _ string, e event.ChannelTest) error {
 		return p.queue.Enqueue(ctx, task.TestChannel(e.TestID))
@@ -270,6 +282,7 @@ func (p *program) wireTasks() error {
 	p.servers.Handle(task.CutCampaign, campaignTask(p.launcher.Cut))
 	p.servers.Handle(task.EndLock, decodedTask(p.endLockTask))
 	p.servers.Handle(task.WorkJob, decodedTask(p.jobTask))
+	p.servers.Handle(task.SendHooks, decodedTask(p.hookTask))
 	p.servers.Handle(task.CleanUp, func(ctx context.Context, _ []byte) error { return p.cleanUp(ctx) })
 	p.servers.Handle(task.Recount, func(ctx context.Context, _ []byte) error {
 		return errors.Join(dropsdb.NewCounters(p.DB).Recount(ctx, 24*time.Hour), deliverydb.NewDeadLetters(p.DB).RecountDeadLetters(ctx))
@@ -313,6 +326,7 @@ func (p *program) sweeps() (list []chore) {
 	add(timersRole, "sweep", p.sweep)
 	add(timersRole, "timers", p.keepTimers())
 	add(timersRole, "test messages", p.tester.Sweep)
+	add(eventsRole, "webhooks", p.hooks.sweep)
 	add(houseRole, "coupons", p.sweepCoupons)
 	add(houseRole, "notices", p.couponLife.notices.Sweep)
 	add(jobsRole, "jobs", p.jobs.Sweep)

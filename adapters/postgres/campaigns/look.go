@@ -101,8 +101,8 @@ func (s Campaigns) Subject(ctx context.Context, c campaign.Campaign) (delivery.S
 	if sub.TemplateID == 0 {
 		return sub, nil
 	}
-	err := s.Pool.QueryRow(ctx, `select t.name, `+pg.ClaimURL+`, t.opens_at, `+pg.WorthColumns+` from templates t join shops h on h.number = t.shop_number where t.id = $1`, sub.TemplateID).
-		Scan(append([]any{&sub.TemplateName, &sub.ClaimURL, &sub.OpensAt}, pg.WorthFields(&sub.Worth)...)...)
+	err := s.Pool.QueryRow(ctx, `select t.name, `+pg.ClaimURL+`, t.opens_at, `+pg.SubjectColumns+` from templates t join shops h on h.number = t.shop_number where t.id = $1`, sub.TemplateID).
+		Scan(append([]any{&sub.TemplateName, &sub.ClaimURL, &sub.OpensAt}, pg.SubjectFields(&sub)...)...)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return sub, nil
 	}

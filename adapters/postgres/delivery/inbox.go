@@ -26,6 +26,8 @@ type Inbox struct {
 	// Track, if set, returns the tracked address that replaces a campaign's link
 	// in one user's text.
 	Track func(campaign int64, id user.ID, variant int) string
+	// TrackDrop, if set, does so for the link in a reminder or a correction.
+	TrackDrop func(s *delivery.Subject, c delivery.Channel, id user.ID) string
 }
 
 // NewInbox returns the store on db.
@@ -148,12 +150,14 @@ func (s Inbox) render(ctx context.Context, by user.ID, shown []message) ([]inbox
 }
 
 // renderer returns what renders a subject's message in the app. An app finds its
-// way by ClaimURL, which stays the claim page itself; a link in a campaign's text
-// is the tracked one.
+// way by ClaimURL, which stays the claim page itself; a link in a text is the
+// tracked one.
 func (s Inbox) renderer(ctx context.Context, about delivery.Subject) (*delivery.Renderer, error) {
-	if s.Track != nil && about.Kind == delivery.KindCampaign {
-		campaign := about.OwnerID
-		about.Track = func(id user.ID, variant int) string { return s.Track(campaign, id, variant) }
+	switch of := about; {
+	case s.Track != nil && about.Kind == delivery.KindCampaign:
+		about.Track = func(id user.ID, variant int) string { return s.Track(of.OwnerID, id, variant) }
+	case s.TrackDrop != nil && (about.Kind == delivery.KindReminder || about.Kind == delivery.KindCorrection):
+		about.Track = func(id user.ID, _ int) string { return s.TrackDrop(&of, delivery.App, id) }
 	}
 	if s.Texts == nil {
 		return delivery.NewRenderer(nil, about, delivery.App), nil
@@ -199,10 +203,10 @@ func reminderOf(d reminder.Delivered, about delivery.Subject) message {
 }
 
 // headColumns are what messages show of template t and shop h; see [headFields].
-const headColumns = `t.shop_number::text, t.name, h.name, ` + pg.ClaimURL + `, ` + pg.WorthColumns
+const headColumns = `t.shop_number::text, t.name, h.name, ` + pg.ClaimURL + `, ` + pg.SubjectColumns
 
 func headFields(about *delivery.Subject) []any {
-	return append([]any{&about.ShopNumber, &about.TemplateName, &about.ShopName, &about.ClaimURL}, pg.WorthFields(&about.Worth)...)
+	return append([]any{&about.ShopNumber, &about.TemplateName, &about.ShopName, &about.ClaimURL}, pg.SubjectFields(about)...)
 }
 
 // heads returns what messages show of the templates.

@@ -20,7 +20,7 @@ const campaignWindow = 200
 // template t and the shop h it is about.
 const campaignBatchColumns = `b.id, b.kind, c.id, ` + pg.BatchContent + `, c.ends_at, b.template_id, coalesce(c.shop_number, t.shop_number, 0), coalesce(h.name, ''),
 	coalesce(t.name, ''), ` + pg.ClaimURL + `, coalesce(t.opens_at, '0001-01-01'), b.due_at,
-	coalesce(b.finished_at, b.started_at, b.created_at), b.from_user, b.to_user, b.sent, coalesce(b.messages_upto, 0), ` + pg.WorthColumns
+	coalesce(b.finished_at, b.started_at, b.created_at), b.from_user, b.to_user, b.sent, coalesce(b.messages_upto, 0), ` + pg.SubjectColumns
 
 const campaignBatchJoins = ` left join templates t on t.id = b.template_id left join shops h on h.number = coalesce(c.shop_number, t.shop_number)`
 
@@ -62,7 +62,7 @@ type campaignBatch struct {
 func scanCampaignBatch(row pgx.Row) (l campaignBatch, err error) {
 	it, about := &l.Message, &l.subject
 	err = row.Scan(append([]any{&l.batch, &about.Kind, &about.OwnerID, &l.copy, &about.EndsAt, &it.TemplateID, &it.ShopNumber, &about.ShopName,
-		&about.TemplateName, &about.ClaimURL, &about.OpensAt, &it.DueAt, &it.At, &l.from, &l.to, &l.sent, &about.TextsUpTo}, pg.WorthFields(&about.Worth)...)...)
+		&about.TemplateName, &about.ClaimURL, &about.OpensAt, &it.DueAt, &it.At, &l.from, &l.to, &l.sent, &about.TextsUpTo}, pg.SubjectFields(about)...)...)
 	it.Kind, it.Name, it.OpensAt = about.Kind, about.TemplateName, about.OpensAt
 	it.ID = inbox.MessageID(about.Kind, about.OwnerID, it.DueAt)
 	about.TemplateID, about.ShopNumber, about.Copy = it.TemplateID, pg.Itoa(it.ShopNumber), &l.copy

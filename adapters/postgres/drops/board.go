@@ -63,6 +63,9 @@ func readBoard(ctx context.Context, tx pgx.Tx, templateID int64) (reminder.Board
 	if err := fillResults(ctx, tx, templateID, &board); err != nil {
 		return board, err
 	}
+	if err := tx.QueryRow(ctx, openedSQL, templateID).Scan(&board.Opened); err != nil {
+		return board, err
+	}
 	var dead int64
 	for _, c := range board.Totals() {
 		dead += c.Dead

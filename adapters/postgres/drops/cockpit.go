@@ -85,6 +85,9 @@ func (r *cockpitReader) read(ctx context.Context, known []reminder.CockpitRow) (
 	if err := r.dead(ctx); err != nil {
 		return r.Cockpit, err
 	}
+	if err := r.tx.QueryRow(ctx, openedSQL, r.templateID).Scan(&r.Opened); err != nil {
+		return r.Cockpit, err
+	}
 	return r.Cockpit, r.causes(ctx)
 }
 

@@ -21,11 +21,12 @@ type Reports struct{ *pg.DB }
 // NewReports returns the reports of db.
 func NewReports(db *pg.DB) Reports { return Reports{db} }
 
-// peopleSQL returns how many users have booked template $1, have booked and got a
-// coupon, have booked and used one, got a coupon without having booked; and
+// peopleSQL returns how many users have booked template $1, have booked and opened a
+// link in a message about it, have booked and got a coupon, have booked and used one, got a coupon without having booked; and
 // whether rows it counts from were removed after their retention.
 const peopleSQL = `
 select (select count(*) from reservations r where r.template_id = $1),
+    (select count(*) from drop_openings o join reservations r on r.template_id = o.template_id and r.user_id = o.user_id where o.template_id = $1),
     (select count(*) from claim_counts n join reservations r on r.template_id = n.template_id and r.user_id = n.user_id where n.template_id = $1),
     (select count(distinct c.user_id) from coupons c join reservations r on r.template_id = c.template_id and r.user_id = c.user_id
         where c.template_id = $1 and c.state = 'used'),
@@ -38,7 +39,7 @@ select (select count(*) from reservations r where r.template_id = $1),
 func (s Reports) People(ctx context.Context, templateID int64) (p report.People, err error) {
 	s.DB = s.Reports(ctx)
 	err = s.Instant(ctx, func(tx pgx.Tx) error {
-		if err := tx.QueryRow(ctx, peopleSQL, templateID).Scan(&p.Booked, &p.Claimed, &p.Used, &p.Others, &p.Partial); err != nil {
+		if err := tx.QueryRow(ctx, peopleSQL, templateID).Scan(&p.Booked, &p.Opened, &p.Claimed, &p.Used, &p.Others, &p.Partial); err != nil {
 			return err
 		}
 		p.Reminded, err = reminded(ctx, tx, templateID)

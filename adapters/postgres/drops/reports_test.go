@@ -33,12 +33,13 @@ func TestReportCountsPeople(t *testing.T) {
 	m.Exec(`insert into claim_counts select $1, n, 1 from generate_series(41, 70) n`, tpl.ID)
 	m.Exec(`insert into coupons (template_id, user_id, claim_id, origin, issued_at, expires_at, state, order_id, used_at)
 		select $1, 41 + n % 2, n, 'claim', now(), now() + interval '1 day', 'used', n::text, now() from generate_series(1, 4) n`, tpl.ID)
-	want := report.People{Booked: 50, Reminded: 50, Claimed: 10, Used: 2, Others: 20}
+	m.Exec(`insert into drop_openings select $1, n, 12, 4, now() from generate_series(6, 60) n`, tpl.ID)
+	want := report.People{Booked: 50, Reminded: 50, Opened: 45, Claimed: 10, Used: 2, Others: 20}
 	if got, err := reports.People(t.Context(), tpl.ID); got != want || err != nil {
 		t.Errorf("%+v (%v), want %+v", got, err, want)
 	}
 	m.Exec(`delete from reservations where template_id = $1 and user_id <= 10`, tpl.ID) // as one who has cancelled
-	want = report.People{Booked: 40, Reminded: 40, Claimed: 10, Used: 2, Others: 20}
+	want = report.People{Booked: 40, Reminded: 40, Opened: 40, Claimed: 10, Used: 2, Others: 20}
 	if got, err := reports.People(t.Context(), tpl.ID); got != want || err != nil {
 		t.Errorf("after cancelling: %+v (%v), want %+v", got, err, want)
 	}

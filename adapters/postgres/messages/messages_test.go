@@ -121,7 +121,8 @@ func TestABatchKeepsItsTexts(t *testing.T) {
 	n.Exec(`insert into users (id, name) values (1, 'Ann'), (2, '') on conflict (id) do update set name = excluded.name`)
 	n.ReserveAll(tpl, pgtest.Users(1, 2), pgtest.Reminders(delivery.Webhook, 60, 5)...)
 	n.CutSlot(tpl, 12, 1000)
-	second := save("second", first)
+	n.Exec(`update templates set description = E'Tea\nand cake'`)
+	second := save("second: {{description}}", first)
 	n.CutSlot(tpl, 1, 1000)
 	said := map[string]int{}
 	provider := pgtest.NewSink(delivery.Webhook, 10)
@@ -139,7 +140,7 @@ func TestABatchKeepsItsTexts(t *testing.T) {
 		n.Exec(`update batches set next_run_at = now()`)
 		n.Exec(`update exceptions set next_retry_at = now()`)
 	}
-	for text, want := range map[string]int{"12 first for Ann": 2, "12 first for you": 2, "1 second": 4} {
+	for text, want := range map[string]int{"12 first for Ann": 2, "12 first for you": 2, "1 second: Tea and cake": 4} {
 		if said[text] != want {
 			t.Errorf("%q was said %d times, want %d: %v", text, said[text], want, said)
 		}

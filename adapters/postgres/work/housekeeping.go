@@ -28,6 +28,7 @@ type Retention struct {
 	Events      time.Duration // ids of handled events
 	Jobs        time.Duration // jobs that are over, with their row errors
 	Uploads     time.Duration // files, once no unfinished job needs them
+	Hooks       time.Duration // events of webhooks with their deliveries, whatever became of these
 }
 
 const (
@@ -160,6 +161,9 @@ func steps(keep Retention) []step {
 			and not exists (select from batches b where b.id = a.batch_id and b.state <> 'done') limit $2)`, 24 * time.Hour},
 		{`delete from reservations r where (r.template_id, r.user_id) in (select r.template_id, r.user_id from templates t
 			join reservations r on r.template_id = t.id where t.opens_at < now() - $1::interval limit $2)`, keep.Delivery},
+		// A link counts until the drop closes, so none is counted again once it is removed.
+		{`delete from drop_openings o where (o.template_id, o.user_id) in (select o.template_id, o.user_id from templates t
+			join drop_openings o on o.template_id = t.id where t.closes_at < now() - $1::interval limit $2)`, keep.Delivery},
 		{`delete from former_reservations r where (r.user_id, r.template_id) in (select r.user_id, r.template_id from templates t
 			join former_reservations r on r.template_id = t.id where t.opens_at < now() - $1::interval limit $2)`, keep.Delivery},
 		{`delete from booking_growth g where (g.template_id, g.minute) in (select g.template_id, g.minute from templates t
@@ -195,6 +199,13 @@ func steps(keep Retention) []step {
 		{`delete from uploads u where u.id in (select u.id from uploads u where u.created_at < (select max(erased_at) from erased_users) and $1::interval > '0'
 			and not exists (select from jobs j where j.upload_id = u.id and j.finished_at is null) limit $2)`, keep.Uploads},
 		{`delete from channel_tests where id in (select id from channel_tests where created_at < now() - $1::interval and state = 'done' limit $2)`, keep.Delivery},
+		// With their deliveries and attempts. By id, which grows with the time.
+		{`delete from hook_deliveries where id in (select id from (select id, created_at from hook_deliveries order by id limit $2) d
+			where d.created_at < now() - $1::interval)`, keep.Hooks},
+		{`delete from hook_events where id in (select id from (select id, stored_at from hook_events order by id limit $2) v
+			where v.stored_at < now() - $1::interval)`, keep.Hooks},
+		{`delete from hook_hours where (endpoint_id, hour) in (select endpoint_id, hour from hook_hours where hour < now() - $1::interval limit $2)`, keep.Hooks},
+		{`delete from hook_listeners where (shop_number, listener) in (select shop_number, listener from hook_listeners where until < now() - $1::interval limit $2)`, keep.Hooks},
 		{`delete from sessions where token in (select token from sessions where expiry < now() - $1::interval limit $2)`, time.Hour},
 	}
 }

@@ -169,7 +169,7 @@ func (p Segments) actions() templ.Component {
 		}
 		ctx = templ.ClearChildren(ctx)
 		if ui.May(ctx, staff.ManageUsers, 0) {
-			templ_7745c5c3_Err = ui.Button(ui.ButtonProps{Label: ui.T(ctx, "segments.new_list"), Icon: "list-details", URL: "/segments/lists/new"}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Button(ui.ButtonProps{Label: ui.T(ctx, "segments.new_list"), Icon: "plus", URL: "/segments/lists/new"}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -245,7 +245,7 @@ func (p Segments) Results() templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = ui.Empty("filter", ui.T(ctx, "segments.empty_title"), ui.T(ctx, "segments.empty_text")).Render(templ.WithChildren(ctx, templ_7745c5c3_Var10), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Empty("users", ui.T(ctx, "segments.empty_title"), ui.T(ctx, "segments.empty_text")).Render(templ.WithChildren(ctx, templ_7745c5c3_Var10), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1125,7 +1125,7 @@ func (p Segment) actions() templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = ui.Button(ui.ButtonProps{Label: ui.T(ctx, "segments.clone"), Icon: "copy"}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Button(ui.ButtonProps{Label: ui.T(ctx, "segments.clone"), Icon: "copy-plus"}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -460,7 +460,7 @@ func channelFoot(s delivery.ChannelStatus) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		} else if s.Paused {
-			templ_7745c5c3_Err = ui.Button(ui.ButtonProps{Label: ui.T(ctx, "channels.resume"), Icon: "player-play", URL: fmt.Sprintf("/channels/%s/resume", s.Channel), Dialog: true, Kind: "primary"}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Button(ui.ButtonProps{Label: ui.T(ctx, "channels.resume"), Icon: "player-play", URL: fmt.Sprintf("/channels/%s/resume", s.Channel), Dialog: true}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -84,7 +84,7 @@ type stage struct {
 }
 
 func (p drawn) funnel() []stage {
-	return []stage{{"booked", p.People.Booked}, {"reminded", p.People.Reminded}, {"claimed", p.People.Claimed}, {"used", p.People.Used}}
+	return []stage{{"booked", p.People.Booked}, {"reminded", p.People.Reminded}, {"opened", p.People.Opened}, {"claimed", p.People.Claimed}, {"used", p.People.Used}}
 }
 
 // width is how long the stage's bar is, in thousandths.
@@ -256,6 +256,7 @@ type trendColumn struct {
 
 func (p Trend) columns(ctx context.Context) []trendColumn {
 	sent := func(f report.Figures) int64 { return f.Progress.Sent }
+	opened := func(f report.Figures) int64 { return f.Opened }
 	issued := func(f report.Figures) int64 { return f.Issued }
 	used := func(f report.Figures) int64 { return f.Tally.Used }
 	taken := func(f report.Figures) int64 { return int64(f.Tally.Discounted) }
@@ -264,6 +265,7 @@ func (p Trend) columns(ctx context.Context) []trendColumn {
 			return ui.Num(ctx, f.Progress.Sent), outOf(ctx, f.Progress.Sent, f.Progress.Expected())
 		})},
 		{"report.p99", "", barsOf(p.List, nil, func(f report.Figures) (string, string) { return late(ctx, f, 0.99), "" })},
+		{"journey.opened", "opened", barsOf(p.List, opened, func(f report.Figures) (string, string) { return ui.Num(ctx, f.Opened), "" })},
 		{"claims.issued", "issued", barsOf(p.List, issued, func(f report.Figures) (string, string) {
 			return ui.Num(ctx, f.Issued), outOf(ctx, f.Issued, f.Total)
 		})},

@@ -189,7 +189,7 @@ func (p WorkList) Results() templ.Component {
 				ctx = templ.InitializeContext(ctx)
 				return nil
 			})
-			templ_7745c5c3_Err = ui.Empty("activity", ui.T(ctx, "jobs.empty_title"), ui.T(ctx, "jobs.empty_text")).Render(templ.WithChildren(ctx, templ_7745c5c3_Var7), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Empty("stack-2", ui.T(ctx, "jobs.empty_title"), ui.T(ctx, "jobs.empty_text")).Render(templ.WithChildren(ctx, templ_7745c5c3_Var7), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

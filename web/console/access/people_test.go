@@ -41,7 +41,7 @@ func TestStaffPages(t *testing.T) {
 	b.Post("/staff/2", form).To("/staff")
 	ada.Get("/").To("/signin")
 	b.Get("/staff/2").Is(200).Has(`name="disabled" value="1" checked`)
-	b.Get("/staff/99").Is(404).Has("There is no such staff member.")
+	b.Get("/staff/99").Is(404).Has("There is no such member.")
 	b.Get("/audit?kind=staff&id=2").Is(200).Has("changed", "gave access to", "Marketer", "10, 11").HasNot(consoletest.Password)
 }
 

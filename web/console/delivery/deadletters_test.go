@@ -148,7 +148,7 @@ func TestDiscard(t *testing.T) {
 	}
 	g.Must(g.DeadLetters.Step(t.Context()))
 	operator.Get("/dead-letters").Is(200).Has("1 dead letter").HasNot("HTTP 503")
-	operator.Get("/templates/1/users/1001").Is(200).Has("was given up", "Discarded by an operator.")
+	operator.Get("/templates/1/users/1001").Is(200).Has("was discarded", "Discarded by an operator.")
 	operator.Get("/templates/1/balance").Is(200).Has("3 reserved = 1 delivered + 0 skipped + 0 expired + 2 failed")
 }
 

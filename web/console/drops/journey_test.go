@@ -24,11 +24,13 @@ func TestThePictureOfADrop(t *testing.T) {
 	g.Exec(`insert into coupon_tallies (template_id, used) values ($1, 10)`, old.ID)
 	g.Exec(`insert into bookings values ($1, 11, 0, 1200)`, d.ID)
 	g.Sending(d, 12, 1, 100, 40)
+	g.Exec(`insert into drop_opening_counts values ($1, 1, 25), ($1, 2, 5), ($2, 1, 9)`, d.ID, old.ID)
 	page := b.Get(shell.TemplateURL(d.ID)).Is(200).Has("The one before: The old one", fmt.Sprintf(`href="/templates/%d"`, old.ID))
 	page.Has(
 		"Step This drop The one before: The old one",
 		"Reminders booked 1,300 0", // 1,200 wait, a slot found 100
 		"Reminders delivered 40 3.1% of those booked 0",
+		"Links opened 30 75% of those delivered 9",
 		"Coupons claimed 0 0% of the stock 40 80% of the stock",
 		"Coupons used 0 10 25% of those claimed")
 }
@@ -63,12 +65,12 @@ func TestWaveOfASlot(t *testing.T) {
 	live := shell.TemplateURL(d.ID) + "?tab=live"
 	b.Get(live).Is(200).Has(`id="wave" hidden`).HasNot("Replay")
 	g.Sending(d, 12, 1, 1000, 400)
-	b.Get(live).Is(200).Has("How the 60-minute reminders went out", "Replay", `<path class="wave-area"`, "Channel Sent Peak per second E-mail 400")
-	b.Get(live+"&slot=999&replay=1").Is(200).Has("How the 60-minute reminders went out", "<animate ")
+	b.Get(live).Is(200).Has("Sending of the 60-minute reminders", "Replay", `<path class="wave-area"`, "Channel Sent Peak per second E-mail 400")
+	b.Get(live+"&slot=999&replay=1").Is(200).Has("Sending of the 60-minute reminders", "<animate ")
 	b.Get(live + "&slot=x").Is(200).HasNot("<animate ")
 	b.Get(shell.TemplateURL(d.ID) + "/wave").To(live)
 	g.As(staff.Viewer, 11).Get(shell.TemplateURL(d.ID) + "/wave").Is(403)
 	b.Header.Set("HX-Request", "true")
 	b.Header.Set("HX-Request-Type", "partial")
-	b.Get(shell.TemplateURL(d.ID) + "/wave").Is(200).Has("How the 60-minute reminders went out").HasNot("<html")
+	b.Get(shell.TemplateURL(d.ID) + "/wave").Is(200).Has("Sending of the 60-minute reminders").HasNot("<html")
 }

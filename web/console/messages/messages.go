@@ -20,6 +20,9 @@ type Deps struct {
 	Own       OwnUsers
 	// Tests send a text to the member who writes it.
 	Tests *delivery.ChannelTests
+	// LinkExample returns a tracked link as messages about the drop hold one, for
+	// previews; "" = they hold the claim address itself.
+	LinkExample func(templateID int64, to user.ID) string
 }
 
 // Users looks users up; for an unknown user it returns the id alone.

@@ -32,6 +32,9 @@ func TestWritingAMessage(t *testing.T) {
 	d := g.Published(10, 2*time.Hour)
 	b, page := g.As(staff.Marketer, 10), "/templates/1/message"
 	b.Get(page+"?channel=sms").Is(200).Has("This is the built-in text.", d.Name, "opens in 10 minutes", "GSM-7", "parts: ")
+	g.Exec(`update shops set claim_url = 'https://shop.example/claim/{id}'`)
+	b.Get(page + "?channel=sms").Is(200).Has("https://drop.example/d/") // as long as the reader's own
+	b.Get(page + "?channel=sms&kind=notice").Is(200).Has("https://shop.example/claim/")
 	b.Post(page, form("do", "save", "body", "Hi {{user}},\n{{nme}}")).Is(422).Has(html.EscapeString(`line 2: {{nme}} is not a variable`))
 	b.Post(page, form("do", "save", "body", "Hi {{user}}")).Is(422).Has("write {{user|there}}")
 	b.Post(page, form("do", "look", "body", "Grüß dich {{user|du}}, “{{drop}}”")).Is(200).Has("This text does not say", "UCS-2", "Robin Chen")
@@ -118,7 +121,7 @@ func TestShopDefaults(t *testing.T) {
 	b.Get(page+"?channel=sms").Is(200).Has(`value="zh-CN"`, `value="0.05"`, "EUR", "开抢")
 	b.Post("/shops/10", url.Values{"name": {"Ten"}, "timezone": {"UTC"}, "claim_url": {"https://shop.example/d/{id}"}}).To("/shops")
 	a := b.Get("/templates/1/message?language=en").Is(200)
-	b.Get(html.UnescapeString(frames.FindStringSubmatch(a.Body)[1])).Is(200).Has("background:#ffd400;color:#000000", "https://shop.example/l.png", `href="https://shop.example/d/1"`)
+	b.Get(html.UnescapeString(frames.FindStringSubmatch(a.Body)[1])).Is(200).Has("background:#ffd400;color:#000000", "https://shop.example/l.png", `href="https://drop.example/d/`)
 	b.Post("/shops/10", url.Values{"name": {"Ten"}, "timezone": {"UTC"}, "claim_url": {"javascript:alert(1)"}}).Is(422)
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
 	"dropbell/domain/message"
 	"dropbell/domain/user"
@@ -66,8 +67,25 @@ func (h *handlers) previews(r *http.Request, a about, book *message.Book, c mess
 	return p
 }
 
+// factsFor are what a message over the channel says, with a link as long as the
+// reader's own where there would be one.
+func (h *handlers) factsFor(a about, c message.Channel, k message.Kind, to user.ID) message.Facts {
+	return h.ownLink(a.facts, a.place.Template, c, k, to)
+}
+
+func (h *handlers) ownLink(f message.Facts, template int64, c message.Channel, k message.Kind, to user.ID) message.Facts {
+	over, err := delivery.ParseChannel(string(c))
+	if f.Link == "" || err != nil || !over.Tracks() || k != message.Reminder && k != message.Correction {
+		return f
+	}
+	if example := h.LinkExample(template, to); example != "" {
+		f.Link = example
+	}
+	return f
+}
+
 func (h *handlers) preview(r *http.Request, a about, book *message.Book, c message.Channel, d message.Draft, to reader) pageparts.Preview {
-	p := pageparts.Preview{Channel: c, Content: d.Render(book, a.facts, c, to.Reader)}
+	p := pageparts.Preview{Channel: c, Content: d.Render(book, h.factsFor(a, c, d.Kind, to.id), c, to.Reader)}
 	switch c {
 	case message.Email:
 		p.Content.HTML = ""
@@ -105,7 +123,7 @@ func (h *handlers) mail(w http.ResponseWriter, r *http.Request, a about) error {
 	if r.FormValue("dark") != "" {
 		scheme = "@media all"
 	}
-	page := strings.Replace(d.Render(book, a.facts, message.Email, to.Reader).HTML, "@media (prefers-color-scheme: dark)", scheme, 1)
+	page := strings.Replace(d.Render(book, h.factsFor(a, message.Email, d.Kind, to.id), message.Email, to.Reader).HTML, "@media (prefers-color-scheme: dark)", scheme, 1)
 	w.Header().Set("Content-Security-Policy", mailPolicy)
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	_, _ = io.WriteString(w, page) // an error means that the client has gone

@@ -1,6 +1,9 @@
 package pg
 
-import "dropbell/domain/message"
+import (
+	"dropbell/domain/delivery"
+	"dropbell/domain/message"
+)
 
 // WorthColumns are what the coupon of template t is worth, also where there is
 // none; see [WorthFields].
@@ -10,6 +13,15 @@ const WorthColumns = `case when t.kind = 'percent_off' then t.percent_off else 0
 // WorthFields are where [WorthColumns] go.
 func WorthFields(w *message.Worth) []any {
 	return []any{&w.Percent, &w.Amount, &w.Most, &w.Threshold, &w.Currency}
+}
+
+// SubjectColumns are what messages say of template t, also where there is none; see
+// [SubjectFields]. Of a description no more is read than a message can say.
+const SubjectColumns = WorthColumns + `, left(coalesce(t.description, ''), 1000)`
+
+// SubjectFields are where [SubjectColumns] go.
+func SubjectFields(s *delivery.Subject) []any {
+	return append(WorthFields(&s.Worth), &s.Description)
 }
 
 // ClaimURL is where coupons of template t of shop h are claimed: its own address,

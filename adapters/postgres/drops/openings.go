@@ -1,0 +1,45 @@
+package drops
+
+import (
+	"context"
+
+	"dropbell/adapters/postgres/internal/pg"
+	"dropbell/domain/reminder"
+)
+
+// Openings keeps who opened the link in a message about a drop.
+type Openings struct{ *pg.DB }
+
+// NewOpenings returns the openings of db.
+func NewOpenings(db *pg.DB) Openings { return Openings{db} }
+
+// openedSQL returns how many users opened a link of template $1.
+const openedSQL = `select coalesce(sum(opened), 0)::bigint from drop_opening_counts where template_id = $1`
+
+// openingsSQL stores openings by template, user, slot and channel, and adds those
+// that are new to the counts. Rows are locked in one order, so that two statements
+// never wait for each other. What is opened after the drop has ended is not part
+// of its picture; rows that retention removed cannot be counted twice therefore.
+const openingsSQL = `
+with opened as (
+	insert into drop_openings (template_id, user_id, slot, channel, opened_at)
+	select distinct on (n.template_id, n.user_id) n.template_id, n.user_id, n.slot, n.channel, clock_timestamp()
+	from unnest($1::bigint[], $2::bigint[], $3::smallint[], $4::smallint[]) with ordinality n (template_id, user_id, slot, channel, place)
+	join templates t on t.id = n.template_id and t.state in ('published', 'paused') and t.closes_at > clock_timestamp()
+	order by n.template_id, n.user_id, n.place
+	on conflict do nothing returning template_id, channel
+)
+insert into drop_opening_counts (template_id, channel, opened)
+select template_id, channel, count(*) from opened group by template_id, channel order by template_id, channel
+on conflict (template_id, channel) do update set opened = drop_opening_counts.opened + excluded.opened`
+
+// Open notes the readers; see [reminder.OpeningStore].
+func (s Openings) Open(ctx context.Context, readers []reminder.Reader) error {
+	n := len(readers)
+	drops, users, slots, channels := make([]int64, n), make([]int64, n), make([]int16, n), make([]int16, n)
+	for i, r := range readers {
+		drops[i], users[i], slots[i], channels[i] = r.TemplateID, int64(r.UserID), int16(r.Slot), int16(r.Channel)
+	}
+	_, err := s.Pool.Exec(ctx, openingsSQL, drops, users, slots, channels)
+	return pg.Translate(err)
+}

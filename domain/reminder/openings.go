@@ -1,0 +1,161 @@
+package reminder
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// OpeningStore keeps who opened the link in a message of a drop.
+type OpeningStore interface {
+	// Open notes the readers. A reader is noted once for a drop, whatever the
+	// message; repeating it changes nothing.
+	Open(ctx context.Context, readers []Reader) error
+}
+
+const (
+	// openingGroup is how many openings one statement stores.
+	openingGroup = 500
+	// openingQueue is how many may wait while the store does not answer: 10 MB.
+	openingQueue = 200_000
+	// openingTimeout ends one statement, openingPause is waited after one that failed.
+	openingTimeout = 5 * time.Second
+	openingPause   = time.Second
+)
+
+// Openings notes who opened links, in groups. A caller waits a bounded time, so that
+// a store that does not answer delays no user; what is not stored by then stays in
+// the queue and is tried until it is stored. It ends with [Openings.Close].
+type Openings struct {
+	Store OpeningStore
+	// Failed, if set, is called with the error of every statement that failed and
+	// how many openings wait for the next.
+	Failed func(err error, waiting int)
+	// Pause is waited after a statement that failed; 0 = [openingPause].
+	Pause time.Duration
+
+	mu      sync.Mutex
+	waiting []openingOf
+	wake    chan struct{}
+	stop    chan struct{}
+	stopped chan struct{}
+	closed  bool
+}
+
+type openingOf struct {
+	reader Reader
+	stored chan struct{}
+}
+
+// Start begins to store what [Openings.Note] is told.
+func (o *Openings) Start() {
+	o.wake, o.stop, o.stopped = make(chan struct{}, 1), make(chan struct{}), make(chan struct{})
+	if o.Pause == 0 {
+		o.Pause = openingPause
+	}
+	go o.run()
+}
+
+// Note reports whether the opening was stored before ctx ended. If not, it is still
+// stored later, unless so many wait that there is no room for it.
+func (o *Openings) Note(ctx context.Context, r Reader) bool {
+	o.mu.Lock()
+	if o.closed || len(o.waiting) >= openingQueue {
+		o.mu.Unlock()
+		return false
+	}
+	w := openingOf{r, make(chan struct{})}
+	o.waiting = append(o.waiting, w)
+	o.mu.Unlock()
+	select {
+	case o.wake <- struct{}{}:
+	default:
+	}
+	select {
+	case <-w.stored:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// Close stores what waits, until ctx ends.
+func (o *Openings) Close(ctx context.Context) {
+	o.mu.Lock()
+	first := !o.closed
+	o.closed = true
+	o.mu.Unlock()
+	if first {
+		close(o.stop)
+	}
+	select {
+	case <-o.stopped:
+	case <-ctx.Done():
+	}
+}
+
+// run stores one group after another. Once it is told to stop it ends with the first
+// group that fails, or when nothing waits.
+func (o *Openings) run() {
+	defer close(o.stopped)
+	for ending := false; ; {
+		group := o.group()
+		if len(group) == 0 {
+			if ending {
+				return
+			}
+			select {
+			case <-o.wake:
+			case <-o.stop:
+				ending = true
+			}
+			continue
+		}
+		if o.store(group) {
+			continue
+		}
+		if ending {
+			return
+		}
+		select {
+		case <-time.After(o.Pause):
+		case <-o.stop:
+			ending = true // one last attempt
+		}
+	}
+}
+
+// group returns the openings that have waited longest.
+func (o *Openings) group() []openingOf {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.waiting[:min(len(o.waiting), openingGroup)]
+}
+
+func (o *Openings) store(group []openingOf) bool {
+	readers := make([]Reader, len(group))
+	for i, w := range group {
+		readers[i] = w.reader
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), openingTimeout)
+	defer cancel()
+	err := o.Store.Open(ctx, readers)
+	o.mu.Lock()
+	if err == nil {
+		if o.waiting = o.waiting[len(group):]; len(o.waiting) == 0 {
+			o.waiting = nil // so that the array goes
+		}
+	}
+	left := len(o.waiting)
+	o.mu.Unlock()
+	if err != nil {
+		if o.Failed != nil {
+			o.Failed(err, left)
+		}
+		return false
+	}
+	for _, w := range group {
+		close(w.stored)
+	}
+	return true
+}

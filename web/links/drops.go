@@ -1,0 +1,133 @@
+package links
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+
+	"dropbell/domain/delivery"
+	"dropbell/domain/fault"
+	"dropbell/domain/reminder"
+	"dropbell/domain/template"
+	"dropbell/domain/user"
+	"dropbell/web/middleware"
+)
+
+// DropPrefix is where the links in messages about drops live.
+const DropPrefix = "/d"
+
+const (
+	// lookFor and noteFor bound how long a click waits for a database: to find the
+	// claim address, if an older answer is known, and to note that it was opened.
+	lookFor = 300 * time.Millisecond
+	noteFor = 250 * time.Millisecond
+	// maxTargets is how many addresses are remembered for when it does not answer.
+	maxTargets = 10_000
+)
+
+// Drops finds drops, also in a rush; it returns [template.ErrNotFound] if there is
+// none.
+type Drops interface {
+	Template(ctx context.Context, id int64) (template.Template, error)
+}
+
+// Noted notes who opened a link; see [reminder.Openings].
+type Noted interface {
+	Note(ctx context.Context, r reminder.Reader) bool
+}
+
+// DropLinks leads readers of messages about a drop to where it is claimed. A
+// click is redirected whether or not it could be noted yet.
+type DropLinks struct {
+	pages *Pages
+	links reminder.Links
+	drops Drops
+	noted Noted
+	mux   *chi.Mux
+
+	mu      sync.Mutex
+	targets map[int64]string // of drops, as last seen
+}
+
+// NewDropLinks returns the links under [DropPrefix]. Those that lead nowhere look
+// like the other pages', with which they share their limits.
+func NewDropLinks(p *Pages, links reminder.Links, drops Drops, noted Noted) *DropLinks {
+	t := &DropLinks{pages: p, links: links, drops: drops, noted: noted, mux: chi.NewMux(), targets: map[int64]string{}}
+	t.mux.Get("/{token}", t.lead)
+	t.mux.Head("/{token}", t.lead)
+	t.mux.NotFound(t.missing)
+	t.mux.MethodNotAllowed(t.missing)
+	return t
+}
+
+// ServeHTTP answers a request below the mount point.
+func (t *DropLinks) ServeHTTP(w http.ResponseWriter, r *http.Request) { t.mux.ServeHTTP(w, r) }
+
+func (t *DropLinks) missing(w http.ResponseWriter, r *http.Request) {
+	t.pages.visit(w, r, DropPrefix).fail(user.ErrLink)
+}
+
+func (t *DropLinks) lead(w http.ResponseWriter, r *http.Request) {
+	v := t.pages.visit(w, r, DropPrefix)
+	reader, err := t.links.Parse(chi.URLParam(r, "token"))
+	limiter, key := v.users, middleware.LimitKey{Kind: 'd', Low: uint64(reader.UserID)}
+	if err != nil {
+		q, r := middleware.Ensure(v.r)
+		limiter, key = v.failed, middleware.AddressKey('l', q.ClientIP(r))
+	}
+	if limited := v.limit(limiter, key); limited != nil {
+		err = limited
+	}
+	target := ""
+	if err == nil {
+		target, err = t.target(v.r.Context(), reader.TemplateID)
+	}
+	if err != nil {
+		v.fail(err)
+		return
+	}
+	if reader.UserID != 0 && !checksLinks(r) { // 0 = the example of a preview
+		ctx, cancel := context.WithTimeout(v.r.Context(), noteFor)
+		defer cancel()
+		t.noted.Note(ctx, reader)
+	}
+	http.Redirect(w, r, target, http.StatusFound)
+}
+
+// target returns where the drop is claimed, or [user.ErrLink] if it leads nowhere:
+// as the drop says now, or while no database answers as it last did. It has never
+// been part of the request, so that a link cannot be turned to lead elsewhere.
+func (t *DropLinks) target(ctx context.Context, id int64) (string, error) {
+	t.mu.Lock()
+	last := t.targets[id]
+	t.mu.Unlock()
+	if last != "" {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, lookFor)
+		defer cancel()
+	}
+	d, err := t.drops.Template(ctx, id)
+	if fault.KindOf(err) == fault.NotFound || err == nil && d.Stored == template.Draft {
+		return "", user.ErrLink
+	}
+	if err != nil {
+		if last != "" {
+			return last, nil
+		}
+		return "", err
+	}
+	target := (delivery.Subject{ClaimURL: d.ClaimAddress()}).Link()
+	if target == "" {
+		return "", user.ErrLink
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.targets) >= maxTargets {
+		clear(t.targets)
+	}
+	t.targets[id] = target
+	return target, nil
+}

@@ -1,0 +1,37 @@
+package program
+
+import (
+	"context"
+	"time"
+
+	dropsdb "dropbell/adapters/postgres/drops"
+	"dropbell/domain/reminder"
+	"dropbell/domain/user"
+)
+
+// openingsEnd is how long a process that ends waits for openings of links to be stored.
+const openingsEnd = 5 * time.Second
+
+// startOpenings makes what notes who opens the links in messages about drops.
+func (p *program) startOpenings() {
+	p.openings = &reminder.Openings{Store: dropsdb.NewOpenings(p.DB), Failed: func(err error, waiting int) {
+		p.Log.Warn("openings of links could not be stored and wait", "waiting", waiting, "error", err)
+	}}
+	p.openings.Start()
+	p.OnClose(func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), openingsEnd)
+		defer cancel()
+		p.openings.Close(ctx)
+		return nil
+	})
+}
+
+// dropLinks signs and reads the tracked links in messages about drops; without a
+// secret there are none.
+func (p *program) dropLinks() reminder.Links { return reminder.NewLinks(p.Config.LinkSecret) }
+
+// linkExample returns a link as long as the user's in messages about the drop; ""
+// without a secret.
+func (p *program) linkExample(templateID int64, to user.ID) string {
+	return p.dropLinks().Example(p.Config.PublicURL, reminder.Reader{TemplateID: templateID, UserID: to})
+}
