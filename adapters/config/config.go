@@ -65,6 +65,15 @@ type Config struct {
 	VAPIDPublicKey  string
 	VAPIDPrivateKey string
 	VAPIDSubject    string
+	// APNSKey is the .p8 file of Apple, FCMAccount the JSON file of Google.
+	APNSKey      string
+	APNSKeyID    string
+	APNSTeamID   string
+	APNSTopic    string
+	APNSURL      string
+	FCMAccount   string
+	FCMURL       string
+	FCMPerMinute int
 
 	// OIDCIssuer is empty if single sign-on is off.
 	OIDCIssuer       string
@@ -84,6 +93,13 @@ type Config struct {
 	// SecondFactorKeys encrypt the secrets of authenticator apps, the first of
 	// them; none = they are stored as they are.
 	SecondFactorKeys []string
+	// EventsKeys encrypt the secrets of webhook endpoints, the first of them new
+	// ones; empty = they are stored as they are.
+	EventsKeys []string
+	// EventsInsecure allows endpoints http and private addresses.
+	EventsInsecure bool
+	// RetainHooks is how long sent events are kept.
+	RetainHooks time.Duration
 
 	LinkSecret string
 	// AlertsPrivate permits chat groups for staff at private addresses and in plain http.
@@ -144,7 +160,7 @@ func Variables() []Variable {
 		{"DATABASE_REPLICA_MAX_LAG", "10s", "how far behind the standby may be; beyond it reports are read from DATABASE_URL, between 1s and 1h", span(func(c *Config) *time.Duration { return &c.ReplicaMaxLag }, time.Second, time.Hour)},
 		{"REDIS_URL", "", "Redis, required: redis://host:port/0; several addresses separated by commas = Redis Cluster", required(redisForm, redis)},
 		{"HTTP_ADDR", "127.0.0.1:8080", "where web serves console and API", listenAddress(func(c *Config) *string { return &c.HTTPAddr })},
-		{"WORKER_ROLES", "", "what this worker does, separated by commas: timers (fires slots, starts campaigns), delivery (sends what is due), events (relays the outbox, handles events), jobs (imports, replays, codes), gate (keeps the claim gate), house (expires coupons, notices, counts, cleans up); empty = everything. Together the workers need every role", someOf(func(c *Config) *[]string { return &c.WorkerRoles }, "timers", "delivery", "events", "jobs", "gate", "house")},
+		{"WORKER_ROLES", "", "what this worker does, separated by commas: timers (fires slots, starts campaigns), delivery (sends what is due), events (relays the outbox, handles events, sends webhooks), jobs (imports, replays, codes), gate (keeps the claim gate), house (expires coupons, notices, counts, cleans up); empty = everything. Together the workers need every role", someOf(func(c *Config) *[]string { return &c.WorkerRoles }, "timers", "delivery", "events", "jobs", "gate", "house")},
 		{"WORKER_CHANNELS", "", "the channels that this worker delivers, separated by commas: app, email, sms, webpush, webhook; empty = all. Together the workers need every channel", someOf(func(c *Config) *[]string { return &c.WorkerChannels }, channels...)},
 		{"WORKER_BATCHES", "app=16,email=4,sms=8,webpush=8,webhook=4", "how many batches of each channel this worker delivers at a time, from 1 to 256; channels not named keep their default", perChannel(func(c *Config) *map[string]int { return &c.WorkerBatches }, usualBatches, 256)},
 		{"WORKER_CALLS", "app=1,email=4,sms=4,webpush=4,webhook=10", "how many calls of its provider each batch of a channel makes at a time, from 1 to 256; channels not named keep their default", perChannel(func(c *Config) *map[string]int { return &c.WorkerCalls }, usualCalls, 256)},
@@ -208,12 +224,36 @@ func Variables() []Variable {
 		{"VAPID_PUBLIC_KEY", "", "channel webpush: public key, base64url", vapidPublicKey},
 		{"VAPID_PRIVATE_KEY", "", "channel webpush: private key, base64url", vapidPrivateKey},
 		{"VAPID_SUBJECT", "", "channel webpush: mailto: or https: address of the sender", vapidSubject},
+		{"APNS_KEY", "", "channel webpush, iPhones: the .p8 file as Apple issued it, or the same in base64 on one line", apnsKey},
+		{"APNS_KEY_ID", "", "channel webpush, iPhones: id of the key, ten characters", appleID(func(c *Config) *string { return &c.APNSKeyID })},
+		{"APNS_TEAM_ID", "", "channel webpush, iPhones: id of the developer team, ten characters", appleID(func(c *Config) *string { return &c.APNSTeamID })},
+		{"APNS_TOPIC", "", "channel webpush, iPhones: bundle id of the app, such as com.example.shop", apnsTopic},
+		{"APNS_URL", "https://api.push.apple.com", "channel webpush, iPhones: Apple's service; https://api.sandbox.push.apple.com for apps in development", pushAddress(func(c *Config) *string { return &c.APNSURL }, "https://api.push.apple.com")},
+		{"FCM_SERVICE_ACCOUNT", "", "channel webpush, Android phones: the service account's JSON file as Google issued it, or the same in base64 on one line", fcmAccount},
+		{"FCM_URL", "https://fcm.googleapis.com", "channel webpush, Android phones: Google's service", pushAddress(func(c *Config) *string { return &c.FCMURL }, "https://fcm.googleapis.com")},
+		{"FCM_PER_MINUTE", "600000", "channel webpush, Android phones: messages that all workers together send a minute, the quota of the Firebase project; reminders beyond it go out later, and forecasts say so", number(func(c *Config) *int { return &c.FCMPerMinute }, 60, 100_000_000)},
 		{"LINK_SECRET", "", "signs the links with which users turn off a channel, at least 32 bytes; several separated by commas: the first signs, all are accepted; empty = no links", linkSecret},
 		{"ALERTS_PRIVATE", "no", "chat groups for notifications of staff: yes = private addresses and plain http are called too; no = only https to public addresses", alertsPrivate},
 		{"CODE_KEYS", "", "redeem codes: keys as number:base64, separated by commas, e.g. 1:…,2:…; the greatest number (1 to 31) makes new codes, the others keep theirs valid; web and worker need the same; without it there are no codes", func(c *Config, v string) error {
 			c.CodeKeys = v
 			_, err := redeemcode.ParseKeys(v)
 			return err
+		}},
+		{"EVENTS_KEY", "", "webhooks: encrypts the secrets of endpoints in the database, at least 32 bytes; several separated by commas: the first encrypts, all are read; web and worker need the same; empty = they are stored as they are", eventsKey},
+		{"EVENTS_INSECURE", "off", "webhooks: on = endpoints may have http:// and private addresses, for development; off = https:// and public addresses only", func(c *Config, v string) error {
+			c.EventsInsecure = v == "on"
+			if v != "on" && v != "off" {
+				return errors.New("must be on or off")
+			}
+			return nil
+		}},
+		{"EVENTS_RETENTION_DAYS", "7", "webhooks: days that sent events, their deliveries and answers are kept and can be replayed, 1 to 90", func(c *Config, v string) error {
+			n, err := strconv.Atoi(v)
+			if err != nil || n < 1 || n > 90 {
+				return errors.New("must be between 1 and 90")
+			}
+			c.RetainHooks = time.Duration(n) * 24 * time.Hour
+			return nil
 		}},
 		{"RATE_LIMIT_PER_MINUTE", "600", "requests per user and minute, 0 = unlimited", number(func(c *Config) *int { return &c.RatePerUser }, 0, 10_000_000)},
 		{"RATE_LIMIT_KEY_PER_MINUTE", "300000", "requests per service key and minute, 0 = unlimited", number(func(c *Config) *int { return &c.RatePerKey }, 0, 100_000_000)},
@@ -295,6 +335,7 @@ func (c Config) together() (wrong []error) {
 	all([]string{"WEBHOOK_URL", "WEBHOOK_SECRET"}, c.WebhookURL, c.WebhookSecret)
 	all([]string{"VAPID_PUBLIC_KEY", "VAPID_PRIVATE_KEY", "VAPID_SUBJECT"},
 		c.VAPIDPublicKey, c.VAPIDPrivateKey, c.VAPIDSubject)
+	all([]string{"APNS_KEY", "APNS_KEY_ID", "APNS_TEAM_ID", "APNS_TOPIC"}, c.APNSKey, c.APNSKeyID, c.APNSTeamID, c.APNSTopic)
 	need(c.vapidPair(), "VAPID_PUBLIC_KEY does not belong to VAPID_PRIVATE_KEY: give both as they were made together")
 	return wrong
 }

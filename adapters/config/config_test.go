@@ -2,6 +2,7 @@ package config_test
 
 import (
 	"bytes"
+	"encoding/base64"
 	"reflect"
 	"strings"
 	"testing"
@@ -31,9 +32,9 @@ func TestDefaults(t *testing.T) {
 	want := config.Config{DatabaseURL: "postgres://u:p@db:5432/dropbell", RedisURL: "redis://cache:6379/0", HTTPAddr: "127.0.0.1:8080",
 		PoolMode:       "session",
 		ReplicaMaxLag:  10 * time.Second,
-		WorkerHTTPAddr: "127.0.0.1:8081", PublicURL: "http://127.0.0.1:8080", LogLevel: "info", SMTPTLS: "opportunistic", RatePerUser: 600, RatePerKey: 300_000, WorkerBatches: map[string]int{"app": 16, "email": 4, "sms": 8, "webpush": 8, "webhook": 4},
+		WorkerHTTPAddr: "127.0.0.1:8081", PublicURL: "http://127.0.0.1:8080", LogLevel: "info", SMTPTLS: "opportunistic", APNSURL: "https://api.push.apple.com", FCMURL: "https://fcm.googleapis.com", FCMPerMinute: 600_000, RatePerUser: 600, RatePerKey: 300_000, WorkerBatches: map[string]int{"app": 16, "email": 4, "sms": 8, "webpush": 8, "webhook": 4},
 		WorkerCalls: map[string]int{"app": 1, "email": 4, "sms": 4, "webpush": 4, "webhook": 10}, DBConns: 16, RequestTimeout: 2 * time.Second,
-		JWTMaxAge: 24 * time.Hour, RetainFor: 90 * 24 * time.Hour, RetainAudit: 1095 * 24 * time.Hour, TraceRatio: 1, LockFor: 15 * time.Minute}
+		JWTMaxAge: 24 * time.Hour, RetainFor: 90 * 24 * time.Hour, RetainAudit: 1095 * 24 * time.Hour, RetainHooks: 7 * 24 * time.Hour, TraceRatio: 1, LockFor: 15 * time.Minute}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got\n%+v, want\n%+v", got, want)
 	}
@@ -46,6 +47,8 @@ func TestEveryVariableIsRead(t *testing.T) {
 		"ADMIN_API_KEY", "dbk_abcdefghijklmnopqrst", "SMTP_URL", "smtps://u:p@mail:465?from=a@example.com", "SMS_URL", "https://sms.example/v1",
 		"SMS_TOKEN", "tok", "WEBHOOK_URL", "http://hook.example/", "WEBHOOK_SECRET", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "VAPID_PUBLIC_KEY", public,
 		"VAPID_PRIVATE_KEY", private, "VAPID_SUBJECT", "mailto:a@example.com",
+		"APNS_KEY", base64.StdEncoding.EncodeToString([]byte(appleKey)), "APNS_KEY_ID", "ABC123DEFG", "APNS_TEAM_ID", "DEF123GHIJ", "APNS_TOPIC", "com.example.shop",
+		"APNS_URL", "https://api.sandbox.push.apple.com", "FCM_SERVICE_ACCOUNT", googleAccount, "FCM_URL", "http://127.0.0.1:9", "FCM_PER_MINUTE", "90000",
 		"LINK_SECRET", "0123456789abcdef0123456789abcdef,another0123456789abcdef0123456789", "RATE_LIMIT_PER_MINUTE", "0", "RATE_LIMIT_KEY_PER_MINUTE", "1",
 		"DATABASE_POOL_MODE", "transaction", "DATABASE_SESSION_URL", "postgres://u:p@primary:5432/dropbell",
 		"DATABASE_REPLICA_URL", "postgres://u:p@standby:5432/dropbell", "DATABASE_REPLICA_MAX_LAG", "2s",
@@ -54,6 +57,7 @@ func TestEveryVariableIsRead(t *testing.T) {
 		"OIDC_ISSUER", "https://id.example/realm", "OIDC_CLIENT_ID", "console", "OIDC_CLIENT_SECRET", "shh", "CONSOLE_PASSWORDS", "off", "WORKER_ROLES", "timers, house", "WORKER_CHANNELS", "sms", "WORKER_BATCHES", "email=9, sms = 1,", "WORKER_CALLS", "webhook=256",
 		"OTEL_EXPORTER_OTLP_ENDPOINT", "http://traces:4318", "OTEL_TRACES_SAMPLER_ARG", "0.25",
 		"CODE_KEYS", "1:"+strings.Repeat("QUJD", 8), "METRICS_TOKEN", "a token of 16 by..",
+		"EVENTS_KEY", "a key with at least thirty-two bytes,another key of thirty-two bytes!", "EVENTS_INSECURE", "on", "EVENTS_RETENTION_DAYS", "30",
 		"METRICS_ADDR", "127.0.0.1:9090", "SECURITY_CONTACT", "mailto:security@example.com", "SMTP_TLS", "required"))
 	if err != nil {
 		t.Fatal(err)
@@ -65,12 +69,15 @@ func TestEveryVariableIsRead(t *testing.T) {
 		AdminAPIKey: "dbk_abcdefghijklmnopqrst", SMTPURL: "smtps://u:p@mail:465?from=a@example.com", SMSURL: "https://sms.example/v1",
 		SMSToken: "tok", WebhookURL: "http://hook.example/", WebhookSecret: "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", VAPIDPublicKey: public, VAPIDPrivateKey: private,
 		VAPIDSubject: "mailto:a@example.com",
-		LinkSecret:   "0123456789abcdef0123456789abcdef,another0123456789abcdef0123456789", RatePerKey: 1, DBConns: 1000, RetainAudit: 36500 * 24 * time.Hour, RetainCoupons: 400 * 24 * time.Hour,
+		APNSKey:      appleKey, APNSKeyID: "ABC123DEFG", APNSTeamID: "DEF123GHIJ", APNSTopic: "com.example.shop", APNSURL: "https://api.sandbox.push.apple.com",
+		FCMAccount: googleAccount, FCMURL: "http://127.0.0.1:9", FCMPerMinute: 90_000,
+		LinkSecret: "0123456789abcdef0123456789abcdef,another0123456789abcdef0123456789", RatePerKey: 1, DBConns: 1000, RetainAudit: 36500 * 24 * time.Hour, RetainCoupons: 400 * 24 * time.Hour,
 		LockFor: 90 * time.Second, GateShards: 8, RequestTimeout: 900 * time.Millisecond, MaxInFlight: 77,
 		OIDCIssuer: "https://id.example/realm", OIDCClientID: "console", OIDCClientSecret: "shh", PasswordsOff: true, WorkerRoles: []string{"timers", "house"}, WorkerChannels: []string{"sms"},
 		WorkerBatches: map[string]int{"app": 16, "email": 9, "sms": 1, "webpush": 8, "webhook": 4}, WorkerCalls: map[string]int{"app": 1, "email": 4, "sms": 4, "webpush": 4, "webhook": 256},
 		TraceEndpoint: "http://traces:4318", TraceRatio: 0.25,
 		CodeKeys: "1:" + strings.Repeat("QUJD", 8), MetricsToken: "a token of 16 by..",
+		EventsKeys: []string{"a key with at least thirty-two bytes", "another key of thirty-two bytes!"}, EventsInsecure: true, RetainHooks: 30 * 24 * time.Hour,
 		MetricsAddr: "127.0.0.1:9090", SecurityContact: "mailto:security@example.com", SMTPTLS: "required"}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got\n%+v, want\n%+v", got, want)
@@ -90,6 +97,17 @@ const (
 	another = "P8TM_nRYcOLA2Z9x8w_wZWyN7dQcwdfT03aw2-aF4vM"
 )
 
+// appleKey is a P-256 key as Apple issues it, googleAccount a service account whose
+// key is the same one; both were made for this test.
+const (
+	appleKey = "-----BEGIN PRIVATE KEY-----\n" +
+		"MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgzsfiAq5HzcNyQ37t\n" +
+		"HcbAwE1rmaekO5eOj9DO27Y3XdOhRANCAAQW/b59NLDd/xsdDGiPupX5V0TeWvIe\n" +
+		"Z56X05w2MvxBnX4n0bpu9NM7BDEAB6lYOeZjweJLDGQv0Kwe5KACTCQU\n" +
+		"-----END PRIVATE KEY-----"
+	googleAccount = `{"type":"service_account","project_id":"p","private_key":"-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n","client_email":"a@p.example","token_uri":"https://oauth2.example/token"}`
+)
+
 // secret is in every wrong value; no message may show it.
 const secret = "hunter2"
 
@@ -100,10 +118,12 @@ var mistakes = map[string]string{
 	"TRUSTED_PROXIES": "10.0.0.0/8," + secret, "ADMIN_EMAIL": secret,
 	"ADMIN_API_KEY": secret + "-long-enough-but-not-dbk", "SMTP_URL": "mail://u:" + secret + "@mail", "SMS_URL": secret,
 	"WEBHOOK_URL": "gopher://" + secret, "WEBHOOK_SECRET": secret, "SMS_TOKEN": secret + "\n" + secret,
-	"VAPID_PUBLIC_KEY": secret, "VAPID_PRIVATE_KEY": secret, "VAPID_SUBJECT": secret, "HTTP_ADDR": secret, "WORKER_HTTP_ADDR": secret + ":x", "RATE_LIMIT_PER_MINUTE": secret, "RATE_LIMIT_KEY_PER_MINUTE": "-1",
+	"VAPID_PUBLIC_KEY": secret, "VAPID_PRIVATE_KEY": secret, "VAPID_SUBJECT": secret, "APNS_KEY": "-----BEGIN PRIVATE KEY-----" + secret, "APNS_KEY_ID": secret, "APNS_TEAM_ID": secret, "APNS_TOPIC": secret,
+	"APNS_URL": "http://" + secret + ".example", "FCM_SERVICE_ACCOUNT": `{"private_key":"` + secret + `"}`, "FCM_URL": secret, "FCM_PER_MINUTE": "59", "HTTP_ADDR": secret, "WORKER_HTTP_ADDR": secret + ":x", "RATE_LIMIT_PER_MINUTE": secret, "RATE_LIMIT_KEY_PER_MINUTE": "-1",
 	"DATABASE_POOL_MODE": secret, "DATABASE_SESSION_URL": "mysql://u:" + secret + "@db/x", "DATABASE_REPLICA_URL": "mysql://u:" + secret + "@db/x", "DATABASE_REPLICA_MAX_LAG": secret,
 	"DATABASE_MAX_CONNS": "3", "RETENTION_DAYS": "-1", "AUDIT_RETENTION_DAYS": secret,
 	"CONSOLE_PASSWORDS": secret, "WORKER_ROLES": secret, "WORKER_CHANNELS": "app," + secret, "WORKER_BATCHES": "app=" + secret, "WORKER_CALLS": secret + "=1",
+	"EVENTS_KEY": secret, "EVENTS_INSECURE": secret, "EVENTS_RETENTION_DAYS": secret,
 	"OIDC_ISSUER":                 "ldap://" + secret,
 	"OTEL_EXPORTER_OTLP_ENDPOINT": secret, "OTEL_TRACES_SAMPLER_ARG": secret,
 }
@@ -187,6 +207,7 @@ func TestWhatBelongsTogether(t *testing.T) {
 		{"one VAPID key", []string{"VAPID_PUBLIC_KEY", public}, "not set: VAPID_PRIVATE_KEY, VAPID_SUBJECT"},
 		{"VAPID without a subject", []string{"VAPID_PUBLIC_KEY", public, "VAPID_PRIVATE_KEY", private}, "not set: VAPID_SUBJECT"},
 		{"all of VAPID", []string{"VAPID_PUBLIC_KEY", public, "VAPID_PRIVATE_KEY", private, "VAPID_SUBJECT", "mailto:a@example.com"}, ""},
+		{"a key of Apple alone", []string{"APNS_KEY", appleKey}, "not set: APNS_KEY_ID, APNS_TEAM_ID, APNS_TOPIC"},
 		{"no passwords and no other way in", []string{"CONSOLE_PASSWORDS", "off"}, "CONSOLE_PASSWORDS=off needs single sign-on"},
 		{"no passwords and an admin without one", append(signOn("https://id.example"), "CONSOLE_PASSWORDS", "off", "ADMIN_EMAIL", "a@example.com"), ""},
 		{"an issuer alone", []string{"OIDC_ISSUER", "https://id.example"}, "OIDC_CLIENT_SECRET belong together"},

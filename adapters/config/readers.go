@@ -312,10 +312,15 @@ func networkOf(s string) (netip.Prefix, error) {
 }
 
 // secondFactorKeys reads the keys that are separated by commas.
-func secondFactorKeys(c *Config, v string) error {
+func secondFactorKeys(c *Config, v string) error { return sealingKeys(&c.SecondFactorKeys, v) }
+
+func eventsKey(c *Config, v string) error { return sealingKeys(&c.EventsKeys, v) }
+
+// sealingKeys reads keys separated by commas.
+func sealingKeys(keys *[]string, v string) error {
 	for one := range strings.SplitSeq(v, ",") {
 		if one = strings.TrimSpace(one); one != "" {
-			c.SecondFactorKeys = append(c.SecondFactorKeys, one)
+			*keys = append(*keys, one)
 		}
 		if one != "" && len(one) < 32 {
 			return errors.New("must have at least 32 bytes, each of several as well")

@@ -79,6 +79,23 @@ func (p *Pacer) ReturnCampaign(ctx context.Context, id int64, n, ratePerSecond i
 	return err
 }
 
+// AdmitPushes takes up to n messages out of what a push service takes a minute, as
+// many as its budget has, and returns how many; none with how long to wait before
+// asking again. The budget flows back evenly, and holds a second's worth. It returns
+// [redisclient.ErrUnavailable] when Redis does not answer.
+func (p *Pacer) AdmitPushes(ctx context.Context, service string, n, perMinute int) (admitted int, wait time.Duration, err error) {
+	ctx, cancel := context.WithTimeout(ctx, redisclient.CallTimeout)
+	defer cancel()
+	r, err := p.rate.AllowAtMost(ctx, "pace:push:"+service, redis_rate.Limit{Rate: perMinute, Burst: max(1, perMinute/60), Period: time.Minute}, n)
+	if err != nil {
+		return 0, 0, redisclient.Unavailable("pace", err)
+	}
+	if r.Allowed > 0 {
+		return r.Allowed, 0, nil
+	}
+	return 0, max(r.RetryAfter, time.Millisecond), nil
+}
+
 func campaignPace(id int64) string { return "campaign:" + strconv.FormatInt(id, 10) }
 
 func campaignLimit(n, ratePerSecond int) redis_rate.Limit {

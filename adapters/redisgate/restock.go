@@ -48,30 +48,35 @@ func (g *Gate) restock(ctx context.Context, d *drop, shard, want int) (outcome, 
 	return found, err
 }
 
-// proof looks at all shards, twice if the first look suggests that nothing
-// is left.
+// proofLooks is how many looks at all shards a proof takes at most; two of them in
+// succession prove that nothing is left.
+const proofLooks = 4
+
+// proof looks at all shards until a look shows that something is left, or two in
+// succession show that nothing is. Looks that show neither, as while a shard is
+// built anew, end in [claim.ErrOverloaded].
 func (g *Gate) proof(ctx context.Context, d *drop) (outcome, error) {
 	shards := Shards{client: g.client, scripts: g.scripts}
-	first, err := shards.peek(ctx, d.id, d.shards)
-	if err != nil {
-		return 0, overloaded("its shards do not answer")
+	var previous []gate.Shard
+	for range proofLooks {
+		seen, err := shards.peek(ctx, d.id, d.shards)
+		switch {
+		case err != nil:
+			return 0, overloaded("its shards do not answer")
+		case gate.Left(seen):
+			d.learn(seen)
+			return somethingLeft, nil
+		case !gate.SoldOut(seen, seen):
+			return 0, overloaded("one of its shards is being filled")
+		case gate.SoldOut(previous, seen):
+			d.mu.Lock()
+			d.soldOut = time.Now().Add(soldOutFor)
+			d.mu.Unlock()
+			return nothingLeft, nil
+		}
+		previous = seen
 	}
-	if !gate.SoldOut(first, first) {
-		d.learn(first)
-		return somethingLeft, nil
-	}
-	second, err := shards.peek(ctx, d.id, d.shards)
-	if err != nil {
-		return 0, overloaded("its shards do not answer")
-	}
-	if !gate.SoldOut(first, second) {
-		d.learn(second)
-		return somethingLeft, nil
-	}
-	d.mu.Lock()
-	d.soldOut = time.Now().Add(soldOutFor)
-	d.mu.Unlock()
-	return nothingLeft, nil
+	return 0, overloaded("its last coupons are changing hands")
 }
 
 // errDonorClosed says that a shard cannot give anything, because it is being built.

@@ -4,11 +4,7 @@ package totp
 
 import (
 	"bytes"
-	"crypto/aes"
-	"crypto/cipher"
-	"crypto/hkdf"
 	"crypto/rand"
-	"crypto/sha256"
 	"encoding/base32"
 	"fmt"
 	"image/png"
@@ -17,6 +13,7 @@ import (
 	"github.com/pquerna/otp"
 	"github.com/pquerna/otp/totp"
 
+	"dropbell/domain/seal"
 	"dropbell/domain/staff"
 )
 
@@ -29,60 +26,30 @@ const (
 	pixels    = 220
 )
 
-// The first byte of a stored secret.
-const (
-	plain  = 0
-	sealed = 1
-)
-
 // Codes implements [staff.OneTimeCodes].
-type Codes struct{ seals []cipher.AEAD }
+type Codes struct{ box *seal.Box }
 
 // New returns codes whose secrets are encrypted (AES-256-GCM) with the first of
 // the keys and read with any of them. Without keys they are stored as they are.
 func New(keys ...string) (*Codes, error) {
-	c := &Codes{}
-	for _, k := range keys {
-		key, err := hkdf.Key(sha256.New, []byte(k), nil, "dropbell totp secrets", 32)
-		if err != nil {
-			return nil, err
-		}
-		block, err := aes.NewCipher(key)
-		if err != nil {
-			return nil, err
-		}
-		seal, err := cipher.NewGCMWithRandomNonce(block)
-		if err != nil {
-			return nil, err
-		}
-		c.seals = append(c.seals, seal)
-	}
-	return c, nil
+	box, err := seal.New("dropbell totp secrets", keys...)
+	return &Codes{box}, err
 }
 
 // New makes a secret.
 func (c *Codes) New() ([]byte, error) {
 	secret := make([]byte, secretLen)
 	_, _ = rand.Read(secret) // never fails, see crypto/rand
-	if len(c.seals) == 0 {
-		return append([]byte{plain}, secret...), nil
-	}
-	return c.seals[0].Seal([]byte{sealed}, nil, secret, nil), nil
+	return c.box.Seal(secret), nil
 }
 
 // open returns the secret, or [staff.ErrSealed].
 func (c *Codes) open(stored []byte) ([]byte, error) {
-	switch {
-	case len(stored) > 1 && stored[0] == plain:
-		return stored[1:], nil
-	case len(stored) > 1 && stored[0] == sealed:
-		for _, seal := range c.seals {
-			if secret, err := seal.Open(nil, nil, stored[1:], nil); err == nil {
-				return secret, nil
-			}
-		}
+	secret, err := c.box.Open(stored)
+	if err != nil {
+		return nil, staff.ErrSealed
 	}
-	return nil, staff.ErrSealed
+	return secret, nil
 }
 
 // Show returns the secret of the account for an authenticator app.

@@ -24,7 +24,7 @@ func codes(t *testing.T, keys ...string) *Codes {
 // the steps around them.
 func TestStep(t *testing.T) {
 	c := codes(t)
-	stored := append([]byte{plain}, "12345678901234567890"...)
+	stored := c.box.Seal([]byte("12345678901234567890"))
 	for at, code := range map[int64]string{1111111109: "081804", 1234567890: "005924", 20000000000: "353130"} {
 		for away, ok := range map[int64]bool{-60: false, -30: true, 0: true, 30: true, 60: false} {
 			step, got, err := c.Step(stored, code, time.Unix(at+away, 0))

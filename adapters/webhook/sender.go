@@ -82,8 +82,8 @@ func New(cfg Config) (*Sender, error) {
 
 // signature is that of the specification's symmetric scheme, version 1. Its
 // own library copies every body twice to make one.
-func (s *Sender) signature(id string, at time.Time, body []byte) string {
-	mac := hmac.New(sha256.New, s.key)
+func signature(key []byte, id string, at time.Time, body []byte) string {
+	mac := hmac.New(sha256.New, key)
 	head := append(append(make([]byte, 0, 64), id...), '.')
 	head = append(strconv.AppendInt(head, at.Unix(), 10), '.')
 	mac.Write(head)
@@ -168,16 +168,28 @@ func isPage(start []byte) bool {
 
 func (s *Sender) request(ctx context.Context, body []byte, id string) (*http.Request, error) {
 	now := s.cfg.Now()
-	signature := s.signature(id, now, body)
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.cfg.URL, bytes.NewReader(body)) // which the transport can send in one write, and repeat
+	req, err := signedRequest(ctx, s.cfg.URL, id, now, body, s.key)
 	if err != nil {
 		return nil, err
+	}
+	propagation.TraceContext{}.Inject(ctx, propagation.HeaderCarrier(req.Header)) // nothing unless ctx is traced
+	return req, nil
+}
+
+// signedRequest returns a request with a signature for each of the keys.
+func signedRequest(ctx context.Context, url, id string, at time.Time, body []byte, keys ...[]byte) (*http.Request, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body)) // which the transport can send in one write, and repeat
+	if err != nil {
+		return nil, err
+	}
+	signatures := make([]string, len(keys))
+	for i, key := range keys {
+		signatures[i] = signature(key, id, at, body)
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("User-Agent", "Dropbell")
 	req.Header.Set(standardwebhooks.HeaderWebhookID, id)
-	req.Header.Set(standardwebhooks.HeaderWebhookTimestamp, strconv.FormatInt(now.Unix(), 10))
-	req.Header.Set(standardwebhooks.HeaderWebhookSignature, signature)
-	propagation.TraceContext{}.Inject(ctx, propagation.HeaderCarrier(req.Header)) // nothing unless ctx is traced
+	req.Header.Set(standardwebhooks.HeaderWebhookTimestamp, strconv.FormatInt(at.Unix(), 10))
+	req.Header.Set(standardwebhooks.HeaderWebhookSignature, strings.Join(signatures, " "))
 	return req, nil
 }

@@ -66,6 +66,7 @@ type Status struct {
 
 // Store keeps campaigns.
 type Store interface {
+	DraftStore
 	RequestStore
 	CalendarStore
 	segment.TemplateStore

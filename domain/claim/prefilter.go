@@ -112,7 +112,7 @@ func (d *Prefilter) look(ctx context.Context, r *Request, find func(context.Cont
 		return view{gate: other}, nil
 	}
 	v := view{refusal: d.certain(ctx, t, r.Origin), gate: d.Gate, own: true, stock: holderStock{t.Stock, t.Returned}}
-	v.final = t.Stored == template.Cancelled || t.Stored == template.Closed && errors.Is(v.refusal, ErrEnded)
+	v.final = t.Stored == template.Cancelled || t.Stored == template.Closed && errors.Is(v.refusal, ErrEnded) && !t.MayReopen(d.Now())
 	return v, nil
 }
 

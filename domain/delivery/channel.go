@@ -70,7 +70,7 @@ func (c Channel) Reaches(u *user.User) bool {
 	case SMS:
 		return u.Phone != ""
 	case WebPush:
-		return len(u.Push) > 0
+		return u.Pushable()
 	}
 	return true
 }

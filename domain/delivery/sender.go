@@ -94,3 +94,16 @@ func attempt(ctx context.Context, s Sender, messages []Message) (results []Resul
 	}
 	return results
 }
+
+// Best returns the most useful of the answers about one person's devices, which is
+// the answer about the person: delivered before throttled, throttled before
+// transient, permanent last. Without any it is the zero Result.
+func Best(answers ...Result) (best Result) {
+	rank := [...]int{Delivered: 3, Throttled: 2, Transient: 1, Permanent: 0}
+	for i, a := range answers {
+		if i == 0 || rank[a.Status] > rank[best.Status] || rank[a.Status] == rank[best.Status] && a.After > best.After {
+			best = a
+		}
+	}
+	return best
+}

@@ -22,7 +22,10 @@ type Coupon struct {
 	Discount int64 `json:"discount"`
 	// LockedUntil is when a new lock expires.
 	LockedUntil *time.Time `json:"locked_until,omitempty"`
-	At          time.Time  `json:"at"`
+	// OperationID is the line of the coupon's log: of two events of one coupon the
+	// later has the greater one. Events of 0.1 have none.
+	OperationID int64     `json:"operation_id,string,omitempty"`
+	At          time.Time `json:"at"`
 }
 
 // ExpiredCoupons says that so many coupons of a template have expired.

@@ -32,15 +32,18 @@ func All() []string {
 		ReservationsChanged, SlotFired, BatchFinished, SlotFinished, UsersChanged, AnnouncementCreated,
 		CouponsIssued, CouponChanged, CouponsExpired, JobCreated, CodesChanged,
 		CampaignPublished, CampaignStarted, CampaignChanged, CampaignRangesCut, GateRefilled,
-		ChannelTestCreated}
+		ChannelTestCreated, ReservationsListed, ExpiredListed}
 }
 
 // Template is the payload of every template event: which one, and its
-// version after the change. Readers load the rest.
+// version after the change. Readers load the rest. Of two events of one template
+// the later has the greater Sequence; events of 0.1 have neither that nor At.
 type Template struct {
 	TemplateID int64     `json:"template_id,string"`
 	Version    int64     `json:"version"`
 	OpensAt    time.Time `json:"opens_at"`
+	Sequence   int64     `json:"sequence,string,omitempty"`
+	At         time.Time `json:"at,omitzero"`
 }
 
 // Booking says that so many users now have, or no longer have, the

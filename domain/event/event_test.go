@@ -48,9 +48,13 @@ var golden = map[string]any{
 	event.JobCreated:    event.Job{JobID: 9007199254740993, Kind: "templates.bulk", At: at},
 	event.CouponChanged: event.Coupon{CouponID: 9007199254740993, TemplateID: 9007199254740994, UserID: 9007199254740995, OrderID: "A-1",
 		Step: "lock", From: "unused", To: "locked", Discount: 1000, LockedUntil: new(due.Add(15 * time.Minute)), At: at},
-	event.CouponsExpired:     event.Expired{At: at, Expired: []event.ExpiredCoupons{{TemplateID: 9007199254740993, Coupons: 500}, {TemplateID: 2, Coupons: 1}}},
-	event.CodesChanged:       event.Codes{BatchID: 9007199254740993, TemplateID: 9007199254740994, State: "revoked"},
-	event.UsersChanged:       event.Users{FromUser: 1, ToUser: 9223372036854775807},
+	event.CouponsExpired: event.Expired{At: at, Expired: []event.ExpiredCoupons{{TemplateID: 9007199254740993, Coupons: 500}, {TemplateID: 2, Coupons: 1}}},
+	event.CodesChanged:   event.Codes{BatchID: 9007199254740993, TemplateID: 9007199254740994, State: "revoked"},
+	event.UsersChanged:   event.Users{FromUser: 1, ToUser: 9223372036854775807},
+	event.ReservationsListed: event.ReservationList{TemplateID: 9007199254740993, Cancelled: true, Items: []event.ListedReminders{
+		{UserID: 9007199254740994, Bits: 1<<60 - 1, Sequence: 9007199254740995, At: at}}},
+	event.ExpiredListed: event.ExpiredList{TemplateID: 9007199254740993, At: at, Items: []event.ListedCoupon{
+		{CouponID: 9007199254740994, UserID: 9007199254740995, OperationID: 9007199254740996}}},
 	event.ChannelTestCreated: event.ChannelTest{TestID: 9007199254740993, Channel: 4, At: at},
 }
 

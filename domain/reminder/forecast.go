@@ -35,6 +35,7 @@ type RateSource string
 
 // The sources, the most trustworthy first.
 const (
+	Quota      RateSource = "quota"      // of the push service of Android phones
 	Configured RateSource = "configured" // by an operator, and below what was measured
 	Measured   RateSource = "measured"
 	Assumed    RateSource = "assumed"
@@ -179,12 +180,18 @@ type ForecastStore interface {
 	// Rates returns every channel's measured throughput, zero where nothing
 	// was measured, and the operators' limits, zero where there are none.
 	Rates(ctx context.Context) (measured, limits [delivery.Channels]float64, err error)
+	// AndroidShare returns about which part of the users that push messages reach
+	// have an Android phone, 0…1.
+	AndroidShare(ctx context.Context) (float64, error)
 }
 
 // Forecaster computes before a drop whether all reminders can be sent in time.
 type Forecaster struct {
 	Store ForecastStore
 	Now   func() time.Time
+	// AndroidPerSecond is how many messages per second the push service of Android
+	// phones takes; 0 = there is none.
+	AndroidPerSecond float64
 }
 
 // A ChannelForecast is one channel's forecast for everything that is due.
@@ -211,9 +218,28 @@ func (f *Forecaster) Forecast(ctx context.Context, horizon time.Duration) ([]Cha
 	var out []ChannelForecast
 	for _, c := range delivery.AllChannels() {
 		mine := slices.DeleteFunc(slices.Clone(jobs), func(j Job) bool { return j.Channel != c })
-		out = append(out, forecastChannel(c, mine, rateOf(c, measured[c], limits[c]), now))
+		rate := rateOf(c, measured[c], limits[c])
+		if c == delivery.WebPush && len(mine) > 0 {
+			if rate, err = f.withinQuota(ctx, rate); err != nil {
+				return nil, err
+			}
+		}
+		out = append(out, forecastChannel(c, mine, rate, now))
 	}
 	return out, nil
+}
+
+// withinQuota returns the rate, or the one at which the share of messages that go to
+// Android phones uses up the quota, if that is less.
+func (f *Forecaster) withinQuota(ctx context.Context, r Rate) (Rate, error) {
+	if f.AndroidPerSecond <= 0 {
+		return r, nil
+	}
+	share, err := f.Store.AndroidShare(ctx)
+	if err != nil || share <= 0 || f.AndroidPerSecond/share >= r.PerSecond {
+		return r, err
+	}
+	return Rate{f.AndroidPerSecond / share, Quota}, nil
 }
 
 func forecastChannel(c delivery.Channel, jobs []Job, rate Rate, now time.Time) ChannelForecast {

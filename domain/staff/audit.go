@@ -39,10 +39,15 @@ const (
 	ReasonClosesAt   = "closes_at_passed"   // the drop's end has come
 	ReasonValidUntil = "valid_until_passed" // so has that of its coupons' validity, before
 	ReasonFirstAdmin = "first_admin"        // made from the configuration
+	// A webhook endpoint failed for days, or answered that it is gone.
+	ReasonWebhookFailing = "webhook_failing"
+	ReasonWebhookGone    = "webhook_gone"
 )
 
 // SystemReasons returns the reasons that the system records.
-func SystemReasons() []string { return []string{ReasonClosesAt, ReasonValidUntil, ReasonFirstAdmin} }
+func SystemReasons() []string {
+	return []string{ReasonClosesAt, ReasonValidUntil, ReasonFirstAdmin, ReasonWebhookFailing, ReasonWebhookGone}
+}
 
 // formerly is how a reason of the system was recorded by earlier versions; ""
 // if it never was.

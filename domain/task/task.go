@@ -20,6 +20,7 @@ const (
 	CleanUp    = "housekeeping.clean.v1"
 	Recount    = "housekeeping.recount.v1"
 	WorkJob    = "job.run.v1"
+	SendHooks  = "hook.send.v1"
 )
 
 // Queues other than those of the channels.
@@ -27,6 +28,7 @@ const (
 	TimerQueue = "timers"
 	HouseQueue = "housekeeping"
 	JobQueue   = "jobs"
+	HookQueue  = "webhooks"
 )
 
 // ChannelQueue returns the queue of a channel's batches.
@@ -136,6 +138,18 @@ func Run(batchID int64, channel string, run int, at time.Time) Task {
 // RunJob returns the task that works on a job in the background for a turn.
 func RunJob(jobID int64) Task {
 	return Task{Name: WorkJob, Key: fmt.Sprint(jobID), Queue: JobQueue, Payload: JobPayload{jobID}, Timeout: 10 * time.Minute}
+}
+
+// HookPayload is the payload of [SendHooks].
+type HookPayload struct {
+	EndpointID int64 `json:"endpoint_id,string"`
+}
+
+// SendHook returns the task that sends what is due at an endpoint. At names the
+// second, so that what becomes due while an earlier task ends is not left.
+func SendHook(endpointID int64, at time.Time) Task {
+	return Task{Name: SendHooks, Key: fmt.Sprintf("%d:%d", endpointID, at.Unix()), Queue: HookQueue,
+		Payload: HookPayload{endpointID}, Timeout: 5 * time.Minute}
 }
 
 // House returns a periodic housekeeping task; bucket names the period, so

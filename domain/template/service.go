@@ -33,6 +33,7 @@ const (
 	OpenSlots            // published: twelve slots; those already past stay silent
 	MoveSlots            // the opening moved: waiting slots are replaced, running ones stop
 	CloseSlots           // ended: waiting slots are removed, running ones continue until the opening
+	ReopenSlots          // reopened: slots that ended wait again
 	CancelSlots          // called off: waiting slots are removed, running ones stop
 )
 
@@ -56,6 +57,7 @@ type Cursor struct {
 
 // Store keeps templates.
 type Store interface {
+	DraftStore
 	// Template returns [ErrNotFound] if there is none.
 	Template(ctx context.Context, id int64) (Template, error)
 	Templates(ctx context.Context, q Query) ([]Template, error)
@@ -270,6 +272,8 @@ func changeOf(by staff.Actor, tr Transition, old, next Template, reason string) 
 		c.Schedule, c.Event = OpenSlots, event.TemplatePublished
 	case Closing:
 		c.Schedule, c.Event = CloseSlots, event.TemplateClosed
+	case Reopening:
+		c.Schedule, c.Event = ReopenSlots, event.TemplatePublished
 	case Cancelling:
 		c.Schedule, c.Event = CancelSlots, event.TemplateCancelled
 	}

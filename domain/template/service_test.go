@@ -16,6 +16,7 @@ import (
 // fakeStore is a store of one template that records changes.
 type fakeStore struct {
 	held    template.Template
+	binned  template.Template // the deleted draft
 	changes []template.Change
 	queries []template.Query
 	due     []template.Template
@@ -44,6 +45,32 @@ func (s *fakeStore) Save(_ context.Context, c template.Change) (template.Templat
 	}
 	s.changes = append(s.changes, c)
 	return c.Template, nil
+}
+
+func (s *fakeStore) DeleteDraft(_ context.Context, id, version int64, e staff.Entry) error {
+	if s.held.ID != id || s.held.Version != version {
+		return fault.ErrStale
+	}
+	s.changes = append(s.changes, template.Change{Template: s.held, Entry: e})
+	s.binned, s.held = s.held, template.Template{}
+	return nil
+}
+
+func (s *fakeStore) DeletedDraft(_ context.Context, id int64) (staff.DeletedDraft, error) {
+	if s.binned.ID != id {
+		return staff.DeletedDraft{}, template.ErrNotFound
+	}
+	return staff.DeletedDraft{ID: id, Shop: s.binned.ShopNumber, Name: s.binned.Name}, nil
+}
+
+func (s *fakeStore) RestoreDraft(_ context.Context, id int64, e staff.Entry) error {
+	if s.binned.ID != id {
+		return template.ErrNotFound
+	}
+	s.changes = append(s.changes, template.Change{Template: s.binned, Entry: e})
+	s.held, s.binned = s.binned, template.Template{}
+	s.held.Version++
+	return nil
 }
 
 func (s *fakeStore) DueToClose(context.Context, int) ([]template.Template, error) { return s.due, nil }

@@ -55,6 +55,9 @@ func (u User) Traces() []string {
 	for _, p := range u.Push {
 		list = append(list, p.Endpoint)
 	}
+	for _, d := range u.Devices {
+		list = append(list, d.Token)
+	}
 	if utf8.RuneCountInString(u.Name) >= minTraceName {
 		list = append(list, u.Name)
 	}

@@ -10,6 +10,7 @@ import (
 // Store keeps users.
 type Store interface {
 	ErasureStore
+	DeviceStore
 	// User returns [ErrNotFound] if nothing is known about the id.
 	User(ctx context.Context, id ID) (User, error)
 	// Upsert applies all changes, each to another user, or none of them, and

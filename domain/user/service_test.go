@@ -43,6 +43,12 @@ func (k *recordingStore) SetOptOuts(_ context.Context, _ user.ID, _, off uint8, 
 	return off, k.err
 }
 
+func (k *recordingStore) PutDevice(_ context.Context, _ user.ID, d user.Device, _ string) (user.Device, error) {
+	return d, k.err
+}
+
+func (k *recordingStore) RemoveDevice(context.Context, user.ID, string) error { return k.err }
+
 func (k *recordingStore) Erased(context.Context, []user.ID) (map[user.ID]bool, error) {
 	return k.erased, nil
 }

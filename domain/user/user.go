@@ -71,6 +71,10 @@ type PushSubscription struct {
 	Auth     string `json:"auth"`
 }
 
+// Pushable reports whether a push message can reach the user: a browser or a phone
+// is known.
+func (u User) Pushable() bool { return len(u.Push)+len(u.Devices) > 0 }
+
 // A User is one person with contacts and preferences. Empty contact = none.
 type User struct {
 	ID       ID
@@ -80,6 +84,7 @@ type User struct {
 	Locale   string // BCP 47, e.g. "en", "zh-CN"
 	Timezone string // IANA, e.g. "Asia/Shanghai"
 	Push     []PushSubscription
+	Devices  []Device
 	// OptOuts is a bit per channel (1<<channel).
 	OptOuts uint8
 	Quiet   QuietHours

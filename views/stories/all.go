@@ -34,6 +34,9 @@ func All() []Story {
 		codes(),
 		messages(),
 		alerts(),
+		searches(),
+		documentation(),
+		queues(),
 	} {
 		all = append(all, group...)
 	}
@@ -79,7 +82,7 @@ func overviews() []Story {
 	later := []droppages.Drop{drop(2, "Winter warm-up", 26*time.Hour, 9_310), drop(3, "Twelve-twelve", 22*24*time.Hour, 412), drop(4, "New year", 41*24*time.Hour, 0)}
 	ahead := outlook(map[delivery.Channel]int64{delivery.App: 99_000, delivery.Email: 47_000, delivery.SMS: 30_000},
 		map[delivery.Channel]reminder.Rate{delivery.App: {PerSecond: 5000}, delivery.Email: {PerSecond: 400}, delivery.SMS: {PerSecond: 100}}, later[0].Template)
-	trouble := []droppages.Attention{{Tone: ui.Bad, Text: "“Moon cake night”: 2,114 reminders failed", URL: "/templates/1"}, {Tone: ui.Bad, Text: "31 dead letters of other drops, campaigns or notices wait for a decision", URL: "/dead-letters"}, {Tone: ui.Warn, Text: "Web push is paused", URL: "/channels"}}
+	trouble := []droppages.Attention{{Tone: ui.Bad, Text: "“Moon cake night”: 2,114 reminders failed", URL: "/templates/1"}, {Tone: ui.Bad, Text: "31 dead letters of other drops, campaigns or notices wait for a decision", URL: "/dead-letters"}, {Tone: ui.Warn, Text: "Push is paused", URL: "/channels"}}
 	return []Story{
 		{Name: "overview/first", Page: droppages.Overview{First: true, Health: health(false)}.Page()},
 		{Name: "overview/quiet", Page: droppages.Overview{Health: health(false), Activity: records()}.Page(), Role: staff.Viewer},
@@ -279,7 +282,10 @@ func operations() []Story {
 		{Name: "shop/limits", Page: droppages.ShopForm{Values: map[string]string{"shop_number": "10", "name": "Harbour Tea House", "timezone": "Asia/Shanghai"}, Zones: []string{"Asia/Shanghai"}, Limits: shopLimits()}.Page()},
 		{Name: "shop/limits_refused", Page: limitsRefused().Page()},
 		{Name: "shop/errors", Page: droppages.ShopForm{New: true, Values: map[string]string{"timezone": "Asia/Shanghai"}, Zones: []string{"Asia/Shanghai", "Europe/Berlin", "UTC"}, Errors: []fault.Field{{Name: "shop_number", Key: "rule.shop_number", Message: "must be a positive number"}}}.Page()},
-		{Name: "queues/page", Page: workpages.Queues{}.Page()},
+		{Name: "webhooks/list", Page: webhookList().Page()},
+		{Name: "webhooks/one", Page: webhookPage().Page()},
+		{Name: "webhooks/form", Page: webhookForm().Page()},
+		{Name: "webhooks/delivery", Page: webhookDelivery().Page()},
 		{Name: "dead/empty", Page: workpages.DeadMessages{}.Page()},
 		{Name: "dead/one", Page: workpages.DeadMessages{List: dead}.Page()},
 		{Name: "dead/many", Page: workpages.DeadMessages{List: slices.Repeat(dead, 3), Next: "/dead-messages?before=1"}.Page()},

@@ -117,7 +117,8 @@ func records() []staff.Record {
 
 func person(id user.ID) user.User {
 	return user.User{ID: id, Name: "陈晓雨", Email: "xiaoyu@example.com", Phone: "+8613800138000", Locale: "zh-CN", Timezone: "Asia/Shanghai",
-		OptOuts: delivery.WebPush.Bit(), Quiet: user.QuietHours{From: 22 * 60, To: 8 * 60}, Push: make([]user.PushSubscription, 2)}
+		OptOuts: delivery.WebPush.Bit(), Quiet: user.QuietHours{From: 22 * 60, To: 8 * 60}, Push: make([]user.PushSubscription, 2),
+		Devices: []user.Device{{Platform: user.IOS, AppVersion: "5.2.1"}}}
 }
 
 func reservation(t template.Template, states map[reminder.Reminder]string) reminder.View {

@@ -46,6 +46,14 @@ type Frame struct {
 type Flash struct {
 	Kind Tone
 	Text string
+	// Undo is the form that takes the change back; nil = there is none.
+	Undo *Undo
+}
+
+// An Undo is a form with one button that takes a change back.
+type Undo struct {
+	Action string
+	Fields [][2]string
 }
 
 // Tone is the meaning of a colour.

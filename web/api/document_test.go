@@ -97,35 +97,3 @@ func TestEverySuccessIsDescribed(t *testing.T) {
 		}
 	}
 }
-
-func TestDocsPage(t *testing.T) {
-	r := newFixture(t, nil)
-	page := httptest.NewRecorder()
-	r.ServeHTTP(page, httptest.NewRequest("GET", "/docs", nil))
-	html := page.Body.String()
-	policy := page.Header().Get("Content-Security-Policy")
-	if page.Code != 200 || !strings.HasPrefix(policy, "default-src 'none'") || strings.Contains(policy, "unsafe") {
-		t.Fatalf("%d, policy %q", page.Code, policy)
-	}
-	for _, foreign := range []string{"<script", "<style", "style=", "onclick", "src=\"http", "href=\"http"} {
-		if strings.Contains(html, foreign) {
-			t.Errorf("the page has %s", foreign)
-		}
-	}
-	for _, needed := range []string{`<html lang="en">`, `name="viewport"`, `id="reserve"`, `id="code-already_due"`, "Idempotency-Key", "reminders[].minutes",
-		"curl -X POST &#34;$DROPBELL/api/v1/reservations&#34;", `href="/docs/docs.css"`, "PUT", "ndjson"} {
-		if !strings.Contains(html, needed) {
-			t.Errorf("the page has no %s", needed)
-		}
-	}
-	for _, m := range regexp.MustCompile(`href="#([^"]+)"`).FindAllStringSubmatch(html, -1) {
-		if strings.Count(html, `id="`+m[1]+`"`) != 1 {
-			t.Errorf("a link leads to #%s, which is there %d times", m[1], strings.Count(html, `id="`+m[1]+`"`))
-		}
-	}
-	style := httptest.NewRecorder()
-	r.ServeHTTP(style, httptest.NewRequest("GET", "/docs/docs.css", nil))
-	if style.Code != 200 || !strings.HasPrefix(style.Header().Get("Content-Type"), "text/css") || !strings.Contains(style.Body.String(), "prefers-color-scheme: dark") {
-		t.Fatalf("style sheet: %d %v", style.Code, style.Header())
-	}
-}

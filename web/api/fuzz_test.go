@@ -42,6 +42,8 @@ var targets = []target{
 	{"GET", "/admin/shops", ""},
 	{"PUT", "/admin/shops/10", `{"name":"Tea House","timezone":"Asia/Shanghai"}`},
 	{"PUT", "/admin/users", `{"id":"1001","name":"Ann","email":"ann@example.com","attributes":{"a":1,"b":"x","c":null},"opt_outs":["app"],"quiet_hours":{"from":"1:00","to":"2"}}` + "\n{}\n"},
+	{"PUT", "/devices", `{"platform":"android","token":"fcm-fcm-fcm-fcm-fcm-fcm-","replaces":"x","app_version":"1","locale":"zh-CN"}`},
+	{"DELETE", "/devices/9f86d081884c7d659a2feaa0c55ad015", ""},
 }
 
 // FuzzAPI sends broken requests to every operation and accepts every answer

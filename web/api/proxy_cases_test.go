@@ -83,7 +83,7 @@ func (r *fixture) callers(d described) (may, mayNot http.Header) {
 		may, mayNot = as(token(7)), as(r.keys[staff.ScopeAdmin], "X-User-ID", "7")
 	}
 	for _, h := range []http.Header{may, mayNot} {
-		if d.method == "PATCH" {
+		if d.method == "PATCH" || strings.HasSuffix(d.path, "/rotate") {
 			h.Set("If-Match", `"1"`)
 		}
 		if d.kind != "" {
@@ -97,7 +97,7 @@ func (r *fixture) callers(d described) (may, mayNot http.Header) {
 func (r *fixture) try(d described, by http.Header, query string) answer {
 	r.Helper()
 	r.about = d.String()
-	path := strings.NewReplacer("{id}", "999999", "{template_id}", "999999", "{batch}", "999999", "{user_id}", "999999", "{number}", "999999").Replace(d.path)
+	path := strings.NewReplacer("{id}", "999999", "{template_id}", "999999", "{batch}", "999999", "{user_id}", "999999", "{number}", "999999", "{delivery}", "999999").Replace(d.path)
 	return r.call(by, d.method, path+query, d.body)
 }
 
@@ -192,10 +192,15 @@ func (p *proxy) rest(t *testing.T) {
 	post("/admin/campaigns", campaignWish("audience", map[string]any{"segment_id": segment}), 201)
 	r.refused(r.call(r.admin(), "DELETE", "/admin/segments/"+segment, nil), 409)
 
+	r.want(r.call(nil, "GET", "/templates/"+r.drop(time.Hour)+"/opening.ics", nil), 200, "")
+	r.want(r.call(as(token(1)), "PUT", "/devices", map[string]any{"platform": "ios", "token": strings.Repeat("ab", 32)}), 200, "")
+	phone := r.want(r.call(as(token(1)), "GET", "/devices", nil), 200, "").at("devices.0.id").(string)
+	r.want(r.call(as(token(1)), "DELETE", "/devices/"+phone, nil), 204, "")
 	r.want(r.call(r.admin(), "GET", "/admin/users/1/data", nil), 200, "")
 	r.refused(r.call(r.admin(), "DELETE", "/admin/users/1/erasure", nil), 404)
 	r.want(r.call(r.admin(), "DELETE", "/admin/users/1", nil), 204, "")
 	r.refused(r.call(as(token(1)), "PUT", "/preferences", map[string]any{"locale": "en"}), 409)
+	r.refused(r.call(as(token(1)), "PUT", "/devices", map[string]any{"platform": "ios", "token": strings.Repeat("ab", 32)}), 409)
 	r.want(r.call(r.admin(), "DELETE", "/admin/users/1/erasure", nil), 204, "")
 
 	post("/admin/coupons/"+r.coupon(7, r.drop(time.Hour))+"/revoke", map[string]any{"reason": "a mistake"}, 200)

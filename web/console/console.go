@@ -17,8 +17,10 @@ import (
 	"dropbell/web/console/campaigns"
 	"dropbell/web/console/coupons"
 	"dropbell/web/console/delivery"
+	"dropbell/web/console/docs"
 	"dropbell/web/console/drops"
 	"dropbell/web/console/messages"
+	"dropbell/web/console/search"
 	"dropbell/web/console/shell"
 	"dropbell/web/console/work"
 )
@@ -32,8 +34,10 @@ type Deps struct {
 	Campaigns campaigns.Deps
 	Coupons   coupons.Deps
 	Delivery  delivery.Deps
+	Docs      docs.Deps
 	Drops     drops.Deps
 	Messages  messages.Deps
+	Search    search.Deps
 	Work      work.Deps
 }
 
@@ -52,7 +56,7 @@ func New(d Deps) *Console {
 	c := &Console{Shell: sh, routes: slices.Concat(
 		[]shell.Route{shell.Get("/live", staff.View, sh.StreamParts)},
 		access.Routes(sh, d.Access), audience.Routes(sh, d.Audience), campaigns.Routes(sh, d.Campaigns), coupons.Routes(sh, d.Coupons),
-		delivery.Routes(sh, d.Delivery), drops.Routes(sh, d.Drops), messages.Routes(sh, d.Messages), work.Routes(sh, d.Work))}
+		delivery.Routes(sh, d.Delivery), docs.Routes(sh, d.Docs), drops.Routes(sh, d.Drops), messages.Routes(sh, d.Messages), search.Routes(sh, d.Search), work.Routes(sh, d.Work))}
 	c.handler = sh.Mount(c.routes)
 	return c
 }

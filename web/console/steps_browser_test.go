@@ -173,7 +173,7 @@ func TestStepsOfACampaign(t *testing.T) {
 	b := consoletest.NewTab(t)
 	b.SignIn(g, g.Hire(staff.Marketer))
 	b.Open(g.Server.URL + "/campaigns/new")
-	b.Step("1 · Who gets it")
+	b.Step("1 · Audience")
 	b.Sees("#preview", "3 people", "3 messages by App at most")
 	if consoletest.Evaluate[bool](b, `document.querySelector("[name=look]").checkVisibility()`) {
 		t.Error("what is shown anyway can be asked for")
@@ -185,7 +185,7 @@ func TestStepsOfACampaign(t *testing.T) {
 	b.Sees("[data-step='step-1']", "is required")
 	b.Fill("#f-audience_value", "1001, 1002")
 	b.Sees("#preview", "2 people")
-	b.Next("2 · What they get")
+	b.Next("2 · Message and coupon")
 	b.Fill("#f-title", "Tea for {{nmae}}")
 	b.Fill("#f-body", "Come by")
 	b.Fill("#f-grant_template_id", fmt.Sprint(d.ID))
@@ -214,7 +214,7 @@ func TestStepsOfACampaign(t *testing.T) {
 	b.Step("4 · When")
 	b.Press("form", "Save draft")
 	b.Sees("main", "One thing needs your attention")
-	b.Step("2 · What they get")
+	b.Step("2 · Message and coupon")
 	if b.Value("#f-body") != "Come by" || b.Value("#f-rate_per_second") != "1" {
 		t.Error("what was typed is lost")
 	}

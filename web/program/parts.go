@@ -19,7 +19,7 @@ import (
 func configured(cfg config.Config) delivery.ChannelSet {
 	set := delivery.ChannelSetOf(delivery.App)
 	for c, address := range map[delivery.Channel]string{delivery.Email: cfg.SMTPURL, delivery.SMS: cfg.SMSURL,
-		delivery.WebPush: cfg.VAPIDPublicKey, delivery.Webhook: cfg.WebhookURL} {
+		delivery.WebPush: cfg.VAPIDPublicKey + cfg.APNSKey + cfg.FCMAccount, delivery.Webhook: cfg.WebhookURL} {
 		if address != "" {
 			set |= delivery.ChannelSetOf(c)
 		}

@@ -45,9 +45,11 @@ import (
 	"dropbell/domain/coupon"
 	"dropbell/domain/delivery"
 	"dropbell/domain/event"
+	"dropbell/domain/hook"
 	"dropbell/domain/inbox"
 	"dropbell/domain/job"
 	"dropbell/domain/message"
+	"dropbell/domain/queue"
 	"dropbell/domain/redeemcode"
 	"dropbell/domain/reminder"
 	"dropbell/domain/report"
@@ -63,8 +65,10 @@ import (
 	"dropbell/web/console/campaigns"
 	"dropbell/web/console/coupons"
 	consoledelivery "dropbell/web/console/delivery"
+	"dropbell/web/console/docs"
 	"dropbell/web/console/drops"
 	"dropbell/web/console/messages"
+	"dropbell/web/console/search"
 	"dropbell/web/console/shell"
 	"dropbell/web/console/shell/upload"
 	"dropbell/web/console/work"
@@ -105,6 +109,7 @@ type program struct {
 	couponAdmin *coupon.Admin
 	grants      *coupon.Grants
 	messages    *message.Service
+	hooks       *hook.Service
 	codes       *redeemcode.Service
 	redeemer    *redeemcode.Redeemer
 	staff       *staff.Service
@@ -165,6 +170,7 @@ func (p *program) wireStores() (err error) {
 	p.reservations = dropsdb.NewReservations(p.DB, postgres.Grouping{Observe: p.groupMetrics(), Timeout: p.Config.RequestTimeout})
 	p.OnClose(func() error { p.reservations.Close(); return nil })
 	p.startOpenings()
+	p.wireListed()
 	p.claims = p.NewClaims(p.lookup, postgres.Grouping{Observe: p.claimGroupMetrics(), Timeout: p.Config.RequestTimeout},
 		redisgate.Options{Observe: p.gateGroupMetrics()})
 	p.accounts = gate.Accounts{Plans: couponsdb.NewGates(p.DB), Shards: redisgate.NewShards(p.Redis)}
@@ -185,6 +191,9 @@ func (p *program) wireUseCases() error {
 	p.templates = &template.Service{Store: refreshingStore{p.telling(dropsdb.NewTemplates(p.Reports)), p.lookup}, Now: app.Clock}
 	p.reminders = &reminder.Service{Store: p.reservations, Templates: p.lookup, Channels: p.channels, Now: app.Clock}
 	p.explainer = &reminder.Explainer{Store: p.reservations, Coupons: couponSteps, Reminders: p.reminders}
+	if p.hooks, err = p.newHooks(); err != nil {
+		return err
+	}
 	p.messages = &message.Service{Store: messagesdb.NewMessages(p.DB)}
 	texts, err := lookup.NewBooks(messagesdb.NewMessages(p.DB))
 	if err != nil {
@@ -298,11 +307,8 @@ func (p *program) handler(ctx context.Context) (http.Handler, error) {
 	r.Get("/.well-known/security.txt", p.securityText)
 	r.Mount("/api/v1", apiHandler)
 	r.Get("/openapi.json", apiHandler.ServeOpenAPI)
-	docs := apiHandler.Docs()
-	r.Method(http.MethodGet, "/docs", docs)
-	r.Method(http.MethodGet, "/docs/*", docs)
 	p.mountLinks(r)
-	p.console = p.newConsole()
+	p.console = p.newConsole(apiHandler)
 	bound := middleware.Bound(middleware.NewBudget(staffInFlight, "console", p.budgets), isStream, busy)
 	r.With(bound, middleware.Compress()).Mount("/", p.console)
 	return r, nil
@@ -325,7 +331,7 @@ func (p *program) api(ctx context.Context) (*api.API, error) {
 			Budget: middleware.NewBudget(p.Config.InFlight(), "users", p.budgets), StaffBudget: middleware.NewBudget(staffInFlight, "staff", p.budgets),
 			UserLimit: p.Config.RatePerUser, KeyLimit: p.Config.RatePerKey, PublicURL: p.Config.PublicURL},
 		Explainer: p.explainer, DeadLetters: p.deadLetters, Campaigns: p.campaigns, Coupons: p.coupons,
-		Codes: p.codes, Redeemer: p.redeemer,
+		Codes: p.codes, Redeemer: p.redeemer, Hooks: p.hooks,
 		Claims: p.claiming, Ledgers: gateLedgers{couponsdb.NewLedgers(p.DB), dropsdb.NewTemplates(p.DB), p.accounts}, Stock: p.accounts, Tallies: couponsdb.NewCouponTallies(p.DB),
 		CouponAdmin: p.couponAdmin,
 		Grants:      p.grants,
@@ -336,7 +342,7 @@ func (p *program) api(ctx context.Context) (*api.API, error) {
 }
 
 // newConsole gives each subject of the console what its pages stand on.
-func (p *program) newConsole() *console.Console {
+func (p *program) newConsole(described *api.API) *console.Console {
 	templates, audit, channels := dropsdb.NewTemplates(p.DB), accessdb.NewAudit(p.Reports), deliverydb.NewChannels(p.DB)
 	boards, users, campaignStore := dropsdb.NewBoards(p.Reports), audiencedb.NewUsers(p.Reports), campaignsdb.NewCampaigns(p.DB, audiencedb.NewSegments(p.DB))
 	tallies, deadMessages := couponsdb.NewCouponTallies(p.DB), workdb.NewDeadMessages(p.DB)
@@ -349,7 +355,7 @@ func (p *program) newConsole() *console.Console {
 	return console.New(console.Deps{
 		Deps: shell.Deps{Staff: p.staff, Replica: p.replica(), Security: p.security, ShopList: templates, Unread: alerts.Unread, Sessions: accessdb.NewSessions(p.DB),
 			PublicURL: p.Config.PublicURL, DefaultZone: time.UTC, Now: app.Clock, Log: p.Log},
-		Access: access.Deps{Staff: p.staff, Audit: audit, Shops: templates, SingleSignOn: p.singleSignOn(),
+		Access: access.Deps{Staff: p.staff, Audit: audit, Views: staff.Views{Store: accessdb.NewStaff(p.DB)}, Shops: templates, SingleSignOn: p.singleSignOn(),
 			Throttle: shell.NewThrottle(signInBurst, signInEvery, app.Clock), Guesses: shell.NewThrottle(guessesBurst, guessesEvery, app.Clock),
 			AllGuesses: shell.NewThrottle(allBurst, allEvery, app.Clock)},
 		Audience: audience.Deps{People: p.users, Users: users, Segments: p.segments, Reminders: p.reminders, Inbox: p.inbox, Coupons: p.couponAdmin,
@@ -360,31 +366,19 @@ func (p *program) newConsole() *console.Console {
 		Delivery: consoledelivery.Deps{States: states, Settings: channels, Control: &delivery.Control{Store: channels, Now: app.Clock},
 			Tests:  tests,
 			Ledger: &delivery.Ledger{Store: deliverydb.NewLedger(p.Reports)}, DeadLetters: p.deadLetters, Templates: p.templates, Channels: p.channels},
+		Docs: docs.Deps{API: described.Pipeline},
 		Drops: drops.Deps{Templates: p.templates, Bulks: &template.Bulks{Templates: p.templates, Jobs: p.jobs}, Jobs: p.jobs, Shops: templates,
 			Reminders: drops.Reminders{Board: boards, Cockpits: dropsdb.NewCockpits(p.DB), Explainer: p.explainer, Receipts: &reminder.Receipts{Store: boards},
-				Forecaster:    &reminder.Forecaster{Store: dropsdb.NewForecasts(p.DB), Now: app.Clock},
+				Forecaster:    &reminder.Forecaster{Store: dropsdb.NewForecasts(p.DB), Now: app.Clock, AndroidPerSecond: p.Config.AndroidPerSecond()},
 				Announcements: &reminder.Announcements{Store: dropsdb.NewAnnouncements(p.DB), Now: app.Clock}},
-			Users: users, Audit: audit, DeadLetters: p.deadLetters, DeadMessages: deadMessages, Sales: sales, Looks: p.messages,
+			Users: users, Audit: audit, DeadLetters: p.deadLetters, DeadMessages: deadMessages, Webhooks: workdb.NewHooks(p.DB), Sales: sales, Looks: p.messages,
 			Limits: campaigns.Limits{Campaigns: p.campaigns}, Reports: p.reports, States: states, Channels: p.channels},
 		Messages: messages.Deps{Messages: p.messages, Templates: p.templates, Users: p.users, Own: messagesdb.NewMessages(p.DB), Tests: tests,
 			LinkExample: p.linkExample},
-		Work: work.Deps{Jobs: p.jobs, Alerts: alerts, Uploads: workdb.NewUploads(p.DB), DeadMessages: deadMessages, Audit: audit, Monitor: p.monitor.Handler},
+		Search: search.Deps{Templates: p.templates, Campaigns: p.campaigns, Users: users, Coupons: p.couponAdmin, Codes: p.codes, Segments: p.segments},
+		Work: work.Deps{Jobs: p.jobs, Alerts: alerts, Uploads: workdb.NewUploads(p.DB), DeadMessages: deadMessages, Hooks: p.hooks, Audit: audit, Monitor: p.monitor.Handler,
+			Queues: &queue.Service{Store: asynq.NewInspector(p.Redis), Audit: audit}},
 	})
-}
-
-// circuits returns the circuit breakers of the channels, which Redis keeps.
-func (p *program) circuits() consoledelivery.Circuits {
-	breaker := redis.NewBreaker(p.Redis, redis.BreakerConfig{})
-	return func(ctx context.Context) (all [delivery.Channels]delivery.Circuit, err error) {
-		states, err := breaker.States(ctx)
-		for _, s := range states {
-			all[s.Channel] = delivery.Circuit{State: s.State, Failures: s.Failures, Until: s.Until, Detail: s.Detail}
-			if s.HeldUntil.After(app.Clock()) {
-				all[s.Channel].HeldUntil = s.HeldUntil
-			}
-		}
-		return all, err
-	}
 }
 
 // singleSignOn is the identity provider in the environment, nil without one. No

@@ -2,6 +2,7 @@ package program
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"time"
 
@@ -41,6 +42,9 @@ func (w rangeWire) Publish(ctx context.Context, ms []campaign.Message) error {
 // resumed or stopped campaign's, a test message.
 func (p *program) campaignChanged(ctx context.Context, id string, e event.Campaign) error {
 	c, err := p.campaigns.Campaign(ctx, e.CampaignID)
+	if errors.Is(err, campaign.ErrNotFound) {
+		return nil // a draft that was deleted since
+	}
 	if err != nil {
 		return err
 	}

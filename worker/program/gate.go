@@ -2,6 +2,7 @@ package program
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"dropbell/domain/claim/gate"
 	"dropbell/domain/event"
 	"dropbell/domain/fault"
+	"dropbell/domain/template"
 )
 
 const (
@@ -120,10 +122,10 @@ func (g *gateWork) forget(templateID int64) {
 func (g *gateWork) listen(p *program) {
 	for _, topic := range []string{event.TemplatePublished, event.TemplateMoved, event.TemplateChanged, event.TemplateClosed, event.TemplateCancelled} {
 		p.bus.Handle("gate", topic, app.Decoded(func(ctx context.Context, _ string, e event.Template) error {
-			if err := g.keeper.Reconcile(ctx, e.TemplateID); fault.KindOf(err) != fault.Unavailable {
+			if err := g.keeper.Reconcile(ctx, e.TemplateID); fault.KindOf(err) != fault.Unavailable && !errors.Is(err, template.ErrNotFound) {
 				return err
 			}
-			return nil // the sweep tries again
+			return nil // the sweep tries again; a draft may have been deleted since
 		}), watermill.Timeout(time.Minute))
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"dropbell/adapters/watermill"
 	"dropbell/app"
 	"dropbell/domain/event"
+	"dropbell/domain/hook"
 	"dropbell/domain/task"
 	"dropbell/domain/timer"
 )
@@ -25,14 +26,16 @@ func (p *program) relay(ctx context.Context) error {
 	stuck := false     // the last time nothing could be published
 	attempt := p.attempts("outbox relay", func(ctx context.Context) error {
 		for {
-			waiting, groups, err := p.outbox.Waiting(ctx, event.ReservationsChanged, relayGroup)
+			waiting, groups, err := p.outbox.Waiting(ctx, relayGroup)
 			if err != nil || waiting == 0 {
 				return err
 			}
 			last = time.Now()
 			var merged error
 			if groups > 0 && !stuck { // else they go on gathering for one sum
-				merged = p.outbox.Merge(ctx, event.ReservationsChanged, relayGroup, sumReservations)
+				for topic, sum := range sums {
+					merged = errors.Join(merged, p.outbox.Merge(ctx, topic, relayGroup, sum))
+				}
 			}
 			n, err := p.outbox.Relay(ctx, relayGroup, p.publish)
 			stuck = err != nil
@@ -53,24 +56,34 @@ func (p *program) relay(ctx context.Context) error {
 	}
 }
 
-// sumReservations merges events that groups of reservations have announced:
-// many processes with small groups make one event for nearly every reservation,
-// and each event a transaction of its handler.
-func sumReservations(payloads [][]byte) (sums [][]byte, err error) {
-	list := make([]event.Reservations, len(payloads))
-	for i, payload := range payloads {
-		if err := json.Unmarshal(payload, &list[i]); err != nil {
-			return nil, err
+// sums merge the waiting events of a topic, by topic.
+var sums = map[string]func(payloads [][]byte) ([][]byte, error){
+	event.ReservationsChanged: summed(event.SumReservations),
+	event.ReservationsListed: summed(func(list []event.ReservationList) []event.ReservationList {
+		return event.SumReservationLists(list, hook.MaxItems)
+	}),
+}
+
+// summed merges events that groups of reservations have announced: many processes
+// with small groups make one event for nearly every reservation, and each event
+// a transaction of its handler.
+func summed[E any](sum func([]E) []E) func(payloads [][]byte) ([][]byte, error) {
+	return func(payloads [][]byte) (sums [][]byte, err error) {
+		list := make([]E, len(payloads))
+		for i, payload := range payloads {
+			if err := json.Unmarshal(payload, &list[i]); err != nil {
+				return nil, err
+			}
 		}
-	}
-	for _, e := range event.SumReservations(list) {
-		payload, err := json.Marshal(e)
-		if err != nil {
-			return nil, err
+		for _, e := range sum(list) {
+			payload, err := json.Marshal(e)
+			if err != nil {
+				return nil, err
+			}
+			sums = append(sums, payload)
 		}
-		sums = append(sums, payload)
+		return sums, nil
 	}
-	return sums, nil
 }
 
 func (p *program) publish(ctx context.Context, list []workdb.Announcement) error {
@@ -120,7 +133,7 @@ const eventLife = time.Hour
 // cleanUp removes expired data.
 func (p *program) cleanUp(ctx context.Context) error {
 	keep := workdb.Retention{Delivery: p.Config.RetainFor, Audit: p.Config.RetainAudit, Coupons: p.Config.RetainCoupons,
-		Idempotency: workdb.IdempotencyKeyLife, Events: 7 * 24 * time.Hour, Jobs: 30 * 24 * time.Hour, Uploads: 7 * 24 * time.Hour}
+		Idempotency: workdb.IdempotencyKeyLife, Events: 7 * 24 * time.Hour, Jobs: 30 * 24 * time.Hour, Uploads: 7 * 24 * time.Hour, Hooks: p.Config.RetainHooks}
 	// Redis first: what fills its memory does not wait for what fills a disk. No
 	// part keeps another one from its work.
 	trimmed, err1 := p.bus.Trim(ctx, eventLife)

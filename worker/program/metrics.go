@@ -29,6 +29,7 @@ type metrics struct {
 	queueAge   *prometheus.GaugeVec
 	calls      *prometheus.HistogramVec
 	answers    *prometheus.CounterVec
+	pushes     *prometheus.CounterVec
 	breaker    *prometheus.GaugeVec
 	paused     *prometheus.GaugeVec
 	jobs       *prometheus.GaugeVec
@@ -57,12 +58,13 @@ func newMetrics(r *prometheus.Registry) *metrics {
 		calls: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "dropbell_provider_call_seconds", Help: "Calls of a channel's provider, a chunk of messages each.",
 			Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 20}}, []string{"channel"}),
 		answers: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "dropbell_provider_answers_total", Help: "Answers of a channel's provider, one per message."}, []string{"channel", "class"}),
+		pushes:  prometheus.NewCounterVec(prometheus.CounterOpts{Name: "dropbell_push_answers_total", Help: "Answers of push services, one per device."}, []string{"service", "class"}),
 		breaker: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "dropbell_breaker_state", Help: "Circuit of a channel's provider: 0 closed, 1 half-open, 2 open."}, []string{"channel"}),
 		paused:  prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "dropbell_channel_paused", Help: "1 while an operator has paused the channel."}, []string{"channel"}),
 		jobs:    prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "dropbell_background_jobs", Help: "Jobs in the background that are not over."}, []string{"state"}),
 	}
 	r.MustRegister(m.lateness, m.sent, m.tasks, m.events, m.deadEvents, m.failures, m.backlog, m.oldest, m.timed, m.queues, m.lag, m.outbox, m.outboxAge, m.eventDays,
-		m.queueAge, m.calls, m.answers, m.breaker, m.paused, m.jobs)
+		m.queueAge, m.calls, m.answers, m.pushes, m.breaker, m.paused, m.jobs)
 	m.startAtZero()
 	return m
 }
@@ -76,6 +78,11 @@ func (m *metrics) startAtZero() {
 			m.answers.WithLabelValues(c.String(), class)
 		}
 	}
+}
+
+// pushAnswered counts a push service's answer about one device.
+func (m *metrics) pushAnswered(service string, answer delivery.Result) {
+	m.pushes.WithLabelValues(service, classes[answer.Status]).Inc()
 }
 
 func (m *metrics) delivered(c delivery.Channel, sent int, late time.Duration) {

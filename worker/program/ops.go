@@ -71,7 +71,7 @@ const schemaPause = 500 * time.Millisecond
 
 // gauge refreshes the gauges and, with them, the queue's registry.
 func (p *program) gauge(ctx context.Context) error {
-	return errors.Join(p.gaugeDatabase(ctx), p.gaugeQueues(ctx), p.gaugeChannels(ctx), p.gaugeJobs(ctx))
+	return errors.Join(p.gaugeDatabase(ctx), p.gaugeQueues(ctx), p.gaugeChannels(ctx), p.gaugeJobs(ctx), p.hooks.gauge(ctx))
 }
 
 // circuits are the values of dropbell_breaker_state.

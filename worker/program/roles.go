@@ -19,7 +19,8 @@ const (
 	timersRole role = "timers"
 	// deliveryRole delivers the batches of the channels in WORKER_CHANNELS.
 	deliveryRole role = "delivery"
-	// eventsRole relays the outbox and handles events.
+	// eventsRole relays the outbox, handles events, and sends those that shops'
+	// servers want.
 	eventsRole role = "events"
 	// jobsRole runs imports, replays, code batches and other jobs.
 	jobsRole role = "jobs"
@@ -49,6 +50,9 @@ func (p *program) queues() (list []asynq.QueueSpec) {
 	}
 	if p.has(jobsRole) {
 		list = append(list, jobQueue())
+	}
+	if p.has(eventsRole) {
+		list = append(list, asynq.QueueSpec{Name: task.HookQueue, Concurrency: hookEndpoints, Servers: 2})
 	}
 	for _, c := range delivery.AllChannels() {
 		if p.serves(c) {

@@ -9,10 +9,14 @@ import (
 	"dropbell/adapters/config"
 	"dropbell/adapters/inapp"
 	audiencedb "dropbell/adapters/postgres/audience"
+	"dropbell/adapters/push"
+	"dropbell/adapters/push/apns"
+	"dropbell/adapters/push/fcm"
+	"dropbell/adapters/push/webpush"
+	"dropbell/adapters/redis"
 	"dropbell/adapters/sms"
 	"dropbell/adapters/smtp"
 	"dropbell/adapters/webhook"
-	"dropbell/adapters/webpush"
 	"dropbell/domain/delivery"
 	"dropbell/domain/user"
 )
@@ -34,6 +38,20 @@ func (p *program) subscriptionGone(ctx context.Context, id user.ID, gone user.Pu
 	}
 }
 
+// phoneGone is [program.subscriptionGone] of a phone.
+func (p *program) phoneGone(ctx context.Context, id user.ID, gone user.Device) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+	defer cancel()
+	if _, err := audiencedb.NewUsers(p.DB).RemoveGone(ctx, id, gone); err != nil {
+		p.Log.Warn("a phone whose app is gone was not removed", "error", err)
+	}
+}
+
+// admitFCM shares the quota of FCM among all workers.
+func (p *program) admitFCM(ctx context.Context, n, perMinute int) (int, time.Duration, error) {
+	return redis.NewPacer(p.Redis).AdmitPushes(ctx, "fcm", n, perMinute)
+}
+
 // parallelCalls is how many calls of a channel's provider one batch makes at once.
 func parallelCalls(cfg config.Config) map[delivery.Channel]int {
 	of := map[delivery.Channel]int{}
@@ -43,11 +61,44 @@ func parallelCalls(cfg config.Config) map[delivery.Channel]int {
 	return of
 }
 
+// pushEvents are called by the push services: with a user's browser or phone that is
+// reported as gone, with every answer about a device, and
+// before messages that share a quota.
+type pushEvents struct {
+	browserGone func(context.Context, user.ID, user.PushSubscription)
+	phoneGone   func(context.Context, user.ID, user.Device)
+	answered    func(service string, answer delivery.Result)
+	admitFCM    fcm.Admit
+}
+
+// pushServices builds what is configured for browsers, iPhones and Android phones.
+func pushServices(cfg config.Config, events pushEvents) (services []push.Service, err error) {
+	var wrong []error
+	add := func(variables string, s push.Service, err error) {
+		if err != nil {
+			wrong = append(wrong, fmt.Errorf("%s: %w", variables, err))
+			return
+		}
+		services = append(services, s)
+	}
+	if cfg.VAPIDPublicKey != "" {
+		s, err := webpush.New(webpush.Config{PublicKey: cfg.VAPIDPublicKey, PrivateKey: cfg.VAPIDPrivateKey, Subject: cfg.VAPIDSubject, OnGone: events.browserGone})
+		add("VAPID_PUBLIC_KEY, VAPID_PRIVATE_KEY, VAPID_SUBJECT", s, err)
+	}
+	if cfg.APNSKey != "" {
+		s, err := apns.New(apns.Config{Key: []byte(cfg.APNSKey), KeyID: cfg.APNSKeyID, TeamID: cfg.APNSTeamID, Topic: cfg.APNSTopic, URL: cfg.APNSURL, OnGone: events.phoneGone})
+		add("APNS_KEY, APNS_KEY_ID, APNS_TEAM_ID, APNS_TOPIC, APNS_URL", s, err)
+	}
+	if cfg.FCMAccount != "" {
+		s, err := fcm.New(fcm.Config{Account: []byte(cfg.FCMAccount), URL: cfg.FCMURL, PerMinute: cfg.FCMPerMinute, Admit: events.admitFCM, OnGone: events.phoneGone})
+		add("FCM_SERVICE_ACCOUNT, FCM_URL", s, err)
+	}
+	return services, errors.Join(wrong...)
+}
+
 // newSenders builds a sender for every configured channel. The error names every
 // variable that a sender refuses.
-//
-// gone is called with push subscriptions that no longer exist.
-func newSenders(cfg config.Config, gone func(context.Context, user.ID, user.PushSubscription)) (senders map[delivery.Channel]delivery.Sender, closers []func() error, err error) {
+func newSenders(cfg config.Config, events pushEvents) (senders map[delivery.Channel]delivery.Sender, closers []func() error, err error) {
 	senders = map[delivery.Channel]delivery.Sender{delivery.App: inapp.Sender{}}
 	var wrong []error
 	add := func(variables string, s delivery.Sender, close func() error, err error) {
@@ -75,9 +126,14 @@ func newSenders(cfg config.Config, gone func(context.Context, user.ID, user.Push
 		s, err := webhook.New(webhook.Config{URL: cfg.WebhookURL, Secret: cfg.WebhookSecret})
 		add("WEBHOOK_URL, WEBHOOK_SECRET", s, s.Close, err)
 	}
-	if cfg.VAPIDPublicKey != "" {
-		s, err := webpush.New(webpush.Config{PublicKey: cfg.VAPIDPublicKey, PrivateKey: cfg.VAPIDPrivateKey, Subject: cfg.VAPIDSubject, OnGone: gone})
-		add("VAPID_PUBLIC_KEY, VAPID_PRIVATE_KEY, VAPID_SUBJECT", s, s.Close, err)
+	services, err := pushServices(cfg, events)
+	if err != nil {
+		wrong = append(wrong, err)
+	}
+	if len(services) > 0 {
+		s := push.New(push.Options{Answered: events.answered}, services...)
+		senders[s.Channel()] = s
+		closers = append(closers, s.Close)
 	}
 	if len(wrong) > 0 {
 		return nil, closers, config.Mistake{Err: errors.Join(wrong...)}

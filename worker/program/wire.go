@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
@@ -76,6 +78,7 @@ type program struct {
 	census      *census
 	balances    alert.Memo
 	tester      *delivery.Tester
+	hooks       *hooks
 	providers   *providerCalls
 	workbooks   *sheet.Turns    // lets one XLSX file at a time be read
 	life        context.Context // ends when shutdown begins
@@ -129,7 +132,7 @@ func (p *program) wireUseCases() error {
 	}
 	// Work.
 	p.outbox = workdb.NewOutbox(p.DB)
-	p.outbox.Summed = []string{event.ReservationsChanged}
+	p.outbox.Summed = slices.Sorted(maps.Keys(sums))
 
 	// Drops.
 	p.template = &template.Service{Store: dropsdb.NewTemplates(p.DB), Now: app.Clock}
@@ -147,6 +150,11 @@ func (p *program) wireUseCases() error {
 		return err
 	}
 	p.couponLife = p.newCoupons()
+
+	// Events for the servers of shops.
+	if p.hooks, err = p.newHooks(); err != nil {
+		return err
+	}
 
 	// Jobs of all subjects, and the census of all.
 	p.jobs = &job.Worker{Store: workdb.NewJobs(p.DB), Queue: p.queue, Runners: p.runners(), LeaseFor: jobLease, Turn: jobTurn,
@@ -174,7 +182,7 @@ func (p *program) runners() map[string]job.Runner {
 // wireDelivery makes what sends messages. Test messages of staff go through the
 // senders of all other messages.
 func (p *program) wireDelivery() error {
-	senders, closers, err := newSenders(p.Config, p.subscriptionGone)
+	senders, closers, err := newSenders(p.Config, pushEvents{p.subscriptionGone, p.phoneGone, p.metrics.pushAnswered, p.admitFCM})
 	p.OnClose(closers...)
 	if err != nil {
 		return err
@@ -249,6 +257,9 @@ func (p *program) wireEvents() error {
 		return p.couponLife.notices.Store.SettleNotices(ctx, e.OwnerID)
 	}))
 
+	// Events for the servers of shops.
+	p.hooks.listen(p.bus)
+
 	// Delivery and jobs.
 	p.bus.Handle("channel-tests", event.ChannelTestCreated, app.Decoded(func(ctx context.Context, _ string, e event.ChannelTest) error {
 		return p.queue.Enqueue(ctx, task.TestChannel(e.TestID))
@@ -273,6 +284,7 @@ func (p *program) wireTasks() error {
 	p.servers.Handle(task.CutCampaign, campaignTask(p.launcher.Cut))
 	p.servers.Handle(task.EndLock, decodedTask(p.endLockTask))
 	p.servers.Handle(task.WorkJob, decodedTask(p.jobTask))
+	p.servers.Handle(task.SendHooks, decodedTask(p.hookTask))
 	p.servers.Handle(task.CleanUp, func(ctx context.Context, _ []byte) error { return p.cleanUp(ctx) })
 	p.servers.Handle(task.Recount, func(ctx context.Context, _ []byte) error {
 		return errors.Join(dropsdb.NewCounters(p.DB).Recount(ctx, 24*time.Hour), deliverydb.NewDeadLetters(p.DB).RecountDeadLetters(ctx))
@@ -319,6 +331,7 @@ func (p *program) sweeps() (list []chore) {
 	add(timersRole, "sweep", p.sweep)
 	add(timersRole, "timers", p.keepTimers())
 	add(timersRole, "test messages", p.tester.Sweep)
+	add(eventsRole, "webhooks", p.hooks.sweep)
 	add(houseRole, "coupons", p.sweepCoupons)
 	add(houseRole, "notices", p.couponLife.notices.Sweep)
 	add(jobsRole, "jobs", p.jobs.Sweep)

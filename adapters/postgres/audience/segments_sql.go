@@ -84,7 +84,7 @@ func (c *compiler) condition(x segment.Condition) string {
 	return "false"
 }
 
-var contacts = map[string]string{"email": "u.email <> ''", "sms": "u.phone <> ''", "webpush": "u.push <> '[]'"}
+var contacts = map[string]string{"email": "u.email <> ''", "sms": "u.phone <> ''", "webpush": "(u.push <> '[]' or u.devices <> '[]')"}
 
 func channelBit(name string) int16 {
 	for i, n := range segment.ChannelNames() {

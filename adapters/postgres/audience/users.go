@@ -26,19 +26,19 @@ type Users struct{ *pg.DB }
 // NewUsers returns the user store of db.
 func NewUsers(db *pg.DB) Users { return Users{db} }
 
-const userColumns = `id, name, email, phone, locale, timezone, push, opt_outs, quiet_from, quiet_to, attributes, updated_at`
+const userColumns = `id, name, email, phone, locale, timezone, push, devices, opt_outs, quiet_from, quiet_to, attributes, updated_at`
 
 func scanUser(row pgx.CollectableRow) (user.User, error) {
 	var u user.User
-	var push []byte
+	var push, devices []byte
 	var optOuts int16
-	err := row.Scan(&u.ID, &u.Name, &u.Email, &u.Phone, &u.Locale, &u.Timezone, &push, &optOuts,
+	err := row.Scan(&u.ID, &u.Name, &u.Email, &u.Phone, &u.Locale, &u.Timezone, &push, &devices, &optOuts,
 		&u.Quiet.From, &u.Quiet.To, &u.Attributes, &u.UpdatedAt)
 	if err != nil {
 		return u, err
 	}
 	u.OptOuts = uint8(optOuts)
-	return u, json.Unmarshal(push, &u.Push)
+	return u, errors.Join(json.Unmarshal(push, &u.Push), json.Unmarshal(devices, &u.Devices))
 }
 
 // User returns [user.ErrNotFound] if nothing is known about the id.
@@ -135,7 +135,15 @@ func beginsOrIs(column string) string {
 	if column == "name" {
 		return begins(column)
 	}
-	return begins(column) + ` and char_length(` + column + `) = char_length($3)`
+	return whole(column)
+}
+
+// whole compares all of a contact, so that an index finds it.
+func whole(column string) string {
+	if column == "phone" { // its index is on the column itself
+		return `phone = $3 and phone <> ''`
+	}
+	return `lower(` + column + `) = lower($3) and ` + column + ` <> ''`
 }
 
 func begins(column string) string {

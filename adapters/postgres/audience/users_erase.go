@@ -158,6 +158,7 @@ var traces = []textColumn{
 	{"campaign_requests", "reason", "text"}, {"campaign_requests", "decided_reason", "text"},
 	{"segments", "name", "text"}, {"segments", "rule", "jsonb"}, {"campaigns", "segment_rule", "jsonb"}, {"campaign_requests", "segment_rule", "jsonb"},
 	{"outbox", "payload", "jsonb"},
+	{"hook_attempts", "error", "text"}, {"hook_attempts", "response", "text"}, {"hook_endpoints", "description", "text"}, {"hook_endpoints", "last_error", "text"},
 }
 
 // reasonsOfCoupons are what staff wrote about the steps of the user's coupons;

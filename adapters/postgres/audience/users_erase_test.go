@@ -52,6 +52,12 @@ var personal = map[string]string{
 	"provider_calls":     `insert into provider_calls (channel, worker, at, calls, messages, failed, total_ms, slowest_ms, error) values (1, 'w', now(), 1, 1, 1, 1, 1, 'no such {mail}')`,
 	"segments": `insert into segments (id, name, kind, rule, created_by) overriding system value
 		values (903, 'Friends of {name}', 'rules', '{"all":[{"field":"attribute","name":"second","op":"is","values":["{mail}"]}]}', 'staff:1 Ada')`,
+	"hook_endpoints": `with s as (insert into shops (number, name, timezone) values (990, 'Far away', 'UTC') returning number)
+		insert into hook_endpoints (id, shop_number, url, description, secret, last_error, created_by) overriding system value
+		select 904, number, 'https://shop.example/hooks', 'for {mail}', '\x00', 'no such {mail}', 'staff:1 Ada' from s`,
+	"hook_attempts": `with v as (insert into hook_events (shop_number, type, subject, sequence, at, payload) values (990, 'drop.opened', 'drop/1', 1, now(), '{}') returning id),
+		d as (insert into hook_deliveries (endpoint_id, event_id) select 904, id from v returning id)
+		insert into hook_attempts (delivery_id, attempt, at, took_ms, status, error, response) select id, 1, now(), 1, 500, 'near {mail}', 'no such {mail}' from d`,
 	"inbox_reads":         `insert into inbox_reads (user_id, read_through) values ({id}, now())`,
 	"former_reservations": ``,
 	"reservations":        ``,
@@ -62,8 +68,8 @@ var personal = map[string]string{
 // drops and campaigns, names of things, codes and states.
 var impersonal = strings.Fields(`accepted_messages alert_deliveries alert_destinations alert_readers alerts announcements api_keys batches booking_growth bookings campaign_limits campaign_messages campaign_openings
 	campaign_publications campaign_requests campaign_results campaigns channel_rates channel_settings claim_counts claim_results claim_seconds
-	code_batches code_parts code_serials console_settings coupon_operations coupon_tallies coupons dead_letter_jobs drop_opening_counts drop_openings erased_users gate_shards gates goose_db_version
-	handled_events message_looks message_versions notice_cursor notice_days notice_runs notices outbox password_links recovery_codes removed_coupons report_links second_factors segment_members sessions shops sign_ins slot_results slots staff stock_counts templates`)
+	code_batches code_parts code_serials console_settings coupon_operations coupon_tallies coupons dead_letter_jobs deleted_drafts drop_opening_counts drop_openings erased_users gate_shards gates goose_db_version
+	handled_events hook_cursor hook_deliveries hook_events hook_hours hook_listeners message_looks message_versions notice_cursor notice_days notice_runs notices outbox password_links recovery_codes removed_coupons report_links saved_views second_factors segment_members sessions shops sign_ins slot_results slots staff stock_counts templates`)
 
 func gone(sql string) string {
 	return strings.NewReplacer("{id}", goneID.String(), "{name}", goneName, "{mail}", goneMail, "{phone}", gonePhone, "{push}", gonePush).Replace(sql)
@@ -73,7 +79,7 @@ func gone(sql string) string {
 func (w *fixture) fillPerson() {
 	w.Helper()
 	for _, table := range []string{"users", "audit", "jobs", "job_errors", "uploads", "upload_parts", "checked_rows", "grant_rows", "idempotency_keys", "channel_tests",
-		"dead_messages", "dead_letter_groups", "provider_calls", "segments", "inbox_reads"} {
+		"dead_messages", "dead_letter_groups", "provider_calls", "segments", "hook_endpoints", "hook_attempts", "inbox_reads"} {
 		w.Exec(gone(personal[table]))
 	}
 	t := w.Published(90 * time.Minute)

@@ -10,6 +10,7 @@ import (
 	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/coupon"
 	"dropbell/domain/event"
+	"dropbell/domain/hook"
 	"dropbell/domain/money"
 	"dropbell/killpoint"
 )
@@ -75,12 +76,12 @@ with c as (
     from c, unnest(@orders::text[], @steps::text[], @from_states::text[], @to_states::text[], @amounts::bigint[], @eligible::bigint[],
         @discounts::bigint[], @actors::text[], @reasons::text[])
         with ordinality as o (order_id, step, from_state, to_state, order_amount, eligible, discount, actor, reason, i) order by o.i
-    returning order_id, step, from_state, to_state, discount, at
+    returning id, order_id, step, from_state, to_state, discount, at
 ), announced as (
     insert into outbox (topic, payload, trace)
     select @topic, jsonb_strip_nulls(jsonb_build_object('coupon_id', c.id::text, 'template_id', c.template_id::text, 'user_id', c.user_id::text,
         'order_id', o.order_id, 'step', o.step, 'from', o.from_state, 'to', o.to_state, 'discount', o.discount,
-        'locked_until', case when o.step = 'lock' then c.locked_until end, 'at', o.at)), @trace
+        'locked_until', case when o.step = 'lock' then c.locked_until end, 'operation_id', o.id::text, 'at', o.at)), @trace
     from c, o where o.from_state <> o.to_state
 )
 select ` + ownedColumns + ` from c`
@@ -165,11 +166,11 @@ func (s CouponSteps) EndLocks(ctx context.Context, limit int) (int, error) {
 		), o as (
 			insert into coupon_operations (coupon_id, order_id, step, outcome, from_state, to_state, discount, actor)
 			select id, ended, 'timeout', 'done', 'locked', state, off, 'system' from c
-			returning coupon_id, at
+			returning id, coupon_id, at
 		)
 		insert into outbox (topic, payload)
 		select $2, jsonb_build_object('coupon_id', c.id::text, 'template_id', c.template_id::text, 'user_id', c.user_id::text,
-			'order_id', c.ended, 'step', 'timeout', 'from', 'locked', 'to', c.state, 'discount', c.off, 'at', o.at)
+			'order_id', c.ended, 'step', 'timeout', 'from', 'locked', 'to', c.state, 'discount', c.off, 'operation_id', o.id::text, 'at', o.at)
 		from c join o on o.coupon_id = c.id`, limit, event.CouponChanged)
 	return int(tag.RowsAffected()), pg.Translate(err)
 }
@@ -196,10 +197,18 @@ func (s CouponSteps) Expire(ctx context.Context, after ExpiryCursor, limit int) 
 			order by expires_at, id limit $1 for update skip locked
 		), c as (
 			update coupons c set state = 'expired', version = version + 1, updated_at = clock_timestamp()
-			from due where c.id = due.id returning c.id, c.template_id
+			from due where c.id = due.id returning c.id, c.template_id, c.user_id
 		), o as (
 			insert into coupon_operations (coupon_id, step, outcome, from_state, to_state, actor)
-			select id, 'expire', 'done', 'unused', 'expired', 'system' from c on conflict do nothing
+			select id, 'expire', 'done', 'unused', 'expired', 'system' from c on conflict do nothing returning coupon_id, id
+		), listed as ( -- for shops that want to be told of each
+			insert into outbox (topic, payload)
+			select $5, jsonb_build_object('template_id', c.template_id::text, 'at', clock_timestamp(), 'items',
+				jsonb_agg(jsonb_build_object('coupon_id', c.id::text, 'user_id', c.user_id::text, 'operation_id', o.id::text) order by c.id))
+			from c join o on o.coupon_id = c.id join templates t on t.id = c.template_id
+			where exists (select from hook_wants w where w.shop_number = t.shop_number
+				and (cardinality(w.types) = 0 or '`+string(hook.CouponExpired)+`' = any(w.types)))
+			group by c.template_id
 		), sums as (
 			select template_id, count(*) as n from c group by 1
 		), announced as (
@@ -210,7 +219,7 @@ func (s CouponSteps) Expire(ctx context.Context, after ExpiryCursor, limit int) 
 		), latest as (
 			select expires_at, id from due order by expires_at desc, id desc limit 1
 		)
-		select (select count(*) from c), (select expires_at from latest), (select id from latest)`, limit, event.CouponsExpired, after.At, after.ID).
+		select (select count(*) from c), (select expires_at from latest), (select id from latest)`, limit, event.CouponsExpired, after.At, after.ID, event.ExpiredListed).
 		Scan(&n, &at, &id)
 	if at != nil {
 		last = ExpiryCursor{*at, *id}

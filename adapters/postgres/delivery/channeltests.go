@@ -93,11 +93,11 @@ func (s ChannelTests) TakeTest(ctx context.Context, id int64, lasting time.Durat
 	t.Subject.Kind = delivery.KindTest
 	var took int64
 	var to user.User
-	var push []byte
+	var push, devices []byte
 	var known bool
 	fields := append(testFields(&t.ChannelTest, &took), &t.Subject.TemplateName, &t.Subject.ShopNumber, &t.Subject.ClaimURL,
 		&t.Subject.OpensAt, &t.Subject.ShopName, &t.Subject.TextsUpTo)
-	fields = append(append(fields, pg.SubjectFields(&t.Subject)...), &known, &to.Name, &to.Email, &to.Phone, &to.Locale, &to.Timezone, &push)
+	fields = append(append(fields, pg.SubjectFields(&t.Subject)...), &known, &to.Name, &to.Email, &to.Phone, &to.Locale, &to.Timezone, &push, &devices)
 	err := s.Pool.QueryRow(ctx, `
 		with c as (
 			update channel_tests set state = 'running', token = $2, lease_until = clock_timestamp() + $3
@@ -105,7 +105,7 @@ func (s ChannelTests) TakeTest(ctx context.Context, id int64, lasting time.Durat
 		)
 		select `+testColumns+`, coalesce(t.name, 'Dropbell'), coalesce(h.number::text, ''), `+pg.ClaimURL+`,
 			coalesce(t.opens_at, '0001-01-01'), coalesce(h.name, ''), newest_message(), `+pg.SubjectColumns+`, u.id is not null, coalesce(u.name, ''), coalesce(u.email, ''), coalesce(u.phone, ''),
-			coalesce(u.locale, ''), coalesce(u.timezone, ''), coalesce(u.push, '[]')
+			coalesce(u.locale, ''), coalesce(u.timezone, ''), coalesce(u.push, '[]'), coalesce(u.devices, '[]')
 		from c left join templates t on t.id = c.template_id left join shops h on h.number = coalesce(t.shop_number, (c.draft ->> 'shop')::bigint)
 			left join users u on c.by_user and u.id = case when c.by_user then c.recipient::bigint end`, id, t.Token, lasting).
 		Scan(fields...)
@@ -116,19 +116,19 @@ func (s ChannelTests) TakeTest(ctx context.Context, id int64, lasting time.Durat
 		return t, pg.Translate(err)
 	}
 	t.Subject.TemplateID, t.Subject.DueAt = t.TemplateID, t.DueAt
-	return t, addressTest(&t, to, push)
+	return t, addressTest(&t, to, push, devices)
 }
 
 // addressTest fills in who gets the message. The zone of an address is not
 // known; its language is that of who sends.
-func addressTest(t *delivery.TakenTest, known user.User, push []byte) error {
+func addressTest(t *delivery.TakenTest, known user.User, push, devices []byte) error {
 	if t.ByUser {
 		id, err := user.ParseID(t.Recipient)
 		if err != nil {
 			return err
 		}
 		t.To, t.To.ID = known, id
-		return json.Unmarshal(push, &t.To.Push)
+		return errors.Join(json.Unmarshal(push, &t.To.Push), json.Unmarshal(devices, &t.To.Devices))
 	}
 	t.To = user.User{Locale: t.Locale}
 	switch t.Channel {

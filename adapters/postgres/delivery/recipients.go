@@ -16,7 +16,7 @@ const noContact = "''"
 
 // contactColumns are the contacts that each channel needs.
 var contactColumns = [delivery.Channels]string{
-	delivery.App: noContact, delivery.Email: "email", delivery.SMS: "phone", delivery.WebPush: "push::text", delivery.Webhook: noContact,
+	delivery.App: noContact, delivery.Email: "email", delivery.SMS: "phone", delivery.WebPush: "push::text, devices::text", delivery.Webhook: noContact,
 }
 
 // Recipients returns what is known of the users; see [delivery.Store].
@@ -56,7 +56,9 @@ func readRecipient(raw [][]byte, c delivery.Channel, before user.User) (u user.U
 	case delivery.SMS:
 		u.Phone = string(raw[4])
 	case delivery.WebPush:
-		err = json.Unmarshal(raw[4], &u.Push)
+		if err = json.Unmarshal(raw[4], &u.Push); err == nil && string(raw[5]) != "[]" {
+			err = json.Unmarshal(raw[5], &u.Devices)
+		}
 	}
 	return u, err
 }

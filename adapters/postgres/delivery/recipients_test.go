@@ -17,9 +17,9 @@ import (
 // which take different ways, for every channel.
 func TestRecipients(t *testing.T) {
 	w := newFixture(t)
-	w.Exec(`insert into users (id, name, email, phone, locale, timezone, push)
+	w.Exec(`insert into users (id, name, email, phone, locale, timezone, push, devices)
 		select id, 'Name '||id, id||'@x.example', '+49'||id, case when id % 2 = 0 then 'en' else 'zh-CN' end, 'Asia/Shanghai',
-			jsonb_build_array(jsonb_build_object('endpoint', 'https://push.example/'||id, 'p256dh', 'p', 'auth', 'a'))
+			jsonb_build_array(jsonb_build_object('endpoint', 'https://push.example/'||id, 'p256dh', 'p', 'auth', 'a')), case when id = 8 then '[{"platform":"ios","token":"t"}]'::jsonb else '[]' end
 		from unnest('{1,2,3,5,8,1000,9000000000}'::bigint[]) as id`)
 	w.Exec(`insert into users (id) values (4)`)
 	for _, ids := range [][]user.ID{{1, 2, 3, 4, 6, 8}, {2, 4, 7, 1000, 9_000_000_000}, {8}, {6}} {
@@ -64,6 +64,9 @@ func recipients(ids []user.ID, c delivery.Channel, named bool) []user.User {
 			u.Phone = "+49" + id.String()
 		case c == delivery.WebPush:
 			u.Push = []user.PushSubscription{{Endpoint: "https://push.example/" + id.String(), P256dh: "p", Auth: "a"}}
+			if id == 8 {
+				u.Devices = []user.Device{{Platform: user.IOS, Token: "t"}}
+			}
 		}
 		list = append(list, u)
 	}

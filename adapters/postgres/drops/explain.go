@@ -16,7 +16,7 @@ import (
 // stepOf maps what the audit log calls a change to the timeline's words.
 var stepOf = map[string]reminder.StepKind{
 	"template.publish": reminder.StepPublished, "template.move": reminder.StepMoved, "template.pause": reminder.StepPaused,
-	"template.resume": reminder.StepResumed, "template.close": reminder.StepClosed, "template.cancel": reminder.StepCancelled,
+	"template.resume": reminder.StepResumed, "template.reopen": reminder.StepResumed, "template.close": reminder.StepClosed, "template.cancel": reminder.StepCancelled,
 }
 
 // TemplateSteps returns what happened to the template, oldest first.

@@ -59,6 +59,26 @@ func (s Forecasts) Rates(ctx context.Context) (measured, limits [delivery.Channe
 	return measured, limits, pg.Translate(err)
 }
 
+// androidSampled is of how many users the share of Android phones is read.
+const androidSampled = 20_000
+
+// AndroidShare estimates it from a sample of pages, so that it costs the same
+// however many users there are.
+func (s Forecasts) AndroidShare(ctx context.Context) (share float64, err error) {
+	var known float64
+	if err := s.Pool.QueryRow(ctx, `select greatest(reltuples, 0)::float8 from pg_class where oid = 'users'::regclass`).Scan(&known); err != nil {
+		return 0, pg.Translate(err)
+	}
+	percent := 100.0
+	if known > androidSampled {
+		percent = 100 * androidSampled / known
+	}
+	err = s.Pool.QueryRow(ctx, `
+		select coalesce(avg((devices @> '[{"platform":"android"}]')::int), 0)::float8
+		from users tablesample system ($1) where push <> '[]' or devices <> '[]'`, percent).Scan(&share)
+	return share, pg.Translate(err)
+}
+
 // leastSample is how many messages a slot must have had on a channel for its
 // throughput to say something.
 const leastSample = 200

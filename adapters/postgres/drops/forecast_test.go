@@ -126,3 +126,21 @@ func TestRatesAreMeasuredOnce(t *testing.T) {
 		t.Errorf("%+v", all)
 	}
 }
+
+func TestShareOfAndroidPhones(t *testing.T) {
+	w := newFixture(t)
+	forecasts := dropsdb.NewForecasts(w.DB)
+	want := func(low, high float64) {
+		t.Helper()
+		got, err := forecasts.AndroidShare(t.Context())
+		if w.Must(err); got < low || got > high {
+			t.Errorf("got %f", got)
+		}
+	}
+	want(0, 0)
+	w.Exec(`insert into users (id, devices) select n, case n % 4 when 0 then '[]' when 1 then '[{"platform":"android"}]' else '[{"platform":"ios"}]' end::jsonb
+		from generate_series(1, 60000) n`)
+	want(0.333, 0.334)
+	w.Exec(`analyze users`)
+	want(0.3, 0.37) // from a sample
+}

@@ -9,6 +9,7 @@ import (
 
 	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/event"
+	"dropbell/domain/hook"
 	"dropbell/domain/reminder"
 	"dropbell/domain/user"
 	"dropbell/killpoint"
@@ -20,6 +21,9 @@ type Reservations struct {
 	*pg.DB
 	reserve *pg.Committer[user.ID, reminder.Change, reminder.Decision]
 	cancel  *pg.Committer[rowKey, reminder.Change, reminder.Decision]
+	// Listed reports whether some shop's server wants to be told of each reservation
+	// or cancellation; nil = none does. Set it before the first call.
+	Listed func(ctx context.Context, cancelled bool) bool
 }
 
 type rowKey struct {
@@ -68,7 +72,27 @@ func (r *Reservations) Cancel(ctx context.Context, c reminder.Change) (reminder.
 //
 // A key that another transaction commits after this statement has begun fails it
 // with a unique violation; begun again it finds the key.
-const reserveSQL = `
+//
+// reserveListedSQL also writes an event that names the users, for shops that want
+// it ($11 is its name): the number of its items is drawn after the rows of the
+// reservations were locked.
+const (
+	reserveSQL       = reserveRows + reserveAnswers
+	reserveListedSQL = reserveRows + `, numbered as (
+    select template_id, user_id, nextval('hook_sequence') as sequence from stored
+), listed as (
+    insert into outbox (topic, payload, trace)
+    select $11, jsonb_build_object('template_id', template_id::text, 'items', jsonb_agg(jsonb_build_object(
+            'user_id', user_id::text, 'bits', bits::text, 'sequence', sequence::text, 'at', clock_timestamp()))), $6
+    from (select s.template_id, s.user_id, a.bits, s.sequence
+        from numbered s join asked a using (template_id, user_id) join templates t on t.id = s.template_id
+        where exists (select from hook_wants w where w.shop_number = t.shop_number
+            and (cardinality(w.types) = 0 or '` + string(hook.ReservationMade) + `' = any(w.types)))) l
+    group by template_id
+)` + reserveAnswers
+)
+
+const reserveRows = `
 with asked as (
     select a.*, k.known is not null as repeated
     from unnest($1::bigint[], $2::bigint[], $3::bigint[], $7::text[], $8::text[], $9::bytea[], $10::bytea[]) with ordinality
@@ -97,7 +121,9 @@ with asked as (
                'template_id', template_id::text, 'bits', bits::text, 'users', users))), $6
     from (select a.template_id, a.bits, count(*) as users from stored join asked a using (template_id, user_id) group by 1, 2) g
     having count(*) > 0
-), decided as (
+)`
+
+const reserveAnswers = `, decided as (
     select a.n, s.slots as after, coalesce(s.created, false) as created, coalesce(o.mask, 0) as open,
         -- asked of the refused only: a join would look every row up
         coalesce(case when s.slots is null then (select r.slots from reservations r
@@ -124,7 +150,25 @@ const possible = 1 << 60
 // open, bits with possible those of them that are still open. Slots of a
 // template that was closed before they were due stay open for cancelling until
 // their instant.
-const cancelSQL = `
+//
+// cancelListedSQL also writes an event that names the users, as [reserveListedSQL]
+// does; $7 is its name.
+const (
+	cancelSQL       = cancelRows + cancelAnswers
+	cancelListedSQL = cancelRows + `, numbered as (
+    select template_id, user_id, bits, nextval('hook_sequence') as sequence from removable
+), listed as (
+    insert into outbox (topic, payload, trace)
+    select $7, jsonb_build_object('template_id', template_id::text, 'cancelled', true, 'items', jsonb_agg(jsonb_build_object(
+            'user_id', user_id::text, 'bits', bits::text, 'sequence', sequence::text, 'at', clock_timestamp()))), $6
+    from (select n.* from numbered n join templates t on t.id = n.template_id
+        where exists (select from hook_wants w where w.shop_number = t.shop_number
+            and (cardinality(w.types) = 0 or '` + string(hook.ReservationCancelled) + `' = any(w.types)))) l
+    group by template_id
+)` + cancelAnswers
+)
+
+const cancelRows = `
 with asked as (
     select * from unnest($1::bigint[], $2::bigint[], $3::bigint[]) with ordinality as a (template_id, user_id, bits, n)
 ), locked as (
@@ -164,7 +208,9 @@ with asked as (
                'template_id', template_id::text, 'bits', bits::text, 'users', users))), $6
     from (select template_id, bits, count(*) as users from removable group by 1, 2) g
     having count(*) > 0
-)
+)`
+
+const cancelAnswers = `
 select a.n, case when x.n is not null then coalesce(d.slots, 0) end, false, coalesce(o.mask, 0), coalesce(rows.slots, 0), false
 from asked a
 left join removable x using (n)
@@ -180,8 +226,12 @@ func (r *Reservations) reserveAll(ctx context.Context, group []reminder.Change) 
 			actors[i], keys[i], hashes[i], terms[i] = once.Actor, once.Key, once.Hash, once.Terms
 		}
 	}
+	sql, args := reserveSQL, []any{actors, keys, hashes, terms}
+	if r.Listed != nil && r.Listed(ctx, false) {
+		sql, args = reserveListedSQL, append(args, event.ReservationsListed)
+	}
 	for try := 1; ; try++ {
-		decisions, err := r.change(ctx, reserveSQL, group, actors, keys, hashes, terms)
+		decisions, err := r.change(ctx, sql, group, args...)
 		if !keyTaken(err) || try == triesForKeys {
 			return decisions, err
 		}
@@ -198,17 +248,20 @@ func keyTaken(err error) bool {
 }
 
 func (r *Reservations) cancelAll(ctx context.Context, group []reminder.Change) ([]reminder.Decision, error) {
+	if r.Listed != nil && r.Listed(ctx, true) {
+		return r.change(ctx, cancelListedSQL, group, event.ReservationsListed)
+	}
 	return r.change(ctx, cancelSQL, group)
 }
 
-// change runs one of the two statements; it is a transaction of its own. keys are
-// the parameters that only the first one has.
-func (r *Reservations) change(ctx context.Context, sql string, group []reminder.Change, keys ...any) ([]reminder.Decision, error) {
+// change runs one of the statements; it is a transaction of its own. more are the
+// parameters behind the six that all have.
+func (r *Reservations) change(ctx context.Context, sql string, group []reminder.Change, more ...any) ([]reminder.Decision, error) {
 	if err := killpoint.Before("reservations.change"); err != nil {
 		return nil, err
 	}
 	templates, users, bits := columns(group)
-	args := append([]any{templates, users, bits, reminder.EveryChannel, event.ReservationsChanged, pg.TraceOf(ctx)}, keys...)
+	args := append([]any{templates, users, bits, reminder.EveryChannel, event.ReservationsChanged, pg.TraceOf(ctx)}, more...)
 	rows, err := r.Pool.Query(ctx, sql, args...)
 	if err != nil {
 		return nil, err

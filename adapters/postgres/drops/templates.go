@@ -50,7 +50,7 @@ func (s Templates) Insert(ctx context.Context, c template.Change) (template.Temp
 		if err := pg.InsertAudit(ctx, tx, c.Entry); err != nil {
 			return err
 		}
-		return pg.Announce(ctx, tx, c.Event, event.Template{TemplateID: id, Version: 1, OpensAt: c.Template.OpensAt})
+		return announceTemplate(ctx, tx, c.Event, event.Template{TemplateID: id, Version: 1, OpensAt: c.Template.OpensAt})
 	})
 	if err != nil {
 		return c.Template, err
@@ -107,6 +107,16 @@ update templates set shop_number = @shop, name = @name, description = @descripti
     notify_channels = @notify_channels, remind_once = @remind_once, version = version + 1, updated_at = now()
 where id = @id and version = @version`
 
+// announceTemplate writes a template's event, numbered in the order of the locks on
+// the template's row, which the caller has.
+func announceTemplate(ctx context.Context, tx pgx.Tx, topic string, e event.Template) error {
+	if err := tx.QueryRow(ctx, `select nextval('hook_sequence'), clock_timestamp()`).Scan(&e.Sequence, &e.At); err != nil {
+		return err
+	}
+	e.At = e.At.UTC()
+	return pg.Announce(ctx, tx, topic, e)
+}
+
 // Save stores a change of an existing template, its slots, its audit entry
 // and its event in one transaction.
 func (s Templates) Save(ctx context.Context, c template.Change) (template.Template, error) {
@@ -128,7 +138,7 @@ func (s Templates) Save(ctx context.Context, c template.Change) (template.Templa
 		if err := pg.InsertAudit(ctx, tx, c.Entry); err != nil {
 			return err
 		}
-		return pg.Announce(ctx, tx, c.Event, event.Template{TemplateID: t.ID, Version: t.Version + 1, OpensAt: t.OpensAt})
+		return announceTemplate(ctx, tx, c.Event, event.Template{TemplateID: t.ID, Version: t.Version + 1, OpensAt: t.OpensAt})
 	})
 	if pg.Violates(err, "templates_shop_number_fkey") {
 		e := &fault.Fields{}

@@ -126,7 +126,7 @@ func TestTheFilterKnowsTheSameStates(t *testing.T) {
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 1))
 	stored := []template.State{template.Draft, template.Published, template.Paused, template.Closed, template.Cancelled}
-	for range 400 {
+	for n := range 400 {
 		// No instant lies within a minute of now, which moves on.
 		opens := time.Duration(1+rng.IntN(100)) * time.Hour * time.Duration(1-2*rng.IntN(2))
 		closes := opens + time.Duration(1+2*rng.IntN(100))*30*time.Minute
@@ -139,6 +139,10 @@ func TestTheFilterKnowsTheSameStates(t *testing.T) {
 			values (10, 'n', 'amount_off', 1, 'CNY', 'shop', 10, $1, 1, date_trunc('second', now()) + $2 + interval '5 minutes', date_trunc('second', now()) + $3 + interval '5 minutes',
 			date_trunc('second', now()) + $5::interval + interval '5 minutes', 1, 'claim', 'durable', $4)`,
 			[]int{0, 9, 10}[rng.IntN(3)], opens, closes, stored[rng.IntN(len(stored))], until)
+		if n < len(stored) { // one of each that is open by the clock and has no stock left
+			w.Exec(`update templates set opens_at = date_trunc('second', now()) - interval '1 hour', closes_at = date_trunc('second', now()) + interval '1 hour', valid_until = null, issued = 10, state = $1
+				where id = (select max(id) from templates)`, stored[n])
+		}
 	}
 	all, err := w.Templates.Templates(t.Context(), template.Query{Limit: 1000})
 	w.Must(err)

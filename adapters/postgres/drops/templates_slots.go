@@ -27,6 +27,8 @@ func reschedule(ctx context.Context, tx pgx.Tx, t template.Template, how templat
 		return insertSlots(ctx, tx, t, string(reminder.Waiting))
 	case template.CloseSlots:
 		return endWaiting(ctx, tx, t, reminder.SlotEnded)
+	case template.ReopenSlots:
+		return reopenSlots(ctx, tx, t)
 	case template.CancelSlots:
 		return endDeliveries(ctx, tx, t, reminder.SlotEnded, delivery.ReasonCancelled)
 	}
@@ -54,6 +56,16 @@ func insertSlots(ctx context.Context, tx pgx.Tx, t template.Template, ifPast str
 		on conflict (template_id, slot, due_at) do update
 			set state = 'waiting', opens_at = excluded.opens_at, planned_at = excluded.planned_at where slots.state in ('moved', 'passed')`,
 		t.ID, t.OpensAt, due, ifPast)
+	return err
+}
+
+// reopenSlots makes the slots wait again that ended when the template was closed.
+// Lateness of one whose instant passes meanwhile counts from now.
+func reopenSlots(ctx context.Context, tx pgx.Tx, t template.Template) error {
+	_, err := tx.Exec(ctx, `
+		with mine as (select id from slots where template_id = $1 and opens_at = $2 and state = $3 order by id for update)
+		update slots set state = 'waiting', planned_at = case when due_at <= clock_timestamp() then clock_timestamp() else planned_at end
+		where id in (select id from mine)`, t.ID, t.OpensAt, reminder.SlotEnded)
 	return err
 }
 

@@ -162,14 +162,14 @@ func (s Messages) Looked(ctx context.Context, template int64) (looked bool, err 
 // OwnUser returns the user with a member's e-mail address, by which staff try
 // messages on themselves; false if there is none.
 func (s Messages) OwnUser(ctx context.Context, email string) (u user.User, found bool, err error) {
-	var push []byte
-	err = s.Pool.QueryRow(ctx, `select id, name, email, phone, locale, timezone, push from users where lower(email) = lower($1) and email <> '' order by id limit 1`, email).
-		Scan(&u.ID, &u.Name, &u.Email, &u.Phone, &u.Locale, &u.Timezone, &push)
+	var push, devices []byte
+	err = s.Pool.QueryRow(ctx, `select id, name, email, phone, locale, timezone, push, devices from users where lower(email) = lower($1) and email <> '' order by id limit 1`, email).
+		Scan(&u.ID, &u.Name, &u.Email, &u.Phone, &u.Locale, &u.Timezone, &push, &devices)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return u, false, nil
 	}
 	if err != nil {
 		return u, false, pg.Translate(err)
 	}
-	return u, true, json.Unmarshal(push, &u.Push)
+	return u, true, errors.Join(json.Unmarshal(push, &u.Push), json.Unmarshal(devices, &u.Devices))
 }

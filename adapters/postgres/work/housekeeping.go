@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"dropbell/adapters/postgres/internal/pg"
+	"dropbell/domain/staff"
 )
 
 // Housekeeping removes expired rows, in small chunks so that no statement is
@@ -27,6 +28,7 @@ type Retention struct {
 	Events      time.Duration // ids of handled events
 	Jobs        time.Duration // jobs that are over, with their row errors
 	Uploads     time.Duration // files, once no unfinished job needs them
+	Hooks       time.Duration // events of webhooks with their deliveries, whatever became of these
 }
 
 const (
@@ -166,6 +168,12 @@ func steps(keep Retention) []step {
 			join former_reservations r on r.template_id = t.id where t.opens_at < now() - $1::interval limit $2)`, keep.Delivery},
 		{`delete from booking_growth g where (g.template_id, g.minute) in (select g.template_id, g.minute from templates t
 			join booking_growth g on g.template_id = t.id where t.opens_at < now() - $1::interval limit $2)`, keep.Delivery},
+		// With the texts of drops, which have no draft any more.
+		{`with gone as (select kind, id from deleted_drafts where deleted_at < now() - $1::interval order by deleted_at limit $2 for update),
+			drops as (select id from gone where kind = 'template'),
+			texts as (delete from message_versions m using shops s, drops d where m.shop_number = s.number and m.template_id = d.id),
+			looks as (delete from message_looks l using drops d where l.template_id = d.id)
+			delete from deleted_drafts d using gone where d.kind = gone.kind and d.id = gone.id`, staff.DraftsKept},
 		{`delete from audit where id in (select id from audit where at < now() - $1::interval order by at limit $2)`, keep.Audit},
 		{`delete from notices n where (n.user_id, n.template_id, n.day) in (select user_id, template_id, day from notices
 			where day < (now() - $1::interval)::date limit $2)`, keep.Delivery},
@@ -193,6 +201,13 @@ func steps(keep Retention) []step {
 		{`delete from channel_tests where id in (select id from channel_tests where created_at < now() - $1::interval and state = 'done' limit $2)`, keep.Delivery},
 		// Their deliveries go with them.
 		{`delete from alerts where id in (select id from alerts where raised_at < now() - $1::interval and ended_at is not null limit $2)`, keep.Jobs},
+		// With their deliveries and attempts. By id, which grows with the time.
+		{`delete from hook_deliveries where id in (select id from (select id, created_at from hook_deliveries order by id limit $2) d
+			where d.created_at < now() - $1::interval)`, keep.Hooks},
+		{`delete from hook_events where id in (select id from (select id, stored_at from hook_events order by id limit $2) v
+			where v.stored_at < now() - $1::interval)`, keep.Hooks},
+		{`delete from hook_hours where (endpoint_id, hour) in (select endpoint_id, hour from hook_hours where hour < now() - $1::interval limit $2)`, keep.Hooks},
+		{`delete from hook_listeners where (shop_number, listener) in (select shop_number, listener from hook_listeners where until < now() - $1::interval limit $2)`, keep.Hooks},
 		{`delete from sessions where token in (select token from sessions where expiry < now() - $1::interval limit $2)`, time.Hour},
 	}
 }

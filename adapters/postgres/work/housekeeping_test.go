@@ -2,6 +2,7 @@ package work_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -143,5 +144,27 @@ func TestOutcomesGoBeforeTheirBatches(t *testing.T) {
 	w.Exec(`create trigger alone before delete on batches for each row execute function alone()`)
 	if n, err := workdb.NewHousekeeping(w.DB).Clean(t.Context(), pgtest.KeepTen, 0); err != nil || n != 40*301 {
 		t.Errorf("%d removed, want %d, %v", n, 40*301, err)
+	}
+}
+
+// Drafts that were deleted go once they can no longer be restored, with the texts of
+// drops; texts of others stay.
+func TestDeletedDraftsEnd(t *testing.T) {
+	w := newFixture(t)
+	w.Exec(`insert into shops values (10, 's', 'UTC')`)
+	w.Exec(`insert into deleted_drafts (kind, id, shop_number, name, content, deleted_by, deleted_at) values
+		('template', 5, 10, 'old', '{}', 'x', now() - interval '31 days'), ('campaign', 6, 10, 'old', '{}', 'x', now() - interval '31 days'),
+		('template', 7, 10, 'new', '{}', 'x', now() - interval '29 days')`)
+	for _, id := range []int{0, 5, 6, 7} {
+		w.Exec(`insert into message_versions (shop_number, template_id, kind, created_by) values (10, $1, 'reminder', 'x')`, id)
+		w.Exec(`insert into message_looks (template_id, by_member) values ($1, 'x')`, id)
+	}
+	_, err := workdb.NewHousekeeping(w.DB).Clean(t.Context(), workdb.Retention{}, 0)
+	w.Must(err)
+	var drafts, texts, looks []int64
+	w.Must(w.SQL.QueryRow(t.Context(), `select array(select id from deleted_drafts order by 1), array(select template_id from message_versions order by 1),
+		array(select template_id from message_looks order by 1)`).Scan(&drafts, &texts, &looks))
+	if got := fmt.Sprint(drafts, texts, looks); got != "[7] [0 6 7] [0 6 7]" {
+		t.Errorf("left are %s", got)
 	}
 }

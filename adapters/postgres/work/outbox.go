@@ -59,14 +59,14 @@ func (o Outbox) Relay(ctx context.Context, limit int, publish func(context.Conte
 	return n, err
 }
 
-// Waiting returns how many events wait, and how many of those are of the topic and
-// not merged; it counts up to limit. A relay looks many times a second and mostly at nothing:
+// Waiting returns how many events wait, and how many of those are of topics of Summed
+// and not merged; it counts up to limit. A relay looks many times a second and mostly at nothing:
 // that is one statement. In the order of the index, since a table that was just
 // emptied is full of dead rows.
-func (o Outbox) Waiting(ctx context.Context, topic string, limit int) (all, ofTopic int, err error) {
-	err = o.Pool.QueryRow(ctx, `select count(*), count(*) filter (where topic = $1 and not merged)
-		from (select topic, merged from outbox order by id limit $2) o`, topic, limit).Scan(&all, &ofTopic)
-	return all, ofTopic, pg.Translate(err)
+func (o Outbox) Waiting(ctx context.Context, limit int) (all, unmerged int, err error) {
+	err = o.Pool.QueryRow(ctx, `select count(*), count(*) filter (where topic = any($1) and not merged)
+		from (select topic, merged from outbox order by id limit $2) o`, o.Summed, limit).Scan(&all, &unmerged)
+	return all, unmerged, pg.Translate(err)
 }
 
 // takeSQL takes the oldest events of topic $1 that no other relay has. One that

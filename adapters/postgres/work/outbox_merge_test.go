@@ -114,7 +114,7 @@ func TestEventsThatCannotBeSummedAreRelayedAlone(t *testing.T) {
 	if err := o.Merge(t.Context(), "t", 10, func([][]byte) ([][]byte, error) { return nil, broken }); !errors.Is(err, broken) {
 		t.Errorf("%v", err)
 	}
-	if all, of, err := o.Waiting(t.Context(), "t", 100); all != 5 || of != 0 || err != nil {
+	if all, of, err := o.Waiting(t.Context(), 100); all != 5 || of != 0 || err != nil {
 		t.Errorf("%d wait, %d not merged, %v", all, of, err)
 	}
 	if n := relay(); n != 5 {

@@ -295,3 +295,50 @@ func TestSoldOutIsNeverWrong(t *testing.T) {
 		}
 	})
 }
+
+// TestLeftIsNeverWrong: whenever a look shows that something was left, something
+// was, at one instant of the look.
+func TestLeftIsNeverWrong(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newFakeGate(rapid.Int64Range(0, 6).Draw(t, "stock"), rapid.IntRange(1, 3).Draw(t, "shards"))
+		left := func() (n int64) {
+			for i, s := range w.shards {
+				n += s.Stock
+				if w.moves[i].from >= 0 {
+					n += w.moves[i].amount
+				}
+			}
+			return n
+		}
+		for range rapid.IntRange(1, 30).Draw(t, "rounds") {
+			w.step(t)
+			most := left()
+			seen := make([]gate.Shard, len(w.shards))
+			for i := range w.shards {
+				for range rapid.IntRange(0, 2).Draw(t, "meanwhile") {
+					w.step(t)
+					most = max(most, left())
+				}
+				seen[i] = w.shards[i]
+			}
+			if gate.Left(seen) && most == 0 {
+				t.Fatalf("called left, and there never was anything: %+v", seen)
+			}
+		}
+	})
+}
+
+func TestAShardThatIsBeingBuiltTellsNothing(t *testing.T) {
+	empty := gate.Shard{Epoch: 1, Open: true, Allot: 1, Accepted: 1}
+	building := gate.Shard{Epoch: 2, Allot: 1}
+	if seen := []gate.Shard{empty, building}; gate.Left(seen) || gate.SoldOut(seen, seen) {
+		t.Error("something is known of a shard that is being built")
+	}
+	full := gate.Shard{Epoch: 1, Open: true, Allot: 2, Stock: 2}
+	if !gate.Left([]gate.Shard{building, full}) {
+		t.Error("the stock of an open shard is not seen beside one that is being built")
+	}
+	if !gate.SoldOut([]gate.Shard{empty}, []gate.Shard{empty}) || gate.Left([]gate.Shard{empty}) {
+		t.Error("everything is taken")
+	}
+}

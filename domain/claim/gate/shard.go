@@ -93,3 +93,20 @@ func SoldOut(first, second []Shard) bool {
 	}
 	return taken >= allot
 }
+
+// Left reports whether a look shows that something was left: stock of an open
+// shard, or, where all shards are open, coupons that are not taken.
+func Left(seen []Shard) bool {
+	all := true
+	var taken, allot int64
+	for _, s := range seen {
+		open := s.Open && s.Epoch != 0
+		if open && s.Stock > 0 {
+			return true
+		}
+		all = all && open
+		taken += s.Taken()
+		allot += s.Allot
+	}
+	return all && taken < allot
+}

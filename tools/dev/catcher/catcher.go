@@ -15,7 +15,7 @@ import (
 type Config struct {
 	Dir           string // keeps the messages
 	SMTPAddr      string
-	HTTPAddr      string // the page, /sms and /webhook
+	HTTPAddr      string // the page, and what providers of SMS, webhooks and push answer
 	SMSToken      string // bearer token of /sms
 	WebhookSecret string // whsec_… of /webhook
 }
@@ -45,7 +45,9 @@ func Start(c Config) (*Catcher, error) {
 		return nil, fmt.Errorf("listen for the mail page: %w", err)
 	}
 	catcher := &Catcher{config: c, store: s, smtp: newSMTP(s), failed: make(chan error, 2)}
-	catcher.http = &http.Server{Handler: catcher.routes(), ReadHeaderTimeout: 10 * time.Second}
+	catcher.http = &http.Server{Handler: catcher.routes(), ReadHeaderTimeout: 10 * time.Second, Protocols: new(http.Protocols)}
+	catcher.http.Protocols.SetHTTP1(true)
+	catcher.http.Protocols.SetUnencryptedHTTP2(true) // Apple's service speaks nothing else
 	go func() { catcher.failed <- catcher.smtp.Serve(letters) }()
 	go func() { catcher.failed <- catcher.http.Serve(pages) }()
 	return catcher, nil
@@ -70,6 +72,9 @@ func (c *Catcher) routes() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /sms", c.receiveSMS)
 	mux.HandleFunc("POST /webhook", c.receiveWebhook)
+	mux.HandleFunc("POST /3/device/{token}", c.receiveAPNs)
+	mux.HandleFunc("POST /token", c.issueToken)
+	mux.HandleFunc("POST /v1/projects/{project}/{method}", c.receiveFCM)
 	mux.HandleFunc("GET /{$}", c.showList)
 	mux.HandleFunc("GET /messages/{id}", c.showMessage)
 	mux.HandleFunc("GET /messages/{id}/html", c.showHTML)

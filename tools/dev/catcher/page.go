@@ -54,11 +54,11 @@ func (p listPage) Link(kind Kind, paused bool) string {
 func (c *Catcher) showList(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	p := listPage{Kind: Kind(q.Get("kind")), To: q.Get("to"), Paused: q.Get("paused") != ""}
-	if p.Kind != SMS && p.Kind != Webhook {
+	if p.Kind != SMS && p.Kind != Webhook && p.Kind != Push {
 		p.Kind = Mail
 	}
 	p.Messages, p.Total = c.store.list(p.Kind, p.To, shown)
-	for _, t := range []tab{{Kind: Mail, Name: "E-mail"}, {Kind: SMS, Name: "SMS"}, {Kind: Webhook, Name: "Webhook"}} {
+	for _, t := range []tab{{Kind: Mail, Name: "E-mail"}, {Kind: SMS, Name: "SMS"}, {Kind: Webhook, Name: "Webhook"}, {Kind: Push, Name: "Push"}} {
 		_, t.Total = c.store.list(t.Kind, p.To, 0)
 		t.Active = t.Kind == p.Kind
 		p.Tabs = append(p.Tabs, t)

@@ -44,6 +44,10 @@ func describe(kind Kind, raw []byte) message {
 		var w webhookMessage
 		_ = json.Unmarshal(raw, &w) // written by this package
 		m.To, m.Title, m.Key = "user "+w.UserID, w.Title, w.IdempotencyKey
+	case Push:
+		var p pushMessage
+		_ = json.Unmarshal(raw, &p) // written by this package
+		m.To, m.Title, m.Key = p.Device, p.Title, p.Key
 	case Mail:
 		letter, err := mail.ReadMessage(bytes.NewReader(raw))
 		if err != nil {

@@ -1,4 +1,4 @@
-// Package catcher receives what Dropbell sends, e-mail, SMS and webhooks, on a
+// Package catcher receives what Dropbell sends, e-mail, SMS, webhooks and push, on a
 // developer's machine and shows it on a small page, so that every channel can
 // be tried without a provider.
 package catcher
@@ -23,6 +23,7 @@ const (
 	Mail    Kind = "eml"
 	SMS     Kind = "sms"
 	Webhook Kind = "hook"
+	Push    Kind = "push"
 )
 
 // keep is how many messages of a kind remain; the oldest make room.
@@ -74,7 +75,7 @@ func (s *store) load(name string) (message, bool) {
 	stem, ext, _ := strings.Cut(name, ".")
 	id, err := strconv.ParseInt(stem, 10, 64)
 	kind := Kind(ext)
-	if err != nil || !slices.Contains([]Kind{Mail, SMS, Webhook}, kind) {
+	if err != nil || !slices.Contains([]Kind{Mail, SMS, Webhook, Push}, kind) {
 		return message{}, false
 	}
 	raw, err := os.ReadFile(filepath.Join(s.dir, name))

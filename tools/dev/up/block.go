@@ -22,7 +22,7 @@ Dropbell is running.
                    %s   password: %s
   API reference    %s/docs
   Queue dashboard  %s/monitor/queues
-  Mail, SMS and webhooks that were sent
+  Mail, SMS, webhooks and pushes that were sent
                    %s
   Logs and data    %s
 `, url, s.get("ADMIN_EMAIL"), password(s), url, url, s.catcher, local)

@@ -51,6 +51,16 @@ func (s *settings) setDefault(name, value string) {
 	}
 }
 
+// setDefaults sets variables that belong together, if the first of them is not set.
+func (s *settings) setDefaults(names []string, values map[string]string) {
+	if s.get(names[0]) != "" {
+		return
+	}
+	for _, name := range names {
+		s.set(name, values[name])
+	}
+}
+
 // environment is this program's own with what is chosen on top; nothing is
 // chosen that was given.
 func (s *settings) environment() []string {
@@ -97,6 +107,7 @@ func (s *settings) loadSecrets(path string) error {
 	s.setDefault("ADMIN_PASSWORD", demoPassword)
 	s.setDefault("CONSOLE_SECOND_FACTOR", "optional") // the demo's password is public anyway
 	s.setDefault("VAPID_SUBJECT", "mailto:"+demoEmail)
+	s.setDefault("EVENTS_INSECURE", "on") // endpoints on this machine
 	s.setDefault("SECURITY_CONTACT", "mailto:"+demoEmail)
 	return nil
 }
@@ -114,6 +125,7 @@ var secrets = []secret{
 	{[]string{"SMS_TOKEN"}, func() ([]string, error) { return []string{rand.Text()}, nil }},
 	{[]string{"WEBHOOK_SECRET"}, webhookSecret},
 	{[]string{"CODE_KEYS"}, codeKeys},
+	{[]string{"EVENTS_KEY"}, func() ([]string, error) { return []string{rand.Text() + rand.Text()}, nil }},
 	{[]string{"VAPID_PRIVATE_KEY", "VAPID_PUBLIC_KEY"}, vapidKeys},
 }
 

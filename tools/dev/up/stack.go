@@ -167,6 +167,12 @@ func (s *stack) startCatcher(context.Context) error {
 	s.settings.setDefault("SMTP_URL", fmt.Sprintf("smtp://127.0.0.1:%d?from=drops@dropbell.test", smtp))
 	s.settings.setDefault("SMS_URL", s.settings.catcher+"/sms")
 	s.settings.setDefault("WEBHOOK_URL", s.settings.catcher+"/webhook")
+	phones, err := catcher.PushVariables(s.settings.catcher)
+	if err != nil {
+		return err
+	}
+	s.settings.setDefaults([]string{"APNS_KEY", "APNS_KEY_ID", "APNS_TEAM_ID", "APNS_TOPIC", "APNS_URL"}, phones)
+	s.settings.setDefaults([]string{"FCM_SERVICE_ACCOUNT", "FCM_URL"}, phones)
 	c, err := catcher.Start(catcher.Config{
 		Dir:           filepath.Join(local, "mail"),
 		SMTPAddr:      fmt.Sprintf("127.0.0.1:%d", smtp),

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
@@ -38,7 +39,7 @@ func (p User) wayOf(c delivery.Channel) way {
 		return wayNoSender
 	case p.User.OptOuts&c.Bit() != 0:
 		return wayOff
-	case c == delivery.Email && p.User.Email == "", c == delivery.SMS && p.User.Phone == "", c == delivery.WebPush && len(p.User.Push) == 0:
+	case c == delivery.Email && p.User.Email == "", c == delivery.SMS && p.User.Phone == "", c == delivery.WebPush && !p.User.Pushable():
 		return wayNoContact
 	}
 	return wayOpen
@@ -51,10 +52,27 @@ func (p User) contact(ctx context.Context, c delivery.Channel) string {
 		return p.User.Email
 	case c == delivery.SMS:
 		return p.User.Phone
-	case c == delivery.WebPush && len(p.User.Push) > 0:
-		return ui.N(ctx, "user.devices", int64(len(p.User.Push)))
+	case c == delivery.WebPush && p.User.Pushable():
+		return p.devices(ctx)
 	}
 	return ""
+}
+
+// devices counts the devices that push messages go to, by kind: "2 browsers, iPhone
+// (app 5.2)".
+func (p User) devices(ctx context.Context) string {
+	var list []string
+	if n := len(p.User.Push); n > 0 {
+		list = append(list, ui.N(ctx, "user.browsers", int64(n)))
+	}
+	for _, d := range p.User.Devices {
+		name := ui.T(ctx, "user.device."+string(d.Platform))
+		if d.AppVersion != "" {
+			name += " " + ui.T(ctx, "user.device.version", d.AppVersion)
+		}
+		list = append(list, name)
+	}
+	return strings.Join(list, ui.T(ctx, "user.device.and"))
 }
 
 // languageText is the language's own name if the console has it.

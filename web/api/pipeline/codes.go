@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"net/http"
+	"slices"
 
 	"dropbell/domain/fault"
 )
@@ -23,8 +24,8 @@ var (
 	errInternal      = fault.New(0, "internal", "something went wrong here; quote the request id when you report it")
 )
 
-// A code is one row of the table that decides what a fault is on the wire.
-type code struct {
+// A Code is one row of the table that decides what a fault is on the wire.
+type Code struct {
 	Code    string
 	Status  int
 	Meaning string
@@ -32,7 +33,7 @@ type code struct {
 
 // codes lists every code of answers. The document, the readable page and the
 // status line are all made from it.
-var codes = []code{
+var codes = []Code{
 	{"malformed_json", http.StatusBadRequest, "The body is missing, not JSON, or not UTF-8."},
 	{"unauthenticated", http.StatusUnauthorized, "No valid token or key was sent, or no user was named."},
 	{"forbidden", http.StatusForbidden, "The caller lacks the permission."},
@@ -48,6 +49,8 @@ var codes = []code{
 	{"coupon_not_found", http.StatusNotFound, "There is no such coupon, or it is another user's."},
 	{"user_not_found", http.StatusNotFound, "Nothing is known about the user."},
 	{"erasure_not_found", http.StatusNotFound, "The user was not erased."},
+	{"webhook_not_found", http.StatusNotFound, "There is no such webhook endpoint."},
+	{"delivery_not_found", http.StatusNotFound, "There is no such delivery, or its retention is over."},
 	{"segment_not_found", http.StatusNotFound, "There is no such segment or list."},
 	{"method_not_allowed", http.StatusMethodNotAllowed, "The address exists and does not take this method."},
 	{"request_timeout", http.StatusRequestTimeout, "The body did not arrive in time."},
@@ -79,6 +82,9 @@ var codes = []code{
 	{"segment_in_use", http.StatusConflict, "A campaign that has not ended uses the segment."},
 	{"segment_is_list", http.StatusConflict, "The segment is a list: its members come from files."},
 	{"segment_is_rules", http.StatusConflict, "The segment is no list: its members come from rules."},
+	{"too_many_webhooks", http.StatusConflict, "The shop has as many webhook endpoints as it can."},
+	{"webhook_repeated", http.StatusConflict, "The request was carried out before; the secret in its answer is not shown again."},
+	{"webhook_disabled", http.StatusConflict, "The webhook endpoint is disabled."},
 	{"stale_version", http.StatusConflict, "It was changed in the meantime: load it again and repeat the change."},
 	{"idempotency_in_progress", http.StatusConflict, "The first request with this Idempotency-Key is still being answered."},
 	{"too_large", http.StatusRequestEntityTooLarge, "The body is larger than 1 MiB."},
@@ -94,6 +100,9 @@ var codes = []code{
 	{"estimate_unavailable", http.StatusServiceUnavailable, "This could not be estimated quickly."},
 	{"overloaded", http.StatusServiceUnavailable, "A server that is needed is down or busy; try again after Retry-After."},
 }
+
+// Codes returns every code of answers, in the order of their statuses.
+func Codes() []Code { return slices.Clone(codes) }
 
 // kinds says what a fault is on the wire whose code has no row of its own,
 // so that a new rule answers sensibly before it is documented.

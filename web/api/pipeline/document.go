@@ -187,3 +187,26 @@ func (pl *Pipeline) ServeOpenAPI(w http.ResponseWriter, _ *http.Request) {
 	h.Set("Access-Control-Allow-Origin", "*") // it is public; tools load it from elsewhere
 	_, _ = w.Write(pl.spec)                   // the client may be gone
 }
+
+// Document returns the description of all operations.
+func (pl *Pipeline) Document() *huma.OpenAPI { return pl.huma.OpenAPI() }
+
+// Operations lists the document's operations by path.
+func (pl *Pipeline) Operations() []*huma.Operation {
+	var all []*huma.Operation
+	for _, item := range pl.huma.OpenAPI().Paths {
+		for _, op := range []*huma.Operation{item.Get, item.Post, item.Put, item.Patch, item.Delete} {
+			if op != nil {
+				all = append(all, op)
+			}
+		}
+	}
+	order := []string{http.MethodPost, http.MethodGet, http.MethodPut, http.MethodPatch, http.MethodDelete}
+	slices.SortFunc(all, func(x, y *huma.Operation) int {
+		if c := strings.Compare(x.Path, y.Path); c != 0 {
+			return c
+		}
+		return slices.Index(order, x.Method) - slices.Index(order, y.Method)
+	})
+	return all
+}

@@ -8,10 +8,10 @@ import (
 	"github.com/danielgtaylor/huma/v2/validation"
 )
 
-// idPattern is what ids look like; the range is checked when they are read.
-const idPattern = `^[1-9][0-9]{0,18}$`
+// IDPattern is what ids look like; the range is checked when they are read.
+const IDPattern = `^[1-9][0-9]{0,18}$`
 
-// zeroPattern is idPattern or 0, which means none.
+// zeroPattern is IDPattern or 0, which means none.
 const zeroPattern = `^(0|[1-9][0-9]{0,18})$`
 
 // The same in words. Ids in bodies are strings: JavaScript cannot hold 63 bits.
@@ -31,11 +31,11 @@ func idRule(place string) string {
 
 // idMessages are what huma says of a text that is no id: the pattern.
 var (
-	notAnID   = fmt.Sprintf(validation.MsgExpectedMatchPattern, idPattern)
+	notAnID   = fmt.Sprintf(validation.MsgExpectedMatchPattern, IDPattern)
 	notZeroOr = fmt.Sprintf(validation.MsgExpectedMatchPattern, zeroPattern)
 )
 
-// ParseID reads what the schema has matched with [idPattern].
+// ParseID reads what the schema has matched with [IDPattern].
 func ParseID(place, s string) (int64, error) {
 	n, err := strconv.ParseInt(s, 10, 64)
 	if err != nil || n <= 0 {

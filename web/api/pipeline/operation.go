@@ -95,7 +95,7 @@ func (r Route) hasBody() bool {
 }
 
 // codes returns all codes of the route in the order of the table.
-func (r Route) codes() []code {
+func (r Route) codes() []Code {
 	names := append([]string{"invalid_request", "rate_limited", "internal", "overloaded", "unauthenticated"}, r.Codes...)
 	if r.Access != ForAnybody {
 		names = append(names, "forbidden")
@@ -106,7 +106,7 @@ func (r Route) codes() []code {
 	if r.Method == http.MethodPost {
 		names = append(names, "idempotency_conflict", "idempotency_in_progress")
 	}
-	return slices.DeleteFunc(slices.Clone(codes), func(c code) bool { return !slices.Contains(names, c.Code) })
+	return slices.DeleteFunc(slices.Clone(codes), func(c Code) bool { return !slices.Contains(names, c.Code) })
 }
 
 func (pl *Pipeline) responses(r Route) map[string]*huma.Response {

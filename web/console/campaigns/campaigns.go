@@ -58,6 +58,10 @@ func Routes(sh *shell.Shell, d Deps) []shell.Route {
 		shell.Post("/campaigns/{id}/ask", staff.ManageCampaigns, h.askApproval),
 		shell.Get("/campaigns/{id}/"+steps, staff.ManageCampaigns, h.confirmCampaignStep),
 		shell.Post("/campaigns/{id}/"+steps, staff.ManageCampaigns, h.takeCampaignStep),
+		shell.Post("/campaigns/{id}/undo", staff.ManageCampaigns, h.undoPause),
+		shell.Get("/campaigns/{id}/delete", staff.ManageCampaigns, h.confirmDelete),
+		shell.Post("/campaigns/{id}/delete", staff.ManageCampaigns, h.deleteDraft),
+		shell.Post("/campaigns/{id}/restore", staff.ManageCampaigns, h.restoreDraft),
 		shell.Get("/shops/{id}/limits", staff.ManageStaff, h.showLimits),
 		shell.Post("/shops/{id}/limits", staff.ManageStaff, h.saveLimits),
 	})

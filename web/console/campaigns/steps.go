@@ -139,6 +139,10 @@ func (h *handlers) takeCampaignStep(w http.ResponseWriter, r *http.Request) erro
 	case campaign.Asked:
 		said = "campaign.done.ask"
 	}
+	if step == string(campaign.Pausing) && outcome == campaign.Taken {
+		return h.DoneUndoable(w, r, pageparts.CampaignURL(st.ID, ""), shell.Say(r, said, st.Name),
+			ui.Undo{Action: pageparts.CampaignURL(st.ID, "undo"), Fields: [][2]string{{"version", strconv.FormatInt(st.Version, 10)}}})
+	}
 	return h.Done(w, r, pageparts.CampaignURL(st.ID, ""), ui.Good, shell.Say(r, said, st.Name))
 }
 

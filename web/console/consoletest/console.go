@@ -39,14 +39,20 @@ func SamplePath(pattern, id string) string {
 	if strings.Contains(pattern, "release") {
 		step = "release"
 	}
+	if strings.Contains(pattern, "archive") {
+		step = "run"
+	}
 	if strings.Contains(pattern, "takeback") {
 		step = "takeback"
+	}
+	if strings.Contains(pattern, "rotate") {
+		step = "rotate"
 	}
 	i := strings.Index(pattern, "{step")
 	if i >= 0 {
 		pattern = pattern[:i] + step
 	}
-	return strings.NewReplacer("{id}", id, "{batch}", id, "{channel}", "email").Replace(pattern)
+	return strings.NewReplacer("{id}", id, "{batch}", id, "{delivery}", id, "{channel}", "email", "{name}", "timers").Replace(pattern)
 }
 
 // FormFor is an empty form for methods that need one.

@@ -36,24 +36,31 @@ import (
 	"dropbell/domain/claim/gate"
 	"dropbell/domain/coupon"
 	"dropbell/domain/delivery"
+	"dropbell/domain/hook"
 	"dropbell/domain/inbox"
 	"dropbell/domain/job"
 	"dropbell/domain/message"
+	"dropbell/domain/queue"
 	"dropbell/domain/redeemcode"
 	"dropbell/domain/reminder"
 	"dropbell/domain/report"
+	"dropbell/domain/seal"
 	"dropbell/domain/segment"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
+	"dropbell/web/api"
+	"dropbell/web/api/pipeline"
 	"dropbell/web/console"
 	"dropbell/web/console/access"
 	"dropbell/web/console/audience"
 	"dropbell/web/console/campaigns"
 	"dropbell/web/console/coupons"
 	consoledelivery "dropbell/web/console/delivery"
+	"dropbell/web/console/docs"
 	"dropbell/web/console/drops"
 	"dropbell/web/console/messages"
+	"dropbell/web/console/search"
 	"dropbell/web/console/shell"
 	"dropbell/web/console/shell/upload"
 	"dropbell/web/console/work"
@@ -190,7 +197,7 @@ func (g *Fixture) newDeps() console.Deps {
 	return console.Deps{
 		Deps: shell.Deps{Staff: people, ShopList: store, Unread: alerts.Unread, Sessions: accessdb.NewSessions(g.DB), PublicURL: "http://127.0.0.1",
 			DefaultZone: shanghai, Now: g.Now, Log: log},
-		Access: access.Deps{Staff: people, Audit: audit, Shops: store, Throttle: often(), Guesses: often(), AllGuesses: often()},
+		Access: access.Deps{Staff: people, Audit: audit, Views: staff.Views{Store: accessdb.NewStaff(g.DB)}, Shops: store, Throttle: often(), Guesses: often(), AllGuesses: often()},
 		Audience: audience.Deps{People: &user.Service{Store: users}, Users: users, Segments: segments, Reminders: reminders, Inbox: &inbox.Service{Store: deliverydb.NewInbox(g.DB)}, Coupons: desk,
 			Letters: &campaign.Letters{Store: campaignsdb.NewCampaigns(g.DB, audiencedb.NewSegments(g.DB))}, Jobs: jobs, Files: files, Audit: audit, Channels: configured},
 		Messages: messages.Deps{Messages: texts, Templates: templates, Users: &user.Service{Store: users}, Own: messagesdb.NewMessages(g.DB), Tests: tests,
@@ -198,19 +205,21 @@ func (g *Fixture) newDeps() console.Deps {
 				return reminder.NewLinks("0123456789abcdef0123456789abcdef").Example("https://drop.example", reminder.Reader{TemplateID: templateID, UserID: to})
 			}},
 		Campaigns: campaigns.Deps{Campaigns: campaigning, Templates: templates, Segments: segments, Audit: audit, States: states, Channels: configured},
-		Coupons: coupons.Deps{Templates: templates, Coupons: desk, Codes: &redeemcode.Service{Store: couponsdb.NewCodes(g.DB), Keys: CodeKeys(g.T), Now: g.Now},
+		Coupons: coupons.Deps{Templates: templates, Coupons: desk, Codes: codesOf(g),
 			Grants: &coupon.Grants{Store: couponsdb.NewGrants(g.DB), Jobs: jobs, Now: g.Now}, Jobs: jobs, Files: files,
 			Notices: couponsdb.NewNotices(g.DB), Tallies: tallies, Sales: sales},
 		Delivery: consoledelivery.Deps{States: states, Settings: channels, Control: &delivery.Control{Store: channels, Now: g.Now},
 			Tests:  tests,
 			Ledger: &delivery.Ledger{Store: deliverydb.NewLedger(g.DB)}, DeadLetters: deadLetters, Templates: templates, Channels: configured},
+		Docs: docs.Deps{API: described().Pipeline},
 		Drops: drops.Deps{Templates: templates, Bulks: &template.Bulks{Templates: templates, Jobs: jobs}, Jobs: jobs, Shops: store,
 			Reminders: drops.Reminders{Board: boards, Cockpits: dropsdb.NewCockpits(g.DB), Explainer: &reminder.Explainer{Store: g.reserve, Coupons: couponsdb.NewCouponSteps(g.DB), Reminders: reminders},
 				Receipts: &reminder.Receipts{Store: boards}, Forecaster: &reminder.Forecaster{Store: dropsdb.NewForecasts(g.DB), Now: g.Now},
 				Announcements: &reminder.Announcements{Store: dropsdb.NewAnnouncements(g.DB), Now: g.Now}},
-			Users: users, Audit: audit, DeadLetters: deadLetters, DeadMessages: deadMessages, Sales: sales,
+			Users: users, Audit: audit, DeadLetters: deadLetters, DeadMessages: deadMessages, Webhooks: workdb.NewHooks(g.DB), Sales: sales,
 			Looks: texts, Limits: campaigns.Limits{Campaigns: campaigning}, Reports: reports, States: states, Channels: configured},
-		Work: work.Deps{Jobs: jobs, Alerts: alerts, Uploads: uploads, DeadMessages: deadMessages, Audit: audit,
+		Search: search.Deps{Templates: templates, Campaigns: campaigning, Users: users, Coupons: desk, Codes: codesOf(g), Segments: segments},
+		Work: work.Deps{Jobs: jobs, Alerts: alerts, Uploads: uploads, DeadMessages: deadMessages, Hooks: g.Hooks(), Audit: audit, Queues: &queue.Service{Store: stillQueues{}, Audit: audit},
 			Monitor: func(writable bool) http.Handler {
 				return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					fmt.Fprintf(w, "queues writable=%v %s", writable, r.Method)
@@ -218,6 +227,14 @@ func (g *Fixture) newDeps() console.Deps {
 			}},
 	}
 }
+
+// codesOf makes and checks redeem codes.
+func codesOf(g *Fixture) *redeemcode.Service {
+	return &redeemcode.Service{Store: couponsdb.NewCodes(g.DB), Keys: CodeKeys(g.T), Now: g.Now}
+}
+
+// described is the API as its document has it, which answers no requests.
+var described = sync.OnceValue(func() *api.API { return api.New(api.Deps{Deps: pipeline.Deps{Now: time.Now}}) })
 
 // LinkSecret signs the links that the console makes.
 const LinkSecret = "a secret of at least thirty-two bytes"
@@ -354,3 +371,12 @@ func Within(t *testing.T, what string, ok func() bool) {
 
 // MemberPage is the page of a member.
 func MemberPage(id int64) string { return fmt.Sprintf("/staff/%d", id) }
+
+// Hooks are the webhook endpoints of the console; addresses may be private.
+func (g *Fixture) Hooks() *hook.Service {
+	box, err := seal.New(hook.SealPurpose)
+	if err != nil {
+		g.Fatal(err)
+	}
+	return &hook.Service{Store: workdb.NewHooks(g.DB), Box: box, Insecure: true, Now: g.Now, Wake: func(context.Context, int64) {}}
+}

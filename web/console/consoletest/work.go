@@ -1,11 +1,13 @@
 package consoletest
 
 import (
+	"context"
 	"strings"
 	"time"
 
 	workdb "dropbell/adapters/postgres/work"
 	"dropbell/domain/job"
+	"dropbell/domain/queue"
 	"dropbell/domain/staff"
 )
 
@@ -38,3 +40,22 @@ func NextPage(a Answer) string {
 	url, _, _ := strings.Cut(links[len(links)-1], `"`)
 	return strings.ReplaceAll(url, "&amp;", "&")
 }
+
+// stillQueues are empty queues without Redis; tests of the queues bring their own.
+type stillQueues struct{}
+
+func (stillQueues) Queues(_ context.Context, days int) ([]queue.Queue, error) {
+	return []queue.Queue{{Name: "timers", Days: make([]queue.Day, days)}}, nil
+}
+
+func (stillQueues) Tasks(context.Context, string, queue.State, int, int) ([]queue.Task, error) {
+	return nil, nil
+}
+
+func (stillQueues) Task(context.Context, string, string) (queue.Task, error) {
+	return queue.Task{}, queue.ErrNoTask
+}
+
+func (stillQueues) Pause(context.Context, string, bool) error { return nil }
+
+func (stillQueues) Do(context.Context, string, string, queue.Step) error { return queue.ErrNoTask }

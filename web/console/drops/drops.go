@@ -70,6 +70,7 @@ type Deps struct {
 	Audit        shell.Records
 	DeadLetters  *delivery.DeadLetters
 	DeadMessages DeadMessages
+	Webhooks     Webhooks
 	Sales        Sales
 	Limits       Limits
 	Reports      *report.Service
@@ -160,6 +161,10 @@ func Routes(sh *shell.Shell, d Deps) []shell.Route {
 		shell.Post("/templates/{id}/announcements/{kind}", staff.ManageTemplates, h.sendAnnouncement),
 		shell.Get("/templates/{id}/{step:publish|pause|resume|close|cancel}", staff.ManageTemplates, h.confirmStep),
 		shell.Post("/templates/{id}/{step:publish|pause|resume|close|cancel}", staff.ManageTemplates, h.takeStep),
+		shell.Post("/templates/{id}/undo", staff.ManageTemplates, h.undoStep),
+		shell.Get("/templates/{id}/delete", staff.ManageTemplates, h.confirmDelete),
+		shell.Post("/templates/{id}/delete", staff.ManageTemplates, h.deleteDraft),
+		shell.Post("/templates/{id}/restore", staff.ManageTemplates, h.restoreDraft),
 		shell.Get("/forecast", staff.View, h.forecast),
 		shell.Get("/templates/bulk", staff.ManageTemplates, h.confirmBulk),
 		shell.Post("/templates/bulk", staff.ManageTemplates, h.startBulk),

@@ -27,12 +27,12 @@ func TestForecast(t *testing.T) {
 	b.Get(shell.TemplateURL(d.ID)).Is(200).Has(opens)
 	b.Get("/forecast").Is(200).Has(opens, "<span>"+due).HasNot(l.DateTime(d.OpensAt, g.DefaultZone))
 	b.Get("/forecast").Is(200).Has("50,000 of 205,000 reminders would miss their opening", "SMS: 6 min 40 s, 25% would miss the opening",
-		"500 per second, assumed", "at least 670 messages per second", "Send 25% of the reminders through another channel.", "Nothing is due on: E-mail, Web push, Webhook.", "5 min before").
+		"500 per second, assumed", "at least 670 messages per second", "Send 25% of the reminders through another channel.", "Nothing is due on: E-mail, Push, Webhook.", "5 min before").
 		HasNot("later: other drops")
 	g.Exec(`update channel_settings set rate_per_second = 100, paused = true where channel = 2`)
 	b.Get("/forecast").Is(200).Has("100 per second, the configured limit", "Raise the channel’s limit to at least 670", "170,000 (85%)", "This channel is paused")
 	g.Exec(`update bookings set booked = 20000 where channel = 2`)
-	b.Get("/forecast").Is(200).Has("25,000 reminders, all in time", "in time, 1 min 40 s to spare").HasNot("would miss the opening")
+	b.Get("/forecast").Is(200).Has("25,000 reminders, all in time", "in time, 1 min 40 s before the opening").HasNot("would miss the opening")
 }
 
 // Two drops that stand in each other's way are told apart by opening one later.

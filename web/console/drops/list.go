@@ -2,6 +2,7 @@ package drops
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -142,6 +143,9 @@ func (h *handlers) templateQuery(r *http.Request) (droppages.Templates, template
 
 func (h *handlers) showTemplate(w http.ResponseWriter, r *http.Request) error {
 	t, err := shell.TemplateOf(r, h.Templates)
+	if errors.Is(err, template.ErrNotFound) {
+		return h.showDeleted(w, r)
+	}
 	if err != nil {
 		return err
 	}

@@ -93,7 +93,7 @@ func TestMoveSaysWhichReminderTimesFallAway(t *testing.T) {
 	form := url.Values{"opens_at": {to.In(consoletest.Berlin(t)).Format("2006-01-02T15:04:05")}, "version": {b.Get(page + "/move").Is(200).Field("version")}}
 	b.Get(page + "/move?" + form.Encode()).Is(200).Has("3 reminder times fall away")
 	b.Post(page+"/move", form).Is(http.StatusSeeOther)
-	if shown := b.Get(page + "?tab=reminders").Is(200).Text(); !strings.Contains(shown, "3 reminder times fell away with the move.") || !strings.Contains(shown, "3 reminder times fell away when the opening was moved") {
+	if shown := b.Get(page + "?tab=reminders").Is(200).Text(); !strings.Contains(shown, "3 reminder times were lost with the move.") || !strings.Contains(shown, "3 reminder times fell away when the opening was moved") {
 		t.Error(shown)
 	}
 }

@@ -45,7 +45,11 @@ func (h *handlers) takeStep(w http.ResponseWriter, r *http.Request) error {
 	if outcome == template.Changed { // show what there is now
 		return h.refuseStep(w, r, t, fault.ErrStale)
 	}
-	return h.Done(w, r, shell.TemplateURL(t.ID), ui.Good, shell.Say(r, "done."+step, t.Name))
+	said := shell.Say(r, "done."+step, t.Name)
+	if undo := h.undoFor(r, t, outcome); undo != nil {
+		return h.DoneUndoable(w, r, shell.TemplateURL(t.ID), said, *undo)
+	}
+	return h.Done(w, r, shell.TemplateURL(t.ID), ui.Good, said)
 }
 
 // refuseStep shows the confirmation again with the error.
@@ -79,6 +83,9 @@ func (h *handlers) stepQuestion(r *http.Request, t template.Template) (pageparts
 	p := pageparts.Confirmation{Active: "templates", Crumbs: shell.TemplateCrumbs(r, t), ConfirmProps: ui.ConfirmProps{
 		Title: shell.Say(r, "confirm."+step+".title", t.Name), Points: points, Action: shell.TemplateURL(t.ID) + "/" + step,
 		Cancel: shell.TemplateURL(t.ID), Keep: keep, Submit: shell.Say(r, "do."+step), Kind: kind, Hidden: [][2]string{{"version", strconv.FormatInt(t.Version, 10)}}}}
+	if step == string(template.Closing) && t.Stored == template.Paused {
+		p.Hidden = append(p.Hidden, [2]string{"was_paused", "1"})
+	}
 	if step == string(template.Publishing) {
 		looked, err := h.Looks.Looked(r.Context(), t.ID)
 		if err != nil {
@@ -110,7 +117,11 @@ func (h *handlers) stepPoints(r *http.Request, t template.Template, step string)
 	case template.Resuming:
 		return []string{l.T("confirm.resume.1", t.StockLeft())}, nil
 	case template.Closing:
-		return []string{l.T("confirm.close.1"), l.T("confirm.close.2", board.Progress().Waiting), l.T("confirm.close.3", t.Issued)}, nil
+		within := l.T("confirm.close.final")
+		if t.ClaimMode != template.Gate {
+			within = l.T("confirm.close.undo", int(template.ReopenWithin/time.Minute))
+		}
+		return []string{l.T("confirm.close.1"), within, l.T("confirm.close.2", board.Progress().Waiting), l.T("confirm.close.3", t.Issued)}, nil
 	}
 	if t.Stored == template.Draft {
 		return []string{l.T("confirm.cancel.1"), l.T("confirm.cancel.draft")}, nil

@@ -77,9 +77,7 @@ func (h *handlers) page(r *http.Request, a about) (messagepages.Editor, *message
 	e := &fault.Fields{}
 	k := typedKey(r)
 	k.Language = typedLanguage(r, book, e)
-	if p.Reader != "" {
-		shell.TypedUser(p.Reader, e)
-	}
+	h.NamedUser(r, p.Reader, e)
 	p.Channel, p.Errors, p.Languages = k.Channel, e.List, book.Languages(k.Kind, k.Channel)
 	p.Found, p.Written = book.Own(k)
 	if !p.Written { // begin with what readers of the language get now
@@ -121,7 +119,7 @@ func (h *handlers) own(r *http.Request) (messagepages.Own, error) {
 	own := messagepages.Own{Email: shell.Frame(r).Member.Email}
 	u, found, err := h.Own.OwnUser(r.Context(), own.Email)
 	if found {
-		own.Phone, own.Devices, own.User = u.Phone, len(u.Push), u.ID.String()
+		own.Phone, own.Devices, own.User = u.Phone, len(u.Push)+len(u.Devices), u.ID.String()
 	}
 	return own, err
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"dropbell/domain/delivery"
+	"dropbell/domain/fault"
 	"dropbell/domain/message"
 	"dropbell/domain/user"
 	pageparts "dropbell/views/pages/parts"
@@ -34,8 +35,8 @@ func (r reader) number() string {
 // the shop's zone. Every preview has a name to greet.
 func (h *handlers) readerOf(r *http.Request, a about, typed string) (reader, error) {
 	sample := reader{Reader: message.Reader{Name: shell.Say(r, "message.sample"), Zone: a.zone}}
-	id, err := user.ParseID(shell.Narrow(strings.TrimSpace(typed)))
-	if err != nil {
+	id := h.NamedUser(r, typed, &fault.Fields{}) // the form says what is wrong with it
+	if id == 0 {
 		return sample, nil
 	}
 	u, err := h.Users.Preferences(r.Context(), id)

@@ -168,6 +168,32 @@ func (sh *Shell) Done(w http.ResponseWriter, r *http.Request, to string, tone ui
 	return nil
 }
 
+// DoneUndoable is [Shell.Done] for a change that can be taken back: the form for it
+// is shown beside the text.
+func (sh *Shell) DoneUndoable(w http.ResponseWriter, r *http.Request, to, text string, undo ui.Undo) error {
+	sh.pushFlash(r, ui.Flash{Kind: ui.Good, Text: text, Undo: &undo})
+	Redirect(w, r, to)
+	return nil
+}
+
+// Undone leads to the page of what was undone, and says so, or that it had been
+// undone before.
+func (sh *Shell) Undone(w http.ResponseWriter, r *http.Request, to, name string, u staff.Undone) error {
+	if u == staff.UndidBefore {
+		return sh.Done(w, r, to, ui.Info, Say(r, "undo.before", name))
+	}
+	return sh.Done(w, r, to, ui.Good, Say(r, "undo.done", name))
+}
+
+// NotUndone leads back to the page, which says why the change can no longer be
+// taken back. Other errors it returns.
+func (sh *Shell) NotUndone(w http.ResponseWriter, r *http.Request, to string, err error) error {
+	if !errors.Is(err, staff.ErrTooLate) {
+		return err
+	}
+	return sh.Done(w, r, to, ui.Warn, ui.FaultText(r.Context(), err))
+}
+
 // Redirect leads the browser to another page, also if it asked for a part only.
 func Redirect(w http.ResponseWriter, r *http.Request, to string) {
 	if Partial(r) {

@@ -74,6 +74,7 @@ type Shell struct {
 	replica  Replica
 	shops    ShopList
 	alerts   func(ctx context.Context, m staff.Member) (int, error)
+	names    Names
 	present  *accessCache
 	live     liveParts
 	// uploads are the routes that take files, own the handlers of [Shell.Handle]

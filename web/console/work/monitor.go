@@ -18,7 +18,7 @@ func (h *handlers) monitor() http.Handler {
 			return
 		}
 		if shell.Reads(r) && r.Header.Get("Sec-Fetch-Dest") == "document" {
-			shell.Redirect(w, r, queuesURL(r.URL.Path)) // not without a way back
+			shell.Redirect(w, r, dashboardURL(r.URL.Path)) // not without a way back
 			return
 		}
 		if shell.Actor(r).MayEverywhere(staff.Operate) == nil {

@@ -30,8 +30,8 @@ func TestQueuesInTheBrowser(t *testing.T) {
 	}
 	for _, width := range []int64{1280, 390} {
 		b.Do(chromedp.EmulateViewport(width, 844))
-		b.Open(g.Server.URL + "/queues")
-		b.Sees("h1", "Queues")
+		b.Open(g.Server.URL + "/queues/dashboard")
+		b.Sees("h1", "asynqmon")
 		consoletest.Within(t, "the dashboard", func() bool { return strings.Contains(inside(`d.body.innerText`), "Tasks Processed") })
 		b.Narrow("the queues")
 		if tall := consoletest.Evaluate[int](b, `document.querySelector("iframe").clientHeight`); tall < 500 {
@@ -40,7 +40,7 @@ func TestQueuesInTheBrowser(t *testing.T) {
 	}
 	b.Do(chromedp.EmulateViewport(1280, 800))
 	b.Open(g.Server.URL + work.MonitorPath) // an old bookmark
-	b.Sees("h1", "Queues")
+	b.Sees("h1", "asynqmon")
 	b.Press(".sidebar", "Drops")
 	b.Sees("h1", "Drops")
 }

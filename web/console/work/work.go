@@ -1,5 +1,6 @@
 // Package work holds the console's pages about what runs in the background:
-// jobs, the dashboard of the queues, and events that no handler could process.
+// jobs, the queues and their dashboard, events that no handler could process, and
+// endpoints of shops' servers.
 package work
 
 import (
@@ -8,7 +9,9 @@ import (
 	"time"
 
 	"dropbell/domain/alert"
+	"dropbell/domain/hook"
 	"dropbell/domain/job"
+	"dropbell/domain/queue"
 	"dropbell/domain/staff"
 	"dropbell/web/console/shell"
 )
@@ -29,8 +32,11 @@ type Deps struct {
 	Jobs         *job.Service
 	Uploads      Uploads
 	DeadMessages DeadMessages
+	Hooks        *hook.Service
 	Audit        AuditLog
 	Alerts       *alert.Service
+	// Queues are those that the dashboard shows as well.
+	Queues *queue.Service
 	// Monitor returns the queue dashboard, which serves [MonitorPath] and
 	// everything below and sets its own content security policy.
 	Monitor func(writable bool) http.Handler
@@ -47,7 +53,7 @@ type handlers struct {
 func Routes(sh *shell.Shell, d Deps) []shell.Route {
 	h := &handlers{Shell: sh, Deps: d}
 	sh.Handle(MonitorPath, h.monitor())
-	return []shell.Route{
+	return append(h.webhookRoutes(), []shell.Route{
 		shell.Get("/alerts", staff.View, h.listAlerts),
 		shell.Get("/alerts/settings", staff.View, h.showAlertSettings),
 		shell.Post("/alerts/settings", staff.View, h.chooseAlerts),
@@ -63,6 +69,13 @@ func Routes(sh *shell.Shell, d Deps) []shell.Route {
 		shell.Get("/jobs/{id}/errors.csv", staff.View, h.workErrors),
 		shell.Get("/jobs/{id}/cancel", staff.View, h.confirmStopWork),
 		shell.Post("/jobs/{id}/cancel", staff.View, h.stopWork),
-		shell.Everywhere(shell.Get("/queues", staff.View, h.showQueues)), // tasks say which shop's drops they are for
-	}
+		// Tasks say which shop's drops they are for.
+		shell.Live(2*time.Second, shell.Everywhere(shell.Get("/queues", staff.View, h.listQueues))),
+		shell.Everywhere(shell.Get("/queues/dashboard", staff.View, h.showDashboard)),
+		shell.Everywhere(shell.Get("/queues/{name}", staff.View, h.showQueue)),
+		shell.Everywhere(shell.Get("/queues/{name}/{step:pause|resume}", staff.Operate, h.confirmPause)),
+		shell.Everywhere(shell.Post("/queues/{name}/{step:pause|resume}", staff.Operate, h.pauseQueue)),
+		shell.Everywhere(shell.Get("/queues/{name}/tasks/{step:run|archive|delete}", staff.Operate, h.confirmTaskStep)),
+		shell.Everywhere(shell.Post("/queues/{name}/tasks/{step:run|archive|delete}", staff.Operate, h.takeTaskStep)),
+	}...)
 }

@@ -1,0 +1,4 @@
+package audience
+
+// HoldersSQL is the statement that finds the users who have a phone.
+const HoldersSQL = holdersSQL

@@ -1,0 +1,60 @@
+package audience
+
+import (
+	"context"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/jackc/pgx/v5"
+
+	"dropbell/adapters/postgres/internal/pg"
+	"dropbell/domain/user"
+)
+
+// Suggest returns up to limit users of each kind: the one whose id is text, those
+// whose name begins with it, and those whose e-mail or phone does, in any case.
+// Without contacts an e-mail or phone must equal text, so that it cannot be guessed
+// letter by letter. Each kind reads no more entries of its index than are returned,
+// so that a common beginning costs no more than a rare one; unlike [Users.Find] it
+// therefore has no order by id and no further page.
+func (s Users) Suggest(ctx context.Context, text string, contacts bool, limit int) ([]user.User, error) {
+	s.DB = s.Reports(ctx)
+	text = strings.TrimSpace(text)
+	if text == "" || !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
+		return nil, nil
+	}
+	id, _ := user.ParseID(text) // 0 is no user's
+	rows, err := s.Pool.Query(ctx, suggestSQL(contacts), text, id, max(1, limit))
+	if err != nil {
+		return nil, pg.Translate(err)
+	}
+	list, err := pgx.CollectRows(rows, scanUser)
+	return onceEach(list), pg.Translate(err)
+}
+
+// suggestSQL yields rows of users; one may be there several times.
+func suggestSQL(contacts bool) string {
+	parts := []string{`select ` + userColumns + ` from users where id = $2`}
+	add := func(condition, order string) {
+		parts = append(parts, `(select `+userColumns+` from users where `+strings.ReplaceAll(condition, "$3", "$1")+order+` limit $3)`)
+	}
+	add(begins("name"), ` order by lower(name) using ~<~`)
+	if contacts {
+		add(begins("email"), ` order by lower(email) using ~<~`)
+		add(begins("phone"), ` order by phone using ~<~`)
+	} else {
+		add(whole("email"), ``)
+		add(whole("phone"), ``)
+	}
+	return strings.Join(parts, "\nunion all ")
+}
+
+func onceEach(list []user.User) (once []user.User) {
+	seen := map[user.ID]bool{}
+	for _, u := range list {
+		if !seen[u.ID] {
+			seen[u.ID], once = true, append(once, u)
+		}
+	}
+	return once
+}

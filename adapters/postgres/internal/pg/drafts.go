@@ -1,0 +1,116 @@
+package pg
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"dropbell/domain/staff"
+)
+
+// A DraftKind is what a deleted draft is a draft of: the kind of the audit log's
+// objects.
+type DraftKind string
+
+// The kinds of drafts.
+const (
+	DropDraft     DraftKind = "template"
+	CampaignDraft DraftKind = "campaign"
+)
+
+// table is where drafts of the kind are, and fresh what restoring one changes in
+// its row: forms that showed the draft before are stale, a request to create it is
+// a new one, and an approval is asked for anew.
+func (k DraftKind) table() (name, fresh string) {
+	if k == CampaignDraft {
+		return "campaigns", `jsonb_build_object('request_key', null, 'approval_asked_at', null, 'approved_by', '')`
+	}
+	return "templates", `jsonb_build_object('request_key', null)`
+}
+
+// ErrReferenced is returned for a draft that cannot be deleted, since rows of
+// other tables are about it.
+var ErrReferenced = errors.New("rows of other tables are about the draft")
+
+// DeleteDraft keeps the draft among the deleted ones, from which [RestoreDraft]
+// returns it, and removes its row. It reports whether there is a draft with this
+// version, and returns [ErrReferenced].
+func DeleteDraft(ctx context.Context, tx pgx.Tx, kind DraftKind, id, version int64, e staff.Entry) (bool, error) {
+	table, _ := kind.table()
+	tag, err := tx.Exec(ctx, `
+		with gone as (delete from `+table+` d where d.id = $1 and d.version = $2 and d.state = 'draft' returning d.*)
+		insert into deleted_drafts (kind, id, shop_number, name, content, deleted_by)
+		select $3, id, coalesce(shop_number, 0), name, to_jsonb(gone), $4 from gone`, id, version, kind, e.Actor.Label+" "+e.Actor.Name)
+	if failed, ok := errors.AsType[*pgconn.PgError](err); ok && failed.Code == "23503" {
+		return false, ErrReferenced
+	}
+	if err != nil || tag.RowsAffected() == 0 {
+		return false, err
+	}
+	e.ObjectID = Itoa(id)
+	return true, InsertAudit(ctx, tx, e)
+}
+
+// A DeletedDraft is a draft that can be restored.
+type DeletedDraft struct {
+	Shop int64
+	Name string
+	At   time.Time
+	By   string
+}
+
+// DeletedDraftOf returns the deleted draft, false if there is none or it was
+// deleted longer ago than kept.
+func DeletedDraftOf(ctx context.Context, q Querier, kind DraftKind, id int64, kept time.Duration) (d DeletedDraft, found bool, err error) {
+	rows, err := q.Query(ctx, `select shop_number, name, deleted_at, deleted_by from deleted_drafts
+		where kind = $1 and id = $2 and deleted_at > clock_timestamp() - $3::interval`, kind, id, kept)
+	if err != nil {
+		return d, false, err
+	}
+	d, err = pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[DeletedDraft])
+	if errors.Is(err, pgx.ErrNoRows) {
+		return d, false, nil
+	}
+	return d, err == nil, err
+}
+
+// RestoreDraft makes the deleted draft a draft again, with its id and the next
+// version. It reports whether there was one to restore: of two that restore it at
+// once one does. Columns that the table has gained since have their defaults.
+func RestoreDraft(ctx context.Context, tx pgx.Tx, kind DraftKind, id int64, kept time.Duration, e staff.Entry) (bool, error) {
+	table, fresh := kind.table()
+	var columns []string
+	err := tx.QueryRow(ctx, `
+		with mine as (select content from deleted_drafts where kind = $1 and id = $2 and deleted_at > clock_timestamp() - $3::interval for update)
+		select array(select attname::text from pg_attribute where attrelid = $4::regclass and attnum > 0 and not attisdropped and mine.content ? attname) from mine`,
+		kind, id, kept, table).Scan(&columns)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	if !slices.Contains(columns, "id") {
+		return false, fmt.Errorf("the deleted %s %d has no id in its row", kind, id)
+	}
+	for i, name := range columns {
+		columns[i] = pgx.Identifier{name}.Sanitize()
+	}
+	list := strings.Join(columns, ", ")
+	_, err = tx.Exec(ctx, `
+		with mine as (delete from deleted_drafts where kind = $1 and id = $2 returning content as before)
+		insert into `+table+` (`+list+`) overriding system value
+		select `+list+` from mine, jsonb_populate_record(null::`+table+`, before || `+fresh+` || jsonb_build_object('version', (before ->> 'version')::bigint + 1,
+			'updated_at', clock_timestamp()))`, kind, id)
+	if err != nil {
+		return false, err
+	}
+	e.ObjectID = Itoa(id)
+	return true, InsertAudit(ctx, tx, e)
+}

@@ -1,0 +1,265 @@
+package work
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"dropbell/adapters/postgres/internal/pg"
+	"dropbell/domain/delivery"
+	"dropbell/domain/hook"
+)
+
+// HookEvents makes stored events and their deliveries of what has happened. Events
+// of the bus that are handled at the same time are stored together.
+type HookEvents struct {
+	*pg.DB
+	groups *pg.Committer[string, handledHook, []int64]
+}
+
+// handledHook is one event of the bus and what it means to endpoints.
+type handledHook struct {
+	id     string
+	events []hook.Event
+}
+
+// NewHookEvents starts the committer; close it.
+func NewHookEvents(db *pg.DB) *HookEvents {
+	s := &HookEvents{DB: db}
+	cfg := pg.Grouping{Workers: 1, MaxGroup: 64}.Config(db) // one: storing takes a lock
+	s.groups = pg.NewCommitter(cfg, func(h handledHook) string { return h.id }, s.storeGroup)
+	return s
+}
+
+// Close answers everything that was accepted and stops.
+func (s *HookEvents) Close() { s.groups.Close() }
+
+// Handle stores what an event of the bus means to endpoints, unless it was stored
+// before, and returns the endpoints that something waits for now.
+func (s *HookEvents) Handle(ctx context.Context, eventID string, events []hook.Event) (endpoints []int64, err error) {
+	if len(events) == 0 {
+		return nil, nil
+	}
+	return s.groups.Do(ctx, handledHook{eventID, events})
+}
+
+// deliverSQL starts the deliveries of stored events $1 to endpoints that are
+// enabled and chose their types, and returns the endpoints.
+const deliverSQL = `
+with started as (
+    insert into hook_deliveries (endpoint_id, event_id)
+    select e.id, v.id from hook_events v join hook_endpoints e on e.shop_number = v.shop_number
+    where v.id = any($1) and e.enabled and (cardinality(e.types) = 0 or v.type = any(e.types))
+    order by v.id, e.id returning endpoint_id
+)
+select distinct endpoint_id from started`
+
+// storeAndDeliver stores events and starts their deliveries.
+func storeAndDeliver(ctx context.Context, tx pgx.Tx, events []hook.Event) (endpoints []int64, err error) {
+	ids, err := storeEvents(ctx, tx, events)
+	if err != nil || len(ids) == 0 {
+		return nil, err
+	}
+	rows, err := tx.Query(ctx, deliverSQL, ids)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[int64])
+}
+
+// storeGroup returns for each event of the bus the endpoints of the whole group:
+// waking one too often does no harm.
+func (s *HookEvents) storeGroup(ctx context.Context, group []handledHook) ([][]int64, error) {
+	ids := make([]string, len(group))
+	for i, h := range group {
+		ids[i] = h.id
+	}
+	var endpoints []int64
+	err := s.Tx(ctx, func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, `insert into handled_events (handler, event_id) select 'hooks', id from unnest($1::uuid[]) id order by id
+			on conflict do nothing returning event_id::text`, ids)
+		if err != nil {
+			return err
+		}
+		fresh, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		if err != nil || len(fresh) == 0 {
+			return err
+		}
+		var events []hook.Event
+		for _, h := range group {
+			if slices.Contains(fresh, h.id) {
+				events = append(events, h.events...)
+			}
+		}
+		endpoints, err = storeAndDeliver(ctx, tx, events)
+		return err
+	})
+	answers := make([][]int64, len(group))
+	for i := range answers {
+		answers[i] = endpoints
+	}
+	return answers, err
+}
+
+// openedSQL returns drops that have opened since a shop wants to know, with an
+// id for the event that is the same each time: made of the instant and the
+// template. Those of a day ago are given up.
+const openedSQL = `
+select o.id, o.opens_at, o.event_id::text from (
+    select t.id, t.opens_at,
+        (lpad(to_hex(floor(extract(epoch from t.opens_at) * 1000)::bigint), 12, '0') || '7000' || lpad(to_hex(t.id), 16, '0'))::uuid as event_id
+    from templates t
+    where t.opens_at <= clock_timestamp() and t.opens_at > clock_timestamp() - interval '24 hours' and t.state in ('published', 'paused')
+        and exists (select from hook_wants w where w.shop_number = t.shop_number and w.since <= t.opens_at
+            and (cardinality(w.types) = 0 or '` + string(hook.DropOpened) + `' = any(w.types)))
+) o where not exists (select from handled_events h where h.handler = 'hooks' and h.event_id = o.event_id)
+order by o.opens_at, o.id limit $1`
+
+// Opened stores events of up to limit drops that have opened, each once, and
+// returns the endpoints to wake.
+func (s *HookEvents) Opened(ctx context.Context, limit int) (endpoints []int64, err error) {
+	rows, err := s.Pool.Query(ctx, openedSQL, limit)
+	if err != nil {
+		return nil, pg.Translate(err)
+	}
+	var ids []string
+	var events []hook.Event
+	var template int64
+	var at time.Time
+	var id string
+	if _, err := pgx.ForEachRow(rows, []any{&template, &at, &id}, func() error {
+		ids = append(ids, id)
+		events = append(events, hook.Event{Type: hook.DropOpened, Subject: hook.Drop(template), TemplateID: template, At: at, Items: 1,
+			Data: hook.DropData{TemplateID: template, OpensAt: at.UTC()}})
+		return nil
+	}); err != nil {
+		return nil, pg.Translate(err)
+	}
+	for i := range ids {
+		woken, err := s.Handle(ctx, ids[i], events[i:i+1])
+		if err != nil {
+			return endpoints, err
+		}
+		endpoints = append(endpoints, woken...)
+	}
+	return endpoints, nil
+}
+
+// issuedHorizonSQL moves the horizon of issued coupons as that of notices is moved:
+// those up to seen_to are told once every transaction that ran when it was stored
+// has ended.
+const issuedHorizonSQL = `
+with newest as (select coalesce(max(id), 0) as id from coupons)
+update hook_cursor set seen_to = newest.id, seen_xmax = pg_current_xact_id()
+from newest where planned_to = seen_to and newest.id > seen_to`
+
+// SkipIssued passes over the coupons that no shop wanted to be told of.
+func (s *HookEvents) SkipIssued(ctx context.Context) error {
+	_, err := s.Pool.Exec(ctx, `update hook_cursor c set planned_to = n.id, seen_to = n.id from (select coalesce(max(id), 0) as id from coupons) n
+		where c.planned_to < n.id`)
+	return pg.Translate(err)
+}
+
+// Issued stores events of up to limit coupons that were issued since the last
+// call, each once, and returns the endpoints to wake, and whether there may be more.
+func (s *HookEvents) Issued(ctx context.Context, limit int) (endpoints []int64, more bool, err error) {
+	if _, err = s.Pool.Exec(ctx, issuedHorizonSQL); err != nil {
+		return nil, false, pg.Translate(err)
+	}
+	err = s.Tx(ctx, func(tx pgx.Tx) error {
+		var from, to int64
+		var now time.Time
+		err := tx.QueryRow(ctx, `select planned_to, seen_to, clock_timestamp() from hook_cursor where planned_to < seen_to
+			and (seen_xmax <= pg_snapshot_xmin(pg_current_snapshot()) or seen_xmax >= pg_snapshot_xmax(pg_current_snapshot()))
+			for update skip locked`).Scan(&from, &to, &now)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		list, last, err := issuedCoupons(ctx, tx, from, to, limit)
+		if err != nil {
+			return err
+		}
+		if more = last < to; more {
+			to = last
+		}
+		if _, err := tx.Exec(ctx, `update hook_cursor set planned_to = $1`, to); err != nil || len(list) == 0 {
+			return err
+		}
+		endpoints, err = storeAndDeliver(ctx, tx, hook.OfIssued(list, now))
+		return err
+	})
+	return endpoints, more, err
+}
+
+// issuedCoupons returns those of up to limit coupons behind from that a shop wants
+// to be told of, and the id up to which it looked.
+func issuedCoupons(ctx context.Context, tx pgx.Tx, from, to int64, limit int) (list []hook.Issued, last int64, err error) {
+	rows, err := tx.Query(ctx, `
+		select c.id, c.template_id, c.user_id, c.origin, c.issued_at, c.expires_at,
+			exists (select from templates t join hook_wants w on w.shop_number = t.shop_number where t.id = c.template_id and w.since <= c.issued_at
+				and (cardinality(w.types) = 0 or '`+string(hook.CouponIssued)+`' = any(w.types)))
+		from (select * from coupons where id > $1 and id <= $2 order by id limit $3) c order by c.id`, from, to, limit)
+	if err != nil {
+		return nil, 0, err
+	}
+	var c hook.Issued
+	var wanted bool
+	n := 0
+	_, err = pgx.ForEachRow(rows, []any{&c.CouponID, &c.TemplateID, &c.UserID, &c.Origin, &c.IssuedAt, &c.ExpiresAt, &wanted}, func() error {
+		n++
+		last = c.CouponID
+		if wanted {
+			c.IssuedAt, c.ExpiresAt = c.IssuedAt.UTC(), c.ExpiresAt.UTC()
+			list = append(list, c)
+		}
+		return nil
+	})
+	if n < limit {
+		last = to
+	}
+	return list, last, err
+}
+
+// Dead returns the recipients of a batch without success, none if it has none.
+func (s *HookEvents) Dead(ctx context.Context, batchID int64) (d hook.DeadData, err error) {
+	rows, err := s.Pool.Query(ctx, `select b.kind, b.channel, b.template_id, case when b.kind = 'campaign' then b.owner_id else 0 end, x.user_id, x.reason, x.attempts, x.last_at
+		from batches b join exceptions x on x.batch_id = b.id and x.outcome = 'dead' where b.id = $1 and b.dead_count > 0 order by x.user_id`, batchID)
+	if err != nil {
+		return d, pg.Translate(err)
+	}
+	d.BatchID = batchID
+	var channel int
+	var item hook.DeadItem
+	_, err = pgx.ForEachRow(rows, []any{&d.Kind, &channel, &d.TemplateID, &d.CampaignID, &item.UserID, &item.Reason, &item.Attempts, &item.At}, func() error {
+		item.At = item.At.UTC()
+		d.Items = append(d.Items, item)
+		return nil
+	})
+	d.Channel = delivery.Channel(channel).String()
+	return d, pg.Translate(err)
+}
+
+// Finished returns the outcome of a campaign; false unless it is finished.
+func (s *HookEvents) Finished(ctx context.Context, campaignID int64) (d hook.CampaignData, finished bool, err error) {
+	err = s.Pool.QueryRow(ctx, `select id, coalesce((audience->>'template_id')::bigint, 0), settled_at, people, sent, skipped, expired, dead from campaigns
+		where id = $1 and state = 'finished' and settled_at is not null`, campaignID).
+		Scan(&d.CampaignID, &d.TemplateID, &d.FinishedAt, &d.Recipients, &d.Sent, &d.Skipped, &d.Expired, &d.Dead)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return d, false, nil
+	}
+	d.FinishedAt = d.FinishedAt.UTC()
+	return d, err == nil, pg.Translate(err)
+}
+
+// SoldOutBy reports whether the issue that made the total took the last coupon of
+// the template's stock.
+func (s *HookEvents) SoldOutBy(ctx context.Context, templateID, total int64) (soldOut bool, err error) {
+	err = s.Pool.QueryRow(ctx, `select coalesce((select issued >= stock and $2 >= stock from templates where id = $1), false)`, templateID, total).Scan(&soldOut)
+	return soldOut, pg.Translate(err)
+}

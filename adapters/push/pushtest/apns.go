@@ -1,0 +1,270 @@
+// Package pushtest imitates the push services of Apple and Google by their published
+// protocols, for tests, benchmarks and the demo: what it accepts and refuses is what
+// they do, with the status, headers and bodies of their answers.
+package pushtest
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/hex"
+	"encoding/json"
+	"encoding/pem"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/lestrrat-go/jwx/v3/jwa"
+	"github.com/lestrrat-go/jwx/v3/jws"
+	"github.com/lestrrat-go/jwx/v3/jwt"
+)
+
+// A Push is one push that a service accepted.
+type Push struct {
+	Token  string
+	Header http.Header
+	Body   []byte
+}
+
+// A Fault is what a service answers instead of accepting a push.
+type Fault struct {
+	Status     int
+	Reason     string
+	RetryAfter string
+	// Since is when the app was removed, of a 410 by Apple.
+	Since time.Time
+}
+
+// pushes is what the imitations record.
+type pushes struct {
+	mu     sync.Mutex
+	list   []Push
+	faults map[string]Fault // by token; "" = every one
+	Keep   bool             // bodies and headers, not counts alone
+	count  int
+}
+
+func (p *pushes) accept(push Push) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.count++; p.Keep {
+		p.list = append(p.list, push)
+	}
+}
+
+// Fail makes the service answer f to pushes to the token, or to all if it is
+// empty, until [pushes.Heal].
+func (p *pushes) Fail(token string, f Fault) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.faults == nil {
+		p.faults = map[string]Fault{}
+	}
+	p.faults[token] = f
+}
+
+// Heal ends all faults.
+func (p *pushes) Heal() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.faults = nil
+}
+
+func (p *pushes) fault(token string) (Fault, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	f, found := p.faults[token]
+	if !found {
+		f, found = p.faults[""]
+	}
+	return f, found
+}
+
+// Pushes returns what was accepted so far.
+func (p *pushes) Pushes() []Push {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return append([]Push(nil), p.list...)
+}
+
+// Count returns how many pushes were accepted so far.
+func (p *pushes) Count() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.count
+}
+
+// APNs imitates the Apple Push Notification service, over HTTP/2 without TLS.
+type APNs struct {
+	pushes
+	URL string
+	// Key is the .p8 file of the team, KeyID, TeamID and Topic its names.
+	Key                  []byte
+	KeyID, TeamID, Topic string
+	// Now is its clock.
+	Now func() time.Time
+
+	key    *ecdsa.PrivateKey
+	server *httptest.Server
+	known  sync.Map // tokens found valid, and when they were issued
+	// Tokens counts the provider tokens that it has seen.
+	tokens sync.Map
+}
+
+// NewAPNs starts an imitation; close it with Close.
+func NewAPNs() (*APNs, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return nil, err
+	}
+	a := &APNs{key: key, Key: pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}),
+		KeyID: "ABC123DEFG", TeamID: "DEF123GHIJ", Topic: "com.example.shop", Now: time.Now}
+	a.Keep = true
+	a.server = httptest.NewUnstartedServer(a)
+	a.server.Config.Protocols = new(http.Protocols)
+	a.server.Config.Protocols.SetUnencryptedHTTP2(true)
+	a.server.Config.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: 1000}
+	a.server.Start()
+	a.URL = a.server.URL
+	return a, nil
+}
+
+// Close stops the imitation.
+func (a *APNs) Close() { a.server.Close() }
+
+// ProviderTokens returns how many different provider tokens were valid.
+func (a *APNs) ProviderTokens() (n int) {
+	a.tokens.Range(func(any, any) bool { n++; return true })
+	return n
+}
+
+// ServeHTTP answers one push.
+func (a *APNs) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	id := r.Header.Get("apns-id")
+	if _, err := uuid.Parse(id); id != "" && err != nil {
+		a.refuse(w, Fault{Status: 400, Reason: "BadMessageId"})
+		return
+	}
+	if id == "" {
+		id = uuid.NewString()
+	}
+	w.Header().Set("apns-id", id)
+	body, _ := io.ReadAll(r.Body)
+	token, ok := strings.CutPrefix(r.URL.Path, "/3/device/")
+	if fault := a.judge(r, token, ok, body); fault.Status != 0 {
+		a.refuse(w, fault)
+		return
+	}
+	a.accept(Push{Token: token, Header: r.Header.Clone(), Body: body})
+	w.WriteHeader(http.StatusOK)
+}
+
+// judge checks a push in the order of Apple's table of errors.
+func (a *APNs) judge(r *http.Request, token string, path bool, body []byte) Fault {
+	var note struct {
+		APS *struct {
+			Alert any `json:"alert"`
+		} `json:"aps"`
+	}
+	raw, notHex := hex.DecodeString(token)
+	expiration := r.Header.Get("apns-expiration")
+	_, badExpiration := strconv.ParseInt(expiration, 10, 64)
+	switch {
+	case r.ProtoMajor != 2:
+		return Fault{Status: http.StatusHTTPVersionNotSupported}
+	case r.Method != http.MethodPost:
+		return Fault{Status: 405, Reason: "MethodNotAllowed"}
+	case !path:
+		return Fault{Status: 404, Reason: "BadPath"}
+	case token == "":
+		return Fault{Status: 400, Reason: "MissingDeviceToken"}
+	case r.Header.Get("apns-topic") == "":
+		return Fault{Status: 400, Reason: "MissingTopic"}
+	case r.Header.Get("apns-topic") != a.Topic:
+		return Fault{Status: 400, Reason: "TopicDisallowed"}
+	case r.Header.Get("apns-push-type") != "alert":
+		return Fault{Status: 400, Reason: "InvalidPushType"}
+	case expiration != "" && badExpiration != nil:
+		return Fault{Status: 400, Reason: "BadExpirationDate"}
+	case len(r.Header.Get("apns-collapse-id")) > 64:
+		return Fault{Status: 400, Reason: "BadCollapseId"}
+	case r.Header.Get("apns-priority") != "10" && r.Header.Get("apns-priority") != "5":
+		return Fault{Status: 400, Reason: "BadPriority"}
+	case len(body) == 0:
+		return Fault{Status: 400, Reason: "PayloadEmpty"}
+	case len(body) > 4096:
+		return Fault{Status: 413, Reason: "PayloadTooLarge"}
+	case notHex != nil || len(raw) < 32:
+		return Fault{Status: 400, Reason: "BadDeviceToken"}
+	case json.Unmarshal(body, &note) != nil || note.APS == nil || note.APS.Alert == nil:
+		return Fault{Status: 400, Reason: "BadMessage"}
+	}
+	if fault := a.authorize(r); fault.Status != 0 {
+		return fault
+	}
+	fault, _ := a.fault(token)
+	return fault
+}
+
+func (a *APNs) authorize(r *http.Request) Fault {
+	bearer, ok := strings.CutPrefix(r.Header.Get("authorization"), "bearer ")
+	if !ok {
+		return Fault{Status: 403, Reason: "MissingProviderToken"}
+	}
+	issued, known := a.known.Load(bearer)
+	if !known {
+		at, ok := a.verify(bearer)
+		if !ok {
+			return Fault{Status: 403, Reason: "InvalidProviderToken"}
+		}
+		a.known.Store(bearer, at)
+		a.tokens.Store(bearer, true)
+		issued = at
+	}
+	if a.Now().Sub(issued.(time.Time)) > time.Hour {
+		return Fault{Status: 403, Reason: "ExpiredProviderToken"}
+	}
+	return Fault{}
+}
+
+func (a *APNs) verify(bearer string) (issued time.Time, ok bool) {
+	message, err := jws.Parse([]byte(bearer))
+	if err != nil || len(message.Signatures()) != 1 {
+		return issued, false
+	}
+	if kid, _ := message.Signatures()[0].ProtectedHeaders().KeyID(); kid != a.KeyID {
+		return issued, false
+	}
+	token, err := jwt.Parse([]byte(bearer), jwt.WithKey(jwa.ES256(), &a.key.PublicKey), jwt.WithValidate(false))
+	if err != nil {
+		return issued, false
+	}
+	team, _ := token.Issuer()
+	issued, found := token.IssuedAt()
+	return issued, found && team == a.TeamID
+}
+
+func (a *APNs) refuse(w http.ResponseWriter, f Fault) {
+	if f.RetryAfter != "" {
+		w.Header().Set("Retry-After", f.RetryAfter)
+	}
+	w.WriteHeader(f.Status)
+	if f.Reason == "" {
+		return
+	}
+	answer := map[string]any{"reason": f.Reason}
+	if !f.Since.IsZero() {
+		answer["timestamp"] = f.Since.UnixMilli()
+	}
+	_ = json.NewEncoder(w).Encode(answer)
+}

@@ -1,0 +1,111 @@
+// Package push delivers the channel of push messages: to a user's browsers and
+// phones, by whatever services are configured for them.
+package push
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
+
+	"dropbell/domain/delivery"
+)
+
+// chunkSize is small because every message is a call of its own, or several.
+const chunkSize = 20
+
+// A Service reaches one kind of devices. Implementations are safe for concurrent use.
+type Service interface {
+	// Name is the service's name in metrics.
+	Name() string
+	// Push sends the message to each of the user's devices of this kind, and
+	// returns an answer for each device: none if the user has no such device.
+	Push(ctx context.Context, m delivery.Message) []delivery.Result
+	// Close ends idle connections.
+	Close() error
+}
+
+// A Sender pushes to all of a user's devices. It is safe for concurrent use.
+type Sender struct {
+	services []Service
+	options  Options
+}
+
+// Options are the limits of a [Sender], and what watches it.
+type Options struct {
+	// Parallel is how many messages of one [Sender.Send] are under way at once; 0 = all.
+	Parallel int
+	// Answered is called with a service's name and its answer about each device,
+	// possibly concurrently. May be nil.
+	Answered func(service string, answer delivery.Result)
+}
+
+// New returns a sender by way of the services, at least one.
+func New(o Options, services ...Service) *Sender {
+	if o.Parallel <= 0 {
+		o.Parallel = chunkSize
+	}
+	return &Sender{services: services, options: o}
+}
+
+// Channel returns [delivery.WebPush], the name that the channel has in the API.
+func (s *Sender) Channel() delivery.Channel { return delivery.WebPush }
+
+// ChunkSize returns the most messages of one Send.
+func (s *Sender) ChunkSize() int { return chunkSize }
+
+// Close ends idle connections.
+func (s *Sender) Close() error {
+	var all []error
+	for _, service := range s.services {
+		all = append(all, service.Close())
+	}
+	return errors.Join(all...)
+}
+
+// Send pushes every message to all devices of its user, and each takes its
+// place among those under way until it is recorded in its [delivery.Journal]. A message
+// is Delivered if any service accepts it for any device, and Permanent if none of
+// the devices can ever be reached; see [delivery.Best].
+func (s *Sender) Send(ctx context.Context, messages []delivery.Message) []delivery.Result {
+	results := make([]delivery.Result, len(messages))
+	var group errgroup.Group
+	group.SetLimit(s.options.Parallel)
+	var stopped atomic.Bool // something that was taken cannot be recorded
+	for i, m := range messages {
+		group.Go(func() error {
+			if results[i] = delivery.Unrecorded(); stopped.Load() {
+				return nil
+			}
+			// A panic in this goroutine would end the program.
+			results[i] = delivery.Isolated(func() delivery.Result { return s.one(ctx, m) })
+			if results[i].Status == delivery.Delivered && m.Journal != nil && m.Journal.Accepted(m.To.ID)(ctx) != nil {
+				stopped.Store(true)
+			}
+			return nil
+		})
+	}
+	_ = group.Wait()
+	return results
+}
+
+func (s *Sender) one(ctx context.Context, m delivery.Message) delivery.Result {
+	if !m.To.Pushable() {
+		return delivery.Result{Status: delivery.Permanent, Detail: "no browser or phone is registered"}
+	}
+	var answers []delivery.Result
+	for _, service := range s.services {
+		devices := service.Push(ctx, m)
+		if s.options.Answered != nil {
+			for _, answer := range devices {
+				s.options.Answered(service.Name(), answer)
+			}
+		}
+		answers = append(answers, devices...)
+	}
+	if len(answers) == 0 {
+		return delivery.Result{Status: delivery.Permanent, Detail: "no push service is configured for the devices of this user"}
+	}
+	return delivery.Best(answers...)
+}

@@ -1,0 +1,91 @@
+package push_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"dropbell/adapters/push"
+	"dropbell/adapters/sendertest"
+	"dropbell/domain/delivery"
+	"dropbell/domain/user"
+)
+
+// A service answers for each device with what its function says.
+type service func(ctx context.Context, m delivery.Message) []delivery.Result
+
+func (s service) Push(ctx context.Context, m delivery.Message) []delivery.Result { return s(ctx, m) }
+func (s service) Name() string                                                   { return "test" }
+func (s service) Close() error                                                   { return nil }
+
+func always(answers ...delivery.Result) service {
+	return func(context.Context, delivery.Message) []delivery.Result { return answers }
+}
+
+func registered(n int) []delivery.Message {
+	messages := sendertest.Messages(delivery.WebPush, n)
+	for i := range messages {
+		messages[i].To.Devices = []user.Device{{Platform: user.IOS, Token: "aa"}}
+	}
+	return messages
+}
+
+func TestOneOutcomeOfAllDevices(t *testing.T) {
+	sent := delivery.Result{Status: delivery.Delivered}
+	gone := delivery.Result{Status: delivery.Permanent, Detail: "gone"}
+	down := delivery.Result{Detail: "down"}
+	soon := delivery.Result{Status: delivery.Throttled, After: time.Second}
+	later := delivery.Result{Status: delivery.Throttled, After: time.Minute}
+	for name, c := range map[string]struct {
+		services []push.Service
+		want     delivery.Result
+	}{
+		"a phone and no browser":   {[]push.Service{always(), always(sent)}, sent},
+		"one of three":             {[]push.Service{always(gone, down), always(sent)}, sent},
+		"gone and down":            {[]push.Service{always(gone), always(down)}, down},
+		"all gone":                 {[]push.Service{always(gone, gone)}, gone},
+		"the longer pause":         {[]push.Service{always(soon, down), always(later)}, later},
+		"a service that is absent": {[]push.Service{always()}, delivery.Result{Status: delivery.Permanent, Detail: "no push service is configured for the devices of this user"}},
+	} {
+		if got := push.New(push.Options{}, c.services...).Send(t.Context(), registered(1))[0]; got != c.want {
+			t.Errorf("%s: got %+v, want %+v", name, got, c.want)
+		}
+	}
+}
+
+func TestParallelIsBounded(t *testing.T) {
+	const limit = 3
+	var (
+		mu        sync.Mutex
+		now, peak int
+		full      = make(chan struct{})
+	)
+	count := func(n int) {
+		mu.Lock()
+		defer mu.Unlock()
+		now += n
+		if now == limit && peak < limit {
+			close(full)
+		}
+		peak = max(peak, now)
+	}
+	s := service(func(ctx context.Context, _ delivery.Message) []delivery.Result {
+		count(1)
+		defer count(-1)
+		// No call leaves before the limit is reached, so that more would meet here.
+		select {
+		case <-full:
+		case <-ctx.Done():
+		}
+		return []delivery.Result{{Status: delivery.Delivered}}
+	})
+	for i, r := range push.New(push.Options{Parallel: limit}, s).Send(t.Context(), registered(20)) {
+		if r.Status != delivery.Delivered {
+			t.Errorf("message %d: got %+v", i+1, r)
+		}
+	}
+	if peak != limit {
+		t.Errorf("up to %d pushes at once, want %d", peak, limit)
+	}
+}

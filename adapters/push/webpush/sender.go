@@ -1,0 +1,173 @@
+// Package webpush delivers to browsers (RFC 8030), encrypted (RFC 8291) and
+// identified by VAPID (RFC 8292).
+package webpush
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+
+	push "github.com/SherClockHolmes/webpush-go"
+
+	"dropbell/domain/delivery"
+	"dropbell/domain/user"
+)
+
+const (
+	// maxSubscriptions bounds what one user can make us do; the newest count.
+	maxSubscriptions = 20
+	// maxDrain is how much of an answer is read to keep the connection.
+	maxDrain = 16 << 10
+)
+
+// A Sender is the push service of browsers. It is safe for concurrent use.
+type Sender struct {
+	cfg     Config
+	client  *http.Client
+	subject string
+	hosts   *hosts
+}
+
+// New returns a sender, or an error that says what is wrong with cfg, without
+// the private key.
+func New(cfg Config) (*Sender, error) {
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	cfg.setDefaults()
+	return &Sender{
+		cfg:   cfg,
+		hosts: newHosts(cfg.Now),
+		// The library adds the scheme of mail addresses by itself.
+		subject: strings.TrimPrefix(cfg.Subject, "mailto:"),
+		client: &http.Client{
+			Transport: cfg.Transport,
+			Timeout:   cfg.Timeout,
+			// A redirect would lead around the check of the endpoint.
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+	}, nil
+}
+
+// Name returns "web".
+func (s *Sender) Name() string { return "web" }
+
+// Close ends idle connections.
+func (s *Sender) Close() error {
+	s.client.CloseIdleConnections()
+	return nil
+}
+
+// Push sends the message to the user's browsers; see [push.Service].
+func (s *Sender) Push(ctx context.Context, m delivery.Message) []delivery.Result {
+	subscriptions := m.To.Push
+	if len(subscriptions) == 0 {
+		return nil
+	}
+	subscriptions = subscriptions[max(0, len(subscriptions)-maxSubscriptions):]
+	body := payload(m)
+	results := make([]delivery.Result, len(subscriptions))
+	for i, subscription := range subscriptions {
+		results[i] = s.push(ctx, m, subscription, body)
+	}
+	return results
+}
+
+func (s *Sender) push(ctx context.Context, m delivery.Message, to user.PushSubscription, body []byte) delivery.Result {
+	if err := ctx.Err(); err != nil {
+		return delivery.Result{Detail: delivery.CauseOf(err)}
+	}
+	host, err := s.cfg.checkEndpoint(to.Endpoint)
+	if err != nil {
+		return delivery.Result{Status: delivery.Permanent, Detail: err.Error()}
+	}
+	if r := s.hosts.ask(host, s.cfg.Timeout); r.left > 0 {
+		return s.leftAlone(r)
+	}
+	return s.call(ctx, m, host, to, body)
+}
+
+// leftAlone is the answer for a host that is not called for a while. Waiting
+// for it uses up no attempts, unless it is gone for long or all are.
+func (s *Sender) leftAlone(r rest) delivery.Result {
+	result := delivery.Result{Detail: "the push service fails and is left alone for a moment: " + r.cause, After: r.left}
+	switch {
+	case s.hosts.down():
+	case s.cfg.Now().Sub(r.since) > forgiving:
+		result.Apart = true
+	default:
+		result.Status, result.Apart = delivery.Throttled, true
+	}
+	return result
+}
+
+// call pushes once and remembers how the host did.
+func (s *Sender) call(ctx context.Context, m delivery.Message, host string, to user.PushSubscription, body []byte) delivery.Result {
+	now := s.cfg.Now()
+	resp, err := push.SendNotificationWithContext(ctx, body, &push.Subscription{
+		Endpoint: to.Endpoint,
+		Keys:     push.Keys{Auth: to.Auth, P256dh: to.P256dh},
+	}, &push.Options{
+		HTTPClient:      s.client,
+		Subscriber:      s.subject,
+		Topic:           topic(m),
+		TTL:             ttl(m.Subject, now),
+		Urgency:         push.UrgencyHigh,
+		VAPIDPublicKey:  s.cfg.PublicKey,
+		VAPIDPrivateKey: s.cfg.PrivateKey,
+	})
+	if err != nil {
+		return s.failure(ctx, host, err)
+	}
+	_, _ = io.CopyN(io.Discard, resp.Body, maxDrain)
+	_ = resp.Body.Close()
+	result := delivery.HTTPResult(resp.StatusCode, resp.Header.Get("Retry-After"), now)
+	if resp.StatusCode >= 500 && result.Status == delivery.Transient {
+		s.hosts.failed(host, result.Detail)
+	} else {
+		s.hosts.answered(host, result.Status == delivery.Delivered)
+	}
+	if resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusGone {
+		if s.cfg.OnGone != nil {
+			s.cfg.OnGone(ctx, m.To.ID, to)
+		}
+		return delivery.Result{Status: delivery.Permanent, Detail: "the push subscription no longer exists"}
+	}
+	// How fast one push service may be called is its own affair.
+	result.Apart = result.Status == delivery.Throttled || result.Status == delivery.Transient && !s.hosts.down()
+	return result
+}
+
+// failure sorts an error of a push that got no answer. Everything that happens
+// before the call is about the subscription's own keys.
+func (s *Sender) failure(ctx context.Context, host string, err error) delivery.Result {
+	lookup, unresolved := errors.AsType[*net.DNSError](err)
+	_, called := errors.AsType[*url.Error](err)
+	permanent := ""
+	switch {
+	case errors.Is(err, errPrivate):
+		permanent = errPrivate.Error()
+	case !called:
+		permanent = "the push subscription's keys are not usable"
+	case unresolved && lookup.IsNotFound && !s.hosts.good(host):
+		// A name that does not resolve is invented, or the push service is gone; a
+		// name that has resolved before is missing for the moment.
+		permanent = "the push endpoint's host does not exist"
+	case ctx.Err() == nil:
+		cause := delivery.CauseOf(err)
+		if unresolved {
+			cause = delivery.DetailOf("its name was not found: " + lookup.Err) // without the name
+		}
+		s.hosts.failed(host, cause)
+		return delivery.Result{Detail: cause, Apart: !s.hosts.down()}
+	}
+	s.hosts.spared(host)
+	if permanent != "" {
+		return delivery.Result{Status: delivery.Permanent, Detail: permanent}
+	}
+	return delivery.Result{Detail: delivery.CauseOf(err)} // we hung up
+}

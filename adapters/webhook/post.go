@@ -1,0 +1,86 @@
+package webhook
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"syscall"
+	"time"
+
+	"dropbell/domain/delivery"
+	"dropbell/domain/hook"
+	"dropbell/domain/netrule"
+)
+
+// maxResponse is how many bytes of an answer are kept for the log.
+const maxResponse = 2 << 10
+
+// errPrivate is the refusal to connect to an address that is not public.
+var errPrivate = errors.New("the endpoint's name leads to an address that is not public")
+
+// A Poster posts events to the endpoints of shops' servers. It connects to public
+// addresses only, judged after the name was resolved, follows no redirects and
+// uses no proxy, which would resolve names itself. It is safe for concurrent use.
+type Poster struct{ client *http.Client }
+
+// NewPoster returns a poster whose calls take at most timeout, 0 = 15 s, from
+// resolving the name to the end of the answer. Insecure allows every address, for
+// development.
+func NewPoster(timeout time.Duration, insecure bool) *Poster {
+	if timeout <= 0 {
+		timeout = defaultTimeout
+	}
+	client := newClient(timeout)
+	transport := client.Transport.(*http.Transport)
+	transport.Proxy = nil
+	transport.MaxIdleConns, transport.MaxIdleConnsPerHost = 256, 16
+	transport.MaxResponseHeaderBytes = 64 << 10
+	transport.DisableCompression = true // so that an answer is not larger than what is read of it
+	if !insecure {
+		transport.DialContext = (&net.Dialer{Timeout: timeout, ControlContext: refusePrivate}).DialContext
+	}
+	return &Poster{client}
+}
+
+func refusePrivate(_ context.Context, _, address string, _ syscall.RawConn) error {
+	target, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return err
+	}
+	if !netrule.Public(target.Addr()) {
+		return errPrivate
+	}
+	return nil
+}
+
+// Close ends idle connections.
+func (p *Poster) Close() error {
+	p.client.CloseIdleConnections()
+	return nil
+}
+
+// Post posts the body, signed with each of the keys; see [hook.Poster].
+func (p *Poster) Post(ctx context.Context, url, id string, at time.Time, body []byte, keys [][]byte) (a hook.Answer) {
+	began := time.Now()
+	defer func() { a.Took = time.Since(began) }()
+	req, err := signedRequest(ctx, url, id, at, body, keys...)
+	if err != nil {
+		return hook.Answer{Error: "the endpoint's address cannot be used"}
+	}
+	resp, err := p.client.Do(req)
+	if errors.Is(err, errPrivate) {
+		return hook.Answer{Error: errPrivate.Error()}
+	}
+	if err != nil {
+		return hook.Answer{Error: delivery.CauseOf(err)}
+	}
+	defer resp.Body.Close()
+	start, _ := io.ReadAll(io.LimitReader(resp.Body, maxResponse)) // what has come is kept
+	_, _ = io.CopyN(io.Discard, resp.Body, maxDrain)
+	return hook.Answer{Status: resp.StatusCode, Response: strings.ToValidUTF8(string(start), "\uFFFD"),
+		RetryAfter: delivery.RetryAfter(resp.Header.Get("Retry-After"), at)}
+}

@@ -1,0 +1,52 @@
+package hook
+
+import "slices"
+
+// A Type is one kind of event that endpoints are sent. Its form and the fields of
+// its data never change their meaning; docs/webhooks.md describes them, and
+// testdata has an example of each.
+type Type string
+
+// The types. TestEvent is sent to one endpoint when staff ask for it.
+const (
+	DropPublished        Type = "drop.published"
+	DropMoved            Type = "drop.moved"
+	DropOpened           Type = "drop.opened"
+	DropSoldOut          Type = "drop.sold_out"
+	DropClosed           Type = "drop.closed"
+	DropCancelled        Type = "drop.cancelled"
+	ReservationMade      Type = "reservation.made"
+	ReservationCancelled Type = "reservation.cancelled"
+	CouponIssued         Type = "coupon.issued"
+	CouponLocked         Type = "coupon.locked"
+	CouponUsed           Type = "coupon.used"
+	CouponReleased       Type = "coupon.released"
+	CouponRefunded       Type = "coupon.refunded"
+	CouponRevoked        Type = "coupon.revoked"
+	CouponExpired        Type = "coupon.expired"
+	CampaignFinished     Type = "campaign.finished"
+	DeliveryDead         Type = "delivery.dead"
+	TestEvent            Type = "endpoint.test"
+)
+
+// Types returns the types that an endpoint can choose, in the order of pages and
+// documents.
+func Types() []Type {
+	return []Type{DropPublished, DropMoved, DropOpened, DropSoldOut, DropClosed, DropCancelled, ReservationMade, ReservationCancelled,
+		CouponIssued, CouponLocked, CouponUsed, CouponReleased, CouponRefunded, CouponRevoked, CouponExpired, CampaignFinished, DeliveryDead}
+}
+
+// Batched reports whether one event of the type is about up to [MaxItems] users.
+func (t Type) Batched() bool {
+	switch t {
+	case ReservationMade, ReservationCancelled, CouponIssued, CouponExpired, DeliveryDead:
+		return true
+	}
+	return false
+}
+
+// Valid reports whether an endpoint can choose the type.
+func (t Type) Valid() bool { return slices.Contains(Types(), t) }
+
+// MaxItems is how many items one event of a batched type has at most: about 50 KB.
+const MaxItems = 500

@@ -1,0 +1,139 @@
+package hook
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+	"time"
+
+	"dropbell/domain/coupon"
+	"dropbell/domain/event"
+	"dropbell/domain/reminder"
+)
+
+// OfTemplate returns the event of a template's transition, or false for a topic
+// that is none.
+func OfTemplate(topic string, e event.Template) (Event, bool) {
+	types := map[string]Type{event.TemplatePublished: DropPublished, event.TemplateMoved: DropMoved,
+		event.TemplateClosed: DropClosed, event.TemplateCancelled: DropCancelled}
+	t, ok := types[topic]
+	return Event{Type: t, Subject: Drop(e.TemplateID), TemplateID: e.TemplateID, Sequence: e.Sequence, At: e.At, Items: 1,
+		Data: DropData{TemplateID: e.TemplateID, Version: e.Version, OpensAt: e.OpensAt.UTC()}}, ok
+}
+
+// OfIssue returns the event of a drop that the issue has sold out.
+func OfIssue(i event.Issue, at time.Time) Event {
+	return Event{Type: DropSoldOut, Subject: Drop(i.TemplateID), TemplateID: i.TemplateID, At: at, Items: 1,
+		Data: SoldOutData{i.TemplateID, i.Total}}
+}
+
+// OfCoupon returns the event of one coupon's step, or false for a step that is
+// none. The number of the step's line in the coupon's log orders it.
+func OfCoupon(e event.Coupon) (Event, bool) {
+	types := map[coupon.Step]Type{coupon.StepLock: CouponLocked, coupon.StepConfirm: CouponUsed, coupon.StepRelease: CouponReleased,
+		coupon.StepTimeout: CouponReleased, coupon.StepRefund: CouponRefunded, coupon.StepRevoke: CouponRevoked}
+	t, ok := types[coupon.Step(e.Step)]
+	data := CouponData{CouponID: e.CouponID, TemplateID: e.TemplateID, UserID: e.UserID, OrderID: e.OrderID, Step: e.Step, State: e.To, Discount: e.Discount}
+	if e.LockedUntil != nil {
+		until := e.LockedUntil.UTC()
+		data.LockedUntil = &until
+	}
+	return Event{Type: t, Subject: "coupon/" + strconv.FormatInt(e.CouponID, 10), TemplateID: e.TemplateID, Sequence: e.OperationID, At: e.At,
+		Items: 1, Data: data}, ok
+}
+
+// OfReservations returns the events of reservations or cancellations, in parts of
+// at most [MaxItems].
+func OfReservations(e event.ReservationList) (list []Event) {
+	t, known := ReservationMade, map[int64]json.RawMessage{}
+	if e.Cancelled {
+		t = ReservationCancelled
+	}
+	for part := range slices.Chunk(e.Items, MaxItems) {
+		x := Event{Type: t, Subject: Drop(e.TemplateID), TemplateID: e.TemplateID, Items: len(part)}
+		items := make([]ReservationItem, len(part))
+		for i, r := range part {
+			if known[r.Bits] == nil {
+				known[r.Bits] = remindersJSON(r.Bits)
+			}
+			items[i] = ReservationItem{r.UserID, known[r.Bits], r.Sequence, r.At.UTC()}
+			x.Sequence = max(x.Sequence, r.Sequence)
+			if r.At.After(x.At) {
+				x.At = r.At
+			}
+		}
+		x.Data = ReservationsData{e.TemplateID, items}
+		list = append(list, x)
+	}
+	return list
+}
+
+func remindersJSON(bits int64) json.RawMessage {
+	type one struct {
+		Channel string `json:"channel"`
+		Minutes int    `json:"minutes"`
+	}
+	list := []one{}
+	for _, r := range reminder.StoredBitmap(bits).Reminders() {
+		list = append(list, one{r.Channel.String(), r.Slot.Minutes()})
+	}
+	b, _ := json.Marshal(list) // strings and numbers always have a JSON form
+	return b
+}
+
+// OfExpired returns the events of coupons of one template that have expired.
+func OfExpired(e event.ExpiredList) (list []Event) {
+	for part := range slices.Chunk(e.Items, MaxItems) {
+		items := make([]ExpiredItem, len(part))
+		for i, c := range part {
+			items[i] = ExpiredItem{c.CouponID, c.UserID, c.OperationID}
+		}
+		list = append(list, Event{Type: CouponExpired, Subject: Drop(e.TemplateID), TemplateID: e.TemplateID, At: e.At, Items: len(part),
+			Data: ExpiredData{e.TemplateID, items}})
+	}
+	return list
+}
+
+// Issued is one coupon that has become known to [OfIssued].
+type Issued struct {
+	TemplateID int64
+	IssuedItem
+}
+
+// OfIssued returns the events of coupons that were issued, in parts of one
+// template and at most [MaxItems] in the order of the list.
+func OfIssued(coupons []Issued, at time.Time) (list []Event) {
+	byTemplate := map[int64][]IssuedItem{}
+	var order []int64
+	for _, c := range coupons {
+		if byTemplate[c.TemplateID] == nil {
+			order = append(order, c.TemplateID)
+		}
+		byTemplate[c.TemplateID] = append(byTemplate[c.TemplateID], c.IssuedItem)
+	}
+	for _, id := range order {
+		for part := range slices.Chunk(byTemplate[id], MaxItems) {
+			list = append(list, Event{Type: CouponIssued, Subject: Drop(id), TemplateID: id, At: at, Items: len(part), Data: IssuedData{id, part}})
+		}
+	}
+	return list
+}
+
+// OfDead returns the events of a batch's recipients without success.
+func OfDead(d DeadData, at time.Time) (list []Event) {
+	subject := Drop(d.TemplateID)
+	if d.CampaignID != 0 {
+		subject = "campaign/" + strconv.FormatInt(d.CampaignID, 10)
+	}
+	for part := range slices.Chunk(d.Items, MaxItems) {
+		data := d
+		data.Items = part
+		list = append(list, Event{Type: DeliveryDead, Subject: subject, TemplateID: d.TemplateID, CampaignID: d.CampaignID, At: at, Items: len(part), Data: data})
+	}
+	return list
+}
+
+// OfCampaign returns the event of a campaign whose recipients all have an outcome.
+func OfCampaign(d CampaignData) Event {
+	return Event{Type: CampaignFinished, Subject: "campaign/" + strconv.FormatInt(d.CampaignID, 10), CampaignID: d.CampaignID, At: d.FinishedAt, Items: 1, Data: d}
+}

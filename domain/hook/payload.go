@@ -1,0 +1,155 @@
+package hook
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// An Event is one message to endpoints before it is numbered and stored. It
+// belongs to the shop of its template, else of its campaign, else to Shop.
+type Event struct {
+	Type       Type
+	Subject    string // "drop/1"
+	TemplateID int64
+	CampaignID int64
+	Shop       int64
+	// Sequence orders events of one subject; 0 = the store draws it.
+	Sequence int64
+	At       time.Time
+	// Items is how many items Data has; 1 unless the type is batched.
+	Items int
+	Data  any // one of the structs below
+}
+
+// Payload returns what is sent: {"type","timestamp","sequence","subject","data"}.
+func (e Event) Payload() ([]byte, error) {
+	return json.Marshal(struct {
+		Type      Type      `json:"type"`
+		Timestamp time.Time `json:"timestamp"`
+		Sequence  int64     `json:"sequence"`
+		Subject   string    `json:"subject"`
+		Data      any       `json:"data"`
+	}{e.Type, e.At.UTC(), e.Sequence, e.Subject, e.Data})
+}
+
+// Drop returns the subject of a template's events.
+func Drop(templateID int64) string { return "drop/" + strconv.FormatInt(templateID, 10) }
+
+// DropData is the data of drop.published, drop.moved, drop.opened, drop.closed and
+// drop.cancelled. Version is that of the template after the change, 0 of
+// drop.opened.
+type DropData struct {
+	TemplateID int64     `json:"template_id,string"`
+	Version    int64     `json:"version,omitempty"`
+	OpensAt    time.Time `json:"opens_at"`
+}
+
+// SoldOutData is the data of drop.sold_out: every coupon is issued.
+type SoldOutData struct {
+	TemplateID int64 `json:"template_id,string"`
+	Issued     int64 `json:"issued"`
+}
+
+// ReservationsData is the data of reservation.made and reservation.cancelled.
+type ReservationsData struct {
+	TemplateID int64             `json:"template_id,string"`
+	Items      []ReservationItem `json:"items"`
+}
+
+// ReservationItem is what one user reserved or cancelled at once. Of two items of
+// one user and drop the later has the greater sequence.
+type ReservationItem struct {
+	UserID    int64           `json:"user_id,string"`
+	Reminders json.RawMessage `json:"reminders"` // [{"channel","minutes"}]
+	Sequence  int64           `json:"sequence"`
+	At        time.Time       `json:"at"`
+}
+
+// IssuedData is the data of coupon.issued.
+type IssuedData struct {
+	TemplateID int64        `json:"template_id,string"`
+	Items      []IssuedItem `json:"items"`
+}
+
+// IssuedItem is one coupon. It is the first event of the subject "coupon/ID",
+// with the sequence 0.
+type IssuedItem struct {
+	CouponID  int64     `json:"coupon_id,string"`
+	UserID    int64     `json:"user_id,string"`
+	Origin    string    `json:"origin"`
+	IssuedAt  time.Time `json:"issued_at"`
+	ExpiresAt time.Time `json:"expires_at"`
+}
+
+// CouponData is the data of coupon.locked, used, released, refunded and revoked.
+// State is the coupon's state afterwards: a coupon that is released after its
+// end has expired.
+type CouponData struct {
+	CouponID    int64      `json:"coupon_id,string"`
+	TemplateID  int64      `json:"template_id,string"`
+	UserID      int64      `json:"user_id,string"`
+	OrderID     string     `json:"order_id,omitempty"`
+	Step        string     `json:"step"`
+	State       string     `json:"state"`
+	Discount    int64      `json:"discount"` // minor units of the template's currency
+	LockedUntil *time.Time `json:"locked_until,omitempty"`
+}
+
+// ExpiredData is the data of coupon.expired.
+type ExpiredData struct {
+	TemplateID int64         `json:"template_id,string"`
+	Items      []ExpiredItem `json:"items"`
+}
+
+// ExpiredItem is one coupon that expired unused; the sequence is that of the
+// subject "coupon/ID".
+type ExpiredItem struct {
+	CouponID int64 `json:"coupon_id,string"`
+	UserID   int64 `json:"user_id,string"`
+	Sequence int64 `json:"sequence"`
+}
+
+// CampaignData is the data of campaign.finished: its recipients by outcome.
+type CampaignData struct {
+	CampaignID int64     `json:"campaign_id,string"`
+	TemplateID int64     `json:"template_id,string,omitempty"`
+	FinishedAt time.Time `json:"finished_at"`
+	Recipients int64     `json:"recipients"`
+	Sent       int64     `json:"sent"`
+	Skipped    int64     `json:"skipped"`
+	Expired    int64     `json:"expired"`
+	Dead       int64     `json:"dead"`
+}
+
+// DeadData is the data of delivery.dead: recipients whom a batch of messages did
+// not reach after all attempts. Kind is what the messages are, such as reminder.
+type DeadData struct {
+	BatchID    int64      `json:"batch_id,string"`
+	Kind       string     `json:"kind"`
+	Channel    string     `json:"channel"`
+	TemplateID int64      `json:"template_id,string,omitempty"`
+	CampaignID int64      `json:"campaign_id,string,omitempty"`
+	Items      []DeadItem `json:"items"`
+}
+
+// DeadItem is one recipient; reason is a word such as attempts or permanent.
+type DeadItem struct {
+	UserID   int64     `json:"user_id,string"`
+	Reason   string    `json:"reason"`
+	Attempts int       `json:"attempts"`
+	At       time.Time `json:"at"`
+}
+
+// TestData is the data of endpoint.test.
+type TestData struct {
+	EndpointID int64  `json:"endpoint_id,string"`
+	Message    string `json:"message"`
+}
+
+// NewTest returns the event that tries an endpoint out.
+func NewTest(e Endpoint, at time.Time) Event {
+	return Event{Type: TestEvent, Subject: fmt.Sprintf("endpoint/%d", e.ID), Shop: e.Shop, At: at, Items: 1,
+		Data: TestData{e.ID, "This is a test. Nothing has happened."}}
+}

@@ -1,0 +1,41 @@
+// Package netrule says which addresses the servers may call for others: an
+// address that a user or a shop has typed must not lead into the network that
+// the servers stand in.
+package netrule
+
+import "net/netip"
+
+// notPublic are networks that [netip.Addr] calls global unicast and that no
+// server of the internet has.
+var notPublic = []netip.Prefix{
+	netip.MustParsePrefix("0.0.0.0/8"),       // this network, RFC 1122
+	netip.MustParsePrefix("100.64.0.0/10"),   // carriers' NAT, RFC 6598; also metadata services
+	netip.MustParsePrefix("192.0.0.0/24"),    // protocol assignments, RFC 6890
+	netip.MustParsePrefix("192.0.2.0/24"),    // documentation, RFC 5737
+	netip.MustParsePrefix("198.18.0.0/15"),   // benchmarks, RFC 2544
+	netip.MustParsePrefix("198.51.100.0/24"), // documentation
+	netip.MustParsePrefix("203.0.113.0/24"),  // documentation
+	netip.MustParsePrefix("240.0.0.0/4"),     // reserved, with the broadcast address
+	netip.MustParsePrefix("64:ff9b::/96"),    // NAT64: any IPv4 address, private ones as well
+	netip.MustParsePrefix("64:ff9b:1::/48"),  // local NAT64
+	netip.MustParsePrefix("100::/64"),        // discarded
+	netip.MustParsePrefix("2001:db8::/32"),   // documentation
+	netip.MustParsePrefix("2002::/16"),       // 6to4: any IPv4 address
+	netip.MustParsePrefix("fec0::/10"),       // site-local, once
+}
+
+// Public reports whether ip is an address of the internet: not loopback, private,
+// link-local (which metadata services have), multicast, or one that leads to
+// such an address in another form.
+func Public(ip netip.Addr) bool {
+	ip = ip.Unmap().WithZone("")
+	if !ip.IsGlobalUnicast() || ip.IsPrivate() {
+		return false
+	}
+	for _, n := range notPublic {
+		if n.Contains(ip) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,113 @@
+package user
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"regexp"
+	"strings"
+	"time"
+
+	"dropbell/domain/fault"
+)
+
+// A Platform is the operating system of a phone, which decides about the service
+// that wakes its apps.
+type Platform string
+
+// The platforms.
+const (
+	IOS     Platform = "ios"     // Apple Push Notification service
+	Android Platform = "android" // Firebase Cloud Messaging
+)
+
+// Limits of what is stored about a phone.
+const (
+	MaxDevices    = 20
+	MaxToken      = 4096 // bytes
+	MaxAppVersion = 40
+)
+
+// SeenAgain is how long a phone that registers again with the same values is not
+// written again: apps register whenever they start.
+const SeenAgain = 24 * time.Hour
+
+// A Device is a phone on which the user has the shop's app.
+type Device struct {
+	Platform Platform `json:"platform"`
+	// Token is what the platform's push service gave the app. It is as good as an
+	// address, and one phone has it.
+	Token      string    `json:"token"`
+	AppVersion string    `json:"app_version"`
+	Locale     string    `json:"locale"`  // BCP 47; empty = unknown
+	SeenAt     time.Time `json:"seen_at"` // when it last registered
+}
+
+// DeviceID returns the name by which a user removes a phone: 32 hexadecimal
+// digits of the token's hash.
+func (d Device) DeviceID() string {
+	sum := sha256.Sum256([]byte(string(d.Platform) + ":" + d.Token))
+	return hex.EncodeToString(sum[:16])
+}
+
+// DeviceStore stores the phones of users.
+type DeviceStore interface {
+	// PutDevice adds the phone to the user, who is known from then on, and takes
+	// its token and the token replaced, unless empty, from every other phone and
+	// user. Of more than [MaxDevices] those seen longest ago are removed. It
+	// returns [ErrErased] for an erased user.
+	PutDevice(ctx context.Context, id ID, d Device, replaced string) (Device, error)
+	// RemoveDevice removes the user's phone of that [Device.DeviceID], if there is
+	// one.
+	RemoveDevice(ctx context.Context, id ID, device string) error
+}
+
+var (
+	appleToken   = regexp.MustCompile(`^([0-9a-fA-F]{2}){32,100}$`)
+	androidToken = regexp.MustCompile(`^[A-Za-z0-9_:.-]{20,}$`)
+)
+
+// checkDevice names every rule that d breaks.
+func checkDevice(d Device, replaced string) error {
+	e := &fault.Fields{}
+	switch d.Platform {
+	case IOS:
+		if !appleToken.MatchString(d.Token) {
+			e.Add("token", "rule.apple_token", "must be the device token in hexadecimal digits, as registerForRemoteNotifications gives it")
+		}
+	case Android:
+		if len(d.Token) > MaxToken || !androidToken.MatchString(d.Token) {
+			e.Add("token", "rule.android_token", "must be the registration token, as FirebaseMessaging.getToken gives it")
+		}
+	default:
+		e.Add("platform", "rule.platform", "must be ios or android")
+	}
+	checkText(e, "app_version", d.AppVersion, MaxAppVersion)
+	if d.Locale != "" && (!localeForm.MatchString(d.Locale) || len(d.Locale) > 35) {
+		e.Add("locale", "rule.locale", "must be a BCP 47 language tag such as zh-CN")
+	}
+	if len(replaced) > MaxToken || !clean(replaced) {
+		e.Add("replaces", "rule.too_long", "must have at most %d characters", MaxToken)
+	}
+	return e.Err()
+}
+
+// PutDevice registers the phone from which the user writes, and returns it as it
+// is stored. It may be repeated. replaced is the token that the app had before, or
+// empty. A phone has one user: registering it takes it from the user who had it.
+// It returns a [fault.Fields] or [ErrErased].
+func (s *Service) PutDevice(ctx context.Context, id ID, d Device, replaced string) (Device, error) {
+	if err := checkDevice(d, replaced); err != nil {
+		return Device{}, err
+	}
+	if d.Platform == IOS {
+		d.Token, replaced = strings.ToLower(d.Token), strings.ToLower(replaced)
+	}
+	return s.Store.PutDevice(ctx, id, d, replaced)
+}
+
+// RemoveDevice removes the user's phone of that [Device.DeviceID], as after
+// signing out. It may be repeated.
+func (s *Service) RemoveDevice(ctx context.Context, id ID, device string) error {
+	return s.Store.RemoveDevice(ctx, id, device)
+}

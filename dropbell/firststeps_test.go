@@ -1,0 +1,196 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"html"
+	"net/http"
+	"os"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"dropbell/adapters/localstack"
+	"dropbell/bench/stack"
+)
+
+const stepsKey = "dbk_firststepsfirststepsfirst"
+
+// steps runs what the page of the first steps prints.
+type steps struct {
+	*testing.T
+	address, dir, drop string
+	printed            map[string]string // commands by the section they are in
+}
+
+// TestFirstSteps runs the requests of /docs/start against both programs, as the
+// page prints them, with the shell: a reminder arrives and a coupon is claimed.
+// Only the opening is moved in between, which spares the wait of minutes.
+func TestFirstSteps(t *testing.T) {
+	if _, err := exec.LookPath("curl"); err != nil {
+		if os.Getenv("CI") != "" {
+			t.Fatal(err)
+		}
+		t.Skip(err)
+	}
+	s := &steps{T: t, address: serveAll(t), dir: t.TempDir(), printed: map[string]string{}}
+	page := body(t, s.address+"/docs/start")
+	section := regexp.MustCompile(`(?s)<section class="card" id="([a-z]+)">.*?</section>`)
+	for _, m := range section.FindAllStringSubmatch(page, -1) {
+		if _, code, found := strings.Cut(m[0], "<code>"); found {
+			code, _, _ = strings.Cut(code, "</code>")
+			s.printed[m[1]] = html.UnescapeString(code)
+		}
+	}
+	if len(s.printed) != 6 {
+		t.Fatalf("the page has %d commands", len(s.printed))
+	}
+	created := s.run("create")
+	id := regexp.MustCompile(`drop (\d+)\n$`).FindStringSubmatch(created)
+	if id == nil {
+		t.Fatalf("no drop was created: %s", created)
+	}
+	s.drop = id[1]
+	s.succeeds("publish", `"state":"scheduled"`)
+	s.succeeds("reserve", `"minutes":5`)
+	if said := s.run("claim"); !strings.Contains(said, `"not_started"`) {
+		t.Errorf("a claim before the opening: %s", said)
+	}
+	s.opensIn(5 * time.Minute)
+	s.until("inbox", "First drop", 5*time.Minute)
+	s.opensIn(0)
+	s.until("claim", `"coupon_id"`, 0)
+}
+
+// serveAll runs both programs in this process until the test ends and returns
+// the address of web.
+func serveAll(t *testing.T) string {
+	t.Helper()
+	ports := [2]string{}
+	for i := range ports {
+		port, err := localstack.FreePort(0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ports[i] = "127.0.0.1:" + strconv.Itoa(port)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	out, ended := &journal{}, make(chan error, 1)
+	url, redis := localstack.Database(t), localstack.RedisServer(t).URL()
+	go func() {
+		ended <- command(ctx, []string{"all"}, environment("DATABASE_URL", url, "REDIS_URL", redis, "HTTP_ADDR", ports[0],
+			"WORKER_HTTP_ADDR", ports[1], "PUBLIC_URL", "http://"+ports[0], "ADMIN_API_KEY", stepsKey), out)
+	}()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Errorf("dropbell all: %v\n%s", err, out)
+		}
+	})
+	for _, port := range ports {
+		err := stack.Until(t.Context(), 50*time.Millisecond, func() (bool, error) {
+			select {
+			case err := <-ended:
+				ended <- err
+				return false, fmt.Errorf("dropbell all ended: %w\n%s", err, out)
+			default:
+			}
+			answer, err := http.Get("http://" + port + "/readyz")
+			if err != nil {
+				return false, nil
+			}
+			answer.Body.Close()
+			return answer.StatusCode == http.StatusOK, nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return "http://" + ports[0]
+}
+
+// run runs the command of a section and returns what it prints.
+func (s *steps) run(section string) string {
+	s.Helper()
+	script := strings.Replace(s.printed["key"], "dbk_…", stepsKey, 1) + "\nDROP=" + s.drop + "\n" + s.printed[section]
+	cmd := exec.CommandContext(s.Context(), "sh", "-c", script)
+	cmd.Dir = s.dir
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		s.Fatalf("%s: %v\n%s\n%s", section, err, script, out)
+	}
+	return string(out)
+}
+
+func (s *steps) succeeds(section, want string) {
+	s.Helper()
+	if said := s.run(section); !strings.Contains(said, want) {
+		s.Fatalf("%s: %s\n%s", section, said, s.printed[section])
+	}
+}
+
+// until repeats the command of a section, as the page says, until it prints
+// want. The opening is moved again, to after from then, where a slow machine has
+// missed the instant that matters.
+func (s *steps) until(section, want string, after time.Duration) {
+	s.Helper()
+	var said string
+	moved := time.Now()
+	err := stack.Until(s.Context(), 100*time.Millisecond, func() (bool, error) {
+		if said = s.run(section); strings.Contains(said, want) {
+			return true, nil
+		}
+		if time.Since(moved) > 15*time.Second && after > 0 {
+			s.opensIn(after)
+			moved = time.Now()
+		}
+		return false, nil
+	})
+	if err != nil {
+		s.Fatalf("%s: %v: %s", section, err, said)
+	}
+}
+
+// opensIn moves the opening of the drop to a few seconds more than after from
+// now: more of them, if the server has refused an instant as past.
+func (s *steps) opensIn(after time.Duration) {
+	s.Helper()
+	for seconds := 2; ; seconds *= 2 {
+		opens := time.Now().Add(after + time.Duration(seconds)*time.Second).Truncate(time.Second)
+		now, _ := s.template(http.MethodGet, "", "")
+		change := fmt.Sprintf(`{"opens_at":%q,"remind_once":true}`, opens.UTC().Format(time.RFC3339))
+		if _, status := s.template(http.MethodPatch, now.String(), change); status == http.StatusOK {
+			return
+		} else if seconds > 100 {
+			s.Fatalf("moving the opening: %d", status)
+		}
+	}
+}
+
+// template reads or changes the drop and returns its version.
+func (s *steps) template(method, version, content string) (json.Number, int) {
+	s.Helper()
+	r, err := http.NewRequestWithContext(s.Context(), method, s.address+"/api/v1/admin/templates/"+s.drop, strings.NewReader(content))
+	if err != nil {
+		s.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+stepsKey)
+	if content != "" {
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("If-Match", `"`+version+`"`)
+	}
+	w, err := http.DefaultClient.Do(r)
+	if err != nil {
+		s.Fatal(err)
+	}
+	defer w.Body.Close()
+	var answer struct{ Version json.Number }
+	if err := json.NewDecoder(w.Body).Decode(&answer); err != nil {
+		s.Fatal(err)
+	}
+	return answer.Version, w.StatusCode
+}

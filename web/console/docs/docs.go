@@ -1,0 +1,63 @@
+// Package docs holds the pages about the HTTP API: the reference, which is made
+// from the OpenAPI document, the first steps, and the calls of the webhook
+// channel. They need no sign-in.
+package docs
+
+import (
+	"cmp"
+	"net/http"
+	"strings"
+	"sync"
+
+	docpages "dropbell/views/pages/docs"
+	"dropbell/web/api/pipeline"
+	"dropbell/web/console/shell"
+)
+
+// Path is where the pages are.
+const Path = "/docs"
+
+// Deps are what the pages of this package stand on.
+type Deps struct {
+	// API is described by the pages.
+	API *pipeline.Pipeline
+}
+
+// handlers answer the requests of this package's pages.
+type handlers struct {
+	*shell.Shell
+	// reference is made once, for the first request.
+	reference func() docpages.Reference
+}
+
+// Routes returns the routes of the pages about the API.
+func Routes(sh *shell.Shell, d Deps) []shell.Route {
+	h := &handlers{Shell: sh, reference: sync.OnceValue(reference{d.API}.page)}
+	return []shell.Route{
+		shell.Open(shell.Get(Path, "", h.showReference)),
+		shell.Open(shell.Get(Path+"/start", "", h.showFirstSteps)),
+		shell.Open(shell.Get(Path+"/webhooks", "", h.showWebhooks)),
+	}
+}
+
+func (h *handlers) showReference(w http.ResponseWriter, r *http.Request) error {
+	return h.Show(w, r, http.StatusOK, h.reference().Page())
+}
+
+func (h *handlers) showFirstSteps(w http.ResponseWriter, r *http.Request) error {
+	page := docpages.FirstSteps{Address: h.address(r), Steps: firstSteps(h.Now())}
+	return h.Show(w, r, http.StatusOK, page.Page())
+}
+
+func (h *handlers) showWebhooks(w http.ResponseWriter, r *http.Request) error {
+	return h.Show(w, r, http.StatusOK, webhooks().Page())
+}
+
+// address is where the reader reaches this server.
+func (h *handlers) address(r *http.Request) string {
+	scheme := "http"
+	if r.TLS != nil {
+		scheme = "https"
+	}
+	return strings.TrimRight(cmp.Or(h.PublicURL, scheme+"://"+r.Host), "/")
+}

@@ -1,0 +1,9 @@
+package docs_test
+
+import (
+	"testing"
+
+	"dropbell/web/console/consoletest"
+)
+
+func TestMain(m *testing.M) { consoletest.Main(m) }

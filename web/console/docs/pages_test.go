@@ -1,0 +1,63 @@
+package docs_test
+
+import (
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+
+	"dropbell/web/console/consoletest"
+	"dropbell/web/console/docs"
+)
+
+// The pages need no sign-in, speak the reader's language, and every link inside
+// of them leads somewhere once.
+func TestPages(t *testing.T) {
+	g := consoletest.New(t)
+	b := g.Browser()
+	for page, needed := range map[string][]string{
+		docs.Path: {`<html lang="en"`, `name="description"`, `id="reserve"`, `id="code-already_due"`, "reminders[].minutes", "Idempotency-Key",
+			"curl -X POST &#34;$DROPBELL/api/v1/reservations&#34;", "await fetch(", "requests.post(", "http.NewRequest(", "ndjson", "Choose reminders that are further"},
+		docs.Path + "/start":    {"export KEY=dbk_", "First drop", "X-User-ID: 1001"},
+		docs.Path + "/webhooks": {"webhook-signature", "createHmac", "hmac.compare_digest", "standardwebhooks"},
+	} {
+		a := b.Get(page).Is(200).Has(needed...)
+		for _, m := range regexp.MustCompile(`href="#([^"]+)"`).FindAllStringSubmatch(a.Body, -1) {
+			if n := strings.Count(a.Body, `id="`+m[1]+`"`); n != 1 {
+				t.Errorf("%s: a link leads to #%s, which is there %d times", page, m[1], n)
+			}
+		}
+		if strings.Contains(a.Body, ">docs.") {
+			t.Errorf("%s shows the key of a text", page)
+		}
+	}
+	b.Post("/preferences", url.Values{"locale": {"zh-CN"}, "return": {docs.Path}}).To(docs.Path)
+	b.Get(docs.Path).Is(200).Has(`lang="zh-CN"`, "幂等", "请按 Retry-After 等待", "Reserve reminders of a drop")
+}
+
+// Searching and choosing a language ask no server.
+func TestSearchInTheBrowser(t *testing.T) {
+	g := consoletest.New(t)
+	b := consoletest.NewTab(t)
+	b.Open(g.Server.URL + docs.Path)
+	g.Server.CloseClientConnections()
+	for text, want := range map[string]string{"reserve remind": "#reserve", "sold_out": "#code-sold_out", "reminders[].min": "#", "zzz": ""} {
+		b.Fill("#docs-search", text)
+		consoletest.Within(t, "what "+text+" finds", func() bool {
+			found := consoletest.Evaluate[string](b, `document.querySelector("#docs-found a")?.getAttribute("href") ?? ""`)
+			if want == "#" {
+				return strings.HasPrefix(found, "#")
+			}
+			return found == want && consoletest.Evaluate[string](b, `document.querySelector("#docs-found").textContent`) != ""
+		})
+	}
+	b.Click(`[data-languages] [data-language="Go"]`)
+	consoletest.Within(t, "the examples in Go", func() bool {
+		return consoletest.Evaluate[bool](b, `[...document.querySelectorAll(".docs-example")].every((e) => e.open === (e.dataset.language === "Go"))`)
+	})
+	b.Accessible("the reference")
+	b.Do(chromedp.EmulateViewport(320, 700))
+	b.Narrow("the reference")
+}

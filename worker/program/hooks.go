@@ -1,0 +1,197 @@
+package program
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"dropbell/adapters/asynq"
+	"dropbell/adapters/lookup"
+	workdb "dropbell/adapters/postgres/work"
+	"dropbell/adapters/watermill"
+	"dropbell/adapters/webhook"
+	"dropbell/app"
+	"dropbell/domain/event"
+	"dropbell/domain/hook"
+	"dropbell/domain/seal"
+	"dropbell/domain/task"
+)
+
+const (
+	// hookEndpoints is how many endpoints a worker sends to at a time.
+	hookEndpoints = 64
+	// hookHandlers is how many events of one topic are stored at a time, by groups.
+	hookHandlers = 16
+	// openedAtOnce and issuedAtOnce bound what one step of a sweep reads.
+	openedAtOnce = 100
+	issuedAtOnce = 5000
+)
+
+// hooks makes events for the servers of shops of what the bus announces, and sends
+// them.
+type hooks struct {
+	log     *slog.Logger
+	events  *workdb.HookEvents
+	store   workdb.Hooks
+	wants   *lookup.Wants
+	queue   *asynq.Queue
+	sending *hook.Deliverer
+	metrics *hookMetrics
+}
+
+func (p *program) newHooks() (*hooks, error) {
+	box, err := seal.New(hook.SealPurpose, p.Config.EventsKeys...)
+	if err != nil {
+		return nil, err
+	}
+	events := workdb.NewHookEvents(p.DB)
+	p.OnClose(func() error { events.Close(); return nil })
+	poster := webhook.NewPoster(0, p.Config.EventsInsecure)
+	p.OnClose(poster.Close)
+	h := &hooks{log: p.Log, events: events, store: workdb.NewHooks(p.DB), wants: &lookup.Wants{Load: workdb.NewHooks(p.DB).Wanted}, queue: p.queue,
+		metrics: newHookMetrics(p.Registry)}
+	h.sending = &hook.Deliverer{Store: h.store, Poster: poster, Box: box, Now: app.Clock, Observe: h.metrics.attempted}
+	return h, nil
+}
+
+// listen handles the events of the bus that some shop's server can be told of. While
+// none wants to be, an event is only acknowledged.
+func (h *hooks) listen(bus *watermill.Bus) {
+	at := watermill.Parallel(hookHandlers)
+	for _, topic := range []string{event.TemplatePublished, event.TemplateMoved, event.TemplateClosed, event.TemplateCancelled} {
+		bus.Handle("hooks", topic, app.Decoded(func(ctx context.Context, id string, e event.Template) error {
+			if e.At.IsZero() { // of a program of the previous version
+				e.At = app.Clock()
+			}
+			if x, ok := hook.OfTemplate(topic, e); ok && h.wants.Any(ctx, x.Type) {
+				return h.store1(ctx, id, x)
+			}
+			return nil
+		}))
+	}
+	bus.Handle("hooks", event.ReservationsListed, app.Decoded(func(ctx context.Context, id string, e event.ReservationList) error {
+		return h.store1(ctx, id, hook.OfReservations(e)...)
+	}), at)
+	bus.Handle("hooks", event.CouponsIssued, app.Decoded(h.issued))
+	bus.Handle("hooks", event.CouponChanged, app.Decoded(func(ctx context.Context, id string, e event.Coupon) error {
+		if x, ok := hook.OfCoupon(e); ok && h.wants.Any(ctx, x.Type) {
+			return h.store1(ctx, id, x)
+		}
+		return nil
+	}), at)
+	bus.Handle("hooks", event.ExpiredListed, app.Decoded(func(ctx context.Context, id string, e event.ExpiredList) error {
+		return h.store1(ctx, id, hook.OfExpired(e)...)
+	}))
+	bus.Handle("hooks", event.CampaignChanged, app.Decoded(func(ctx context.Context, id string, e event.Campaign) error {
+		if e.State != "finished" || !h.wants.Any(ctx, hook.CampaignFinished) {
+			return nil
+		}
+		d, finished, err := h.events.Finished(ctx, e.CampaignID)
+		if err != nil || !finished {
+			return err
+		}
+		return h.store1(ctx, id, hook.OfCampaign(d))
+	}))
+	bus.Handle("hooks", event.BatchFinished, app.Decoded(func(ctx context.Context, id string, e event.Batch) error {
+		if !h.wants.Any(ctx, hook.DeliveryDead) {
+			return nil
+		}
+		d, err := h.events.Dead(ctx, e.BatchID)
+		if err != nil || len(d.Items) == 0 {
+			return err
+		}
+		return h.store1(ctx, id, hook.OfDead(d, e.At)...)
+	}))
+}
+
+// issued tells of drops that the issue has sold out. The total of an event may be
+// that of the stock before a change, so the row is asked.
+func (h *hooks) issued(ctx context.Context, id string, e event.Coupons) error {
+	if !h.wants.Any(ctx, hook.DropSoldOut) {
+		return nil
+	}
+	var list []hook.Event
+	for _, i := range e.Issued {
+		last, err := h.events.SoldOutBy(ctx, i.TemplateID, i.Total)
+		if err != nil {
+			return err
+		}
+		if last {
+			list = append(list, hook.OfIssue(i, e.At))
+		}
+	}
+	return h.store1(ctx, id, list...)
+}
+
+// store1 stores what one event of the bus means and wakes those that send it. What
+// cannot be woken is found by the sweep.
+func (h *hooks) store1(ctx context.Context, id string, list ...hook.Event) error {
+	endpoints, err := h.events.Handle(ctx, id, list)
+	if err != nil {
+		return err
+	}
+	h.wake(ctx, endpoints)
+	return nil
+}
+
+func (h *hooks) wake(ctx context.Context, endpoints []int64) {
+	tasks := make([]task.Task, len(endpoints))
+	for i, id := range endpoints {
+		tasks[i] = task.SendHook(id, app.Clock())
+	}
+	if err := h.queue.Enqueue(ctx, tasks...); err != nil {
+		h.log.WarnContext(ctx, "webhooks wait for the sweep", "err", err)
+	}
+}
+
+// sweep tells of drops that have opened and of issued coupons, and wakes endpoints
+// whose retries are due, or whose task was lost.
+func (h *hooks) sweep(ctx context.Context) error {
+	if h.wants.Any(ctx, hook.DropOpened) {
+		opened, err := h.events.Opened(ctx, openedAtOnce)
+		h.wake(ctx, opened)
+		if err != nil {
+			return err
+		}
+	}
+	if err := h.sweepIssued(ctx); err != nil {
+		return err
+	}
+	due, err := h.store.DueEndpoints(ctx, hookEndpoints)
+	if err != nil {
+		return err
+	}
+	h.wake(ctx, due)
+	return nil
+}
+
+func (h *hooks) sweepIssued(ctx context.Context) error {
+	if !h.wants.Any(ctx, hook.CouponIssued) {
+		return h.events.SkipIssued(ctx)
+	}
+	until := time.Now().Add(sweepEvery)
+	for more := true; more && time.Now().Before(until) && ctx.Err() == nil; {
+		var endpoints []int64
+		var err error
+		if endpoints, more, err = h.events.Issued(ctx, issuedAtOnce); err != nil {
+			return err
+		}
+		h.wake(ctx, endpoints)
+	}
+	return nil
+}
+
+// hookTask sends what is due at an endpoint for a turn.
+func (p *program) hookTask(ctx context.Context, t task.HookPayload) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(p.life, cancel)()
+	more, err := p.hooks.sending.Drain(ctx, t.EndpointID)
+	if p.life.Err() != nil {
+		return nil // the sweep of another worker continues
+	}
+	if more {
+		p.hooks.wake(ctx, []int64{t.EndpointID})
+	}
+	return err
+}

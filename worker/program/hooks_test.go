@@ -1,0 +1,231 @@
+package program
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	goredis "github.com/redis/go-redis/v9"
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
+	"dropbell/adapters/localstack"
+	"dropbell/adapters/postgres"
+	workdb "dropbell/adapters/postgres/work"
+	"dropbell/app"
+	"dropbell/domain/hook"
+	"dropbell/domain/seal"
+	"dropbell/domain/staff"
+)
+
+// receiver is a shop's server. It keeps what is signed with its secret.
+type receiver struct {
+	t      *testing.T
+	secret atomic.Pointer[string]
+	status atomic.Int64 // of its answers
+
+	mu  sync.Mutex
+	got []received
+}
+
+type received struct {
+	id       string
+	Type     string
+	Subject  string
+	Sequence int64
+}
+
+func (r *receiver) ServeHTTP(w http.ResponseWriter, q *http.Request) {
+	body, _ := io.ReadAll(q.Body)
+	verifier, err := standardwebhooks.NewWebhook(*r.secret.Load())
+	if err == nil {
+		err = verifier.Verify(body, q.Header)
+	}
+	one := received{id: q.Header.Get("webhook-id")}
+	if err := errors.Join(err, json.Unmarshal(body, &one)); err != nil {
+		r.t.Errorf("%s: %v", body, err)
+	}
+	r.mu.Lock()
+	r.got = append(r.got, one)
+	r.mu.Unlock()
+	w.WriteHeader(int(r.status.Load()))
+	_, _ = io.WriteString(w, "seen")
+}
+
+// of returns what was received of a type.
+func (r *receiver) of(t hook.Type) (list []received) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, one := range r.got {
+		if one.Type == string(t) {
+			list = append(list, one)
+		}
+	}
+	return list
+}
+
+// TestEventsReachAShopsServer: two workers send what the bus announces, signed; they go on
+// after Redis was emptied, send failed events again with the same id, sign with both
+// secrets after a rotation, and leave an endpoint alone that says it is gone.
+func TestEventsReachAShopsServer(t *testing.T) {
+	server := localstack.RedisServer(t)
+	url := localstack.Database(t)
+	sql, err := pgxpool.New(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(sql.Close)
+	exec := func(statement string, args ...any) {
+		t.Helper()
+		if _, err := sql.Exec(t.Context(), statement, args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	exec(`insert into shops (number, name, timezone) values (10, 'Ten', 'UTC')`)
+	exec(`insert into templates (shop_number, name, kind, amount_off, currency, target, stock, issued, per_user_limit, opens_at, closes_at, valid_hours, obtain, claim_mode, state)
+		select 10, 'Half price', 'amount_off', 100, 'CNY', 'shop', 10, 10, 1, date_trunc('second', now()) + interval '2 hours', now() + interval '3 hours', 48, 'claim', 'durable', 'published'`)
+
+	const key = "a key with at least thirty-two bytes"
+	box, err := seal.New(hook.SealPurpose, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db, err := postgres.Open(t.Context(), url, postgres.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(db.Close)
+	service := &hook.Service{Store: workdb.NewHooks(db), Box: box, Insecure: true, Now: app.Clock, Wake: func(context.Context, int64) {}}
+	shop := &receiver{t: t}
+	shop.status.Store(200)
+	target := httptest.NewServer(shop)
+	t.Cleanup(target.Close)
+	operator := staff.Actor{Label: "staff:1", Role: staff.Operator}
+	endpoint, secret, err := service.Create(t.Context(), operator, 10, hook.Input{URL: target.URL, Enabled: true}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	shop.secret.Store(&secret)
+
+	env := map[string]string{"DATABASE_URL": url, "REDIS_URL": server.URL(), "WORKER_HTTP_ADDR": "127.0.0.1:0", "EVENTS_KEY": key, "EVENTS_INSECURE": "on"}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 2)
+	for range 2 {
+		go func() { ended <- run(ctx, func(name string) string { return env[name] }, io.Discard) }()
+	}
+	t.Cleanup(func() {
+		stop()
+		for range 2 {
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	announce := func(topic, payload string) {
+		t.Helper()
+		exec(`insert into outbox (topic, payload) values ($1, $2)`, topic, payload)
+	}
+	arrives := func(what hook.Type, n int) (list []received) {
+		t.Helper()
+		poll(t, string(what), func() error {
+			if list = shop.of(what); len(list) < n {
+				return fmt.Errorf("%d of %d arrived", len(list), n)
+			}
+			return nil
+		})
+		return list
+	}
+	announce("template.published.v1", `{"template_id":"1","version":2,"opens_at":"2026-11-20T12:00:00Z","sequence":"41","at":"2026-11-20T11:00:00Z"}`)
+	if first := arrives(hook.DropPublished, 1)[0]; first.Subject != "drop/1" || first.Sequence != 41 {
+		t.Errorf("%+v", first)
+	}
+	for n := range 60 {
+		announce("coupon.changed.v1", fmt.Sprintf(`{"coupon_id":"7","template_id":"1","user_id":"5","order_id":"A","step":"lock","from":"unused","to":"locked","discount":1,"operation_id":"%d","at":"2026-11-20T12:00:00Z"}`, n+1))
+		announce("reservations.listed.v1", fmt.Sprintf(`{"template_id":"1","items":[{"user_id":"%d","bits":"1","sequence":"%d","at":"2026-11-20T11:30:00Z"}]}`, n+1, n+1))
+	}
+	announce("coupons.issued.v1", `{"at":"2026-11-20T12:00:01Z","issued":[{"template_id":"1","issued":1,"total":9}]}`)
+	announce("coupons.issued.v1", `{"at":"2026-11-20T12:00:02Z","issued":[{"template_id":"1","issued":1,"total":10}]}`)
+	var numbers []int64
+	for _, one := range arrives(hook.CouponLocked, 60) {
+		numbers = append(numbers, one.Sequence)
+	}
+	slices.Sort(numbers)
+	if n := len(slices.Compact(numbers)); n != 60 {
+		t.Errorf("%d of 60 numbers", n)
+	}
+	if list := arrives(hook.DropSoldOut, 1); len(list) != 1 {
+		t.Errorf("sold out %d times", len(list))
+	}
+	poll(t, "reservations", func() error {
+		var items int
+		err := sql.QueryRow(t.Context(), `select coalesce(sum(v.items), 0) from hook_deliveries d join hook_events v on v.id = d.event_id where v.type = 'reservation.made' and d.state = 'delivered'`).Scan(&items)
+		if err == nil && items != 60 {
+			err = fmt.Errorf("%d of 60 reservations", items)
+		}
+		return err
+	})
+
+	// A delivery whose task is lost with all of Redis is found, and has the same id.
+	options, err := goredis.ParseURL(server.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := goredis.NewClient(options)
+	t.Cleanup(func() { client.Close() })
+	before := shop.of(hook.DropPublished)[0]
+	shop.status.Store(500)
+	var id int64
+	if err := sql.QueryRow(t.Context(), `select d.id from hook_deliveries d join hook_events v on v.id = d.event_id where v.type = 'drop.published'`).Scan(&id); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(service.Replay(t.Context(), operator, endpoint.ID, id), client.FlushAll(t.Context()).Err()); err != nil {
+		t.Fatal(err)
+	}
+	if again := arrives(hook.DropPublished, 2)[1]; again != before {
+		t.Errorf("sent again as %+v, was %+v", again, before)
+	}
+	poll(t, "the failure is recorded", func() error {
+		e, err := service.Endpoint(t.Context(), operator, endpoint.ID)
+		if err == nil && e.State() != hook.Failing {
+			err = errors.New(string(e.State()))
+		}
+		return err
+	})
+	// After a rotation the receiver that still has the old secret goes on.
+	shop.status.Store(200)
+	if _, _, err := service.Rotate(t.Context(), operator, endpoint.ID, 0); err != nil {
+		t.Fatal(err)
+	}
+	exec(`update hook_deliveries set next_at = now() where state = 'waiting'`)
+	arrives(hook.DropPublished, 3)
+
+	shop.status.Store(410)
+	if _, err := service.Test(t.Context(), operator, endpoint.ID); err != nil {
+		t.Fatal(err)
+	}
+	arrives(hook.TestEvent, 1)
+	poll(t, "it is disabled", func() error {
+		e, err := service.Endpoint(t.Context(), operator, endpoint.ID)
+		if err == nil && e.Why != hook.ByGone {
+			err = errors.New(string(e.State()))
+		}
+		return err
+	})
+	var kept []byte
+	if err := sql.QueryRow(t.Context(), `select secret from hook_endpoints`).Scan(&kept); err != nil {
+		t.Fatal(err)
+	}
+	if plain, _ := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_")); len(plain) != 32 || strings.Contains(string(kept), string(plain)) {
+		t.Error("the secret is stored as it is")
+	}
+}
