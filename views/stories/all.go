@@ -33,10 +33,10 @@ func All() []Story {
 		longLists(),
 		codes(),
 		messages(),
-		alerts(),
 		searches(),
 		documentation(),
 		queues(),
+		alerts(),
 	} {
 		all = append(all, group...)
 	}

@@ -20,7 +20,6 @@ import (
 	"dropbell/adapters/asynq"
 	"dropbell/adapters/config"
 	"dropbell/adapters/lookup"
-	"dropbell/adapters/oidc"
 	"dropbell/adapters/passkey"
 	"dropbell/adapters/postgres"
 	accessdb "dropbell/adapters/postgres/access"
@@ -379,14 +378,4 @@ func (p *program) newConsole(described *api.API) *console.Console {
 		Work: work.Deps{Jobs: p.jobs, Alerts: alerts, Uploads: workdb.NewUploads(p.DB), DeadMessages: deadMessages, Hooks: p.hooks, Audit: audit, Monitor: p.monitor.Handler,
 			Queues: &queue.Service{Store: asynq.NewInspector(p.Redis), Audit: audit}},
 	})
-}
-
-// singleSignOn is the identity provider in the environment, nil without one. No
-// request is sent to it yet: one that is down does not prevent the start.
-func (p *program) singleSignOn() staff.IdentityProvider {
-	if p.Config.OIDCIssuer == "" {
-		return nil
-	}
-	return oidc.New(oidc.Options{Issuer: p.Config.OIDCIssuer, ClientID: p.Config.OIDCClientID,
-		ClientSecret: p.Config.OIDCClientSecret, PublicURL: p.Config.PublicURL, Now: app.Clock})
 }

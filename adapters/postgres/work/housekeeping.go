@@ -199,8 +199,6 @@ func steps(keep Retention) []step {
 		{`delete from uploads u where u.id in (select u.id from uploads u where u.created_at < (select max(erased_at) from erased_users) and $1::interval > '0'
 			and not exists (select from jobs j where j.upload_id = u.id and j.finished_at is null) limit $2)`, keep.Uploads},
 		{`delete from channel_tests where id in (select id from channel_tests where created_at < now() - $1::interval and state = 'done' limit $2)`, keep.Delivery},
-		// Their deliveries go with them.
-		{`delete from alerts where id in (select id from alerts where raised_at < now() - $1::interval and ended_at is not null limit $2)`, keep.Jobs},
 		// With their deliveries and attempts. By id, which grows with the time.
 		{`delete from hook_deliveries where id in (select id from (select id, created_at from hook_deliveries order by id limit $2) d
 			where d.created_at < now() - $1::interval)`, keep.Hooks},
@@ -208,6 +206,8 @@ func steps(keep Retention) []step {
 			where v.stored_at < now() - $1::interval)`, keep.Hooks},
 		{`delete from hook_hours where (endpoint_id, hour) in (select endpoint_id, hour from hook_hours where hour < now() - $1::interval limit $2)`, keep.Hooks},
 		{`delete from hook_listeners where (shop_number, listener) in (select shop_number, listener from hook_listeners where until < now() - $1::interval limit $2)`, keep.Hooks},
+		// Their deliveries go with them.
+		{`delete from alerts where id in (select id from alerts where raised_at < now() - $1::interval and ended_at is not null limit $2)`, keep.Jobs},
 		{`delete from sessions where token in (select token from sessions where expiry < now() - $1::interval limit $2)`, time.Hour},
 	}
 }

@@ -79,7 +79,7 @@ func TestOldAndOddViews(t *testing.T) {
 	b.Get("/views/99999999999999999999").Is(http.StatusNotFound)
 }
 
-// Also when many are saved at once, nobody has more than are allowed, and a name is
+// Also when many are saved at once, no member has more than are allowed, and a name is
 // there once.
 func TestNoMoreViewsThanAllowed(t *testing.T) {
 	g := consoletest.New(t)

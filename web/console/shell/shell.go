@@ -73,8 +73,8 @@ type Shell struct {
 	security *security.Log
 	replica  Replica
 	shops    ShopList
-	alerts   func(ctx context.Context, m staff.Member) (int, error)
 	names    Names
+	alerts   func(ctx context.Context, m staff.Member) (int, error)
 	present  *accessCache
 	live     liveParts
 	// uploads are the routes that take files, own the handlers of [Shell.Handle]

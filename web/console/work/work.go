@@ -34,9 +34,9 @@ type Deps struct {
 	DeadMessages DeadMessages
 	Hooks        *hook.Service
 	Audit        AuditLog
-	Alerts       *alert.Service
 	// Queues are those that the dashboard shows as well.
 	Queues *queue.Service
+	Alerts *alert.Service
 	// Monitor returns the queue dashboard, which serves [MonitorPath] and
 	// everything below and sets its own content security policy.
 	Monitor func(writable bool) http.Handler
