@@ -20,7 +20,6 @@ import (
 	"dropbell/adapters/asynq"
 	"dropbell/adapters/config"
 	"dropbell/adapters/lookup"
-	"dropbell/adapters/oidc"
 	"dropbell/adapters/passkey"
 	"dropbell/adapters/postgres"
 	accessdb "dropbell/adapters/postgres/access"
@@ -38,6 +37,7 @@ import (
 	"dropbell/adapters/totp"
 	"dropbell/adapters/watermill"
 	"dropbell/app"
+	"dropbell/domain/alert"
 	"dropbell/domain/campaign"
 	"dropbell/domain/claim"
 	"dropbell/domain/claim/gate"
@@ -346,14 +346,15 @@ func (p *program) newConsole(described *api.API) *console.Console {
 	boards, users, campaignStore := dropsdb.NewBoards(p.Reports), audiencedb.NewUsers(p.Reports), campaignsdb.NewCampaigns(p.DB, audiencedb.NewSegments(p.DB))
 	tallies, deadMessages := couponsdb.NewCouponTallies(p.DB), workdb.NewDeadMessages(p.DB)
 	files := &upload.Files{Uploads: workdb.NewUploads(p.DB), Tables: p.tables(), Log: p.Log}
+	alerts := &alert.Service{Store: workdb.NewAlerts(p.DB)}
 	tests := &delivery.ChannelTests{Store: deliverydb.NewChannelTests(p.DB), Configured: p.channels}
 	// What pages of several subjects show.
 	states := consoledelivery.NewStates(channels, p.circuits(), p.channels)
 	sales := coupons.NewSales(coupons.SalesDeps{Templates: p.templates, Stock: p.accounts, Tallies: tallies, Curves: couponsdb.NewLedgers(p.DB), Histories: p.reports, Paces: redisgate.NewShards(p.Redis)})
 	return console.New(console.Deps{
-		Deps: shell.Deps{Staff: p.staff, Replica: p.replica(), Security: p.security, ShopList: templates, Sessions: accessdb.NewSessions(p.DB),
+		Deps: shell.Deps{Staff: p.staff, Replica: p.replica(), Security: p.security, ShopList: templates, Unread: alerts.Unread, Sessions: accessdb.NewSessions(p.DB),
 			PublicURL: p.Config.PublicURL, DefaultZone: time.UTC, Now: app.Clock, Log: p.Log},
-		Access: access.Deps{Staff: p.staff, Audit: audit, Shops: templates, SingleSignOn: p.singleSignOn(),
+		Access: access.Deps{Staff: p.staff, Audit: audit, Views: staff.Views{Store: accessdb.NewStaff(p.DB)}, Shops: templates, SingleSignOn: p.singleSignOn(),
 			Throttle: shell.NewThrottle(signInBurst, signInEvery, app.Clock), Guesses: shell.NewThrottle(guessesBurst, guessesEvery, app.Clock),
 			AllGuesses: shell.NewThrottle(allBurst, allEvery, app.Clock)},
 		Audience: audience.Deps{People: p.users, Users: users, Segments: p.segments, Reminders: p.reminders, Inbox: p.inbox, Coupons: p.couponAdmin,
@@ -374,17 +375,7 @@ func (p *program) newConsole(described *api.API) *console.Console {
 		Messages: messages.Deps{Messages: p.messages, Templates: p.templates, Users: p.users, Own: messagesdb.NewMessages(p.DB), Tests: tests,
 			LinkExample: p.linkExample},
 		Search: search.Deps{Templates: p.templates, Campaigns: p.campaigns, Users: users, Coupons: p.couponAdmin, Codes: p.codes, Segments: p.segments},
-		Work: work.Deps{Jobs: p.jobs, Uploads: workdb.NewUploads(p.DB), DeadMessages: deadMessages, Hooks: p.hooks, Audit: audit, Monitor: p.monitor.Handler,
+		Work: work.Deps{Jobs: p.jobs, Alerts: alerts, Uploads: workdb.NewUploads(p.DB), DeadMessages: deadMessages, Hooks: p.hooks, Audit: audit, Monitor: p.monitor.Handler,
 			Queues: &queue.Service{Store: asynq.NewInspector(p.Redis), Audit: audit}},
 	})
-}
-
-// singleSignOn is the identity provider in the environment, nil without one. No
-// request is sent to it yet: one that is down does not prevent the start.
-func (p *program) singleSignOn() staff.IdentityProvider {
-	if p.Config.OIDCIssuer == "" {
-		return nil
-	}
-	return oidc.New(oidc.Options{Issuer: p.Config.OIDCIssuer, ClientID: p.Config.OIDCClientID,
-		ClientSecret: p.Config.OIDCClientSecret, PublicURL: p.Config.PublicURL, Now: app.Clock})
 }

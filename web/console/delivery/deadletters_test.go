@@ -39,7 +39,7 @@ func TestDeadLettersAreShownToEverybody(t *testing.T) {
 		operator.Get("/dead-letters/discard?" + query).To("/dead-letters?" + query)
 	}
 	viewer.Get("/dead-letters.csv?channel=pigeon&user=ada").Is(http.StatusUnprocessableEntity).
-		Has("Some input is not valid", "Channel: choose one.", "Customer: nothing has this name; choose one of those offered, or type a number.").HasNot("has changed in the meantime")
+		Has("Some input is not valid", "Channel: choose one.", "nothing has this name; choose one of those offered, or type a number.").HasNot("has changed in the meantime")
 	// A kind of error without any words is a kind of its own.
 	viewer.Get("/dead-letters/list?channel=app&fingerprint=").Is(200).Has("/templates/1/users/1002").HasNot("/users/1001")
 	viewer.Htmx().Get("/dead-letters?user=1001").Is(200).Has("HTTP 503").HasNot("<html")

@@ -214,7 +214,7 @@ func (h *handlers) test(w http.ResponseWriter, r *http.Request, a about, book *m
 	if err != nil {
 		return err
 	}
-	to := map[message.Channel]string{message.Email: p.Own.Email, message.SMS: p.Own.Phone, message.WebPush: p.Own.User, message.Webhook: p.Own.User}[p.Channel]
+	to := p.Own.Address(p.Channel)
 	wish := delivery.TestWish{Channel: c, Recipient: to, TemplateID: a.place.Template, Locale: p.Draft.Language}
 	_, err = h.Tests.SendDraft(r.Context(), shell.Actor(r), a.place.Shop, wish, p.Draft)
 	var broken *fault.Fields
