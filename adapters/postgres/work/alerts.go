@@ -143,9 +143,9 @@ func destinationFields(d *alert.Destination) []any {
 	return []any{&d.ID, &d.Shop, &d.Form, &d.Name, &d.URL, &d.Secret, &d.Language, &d.Kinds, &d.CreatedBy, &d.CreatedAt}
 }
 
-const deliveryColumns = `v.id, v.attempts, v.state, v.detail, v.created_at, v.deadline_at, v.ended_at`
+const alertDeliveryColumns = `v.id, v.attempts, v.state, v.detail, v.created_at, v.deadline_at, v.ended_at`
 
-func deliveryFields(v *alert.Delivery) []any {
+func alertDeliveryFields(v *alert.Delivery) []any {
 	return []any{&v.ID, &v.Attempts, &v.State, &v.Detail, &v.CreatedAt, &v.DeadlineAt, &v.EndedAt}
 }
 
@@ -162,14 +162,14 @@ func (s Alerts) Take(ctx context.Context, limit int, lease time.Duration) ([]ale
 		), v as (
 			update alert_deliveries v set lease = $2, next_at = clock_timestamp() + $3::interval, attempts = attempts + 1 from due where v.id = due.id returning v.*
 		)
-		select `+deliveryColumns+`, `+alertColumns+`, `+destinationColumns+`
+		select `+alertDeliveryColumns+`, `+alertColumns+`, `+destinationColumns+`
 		from v join alerts a on a.id = v.alert_id join alert_destinations d on d.id = v.destination_id`, limit, token, lease)
 	if err != nil {
 		return nil, pg.Translate(err)
 	}
 	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (v alert.Delivery, err error) {
 		v.Lease = token
-		err = row.Scan(append(append(deliveryFields(&v), alertFields(&v.Alert)...), destinationFields(&v.Destination)...)...)
+		err = row.Scan(append(append(alertDeliveryFields(&v), alertFields(&v.Alert)...), destinationFields(&v.Destination)...)...)
 		v.Attempts--
 		return v, err
 	})
@@ -329,14 +329,14 @@ func insertDestinationAudit(ctx context.Context, tx pgx.Tx, id int64, e staff.En
 
 // Deliveries lists the last ones of the shops.
 func (s Alerts) Deliveries(ctx context.Context, shops []int64, limit int) ([]alert.Delivery, error) {
-	rows, err := s.Pool.Query(ctx, `select `+deliveryColumns+`, `+alertColumns+`, `+destinationColumns+`
+	rows, err := s.Pool.Query(ctx, `select `+alertDeliveryColumns+`, `+alertColumns+`, `+destinationColumns+`
 		from alert_deliveries v join alerts a on a.id = v.alert_id join alert_destinations d on d.id = v.destination_id
 		where cardinality($1::bigint[]) = 0 or d.shop_number = any($1) order by v.id desc limit $2`, shopsOf(shops), limit)
 	if err != nil {
 		return nil, pg.Translate(err)
 	}
 	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (v alert.Delivery, err error) {
-		err = row.Scan(append(append(deliveryFields(&v), alertFields(&v.Alert)...), destinationFields(&v.Destination)...)...)
+		err = row.Scan(append(append(alertDeliveryFields(&v), alertFields(&v.Alert)...), destinationFields(&v.Destination)...)...)
 		return v, err
 	})
 	return list, pg.Translate(err)

@@ -51,6 +51,6 @@ func (p AlertSettings) shop(ctx context.Context, number int64) string {
 	return p.Names[number]
 }
 
-func deliveryTone(s alert.State) ui.Tone {
+func alertDeliveryTone(s alert.State) ui.Tone {
 	return map[alert.State]ui.Tone{alert.Sent: ui.Good, alert.Waiting: ui.Info, alert.Failed: ui.Bad, alert.Dropped: ui.Warn}[s]
 }

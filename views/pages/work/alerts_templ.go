@@ -916,7 +916,7 @@ func (p AlertSettings) log() templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = ui.Badge(deliveryTone(v.State), ui.T(ctx, "alerts.state."+string(v.State))).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = ui.Badge(alertDeliveryTone(v.State), ui.T(ctx, "alerts.state."+string(v.State))).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
