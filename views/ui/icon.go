@@ -27,6 +27,7 @@ var IconMeanings = map[string]string{
 	"arrow-right":      "a consequence",
 	"arrow-up":         "move up",
 	"ban":              "cancel or revoke",
+	"bell":             "notifications to staff",
 	"bell-ringing":     "reminder",
 	"bolt":             "run now",
 	"broadcast":        "channels",
