@@ -20,11 +20,11 @@ var labels = map[string]string{
 	"eraser": `^templates\.clear$|clear`, "external-link": `asynqmon|open`, "eye": `review$|show_contacts$|cockpit\.open$|approval\.none_title|preview|look$`,
 	"file-text": `^message\.link$|message`, "filter": `filters$`, "fingerprint": `passkey`, "flag": `close$`, "gauge": `rate|forecast`, "gift": `^grants\.`,
 	"history": `^audit\.|history`, "key": `^apikeys\.|^nav\.keys$`, "device-mobile": `add_app$`, "keyboard": `^codes\.`, "list-details": `list$`, "lock": `lock`,
-	"mail": `mail`, "message": `sms`, "mood-empty": `none_title$|bad_title$|broken_title$|nobody_title$|empty`, "packages": `^do\.stock$`, "pencil": `edit$|rename`,
+	"mail": `mail`, "message": `sms`, "mood-empty": `none_title$|^find\.none$|bad_title$|broken_title$|nobody_title$|empty`, "packages": `^do\.stock$`, "pencil": `edit$|rename`,
 	"player-pause": `pause$`, "player-play": `resume$`, "plus": `new$|add|blank$|generate$|new_list$|create`, "printer": `print`,
 	"refresh": `again$|requeue$|retry$|replay$|count$|estimate$|Resume them again`, "rocket": `publish$`, "scale": `balance`,
 	"search": `look$|find$|further_title$|search`, "send": `test|announce|deliveries|send`, "shield-lock": `security\.manage$`, "speakerphone": `campaign`,
-	"stack-2": `job`, "tag": `coupon`, "template": `models\.`, "ticket": `template|drop`, "trash": `discard$|delete$|remove`, "user": `user$`,
+	"stack-2": `job`, "tag": `coupon`, "template": `models\.`, "ticket": `template|drop`, "trash": `discard$|delete$|remove|^draft\.gone`, "user": `user$`,
 	"user-circle": `account`, "user-x": `erase$`, "users": `users|segments\.empty_title|recipients\.empty_title|audience`, "x": `dismiss|remove|close`,
 	"archive": `archive`, "bolt": `run`, "alert-circle": `.`, "alert-triangle": `.`, "webhook": `hook`, "world": `push`,
 }
