@@ -45,7 +45,7 @@ func navigation() []navGroup {
 			{"calendar", "calendar-event", []navPage{{"calendar", "/campaigns?view=month", view}}},
 			{"results", "chart-line", []navPage{{"results", "/results", view}}},
 			{"users", "users", []navPage{{"users", "/users", view}, {"segments", "/segments", view}, {"import", "/users/import", seesContacts}}},
-			{"coupons", "scale", []navPage{{"coupons", "/coupons", view}, {"codes", "/codes", view}, {"notices", "/notices", view}}},
+			{"coupons", "tag", []navPage{{"coupons", "/coupons", view}, {"codes", "/codes", view}, {"notices", "/notices", view}}},
 		}},
 		{"operations", []section{
 			{"deliver", "send", []navPage{{"deliveries", "/deliveries", view}, {"dead_letters", "/dead-letters", view},

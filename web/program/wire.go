@@ -37,6 +37,7 @@ import (
 	"dropbell/adapters/totp"
 	"dropbell/adapters/watermill"
 	"dropbell/app"
+	"dropbell/domain/alert"
 	"dropbell/domain/campaign"
 	"dropbell/domain/claim"
 	"dropbell/domain/claim/gate"
@@ -167,8 +168,8 @@ func (p *program) wireStores() (err error) {
 	}
 	p.reservations = dropsdb.NewReservations(p.DB, postgres.Grouping{Observe: p.groupMetrics(), Timeout: p.Config.RequestTimeout})
 	p.OnClose(func() error { p.reservations.Close(); return nil })
-	p.wireListed()
 	p.startOpenings()
+	p.wireListed()
 	p.claims = p.NewClaims(p.lookup, postgres.Grouping{Observe: p.claimGroupMetrics(), Timeout: p.Config.RequestTimeout},
 		redisgate.Options{Observe: p.gateGroupMetrics()})
 	p.accounts = gate.Accounts{Plans: couponsdb.NewGates(p.DB), Shards: redisgate.NewShards(p.Redis)}
@@ -345,14 +346,15 @@ func (p *program) newConsole(described *api.API) *console.Console {
 	boards, users, campaignStore := dropsdb.NewBoards(p.Reports), audiencedb.NewUsers(p.Reports), campaignsdb.NewCampaigns(p.DB, audiencedb.NewSegments(p.DB))
 	tallies, deadMessages := couponsdb.NewCouponTallies(p.DB), workdb.NewDeadMessages(p.DB)
 	files := &upload.Files{Uploads: workdb.NewUploads(p.DB), Tables: p.tables(), Log: p.Log}
+	alerts := &alert.Service{Store: workdb.NewAlerts(p.DB)}
 	tests := &delivery.ChannelTests{Store: deliverydb.NewChannelTests(p.DB), Configured: p.channels}
 	// What pages of several subjects show.
 	states := consoledelivery.NewStates(channels, p.circuits(), p.channels)
 	sales := coupons.NewSales(coupons.SalesDeps{Templates: p.templates, Stock: p.accounts, Tallies: tallies, Curves: couponsdb.NewLedgers(p.DB), Histories: p.reports, Paces: redisgate.NewShards(p.Redis)})
 	return console.New(console.Deps{
-		Deps: shell.Deps{Staff: p.staff, Replica: p.replica(), Security: p.security, ShopList: templates, Sessions: accessdb.NewSessions(p.DB),
+		Deps: shell.Deps{Staff: p.staff, Replica: p.replica(), Security: p.security, ShopList: templates, Unread: alerts.Unread, Sessions: accessdb.NewSessions(p.DB),
 			PublicURL: p.Config.PublicURL, DefaultZone: time.UTC, Now: app.Clock, Log: p.Log},
-		Access: access.Deps{Staff: p.staff, Audit: audit, Shops: templates, SingleSignOn: p.singleSignOn(),
+		Access: access.Deps{Staff: p.staff, Audit: audit, Views: staff.Views{Store: accessdb.NewStaff(p.DB)}, Shops: templates, SingleSignOn: p.singleSignOn(),
 			Throttle: shell.NewThrottle(signInBurst, signInEvery, app.Clock), Guesses: shell.NewThrottle(guessesBurst, guessesEvery, app.Clock),
 			AllGuesses: shell.NewThrottle(allBurst, allEvery, app.Clock)},
 		Audience: audience.Deps{People: p.users, Users: users, Segments: p.segments, Reminders: p.reminders, Inbox: p.inbox, Coupons: p.couponAdmin,
@@ -372,23 +374,8 @@ func (p *program) newConsole(described *api.API) *console.Console {
 			Limits: campaigns.Limits{Campaigns: p.campaigns}, Reports: p.reports, States: states, Channels: p.channels},
 		Messages: messages.Deps{Messages: p.messages, Templates: p.templates, Users: p.users, Own: messagesdb.NewMessages(p.DB), Tests: tests,
 			LinkExample: p.linkExample},
-		Search: search.Deps{Templates: p.templates, Campaigns: p.campaigns, Users: users, Coupons: p.couponAdmin, Codes: p.codes},
-		Work: work.Deps{Jobs: p.jobs, Uploads: workdb.NewUploads(p.DB), DeadMessages: deadMessages, Hooks: p.hooks, Audit: audit, Monitor: p.monitor.Handler,
+		Search: search.Deps{Templates: p.templates, Campaigns: p.campaigns, Users: users, Coupons: p.couponAdmin, Codes: p.codes, Segments: p.segments},
+		Work: work.Deps{Jobs: p.jobs, Alerts: alerts, Uploads: workdb.NewUploads(p.DB), DeadMessages: deadMessages, Hooks: p.hooks, Audit: audit, Monitor: p.monitor.Handler,
 			Queues: &queue.Service{Store: asynq.NewInspector(p.Redis), Audit: audit}},
 	})
-}
-
-// circuits returns the circuit breakers of the channels, which Redis keeps.
-func (p *program) circuits() consoledelivery.Circuits {
-	breaker := redis.NewBreaker(p.Redis, redis.BreakerConfig{})
-	return func(ctx context.Context) (all [delivery.Channels]delivery.Circuit, err error) {
-		states, err := breaker.States(ctx)
-		for _, s := range states {
-			all[s.Channel] = delivery.Circuit{State: s.State, Failures: s.Failures, Until: s.Until, Detail: s.Detail}
-			if s.HeldUntil.After(app.Clock()) {
-				all[s.Channel].HeldUntil = s.HeldUntil
-			}
-		}
-		return all, err
-	}
 }

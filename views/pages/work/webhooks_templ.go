@@ -63,7 +63,7 @@ func (p Webhooks) Page() templ.Component {
 					ctx = templ.InitializeContext(ctx)
 					return nil
 				})
-				templ_7745c5c3_Err = ui.Empty("broadcast", ui.T(ctx, "hooks.empty_title"), ui.T(ctx, "hooks.empty_text")).Render(templ.WithChildren(ctx, templ_7745c5c3_Var3), templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = ui.Empty("webhook", ui.T(ctx, "hooks.empty_title"), ui.T(ctx, "hooks.empty_text")).Render(templ.WithChildren(ctx, templ_7745c5c3_Var3), templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -1170,7 +1170,7 @@ func (p WebhookPage) Page() templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = ui.Button(ui.ButtonProps{Label: ui.T(ctx, "hooks.rotate"), Icon: "key", URL: webhookURL(p.ID) + "/rotate", Dialog: true}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = ui.Button(ui.ButtonProps{Label: ui.T(ctx, "hooks.rotate"), Icon: "refresh", URL: webhookURL(p.ID) + "/rotate", Dialog: true}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"time"
 
+	"dropbell/domain/alert"
 	"dropbell/domain/hook"
 	"dropbell/domain/job"
 	"dropbell/domain/queue"
@@ -35,6 +36,7 @@ type Deps struct {
 	Audit        AuditLog
 	// Queues are those that the dashboard shows as well.
 	Queues *queue.Service
+	Alerts *alert.Service
 	// Monitor returns the queue dashboard, which serves [MonitorPath] and
 	// everything below and sets its own content security policy.
 	Monitor func(writable bool) http.Handler
@@ -52,6 +54,12 @@ func Routes(sh *shell.Shell, d Deps) []shell.Route {
 	h := &handlers{Shell: sh, Deps: d}
 	sh.Handle(MonitorPath, h.monitor())
 	return append(h.webhookRoutes(), []shell.Route{
+		shell.Get("/alerts", staff.View, h.listAlerts),
+		shell.Get("/alerts/settings", staff.View, h.showAlertSettings),
+		shell.Post("/alerts/settings", staff.View, h.chooseAlerts),
+		shell.Post("/alerts/destinations", staff.ManageTemplates, h.addDestination),
+		shell.Post("/alerts/destinations/{id}/test", staff.ManageTemplates, h.tryDestination),
+		shell.Post("/alerts/destinations/{id}/remove", staff.ManageTemplates, h.removeDestination),
 		shell.Everywhere(shell.Get("/dead-messages", staff.Operate, h.listDeadMessages)),
 		shell.Everywhere(shell.Get("/dead-messages/{id}/{step:requeue|discard}", staff.Operate, h.confirmDeadMessage)),
 		shell.Everywhere(shell.Post("/dead-messages/{id}/{step:requeue|discard}", staff.Operate, h.settleDeadMessage)),
