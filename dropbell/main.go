@@ -21,6 +21,8 @@ const usage = `dropbell takes coupon drops from the first reminder to the last c
   dropbell worker             run timers, deliveries, events and housekeeping until SIGTERM
   dropbell all                run both in this process until SIGTERM; if one of them fails, both end
   dropbell migrate [contract] bring the database up to date, and exit, as worker migrate does
+  dropbell listen ...         post a shop's events to a server on this machine, for developers;
+                              see dropbell listen --help
   dropbell audit ...          recompute from the rows what is booked, and exit, as worker audit does
   dropbell version            print the version
   dropbell help               print this
@@ -48,6 +50,8 @@ func command(ctx context.Context, args []string, getenv func(string) string, out
 		return worker.Main(ctx, args[1:], getenv, out)
 	case "migrate", "audit":
 		return worker.Main(ctx, args, getenv, out)
+	case "listen":
+		return listen(ctx, args[1:], getenv, out)
 	case "all":
 		if len(args) > 1 {
 			return config.Mistake{Err: fmt.Errorf("dropbell all takes no argument; see dropbell --help")}

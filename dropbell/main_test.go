@@ -50,6 +50,8 @@ func TestCommands(t *testing.T) {
 		{"migrate now", nil, 2, "takes no argument but contract"},
 		{"audit 1", []string{"DATABASE_URL", away}, 2, "template 1 was not audited: the database cannot answer"},
 		{"audit --help", nil, 0, "worker audit campaign ID"},
+		{"listen", nil, 2, "see dropbell listen --help"},
+		{"listen --help", nil, 0, "--forward"},
 		{"--version", nil, 0, "dropbell 0."},
 		{"--help", nil, 0, "dropbell all"},
 		{"help", nil, 0, "WORKER_HTTP_ADDR "},

@@ -102,6 +102,8 @@ type Config struct {
 	RetainHooks time.Duration
 
 	LinkSecret string
+	// AlertsPrivate permits chat groups for staff at private addresses and in plain http.
+	AlertsPrivate bool
 
 	// CodeKeys are the keys of redeem codes, in the form that
 	// [redeemcode.ParseKeys] reads; checked.
@@ -231,6 +233,7 @@ func Variables() []Variable {
 		{"FCM_URL", "https://fcm.googleapis.com", "channel webpush, Android phones: Google's service", pushAddress(func(c *Config) *string { return &c.FCMURL }, "https://fcm.googleapis.com")},
 		{"FCM_PER_MINUTE", "600000", "channel webpush, Android phones: messages that all workers together send a minute, the quota of the Firebase project; reminders beyond it go out later, and forecasts say so", number(func(c *Config) *int { return &c.FCMPerMinute }, 60, 100_000_000)},
 		{"LINK_SECRET", "", "signs the links with which users turn off a channel, at least 32 bytes; several separated by commas: the first signs, all are accepted; empty = no links", linkSecret},
+		{"ALERTS_PRIVATE", "no", "chat groups for notifications of staff: yes = private addresses and plain http are called too; no = only https to public addresses", alertsPrivate},
 		{"CODE_KEYS", "", "redeem codes: keys as number:base64, separated by commas, e.g. 1:…,2:…; the greatest number (1 to 31) makes new codes, the others keep theirs valid; web and worker need the same; without it there are no codes", func(c *Config, v string) error {
 			c.CodeKeys = v
 			_, err := redeemcode.ParseKeys(v)

@@ -263,6 +263,7 @@ func TestWeakSettings(t *testing.T) {
 		{"AUTH_JWKS_URL", "http://127.0.0.1.id.example/keys", "must begin with https://"},
 		{"OIDC_ISSUER", "http://10.0.0.7:8080/realm", "must begin with https://"},
 		{"SMTP_TLS", "yes", "required or opportunistic"},
+		{"ALERTS_PRIVATE", "1", "yes or no"},
 		{"METRICS_ADDR", "9090", "host:port"},
 		{"SECURITY_CONTACT", "ada@shop.example", "mailto:"},
 		{"AUTH_JWT_MAX_AGE", "1s", "must be a duration between 1m0s and 8760h0m0s"},

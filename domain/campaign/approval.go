@@ -17,12 +17,12 @@ var (
 	// ErrApproval is the refusal of a publication that only a second person
 	// can complete.
 	ErrApproval = fault.New(fault.Conflict, "approval_required",
-		"this campaign reaches more people than one person may send to alone; somebody else has to publish it")
+		"this campaign reaches more users than one member may send to; another member must approve it")
 	// ErrLapsed is the refusal of a consent to what the campaign no longer is.
 	ErrLapsed = fault.New(fault.Conflict, "approval_lapsed",
 		"the campaign is not what approval was asked for any more; look at what it is now and ask again")
 	// ErrNotAsked is the refusal of a decision without an open request.
-	ErrNotAsked = fault.New(fault.Conflict, "approval_not_asked", "nobody is waiting for approval of this campaign")
+	ErrNotAsked = fault.New(fault.Conflict, "approval_not_asked", "no request for approval of this campaign is open; publish it to request one")
 )
 
 // RequestStore stores requests for approval.

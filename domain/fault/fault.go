@@ -69,7 +69,7 @@ func (f *Fault) Told(key string) *Fault {
 var ErrInvalid = New(Invalid, "invalid_request", "the request is not valid")
 
 // ErrStale is the refusal of an edit that is based on an old version.
-var ErrStale = New(Conflict, "stale_version", "somebody changed this in the meantime; load it again and repeat your change")
+var ErrStale = New(Conflict, "stale_version", "it was changed in the meantime; load it again and repeat your change")
 
 // ErrOutcomeUnknown is the answer when the time for an answer ended while a
 // change was being stored: it may be stored or not. Repeating the request with

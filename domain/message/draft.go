@@ -8,12 +8,18 @@ type Draft struct {
 	Kind     Kind   `json:"kind"`
 	Language string `json:"language"`
 	Text     Text   `json:"text"`
+	// About is what the message says of a drop that is being written too; nil = of
+	// the place's.
+	About *Facts `json:"about,omitempty"`
 }
 
 // Render returns what the draft says about f over the channel to one reader; it
 // is made like the message itself. f.Kind is that of the draft.
 func (d Draft) Render(book *Book, f Facts, c Channel, r Reader) Content {
 	compiled := Compile(Key{d.Kind, c, d.Language}, d.Text, book.Settings())
+	if d.About != nil {
+		f = *d.About
+	}
 	f.Kind = d.Kind
 	if d.Kind == Cancelled {
 		f.Link = ""

@@ -29,7 +29,7 @@ var (
 	ErrFilling  = fault.New(fault.Conflict, "list_incomplete", "a file of the list is still being read; go on when that is done")
 	// ErrListInUse keeps users from being added to a list after the reach of a
 	// campaign for it was judged.
-	ErrListInUse = fault.New(fault.Conflict, "list_in_use", "a campaign that was published, or waits for approval, is for this list; nobody can be added until its audience is read")
+	ErrListInUse = fault.New(fault.Conflict, "list_in_use", "a campaign that was published, or waits for approval, is for this list; no user can be added until its audience is read")
 	ErrIsRules   = fault.New(fault.Conflict, "segment_is_rules", "the members of this segment come from rules, not from files")
 )
 

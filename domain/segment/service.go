@@ -187,7 +187,7 @@ func (s *Service) MayAdd(ctx context.Context, by staff.Actor, id int64) (Segment
 
 // KeptBy returns [ErrListInUse] with the name of the campaign that keeps a list.
 func KeptBy(campaign string) error {
-	return ErrListInUse.Because("the campaign “%s” is for this list; nobody can be added until its audience is read", campaign)
+	return ErrListInUse.Because("the campaign “%s” is for this list; no user can be added until its audience is read", campaign)
 }
 
 // AddFile adds the ids of another file to a list. Asked again with the same

@@ -54,7 +54,7 @@ var (
 	// ErrEveryShop refuses a change that concerns every shop to staff who are
 	// limited to some.
 	ErrEveryShop = fault.New(fault.Denied, "limited_to_shops",
-		"this concerns every shop, and you are in charge of some only; ask somebody who is not limited to shops")
+		"this concerns every shop, and you have access to some only; ask a member who is not limited to shops")
 	ErrUnauthenticated = fault.New(fault.Unauthenticated, "unauthenticated", "sign in or send valid credentials")
 	ErrNotFound        = fault.New(fault.NotFound, "staff_not_found", "no such staff member")
 	ErrKeyNotFound     = fault.New(fault.NotFound, "key_not_found", "no such API key")
@@ -62,9 +62,9 @@ var (
 	// first one's secret has been shown, or lost on the way.
 	ErrKeyRepeated = fault.New(fault.Conflict, "key_repeated",
 		"the form was sent twice, and one key was made; if you have not seen its secret, revoke it and make another")
-	ErrEmailTaken = fault.New(fault.Conflict, "email_taken", "somebody with this e-mail address exists already")
+	ErrEmailTaken = fault.New(fault.Conflict, "email_taken", "a member with this e-mail address exists already; use another address")
 	ErrLastAdmin  = fault.New(fault.Conflict, "last_admin",
-		"an admin of all shops who can sign in must remain; make somebody else one first")
+		"an admin of all shops who can sign in must remain; make another member one first")
 )
 
 // An Actor is the author of a change. The zero Actor may do nothing.

@@ -59,12 +59,19 @@ func Load() (*Assets, error) {
 	if err != nil {
 		return a, err
 	}
-	return a, a.add(Sheet, sheet)
+	if err := a.add(Sheet, sheet); err != nil {
+		return a, err
+	}
+	manifest, err := a.manifest()
+	if err != nil {
+		return a, err
+	}
+	return a, a.add(Manifest, manifest)
 }
 
 func (a *Assets) add(name string, content []byte) error {
 	kind, ok := map[string]string{
-		".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml",
+		".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml", ".png": "image/png",
 		".txt": "text/plain; charset=utf-8", ".webmanifest": "application/manifest+json",
 	}[path.Ext(name)]
 	if !ok {

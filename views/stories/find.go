@@ -8,7 +8,9 @@ import (
 	"github.com/a-h/templ"
 
 	owned "dropbell/domain/coupon"
+	"dropbell/domain/fault"
 	"dropbell/domain/staff"
+	accesspages "dropbell/views/pages/access"
 	searchpages "dropbell/views/pages/search"
 	"dropbell/views/ui"
 )
@@ -16,6 +18,11 @@ import (
 // inContext draws a page that is made of texts in the viewer's language.
 func inContext(page func(context.Context) templ.Component) templ.Component {
 	return templ.ComponentFunc(func(ctx context.Context, w io.Writer) error { return page(ctx).Render(ctx, w) })
+}
+
+func savedViews() []staff.SavedView {
+	return []staff.SavedView{{ID: 1, Owner: 1, By: "Lin Mei", List: "templates", Name: "Open now", Shared: true}, {ID: 2, Owner: 1, By: "Lin Mei", List: "templates", Name: "Evenings of Harbour Tea House that are over by now"},
+		{ID: 3, Owner: 2, By: "Ada Okafor", List: "templates", Name: "Paused", Shared: true}}
 }
 
 func searches() []Story {
@@ -41,6 +48,8 @@ func searches() []Story {
 		return searchpages.Results{Groups: []searchpages.Group{g}}.Page()
 	})
 	return []Story{
+		{Name: "views/some", Page: accesspages.Views{List: "templates", Query: "state=open", LeftOut: true, Back: "/templates?state=open", Views: savedViews()}.Page()},
+		{Name: "views/refused", Page: accesspages.Views{List: "campaigns", Back: "/campaigns", Views: savedViews(), Renaming: 1, NewName: "", Errors: []fault.Field{{Name: "name", Key: "rule.required"}}}.Page(), Role: staff.Viewer},
 		{Name: "search/start", Page: start, Role: staff.Marketer},
 		{Name: "search/found", Page: found(false)},
 		{Name: "search/masked", Page: found(true), Role: staff.Viewer},

@@ -52,3 +52,11 @@ func editor(c message.Channel, tag string) messagepages.Editor {
 	}
 	return p
 }
+
+// messageStep is the step of a drop's form with a text of the drop's own.
+func messageStep() pageparts.MessageStep {
+	p := pageparts.MessageStep{Own: true, Language: "en", Title: "{{drop}} opens {{in}}", Text: "Hi {{user|there}}, {{worth}} at {{shop}}: {{link}}", Over: []message.Channel{message.Email, message.SMS},
+		Note: "Sent to ada@shop.example."}
+	p.Previews = editor(message.SMS, "en").Previews
+	return p
+}

@@ -44,12 +44,32 @@ func TestStories(t *testing.T) {
 			if strings.Count(page, "<h1") != 1 {
 				t.Errorf("%s: %d main headings", s.Name, strings.Count(page, "<h1"))
 			}
+			oneAction(t, s.Name, page)
 			seen := map[string]bool{}
 			for _, m := range idAttribute.FindAllStringSubmatch(page, -1) {
 				if seen[m[1]] {
 					t.Errorf("%s: the id %q twice", s.Name, m[1])
 				}
 				seen[m[1]] = true
+			}
+		}
+	}
+}
+
+var (
+	headActions = regexp.MustCompile(`(?s)<div class="page-head">.*?<div class="actions">(.*?)</div>\s*</div>`)
+	headButton  = regexp.MustCompile(`class="button[^"]*"`)
+)
+
+// oneAction holds the head of a page to at most one primary action, which is the
+// last, and to none in red: what cannot be undone is red in its dialog.
+func oneAction(t *testing.T, name, page string) {
+	t.Helper()
+	for _, m := range headActions.FindAllStringSubmatch(page, -1) {
+		buttons := headButton.FindAllString(m[1], -1)
+		for i, b := range buttons {
+			if strings.Contains(b, "is-danger") || strings.Contains(b, "is-primary") && i != len(buttons)-1 {
+				t.Errorf("%s: button %d of %d in the head of the page is %s", name, i+1, len(buttons), b)
 			}
 		}
 	}

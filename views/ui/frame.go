@@ -36,6 +36,8 @@ type Frame struct {
 	// MustEnrol is set while the member must have a second factor and has none.
 	MustEnrol bool
 	Flashes   []Flash
+	// Alerts is how many notifications the member has not read; see [MaxAlerts].
+	Alerts int
 	// Behind is how old the data is that the page shows, at most; 0 = it is of now.
 	Behind time.Duration
 }

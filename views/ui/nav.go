@@ -45,7 +45,7 @@ func navigation() []navGroup {
 			{"calendar", "calendar-event", []navPage{{"calendar", "/campaigns?view=month", view}}},
 			{"results", "chart-line", []navPage{{"results", "/results", view}}},
 			{"users", "users", []navPage{{"users", "/users", view}, {"segments", "/segments", view}, {"import", "/users/import", seesContacts}}},
-			{"coupons", "scale", []navPage{{"coupons", "/coupons", view}, {"codes", "/codes", view}, {"notices", "/notices", view}}},
+			{"coupons", "tag", []navPage{{"coupons", "/coupons", view}, {"codes", "/codes", view}, {"notices", "/notices", view}}},
 		}},
 		{"operations", []section{
 			{"deliver", "send", []navPage{{"deliveries", "/deliveries", view}, {"dead_letters", "/dead-letters", view},
@@ -54,7 +54,7 @@ func navigation() []navGroup {
 			{"work", "stack-2", []navPage{{"jobs", "/jobs", view}, {"queues", "/queues", mayEverywhere(staff.View)}}},
 			{"audit", "history", []navPage{{"audit", "/audit", view}}},
 			{"settings", "building-store", []navPage{{"shops", "/shops", view}, {"staff", "/staff", mayEverywhere(staff.ManageStaff)},
-				{"keys", "/keys", mayEverywhere(staff.ManageStaff)}}},
+				{"keys", "/keys", mayEverywhere(staff.ManageStaff)}, {"webhooks", "/webhooks", view}}},
 		}},
 	}
 }

@@ -41,9 +41,9 @@ func outcomeIcon(state string) string {
 	case Info:
 		return "clock"
 	case Bad:
-		return "x"
+		return "alert-circle"
 	}
-	return "ban"
+	return "minus"
 }
 
 func itemOf(v reminder.View, r reminder.Reminder) (reminder.Item, bool) {

@@ -12,6 +12,7 @@ import (
 	"dropbell/domain/claim/gate"
 	"dropbell/domain/coupon"
 	"dropbell/domain/delivery"
+	"dropbell/domain/hook"
 	"dropbell/domain/inbox"
 	"dropbell/domain/job"
 	"dropbell/domain/redeemcode"
@@ -72,6 +73,7 @@ type Deps struct {
 	Campaigns   *campaign.Service
 	Codes       *redeemcode.Service
 	Redeemer    *redeemcode.Redeemer
+	Hooks       *hook.Service
 	Claims      *claim.Service
 	Ledgers     Ledgers
 	// Stock sums up where coupons are.
@@ -120,6 +122,7 @@ func New(d Deps) *API {
 	a.adminCampaignRoutes()
 	a.adminCodeRoutes()
 	a.redemptionRoutes()
+	a.adminWebhookRoutes()
 	a.claimRoutes()
 	a.Finish(sayMinutes)
 	return a

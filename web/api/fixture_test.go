@@ -33,10 +33,12 @@ import (
 	"dropbell/domain/claim/gate"
 	"dropbell/domain/coupon"
 	"dropbell/domain/delivery"
+	"dropbell/domain/hook"
 	"dropbell/domain/inbox"
 	"dropbell/domain/job"
 	"dropbell/domain/redeemcode"
 	"dropbell/domain/reminder"
+	"dropbell/domain/seal"
 	"dropbell/domain/segment"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
@@ -131,6 +133,9 @@ func (r *fixture) build(log *slog.Logger, change func(*api.Deps)) {
 	d.Campaigns = campaigns(r, templates, d.Users)
 	d.Redeemer = &redeemcode.Redeemer{Keys: codeKeys(r), Batches: couponsdb.NewCodes(r.db), Marks: &memoryMarks{used: map[redeemcode.Serial]bool{}}, Gate: claims, Uses: couponsdb.NewCodes(r.db),
 		NewID: func(templateID int64) claim.ID { return claim.NewID(rand.Uint64(), templateID) }}
+	box, err := seal.New(hook.SealPurpose)
+	r.must(err)
+	d.Hooks = &hook.Service{Store: workdb.NewHooks(r.db), Box: box, Now: r.now, Wake: func(context.Context, int64) {}}
 	if change != nil {
 		change(&d)
 	}

@@ -83,7 +83,7 @@ func (r *fixture) callers(d described) (may, mayNot http.Header) {
 		may, mayNot = as(token(7)), as(r.keys[staff.ScopeAdmin], "X-User-ID", "7")
 	}
 	for _, h := range []http.Header{may, mayNot} {
-		if d.method == "PATCH" {
+		if d.method == "PATCH" || strings.HasSuffix(d.path, "/rotate") {
 			h.Set("If-Match", `"1"`)
 		}
 		if d.kind != "" {
@@ -97,7 +97,7 @@ func (r *fixture) callers(d described) (may, mayNot http.Header) {
 func (r *fixture) try(d described, by http.Header, query string) answer {
 	r.Helper()
 	r.about = d.String()
-	path := strings.NewReplacer("{id}", "999999", "{template_id}", "999999", "{batch}", "999999", "{user_id}", "999999", "{number}", "999999").Replace(d.path)
+	path := strings.NewReplacer("{id}", "999999", "{template_id}", "999999", "{batch}", "999999", "{user_id}", "999999", "{number}", "999999", "{delivery}", "999999").Replace(d.path)
 	return r.call(by, d.method, path+query, d.body)
 }
 

@@ -268,7 +268,7 @@ func (p *proxy) tests(t *testing.T) {
 		{"DeadLetters", TestDeadLetters}, {"Explain", TestExplain}, {"ImportUsers", TestImportUsers}, {"Inbox", TestInbox},
 		{"IdempotencyReplay", TestIdempotencyReplay}, {"ReservationOfAnEndedDrop", TestReservationOfAnEndedDrop},
 		{"Preferences", TestPreferences}, {"Redeem", TestRedeem}, {"Reserve", TestReserve}, {"ReserveRefusals", TestReserveRefusals},
-		{"Cancel", TestCancel}, {"PublicTemplate", TestPublicTemplate}, {"Segments", TestSegments}, {"Lists", TestLists},
+		{"Cancel", TestCancel}, {"PublicTemplate", TestPublicTemplate}, {"Segments", TestSegments}, {"Webhooks", TestWebhooks}, {"EventsOfAShop", TestEventsOfAShop}, {"Lists", TestLists},
 		{"EraseUser", TestEraseUser}, {"ServiceKeys", TestServiceKeys}, {"RateLimit", TestRateLimit}, {"Plainly", p.plainly},
 		{"Stream", p.stream}, {"Rest", p.rest},
 	} {

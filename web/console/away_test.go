@@ -39,7 +39,7 @@ func TestWithoutItsDatabase(t *testing.T) {
 	b.Get("/templates").Is(http.StatusOK)
 	sessions.away.Store(true)
 	for _, path := range []string{"/", "/templates", "/channels", "/account", "/signin", "/nowhere"} {
-		a := b.Get(path).Is(http.StatusServiceUnavailable).Has("PostgreSQL", "does not answer", "loads again by itself")
+		a := b.Get(path).Is(http.StatusServiceUnavailable).Has("PostgreSQL", "does not answer", "loads again every")
 		if a.Header.Get("Refresh") != "5" || a.Header.Get("Retry-After") == "" {
 			t.Errorf("%s: Refresh %q, Retry-After %q", path, a.Header.Get("Refresh"), a.Header.Get("Retry-After"))
 		}

@@ -84,7 +84,7 @@ func TestADropFromBeginningToEnd(t *testing.T) {
 	b.Sees("#dialog", "The 2 waiting reminders are not sent.")
 	g.Exec(`update templates set state = 'closed', version = version + 1`)
 	b.Press("#dialog", "Cancel drop")
-	b.Sees("#dialog", "The drop is closed. Nothing of it can change any more.")
+	b.Sees("#dialog", "The drop is closed and can no longer be changed.")
 	g.Exec(`update templates set state = 'published', version = version + 1`)
 	b.Press("#dialog", "Cancel")
 	b.Press("#drop-head", "Cancel drop")

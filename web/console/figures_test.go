@@ -248,7 +248,7 @@ func TestFiguresAreWhatTheRowsSay(t *testing.T) {
 	}
 	g.Fire(f.drop, 11, refuse) // which no user has booked
 	g.Fire(f.drop, 2, refuse)
-	b.Get(shell.TemplateURL(f.drop.ID)+"?tab=reminders").Is(200).Has("Nobody to remind", "Partly delivered").HasNot("Finished")
+	b.Get(shell.TemplateURL(f.drop.ID)+"?tab=reminders").Is(200).Has("No reminders", "Partly delivered").HasNot("Finished")
 	f.sold(f.drop, 1001, 1002, 1003, 1004, 1021, 1022, 1023, 1024, 1025, 1026, 1027)
 	f.become("used", 3)
 	f.become("locked", 2)

@@ -80,7 +80,7 @@ func TestTwoPeopleEditOneCampaign(t *testing.T) {
 	page := mine.Post("/campaigns", consoletest.CampaignForm()).Is(http.StatusSeeOther).Header.Get("Location") + "/edit"
 	theirs.Post(page, consoletest.CampaignForm("version", "1", "name", "Theirs")).Is(http.StatusSeeOther)
 	form := consoletest.CampaignForm("version", "1", "name", "Mine")
-	a := mine.Post(page, form).Is(http.StatusConflict).Has("This was changed in the meantime", "The marketer changed this", "Theirs", "Mine", "Take mine", "Take theirs")
+	a := mine.Post(page, form).Is(http.StatusConflict).Has("This was changed in the meantime", "The marketer changed this", "Theirs", "Mine", "Use mine", "Use theirs")
 	form.Set("version", a.Field("version"))
 	form.Set("again", "1")
 	mine.Post(page, form).Is(200).Has(`value="Mine"`, fmt.Sprintf(`name="version" value=%q`, a.Field("version")))

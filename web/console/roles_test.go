@@ -47,15 +47,15 @@ func TestQueuesAreForOperatorsToChange(t *testing.T) {
 	g.Browser().Get("/monitor/queues").To("/signin?return=%2Fmonitor%2Fqueues")
 	viewer, operator := g.As(staff.Viewer), g.As(staff.Operator)
 	// As a page of its own the dashboard would have no way back.
-	page := viewer.Get("/queues").Is(200).Has(`src="/monitor/queues"`, "Overview")
+	page := viewer.Get("/queues/dashboard").Is(200).Has(`src="/monitor/queues"`, "Overview")
 	if csp := page.Header.Get("Content-Security-Policy"); !strings.HasSuffix(csp, "; frame-src 'self'") {
 		t.Errorf("the page may not show it: %s", csp)
 	}
-	viewer.Get("/queues?at=queues/deliver-sms").Is(200).Has(`src="/monitor/queues/queues/deliver-sms"`)
-	viewer.Get("/queues?at=../../account").Is(200).Has(`src="/monitor/queues/account"`)
+	viewer.Get("/queues/dashboard?at=queues/deliver-sms").Is(200).Has(`src="/monitor/queues/queues/deliver-sms"`)
+	viewer.Get("/queues/dashboard?at=../../account").Is(200).Has(`src="/monitor/queues/account"`)
 	viewer.Header.Set("Sec-Fetch-Dest", "document")
-	viewer.Get("/monitor/queues").To("/queues")
-	viewer.Get("/monitor/queues/queues/deliver-sms").To("/queues?at=queues%2Fdeliver-sms")
+	viewer.Get("/monitor/queues").To("/queues/dashboard")
+	viewer.Get("/monitor/queues/queues/deliver-sms").To("/queues/dashboard?at=queues%2Fdeliver-sms")
 	viewer.Header.Del("Sec-Fetch-Dest")
 	viewer.Get("/monitor/queues").Is(200).Has("writable=false")
 	viewer.Do(http.MethodDelete, "/monitor/queues/api/queues/x", nil).Is(http.StatusForbidden)

@@ -2,6 +2,7 @@ package program
 
 import (
 	"dropbell/adapters/config"
+	"dropbell/adapters/oidc"
 	couponsdb "dropbell/adapters/postgres/coupons"
 	workdb "dropbell/adapters/postgres/work"
 	"dropbell/adapters/redisgate"
@@ -11,6 +12,7 @@ import (
 	"dropbell/domain/claim/gate"
 	"dropbell/domain/delivery"
 	"dropbell/domain/job"
+	"dropbell/domain/staff"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
 )
@@ -43,4 +45,14 @@ func (p *program) telling(s template.Store) template.Store {
 	writer := &gate.Writer{Stream: redisgate.NewStream(p.Redis, "web"), Recorder: couponsdb.NewGateRecorder(p.DB)}
 	return appliedStore{s, &gate.Keeper{Store: gates, Shards: redisgate.NewShards(p.Redis), Writer: writer, Now: app.Clock,
 		Divide: gate.Divider(p.Config.GateShards)}, p.claims.Gate}
+}
+
+// singleSignOn is the identity provider in the environment, nil without one. No
+// request is sent to it yet: one that is down does not prevent the start.
+func (p *program) singleSignOn() staff.IdentityProvider {
+	if p.Config.OIDCIssuer == "" {
+		return nil
+	}
+	return oidc.New(oidc.Options{Issuer: p.Config.OIDCIssuer, ClientID: p.Config.OIDCClientID,
+		ClientSecret: p.Config.OIDCClientSecret, PublicURL: p.Config.PublicURL, Now: app.Clock})
 }

@@ -20,7 +20,6 @@ import (
 	"dropbell/adapters/asynq"
 	"dropbell/adapters/config"
 	"dropbell/adapters/lookup"
-	"dropbell/adapters/oidc"
 	"dropbell/adapters/passkey"
 	"dropbell/adapters/postgres"
 	accessdb "dropbell/adapters/postgres/access"
@@ -38,12 +37,14 @@ import (
 	"dropbell/adapters/totp"
 	"dropbell/adapters/watermill"
 	"dropbell/app"
+	"dropbell/domain/alert"
 	"dropbell/domain/campaign"
 	"dropbell/domain/claim"
 	"dropbell/domain/claim/gate"
 	"dropbell/domain/coupon"
 	"dropbell/domain/delivery"
 	"dropbell/domain/event"
+	"dropbell/domain/hook"
 	"dropbell/domain/inbox"
 	"dropbell/domain/job"
 	"dropbell/domain/message"
@@ -107,6 +108,7 @@ type program struct {
 	couponAdmin *coupon.Admin
 	grants      *coupon.Grants
 	messages    *message.Service
+	hooks       *hook.Service
 	codes       *redeemcode.Service
 	redeemer    *redeemcode.Redeemer
 	staff       *staff.Service
@@ -167,6 +169,7 @@ func (p *program) wireStores() (err error) {
 	p.reservations = dropsdb.NewReservations(p.DB, postgres.Grouping{Observe: p.groupMetrics(), Timeout: p.Config.RequestTimeout})
 	p.OnClose(func() error { p.reservations.Close(); return nil })
 	p.startOpenings()
+	p.wireListed()
 	p.claims = p.NewClaims(p.lookup, postgres.Grouping{Observe: p.claimGroupMetrics(), Timeout: p.Config.RequestTimeout},
 		redisgate.Options{Observe: p.gateGroupMetrics()})
 	p.accounts = gate.Accounts{Plans: couponsdb.NewGates(p.DB), Shards: redisgate.NewShards(p.Redis)}
@@ -187,6 +190,9 @@ func (p *program) wireUseCases() error {
 	p.templates = &template.Service{Store: refreshingStore{p.telling(dropsdb.NewTemplates(p.Reports)), p.lookup}, Now: app.Clock}
 	p.reminders = &reminder.Service{Store: p.reservations, Templates: p.lookup, Channels: p.channels, Now: app.Clock}
 	p.explainer = &reminder.Explainer{Store: p.reservations, Coupons: couponSteps, Reminders: p.reminders}
+	if p.hooks, err = p.newHooks(); err != nil {
+		return err
+	}
 	p.messages = &message.Service{Store: messagesdb.NewMessages(p.DB)}
 	texts, err := lookup.NewBooks(messagesdb.NewMessages(p.DB))
 	if err != nil {
@@ -324,7 +330,7 @@ func (p *program) api(ctx context.Context) (*api.API, error) {
 			Budget: middleware.NewBudget(p.Config.InFlight(), "users", p.budgets), StaffBudget: middleware.NewBudget(staffInFlight, "staff", p.budgets),
 			UserLimit: p.Config.RatePerUser, KeyLimit: p.Config.RatePerKey, PublicURL: p.Config.PublicURL},
 		Explainer: p.explainer, DeadLetters: p.deadLetters, Campaigns: p.campaigns, Coupons: p.coupons,
-		Codes: p.codes, Redeemer: p.redeemer,
+		Codes: p.codes, Redeemer: p.redeemer, Hooks: p.hooks,
 		Claims: p.claiming, Ledgers: gateLedgers{couponsdb.NewLedgers(p.DB), dropsdb.NewTemplates(p.DB), p.accounts}, Stock: p.accounts, Tallies: couponsdb.NewCouponTallies(p.DB),
 		CouponAdmin: p.couponAdmin,
 		Grants:      p.grants,
@@ -340,14 +346,15 @@ func (p *program) newConsole(described *api.API) *console.Console {
 	boards, users, campaignStore := dropsdb.NewBoards(p.Reports), audiencedb.NewUsers(p.Reports), campaignsdb.NewCampaigns(p.DB, audiencedb.NewSegments(p.DB))
 	tallies, deadMessages := couponsdb.NewCouponTallies(p.DB), workdb.NewDeadMessages(p.DB)
 	files := &upload.Files{Uploads: workdb.NewUploads(p.DB), Tables: p.tables(), Log: p.Log}
+	alerts := &alert.Service{Store: workdb.NewAlerts(p.DB)}
 	tests := &delivery.ChannelTests{Store: deliverydb.NewChannelTests(p.DB), Configured: p.channels}
 	// What pages of several subjects show.
 	states := consoledelivery.NewStates(channels, p.circuits(), p.channels)
 	sales := coupons.NewSales(coupons.SalesDeps{Templates: p.templates, Stock: p.accounts, Tallies: tallies, Curves: couponsdb.NewLedgers(p.DB), Histories: p.reports, Paces: redisgate.NewShards(p.Redis)})
 	return console.New(console.Deps{
-		Deps: shell.Deps{Staff: p.staff, Replica: p.replica(), Security: p.security, ShopList: templates, Sessions: accessdb.NewSessions(p.DB),
+		Deps: shell.Deps{Staff: p.staff, Replica: p.replica(), Security: p.security, ShopList: templates, Unread: alerts.Unread, Sessions: accessdb.NewSessions(p.DB),
 			PublicURL: p.Config.PublicURL, DefaultZone: time.UTC, Now: app.Clock, Log: p.Log},
-		Access: access.Deps{Staff: p.staff, Audit: audit, Shops: templates, SingleSignOn: p.singleSignOn(),
+		Access: access.Deps{Staff: p.staff, Audit: audit, Views: staff.Views{Store: accessdb.NewStaff(p.DB)}, Shops: templates, SingleSignOn: p.singleSignOn(),
 			Throttle: shell.NewThrottle(signInBurst, signInEvery, app.Clock), Guesses: shell.NewThrottle(guessesBurst, guessesEvery, app.Clock),
 			AllGuesses: shell.NewThrottle(allBurst, allEvery, app.Clock)},
 		Audience: audience.Deps{People: p.users, Users: users, Segments: p.segments, Reminders: p.reminders, Inbox: p.inbox, Coupons: p.couponAdmin,
@@ -363,37 +370,12 @@ func (p *program) newConsole(described *api.API) *console.Console {
 			Reminders: drops.Reminders{Board: boards, Cockpits: dropsdb.NewCockpits(p.DB), Explainer: p.explainer, Receipts: &reminder.Receipts{Store: boards},
 				Forecaster:    &reminder.Forecaster{Store: dropsdb.NewForecasts(p.DB), Now: app.Clock, AndroidPerSecond: p.Config.AndroidPerSecond()},
 				Announcements: &reminder.Announcements{Store: dropsdb.NewAnnouncements(p.DB), Now: app.Clock}},
-			Users: users, Audit: audit, DeadLetters: p.deadLetters, DeadMessages: deadMessages, Sales: sales, Looks: p.messages,
+			Users: users, Audit: audit, DeadLetters: p.deadLetters, DeadMessages: deadMessages, Webhooks: workdb.NewHooks(p.DB), Sales: sales, Looks: p.messages,
 			Limits: campaigns.Limits{Campaigns: p.campaigns}, Reports: p.reports, States: states, Channels: p.channels},
 		Messages: messages.Deps{Messages: p.messages, Templates: p.templates, Users: p.users, Own: messagesdb.NewMessages(p.DB), Tests: tests,
 			LinkExample: p.linkExample},
-		Search: search.Deps{Templates: p.templates, Campaigns: p.campaigns, Users: users, Coupons: p.couponAdmin, Codes: p.codes},
-		Work: work.Deps{Jobs: p.jobs, Uploads: workdb.NewUploads(p.DB), DeadMessages: deadMessages, Audit: audit, Monitor: p.monitor.Handler,
+		Search: search.Deps{Templates: p.templates, Campaigns: p.campaigns, Users: users, Coupons: p.couponAdmin, Codes: p.codes, Segments: p.segments},
+		Work: work.Deps{Jobs: p.jobs, Alerts: alerts, Uploads: workdb.NewUploads(p.DB), DeadMessages: deadMessages, Hooks: p.hooks, Audit: audit, Monitor: p.monitor.Handler,
 			Queues: &queue.Service{Store: asynq.NewInspector(p.Redis), Audit: audit}},
 	})
-}
-
-// circuits returns the circuit breakers of the channels, which Redis keeps.
-func (p *program) circuits() consoledelivery.Circuits {
-	breaker := redis.NewBreaker(p.Redis, redis.BreakerConfig{})
-	return func(ctx context.Context) (all [delivery.Channels]delivery.Circuit, err error) {
-		states, err := breaker.States(ctx)
-		for _, s := range states {
-			all[s.Channel] = delivery.Circuit{State: s.State, Failures: s.Failures, Until: s.Until, Detail: s.Detail}
-			if s.HeldUntil.After(app.Clock()) {
-				all[s.Channel].HeldUntil = s.HeldUntil
-			}
-		}
-		return all, err
-	}
-}
-
-// singleSignOn is the identity provider in the environment, nil without one. No
-// request is sent to it yet: one that is down does not prevent the start.
-func (p *program) singleSignOn() staff.IdentityProvider {
-	if p.Config.OIDCIssuer == "" {
-		return nil
-	}
-	return oidc.New(oidc.Options{Issuer: p.Config.OIDCIssuer, ClientID: p.Config.OIDCClientID,
-		ClientSecret: p.Config.OIDCClientSecret, PublicURL: p.Config.PublicURL, Now: app.Clock})
 }

@@ -37,6 +37,7 @@ type census struct {
 	forecaster  *reminder.Forecaster
 	leader      workdb.Housekeeping
 	stock       stockCensus
+	balances    balances
 	campaigns   *campaignCensus
 	notices     noticeCensus
 
@@ -54,6 +55,7 @@ func newCensus(p *program) *census {
 	}
 	c := &census{
 		campaigns: newCampaignCensus(p),
+		balances:  balances{&p.balances, dropsdb.NewTemplates(p.DB)},
 		boards:    dropsdb.NewBoards(p.DB), deadLetters: deliverydb.NewDeadLetters(p.DB), leader: workdb.NewHousekeeping(p.DB),
 		forecaster: &reminder.Forecaster{Store: dropsdb.NewForecasts(p.DB), Now: app.Clock, AndroidPerSecond: p.Config.AndroidPerSecond()},
 		differences: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "dropbell_balance_difference",
@@ -95,6 +97,9 @@ func (c *census) count(ctx context.Context) error {
 func (c *census) recount(ctx context.Context) error {
 	r, err := c.boards.Recount(ctx, recountWindow, recountSlots)
 	if err != nil {
+		return err
+	}
+	if err := c.balances.found(ctx, r.Differences); err != nil {
 		return err
 	}
 	c.differences.Reset()

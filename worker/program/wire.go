@@ -27,6 +27,7 @@ import (
 	"dropbell/adapters/sheet"
 	"dropbell/adapters/watermill"
 	"dropbell/app"
+	"dropbell/domain/alert"
 	"dropbell/domain/campaign"
 	"dropbell/domain/coupon"
 	"dropbell/domain/delivery"
@@ -75,6 +76,7 @@ type program struct {
 	outbox      workdb.Outbox
 	metrics     *metrics
 	census      *census
+	balances    alert.Memo
 	tester      *delivery.Tester
 	hooks       *hooks
 	providers   *providerCalls
@@ -297,11 +299,14 @@ func (p *program) startRoles(start func(name string, loop func(context.Context) 
 			start(name, loop)
 		}
 	}
+	watcher := p.newWatcher()
 	of(eventsRole, "event bus", p.bus.Run)
 	of(eventsRole, "outbox relay", p.relay)
 	of(houseRole, "housekeeping", p.every(houseEvery, "housekeeping", p.scheduleHouse))
 	of(houseRole, "gauges", p.every(5*time.Second, "gauges", p.gauge))
 	of(houseRole, "census", p.every(5*time.Second, "census", p.takeCensus))
+	of(houseRole, "alerts", p.every(alertsEvery, "alerts", watcher.Look))
+	of(houseRole, "alert deliveries", p.every(alertsSendEvery, "alert deliveries", watcher.Deliver))
 	of(houseRole, "campaign results", p.every(resultsEvery, "campaign results", p.countResults))
 	of(deliveryRole, "provider calls", p.every(callsEvery, "provider calls", p.recordCalls))
 	if p.has(gateRole) {

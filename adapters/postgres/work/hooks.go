@@ -196,3 +196,10 @@ func (s Hooks) SendTest(ctx context.Context, e hook.Endpoint, test hook.Event, e
 	}
 	return id, err
 }
+
+// Wanted returns which types some shop wants: none, nil for all of them, or these.
+func (s Hooks) Wanted(ctx context.Context) (types []hook.Type, all bool, err error) {
+	err = s.Pool.QueryRow(ctx, `select coalesce(array_agg(distinct t) filter (where t is not null), '{}'), coalesce(bool_or(cardinality(w.types) = 0), false)
+		from hook_wants w left join lateral unnest(w.types) t on true`).Scan(&types, &all)
+	return types, all, pg.Translate(err)
+}

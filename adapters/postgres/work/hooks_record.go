@@ -37,13 +37,6 @@ func NewHookEvents(db *pg.DB) *HookEvents {
 // Close answers everything that was accepted and stops.
 func (s *HookEvents) Close() { s.groups.Close() }
 
-// Wanted returns which types some shop wants: none, nil for all of them, or these.
-func (s *HookEvents) Wanted(ctx context.Context) (types []hook.Type, all bool, err error) {
-	err = s.Pool.QueryRow(ctx, `select coalesce(array_agg(distinct t) filter (where t is not null), '{}'), coalesce(bool_or(cardinality(w.types) = 0), false)
-		from hook_wants w left join lateral unnest(w.types) t on true`).Scan(&types, &all)
-	return types, all, pg.Translate(err)
-}
-
 // Handle stores what an event of the bus means to endpoints, unless it was stored
 // before, and returns the endpoints that something waits for now.
 func (s *HookEvents) Handle(ctx context.Context, eventID string, events []hook.Event) (endpoints []int64, err error) {

@@ -206,6 +206,8 @@ func steps(keep Retention) []step {
 			where v.stored_at < now() - $1::interval)`, keep.Hooks},
 		{`delete from hook_hours where (endpoint_id, hour) in (select endpoint_id, hour from hook_hours where hour < now() - $1::interval limit $2)`, keep.Hooks},
 		{`delete from hook_listeners where (shop_number, listener) in (select shop_number, listener from hook_listeners where until < now() - $1::interval limit $2)`, keep.Hooks},
+		// Their deliveries go with them.
+		{`delete from alerts where id in (select id from alerts where raised_at < now() - $1::interval and ended_at is not null limit $2)`, keep.Jobs},
 		{`delete from sessions where token in (select token from sessions where expiry < now() - $1::interval limit $2)`, time.Hour},
 	}
 }

@@ -30,7 +30,7 @@ func passkeyForm(ceremony, options, field string) templ.Attributes {
 
 func factorIcon(k staff.FactorKind) string {
 	if k == staff.Passkey {
-		return "key"
+		return "fingerprint"
 	}
 	return "device-mobile"
 }

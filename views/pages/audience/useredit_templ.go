@@ -345,7 +345,7 @@ func (p User) userActions() templ.Component {
 			}
 		}
 		if p.Erasure == nil && ui.MayEverywhere(ctx, staff.ManageUsers) {
-			templ_7745c5c3_Err = ui.Button(ui.ButtonProps{Label: ui.T(ctx, "user.erase"), Icon: "eraser", URL: "/users/" + p.User.ID.String() + "/erase", Dialog: true}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Button(ui.ButtonProps{Label: ui.T(ctx, "user.erase"), Icon: "user-x", URL: "/users/" + p.User.ID.String() + "/erase", Dialog: true}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

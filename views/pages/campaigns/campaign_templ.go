@@ -360,15 +360,14 @@ func (p Campaign) actions() templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		if p.HeldAt != nil || p.State == campaign.Draft && p.ApprovalAskedAt != nil {
-			templ_7745c5c3_Err = ui.Button(ui.ButtonProps{Label: ui.T(ctx, "approval.review"), Icon: "eye", URL: p.URL("approval"), Kind: "primary"}).Render(ctx, templ_7745c5c3_Buffer)
-			if templ_7745c5c3_Err != nil {
-				return templ_7745c5c3_Err
-			}
-		}
 		if ui.May(ctx, staff.ManageCampaigns, p.Shop) {
 			if p.State == campaign.Draft {
-				templ_7745c5c3_Err = ui.Button(ui.ButtonProps{Label: ui.T(ctx, "campaign.edit"), Icon: "pencil", URL: p.URL("edit")}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = ui.Button(ui.ButtonProps{Label: ui.T(ctx, "do.delete"), Icon: "trash", URL: p.URL("delete"), Dialog: true}).Render(ctx, templ_7745c5c3_Buffer)
+				if templ_7745c5c3_Err != nil {
+					return templ_7745c5c3_Err
+				}
+			} else if campaign.Cancelling.Allowed(p.State) {
+				templ_7745c5c3_Err = ui.Button(ui.ButtonProps{Label: ui.T(ctx, "campaign.do.cancel"), Icon: "ban", URL: p.URL("cancel"), Dialog: true}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -377,11 +376,9 @@ func (p Campaign) actions() templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			if campaign.Publishing.Allowed(p.State) && p.ApprovalAskedAt == nil {
-				templ_7745c5c3_Err = ui.Button(ui.ButtonProps{Label: ui.T(ctx, "campaign.do.publish"), Icon: "rocket", URL: p.URL("publish"), Dialog: true, Kind: "primary"}).Render(ctx, templ_7745c5c3_Buffer)
-				if templ_7745c5c3_Err != nil {
-					return templ_7745c5c3_Err
-				}
+			templ_7745c5c3_Err = ui.Button(ui.ButtonProps{Label: ui.T(ctx, "campaign.do.clone"), Icon: "copy-plus", URL: fmt.Sprintf("/campaigns/new?from=%d", p.ID)}).Render(ctx, templ_7745c5c3_Buffer)
+			if templ_7745c5c3_Err != nil {
+				return templ_7745c5c3_Err
 			}
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 20, " ")
 			if templ_7745c5c3_Err != nil {
@@ -397,8 +394,8 @@ func (p Campaign) actions() templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			if campaign.Resuming.Allowed(p.State) && p.HeldAt == nil {
-				templ_7745c5c3_Err = ui.Button(ui.ButtonProps{Label: ui.T(ctx, "campaign.do.resume"), Icon: "player-play", URL: p.URL("resume"), Dialog: true, Kind: "primary"}).Render(ctx, templ_7745c5c3_Buffer)
+			if p.State == campaign.Draft {
+				templ_7745c5c3_Err = ui.Button(ui.ButtonProps{Label: ui.T(ctx, "campaign.edit"), Icon: "pencil", URL: p.URL("edit")}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -407,24 +404,27 @@ func (p Campaign) actions() templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = ui.Button(ui.ButtonProps{Label: ui.T(ctx, "campaign.do.clone"), Icon: "copy", URL: fmt.Sprintf("/campaigns/new?from=%d", p.ID)}).Render(ctx, templ_7745c5c3_Buffer)
-			if templ_7745c5c3_Err != nil {
-				return templ_7745c5c3_Err
+			if campaign.Publishing.Allowed(p.State) && p.ApprovalAskedAt == nil {
+				templ_7745c5c3_Err = ui.Button(ui.ButtonProps{Label: ui.T(ctx, "campaign.do.publish"), Icon: "rocket", URL: p.URL("publish"), Dialog: true, Kind: "primary"}).Render(ctx, templ_7745c5c3_Buffer)
+				if templ_7745c5c3_Err != nil {
+					return templ_7745c5c3_Err
+				}
 			}
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 23, " ")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			if p.State == campaign.Draft {
-				templ_7745c5c3_Err = ui.Button(ui.ButtonProps{Label: ui.T(ctx, "do.delete"), Icon: "trash", URL: p.URL("delete"), Dialog: true}).Render(ctx, templ_7745c5c3_Buffer)
+			if campaign.Resuming.Allowed(p.State) && p.HeldAt == nil {
+				templ_7745c5c3_Err = ui.Button(ui.ButtonProps{Label: ui.T(ctx, "campaign.do.resume"), Icon: "player-play", URL: p.URL("resume"), Dialog: true, Kind: "primary"}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-			} else if campaign.Cancelling.Allowed(p.State) {
-				templ_7745c5c3_Err = ui.Button(ui.ButtonProps{Label: ui.T(ctx, "campaign.do.cancel"), Icon: "ban", URL: p.URL("cancel"), Dialog: true, Kind: "danger"}).Render(ctx, templ_7745c5c3_Buffer)
-				if templ_7745c5c3_Err != nil {
-					return templ_7745c5c3_Err
-				}
+			}
+		}
+		if p.HeldAt != nil || p.State == campaign.Draft && p.ApprovalAskedAt != nil {
+			templ_7745c5c3_Err = ui.Button(ui.ButtonProps{Label: ui.T(ctx, "approval.review"), Icon: "eye", URL: p.URL("approval"), Kind: "primary"}).Render(ctx, templ_7745c5c3_Buffer)
+			if templ_7745c5c3_Err != nil {
+				return templ_7745c5c3_Err
 			}
 		}
 		return nil
@@ -1320,7 +1320,7 @@ func (p Campaign) tools() templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = ui.Field(ui.FieldProps{Name: "user_id", ID: "f-test-user", Label: ui.T(ctx, "campaign.user_id"), Value: p.TestTo, Error: p.TestError, InputMode: "numeric", Required: true, Autocomplete: "off", Narrow: true}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = ui.Field(ui.FieldProps{Name: "user_id", ID: "f-test-user", Label: ui.T(ctx, "campaign.user_id"), Value: p.TestTo, Error: p.TestError, Choices: parts.Choices("people", "user_id"), Required: true, Autocomplete: "off", Narrow: true}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

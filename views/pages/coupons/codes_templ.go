@@ -725,7 +725,7 @@ func codesActions(b redeemcode.Batch) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			} else if b.JobState != "" {
-				templ_7745c5c3_Err = ui.Button(ui.ButtonProps{Label: ui.T(ctx, "codes.job"), Icon: "activity", Kind: "ghost", URL: fmt.Sprintf("/jobs/%d", b.JobID)}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = ui.Button(ui.ButtonProps{Label: ui.T(ctx, "codes.job"), Icon: "stack-2", Kind: "ghost", URL: fmt.Sprintf("/jobs/%d", b.JobID)}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -77,7 +77,7 @@ func (p NoticeCalendar) Page() templ.Component {
 					}
 					return nil
 				})
-				templ_7745c5c3_Err = ui.Empty("calendar-event", ui.T(ctx, "notices.empty_title"), ui.T(ctx, "notices.empty_text")).Render(templ.WithChildren(ctx, templ_7745c5c3_Var3), templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = ui.Empty("clock", ui.T(ctx, "notices.empty_title"), ui.T(ctx, "notices.empty_text")).Render(templ.WithChildren(ctx, templ_7745c5c3_Var3), templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

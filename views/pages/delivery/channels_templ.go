@@ -460,7 +460,7 @@ func channelFoot(s delivery.ChannelStatus) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		} else if s.Paused {
-			templ_7745c5c3_Err = ui.Button(ui.ButtonProps{Label: ui.T(ctx, "channels.resume"), Icon: "player-play", URL: fmt.Sprintf("/channels/%s/resume", s.Channel), Dialog: true, Kind: "primary"}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Button(ui.ButtonProps{Label: ui.T(ctx, "channels.resume"), Icon: "player-play", URL: fmt.Sprintf("/channels/%s/resume", s.Channel), Dialog: true}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -640,7 +640,7 @@ func (p ChannelTests) Page() templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = ui.Field(ui.FieldProps{Name: "template", Label: ui.T(ctx, "tests.template"), Help: ui.T(ctx, "tests.template_help"), Value: p.Template, Error: ui.ErrorOf(ctx, p.Errors, "template"), InputMode: "numeric", Autocomplete: "off"}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = ui.Field(ui.FieldProps{Name: "template", Label: ui.T(ctx, "tests.template"), Help: ui.T(ctx, "tests.template_help"), Value: p.Template, Error: ui.ErrorOf(ctx, p.Errors, "template"), Choices: parts.Choices("drops", "template"), Autocomplete: "off"}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

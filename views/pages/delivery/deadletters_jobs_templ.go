@@ -290,7 +290,7 @@ func (p Jobs) lines() templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if j.State == jobRunning && parts.MayOperate(ctx) {
-				templ_7745c5c3_Err = ui.Button(ui.ButtonProps{Label: ui.T(ctx, "letters.job.cancel"), Icon: "x", URL: fmt.Sprintf("/dead-letters/jobs/%d/cancel", j.ID), Dialog: true}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = ui.Button(ui.ButtonProps{Label: ui.T(ctx, "letters.job.cancel"), Icon: "ban", URL: fmt.Sprintf("/dead-letters/jobs/%d/cancel", j.ID), Dialog: true}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -264,17 +264,3 @@ func causeText(ctx context.Context, c reminder.Cause) string {
 	}
 	return ui.T(ctx, "reason."+c.Reason)
 }
-
-// The cockpit is where one wants to be from a day before the opening until an
-// hour after it.
-const (
-	cockpitFrom  = 24 * time.Hour
-	cockpitUntil = time.Hour
-)
-
-func cockpitKind(ctx context.Context, t template.Template) string {
-	if now := ui.From(ctx).Now; now.After(t.OpensAt.Add(-cockpitFrom)) && now.Before(t.OpensAt.Add(cockpitUntil)) {
-		return "primary"
-	}
-	return ""
-}

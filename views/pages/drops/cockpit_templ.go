@@ -1338,7 +1338,7 @@ func (p Cockpit) channel(c delivery.Channel, key string) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = ui.Button(ui.ButtonProps{Label: ui.T(ctx, "cockpit.resume", ui.T(ctx, "channel."+c.String())), Icon: "player-play", URL: fmt.Sprintf("/channels/%s/resume?drop=%d", c, p.ID), Dialog: true, Kind: "primary"}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Button(ui.ButtonProps{Label: ui.T(ctx, "cockpit.resume", ui.T(ctx, "channel."+c.String())), Icon: "player-play", URL: fmt.Sprintf("/channels/%s/resume?drop=%d", c, p.ID), Dialog: true}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1769,7 +1769,7 @@ func CockpitLink(t template.Template) templ.Component {
 		}
 		ctx = templ.ClearChildren(ctx)
 		if t.Stored != template.Draft {
-			templ_7745c5c3_Err = ui.Button(ui.ButtonProps{Label: ui.T(ctx, "cockpit.open"), Icon: "gauge", URL: fmt.Sprintf("/templates/%d?tab=live", t.ID), Kind: cockpitKind(ctx, t)}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Button(ui.ButtonProps{Label: ui.T(ctx, "cockpit.open"), Icon: "eye", URL: fmt.Sprintf("/templates/%d?tab=live", t.ID)}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

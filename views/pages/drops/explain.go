@@ -125,16 +125,18 @@ func stepTone(s reminder.Step) ui.Tone {
 
 func stepIcon(s reminder.Step) string {
 	switch s.Kind {
-	case reminder.StepReserved, reminder.StepClaimed:
-		return "ticket"
+	case reminder.StepReserved:
+		return "bell-ringing"
+	case reminder.StepClaimed:
+		return "tag"
 	case reminder.StepCouponLocked:
-		return "clock"
+		return "lock"
 	case reminder.StepCouponUsed:
 		return "check"
 	case reminder.StepCouponReleased, reminder.StepCouponTimedOut, reminder.StepCouponRefunded:
 		return "refresh"
 	case reminder.StepCouponExpired:
-		return "flag"
+		return "clock"
 	case reminder.StepCouponRevoked:
 		return "ban"
 	case reminder.StepChanged:
@@ -142,7 +144,7 @@ func stepIcon(s reminder.Step) string {
 	case reminder.StepPublished:
 		return "rocket"
 	case reminder.StepMoved:
-		return "calendar-event"
+		return "calendar-time"
 	case reminder.StepPaused:
 		return "player-pause"
 	case reminder.StepResumed:
@@ -156,7 +158,7 @@ func stepIcon(s reminder.Step) string {
 	case reminder.StepTried:
 		return "refresh"
 	case reminder.StepAnnounced:
-		return "speakerphone"
+		return "send"
 	case reminder.StepExpected:
 		return "clock"
 	}
@@ -168,9 +170,9 @@ func outcomeIcon(o delivery.Outcome) string {
 	case ui.Good:
 		return "check"
 	case ui.Bad:
-		return "x"
+		return "alert-circle"
 	}
-	return "ban"
+	return "minus"
 }
 
 // nothing says that there are no reminders: none any more, or none ever.

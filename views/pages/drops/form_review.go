@@ -17,7 +17,7 @@ import (
 // anywhere.
 func (p TemplateForm) steps(ctx context.Context) ui.StepsProps {
 	s := ui.StepsProps{Whole: p.ID != 0 || p.Whole || len(p.Errors) > 0}
-	for _, key := range []string{"form.basics", "form.discount", "form.times", "form.stock", "steps.review"} {
+	for _, key := range []string{"form.basics", "form.discount", "form.times", "form.stock", "step.message", "steps.review"} {
 		s.Titles = append(s.Titles, ui.T(ctx, key))
 	}
 	return s
@@ -44,7 +44,10 @@ func (p TemplateForm) twice() (list []string) {
 // review is everything that counts of what is typed, by step.
 func (p TemplateForm) review(ctx context.Context) []ui.ReviewPart {
 	steps := [][]string{{"name", "shop_number", "description", "claim_url"}, p.discountFields(), {"opens_at", "closes_at", "valid_hours", "notify_days"},
-		{"stock", "per_user_limit", "obtain", "claim_mode"}}
+		{"stock", "per_user_limit", "obtain", "claim_mode"}, {"message_own"}}
+	if p.Values["message_own"] == "own" {
+		steps[4] = append(steps[4], "message_language", "message_title", "message_text")
+	}
 	if p.Values["validity"] == "until" {
 		steps[2][2] = "valid_until"
 	}
@@ -99,6 +102,11 @@ func (p TemplateForm) shown(ctx context.Context, name string) string {
 		if i := slices.IndexFunc(parts.ShopOptions(p.Shops), func(o ui.Option) bool { return o.Value == typed }); i >= 0 {
 			return parts.ShopOptions(p.Shops)[i].Label
 		}
+	case "message_own":
+		if typed == "" {
+			typed = "shop"
+		}
+		return l.T("message_own." + typed)
 	case "kind", "target", "obtain", "claim_mode":
 		if key := name + "." + typed; l.Has(key) {
 			return l.T(key)

@@ -37,7 +37,7 @@ func (p Template) actions() templ.Component {
 		}
 		ctx = templ.ClearChildren(ctx)
 		if p.state(ctx) != template.Draft {
-			templ_7745c5c3_Err = ui.Button(ui.ButtonProps{Label: ui.T(ctx, "report.open"), Icon: "list-details", URL: p.path("report")}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Button(ui.ButtonProps{Label: ui.T(ctx, "report.open"), Icon: "chart-line", URL: p.path("report")}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -49,7 +49,7 @@ func (p Template) actions() templ.Component {
 			}
 		}
 		if p.draft(ctx) {
-			templ_7745c5c3_Err = ui.Button(ui.ButtonProps{Label: ui.T(ctx, "message.link"), Icon: "message", URL: p.path("message")}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Button(ui.ButtonProps{Label: ui.T(ctx, "message.link"), Icon: "file-text", URL: p.path("message")}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -102,7 +102,7 @@ func (p Template) actions() templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = ui.Button(ui.ButtonProps{Label: ui.T(ctx, "do.move"), Icon: "calendar-event", URL: p.path("move"), Dialog: true, Kind: "primary"}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = ui.Button(ui.ButtonProps{Label: ui.T(ctx, "do.move"), Icon: "calendar-time", URL: p.path("move"), Dialog: true, Kind: "primary"}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -165,7 +165,7 @@ func (p Template) actions() templ.Component {
 				}
 			default:
 				if claim.Admit(p.Drop.Template, claim.ByGrant, ui.From(ctx).Now) == nil {
-					templ_7745c5c3_Err = ui.Button(ui.ButtonProps{Label: ui.T(ctx, "grants.new"), Icon: "users", URL: parts.GrantsURL(p.ID)}).Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = ui.Button(ui.ButtonProps{Label: ui.T(ctx, "grants.new"), Icon: "gift", URL: parts.GrantsURL(p.ID)}).Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -174,7 +174,7 @@ func (p Template) actions() templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = ui.Button(ui.ButtonProps{Label: ui.T(ctx, "do.clone"), Icon: "copy", URL: fmt.Sprintf("/templates/new?from=%d", p.ID)}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = ui.Button(ui.ButtonProps{Label: ui.T(ctx, "do.clone"), Icon: "copy-plus", URL: fmt.Sprintf("/templates/new?from=%d", p.ID)}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -273,7 +273,7 @@ func (p Template) common() templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = ui.Icon("copy").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.Icon("copy-plus").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -344,7 +344,7 @@ func (p Template) common() templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = ui.Icon("users").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Icon("gift").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -382,7 +382,7 @@ func (p Template) common() templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if p.state(ctx) == template.Paused && ui.From(ctx).Now.Before(p.OpensAt) {
-				templ_7745c5c3_Err = menuDialog(p.path("move"), "calendar-event", ui.T(ctx, "do.move")).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = menuDialog(p.path("move"), "calendar-time", ui.T(ctx, "do.move")).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

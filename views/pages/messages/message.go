@@ -196,16 +196,15 @@ func (p Editor) testNote(ctx context.Context) string {
 }
 
 // CanTest reports whether the member can be reached over the channel.
-func (p Editor) CanTest() bool {
-	switch p.Channel {
-	case message.Email:
-		return p.Own.Email != ""
-	case message.SMS:
-		return p.Own.Phone != ""
-	case message.WebPush:
-		return p.Own.Devices > 0
-	case message.Webhook:
-		return p.Own.User != ""
-	}
-	return false
+func (p Editor) CanTest() bool { return p.Own.Reaches(p.Channel) }
+
+// Reaches reports whether the member can be reached over the channel.
+func (o Own) Reaches(c message.Channel) bool {
+	return o.Address(c) != "" && (c != message.WebPush || o.Devices > 0)
+}
+
+// Address is where a test message over the channel goes: a contact, or the number
+// of the user with the member's e-mail address.
+func (o Own) Address(c message.Channel) string {
+	return map[message.Channel]string{message.Email: o.Email, message.SMS: o.Phone, message.WebPush: o.User, message.Webhook: o.User}[c]
 }

@@ -592,7 +592,7 @@ func (p Work) Card() templ.Component {
 			}
 		}
 		if p.MayStop && !p.Job.State.Over() {
-			templ_7745c5c3_Err = ui.Button(ui.ButtonProps{Label: ui.T(ctx, "jobs.cancel"), Icon: "x", URL: p.URL() + "/cancel", Dialog: true}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Button(ui.ButtonProps{Label: ui.T(ctx, "jobs.cancel"), Icon: "ban", URL: p.URL() + "/cancel", Dialog: true}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -100,6 +100,8 @@ func ObjectURL(r staff.Record) string {
 		return "/jobs/" + r.ObjectID
 	case "coupon":
 		return "/coupons/" + r.ObjectID
+	case "webhook":
+		return "/webhooks/" + r.ObjectID
 	}
 	return ""
 }

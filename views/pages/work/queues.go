@@ -115,5 +115,5 @@ func decimal(f float64) string { return fmt.Sprintf("%.1f", f) }
 
 // stepIcon is the icon of a step.
 func stepIcon(s queue.Step) string {
-	return map[queue.Step]string{queue.Run: "player-play", queue.Archive: "packages", queue.Delete: "trash"}[s]
+	return map[queue.Step]string{queue.Run: "bolt", queue.Archive: "archive", queue.Delete: "trash"}[s]
 }

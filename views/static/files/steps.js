@@ -55,6 +55,7 @@
 
   function look() { window.htmx?.trigger(parts, "dropbell:check"); }
   parts.addEventListener("htmx:finally:request", (e) => {
+    if (e.target !== parts) return; // of a part of a step
     const { status, request } = e.detail.ctx;
     if (request.signal?.aborted && request.signal.reason !== "timeout") return; // a newer one is on its way
     apply();
@@ -81,6 +82,7 @@
     reached = Math.max(reached, i);
     if (step === review) { for (const s of steps) judged.add(s); look(); }
     for (const s of steps) s.hidden = s !== step;
+    for (const el of step.querySelectorAll("[data-shown]")) window.htmx?.trigger(el, "dropbell:shown");
     back.hidden = i === 0;
     next.hidden = step === review;
     if (publish) publish.hidden = step !== review;
@@ -94,7 +96,7 @@
     const step = steps.find((s) => s.dataset.step === name) ?? el?.closest("[data-step]");
     if (e && location.hash && !step) return; // another place of the page
     // Loaded anew, nothing is left of what was typed: back to where that begins.
-    const blank = !e && !whole && step && steps.slice(0, steps.indexOf(step)).find((s) => [...s.querySelectorAll("[aria-required=true]")].some((f) => !f.value && !f.closest("[hidden]")));
+    const blank = !e && !whole && step && steps.slice(0, steps.indexOf(step)).find((s) => [...s.querySelectorAll("[aria-required=true]")].some((f) => !f.value && !f.closest("[hidden], [data-elective]")));
     if (blank) {
       history.replaceState(history.state, "", "#" + blank.dataset.step);
       open(blank);

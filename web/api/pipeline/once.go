@@ -147,7 +147,7 @@ func (pl *Pipeline) once(w http.ResponseWriter, r *http.Request, t Traits, body 
 	case found.Answered:
 		replay(w, found)
 	default:
-		pl.carryOut(w, r.WithContext(context.WithValue(r.Context(), attemptKey{}, attempt{q, found.Again})), next)
+		pl.carryOut(w, r.WithContext(context.WithValue(r.Context(), attemptKey{}, attempt{q, found.Again})), t, next)
 	}
 }
 
@@ -190,7 +190,7 @@ func replay(w http.ResponseWriter, found workdb.Recorded) {
 // that asks to retry later is not stored; neither is one cut short by a panic.
 // If this attempt was taken for dead, the answer of another attempt is valid,
 // and this client is told to repeat the request.
-func (pl *Pipeline) carryOut(w http.ResponseWriter, r *http.Request, next http.HandlerFunc) {
+func (pl *Pipeline) carryOut(w http.ResponseWriter, r *http.Request, t Traits, next http.HandlerFunc) {
 	q := r.Context().Value(attemptKey{}).(attempt).request
 	rec := &recording{header: http.Header{}, status: http.StatusOK}
 	r, settle := pl.hold(r, q)
@@ -207,7 +207,12 @@ func (pl *Pipeline) carryOut(w http.ResponseWriter, r *http.Request, next http.H
 		if rec.status >= 500 || rec.status == http.StatusTooManyRequests {
 			return pl.deps.Idempotency.Fail(ctx, q)
 		}
-		return pl.deps.Idempotency.Finish(ctx, q, workdb.Recorded{Status: rec.status, Header: rec.header, Body: rec.body.Bytes()})
+		kept := rec
+		if t.Secret != nil && rec.status < 300 {
+			kept = &recording{header: http.Header{}, status: http.StatusOK}
+			pl.Problem(r.Context(), t.Secret).Write(kept)
+		}
+		return pl.deps.Idempotency.Finish(ctx, q, workdb.Recorded{Status: kept.status, Header: kept.header, Body: kept.body.Bytes()})
 	})
 	if errors.Is(err, workdb.ErrAttemptLost) {
 		pl.Problem(r.Context(), errKeyInProgress).Write(w)

@@ -46,6 +46,9 @@ type Traits struct {
 	json, needsBody bool
 	// OwnKeys is set for operations that handle repetitions themselves.
 	OwnKeys bool
+	// Secret, if set, is the refusal that repetitions get of requests whose answer
+	// has a secret, which is stored nowhere.
+	Secret *fault.Fault
 	// Guard, if set, is asked before anything is stored for the request, even
 	// its idempotency key; it reports whether it has answered.
 	Guard func(w http.ResponseWriter, r *http.Request, body []byte) bool

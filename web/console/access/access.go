@@ -24,6 +24,8 @@ type AuditLog interface {
 type Deps struct {
 	Staff *staff.Service
 	Audit AuditLog
+	// Views are the filters of lists that members saved.
+	Views staff.Views
 	// Shops lists every shop that members can be limited to.
 	Shops shell.ShopList
 	// SingleSignOn signs members in elsewhere; nil = with a password only.
@@ -74,6 +76,11 @@ func Routes(sh *shell.Shell, d Deps) []shell.Route {
 		shell.Everywhere(shell.Get("/keys/{id}/revoke", staff.ManageStaff, h.confirmRevokeKey)),
 		shell.Everywhere(shell.Post("/keys/{id}/revoke", staff.ManageStaff, h.revokeKey)),
 		shell.Report(shell.Get("/audit", staff.View, h.showAudit)),
+		shell.Get("/views", staff.View, h.listViews),
+		shell.Post("/views", staff.View, h.saveView),
+		shell.Get("/views/{id}", staff.View, h.openView),
+		shell.Post("/views/{id}/rename", staff.View, h.renameView),
+		shell.Post("/views/{id}/delete", staff.View, h.deleteView),
 		shell.Get("/account", staff.View, h.account),
 		shell.Post("/account/password", staff.View, h.changePassword),
 		shell.Post("/account/revoke", staff.View, h.revokeSignIns),

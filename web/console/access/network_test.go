@@ -1,6 +1,7 @@
 package access
 
 import (
+	"dropbell/domain/template"
 	"net/http"
 	"slices"
 	"testing"
@@ -28,7 +29,13 @@ func TestSignInCountsNetworks(t *testing.T) {
 }
 
 func TestShopsInFullWidth(t *testing.T) {
-	if list, ok := parseShops("１０、11"); !ok || !slices.Equal(list, []int64{10, 11}) {
-		t.Errorf("shops %v", list)
+	known := []template.Shop{{Number: 7, Name: "Harbour Tea House"}, {Number: 8, Name: "24"}}
+	for text, want := range map[string][]int64{"１０、11": {10, 11}, "10 11, harbour tea house": {10, 11, 7}, "24": {8}, "": nil} {
+		if list, ok := parseShops(text, known); !ok || !slices.Equal(list, want) {
+			t.Errorf("%q: shops %v, want %v", text, list, want)
+		}
+	}
+	if _, ok := parseShops("Harbour", known); ok {
+		t.Error("a part of a name is a shop")
 	}
 }

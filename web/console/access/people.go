@@ -35,11 +35,13 @@ func (h *handlers) newMember(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (h *handlers) createMember(w http.ResponseWriter, r *http.Request) error {
-	f, in := memberForm(r, nil)
-	f.PasswordsOff = h.Staff.PasswordsOff
-	if err := h.checkShops(r, &f, in.Shops, nil); err != nil {
+	known, err := h.Shops.Shops(r.Context())
+	if err != nil {
 		return err
 	}
+	f, in := memberForm(r, nil, known)
+	f.PasswordsOff = h.Staff.PasswordsOff
+	f.checkShops(in.Shops, nil, known)
 	if len(f.Errors) == 0 {
 		m, token, err := h.Staff.CreateMember(r.Context(), shell.Actor(r), in)
 		if err == nil && token != "" {
@@ -82,14 +84,16 @@ func (h *handlers) saveMember(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	f, in := memberForm(r, memberValues(old))
+	known, err := h.Shops.Shops(r.Context())
+	if err != nil {
+		return err
+	}
+	f, in := memberForm(r, memberValues(old), known)
 	f.ID, f.Name, f.Member, f.PasswordsOff = id, in.Email, old, h.Staff.PasswordsOff
 	if f.SignIns, err = h.Staff.SignInsOf(r.Context(), shell.Actor(r), id); err != nil {
 		return err
 	}
-	if err := h.checkShops(r, &f, in.Shops, old.Shops); err != nil {
-		return err
-	}
+	f.checkShops(in.Shops, old.Shops, known)
 	if len(f.Errors) == 0 {
 		m, err := h.Staff.ChangeMember(r.Context(), shell.Actor(r), id, in)
 		if err == nil {
@@ -136,34 +140,29 @@ func memberValues(m staff.Member) map[string]string {
 
 // memberForm reads the form of the member whose stored values are was; nil for a
 // new one.
-func memberForm(r *http.Request, was map[string]string) (typedMember, staff.MemberInput) {
+func memberForm(r *http.Request, was map[string]string, known []template.Shop) (typedMember, staff.MemberInput) {
 	f := typedMember{MemberForm: accesspages.MemberForm{Values: map[string]string{}, Was: was}}
 	for _, name := range []string{"email", "name", "role", "shops", "disabled"} {
 		f.Values[name] = strings.TrimSpace(r.PostFormValue(name))
 	}
 	f.Errors = shell.Merge(r, f.Values, was)
 	f.overtaken, f.Disabled = len(f.Errors) > 0, f.Values["disabled"] != ""
-	shops, ok := parseShops(f.Values["shops"])
+	shops, ok := parseShops(f.Values["shops"], known)
 	if !ok {
-		f.Errors = append(f.Errors, fault.Field{Name: "shops", Key: "rule.shop_number", Message: "must be a positive number"})
+		f.Errors = append(f.Errors, fault.Field{Name: "shops", Key: "rule.unknown_shop", Message: "there is no such shop"})
 	}
 	return f, staff.MemberInput{Email: f.Values["email"], Name: f.Values["name"], Role: staff.Role(f.Values["role"]), Shops: shops, Disabled: f.Disabled}
 }
 
 // checkShops adds an error if a member would be limited to a shop that does not
 // exist, and so be locked out, unless they were before.
-func (h *handlers) checkShops(r *http.Request, f *typedMember, shops, before []int64) error {
-	known, err := h.Shops.Shops(r.Context())
-	if err != nil {
-		return err
-	}
+func (f *typedMember) checkShops(shops, before []int64, known []template.Shop) {
 	for _, n := range shops {
 		if !slices.Contains(before, n) && !slices.ContainsFunc(known, func(s template.Shop) bool { return s.Number == n }) {
 			f.Errors = append(f.Errors, fault.Field{Name: "shops", Key: "rule.unknown_shop", Message: "there is no such shop"})
 			break
 		}
 	}
-	return nil
 }
 
 // take shows in the form why it was refused; what the form cannot help with
@@ -199,14 +198,22 @@ func joinShops(shops []int64) string {
 	return strings.Join(words, ", ")
 }
 
-func parseShops(text string) ([]int64, bool) {
-	var list []int64
-	for _, word := range strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(", ;，、\t", r) }) {
-		n, err := strconv.ParseInt(shell.Narrow(word), 10, 64)
-		if err != nil {
-			return nil, false
+// parseShops reads the numbers or names of shops, between commas; numbers may be
+// between spaces. Not ok: one of them is neither.
+func parseShops(text string, known []template.Shop) (list []int64, ok bool) {
+	for _, word := range strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(",;，、；\t\r\n", r) }) {
+		word = strings.TrimSpace(word)
+		if i := slices.IndexFunc(known, func(s template.Shop) bool { return strings.EqualFold(s.Name, word) }); i >= 0 {
+			list = append(list, known[i].Number)
+			continue
 		}
-		list = append(list, n)
+		for _, digits := range strings.Fields(word) {
+			n, err := strconv.ParseInt(shell.Narrow(digits), 10, 64)
+			if err != nil {
+				return nil, false
+			}
+			list = append(list, n)
+		}
 	}
 	return list, true
 }

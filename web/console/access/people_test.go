@@ -19,7 +19,7 @@ func TestStaffPages(t *testing.T) {
 	g := consoletest.New(t)
 	b := g.As(staff.Admin)
 	b.Post("/staff", url.Values{"email": {"not an address"}, "role": {"king"}, "shops": {"ten"}}).Is(422).
-		Has("must be a positive number", `value="not an address"`)
+		Has("there is no such shop", `value="not an address"`)
 	b.Post("/staff", url.Values{"email": {"not an address"}, "role": {"king"}}).Is(422).
 		Has("must be an e-mail address", "choose one")
 	b.Post("/staff", consoletest.MemberTyped("Ada@Example.com", "marketer")).Is(422).Has("there is no such shop")
@@ -41,7 +41,7 @@ func TestStaffPages(t *testing.T) {
 	b.Post("/staff/2", form).To("/staff")
 	ada.Get("/").To("/signin")
 	b.Get("/staff/2").Is(200).Has(`name="disabled" value="1" checked`)
-	b.Get("/staff/99").Is(404).Has("There is no such staff member.")
+	b.Get("/staff/99").Is(404).Has("There is no such member.")
 	b.Get("/audit?kind=staff&id=2").Is(200).Has("changed", "gave access to", "Marketer", "10, 11").HasNot(consoletest.Password)
 }
 

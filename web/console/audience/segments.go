@@ -131,7 +131,7 @@ func (h *handlers) saveSegment(w http.ResponseWriter, r *http.Request) error {
 func (h *handlers) keepSegment(w http.ResponseWriter, r *http.Request, g segment.Segment, save func(segment.Spec) (segment.Segment, error)) error {
 	p := audiencepages.SegmentForm{Segment: g, Name: r.PostFormValue("name"), Rule: segment.Everybody(), RequestKey: r.PostFormValue("request_key")}
 	if g.Kind != segment.ByList {
-		p.Rule = readRule(r)
+		p.Rule = h.readRule(r)
 	}
 	if version, _ := strconv.ParseInt(r.PostFormValue("version"), 10, 64); version > 0 {
 		p.Segment.Version = version
@@ -231,8 +231,8 @@ func (h *handlers) deleteSegment(w http.ResponseWriter, r *http.Request) error {
 
 // readRule reads the tree that the form holds: the fields of a node begin with
 // its path, such as "r.0.2".
-func readRule(r *http.Request) segment.Rule {
-	if rule, ok := readNode(r, "r", 0); ok && rule.Match != "" {
+func (h *handlers) readRule(r *http.Request) segment.Rule {
+	if rule, ok := h.readNode(r, "r", 0); ok && rule.Match != "" {
 		return rule
 	}
 	return segment.Everybody()
@@ -242,14 +242,14 @@ func readRule(r *http.Request) segment.Rule {
 // is too much.
 const maxNodes = segment.MaxConditions + 10
 
-func readNode(r *http.Request, path string, depth int) (segment.Rule, bool) {
+func (h *handlers) readNode(r *http.Request, path string, depth int) (segment.Rule, bool) {
 	if depth > segment.MaxDepth+1 {
 		return segment.Rule{}, false
 	}
 	if m := segment.Match(r.PostFormValue(path + ".match")); m != "" {
 		g := segment.Rule{Match: m}
 		for i := range maxNodes {
-			if sub, ok := readNode(r, fmt.Sprintf("%s.%d", path, i), depth+1); ok {
+			if sub, ok := h.readNode(r, fmt.Sprintf("%s.%d", path, i), depth+1); ok {
 				g.Rules = append(g.Rules, sub)
 			}
 		}
@@ -271,11 +271,26 @@ func readNode(r *http.Request, path string, depth int) (segment.Rule, bool) {
 		x.Name = strings.TrimSpace(r.PostFormValue(path + ".name"))
 	}
 	x.Values = readValues(value, r.PostForm[path+".value"])
+	if value == segment.TemplateIDs {
+		x.Values = h.dropNumbers(r, x.Values)
+	}
 	was := segment.Value(r.PostFormValue(path + ".kind"))
 	if !known || was != "" && was != value {
 		x.Values = fitting(x.Values, was, value)
 	}
 	return segment.Rule{Condition: x}, true
+}
+
+// dropNumbers are the numbers of the drops that were named, by number or by name.
+// What names none stays as it is, and the check says so.
+func (h *handlers) dropNumbers(r *http.Request, values []string) []string {
+	for i, v := range values {
+		var broken fault.Fields
+		if n := h.Named(r, shell.Drops, "value", v, &broken); n != 0 {
+			values[i] = strconv.FormatInt(n, 10)
+		}
+	}
+	return values
 }
 
 // fitting returns the values that are valid for another kind than they were

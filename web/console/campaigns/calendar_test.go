@@ -70,15 +70,15 @@ func TestShopLimitsWithoutScripts(t *testing.T) {
 	g := consoletest.New(t)
 	g.Shop(10)
 	boss := g.As(staff.Admin)
-	boss.Get("/shops/10").Is(200).Has("What campaigns may do", "/shops/10/limits", `name="was_approval_above"`)
-	g.As(staff.Operator).Get("/shops/10").Is(200).HasNot("What campaigns may do")
+	boss.Get("/shops/10").Is(200).Has("Campaign limits", "/shops/10/limits", `name="was_approval_above"`)
+	g.As(staff.Operator).Get("/shops/10").Is(200).HasNot("Campaign limits")
 	form := func(above, day, week, wasAbove string) url.Values {
 		return url.Values{"approval_above": {above}, "per_day": {day}, "per_week": {week}, "was_approval_above": {wasAbove}, "was_per_day": {"0"}, "was_per_week": {"0"}}
 	}
 	boss.Post("/shops/10/limits", form("many", "1001", "-1", "0")).Is(422).Has("must be a whole number", `value="many"`)
 	boss.Post("/shops/10/limits", form("5", "1001", "2000", "0")).Is(422).Has("must be between 0 (no limit) and 1,000", `value="2000"`)
 	boss.Post("/shops/10/limits", form("500", "1", "", "0")).To("/shops/10")
-	boss.Get("/shops/10/limits").Is(200).Has(`value="500"`, "What campaigns may do")
+	boss.Get("/shops/10/limits").Is(200).Has(`value="500"`, "Campaign limits")
 	// After a concurrent change the stored values are shown, and the typed ones
 	// kept.
 	boss.Post("/shops/10/limits", form("900", "0", "0", "0")).Is(409).Has("was changed to 500", `value="900"`, `name="was_approval_above" value="500"`)
@@ -86,8 +86,8 @@ func TestShopLimitsWithoutScripts(t *testing.T) {
 	if g.Must(err); l != (campaign.Limits{ApprovalAbove: 500, PerDay: 1}) {
 		t.Errorf("limits %+v", l)
 	}
-	boss.Get("/audit?kind=shop").Is(200).Has("changed what campaigns may do in", ">500<")
-	boss.Get("/shops/0/limits").Is(200).Has("Campaigns of no shop")
+	boss.Get("/audit?kind=shop").Is(200).Has("changed the campaign limits of", ">500<")
+	boss.Get("/shops/0/limits").Is(200).Has("Campaigns without a shop")
 	boss.Post("/shops/0/limits", form("7", "0", "0", "0")).To("/shops")
 	boss.Get("/shops/99/limits").Is(http.StatusNotFound)
 	for _, b := range []*consoletest.Browser{g.As(staff.Operator), g.As(staff.Admin, 11)} {
@@ -139,7 +139,7 @@ func TestImpossibleStepsOfACampaign(t *testing.T) {
 	b.Post(page+"/resume", nil).Is(http.StatusConflict).Has("It can be cancelled.").HasNot(`name="reason"`)
 	b.Post(page+"/cancel", nil).To(page)
 	for _, step := range []string{"publish", "pause", "resume", "cancel"} {
-		refused(step, "cannot be", "The campaign was cancelled. Nothing of it can change any more.")
+		refused(step, "cannot be", "The campaign was cancelled and can no longer be changed.")
 	}
 	b.Header.Set("Accept-Language", "zh-CN")
 	refused("cancel", "「Spring」不能取消", "")

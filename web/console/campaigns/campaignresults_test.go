@@ -117,7 +117,7 @@ func TestCampaignRecipients(t *testing.T) {
 		t.Errorf("%d, %d and %d", a, b, h)
 	}
 	b.Get(url+"?user=4").Is(200).Has("550 &lt;no&gt; such mailbox", "failed")
-	b.Get(url + "?user=ada").Is(200).Has("must be a positive whole number")
+	b.Get(url + "?user=ada").Is(200).Has("nothing has this name")
 	b.Get(url + ".csv?user=ada").Is(http.StatusUnprocessableEntity)
 	b.Get("/campaigns/999/recipients").Is(404)
 	b.Get("/campaigns/999/recipients.csv").Is(404)

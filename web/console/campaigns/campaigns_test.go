@@ -144,8 +144,8 @@ func TestTestOfACampaignToNobody(t *testing.T) {
 	g := consoletest.New(t)
 	b := g.As(staff.Marketer)
 	page := b.Post("/campaigns", consoletest.CampaignForm()).Is(http.StatusSeeOther).Header.Get("Location")
-	b.Post(page+"/test", url.Values{"user_id": {"abc <b>"}}).Is(http.StatusUnprocessableEntity).Has(`value="abc &lt;b&gt;"`, `id="f-test-user-error"`, "must be a whole number")
-	b.Get(page).Is(200).HasNot("must be a whole number", "less than a second")
+	b.Post(page+"/test", url.Values{"user_id": {"abc <b>"}}).Is(http.StatusUnprocessableEntity).Has(`value="abc &lt;b&gt;"`, `id="f-test-user-error"`, "nothing has this name")
+	b.Get(page).Is(200).HasNot("nothing has this name", "less than a second")
 	b.Post(page+"/test", url.Values{"user_id": {" 1001 "}}).To(page)
 	b.Get(page).Is(200).Has("The test message for user 1001 is on its way.")
 	g.Exec(`update batches set state = 'done', rest_outcome = 'skipped', rest_reason = 'no_contact' where kind = 'test'`)
@@ -153,7 +153,7 @@ func TestTestOfACampaignToNobody(t *testing.T) {
 		new.state := 'done'; new.rest_outcome := 'skipped'; new.rest_reason := 'no_contact'; return new; end $$`)
 	g.Exec(`create trigger ended before insert or update on batches for each row execute function ended()`) // a worker without recipients
 	b.Post(page+"/test", url.Values{"user_id": {"1001"}}).To(page)
-	b.Get(page).Is(200).Has("The test message for user 1001 did not go out: No address is known for this channel.")
+	b.Get(page).Is(200).Has("The test message for user 1001 was not sent: No address is known for this channel.")
 }
 
 // Of two versions either can be tested.
@@ -199,7 +199,7 @@ func TestPublishingSaysWhatItGives(t *testing.T) {
 	g.Exec(`update templates set name = 'Tea & more', stock = 12, issued = 5 where id = $1`, tea.ID)
 	b := g.As(staff.Marketer)
 	page := b.Post("/campaigns", consoletest.CampaignForm("grant_template_id", fmt.Sprint(tea.ID), "hold_out", "10")).Is(http.StatusSeeOther).Header.Get("Location")
-	b.Get(page+"/publish").Is(200).Has("10 % of them get nothing", "a coupon of “Tea &amp; more”; 7 are left", "If no coupon is left, the recipient is skipped")
+	b.Get(page+"/publish").Is(200).Has("10 % of them are held out", "a coupon of “Tea &amp; more”; 7 are left", "If no coupon is left, the recipient is skipped")
 	page = b.Post("/campaigns", consoletest.CampaignForm("name", "Plain")).Is(http.StatusSeeOther).Header.Get("Location")
 	b.Get(page+"/publish").Is(200).HasNot("get nothing", "a coupon of")
 }

@@ -122,7 +122,7 @@ func (h *handlers) keepCampaign(w http.ResponseWriter, r *http.Request, f campai
 	if r.PostFormValue("again") != "" {
 		return h.showCampaignForm(w, r, http.StatusOK, f)
 	}
-	spec, broken := h.readCampaign(f.Values, shops, before)
+	spec, broken := h.readCampaign(r, f.Values, shops, before)
 	wrong, err := h.campaignFaults(r, spec, broken)
 	switch {
 	case errors.Is(err, staff.ErrForbidden): // of another shop; to keep it says so
@@ -240,7 +240,7 @@ func (h *handlers) campaignValues(cp campaign.Campaign) map[string]string {
 }
 
 // readCampaign reads what was typed; what cannot be read is in broken.
-func (h *handlers) readCampaign(v map[string]string, shops []template.Shop, before delivery.Copy) (s campaign.Spec, broken *fault.Fields) {
+func (h *handlers) readCampaign(r *http.Request, v map[string]string, shops []template.Shop, before delivery.Copy) (s campaign.Spec, broken *fault.Fields) {
 	broken = &fault.Fields{}
 	number := func(name string) int64 {
 		if v[name] == "" {
@@ -263,7 +263,7 @@ func (h *handlers) readCampaign(v map[string]string, shops []template.Shop, befo
 	rd := &shell.Reading{Values: v, Zone: h.zoneOf(s.Shop, shops)}
 	s.StartsAt, s.EndsAt = rd.When("starts_at"), rd.When("ends_at")
 	broken.List = append(broken.List, rd.Broken.List...)
-	s.Audience = readAudience(v, broken)
+	s.Audience = h.readAudience(r, v, broken)
 	s.Content = readCopy(v, before, int(min(number("percent_b"), 1000)), int(min(number("hold_out"), 1000)))
 	return s, broken
 }
@@ -276,7 +276,7 @@ func (h *handlers) zoneOf(number int64, shops []template.Shop) *time.Location {
 	return h.DefaultZone
 }
 
-func readAudience(v map[string]string, broken *fault.Fields) campaign.Audience {
+func (h *handlers) readAudience(r *http.Request, v map[string]string, broken *fault.Fields) campaign.Audience {
 	a := campaign.Audience{Kind: campaign.AudienceKind(v["audience"])}
 	if campaignpages.OfTemplate(v["audience"]) {
 		id, err := strconv.ParseInt(shell.Narrow(v["audience_value"]), 10, 64)
@@ -284,6 +284,10 @@ func readAudience(v map[string]string, broken *fault.Fields) campaign.Audience {
 			broken.Add("audience_template", "rule.template_choice", "choose a template, or type its number")
 		}
 		a.ID = id
+		return a
+	}
+	if a.Kind == campaign.Segment || a.Kind == campaign.List {
+		a.ID = h.Named(r, shell.Segments, "audience_value", v["audience_value"], broken)
 		return a
 	}
 	words := strings.FieldsFunc(v["audience_value"], func(r rune) bool { return strings.ContainsRune(" ,;\t\r\n，；", r) })
@@ -296,12 +300,7 @@ func readAudience(v map[string]string, broken *fault.Fields) campaign.Audience {
 		}
 		if a.Kind == campaign.Named {
 			a.Users = append(a.Users, id)
-		} else {
-			a.ID = int64(id)
 		}
-	}
-	if a.Kind == campaign.Everybody {
-		a.ID = 0
 	}
 	return a
 }

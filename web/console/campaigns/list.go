@@ -207,9 +207,13 @@ func (h *handlers) testCampaign(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	p := campaignpages.Campaign{Status: st, TestTo: strings.TrimSpace(r.PostFormValue("user_id")), TestVariant: r.PostFormValue("test_variant")}
-	to, err := user.ParseID(shell.Narrow(p.TestTo))
-	if err != nil {
-		p.TestError = shell.Say(r, "rule.number")
+	e := &fault.Fields{}
+	to := h.NamedUser(r, p.TestTo, e)
+	if to == 0 {
+		p.TestError = shell.Say(r, "rule.required")
+		if len(e.List) > 0 {
+			p.TestError = ui.FieldText(r.Context(), e.List[0])
+		}
 		return h.drawCampaign(w, r, http.StatusUnprocessableEntity, p)
 	}
 	var variant *int

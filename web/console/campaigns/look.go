@@ -40,7 +40,7 @@ func (h *handlers) previewCampaign(w http.ResponseWriter, r *http.Request) error
 	}
 	f := campaignpages.CampaignForm{Values: typedCampaign(r), Shops: shops}
 	f.Replanned = h.replan(r, f.Values, shops)
-	spec, broken := h.readCampaign(f.Values, shops, delivery.Copy{})
+	spec, broken := h.readCampaign(r, f.Values, shops, delivery.Copy{})
 	if f.Errors, err = h.campaignFaults(r, spec, broken); err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func (h *handlers) completeCampaignForm(r *http.Request, f *campaignpages.Campai
 	if f.Segments, err = h.segmentsOffered(r); err != nil {
 		return err
 	}
-	spec, _ := h.readCampaign(f.Values, f.Shops, delivery.Copy{})
+	spec, _ := h.readCampaign(r, f.Values, f.Shops, delivery.Copy{})
 	f.Spec, f.Zone = spec, h.zoneOf(spec.Shop, f.Shops)
 	ctx, by := r.Context(), shell.Actor(r)
 	if n, exact, err := h.Campaigns.Estimate(ctx, by, spec.Audience); err == nil {

@@ -70,10 +70,10 @@ func (h *handlers) campaignResults(w http.ResponseWriter, r *http.Request) error
 
 // campaignRecipientQuery reads which recipients are meant, and what cannot be
 // read.
-func campaignRecipientQuery(r *http.Request) (f campaignpages.RecipientFilter, q campaign.RecipientQuery, broken []fault.Field) {
+func (h *handlers) campaignRecipientQuery(r *http.Request) (f campaignpages.RecipientFilter, q campaign.RecipientQuery, broken []fault.Field) {
 	e := &fault.Fields{}
 	f.User = strings.TrimSpace(r.FormValue("user"))
-	q.Only = shell.TypedUser(f.User, e)
+	q.Only = h.NamedUser(r, f.User, e)
 	unknown := func(name string) { e.Add(name, "rule.kind", "must be one of the choices") }
 	switch o := r.FormValue("outcome"); {
 	case o == "":
@@ -109,7 +109,7 @@ func (h *handlers) listCampaignRecipients(w http.ResponseWriter, r *http.Request
 	if err != nil {
 		return err
 	}
-	f, q, broken := campaignRecipientQuery(r)
+	f, q, broken := h.campaignRecipientQuery(r)
 	p := campaignpages.CampaignRecipients{Status: st, Zone: h.ShopZone(st.ShopTimezone), Filter: f, Errors: broken}
 	q.After, _ = user.ParseID(r.FormValue("after")) // nonsense is the beginning
 	q.Limit = shell.PageSize
@@ -135,7 +135,7 @@ func (h *handlers) exportCampaignRecipients(w http.ResponseWriter, r *http.Reque
 	if err != nil {
 		return err
 	}
-	_, q, broken := campaignRecipientQuery(r)
+	_, q, broken := h.campaignRecipientQuery(r)
 	if len(broken) > 0 {
 		return &fault.Fields{List: broken}
 	}

@@ -45,11 +45,14 @@ func SamplePath(pattern, id string) string {
 	if strings.Contains(pattern, "takeback") {
 		step = "takeback"
 	}
+	if strings.Contains(pattern, "rotate") {
+		step = "rotate"
+	}
 	i := strings.Index(pattern, "{step")
 	if i >= 0 {
 		pattern = pattern[:i] + step
 	}
-	return strings.NewReplacer("{id}", id, "{batch}", id, "{channel}", "email", "{name}", "timers").Replace(pattern)
+	return strings.NewReplacer("{id}", id, "{batch}", id, "{delivery}", id, "{channel}", "email", "{name}", "timers").Replace(pattern)
 }
 
 // FormFor is an empty form for methods that need one.

@@ -31,10 +31,12 @@ import (
 	workdb "dropbell/adapters/postgres/work"
 	tables "dropbell/adapters/sheet"
 	"dropbell/adapters/totp"
+	"dropbell/domain/alert"
 	"dropbell/domain/campaign"
 	"dropbell/domain/claim/gate"
 	"dropbell/domain/coupon"
 	"dropbell/domain/delivery"
+	"dropbell/domain/hook"
 	"dropbell/domain/inbox"
 	"dropbell/domain/job"
 	"dropbell/domain/message"
@@ -42,6 +44,7 @@ import (
 	"dropbell/domain/redeemcode"
 	"dropbell/domain/reminder"
 	"dropbell/domain/report"
+	"dropbell/domain/seal"
 	"dropbell/domain/segment"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
@@ -181,6 +184,7 @@ func (g *Fixture) newDeps() console.Deps {
 	deadLetters, deadMessages := &delivery.DeadLetters{Store: deliverydb.NewDeadLetters(g.DB)}, workdb.NewDeadMessages(g.DB)
 	tallies := couponsdb.NewCouponTallies(g.DB)
 	texts := &message.Service{Store: messagesdb.NewMessages(g.DB)}
+	alerts := &alert.Service{Store: workdb.NewAlerts(g.DB)}
 	tests := &delivery.ChannelTests{Store: deliverydb.NewChannelTests(g.DB), Configured: configured}
 	states := consoledelivery.NewStates(channels, func(context.Context) (all [delivery.Channels]delivery.Circuit, err error) {
 		for i := range all {
@@ -191,9 +195,9 @@ func (g *Fixture) newDeps() console.Deps {
 	reports := g.reportsOf(templates)
 	sales := coupons.NewSales(coupons.SalesDeps{Templates: templates, Stock: gate.Accounts{Plans: couponsdb.NewGates(g.DB)}, Tallies: tallies, Curves: couponsdb.NewLedgers(g.DB), Histories: reports})
 	return console.Deps{
-		Deps: shell.Deps{Staff: people, ShopList: store, Sessions: accessdb.NewSessions(g.DB), PublicURL: "http://127.0.0.1",
+		Deps: shell.Deps{Staff: people, ShopList: store, Unread: alerts.Unread, Sessions: accessdb.NewSessions(g.DB), PublicURL: "http://127.0.0.1",
 			DefaultZone: shanghai, Now: g.Now, Log: log},
-		Access: access.Deps{Staff: people, Audit: audit, Shops: store, Throttle: often(), Guesses: often(), AllGuesses: often()},
+		Access: access.Deps{Staff: people, Audit: audit, Views: staff.Views{Store: accessdb.NewStaff(g.DB)}, Shops: store, Throttle: often(), Guesses: often(), AllGuesses: often()},
 		Audience: audience.Deps{People: &user.Service{Store: users}, Users: users, Segments: segments, Reminders: reminders, Inbox: &inbox.Service{Store: deliverydb.NewInbox(g.DB)}, Coupons: desk,
 			Letters: &campaign.Letters{Store: campaignsdb.NewCampaigns(g.DB, audiencedb.NewSegments(g.DB))}, Jobs: jobs, Files: files, Audit: audit, Channels: configured},
 		Messages: messages.Deps{Messages: texts, Templates: templates, Users: &user.Service{Store: users}, Own: messagesdb.NewMessages(g.DB), Tests: tests,
@@ -212,10 +216,10 @@ func (g *Fixture) newDeps() console.Deps {
 			Reminders: drops.Reminders{Board: boards, Cockpits: dropsdb.NewCockpits(g.DB), Explainer: &reminder.Explainer{Store: g.reserve, Coupons: couponsdb.NewCouponSteps(g.DB), Reminders: reminders},
 				Receipts: &reminder.Receipts{Store: boards}, Forecaster: &reminder.Forecaster{Store: dropsdb.NewForecasts(g.DB), Now: g.Now},
 				Announcements: &reminder.Announcements{Store: dropsdb.NewAnnouncements(g.DB), Now: g.Now}},
-			Users: users, Audit: audit, DeadLetters: deadLetters, DeadMessages: deadMessages, Sales: sales,
+			Users: users, Audit: audit, DeadLetters: deadLetters, DeadMessages: deadMessages, Webhooks: workdb.NewHooks(g.DB), Sales: sales,
 			Looks: texts, Limits: campaigns.Limits{Campaigns: campaigning}, Reports: reports, States: states, Channels: configured},
-		Search: search.Deps{Templates: templates, Campaigns: campaigning, Users: users, Coupons: desk, Codes: codesOf(g)},
-		Work: work.Deps{Jobs: jobs, Uploads: uploads, DeadMessages: deadMessages, Audit: audit, Queues: &queue.Service{Store: stillQueues{}, Audit: audit},
+		Search: search.Deps{Templates: templates, Campaigns: campaigning, Users: users, Coupons: desk, Codes: codesOf(g), Segments: segments},
+		Work: work.Deps{Jobs: jobs, Alerts: alerts, Uploads: uploads, DeadMessages: deadMessages, Hooks: g.Hooks(), Audit: audit, Queues: &queue.Service{Store: stillQueues{}, Audit: audit},
 			Monitor: func(writable bool) http.Handler {
 				return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					fmt.Fprintf(w, "queues writable=%v %s", writable, r.Method)
@@ -367,3 +371,12 @@ func Within(t *testing.T, what string, ok func() bool) {
 
 // MemberPage is the page of a member.
 func MemberPage(id int64) string { return fmt.Sprintf("/staff/%d", id) }
+
+// Hooks are the webhook endpoints of the console; addresses may be private.
+func (g *Fixture) Hooks() *hook.Service {
+	box, err := seal.New(hook.SealPurpose)
+	if err != nil {
+		g.Fatal(err)
+	}
+	return &hook.Service{Store: workdb.NewHooks(g.DB), Box: box, Insecure: true, Now: g.Now, Wake: func(context.Context, int64) {}}
+}

@@ -14,7 +14,7 @@ import (
 
 // exportCoupons sends every coupon that is found.
 func (h *handlers) exportCoupons(w http.ResponseWriter, r *http.Request) error {
-	p, q, ok := couponQuery(r)
+	p, q, ok := h.couponQuery(r)
 	if len(p.Errors) > 0 {
 		return &fault.Fields{List: p.Errors}
 	}

@@ -73,7 +73,7 @@ func TestARefusalTellsTheState(t *testing.T) {
 	d := g.Published(10, time.Hour)
 	g.Exec(`update templates set state = 'closed' where id = $1`, d.ID)
 	page := fmt.Sprintf("/templates/%d/edit", d.ID)
-	g.As(staff.Marketer).Get(page).Is(409).Has("The drop is closed. Nothing of it can change any more.").HasNot("Perhaps it has changed")
+	g.As(staff.Marketer).Get(page).Is(409).Has("The drop is closed and can no longer be changed.").HasNot("Perhaps it has changed")
 	g.Chinese().Get(page).Is(409).Has("抢券活动已结束，不能再做任何更改。").HasNot("也许在您查看之后")
 }
 

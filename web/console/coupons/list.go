@@ -34,7 +34,7 @@ type Tallies interface {
 }
 
 func (h *handlers) findCoupons(w http.ResponseWriter, r *http.Request) error {
-	p, q, ok := couponQuery(r)
+	p, q, ok := h.couponQuery(r)
 	ok = ok && len(p.Errors) == 0
 	p.Broken, p.Export = !ok, shell.ExportURL(r)
 	q.BeforeID, _ = strconv.ParseInt(r.FormValue("before"), 10, 64) // nonsense is the beginning
@@ -76,7 +76,7 @@ func (h *handlers) tallyOf(r *http.Request, id int64) (*pageparts.Tally, error) 
 
 // couponQuery reads what is looked for; not ok means that nothing can be
 // called that.
-func couponQuery(r *http.Request) (p couponpages.Coupons, q coupon.Query, ok bool) {
+func (h *handlers) couponQuery(r *http.Request) (p couponpages.Coupons, q coupon.Query, ok bool) {
 	p = couponpages.Coupons{By: r.FormValue("by"), Search: strings.TrimSpace(r.FormValue("q"))}
 	var broken fault.Fields
 	p.State = coupon.State(strings.TrimSpace(r.FormValue("state")))
@@ -85,6 +85,10 @@ func couponQuery(r *http.Request) (p couponpages.Coupons, q coupon.Query, ok boo
 	p.Errors = broken.List
 	n, err := strconv.ParseInt(shell.Narrow(p.Search), 10, 64)
 	isID := err == nil && n > 0
+	if kind, named := map[string]shell.NameKind{"template": shell.Drops, "user": shell.People, "": shell.People}[p.By]; named && !isID && p.Search != "" {
+		n = h.Named(r, kind, "q", p.Search, &fault.Fields{})
+		isID = n > 0
+	}
 	switch p.By {
 	case "order":
 		q.OrderID = p.Search

@@ -226,8 +226,12 @@ func (h *handlers) testTemplate(r *http.Request, wish *delivery.TestWish) ([]fau
 		return nil, nil
 	}
 	var e fault.Fields
-	n, err := strconv.ParseInt(shell.Narrow(typed), 10, 64)
-	if err == nil && n > 0 {
+	n := h.Named(r, shell.Drops, "template", typed, &e)
+	if len(e.List) > 0 {
+		return e.List, nil
+	}
+	var err error
+	if n > 0 {
 		_, err = h.Templates.Template(r.Context(), shell.Actor(r), n)
 		if kind := fault.KindOf(err); err != nil && kind != fault.NotFound && kind != fault.Denied {
 			return nil, err

@@ -24,7 +24,7 @@ const maxJobs = 100
 
 // typedFilter reads which dead letters are meant. What cannot be read selects
 // nothing: an action must never reach further than what was typed.
-func typedFilter(r *http.Request) (pageparts.DeadFilter, delivery.DeadLetterFilter, []fault.Field) {
+func (h *handlers) typedFilter(r *http.Request) (pageparts.DeadFilter, delivery.DeadLetterFilter, []fault.Field) {
 	typed := pageparts.DeadFilter{Channel: r.FormValue("channel"), Template: strings.TrimSpace(r.FormValue("template")),
 		Campaign: strings.TrimSpace(r.FormValue("campaign")), User: strings.TrimSpace(r.FormValue("user"))}
 	if values, ok := r.Form["fingerprint"]; ok {
@@ -39,14 +39,9 @@ func typedFilter(r *http.Request) (pageparts.DeadFilter, delivery.DeadLetterFilt
 		}
 		f.Channel = &c
 	}
-	f.TemplateID, f.CampaignID = shell.TypedNumber("template", typed.Template, &broken), shell.TypedNumber("campaign", typed.Campaign, &broken)
-	if typed.User != "" {
-		id, err := user.ParseID(shell.Narrow(typed.User))
-		if err != nil {
-			broken.Add("user", "rule.user_id", "must be a positive whole number")
-		}
-		f.UserID = id
-	}
+	f.TemplateID = h.Named(r, shell.Drops, "template", typed.Template, &broken)
+	f.CampaignID = h.Named(r, shell.Campaigns, "campaign", typed.Campaign, &broken)
+	f.UserID = h.NamedUser(r, typed.User, &broken)
 	return typed, f, broken.List
 }
 
@@ -57,7 +52,7 @@ func (h *handlers) refuseFilter(w http.ResponseWriter, r *http.Request, typed pa
 }
 
 func (h *handlers) listDeadLetters(w http.ResponseWriter, r *http.Request) error {
-	typed, f, broken := typedFilter(r)
+	typed, f, broken := h.typedFilter(r)
 	p := deliverypages.DeadLetters{Filter: typed, Errors: broken}
 	if len(broken) == 0 {
 		groups, err := h.DeadLetters.Groups(r.Context(), shell.Actor(r), f)
@@ -96,7 +91,7 @@ func (h *handlers) refreshJobs(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (h *handlers) listSingleDeadLetters(w http.ResponseWriter, r *http.Request) error {
-	typed, f, broken := typedFilter(r)
+	typed, f, broken := h.typedFilter(r)
 	if len(broken) > 0 {
 		return h.refuseFilter(w, r, typed)
 	}
@@ -133,7 +128,7 @@ func (h *handlers) confirmReplay(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (h *handlers) askReplay(w http.ResponseWriter, r *http.Request, status int, refused []fault.Field) error {
-	typed, f, broken := typedFilter(r)
+	typed, f, broken := h.typedFilter(r)
 	if len(broken) > 0 {
 		return h.refuseFilter(w, r, typed)
 	}
@@ -174,7 +169,7 @@ func typedRate(r *http.Request) (int, []fault.Field) {
 }
 
 func (h *handlers) replay(w http.ResponseWriter, r *http.Request) error {
-	typed, f, broken := typedFilter(r)
+	typed, f, broken := h.typedFilter(r)
 	if len(broken) > 0 {
 		return h.refuseFilter(w, r, typed)
 	}
@@ -194,7 +189,7 @@ func (h *handlers) replay(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (h *handlers) confirmDiscard(w http.ResponseWriter, r *http.Request) error {
-	typed, f, broken := typedFilter(r)
+	typed, f, broken := h.typedFilter(r)
 	if len(broken) > 0 {
 		return h.refuseFilter(w, r, typed)
 	}
@@ -214,7 +209,7 @@ func letterCrumbs(r *http.Request) []ui.Crumb {
 }
 
 func (h *handlers) discard(w http.ResponseWriter, r *http.Request) error {
-	typed, f, broken := typedFilter(r)
+	typed, f, broken := h.typedFilter(r)
 	if len(broken) > 0 {
 		return h.refuseFilter(w, r, typed)
 	}
@@ -267,7 +262,7 @@ func (h *handlers) cancelJob(w http.ResponseWriter, r *http.Request) error {
 
 // exportDeadLetters sends every dead letter that the filter selects.
 func (h *handlers) exportDeadLetters(w http.ResponseWriter, r *http.Request) error {
-	_, f, broken := typedFilter(r)
+	_, f, broken := h.typedFilter(r)
 	if len(broken) > 0 {
 		return &fault.Fields{List: broken}
 	}

@@ -39,7 +39,7 @@ func TestDeadLettersAreShownToEverybody(t *testing.T) {
 		operator.Get("/dead-letters/discard?" + query).To("/dead-letters?" + query)
 	}
 	viewer.Get("/dead-letters.csv?channel=pigeon&user=ada").Is(http.StatusUnprocessableEntity).
-		Has("Some input is not valid", "Channel: choose one.", "User ID: must be a positive whole number.").HasNot("has changed in the meantime")
+		Has("Some input is not valid", "Channel: choose one.", "nothing has this name; choose one of those offered, or type a number.").HasNot("has changed in the meantime")
 	// A kind of error without any words is a kind of its own.
 	viewer.Get("/dead-letters/list?channel=app&fingerprint=").Is(200).Has("/templates/1/users/1002").HasNot("/users/1001")
 	viewer.Htmx().Get("/dead-letters?user=1001").Is(200).Has("HTTP 503").HasNot("<html")
@@ -148,7 +148,7 @@ func TestDiscard(t *testing.T) {
 	}
 	g.Must(g.DeadLetters.Step(t.Context()))
 	operator.Get("/dead-letters").Is(200).Has("1 dead letter").HasNot("HTTP 503")
-	operator.Get("/templates/1/users/1001").Is(200).Has("was given up", "Discarded by an operator.")
+	operator.Get("/templates/1/users/1001").Is(200).Has("was discarded", "Discarded by an operator.")
 	operator.Get("/templates/1/balance").Is(200).Has("3 reserved = 1 delivered + 0 skipped + 0 expired + 2 failed")
 }
 

@@ -28,8 +28,8 @@ func (h *handlers) deliveryQuery(r *http.Request) (deliverypages.DeliveryFilter,
 			q.Channel = &ch
 		}
 	}
-	q.TemplateID = shell.TypedNumber("template", f.Template, broken)
-	q.UserID = shell.TypedUser(f.User, broken)
+	q.TemplateID = h.Named(r, shell.Drops, "template", f.Template, broken)
+	q.UserID = h.NamedUser(r, f.User, broken)
 	q.From, q.To = h.typedMoment("from", f.From, broken), h.typedMoment("to", f.To, broken)
 	return f, q, broken.List
 }
@@ -115,19 +115,19 @@ func (h *handlers) exportDeliveries(w http.ResponseWriter, r *http.Request) erro
 }
 
 // recipientQuery reads which recipients of the batch in the address are meant.
-func recipientQuery(r *http.Request) (p deliverypages.Batch, q delivery.RecipientQuery, err error) {
+func (h *handlers) recipientQuery(r *http.Request) (p deliverypages.Batch, q delivery.RecipientQuery, err error) {
 	if q.BatchID, err = shell.PathID(r); err != nil {
 		return p, q, err
 	}
 	broken := &fault.Fields{}
 	p.User, p.Outcome = strings.TrimSpace(r.FormValue("user")), strings.TrimSpace(r.FormValue("outcome"))
-	q.Only, q.Outcome = shell.TypedUser(p.User, broken), shell.Choice(r, "outcome", delivery.ListedOutcomes(), broken)
+	q.Only, q.Outcome = h.NamedUser(r, p.User, broken), shell.Choice(r, "outcome", delivery.ListedOutcomes(), broken)
 	p.Errors = broken.List
 	return p, q, nil
 }
 
 func (h *handlers) showBatch(w http.ResponseWriter, r *http.Request) error {
-	p, q, err := recipientQuery(r)
+	p, q, err := h.recipientQuery(r)
 	if err != nil {
 		return err
 	}
@@ -154,7 +154,7 @@ func (h *handlers) showBatch(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (h *handlers) exportRecipients(w http.ResponseWriter, r *http.Request) error {
-	p, q, err := recipientQuery(r)
+	p, q, err := h.recipientQuery(r)
 	if err == nil && len(p.Errors) > 0 {
 		err = &fault.Fields{List: p.Errors}
 	}

@@ -57,7 +57,7 @@ func TestFilterDeadLettersInTheBrowser(t *testing.T) {
 	b.Sees("#results", "HTTP 503")
 	b.Press("#results", "HTTP 503")
 	b.Press("main", "User 1001")
-	b.Sees("main", "failed for good", "HTTP 503")
+	b.Sees("main", "failed permanently", "HTTP 503")
 	b.Accessible("a timeline")
 }
 

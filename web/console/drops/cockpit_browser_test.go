@@ -34,7 +34,7 @@ func TestASlotFiresInTheBrowser(t *testing.T) {
 	g.Sending(d, 12, 0, 1000, 400)
 	b.Sees("#slot-12", "400 of 1,000", "median ≤ 100 ms")
 	b.Sees("#channel-app", "400 of 1,000", "600")
-	b.Sees(".verdict", "Sending: 400 of 1,000 are out (40%).")
+	b.Sees(".verdict", "Sending: 400 of 1,000 are sent (40%).")
 	b.Sees(".deck-count", "55-minute reminders in")
 	if width := consoletest.Evaluate[string](b, `document.querySelector("#slot-12 .bar-sent").getAttribute("width")`); width != "400" {
 		t.Errorf("the bar is %s of 1000 wide", width)
@@ -47,13 +47,13 @@ func TestASlotFiresInTheBrowser(t *testing.T) {
 	}
 	g.Exec(`insert into exceptions (batch_id, user_id, channel, outcome, reason, detail, fingerprint) select id, 7, 0, 'failed', 'provider_error', 'HTTP 503', 'HTTP #' from batches`)
 	g.Exec(`update batches set failed_count = 1`)
-	b.Sees("#channel-app", "Why messages did not go out at once", "HTTP 503")
+	b.Sees("#channel-app", "Causes of delays", "HTTP 503")
 	b.Sees(".verdict", "1 message waits to be tried again.")
 	g.Exec(`update batches set sent_count = 1000, failed_count = 0, state = 'done', finished_at = now(); delete from exceptions`)
 	g.Exec(`update slot_results set sent = 1000, done_at = now(), late = '{"5": 1000}' where channel = 0`)
 	g.Exec(`update slots set state = 'finished', finished_at = now() where slot = 12`)
 	b.Sees("#slot-12", "Delivered", "1,000 of 1,000")
-	b.Sees(".verdict", "Every slot so far is done: 1,000 of 1,000 delivered.")
+	b.Sees(".verdict", "All slots due so far are done: 1,000 of 1,000 delivered.")
 	b.Accessible("the cockpit")
 }
 
@@ -132,7 +132,7 @@ func TestHoldTheCockpitStill(t *testing.T) {
 		t.Errorf("held still, it shows %q", b.Text("#slot-12"))
 	}
 	key()
-	b.Sees("#live-said", "Live updates go on.")
+	b.Sees("#live-said", "Live updates are on.")
 	b.Sees("#slot-12", "500 of 1,000")
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"dropbell/domain/delivery"
+	"dropbell/domain/fault"
 	"dropbell/domain/job"
 	"dropbell/domain/reminder"
 	"dropbell/domain/report"
@@ -16,6 +17,7 @@ import (
 	"dropbell/domain/template"
 	"dropbell/domain/user"
 	droppages "dropbell/views/pages/drops"
+	pageparts "dropbell/views/pages/parts"
 	"dropbell/web/console/shell"
 )
 
@@ -68,14 +70,31 @@ type Deps struct {
 	Audit        shell.Records
 	DeadLetters  *delivery.DeadLetters
 	DeadMessages DeadMessages
+	Webhooks     Webhooks
 	Sales        Sales
 	Limits       Limits
 	Reports      *report.Service
 	Looks        Looks
+	// Step is the step about messages in the form.
+	Step MessageStep
 	// States are the states of the channels.
 	States *shell.ChannelStates
 	// Channels are those with a configured sender.
 	Channels delivery.ChannelSet
+}
+
+// MessageStep is the step of the form about what users read. Its fields are read
+// from the request.
+type MessageStep interface {
+	// Of returns the step for the drop as it is typed so far.
+	Of(r *http.Request, t template.Template) (pageparts.MessageStep, error)
+	// Check returns what is wrong with the drop's own text, if one is typed.
+	Check(r *http.Request) []fault.Field
+	// Send sends the reminder over the named channel to the member, and says in the
+	// step what came of it.
+	Send(r *http.Request, t template.Template, over string, p *pageparts.MessageStep) error
+	// Save stores the drop's own text, if one is typed. It may be repeated.
+	Save(r *http.Request, t template.Template) error
 }
 
 // Looks knows whether a member has ever looked at a drop's messages.
@@ -108,20 +127,24 @@ func Routes(sh *shell.Shell, d Deps) []shell.Route {
 	sh.BeforeClose(h.cockpits.Close)
 	sh.CountWatched(h.cockpits.Watching)
 	h.showBulkJobs()
-	return []shell.Route{
+	// The form shows what users read, mails among it.
+	forms := shell.Framing([]shell.Route{
+		shell.Post("/templates", staff.ManageTemplates, h.createTemplate),
+		shell.Get("/templates/new", staff.ManageTemplates, h.newTemplate),
+		shell.Post("/templates/message", staff.ManageTemplates, h.messageStep),
+		shell.Get("/templates/{id}/edit", staff.ManageTemplates, h.editTemplate),
+		shell.Post("/templates/{id}/edit", staff.ManageTemplates, h.saveTemplate),
+	})
+	return append(forms, []shell.Route{
 		shell.Live(2*time.Second, shell.Get("/", staff.View, h.overview)),
 		shell.Report(shell.Get("/templates", staff.View, h.listTemplates)),
-		shell.Post("/templates", staff.ManageTemplates, h.createTemplate),
 		shell.Get("/templates/choices", staff.View, h.chooseTemplate),
-		shell.Get("/templates/new", staff.ManageTemplates, h.newTemplate),
 		shell.Get("/templates/models", staff.ManageTemplates, h.showModels),
 		shell.Post("/templates/preview", staff.ManageTemplates, h.previewTemplate),
 		shell.Live(time.Second, shell.Get("/templates/{id}", staff.View, h.showTemplate)),
 		shell.Get("/templates/{id}/cockpit", staff.View, h.showCockpit),
 		shell.Get("/templates/{id}/cockpit/live", staff.View, h.streamCockpit),
 		shell.Live(time.Second, shell.Get("/templates/{id}/wave", staff.View, h.showWave)),
-		shell.Get("/templates/{id}/edit", staff.ManageTemplates, h.editTemplate),
-		shell.Post("/templates/{id}/edit", staff.ManageTemplates, h.saveTemplate),
 		shell.Get("/templates/{id}/move", staff.ManageTemplates, h.moveForm),
 		shell.Post("/templates/{id}/move", staff.ManageTemplates, h.move),
 		shell.Get("/templates/{id}/stock", staff.ManageTemplates, h.stockForm),
@@ -152,5 +175,5 @@ func Routes(sh *shell.Shell, d Deps) []shell.Route {
 		shell.Get("/shops/new", staff.ManageTemplates, h.newShop),
 		shell.Get("/shops/{id}", staff.ManageTemplates, h.editShop),
 		shell.Post("/shops/{id}", staff.ManageTemplates, h.saveShop),
-	}
+	}...)
 }

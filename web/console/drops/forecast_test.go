@@ -32,7 +32,7 @@ func TestForecast(t *testing.T) {
 	g.Exec(`update channel_settings set rate_per_second = 100, paused = true where channel = 2`)
 	b.Get("/forecast").Is(200).Has("100 per second, the configured limit", "Raise the channel’s limit to at least 670", "170,000 (85%)", "This channel is paused")
 	g.Exec(`update bookings set booked = 20000 where channel = 2`)
-	b.Get("/forecast").Is(200).Has("25,000 reminders, all in time", "in time, 1 min 40 s to spare").HasNot("would miss the opening")
+	b.Get("/forecast").Is(200).Has("25,000 reminders, all in time", "in time, 1 min 40 s before the opening").HasNot("would miss the opening")
 }
 
 // Two drops that stand in each other's way are told apart by opening one later.

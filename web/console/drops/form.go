@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"dropbell/domain/fault"
+	"dropbell/domain/staff"
 	"dropbell/domain/template"
 	droppages "dropbell/views/pages/drops"
 	pageparts "dropbell/views/pages/parts"
@@ -35,7 +36,7 @@ func (h *handlers) createTemplate(w http.ResponseWriter, r *http.Request) error 
 	}
 	f := droppages.TemplateForm{Values: typedValues(r), Shops: shops, RequestKey: r.PostFormValue("request_key")}
 	spec, broken := readSpec(f.Values, shops, h.DefaultZone)
-	if len(broken) > 0 {
+	if broken = append(broken, h.Step.Check(r)...); len(broken) > 0 {
 		f.Errors = broken
 		return h.showForm(w, r, http.StatusUnprocessableEntity, f)
 	}
@@ -55,6 +56,10 @@ func (h *handlers) createTemplate(w http.ResponseWriter, r *http.Request) error 
 // about them first. A drop that may not be published stays a draft.
 func (h *handlers) stored(w http.ResponseWriter, r *http.Request, t template.Template, what string) error {
 	url := shell.TemplateURL(t.ID)
+	// If this fails, sending the form again finds the drop stored and goes on here.
+	if err := h.Step.Save(r, t); err != nil {
+		return err
+	}
 	if r.PostFormValue("publish") == "" {
 		return h.Done(w, r, url, ui.Good, shell.Say(r, "done."+what, t.Name))
 	}
@@ -127,7 +132,7 @@ func (h *handlers) saveTemplate(w http.ResponseWriter, r *http.Request) error {
 		return h.showConflict(w, r, t, f)
 	}
 	spec, broken := readSpec(f.Values, shops, h.DefaultZone)
-	if len(broken) > 0 {
+	if broken = append(broken, h.Step.Check(r)...); len(broken) > 0 {
 		f.Errors = broken
 		return h.showForm(w, r, http.StatusUnprocessableEntity, f)
 	}
@@ -156,7 +161,12 @@ func (h *handlers) showForm(w http.ResponseWriter, r *http.Request, status int, 
 		f.Title = shell.Say(r, "form.edit", f.Values["name"])
 	}
 	f.Preview, f.Channels = h.preview(r, f.Values, f.Shops), h.Channels
-	var err error
+	step, err := h.Step.Of(r, f.Drop())
+	if err != nil {
+		return err
+	}
+	step.Note, step.Failed, step.Errors = f.Message.Note, f.Message.Failed, f.Errors
+	f.Message = step
 	if f.Preview.Clashes, err = h.clashes(r, f.Preview.Template.OpensAt, f.ID); err != nil {
 		return err
 	}
@@ -182,7 +192,7 @@ func (h *handlers) previewTemplate(w http.ResponseWriter, r *http.Request) error
 	}
 	f := droppages.TemplateForm{Values: typedValues(r), Shops: shops}
 	spec, broken := readSpec(f.Values, shops, h.DefaultZone)
-	f.Errors, f.Preview = broken, h.preview(r, f.Values, shops)
+	f.Errors, f.Preview = append(broken, h.Step.Check(r)...), h.preview(r, f.Values, shops)
 	if f.Preview.Clashes, err = h.clashes(r, spec.OpensAt, formID(r)); err != nil {
 		return err
 	}
@@ -190,6 +200,40 @@ func (h *handlers) previewTemplate(w http.ResponseWriter, r *http.Request) error
 		return err
 	}
 	return h.Show(w, r, http.StatusOK, f.Checked())
+}
+
+// messageStep answers what users read of the drop as it is typed so far, and sends a
+// try to the member if a button asks for it. Without scripts it shows the whole form
+// again, as it was typed.
+func (h *handlers) messageStep(w http.ResponseWriter, r *http.Request) error {
+	shops, err := h.ShopsOf(r)
+	if err != nil {
+		return err
+	}
+	f := droppages.TemplateForm{Values: typedValues(r), Shops: shops, RequestKey: r.PostFormValue("request_key")}
+	id, _ := strconv.ParseInt(r.PostFormValue("drop"), 10, 64) // nonsense is none
+	if t, err := shell.VisibleTemplate(r, h.Templates, id); err != nil {
+		return err
+	} else if t != nil && shell.Actor(r).Can(staff.ManageTemplates, t.ShopNumber) {
+		f = h.formOf(*t, shops)
+		f.Values = typedValues(r)
+		f.Version, _ = strconv.ParseInt(r.PostFormValue("version"), 10, 64) // that of the form, which saving compares
+	}
+	f.Preview = h.preview(r, f.Values, shops)
+	p, err := h.Step.Of(r, f.Drop())
+	if err != nil {
+		return err
+	}
+	if f.Errors = h.Step.Check(r); r.PostFormValue("over") != "" && len(f.Errors) == 0 {
+		if err := h.Step.Send(r, f.Drop(), r.PostFormValue("over"), &p); err != nil {
+			return err
+		}
+	}
+	if shell.Partial(r) {
+		return h.Show(w, r, http.StatusOK, p.Side())
+	}
+	f.Message = p
+	return h.showForm(w, r, http.StatusOK, f)
 }
 
 // formID is the published drop that the form is about; 0 = none.
@@ -215,7 +259,7 @@ func (h *handlers) preview(r *http.Request, values map[string]string, shops []te
 	spec, _ := readSpec(values, shops, h.DefaultZone)
 	t := template.Template{Spec: spec}
 	if i := slices.IndexFunc(shops, func(s template.Shop) bool { return s.Number == spec.ShopNumber }); i >= 0 {
-		t.ShopName, t.ShopTimezone = shops[i].Name, shops[i].Timezone
+		t.ShopName, t.ShopTimezone, t.ShopClaimURL = shops[i].Name, shops[i].Timezone, shops[i].ClaimURL
 	}
 	p := droppages.CouponPreview{Template: t}
 	l, now := shell.Frame(r).Locale, h.Now()

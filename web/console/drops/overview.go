@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"dropbell/domain/delivery"
+	"dropbell/domain/hook"
 	"dropbell/domain/reminder"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
@@ -120,9 +121,38 @@ func (h *handlers) judge(r *http.Request, p *droppages.Overview) error {
 			p.Attention = append(p.Attention, droppages.Attention{Tone: ui.Bad, URL: "/dead-messages", Text: shell.Frame(r).Locale.N("attention.dead_messages", int64(len(stuck)))})
 		}
 	}
+	hooks, err := h.webhookConcerns(r)
+	if err != nil {
+		return err
+	}
+	p.Attention = append(p.Attention, hooks...)
 	// What is broken comes before what may break.
 	slices.SortStableFunc(p.Attention, func(a, b droppages.Attention) int { return ui.Severity(a.Tone) - ui.Severity(b.Tone) })
 	return nil
+}
+
+// Webhooks tells which endpoints of shops' servers fail.
+type Webhooks interface {
+	// Attention returns the endpoints of the shops, none = all, that are failing
+	// or were disabled by failures.
+	Attention(ctx context.Context, shops []int64) ([]hook.Endpoint, error)
+}
+
+func (h *handlers) webhookConcerns(r *http.Request) (list []droppages.Attention, err error) {
+	endpoints, err := h.Webhooks.Attention(r.Context(), shell.Actor(r).Shops)
+	for _, e := range endpoints {
+		a := droppages.Attention{Tone: ui.Bad, URL: fmt.Sprintf("/webhooks/%d", e.ID)}
+		switch {
+		case e.Enabled:
+			a.Tone, a.Text = ui.Warn, shell.Say(r, "attention.webhook.trouble", e.URL)
+		case e.Why == hook.ByGone:
+			a.Text = shell.Say(r, "attention.webhook.gone", e.URL)
+		default:
+			a.Text = shell.Say(r, "attention.webhook.failing", e.URL)
+		}
+		list = append(list, a)
+	}
+	return list, err
 }
 
 // otherDeadLetters returns the dead letters that no shown drop has: of earlier

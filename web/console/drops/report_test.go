@@ -83,7 +83,7 @@ func TestReportLinksNeedASecret(t *testing.T) {
 	b.Post(page+"/links", url.Values{"days": {"7"}}).Is(http.StatusConflict).Has("LINK_SECRET")
 }
 
-// A move says beforehand and afterwards how many reminder times fall away.
+// A move says beforehand and afterwards how many reminder times are lost.
 func TestMoveSaysWhichReminderTimesFallAway(t *testing.T) {
 	g := consoletest.New(t)
 	d := g.Published(10, 3*time.Hour)
@@ -91,9 +91,9 @@ func TestMoveSaysWhichReminderTimesFallAway(t *testing.T) {
 	b := g.As(staff.Marketer)
 	to := g.Now().Add(46 * time.Minute).Truncate(time.Minute)
 	form := url.Values{"opens_at": {to.In(consoletest.Berlin(t)).Format("2006-01-02T15:04:05")}, "version": {b.Get(page + "/move").Is(200).Field("version")}}
-	b.Get(page + "/move?" + form.Encode()).Is(200).Has("3 reminder times fall away")
+	b.Get(page + "/move?" + form.Encode()).Is(200).Has("3 reminder times are lost")
 	b.Post(page+"/move", form).Is(http.StatusSeeOther)
-	if shown := b.Get(page + "?tab=reminders").Is(200).Text(); !strings.Contains(shown, "3 reminder times fell away with the move.") || !strings.Contains(shown, "3 reminder times fell away when the opening was moved") {
+	if shown := b.Get(page + "?tab=reminders").Is(200).Text(); !strings.Contains(shown, "3 reminder times were lost with the move.") || !strings.Contains(shown, "3 reminder times were lost when the opening was moved") {
 		t.Error(shown)
 	}
 }

@@ -18,7 +18,8 @@ import (
 func templateFields() []string {
 	return []string{"name", "shop_number", "description", "claim_url", "kind", "amount_off", "threshold", "percent_off", "max_off",
 		"currency", "target", "product", "opens_at", "opens_at_fold", "closes_at", "closes_at_fold", "validity", "valid_hours",
-		"valid_until", "valid_until_fold", "stock", "per_user_limit", "obtain", "claim_mode", "notify_days", "notify_channels"}
+		"valid_until", "valid_until_fold", "stock", "per_user_limit", "obtain", "claim_mode", "notify_days", "notify_channels",
+		"message_own", "message_language", "message_title", "message_text"}
 }
 
 // typedValues returns what was typed, nothing added or lost.
@@ -28,6 +29,9 @@ func typedValues(r *http.Request) map[string]string {
 		v[name] = r.PostFormValue(name)
 	}
 	v["notify_channels"] = strings.Join(r.PostForm["notify_channels"], ", ") // a box each
+	if v["message_own"] != "own" {                                           // the shop's texts: what was typed of an own one counts for nothing
+		v["message_own"], v["message_language"], v["message_title"], v["message_text"] = "", "", "", ""
+	}
 	v["currency"] = strings.ToUpper(strings.TrimSpace(v["currency"]))
 	// Browsers send line ends as CR LF; stored text has LF.
 	v["description"] = strings.ReplaceAll(v["description"], "\r\n", "\n")

@@ -208,7 +208,7 @@ func TestStaleForm(t *testing.T) {
 	theirs.Post(page, form).To(shell.TemplateURL(d.ID))
 	form.Set("name", "Mine")
 	form.Set("stock", "9")
-	a := mine.Post(page, form).Is(http.StatusConflict).Has("This was changed in the meantime", "The marketer changed this", "Theirs", "Mine", "Take mine", "Take theirs")
+	a := mine.Post(page, form).Is(http.StatusConflict).Has("This was changed in the meantime", "The marketer changed this", "Theirs", "Mine", "Use mine", "Use theirs")
 	again := url.Values{}
 	for k := range form {
 		again.Set(k, form.Get(k))
@@ -408,7 +408,7 @@ func TestImpossibleStepsOfADrop(t *testing.T) {
 	b.Post(page+"/cancel", nil).Is(http.StatusConflict).Has("Close it instead.").HasNot(`name="reason"`)
 	b.Post(page+"/close", nil).To(page)
 	for _, step := range []string{"pause", "resume", "cancel", "close", "publish"} {
-		refused(step, "cannot be", "The drop is closed. Nothing of it can change any more.")
+		refused(step, "cannot be", "The drop is closed and can no longer be changed.")
 	}
 	b.Header.Set("Accept-Language", "zh-CN")
 	refused("pause", "「Moon cake night」不能暂停", "抢券活动已结束，不能再做任何更改。")

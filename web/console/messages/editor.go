@@ -77,9 +77,7 @@ func (h *handlers) page(r *http.Request, a about) (messagepages.Editor, *message
 	e := &fault.Fields{}
 	k := typedKey(r)
 	k.Language = typedLanguage(r, book, e)
-	if p.Reader != "" {
-		shell.TypedUser(p.Reader, e)
-	}
+	h.NamedUser(r, p.Reader, e)
 	p.Channel, p.Errors, p.Languages = k.Channel, e.List, book.Languages(k.Kind, k.Channel)
 	p.Found, p.Written = book.Own(k)
 	if !p.Written { // begin with what readers of the language get now
@@ -216,7 +214,7 @@ func (h *handlers) test(w http.ResponseWriter, r *http.Request, a about, book *m
 	if err != nil {
 		return err
 	}
-	to := map[message.Channel]string{message.Email: p.Own.Email, message.SMS: p.Own.Phone, message.WebPush: p.Own.User, message.Webhook: p.Own.User}[p.Channel]
+	to := p.Own.Address(p.Channel)
 	wish := delivery.TestWish{Channel: c, Recipient: to, TemplateID: a.place.Template, Locale: p.Draft.Language}
 	_, err = h.Tests.SendDraft(r.Context(), shell.Actor(r), a.place.Shop, wish, p.Draft)
 	var broken *fault.Fields

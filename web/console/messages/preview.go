@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"dropbell/domain/delivery"
+	"dropbell/domain/fault"
 	"dropbell/domain/message"
 	"dropbell/domain/user"
 	pageparts "dropbell/views/pages/parts"
@@ -34,8 +35,8 @@ func (r reader) number() string {
 // the shop's zone. Every preview has a name to greet.
 func (h *handlers) readerOf(r *http.Request, a about, typed string) (reader, error) {
 	sample := reader{Reader: message.Reader{Name: shell.Say(r, "message.sample"), Zone: a.zone}}
-	id, err := user.ParseID(shell.Narrow(strings.TrimSpace(typed)))
-	if err != nil {
+	id := h.NamedUser(r, typed, &fault.Fields{}) // the form says what is wrong with it
+	if id == 0 {
 		return sample, nil
 	}
 	u, err := h.Users.Preferences(r.Context(), id)
@@ -69,12 +70,15 @@ func (h *handlers) previews(r *http.Request, a about, book *message.Book, c mess
 // factsFor are what a message over the channel says, with a link as long as the
 // reader's own where there would be one.
 func (h *handlers) factsFor(a about, c message.Channel, k message.Kind, to user.ID) message.Facts {
-	f := a.facts
+	return h.ownLink(a.facts, a.place.Template, c, k, to)
+}
+
+func (h *handlers) ownLink(f message.Facts, template int64, c message.Channel, k message.Kind, to user.ID) message.Facts {
 	over, err := delivery.ParseChannel(string(c))
 	if f.Link == "" || err != nil || !over.Tracks() || k != message.Reminder && k != message.Correction {
 		return f
 	}
-	if example := h.LinkExample(a.place.Template, to); example != "" {
+	if example := h.LinkExample(template, to); example != "" {
 		f.Link = example
 	}
 	return f

@@ -19,6 +19,7 @@ import (
 	"dropbell/domain/coupon"
 	"dropbell/domain/fault"
 	"dropbell/domain/redeemcode"
+	"dropbell/domain/segment"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
@@ -56,6 +57,8 @@ type Deps struct {
 	Users     People
 	Coupons   *coupon.Admin
 	Codes     *redeemcode.Service
+	// Segments names segments and lists.
+	Segments *segment.Service
 }
 
 type handlers struct {
@@ -66,8 +69,10 @@ type handlers struct {
 // Routes returns the routes of the search.
 func Routes(sh *shell.Shell, d Deps) []shell.Route {
 	h := &handlers{Shell: sh, Deps: d}
+	sh.NamesFrom(h.named)
 	return []shell.Route{
 		shell.Get("/search", staff.View, h.search),
+		shell.Get("/search/choices/{kind}", staff.View, h.offerNames),
 		// What is typed may be an address or a code, and comes in a body: addresses
 		// of pages are kept by logs and histories.
 		shell.Report(shell.Post("/search", staff.View, h.search)),

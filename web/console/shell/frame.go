@@ -2,6 +2,7 @@ package shell
 
 import (
 	"bytes"
+	"context"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
@@ -119,6 +120,9 @@ func (sh *Shell) Show(w http.ResponseWriter, r *http.Request, status int, page t
 		Frame(r).Flashes = append(Frame(r).Flashes, sh.popFlashes(r)...)
 	}
 	Frame(r).Behind = behind(r)
+	if !Partial(r) {
+		Frame(r).Alerts = sh.unread(r)
+	}
 	var b bytes.Buffer
 	if err := page.Render(r.Context(), &b); err != nil {
 		return err
@@ -128,6 +132,24 @@ func (sh *Shell) Show(w http.ResponseWriter, r *http.Request, status int, page t
 	_, _ = b.WriteTo(w) // an error means that the client has gone
 	return nil
 }
+
+// unread is how many notifications the member has not read. A page is shown without
+// the number rather than not at all.
+func (sh *Shell) unread(r *http.Request) int {
+	if sh.alerts == nil || Frame(r).Member.ID == 0 || Frame(r).MustEnrol {
+		return 0
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), unreadFor)
+	defer cancel()
+	n, err := sh.alerts(ctx, Frame(r).Member)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// unreadFor is how long a page waits for the number of unread notifications.
+const unreadFor = time.Second / 2
 
 // Either draws the part if only that is asked for, else the whole page.
 func (sh *Shell) Either(w http.ResponseWriter, r *http.Request, part, whole templ.Component) error {

@@ -39,6 +39,9 @@ type Deps struct {
 	Sessions scs.CtxStore
 	// Replica is read by reports; nil = they read what everything else does.
 	Replica Replica
+	// Unread returns how many notifications a member has not read; nil = there are
+	// none.
+	Unread func(ctx context.Context, m staff.Member) (int, error)
 	// PublicURL is where browsers reach the console; with https its cookies
 	// are never sent over anything else.
 	PublicURL string
@@ -70,6 +73,8 @@ type Shell struct {
 	security *security.Log
 	replica  Replica
 	shops    ShopList
+	names    Names
+	alerts   func(ctx context.Context, m staff.Member) (int, error)
 	present  *accessCache
 	live     liveParts
 	// uploads are the routes that take files, own the handlers of [Shell.Handle]
@@ -94,7 +99,7 @@ func New(d Deps) *Shell {
 		panic(err)
 	}
 	sh := &Shell{PublicURL: d.PublicURL, DefaultZone: d.DefaultZone, Now: d.Now, Log: d.Log, Languages: languages, Assets: assets,
-		security: d.Security, replica: d.Replica, shops: d.ShopList, present: newAccessCache(d.Staff.Present, d.Now), own: map[string]http.Handler{}, jobs: map[string]JobView{}}
+		security: d.Security, replica: d.Replica, shops: d.ShopList, alerts: d.Unread, present: newAccessCache(d.Staff.Present, d.Now), own: map[string]http.Handler{}, jobs: map[string]JobView{}}
 	sh.Sessions = newSessions(d, sh.Fail)
 	sh.live.hub = NewHub(sh.LookAtPart, func(p *liveFragment) time.Duration { return p.every })
 	return sh

@@ -8,32 +8,7 @@ import (
 	"time"
 
 	"dropbell/domain/fault"
-	"dropbell/domain/user"
 )
-
-// TypedUser reads a user id, which may be left empty.
-func TypedUser(text string, broken *fault.Fields) user.ID {
-	if text == "" {
-		return 0
-	}
-	id, err := user.ParseID(Narrow(text))
-	if err != nil {
-		broken.Add("user", "rule.user_id", "must be a positive whole number")
-	}
-	return id
-}
-
-// TypedNumber reads a positive number, such as an id, which may be left empty.
-func TypedNumber(name, text string, broken *fault.Fields) int64 {
-	if text == "" {
-		return 0
-	}
-	n, err := strconv.ParseInt(Narrow(text), 10, 64)
-	if err != nil || n <= 0 {
-		broken.Add(name, "rule.user_id", "must be a positive whole number")
-	}
-	return n
-}
 
 // ShownRate is the rate per second that the form had shown; nil if the form does
 // not say.

@@ -1,5 +1,6 @@
 // Package work holds the console's pages about what runs in the background:
-// jobs, the queues and their dashboard, and events that no handler could process.
+// jobs, the queues and their dashboard, events that no handler could process, and
+// endpoints of shops' servers.
 package work
 
 import (
@@ -7,6 +8,8 @@ import (
 	"net/http"
 	"time"
 
+	"dropbell/domain/alert"
+	"dropbell/domain/hook"
 	"dropbell/domain/job"
 	"dropbell/domain/queue"
 	"dropbell/domain/staff"
@@ -29,9 +32,11 @@ type Deps struct {
 	Jobs         *job.Service
 	Uploads      Uploads
 	DeadMessages DeadMessages
+	Hooks        *hook.Service
 	Audit        AuditLog
 	// Queues are those that the dashboard shows as well.
 	Queues *queue.Service
+	Alerts *alert.Service
 	// Monitor returns the queue dashboard, which serves [MonitorPath] and
 	// everything below and sets its own content security policy.
 	Monitor func(writable bool) http.Handler
@@ -48,7 +53,13 @@ type handlers struct {
 func Routes(sh *shell.Shell, d Deps) []shell.Route {
 	h := &handlers{Shell: sh, Deps: d}
 	sh.Handle(MonitorPath, h.monitor())
-	return []shell.Route{
+	return append(h.webhookRoutes(), []shell.Route{
+		shell.Get("/alerts", staff.View, h.listAlerts),
+		shell.Get("/alerts/settings", staff.View, h.showAlertSettings),
+		shell.Post("/alerts/settings", staff.View, h.chooseAlerts),
+		shell.Post("/alerts/destinations", staff.ManageTemplates, h.addDestination),
+		shell.Post("/alerts/destinations/{id}/test", staff.ManageTemplates, h.tryDestination),
+		shell.Post("/alerts/destinations/{id}/remove", staff.ManageTemplates, h.removeDestination),
 		shell.Everywhere(shell.Get("/dead-messages", staff.Operate, h.listDeadMessages)),
 		shell.Everywhere(shell.Get("/dead-messages/{id}/{step:requeue|discard}", staff.Operate, h.confirmDeadMessage)),
 		shell.Everywhere(shell.Post("/dead-messages/{id}/{step:requeue|discard}", staff.Operate, h.settleDeadMessage)),
@@ -66,5 +77,5 @@ func Routes(sh *shell.Shell, d Deps) []shell.Route {
 		shell.Everywhere(shell.Post("/queues/{name}/{step:pause|resume}", staff.Operate, h.pauseQueue)),
 		shell.Everywhere(shell.Get("/queues/{name}/tasks/{step:run|archive|delete}", staff.Operate, h.confirmTaskStep)),
 		shell.Everywhere(shell.Post("/queues/{name}/tasks/{step:run|archive|delete}", staff.Operate, h.takeTaskStep)),
-	}
+	}...)
 }

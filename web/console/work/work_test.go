@@ -15,20 +15,20 @@ import (
 	"dropbell/web/console/shell"
 )
 
-// Of a job whose worker died no pace is told, but since when it stands still.
+// Of a job whose worker died no pace is told, but since when it stalled.
 func TestAJobThatStandsStill(t *testing.T) {
 	g := consoletest.New(t)
 	b := g.As(staff.Marketer)
 	j := g.StartJob(staff.Actor{Label: "staff:99", Name: "Ada", Role: staff.Marketer}, "Pause templates", 0)
 	g.Work(j.ID, job.Progress{Total: 40, Done: 12})
 	g.Exec(`update jobs set started_at = now() - interval '1 minute', next_run_at = now() - interval '5 minutes'`)
-	b.Get("/jobs").Is(200).Has("12 of 40", "running</span>").HasNot("stands still", "No worker has processed it")
-	b.Get("/jobs/1").Is(200).Has("about 2 min").HasNot("stands still")
+	b.Get("/jobs").Is(200).Has("12 of 40", "running</span>").HasNot("stalled", "No worker has processed it")
+	b.Get("/jobs/1").Is(200).Has("about 2 min").HasNot("stalled")
 	g.Exec(`update jobs set lease_until = date_trunc('minute', now()) - interval '1 minute'`)
 	var since string
 	g.Must(g.SQL.QueryRow(g.Context(), `select to_char(lease_until at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI') from jobs`).Scan(&since))
 	for _, url := range []string{"/jobs", "/jobs/1"} {
-		b.Get(url).Is(200).Has("12 of 40", "stands still</span>", "No worker has processed it since", since, "It continues").HasNot("running</span>", "about 2 min")
+		b.Get(url).Is(200).Has("12 of 40", "stalled</span>", "No worker has processed it since", since, "It continues").HasNot("running</span>", "about 2 min")
 	}
 	b.Header.Set("Accept-Language", "zh-CN")
 	b.Get("/jobs").Is(200).Has("停滞开始时间：", "会从中断处继续。")

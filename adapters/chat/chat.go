@@ -1,0 +1,218 @@
+// Package chat posts alerts to chat groups: in the forms of the bots of Feishu and
+// WeCom and of Slack's incoming webhooks.
+package chat
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+	"unicode/utf8"
+
+	"dropbell/domain/alert"
+	"dropbell/domain/delivery"
+)
+
+const (
+	timeout   = 10 * time.Second
+	maxAnswer = 16 << 10
+	// maxText is what WeCom takes at most, in bytes; the others take more.
+	maxText = 2048
+)
+
+// Config are a sender's limits.
+type Config struct {
+	// AllowPrivate permits plain http and addresses that are not public. Addresses
+	// are typed by staff, so otherwise only https to public addresses is called.
+	AllowPrivate bool
+	Now          func() time.Time
+}
+
+// A Sender posts alerts. It is safe for concurrent use.
+type Sender struct {
+	cfg    Config
+	client *http.Client
+}
+
+// New returns a sender.
+func New(cfg Config) *Sender {
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	if !cfg.AllowPrivate {
+		transport.Proxy = nil // a proxy would resolve names itself and could reach private addresses
+		dialer := &net.Dialer{Timeout: timeout, ControlContext: refusePrivate}
+		transport.DialContext = dialer.DialContext
+	}
+	return &Sender{cfg: cfg, client: &http.Client{Transport: transport, Timeout: timeout,
+		// A redirect would lead around the check of the address.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
+}
+
+// Close ends idle connections.
+func (s *Sender) Close() error {
+	s.client.CloseIdleConnections()
+	return nil
+}
+
+var (
+	errPrivate = errors.New("the address is not public")
+	carrierNAT = netip.MustParsePrefix("100.64.0.0/10") // RFC 6598
+)
+
+// refusePrivate runs after name resolution, so that a public name for a private
+// address is refused too.
+func refusePrivate(_ context.Context, _, address string, _ syscall.RawConn) error {
+	target, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return err
+	}
+	if ip := target.Addr().Unmap(); !ip.IsGlobalUnicast() || ip.IsPrivate() || carrierNAT.Contains(ip) {
+		return errPrivate
+	}
+	return nil
+}
+
+// Send posts the text once; see [alert.Sender].
+func (s *Sender) Send(ctx context.Context, d alert.Delivery, text string) alert.Outcome {
+	to := d.Destination
+	if !s.cfg.AllowPrivate && !strings.HasPrefix(to.URL, "https://") {
+		return alert.Outcome{State: alert.Failed, Detail: "only https is called"}
+	}
+	body, err := encode(to, cut(text, maxText), s.cfg.Now())
+	if err != nil {
+		return alert.Outcome{State: alert.Failed, Detail: "this form is not known"}
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, to.URL, bytes.NewReader(body))
+	if err != nil {
+		return alert.Outcome{State: alert.Failed, Detail: "the address cannot be called"}
+	}
+	req.Header.Set("Content-Type", "application/json; charset=utf-8")
+	res, err := s.client.Do(req)
+	if errors.Is(err, errPrivate) {
+		return alert.Outcome{State: alert.Failed, Detail: errPrivate.Error()}
+	}
+	if err != nil {
+		return alert.Outcome{State: alert.Waiting, Detail: delivery.CauseOf(err)} // which names no address
+	}
+	defer res.Body.Close()
+	answer, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
+	if err != nil {
+		return alert.Outcome{State: alert.Waiting, Detail: delivery.CauseOf(err)}
+	}
+	return s.judge(to.Form, res, answer)
+}
+
+// judge reads an answer: by its status, and where the form has one by the code in
+// its body, which may say no under status 200.
+func (s *Sender) judge(f alert.Form, res *http.Response, answer []byte) alert.Outcome {
+	switch {
+	case res.StatusCode == http.StatusTooManyRequests || res.StatusCode >= 500 || res.StatusCode == http.StatusRequestTimeout:
+		return alert.Outcome{State: alert.Waiting, Detail: status(res), After: delivery.RetryAfter(res.Header.Get("Retry-After"), s.cfg.Now())}
+	case res.StatusCode < 200 || res.StatusCode > 299: // redirects are not followed
+		return alert.Outcome{State: alert.Failed, Detail: status(res)}
+	case f == alert.Slack:
+		return alert.Outcome{State: alert.Sent, Detail: status(res)}
+	}
+	var said struct {
+		Code       *int   `json:"code"`       // Feishu
+		StatusCode *int   `json:"StatusCode"` // Feishu, older
+		ErrCode    *int   `json:"errcode"`    // WeCom
+		Msg        string `json:"msg"`
+		ErrMsg     string `json:"errmsg"`
+	}
+	if err := json.Unmarshal(answer, &said); err != nil {
+		return alert.Outcome{State: alert.Failed, Detail: "the answer is not that of such a group"}
+	}
+	for _, code := range []*int{said.Code, said.StatusCode, said.ErrCode} {
+		if code == nil {
+			continue
+		}
+		detail := strconv.Itoa(*code) + " " + delivery.DetailOf(said.Msg+said.ErrMsg)
+		switch {
+		case *code == 0:
+			return alert.Outcome{State: alert.Sent, Detail: status(res)}
+		case *code == feishuBusy || *code == feishuLimit || *code == wecomLimit || *code == wecomBusy:
+			return alert.Outcome{State: alert.Waiting, Detail: detail, After: time.Minute}
+		}
+		return alert.Outcome{State: alert.Failed, Detail: detail}
+	}
+	return alert.Outcome{State: alert.Failed, Detail: "the answer is not that of such a group"}
+}
+
+// Codes with which a message is worth another attempt: too many a minute, or busy.
+const (
+	feishuLimit = 11232
+	feishuBusy  = 1254290
+	wecomLimit  = 45009
+	wecomBusy   = -1
+)
+
+func status(res *http.Response) string { return "HTTP " + strconv.Itoa(res.StatusCode) }
+
+// encode returns the body of a message.
+func encode(to alert.Destination, text string, now time.Time) ([]byte, error) {
+	type content struct {
+		Content string `json:"content"`
+	}
+	type words struct {
+		Text string `json:"text"`
+	}
+	var body any
+	switch to.Form {
+	case alert.Feishu:
+		m := struct {
+			Timestamp string `json:"timestamp,omitempty"`
+			Sign      string `json:"sign,omitempty"`
+			Type      string `json:"msg_type"`
+			Content   words  `json:"content"`
+		}{Type: "text", Content: words{text}}
+		if to.Secret != "" {
+			m.Timestamp = strconv.FormatInt(now.Unix(), 10)
+			m.Sign = sign(m.Timestamp, to.Secret)
+		}
+		body = m
+	case alert.WeCom:
+		body = struct {
+			Type string  `json:"msgtype"`
+			Text content `json:"text"`
+		}{"text", content{text}}
+	case alert.Slack:
+		// The three characters that Slack reads as markup.
+		body = words{strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(text)}
+	default:
+		return nil, errors.New("unknown form")
+	}
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	err := encoder.Encode(body)
+	return bytes.TrimSpace(b.Bytes()), err
+}
+
+// sign is the signature of Feishu: an HMAC of nothing under timestamp and secret.
+func sign(timestamp, secret string) string {
+	mac := hmac.New(sha256.New, []byte(timestamp+"\n"+secret))
+	return base64.StdEncoding.EncodeToString(mac.Sum(nil))
+}
+
+// cut shortens text to so many bytes, at a character.
+func cut(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	text = text[:most-len("…")]
+	for !utf8.ValidString(text) {
+		text = text[:len(text)-1]
+	}
+	return text + "…"
+}

@@ -1,0 +1,343 @@
+package work
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"dropbell/adapters/postgres/internal/pg"
+	"dropbell/domain/alert"
+	"dropbell/domain/staff"
+)
+
+// Alerts keeps what needs the attention of staff; see [alert.Store].
+type Alerts struct{ *pg.DB }
+
+// NewAlerts returns the alerts of db.
+func NewAlerts(db *pg.DB) Alerts { return Alerts{db} }
+
+// conditionsSQL returns what needs attention by the database alone: drops whose
+// reminders should be out, drops and campaigns with dead letters, drops that are
+// sold out, requests that wait for consent, and jobs that ended lately, each with
+// the member who began it.
+const conditionsSQL = `
+with late as (
+	select s.template_id, 0::bigint as waiting from slots s join templates t on t.id = s.template_id and t.opens_at = s.opens_at
+	where s.state = 'waiting' and t.state = 'published' and s.due_at < clock_timestamp() - interval '20 seconds'
+		and s.due_at > clock_timestamp() - interval '1 day'
+	union all
+	select s.template_id, sum(b.due_count - b.sent_count - b.skipped_count - b.expired_count - b.dead_count) from slots s
+		join batches b on b.kind = 'reminder' and b.owner_id = s.id
+	where s.state in ('firing', 'sending') and s.stop_reason is null and greatest(s.due_at, s.planned_at) < clock_timestamp() - interval '1 minute' and b.state <> 'done'
+	group by s.template_id
+)
+select 'late', t.id::text, t.shop_number, t.id, 0::bigint, t.name, greatest(1, sum(l.waiting))::bigint, '', '/templates/' || t.id || '?tab=live'
+from late l join templates t on t.id = l.template_id group by t.id
+union all
+select 'dead_letters', 'template:' || t.id, t.shop_number, t.id, 0, t.name, sum(b.dead_count)::bigint, '', '/dead-letters?template=' || t.id
+from templates t join slots s on s.template_id = t.id join batches b on b.kind = 'reminder' and b.owner_id = s.id and b.dead_count > 0
+where t.opens_at > clock_timestamp() - interval '2 days' and exists (select from exceptions e where e.batch_id = b.id and e.outcome = 'dead') group by t.id
+union all
+select 'dead_letters', 'campaign:' || c.id, c.shop_number, 0, 0, c.name, sum(b.dead_count)::bigint, '', '/campaigns/' || c.id
+from campaigns c join batches b on b.kind = 'campaign' and b.owner_id = c.id and b.dead_count > 0
+where c.ends_at > clock_timestamp() - interval '2 days' and exists (select from exceptions e where e.batch_id = b.id and e.outcome = 'dead') group by c.id
+union all
+select 'sold_out', t.id::text, t.shop_number, t.id, 0, t.name, t.stock, '', '/templates/' || t.id
+from templates t where t.state in ('published', 'paused') and t.opens_at <= clock_timestamp() and t.closes_at > clock_timestamp() and t.stock > 0 and t.issued >= t.stock
+union all
+select 'approval', r.id::text, r.shop_number, 0, 0, r.name, r.reach, '', '/campaigns/' || r.campaign_id
+from campaign_requests r where r.state = 'asked' and r.ends_at > clock_timestamp()
+union all
+select 'job', j.id::text, j.shop_number, 0, substring(j.created_by from '^staff:([0-9]+)')::bigint, j.title, j.failed, j.state, '/jobs/' || j.id
+from jobs j where j.state in ('done', 'failed') and j.finished_at > clock_timestamp() - interval '15 minutes' and j.created_by ~ '^staff:[0-9]{1,18}( |$)'`
+
+// Conditions returns what needs attention by the database alone.
+func (s Alerts) Conditions(ctx context.Context) ([]alert.Condition, error) {
+	rows, err := s.Pool.Query(ctx, conditionsSQL)
+	if err != nil {
+		return nil, pg.Translate(err)
+	}
+	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (c alert.Condition, err error) {
+		err = row.Scan(&c.Kind, &c.Object, &c.Shop, &c.Template, &c.Member, &c.Name, &c.Count, &c.Detail, &c.Path)
+		return c, err
+	})
+	return list, pg.Translate(err)
+}
+
+// Reconcile makes alerts agree with the conditions; see [alert.Store].
+func (s Alerts) Reconcile(ctx context.Context, looked []alert.Kind, conditions []alert.Condition, quiet, deadline time.Duration) error {
+	return s.Tx(ctx, func(tx pgx.Tx) error {
+		var mine bool
+		if err := tx.QueryRow(ctx, `select pg_try_advisory_xact_lock(hashtextextended('dropbell:alerts', 0))`).Scan(&mine); err != nil || !mine {
+			return err
+		}
+		keys := make([]string, len(conditions))
+		for i, c := range conditions {
+			keys[i] = c.Key()
+			if err := raise(ctx, tx, c, quiet, deadline); err != nil {
+				return err
+			}
+		}
+		_, err := tx.Exec(ctx, `update alerts set ended_at = clock_timestamp() where ended_at is null and kind = any($1) and not key = any($2)`, looked, keys)
+		return err
+	})
+}
+
+// raise makes one condition's alert: a new one if there is none, or the last one is
+// older than quiet and the condition came again or grew; else the last one counts
+// the repetition, if there was any.
+func raise(ctx context.Context, tx pgx.Tx, c alert.Condition, quiet, deadline time.Duration) error {
+	var id, count, swallowed int64
+	var open, loud bool
+	err := tx.QueryRow(ctx, `select id, count, swallowed, ended_at is null, raised_at < clock_timestamp() - $2::interval from alerts where key = $1
+		order by id desc limit 1`, c.Key(), quiet).Scan(&id, &count, &swallowed, &open, &loud)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return insertAlert(ctx, tx, c, 0, deadline)
+	case err != nil:
+		return err
+	case open && c.Count <= count:
+		return nil
+	case loud:
+		if _, err := tx.Exec(ctx, `update alerts set ended_at = clock_timestamp() where id = $1 and ended_at is null`, id); err != nil {
+			return err
+		}
+		return insertAlert(ctx, tx, c, swallowed, deadline)
+	}
+	again := int64(0)
+	if !open {
+		again = 1
+	}
+	// A greater count than that of the message is kept apart until the next message:
+	// only one that comes again is a repetition.
+	_, err = tx.Exec(ctx, `update alerts set ended_at = null, swallowed = swallowed + $2 where id = $1`, id, again)
+	return err
+}
+
+func insertAlert(ctx context.Context, tx pgx.Tx, c alert.Condition, repeated int64, deadline time.Duration) error {
+	var id int64
+	if err := tx.QueryRow(ctx, `insert into alerts (kind, key, shop_number, template_id, member_id, name, count, detail, path, repeated)
+		values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) returning id`,
+		c.Kind, c.Key(), c.Shop, c.Template, c.Member, c.Name, c.Count, c.Detail, c.Path, repeated).Scan(&id); err != nil {
+		return err
+	}
+	_, err := tx.Exec(ctx, `insert into alert_deliveries (alert_id, destination_id, deadline_at)
+		select $1, id, clock_timestamp() + $5::interval from alert_destinations
+		where removed_at is null and $2 = 0 and (shop_number = 0 or shop_number = $3) and $4 = any(kinds)`, id, c.Member, c.Shop, c.Kind, deadline)
+	return err
+}
+
+const alertColumns = `a.id, a.kind, a.shop_number, a.template_id, a.member_id, a.name, a.count, a.detail, a.path, a.repeated, a.raised_at, a.ended_at`
+
+func alertFields(a *alert.Alert) []any {
+	return []any{&a.ID, &a.Kind, &a.Shop, &a.Template, &a.Member, &a.Name, &a.Count, &a.Detail, &a.Path, &a.Repeated, &a.RaisedAt, &a.EndedAt}
+}
+
+const destinationColumns = `d.id, d.shop_number, d.form, d.name, d.url, d.secret, d.language, d.kinds, d.created_by, d.created_at`
+
+func destinationFields(d *alert.Destination) []any {
+	return []any{&d.ID, &d.Shop, &d.Form, &d.Name, &d.URL, &d.Secret, &d.Language, &d.Kinds, &d.CreatedBy, &d.CreatedAt}
+}
+
+const alertDeliveryColumns = `v.id, v.attempts, v.state, v.detail, v.created_at, v.deadline_at, v.ended_at`
+
+func alertDeliveryFields(v *alert.Delivery) []any {
+	return []any{&v.ID, &v.Attempts, &v.State, &v.Detail, &v.CreatedAt, &v.DeadlineAt, &v.EndedAt}
+}
+
+// Take leases deliveries; see [alert.Store]. An attempt counts when it begins.
+func (s Alerts) Take(ctx context.Context, limit int, lease time.Duration) ([]alert.Delivery, error) {
+	if _, err := s.Pool.Exec(ctx, `update alert_deliveries set state = 'dropped', ended_at = clock_timestamp()
+		where state = 'waiting' and next_at <= clock_timestamp() and deadline_at <= clock_timestamp()`); err != nil {
+		return nil, pg.Translate(err)
+	}
+	token := uuid.NewString()
+	rows, err := s.Pool.Query(ctx, `
+		with due as (
+			select id from alert_deliveries where state = 'waiting' and next_at <= clock_timestamp() order by next_at limit $1 for update skip locked
+		), v as (
+			update alert_deliveries v set lease = $2, next_at = clock_timestamp() + $3::interval, attempts = attempts + 1 from due where v.id = due.id returning v.*
+		)
+		select `+alertDeliveryColumns+`, `+alertColumns+`, `+destinationColumns+`
+		from v join alerts a on a.id = v.alert_id join alert_destinations d on d.id = v.destination_id`, limit, token, lease)
+	if err != nil {
+		return nil, pg.Translate(err)
+	}
+	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (v alert.Delivery, err error) {
+		v.Lease = token
+		err = row.Scan(append(append(alertDeliveryFields(&v), alertFields(&v.Alert)...), destinationFields(&v.Destination)...)...)
+		v.Attempts--
+		return v, err
+	})
+	return list, pg.Translate(err)
+}
+
+// Record stores what came of an attempt, unless another worker has taken over.
+func (s Alerts) Record(ctx context.Context, d alert.Delivery, o alert.Outcome, wait time.Duration) error {
+	_, err := s.Pool.Exec(ctx, `update alert_deliveries set state = $3, detail = $4, lease = null,
+			next_at = clock_timestamp() + $5::interval, ended_at = case when $3 = 'waiting' then null else clock_timestamp() end
+		where id = $1 and lease = $2 and state = 'waiting'`, d.ID, d.Lease, o.State, o.Detail, wait)
+	return pg.Translate(err)
+}
+
+// seenSQL are the alerts that the member may see: of shops $2 (none = all and of no
+// shop), the member's own among them, and not of muted kinds. $1 is the member.
+const seenSQL = `(a.member_id = 0 and (cardinality($2::bigint[]) = 0 or a.shop_number = any($2)) or a.member_id = $1) and a.kind <> 'test'
+	and not a.kind = any(coalesce((select muted from alert_readers where staff_id = $1), '{}'))`
+
+func shopsOf(list []int64) []int64 {
+	if list == nil {
+		return []int64{}
+	}
+	return list
+}
+
+// Alerts lists what the member may see.
+func (s Alerts) Alerts(ctx context.Context, m staff.Member, before int64, limit int) ([]alert.Alert, error) {
+	rows, err := s.Pool.Query(ctx, `select `+alertColumns+`, a.id <= coalesce((select read_through from alert_readers where staff_id = $1), 0)
+		from alerts a where `+seenSQL+` and ($3 = 0 or a.id < $3) order by a.id desc limit $4`, m.ID, shopsOf(m.Shops), before, limit)
+	if err != nil {
+		return nil, pg.Translate(err)
+	}
+	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (a alert.Alert, err error) {
+		err = row.Scan(append(alertFields(&a), &a.Read)...)
+		return a, err
+	})
+	return list, pg.Translate(err)
+}
+
+// Unread counts the member's unread alerts, at most limit.
+func (s Alerts) Unread(ctx context.Context, m staff.Member, limit int) (n int, err error) {
+	err = s.Pool.QueryRow(ctx, `select count(*) from (select from alerts a where `+seenSQL+`
+		and a.id > coalesce((select read_through from alert_readers where staff_id = $1), 0) order by a.id desc limit $3) q`, m.ID, shopsOf(m.Shops), limit).Scan(&n)
+	return n, pg.Translate(err)
+}
+
+// MarkRead marks alerts up to an id as read.
+func (s Alerts) MarkRead(ctx context.Context, member, upTo int64) error {
+	_, err := s.Pool.Exec(ctx, `insert into alert_readers (staff_id, read_through) values ($1, $2)
+		on conflict (staff_id) do update set read_through = greatest(alert_readers.read_through, excluded.read_through)`, member, upTo)
+	return pg.Translate(err)
+}
+
+// Muted returns the kinds that the member does not want to see.
+func (s Alerts) Muted(ctx context.Context, member int64) (kinds []alert.Kind, err error) {
+	err = s.Pool.QueryRow(ctx, `select muted from alert_readers where staff_id = $1`, member).Scan(&kinds)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, nil
+	}
+	return kinds, pg.Translate(err)
+}
+
+// SetMuted stores them.
+func (s Alerts) SetMuted(ctx context.Context, member int64, kinds []alert.Kind) error {
+	if kinds == nil {
+		kinds = []alert.Kind{}
+	}
+	_, err := s.Pool.Exec(ctx, `insert into alert_readers (staff_id, muted) values ($1, $2) on conflict (staff_id) do update set muted = excluded.muted`, member, kinds)
+	return pg.Translate(err)
+}
+
+// Destinations lists those of the shops.
+func (s Alerts) Destinations(ctx context.Context, shops []int64) ([]alert.Destination, error) {
+	rows, err := s.Pool.Query(ctx, `select `+destinationColumns+` from alert_destinations d where d.removed_at is null
+		and (cardinality($1::bigint[]) = 0 or d.shop_number = any($1)) order by d.shop_number, d.name, d.id`, shopsOf(shops))
+	if err != nil {
+		return nil, pg.Translate(err)
+	}
+	list, err := pgx.CollectRows(rows, scanDestination)
+	return list, pg.Translate(err)
+}
+
+func scanDestination(row pgx.CollectableRow) (d alert.Destination, err error) {
+	err = row.Scan(destinationFields(&d)...)
+	return d, err
+}
+
+// AddDestination stores d. Those of one shop are added one after another, so that
+// two at once do not pass the limit together.
+func (s Alerts) AddDestination(ctx context.Context, d alert.Destination, most int, e staff.Entry) (alert.Destination, error) {
+	err := s.Tx(ctx, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended('alert_destinations', $1))`, d.Shop); err != nil {
+			return err
+		}
+		var n int
+		if err := tx.QueryRow(ctx, `select count(*) from alert_destinations where shop_number = $1 and removed_at is null`, d.Shop).Scan(&n); err != nil {
+			return err
+		}
+		if n >= most {
+			return alert.ErrTooMany
+		}
+		if err := tx.QueryRow(ctx, `insert into alert_destinations (shop_number, form, name, url, secret, language, kinds, created_by)
+			values ($1, $2, $3, $4, $5, $6, $7, $8) returning id, created_at`, d.Shop, d.Form, d.Name, d.URL, d.Secret, d.Language, d.Kinds, d.CreatedBy).
+			Scan(&d.ID, &d.CreatedAt); err != nil {
+			return err
+		}
+		return insertDestinationAudit(ctx, tx, d.ID, e)
+	})
+	return d, err
+}
+
+// Destination returns one that was not removed.
+func (s Alerts) Destination(ctx context.Context, id int64) (alert.Destination, error) {
+	rows, err := s.Pool.Query(ctx, `select `+destinationColumns+` from alert_destinations d where d.id = $1 and d.removed_at is null`, id)
+	if err != nil {
+		return alert.Destination{}, pg.Translate(err)
+	}
+	d, err := pgx.CollectExactlyOneRow(rows, scanDestination)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return d, alert.ErrNoDestination
+	}
+	return d, pg.Translate(err)
+}
+
+// RemoveDestination forgets its address and its secret, and drops what waits.
+func (s Alerts) RemoveDestination(ctx context.Context, id int64, e staff.Entry) error {
+	return s.Tx(ctx, func(tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, `update alert_destinations set removed_at = clock_timestamp(), url = '', secret = '' where id = $1 and removed_at is null`, id)
+		if err != nil || tag.RowsAffected() == 0 { // another member was faster
+			return err
+		}
+		if _, err := tx.Exec(ctx, `update alert_deliveries set state = 'dropped', ended_at = clock_timestamp() where destination_id = $1 and state = 'waiting'`, id); err != nil {
+			return err
+		}
+		return insertDestinationAudit(ctx, tx, id, e)
+	})
+}
+
+// Try raises a test for one destination.
+func (s Alerts) Try(ctx context.Context, d alert.Destination, deadline time.Duration, e staff.Entry) error {
+	return s.Tx(ctx, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `with a as (
+				insert into alerts (kind, key, shop_number, name, ended_at) values ($1, $2, $3, $4, clock_timestamp()) returning id
+			) insert into alert_deliveries (alert_id, destination_id, deadline_at) select id, $5, clock_timestamp() + $6::interval from a`,
+			alert.Test, string(alert.Test)+":"+uuid.NewString(), d.Shop, d.Name, d.ID, deadline); err != nil {
+			return err
+		}
+		return insertDestinationAudit(ctx, tx, d.ID, e)
+	})
+}
+
+func insertDestinationAudit(ctx context.Context, tx pgx.Tx, id int64, e staff.Entry) error {
+	e.ObjectID = strconv.FormatInt(id, 10)
+	return pg.InsertAudit(ctx, tx, e)
+}
+
+// Deliveries lists the last ones of the shops.
+func (s Alerts) Deliveries(ctx context.Context, shops []int64, limit int) ([]alert.Delivery, error) {
+	rows, err := s.Pool.Query(ctx, `select `+alertDeliveryColumns+`, `+alertColumns+`, `+destinationColumns+`
+		from alert_deliveries v join alerts a on a.id = v.alert_id join alert_destinations d on d.id = v.destination_id
+		where cardinality($1::bigint[]) = 0 or d.shop_number = any($1) order by v.id desc limit $2`, shopsOf(shops), limit)
+	if err != nil {
+		return nil, pg.Translate(err)
+	}
+	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (v alert.Delivery, err error) {
+		err = row.Scan(append(append(alertDeliveryFields(&v), alertFields(&v.Alert)...), destinationFields(&v.Destination)...)...)
+		return v, err
+	})
+	return list, pg.Translate(err)
+}

@@ -1,0 +1,207 @@
+// Package alert tells staff what needs their attention: in the console, and by
+// messages to the chat groups of shops.
+package alert
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Kind says what an alert is about.
+type Kind string
+
+// The kinds.
+const (
+	Channel     Kind = "channel"      // a channel is failing: its circuit is open
+	DeadLetters Kind = "dead_letters" // messages that will not be tried again
+	Late        Kind = "late"         // reminders that should be out by now
+	Balance     Kind = "balance"      // a balance sheet that does not add up
+	SoldOut     Kind = "sold_out"
+	Approval    Kind = "approval" // a campaign awaits consent
+	Job         Kind = "job"      // an import or another job has ended
+	Test        Kind = "test"     // asked for by a member, to one destination
+)
+
+// Kinds returns those that staff choose from.
+func Kinds() []Kind { return []Kind{Channel, Late, DeadLetters, Balance, SoldOut, Approval, Job} }
+
+// A Condition is something that needs attention for as long as it lasts.
+type Condition struct {
+	Kind   Kind
+	Object string // what it is about, unique within the kind
+	Shop   int64  // 0 = concerns all shops
+	// Template is the drop, Member the one member whom it concerns; 0 = none, all.
+	Template, Member int64
+	Name             string // of the drop, the campaign or the job; the channel's key
+	// Count is how many are affected. A greater one is worth another message.
+	Count  int64
+	Detail string
+	Path   string // of the page of the console about it
+}
+
+// Key names the condition.
+func (c Condition) Key() string { return string(c.Kind) + ":" + c.Object }
+
+// An Alert is a condition that staff are told about.
+type Alert struct {
+	ID int64
+	Condition
+	// Repeated is how often the condition came again since its last alert, without
+	// a message of its own.
+	Repeated int64
+	RaisedAt time.Time
+	EndedAt  *time.Time // nil while it lasts
+	Read     bool
+}
+
+// Text returns what is the matter in one line, in a language.
+func (a Alert) Text(tag string) string {
+	zh := strings.HasPrefix(tag, "zh")
+	pick := func(en, chinese string) string {
+		if zh {
+			return chinese
+		}
+		return en
+	}
+	text := ""
+	switch a.Kind {
+	case Channel:
+		name := channelName(a.Name, zh)
+		text = pick(name+" is failing; messages wait until the provider answers again.", name+"发送失败，消息等待服务商恢复。")
+	case DeadLetters:
+		text = pick(fmt.Sprintf("“%s”: %d messages could not be delivered and wait for a decision.", a.Name, a.Count), fmt.Sprintf("「%s」：%d 条消息无法送达，等待处理。", a.Name, a.Count))
+	case Late:
+		text = pick(fmt.Sprintf("“%s”: %d reminders are late.", a.Name, a.Count), fmt.Sprintf("「%s」：%d 条提醒延迟。", a.Name, a.Count))
+	case Balance:
+		text = pick(fmt.Sprintf("“%s”: the balance sheet is off by %d.", a.Name, a.Count), fmt.Sprintf("「%s」：对账相差 %d。", a.Name, a.Count))
+	case SoldOut:
+		text = pick(fmt.Sprintf("“%s” is sold out: %d coupons.", a.Name, a.Count), fmt.Sprintf("「%s」已抢光，共 %d 张券。", a.Name, a.Count))
+	case Approval:
+		text = pick(fmt.Sprintf("The campaign “%s” awaits approval.", a.Name), fmt.Sprintf("促销活动「%s」等待批准。", a.Name))
+	case Job:
+		if a.Detail == "failed" {
+			text = pick(fmt.Sprintf("The job “%s” has failed.", a.Name), fmt.Sprintf("任务「%s」失败。", a.Name))
+		} else {
+			text = pick(fmt.Sprintf("The job “%s” has finished.", a.Name), fmt.Sprintf("任务「%s」已完成。", a.Name))
+		}
+		if a.Count > 0 {
+			text += pick(fmt.Sprintf(" %d rows failed.", a.Count), fmt.Sprintf("%d 行失败。", a.Count))
+		}
+	case Test:
+		text = pick("This is a test: notifications of Dropbell arrive here.", "这是一条测试消息：Dropbell 的通知会发到这里。")
+	}
+	if a.Repeated > 0 {
+		text += pick(fmt.Sprintf(" (%d more times since the last message)", a.Repeated), fmt.Sprintf("（自上次消息后又发生 %d 次）", a.Repeated))
+	}
+	return text
+}
+
+func channelName(key string, zh bool) string {
+	names := map[string][2]string{"app": {"The app's inbox", "应用内消息"}, "email": {"E-mail", "邮件"}, "sms": {"SMS", "短信"}, "webpush": {"Web push", "网页推送"}, "webhook": {"The webhook", "Webhook"}}
+	n, ok := names[key]
+	switch {
+	case !ok:
+		return key
+	case zh:
+		return n[1]
+	}
+	return n[0]
+}
+
+// Form is the shape in which a destination takes messages.
+type Form string
+
+// The forms.
+const (
+	Feishu Form = "feishu"
+	WeCom  Form = "wecom"
+	Slack  Form = "slack"
+)
+
+// Forms returns every form.
+func Forms() []Form { return []Form{Feishu, WeCom, Slack} }
+
+// A Destination is a chat group that alerts are sent to.
+type Destination struct {
+	ID   int64
+	Shop int64 // 0 = alerts of all shops, and of none
+	Form Form
+	Name string
+	// URL is where messages are posted. It contains the key of the group, so no
+	// page, log or error shows more of it than Hint.
+	URL string
+	// Secret signs messages to Feishu; "" = they are not signed.
+	Secret    string
+	Language  string
+	Kinds     []Kind
+	CreatedBy string
+	CreatedAt time.Time
+}
+
+// Hint is as much of the address as may be shown: its host and its last four
+// characters.
+func (d Destination) Hint() string {
+	_, rest, _ := strings.Cut(d.URL, "://")
+	host, path, _ := strings.Cut(rest, "/")
+	if len(path) < 8 {
+		return host
+	}
+	return host + "/…" + path[len(path)-4:]
+}
+
+// Wants reports whether the destination is told of the condition.
+func (d Destination) Wants(c Condition) bool {
+	return c.Member == 0 && (d.Shop == 0 || d.Shop == c.Shop) && slices.Contains(d.Kinds, c.Kind)
+}
+
+// A Delivery is one alert on its way to one destination.
+type Delivery struct {
+	ID          int64
+	Alert       Alert
+	Destination Destination
+	// Lease is what the caller holds it by.
+	Lease string
+	// Attempts were made before this one.
+	Attempts   int
+	State      State
+	Detail     string // the last answer, without addresses
+	CreatedAt  time.Time
+	DeadlineAt time.Time
+	EndedAt    *time.Time
+}
+
+// State says where a delivery is.
+type State string
+
+// The states.
+const (
+	Waiting State = "waiting"
+	Sent    State = "sent"
+	Failed  State = "failed"  // the destination refuses it for good
+	Dropped State = "dropped" // its deadline passed
+)
+
+// An Outcome is what came of one attempt.
+type Outcome struct {
+	State  State // Waiting = to be tried again
+	Detail string
+	After  time.Duration // the destination asks to wait so long
+}
+
+// Backoff returns how long to wait after so many attempts, at least what the
+// destination asked for.
+func Backoff(attempts int, asked time.Duration) time.Duration {
+	return max(asked, min(firstPause<<min(max(attempts-1, 0), 10), lastPause))
+}
+
+const (
+	firstPause = 5 * time.Second
+	lastPause  = 5 * time.Minute
+	// Quiet is how long a condition that ends and comes again, or grows, gets no
+	// further message.
+	Quiet = 10 * time.Minute
+	// Deadline is how long a message is tried; later it would be no news.
+	Deadline = time.Hour
+)

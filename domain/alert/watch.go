@@ -1,0 +1,116 @@
+package alert
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+)
+
+// A Sender posts one message to its destination. It never returns more of an
+// address than its host.
+type Sender interface {
+	Send(ctx context.Context, d Delivery, text string) Outcome
+}
+
+// A Watch looks at conditions other than those of the database; it returns an error
+// if it cannot tell, and then nothing of its kind begins or ends.
+type Watch struct {
+	Kind Kind
+	Look func(ctx context.Context) ([]Condition, error)
+}
+
+// A Watcher raises alerts and delivers them. All fields but Watches are required.
+type Watcher struct {
+	Store   Store
+	Watches []Watch
+	Sender  Sender
+	// PublicURL is the console's address, for links.
+	PublicURL string
+}
+
+// Look makes alerts agree with what is the matter now.
+func (w *Watcher) Look(ctx context.Context) error {
+	list, err := w.Store.Conditions(ctx)
+	if err != nil {
+		return err
+	}
+	looked := []Kind{DeadLetters, Late, SoldOut, Approval, Job}
+	var failed []error
+	for _, watch := range w.Watches {
+		more, err := watch.Look(ctx)
+		if err != nil {
+			failed = append(failed, err)
+			continue
+		}
+		list, looked = append(list, more...), append(looked, watch.Kind)
+	}
+	return errors.Join(append(failed, w.Store.Reconcile(ctx, looked, list, Quiet, Deadline))...)
+}
+
+const (
+	deliveriesAtOnce = 20
+	deliveryLease    = time.Minute
+	deliveryTimeout  = 10 * time.Second
+)
+
+// Deliver sends what is due, each delivery once unless a process dies between its
+// answer and the record of it.
+func (w *Watcher) Deliver(ctx context.Context) error {
+	for {
+		due, err := w.Store.Take(ctx, deliveriesAtOnce, deliveryLease)
+		if err != nil || len(due) == 0 {
+			return err
+		}
+		errs := make([]error, len(due))
+		var all sync.WaitGroup
+		for i, d := range due {
+			all.Go(func() { errs[i] = w.deliver(ctx, d) })
+		}
+		all.Wait()
+		if err := errors.Join(errs...); err != nil || len(due) < deliveriesAtOnce {
+			return err
+		}
+	}
+}
+
+func (w *Watcher) deliver(ctx context.Context, d Delivery) error {
+	text := d.Alert.Text(d.Destination.Language)
+	if d.Alert.Path != "" {
+		text += "\n" + w.PublicURL + d.Alert.Path
+	}
+	call, cancel := context.WithTimeout(ctx, deliveryTimeout)
+	defer cancel()
+	o := w.Sender.Send(call, d, text)
+	ctx, done := context.WithTimeout(context.WithoutCancel(ctx), deliveryTimeout)
+	defer done()
+	return w.Store.Record(ctx, d, o, Backoff(d.Attempts+1, o.After))
+}
+
+// A Memo holds conditions that another part of the process finds from time to time.
+type Memo struct {
+	mu   sync.Mutex
+	list []Condition
+	at   time.Time
+}
+
+// Set replaces the conditions.
+func (m *Memo) Set(list []Condition, now time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.list, m.at = list, now
+}
+
+// errStale says that the conditions are not those of now.
+var errStale = errors.New("nothing was counted lately")
+
+// Get returns the conditions if they were set within life.
+func (m *Memo) Get(now time.Time, life time.Duration) ([]Condition, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if now.Sub(m.at) > life {
+		return nil, errStale
+	}
+	return slices.Clone(m.list), nil
+}

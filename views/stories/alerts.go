@@ -1,0 +1,34 @@
+package stories
+
+import (
+	"time"
+
+	"dropbell/domain/alert"
+	"dropbell/domain/fault"
+	workpages "dropbell/views/pages/work"
+	"dropbell/views/ui"
+)
+
+func alerts() []Story {
+	ended := Now().Add(-time.Hour)
+	list := []alert.Alert{
+		{ID: 5, Condition: alert.Condition{Kind: alert.Channel, Name: "email", Path: "/channels"}, RaisedAt: Now().Add(-time.Minute), Repeated: 4},
+		{ID: 4, Condition: alert.Condition{Kind: alert.Late, Name: "Moon cake night: ¥20 off everything at Harbour Tea House", Count: 12_400, Path: "/templates/1"}, RaisedAt: Now().Add(-3 * time.Minute)},
+		{ID: 3, Condition: alert.Condition{Kind: alert.SoldOut, Name: "Morning rush", Count: 50_000, Path: "/templates/5"}, RaisedAt: Now().Add(-2 * time.Hour), EndedAt: &ended, Read: true},
+		{ID: 2, Condition: alert.Condition{Kind: alert.Job, Name: "May.xlsx", Count: 3, Detail: "failed", Path: "/jobs/1"}, RaisedAt: Now().Add(-26 * time.Hour), EndedAt: &ended, Read: true},
+	}
+	group := alert.Destination{ID: 1, Shop: 10, Form: alert.Feishu, Name: "Night shift", URL: "https://open.feishu.cn/open-apis/bot/v2/hook/0123456789abcdef", Kinds: alert.Kinds()}
+	all := alert.Destination{ID: 2, Form: alert.Slack, Name: "Operations", URL: "https://hooks.slack.com/services/T0/B0/xyz12345", Kinds: []alert.Kind{alert.Channel, alert.Late}}
+	s := workpages.AlertSettings{Wanted: alert.Kinds(), Destinations: []alert.Destination{all, group}, Shops: []ui.Option{{Value: "0", Label: "All shops"}, {Value: "10", Label: "Harbour Tea House"}},
+		Names: map[int64]string{10: "Harbour Tea House"}, Values: map[string]string{"form": "feishu", "language": "en"}, Kinds: []string{"channel", "late"}, MayChange: func(alert.Destination) bool { return true }}
+	s.Log = []alert.Delivery{{ID: 2, Alert: list[0], Destination: group, Attempts: 3, State: alert.Waiting, Detail: "HTTP 503", CreatedAt: Now().Add(-time.Minute)},
+		{ID: 1, Alert: list[1], Destination: all, Attempts: 1, State: alert.Sent, Detail: "HTTP 200", CreatedAt: Now().Add(-3 * time.Minute)}}
+	wrong := s
+	wrong.Errors = []fault.Field{{Name: "url", Key: "rule.claim_url", Message: "must be an http or https address of at most 500 characters"}}
+	return []Story{
+		{Name: "alerts/list", Page: workpages.Alerts{List: list, Next: "/alerts?before=2"}.Page()},
+		{Name: "alerts/none", Page: workpages.Alerts{}.Page()},
+		{Name: "alerts/settings", Page: s.Page()},
+		{Name: "alerts/settings_wrong", Page: wrong.Page()},
+	}
+}

@@ -1,0 +1,253 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"dropbell/domain/hook"
+	"dropbell/web/api/pipeline"
+)
+
+// Webhook is an endpoint of a shop's server.
+type Webhook struct {
+	ID             string     `json:"id" example:"1"`
+	ShopNumber     string     `json:"shop_number" example:"10"`
+	URL            string     `json:"url" example:"https://shop.example.com/hooks"`
+	Description    string     `json:"description" example:"Order service"`
+	Types          []string   `json:"types" nullable:"false" doc:"The types of events it is sent; none = all." example:"[\"coupon.used\"]"`
+	Enabled        bool       `json:"enabled"`
+	DisabledReason string     `json:"disabled_reason,omitempty" enum:"staff,failing,gone" doc:"failing: no attempt succeeded for five days; gone: it answered 410."`
+	State          string     `json:"state" enum:"unused,working,failing,disabled"`
+	Failures       int        `json:"failures" doc:"Attempts that failed since the last success." example:"0"`
+	FailingSince   *time.Time `json:"failing_since,omitempty"`
+	LastError      string     `json:"last_error,omitempty" doc:"Of the last attempt that failed." example:"HTTP 500"`
+	OldSecretUntil *time.Time `json:"old_secret_until,omitempty" doc:"Until when requests have a second signature, by the secret before the last rotation."`
+	Version        int64      `json:"version" doc:"Grows with every change; send it as If-Match." example:"1"`
+	CreatedAt      time.Time  `json:"created_at"`
+	Secret         string     `json:"secret,omitempty" doc:"Signs the requests. Only in the answer that made it; it cannot be shown again." example:"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"`
+}
+
+// WebhookList is all endpoints that the caller may see.
+type WebhookList struct {
+	Webhooks []Webhook `json:"webhooks" nullable:"false"`
+}
+
+// WebhookWish is the request for an endpoint.
+type WebhookWish struct {
+	ShopNumber  string   `json:"shop_number" pattern:"^[1-9][0-9]{0,18}$" example:"10"`
+	URL         string   `json:"url" maxLength:"2000" doc:"https, of a public address." example:"https://shop.example.com/hooks"`
+	Description string   `json:"description,omitempty" maxLength:"200"`
+	Types       []string `json:"types,omitempty" nullable:"false" maxItems:"50" doc:"The types of events it is sent; none = all, also those of later versions."`
+	Enabled     *bool    `json:"enabled,omitempty" doc:"true unless it says false."`
+}
+
+// WebhookPatch changes the fields it has.
+type WebhookPatch struct {
+	URL         *string   `json:"url,omitempty" maxLength:"2000"`
+	Description *string   `json:"description,omitempty" maxLength:"200"`
+	Types       *[]string `json:"types,omitempty" maxItems:"50"`
+	Enabled     *bool     `json:"enabled,omitempty" doc:"true makes an endpoint that was disabled begin anew."`
+}
+
+// WebhookRef names an endpoint in the path.
+type WebhookRef struct {
+	ID string `path:"id" pattern:"^[1-9][0-9]{0,18}$"`
+}
+
+type webhookAnswer struct {
+	ETag string `header:"ETag"`
+	Body Webhook
+}
+
+// TestSent is the delivery of a test event.
+type TestSent struct {
+	DeliveryID string `json:"delivery_id" example:"1"`
+}
+
+func (a *API) adminWebhookRoutes() {
+	add := func(method, path, id, summary string, more ...func(*pipeline.Route)) pipeline.Route {
+		r := pipeline.Route{Traits: pipeline.Traits{Access: pipeline.ForStaff}, Method: method, Path: path, ID: id, Tag: pipeline.TagStaff, Summary: summary}
+		for _, m := range more {
+			m(&r)
+		}
+		return r
+	}
+	codes := func(list ...string) func(*pipeline.Route) { return func(r *pipeline.Route) { r.Codes = list } }
+	secret := func(r *pipeline.Route) { r.Secret = hook.ErrRepeated }
+	pipeline.Register(a.Pipeline, a.Operation(add(http.MethodGet, "/admin/webhooks", "list-webhooks", "List webhook endpoints")), a.listWebhooks)
+	pipeline.Register(a.Pipeline, a.Operation(add(http.MethodPost, "/admin/webhooks", "create-webhook", "Register a webhook endpoint", secret, func(r *pipeline.Route) {
+		r.Status = http.StatusCreated
+		r.Example = `{"shop_number":"10","url":"https://shop.example.com/hooks","types":["coupon.used"]}`
+		r.Description = "Events of the shop are posted to it, signed by the Standard Webhooks specification; see docs/webhooks.md. " +
+			"The answer has the secret, which is not stored with an Idempotency-Key: a repetition is refused with webhook_repeated."
+	}, codes("too_many_webhooks", "webhook_repeated"))), a.createWebhook)
+	pipeline.Register(a.Pipeline, a.Operation(add(http.MethodGet, "/admin/webhooks/{id}", "get-webhook", "Show a webhook endpoint", codes("webhook_not_found"))), a.getWebhook)
+	pipeline.Register(a.Pipeline, a.Operation(add(http.MethodPatch, "/admin/webhooks/{id}", "change-webhook", "Change a webhook endpoint", func(r *pipeline.Route) {
+		r.Example = `{"enabled":true}`
+	}, codes("webhook_not_found", "precondition_required", "stale_version"))), a.changeWebhook)
+	pipeline.Register(a.Pipeline, a.Operation(add(http.MethodDelete, "/admin/webhooks/{id}", "delete-webhook", "Remove a webhook endpoint with its deliveries", func(r *pipeline.Route) {
+		r.Status = http.StatusNoContent
+	}, codes("webhook_not_found"))), a.deleteWebhook)
+	pipeline.Register(a.Pipeline, a.Operation(add(http.MethodPost, "/admin/webhooks/{id}/rotate", "rotate-webhook-secret", "Replace the secret of a webhook endpoint", secret, func(r *pipeline.Route) {
+		r.Description = "The old secret signs as well for 24 hours."
+	}, codes("webhook_not_found", "webhook_repeated", "precondition_required", "stale_version"))), a.rotateWebhook)
+	pipeline.Register(a.Pipeline, a.Operation(add(http.MethodPost, "/admin/webhooks/{id}/test", "test-webhook", "Send a test event to a webhook endpoint", func(r *pipeline.Route) {
+		r.Status = http.StatusAccepted
+	}, codes("webhook_not_found", "webhook_disabled"))), a.testWebhook)
+	a.webhookDeliveryRoutes(add, codes)
+}
+
+func webhookJSON(e hook.Endpoint) Webhook {
+	types := make([]string, len(e.Types))
+	for i, t := range e.Types {
+		types[i] = string(t)
+	}
+	return Webhook{ID: pipeline.Decimal(e.ID), ShopNumber: pipeline.Decimal(e.Shop), URL: e.URL, Description: e.Description, Types: types, Enabled: e.Enabled,
+		DisabledReason: string(e.Why), State: string(e.State()), Failures: e.Failures, FailingSince: pipeline.UTC(e.FailingSince), LastError: e.LastError,
+		OldSecretUntil: pipeline.UTC(e.OldUntil), Version: e.Version, CreatedAt: e.CreatedAt.UTC()}
+}
+
+func webhookAnswered(e hook.Endpoint, secret string) *webhookAnswer {
+	body := webhookJSON(e)
+	body.Secret = secret
+	return &webhookAnswer{etag(e.Version), body}
+}
+
+func hookTypes(names []string) []hook.Type {
+	types := make([]hook.Type, len(names))
+	for i, n := range names {
+		types[i] = hook.Type(n)
+	}
+	return types
+}
+
+func (a *API) listWebhooks(ctx context.Context, in *struct {
+	Shop string `query:"shop" pattern:"^[1-9][0-9]{0,18}$" doc:"Only this shop."`
+}) (*struct{ Body WebhookList }, error) {
+	var shop int64
+	var err error
+	if in.Shop != "" {
+		if shop, err = pipeline.ParseID("query.shop", in.Shop); err != nil {
+			return nil, err
+		}
+	}
+	endpoints, err := a.Hooks.Endpoints(ctx, pipeline.ActorOf(ctx), shop)
+	if err != nil {
+		return nil, err
+	}
+	list := WebhookList{Webhooks: make([]Webhook, len(endpoints))}
+	for i, e := range endpoints {
+		list.Webhooks[i] = webhookJSON(e)
+	}
+	return &struct{ Body WebhookList }{list}, nil
+}
+
+func (a *API) createWebhook(ctx context.Context, in *struct{ Body WebhookWish }) (*webhookAnswer, error) {
+	shop, err := pipeline.ParseID("body.shop_number", in.Body.ShopNumber)
+	if err != nil {
+		return nil, err
+	}
+	input := hook.Input{URL: in.Body.URL, Description: in.Body.Description, Types: hookTypes(in.Body.Types), Enabled: in.Body.Enabled == nil || *in.Body.Enabled}
+	e, secret, err := a.Hooks.Create(ctx, pipeline.ActorOf(ctx), shop, input, pipeline.RequestKey(ctx))
+	if err != nil {
+		return nil, err
+	}
+	return webhookAnswered(e, secret), nil
+}
+
+func (a *API) getWebhook(ctx context.Context, in *WebhookRef) (*webhookAnswer, error) {
+	id, err := pipeline.ParseID("path.id", in.ID)
+	if err != nil {
+		return nil, err
+	}
+	e, err := a.Hooks.Endpoint(ctx, pipeline.ActorOf(ctx), id)
+	if err != nil {
+		return nil, err
+	}
+	return webhookAnswered(e, ""), nil
+}
+
+func (a *API) changeWebhook(ctx context.Context, in *struct {
+	WebhookRef
+	IfMatch string `header:"If-Match" doc:"The version the change is based on." example:"\"1\""`
+	Body    WebhookPatch
+}) (*webhookAnswer, error) {
+	id, err1 := pipeline.ParseID("path.id", in.ID)
+	version, err2 := parseVersion(in.IfMatch)
+	if err := pipeline.Merge(err1, err2); err != nil {
+		return nil, err
+	}
+	if version == 0 {
+		return nil, pipeline.ErrPrecondition
+	}
+	old, err := a.Hooks.Endpoint(ctx, pipeline.ActorOf(ctx), id)
+	if err != nil {
+		return nil, err
+	}
+	input := hook.Input{URL: old.URL, Description: old.Description, Types: old.Types, Enabled: old.Enabled}
+	if in.Body.URL != nil {
+		input.URL = *in.Body.URL
+	}
+	if in.Body.Description != nil {
+		input.Description = *in.Body.Description
+	}
+	if in.Body.Types != nil {
+		input.Types = hookTypes(*in.Body.Types)
+	}
+	if in.Body.Enabled != nil {
+		input.Enabled = *in.Body.Enabled
+	}
+	e, err := a.Hooks.Change(ctx, pipeline.ActorOf(ctx), id, version, input)
+	if err != nil {
+		return nil, err
+	}
+	return webhookAnswered(e, ""), nil
+}
+
+func (a *API) deleteWebhook(ctx context.Context, in *WebhookRef) (*struct{}, error) {
+	id, err := pipeline.ParseID("path.id", in.ID)
+	if err != nil {
+		return nil, err
+	}
+	return &struct{}{}, a.Hooks.Remove(ctx, pipeline.ActorOf(ctx), id)
+}
+
+func (a *API) rotateWebhook(ctx context.Context, in *struct {
+	WebhookRef
+	IfMatch string `header:"If-Match" doc:"The version whose secret is replaced, so that a repetition does not replace the new one." example:"\"1\""`
+}) (*webhookAnswer, error) {
+	id, err1 := pipeline.ParseID("path.id", in.ID)
+	version, err2 := parseVersion(in.IfMatch)
+	if err := pipeline.Merge(err1, err2); err != nil {
+		return nil, err
+	}
+	if version == 0 {
+		return nil, pipeline.ErrPrecondition
+	}
+	e, secret, err := a.Hooks.Rotate(ctx, pipeline.ActorOf(ctx), id, version)
+	if err != nil {
+		return nil, err
+	}
+	return webhookAnswered(e, secret), nil
+}
+
+func (a *API) testWebhook(ctx context.Context, in *WebhookRef) (*struct{ Body TestSent }, error) {
+	id, err := pipeline.ParseID("path.id", in.ID)
+	if err != nil {
+		return nil, err
+	}
+	delivery, err := a.Hooks.Test(ctx, pipeline.ActorOf(ctx), id)
+	if err != nil {
+		return nil, err
+	}
+	return &struct{ Body TestSent }{TestSent{pipeline.Decimal(delivery)}}, nil
+}
+
+// rawEvent is an event as it is sent.
+func rawEvent(payload string) map[string]any {
+	event := map[string]any{}
+	_ = json.Unmarshal([]byte(payload), &event) // the store made it
+	return event
+}

@@ -1,0 +1,77 @@
+package shell
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+
+	"dropbell/domain/fault"
+	"dropbell/domain/user"
+)
+
+// A NameKind is a kind of thing that fields name.
+type NameKind string
+
+// The kinds.
+const (
+	Drops     NameKind = "drops"
+	Campaigns NameKind = "campaigns"
+	People    NameKind = "people"
+	Segments  NameKind = "segments"
+)
+
+// A Name is a thing that a text may mean.
+type Name struct {
+	ID   int64
+	Name string
+}
+
+// Names finds things whose name begins with or holds a text, as the viewer may see
+// them, at most limit.
+type Names func(r *http.Request, kind NameKind, text string, limit int) ([]Name, error)
+
+// NamesFrom sets where fields look names up.
+func (sh *Shell) NamesFrom(n Names) { sh.names = n }
+
+// namesCompared is how many things of a similar name are compared with a text.
+const namesCompared = 20
+
+// Named returns the number of the thing that the text of a field means: a number, a
+// name with its number as fields offer it, "Moon cake night (#12)", or the whole
+// name of one thing, in any case. An empty text is 0. Text that means nothing, or
+// several things, breaks the rule of the field.
+func (sh *Shell) Named(r *http.Request, kind NameKind, field, text string, broken *fault.Fields) int64 {
+	text = strings.TrimSpace(text)
+	if text == "" {
+		return 0
+	}
+	ref := TemplateRef(Narrow(text))
+	if n, err := strconv.ParseInt(ref, 10, 64); err == nil && n > 0 {
+		return n
+	}
+	list, err := sh.names(r, kind, text, namesCompared)
+	if err != nil {
+		broken.Add(field, "rule.name_unread", "the name could not be looked up; type the number")
+		return 0
+	}
+	same := list[:0:0]
+	for _, n := range list {
+		if strings.EqualFold(strings.TrimSpace(n.Name), text) {
+			same = append(same, n)
+		}
+	}
+	switch {
+	case len(same) == 1:
+		return same[0].ID
+	case len(same) > 1:
+		broken.Add(field, "rule.name_several", "several have this name; choose one of those offered, or type its number")
+	default:
+		broken.Add(field, "rule.name_unknown", "nothing has this name; choose one of those offered, or type its number")
+	}
+	return 0
+}
+
+// NamedUser is [Shell.Named] for users.
+func (sh *Shell) NamedUser(r *http.Request, text string, broken *fault.Fields) user.ID {
+	return user.ID(sh.Named(r, People, "user", text, broken))
+}

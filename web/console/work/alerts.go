@@ -1,0 +1,141 @@
+package work
+
+import (
+	"net/http"
+	"slices"
+	"strconv"
+
+	"dropbell/domain/alert"
+	"dropbell/domain/fault"
+	"dropbell/domain/staff"
+	workpages "dropbell/views/pages/work"
+	"dropbell/views/ui"
+	"dropbell/web/console/shell"
+)
+
+// alertLog is how many deliveries the settings show.
+const alertLog = 30
+
+func (h *handlers) listAlerts(w http.ResponseWriter, r *http.Request) error {
+	before, _ := strconv.ParseInt(r.FormValue("before"), 10, 64) // nonsense is the beginning
+	list, err := h.Alerts.Look(r.Context(), shell.Frame(r).Member, max(0, before), shell.PageSize+1)
+	if err != nil {
+		return err
+	}
+	p := workpages.Alerts{List: list[:min(len(list), shell.PageSize)]}
+	if len(list) > shell.PageSize {
+		p.Next = shell.WithQuery(r, "before", strconv.FormatInt(p.List[shell.PageSize-1].ID, 10))
+	}
+	return h.Show(w, r, http.StatusOK, p.Page())
+}
+
+// alertSettings is the page with the form as it begins.
+func (h *handlers) alertSettings(r *http.Request) (p workpages.AlertSettings, err error) {
+	actor := shell.Actor(r)
+	muted, err := h.Alerts.Muted(r.Context(), shell.Frame(r).Member)
+	if err != nil {
+		return p, err
+	}
+	p.Wanted = slices.DeleteFunc(alert.Kinds(), func(k alert.Kind) bool { return slices.Contains(muted, k) })
+	if p.Destinations, p.Log, err = h.Alerts.Destinations(r.Context(), actor, alertLog); err != nil {
+		return p, err
+	}
+	shops, err := h.ShopsOf(r)
+	if err != nil {
+		return p, err
+	}
+	p.Names = map[int64]string{}
+	if actor.MayEverywhere(staff.ManageTemplates) == nil {
+		p.Shops = append(p.Shops, ui.Option{Value: "0", Label: shell.Say(r, "alerts.all_shops")})
+	}
+	for _, s := range shops {
+		if p.Names[s.Number] = s.Name; actor.Can(staff.ManageTemplates, s.Number) {
+			p.Shops = append(p.Shops, ui.Option{Value: strconv.FormatInt(s.Number, 10), Label: s.Name})
+		}
+	}
+	p.MayChange = func(d alert.Destination) bool {
+		if d.Shop == 0 {
+			return actor.MayEverywhere(staff.ManageTemplates) == nil
+		}
+		return actor.Can(staff.ManageTemplates, d.Shop)
+	}
+	p.Values = map[string]string{"form": string(alert.Feishu), "language": shell.Frame(r).Locale.Tag}
+	for _, k := range alert.Kinds() {
+		p.Kinds = append(p.Kinds, string(k))
+	}
+	return p, nil
+}
+
+func (h *handlers) showAlertSettings(w http.ResponseWriter, r *http.Request) error {
+	p, err := h.alertSettings(r)
+	if err != nil {
+		return err
+	}
+	return h.Show(w, r, http.StatusOK, p.Page())
+}
+
+func kindsOf(names []string) (list []alert.Kind) {
+	for _, name := range names {
+		list = append(list, alert.Kind(name))
+	}
+	return list
+}
+
+func (h *handlers) chooseAlerts(w http.ResponseWriter, r *http.Request) error {
+	if err := h.Alerts.Choose(r.Context(), shell.Frame(r).Member, kindsOf(r.PostForm["kind"])); err != nil {
+		return err
+	}
+	return h.Done(w, r, "/alerts/settings", ui.Good, shell.Say(r, "alerts.saved"))
+}
+
+func (h *handlers) addDestination(w http.ResponseWriter, r *http.Request) error {
+	shop, err := strconv.ParseInt(r.PostFormValue("shop"), 10, 64)
+	if err != nil || shop < 0 {
+		return shell.ErrMalformed
+	}
+	d := alert.Destination{Shop: shop, Form: alert.Form(r.PostFormValue("form")), Name: r.PostFormValue("name"), URL: r.PostFormValue("url"), Secret: r.PostFormValue("secret"),
+		Language: r.PostFormValue("language"), Kinds: kindsOf(r.PostForm["kinds"])}
+	_, err = h.Alerts.Add(r.Context(), shell.Actor(r), d)
+	broken := shell.FieldsOf(err)
+	if err != nil && broken == nil && fault.KindOf(err) != fault.Conflict {
+		return err
+	}
+	if err == nil {
+		return h.Done(w, r, "/alerts/settings", ui.Good, shell.Say(r, "alerts.added", d.Name))
+	}
+	p, cause := h.alertSettings(r)
+	if cause != nil {
+		return cause
+	}
+	p.Values, p.Kinds = map[string]string{}, r.PostForm["kinds"]
+	for _, name := range []string{"name", "form", "url", "shop", "language"} { // the secret is not shown again
+		p.Values[name] = r.PostFormValue(name)
+	}
+	if p.Errors = broken; broken == nil {
+		p.Errors = []fault.Field{{Name: "shop", Key: "fault.too_many_destinations", Message: err.Error()}}
+	}
+	return h.Show(w, r, http.StatusUnprocessableEntity, p.Page())
+}
+
+func (h *handlers) tryDestination(w http.ResponseWriter, r *http.Request) error {
+	id, err := shell.PathID(r)
+	if err != nil {
+		return err
+	}
+	d, err := h.Alerts.Try(r.Context(), shell.Actor(r), id)
+	if err != nil {
+		return err
+	}
+	return h.Done(w, r, "/alerts/settings", ui.Good, shell.Say(r, "alerts.tried", d.Name))
+}
+
+func (h *handlers) removeDestination(w http.ResponseWriter, r *http.Request) error {
+	id, err := shell.PathID(r)
+	if err != nil {
+		return err
+	}
+	if err := h.Alerts.Remove(r.Context(), shell.Actor(r), id); err != nil {
+		return err
+	}
+	return h.Done(w, r, "/alerts/settings", ui.Good, shell.Say(r, "alerts.removed"))
+}

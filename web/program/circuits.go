@@ -1,0 +1,25 @@
+package program
+
+import (
+	"context"
+
+	"dropbell/adapters/redis"
+	"dropbell/app"
+	"dropbell/domain/delivery"
+	consoledelivery "dropbell/web/console/delivery"
+)
+
+// circuits returns the circuit breakers of the channels, which Redis keeps.
+func (p *program) circuits() consoledelivery.Circuits {
+	breaker := redis.NewBreaker(p.Redis, redis.BreakerConfig{})
+	return func(ctx context.Context) (all [delivery.Channels]delivery.Circuit, err error) {
+		states, err := breaker.States(ctx)
+		for _, s := range states {
+			all[s.Channel] = delivery.Circuit{State: s.State, Failures: s.Failures, Until: s.Until, Detail: s.Detail}
+			if s.HeldUntil.After(app.Clock()) {
+				all[s.Channel].HeldUntil = s.HeldUntil
+			}
+		}
+		return all, err
+	}
+}

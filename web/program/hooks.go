@@ -1,0 +1,45 @@
+package program
+
+import (
+	"context"
+
+	"dropbell/adapters/asynq"
+	"dropbell/adapters/lookup"
+	workdb "dropbell/adapters/postgres/work"
+	"dropbell/app"
+	"dropbell/domain/hook"
+	"dropbell/domain/seal"
+	"dropbell/domain/task"
+)
+
+// wireListed makes reservations name their users while some shop's server wants
+// to be told of them.
+func (p *program) wireListed() {
+	wants := &lookup.Wants{Load: workdb.NewHooks(p.DB).Wanted}
+	p.reservations.Listed = func(ctx context.Context, cancelled bool) bool {
+		if cancelled {
+			return wants.Any(ctx, hook.ReservationCancelled)
+		}
+		return wants.Any(ctx, hook.ReservationMade)
+	}
+}
+
+// newHooks makes what staff and shops do with webhook endpoints. What cannot be
+// woken is found by the workers' sweep within a second.
+func (p *program) newHooks() (*hook.Service, error) {
+	box, err := seal.New(hook.SealPurpose, p.Config.EventsKeys...)
+	if err != nil {
+		return nil, err
+	}
+	queue, err := asynq.NewQueue(p.Config.RedisURL, p.Log)
+	if err != nil {
+		return nil, err
+	}
+	p.OnClose(queue.Close)
+	return &hook.Service{Store: workdb.NewHooks(p.DB), Box: box, Insecure: p.Config.EventsInsecure, Now: app.Clock,
+		Wake: func(ctx context.Context, endpointID int64) {
+			if err := queue.Enqueue(ctx, task.SendHook(endpointID, app.Clock())); err != nil {
+				p.Log.WarnContext(ctx, "webhooks wait for the sweep", "err", err)
+			}
+		}}, nil
+}
