@@ -19,7 +19,7 @@ var labels = map[string]string{
 	"clock": `notices\.empty_title|gone_title`, "copy": `^ui\.copy`, "copy-plus": `clone$`, "download": `download|csv$|template$|data$|receipt$|export`,
 	"eraser": `^templates\.clear$|clear`, "external-link": `asynqmon|open`, "eye": `review$|show_contacts$|cockpit\.open$|approval\.none_title|preview|look$`,
 	"file-text": `^message\.link$|message`, "filter": `filters$`, "fingerprint": `passkey`, "flag": `close$`, "gauge": `rate|forecast`, "gift": `^grants\.`,
-	"history": `^audit\.|history`, "key": `^apikeys\.|^nav\.keys$`, "device-mobile": `add_app$`, "keyboard": `^codes\.`, "list-details": `list$`, "lock": `lock`,
+	"history": `^audit\.|history`, "key": `^apikeys\.|^nav\.keys$`, "device-mobile": `add_app$`, "keyboard": `^codes\.`, "list-details": `list$|^setup\.show$`, "lock": `lock`,
 	"mail": `mail`, "message": `sms`, "mood-empty": `^find\.none$|none_title$|bad_title$|broken_title$|nobody_title$|empty`, "packages": `^do\.stock$`, "pencil": `edit$|rename`,
 	"player-pause": `pause$`, "player-play": `resume$`, "plus": `new$|add|blank$|generate$|new_list$|create`, "printer": `print`,
 	"refresh": `rotate$|replay_one$|restore$|again$|requeue$|retry$|replay$|count$|estimate$|Resume them again`, "rocket": `publish$`, "scale": `balance`,

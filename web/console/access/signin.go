@@ -102,8 +102,8 @@ func (h *handlers) signOut(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// savePreferences keeps language and theme: in cookies, and for members also
-// with their account.
+// savePreferences keeps language, theme and whether the first steps are shown: in
+// cookies, and language and theme for members also with their account.
 func (h *handlers) savePreferences(w http.ResponseWriter, r *http.Request) error {
 	m := shell.Frame(r).Member
 	if r.PostForm.Has("theme") {
@@ -113,6 +113,9 @@ func (h *handlers) savePreferences(w http.ResponseWriter, r *http.Request) error
 	if tag := r.PostFormValue("locale"); tag != "" {
 		m.Locale = h.Languages.Match(tag).Tag
 		h.keep(w, shell.LocaleCookie, m.Locale)
+	}
+	if setup := r.PostFormValue("setup"); setup == shell.SetupHidden || setup == shell.SetupShown {
+		h.keep(w, shell.SetupCookie, setup)
 	}
 	if m.ID != 0 {
 		if err := h.Staff.SetPreferences(r.Context(), m, m.Locale, m.Theme); err != nil {

@@ -6,6 +6,7 @@ package drops
 import (
 	"context"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"dropbell/domain/delivery"
@@ -75,6 +76,7 @@ type Deps struct {
 	Limits       Limits
 	Reports      *report.Service
 	Looks        Looks
+	Setups       template.Setups
 	// Step is the step about messages in the form.
 	Step MessageStep
 	// States are the states of the channels.
@@ -109,6 +111,8 @@ type handlers struct {
 	// cockpits are the cockpits with viewers, by template.
 	cockpits *shell.Hub[int64, *snapshots]
 	ahead    *shell.Recent[[]reminder.ChannelForecast]
+	// settled is set once all first steps of the installation are taken.
+	settled atomic.Bool
 }
 
 func newHandlers(sh *shell.Shell, d Deps) *handlers {

@@ -51,6 +51,9 @@ func (h *handlers) overviewPage(r *http.Request) (droppages.Overview, error) {
 	}); err != nil {
 		return p, err
 	}
+	if p.Setup, err = h.setup(r); err != nil {
+		return p, err
+	}
 	if p.First, err = h.first(ctx, by, p); err != nil || p.First {
 		return p, err
 	}

@@ -25,6 +25,11 @@ const (
 	// LocaleCookie and ThemeCookie keep preferences of browsers without a sign-in.
 	LocaleCookie = "dropbell_locale"
 	ThemeCookie  = "dropbell_theme"
+	// SetupCookie keeps whether a browser shows the first steps: [SetupHidden],
+	// [SetupShown] also when all are taken, or, without it, until all are.
+	SetupCookie = "dropbell_setup"
+	SetupHidden = "hidden"
+	SetupShown  = "shown"
 	// CookieLife is how long browsers keep preferences.
 	CookieLife = 365 * 24 * time.Hour
 )
