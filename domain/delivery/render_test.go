@@ -34,11 +34,11 @@ func TestRender(t *testing.T) {
 		title              string
 	}{
 		{"reminder", "en-GB", "Asia/Shanghai", nil, "Opens in 10 minutes: Spring 20% off"},
-		{"reminder in Chinese", "zh-CN", "Asia/Shanghai", nil, "10 分钟后开抢：Spring 20% off"},
+		{"reminder in Chinese", "zh-CN", "Asia/Shanghai", nil, "10 分钟后开始：Spring 20% off"},
 		{"farthest slot", "en", "Pacific/Auckland", func(s *delivery.Subject) { s.Slot = 12 }, "Opens in 60 minutes: Spring 20% off"},
 		{"long after its instant", "en", "Asia/Shanghai", func(s *delivery.Subject) { *s = s.At(s.OpensAt.Add(-4*time.Minute - 30*time.Second)) }, "Opens in 4 minutes: Spring 20% off"},
 		{"a minute before", "en", "Asia/Shanghai", func(s *delivery.Subject) { *s = s.At(s.OpensAt.Add(-100 * time.Second)) }, "Opens in one minute: Spring 20% off"},
-		{"seconds before, in Chinese", "zh", "Asia/Shanghai", func(s *delivery.Subject) { *s = s.At(s.OpensAt.Add(-20 * time.Second)) }, "即将开抢：Spring 20% off"},
+		{"seconds before, in Chinese", "zh", "Asia/Shanghai", func(s *delivery.Subject) { *s = s.At(s.OpensAt.Add(-20 * time.Second)) }, "即将开始：Spring 20% off"},
 		{"a little late", "en", "Asia/Shanghai", func(s *delivery.Subject) { *s = s.At(s.OpensAt.Add(-9*time.Minute - 20*time.Second)) }, "Opens in 10 minutes: Spring 20% off"},
 		{"no slot", "", "UTC", func(s *delivery.Subject) { s.Slot = 0 }, "Opens soon: Spring 20% off"},
 		{"correction", "en", "America/New_York", func(s *delivery.Subject) { s.Kind = delivery.KindCorrection }, "New opening time: Spring 20% off"},

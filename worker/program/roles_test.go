@@ -21,10 +21,10 @@ func TestQueuesOfRoles(t *testing.T) {
 		roles, channels []string
 		want            []string
 	}{
-		{nil, nil, []string{task.TimerQueue, task.HouseQueue, jobQueue().Name, task.ChannelQueue("app"), task.ChannelQueue("email"), task.ChannelQueue("sms"), task.ChannelQueue("webpush"), task.ChannelQueue("webhook")}},
+		{nil, nil, []string{task.TimerQueue, task.HouseQueue, jobQueue().Name, task.HookQueue, task.ChannelQueue("app"), task.ChannelQueue("email"), task.ChannelQueue("sms"), task.ChannelQueue("webpush"), task.ChannelQueue("webhook")}},
 		{[]string{"delivery"}, []string{"sms", "email"}, []string{task.ChannelQueue("email"), task.ChannelQueue("sms")}},
 		{[]string{"timers", "house"}, []string{"sms"}, []string{task.TimerQueue, task.HouseQueue}},
-		{[]string{"gate", "events"}, nil, nil},
+		{[]string{"gate", "events"}, nil, []string{task.HookQueue}},
 	} {
 		p := &program{App: &app.App{Config: config.Config{WorkerRoles: c.roles, WorkerChannels: c.channels, WorkerBatches: map[string]int{"sms": 3}}}}
 		var got []string

@@ -118,7 +118,7 @@ func TestShopDefaults(t *testing.T) {
 	b.Post(page, settings("colour", "red", "logo", "x")).Is(422).Has("must be a colour such as", "must be an https address")
 	b.Post(page, settings("colour", "#FFD400", "logo", "https://shop.example/l.png", "part_price", "0.05", "currency", "eur", "default_language", "zh_cn")).
 		To(page + "?channel=email&kind=reminder&language=en")
-	b.Get(page+"?channel=sms").Is(200).Has(`value="zh-CN"`, `value="0.05"`, "EUR", "开抢")
+	b.Get(page+"?channel=sms").Is(200).Has(`value="zh-CN"`, `value="0.05"`, "EUR", "开始")
 	b.Post("/shops/10", url.Values{"name": {"Ten"}, "timezone": {"UTC"}, "claim_url": {"https://shop.example/d/{id}"}}).To("/shops")
 	a := b.Get("/templates/1/message?language=en").Is(200)
 	b.Get(html.UnescapeString(frames.FindStringSubmatch(a.Body)[1])).Is(200).Has("background:#ffd400;color:#000000", "https://shop.example/l.png", `href="https://drop.example/d/`)
