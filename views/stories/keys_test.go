@@ -85,7 +85,7 @@ func composed() map[string]bool {
 		add("channel.%s.help", c)
 	}
 	add("chart.mark.%s", reminder.StepPublished, reminder.StepMoved, reminder.StepPaused, reminder.StepResumed, reminder.StepClosed, reminder.StepCancelled)
-	add("report.stage.%s", "booked", "reminded", "claimed", "used")
+	add("report.stage.%s", "booked", "reminded", "opened", "claimed", "used")
 	add("slot.%s", reminder.Waiting, reminder.Firing, reminder.Sending, reminder.Passed, reminder.Moved, reminder.SlotEnded,
 		reminder.Overdue, reminder.Unbooked, reminder.FellAway, reminder.Unreached, reminder.Incomplete, reminder.Reminded)
 	add("outcome.%s", reminder.Waiting, "due", delivery.InFlight, delivery.Sent, delivery.Failed, delivery.Recovered, delivery.Skipped, delivery.Expired, delivery.Dead, delivery.Discarded, reminder.SlotEnded)
@@ -121,7 +121,7 @@ func composed() map[string]bool {
 		add("drop.tab.%s", tab)
 	}
 	add("done.%s", "create", "edit")
-	add("journey.%s", "booked", "reminded", "claimed", "used")
+	add("journey.%s", "booked", "reminded", "opened", "claimed", "used")
 	add("journey.of_%s", "booked", "stock", "claimed")
 	add("nav.%s", "overview", "templates", "calendar", "results", "users", "channels", "queues", "dead_messages", "shops", "staff", "keys", "audit", "deliver", "work", "settings")
 	add("legend.%s", "sent", "inflight", "skipped", "expired", "dead")
@@ -170,12 +170,12 @@ func composed() map[string]bool {
 	add("object.%s", "campaign")
 	add("nav.%s", "campaigns")
 	add("nav.%s", "segments", "import")
-	add("kind_of.%s", "segment")
-	add("object.%s", "segment")
+	add("kind_of.%s", "segment", "webhook", "destination")
+	add("object.%s", "segment", "webhook", "destination")
 	add("audit.value.%s", "state.published", "action.replay", "action.discard", "to.address", "to.user", "variant.0", "variant.1")
 	add("coupon.outcome.%s", owned.Done, owned.RefusedLocked, owned.RefusedUsed, owned.RefusedExpired, owned.RefusedRevoked, owned.RefusedEnded, owned.RefusedNoLock,
 		owned.RefusedOwner, owned.RefusedRule, owned.RefusedChanged, owned.RefusedCurrency, owned.RefusedUnpaid, owned.RefusedConfirms)
-	add("audit.reason.%s", staff.ReasonClosesAt, staff.ReasonValidUntil, staff.ReasonFirstAdmin)
+	add("audit.reason.%s", staff.ReasonClosesAt, staff.ReasonValidUntil, staff.ReasonFirstAdmin, staff.ReasonWebhookFailing, staff.ReasonWebhookGone)
 	add("optout.%s_text", "missing", "unclear", "busy", "unavailable")
 	for _, k := range []string{"malformed", "forbidden", "missing", "conflict", "invalid", "busy", "unavailable", "bug"} {
 		add("failure.%s.title", k)
@@ -255,7 +255,7 @@ func TestRulesAndFaultsHaveWords(t *testing.T) {
 	}
 	en := book.Languages.Default()
 	var code strings.Builder
-	for _, f := range []string{"../../domain/template/*.go", "../../domain/segment/*.go", "../../domain/user/*.go", "../../domain/staff/*.go", "../../domain/campaign/*.go", "../../domain/reminder/*.go", "../../domain/delivery/*.go", "../../domain/message/*.go", "../../domain/redeemcode/*.go", "../../domain/coupon/*.go", "../../domain/job/*.go", "../../adapters/sheet/*.go", "../../web/console/*.go", "../../web/console/*/*.go", "../../web/console/*/*/*.go", "../pages/*/*.go"} {
+	for _, f := range []string{"../../domain/template/*.go", "../../domain/segment/*.go", "../../domain/user/*.go", "../../domain/staff/*.go", "../../domain/campaign/*.go", "../../domain/reminder/*.go", "../../domain/delivery/*.go", "../../domain/message/*.go", "../../domain/redeemcode/*.go", "../../domain/coupon/*.go", "../../domain/job/*.go", "../../domain/hook/*.go", "../../domain/alert/*.go", "../../adapters/sheet/*.go", "../../web/console/*.go", "../../web/console/*/*.go", "../../web/console/*/*/*.go", "../pages/*/*.go"} {
 		files, err := filepath.Glob(f)
 		if err != nil {
 			t.Fatal(err)

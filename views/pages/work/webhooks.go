@@ -103,7 +103,7 @@ func shopOptions(shops []template.Shop) (list []ui.Option) {
 
 func typeOptions(ctx context.Context) (list []ui.Option) {
 	for _, t := range hook.Types() {
-		list = append(list, ui.Option{Value: string(t), Label: string(t), Help: ui.T(ctx, "hooks.type."+string(t))})
+		list = append(list, ui.Option{Value: string(t), Label: ui.T(ctx, "hooks.type."+string(t)) + " (" + string(t) + ")"})
 	}
 	return list
 }
