@@ -47,7 +47,7 @@ func TestSavedViews(t *testing.T) {
 		chief.Post(path, url.Values{"name": {"stolen"}}).Is(http.StatusNotFound)
 	}
 	other.Get("/views/3").Is(http.StatusNotFound)
-	b.Post("/views/3/rename", url.Values{"name": {"Open Now"}}).Is(http.StatusUnprocessableEntity).Has("another of your views has this name")
+	b.Post("/views/3/rename", url.Values{"name": {"Open Now"}}).Is(http.StatusUnprocessableEntity).Has("Another of your views has this name")
 	b.Post("/views/3/rename", url.Values{"name": {" "}}).Is(http.StatusUnprocessableEntity).Has("is required")
 	b.Post("/views/3/rename", url.Values{"name": {"Tea"}}).To("/views?list=templates")
 	b.Post("/views/3/delete", nil).To("/views?list=templates")
@@ -95,6 +95,6 @@ func TestNoMoreViewsThanAllowed(t *testing.T) {
 	if n := g.Number(`select count(*) from saved_views`); n != staff.MaxViews {
 		t.Errorf("%d views", n)
 	}
-	b.Post("/views", view("one more", "q=a")).Is(http.StatusUnprocessableEntity).Has("you have 30 views of this list")
+	b.Post("/views", view("one more", "q=a")).Is(http.StatusUnprocessableEntity).Has("You have 30 views of this list")
 	b.Post("/views", view("VIEW 1", "q=c")).To("/templates?q=c") // replacing is no more
 }
