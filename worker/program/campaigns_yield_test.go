@@ -64,7 +64,7 @@ func TestRemindersGoBeforeCampaigns(t *testing.T) {
 			r := newCampaignFixture(t, 2, "WEBHOOK_URL", server.URL, "WEBHOOK_SECRET", "whsec_YSBzZWNyZXQgZm9yIHRoZSB0ZXN0IG9mIHlpZWxkaW5n")
 			r.exec(`insert into users (id) select i from generate_series(1, 20000) as i`)
 			r.exec(`update channel_settings set rate_per_second = $1 where channel = $2`, c.channel, delivery.Webhook)
-			r.reserve(c.reminders, 4*time.Second)
+			r.reserve(c.reminders, 10*time.Second)
 			running := r.publish(func(s *campaign.Spec) { s.Channel, s.RatePerSecond = delivery.Webhook, c.campaign })
 			r.until(running, "the campaign does not begin", func(st campaign.Status) bool { return st.Progress.Sent > 0 })
 			r.eventually("not every reminder was sent", func() bool { return len(hook.arrivals(delivery.KindReminder)) >= c.reminders })
