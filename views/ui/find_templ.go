@@ -61,7 +61,7 @@ func SearchButton() templ.Component {
 	})
 }
 
-// searchDialog is the search over everything, as a dialog. What is typed goes into
+// searchDialog is the search over everything, as a dialog. Its text is sent in
 // the body of a request, since addresses are kept by logs and histories.
 func searchDialog() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {

@@ -24,8 +24,8 @@ func (p *program) wireListed() {
 	}
 }
 
-// newHooks makes what staff and shops do with webhook endpoints. What cannot be
-// woken is found by the workers' sweep within a second.
+// newHooks makes what staff and shops do with webhook endpoints. A delivery that no
+// task was queued for is found by the workers' sweep within a second.
 func (p *program) newHooks() (*hook.Service, error) {
 	box, err := seal.New(hook.SealPurpose, p.Config.EventsKeys...)
 	if err != nil {

@@ -18,7 +18,7 @@ const openedSQL = `select coalesce(sum(opened), 0)::bigint from drop_opening_cou
 
 // openingsSQL stores openings by template, user, slot and channel, and adds those
 // that are new to the counts. Rows are locked in one order, so that two statements
-// never wait for each other. What is opened after the drop has ended is not part
+// never wait for each other. An opening after the end of the drop is not part
 // of its picture; rows that retention removed cannot be counted twice therefore.
 const openingsSQL = `
 with opened as (
