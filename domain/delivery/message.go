@@ -53,6 +53,9 @@ type Subject struct {
 	// Track, if set, returns the tracked address that replaces [Subject.Link] in
 	// the message of one reader, who gets that variant.
 	Track func(id user.ID, variant int) string `json:"-"`
+	// Reference, if set, returns the text by which a provider's later report names
+	// the message to one reader; see package feedback.
+	Reference func(id user.ID) string `json:"-"`
 }
 
 // Content is a rendered message, shared between recipients of one locale and zone.
@@ -77,6 +80,15 @@ func (m Message) Link() string {
 		return m.Subject.LinkOf(m.To.ID, 0)
 	}
 	return m.Subject.LinkOf(m.To.ID, m.Subject.Copy.Pick(m.Subject.OwnerID, m.To.ID))
+}
+
+// Reference is what a provider is given to name this message in its reports, or
+// empty: a test message has none.
+func (m Message) Reference() string {
+	if m.Subject.Reference == nil {
+		return ""
+	}
+	return m.Subject.Reference(m.To.ID)
 }
 
 // IdempotencyKey names this delivery for providers that can recognise a

@@ -78,6 +78,9 @@ type run struct {
 func (s *Service) newRun(lease Lease, asked time.Time) *run {
 	b := lease.Batch()
 	b.Subject.Track = s.track(b)
+	if s.Reference != nil {
+		b.Subject.Reference = func(id user.ID) string { return s.Reference(b.ID, id) }
+	}
 	return &run{Service: s, lease: lease, batch: b, drift: b.Now.Sub(asked), sender: s.Senders[b.Channel]}
 }
 

@@ -111,6 +111,9 @@ type Service struct {
 	// DropLinkURL, if set, returns the tracked address that replaces the claim
 	// address in a reminder or a correction to one user; see [Channel.Tracks].
 	DropLinkURL func(s *Subject, c Channel, id user.ID) string
+	// Reference, if set, returns the text by which providers name the message of a
+	// batch to a user in their reports; see package feedback.
+	Reference func(batch int64, id user.ID) string
 	// Crashed, if set, is called after a panic while a message was made or sent;
 	// once per lease of a batch for the same panic.
 	Crashed func(c Channel, crash Crash)

@@ -32,6 +32,7 @@ import (
 	"dropbell/domain/coupon"
 	"dropbell/domain/delivery"
 	"dropbell/domain/event"
+	"dropbell/domain/feedback"
 	"dropbell/domain/job"
 	"dropbell/domain/redeemcode"
 	"dropbell/domain/reminder"
@@ -200,6 +201,7 @@ func (p *program) wireDelivery() error {
 		Policy:    delivery.DefaultPolicy(), LeaseFor: leaseFor, Random: rand.Float64, Now: app.Clock,
 		Crashed: p.senderCrashed, Observe: p.metrics.delivered, OptOutURL: p.optOutURL(), LinkURL: p.linkURL(),
 		DropLinkURL: reminder.NewLinks(p.Config.LinkSecret).InMessages(p.Config.PublicURL),
+		Reference:   p.reference(),
 		// Guards are asked about the recipients of batches right before sending.
 		Guards: map[delivery.Kind]delivery.Guard{
 			delivery.KindCampaign: &campaign.Guard{Store: p.campaigns, Granter: granter{p.claims.All()}},
@@ -354,6 +356,15 @@ func (p *program) optOutURL() func(user.ID, delivery.Channel) string {
 // without a secret to sign the links with.
 func (p *program) linkURL() func(int64, user.ID, int) string {
 	return campaign.Links{Links: user.NewLinks(p.Config.LinkSecret)}.Addresses(p.Config.PublicURL)
+}
+
+// reference returns what names messages to providers; nil without the secret.
+func (p *program) reference() func(int64, user.ID) string {
+	refs := feedback.NewRefs(p.Config.LinkSecret)
+	if !refs.Enabled() {
+		return nil
+	}
+	return func(batch int64, id user.ID) string { return refs.Text(feedback.Ref{Batch: batch, User: id}) }
 }
 
 // tables reads uploaded files, one workbook at a time.

@@ -1,0 +1,86 @@
+package feedback
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base32"
+	"encoding/binary"
+	"strings"
+
+	"dropbell/domain/user"
+)
+
+// A Ref names one message: the batch that it was sent for and its recipient.
+type Ref struct {
+	Batch int64
+	User  user.ID
+}
+
+// Refs writes and reads the signed text of a [Ref], which providers are given with
+// a message and name in their reports. The zero value writes "" and reads none.
+type Refs struct{ keys [][]byte }
+
+// refSignature is its length in bytes: a guess in 2^64 could report one message.
+const refSignature = 8
+
+// refText has no upper-case letters, since mail servers may change the case of a
+// sender's address; its alphabet may stand in addresses and URLs as it is.
+var refText = base32.HexEncoding.WithPadding(base32.NoPadding)
+
+// NewRefs returns refs that the first of the secrets signs, which are separated by
+// commas; all of them are accepted.
+func NewRefs(secrets string) (r Refs) {
+	for s := range strings.SplitSeq(secrets, ",") {
+		if s = strings.TrimSpace(s); s != "" {
+			// A key of its own, so that no signature made for another purpose fits.
+			h := hmac.New(sha256.New, []byte(s))
+			h.Write([]byte("references of messages"))
+			r.keys = append(r.keys, h.Sum(nil))
+		}
+	}
+	return r
+}
+
+// Enabled reports whether references can be written.
+func (r Refs) Enabled() bool { return len(r.keys) > 0 }
+
+// Text returns the signed text of a message's reference: at most 45 characters out of
+// a-v and 0-9; "" without a secret.
+func (r Refs) Text(of Ref) string {
+	if len(r.keys) == 0 {
+		return ""
+	}
+	b := binary.AppendUvarint(make([]byte, 0, 2*binary.MaxVarintLen64+refSignature), uint64(of.Batch))
+	b = binary.AppendUvarint(b, uint64(of.User))
+	return strings.ToLower(refText.EncodeToString(append(b, sign(r.keys[0], b)...)))
+}
+
+// Parse reads what [Refs.Text] wrote, in either case; false if it is not signed by
+// any of the secrets.
+func (r Refs) Parse(text string) (Ref, bool) {
+	b, err := refText.DecodeString(strings.ToUpper(text))
+	if err != nil || len(b) <= refSignature {
+		return Ref{}, false
+	}
+	body, signature := b[:len(b)-refSignature], b[len(b)-refSignature:]
+	batch, n := binary.Uvarint(body)
+	if n <= 0 {
+		return Ref{}, false
+	}
+	id, m := binary.Uvarint(body[n:])
+	if m <= 0 || n+m != len(body) {
+		return Ref{}, false
+	}
+	for _, key := range r.keys {
+		if hmac.Equal(signature, sign(key, body)) {
+			return Ref{int64(batch), user.ID(id)}, true
+		}
+	}
+	return Ref{}, false
+}
+
+func sign(key, body []byte) []byte {
+	h := hmac.New(sha256.New, key)
+	h.Write(body)
+	return h.Sum(nil)[:refSignature]
+}
