@@ -6,6 +6,7 @@ ARG PROGRAMS=source
 FROM golang:1.26-bookworm AS source
 WORKDIR /src
 COPY go.mod go.sum ./
+COPY sdk/go/go.mod sdk/go/go.sum sdk/go/
 RUN go mod download
 COPY . .
 RUN CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o /out/ ./web ./worker ./dropbell

@@ -145,6 +145,10 @@ func refusal(s source, imp string) string {
 		if isOwn {
 			return "migrations are history: what they mean may not change with the code"
 		}
+	case "sdk", "examples":
+		if isOwn && !within(own, "sdk") {
+			return "shops import the SDK, and get nothing of the server with it; examples are programs of shops"
+		}
 	case "app":
 		if isOwn && within(own, "web", "worker", "views", "dropbell", "tools") {
 			return "app is what both programs share, and knows neither"
@@ -361,6 +365,10 @@ func TestImportLaw(t *testing.T) {
 		{"adapters/postgres", other, "dropbell/web/api", false},
 		{"tools/dev/up", other, "dropbell/adapters/localstack/child", true},
 		{"tools/dev/up", main, "dropbell/adapters/config", true},
+		{"sdk/go", other, "dropbell/sdk/go/api", true},
+		{"sdk/go", other, "dropbell/domain/hook", false},
+		{"examples/go-backend", main, "dropbell/sdk/go", true},
+		{"examples/go-backend", main, "dropbell/web/api", false},
 		{"web", main, "dropbell/tools/dev/demo", false},
 		{"app", other, "dropbell/adapters/postgres", true},
 		{"app", other, "dropbell/web/api", false},

@@ -307,6 +307,7 @@ func (p *program) handler(ctx context.Context) (http.Handler, error) {
 	r.Mount("/api/v1", apiHandler)
 	r.Get("/openapi.json", apiHandler.ServeOpenAPI)
 	p.mountLinks(r)
+	p.mountCallbacks(r)
 	p.console = p.newConsole(apiHandler)
 	bound := middleware.Bound(middleware.NewBudget(staffInFlight, "console", p.budgets), isStream, busy)
 	r.With(bound, middleware.Compress()).Mount("/", p.console)

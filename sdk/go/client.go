@@ -1,0 +1,70 @@
+// Package dropbell is the Go client of Dropbell for the servers of shops. Package
+// api beneath it is generated from the server's OpenAPI document and has a method
+// for each operation; this package adds what each caller would otherwise write
+// again: idempotency keys, retries, errors with codes, the server's clock, tokens
+// of end users, and the verification of webhooks.
+//
+// A request that needs an answer again is sent again with the same Idempotency-Key,
+// so a caller sees one effect and one answer. An answer other than 2xx is returned
+// as a [*Problem].
+package dropbell
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"dropbell/sdk/go/api"
+)
+
+// Client calls a Dropbell server. It is safe for use by several goroutines.
+type Client struct {
+	*api.ClientWithResponses
+	// Clock is the server's clock as the answers so far have shown it.
+	Clock *Clock
+}
+
+// Credential returns what a request is authorized with: a service key, or a token
+// of an end user. It is called for each request.
+type Credential func(context.Context) (string, error)
+
+// ServiceKey authorizes with a service key, dbk_….
+func ServiceKey(key string) Credential {
+	return func(context.Context) (string, error) { return key, nil }
+}
+
+// Option changes how a [Client] calls.
+type Option func(*transport)
+
+// WithHTTPClient uses client for connections; default: one with a timeout of 30 s.
+func WithHTTPClient(client *http.Client) Option { return func(t *transport) { t.http = client } }
+
+// WithTries sends a request n times at most; default 5. 1 = no retries.
+func WithTries(n int) Option { return func(t *transport) { t.tries = max(n, 1) } }
+
+// WithLongestWait returns a problem at once if the server asks for a longer pause
+// than d; default 30 s.
+func WithLongestWait(d time.Duration) Option { return func(t *transport) { t.longest = d } }
+
+// AsUser sends each request for this user. The service key needs the scope
+// act-as-user.
+func AsUser(id string) Option { return func(t *transport) { t.user = id } }
+
+// New returns a client of the server, such as https://drops.example.com.
+func New(server string, credential Credential, options ...Option) (*Client, error) {
+	if credential == nil {
+		return nil, errors.New("dropbell: a credential is required")
+	}
+	t := &transport{http: &http.Client{Timeout: 30 * time.Second}, credential: credential, clock: &Clock{}, tries: 5,
+		longest: 30 * time.Second, wait: pause}
+	for _, o := range options {
+		o(t)
+	}
+	generated, err := api.NewClientWithResponses(strings.TrimRight(server, "/")+"/api/v1", api.WithHTTPClient(t))
+	if err != nil {
+		return nil, err
+	}
+	return &Client{generated, t.clock}, nil
+}
