@@ -184,6 +184,14 @@ func zone(t time.Time, tag string) string {
 	return strings.ReplaceAll(wording.Zone(t, tag), "−", "-")
 }
 
+// Values returns the variables of f for one reader, who is called name and has the
+// link; drop is the name of the drop in the language of tag.
+func (f Facts) Values(tag, drop string, zone *time.Location, name, link string) map[string]string {
+	v := f.values(tag, drop, zone)
+	v[VarUser], v[VarLink] = Printable(name), link
+	return v
+}
+
 // values are the variables of f that all readers of a language and zone share.
 func (f Facts) values(tag, drop string, zone *time.Location) map[string]string {
 	p := phrasesFor(tag)
