@@ -39,6 +39,8 @@ type Config struct {
 	TrustedProxies []string
 	LogLevel       string
 	MetricsToken   string
+	// ShopOrigins are the origins whose pages may call the API of end users.
+	ShopOrigins []string
 	// MetricsAddr is where web serves /metrics; empty = on HTTPAddr.
 	MetricsAddr string
 	// SecurityContact is where weaknesses are reported; empty = no security.txt.
@@ -173,6 +175,7 @@ func Variables() []Variable {
 		{"WORKER_CALLS", "app=1,email=4,sms=4,webpush=4,webhook=10", "how many calls of its provider each batch of a channel makes at a time, from 1 to 256; channels not named keep their default", perChannel(func(c *Config) *map[string]int { return &c.WorkerCalls }, usualCalls, 256)},
 		{"WORKER_HTTP_ADDR", "127.0.0.1:8081", "where worker serves /livez, /readyz and /metrics", listenAddress(func(c *Config) *string { return &c.WorkerHTTPAddr })},
 		{"PUBLIC_URL", "http://127.0.0.1:8080", "how browsers reach web, without query, fragment and user name; https makes cookies Secure", bareAddress(func(c *Config) *string { return &c.PublicURL }, "https://drops.example.com")},
+		{"SHOP_ORIGINS", "", "origins of shops whose pages may call the API with their users' tokens (CORS), separated by commas: https://shop.example.com; empty = none", origins},
 		{"TRUSTED_PROXIES", "", "networks or addresses whose X-Forwarded-For is believed, e.g. 10.0.0.0/8, separated by commas", proxies},
 		{"LOG_LEVEL", "info", "debug, info, warn or error", logLevel},
 		{"METRICS_TOKEN", "", "bearer token without which web and worker do not serve /metrics, at least 16 bytes; empty = everybody may read it", longEnough(func(c *Config) *string { return &c.MetricsToken }, 16)},

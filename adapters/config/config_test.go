@@ -42,7 +42,7 @@ func TestDefaults(t *testing.T) {
 
 func TestEveryVariableIsRead(t *testing.T) {
 	got, err := config.Load(least("HTTP_ADDR", " :80 ", "WORKER_HTTP_ADDR", ":81", "PUBLIC_URL", "https://drops.example",
-		"TRUSTED_PROXIES", "10.0.0.0/8, ,192.168.0.7,", "LOG_LEVEL", "debug", "AUTH_JWT_SECRET", "0123456789abcdef0123456789abcdef",
+		"SHOP_ORIGINS", "https://shop.example, http://localhost:3000,", "TRUSTED_PROXIES", "10.0.0.0/8, ,192.168.0.7,", "LOG_LEVEL", "debug", "AUTH_JWT_SECRET", "0123456789abcdef0123456789abcdef",
 		"AUTH_JWT_ISSUER", "iss", "AUTH_JWT_AUDIENCE", "aud", "AUTH_JWT_MAX_AGE", "90m", "ADMIN_EMAIL", "a@example.com", "ADMIN_PASSWORD", "correct horse",
 		"ADMIN_API_KEY", "dbk_abcdefghijklmnopqrst", "SMTP_URL", "smtps://u:p@mail:465?from=a@example.com", "SMS_URL", "https://sms.example/v1",
 		"SMS_TOKEN", "tok", "WEBHOOK_URL", "http://hook.example/", "WEBHOOK_SECRET", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "VAPID_PUBLIC_KEY", public,
@@ -66,7 +66,7 @@ func TestEveryVariableIsRead(t *testing.T) {
 	}
 	want := config.Config{DatabaseURL: "postgres://u:p@db:5432/dropbell", RedisURL: "redis://cache:6379/0", HTTPAddr: ":80",
 		PoolMode: "transaction", SessionURL: "postgres://u:p@primary:5432/dropbell", ReplicaURL: "postgres://u:p@standby:5432/dropbell", ReplicaMaxLag: 2 * time.Second,
-		WorkerHTTPAddr: ":81", PublicURL: "https://drops.example", TrustedProxies: []string{"10.0.0.0/8", "192.168.0.7/32"}, LogLevel: "debug",
+		WorkerHTTPAddr: ":81", PublicURL: "https://drops.example", ShopOrigins: []string{"https://shop.example", "http://localhost:3000"}, TrustedProxies: []string{"10.0.0.0/8", "192.168.0.7/32"}, LogLevel: "debug",
 		JWTSecret: "0123456789abcdef0123456789abcdef", JWTIssuer: "iss", JWTAud: "aud", JWTMaxAge: 90 * time.Minute, AdminEmail: "a@example.com", AdminPassword: "correct horse",
 		AdminAPIKey: "dbk_abcdefghijklmnopqrst", SMTPURL: "smtps://u:p@mail:465?from=a@example.com", SMSURL: "https://sms.example/v1",
 		SMSToken: "tok", WebhookURL: "http://hook.example/", WebhookSecret: "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", VAPIDPublicKey: public, VAPIDPrivateKey: private,
@@ -160,6 +160,7 @@ func TestEachMistakeAlone(t *testing.T) {
 		"DATABASE_URL":              {"", "postgres://", "host=db user=u", "postgres://u:" + secret + "@%zz/x", "://" + secret, "postgres://u:" + secret + "@db/x?sslmode=perhaps"},
 		"REDIS_URL":                 {"", "redis://a,b", "redis://a,", "cache:6379", "redis://", "redis://:12/" + secret + "@cache", "redis://a/0?colour=red", "redis://a?colour=red,redis://b", "redis://a:1,b:x", "redis://a:1,:2", "a:1,redis://b:2"},
 		"PUBLIC_URL":                {"drops.example", "//drops.example", "https://a.example,https://b.example", "https://:443", "https://drops.example/?shop=1", "https://drops.example?", "https://drops.example/#" + secret, "https://ada:" + secret + "@drops.example"},
+		"SHOP_ORIGINS":              {"*", "shop.example", "https://shop.example/", "https://Shop.example", "https://*.shop.example", "http://shop.example", "https://ada:" + secret + "@shop.example", "https://a.example;https://b.example", "null"},
 		"HTTP_ADDR":                 {"8080", "127.0.0.1", "127.0.0.1:", "127.0.0.1:65536", "127.0.0.1:web-of-nobody"},
 		"WORKER_HTTP_ADDR":          {"::1:8081"},
 		"AUTH_JWKS_URL":             {"https://", "id.example/keys"},

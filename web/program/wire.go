@@ -306,7 +306,7 @@ func (p *program) handler(ctx context.Context) (http.Handler, error) {
 		r.Get("/metrics", http.NotFound)
 	}
 	r.Get("/.well-known/security.txt", p.securityText)
-	r.Mount("/api/v1", apiHandler)
+	p.mountShop(r, apiHandler)
 	r.Get("/openapi.json", apiHandler.ServeOpenAPI)
 	p.mountLinks(r)
 	if err := p.mountCallbacks(r); err != nil {
