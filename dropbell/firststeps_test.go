@@ -66,9 +66,9 @@ func TestFirstSteps(t *testing.T) {
 	s.until("claim", `"coupon_id"`, 0)
 }
 
-// serveAll runs both programs in this process until the test ends and returns
-// the address of web.
-func serveAll(t *testing.T) string {
+// serveAll runs both programs in this process, with more variables in pairs, until
+// the test ends and returns the address of web.
+func serveAll(t *testing.T, more ...string) string {
 	t.Helper()
 	ports := [2]string{}
 	for i := range ports {
@@ -82,8 +82,8 @@ func serveAll(t *testing.T) string {
 	out, ended := &journal{}, make(chan error, 1)
 	url, redis := localstack.Database(t), localstack.RedisServer(t).URL()
 	go func() {
-		ended <- command(ctx, []string{"all"}, environment("DATABASE_URL", url, "REDIS_URL", redis, "HTTP_ADDR", ports[0],
-			"WORKER_HTTP_ADDR", ports[1], "PUBLIC_URL", "http://"+ports[0], "ADMIN_API_KEY", stepsKey), out)
+		ended <- command(ctx, []string{"all"}, environment(append([]string{"DATABASE_URL", url, "REDIS_URL", redis, "HTTP_ADDR", ports[0],
+			"WORKER_HTTP_ADDR", ports[1], "PUBLIC_URL", "http://" + ports[0], "ADMIN_API_KEY", stepsKey}, more...)...), out)
 	}()
 	t.Cleanup(func() {
 		stop()

@@ -39,6 +39,8 @@ type Config struct {
 	TrustedProxies []string
 	LogLevel       string
 	MetricsToken   string
+	// ShopOrigins are the origins whose pages may call the API of end users.
+	ShopOrigins []string
 	// MetricsAddr is where web serves /metrics; empty = on HTTPAddr.
 	MetricsAddr string
 	// SecurityContact is where weaknesses are reported; empty = no security.txt.
@@ -56,8 +58,15 @@ type Config struct {
 	AdminPassword string
 	AdminAPIKey   string
 
-	SMTPURL         string
-	SMTPTLS         string // required or opportunistic
+	SMTPURL string
+	SMTPTLS string // required or opportunistic
+	// SMTPFeedback is the provider that is told what names a mail; empty = none is.
+	SMTPFeedback string
+	// SESTopics, SendGridKey, MailgunKey and PostmarkSecret verify what providers report.
+	SESTopics       []string
+	SendGridKey     string
+	MailgunKey      string
+	PostmarkSecret  string
 	SMS             SMS
 	WebhookURL      string
 	WebhookSecret   string
@@ -157,7 +166,7 @@ func Variables() []Variable {
 }
 
 func variables() []Variable {
-	return []Variable{
+	return append([]Variable{
 		{"DATABASE_URL", "", "PostgreSQL, required: postgres://user:password@host:port/database", required(databaseForm, database(func(c *Config) *string { return &c.DatabaseURL }))},
 		{"DATABASE_POOL_MODE", "session", "transaction: DATABASE_URL leads to a connection pooler, such as PgBouncer, in transaction mode; session: to the server itself, or to a pool in session mode", poolMode},
 		{"DATABASE_SESSION_URL", "", "with DATABASE_POOL_MODE=transaction: the server itself, or a pool in session mode, for worker migrate; empty = DATABASE_URL", orNone(database(func(c *Config) *string { return &c.SessionURL }))},
@@ -171,6 +180,7 @@ func variables() []Variable {
 		{"WORKER_CALLS", "app=1,email=4,sms=4,webpush=4,webhook=10", "how many calls of its provider each batch of a channel makes at a time, from 1 to 256; channels not named keep their default", perChannel(func(c *Config) *map[string]int { return &c.WorkerCalls }, usualCalls, 256)},
 		{"WORKER_HTTP_ADDR", "127.0.0.1:8081", "where worker serves /livez, /readyz and /metrics", listenAddress(func(c *Config) *string { return &c.WorkerHTTPAddr })},
 		{"PUBLIC_URL", "http://127.0.0.1:8080", "how browsers reach web, without query, fragment and user name; https makes cookies Secure", bareAddress(func(c *Config) *string { return &c.PublicURL }, "https://drops.example.com")},
+		{"SHOP_ORIGINS", "", "origins of shops whose pages may call the API with their users' tokens (CORS), separated by commas: https://shop.example.com; empty = none", origins},
 		{"TRUSTED_PROXIES", "", "networks or addresses whose X-Forwarded-For is believed, e.g. 10.0.0.0/8, separated by commas", proxies},
 		{"LOG_LEVEL", "info", "debug, info, warn or error", logLevel},
 		{"METRICS_TOKEN", "", "bearer token without which web and worker do not serve /metrics, at least 16 bytes; empty = everybody may read it", longEnough(func(c *Config) *string { return &c.MetricsToken }, 16)},
@@ -277,7 +287,7 @@ func variables() []Variable {
 			c.TraceRatio = n
 			return nil
 		}},
-	}
+	}, feedbackVariables()...)
 }
 
 // Load reads every variable. The error names all mistakes, a line each with
@@ -335,6 +345,7 @@ func (c Config) together() (wrong []error) {
 	all([]string{"OIDC_ISSUER", "OIDC_CLIENT_ID", "OIDC_CLIENT_SECRET"},
 		c.OIDCIssuer, c.OIDCClientID, c.OIDCClientSecret)
 	c.smsTogether(need)
+	need(c.LinkSecret != "" || !c.reported(), "LINK_SECRET is missing: it signs what names a mail in the reports of its provider")
 	all([]string{"WEBHOOK_URL", "WEBHOOK_SECRET"}, c.WebhookURL, c.WebhookSecret)
 	all([]string{"VAPID_PUBLIC_KEY", "VAPID_PRIVATE_KEY", "VAPID_SUBJECT"},
 		c.VAPIDPublicKey, c.VAPIDPrivateKey, c.VAPIDSubject)

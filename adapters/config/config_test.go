@@ -42,7 +42,7 @@ func TestDefaults(t *testing.T) {
 
 func TestEveryVariableIsRead(t *testing.T) {
 	got, err := config.Load(least("HTTP_ADDR", " :80 ", "WORKER_HTTP_ADDR", ":81", "PUBLIC_URL", "https://drops.example",
-		"TRUSTED_PROXIES", "10.0.0.0/8, ,192.168.0.7,", "LOG_LEVEL", "debug", "AUTH_JWT_SECRET", "0123456789abcdef0123456789abcdef",
+		"SHOP_ORIGINS", "https://shop.example, http://localhost:3000,", "TRUSTED_PROXIES", "10.0.0.0/8, ,192.168.0.7,", "LOG_LEVEL", "debug", "AUTH_JWT_SECRET", "0123456789abcdef0123456789abcdef",
 		"AUTH_JWT_ISSUER", "iss", "AUTH_JWT_AUDIENCE", "aud", "AUTH_JWT_MAX_AGE", "90m", "ADMIN_EMAIL", "a@example.com", "ADMIN_PASSWORD", "correct horse",
 		"ADMIN_API_KEY", "dbk_abcdefghijklmnopqrst", "SMTP_URL", "smtps://u:p@mail:465?from=a@example.com", "SMS_URL", "https://sms.example/v1",
 		"SMS_TOKEN", "tok", "WEBHOOK_URL", "http://hook.example/", "WEBHOOK_SECRET", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "VAPID_PUBLIC_KEY", public,
@@ -58,13 +58,15 @@ func TestEveryVariableIsRead(t *testing.T) {
 		"OTEL_EXPORTER_OTLP_ENDPOINT", "http://traces:4318", "OTEL_TRACES_SAMPLER_ARG", "0.25",
 		"CODE_KEYS", "1:"+strings.Repeat("QUJD", 8), "METRICS_TOKEN", "a token of 16 by..",
 		"EVENTS_KEY", "a key with at least thirty-two bytes,another key of thirty-two bytes!", "EVENTS_INSECURE", "on", "EVENTS_RETENTION_DAYS", "30",
-		"METRICS_ADDR", "127.0.0.1:9090", "SECURITY_CONTACT", "mailto:security@example.com", "SMTP_TLS", "required"))
+		"METRICS_ADDR", "127.0.0.1:9090", "SECURITY_CONTACT", "mailto:security@example.com", "SMTP_TLS", "required",
+		"SMTP_FEEDBACK", "ses", "SES_TOPICS", "arn:aws:sns:eu-west-1:123456789012:mail, arn:aws-cn:sns:cn-north-1:123456789012:mail.fifo,", "SENDGRID_WEBHOOK_KEY", sendGridKey,
+		"MAILGUN_WEBHOOK_KEY", "a key of 16 bytes", "POSTMARK_WEBHOOK_SECRET", "a word of 16 bytes"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := config.Config{DatabaseURL: "postgres://u:p@db:5432/dropbell", RedisURL: "redis://cache:6379/0", HTTPAddr: ":80",
 		PoolMode: "transaction", SessionURL: "postgres://u:p@primary:5432/dropbell", ReplicaURL: "postgres://u:p@standby:5432/dropbell", ReplicaMaxLag: 2 * time.Second,
-		WorkerHTTPAddr: ":81", PublicURL: "https://drops.example", TrustedProxies: []string{"10.0.0.0/8", "192.168.0.7/32"}, LogLevel: "debug",
+		WorkerHTTPAddr: ":81", PublicURL: "https://drops.example", ShopOrigins: []string{"https://shop.example", "http://localhost:3000"}, TrustedProxies: []string{"10.0.0.0/8", "192.168.0.7/32"}, LogLevel: "debug",
 		JWTSecret: "0123456789abcdef0123456789abcdef", JWTIssuer: "iss", JWTAud: "aud", JWTMaxAge: 90 * time.Minute, AdminEmail: "a@example.com", AdminPassword: "correct horse",
 		AdminAPIKey: "dbk_abcdefghijklmnopqrst", SMTPURL: "smtps://u:p@mail:465?from=a@example.com", SMS: config.SMS{Provider: "json", URL: "https://sms.example/v1", Token: "tok"},
 		WebhookURL: "http://hook.example/", WebhookSecret: "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", VAPIDPublicKey: public, VAPIDPrivateKey: private,
@@ -78,7 +80,9 @@ func TestEveryVariableIsRead(t *testing.T) {
 		TraceEndpoint: "http://traces:4318", TraceRatio: 0.25,
 		CodeKeys: "1:" + strings.Repeat("QUJD", 8), MetricsToken: "a token of 16 by..",
 		EventsKeys: []string{"a key with at least thirty-two bytes", "another key of thirty-two bytes!"}, EventsInsecure: true, RetainHooks: 30 * 24 * time.Hour,
-		MetricsAddr: "127.0.0.1:9090", SecurityContact: "mailto:security@example.com", SMTPTLS: "required"}
+		MetricsAddr: "127.0.0.1:9090", SecurityContact: "mailto:security@example.com", SMTPTLS: "required",
+		SMTPFeedback: "ses", SESTopics: []string{"arn:aws:sns:eu-west-1:123456789012:mail", "arn:aws-cn:sns:cn-north-1:123456789012:mail.fifo"}, SendGridKey: sendGridKey,
+		MailgunKey: "a key of 16 bytes", PostmarkSecret: "a word of 16 bytes"}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got\n%+v, want\n%+v", got, want)
 	}
@@ -108,6 +112,10 @@ const (
 	googleAccount = `{"type":"service_account","project_id":"p","private_key":"-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n","client_email":"a@p.example","token_uri":"https://oauth2.example/token"}`
 )
 
+// sendGridKey is a public key in the form in which SendGrid shows it; it was made for
+// this test.
+const sendGridKey = "MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEgyan75tlZBNetHMvOzMk7NjJxtaFeswkmwOPZOH7v49rkImD2ZterdVvMr3uIakJSJLsO7x8DlHU30cDlZ8JZA=="
+
 // secret is in every wrong value; no message may show it.
 const secret = "hunter2"
 
@@ -124,7 +132,8 @@ var mistakes = map[string]string{
 	"DATABASE_MAX_CONNS": "3", "RETENTION_DAYS": "-1", "AUDIT_RETENTION_DAYS": secret,
 	"CONSOLE_PASSWORDS": secret, "WORKER_ROLES": secret, "WORKER_CHANNELS": "app," + secret, "WORKER_BATCHES": "app=" + secret, "WORKER_CALLS": secret + "=1",
 	"EVENTS_KEY": secret, "EVENTS_INSECURE": secret, "EVENTS_RETENTION_DAYS": secret,
-	"OIDC_ISSUER":                 "ldap://" + secret,
+	"OIDC_ISSUER":   "ldap://" + secret,
+	"SMTP_FEEDBACK": secret, "SES_TOPICS": "arn:aws:sqs:" + secret, "SENDGRID_WEBHOOK_KEY": secret, "MAILGUN_WEBHOOK_KEY": secret, "POSTMARK_WEBHOOK_SECRET": secret,
 	"OTEL_EXPORTER_OTLP_ENDPOINT": secret, "OTEL_TRACES_SAMPLER_ARG": secret,
 }
 
@@ -151,6 +160,7 @@ func TestEachMistakeAlone(t *testing.T) {
 		"DATABASE_URL":              {"", "postgres://", "host=db user=u", "postgres://u:" + secret + "@%zz/x", "://" + secret, "postgres://u:" + secret + "@db/x?sslmode=perhaps"},
 		"REDIS_URL":                 {"", "redis://a,b", "redis://a,", "cache:6379", "redis://", "redis://:12/" + secret + "@cache", "redis://a/0?colour=red", "redis://a?colour=red,redis://b", "redis://a:1,b:x", "redis://a:1,:2", "a:1,redis://b:2"},
 		"PUBLIC_URL":                {"drops.example", "//drops.example", "https://a.example,https://b.example", "https://:443", "https://drops.example/?shop=1", "https://drops.example?", "https://drops.example/#" + secret, "https://ada:" + secret + "@drops.example"},
+		"SHOP_ORIGINS":              {"*", "shop.example", "https://shop.example/", "https://Shop.example", "https://*.shop.example", "http://shop.example", "https://ada:" + secret + "@shop.example", "https://a.example;https://b.example", "null"},
 		"HTTP_ADDR":                 {"8080", "127.0.0.1", "127.0.0.1:", "127.0.0.1:65536", "127.0.0.1:web-of-nobody"},
 		"WORKER_HTTP_ADDR":          {"::1:8081"},
 		"AUTH_JWKS_URL":             {"https://", "id.example/keys"},
@@ -203,6 +213,7 @@ func TestWhatBelongsTogether(t *testing.T) {
 		{"a webhook without a secret", []string{"WEBHOOK_URL", "https://x.example"}, "WEBHOOK_URL and WEBHOOK_SECRET"},
 		{"a secret without a webhook", []string{"WEBHOOK_SECRET", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"}, "WEBHOOK_URL and WEBHOOK_SECRET belong together; not set: WEBHOOK_URL"},
 		{"keys of two pairs", []string{"VAPID_PUBLIC_KEY", public, "VAPID_PRIVATE_KEY", another, "VAPID_SUBJECT", "mailto:a@example.com"}, "does not belong to VAPID_PRIVATE_KEY"},
+		{"reports of mails that nothing names", []string{"MAILGUN_WEBHOOK_KEY", "a key of 16 bytes"}, "LINK_SECRET is missing"},
 		{"sms without a token", []string{"SMS_URL", "https://x.example"}, "SMS_TOKEN"},
 		{"an unknown provider of sms", []string{"SMS_PROVIDER", "carrier-pigeon"}, "SMS_PROVIDER"},
 		{"twilio without an account", []string{"SMS_PROVIDER", "twilio", "SMS_KEY_SECRET", "x", "SMS_FROM", "MG1"}, "SMS_KEY_ID"},

@@ -151,6 +151,22 @@ func securityContact(c *Config, v string) error {
 	return errors.New("must be mailto:security@example.com, or an https:// address")
 }
 
+// origins reads origins as browsers send them, separated by commas.
+func origins(c *Config, v string) error {
+	for one := range strings.SplitSeq(v, ",") {
+		if one = strings.TrimSpace(one); one == "" {
+			continue
+		}
+		u, err := url.Parse(one)
+		if err != nil || u.Hostname() == "" || u.Scheme+"://"+u.Host != one || one != strings.ToLower(one) || strings.ContainsAny(u.Host, "*\"' ") ||
+			u.Scheme != "https" && (u.Scheme != "http" || !loopback(u.Hostname())) {
+			return errors.New("must be origins such as https://shop.example.com, in lower case, without a path, separated by commas; http:// is for this machine alone (localhost, 127.0.0.1, [::1])")
+		}
+		c.ShopOrigins = append(c.ShopOrigins, one)
+	}
+	return nil
+}
+
 // listenAddress reads where a program listens: host:port, with the host left
 // out on all of the machine's addresses.
 func listenAddress(field func(*Config) *string) reader {

@@ -83,7 +83,7 @@ func TestReportsComeInAnyOrder(t *testing.T) {
 	}
 }
 
-// Reports about nobody's message change nothing and are no error: the provider would
+// Reports about no known message change nothing and are no error: the provider would
 // repeat them for days.
 func TestReportsOfNoMessageAreIgnored(t *testing.T) {
 	w := newFixture(t)

@@ -26,6 +26,11 @@ Dropbell is running.
                    %s
   Logs and data    %s
 `, url, s.get("ADMIN_EMAIL"), password(s), url, url, s.catcher, local)
+	if s.shop != "" {
+		fmt.Fprintf(&b, `  Demo shop        http://%s
+                   what an end user sees, from a reminder to a paid coupon
+`, s.shop)
+	}
 	printOffer(&b, url, o)
 	b.WriteString(`
 Ctrl-C stops everything and keeps the data.

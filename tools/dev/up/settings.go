@@ -30,6 +30,7 @@ type settings struct {
 	given   func(string) string
 	chosen  map[string]string
 	catcher string // base URL
+	shop    string // host:port of the demo shop; "" = there is none
 }
 
 func newSettings(given func(string) string) *settings {

@@ -60,7 +60,8 @@ func (s *stack) start(ctx context.Context) error {
 	}
 	// Ports are chosen right before they are used: while web and worker are
 	// built, another program might take them.
-	if err := inTurn(ctx, timed("the database is migrated", s.migrate), s.choosePorts, s.startServices, timed("web and worker are ready", s.awaitReady)); err != nil {
+	if err := inTurn(ctx, timed("the database is migrated", s.migrate), s.choosePorts, s.chooseShop, s.startServices,
+		timed("web and worker are ready", s.awaitReady), s.startShop); err != nil {
 		return err
 	}
 	if err := s.settings.record(); err != nil {

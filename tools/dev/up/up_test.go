@@ -25,6 +25,9 @@ func TestUp(t *testing.T) {
 	if info, err := os.Stat(filepath.Join(c.dir, local, "secrets.env")); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("secrets: %v %v", info, err)
 	}
+	if pages := get(s.find(t, `Demo shop +(http://\S+)`)); !strings.Contains(pages, url+"/components/v1.js") {
+		t.Errorf("the demo shop: %.200s", pages)
+	}
 	c.checkSecond(t, up)
 	c.checkRevival(t, s, url)
 	pids := append(c.servers(t), s.cmd.Process.Pid)

@@ -1,0 +1,74 @@
+// A small shop in Node.js: a page with the web components, tokens for it, coupons at
+// payment, and webhooks. README.md says how it is run.
+import { createServer } from "node:http";
+import { Dropbell, Problem } from "@dropbell/sdk";
+import { SignatureError, userToken, verify } from "@dropbell/sdk/webhooks";
+
+const { ADDR = "127.0.0.1:4001", DROPBELL_URL: server, DROPBELL_KEY: credential, DROPBELL_USER_SECRET: secret, DROPBELL_WEBHOOK_SECRET: hookSecret } = process.env;
+const client = new Dropbell({ server, credential }); // the key has the scope payment
+
+const page = (drop) => `<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>A Node shop</title>
+<script type="module" src="${server}/components/v1.js"></script>
+<h1>Tea</h1>
+<dropbell-countdown template="${drop}" token-url="/dropbell-token"></dropbell-countdown>
+<dropbell-reserve template="${drop}" token-url="/dropbell-token"></dropbell-reserve>
+<dropbell-claim template="${drop}" token-url="/dropbell-token"></dropbell-claim>
+<dropbell-inbox token-url="/dropbell-token"></dropbell-inbox>`;
+
+// The user who is signed in. A shop has its own sessions.
+const userOf = (request) => /(?:^|; )user=(\d+)/.exec(request.headers.cookie ?? "")?.[1];
+
+// The coupon is locked before the money is taken, used once it is there, and released
+// if it is not. Each step may be repeated.
+async function pay(user, { order_id, coupon_id, amount }) {
+  const path = { id: coupon_id };
+  const { data } = await client.post("/coupons/{id}/lock", { path, body: { order_id, order_amount: amount, user_id: user } });
+  const paid = amount - (data.discount ?? 0);
+  try {
+    await charge(order_id, paid);
+  } catch (error) {
+    await client.post("/coupons/{id}/release", { path, body: { order_id } });
+    throw error;
+  }
+  await client.post("/coupons/{id}/confirm", { path, body: { order_id } });
+  return { order_id, paid };
+}
+
+// Takes the money. Here it does not.
+async function charge(order, amount) {}
+
+const routes = {
+  "GET /": (request) => [200, page(new URL(request.url, "http://shop").searchParams.get("drop")?.match(/^\d+$/)?.[0] ?? "1")],
+  "GET /dropbell-token": (request) => {
+    const user = userOf(request);
+    return user ? [200, { token: userToken({ secret }, user) }] : [401, { code: "signed_out" }];
+  },
+  "POST /pay": async (request, body) => [200, await pay(userOf(request), JSON.parse(body))],
+  "POST /hooks": (request, body) => {
+    const event = verify(hookSecret, request.headers, body);
+    console.log(event.id, event.type, event.subject); // a shop stores it first, under a unique key: events may come twice
+    return [204];
+  },
+};
+
+async function handle(request, response) {
+  let status, answer;
+  try {
+    const parts = [];
+    for await (const part of request) parts.push(part);
+    const route = routes[`${request.method} ${request.url.split("?")[0]}`];
+    [status, answer] = route ? await route(request, Buffer.concat(parts)) : [404, { code: "not_found" }];
+  } catch (error) {
+    console.error(error.message);
+    if (error instanceof SignatureError) [status, answer] = [401, { code: "signature" }];
+    else if (error instanceof SyntaxError) [status, answer] = [400, { code: "not_json" }];
+    else if (error instanceof Problem) [status, answer] = [error.code === "coupon_not_usable" ? 409 : 502, { code: error.code }];
+    else [status, answer] = [500, { code: "internal" }];
+  }
+  const html = typeof answer === "string";
+  response.writeHead(status, { "Content-Type": html ? "text/html; charset=utf-8" : "application/json", "Cache-Control": "no-store" });
+  response.end(html ? answer : answer && JSON.stringify(answer));
+}
+
+const [host, port] = ADDR.split(":");
+createServer(handle).listen(Number(port), host, () => console.log(`listening on http://${ADDR}`));

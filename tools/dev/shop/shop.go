@@ -1,0 +1,207 @@
+// Package shop is a demo shop: what end users see, from reserving a reminder to
+// paying with the coupon. It is a shop's backend as its engineers would write it:
+// it signs tokens of its users, uses the Go SDK with a service key at payment, and
+// verifies webhooks. Its pages use the web components. Orders are kept in memory.
+package shop
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"html/template"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	dropbell "dropbell/sdk/go"
+)
+
+// Number is the shop's number in Dropbell.
+const Number = "20"
+
+// Config is what the shop is started with.
+type Config struct {
+	Addr   string // host:port to listen on
+	Server string // address of Dropbell, such as http://127.0.0.1:8080
+	Key    string // service key with every scope
+	Tokens dropbell.UserTokens
+	Log    *slog.Logger
+}
+
+// Shop serves the pages of the shop. [New] makes it, [Shop.Start] lets it listen.
+type Shop struct {
+	config  Config
+	address string // of the shop itself
+	client  *dropbell.Client
+	pages   *template.Template
+	server  *http.Server
+	hooks   hooks
+
+	mu     sync.Mutex
+	drop   string // id of the newest drop; "" = none
+	orders map[string]order
+}
+
+//go:embed files
+var files embed.FS
+
+// New returns a shop that is reached at address.
+func New(c Config, address string) (*Shop, error) {
+	client, err := dropbell.New(c.Server, dropbell.ServiceKey(c.Key), dropbell.WithTries(8))
+	if err != nil {
+		return nil, err
+	}
+	pages, err := template.New("").Funcs(template.FuncMap{"yuan": yuan}).ParseFS(files, "files/*.html")
+	if err != nil {
+		return nil, err
+	}
+	return &Shop{config: c, address: address, client: client, pages: pages, orders: map[string]order{}}, nil
+}
+
+// Start listens on the configured address and gets the shop known to Dropbell, which
+// must answer by then.
+func Start(ctx context.Context, c Config) (*Shop, error) {
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", c.Addr)
+	if err != nil {
+		return nil, err
+	}
+	s, err := New(c, "http://"+listener.Addr().String())
+	if err != nil {
+		listener.Close()
+		return nil, err
+	}
+	s.server = &http.Server{Handler: s.Handler(), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: 30 * time.Second}
+	go func() {
+		if err := s.server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			c.Log.Error("the demo shop has ended", "err", err)
+		}
+	}()
+	if err := s.Register(ctx); err != nil {
+		// The pages work without; the log of events stays empty.
+		c.Log.Warn("the demo shop is not registered completely", "err", err)
+	}
+	return s, nil
+}
+
+// Close ends the shop.
+func (s *Shop) Close(ctx context.Context) error { return s.server.Shutdown(ctx) }
+
+// Handler returns the shop's pages.
+func (s *Shop) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /{$}", s.product)
+	mux.HandleFunc("GET /token", s.token)
+	mux.HandleFunc("GET /checkout", s.checkout)
+	mux.HandleFunc("POST /orders", s.pay)
+	mux.HandleFunc("GET /orders/{id}", s.receipt)
+	mux.HandleFunc("POST /orders/{id}/refund", s.refund)
+	mux.HandleFunc("POST /drops", s.openDrop)
+	mux.HandleFunc("POST /another-user", s.anotherUser)
+	mux.HandleFunc("GET /events", s.events)
+	mux.Handle("POST /hooks", &s.hooks)
+	mux.Handle("GET /files/", http.FileServerFS(files))
+	protect := http.NewCrossOriginProtection()
+	protect.AddInsecureBypassPattern("POST /hooks") // Dropbell's, which are signed
+	return s.headers(protect.Handler(mux))
+}
+
+// headers sets the policy that a page with the components needs: its scripts come
+// from the shop and from Dropbell, and it may call both.
+func (s *Shop) headers(next http.Handler) http.Handler {
+	policy := fmt.Sprintf("default-src 'self'; script-src 'self' %[1]s; connect-src 'self' %[1]s; frame-ancestors 'none'; base-uri 'none'; form-action 'self'", s.config.Server)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Security-Policy", policy)
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		next.ServeHTTP(w, r)
+	})
+}
+
+const userCookie = "demo_shop_user"
+
+// user returns the id of the page's user. A new visitor is signed in as a new user.
+func (s *Shop) user(w http.ResponseWriter, r *http.Request) string {
+	if c, err := r.Cookie(userCookie); err == nil {
+		if id, err := strconv.ParseInt(c.Value, 10, 64); err == nil && id > 0 {
+			return c.Value
+		}
+	}
+	return newUser(w)
+}
+
+func newUser(w http.ResponseWriter) string {
+	id := strconv.FormatInt(2_000_000+rand.Int64N(7_000_000), 10)
+	http.SetCookie(w, &http.Cookie{Name: userCookie, Value: id, Path: "/", HttpOnly: true, SameSite: http.SameSiteLaxMode, MaxAge: 30 * 24 * 3600})
+	return id
+}
+
+func (s *Shop) anotherUser(w http.ResponseWriter, r *http.Request) {
+	newUser(w)
+	http.Redirect(w, r, "/", http.StatusSeeOther)
+}
+
+// token is where the components get the token of the signed-in user.
+func (s *Shop) token(w http.ResponseWriter, r *http.Request) {
+	c, err := r.Cookie(userCookie)
+	if err != nil {
+		http.Error(w, "nobody is signed in", http.StatusUnauthorized)
+		return
+	}
+	token, err := s.config.Tokens.Sign(c.Value, time.Now(), time.Hour)
+	if err != nil {
+		http.Error(w, "no token", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	fmt.Fprintf(w, `{"token":%q}`, token)
+}
+
+// page is what every page shows.
+type page struct {
+	Lang, Server, User string
+	Product            product
+	Drop               string // id; "" = none
+	Error              string
+	Coupons            []coupon
+	Order              order
+	Events             []seen
+}
+
+func (s *Shop) page(w http.ResponseWriter, r *http.Request) page {
+	lang := "en"
+	if strings.HasPrefix(r.Header.Get("Accept-Language"), "zh") {
+		lang = "zh-CN"
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return page{Lang: lang, Server: s.config.Server, User: s.user(w, r), Product: tea(), Drop: s.drop}
+}
+
+func (s *Shop) render(w http.ResponseWriter, name string, p page) {
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	if err := s.pages.ExecuteTemplate(w, name, p); err != nil {
+		s.config.Log.Warn("a page of the demo shop", "page", name, "err", err)
+	}
+}
+
+func (s *Shop) product(w http.ResponseWriter, r *http.Request) {
+	p := s.page(w, r)
+	p.Error = r.URL.Query().Get("error")
+	s.render(w, "product.html", p)
+}
+
+func (s *Shop) events(w http.ResponseWriter, r *http.Request) {
+	p := s.page(w, r)
+	p.Events = s.hooks.list()
+	s.render(w, "events.html", p)
+}
+
+// yuan writes an amount of minor units.
+func yuan(minor int64) string { return fmt.Sprintf("¥%d.%02d", minor/100, minor%100) }

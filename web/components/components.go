@@ -1,0 +1,65 @@
+// Package components serves the web components of shops' pages: one script without
+// dependencies, at an address that stays the same.
+package components
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	_ "embed"
+	"encoding/base64"
+	"net/http"
+	"strconv"
+	"strings"
+)
+
+// Path is the address of the script. A change that a shop's page would have to follow
+// gets another one.
+const Path = "/components/v1.js"
+
+// caching lets browsers keep the script for a day, and for a week while they look
+// for a newer one.
+const caching = "public, max-age=86400, stale-while-revalidate=604800"
+
+//go:embed v1.js
+var script []byte
+
+// Handler serves the script to pages of every origin.
+type Handler struct {
+	packed []byte // by gzip
+	tag    string
+}
+
+// New returns a handler.
+func New() *Handler {
+	var b bytes.Buffer
+	z, _ := gzip.NewWriterLevel(&b, gzip.BestCompression)
+	_, _ = z.Write(script) // a buffer takes everything
+	_ = z.Close()
+	sum := sha256.Sum256(script)
+	return &Handler{packed: b.Bytes(), tag: base64.RawURLEncoding.EncodeToString(sum[:9])}
+}
+
+// ServeHTTP answers the script.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	head, content, tag := w.Header(), script, `"`+h.tag+`"`
+	head.Set("Content-Type", "text/javascript; charset=utf-8")
+	head.Set("Cache-Control", caching)
+	head.Set("Access-Control-Allow-Origin", "*")
+	head.Set("Cross-Origin-Resource-Policy", "cross-origin")
+	head.Add("Vary", "Accept-Encoding")
+	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+		content, tag = h.packed, `"`+h.tag+`-gzip"`
+		head.Set("Content-Encoding", "gzip")
+	}
+	head.Set("ETag", tag)
+	if r.Header.Get("If-None-Match") == tag {
+		head.Del("Content-Encoding")
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	head.Set("Content-Length", strconv.Itoa(len(content)))
+	if r.Method != http.MethodHead {
+		_, _ = w.Write(content) // the client may be gone
+	}
+}

@@ -1,0 +1,635 @@
+// The web components of Dropbell for pages of shops: <dropbell-countdown>,
+// <dropbell-reserve>, <dropbell-claim> and <dropbell-inbox>. Attributes, parts,
+// properties and events are in docs/shop.md. No dependencies, no build.
+
+const texts = {
+  en: {
+    loading: "Loading …", opensIn: "Opens in", opensAt: "Opens {at}", open: "Open now", sold_out: "Sold out", paused: "Paused for a moment",
+    closed: "This has ended", cancelled: "This was cancelled", days: "{n} d", left: "{n} to go",
+    hour: "less than an hour", minutes: "less than ten minutes", minute: "less than a minute", seconds: "ten seconds",
+    remind: "Remind me {n} minutes before", reminded: "You will be reminded {n} minutes before", stop: "Press again to cancel the reminder.",
+    sent: "You were reminded", late: "Too late for this reminder", noReminder: "No reminder here",
+    claim: "Get the coupon", arm: "Get it when it opens", armed: "You will get in line as it opens", disarm: "Press again if you changed your mind.",
+    claiming: "Getting your coupon …", waiting: "No answer yet. Trying again …", owned: "The coupon is yours", used: "You have used the coupon",
+    locked: "The coupon is in your order", expired: "Your coupon has expired", refused: "This is not possible right now.",
+    limit_reached: "You have had yours", signIn: "Sign in first", failed: "That did not work. Please try again.",
+    inbox: "Messages", none: "No messages yet.", unread: "{n} unread", read: "Mark all as read", older: "Older messages", fresh: "New message: {text}", go: "Go to the offer",
+  },
+  zh: {
+    loading: "加载中…", opensIn: "距开抢", opensAt: "{at} 开抢", open: "正在开抢", sold_out: "已抢光", paused: "暂停片刻",
+    closed: "活动已结束", cancelled: "活动已取消", days: "{n} 天", left: "还有 {n}",
+    hour: "不到一小时", minutes: "不到十分钟", minute: "不到一分钟", seconds: "十秒",
+    remind: "提前 {n} 分钟提醒我", reminded: "将提前 {n} 分钟提醒您", stop: "再按一次取消提醒。",
+    sent: "已提醒您", late: "已来不及提醒", noReminder: "此处无法提醒",
+    claim: "领取优惠券", arm: "开抢时自动领取", armed: "开抢时将为您排队", disarm: "如改变主意，请再按一次。",
+    claiming: "正在领取…", waiting: "尚无答复，正在重试…", owned: "优惠券已到手", used: "优惠券已使用",
+    locked: "优惠券已用于您的订单", expired: "优惠券已过期", refused: "暂时无法办理。",
+    limit_reached: "您已领过", signIn: "请先登录", failed: "操作未成功，请重试。",
+    inbox: "消息", none: "暂无消息。", unread: "{n} 条未读", read: "全部标为已读", older: "更早的消息", fresh: "新消息：{text}", go: "查看优惠",
+  },
+};
+
+const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
+const some = (ms) => ms / 2 + Math.random() * ms / 2;
+// Storage may be forbidden; then a reload in the middle of a claim forgets its key.
+const storage = (name, area = "localStorage") => ({
+  get: () => { try { return window[area].getItem(name); } catch { return null; } },
+  set: (v) => { try { v === null ? window[area].removeItem(name) : window[area].setItem(name, v); } catch { /* see above */ } },
+});
+
+let settings = {};
+/** Sets what elements have no attribute for: server, and token, a function that returns a token of the user, or null without a user. */
+export function configure(more) {
+  settings = { ...settings, ...more };
+  clients.clear();
+  for (const element of connected) element.restart();
+}
+
+class Refusal extends Error {
+  constructor(status, code, after) { super(code); this.status = status; this.code = code; this.after = after; }
+}
+
+// Client calls one server for one user.
+class Client {
+  low = -Infinity; high = Infinity; // the server's clock is ahead by so many ms
+  drops = new Map();
+  constructor(server, source) { this.base = server.replace(/\/+$/, "") + "/api/v1"; this.source = source; }
+
+  now() { return Date.now() + (this.low > -Infinity ? (this.low + this.high) / 2 : 0); }
+
+  observe(sent, date) {
+    const at = Date.parse(date ?? "");
+    if (Number.isNaN(at)) return;
+    let low = at - Date.now(), high = at + 1000 - sent;
+    if (Math.max(low, this.low) <= Math.min(high, this.high)) { low = Math.max(low, this.low); high = Math.min(high, this.high); }
+    this.low = low; this.high = high;
+  }
+
+  // token returns the user's token; null = no user is signed in.
+  token(fresh) {
+    if (fresh || !this.known) {
+      const known = this.known = (async () => (await this.source()) || null)();
+      known.catch(() => { if (this.known === known) this.known = undefined; });
+    }
+    return this.known;
+  }
+
+  // user is the id in the token.
+  async user() {
+    try { return JSON.parse(atob((await this.token()).split(".")[1].replace(/-/g, "+").replace(/_/g, "/"))).sub; } catch { return ""; }
+  }
+
+  // once sends a request one time and returns the answer of 2xx.
+  async once(method, path, { body, key, open, headers = {}, signal } = {}) {
+    for (const fresh of [false, true]) {
+      const all = { ...headers };
+      const token = open ? null : await this.token(fresh);
+      if (!open && !token) throw new Refusal(401, "unauthenticated", 0);
+      if (token) all.Authorization = "Bearer " + token;
+      if (key) all["Idempotency-Key"] = key;
+      if (body) all["Content-Type"] = "application/json";
+      const sent = Date.now();
+      const answer = await fetch(this.base + path, { method, headers: all, body: body && JSON.stringify(body), signal, credentials: "omit", cache: "no-store" });
+      if (!answer.headers.get("Age")) this.observe(sent, answer.headers.get("Date"));
+      if (answer.ok) return answer;
+      const problem = await answer.json().catch(() => ({}));
+      if (answer.status === 401 && !open && !fresh) continue;
+      throw new Refusal(answer.status, problem.code ?? "", 1000 * (Number(answer.headers.get("Retry-After")) || 0));
+    }
+  }
+
+  // call repeats a request until it is answered, a few times.
+  async call(method, path, options = {}) {
+    for (let attempt = 0; ; attempt++) {
+      try {
+        const answer = await this.once(method, path, options);
+        return answer.status === 204 ? undefined : await answer.json();
+      } catch (error) {
+        if (!passing(error) || attempt >= 4 || options.signal?.aborted) throw error;
+        await sleep(pause(error, attempt));
+      }
+    }
+  }
+
+  drop(id) {
+    if (!this.drops.has(id)) this.drops.set(id, new Drop(this, id));
+    return this.drops.get(id);
+  }
+}
+
+// passing reports whether the same request may succeed a moment later.
+const passing = (error) => !(error instanceof Refusal) || [429, 502, 503, 504].includes(error.status) || error.code === "idempotency_in_progress";
+const pause = (error, attempt) => Math.max(error.after ?? 0, 200) + some(Math.min(250 * 2 ** attempt, 10_000));
+
+// Drop is what is known about a drop and the user's part in it; elements of one page share it.
+class Drop {
+  template; // undefined = not known yet
+  reservation; // null = none
+  coupons; // of this drop; undefined = not known yet
+  claim = ""; // "", claiming, waiting, or the code of a refusal
+  armed = false;
+  elements = new Set();
+
+  constructor(client, id) {
+    this.client = client;
+    this.id = id;
+    this.shown = () => { if (!document.hidden) this.refresh(true); };
+  }
+
+  add(element) {
+    this.elements.add(element);
+    if (this.elements.size === 1) {
+      document.addEventListener("visibilitychange", this.shown);
+      this.tick();
+    }
+    this.refresh(true);
+  }
+
+  remove(element) {
+    this.elements.delete(element);
+    if (this.elements.size > 0) return;
+    document.removeEventListener("visibilitychange", this.shown);
+    clearTimeout(this.ticking);
+    clearTimeout(this.polling);
+  }
+
+  changed() { for (const e of this.elements) e.render(); }
+
+  // left is how many ms are left until the opening; negative afterwards.
+  left() { return Date.parse(this.template.opens_at) - this.client.now(); }
+
+  // state is the drop's, by the server's clock: what was read may be older.
+  state() {
+    const { state, closes_at } = this.template;
+    if (state === "scheduled" && this.left() <= 0) return "open";
+    if (state === "open" && this.left() > 0) return "scheduled";
+    if (state === "open" && this.client.now() >= Date.parse(closes_at)) return "closed";
+    return state;
+  }
+
+  // refresh reads the drop, and with user what is the user's, and plans the next time,
+  // apart from that of other pages.
+  async refresh(user) {
+    clearTimeout(this.polling);
+    const wants = (part) => user && [...this.elements].some((e) => e.constructor.needs === part);
+    const tasks = [this.client.call("GET", `/templates/${this.id}`, { open: true }).then((t) => { this.template = t; }, (e) => { this.missing = e.code === "template_not_found"; })];
+    if (wants("reservation")) tasks.push(this.readReservation());
+    if (wants("coupons")) tasks.push(this.readCoupons().then(() => this.resume()));
+    await Promise.allSettled(tasks);
+    this.changed();
+    if (this.elements.size === 0) return;
+    const left = this.template ? this.left() : 0;
+    const next = left > 600_000 ? 240_000 : left > 60_000 ? 60_000 : 15_000;
+    this.polling = setTimeout(() => (document.hidden ? 0 : this.refresh(this.template === undefined)), some(2 * next) * 0.75);
+  }
+
+  async readReservation() {
+    try { this.reservation = await this.client.call("GET", `/reservations/${this.id}`); this.signedOut = false; } catch (e) {
+      if (e.code === "not_reserved") { this.reservation = null; this.signedOut = false; }
+      if (e.code === "unauthenticated") this.signedOut = true;
+    }
+  }
+
+  async readCoupons() {
+    try {
+      let before = "", found = [];
+      do {
+        const page = await this.client.call("GET", "/coupons?limit=100" + (before && "&before=" + before));
+        found.push(...page.coupons.filter((c) => c.template_id === this.id && c.state !== "revoked"));
+        before = page.next ?? "";
+      } while (before && found.length === 0);
+      this.coupons = found;
+      this.signedOut = false;
+    } catch (e) {
+      if (e.code === "unauthenticated") this.signedOut = true;
+      else this.coupons ??= []; // the claim itself will say it
+    }
+  }
+
+  // tick redraws at each whole second before the opening, and starts an armed claim.
+  tick() {
+    clearTimeout(this.ticking);
+    if (this.elements.size === 0) return;
+    const left = this.template ? this.left() : 1000;
+    if (this.template) this.changed();
+    if (this.template && this.armed && this.state() === "open") this.start();
+    this.ticking = setTimeout(() => this.tick(), left > 0 ? Math.min(left % 1000 + 5, 1005) : 1000);
+  }
+
+  async keys() {
+    const name = `dropbell:${this.client.base}:${this.id}:${await this.client.user()}`;
+    return { key: storage(name), arm: storage(name, "sessionStorage") };
+  }
+
+  async arm(on) {
+    this.armed = on;
+    this.changed();
+    (await this.keys()).arm.set(on ? "armed" : null);
+  }
+
+  // resume goes on with what a reload interrupted: a claim without an answer, with its
+  // key, which gets what was issued; and a claim that waits for the opening.
+  async resume() {
+    if (this.claim || this.signedOut) return;
+    const { key, arm } = await this.keys();
+    if (key.get()) this.start(0);
+    else if (arm.get() && this.coupons?.length === 0) { this.armed = true; this.changed(); }
+  }
+
+  // start claims a coupon and repeats the request until it is decided. An armed claim
+  // waits a random moment, so that those of all pages do not come at once.
+  async start(jitter = this.armed ? 1500 * Math.random() : 0) {
+    if (this.claim === "claiming" || this.claim === "waiting") return;
+    this.claim = "claiming";
+    this.armed = false;
+    this.changed();
+    const { key: stored, arm } = await this.keys();
+    arm.set(null);
+    const key = stored.get() ?? crypto.randomUUID();
+    stored.set(key);
+    await sleep(jitter);
+    let outcome;
+    for (let attempt = 0; outcome === undefined; attempt++) {
+      try {
+        const answer = await (await this.client.once("POST", "/claims", { body: { template_id: this.id }, key })).json();
+        if (answer.state === "issued") outcome = "";
+        else if (answer.state === "failed") outcome = answer.reason || "refused";
+        else await sleep(some(1000));
+      } catch (e) {
+        if (e.code === "not_started" && this.left() < 3000) await sleep(Math.max(this.left(), 0) + some(500));
+        else if (passing(e)) {
+          if (attempt > 1) { this.claim = "waiting"; this.changed(); }
+          await sleep(pause(e, attempt));
+        } else outcome = e.code || "refused";
+      }
+    }
+    stored.set(null);
+    this.claim = outcome;
+    if (outcome === "" || outcome === "limit_reached") await this.readCoupons();
+    this.changed();
+    for (const e of this.elements) {
+      if (e.constructor.needs === "coupons") e.tell(outcome === "" ? "claimed" : "refused", outcome === "" ? { coupon: this.coupons?.[0] } : { code: outcome });
+    }
+    this.refresh();
+  }
+}
+
+const clients = new Map(), connected = new Set();
+const sheet = new CSSStyleSheet();
+sheet.replaceSync(`
+:host{display:inline-block;font:var(--dropbell-font,inherit);color:var(--dropbell-color,inherit)}
+:host([hidden]){display:none}
+button{font:inherit;font-weight:600;min-height:2.75rem;padding:.5em 1.25em;border:2px solid transparent;border-radius:var(--dropbell-radius,.6em);
+ background:var(--dropbell-accent,#0a58ca);color:var(--dropbell-on-accent,#fff);cursor:pointer;max-width:100%}
+button.quiet,button[aria-pressed=true]{background:transparent;color:inherit;border-color:currentColor}
+button[aria-disabled=true]{background:var(--dropbell-muted,#6c757d33);color:inherit;cursor:default}
+button:focus-visible,a:focus-visible{outline:3px solid var(--dropbell-focus,currentColor);outline-offset:2px}
+[part=status]{margin:0;font-size:.875em}
+[part=status]:not(:empty){margin-top:.4em}
+.away{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%);white-space:nowrap}
+[part=time]{font-variant-numeric:tabular-nums;font-weight:700;font-size:1.5em}
+ul{list-style:none;margin:.5em 0;padding:0}
+li{border-top:1px solid color-mix(in srgb,currentColor 20%,transparent);padding:.75em 0;overflow-wrap:anywhere}
+li p{margin:0;white-space:pre-line}
+li [part=title]{font-weight:600}
+li[part~=unread] [part=title]::before{content:"● ";color:var(--dropbell-accent,currentColor)}
+[part=head]{display:flex;flex-wrap:wrap;gap:.5em 1em;align-items:center;justify-content:space-between}
+h2{font-size:1.1em;margin:0}
+a{color:inherit}
+@media (prefers-reduced-motion:no-preference){button{transition:background .15s}}`);
+
+const make = (tag, part, more = {}) => Object.assign(document.createElement(tag), more, part && { part });
+const write = (node, text) => { if (node.textContent !== text) node.textContent = text; };
+
+class Base extends HTMLElement {
+  static observedAttributes = ["template", "shop", "server", "token-url", "channel", "minutes", "lang", "limit"];
+  #token;
+
+  /** token is a function that returns a token of the user; see configure. */
+  get token() { return this.#token; }
+  set token(source) { this.#token = source; this.restart(); }
+
+  connectedCallback() {
+    connected.add(this);
+    if (!this.shadowRoot) {
+      this.attachShadow({ mode: "open" }).adoptedStyleSheets = [sheet];
+      this.build(this.shadowRoot);
+    }
+    this.restart();
+  }
+
+  disconnectedCallback() { connected.delete(this); this.stop(); }
+
+  attributeChangedCallback(_, before, after) { if (before !== after) this.restart(); }
+
+  restart() {
+    if (!connected.has(this)) return;
+    this.stop();
+    const tag = (this.closest("[lang]")?.lang || navigator.language).toLowerCase();
+    this.locale = tag.startsWith("zh") ? "zh-CN" : tag.startsWith("en") ? tag : "en";
+    this.words = tag.startsWith("zh") ? texts.zh : texts.en;
+    this.shadowRoot.firstElementChild.lang = this.locale;
+    const server = this.getAttribute("server") ?? settings.server ?? new URL(import.meta.url).origin;
+    const address = this.getAttribute("token-url");
+    const source = this.#token ?? (address ? () => fromAddress(address) : settings.token ?? (() => null));
+    const name = address && !this.#token ? server + " " + address : source;
+    if (!clients.has(name)) clients.set(name, new Client(server, source));
+    this.client = clients.get(name);
+    this.begin();
+  }
+
+  begin() {
+    const id = this.getAttribute("template");
+    this.drop = id ? this.client.drop(id) : undefined;
+    this.render();
+    this.drop?.add(this);
+  }
+
+  stop() { this.drop?.remove(this); this.drop = undefined; }
+
+  t(name, values = {}) { return (this.words[name] ?? this.words.refused).replace(/\{(\w+)\}/g, (_, v) => values[v]); }
+
+  at(instant) { return new Intl.DateTimeFormat(this.locale, { dateStyle: "medium", timeStyle: "short" }).format(new Date(instant)); }
+
+  tell(name, detail) { this.dispatchEvent(new CustomEvent("dropbell-" + name, { bubbles: true, composed: true, detail })); }
+}
+
+// fromAddress reads a token from the shop's own server: {"token":"…"}; 401 = no user is signed in.
+async function fromAddress(address) {
+  const answer = await fetch(address, { credentials: "same-origin", cache: "no-store" });
+  if (answer.status === 401) return null;
+  if (!answer.ok) throw new Error("no token");
+  return (await answer.json()).token;
+}
+
+class Countdown extends Base {
+  build(root) {
+    const box = make("div", "countdown");
+    this.label = make("span", "label");
+    this.time = make("span", "time");
+    this.spoken = make("span", "", { className: "away" });
+    this.spoken.setAttribute("role", "status");
+    box.append(this.label, " ", this.time, this.spoken);
+    root.append(box);
+  }
+
+  render() {
+    const d = this.drop;
+    if (!d?.template) {
+      write(this.label, this.t(d?.missing ? "closed" : "loading"));
+      return write(this.time, "");
+    }
+    const state = d.state();
+    this.setAttribute("state", state);
+    if (state !== "scheduled") {
+      write(this.label, this.t(state));
+      write(this.time, "");
+      if (this.was === "scheduled") { write(this.spoken, this.t(state)); this.tell(state); }
+      this.was = state;
+      return;
+    }
+    this.was = state;
+    const left = Math.max(Math.ceil(d.left() / 1000), 0), two = (n) => String(n).padStart(2, "0");
+    const days = Math.floor(left / 86400), clock = [Math.floor(left % 86400 / 3600), Math.floor(left % 3600 / 60), left % 60].map(two).join(":");
+    write(this.label, this.t("opensIn"));
+    write(this.time, (days ? this.t("days", { n: days }) + " " : "") + clock);
+    this.time.title = this.at(d.template.opens_at);
+    const near = [[10, "seconds"], [60, "minute"], [600, "minutes"], [3600, "hour"]].find(([s]) => left <= s);
+    if (near) write(this.spoken, this.t("opensIn") + " " + this.t(near[1]));
+  }
+}
+
+// Pressed is an element with one button and a line below it.
+class Pressed extends Base {
+  build(root) {
+    const box = make("div", "box");
+    this.button = make("button", "button", { type: "button" });
+    this.status = make("p", "status");
+    this.status.setAttribute("role", "status");
+    this.button.addEventListener("click", () => { if (this.button.getAttribute("aria-disabled") !== "true") this.press(); });
+    box.append(this.button, this.status);
+    root.append(box);
+  }
+
+  // show draws a button that can be pressed if enabled; it keeps the focus if not.
+  show(state, text, { enabled = false, pressed, status = "", busy = false } = {}) {
+    this.setAttribute("state", state);
+    write(this.button, text);
+    write(this.status, status);
+    this.button.setAttribute("aria-disabled", String(!enabled));
+    this.button.setAttribute("aria-busy", String(busy));
+    pressed === undefined ? this.button.removeAttribute("aria-pressed") : this.button.setAttribute("aria-pressed", String(pressed));
+  }
+}
+
+class Reserve extends Pressed {
+  static needs = "reservation";
+
+  render() {
+    const d = this.drop, n = Number(this.getAttribute("minutes") ?? 10), channel = this.getAttribute("channel") ?? "app";
+    if (d?.missing) return this.show("closed", this.t("closed"));
+    if (d?.signedOut) return this.show("signed-out", this.t("signIn"), { enabled: true });
+    if (!d?.template || d.reservation === undefined) return this.show("loading", this.t("loading"), { busy: true });
+    const mine = d.reservation?.reminders.find((r) => r.channel === channel && r.minutes === n && r.state !== "cancelled");
+    const status = this.error ? this.t(this.error) : "", busy = !!this.busy, late = d.left() <= n * 60_000;
+    if (mine && !late) return this.show("reserved", this.t("reminded", { n }), { enabled: !busy, pressed: true, busy, status: status || this.t("stop") });
+    if (mine) return this.show("sent", this.t(mine.state === "sent" ? "sent" : "reminded", { n }), { status });
+    const state = d.state();
+    if (state !== "scheduled") return this.show(state, this.t(state));
+    if (late) return this.show("late", this.t("late"), { status });
+    this.show("ready", this.t("remind", { n }), { enabled: !busy, pressed: false, busy, status });
+  }
+
+  async press() {
+    const d = this.drop, reserved = this.getAttribute("state") === "reserved";
+    if (d.signedOut) return this.tell("signin");
+    const reminder = { channel: this.getAttribute("channel") ?? "app", minutes: Number(this.getAttribute("minutes") ?? 10) };
+    this.busy = true;
+    this.error = "";
+    this.render();
+    try {
+      d.reservation = reserved
+        ? await d.client.call("DELETE", `/reservations/${d.id}?` + new URLSearchParams(reminder))
+        : await d.client.call("POST", "/reservations", { key: crypto.randomUUID(), body: { template_id: d.id, shop_number: d.template.shop_number, reminders: [reminder] } });
+      this.tell(reserved ? "cancelled" : "reserved", reminder);
+    } catch (e) {
+      if (["already_due", "drop_opened"].includes(e.code)) this.error = "late";
+      else if (e.code === "channel_unavailable") this.error = "noReminder";
+      else if (!["already_reserved", "not_reserved"].includes(e.code)) this.error = "failed";
+      await d.readReservation();
+    }
+    this.busy = false;
+    d.changed();
+  }
+}
+
+class Claim extends Pressed {
+  static needs = "coupons";
+
+  render() {
+    const d = this.drop;
+    if (d?.missing) return this.show("closed", this.t("closed"));
+    if (d?.claim === "claiming" || d?.claim === "waiting") {
+      return this.show("claiming", this.t("claiming"), { busy: true, status: d.claim === "waiting" ? this.t("waiting") : "" });
+    }
+    if (d?.signedOut) return this.show("signed-out", this.t("signIn"), { enabled: true });
+    if (!d?.template || d.coupons === undefined) return this.show("loading", this.t("loading"), { busy: true });
+    const state = d.state(), coupon = d.coupons[0];
+    if (coupon && d.coupons.length >= d.template.per_user_limit) {
+      return this.show("owned", this.t({ used: "used", locked: "locked", expired: "expired" }[coupon.state] ?? "owned"));
+    }
+    if (state === "scheduled") {
+      if (d.armed) return this.show("armed", this.t("armed"), { enabled: true, pressed: true, status: this.t("disarm") });
+      if (d.left() <= 60_000) return this.show("arm", this.t("arm"), { enabled: true, pressed: false });
+      return this.show("scheduled", this.t("opensAt", { at: this.at(d.template.opens_at) }));
+    }
+    if (state !== "open") return this.show(state, this.t(state));
+    if (d.claim === "limit_reached") return this.show("owned", this.t("limit_reached"));
+    if (d.claim === "sold_out") return this.show("sold_out", this.t("sold_out"));
+    this.show("open", this.t("claim"), { enabled: true, status: d.claim ? this.t("refused") : coupon ? this.t("owned") : "" });
+  }
+
+  press() {
+    const d = this.drop;
+    if (d.signedOut) return this.tell("signin");
+    if (d.state() === "scheduled") return d.arm(!d.armed);
+    d.start();
+  }
+}
+
+class Inbox extends Base {
+  messages = [];
+  items = new Map(); // elements by id of the message
+
+  build(root) {
+    const box = make("section", "inbox"), head = make("div", "head");
+    this.heading = make("h2", "heading");
+    this.count = make("span", "count");
+    this.readAll = make("button", "button", { type: "button", className: "quiet" });
+    this.list = make("ul", "list");
+    this.more = make("button", "button", { type: "button", className: "quiet", hidden: true });
+    this.status = make("p", "status");
+    this.status.setAttribute("role", "status");
+    this.heading.id = "title";
+    box.setAttribute("aria-labelledby", "title");
+    this.readAll.addEventListener("click", () => this.markRead());
+    this.more.addEventListener("click", () => this.load(this.next));
+    head.append(this.heading, this.count, this.readAll);
+    box.append(head, this.list, this.more, this.status);
+    root.append(box);
+  }
+
+  begin() {
+    this.stopping = new AbortController();
+    this.messages = [];
+    this.items.clear();
+    this.loaded = false;
+    this.render();
+    this.load();
+    this.follow(this.stopping.signal);
+  }
+
+  stop() { this.stopping?.abort(); }
+
+  async load(before) {
+    const { signal } = this.stopping;
+    try {
+      const page = await this.client.call("GET", `/inbox?limit=${Number(this.getAttribute("limit")) || 20}` + (before ? "&before=" + encodeURIComponent(before) : ""), { signal });
+      if (signal.aborted) return;
+      this.unread = page.unread;
+      if (before || !this.loaded) this.next = page.next;
+      this.loaded = true;
+      this.add(page.items);
+      write(this.status, "");
+    } catch (e) {
+      if (signal.aborted) return;
+      write(this.status, this.t(e.code === "unauthenticated" ? "signIn" : "failed"));
+      if (e.code !== "unauthenticated") setTimeout(() => { if (!signal.aborted) this.load(before); }, some(20_000));
+    }
+  }
+
+  add(items) {
+    for (const m of items) {
+      const at = this.messages.findIndex((x) => x.id === m.id);
+      at < 0 ? this.messages.push(m) : this.messages[at] = m;
+    }
+    this.messages.sort((a, b) => Date.parse(b.at) - Date.parse(a.at));
+    this.render();
+  }
+
+  async markRead() {
+    const through = this.messages[0]?.at;
+    if (!through) return;
+    try {
+      await this.client.call("POST", "/inbox/read", { body: { through }, key: crypto.randomUUID() });
+      for (const m of this.messages) m.read = true;
+      await this.load();
+      this.render();
+    } catch { write(this.status, this.t("failed")); }
+  }
+
+  // follow receives messages as they are delivered, and after each new connection those
+  // in between.
+  async follow(signal) {
+    let last = "";
+    for (let attempt = 0; !signal.aborted; attempt++) {
+      try {
+        const answer = await this.client.once("GET", "/inbox/stream", { signal, headers: last ? { "Last-Event-ID": last } : {} });
+        const lines = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+        let rest = "";
+        for (let part; !(part = await lines.read()).done;) {
+          rest += part.value;
+          for (let end; (end = rest.indexOf("\n\n")) >= 0; rest = rest.slice(end + 2)) {
+            const event = {};
+            for (const line of rest.slice(0, end).split("\n")) {
+              const [, name, value] = /^(\w+): ?(.*)$/.exec(line) ?? [];
+              if (name) event[name] = (event[name] ? event[name] + "\n" : "") + value;
+            }
+            if (event.id) last = event.id;
+            attempt = 0;
+            if (event.event === "ready") this.load();
+            if (event.event === "message") this.arrived(JSON.parse(event.data));
+          }
+        }
+      } catch (e) {
+        if (e.code === "unauthenticated") return;
+      }
+      await sleep(some(Math.min(1000 * 2 ** attempt, 30_000)));
+    }
+  }
+
+  arrived(message) {
+    if (this.messages.some((m) => m.id === message.id)) return;
+    if (!message.read) this.unread = (this.unread ?? 0) + 1;
+    this.add([message]);
+    write(this.status, this.t("fresh", { text: message.title ?? "" }));
+    this.tell("message", message);
+  }
+
+  render() {
+    write(this.heading, this.t("inbox"));
+    write(this.count, this.unread ? this.t("unread", { n: this.unread >= 100 ? "99+" : this.unread }) : "");
+    write(this.readAll, this.t("read"));
+    write(this.more, this.t("older"));
+    this.readAll.hidden = !this.unread;
+    this.more.hidden = !this.next;
+    this.setAttribute("unread", this.unread ?? 0);
+    if (this.loaded && this.messages.length === 0) return this.list.replaceChildren(make("li", "empty", { textContent: this.t("none") }));
+    const items = this.messages.map((m) => {
+      const known = this.items.get(m.id), look = m.read + this.locale;
+      if (known?.look === look) return known.item;
+      const item = make("li", m.read ? "message" : "message unread"), time = make("time", "at", { textContent: this.at(m.at), dateTime: m.at });
+      item.append(make("p", "title", { textContent: m.title ?? m.template_name ?? "" }), make("p", "text", { textContent: m.text ?? "" }), time);
+      if (/^https?:/.test(m.claim_url ?? "")) item.append(" ", make("a", "link", { href: m.claim_url, textContent: this.t("go") }));
+      this.items.set(m.id, { item, look });
+      return item;
+    });
+    // Those that stay in their place keep the focus.
+    items.forEach((item, i) => { if (this.list.children[i] !== item) this.list.insertBefore(item, this.list.children[i] ?? null); });
+    while (this.list.children.length > items.length) this.list.lastElementChild.remove();
+  }
+}
+
+for (const [name, element] of [["countdown", Countdown], ["reserve", Reserve], ["claim", Claim], ["inbox", Inbox]]) {
+  if (!customElements.get("dropbell-" + name)) customElements.define("dropbell-" + name, element);
+}
