@@ -58,8 +58,15 @@ type Config struct {
 	AdminPassword string
 	AdminAPIKey   string
 
-	SMTPURL         string
-	SMTPTLS         string // required or opportunistic
+	SMTPURL string
+	SMTPTLS string // required or opportunistic
+	// SMTPFeedback is the provider that is told what names a mail; empty = none is.
+	SMTPFeedback string
+	// SESTopics, SendGridKey, MailgunKey and PostmarkSecret verify what providers report.
+	SESTopics       []string
+	SendGridKey     string
+	MailgunKey      string
+	PostmarkSecret  string
 	SMSURL          string
 	SMSToken        string
 	WebhookURL      string
@@ -154,7 +161,7 @@ var (
 
 // Variables returns every variable with its meaning and default.
 func Variables() []Variable {
-	return []Variable{
+	return append([]Variable{
 		{"DATABASE_URL", "", "PostgreSQL, required: postgres://user:password@host:port/database", required(databaseForm, database(func(c *Config) *string { return &c.DatabaseURL }))},
 		{"DATABASE_POOL_MODE", "session", "transaction: DATABASE_URL leads to a connection pooler, such as PgBouncer, in transaction mode; session: to the server itself, or to a pool in session mode", poolMode},
 		{"DATABASE_SESSION_URL", "", "with DATABASE_POOL_MODE=transaction: the server itself, or a pool in session mode, for worker migrate; empty = DATABASE_URL", orNone(database(func(c *Config) *string { return &c.SessionURL }))},
@@ -277,7 +284,7 @@ func Variables() []Variable {
 			c.TraceRatio = n
 			return nil
 		}},
-	}
+	}, feedbackVariables()...)
 }
 
 // Load reads every variable. The error names all mistakes, a line each with
@@ -335,6 +342,7 @@ func (c Config) together() (wrong []error) {
 	all([]string{"OIDC_ISSUER", "OIDC_CLIENT_ID", "OIDC_CLIENT_SECRET"},
 		c.OIDCIssuer, c.OIDCClientID, c.OIDCClientSecret)
 	need(c.SMSURL == "" || c.SMSToken != "", "SMS_TOKEN is missing for SMS_URL")
+	need(c.LinkSecret != "" || !c.reported(), "LINK_SECRET is missing: it signs what names a mail in the reports of its provider")
 	all([]string{"WEBHOOK_URL", "WEBHOOK_SECRET"}, c.WebhookURL, c.WebhookSecret)
 	all([]string{"VAPID_PUBLIC_KEY", "VAPID_PRIVATE_KEY", "VAPID_SUBJECT"},
 		c.VAPIDPublicKey, c.VAPIDPrivateKey, c.VAPIDSubject)

@@ -58,7 +58,9 @@ func TestEveryVariableIsRead(t *testing.T) {
 		"OTEL_EXPORTER_OTLP_ENDPOINT", "http://traces:4318", "OTEL_TRACES_SAMPLER_ARG", "0.25",
 		"CODE_KEYS", "1:"+strings.Repeat("QUJD", 8), "METRICS_TOKEN", "a token of 16 by..",
 		"EVENTS_KEY", "a key with at least thirty-two bytes,another key of thirty-two bytes!", "EVENTS_INSECURE", "on", "EVENTS_RETENTION_DAYS", "30",
-		"METRICS_ADDR", "127.0.0.1:9090", "SECURITY_CONTACT", "mailto:security@example.com", "SMTP_TLS", "required"))
+		"METRICS_ADDR", "127.0.0.1:9090", "SECURITY_CONTACT", "mailto:security@example.com", "SMTP_TLS", "required",
+		"SMTP_FEEDBACK", "ses", "SES_TOPICS", "arn:aws:sns:eu-west-1:123456789012:mail, arn:aws-cn:sns:cn-north-1:123456789012:mail.fifo,", "SENDGRID_WEBHOOK_KEY", sendGridKey,
+		"MAILGUN_WEBHOOK_KEY", "a key of 16 bytes", "POSTMARK_WEBHOOK_SECRET", "a word of 16 bytes"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +80,9 @@ func TestEveryVariableIsRead(t *testing.T) {
 		TraceEndpoint: "http://traces:4318", TraceRatio: 0.25,
 		CodeKeys: "1:" + strings.Repeat("QUJD", 8), MetricsToken: "a token of 16 by..",
 		EventsKeys: []string{"a key with at least thirty-two bytes", "another key of thirty-two bytes!"}, EventsInsecure: true, RetainHooks: 30 * 24 * time.Hour,
-		MetricsAddr: "127.0.0.1:9090", SecurityContact: "mailto:security@example.com", SMTPTLS: "required"}
+		MetricsAddr: "127.0.0.1:9090", SecurityContact: "mailto:security@example.com", SMTPTLS: "required",
+		SMTPFeedback: "ses", SESTopics: []string{"arn:aws:sns:eu-west-1:123456789012:mail", "arn:aws-cn:sns:cn-north-1:123456789012:mail.fifo"}, SendGridKey: sendGridKey,
+		MailgunKey: "a key of 16 bytes", PostmarkSecret: "a word of 16 bytes"}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got\n%+v, want\n%+v", got, want)
 	}
@@ -108,6 +112,10 @@ const (
 	googleAccount = `{"type":"service_account","project_id":"p","private_key":"-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n","client_email":"a@p.example","token_uri":"https://oauth2.example/token"}`
 )
 
+// sendGridKey is a public key in the form in which SendGrid shows it; it was made for
+// this test.
+const sendGridKey = "MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEgyan75tlZBNetHMvOzMk7NjJxtaFeswkmwOPZOH7v49rkImD2ZterdVvMr3uIakJSJLsO7x8DlHU30cDlZ8JZA=="
+
 // secret is in every wrong value; no message may show it.
 const secret = "hunter2"
 
@@ -124,7 +132,8 @@ var mistakes = map[string]string{
 	"DATABASE_MAX_CONNS": "3", "RETENTION_DAYS": "-1", "AUDIT_RETENTION_DAYS": secret,
 	"CONSOLE_PASSWORDS": secret, "WORKER_ROLES": secret, "WORKER_CHANNELS": "app," + secret, "WORKER_BATCHES": "app=" + secret, "WORKER_CALLS": secret + "=1",
 	"EVENTS_KEY": secret, "EVENTS_INSECURE": secret, "EVENTS_RETENTION_DAYS": secret,
-	"OIDC_ISSUER":                 "ldap://" + secret,
+	"OIDC_ISSUER":   "ldap://" + secret,
+	"SMTP_FEEDBACK": secret, "SES_TOPICS": "arn:aws:sqs:" + secret, "SENDGRID_WEBHOOK_KEY": secret, "MAILGUN_WEBHOOK_KEY": secret, "POSTMARK_WEBHOOK_SECRET": secret,
 	"OTEL_EXPORTER_OTLP_ENDPOINT": secret, "OTEL_TRACES_SAMPLER_ARG": secret,
 }
 
@@ -204,6 +213,7 @@ func TestWhatBelongsTogether(t *testing.T) {
 		{"a webhook without a secret", []string{"WEBHOOK_URL", "https://x.example"}, "WEBHOOK_URL and WEBHOOK_SECRET"},
 		{"a secret without a webhook", []string{"WEBHOOK_SECRET", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"}, "WEBHOOK_URL and WEBHOOK_SECRET belong together; not set: WEBHOOK_URL"},
 		{"keys of two pairs", []string{"VAPID_PUBLIC_KEY", public, "VAPID_PRIVATE_KEY", another, "VAPID_SUBJECT", "mailto:a@example.com"}, "does not belong to VAPID_PRIVATE_KEY"},
+		{"reports of mails that nothing names", []string{"MAILGUN_WEBHOOK_KEY", "a key of 16 bytes"}, "LINK_SECRET is missing"},
 		{"sms without a token", []string{"SMS_URL", "https://x.example"}, "SMS_TOKEN"},
 		{"one VAPID key", []string{"VAPID_PUBLIC_KEY", public}, "not set: VAPID_PRIVATE_KEY, VAPID_SUBJECT"},
 		{"VAPID without a subject", []string{"VAPID_PUBLIC_KEY", public, "VAPID_PRIVATE_KEY", private}, "not set: VAPID_SUBJECT"},

@@ -32,6 +32,19 @@ type Wants struct {
 // Any reports whether some shop wants one of the types. If that cannot be told it
 // is true: what writes the events leaves out those that are not wanted.
 func (w *Wants) Any(ctx context.Context, types ...hook.Type) bool {
+	chosen, all := w.known(ctx)
+	return all || slices.ContainsFunc(types, func(t hook.Type) bool { return slices.Contains(chosen, t) })
+}
+
+// None reports whether no shop wants to be told of anything. If that cannot be
+// told it is false.
+func (w *Wants) None(ctx context.Context) bool {
+	chosen, all := w.known(ctx)
+	return !all && len(chosen) == 0
+}
+
+// known returns the types, or that some shop wants all of them.
+func (w *Wants) known(ctx context.Context) (types []hook.Type, all bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if now := time.Now(); !now.Before(w.until) {
@@ -40,9 +53,9 @@ func (w *Wants) Any(ctx context.Context, types ...hook.Type) bool {
 		chosen, all, err := w.Load(ctx)
 		if err != nil {
 			w.types, w.all, w.until = nil, true, now.Add(wantsLife)
-			return true
+			return nil, true
 		}
 		w.types, w.all, w.until = chosen, all, now.Add(wantsLife)
 	}
-	return w.all || slices.ContainsFunc(types, func(t hook.Type) bool { return slices.Contains(w.types, t) })
+	return w.types, w.all
 }

@@ -29,6 +29,9 @@ func TestWants(t *testing.T) {
 				t.Errorf("%s: %v", name, got)
 			}
 		}
+		if none := len(c.types) == 0 && !c.all && c.err == nil; w.None(t.Context()) != none {
+			t.Errorf("%s: none is not %v", name, none)
+		}
 		if loads != 1 {
 			t.Errorf("%s: loaded %d times within a second", name, loads)
 		}

@@ -1,7 +1,8 @@
-// Package sms sends text messages through a provider with a JSON interface.
+// Package sms sends text messages through a provider with a JSON interface, and has
+// what its packages for providers with interfaces of their own share.
 //
-// One call is POST {"messages":[{"to","text","idempotency_key"}]}, at most 100,
-// with a bearer token. The provider answers 200 with
+// One call is POST {"messages":[{"to","text","idempotency_key","reference"}]}, at
+// most 100, with a bearer token. reference is left out where no receipts are taken. The provider answers 200 with
 // {"results":[{"status":"accepted"|"rejected"|"throttled","error":""}]} in the
 // order of the messages, or 429, or 5xx.
 package sms
@@ -17,9 +18,6 @@ import (
 	"net/url"
 	"strings"
 	"time"
-	"unicode/utf8"
-
-	"github.com/nyaruka/phonenumbers"
 
 	"dropbell/domain/delivery"
 )
@@ -27,13 +25,8 @@ import (
 const (
 	chunkSize      = 100
 	defaultTimeout = 15 * time.Second
-	// maxText is nine concatenated parts in UCS-2, in runes; longer ones are
-	// refused or torn apart by networks.
-	maxText = 600
 	// maxAnswer bounds what is read of an answer: 100 results with generous errors.
 	maxAnswer = 1 << 20
-	// maxIdle keeps a connection for every parallel call there is likely to be.
-	maxIdle = 64
 )
 
 // Config says which provider to use.
@@ -70,19 +63,7 @@ func New(cfg Config) (*Sender, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	return &Sender{cfg: cfg, client: newClient(cfg.Timeout)}, nil
-}
-
-func newClient(timeout time.Duration) *http.Client {
-	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.MaxIdleConns = maxIdle
-	transport.MaxIdleConnsPerHost = maxIdle
-	return &http.Client{
-		Transport: transport,
-		Timeout:   timeout,
-		// A redirect could collect phone numbers.
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
+	return &Sender{cfg: cfg, client: NewClient(cfg.Timeout)}, nil
 }
 
 // Channel returns [delivery.SMS].
@@ -107,13 +88,13 @@ func (s *Sender) Send(ctx context.Context, messages []delivery.Message) []delive
 	sendable := make([]int, 0, len(messages))
 	texts := make([]text, 0, len(messages))
 	for i, m := range messages {
-		to, err := number(m.To.Phone)
+		to, err := Number(m.To.Phone)
 		if err != nil {
 			results[i] = delivery.Result{Status: delivery.Permanent, Detail: err.Error()}
 			continue
 		}
 		sendable = append(sendable, i)
-		texts = append(texts, text{To: to, Text: shorten(m.Content.Text), IdempotencyKey: m.IdempotencyKey()})
+		texts = append(texts, text{To: to, Text: Shorten(m.Content.Text), IdempotencyKey: m.IdempotencyKey(), Reference: m.Reference()})
 	}
 	if len(texts) == 0 {
 		return results
@@ -129,6 +110,8 @@ type text struct {
 	To             string `json:"to"`
 	Text           string `json:"text"`
 	IdempotencyKey string `json:"idempotency_key"`
+	// Reference names the message in receipts; left out where there are none.
+	Reference string `json:"reference,omitempty"`
 }
 
 func (s *Sender) post(ctx context.Context, texts []text) []delivery.Result {
@@ -216,25 +199,4 @@ func (s *Sender) result(status, cause string) delivery.Result {
 		return delivery.Result{Status: delivery.Throttled, Detail: delivery.DetailOf("throttled: " + cause)}
 	}
 	return delivery.Result{Detail: delivery.DetailOf("the provider answered an unknown status: " + status)}
-}
-
-// number returns phone in E.164. It checks whether the number is possible, not
-// whether it is assigned: numbering plans grow faster than libraries.
-func number(phone string) (string, error) {
-	if phone == "" {
-		return "", errors.New("no phone number")
-	}
-	parsed, err := phonenumbers.Parse(phone, phonenumbers.UNKNOWN_REGION)
-	if err != nil || !phonenumbers.IsPossibleNumber(parsed) {
-		return "", errors.New("not a phone number")
-	}
-	return phonenumbers.Format(parsed, phonenumbers.E164), nil
-}
-
-func shorten(s string) string {
-	s = strings.ToValidUTF8(s, "")
-	if utf8.RuneCountInString(s) <= maxText {
-		return s
-	}
-	return string([]rune(s)[:maxText-1]) + "…"
 }

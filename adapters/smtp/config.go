@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/mail"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -43,6 +44,9 @@ type Config struct {
 	IdleTimeout time.Duration
 	// Timeout bounds connecting and every single mail; default 30 s.
 	Timeout time.Duration
+	// Feedback says how a mail carries what names it in the reports of the provider
+	// behind the server: one of [Feedbacks], or empty = not at all.
+	Feedback string
 	// TLS overrides how the server is verified; for private authorities.
 	TLS *tls.Config
 }
@@ -116,6 +120,8 @@ func (c *Config) check() error {
 		return errors.New("smtp address: from=… is missing; it is the sender of every mail")
 	case !validAddress(c.From.Address):
 		return errors.New("smtp address: from=… is not a mail address")
+	case c.Feedback != "" && !slices.Contains(Feedbacks(), c.Feedback):
+		return errors.New("smtp feedback: not one of " + strings.Join(Feedbacks(), ", "))
 	case c.Password != "" && c.Username == "":
 		return errors.New("smtp address: there is a password but no user name")
 	}

@@ -34,6 +34,7 @@ func (s *Sender) compose(m delivery.Message, complete func() error) *gomail.Msg 
 	// RFC 3834: suppresses automatic replies
 	mime.SetGenHeader("Auto-Submitted", "auto-generated")
 	addUnsubscribe(mime, m)
+	s.addReference(mime, m.Reference())
 	text, html := delivery.OptOut(m)
 	last := func(body string) func(io.Writer) (int64, error) {
 		return func(w io.Writer) (int64, error) {

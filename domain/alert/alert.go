@@ -1,5 +1,5 @@
 // Package alert tells staff what needs their attention: in the console, and by
-// messages to the chat groups of shops.
+// messages to chat groups and mail addresses.
 package alert
 
 import (
@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // Kind says what an alert is about.
@@ -118,19 +119,21 @@ const (
 	Feishu Form = "feishu"
 	WeCom  Form = "wecom"
 	Slack  Form = "slack"
+	// Email: the destination is a mail address.
+	Email Form = "email"
 )
 
 // Forms returns every form.
-func Forms() []Form { return []Form{Feishu, WeCom, Slack} }
+func Forms() []Form { return []Form{Email, Feishu, WeCom, Slack} }
 
-// A Destination is a chat group that alerts are sent to.
+// A Destination is a chat group or a mail address that alerts are sent to.
 type Destination struct {
 	ID   int64
 	Shop int64 // 0 = alerts of all shops, and of none
 	Form Form
 	Name string
-	// URL is where messages are posted. It contains the key of the group, so no
-	// page, log or error shows more of it than Hint.
+	// URL is where messages are posted, or the mail address. The former contains the
+	// key of the group, so no page, log or error shows more of it than Hint.
 	URL string
 	// Secret signs messages to Feishu; "" = they are not signed.
 	Secret    string
@@ -141,8 +144,13 @@ type Destination struct {
 }
 
 // Hint is as much of the address as may be shown: its host and its last four
-// characters.
+// characters, or the beginning and the domain of a mail address.
 func (d Destination) Hint() string {
+	if d.Form == Email {
+		local, domain, _ := strings.Cut(d.URL, "@")
+		first, _ := utf8.DecodeRuneInString(local)
+		return string(first) + "…@" + domain
+	}
 	_, rest, _ := strings.Cut(d.URL, "://")
 	host, path, _ := strings.Cut(rest, "/")
 	if len(path) < 8 {

@@ -12,6 +12,7 @@ import (
 	"dropbell/domain/detach"
 	"dropbell/domain/fault"
 	"dropbell/domain/staff"
+	"dropbell/domain/user"
 	"dropbell/domain/wording"
 )
 
@@ -198,7 +199,11 @@ func (d Destination) check() error {
 		e.Add("form", "rule.kind", "must be one of the choices")
 	}
 	u, err := url.Parse(d.URL)
-	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || len(d.URL) > maxAddress || !utf8.ValidString(d.URL) {
+	if d.Form == Email {
+		if len(d.URL) > maxAddress || !user.ValidEmail(d.URL) {
+			e.Add("url", "rule.email", "must be an e-mail address")
+		}
+	} else if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || len(d.URL) > maxAddress || !utf8.ValidString(d.URL) {
 		e.Add("url", "rule.claim_url", "must be an http or https address of at most %d characters", maxAddress)
 	}
 	if len(d.Secret) > maxSecret || !utf8.ValidString(d.Secret) {

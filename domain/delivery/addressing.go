@@ -72,6 +72,9 @@ func (r *run) address(ids []user.ID, known []user.User) chunkResult {
 		m := Message{To: u, Channel: r.batch.Channel, Subject: &r.batch.Subject, OptOutURL: r.optOutURL(id)}
 		if m.Channel != App { // which shows what it finds in its own way
 			m.Content, m.Journal = contents.of(u), r
+			if m.Channel == SMS {
+				m.Values = func() map[string]string { return r.render.Values(*u) }
+			}
 		}
 		c.messages = append(c.messages, m)
 	}

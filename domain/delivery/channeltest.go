@@ -236,33 +236,34 @@ func (s *Tester) send(ctx context.Context, t TakenTest) Result {
 	}
 	ctx, cancel := context.WithTimeout(ctx, testTimeout)
 	defer cancel()
-	content, err := s.content(ctx, t)
+	content, values, err := s.content(ctx, t)
 	if err != nil {
 		return Result{Detail: CauseOf(err)}
 	}
-	m := Message{To: &t.To, Channel: t.Channel, Subject: &t.Subject, Content: &content}
+	m := Message{To: &t.To, Channel: t.Channel, Subject: &t.Subject, Content: &content, Values: values}
 	return attempt(ctx, sender, []Message{m})[0]
 }
 
 // content is what the test says: a draft as its editor shows it, or the text for
-// test messages.
-func (s *Tester) content(ctx context.Context, t TakenTest) (Content, error) {
+// test messages; values are its variables.
+func (s *Tester) content(ctx context.Context, t TakenTest) (c Content, values func() map[string]string, err error) {
 	var book *message.Book
-	var err error
 	if s.Texts != nil {
 		if book, err = s.Texts.Book(ctx, t.Subject.Place(), t.Subject.TextsUpTo); err != nil {
-			return Content{}, err
+			return Content{}, nil, err
 		}
 	}
+	r := NewRenderer(book, t.Subject, t.Channel)
+	values = func() map[string]string { return r.Values(t.To) }
 	if t.Draft == nil {
-		return Render(book, t.Subject, t.Channel, t.To), nil
+		return *r.For(t.To), values, nil
 	}
 	facts := t.Subject.facts()
 	if sample := message.SampleFacts(t.Draft.Kind); t.TemplateID == 0 {
 		sample.Shop, facts = facts.Shop, sample
 	}
 	facts.Minutes, facts.Days = message.SampleMinutes, message.SampleDays
-	return t.Draft.Render(book, facts, message.Channel(t.Channel.String()), message.Reader{Name: t.To.Name, Zone: t.To.Zone()}), nil
+	return t.Draft.Render(book, facts, message.Channel(t.Channel.String()), message.Reader{Name: t.To.Name, Zone: t.To.Zone()}), values, nil
 }
 
 func (t *TakenTest) record(r Result) {

@@ -63,7 +63,7 @@ func TestRenderCopyEscapesWhatItPutsIn(t *testing.T) {
 	if strings.Contains(got.HTML, "<script>") || strings.Contains(got.HTML, "<b>") || strings.Contains(got.Title, "\u202e") {
 		t.Errorf("not escaped: %s", got.HTML)
 	}
-	if got.Text != "<b>20 <off></b>\n\nuntil Tuesday, 1 December 2026 at 20:00 CST (UTC+8)" {
+	if got.Text != "<b>20 <off></b>\n\nuntil Tuesday, 1 December 2026 at 20:00 Beijing time" {
 		t.Errorf("text %q", got.Text)
 	}
 	if !strings.Contains(got.HTML, `href="https://shop.example/c"`) || !strings.Contains(got.HTML, "&lt;b&gt;20 &lt;off&gt;&lt;/b&gt;") {

@@ -70,6 +70,10 @@ type Message struct {
 	// OptOutURL is where this recipient can turn the channel off; see [OptOut].
 	// Empty = nowhere.
 	OptOutURL string
+	// Values, if set, returns the variables of the text as this recipient reads them,
+	// by the names of [message.Variables]; for providers that fill in the texts
+	// themselves.
+	Values func() map[string]string
 	// Journal records messages that are sent one by one; nil = none are.
 	Journal Journal
 }

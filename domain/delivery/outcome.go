@@ -55,6 +55,9 @@ const (
 	ReasonHoldOut        = "hold_out"
 	ReasonMoreUrgent     = "more_urgent"
 	ReasonCampaignCancel = "campaign_cancelled"
+	ReasonCountry        = "country_not_allowed" // of the phone number
+	ReasonNoTemplate     = "no_template"         // none is registered at the provider for such texts
+	ReasonBudget         = "budget_used_up"      // of the day
 )
 
 // An Exception is one recipient to whom the message did not simply go out.

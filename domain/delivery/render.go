@@ -159,6 +159,21 @@ func (r *Renderer) version(variant int, u user.User) *Content {
 	return &c
 }
 
+// Values returns the variables of the message as u reads them, in the language of
+// its text.
+func (r *Renderer) Values(u user.User) map[string]string {
+	variant := 0
+	if c := r.subject.Copy; c != nil && len(c.Variants) > 0 {
+		variant = max(c.Pick(r.subject.OwnerID, u.ID), 0)
+	}
+	facts, language := r.subject.facts(), message.BuiltInLanguage(u.Locale)
+	if r.subject.Copy == nil || len(r.subject.Copy.Variants) > 0 {
+		language = r.compiled(reader{u.Locale, u.Timezone, variant}).Language
+	}
+	facts.Description = r.book.Description(language, facts.Description)
+	return facts.Values(language, r.book.Name(language, facts.Drop), u.Zone(), u.Name, r.subject.LinkOf(u.ID, variant))
+}
+
 // form returns the form for the reader's kind, made when it is first asked for.
 func (r *Renderer) form(key reader, u user.User) *form {
 	r.mu.RLock()

@@ -1,6 +1,7 @@
 package delivery
 
 import (
+	"cmp"
 	"regexp"
 	"strings"
 	"time"
@@ -74,7 +75,11 @@ func (p Policy) judge(before Exception, r Result, jitter float64, now, worthless
 	switch r.Status {
 	case Permanent:
 		e.Attempts++
-		e.Outcome, e.Reason = Dead, ReasonRefused
+		e.Outcome, e.Reason = Dead, cmp.Or(r.Reason, ReasonRefused)
+		if r.Skip {
+			e.Attempts--
+			e.Outcome = Skipped
+		}
 		if r.Crash != nil {
 			e.Reason = ReasonCrashed
 		}

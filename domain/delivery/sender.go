@@ -42,6 +42,12 @@ type Result struct {
 	// Provider says of a Permanent answer that it is about the provider and not
 	// about the recipient, such as an endpoint that is gone: the provider has failed.
 	Provider bool
+	// Reason, of a Permanent answer, is a reason of its own instead of
+	// [ReasonRefused]; one of the reasons of [Exception].
+	Reason string
+	// Skip says of a Permanent answer that the message is skipped for the Reason:
+	// it was not handed over, and there is nothing to replay.
+	Skip bool
 	// Crash is the panic that stands behind a Permanent answer; nil = none.
 	Crash *Crash
 }

@@ -114,6 +114,8 @@ type Service struct {
 	// Reference, if set, returns the text by which providers name the message of a
 	// batch to a user in their reports; see package feedback.
 	Reference func(batch int64, id user.ID) string
+	// NamedSMS says that the provider of SMS fills in texts that greet by name.
+	NamedSMS bool
 	// Crashed, if set, is called after a panic while a message was made or sent;
 	// once per lease of a batch for the same panic.
 	Crashed func(c Channel, crash Crash)

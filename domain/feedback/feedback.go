@@ -55,3 +55,12 @@ type Report struct {
 type Taker interface {
 	Take(ctx context.Context, reports []Report) error
 }
+
+// Taken counts reports by what became of them.
+type Taken struct {
+	// Stored changed what is known of their message, Known did not.
+	Stored, Known int
+	// Ignored name no message that is kept: its batch is past its retention, or was
+	// not for this user.
+	Ignored int
+}

@@ -105,7 +105,7 @@ func (d *Deliverer) Drain(ctx context.Context, endpointID int64) (more bool, err
 func (d *Deliverer) send(ctx context.Context, l Lease) (goesOn bool, err error) {
 	keys, err := d.keys(l.Endpoint)
 	if err != nil {
-		return false, errors.Join(err, d.release(ctx, l, l.Due))
+		return false, err // the lease runs out before this endpoint is tried again
 	}
 	todo, results := make(chan Due), make(chan Result, len(l.Due))
 	stop := make(chan struct{}) // closed when nothing more is to be sent

@@ -67,23 +67,23 @@ func TestRender(t *testing.T) {
 		text    string
 	}{
 		{Reminder, App, "en-GB", nil, "Opens in 10 minutes: Spring 20% off",
-			"Corner shop: Spring 20% off opens in 10 minutes, on Friday, 20 November 2026 at 20:00 CST (UTC+8). It is worth 20% off, at most ¥30."},
+			"Corner shop: Spring 20% off opens in 10 minutes, on Friday, 20 November 2026 at 20:00 Beijing time. It is worth 20% off, at most ¥30."},
 		{Reminder, SMS, "en", nil, "",
-			"Corner shop: Spring 20% off (20% off, at most ¥30) opens in 10 minutes, at 20:00 CST, UTC+8. https://shop.example/c/7?a=1&b=2"},
+			"Corner shop: Spring 20% off (20% off, at most ¥30) opens in 10 minutes, at 20:00 Beijing time. https://shop.example/c/7?a=1&b=2"},
 		{Reminder, SMS, "fr", func(f *Facts) { f.Link, f.Worth, f.Shop = "", Worth{}, "" }, "",
-			"Spring 20% off opens in 10 minutes, at 20:00 CST, UTC+8."},
+			"Spring 20% off opens in 10 minutes, at 20:00 Beijing time."},
 		{Reminder, Webhook, "zh-TW", nil, "10 分钟后开始：Spring 20% off",
-			"【Corner shop】「Spring 20% off」10 分钟后开始，时间：2026年11月20日（星期五）20:00（CST，UTC+8）。优惠：8 折，最高减 ¥30。领取：https://shop.example/c/7?a=1&b=2"},
+			"【Corner shop】「Spring 20% off」10 分钟后开始，时间：2026年11月20日（星期五）20:00（北京时间）。优惠：8 折，最高减 ¥30。领取：https://shop.example/c/7?a=1&b=2"},
 		{Correction, WebPush, "en", nil, "New opening time: Spring 20% off",
-			"Corner shop: The opening of Spring 20% off has moved. It now opens on Friday, 20 November 2026 at 20:00 CST (UTC+8). It is worth 20% off, at most ¥30."},
-		{Cancelled, SMS, "zh", nil, "", "【Corner shop】「Spring 20% off」（8 折，最高减 ¥30）已取消，不会于2026年11月20日（星期五）20:00（CST，UTC+8）开始。您无需进行任何操作。"},
+			"Corner shop: The opening of Spring 20% off has moved. It now opens on Friday, 20 November 2026 at 20:00 Beijing time. It is worth 20% off, at most ¥30."},
+		{Cancelled, SMS, "zh", nil, "", "【Corner shop】「Spring 20% off」（8 折，最高减 ¥30）已取消，不会于2026年11月20日（星期五）20:00（北京时间）开始。您无需进行任何操作。"},
 		{Notice, App, "en", func(f *Facts) { f.Days = 1 }, "Your coupon expires tomorrow: Spring 20% off",
 			"Corner shop: Your coupon Spring 20% off (20% off, at most ¥30) expires tomorrow and has not been used yet."},
 		{Reminder, App, "en", func(f *Facts) { f.Minutes = 0 }, "Opens soon: Spring 20% off",
-			"Corner shop: Spring 20% off opens soon, on Friday, 20 November 2026 at 20:00 CST (UTC+8). It is worth 20% off, at most ¥30."},
+			"Corner shop: Spring 20% off opens soon, on Friday, 20 November 2026 at 20:00 Beijing time. It is worth 20% off, at most ¥30."},
 		{Reminder, Email, "en", nil, "Opens in 10 minutes: Spring 20% off",
-			"Spring 20% off opens in 10 minutes\n\nIt opens on Friday, 20 November 2026 at 20:00 CST (UTC+8). Stock is limited, so be there when it opens.\n\n" +
-				"20% off, at most ¥30 · Spring 20% off\nFriday, 20 November 2026 at 20:00 CST (UTC+8)\n\nClaim it: https://shop.example/c/7?a=1&b=2\n\n" +
+			"Spring 20% off opens in 10 minutes\n\nIt opens on Friday, 20 November 2026 at 20:00 Beijing time. Stock is limited, so be there when it opens.\n\n" +
+				"20% off, at most ¥30 · Spring 20% off\nFriday, 20 November 2026 at 20:00 Beijing time\n\nClaim it: https://shop.example/c/7?a=1&b=2\n\n" +
 				"You receive this because you reserved a reminder for this drop of Corner shop."},
 	} {
 		f := facts(c.kind)

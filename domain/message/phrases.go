@@ -9,6 +9,7 @@ import (
 	"golang.org/x/text/language"
 
 	"dropbell/domain/money"
+	"dropbell/domain/wording"
 )
 
 // Worth is what a coupon is worth, in minor units of Currency. The zero value is
@@ -48,13 +49,9 @@ func phrasesFor(tag string) phrases {
 var english = phrases{
 	unnamed: "Coupon",
 	when: func(t time.Time) string {
-		name, offset := zoneOf(t)
-		if name != "" && offset != "" {
-			offset = " (" + offset + ")"
-		}
-		return t.Format("Monday, 2 January 2006") + " at " + clock(t) + " " + name + offset
+		return t.Format("Monday, 2 January 2006") + " at " + clock(t) + " " + zone(t, "en")
 	},
-	time: func(t time.Time) string { return clock(t) + " " + zoneName(t) },
+	time: func(t time.Time) string { return clock(t) + " " + zone(t, "en") },
 	in: func(minutes int) string {
 		switch minutes {
 		case 0:
@@ -95,14 +92,10 @@ var english = phrases{
 var chinese = phrases{
 	unnamed: "优惠券",
 	when: func(t time.Time) string {
-		name, offset := zoneOf(t)
-		if name != "" && offset != "" {
-			name += "，"
-		}
 		weekday := string([]rune("日一二三四五六")[t.Weekday()])
-		return t.Format("2006年1月2日") + "（星期" + weekday + "）" + clock(t) + "（" + name + offset + "）"
+		return t.Format("2006年1月2日") + "（星期" + weekday + "）" + clock(t) + "（" + besideText.Replace(zone(t, "zh")) + "）"
 	},
-	time: func(t time.Time) string { return clock(t) + "（" + zoneName(t) + "）" },
+	time: func(t time.Time) string { return clock(t) + "（" + besideText.Replace(zone(t, "zh")) + "）" },
 	in: func(minutes int) string {
 		if minutes == 0 {
 			return "即将"
@@ -141,8 +134,8 @@ var chinese = phrases{
 
 var neutral = phrases{
 	unnamed: "Coupon",
-	when:    func(t time.Time) string { return t.Format("2006-01-02") + " " + clock(t) + " " + zoneName(t) },
-	time:    func(t time.Time) string { return clock(t) + " " + zoneName(t) },
+	when:    func(t time.Time) string { return t.Format("2006-01-02") + " " + clock(t) + " " + zone(t, "") },
+	time:    func(t time.Time) string { return clock(t) + " " + zone(t, "") },
 	in:      func(minutes int) string { return strconv.Itoa(minutes) + " min" },
 	expires: func(days int) string { return strconv.Itoa(days) + " d" },
 	worth: func(w Worth) string {
@@ -183,37 +176,20 @@ func clock(t time.Time) string {
 	return t.Format("15:04")
 }
 
-func zoneName(t time.Time) string {
-	name, offset := zoneOf(t)
-	switch {
-	case name == "":
-		return offset
-	case offset == "":
-		return name
-	}
-	return name + ", " + offset
+// besideText puts a zone's offset behind its name as Chinese texts in brackets have it.
+var besideText = strings.NewReplacer(" (", "，", ")", "")
+
+// zone names t's zone, with a minus sign that text messages have in one byte.
+func zone(t time.Time, tag string) string {
+	return strings.ReplaceAll(wording.Zone(t, tag), "−", "-")
 }
 
-// zoneOf names t's zone twice, because an abbreviation alone may mean several
-// zones ("CST"). Either may be empty: many zones have no abbreviation, and UTC
-// needs no offset.
-func zoneOf(t time.Time) (name, offset string) {
-	name, seconds := t.Zone()
-	if name == "UTC" {
-		return name, ""
-	}
-	if strings.HasPrefix(name, "+") || strings.HasPrefix(name, "-") {
-		name = ""
-	}
-	sign := '+'
-	if seconds < 0 {
-		sign, seconds = '-', -seconds
-	}
-	offset = fmt.Sprintf("UTC%c%d", sign, seconds/3600)
-	if minutes := seconds / 60 % 60; minutes != 0 {
-		offset += fmt.Sprintf(":%02d", minutes)
-	}
-	return name, offset
+// Values returns the variables of f for one reader, who is called name and has the
+// link; drop is the name of the drop in the language of tag.
+func (f Facts) Values(tag, drop string, zone *time.Location, name, link string) map[string]string {
+	v := f.values(tag, drop, zone)
+	v[VarUser], v[VarLink] = Printable(name), link
+	return v
 }
 
 // values are the variables of f that all readers of a language and zone share.

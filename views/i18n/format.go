@@ -201,9 +201,6 @@ type timeLayout struct {
 	first     time.Weekday
 	join      string
 	units     []unit // largest first
-	zones     zoneNames
-	// cities is whether a zone without a name is called by its city.
-	cities bool
 }
 
 type unit struct {
@@ -220,8 +217,6 @@ func englishTimes() timeLayout {
 		first:   time.Sunday,
 		join:    ", ",
 		units:   []unit{{1_000_000_000, "B"}, {1_000_000, "M"}, {1_000, "k"}},
-		zones:   zonesInEnglish,
-		cities:  true,
 	}
 }
 
@@ -243,6 +238,5 @@ func chineseTimes() timeLayout {
 		first:   time.Monday,
 		join:    " ",
 		units:   []unit{{100_000_000, "亿"}, {10_000, "万"}},
-		zones:   zonesInChinese,
 	}
 }

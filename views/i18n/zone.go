@@ -1,74 +1,12 @@
 package i18n
 
 import (
-	"fmt"
-	"path"
-	"strings"
 	"time"
+
+	"dropbell/domain/wording"
 )
 
-// zoneNames are the names by which people call a zone, by its IANA name. A
-// language without a name for a zone falls back on its city or its offset.
-type zoneNames map[string]string
-
-// zonesInEnglish names the zones whose city is not what the zone is called by.
-var zonesInEnglish = zoneNames{
-	"Asia/Shanghai": "Beijing time", "Asia/Kolkata": "India time", "Asia/Kathmandu": "Nepal time", "America/Sao_Paulo": "São Paulo time",
-}
-
-var zonesInChinese = zoneNames{
-	"Asia/Shanghai": "北京时间", "Asia/Urumqi": "乌鲁木齐时间", "Asia/Hong_Kong": "香港时间", "Asia/Macau": "澳门时间", "Asia/Taipei": "台北时间",
-	"Asia/Tokyo": "东京时间", "Asia/Seoul": "首尔时间", "Asia/Singapore": "新加坡时间", "Asia/Kuala_Lumpur": "吉隆坡时间", "Asia/Bangkok": "曼谷时间",
-	"Asia/Ho_Chi_Minh": "胡志明市时间", "Asia/Jakarta": "雅加达时间", "Asia/Manila": "马尼拉时间", "Asia/Kolkata": "印度时间", "Asia/Kathmandu": "尼泊尔时间",
-	"Asia/Dubai": "迪拜时间", "Europe/Moscow": "莫斯科时间", "Europe/Istanbul": "伊斯坦布尔时间", "Europe/Berlin": "柏林时间", "Europe/Paris": "巴黎时间",
-	"Europe/Madrid": "马德里时间", "Europe/Rome": "罗马时间", "Europe/London": "伦敦时间", "Europe/Lisbon": "里斯本时间", "Africa/Cairo": "开罗时间",
-	"Africa/Johannesburg": "约翰内斯堡时间", "America/Sao_Paulo": "圣保罗时间", "America/New_York": "纽约时间", "America/Chicago": "芝加哥时间",
-	"America/Denver": "丹佛时间", "America/Los_Angeles": "洛杉矶时间", "America/Toronto": "多伦多时间", "America/Vancouver": "温哥华时间",
-	"Australia/Sydney": "悉尼时间", "Pacific/Auckland": "奥克兰时间",
-}
-
-// Zone names t's zone as people call it, such as "Beijing time". The offset
-// follows where clocks change in t's year, since then the name alone does not
-// tell two times of one night apart; it stands alone where there is no name.
+// Zone names t's zone as people call it; see [wording.Zone].
 func (l *Locale) Zone(t time.Time, zone *time.Location) string {
-	name, seconds := t.In(zone).Zone()
-	if name == "UTC" || name == "GMT" {
-		return name
-	}
-	called := l.called(zone)
-	if called == "" {
-		return offset(seconds)
-	}
-	if clocksChange(t.In(zone)) {
-		return called + " (" + offset(seconds) + ")"
-	}
-	return called
-}
-
-// called is the language's name of the zone, "" if it has none.
-func (l *Locale) called(zone *time.Location) string {
-	id := zone.String()
-	if name := l.times.zones[id]; name != "" || !l.times.cities || !strings.Contains(id, "/") || strings.HasPrefix(id, "Etc/") {
-		return name
-	}
-	return strings.ReplaceAll(path.Base(id), "_", " ") + " time"
-}
-
-// clocksChange reports whether the zone of t has two offsets in t's year.
-func clocksChange(t time.Time) bool {
-	_, winter := time.Date(t.Year(), 1, 1, 0, 0, 0, 0, t.Location()).Zone()
-	_, summer := time.Date(t.Year(), 7, 1, 0, 0, 0, 0, t.Location()).Zone()
-	return winter != summer
-}
-
-func offset(seconds int) string {
-	sign := "+"
-	if seconds < 0 {
-		sign, seconds = "−", -seconds
-	}
-	text := fmt.Sprintf("UTC%s%d", sign, seconds/3600)
-	if m := seconds / 60 % 60; m != 0 {
-		text += fmt.Sprintf(":%02d", m)
-	}
-	return text
+	return wording.Zone(t.In(zone), l.Tag)
 }

@@ -19,7 +19,8 @@ func alerts() []Story {
 	}
 	group := alert.Destination{ID: 1, Shop: 10, Form: alert.Feishu, Name: "Night shift", URL: "https://open.feishu.cn/open-apis/bot/v2/hook/0123456789abcdef", Kinds: alert.Kinds()}
 	all := alert.Destination{ID: 2, Form: alert.Slack, Name: "Operations", URL: "https://hooks.slack.com/services/T0/B0/xyz12345", Kinds: []alert.Kind{alert.Channel, alert.Late}}
-	s := workpages.AlertSettings{Wanted: alert.Kinds(), Destinations: []alert.Destination{all, group}, Shops: []ui.Option{{Value: "0", Label: "All shops"}, {Value: "10", Label: "Harbour Tea House"}},
+	mail := alert.Destination{ID: 3, Shop: 10, Form: alert.Email, Name: "Anna", URL: "anna@harbour-tea.example", Kinds: []alert.Kind{alert.SoldOut}}
+	s := workpages.AlertSettings{Wanted: alert.Kinds(), Destinations: []alert.Destination{all, group, mail}, Shops: []ui.Option{{Value: "0", Label: "All shops"}, {Value: "10", Label: "Harbour Tea House"}},
 		Names: map[int64]string{10: "Harbour Tea House"}, Values: map[string]string{"form": "feishu", "language": "en"}, Kinds: []string{"channel", "late"}, MayChange: func(alert.Destination) bool { return true }}
 	s.Log = []alert.Delivery{{ID: 2, Alert: list[0], Destination: group, Attempts: 3, State: alert.Waiting, Detail: "HTTP 503", CreatedAt: Now().Add(-time.Minute)},
 		{ID: 1, Alert: list[1], Destination: all, Attempts: 1, State: alert.Sent, Detail: "HTTP 200", CreatedAt: Now().Add(-3 * time.Minute)}}

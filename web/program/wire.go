@@ -89,6 +89,7 @@ type program struct {
 	lookup       *lookup.Templates
 	codeLookup   *lookup.Codes
 	openings     *reminder.Openings // of links in messages about drops
+	feedback     *deliverydb.Feedback
 	reservations *dropsdb.Reservations
 	claims       app.Claims
 	accounts     gate.Accounts
@@ -169,6 +170,7 @@ func (p *program) wireStores() (err error) {
 	p.reservations = dropsdb.NewReservations(p.DB, postgres.Grouping{Observe: p.groupMetrics(), Timeout: p.Config.RequestTimeout})
 	p.OnClose(func() error { p.reservations.Close(); return nil })
 	p.startOpenings()
+	p.startFeedback()
 	p.wireListed()
 	p.claims = p.NewClaims(p.lookup, postgres.Grouping{Observe: p.claimGroupMetrics(), Timeout: p.Config.RequestTimeout},
 		redisgate.Options{Observe: p.gateGroupMetrics()})
@@ -307,6 +309,9 @@ func (p *program) handler(ctx context.Context) (http.Handler, error) {
 	p.mountShop(r, apiHandler)
 	r.Get("/openapi.json", apiHandler.ServeOpenAPI)
 	p.mountLinks(r)
+	if err := p.mountCallbacks(r); err != nil {
+		return nil, err
+	}
 	p.console = p.newConsole(apiHandler)
 	bound := middleware.Bound(middleware.NewBudget(staffInFlight, "console", p.budgets), isStream, busy)
 	r.With(bound, middleware.Compress()).Mount("/", p.console)

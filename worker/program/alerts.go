@@ -14,6 +14,7 @@ import (
 	"dropbell/domain/alert"
 	"dropbell/domain/delivery"
 	"dropbell/domain/reminder"
+	"dropbell/domain/user"
 )
 
 const (
@@ -28,12 +29,40 @@ const (
 
 // newWatcher returns what tells staff of what needs attention.
 func (p *program) newWatcher() *alert.Watcher {
-	sender := chat.New(chat.Config{AllowPrivate: p.Config.AlertsPrivate, Now: app.Clock})
-	p.OnClose(sender.Close)
-	return &alert.Watcher{Store: workdb.NewAlerts(p.DB), Sender: sender, PublicURL: strings.TrimSuffix(p.Config.PublicURL, "/"), Watches: []alert.Watch{
+	groups := chat.New(chat.Config{AllowPrivate: p.Config.AlertsPrivate, Now: app.Clock})
+	p.OnClose(groups.Close)
+	return &alert.Watcher{Store: workdb.NewAlerts(p.DB), Sender: alertSender{groups, p.delivery.Senders[delivery.Email]}, PublicURL: strings.TrimSuffix(p.Config.PublicURL, "/"), Watches: []alert.Watch{
 		{Kind: alert.Channel, Look: p.failingChannels},
 		{Kind: alert.Balance, Look: func(context.Context) ([]alert.Condition, error) { return p.balances.Get(app.Clock(), balancesLife) }},
 	}}
+}
+
+// alertSender sends alerts in the form of their destination.
+type alertSender struct {
+	groups alert.Sender
+	mail   delivery.Sender // nil without a mail server
+}
+
+// Send sends one alert; see [alert.Sender]. Mails have the text's first line as
+// their subject, and the delivery's number in their Message-ID.
+func (s alertSender) Send(ctx context.Context, d alert.Delivery, text string) alert.Outcome {
+	switch {
+	case d.Destination.Form != alert.Email:
+		return s.groups.Send(ctx, d, text)
+	case s.mail == nil:
+		return alert.Outcome{State: alert.Failed, Detail: "no mail server is configured"}
+	}
+	title, _, _ := strings.Cut(text, "\n")
+	r := s.mail.Send(ctx, []delivery.Message{{Channel: delivery.Email, To: &user.User{Email: d.Destination.URL, Locale: d.Destination.Language},
+		Subject: &delivery.Subject{Kind: delivery.KindTest, OwnerID: d.ID, DueAt: d.CreatedAt},
+		Content: &delivery.Content{Title: "Dropbell: " + title, Text: text + "\n"}}})[0]
+	switch r.Status {
+	case delivery.Delivered:
+		return alert.Outcome{State: alert.Sent}
+	case delivery.Permanent:
+		return alert.Outcome{State: alert.Failed, Detail: r.Detail}
+	}
+	return alert.Outcome{State: alert.Waiting, Detail: r.Detail, After: r.After}
 }
 
 // failingChannels are those whose circuit is open.

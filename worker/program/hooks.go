@@ -25,6 +25,9 @@ const (
 	// openedAtOnce and issuedAtOnce bound what one step of a sweep reads.
 	openedAtOnce = 100
 	issuedAtOnce = 5000
+	// skipEvery is how often the horizon of issued coupons follows while no shop's
+	// server wants to be told of them.
+	skipEvery = 10 * time.Second
 )
 
 // hooks makes events for the servers of shops of what the bus announces, and sends
@@ -37,6 +40,7 @@ type hooks struct {
 	queue   *asynq.Queue
 	sending *hook.Deliverer
 	metrics *hookMetrics
+	skipped time.Time // when skipIssued last worked; of the sweep alone
 }
 
 func (p *program) newHooks() (*hooks, error) {
@@ -145,8 +149,12 @@ func (h *hooks) wake(ctx context.Context, endpoints []int64) {
 }
 
 // sweep tells of drops that have opened and of issued coupons, and wakes endpoints
-// whose retries are due, or whose task was lost.
+// whose retries are due, or whose task was lost. Without endpoints there is nothing
+// to look for.
 func (h *hooks) sweep(ctx context.Context) error {
+	if h.wants.None(ctx) {
+		return h.skipIssued(ctx)
+	}
 	if h.wants.Any(ctx, hook.DropOpened) {
 		opened, err := h.events.Opened(ctx, openedAtOnce)
 		h.wake(ctx, opened)
@@ -167,7 +175,7 @@ func (h *hooks) sweep(ctx context.Context) error {
 
 func (h *hooks) sweepIssued(ctx context.Context) error {
 	if !h.wants.Any(ctx, hook.CouponIssued) {
-		return h.events.SkipIssued(ctx)
+		return h.skipIssued(ctx)
 	}
 	until := time.Now().Add(sweepEvery)
 	for more := true; more && time.Now().Before(until) && ctx.Err() == nil; {
@@ -178,6 +186,20 @@ func (h *hooks) sweepIssued(ctx context.Context) error {
 		}
 		h.wake(ctx, endpoints)
 	}
+	return nil
+}
+
+// skipIssued passes over issued coupons of which no shop's server wants to be told,
+// every ten seconds: the sweep reads those of the last seconds once an endpoint wants
+// to, and tells none that is older than the endpoint.
+func (h *hooks) skipIssued(ctx context.Context) error {
+	if time.Since(h.skipped) < skipEvery {
+		return nil
+	}
+	if err := h.events.SkipIssued(ctx); err != nil {
+		return err
+	}
+	h.skipped = time.Now()
 	return nil
 }
 

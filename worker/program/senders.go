@@ -113,6 +113,7 @@ func newSenders(cfg config.Config, events pushEvents) (senders map[delivery.Chan
 		parsed, err := smtp.ParseURL(cfg.SMTPURL)
 		var s *smtp.Sender
 		parsed.RequireTLS = parsed.RequireTLS || cfg.SMTPTLS == "required"
+		parsed.Feedback = cfg.SMTPFeedback
 		if err == nil {
 			s, err = smtp.New(parsed)
 		}

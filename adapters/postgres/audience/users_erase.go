@@ -126,13 +126,14 @@ func (s Users) Erase(ctx context.Context, id user.ID, e staff.Entry) error {
 }
 
 // ofUser are the statements about what stands under the user's number $1.
-// Exceptions stay without the provider's words: accounts are counted from them.
+// Exceptions and reports stay without the provider's words: accounts are counted from them.
 var ofUser = []string{
 	`delete from reservations where user_id = $1`,
 	`delete from former_reservations where user_id = $1`,
 	`delete from inbox_reads where user_id = $1`,
 	`delete from checked_rows where user_id = $1`,
 	`update exceptions set detail = '' where user_id = $1 and detail <> ''`,
+	`update feedback_reports set cause = '' where user_id = $1 and cause <> ''`,
 	`update grant_rows set input = '' where user_id = $1 and input <> ''`,
 	`update channel_tests set recipient = '', detail = '' where by_user and recipient = $1::bigint::text`,
 	`delete from idempotency_keys where actor = 'user:' || $1::bigint`,

@@ -62,13 +62,17 @@ var personal = map[string]string{
 	"former_reservations": ``,
 	"reservations":        ``,
 	"exceptions":          ``,
+	"feedback_reports": `with b as (insert into batches (kind, owner_id, channel, from_user, to_user, due_at, worthless_after, due, due_count)
+			values ('reminder', 905, 1, {id}, {id}, now(), now(), '', 1) returning id),
+		f as (insert into batch_feedback (batch_id, kind, owner_id, template_id, channel) select id, 'reminder', 905, 0, 1 from b returning batch_id)
+		insert into feedback_reports (batch_id, user_id, status, provider, cause) select batch_id, {id}, 'bounced', 'ses', 'no such {mail}' from f`,
 }
 
 // impersonal are tables whose texts are about no user: what staff write about
 // drops and campaigns, names of things, codes and states.
-var impersonal = strings.Fields(`accepted_messages alert_deliveries alert_destinations alert_readers alerts announcements api_keys batches booking_growth bookings campaign_limits campaign_messages campaign_openings
+var impersonal = strings.Fields(`accepted_messages alert_deliveries alert_destinations alert_readers alerts announcements api_keys batch_feedback batches booking_growth bookings campaign_limits campaign_messages campaign_openings
 	campaign_publications campaign_requests campaign_results campaigns channel_rates channel_settings claim_counts claim_results claim_seconds
-	code_batches code_parts code_serials console_settings coupon_operations coupon_tallies coupons dead_letter_jobs deleted_drafts drop_opening_counts drop_openings erased_users gate_shards gates goose_db_version
+	code_batches code_parts code_serials console_settings coupon_operations coupon_tallies coupons dead_letter_jobs deleted_drafts drop_opening_counts drop_openings erased_users feedback_totals gate_shards gates goose_db_version
 	handled_events hook_cursor hook_deliveries hook_events hook_hours hook_listeners message_looks message_versions notice_cursor notice_days notice_runs notices outbox password_links recovery_codes removed_coupons report_links saved_views second_factors segment_members sessions shops sign_ins slot_results slots staff stock_counts templates`)
 
 func gone(sql string) string {
@@ -79,7 +83,7 @@ func gone(sql string) string {
 func (w *fixture) fillPerson() {
 	w.Helper()
 	for _, table := range []string{"users", "audit", "jobs", "job_errors", "uploads", "upload_parts", "checked_rows", "grant_rows", "idempotency_keys", "channel_tests",
-		"dead_messages", "dead_letter_groups", "provider_calls", "segments", "hook_endpoints", "hook_attempts", "inbox_reads"} {
+		"dead_messages", "dead_letter_groups", "provider_calls", "segments", "hook_endpoints", "hook_attempts", "inbox_reads", "feedback_reports"} {
 		w.Exec(gone(personal[table]))
 	}
 	t := w.Published(90 * time.Minute)
@@ -176,6 +180,9 @@ func TestErasingReachesEveryTable(t *testing.T) {
 	// Accounts still add up: outcomes and sets hold the number.
 	if w.Number(`select count(*) from exceptions where user_id = $1 and detail = ''`, goneID) != 1 {
 		t.Error("the outcome is gone, which an account is counted from")
+	}
+	if w.Number(`select count(*) from feedback_reports where user_id = $1 and cause = ''`, goneID) != 1 {
+		t.Error("the report is gone")
 	}
 	if err := users.Erase(t.Context(), staff.System(), goneID); !errors.Is(err, user.ErrNotFound) {
 		t.Errorf("erased twice: %v", err)

@@ -1,6 +1,7 @@
 package drops_test
 
 import (
+	"sync"
 	"testing"
 	"time"
 
@@ -34,8 +35,13 @@ func TestAMovedOpeningIsNotLate(t *testing.T) {
 		t.Fatalf("slot 1 is due %v", sl.DueAt)
 	}
 	m.Cut(sl, 4)
+	var mu sync.Mutex // batches are delivered side by side
 	worst := time.Duration(-1)
-	m.Daemon.Observe = func(_ delivery.Channel, _ int, late time.Duration) { worst = max(worst, late) }
+	m.Daemon.Observe = func(_ delivery.Channel, _ int, late time.Duration) {
+		mu.Lock()
+		defer mu.Unlock()
+		worst = max(worst, late)
+	}
 	m.Drain()
 
 	const soon = time.Minute // what this test takes, on any machine; it was four

@@ -108,9 +108,23 @@ func (c *cleaning) do(ctx context.Context, carryOut func(context.Context) (int64
 // their retention of $1.
 const pastBatches = `b.id > $2 and b.id <= $3 and b.state = 'done' and b.worthless_after < now() - $1::interval`
 
+// removeBatchesSQL removes them, and adds what was reported of their messages to the
+// sums that are kept.
+const removeBatchesSQL = `with past as (
+	select b.id, f.kind, f.owner_id, f.channel, f.template_id, ` + pg.FeedbackWithinSent + `
+	from batches b left join batch_feedback f on f.batch_id = b.id where ` + pastBatches + `
+), kept as (
+	insert into feedback_totals as t (kind, owner_id, channel, template_id, delivered, bounced, complained)
+	select kind, owner_id, channel, max(template_id), sum(delivered), sum(bounced), sum(complained) from past where kind is not null
+	group by kind, owner_id, channel order by kind, owner_id, channel
+	on conflict (kind, owner_id, channel) do update set delivered = t.delivered + excluded.delivered,
+		bounced = t.bounced + excluded.bounced, complained = t.complained + excluded.complained
+)
+delete from batches b using past where b.id = past.id`
+
 // removeBatches removes batches that are done and past their retention, and before
-// each chunk of them the outcomes of their recipients, of which there may be a
-// thousand times as many. It walks by id, which grows with the time, so that no
+// each chunk of them the outcomes and reports of their recipients, of which there may
+// be a thousand times as many. It walks by id, which grows with the time, so that no
 // index on the instant is needed, and ends when a few chunks in a row hold nothing
 // to remove.
 func (h Housekeeping) removeBatches(ctx context.Context, age time.Duration) (total int64, err error) {
@@ -126,7 +140,12 @@ func (h Housekeeping) removeBatches(ctx context.Context, age time.Duration) (tot
 		if total += n; err != nil {
 			return total, err
 		}
-		removed, err := h.Pool.Exec(ctx, `delete from batches b where `+pastBatches, age, after, *last)
+		n, err = h.inChunks(ctx, `delete from feedback_reports where (batch_id, user_id) in (select r.batch_id, r.user_id from batches b
+			join feedback_reports r on r.batch_id = b.id where `+pastBatches+` limit $4)`, age, after, *last, chunk)
+		if total += n; err != nil {
+			return total, err
+		}
+		removed, err := h.Pool.Exec(ctx, removeBatchesSQL, age, after, *last)
 		if total += removed.RowsAffected(); err != nil {
 			return total, pg.Translate(err)
 		}

@@ -147,6 +147,40 @@ func TestOutcomesGoBeforeTheirBatches(t *testing.T) {
 	}
 }
 
+// TestFeedbackOutlivesItsBatches: what was reported goes with its batch, and its sums
+// stay, however often the cleaning is repeated.
+func TestFeedbackOutlivesItsBatches(t *testing.T) {
+	w := newFixture(t)
+	w.Exec(`insert into batches (kind, owner_id, template_id, channel, from_user, to_user, state, due_at, worthless_after, due, due_count, sent_count)
+		select 'reminder', n % 2, 7, 1, n, n, 'done', now(), now() - interval '1 day' * (case when n <= 4 then 11 else 9 end), '', 10, 5 from generate_series(1, 6) n`)
+	w.Exec(`insert into batch_feedback (batch_id, kind, owner_id, template_id, channel, delivered_count, bounced_count, complained_count)
+		select id, kind, owner_id, template_id, channel, 4, 3, 2 from batches where from_user <> 2`)
+	w.Exec(`insert into feedback_reports (batch_id, user_id, status, provider) select batch_id, n, 'bounced', 'ses' from batch_feedback, generate_series(1, 3) n`)
+	sums := func() (n int64) {
+		list, err := w.Feedback.TalliesOfTemplate(t.Context(), 7)
+		w.Must(err)
+		for _, s := range list {
+			n += s.Delivered*10000 + s.Bounced*100 + s.Complained
+		}
+		return n
+	}
+	before := sums()
+	if before != 5*(4*10000+1*100+2) {
+		t.Fatalf("%d", before)
+	}
+	for range 2 {
+		if _, err := workdb.NewHousekeeping(w.DB).Clean(t.Context(), pgtest.KeepTen, 0); err != nil {
+			t.Fatal(err)
+		}
+		if n := w.Number(`select count(*) * 100 + (select count(*) from feedback_reports) from batch_feedback`); n != 2*100+6 {
+			t.Errorf("%d rows are left", n)
+		}
+		if n := sums(); n != before {
+			t.Errorf("the sums are %d, they were %d", n, before)
+		}
+	}
+}
+
 // Drafts that were deleted go once they can no longer be restored, with the texts of
 // drops; texts of others stay.
 func TestDeletedDraftsEnd(t *testing.T) {

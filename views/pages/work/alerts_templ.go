@@ -697,7 +697,7 @@ func (p AlertSettings) adding() templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = ui.Field(ui.FieldProps{Name: "url", Label: ui.T(ctx, "alerts.field.url"), Help: ui.T(ctx, "alerts.help.url"), Value: p.Values["url"], Error: ui.ErrorOf(ctx, p.Errors, "url"), Type: "url", Required: true, Autocomplete: "off"}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Field(ui.FieldProps{Name: "url", Label: ui.T(ctx, "alerts.field.url"), Help: ui.T(ctx, "alerts.help.url"), Value: p.Values["url"], Error: ui.ErrorOf(ctx, p.Errors, "url"), Required: true, Autocomplete: "off"}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

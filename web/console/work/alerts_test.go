@@ -66,8 +66,13 @@ func TestChatGroups(t *testing.T) {
 		t.Errorf("%d deliveries", n)
 	}
 	ten.Post("/alerts/destinations/1/remove", nil).To("/alerts/settings")
-	ten.Get("/alerts/settings").Is(200).Has("Dropped", "No group is told yet")
+	ten.Get("/alerts/settings").Is(200).Has("Dropped", "Nothing is sent by mail or to a chat group yet")
 	ten.Post("/alerts/destinations/1/remove", nil).Is(http.StatusNotFound)
+	mail := url.Values{"name": {"Anna"}, "form": {"email"}, "url": {"not an address"}, "shop": {"10"}, "language": {"en"}, "kinds": {"late"}}
+	ten.Post("/alerts/destinations", mail).Is(http.StatusUnprocessableEntity).Has("must be an e-mail address")
+	mail.Set("url", "anna-k3y@example.com")
+	ten.Post("/alerts/destinations", mail).To("/alerts/settings")
+	ten.Get("/alerts/settings").Is(200).Has("E-mail · a…@example.com").HasNot("k3y")
 	for _, path := range []string{"/audit"} {
 		if page := g.As(staff.Admin).Get(path).Is(200).Body; strings.Contains(page, "k3y") || strings.Contains(page, "s3cret") {
 			t.Errorf("%s shows an address or a secret", path)

@@ -1,0 +1,60 @@
+// Package mailfeedback reads what mail providers report of mails: that they were
+// delivered, have bounced, or were complained of. Each source checks that its
+// provider made the call. How a mail carries what names it in reports is decided by
+// package smtp.
+package mailfeedback
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/json"
+	"time"
+
+	"dropbell/domain/delivery"
+	"dropbell/domain/feedback"
+)
+
+// key is the name under which mails carry their reference.
+const key = "dropbell"
+
+// decode reads JSON; anything else is [feedback.ErrUnreadable].
+func decode(body []byte, to any) error {
+	if err := json.Unmarshal(body, to); err != nil {
+		return feedback.ErrUnreadable
+	}
+	return nil
+}
+
+// refOf returns the message that a provider names; the zero Ref if it is none of
+// this installation's.
+func refOf(refs feedback.Refs, text string) feedback.Ref {
+	ref, _ := refs.Parse(text)
+	return ref
+}
+
+// one returns a call with one report. The provider's words are masked.
+func one(r feedback.Report) feedback.Call {
+	r.Cause = delivery.DetailOf(r.Cause)
+	return feedback.Call{Reports: []feedback.Report{r}}
+}
+
+// equal compares secrets in a time that does not depend on where they differ.
+func equal(a, b string) bool {
+	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
+	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
+}
+
+// instant reads a time in ISO 8601; zero if it is none.
+func instant(text string) time.Time {
+	t, _ := time.Parse(time.RFC3339Nano, text)
+	return t.UTC()
+}
+
+// seconds is an instant in seconds since 1970, possibly with fractions; zero if it
+// is none that a database can hold.
+func seconds(n float64) time.Time {
+	if !(n > 0 && n < 1e11) {
+		return time.Time{}
+	}
+	return time.UnixMilli(int64(n * 1000)).UTC()
+}

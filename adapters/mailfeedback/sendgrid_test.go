@@ -1,0 +1,96 @@
+package mailfeedback_test
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/base64"
+	"errors"
+	"net/http"
+	"testing"
+
+	"dropbell/adapters/mailfeedback"
+	"dropbell/domain/feedback"
+)
+
+// sendGrid is a source and what signs as its provider does.
+func sendGrid(t *testing.T) (*mailfeedback.SendGrid, func(body string) http.Header) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.MarshalPKIXPublicKey(&key.PublicKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := mailfeedback.NewSendGrid(base64.StdEncoding.EncodeToString(der), refs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, func(body string) http.Header {
+		const at = "1790000000"
+		sum := sha256.Sum256([]byte(at + body))
+		signature, err := ecdsa.SignASN1(rand.Reader, key, sum[:])
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := http.Header{}
+		h.Set("X-Twilio-Email-Event-Webhook-Signature", base64.StdEncoding.EncodeToString(signature))
+		h.Set("X-Twilio-Email-Event-Webhook-Timestamp", at)
+		return h
+	}
+}
+
+func TestSendGrid(t *testing.T) {
+	s, sign := sendGrid(t)
+	body := recorded(t, "sendgrid.json", refs.Text(mine))
+	call, err := s.Read(sign(body), nil, []byte(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []feedback.Status{feedback.Delivered, feedback.Bounced, feedback.SoftBounced, feedback.Bounced, feedback.SoftBounced, feedback.Complained}
+	if len(call.Reports) != len(want) {
+		t.Fatalf("%+v", call.Reports)
+	}
+	for i, r := range call.Reports {
+		wants(t, feedback.Call{Reports: call.Reports[i : i+1]}, nil, feedback.Report{Ref: mine, Status: want[i], Provider: "sendgrid", Address: "ada@shop.example"})
+		if r.Cause == "" && want[i] == feedback.Bounced {
+			t.Errorf("%d: no cause", i)
+		}
+	}
+	// Of a message of another installation only the address is known.
+	body = recorded(t, "sendgrid.json", feedback.NewRefs("another secret").Text(mine))
+	if call, err = s.Read(sign(body), nil, []byte(body)); err != nil || call.Reports[1].Ref != (feedback.Ref{}) || call.Reports[1].Address == "" {
+		t.Errorf("%+v %v", call, err)
+	}
+}
+
+func TestSendGridRefuses(t *testing.T) {
+	s, sign := sendGrid(t)
+	_, stranger := sendGrid(t)
+	body := recorded(t, "sendgrid.json", refs.Text(mine))
+	refuses(t, "no signature", s, http.Header{}, nil, body)
+	refuses(t, "another key", s, stranger(body), nil, body)
+	refuses(t, "another body", s, sign(body), nil, body+" ")
+	later := sign(body)
+	later.Set("X-Twilio-Email-Event-Webhook-Timestamp", "1790000001")
+	refuses(t, "another time", s, later, nil, body)
+	for _, odd := range []string{"", "{", `{"event":"delivered"}`, `[{"event":7}]`, "null garbage"} {
+		if _, err := s.Read(sign(odd), nil, []byte(odd)); !errors.Is(err, feedback.ErrUnreadable) {
+			t.Errorf("%q: %v", odd, err)
+		}
+	}
+	for _, quiet := range []string{"[]", "null", `[{"event":"open"},{}]`} {
+		if call, err := s.Read(sign(quiet), nil, []byte(quiet)); err != nil || len(call.Reports) != 0 {
+			t.Errorf("%q: %+v %v", quiet, call, err)
+		}
+	}
+	for _, odd := range []string{"", "x", base64.StdEncoding.EncodeToString([]byte("no key"))} {
+		if _, err := mailfeedback.NewSendGrid(odd, refs); err == nil {
+			t.Errorf("%q is taken as a key", odd)
+		}
+	}
+}

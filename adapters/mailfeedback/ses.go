@@ -1,0 +1,136 @@
+package mailfeedback
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"dropbell/domain/delivery"
+	"dropbell/domain/feedback"
+)
+
+// SES reads what Amazon SES publishes to topics of Amazon SNS, which calls this
+// program: events of a configuration set, or notifications of an identity.
+type SES struct {
+	topics []string
+	certs  *certificates
+	refs   feedback.Refs
+}
+
+// NewSES returns the source of these topics, named by their ARN. Certificates are
+// loaded, and subscriptions confirmed, with client.
+func NewSES(topics []string, refs feedback.Refs, client *http.Client) *SES {
+	return &SES{topics, newCertificates(client), refs}
+}
+
+// Name is the last part of the source's address.
+func (*SES) Name() string { return "ses" }
+
+// Read checks the signature of SNS and returns the reports of SES. It confirms
+// subscriptions to the topics.
+func (s *SES) Read(_ http.Header, _ *url.URL, body []byte) (call feedback.Call, err error) {
+	var m snsMessage
+	if decode(body, &m) != nil || !slices.Contains(s.topics, m.TopicArn) {
+		return call, feedback.ErrUnverified
+	}
+	if err := s.certs.verify(m); err != nil {
+		return call, err
+	}
+	switch m.Type {
+	case "SubscriptionConfirmation":
+		return call, s.certs.confirm(m.SubscribeURL)
+	case "Notification":
+		return s.reports(m.Message)
+	}
+	return call, nil // the end of a subscription
+}
+
+type sesRecipient struct {
+	Address    string `json:"emailAddress"`
+	Status     string `json:"status"`
+	Diagnostic string `json:"diagnosticCode"`
+}
+
+type sesMessage struct {
+	Notification string `json:"notificationType"` // of an identity's notifications
+	Event        string `json:"eventType"`        // of a configuration set's events
+	Mail         struct {
+		Tags    map[string][]string `json:"tags"`
+		Headers []struct {
+			Name  string `json:"name"`
+			Value string `json:"value"`
+		} `json:"headers"`
+	} `json:"mail"`
+	Bounce struct {
+		Type       string         `json:"bounceType"`
+		SubType    string         `json:"bounceSubType"`
+		Recipients []sesRecipient `json:"bouncedRecipients"`
+		Timestamp  string         `json:"timestamp"`
+	} `json:"bounce"`
+	Complaint struct {
+		Feedback   string         `json:"complaintFeedbackType"`
+		Recipients []sesRecipient `json:"complainedRecipients"`
+		Timestamp  string         `json:"timestamp"`
+	} `json:"complaint"`
+	Delivery struct {
+		Recipients []string `json:"recipients"`
+		Timestamp  string   `json:"timestamp"`
+	} `json:"delivery"`
+}
+
+// reports reads a message of SES. Other messages of the topic, such as the text
+// with which SES tries it, report nothing.
+func (s *SES) reports(text string) (call feedback.Call, err error) {
+	if !strings.HasPrefix(strings.TrimSpace(text), "{") {
+		return call, nil
+	}
+	var m sesMessage
+	if err := decode([]byte(text), &m); err != nil {
+		return call, err
+	}
+	ref := s.ref(m)
+	add := func(status feedback.Status, to, cause, at string) {
+		call.Reports = append(call.Reports, feedback.Report{Ref: ref, Status: status, Provider: s.Name(), Address: to,
+			Cause: delivery.DetailOf(cause), At: instant(at)})
+	}
+	switch m.Event + m.Notification {
+	case "Delivery":
+		for _, to := range m.Delivery.Recipients {
+			add(feedback.Delivered, to, "", m.Delivery.Timestamp)
+		}
+	case "Bounce":
+		status := feedback.SoftBounced // Transient, and Undetermined: perhaps it passes
+		if m.Bounce.Type == "Permanent" {
+			status = feedback.Bounced
+		}
+		for _, r := range m.Bounce.Recipients {
+			cause := r.Diagnostic
+			if cause == "" {
+				cause = strings.TrimSpace(m.Bounce.Type + " " + m.Bounce.SubType + " " + r.Status)
+			}
+			add(status, r.Address, cause, m.Bounce.Timestamp)
+		}
+	case "Complaint":
+		for _, r := range m.Complaint.Recipients {
+			add(feedback.Complained, r.Address, m.Complaint.Feedback, m.Complaint.Timestamp)
+		}
+	}
+	return call, nil
+}
+
+// ref is the message's reference: a tag in events, a header in notifications that
+// include the headers.
+func (s *SES) ref(m sesMessage) feedback.Ref {
+	for _, text := range m.Mail.Tags[key] {
+		if ref, ok := s.refs.Parse(text); ok {
+			return ref
+		}
+	}
+	for _, h := range m.Mail.Headers {
+		if strings.EqualFold(h.Name, "X-Dropbell-Reference") {
+			return refOf(s.refs, h.Value)
+		}
+	}
+	return feedback.Ref{}
+}

@@ -1,0 +1,179 @@
+package mailfeedback
+
+import (
+	"crypto"
+	"crypto/rsa"
+	"crypto/sha1" //nolint:gosec // SNS signs version 1 with it
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	"dropbell/domain/feedback"
+)
+
+// snsMessage is what Amazon SNS sends to HTTP endpoints.
+type snsMessage struct {
+	Type             string
+	MessageID        string `json:"MessageId"`
+	TopicArn         string
+	Subject          *string
+	Message          string
+	Timestamp        string
+	Token            string
+	SubscribeURL     string
+	SignatureVersion string
+	Signature        string
+	SigningCertURL   string
+}
+
+// signed is the text that SNS signs: names and values of some fields, a line each.
+func (m snsMessage) signed() string {
+	var b strings.Builder
+	line := func(name, value string) { b.WriteString(name + "\n" + value + "\n") }
+	line("Message", m.Message)
+	line("MessageId", m.MessageID)
+	if m.Type == "Notification" {
+		if m.Subject != nil {
+			line("Subject", *m.Subject)
+		}
+	} else {
+		line("SubscribeURL", m.SubscribeURL)
+	}
+	line("Timestamp", m.Timestamp)
+	if m.Type != "Notification" {
+		line("Token", m.Token)
+	}
+	line("TopicArn", m.TopicArn)
+	line("Type", m.Type)
+	return b.String()
+}
+
+// snsHost are the hosts of SNS. Certificates and confirmations of any other host
+// would be a stranger's.
+var snsHost = regexp.MustCompile(`^sns\.[a-z0-9-]+\.amazonaws\.com(\.cn)?$`)
+
+func ofSNS(text string) (*url.URL, bool) {
+	u, err := url.Parse(text)
+	return u, err == nil && u.Scheme == "https" && u.User == nil && snsHost.MatchString(u.Host)
+}
+
+const (
+	// snsTimeout bounds a call to SNS; SNS itself waits 15 s for the answer.
+	snsTimeout = 5 * time.Second
+	// maxCertificate is the size of a certificate in bytes; maxCertificates is how
+	// many are kept. SNS has one a region and changes it about once a year.
+	maxCertificate  = 64 << 10
+	maxCertificates = 32
+)
+
+// certificates are those with which SNS signs, by address.
+type certificates struct {
+	client *http.Client
+	mu     sync.Mutex
+	known  map[string]*x509.Certificate
+}
+
+func newCertificates(client *http.Client) *certificates {
+	own := *client
+	own.Timeout = snsTimeout
+	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &certificates{client: &own, known: map[string]*x509.Certificate{}}
+}
+
+// verify returns [feedback.ErrUnverified] for a message that SNS did not sign; other
+// errors mean that it could not be found out now.
+func (c *certificates) verify(m snsMessage) error {
+	signature, err := base64.StdEncoding.DecodeString(m.Signature)
+	if err != nil {
+		return feedback.ErrUnverified
+	}
+	hash, sum := crypto.SHA256, []byte(nil)
+	switch m.SignatureVersion {
+	case "1":
+		h := sha1.Sum([]byte(m.signed())) //nolint:gosec // as above
+		hash, sum = crypto.SHA1, h[:]
+	case "2":
+		h := sha256.Sum256([]byte(m.signed()))
+		sum = h[:]
+	default:
+		return feedback.ErrUnverified
+	}
+	certificate, err := c.load(m.SigningCertURL)
+	if err != nil {
+		return err
+	}
+	key, ok := certificate.PublicKey.(*rsa.PublicKey)
+	if !ok || rsa.VerifyPKCS1v15(key, hash, sum, signature) != nil {
+		return feedback.ErrUnverified
+	}
+	return nil
+}
+
+// load returns the certificate at an address of SNS.
+func (c *certificates) load(address string) (*x509.Certificate, error) {
+	u, ok := ofSNS(address)
+	if !ok || !strings.HasSuffix(u.Path, ".pem") {
+		return nil, feedback.ErrUnverified
+	}
+	c.mu.Lock()
+	known := c.known[address]
+	c.mu.Unlock()
+	if known != nil {
+		return known, nil
+	}
+	raw, err := c.get(address)
+	if err != nil {
+		return nil, err
+	}
+	block, _ := pem.Decode(raw)
+	if block == nil {
+		return nil, feedback.ErrUnverified
+	}
+	certificate, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		return nil, feedback.ErrUnverified
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.known) >= maxCertificates {
+		clear(c.known)
+	}
+	c.known[address] = certificate
+	return certificate, nil
+}
+
+// confirm tells SNS that calls of the topic are wanted.
+func (c *certificates) confirm(address string) error {
+	if _, ok := ofSNS(address); !ok {
+		return feedback.ErrUnverified
+	}
+	_, err := c.get(address)
+	return err
+}
+
+// get returns what SNS has at an address. What it refuses is
+// [feedback.ErrUnverified]: repeating the call would not help.
+func (c *certificates) get(address string) ([]byte, error) {
+	res, err := c.client.Get(address)
+	if err != nil {
+		return nil, errors.New("SNS does not answer") // the error itself repeats the address, with a token
+	}
+	defer res.Body.Close()
+	switch {
+	case res.StatusCode >= 300 && res.StatusCode < 500 && res.StatusCode != http.StatusTooManyRequests:
+		return nil, feedback.ErrUnverified
+	case res.StatusCode != http.StatusOK:
+		return nil, fmt.Errorf("SNS answers %d", res.StatusCode)
+	}
+	return io.ReadAll(io.LimitReader(res.Body, maxCertificate))
+}

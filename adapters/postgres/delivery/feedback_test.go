@@ -1,0 +1,218 @@
+package delivery_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	deliverydb "dropbell/adapters/postgres/delivery"
+	"dropbell/domain/delivery"
+	"dropbell/domain/feedback"
+	"dropbell/domain/user"
+)
+
+// sentBatch stores a batch of the users 1 to n that was sent, and returns its id.
+func (w *fixture) sentBatch(n int) int64 {
+	w.Helper()
+	w.ready(1, time.Hour)
+	l, err := w.Batches.LeaseNext(w.Context(), delivery.App, time.Minute)
+	w.Must(err)
+	_, err = l.Checkpoint(w.Context(), delivery.Progress{Sent: l.Batch().Left[:n], Done: true})
+	w.Must(err)
+	return l.Batch().ID
+}
+
+func (w *fixture) feedback() *deliverydb.Feedback {
+	f := deliverydb.NewFeedback(w.DB, nil)
+	w.Cleanup(f.Close)
+	return f
+}
+
+func report(batch int64, id user.ID, s feedback.Status) feedback.Report {
+	return feedback.Report{Ref: feedback.Ref{Batch: batch, User: id}, Status: s, Provider: "ses", Cause: "550 no such user <ada@shop.example>"}
+}
+
+// counts is how many are delivered, bounced and complained, as one number.
+func (w *fixture) counts(batch int64) int64 {
+	return w.Number(`select delivered_count * 10000 + bounced_count * 100 + complained_count from batch_feedback where batch_id = $1`, batch)
+}
+
+// Whatever the order and repetitions of reports, and whatever calls they come in,
+// the same is stored.
+func TestReportsComeInAnyOrder(t *testing.T) {
+	w := newFixture(t)
+	f, batch := w.feedback(), w.sentBatch(10)
+	all := []feedback.Report{report(batch, 1, feedback.Delivered),
+		report(batch, 2, feedback.SoftBounced), report(batch, 2, feedback.Delivered),
+		report(batch, 3, feedback.Delivered), report(batch, 3, feedback.Bounced),
+		report(batch, 4, feedback.Bounced), report(batch, 4, feedback.Complained), report(batch, 4, feedback.Delivered),
+		report(batch, 5, feedback.SoftBounced), report(batch, 6, feedback.Bounced)}
+	for range 8 {
+		w.Exec(`truncate batch_feedback cascade`)
+		shuffled := slices.Concat(all, all)
+		rand.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
+		var calls sync.WaitGroup
+		for len(shuffled) > 0 {
+			n := 1 + rand.IntN(len(shuffled))
+			call := shuffled[:n]
+			shuffled = shuffled[n:]
+			calls.Go(func() {
+				if err := f.Take(t.Context(), call); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		calls.Wait()
+		if n := w.counts(batch); n != 3*10000+2*100+1 {
+			t.Fatalf("%d", n)
+		}
+		var rows string
+		w.Must(w.SQL.QueryRow(t.Context(), `select string_agg(user_id || ' ' || status || ' ' || provider, ', ' order by user_id) from feedback_reports`).Scan(&rows))
+		if rows != "3 bounced ses, 4 complained ses, 5 soft_bounced ses, 6 bounced ses" {
+			t.Fatal(rows)
+		}
+	}
+	var cause string
+	w.Must(w.SQL.QueryRow(t.Context(), `select min(cause) from feedback_reports`).Scan(&cause))
+	if !strings.HasPrefix(cause, "550 no such user") || strings.Contains(cause, "ada") {
+		t.Error(cause)
+	}
+}
+
+// Reports about no known message change nothing and are no error: the provider would
+// repeat them for days.
+func TestReportsOfNoMessageAreIgnored(t *testing.T) {
+	w := newFixture(t)
+	f, batch := w.feedback(), w.sentBatch(10)
+	n, err := f.Count(t.Context(), []feedback.Report{report(batch, 999, feedback.Delivered), report(batch+1, 1, feedback.Bounced),
+		report(-1, -1, feedback.Delivered), {Status: feedback.Bounced, Address: "ada@shop.example"}, report(batch, 1, "odd"), report(batch, 1, feedback.Delivered), report(batch, 1, feedback.Delivered)})
+	if w.Must(err); n != (feedback.Taken{Stored: 1, Known: 1, Ignored: 5}) {
+		t.Errorf("%+v", n)
+	}
+	if n := w.counts(batch); n != 10000 {
+		t.Errorf("%d", n)
+	}
+	w.Exec(`delete from batches`)
+	n, err = f.Count(t.Context(), []feedback.Report{report(batch, 2, feedback.Bounced)})
+	if w.Must(err); n != (feedback.Taken{Ignored: 1}) {
+		t.Errorf("of a removed batch: %+v", n)
+	}
+	w.Must(f.Take(t.Context(), nil))
+}
+
+// A receipt may be there before the answer of the call that sent the message; a
+// checkpoint of the batch keeps it.
+func TestReceiptsBeforeTheAnswer(t *testing.T) {
+	w := newFixture(t)
+	f := w.feedback()
+	w.ready(1, time.Hour)
+	l, err := w.Batches.LeaseNext(t.Context(), delivery.App, time.Minute)
+	w.Must(err)
+	batch := l.Batch().ID
+	tallies := func() feedback.Tally {
+		t.Helper()
+		list, err := f.Tallies(t.Context(), delivery.KindReminder, []int64{1})
+		w.Must(err)
+		if len(list) > 1 {
+			t.Fatal(list)
+		}
+		for _, s := range list {
+			return s.Tally
+		}
+		return feedback.Tally{}
+	}
+	w.Must(f.Take(t.Context(), []feedback.Report{report(batch, 1, feedback.Delivered), report(batch, 2, feedback.Bounced), report(batch, 3, feedback.Complained)}))
+	if n := tallies(); n.Any() {
+		t.Errorf("of nothing sent %+v", n)
+	}
+	for sent, want := range []feedback.Tally{1: {Delivered: 1, Complained: 1}, 2: {Delivered: 2, Complained: 1}, 3: {Delivered: 2, Bounced: 1, Complained: 1}} {
+		if sent == 0 {
+			continue
+		}
+		_, err = l.Checkpoint(t.Context(), delivery.Progress{Sent: l.Batch().Left[sent-1 : sent], Done: sent == 3})
+		if w.Must(err); tallies() != want {
+			t.Errorf("of %d sent %+v, not %+v", sent, tallies(), want)
+		}
+	}
+}
+
+// A price that comes later is kept, and stays when a status without one follows.
+func TestPricesAreKept(t *testing.T) {
+	w := newFixture(t)
+	f, batch := w.feedback(), w.sentBatch(10)
+	priced := report(batch, 1, feedback.Delivered)
+	priced.PriceMicros, priced.Currency = 7500, "USD"
+	w.Must(f.Take(t.Context(), []feedback.Report{report(batch, 1, feedback.Delivered)}))
+	w.Must(f.Take(t.Context(), []feedback.Report{priced, priced}))
+	w.Must(f.Take(t.Context(), []feedback.Report{report(batch, 1, feedback.Bounced)}))
+	if n := w.Number(`select price_micros from feedback_reports where status = 'bounced' and currency = 'USD'`); n != 7500 {
+		t.Errorf("%d", n)
+	}
+	priced.Ref.User = 2
+	w.Must(f.Take(t.Context(), []feedback.Report{priced, report(batch, 2, feedback.Complained)}))
+	if n := w.Number(`select price_micros from feedback_reports where status = 'complained'`); n != 7500 {
+		t.Errorf("in one call: %d", n)
+	}
+	if n := w.counts(batch); n != 10000+100+1 {
+		t.Errorf("%d", n)
+	}
+}
+
+// Two processes take reports of the same batches, in opposite orders.
+func TestProcessesTakeReportsTogether(t *testing.T) {
+	w := newFixture(t)
+	w.ready(6, time.Hour)
+	var ids []int64
+	rows, err := w.SQL.Query(t.Context(), `select id from batches order by id`)
+	w.Must(err)
+	for rows.Next() {
+		var id int64
+		w.Must(rows.Scan(&id))
+		ids = append(ids, id)
+	}
+	w.Must(rows.Err())
+	var all sync.WaitGroup
+	for p := range 2 {
+		f := w.feedback()
+		for i := range 60 {
+			all.Go(func() {
+				var reports []feedback.Report
+				for n := range ids {
+					at := n
+					if p == 1 {
+						at = len(ids) - 1 - n
+					}
+					reports = append(reports, report(ids[at], user.ID(10*at+1+(i+n)%10), []feedback.Status{feedback.Delivered, feedback.Bounced}[(i+n)%2]))
+				}
+				if err := f.Take(context.Background(), reports); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+	all.Wait()
+	if n := w.Number(`select count(*) from batch_feedback where delivered_count + bounced_count > 0`); n != int64(len(ids)) {
+		t.Errorf("%d of %d batches", n, len(ids))
+	}
+}
+
+// One user's message: what was reported, and why.
+func TestReportOfOneMessage(t *testing.T) {
+	w := newFixture(t)
+	f, batch := w.feedback(), w.sentBatch(10)
+	w.Must(f.Take(t.Context(), []feedback.Report{report(batch, 1, feedback.Delivered), report(batch, 2, feedback.Bounced), report(batch, 3, feedback.SoftBounced)}))
+	got, err := f.Known(t.Context(), 2, []int64{batch, batch + 1})
+	w.Must(err)
+	if r := got[batch]; len(got) != 1 || r.Status != feedback.Bounced || r.Provider != "ses" || r.Cause != "550 no such user <…>" {
+		t.Errorf("%+v", got)
+	}
+	for id, want := range map[user.ID]feedback.Status{1: feedback.Delivered, 3: feedback.SoftBounced, 4: ""} {
+		if got, err = f.Known(t.Context(), id, []int64{batch}); err != nil || got[batch].Status != want {
+			t.Errorf("user %d: %+v %v", id, got, err)
+		}
+	}
+}

@@ -1,0 +1,134 @@
+package aliyun
+
+import (
+	"crypto/subtle"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"dropbell/adapters/sms"
+	"dropbell/domain/delivery"
+	"dropbell/domain/feedback"
+)
+
+// A Source reads what Alibaba Cloud pushes by HTTP: SmsReport, which are receipts, and
+// SmsUp, which people send. Both are lists.
+type Source struct {
+	// Key is the secret that the address of the callback has as its parameter key:
+	// Alibaba Cloud signs nothing. Without one nothing is read.
+	Key string
+	// Refs reads references, which are signed.
+	Refs feedback.Refs
+}
+
+// name is the provider's in reports and in the address of its callbacks.
+const name = "aliyun"
+
+// Name returns "aliyun".
+func (s Source) Name() string { return name }
+
+// china is the zone of times in callbacks.
+var china = time.FixedZone("China", 8*60*60)
+
+// event is a receipt, or a message that a person sent, which has a content.
+type event struct {
+	PhoneNumber string  `json:"phone_number"`
+	ReportTime  string  `json:"report_time"`
+	Success     *bool   `json:"success"`
+	ErrCode     string  `json:"err_code"`
+	ErrMsg      string  `json:"err_msg"`
+	OutID       string  `json:"out_id"`
+	Content     *string `json:"content"`
+	SendTime    string  `json:"send_time"`
+	// SequenceID is a string, or a number.
+	SequenceID json.RawMessage `json:"sequence_id"`
+}
+
+// Read reads one callback.
+func (s Source) Read(_ http.Header, u *url.URL, body []byte) (c feedback.Call, err error) {
+	if s.Key == "" || subtle.ConstantTimeCompare([]byte(u.Query().Get("key")), []byte(s.Key)) != 1 {
+		return c, feedback.ErrUnverified
+	}
+	var events []event
+	if json.Unmarshal(body, &events) != nil {
+		return c, feedback.ErrUnreadable
+	}
+	for _, e := range events {
+		switch {
+		case e.Content != nil:
+			r, ok := e.reply()
+			if !ok {
+				return feedback.Call{}, feedback.ErrUnreadable
+			}
+			c.Replies = append(c.Replies, r)
+		case e.Success != nil:
+			r, ok := s.receipt(e)
+			if !ok {
+				return feedback.Call{}, feedback.ErrUnreadable
+			}
+			c.Reports = append(c.Reports, r)
+		default:
+			return feedback.Call{}, feedback.ErrUnreadable
+		}
+	}
+	return c, nil
+}
+
+func (s Source) receipt(e event) (r feedback.Report, ok bool) {
+	r = feedback.Report{Provider: name, Status: feedback.Delivered, Address: number(e.PhoneNumber), At: at(e.ReportTime)}
+	if !*e.Success {
+		r.Status = feedback.Bounced
+		if passing(e.ErrCode) {
+			r.Status = feedback.SoftBounced
+		}
+		r.Cause = delivery.DetailOf(strings.TrimSpace(e.ErrCode + " " + e.ErrMsg))
+	}
+	if e.OutID == "" {
+		return r, true
+	}
+	r.Ref, ok = s.Refs.Parse(e.OutID)
+	return r, ok
+}
+
+// passing reports whether the network's code means that the phone was off, or that the
+// network was busy.
+func passing(code string) bool {
+	return slices.Contains([]string{"EXPIRED", "UNDELIV", "NOROUTE", "MK:0001", "MI:0010", "MI:0084", "USER_NOT_ONLINE", "PHONE_POWER_OFF"}, code)
+}
+
+func (e event) reply() (r feedback.Reply, ok bool) {
+	r = feedback.Reply{Provider: name, From: number(e.PhoneNumber), Text: *e.Content, ID: strings.Trim(string(e.SequenceID), `"`)}
+	if r.ID == "" { // without a name the message is told apart by all there is
+		r.ID = e.SendTime + " " + e.PhoneNumber
+	}
+	return r, r.From != ""
+}
+
+// number reads mobile numbers of China, which come without the country's code, and
+// others, which come with it and without a plus.
+func number(s string) string {
+	if len(s) == 11 && s[0] == '1' {
+		s = "86" + s
+	}
+	n, err := sms.Number("+" + strings.TrimPrefix(s, "+"))
+	if err != nil {
+		return ""
+	}
+	return n
+}
+
+func at(s string) time.Time {
+	t, err := time.ParseInLocation(time.DateTime, s, china)
+	if err != nil {
+		return time.Time{}
+	}
+	return t
+}
+
+// Answer is what the service expects.
+func (s Source) Answer([]string) (contentType string, body []byte) {
+	return "application/json", []byte(`{"code":0,"msg":"OK"}`)
+}

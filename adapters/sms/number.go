@@ -1,0 +1,58 @@
+package sms
+
+import (
+	"errors"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/nyaruka/phonenumbers"
+)
+
+// maxText is nine concatenated parts in UCS-2, in runes; longer ones are refused or
+// torn apart by networks.
+const maxText = 600
+
+// Number returns phone in E.164. It checks whether the number is possible, not
+// whether it is assigned: numbering plans grow faster than libraries.
+func Number(phone string) (string, error) {
+	parsed, err := parse(phone)
+	if err != nil {
+		return "", err
+	}
+	return phonenumbers.Format(parsed, phonenumbers.E164), nil
+}
+
+func parse(phone string) (*phonenumbers.PhoneNumber, error) {
+	if phone == "" {
+		return nil, errors.New("no phone number")
+	}
+	parsed, err := phonenumbers.Parse(phone, phonenumbers.UNKNOWN_REGION)
+	if err != nil || !phonenumbers.IsPossibleNumber(parsed) {
+		return nil, errors.New("not a phone number")
+	}
+	return parsed, nil
+}
+
+// CountryOf returns the ISO 3166 code of a number in E.164, such as CN; empty for a
+// number that is assigned to none.
+func CountryOf(phone string) string {
+	parsed, err := parse(phone)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimPrefix(phonenumbers.GetRegionCodeForNumber(parsed), "ZZ")
+}
+
+// IsCountry reports whether numbers of the country with that ISO 3166 code are known.
+func IsCountry(code string) bool {
+	return phonenumbers.GetSupportedRegions()[code]
+}
+
+// Shorten returns s as valid UTF-8 with at most 600 characters.
+func Shorten(s string) string {
+	s = strings.ToValidUTF8(s, "")
+	if utf8.RuneCountInString(s) <= maxText {
+		return s
+	}
+	return string([]rune(s)[:maxText-1]) + "…"
+}

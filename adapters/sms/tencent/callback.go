@@ -1,0 +1,145 @@
+package tencent
+
+import (
+	"context"
+	"crypto/subtle"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"dropbell/adapters/sms"
+	"dropbell/domain/delivery"
+	"dropbell/domain/fault"
+	"dropbell/domain/feedback"
+)
+
+// A Source reads Tencent Cloud's callbacks: lists of receipts, and single messages that
+// people sent.
+type Source struct {
+	// Key is the secret that the address of the callback has as its parameter key:
+	// Tencent Cloud signs nothing. Without one nothing is read.
+	Key string
+	// Refs reads references.
+	Refs feedback.Refs
+	// Serials finds the references of receipts.
+	Serials sms.Serials
+}
+
+// name is the provider's in reports and in the address of its callbacks.
+const name = "tencent"
+
+// findPatience bounds the search for references.
+const findPatience = 5 * time.Second
+
+// errUnfound is returned if the names of messages cannot be looked up now.
+var errUnfound = fault.New(fault.Unavailable, "overloaded", "this could not be looked up now; repeat the call")
+
+// Name returns "tencent".
+func (s Source) Name() string { return name }
+
+// china is the zone of times in callbacks.
+var china = time.FixedZone("China", 8*60*60)
+
+type receipt struct {
+	UserReceiveTime string `json:"user_receive_time"`
+	NationCode      string `json:"nationcode"`
+	Mobile          string `json:"mobile"`
+	ReportStatus    string `json:"report_status"`
+	ErrMsg          string `json:"errmsg"`
+	Description     string `json:"description"`
+	SID             string `json:"sid"`
+}
+
+type reply struct {
+	Extend     string      `json:"extend"`
+	Mobile     string      `json:"mobile"`
+	NationCode string      `json:"nationcode"`
+	Text       *string     `json:"text"`
+	Time       json.Number `json:"time"`
+}
+
+// Read reads one callback.
+func (s Source) Read(_ http.Header, u *url.URL, body []byte) (c feedback.Call, err error) {
+	if s.Key == "" || subtle.ConstantTimeCompare([]byte(u.Query().Get("key")), []byte(s.Key)) != 1 {
+		return c, feedback.ErrUnverified
+	}
+	var receipts []receipt
+	if json.Unmarshal(body, &receipts) == nil {
+		return s.receipts(receipts)
+	}
+	var r reply
+	if json.Unmarshal(body, &r) != nil || r.Text == nil {
+		return c, feedback.ErrUnreadable
+	}
+	from := number(r.NationCode, r.Mobile)
+	if from == "" {
+		return c, feedback.ErrUnreadable
+	}
+	// The message has no name: a repeated callback is equal.
+	id := r.Time.String() + " " + from + " " + strconv.Quote(*r.Text)
+	c.Replies = append(c.Replies, feedback.Reply{Provider: name, From: from, Text: *r.Text, ID: id})
+	return c, nil
+}
+
+// receipts names the messages by what was kept when they were sent. One that is not
+// known was sent by another program of the account, or its name could not be kept.
+func (s Source) receipts(list []receipt) (c feedback.Call, err error) {
+	var ids []string
+	for _, r := range list {
+		if r.SID == "" || r.ReportStatus != "SUCCESS" && r.ReportStatus != "FAIL" {
+			return c, feedback.ErrUnreadable
+		}
+		ids = append(ids, r.SID)
+	}
+	if len(ids) == 0 || s.Serials == nil {
+		return c, nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), findPatience)
+	defer cancel()
+	references, err := s.Serials.Find(ctx, name, ids)
+	if err != nil {
+		return c, errUnfound
+	}
+	for _, r := range list {
+		ref, known := s.Refs.Parse(references[r.SID])
+		if !known {
+			continue
+		}
+		report := feedback.Report{Ref: ref, Provider: name, Status: feedback.Delivered, Address: number(r.NationCode, r.Mobile)}
+		if at, err := time.ParseInLocation(time.DateTime, r.UserReceiveTime, china); err == nil {
+			report.At = at
+		}
+		if r.ReportStatus == "FAIL" {
+			report.Status = feedback.Bounced
+			if passing(r.ErrMsg) {
+				report.Status = feedback.SoftBounced
+			}
+			report.Cause = delivery.DetailOf(strings.TrimSpace(r.ErrMsg + " " + r.Description))
+		}
+		c.Reports = append(c.Reports, report)
+	}
+	return c, nil
+}
+
+// passing reports whether the network's code means that the phone was off, or that the
+// network was busy.
+func passing(code string) bool {
+	return slices.Contains([]string{"EXPIRED", "UNDELIV", "MK:0001", "MI:0010", "MI:0084", "NOROUTE"}, code)
+}
+
+func number(country, national string) string {
+	n, err := sms.Number("+" + country + national)
+	if err != nil {
+		return ""
+	}
+	return n
+}
+
+// Answer is what the service expects.
+func (s Source) Answer([]string) (contentType string, body []byte) {
+	return "application/json", []byte(`{"result":0,"errmsg":"OK"}`)
+}

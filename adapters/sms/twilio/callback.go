@@ -1,0 +1,134 @@
+package twilio
+
+import (
+	"bytes"
+	"crypto/hmac"
+	"crypto/sha1" // Twilio signs with it; HMAC needs no collision resistance
+	"encoding/base64"
+	"encoding/xml"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"dropbell/adapters/sms"
+	"dropbell/domain/delivery"
+	"dropbell/domain/feedback"
+)
+
+// A Source reads Twilio's status callbacks and the messages that people send to the
+// shop's number.
+type Source struct {
+	// AuthToken signs callbacks.
+	AuthToken string
+	// Refs reads references.
+	Refs feedback.Refs
+}
+
+// name is the provider's in reports and in the address of its callbacks.
+const name = "twilio"
+
+// Name returns "twilio".
+func (s Source) Name() string { return name }
+
+// Read checks the signature, which covers the address u as Twilio called it, and reads
+// one callback.
+func (s Source) Read(header http.Header, u *url.URL, body []byte) (feedback.Call, error) {
+	form, err := url.ParseQuery(string(body))
+	if given := header.Get("X-Twilio-Signature"); s.AuthToken == "" || given == "" || err == nil && !hmac.Equal([]byte(given), []byte(Signature(s.AuthToken, u.String(), form))) {
+		return feedback.Call{}, feedback.ErrUnverified
+	}
+	if err != nil {
+		return feedback.Call{}, feedback.ErrUnreadable
+	}
+	if form.Get("MessageStatus") != "" {
+		return s.receipt(u.Query().Get("ref"), form)
+	}
+	return reply(form)
+}
+
+// Signature is what Twilio sends as X-Twilio-Signature with a form to the address: the
+// address and the sorted parameters, their names and values without separators.
+func Signature(authToken, address string, form url.Values) string {
+	var b strings.Builder
+	b.WriteString(address)
+	for _, key := range slices.Sorted(maps.Keys(form)) {
+		// Of a parameter with several values each counts once, in order.
+		for _, v := range slices.Compact(slices.Sorted(slices.Values(form[key]))) {
+			b.WriteString(key)
+			b.WriteString(v)
+		}
+	}
+	mac := hmac.New(sha1.New, []byte(authToken))
+	mac.Write([]byte(b.String()))
+	return base64.StdEncoding.EncodeToString(mac.Sum(nil))
+}
+
+// receipt reads a status callback. Steps on the way, such as queued and sent, are
+// reports of nothing.
+func (s Source) receipt(reference string, form url.Values) (c feedback.Call, err error) {
+	r := feedback.Report{Provider: name, Address: number(form.Get("To"))}
+	switch form.Get("MessageStatus") {
+	case "delivered", "read":
+		r.Status = feedback.Delivered
+	case "undelivered", "failed":
+		r.Status = feedback.Bounced
+		if transient(form.Get("ErrorCode")) {
+			r.Status = feedback.SoftBounced
+		}
+	default:
+		return c, nil
+	}
+	if r.Status != feedback.Delivered {
+		r.Cause = delivery.DetailOf(strings.TrimSpace(form.Get("ErrorCode") + " " + form.Get("ErrorMessage")))
+	}
+	if reference != "" {
+		var ok bool
+		if r.Ref, ok = s.Refs.Parse(reference); !ok {
+			return c, feedback.ErrUnreadable
+		}
+	}
+	c.Reports = append(c.Reports, r)
+	return c, nil
+}
+
+// transient reports whether a message that was not delivered for this reason may be
+// the next time: the phone was off, the network was busy, the queue was full.
+func transient(code string) bool {
+	return slices.Contains([]string{"30001", "30003", "30008", "30017", "30022"}, code)
+}
+
+func reply(form url.Values) (c feedback.Call, err error) {
+	from := number(form.Get("From"))
+	id := form.Get("MessageSid")
+	if from == "" || id == "" {
+		return c, feedback.ErrUnreadable
+	}
+	c.Replies = append(c.Replies, feedback.Reply{Provider: name, From: from, Text: form.Get("Body"), ID: id})
+	return c, nil
+}
+
+func number(s string) string {
+	n, err := sms.Number(s)
+	if err != nil {
+		return ""
+	}
+	return n
+}
+
+// Answer returns TwiML that sends the texts to the senders of the replies.
+func (s Source) Answer(answers []string) (contentType string, body []byte) {
+	var b bytes.Buffer
+	b.WriteString(xml.Header + "<Response>")
+	for _, a := range answers {
+		if a == "" {
+			continue
+		}
+		b.WriteString("<Message>")
+		_ = xml.EscapeText(&b, []byte(a)) // into memory
+		b.WriteString("</Message>")
+	}
+	b.WriteString("</Response>")
+	return "text/xml; charset=utf-8", b.Bytes()
+}

@@ -1,0 +1,57 @@
+package feedback
+
+import (
+	"slices"
+
+	"dropbell/domain/delivery"
+)
+
+// ranks are the statuses in the order in which a later one replaces an earlier one.
+var ranks = []Status{SoftBounced, Delivered, Bounced, Complained}
+
+// Valid reports whether s is one of the statuses.
+func (s Status) Valid() bool { return slices.Contains(ranks, s) }
+
+// Replaces reports whether a report of s changes what is known of a message, of
+// which before is known; "" = nothing. It depends on the statuses alone, since
+// reports come in any order: a message that was delivered after a soft bounce is
+// delivered, one that a mail server accepted and then returned has bounced, and one
+// that was complained of has been read, whatever else is reported.
+func (s Status) Replaces(before Status) bool {
+	return slices.Index(ranks, s) > slices.Index(ranks, before)
+}
+
+// A Tally counts messages by what was reported of them. Complained are part of
+// Delivered.
+type Tally struct{ Delivered, Bounced, Complained int64 }
+
+// Plus returns the sum of both.
+func (t Tally) Plus(o Tally) Tally {
+	return Tally{t.Delivered + o.Delivered, t.Bounced + o.Bounced, t.Complained + o.Complained}
+}
+
+// Within returns the part of the tally that sent messages can have: a receipt may
+// come before the message is recorded as sent, or for one whose sending ended in
+// an error.
+func (t Tally) Within(sent int64) Tally {
+	t.Delivered = min(t.Delivered, sent)
+	t.Bounced = min(t.Bounced, sent-t.Delivered)
+	t.Complained = min(t.Complained, t.Delivered)
+	return t
+}
+
+// Unconfirmed is how many of sent messages nothing was reported of. It is never
+// negative for a tally that is [Tally.Within] sent.
+func (t Tally) Unconfirmed(sent int64) int64 { return sent - t.Delivered - t.Bounced }
+
+// Any reports whether anything was reported.
+func (t Tally) Any() bool { return t != Tally{} }
+
+// A Sum is the tally of one owner's messages on one channel: of a slot's, a
+// campaign's, an announcement's or a run of notices.
+type Sum struct {
+	Kind    delivery.Kind
+	OwnerID int64
+	Channel delivery.Channel
+	Tally
+}

@@ -1,0 +1,56 @@
+package feedback_test
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"dropbell/domain/feedback"
+)
+
+// In whatever order and however often reports come, the highest one remains.
+func TestTheOrderOfReportsDoesNotMatter(t *testing.T) {
+	order := []feedback.Status{"", feedback.SoftBounced, feedback.Delivered, feedback.Bounced, feedback.Complained}
+	for i, before := range order {
+		for j, s := range order[1:] {
+			if s.Replaces(before) != (j+1 > i) {
+				t.Errorf("%q after %q: %v", s, before, s.Replaces(before))
+			}
+		}
+		if before.Valid() != (before != "") {
+			t.Errorf("%q is valid: %v", before, before.Valid())
+		}
+	}
+	for range 200 {
+		known, highest := feedback.Status(""), 0
+		for range 10 {
+			n := 1 + rand.IntN(4)
+			if order[n].Replaces(known) {
+				known = order[n]
+			}
+			highest = max(highest, n)
+		}
+		if known != order[highest] {
+			t.Fatalf("%q remains, not %q", known, order[highest])
+		}
+	}
+	if feedback.Status("odd").Valid() || feedback.Status("odd").Replaces("") {
+		t.Error("an unknown status was taken")
+	}
+}
+
+func TestTalliesArePartsOfSent(t *testing.T) {
+	for range 1000 {
+		all := feedback.Tally{Delivered: rand.Int64N(50), Bounced: rand.Int64N(50), Complained: rand.Int64N(50)}
+		sent := rand.Int64N(60)
+		part := all.Within(sent)
+		if part.Unconfirmed(sent) < 0 || part.Delivered < 0 || part.Bounced < 0 || part.Complained < 0 || part.Complained > part.Delivered {
+			t.Fatalf("%+v of %d sent is %+v", all, sent, part)
+		}
+		if all.Complained <= all.Delivered && all.Delivered+all.Bounced <= sent && part != all {
+			t.Fatalf("%+v of %d sent is %+v", all, sent, part)
+		}
+	}
+	if sum := (feedback.Tally{Delivered: 1, Bounced: 2, Complained: 3}).Plus(feedback.Tally{Delivered: 10}); sum != (feedback.Tally{Delivered: 11, Bounced: 2, Complained: 3}) || !sum.Any() {
+		t.Error(sum)
+	}
+}

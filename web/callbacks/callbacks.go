@@ -1,0 +1,283 @@
+// Package callbacks takes the calls of providers that report what became of
+// messages: POST /callbacks/{source}. The provider's signature is the only proof of
+// where a call comes from; there is no session. A call is answered with success once
+// everything in it is stored durably, so that providers repeat what was not.
+package callbacks
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"math"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+
+	"dropbell/domain/fault"
+	"dropbell/domain/feedback"
+	"dropbell/web/api/pipeline"
+	"dropbell/web/middleware"
+)
+
+// Prefix is where providers call.
+const Prefix = "/callbacks"
+
+const (
+	// maxBody is the size of a call in bytes. Providers that report many messages at
+	// once stay below it; SendGrid, with the largest, sends 768 KB at most.
+	maxBody = 1 << 20
+	// maxInFlight bounds the memory of calls, of which each holds a whole body.
+	maxInFlight = 64
+	// perAddress is how many calls a minute without a valid signature an address may
+	// send before it is told to stop.
+	perAddress = 60
+	// repeatAfter is when a provider is asked to repeat a call that was not stored.
+	repeatAfter = 30 * time.Second
+	// storeFor bounds how long a call waits to be stored. Amazon SNS, which has the
+	// least patience, ends a call after 15 seconds.
+	storeFor = 10 * time.Second
+)
+
+// A Source reads the calls of one provider and checks that it signed them.
+type Source interface {
+	// Name is the last part of the source's address, such as "ses".
+	Name() string
+	// Read returns what a call reports. url is the address as the provider called
+	// it, with scheme and host. It returns [feedback.ErrUnverified] for a call that
+	// the provider did not sign, and [feedback.ErrUnreadable] for one that is signed
+	// and not in its format. A call without anything to report is no error.
+	Read(header http.Header, url *url.URL, body []byte) (feedback.Call, error)
+}
+
+// An Answerer is a [Source] whose provider reads the answer of its call.
+type Answerer interface {
+	// Answer returns the type and the body of the answer to a call, once it is
+	// stored. answers are the texts for the replies in the call, in their order; ""
+	// is none.
+	Answer(answers []string) (contentType string, body []byte)
+}
+
+// Replies carries out what people answered to messages.
+type Replies interface {
+	// Replies returns a text for each reply, in order, that its sender is to
+	// receive; "" is none. Replies that are taken again change nothing and have
+	// the same answers.
+	Replies(ctx context.Context, replies []feedback.Reply) (answers []string, err error)
+}
+
+// Deps are what calls are given to.
+type Deps struct {
+	// Sources are those that are configured; each name stands once.
+	Sources []Source
+	Reports feedback.Taker
+	// Replies may be nil if no source has any.
+	Replies Replies
+	// PublicURL is where providers reach this program, as far as the prefix; empty =
+	// as the request says.
+	PublicURL string
+	// Budget bounds the calls that are served at a time; nil = [NewBudget] without
+	// metrics.
+	Budget *middleware.Budget
+	Now    func() time.Time
+	Log    *slog.Logger
+	// Answered is told of each call to a source, with one of the results "taken",
+	// "unverified", "unreadable", "too_large" and "unavailable"; may be nil.
+	Answered func(source, result string)
+}
+
+// NewBudget returns the budget of calls; m may be nil.
+func NewBudget(m *middleware.BudgetMetrics) *middleware.Budget {
+	return middleware.NewBudget(maxInFlight, "callbacks", m)
+}
+
+var (
+	errNoSource  = fault.New(fault.NotFound, "callback_source_unknown", "no provider of this name is configured")
+	errMethod    = fault.New(fault.Invalid, "method_not_allowed", "callbacks are sent with POST")
+	errTooLarge  = fault.New(fault.Invalid, "body_too_large", "a callback has 1 MiB at most")
+	errLimited   = fault.New(fault.Throttled, "rate_limited", "too many callbacks without a valid signature")
+	errNotStored = fault.New(fault.Unavailable, "overloaded", "this could not be stored now; repeat the call")
+)
+
+// Handler serves everything under [Prefix].
+type Handler struct {
+	Deps
+	sources    map[string]Source
+	unverified *middleware.Limiter
+	base       *url.URL
+	mux        *chi.Mux
+}
+
+// New returns the handler.
+func New(d Deps) *Handler {
+	h := &Handler{Deps: d, sources: map[string]Source{}, unverified: middleware.NewLimiter(perAddress), mux: chi.NewMux()}
+	for _, s := range d.Sources {
+		h.sources[s.Name()] = s
+	}
+	if base, err := url.Parse(d.PublicURL); err == nil && base.Host != "" {
+		h.base = base
+	}
+	if h.Budget == nil {
+		h.Budget = NewBudget(nil)
+	}
+	never := func(*http.Request) bool { return false }
+	h.mux.Use(middleware.Bound(h.Budget, never, func(w http.ResponseWriter, r *http.Request) { h.refuse(w, r, errNotStored) }))
+	h.mux.Post("/{source}", h.take)
+	h.mux.NotFound(func(w http.ResponseWriter, r *http.Request) { h.refuse(w, r, errNoSource) })
+	h.mux.MethodNotAllowed(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Allow", http.MethodPost)
+		h.refuse(w, r, errMethod)
+	})
+	return h
+}
+
+// ServeHTTP answers a request below the mount point.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.mux.ServeHTTP(w, r) }
+
+// take answers one call. A source that panics over a call has not read it.
+func (h *Handler) take(w http.ResponseWriter, r *http.Request) {
+	s, ok := h.sources[chi.URLParam(r, "source")]
+	if !ok {
+		h.refuse(w, r, errNoSource)
+		return
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if err != nil {
+		if _, large := errors.AsType[*http.MaxBytesError](err); large {
+			h.note(s, "too_large")
+			h.refuse(w, r, errTooLarge)
+		} else {
+			h.refuse(w, r, feedback.ErrUnreadable) // it ended early
+		}
+		return
+	}
+	call, err := h.read(s, r, body)
+	if err != nil {
+		h.note(s, resultOf(err))
+		h.refuse(w, r, err)
+		return
+	}
+	answers, err := h.store(r.Context(), call)
+	if err != nil {
+		h.note(s, "unavailable")
+		h.refuse(w, r, err)
+		return
+	}
+	h.note(s, "taken")
+	answer(w, s, answers)
+}
+
+// read has the source check and read a call. Calls without a valid signature count
+// for their address; those with one never do, since providers share addresses with
+// strangers who may call here by way of the same provider.
+func (h *Handler) read(s Source, r *http.Request, body []byte) (call feedback.Call, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			h.Log.ErrorContext(r.Context(), "callback could not be read", "source", s.Name(), "panic", p)
+			err = feedback.ErrUnreadable
+		}
+	}()
+	call, err = s.Read(r.Header, h.address(r), body)
+	if errors.Is(err, feedback.ErrUnverified) {
+		q, r := middleware.Ensure(r)
+		if d := h.unverified.Allow(middleware.AddressKey('c', q.ClientIP(r)), h.Now()); !d.Allowed {
+			return call, &fault.RetryAfter{Err: errLimited, After: d.RetryAfter}
+		}
+	}
+	return call, err
+}
+
+// address is the URL that the provider called, which some of them sign.
+func (h *Handler) address(r *http.Request) *url.URL {
+	u := url.URL{Scheme: "http", Host: r.Host, Path: r.URL.Path, RawQuery: r.URL.RawQuery}
+	if r.TLS != nil {
+		u.Scheme = "https"
+	}
+	if h.base != nil {
+		u.Scheme, u.Host, u.Path = h.base.Scheme, h.base.Host, h.base.JoinPath(r.URL.Path).Path
+	}
+	return &u
+}
+
+// store returns when everything in the call is stored. Reports and replies that are
+// stored twice change nothing, so an error between them does no harm.
+func (h *Handler) store(ctx context.Context, call feedback.Call) (answers []string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, storeFor)
+	defer cancel()
+	if len(call.Reports) > 0 {
+		if err := h.Reports.Take(ctx, call.Reports); err != nil {
+			return nil, err
+		}
+	}
+	if len(call.Replies) > 0 && h.Replies != nil {
+		return h.Replies.Replies(ctx, call.Replies)
+	}
+	return nil, nil
+}
+
+// answer says that the call is stored.
+func answer(w http.ResponseWriter, s Source, answers []string) {
+	w.Header().Set("Cache-Control", "no-store")
+	a, ok := s.(Answerer)
+	if !ok {
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	contentType, body := a.Answer(answers)
+	w.Header().Set("Content-Type", contentType)
+	_, _ = w.Write(body) // an error means that the provider has gone; it repeats the call
+}
+
+func (h *Handler) note(s Source, result string) {
+	if h.Answered != nil {
+		h.Answered(s.Name(), result)
+	}
+}
+
+// resultOf is the result of a call that its source refused.
+func resultOf(err error) string {
+	switch fault.KindOf(err) {
+	case fault.Unauthenticated, fault.Throttled:
+		return "unverified"
+	case fault.Invalid:
+		return "unreadable"
+	}
+	return "unavailable"
+}
+
+// refuse answers with a problem. What is not a refusal by rule is answered with
+// 503, so that the provider repeats the call: 500 would have some of them give up.
+func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	if r.Context().Err() != nil {
+		return // the provider has gone and repeats the call
+	}
+	f, ok := errors.AsType[*fault.Fault](err)
+	if !ok || f.Kind == fault.Unavailable {
+		if f != errNotStored {
+			h.Log.WarnContext(r.Context(), "callback was not stored; its provider is asked to repeat it", "error", err)
+		}
+		f = errNotStored
+	}
+	status := map[fault.Kind]int{fault.Unauthenticated: http.StatusUnauthorized, fault.Throttled: http.StatusTooManyRequests,
+		fault.NotFound: http.StatusNotFound, fault.Unavailable: http.StatusServiceUnavailable}[f.Kind]
+	switch {
+	case f == errTooLarge:
+		status = http.StatusRequestEntityTooLarge
+	case f == errMethod:
+		status = http.StatusMethodNotAllowed
+	case status == 0:
+		status = http.StatusUnprocessableEntity
+	}
+	if later, ok := errors.AsType[*fault.RetryAfter](err); ok {
+		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(later.After.Seconds()))))
+	} else if status == http.StatusServiceUnavailable {
+		w.Header().Set("Retry-After", strconv.Itoa(int(repeatAfter.Seconds())))
+	}
+	problem := &pipeline.Problem{Type: "/docs#code-" + f.Code, Title: http.StatusText(status), Status: status, Detail: f.Text, Code: f.Code}
+	q, _ := middleware.Ensure(r)
+	problem.About(q.ID)
+	problem.Write(w)
+}

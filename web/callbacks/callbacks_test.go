@@ -1,0 +1,227 @@
+package callbacks_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+
+	"dropbell/domain/fault"
+	"dropbell/domain/feedback"
+	"dropbell/web/callbacks"
+	"dropbell/web/middleware"
+)
+
+// source takes what its function says of a call.
+type source struct {
+	name string
+	read func(header http.Header, u *url.URL, body []byte) (feedback.Call, error)
+}
+
+func (s source) Name() string { return s.name }
+
+func (s source) Read(h http.Header, u *url.URL, body []byte) (feedback.Call, error) {
+	return s.read(h, u, body)
+}
+
+// speaking is a source that answers replies.
+type speaking struct{ source }
+
+func (speaking) Answer(answers []string) (string, []byte) {
+	return "text/xml", []byte("<r>" + strings.Join(answers, "|") + "</r>")
+}
+
+type fakeTaker struct {
+	taken []feedback.Report
+	err   error
+}
+
+func (f *fakeTaker) Take(_ context.Context, reports []feedback.Report) error {
+	if f.err == nil {
+		f.taken = append(f.taken, reports...)
+	}
+	return f.err
+}
+
+type fakeReplies struct{ err error }
+
+func (f fakeReplies) Replies(_ context.Context, replies []feedback.Reply) (answers []string, err error) {
+	for _, r := range replies {
+		answers = append(answers, "heard "+r.Text)
+	}
+	return answers, f.err
+}
+
+func serve(t *testing.T, d callbacks.Deps) string {
+	t.Helper()
+	d.Now, d.Log = time.Now, slog.New(slog.DiscardHandler)
+	r := chi.NewRouter()
+	r.Mount(callbacks.Prefix, callbacks.New(d))
+	server := httptest.NewServer(r)
+	t.Cleanup(server.Close)
+	return server.URL + callbacks.Prefix
+}
+
+func ask(t *testing.T, method, address, body string) (*http.Response, string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, address, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := http.DefaultTransport.RoundTrip(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	raw, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res, string(raw)
+}
+
+// byBody is a source whose calls say in their body what they are.
+var byBody = source{"one", func(_ http.Header, _ *url.URL, body []byte) (feedback.Call, error) {
+	switch string(body) {
+	case "forged":
+		return feedback.Call{}, feedback.ErrUnverified
+	case "odd":
+		return feedback.Call{}, feedback.ErrUnreadable
+	case "bug":
+		panic("index out of range")
+	case "key missing":
+		return feedback.Call{}, errors.New("certificate could not be loaded")
+	case "nothing":
+		return feedback.Call{}, nil
+	}
+	return feedback.Call{Reports: []feedback.Report{{Ref: feedback.Ref{Batch: 1, User: 2}, Status: feedback.Delivered}},
+		Replies: []feedback.Reply{{Text: string(body)}}}, nil
+}}
+
+// Calls have the answers that make a provider repeat what was not stored, and
+// nothing else.
+func TestAnswers(t *testing.T) {
+	down := fault.New(fault.Unavailable, "overloaded", "no database")
+	for name, c := range map[string]struct {
+		method, path, body string
+		err                error // of the store
+		status             int
+		code               string
+	}{
+		"stored":              {"POST", "/one", "x", nil, 204, ""},
+		"nothing to store":    {"POST", "/one", "nothing", down, 204, ""},
+		"an answer":           {"POST", "/two", "x", nil, 200, ""},
+		"forged":              {"POST", "/one", "forged", nil, 401, "callback_unverified"},
+		"another format":      {"POST", "/one", "odd", nil, 422, "callback_unreadable"},
+		"a defect":            {"POST", "/one", "bug", nil, 422, "callback_unreadable"},
+		"not checked":         {"POST", "/one", "key missing", nil, 503, "overloaded"},
+		"no database":         {"POST", "/one", "x", down, 503, "overloaded"},
+		"an unknown error":    {"POST", "/one", "x", errors.New("defect"), 503, "overloaded"},
+		"no such source":      {"POST", "/three", "x", nil, 404, "callback_source_unknown"},
+		"below a source":      {"POST", "/one/x", "x", nil, 404, "callback_source_unknown"},
+		"looked at":           {"GET", "/one", "", nil, 405, "method_not_allowed"},
+		"1 MiB":               {"POST", "/one", strings.Repeat("x", 1<<20), nil, 204, ""},
+		"more than 1 MiB":     {"POST", "/one", strings.Repeat("x", 1<<20+1), nil, 413, "body_too_large"},
+		"too large a forgery": {"POST", "/one", strings.Repeat("forged", 1<<20), nil, 413, "body_too_large"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			taker := &fakeTaker{err: c.err}
+			at := serve(t, callbacks.Deps{Sources: []callbacks.Source{byBody, speaking{source{"two", byBody.read}}}, Reports: taker, Replies: fakeReplies{}})
+			res, body := ask(t, c.method, at+c.path, c.body)
+			var problem struct{ Code string }
+			_ = json.Unmarshal([]byte(body), &problem)
+			if res.StatusCode != c.status || problem.Code != c.code {
+				t.Errorf("%d %s", res.StatusCode, body)
+			}
+			if c.code != "" && res.Header.Get("Content-Type") != "application/problem+json" {
+				t.Errorf("a refusal of the type %q", res.Header.Get("Content-Type"))
+			}
+			if (res.Header.Get("Retry-After") != "") != (c.status == 503) {
+				t.Errorf("to be repeated after %q", res.Header.Get("Retry-After"))
+			}
+			if c.path == "/two" && (body != "<r>heard x</r>" || res.Header.Get("Content-Type") != "text/xml") {
+				t.Errorf("the answer is %q", body)
+			}
+			if stored := len(taker.taken) > 0; stored != (c.status < 300 && c.body != "nothing") {
+				t.Errorf("stored %v", taker.taken)
+			}
+		})
+	}
+}
+
+// The calls of a provider are taken however many forged ones come from its address.
+func TestOnlyUnverifiedCallsAreLimited(t *testing.T) {
+	var results []string
+	at := serve(t, callbacks.Deps{Sources: []callbacks.Source{byBody}, Reports: &fakeTaker{}, Replies: fakeReplies{},
+		Answered: func(source, result string) { results = append(results, source+" "+result) }}) + "/one"
+	for range 60 {
+		if res, _ := ask(t, "POST", at, "forged"); res.StatusCode != 401 {
+			t.Fatalf("%d", res.StatusCode)
+		}
+	}
+	if res, body := ask(t, "POST", at, "forged"); res.StatusCode != 429 || res.Header.Get("Retry-After") == "" {
+		t.Errorf("%d %s", res.StatusCode, body)
+	}
+	if res, body := ask(t, "POST", at, "x"); res.StatusCode != 204 {
+		t.Errorf("%d %s", res.StatusCode, body)
+	}
+	if want := append(slices.Repeat([]string{"one unverified"}, 61), "one taken"); !slices.Equal(results, want) {
+		t.Errorf("%q", results)
+	}
+}
+
+// Sources see the address that the provider called, however it reached this process.
+func TestTheAddressIsThePublicOne(t *testing.T) {
+	for public, want := range map[string]string{"https://bell.example/base": "https://bell.example/base/callbacks/one?token=a%2Fb", "": "http://"} {
+		var seen string
+		at := serve(t, callbacks.Deps{PublicURL: public, Sources: []callbacks.Source{source{"one", func(_ http.Header, u *url.URL, _ []byte) (feedback.Call, error) {
+			seen = u.String()
+			return feedback.Call{}, nil
+		}}}})
+		if public == "" {
+			want = at + "/one?token=a%2Fb"
+		}
+		if res, body := ask(t, "POST", at+"/one?token=a%2Fb", ""); res.StatusCode != 204 || seen != want {
+			t.Errorf("%d %s, seen as %s, not %s", res.StatusCode, body, seen, want)
+		}
+	}
+}
+
+// More calls at a time than the process has memory for are repeated later.
+func TestCallsAtATimeAreBounded(t *testing.T) {
+	enter, leave := make(chan struct{}), make(chan struct{})
+	slow := source{"one", func(http.Header, *url.URL, []byte) (feedback.Call, error) {
+		enter <- struct{}{}
+		<-leave
+		return feedback.Call{}, nil
+	}}
+	at := serve(t, callbacks.Deps{Sources: []callbacks.Source{slow}, Budget: middleware.NewBudget(1, "callbacks", nil)}) + "/one"
+	first := make(chan int)
+	go func() {
+		res, err := http.Post(at, "", nil)
+		if err != nil {
+			first <- 0
+			return
+		}
+		res.Body.Close()
+		first <- res.StatusCode
+	}()
+	<-enter
+	if res, body := ask(t, "POST", at, ""); res.StatusCode != 503 || res.Header.Get("Retry-After") == "" {
+		t.Errorf("%d %s", res.StatusCode, body)
+	}
+	close(leave)
+	if status := <-first; status != 204 {
+		t.Errorf("the first: %d", status)
+	}
+}

@@ -1,0 +1,92 @@
+package program
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/RoaringBitmap/roaring/v2/roaring64"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"dropbell/adapters/config"
+	"dropbell/adapters/localstack"
+	"dropbell/domain/feedback"
+)
+
+// TestCallbacksAreWired sends a provider's calls through the whole program: one that
+// is stored, one without a signature, and one to a provider that is not configured.
+func TestCallbacksAreWired(t *testing.T) {
+	const secret = "a secret of at least thirty-two bytes"
+	env := map[string]string{"DATABASE_URL": localstack.Database(t), "REDIS_URL": localstack.RedisServer(t).URL(), "LINK_SECRET": secret,
+		"POSTMARK_WEBHOOK_SECRET": "a word of 16 bytes", "SES_TOPICS": "arn:aws:sns:eu-west-1:123456789012:mail", "MAILGUN_WEBHOOK_KEY": "a key of 16 bytes",
+		"SENDGRID_WEBHOOK_KEY": "MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEFv2+fTSw3f8bHQxoj7qV+VdE3lryHmeel9OcNjL8QZ1+J9G6bvTTOwQxAAepWDnmY8HiSwxkL9CsHuSgAkwkFA=="}
+	cfg, err := config.Load(func(name string) string { return env[name] })
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := build(t.Context(), cfg, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.Close() })
+	handler, err := p.handler(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	sql, err := pgxpool.New(context.WithoutCancel(t.Context()), env["DATABASE_URL"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(sql.Close)
+	due, err := roaring64.BitmapOf(5).ToBytes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var batch int64
+	if err := sql.QueryRow(t.Context(), `insert into batches (kind, owner_id, channel, from_user, to_user, due_at, worthless_after, due, due_count, sent_count)
+		values ('reminder', 1, 1, 5, 5, now(), now(), $1, 1, 1) returning id`, due).Scan(&batch); err != nil {
+		t.Fatal(err)
+	}
+	body := `{"RecordType":"Delivery","Recipient":"ada@shop.example","DeliveredAt":"2026-11-05T16:33:54Z","Metadata":{"dropbell":"` +
+		feedback.NewRefs(secret).Text(feedback.Ref{Batch: batch, User: 5}) + `"}}`
+	call := func(path, password string) int {
+		r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(body))
+		r.SetBasicAuth("postmark", password)
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, r)
+		return w.Code
+	}
+	for _, c := range []struct {
+		path, password string
+		status         int
+	}{
+		{"/callbacks/postmark", "a word of 16 bytes", 204}, {"/callbacks/postmark", "a word of 16 bytes", 204}, {"/callbacks/postmark", "another word", 401},
+		{"/callbacks/ses", "", 401}, {"/callbacks/sendgrid", "", 401}, {"/callbacks/mailgun", "", 401}, {"/callbacks/nobody", "", 404},
+	} {
+		if status := call(c.path, c.password); status != c.status {
+			t.Errorf("%s with %q: %d", c.path, c.password, status)
+		}
+	}
+	var delivered int
+	if err := sql.QueryRow(t.Context(), `select delivered_count from batch_feedback where batch_id = $1`, batch).Scan(&delivered); err != nil || delivered != 1 {
+		t.Errorf("%d delivered, %v", delivered, err)
+	}
+	families, err := p.Registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	series := map[string]int{}
+	for _, f := range families {
+		series[f.GetName()] = len(f.GetMetric())
+	}
+	if series["dropbell_callbacks_total"] != 5 || series["dropbell_feedback_reports_total"] != 3 {
+		t.Errorf("%d and %d series", series["dropbell_callbacks_total"], series["dropbell_feedback_reports_total"])
+	}
+	p.DB.Close()
+	if status := call("/callbacks/postmark", "a word of 16 bytes"); status != 503 {
+		t.Errorf("without a database: %d", status)
+	}
+}
