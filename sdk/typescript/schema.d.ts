@@ -437,7 +437,7 @@ export interface paths {
         };
         /**
          * Read a shop's events as they come
-         * @description For development: what endpoints of the shop are sent, without an endpoint. Begin without after, which answers the present position, and go on with next; dropbell listen does that. Events are kept for a reader that asks at least every ten minutes.
+         * @description For development: what endpoints of the shop are sent, without an endpoint. Begin without after, which answers the present position, and go on with next; dropbell listen does that. With wait the answer comes as soon as there is an event. Events are kept for a reader that asks at least every ten minutes.
          */
         get: operations["list-events"];
         put?: never;
@@ -5242,6 +5242,8 @@ export interface operations {
                 /** @description Only these types, separated by commas. */
                 types?: string[];
                 limit?: number;
+                /** @description With after: for how many seconds to wait for an event if there is none. */
+                wait?: number;
             };
             header?: never;
             path?: never;

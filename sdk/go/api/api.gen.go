@@ -4912,6 +4912,9 @@ type ListEventsParams struct {
 	// Types Only these types, separated by commas.
 	Types *[]string `form:"types,omitempty" json:"types,omitempty"`
 	Limit *int64    `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Wait With after: for how many seconds to wait for an event if there is none.
+	Wait *int64 `form:"wait,omitempty" json:"wait,omitempty"`
 }
 
 // ApplyGrantParams defines parameters for ApplyGrant.
@@ -6381,7 +6384,7 @@ type ClientInterface interface {
 
 	// ListEvents Read a shop's events as they come
 	//
-	// For development: what endpoints of the shop are sent, without an endpoint. Begin without after, which answers the present position, and go on with next; dropbell listen does that. Events are kept for a reader that asks at least every ten minutes.
+	// For development: what endpoints of the shop are sent, without an endpoint. Begin without after, which answers the present position, and go on with next; dropbell listen does that. With wait the answer comes as soon as there is an event. Events are kept for a reader that asks at least every ten minutes.
 	//
 	// Corresponds with GET /admin/events (the `ListEvents` operationId).
 	ListEvents(ctx context.Context, params *ListEventsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -7894,7 +7897,7 @@ func (c *Client) ReplayDeadLetters(ctx context.Context, params *ReplayDeadLetter
 
 // ListEvents Read a shop's events as they come
 //
-// For development: what endpoints of the shop are sent, without an endpoint. Begin without after, which answers the present position, and go on with next; dropbell listen does that. Events are kept for a reader that asks at least every ten minutes.
+// For development: what endpoints of the shop are sent, without an endpoint. Begin without after, which answers the present position, and go on with next; dropbell listen does that. With wait the answer comes as soon as there is an event. Events are kept for a reader that asks at least every ten minutes.
 //
 // Corresponds with GET /admin/events (the `ListEvents` operationId).
 func (c *Client) ListEvents(ctx context.Context, params *ListEventsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -11503,6 +11506,18 @@ func NewListEventsRequest(server string, params *ListEventsParams) (*http.Reques
 		if params.Limit != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", false, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: "int64"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Wait != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", false, "wait", *params.Wait, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: "int64"}); err != nil {
 				return nil, err
 			} else {
 				for _, qp := range strings.Split(queryFrag, "&") {
@@ -16345,7 +16360,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListEventsWithResponse Read a shop's events as they come
 	//
-	// For development: what endpoints of the shop are sent, without an endpoint. Begin without after, which answers the present position, and go on with next; dropbell listen does that. Events are kept for a reader that asks at least every ten minutes.
+	// For development: what endpoints of the shop are sent, without an endpoint. Begin without after, which answers the present position, and go on with next; dropbell listen does that. With wait the answer comes as soon as there is an event. Events are kept for a reader that asks at least every ten minutes.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -22026,7 +22041,7 @@ func (c *ClientWithResponses) ReplayDeadLettersWithResponse(ctx context.Context,
 
 // ListEventsWithResponse Read a shop's events as they come
 //
-// For development: what endpoints of the shop are sent, without an endpoint. Begin without after, which answers the present position, and go on with next; dropbell listen does that. Events are kept for a reader that asks at least every ten minutes.
+// For development: what endpoints of the shop are sent, without an endpoint. Begin without after, which answers the present position, and go on with next; dropbell listen does that. With wait the answer comes as soon as there is an event. Events are kept for a reader that asks at least every ten minutes.
 //
 // Returns a wrapper object for the known response body format(s).
 //
