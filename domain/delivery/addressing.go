@@ -39,6 +39,7 @@ func (r *run) addressed(ids []user.ID, known []user.User) (c chunkResult) {
 		rest := r.addressed(ids[len(ids)/2:], known)
 		c.messages = append(c.messages, rest.messages...)
 		c.unreachable = append(c.unreachable, rest.unreachable...)
+		c.suppressed = append(c.suppressed, rest.suppressed...)
 		c.unmade = append(c.unmade, rest.unmade...)
 	}()
 	return r.address(ids, known)
@@ -67,6 +68,10 @@ func (r *run) address(ids []user.ID, known []user.User) chunkResult {
 		}
 		if !r.batch.Channel.Reaches(u) {
 			c.unreachable = append(c.unreachable, id)
+			continue
+		}
+		if u.Suppressed {
+			c.suppressed = append(c.suppressed, id)
 			continue
 		}
 		m := Message{To: u, Channel: r.batch.Channel, Subject: &r.batch.Subject, OptOutURL: r.optOutURL(id)}

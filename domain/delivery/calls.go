@@ -27,6 +27,7 @@ type chunkResult struct {
 	messages    []Message
 	results     []Result
 	unreachable []user.ID // no contact for the channel
+	suppressed  []user.ID // the contact is one that nothing is sent to
 	unmade      []unmade
 	verdicts    []Screening
 }
@@ -327,6 +328,9 @@ func (c *calls) another(enough <-chan time.Time) (result chunkResult, ok bool) {
 func (r *run) add(p *Progress, c chunkResult) {
 	for _, id := range c.unreachable {
 		p.Exceptions = append(p.Exceptions, r.skip(id, ReasonNoContact))
+	}
+	for _, id := range c.suppressed {
+		p.Exceptions = append(p.Exceptions, r.skip(id, ReasonSuppressed))
 	}
 	for _, v := range c.verdicts {
 		p.Exceptions = append(p.Exceptions, r.apply(v))

@@ -32,6 +32,7 @@ func (o Outcome) Sleeping(reason string) bool { return o == Failed && reason == 
 const (
 	ReasonOptedOut       = "opted_out"
 	ReasonNoContact      = "no_contact"
+	ReasonSuppressed     = "suppressed" // the address bounced, complained, or staff said so
 	ReasonMoved          = "opening_moved"
 	ReasonCancelled      = "drop_cancelled"
 	ReasonDeadline       = "deadline" // the opening came first

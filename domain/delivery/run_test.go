@@ -212,6 +212,20 @@ func TestSkips(t *testing.T) {
 			}
 		}
 	})
+	synctest.Test(t, func(t *testing.T) { // a suppressed address is not sent to
+		r := newFixture(t, newFakeStore(Email, 10, time.Hour), newProvider(Email, 5, 0))
+		for id, u := range r.depot.known {
+			u.Email, u.Suppressed = "user@shop.example", id == 2 || id == 7
+			r.depot.known[id] = u
+		}
+		r.must()
+		r.want(map[Outcome]int{Sent: 8, Skipped: 2})
+		for _, id := range []user.ID{2, 7} {
+			if e := r.depot.exceptions[id]; e.Reason != ReasonSuppressed || e.Attempts != 0 || r.provider.tried[id] != 0 {
+				t.Errorf("user %d: %+v, tried %d times", id, e, r.provider.tried[id])
+			}
+		}
+	})
 	synctest.Test(t, func(t *testing.T) { // the app needs no contact
 		r := newFixture(t, newFakeStore(App, 10, time.Hour), newProvider(App, 5, 0))
 		clear(r.depot.known)

@@ -51,7 +51,7 @@ const minTraceName = 6
 // Traces returns the texts by which a user can be recognised wherever they
 // stand: contacts, addresses of devices, and the name if it is long enough.
 func (u User) Traces() []string {
-	list := []string{u.Email, u.Phone, strings.TrimPrefix(u.Phone, "+")}
+	list := []string{u.Email, strings.ToLower(u.Email), u.Phone, strings.TrimPrefix(u.Phone, "+")}
 	for _, p := range u.Push {
 		list = append(list, p.Endpoint)
 	}

@@ -77,14 +77,17 @@ func (u User) Pushable() bool { return len(u.Push)+len(u.Devices) > 0 }
 
 // A User is one person with contacts and preferences. Empty contact = none.
 type User struct {
-	ID       ID
-	Name     string
-	Email    string
-	Phone    string // E.164
-	Locale   string // BCP 47, e.g. "en", "zh-CN"
-	Timezone string // IANA, e.g. "Asia/Shanghai"
-	Push     []PushSubscription
-	Devices  []Device
+	ID    ID
+	Name  string
+	Email string
+	// Suppressed says that nothing is to be sent to Email. It is known only of the
+	// recipients of mails.
+	Suppressed bool
+	Phone      string // E.164
+	Locale     string // BCP 47, e.g. "en", "zh-CN"
+	Timezone   string // IANA, e.g. "Asia/Shanghai"
+	Push       []PushSubscription
+	Devices    []Device
 	// OptOuts is a bit per channel (1<<channel).
 	OptOuts uint8
 	Quiet   QuietHours

@@ -754,6 +754,34 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/admin/suppressions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List suppressed mail addresses
+         * @description Addresses that nothing is sent to: recipients with one are skipped with the reason suppressed.
+         */
+        get: operations["list-suppressions"];
+        put?: never;
+        /**
+         * Suppress a mail address
+         * @description An address that is suppressed already stays as it is.
+         */
+        post: operations["add-suppression"];
+        /**
+         * Release a suppressed mail address
+         * @description Mails are sent to it again, until a later report suppresses it anew.
+         */
+        delete: operations["release-suppression"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/admin/templates": {
         parameters: {
             query?: never;
@@ -3246,7 +3274,7 @@ export interface components {
              * @example already_reserved
              * @enum {string}
              */
-            code: "malformed_json" | "unauthenticated" | "forbidden" | "not_found" | "template_not_found" | "code_batch_not_found" | "no_codes" | "claim_not_found" | "campaign_not_found" | "recipient_not_found" | "not_reserved" | "job_not_found" | "coupon_not_found" | "user_not_found" | "erasure_not_found" | "webhook_not_found" | "delivery_not_found" | "segment_not_found" | "method_not_allowed" | "request_timeout" | "already_reserved" | "already_due" | "drop_opened" | "coupon_not_usable" | "code_used" | "not_by_code" | "codes_not_configured" | "codes_not_ready" | "codes_revoked" | "codes_exhausted" | "code_key_missing" | "template_not_open" | "not_started" | "ended" | "sold_out" | "limit_reached" | "invalid_transition" | "approval_required" | "approval_lapsed" | "approval_not_asked" | "already_published" | "stock_below_issued" | "list_incomplete" | "user_erased" | "list_in_use" | "segment_in_use" | "segment_is_list" | "segment_is_rules" | "too_many_webhooks" | "webhook_repeated" | "webhook_disabled" | "stale_version" | "idempotency_in_progress" | "too_large" | "upload_too_large" | "unsupported_media_type" | "invalid_request" | "code_invalid" | "channel_unavailable" | "idempotency_conflict" | "precondition_required" | "rate_limited" | "internal" | "estimate_unavailable" | "overloaded";
+            code: "malformed_json" | "unauthenticated" | "forbidden" | "not_found" | "template_not_found" | "code_batch_not_found" | "no_codes" | "claim_not_found" | "campaign_not_found" | "recipient_not_found" | "not_reserved" | "job_not_found" | "coupon_not_found" | "user_not_found" | "erasure_not_found" | "suppression_not_found" | "webhook_not_found" | "delivery_not_found" | "segment_not_found" | "method_not_allowed" | "request_timeout" | "already_reserved" | "already_due" | "drop_opened" | "coupon_not_usable" | "code_used" | "not_by_code" | "codes_not_configured" | "codes_not_ready" | "codes_revoked" | "codes_exhausted" | "code_key_missing" | "template_not_open" | "not_started" | "ended" | "sold_out" | "limit_reached" | "invalid_transition" | "approval_required" | "approval_lapsed" | "approval_not_asked" | "already_published" | "stock_below_issued" | "list_incomplete" | "user_erased" | "list_in_use" | "segment_in_use" | "segment_is_list" | "segment_is_rules" | "too_many_webhooks" | "webhook_repeated" | "webhook_disabled" | "stale_version" | "idempotency_in_progress" | "too_large" | "upload_too_large" | "unsupported_media_type" | "invalid_request" | "code_invalid" | "channel_unavailable" | "idempotency_conflict" | "precondition_required" | "rate_limited" | "internal" | "estimate_unavailable" | "overloaded";
             /**
              * @description What was wrong this time, in English.
              * @example already reserved: app 10 minutes
@@ -3745,6 +3773,42 @@ export interface components {
              * @example 0
              */
             writing: number;
+        };
+        Suppression: {
+            /**
+             * @description In lower case.
+             * @example ann@example.com
+             */
+            address: string;
+            /**
+             * @description The provider's words, or those given here.
+             * @example 550 5.1.1 unknown user
+             */
+            cause?: string;
+            /** @example ses */
+            provider?: string;
+            /**
+             * @description soft_bounced: five mails in a row were refused for a reason that may pass.
+             * @enum {string}
+             */
+            reason: "bounced" | "soft_bounced" | "complained" | "staff";
+            /** Format: date-time */
+            since: string;
+        };
+        SuppressionList: {
+            /** @description Pass as after to get the next page; absent on the last one. */
+            next?: string;
+            /** @description By address. */
+            suppressions: components["schemas"]["Suppression"][];
+        };
+        SuppressionWish: {
+            /** @example ann@example.com */
+            address: string;
+            /**
+             * @description Why; part of the audit log.
+             * @example asked by phone
+             */
+            cause?: string;
         };
         TakeBack: {
             /** @description Why, for the coupons' log and the audit log. */
@@ -5751,6 +5815,85 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["CampaignLimits"];
                 };
+            };
+        };
+    };
+    "list-suppressions": {
+        parameters: {
+            query?: {
+                /** @description Only addresses that begin so. */
+                prefix?: string;
+                /** @description What next said on the page before. */
+                after?: string;
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SuppressionList"];
+                };
+            };
+        };
+    };
+    "add-suppression": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Any text of 1 to 255 printable characters that is new for every new request. Sending the same request again with the same key within 24 hours returns the first answer, marked Idempotency-Replayed: true. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "address": "ann@example.com",
+                 *       "cause": "asked by phone"
+                 *     }
+                 */
+                "application/json": components["schemas"]["SuppressionWish"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Suppression"];
+                };
+            };
+        };
+    };
+    "release-suppression": {
+        parameters: {
+            query: {
+                address: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description No Content */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
         };
     };

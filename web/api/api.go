@@ -12,6 +12,7 @@ import (
 	"dropbell/domain/claim/gate"
 	"dropbell/domain/coupon"
 	"dropbell/domain/delivery"
+	"dropbell/domain/feedback"
 	"dropbell/domain/hook"
 	"dropbell/domain/inbox"
 	"dropbell/domain/job"
@@ -74,8 +75,10 @@ type Deps struct {
 	Codes       *redeemcode.Service
 	Redeemer    *redeemcode.Redeemer
 	Hooks       *hook.Service
-	Claims      *claim.Service
-	Ledgers     Ledgers
+	// Suppressions are mail addresses that nothing is sent to.
+	Suppressions *feedback.Suppressions
+	Claims       *claim.Service
+	Ledgers      Ledgers
 	// Stock sums up where coupons are.
 	Stock    gate.Accounts
 	Tallies  Tallies
@@ -108,6 +111,7 @@ func New(d Deps) *API {
 	a.inboxRoutes()
 	a.preferenceRoutes()
 	a.deviceRoutes()
+	a.suppressionRoutes()
 	a.calendarRoutes()
 	a.adminTemplateRoutes()
 	a.adminUserRoutes()

@@ -33,6 +33,7 @@ import (
 	"dropbell/domain/claim/gate"
 	"dropbell/domain/coupon"
 	"dropbell/domain/delivery"
+	"dropbell/domain/feedback"
 	"dropbell/domain/hook"
 	"dropbell/domain/inbox"
 	"dropbell/domain/job"
@@ -112,7 +113,9 @@ func (r *fixture) build(log *slog.Logger, change func(*api.Deps)) {
 		Inbox:     &inbox.Service{Store: deliverydb.NewInbox(r.db)},
 		Templates: &template.Service{Store: templates, Now: r.now},
 		Users:     &user.Service{Store: audiencedb.NewUsers(r.db)},
-		Jobs:      &job.Service{Store: workdb.NewJobs(r.db)},
+
+		Suppressions: &feedback.Suppressions{Store: deliverydb.NewSuppressions(r.db)},
+		Jobs:         &job.Service{Store: workdb.NewJobs(r.db)},
 		Segments: &segment.Service{Store: audiencedb.NewSegments(r.db), Jobs: &job.Service{Store: workdb.NewJobs(r.db)},
 			Tables: tables.Tables{Open: workdb.NewUploads(r.db).OpenUpload}},
 		Uploads: workdb.NewUploads(r.db),

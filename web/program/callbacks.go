@@ -56,6 +56,11 @@ func (p *program) callbackSources() (sources []callbacks.Source, err error) {
 	return append(sources, p.smsSources(refs)...), nil
 }
 
+// suppressions is what staff do with addresses that nothing is sent to.
+func (p *program) suppressions() *feedback.Suppressions {
+	return &feedback.Suppressions{Store: deliverydb.NewSuppressions(p.DB)}
+}
+
 // startFeedback makes what stores reports.
 func (p *program) startFeedback() {
 	p.feedback = deliverydb.NewFeedback(p.DB, nil)

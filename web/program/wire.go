@@ -335,7 +335,7 @@ func (p *program) api(ctx context.Context) (*api.API, error) {
 			Budget: middleware.NewBudget(p.Config.InFlight(), "users", p.budgets), StaffBudget: middleware.NewBudget(staffInFlight, "staff", p.budgets),
 			UserLimit: p.Config.RatePerUser, KeyLimit: p.Config.RatePerKey, PublicURL: p.Config.PublicURL},
 		Explainer: p.explainer, DeadLetters: p.deadLetters, Campaigns: p.campaigns, Coupons: p.coupons,
-		Codes: p.codes, Redeemer: p.redeemer, Hooks: p.hooks,
+		Codes: p.codes, Redeemer: p.redeemer, Hooks: p.hooks, Suppressions: p.suppressions(),
 		Claims: p.claiming, Ledgers: gateLedgers{couponsdb.NewLedgers(p.DB), dropsdb.NewTemplates(p.DB), p.accounts}, Stock: p.accounts, Tallies: couponsdb.NewCouponTallies(p.DB),
 		CouponAdmin: p.couponAdmin,
 		Grants:      p.grants,

@@ -204,6 +204,11 @@ func (s Users) eraseTraces(ctx context.Context, id user.ID, texts []string) erro
 			return pg.Translate(err)
 		}
 	}
+	for _, list := range []string{"suppressions", "soft_bounces"} {
+		if _, err := s.Pool.Exec(ctx, `delete from `+list+` where address = any($1)`, texts); err != nil {
+			return pg.Translate(err)
+		}
+	}
 	own := fmt.Sprintf(`coupon_id in (select id from coupons where user_id = %d) and (`, id)
 	sql := strings.Replace(reasonsOfCoupons.sql(len(texts)), " where ", " where "+own, 1) + ")"
 	if _, err := s.Pool.Exec(ctx, sql, args...); err != nil {

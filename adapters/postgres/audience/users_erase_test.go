@@ -62,6 +62,8 @@ var personal = map[string]string{
 	"former_reservations": ``,
 	"reservations":        ``,
 	"exceptions":          ``,
+	"suppressions":        `insert into suppressions (address, reason, cause) values ('{mail}', 'bounced', 'x')`,
+	"soft_bounces":        `insert into soft_bounces (address, count) values ('{mail}', 3)`,
 	"feedback_reports": `with b as (insert into batches (kind, owner_id, channel, from_user, to_user, due_at, worthless_after, due, due_count)
 			values ('reminder', 905, 1, {id}, {id}, now(), now(), '', 1) returning id),
 		f as (insert into batch_feedback (batch_id, kind, owner_id, channel) select id, 'reminder', 905, 1 from b returning batch_id)
@@ -83,7 +85,7 @@ func gone(sql string) string {
 func (w *fixture) fillPerson() {
 	w.Helper()
 	for _, table := range []string{"users", "audit", "jobs", "job_errors", "uploads", "upload_parts", "checked_rows", "grant_rows", "idempotency_keys", "channel_tests",
-		"dead_messages", "dead_letter_groups", "provider_calls", "segments", "hook_endpoints", "hook_attempts", "inbox_reads", "feedback_reports"} {
+		"dead_messages", "dead_letter_groups", "provider_calls", "segments", "hook_endpoints", "hook_attempts", "inbox_reads", "feedback_reports", "suppressions", "soft_bounces"} {
 		w.Exec(gone(personal[table]))
 	}
 	t := w.Published(90 * time.Minute)

@@ -201,6 +201,7 @@ type gathered struct {
 	batches   map[int64]*marks
 	reports   map[feedback.Ref]feedback.Report
 	forgotten map[feedback.Ref]struct{}
+	addressed addressed
 }
 
 // take notes one report and counts it.
@@ -208,6 +209,10 @@ func (g *gathered) take(r feedback.Report, n *taken) {
 	m, ok := g.batches[r.Ref.Batch]
 	if !ok || !r.Status.Valid() || !m.due.Contains(uint64(r.Ref.User)) {
 		n.ignored++
+		// Of the address is known all the same that no mail reaches it, or none is to.
+		if r.Status == feedback.Bounced || r.Status == feedback.Complained {
+			g.addressed.note(r)
+		}
 		return
 	}
 	before := m.status(r.Ref.User)
@@ -218,6 +223,7 @@ func (g *gathered) take(r feedback.Report, n *taken) {
 	}
 	if replaces {
 		m.mark(r.Ref.User, r.Status)
+		g.addressed.note(r)
 	}
 	n.stored++
 	if r.Status == feedback.Delivered && r.PriceMicros == 0 {
@@ -247,6 +253,7 @@ func (g *gathered) save(ctx context.Context, tx pgx.Tx) error {
 		all.Queue(forgetReportsSQL, batches, users)
 	}
 	g.queueReports(all)
+	g.addressed.queue(all)
 	if all.Len() == 0 {
 		return nil
 	}

@@ -16,7 +16,7 @@ const noContact = "''"
 
 // contactColumns are the contacts that each channel needs.
 var contactColumns = [delivery.Channels]string{
-	delivery.App: noContact, delivery.Email: "email", delivery.SMS: "phone", delivery.WebPush: "push::text, devices::text", delivery.Webhook: noContact,
+	delivery.App: noContact, delivery.Email: "email, exists (select from suppressions s where s.address = lower(email) and s.released_at is null)::int::text", delivery.SMS: "phone", delivery.WebPush: "push::text, devices::text", delivery.Webhook: noContact,
 }
 
 // Recipients returns what is known of the users; see [delivery.Store].
@@ -52,7 +52,7 @@ func readRecipient(raw [][]byte, c delivery.Channel, before user.User) (u user.U
 	u.Name = string(raw[3])
 	switch c {
 	case delivery.Email:
-		u.Email = string(raw[4])
+		u.Email, u.Suppressed = string(raw[4]), string(raw[5]) == "1"
 	case delivery.SMS:
 		u.Phone = string(raw[4])
 	case delivery.WebPush:

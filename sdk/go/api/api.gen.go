@@ -1133,6 +1133,30 @@ func (e StepReported) Valid() bool {
 	}
 }
 
+// Defines values for SuppressionReason.
+const (
+	SuppressionReasonBounced     SuppressionReason = "bounced"
+	SuppressionReasonComplained  SuppressionReason = "complained"
+	SuppressionReasonSoftBounced SuppressionReason = "soft_bounced"
+	SuppressionReasonStaff       SuppressionReason = "staff"
+)
+
+// Valid indicates whether the value is a known member of the SuppressionReason enum.
+func (e SuppressionReason) Valid() bool {
+	switch e {
+	case SuppressionReasonBounced:
+		return true
+	case SuppressionReasonComplained:
+		return true
+	case SuppressionReasonSoftBounced:
+		return true
+	case SuppressionReasonStaff:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for TemplateClaimMode.
 const (
 	TemplateClaimModeDurable TemplateClaimMode = "durable"
@@ -4054,6 +4078,49 @@ type StockSheet struct {
 	Writing int64 `json:"writing"`
 }
 
+// Suppression defines model for Suppression.
+type Suppression struct {
+	// Address In lower case.
+	//
+	// Examples: ann@example.com
+	Address string `json:"address"`
+
+	// Cause The provider's words, or those given here.
+	//
+	// Examples: 550 5.1.1 unknown user
+	Cause *string `json:"cause,omitempty"`
+
+	// Provider Examples: ses
+	Provider *string `json:"provider,omitempty"`
+
+	// Reason soft_bounced: five mails in a row were refused for a reason that may pass.
+	Reason SuppressionReason `json:"reason"`
+	Since  time.Time         `json:"since"`
+}
+
+// SuppressionReason soft_bounced: five mails in a row were refused for a reason that may pass.
+type SuppressionReason string
+
+// SuppressionList defines model for SuppressionList.
+type SuppressionList struct {
+	// Next Pass as after to get the next page; absent on the last one.
+	Next *string `json:"next,omitempty"`
+
+	// Suppressions By address.
+	Suppressions []Suppression `json:"suppressions"`
+}
+
+// SuppressionWish defines model for SuppressionWish.
+type SuppressionWish struct {
+	// Address Examples: ann@example.com
+	Address string `json:"address"`
+
+	// Cause Why; part of the audit log.
+	//
+	// Examples: asked by phone
+	Cause *string `json:"cause,omitempty"`
+}
+
 // TakeBack defines model for TakeBack.
 type TakeBack struct {
 	// Reason Why, for the coupons' log and the audit log.
@@ -4906,6 +4973,27 @@ type CountSegmentParams struct {
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 }
 
+// ReleaseSuppressionParams defines parameters for ReleaseSuppression.
+type ReleaseSuppressionParams struct {
+	Address string `form:"address" json:"address"`
+}
+
+// ListSuppressionsParams defines parameters for ListSuppressions.
+type ListSuppressionsParams struct {
+	// Prefix Only addresses that begin so.
+	Prefix *string `form:"prefix,omitempty" json:"prefix,omitempty"`
+
+	// After What next said on the page before.
+	After *string `form:"after,omitempty" json:"after,omitempty"`
+	Limit *int64  `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
+// AddSuppressionParams defines parameters for AddSuppression.
+type AddSuppressionParams struct {
+	// IdempotencyKey Any text of 1 to 255 printable characters that is new for every new request. Sending the same request again with the same key within 24 hours returns the first answer, marked Idempotency-Replayed: true.
+	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
+}
+
 // ListTemplatesParams defines parameters for ListTemplates.
 type ListTemplatesParams struct {
 	// State Only these states, separated by commas.
@@ -5355,6 +5443,9 @@ type PutShopJSONRequestBody = ShopWish
 
 // SetCampaignLimitsJSONRequestBody defines body for SetCampaignLimits for application/json ContentType.
 type SetCampaignLimitsJSONRequestBody = CampaignLimits
+
+// AddSuppressionJSONRequestBody defines body for AddSuppression for application/json ContentType.
+type AddSuppressionJSONRequestBody = SuppressionWish
 
 // CreateTemplateJSONRequestBody defines body for CreateTemplate for application/json ContentType.
 type CreateTemplateJSONRequestBody = TemplateWish
@@ -6503,6 +6594,38 @@ type ClientInterface interface {
 	//
 	// Corresponds with PUT /admin/shops/{number}/campaign-limits (the `SetCampaignLimits` operationId).
 	SetCampaignLimits(ctx context.Context, number string, body SetCampaignLimitsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ReleaseSuppression Release a suppressed mail address
+	//
+	// Mails are sent to it again, until a later report suppresses it anew.
+	//
+	// Corresponds with DELETE /admin/suppressions (the `ReleaseSuppression` operationId).
+	ReleaseSuppression(ctx context.Context, params *ReleaseSuppressionParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ListSuppressions List suppressed mail addresses
+	//
+	// Addresses that nothing is sent to: recipients with one are skipped with the reason suppressed.
+	//
+	// Corresponds with GET /admin/suppressions (the `ListSuppressions` operationId).
+	ListSuppressions(ctx context.Context, params *ListSuppressionsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// AddSuppressionWithBody Suppress a mail address
+	//
+	// An address that is suppressed already stays as it is.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /admin/suppressions (the `AddSuppression` operationId).
+	AddSuppressionWithBody(ctx context.Context, params *AddSuppressionParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// AddSuppression Suppress a mail address
+	//
+	// An address that is suppressed already stays as it is.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /admin/suppressions (the `AddSuppression` operationId).
+	AddSuppression(ctx context.Context, params *AddSuppressionParams, body AddSuppressionJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListTemplates List templates
 	//
@@ -8265,6 +8388,78 @@ func (c *Client) SetCampaignLimitsWithBody(ctx context.Context, number string, c
 // Corresponds with PUT /admin/shops/{number}/campaign-limits (the `SetCampaignLimits` operationId).
 func (c *Client) SetCampaignLimits(ctx context.Context, number string, body SetCampaignLimitsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewSetCampaignLimitsRequest(c.Server, number, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ReleaseSuppression Release a suppressed mail address
+//
+// Mails are sent to it again, until a later report suppresses it anew.
+//
+// Corresponds with DELETE /admin/suppressions (the `ReleaseSuppression` operationId).
+func (c *Client) ReleaseSuppression(ctx context.Context, params *ReleaseSuppressionParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewReleaseSuppressionRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListSuppressions List suppressed mail addresses
+//
+// Addresses that nothing is sent to: recipients with one are skipped with the reason suppressed.
+//
+// Corresponds with GET /admin/suppressions (the `ListSuppressions` operationId).
+func (c *Client) ListSuppressions(ctx context.Context, params *ListSuppressionsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListSuppressionsRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// AddSuppressionWithBody Suppress a mail address
+//
+// An address that is suppressed already stays as it is.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /admin/suppressions (the `AddSuppression` operationId).
+func (c *Client) AddSuppressionWithBody(ctx context.Context, params *AddSuppressionParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewAddSuppressionRequestWithBody(c.Server, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// AddSuppression Suppress a mail address
+//
+// An address that is suppressed already stays as it is.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /admin/suppressions (the `AddSuppression` operationId).
+func (c *Client) AddSuppression(ctx context.Context, params *AddSuppressionParams, body AddSuppressionJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewAddSuppressionRequest(c.Server, params, body)
 	if err != nil {
 		return nil, err
 	}
@@ -12258,6 +12453,189 @@ func NewSetCampaignLimitsRequestWithBody(server string, number string, contentTy
 	return req, nil
 }
 
+// NewReleaseSuppressionRequest constructs an http.Request for the ReleaseSuppression method
+func NewReleaseSuppressionRequest(server string, params *ReleaseSuppressionParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/admin/suppressions")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if queryFrag, err := runtime.StyleParamWithOptions("form", false, "address", params.Address, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+			return nil, err
+		} else {
+			for _, qp := range strings.Split(queryFrag, "&") {
+				rawQueryFragments = append(rawQueryFragments, qp)
+			}
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodDelete, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewListSuppressionsRequest constructs an http.Request for the ListSuppressions method
+func NewListSuppressionsRequest(server string, params *ListSuppressionsParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/admin/suppressions")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Prefix != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", false, "prefix", *params.Prefix, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.After != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", false, "after", *params.After, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Limit != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", false, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: "int64"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewAddSuppressionRequest calls the generic AddSuppression builder with application/json body
+func NewAddSuppressionRequest(server string, params *AddSuppressionParams, body AddSuppressionJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewAddSuppressionRequestWithBody(server, params, "application/json", bodyReader)
+}
+
+// NewAddSuppressionRequestWithBody constructs an http.Request for the AddSuppression method, with any body, and a specified content type
+func NewAddSuppressionRequestWithBody(server string, params *AddSuppressionParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/admin/suppressions")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
 // NewListTemplatesRequest constructs an http.Request for the ListTemplates method
 func NewListTemplatesRequest(server string, params *ListTemplatesParams) (*http.Request, error) {
 	var err error
@@ -16217,6 +16595,42 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with PUT /admin/shops/{number}/campaign-limits (the `SetCampaignLimits` operationId).
 	SetCampaignLimitsWithResponse(ctx context.Context, number string, body SetCampaignLimitsJSONRequestBody, reqEditors ...RequestEditorFn) (*SetCampaignLimitsResponse, error)
 
+	// ReleaseSuppressionWithResponse Release a suppressed mail address
+	//
+	// Mails are sent to it again, until a later report suppresses it anew.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with DELETE /admin/suppressions (the `ReleaseSuppression` operationId).
+	ReleaseSuppressionWithResponse(ctx context.Context, params *ReleaseSuppressionParams, reqEditors ...RequestEditorFn) (*ReleaseSuppressionResponse, error)
+
+	// ListSuppressionsWithResponse List suppressed mail addresses
+	//
+	// Addresses that nothing is sent to: recipients with one are skipped with the reason suppressed.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /admin/suppressions (the `ListSuppressions` operationId).
+	ListSuppressionsWithResponse(ctx context.Context, params *ListSuppressionsParams, reqEditors ...RequestEditorFn) (*ListSuppressionsResponse, error)
+
+	// AddSuppressionWithBodyWithResponse Suppress a mail address
+	//
+	// An address that is suppressed already stays as it is.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /admin/suppressions (the `AddSuppression` operationId).
+	AddSuppressionWithBodyWithResponse(ctx context.Context, params *AddSuppressionParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*AddSuppressionResponse, error)
+
+	// AddSuppressionWithResponse Suppress a mail address
+	//
+	// An address that is suppressed already stays as it is.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /admin/suppressions (the `AddSuppression` operationId).
+	AddSuppressionWithResponse(ctx context.Context, params *AddSuppressionParams, body AddSuppressionJSONRequestBody, reqEditors ...RequestEditorFn) (*AddSuppressionResponse, error)
+
 	// ListTemplatesWithResponse List templates
 	//
 	// By opening.
@@ -18698,6 +19112,122 @@ func (r SetCampaignLimitsResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r SetCampaignLimitsResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type ReleaseSuppressionResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+}
+
+// GetBody returns the raw response body bytes
+func (r ReleaseSuppressionResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ReleaseSuppressionResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ReleaseSuppressionResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ReleaseSuppressionResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type ListSuppressionsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *SuppressionList
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ListSuppressionsResponse) GetJSON200() *SuppressionList {
+	return r.JSON200
+}
+
+// GetBody returns the raw response body bytes
+func (r ListSuppressionsResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ListSuppressionsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListSuppressionsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ListSuppressionsResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type AddSuppressionResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Suppression
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r AddSuppressionResponse) GetJSON200() *Suppression {
+	return r.JSON200
+}
+
+// GetBody returns the raw response body bytes
+func (r AddSuppressionResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r AddSuppressionResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r AddSuppressionResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r AddSuppressionResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -21920,6 +22450,66 @@ func (c *ClientWithResponses) SetCampaignLimitsWithResponse(ctx context.Context,
 	return ParseSetCampaignLimitsResponse(rsp)
 }
 
+// ReleaseSuppressionWithResponse Release a suppressed mail address
+//
+// Mails are sent to it again, until a later report suppresses it anew.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with DELETE /admin/suppressions (the `ReleaseSuppression` operationId).
+func (c *ClientWithResponses) ReleaseSuppressionWithResponse(ctx context.Context, params *ReleaseSuppressionParams, reqEditors ...RequestEditorFn) (*ReleaseSuppressionResponse, error) {
+	rsp, err := c.ReleaseSuppression(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseReleaseSuppressionResponse(rsp)
+}
+
+// ListSuppressionsWithResponse List suppressed mail addresses
+//
+// Addresses that nothing is sent to: recipients with one are skipped with the reason suppressed.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /admin/suppressions (the `ListSuppressions` operationId).
+func (c *ClientWithResponses) ListSuppressionsWithResponse(ctx context.Context, params *ListSuppressionsParams, reqEditors ...RequestEditorFn) (*ListSuppressionsResponse, error) {
+	rsp, err := c.ListSuppressions(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListSuppressionsResponse(rsp)
+}
+
+// AddSuppressionWithBodyWithResponse Suppress a mail address
+//
+// An address that is suppressed already stays as it is.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /admin/suppressions (the `AddSuppression` operationId).
+func (c *ClientWithResponses) AddSuppressionWithBodyWithResponse(ctx context.Context, params *AddSuppressionParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*AddSuppressionResponse, error) {
+	rsp, err := c.AddSuppressionWithBody(ctx, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseAddSuppressionResponse(rsp)
+}
+
+// AddSuppressionWithResponse Suppress a mail address
+//
+// An address that is suppressed already stays as it is.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /admin/suppressions (the `AddSuppression` operationId).
+func (c *ClientWithResponses) AddSuppressionWithResponse(ctx context.Context, params *AddSuppressionParams, body AddSuppressionJSONRequestBody, reqEditors ...RequestEditorFn) (*AddSuppressionResponse, error) {
+	rsp, err := c.AddSuppression(ctx, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseAddSuppressionResponse(rsp)
+}
+
 // ListTemplatesWithResponse List templates
 //
 // By opening.
@@ -24183,6 +24773,74 @@ func ParseSetCampaignLimitsResponse(rsp *http.Response) (*SetCampaignLimitsRespo
 	switch {
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
 		var dest CampaignLimits
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseReleaseSuppressionResponse parses an HTTP response from a ReleaseSuppressionWithResponse call
+func ParseReleaseSuppressionResponse(rsp *http.Response) (*ReleaseSuppressionResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ReleaseSuppressionResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	return response, nil
+}
+
+// ParseListSuppressionsResponse parses an HTTP response from a ListSuppressionsWithResponse call
+func ParseListSuppressionsResponse(rsp *http.Response) (*ListSuppressionsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListSuppressionsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest SuppressionList
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseAddSuppressionResponse parses an HTTP response from a AddSuppressionWithResponse call
+func ParseAddSuppressionResponse(rsp *http.Response) (*AddSuppressionResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &AddSuppressionResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Suppression
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}

@@ -49,6 +49,7 @@ var codes = []Code{
 	{"coupon_not_found", http.StatusNotFound, "There is no such coupon, or it is another user's."},
 	{"user_not_found", http.StatusNotFound, "Nothing is known about the user."},
 	{"erasure_not_found", http.StatusNotFound, "The user was not erased."},
+	{"suppression_not_found", http.StatusNotFound, "The mail address is not suppressed."},
 	{"webhook_not_found", http.StatusNotFound, "There is no such webhook endpoint."},
 	{"delivery_not_found", http.StatusNotFound, "There is no such delivery, or its retention is over."},
 	{"segment_not_found", http.StatusNotFound, "There is no such segment or list."},

@@ -1,0 +1,94 @@
+package feedback
+
+import (
+	"context"
+	"net/mail"
+	"strings"
+	"time"
+
+	"dropbell/domain/fault"
+	"dropbell/domain/staff"
+)
+
+// SoftBounces is after how many mails in a row that were refused for a reason that
+// may pass an address is suppressed.
+const SoftBounces = 5
+
+// ByStaff is the reason of an address that a member suppressed; the others are the
+// statuses that providers report.
+const ByStaff = "staff"
+
+// ErrNotSuppressed is returned for an address that is not on the list.
+var ErrNotSuppressed = fault.New(fault.NotFound, "suppression_not_found", "the address is not suppressed")
+
+// A Suppression is a mail address that nothing is sent to.
+type Suppression struct {
+	// Address is in lower case, personal data: not to be logged.
+	Address string
+	// Reason is [Bounced], [SoftBounced] or [Complained], or [ByStaff].
+	Reason   string
+	Provider string // empty for ByStaff
+	Cause    string // the provider's words, or the member's
+	Since    time.Time
+}
+
+// SuppressionStore keeps the list.
+type SuppressionStore interface {
+	// Suppressions returns those whose addresses begin with prefix, in order, after
+	// the address after.
+	Suppressions(ctx context.Context, prefix, after string, limit int) ([]Suppression, error)
+	// Suppress adds an address. One that is on the list stays as it is; added is
+	// false then, and nothing is written.
+	Suppress(ctx context.Context, s Suppression, e staff.Entry) (kept Suppression, added bool, err error)
+	// Release takes an address off the list, or returns [ErrNotSuppressed].
+	Release(ctx context.Context, address string, e staff.Entry) error
+}
+
+// Suppressions is what staff do with the list. Addresses are of users of all shops,
+// so all of it needs [staff.ManageUsers] everywhere.
+type Suppressions struct{ Store SuppressionStore }
+
+// Address returns a mail address as the list has it, or [fault.ErrInvalid].
+func Address(text string) (string, error) {
+	text = strings.ToLower(strings.TrimSpace(text))
+	if a, err := mail.ParseAddress(text); err != nil || a.Address != text || len(text) > 254 {
+		e := &fault.Fields{}
+		e.Add("address", "rule.email", "must be an e-mail address such as ann@example.com")
+		return "", e
+	}
+	return text, nil
+}
+
+// List returns the suppressed addresses that begin with prefix.
+func (s *Suppressions) List(ctx context.Context, by staff.Actor, prefix, after string, limit int) ([]Suppression, error) {
+	if err := by.MayEverywhere(staff.ManageUsers); err != nil {
+		return nil, err
+	}
+	return s.Store.Suppressions(ctx, strings.ToLower(strings.TrimSpace(prefix)), after, limit)
+}
+
+// Add suppresses an address; cause says why. Repeating it changes nothing.
+func (s *Suppressions) Add(ctx context.Context, by staff.Actor, address, cause string) (Suppression, bool, error) {
+	if err := by.MayEverywhere(staff.ManageUsers); err != nil {
+		return Suppression{}, false, err
+	}
+	address, err := Address(address)
+	if err != nil {
+		return Suppression{}, false, err
+	}
+	return s.Store.Suppress(ctx, Suppression{Address: address, Reason: ByStaff, Cause: cause}, staff.Entry{Actor: by, Action: "suppression.add",
+		ObjectKind: "suppression", After: map[string]string{"address": address}, Reason: cause})
+}
+
+// Release lets an address be sent to again; until a later report suppresses it anew.
+func (s *Suppressions) Release(ctx context.Context, by staff.Actor, address string) error {
+	if err := by.MayEverywhere(staff.ManageUsers); err != nil {
+		return err
+	}
+	address, err := Address(address)
+	if err != nil {
+		return err
+	}
+	return s.Store.Release(ctx, address, staff.Entry{Actor: by, Action: "suppression.release", ObjectKind: "suppression",
+		Before: map[string]string{"address": address}})
+}

@@ -1,0 +1,93 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"dropbell/domain/feedback"
+	"dropbell/web/api/pipeline"
+)
+
+// Suppression is a mail address that nothing is sent to.
+type Suppression struct {
+	Address  string    `json:"address" doc:"In lower case." example:"ann@example.com"`
+	Reason   string    `json:"reason" enum:"bounced,soft_bounced,complained,staff" doc:"soft_bounced: five mails in a row were refused for a reason that may pass."`
+	Provider string    `json:"provider,omitempty" example:"ses"`
+	Cause    string    `json:"cause,omitempty" doc:"The provider's words, or those given here." example:"550 5.1.1 unknown user"`
+	Since    time.Time `json:"since"`
+}
+
+// SuppressionList is one page of suppressed addresses.
+type SuppressionList struct {
+	Suppressions []Suppression `json:"suppressions" nullable:"false" doc:"By address."`
+	Next         string        `json:"next,omitempty" doc:"Pass as after to get the next page; absent on the last one."`
+}
+
+// SuppressionWish is an address to be suppressed.
+type SuppressionWish struct {
+	Address string `json:"address" maxLength:"254" example:"ann@example.com"`
+	Cause   string `json:"cause,omitempty" maxLength:"200" doc:"Why; part of the audit log." example:"asked by phone"`
+}
+
+func suppressionJSON(s feedback.Suppression) Suppression {
+	return Suppression{s.Address, s.Reason, s.Provider, s.Cause, s.Since.UTC()}
+}
+
+func (a *API) suppressionRoutes() {
+	op := func(method, id, summary, text string, more func(*pipeline.Route)) pipeline.Route {
+		r := pipeline.Route{Traits: pipeline.Traits{Access: pipeline.ForStaff}, Method: method, Path: "/admin/suppressions", ID: id, Tag: pipeline.TagStaff,
+			Summary: summary, Description: text}
+		more(&r)
+		return r
+	}
+	pipeline.Register(a.Pipeline, a.Operation(op(http.MethodGet, "list-suppressions", "List suppressed mail addresses",
+		"Addresses that nothing is sent to: recipients with one are skipped with the reason suppressed.", func(*pipeline.Route) {})), a.listSuppressions)
+	pipeline.Register(a.Pipeline, a.Operation(op(http.MethodPost, "add-suppression", "Suppress a mail address",
+		"An address that is suppressed already stays as it is.", func(r *pipeline.Route) {
+			r.Example = `{"address":"ann@example.com","cause":"asked by phone"}`
+		})), a.addSuppression)
+	pipeline.Register(a.Pipeline, a.Operation(op(http.MethodDelete, "release-suppression", "Release a suppressed mail address",
+		"Mails are sent to it again, until a later report suppresses it anew.", func(r *pipeline.Route) {
+			r.Status, r.Codes = http.StatusNoContent, []string{"suppression_not_found"}
+		})), a.releaseSuppression)
+}
+
+func (a *API) listSuppressions(ctx context.Context, in *struct {
+	Prefix string `query:"prefix" maxLength:"254" doc:"Only addresses that begin so." example:"ann@"`
+	After  string `query:"after" maxLength:"254" doc:"What next said on the page before."`
+	Limit  int    `query:"limit" minimum:"1" maximum:"1000" default:"100"`
+}) (*struct{ Body SuppressionList }, error) {
+	if err := pipeline.Merge(checkText("query.prefix", in.Prefix), checkText("query.after", in.After)); err != nil {
+		return nil, err
+	}
+	list, err := a.Suppressions.List(ctx, pipeline.ActorOf(ctx), in.Prefix, in.After, in.Limit)
+	if err != nil {
+		return nil, err
+	}
+	page := SuppressionList{Suppressions: make([]Suppression, len(list))}
+	for i, s := range list {
+		page.Suppressions[i] = suppressionJSON(s)
+	}
+	if len(list) == in.Limit {
+		page.Next = list[len(list)-1].Address
+	}
+	return &struct{ Body SuppressionList }{page}, nil
+}
+
+func (a *API) addSuppression(ctx context.Context, in *struct{ Body SuppressionWish }) (*struct{ Body Suppression }, error) {
+	if err := pipeline.Merge(checkText("address", in.Body.Address), checkText("cause", in.Body.Cause)); err != nil {
+		return nil, err
+	}
+	s, _, err := a.Suppressions.Add(ctx, pipeline.ActorOf(ctx), in.Body.Address, in.Body.Cause)
+	return &struct{ Body Suppression }{suppressionJSON(s)}, err
+}
+
+func (a *API) releaseSuppression(ctx context.Context, in *struct {
+	Address string `query:"address" required:"true" maxLength:"254" example:"ann@example.com"`
+}) (*struct{}, error) {
+	if err := checkText("query.address", in.Address); err != nil {
+		return nil, err
+	}
+	return nil, a.Suppressions.Release(ctx, pipeline.ActorOf(ctx), in.Address)
+}
