@@ -22,16 +22,26 @@ const listenUsage = `dropbell listen posts a shop's events to a server on your m
 
   dropbell listen --shop 10 --forward http://localhost:3000/hooks
 
-It asks the server once a second, prints a line for each event, and after a broken
-connection goes on where it was. Events of the last ten minutes are kept for it while it is away.
+It waits for events at the server, prints a line for each, and after a broken connection
+goes on where it was. An event that your server does not answer with 2xx is posted again,
+after 1 to 30 seconds, until it is; those behind it wait, so that all come in order. To skip
+one, end the command and begin again with --after and the number in the event's id. Events of the
+last ten minutes are kept for it while it is away.
 
 `
 
 const (
-	// askEvery is the pause between two questions when there was no event.
-	askEvery = time.Second
-	// longestWait is the longest pause before a server that does not answer is asked again.
+	// askEvery is the first pause before a server that does not answer is asked again,
+	// longestWait the longest. A server of an older version is asked that often.
+	askEvery    = time.Second
 	longestWait = 10 * time.Second
+	// longestRetry is the longest pause before a failed event is posted again.
+	longestRetry = 30 * time.Second
+	// renewEvery is how often the server is asked while an event is posted again and
+	// again, so that it keeps the next ones.
+	renewEvery = time.Minute
+	// waitAtServer is for how many seconds the server waits for an event.
+	waitAtServer = "10"
 )
 
 // listener forwards the events of a shop.
@@ -44,6 +54,8 @@ type listener struct {
 	client               *http.Client
 	poster               *webhook.Poster
 	pause                time.Duration // askEvery
+	// impatient is set for a server that does not know how to wait.
+	impatient bool
 }
 
 // listen runs the command until ctx ends.
@@ -61,7 +73,7 @@ func listen(ctx context.Context, args []string, getenv func(string) string, out 
 }
 
 func newListener(args []string, getenv func(string) string, out io.Writer) (*listener, string, error) {
-	l := &listener{out: out, client: &http.Client{Timeout: 15 * time.Second}, pause: askEvery}
+	l := &listener{out: out, client: &http.Client{Timeout: 30 * time.Second}, pause: askEvery}
 	flags := flag.NewFlagSet("listen", flag.ContinueOnError)
 	flags.SetOutput(out)
 	flags.Usage = func() { fmt.Fprint(out, listenUsage); flags.PrintDefaults() }
@@ -107,9 +119,11 @@ func newListener(args []string, getenv func(string) string, out io.Writer) (*lis
 
 // page is an answer of GET /admin/events.
 type page struct {
-	Events []struct{ ID, Type, Payload string }
+	Events []pageEvent
 	Next   string
 }
+
+type pageEvent struct{ ID, Type, Payload string }
 
 // errRefused is an answer that stays the same however often the server is asked.
 var errRefused = errors.New("the server refused")
@@ -119,6 +133,7 @@ var errRefused = errors.New("the server refused")
 func (l *listener) run(ctx context.Context) error {
 	wait := l.pause
 	for ctx.Err() == nil {
+		asked := time.Now()
 		p, err := l.ask(ctx)
 		switch {
 		case errors.Is(err, errRefused):
@@ -130,41 +145,83 @@ func (l *listener) run(ctx context.Context) error {
 		default:
 			wait = l.pause
 			l.pass(ctx, p)
-			if len(p.Events) > 0 {
+			if len(p.Events) > 0 || time.Since(asked) > l.pause {
 				continue
 			}
 		}
-		timer := time.NewTimer(wait)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-		case <-timer.C:
-		}
+		sleep(ctx, wait)
 	}
 	fmt.Fprintf(l.out, "To go on from here: --after %s\n", l.after)
 	return nil
 }
 
-// pass posts the events and moves the position behind each that was posted.
+// pass posts the events one after the other and moves the position behind each that
+// was accepted.
 func (l *listener) pass(ctx context.Context, p page) {
 	for _, e := range p.Events {
-		if ctx.Err() != nil {
+		if !l.post(ctx, e) {
 			return
 		}
-		a := l.poster.Post(context.WithoutCancel(ctx), l.forward, e.ID, time.Now(), []byte(e.Payload), [][]byte{l.secret})
-		outcome := fmt.Sprintf("%d", a.Status)
-		if a.Error != "" {
-			outcome = a.Error
-		}
-		fmt.Fprintf(l.out, "%s  %-22s %s  -> %s (%d ms)\n", time.Now().Format(time.TimeOnly), e.Type, e.ID, outcome, a.Took.Milliseconds())
 		l.after = strings.TrimPrefix(e.ID, "msg_")
 	}
 	l.after = p.Next
 }
 
-// ask returns the events behind the position.
-func (l *listener) ask(ctx context.Context) (p page, err error) {
+// post posts an event until it is accepted; it returns false if ctx ended before.
+func (l *listener) post(ctx context.Context, e pageEvent) bool {
+	renewed := time.Now()
+	for wait := l.pause; ctx.Err() == nil; wait = min(2*wait, longestRetry) {
+		a := l.poster.Post(context.WithoutCancel(ctx), l.forward, e.ID, time.Now(), []byte(e.Payload), [][]byte{l.secret})
+		outcome := fmt.Sprintf("%d", a.Status)
+		if a.Error != "" {
+			outcome = a.Error
+		}
+		pause := max(wait, min(a.RetryAfter, longestRetry))
+		if !a.OK() {
+			outcome += fmt.Sprintf(", again in %v", pause)
+		}
+		fmt.Fprintf(l.out, "%s  %-22s %s  -> %s (%d ms)\n", time.Now().Format(time.TimeOnly), e.Type, e.ID, outcome, a.Took.Milliseconds())
+		if a.OK() {
+			return true
+		}
+		if time.Since(renewed) > renewEvery {
+			_, _ = l.once(ctx, false) // what it answers is read again later
+			renewed = time.Now()
+		}
+		sleep(ctx, pause)
+	}
+	return false
+}
+
+// sleep returns after d, or when ctx ends.
+func sleep(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
+
+// ask returns the events behind the position, as soon as there are any.
+func (l *listener) ask(ctx context.Context) (page, error) {
+	p, err := l.once(ctx, !l.impatient && l.after != "")
+	if errors.Is(err, errRefused) && !l.impatient && l.after != "" {
+		// The server may be of a version that does not wait; it refuses the parameter.
+		if p, again := l.once(ctx, false); !errors.Is(again, errRefused) {
+			l.impatient = again == nil
+			return p, again
+		}
+	}
+	return p, err
+}
+
+// once asks the server one time.
+func (l *listener) once(ctx context.Context, wait bool) (p page, err error) {
 	query := url.Values{"shop": {l.shop}}
+	if wait {
+		query.Set("wait", waitAtServer)
+	}
 	if l.events != "" {
 		query.Set("types", l.events)
 	}

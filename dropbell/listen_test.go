@@ -21,15 +21,21 @@ import (
 	"dropbell/adapters/config"
 )
 
-// TestListenForwards: events are posted in their order, signed, each once, although the
-// server fails, breaks the connection in the middle, and restarts; the command goes
-// on where it was.
+// TestListenForwards: events are posted in their order, signed, each until it is
+// accepted, although the server fails, breaks the connection in the middle, and
+// restarts, and the shop refuses events; the command goes on where it was.
 func TestListenForwards(t *testing.T) {
+	t.Run("a server that waits", func(t *testing.T) { listenForwards(t, true) })
+	t.Run("an older server", func(t *testing.T) { listenForwards(t, false) })
+}
+
+func listenForwards(t *testing.T, waits bool) {
 	const secret, events = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", 25
 	ctx, stop := context.WithCancel(t.Context())
 	var mu sync.Mutex
 	var got []string
 	asked := 0
+	refusals := map[string]int{"msg_103": 1, "msg_110": 2, "msg_125": 1} // before each is accepted
 	shop := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		verifier, err := standardwebhooks.NewWebhook(secret)
@@ -38,6 +44,11 @@ func TestListenForwards(t *testing.T) {
 		}
 		mu.Lock()
 		defer mu.Unlock()
+		if id := r.Header.Get("webhook-id"); refusals[id] > 0 {
+			refusals[id]--
+			w.WriteHeader(http.StatusInternalServerError)
+			return
+		}
 		if got = append(got, r.Header.Get("webhook-id")); len(got) == events {
 			stop()
 		}
@@ -52,6 +63,12 @@ func TestListenForwards(t *testing.T) {
 		asked++
 		n := asked
 		mu.Unlock()
+		if wait := q.Get("wait"); wait != "" && (!waits || q.Get("after") == "") {
+			w.WriteHeader(http.StatusUnprocessableEntity)
+			return
+		} else if waits && q.Get("after") != "" && wait != waitAtServer {
+			t.Errorf("it waits for %q", wait)
+		}
 		p := map[string]any{"events": []any{}, "next": "100"}
 		if after, err := strconv.Atoi(q.Get("after")); err == nil {
 			list := []any{}
@@ -89,7 +106,7 @@ func TestListenForwards(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("%v", got)
 	}
-	if text := out.String(); strings.Count(text, "-> 200") != events || !strings.Contains(text, "HTTP 503; trying again") || !strings.Contains(text, "the connection broke") ||
+	if text := out.String(); strings.Count(text, "-> 200") != events || strings.Count(text, "-> 500, again in") != 4 || !strings.Contains(text, "HTTP 503; trying again") || !strings.Contains(text, "the connection broke") ||
 		!strings.Contains(text, fmt.Sprint("--after ", 100+events)) {
 		t.Error(text)
 	}

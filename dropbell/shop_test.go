@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/chromedp/cdproto/emulation"
+	devtools "github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 
 	dropbell "dropbell/sdk/go"
@@ -61,6 +62,8 @@ func TestDemoShop(t *testing.T) {
 	v.open("/", "dropbell-reserve", "reserved")
 	v.state("dropbell-claim", "scheduled")
 
+	v.wrongClock()
+
 	v.opensIn(5 * time.Minute)
 	consoletest.Within(t, "the reminder in the inbox", func() bool {
 		if time.Since(v.moved) > 15*time.Second { // a slow machine has missed the instant that matters
@@ -103,6 +106,23 @@ func (v *visit) looks(what string) {
 		v.Tappable(what)
 		v.Resize(1280, 800)
 	}
+}
+
+// wrongClock visits the shop with a browser whose clock is three hours fast: the
+// countdown, which ends in 40 minutes or a little less, goes by the server's.
+func (v *visit) wrongClock() {
+	v.Helper()
+	fast := &visit{Tab: consoletest.NewTab(v.T), address: v.address}
+	fast.Do(func(ctx context.Context, _ *chromedp.Target) (chromedp.Void, error) {
+		_, err := chromedp.Call(ctx, devtools.AddScriptToEvaluateOnNewDocument, devtools.AddScriptToEvaluateOnNewDocumentParams{
+			Source: `{ const now = Date.now; Date.now = () => now() + 3 * 3600e3; }`})
+		return chromedp.Void{}, err
+	})
+	fast.open("/", "dropbell-countdown", "scheduled")
+	if shown := fast.text("dropbell-countdown"); !strings.Contains(shown, "00:3") {
+		v.Errorf("with a fast clock: %s", shown)
+	}
+	fast.state("dropbell-claim", "scheduled")
 }
 
 // opensIn moves the opening of the drop to a few seconds more than after from now.

@@ -90,7 +90,7 @@ func (a *API) webhookDeliveryRoutes(add func(method, path, id, summary string, m
 		}, codes("webhook_not_found", "webhook_disabled"))), a.replayWebhook)
 	pipeline.Register(a.Pipeline, a.Operation(add(http.MethodGet, "/admin/events", "list-events", "Read a shop's events as they come", func(r *pipeline.Route) {
 		r.Description = "For development: what endpoints of the shop are sent, without an endpoint. Begin without after, which answers the present position, and " +
-			"go on with next; dropbell listen does that. Events are kept for a reader that asks at least every ten minutes."
+			"go on with next; dropbell listen does that. With wait the answer comes as soon as there is an event. Events are kept for a reader that asks at least every ten minutes."
 	})), a.listEvents)
 }
 
@@ -178,11 +178,15 @@ func (a *API) replayWebhook(ctx context.Context, in *struct {
 	return &struct{ Body ReplayStarted }{ReplayStarted{n}}, nil
 }
 
+// eventsPause is how often a reader that waits is looked for events.
+const eventsPause = time.Second
+
 func (a *API) listEvents(ctx context.Context, in *struct {
 	Shop  string   `query:"shop" required:"true" pattern:"^[1-9][0-9]{0,18}$" doc:"Of this shop."`
 	After string   `query:"after" pattern:"^(0|[1-9][0-9]{0,18})$" doc:"What next said; absent = the present position, without events."`
 	Types []string `query:"types" nullable:"false" doc:"Only these types, separated by commas."`
 	Limit int      `query:"limit" minimum:"1" maximum:"100" default:"100"`
+	Wait  int      `query:"wait" minimum:"0" maximum:"10" doc:"With after: for how many seconds to wait for an event if there is none."`
 }) (*struct{ Body ShopEvents }, error) {
 	shop, err := pipeline.ParseID("query.shop", in.Shop)
 	if err != nil {
@@ -202,6 +206,14 @@ func (a *API) listEvents(ctx context.Context, in *struct {
 		}
 	}
 	stored, next, err := a.Hooks.Listen(ctx, pipeline.ActorOf(ctx), shop, hookTypes(in.Types), after, in.Limit)
+	for left := time.Duration(in.Wait) * time.Second; err == nil && len(stored) == 0 && after >= 0 && left > 0 && !a.Hub.Closed(); left -= eventsPause {
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(eventsPause):
+		}
+		stored, next, err = a.Hooks.Listen(ctx, pipeline.ActorOf(ctx), shop, hookTypes(in.Types), after, in.Limit)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -138,7 +141,29 @@ func TestEventsOfAShop(t *testing.T) {
 	if a := r.want(r.call(r.admin(), "GET", "/admin/events?shop=10&types=coupon.used&after=0", nil), 200, ""); a.at("events.0") != nil || a.at("next") != "0" {
 		t.Errorf("of another type: %s", a.Body)
 	}
-	for _, query := range []string{"", "?shop=x", "?shop=10&after=x", "?shop=10&types=x", "?shop=99", "?shop=10&limit=101"} {
+	// A reader that waits is answered when an event comes.
+	r.exec(`delete from hook_events`)
+	r.want(r.call(r.admin(), "GET", "/admin/events?shop=10&after=0", nil), 200, "") // of every type
+	server := httptest.NewServer(r)
+	t.Cleanup(server.Close)
+	answered := make(chan string, 1)
+	go func() {
+		q, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/api/v1/admin/events?shop=10&wait=10&after=0", nil)
+		q.Header = r.admin()
+		answer, err := http.DefaultClient.Do(q)
+		if err != nil {
+			answered <- err.Error()
+			return
+		}
+		defer answer.Body.Close()
+		body, err := io.ReadAll(answer.Body)
+		answered <- fmt.Sprint(string(body), err)
+	}()
+	r.opens(events)
+	if body := <-answered; !strings.Contains(body, "drop.opened") {
+		t.Errorf("a reader that waits: %s", body)
+	}
+	for _, query := range []string{"", "?shop=x", "?shop=10&after=0&wait=11", "?shop=10&wait=x", "?shop=10&after=x", "?shop=10&types=x", "?shop=99", "?shop=10&limit=101"} {
 		r.want(r.call(r.admin(), "GET", "/admin/events"+query, nil), 422, "invalid_request")
 	}
 	r.want(r.call(as(r.keys["read"]), "GET", "/admin/events?shop=10", nil), 403, "forbidden")

@@ -176,6 +176,13 @@ func (h *Hub) Streams() int {
 	return h.count
 }
 
+// Closed reports whether the server is shutting down.
+func (h *Hub) Closed() bool {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	return h.closed
+}
+
 // Close ends every stream and refuses new ones, so that a server can shut down.
 func (h *Hub) Close() {
 	h.mu.Lock()

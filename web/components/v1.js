@@ -69,7 +69,8 @@ class Client {
   token(fresh) {
     if (fresh || !this.known) {
       const known = this.known = (async () => (await this.source()) || null)();
-      known.catch(() => { if (this.known === known) this.known = undefined; });
+      const forget = (token) => { if (!token && this.known === known) this.known = undefined; };
+      known.then(forget, () => forget());
     }
     return this.known;
   }
@@ -121,6 +122,9 @@ class Client {
 const passing = (error) => !(error instanceof Refusal) || [429, 502, 503, 504].includes(error.status) || error.code === "idempotency_in_progress";
 const pause = (error, attempt) => Math.max(error.after ?? 0, 200) + some(Math.min(250 * 2 ** attempt, 10_000));
 
+// coming are the states of reminders without an outcome.
+const coming = ["waiting", "due", "in_flight", "failed"];
+
 // Drop is what is known about a drop and the user's part in it; elements of one page share it.
 class Drop {
   template; // undefined = not known yet
@@ -142,7 +146,8 @@ class Drop {
       document.addEventListener("visibilitychange", this.shown);
       this.tick();
     }
-    this.refresh(true);
+    // The elements of a page come one after the other, and read the drop once.
+    this.reading ??= Promise.resolve().then(() => { this.reading = undefined; return this.refresh(true); });
   }
 
   remove(element) {
@@ -156,7 +161,7 @@ class Drop {
   changed() { for (const e of this.elements) e.render(); }
 
   // left is how many ms are left until the opening; negative afterwards.
-  left() { return Date.parse(this.template.opens_at) - this.client.now(); }
+  left() { return this.template ? Date.parse(this.template.opens_at) - this.client.now() : 0; }
 
   // state is the drop's, by the server's clock: what was read may be older.
   state() {
@@ -171,16 +176,29 @@ class Drop {
   // apart from that of other pages.
   async refresh(user) {
     clearTimeout(this.polling);
-    const wants = (part) => user && [...this.elements].some((e) => e.constructor.needs === part);
-    const tasks = [this.client.call("GET", `/templates/${this.id}`, { open: true }).then((t) => { this.template = t; }, (e) => { this.missing = e.code === "template_not_found"; })];
-    if (wants("reservation")) tasks.push(this.readReservation());
-    if (wants("coupons")) tasks.push(this.readCoupons().then(() => this.resume()));
+    const wants = (part) => [...this.elements].some((e) => e.constructor.needs === part);
+    const tasks = [this.client.call("GET", `/templates/${this.id}`, { open: true }).then((t) => {
+      this.template = t;
+      // Coupons came back to the stock; what was read may be older than the refusal.
+      if (this.claim === "sold_out" && t.state === "open" && t.stock_left > 0 && Date.now() - this.decided > 5000) this.claim = "";
+    }, (e) => { this.missing = e.code === "template_not_found"; })];
+    const due = this.reservation?.reminders.some((r) => coming.includes(r.state) && Date.parse(r.due_at) <= this.client.now());
+    if ((user || due) && wants("reservation")) tasks.push(this.readReservation());
+    if (user && wants("coupons")) tasks.push(this.readCoupons().then(() => this.resume()));
     await Promise.allSettled(tasks);
     this.changed();
     if (this.elements.size === 0) return;
-    const left = this.template ? this.left() : 0;
-    const next = left > 600_000 ? 240_000 : left > 60_000 ? 60_000 : 15_000;
-    this.polling = setTimeout(() => (document.hidden ? 0 : this.refresh(this.template === undefined)), some(2 * next) * 0.75);
+    this.polling = setTimeout(() => (document.hidden ? 0 : this.refresh(this.template === undefined)), this.pollIn());
+  }
+
+  // pollIn returns after how many ms the drop is read again. Right before the opening it
+  // is not, so that the pages of all users do not ask in that minute.
+  pollIn() {
+    if (!this.template) return some(15_000);
+    const left = this.left(), state = this.state();
+    if (state === "scheduled" && left <= 60_000) return left + 1000 + some(10_000);
+    if (state === "scheduled") return some(Math.min(Math.max(left / 4, 60_000), 480_000));
+    return some(state === "open" && !this.coupons?.length ? 30_000 : state === "open" || state === "sold_out" || state === "paused" ? 120_000 : 480_000);
   }
 
   async readReservation() {
@@ -256,7 +274,11 @@ class Drop {
         else if (answer.state === "failed") outcome = answer.reason || "refused";
         else await sleep(some(1000));
       } catch (e) {
-        if (e.code === "not_started" && this.left() < 3000) await sleep(Math.max(this.left(), 0) + some(500));
+        if (e.code === "not_started" && attempt < 8) {
+          if (attempt > 1) await this.refresh(); // it may have been moved
+          if (this.left() > 3000) outcome = e.code;
+          else await sleep(Math.max(this.left(), 0) + some(500));
+        }
         else if (passing(e)) {
           if (attempt > 1) { this.claim = "waiting"; this.changed(); }
           await sleep(pause(e, attempt));
@@ -264,7 +286,8 @@ class Drop {
       }
     }
     stored.set(null);
-    this.claim = outcome;
+    this.claim = outcome === "not_started" ? "" : outcome; // it was moved
+    this.decided = Date.now();
     if (outcome === "" || outcome === "limit_reached") await this.readCoupons();
     this.changed();
     for (const e of this.elements) {
@@ -433,7 +456,7 @@ class Reserve extends Pressed {
     const mine = d.reservation?.reminders.find((r) => r.channel === channel && r.minutes === n && r.state !== "cancelled");
     const status = this.error ? this.t(this.error) : "", busy = !!this.busy, late = d.left() <= n * 60_000;
     if (mine && !late) return this.show("reserved", this.t("reminded", { n }), { enabled: !busy, pressed: true, busy, status: status || this.t("stop") });
-    if (mine) return this.show("sent", this.t(mine.state === "sent" ? "sent" : "reminded", { n }), { status });
+    if (mine) return this.show("sent", this.t(mine.state === "sent" ? "sent" : coming.includes(mine.state) ? "reminded" : "late", { n }), { status });
     const state = d.state();
     if (state !== "scheduled") return this.show(state, this.t(state));
     if (late) return this.show("late", this.t("late"), { status });

@@ -114,11 +114,11 @@ const pastBatches = `b.id > $2 and b.id <= $3 and b.state = 'done' and b.worthle
 // removeBatchesSQL removes them, and adds what was reported of their messages to the
 // sums that are kept.
 const removeBatchesSQL = `with past as (
-	select b.id, f.kind, f.owner_id, f.channel, f.template_id, ` + pg.FeedbackWithinSent + `
+	select b.id, f.kind, f.owner_id, f.channel, ` + pg.FeedbackWithinSent + `
 	from batches b left join batch_feedback f on f.batch_id = b.id where ` + pastBatches + `
 ), kept as (
-	insert into feedback_totals as t (kind, owner_id, channel, template_id, delivered, bounced, complained)
-	select kind, owner_id, channel, max(template_id), sum(delivered), sum(bounced), sum(complained) from past where kind is not null
+	insert into feedback_totals as t (kind, owner_id, channel, delivered, bounced, complained)
+	select kind, owner_id, channel, sum(delivered), sum(bounced), sum(complained) from past where kind is not null
 	group by kind, owner_id, channel order by kind, owner_id, channel
 	on conflict (kind, owner_id, channel) do update set delivered = t.delivered + excluded.delivered,
 		bounced = t.bounced + excluded.bounced, complained = t.complained + excluded.complained

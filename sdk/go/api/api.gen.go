@@ -1109,6 +1109,30 @@ func (e StepOutcome) Valid() bool {
 	}
 }
 
+// Defines values for StepReported.
+const (
+	StepReportedBounced     StepReported = "bounced"
+	StepReportedComplained  StepReported = "complained"
+	StepReportedDelivered   StepReported = "delivered"
+	StepReportedSoftBounced StepReported = "soft_bounced"
+)
+
+// Valid indicates whether the value is a known member of the StepReported enum.
+func (e StepReported) Valid() bool {
+	switch e {
+	case StepReportedBounced:
+		return true
+	case StepReportedComplained:
+		return true
+	case StepReportedDelivered:
+		return true
+	case StepReportedSoftBounced:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for TemplateClaimMode.
 const (
 	TemplateClaimModeDurable TemplateClaimMode = "durable"
@@ -1983,11 +2007,26 @@ type Balance struct {
 
 // BalanceLine defines model for BalanceLine.
 type BalanceLine struct {
+	// Bounced Of those sent: the provider reports that they cannot be delivered.
+	//
+	// Examples: 0
+	Bounced int64 `json:"bounced"`
+
 	// Channel Examples: app
 	Channel string `json:"channel"`
 
+	// Complained Of those delivered: the recipient marked the message as spam.
+	//
+	// Examples: 0
+	Complained int64 `json:"complained"`
+
 	// Counted What the rows add up to.
-	Counted    Account   `json:"counted"`
+	Counted Account `json:"counted"`
+
+	// Delivered Of those sent: the provider reports that they arrived.
+	//
+	// Examples: 0
+	Delivered  int64     `json:"delivered"`
 	Difference int64     `json:"difference"`
 	DueAt      time.Time `json:"due_at"`
 
@@ -2495,14 +2534,29 @@ type CampaignRecipients struct {
 
 // CampaignResults defines model for CampaignResults.
 type CampaignResults struct {
+	// Bounced Of those sent: the provider reports that they cannot be delivered.
+	//
+	// Examples: 0
+	Bounced int64 `json:"bounced"`
+
 	// CampaignId Examples: 1
 	CampaignId string `json:"campaign_id"`
 
 	// Comparisons b against a, and all others against the held out, per measure.
 	Comparisons []CampaignComparison `json:"comparisons"`
 
+	// Complained Of those delivered: the recipient marked the message as spam.
+	//
+	// Examples: 0
+	Complained int64 `json:"complained"`
+
 	// CountedTo Everything before this instant is counted; null = not counted yet.
 	CountedTo *time.Time `json:"counted_to"`
+
+	// Delivered Of those sent: the provider reports that they arrived.
+	//
+	// Examples: 0
+	Delivered int64 `json:"delivered"`
 
 	// Final Whether the numbers are final.
 	Final bool `json:"final"`
@@ -3940,6 +3994,9 @@ type Step struct {
 	// Reason Examples: opted_out
 	Reason *string `json:"reason,omitempty"`
 
+	// Reported What the provider reported after it had taken the message: soft_bounced for a reason that may pass, complained as spam.
+	Reported *StepReported `json:"reported,omitempty"`
+
 	// To The opening after a move.
 	To *time.Time `json:"to,omitempty"`
 }
@@ -3952,6 +4009,9 @@ type StepMessage string
 
 // StepOutcome recovered: sent after at least one failure; sent with the reason quiet_hours: at their end.
 type StepOutcome string
+
+// StepReported What the provider reported after it had taken the message: soft_bounced for a reason that may pass, complained as spam.
+type StepReported string
 
 // StockSheet defines model for StockSheet.
 type StockSheet struct {
@@ -4785,6 +4845,9 @@ type ListEventsParams struct {
 	// Types Only these types, separated by commas.
 	Types *[]string `form:"types,omitempty" json:"types,omitempty"`
 	Limit *int64    `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Wait With after: for how many seconds to wait for an event if there is none.
+	Wait *int64 `form:"wait,omitempty" json:"wait,omitempty"`
 }
 
 // ApplyGrantParams defines parameters for ApplyGrant.
@@ -6230,7 +6293,7 @@ type ClientInterface interface {
 
 	// ListEvents Read a shop's events as they come
 	//
-	// For development: what endpoints of the shop are sent, without an endpoint. Begin without after, which answers the present position, and go on with next; dropbell listen does that. Events are kept for a reader that asks at least every ten minutes.
+	// For development: what endpoints of the shop are sent, without an endpoint. Begin without after, which answers the present position, and go on with next; dropbell listen does that. With wait the answer comes as soon as there is an event. Events are kept for a reader that asks at least every ten minutes.
 	//
 	// Corresponds with GET /admin/events (the `ListEvents` operationId).
 	ListEvents(ctx context.Context, params *ListEventsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -7711,7 +7774,7 @@ func (c *Client) ReplayDeadLetters(ctx context.Context, params *ReplayDeadLetter
 
 // ListEvents Read a shop's events as they come
 //
-// For development: what endpoints of the shop are sent, without an endpoint. Begin without after, which answers the present position, and go on with next; dropbell listen does that. Events are kept for a reader that asks at least every ten minutes.
+// For development: what endpoints of the shop are sent, without an endpoint. Begin without after, which answers the present position, and go on with next; dropbell listen does that. With wait the answer comes as soon as there is an event. Events are kept for a reader that asks at least every ten minutes.
 //
 // Corresponds with GET /admin/events (the `ListEvents` operationId).
 func (c *Client) ListEvents(ctx context.Context, params *ListEventsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -11248,6 +11311,18 @@ func NewListEventsRequest(server string, params *ListEventsParams) (*http.Reques
 		if params.Limit != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", false, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: "int64"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Wait != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", false, "wait", *params.Wait, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: "int64"}); err != nil {
 				return nil, err
 			} else {
 				for _, qp := range strings.Split(queryFrag, "&") {
@@ -15907,7 +15982,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListEventsWithResponse Read a shop's events as they come
 	//
-	// For development: what endpoints of the shop are sent, without an endpoint. Begin without after, which answers the present position, and go on with next; dropbell listen does that. Events are kept for a reader that asks at least every ten minutes.
+	// For development: what endpoints of the shop are sent, without an endpoint. Begin without after, which answers the present position, and go on with next; dropbell listen does that. With wait the answer comes as soon as there is an event. Events are kept for a reader that asks at least every ten minutes.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -21436,7 +21511,7 @@ func (c *ClientWithResponses) ReplayDeadLettersWithResponse(ctx context.Context,
 
 // ListEventsWithResponse Read a shop's events as they come
 //
-// For development: what endpoints of the shop are sent, without an endpoint. Begin without after, which answers the present position, and go on with next; dropbell listen does that. Events are kept for a reader that asks at least every ten minutes.
+// For development: what endpoints of the shop are sent, without an endpoint. Begin without after, which answers the present position, and go on with next; dropbell listen does that. With wait the answer comes as soon as there is an event. Events are kept for a reader that asks at least every ten minutes.
 //
 // Returns a wrapper object for the known response body format(s).
 //
