@@ -3,6 +3,7 @@ package campaigns
 import (
 	"cmp"
 	"context"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -115,8 +116,22 @@ func (p CampaignForm) costLines(ctx context.Context) []string {
 		c := campaign.CostOf(*p.Grant, p.Reach.Users)
 		lines = append(lines, ui.T(ctx, "approval.cost_text", c.Coupons, ui.From(ctx).Locale.Money(c.Amount, c.Currency)))
 	}
+	if each, currency := dearest(p.Previews); each > 0 && p.Reach.Users <= math.MaxInt64/each {
+		lines = append(lines, ui.T(ctx, "campaign.sms_cost", parts.Price(each*p.Reach.Users, currency)))
+	}
 	if d := p.Spec.Takes(p.Reach.Users); d > 0 {
 		lines = append(lines, ui.T(ctx, "approval.takes", ui.From(ctx).Locale.Duration(d)))
 	}
 	return lines
+}
+
+// dearest returns what the longest of the texts costs as an SMS, in ten-thousandths of
+// the currency's unit; 0 = no price is known.
+func dearest(texts []CampaignText) (each int64, currency string) {
+	for _, t := range texts {
+		if cost := t.Preview.Price * int64(t.Preview.Size.Parts); cost > each {
+			each, currency = cost, t.Preview.Currency
+		}
+	}
+	return each, currency
 }
