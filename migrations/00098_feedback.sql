@@ -4,7 +4,7 @@
 
 -- Of each batch the sets of users of whose messages something is known, as roaring
 -- bitmaps like batches.sent. A row of its own, since receipts come while checkpoints
--- lock the batch's. kind, owner_id, template_id and channel are the batch's.
+-- lock the batch's. kind, owner_id and channel are the batch's.
 -- A user is in delivered or bounced or neither; those who complained are in
 -- delivered as well. soft are those of whom nothing but a failure that may pass is
 -- known.
@@ -12,7 +12,6 @@ create table batch_feedback (
     batch_id         bigint primary key references batches (id) on delete cascade,
     kind             text not null,
     owner_id         bigint not null,
-    template_id      bigint not null,
     channel          smallint not null,
     delivered        bytea,
     bounced          bytea,
@@ -23,7 +22,6 @@ create table batch_feedback (
     complained_count int not null default 0
 ) with (fillfactor = 50, toast_tuple_target = 8160);
 create index batch_feedback_owner on batch_feedback (kind, owner_id, channel);
-create index batch_feedback_template on batch_feedback (template_id) where template_id <> 0;
 
 -- Reports that say more than that a message was delivered.
 create table feedback_reports (
@@ -45,10 +43,8 @@ create table feedback_totals (
     kind        text not null,
     owner_id    bigint not null,
     channel     smallint not null,
-    template_id bigint not null,
     delivered   bigint not null,
     bounced     bigint not null,
     complained  bigint not null,
     primary key (kind, owner_id, channel)
 );
-create index feedback_totals_template on feedback_totals (template_id) where template_id <> 0;

@@ -67,8 +67,7 @@ type Config struct {
 	SendGridKey     string
 	MailgunKey      string
 	PostmarkSecret  string
-	SMSURL          string
-	SMSToken        string
+	SMS             SMS
 	WebhookURL      string
 	WebhookSecret   string
 	VAPIDPublicKey  string
@@ -161,6 +160,12 @@ var (
 
 // Variables returns every variable with its meaning and default.
 func Variables() []Variable {
+	list := variables()
+	at := slices.IndexFunc(list, func(v Variable) bool { return v.Name == "WEBHOOK_URL" })
+	return slices.Insert(list, at, smsVariables()...)
+}
+
+func variables() []Variable {
 	return append([]Variable{
 		{"DATABASE_URL", "", "PostgreSQL, required: postgres://user:password@host:port/database", required(databaseForm, database(func(c *Config) *string { return &c.DatabaseURL }))},
 		{"DATABASE_POOL_MODE", "session", "transaction: DATABASE_URL leads to a connection pooler, such as PgBouncer, in transaction mode; session: to the server itself, or to a pool in session mode", poolMode},
@@ -227,8 +232,6 @@ func Variables() []Variable {
 		{"SECOND_FACTOR_KEY", "", "encrypts the secrets of authenticator apps in the database, at least 32 bytes; several separated by commas: the first encrypts, all are read; empty = they are stored as they are", secondFactorKeys},
 		{"SMTP_URL", "", "channel email: smtp://user:password@host:port?from=… (smtps:// = TLS from the start; else STARTTLS when offered); also starttls=required, auth=plaintext, conns=8", smtpAddress},
 		{"SMTP_TLS", "opportunistic", "channel email: required = no mail is sent without TLS (smtps:// or STARTTLS with a certificate that holds); opportunistic = STARTTLS when offered", smtpTLS},
-		{"SMS_URL", "", "channel sms: the provider's address", webAddress(func(c *Config) *string { return &c.SMSURL }, "https://sms.example.com/v1/messages")},
-		{"SMS_TOKEN", "", "channel sms: bearer token", smsToken},
 		{"WEBHOOK_URL", "", "channel webhook: where messages are posted", webAddress(func(c *Config) *string { return &c.WebhookURL }, "https://hooks.example.com/dropbell")},
 		{"WEBHOOK_SECRET", "", "channel webhook: signs what is posted, whsec_ followed by at least 24 bytes in base64 (Standard Webhooks)", webhookSecret},
 		{"VAPID_PUBLIC_KEY", "", "channel webpush: public key, base64url", vapidPublicKey},
@@ -341,7 +344,7 @@ func (c Config) together() (wrong []error) {
 	wrong = append(wrong, c.weakPassword()...)
 	all([]string{"OIDC_ISSUER", "OIDC_CLIENT_ID", "OIDC_CLIENT_SECRET"},
 		c.OIDCIssuer, c.OIDCClientID, c.OIDCClientSecret)
-	need(c.SMSURL == "" || c.SMSToken != "", "SMS_TOKEN is missing for SMS_URL")
+	c.smsTogether(need)
 	need(c.LinkSecret != "" || !c.reported(), "LINK_SECRET is missing: it signs what names a mail in the reports of its provider")
 	all([]string{"WEBHOOK_URL", "WEBHOOK_SECRET"}, c.WebhookURL, c.WebhookSecret)
 	all([]string{"VAPID_PUBLIC_KEY", "VAPID_PRIVATE_KEY", "VAPID_SUBJECT"},

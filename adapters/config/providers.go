@@ -83,14 +83,6 @@ func alertsPrivate(c *Config, v string) error {
 	return nil
 }
 
-func smsToken(c *Config, v string) error {
-	c.SMSToken = v
-	if strings.ContainsAny(v, "\r\n") {
-		return errors.New("must be one line")
-	}
-	return nil
-}
-
 func webhookSecret(c *Config, v string) error {
 	c.WebhookSecret = v
 	encoded, ok := strings.CutPrefix(v, "whsec_")

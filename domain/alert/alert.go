@@ -25,6 +25,9 @@ const (
 	Test        Kind = "test"     // asked for by a member, to one destination
 )
 
+// DetailBudget is the detail of a [Channel] whose budget of the day is used up.
+const DetailBudget = "budget"
+
 // Kinds returns those that staff choose from.
 func Kinds() []Kind { return []Kind{Channel, Late, DeadLetters, Balance, SoldOut, Approval, Job} }
 
@@ -70,6 +73,10 @@ func (a Alert) Text(tag string) string {
 	switch a.Kind {
 	case Channel:
 		name := channelName(a.Name, zh)
+		if a.Detail == DetailBudget {
+			text = pick(name+": the budget of today is used up; further messages are skipped until tomorrow (UTC).", name+"：今日额度已用完，明天（UTC）之前的消息都会跳过。")
+			break
+		}
 		text = pick(name+" is failing; messages wait until the provider answers again.", name+"发送失败，消息等待服务商恢复。")
 	case DeadLetters:
 		text = pick(fmt.Sprintf("“%s”: %d messages could not be delivered and wait for a decision.", a.Name, a.Count), fmt.Sprintf("「%s」：%d 条消息无法送达，等待处理。", a.Name, a.Count))

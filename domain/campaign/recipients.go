@@ -76,7 +76,8 @@ func Reasons() []string {
 	return []string{delivery.ReasonHoldOut, delivery.ReasonOptedOut, delivery.ReasonNoContact, delivery.ReasonFrequencyCap, delivery.ReasonQuietHours,
 		delivery.ReasonUserDeleted, delivery.ReasonSoldOut, delivery.ReasonLimit, delivery.ReasonNoGrant, delivery.ReasonCampaignCancel,
 		delivery.ReasonCampaignEnded, delivery.ReasonDeadline, delivery.ReasonNoSender, delivery.ReasonProvider, delivery.ReasonThrottled,
-		delivery.ReasonTooManyTries, delivery.ReasonRefused, delivery.ReasonCrashed, delivery.ReasonOperator}
+		delivery.ReasonTooManyTries, delivery.ReasonRefused, delivery.ReasonCrashed, delivery.ReasonOperator,
+		delivery.ReasonCountry, delivery.ReasonNoTemplate, delivery.ReasonBudget}
 }
 
 // ResultStore reads what became of campaigns.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"dropbell/domain/delivery"
+	"dropbell/domain/feedback"
 )
 
 // A Tally counts the actions of one group of a campaign's recipients. Each
@@ -61,6 +62,9 @@ type Results struct {
 	Final bool
 	// AccountOff is [Balance.Difference] as recounted then; nil = never.
 	AccountOff *int64
+	// Reported are the parts of all messages sent of which the provider has reported,
+	// as of now.
+	Reported feedback.Tally
 }
 
 // Group returns the tally of one variant.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"dropbell/domain/fault"
+	"dropbell/domain/feedback"
 	"dropbell/domain/staff"
 	"dropbell/domain/user"
 )
@@ -56,6 +57,8 @@ type BatchRow struct {
 	FinishedAt   *time.Time
 	// Outcome is the outcome of the user whom the query names; empty without one.
 	Outcome Outcome
+	// Reported are the parts of Counts.Sent of which the provider has reported.
+	Reported feedback.Tally
 }
 
 // A BatchCursor is the last row of the page before; the zero cursor is the start.
@@ -97,6 +100,10 @@ type Recipient struct {
 	Attempts    int
 	At          time.Time // zero while nothing is recorded
 	NextRetryAt *time.Time
+	// Reported is what the provider reported of the message later; empty = nothing.
+	// Cause is its reason, where it had one.
+	Reported feedback.Status
+	Cause    string
 }
 
 // A RecipientQuery selects recipients of a batch by ascending user id.

@@ -181,3 +181,23 @@ func TestFingerprint(t *testing.T) {
 		t.Error("no answer has a fingerprint")
 	}
 }
+
+// An answer may have a reason of its own, and may be that the message is skipped.
+func TestReasonsOfAnswers(t *testing.T) {
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	p := DefaultPolicy()
+	for _, c := range []struct {
+		r        Result
+		outcome  Outcome
+		reason   string
+		attempts int
+	}{
+		{Result{Status: Permanent}, Dead, ReasonRefused, 1},
+		{Result{Status: Permanent, Reason: ReasonCountry}, Dead, ReasonCountry, 1},
+		{Result{Status: Permanent, Reason: ReasonBudget, Skip: true}, Skipped, ReasonBudget, 0},
+	} {
+		if e := p.judge(Exception{}, c.r, 0, now, now.Add(time.Hour)); e.Outcome != c.outcome || e.Reason != c.reason || e.Attempts != c.attempts || !e.NextRetryAt.IsZero() {
+			t.Errorf("%+v: got %+v", c.r, e)
+		}
+	}
+}

@@ -69,6 +69,17 @@ type ChannelStatus struct {
 	Circuit      Circuit
 	Backlog      Backlog
 	Provider     ProviderHealth
+	// Service is the provider's name, "" = it has none.
+	Service string
+	Budget  ChannelBudget
+}
+
+// ChannelBudget bounds what a channel sends a day (UTC), in parts of messages.
+type ChannelBudget struct {
+	PerDay int64 // 0 = nothing bounds it
+	Spent  int64
+	// UsedUp says that messages were skipped today for want of budget.
+	UsedUp bool
 }
 
 // Held reports whether the channel waits because its provider asked for it.

@@ -1,10 +1,6 @@
 package feedback
 
-import (
-	"slices"
-
-	"dropbell/domain/delivery"
-)
+import "slices"
 
 // ranks are the statuses in the order in which a later one replaces an earlier one.
 var ranks = []Status{SoftBounced, Delivered, Bounced, Complained}
@@ -46,12 +42,3 @@ func (t Tally) Unconfirmed(sent int64) int64 { return sent - t.Delivered - t.Bou
 
 // Any reports whether anything was reported.
 func (t Tally) Any() bool { return t != Tally{} }
-
-// A Sum is the tally of one owner's messages on one channel: of a slot's, a
-// campaign's, an announcement's or a run of notices.
-type Sum struct {
-	Kind    delivery.Kind
-	OwnerID int64
-	Channel delivery.Channel
-	Tally
-}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"dropbell/domain/delivery"
+	"dropbell/domain/feedback"
 	"dropbell/domain/user"
 )
 
@@ -54,6 +55,8 @@ type BalanceLine struct {
 	Counted delivery.Counts
 	// Twice is how many users are in more than one batch of the slot and channel.
 	Twice int64
+	// Reported are the parts of Counted.Sent of which the provider has reported.
+	Reported feedback.Tally
 }
 
 // Difference is 0 if the line balances and counters and rows agree.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"dropbell/domain/delivery"
+	"dropbell/domain/feedback"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
 )
@@ -63,6 +64,9 @@ type Step struct {
 	// Detail is the provider's last answer.
 	Detail   string
 	Attempts int
+	// Reported is what the provider reported of a sent message later, with its cause
+	// in Detail; empty = nothing.
+	Reported feedback.Status
 	// From and To are the openings before and after a move.
 	From, To *time.Time
 	By       string // the actor, if there is one
@@ -228,6 +232,11 @@ func outcomeSteps(d Delivered, planned map[int64]time.Time) []Step {
 	}
 	if d.Outcome == delivery.Recovered && d.Attempts == 0 && d.Reason == delivery.ReasonQuietHours { // nothing had failed
 		last.Outcome, last.Reason = delivery.Sent, d.Reason
+	}
+	if last.Outcome == delivery.Sent || last.Outcome == delivery.Recovered {
+		if last.Reported = d.Reported.Status; d.Reported.Cause != "" {
+			last.Detail = d.Reported.Cause
+		}
 	}
 	return append(steps, last)
 }

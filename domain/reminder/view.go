@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"dropbell/domain/delivery"
+	"dropbell/domain/feedback"
 	"dropbell/domain/figure"
 	"dropbell/domain/template"
 )
@@ -127,6 +128,9 @@ type Delivered struct {
 	Attempts   int
 	At         time.Time // when the outcome was recorded; zero while in flight
 	TextsUpTo  int64     // the newest version of a text that counts for the message
+	// Reported is what the provider reported of the message later; the zero Report if
+	// nothing.
+	Reported feedback.Report
 }
 
 // Growth is how many reminders were booked up to an instant.

@@ -1743,10 +1743,28 @@ export interface components {
             template_id: string;
         };
         BalanceLine: {
+            /**
+             * Format: int64
+             * @description Of those sent: the provider reports that they cannot be delivered.
+             * @example 0
+             */
+            bounced: number;
             /** @example app */
             channel: string;
+            /**
+             * Format: int64
+             * @description Of those delivered: the recipient marked the message as spam.
+             * @example 0
+             */
+            complained: number;
             /** @description What the rows add up to. */
             counted: components["schemas"]["Account"];
+            /**
+             * Format: int64
+             * @description Of those sent: the provider reports that they arrived.
+             * @example 0
+             */
+            delivered: number;
             /** Format: int64 */
             difference: number;
             /** Format: date-time */
@@ -2199,15 +2217,33 @@ export interface components {
             recipients: components["schemas"]["CampaignRecipient"][];
         };
         CampaignResults: {
+            /**
+             * Format: int64
+             * @description Of those sent: the provider reports that they cannot be delivered.
+             * @example 0
+             */
+            bounced: number;
             /** @example 1 */
             campaign_id: string;
             /** @description b against a, and all others against the held out, per measure. */
             comparisons: components["schemas"]["CampaignComparison"][];
             /**
+             * Format: int64
+             * @description Of those delivered: the recipient marked the message as spam.
+             * @example 0
+             */
+            complained: number;
+            /**
              * Format: date-time
              * @description Everything before this instant is counted; null = not counted yet.
              */
             counted_to: string | null;
+            /**
+             * Format: int64
+             * @description Of those sent: the provider reports that they arrived.
+             * @example 0
+             */
+            delivered: number;
             /** @description Whether the numbers are final. */
             final: boolean;
             /**
@@ -3650,6 +3686,11 @@ export interface components {
             planned_at?: string;
             /** @example opted_out */
             reason?: string;
+            /**
+             * @description What the provider reported after it had taken the message: soft_bounced for a reason that may pass, complained as spam.
+             * @enum {string}
+             */
+            reported?: "delivered" | "bounced" | "soft_bounced" | "complained";
             /**
              * Format: date-time
              * @description The opening after a move.

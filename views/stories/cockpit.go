@@ -29,13 +29,15 @@ func status(trouble bool) [delivery.Channels]delivery.ChannelStatus {
 		all[i] = delivery.ChannelStatus{Setting: delivery.Setting{Channel: c}, Configured: c != delivery.Webhook, CircuitKnown: true,
 			Circuit: delivery.Circuit{State: delivery.CircuitClosed}, Backlog: delivery.Backlog{Channel: c}}
 	}
-	all[delivery.SMS].RatePerSecond = 500
+	all[delivery.SMS].RatePerSecond, all[delivery.SMS].Service = 500, "Tencent Cloud"
+	all[delivery.SMS].Budget = delivery.ChannelBudget{PerDay: 20_000, Spent: 4_812}
 	all[delivery.Email].Provider = delivery.ProviderHealth{Calls: 4_120, Messages: 41_200, Mean: 84 * time.Millisecond, Slowest: 1240 * time.Millisecond}
 	if trouble {
 		all[delivery.Email].Paused, all[delivery.Email].PausedReason = true, "The mail provider announced maintenance until a quarter past eight"
 		all[delivery.Email].PausedBy, all[delivery.Email].PausedAt = "Ada Okafor", Now().Add(-4*time.Minute)
 		all[delivery.Email].Backlog = delivery.Backlog{Channel: delivery.Email, Batches: 42, People: 41_220, Oldest: 3 * time.Minute}
 		all[delivery.SMS].Circuit = delivery.Circuit{State: delivery.CircuitOpen, Failures: 12, Until: Now().Add(9 * time.Second), Detail: "the provider answered HTTP 503"}
+		all[delivery.SMS].Budget = delivery.ChannelBudget{PerDay: 20_000, Spent: 20_000, UsedUp: true}
 		all[delivery.SMS].Provider = delivery.ProviderHealth{Calls: 120, Messages: 12_000, Failed: 9_400, Mean: 2300 * time.Millisecond, Slowest: 9800 * time.Millisecond, Error: "the provider answered HTTP 503"}
 		all[delivery.Webhook].Configured, all[delivery.Webhook].Circuit.HeldUntil = true, Now().Add(40*time.Second)
 		all[delivery.WebPush].CircuitKnown = false

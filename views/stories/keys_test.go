@@ -12,6 +12,7 @@ import (
 	"dropbell/domain/campaign"
 	owned "dropbell/domain/coupon"
 	"dropbell/domain/delivery"
+	"dropbell/domain/feedback"
 	"dropbell/domain/reminder"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
@@ -71,6 +72,9 @@ func composed() map[string]bool {
 	}
 	for _, s := range template.States() {
 		add("state.%s", s)
+	}
+	for _, s := range []feedback.Status{feedback.Delivered, feedback.Bounced, feedback.SoftBounced, feedback.Complained} {
+		add("feedback.status.%s", s)
 	}
 	for _, r := range staff.Roles() {
 		add("role.%s", r)

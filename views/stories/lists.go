@@ -7,6 +7,7 @@ import (
 
 	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
+	"dropbell/domain/feedback"
 	"dropbell/domain/job"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
@@ -87,6 +88,7 @@ func deliveries() []Story {
 	}
 	campaign := batchOf(9120, delivery.KindCampaign, 0, delivery.Webhook, delivery.BatchDone, delivery.Counts{Reserved: 3, Sent: 3})
 	campaign.TemplateID, campaign.TemplateName, campaign.ShopTimezone, campaign.CampaignName = 0, "", "", "Spring greetings"
+	list[1].Reported = feedback.Tally{Delivered: 981, Bounced: 12, Complained: 2}
 	stopped := list[2]
 	stopped.StopReason = delivery.ReasonMoved
 	waiting := list[0]
@@ -104,6 +106,8 @@ func deliveries() []Story {
 	people := []delivery.Recipient{person(1001, delivery.Sent, "", "", 0), person(1002, delivery.Recovered, delivery.ReasonProvider, "451 4.3.0 try again later", 2),
 		person(1005, delivery.Failed, delivery.ReasonProvider, "the provider answered HTTP 503", 3), person(1009, delivery.Skipped, delivery.ReasonOptedOut, "", 0),
 		person(1012, delivery.Dead, delivery.ReasonRefused, "550 5.1.1 no such mailbox", 1), person(1013, delivery.InFlight, "", "", 0)}
+	people[0].Reported = feedback.Delivered
+	people[1].Reported, people[1].Cause = feedback.Bounced, "550 5.1.1 unknown user"
 	broken := deliverypages.Deliveries{Filter: deliverypages.DeliveryFilter{Template: "moon", User: "ada"}, Errors: []fault.Field{
 		{Name: "template", Key: "rule.user_id", Message: "must be a positive whole number"}, {Name: "user", Key: "rule.user_id", Message: "must be a positive whole number"}}}
 	ofUser := deliverypages.DeliveryFilter{User: "1002", Channel: "sms"}

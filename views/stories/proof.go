@@ -9,6 +9,7 @@ import (
 
 	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
+	"dropbell/domain/feedback"
 	"dropbell/domain/reminder"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
@@ -90,6 +91,8 @@ func timeline(t template.Template) reminder.Timeline {
 	sms.Reason, sms.Detail, sms.Attempts = delivery.ReasonTooManyTries, "the provider answered HTTP 503", 8
 	skipped := ended(delivery.WebPush, 3, 310*time.Millisecond, delivery.Skipped)
 	skipped.Reason = delivery.ReasonOptedOut
+	mail := ended(delivery.Email, 6, 3210*time.Millisecond, delivery.Recovered)
+	mail.Reported = feedback.Delivered
 	v := reservation(t, map[reminder.Reminder]string{*by(delivery.App, 12): "sent", *by(delivery.Email, 6): "recovered", *by(delivery.SMS, 3): "dead", *by(delivery.WebPush, 3): "skipped", *by(delivery.Email, 1): "waiting"})
 	v.CreatedAt, v.UpdatedAt = at(50*time.Hour), at(49*time.Hour)
 	return reminder.Timeline{View: v, Steps: []reminder.Step{
@@ -99,7 +102,7 @@ func timeline(t template.Template) reminder.Timeline {
 		{At: at(25 * time.Hour), Kind: reminder.StepAnnounced, Reminder: by(delivery.App, 0), Message: delivery.KindCorrection},
 		fired(delivery.App, 12), ended(delivery.App, 12, 128*time.Millisecond, delivery.Sent),
 		fired(delivery.Email, 6), {At: due(6).Add(1900 * time.Millisecond), Kind: reminder.StepTried, Reminder: by(delivery.Email, 6), Message: delivery.KindReminder, Attempts: 2, Reason: delivery.ReasonProvider, Detail: "451 4.3.0 try again later"},
-		ended(delivery.Email, 6, 3210*time.Millisecond, delivery.Recovered),
+		mail,
 		fired(delivery.SMS, 3), fired(delivery.WebPush, 3), skipped, sms,
 		{At: at(13 * time.Minute), Kind: reminder.StepClaimed, CouponID: 7001, Reason: "grant"},
 		{At: at(12 * time.Minute), Kind: reminder.StepCouponLocked, CouponID: 7001, OrderID: "A-1001", By: "key:3 checkout"},

@@ -51,6 +51,7 @@ type BalanceLine struct {
 	Kept       Account   `json:"kept" doc:"What the counters say."`
 	Twice      int64     `json:"twice" doc:"Users in more than one batch."`
 	Difference int64     `json:"difference"`
+	Reported
 }
 
 type templateAnswer struct {
@@ -264,5 +265,5 @@ func (a *API) balance(ctx context.Context, in *TemplateRef) (*struct{ Body Balan
 
 func balanceJSON(l reminder.BalanceLine) BalanceLine {
 	return BalanceLine{Slot: int(l.Slot.Slot), Minutes: l.Slot.Slot.Minutes(), DueAt: l.Slot.DueAt.UTC(), State: string(l.Slot.State),
-		Channel: l.Channel.String(), Counted: accountJSON(l.Counted), Kept: accountJSON(l.Kept), Twice: l.Twice, Difference: l.Difference()}
+		Channel: l.Channel.String(), Counted: accountJSON(l.Counted), Kept: accountJSON(l.Kept), Twice: l.Twice, Difference: l.Difference(), Reported: reportedJSON(l.Reported)}
 }

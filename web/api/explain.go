@@ -31,6 +31,7 @@ type Step struct {
 	Reason    string     `json:"reason,omitempty" example:"opted_out"`
 	Detail    string     `json:"detail,omitempty" doc:"The provider's last answer."`
 	Attempts  int        `json:"attempts,omitempty"`
+	Reported  string     `json:"reported,omitempty" enum:"delivered,bounced,soft_bounced,complained" doc:"What the provider reported after it had taken the message: soft_bounced for a reason that may pass, complained as spam."`
 	From      *time.Time `json:"from,omitempty" doc:"The opening before a move."`
 	To        *time.Time `json:"to,omitempty" doc:"The opening after a move."`
 }
@@ -64,7 +65,7 @@ func (a *API) explain(ctx context.Context, in *struct {
 // stepJSON leaves out who did it: users need not know the staff.
 func stepJSON(s reminder.Step) Step {
 	j := Step{At: s.At, Kind: string(s.Kind), PlannedAt: s.Planned, OrderID: s.OrderID, Outcome: string(s.Outcome), Reason: s.Reason,
-		Detail: s.Detail, Attempts: s.Attempts, From: s.From, To: s.To}
+		Detail: s.Detail, Attempts: s.Attempts, Reported: string(s.Reported), From: s.From, To: s.To}
 	if s.Reminder != nil {
 		j.Channel, j.Minutes = s.Reminder.Channel.String(), s.Reminder.Slot.Minutes()
 	}

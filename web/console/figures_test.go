@@ -113,6 +113,8 @@ func (f *figures) want(name string) int64 {
 		return f.Number(fmt.Sprintf(batchesSQL, outcomes[last], fmt.Sprintf("channel = %d and owner_id = %d", c, number(1))), f.drop.ID)
 	case parts[0] == "drop":
 		return f.Number(map[string]string{"sent": rowsSQL["reminders:sent"], "opened": rowsSQL["links:opened"], "issued": rowsSQL["coupons:issued"], "used": rowsSQL["tally:used"]}[last], number(1))
+	case parts[0] == "listed":
+		return f.Number(map[string]string{"booked": rowsSQL["reminders:booked"], "left": rowsSQL["coupons:left"]}[last], number(1))
 	case parts[0] == "campaign" && len(parts) == 2:
 		return f.Number(campaignSQL[last], f.campaign.ID)
 	case parts[0] == "campaign":
@@ -265,7 +267,7 @@ func TestFiguresAreWhatTheRowsSay(t *testing.T) {
 	})
 	b.Get(page).Is(200).HasNot(`data-figure="results:`) // nothing is counted yet
 	g.Count()
-	for _, path := range append(f.pages(), "/results", "/campaigns", page) {
+	for _, path := range append(f.pages(), "/results", "/campaigns", page, "/", "/templates") {
 		f.check(b, path)
 	}
 	for name := range rowsSQL {
@@ -274,7 +276,8 @@ func TestFiguresAreWhatTheRowsSay(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"campaign:sent", "results:0:sent", "results:1:assigned", "results:-1:sent", "sheet:email:sent", "balance:reserved",
-		fmt.Sprintf("drop:%d:issued", f.before.ID), fmt.Sprintf("campaign:%d:sent", f.campaign.ID)} {
+		fmt.Sprintf("drop:%d:issued", f.before.ID), fmt.Sprintf("listed:%d:booked", f.drop.ID), fmt.Sprintf("listed:%d:left", f.drop.ID),
+		fmt.Sprintf("listed:%d:left", f.before.ID), fmt.Sprintf("campaign:%d:sent", f.campaign.ID)} {
 		if !f.seen[name] {
 			t.Errorf("no page shows %s", name)
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"dropbell/adapters/mailfeedback"
+	audiencedb "dropbell/adapters/postgres/audience"
 	deliverydb "dropbell/adapters/postgres/delivery"
 	"dropbell/app"
 	"dropbell/domain/feedback"
@@ -27,7 +28,8 @@ func (p *program) mountCallbacks(r chi.Router) error {
 		Help: "Reports in these calls: stored, known before, or ignored because they name no message that is kept."}, []string{"result"})
 	p.Registry.MustRegister(calls, reports)
 	r.Mount(callbacks.Prefix, callbacks.New(callbacks.Deps{Sources: sources, Reports: countedReports{p.feedback, reports}, PublicURL: p.Config.PublicURL,
-		Budget: callbacks.NewBudget(p.budgets), Now: app.Clock, Log: p.Log,
+		Replies: feedback.Replier{Words: audiencedb.NewUsers(p.DB)},
+		Budget:  callbacks.NewBudget(p.budgets), Now: app.Clock, Log: p.Log,
 		Answered: func(source, result string) { calls.WithLabelValues(source, result).Inc() }}))
 	return nil
 }
@@ -51,7 +53,7 @@ func (p *program) callbackSources() (sources []callbacks.Source, err error) {
 	if p.Config.PostmarkSecret != "" {
 		sources = append(sources, mailfeedback.NewPostmark(p.Config.PostmarkSecret, refs))
 	}
-	return sources, nil
+	return append(sources, p.smsSources(refs)...), nil
 }
 
 // startFeedback makes what stores reports.

@@ -20,13 +20,21 @@ import (
 // configured returns the channels that the workers have senders for.
 func configured(cfg config.Config) delivery.ChannelSet {
 	set := delivery.ChannelSetOf(delivery.App)
-	for c, address := range map[delivery.Channel]string{delivery.Email: cfg.SMTPURL, delivery.SMS: cfg.SMSURL,
+	for c, address := range map[delivery.Channel]string{delivery.Email: cfg.SMTPURL, delivery.SMS: smsProvider(cfg),
 		delivery.WebPush: cfg.VAPIDPublicKey + cfg.APNSKey + cfg.FCMAccount, delivery.Webhook: cfg.WebhookURL} {
 		if address != "" {
 			set |= delivery.ChannelSetOf(c)
 		}
 	}
 	return set
+}
+
+// smsProvider names the provider of SMS; empty = none is configured.
+func smsProvider(cfg config.Config) string {
+	if !cfg.SMS.Configured() {
+		return ""
+	}
+	return cfg.SMS.Provider
 }
 
 // campaignLinks signs and reads the tracked links of campaigns; without a

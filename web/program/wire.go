@@ -354,7 +354,7 @@ func (p *program) newConsole(described *api.API) *console.Console {
 	alerts := &alert.Service{Store: workdb.NewAlerts(p.DB)}
 	tests := &delivery.ChannelTests{Store: deliverydb.NewChannelTests(p.DB), Configured: p.channels}
 	// What pages of several subjects show.
-	states := consoledelivery.NewStates(channels, p.circuits(), p.channels)
+	states := consoledelivery.NewStates(channels, p.circuits(), p.channels, p.completeSMS)
 	sales := coupons.NewSales(coupons.SalesDeps{Templates: p.templates, Stock: p.accounts, Tallies: tallies, Curves: couponsdb.NewLedgers(p.DB), Histories: p.reports, Paces: redisgate.NewShards(p.Redis)})
 	return console.New(console.Deps{
 		Deps: shell.Deps{Staff: p.staff, Replica: p.replica(), Security: p.security, ShopList: templates, Unread: alerts.Unread, Sessions: accessdb.NewSessions(p.DB),

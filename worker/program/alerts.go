@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"dropbell/adapters/chat"
+	deliverydb "dropbell/adapters/postgres/delivery"
 	dropsdb "dropbell/adapters/postgres/drops"
 	workdb "dropbell/adapters/postgres/work"
 	"dropbell/adapters/redis"
@@ -65,13 +66,22 @@ func (s alertSender) Send(ctx context.Context, d alert.Delivery, text string) al
 	return alert.Outcome{State: alert.Waiting, Detail: r.Detail, After: r.After}
 }
 
-// failingChannels are those whose circuit is open.
+// failingChannels are those whose circuit is open, and SMS once the budget of the day
+// is used up.
 func (p *program) failingChannels(ctx context.Context) (list []alert.Condition, err error) {
 	states, err := redis.NewBreaker(p.Redis, redis.BreakerConfig{}).States(ctx)
 	for _, s := range states {
 		if s.State == delivery.CircuitOpen {
 			list = append(list, alert.Condition{Kind: alert.Channel, Object: s.Channel.String(), Name: s.Channel.String(), Path: "/channels"})
 		}
+	}
+	if err != nil || p.Config.SMS.BudgetPerDay == 0 {
+		return list, err
+	}
+	spent, err := deliverydb.NewSMSBudget(p.DB, p.Config.SMS.BudgetPerDay).Spent(ctx)
+	if spent.RefusedAt != nil {
+		name := delivery.SMS.String()
+		list = append(list, alert.Condition{Kind: alert.Channel, Object: name + ":budget", Name: name, Detail: alert.DetailBudget, Path: "/channels"})
 	}
 	return list, err
 }

@@ -14,7 +14,6 @@ import (
 	"dropbell/adapters/push/fcm"
 	"dropbell/adapters/push/webpush"
 	"dropbell/adapters/redis"
-	"dropbell/adapters/sms"
 	"dropbell/adapters/smtp"
 	"dropbell/adapters/webhook"
 	"dropbell/domain/delivery"
@@ -98,7 +97,7 @@ func pushServices(cfg config.Config, events pushEvents) (services []push.Service
 
 // newSenders builds a sender for every configured channel. The error names every
 // variable that a sender refuses.
-func newSenders(cfg config.Config, events pushEvents) (senders map[delivery.Channel]delivery.Sender, closers []func() error, err error) {
+func newSenders(cfg config.Config, events pushEvents, texts smsStores) (senders map[delivery.Channel]delivery.Sender, closers []func() error, err error) {
 	senders = map[delivery.Channel]delivery.Sender{delivery.App: inapp.Sender{}}
 	var wrong []error
 	add := func(variables string, s delivery.Sender, close func() error, err error) {
@@ -119,9 +118,9 @@ func newSenders(cfg config.Config, events pushEvents) (senders map[delivery.Chan
 		}
 		add("SMTP_URL", s, s.Close, err)
 	}
-	if cfg.SMSURL != "" {
-		s, err := sms.New(sms.Config{URL: cfg.SMSURL, Token: cfg.SMSToken})
-		add("SMS_URL, SMS_TOKEN", s, s.Close, err)
+	if cfg.SMS.Configured() {
+		s, variables, err := newSMS(cfg, texts)
+		add(variables, s, s.Close, err)
 	}
 	if cfg.WebhookURL != "" {
 		s, err := webhook.New(webhook.Config{URL: cfg.WebhookURL, Secret: cfg.WebhookSecret})

@@ -183,7 +183,8 @@ func (p *program) runners() map[string]job.Runner {
 // wireDelivery makes what sends messages. Test messages of staff go through the
 // senders of all other messages.
 func (p *program) wireDelivery() error {
-	senders, closers, err := newSenders(p.Config, pushEvents{p.subscriptionGone, p.phoneGone, p.metrics.pushAnswered, p.admitFCM})
+	senders, closers, err := newSenders(p.Config, pushEvents{p.subscriptionGone, p.phoneGone, p.metrics.pushAnswered, p.admitFCM},
+		smsStores{deliverydb.NewSMSBudget(p.DB, p.Config.SMS.BudgetPerDay), deliverydb.NewSerials(p.DB)})
 	p.OnClose(closers...)
 	if err != nil {
 		return err
@@ -201,7 +202,7 @@ func (p *program) wireDelivery() error {
 		Policy:    delivery.DefaultPolicy(), LeaseFor: leaseFor, Random: rand.Float64, Now: app.Clock,
 		Crashed: p.senderCrashed, Observe: p.metrics.delivered, OptOutURL: p.optOutURL(), LinkURL: p.linkURL(),
 		DropLinkURL: reminder.NewLinks(p.Config.LinkSecret).InMessages(p.Config.PublicURL),
-		Reference:   p.reference(),
+		Reference:   p.reference(), NamedSMS: greetsByName(p.Config),
 		// Guards are asked about the recipients of batches right before sending.
 		Guards: map[delivery.Kind]delivery.Guard{
 			delivery.KindCampaign: &campaign.Guard{Store: p.campaigns, Granter: granter{p.claims.All()}},

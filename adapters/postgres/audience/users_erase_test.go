@@ -64,7 +64,7 @@ var personal = map[string]string{
 	"exceptions":          ``,
 	"feedback_reports": `with b as (insert into batches (kind, owner_id, channel, from_user, to_user, due_at, worthless_after, due, due_count)
 			values ('reminder', 905, 1, {id}, {id}, now(), now(), '', 1) returning id),
-		f as (insert into batch_feedback (batch_id, kind, owner_id, template_id, channel) select id, 'reminder', 905, 0, 1 from b returning batch_id)
+		f as (insert into batch_feedback (batch_id, kind, owner_id, channel) select id, 'reminder', 905, 1 from b returning batch_id)
 		insert into feedback_reports (batch_id, user_id, status, provider, cause) select batch_id, {id}, 'bounced', 'ses', 'no such {mail}' from f`,
 }
 

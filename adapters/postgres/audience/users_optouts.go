@@ -6,6 +6,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"dropbell/adapters/postgres/internal/pg"
+	"dropbell/domain/delivery"
 	"dropbell/domain/event"
 	"dropbell/domain/staff"
 	"dropbell/domain/user"
@@ -27,6 +28,11 @@ func (s Users) SetOptOuts(ctx context.Context, id user.ID, mask, off uint8, e st
 			returning opt_outs`, id, int16(mask), int16(off&mask)).Scan(&stored)
 		if err != nil {
 			return err
+		}
+		if mask&(1<<delivery.SMS) != 0 { // a decision of its own, that START does not take back
+			if _, err := tx.Exec(ctx, `delete from sms_stops where user_id = $1`, id); err != nil {
+				return err
+			}
 		}
 		if now = uint8(stored); e.Action != "" {
 			if err := pg.InsertAudit(ctx, tx, e); err != nil {

@@ -245,5 +245,15 @@ func (s Campaigns) Results(ctx context.Context, ids []int64) (map[int64]campaign
 		all[id] = r
 		return nil
 	})
-	return all, pg.Translate(err)
+	if err != nil {
+		return nil, pg.Translate(err)
+	}
+	sums, err := pg.Tallies(ctx, s.DB, delivery.KindCampaign, ids)
+	for _, sum := range sums {
+		if r, known := all[sum.OwnerID]; known {
+			r.Reported = r.Reported.Plus(sum.Tally)
+			all[sum.OwnerID] = r
+		}
+	}
+	return all, err
 }

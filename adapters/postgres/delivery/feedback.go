@@ -54,8 +54,8 @@ func (f *Feedback) Count(ctx context.Context, reports []feedback.Report) (feedba
 // addFeedbackSQL adds the rows of batches that have none yet, in the order of their
 // ids, so that two transactions never wait for each other.
 const addFeedbackSQL = `
-insert into batch_feedback (batch_id, kind, owner_id, template_id, channel)
-select b.id, b.kind, b.owner_id, b.template_id, b.channel from batches b
+insert into batch_feedback (batch_id, kind, owner_id, channel)
+select b.id, b.kind, b.owner_id, b.channel from batches b
 where b.id = any($1) and not exists (select from batch_feedback f where f.batch_id = b.id)
 order by b.id on conflict do nothing`
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	deliverydb "dropbell/adapters/postgres/delivery"
+	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/delivery"
 	"dropbell/domain/feedback"
 	"dropbell/domain/user"
@@ -115,7 +116,7 @@ func TestReceiptsBeforeTheAnswer(t *testing.T) {
 	batch := l.Batch().ID
 	tallies := func() feedback.Tally {
 		t.Helper()
-		list, err := f.Tallies(t.Context(), delivery.KindReminder, []int64{1})
+		list, err := pg.Tallies(t.Context(), w.DB, delivery.KindReminder, []int64{1})
 		w.Must(err)
 		if len(list) > 1 {
 			t.Fatal(list)
@@ -200,19 +201,20 @@ func TestProcessesTakeReportsTogether(t *testing.T) {
 	}
 }
 
-// One user's message: what was reported, and why.
-func TestReportOfOneMessage(t *testing.T) {
+// The list of recipients says what was reported of each message, and why.
+func TestRecipientsWithReports(t *testing.T) {
 	w := newFixture(t)
 	f, batch := w.feedback(), w.sentBatch(10)
 	w.Must(f.Take(t.Context(), []feedback.Report{report(batch, 1, feedback.Delivered), report(batch, 2, feedback.Bounced), report(batch, 3, feedback.SoftBounced)}))
-	got, err := f.Known(t.Context(), 2, []int64{batch, batch + 1})
+	list, err := w.Ledger.Recipients(t.Context(), delivery.RecipientQuery{BatchID: batch})
 	w.Must(err)
-	if r := got[batch]; len(got) != 1 || r.Status != feedback.Bounced || r.Provider != "ses" || r.Cause != "550 no such user <…>" {
-		t.Errorf("%+v", got)
-	}
-	for id, want := range map[user.ID]feedback.Status{1: feedback.Delivered, 3: feedback.SoftBounced, 4: ""} {
-		if got, err = f.Known(t.Context(), id, []int64{batch}); err != nil || got[batch].Status != want {
-			t.Errorf("user %d: %+v %v", id, got, err)
+	for i, want := range []feedback.Status{feedback.Delivered, feedback.Bounced, feedback.SoftBounced, "", ""} {
+		if r := list[i]; r.Outcome != delivery.Sent || r.Reported != want || (r.Cause != "") != (i == 1 || i == 2) {
+			t.Errorf("%+v", r)
 		}
+	}
+	row, err := w.Ledger.Batch(t.Context(), batch)
+	if w.Must(err); row.Reported != (feedback.Tally{Delivered: 1, Bounced: 1}) {
+		t.Errorf("%+v", row.Reported)
 	}
 }

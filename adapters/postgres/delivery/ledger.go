@@ -25,18 +25,20 @@ const ledgerColumns = `b.id, b.kind, b.owner_id, b.template_id, coalesce(t.name,
 	coalesce(s.slot, 0), b.channel, b.state, coalesce(b.stop_reason, ''), b.from_user, b.to_user, b.runs,
 	b.due_count, b.sent_count, b.skipped_count, b.expired_count, b.dead_count,
 	b.due_count - b.sent_count - b.skipped_count - b.expired_count - b.dead_count, b.failed_count,
-	b.due_at, b.started_at, b.finished_at`
+	b.due_at, b.started_at, b.finished_at, coalesce(f.delivered, 0), coalesce(f.bounced, 0), coalesce(f.complained, 0)`
 
 const ledgerFrom = ` from batches b
 	left join slots s on b.kind = 'reminder' and s.id = b.owner_id
 	left join templates t on t.id = b.template_id
 	left join campaigns c on b.kind = 'campaign' and c.id = b.owner_id
-	left join shops sh on sh.number = coalesce(c.shop_number, t.shop_number) `
+	left join shops sh on sh.number = coalesce(c.shop_number, t.shop_number)
+	left join lateral (select ` + pg.FeedbackWithinSent + ` from batch_feedback f where f.batch_id = b.id) f on true `
 
 func ledgerFields(r *delivery.BatchRow) []any {
 	return []any{&r.ID, &r.Kind, &r.OwnerID, &r.TemplateID, &r.TemplateName, &r.CampaignName, &r.ShopNumber, &r.ShopTimezone, &r.Slot, &r.Channel, &r.State,
 		&r.StopReason, &r.From, &r.To, &r.Runs, &r.Counts.Reserved, &r.Counts.Sent, &r.Counts.Skipped, &r.Counts.Expired, &r.Counts.Dead,
-		&r.Counts.InFlight, &r.Waiting, &r.DueAt, &r.StartedAt, &r.FinishedAt}
+		&r.Counts.InFlight, &r.Waiting, &r.DueAt, &r.StartedAt, &r.FinishedAt,
+		&r.Reported.Delivered, &r.Reported.Bounced, &r.Reported.Complained}
 }
 
 // withOutcome says that a batch has recipients with the outcome, in the words
@@ -209,6 +211,10 @@ func recipients(ctx context.Context, tx pgx.Tx, q delivery.RecipientQuery) ([]de
 	if err != nil {
 		return nil, err
 	}
+	reported, causes, err := reportsOf(ctx, tx, q)
+	if err != nil {
+		return nil, err
+	}
 	var list []delivery.Recipient
 	if q.After == math.MaxInt64 {
 		return nil, nil
@@ -230,6 +236,7 @@ func recipients(ctx context.Context, tx pgx.Tx, q delivery.RecipientQuery) ([]de
 		if r.Outcome, r.Reason = said.Outcome(); r.Outcome == delivery.InFlight {
 			r.At = time.Time{}
 		}
+		r.Reported, r.Cause = reported.status(id), causes[id]
 		if q.Outcome == "" || pg.SameOutcome(r.Outcome, q.Outcome) {
 			list = append(list, r)
 		}

@@ -197,8 +197,9 @@ func countLine(ctx context.Context, tx pgx.Tx, l *reminder.BalanceLine) error {
 	if err != nil {
 		return err
 	}
-	rows, err := tx.Query(ctx, `select id, due, sent, coalesce(rest_outcome, '') from batches
-		where kind = 'reminder' and owner_id = $1 and channel = $2 order by from_user`, l.Slot.ID, l.Channel)
+	rows, err := tx.Query(ctx, `select id, due, sent, coalesce(rest_outcome, ''), f.delivered, f.bounced, f.complained
+		from batches b left join batch_feedback f on f.batch_id = b.id
+		where b.kind = 'reminder' and b.owner_id = $1 and b.channel = $2 order by from_user`, l.Slot.ID, l.Channel)
 	if err != nil {
 		return err
 	}
@@ -206,7 +207,8 @@ func countLine(ctx context.Context, tx pgx.Tx, l *reminder.BalanceLine) error {
 	var id int64
 	var due, sent []byte
 	var rest string
-	_, err = pgx.ForEachRow(rows, []any{&id, &due, &sent, &rest}, func() error {
+	var reported [3][]byte
+	_, err = pgx.ForEachRow(rows, []any{&id, &due, &sent, &rest, &reported[0], &reported[1], &reported[2]}, func() error {
 		dueSet, err := pg.DecodeSet(due)
 		if err != nil {
 			return err
@@ -218,7 +220,7 @@ func countLine(ctx context.Context, tx pgx.Tx, l *reminder.BalanceLine) error {
 		l.Twice += int64(seen.AndCardinality(dueSet))
 		seen.Or(dueSet)
 		pg.CountBatch(&l.Counted, int64(dueSet.GetCardinality()), int64(sentSet.AndCardinality(dueSet)), rest, outcomes[id])
-		return nil
+		return pg.CountReported(&l.Reported, sentSet, reported)
 	})
 	return err
 }

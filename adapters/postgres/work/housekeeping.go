@@ -34,6 +34,9 @@ type Retention struct {
 const (
 	// chunk is how many rows one statement removes.
 	chunk = 5000
+	// smsNamesKept is how long what providers call text messages is of use: they report
+	// within three days.
+	smsNamesKept = 4 * 24 * time.Hour
 	// stepBudget is how long one step may take before the next one runs. The next
 	// cleaning continues where it stopped.
 	stepBudget = time.Minute
@@ -111,11 +114,11 @@ const pastBatches = `b.id > $2 and b.id <= $3 and b.state = 'done' and b.worthle
 // removeBatchesSQL removes them, and adds what was reported of their messages to the
 // sums that are kept.
 const removeBatchesSQL = `with past as (
-	select b.id, f.kind, f.owner_id, f.channel, f.template_id, ` + pg.FeedbackWithinSent + `
+	select b.id, f.kind, f.owner_id, f.channel, ` + pg.FeedbackWithinSent + `
 	from batches b left join batch_feedback f on f.batch_id = b.id where ` + pastBatches + `
 ), kept as (
-	insert into feedback_totals as t (kind, owner_id, channel, template_id, delivered, bounced, complained)
-	select kind, owner_id, channel, max(template_id), sum(delivered), sum(bounced), sum(complained) from past where kind is not null
+	insert into feedback_totals as t (kind, owner_id, channel, delivered, bounced, complained)
+	select kind, owner_id, channel, sum(delivered), sum(bounced), sum(complained) from past where kind is not null
 	group by kind, owner_id, channel order by kind, owner_id, channel
 	on conflict (kind, owner_id, channel) do update set delivered = t.delivered + excluded.delivered,
 		bounced = t.bounced + excluded.bounced, complained = t.complained + excluded.complained
@@ -176,6 +179,9 @@ func steps(keep Retention) []step {
 		{`delete from campaign_publications where fingerprint in (select fingerprint from campaign_publications
 			where published_at < now() - $1::interval limit $2)`, 24 * time.Hour},
 		// Of batches that are gone or done: a worker that lost its lease may have been late.
+		{`delete from sms_serials where ctid in (select ctid from sms_serials where kept_at < now() - $1::interval limit $2)`, smsNamesKept},
+		{`delete from sms_replies where ctid in (select ctid from sms_replies where taken_at < now() - $1::interval limit $2)`, smsNamesKept},
+		{`delete from sms_spent where day in (select day from sms_spent where day < (now() - $1::interval)::date limit $2)`, keep.Audit},
 		{`delete from accepted_messages where ctid in (select a.ctid from accepted_messages a where a.at < now() - $1::interval
 			and not exists (select from batches b where b.id = a.batch_id and b.state <> 'done') limit $2)`, 24 * time.Hour},
 		{`delete from reservations r where (r.template_id, r.user_id) in (select r.template_id, r.user_id from templates t

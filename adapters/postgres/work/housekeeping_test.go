@@ -6,8 +6,10 @@ import (
 	"testing"
 	"time"
 
+	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/adapters/postgres/pgtest"
 	workdb "dropbell/adapters/postgres/work"
+	"dropbell/domain/delivery"
 )
 
 // aged fills every table that is cleaned with rows on both sides of their
@@ -153,11 +155,11 @@ func TestFeedbackOutlivesItsBatches(t *testing.T) {
 	w := newFixture(t)
 	w.Exec(`insert into batches (kind, owner_id, template_id, channel, from_user, to_user, state, due_at, worthless_after, due, due_count, sent_count)
 		select 'reminder', n % 2, 7, 1, n, n, 'done', now(), now() - interval '1 day' * (case when n <= 4 then 11 else 9 end), '', 10, 5 from generate_series(1, 6) n`)
-	w.Exec(`insert into batch_feedback (batch_id, kind, owner_id, template_id, channel, delivered_count, bounced_count, complained_count)
-		select id, kind, owner_id, template_id, channel, 4, 3, 2 from batches where from_user <> 2`)
+	w.Exec(`insert into batch_feedback (batch_id, kind, owner_id, channel, delivered_count, bounced_count, complained_count)
+		select id, kind, owner_id, channel, 4, 3, 2 from batches where from_user <> 2`)
 	w.Exec(`insert into feedback_reports (batch_id, user_id, status, provider) select batch_id, n, 'bounced', 'ses' from batch_feedback, generate_series(1, 3) n`)
 	sums := func() (n int64) {
-		list, err := w.Feedback.TalliesOfTemplate(t.Context(), 7)
+		list, err := pg.Tallies(t.Context(), w.DB, delivery.KindReminder, []int64{0, 1})
 		w.Must(err)
 		for _, s := range list {
 			n += s.Delivered*10000 + s.Bounced*100 + s.Complained

@@ -1,6 +1,6 @@
 // Package sns sends text messages by Amazon Simple Notification Service (the action
-// Publish of 2010-03-31, signature version 4). SNS reports deliveries to CloudWatch and
-// calls nobody, so there are no receipts.
+// Publish of 2010-03-31, signature version 4). SNS reports deliveries to CloudWatch
+// alone, so there are no receipts.
 package sns
 
 import (

@@ -26,7 +26,7 @@ type Source struct {
 	// Refs reads references.
 	Refs feedback.Refs
 	// Serials finds the references of receipts.
-	Serials sms.Serials
+	Serials feedback.Serials
 }
 
 // name is the provider's in reports and in the address of its callbacks.

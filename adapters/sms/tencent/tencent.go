@@ -18,6 +18,7 @@ import (
 
 	"dropbell/adapters/sms"
 	"dropbell/domain/delivery"
+	"dropbell/domain/feedback"
 )
 
 // DefaultURL is the interface, and DefaultRegion the region of an application, that
@@ -54,7 +55,7 @@ type Config struct {
 	Templates sms.Templates
 	// Serials keeps the names of messages, since receipts have no other; nil = receipts
 	// are not taken.
-	Serials sms.Serials
+	Serials feedback.Serials
 	// Timeout bounds one call; 0 = 15 s.
 	Timeout time.Duration
 	// Now is the clock of signatures; nil = [time.Now].
@@ -237,13 +238,13 @@ func (s *Sender) send(ctx context.Context, g *group, messages []delivery.Message
 		all(sms.NotAgreed())
 		return
 	}
-	var serials []sms.Serial
+	var serials []feedback.Serial
 	for k, i := range g.at {
 		// In the order of the numbers; the service writes some of them differently.
 		status := body.Response.SendStatusSet[k]
 		results[i] = s.result(status.Code, status.Message)
 		if reference := messages[i].Reference(); results[i].Status == delivery.Delivered && reference != "" {
-			serials = append(serials, sms.Serial{ID: status.SerialNo, Reference: reference})
+			serials = append(serials, feedback.Serial{ID: status.SerialNo, Reference: reference})
 		}
 	}
 	s.keep(ctx, serials)
@@ -251,7 +252,7 @@ func (s *Sender) send(ctx context.Context, g *group, messages []delivery.Message
 
 // keep stores the names of messages for their receipts. If it fails their receipts are
 // lost, and nothing else.
-func (s *Sender) keep(ctx context.Context, serials []sms.Serial) {
+func (s *Sender) keep(ctx context.Context, serials []feedback.Serial) {
 	if s.cfg.Serials == nil || len(serials) == 0 {
 		return
 	}

@@ -152,7 +152,7 @@ type kept struct {
 	err error
 }
 
-func (k *kept) Keep(_ context.Context, provider string, serials []sms.Serial) error {
+func (k *kept) Keep(_ context.Context, provider string, serials []feedback.Serial) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, s := range serials {

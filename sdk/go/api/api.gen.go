@@ -1109,6 +1109,30 @@ func (e StepOutcome) Valid() bool {
 	}
 }
 
+// Defines values for StepReported.
+const (
+	StepReportedBounced     StepReported = "bounced"
+	StepReportedComplained  StepReported = "complained"
+	StepReportedDelivered   StepReported = "delivered"
+	StepReportedSoftBounced StepReported = "soft_bounced"
+)
+
+// Valid indicates whether the value is a known member of the StepReported enum.
+func (e StepReported) Valid() bool {
+	switch e {
+	case StepReportedBounced:
+		return true
+	case StepReportedComplained:
+		return true
+	case StepReportedDelivered:
+		return true
+	case StepReportedSoftBounced:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for TemplateClaimMode.
 const (
 	TemplateClaimModeDurable TemplateClaimMode = "durable"
@@ -1983,11 +2007,26 @@ type Balance struct {
 
 // BalanceLine defines model for BalanceLine.
 type BalanceLine struct {
+	// Bounced Of those sent: the provider reports that they cannot be delivered.
+	//
+	// Examples: 0
+	Bounced int64 `json:"bounced"`
+
 	// Channel Examples: app
 	Channel string `json:"channel"`
 
+	// Complained Of those delivered: the recipient marked the message as spam.
+	//
+	// Examples: 0
+	Complained int64 `json:"complained"`
+
 	// Counted What the rows add up to.
-	Counted    Account   `json:"counted"`
+	Counted Account `json:"counted"`
+
+	// Delivered Of those sent: the provider reports that they arrived.
+	//
+	// Examples: 0
+	Delivered  int64     `json:"delivered"`
 	Difference int64     `json:"difference"`
 	DueAt      time.Time `json:"due_at"`
 
@@ -2495,14 +2534,29 @@ type CampaignRecipients struct {
 
 // CampaignResults defines model for CampaignResults.
 type CampaignResults struct {
+	// Bounced Of those sent: the provider reports that they cannot be delivered.
+	//
+	// Examples: 0
+	Bounced int64 `json:"bounced"`
+
 	// CampaignId Examples: 1
 	CampaignId string `json:"campaign_id"`
 
 	// Comparisons b against a, and all others against the held out, per measure.
 	Comparisons []CampaignComparison `json:"comparisons"`
 
+	// Complained Of those delivered: the recipient marked the message as spam.
+	//
+	// Examples: 0
+	Complained int64 `json:"complained"`
+
 	// CountedTo Everything before this instant is counted; null = not counted yet.
 	CountedTo *time.Time `json:"counted_to"`
+
+	// Delivered Of those sent: the provider reports that they arrived.
+	//
+	// Examples: 0
+	Delivered int64 `json:"delivered"`
 
 	// Final Whether the numbers are final.
 	Final bool `json:"final"`
@@ -3940,6 +3994,9 @@ type Step struct {
 	// Reason Examples: opted_out
 	Reason *string `json:"reason,omitempty"`
 
+	// Reported What the provider reported after it had taken the message: soft_bounced for a reason that may pass, complained as spam.
+	Reported *StepReported `json:"reported,omitempty"`
+
 	// To The opening after a move.
 	To *time.Time `json:"to,omitempty"`
 }
@@ -3952,6 +4009,9 @@ type StepMessage string
 
 // StepOutcome recovered: sent after at least one failure; sent with the reason quiet_hours: at their end.
 type StepOutcome string
+
+// StepReported What the provider reported after it had taken the message: soft_bounced for a reason that may pass, complained as spam.
+type StepReported string
 
 // StockSheet defines model for StockSheet.
 type StockSheet struct {

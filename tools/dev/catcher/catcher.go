@@ -71,6 +71,10 @@ func (c *Catcher) Close(ctx context.Context) error {
 func (c *Catcher) routes() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /sms", c.receiveSMS)
+	mux.HandleFunc("POST /twilio/2010-04-01/Accounts/{account}/Messages.json", c.receiveTwilio)
+	mux.HandleFunc("POST /aliyun", c.receiveAliyun)
+	mux.HandleFunc("POST /tencent", c.receiveTencent)
+	mux.HandleFunc("POST /sns/{$}", c.receiveSNS)
 	mux.HandleFunc("POST /webhook", c.receiveWebhook)
 	mux.HandleFunc("POST /3/device/{token}", c.receiveAPNs)
 	mux.HandleFunc("POST /token", c.issueToken)

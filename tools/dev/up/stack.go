@@ -166,6 +166,9 @@ func (s *stack) startCatcher(context.Context) error {
 	}
 	s.settings.catcher = fmt.Sprintf("http://127.0.0.1:%d", page)
 	s.settings.setDefault("SMTP_URL", fmt.Sprintf("smtp://127.0.0.1:%d?from=drops@dropbell.test", smtp))
+	for name, value := range catcher.SMSVariables(s.settings.get("SMS_PROVIDER"), s.settings.catcher) {
+		s.settings.setDefault(name, value)
+	}
 	s.settings.setDefault("SMS_URL", s.settings.catcher+"/sms")
 	s.settings.setDefault("WEBHOOK_URL", s.settings.catcher+"/webhook")
 	phones, err := catcher.PushVariables(s.settings.catcher)

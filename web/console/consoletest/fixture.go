@@ -109,7 +109,7 @@ func servicesOf(d console.Deps) Services {
 // Breakers lets the circuit breakers of the channels be as read says.
 func Breakers(read consoledelivery.Circuits) func(*console.Deps) {
 	return func(d *console.Deps) {
-		states := consoledelivery.NewStates(d.Delivery.Settings.(consoledelivery.ChannelSettings), read, d.Delivery.Channels)
+		states := consoledelivery.NewStates(d.Delivery.Settings.(consoledelivery.ChannelSettings), read, d.Delivery.Channels, nil)
 		d.Campaigns.States, d.Delivery.States, d.Drops.States = states, states, states
 	}
 }
@@ -191,7 +191,7 @@ func (g *Fixture) newDeps() console.Deps {
 			all[i].State = delivery.CircuitClosed
 		}
 		return all, nil
-	}, configured)
+	}, configured, nil)
 	reports := g.reportsOf(templates)
 	sales := coupons.NewSales(coupons.SalesDeps{Templates: templates, Stock: gate.Accounts{Plans: couponsdb.NewGates(g.DB)}, Tallies: tallies, Curves: couponsdb.NewLedgers(g.DB), Histories: reports})
 	return console.Deps{

@@ -25,8 +25,8 @@ type Circuits func(ctx context.Context) ([delivery.Channels]delivery.Circuit, er
 
 // NewStates returns the states of all channels, of which those configured have a
 // sender. That the breakers cannot be read, because Redis is away, hides them
-// and nothing else.
-func NewStates(store ChannelSettings, breakers Circuits, configured delivery.ChannelSet) *shell.ChannelStates {
+// and nothing else. complete adds what else is known of channels; may be nil.
+func NewStates(store ChannelSettings, breakers Circuits, configured delivery.ChannelSet, complete func(context.Context, *[delivery.Channels]delivery.ChannelStatus) error) *shell.ChannelStates {
 	return shell.NewRecent(statesLife, func(ctx context.Context) (all [delivery.Channels]delivery.ChannelStatus, err error) {
 		settings, err := store.Settings(ctx)
 		if err != nil {
@@ -48,6 +48,9 @@ func NewStates(store ChannelSettings, breakers Circuits, configured delivery.Cha
 		for _, b := range backlogs {
 			all[b.Channel].Backlog = b
 		}
-		return all, nil
+		if complete != nil {
+			err = complete(ctx, &all)
+		}
+		return all, err
 	})
 }

@@ -108,9 +108,3 @@ func CountBatch(sum *delivery.Counts, due, sent int64, rest string, rows map[del
 	}
 	*sum = sum.Plus(c)
 }
-
-// FeedbackWithinSent are the columns delivered, bounced and complained of a row f of
-// batch_feedback, as parts of what its batch b has sent; see feedback.Tally.Within.
-const FeedbackWithinSent = `least(f.delivered_count, b.sent_count) as delivered,
-    least(f.bounced_count, b.sent_count - least(f.delivered_count, b.sent_count)) as bounced,
-    least(f.complained_count, f.delivered_count, b.sent_count) as complained`

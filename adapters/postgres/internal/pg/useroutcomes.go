@@ -28,7 +28,8 @@ with owners as (
 )
 select o.kind, o.id, o.template_id, o.slot, o.opens_at, o.due_at, o.fired_at, c.channel, b.id, b.due, b.sent,
     coalesce(b.rest_outcome, ''), coalesce(b.rest_reason, ''), coalesce(e.outcome, ''), coalesce(e.reason, ''),
-    coalesce(e.detail, ''), coalesce(e.attempts, 0), coalesce(e.last_at, b.finished_at, b.started_at, b.created_at), coalesce(b.messages_upto, 0)
+    coalesce(e.detail, ''), coalesce(e.attempts, 0), coalesce(e.last_at, b.finished_at, b.started_at, b.created_at), coalesce(b.messages_upto, 0),
+    f.delivered, f.bounced, f.complained, f.soft, coalesce(r.provider, ''), coalesce(r.cause, '')
 from owners o
 cross join unnest($3::smallint[]) as c (channel)
 cross join lateral (
@@ -36,6 +37,8 @@ cross join lateral (
     order by b.from_user desc limit 1
 ) b
 left join exceptions e on e.batch_id = b.id and e.user_id = $1
+left join batch_feedback f on f.batch_id = b.id
+left join feedback_reports r on r.batch_id = b.id and r.user_id = $1
 where b.to_user >= $1
 order by o.due_at desc, o.kind, o.id desc, c.channel`
 
@@ -69,15 +72,20 @@ func UserOutcomes(ctx context.Context, db *DB, by user.ID, templateIDs []int64, 
 // is false if the user is not in it.
 func scanOutcome(rows pgx.Rows, by user.ID) (d reminder.Delivered, mine bool, err error) {
 	var due, sent pgtype.DriverBytes // looked at before the next row
+	var reported [4]pgtype.DriverBytes
 	var known Recorded
 	if err := rows.Scan(&d.Kind, &d.SlotID, &d.TemplateID, &d.Slot, &d.OpensAt, &d.DueAt, &d.FiredAt, &d.Channel, &d.BatchID, &due, &sent,
-		&known.Rest, &known.RestReason, &known.Exception, &known.Reason, &d.Detail, &d.Attempts, &d.At, &d.TextsUpTo); err != nil {
+		&known.Rest, &known.RestReason, &known.Exception, &known.Reason, &d.Detail, &d.Attempts, &d.At, &d.TextsUpTo,
+		&reported[0], &reported[1], &reported[2], &reported[3], &d.Reported.Provider, &d.Reported.Cause); err != nil {
 		return d, false, err
 	}
 	if mine, err := SetHolds(due, by); err != nil || !mine {
 		return d, false, err
 	}
 	if known.Reached, err = SetHolds(sent, by); err != nil {
+		return d, false, err
+	}
+	if d.Reported.Status, err = ReportedOf(by, [4][]byte{reported[0], reported[1], reported[2], reported[3]}); err != nil {
 		return d, false, err
 	}
 	if d.Outcome, d.Reason = known.Outcome(); d.Outcome == delivery.InFlight {

@@ -1,0 +1,125 @@
+package config
+
+import (
+	"encoding/json"
+	"errors"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// The providers of SMS.
+const (
+	SMSJSON    = "json"
+	SMSTwilio  = "twilio"
+	SMSAliyun  = "aliyun"
+	SMSTencent = "tencent"
+	SMSSNS     = "sns"
+)
+
+var smsProviders = []string{SMSJSON, SMSTwilio, SMSAliyun, SMSTencent, SMSSNS}
+
+// SMS is the provider of the channel sms and what it may cost.
+type SMS struct {
+	Provider string
+	// URL is the interface's address, empty = the provider's usual one.
+	URL string
+	// Token is the bearer token of the JSON interface, and the secret of callbacks
+	// that are not signed with another key.
+	Token string
+	// KeyID and KeySecret are the account at a provider.
+	KeyID, KeySecret string
+	Region           string
+	// From is the sender, App the application at Tencent Cloud or the entity at Amazon.
+	From, App string
+	Signature string
+	// Templates are in the form that sms.ParseTemplates reads.
+	Templates string
+	// Countries are allowed, by ISO 3166 codes; none = all.
+	Countries []string
+	// BudgetPerDay is how many parts may be sent a day; 0 = any number.
+	BudgetPerDay int
+}
+
+// Configured reports whether the channel has a sender.
+func (s SMS) Configured() bool { return s.URL != "" || s.Provider != SMSJSON && s.KeyID != "" }
+
+func smsVariables() []Variable {
+	field := func(f func(*SMS) *string) func(*Config) *string {
+		return func(c *Config) *string { return f(&c.SMS) }
+	}
+	return []Variable{
+		{"SMS_PROVIDER", SMSJSON, "channel sms: json (the JSON interface at SMS_URL), twilio, aliyun (Alibaba Cloud), tencent (Tencent Cloud) or sns (Amazon SNS)", func(c *Config, v string) error {
+			c.SMS.Provider = v
+			if !slices.Contains(smsProviders, v) {
+				return errors.New("must be one of " + strings.Join(smsProviders, ", "))
+			}
+			return nil
+		}},
+		{"SMS_URL", "", "channel sms: the provider's address; empty = the usual one of SMS_PROVIDER", webAddress(field(func(s *SMS) *string { return &s.URL }), "https://sms.example.com/v1/messages")},
+		{"SMS_TOKEN", "", "channel sms: bearer token of the JSON interface, which also signs its callbacks; with aliyun and tencent the secret in the address of their callbacks, empty = no callbacks", oneLine(field(func(s *SMS) *string { return &s.Token }))},
+		{"SMS_KEY_ID", "", "channel sms: Account SID (twilio), AccessKey ID (aliyun), SecretId (tencent) or access key ID (sns)", oneLine(field(func(s *SMS) *string { return &s.KeyID }))},
+		{"SMS_KEY_SECRET", "", "channel sms: auth token (twilio), AccessKey secret (aliyun), SecretKey (tencent) or secret access key (sns)", oneLine(field(func(s *SMS) *string { return &s.KeySecret }))},
+		{"SMS_REGION", "", "channel sms: region of sns, such as us-east-1, or of the application at tencent, empty = ap-guangzhou", oneLine(field(func(s *SMS) *string { return &s.Region }))},
+		{"SMS_FROM", "", "channel sms: the sender: Messaging Service SID or number (twilio), sender ID or number (sns)", oneLine(field(func(s *SMS) *string { return &s.From }))},
+		{"SMS_APP_ID", "", "channel sms: SmsSdkAppId (tencent), or the registered entity that India demands (sns)", oneLine(field(func(s *SMS) *string { return &s.App }))},
+		{"SMS_SIGNATURE", "", "channel sms: the approved signature, SignName (aliyun, tencent)", oneLine(field(func(s *SMS) *string { return &s.Signature }))},
+		{"SMS_TEMPLATES", "", `channel sms: the texts that are registered at the provider (aliyun, tencent, sns for India), JSON: {"reminder":{"zh-CN":{"id":"SMS_154950909","params":["drop","in","link"]}}}`, func(c *Config, v string) error {
+			c.SMS.Templates = v
+			if v != "" && !json.Valid([]byte(v)) {
+				return errors.New("must be JSON")
+			}
+			return nil
+		}},
+		{"SMS_COUNTRIES", "", "channel sms: countries whose numbers are sent to, ISO 3166 codes separated by commas, such as CN,HK; empty = all", smsCountries},
+		{"SMS_BUDGET_PER_DAY", "0", "channel sms: parts of text messages that all workers together send a day (UTC); what is beyond is skipped and staff are told; 0 = any number", number(func(c *Config) *int { return &c.SMS.BudgetPerDay }, 0, 1_000_000_000)},
+	}
+}
+
+func oneLine(field func(*Config) *string) reader {
+	return func(c *Config, v string) error {
+		*field(c) = v
+		if strings.ContainsAny(v, "\r\n") {
+			return errors.New("must be one line")
+		}
+		return nil
+	}
+}
+
+var isoCountry = regexp.MustCompile(`^[A-Z]{2}$`)
+
+func smsCountries(c *Config, v string) error {
+	c.SMS.Countries = nil
+	for code := range strings.SplitSeq(v, ",") {
+		code = strings.ToUpper(strings.TrimSpace(code))
+		if code == "" && v == "" {
+			return nil
+		}
+		if !isoCountry.MatchString(code) {
+			return errors.New("must be ISO 3166 codes of two letters separated by commas, such as CN,HK")
+		}
+		c.SMS.Countries = append(c.SMS.Countries, code)
+	}
+	return nil
+}
+
+// smsTogether names what the provider lacks.
+func (c Config) smsTogether(need func(bool, string)) {
+	s := c.SMS
+	if s.Provider == SMSJSON || !slices.Contains(smsProviders, s.Provider) {
+		need(s.URL == "" || s.Token != "", "SMS_TOKEN is missing for SMS_URL")
+		return
+	}
+	for name, v := range map[string]string{"SMS_KEY_ID": s.KeyID, "SMS_KEY_SECRET": s.KeySecret} {
+		need(v != "", name+" is missing for SMS_PROVIDER="+s.Provider)
+	}
+	demanded := map[string]map[string]string{
+		SMSTwilio:  {"SMS_FROM": s.From},
+		SMSAliyun:  {"SMS_SIGNATURE": s.Signature, "SMS_TEMPLATES": s.Templates},
+		SMSTencent: {"SMS_APP_ID": s.App, "SMS_TEMPLATES": s.Templates},
+		SMSSNS:     {"SMS_REGION": s.Region},
+	}
+	for name, v := range demanded[s.Provider] {
+		need(v != "", name+" is missing for SMS_PROVIDER="+s.Provider)
+	}
+}

@@ -1,0 +1,18 @@
+package feedback
+
+import "context"
+
+// A Serial is a provider's name of a message that it has taken.
+type Serial struct {
+	ID string
+	// Reference is the signed text of the message's [Ref].
+	Reference string
+}
+
+// Serials keeps the names of messages for providers whose reports name nothing else.
+type Serials interface {
+	// Keep stores the serials for four days; one that is there is left as it is.
+	Keep(ctx context.Context, provider string, serials []Serial) error
+	// Find returns the references of those that are known, by serial.
+	Find(ctx context.Context, provider string, ids []string) (map[string]string, error)
+}

@@ -1,0 +1,66 @@
+package feedback
+
+import (
+	"context"
+	"strings"
+	"unicode"
+)
+
+// A Word is what a text message to the shop's number asks for.
+type Word string
+
+// The words; any other text is none.
+const (
+	Stop  Word = "stop"  // no more text messages
+	Start Word = "start" // takes a Stop back
+	Help  Word = "help"
+)
+
+// words are the texts that networks and providers agree on: those of CTIA, those of
+// Twilio, and those of China.
+var words = map[string]Word{
+	"STOP": Stop, "STOPALL": Stop, "STOP ALL": Stop, "UNSUBSCRIBE": Stop, "CANCEL": Stop, "END": Stop, "QUIT": Stop, "REVOKE": Stop, "OPTOUT": Stop, "OPT OUT": Stop, "OPT-OUT": Stop,
+	"退订": Stop, "退訂": Stop, "取消": Stop, "拒收": Stop, "TD": Stop, "T": Stop, "TD/T": Stop, "R": Stop,
+	"START": Start, "UNSTOP": Start, "YES": Start, "OPTIN": Start, "OPT IN": Start, "OPT-IN": Start, "恢复": Start, "恢復": Start,
+	"HELP": Help, "INFO": Help, "帮助": Help, "幫助": Help,
+}
+
+// WordOf returns what a text asks for, "" for anything else. Only a text that is nothing
+// but the word counts, in any case, with spaces, punctuation or quotes around it, and in
+// full-width letters as Chinese keyboards have them.
+func WordOf(text string) Word {
+	text = strings.Map(func(r rune) rune {
+		if r >= '！' && r <= '～' {
+			return r - '！' + '!'
+		}
+		return r
+	}, text)
+	text = strings.TrimFunc(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	return words[strings.Join(strings.Fields(strings.ToUpper(text)), " ")]
+}
+
+// Words carries words out.
+type Words interface {
+	// CarryOut changes the opt-outs of SMS of every user with the sender's number in
+	// one transaction, durably. Stop opts out; Start takes back what Stop did, unless
+	// the user's opt-out was changed in another way since. A message that is carried out again changes nothing.
+	CarryOut(ctx context.Context, word Word, r Reply) error
+}
+
+// A Replier carries out what people answered to text messages.
+type Replier struct {
+	Words Words
+}
+
+// Replies carries out every reply that is a word, in order. There are no answers:
+// providers and networks answer the words themselves.
+func (r Replier) Replies(ctx context.Context, replies []Reply) (answers []string, err error) {
+	for _, reply := range replies {
+		if word := WordOf(reply.Text); word != "" {
+			if err := r.Words.CarryOut(ctx, word, reply); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return make([]string, len(replies)), nil
+}

@@ -1,0 +1,26 @@
+package ui
+
+import (
+	"context"
+
+	"dropbell/domain/feedback"
+)
+
+// ReportedText says what providers reported of sent messages; empty if nothing.
+func ReportedText(ctx context.Context, t feedback.Tally, sent int64) string {
+	if !t.Any() {
+		return ""
+	}
+	return T(ctx, "feedback.tally", t.Delivered, t.Bounced, t.Complained, t.Unconfirmed(sent))
+}
+
+// ReportedTone colours what was reported of one message.
+func ReportedTone(s feedback.Status) Tone {
+	switch s {
+	case feedback.Delivered:
+		return Good
+	case feedback.SoftBounced:
+		return Warn
+	}
+	return Bad
+}
