@@ -34,7 +34,7 @@ type Config struct {
 	Log    *slog.Logger
 }
 
-// Shop serves the pages of the shop. [New] makes it, [Shop.Start] lets it listen.
+// Shop serves the pages of the shop. [New] makes it, [Start] also lets it listen.
 type Shop struct {
 	config  Config
 	address string // of the shop itself
