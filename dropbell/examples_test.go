@@ -149,9 +149,15 @@ func (e *example) drive(user, drop string) {
 		return true
 	})
 	order := func(id string) []byte {
-		return fmt.Appendf(nil, `{"order_id":%q,"coupon_id":%q,"amount":6000}`, id, e.coupon)
+		return fmt.Appendf(nil, `{"order_id":%q,"coupon_id":%q,"amount":1}`, id, e.coupon)
 	}
 	first, second := "A-"+user, "B-"+user
+	if status, body := e.ask("POST", "/pay", "", order(first)); status != 401 {
+		e.Errorf("paying without a user: %d %s", status, body)
+	}
+	if status, body := e.ask("POST", "/pay", "9"+user, order("C-"+user)); status != 409 || !strings.Contains(body, "coupon_not_usable") {
+		e.Errorf("paying with the coupon of another user: %d %s", status, body)
+	}
 	if status, body := e.ask("POST", "/pay", user, order(first)); status != 200 || !strings.Contains(body, `"paid":5000`) {
 		e.Errorf("paying: %d %s", status, body)
 	}

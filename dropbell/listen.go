@@ -131,12 +131,15 @@ var errRefused = errors.New("the server refused")
 // run forwards events until ctx ends. It returns an error only if the server
 // refuses the request itself.
 func (l *listener) run(ctx context.Context) error {
-	wait := l.pause
+	wait, began := l.pause, l.after
 	for ctx.Err() == nil {
 		asked := time.Now()
 		p, err := l.ask(ctx)
 		switch {
 		case errors.Is(err, errRefused):
+			if l.after != began { // it has got on
+				l.sayPosition()
+			}
 			return config.Mistake{Err: err}
 		case ctx.Err() != nil:
 		case err != nil:
@@ -151,8 +154,14 @@ func (l *listener) run(ctx context.Context) error {
 		}
 		sleep(ctx, wait)
 	}
-	fmt.Fprintf(l.out, "To go on from here: --after %s\n", l.after)
+	l.sayPosition()
 	return nil
+}
+
+func (l *listener) sayPosition() {
+	if l.after != "" {
+		fmt.Fprintf(l.out, "To go on from here: --after %s\n", l.after)
+	}
 }
 
 // pass posts the events one after the other and moves the position behind each that

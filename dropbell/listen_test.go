@@ -112,6 +112,27 @@ func listenForwards(t *testing.T, waits bool) {
 	}
 }
 
+// TestListenRefusedLater: when the key ends in the middle, the command says where to go on.
+func TestListenRefusedLater(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("after") == "" {
+			_, _ = io.WriteString(w, `{"events":[],"next":"100"}`)
+			return
+		}
+		w.WriteHeader(http.StatusUnauthorized)
+	}))
+	t.Cleanup(server.Close)
+	var out bytes.Buffer
+	l, _, err := newListener([]string{"--shop", "10", "--forward", "http://127.0.0.1:1", "--server", server.URL, "--key", "dbk_x"}, environment(), &out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.pause = time.Millisecond
+	if err := l.run(t.Context()); err == nil || !strings.Contains(out.String(), "To go on from here: --after 100") {
+		t.Errorf("%v: %s", err, &out)
+	}
+}
+
 // TestListenRefuses what cannot work, and says what to do.
 func TestListenRefuses(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -64,19 +64,24 @@ func (b backend) pay(w http.ResponseWriter, r *http.Request) {
 	var order struct {
 		ID     string `json:"order_id"`
 		Coupon string `json:"coupon_id"`
-		Amount int64  `json:"amount"` // minor units
+	}
+	owner := user(r)
+	if owner == "" {
+		http.Error(w, "sign in first", http.StatusUnauthorized)
+		return
 	}
 	if err := json.NewDecoder(r.Body).Decode(&order); err != nil {
 		http.Error(w, "not an order", http.StatusBadRequest)
 		return
 	}
-	owner := user(r)
-	locked, err := b.client.LockCouponWithResponse(r.Context(), order.Coupon, nil, api.LockWish{OrderId: order.ID, OrderAmount: order.Amount, UserId: &owner})
+	amount := amountOf(owner, order.ID)
+	// With the owner it is refused for coupons of others.
+	locked, err := b.client.LockCouponWithResponse(r.Context(), order.Coupon, nil, api.LockWish{OrderId: order.ID, OrderAmount: amount, UserId: &owner})
 	if err != nil {
 		answer(w, nil, err)
 		return
 	}
-	total, ref := order.Amount-*locked.JSON200.Discount, api.OrderRef{OrderId: order.ID}
+	total, ref := amount-*locked.JSON200.Discount, api.OrderRef{OrderId: order.ID}
 	// What follows must happen although the client hangs up. A shop repeats it from a
 	// queue of its own until it succeeds; each step may be repeated.
 	ctx := context.WithoutCancel(r.Context())
@@ -88,6 +93,10 @@ func (b backend) pay(w http.ResponseWriter, r *http.Request) {
 	_, err = b.client.ConfirmCouponWithResponse(ctx, order.Coupon, nil, ref)
 	answer(w, map[string]any{"order_id": order.ID, "paid": total}, err)
 }
+
+// amountOf returns the amount of an order of this user, in minor units; the page does not
+// say it. A shop looks it up, and refuses orders of others. Here each order is the same.
+func amountOf(_, _ string) int64 { return 6000 }
 
 // charge takes the money. Here it does not.
 func charge(context.Context, string, int64) error { return nil }

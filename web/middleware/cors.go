@@ -3,7 +3,6 @@ package middleware
 import (
 	"net/http"
 	"slices"
-	"strings"
 )
 
 const (
@@ -17,9 +16,9 @@ const (
 	corsSeconds = "7200"
 )
 
-// CORS lets pages of the origins call what is behind it, apart from paths with one of
-// the prefixes. Cookies are not sent with such calls. Without origins it does nothing.
-func CORS(origins []string, except ...string) func(http.Handler) http.Handler {
+// CORS lets pages of the origins call what is behind it, apart from closed paths.
+// Cookies are not sent with such calls. Without origins it does nothing.
+func CORS(origins []string, closed func(path string) bool) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		if len(origins) == 0 {
 			return next
@@ -27,8 +26,7 @@ func CORS(origins []string, except ...string) func(http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			h, origin := w.Header(), r.Header.Get("Origin")
 			h.Add("Vary", "Origin")
-			closed := slices.ContainsFunc(except, func(prefix string) bool { return strings.HasPrefix(r.URL.Path, prefix) })
-			if closed || !slices.Contains(origins, origin) {
+			if closed(r.URL.Path) || !slices.Contains(origins, origin) {
 				next.ServeHTTP(w, r)
 				return
 			}

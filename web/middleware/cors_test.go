@@ -3,6 +3,7 @@ package middleware
 import (
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 )
 
@@ -11,7 +12,7 @@ import (
 func TestCORS(t *testing.T) {
 	t.Parallel()
 	const shop = "https://shop.example"
-	h := CORS([]string{"https://other.example", shop}, "/api/v1/admin")(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	h := CORS([]string{"https://other.example", shop}, func(path string) bool { return strings.HasPrefix(path, "/api/v1/admin") })(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusTeapot)
 	}))
 	for _, c := range []struct {
@@ -47,7 +48,7 @@ func TestCORS(t *testing.T) {
 		}
 	}
 	w := httptest.NewRecorder()
-	CORS(nil)(http.NotFoundHandler()).ServeHTTP(w, httptest.NewRequest("OPTIONS", "/", nil))
+	CORS(nil, nil)(http.NotFoundHandler()).ServeHTTP(w, httptest.NewRequest("OPTIONS", "/", nil))
 	if w.Code != 404 || len(w.Header()["Vary"]) > 0 {
 		t.Errorf("without origins: %d %v", w.Code, w.Header())
 	}

@@ -1,6 +1,8 @@
 package program
 
 import (
+	"strings"
+
 	"github.com/go-chi/chi/v5"
 
 	"dropbell/web/api"
@@ -11,7 +13,16 @@ import (
 // mountShop serves what pages of shops use: the API, which SHOP_ORIGINS opens to
 // them as far as it is for end users, and the web components.
 func (p *program) mountShop(r chi.Router, apiHandler *api.API) {
-	const base = "/api/v1"
-	r.With(middleware.CORS(p.Config.ShopOrigins, base+"/admin")).Mount(base, apiHandler)
+	r.With(middleware.CORS(p.Config.ShopOrigins, isForServers)).Mount(apiBase, apiHandler)
 	r.Method("GET", components.Path, components.New())
+}
+
+const apiBase = "/api/v1"
+
+// isForServers reports whether the path is one of staff or of payment, whose service
+// keys are not for pages.
+func isForServers(path string) bool {
+	rest := strings.TrimPrefix(path, apiBase)
+	coupon, isCoupon := strings.CutPrefix(rest, "/coupons/")
+	return strings.HasPrefix(rest, "/admin") || isCoupon && strings.Contains(coupon, "/") // a step of payment
 }
