@@ -10,11 +10,18 @@ import (
 // named. The flags that change what is compiled, such as -race, are those of
 // this program, so that a test shares what was compiled for the tests.
 func GoBuild(ctx context.Context, into, pkg string, flags ...string) *exec.Cmd {
-	args := []string{"build", "-o", into}
-	if own, ok := debug.ReadBuildInfo(); ok {
-		args = append(args, compiledWith(own.Settings)...)
-	}
+	args := append([]string{"build", "-o", into}, GoFlags()...)
 	return exec.CommandContext(ctx, "go", append(append(args, flags...), pkg)...)
+}
+
+// GoFlags are the flags that change what is compiled as this program was compiled, for
+// commands such as go test that a test starts itself.
+func GoFlags() []string {
+	own, ok := debug.ReadBuildInfo()
+	if !ok {
+		return nil
+	}
+	return compiledWith(own.Settings)
 }
 
 func compiledWith(settings []debug.BuildSetting) (flags []string) {

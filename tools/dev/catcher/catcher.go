@@ -58,7 +58,10 @@ func Start(c Config) (*Catcher, error) {
 func (c *Catcher) Close(ctx context.Context) error {
 	err := errors.Join(c.smtp.Shutdown(ctx), c.http.Shutdown(ctx))
 	if err != nil { // a client keeps a connection open
-		err = errors.Join(c.smtp.Close(), c.http.Close())
+		if err = c.smtp.Close(); errors.Is(err, smtp.ErrServerClosed) { // its shutdown had begun
+			err = nil
+		}
+		err = errors.Join(err, c.http.Close())
 	}
 	for range cap(c.failed) {
 		if e := <-c.failed; !errors.Is(e, http.ErrServerClosed) && !errors.Is(e, smtp.ErrServerClosed) {

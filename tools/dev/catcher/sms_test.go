@@ -1,6 +1,7 @@
 package catcher
 
 import (
+	"io"
 	"testing"
 
 	"dropbell/adapters/sendertest"
@@ -39,6 +40,9 @@ func TestSMSByEachProvider(t *testing.T) {
 			if r.Status != delivery.Delivered {
 				t.Errorf("%s: message %d got %+v", provider, i, r)
 			}
+		}
+		if err := s.(io.Closer).Close(); err != nil {
+			t.Error(err)
 		}
 	}
 	if SMSVariables("json", url) != nil {

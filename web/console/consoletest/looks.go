@@ -86,12 +86,23 @@ func (b *Tab) Accessible(what string) {
 	b.keeps(what, `["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]`)
 }
 
-// Dressed fails on violations of the rules that a page can keep in one theme
-// and language and break in another, where its elements are the same.
+// dressed are the rules that a page can keep in one theme and language and break in
+// another, where its elements are the same.
+const dressed = `"color-contrast", "link-in-text-block", "label-content-name-mismatch", "label", "button-name", "link-name", "image-alt", ` +
+	`"input-button-name", "svg-img-alt", "document-title", "html-has-lang", "html-lang-valid", "valid-lang"`
+
+// Dressed fails on violations of the rules that a page can keep in one theme and
+// language and break in another.
 func (b *Tab) Dressed(what string) {
 	b.Helper()
-	b.keeps(what, `{type: "rule", values: ["color-contrast", "link-in-text-block", "label-content-name-mismatch", "label", "button-name",
-		"link-name", "image-alt", "input-button-name", "svg-img-alt", "document-title", "html-has-lang", "html-lang-valid", "valid-lang"]}`)
+	b.keeps(what, `{type: "rule", values: [`+dressed+`]}`)
+}
+
+// DressedOnAPhone is [Tab.Dressed] that fails also on targets that are too small or
+// too close to one another.
+func (b *Tab) DressedOnAPhone(what string) {
+	b.Helper()
+	b.keeps(what, `{type: "rule", values: ["target-size", `+dressed+`]}`)
 }
 
 // Tappable fails on targets that are too small or too close to one another.
