@@ -219,6 +219,7 @@ func TestWhatBelongsTogether(t *testing.T) {
 		{"twilio without an account", []string{"SMS_PROVIDER", "twilio", "SMS_KEY_SECRET", "x", "SMS_FROM", "MG1"}, "SMS_KEY_ID"},
 		{"aliyun without texts", []string{"SMS_PROVIDER", "aliyun", "SMS_KEY_ID", "x", "SMS_KEY_SECRET", "x", "SMS_SIGNATURE", "x"}, "SMS_TEMPLATES"},
 		{"tencent without an application", []string{"SMS_PROVIDER", "tencent", "SMS_KEY_ID", "x", "SMS_KEY_SECRET", "x", "SMS_TEMPLATES", "{}"}, "SMS_APP_ID"},
+		{"aliyun with a secret that can be guessed", []string{"SMS_PROVIDER", "aliyun", "SMS_KEY_ID", "x", "SMS_KEY_SECRET", "x", "SMS_SIGNATURE", "x", "SMS_TEMPLATES", "{}", "SMS_TOKEN", "fifteen bytes.."}, "SMS_TOKEN"},
 		{"sns without a region", []string{"SMS_PROVIDER", "sns", "SMS_KEY_ID", "x", "SMS_KEY_SECRET", "x"}, "SMS_REGION"},
 		{"no country", []string{"SMS_COUNTRIES", "China"}, "SMS_COUNTRIES"},
 		{"no number", []string{"SMS_BUDGET_PER_DAY", "-1"}, "SMS_BUDGET_PER_DAY"},

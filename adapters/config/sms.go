@@ -41,6 +41,12 @@ type SMS struct {
 	BudgetPerDay int
 }
 
+// minCallbackKey is the length in bytes of a secret that stands in an address.
+const minCallbackKey = 16
+
+// keyed reports whether callbacks are proved by the secret in their address alone.
+func (s SMS) keyed() bool { return s.Provider == SMSAliyun || s.Provider == SMSTencent }
+
 // Configured reports whether the channel has a sender.
 func (s SMS) Configured() bool { return s.URL != "" || s.Provider != SMSJSON && s.KeyID != "" }
 
@@ -57,7 +63,7 @@ func smsVariables() []Variable {
 			return nil
 		}},
 		{"SMS_URL", "", "channel sms: the provider's address; empty = the usual one of SMS_PROVIDER", webAddress(field(func(s *SMS) *string { return &s.URL }), "https://sms.example.com/v1/messages")},
-		{"SMS_TOKEN", "", "channel sms: bearer token of the JSON interface, which also signs its callbacks; with aliyun and tencent the secret in the address of their callbacks, empty = no callbacks", oneLine(field(func(s *SMS) *string { return &s.Token }))},
+		{"SMS_TOKEN", "", "channel sms: bearer token of the JSON interface, which also signs its callbacks; with aliyun and tencent the secret in the address of their callbacks, 16 bytes or more, empty = no callbacks", oneLine(field(func(s *SMS) *string { return &s.Token }))},
 		{"SMS_KEY_ID", "", "channel sms: Account SID (twilio), AccessKey ID (aliyun), SecretId (tencent) or access key ID (sns)", oneLine(field(func(s *SMS) *string { return &s.KeyID }))},
 		{"SMS_KEY_SECRET", "", "channel sms: auth token (twilio), AccessKey secret (aliyun), SecretKey (tencent) or secret access key (sns)", oneLine(field(func(s *SMS) *string { return &s.KeySecret }))},
 		{"SMS_REGION", "", "channel sms: region of sns, such as us-east-1, or of the application at tencent, empty = ap-guangzhou", oneLine(field(func(s *SMS) *string { return &s.Region }))},
@@ -110,6 +116,7 @@ func (c Config) smsTogether(need func(bool, string)) {
 		need(s.URL == "" || s.Token != "", "SMS_TOKEN is missing for SMS_URL")
 		return
 	}
+	need(!s.keyed() || s.Token == "" || len(s.Token) >= minCallbackKey, "SMS_TOKEN is the only proof of a callback with SMS_PROVIDER="+s.Provider+" and must have 16 bytes or more")
 	for name, v := range map[string]string{"SMS_KEY_ID": s.KeyID, "SMS_KEY_SECRET": s.KeySecret} {
 		need(v != "", name+" is missing for SMS_PROVIDER="+s.Provider)
 	}

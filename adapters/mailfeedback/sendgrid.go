@@ -93,10 +93,9 @@ func (e sendGridEvent) status() feedback.Status {
 		}
 		return feedback.Bounced
 	case "dropped": // SendGrid did not try
-		for _, known := range []string{"Bounced Address", "Invalid", "Spam Reporting Address"} {
-			if strings.Contains(e.Reason, known) {
-				return feedback.Bounced
-			}
+		// Others, such as "Invalid SMTPAPI header", are about the mail.
+		if e.Reason == "Invalid" || strings.HasPrefix(e.Reason, "Bounced Address") || strings.HasPrefix(e.Reason, "Spam Reporting Address") {
+			return feedback.Bounced
 		}
 		return feedback.SoftBounced
 	}

@@ -68,6 +68,18 @@ func TestSendGrid(t *testing.T) {
 	}
 }
 
+// Of the mails that SendGrid did not try, those are bounces whose address is at fault.
+func TestSendGridDrops(t *testing.T) {
+	s, sign := sendGrid(t)
+	for reason, want := range map[string]feedback.Status{"Invalid": feedback.Bounced, "Bounced Address": feedback.Bounced, "Spam Reporting Address": feedback.Bounced,
+		"Invalid SMTPAPI header": feedback.SoftBounced, "Spam Content (if Spam Checker app is enabled)": feedback.SoftBounced, "Recipient List over Package Quota": feedback.SoftBounced} {
+		body := `[{"event":"dropped","email":"ada@shop.example","reason":"` + reason + `"}]`
+		if call, err := s.Read(sign(body), nil, []byte(body)); err != nil || len(call.Reports) != 1 || call.Reports[0].Status != want {
+			t.Errorf("%s: %+v %v", reason, call, err)
+		}
+	}
+}
+
 func TestSendGridRefuses(t *testing.T) {
 	s, sign := sendGrid(t)
 	_, stranger := sendGrid(t)

@@ -34,12 +34,16 @@ func (s *SES) Read(_ http.Header, _ *url.URL, body []byte) (call feedback.Call, 
 	if decode(body, &m) != nil || !slices.Contains(s.topics, m.TopicArn) {
 		return call, feedback.ErrUnverified
 	}
-	if err := s.certs.verify(m); err != nil {
+	host, ok := hostOf(m.TopicArn)
+	if !ok {
+		return call, feedback.ErrUnverified
+	}
+	if err := s.certs.verify(m, host); err != nil {
 		return call, err
 	}
 	switch m.Type {
 	case "SubscriptionConfirmation":
-		return call, s.certs.confirm(m.SubscribeURL)
+		return call, s.certs.confirm(m.SubscribeURL, host)
 	case "Notification":
 		return s.reports(m.Message)
 	}
@@ -112,6 +116,9 @@ func (s *SES) reports(text string) (call feedback.Call, err error) {
 			add(status, r.Address, cause, m.Bounce.Timestamp)
 		}
 	case "Complaint":
+		if m.Complaint.Feedback == "not-spam" { // the recipient took it out of the spam
+			break
+		}
 		for _, r := range m.Complaint.Recipients {
 			add(feedback.Complained, r.Address, m.Complaint.Feedback, m.Complaint.Timestamp)
 		}

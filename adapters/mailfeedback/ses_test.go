@@ -136,7 +136,8 @@ func TestSES(t *testing.T) {
 		call, err := s.Read(nil, nil, []byte(text(t, amazon.signed(t, soft, nil))))
 		wants(t, call, err, feedback.Report{Ref: mine, Status: feedback.SoftBounced, Provider: "ses", Address: "ada@shop.example"})
 	}
-	for _, quiet := range []string{"Successfully validated SNS topic for Amazon SES event publishing.", `{"eventType":"Open"}`, `{}`, ""} {
+	kind := strings.Replace(recorded(t, "ses_complaint.json", refs.Text(mine)), `"abuse"`, `"not-spam"`, 1)
+	for _, quiet := range []string{kind, "Successfully validated SNS topic for Amazon SES event publishing.", `{"eventType":"Open"}`, `{}`, ""} {
 		if call, err := s.Read(nil, nil, []byte(text(t, amazon.signed(t, quiet, nil)))); err != nil || len(call.Reports) > 0 {
 			t.Errorf("%q: %+v %v", quiet, call, err)
 		}
@@ -157,8 +158,10 @@ func TestSESConfirmsItsOwnTopics(t *testing.T) {
 	if _, err := s.Read(nil, nil, []byte(text(t, amazon.signed(t, "You have chosen to subscribe", hello)))); err != nil || len(amazon.asked) != 2 || amazon.asked[1] != confirm {
 		t.Errorf("%v %q", err, amazon.asked)
 	}
-	hello["SubscribeURL"] = "https://sns.us-east-1.amazonaws.com.evil.example/"
-	refuses(t, "to another host", s, nil, nil, text(t, amazon.signed(t, "You have chosen to subscribe", hello)))
+	for _, evil := range []string{"https://sns.us-east-1.amazonaws.com.evil.example/", "https://sns.s3.amazonaws.com/", "https://sns.eu-west-1.amazonaws.com/"} {
+		hello["SubscribeURL"] = evil
+		refuses(t, "to another host", s, nil, nil, text(t, amazon.signed(t, "You have chosen to subscribe", hello)))
+	}
 	if len(amazon.asked) != 2 {
 		t.Errorf("%q", amazon.asked)
 	}
@@ -187,6 +190,10 @@ func TestSESRefuses(t *testing.T) {
 		"another port":                 amazon.signed(t, good, map[string]any{"SigningCertURL": "https://sns.us-east-1.amazonaws.com:8443/x.pem"}),
 		"without encryption":           amazon.signed(t, good, map[string]any{"SigningCertURL": strings.Replace(certAddress, "https", "http", 1)}),
 		"a bucket of anybody":          amazon.signed(t, good, map[string]any{"SigningCertURL": "https://s3.us-east-1.amazonaws.com/x.pem"}),
+		"a bucket named sns":           amazon.signed(t, good, map[string]any{"SigningCertURL": "https://sns.s3.amazonaws.com/SimpleNotificationService-0123.pem"}),
+		"another region":               amazon.signed(t, good, map[string]any{"SigningCertURL": strings.Replace(certAddress, "us-east-1", "eu-west-1", 1)}),
+		"another name":                 amazon.signed(t, good, map[string]any{"SigningCertURL": "https://sns.us-east-1.amazonaws.com/x.pem"}),
+		"a query":                      amazon.signed(t, good, map[string]any{"SigningCertURL": certAddress + "?Action=Publish&x=.pem"}),
 		"no certificate":               amazon.signed(t, good, map[string]any{"SigningCertURL": certAddress + "/x"}),
 	} {
 		refuses(t, about, s, nil, nil, text(t, m))

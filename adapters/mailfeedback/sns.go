@@ -58,13 +58,29 @@ func (m snsMessage) signed() string {
 	return b.String()
 }
 
-// snsHost are the hosts of SNS. Certificates and confirmations of any other host
-// would be a stranger's.
-var snsHost = regexp.MustCompile(`^sns\.[a-z0-9-]+\.amazonaws\.com(\.cn)?$`)
+var (
+	topicName   = regexp.MustCompile(`^arn:aws[a-z-]*:sns:([a-z]{2,}(?:-[a-z0-9]+)+):\d{12}:.+$`)
+	certificate = regexp.MustCompile(`^/SimpleNotificationService-[0-9A-Za-z]+\.pem$`)
+)
 
-func ofSNS(text string) (*url.URL, bool) {
+// hostOf returns the host of SNS in a topic's region. Certificates and confirmations
+// of any other host, such as a bucket named sns, would be a stranger's.
+func hostOf(topic string) (host string, ok bool) {
+	found := topicName.FindStringSubmatch(topic)
+	if found == nil {
+		return "", false
+	}
+	host = "sns." + found[1] + ".amazonaws.com"
+	if strings.HasPrefix(found[1], "cn-") {
+		host += ".cn"
+	}
+	return host, true
+}
+
+// ofSNS reads an address at the host.
+func ofSNS(text, host string) (*url.URL, bool) {
 	u, err := url.Parse(text)
-	return u, err == nil && u.Scheme == "https" && u.User == nil && snsHost.MatchString(u.Host)
+	return u, err == nil && u.Scheme == "https" && u.User == nil && u.Host == host
 }
 
 const (
@@ -90,9 +106,9 @@ func newCertificates(client *http.Client) *certificates {
 	return &certificates{client: &own, known: map[string]*x509.Certificate{}}
 }
 
-// verify returns [feedback.ErrUnverified] for a message that SNS did not sign; other
-// errors mean that it could not be found out now.
-func (c *certificates) verify(m snsMessage) error {
+// verify returns [feedback.ErrUnverified] for a message that SNS, at the host, did not
+// sign; other errors mean that it could not be found out now.
+func (c *certificates) verify(m snsMessage, host string) error {
 	signature, err := base64.StdEncoding.DecodeString(m.Signature)
 	if err != nil {
 		return feedback.ErrUnverified
@@ -108,11 +124,11 @@ func (c *certificates) verify(m snsMessage) error {
 	default:
 		return feedback.ErrUnverified
 	}
-	certificate, err := c.load(m.SigningCertURL)
+	signer, err := c.load(m.SigningCertURL, host)
 	if err != nil {
 		return err
 	}
-	key, ok := certificate.PublicKey.(*rsa.PublicKey)
+	key, ok := signer.PublicKey.(*rsa.PublicKey)
 	if !ok || rsa.VerifyPKCS1v15(key, hash, sum, signature) != nil {
 		return feedback.ErrUnverified
 	}
@@ -120,9 +136,9 @@ func (c *certificates) verify(m snsMessage) error {
 }
 
 // load returns the certificate at an address of SNS.
-func (c *certificates) load(address string) (*x509.Certificate, error) {
-	u, ok := ofSNS(address)
-	if !ok || !strings.HasSuffix(u.Path, ".pem") {
+func (c *certificates) load(address, host string) (*x509.Certificate, error) {
+	u, ok := ofSNS(address, host)
+	if !ok || !certificate.MatchString(u.Path) || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" {
 		return nil, feedback.ErrUnverified
 	}
 	c.mu.Lock()
@@ -139,7 +155,7 @@ func (c *certificates) load(address string) (*x509.Certificate, error) {
 	if block == nil {
 		return nil, feedback.ErrUnverified
 	}
-	certificate, err := x509.ParseCertificate(block.Bytes)
+	loaded, err := x509.ParseCertificate(block.Bytes)
 	if err != nil {
 		return nil, feedback.ErrUnverified
 	}
@@ -148,13 +164,13 @@ func (c *certificates) load(address string) (*x509.Certificate, error) {
 	if len(c.known) >= maxCertificates {
 		clear(c.known)
 	}
-	c.known[address] = certificate
-	return certificate, nil
+	c.known[address] = loaded
+	return loaded, nil
 }
 
 // confirm tells SNS that calls of the topic are wanted.
-func (c *certificates) confirm(address string) error {
-	if _, ok := ofSNS(address); !ok {
+func (c *certificates) confirm(address, host string) error {
+	if _, ok := ofSNS(address, host); !ok {
 		return feedback.ErrUnverified
 	}
 	_, err := c.get(address)

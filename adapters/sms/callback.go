@@ -65,19 +65,33 @@ func (s Source) Read(header http.Header, _ *url.URL, body []byte) (c feedback.Ca
 	if json.Unmarshal(body, &in) != nil {
 		return c, feedback.ErrUnreadable
 	}
+	var odd bool
 	for _, r := range in.Receipts {
 		report, ok := s.report(r)
 		if !ok {
-			return feedback.Call{}, feedback.ErrUnreadable
+			odd = true
+			continue
 		}
 		c.Reports = append(c.Reports, report)
 	}
 	for _, r := range in.Replies {
 		from, err := Number(r.From)
-		if err != nil || r.ID == "" {
-			return feedback.Call{}, feedback.ErrUnreadable
+		switch {
+		case r.ID == "":
+			odd = true
+		case err == nil: // a short code or a name is the number of no user
+			c.Replies = append(c.Replies, feedback.Reply{Provider: providerName, From: from, Text: r.Text, ID: r.ID})
 		}
-		c.Replies = append(c.Replies, feedback.Reply{Provider: providerName, From: from, Text: r.Text, ID: r.ID})
+	}
+	return Readable(c, odd)
+}
+
+// Readable returns what was read of a call with several entries. odd says that some are
+// not in the provider's format: the others count all the same, since one of them may be
+// a STOP. A call of which nothing else is left is unreadable.
+func Readable(c feedback.Call, odd bool) (feedback.Call, error) {
+	if odd && len(c.Reports)+len(c.Replies) == 0 {
+		return feedback.Call{}, feedback.ErrUnreadable
 	}
 	return c, nil
 }
@@ -94,9 +108,7 @@ func (s Source) report(in jsonReceipt) (r feedback.Report, ok bool) {
 	default:
 		return r, false
 	}
-	if r.Ref, ok = s.Refs.Parse(in.Reference); !ok {
-		return r, false
-	}
+	r.Ref, _ = s.Refs.Parse(in.Reference) // the zero Ref: a message of another program
 	r.Address, _ = Number(in.To)
 	if in.At != nil {
 		r.At = *in.At

@@ -69,11 +69,28 @@ func TestHostileCallbacksOfTheJSONInterface(t *testing.T) {
 	if _, err := (sms.Source{}).Read(signed(t, "", body), nil, []byte(body)); !errors.Is(err, feedback.ErrUnverified) {
 		t.Errorf("without a key: got %v", err)
 	}
-	for _, body := range []string{"", "x", `[]`, `{"receipts":[{}]}`, `{"receipts":[{"status":"delivered","reference":"0123456789"}]}`, `{"receipts":1}`,
-		`{"replies":[{"id":"","from":"+14155552671"}]}`, `{"replies":[{"id":"1","from":"x"}]}`,
+	for _, body := range []string{"", "x", `[]`, `{"receipts":[{}]}`, `{"receipts":1}`, `{"replies":[{"id":"","from":"+14155552671"}]}`,
 		fmt.Sprintf(`{"receipts":[{"status":"delivered","reference":%q,"price":"-1"}]}`, refs.Text(feedback.Ref{Batch: 1, User: 1}))} {
 		if call, err := source.Read(signed(t, token, body), nil, []byte(body)); !errors.Is(err, feedback.ErrUnreadable) || len(call.Reports)+len(call.Replies) > 0 {
 			t.Errorf("%s: got %+v, %v", body, call, err)
 		}
+	}
+}
+
+// What is not ours in a call, or not in its format, does not throw away a STOP beside it.
+func TestForeignEntriesOfTheJSONInterface(t *testing.T) {
+	source := sms.Source{Token: token, Refs: feedback.NewRefs("a secret of this test")}
+	body := `{"receipts":[{"status":"delivered","reference":""},{"status":"failed","reference":"0123456789"},{"status":"queued"}],` +
+		`"replies":[{"id":"m1","from":"12345","text":"STOP"},{"id":"","from":"+14155552672","text":"STOP"},{"id":"m2","from":"+14155552671","text":"STOP"}]}`
+	call, err := source.Read(signed(t, token, body), nil, []byte(body))
+	if err != nil || len(call.Reports) != 2 || call.Reports[0].Ref != (feedback.Ref{}) || call.Reports[1].Ref != (feedback.Ref{}) {
+		t.Errorf("got %+v, %v", call.Reports, err)
+	}
+	if len(call.Replies) != 1 || call.Replies[0].From != "+14155552671" {
+		t.Errorf("got %+v", call.Replies)
+	}
+	body = `{"replies":[{"id":"m1","from":"12345","text":"STOP"}]}`
+	if call, err := source.Read(signed(t, token, body), nil, []byte(body)); err != nil || len(call.Replies) > 0 {
+		t.Errorf("of a short code alone: got %+v, %v", call, err)
 	}
 }

@@ -26,7 +26,7 @@ func Each(ctx context.Context, messages []delivery.Message, one func(context.Con
 				return nil
 			}
 			if err := ctx.Err(); err != nil {
-				results[i] = delivery.Result{Detail: delivery.CauseOf(err)}
+				results[i] = delivery.Result{Unsent: true, Detail: delivery.CauseOf(err)}
 				return nil
 			}
 			// A panic in this goroutine would end the program.

@@ -3,6 +3,8 @@ package sms
 import (
 	"context"
 	"slices"
+	"sync"
+	"time"
 
 	"dropbell/domain/delivery"
 	"dropbell/domain/message"
@@ -11,11 +13,12 @@ import (
 // A Budget bounds how many parts of text messages all workers together hand over in a
 // day.
 type Budget interface {
-	// Take takes up to parts from what is left of the day, all or nothing, and returns
-	// whether it did.
-	Take(ctx context.Context, parts int64) (bool, error)
-	// GiveBack returns parts of messages that the provider has not taken.
-	GiveBack(ctx context.Context, parts int64) error
+	// Take takes parts from what is left of the day, all or nothing, and returns whether
+	// it did, and which day that is.
+	Take(ctx context.Context, parts int64) (day time.Time, taken bool, err error)
+	// GiveBack returns parts, taken from the day, of messages that the provider has not
+	// taken.
+	GiveBack(ctx context.Context, day time.Time, parts int64) error
 }
 
 // A Guard is a sender that hands over only what is permitted: messages to numbers of
@@ -27,11 +30,15 @@ type Guard struct {
 	Countries []string
 	// Budget may be nil.
 	Budget Budget
+	// Now is the clock; nil = [time.Now].
+	Now func() time.Time
+
+	full full
 }
 
 // Send sends what is permitted. The budget is taken before the call, and what the
-// provider refuses is given back: after a crash more is counted than was sent, never
-// less.
+// provider has certainly not taken is given back: after a crash or a time-out more is
+// counted than was sent, never less.
 func (g *Guard) Send(ctx context.Context, messages []delivery.Message) []delivery.Result {
 	results := make([]delivery.Result, len(messages))
 	var allowed []delivery.Message
@@ -78,45 +85,105 @@ func (g *Guard) within(ctx context.Context, messages []delivery.Message) []deliv
 	if g.Budget == nil {
 		return g.Sender.Send(ctx, messages)
 	}
-	var parts []int64
-	var sum int64
-	for _, m := range messages {
-		parts = append(parts, int64(max(1, Parts(m))))
-		sum += parts[len(parts)-1]
+	parts := make([]int64, len(messages))
+	for i, m := range messages {
+		parts[i] = int64(max(1, Parts(m)))
 	}
-	n := len(messages)
-	for {
-		taken, err := g.Budget.Take(ctx, sum)
-		if err != nil {
-			return delivery.Repeat(delivery.Result{Status: delivery.Throttled, Apart: true, Detail: "not sent: the day's budget cannot be read: " + delivery.CauseOf(err)}, len(messages))
+	var results []delivery.Result
+	for len(messages) > 0 {
+		n, day, err := g.take(ctx, parts)
+		switch {
+		case err != nil:
+			away := delivery.Result{Status: delivery.Throttled, Apart: true, Detail: "not sent: the day's budget cannot be read: " + delivery.CauseOf(err)}
+			return append(results, delivery.Repeat(away, len(messages))...)
+		case n == 0: // those behind it may be shorter
+			results, n = append(results, exhausted()), 1
+		default:
+			results = append(results, g.send(ctx, messages[:n], parts, day)...)
 		}
-		if taken {
-			break
-		}
-		if n == 1 {
-			return delivery.Repeat(exhausted(), len(messages))
-		}
-		// Near its end the budget has room for some of them.
-		n /= 2
-		sum = 0
+		messages, parts = messages[n:], parts[n:]
+	}
+	return results
+}
+
+// take takes the parts of as many messages, from the first on, as there is room for, by
+// halves; n = 0: the first does not fit.
+func (g *Guard) take(ctx context.Context, parts []int64) (n int, day time.Time, err error) {
+	for n = len(parts); n > 0; n /= 2 {
+		var sum int64
 		for _, p := range parts[:n] {
 			sum += p
 		}
+		now := g.now()
+		if g.full.holds(sum, now) {
+			continue
+		}
+		day, taken, err := g.Budget.Take(ctx, sum)
+		if err != nil || taken {
+			return n, day, err
+		}
+		g.full.note(sum, now)
 	}
-	results := g.Sender.Send(ctx, messages[:n])
+	return 0, day, nil
+}
+
+// send sends messages whose parts were taken from the day's budget, and gives back those
+// that the provider has not taken.
+func (g *Guard) send(ctx context.Context, messages []delivery.Message, parts []int64, day time.Time) []delivery.Result {
+	results := g.Sender.Send(ctx, messages)
 	var back int64
 	for i, r := range results {
-		if r.Status == delivery.Permanent || r.Status == delivery.Throttled {
+		if r.Status == delivery.Permanent || r.Status == delivery.Throttled || r.Unsent {
 			back += parts[i]
 		}
 	}
 	if back > 0 {
-		_ = g.Budget.GiveBack(context.WithoutCancel(ctx), back) // the rest of the day is the shorter
-	}
-	if n < len(messages) {
-		results = append(results, g.within(ctx, messages[n:])...)
+		_ = g.Budget.GiveBack(context.WithoutCancel(ctx), day, back) // the rest of the day is the shorter
+		g.full.forget()
 	}
 	return results
+}
+
+func (g *Guard) now() time.Time {
+	if g.Now == nil {
+		return time.Now()
+	}
+	return g.Now()
+}
+
+// fullFor is how long the budget is not asked again for what it had no room for.
+const fullFor = 5 * time.Second
+
+// full remembers the fewest parts for which the budget had no room.
+type full struct {
+	mu    sync.Mutex
+	parts int64 // 0 = none
+	until time.Time
+}
+
+func (f *full) holds(parts int64, now time.Time) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.parts > 0 && parts >= f.parts && now.Before(f.until)
+}
+
+func (f *full) note(parts int64, now time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.parts > 0 && f.parts < parts && now.Before(f.until) {
+		return
+	}
+	f.parts, f.until = parts, now.Add(fullFor)
+	// A new day has a budget of its own.
+	if day := now.UTC().Truncate(24 * time.Hour).Add(24 * time.Hour); day.Before(f.until) {
+		f.until = day
+	}
+}
+
+func (f *full) forget() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.parts = 0
 }
 
 // Parts returns how many parts a message's text takes; a text that is a template's is

@@ -3,9 +3,12 @@ package sms_test
 import (
 	"context"
 	"errors"
+	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"dropbell/adapters/sendertest"
 	"dropbell/adapters/sms"
@@ -15,25 +18,31 @@ import (
 
 // budget is one of a single process.
 type budget struct {
-	mu   sync.Mutex
-	left int64
-	err  error
+	mu    sync.Mutex
+	left  int64
+	day   time.Time
+	asked int
+	err   error
 }
 
-func (b *budget) Take(_ context.Context, parts int64) (bool, error) {
+func (b *budget) Take(_ context.Context, parts int64) (time.Time, bool, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.asked++
 	if b.err != nil || b.left < parts {
-		return false, b.err
+		return b.day, false, b.err
 	}
 	b.left -= parts
-	return true, nil
+	return b.day, true, nil
 }
 
-func (b *budget) GiveBack(_ context.Context, parts int64) error {
+// GiveBack gives back to the day that the budget is of; what is of another is gone.
+func (b *budget) GiveBack(_ context.Context, day time.Time, parts int64) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.left += parts
+	if day.Equal(b.day) {
+		b.left += parts
+	}
 	return nil
 }
 
@@ -85,7 +94,86 @@ func TestTheBudgetEnds(t *testing.T) {
 		t.Errorf("%d were delivered, %d skipped, %d parts are left", delivered, skipped, b.left)
 	}
 	b.err = errors.New("the database is away")
+	g = &sms.Guard{Sender: g.Sender, Budget: b} // that has not heard of the end
 	if r := g.Send(t.Context(), messages)[5]; r.Status != delivery.Throttled || !r.Apart {
 		t.Errorf("without a database: got %+v", r)
+	}
+}
+
+// What the provider has certainly not taken is given back to the day it was taken from;
+// of anything else it may have been sent.
+func TestTheBudgetIsGivenBack(t *testing.T) {
+	answers := map[string]http.HandlerFunc{"500": nil, "sent": nil}
+	for name, status := range map[string]int{"401": 401, "404": 404, "400": 400, "429": 429, "500": 500} {
+		answers[name] = func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }
+	}
+	b := &budget{left: 1000}
+	sendTo := func(ctx context.Context, address string) {
+		g := &sms.Guard{Sender: newSender(t, sms.Config{URL: address}), Budget: b}
+		g.Send(ctx, sendertest.Messages(delivery.SMS, 1))
+	}
+	for name, answer := range answers {
+		b.left = 1000
+		sendTo(t.Context(), start(t, &provider{answer: answer}))
+		if spent := b.left < 1000; spent != (name == "500" || name == "sent") {
+			t.Errorf("%s: %d parts are left", name, b.left)
+		}
+	}
+	b.left = 1000
+	sendTo(t.Context(), "http://127.0.0.1:1/")
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	sendTo(ended, start(t, new(provider)))
+	if b.left != 1000 {
+		t.Errorf("of messages that were not handed over %d parts are left", b.left)
+	}
+	sendTo(t.Context(), start(t, &provider{answer: func(w http.ResponseWriter, _ *http.Request) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.day, b.left = b.day.AddDate(0, 0, 1), 1000 // it is midnight
+		w.WriteHeader(401)
+	}}))
+	if b.left != 1000 {
+		t.Errorf("the next day has %d parts", b.left)
+	}
+}
+
+// A message that does not fit keeps back none that does, and a budget that is used up is
+// not asked for each of them.
+func TestABudgetThatIsUsedUp(t *testing.T) {
+	now := time.Date(2026, 11, 26, 23, 59, 0, 0, time.UTC)
+	messages := sendertest.Messages(delivery.SMS, 5)
+	for i := range messages {
+		messages[i].Content = &delivery.Content{Text: "10 minutes"}
+	}
+	messages[0].Content = &delivery.Content{Text: strings.Repeat("x", 600)} // four parts
+	b := &budget{left: 3}
+	g := &sms.Guard{Sender: newSender(t, sms.Config{URL: start(t, new(provider))}), Budget: b, Now: func() time.Time { return now }}
+	var delivered []bool
+	for _, r := range g.Send(t.Context(), messages) {
+		delivered = append(delivered, r.Status == delivery.Delivered)
+	}
+	if !slices.Equal(delivered, []bool{false, true, true, true, false}) {
+		t.Errorf("delivered: %v", delivered)
+	}
+	asked := b.asked
+	for range 10 {
+		g.Send(t.Context(), messages)
+	}
+	if b.asked != asked {
+		t.Errorf("asked %d times in the same second", b.asked-asked)
+	}
+	b.left = 100
+	now = now.Add(5 * time.Second)
+	if r := g.Send(t.Context(), messages)[0]; r.Status != delivery.Delivered {
+		t.Errorf("after five seconds: got %+v", r)
+	}
+	b.left = 0
+	now = now.Add(53 * time.Second)
+	g.Send(t.Context(), messages)
+	b.left = 100
+	now = now.Add(3 * time.Second) // the next day
+	if r := g.Send(t.Context(), messages)[0]; r.Status != delivery.Delivered {
+		t.Errorf("on the next day: got %+v", r)
 	}
 }

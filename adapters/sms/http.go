@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -43,7 +44,7 @@ func Call(client *http.Client, r *http.Request) (a Answer, failed *delivery.Resu
 	r.Header.Set("User-Agent", "Dropbell")
 	response, err := client.Do(r)
 	if err != nil {
-		return a, &delivery.Result{Detail: delivery.CauseOf(err)}
+		return a, new(noAnswer(err))
 	}
 	defer func() { _ = response.Body.Close() }()
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
@@ -54,6 +55,13 @@ func Call(client *http.Client, r *http.Request) (a Answer, failed *delivery.Resu
 		return a, &delivery.Result{Detail: fmt.Sprintf("the provider's answer is larger than %d KiB", maxAnswer>>10)}
 	}
 	return Answer{response.StatusCode, response.Header.Get("Retry-After"), body}, nil
+}
+
+// noAnswer is the result of a call that failed. A provider to which there is no
+// connection has taken nothing.
+func noAnswer(err error) delivery.Result {
+	failed, ok := errors.AsType[*net.OpError](err)
+	return delivery.Result{Unsent: ok && failed.Op == "dial", Detail: delivery.CauseOf(err)}
 }
 
 // Endpoint returns the address of an interface, given by an operator or else the

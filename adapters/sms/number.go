@@ -2,6 +2,7 @@ package sms
 
 import (
 	"errors"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -31,6 +32,24 @@ func parse(phone string) (*phonenumbers.PhoneNumber, error) {
 		return nil, errors.New("not a phone number")
 	}
 	return parsed, nil
+}
+
+// Forms returns the ways to write a number in E.164 of which [Number] makes this one:
+// itself, and with the prefix of calls inside its country after the country's code, as
+// in +4407911123456.
+func Forms(number string) []string {
+	forms := []string{number}
+	parsed, err := parse(number)
+	if err != nil {
+		return forms
+	}
+	country := int(parsed.GetCountryCode())
+	prefix := phonenumbers.GetNddPrefixForRegion(phonenumbers.GetRegionCodeForCountryCode(country), true)
+	other := "+" + strconv.Itoa(country) + prefix + phonenumbers.GetNationalSignificantNumber(parsed)
+	if same, err := Number(other); err == nil && same == number && other != number {
+		forms = append(forms, other)
+	}
+	return forms
 }
 
 // CountryOf returns the ISO 3166 code of a number in E.164, such as CN; empty for a

@@ -83,7 +83,7 @@ func (s *Sender) Close() error {
 func (s *Sender) Send(ctx context.Context, messages []delivery.Message) []delivery.Result {
 	results := make([]delivery.Result, len(messages))
 	if err := ctx.Err(); err != nil {
-		return delivery.Repeat(delivery.Result{Detail: delivery.CauseOf(err)}, len(messages))
+		return delivery.Repeat(delivery.Result{Unsent: true, Detail: delivery.CauseOf(err)}, len(messages))
 	}
 	sendable := make([]int, 0, len(messages))
 	texts := make([]text, 0, len(messages))
@@ -118,7 +118,7 @@ func (s *Sender) post(ctx context.Context, texts []text) []delivery.Result {
 	all := func(r delivery.Result) []delivery.Result { return delivery.Repeat(r, len(texts)) }
 	resp, err := s.call(ctx, texts)
 	if err != nil {
-		return all(delivery.Result{Detail: delivery.CauseOf(err)})
+		return all(noAnswer(err))
 	}
 	defer func() { _ = resp.Body.Close() }()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))

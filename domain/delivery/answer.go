@@ -94,7 +94,7 @@ func RetryAfter(header string, now time.Time) time.Duration {
 // they say nothing about the recipient and must not end a delivery. Statuses
 // that indicate a wrong call (400, 413, 422) are Permanent and [Result.Whole].
 func HTTPResult(status int, retryAfter string, now time.Time) Result {
-	result := Result{Status: Transient, Detail: "the provider answered HTTP " + strconv.Itoa(status)}
+	result := Result{Status: Transient, Unsent: status >= 300 && status < 500, Detail: "the provider answered HTTP " + strconv.Itoa(status)}
 	switch {
 	case status >= 200 && status < 300:
 		return Result{Status: Delivered}

@@ -71,6 +71,9 @@ func TestHTTPResult(t *testing.T) {
 		if whole := status == 400 || status == 413 || status == 422; got.Whole != whole || got.Provider != (status == 410) {
 			t.Errorf("%d: got %+v", status, got)
 		}
+		if got.Unsent != (status >= 300 && status < 500) {
+			t.Errorf("%d: certainly not sent is %v", status, got.Unsent)
+		}
 		if got.Status != wanted || got.After != 0 || (got.Detail == "") != (wanted == delivery.Delivered) {
 			t.Errorf("%d: got %+v, want status %d", status, got, wanted)
 		}

@@ -163,7 +163,7 @@ func (r *run) giveBack(c *calls) {
 // as a whole. It returns false if the run is stopped or postponed meanwhile.
 func (r *run) hand(ctx context.Context, c *calls, chunk chunkResult) bool {
 	chunk.results = r.call(ctx, chunk.messages)
-	if len(chunk.messages) > 1 && refusedWhole(chunk.results) {
+	if refusedWhole(chunk.results) > 1 {
 		return r.isolate(ctx, c, chunk)
 	}
 	r.report(ctx, chunk.results)

@@ -2,6 +2,7 @@ package delivery
 
 import (
 	"context"
+	"slices"
 	"sync"
 )
 
@@ -9,14 +10,33 @@ import (
 // and not single messages, to be suspected.
 const suspicious = 8
 
-// refusedWhole reports whether the call was refused as a whole.
-func refusedWhole(results []Result) bool {
+// refusedWhole returns how many messages were refused because their call was, as a
+// whole; 0 if the provider took any message of the call. The sender may have refused
+// others each for itself, without handing them over.
+func refusedWhole(results []Result) (n int) {
 	for _, r := range results {
-		if r.Status != Permanent || !r.Whole {
-			return false
+		if r.Status != Permanent {
+			return 0
+		}
+		if r.Whole {
+			n++
 		}
 	}
-	return len(results) > 0
+	return n
+}
+
+// divide takes those messages out of a refused chunk that were refused each for itself.
+func (c *chunkResult) divide() (own chunkResult) {
+	var all chunkResult
+	for n, r := range c.results {
+		to := &own
+		if r.Whole {
+			to = &all
+		}
+		to.messages, to.results = append(to.messages, c.messages[n]), append(to.results, r)
+	}
+	c.messages, c.results = all.messages, all.results
+	return own
 }
 
 // An isolation looks for the messages because of which a call was refused as a
@@ -48,8 +68,12 @@ type refused struct {
 // postponed meanwhile; the next run sends to those who have no result by then.
 func (r *run) isolate(ctx context.Context, c *calls, chunk chunkResult) bool {
 	i := &isolation{run: r, calls: c, rest: chunk, turn: true}
+	own := chunk.divide()
 	i.rest.messages, i.rest.results = nil, nil
 	i.unjudged(ctx)
+	if len(own.messages) > 0 && !i.settle(ctx, own.messages, own.results) {
+		return false
+	}
 	parts, ok := i.halve(ctx, chunk.messages)
 	if ok && len(parts) == 2 && len(chunk.messages) >= suspicious {
 		parts, ok = i.probe(ctx, parts)
@@ -132,9 +156,9 @@ func (i *isolation) try(ctx context.Context, part []Message) (refusal *Result, o
 		return nil, false
 	}
 	results := i.call(ctx, part)
-	if refusedWhole(results) {
+	if refusedWhole(results) > 0 {
 		i.unjudged(ctx)
-		return &results[0], true
+		return &results[slices.IndexFunc(results, func(r Result) bool { return r.Whole })], true
 	}
 	i.report(ctx, results)
 	return nil, i.settle(ctx, part, results)

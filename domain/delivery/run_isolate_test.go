@@ -19,6 +19,7 @@ import (
 type fakeProvider struct {
 	chunk  int
 	bad    map[user.ID]bool // nil = all users
+	own    map[user.ID]bool // refused each for itself, by a guard before the call
 	panics bool
 
 	mu    sync.Mutex
@@ -36,18 +37,34 @@ func (w *fakeProvider) Send(_ context.Context, ms []Message) []Result {
 	defer w.mu.Unlock()
 	w.calls++
 	for _, m := range ms {
+		if w.own[m.To.ID] {
+			continue
+		}
 		if w.bad != nil && !w.bad[m.To.ID] {
 			continue
 		}
 		if w.panics {
 			panic("no idea what to do with " + m.To.Phone)
 		}
-		return Repeat(Result{Status: Permanent, Detail: "the provider answered HTTP 400", Whole: true}, len(ms))
+		return w.guarded(ms, Result{Status: Permanent, Detail: "the provider answered HTTP 400", Whole: true})
 	}
 	for _, m := range ms {
-		w.got[m.To.ID]++
+		if !w.own[m.To.ID] {
+			w.got[m.To.ID]++
+		}
 	}
-	return Repeat(Result{Status: Delivered}, len(ms))
+	return w.guarded(ms, Result{Status: Delivered})
+}
+
+// guarded is an answer to those messages that a guard lets through.
+func (w *fakeProvider) guarded(ms []Message, answer Result) []Result {
+	results := Repeat(answer, len(ms))
+	for n, m := range ms {
+		if w.own[m.To.ID] {
+			results[n] = Result{Status: Permanent, Reason: ReasonCountry}
+		}
+	}
+	return results
 }
 
 func newFakeProvider(chunk int, bad ...user.ID) *fakeProvider {
@@ -90,6 +107,35 @@ func TestOneMessageThatIsRefusedDoesNotKillItsCall(t *testing.T) {
 			if r.gate.asked != w.calls || len(r.gate.bad) != 0 {
 				t.Errorf("%d calls, %d admitted; failures of the provider: %v", w.calls, r.gate.asked, r.gate.bad)
 			}
+		})
+	}
+}
+
+// TestMessagesRefusedForThemselves in a call that is refused as a whole neither kill
+// the others of it, nor stand for the provider's answer.
+func TestMessagesRefusedForThemselves(t *testing.T) {
+	for _, own := range []map[user.ID]bool{{1: true}, {49: true, 50: true, 100: true}} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newFakeProvider(100, 51)
+			w.own = own
+			r := buys(t, 100, w)
+			r.must()
+			r.want(map[Outcome]int{Sent: 99 - len(own), Dead: 1 + len(own)})
+			r.once()
+			if e := r.depot.exceptions[51]; e.Reason != ReasonRefused || w.calls > 1+2*7 {
+				t.Errorf("%+v after %d calls", e, w.calls)
+			}
+			for id := range own {
+				if e := r.depot.exceptions[id]; e.Reason != ReasonCountry {
+					t.Errorf("%+v", e)
+				}
+			}
+
+			w = newFakeProvider(100) // that refuses everything
+			w.own = own
+			r = buys(t, 100, w)
+			r.must()
+			r.want(map[Outcome]int{Failed: 100 - len(own), Dead: len(own)})
 		})
 	}
 }

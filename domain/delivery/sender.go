@@ -48,6 +48,10 @@ type Result struct {
 	// Skip says of a Permanent answer that the message is skipped for the Reason:
 	// it was not handed over, and there is nothing to replay.
 	Skip bool
+	// Unsent says that the provider has certainly not taken the message: it was not
+	// reached, or answered with an error of its own rules. Without it an answer other
+	// than Delivered may be about a message that was taken.
+	Unsent bool
 	// Crash is the panic that stands behind a Permanent answer; nil = none.
 	Crash *Crash
 }

@@ -41,15 +41,18 @@ func WordOf(text string) Word {
 
 // Words carries words out.
 type Words interface {
-	// CarryOut changes the opt-outs of SMS of every user with the sender's number in
-	// one transaction, durably. Stop opts out; Start takes back what Stop did, unless
+	// CarryOut changes the opt-outs of SMS of every user with one of the numbers, which
+	// are forms of the sender's, in one transaction, durably. Stop opts out; Start takes back what Stop did, unless
 	// the user's opt-out was changed in another way since. A message that is carried out again changes nothing.
-	CarryOut(ctx context.Context, word Word, r Reply) error
+	CarryOut(ctx context.Context, word Word, r Reply, numbers []string) error
 }
 
 // A Replier carries out what people answered to text messages.
 type Replier struct {
 	Words Words
+	// Forms returns the forms of a number in E.164, itself among them, under which
+	// messages are sent to it; nil = itself alone.
+	Forms func(number string) []string
 }
 
 // Replies carries out every reply that is a word, in order. There are no answers:
@@ -57,7 +60,11 @@ type Replier struct {
 func (r Replier) Replies(ctx context.Context, replies []Reply) (answers []string, err error) {
 	for _, reply := range replies {
 		if word := WordOf(reply.Text); word != "" {
-			if err := r.Words.CarryOut(ctx, word, reply); err != nil {
+			numbers := []string{reply.From}
+			if r.Forms != nil {
+				numbers = r.Forms(reply.From)
+			}
+			if err := r.Words.CarryOut(ctx, word, reply, numbers); err != nil {
 				return nil, err
 			}
 		}

@@ -27,7 +27,7 @@ type carried struct {
 	err   error
 }
 
-func (c *carried) CarryOut(_ context.Context, word feedback.Word, _ feedback.Reply) error {
+func (c *carried) CarryOut(_ context.Context, word feedback.Word, _ feedback.Reply, _ []string) error {
 	c.words = append(c.words, word)
 	return c.err
 }

@@ -18,6 +18,7 @@ type answer struct {
 	status     int
 	body       string
 	retryAfter string
+	breaks     bool // in the middle of the body
 }
 
 // server answers in turn and keeps what it was asked.
@@ -44,6 +45,9 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if a.retryAfter != "" {
 		w.Header().Set("Retry-After", a.retryAfter)
 	}
+	if a.breaks {
+		w.Header().Set("Content-Length", fmt.Sprint(len(a.body)+1))
+	}
 	w.WriteHeader(a.status)
 	_, _ = io.WriteString(w, a.body)
 }
@@ -68,8 +72,8 @@ func client(t *testing.T, answers []answer, options ...Option) (*Client, *server
 
 // TestRetries: a request is sent again with its key and body until it is answered.
 func TestRetries(t *testing.T) {
-	c, s := client(t, []answer{{}, {409, `{"code":"idempotency_in_progress"}`, "1"}, {429, `{"code":"rate_limited"}`, "2"},
-		{503, `{"code":"overloaded"}`, ""}, {201, `{"claim_id":"5","coupon_id":"17","state":"issued"}`, ""}})
+	c, s := client(t, []answer{{}, {status: 409, body: `{"code":"idempotency_in_progress"}`, retryAfter: "1"}, {status: 429, body: `{"code":"rate_limited"}`, retryAfter: "2"},
+		{status: 503, body: `{"code":"overloaded"}`}, {status: 201, body: `{"claim_id":"5","coupon_id":"17","state":"issued"}`}})
 	got, err := c.ClaimWithResponse(t.Context(), nil, api.ClaimWish{TemplateId: "1"})
 	if err != nil || got.JSON201 == nil || *got.JSON201.CouponId != "17" {
 		t.Fatalf("%+v %v", got, err)
@@ -87,6 +91,26 @@ func TestRetries(t *testing.T) {
 	}
 }
 
+// TestBrokenAnswer: a connection that breaks in the middle of an answer is like one
+// that breaks before.
+func TestBrokenAnswer(t *testing.T) {
+	body := `{"claim_id":"5","coupon_id":"17","state":"issued"}`
+	c, s := client(t, []answer{{status: 201, body: body, breaks: true}, {status: 201, body: body}})
+	got, err := c.ClaimWithResponse(t.Context(), nil, api.ClaimWish{TemplateId: "1"})
+	if err != nil || *got.JSON201.CouponId != "17" || len(s.keys) != 2 || s.keys[0] != s.keys[1] {
+		t.Errorf("%+v %v, keys %q", got, err, s.keys)
+	}
+}
+
+// TestBackoff doubles up to its bound, however often a request is sent.
+func TestBackoff(t *testing.T) {
+	for try := 1; try <= 100; try++ {
+		if d := backoff(try); d < firstPause/2 || d > longestPause || try > 6 && d < longestPause/2 {
+			t.Errorf("%d: %v", try, d)
+		}
+	}
+}
+
 // TestRetriesEnd: refusals are returned at once; retries end by number, by a longer
 // pause than allowed, by the caller's deadline, and where a change may have happened.
 func TestRetriesEnd(t *testing.T) {
@@ -98,13 +122,13 @@ func TestRetriesEnd(t *testing.T) {
 		code     string
 		requests int
 	}{
-		"refused":      {answers: []answer{{409, `{"code":"sold_out","status":409}`, ""}}, code: "sold_out", requests: 1},
-		"internal":     {answers: []answer{{500, `{"code":"internal"}`, ""}}, code: "internal", requests: 1},
-		"number":       {answers: []answer{{503, `{"code":"overloaded"}`, ""}, {503, `{"code":"overloaded"}`, ""}}, options: []Option{WithTries(2)}, code: "overloaded", requests: 2},
-		"longer pause": {answers: []answer{{429, `{"code":"rate_limited"}`, "3600"}}, code: "rate_limited", requests: 1},
-		"deadline":     {answers: []answer{{429, `{"code":"rate_limited"}`, "20"}}, deadline: 15 * time.Second, code: "rate_limited", requests: 1},
+		"refused":      {answers: []answer{{status: 409, body: `{"code":"sold_out","status":409}`}}, code: "sold_out", requests: 1},
+		"internal":     {answers: []answer{{status: 500, body: `{"code":"internal"}`}}, code: "internal", requests: 1},
+		"number":       {answers: []answer{{status: 503, body: `{"code":"overloaded"}`}, {status: 503, body: `{"code":"overloaded"}`}}, options: []Option{WithTries(2)}, code: "overloaded", requests: 2},
+		"longer pause": {answers: []answer{{status: 429, body: `{"code":"rate_limited"}`, retryAfter: "3600"}}, code: "rate_limited", requests: 1},
+		"deadline":     {answers: []answer{{status: 429, body: `{"code":"rate_limited"}`, retryAfter: "20"}}, deadline: 15 * time.Second, code: "rate_limited", requests: 1},
 		"patch":        {answers: []answer{{}}, patch: true, requests: 1},
-		"no problem":   {answers: []answer{{404, `<html>`, ""}}, requests: 1},
+		"no problem":   {answers: []answer{{status: 404, body: `<html>`}}, requests: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			client, s := client(t, c.answers, c.options...)

@@ -1,11 +1,13 @@
 package dropbell
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
 	"io"
 	mathrand "math/rand/v2"
+	"mime"
 	"net/http"
 	"strconv"
 	"time"
@@ -74,12 +76,26 @@ func (t *transport) once(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	t.clock.observe(sent, time.Now(), answer.Header)
-	if answer.StatusCode/100 == 2 {
-		return answer, nil
+	if answer.StatusCode/100 == 2 && !isJSON(answer.Header) {
+		return answer, nil // such as a stream
 	}
 	defer answer.Body.Close()
+	if answer.StatusCode/100 == 2 {
+		// It is read here, so that an answer that breaks off is asked for again.
+		body, err := io.ReadAll(answer.Body)
+		if err != nil {
+			return nil, err
+		}
+		answer.Body = io.NopCloser(bytes.NewReader(body))
+		return answer, nil
+	}
 	body, _ := io.ReadAll(io.LimitReader(answer.Body, 1<<20)) // what is missing is no JSON
 	return nil, problemOf(answer, body)
+}
+
+func isJSON(h http.Header) bool {
+	kind, _, _ := mime.ParseMediaType(h.Get("Content-Type"))
+	return kind == "application/json"
 }
 
 // retryable reports whether r may be sent again after err, and the pause that the
@@ -105,7 +121,7 @@ func repeatable(r *http.Request) bool { return r.Method != http.MethodPatch }
 
 // backoff returns a random pause that doubles with each try.
 func backoff(try int) time.Duration {
-	most := min(firstPause<<(try-1), longestPause)
+	most := min(firstPause<<min(try-1, 6), longestPause) // longestPause from the seventh on
 	return most/2 + mathrand.N(most/2)
 }
 

@@ -62,7 +62,7 @@ export class Dropbell {
     this.tries = tries;
     this.longestWait = longestWait;
     this.timeout = timeout;
-    this.send = send;
+    this.send = (url, init) => send(url, init); // the browser's refuses to be a method of another object
     this.pause = pause;
     this.clock = new Clock();
   }

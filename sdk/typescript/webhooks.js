@@ -21,7 +21,7 @@ export function verify(secrets, headers, body, now = Date.now()) {
     const key = Buffer.from(secret.replace(/^whsec_/, ""), "base64");
     if (key.length === 0) throw new TypeError("a secret is whsec_ followed by base64");
     const want = createHmac("sha256", key).update(`${id}.${stamp}.`).update(body).digest();
-    if (given.some((g) => g.length === want.length && timingSafeEqual(g, want))) return { ...JSON.parse(String(body)), id };
+    if (given.some((g) => g.length === want.length && timingSafeEqual(g, want))) return { ...JSON.parse(typeof body === "string" ? body : new TextDecoder().decode(body)), id };
   }
   throw new SignatureError();
 }

@@ -225,3 +225,18 @@ func TestCallsAtATimeAreBounded(t *testing.T) {
 		t.Errorf("the first: %d", status)
 	}
 }
+
+// A call whose time is over before it was stored is answered, so that no provider takes it
+// for stored.
+func TestACallThatEndsIsRefused(t *testing.T) {
+	h := callbacks.New(callbacks.Deps{Sources: []callbacks.Source{byBody}, Reports: &fakeTaker{err: context.Canceled}, Now: time.Now, Log: slog.New(slog.DiscardHandler)})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, body := range []string{"x", "forged"} {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequestWithContext(ctx, "POST", "/one", strings.NewReader(body)))
+		if w.Code != 503 || w.Header().Get("Retry-After") == "" {
+			t.Errorf("%s: %d %s", body, w.Code, w.Body)
+		}
+	}
+}

@@ -5,10 +5,14 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"dropbell/adapters/localstack"
 )
 
 // TestScript: pages of every origin get the script, packed if they can unpack it, keep
@@ -85,5 +89,14 @@ func TestBothLanguages(t *testing.T) {
 		if got, ok := chinese[name]; !ok || got != values {
 			t.Errorf("%s: values %q in English, %q in Chinese (there: %v)", name, values, got, ok)
 		}
+	}
+}
+
+// TestBehaviour runs the script in Node.js against answers and a clock of its own.
+func TestBehaviour(t *testing.T) {
+	t.Parallel()
+	localstack.NPMPackages(t, filepath.Join("..", "..", "sdk", "typescript")) // skips where there is no Node.js
+	if said, err := exec.CommandContext(t.Context(), "node", "--test", filepath.Join("testdata", "v1.test.mjs")).CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, said)
 	}
 }

@@ -5,7 +5,7 @@
 const texts = {
   en: {
     loading: "Loading …", opensIn: "Opens in", opensAt: "Opens {at}", open: "Open now", sold_out: "Sold out", paused: "Paused for a moment",
-    closed: "This has ended", cancelled: "This was cancelled", days: "{n} d", left: "{n} to go",
+    closed: "This has ended", cancelled: "This was cancelled", days: "{n} d",
     hour: "less than an hour", minutes: "less than ten minutes", minute: "less than a minute", seconds: "ten seconds",
     remind: "Remind me {n} minutes before", reminded: "You will be reminded {n} minutes before", stop: "Press again to cancel the reminder.",
     sent: "You were reminded", late: "Too late for this reminder", noReminder: "No reminder here",
@@ -16,14 +16,14 @@ const texts = {
     inbox: "Messages", none: "No messages yet.", unread: "{n} unread", read: "Mark all as read", older: "Older messages", fresh: "New message: {text}", go: "Go to the offer",
   },
   zh: {
-    loading: "加载中…", opensIn: "距开抢", opensAt: "{at} 开抢", open: "正在开抢", sold_out: "已抢光", paused: "暂停片刻",
-    closed: "活动已结束", cancelled: "活动已取消", days: "{n} 天", left: "还有 {n}",
+    loading: "加载中…", opensIn: "距开抢还有", opensAt: "{at} 开抢", open: "正在开抢", sold_out: "已抢光", paused: "活动暂停中",
+    closed: "活动已结束", cancelled: "活动已取消", days: "{n} 天",
     hour: "不到一小时", minutes: "不到十分钟", minute: "不到一分钟", seconds: "十秒",
-    remind: "提前 {n} 分钟提醒我", reminded: "将提前 {n} 分钟提醒您", stop: "再按一次取消提醒。",
-    sent: "已提醒您", late: "已来不及提醒", noReminder: "此处无法提醒",
-    claim: "领取优惠券", arm: "开抢时自动领取", armed: "开抢时将为您排队", disarm: "如改变主意，请再按一次。",
-    claiming: "正在领取…", waiting: "尚无答复，正在重试…", owned: "优惠券已到手", used: "优惠券已使用",
-    locked: "优惠券已用于您的订单", expired: "优惠券已过期", refused: "暂时无法办理。",
+    remind: "提前 {n} 分钟提醒我", reminded: "将提前 {n} 分钟提醒您", stop: "再次点击可取消提醒。",
+    sent: "已提醒您", late: "已来不及提醒", noReminder: "暂不支持此提醒",
+    claim: "领取优惠券", arm: "开抢时自动领取", armed: "开抢后将自动为您领取", disarm: "再次点击可取消。",
+    claiming: "正在领取…", waiting: "暂未收到结果，正在重试…", owned: "优惠券已到手", used: "优惠券已使用",
+    locked: "优惠券已锁定在您的订单中", expired: "优惠券已过期", refused: "暂时无法领取，请稍后再试。",
     limit_reached: "您已领过", signIn: "请先登录", failed: "操作未成功，请重试。",
     inbox: "消息", none: "暂无消息。", unread: "{n} 条未读", read: "全部标为已读", older: "更早的消息", fresh: "新消息：{text}", go: "查看优惠",
   },
@@ -41,13 +41,29 @@ let settings = {};
 /** Sets what elements have no attribute for: server, and token, a function that returns a token of the user, or null without a user. */
 export function configure(more) {
   settings = { ...settings, ...more };
+  for (const known of clients.values()) for (const client of known.values()) client.ended = true;
   clients.clear();
   for (const element of connected) element.restart();
 }
 
+/** Reads everything anew: to be called after the user has signed in or out without a reload. */
+export function refresh() { configure(); }
+
 class Refusal extends Error {
   constructor(status, code, after) { super(code); this.status = status; this.code = code; this.after = after; }
 }
+
+// limited returns a signal that aborts when the other one does, or ms after the last touch.
+function limited(ms, other) {
+  const own = new AbortController(), stop = () => own.abort();
+  let timer;
+  const touch = () => { clearTimeout(timer); timer = setTimeout(stop, ms); };
+  touch();
+  if (other?.aborted) stop();
+  other?.addEventListener("abort", stop, { signal: own.signal });
+  return { signal: own.signal, touch };
+}
+const answerWithin = 15_000, silence = 50_000; // ms; a stream is written to every 20 s
 
 // Client calls one server for one user.
 class Client {
@@ -65,8 +81,10 @@ class Client {
     this.low = low; this.high = high;
   }
 
-  // token returns the user's token; null = no user is signed in.
-  token(fresh) {
+  // token returns the user's token; null = no user is signed in. After refresh the next
+  // token may be another user's, for whom this client's requests are not.
+  async token(fresh) {
+    if (fresh && this.ended) return null;
     if (fresh || !this.known) {
       const known = this.known = (async () => (await this.source()) || null)();
       const forget = (token) => { if (!token && this.known === known) this.known = undefined; };
@@ -81,7 +99,7 @@ class Client {
   }
 
   // once sends a request one time and returns the answer of 2xx.
-  async once(method, path, { body, key, open, headers = {}, signal } = {}) {
+  async once(method, path, { body, key, open, headers = {}, signal = limited(answerWithin).signal } = {}) {
     for (const fresh of [false, true]) {
       const all = { ...headers };
       const token = open ? null : await this.token(fresh);
@@ -103,7 +121,8 @@ class Client {
   async call(method, path, options = {}) {
     for (let attempt = 0; ; attempt++) {
       try {
-        const answer = await this.once(method, path, options);
+        const { signal } = limited(answerWithin, options.signal);
+        const answer = await this.once(method, path, { ...options, signal });
         return answer.status === 204 ? undefined : await answer.json();
       } catch (error) {
         if (!passing(error) || attempt >= 4 || options.signal?.aborted) throw error;
@@ -130,8 +149,9 @@ class Drop {
   template; // undefined = not known yet
   reservation; // null = none
   coupons; // of this drop; undefined = not known yet
-  claim = ""; // "", claiming, waiting, or the code of a refusal
+  claim = ""; // "", claiming, waiting, failed (the outcome is not known), or the code of a refusal
   armed = false;
+  failures = 0; // in a row
   elements = new Set();
 
   constructor(client, id) {
@@ -172,32 +192,40 @@ class Drop {
     return state;
   }
 
+  // unread reports whether reading the user's part has failed.
+  unread() { return !this.signedOut && (this.wants("reservation") && this.reservation === undefined || this.wants("coupons") && this.coupons === undefined); }
+
+  wants(part) { return [...this.elements].some((e) => e.constructor.needs === part); }
+
   // refresh reads the drop, and with user what is the user's, and plans the next time,
   // apart from that of other pages.
   async refresh(user) {
     clearTimeout(this.polling);
-    const wants = (part) => [...this.elements].some((e) => e.constructor.needs === part);
     const tasks = [this.client.call("GET", `/templates/${this.id}`, { open: true }).then((t) => {
       this.template = t;
       // Coupons came back to the stock; what was read may be older than the refusal.
       if (this.claim === "sold_out" && t.state === "open" && t.stock_left > 0 && Date.now() - this.decided > 5000) this.claim = "";
     }, (e) => { this.missing = e.code === "template_not_found"; })];
     const due = this.reservation?.reminders.some((r) => coming.includes(r.state) && Date.parse(r.due_at) <= this.client.now());
-    if ((user || due) && wants("reservation")) tasks.push(this.readReservation());
-    if (user && wants("coupons")) tasks.push(this.readCoupons().then(() => this.resume()));
+    if ((user || due) && this.wants("reservation")) tasks.push(this.readReservation());
+    if (user && this.wants("coupons")) tasks.push(this.readCoupons().then(() => this.resume()));
     await Promise.allSettled(tasks);
     this.changed();
     if (this.elements.size === 0) return;
-    this.polling = setTimeout(() => (document.hidden ? 0 : this.refresh(this.template === undefined)), this.pollIn());
+    this.failures = !this.template || this.unread() ? this.failures + 1 : 0;
+    clearTimeout(this.polling); // another reading may have ended meanwhile
+    this.polling = setTimeout(() => (document.hidden ? 0 : this.refresh(this.failures > 0)), this.pollIn());
   }
 
   // pollIn returns after how many ms the drop is read again. Right before the opening it
-  // is not, so that the pages of all users do not ask in that minute.
+  // is not, so that the pages of all users ask neither in that minute nor at once after it.
   pollIn() {
-    if (!this.template) return some(15_000);
+    if (this.failures) return some(Math.min(15_000 * 2 ** (this.failures - 1), 480_000));
     const left = this.left(), state = this.state();
-    if (state === "scheduled" && left <= 60_000) return left + 1000 + some(10_000);
-    if (state === "scheduled") return some(Math.min(Math.max(left / 4, 60_000), 480_000));
+    if (state === "scheduled") {
+      const next = some(Math.min(Math.max(left / 4, 60_000), 480_000));
+      return left - next > 60_000 ? next : left + 1000 + 30_000 * Math.random();
+    }
     return some(state === "open" && !this.coupons?.length ? 30_000 : state === "open" || state === "sold_out" || state === "paused" ? 120_000 : 480_000);
   }
 
@@ -208,7 +236,8 @@ class Drop {
     }
   }
 
-  async readCoupons() {
+  // readCoupons reads the user's coupons; with anew those of before count no longer.
+  async readCoupons(anew) {
     try {
       let before = "", found = [];
       do {
@@ -220,7 +249,7 @@ class Drop {
       this.signedOut = false;
     } catch (e) {
       if (e.code === "unauthenticated") this.signedOut = true;
-      else this.coupons ??= []; // the claim itself will say it
+      else if (anew) this.coupons = undefined;
     }
   }
 
@@ -266,11 +295,11 @@ class Drop {
     const key = stored.get() ?? crypto.randomUUID();
     stored.set(key);
     await sleep(jitter);
-    let outcome;
+    let outcome, coupon_id, unknown = false;
     for (let attempt = 0; outcome === undefined; attempt++) {
       try {
         const answer = await (await this.client.once("POST", "/claims", { body: { template_id: this.id }, key })).json();
-        if (answer.state === "issued") outcome = "";
+        if (answer.state === "issued") [outcome, coupon_id] = ["", answer.coupon_id];
         else if (answer.state === "failed") outcome = answer.reason || "refused";
         else await sleep(some(1000));
       } catch (e) {
@@ -282,21 +311,27 @@ class Drop {
         else if (passing(e)) {
           if (attempt > 1) { this.claim = "waiting"; this.changed(); }
           await sleep(pause(e, attempt));
-        } else outcome = e.code || "refused";
+        } else {
+          outcome = e.code || "refused";
+          unknown = e.status === 401 || e.status >= 500; // an attempt before may have got a coupon
+        }
       }
     }
-    stored.set(null);
-    this.claim = outcome === "not_started" ? "" : outcome; // it was moved
+    if (!unknown) stored.set(null); // else the next claim repeats this one
+    if (outcome === "" || outcome === "limit_reached") await this.readCoupons(true);
+    if (outcome === "unauthenticated") this.signedOut = true;
+    this.claim = ["not_started", "unauthenticated"].includes(outcome) ? "" : unknown ? "failed" : outcome; // a drop that has not started was moved
     this.decided = Date.now();
-    if (outcome === "" || outcome === "limit_reached") await this.readCoupons();
     this.changed();
     for (const e of this.elements) {
-      if (e.constructor.needs === "coupons") e.tell(outcome === "" ? "claimed" : "refused", outcome === "" ? { coupon: this.coupons?.[0] } : { code: outcome });
+      if (e.constructor.needs === "coupons") e.tell(outcome === "" ? "claimed" : "refused", outcome === "" ? { coupon: this.coupons?.[0] ?? { coupon_id } } : { code: outcome });
     }
-    this.refresh();
+    this.refresh(this.unread());
   }
 }
 
+const nobody = () => null;
+// clients are by their source of tokens, then by their server.
 const clients = new Map(), connected = new Set();
 const sheet = new CSSStyleSheet();
 sheet.replaceSync(`
@@ -333,6 +368,11 @@ class Base extends HTMLElement {
   set token(source) { this.#token = source; this.restart(); }
 
   connectedCallback() {
+    if (Object.hasOwn(this, "token")) { // set before the script was there
+      const source = this.token;
+      delete this.token;
+      this.token = source;
+    }
     connected.add(this);
     if (!this.shadowRoot) {
       this.attachShadow({ mode: "open" }).adoptedStyleSheets = [sheet];
@@ -354,10 +394,11 @@ class Base extends HTMLElement {
     this.shadowRoot.firstElementChild.lang = this.locale;
     const server = this.getAttribute("server") ?? settings.server ?? new URL(import.meta.url).origin;
     const address = this.getAttribute("token-url");
-    const source = this.#token ?? (address ? () => fromAddress(address) : settings.token ?? (() => null));
-    const name = address && !this.#token ? server + " " + address : source;
-    if (!clients.has(name)) clients.set(name, new Client(server, source));
-    this.client = clients.get(name);
+    const source = this.#token ?? (address || (settings.token ?? nobody));
+    if (!clients.has(source)) clients.set(source, new Map());
+    const known = clients.get(source);
+    if (!known.has(server)) known.set(server, new Client(server, typeof source === "string" ? () => fromAddress(source) : source));
+    this.client = known.get(server);
     this.begin();
   }
 
@@ -379,7 +420,7 @@ class Base extends HTMLElement {
 
 // fromAddress reads a token from the shop's own server: {"token":"…"}; 401 = no user is signed in.
 async function fromAddress(address) {
-  const answer = await fetch(address, { credentials: "same-origin", cache: "no-store" });
+  const answer = await fetch(address, { credentials: "same-origin", cache: "no-store", signal: limited(answerWithin).signal });
   if (answer.status === 401) return null;
   if (!answer.ok) throw new Error("no token");
   return (await answer.json()).token;
@@ -407,7 +448,10 @@ class Countdown extends Base {
     if (state !== "scheduled") {
       write(this.label, this.t(state));
       write(this.time, "");
-      if (this.was === "scheduled") { write(this.spoken, this.t(state)); this.tell(state); }
+      if (this.was === "scheduled") {
+        write(this.spoken, this.t(state));
+        if (state === "open") this.tell(state);
+      }
       this.was = state;
       return;
     }
@@ -429,13 +473,18 @@ class Pressed extends Base {
     this.button = make("button", "button", { type: "button" });
     this.status = make("p", "status");
     this.status.setAttribute("role", "status");
+    this.spoken = make("span", "", { className: "away" });
+    this.spoken.setAttribute("role", "status");
     this.button.addEventListener("click", () => { if (this.button.getAttribute("aria-disabled") !== "true") this.press(); });
-    box.append(this.button, this.status);
+    box.append(this.button, this.status, this.spoken);
     root.append(box);
   }
 
   // show draws a button that can be pressed if enabled; it keeps the focus if not.
   show(state, text, { enabled = false, pressed, status = "", busy = false } = {}) {
+    // Screen readers do not read what becomes of a button; how a page begins is no news.
+    const before = this.getAttribute("state") ?? "loading";
+    if (before !== state) write(this.spoken, before === "loading" ? "" : text);
     this.setAttribute("state", state);
     write(this.button, text);
     write(this.status, status);
@@ -509,7 +558,7 @@ class Claim extends Pressed {
     if (state !== "open") return this.show(state, this.t(state));
     if (d.claim === "limit_reached") return this.show("owned", this.t("limit_reached"));
     if (d.claim === "sold_out") return this.show("sold_out", this.t("sold_out"));
-    this.show("open", this.t("claim"), { enabled: true, status: d.claim ? this.t("refused") : coupon ? this.t("owned") : "" });
+    this.show("open", this.t("claim"), { enabled: true, status: d.claim ? this.t(d.claim === "failed" ? "failed" : "refused") : coupon ? this.t("owned") : "" });
   }
 
   press() {
@@ -548,11 +597,16 @@ class Inbox extends Base {
     this.items.clear();
     this.loaded = false;
     this.render();
-    this.load();
+    // The inbox is read once the stream has begun, so that nothing falls in between; it does
+    // not wait for a stream that a proxy holds back.
+    this.soon = setTimeout(() => this.load(), 2000);
     this.follow(this.stopping.signal);
   }
 
-  stop() { this.stopping?.abort(); }
+  stop() {
+    clearTimeout(this.soon);
+    this.stopping?.abort();
+  }
 
   async load(before) {
     const { signal } = this.stopping;
@@ -592,15 +646,19 @@ class Inbox extends Base {
   }
 
   // follow receives messages as they are delivered, and after each new connection those
-  // in between.
+  // in between. The server says to each client when to come back: when one of its
+  // processes ends, all of that one's clients come back.
   async follow(signal) {
-    let last = "";
+    let last = "", retry = 0;
     for (let attempt = 0; !signal.aborted; attempt++) {
+      let asked = 0;
+      const limit = limited(silence, signal);
       try {
-        const answer = await this.client.once("GET", "/inbox/stream", { signal, headers: last ? { "Last-Event-ID": last } : {} });
+        const answer = await this.client.once("GET", "/inbox/stream", { signal: limit.signal, headers: last ? { "Last-Event-ID": last } : {} });
         const lines = answer.body.pipeThrough(new TextDecoderStream()).getReader();
         let rest = "";
         for (let part; !(part = await lines.read()).done;) {
+          limit.touch();
           rest += part.value;
           for (let end; (end = rest.indexOf("\n\n")) >= 0; rest = rest.slice(end + 2)) {
             const event = {};
@@ -609,16 +667,25 @@ class Inbox extends Base {
               if (name) event[name] = (event[name] ? event[name] + "\n" : "") + value;
             }
             if (event.id) last = event.id;
+            if (event.retry) retry = Number(event.retry) || 0;
             attempt = 0;
-            if (event.event === "ready") this.load();
+            if (event.event === "ready") this.begun();
             if (event.event === "message") this.arrived(JSON.parse(event.data));
           }
         }
       } catch (e) {
+        if (signal.aborted) return;
+        if (attempt === 0 && !this.loaded) this.begun();
         if (e.code === "unauthenticated") return;
+        asked = e.after ?? 0;
       }
-      await sleep(some(Math.min(1000 * 2 ** attempt, 30_000)));
+      await sleep(Math.max(retry, asked + some(Math.min(1000 * 2 ** attempt, 30_000))));
     }
+  }
+
+  begun() {
+    clearTimeout(this.soon);
+    this.load();
   }
 
   arrived(message) {

@@ -10,6 +10,7 @@ import (
 	"dropbell/adapters/mailfeedback"
 	audiencedb "dropbell/adapters/postgres/audience"
 	deliverydb "dropbell/adapters/postgres/delivery"
+	"dropbell/adapters/sms"
 	"dropbell/app"
 	"dropbell/domain/feedback"
 	"dropbell/web/callbacks"
@@ -28,7 +29,7 @@ func (p *program) mountCallbacks(r chi.Router) error {
 		Help: "Reports in these calls: stored, known before, or ignored because they name no message that is kept."}, []string{"result"})
 	p.Registry.MustRegister(calls, reports)
 	r.Mount(callbacks.Prefix, callbacks.New(callbacks.Deps{Sources: sources, Reports: countedReports{p.feedback, reports}, PublicURL: p.Config.PublicURL,
-		Replies: feedback.Replier{Words: audiencedb.NewUsers(p.DB)},
+		Replies: feedback.Replier{Words: audiencedb.NewUsers(p.DB), Forms: sms.Forms},
 		Budget:  callbacks.NewBudget(p.budgets), Now: app.Clock, Log: p.Log,
 		Answered: func(source, result string) { calls.WithLabelValues(source, result).Inc() }}))
 	return nil

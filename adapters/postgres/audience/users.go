@@ -234,7 +234,20 @@ func upsert(ctx context.Context, tx pgx.Tx, sorted []user.Change) error {
 	if args, err = userArgs(known); err != nil {
 		return err
 	}
-	_, err = tx.Exec(ctx, updateUsers, args)
+	if _, err = tx.Exec(ctx, updateUsers, args); err != nil {
+		return err
+	}
+	return ownOptOuts(ctx, tx, known)
+}
+
+// ownOptOuts makes opt-outs of SMS that changes state decisions of their own, that START
+// does not take back, also where STOP had set them before.
+func ownOptOuts(ctx context.Context, tx pgx.Tx, changes []user.Change) error {
+	stated := slices.DeleteFunc(slices.Clone(changes), func(c user.Change) bool { return c.OptOuts == nil || *c.OptOuts&smsBit == 0 })
+	if len(stated) == 0 {
+		return nil
+	}
+	_, err := tx.Exec(ctx, `delete from sms_stops where user_id = any($1)`, ids(stated))
 	return err
 }
 

@@ -16,22 +16,22 @@ import (
 // smsBit is the channel's bit among opt-outs.
 const smsBit = 1 << delivery.SMS
 
-// stopSQL returns the users with the number $1 whom it opts out. Those who had opted
+// stopSQL returns the users with one of the numbers $1 whom it opts out. Those who had opted
 // out stay as they are.
 const stopSQL = `
 update users u set opt_outs = u.opt_outs | $2::smallint, updated_at = now()
-from (select id from users where phone = $1 order by id for update) mine
+from (select id from users where phone = any($1::text[]) and phone <> '' order by id for update) mine
 where u.id = mine.id and u.opt_outs & $2::smallint = 0 returning u.id`
 
-// startSQL returns the users with the number $1 whom STOP had opted out and whom it
+// startSQL returns the users with one of the numbers $1 whom STOP had opted out and whom it
 // opts in.
 const startSQL = `
 update users u set opt_outs = u.opt_outs & ~$2::smallint, updated_at = now()
-from (select u.id from users u join sms_stops s on s.user_id = u.id where u.phone = $1 order by u.id for update of u) mine
+from (select u.id from users u join sms_stops s on s.user_id = u.id where u.phone = any($1::text[]) and u.phone <> '' order by u.id for update of u) mine
 where u.id = mine.id and u.opt_outs & $2::smallint <> 0 returning u.id`
 
 // CarryOut carries out a word in one transaction; see [feedback.Words].
-func (s Users) CarryOut(ctx context.Context, word feedback.Word, r feedback.Reply) error {
+func (s Users) CarryOut(ctx context.Context, word feedback.Word, r feedback.Reply, numbers []string) error {
 	id := sha256.Sum256([]byte(r.ID))
 	return s.Tx(ctx, func(tx pgx.Tx) error {
 		// The row waits for a transaction that carries out the same message.
@@ -43,7 +43,7 @@ func (s Users) CarryOut(ctx context.Context, word feedback.Word, r feedback.Repl
 		if sql == "" {
 			return nil
 		}
-		rows, err := tx.Query(ctx, sql, r.From, int16(smsBit))
+		rows, err := tx.Query(ctx, sql, numbers, int16(smsBit))
 		if err != nil {
 			return err
 		}

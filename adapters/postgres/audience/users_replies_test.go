@@ -11,7 +11,12 @@ import (
 	"dropbell/domain/user"
 )
 
-const stopPhone = "+14155552671"
+// stopTrunk is stopPhone with the prefix of calls inside its country, as some lists
+// have it.
+const (
+	stopPhone = "+14155552671"
+	stopTrunk = "+114155552671"
+)
 
 // A desk answers text messages from the same number, each with a name of its own.
 type desk struct {
@@ -28,7 +33,7 @@ func (d *desk) say(word feedback.Word) {
 
 func (d *desk) repeat(word feedback.Word, n int) {
 	d.t.Helper()
-	if err := d.users.CarryOut(d.t.Context(), word, feedback.Reply{Provider: "twilio", From: stopPhone, ID: "SM" + strconv.Itoa(n)}); err != nil {
+	if err := d.users.CarryOut(d.t.Context(), word, feedback.Reply{Provider: "twilio", From: stopPhone, ID: "SM" + strconv.Itoa(n)}, []string{stopPhone, stopTrunk}); err != nil {
 		d.t.Fatal(err)
 	}
 }
@@ -76,6 +81,31 @@ func TestStopAndStart(t *testing.T) {
 	d.out(true, true, true, false)
 }
 
+// A number that is stored in another form stops as well.
+func TestStopOfAnotherForm(t *testing.T) {
+	w := newFixture(t)
+	d := &desk{t: t, users: audiencedb.NewUsers(w.DB)}
+	w.Upsert(user.Change{ID: 1, Phone: new(stopTrunk), OptOuts: new(uint8(1))}, user.Change{ID: 2, Phone: new(stopPhone), OptOuts: new(uint8(1))},
+		user.Change{ID: 3, OptOuts: new(uint8(1))})
+	d.say(feedback.Stop)
+	d.out(true, true, false)
+	d.say(feedback.Start)
+	d.out(false, false, false)
+}
+
+// An import that states an opt-out which STOP has set already makes it its own.
+func TestAnImportAfterStop(t *testing.T) {
+	w := newFixture(t)
+	d := &desk{t: t, users: audiencedb.NewUsers(w.DB)}
+	for id := range user.ID(3) {
+		w.Upsert(user.Change{ID: id + 1, Phone: new(stopPhone), OptOuts: new(uint8(1))})
+	}
+	d.say(feedback.Stop)
+	w.Upsert(user.Change{ID: 1, OptOuts: new(uint8(5))}, user.Change{ID: 2, Name: new("Ada")})
+	d.say(feedback.Start)
+	d.out(true, false, false)
+}
+
 func TestConcurrentStops(t *testing.T) {
 	w := newFixture(t)
 	d := &desk{t: t, users: audiencedb.NewUsers(w.DB)}
@@ -87,7 +117,7 @@ func TestConcurrentStops(t *testing.T) {
 			if i%4 == 3 {
 				word = feedback.Start
 			}
-			if err := d.users.CarryOut(t.Context(), word, feedback.Reply{Provider: "twilio", From: stopPhone, ID: strconv.Itoa(i / 2)}); err != nil {
+			if err := d.users.CarryOut(t.Context(), word, feedback.Reply{Provider: "twilio", From: stopPhone, ID: strconv.Itoa(i / 2)}, []string{stopPhone}); err != nil {
 				t.Error(err)
 			}
 		})

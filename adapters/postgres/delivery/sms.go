@@ -27,24 +27,23 @@ func NewSMSBudget(db *pg.DB, perDay int) SMSBudget { return SMSBudget{db, int64(
 const takeSQL = `
 insert into sms_spent as s (day, parts) select ` + today + `, @parts::bigint where @parts <= @budget::bigint
 on conflict (day) do update set parts = s.parts + excluded.parts where s.parts + excluded.parts <= @budget
-returning parts`
+returning day`
 
 // Take takes the parts from what is left of the day, all or nothing. That it did not
 // is noted for staff.
-func (b SMSBudget) Take(ctx context.Context, parts int64) (taken bool, err error) {
-	var spent int64
-	err = b.Pool.QueryRow(ctx, takeSQL, pgx.StrictNamedArgs{"parts": parts, "budget": b.perDay}).Scan(&spent)
+func (b SMSBudget) Take(ctx context.Context, parts int64) (day time.Time, taken bool, err error) {
+	err = b.Pool.QueryRow(ctx, takeSQL, pgx.StrictNamedArgs{"parts": parts, "budget": b.perDay}).Scan(&day)
 	if errors.Is(err, pgx.ErrNoRows) {
 		_, err = b.Pool.Exec(ctx, `insert into sms_spent as s (day, parts, refused_at) values (`+today+`, 0, clock_timestamp())
 			on conflict (day) do update set refused_at = clock_timestamp() where s.refused_at is null`)
-		return false, pg.Translate(err)
+		return day, false, pg.Translate(err)
 	}
-	return err == nil, pg.Translate(err)
+	return day, err == nil, pg.Translate(err)
 }
 
-// GiveBack returns parts that were taken and not sent.
-func (b SMSBudget) GiveBack(ctx context.Context, parts int64) error {
-	_, err := b.Pool.Exec(ctx, `update sms_spent set parts = greatest(0, parts - $1) where day = `+today, parts)
+// GiveBack returns parts that were taken from the day and not sent.
+func (b SMSBudget) GiveBack(ctx context.Context, day time.Time, parts int64) error {
+	_, err := b.Pool.Exec(ctx, `update sms_spent set parts = greatest(0, parts - $2) where day = $1::date`, day, parts)
 	return pg.Translate(err)
 }
 

@@ -4,6 +4,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	deliverydb "dropbell/adapters/postgres/delivery"
 	"dropbell/domain/feedback"
@@ -21,7 +22,7 @@ func TestTheBudgetIsShared(t *testing.T) {
 	for range 8 {
 		all.Go(func() {
 			for range 10 {
-				ok, err := b.Take(t.Context(), 2)
+				_, ok, err := b.Take(t.Context(), 2)
 				if err != nil {
 					t.Error(err)
 				}
@@ -36,16 +37,23 @@ func TestTheBudgetIsShared(t *testing.T) {
 	if err != nil || granted.Load() != 100 || s.Parts != 100 || s.RefusedAt == nil {
 		t.Fatalf("%d parts were granted; %+v, %v", granted.Load(), s, err)
 	}
-	w.Must(b.GiveBack(t.Context(), 3))
+	var day time.Time
+	w.Must(w.SQL.QueryRow(t.Context(), `insert into sms_spent (day, parts) select day - 1, 50 from sms_spent returning day`).Scan(&day))
+	w.Must(b.GiveBack(t.Context(), day.AddDate(0, 0, 1), 3))
+	w.Must(b.GiveBack(t.Context(), day, 20)) // of a call that began before midnight
+	var before int
+	if err := w.SQL.QueryRow(t.Context(), `select parts from sms_spent where day = $1`, day).Scan(&before); err != nil || before != 30 {
+		t.Errorf("%d parts are spent on the day before, %v", before, err)
+	}
 	for parts, want := range map[int64]bool{4: false, 200: false} {
-		if ok, err := b.Take(t.Context(), parts); err != nil || ok != want {
+		if _, ok, err := b.Take(t.Context(), parts); err != nil || ok != want {
 			t.Errorf("%d parts of 3 that are left: %v, %v", parts, ok, err)
 		}
 	}
-	if ok, err := b.Take(t.Context(), 3); err != nil || !ok {
+	if at, ok, err := b.Take(t.Context(), 3); err != nil || !ok || !at.Equal(day.AddDate(0, 0, 1)) {
 		t.Errorf("the rest: %v, %v", ok, err)
 	}
-	if ok, err := deliverydb.NewSMSBudget(w.DB, 1).Take(t.Context(), 5); err != nil || ok {
+	if _, ok, err := deliverydb.NewSMSBudget(w.DB, 1).Take(t.Context(), 5); err != nil || ok {
 		t.Errorf("more than the whole budget: %v, %v", ok, err)
 	}
 }

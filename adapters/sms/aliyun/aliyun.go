@@ -117,7 +117,7 @@ func (s *Sender) one(ctx context.Context, m delivery.Message) delivery.Result {
 	}
 	r, err := s.request(ctx, "SendSms", query)
 	if err != nil {
-		return delivery.Result{Detail: "the address of Alibaba Cloud is not usable"}
+		return delivery.Result{Unsent: true, Detail: "the address of Alibaba Cloud is not usable"}
 	}
 	answer, failed := sms.Call(s.client, r)
 	if failed != nil {
@@ -167,7 +167,9 @@ func (s *Sender) result(a sms.Answer) delivery.Result {
 		return whole
 	}
 	detail := delivery.DetailOf(sms.Without("Alibaba Cloud answered "+body.Code+": "+body.Message, s.cfg.KeySecret, s.cfg.KeyID))
-	result := delivery.Result{Status: classOf(body.Code), Detail: detail}
+	// A defect of the service may be behind a message that it took.
+	unsent := a.Status < http.StatusInternalServerError && !slices.Contains([]string{"isp.SYSTEM_ERROR", "isp.GATEWAY_ERROR"}, body.Code)
+	result := delivery.Result{Status: classOf(body.Code), Unsent: unsent, Detail: detail}
 	if result.Status == delivery.Throttled {
 		// The limits of one number are apart from those of the account.
 		result.Apart = body.Code == "isv.BUSINESS_LIMIT_CONTROL"

@@ -118,7 +118,7 @@ func TestCodes(t *testing.T) {
 		"isv.AMOUNT_NOT_ENOUGH": delivery.Transient, "isv.SMS_SIGNATURE_ILLEGAL": delivery.Transient, "isp.SYSTEM_ERROR": delivery.Transient, "new": delivery.Transient} {
 		p.Refuse("13800000001", code)
 		r := s.Send(t.Context(), sendertest.Messages(delivery.SMS, 2))
-		if r[0].Status != want || !strings.Contains(r[0].Detail, code) || strings.Contains(r[0].Detail, "138") || r[0].Apart != (code == "isv.BUSINESS_LIMIT_CONTROL") {
+		if r[0].Status != want || !strings.Contains(r[0].Detail, code) || strings.Contains(r[0].Detail, "138") || r[0].Apart != (code == "isv.BUSINESS_LIMIT_CONTROL") || r[0].Unsent == (code == "isp.SYSTEM_ERROR") {
 			t.Errorf("%s: got %+v", code, r[0])
 		}
 		if r[1].Status != delivery.Delivered {
@@ -198,10 +198,19 @@ func TestHostileCallbacks(t *testing.T) {
 	if _, err := read(t, aliyun.Source{}, smstest.Posted("https://x.example/callbacks/aliyun?key=", good)); !errors.Is(err, feedback.ErrUnverified) {
 		t.Errorf("without a key: got %v", err)
 	}
-	for _, body := range []any{"x", map[string]any{}, []any{map[string]any{}}, []any{1}, []any{map[string]any{"content": "TD", "phone_number": "x"}},
-		[]any{map[string]any{"success": true, "out_id": "0123456789", "phone_number": "13800000001"}}} {
+	for _, body := range []any{"x", map[string]any{}, []any{map[string]any{}}, []any{1}} {
 		if call, err := read(t, source, smstest.Posted("https://x.example/callbacks/aliyun?key="+key, body)); !errors.Is(err, feedback.ErrUnreadable) || len(call.Reports)+len(call.Replies) > 0 {
 			t.Errorf("%v: got %+v, %v", body, call, err)
 		}
+	}
+}
+
+// What is not ours in a call, or not in its format, does not throw away a STOP beside it.
+func TestForeignEntries(t *testing.T) {
+	source := aliyun.Source{Key: key, Refs: feedback.NewRefs("a secret of this test")}
+	call, err := read(t, source, smstest.Posted("https://x.example/callbacks/aliyun?key="+key, []any{map[string]any{"content": "TD", "phone_number": "x"},
+		map[string]any{"success": true, "out_id": "0123456789", "phone_number": "13800000001"}, map[string]any{}, start(t).Inbound("13800000001", "TD", "77")}))
+	if err != nil || len(call.Reports) != 1 || call.Reports[0].Ref != (feedback.Ref{}) || len(call.Replies) != 1 || call.Replies[0].From != "+8613800000001" {
+		t.Errorf("got %+v, %v", call, err)
 	}
 }

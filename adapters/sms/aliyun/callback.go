@@ -56,29 +56,24 @@ func (s Source) Read(_ http.Header, u *url.URL, body []byte) (c feedback.Call, e
 	if json.Unmarshal(body, &events) != nil {
 		return c, feedback.ErrUnreadable
 	}
+	var odd bool
 	for _, e := range events {
 		switch {
 		case e.Content != nil:
-			r, ok := e.reply()
-			if !ok {
-				return feedback.Call{}, feedback.ErrUnreadable
+			if r := e.reply(); r.From != "" { // a short code is the number of no user
+				c.Replies = append(c.Replies, r)
 			}
-			c.Replies = append(c.Replies, r)
 		case e.Success != nil:
-			r, ok := s.receipt(e)
-			if !ok {
-				return feedback.Call{}, feedback.ErrUnreadable
-			}
-			c.Reports = append(c.Reports, r)
+			c.Reports = append(c.Reports, s.receipt(e))
 		default:
-			return feedback.Call{}, feedback.ErrUnreadable
+			odd = true
 		}
 	}
-	return c, nil
+	return sms.Readable(c, odd)
 }
 
-func (s Source) receipt(e event) (r feedback.Report, ok bool) {
-	r = feedback.Report{Provider: name, Status: feedback.Delivered, Address: number(e.PhoneNumber), At: at(e.ReportTime)}
+func (s Source) receipt(e event) feedback.Report {
+	r := feedback.Report{Provider: name, Status: feedback.Delivered, Address: number(e.PhoneNumber), At: at(e.ReportTime)}
 	if !*e.Success {
 		r.Status = feedback.Bounced
 		if passing(e.ErrCode) {
@@ -86,11 +81,8 @@ func (s Source) receipt(e event) (r feedback.Report, ok bool) {
 		}
 		r.Cause = delivery.DetailOf(strings.TrimSpace(e.ErrCode + " " + e.ErrMsg))
 	}
-	if e.OutID == "" {
-		return r, true
-	}
-	r.Ref, ok = s.Refs.Parse(e.OutID)
-	return r, ok
+	r.Ref, _ = s.Refs.Parse(e.OutID) // the zero Ref: a message of another program
+	return r
 }
 
 // passing reports whether the network's code means that the phone was off, or that the
@@ -99,12 +91,12 @@ func passing(code string) bool {
 	return slices.Contains([]string{"EXPIRED", "UNDELIV", "NOROUTE", "MK:0001", "MI:0010", "MI:0084", "USER_NOT_ONLINE", "PHONE_POWER_OFF"}, code)
 }
 
-func (e event) reply() (r feedback.Reply, ok bool) {
-	r = feedback.Reply{Provider: name, From: number(e.PhoneNumber), Text: *e.Content, ID: strings.Trim(string(e.SequenceID), `"`)}
+func (e event) reply() feedback.Reply {
+	r := feedback.Reply{Provider: name, From: number(e.PhoneNumber), Text: *e.Content, ID: strings.Trim(string(e.SequenceID), `"`)}
 	if r.ID == "" { // without a name the message is told apart by all there is
 		r.ID = e.SendTime + " " + e.PhoneNumber
 	}
-	return r, r.From != ""
+	return r
 }
 
 // number reads mobile numbers of China, which come without the country's code, and

@@ -92,8 +92,10 @@ func (t *Twilio) Inbound(address, from, text, id string) *http.Request {
 	return t.Signed(address, url.Values{"MessageSid": {id}, "AccountSid": {TwilioAccount}, "From": {from}, "To": {"+15005550006"}, "Body": {text}, "NumMedia": {"0"}})
 }
 
-// Signed returns a form as Twilio posts it to the address.
+// Signed returns a form as Twilio posts it to the address, of which a fragment is
+// neither sent nor signed.
 func (t *Twilio) Signed(address string, form url.Values) *http.Request {
+	address, _, _ = strings.Cut(address, "#")
 	keys := make([]string, 0, len(form))
 	for k := range form {
 		keys = append(keys, k)

@@ -101,12 +101,12 @@ func (s *Sender) one(ctx context.Context, m delivery.Message) delivery.Result {
 	body := form.Encode()
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url, strings.NewReader(body))
 	if err != nil {
-		return delivery.Result{Detail: "the address of Amazon SNS is not usable"}
+		return delivery.Result{Unsent: true, Detail: "the address of Amazon SNS is not usable"}
 	}
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded; charset=utf-8")
 	hash := sha256.Sum256([]byte(body))
 	if err := s.signer.SignHTTP(ctx, s.keys, r, hex.EncodeToString(hash[:]), "sns", s.cfg.Region, s.cfg.Now()); err != nil {
-		return delivery.Result{Detail: "the call to Amazon SNS could not be signed"}
+		return delivery.Result{Unsent: true, Detail: "the call to Amazon SNS could not be signed"}
 	}
 	answer, failed := sms.Call(s.client, r)
 	if failed != nil {
@@ -159,7 +159,7 @@ func (s *Sender) result(a sms.Answer) delivery.Result {
 	if xml.Unmarshal(a.Body, &body) != nil || body.Code == "" {
 		return whole
 	}
-	return delivery.Result{Status: classOf(body.Code), After: whole.After,
+	return delivery.Result{Status: classOf(body.Code), After: whole.After, Unsent: whole.Unsent,
 		Detail: delivery.DetailOf(sms.Without("Amazon SNS answered "+body.Code+": "+body.Message, s.cfg.KeySecret, s.cfg.KeyID))}
 }
 

@@ -76,8 +76,8 @@ func (s Source) Read(_ http.Header, u *url.URL, body []byte) (c feedback.Call, e
 		return c, feedback.ErrUnreadable
 	}
 	from := number(r.NationCode, r.Mobile)
-	if from == "" {
-		return c, feedback.ErrUnreadable
+	if from == "" { // a short code is the number of no user
+		return c, nil
 	}
 	// The message has no name: a repeated callback is equal.
 	id := r.Time.String() + " " + from + " " + strconv.Quote(*r.Text)
@@ -88,15 +88,17 @@ func (s Source) Read(_ http.Header, u *url.URL, body []byte) (c feedback.Call, e
 // receipts names the messages by what was kept when they were sent. One that is not
 // known was sent by another program of the account, or its name could not be kept.
 func (s Source) receipts(list []receipt) (c feedback.Call, err error) {
+	all := len(list)
+	list = slices.DeleteFunc(list, func(r receipt) bool { return r.SID == "" || r.ReportStatus != "SUCCESS" && r.ReportStatus != "FAIL" })
+	if len(list) == 0 && all > 0 {
+		return c, feedback.ErrUnreadable
+	}
+	if len(list) == 0 || s.Serials == nil {
+		return c, nil
+	}
 	var ids []string
 	for _, r := range list {
-		if r.SID == "" || r.ReportStatus != "SUCCESS" && r.ReportStatus != "FAIL" {
-			return c, feedback.ErrUnreadable
-		}
 		ids = append(ids, r.SID)
-	}
-	if len(ids) == 0 || s.Serials == nil {
-		return c, nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), findPatience)
 	defer cancel()

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -133,18 +134,29 @@ type request struct {
 	TemplateParamSet []string
 }
 
-// Send sends messages with the same text in one call, different ones side by side.
+// A sending is one Send.
+type sending struct {
+	*Sender
+	messages []delivery.Message
+	results  []delivery.Result
+	stopped  atomic.Bool // something that was taken cannot be recorded
+}
+
+// Send sends messages with the same text in one call, different ones side by side. A
+// call takes its place among those under way until its messages are recorded in their
+// [delivery.Journal].
 func (s *Sender) Send(ctx context.Context, messages []delivery.Message) []delivery.Result {
 	results := make([]delivery.Result, len(messages))
 	if err := ctx.Err(); err != nil {
-		return delivery.Repeat(delivery.Result{Detail: delivery.CauseOf(err)}, len(messages))
+		return delivery.Repeat(delivery.Result{Unsent: true, Detail: delivery.CauseOf(err)}, len(messages))
 	}
+	under := &sending{Sender: s, messages: messages, results: results}
 	var calls errgroup.Group
 	calls.SetLimit(atOnce)
 	for _, g := range s.groups(messages, results) {
 		calls.Go(func() error {
 			crash := delivery.Isolated(func() delivery.Result {
-				s.send(ctx, g, messages, results)
+				under.send(ctx, g)
 				return delivery.Result{}
 			})
 			if crash.Crash != nil {
@@ -201,15 +213,23 @@ type response struct {
 	}
 }
 
-func (s *Sender) send(ctx context.Context, g *group, messages []delivery.Message, results []delivery.Result) {
+func (s *sending) send(ctx context.Context, g *group) {
 	all := func(r delivery.Result) {
 		for _, i := range g.at {
-			results[i] = r
+			s.results[i] = r
 		}
+	}
+	if s.stopped.Load() {
+		all(delivery.Unrecorded())
+		return
+	}
+	if err := ctx.Err(); err != nil {
+		all(delivery.Result{Unsent: true, Detail: delivery.CauseOf(err)})
+		return
 	}
 	r, err := s.call(ctx, g.request)
 	if err != nil {
-		all(delivery.Result{Detail: "the address of Tencent Cloud is not usable"})
+		all(delivery.Result{Unsent: true, Detail: "the address of Tencent Cloud is not usable"})
 		return
 	}
 	answer, failed := sms.Call(s.client, r)
@@ -225,7 +245,7 @@ func (s *Sender) send(ctx context.Context, g *group, messages []delivery.Message
 		refused := s.result(body.Response.Error.Code, body.Response.Error.Message)
 		if refused.Status == delivery.Permanent && len(g.at) > 1 { // it is about one of them
 			for _, half := range g.halves() {
-				s.send(ctx, half, messages, results)
+				s.send(ctx, half)
 			}
 			return
 		}
@@ -239,15 +259,26 @@ func (s *Sender) send(ctx context.Context, g *group, messages []delivery.Message
 		return
 	}
 	var serials []feedback.Serial
+	var recorded []func(context.Context) error
 	for k, i := range g.at {
 		// In the order of the numbers; the service writes some of them differently.
-		status := body.Response.SendStatusSet[k]
-		results[i] = s.result(status.Code, status.Message)
-		if reference := messages[i].Reference(); results[i].Status == delivery.Delivered && reference != "" {
+		status, m := body.Response.SendStatusSet[k], s.messages[i]
+		if s.results[i] = s.result(status.Code, status.Message); s.results[i].Status != delivery.Delivered {
+			continue
+		}
+		if m.Journal != nil {
+			recorded = append(recorded, m.Journal.Accepted(m.To.ID))
+		}
+		if reference := m.Reference(); reference != "" {
 			serials = append(serials, feedback.Serial{ID: status.SerialNo, Reference: reference})
 		}
 	}
 	s.keep(ctx, serials)
+	for _, wait := range recorded {
+		if wait(ctx) != nil {
+			s.stopped.Store(true)
+		}
+	}
 }
 
 // keep stores the names of messages for their receipts. If it fails their receipts are
@@ -283,7 +314,8 @@ func (s *Sender) result(code, words string) delivery.Result {
 	if code == "Ok" {
 		return delivery.Result{Status: delivery.Delivered}
 	}
-	r := delivery.Result{Status: classOf(code), Detail: delivery.DetailOf(sms.Without("Tencent Cloud answered "+code+": "+words, s.cfg.KeySecret, s.cfg.KeyID))}
+	// A defect of the service may be behind a message that it took.
+	r := delivery.Result{Status: classOf(code), Unsent: !strings.HasPrefix(code, "InternalError"), Detail: delivery.DetailOf(sms.Without("Tencent Cloud answered "+code+": "+words, s.cfg.KeySecret, s.cfg.KeyID))}
 	if r.Status == delivery.Throttled {
 		r.Apart = slices.Contains(ofNumber, code)
 		if r.After = limitPause; strings.HasPrefix(code, "RequestLimitExceeded") {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -55,6 +56,7 @@ func TestContract(t *testing.T) {
 			return sender(t, config(t, p))
 		},
 		Unreachable: func(u *user.User) { u.Phone = "+1" },
+		AtOnce:      200, // in one call, with the same text
 	})
 }
 
@@ -124,7 +126,7 @@ func TestCodes(t *testing.T) {
 		"FailedOperation.InsufficientBalanceInSmsPackage": delivery.Transient, "InternalError.Timeout": delivery.Transient, "new": delivery.Transient} {
 		p.Refuse("+8613800000001", code)
 		r := s.Send(t.Context(), sendertest.Messages(delivery.SMS, 2))
-		if r[0].Status != want || !strings.Contains(r[0].Detail, code) || strings.Contains(r[0].Detail, "138") || r[0].Apart != (code == "LimitExceeded.PhoneNumberDailyLimit") {
+		if r[0].Status != want || !strings.Contains(r[0].Detail, code) || strings.Contains(r[0].Detail, "138") || r[0].Apart != (code == "LimitExceeded.PhoneNumberDailyLimit") || r[0].Unsent == (code == "InternalError.Timeout") {
 			t.Errorf("%s: got %+v", code, r[0])
 		}
 		if r[1].Status != delivery.Delivered {
@@ -197,7 +199,7 @@ func TestAReceiptNamesItsMessage(t *testing.T) {
 	source := tencent.Source{Key: key, Refs: refs, Serials: serials}
 	sent := p.Sent()
 	call, err := read(t, source, smstest.Posted(address, []any{p.Receipt(sent[0], true, "DELIVRD"), p.Receipt(sent[1], false, "MK:0012"),
-		p.Receipt(smstest.Sent{ID: "of another program", To: "+8613800000009"}, true, "DELIVRD")}))
+		p.Receipt(smstest.Sent{ID: "of another program", To: "+8613800000009"}, true, "DELIVRD"), map[string]any{}}))
 	if err != nil || len(call.Reports) != 2 {
 		t.Fatalf("got %+v, %v", call, err)
 	}
@@ -229,9 +231,41 @@ func TestCallbacks(t *testing.T) {
 	if _, err := read(t, tencent.Source{}, smstest.Posted("https://x.example/?key=", p.Inbound("+8613800000001", "T"))); !errors.Is(err, feedback.ErrUnverified) {
 		t.Errorf("without a key: got %v", err)
 	}
-	for _, body := range []any{"x", map[string]any{}, []any{map[string]any{}}, []any{1}, map[string]any{"text": "T", "mobile": "x"}} {
+	if call, err := read(t, source, smstest.Posted(address, map[string]any{"text": "T", "mobile": "x"})); err != nil || len(call.Replies) > 0 {
+		t.Errorf("from a number that is none: got %+v, %v", call, err)
+	}
+	for _, body := range []any{"x", map[string]any{}, []any{map[string]any{}}, []any{1}} {
 		if call, err := read(t, source, smstest.Posted(address, body)); !errors.Is(err, feedback.ErrUnreadable) || len(call.Reports)+len(call.Replies) > 0 {
 			t.Errorf("%v: got %+v, %v", body, call, err)
 		}
+	}
+}
+
+// A journal that has gone away.
+type noJournal struct{}
+
+func (noJournal) Accepted(user.ID) func(context.Context) error {
+	return func(context.Context) error { return errors.New("the database is away") }
+}
+
+// Of messages with different texts no more are handed over than calls were under way
+// when the first could not be recorded.
+func TestTheJournalStopsFurtherCalls(t *testing.T) {
+	p := start(t)
+	messages := sendertest.Messages(delivery.SMS, 200)
+	for i := range messages {
+		messages[i].Journal = noJournal{}
+		messages[i].Values = func() map[string]string { return map[string]string{"drop": strconv.Itoa(i), "in": "x"} }
+	}
+	delivered := 0
+	for i, r := range sender(t, config(t, p)).Send(t.Context(), messages) {
+		if r.Status == delivery.Delivered {
+			delivered++
+		} else if r != delivery.Unrecorded() {
+			t.Errorf("message %d: got %+v", i, r)
+		}
+	}
+	if delivered < 1 || delivered > 20 || p.Calls() != delivered {
+		t.Errorf("%d messages were handed over in %d calls, want 1 to 20", delivered, p.Calls())
 	}
 }

@@ -36,7 +36,8 @@ func (s Source) Name() string { return name }
 // one callback.
 func (s Source) Read(header http.Header, u *url.URL, body []byte) (feedback.Call, error) {
 	form, err := url.ParseQuery(string(body))
-	if given := header.Get("X-Twilio-Signature"); s.AuthToken == "" || given == "" || err == nil && !hmac.Equal([]byte(given), []byte(Signature(s.AuthToken, u.String(), form))) {
+	given := header.Get("X-Twilio-Signature")
+	if s.AuthToken == "" || given == "" || err == nil && !s.signed(given, u, form) {
 		return feedback.Call{}, feedback.ErrUnverified
 	}
 	if err != nil {
@@ -46,6 +47,24 @@ func (s Source) Read(header http.Header, u *url.URL, body []byte) (feedback.Call
 		return s.receipt(u.Query().Get("ref"), form)
 	}
 	return reply(form)
+}
+
+// repeats asks Twilio to repeat a call up to five times after any failure; without it
+// Twilio repeats one to which there was no connection, once. As a fragment of the
+// address it is not sent.
+const repeats = "#rc=5&rp=all"
+
+// signed reports whether the signature is that of the address, with or without what asks
+// for repeats: Twilio does not say whether that is signed.
+func (s Source) signed(given string, u *url.URL, form url.Values) bool {
+	plain := *u
+	plain.Fragment, plain.RawFragment = "", ""
+	for _, address := range []string{plain.String(), plain.String() + repeats} {
+		if hmac.Equal([]byte(given), []byte(Signature(s.AuthToken, address, form))) {
+			return true
+		}
+	}
+	return false
 }
 
 // Signature is what Twilio sends as X-Twilio-Signature with a form to the address: the
@@ -83,12 +102,7 @@ func (s Source) receipt(reference string, form url.Values) (c feedback.Call, err
 	if r.Status != feedback.Delivered {
 		r.Cause = delivery.DetailOf(strings.TrimSpace(form.Get("ErrorCode") + " " + form.Get("ErrorMessage")))
 	}
-	if reference != "" {
-		var ok bool
-		if r.Ref, ok = s.Refs.Parse(reference); !ok {
-			return c, feedback.ErrUnreadable
-		}
-	}
+	r.Ref, _ = s.Refs.Parse(reference) // the zero Ref: a message of another program
 	c.Reports = append(c.Reports, r)
 	return c, nil
 }
@@ -102,8 +116,11 @@ func transient(code string) bool {
 func reply(form url.Values) (c feedback.Call, err error) {
 	from := number(form.Get("From"))
 	id := form.Get("MessageSid")
-	if from == "" || id == "" {
+	if id == "" {
 		return c, feedback.ErrUnreadable
+	}
+	if from == "" { // a short code or a name is the number of no user
+		return c, nil
 	}
 	c.Replies = append(c.Replies, feedback.Reply{Provider: name, From: from, Text: form.Get("Body"), ID: id})
 	return c, nil

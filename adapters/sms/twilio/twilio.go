@@ -94,11 +94,11 @@ func (s *Sender) one(ctx context.Context, m delivery.Message) delivery.Result {
 		form.Set("From", s.cfg.From)
 	}
 	if reference := m.Reference(); s.cfg.Callback != "" && reference != "" {
-		form.Set("StatusCallback", s.cfg.Callback+"?ref="+reference)
+		form.Set("StatusCallback", s.cfg.Callback+"?ref="+reference+repeats)
 	}
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url, strings.NewReader(form.Encode()))
 	if err != nil {
-		return delivery.Result{Detail: "the address of Twilio is not usable"}
+		return delivery.Result{Unsent: true, Detail: "the address of Twilio is not usable"}
 	}
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	r.SetBasicAuth(s.cfg.Account, s.cfg.AuthToken)
@@ -132,7 +132,7 @@ func (s *Sender) result(a sms.Answer) delivery.Result {
 	if class == delivery.Throttled {
 		return delivery.Result{Status: class, After: whole.After, Detail: detail}
 	}
-	return delivery.Result{Status: class, Detail: detail}
+	return delivery.Result{Status: class, Unsent: whole.Unsent, Detail: detail}
 }
 
 // classOf sorts Twilio's codes: those about this message and its recipient, those

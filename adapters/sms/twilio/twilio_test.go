@@ -63,7 +63,7 @@ func TestAReceiptNamesItsMessage(t *testing.T) {
 		t.Fatalf("got %+v", r)
 	}
 	sent := p.Sent()[0]
-	if sent.To != "+8613800000001" || !strings.HasPrefix(sent.Callback, callback+"?ref=") {
+	if sent.To != "+8613800000001" || !strings.HasPrefix(sent.Callback, callback+"?ref=") || !strings.HasSuffix(sent.Callback, "#rc=5&rp=all") {
 		t.Fatalf("sent %+v", sent)
 	}
 	source := twilio.Source{AuthToken: smstest.TwilioToken, Refs: refs}
@@ -80,6 +80,12 @@ func TestAReceiptNamesItsMessage(t *testing.T) {
 		if got.Status != c.want || got.Ref != (feedback.Ref{Batch: 7, User: 1}) || got.Cause != c.code || got.Provider != "twilio" || got.Address != sent.To {
 			t.Errorf("%s: got %+v", c.status, got)
 		}
+	}
+	r := p.Receipt(sent, "delivered", "")
+	form := url.Values{"MessageStatus": {"delivered"}, "To": {sent.To}}
+	r.Header.Set("X-Twilio-Signature", twilio.Signature(smstest.TwilioToken, sent.Callback, form))
+	if call, err := source.Read(r.Header, r.URL, []byte(form.Encode())); err != nil || len(call.Reports) != 1 {
+		t.Errorf("signed together with the fragment: got %+v, %v", call, err)
 	}
 	for _, status := range []string{"queued", "sending", "sent", "accepted"} {
 		if call, err := read(t, source, p.Receipt(sent, status, "")); err != nil || len(call.Reports) != 0 {
@@ -125,8 +131,11 @@ func TestForgedCallbacks(t *testing.T) {
 		t.Errorf("without a token: got %v", err)
 	}
 	sent.Callback = callback + "?ref=0123456789"
-	if _, err := read(t, source, p.Receipt(sent, "delivered", "")); !errors.Is(err, feedback.ErrUnreadable) {
-		t.Errorf("a reference that was not written here: got %v", err)
+	if call, err := read(t, source, p.Receipt(sent, "delivered", "")); err != nil || len(call.Reports) != 1 || call.Reports[0].Ref != (feedback.Ref{}) {
+		t.Errorf("a reference that was not written here: got %+v, %v", call, err)
+	}
+	if call, err := read(t, source, p.Inbound(callback, "12345", "STOP", "SM7")); err != nil || len(call.Replies) > 0 {
+		t.Errorf("a message of a short code: got %+v, %v", call, err)
 	}
 	if _, err := read(t, source, p.Signed(callback, url.Values{"Body": {"STOP"}})); !errors.Is(err, feedback.ErrUnreadable) {
 		t.Errorf("a message from nobody: got %v", err)
@@ -184,7 +193,7 @@ func TestWrongCredentials(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r := s.Send(t.Context(), sendertest.Messages(delivery.SMS, 1))[0]; r.Status != delivery.Transient || strings.Contains(r.Detail, "another-secret") {
+	if r := s.Send(t.Context(), sendertest.Messages(delivery.SMS, 1))[0]; r.Status != delivery.Transient || !r.Unsent || strings.Contains(r.Detail, "another-secret") {
 		t.Errorf("got %+v", r)
 	}
 	for _, cfg := range []twilio.Config{{}, {Account: "AC1"}, {Account: "AC1", AuthToken: "another-secret"}, {Account: "XX", AuthToken: "another-secret", From: "a"}, {URL: "ftp://x", Account: "AC1", AuthToken: "another-secret", From: "a"}} {

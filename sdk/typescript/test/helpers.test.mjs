@@ -9,7 +9,8 @@ function client(answers, settings = {}) {
   const requests = [], pauses = [];
   const c = new Dropbell({
     server: "https://drops.example/", credential: "dbk_x",
-    fetch: async (url, init) => {
+    fetch: async function (url, init) {
+      assert.equal(this, undefined); // as the fetch of browsers wants it
       requests.push({ url, method: init.method, key: init.headers.get("Idempotency-Key"), authorization: init.headers.get("Authorization"), body: init.body });
       const next = answers.shift();
       if (next instanceof Error) throw next;
@@ -92,6 +93,7 @@ test("webhooks", () => {
   const headers = { "webhook-id": "msg_1", "webhook-timestamp": stamp, "webhook-signature": `v2,x ${sign(other)} ${sign(secret)}` };
   assert.deepEqual(verify(secret, headers, body, now), { id: "msg_1", type: "coupon.used", sequence: 1 });
   assert.equal(verify(["whsec_AAAA", other], new Headers(headers), Buffer.from(body), now).id, "msg_1");
+  assert.equal(verify(secret, headers, new Uint8Array(Buffer.from(body)), now).sequence, 1);
   for (const bad of [{ "webhook-id": "msg_2" }, { "webhook-timestamp": "1" }, { "webhook-timestamp": "x" }, { "webhook-signature": "v1,AAAA" }, { "webhook-signature": undefined }]) {
     assert.throws(() => verify(secret, { ...headers, ...bad }, body, now), SignatureError);
   }

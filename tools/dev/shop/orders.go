@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	dropbell "dropbell/sdk/go"
@@ -31,6 +32,7 @@ type order struct {
 	Price, Discount, Total int64
 	State                  string // paid, cancelled, refunded
 	Steps                  []string
+	Open                   bool // the coupon is still locked: it is to be used, or given back
 }
 
 // coupons returns the unused coupons of the user.
@@ -59,12 +61,23 @@ func (s *Shop) checkout(w http.ResponseWriter, r *http.Request) {
 	s.render(w, "checkout.html", p)
 }
 
+// stepTime is how long a page waits for Dropbell.
+const stepTime = 20 * time.Second
+
+// untilDone returns a context that a client who hangs up does not end: an order
+// whose payment has begun is carried out.
+func untilDone(r *http.Request) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(r.Context()), stepTime)
+}
+
 // pay places an order. The coupon is locked before the money is taken, used once it
 // is there, and given back if the payment fails.
 func (s *Shop) pay(w http.ResponseWriter, r *http.Request) {
 	p := s.page(w, r)
 	o := order{ID: fmt.Sprintf("A-%d", time.Now().UnixMicro()), User: p.User, Coupon: r.FormValue("coupon"), Price: p.Product.Price, Total: p.Product.Price, State: "paid"}
-	if err := s.settle(r.Context(), &o, r.FormValue("outcome") != "fail"); err != nil {
+	ctx, cancel := untilDone(r)
+	defer cancel()
+	if err := s.take(ctx, &o, r.FormValue("outcome") != "fail"); err != nil {
 		p.Error = refusalText(err)
 		p.Coupons, _ = s.coupons(r.Context(), p.User) // the error says enough
 		w.WriteHeader(http.StatusConflict)
@@ -72,11 +85,14 @@ func (s *Shop) pay(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.keep(o)
+	if o.Open {
+		s.settle(ctx, o)
+	}
 	http.Redirect(w, r, "/orders/"+o.ID, http.StatusSeeOther)
 }
 
-// settle carries the order out; paid says whether the payment succeeds.
-func (s *Shop) settle(ctx context.Context, o *order, paid bool) error {
+// take locks the coupon and takes the money; paid says whether the payment succeeds.
+func (s *Shop) take(ctx context.Context, o *order, paid bool) error {
 	if o.Coupon != "" {
 		locked, err := s.client.LockCouponWithResponse(ctx, o.Coupon, nil, api.LockWish{OrderId: o.ID, OrderAmount: o.Price, UserId: &o.User})
 		if err != nil {
@@ -85,39 +101,61 @@ func (s *Shop) settle(ctx context.Context, o *order, paid bool) error {
 		o.Discount = *locked.JSON200.Discount
 		o.Total -= o.Discount
 		o.step("The coupon is locked for the order: %s off.", yuan(o.Discount))
+		o.Open = true
 	}
-	ref := api.OrderRef{OrderId: o.ID}
 	if !paid {
 		o.State = "cancelled"
 		o.step("The payment failed.")
-		if o.Coupon != "" {
-			if _, err := s.client.ReleaseCouponWithResponse(ctx, o.Coupon, nil, ref); err != nil {
-				return err
-			}
-			o.step("The coupon was given back.")
-		}
 		return nil
 	}
 	o.step("%s were paid.", yuan(o.Total))
-	if o.Coupon != "" {
-		if _, err := s.client.ConfirmCouponWithResponse(ctx, o.Coupon, nil, ref); err != nil {
-			return err
-		}
-		o.step("The coupon is used.")
-	}
 	return nil
+}
+
+// settle carries out the last step of an order, which is kept before. If Dropbell does not
+// answer, the step is repeated until it does; a shop with a database repeats it from there.
+func (s *Shop) settle(ctx context.Context, o order) {
+	ref, done := api.OrderRef{OrderId: o.ID}, "The coupon is used."
+	var err error
+	if o.State == "paid" {
+		_, err = s.client.ConfirmCouponWithResponse(ctx, o.Coupon, nil, ref)
+	} else {
+		done = "The coupon was given back."
+		_, err = s.client.ReleaseCouponWithResponse(ctx, o.Coupon, nil, ref)
+	}
+	switch {
+	case err == nil:
+		o.step("%s", done)
+	case slices.Contains([]string{"coupon_not_usable", "coupon_not_found"}, dropbell.Code(err)):
+		s.config.Log.Warn("the last step of an order was refused", "order", o.ID, "err", err)
+		o.step("Dropbell refused the last step: %s", refusalText(err))
+	default:
+		s.config.Log.Warn("the last step of an order is repeated", "order", o.ID, "err", err)
+		time.AfterFunc(s.again, func() {
+			ctx, cancel := context.WithTimeout(s.ended, stepTime)
+			defer cancel()
+			if s.ended.Err() == nil {
+				s.settle(ctx, o)
+			}
+		})
+		return
+	}
+	o.Open = false
+	s.keep(o)
 }
 
 // refund returns the money and the coupon.
 func (s *Shop) refund(w http.ResponseWriter, r *http.Request) {
 	p := s.page(w, r)
 	o, ok := s.order(r.PathValue("id"), p.User)
-	if !ok || o.State != "paid" {
+	if !ok || o.State != "paid" || o.Open {
 		http.NotFound(w, r)
 		return
 	}
+	ctx, cancel := untilDone(r)
+	defer cancel()
 	if o.Coupon != "" {
-		if _, err := s.client.RefundCouponWithResponse(r.Context(), o.Coupon, nil, api.OrderRef{OrderId: o.ID}); err != nil {
+		if _, err := s.client.RefundCouponWithResponse(ctx, o.Coupon, nil, api.OrderRef{OrderId: o.ID}); err != nil {
 			http.Error(w, refusalText(err), http.StatusConflict)
 			return
 		}
@@ -139,7 +177,7 @@ func (s *Shop) receipt(w http.ResponseWriter, r *http.Request) {
 }
 
 func (o *order) step(format string, args ...any) {
-	o.Steps = append(o.Steps, fmt.Sprintf(format, args...))
+	o.Steps = append(slices.Clip(o.Steps), fmt.Sprintf(format, args...))
 }
 
 func (s *Shop) keep(o order) {

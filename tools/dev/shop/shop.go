@@ -42,6 +42,9 @@ type Shop struct {
 	pages   *template.Template
 	server  *http.Server
 	hooks   hooks
+	again   time.Duration // pause before the last step of an order is repeated
+	ended   context.Context
+	end     context.CancelFunc
 
 	mu     sync.Mutex
 	drop   string // id of the newest drop; "" = none
@@ -61,7 +64,9 @@ func New(c Config, address string) (*Shop, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Shop{config: c, address: address, client: client, pages: pages, orders: map[string]order{}}, nil
+	s := &Shop{config: c, address: address, client: client, pages: pages, again: 10 * time.Second, orders: map[string]order{}}
+	s.ended, s.end = context.WithCancel(context.Background())
+	return s, nil
 }
 
 // Start listens on the configured address and gets the shop known to Dropbell, which
@@ -90,7 +95,10 @@ func Start(ctx context.Context, c Config) (*Shop, error) {
 }
 
 // Close ends the shop.
-func (s *Shop) Close(ctx context.Context) error { return s.server.Shutdown(ctx) }
+func (s *Shop) Close(ctx context.Context) error {
+	s.end()
+	return s.server.Shutdown(ctx)
+}
 
 // Handler returns the shop's pages.
 func (s *Shop) Handler() http.Handler {

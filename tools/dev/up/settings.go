@@ -63,7 +63,7 @@ func (s *settings) setDefaults(names []string, values map[string]string) {
 }
 
 // environment is this program's own with what is chosen on top; nothing is
-// chosen that was given.
+// chosen that was given, apart from SHOP_ORIGINS, to which openTo adds.
 func (s *settings) environment() []string {
 	env := os.Environ()
 	for name, value := range s.chosen {

@@ -31,6 +31,17 @@ func TestGivenSettingsComeFirst(t *testing.T) {
 	}
 }
 
+// TestShopOrigins: the demo shop's pages may call beside those of the given origins.
+func TestShopOrigins(t *testing.T) {
+	for given, want := range map[string]string{"": "http://127.0.0.1:3000", "http://127.0.0.1:4001, ": "http://127.0.0.1:4001,http://127.0.0.1:3000"} {
+		s := newSettings(func(string) string { return given })
+		s.openTo("http://127.0.0.1:3000")
+		if env := s.environment(); env[len(env)-1] != "SHOP_ORIGINS="+want {
+			t.Errorf("%q: %s", given, env[len(env)-1])
+		}
+	}
+}
+
 func TestSecretsAreMadeOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "secrets.env")
 	var seen [2]map[string]string

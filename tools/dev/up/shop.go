@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 
 	dropbell "dropbell/sdk/go"
 	"dropbell/tools/dev/shop"
@@ -22,8 +23,17 @@ func (s *stack) chooseShop(context.Context) error {
 		return err
 	}
 	s.settings.shop = fmt.Sprintf("127.0.0.1:%d", p)
-	s.settings.setDefault("SHOP_ORIGINS", "http://"+s.settings.shop)
+	s.settings.openTo("http://" + s.settings.shop)
 	return nil
+}
+
+// openTo adds an origin to those that may call the API, which may have been given.
+func (s *settings) openTo(origin string) {
+	given := strings.Trim(s.get("SHOP_ORIGINS"), ", ")
+	if given != "" {
+		origin = given + "," + origin
+	}
+	s.set("SHOP_ORIGINS", origin)
 }
 
 // startShop starts the demo shop in this process. The rest is worth keeping without it.

@@ -1,0 +1,208 @@
+// The behaviour of ../v1.js over time, without a browser: its clock, the few parts of
+// the page that it uses and the server's answers are those of this file.
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { test } from "node:test";
+
+let now = Date.parse("2026-11-20T12:00:00Z"), timers = [];
+Date.now = () => now;
+globalThis.setTimeout = (done, ms = 0) => { const timer = { at: now + ms, done }; timers.push(timer); return timer; };
+globalThis.clearTimeout = (timer) => { timers = timers.filter((t) => t !== timer); };
+const immediate = setImmediate;
+const settle = async () => { for (let i = 0; i < 30; i++) await new Promise((done) => immediate(done)); };
+// pass lets time pass.
+async function pass(ms) {
+  const end = now + ms;
+  for (await settle(); ; await settle()) {
+    const next = timers.filter((t) => t.at <= end).sort((a, b) => a.at - b.at)[0];
+    if (!next) break;
+    clearTimeout(next);
+    now = Math.max(now, next.at);
+    next.done();
+  }
+  now = end;
+}
+
+class Element {
+  attributes = new Map();
+  children = [];
+  textContent = "";
+  told = [];
+  getAttribute(name) { return this.attributes.get(name) ?? null; }
+  setAttribute(name, value) { this.attributes.set(name, String(value)); }
+  removeAttribute(name) { this.attributes.delete(name); }
+  addEventListener(name, listener) { this["on" + name] = listener; }
+  append(...more) { this.children.push(...more); }
+  replaceChildren(...all) { this.children = all; }
+  insertBefore(child) { this.children.push(child); }
+  get firstElementChild() { return this.children[0]; }
+  attachShadow() { return this.shadowRoot = new Element(); }
+  closest() { return null; }
+  dispatchEvent(event) { this.told.push(event); }
+}
+const kept = new Map(), elements = {};
+const area = (kept) => ({ getItem: (name) => kept.get(name) ?? null, setItem: (name, v) => kept.set(name, v), removeItem: (name) => kept.delete(name) });
+Object.assign(globalThis, { HTMLElement: Element, window: { localStorage: area(kept), sessionStorage: area(new Map()) }, CSSStyleSheet: class { replaceSync() {} },
+  document: { hidden: false, createElement: () => new Element(), addEventListener() {}, removeEventListener() {} },
+  customElements: { get() {}, define: (name, element) => { elements[name] = element; } } });
+Object.defineProperty(globalThis, "navigator", { value: { language: "en" }, configurable: true });
+
+// server answers by "METHOD path"; a function may refuse, hang or count.
+let server, asked;
+globalThis.fetch = async (url, init) => {
+  const path = new URL(url).pathname.replace("/api/v1", ""), name = `${init.method} ${path}`;
+  asked.push({ name, at: now, key: init.headers["Idempotency-Key"], host: new URL(url).host });
+  const answer = server[name];
+  return typeof answer === "function" ? answer(init) : json(200, answer);
+};
+const json = (status, body, headers = {}) => new Response(JSON.stringify(body), { status, headers: { Date: new Date(now).toUTCString(), ...headers } });
+const hang = (init) => new Promise((_, fail) => init.signal.addEventListener("abort", () => fail(init.signal.reason)));
+const stream = (text, ends) => (init) => new Response(new ReadableStream({ start(c) {
+  c.enqueue(new TextEncoder().encode(text));
+  if (ends) c.close();
+  else init.signal.addEventListener("abort", () => c.error(init.signal.reason));
+} }));
+const times = (name) => asked.filter((a) => a.name === name).map((a) => a.at);
+const drop = (more) => ({ state: "open", opens_at: new Date(now - 60_000).toISOString(), closes_at: new Date(now + 3600_000).toISOString(), stock_left: 5, per_user_limit: 1, ...more });
+
+const { configure, refresh } = await import("data:text/javascript;base64," + (await readFile(new URL("../v1.js", import.meta.url))).toString("base64"));
+const token = "x." + Buffer.from('{"sub":"7"}').toString("base64url") + ".x";
+const signedIn = async () => token;
+
+// show puts an element into the page; the test's end takes it away.
+function show(t, name, { token = signedIn, ...attributes } = {}) {
+  const element = new elements["dropbell-" + name]();
+  for (const [key, value] of Object.entries({ server: "https://drops.example", template: "1", ...attributes })) element.setAttribute(key, value);
+  if (token) element.token = token;
+  element.connectedCallback();
+  t.after(() => { element.disconnectedCallback(); timers = []; });
+  return element;
+}
+function begin(answers) {
+  [server, asked] = [answers, []];
+  kept.clear();
+  configure({ token: undefined });
+}
+const press = (element) => element.button.onclick();
+
+test("a stream that ended comes back when the server wants, and the inbox is read once for each", async (t) => {
+  begin({ "GET /inbox": { items: [], unread: 0 }, "GET /inbox/stream": stream("retry: 20000\nevent: ready\nid: 1\ndata: {}\n\n", true) });
+  show(t, "inbox");
+  await pass(10_000);
+  assert.deepEqual([times("GET /inbox/stream").length, times("GET /inbox").length], [1, 1]);
+  server["GET /inbox/stream"] = () => json(503, { code: "overloaded" }, { "Retry-After": "40" });
+  await pass(12_000);
+  server["GET /inbox/stream"] = stream("event: ready\nid: 2\ndata: {}\n\n");
+  await pass(60_000);
+  const [first, second, third, ...more] = times("GET /inbox/stream");
+  assert.ok(second - first >= 20_000 && third - second >= 40_000 && more.length === 0, String([first, second, third, more]));
+  assert.equal(times("GET /inbox").length, 2);
+});
+
+test("a stream on which nothing comes is opened again, and the inbox does not wait for it", async (t) => {
+  begin({ "GET /inbox": { items: [], unread: 0 }, "GET /inbox/stream": stream("") });
+  show(t, "inbox");
+  await pass(49_000);
+  assert.deepEqual([times("GET /inbox/stream").length, times("GET /inbox").length], [1, 1]);
+  await pass(5_000);
+  assert.equal(times("GET /inbox/stream").length, 2);
+});
+
+test("no page reads in the minute before the opening, and they come apart after it", async (t) => {
+  begin({ "GET /templates/1": drop() });
+  const { drop: d } = show(t, "countdown");
+  await pass(100);
+  const random = Math.random;
+  t.after(() => { Math.random = random; });
+  for (let left = 30_000; left < 3600_000; left += left < 300_000 ? 1000 : 60_000) {
+    d.template = drop({ state: "scheduled", opens_at: new Date(d.client.now() + left).toISOString() });
+    const after = [];
+    for (const chance of [0, 0.25, 0.5, 0.75, 0.999]) {
+      Math.random = () => chance;
+      const at = left - d.pollIn();
+      assert.ok(at >= 60_000 || at <= -1000, `${left} ms before the opening: ${at}`);
+      if (at < 0) after.push(at);
+    }
+    if (after.length === 5) assert.ok(Math.max(...after) - Math.min(...after) > 25_000, String(after));
+  }
+});
+
+test("a claim keeps its key until its outcome is known", async (t) => {
+  begin({ "GET /templates/1": drop(), "GET /coupons": { coupons: [] }, "POST /claims": hang });
+  const claim = show(t, "claim");
+  await pass(1000);
+  press(claim);
+  await pass(5_000);
+  server["POST /claims"] = () => json(500, { code: "internal" });
+  await pass(15_000);
+  assert.deepEqual([claim.getAttribute("state"), claim.status.textContent], ["open", "That did not work. Please try again."]);
+  server["POST /claims"] = () => json(401, { code: "unauthenticated" });
+  press(claim);
+  await pass(2_000);
+  assert.deepEqual([claim.getAttribute("state"), claim.button.textContent], ["signed-out", "Sign in first"]);
+  server["POST /claims"] = () => json(201, { state: "issued", coupon_id: "5" });
+  server["GET /coupons"] = { coupons: [{ coupon_id: "5", template_id: "1", state: "unused" }] };
+  refresh();
+  await pass(2_000);
+  assert.deepEqual([claim.getAttribute("state"), kept.size], ["owned", 0]);
+  const keys = asked.filter((a) => a.name === "POST /claims").map((a) => a.key);
+  assert.ok(keys.length >= 4 && new Set(keys).size === 1, String(keys));
+});
+
+test("a refused claim begins anew", async (t) => {
+  begin({ "GET /templates/1": drop(), "GET /coupons": { coupons: [] }, "POST /claims": () => json(409, { code: "sold_out" }) });
+  const claim = show(t, "claim");
+  await pass(1000);
+  press(claim);
+  await pass(1000);
+  assert.deepEqual([claim.getAttribute("state"), kept.size], ["sold_out", 0]);
+  assert.equal(claim.spoken.textContent, "Sold out");
+});
+
+test("reads that failed are repeated, and no coupon is offered before", async (t) => {
+  const fails = () => json(500, { code: "internal" });
+  begin({ "GET /templates/1": drop({ state: "scheduled", opens_at: new Date(now + 3600_000).toISOString() }), "GET /coupons": fails, "GET /reservations/1": fails });
+  const claim = show(t, "claim"), reserve = show(t, "reserve");
+  await pass(40_000);
+  assert.deepEqual([claim.getAttribute("state"), reserve.getAttribute("state")], ["loading", "loading"]);
+  assert.ok(times("GET /coupons").length > 1 && times("GET /coupons").length < 6);
+  server["GET /coupons"] = { coupons: [] };
+  server["GET /reservations/1"] = { reminders: [] };
+  await pass(120_000);
+  assert.deepEqual([claim.getAttribute("state"), reserve.getAttribute("state")], ["scheduled", "ready"]);
+});
+
+test("two servers have two clients, and elements without a source of tokens one", async (t) => {
+  begin({ "GET /templates/1": drop() });
+  const [a, b] = [show(t, "countdown"), show(t, "countdown", { server: "https://other.example" })];
+  const [c, d] = [show(t, "countdown", { token: null }), show(t, "countdown", { token: null })];
+  await pass(100);
+  assert.deepEqual(asked.map((x) => x.host).sort(), ["drops.example", "drops.example", "other.example"]);
+  assert.ok(a.client !== b.client && c.client === d.client);
+});
+
+test("a token that was set before the script was there is taken", async (t) => {
+  begin({ "GET /templates/1": drop(), "GET /coupons": { coupons: [] } });
+  const claim = new elements["dropbell-claim"]();
+  claim.setAttribute("template", "1");
+  claim.setAttribute("server", "https://drops.example");
+  Object.defineProperty(claim, "token", { value: signedIn, writable: true, configurable: true, enumerable: true });
+  claim.connectedCallback();
+  t.after(() => { claim.disconnectedCallback(); timers = []; });
+  await pass(1000);
+  assert.equal(claim.getAttribute("state"), "open");
+});
+
+test("a countdown tells the opening, and nothing that a reminder tells", async (t) => {
+  begin({ "GET /templates/1": drop({ state: "scheduled", opens_at: new Date(now + 2000).toISOString() }) });
+  const opens = show(t, "countdown");
+  await pass(5000);
+  assert.deepEqual(opens.told.map((e) => e.type), ["dropbell-open"]);
+  opens.disconnectedCallback();
+  begin({ "GET /templates/1": drop({ state: "scheduled", opens_at: new Date(now + 3600_000).toISOString() }) });
+  const ends = show(t, "countdown");
+  await pass(1000);
+  server["GET /templates/1"] = drop({ state: "cancelled", opens_at: new Date(now + 3600_000).toISOString() });
+  await pass(600_000);
+  assert.deepEqual([ends.getAttribute("state"), ends.told.length], ["cancelled", 0]);
+});
