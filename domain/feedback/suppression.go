@@ -5,6 +5,7 @@ import (
 	"net/mail"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"dropbell/domain/fault"
 	"dropbell/domain/staff"
@@ -17,6 +18,15 @@ const SoftBounces = 5
 // ByStaff is the reason of an address that a member suppressed; the others are the
 // statuses that providers report.
 const ByStaff = "staff"
+
+// MaxCause is how many characters a member may write about why an address is
+// suppressed.
+const MaxCause = 200
+
+// Reasons are those of suppressions, in the order in which a list offers them.
+func Reasons() []string {
+	return []string{string(Bounced), string(SoftBounced), string(Complained), ByStaff}
+}
 
 // ErrNotSuppressed is returned for an address that is not on the list.
 var ErrNotSuppressed = fault.New(fault.NotFound, "suppression_not_found", "the address is not suppressed")
@@ -32,11 +42,23 @@ type Suppression struct {
 	Since    time.Time
 }
 
+// A Place is where a page of the list, the latest first, ends. It does not reveal the
+// address there. The zero Place is the beginning, and behind the last page.
+type Place struct {
+	Since time.Time
+	Hash  int64 // of the address, for addresses suppressed at one time
+}
+
 // SuppressionStore keeps the list.
 type SuppressionStore interface {
 	// Suppressions returns those whose addresses begin with prefix, in order, after
 	// the address after.
 	Suppressions(ctx context.Context, prefix, after string, limit int) ([]Suppression, error)
+	// Latest returns those with the reason, "" for all, the latest first, behind the
+	// place after, and where the next page begins.
+	Latest(ctx context.Context, reason string, after Place, limit int) (list []Suppression, next Place, err error)
+	// Suppression returns that of one address, or [ErrNotSuppressed].
+	Suppression(ctx context.Context, address string) (Suppression, error)
 	// Suppress adds an address. One that is on the list stays as it is; added is
 	// false then, and nothing is written.
 	Suppress(ctx context.Context, s Suppression, e staff.Entry) (kept Suppression, added bool, err error)
@@ -44,8 +66,10 @@ type SuppressionStore interface {
 	Release(ctx context.Context, address string, e staff.Entry) error
 }
 
-// Suppressions is what staff do with the list. Addresses are of users of all shops,
-// so all of it needs [staff.ManageUsers] everywhere.
+// Suppressions is what staff do with the list. Addresses are of users of all shops:
+// to list them by address, to add and to release needs [staff.ManageUsers] everywhere.
+// [Suppressions.Latest] and [Suppressions.Find] are for staff who may see users;
+// callers mask what they return unless [staff.Actor.SeesContacts].
 type Suppressions struct{ Store SuppressionStore }
 
 // Address returns a mail address as the list has it, or [fault.ErrInvalid].
@@ -67,12 +91,37 @@ func (s *Suppressions) List(ctx context.Context, by staff.Actor, prefix, after s
 	return s.Store.Suppressions(ctx, strings.ToLower(strings.TrimSpace(prefix)), after, limit)
 }
 
+// Latest returns a page of the list, the latest first; see [SuppressionStore].
+func (s *Suppressions) Latest(ctx context.Context, by staff.Actor, reason string, after Place, limit int) ([]Suppression, Place, error) {
+	if err := by.May(staff.View, 0); err != nil {
+		return nil, Place{}, err
+	}
+	return s.Store.Latest(ctx, reason, after, limit)
+}
+
+// Find returns the suppression of a complete address, or [ErrNotSuppressed], also
+// for a text that is no address.
+func (s *Suppressions) Find(ctx context.Context, by staff.Actor, address string) (Suppression, error) {
+	if err := by.May(staff.View, 0); err != nil {
+		return Suppression{}, err
+	}
+	return s.Store.Suppression(ctx, strings.ToLower(strings.TrimSpace(address)))
+}
+
 // Add suppresses an address; cause says why. Repeating it changes nothing.
 func (s *Suppressions) Add(ctx context.Context, by staff.Actor, address, cause string) (Suppression, bool, error) {
 	if err := by.MayEverywhere(staff.ManageUsers); err != nil {
 		return Suppression{}, false, err
 	}
 	address, err := Address(address)
+	if utf8.RuneCountInString(cause) > MaxCause {
+		e := &fault.Fields{}
+		if broken, ok := err.(*fault.Fields); ok {
+			e = broken
+		}
+		e.Add("cause", "rule.too_long", "must have at most %d characters", MaxCause)
+		err = e
+	}
 	if err != nil {
 		return Suppression{}, false, err
 	}

@@ -53,6 +53,7 @@ func busyUser() audiencepages.User {
 		}
 		p.Received.Letters = append(p.Received.Letters, l)
 	}
+	p.Suppression = &suppressedAddresses()[0]
 	p.Received.AtLeast = true
 	p.Received.Shares = []campaign.Allowance{{ShopName: "", Limits: campaign.Limits{PerWeek: 1}, Week: 0},
 		{Shop: 10, ShopName: "Harbour Tea House", Limits: campaign.Limits{PerDay: 1, PerWeek: 3}, Day: 1, Week: 2},
@@ -64,5 +65,6 @@ func busyUser() audiencepages.User {
 func maskedUser() audiencepages.User {
 	p := busyUser()
 	p.User, p.Masked = p.User.Masked(), true
+	p.Suppression.Address = user.MaskEmail(p.Suppression.Address)
 	return p
 }

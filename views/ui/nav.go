@@ -44,7 +44,8 @@ func navigation() []navGroup {
 			{"campaigns", "speakerphone", []navPage{{"campaigns", "/campaigns", view}}},
 			{"calendar", "calendar-event", []navPage{{"calendar", "/campaigns?view=month", view}}},
 			{"results", "chart-line", []navPage{{"results", "/results", view}}},
-			{"users", "users", []navPage{{"users", "/users", view}, {"segments", "/segments", view}, {"import", "/users/import", seesContacts}}},
+			{"users", "users", []navPage{{"users", "/users", view}, {"segments", "/segments", view}, {"suppressions", "/suppressions", view},
+				{"import", "/users/import", seesContacts}}},
 			{"coupons", "tag", []navPage{{"coupons", "/coupons", view}, {"codes", "/codes", view}, {"notices", "/notices", view}}},
 		}},
 		{"operations", []section{

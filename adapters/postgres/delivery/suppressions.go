@@ -117,6 +117,46 @@ func (s Suppressions) Suppressions(ctx context.Context, prefix, after string, li
 	return list, pg.Translate(err)
 }
 
+// latestSQL returns suppressions, the latest first, with the hashes of their addresses.
+const latestSQL = `
+select ` + suppressionColumns + `, hashtextextended(address, 0) as hash
+from suppressions
+where released_at is null and (@reason::text = '' or reason = @reason)
+  and (since, hashtextextended(address, 0)) < (coalesce(nullif(@since::timestamptz, '0001-01-01 00:00:00+00'), 'infinity'), @hash::bigint)
+order by since desc, hash desc limit @limit`
+
+// Latest lists the latest; see [feedback.SuppressionStore].
+func (s Suppressions) Latest(ctx context.Context, reason string, after feedback.Place, limit int) (list []feedback.Suppression, next feedback.Place, err error) {
+	rows, err := s.Pool.Query(ctx, latestSQL, pgx.StrictNamedArgs{"reason": reason, "since": after.Since, "hash": after.Hash, "limit": limit + 1})
+	if err != nil {
+		return nil, next, pg.Translate(err)
+	}
+	var places []feedback.Place
+	list, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (s feedback.Suppression, err error) {
+		var hash int64
+		err = row.Scan(&s.Address, &s.Reason, &s.Provider, &s.Cause, &s.Since, &hash)
+		places = append(places, feedback.Place{Since: s.Since, Hash: hash})
+		return s, err
+	})
+	if err != nil || len(list) <= limit {
+		return list, next, pg.Translate(err)
+	}
+	return list[:limit], places[limit-1], nil
+}
+
+// Suppression returns that of one address; see [feedback.SuppressionStore].
+func (s Suppressions) Suppression(ctx context.Context, address string) (feedback.Suppression, error) {
+	rows, err := s.Pool.Query(ctx, `select `+suppressionColumns+` from suppressions where released_at is null and address = $1`, address)
+	if err != nil {
+		return feedback.Suppression{}, pg.Translate(err)
+	}
+	found, err := pgx.CollectExactlyOneRow(rows, scanSuppression)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return found, feedback.ErrNotSuppressed
+	}
+	return found, pg.Translate(err)
+}
+
 // Suppress adds an address; see [feedback.SuppressionStore].
 func (s Suppressions) Suppress(ctx context.Context, given feedback.Suppression, e staff.Entry) (kept feedback.Suppression, added bool, err error) {
 	err = s.Tx(ctx, func(tx pgx.Tx) error {

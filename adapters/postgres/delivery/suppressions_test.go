@@ -10,6 +10,7 @@ import (
 
 	deliverydb "dropbell/adapters/postgres/delivery"
 	"dropbell/domain/delivery"
+	"dropbell/domain/fault"
 	"dropbell/domain/feedback"
 	"dropbell/domain/staff"
 	"dropbell/domain/user"
@@ -124,6 +125,48 @@ func TestReleasedAddresses(t *testing.T) {
 	}
 	if _, err := list.List(t.Context(), staff.Actor{Role: staff.Viewer}, "", "", 10); err == nil {
 		t.Error("a viewer sees addresses")
+	}
+}
+
+// Pages of the latest hold every address once, also where many were suppressed at one
+// time; released ones are on none.
+func TestLatestSuppressions(t *testing.T) {
+	w := newFixture(t)
+	w.Exec(`insert into suppressions (address, reason, since, released_at) select 'u' || n || '@shop.example', case when n % 2 = 0 then 'bounced' else 'staff' end,
+		timestamptz '2026-11-20 12:00:00.000001Z' + n / 5 * interval '1 second', case when n = 7 then now() end from generate_series(0, 16) n`)
+	list := &feedback.Suppressions{Store: deliverydb.NewSuppressions(w.DB)}
+	by := staff.Actor{Role: staff.Viewer}
+	for reason, want := range map[string]int{"": 16, "bounced": 9, "staff": 7, "complained": 0} {
+		seen, last := map[string]bool{}, time.Time{}
+		for after, first := (feedback.Place{}), true; first || after != (feedback.Place{}); first = false {
+			some, next, err := list.Latest(t.Context(), by, reason, after, 3)
+			w.Must(err)
+			for _, s := range some {
+				if seen[s.Address] || reason != "" && s.Reason != reason || !last.IsZero() && s.Since.After(last) {
+					t.Errorf("%q: %+v after %v", reason, s, last)
+				}
+				seen[s.Address], last = true, s.Since
+			}
+			after = next
+		}
+		if len(seen) != want || seen["u7@shop.example"] {
+			t.Errorf("%q: %d addresses, want %d", reason, len(seen), want)
+		}
+	}
+	if s, err := list.Find(t.Context(), by, " U8@Shop.example "); err != nil || s.Reason != "bounced" {
+		t.Errorf("%+v %v", s, err)
+	}
+	for _, other := range []string{"u7@shop.example", "u8@", "", "%"} {
+		if _, err := list.Find(t.Context(), by, other); !errors.Is(err, feedback.ErrNotSuppressed) {
+			t.Errorf("%q: %v", other, err)
+		}
+	}
+	_, _, err := list.Add(t.Context(), staff.System(), "ada", strings.Repeat("月", 201))
+	if broken, ok := errors.AsType[*fault.Fields](err); !ok || len(broken.List) != 2 {
+		t.Errorf("two broken fields: %v", err)
+	}
+	if _, added, err := list.Add(t.Context(), staff.System(), "ada@shop.example", strings.Repeat("月", 200)); err != nil || !added {
+		t.Errorf("%v %v", added, err)
 	}
 }
 

@@ -30,6 +30,7 @@ const (
 	wayOff
 	wayNoContact
 	wayNoSender
+	waySuppressed
 )
 
 // wayOf returns the first obstacle, preferring those that staff can remove.
@@ -41,6 +42,8 @@ func (p User) wayOf(c delivery.Channel) way {
 		return wayOff
 	case c == delivery.Email && p.User.Email == "", c == delivery.SMS && p.User.Phone == "", c == delivery.WebPush && !p.User.Pushable():
 		return wayNoContact
+	case c == delivery.Email && p.Suppression != nil:
+		return waySuppressed
 	}
 	return wayOpen
 }

@@ -72,6 +72,8 @@ func auditFamilies(scope, field string) []string {
 		return []string{field + "."}
 	case "scopes":
 		return []string{"scope."}
+	case "reason":
+		return map[string][]string{"suppression": {"suppressions.reason."}}[scope]
 	case "audience":
 		return []string{"campaign.audience."}
 	case "action", "to", "variant":

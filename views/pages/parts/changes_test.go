@@ -11,6 +11,7 @@ import (
 	"dropbell/domain/campaign"
 	"dropbell/domain/coupon"
 	"dropbell/domain/delivery"
+	"dropbell/domain/feedback"
 	"dropbell/domain/job"
 	"dropbell/domain/redeemcode"
 	"dropbell/domain/segment"
@@ -65,7 +66,7 @@ func TestEveryAuditedFieldHasALabel(t *testing.T) {
 		"key.create": {"name", "prefix", "scopes", "expires_at"}, "channel.pause": {"paused", "paused_reason", "rate_per_second"}, "channel.test": {"to"},
 		"dead_letters.replay": append(names(delivery.DeadLetterJob{}), prefixed("Filter.", names(delivery.DeadLetterFilter{}))...),
 		"shop.save":           {"name", "timezone"}, "segment.save": {"name", "kind", "rule", "copy_of"},
-		"user.import": {"users", "first", "last"}, "user.edit": {"fields"}, "user.export": {"search"},
+		"user.import": {"users", "first", "last"}, "user.edit": {"fields"}, "user.export": {"search"}, "suppression.export": {"reason", "address"},
 		"job.start": {"kind", "title", "batch_id"}, "job.cancel": {"done", "failed", "total", "state"},
 	}
 	inEveryLanguage(t, func(tag string, ctx context.Context) {
@@ -112,6 +113,7 @@ func TestEveryAuditedValueHasWords(t *testing.T) {
 		"segment.save":        {"kind": texts(segment.ByRules, segment.ByList)},
 		"job.start":           {"kind": {user.ImportJob, segment.CountJob, segment.ListJob, redeemcode.JobKind}},
 		"job.cancel":          {"state": texts(job.Waiting, job.Running, job.Done, job.Failed, job.Cancelled)},
+		"suppression.export":  {"reason": feedback.Reasons()},
 		"user.edit":           {"fields": {"name", "email", "phone", "locale", "timezone", "push", "opt_outs", "quiet_hours", "attributes"}},
 		"key.create":          {"scopes": texts(staff.Scopes()...)},
 	}

@@ -1,5 +1,5 @@
 // Package audience holds the console's pages about users: finding, importing and
-// erasing them, segments of them, and lists.
+// erasing them, segments of them, lists, and suppressed mail addresses.
 package audience
 
 import (
@@ -8,6 +8,7 @@ import (
 	"dropbell/domain/campaign"
 	"dropbell/domain/coupon"
 	"dropbell/domain/delivery"
+	"dropbell/domain/feedback"
 	"dropbell/domain/inbox"
 	"dropbell/domain/job"
 	"dropbell/domain/reminder"
@@ -35,6 +36,8 @@ type Deps struct {
 	// Letters lists the campaigns that a user received.
 	Letters *campaign.Letters
 	Jobs    *job.Service
+	// Suppressions are mail addresses that nothing is sent to.
+	Suppressions *feedback.Suppressions
 	// Files receives tables of users.
 	Files *upload.Files
 	Audit AuditLog
@@ -85,6 +88,12 @@ func Routes(sh *shell.Shell, d Deps) []shell.Route {
 		shell.Post("/segments/{id}/clone", staff.ManageUsers, h.cloneSegment),
 		shell.Get("/segments/{id}/delete", staff.ManageUsers, h.confirmDeleteSegment),
 		shell.Post("/segments/{id}/delete", staff.ManageUsers, h.deleteSegment),
+		shell.Get("/suppressions", staff.View, h.listSuppressions),
+		shell.Everywhere(shell.Get("/suppressions.csv", staff.ManageUsers, h.exportSuppressions)),
+		shell.Everywhere(shell.Get("/suppressions/new", staff.ManageUsers, h.newSuppression)),
+		shell.Everywhere(shell.Post("/suppressions/new", staff.ManageUsers, h.addSuppression)),
+		shell.Everywhere(shell.Get("/suppressions/release", staff.ManageUsers, h.confirmRelease)),
+		shell.Everywhere(shell.Post("/suppressions/release", staff.ManageUsers, h.releaseSuppression)),
 		shell.Report(shell.Get("/users.csv", staff.ManageUsers, h.exportUsers)),
 	}
 }

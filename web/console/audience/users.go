@@ -100,6 +100,9 @@ func (h *handlers) drawUser(w http.ResponseWriter, r *http.Request, revealed boo
 	switch u, err := h.Users.User(r.Context(), id); {
 	case err == nil:
 		p.User, p.Known, p.Masked = u, true, !revealed && !shell.Actor(r).SeesContacts()
+		if p.Suppression, err = h.suppressionOf(r, u); err != nil {
+			return err
+		}
 		if p.Masked {
 			p.User = u.Masked()
 		}

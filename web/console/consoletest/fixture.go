@@ -36,6 +36,7 @@ import (
 	"dropbell/domain/claim/gate"
 	"dropbell/domain/coupon"
 	"dropbell/domain/delivery"
+	"dropbell/domain/feedback"
 	"dropbell/domain/hook"
 	"dropbell/domain/inbox"
 	"dropbell/domain/job"
@@ -199,7 +200,8 @@ func (g *Fixture) newDeps() console.Deps {
 			DefaultZone: shanghai, Now: g.Now, Log: log},
 		Access: access.Deps{Staff: people, Audit: audit, Views: staff.Views{Store: accessdb.NewStaff(g.DB)}, Shops: store, Throttle: often(), Guesses: often(), AllGuesses: often()},
 		Audience: audience.Deps{People: &user.Service{Store: users}, Users: users, Segments: segments, Reminders: reminders, Inbox: &inbox.Service{Store: deliverydb.NewInbox(g.DB)}, Coupons: desk,
-			Letters: &campaign.Letters{Store: campaignsdb.NewCampaigns(g.DB, audiencedb.NewSegments(g.DB))}, Jobs: jobs, Files: files, Audit: audit, Channels: configured},
+			Letters: &campaign.Letters{Store: campaignsdb.NewCampaigns(g.DB, audiencedb.NewSegments(g.DB))}, Jobs: jobs, Files: files, Audit: audit, Channels: configured,
+			Suppressions: &feedback.Suppressions{Store: deliverydb.NewSuppressions(g.DB)}},
 		Messages: messages.Deps{Messages: texts, Templates: templates, Users: &user.Service{Store: users}, Own: messagesdb.NewMessages(g.DB), Tests: tests,
 			LinkExample: func(templateID int64, to user.ID) string {
 				return reminder.NewLinks("0123456789abcdef0123456789abcdef").Example("https://drop.example", reminder.Reader{TemplateID: templateID, UserID: to})
