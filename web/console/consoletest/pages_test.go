@@ -64,8 +64,8 @@ func TestEveryPageInTheBrowser(t *testing.T) {
 				narrow(b, s.Name+" dark zh-CN", 320, 390)
 				b.Resize(390, 8000) // so tall that no bar at its end covers anything
 				b.DressedOnAPhone(s.Name + " dark zh-CN at 390 pixels")
+				b.Resize(1280, 800)
 				if firstOfPage[s.Name] {
-					b.Resize(1280, 800)
 					b.Dressed(s.Name + " dark zh-CN")
 				}
 			}
