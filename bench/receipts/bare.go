@@ -11,8 +11,8 @@ import (
 // as many as the product does at most.
 const bareGroup = 256
 
-// bare inserts a row for each report. What comes while a group is stored is the next
-// group.
+// bare inserts a row for each report. Calls that come while a group is stored are the
+// next group.
 func (b *bench) bare(ctx context.Context, size int) (float64, error) {
 	for _, sql := range []string{`drop table if exists bare_receipts`,
 		`create table bare_receipts (batch_id bigint, user_id bigint, status text not null, provider text not null, cause text not null, primary key (batch_id, user_id))`} {

@@ -248,7 +248,7 @@ func resultOf(err error) string {
 	return "unavailable"
 }
 
-// refuse answers with a problem. What is not a refusal by rule is answered with
+// refuse answers with a problem. An error that is no refusal by rule is answered with
 // 503, so that the provider repeats the call: 500 would have some of them give up.
 func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	if r.Context().Err() != nil {
