@@ -2,16 +2,13 @@ package access
 
 import (
 	"context"
-	"fmt"
 	"net/http"
-	"net/netip"
 	"slices"
 	"sync"
 	"time"
 
 	"dropbell/domain/staff"
 	"dropbell/web/console/shell"
-	"dropbell/web/middleware"
 )
 
 // throttled counts a sign-in attempt: for the client's network, for the account
@@ -20,7 +17,7 @@ import (
 // account stays open even then for addresses from which its owner has signed in
 // lately. A text longer than an address counts for the network only.
 func (h *handlers) throttled(r *http.Request, email string) (held tokens, wait time.Duration, err error) {
-	ctx, here := r.Context(), network(r)
+	ctx, here := r.Context(), shell.Network(r)
 	wait, err = held.take(ctx, h.Throttle, "signin:ip:"+here)
 	if err != nil || wait > 0 || len(email) > staff.MaxEmail {
 		return held, wait, err
@@ -33,7 +30,7 @@ func (h *handlers) throttled(r *http.Request, email string) (held tokens, wait t
 		return held, 0, err
 	}
 	known, err := h.Staff.CameFrom(ctx, email)
-	if err != nil || slices.ContainsFunc(known, func(ip string) bool { return networkOf(ip) == here }) {
+	if err != nil || slices.ContainsFunc(known, func(ip string) bool { return shell.NetworkOf(ip) == here }) {
 		return held, 0, err
 	}
 	// A refused attempt must not use up the account's other limits.
@@ -101,19 +98,4 @@ func (h *handlers) noteSlowed(r *http.Request, email string) {
 			h.Log.WarnContext(ctx, "slowed sign-ins are not recorded", "err", err)
 		}
 	})
-}
-
-// network is whose attempts to sign in are counted together, as the API counts
-// requests: one subscriber has a whole /64 of IPv6 addresses.
-func network(r *http.Request) string {
-	return networkOf(shell.ClientIP(r))
-}
-
-func networkOf(address string) string {
-	ip, err := netip.ParseAddr(address)
-	if err != nil {
-		return address
-	}
-	k := middleware.AddressKey(0, ip)
-	return fmt.Sprintf("%x:%x", k.High, k.Low)
 }

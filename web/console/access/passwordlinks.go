@@ -55,7 +55,7 @@ func (h *handlers) passwordForm(w http.ResponseWriter, r *http.Request) error {
 // are limited for each network.
 func (h *handlers) withLink(w http.ResponseWriter, r *http.Request, next func(accesspages.SetPassword) error) error {
 	var held tokens
-	wait, err := held.take(r.Context(), h.Throttle, "password_link:ip:"+network(r))
+	wait, err := held.take(r.Context(), h.Throttle, "password_link:ip:"+shell.Network(r))
 	if err != nil {
 		return err
 	}

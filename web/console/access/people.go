@@ -147,7 +147,7 @@ func memberForm(r *http.Request, was map[string]string, known []template.Shop) (
 	}
 	f.Errors = shell.Merge(r, f.Values, was)
 	f.overtaken, f.Disabled = len(f.Errors) > 0, f.Values["disabled"] != ""
-	shops, ok := parseShops(f.Values["shops"], known)
+	shops, ok := shell.TypedShops(f.Values["shops"], known)
 	if !ok {
 		f.Errors = append(f.Errors, fault.Field{Name: "shops", Key: "rule.unknown_shop", Message: "there is no such shop"})
 	}
@@ -196,26 +196,6 @@ func joinShops(shops []int64) string {
 		words[i] = strconv.FormatInt(s, 10)
 	}
 	return strings.Join(words, ", ")
-}
-
-// parseShops reads the numbers or names of shops, between commas; numbers may be
-// between spaces. Not ok: one of them is neither.
-func parseShops(text string, known []template.Shop) (list []int64, ok bool) {
-	for _, word := range strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(",;，、；\t\r\n", r) }) {
-		word = strings.TrimSpace(word)
-		if i := slices.IndexFunc(known, func(s template.Shop) bool { return strings.EqualFold(s.Name, word) }); i >= 0 {
-			list = append(list, known[i].Number)
-			continue
-		}
-		for _, digits := range strings.Fields(word) {
-			n, err := strconv.ParseInt(shell.Narrow(digits), 10, 64)
-			if err != nil {
-				return nil, false
-			}
-			list = append(list, n)
-		}
-	}
-	return list, true
 }
 
 const keysPath = "/keys"

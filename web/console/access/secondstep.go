@@ -145,7 +145,7 @@ func (h *handlers) proofRefused(r *http.Request, m staff.Member, err error) stri
 // again: for the network, and for the account in all networks. The attacker has
 // the password or the session, so there are no exemptions.
 func (h *handlers) provingThrottled(r *http.Request, m staff.Member) (held tokens, wait time.Duration, err error) {
-	if wait, err = held.take(r.Context(), h.Throttle, "second:ip:"+network(r)); err != nil || wait > 0 {
+	if wait, err = held.take(r.Context(), h.Throttle, "second:ip:"+shell.Network(r)); err != nil || wait > 0 {
 		return held, wait, err
 	}
 	wait, err = held.take(r.Context(), h.Guesses, "second:account:"+strconv.FormatInt(m.ID, 10))

@@ -33,7 +33,7 @@ func (h *handlers) beginSingleSignOn(w http.ResponseWriter, r *http.Request) err
 		shell.Redirect(w, r, to)
 		return nil
 	}
-	if wait, err := h.Throttle.Allow(r.Context(), "signin:ip:"+network(r)); err != nil || wait > 0 {
+	if wait, err := h.Throttle.Allow(r.Context(), "signin:ip:"+shell.Network(r)); err != nil || wait > 0 {
 		return h.slowDown(w, r, to, wait, err)
 	}
 	a, address, err := h.SingleSignOn.Begin(r.Context())
@@ -60,7 +60,7 @@ func (h *handlers) endSingleSignOn(w http.ResponseWriter, r *http.Request) error
 	if h.SingleSignOn == nil {
 		return shell.ErrNoPage
 	}
-	if wait, err := h.Throttle.Allow(r.Context(), "signin:back:"+network(r)); err != nil || wait > 0 {
+	if wait, err := h.Throttle.Allow(r.Context(), "signin:back:"+shell.Network(r)); err != nil || wait > 0 {
 		return h.slowDown(w, r, "/", wait, err)
 	}
 	// Taken out whatever comes of it: an attempt serves once.
@@ -92,7 +92,7 @@ func (h *handlers) endSingleSignOn(w http.ResponseWriter, r *http.Request) error
 		return h.refuseSingleSignOn(w, r, to, err)
 	}
 	// As with a password, what succeeds does not count.
-	held := tokens{{h.Throttle, "signin:ip:" + network(r)}, {h.Throttle, "signin:back:" + network(r)}}
+	held := tokens{{h.Throttle, "signin:ip:" + shell.Network(r)}, {h.Throttle, "signin:back:" + shell.Network(r)}}
 	if err := held.giveBack(r.Context()); err != nil {
 		return err
 	}

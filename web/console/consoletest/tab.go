@@ -160,7 +160,7 @@ func (b *Tab) Open(url string) {
 func Evaluate[T any](b *Tab, js string) T {
 	b.Helper()
 	if _, void := any(*new(T)).(chromedp.Void); void {
-		v, _ := once[T](b, func(mark string) string { return mark + js })
+		v, _ := Once[T](b, func(mark string) string { return mark + js })
 		return v
 	}
 	ctx, cancel := b.patient()
@@ -176,12 +176,12 @@ func Evaluate[T any](b *Tab, js string) T {
 	}
 }
 
-// once evaluates a script that must not be executed twice. The script executes
-// the mark, a statement, when it acts. once returns what the script answers, or
+// Once evaluates a script that must not be executed twice. The script executes
+// the mark, a statement, when it acts. Once returns what the script answers, or
 // left if the page was replaced after the mark. The mark is in the name of the
 // tab, which the next page can read; the browser may clear the name when that
 // page is another site's, which counts as marked.
-func once[T any](b *Tab, script func(mark string) string) (v T, left bool) {
+func Once[T any](b *Tab, script func(mark string) string) (v T, left bool) {
 	b.Helper()
 	ctx, cancel := b.patient()
 	defer cancel()
@@ -271,7 +271,7 @@ const atRest = `(document.readyState === "complete" && !document.querySelector("
 func (b *Tab) act(what, element, condition, do string) {
 	b.Helper()
 	Within(b.T, what, func() bool {
-		done, left := once[bool](b, func(mark string) string {
+		done, left := Once[bool](b, func(mark string) string {
 			return fmt.Sprintf(`(() => { const e = %s; if (!(%s && (%s))) return false; %s%s; return true; })()`, element, atRest, condition, mark, do)
 		})
 		return done || left

@@ -1,4 +1,4 @@
-package consoletest
+package consoletest_test
 
 import (
 	"context"
@@ -10,6 +10,8 @@ import (
 
 	"github.com/chromedp/cdproto/dom"
 	"github.com/chromedp/chromedp"
+
+	"dropbell/web/console/consoletest"
 )
 
 // twoPages serves a first and a next page, each with a field and a button, and
@@ -33,7 +35,7 @@ func twoPages(t *testing.T) (url string, acted *atomic.Int64) {
 // what it has found.
 func TestAnActionWhosePageIsReplacedIsRepeated(t *testing.T) {
 	url, _ := twoPages(t)
-	b := NewTab(t)
+	b := consoletest.NewTab(t)
 	b.Open(url + "/first")
 	tries := 0
 	b.Do(chromedp.QueryAfter(chromedp.CSS("#field"), func(ctx context.Context, target *chromedp.Target, nodes []*chromedp.Node) (chromedp.Void, error) {
@@ -54,31 +56,31 @@ func TestAnActionWhosePageIsReplacedIsRepeated(t *testing.T) {
 // Scripts that are the reason why their page is replaced, and get no answer.
 func TestAScriptIsExecutedOnceThoughItsPageIsReplaced(t *testing.T) {
 	url, acted := twoPages(t)
-	b := NewTab(t)
+	b := consoletest.NewTab(t)
 	b.Open(url + "/first")
 	leave := func(to string) string {
 		return fmt.Sprintf(`fetch("/acted", {method: "POST"}).then(() => { location = %q; return new Promise(() => {}); })`, to)
 	}
-	Evaluate[chromedp.Void](b, leave("/next"))
+	consoletest.Evaluate[chromedp.Void](b, leave("/next"))
 	b.Sees("h1", "/next")
 	if n := acted.Load(); n != 1 {
 		t.Errorf("executed %d times", n)
 	}
 	// A script that had not come to its mark is executed on the next page.
-	answer, left := once[int](b, func(mark string) string {
+	answer, left := consoletest.Once[int](b, func(mark string) string {
 		return fmt.Sprintf(`if (location.pathname === "/third") { %s 3 } else { location = "/third"; new Promise(() => {}) }`, mark)
 	})
 	if answer != 3 || left {
 		t.Errorf("answer %d, left %v", answer, left)
 	}
-	if got := Evaluate[int](b, `location.pathname === "/next" ? 7 : (location = "/next", new Promise(() => {}))`); got != 7 {
+	if got := consoletest.Evaluate[int](b, `location.pathname === "/next" ? 7 : (location = "/next", new Promise(() => {}))`); got != 7 {
 		t.Errorf("asked again: %d", got)
 	}
 }
 
 func TestAClickThatLeavesThePageIsOne(t *testing.T) {
 	url, acted := twoPages(t)
-	b := NewTab(t)
+	b := consoletest.NewTab(t)
 	for range 5 {
 		b.Open(url + "/first")
 		acted.Store(0)
@@ -88,7 +90,7 @@ func TestAClickThatLeavesThePageIsOne(t *testing.T) {
 		if b.Value("#field") != "words" {
 			t.Error("the field of the next page is empty")
 		}
-		Within(t, "the click to be seen", func() bool { return acted.Load() > 0 })
+		consoletest.Within(t, "the click to be seen", func() bool { return acted.Load() > 0 })
 		if n := acted.Load(); n != 1 {
 			t.Errorf("clicked %d times", n)
 		}

@@ -80,8 +80,13 @@ func (h *handlers) generateCodes(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	typed := strings.TrimSpace(r.PostFormValue("count"))
-	count, broken := typedCount(typed)
-	if broken == nil {
+	count, err := shell.TypedCount(typed)
+	var broken []fault.Field
+	if err != nil {
+		var e fault.Fields
+		e.Add("count", "rule.code_count", "must be between 1 and %d", redeemcode.MaxCount)
+		broken = e.List
+	} else {
 		_, err = h.Codes.Generate(r.Context(), shell.Actor(r), t.ID, count, shell.CreationKey(r))
 		broken = shell.FieldsOf(err)
 	}
@@ -101,17 +106,6 @@ func (h *handlers) askAgain(w http.ResponseWriter, r *http.Request, t template.T
 	}
 	p.Count, p.Errors = typed, broken
 	return h.Show(w, r, http.StatusUnprocessableEntity, p.Page())
-}
-
-// typedCount reads a number that may have thousands separators.
-func typedCount(s string) (int64, []fault.Field) {
-	n, err := strconv.ParseInt(strings.NewReplacer(",", "", " ", "", "\u00a0", "").Replace(shell.Narrow(s)), 10, 64)
-	if err != nil {
-		var e fault.Fields
-		e.Add("count", "rule.code_count", "must be between 1 and %d", redeemcode.MaxCount)
-		return 0, e.List
-	}
-	return n, nil
 }
 
 // exportCodes sends one batch, or all that are not revoked.

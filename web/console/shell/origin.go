@@ -1,8 +1,10 @@
 package shell
 
 import (
+	"fmt"
 	"net"
 	"net/http"
+	"net/netip"
 
 	"github.com/go-chi/chi/v5"
 
@@ -61,4 +63,20 @@ func requestID(r *http.Request) string {
 		return q.ID
 	}
 	return ""
+}
+
+// Network names the network whose requests are counted together, as the API counts
+// requests: one subscriber has a whole /64 of IPv6 addresses.
+func Network(r *http.Request) string {
+	return NetworkOf(ClientIP(r))
+}
+
+// NetworkOf is [Network] of an address.
+func NetworkOf(address string) string {
+	ip, err := netip.ParseAddr(address)
+	if err != nil {
+		return address
+	}
+	k := middleware.AddressKey(0, ip)
+	return fmt.Sprintf("%x:%x", k.High, k.Low)
 }

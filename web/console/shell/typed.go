@@ -5,9 +5,11 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"dropbell/domain/fault"
+	"dropbell/domain/template"
 )
 
 // ShownRate is the rate per second that the form had shown; nil if the form does
@@ -31,4 +33,30 @@ func InOrder(list []fault.Field, names []string) {
 func DateIn(t time.Time, zone *time.Location) time.Time {
 	t = t.In(zone)
 	return time.Date(t.Year(), t.Month(), t.Day(), 0, 0, 0, 0, time.UTC)
+}
+
+// TypedCount reads a number that may have thousands separators and digits of full
+// width. The error is of [strconv.ParseInt].
+func TypedCount(s string) (int64, error) {
+	return strconv.ParseInt(strings.NewReplacer(",", "", " ", "", "\u00a0", "").Replace(Narrow(s)), 10, 64)
+}
+
+// TypedShops reads the numbers or names of shops, between commas; numbers may be
+// between spaces. Not ok: one of them is neither.
+func TypedShops(text string, known []template.Shop) (list []int64, ok bool) {
+	for _, word := range strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(",;，、；\t\r\n", r) }) {
+		word = strings.TrimSpace(word)
+		if i := slices.IndexFunc(known, func(s template.Shop) bool { return strings.EqualFold(s.Name, word) }); i >= 0 {
+			list = append(list, known[i].Number)
+			continue
+		}
+		for _, digits := range strings.Fields(word) {
+			n, err := strconv.ParseInt(Narrow(digits), 10, 64)
+			if err != nil {
+				return nil, false
+			}
+			list = append(list, n)
+		}
+	}
+	return list, true
 }

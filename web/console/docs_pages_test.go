@@ -1,4 +1,4 @@
-package docs_test
+package console_test
 
 import (
 	"net/url"
@@ -14,7 +14,7 @@ import (
 
 // The pages need no sign-in, speak the reader's language, and every link inside
 // of them leads somewhere once.
-func TestPages(t *testing.T) {
+func TestDocsPages(t *testing.T) {
 	g := consoletest.New(t)
 	b := g.Browser()
 	for page, needed := range map[string][]string{
@@ -38,7 +38,7 @@ func TestPages(t *testing.T) {
 }
 
 // Searching and choosing a language ask no server.
-func TestSearchInTheBrowser(t *testing.T) {
+func TestDocsSearchInTheBrowser(t *testing.T) {
 	g := consoletest.New(t)
 	b := consoletest.NewTab(t)
 	b.Open(g.Server.URL + docs.Path)

@@ -1,9 +1,0 @@
-package docs_test
-
-import (
-	"testing"
-
-	"dropbell/web/console/consoletest"
-)
-
-func TestMain(m *testing.M) { consoletest.Main(m) }
