@@ -7,8 +7,6 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"io/fs"
-	"os"
 	"path"
 	"slices"
 	"strconv"
@@ -17,76 +15,6 @@ import (
 )
 
 const module = "dropbell"
-
-// source is one Go file of the project that is not a test.
-type source struct {
-	path      string // from the root of the repository, with slashes
-	dir       string
-	lines     int
-	generated bool
-	fset      *token.FileSet
-	file      *ast.File
-}
-
-func (s source) at(n ast.Node) string {
-	return fmt.Sprintf("%s:%d", s.path, s.fset.Position(n.Pos()).Line)
-}
-
-func (s source) imports() []string {
-	list := make([]string, len(s.file.Imports))
-	for i, imp := range s.file.Imports {
-		list[i], _ = strconv.Unquote(imp.Path.Value)
-	}
-	return list
-}
-
-// walk calls visit with every file of the project, in order.
-func walk(t *testing.T, visit func(name string, raw []byte)) {
-	t.Helper()
-	root := os.DirFS(".")
-	err := fs.WalkDir(root, ".", func(name string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		if d.IsDir() {
-			hidden := strings.HasPrefix(d.Name(), ".") && name != "." && d.Name() != ".ci"
-			if hidden || d.Name() == "node_modules" {
-				return fs.SkipDir
-			}
-			return nil
-		}
-		raw, err := fs.ReadFile(root, name)
-		if err != nil {
-			return err
-		}
-		visit(name, raw)
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func sources(t *testing.T) []source {
-	t.Helper()
-	var list []source
-	walk(t, func(name string, raw []byte) {
-		if path.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go") || strings.Contains(name, "testdata/") {
-			return
-		}
-		s := source{path: name, dir: path.Dir(name), fset: token.NewFileSet(), lines: strings.Count(string(raw), "\n")}
-		file, err := parser.ParseFile(s.fset, name, raw, parser.ParseComments)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.file, s.generated = file, ast.IsGenerated(file)
-		list = append(list, s)
-	})
-	if len(list) < 50 {
-		t.Fatalf("only %d files found; is this the root of the repository?", len(list))
-	}
-	return list
-}
 
 // pureStd is the part of the standard library the domain may use: nothing that
 // reads, writes, listens or logs. (runtime/debug returns the stack of a panic.)

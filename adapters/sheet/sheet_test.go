@@ -312,12 +312,15 @@ func resumeAnywhere(t interface{ Fatalf(string, ...any) }, raw []byte) {
 	}
 }
 
-// A million rows pass without being held.
-func TestMillionRows(t *testing.T) {
+// rowsRead are ten megabytes of rows, of which less than half may be held.
+const rowsRead = 300_000
+
+// Rows pass without being held.
+func TestRowsAreNotHeld(t *testing.T) {
 	pr, pw := io.Pipe()
 	go func() {
 		w := bufio.NewWriterSize(pw, 64<<10)
-		for i := range 1_000_000 {
+		for i := range rowsRead {
 			if _, err := fmt.Fprintf(w, "%d,user %d,u%d@example.com\n", i, i, i); err != nil {
 				return
 			}
@@ -339,10 +342,10 @@ func TestMillionRows(t *testing.T) {
 	}
 	runtime.GC()
 	runtime.ReadMemStats(&after)
-	if err != io.EOF || rows != 1_000_000 {
+	if err != io.EOF || rows != rowsRead {
 		t.Fatalf("%d rows, %v", rows, err)
 	}
-	if after.HeapAlloc > before.HeapAlloc+16<<20 {
+	if after.HeapAlloc > before.HeapAlloc+4<<20 {
 		t.Fatalf("the heap grew from %d to %d", before.HeapAlloc, after.HeapAlloc)
 	}
 }

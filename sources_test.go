@@ -1,0 +1,96 @@
+package dropbell_test
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// source is one Go file of the project that is not a test.
+type source struct {
+	path      string // from the root of the repository, with slashes
+	dir       string
+	lines     int
+	generated bool
+	fset      *token.FileSet
+	file      *ast.File
+}
+
+func (s source) at(n ast.Node) string {
+	return fmt.Sprintf("%s:%d", s.path, s.fset.Position(n.Pos()).Line)
+}
+
+func (s source) imports() []string {
+	list := make([]string, len(s.file.Imports))
+	for i, imp := range s.file.Imports {
+		list[i], _ = strconv.Unquote(imp.Path.Value)
+	}
+	return list
+}
+
+// walk calls visit with every file of the project, in order.
+func walk(t *testing.T, visit func(name string, raw []byte)) {
+	t.Helper()
+	if err := eachFile(func(name string, raw []byte) error { visit(name, raw); return nil }); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// eachFile calls visit with every file of the project, in order, until it returns an
+// error.
+func eachFile(visit func(name string, raw []byte) error) error {
+	root := os.DirFS(".")
+	return fs.WalkDir(root, ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			hidden := strings.HasPrefix(d.Name(), ".") && name != "." && d.Name() != ".ci"
+			if hidden || d.Name() == "node_modules" {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		raw, err := fs.ReadFile(root, name)
+		if err != nil {
+			return err
+		}
+		return visit(name, raw)
+	})
+}
+
+// parsed are the files of the project, parsed once for all tests, none of which
+// changes them.
+var parsed = sync.OnceValues(func() (list []source, err error) {
+	err = eachFile(func(name string, raw []byte) error {
+		if path.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go") || strings.Contains(name, "testdata/") {
+			return nil
+		}
+		s := source{path: name, dir: path.Dir(name), fset: token.NewFileSet(), lines: strings.Count(string(raw), "\n")}
+		file, err := parser.ParseFile(s.fset, name, raw, parser.ParseComments)
+		s.file, s.generated = file, err == nil && ast.IsGenerated(file)
+		list = append(list, s)
+		return err
+	})
+	return list, err
+})
+
+func sources(t *testing.T) []source {
+	t.Helper()
+	list, err := parsed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(list) < 50 {
+		t.Fatalf("only %d files found; is this the root of the repository?", len(list))
+	}
+	return list
+}
