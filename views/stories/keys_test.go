@@ -6,7 +6,9 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"dropbell/domain/campaign"
@@ -22,31 +24,52 @@ import (
 // sources are all files that may use messages: the views and the console.
 func sources(t *testing.T) string {
 	t.Helper()
+	code, err := readSources()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return code
+}
+
+var readSources = sync.OnceValues(func() (string, error) {
 	var all strings.Builder
 	for _, root := range []string{"../ui", "../pages", "../i18n", "../../web/console"} {
+		files, err := filesBelow(root)
+		if err != nil {
+			return "", err
+		}
 		found := 0
-		for _, f := range filesBelow(t, root) {
+		for _, f := range files {
 			if !strings.HasSuffix(f, ".go") && !strings.HasSuffix(f, ".templ") || strings.HasSuffix(f, "_test.go") || strings.HasSuffix(f, "_templ.go") {
 				continue
 			}
 			raw, err := os.ReadFile(f)
 			if err != nil {
-				t.Fatal(err)
+				return "", err
 			}
 			all.Write(raw)
 			found++
 		}
 		if found == 0 {
-			t.Fatalf("no sources below %s", root)
+			return "", fmt.Errorf("no sources below %s", root)
 		}
 	}
-	return all.String()
-}
+	return all.String(), nil
+})
+
+// literals are the texts in the sources that look like keys.
+var literals = sync.OnceValues(func() (list []string, err error) {
+	code, err := readSources()
+	for _, m := range literal.FindAllStringSubmatch(code, -1) {
+		list = append(list, m[1])
+	}
+	slices.Sort(list)
+	return slices.Compact(list), err
+})
 
 // filesBelow lists the files in root and in all folders below it.
-func filesBelow(t *testing.T, root string) (list []string) {
-	t.Helper()
-	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+func filesBelow(root string) (list []string, err error) {
+	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && d.IsDir() && strings.HasSuffix(path, "test") {
 			return filepath.SkipDir // fixtures of tests, such as consoletest
 		}
@@ -55,10 +78,7 @@ func filesBelow(t *testing.T, root string) (list []string) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return list
+	return list, err
 }
 
 // composed are the keys that the sources put together, each with every value
@@ -207,8 +227,12 @@ func TestEveryMessageIsUsedAndEveryKeyDefined(t *testing.T) {
 		}
 	}
 	code := sources(t)
-	for _, m := range literal.FindAllStringSubmatch(code, -1) {
-		used[m[1]] = true
+	keys, err := literals()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range keys {
+		used[key] = true
 	}
 	calls := regexp.MustCompile(`\b[TN]\((?:ctx, )?"([a-z0-9_.-]+)"[,)]|\bsay\(r, "([a-z0-9_.-]+)"[,)]`)
 	for _, m := range calls.FindAllStringSubmatch(code, -1) {

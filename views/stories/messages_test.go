@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"dropbell/domain/delivery"
@@ -30,18 +31,22 @@ func TestWhateverLooksLikeAKeyHasAMessage(t *testing.T) {
 	// Names of other things: files, events of scripts, live values, beginnings.
 	other := regexp.MustCompile(`\.(csv|xlsx|js|css|svg|json|html)$|^dropbell\.|^state\.class$|_$`)
 	actions := inAuditLog(t, "Action")
+	keys, err := literals()
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, l := range book.Languages.All() {
 		families := map[string]bool{}
 		for _, key := range l.Keys() {
 			family, _, _ := strings.Cut(key, ".")
 			families[family] = true
 		}
-		for _, m := range literal.FindAllStringSubmatch(sources(t), -1) {
-			family, _, _ := strings.Cut(m[1], ".")
-			if !families[family] || other.MatchString(m[1]) || actions[m[1]] != "" || l.Has(m[1]) || begins(l.Keys(), m[1]+".") {
+		for _, key := range keys {
+			family, _, _ := strings.Cut(key, ".")
+			if !families[family] || other.MatchString(key) || actions[key] != "" || l.Has(key) || begins(l.Keys(), key+".") {
 				continue
 			}
-			t.Errorf("%s: %q looks like a key and has no message", l.Tag, m[1])
+			t.Errorf("%s: %q looks like a key and has no message", l.Tag, key)
 		}
 	}
 }
@@ -188,6 +193,14 @@ func inAuditLog(t *testing.T, field string) map[string]string {
 // packages parses everything that may write to the audit log.
 func packages(t *testing.T) map[string]*scope {
 	t.Helper()
+	all, err := parsePackages()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+var parsePackages = sync.OnceValues(func() (map[string]*scope, error) {
 	set, all := token.NewFileSet(), map[string]*scope{}
 	for _, root := range []string{"../../domain", "../../adapters", "../../web", "../../worker"} {
 		err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -209,11 +222,11 @@ func packages(t *testing.T) map[string]*scope {
 			return nil
 		})
 		if err != nil {
-			t.Fatal(err)
+			return nil, err
 		}
 	}
-	return all
-}
+	return all, nil
+})
 
 // values are what an expression inside fn can be: texts, texts with one of the
 // known ends, and whatever callers pass.
