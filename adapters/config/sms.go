@@ -39,6 +39,8 @@ type SMS struct {
 	Countries []string
 	// BudgetPerDay is how many parts may be sent a day; 0 = any number.
 	BudgetPerDay int
+	// BudgetPerDrop is how many parts may be sent about one drop; 0 = any number.
+	BudgetPerDrop int
 }
 
 // minCallbackKey is the length in bytes of a secret that stands in an address.
@@ -79,6 +81,7 @@ func smsVariables() []Variable {
 		}},
 		{"SMS_COUNTRIES", "", "channel sms: countries whose numbers are sent to, ISO 3166 codes separated by commas, such as CN,HK; empty = all", smsCountries},
 		{"SMS_BUDGET_PER_DAY", "0", "channel sms: parts of text messages that all workers together send a day (UTC); what is beyond is skipped and staff are told; 0 = any number", number(func(c *Config) *int { return &c.SMS.BudgetPerDay }, 0, 1_000_000_000)},
+		{"SMS_BUDGET_PER_DROP", "0", "channel sms: parts of text messages about one drop; what is beyond is skipped and staff are told; 0 = any number", number(func(c *Config) *int { return &c.SMS.BudgetPerDrop }, 0, 1_000_000_000)},
 	}
 }
 

@@ -2,6 +2,7 @@ package sms
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -11,18 +12,18 @@ import (
 )
 
 // A Budget bounds how many parts of text messages all workers together hand over in a
-// day.
+// day, and for a drop.
 type Budget interface {
-	// Take takes parts from what is left of the day, all or nothing, and returns whether
-	// it did, and which day that is.
-	Take(ctx context.Context, parts int64) (day time.Time, taken bool, err error)
-	// GiveBack returns parts, taken from the day, of messages that the provider has not
+	// Take takes parts of messages about a drop, 0 = about none, from what is left of
+	// the day and of the drop, all or nothing. It returns which of them had no room.
+	Take(ctx context.Context, drop, parts int64) (delivery.BudgetTaking, delivery.BudgetShort, error)
+	// GiveBack returns parts that were taken for messages that the provider has not
 	// taken.
-	GiveBack(ctx context.Context, day time.Time, parts int64) error
+	GiveBack(ctx context.Context, from delivery.BudgetTaking, parts int64) error
 }
 
 // A Guard is a sender that hands over only what is permitted: messages to numbers of
-// the allowed countries, as long as the day's budget lasts. It is safe for concurrent
+// the allowed countries, as long as the budgets last. It is safe for concurrent
 // use.
 type Guard struct {
 	delivery.Sender
@@ -34,6 +35,16 @@ type Guard struct {
 	Now func() time.Time
 
 	full full
+}
+
+// dropOf is the drop whose budget a message is counted in; 0 = none: campaigns and
+// tests are about no drop alone.
+func dropOf(m delivery.Message) int64 {
+	switch {
+	case m.Subject == nil, m.Subject.Kind == delivery.KindCampaign, m.Subject.Kind == delivery.KindTest:
+		return 0
+	}
+	return m.Subject.TemplateID
 }
 
 // Send sends what is permitted. The budget is taken before the call, and what the
@@ -80,26 +91,38 @@ func (g *Guard) country(m delivery.Message) *delivery.Result {
 		Detail: "country_not_allowed: SMS_COUNTRIES does not name " + country}
 }
 
-// within sends as many of the messages, in order, as the budget has parts for.
-func (g *Guard) within(ctx context.Context, messages []delivery.Message) []delivery.Result {
+// within sends as many of the messages, in order, as the budgets have parts for.
+func (g *Guard) within(ctx context.Context, messages []delivery.Message) (results []delivery.Result) {
 	if g.Budget == nil {
 		return g.Sender.Send(ctx, messages)
 	}
+	for len(messages) > 0 {
+		drop, n := dropOf(messages[0]), 1
+		for n < len(messages) && dropOf(messages[n]) == drop {
+			n++
+		}
+		results = append(results, g.withinDrop(ctx, drop, messages[:n])...)
+		messages = messages[n:]
+	}
+	return results
+}
+
+// withinDrop is [Guard.within] of messages about one drop.
+func (g *Guard) withinDrop(ctx context.Context, drop int64, messages []delivery.Message) (results []delivery.Result) {
 	parts := make([]int64, len(messages))
 	for i, m := range messages {
 		parts[i] = int64(max(1, Parts(m)))
 	}
-	var results []delivery.Result
 	for len(messages) > 0 {
-		n, day, err := g.take(ctx, parts)
+		n, from, short, err := g.take(ctx, drop, parts)
 		switch {
 		case err != nil:
-			away := delivery.Result{Status: delivery.Throttled, Apart: true, Detail: "not sent: the day's budget cannot be read: " + delivery.CauseOf(err)}
+			away := delivery.Result{Status: delivery.Throttled, Apart: true, Detail: "not sent: the budget cannot be read: " + delivery.CauseOf(err)}
 			return append(results, delivery.Repeat(away, len(messages))...)
 		case n == 0: // those behind it may be shorter
-			results, n = append(results, exhausted()), 1
+			results, n = append(results, exhausted(short)), 1
 		default:
-			results = append(results, g.send(ctx, messages[:n], parts, day)...)
+			results = append(results, g.send(ctx, messages[:n], parts, from)...)
 		}
 		messages, parts = messages[n:], parts[n:]
 	}
@@ -107,29 +130,28 @@ func (g *Guard) within(ctx context.Context, messages []delivery.Message) []deliv
 }
 
 // take takes the parts of as many messages, from the first on, as there is room for, by
-// halves; n = 0: the first does not fit.
-func (g *Guard) take(ctx context.Context, parts []int64) (n int, day time.Time, err error) {
+// halves; n = 0: the first does not fit into the budget that is short.
+func (g *Guard) take(ctx context.Context, drop int64, parts []int64) (n int, from delivery.BudgetTaking, short delivery.BudgetShort, err error) {
 	for n = len(parts); n > 0; n /= 2 {
 		var sum int64
 		for _, p := range parts[:n] {
 			sum += p
 		}
 		now := g.now()
-		if g.full.holds(sum, now) {
+		if short = g.full.holds(drop, sum, now); short != delivery.BudgetEnough {
 			continue
 		}
-		day, taken, err := g.Budget.Take(ctx, sum)
-		if err != nil || taken {
-			return n, day, err
+		if from, short, err = g.Budget.Take(ctx, drop, sum); err != nil || short == delivery.BudgetEnough {
+			return n, from, short, err
 		}
-		g.full.note(sum, now)
+		g.full.note(drop, short, sum, now)
 	}
-	return 0, day, nil
+	return 0, from, short, nil
 }
 
-// send sends messages whose parts were taken from the day's budget, and gives back those
+// send sends messages whose parts were taken from the budgets, and gives back those
 // that the provider has not taken.
-func (g *Guard) send(ctx context.Context, messages []delivery.Message, parts []int64, day time.Time) []delivery.Result {
+func (g *Guard) send(ctx context.Context, messages []delivery.Message, parts []int64, from delivery.BudgetTaking) []delivery.Result {
 	results := g.Sender.Send(ctx, messages)
 	var back int64
 	for i, r := range results {
@@ -138,8 +160,8 @@ func (g *Guard) send(ctx context.Context, messages []delivery.Message, parts []i
 		}
 	}
 	if back > 0 {
-		_ = g.Budget.GiveBack(context.WithoutCancel(ctx), day, back) // the rest of the day is the shorter
-		g.full.forget()
+		_ = g.Budget.GiveBack(context.WithoutCancel(ctx), from, back) // if it fails, less is sent
+		g.full.forget(from.Drop)
 	}
 	return results
 }
@@ -151,39 +173,66 @@ func (g *Guard) now() time.Time {
 	return g.Now()
 }
 
-// fullFor is how long the budget is not asked again for what it had no room for.
+// fullFor is how long a budget is not asked again for what it had no room for.
 const fullFor = 5 * time.Second
 
-// full remembers the fewest parts for which the budget had no room.
+// full remembers the fewest parts for which a budget had no room, by its drop; that of
+// the day has the number 0.
 type full struct {
-	mu    sync.Mutex
-	parts int64 // 0 = none
+	mu  sync.Mutex
+	had map[int64]noRoom
+}
+
+// noRoom says that a budget had no room for so many parts.
+type noRoom struct {
+	parts int64
 	until time.Time
 }
 
-func (f *full) holds(parts int64, now time.Time) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.parts > 0 && parts >= f.parts && now.Before(f.until)
+func (n noRoom) lacks(parts int64, now time.Time) bool {
+	return n.parts > 0 && parts >= n.parts && now.Before(n.until)
 }
 
-func (f *full) note(parts int64, now time.Time) {
+// holds returns the budget that is known to have no room.
+func (f *full) holds(drop, parts int64, now time.Time) delivery.BudgetShort {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.parts > 0 && f.parts < parts && now.Before(f.until) {
+	switch {
+	case f.had[0].lacks(parts, now):
+		return delivery.BudgetDayShort
+	case drop != 0 && f.had[drop].lacks(parts, now):
+		return delivery.BudgetDropShort
+	}
+	return delivery.BudgetEnough
+}
+
+func (f *full) note(drop int64, short delivery.BudgetShort, parts int64, now time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	until := now.Add(fullFor)
+	if short == delivery.BudgetDayShort {
+		drop = 0
+		// A new day has a budget of its own.
+		if day := now.UTC().Truncate(24 * time.Hour).Add(24 * time.Hour); day.Before(until) {
+			until = day
+		}
+	}
+	if n := f.had[drop]; n.parts > 0 && n.parts < parts && now.Before(n.until) {
 		return
 	}
-	f.parts, f.until = parts, now.Add(fullFor)
-	// A new day has a budget of its own.
-	if day := now.UTC().Truncate(24 * time.Hour).Add(24 * time.Hour); day.Before(f.until) {
-		f.until = day
+	if f.had == nil {
+		f.had = map[int64]noRoom{}
 	}
+	maps.DeleteFunc(f.had, func(_ int64, n noRoom) bool { return !now.Before(n.until) })
+	f.had[drop] = noRoom{parts, until}
 }
 
-func (f *full) forget() {
+// forget forgets the budgets of the day and of the drop.
+func (f *full) forget(drop int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.parts = 0
+	delete(f.had, 0)
+	delete(f.had, drop)
 }
 
 // Parts returns how many parts a message's text takes; a text that is a template's is
@@ -193,7 +242,10 @@ func Parts(m delivery.Message) int {
 }
 
 // exhausted is the result of a message for which nothing is left.
-func exhausted() delivery.Result {
-	return delivery.Result{Status: delivery.Permanent, Skip: true, Reason: delivery.ReasonBudget,
-		Detail: "budget_used_up: SMS_BUDGET_PER_DAY leaves no more for today"}
+func exhausted(short delivery.BudgetShort) delivery.Result {
+	detail := "budget_used_up: SMS_BUDGET_PER_DAY leaves no more for today"
+	if short == delivery.BudgetDropShort {
+		detail = "budget_used_up: SMS_BUDGET_PER_DROP leaves no more for this drop"
+	}
+	return delivery.Result{Status: delivery.Permanent, Skip: true, Reason: delivery.ReasonBudget, Detail: detail}
 }

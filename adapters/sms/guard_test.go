@@ -23,24 +23,33 @@ type budget struct {
 	day   time.Time
 	asked int
 	err   error
+	drops map[int64]int64 // what is left of those that are limited
 }
 
-func (b *budget) Take(_ context.Context, parts int64) (time.Time, bool, error) {
+func (b *budget) Take(_ context.Context, drop, parts int64) (delivery.BudgetTaking, delivery.BudgetShort, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.asked++
+	if left, limited := b.drops[drop]; limited && left < parts {
+		return delivery.BudgetTaking{}, delivery.BudgetDropShort, b.err
+	} else if limited {
+		b.drops[drop] -= parts
+	}
 	if b.err != nil || b.left < parts {
-		return b.day, false, b.err
+		return delivery.BudgetTaking{}, delivery.BudgetDayShort, b.err
 	}
 	b.left -= parts
-	return b.day, true, nil
+	return delivery.BudgetTaking{Day: b.day, Drop: drop}, delivery.BudgetEnough, nil
 }
 
 // GiveBack gives back to the day that the budget is of; what is of another is gone.
-func (b *budget) GiveBack(_ context.Context, day time.Time, parts int64) error {
+func (b *budget) GiveBack(_ context.Context, from delivery.BudgetTaking, parts int64) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if day.Equal(b.day) {
+	if _, limited := b.drops[from.Drop]; limited {
+		b.drops[from.Drop] += parts
+	}
+	if from.Day.Equal(b.day) {
 		b.left += parts
 	}
 	return nil
@@ -175,5 +184,42 @@ func TestABudgetThatIsUsedUp(t *testing.T) {
 	now = now.Add(3 * time.Second) // the next day
 	if r := g.Send(t.Context(), messages)[0]; r.Status != delivery.Delivered {
 		t.Errorf("on the next day: got %+v", r)
+	}
+}
+
+// A drop whose budget is used up keeps back no message of another, nor of a campaign,
+// and is not asked about for each message.
+func TestTheBudgetOfADropEnds(t *testing.T) {
+	now := time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
+	messages := sendertest.Messages(delivery.SMS, 8)
+	for i := range messages {
+		subject := *messages[i].Subject
+		subject.Kind, subject.TemplateID = delivery.KindReminder, int64(7+i%2)
+		if i >= 6 {
+			subject.Kind = delivery.KindCampaign
+		}
+		messages[i].Subject, messages[i].Content = &subject, &delivery.Content{Text: "10 minutes"}
+	}
+	b := &budget{left: 1000, drops: map[int64]int64{7: 2}}
+	g := &sms.Guard{Sender: newSender(t, sms.Config{URL: start(t, new(provider))}), Budget: b, Now: func() time.Time { return now }}
+	var delivered []bool
+	for _, r := range g.Send(t.Context(), messages) {
+		delivered = append(delivered, r.Status == delivery.Delivered)
+		if r.Status != delivery.Delivered && (!r.Skip || r.Reason != delivery.ReasonBudget || !strings.Contains(r.Detail, "SMS_BUDGET_PER_DROP")) {
+			t.Errorf("got %+v", r)
+		}
+	}
+	if !slices.Equal(delivered, []bool{true, true, true, true, false, true, true, true}) {
+		t.Errorf("delivered: %v", delivered)
+	}
+	asked := b.asked
+	g.Send(t.Context(), messages[4:5])
+	if b.asked != asked {
+		t.Error("asked again in the same second")
+	}
+	b.drops[7] = 1
+	now = now.Add(5 * time.Second)
+	if r := g.Send(t.Context(), messages[4:5])[0]; r.Status != delivery.Delivered {
+		t.Errorf("after five seconds: got %+v", r)
 	}
 }

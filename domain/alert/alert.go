@@ -28,6 +28,9 @@ const (
 // DetailBudget is the detail of a [Channel] whose budget of the day is used up.
 const DetailBudget = "budget"
 
+// DetailDropBudget is the detail of a [Channel] whose budget of a drop is used up.
+const DetailDropBudget = "drop_budget"
+
 // Kinds returns those that staff choose from.
 func Kinds() []Kind { return []Kind{Channel, Late, DeadLetters, Balance, SoldOut, Approval, Job} }
 
@@ -72,6 +75,10 @@ func (a Alert) Text(tag string) string {
 	text := ""
 	switch a.Kind {
 	case Channel:
+		if a.Detail == DetailDropBudget {
+			text = pick(fmt.Sprintf("“%s”: the budget of SMS for this drop is used up; further text messages about it are skipped.", a.Name), fmt.Sprintf("「%s」：本活动的短信额度已用完，之后的短信都会跳过。", a.Name))
+			break
+		}
 		name := channelName(a.Name, zh)
 		if a.Detail == DetailBudget {
 			text = pick(name+": the budget of today is used up; further messages are skipped until tomorrow (UTC).", name+"：今日额度已用完，明天（UTC）之前的消息都会跳过。")

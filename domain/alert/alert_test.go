@@ -26,6 +26,10 @@ func TestTextsOfAlerts(t *testing.T) {
 			t.Errorf("%s does not say how many: %q, %q", k, en, zh)
 		}
 	}
+	drop := Alert{Condition: Condition{Kind: Channel, Name: "Moon cakes", Detail: DetailDropBudget}}
+	if en, zh := drop.Text("en"), drop.Text("zh-CN"); !strings.Contains(en, "“Moon cakes”") || !strings.Contains(zh, "「Moon cakes」") {
+		t.Errorf("a drop's budget: %q, %q", en, zh)
+	}
 }
 
 // An address contains the key of its group: little of it is shown.

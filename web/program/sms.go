@@ -22,7 +22,7 @@ func (p *program) completeSMS(ctx context.Context, all *[delivery.Channels]deliv
 	if perDay == 0 {
 		return nil
 	}
-	spent, err := deliverydb.NewSMSBudget(p.DB, perDay).Spent(ctx)
+	spent, err := deliverydb.NewSMSBudget(p.DB, perDay, p.Config.SMS.BudgetPerDrop).Spent(ctx)
 	s.Budget = delivery.ChannelBudget{PerDay: int64(perDay), Spent: spent.Parts, UsedUp: spent.RefusedAt != nil}
 	return err
 }

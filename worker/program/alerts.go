@@ -75,13 +75,23 @@ func (p *program) failingChannels(ctx context.Context) (list []alert.Condition, 
 			list = append(list, alert.Condition{Kind: alert.Channel, Object: s.Channel.String(), Name: s.Channel.String(), Path: "/channels"})
 		}
 	}
-	if err != nil || p.Config.SMS.BudgetPerDay == 0 {
+	perDay, perDrop := p.Config.SMS.BudgetPerDay, p.Config.SMS.BudgetPerDrop
+	if err != nil || perDay == 0 && perDrop == 0 {
 		return list, err
 	}
-	spent, err := deliverydb.NewSMSBudget(p.DB, p.Config.SMS.BudgetPerDay).Spent(ctx)
-	if spent.RefusedAt != nil {
-		name := delivery.SMS.String()
+	budget, name := deliverydb.NewSMSBudget(p.DB, perDay, perDrop), delivery.SMS.String()
+	spent, err := budget.Spent(ctx)
+	if err == nil && perDay > 0 && spent.RefusedAt != nil {
 		list = append(list, alert.Condition{Kind: alert.Channel, Object: name + ":budget", Name: name, Detail: alert.DetailBudget, Path: "/channels"})
+	}
+	if err != nil || perDrop == 0 {
+		return list, err
+	}
+	over, err := budget.DropsOver(ctx)
+	for _, d := range over {
+		number := strconv.FormatInt(d.TemplateID, 10)
+		list = append(list, alert.Condition{Kind: alert.Channel, Object: name + ":budget:" + number, Name: d.Name, Shop: d.Shop, Template: d.TemplateID,
+			Detail: alert.DetailDropBudget, Path: "/templates/" + number})
 	}
 	return list, err
 }

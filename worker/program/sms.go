@@ -54,7 +54,7 @@ func newSMS(cfg config.Config, stores smsStores) (s *smsGuard, variables string,
 	}
 	s.close = sender.Close
 	s.Guard = sms.Guard{Sender: sender, Countries: cfg.SMS.Countries}
-	if cfg.SMS.BudgetPerDay > 0 {
+	if cfg.SMS.BudgetPerDay > 0 || cfg.SMS.BudgetPerDrop > 0 {
 		s.Budget = stores.budget
 	}
 	return s, "", nil

@@ -3,48 +3,111 @@ package delivery
 import (
 	"context"
 	"errors"
+	"math"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"dropbell/adapters/postgres/internal/pg"
+	"dropbell/domain/delivery"
 	"dropbell/domain/feedback"
 )
 
 // today is the day of budgets by the database's clock.
 const today = `(clock_timestamp() at time zone 'utc')::date`
 
-// SMSBudget counts the parts of text messages of a day, over all workers.
+// SMSBudget counts the parts of text messages of a day and of each drop, over all
+// workers.
 type SMSBudget struct {
 	*pg.DB
-	perDay int64
+	perDay, perDrop int64
 }
 
-// NewSMSBudget returns a budget of so many parts a day.
-func NewSMSBudget(db *pg.DB, perDay int) SMSBudget { return SMSBudget{db, int64(perDay)} }
+// NewSMSBudget returns a budget of so many parts a day and a drop; 0 = any number.
+func NewSMSBudget(db *pg.DB, perDay, perDrop int) SMSBudget {
+	return SMSBudget{db, orAny(perDay), orAny(perDrop)}
+}
 
-// takeSQL returns a row if there was room for the parts.
+func orAny(n int) int64 {
+	if n == 0 {
+		return math.MaxInt64 / 2
+	}
+	return int64(n)
+}
+
+// takeSQL returns a row if the day had room for the parts, and one if the drop had. A
+// drop that has none takes nothing from the day.
 const takeSQL = `
-insert into sms_spent as s (day, parts) select ` + today + `, @parts::bigint where @parts <= @budget::bigint
-on conflict (day) do update set parts = s.parts + excluded.parts where s.parts + excluded.parts <= @budget
-returning day`
+with of_drop as (
+	insert into sms_spent_drops as s (template_id, parts) select @drop::bigint, @parts::bigint where @drop <> 0 and @parts <= @per_drop::bigint
+	on conflict (template_id) do update set parts = s.parts + excluded.parts where s.parts + excluded.parts <= @per_drop
+	returning template_id
+), of_day as (
+	insert into sms_spent as s (day, parts) select ` + today + `, @parts where @parts <= @per_day::bigint and (@drop = 0 or exists (select from of_drop))
+	on conflict (day) do update set parts = s.parts + excluded.parts where s.parts + excluded.parts <= @per_day
+	returning day
+)
+select (select day from of_day), @drop = 0 or exists (select from of_drop)`
 
-// Take takes the parts from what is left of the day, all or nothing. That it did not
-// is noted for staff.
-func (b SMSBudget) Take(ctx context.Context, parts int64) (day time.Time, taken bool, err error) {
-	err = b.Pool.QueryRow(ctx, takeSQL, pgx.StrictNamedArgs{"parts": parts, "budget": b.perDay}).Scan(&day)
-	if errors.Is(err, pgx.ErrNoRows) {
+// Take takes parts from what is left of the day and of the drop; see [delivery.BudgetTaking]. That
+// it did not is noted for staff. If the day has no room, the drop's parts are given
+// back after they were taken: a crash between the two leaves less for the drop.
+func (b SMSBudget) Take(ctx context.Context, drop, parts int64) (delivery.BudgetTaking, delivery.BudgetShort, error) {
+	var day *time.Time
+	var ofDrop bool
+	err := b.Pool.QueryRow(ctx, takeSQL, pgx.StrictNamedArgs{"drop": drop, "parts": parts, "per_day": b.perDay, "per_drop": b.perDrop}).Scan(&day, &ofDrop)
+	switch {
+	case err != nil:
+		return delivery.BudgetTaking{}, delivery.BudgetEnough, pg.Translate(err)
+	case !ofDrop:
+		_, err = b.Pool.Exec(ctx, `insert into sms_spent_drops as s (template_id, parts, refused_at) values ($1, 0, clock_timestamp())
+			on conflict (template_id) do update set refused_at = clock_timestamp() where s.refused_at is null`, drop)
+		return delivery.BudgetTaking{}, delivery.BudgetDropShort, pg.Translate(err)
+	case day == nil:
+		if err := b.giveBackDrop(ctx, drop, parts); err != nil {
+			return delivery.BudgetTaking{}, delivery.BudgetDayShort, err
+		}
 		_, err = b.Pool.Exec(ctx, `insert into sms_spent as s (day, parts, refused_at) values (`+today+`, 0, clock_timestamp())
 			on conflict (day) do update set refused_at = clock_timestamp() where s.refused_at is null`)
-		return day, false, pg.Translate(err)
+		return delivery.BudgetTaking{}, delivery.BudgetDayShort, pg.Translate(err)
 	}
-	return day, err == nil, pg.Translate(err)
+	return delivery.BudgetTaking{Day: *day, Drop: drop}, delivery.BudgetEnough, nil
 }
 
-// GiveBack returns parts that were taken from the day and not sent.
-func (b SMSBudget) GiveBack(ctx context.Context, day time.Time, parts int64) error {
-	_, err := b.Pool.Exec(ctx, `update sms_spent set parts = greatest(0, parts - $2) where day = $1::date`, day, parts)
+// GiveBack returns parts that were taken and not sent: to the drop and then to the day,
+// each in a transaction of its own, so that no two of them wait for one another.
+func (b SMSBudget) GiveBack(ctx context.Context, from delivery.BudgetTaking, parts int64) error {
+	if err := b.giveBackDrop(ctx, from.Drop, parts); err != nil {
+		return err
+	}
+	_, err := b.Pool.Exec(ctx, `update sms_spent set parts = greatest(0, parts - $2) where day = $1::date`, from.Day, parts)
 	return pg.Translate(err)
+}
+
+func (b SMSBudget) giveBackDrop(ctx context.Context, drop, parts int64) error {
+	if drop == 0 {
+		return nil
+	}
+	_, err := b.Pool.Exec(ctx, `update sms_spent_drops set parts = greatest(0, parts - $2) where template_id = $1`, drop, parts)
+	return pg.Translate(err)
+}
+
+// A DropOverBudget is a drop whose budget had no room for a message.
+type DropOverBudget struct {
+	TemplateID, Shop int64
+	Name             string
+}
+
+// DropsOver returns the drops, not closed yet, whose budgets had no room for a
+// message.
+func (b SMSBudget) DropsOver(ctx context.Context) ([]DropOverBudget, error) {
+	rows, err := b.Pool.Query(ctx, `select t.id, t.shop_number, t.name from sms_spent_drops s join templates t on t.id = s.template_id
+		where s.refused_at is not null and t.closes_at > clock_timestamp() order by t.id`)
+	if err != nil {
+		return nil, pg.Translate(err)
+	}
+	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[DropOverBudget])
+	return list, pg.Translate(err)
 }
 
 // SMSSpent is how much of today's budget is spent.

@@ -7,13 +7,14 @@ import (
 	"time"
 
 	deliverydb "dropbell/adapters/postgres/delivery"
+	"dropbell/domain/delivery"
 	"dropbell/domain/feedback"
 )
 
 // Many workers never spend more than the day's budget, and all of it.
 func TestTheBudgetIsShared(t *testing.T) {
 	w := newFixture(t)
-	b := deliverydb.NewSMSBudget(w.DB, 100)
+	b := deliverydb.NewSMSBudget(w.DB, 100, 0)
 	if s, err := b.Spent(t.Context()); err != nil || s.Parts != 0 || s.RefusedAt != nil {
 		t.Fatalf("at first: %+v, %v", s, err)
 	}
@@ -22,11 +23,11 @@ func TestTheBudgetIsShared(t *testing.T) {
 	for range 8 {
 		all.Go(func() {
 			for range 10 {
-				_, ok, err := b.Take(t.Context(), 2)
+				_, short, err := b.Take(t.Context(), 0, 2)
 				if err != nil {
 					t.Error(err)
 				}
-				if ok {
+				if short == delivery.BudgetEnough {
 					granted.Add(2)
 				}
 			}
@@ -39,22 +40,22 @@ func TestTheBudgetIsShared(t *testing.T) {
 	}
 	var day time.Time
 	w.Must(w.SQL.QueryRow(t.Context(), `insert into sms_spent (day, parts) select day - 1, 50 from sms_spent returning day`).Scan(&day))
-	w.Must(b.GiveBack(t.Context(), day.AddDate(0, 0, 1), 3))
-	w.Must(b.GiveBack(t.Context(), day, 20)) // of a call that began before midnight
+	w.Must(b.GiveBack(t.Context(), delivery.BudgetTaking{Day: day.AddDate(0, 0, 1)}, 3))
+	w.Must(b.GiveBack(t.Context(), delivery.BudgetTaking{Day: day}, 20)) // of a call that began before midnight
 	var before int
 	if err := w.SQL.QueryRow(t.Context(), `select parts from sms_spent where day = $1`, day).Scan(&before); err != nil || before != 30 {
 		t.Errorf("%d parts are spent on the day before, %v", before, err)
 	}
-	for parts, want := range map[int64]bool{4: false, 200: false} {
-		if _, ok, err := b.Take(t.Context(), parts); err != nil || ok != want {
-			t.Errorf("%d parts of 3 that are left: %v, %v", parts, ok, err)
+	for _, parts := range []int64{4, 200} {
+		if _, short, err := b.Take(t.Context(), 0, parts); err != nil || short != delivery.BudgetDayShort {
+			t.Errorf("%d parts of 3 that are left: %v, %v", parts, short, err)
 		}
 	}
-	if at, ok, err := b.Take(t.Context(), 3); err != nil || !ok || !at.Equal(day.AddDate(0, 0, 1)) {
-		t.Errorf("the rest: %v, %v", ok, err)
+	if from, short, err := b.Take(t.Context(), 0, 3); err != nil || short != delivery.BudgetEnough || !from.Day.Equal(day.AddDate(0, 0, 1)) {
+		t.Errorf("the rest: %v, %v", short, err)
 	}
-	if _, ok, err := deliverydb.NewSMSBudget(w.DB, 1).Take(t.Context(), 5); err != nil || ok {
-		t.Errorf("more than the whole budget: %v, %v", ok, err)
+	if _, short, err := deliverydb.NewSMSBudget(w.DB, 1, 0).Take(t.Context(), 0, 5); err != nil || short != delivery.BudgetDayShort {
+		t.Errorf("more than the whole budget: %v, %v", short, err)
 	}
 }
 
@@ -67,5 +68,53 @@ func TestSerials(t *testing.T) {
 	got, err := s.Find(t.Context(), "tencent", []string{"1", "2", "3", "4"})
 	if err != nil || len(got) != 2 || got["1"] != "a" || got["2"] != "b" {
 		t.Errorf("got %v, %v", got, err)
+	}
+}
+
+// Many workers never spend more than a drop's budget on it, nor more than the day's on
+// all drops; what the day has no room for is not counted for the drop.
+func TestTheBudgetOfADropIsShared(t *testing.T) {
+	w := newFixture(t)
+	one, other := w.Published(time.Hour).ID, w.Published(time.Hour).ID
+	b := deliverydb.NewSMSBudget(w.DB, 60, 50)
+	var granted [2]atomic.Int64
+	var all sync.WaitGroup
+	for range 4 {
+		for i, drop := range []int64{one, other} {
+			all.Go(func() {
+				for range 10 {
+					_, short, err := b.Take(t.Context(), drop, 2)
+					if err != nil {
+						t.Error(err)
+					}
+					if short == delivery.BudgetEnough {
+						granted[i].Add(2)
+					}
+				}
+			})
+		}
+	}
+	all.Wait()
+	s, err := b.Spent(t.Context())
+	if a, c := granted[0].Load(), granted[1].Load(); err != nil || a+c != 60 || a > 50 || c > 50 || s.Parts != 60 {
+		t.Fatalf("%d and %d parts were granted, %d are spent, %v", a, c, s.Parts, err)
+	}
+	for i, drop := range []int64{one, other} {
+		var parts int64
+		if err := w.SQL.QueryRow(t.Context(), `select parts from sms_spent_drops where template_id = $1`, drop).Scan(&parts); err != nil || parts != granted[i].Load() {
+			t.Errorf("drop %d has spent %d parts of %d granted, %v", drop, parts, granted[i].Load(), err)
+		}
+	}
+	b = deliverydb.NewSMSBudget(w.DB, 0, 50)
+	if _, short, err := b.Take(t.Context(), one, 51); err != nil || short != delivery.BudgetDropShort {
+		t.Errorf("more than the whole budget: %v, %v", short, err)
+	}
+	over, err := b.DropsOver(t.Context())
+	if err != nil || len(over) != 1 || over[0].TemplateID != one {
+		t.Errorf("over their budgets: %+v, %v", over, err)
+	}
+	from, short, err := b.Take(t.Context(), 0, 1000) // a campaign's
+	if err != nil || short != delivery.BudgetEnough || from.Drop != 0 {
+		t.Errorf("of no drop: %v, %v", short, err)
 	}
 }
