@@ -241,7 +241,7 @@ func (s *Tester) send(ctx context.Context, t TakenTest) Result {
 		return Result{Detail: CauseOf(err)}
 	}
 	m := Message{To: &t.To, Channel: t.Channel, Subject: &t.Subject, Content: &content, Values: values}
-	return attempt(ctx, sender, []Message{m})[0]
+	return Attempt(ctx, sender, []Message{m})[0]
 }
 
 // content is what the test says: a draft as its editor shows it, or the text for
