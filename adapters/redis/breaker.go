@@ -221,6 +221,21 @@ func (b *Breaker) States(ctx context.Context) ([]State, error) {
 	return states, nil
 }
 
+// State returns the circuit of one channel.
+func (b *Breaker) State(ctx context.Context, channel delivery.Channel) (State, error) {
+	var reply *goredis.MapStringStringCmd
+	var clock *goredis.TimeCmd
+	_, err := b.client.Pipelined(ctx, func(p goredis.Pipeliner) error {
+		reply, clock = p.HGetAll(ctx, b.key(channel)), p.Time(ctx)
+		return nil
+	})
+	if err != nil {
+		return State{}, redisclient.Unavailable("breaker state", err)
+	}
+	s, err := readState(channel, reply.Val())
+	return s.at(clock.Val()), err
+}
+
 func readState(channel delivery.Channel, stored map[string]string) (State, error) {
 	if len(stored) == 0 {
 		return State{Channel: channel, State: StateClosed}, nil
