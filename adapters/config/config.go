@@ -104,6 +104,9 @@ type Config struct {
 	// EventsKeys encrypt the secrets of webhook endpoints, the first of them new
 	// ones; empty = they are stored as they are.
 	EventsKeys []string
+	// ProvidersKeys encrypt the secrets of providers that staff configure, the first of
+	// them new ones.
+	ProvidersKeys []string
 	// EventsInsecure allows endpoints http and private addresses.
 	EventsInsecure bool
 	// RetainHooks is how long sent events are kept.
@@ -252,6 +255,7 @@ func variables() []Variable {
 			_, err := redeemcode.ParseKeys(v)
 			return err
 		}},
+		{"PROVIDERS_KEY", "", "encrypts the secrets of providers that staff configure in the console, at least 32 bytes; several separated by commas: the first encrypts, all are read; web and worker need the same; empty = no secret can be stored", providersKey},
 		{"EVENTS_KEY", "", "webhooks: encrypts the secrets of endpoints in the database, at least 32 bytes; several separated by commas: the first encrypts, all are read; web and worker need the same; empty = they are stored as they are", eventsKey},
 		{"EVENTS_INSECURE", "off", "webhooks: on = endpoints may have http:// and private addresses, for development; off = https:// and public addresses only", func(c *Config, v string) error {
 			c.EventsInsecure = v == "on"

@@ -57,7 +57,7 @@ func TestEveryVariableIsRead(t *testing.T) {
 		"OIDC_ISSUER", "https://id.example/realm", "OIDC_CLIENT_ID", "console", "OIDC_CLIENT_SECRET", "shh", "CONSOLE_PASSWORDS", "off", "WORKER_ROLES", "timers, house", "WORKER_CHANNELS", "sms", "WORKER_BATCHES", "email=9, sms = 1,", "WORKER_CALLS", "webhook=256",
 		"OTEL_EXPORTER_OTLP_ENDPOINT", "http://traces:4318", "OTEL_TRACES_SAMPLER_ARG", "0.25",
 		"CODE_KEYS", "1:"+strings.Repeat("QUJD", 8), "METRICS_TOKEN", "a token of 16 by..",
-		"EVENTS_KEY", "a key with at least thirty-two bytes,another key of thirty-two bytes!", "EVENTS_INSECURE", "on", "EVENTS_RETENTION_DAYS", "30",
+		"EVENTS_KEY", "a key with at least thirty-two bytes,another key of thirty-two bytes!", "PROVIDERS_KEY", "a third key with thirty-two bytes!", "EVENTS_INSECURE", "on", "EVENTS_RETENTION_DAYS", "30",
 		"METRICS_ADDR", "127.0.0.1:9090", "SECURITY_CONTACT", "mailto:security@example.com", "SMTP_TLS", "required",
 		"SMTP_FEEDBACK", "ses", "SES_TOPICS", "arn:aws:sns:eu-west-1:123456789012:mail, arn:aws-cn:sns:cn-north-1:123456789012:mail.fifo,", "SENDGRID_WEBHOOK_KEY", sendGridKey,
 		"MAILGUN_WEBHOOK_KEY", "a key of 16 bytes", "POSTMARK_WEBHOOK_SECRET", "a word of 16 bytes"))
@@ -79,7 +79,7 @@ func TestEveryVariableIsRead(t *testing.T) {
 		WorkerBatches: map[string]int{"app": 16, "email": 9, "sms": 1, "webpush": 8, "webhook": 4}, WorkerCalls: map[string]int{"app": 1, "email": 4, "sms": 4, "webpush": 4, "webhook": 256},
 		TraceEndpoint: "http://traces:4318", TraceRatio: 0.25,
 		CodeKeys: "1:" + strings.Repeat("QUJD", 8), MetricsToken: "a token of 16 by..",
-		EventsKeys: []string{"a key with at least thirty-two bytes", "another key of thirty-two bytes!"}, EventsInsecure: true, RetainHooks: 30 * 24 * time.Hour,
+		EventsKeys: []string{"a key with at least thirty-two bytes", "another key of thirty-two bytes!"}, ProvidersKeys: []string{"a third key with thirty-two bytes!"}, EventsInsecure: true, RetainHooks: 30 * 24 * time.Hour,
 		MetricsAddr: "127.0.0.1:9090", SecurityContact: "mailto:security@example.com", SMTPTLS: "required",
 		SMTPFeedback: "ses", SESTopics: []string{"arn:aws:sns:eu-west-1:123456789012:mail", "arn:aws-cn:sns:cn-north-1:123456789012:mail.fifo"}, SendGridKey: sendGridKey,
 		MailgunKey: "a key of 16 bytes", PostmarkSecret: "a word of 16 bytes"}
@@ -131,7 +131,7 @@ var mistakes = map[string]string{
 	"DATABASE_POOL_MODE": secret, "DATABASE_SESSION_URL": "mysql://u:" + secret + "@db/x", "DATABASE_REPLICA_URL": "mysql://u:" + secret + "@db/x", "DATABASE_REPLICA_MAX_LAG": secret,
 	"DATABASE_MAX_CONNS": "3", "RETENTION_DAYS": "-1", "AUDIT_RETENTION_DAYS": secret,
 	"CONSOLE_PASSWORDS": secret, "WORKER_ROLES": secret, "WORKER_CHANNELS": "app," + secret, "WORKER_BATCHES": "app=" + secret, "WORKER_CALLS": secret + "=1",
-	"EVENTS_KEY": secret, "EVENTS_INSECURE": secret, "EVENTS_RETENTION_DAYS": secret,
+	"PROVIDERS_KEY": secret, "EVENTS_KEY": secret, "EVENTS_INSECURE": secret, "EVENTS_RETENTION_DAYS": secret,
 	"OIDC_ISSUER":   "ldap://" + secret,
 	"SMTP_FEEDBACK": secret, "SES_TOPICS": "arn:aws:sqs:" + secret, "SENDGRID_WEBHOOK_KEY": secret, "MAILGUN_WEBHOOK_KEY": secret, "POSTMARK_WEBHOOK_SECRET": secret,
 	"OTEL_EXPORTER_OTLP_ENDPOINT": secret, "OTEL_TRACES_SAMPLER_ARG": secret,

@@ -330,7 +330,8 @@ func networkOf(s string) (netip.Prefix, error) {
 // secondFactorKeys reads the keys that are separated by commas.
 func secondFactorKeys(c *Config, v string) error { return sealingKeys(&c.SecondFactorKeys, v) }
 
-func eventsKey(c *Config, v string) error { return sealingKeys(&c.EventsKeys, v) }
+func providersKey(c *Config, v string) error { return sealingKeys(&c.ProvidersKeys, v) }
+func eventsKey(c *Config, v string) error    { return sealingKeys(&c.EventsKeys, v) }
 
 // sealingKeys reads keys separated by commas.
 func sealingKeys(keys *[]string, v string) error {

@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -70,7 +71,8 @@ func or[T int | time.Duration](value, fallback T) T {
 	return value
 }
 
-// A Breaker holds one circuit per channel, shared by all workers. It opens
+// A Breaker holds one circuit per channel, or of each channel's provider that
+// [Breaker.Of] names, shared by all workers. It opens
 // after failures in a row or when half the calls of a window failed, lets one
 // probe through after a pause, and closes when that succeeds. Its clock is
 // that of Redis, so workers need not agree on the time.
@@ -78,11 +80,21 @@ type Breaker struct {
 	client goredis.UniversalClient
 	script *goredis.Script
 	config BreakerConfig
+	// provider is the id of a configured provider, 0 = the environment's.
+	provider int64
 }
 
 // NewBreaker returns a breaker that uses client and does not close it.
 func NewBreaker(client goredis.UniversalClient, config BreakerConfig) *Breaker {
 	return &Breaker{client: client, script: goredis.NewScript(breakerSource), config: config.withDefaults()}
+}
+
+// Of returns the circuits of the configured provider with that id; 0 = that of the
+// environment, whose circuits are the channels'.
+func (b *Breaker) Of(provider int64) *Breaker {
+	of := *b
+	of.provider = provider
+	return &of
 }
 
 // Admit returns 0 if a call may be made now, else how long to wait before the
@@ -138,7 +150,7 @@ func (b *Breaker) step(ctx context.Context, channel delivery.Channel, n report) 
 	ctx, cancel := context.WithTimeout(ctx, redisclient.CallTimeout)
 	defer cancel()
 	c := b.config
-	reply, err := b.script.Run(ctx, b.client, []string{breakerKey(channel)}, n.event, c.Failures,
+	reply, err := b.script.Run(ctx, b.client, []string{b.key(channel)}, n.event, c.Failures,
 		c.Window.Milliseconds(), c.MinCalls, c.OpenFor.Milliseconds(), c.MaxOpen.Milliseconds(),
 		c.ProbeLease.Milliseconds(), shortened(n.detail), n.calls,
 		milliseconds(n.after), c.Hold.Milliseconds(), c.LongestHold.Milliseconds(), c.MaxHold.Milliseconds(),
@@ -190,7 +202,7 @@ func (b *Breaker) States(ctx context.Context) ([]State, error) {
 	var clock *goredis.TimeCmd
 	_, err := b.client.Pipelined(ctx, func(p goredis.Pipeliner) error {
 		for i, channel := range delivery.AllChannels() {
-			replies[i] = p.HGetAll(ctx, breakerKey(channel))
+			replies[i] = p.HGetAll(ctx, b.key(channel))
 		}
 		clock = p.Time(ctx)
 		return nil
@@ -207,6 +219,21 @@ func (b *Breaker) States(ctx context.Context) ([]State, error) {
 		states = append(states, state.at(clock.Val()))
 	}
 	return states, nil
+}
+
+// State returns the circuit of one channel.
+func (b *Breaker) State(ctx context.Context, channel delivery.Channel) (State, error) {
+	var reply *goredis.MapStringStringCmd
+	var clock *goredis.TimeCmd
+	_, err := b.client.Pipelined(ctx, func(p goredis.Pipeliner) error {
+		reply, clock = p.HGetAll(ctx, b.key(channel)), p.Time(ctx)
+		return nil
+	})
+	if err != nil {
+		return State{}, redisclient.Unavailable("breaker state", err)
+	}
+	s, err := readState(channel, reply.Val())
+	return s.at(clock.Val()), err
 }
 
 func readState(channel delivery.Channel, stored map[string]string) (State, error) {
@@ -252,6 +279,13 @@ func shortened(detail string) string {
 		detail = detail[:maxDetail]
 	}
 	return strings.ToValidUTF8(detail, "")
+}
+
+func (b *Breaker) key(channel delivery.Channel) string {
+	if b.provider == 0 {
+		return breakerKey(channel)
+	}
+	return breakerKey(channel) + ":" + strconv.FormatInt(b.provider, 10)
 }
 
 func breakerKey(channel delivery.Channel) string { return "breaker:" + channel.String() }

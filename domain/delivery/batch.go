@@ -42,6 +42,9 @@ type Batch struct {
 	// Accepted are those among Left whose message a former run handed over, which
 	// ended before its checkpoint; ascending, none with a final outcome.
 	Accepted []user.ID
+	// AcceptedVia are the providers of those of Accepted that were handed to
+	// another one than the environment's.
+	AcceptedVia map[user.ID]int64
 	// Exceptions are the rows of those among Left that have one.
 	Exceptions map[user.ID]Exception
 	// OptedOut are those among the batch's users who do not want the channel.
@@ -109,7 +112,10 @@ func (b *Batch) record(p Progress) {
 
 // Progress is what one checkpoint records.
 type Progress struct {
-	Sent       []user.ID
+	Sent []user.ID
+	// Via are the providers of those in Sent that another one than the
+	// environment's took.
+	Via        map[user.ID]int64
 	Exceptions []Exception // including Recovered ones for users in Sent
 	// Rest, if not empty, is the outcome (Skipped or Expired) of all recipients
 	// without one, and RestReason its reason; it ends the batch.
@@ -120,6 +126,18 @@ type Progress struct {
 	// ReleaseUntil gives the lease back and makes the batch ready at that
 	// instant. Zero keeps the lease.
 	ReleaseUntil time.Time
+}
+
+// sent adds a recipient whose message the provider has taken.
+func (p *Progress) sent(id user.ID, via int64) {
+	p.Sent = append(p.Sent, id)
+	if via == 0 {
+		return
+	}
+	if p.Via == nil {
+		p.Via = map[user.ID]int64{}
+	}
+	p.Via[id] = via
 }
 
 // Held is the stop reason of a batch whose owner is paused: the batch is to be
@@ -137,7 +155,8 @@ type Lease interface {
 	Extend(ctx context.Context) (stop string, err error)
 	// Accepted records durably that the provider has taken the message to one of
 	// the recipients. Checkpoints need not know of it.
-	Accepted(ctx context.Context, id user.ID) error
+	// via is the provider's id, see [Result].
+	Accepted(ctx context.Context, id user.ID, via int64) error
 }
 
 // CutIntoBatches divides ascending user ids into batches of at most size.

@@ -104,7 +104,7 @@ func (c *calls) postponed() time.Duration { return time.Duration(c.wait.Load()) 
 func (r *run) start(ctx context.Context, ready []user.ID, known []user.User) (*calls, func()) {
 	window := r.batch.WorthlessAfter.Sub(r.clock())
 	ctx, cancel := context.WithTimeout(ctx, window-lastCall)
-	chunks := slices.Collect(slices.Chunk(ready, r.chunkSize()))
+	chunks := r.chunks(ready, known)
 	c := &calls{results: make(chan chunkResult, len(chunks)), cancel: cancel, known: known}
 	c.left.Store(int64(len(chunks)))
 	c.unstarted.Store(int64(len(chunks)))
@@ -129,6 +129,19 @@ func (r *run) start(ctx context.Context, ready []user.ID, known []user.User) (*c
 			c.giveBackPermit()
 		}
 	}
+}
+
+// chunks divides the recipients into those of one call each: by provider, where the
+// sender has several.
+func (r *run) chunks(ready []user.ID, known []user.User) (list [][]user.ID) {
+	groups := [][]user.ID{ready}
+	if s, ok := r.sender.(RoutedSender); ok {
+		groups = s.Divide(&r.batch.Subject, ready, known)
+	}
+	for _, g := range groups {
+		list = slices.AppendSeq(list, slices.Chunk(g, r.chunkSize()))
+	}
+	return list
 }
 
 // work sends chunks until there are none, the run is stopped or postponed.
@@ -192,7 +205,7 @@ func (r *run) cleared(ctx context.Context, c *calls, chunk *chunkResult) bool {
 
 // load is what the admission is asked about.
 func (r *run) load(messages int) Load {
-	return Load{r.batch.Channel, messages, r.batch.Subject.Kind, r.batch.Owner, r.batch.Priority}
+	return Load{r.batch.Channel, messages, r.batch.Subject.Kind, r.batch.Owner, r.batch.Priority, r.batch.Subject.Place().Shop}
 }
 
 // chunkSize is the sender's, or a fifth of a second's worth where the owner
@@ -257,7 +270,7 @@ func (r *run) loadContacts(ctx context.Context, ready []user.ID) (err error) {
 		return nil // in the app messages need no more than the id
 	}
 	// Mails greet by name; elsewhere only a text that staff wrote may contain names.
-	named := r.batch.Channel == Email || r.render.names || r.NamedSMS && r.batch.Channel == SMS
+	named := r.batch.Channel == Email || r.render.names || r.NamedSMS != nil && r.batch.Channel == SMS && r.NamedSMS()
 	if r.batch.Known, err = r.Store.Recipients(ctx, r.batch.Channel, ready, named); err == nil {
 		r.batch.Asked = ready
 	}
@@ -271,7 +284,7 @@ func (r *run) call(ctx context.Context, messages []Message) []Result {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.batch.WorthlessAfter.Sub(r.clock())-hangUp)
 	defer cancel()
-	results := attempt(ctx, r.sender, messages)
+	results := Attempt(ctx, r.sender, messages)
 	for i := range results {
 		r.reportCrash(results[i].Crash)
 	}
@@ -346,9 +359,9 @@ func (r *run) add(p *Progress, c chunkResult) {
 			p.Exceptions = append(p.Exceptions, r.failed(id, c.results[i]))
 			continue
 		}
-		p.Sent = append(p.Sent, id)
+		p.sent(id, c.results[i].Via)
 		if tried {
-			before.Outcome, before.LastAt, before.NextRetryAt = Recovered, now, time.Time{}
+			before.Outcome, before.LastAt, before.NextRetryAt, before.Via = Recovered, now, time.Time{}, c.results[i].Via
 			p.Exceptions = append(p.Exceptions, before)
 		}
 	}
@@ -359,36 +372,4 @@ func (r *run) failed(id user.ID, answer Result) Exception {
 	before := r.batch.Exceptions[id]
 	before.UserID = id
 	return r.Policy.judge(before, answer, r.Random(), r.clock(), r.batch.WorthlessAfter)
-}
-
-// report reports the result of a call to the channel's admission, unless the
-// call timed out.
-func (r *run) report(ctx context.Context, results []Result) {
-	if len(results) > 0 && r.clock().Before(r.batch.WorthlessAfter.Add(-hangUp)) {
-		call := callOf(results)
-		// A pause that outlasts the messages that wait for it is of no use.
-		call.After = min(call.After, r.batch.WorthlessAfter.Sub(r.clock())/2)
-		r.Admission.Report(context.WithoutCancel(ctx), r.batch.Channel, call)
-	}
-}
-
-// callOf sums up a call: it failed when it reached no recipient and at least one
-// failure was the provider's own. It was throttled when the provider named a
-// time, or reached no recipient and asked to wait.
-func callOf(results []Result) (c Call) {
-	through := false
-	for _, res := range results {
-		switch {
-		case res.Status == Throttled && !res.Apart:
-			c.OK, c.Throttled, c.After = true, true, max(c.After, res.After)
-		case res.Status == Permanent && res.Provider:
-			c.Detail = res.Detail
-		case res.Status != Transient || res.Apart:
-			c.OK, through = true, through || res.Status == Delivered
-		default:
-			c.Detail = res.Detail
-		}
-	}
-	c.Throttled = c.Throttled && (c.After > 0 || !through)
-	return c
 }

@@ -53,6 +53,9 @@ const (
 type ChannelTest struct {
 	ID      int64
 	Channel Channel
+	// Provider is the id of the configured provider that is tested; 0 = whichever the
+	// channel's messages go to.
+	Provider int64
 	// Recipient is an address or, ByUser, the number of a user. It is
 	// forgotten as soon as there is a result.
 	Recipient string
@@ -78,6 +81,8 @@ type ChannelTest struct {
 // A TestWish is the request for a test message.
 type TestWish struct {
 	Channel Channel
+	// Provider is the id of a configured provider, 0 = whichever is used.
+	Provider int64
 	// Recipient is an e-mail address, a phone number with +, or the id of a user,
 	// depending on the channel.
 	Recipient  string
@@ -87,11 +92,11 @@ type TestWish struct {
 
 // test returns the test that w describes, or an error about its fields.
 func (w TestWish) test(configured ChannelSet) (ChannelTest, error) {
-	t := ChannelTest{Channel: w.Channel, Recipient: strings.TrimSpace(w.Recipient), TemplateID: w.TemplateID, Locale: w.Locale}
+	t := ChannelTest{Channel: w.Channel, Provider: w.Provider, Recipient: strings.TrimSpace(w.Recipient), TemplateID: w.TemplateID, Locale: w.Locale}
 	switch {
 	case w.Channel == App:
 		return t, ErrNotTestable
-	case !configured.Has(w.Channel):
+	case w.Provider == 0 && !configured.Has(w.Channel):
 		return t, ErrChannelUnavailable
 	}
 	e := &fault.Fields{}
@@ -197,6 +202,9 @@ func (s *ChannelTests) Tests(ctx context.Context, by staff.Actor, c Channel, lim
 type Tester struct {
 	Store   TestStore
 	Senders map[Channel]Sender
+	// Through returns the sender of one configured provider, enabled or not; nil = there
+	// is none.
+	Through func(c Channel, provider int64) Sender
 	Now     func() time.Time
 	// Texts has the texts of messages; nil = the built-in ones.
 	Texts message.Source
@@ -228,9 +236,12 @@ func (s *Tester) Run(ctx context.Context, id int64) error {
 
 func (s *Tester) send(ctx context.Context, t TakenTest) Result {
 	sender := s.Senders[t.Channel]
+	if t.Provider != 0 {
+		sender = s.Through(t.Channel, t.Provider)
+	}
 	switch {
 	case sender == nil:
-		return Result{Status: Permanent, Detail: "this worker has no sender for the channel"}
+		return Result{Status: Permanent, Detail: "this worker has no sender for the channel, or the provider cannot be used; see the log of worker"}
 	case !t.Channel.Reaches(&t.To):
 		return Result{Status: Permanent, Detail: "this user has no contact for the channel"}
 	}
@@ -241,7 +252,7 @@ func (s *Tester) send(ctx context.Context, t TakenTest) Result {
 		return Result{Detail: CauseOf(err)}
 	}
 	m := Message{To: &t.To, Channel: t.Channel, Subject: &t.Subject, Content: &content, Values: values}
-	return attempt(ctx, sender, []Message{m})[0]
+	return Attempt(ctx, sender, []Message{m})[0]
 }
 
 // content is what the test says: a draft as its editor shows it, or the text for

@@ -30,6 +30,7 @@ type DeadLetter struct {
 	FirstAt        time.Time
 	LastAt         time.Time
 	WorthlessAfter time.Time
+	Provider       string // that answered last, by name; empty = the environment's
 }
 
 // A DeadLetterGroup is how many died of one kind of error on one channel.

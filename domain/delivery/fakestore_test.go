@@ -154,7 +154,7 @@ func (h *holding) Extend(ctx context.Context) (string, error) {
 	return d.stop, nil
 }
 
-func (h *holding) Accepted(ctx context.Context, id user.ID) error {
+func (h *holding) Accepted(ctx context.Context, id user.ID, _ int64) error {
 	d := h.depot
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -204,7 +204,7 @@ func without(parts []refused, m Message) []refused {
 // for other batches.
 func (i *isolation) blameProvider(ctx context.Context, messages []Message, answer Result) bool {
 	answer = Result{Detail: DetailOf("every message is refused, so none is at fault; check the configuration: " + answer.Detail),
-		Apart: i.batch.Subject.Kind == KindCampaign}
+		Apart: i.batch.Subject.Kind == KindCampaign, Via: answer.Via}
 	results := Repeat(answer, len(messages))
 	i.report(ctx, results)
 	return i.settle(ctx, messages, results)

@@ -10,10 +10,25 @@ import (
 
 // Accepted is [Journal.Accepted] for the messages of this run. Recording runs
 // while the sender prepares its next message.
-func (r *run) Accepted(id user.ID) (recorded func(context.Context) error) {
+func (r *run) Accepted(id user.ID) (recorded func(context.Context) error) { return r.accepted(id, 0) }
+
+// Through is [RoutedJournal.Through] for the messages of this run.
+func (r *run) Through(provider int64) Journal { return routedJournal{r, provider} }
+
+type routedJournal struct {
+	*run
+	via int64
+}
+
+// Accepted is [run.Accepted] for messages that the provider takes.
+func (j routedJournal) Accepted(id user.ID) (recorded func(context.Context) error) {
+	return j.accepted(id, j.via)
+}
+
+func (r *run) accepted(id user.ID, via int64) (recorded func(context.Context) error) {
 	done := make(chan error, 1)
 	go func() {
-		done <- untilRecorded(context.Background(), func(ctx context.Context) error { return r.lease.Accepted(ctx, id) })
+		done <- untilRecorded(context.Background(), func(ctx context.Context) error { return r.lease.Accepted(ctx, id, via) })
 	}()
 	return func(ctx context.Context) error {
 		select {
@@ -32,10 +47,10 @@ func (r *run) resume(ctx context.Context) error {
 	if len(r.batch.Accepted) == 0 {
 		return nil
 	}
-	p := Progress{Sent: r.batch.Accepted}
+	p := Progress{Sent: r.batch.Accepted, Via: r.batch.AcceptedVia}
 	for _, id := range p.Sent {
 		if e, tried := r.batch.Exceptions[id]; tried {
-			e.Outcome, e.LastAt, e.NextRetryAt = Recovered, r.clock(), time.Time{}
+			e.Outcome, e.LastAt, e.NextRetryAt, e.Via = Recovered, r.clock(), time.Time{}, p.Via[id]
 			p.Exceptions = append(p.Exceptions, e)
 		}
 	}

@@ -136,9 +136,9 @@ type slowAccepting struct {
 	takes time.Duration
 }
 
-func (s slowAccepting) Accepted(ctx context.Context, id user.ID) error {
+func (s slowAccepting) Accepted(ctx context.Context, id user.ID, via int64) error {
 	<-time.After(s.takes) // the bubble's clock
-	return s.Lease.Accepted(ctx, id)
+	return s.Lease.Accepted(ctx, id, via)
 }
 
 // TestWhatAFormerRunHandedOver: recipients that a former run handed to the

@@ -59,6 +59,15 @@ type BatchRow struct {
 	Outcome Outcome
 	// Reported are the parts of Counts.Sent of which the provider has reported.
 	Reported feedback.Tally
+	// Providers are those that staff have configured and that took messages; the rest of
+	// Counts.Sent was the environment's.
+	Providers []ProviderShare
+}
+
+// A ProviderShare is how many messages of a batch a provider took.
+type ProviderShare struct {
+	Name string
+	Sent int64
 }
 
 // A BatchCursor is the last row of the page before; the zero cursor is the start.
@@ -97,6 +106,7 @@ type Recipient struct {
 	Outcome     Outcome
 	Reason      string
 	Detail      string // the provider's last answer
+	Provider    string // that answered last, by name; empty = the environment's, or none was asked
 	Attempts    int
 	At          time.Time // zero while nothing is recorded
 	NextRetryAt *time.Time

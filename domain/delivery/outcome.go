@@ -72,6 +72,7 @@ type Exception struct {
 	NextRetryAt time.Time // zero unless Failed
 	FirstAt     time.Time
 	LastAt      time.Time
+	Via         int64 // the provider that answered last, see [Result]
 }
 
 // Counts is one line of the balance sheet.

@@ -67,7 +67,7 @@ func Fingerprint(detail string) string {
 // than Delivered. before is the recipient's exception so far.
 func (p Policy) judge(before Exception, r Result, jitter float64, now, worthlessAfter time.Time) Exception {
 	e := before
-	e.LastAt, e.Detail, e.Fingerprint = now, r.Detail, Fingerprint(r.Detail)
+	e.LastAt, e.Detail, e.Fingerprint, e.Via = now, r.Detail, Fingerprint(r.Detail), r.Via
 	if e.FirstAt.IsZero() {
 		e.FirstAt = now
 	}

@@ -81,7 +81,16 @@ func (s *Service) newRun(lease Lease, asked time.Time) *run {
 	if s.Reference != nil {
 		b.Subject.Reference = func(id user.ID) string { return s.Reference(b.ID, id) }
 	}
-	return &run{Service: s, lease: lease, batch: b, drift: b.Now.Sub(asked), sender: s.Senders[b.Channel]}
+	return &run{Service: s, lease: lease, batch: b, drift: b.Now.Sub(asked), sender: s.senderOf(b)}
+}
+
+// senderOf returns the sender of the batch's messages; nil = there is none.
+func (s *Service) senderOf(b *Batch) Sender {
+	sender := s.Senders[b.Channel]
+	if routed, ok := sender.(RoutedSender); ok && !routed.Serves(b.Subject.Place().Shop) {
+		return nil
+	}
+	return sender
 }
 
 // track returns what makes the tracked links of the batch's messages; nil = they

@@ -220,7 +220,7 @@ func TestWhatACallWas(t *testing.T) {
 		"failed":                        {[]Result{{Detail: "502"}, {Detail: "502"}}, Call{Detail: "502"}},
 		"failed for one":                {[]Result{{Detail: "502"}, sent}, Call{OK: true, Detail: "502"}},
 	} {
-		if got := callOf(c.results); got != c.want {
+		if got := CallOf(c.results); got != c.want {
 			t.Errorf("%s: %+v, want %+v", name, got, c.want)
 		}
 	}

@@ -54,6 +54,12 @@ type Result struct {
 	Unsent bool
 	// Crash is the panic that stands behind a Permanent answer; nil = none.
 	Crash *Crash
+	// Via is the id of the configured provider that answered, see package provider;
+	// 0 = the provider of the environment, or none was asked.
+	Via int64
+	// Judged says that the sender has reported the call to the circuit breaker of
+	// the provider itself.
+	Judged bool
 }
 
 // A Journal records while a call is still going on which of its messages the
@@ -64,6 +70,13 @@ type Journal interface {
 	// waits until that is durable; before it has returned nil, no further message
 	// may be completed on the same connection, and Send may not return.
 	Accepted(id user.ID) (recorded func(context.Context) error)
+}
+
+// A RoutedJournal is a [Journal] that can record which provider took a message.
+type RoutedJournal interface {
+	Journal
+	// Through returns the journal of messages that the provider takes.
+	Through(provider int64) Journal
 }
 
 // Unrecorded is the answer to a message that is not handed over because the one
@@ -88,9 +101,21 @@ type Sender interface {
 	Send(ctx context.Context, messages []Message) []Result
 }
 
-// attempt is one call of s. A panic is a Permanent answer to the whole call, and
+// A RoutedSender divides messages between several providers of its channel.
+type RoutedSender interface {
+	Sender
+	// Serves reports whether there is a provider for messages of the shop; 0 = of
+	// no shop.
+	Serves(shop int64) bool
+	// Divide returns the users in groups, each in the order given, so that a call
+	// with users of one group needs one provider as long as no circuit breaker opens.
+	// known has the stored data of those who are known.
+	Divide(s *Subject, ids []user.ID, known []user.User) [][]user.ID
+}
+
+// Attempt is one call of s. A panic is a Permanent answer to the whole call, and
 // a wrong number of results a Transient one.
-func attempt(ctx context.Context, s Sender, messages []Message) (results []Result) {
+func Attempt(ctx context.Context, s Sender, messages []Message) (results []Result) {
 	defer func() {
 		if p := recover(); p != nil {
 			answer := crashed(p)

@@ -48,6 +48,10 @@ type Call struct {
 	Throttled bool
 	// After is how long, if Throttled; zero if the provider named no time.
 	After time.Duration
+	// Via is the provider's id, see [Result].
+	Via int64
+	// Judged says that the circuit breaker of the provider knows of the call already.
+	Judged bool
 }
 
 // A Load is what a batch is about to hand over to its channel's provider.
@@ -59,6 +63,8 @@ type Load struct {
 	Kind     Kind
 	Owner    int64
 	Priority int
+	// Shop is the shop's number, 0 = none.
+	Shop int64
 }
 
 // A Guard decides which recipients of one kind of batch must not be sent to now.
@@ -114,8 +120,9 @@ type Service struct {
 	// Reference, if set, returns the text by which providers name the message of a
 	// batch to a user in their reports; see package feedback.
 	Reference func(batch int64, id user.ID) string
-	// NamedSMS says that the provider of SMS fills in texts that greet by name.
-	NamedSMS bool
+	// NamedSMS reports whether a provider of SMS fills in texts that greet by name;
+	// nil = none does.
+	NamedSMS func() bool
 	// Crashed, if set, is called after a panic while a message was made or sent;
 	// once per lease of a batch for the same panic.
 	Crashed func(c Channel, crash Crash)

@@ -63,6 +63,7 @@ type Step struct {
 	Reason  string
 	// Detail is the provider's last answer.
 	Detail   string
+	Provider string // that answered, by name; empty = the environment's
 	Attempts int
 	// Reported is what the provider reported of a sent message later, with its cause
 	// in Detail; empty = nothing.
@@ -216,14 +217,14 @@ func outcomeSteps(d Delivered, planned map[int64]time.Time) []Step {
 	steps := []Step{fired}
 	if d.Attempts > 0 || d.Reason == delivery.ReasonThrottled {
 		tried := about
-		tried.Kind, tried.Attempts, tried.Reason, tried.Detail, tried.Planned = StepTried, d.Attempts, d.Reason, d.Detail, nil
+		tried.Kind, tried.Attempts, tried.Reason, tried.Detail, tried.Provider, tried.Planned = StepTried, d.Attempts, d.Reason, d.Detail, d.Provider, nil
 		steps = append(steps, tried)
 	}
 	if !d.Outcome.Final() {
 		return steps
 	}
 	last := about
-	last.Kind, last.Outcome = StepOutcome, d.Outcome
+	last.Kind, last.Outcome, last.Provider = StepOutcome, d.Outcome, d.Provider
 	if d.Outcome != delivery.Recovered && d.Outcome != delivery.Sent {
 		last.Reason = d.Reason
 		if d.Outcome != delivery.Skipped { // for which no provider was called

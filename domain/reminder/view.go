@@ -125,6 +125,7 @@ type Delivered struct {
 	Outcome    delivery.Outcome
 	Reason     string
 	Detail     string
+	Provider   string // that answered last, by name; empty = the environment's
 	Attempts   int
 	At         time.Time // when the outcome was recorded; zero while in flight
 	TextsUpTo  int64     // the newest version of a text that counts for the message

@@ -1,5 +1,6 @@
 // Package callbacks takes the calls of providers that report what became of
-// messages: POST /callbacks/{source}. The provider's signature is the only proof of
+// messages: POST /callbacks/{source}, or /callbacks/{source}/{provider} for a provider that
+// staff have configured. The provider's signature is the only proof of
 // where a call comes from; there is no session. A call is answered with success once
 // everything in it is stored durably, so that providers repeat what was not.
 package callbacks
@@ -73,7 +74,10 @@ type Replies interface {
 type Deps struct {
 	// Sources are those that are configured; each name stands once.
 	Sources []Source
-	Reports feedback.Taker
+	// Provided returns the source of that name of a configured provider; nil = there is
+	// none. May itself be nil.
+	Provided func(ctx context.Context, source string, provider int64) (Source, error)
+	Reports  feedback.Taker
 	// Replies may be nil if no source has any.
 	Replies Replies
 	// PublicURL is where providers reach this program, as far as the prefix; empty =
@@ -126,6 +130,7 @@ func New(d Deps) *Handler {
 	never := func(*http.Request) bool { return false }
 	h.mux.Use(middleware.Bound(h.Budget, never, func(w http.ResponseWriter, r *http.Request) { h.refuse(w, r, errNotStored) }))
 	h.mux.Post("/{source}", h.take)
+	h.mux.Post("/{source}/{provider:[1-9][0-9]{0,17}}", h.take)
 	h.mux.NotFound(func(w http.ResponseWriter, r *http.Request) { h.refuse(w, r, errNoSource) })
 	h.mux.MethodNotAllowed(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Allow", http.MethodPost)
@@ -139,9 +144,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.mux.Serv
 
 // take answers one call. A source that panics over a call has not read it.
 func (h *Handler) take(w http.ResponseWriter, r *http.Request) {
-	s, ok := h.sources[chi.URLParam(r, "source")]
-	if !ok {
-		h.refuse(w, r, errNoSource)
+	s, err := h.source(r)
+	if err != nil {
+		h.refuse(w, r, err)
 		return
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
@@ -168,6 +173,20 @@ func (h *Handler) take(w http.ResponseWriter, r *http.Request) {
 	}
 	h.note(s, "taken")
 	answer(w, s, answers)
+}
+
+// source returns the source that the address names, or [errNoSource].
+func (h *Handler) source(r *http.Request) (s Source, err error) {
+	name, of := chi.URLParam(r, "source"), chi.URLParam(r, "provider")
+	if of == "" {
+		s = h.sources[name]
+	} else if id, bad := strconv.ParseInt(of, 10, 64); bad == nil && h.Provided != nil {
+		s, err = h.Provided(r.Context(), name, id)
+	}
+	if s == nil && err == nil {
+		err = errNoSource
+	}
+	return s, err
 }
 
 // read has the source check and read a call. Calls without a valid signature count

@@ -28,7 +28,7 @@ func (p *program) mountCallbacks(r chi.Router) error {
 	reports := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "dropbell_feedback_reports_total",
 		Help: "Reports in these calls: stored, known before, or ignored because they name no message that is kept."}, []string{"result"})
 	p.Registry.MustRegister(calls, reports)
-	r.Mount(callbacks.Prefix, callbacks.New(callbacks.Deps{Sources: sources, Reports: countedReports{p.feedback, reports}, PublicURL: p.Config.PublicURL,
+	r.Mount(callbacks.Prefix, callbacks.New(callbacks.Deps{Sources: sources, Provided: p.newProviderSources().find, Reports: countedReports{p.feedback, reports}, PublicURL: p.Config.PublicURL,
 		Replies: feedback.Replier{Words: audiencedb.NewUsers(p.DB), Forms: sms.Forms},
 		Budget:  callbacks.NewBudget(p.budgets), Now: app.Clock, Log: p.Log,
 		Answered: func(source, result string) { calls.WithLabelValues(source, result).Inc() }}))

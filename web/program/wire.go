@@ -48,6 +48,7 @@ import (
 	"dropbell/domain/inbox"
 	"dropbell/domain/job"
 	"dropbell/domain/message"
+	"dropbell/domain/provider"
 	"dropbell/domain/queue"
 	"dropbell/domain/redeemcode"
 	"dropbell/domain/reminder"
@@ -95,6 +96,7 @@ type program struct {
 	accounts     gate.Accounts
 
 	channels    delivery.ChannelSet
+	providers   *provider.Service
 	jobs        *job.Service
 	templates   *template.Service
 	reminders   *reminder.Service
@@ -192,6 +194,9 @@ func (p *program) wireUseCases() error {
 	p.templates = &template.Service{Store: refreshingStore{p.telling(dropsdb.NewTemplates(p.Reports)), p.lookup}, Now: app.Clock}
 	p.reminders = &reminder.Service{Store: p.reservations, Templates: p.lookup, Channels: p.channels, Now: app.Clock}
 	p.explainer = &reminder.Explainer{Store: p.reservations, Coupons: couponSteps, Reminders: p.reminders}
+	if p.providers, err = p.newProviders(); err != nil {
+		return err
+	}
 	if p.hooks, err = p.newHooks(); err != nil {
 		return err
 	}
@@ -369,7 +374,7 @@ func (p *program) newConsole(described *api.API) *console.Console {
 			Notices: couponsdb.NewNotices(p.DB), Tallies: tallies, Sales: sales},
 		Delivery: consoledelivery.Deps{States: states, Settings: channels, Control: &delivery.Control{Store: channels, Now: app.Clock},
 			Tests:  tests,
-			Ledger: &delivery.Ledger{Store: deliverydb.NewLedger(p.Reports)}, DeadLetters: p.deadLetters, Templates: p.templates, Channels: p.channels},
+			Ledger: &delivery.Ledger{Store: deliverydb.NewLedger(p.Reports)}, DeadLetters: p.deadLetters, Templates: p.templates, Channels: p.channels, Providers: p.consoleProviders()},
 		Docs: docs.Deps{API: described.Pipeline},
 		Drops: drops.Deps{Templates: p.templates, Bulks: &template.Bulks{Templates: p.templates, Jobs: p.jobs}, Jobs: p.jobs, Shops: templates,
 			Reminders: drops.Reminders{Board: boards, Cockpits: dropsdb.NewCockpits(p.DB), Explainer: p.explainer, Receipts: &reminder.Receipts{Store: boards},

@@ -14,6 +14,7 @@ import (
 	deliverydb "dropbell/adapters/postgres/delivery"
 	"dropbell/adapters/redis"
 	"dropbell/domain/delivery"
+	"dropbell/domain/provider"
 )
 
 // settingsLife is how old the channel settings in use may be: an operator's
@@ -32,6 +33,8 @@ type admission struct {
 	pacer    *redis.Pacer
 	campaign *campaignGate
 	breaker  *redis.CachedBreaker
+	circuits *breakers
+	routes   map[delivery.Channel]*provider.Router // may be nil
 	log      *slog.Logger
 
 	mu       sync.Mutex
@@ -40,8 +43,9 @@ type admission struct {
 }
 
 func newAdmission(db *postgres.DB, client goredis.UniversalClient, log *slog.Logger) *admission {
-	pacer := redis.NewPacer(client)
-	return &admission{channels: deliverydb.NewChannels(db), pacer: pacer, campaign: newCampaignGate(campaignsdb.NewCampaigns(db, audiencedb.NewSegments(db)), pacer), breaker: redis.NewCachedBreaker(redis.NewBreaker(client, redis.BreakerConfig{})), log: log}
+	pacer, circuits := redis.NewPacer(client), newBreakers(client, log)
+	return &admission{channels: deliverydb.NewChannels(db), pacer: pacer, campaign: newCampaignGate(campaignsdb.NewCampaigns(db, audiencedb.NewSegments(db)), pacer),
+		breaker: circuits.of(0), circuits: circuits, log: log}
 }
 
 // Admit returns zero if the load may go out now, else how long to wait and why.
@@ -51,35 +55,49 @@ func (a *admission) Admit(ctx context.Context, l delivery.Load) (time.Duration, 
 		return pausedFor, delivery.ReasonChannelPaused
 	}
 	if l.Kind != delivery.KindCampaign {
-		return a.admitChannel(ctx, l.Channel, l.Messages, s)
+		return a.admitChannel(ctx, l, s)
 	}
 	wait, reason, giveBack := a.campaign.admit(ctx, l, s.RatePerSecond)
 	if wait > 0 {
 		return wait, reason
 	}
-	if wait, reason = a.admitChannel(ctx, l.Channel, l.Messages, s); wait > 0 {
+	if wait, reason = a.admitChannel(ctx, l, s); wait > 0 {
 		giveBack()
 	}
 	return wait, reason
 }
 
 // admitChannel consults the provider's circuit breaker and the rate that all
-// workers share.
-func (a *admission) admitChannel(ctx context.Context, c delivery.Channel, n int, s delivery.Setting) (time.Duration, string) {
+// workers share. Several providers have circuit breakers of their own, which the
+// router consults.
+func (a *admission) admitChannel(ctx context.Context, l delivery.Load, s delivery.Setting) (time.Duration, string) {
+	c := l.Channel
 	if c == delivery.App && s.RatePerSecond == 0 {
 		return 0, "" // no provider that could fail
 	}
-	if wait, state, err := a.breaker.Admit(ctx, c); err == nil && wait > 0 {
+	routed := a.routed(c)
+	if routed {
+		if wait := a.routes[c].Admit(l.Shop); wait > 0 {
+			return wait, delivery.ReasonProvider
+		}
+	} else if wait, state, err := a.breaker.Admit(ctx, c); err == nil && wait > 0 {
 		if state == redis.StateHeld {
 			return wait, delivery.ReasonThrottled
 		}
 		return wait, delivery.ReasonProvider
 	}
-	if wait, err := a.pacer.Admit(ctx, c, n, s.RatePerSecond); err == nil && wait > 0 {
-		_ = a.breaker.Unused(ctx, c)
+	if wait, err := a.pacer.Admit(ctx, c, l.Messages, s.RatePerSecond); err == nil && wait > 0 {
+		if !routed {
+			_ = a.breaker.Unused(ctx, c)
+		}
 		return wait, delivery.ReasonThrottled
 	}
 	return 0, ""
+}
+
+// routed reports whether staff have configured providers for the channel.
+func (a *admission) routed(c delivery.Channel) bool {
+	return a.routes[c] != nil && a.routes[c].Routed()
 }
 
 // Unused gives the rates and the circuit back what the load took of them. What
@@ -90,26 +108,21 @@ func (a *admission) Unused(ctx context.Context, l delivery.Load) {
 		a.campaign.unused(ctx, l)
 	}
 	_ = a.pacer.Return(ctx, l.Channel, l.Messages, s.RatePerSecond)
-	if l.Channel != delivery.App {
+	if l.Channel != delivery.App && !a.routed(l.Channel) {
 		_ = a.breaker.Unused(ctx, l.Channel)
 	}
 }
 
 // Report feeds the circuit breaker.
 func (a *admission) Report(ctx context.Context, c delivery.Channel, call delivery.Call) {
-	if c == delivery.App {
+	if c == delivery.App || call.Judged {
 		return
 	}
-	var err error
-	if call.Throttled {
-		a.log.Info("the provider asks to be left alone", "channel", c.String(), "after", call.After.String())
-		err = a.breaker.Throttled(ctx, c, call.After)
-	} else {
-		err = a.breaker.Report(ctx, c, call.OK, call.Detail)
+	breaker := a.breaker
+	if call.Via != 0 {
+		breaker = a.circuits.of(call.Via)
 	}
-	if err != nil {
-		a.log.Debug("circuit breaker did not take a report", "channel", c.String(), "error", err)
-	}
+	reportTo(ctx, breaker, a.log, c, call)
 }
 
 // setting returns the channel's settings, at most [settingsLife] old; when

@@ -15,6 +15,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"dropbell/adapters/config"
+	"dropbell/adapters/inapp"
 	"dropbell/adapters/localstack"
 	"dropbell/adapters/redis"
 	"dropbell/app"
@@ -221,13 +222,11 @@ func (a answering) Send(context.Context, []delivery.Message) []delivery.Result {
 
 func TestProviderAnswersAreCounted(t *testing.T) {
 	p := &program{App: &app.App{}, metrics: newMetrics(prometheus.NewRegistry()), providers: &providerCalls{}}
-	app := answering{}
-	senders := p.observed(map[delivery.Channel]delivery.Sender{delivery.App: app,
-		delivery.SMS: answering{[]delivery.Result{{Status: delivery.Delivered}, {Status: delivery.Permanent}, {Status: delivery.Delivered}, {}}}})
-	if _, wrapped := senders[delivery.App].(measured); wrapped {
+	if _, wrapped := p.observed(inapp.Sender{}, 0).(measured); wrapped {
 		t.Error("the app channel, which has no provider, is measured")
 	}
-	if got := senders[delivery.SMS].Send(t.Context(), make([]delivery.Message, 4)); len(got) != 4 {
+	sms := p.observed(answering{[]delivery.Result{{Status: delivery.Delivered}, {Status: delivery.Permanent}, {Status: delivery.Delivered}, {}}}, 0)
+	if got := sms.Send(t.Context(), make([]delivery.Message, 4)); len(got) != 4 {
 		t.Fatalf("%d results", len(got))
 	}
 	for class, want := range map[string]float64{"delivered": 2, "permanent": 1, "transient": 1, "throttled": 0} {

@@ -2,7 +2,6 @@ package program
 
 import (
 	"context"
-	"maps"
 	"time"
 
 	"dropbell/domain/delivery"
@@ -12,17 +11,13 @@ import (
 var classes = [...]string{delivery.Transient: "transient", delivery.Delivered: "delivered",
 	delivery.Throttled: "throttled", delivery.Permanent: "permanent"}
 
-// observed returns the senders with every call traced, and measured where a
-// provider can be slow or fail.
-func (p *program) observed(senders map[delivery.Channel]delivery.Sender) map[delivery.Channel]delivery.Sender {
-	senders = maps.Clone(senders)
-	for c, s := range senders {
-		if c != delivery.App {
-			s = measured{s, p.metrics, p.providers}
-		}
-		senders[c] = p.Tracing.Sender(s)
+// observed returns the sender of a provider with every call traced, and measured where
+// a provider can be slow or fail. id is the provider's, 0 = the environment's.
+func (p *program) observed(s delivery.Sender, id int64) delivery.Sender {
+	if s.Channel() != delivery.App {
+		s = measured{s, p.metrics, p.providers, id}
 	}
-	return senders
+	return p.Tracing.Sender(s)
 }
 
 // measured is a sender whose calls and answers are counted.
@@ -30,6 +25,7 @@ type measured struct {
 	delivery.Sender
 	metrics *metrics
 	calls   *providerCalls
+	id      int64
 }
 
 // Send is that of the sender below.
@@ -39,7 +35,7 @@ func (m measured) Send(ctx context.Context, messages []delivery.Message) []deliv
 	channel := m.Channel().String()
 	took := time.Since(started)
 	m.metrics.calls.WithLabelValues(channel).Observe(took.Seconds())
-	m.calls.count(m.Channel(), took, results)
+	m.calls.count(m.Channel(), m.id, took, results)
 	var counts [len(classes)]int
 	for _, r := range results {
 		counts[r.Status]++

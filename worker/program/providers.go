@@ -18,14 +18,26 @@ const callsEvery = 5 * time.Second
 type providerCalls struct {
 	mu     sync.Mutex
 	worker string
-	counts [delivery.Channels]deliverydb.ProviderCalls
+	counts map[counted]*deliverydb.ProviderCalls
 }
 
-func (p *providerCalls) count(c delivery.Channel, took time.Duration, results []delivery.Result) {
+// counted is a provider of a channel.
+type counted struct {
+	channel delivery.Channel
+	id      int64 // 0 = the environment's
+}
+
+func (p *providerCalls) count(c delivery.Channel, id int64, took time.Duration, results []delivery.Result) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	n := &p.counts[c]
-	n.Channel = c
+	n := p.counts[counted{c, id}]
+	if n == nil {
+		n = &deliverydb.ProviderCalls{Channel: c, Provider: id}
+		if p.counts == nil {
+			p.counts = map[counted]*deliverydb.ProviderCalls{}
+		}
+		p.counts[counted{c, id}] = n
+	}
 	n.Calls++
 	n.Messages += int64(len(results))
 	n.Total += took
@@ -45,12 +57,10 @@ func (p *providerCalls) take() (worker string, list []deliverydb.ProviderCalls) 
 	if p.worker == "" {
 		p.worker = uuid.NewString()
 	}
-	for i, n := range p.counts {
-		if n.Calls > 0 {
-			list = append(list, n)
-		}
-		p.counts[i] = deliverydb.ProviderCalls{}
+	for _, n := range p.counts {
+		list = append(list, *n)
 	}
+	clear(p.counts)
 	return p.worker, list
 }
 

@@ -48,7 +48,7 @@ func (p *program) serve(ctx context.Context) error {
 		})
 	}
 	start("operations server", p.serveHTTP)
-	if !p.awaitSchema(ctx) {
+	if !p.awaitSchema(ctx) || !p.routes.await(ctx) {
 		loops.Wait()
 		return causeOf(ctx)
 	}

@@ -81,6 +81,7 @@ type program struct {
 	tester      *delivery.Tester
 	hooks       *hooks
 	providers   *providerCalls
+	routes      *routes
 	workbooks   *sheet.Turns    // lets one XLSX file at a time be read
 	life        context.Context // ends when shutdown begins
 }
@@ -183,13 +184,20 @@ func (p *program) runners() map[string]job.Runner {
 // wireDelivery makes what sends messages. Test messages of staff go through the
 // senders of all other messages.
 func (p *program) wireDelivery() error {
-	senders, closers, err := newSenders(p.Config, pushEvents{p.subscriptionGone, p.phoneGone, p.metrics.pushAnswered, p.admitFCM},
-		smsStores{deliverydb.NewSMSBudget(p.DB, p.Config.SMS.BudgetPerDay, p.Config.SMS.BudgetPerDrop), deliverydb.NewSerials(p.DB)})
+	stores := smsStores{deliverydb.NewSMSBudget(p.DB, p.Config.SMS.BudgetPerDay, p.Config.SMS.BudgetPerDrop), deliverydb.NewSerials(p.DB)}
+	senders, closers, err := newSenders(p.Config, pushEvents{p.subscriptionGone, p.phoneGone, p.metrics.pushAnswered, p.admitFCM}, stores)
 	p.OnClose(closers...)
 	if err != nil {
 		return err
 	}
-	senders = p.observed(senders)
+	for c, s := range senders {
+		senders[c] = p.observed(s, 0)
+	}
+	admission := newAdmission(p.DB, p.Redis, p.Log)
+	if p.routes, err = p.newRoutes(senders, stores, admission.circuits); err != nil {
+		return err
+	}
+	admission.routes = p.routes.routers
 	texts, err := lookup.NewBooks(messagesdb.NewMessages(p.DB))
 	if err != nil {
 		return err
@@ -198,11 +206,11 @@ func (p *program) wireDelivery() error {
 	p.OnClose(func() error { batches.Close(); return nil })
 	p.delivery = &delivery.Service{
 		Store: batches, Queue: p.queue, Senders: senders, Texts: texts, Parallel: parallelCalls(p.Config),
-		Admission: newAdmission(p.DB, p.Redis, p.Log),
+		Admission: admission,
 		Policy:    delivery.DefaultPolicy(), LeaseFor: leaseFor, Random: rand.Float64, Now: app.Clock,
 		Crashed: p.senderCrashed, Observe: p.metrics.delivered, OptOutURL: p.optOutURL(), LinkURL: p.linkURL(),
 		DropLinkURL: reminder.NewLinks(p.Config.LinkSecret).InMessages(p.Config.PublicURL),
-		Reference:   p.reference(), NamedSMS: greetsByName(p.Config),
+		Reference:   p.reference(), NamedSMS: p.routes.namedSMS,
 		// Guards are asked about the recipients of batches right before sending.
 		Guards: map[delivery.Kind]delivery.Guard{
 			delivery.KindCampaign: &campaign.Guard{Store: p.campaigns, Granter: granter{p.claims.All()}},
@@ -210,7 +218,7 @@ func (p *program) wireDelivery() error {
 		},
 	}
 	p.deadLetters = &delivery.DeadLetters{Store: deliverydb.NewDeadLetters(p.DB)}
-	p.tester = &delivery.Tester{Store: deliverydb.NewChannelTests(p.DB), Senders: senders, Texts: texts, Now: app.Clock}
+	p.tester = &delivery.Tester{Store: deliverydb.NewChannelTests(p.DB), Senders: senders, Through: p.routes.through, Texts: texts, Now: app.Clock}
 	return nil
 }
 
@@ -311,6 +319,7 @@ func (p *program) startRoles(start func(name string, loop func(context.Context) 
 	of(houseRole, "alerts", p.every(alertsEvery, "alerts", watcher.Look))
 	of(houseRole, "alert deliveries", p.every(alertsSendEvery, "alert deliveries", watcher.Deliver))
 	of(houseRole, "campaign results", p.every(resultsEvery, "campaign results", p.countResults))
+	of(deliveryRole, "providers", p.every(routesEvery, "providers", p.routes.refresh))
 	of(deliveryRole, "provider calls", p.every(callsEvery, "provider calls", p.recordCalls))
 	if p.has(gateRole) {
 		p.gate.start(p, start)

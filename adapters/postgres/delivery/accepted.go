@@ -16,15 +16,17 @@ type accepted struct {
 	batch int64
 	token string
 	user  user.ID
+	via   int64 // the provider
 }
 
-// acceptedSQL records messages of several batches, a row for each batch. It
+// acceptedSQL records messages of several batches, a row for each batch and provider. It
 // skips batches whose lease another worker has. It returns the batches that were
 // recorded.
 const acceptedSQL = `
-insert into accepted_messages (batch_id, users)
-select b.id, g.users
-from (select id, token, array_agg(user_id) as users from unnest($1::bigint[], $2::uuid[], $3::bigint[]) as g (id, token, user_id) group by id, token) g
+insert into accepted_messages (batch_id, users, provider_id)
+select b.id, g.users, g.provider_id
+from (select id, token, provider_id, array_agg(user_id) as users
+    from unnest($1::bigint[], $2::uuid[], $3::bigint[], $4::bigint[]) as g (id, token, user_id, provider_id) group by id, token, provider_id) g
 cross join lateral (select id, lease_token from batches where id = g.id limit 1) b
 where b.lease_token = g.token
 returning batch_id`
@@ -32,12 +34,12 @@ returning batch_id`
 // accept records the messages in one transaction. The answers are in the order of
 // list: whether the lease was still held.
 func (s Batches) accept(ctx context.Context, list []accepted) ([]bool, error) {
-	ids, tokens, users := make([]int64, len(list)), make([]string, len(list)), make([]int64, len(list))
+	ids, tokens, users, providers := make([]int64, len(list)), make([]string, len(list)), make([]int64, len(list)), make([]int64, len(list))
 	for i, a := range list {
-		ids[i], tokens[i], users[i] = a.batch, a.token, int64(a.user)
+		ids[i], tokens[i], users[i], providers[i] = a.batch, a.token, int64(a.user), a.via
 	}
 	held := map[int64]bool{}
-	err := s.PlannedOnce(ctx, acceptedSQL, []any{ids, tokens, users}, func(rows pgx.Rows) error {
+	err := s.PlannedOnce(ctx, acceptedSQL, []any{ids, tokens, users, providers}, func(rows pgx.Rows) error {
 		for rows.Next() {
 			var id int64
 			if err := rows.Scan(&id); err != nil {
@@ -60,8 +62,8 @@ func (s Batches) acceptAlone(ctx context.Context, a accepted) (held bool, err er
 }
 
 // Accepted records that the message to the user was taken; see [delivery.Lease].
-func (l *lease) Accepted(ctx context.Context, id user.ID) error {
-	held, err := l.accept(ctx, accepted{batch: l.batch.ID, token: l.token, user: id})
+func (l *lease) Accepted(ctx context.Context, id user.ID, via int64) error {
+	held, err := l.accept(ctx, accepted{batch: l.batch.ID, token: l.token, user: id, via: via})
 	if err == nil && !held {
 		return delivery.ErrLeaseLost
 	}
@@ -71,18 +73,26 @@ func (l *lease) Accepted(ctx context.Context, id user.ID) error {
 
 // loadAccepted reads what a former run handed over and has in no checkpoint.
 func (l *lease) loadAccepted(ctx context.Context) error {
-	rows, err := l.db.Pool.Query(ctx, `select distinct unnest(users) as id from accepted_messages where batch_id = $1 order by id`, l.batch.ID)
+	// A message that two workers handed over is that of the first.
+	rows, err := l.db.Pool.Query(ctx, `select distinct on (id) id, provider_id
+		from (select unnest(users) as id, provider_id, at from accepted_messages where batch_id = $1) a order by id, at`, l.batch.ID)
 	if err != nil {
 		return pg.Translate(err)
 	}
-	ids, err := pgx.CollectRows(rows, pgx.RowTo[user.ID])
-	if err != nil {
-		return pg.Translate(err)
-	}
-	l.journalled.Store(len(ids) > 0)
-	l.batch.Accepted = slices.DeleteFunc(ids, func(id user.ID) bool {
-		_, left := slices.BinarySearch(l.batch.Left, id)
-		return !left || l.outcomes[id].Final() && l.outcomes[id] != ""
+	via := map[user.ID]int64{}
+	var id user.ID
+	var provider int64
+	_, err = pgx.ForEachRow(rows, []any{&id, &provider}, func() error {
+		l.journalled.Store(true)
+		if _, left := slices.BinarySearch(l.batch.Left, id); !left || l.outcomes[id].Final() && l.outcomes[id] != "" {
+			return nil
+		}
+		l.batch.Accepted = append(l.batch.Accepted, id)
+		if provider != 0 {
+			via[id] = provider
+		}
+		return nil
 	})
-	return nil
+	l.batch.AcceptedVia = via
+	return pg.Translate(err)
 }

@@ -36,7 +36,7 @@ func TestAcceptedMessagesOutliveTheirWorker(t *testing.T) {
 			accept := func(l delivery.Lease, ids ...user.ID) {
 				t.Helper()
 				for _, id := range ids {
-					w.Must(l.Accepted(t.Context(), id))
+					w.Must(l.Accepted(t.Context(), id, 0))
 				}
 			}
 			checkpoint := func(l delivery.Lease, p delivery.Progress) {
@@ -48,7 +48,7 @@ func TestAcceptedMessagesOutliveTheirWorker(t *testing.T) {
 			accept(first, 1, 3, 2, 2) // the answer to the third got lost
 			dies()
 			second := lease(1, 2, 3)
-			if err := first.Accepted(t.Context(), 4); !errors.Is(err, delivery.ErrLeaseLost) {
+			if err := first.Accepted(t.Context(), 4, 0); !errors.Is(err, delivery.ErrLeaseLost) {
 				t.Errorf("the first worker could still record: %v", err)
 			}
 			checkpoint(second, delivery.Progress{Sent: []user.ID{1, 2, 3}, Exceptions: []delivery.Exception{{UserID: 5, Outcome: delivery.Failed, Attempts: 1}}})
@@ -63,7 +63,7 @@ func TestAcceptedMessagesOutliveTheirWorker(t *testing.T) {
 				t.Errorf("%+v", e)
 			}
 			checkpoint(fourth, delivery.Progress{Sent: []user.ID{4, 5, 7, 8, 9, 10}, Exceptions: []delivery.Exception{{UserID: 5, Outcome: delivery.Recovered, Attempts: 1}}, Done: true})
-			if err := fourth.Accepted(t.Context(), 7); !errors.Is(err, delivery.ErrLeaseLost) {
+			if err := fourth.Accepted(t.Context(), 7, 0); !errors.Is(err, delivery.ErrLeaseLost) {
 				t.Errorf("recorded after the end: %v", err)
 			}
 			if n := w.Number(`select count(*) from accepted_messages`); n != 0 {
@@ -95,7 +95,7 @@ func TestAcceptedMessagesOfManyBatches(t *testing.T) {
 	for _, l := range leases {
 		for _, id := range l.Batch().Left {
 			all.Go(func() {
-				err := l.Accepted(t.Context(), id)
+				err := l.Accepted(t.Context(), id, 0)
 				if is := errors.Is(err, delivery.ErrLeaseLost); is != (l.Batch() == lost) || err != nil && !is {
 					t.Errorf("batch %d, user %d: %v", l.Batch().ID, id, err)
 				}

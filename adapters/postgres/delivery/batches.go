@@ -154,6 +154,9 @@ func ready(ctx context.Context, l *lease) (delivery.Lease, error) {
 		if err := l.loadAccepted(ctx); err != nil {
 			return nil, err
 		}
+		if err := l.loadProviders(ctx); err != nil {
+			return nil, err
+		}
 	}
 	return l, nil
 }
@@ -181,6 +184,7 @@ type lease struct {
 	save     func(context.Context, checkpoint) (recorded checkpointAnswer, err error)
 	sent     *roaring64.Bitmap
 	outcomes map[user.ID]delivery.Outcome // of all exception rows
+	via      map[int64]*roaring64.Bitmap  // those of sent, by provider; 0 is not among them
 	// accept records a message that was taken, alone or together with others.
 	accept func(context.Context, accepted) (held bool, err error)
 	// journalled says that there are accepted messages to be removed with the
@@ -251,13 +255,13 @@ const optOutsSQL = `select id from users where opt_outs <> 0 and id = any($1) an
 
 func (l *lease) loadExceptions(ctx context.Context) error {
 	rows, err := l.db.Pool.Query(ctx, `select user_id, outcome, reason, detail, fingerprint, attempts,
-		coalesce(next_retry_at, '0001-01-01'), first_at, last_at from exceptions where batch_id = $1`, l.batch.ID)
+		coalesce(next_retry_at, '0001-01-01'), first_at, last_at, provider_id from exceptions where batch_id = $1`, l.batch.ID)
 	if err != nil {
 		return pg.Translate(err)
 	}
 	var e delivery.Exception
 	_, err = pgx.ForEachRow(rows, []any{&e.UserID, &e.Outcome, &e.Reason, &e.Detail, &e.Fingerprint, &e.Attempts,
-		&e.NextRetryAt, &e.FirstAt, &e.LastAt}, func() error {
+		&e.NextRetryAt, &e.FirstAt, &e.LastAt, &e.Via}, func() error {
 		l.batch.Exceptions[e.UserID], l.outcomes[e.UserID] = e, e.Outcome
 		return nil
 	})

@@ -24,11 +24,11 @@ type ChannelTests struct{ *pg.DB }
 func NewChannelTests(db *pg.DB) ChannelTests { return ChannelTests{db} }
 
 const testColumns = `c.id, c.channel, c.recipient, c.by_user, c.template_id, c.locale, c.draft, c.due_at, c.state, c.result, c.detail, c.took_ms,
-	c.created_by, c.created_at, c.finished_at`
+	c.created_by, c.created_at, c.finished_at, c.provider_id`
 
 func testFields(t *delivery.ChannelTest, took *int64) []any {
 	return []any{&t.ID, &t.Channel, &t.Recipient, &t.ByUser, &t.TemplateID, &t.Locale, &t.Draft, &t.DueAt, &t.State, &t.Result, &t.Detail, took,
-		&t.CreatedBy, &t.CreatedAt, &t.FinishedAt}
+		&t.CreatedBy, &t.CreatedAt, &t.FinishedAt, &t.Provider}
 }
 
 // CreateTest stores a test; see [delivery.TestStore]. Those who ask at once
@@ -43,10 +43,10 @@ func (s ChannelTests) CreateTest(ctx context.Context, t delivery.ChannelTest, e 
 		}
 		var took int64
 		err := tx.QueryRow(ctx, `
-			insert into channel_tests as c (channel, recipient, by_user, template_id, locale, created_by, draft, due_at)
-			values ($1, $2, $3, $4, $5, $6, $7, greatest(date_trunc('second', clock_timestamp()),
+			insert into channel_tests as c (channel, recipient, by_user, template_id, locale, created_by, draft, provider_id, due_at)
+			values ($1, $2, $3, $4, $5, $6, $7, $8, greatest(date_trunc('second', clock_timestamp()),
 				(select max(due_at) + interval '1 second' from channel_tests o where o.channel = $1)))
-			returning `+testColumns, t.Channel, t.Recipient, t.ByUser, t.TemplateID, t.Locale, t.CreatedBy, t.Draft).Scan(testFields(&t, &took)...)
+			returning `+testColumns, t.Channel, t.Recipient, t.ByUser, t.TemplateID, t.Locale, t.CreatedBy, t.Draft, t.Provider).Scan(testFields(&t, &took)...)
 		if err != nil {
 			return err
 		}

@@ -26,6 +26,8 @@ type checkpoint struct {
 	trace   string
 	// journalled says that the batch has accepted messages of its own.
 	journalled bool
+	// providers are those that took messages of the batch.
+	providers []tookPart
 }
 
 // checkpointAnswer is the end of a checkpoint: recorded is false if the lease
@@ -37,24 +39,22 @@ type checkpointAnswer struct {
 
 // The statements of a checkpoint return the id of each batch whose lease is
 // still held, and why to stop it, empty if it continues. Most checkpoints have
-// no exceptions and no messages accepted one by one, and leave their parts out.
-const (
-	checkpointSQL                   = `with ` + recordingBatches + checkpointAnswers
-	checkpointExceptionsSQL         = `with ` + recordingBatches + `, ` + recordingExceptions + checkpointAnswers
-	checkpointAcceptedSQL           = `with ` + recordingBatches + `, ` + removingAccepted + checkpointAnswers
-	checkpointExceptionsAcceptedSQL = `with ` + recordingBatches + `, ` + recordingExceptions + `, ` + removingAccepted + checkpointAnswers
-)
-
-func checkpointStatement(exceptions, accepted bool) string {
-	switch {
-	case exceptions && accepted:
-		return checkpointExceptionsAcceptedSQL
-	case exceptions:
-		return checkpointExceptionsSQL
-	case accepted:
-		return checkpointAcceptedSQL
+// no exceptions, no messages accepted one by one and no provider but the
+// environment's, and leave their parts out.
+var checkpointStatements = func() (all [2][2][2]string) {
+	for e, exceptions := range []string{"", ", " + recordingExceptions} {
+		for a, accepted := range []string{"", ", " + removingAccepted} {
+			for p, providers := range []string{"", ", " + recordingProviders} {
+				all[e][a][p] = `with ` + recordingBatches + exceptions + accepted + providers + checkpointAnswers
+			}
+		}
 	}
-	return checkpointSQL
+	return all
+}()
+
+func checkpointStatement(exceptions, accepted, providers bool) string {
+	index := map[bool]int{true: 1}
+	return checkpointStatements[index[exceptions]][index[accepted]][index[providers]]
 }
 
 const checkpointAnswers = `
@@ -111,13 +111,14 @@ const recordingBatches = `given as (
 const recordingExceptions = `told as (
     select m.channel, e.* from mine m join unnest(@e_batches::bigint[], @e_users::bigint[], @e_outcomes::text[], @e_reasons::text[],
         @e_details::text[], @e_fingerprints::text[], @e_attempts::int[],
-        @e_next::timestamptz[], @e_first::timestamptz[], @e_last::timestamptz[])
-        as e (batch_id, user_id, outcome, reason, detail, fingerprint, attempts, next_retry_at, first_at, last_at) on e.batch_id = m.id
+        @e_next::timestamptz[], @e_first::timestamptz[], @e_last::timestamptz[], @e_providers::bigint[])
+        as e (batch_id, user_id, outcome, reason, detail, fingerprint, attempts, next_retry_at, first_at, last_at, provider_id) on e.batch_id = m.id
 ), rows as (
-    insert into exceptions (batch_id, user_id, channel, outcome, reason, detail, fingerprint, attempts, next_retry_at, first_at, last_at)
-    select batch_id, user_id, channel, outcome, reason, detail, fingerprint, attempts, nullif(next_retry_at, '0001-01-01'), first_at, last_at from told
+    insert into exceptions (batch_id, user_id, channel, outcome, reason, detail, fingerprint, attempts, next_retry_at, first_at, last_at, provider_id)
+    select batch_id, user_id, channel, outcome, reason, detail, fingerprint, attempts, nullif(next_retry_at, '0001-01-01'), first_at, last_at, provider_id from told
     on conflict (batch_id, user_id) do update set outcome = excluded.outcome, reason = excluded.reason, detail = excluded.detail,
-        fingerprint = excluded.fingerprint, attempts = excluded.attempts, next_retry_at = excluded.next_retry_at, last_at = excluded.last_at
+        fingerprint = excluded.fingerprint, attempts = excluded.attempts, next_retry_at = excluded.next_retry_at, last_at = excluded.last_at,
+        provider_id = excluded.provider_id
 ), grouped as (
     insert into dead_letter_groups as g (channel, fingerprint, dead, first_at, last_at, sample)
     select channel, fingerprint, count(*), min(last_at), max(last_at), max(detail)
@@ -141,9 +142,13 @@ const removingAccepted = `away as (
 func (s Batches) checkpoints(ctx context.Context, list []checkpoint) ([]checkpointAnswer, error) {
 	exceptions := slices.ContainsFunc(list, func(c checkpoint) bool { return len(c.Exceptions) > 0 })
 	accepted := slices.ContainsFunc(list, func(c checkpoint) bool { return c.journalled && c.Done })
-	sql, args := checkpointStatement(exceptions, accepted), checkpointArgs(list)
+	providers := slices.ContainsFunc(list, func(c checkpoint) bool { return len(c.providers) > 0 })
+	sql, args := checkpointStatement(exceptions, accepted, providers), checkpointArgs(list)
 	if exceptions {
 		maps.Copy(args, exceptionArgs(list))
+	}
+	if providers {
+		maps.Copy(args, providerArgs(list))
 	}
 	at := make(map[int64]int, len(list))
 	for i, c := range list {
@@ -211,15 +216,20 @@ func (l *lease) Checkpoint(ctx context.Context, p delivery.Progress) (stop strin
 	if err != nil {
 		return "", err
 	}
+	via := l.viaWith(p)
+	took, err := tookParts(via, sent, p.Done)
+	if err != nil {
+		return "", err
+	}
 	answer, err := l.save(ctx, checkpoint{batch: l.batch.ID, token: l.token, sent: encoded, counts: counts, Progress: p,
-		lasting: l.lasting, trace: pg.TraceOf(ctx), journalled: l.journalled.Load()})
+		lasting: l.lasting, trace: pg.TraceOf(ctx), journalled: l.journalled.Load(), providers: took})
 	switch {
 	case err != nil:
 		return "", err
 	case !answer.recorded:
 		return "", l.lostOrRecorded(ctx, p, counts)
 	}
-	l.sent, l.outcomes = sent, outcomes
+	l.sent, l.outcomes, l.via = sent, outcomes, via
 	return answer.stop, nil
 }
 
@@ -278,26 +288,4 @@ func tally(outcomes map[user.ID]delivery.Outcome, sent uint64, due int, p delive
 		t.expired += rest
 	}
 	return t
-}
-
-// exceptionArgs are the parameters of recordingExceptions.
-func exceptionArgs(list []checkpoint) pgx.StrictNamedArgs {
-	var batches []int64
-	var es []delivery.Exception
-	for _, c := range list {
-		for _, e := range c.Exceptions {
-			batches, es = append(batches, c.batch), append(es, e)
-		}
-	}
-	n := len(es)
-	users, outcomes, reasons := make([]int64, n), make([]string, n), make([]string, n)
-	details, prints, attempts := make([]string, n), make([]string, n), make([]int32, n)
-	next, first, last := make([]time.Time, n), make([]time.Time, n), make([]time.Time, n)
-	for i, e := range es {
-		users[i], outcomes[i], reasons[i] = int64(e.UserID), string(e.Outcome), e.Reason
-		details[i], prints[i], attempts[i] = e.Detail, e.Fingerprint, int32(e.Attempts)
-		next[i], first[i], last[i] = e.NextRetryAt, e.FirstAt, e.LastAt
-	}
-	return pgx.StrictNamedArgs{"e_batches": batches, "e_users": users, "e_outcomes": outcomes, "e_reasons": reasons,
-		"e_details": details, "e_fingerprints": prints, "e_attempts": attempts, "e_next": next, "e_first": first, "e_last": last}
 }

@@ -126,7 +126,8 @@ func (s DeadLetters) DeadLetters(ctx context.Context, f delivery.DeadLetterFilte
 	sql := together(wheres, func(where string) string {
 		return `select e.batch_id, b.kind, b.owner_id, coalesce((select name from campaigns c where b.kind = 'campaign' and c.id = b.owner_id), ''),
 			e.user_id, e.channel, b.template_id, coalesce((select name from templates t where t.id = b.template_id), ''),
-			e.reason, e.detail, e.fingerprint, e.attempts, e.first_at, e.last_at, b.worthless_after` + deadFrom + where +
+			e.reason, e.detail, e.fingerprint, e.attempts, e.first_at, e.last_at, b.worthless_after,
+			coalesce((select name from providers p where p.id = e.provider_id), '')` + deadFrom + where +
 			fmt.Sprintf(` and (e.batch_id, e.user_id) > ($%d, $%d)`, n-2, n-1) + page
 	})
 	if len(wheres) > 1 {

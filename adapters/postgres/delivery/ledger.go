@@ -25,7 +25,8 @@ const ledgerColumns = `b.id, b.kind, b.owner_id, b.template_id, coalesce(t.name,
 	coalesce(s.slot, 0), b.channel, b.state, coalesce(b.stop_reason, ''), b.from_user, b.to_user, b.runs,
 	b.due_count, b.sent_count, b.skipped_count, b.expired_count, b.dead_count,
 	b.due_count - b.sent_count - b.skipped_count - b.expired_count - b.dead_count, b.failed_count,
-	b.due_at, b.started_at, b.finished_at, coalesce(f.delivered, 0), coalesce(f.bounced, 0), coalesce(f.complained, 0)`
+	b.due_at, b.started_at, b.finished_at, coalesce(f.delivered, 0), coalesce(f.bounced, 0), coalesce(f.complained, 0),
+	(select json_agg(json_build_object('Name', p.name, 'Sent', x.sent_count) order by p.id) from batch_providers x join providers p on p.id = x.provider_id where x.batch_id = b.id)`
 
 const ledgerFrom = ` from batches b
 	left join slots s on b.kind = 'reminder' and s.id = b.owner_id
@@ -38,7 +39,7 @@ func ledgerFields(r *delivery.BatchRow) []any {
 	return []any{&r.ID, &r.Kind, &r.OwnerID, &r.TemplateID, &r.TemplateName, &r.CampaignName, &r.ShopNumber, &r.ShopTimezone, &r.Slot, &r.Channel, &r.State,
 		&r.StopReason, &r.From, &r.To, &r.Runs, &r.Counts.Reserved, &r.Counts.Sent, &r.Counts.Skipped, &r.Counts.Expired, &r.Counts.Dead,
 		&r.Counts.InFlight, &r.Waiting, &r.DueAt, &r.StartedAt, &r.FinishedAt,
-		&r.Reported.Delivered, &r.Reported.Bounced, &r.Reported.Complained}
+		&r.Reported.Delivered, &r.Reported.Bounced, &r.Reported.Complained, &r.Providers}
 }
 
 // withOutcome says that a batch has recipients with the outcome, in the words
@@ -215,6 +216,10 @@ func recipients(ctx context.Context, tx pgx.Tx, q delivery.RecipientQuery) ([]de
 	if err != nil {
 		return nil, err
 	}
+	provider, err := providerOf(ctx, tx, q.BatchID, sent)
+	if err != nil {
+		return nil, err
+	}
 	var list []delivery.Recipient
 	if q.After == math.MaxInt64 {
 		return nil, nil
@@ -236,6 +241,9 @@ func recipients(ctx context.Context, tx pgx.Tx, q delivery.RecipientQuery) ([]de
 		if r.Outcome, r.Reason = said.Outcome(); r.Outcome == delivery.InFlight {
 			r.At = time.Time{}
 		}
+		if said.Reached {
+			r.Provider = provider(id)
+		}
 		r.Reported, r.Cause = reported.status(id), causes[id]
 		if q.Outcome == "" || pg.SameOutcome(r.Outcome, q.Outcome) {
 			list = append(list, r)
@@ -245,14 +253,15 @@ func recipients(ctx context.Context, tx pgx.Tx, q delivery.RecipientQuery) ([]de
 }
 
 func exceptionsOf(ctx context.Context, tx pgx.Tx, q delivery.RecipientQuery) (map[user.ID]delivery.Recipient, error) {
-	rows, err := tx.Query(ctx, `select user_id, outcome, reason, detail, attempts, last_at, next_retry_at from exceptions
+	rows, err := tx.Query(ctx, `select user_id, outcome, reason, detail, attempts, last_at, next_retry_at,
+			coalesce((select name from providers p where p.id = provider_id and provider_id <> 0), '') from exceptions
 		where batch_id = $1 and user_id > $2 and ($3::bigint = 0 or user_id = $3)`, q.BatchID, q.After, q.Only)
 	if err != nil {
 		return nil, err
 	}
 	found := map[user.ID]delivery.Recipient{}
 	var r delivery.Recipient
-	_, err = pgx.ForEachRow(rows, []any{&r.UserID, &r.Outcome, &r.Reason, &r.Detail, &r.Attempts, &r.At, &r.NextRetryAt}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{&r.UserID, &r.Outcome, &r.Reason, &r.Detail, &r.Attempts, &r.At, &r.NextRetryAt, &r.Provider}, func() error {
 		found[r.UserID] = r
 		return nil
 	})

@@ -10,9 +10,10 @@ import (
 	"dropbell/domain/delivery"
 )
 
-// ProviderCalls are the calls of one channel's provider that one worker made.
+// ProviderCalls are the calls of one provider of a channel that one worker made.
 type ProviderCalls struct {
 	Channel  delivery.Channel
+	Provider int64 // 0 = the environment's
 	Calls    int64
 	Messages int64
 	Failed   int64
@@ -29,8 +30,8 @@ const (
 
 // recordCallsSQL returns nothing.
 const recordCallsSQL = `
-insert into provider_calls (channel, worker, at, calls, messages, failed, total_ms, slowest_ms, error)
-values (@channel, @worker, clock_timestamp(), @calls, @messages, @failed, @total_ms, @slowest_ms, @error)`
+insert into provider_calls (channel, worker, at, calls, messages, failed, total_ms, slowest_ms, error, provider_id)
+values (@channel, @worker, clock_timestamp(), @calls, @messages, @failed, @total_ms, @slowest_ms, @error, @provider)`
 
 // RecordCalls adds a worker's counts since its last call, and removes counts
 // that are no longer shown.
@@ -42,7 +43,7 @@ func (s Channels) RecordCalls(ctx context.Context, worker string, list []Provide
 		for _, c := range list {
 			if _, err := tx.Exec(ctx, recordCallsSQL, pgx.StrictNamedArgs{
 				"channel": c.Channel, "worker": worker, "calls": c.Calls, "messages": c.Messages, "failed": c.Failed,
-				"total_ms": c.Total.Milliseconds(), "slowest_ms": c.Slowest.Milliseconds(), "error": c.Error,
+				"total_ms": c.Total.Milliseconds(), "slowest_ms": c.Slowest.Milliseconds(), "error": c.Error, "provider": c.Provider,
 			}); err != nil {
 				return err
 			}

@@ -127,6 +127,7 @@ var secrets = []secret{
 	{[]string{"WEBHOOK_SECRET"}, webhookSecret},
 	{[]string{"CODE_KEYS"}, codeKeys},
 	{[]string{"EVENTS_KEY"}, func() ([]string, error) { return []string{rand.Text() + rand.Text()}, nil }},
+	{[]string{"PROVIDERS_KEY"}, func() ([]string, error) { return []string{rand.Text() + rand.Text()}, nil }},
 	{[]string{"VAPID_PRIVATE_KEY", "VAPID_PUBLIC_KEY"}, vapidKeys},
 }
 

@@ -102,6 +102,8 @@ func ObjectURL(r staff.Record) string {
 		return "/coupons/" + r.ObjectID
 	case "webhook":
 		return "/webhooks/" + r.ObjectID
+	case "provider":
+		return "/providers/" + r.ObjectID + "/edit"
 	}
 	return ""
 }

@@ -41,6 +41,7 @@ import (
 	"dropbell/domain/inbox"
 	"dropbell/domain/job"
 	"dropbell/domain/message"
+	"dropbell/domain/provider"
 	"dropbell/domain/queue"
 	"dropbell/domain/redeemcode"
 	"dropbell/domain/reminder"
@@ -212,7 +213,7 @@ func (g *Fixture) newDeps() console.Deps {
 			Notices: couponsdb.NewNotices(g.DB), Tallies: tallies, Sales: sales},
 		Delivery: consoledelivery.Deps{States: states, Settings: channels, Control: &delivery.Control{Store: channels, Now: g.Now},
 			Tests:  tests,
-			Ledger: &delivery.Ledger{Store: deliverydb.NewLedger(g.DB)}, DeadLetters: deadLetters, Templates: templates, Channels: configured},
+			Ledger: &delivery.Ledger{Store: deliverydb.NewLedger(g.DB)}, DeadLetters: deadLetters, Templates: templates, Channels: configured, Providers: g.providers()},
 		Docs: docs.Deps{API: described().Pipeline},
 		Drops: drops.Deps{Templates: templates, Bulks: &template.Bulks{Templates: templates, Jobs: jobs}, Jobs: jobs, Shops: store,
 			Reminders: drops.Reminders{Board: boards, Cockpits: dropsdb.NewCockpits(g.DB), Explainer: &reminder.Explainer{Store: g.reserve, Coupons: couponsdb.NewCouponSteps(g.DB), Reminders: reminders},
@@ -373,6 +374,17 @@ func Within(t *testing.T, what string, ok func() bool) {
 
 // MemberPage is the page of a member.
 func MemberPage(id int64) string { return fmt.Sprintf("/staff/%d", id) }
+
+// providers are the providers of the console, whose circuits are closed.
+func (g *Fixture) providers() consoledelivery.Providers {
+	box, err := seal.New(provider.SealPurpose, "a key of at least thirty-two bytes")
+	if err != nil {
+		g.Fatal(err)
+	}
+	return consoledelivery.Providers{Service: &provider.Service{Store: deliverydb.NewConfigured(g.DB), Box: box, Keyed: true, IsCountry: func(c string) bool { return len(c) == 2 }},
+		Circuits:   func(context.Context, []provider.Provider) (map[int64]delivery.Circuit, error) { return nil, nil },
+		ReportsURL: func(p provider.Provider) string { return "" }}
+}
 
 // Hooks are the webhook endpoints of the console; addresses may be private.
 func (g *Fixture) Hooks() *hook.Service {

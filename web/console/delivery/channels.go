@@ -9,6 +9,7 @@ import (
 
 	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
+	"dropbell/domain/provider"
 	"dropbell/domain/staff"
 	deliverypages "dropbell/views/pages/delivery"
 	pageparts "dropbell/views/pages/parts"
@@ -172,6 +173,9 @@ const shownTests = 10
 func (h *handlers) testsPage(r *http.Request, ch delivery.Channel) (deliverypages.ChannelTests, error) {
 	p := deliverypages.ChannelTests{Channel: ch, Recipient: r.FormValue("recipient"), Template: r.FormValue("template"), Configured: h.Channels.Has(ch)}
 	var err error
+	if p.Provider, err = h.testedProvider(r, ch); err != nil {
+		return p, err
+	}
 	p.List, err = h.Tests.Tests(r.Context(), shell.Actor(r), ch, shownTests)
 	return p, err
 }
@@ -196,6 +200,11 @@ func (h *handlers) startTest(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	wish := delivery.TestWish{Channel: ch, Recipient: r.PostFormValue("recipient"), Locale: shell.Frame(r).Locale.Tag}
+	tested, err := h.testedProvider(r, ch)
+	if err != nil {
+		return err
+	}
+	wish.Provider = tested.ID
 	broken, err := h.testTemplate(r, &wish)
 	if err == nil && broken == nil {
 		_, err = h.Tests.Start(r.Context(), shell.Actor(r), wish)
@@ -215,7 +224,25 @@ func (h *handlers) startTest(w http.ResponseWriter, r *http.Request) error {
 		}
 		return h.Show(w, r, http.StatusUnprocessableEntity, p.Page())
 	}
-	return h.Done(w, r, fmt.Sprintf("/channels/%s/test", ch), ui.Good, shell.Say(r, "tests.asked"))
+	return h.Done(w, r, deliverypages.TestURL(ch, tested.ID), ui.Good, shell.Say(r, "tests.asked"))
+}
+
+// testedProvider is the provider that the test is about; the zero Provider = whichever the
+// channel's messages go to.
+func (h *handlers) testedProvider(r *http.Request, ch delivery.Channel) (provider.Provider, error) {
+	typed := r.FormValue("provider")
+	if typed == "" {
+		return provider.Provider{}, nil
+	}
+	id, err := strconv.ParseInt(typed, 10, 64)
+	if err != nil {
+		return provider.Provider{}, provider.ErrNotFound
+	}
+	p, err := h.Providers.Provider(r.Context(), shell.Actor(r), id)
+	if err == nil && p.Channel != ch {
+		err = provider.ErrNotFound
+	}
+	return p, err
 }
 
 // testTemplate reads the drop of the message; the sender must be allowed to see

@@ -267,7 +267,7 @@ func (h *handlers) exportDeadLetters(w http.ResponseWriter, r *http.Request) err
 		return &fault.Fields{List: broken}
 	}
 	head := []string{"batch_id", "user_id", "channel", "template_id", "template_name", "reason", "detail", "attempts", "first_at", "last_at", "worthless_after",
-		"kind", "campaign_id", "campaign_name"}
+		"kind", "campaign_id", "campaign_name", "provider"}
 	return h.Export(w, r, "dead-letters", head, func(s *shell.Sheet) error {
 		return shell.InPages(func(last *delivery.DeadLetter) ([]delivery.DeadLetter, error) {
 			var batch int64
@@ -282,7 +282,7 @@ func (h *handlers) exportDeadLetters(w http.ResponseWriter, r *http.Request) err
 				campaignID = d.OwnerID
 			}
 			return s.Row(d.BatchID, int64(d.UserID), d.Channel.String(), d.TemplateID, d.TemplateName, d.Reason, d.Detail, d.Attempts,
-				d.FirstAt, d.LastAt, d.WorthlessAfter, string(d.Kind), campaignID, d.OwnerName)
+				d.FirstAt, d.LastAt, d.WorthlessAfter, string(d.Kind), campaignID, d.OwnerName, d.Provider)
 		})
 	})
 }

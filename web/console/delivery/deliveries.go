@@ -104,13 +104,13 @@ func (h *handlers) exportDeliveries(w http.ResponseWriter, r *http.Request) erro
 	}
 	head := []string{"batch_id", "kind", "owner_id", "template_id", "template_name", "shop_number", "slot_minutes", "channel", "state", "stop_reason",
 		"from_user", "to_user", "recipients", "sent", "skipped", "expired", "dead", "in_flight", "due_at", "started_at", "finished_at", "user_outcome",
-		"delivered", "bounced", "complained"}
+		"delivered", "bounced", "complained", "providers"}
 	q.Limit = shell.ExportPage
 	return h.Export(w, r, "deliveries", head, func(t *shell.Sheet) error {
 		return h.Ledger.EachBatch(r.Context(), shell.Actor(r), q, func(b delivery.BatchRow) error {
 			return t.Row(b.ID, string(b.Kind), b.OwnerID, b.TemplateID, b.TemplateName, b.ShopNumber, b.Slot*5, b.Channel.String(), string(b.State), b.StopReason,
 				int64(b.From), int64(b.To), b.Counts.Reserved, b.Counts.Sent, b.Counts.Skipped, b.Counts.Expired, b.Counts.Dead, b.Counts.InFlight,
-				b.DueAt, b.StartedAt, b.FinishedAt, string(b.Outcome), b.Reported.Delivered, b.Reported.Bounced, b.Reported.Complained)
+				b.DueAt, b.StartedAt, b.FinishedAt, string(b.Outcome), b.Reported.Delivered, b.Reported.Bounced, b.Reported.Complained, sharesText(b.Providers))
 		})
 	})
 }
@@ -166,13 +166,23 @@ func (h *handlers) exportRecipients(w http.ResponseWriter, r *http.Request) erro
 	if err != nil {
 		return err
 	}
-	head := []string{"user_id", "outcome", "reason", "detail", "attempts", "recorded_at", "next_retry_at", "reported", "cause"}
+	head := []string{"user_id", "outcome", "reason", "detail", "attempts", "recorded_at", "next_retry_at", "reported", "cause", "provider"}
 	return h.Export(w, r, fmt.Sprintf("recipients-%d", q.BatchID), head, func(t *shell.Sheet) error {
 		for _, x := range list {
-			if err := t.Row(int64(x.UserID), string(x.Outcome), x.Reason, x.Detail, x.Attempts, x.At, x.NextRetryAt, string(x.Reported), x.Cause); err != nil {
+			if err := t.Row(int64(x.UserID), string(x.Outcome), x.Reason, x.Detail, x.Attempts, x.At, x.NextRetryAt, string(x.Reported), x.Cause, x.Provider); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
+}
+
+// sharesText tells which providers took how many messages of a batch, as in "Main 600,
+// Second 400".
+func sharesText(shares []delivery.ProviderShare) string {
+	texts := make([]string, len(shares))
+	for i, s := range shares {
+		texts[i] = fmt.Sprintf("%s %d", s.Name, s.Sent)
+	}
+	return strings.Join(texts, ", ")
 }

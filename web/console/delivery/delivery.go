@@ -28,7 +28,8 @@ type Deps struct {
 	DeadLetters *delivery.DeadLetters
 	Templates   shell.Templates
 	// Channels are those with a configured sender.
-	Channels delivery.ChannelSet
+	Channels  delivery.ChannelSet
+	Providers Providers
 }
 
 // handlers answer the requests of this package's pages.
@@ -48,6 +49,13 @@ func Routes(sh *shell.Shell, d Deps) []shell.Route {
 		shell.Post("/channels/{channel}/rate", staff.Operate, h.saveRate),
 		shell.Live(time.Second, shell.Get("/channels/{channel}/test", staff.Operate, h.showTests)),
 		shell.Post("/channels/{channel}/test", staff.Operate, h.startTest),
+		shell.Get("/providers", staff.Operate, h.listProviders),
+		shell.Get("/providers/new", staff.Operate, h.newProvider),
+		shell.Post("/providers", staff.Operate, h.createProvider),
+		shell.Get("/providers/{id}/edit", staff.Operate, h.editProvider),
+		shell.Post("/providers/{id}", staff.Operate, h.saveProvider),
+		shell.Get("/providers/{id}/{step:enable|disable|delete}", staff.Operate, h.confirmProvider),
+		shell.Post("/providers/{id}/{step:enable|disable|delete}", staff.Operate, h.stepProvider),
 		shell.Report(shell.Get("/dead-letters", staff.View, h.listDeadLetters)),
 		shell.Report(shell.Get("/dead-letters/list", staff.View, h.listSingleDeadLetters)),
 		shell.Get("/dead-letters/replay", staff.Operate, h.confirmReplay),

@@ -29,7 +29,8 @@ with owners as (
 select o.kind, o.id, o.template_id, o.slot, o.opens_at, o.due_at, o.fired_at, c.channel, b.id, b.due, b.sent,
     coalesce(b.rest_outcome, ''), coalesce(b.rest_reason, ''), coalesce(e.outcome, ''), coalesce(e.reason, ''),
     coalesce(e.detail, ''), coalesce(e.attempts, 0), coalesce(e.last_at, b.finished_at, b.started_at, b.created_at), coalesce(b.messages_upto, 0),
-    f.delivered, f.bounced, f.complained, f.soft, coalesce(r.provider, ''), coalesce(r.cause, '')
+    f.delivered, f.bounced, f.complained, f.soft, coalesce(r.provider, ''), coalesce(r.cause, ''),
+    v.names, v.sets, coalesce((select name from providers p where p.id = e.provider_id), '')
 from owners o
 cross join unnest($3::smallint[]) as c (channel)
 cross join lateral (
@@ -39,6 +40,9 @@ cross join lateral (
 left join exceptions e on e.batch_id = b.id and e.user_id = $1
 left join batch_feedback f on f.batch_id = b.id
 left join feedback_reports r on r.batch_id = b.id and r.user_id = $1
+-- The app has no providers, and its inbox is read often.
+left join lateral (select array_agg(p.name order by p.id) as names, array_agg(x.users order by p.id) as sets
+    from batch_providers x join providers p on p.id = x.provider_id where x.batch_id = b.id and c.channel <> 0) v on true
 where b.to_user >= $1
 order by o.due_at desc, o.kind, o.id desc, c.channel`
 
@@ -74,9 +78,12 @@ func scanOutcome(rows pgx.Rows, by user.ID) (d reminder.Delivered, mine bool, er
 	var due, sent pgtype.DriverBytes // looked at before the next row
 	var reported [4]pgtype.DriverBytes
 	var known Recorded
+	var names []string
+	var sets [][]byte
 	if err := rows.Scan(&d.Kind, &d.SlotID, &d.TemplateID, &d.Slot, &d.OpensAt, &d.DueAt, &d.FiredAt, &d.Channel, &d.BatchID, &due, &sent,
 		&known.Rest, &known.RestReason, &known.Exception, &known.Reason, &d.Detail, &d.Attempts, &d.At, &d.TextsUpTo,
-		&reported[0], &reported[1], &reported[2], &reported[3], &d.Reported.Provider, &d.Reported.Cause); err != nil {
+		&reported[0], &reported[1], &reported[2], &reported[3], &d.Reported.Provider, &d.Reported.Cause,
+		&names, &sets, &d.Provider); err != nil {
 		return d, false, err
 	}
 	if mine, err := SetHolds(due, by); err != nil || !mine {
@@ -85,6 +92,11 @@ func scanOutcome(rows pgx.Rows, by user.ID) (d reminder.Delivered, mine bool, er
 	if known.Reached, err = SetHolds(sent, by); err != nil {
 		return d, false, err
 	}
+	if known.Reached {
+		if d.Provider, err = tookBy(by, names, sets); err != nil {
+			return d, false, err
+		}
+	}
 	if d.Reported.Status, err = ReportedOf(by, [4][]byte{reported[0], reported[1], reported[2], reported[3]}); err != nil {
 		return d, false, err
 	}
@@ -92,4 +104,18 @@ func scanOutcome(rows pgx.Rows, by user.ID) (d reminder.Delivered, mine bool, er
 		d.At = time.Time{}
 	}
 	return d, true, nil
+}
+
+// tookBy returns the name of the provider whose set has the user; one without a set took
+// the messages to all who were sent to. Empty = the environment's.
+func tookBy(by user.ID, names []string, sets [][]byte) (string, error) {
+	for i, name := range names {
+		if sets[i] == nil {
+			return name, nil
+		}
+		if took, err := SetHolds(sets[i], by); took || err != nil {
+			return name, err
+		}
+	}
+	return "", nil
 }

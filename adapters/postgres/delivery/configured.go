@@ -1,0 +1,183 @@
+package delivery
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"dropbell/adapters/postgres/internal/pg"
+	"dropbell/domain/delivery"
+	"dropbell/domain/fault"
+	"dropbell/domain/provider"
+	"dropbell/domain/staff"
+)
+
+// Configured keeps the providers that staff configure; see [provider.Store].
+type Configured struct{ *pg.DB }
+
+// NewConfigured returns the providers of db.
+func NewConfigured(db *pg.DB) Configured { return Configured{db} }
+
+const providerColumns = `p.id, coalesce(p.shop_number, 0), p.channel, p.kind, p.name, p.priority, p.weight, p.countries, p.enabled, p.settings, p.secrets,
+	p.secret_names, p.version, p.created_at, p.created_by, p.updated_at, p.deleted_at`
+
+func scanProvider(row pgx.CollectableRow) (p provider.Provider, err error) {
+	err = row.Scan(&p.ID, &p.Shop, &p.Channel, &p.Kind, &p.Name, &p.Order, &p.Weight, &p.Countries, &p.Enabled, &p.Settings, &p.Sealed,
+		&p.Secrets, &p.Version, &p.CreatedAt, &p.CreatedBy, &p.UpdatedAt, &p.DeletedAt)
+	return p, err
+}
+
+func oneProvider(ctx context.Context, on pg.Querier, sql string, args ...any) (p provider.Provider, err error) {
+	rows, err := on.Query(ctx, sql, args...)
+	if err != nil {
+		return p, err
+	}
+	return pgx.CollectExactlyOneRow(rows, scanProvider)
+}
+
+// All lists the providers that are not deleted; see [provider.Store].
+func (s Configured) All(ctx context.Context) ([]provider.Provider, error) {
+	rows, err := s.Pool.Query(ctx, `select `+providerColumns+` from providers p where deleted_at is null order by channel, shop_number nulls first, priority, id`)
+	if err != nil {
+		return nil, pg.Translate(err)
+	}
+	list, err := pgx.CollectRows(rows, scanProvider)
+	return list, pg.Translate(err)
+}
+
+// State returns a number that differs after each change of any provider.
+func (s Configured) State(ctx context.Context) (state int64, err error) {
+	err = s.Pool.QueryRow(ctx, `select coalesce(max(changed), 0) from providers`).Scan(&state)
+	return state, pg.Translate(err)
+}
+
+// Provider returns one provider; see [provider.Store].
+func (s Configured) Provider(ctx context.Context, id int64) (provider.Provider, error) {
+	p, err := oneProvider(ctx, s.Pool, `select `+providerColumns+` from providers p where id = $1 and deleted_at is null`, id)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return p, provider.ErrNotFound
+	}
+	return p, pg.Translate(err)
+}
+
+// changing is a lock on the number of providers, and on the order of their changes: a
+// change that commits later has the greater number.
+func changing(ctx context.Context, tx pgx.Tx) error {
+	_, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended('dropbell:providers', 0))`)
+	return err
+}
+
+func providerValues(p provider.Provider) pgx.StrictNamedArgs {
+	return pgx.StrictNamedArgs{"name": p.Name, "priority": p.Order, "weight": p.Weight, "countries": append([]string{}, p.Countries...),
+		"enabled": p.Enabled, "settings": p.Settings, "secrets": p.Sealed, "names": append([]string{}, p.Secrets...)}
+}
+
+// createProviderSQL returns the new provider.
+const createProviderSQL = `
+insert into providers as p (shop_number, channel, kind, name, priority, weight, countries, enabled, settings, secrets, secret_names, changed, request_key, created_by)
+values (nullif(@shop::bigint, 0), @channel, @kind, @name, @priority, @weight, @countries, @enabled, @settings, @secrets, @names,
+    nextval('provider_changes'), nullif(@key, ''), @by)
+returning ` + providerColumns
+
+// Create stores a new provider; see [provider.Store].
+func (s Configured) Create(ctx context.Context, p provider.Provider, requestKey string, by staff.Actor) (created provider.Provider, err error) {
+	err = s.Tx(ctx, func(tx pgx.Tx) error {
+		if err := changing(ctx, tx); err != nil {
+			return err
+		}
+		if requestKey != "" {
+			created, err = oneProvider(ctx, tx, `select `+providerColumns+` from providers p where request_key = $1`, requestKey)
+			if !errors.Is(err, pgx.ErrNoRows) {
+				return err
+			}
+		}
+		var count int
+		var known bool
+		if err := tx.QueryRow(ctx, `select (select count(*) from providers where deleted_at is null), $1 = 0 or exists (select from shops where number = $1)`, p.Shop).Scan(&count, &known); err != nil {
+			return err
+		}
+		if !known {
+			e := &fault.Fields{}
+			e.Add("shop_number", "rule.unknown_shop", "there is no such shop")
+			return e
+		}
+		if count >= provider.MaxProviders {
+			return provider.ErrTooMany
+		}
+		args := providerValues(p)
+		args["shop"], args["channel"], args["kind"], args["key"], args["by"] = p.Shop, p.Channel, p.Kind, requestKey, pg.AuditActor(by)
+		if created, err = oneProvider(ctx, tx, createProviderSQL, args); err != nil {
+			return err
+		}
+		return pg.InsertAudit(ctx, tx, created.Entry(by, "create", nil, created.Shown()))
+	})
+	return created, err
+}
+
+// saveProviderSQL returns the provider, unless its version is another.
+const saveProviderSQL = `
+update providers p set name = @name, priority = @priority, weight = @weight, countries = @countries, enabled = @enabled, settings = @settings,
+    secrets = @secrets, secret_names = @names, version = version + 1, changed = nextval('provider_changes'), updated_at = clock_timestamp()
+where id = @id and version = @version and deleted_at is null returning ` + providerColumns
+
+// Save stores a change; see [provider.Store].
+func (s Configured) Save(ctx context.Context, p provider.Provider, e staff.Entry) (saved provider.Provider, err error) {
+	args := providerValues(p)
+	args["id"], args["version"] = p.ID, p.Version
+	err = s.Tx(ctx, func(tx pgx.Tx) error {
+		if err := changing(ctx, tx); err != nil {
+			return err
+		}
+		if saved, err = oneProvider(ctx, tx, saveProviderSQL, args); errors.Is(err, pgx.ErrNoRows) {
+			return fault.ErrStale
+		}
+		if err != nil {
+			return err
+		}
+		return pg.InsertAudit(ctx, tx, e)
+	})
+	return saved, err
+}
+
+// Delete forgets a provider's secrets and settings and keeps its name; see
+// [provider.Store].
+func (s Configured) Delete(ctx context.Context, p provider.Provider, e staff.Entry) error {
+	return s.Tx(ctx, func(tx pgx.Tx) error {
+		if err := changing(ctx, tx); err != nil {
+			return err
+		}
+		tag, err := tx.Exec(ctx, `update providers set secrets = null, secret_names = '{}', settings = '{}', deleted_at = clock_timestamp(), version = version + 1,
+				changed = nextval('provider_changes'), updated_at = clock_timestamp()
+			where id = $1 and version = $2 and not enabled and deleted_at is null`, p.ID, p.Version)
+		if err == nil && tag.RowsAffected() == 0 {
+			return fault.ErrStale
+		}
+		if err != nil {
+			return err
+		}
+		return pg.InsertAudit(ctx, tx, e)
+	})
+}
+
+// Health returns how calls went by provider; see [provider.Store].
+func (s Configured) Health(ctx context.Context, c delivery.Channel) (map[int64]provider.Health, error) {
+	rows, err := s.Pool.Query(ctx, `select provider_id, sum(calls), sum(messages), sum(failed), sum(total_ms) / greatest(sum(calls), 1), max(slowest_ms),
+			coalesce((array_agg(error order by at desc) filter (where error <> ''))[1], ''),
+			round(100 * sum(messages) / greatest(sum(sum(messages)) over (), 1))::int
+		from provider_calls where at > clock_timestamp() - $1::interval and channel = $2 group by 1`, callsShown, c)
+	if err != nil {
+		return nil, pg.Translate(err)
+	}
+	all := map[int64]provider.Health{}
+	var id, slowest int64
+	var h provider.Health
+	var mean float64
+	_, err = pgx.ForEachRow(rows, []any{&id, &h.Calls, &h.Messages, &h.Failed, &mean, &slowest, &h.Error, &h.Share}, func() error {
+		h.Mean, h.Slowest = time.Duration(mean)*time.Millisecond, time.Duration(slowest)*time.Millisecond
+		all[id] = h
+		return nil
+	})
+	return all, pg.Translate(err)
+}

@@ -1,0 +1,79 @@
+// Package provider holds the rules of providers that staff configure: which of several
+// providers of a channel is handed a message, what a provider's settings are, and how
+// its secrets are kept.
+package provider
+
+import (
+	"slices"
+	"time"
+
+	"dropbell/domain/delivery"
+	"dropbell/domain/fault"
+	"dropbell/domain/seal"
+)
+
+// SealPurpose is what the keys that seal secrets are derived for.
+const SealPurpose = "dropbell provider secrets"
+
+// Bounds of what staff can set.
+const (
+	MaxWeight    = 1000
+	MaxOrder     = 1000
+	MaxProviders = 200
+	maxName      = 60
+	maxSetting   = 20_000
+	maxCountries = 250
+)
+
+// Faults of this room.
+var (
+	ErrNotFound = fault.New(fault.NotFound, "provider_not_found", "no such provider")
+	ErrTooMany  = fault.New(fault.Conflict, "too_many_providers", "there are as many providers as there can be; delete one first").Told("provider.too_many")
+	ErrNoKey    = fault.New(fault.Conflict, "providers_key_missing",
+		"secrets of providers are stored encrypted only: set PROVIDERS_KEY for web and worker and restart both").Told("provider.no_key")
+	ErrSealed = fault.New(fault.Conflict, "provider_secrets_sealed",
+		"none of the keys in PROVIDERS_KEY opens the secrets of this provider: add the key that they were encrypted with, or enter every secret again").Told("provider.sealed")
+	ErrInUse = fault.New(fault.Conflict, "provider_in_use", "the provider is enabled; disable it first, so that messages go to the others").Told("provider.in_use")
+)
+
+// A Provider is one account at a service that delivers the messages of a channel.
+type Provider struct {
+	ID      int64
+	Shop    int64 // whose messages it delivers; 0 = all shops'
+	Channel delivery.Channel
+	Kind    Kind
+	Name    string
+	// Order says which providers are asked first: those with the lowest. Among
+	// equal ones Weight is the provider's share, from 1 on.
+	Order  int
+	Weight int
+	// Countries are ISO 3166 codes of the recipients it is for; none = all.
+	Countries []string
+	Enabled   bool
+	// Settings are what is no secret, by the names of [Kind.Fields].
+	Settings map[string]string
+	// Sealed are the encrypted secrets, nil = none; Secrets are their names.
+	Sealed  []byte
+	Secrets []string
+	// Version grows with each change.
+	Version   int64
+	CreatedAt time.Time
+	CreatedBy string
+	UpdatedAt time.Time
+	DeletedAt *time.Time
+}
+
+// Has reports whether the secret of that name is set.
+func (p Provider) Has(secret string) bool { return slices.Contains(p.Secrets, secret) }
+
+// Open returns the provider's secrets by name, or [ErrSealed].
+func (p Provider) Open(box *seal.Box) (map[string]string, error) {
+	if len(p.Sealed) == 0 {
+		return map[string]string{}, nil
+	}
+	raw, err := box.Open(p.Sealed)
+	if err != nil {
+		return nil, ErrSealed
+	}
+	return decodeSecrets(raw)
+}

@@ -1,0 +1,95 @@
+package provider
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"dropbell/domain/delivery"
+)
+
+// A Route is what the choice of a provider depends on.
+type Route struct {
+	Shop int64 // 0 = of no shop
+	// Country is the recipient's, an ISO 3166 code; empty = unknown.
+	Country string
+}
+
+// Candidates returns the providers of one channel that may be handed a message of the
+// route, in the order in which they are asked: the shop's own if one of them serves
+// the country, else those of all shops. Providers that name the country come before
+// those for all countries, and the lowest order comes first. None: the message is the
+// environment's provider's.
+func Candidates(all []Provider, r Route) []Provider {
+	for _, shop := range []int64{r.Shop, 0} {
+		var fit []Provider
+		for _, p := range all {
+			if p.Enabled && p.DeletedAt == nil && p.Shop == shop && (len(p.Countries) == 0 || slices.Contains(p.Countries, r.Country)) {
+				fit = append(fit, p)
+			}
+		}
+		if len(fit) > 0 {
+			slices.SortFunc(fit, before)
+			return fit
+		}
+	}
+	return nil
+}
+
+func before(a, b Provider) int { return cmp.Or(rank(a, b), cmp.Compare(a.ID, b.ID)) }
+
+// rank is 0 for providers that share their messages by weight.
+func rank(a, b Provider) int {
+	return cmp.Or(cmp.Compare(min(1, len(b.Countries)), min(1, len(a.Countries))), cmp.Compare(a.Order, b.Order))
+}
+
+// Choose returns the candidate that is handed the message of seed: of the first rank
+// in which one is ready, one by weight. The same seed chooses the same provider as
+// long as that one is ready, and when it is not, only its own messages go elsewhere.
+// False: none is ready.
+func Choose(candidates []Provider, seed uint64, ready func(id int64) bool) (chosen Provider, ok bool) {
+	for len(candidates) > 0 {
+		n := 1
+		for n < len(candidates) && rank(candidates[0], candidates[n]) == 0 {
+			n++
+		}
+		best := math.Inf(1)
+		for _, p := range candidates[:n] {
+			if !ready(p.ID) {
+				continue
+			}
+			if s := p.score(seed); !ok || s < best {
+				chosen, best, ok = p, s, true
+			}
+		}
+		if ok {
+			return chosen, true
+		}
+		candidates = candidates[n:]
+	}
+	return Provider{}, false
+}
+
+// score is smallest for the provider of a seed (weighted rendezvous hashing): -ln(u)/w
+// of a number u in (0, 1) that depends on both.
+func (p Provider) score(seed uint64) float64 {
+	u := (float64(mix(seed^mix(uint64(p.ID)))>>11) + 0.5) / (1 << 53)
+	return -math.Log(u) / float64(max(1, p.Weight))
+}
+
+// mix is the finalizer of SplitMix64.
+func mix(x uint64) uint64 {
+	x += 0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}
+
+// seedOf returns the part of messages' seeds that those about one subject share.
+func seedOf(s *delivery.Subject) uint64 {
+	h := uint64(14695981039346656037) // FNV-1a
+	for _, c := range []byte(s.Kind) {
+		h = (h ^ uint64(c)) * 1099511628211
+	}
+	return mix(mix(mix(h^uint64(s.TemplateID))^uint64(s.OwnerID)) ^ uint64(s.Slot))
+}

@@ -1,0 +1,215 @@
+package provider
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
+
+	"dropbell/domain/delivery"
+	"dropbell/domain/fault"
+	"dropbell/domain/seal"
+	"dropbell/domain/staff"
+)
+
+// Health is how the calls of a provider went in the last minute, over all workers.
+type Health struct {
+	delivery.ProviderHealth
+	// Share is the provider's part of the channel's messages in that minute, in
+	// hundredths.
+	Share int
+}
+
+// Store keeps providers.
+type Store interface {
+	// All lists the providers that are not deleted, by channel, shop, order and id.
+	All(ctx context.Context) ([]Provider, error)
+	// Provider returns [ErrNotFound] for one that there is not, or that is deleted.
+	Provider(ctx context.Context, id int64) (Provider, error)
+	// Create returns [ErrTooMany], or a [fault.Fields] for a shop that does not exist.
+	// A creation with a request key that was used returns the provider it made.
+	Create(ctx context.Context, p Provider, requestKey string, by staff.Actor) (Provider, error)
+	// Save stores p if the version in the store is still p's, else it returns
+	// [fault.ErrStale].
+	Save(ctx context.Context, p Provider, e staff.Entry) (Provider, error)
+	// Delete forgets the secrets of p and keeps its name for outcomes, if its version
+	// is still p's, else it returns [fault.ErrStale].
+	Delete(ctx context.Context, p Provider, e staff.Entry) error
+	// Health returns how the calls of the last minute went, by provider; 0 is the
+	// environment's of the channel.
+	Health(ctx context.Context, c delivery.Channel) (map[int64]Health, error)
+}
+
+// Service holds the use cases of staff. Providers take the messages of every shop to
+// wherever they are told, so all of them demand [staff.Operate] for all shops.
+type Service struct {
+	Store Store
+	Box   *seal.Box
+	// Keyed says that there is a key to encrypt secrets with.
+	Keyed bool
+	// Check makes a sender of the provider and returns what it refuses, as a
+	// [fault.Fields]; it makes no connection.
+	Check func(p Provider, secrets map[string]string) error
+	// IsCountry reports whether there are phone numbers of a country.
+	IsCountry func(code string) bool
+}
+
+// List lists the providers.
+func (s *Service) List(ctx context.Context, by staff.Actor) ([]Provider, error) {
+	if err := by.MayEverywhere(staff.Operate); err != nil {
+		return nil, err
+	}
+	return s.Store.All(ctx)
+}
+
+// Health returns how the providers of a channel did in the last minute.
+func (s *Service) Health(ctx context.Context, by staff.Actor, c delivery.Channel) (map[int64]Health, error) {
+	if err := by.MayEverywhere(staff.Operate); err != nil {
+		return nil, err
+	}
+	return s.Store.Health(ctx, c)
+}
+
+// Readable reports whether a key opens the secrets of the provider.
+func (s *Service) Readable(p Provider) bool {
+	_, err := p.Open(s.Box)
+	return err == nil
+}
+
+// Provider returns one provider, or [ErrNotFound].
+func (s *Service) Provider(ctx context.Context, by staff.Actor, id int64) (Provider, error) {
+	if err := by.MayEverywhere(staff.Operate); err != nil {
+		return Provider{}, err
+	}
+	return s.Store.Provider(ctx, id)
+}
+
+// Create configures a provider. It returns a [fault.Fields], [ErrNoKey] or [ErrTooMany].
+func (s *Service) Create(ctx context.Context, by staff.Actor, in Input, requestKey string) (Provider, error) {
+	if err := by.MayEverywhere(staff.Operate); err != nil {
+		return Provider{}, err
+	}
+	p, err := s.apply(Provider{}, in, map[string]string{})
+	if err != nil {
+		return p, err
+	}
+	return s.Store.Create(ctx, p, requestKey, by)
+}
+
+// Change stores what in says; secrets that it leaves empty stay as they are. version is
+// the one that the caller has seen, else it returns [fault.ErrStale].
+func (s *Service) Change(ctx context.Context, by staff.Actor, id, version int64, in Input) (Provider, error) {
+	before, err := s.Provider(ctx, by, id)
+	if err != nil {
+		return before, err
+	}
+	if version != before.Version {
+		return before, fault.ErrStale
+	}
+	in.Kind, in.Shop = before.Kind, before.Shop // outcomes name what it was
+	secrets, err := before.Open(s.Box)
+	if err != nil {
+		if !in.everySecret(before) {
+			return before, err
+		}
+		secrets = map[string]string{}
+	}
+	after, err := s.apply(before, in, secrets)
+	if err != nil {
+		return before, err
+	}
+	return s.Store.Save(ctx, after, after.Entry(by, "change", before.Shown(), after.Shown()))
+}
+
+// Switch enables or disables a provider. Messages that are with the provider stay there.
+func (s *Service) Switch(ctx context.Context, by staff.Actor, id int64, enabled bool) (Provider, error) {
+	before, err := s.Provider(ctx, by, id)
+	if err != nil || before.Enabled == enabled {
+		return before, err
+	}
+	after, action := before, "disable"
+	if after.Enabled = enabled; enabled {
+		action = "enable"
+	}
+	return s.Store.Save(ctx, after, after.Entry(by, action, before.Shown(), after.Shown()))
+}
+
+// Delete deletes a provider that is disabled, else it returns [ErrInUse]. Its name stays
+// with the outcomes of its messages.
+func (s *Service) Delete(ctx context.Context, by staff.Actor, id, version int64) error {
+	p, err := s.Provider(ctx, by, id)
+	switch {
+	case err != nil:
+		return err
+	case p.Enabled:
+		return ErrInUse
+	case p.Version != version:
+		return fault.ErrStale
+	}
+	return s.Store.Delete(ctx, p, p.Entry(by, "delete", p.Shown(), nil))
+}
+
+// apply returns p as in says, with its secrets sealed.
+func (s *Service) apply(p Provider, in Input, secrets map[string]string) (Provider, error) {
+	in, err := in.check(s.IsCountry)
+	p.Shop, p.Kind, p.Name, p.Order, p.Weight = in.Shop, in.Kind, in.Name, in.Order, in.Weight
+	p.Countries, p.Enabled, p.Settings = in.Countries, in.Enabled, in.Settings
+	p.Channel, _ = in.Kind.Channel()
+	changed := false
+	for _, f := range in.Kind.Fields() {
+		if v := in.Secrets[f.Name]; f.Secret && v != "" && v != secrets[f.Name] {
+			secrets[f.Name], changed = v, true
+		}
+		if f.Secret && slices.Contains(in.Clear, f.Name) && in.Secrets[f.Name] == "" {
+			_, had := secrets[f.Name]
+			delete(secrets, f.Name)
+			changed = changed || had
+		}
+	}
+	if err := in.missing(err, secrets); err != nil {
+		return p, err
+	}
+	p.Secrets = slices.Sorted(maps.Keys(secrets))
+	if s.Check != nil {
+		if err := s.Check(p, secrets); err != nil {
+			return p, err
+		}
+	}
+	if !changed {
+		return p, nil
+	}
+	if p.Sealed = nil; len(secrets) == 0 {
+		return p, nil
+	}
+	if !s.Keyed {
+		return p, ErrNoKey
+	}
+	raw, err := json.Marshal(secrets)
+	if err == nil {
+		p.Sealed = s.Box.Seal(raw)
+	}
+	return p, err
+}
+
+// Shown is what the audit log keeps of a provider: of secrets the names only.
+type Shown struct {
+	Name      string            `json:"name"`
+	Kind      Kind              `json:"kind"`
+	Order     int               `json:"order"`
+	Weight    int               `json:"weight"`
+	Countries []string          `json:"countries,omitempty"`
+	Enabled   bool              `json:"enabled"`
+	Settings  map[string]string `json:"settings,omitempty"`
+	Secrets   []string          `json:"secrets,omitempty"`
+}
+
+// Shown is what the audit log keeps of p.
+func (p Provider) Shown() Shown {
+	return Shown{p.Name, p.Kind, p.Order, p.Weight, p.Countries, p.Enabled, p.Settings, p.Secrets}
+}
+
+// Entry returns the audit record of an action on the provider.
+func (p Provider) Entry(by staff.Actor, action string, before, after any) staff.Entry {
+	return staff.Entry{Actor: by, Action: "provider." + action, ObjectKind: "provider", ObjectID: strconv.FormatInt(p.ID, 10), ShopNumber: p.Shop, Before: before, After: after}
+}

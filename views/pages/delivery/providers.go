@@ -1,0 +1,178 @@
+package delivery
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"dropbell/domain/delivery"
+	"dropbell/domain/fault"
+	"dropbell/domain/provider"
+	"dropbell/domain/template"
+	"dropbell/views/pages/parts"
+	"dropbell/views/ui"
+)
+
+// Providers lists the providers of every channel that can have several.
+type Providers struct {
+	List []provider.Provider
+	// Health and Circuits are by provider. A circuit that cannot be read is missing.
+	Health   map[int64]provider.Health
+	Circuits map[int64]delivery.Circuit
+	// Sealed are providers whose secrets no key opens.
+	Sealed map[int64]bool
+	// Environment are the channels that the environment has a provider for.
+	Environment delivery.ChannelSet
+	// Shops are the shops' names by number.
+	Shops map[int64]string
+	// Keyed says that secrets can be stored.
+	Keyed bool
+}
+
+// ProviderKinds offers the kinds of a new provider.
+type ProviderKinds struct{}
+
+// ProviderForm configures a provider.
+type ProviderForm struct {
+	ID      int64 // 0 = a new one
+	Version int64
+	Kind    provider.Kind
+	// Values are what was typed, never secrets.
+	Values  map[string]string
+	Set     []string // the secrets that are set
+	Enabled bool
+	Shops   []template.Shop
+	Errors  []fault.Field
+	Error   string // about the form as a whole
+	// ReportsURL is where the provider is to send its reports; empty = nowhere.
+	ReportsURL string
+	RequestKey string
+}
+
+func providerURL(id int64) string { return fmt.Sprintf("/providers/%d", id) }
+
+func (p Providers) of(c delivery.Channel) (list []provider.Provider) {
+	for _, one := range p.List {
+		if one.Channel == c {
+			list = append(list, one)
+		}
+	}
+	return list
+}
+
+// state says how a provider does: the tone of its badge, and its key.
+func (p Providers) state(one provider.Provider) (ui.Tone, string) {
+	c := p.Circuits[one.ID]
+	switch {
+	case p.Sealed[one.ID]:
+		return ui.Bad, "provider.state.sealed"
+	case !one.Enabled:
+		return ui.Neutral, "provider.state.disabled"
+	case !c.HeldUntil.IsZero():
+		return ui.Warn, "provider.state.held"
+	case c.State == delivery.CircuitOpen || c.State == delivery.CircuitHalfOpen:
+		return ui.Bad, "provider.state.open"
+	}
+	return ui.Good, "provider.state.ready"
+}
+
+// rule says which messages are the provider's.
+func (p Providers) rule(ctx context.Context, one provider.Provider) string {
+	whose := ui.T(ctx, "provider.all_shops")
+	if one.Shop != 0 {
+		whose = p.Shops[one.Shop]
+	}
+	text := ui.T(ctx, "provider.rule", whose, one.Order, one.Weight)
+	if len(one.Countries) > 0 {
+		text += ui.T(ctx, "ui.list_join") + strings.Join(one.Countries, ", ")
+	}
+	return text
+}
+
+// health says how its calls went in the last minute.
+func (p Providers) health(ctx context.Context, one provider.Provider) string {
+	h, ok := p.Health[one.ID]
+	if !ok {
+		return ui.T(ctx, "provider.quiet")
+	}
+	return ui.T(ctx, "provider.health", h.Share, ui.Num(ctx, h.Messages), ui.Num(ctx, h.Failed))
+}
+
+func (f ProviderForm) action() string {
+	if f.ID == 0 {
+		return "/providers"
+	}
+	return providerURL(f.ID)
+}
+
+func (f ProviderForm) title(ctx context.Context) string {
+	if f.ID == 0 {
+		return ui.T(ctx, "provider.new_of", kindName(ctx, f.Kind))
+	}
+	return f.Values["name"]
+}
+
+func kindName(ctx context.Context, k provider.Kind) string {
+	return ui.T(ctx, "provider.kind."+string(k))
+}
+
+func (f ProviderForm) sms() bool {
+	c, _ := f.Kind.Channel()
+	return c == delivery.SMS
+}
+
+func (f ProviderForm) set(name string) bool {
+	for _, s := range f.Set {
+		if s == name {
+			return true
+		}
+	}
+	return false
+}
+
+// fieldLabel names a setting as its kind calls it, where that differs.
+func (f ProviderForm) fieldLabel(ctx context.Context, name string) string {
+	for _, key := range []string{"provider.field." + string(f.Kind) + "." + name, "provider.field." + name} {
+		if ui.From(ctx).Locale.Has(key) {
+			return ui.T(ctx, key)
+		}
+	}
+	return parts.FieldLabel(ctx, name)
+}
+
+func (f ProviderForm) props(ctx context.Context, field provider.Field) ui.FieldProps {
+	p := ui.FieldProps{Name: field.Name, Label: f.fieldLabel(ctx, field.Name), Value: f.Values[field.Name], Error: ui.ErrorOf(ctx, f.Errors, field.Name), Required: field.Required, Autocomplete: "off"}
+	if key := "provider.help." + string(f.Kind) + "." + field.Name; ui.From(ctx).Locale.Has(key) {
+		p.Help = ui.T(ctx, key)
+	}
+	if field.Long {
+		p.Type = "textarea"
+	}
+	if field.Secret {
+		p.Type, p.Value, p.Autocomplete = "password", "", "new-password"
+		if f.set(field.Name) {
+			p.Required, p.Help = false, ui.T(ctx, "provider.secret_set")
+		}
+	}
+	return p
+}
+
+func choiceOptions(ctx context.Context, field provider.Field) []ui.Option {
+	list := []ui.Option{{Label: ui.T(ctx, "provider.none")}}
+	for _, c := range field.Choices {
+		list = append(list, ui.Option{Value: c, Label: ui.T(ctx, "provider.reports."+c)})
+	}
+	return list
+}
+
+func providerShops(ctx context.Context, shops []template.Shop) []ui.Option {
+	list := []ui.Option{{Label: ui.T(ctx, "provider.all_shops")}}
+	for _, s := range shops {
+		list = append(list, ui.Option{Value: fmt.Sprint(s.Number), Label: s.Name})
+	}
+	return list
+}
+
+func providerCrumbs(ctx context.Context) []ui.Crumb {
+	return []ui.Crumb{{Label: ui.T(ctx, "nav.providers"), URL: "/providers"}}
+}

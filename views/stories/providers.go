@@ -1,0 +1,40 @@
+package stories
+
+import (
+	"time"
+
+	"dropbell/domain/delivery"
+	"dropbell/domain/fault"
+	"dropbell/domain/provider"
+	deliverypages "dropbell/views/pages/delivery"
+)
+
+func providerList() deliverypages.Providers {
+	return deliverypages.Providers{Keyed: true, Shops: map[int64]string{10: "Tea House"}, Environment: delivery.ChannelSetOf(delivery.App, delivery.Email),
+		List: []provider.Provider{
+			{ID: 1, Channel: delivery.SMS, Kind: provider.Twilio, Name: "Twilio, the whole world", Weight: 3, Enabled: true},
+			{ID: 2, Channel: delivery.SMS, Kind: provider.Aliyun, Name: "阿里云短信", Weight: 1, Countries: []string{"CN", "HK", "MO", "TW"}, Enabled: true},
+			{ID: 3, Channel: delivery.SMS, Kind: provider.SNS, Name: "Amazon", Order: 9, Weight: 1, Enabled: true},
+			{ID: 4, Channel: delivery.SMS, Kind: provider.JSON, Name: "An-old-gateway-with-a-long-name.telecom.example.com", Shop: 10, Weight: 1},
+			{ID: 5, Channel: delivery.Webhook, Kind: provider.Webhook, Name: "Order service", Weight: 1, Enabled: true},
+		},
+		Health: map[int64]provider.Health{
+			1: {ProviderHealth: delivery.ProviderHealth{Messages: 84_100, Failed: 12}, Share: 71},
+			3: {ProviderHealth: delivery.ProviderHealth{Messages: 900, Failed: 900, Error: "the provider answered HTTP 503"}, Share: 1},
+		},
+		Circuits: map[int64]delivery.Circuit{2: {State: delivery.CircuitClosed, HeldUntil: Now().Add(time.Minute)}, 3: {State: delivery.CircuitOpen}},
+		Sealed:   map[int64]bool{5: true}}
+}
+
+func providerForm() deliverypages.ProviderForm {
+	return deliverypages.ProviderForm{ID: 2, Version: 3, Kind: provider.Aliyun, Set: []string{"key_secret", "token"}, Enabled: true, ReportsURL: "https://drops.example.com/callbacks/aliyun/2",
+		Values: map[string]string{"name": "阿里云短信", "key_id": "LTAI5tExample", "signature": "茶馆", "order": "0", "weight": "0", "countries": "CN, HK",
+			"templates": `{"reminder":{"zh-CN":{"id":"SMS_154950909","params":["drop","in","link"]}}}`},
+		Errors: []fault.Field{{Name: "weight", Key: "rule.provider_weight", Message: "must be a number from 1 to 1000"}}}
+}
+
+func noProviders() deliverypages.Providers {
+	return deliverypages.Providers{Environment: delivery.ChannelSetOf(delivery.App, delivery.Email)}
+}
+
+func providerKinds() deliverypages.ProviderKinds { return deliverypages.ProviderKinds{} }

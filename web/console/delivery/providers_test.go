@@ -1,0 +1,50 @@
+package delivery_test
+
+import (
+	"net/url"
+	"testing"
+
+	"dropbell/domain/staff"
+	"dropbell/web/console/consoletest"
+)
+
+// TestProviderPages configures a provider, whose secret is never shown again, tests it by a
+// message, disables it and deletes it.
+func TestProviderPages(t *testing.T) {
+	g := consoletest.New(t)
+	b := g.As(staff.Operator)
+	g.As(staff.Marketer).Get("/providers").Is(403)
+	b.Get("/providers").Is(200).Has("The environment&#39;s provider delivers all messages", "There is no provider", "/providers/new")
+	b.Get("/providers/new").Is(200).Has("kind=twilio", "kind=smtp")
+	b.Get("/providers/new?kind=twilio").Is(200).Has("Account SID", `name="countries"`).HasNot("Set. Leave empty")
+	wrong := url.Values{"kind": {"twilio"}, "name": {""}, "order": {"x"}, "weight": {"0"}, "key_secret": {"a very secret token"}}
+	b.Post("/providers", wrong).Is(422).Has("from 1 to 1000", "is required").HasNot("very secret")
+	form := url.Values{"kind": {"twilio"}, "name": {"Main <1>"}, "order": {"1"}, "weight": {"2"}, "countries": {"de, cn"}, "enabled": {"1"},
+		"key_id": {"AC1"}, "from": {"+4915207770123"}, "key_secret": {"a very secret token"}, "request_key": {"once"}}
+	b.Post("/providers", form).To("/providers")
+	b.Post("/providers", form).To("/providers") // sent twice
+	b.Get("/providers").Is(200).Has("Main &lt;1&gt;", "CN, DE", "Ready", "/providers/1/disable").HasNot("/providers/2")
+	page := b.Get("/providers/1/edit").Is(200).Has("Set. Leave empty to keep it.", "AC1").HasNot("very secret")
+	edit := url.Values{"version": {page.Field("version")}, "name": {"Main"}, "order": {"1"}, "weight": {"2"}, "key_id": {"AC2"}, "from": {"+4915207770123"}, "enabled": {"1"}}
+	b.Post("/providers/1", edit).To("/providers")
+	b.Post("/providers/1", edit).Is(409) // the version is an old one
+	b.Get("/channels/sms/test?provider=1").Is(200).Has("Test Main")
+	b.Post("/channels/sms/test?provider=1", url.Values{"recipient": {"+4915207770123"}}).To("/channels/sms/test?provider=1")
+	if n := g.Number(`select count(*) from channel_tests where provider_id = 1`); n != 1 {
+		t.Errorf("%d tests of the provider", n)
+	}
+	b.Get("/channels/email/test?provider=1").Is(404)
+	b.Post("/providers/1/delete", nil).To("/providers")
+	if n := g.Number(`select count(*) from providers where deleted_at is null`); n != 1 {
+		t.Error("an enabled provider was deleted")
+	}
+	b.Get("/providers/1/disable").Is(200).Has("Disable Main?")
+	b.Post("/providers/1/disable", nil).To("/providers")
+	version := b.Get("/providers/1/delete").Is(200).Has("Delete Main?").Field("version")
+	b.Post("/providers/1/delete", url.Values{"version": {version}}).To("/providers")
+	b.Get("/providers/1/edit").Is(404)
+	if n := g.Number(`select count(*) from audit where object_kind = 'provider' and (before::text || after::text) like '%very secret%'`); n != 0 {
+		t.Error("the audit log has a secret")
+	}
+	b.Get("/audit?kind=provider").Is(200).Has("Main")
+}

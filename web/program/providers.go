@@ -1,0 +1,57 @@
+package program
+
+import (
+	"context"
+
+	deliverydb "dropbell/adapters/postgres/delivery"
+	"dropbell/adapters/redis"
+	"dropbell/adapters/sms"
+	"dropbell/app"
+	"dropbell/domain/delivery"
+	"dropbell/domain/provider"
+	"dropbell/domain/seal"
+	consoledelivery "dropbell/web/console/delivery"
+)
+
+// newProviders makes what staff do with providers.
+func (p *program) newProviders() (*provider.Service, error) {
+	box, err := seal.New(provider.SealPurpose, p.Config.ProvidersKeys...)
+	if err != nil {
+		return nil, err
+	}
+	return &provider.Service{Store: deliverydb.NewConfigured(p.DB), Box: box, Keyed: len(p.Config.ProvidersKeys) > 0, IsCountry: sms.IsCountry,
+		Check: func(one provider.Provider, secrets map[string]string) error {
+			s, _, err := app.ProviderSender(p.Config, one, secrets, deliverydb.NewSerials(p.DB))
+			if err != nil {
+				return err
+			}
+			return s.Close()
+		}}, nil
+}
+
+// consoleProviders are what the console shows of providers.
+func (p *program) consoleProviders() consoledelivery.Providers {
+	breaker := redis.NewBreaker(p.Redis, redis.BreakerConfig{})
+	return consoledelivery.Providers{Service: p.providers,
+		Circuits: func(ctx context.Context, list []provider.Provider) (map[int64]delivery.Circuit, error) {
+			all := map[int64]delivery.Circuit{}
+			for _, one := range list {
+				s, err := breaker.Of(one.ID).State(ctx, one.Channel)
+				if err != nil {
+					return nil, err
+				}
+				c := delivery.Circuit{State: s.State, Failures: s.Failures, Until: s.Until, Detail: s.Detail}
+				if s.HeldUntil.After(app.Clock()) {
+					c.HeldUntil = s.HeldUntil
+				}
+				all[one.ID] = c
+			}
+			return all, nil
+		},
+		ReportsURL: func(one provider.Provider) string {
+			if one.ReportsAt() == "" {
+				return ""
+			}
+			return app.ProviderCallback(p.Config.PublicURL, one)
+		}}
+}
