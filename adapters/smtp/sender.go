@@ -21,6 +21,7 @@ const chunkSize = 50
 type Sender struct {
 	cfg    Config
 	domain string // right-hand side of message ids
+	signed []string
 	pool   *pool
 }
 
@@ -37,7 +38,7 @@ func New(cfg Config) (*Sender, error) {
 		return nil, err
 	}
 	_, domain, _ := strings.Cut(cfg.From.Address, "@")
-	return &Sender{cfg: cfg, domain: domain, pool: p}, nil
+	return &Sender{cfg: cfg, domain: domain, signed: signedHeaders(), pool: p}, nil
 }
 
 // Channel returns [delivery.Email].
@@ -201,9 +202,13 @@ func (r *run) try(m delivery.Message) answer {
 			Detail: "the mail server does not accept international addresses",
 		}}
 	}
+	mail, err := r.sender.compose(m, r.settle)
+	if err != nil {
+		return answer{result: delivery.Result{Detail: delivery.DetailOf("the mail could not be signed: " + err.Error())}}
+	}
 	r.conn.session.SkipSMTPUTF8(!international)
 	a := read(killpoint.Around("smtp.mail", func() error {
-		return r.conn.client.SendWithSMTPClient(r.conn.session, r.sender.compose(m, r.settle))
+		return r.conn.client.SendWithSMTPClient(r.conn.session, mail)
 	}))
 	if r.over != nil { // cut off before its end: the server takes nothing
 		return answer{result: *r.over, broken: true}

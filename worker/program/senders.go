@@ -114,6 +114,9 @@ func newSenders(cfg config.Config, events pushEvents, texts smsStores) (senders 
 		parsed.RequireTLS = parsed.RequireTLS || cfg.SMTPTLS == "required"
 		parsed.Feedback = cfg.SMTPFeedback
 		if err == nil {
+			err = mailExtras(cfg, &parsed)
+		}
+		if err == nil {
 			s, err = smtp.New(parsed)
 		}
 		add("SMTP_URL", s, s.Close, err)

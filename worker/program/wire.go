@@ -75,6 +75,7 @@ type program struct {
 	jobs        *job.Worker
 	gate        *gateWork
 	outbox      workdb.Outbox
+	bounces     func(context.Context) error // nil without a bounce mailbox
 	metrics     *metrics
 	census      *census
 	balances    alert.Memo
@@ -209,6 +210,9 @@ func (p *program) wireDelivery() error {
 			delivery.KindNotice:   coupon.Guard{Store: couponsdb.NewNotices(p.DB)},
 		},
 	}
+	if p.bounces, err = p.emptyMailbox(); err != nil {
+		return err
+	}
 	p.deadLetters = &delivery.DeadLetters{Store: deliverydb.NewDeadLetters(p.DB)}
 	p.tester = &delivery.Tester{Store: deliverydb.NewChannelTests(p.DB), Senders: senders, Texts: texts, Now: app.Clock}
 	return nil
@@ -311,6 +315,9 @@ func (p *program) startRoles(start func(name string, loop func(context.Context) 
 	of(houseRole, "alerts", p.every(alertsEvery, "alerts", watcher.Look))
 	of(houseRole, "alert deliveries", p.every(alertsSendEvery, "alert deliveries", watcher.Deliver))
 	of(houseRole, "campaign results", p.every(resultsEvery, "campaign results", p.countResults))
+	if p.bounces != nil {
+		of(houseRole, "bounce mailbox", p.every(bouncesEvery, "bounce mailbox", p.bounces))
+	}
 	of(deliveryRole, "provider calls", p.every(callsEvery, "provider calls", p.recordCalls))
 	if p.has(gateRole) {
 		p.gate.start(p, start)
