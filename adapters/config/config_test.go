@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"dropbell/adapters/config"
+	"dropbell/domain/delivery"
 )
 
 func env(pairs ...string) func(string) string {
@@ -62,7 +63,7 @@ func TestEveryVariableIsRead(t *testing.T) {
 		"METRICS_ADDR", "127.0.0.1:9090", "SECURITY_CONTACT", "mailto:security@example.com", "SMTP_TLS", "required",
 		"SMTP_FEEDBACK", "ses", "SES_TOPICS", "arn:aws:sns:eu-west-1:123456789012:mail, arn:aws-cn:sns:cn-north-1:123456789012:mail.fifo,", "SENDGRID_WEBHOOK_KEY", sendGridKey,
 		"MAILGUN_WEBHOOK_KEY", "a key of 16 bytes", "POSTMARK_WEBHOOK_SECRET", "a word of 16 bytes",
-		"BOUNCE_ADDRESS", "bounces@mail.example.com", "BOUNCE_IMAP_URL", "imaps://bounces:word@mail.example.com/INBOX", "DKIM_DOMAIN", "Example.com", "DKIM_SELECTOR", "drop", "DKIM_KEY", key))
+		"BOUNCE_ADDRESS", "bounces@mail.example.com", "BOUNCE_IMAP_URL", "imaps://bounces:word@mail.example.com/INBOX", "DKIM_DOMAIN", "Example.com", "DKIM_SELECTOR", "drop", "DKIM_KEY", key, "MAIL_DOMAIN_RATES", "Gmail.com=20, qq.com=10,", "MAIL_WARMUP", "2026-12-01:200x1.5"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +86,8 @@ func TestEveryVariableIsRead(t *testing.T) {
 		MetricsAddr: "127.0.0.1:9090", SecurityContact: "mailto:security@example.com", SMTPTLS: "required",
 		SMTPFeedback: "ses", SESTopics: []string{"arn:aws:sns:eu-west-1:123456789012:mail", "arn:aws-cn:sns:cn-north-1:123456789012:mail.fifo"}, SendGridKey: sendGridKey,
 		MailgunKey: "a key of 16 bytes", PostmarkSecret: "a word of 16 bytes",
-		Mail: config.Mail{BounceAddress: "bounces@mail.example.com", BounceMailbox: "imaps://bounces:word@mail.example.com/INBOX", DKIMDomain: "example.com", DKIMSelector: "drop", DKIMKey: strings.TrimSpace(key)}}
+		Mail: config.Mail{BounceAddress: "bounces@mail.example.com", BounceMailbox: "imaps://bounces:word@mail.example.com/INBOX", DKIMDomain: "example.com", DKIMSelector: "drop", DKIMKey: strings.TrimSpace(key),
+			DomainRates: map[string]int{"gmail.com": 20, "qq.com": 10}, WarmUp: delivery.WarmUp{Start: time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC), First: 200, Factor: 1.5}}}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got\n%+v, want\n%+v", got, want)
 	}
@@ -137,7 +139,7 @@ var mistakes = map[string]string{
 	"EVENTS_KEY": secret, "EVENTS_INSECURE": secret, "EVENTS_RETENTION_DAYS": secret,
 	"OIDC_ISSUER":   "ldap://" + secret,
 	"SMTP_FEEDBACK": secret, "SES_TOPICS": "arn:aws:sqs:" + secret, "SENDGRID_WEBHOOK_KEY": secret, "MAILGUN_WEBHOOK_KEY": secret, "POSTMARK_WEBHOOK_SECRET": secret,
-	"BOUNCE_ADDRESS": secret, "BOUNCE_IMAP_URL": "pop3://" + secret, "DKIM_DOMAIN": secret + "_", "DKIM_SELECTOR": secret + "_", "DKIM_KEY": secret,
+	"BOUNCE_ADDRESS": secret, "BOUNCE_IMAP_URL": "pop3://" + secret, "DKIM_DOMAIN": secret + "_", "DKIM_SELECTOR": secret + "_", "DKIM_KEY": secret, "MAIL_DOMAIN_RATES": secret + "=x", "MAIL_WARMUP": secret,
 	"OTEL_EXPORTER_OTLP_ENDPOINT": secret, "OTEL_TRACES_SAMPLER_ARG": secret,
 }
 

@@ -9,7 +9,10 @@ import (
 	"net/mail"
 	"net/url"
 	"regexp"
+	"strconv"
 	"strings"
+
+	"dropbell/domain/delivery"
 )
 
 // Mail is what the channel email does beyond its mail server.
@@ -22,6 +25,10 @@ type Mail struct {
 	// DKIMDomain, DKIMSelector and DKIMKey sign mails; empty = they are not signed.
 	// DKIMKey is a private key in PEM.
 	DKIMDomain, DKIMSelector, DKIMKey string
+	// DomainRates are the most mails per second to a domain, by its name.
+	DomainRates map[string]int
+	// WarmUp is the plan of a sender that is new; the zero value = none.
+	WarmUp delivery.WarmUp
 }
 
 // maxBounceName leaves room for "+" and a reference of 45 characters among the 64
@@ -34,6 +41,11 @@ func mailVariables() []Variable {
 		{"BOUNCE_IMAP_URL", "", "the mailbox of BOUNCE_ADDRESS, which worker empties: imaps://user:password@host:993/INBOX, or imap:// with STARTTLS; empty = it is not read", bounceMailbox},
 		{"DKIM_DOMAIN", "", "channel email: the domain that signs mails, such as example.com; empty = mails are not signed here", dnsName(func(c *Config) *string { return &c.Mail.DKIMDomain }, "example.com")},
 		{"DKIM_SELECTOR", "", "channel email: the name of the key in DNS, where SELECTOR._domainkey.DKIM_DOMAIN has the public key", dnsName(func(c *Config) *string { return &c.Mail.DKIMSelector }, "drop2026")},
+		{"MAIL_DOMAIN_RATES", "", "channel email: mails per second that all workers together send to a domain of recipients, such as gmail.com=20,qq.com=10, from 1 to 10000; empty = any number", domainRates},
+		{"MAIL_WARMUP", "", "channel email: the mails that a new sender sends a day (UTC), such as 2026-12-01:200x1.5: on the first day 200, every day one and a half times as many; empty = any number", func(c *Config, v string) (err error) {
+			c.Mail.WarmUp, err = delivery.ParseWarmUp(v)
+			return err
+		}},
 		{"DKIM_KEY", "", "channel email: the private key in PEM, RSA of 2048 bits or more or Ed25519, or the same in base64 on one line", dkimKey},
 	}
 }
@@ -74,6 +86,24 @@ func dnsName(field func(*Config) *string, example string) reader {
 		}
 		return nil
 	}
+}
+
+func domainRates(c *Config, v string) error {
+	for part := range strings.SplitSeq(v, ",") {
+		if part = strings.ToLower(strings.TrimSpace(part)); part == "" {
+			continue
+		}
+		domain, number, _ := strings.Cut(part, "=")
+		n, err := strconv.Atoi(number)
+		if err != nil || n < 1 || n > 10_000 || !dns.MatchString(domain) {
+			return errors.New("must be domains with mails per second from 1 to 10000, such as gmail.com=20,qq.com=10")
+		}
+		if c.Mail.DomainRates == nil {
+			c.Mail.DomainRates = map[string]int{}
+		}
+		c.Mail.DomainRates[domain] = n
+	}
+	return nil
 }
 
 // minDKIM is the length in bits below which receivers distrust an RSA key (RFC 8301).

@@ -34,11 +34,13 @@ func TestMistakesOfMail(t *testing.T) {
 	}
 	weak := string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(short)}))
 	for name, values := range map[string][]string{
-		"BOUNCE_ADDRESS":  {"bounces", "Bounces <b@mail.example>", "bounces+x@mail.example", "a-name-of-nineteen-@mail.example", "b@mail example"},
-		"BOUNCE_IMAP_URL": {"pop3://u:p@mail.example", "imaps://mail.example", "mail.example"},
-		"DKIM_DOMAIN":     {"example.com.", "-example.com", "exa mple.com"},
-		"DKIM_SELECTOR":   {"drop_1", "."},
-		"DKIM_KEY":        {"no key", weak, dkimKey(t)[:60]},
+		"BOUNCE_ADDRESS":    {"bounces", "Bounces <b@mail.example>", "bounces+x@mail.example", "a-name-of-nineteen-@mail.example", "b@mail example"},
+		"BOUNCE_IMAP_URL":   {"pop3://u:p@mail.example", "imaps://mail.example", "mail.example"},
+		"DKIM_DOMAIN":       {"example.com.", "-example.com", "exa mple.com"},
+		"DKIM_SELECTOR":     {"drop_1", "."},
+		"MAIL_DOMAIN_RATES": {"gmail.com", "gmail.com=0", "gmail.com=10001", "=5", "g mail.com=5"},
+		"MAIL_WARMUP":       {"200", "2026-12-01:200"},
+		"DKIM_KEY":          {"no key", weak, dkimKey(t)[:60]},
 	} {
 		for _, v := range values {
 			_, err := config.Load(least(name, v, "LINK_SECRET", "0123456789abcdef0123456789abcdef"))

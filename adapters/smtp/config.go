@@ -52,6 +52,8 @@ type Config struct {
 	ReturnPath string
 	// DKIM signs mails; nil = they are not signed.
 	DKIM *DKIM
+	// Pace limits how many mails go to the domains of recipients; nil = nothing does.
+	Pace Pace
 	// TLS overrides how the server is verified; for private authorities.
 	TLS *tls.Config
 }

@@ -6,6 +6,7 @@ import (
 	"crypto/ed25519"
 	"crypto/rsa"
 	"crypto/x509"
+	"encoding/base64"
 	"encoding/pem"
 	"errors"
 	"strings"
@@ -13,6 +14,20 @@ import (
 	"github.com/emersion/go-msgauth/dkim"
 	gomail "github.com/wneessen/go-mail"
 )
+
+// Record returns the TXT record that publishes the public half of the key.
+func (d DKIM) Record() string {
+	switch key := d.Key.Public().(type) {
+	case ed25519.PublicKey: // the bare key (RFC 8463, section 4)
+		return "v=DKIM1; k=ed25519; p=" + base64.StdEncoding.EncodeToString(key)
+	default:
+		der, err := x509.MarshalPKIXPublicKey(key)
+		if err != nil {
+			return "" // ParseDKIMKey returns no such key
+		}
+		return "v=DKIM1; k=rsa; p=" + base64.StdEncoding.EncodeToString(der)
+	}
+}
 
 // minRSA is the length in bits below which receivers distrust a key (RFC 8301).
 const minRSA = 2048

@@ -4,6 +4,7 @@ package smtp
 import (
 	"context"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	gomail "github.com/wneessen/go-mail"
@@ -70,14 +71,23 @@ func (s *Sender) Send(ctx context.Context, messages []delivery.Message) []delive
 	}
 	defer func() { <-s.pool.slots }()
 
+	s.keepBack(ctx, messages, results)
 	r := &run{sender: s, ctx: ctx}
 	for i, m := range messages {
+		if results[i].Held {
+			continue
+		}
 		results[i] = delivery.Isolated(func() delivery.Result { return r.deliver(m) })
 		if results[i].Crash != nil {
 			r.abandon()
 		}
 	}
 	r.finish()
+	if s.cfg.Pace != nil {
+		if n := unsent(messages, results); n > 0 {
+			s.cfg.Pace.Unsent(ctx, n)
+		}
+	}
 	return results
 }
 
@@ -89,6 +99,8 @@ type run struct {
 	stop   func() bool
 	// losses counts the connections lost since a mail last got through.
 	losses int
+	// slow are domains that asked for fewer mails, with how long to wait.
+	slow map[string]time.Duration
 	// over is the answer to everything that is left, once there is no hope.
 	over *delivery.Result
 	// recorded waits until the last mail that got through is recorded; nil = it is.
@@ -119,11 +131,15 @@ func (r *run) deliver(m delivery.Message) delivery.Result {
 	case !validAddress(m.To.Email):
 		return delivery.Result{Status: delivery.Permanent, Detail: "not a mail address"}
 	}
+	if wait, ok := r.slow[domainOf(m.To.Email)]; ok {
+		return heldBack(wait, delivery.ReasonDomain)
+	}
 	for first := true; ; first = false {
 		if !r.connect() {
 			return *r.over
 		}
 		a := r.try(m)
+		r.slowDown(m, &a)
 		if a.result.Status == delivery.Delivered {
 			r.losses = 0
 			if m.Journal != nil {
@@ -134,7 +150,7 @@ func (r *run) deliver(m delivery.Message) delivery.Result {
 			return a.result
 		}
 		r.lose(a.result)
-		if !first || !a.unsent {
+		if !first || !a.unsent || a.result.Reason == delivery.ReasonDomain {
 			return a.result
 		}
 	}
@@ -169,7 +185,7 @@ func (r *run) lose(last delivery.Result) {
 	}
 	r.conn = nil
 	r.losses++
-	if r.losses >= maxLosses || last.Status == delivery.Throttled || r.ctx.Err() != nil {
+	if r.losses >= maxLosses || last.Status == delivery.Throttled && !last.Apart || r.ctx.Err() != nil {
 		r.over = &last
 	}
 }

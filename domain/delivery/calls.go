@@ -364,6 +364,10 @@ func (r *run) failed(id user.ID, answer Result) Exception {
 // report reports the result of a call to the channel's admission, unless the
 // call timed out.
 func (r *run) report(ctx context.Context, results []Result) {
+	results, held := handed(results)
+	if held > 0 { // they used neither rate nor circuit
+		defer r.Admission.Unused(context.WithoutCancel(ctx), r.load(held))
+	}
 	if len(results) > 0 && r.clock().Before(r.batch.WorthlessAfter.Add(-hangUp)) {
 		call := callOf(results)
 		// A pause that outlasts the messages that wait for it is of no use.

@@ -75,6 +75,9 @@ func (p *program) failingChannels(ctx context.Context) (list []alert.Condition, 
 			list = append(list, alert.Condition{Kind: alert.Channel, Object: s.Channel.String(), Name: s.Channel.String(), Path: "/channels"})
 		}
 	}
+	if err == nil {
+		list, err = p.warmUpAlert(ctx, list)
+	}
 	if err != nil || p.Config.SMS.BudgetPerDay == 0 {
 		return list, err
 	}

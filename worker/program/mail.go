@@ -7,9 +7,10 @@ import (
 	"dropbell/adapters/smtp"
 )
 
-// mailExtras adds to the mail server's settings the address that reports are mailed to
-// and the key that signs mails.
-func mailExtras(cfg config.Config, to *smtp.Config) error {
+// mailExtras adds to the mail server's settings the address that reports are mailed to,
+// the key that signs mails and what limits them; pace may be nil.
+func mailExtras(cfg config.Config, pace smtp.Pace, to *smtp.Config) error {
+	to.Pace = pace
 	to.ReturnPath = cfg.Mail.BounceAddress
 	if cfg.Mail.DKIMDomain == "" {
 		return nil

@@ -114,7 +114,7 @@ func newSenders(cfg config.Config, events pushEvents, texts smsStores) (senders 
 		parsed.RequireTLS = parsed.RequireTLS || cfg.SMTPTLS == "required"
 		parsed.Feedback = cfg.SMTPFeedback
 		if err == nil {
-			err = mailExtras(cfg, &parsed)
+			err = mailExtras(cfg, texts.mails, &parsed)
 		}
 		if err == nil {
 			s, err = smtp.New(parsed)

@@ -10,12 +10,14 @@ import (
 	"dropbell/adapters/sms/sns"
 	"dropbell/adapters/sms/tencent"
 	"dropbell/adapters/sms/twilio"
+	"dropbell/adapters/smtp"
 	"dropbell/domain/delivery"
 	"dropbell/domain/feedback"
 )
 
-// smsStores are what the sender of SMS keeps.
+// smsStores are what the sender of SMS keeps, and the limits of mails.
 type smsStores struct {
+	mails   smtp.Pace // nil = mails are not limited
 	budget  sms.Budget
 	serials feedback.Serials
 }

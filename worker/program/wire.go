@@ -185,7 +185,7 @@ func (p *program) runners() map[string]job.Runner {
 // senders of all other messages.
 func (p *program) wireDelivery() error {
 	senders, closers, err := newSenders(p.Config, pushEvents{p.subscriptionGone, p.phoneGone, p.metrics.pushAnswered, p.admitFCM},
-		smsStores{deliverydb.NewSMSBudget(p.DB, p.Config.SMS.BudgetPerDay), deliverydb.NewSerials(p.DB)})
+		smsStores{p.newMailPace(), deliverydb.NewSMSBudget(p.DB, p.Config.SMS.BudgetPerDay), deliverydb.NewSerials(p.DB)})
 	p.OnClose(closers...)
 	if err != nil {
 		return err
