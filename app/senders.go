@@ -66,13 +66,13 @@ func ProviderCallback(publicURL string, p provider.Provider) string {
 }
 
 // ProviderSender builds the sender of a configured provider; of a provider of SMS it
-// returns the registered texts, too. The error is a [fault.Fields] that names the field
+// returns the registered texts, too. pace limits mails; nil = nothing does. The error is a [fault.Fields] that names the field
 // to be corrected, without any secret.
-func ProviderSender(cfg config.Config, p provider.Provider, secrets map[string]string, serials feedback.Serials) (s ClosingSender, texts sms.Templates, err error) {
+func ProviderSender(cfg config.Config, p provider.Provider, secrets map[string]string, serials feedback.Serials, pace smtp.Pace) (s ClosingSender, texts sms.Templates, err error) {
 	field := "url"
 	switch p.Kind {
 	case provider.SMTP:
-		s, err = mailSender(cfg, p, secrets)
+		s, err = mailSender(cfg, p, secrets, pace)
 	case provider.Webhook:
 		if field = "secret"; !webAddress(p.Settings["url"]) {
 			return nil, texts, refused("url", errors.New("use an address such as https://shop.example.com/notify"))
@@ -109,12 +109,15 @@ func webAddress(raw string) bool {
 }
 
 // mailSender is the sender of a mail server. The password is kept apart from the address.
-func mailSender(cfg config.Config, p provider.Provider, secrets map[string]string) (*smtp.Sender, error) {
+func mailSender(cfg config.Config, p provider.Provider, secrets map[string]string, pace smtp.Pace) (*smtp.Sender, error) {
 	c, err := smtp.ParseURL(p.Settings["url"])
 	if err != nil {
 		return nil, err
 	}
 	c.Password, c.Feedback = secrets["password"], p.Settings["reports"]
 	c.RequireTLS = c.RequireTLS || cfg.SMTPTLS == "required"
+	if err := MailExtras(cfg, pace, &c); err != nil {
+		return nil, err
+	}
 	return smtp.New(c)
 }

@@ -68,6 +68,7 @@ type Config struct {
 	MailgunKey      string
 	PostmarkSecret  string
 	SMS             SMS
+	Mail            Mail
 	WebhookURL      string
 	WebhookSecret   string
 	VAPIDPublicKey  string
@@ -165,7 +166,7 @@ var (
 func Variables() []Variable {
 	list := variables()
 	at := slices.IndexFunc(list, func(v Variable) bool { return v.Name == "WEBHOOK_URL" })
-	return slices.Insert(list, at, smsVariables()...)
+	return slices.Insert(list, at, append(mailVariables(), smsVariables()...)...)
 }
 
 func variables() []Variable {
@@ -349,6 +350,7 @@ func (c Config) together() (wrong []error) {
 	all([]string{"OIDC_ISSUER", "OIDC_CLIENT_ID", "OIDC_CLIENT_SECRET"},
 		c.OIDCIssuer, c.OIDCClientID, c.OIDCClientSecret)
 	c.smsTogether(need)
+	c.mailTogether(need, all)
 	need(c.LinkSecret != "" || !c.reported(), "LINK_SECRET is missing: it signs what names a mail in the reports of its provider")
 	all([]string{"WEBHOOK_URL", "WEBHOOK_SECRET"}, c.WebhookURL, c.WebhookSecret)
 	all([]string{"VAPID_PUBLIC_KEY", "VAPID_PRIVATE_KEY", "VAPID_SUBJECT"},

@@ -28,6 +28,8 @@ type answer struct {
 	// open: the transaction was refused half-way and must be reset; the library
 	// does so after every other refusal.
 	open bool
+	// slow: the server asks for fewer mails, in reply to one recipient or mail.
+	slow bool
 }
 
 // read turns the library's error for one mail into an answer.
@@ -47,7 +49,16 @@ func read(err error) answer {
 		unsent: sendErr.Reason == gomail.ErrSMTPMailFrom || sendErr.Reason == gomail.ErrSMTPRcptTo ||
 			sendErr.Reason == gomail.ErrConnCheck,
 		open: sendErr.Reason == gomail.ErrSMTPData && code != 0 && code != 421,
+		slow: asksForFewer(sendErr.Reason, code, wordsOf(sendErr, code)),
 	}
+}
+
+// asksForFewer recognises that the recipient's domain takes fewer mails: a policy (class
+// 4.7) in reply to a recipient or a complete mail that is no greylisting.
+func asksForFewer(reason gomail.SendErrReason, code int, words string) bool {
+	lower := strings.ToLower(words)
+	return (reason == gomail.ErrSMTPRcptTo || reason == gomail.ErrSMTPData || reason == gomail.ErrSMTPDataClose) &&
+		throttles(code, enhanced.FindString(words)) && !strings.Contains(lower, "greylist") && !strings.Contains(lower, "graylist")
 }
 
 // wordsOf returns what the server said after its code. The library only gives

@@ -1,6 +1,10 @@
 package smtp_test
 
 import (
+	"crypto"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/rsa"
 	"net"
 	"strconv"
 	"testing"
@@ -8,6 +12,7 @@ import (
 	gomail "github.com/wneessen/go-mail"
 
 	"dropbell/adapters/sendertest"
+	"dropbell/adapters/smtp"
 	"dropbell/domain/delivery"
 )
 
@@ -40,6 +45,17 @@ func BenchmarkSend(b *testing.B) {
 			s.Send(b.Context(), messages[:min(len(messages), b.N-i)])
 		}
 	})
+	for name, key := range benchKeys(b) {
+		b.Run("sender, signed with "+name, func(b *testing.B) {
+			s := (&relay{discard: true}).start(b, nil).sender(b, func(c *smtp.Config) {
+				c.DKIM = &smtp.DKIM{Domain: "shop.example", Selector: "drop", Key: key}
+			})
+			b.ResetTimer() // generating a key takes long
+			for i := 0; i < b.N; i += len(messages) {
+				s.Send(b.Context(), messages[:min(len(messages), b.N-i)])
+			}
+		})
+	}
 	b.Run("sender on eight connections", func(b *testing.B) {
 		s := (&relay{discard: true}).start(b, nil).sender(b, nil)
 		b.SetParallelism(4)
@@ -55,6 +71,18 @@ func BenchmarkSend(b *testing.B) {
 			}
 		})
 	})
+}
+
+func benchKeys(b *testing.B) map[string]crypto.Signer {
+	_, edwards, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		b.Fatal(err)
+	}
+	rivest, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return map[string]crypto.Signer{"Ed25519": edwards, "RSA of 2048 bits": rivest}
 }
 
 func bareClient(b *testing.B, address string) *gomail.Client {

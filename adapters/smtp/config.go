@@ -47,6 +47,13 @@ type Config struct {
 	// Feedback says how a mail carries what names it in the reports of the provider
 	// behind the server: one of [Feedbacks], or empty = not at all.
 	Feedback string
+	// ReturnPath is the sender of the envelope, to which reports are mailed back, with
+	// what names the mail after a plus sign in it; empty = From without one.
+	ReturnPath string
+	// DKIM signs mails; nil = they are not signed.
+	DKIM *DKIM
+	// Pace limits how many mails go to the domains of recipients; nil = nothing does.
+	Pace Pace
 	// TLS overrides how the server is verified; for private authorities.
 	TLS *tls.Config
 }
@@ -122,6 +129,8 @@ func (c *Config) check() error {
 		return errors.New("smtp address: from=… is not a mail address")
 	case c.Feedback != "" && !slices.Contains(Feedbacks(), c.Feedback):
 		return errors.New("smtp feedback: not one of " + strings.Join(Feedbacks(), ", "))
+	case c.ReturnPath != "" && !validAddress(c.ReturnPath):
+		return errors.New("smtp return path: not a mail address")
 	case c.Password != "" && c.Username == "":
 		return errors.New("smtp address: there is a password but no user name")
 	}

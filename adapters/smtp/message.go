@@ -1,6 +1,7 @@
 package smtp
 
 import (
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"io"
@@ -23,8 +24,9 @@ const (
 
 // compose builds the mail for m: plain text and HTML, to one recipient. complete is
 // asked when all of the mail has been written but its end, which makes it the
-// server's; an error keeps the end from being written.
-func (s *Sender) compose(m delivery.Message, complete func() error) *gomail.Msg {
+// server's; an error keeps the end from being written. With a key the mail is signed;
+// an error means that it could not be.
+func (s *Sender) compose(m delivery.Message, complete func() error) (*gomail.Msg, error) {
 	mime := gomail.NewMsg(gomail.WithEncoding(encodingOf(m.Content)), gomail.WithNoDefaultUserAgent())
 	mime.FromMailAddress(&s.cfg.From)
 	mime.ToMailAddress(&mail.Address{Name: headerText(m.To.Name, maxDisplayName), Address: m.To.Email})
@@ -35,11 +37,12 @@ func (s *Sender) compose(m delivery.Message, complete func() error) *gomail.Msg 
 	mime.SetGenHeader("Auto-Submitted", "auto-generated")
 	addUnsubscribe(mime, m)
 	s.addReference(mime, m.Reference())
+	signing := s.cfg.DKIM != nil
 	text, html := delivery.OptOut(m)
 	last := func(body string) func(io.Writer) (int64, error) {
 		return func(w io.Writer) (int64, error) {
 			n, err := io.WriteString(w, body)
-			if err == nil {
+			if err == nil && !signing {
 				err = complete()
 			}
 			return int64(n), err
@@ -47,13 +50,19 @@ func (s *Sender) compose(m delivery.Message, complete func() error) *gomail.Msg 
 	}
 	if html == "" {
 		mime.SetBodyWriter(gomail.TypeTextPlain, last(text))
-		return mime
+	} else {
+		mime.SetBodyString(gomail.TypeTextPlain, text)
+		// A page has so many equals signs that quoted-printable hardly saves a byte, and
+		// takes three times as long as base64.
+		mime.AddAlternativeWriter(gomail.TypeTextHTML, last(html), gomail.WithPartEncoding(gomail.EncodingB64))
 	}
-	mime.SetBodyString(gomail.TypeTextPlain, text)
-	// A page has so many equals signs that quoted-printable hardly saves a byte, and
-	// takes three times as long as base64.
-	mime.AddAlternativeWriter(gomail.TypeTextHTML, last(html), gomail.WithPartEncoding(gomail.EncodingB64))
-	return mime
+	if !signing {
+		return mime, nil
+	}
+	mime.SetBoundary("=_" + rand.Text()) // each time it is written the same
+	err := s.sign(mime)
+	signing = false
+	return mime, err
 }
 
 // messageID is the same for every attempt at one delivery, so that servers and

@@ -2,7 +2,9 @@ package smtp
 
 import (
 	"maps"
+	"net/mail"
 	"slices"
+	"strings"
 
 	gomail "github.com/wneessen/go-mail"
 )
@@ -29,13 +31,35 @@ var references = map[string]func(ref string) [][2]string{
 // Feedbacks are the providers that can be told what names a mail, in order.
 func Feedbacks() []string { return slices.Sorted(maps.Keys(references)) }
 
+// referenceHeader names a mail where its provider needs nothing else.
+const referenceHeader = "X-Dropbell-Reference"
+
 // addReference tells the provider what names the mail; an empty ref adds nothing.
+// With a return path the mail server is told as well, by the sender of the envelope,
+// and a header comes back with what a report returns.
 func (s *Sender) addReference(to *gomail.Msg, ref string) {
-	headers := references[s.cfg.Feedback]
-	if ref == "" || headers == nil {
+	if s.cfg.ReturnPath != "" {
+		to.EnvelopeFromMailAddress(&mail.Address{Address: returnPath(s.cfg.ReturnPath, ref)})
+	}
+	if ref == "" {
 		return
 	}
-	for _, h := range headers(ref) {
-		to.SetGenHeaderPreformatted(gomail.Header(h[0]), h[1])
+	if headers := references[s.cfg.Feedback]; headers != nil {
+		for _, h := range headers(ref) {
+			to.SetGenHeaderPreformatted(gomail.Header(h[0]), h[1])
+		}
 	}
+	if s.cfg.ReturnPath != "" {
+		to.SetGenHeaderPreformatted(referenceHeader, ref)
+	}
+}
+
+// returnPath is the variant of the bounce address that names one mail: a variable
+// envelope return path.
+func returnPath(address, ref string) string {
+	if ref == "" {
+		return address
+	}
+	user, domain, _ := strings.Cut(address, "@")
+	return user + "+" + ref + "@" + domain
 }

@@ -29,7 +29,11 @@ func TestMailsNameThemselves(t *testing.T) {
 			subject := &delivery.Subject{Reference: func(user.ID) string { return given }}
 			m := delivery.Message{To: &user.User{ID: 99, Email: "ada@shop.example"}, Channel: delivery.Email, Subject: subject, Content: &delivery.Content{Title: "t", Text: "x"}}
 			var b strings.Builder
-			if _, err := s.compose(m, func() error { return nil }).WriteTo(&b); err != nil {
+			mail, err := s.compose(m, func() error { return nil })
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := mail.WriteTo(&b); err != nil {
 				t.Fatal(err)
 			}
 			head, _, _ := strings.Cut(b.String(), "\r\n\r\n")

@@ -4,6 +4,7 @@ package smtp
 import (
 	"context"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	gomail "github.com/wneessen/go-mail"
@@ -21,6 +22,7 @@ const chunkSize = 50
 type Sender struct {
 	cfg    Config
 	domain string // right-hand side of message ids
+	signed []string
 	pool   *pool
 }
 
@@ -37,7 +39,7 @@ func New(cfg Config) (*Sender, error) {
 		return nil, err
 	}
 	_, domain, _ := strings.Cut(cfg.From.Address, "@")
-	return &Sender{cfg: cfg, domain: domain, pool: p}, nil
+	return &Sender{cfg: cfg, domain: domain, signed: signedHeaders(), pool: p}, nil
 }
 
 // Channel returns [delivery.Email].
@@ -69,14 +71,23 @@ func (s *Sender) Send(ctx context.Context, messages []delivery.Message) []delive
 	}
 	defer func() { <-s.pool.slots }()
 
+	s.keepBack(ctx, messages, results)
 	r := &run{sender: s, ctx: ctx}
 	for i, m := range messages {
+		if results[i].Held {
+			continue
+		}
 		results[i] = delivery.Isolated(func() delivery.Result { return r.deliver(m) })
 		if results[i].Crash != nil {
 			r.abandon()
 		}
 	}
 	r.finish()
+	if s.cfg.Pace != nil {
+		if n := unsent(messages, results); n > 0 {
+			s.cfg.Pace.Unsent(ctx, n)
+		}
+	}
 	return results
 }
 
@@ -88,6 +99,8 @@ type run struct {
 	stop   func() bool
 	// losses counts the connections lost since a mail last got through.
 	losses int
+	// slow are domains that asked for fewer mails, with how long to wait.
+	slow map[string]time.Duration
 	// over is the answer to everything that is left, once there is no hope.
 	over *delivery.Result
 	// recorded waits until the last mail that got through is recorded; nil = it is.
@@ -118,11 +131,15 @@ func (r *run) deliver(m delivery.Message) delivery.Result {
 	case !validAddress(m.To.Email):
 		return delivery.Result{Status: delivery.Permanent, Detail: "not a mail address"}
 	}
+	if wait, ok := r.slow[domainOf(m.To.Email)]; ok {
+		return heldBack(wait, delivery.ReasonDomain)
+	}
 	for first := true; ; first = false {
 		if !r.connect() {
 			return *r.over
 		}
 		a := r.try(m)
+		r.slowDown(m, &a)
 		if a.result.Status == delivery.Delivered {
 			r.losses = 0
 			if m.Journal != nil {
@@ -133,7 +150,7 @@ func (r *run) deliver(m delivery.Message) delivery.Result {
 			return a.result
 		}
 		r.lose(a.result)
-		if !first || !a.unsent {
+		if !first || !a.unsent || a.result.Reason == delivery.ReasonDomain {
 			return a.result
 		}
 	}
@@ -168,7 +185,7 @@ func (r *run) lose(last delivery.Result) {
 	}
 	r.conn = nil
 	r.losses++
-	if r.losses >= maxLosses || last.Status == delivery.Throttled || r.ctx.Err() != nil {
+	if r.losses >= maxLosses || last.Status == delivery.Throttled && !last.Apart || r.ctx.Err() != nil {
 		r.over = &last
 	}
 }
@@ -201,9 +218,13 @@ func (r *run) try(m delivery.Message) answer {
 			Detail: "the mail server does not accept international addresses",
 		}}
 	}
+	mail, err := r.sender.compose(m, r.settle)
+	if err != nil {
+		return answer{result: delivery.Result{Detail: delivery.DetailOf("the mail could not be signed: " + err.Error())}}
+	}
 	r.conn.session.SkipSMTPUTF8(!international)
 	a := read(killpoint.Around("smtp.mail", func() error {
-		return r.conn.client.SendWithSMTPClient(r.conn.session, r.sender.compose(m, r.settle))
+		return r.conn.client.SendWithSMTPClient(r.conn.session, mail)
 	}))
 	if r.over != nil { // cut off before its end: the server takes nothing
 		return answer{result: *r.over, broken: true}

@@ -7,6 +7,7 @@ import (
 
 	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
+	"dropbell/domain/feedback"
 	"dropbell/domain/staff"
 	"dropbell/domain/user"
 )
@@ -30,6 +31,10 @@ type Outcome struct {
 	Variant int
 	// OpenedAt is when the recipient first followed the message's link.
 	OpenedAt *time.Time
+	// Reported is what the provider reported of a sent message later, and Cause its
+	// words; empty = nothing.
+	Reported feedback.Status
+	Cause    string
 }
 
 // A RecipientQuery selects recipients of a campaign by ascending id; zero
@@ -77,7 +82,8 @@ func Reasons() []string {
 		delivery.ReasonUserDeleted, delivery.ReasonSoldOut, delivery.ReasonLimit, delivery.ReasonNoGrant, delivery.ReasonCampaignCancel,
 		delivery.ReasonCampaignEnded, delivery.ReasonDeadline, delivery.ReasonNoSender, delivery.ReasonProvider, delivery.ReasonThrottled,
 		delivery.ReasonTooManyTries, delivery.ReasonRefused, delivery.ReasonCrashed, delivery.ReasonOperator,
-		delivery.ReasonCountry, delivery.ReasonNoTemplate, delivery.ReasonBudget}
+		delivery.ReasonCountry, delivery.ReasonNoTemplate, delivery.ReasonBudget,
+		delivery.ReasonDomain, delivery.ReasonWarmUp}
 }
 
 // ResultStore reads what became of campaigns.

@@ -59,6 +59,8 @@ const (
 	ReasonCountry        = "country_not_allowed" // of the phone number
 	ReasonNoTemplate     = "no_template"         // none is registered at the provider for such texts
 	ReasonBudget         = "budget_used_up"      // of the day
+	ReasonDomain         = "domain_pace"         // of the recipient's mail domain
+	ReasonWarmUp         = "warm_up"             // of the sender's mail domain: the day's mails are sent
 )
 
 // An Exception is one recipient to whom the message did not simply go out.

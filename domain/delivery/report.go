@@ -5,6 +5,10 @@ import "context"
 // report reports the result of a call to the channel's admission, unless the
 // call timed out.
 func (r *run) report(ctx context.Context, results []Result) {
+	results, held := Handed(results)
+	if held > 0 { // they used neither rate nor circuit
+		defer r.Admission.Unused(context.WithoutCancel(ctx), r.load(held))
+	}
 	if len(results) > 0 && r.clock().Before(r.batch.WorthlessAfter.Add(-hangUp)) {
 		call := CallOf(results)
 		// A pause that outlasts the messages that wait for it is of no use.

@@ -85,7 +85,7 @@ func (p Policy) judge(before Exception, r Result, jitter float64, now, worthless
 		}
 		return e
 	case Throttled:
-		e.Reason = ReasonThrottled // asked to wait: uses up no attempt
+		e.Reason = cmp.Or(r.Reason, ReasonThrottled) // asked to wait: uses up no attempt
 	default:
 		e.Attempts++
 		e.Reason = ReasonProvider

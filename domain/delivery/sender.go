@@ -42,8 +42,8 @@ type Result struct {
 	// Provider says of a Permanent answer that it is about the provider and not
 	// about the recipient, such as an endpoint that is gone: the provider has failed.
 	Provider bool
-	// Reason, of a Permanent answer, is a reason of its own instead of
-	// [ReasonRefused]; one of the reasons of [Exception].
+	// Reason, of a Permanent or Throttled answer, is a reason of its own instead of
+	// [ReasonRefused] or [ReasonThrottled]; one of the reasons of [Exception].
 	Reason string
 	// Skip says of a Permanent answer that the message is skipped for the Reason:
 	// it was not handed over, and there is nothing to replay.
@@ -52,6 +52,9 @@ type Result struct {
 	// reached, or answered with an error of its own rules. Without it an answer other
 	// than Delivered may be about a message that was taken.
 	Unsent bool
+	// Held says of a Throttled answer that the sender kept the message back itself and
+	// asked no provider, which says nothing about the provider.
+	Held bool
 	// Crash is the panic that stands behind a Permanent answer; nil = none.
 	Crash *Crash
 	// Via is the id of the configured provider that answered, see package provider;

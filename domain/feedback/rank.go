@@ -40,5 +40,18 @@ func (t Tally) Within(sent int64) Tally {
 // negative for a tally that is [Tally.Within] sent.
 func (t Tally) Unconfirmed(sent int64) int64 { return sent - t.Delivered - t.Bounced }
 
+// Count adds one message with what is known of it.
+func (t *Tally) Count(s Status) {
+	switch s {
+	case Delivered:
+		t.Delivered++
+	case Bounced:
+		t.Bounced++
+	case Complained: // it was delivered
+		t.Delivered++
+		t.Complained++
+	}
+}
+
 // Any reports whether anything was reported.
 func (t Tally) Any() bool { return t != Tally{} }

@@ -211,11 +211,12 @@ func refused(results []delivery.Result) bool {
 // ctx cut off says nothing about the provider.
 func (s *sending) report(ctx context.Context, id int64, results []delivery.Result) {
 	tell := context.WithoutCancel(ctx)
-	if ctx.Err() != nil || refused(results) {
+	given, _ := delivery.Handed(results)
+	if ctx.Err() != nil || refused(results) || len(given) == 0 {
 		s.circuits.Unused(tell, s.channel, id)
 		return
 	}
-	call := delivery.CallOf(results)
+	call := delivery.CallOf(given)
 	if end, ok := ctx.Deadline(); ok {
 		// A pause that outlasts the messages that wait for it is of no use.
 		call.After = min(call.After, max(0, end.Sub(s.now())/2))

@@ -41,6 +41,7 @@ func (b Board) Totals() [delivery.Channels]Cell {
 		for i, c := range r.Cells {
 			sum[i].Booked += r.Slot.Booked(c)
 			sum[i].Counts = sum[i].Counts.Plus(c.Counts)
+			sum[i].Reported = sum[i].Reported.Plus(c.Reported)
 		}
 	}
 	return sum

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"dropbell/domain/delivery"
+	"dropbell/domain/feedback"
 	"dropbell/domain/user"
 )
 
@@ -28,6 +29,8 @@ type ReceiptRow struct {
 	Reason   string // one of the delivery.Reason… keys, or empty
 	Attempts int
 	At       time.Time // when the outcome was recorded; zero while in flight
+	// Reported is what the provider reported of a sent message later; empty = nothing.
+	Reported feedback.Status
 }
 
 // ReceiptWriter writes the receipt of one slot: comma-separated lines that
@@ -40,6 +43,8 @@ type ReceiptWriter struct {
 	sum     func() []byte
 	line    []byte
 	counted [delivery.Channels]delivery.Counts
+	// reported are parts of counted.Sent.
+	reported [delivery.Channels]feedback.Tally
 }
 
 // NewReceiptWriter returns a writer onto w. Every line is one Write.
@@ -70,12 +75,13 @@ func (r *ReceiptWriter) Head(h ReceiptHead) error {
 	if err := r.balance("balance", h.Kept); err != nil {
 		return err
 	}
-	return r.write("user_id,channel,outcome,reason,attempts,recorded_at\n")
+	return r.write("user_id,channel,outcome,reason,attempts,recorded_at,reported\n")
 }
 
 // Row writes one recipient.
 func (r *ReceiptWriter) Row(row ReceiptRow) error {
 	count(&r.counted[row.Channel], row.Outcome)
+	r.reported[row.Channel].Count(row.Reported)
 	b := strconv.AppendInt(r.line[:0], int64(row.UserID), 10)
 	b = append(append(append(b, ','), row.Channel.String()...), ',')
 	b = append(append(append(b, row.Outcome...), ','), row.Reason...)
@@ -83,7 +89,7 @@ func (r *ReceiptWriter) Row(row ReceiptRow) error {
 	if !row.At.IsZero() {
 		b = row.At.UTC().AppendFormat(b, time.RFC3339Nano)
 	}
-	r.line = append(b, '\n')
+	r.line = append(append(append(b, ','), row.Reported...), '\n')
 	return r.writeLine()
 }
 
@@ -92,6 +98,14 @@ func (r *ReceiptWriter) Row(row ReceiptRow) error {
 func (r *ReceiptWriter) Close() error {
 	if err := r.balance("counted", r.counted); err != nil {
 		return err
+	}
+	for i, t := range r.reported {
+		if !t.Any() {
+			continue
+		}
+		if err := r.write(fmt.Sprintf("# reported,%s,delivered=%d,bounced=%d,complained=%d\n", delivery.Channel(i), t.Delivered, t.Bounced, t.Complained)); err != nil {
+			return err
+		}
 	}
 	_, err := io.WriteString(r.to, "# sha256,"+hex.EncodeToString(r.sum())+"\n")
 	return err

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"dropbell/domain/delivery"
+	"dropbell/domain/feedback"
 	"dropbell/domain/reminder"
 )
 
@@ -28,8 +29,8 @@ func TestReceipt(t *testing.T) {
 	}
 	check(w.Head(head))
 	for _, r := range []reminder.ReceiptRow{
-		{UserID: 1, Channel: delivery.App, Outcome: delivery.Sent, At: noon.Add(time.Second)},
-		{UserID: 2, Channel: delivery.App, Outcome: delivery.Recovered, Reason: delivery.ReasonProvider, Attempts: 2, At: noon.Add(1500 * time.Millisecond)},
+		{UserID: 1, Channel: delivery.App, Outcome: delivery.Sent, At: noon.Add(time.Second), Reported: feedback.Delivered},
+		{UserID: 2, Channel: delivery.App, Outcome: delivery.Recovered, Reason: delivery.ReasonProvider, Attempts: 2, At: noon.Add(1500 * time.Millisecond), Reported: feedback.Complained},
 		{UserID: 3, Channel: delivery.App, Outcome: delivery.InFlight},
 		{UserID: 4, Channel: delivery.SMS, Outcome: delivery.Skipped, Reason: delivery.ReasonOptedOut, At: noon.In(time.FixedZone("", 3600))},
 		{UserID: 5, Channel: delivery.SMS, Outcome: delivery.Expired, Reason: delivery.ReasonDeadline, At: noon},
@@ -52,16 +53,17 @@ func TestReceipt(t *testing.T) {
 # stop_reason,
 # balance,app,reserved=3,sent=2,skipped=0,expired=0,dead=0,in_flight=1
 # balance,sms,reserved=4,sent=0,skipped=1,expired=1,dead=2,in_flight=0
-user_id,channel,outcome,reason,attempts,recorded_at
-1,app,sent,,0,2026-11-20T12:00:01Z
-2,app,recovered,provider_error,2,2026-11-20T12:00:01.5Z
-3,app,in_flight,,0,
-4,sms,skipped,opted_out,0,2026-11-20T12:00:00Z
-5,sms,expired,deadline,0,2026-11-20T12:00:00Z
-6,sms,dead,refused_by_provider,1,2026-11-20T12:00:00Z
-9007199254740993,sms,discarded,discarded_by_operator,8,2026-11-20T12:00:00Z
+user_id,channel,outcome,reason,attempts,recorded_at,reported
+1,app,sent,,0,2026-11-20T12:00:01Z,delivered
+2,app,recovered,provider_error,2,2026-11-20T12:00:01.5Z,complained
+3,app,in_flight,,0,,
+4,sms,skipped,opted_out,0,2026-11-20T12:00:00Z,
+5,sms,expired,deadline,0,2026-11-20T12:00:00Z,
+6,sms,dead,refused_by_provider,1,2026-11-20T12:00:00Z,
+9007199254740993,sms,discarded,discarded_by_operator,8,2026-11-20T12:00:00Z,
 # counted,app,reserved=3,sent=2,skipped=0,expired=0,dead=0,in_flight=1
 # counted,sms,reserved=4,sent=0,skipped=1,expired=1,dead=2,in_flight=0
+# reported,app,delivered=2,bounced=0,complained=1
 `
 	if want := body + fmt.Sprintf("# sha256,%x\n", sha256.Sum256([]byte(body))); text.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", text.String(), want)

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"dropbell/domain/delivery"
+	"dropbell/domain/feedback"
 	"dropbell/domain/template"
 )
 
@@ -58,6 +59,22 @@ func (r CockpitRow) Standing(now time.Time) Standing { return r.Slot.Standing(r.
 func (r Row) Counts() (sum delivery.Counts) {
 	for _, c := range r.Cells {
 		sum = sum.Plus(c.Counts)
+	}
+	return sum
+}
+
+// Reported sums what providers reported of the row's messages.
+func (r Row) Reported() (sum feedback.Tally) {
+	for _, c := range r.Cells {
+		sum = sum.Plus(c.Reported)
+	}
+	return sum
+}
+
+// Reported sums what providers reported of the messages of the board's current rows.
+func (b Board) Reported() (sum feedback.Tally) {
+	for _, r := range b.Rows {
+		sum = sum.Plus(r.Reported())
 	}
 	return sum
 }

@@ -80,6 +80,8 @@ type Cell struct {
 	Channel delivery.Channel
 	Booked  int64
 	delivery.Counts
+	// Reported are the parts of Sent of which the provider has reported.
+	Reported feedback.Tally
 }
 
 // A Row is a slot with its cells in channel order.

@@ -2202,6 +2202,8 @@ export interface components {
             attempts?: number;
             /** @example 1 */
             batch_id: string;
+            /** @description The words of that report. */
+            cause?: string;
             /** @enum {string} */
             channel: "app" | "email" | "sms" | "webpush" | "webhook";
             /** @description The provider's last answer. */
@@ -2230,6 +2232,11 @@ export interface components {
             outcome: "in_flight" | "sent" | "failed" | "recovered" | "skipped" | "expired" | "dead" | "discarded";
             /** @example opted_out */
             reason?: string;
+            /**
+             * @description What the provider reported of a sent message later.
+             * @enum {string}
+             */
+            reported?: "delivered" | "bounced" | "soft_bounced" | "complained";
             /** @example 1001 */
             user_id: string;
             /**

@@ -193,7 +193,7 @@ func composed() map[string]bool {
 	add("kind_of.%s", "campaign")
 	add("object.%s", "campaign")
 	add("nav.%s", "campaigns")
-	add("nav.%s", "segments", "suppressions", "import")
+	add("nav.%s", "segments", "suppressions", "import", "mailcheck")
 	add("kind_of.%s", "segment", "webhook", "destination", "suppression")
 	add("object.%s", "segment", "webhook", "destination", "suppression")
 	add("audit.value.%s", "state.published", "action.replay", "action.discard", "to.address", "to.user", "variant.0", "variant.1")

@@ -14,7 +14,7 @@ import (
 // audiences are the pages around users: links, imports, segments.
 func audiences() []Story {
 	var all []Story
-	for _, group := range [][]Story{optOuts(), imports(), segments(), suppressions(), userForms()} {
+	for _, group := range [][]Story{optOuts(), imports(), segments(), suppressions(), mailChecks(), userForms()} {
 		all = append(all, group...)
 	}
 	return all

@@ -8,6 +8,7 @@ import (
 	"github.com/a-h/templ"
 
 	"dropbell/domain/delivery"
+	"dropbell/domain/feedback"
 )
 
 // Cells are the values on a page that change while it is open, each under a
@@ -61,14 +62,14 @@ var barColours = []string{"sent", "inflight", "skipped", "expired", "dead"}
 // SetBar sets the cells of a [LiveBar].
 func (c Cells) SetBar(ctx context.Context, key string, n delivery.Counts) {
 	widths := map[string]part{}
-	for _, p := range parts(n) {
+	for _, p := range parts(n, feedback.Tally{}) {
 		widths[p.class] = p
 	}
 	for _, colour := range barColours {
 		p := widths[colour]
 		c[key+"."+colour+".x"], c[key+"."+colour+".w"] = short(p.from), short(p.to-p.from)
 	}
-	c[key+".text"] = barText(ctx, n)
+	c[key+".text"] = barText(ctx, n, feedback.Tally{})
 }
 
 // short drops the thousandths, which are not visible.

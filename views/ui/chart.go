@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"dropbell/domain/delivery"
+	"dropbell/domain/feedback"
 	"dropbell/domain/reminder"
 )
 
@@ -67,14 +68,14 @@ type part struct {
 }
 
 // parts divides a bar. Whatever is not nothing is at least visible.
-func parts(c delivery.Counts) []part {
+func parts(c delivery.Counts, t feedback.Tally) []part {
 	total := float64(max(1, c.Reserved))
 	list := []part{}
 	at := 0.0
 	for _, p := range []struct {
 		class string
 		n     int64
-	}{{"sent", c.Sent}, {"inflight", c.InFlight}, {"skipped", c.Skipped}, {"expired", c.Expired}, {"dead", c.Dead}} {
+	}{{"delivered", t.Delivered}, {"sent", t.Unconfirmed(c.Sent)}, {"bounced", t.Bounced}, {"inflight", c.InFlight}, {"skipped", c.Skipped}, {"expired", c.Expired}, {"dead", c.Dead}} {
 		if p.n <= 0 {
 			continue
 		}
@@ -93,7 +94,7 @@ func parts(c delivery.Counts) []part {
 func num(f float64) string { return fmt.Sprintf("%.1f", f) }
 
 // barText says in words what the bar shows.
-func barText(ctx context.Context, c delivery.Counts) string {
+func barText(ctx context.Context, c delivery.Counts, t feedback.Tally) string {
 	l := From(ctx).Locale
 	words := []string{l.T("bar.sent", c.Sent, l.Percent(c.Sent, c.Reserved))}
 	for _, p := range []struct {
@@ -103,6 +104,9 @@ func barText(ctx context.Context, c delivery.Counts) string {
 		if p.n > 0 {
 			words = append(words, l.T(p.key, p.n))
 		}
+	}
+	if text := ReportedText(ctx, t, c.Sent); text != "" {
+		words = append(words, text)
 	}
 	return strings.Join(words, l.T("ui.list_join"))
 }

@@ -24,3 +24,14 @@ func ReportedTone(s feedback.Status) Tone {
 	}
 	return Bad
 }
+
+// A reportedFigure is a part of what was sent.
+type reportedFigure struct {
+	key, class string
+	n          int64
+}
+
+func reportedFigures(t feedback.Tally, sent int64) []reportedFigure {
+	return []reportedFigure{{"delivered", "bar-delivered", t.Delivered}, {"unconfirmed", "bar-sent", t.Unconfirmed(sent)},
+		{"bounced", "bar-bounced", t.Bounced}, {"complained", "", t.Complained}}
+}

@@ -52,6 +52,8 @@ type CampaignRecipient struct {
 	Channel     string     `json:"channel" enum:"app,email,sms,webpush,webhook"`
 	Variant     string     `json:"variant" enum:"a,b,hold_out" doc:"Which content the user gets."`
 	OpenedAt    *time.Time `json:"opened_at,omitempty" doc:"When the user first followed the message's link."`
+	Reported    string     `json:"reported,omitempty" enum:"delivered,bounced,soft_bounced,complained" doc:"What the provider reported of a sent message later."`
+	Cause       string     `json:"cause,omitempty" doc:"The words of that report."`
 }
 
 // AudienceEstimate says how many users an audience has.
@@ -306,7 +308,7 @@ func (a *API) campaignBalance(ctx context.Context, in *CampaignRef) (*struct{ Bo
 func recipientJSON(o campaign.Outcome) CampaignRecipient {
 	w := CampaignRecipient{UserID: o.UserID.String(), Outcome: string(o.Outcome), Reason: o.Reason, Detail: o.Detail, Attempts: o.Attempts,
 		BatchID: pipeline.Decimal(o.BatchID), NextRetryAt: pipeline.UTC(o.NextRetryAt), Channel: o.Channel.String(), Variant: groupName(o.Variant), OpenedAt: pipeline.UTC(o.OpenedAt),
-		NotBefore: pipeline.UTC(o.NotBefore), NotAfter: pipeline.UTC(o.NotAfter)}
+		NotBefore: pipeline.UTC(o.NotBefore), NotAfter: pipeline.UTC(o.NotAfter), Reported: string(o.Reported), Cause: o.Cause}
 	if !o.At.IsZero() {
 		w.At = pipeline.UTC(&o.At)
 	}

@@ -19,7 +19,7 @@ const recipientsPage = 5000
 
 // recipientsHead names the columns of the file of recipients.
 var recipientsHead = []string{"user_id", "outcome", "reason", "variant", "channel", "at", "attempts", "detail", "next_retry_at", "opened_at", "batch_id",
-	"not_before", "not_after"}
+	"not_before", "not_after", "reported", "cause"}
 
 // recipientsRoute serves all recipients at once; op completes a route.
 func (a *API) recipientsRoute(op func(method, path, id, summary string, more pipeline.Route) pipeline.Route) {
@@ -53,7 +53,7 @@ func (a *API) sendRecipients(w http.ResponseWriter, r *http.Request, by staff.Ac
 	a.sendRows(w, r, "campaign-"+pipeline.Decimal(id)+"-recipients.csv", recipientsHead, func(row func(...any) error) error {
 		return a.Campaigns.EachRecipient(r.Context(), by, id, q, func(o campaign.Outcome) error {
 			return row(int64(o.UserID), string(o.Outcome), o.Reason, groupName(o.Variant), o.Channel.String(), o.At, o.Attempts, o.Detail,
-				o.NextRetryAt, o.OpenedAt, o.BatchID, o.NotBefore, o.NotAfter)
+				o.NextRetryAt, o.OpenedAt, o.BatchID, o.NotBefore, o.NotAfter, string(o.Reported), o.Cause)
 		})
 	})
 }

@@ -21,7 +21,7 @@ func (p *program) newProviders() (*provider.Service, error) {
 	}
 	return &provider.Service{Store: deliverydb.NewConfigured(p.DB), Box: box, Keyed: len(p.Config.ProvidersKeys) > 0, IsCountry: sms.IsCountry,
 		Check: func(one provider.Provider, secrets map[string]string) error {
-			s, _, err := app.ProviderSender(p.Config, one, secrets, deliverydb.NewSerials(p.DB))
+			s, _, err := app.ProviderSender(p.Config, one, secrets, deliverydb.NewSerials(p.DB), nil)
 			if err != nil {
 				return err
 			}

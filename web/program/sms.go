@@ -13,6 +13,9 @@ var smsNames = map[string]string{config.SMSTwilio: "Twilio", config.SMSAliyun: "
 
 // completeSMS adds the provider of SMS and what is left of its budget.
 func (p *program) completeSMS(ctx context.Context, all *[delivery.Channels]delivery.ChannelStatus) error {
+	if err := p.completeMail(ctx, all); err != nil {
+		return err
+	}
 	s := &all[delivery.SMS]
 	if !s.Configured {
 		return nil

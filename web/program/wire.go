@@ -374,7 +374,7 @@ func (p *program) newConsole(described *api.API) *console.Console {
 			Notices: couponsdb.NewNotices(p.DB), Tallies: tallies, Sales: sales},
 		Delivery: consoledelivery.Deps{States: states, Settings: channels, Control: &delivery.Control{Store: channels, Now: app.Clock},
 			Tests:  tests,
-			Ledger: &delivery.Ledger{Store: deliverydb.NewLedger(p.Reports)}, DeadLetters: p.deadLetters, Templates: p.templates, Channels: p.channels, Providers: p.consoleProviders()},
+			Ledger: &delivery.Ledger{Store: deliverydb.NewLedger(p.Reports)}, DeadLetters: p.deadLetters, Templates: p.templates, Channels: p.channels, Providers: p.consoleProviders(), Mail: p.mailCheck()},
 		Docs: docs.Deps{API: described.Pipeline},
 		Drops: drops.Deps{Templates: p.templates, Bulks: &template.Bulks{Templates: p.templates, Jobs: p.jobs}, Jobs: p.jobs, Shops: templates,
 			Reminders: drops.Reminders{Board: boards, Cockpits: dropsdb.NewCockpits(p.DB), Explainer: p.explainer, Receipts: &reminder.Receipts{Store: boards},

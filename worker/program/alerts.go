@@ -75,6 +75,9 @@ func (p *program) failingChannels(ctx context.Context) (list []alert.Condition, 
 			list = append(list, alert.Condition{Kind: alert.Channel, Object: s.Channel.String(), Name: s.Channel.String(), Path: "/channels"})
 		}
 	}
+	if err == nil {
+		list, err = p.warmUpAlert(ctx, list)
+	}
 	perDay, perDrop := p.Config.SMS.BudgetPerDay, p.Config.SMS.BudgetPerDrop
 	if err != nil || perDay == 0 && perDrop == 0 {
 		return list, err

@@ -156,7 +156,7 @@ func TestTheEnvironmentJudgesAsTheSendersDo(t *testing.T) {
 		if (err == nil) != c.right {
 			t.Errorf("%v: the environment says %v", c.env, err)
 		}
-		_, closers, err := newSenders(cfg, pushEvents{}, smsStores{})
+		_, closers, err := newSenders(cfg, pushEvents{}, senderStores{})
 		for _, end := range closers {
 			_ = end()
 		}

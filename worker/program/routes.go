@@ -24,7 +24,7 @@ type routes struct {
 	*program
 	store   deliverydb.Configured
 	box     *seal.Box
-	sms     smsStores
+	stores  senderStores
 	routers map[delivery.Channel]*provider.Router
 	named   atomic.Bool // a provider of SMS fills in texts that greet by name
 
@@ -43,12 +43,12 @@ type built struct {
 
 // newRoutes puts a router in front of each channel's sender that staff can configure
 // providers for. Nothing is read yet.
-func (p *program) newRoutes(senders map[delivery.Channel]delivery.Sender, stores smsStores, of *breakers) (*routes, error) {
+func (p *program) newRoutes(senders map[delivery.Channel]delivery.Sender, stores senderStores, of *breakers) (*routes, error) {
 	box, err := seal.New(provider.SealPurpose, p.Config.ProvidersKeys...)
 	if err != nil {
 		return nil, err
 	}
-	r := &routes{program: p, store: deliverydb.NewConfigured(p.DB), box: box, sms: stores, routers: map[delivery.Channel]*provider.Router{},
+	r := &routes{program: p, store: deliverydb.NewConfigured(p.DB), box: box, stores: stores, routers: map[delivery.Channel]*provider.Router{},
 		state: -1, built: map[int64]*built{}}
 	for _, c := range provider.Channels() {
 		r.routers[c] = provider.NewRouter(c, senders[c], of, countryOf(c), app.Clock)
@@ -133,7 +133,7 @@ func (r *routes) build(p provider.Provider) *built {
 	var sender app.ClosingSender
 	var texts sms.Templates
 	if err == nil {
-		sender, texts, err = app.ProviderSender(r.Config, p, secrets, r.sms.serials)
+		sender, texts, err = app.ProviderSender(r.Config, p, secrets, r.stores.serials, r.stores.mails)
 	}
 	if err != nil {
 		r.Log.Error("a provider cannot be used; its messages go to others, or wait", "provider", p.ID, "name", p.Name, "channel", p.Channel.String(), "error", err)
@@ -141,7 +141,7 @@ func (r *routes) build(p provider.Provider) *built {
 	}
 	b.close, b.named, b.sender = sender.Close, texts.Named(), sender
 	if p.Channel == delivery.SMS {
-		b.sender = r.sms.guard(r.Config, sender)
+		b.sender = r.stores.guard(r.Config, sender)
 	}
 	b.sender = r.observed(b.sender, p.ID)
 	return b

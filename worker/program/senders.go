@@ -16,6 +16,7 @@ import (
 	"dropbell/adapters/redis"
 	"dropbell/adapters/smtp"
 	"dropbell/adapters/webhook"
+	"dropbell/app"
 	"dropbell/domain/delivery"
 	"dropbell/domain/user"
 )
@@ -97,7 +98,7 @@ func pushServices(cfg config.Config, events pushEvents) (services []push.Service
 
 // newSenders builds a sender for every configured channel. The error names every
 // variable that a sender refuses.
-func newSenders(cfg config.Config, events pushEvents, texts smsStores) (senders map[delivery.Channel]delivery.Sender, closers []func() error, err error) {
+func newSenders(cfg config.Config, events pushEvents, texts senderStores) (senders map[delivery.Channel]delivery.Sender, closers []func() error, err error) {
 	senders = map[delivery.Channel]delivery.Sender{delivery.App: inapp.Sender{}}
 	var wrong []error
 	add := func(variables string, s delivery.Sender, close func() error, err error) {
@@ -113,6 +114,9 @@ func newSenders(cfg config.Config, events pushEvents, texts smsStores) (senders 
 		var s *smtp.Sender
 		parsed.RequireTLS = parsed.RequireTLS || cfg.SMTPTLS == "required"
 		parsed.Feedback = cfg.SMTPFeedback
+		if err == nil {
+			err = app.MailExtras(cfg, texts.mails, &parsed)
+		}
 		if err == nil {
 			s, err = smtp.New(parsed)
 		}

@@ -57,7 +57,7 @@ func TestMailNeedsTLSWhereItIsRequired(t *testing.T) {
 	for setting, want := range map[string]delivery.Status{"opportunistic": delivery.Delivered, "required": delivery.Transient} {
 		mails.Store(0)
 		cfg := config.Config{SMTPURL: "smtp://" + listener.Addr().String() + "?from=drops@shop.example", SMTPTLS: setting}
-		senders, closers, err := newSenders(cfg, pushEvents{}, smsStores{})
+		senders, closers, err := newSenders(cfg, pushEvents{}, senderStores{})
 		if err != nil {
 			t.Fatal(err)
 		}

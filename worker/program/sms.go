@@ -6,13 +6,15 @@ import (
 
 	"dropbell/adapters/config"
 	"dropbell/adapters/sms"
+	"dropbell/adapters/smtp"
 	"dropbell/app"
 	"dropbell/domain/delivery"
 	"dropbell/domain/feedback"
 )
 
-// smsStores are what the senders of SMS keep.
-type smsStores struct {
+// senderStores are what the senders of SMS keep, and the limits of mails.
+type senderStores struct {
+	mails   smtp.Pace // nil = mails are not limited
 	budget  sms.Budget
 	serials feedback.Serials
 }
@@ -28,7 +30,7 @@ func (g *smsGuard) Close() error { return g.close() }
 
 // guard bounds what a provider of SMS is handed to the countries and the budget of the
 // environment.
-func (s smsStores) guard(cfg config.Config, sender delivery.Sender) *sms.Guard {
+func (s senderStores) guard(cfg config.Config, sender delivery.Sender) *sms.Guard {
 	g := &sms.Guard{Sender: sender, Countries: cfg.SMS.Countries}
 	if cfg.SMS.BudgetPerDay > 0 || cfg.SMS.BudgetPerDrop > 0 {
 		g.Budget = s.budget
@@ -38,7 +40,7 @@ func (s smsStores) guard(cfg config.Config, sender delivery.Sender) *sms.Guard {
 
 // newSMS builds the sender of the environment's provider; variables are those that it
 // refuses if there is an error.
-func newSMS(cfg config.Config, stores smsStores) (s *smsGuard, variables string, err error) {
+func newSMS(cfg config.Config, stores senderStores) (s *smsGuard, variables string, err error) {
 	s = &smsGuard{close: func() error { return nil }}
 	texts, err := sms.ParseTemplates(cfg.SMS.Templates)
 	if err != nil {

@@ -75,6 +75,7 @@ type program struct {
 	jobs        *job.Worker
 	gate        *gateWork
 	outbox      workdb.Outbox
+	bounces     func(context.Context) error // nil without a bounce mailbox
 	metrics     *metrics
 	census      *census
 	balances    alert.Memo
@@ -184,7 +185,7 @@ func (p *program) runners() map[string]job.Runner {
 // wireDelivery makes what sends messages. Test messages of staff go through the
 // senders of all other messages.
 func (p *program) wireDelivery() error {
-	stores := smsStores{deliverydb.NewSMSBudget(p.DB, p.Config.SMS.BudgetPerDay, p.Config.SMS.BudgetPerDrop), deliverydb.NewSerials(p.DB)}
+	stores := senderStores{p.newMailPace(), deliverydb.NewSMSBudget(p.DB, p.Config.SMS.BudgetPerDay, p.Config.SMS.BudgetPerDrop), deliverydb.NewSerials(p.DB)}
 	senders, closers, err := newSenders(p.Config, pushEvents{p.subscriptionGone, p.phoneGone, p.metrics.pushAnswered, p.admitFCM}, stores)
 	p.OnClose(closers...)
 	if err != nil {
@@ -216,6 +217,9 @@ func (p *program) wireDelivery() error {
 			delivery.KindCampaign: &campaign.Guard{Store: p.campaigns, Granter: granter{p.claims.All()}},
 			delivery.KindNotice:   coupon.Guard{Store: couponsdb.NewNotices(p.DB)},
 		},
+	}
+	if p.bounces, err = p.emptyMailbox(); err != nil {
+		return err
 	}
 	p.deadLetters = &delivery.DeadLetters{Store: deliverydb.NewDeadLetters(p.DB)}
 	p.tester = &delivery.Tester{Store: deliverydb.NewChannelTests(p.DB), Senders: senders, Through: p.routes.through, Texts: texts, Now: app.Clock}
@@ -320,6 +324,9 @@ func (p *program) startRoles(start func(name string, loop func(context.Context) 
 	of(houseRole, "alert deliveries", p.every(alertsSendEvery, "alert deliveries", watcher.Deliver))
 	of(houseRole, "campaign results", p.every(resultsEvery, "campaign results", p.countResults))
 	of(deliveryRole, "providers", p.every(routesEvery, "providers", p.routes.refresh))
+	if p.bounces != nil {
+		of(houseRole, "bounce mailbox", p.every(bouncesEvery, "bounce mailbox", p.bounces))
+	}
 	of(deliveryRole, "provider calls", p.every(callsEvery, "provider calls", p.recordCalls))
 	if p.has(gateRole) {
 		p.gate.start(p, start)

@@ -34,13 +34,13 @@ var countedUnder = map[delivery.Outcome]string{
 // ranges finds the first one.
 const recipientsSQL = `
 select b.id, b.to_user, b.due, b.sent, coalesce(b.rest_outcome, ''), coalesce(b.rest_reason, ''), ` + pg.SpanColumns + `,
-	e.users, e.outcomes, e.reasons, e.details, e.attempts, e.at, e.next
+	e.users, e.outcomes, e.reasons, e.details, e.attempts, e.at, e.next, f.delivered, f.bounced, f.complained, f.soft
 from (
 	select * from batches b where b.kind = 'campaign' and b.owner_id = $1 and b.channel = $2 and b.to_user > $3
 		and b.from_user >= coalesce((select max(x.from_user) from batches x where x.kind = 'campaign' and x.owner_id = $1 and x.channel = $2
 			and x.from_user <= $3), 0)%s
 	order by b.from_user limit $4
-) b left join lateral (
+) b left join batch_feedback f on f.batch_id = b.id left join lateral (
 	select array_agg(user_id order by user_id) as users, array_agg(outcome order by user_id) as outcomes, array_agg(reason order by user_id) as reasons,
 		array_agg(detail order by user_id) as details, array_agg(attempts order by user_id) as attempts,
 		array_agg(last_at order by user_id) as at, array_agg(next_retry_at order by user_id) as next
@@ -76,7 +76,10 @@ func (s Campaigns) Recipients(ctx context.Context, c campaign.Campaign, q campai
 		}
 	}
 	r.page.More = !r.end || r.full
-	return r.page, s.openings(ctx, c.ID, r.page.List)
+	if err := s.openings(ctx, c.ID, r.page.List); err != nil {
+		return r.page, err
+	}
+	return r.page, s.causes(ctx, r.page.List)
 }
 
 // recipientReader collects a page of recipients from batches in order.
@@ -97,7 +100,8 @@ func (s Campaigns) readRecipients(ctx context.Context, r *recipientReader, batch
 	}
 	var b recipientBatch
 	fields := slices.Concat([]any{&b.id, &b.to, &b.due, &b.sent, &b.rest, &b.restReason}, b.span.Fields(),
-		[]any{&b.users, &b.outcomes, &b.reasons, &b.details, &b.attempts, &b.recorded, &b.next})
+		[]any{&b.users, &b.outcomes, &b.reasons, &b.details, &b.attempts, &b.recorded, &b.next,
+			&b.reported[0], &b.reported[1], &b.reported[2], &b.reported[3]})
 	_, err = pgx.ForEachRow(rows, fields, func() error {
 		n++
 		if r.full {
@@ -122,6 +126,7 @@ type recipientBatch struct {
 	attempts         []int32
 	recorded         []time.Time
 	next             []*time.Time
+	reported         [4][]byte // delivered, bounced, complained, soft
 }
 
 func (r *recipientReader) add(b *recipientBatch) error {
@@ -137,6 +142,10 @@ func (r *recipientReader) add(b *recipientBatch) error {
 	if err != nil {
 		return err
 	}
+	reported, err := pg.DecodeReported(b.reported)
+	if err != nil {
+		return err
+	}
 	it := due.Iterator()
 	it.AdvanceIfNeeded(uint64(r.page.Next) + 1)
 	for at := 0; it.HasNext(); {
@@ -146,6 +155,9 @@ func (r *recipientReader) add(b *recipientBatch) error {
 		}
 		o := b.outcome(id, at, sent.Contains(uint64(id)))
 		o.Channel, o.Variant = r.campaign.Channel, r.campaign.Content.Pick(r.campaign.ID, id)
+		if sent.Contains(uint64(id)) {
+			o.Reported = reported.Of(id)
+		}
 		if !r.fits(o) {
 			continue
 		}

@@ -66,14 +66,32 @@ func readBoard(ctx context.Context, tx pgx.Tx, templateID int64) (reminder.Board
 	if err := tx.QueryRow(ctx, openedSQL, templateID).Scan(&board.Opened); err != nil {
 		return board, err
 	}
-	var dead int64
+	var dead, sent int64
 	for _, c := range board.Totals() {
-		dead += c.Dead
+		dead, sent = dead+c.Dead, sent+c.Sent
+	}
+	if sent > 0 {
+		if err := fillReported(ctx, tx, &board); err != nil {
+			return board, err
+		}
 	}
 	if dead > 0 {
 		board.DeadLetters, err = deadLetters(ctx, tx, templateID)
 	}
 	return board, err
+}
+
+// fillReported adds what providers reported of the messages of the current slots.
+func fillReported(ctx context.Context, tx pgx.Tx, board *reminder.Board) error {
+	ids := make([]int64, len(board.Rows))
+	for i, r := range board.Rows {
+		ids[i] = r.ID
+	}
+	sums, err := pg.TalliesIn(ctx, tx, delivery.KindReminder, ids)
+	for _, sum := range sums {
+		board.Rows[slices.Index(ids, sum.OwnerID)].Cells[sum.Channel].Reported = sum.Tally
+	}
+	return err
 }
 
 // deadLetters counts the reminders of the template's present opening that are

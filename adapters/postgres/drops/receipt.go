@@ -90,14 +90,16 @@ type receiptBatch struct {
 	reasons          []string
 	attempts         []int32
 	recorded         []time.Time
+	reported         [4][]byte // delivered, bounced, complained, soft
 }
 
 // receiptRows writes the recipients, batch by batch as they arrive.
 func receiptRows(ctx context.Context, tx pgx.Tx, slotID int64, w *reminder.ReceiptWriter) error {
 	rows, err := tx.Query(ctx, `
 		select b.channel, b.due, b.sent, coalesce(b.rest_outcome, ''), coalesce(b.rest_reason, ''),
-			coalesce(b.finished_at, b.started_at, b.created_at), e.users, e.outcomes, e.reasons, e.attempts, e.recorded
-		from batches b left join lateral (
+			coalesce(b.finished_at, b.started_at, b.created_at), e.users, e.outcomes, e.reasons, e.attempts, e.recorded,
+			f.delivered, f.bounced, f.complained, f.soft
+		from batches b left join batch_feedback f on f.batch_id = b.id left join lateral (
 			select array_agg(user_id order by user_id) as users, array_agg(outcome order by user_id) as outcomes,
 				array_agg(reason order by user_id) as reasons, array_agg(attempts order by user_id) as attempts,
 				array_agg(last_at order by user_id) as recorded
@@ -109,7 +111,8 @@ func receiptRows(ctx context.Context, tx pgx.Tx, slotID int64, w *reminder.Recei
 	}
 	var b receiptBatch
 	_, err = pgx.ForEachRow(rows, []any{&b.channel, &b.due, &b.sent, &b.rest, &b.restReason, &b.at,
-		&b.users, &b.outcomes, &b.reasons, &b.attempts, &b.recorded}, func() error { return b.write(w) })
+		&b.users, &b.outcomes, &b.reasons, &b.attempts, &b.recorded,
+		&b.reported[0], &b.reported[1], &b.reported[2], &b.reported[3]}, func() error { return b.write(w) })
 	return err
 }
 
@@ -119,6 +122,10 @@ func (b *receiptBatch) write(w *reminder.ReceiptWriter) error {
 		return err
 	}
 	sent, err := pg.DecodeSet(b.sent)
+	if err != nil {
+		return err
+	}
+	reported, err := pg.DecodeReported(b.reported)
 	if err != nil {
 		return err
 	}
@@ -135,6 +142,9 @@ func (b *receiptBatch) write(w *reminder.ReceiptWriter) error {
 		row.Outcome, row.Reason = known.Outcome()
 		if row.Outcome == delivery.InFlight {
 			row.At = time.Time{}
+		}
+		if known.Reached {
+			row.Reported = reported.Of(row.UserID)
 		}
 		if err := w.Row(row); err != nil {
 			return err

@@ -42,7 +42,7 @@ func readReceipt(w *pgtest.Fixture, slotID int64) (about map[string]string, rows
 		case f[0] == "user_id":
 		default:
 			key := f[0] + " " + f[1]
-			if _, twice := rows[key]; twice || len(f) != 6 {
+			if _, twice := rows[key]; twice || len(f) != 7 {
 				w.Errorf("%s stands twice or is malformed: %q", key, line)
 			}
 			rows[key] = f
@@ -117,7 +117,7 @@ func TestReceiptOfMixedOutcomes(t *testing.T) {
 	for i, want := range map[int64]string{0: "skipped,opted_out,0", 1: "discarded,discarded_by_operator,1", 101: "dead,refused_by_provider,1",
 		2: "recovered,provider_error,1", 3: "expired,provider_throttled,0", 4: "sent,,0"} {
 		row := rows[fmt.Sprintf("%d webhook", i*7919+1)]
-		if len(row) != 6 || strings.Join(row[2:5], ",") != want {
+		if len(row) != 7 || strings.Join(row[2:5], ",") != want {
 			t.Errorf("user %d: %v, want %s", i, row, want)
 			continue
 		}
@@ -161,7 +161,7 @@ func TestReceiptOfStoppedAndEmptySlots(t *testing.T) {
 	if about["stop_reason"] != delivery.ReasonCancelled || counted["app"] != "reserved=20,sent=0,skipped=20,expired=0,dead=0,in_flight=0" {
 		t.Errorf("%v %v", about, counted)
 	}
-	if row := rows["7 app"]; len(row) != 6 || row[3] != delivery.ReasonCancelled || row[5] == "" {
+	if row := rows["7 app"]; len(row) != 7 || row[3] != delivery.ReasonCancelled || row[5] == "" {
 		t.Errorf("%v", row)
 	}
 }

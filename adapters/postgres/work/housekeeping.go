@@ -182,6 +182,7 @@ func steps(keep Retention) []step {
 		{`delete from sms_serials where ctid in (select ctid from sms_serials where kept_at < now() - $1::interval limit $2)`, smsNamesKept},
 		{`delete from sms_replies where ctid in (select ctid from sms_replies where taken_at < now() - $1::interval limit $2)`, smsNamesKept},
 		{`delete from sms_spent where day in (select day from sms_spent where day < (now() - $1::interval)::date limit $2)`, keep.Audit},
+		{`delete from mail_warmup where day in (select day from mail_warmup where day < (now() - $1::interval)::date limit $2)`, keep.Audit},
 		{`delete from accepted_messages where ctid in (select a.ctid from accepted_messages a where a.at < now() - $1::interval
 			and not exists (select from batches b where b.id = a.batch_id and b.state <> 'done') limit $2)`, 24 * time.Hour},
 		{`delete from reservations r where (r.template_id, r.user_id) in (select r.template_id, r.user_id from templates t

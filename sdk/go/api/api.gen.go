@@ -350,6 +350,30 @@ func (e CampaignRecipientOutcome) Valid() bool {
 	}
 }
 
+// Defines values for CampaignRecipientReported.
+const (
+	CampaignRecipientReportedBounced     CampaignRecipientReported = "bounced"
+	CampaignRecipientReportedComplained  CampaignRecipientReported = "complained"
+	CampaignRecipientReportedDelivered   CampaignRecipientReported = "delivered"
+	CampaignRecipientReportedSoftBounced CampaignRecipientReported = "soft_bounced"
+)
+
+// Valid indicates whether the value is a known member of the CampaignRecipientReported enum.
+func (e CampaignRecipientReported) Valid() bool {
+	switch e {
+	case CampaignRecipientReportedBounced:
+		return true
+	case CampaignRecipientReportedComplained:
+		return true
+	case CampaignRecipientReportedDelivered:
+		return true
+	case CampaignRecipientReportedSoftBounced:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for CampaignRecipientVariant.
 const (
 	CampaignRecipientVariantA       CampaignRecipientVariant = "a"
@@ -2509,7 +2533,10 @@ type CampaignRecipient struct {
 	Attempts *int64     `json:"attempts,omitempty"`
 
 	// BatchId Examples: 1
-	BatchId string                   `json:"batch_id"`
+	BatchId string `json:"batch_id"`
+
+	// Cause The words of that report.
+	Cause   *string                  `json:"cause,omitempty"`
 	Channel CampaignRecipientChannel `json:"channel"`
 
 	// Detail The provider's last answer.
@@ -2531,6 +2558,9 @@ type CampaignRecipient struct {
 	// Reason Examples: opted_out
 	Reason *string `json:"reason,omitempty"`
 
+	// Reported What the provider reported of a sent message later.
+	Reported *CampaignRecipientReported `json:"reported,omitempty"`
+
 	// UserId Examples: 1001
 	UserId string `json:"user_id"`
 
@@ -2543,6 +2573,9 @@ type CampaignRecipientChannel string
 
 // CampaignRecipientOutcome failed waits for a retry or for the end of quiet hours; recovered was sent after a failure.
 type CampaignRecipientOutcome string
+
+// CampaignRecipientReported What the provider reported of a sent message later.
+type CampaignRecipientReported string
 
 // CampaignRecipientVariant Which content the user gets.
 type CampaignRecipientVariant string

@@ -177,7 +177,7 @@ func (p CampaignResults) Card() templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = ui.Reported(p.Results.Reported, p.Progress.Sent).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.ReportedParts("campaign", p.Results.Reported, p.Progress.Sent).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

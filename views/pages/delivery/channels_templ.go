@@ -379,9 +379,9 @@ func channelTile(s delivery.ChannelStatus) templ.Component {
 					}
 					ctx = templ.InitializeContext(ctx)
 					var templ_7745c5c3_Var20 string
-					templ_7745c5c3_Var20, templ_7745c5c3_Err = templ.JoinStringErrs(ui.T(ctx, "channels.budget.spent", s.Budget.Spent, s.Budget.PerDay))
+					templ_7745c5c3_Var20, templ_7745c5c3_Err = templ.JoinStringErrs(budgetText(ctx, s))
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `pages/delivery/channels.templ`, Line: 74, Col: 75}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `pages/delivery/channels.templ`, Line: 74, Col: 26}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var20))
 					if templ_7745c5c3_Err != nil {
@@ -397,9 +397,9 @@ func channelTile(s delivery.ChannelStatus) templ.Component {
 							return templ_7745c5c3_Err
 						}
 						var templ_7745c5c3_Var21 string
-						templ_7745c5c3_Var21, templ_7745c5c3_Err = templ.JoinStringErrs(ui.T(ctx, "channels.budget.used_up"))
+						templ_7745c5c3_Var21, templ_7745c5c3_Err = templ.JoinStringErrs(budgetOver(ctx, s))
 						if templ_7745c5c3_Err != nil {
-							return templ.Error{Err: templ_7745c5c3_Err, FileName: `pages/delivery/channels.templ`, Line: 76, Col: 66}
+							return templ.Error{Err: templ_7745c5c3_Err, FileName: `pages/delivery/channels.templ`, Line: 76, Col: 48}
 						}
 						_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var21))
 						if templ_7745c5c3_Err != nil {

@@ -696,7 +696,7 @@ func (p Deliveries) line(b delivery.BatchRow) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = ui.Bar(b.Counts).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.SentBar(b.Counts, b.Reported).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -815,7 +815,7 @@ func (p Batch) Page() templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = ui.Bar(p.Row.Counts).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.SentBar(p.Row.Counts, p.Row.Reported).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

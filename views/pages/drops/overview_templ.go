@@ -723,7 +723,7 @@ func (d Drop) hero() templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = ui.Bar(c).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.SentBar(c, d.Board.Reported()).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -141,11 +141,11 @@ func (h *handlers) exportCampaignRecipients(w http.ResponseWriter, r *http.Reque
 	}
 	q.Limit = recipientExport
 	names := map[int]string{0: "a", 1: "b", delivery.HeldOut: "hold_out"}
-	head := []string{"user_id", "outcome", "reason", "variant", "channel", "recorded_at", "attempts", "detail", "next_retry_at", "opened_at", "batch_id", "not_before", "not_after"}
+	head := []string{"user_id", "outcome", "reason", "variant", "channel", "recorded_at", "attempts", "detail", "next_retry_at", "opened_at", "batch_id", "not_before", "not_after", "reported", "cause"}
 	return h.Export(w, r, fmt.Sprintf("campaign-%d-recipients", id), head, func(t *shell.Sheet) error {
 		return h.Campaigns.EachRecipient(r.Context(), shell.Actor(r), id, q, func(o campaign.Outcome) error {
 			return t.Row(int64(o.UserID), string(o.Outcome), o.Reason, names[o.Variant], o.Channel.String(), o.At, o.Attempts, o.Detail, o.NextRetryAt, o.OpenedAt, o.BatchID,
-				o.NotBefore, o.NotAfter)
+				o.NotBefore, o.NotAfter, string(o.Reported), o.Cause)
 		})
 	})
 }

@@ -30,6 +30,8 @@ type Deps struct {
 	// Channels are those with a configured sender.
 	Channels  delivery.ChannelSet
 	Providers Providers
+	// Mail checks the records of the domain that mails come from.
+	Mail MailCheck
 }
 
 // handlers answer the requests of this package's pages.
@@ -43,6 +45,7 @@ func Routes(sh *shell.Shell, d Deps) []shell.Route {
 	h := &handlers{Shell: sh, Deps: d}
 	return []shell.Route{
 		shell.Live(2*time.Second, shell.Get("/channels", staff.View, h.listChannels)),
+		shell.Get("/channels/mail", staff.View, h.checkMail),
 		shell.Get("/channels/{channel}/{step:pause|resume}", staff.Operate, h.confirmChannel),
 		shell.Post("/channels/{channel}/{step:pause|resume}", staff.Operate, h.changeChannel),
 		shell.Get("/channels/{channel}/rate", staff.Operate, h.rateForm),

@@ -44,7 +44,12 @@ select kind, owner_id, channel, sum(delivered)::bigint, sum(bounced)::bigint, su
 // Tallies returns what was reported of the messages of these owners, by owner and
 // channel. Where nothing was, there is no element.
 func Tallies(ctx context.Context, db *DB, kind delivery.Kind, owners []int64) ([]delivery.FeedbackSum, error) {
-	rows, err := db.Pool.Query(ctx, talliesSQL, kind, owners)
+	return TalliesIn(ctx, db.Pool, kind, owners)
+}
+
+// TalliesIn is [Tallies] as q sees them.
+func TalliesIn(ctx context.Context, q Querier, kind delivery.Kind, owners []int64) ([]delivery.FeedbackSum, error) {
+	rows, err := q.Query(ctx, talliesSQL, kind, owners)
 	if err != nil {
 		return nil, Translate(err)
 	}
@@ -72,4 +77,33 @@ func ReportedOf(id user.ID, sets [4][]byte) (feedback.Status, error) {
 		}
 	}
 	return "", nil
+}
+
+// Reported are the sets of a row of batch_feedback, read once for many users.
+type Reported struct{ delivered, bounced, complained, soft *roaring64.Bitmap }
+
+// DecodeReported reads the sets of those delivered, bounced, complained of and not yet
+// delivered; empty ones where there is no row.
+func DecodeReported(sets [4][]byte) (r Reported, err error) {
+	for i, to := range []**roaring64.Bitmap{&r.delivered, &r.bounced, &r.complained, &r.soft} {
+		if *to, err = DecodeSet(sets[i]); err != nil {
+			return r, err
+		}
+	}
+	return r, nil
+}
+
+// Of returns what was reported of the message to the user.
+func (r Reported) Of(id user.ID) feedback.Status {
+	switch n := uint64(id); {
+	case r.complained.Contains(n):
+		return feedback.Complained
+	case r.bounced.Contains(n):
+		return feedback.Bounced
+	case r.delivered.Contains(n):
+		return feedback.Delivered
+	case r.soft.Contains(n):
+		return feedback.SoftBounced
+	}
+	return ""
 }

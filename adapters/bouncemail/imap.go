@@ -1,0 +1,202 @@
+package bouncemail
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/emersion/go-imap/v2"
+	"github.com/emersion/go-imap/v2/imapclient"
+
+	"dropbell/domain/feedback"
+)
+
+const (
+	// maxBytes is how much of a mail is fetched: reports come before the message that
+	// they return, of which the header is enough.
+	maxBytes = 128 << 10
+	dialFor  = 15 * time.Second
+	// turnFor bounds one visit of the mailbox.
+	turnFor = 2 * time.Minute
+)
+
+// Aside is the folder that mails are moved to that report nothing, for operators. It
+// is made when it is missing.
+const Aside = "Dropbell-Aside"
+
+// Config says where the mailbox is.
+type Config struct {
+	Host, Port         string
+	Username, Password string
+	// Folder is where the mails arrive, such as INBOX.
+	Folder string
+	// ImplicitTLS encrypts from the first byte (imaps); otherwise STARTTLS is
+	// demanded, except of the machine itself.
+	ImplicitTLS bool
+	// TLS overrides how the server is verified; for private authorities.
+	TLS *tls.Config
+}
+
+// ParseURL reads imaps://user:password@host:993/INBOX or imap://…, which demands
+// STARTTLS. Errors never contain the password.
+func ParseURL(raw string) (Config, error) {
+	const form = "imaps://user:password@host:993/INBOX"
+	u, err := url.Parse(raw)
+	if err != nil {
+		return Config{}, errors.New("must have the form " + form + ", special characters percent-encoded")
+	}
+	c := Config{Host: u.Hostname(), Port: u.Port(), ImplicitTLS: u.Scheme == "imaps", Username: u.User.Username(), Folder: strings.TrimPrefix(u.Path, "/")}
+	c.Password, _ = u.User.Password()
+	if c.Folder == "" {
+		c.Folder = "INBOX"
+	}
+	if c.Port == "" {
+		c.Port = map[bool]string{true: "993", false: "143"}[c.ImplicitTLS]
+	}
+	switch {
+	case u.Scheme != "imap" && u.Scheme != "imaps":
+		return Config{}, errors.New("must begin with imaps:// or imap://")
+	case c.Host == "" || c.Username == "" || c.Password == "":
+		return Config{}, errors.New("must name user, password and host: " + form)
+	case u.RawQuery != "" || u.Fragment != "":
+		return Config{}, errors.New("must have nothing after the folder's name")
+	case strings.EqualFold(c.Folder, Aside):
+		return Config{}, errors.New("must name another folder than " + Aside + ", which takes the mails that report nothing")
+	}
+	return c, nil
+}
+
+// A Mailbox is read by IMAP (RFC 9051), a connection for each visit.
+type Mailbox struct{ cfg Config }
+
+// NewMailbox returns the mailbox. It does not connect.
+func NewMailbox(cfg Config) *Mailbox { return &Mailbox{cfg} }
+
+// Collect visits the mailbox; see [feedback.Mailbox].
+func (m *Mailbox) Collect(ctx context.Context, limit int, read func(context.Context, []feedback.Mail) ([]feedback.Fate, error)) (int, error) {
+	ctx, cancel := context.WithTimeout(ctx, turnFor)
+	defer cancel()
+	c, err := m.dial(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("bounce mailbox: %w", err)
+	}
+	defer context.AfterFunc(ctx, func() { _ = c.Close() })()
+	defer func() { _ = c.Close() }()
+	n, err := m.visit(ctx, c, limit, read)
+	if err != nil {
+		return 0, fmt.Errorf("bounce mailbox: %w", err)
+	}
+	_ = c.Logout().Wait() // everything is done; the connection is closed anyway
+	return n, nil
+}
+
+func (m *Mailbox) dial(ctx context.Context) (*imapclient.Client, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialFor)
+	defer cancel()
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", net.JoinHostPort(m.cfg.Host, m.cfg.Port))
+	if err != nil {
+		return nil, err
+	}
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	if m.cfg.TLS != nil {
+		config = m.cfg.TLS.Clone()
+	}
+	if config.ServerName == "" {
+		config.ServerName = m.cfg.Host
+	}
+	var c *imapclient.Client
+	switch {
+	case m.cfg.ImplicitTLS:
+		secure := tls.Client(conn, config)
+		if err := secure.HandshakeContext(ctx); err != nil {
+			_ = conn.Close()
+			return nil, err
+		}
+		c = imapclient.New(secure, nil)
+	case local(m.cfg.Host):
+		c = imapclient.New(conn, nil)
+	default:
+		if c, err = imapclient.NewStartTLS(conn, &imapclient.Options{TLSConfig: config}); err != nil {
+			return nil, err
+		}
+	}
+	if err := c.Login(m.cfg.Username, m.cfg.Password).Wait(); err != nil {
+		_ = c.Close()
+		return nil, fmt.Errorf("the server refuses the sign-in: %w", err)
+	}
+	return c, nil
+}
+
+// local reports whether the host is this machine, to which a password may cross
+// unencrypted.
+func local(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// visit reads up to limit mails. They are removed or moved after read has returned,
+// which stores what they report.
+func (m *Mailbox) visit(ctx context.Context, c *imapclient.Client, limit int, read func(context.Context, []feedback.Mail) ([]feedback.Fate, error)) (int, error) {
+	if _, err := c.Select(m.cfg.Folder, nil).Wait(); err != nil {
+		return 0, err
+	}
+	found, err := c.UIDSearch(&imap.SearchCriteria{NotFlag: []imap.Flag{imap.FlagDeleted}}, nil).Wait()
+	if err != nil {
+		return 0, err
+	}
+	uids := found.AllUIDs()
+	if uids = uids[:min(len(uids), limit)]; len(uids) == 0 {
+		return 0, nil
+	}
+	section := &imap.FetchItemBodySection{Peek: true, Partial: &imap.SectionPartial{Size: maxBytes}}
+	list, err := c.Fetch(imap.UIDSetNum(uids...), &imap.FetchOptions{UID: true, InternalDate: true, BodySection: []*imap.FetchItemBodySection{section}}).Collect()
+	if err != nil {
+		return 0, err
+	}
+	mails := make([]feedback.Mail, len(list))
+	for i, one := range list {
+		if len(one.BodySection) > 0 {
+			mails[i] = feedback.Mail{Raw: one.BodySection[0].Bytes, At: one.InternalDate.UTC()}
+		}
+	}
+	fates, err := read(ctx, mails)
+	if err != nil {
+		return 0, err
+	}
+	return len(list), tidy(c, list, fates)
+}
+
+// tidy removes and moves the mails.
+func tidy(c *imapclient.Client, list []*imapclient.FetchMessageBuffer, fates []feedback.Fate) error {
+	var done, aside imap.UIDSet
+	for i, one := range list {
+		switch fates[i] {
+		case feedback.Reported, feedback.Ignored:
+			done.AddNum(one.UID)
+		default:
+			aside.AddNum(one.UID)
+		}
+	}
+	if len(aside) > 0 {
+		_ = c.Create(Aside, nil).Wait() // it is there already, or moving fails
+		if _, err := c.Move(aside, Aside).Wait(); err != nil {
+			return err
+		}
+	}
+	if len(done) == 0 {
+		return nil
+	}
+	if err := c.Store(done, &imap.StoreFlags{Op: imap.StoreFlagsAdd, Silent: true, Flags: []imap.Flag{imap.FlagDeleted}}, nil).Close(); err != nil {
+		return err
+	}
+	if caps := c.Caps(); caps.Has(imap.CapUIDPlus) || caps.Has(imap.CapIMAP4rev2) {
+		return c.UIDExpunge(done).Close()
+	}
+	return c.Expunge().Close()
+}

@@ -1,0 +1,127 @@
+package smtp_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	gosmtp "github.com/emersion/go-smtp"
+
+	"dropbell/adapters/sendertest"
+	"dropbell/adapters/smtp"
+	"dropbell/domain/delivery"
+)
+
+// limits admits as its map says and remembers what it is told.
+type limits struct {
+	permits map[string]smtp.Permit
+	asked   []map[string]int
+	slow    []string
+	unsent  int
+}
+
+func (l *limits) Admit(_ context.Context, mails map[string]int) map[string]smtp.Permit {
+	l.asked = append(l.asked, mails)
+	return l.permits
+}
+
+func (l *limits) Slow(_ context.Context, domain string) time.Duration {
+	l.slow = append(l.slow, domain)
+	return 15 * time.Second
+}
+func (l *limits) Unsent(_ context.Context, n int) { l.unsent += n }
+
+// addressed are messages to users at the domains.
+func addressed(domains ...string) []delivery.Message {
+	list := sendertest.Messages(delivery.Email, len(domains))
+	for i, d := range domains {
+		u := *list[i].To
+		u.Email = "reader@" + d
+		list[i].To = &u
+	}
+	return list
+}
+
+func paceOf(results []delivery.Result) (sent, held int) {
+	for _, r := range results {
+		switch {
+		case r.Status == delivery.Delivered:
+			sent++
+		case r.Held && r.Status == delivery.Throttled && r.Apart && r.After > 0 && r.After%(2*time.Second) == 0:
+			held++
+		}
+	}
+	return sent, held
+}
+
+// Mails beyond what a domain takes are kept back without a command to the server, each
+// a little later than the one before; those to other domains and test messages go out.
+func TestMailsAreHeldBackByDomain(t *testing.T) {
+	r := new(relay).start(t, nil)
+	l := &limits{permits: map[string]smtp.Permit{"gmail.com": {Now: 2, Wait: time.Second, Every: time.Second, Reason: delivery.ReasonDomain}}}
+	s := r.sender(t, func(c *smtp.Config) { c.Pace = l })
+	messages := addressed("gmail.com", "Gmail.com", "gmail.com", "qq.com", "gmail.com", "gmail.com", "gmail.com")
+	test := *messages[6].Subject
+	test.Kind = delivery.KindTest
+	messages[6].Subject = &test
+	results := s.Send(t.Context(), messages)
+	sent, held := paceOf(results)
+	if mails, _, _ := r.count(); sent != 4 || held != 3 || mails != 4 || l.unsent != 0 {
+		t.Errorf("%d sent, %d held, %d arrived: %+v", sent, held, mails, results)
+	}
+	if len(l.asked) != 1 || l.asked[0]["gmail.com"] != 5 || l.asked[0]["qq.com"] != 1 {
+		t.Errorf("asked %v", l.asked)
+	}
+	if a, b := results[2].After, results[5].After; a != 2*time.Second || b != 4*time.Second || results[2].Reason != delivery.ReasonDomain {
+		t.Errorf("waits of %s and %s for %s", a, b, results[2].Reason)
+	}
+}
+
+// A domain that asks for fewer mails is left alone and the others are sent, also when
+// the server hangs up over it. When a second domain is answered so, it is the mail server
+// that asks, and the whole channel waits. Greylisting is about one recipient.
+func TestADomainThatAsksForFewer(t *testing.T) {
+	for name, code := range map[string]int{"hangs up": 421, "goes on": 451} {
+		t.Run(name, func(t *testing.T) {
+			refused := "@gmail.com"
+			tries := 0
+			r := &relay{onRcpt: func(c *gosmtp.Conn, to string) error {
+				if !strings.HasSuffix(to, refused) {
+					return nil
+				}
+				tries++
+				if code == 421 {
+					defer func() { go c.Close() }()
+				}
+				return &gosmtp.SMTPError{Code: code, EnhancedCode: gosmtp.EnhancedCode{4, 7, 28}, Message: "unusual rate of mail"}
+			}}
+			r.start(t, nil)
+			l := &limits{}
+			s := r.sender(t, func(c *smtp.Config) { c.Pace = l })
+			results := s.Send(t.Context(), addressed("qq.com", "gmail.com", "gmail.com", "qq.com", "163.com"))
+			sent, _ := paceOf(results)
+			for _, i := range []int{1, 2} {
+				if a := results[i]; a.Status != delivery.Throttled || !a.Apart || a.After < 15*time.Second || a.Reason != delivery.ReasonDomain {
+					t.Errorf("%d: %+v", i, a)
+				}
+			}
+			if sent != 3 || tries != 1 || len(l.slow) != 1 || l.slow[0] != "gmail.com" || l.unsent != 1 {
+				t.Errorf("%d sent after %d tries, slow %v, given back %d: %+v", sent, tries, l.slow, l.unsent, results)
+			}
+			refused = ".com"
+			results = s.Send(t.Context(), addressed("gmail.com", "qq.com"))
+			if a := results[1]; a.Status != delivery.Throttled || a.Apart {
+				t.Errorf("the second domain: %+v", a)
+			}
+		})
+	}
+	r := &relay{onRcpt: func(*gosmtp.Conn, string) error {
+		return &gosmtp.SMTPError{Code: 451, EnhancedCode: gosmtp.EnhancedCode{4, 7, 1}, Message: "Greylisting in action"}
+	}}
+	r.start(t, nil)
+	l := &limits{}
+	if a := r.sender(t, func(c *smtp.Config) { c.Pace = l }).Send(t.Context(), addressed("small.example"))[0]; len(l.slow) != 0 || a.Status != delivery.Transient || !a.Apart {
+		t.Errorf("slow %v: %+v", l.slow, a)
+	}
+}

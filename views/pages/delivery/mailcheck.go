@@ -1,0 +1,48 @@
+package delivery
+
+import (
+	"context"
+
+	"dropbell/domain/delivery"
+	"dropbell/domain/mailcheck"
+	"dropbell/views/ui"
+)
+
+// A MailCheck is what DNS says of the domain that mails come from.
+type MailCheck struct {
+	// Sender is the zero value if no mail server is configured.
+	Sender   mailcheck.Sender
+	Findings []mailcheck.Finding
+}
+
+func findingTone(s mailcheck.State) ui.Tone {
+	switch s {
+	case mailcheck.OK:
+		return ui.Good
+	case mailcheck.Missing, mailcheck.Wrong:
+		return ui.Bad
+	case mailcheck.Unknown:
+		return ui.Warn
+	}
+	return ui.Neutral
+}
+
+func noteText(ctx context.Context, n mailcheck.Note) string {
+	return ui.T(ctx, "mailcheck.note."+n.Key, n.Value)
+}
+
+// budgetText says what is spent of the day's budget; that of mails is a warm-up plan.
+func budgetText(ctx context.Context, s delivery.ChannelStatus) string {
+	if s.Channel == delivery.Email {
+		return ui.T(ctx, "mailpace.spent", s.Budget.Spent, s.Budget.PerDay)
+	}
+	return ui.T(ctx, "channels.budget.spent", s.Budget.Spent, s.Budget.PerDay)
+}
+
+// budgetOver says what becomes of further messages.
+func budgetOver(ctx context.Context, s delivery.ChannelStatus) string {
+	if s.Channel == delivery.Email {
+		return ui.T(ctx, "mailpace.used_up")
+	}
+	return ui.T(ctx, "channels.budget.used_up")
+}

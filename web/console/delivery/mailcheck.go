@@ -1,0 +1,31 @@
+package delivery
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"dropbell/domain/mailcheck"
+	deliverypages "dropbell/views/pages/delivery"
+)
+
+// checkFor bounds all questions to DNS for one page.
+const checkFor = 8 * time.Second
+
+// A MailCheck is the sender of mails and what reads its records.
+type MailCheck struct {
+	// Sender is the zero value if no mail server is configured.
+	Sender   mailcheck.Sender
+	Resolver mailcheck.Resolver
+}
+
+// checkMail shows the records as DNS has them now.
+func (h *handlers) checkMail(w http.ResponseWriter, r *http.Request) error {
+	p := deliverypages.MailCheck{Sender: h.Mail.Sender}
+	if p.Sender.From != "" {
+		ctx, cancel := context.WithTimeout(r.Context(), checkFor)
+		defer cancel()
+		p.Findings = mailcheck.Check(ctx, h.Mail.Resolver, p.Sender)
+	}
+	return h.Show(w, r, http.StatusOK, p.Page())
+}
