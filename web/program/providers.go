@@ -2,6 +2,7 @@ package program
 
 import (
 	"context"
+	"time"
 
 	deliverydb "dropbell/adapters/postgres/delivery"
 	"dropbell/adapters/redis"
@@ -54,4 +55,22 @@ func (p *program) consoleProviders() consoledelivery.Providers {
 			}
 			return app.ProviderCallback(p.Config.PublicURL, one)
 		}}
+}
+
+// provided are the channels that have an enabled provider for all shops when this program
+// starts. A channel that gets its first one later can be reserved once the program is
+// started again.
+func (p *program) provided() (set delivery.ChannelSet) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	list, err := deliverydb.NewConfigured(p.DB).All(ctx)
+	if err != nil { // such as before the first migration
+		p.Log.Warn("the providers cannot be read; only channels that the environment configures can be reserved", "error", err)
+	}
+	for _, one := range list {
+		if one.Enabled && one.Shop == 0 {
+			set |= delivery.ChannelSetOf(one.Channel)
+		}
+	}
+	return set
 }

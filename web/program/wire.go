@@ -187,7 +187,7 @@ func (p *program) wireUseCases() error {
 		return err
 	}
 	couponSteps, users, segments := couponsdb.NewCouponSteps(p.Reports), audiencedb.NewUsers(p.Reports), audiencedb.NewSegments(p.Reports)
-	p.channels = configured(p.Config)
+	p.channels = configured(p.Config) | p.provided()
 	p.jobs = &job.Service{Store: workdb.NewJobs(p.DB)}
 
 	// Drops and delivery.
