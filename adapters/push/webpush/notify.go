@@ -13,7 +13,7 @@ import (
 // and a browser replace the one before with the same tag.
 type Notice struct {
 	Title, Text, Tag, URL string
-	// WorthlessAfter is when nobody wants to see it any more.
+	// WorthlessAfter is until when the push service keeps it.
 	WorthlessAfter time.Time
 }
 

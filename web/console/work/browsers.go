@@ -13,8 +13,8 @@ import (
 // there for a newer one. Its folder is its scope.
 const pushWorkerPath = "/alerts/push-worker.js"
 
-// pushWorker answers with the service worker's script. Browsers ask for it also while
-// nobody is signed in.
+// pushWorker answers with the service worker's script. Browsers ask for it also
+// without a session.
 func (h *handlers) pushWorker(w http.ResponseWriter, _ *http.Request) error {
 	w.Header().Set("Content-Type", "text/javascript; charset=utf-8")
 	w.Header().Set("Content-Security-Policy", "default-src 'none'")

@@ -8,8 +8,6 @@ import (
 	"testing"
 
 	"github.com/chromedp/cdproto/browser"
-	"github.com/chromedp/cdproto/serviceworker"
-	"github.com/chromedp/chromedp"
 
 	"dropbell/domain/staff"
 	"dropbell/web/console"
@@ -79,12 +77,34 @@ const stubbed = `(() => {
 // turned off elsewhere is given back.
 func TestABrowserIsNotified(t *testing.T) {
 	g := consoletest.New(t)
+	m := g.Hire(staff.Viewer)
 	b := consoletest.NewTab(t)
-	b.SignIn(g, g.Hire(staff.Viewer))
-	b.Do(browser.GrantPermissions(browser.PermissionTypeNotifications))
-	open := func() {
-		b.Open(g.Server.URL + "/alerts/settings")
-		consoletest.Evaluate[chromedp.Void](b, stubbed)
+	workers := b.Workers()
+	b.Before(stubbed)
+	b.SignIn(g, m)
+	settings := g.Server.URL + "/alerts/settings"
+	b.Allow("notifications", browser.PermissionSettingDenied)
+	b.Open(settings)
+	b.Sees("form[data-push]", "Allow them in the browser’s settings")
+	b.Allow("notifications", browser.PermissionSettingGranted)
+	b.Open(settings)
+	b.Press("main", "Turn on in this browser")
+	b.Sees("main", "Notifications are on in this browser.", "this browser", "Turn off")
+	if n := g.Number(`select count(*) from staff_browsers where staff_id = $1 and endpoint = 'https://push.example/of-this-browser' and agent like '%Chrome%'`, m.ID); n != 1 {
+		t.Errorf("%d subscriptions", n)
 	}
-	_ = open
+	if strings.Contains(b.Text("main"), "Turn on in this browser") {
+		t.Error("the button is still there")
+	}
+	workers.Push(g.Server.URL, "/alerts/", `{"title":"Dropbell","body":"SMS is failing.","tag":"channel:sms","url":"/channels"}`)
+	workers.Push(g.Server.URL, "/alerts/", "nonsense")
+	const shown = `(async () => (await (await navigator.serviceWorker.getRegistration("/alerts/")).getNotifications())
+		.map(n => [n.title, n.body, n.tag, n.data.url].join("|")).sort().join(" / "))()`
+	const want = "Dropbell|SMS is failing.|channel:sms|/channels / Dropbell|||/alerts"
+	consoletest.Within(t, "the notification", func() bool { return consoletest.Evaluate[string](b, shown) == want })
+
+	g.Exec(`delete from staff_browsers`) // turned off on another device
+	b.Open(settings)
+	b.Sees("main", "Turn on in this browser")
+	consoletest.Within(t, "the end of the subscription", func() bool { return consoletest.Evaluate[bool](b, `sessionStorage.getItem("held") === null`) })
 }
