@@ -27,9 +27,11 @@ type fleet struct {
 	t     *testing.T
 	stack *stack.Stack
 	sink  *sink // nil = no providers
-	env   []string
-	log   *os.File
-	bins  map[string]string
+	// providers are the variables of further providers for a process; may be nil.
+	providers func(name string) []string
+	env       []string
+	log       *os.File
+	bins      map[string]string
 
 	mu      sync.Mutex
 	webs    []*member
@@ -114,6 +116,9 @@ func (f *fleet) start(m *member) {
 	env := slices.Clone(f.env)
 	if f.sink != nil {
 		env = append(env, f.sink.env(m.name)...)
+	}
+	if f.providers != nil {
+		env = append(env, f.providers(m.name)...)
 	}
 	env = append(env, "AUTH_JWT_SECRET="+jwtSecret, "ADMIN_API_KEY="+adminKey, "RATE_LIMIT_PER_MINUTE=0",
 		"LINK_SECRET="+linkSecret)

@@ -135,6 +135,14 @@ func (r *rules) zone(name string) bool {
 	return true
 }
 
+// Check returns a [fault.Fields] that names what no browser's PushManager returns, or
+// nil. local permits push services on this machine, for tests.
+func (p PushSubscription) Check(local bool) error {
+	e, r := &fault.Fields{}, &rules{localPush: local}
+	r.checkPush(e, []PushSubscription{p})
+	return e.Err()
+}
+
 func (r *rules) checkPush(e *fault.Fields, subs []PushSubscription) {
 	if len(subs) > MaxPush {
 		e.Add("push", "rule.too_many", "must have at most %d entries", MaxPush)

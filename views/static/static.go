@@ -94,6 +94,10 @@ func (a *Assets) URL(name string) string {
 	return url
 }
 
+// Content returns the file with the name, as it is before its name has a hash; nil if
+// there is none.
+func (a *Assets) Content(name string) []byte { return a.byPath[a.byName[name]].content }
+
 // ServeHTTP answers GET and HEAD below [Prefix].
 func (a *Assets) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f, ok := a.byPath[r.URL.Path]

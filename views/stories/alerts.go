@@ -24,7 +24,11 @@ func alerts() []Story {
 		Names: map[int64]string{10: "Harbour Tea House"}, Values: map[string]string{"form": "feishu", "language": "en"}, Kinds: []string{"channel", "late"}, MayChange: func(alert.Destination) bool { return true }}
 	s.Log = []alert.Delivery{{ID: 2, Alert: list[0], Destination: group, Attempts: 3, State: alert.Waiting, Detail: "HTTP 503", CreatedAt: Now().Add(-time.Minute)},
 		{ID: 1, Alert: list[1], Destination: all, Attempts: 1, State: alert.Sent, Detail: "HTTP 200", CreatedAt: Now().Add(-3 * time.Minute)}}
+	s.Browsers = workpages.Browsers{PublicKey: "BNcRdreALRFXTkOOUHK1EtK2wtaz5Ry4YfYCA_0QTpQtUbVlUls0VJXg7A8u-Ts1XbjhazAkj7I99e8QcYP7DkM", Worker: "/alerts/push-worker.js", List: []alert.Browser{
+		{ID: 1, Agent: "Mozilla/5.0 (X11; Linux x86_64) Chrome/156.0 Safari/537.36", CreatedAt: Now().Add(-time.Hour), Last: alert.Sent},
+		{ID: 2, Agent: "Mozilla/5.0 (iPhone; CPU iPhone OS 20_0 like Mac OS X) Mobile Safari/604.1", CreatedAt: Now().Add(-26 * time.Hour), Last: alert.Failed, Detail: "the provider answered HTTP 413"}}}
 	wrong := s
+	wrong.Browsers = workpages.Browsers{}
 	wrong.Errors = []fault.Field{{Name: "url", Key: "rule.claim_url", Message: "must be an http or https address of at most 500 characters"}}
 	return []Story{
 		{Name: "alerts/list", Page: workpages.Alerts{List: list, Next: "/alerts?before=2"}.Page()},

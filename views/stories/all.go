@@ -123,6 +123,14 @@ func typed() map[string]string {
 		"validity": "hours", "valid_hours": "72", "valid_until": "", "stock": "50000", "per_user_limit": "1", "obtain": "claim", "claim_mode": "durable", "notify_days": "3, 1", "notify_channels": "app, sms"}
 }
 
+// savedModels are models that a shop saved under names of its own.
+func savedModels() []template.Model {
+	return []template.Model{
+		{ID: 1, Name: "Friday special", Drop: coupon(5, "Morning rush", -time.Hour)},
+		{ID: 2, Name: "A name of a template that goes on for as long as the field allows", Drop: coupon(6, "Untitled idea", 40*24*time.Hour)},
+	}
+}
+
 // gallery are models as the console offers them.
 func gallery() (list []droppages.Model) {
 	for _, key := range []string{"lunch", "weekend", "evening", "premiere"} {
@@ -147,6 +155,8 @@ func forms() []Story {
 	return []Story{
 		{Name: "models/first", Page: droppages.Models{List: gallery()}.Page()},
 		{Name: "models/many", Page: droppages.Models{List: gallery(), Drops: []template.Template{coupon(5, "Morning rush", -time.Hour), coupon(6, "Untitled idea with a name that goes on for rather longer than anybody would like to read in a list", 40*24*time.Hour)}}.Page(), Role: staff.Marketer},
+		{Name: "models/saved", Page: droppages.Models{List: gallery(), Saved: savedModels(), Drops: []template.Template{coupon(5, "Morning rush", -time.Hour)}}.Page(), Role: staff.Marketer},
+		{Name: "models/taken", Page: droppages.Models{List: gallery(), Saved: savedModels(), Renaming: 2, NewName: "Friday special", Errors: []fault.Field{{Name: "name", Key: "fault.model_taken"}}}.Page(), Role: staff.Marketer},
 		{Name: "models/no-shop", Page: droppages.Models{NoShop: true}.Page()},
 		{Name: "form/clash", Page: droppages.TemplateForm{Title: "New drop", Values: typed(), Shops: shops(), Whole: true, Preview: clashing, Channels: configured}.Page(), At: "step-6"},
 		{Name: "form/no-shop", Page: droppages.TemplateForm{Title: "New drop", Values: map[string]string{}}.Page()},

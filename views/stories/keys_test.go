@@ -194,8 +194,8 @@ func composed() map[string]bool {
 	add("object.%s", "campaign")
 	add("nav.%s", "campaigns")
 	add("nav.%s", "segments", "suppressions", "import", "mailcheck")
-	add("kind_of.%s", "segment", "webhook", "destination", "suppression")
-	add("object.%s", "segment", "webhook", "destination", "suppression")
+	add("kind_of.%s", "segment", "webhook", "destination", "suppression", "model")
+	add("object.%s", "segment", "webhook", "destination", "suppression", "model")
 	add("audit.value.%s", "state.published", "action.replay", "action.discard", "to.address", "to.user", "variant.0", "variant.1")
 	add("coupon.outcome.%s", owned.Done, owned.RefusedLocked, owned.RefusedUsed, owned.RefusedExpired, owned.RefusedRevoked, owned.RefusedEnded, owned.RefusedNoLock,
 		owned.RefusedOwner, owned.RefusedRule, owned.RefusedChanged, owned.RefusedCurrency, owned.RefusedUnpaid, owned.RefusedConfirms)

@@ -122,6 +122,10 @@ const OwnHeader = "Dropbell-Console"
 // same site in a frame.
 func FramingPolicy(nonce string) string { return ContentSecurityPolicy(nonce) + "; frame-src 'self'" }
 
+// WorkerPolicy is [ContentSecurityPolicy] for a page that registers the console's
+// service worker, to which a nonce does not apply.
+func WorkerPolicy(nonce string) string { return ContentSecurityPolicy(nonce) + "; worker-src 'self'" }
+
 // ContentSecurityPolicy is the policy that pages are served with: their own
 // files only, no inline styles, and no scripts but those with the nonce.
 func ContentSecurityPolicy(nonce string) string {

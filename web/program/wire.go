@@ -376,7 +376,7 @@ func (p *program) newConsole(described *api.API) *console.Console {
 			Tests:  tests,
 			Ledger: &delivery.Ledger{Store: deliverydb.NewLedger(p.Reports)}, DeadLetters: p.deadLetters, Templates: p.templates, Channels: p.channels, Providers: p.consoleProviders(), Mail: p.mailCheck()},
 		Docs: docs.Deps{API: described.Pipeline},
-		Drops: drops.Deps{Templates: p.templates, Bulks: &template.Bulks{Templates: p.templates, Jobs: p.jobs}, Jobs: p.jobs, Shops: templates,
+		Drops: drops.Deps{Templates: p.templates, Models: template.Models{Store: dropsdb.NewModels(p.DB), Templates: p.templates}, Bulks: &template.Bulks{Templates: p.templates, Jobs: p.jobs}, Jobs: p.jobs, Shops: templates,
 			Reminders: drops.Reminders{Board: boards, Cockpits: dropsdb.NewCockpits(p.DB), Explainer: p.explainer, Receipts: &reminder.Receipts{Store: boards},
 				Forecaster:    &reminder.Forecaster{Store: dropsdb.NewForecasts(p.DB), Now: app.Clock, AndroidPerSecond: p.Config.AndroidPerSecond()},
 				Announcements: &reminder.Announcements{Store: dropsdb.NewAnnouncements(p.DB), Now: app.Clock}},
@@ -385,7 +385,7 @@ func (p *program) newConsole(described *api.API) *console.Console {
 		Messages: messages.Deps{Messages: p.messages, Templates: p.templates, Users: p.users, Own: messagesdb.NewMessages(p.DB), Tests: tests,
 			LinkExample: p.linkExample},
 		Search: search.Deps{Templates: p.templates, Campaigns: p.campaigns, Users: users, Coupons: p.couponAdmin, Codes: p.codes, Segments: p.segments},
-		Work: work.Deps{Jobs: p.jobs, Alerts: alerts, Uploads: workdb.NewUploads(p.DB), DeadMessages: deadMessages, Hooks: p.hooks, Audit: audit, Monitor: p.monitor.Handler,
+		Work: work.Deps{Jobs: p.jobs, Alerts: alerts, Browsers: alert.Browsers{Store: workdb.NewAlerts(p.DB), PublicKey: p.Config.VAPIDPublicKey}, Uploads: workdb.NewUploads(p.DB), DeadMessages: deadMessages, Hooks: p.hooks, Audit: audit, Monitor: p.monitor.Handler,
 			Queues: &queue.Service{Store: asynq.NewInspector(p.Redis), Audit: audit}},
 	})
 }

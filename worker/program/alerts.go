@@ -10,6 +10,7 @@ import (
 	deliverydb "dropbell/adapters/postgres/delivery"
 	dropsdb "dropbell/adapters/postgres/drops"
 	workdb "dropbell/adapters/postgres/work"
+	"dropbell/adapters/push/webpush"
 	"dropbell/adapters/redis"
 	"dropbell/app"
 	"dropbell/domain/alert"
@@ -57,6 +58,36 @@ func (s alertSender) Send(ctx context.Context, d alert.Delivery, text string) al
 	r := s.mail.Send(ctx, []delivery.Message{{Channel: delivery.Email, To: &user.User{Email: d.Destination.URL, Locale: d.Destination.Language},
 		Subject: &delivery.Subject{Kind: delivery.KindTest, OwnerID: d.ID, DueAt: d.CreatedAt},
 		Content: &delivery.Content{Title: "Dropbell: " + title, Text: text + "\n"}}})[0]
+	return outcomeOf(r)
+}
+
+// newNotifier returns what notifies members of staff in their browsers; nil if push is
+// not configured.
+func (p *program) newNotifier() (*alert.Notifier, error) {
+	cfg := p.Config
+	if cfg.VAPIDPublicKey == "" {
+		return nil, nil
+	}
+	browsers, err := webpush.New(webpush.Config{PublicKey: cfg.VAPIDPublicKey, PrivateKey: cfg.VAPIDPrivateKey, Subject: cfg.VAPIDSubject})
+	if err != nil {
+		return nil, err
+	}
+	p.OnClose(browsers.Close)
+	return &alert.Notifier{Store: workdb.NewAlerts(p.DB), Pusher: alertPusher{browsers}}, nil
+}
+
+// alertPusher pushes alerts to browsers of members.
+type alertPusher struct{ browsers *webpush.Sender }
+
+// Push sends one alert; see [alert.Pusher]. A condition that comes again takes the
+// place of its notification.
+func (s alertPusher) Push(ctx context.Context, p alert.Push, text, path string) (alert.Outcome, bool) {
+	r, gone := s.browsers.Notify(ctx, p.Browser.Subscription, webpush.Notice{Title: "Dropbell", Text: text, Tag: p.Alert.Key(), URL: path, WorthlessAfter: p.DeadlineAt})
+	return outcomeOf(r), gone
+}
+
+// outcomeOf translates a sender's answer.
+func outcomeOf(r delivery.Result) alert.Outcome {
 	switch r.Status {
 	case delivery.Delivered:
 		return alert.Outcome{State: alert.Sent}

@@ -80,6 +80,7 @@ type program struct {
 	census      *census
 	balances    alert.Memo
 	tester      *delivery.Tester
+	notifier    *alert.Notifier // nil without keys for push
 	hooks       *hooks
 	providers   *providerCalls
 	routes      *routes
@@ -223,7 +224,8 @@ func (p *program) wireDelivery() error {
 	}
 	p.deadLetters = &delivery.DeadLetters{Store: deliverydb.NewDeadLetters(p.DB)}
 	p.tester = &delivery.Tester{Store: deliverydb.NewChannelTests(p.DB), Senders: senders, Through: p.routes.through, Texts: texts, Now: app.Clock}
-	return nil
+	p.notifier, err = p.newNotifier()
+	return err
 }
 
 // wireEvents turns facts into work. Every handler is idempotent: events
@@ -322,6 +324,9 @@ func (p *program) startRoles(start func(name string, loop func(context.Context) 
 	of(houseRole, "census", p.every(5*time.Second, "census", p.takeCensus))
 	of(houseRole, "alerts", p.every(alertsEvery, "alerts", watcher.Look))
 	of(houseRole, "alert deliveries", p.every(alertsSendEvery, "alert deliveries", watcher.Deliver))
+	if p.notifier != nil {
+		of(houseRole, "alert pushes", p.every(alertsSendEvery, "alert pushes", p.notifier.Deliver))
+	}
 	of(houseRole, "campaign results", p.every(resultsEvery, "campaign results", p.countResults))
 	of(deliveryRole, "providers", p.every(routesEvery, "providers", p.routes.refresh))
 	if p.bounces != nil {

@@ -125,6 +125,9 @@ func insertAlert(ctx context.Context, tx pgx.Tx, c alert.Condition, repeated int
 		c.Kind, c.Key(), c.Shop, c.Template, c.Member, c.Name, c.Count, c.Detail, c.Path, repeated).Scan(&id); err != nil {
 		return err
 	}
+	if err := pushAlert(ctx, tx, id, c, deadline); err != nil {
+		return err
+	}
 	_, err := tx.Exec(ctx, `insert into alert_deliveries (alert_id, destination_id, deadline_at)
 		select $1, id, clock_timestamp() + $5::interval from alert_destinations
 		where removed_at is null and $2 = 0 and (shop_number = 0 or shop_number = $3) and $4 = any(kinds)`, id, c.Member, c.Shop, c.Kind, deadline)

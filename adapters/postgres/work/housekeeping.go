@@ -200,6 +200,10 @@ func steps(keep Retention) []step {
 			texts as (delete from message_versions m using shops s, drops d where m.shop_number = s.number and m.template_id = d.id),
 			looks as (delete from message_looks l using drops d where l.template_id = d.id)
 			delete from deleted_drafts d using gone where d.kind = gone.kind and d.id = gone.id`, staff.DraftsKept},
+		// Before their sign-ins, which would tell that they were revoked.
+		{`delete from staff_browsers where id in (select b.id from staff_browsers b join sign_ins i on i.id = b.sign_in
+			where i.revoked_at < now() - $1::interval limit $2)`, time.Hour},
+		{`delete from drop_models where id in (select id from drop_models where deleted_at < now() - $1::interval order by deleted_at limit $2)`, staff.DraftsKept},
 		{`delete from audit where id in (select id from audit where at < now() - $1::interval order by at limit $2)`, keep.Audit},
 		{`delete from notices n where (n.user_id, n.template_id, n.day) in (select user_id, template_id, day from notices
 			where day < (now() - $1::interval)::date limit $2)`, keep.Delivery},

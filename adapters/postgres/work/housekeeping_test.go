@@ -183,14 +183,16 @@ func TestFeedbackOutlivesItsBatches(t *testing.T) {
 	}
 }
 
-// Drafts that were deleted go once they can no longer be restored, with the texts of
-// drops; texts of others stay.
+// Drafts and models that were deleted go once they can no longer be restored, with the
+// texts of drops; texts of others stay.
 func TestDeletedDraftsEnd(t *testing.T) {
 	w := newFixture(t)
 	w.Exec(`insert into shops values (10, 's', 'UTC')`)
 	w.Exec(`insert into deleted_drafts (kind, id, shop_number, name, content, deleted_by, deleted_at) values
 		('template', 5, 10, 'old', '{}', 'x', now() - interval '31 days'), ('campaign', 6, 10, 'old', '{}', 'x', now() - interval '31 days'),
 		('template', 7, 10, 'new', '{}', 'x', now() - interval '29 days')`)
+	w.Exec(`insert into drop_models (shop_number, name, content, saved_by, deleted_at) values
+		(10, 'old', '{}', 'x', now() - interval '31 days'), (10, 'new', '{}', 'x', now() - interval '29 days'), (10, 'kept', '{}', 'x', null)`)
 	for _, id := range []int{0, 5, 6, 7} {
 		w.Exec(`insert into message_versions (shop_number, template_id, kind, created_by) values (10, $1, 'reminder', 'x')`, id)
 		w.Exec(`insert into message_looks (template_id, by_member) values ($1, 'x')`, id)
@@ -202,5 +204,10 @@ func TestDeletedDraftsEnd(t *testing.T) {
 		array(select template_id from message_looks order by 1)`).Scan(&drafts, &texts, &looks))
 	if got := fmt.Sprint(drafts, texts, looks); got != "[7] [0 6 7] [0 6 7]" {
 		t.Errorf("left are %s", got)
+	}
+	var models string
+	w.Must(w.SQL.QueryRow(t.Context(), `select string_agg(name, ' ' order by id) from drop_models`).Scan(&models))
+	if models != "new kept" {
+		t.Errorf("left are the models %s", models)
 	}
 }

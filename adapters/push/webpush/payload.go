@@ -49,8 +49,8 @@ func encode(n note) []byte {
 
 // topic makes push services replace an undelivered push by its repetition
 // (RFC 8030, section 5.4: at most 32 characters of base64url).
-func topic(m delivery.Message) string {
-	sum := sha256.Sum256([]byte(m.IdempotencyKey()))
+func topic(key string) string {
+	sum := sha256.Sum256([]byte(key))
 	return base64.RawURLEncoding.EncodeToString(sum[:24])
 }
 

@@ -88,7 +88,11 @@ func (s *Sender) push(ctx context.Context, m delivery.Message, to user.PushSubsc
 	if r := s.hosts.ask(host, s.cfg.Timeout); r.left > 0 {
 		return s.leftAlone(r)
 	}
-	return s.call(ctx, m, host, to, body)
+	result, gone := s.call(ctx, post{body: body, topic: topic(m.IdempotencyKey()), ttl: ttl(m.Subject, s.cfg.Now())}, host, to)
+	if gone && s.cfg.OnGone != nil {
+		s.cfg.OnGone(ctx, m.To.ID, to)
+	}
+	return result
 }
 
 // leftAlone is the answer for a host that is not called for a while. Waiting
@@ -105,41 +109,46 @@ func (s *Sender) leftAlone(r rest) delivery.Result {
 	return result
 }
 
-// call pushes once and remembers how the host did.
-func (s *Sender) call(ctx context.Context, m delivery.Message, host string, to user.PushSubscription, body []byte) delivery.Result {
+// A post is what one call carries: ttl is in seconds.
+type post struct {
+	body  []byte
+	topic string
+	ttl   int
+}
+
+// call pushes once and remembers how the host did. It reports whether the
+// subscription no longer exists.
+func (s *Sender) call(ctx context.Context, p post, host string, to user.PushSubscription) (result delivery.Result, gone bool) {
 	now := s.cfg.Now()
-	resp, err := push.SendNotificationWithContext(ctx, body, &push.Subscription{
+	resp, err := push.SendNotificationWithContext(ctx, p.body, &push.Subscription{
 		Endpoint: to.Endpoint,
 		Keys:     push.Keys{Auth: to.Auth, P256dh: to.P256dh},
 	}, &push.Options{
 		HTTPClient:      s.client,
 		Subscriber:      s.subject,
-		Topic:           topic(m),
-		TTL:             ttl(m.Subject, now),
+		Topic:           p.topic,
+		TTL:             p.ttl,
 		Urgency:         push.UrgencyHigh,
 		VAPIDPublicKey:  s.cfg.PublicKey,
 		VAPIDPrivateKey: s.cfg.PrivateKey,
 	})
 	if err != nil {
-		return s.failure(ctx, host, err)
+		return s.failure(ctx, host, err), false
 	}
 	_, _ = io.CopyN(io.Discard, resp.Body, maxDrain)
 	_ = resp.Body.Close()
-	result := delivery.HTTPResult(resp.StatusCode, resp.Header.Get("Retry-After"), now)
+	result = delivery.HTTPResult(resp.StatusCode, resp.Header.Get("Retry-After"), now)
 	if resp.StatusCode >= 500 && result.Status == delivery.Transient {
 		s.hosts.failed(host, result.Detail)
 	} else {
 		s.hosts.answered(host, result.Status == delivery.Delivered)
 	}
 	if resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusGone {
-		if s.cfg.OnGone != nil {
-			s.cfg.OnGone(ctx, m.To.ID, to)
-		}
-		return delivery.Result{Status: delivery.Permanent, Detail: "the push subscription no longer exists"}
+		return delivery.Result{Status: delivery.Permanent, Detail: "the push subscription no longer exists"}, true
 	}
 	// How fast one push service may be called is its own affair.
 	result.Apart = result.Status == delivery.Throttled || result.Status == delivery.Transient && !s.hosts.down()
-	return result
+	return result, false
 }
 
 // failure sorts an error of a push that got no answer. Everything that happens

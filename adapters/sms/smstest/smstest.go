@@ -29,26 +29,31 @@ type Sent struct {
 type Provider struct {
 	URL string
 
-	mu     sync.Mutex
-	server *httptest.Server
-	sent   []Sent
-	codes  map[string]string
-	answer func(w http.ResponseWriter, r *http.Request) bool
-	calls  int
+	mu      sync.Mutex
+	server  *httptest.Server
+	handler http.HandlerFunc
+	sent    []Sent
+	codes   map[string]string
+	answer  func(w http.ResponseWriter, r *http.Request) bool
+	calls   int
 }
 
 func (p *Provider) start(h http.HandlerFunc) {
-	p.codes = map[string]string{}
-	p.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		p.mu.Lock()
-		answer := p.answer
-		p.calls++
-		p.mu.Unlock()
-		if answer == nil || !answer(w, r) {
-			h(w, r)
-		}
-	}))
+	p.codes, p.handler = map[string]string{}, h
+	p.server = httptest.NewServer(p)
 	p.URL = p.server.URL
+}
+
+// ServeHTTP answers one call, also one that came to another server, which tests put in
+// front.
+func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	p.mu.Lock()
+	answer := p.answer
+	p.calls++
+	p.mu.Unlock()
+	if answer == nil || !answer(w, r) {
+		p.handler(w, r)
+	}
 }
 
 // Close stops the imitation.

@@ -46,33 +46,6 @@ func (p MemberForm) roles(ctx context.Context) ui.ChoiceProps {
 
 func (p KeyForm) has(s staff.Scope) bool { return slices.Contains(p.Scopes, s) }
 
-// browserName is the part of a user agent by which members recognise their own
-// browser.
-func browserName(agent string) string {
-	browser, system := "", ""
-	for _, b := range [][2]string{{"Edg/", "Edge"}, {"OPR/", "Opera"}, {"MicroMessenger", "WeChat"}, {"Firefox/", "Firefox"}, {"Chrome/", "Chrome"}, {"Safari/", "Safari"}, {"curl/", "curl"}} {
-		if strings.Contains(agent, b[0]) {
-			browser = b[1]
-			break
-		}
-	}
-	for _, s := range [][2]string{{"iPhone", "iPhone"}, {"iPad", "iPad"}, {"Android", "Android"}, {"Windows", "Windows"}, {"Mac OS X", "macOS"}, {"Linux", "Linux"}} {
-		if strings.Contains(agent, s[0]) {
-			system = s[1]
-			break
-		}
-	}
-	switch {
-	case browser != "" && system != "":
-		return browser + ", " + system
-	case browser+system != "":
-		return browser + system
-	case agent == "":
-		return "?"
-	}
-	return string([]rune(agent)[:min(40, len([]rune(agent)))])
-}
-
 func deviceIcon(agent string) string {
 	if strings.Contains(agent, "Mobile") || strings.Contains(agent, "Android") || strings.Contains(agent, "iPhone") {
 		return "device-mobile"

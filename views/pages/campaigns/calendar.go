@@ -150,7 +150,7 @@ func (p CampaignCalendar) title(ctx context.Context) string {
 	if p.Day != nil {
 		return ui.From(ctx).Locale.Date(p.Day.Date, time.UTC)
 	}
-	return ui.T(ctx, "nav.campaigns")
+	return ui.T(ctx, "nav.calendar")
 }
 
 func (p CampaignCalendar) lead(ctx context.Context) string {

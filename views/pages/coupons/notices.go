@@ -50,6 +50,11 @@ func (p NoticeCalendar) some() []coupon.NoticeDay {
 	return list
 }
 
+// noticeFigure names a number of a day, for the comparison with the rows.
+func noticeFigure(d coupon.NoticeDay, what string) string {
+	return "notice:" + d.Day.Format(time.DateOnly) + ":" + what
+}
+
 // noticeCounts are a day's notices as the bar draws them.
 func noticeCounts(d coupon.NoticeDay) delivery.Counts {
 	return delivery.Counts{Reserved: d.Planned, Sent: d.Sent, Dead: d.Failed, Skipped: d.Dropped, InFlight: d.Waiting()}

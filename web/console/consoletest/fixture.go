@@ -72,6 +72,9 @@ import (
 // Password is the password of all members.
 const Password = "a good password"
 
+// PushKey is the VAPID key with which browsers of members subscribe.
+const PushKey = "BNcRdreALRFXTkOOUHK1EtK2wtaz5Ry4YfYCA_0QTpQtUbVlUls0VJXg7A8u-Ts1XbjhazAkj7I99e8QcYP7DkM"
+
 // QuickPasswords stands in for Argon2, which takes its time on purpose.
 type QuickPasswords struct{}
 
@@ -215,14 +218,14 @@ func (g *Fixture) newDeps() console.Deps {
 			Tests:  tests,
 			Ledger: &delivery.Ledger{Store: deliverydb.NewLedger(g.DB)}, DeadLetters: deadLetters, Templates: templates, Channels: configured, Providers: g.providers()},
 		Docs: docs.Deps{API: described().Pipeline},
-		Drops: drops.Deps{Templates: templates, Bulks: &template.Bulks{Templates: templates, Jobs: jobs}, Jobs: jobs, Shops: store,
+		Drops: drops.Deps{Templates: templates, Models: template.Models{Store: dropsdb.NewModels(g.DB), Templates: templates}, Bulks: &template.Bulks{Templates: templates, Jobs: jobs}, Jobs: jobs, Shops: store,
 			Reminders: drops.Reminders{Board: boards, Cockpits: dropsdb.NewCockpits(g.DB), Explainer: &reminder.Explainer{Store: g.reserve, Coupons: couponsdb.NewCouponSteps(g.DB), Reminders: reminders},
 				Receipts: &reminder.Receipts{Store: boards}, Forecaster: &reminder.Forecaster{Store: dropsdb.NewForecasts(g.DB), Now: g.Now},
 				Announcements: &reminder.Announcements{Store: dropsdb.NewAnnouncements(g.DB), Now: g.Now}},
 			Users: users, Audit: audit, DeadLetters: deadLetters, DeadMessages: deadMessages, Webhooks: workdb.NewHooks(g.DB), Sales: sales,
 			Setups: template.Setups{Store: dropsdb.NewSetups(g.DB)}, Looks: texts, Limits: campaigns.Limits{Campaigns: campaigning}, Reports: reports, States: states, Channels: configured},
 		Search: search.Deps{Templates: templates, Campaigns: campaigning, Users: users, Coupons: desk, Codes: codesOf(g), Segments: segments},
-		Work: work.Deps{Jobs: jobs, Alerts: alerts, Uploads: uploads, DeadMessages: deadMessages, Hooks: g.Hooks(), Audit: audit, Queues: &queue.Service{Store: stillQueues{}, Audit: audit},
+		Work: work.Deps{Jobs: jobs, Alerts: alerts, Browsers: alert.Browsers{Store: workdb.NewAlerts(g.DB), PublicKey: PushKey, AllowLocal: true}, Uploads: uploads, DeadMessages: deadMessages, Hooks: g.Hooks(), Audit: audit, Queues: &queue.Service{Store: stillQueues{}, Audit: audit},
 			Monitor: func(writable bool) http.Handler {
 				return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					fmt.Fprintf(w, "queues writable=%v %s", writable, r.Method)

@@ -63,6 +63,7 @@ type Limits interface {
 // Deps are what the pages of this package stand on.
 type Deps struct {
 	Templates *template.Service
+	Models    template.Models
 	Bulks     *template.Bulks
 	Jobs      *job.Service
 	Shops     Shops
@@ -144,6 +145,11 @@ func Routes(sh *shell.Shell, d Deps) []shell.Route {
 		shell.Report(shell.Get("/templates", staff.View, h.listTemplates)),
 		shell.Get("/templates/choices", staff.View, h.chooseTemplate),
 		shell.Get("/templates/models", staff.ManageTemplates, h.showModels),
+		shell.Post("/templates/models/{id}/rename", staff.ManageTemplates, h.renameModel),
+		shell.Post("/templates/models/{id}/delete", staff.ManageTemplates, h.deleteModel),
+		shell.Post("/templates/models/{id}/restore", staff.ManageTemplates, h.restoreModel),
+		shell.Get("/templates/{id}/model", staff.ManageTemplates, h.modelForm),
+		shell.Post("/templates/{id}/model", staff.ManageTemplates, h.saveModel),
 		shell.Post("/templates/preview", staff.ManageTemplates, h.previewTemplate),
 		shell.Live(time.Second, shell.Get("/templates/{id}", staff.View, h.showTemplate)),
 		shell.Get("/templates/{id}/cockpit", staff.View, h.showCockpit),

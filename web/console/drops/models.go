@@ -54,20 +54,28 @@ const (
 
 // showModels is the gallery of what a new drop can begin with.
 func (h *handlers) showModels(w http.ResponseWriter, r *http.Request) error {
+	return h.drawModels(w, r, http.StatusOK, droppages.Models{})
+}
+
+// drawModels fills the gallery and shows it.
+func (h *handlers) drawModels(w http.ResponseWriter, r *http.Request, status int, p droppages.Models) error {
 	shops, err := h.ShopsOf(r)
 	if err != nil {
 		return err
 	}
-	p := droppages.Models{NoShop: len(shops) == 0}
+	p.NoShop = len(shops) == 0
 	for _, m := range models() {
 		values := h.startOf(r, m, shops, "CNY")
 		p.List = append(p.List, droppages.Model{Key: m.key, Preview: h.preview(r, values, shops).Template})
+	}
+	if p.Saved, err = h.Models.Of(r.Context(), shell.Actor(r)); err != nil {
+		return err
 	}
 	p.Drops, err = h.Templates.Templates(r.Context(), shell.Actor(r), template.Query{Descending: true, Limit: recentModels})
 	if err != nil {
 		return err
 	}
-	return h.Show(w, r, http.StatusOK, p.Page())
+	return h.Show(w, r, status, p.Page())
 }
 
 // startOf are the values of a form that begins with a model.
@@ -84,7 +92,7 @@ func (h *handlers) startOf(r *http.Request, m model, shops []template.Shop, curr
 // newValues are what the form for a new drop begins with, and whether they are a
 // whole drop: those of a model, or of another drop; else only the times.
 func (h *handlers) newValues(r *http.Request, shops []template.Shop) (values map[string]string, whole bool, err error) {
-	hour, minute, lasts, weekday := eveningHour, 0, 4*time.Hour, func(time.Weekday) bool { return true }
+	hour, minute, lasts, weekday := eveningHour, 0, 4*time.Hour, everyDay
 	values = blankValues(shops)
 	if len(shops) == 0 {
 		return values, false, nil
@@ -95,6 +103,9 @@ func (h *handlers) newValues(r *http.Request, shops []template.Shop) (values map
 	}
 	if len(latest) > 0 {
 		values["currency"] = latest[0].Currency
+	}
+	if id, bad := strconv.ParseInt(r.FormValue("saved"), 10, 64); bad == nil {
+		return h.savedValues(r, id)
 	}
 	zone := h.ShopZone(shops[0].Timezone)
 	if from, bad := strconv.ParseInt(r.FormValue("from"), 10, 64); bad == nil {
@@ -166,3 +177,6 @@ func (h *handlers) clashes(r *http.Request, at time.Time, except int64) (list []
 	}
 	return list, err
 }
+
+// everyDay suits a drop that opens on any day of the week.
+func everyDay(time.Weekday) bool { return true }

@@ -40,6 +40,12 @@ func (h *handlers) alertSettings(r *http.Request) (p workpages.AlertSettings, er
 	if p.Destinations, p.Log, err = h.Alerts.Destinations(r.Context(), actor, alertLog); err != nil {
 		return p, err
 	}
+	if h.Browsers.PublicKey != "" {
+		p.Browsers = workpages.Browsers{PublicKey: h.Browsers.PublicKey, Worker: pushWorkerPath}
+		if p.Browsers.List, err = h.Browsers.Of(r.Context(), shell.Frame(r).Member); err != nil {
+			return p, err
+		}
+	}
 	shops, err := h.ShopsOf(r)
 	if err != nil {
 		return p, err
@@ -71,7 +77,13 @@ func (h *handlers) showAlertSettings(w http.ResponseWriter, r *http.Request) err
 	if err != nil {
 		return err
 	}
-	return h.Show(w, r, http.StatusOK, p.Page())
+	return h.drawAlertSettings(w, r, http.StatusOK, p)
+}
+
+// drawAlertSettings shows the page, which may register the service worker.
+func (h *handlers) drawAlertSettings(w http.ResponseWriter, r *http.Request, status int, p workpages.AlertSettings) error {
+	w.Header().Set("Content-Security-Policy", ui.WorkerPolicy(shell.Frame(r).Nonce))
+	return h.Show(w, r, status, p.Page())
 }
 
 func kindsOf(names []string) (list []alert.Kind) {
@@ -114,7 +126,7 @@ func (h *handlers) addDestination(w http.ResponseWriter, r *http.Request) error 
 	if p.Errors = broken; broken == nil {
 		p.Errors = []fault.Field{{Name: "shop", Key: "fault.too_many_destinations", Message: err.Error()}}
 	}
-	return h.Show(w, r, http.StatusUnprocessableEntity, p.Page())
+	return h.drawAlertSettings(w, r, http.StatusUnprocessableEntity, p)
 }
 
 func (h *handlers) tryDestination(w http.ResponseWriter, r *http.Request) error {

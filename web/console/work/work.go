@@ -37,6 +37,8 @@ type Deps struct {
 	// Queues are those that the dashboard shows as well.
 	Queues *queue.Service
 	Alerts *alert.Service
+	// Browsers are those in which members are notified.
+	Browsers alert.Browsers
 	// Monitor returns the queue dashboard, which serves [MonitorPath] and
 	// everything below and sets its own content security policy.
 	Monitor func(writable bool) http.Handler
@@ -60,6 +62,10 @@ func Routes(sh *shell.Shell, d Deps) []shell.Route {
 		shell.Post("/alerts/destinations", staff.ManageTemplates, h.addDestination),
 		shell.Post("/alerts/destinations/{id}/test", staff.ManageTemplates, h.tryDestination),
 		shell.Post("/alerts/destinations/{id}/remove", staff.ManageTemplates, h.removeDestination),
+		shell.Open(shell.Get(pushWorkerPath, "", h.pushWorker)),
+		shell.Post("/alerts/browsers", staff.View, h.addBrowser),
+		shell.Post("/alerts/browsers/{id}/test", staff.View, h.tryBrowser),
+		shell.Post("/alerts/browsers/{id}/remove", staff.View, h.removeBrowser),
 		shell.Everywhere(shell.Get("/dead-messages", staff.Operate, h.listDeadMessages)),
 		shell.Everywhere(shell.Get("/dead-messages/{id}/{step:requeue|discard}", staff.Operate, h.confirmDeadMessage)),
 		shell.Everywhere(shell.Post("/dead-messages/{id}/{step:requeue|discard}", staff.Operate, h.settleDeadMessage)),

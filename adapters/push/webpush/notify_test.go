@@ -1,0 +1,55 @@
+package webpush_test
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"dropbell/adapters/push/webpush"
+	"dropbell/domain/delivery"
+)
+
+// A notice is what the browser decrypts, is kept until it is worthless and replaced
+// by one with the same tag; a subscription that is gone is said to be.
+func TestNotices(t *testing.T) {
+	s := start(t, nil)
+	sender, err := webpush.New(config(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sender.Close()
+	b := newBrowser(t, s.URL+"/201")
+	n := webpush.Notice{Title: "Dropbell", Text: "「Moon」已抢光", Tag: "sold_out:7", URL: "/templates/7", WorthlessAfter: time.Now().Add(time.Hour)}
+	if r, gone := sender.Notify(t.Context(), b.PushSubscription, n); r.Status != delivery.Delivered || gone {
+		t.Fatalf("%+v, gone %v", r, gone)
+	}
+	n.WorthlessAfter = time.Now().Add(-time.Hour)
+	sender.Notify(t.Context(), b.PushSubscription, n)
+	var got struct{ Title, Body, Tag, URL string }
+	first, again := s.pushes[0], s.pushes[1]
+	if err := json.Unmarshal(b.read(t, first.body), &got); err != nil || got.Title != n.Title || got.Body != n.Text || got.Tag != n.Tag || got.URL != n.URL {
+		t.Errorf("the browser reads %+v, %v", got, err)
+	}
+	if ttl := first.header.Get("TTL"); ttl != "3600" && ttl != "3599" || again.header.Get("TTL") != "0" || first.header.Get("Topic") != again.header.Get("Topic") {
+		t.Errorf("sent with %v, then with %v", first.header, again.header)
+	}
+	for path, want := range map[string]struct {
+		status delivery.Status
+		gone   bool
+	}{
+		"/404": {delivery.Permanent, true}, "/410": {delivery.Permanent, true}, "/413": {delivery.Permanent, false},
+		"/403": {delivery.Transient, false}, "/500": {delivery.Transient, false}, "/429?after=7": {delivery.Throttled, false},
+	} {
+		if r, gone := sender.Notify(t.Context(), newBrowser(t, s.URL+path).PushSubscription, n); r.Status != want.status || gone != want.gone {
+			t.Errorf("%s: %+v, gone %v", path, r, gone)
+		}
+	}
+	insecure, err := webpush.New(func(c webpush.Config) webpush.Config { c.AllowInsecure = false; return c }(config(t)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer insecure.Close()
+	if r, _ := insecure.Notify(t.Context(), b.PushSubscription, n); r.Status != delivery.Permanent || len(s.pushes) != 8 {
+		t.Errorf("%+v: %d pushes", r, len(s.pushes))
+	}
+}

@@ -1,0 +1,166 @@
+package alert
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"sync"
+	"time"
+
+	"dropbell/domain/detach"
+	"dropbell/domain/fault"
+	"dropbell/domain/staff"
+	"dropbell/domain/user"
+)
+
+// MaxBrowsers is how many browsers of one member are notified.
+const MaxBrowsers = 10
+
+// ErrNoBrowser says that the member has no such browser.
+var ErrNoBrowser = fault.New(fault.NotFound, "browser_not_found", "there is no such browser")
+
+// A Browser is notified by push (RFC 8030) of what its member sees under the bell.
+type Browser struct {
+	ID, Member int64
+	// SignIn is the sign-in in which it was turned on. Once that has been revoked,
+	// by signing out or by an administrator, nothing is sent to the browser.
+	SignIn       string
+	Subscription user.PushSubscription
+	Agent        string // the User-Agent header
+	Language     string
+	CreatedAt    time.Time
+	// Last is the state of the latest push, "" = none yet; Detail says why it failed.
+	Last   State
+	Detail string
+}
+
+// Digest names the browser's endpoint without revealing it: the page's script
+// compares it with its own. It is base64url of SHA-256.
+func (b Browser) Digest() string {
+	sum := sha256.Sum256([]byte(b.Subscription.Endpoint))
+	return base64.RawURLEncoding.EncodeToString(sum[:])
+}
+
+// A Push is one alert on its way to one browser.
+type Push struct {
+	ID      int64
+	Alert   Alert
+	Browser Browser
+	Lease   string
+	// Attempts were made before this one.
+	Attempts   int
+	DeadlineAt time.Time
+}
+
+// A BrowserStore keeps browsers and the pushes to them.
+type BrowserStore interface {
+	// Browsers lists the member's browsers, the latest first.
+	Browsers(ctx context.Context, member int64) ([]Browser, error)
+	// AddBrowser stores b. An endpoint that is stored already becomes b's; of the
+	// member's others the latest stay, so that there are at most as many as given.
+	AddBrowser(ctx context.Context, b Browser, most int) error
+	// RemoveBrowser removes the member's browser, if it is there.
+	RemoveBrowser(ctx context.Context, member, id int64) error
+	// ForgetBrowser removes a browser whose push service says that it is gone, unless
+	// it has subscribed anew with other keys.
+	ForgetBrowser(ctx context.Context, b Browser) error
+	// TryBrowser raises a test for the member's browser, or returns [ErrNoBrowser].
+	TryBrowser(ctx context.Context, member, id int64, deadline time.Duration) error
+	// TakePushes leases pushes that are due to one caller, and drops those whose
+	// deadline has passed.
+	TakePushes(ctx context.Context, limit int, lease time.Duration) ([]Push, error)
+	// RecordPush stores what came of an attempt; a push that waits is due after wait.
+	RecordPush(ctx context.Context, p Push, o Outcome, wait time.Duration) error
+}
+
+// A Pusher sends one push.
+type Pusher interface {
+	// Push returns what came of it, and whether the push service says that the browser
+	// has ended its subscription. path is the page of the console that the
+	// notification opens.
+	Push(ctx context.Context, p Push, text, path string) (o Outcome, gone bool)
+}
+
+// Browsers are the use cases around browsers that are notified.
+type Browsers struct {
+	Store BrowserStore
+	// PublicKey is the VAPID key (RFC 8292) with which browsers subscribe; "" = push
+	// is not configured.
+	PublicKey string
+	// AllowLocal permits push services on this machine, for tests.
+	AllowLocal bool
+}
+
+// Of lists the member's browsers, the latest first.
+func (s Browsers) Of(ctx context.Context, m staff.Member) ([]Browser, error) {
+	return s.Store.Browsers(ctx, m.ID)
+}
+
+// Add notifies the browser from now on. It returns a [fault.Fields] if the
+// subscription is none that a browser makes.
+func (s Browsers) Add(ctx context.Context, m staff.Member, b Browser) error {
+	if err := b.Subscription.Check(s.AllowLocal); err != nil {
+		return err
+	}
+	b.Member, b.Agent = m.ID, string([]rune(b.Agent)[:min(300, len([]rune(b.Agent)))])
+	ctx, cancel := detach.Context(ctx)
+	defer cancel()
+	return s.Store.AddBrowser(ctx, b, MaxBrowsers)
+}
+
+// Remove ends the notifications of the member's browser.
+func (s Browsers) Remove(ctx context.Context, m staff.Member, id int64) error {
+	ctx, cancel := detach.Context(ctx)
+	defer cancel()
+	return s.Store.RemoveBrowser(ctx, m.ID, id)
+}
+
+// Try sends a test to the member's browser, or returns [ErrNoBrowser].
+func (s Browsers) Try(ctx context.Context, m staff.Member, id int64) error {
+	ctx, cancel := detach.Context(ctx)
+	defer cancel()
+	return s.Store.TryBrowser(ctx, m.ID, id, testDeadline)
+}
+
+// A Notifier delivers pushes. Both fields are required.
+type Notifier struct {
+	Store  BrowserStore
+	Pusher Pusher
+}
+
+// Deliver sends what is due, each push once unless a process dies between its answer
+// and the record of it; the browser shows the second one in place of the first.
+func (n Notifier) Deliver(ctx context.Context) error {
+	for {
+		due, err := n.Store.TakePushes(ctx, deliveriesAtOnce, deliveryLease)
+		if err != nil || len(due) == 0 {
+			return err
+		}
+		errs := make([]error, len(due))
+		var all sync.WaitGroup
+		for i, p := range due {
+			all.Go(func() { errs[i] = n.deliver(ctx, p) })
+		}
+		all.Wait()
+		if err := errors.Join(errs...); err != nil || len(due) < deliveriesAtOnce {
+			return err
+		}
+	}
+}
+
+func (n Notifier) deliver(ctx context.Context, p Push) error {
+	call, cancel := context.WithTimeout(ctx, deliveryTimeout)
+	defer cancel()
+	path := p.Alert.Path
+	if path == "" {
+		path = "/alerts"
+	}
+	o, gone := n.Pusher.Push(call, p, p.Alert.Text(p.Browser.Language), path)
+	ctx, done := context.WithTimeout(context.WithoutCancel(ctx), deliveryTimeout)
+	defer done()
+	if gone {
+		return n.Store.ForgetBrowser(ctx, p.Browser) // with its pushes
+	}
+	return n.Store.RecordPush(ctx, p, o, Backoff(p.Attempts+1, o.After))
+}

@@ -1,0 +1,35 @@
+package consoletest
+
+import (
+	"math/rand/v2"
+	"time"
+
+	couponsdb "dropbell/adapters/postgres/coupons"
+	deliverydb "dropbell/adapters/postgres/delivery"
+	"dropbell/domain/coupon"
+	"dropbell/domain/delivery"
+	"dropbell/domain/template"
+)
+
+// Notices plans the notices of all coupons, cuts those that are due and settles those
+// that are done.
+func (g *Fixture) Notices() {
+	g.Helper()
+	a := &coupon.Announcer{Store: couponsdb.NewNotices(g.DB), Queue: idle{}}
+	for range 2 { // the first sweep notes how far the coupons go
+		g.Must(a.Sweep(g.Context()))
+	}
+}
+
+// SendNotices pretends that the drop's notices of the day are due and has them
+// delivered.
+func (g *Fixture) SendNotices(t template.Template, day time.Time, answer func(delivery.Message) delivery.Result) {
+	g.Helper()
+	g.Exec(`update notices set due_at = clock_timestamp() - interval '1 second' where template_id = $1 and day = $2`, t.ID, day)
+	g.Notices()
+	d := &delivery.Service{Store: deliverydb.NewBatches(g.DB), Queue: idle{}, Admission: idle{}, Policy: delivery.Policy{MaxAttempts: 1, Base: time.Second, Max: time.Second},
+		LeaseFor: 10 * time.Second, Random: rand.Float64, Now: g.Now, Guards: map[delivery.Kind]delivery.Guard{delivery.KindNotice: coupon.Guard{Store: couponsdb.NewNotices(g.DB)}},
+		Senders: map[delivery.Channel]delivery.Sender{delivery.Email: Provider{delivery.Email, answer}}}
+	g.Must(d.Drain(g.Context(), delivery.Email))
+	g.Notices()
+}

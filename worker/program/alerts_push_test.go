@@ -1,0 +1,174 @@
+package program
+
+import (
+	"crypto/ecdh"
+	"crypto/rand"
+	"encoding/base64"
+	"net/http"
+	"net/http/httptest"
+	"sort"
+	"strings"
+	"sync"
+	"testing"
+
+	push "github.com/SherClockHolmes/webpush-go"
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"dropbell/adapters/localstack"
+	"dropbell/adapters/postgres"
+	workdb "dropbell/adapters/postgres/work"
+	"dropbell/adapters/push/webpush"
+	"dropbell/domain/alert"
+	"dropbell/domain/user"
+)
+
+// pushService imitates a push service: the path's last part is the status to answer,
+// the one before it the browser.
+type pushService struct {
+	*httptest.Server
+	mu  sync.Mutex
+	got []string
+}
+
+func newPushService(t *testing.T) *pushService {
+	s := &pushService{}
+	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		name, status, _ := strings.Cut(strings.Trim(r.URL.Path, "/"), "/")
+		s.mu.Lock()
+		s.got = append(s.got, name)
+		s.mu.Unlock()
+		w.WriteHeader(map[string]int{"201": 201, "410": 410, "503": 503, "413": 413}[status])
+	}))
+	t.Cleanup(s.Close)
+	return s
+}
+
+// taken returns which browsers were called since the last time.
+func (s *pushService) taken() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sort.Strings(s.got)
+	list := strings.Join(s.got, " ")
+	s.got = nil
+	return list
+}
+
+// browser is a subscription of a browser with this endpoint.
+func (s *pushService) browser(t *testing.T, path string) user.PushSubscription {
+	key, err := ecdh.P256().GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	auth := make([]byte, 16)
+	_, _ = rand.Read(auth)
+	return user.PushSubscription{Endpoint: s.URL + "/" + path, P256dh: base64.RawURLEncoding.EncodeToString(key.PublicKey().Bytes()), Auth: base64.RawURLEncoding.EncodeToString(auth)}
+}
+
+// An alert is pushed once to each browser of members who see it. A browser that is gone
+// is forgotten, one whose service fails is tried again, and one whose member signed out
+// of it, was disabled or has muted the kind gets nothing. Of a shared browser the member
+// who came last is notified.
+func TestAlertsByPush(t *testing.T) {
+	url := localstack.Database(t)
+	db, err := postgres.Open(t.Context(), url, postgres.Options{AppName: "push"})
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(err)
+	t.Cleanup(db.Close)
+	conn, err := pgx.Connect(t.Context(), url)
+	must(err)
+	defer conn.Close(t.Context())
+	exec := func(sql string, args ...any) {
+		t.Helper()
+		_, err := conn.Exec(t.Context(), sql, args...)
+		must(err)
+	}
+	exec(`insert into staff (email, role, shops) values ('all@x.example', 'viewer', '{}'), ('ten@x.example', 'viewer', '{10}'), ('eleven@x.example', 'viewer', '{11}'),
+		('muted@x.example', 'viewer', '{}'), ('off@x.example', 'viewer', '{}')`)
+	exec(`insert into alert_readers (staff_id, muted) values (4, '{sold_out}')`)
+	exec(`update staff set disabled_at = now() where id = 5`)
+	private, public, err := push.GenerateVAPIDKeys()
+	must(err)
+	sender, err := webpush.New(webpush.Config{PublicKey: public, PrivateKey: private, Subject: "mailto:ops@shop.example", AllowInsecure: true})
+	must(err)
+	defer sender.Close()
+	service, store := newPushService(t), workdb.NewAlerts(db)
+	signIn := uuid.NewString()
+	exec(`insert into sign_ins (id, staff_id, ip, user_agent) values ($1, 1, '', '')`, signIn)
+	add := func(member int64, in, path string) {
+		t.Helper()
+		must(store.AddBrowser(t.Context(), alert.Browser{Member: member, SignIn: in, Language: "en", Agent: path, Subscription: service.browser(t, path)}, alert.MaxBrowsers))
+	}
+	add(1, signIn, "signed-out/201")
+	add(1, uuid.NewString(), "all/201")
+	add(2, uuid.NewString(), "ten/503")
+	add(2, uuid.NewString(), "gone/410")
+	add(3, uuid.NewString(), "shared/413")
+	add(2, uuid.NewString(), "shared/413")
+	add(3, uuid.NewString(), "eleven/201")
+	add(4, uuid.NewString(), "muted/201")
+	add(5, uuid.NewString(), "off/201")
+	n := alert.Notifier{Store: store, Pusher: alertPusher{sender}}
+	soldOut := alert.Condition{Kind: alert.SoldOut, Object: "1", Shop: 10, Name: "Moon", Count: 5, Path: "/templates/1"}
+	must(store.Reconcile(t.Context(), alert.Kinds(), []alert.Condition{soldOut}, alert.Quiet, alert.Deadline))
+	exec(`update sign_ins set revoked_at = now()`) // between the alert and its push
+	var workers sync.WaitGroup
+	for range 3 {
+		workers.Go(func() {
+			if err := n.Deliver(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	workers.Wait()
+	if got := service.taken(); got != "all gone shared ten" {
+		t.Errorf("pushed to %q", got)
+	}
+	states := func() (list string) {
+		must(conn.QueryRow(t.Context(), `select string_agg(agent || ' ' || coalesce(v.state, '-') || ' ' || coalesce(attempts, 0), ', ' order by agent)
+			from staff_browsers b left join alert_pushes v on v.browser_id = b.id`).Scan(&list))
+		return list
+	}
+	if got := states(); got != "all/201 sent 1, eleven/201 - 0, muted/201 - 0, off/201 - 0, shared/413 failed 1, signed-out/201 dropped 0, ten/503 waiting 1" {
+		t.Error(got)
+	}
+	// Worse again is told again only after a while; a push that waits is tried again in
+	// the meantime, until it would be no news.
+	must(store.Reconcile(t.Context(), alert.Kinds(), []alert.Condition{soldOut}, alert.Quiet, alert.Deadline))
+	exec(`update alert_pushes set next_at = now() where state = 'waiting'`)
+	must(n.Deliver(t.Context()))
+	if got := service.taken(); got != "ten" {
+		t.Errorf("pushed again to %q", got)
+	}
+	exec(`update alert_pushes set next_at = now(), deadline_at = now() where state = 'waiting'`)
+	must(n.Deliver(t.Context()))
+	if got := service.taken() + states(); !strings.HasSuffix(got, "ten/503 dropped 2") {
+		t.Error(got)
+	}
+	// A test goes to its browser alone, and only its member can ask for it.
+	id := int64(0)
+	must(conn.QueryRow(t.Context(), `select id from staff_browsers where agent = 'muted/201'`).Scan(&id))
+	if err := store.TryBrowser(t.Context(), 1, id, alert.Deadline); err == nil {
+		t.Error("another member's browser was tried")
+	}
+	must(store.TryBrowser(t.Context(), 4, id, alert.Deadline))
+	must(n.Deliver(t.Context()))
+	if got := service.taken(); got != "muted" {
+		t.Errorf("tested %q", got)
+	}
+	// A push service that reports the old keys as gone takes nothing from the new ones.
+	list, err := store.Browsers(t.Context(), 1)
+	must(err)
+	must(store.ForgetBrowser(t.Context(), alert.Browser{ID: list[0].ID, Subscription: service.browser(t, "all/201")}))
+	for range alert.MaxBrowsers {
+		add(1, uuid.NewString(), uuid.NewString()+"/201")
+	}
+	if list, err = store.Browsers(t.Context(), 1); len(list) != alert.MaxBrowsers || err != nil {
+		t.Errorf("%d browsers of one member, %v", len(list), err)
+	}
+}
