@@ -82,6 +82,7 @@ type Config struct {
 	FCMAccount   string
 	FCMURL       string
 	FCMPerMinute int
+	Wallet       Wallet
 
 	// OIDCIssuer is empty if single sign-on is off.
 	OIDCIssuer       string
@@ -287,7 +288,7 @@ func variables() []Variable {
 			c.TraceRatio = n
 			return nil
 		}},
-	}, feedbackVariables()...)
+	}, append(feedbackVariables(), walletVariables()...)...)
 }
 
 // Load reads every variable. The error names all mistakes, a line each with
@@ -345,6 +346,7 @@ func (c Config) together() (wrong []error) {
 	all([]string{"OIDC_ISSUER", "OIDC_CLIENT_ID", "OIDC_CLIENT_SECRET"},
 		c.OIDCIssuer, c.OIDCClientID, c.OIDCClientSecret)
 	c.smsTogether(need)
+	c.walletTogether(all, need)
 	need(c.LinkSecret != "" || !c.reported(), "LINK_SECRET is missing: it signs what names a mail in the reports of its provider")
 	all([]string{"WEBHOOK_URL", "WEBHOOK_SECRET"}, c.WebhookURL, c.WebhookSecret)
 	all([]string{"VAPID_PUBLIC_KEY", "VAPID_PRIVATE_KEY", "VAPID_SUBJECT"},
