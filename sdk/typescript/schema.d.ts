@@ -2817,6 +2817,11 @@ export interface components {
              */
             kind: "amount_off" | "threshold_off" | "percent_off";
             /**
+             * @description The broadcast channel at Apple by which a Live Activity follows the drop: Activity.request(pushType: .channel(live_channel)). Absent where there is none.
+             * @example c29tZUNoYW5uZWw=
+             */
+            live_channel?: string;
+            /**
              * Format: int64
              * @description Largest discount of a percentage, in minor units.
              * @example 3000

@@ -76,6 +76,8 @@ type Deps struct {
 	Codes       *redeemcode.Service
 	Redeemer    *redeemcode.Redeemer
 	Hooks       *hook.Service
+	// LiveChannel returns the drop's broadcast channel at Apple, "" = none; nil = no drop has one.
+	LiveChannel func(ctx context.Context, templateID int64) (string, error)
 	// Passes are those of coupons; nil = none are issued.
 	Passes *wallet.Service
 	// Suppressions are mail addresses that nothing is sent to.

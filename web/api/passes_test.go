@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"context"
 	"net/http"
 	"strings"
 	"testing"
@@ -75,5 +76,21 @@ func TestPassOfACoupon(t *testing.T) {
 	}
 	if strings.Contains(r.logs.String(), "PRIVATE KEY") {
 		t.Error("a key stands in the log")
+	}
+}
+
+// TestLiveChannelOfADrop: a drop names its broadcast channel once it has one.
+func TestLiveChannelOfADrop(t *testing.T) {
+	channel := ""
+	r := newFixture(t, func(d *api.Deps) {
+		d.LiveChannel = func(context.Context, int64) (string, error) { return channel, nil }
+	})
+	path := "/templates/" + r.drop(time.Hour)
+	if a := r.want(r.call(nil, "GET", path, nil), 200, ""); a.at("live_channel") != nil {
+		t.Errorf("%s", a.Body)
+	}
+	channel = "c29tZUNoYW5uZWw="
+	if a := r.want(r.call(nil, "GET", path, nil), 200, ""); a.at("live_channel") != channel {
+		t.Errorf("%s", a.Body)
 	}
 }

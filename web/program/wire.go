@@ -112,10 +112,12 @@ type program struct {
 	messages    *message.Service
 	hooks       *hook.Service
 	passes      *wallet.Service
-	codes       *redeemcode.Service
-	redeemer    *redeemcode.Redeemer
-	staff       *staff.Service
-	reports     *report.Service
+	// channelNames is nil without Live Activities.
+	channelNames *lookup.Channels
+	codes        *redeemcode.Service
+	redeemer     *redeemcode.Redeemer
+	staff        *staff.Service
+	reports      *report.Service
 
 	hub     *api.Hub
 	console *console.Console
@@ -143,7 +145,7 @@ func build(ctx context.Context, cfg config.Config, log *slog.Logger) (*program, 
 	if err := p.OpenReplica(ctx, options); err != nil {
 		return p, err
 	}
-	for _, wire := range []func() error{p.wireStores, p.wireUseCases, p.wireWallet, p.wireStaff, p.wireEvents} {
+	for _, wire := range []func() error{p.wireStores, p.wireUseCases, p.wireWallet, p.wireLive, p.wireStaff, p.wireEvents} {
 		if err := wire(); err != nil {
 			return p, err
 		}
@@ -338,7 +340,7 @@ func (p *program) api(ctx context.Context) (*api.API, error) {
 			Budget: middleware.NewBudget(p.Config.InFlight(), "users", p.budgets), StaffBudget: middleware.NewBudget(staffInFlight, "staff", p.budgets),
 			UserLimit: p.Config.RatePerUser, KeyLimit: p.Config.RatePerKey, PublicURL: p.Config.PublicURL},
 		Explainer: p.explainer, DeadLetters: p.deadLetters, Campaigns: p.campaigns, Coupons: p.coupons,
-		Codes: p.codes, Redeemer: p.redeemer, Hooks: p.hooks, Passes: p.passes, Suppressions: p.suppressions(),
+		Codes: p.codes, Redeemer: p.redeemer, Hooks: p.hooks, Passes: p.passes, LiveChannel: p.liveChannels(), Suppressions: p.suppressions(),
 		Claims: p.claiming, Ledgers: gateLedgers{couponsdb.NewLedgers(p.DB), dropsdb.NewTemplates(p.DB), p.accounts}, Stock: p.accounts, Tallies: couponsdb.NewCouponTallies(p.DB),
 		CouponAdmin: p.couponAdmin,
 		Grants:      p.grants,

@@ -81,6 +81,7 @@ type program struct {
 	tester      *delivery.Tester
 	hooks       *hooks
 	wallets     *wallets
+	activities  *activities
 	providers   *providerCalls
 	workbooks   *sheet.Turns    // lets one XLSX file at a time be read
 	life        context.Context // ends when shutdown begins
@@ -160,6 +161,11 @@ func (p *program) wireUseCases() error {
 
 	// Passes of coupons in wallets.
 	if p.wallets, err = p.newWallets(); err != nil {
+		return err
+	}
+
+	// Live Activities on iPhones.
+	if p.activities, err = p.newActivities(); err != nil {
 		return err
 	}
 
@@ -269,6 +275,7 @@ func (p *program) wireEvents() error {
 	// Events for the servers of shops.
 	p.hooks.listen(p.bus)
 	p.wallets.listen(p.bus)
+	p.activities.listen(p.bus)
 
 	// Delivery and jobs.
 	p.bus.Handle("channel-tests", event.ChannelTestCreated, app.Decoded(func(ctx context.Context, _ string, e event.ChannelTest) error {
@@ -296,6 +303,7 @@ func (p *program) wireTasks() error {
 	p.servers.Handle(task.WorkJob, decodedTask(p.jobTask))
 	p.servers.Handle(task.SendHooks, decodedTask(p.hookTask))
 	p.servers.Handle(task.TellWallet, decodedTask(p.walletTask))
+	p.servers.Handle(task.TellLiveActivities, decodedTask(p.liveTask))
 	p.servers.Handle(task.CleanUp, func(ctx context.Context, _ []byte) error { return p.cleanUp(ctx) })
 	p.servers.Handle(task.Recount, func(ctx context.Context, _ []byte) error {
 		return errors.Join(dropsdb.NewCounters(p.DB).Recount(ctx, 24*time.Hour), deliverydb.NewDeadLetters(p.DB).RecountDeadLetters(ctx))
@@ -341,6 +349,7 @@ func (p *program) sweeps() (list []chore) {
 	}
 	add(timersRole, "sweep", p.sweep)
 	add(timersRole, "timers", p.keepTimers())
+	add(timersRole, "live activities", p.activities.sweep)
 	add(timersRole, "test messages", p.tester.Sweep)
 	add(eventsRole, "webhooks", p.hooks.sweep)
 	add(eventsRole, "wallets", p.wallets.sweep)

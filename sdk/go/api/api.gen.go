@@ -3152,6 +3152,11 @@ type Drop struct {
 	// Kind Examples: amount_off
 	Kind DropKind `json:"kind"`
 
+	// LiveChannel The broadcast channel at Apple by which a Live Activity follows the drop: Activity.request(pushType: .channel(live_channel)). Absent where there is none.
+	//
+	// Examples: c29tZUNoYW5uZWw=
+	LiveChannel *string `json:"live_channel,omitempty"`
+
 	// MaxOff Largest discount of a percentage, in minor units.
 	//
 	// Examples: 3000
