@@ -34,6 +34,9 @@ type activities struct {
 }
 
 func (p *program) newActivities() (*activities, error) {
+	answers := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "dropbell_live_answers_total",
+		Help: "Answers of Apple about broadcast channels, by step and result."}, []string{"step", "result"})
+	p.Registry.MustRegister(answers)
 	cfg := p.Config
 	if !cfg.APNSLive {
 		return &activities{}, nil
@@ -43,9 +46,6 @@ func (p *program) newActivities() (*activities, error) {
 		return nil, config.Mistake{Err: err}
 	}
 	p.OnClose(apple.Close)
-	answers := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "dropbell_live_answers_total",
-		Help: "Answers of Apple about broadcast channels, by step and result."}, []string{"step", "result"})
-	p.Registry.MustRegister(answers)
 	store := dropsdb.NewLive(p.DB)
 	return &activities{store: store, queue: p.queue, keeper: &live.Keeper{Store: store, Apple: apple, Now: app.Clock, Observe: func(step live.Step, a live.Answer) {
 		answers.WithLabelValues(liveSteps[step], liveResults[a.Verdict]).Inc()

@@ -31,13 +31,13 @@ type wallets struct {
 
 // newWallets connects what is configured.
 func (p *program) newWallets() (*wallets, error) {
+	answers := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "dropbell_wallet_answers_total",
+		Help: "Answers of Apple and Google that were told of changed passes, by wallet and result."}, []string{"wallet", "result"})
+	p.Registry.MustRegister(answers)
 	w := p.Config.Wallet
 	if !w.Apple() && !w.Google() {
 		return &wallets{}, nil
 	}
-	answers := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "dropbell_wallet_answers_total",
-		Help: "Answers of Apple and Google that were told of changed passes, by wallet and result."}, []string{"wallet", "result"})
-	p.Registry.MustRegister(answers)
 	store := couponsdb.NewWallet(p.DB)
 	u := &wallet.Updater{Store: store, Now: app.Clock, Observe: func(service string, a wallet.Answer) {
 		answers.WithLabelValues(service, walletResults[a.Verdict]).Inc()
