@@ -75,14 +75,17 @@ type Config struct {
 	VAPIDPrivateKey string
 	VAPIDSubject    string
 	// APNSKey is the .p8 file of Apple, FCMAccount the JSON file of Google.
-	APNSKey      string
-	APNSKeyID    string
-	APNSTeamID   string
-	APNSTopic    string
-	APNSURL      string
+	APNSKey    string
+	APNSKeyID  string
+	APNSTeamID string
+	APNSTopic  string
+	APNSURL    string
+	// APNSLive is whether Live Activities follow drops.
+	APNSLive     bool
 	FCMAccount   string
 	FCMURL       string
 	FCMPerMinute int
+	Wallet       Wallet
 
 	// OIDCIssuer is empty if single sign-on is off.
 	OIDCIssuer       string
@@ -246,6 +249,13 @@ func variables() []Variable {
 		{"APNS_TEAM_ID", "", "channel webpush, iPhones: id of the developer team, ten characters", appleID(func(c *Config) *string { return &c.APNSTeamID })},
 		{"APNS_TOPIC", "", "channel webpush, iPhones: bundle id of the app, such as com.example.shop", apnsTopic},
 		{"APNS_URL", "https://api.push.apple.com", "channel webpush, iPhones: Apple's service; https://api.sandbox.push.apple.com for apps in development", pushAddress(func(c *Config) *string { return &c.APNSURL }, "https://api.push.apple.com")},
+		{"APNS_LIVE", "off", "iPhones: on = Live Activities follow drops by Apple's broadcast channels, with APNS_KEY; the app's id needs Broadcast at Apple; off = not", func(c *Config, v string) error {
+			c.APNSLive = v == "on"
+			if v != "on" && v != "off" {
+				return errors.New("must be on or off")
+			}
+			return nil
+		}},
 		{"FCM_SERVICE_ACCOUNT", "", "channel webpush, Android phones: the service account's JSON file as Google issued it, or the same in base64 on one line", fcmAccount},
 		{"FCM_URL", "https://fcm.googleapis.com", "channel webpush, Android phones: Google's service", pushAddress(func(c *Config) *string { return &c.FCMURL }, "https://fcm.googleapis.com")},
 		{"FCM_PER_MINUTE", "600000", "channel webpush, Android phones: messages that all workers together send a minute, the quota of the Firebase project; reminders beyond it go out later, and forecasts say so", number(func(c *Config) *int { return &c.FCMPerMinute }, 60, 100_000_000)},
@@ -292,7 +302,7 @@ func variables() []Variable {
 			c.TraceRatio = n
 			return nil
 		}},
-	}, feedbackVariables()...)
+	}, append(feedbackVariables(), walletVariables()...)...)
 }
 
 // Load reads every variable. The error names all mistakes, a line each with
@@ -351,11 +361,13 @@ func (c Config) together() (wrong []error) {
 		c.OIDCIssuer, c.OIDCClientID, c.OIDCClientSecret)
 	c.smsTogether(need)
 	c.mailTogether(need, all)
+	c.walletTogether(all, need)
 	need(c.LinkSecret != "" || !c.reported(), "LINK_SECRET is missing: it signs what names a mail in the reports of its provider")
 	all([]string{"WEBHOOK_URL", "WEBHOOK_SECRET"}, c.WebhookURL, c.WebhookSecret)
 	all([]string{"VAPID_PUBLIC_KEY", "VAPID_PRIVATE_KEY", "VAPID_SUBJECT"},
 		c.VAPIDPublicKey, c.VAPIDPrivateKey, c.VAPIDSubject)
 	all([]string{"APNS_KEY", "APNS_KEY_ID", "APNS_TEAM_ID", "APNS_TOPIC"}, c.APNSKey, c.APNSKeyID, c.APNSTeamID, c.APNSTopic)
+	need(!c.APNSLive || c.APNSKey != "", "APNS_LIVE=on needs APNS_KEY, APNS_KEY_ID, APNS_TEAM_ID and APNS_TOPIC")
 	need(c.vapidPair(), "VAPID_PUBLIC_KEY does not belong to VAPID_PRIVATE_KEY: give both as they were made together")
 	return wrong
 }

@@ -33,7 +33,7 @@ func TestDefaults(t *testing.T) {
 	want := config.Config{DatabaseURL: "postgres://u:p@db:5432/dropbell", RedisURL: "redis://cache:6379/0", HTTPAddr: "127.0.0.1:8080",
 		PoolMode:       "session",
 		ReplicaMaxLag:  10 * time.Second,
-		WorkerHTTPAddr: "127.0.0.1:8081", PublicURL: "http://127.0.0.1:8080", LogLevel: "info", SMS: config.SMS{Provider: "json"}, SMTPTLS: "opportunistic", APNSURL: "https://api.push.apple.com", FCMURL: "https://fcm.googleapis.com", FCMPerMinute: 600_000, RatePerUser: 600, RatePerKey: 300_000, WorkerBatches: map[string]int{"app": 16, "email": 4, "sms": 8, "webpush": 8, "webhook": 4},
+		WorkerHTTPAddr: "127.0.0.1:8081", PublicURL: "http://127.0.0.1:8080", LogLevel: "info", SMS: config.SMS{Provider: "json"}, SMTPTLS: "opportunistic", APNSURL: "https://api.push.apple.com", FCMURL: "https://fcm.googleapis.com", FCMPerMinute: 600_000, Wallet: config.Wallet{PushURL: "https://api.push.apple.com", GoogleURL: "https://walletobjects.googleapis.com"}, RatePerUser: 600, RatePerKey: 300_000, WorkerBatches: map[string]int{"app": 16, "email": 4, "sms": 8, "webpush": 8, "webhook": 4},
 		WorkerCalls: map[string]int{"app": 1, "email": 4, "sms": 4, "webpush": 4, "webhook": 10}, DBConns: 16, RequestTimeout: 2 * time.Second,
 		JWTMaxAge: 24 * time.Hour, RetainFor: 90 * 24 * time.Hour, RetainAudit: 1095 * 24 * time.Hour, RetainHooks: 7 * 24 * time.Hour, TraceRatio: 1, LockFor: 15 * time.Minute}
 	if !reflect.DeepEqual(got, want) {
@@ -43,6 +43,7 @@ func TestDefaults(t *testing.T) {
 
 func TestEveryVariableIsRead(t *testing.T) {
 	key := dkimKey(t)
+	pass := passIdentity(t)
 	got, err := config.Load(least("HTTP_ADDR", " :80 ", "WORKER_HTTP_ADDR", ":81", "PUBLIC_URL", "https://drops.example",
 		"SHOP_ORIGINS", "https://shop.example, http://localhost:3000,", "TRUSTED_PROXIES", "10.0.0.0/8, ,192.168.0.7,", "LOG_LEVEL", "debug", "AUTH_JWT_SECRET", "0123456789abcdef0123456789abcdef",
 		"AUTH_JWT_ISSUER", "iss", "AUTH_JWT_AUDIENCE", "aud", "AUTH_JWT_MAX_AGE", "90m", "ADMIN_EMAIL", "a@example.com", "ADMIN_PASSWORD", "correct horse",
@@ -50,7 +51,7 @@ func TestEveryVariableIsRead(t *testing.T) {
 		"SMS_TOKEN", "tok", "WEBHOOK_URL", "http://hook.example/", "WEBHOOK_SECRET", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "VAPID_PUBLIC_KEY", public,
 		"VAPID_PRIVATE_KEY", private, "VAPID_SUBJECT", "mailto:a@example.com",
 		"APNS_KEY", base64.StdEncoding.EncodeToString([]byte(appleKey)), "APNS_KEY_ID", "ABC123DEFG", "APNS_TEAM_ID", "DEF123GHIJ", "APNS_TOPIC", "com.example.shop",
-		"APNS_URL", "https://api.sandbox.push.apple.com", "FCM_SERVICE_ACCOUNT", googleAccount, "FCM_URL", "http://127.0.0.1:9", "FCM_PER_MINUTE", "90000",
+		"APNS_URL", "https://api.sandbox.push.apple.com", "APNS_LIVE", "on", "FCM_SERVICE_ACCOUNT", googleAccount, "FCM_URL", "http://127.0.0.1:9", "FCM_PER_MINUTE", "90000",
 		"LINK_SECRET", "0123456789abcdef0123456789abcdef,another0123456789abcdef0123456789", "RATE_LIMIT_PER_MINUTE", "0", "RATE_LIMIT_KEY_PER_MINUTE", "1",
 		"DATABASE_POOL_MODE", "transaction", "DATABASE_SESSION_URL", "postgres://u:p@primary:5432/dropbell",
 		"DATABASE_REPLICA_URL", "postgres://u:p@standby:5432/dropbell", "DATABASE_REPLICA_MAX_LAG", "2s",
@@ -63,7 +64,10 @@ func TestEveryVariableIsRead(t *testing.T) {
 		"METRICS_ADDR", "127.0.0.1:9090", "SECURITY_CONTACT", "mailto:security@example.com", "SMTP_TLS", "required",
 		"SMTP_FEEDBACK", "ses", "SES_TOPICS", "arn:aws:sns:eu-west-1:123456789012:mail, arn:aws-cn:sns:cn-north-1:123456789012:mail.fifo,", "SENDGRID_WEBHOOK_KEY", sendGridKey,
 		"MAILGUN_WEBHOOK_KEY", "a key of 16 bytes", "POSTMARK_WEBHOOK_SECRET", "a word of 16 bytes",
-		"BOUNCE_ADDRESS", "bounces@mail.example.com", "BOUNCE_IMAP_URL", "imaps://bounces:word@mail.example.com/INBOX", "DKIM_DOMAIN", "Example.com", "DKIM_SELECTOR", "drop", "DKIM_KEY", key, "MAIL_DOMAIN_RATES", "Gmail.com=20, qq.com=10,", "MAIL_WARMUP", "2026-12-01:200x1.5"))
+		"BOUNCE_ADDRESS", "bounces@mail.example.com", "BOUNCE_IMAP_URL", "imaps://bounces:word@mail.example.com/INBOX", "DKIM_DOMAIN", "Example.com", "DKIM_SELECTOR", "drop", "DKIM_KEY", key, "MAIL_DOMAIN_RATES", "Gmail.com=20, qq.com=10,", "MAIL_WARMUP", "2026-12-01:200x1.5",
+		"PASS_TYPE_ID", pass.TypeID, "PASS_TEAM_ID", pass.TeamID, "PASS_CERTIFICATE", base64.StdEncoding.EncodeToString(pass.Certificate), "PASS_KEY", string(pass.Key),
+		"PASS_WWDR", string(pass.WWDR), "PASS_PUSH_URL", "http://127.0.0.1:8", "GOOGLE_WALLET_ACCOUNT", googleAccount, "GOOGLE_WALLET_ISSUER", "3388000000012345678",
+		"GOOGLE_WALLET_URL", "http://127.0.0.1:7"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +79,7 @@ func TestEveryVariableIsRead(t *testing.T) {
 		WebhookURL: "http://hook.example/", WebhookSecret: "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", VAPIDPublicKey: public, VAPIDPrivateKey: private,
 		VAPIDSubject: "mailto:a@example.com",
 		APNSKey:      appleKey, APNSKeyID: "ABC123DEFG", APNSTeamID: "DEF123GHIJ", APNSTopic: "com.example.shop", APNSURL: "https://api.sandbox.push.apple.com",
-		FCMAccount: googleAccount, FCMURL: "http://127.0.0.1:9", FCMPerMinute: 90_000,
+		APNSLive: true, FCMAccount: googleAccount, FCMURL: "http://127.0.0.1:9", FCMPerMinute: 90_000,
 		LinkSecret: "0123456789abcdef0123456789abcdef,another0123456789abcdef0123456789", RatePerKey: 1, DBConns: 1000, RetainAudit: 36500 * 24 * time.Hour, RetainCoupons: 400 * 24 * time.Hour,
 		LockFor: 90 * time.Second, GateShards: 8, RequestTimeout: 900 * time.Millisecond, MaxInFlight: 77,
 		OIDCIssuer: "https://id.example/realm", OIDCClientID: "console", OIDCClientSecret: "shh", PasswordsOff: true, WorkerRoles: []string{"timers", "house"}, WorkerChannels: []string{"sms"},
@@ -87,7 +91,9 @@ func TestEveryVariableIsRead(t *testing.T) {
 		SMTPFeedback: "ses", SESTopics: []string{"arn:aws:sns:eu-west-1:123456789012:mail", "arn:aws-cn:sns:cn-north-1:123456789012:mail.fifo"}, SendGridKey: sendGridKey,
 		MailgunKey: "a key of 16 bytes", PostmarkSecret: "a word of 16 bytes",
 		Mail: config.Mail{BounceAddress: "bounces@mail.example.com", BounceMailbox: "imaps://bounces:word@mail.example.com/INBOX", DKIMDomain: "example.com", DKIMSelector: "drop", DKIMKey: strings.TrimSpace(key),
-			DomainRates: map[string]int{"gmail.com": 20, "qq.com": 10}, WarmUp: delivery.WarmUp{Start: time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC), First: 200, Factor: 1.5}}}
+			DomainRates: map[string]int{"gmail.com": 20, "qq.com": 10}, WarmUp: delivery.WarmUp{Start: time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC), First: 200, Factor: 1.5}},
+		Wallet: config.Wallet{TypeID: pass.TypeID, TeamID: pass.TeamID, Certificate: strings.TrimSpace(string(pass.Certificate)), Key: strings.TrimSpace(string(pass.Key)),
+			WWDR: strings.TrimSpace(string(pass.WWDR)), PushURL: "http://127.0.0.1:8", GoogleAccount: googleAccount, GoogleIssuer: "3388000000012345678", GoogleURL: "http://127.0.0.1:7"}}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got\n%+v, want\n%+v", got, want)
 	}
@@ -132,7 +138,7 @@ var mistakes = map[string]string{
 	"ADMIN_API_KEY": secret + "-long-enough-but-not-dbk", "SMTP_URL": "mail://u:" + secret + "@mail", "SMS_URL": secret,
 	"WEBHOOK_URL": "gopher://" + secret, "WEBHOOK_SECRET": secret, "SMS_TOKEN": secret + "\n" + secret,
 	"VAPID_PUBLIC_KEY": secret, "VAPID_PRIVATE_KEY": secret, "VAPID_SUBJECT": secret, "APNS_KEY": "-----BEGIN PRIVATE KEY-----" + secret, "APNS_KEY_ID": secret, "APNS_TEAM_ID": secret, "APNS_TOPIC": secret,
-	"APNS_URL": "http://" + secret + ".example", "FCM_SERVICE_ACCOUNT": `{"private_key":"` + secret + `"}`, "FCM_URL": secret, "FCM_PER_MINUTE": "59", "HTTP_ADDR": secret, "WORKER_HTTP_ADDR": secret + ":x", "RATE_LIMIT_PER_MINUTE": secret, "RATE_LIMIT_KEY_PER_MINUTE": "-1",
+	"APNS_URL": "http://" + secret + ".example", "APNS_LIVE": secret, "FCM_SERVICE_ACCOUNT": `{"private_key":"` + secret + `"}`, "FCM_URL": secret, "FCM_PER_MINUTE": "59", "HTTP_ADDR": secret, "WORKER_HTTP_ADDR": secret + ":x", "RATE_LIMIT_PER_MINUTE": secret, "RATE_LIMIT_KEY_PER_MINUTE": "-1",
 	"DATABASE_POOL_MODE": secret, "DATABASE_SESSION_URL": "mysql://u:" + secret + "@db/x", "DATABASE_REPLICA_URL": "mysql://u:" + secret + "@db/x", "DATABASE_REPLICA_MAX_LAG": secret,
 	"DATABASE_MAX_CONNS": "3", "RETENTION_DAYS": "-1", "AUDIT_RETENTION_DAYS": secret,
 	"CONSOLE_PASSWORDS": secret, "WORKER_ROLES": secret, "WORKER_CHANNELS": "app," + secret, "WORKER_BATCHES": "app=" + secret, "WORKER_CALLS": secret + "=1",
@@ -140,6 +146,8 @@ var mistakes = map[string]string{
 	"OIDC_ISSUER":   "ldap://" + secret,
 	"SMTP_FEEDBACK": secret, "SES_TOPICS": "arn:aws:sqs:" + secret, "SENDGRID_WEBHOOK_KEY": secret, "MAILGUN_WEBHOOK_KEY": secret, "POSTMARK_WEBHOOK_SECRET": secret,
 	"BOUNCE_ADDRESS": secret, "BOUNCE_IMAP_URL": "pop3://" + secret, "DKIM_DOMAIN": secret + "_", "DKIM_SELECTOR": secret + "_", "DKIM_KEY": secret, "MAIL_DOMAIN_RATES": secret + "=x", "MAIL_WARMUP": secret,
+	"PASS_TYPE_ID": secret, "PASS_TEAM_ID": secret, "PASS_CERTIFICATE": "-----BEGIN CERTIFICATE-----" + secret, "PASS_KEY": "-----BEGIN RSA PRIVATE KEY-----" + secret, "PASS_WWDR": "-----BEGIN CERTIFICATE-----" + secret,
+	"PASS_PUSH_URL": "http://" + secret + ".example", "GOOGLE_WALLET_ACCOUNT": `{"private_key":"` + secret + `"}`, "GOOGLE_WALLET_ISSUER": secret, "GOOGLE_WALLET_URL": secret,
 	"OTEL_EXPORTER_OTLP_ENDPOINT": secret, "OTEL_TRACES_SAMPLER_ARG": secret,
 }
 
@@ -232,6 +240,7 @@ func TestWhatBelongsTogether(t *testing.T) {
 		{"one VAPID key", []string{"VAPID_PUBLIC_KEY", public}, "not set: VAPID_PRIVATE_KEY, VAPID_SUBJECT"},
 		{"VAPID without a subject", []string{"VAPID_PUBLIC_KEY", public, "VAPID_PRIVATE_KEY", private}, "not set: VAPID_SUBJECT"},
 		{"all of VAPID", []string{"VAPID_PUBLIC_KEY", public, "VAPID_PRIVATE_KEY", private, "VAPID_SUBJECT", "mailto:a@example.com"}, ""},
+		{"Live Activities without a key", []string{"APNS_LIVE", "on"}, "APNS_LIVE=on needs APNS_KEY"},
 		{"a key of Apple alone", []string{"APNS_KEY", appleKey}, "not set: APNS_KEY_ID, APNS_TEAM_ID, APNS_TOPIC"},
 		{"no passwords and no other way in", []string{"CONSOLE_PASSWORDS", "off"}, "CONSOLE_PASSWORDS=off needs single sign-on"},
 		{"no passwords and an admin without one", append(signOn("https://id.example"), "CONSOLE_PASSWORDS", "off", "ADMIN_EMAIL", "a@example.com"), ""},

@@ -71,18 +71,25 @@ func fcmAccount(c *Config, v string) error {
 	if v == "" {
 		return nil
 	}
-	c.FCMAccount = fileOf(v, "{")
+	var err error
+	c.FCMAccount, err = accountFile(v)
+	return err
+}
+
+// accountFile returns the file of a service account that a variable holds.
+func accountFile(v string) (string, error) {
+	file := fileOf(v, "{")
 	var account struct {
 		Project string `json:"project_id"`
 		Key     string `json:"private_key"`
 		Email   string `json:"client_email"`
 		Token   string `json:"token_uri"`
 	}
-	err := json.Unmarshal([]byte(c.FCMAccount), &account)
+	err := json.Unmarshal([]byte(file), &account)
 	if block, _ := pem.Decode([]byte(account.Key)); err != nil || block == nil || account.Project == "" || account.Email == "" || account.Token == "" {
-		return errors.New("must be the JSON file of a service account as Google issued it, with project_id, private_key, client_email and token_uri, or the same in base64 (base64 -w0 account.json)")
+		return file, errors.New("must be the JSON file of a service account as Google issued it, with project_id, private_key, client_email and token_uri, or the same in base64 (base64 -w0 account.json)")
 	}
-	return nil
+	return file, nil
 }
 
 // AndroidPerSecond is how many messages a second the push service of Android phones

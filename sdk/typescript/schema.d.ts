@@ -1392,6 +1392,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/coupons/{id}/pass": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show where a coupon's pass is
+         * @description Links that put the coupon into the wallet of a phone. The pass changes when the coupon is locked, used, released, refunded, expired or revoked.
+         */
+        get: operations["get-coupon-pass"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/coupons/{id}/pass.pkpass": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get a coupon's pass for Apple's Wallet
+         * @description A signed pass, which an app adds with PKAddPassesViewController. If-None-Match and If-Modified-Since are honoured.
+         */
+        get: operations["get-coupon-pkpass"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/coupons/{id}/refund": {
         parameters: {
             query?: never;
@@ -2562,6 +2602,24 @@ export interface components {
             /** @description Pass as before to get the next page; absent on the last one. */
             next?: string;
         };
+        CouponPass: {
+            /**
+             * Format: date-time
+             * @description When apple_url ends.
+             * @example 2027-01-01T13:00:00Z
+             */
+            apple_until?: string;
+            /**
+             * @description Opens the pass in Apple's Wallet, without credentials, until apple_until. Absent where Apple's Wallet is not configured.
+             * @example https://drops.example.com/wallet/passes/AAAA.pkpass
+             */
+            apple_url?: string;
+            /**
+             * @description Saves the pass to Google Wallet. Absent where Google Wallet is not configured.
+             * @example https://pay.google.com/gp/v/save/eyJ…
+             */
+            google_url?: string;
+        };
         CouponRule: {
             /**
              * Format: int64
@@ -2765,6 +2823,11 @@ export interface components {
              * @enum {string}
              */
             kind: "amount_off" | "threshold_off" | "percent_off";
+            /**
+             * @description The broadcast channel at Apple by which a Live Activity follows the drop: Activity.request(pushType: .channel(live_channel)). Absent where there is none.
+             * @example c29tZUNoYW5uZWw=
+             */
+            live_channel?: string;
             /**
              * Format: int64
              * @description Largest discount of a percentage, in minor units.
@@ -3281,7 +3344,7 @@ export interface components {
              * @example already_reserved
              * @enum {string}
              */
-            code: "malformed_json" | "unauthenticated" | "forbidden" | "not_found" | "template_not_found" | "code_batch_not_found" | "no_codes" | "claim_not_found" | "campaign_not_found" | "recipient_not_found" | "not_reserved" | "job_not_found" | "coupon_not_found" | "user_not_found" | "erasure_not_found" | "suppression_not_found" | "webhook_not_found" | "delivery_not_found" | "segment_not_found" | "method_not_allowed" | "request_timeout" | "already_reserved" | "already_due" | "drop_opened" | "coupon_not_usable" | "code_used" | "not_by_code" | "codes_not_configured" | "codes_not_ready" | "codes_revoked" | "codes_exhausted" | "code_key_missing" | "template_not_open" | "not_started" | "ended" | "sold_out" | "limit_reached" | "invalid_transition" | "approval_required" | "approval_lapsed" | "approval_not_asked" | "already_published" | "stock_below_issued" | "list_incomplete" | "user_erased" | "list_in_use" | "segment_in_use" | "segment_is_list" | "segment_is_rules" | "too_many_webhooks" | "webhook_repeated" | "webhook_disabled" | "stale_version" | "idempotency_in_progress" | "too_large" | "upload_too_large" | "unsupported_media_type" | "invalid_request" | "code_invalid" | "channel_unavailable" | "idempotency_conflict" | "precondition_required" | "rate_limited" | "internal" | "estimate_unavailable" | "overloaded";
+            code: "malformed_json" | "unauthenticated" | "forbidden" | "not_found" | "template_not_found" | "code_batch_not_found" | "no_codes" | "claim_not_found" | "campaign_not_found" | "recipient_not_found" | "not_reserved" | "job_not_found" | "coupon_not_found" | "wallet_not_configured" | "user_not_found" | "erasure_not_found" | "suppression_not_found" | "webhook_not_found" | "delivery_not_found" | "segment_not_found" | "method_not_allowed" | "request_timeout" | "already_reserved" | "already_due" | "drop_opened" | "coupon_not_usable" | "code_used" | "not_by_code" | "codes_not_configured" | "codes_not_ready" | "codes_revoked" | "codes_exhausted" | "code_key_missing" | "template_not_open" | "not_started" | "ended" | "sold_out" | "limit_reached" | "invalid_transition" | "approval_required" | "approval_lapsed" | "approval_not_asked" | "already_published" | "stock_below_issued" | "list_incomplete" | "user_erased" | "list_in_use" | "segment_in_use" | "segment_is_list" | "segment_is_rules" | "too_many_webhooks" | "webhook_repeated" | "webhook_disabled" | "stale_version" | "idempotency_in_progress" | "too_large" | "upload_too_large" | "unsupported_media_type" | "invalid_request" | "code_invalid" | "channel_unavailable" | "idempotency_conflict" | "precondition_required" | "rate_limited" | "internal" | "estimate_unavailable" | "overloaded";
             /**
              * @description What was wrong this time, in English.
              * @example already reserved: app 10 minutes
@@ -7024,6 +7087,58 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Coupon"];
+                };
+            };
+        };
+    };
+    "get-coupon-pass": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description With a service key that has the scope act-as-user: the user the request is about. */
+                "X-User-ID"?: string;
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CouponPass"];
+                };
+            };
+        };
+    };
+    "get-coupon-pkpass": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description With a service key that has the scope act-as-user: the user the request is about. */
+                "X-User-ID"?: string;
+                "If-None-Match"?: string;
+                "If-Modified-Since"?: string;
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The pass. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/vnd.apple.pkpass": string;
                 };
             };
         };

@@ -22,6 +22,7 @@ import (
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
+	"dropbell/domain/wallet"
 	"dropbell/web/api/pipeline"
 	"dropbell/web/middleware"
 )
@@ -75,6 +76,10 @@ type Deps struct {
 	Codes       *redeemcode.Service
 	Redeemer    *redeemcode.Redeemer
 	Hooks       *hook.Service
+	// LiveChannel returns the drop's broadcast channel at Apple, "" = none; nil = no drop has one.
+	LiveChannel func(ctx context.Context, templateID int64) (string, error)
+	// Passes are those of coupons; nil = none are issued.
+	Passes *wallet.Service
 	// Suppressions are mail addresses that nothing is sent to.
 	Suppressions *feedback.Suppressions
 	Claims       *claim.Service
@@ -121,6 +126,7 @@ func New(d Deps) *API {
 	a.adminShopRoutes()
 	a.explainRoutes()
 	a.couponRoutes()
+	a.passRoutes()
 	a.adminCouponRoutes()
 	a.deadLetterRoutes()
 	a.adminCampaignRoutes()

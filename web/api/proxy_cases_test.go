@@ -193,6 +193,13 @@ func (p *proxy) rest(t *testing.T) {
 	r.refused(r.call(r.admin(), "DELETE", "/admin/segments/"+segment, nil), 409)
 
 	r.want(r.call(nil, "GET", "/templates/"+r.drop(time.Hour)+"/opening.ics", nil), 200, "")
+	passes := newFixture(t, withPasses(t))
+	pass := "/coupons/" + passes.coupon(1, passes.drop(time.Hour)) + "/pass"
+	passes.want(passes.call(as(token(1)), "GET", pass, nil), 200, "")
+	file := passes.want(passes.call(as(token(1)), "GET", pass+".pkpass", nil), 200, "")
+	if a := passes.call(as(token(1), "If-None-Match", file.Header().Get("ETag")), "GET", pass+".pkpass", nil); a.Code != 304 {
+		t.Errorf("%d", a.Code)
+	}
 	r.want(r.call(as(token(1)), "PUT", "/devices", map[string]any{"platform": "ios", "token": strings.Repeat("ab", 32)}), 200, "")
 	phone := r.want(r.call(as(token(1)), "GET", "/devices", nil), 200, "").at("devices.0.id").(string)
 	r.want(r.call(as(token(1)), "DELETE", "/devices/"+phone, nil), 204, "")

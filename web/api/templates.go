@@ -22,7 +22,8 @@ type Drop struct {
 	StockLeft    int64     `json:"stock_left" doc:"Coupons that are not issued." example:"100"`
 	PerUserLimit int       `json:"per_user_limit" example:"1"`
 	Discount
-	ClaimURL string `json:"claim_url,omitempty" doc:"Where the coupon can be claimed."`
+	ClaimURL    string `json:"claim_url,omitempty" doc:"Where the coupon can be claimed."`
+	LiveChannel string `json:"live_channel,omitempty" doc:"The broadcast channel at Apple by which a Live Activity follows the drop: Activity.request(pushType: .channel(live_channel)). Absent where there is none." example:"c29tZUNoYW5uZWw="`
 }
 
 // Discount is what a coupon is worth, in minor units of the currency.
@@ -50,7 +51,13 @@ func (a *API) templateRoutes() {
 			if err != nil {
 				return nil, err
 			}
-			return &struct{ Body Drop }{dropJSON(t, t.State(a.Now()))}, nil
+			drop := dropJSON(t, t.State(a.Now()))
+			if a.LiveChannel != nil {
+				if drop.LiveChannel, err = a.LiveChannel(ctx, t.ID); err != nil {
+					return nil, err
+				}
+			}
+			return &struct{ Body Drop }{drop}, nil
 		})
 }
 

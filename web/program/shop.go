@@ -24,5 +24,6 @@ const apiBase = "/api/v1"
 func isForServers(path string) bool {
 	rest := strings.TrimPrefix(path, apiBase)
 	coupon, isCoupon := strings.CutPrefix(rest, "/coupons/")
-	return strings.HasPrefix(rest, "/admin") || isCoupon && strings.Contains(coupon, "/") // a step of payment
+	_, step, _ := strings.Cut(coupon, "/")
+	return strings.HasPrefix(rest, "/admin") || isCoupon && step != "" && step != "pass" && step != "pass.pkpass" // a step of payment
 }

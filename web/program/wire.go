@@ -57,6 +57,7 @@ import (
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
+	"dropbell/domain/wallet"
 	"dropbell/web/api"
 	"dropbell/web/api/pipeline"
 	"dropbell/web/console"
@@ -112,10 +113,13 @@ type program struct {
 	grants      *coupon.Grants
 	messages    *message.Service
 	hooks       *hook.Service
-	codes       *redeemcode.Service
-	redeemer    *redeemcode.Redeemer
-	staff       *staff.Service
-	reports     *report.Service
+	passes      *wallet.Service
+	// channelNames is nil without Live Activities.
+	channelNames *lookup.Channels
+	codes        *redeemcode.Service
+	redeemer     *redeemcode.Redeemer
+	staff        *staff.Service
+	reports      *report.Service
 
 	hub     *api.Hub
 	console *console.Console
@@ -143,7 +147,7 @@ func build(ctx context.Context, cfg config.Config, log *slog.Logger) (*program, 
 	if err := p.OpenReplica(ctx, options); err != nil {
 		return p, err
 	}
-	for _, wire := range []func() error{p.wireStores, p.wireUseCases, p.wireStaff, p.wireEvents} {
+	for _, wire := range []func() error{p.wireStores, p.wireUseCases, p.wireWallet, p.wireLive, p.wireStaff, p.wireEvents} {
 		if err := wire(); err != nil {
 			return p, err
 		}
@@ -314,6 +318,7 @@ func (p *program) handler(ctx context.Context) (http.Handler, error) {
 	p.mountShop(r, apiHandler)
 	r.Get("/openapi.json", apiHandler.ServeOpenAPI)
 	p.mountLinks(r)
+	p.mountWallet(r)
 	if err := p.mountCallbacks(r); err != nil {
 		return nil, err
 	}
@@ -340,7 +345,7 @@ func (p *program) api(ctx context.Context) (*api.API, error) {
 			Budget: middleware.NewBudget(p.Config.InFlight(), "users", p.budgets), StaffBudget: middleware.NewBudget(staffInFlight, "staff", p.budgets),
 			UserLimit: p.Config.RatePerUser, KeyLimit: p.Config.RatePerKey, PublicURL: p.Config.PublicURL},
 		Explainer: p.explainer, DeadLetters: p.deadLetters, Campaigns: p.campaigns, Coupons: p.coupons,
-		Codes: p.codes, Redeemer: p.redeemer, Hooks: p.hooks, Suppressions: p.suppressions(),
+		Codes: p.codes, Redeemer: p.redeemer, Hooks: p.hooks, Passes: p.passes, LiveChannel: p.liveChannels(), Suppressions: p.suppressions(),
 		Claims: p.claiming, Ledgers: gateLedgers{couponsdb.NewLedgers(p.DB), dropsdb.NewTemplates(p.DB), p.accounts}, Stock: p.accounts, Tallies: couponsdb.NewCouponTallies(p.DB),
 		CouponAdmin: p.couponAdmin,
 		Grants:      p.grants,

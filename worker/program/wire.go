@@ -82,6 +82,8 @@ type program struct {
 	tester      *delivery.Tester
 	notifier    *alert.Notifier // nil without keys for push
 	hooks       *hooks
+	wallets     *wallets
+	activities  *activities
 	providers   *providerCalls
 	routes      *routes
 	workbooks   *sheet.Turns    // lets one XLSX file at a time be read
@@ -157,6 +159,16 @@ func (p *program) wireUseCases() error {
 
 	// Events for the servers of shops.
 	if p.hooks, err = p.newHooks(); err != nil {
+		return err
+	}
+
+	// Passes of coupons in wallets.
+	if p.wallets, err = p.newWallets(); err != nil {
+		return err
+	}
+
+	// Live Activities on iPhones.
+	if p.activities, err = p.newActivities(); err != nil {
 		return err
 	}
 
@@ -276,6 +288,8 @@ func (p *program) wireEvents() error {
 
 	// Events for the servers of shops.
 	p.hooks.listen(p.bus)
+	p.wallets.listen(p.bus)
+	p.activities.listen(p.bus)
 
 	// Delivery and jobs.
 	p.bus.Handle("channel-tests", event.ChannelTestCreated, app.Decoded(func(ctx context.Context, _ string, e event.ChannelTest) error {
@@ -302,6 +316,8 @@ func (p *program) wireTasks() error {
 	p.servers.Handle(task.EndLock, decodedTask(p.endLockTask))
 	p.servers.Handle(task.WorkJob, decodedTask(p.jobTask))
 	p.servers.Handle(task.SendHooks, decodedTask(p.hookTask))
+	p.servers.Handle(task.TellWallet, decodedTask(p.walletTask))
+	p.servers.Handle(task.TellLiveActivities, decodedTask(p.liveTask))
 	p.servers.Handle(task.CleanUp, func(ctx context.Context, _ []byte) error { return p.cleanUp(ctx) })
 	p.servers.Handle(task.Recount, func(ctx context.Context, _ []byte) error {
 		return errors.Join(dropsdb.NewCounters(p.DB).Recount(ctx, 24*time.Hour), deliverydb.NewDeadLetters(p.DB).RecountDeadLetters(ctx))
@@ -354,8 +370,10 @@ func (p *program) sweeps() (list []chore) {
 	}
 	add(timersRole, "sweep", p.sweep)
 	add(timersRole, "timers", p.keepTimers())
+	add(timersRole, "live activities", p.activities.sweep)
 	add(timersRole, "test messages", p.tester.Sweep)
 	add(eventsRole, "webhooks", p.hooks.sweep)
+	add(eventsRole, "wallets", p.wallets.sweep)
 	add(houseRole, "coupons", p.sweepCoupons)
 	add(houseRole, "notices", p.couponLife.notices.Sweep)
 	add(jobsRole, "jobs", p.jobs.Sweep)

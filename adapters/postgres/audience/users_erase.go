@@ -14,15 +14,10 @@ import (
 	"dropbell/domain/user"
 )
 
-// erasing is the advisory lock that an erasure holds while it is recorded, and
-// that every writer of user data shares: writes that began before have ended
-// then, and later ones see the erasure.
-const erasing = `hashtextextended('dropbell:erasing', 0)`
-
 // noneErased returns [user.ErrErased] if one of the users was erased. None is
 // until the transaction ends.
 func noneErased(ctx context.Context, tx pgx.Tx, ids []user.ID) error {
-	if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock_shared(`+erasing+`)`); err != nil {
+	if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock_shared(`+pg.Erasing+`)`); err != nil {
 		return err
 	}
 	var one user.ID
@@ -92,7 +87,7 @@ func (s Users) LiftErasure(ctx context.Context, id user.ID, e staff.Entry) error
 func (s Users) Erase(ctx context.Context, id user.ID, e staff.Entry) error {
 	var before bool
 	if err := s.Tx(ctx, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(`+erasing+`)`); err != nil {
+		if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(`+pg.Erasing+`)`); err != nil {
 			return err
 		}
 		tag, err := tx.Exec(ctx, `insert into erased_users (user_id, erased_by) values ($1, $2) on conflict do nothing`, id, pg.AuditActor(e.Actor))
@@ -132,6 +127,8 @@ var ofUser = []string{
 	`delete from former_reservations where user_id = $1`,
 	`delete from inbox_reads where user_id = $1`,
 	`delete from checked_rows where user_id = $1`,
+	// With the devices that registered for them.
+	`delete from wallet_passes where user_id = $1`,
 	`update exceptions set detail = '' where user_id = $1 and detail <> ''`,
 	`update feedback_reports set cause = '' where user_id = $1 and cause <> ''`,
 	`update grant_rows set input = '' where user_id = $1 and input <> ''`,

@@ -58,6 +58,9 @@ var personal = map[string]string{
 	"hook_attempts": `with v as (insert into hook_events (shop_number, type, subject, sequence, at, payload) values (990, 'drop.opened', 'drop/1', 1, now(), '{}') returning id),
 		d as (insert into hook_deliveries (endpoint_id, event_id) select 904, id from v returning id)
 		insert into hook_attempts (delivery_id, attempt, at, took_ms, status, error, response) select id, 1, now(), 1, 500, 'near {mail}', 'no such {mail}' from d`,
+	"wallet_registrations": `with p as (insert into wallet_passes (coupon_id, user_id, expires_at, coupon_version) values (906, {id}, now(), 0) returning coupon_id)
+		insert into wallet_registrations (device, coupon_id, user_id, push_token) select 'device of {name}', coupon_id, {id}, '{mail}' from p`,
+	"wallet_passes":       ``,
 	"inbox_reads":         `insert into inbox_reads (user_id, read_through) values ({id}, now())`,
 	"former_reservations": ``,
 	"reservations":        ``,
@@ -76,7 +79,7 @@ var personal = map[string]string{
 var impersonal = strings.Fields(`accepted_messages alert_deliveries alert_destinations alert_pushes alert_readers alerts announcements api_keys batch_feedback batch_providers batches booking_growth bookings campaign_limits campaign_messages campaign_openings
 	campaign_publications campaign_requests campaign_results campaigns channel_rates channel_settings claim_counts claim_results claim_seconds
 	code_batches code_parts code_serials console_settings coupon_operations coupon_tallies coupons dead_letter_jobs deleted_drafts drop_models drop_opening_counts drop_openings erased_users feedback_totals gate_shards gates goose_db_version
-	handled_events hook_cursor hook_deliveries hook_events hook_hours hook_listeners mail_warmup message_looks message_versions notice_cursor notice_days notice_runs notices outbox password_links providers recovery_codes removed_coupons report_links saved_views second_factors segment_members sessions shops sign_ins slot_results slots sms_replies sms_serials sms_spent sms_spent_drops staff staff_browsers stock_counts templates`)
+	handled_events hook_cursor hook_deliveries hook_events hook_hours hook_listeners live_channels mail_warmup message_looks message_versions notice_cursor notice_days notice_runs notices outbox password_links providers recovery_codes removed_coupons report_links saved_views second_factors segment_members sessions shops sign_ins slot_results slots sms_replies sms_serials sms_spent sms_spent_drops staff staff_browsers stock_counts templates`)
 
 func gone(sql string) string {
 	return strings.NewReplacer("{id}", goneID.String(), "{name}", goneName, "{mail}", goneMail, "{phone}", gonePhone, "{push}", gonePush).Replace(sql)
@@ -86,7 +89,7 @@ func gone(sql string) string {
 func (w *fixture) fillPerson() {
 	w.Helper()
 	for _, table := range []string{"users", "audit", "jobs", "job_errors", "uploads", "upload_parts", "checked_rows", "grant_rows", "idempotency_keys", "channel_tests",
-		"dead_messages", "dead_letter_groups", "provider_calls", "segments", "hook_endpoints", "hook_attempts", "inbox_reads", "feedback_reports", "suppressions", "soft_bounces", "sms_stops"} {
+		"dead_messages", "dead_letter_groups", "provider_calls", "segments", "hook_endpoints", "hook_attempts", "inbox_reads", "wallet_registrations", "feedback_reports", "suppressions", "soft_bounces", "sms_stops"} {
 		w.Exec(gone(personal[table]))
 	}
 	t := w.Published(90 * time.Minute)
@@ -165,7 +168,7 @@ func TestErasingReachesEveryTable(t *testing.T) {
 	if found := w.scan(goneID.String()); !slices.Equal(found, []string{"audit.object_id", "outbox.payload"}) {
 		t.Errorf("the number stands in texts of %v", found)
 	}
-	for _, table := range []string{"users", "reservations", "former_reservations", "inbox_reads", "checked_rows"} {
+	for _, table := range []string{"users", "reservations", "former_reservations", "inbox_reads", "checked_rows", "wallet_passes"} {
 		column := "user_id"
 		if table == "users" {
 			column = "id"

@@ -37,6 +37,8 @@ const (
 	// smsNamesKept is how long what providers call text messages is of use: they report
 	// within three days.
 	smsNamesKept = 4 * 24 * time.Hour
+	// passesKept is how long passes in wallets can be told of a change after the expiry.
+	passesKept = 60 * 24 * time.Hour
 	// stepBudget is how long one step may take before the next one runs. The next
 	// cleaning continues where it stopped.
 	stepBudget = time.Minute
@@ -235,6 +237,8 @@ func steps(keep Retention) []step {
 		{`delete from hook_events where id in (select id from (select id, stored_at from hook_events order by id limit $2) v
 			where v.stored_at < now() - $1::interval)`, keep.Hooks},
 		{`delete from hook_hours where (endpoint_id, hour) in (select endpoint_id, hour from hook_hours where hour < now() - $1::interval limit $2)`, keep.Hooks},
+		// With the devices that registered for them. No coupon changes after its expiry, but by a late refund.
+		{`delete from wallet_passes where coupon_id in (select coupon_id from wallet_passes where expiry_noted and expires_at < now() - $1::interval limit $2)`, passesKept},
 		{`delete from hook_listeners where (shop_number, listener) in (select shop_number, listener from hook_listeners where until < now() - $1::interval limit $2)`, keep.Hooks},
 		// Their deliveries go with them.
 		{`delete from alerts where id in (select id from alerts where raised_at < now() - $1::interval and ended_at is not null limit $2)`, keep.Jobs},

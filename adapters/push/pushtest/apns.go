@@ -17,6 +17,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -115,6 +116,8 @@ type APNs struct {
 	known  sync.Map // tokens found valid, and when they were issued
 	// Tokens counts the provider tokens that it has seen.
 	tokens sync.Map
+	// channels serves broadcast channels; see [APNs.Channels].
+	channels atomic.Pointer[http.ServeMux]
 }
 
 // NewAPNs starts an imitation; close it with Close.
@@ -150,6 +153,12 @@ func (a *APNs) ProviderTokens() (n int) {
 
 // ServeHTTP answers one push.
 func (a *APNs) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if mux := a.channels.Load(); mux != nil {
+		if _, pattern := mux.Handler(r); pattern != "" {
+			mux.ServeHTTP(w, r)
+			return
+		}
+	}
 	id := r.Header.Get("apns-id")
 	if _, err := uuid.Parse(id); id != "" && err != nil {
 		a.refuse(w, Fault{Status: 400, Reason: "BadMessageId"})

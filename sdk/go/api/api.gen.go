@@ -2953,6 +2953,24 @@ type CouponList struct {
 	Next *string `json:"next,omitempty"`
 }
 
+// CouponPass defines model for CouponPass.
+type CouponPass struct {
+	// AppleUntil When apple_url ends.
+	//
+	// Examples: 2027-01-01T13:00:00Z
+	AppleUntil *time.Time `json:"apple_until,omitempty"`
+
+	// AppleUrl Opens the pass in Apple's Wallet, without credentials, until apple_until. Absent where Apple's Wallet is not configured.
+	//
+	// Examples: https://drops.example.com/wallet/passes/AAAA.pkpass
+	AppleUrl *string `json:"apple_url,omitempty"`
+
+	// GoogleUrl Saves the pass to Google Wallet. Absent where Google Wallet is not configured.
+	//
+	// Examples: https://pay.google.com/gp/v/save/eyJ…
+	GoogleUrl *string `json:"google_url,omitempty"`
+}
+
 // CouponRule defines model for CouponRule.
 type CouponRule struct {
 	// AmountOff Minor units of the currency.
@@ -3166,6 +3184,11 @@ type Drop struct {
 
 	// Kind Examples: amount_off
 	Kind DropKind `json:"kind"`
+
+	// LiveChannel The broadcast channel at Apple by which a Live Activity follows the drop: Activity.request(pushType: .channel(live_channel)). Absent where there is none.
+	//
+	// Examples: c29tZUNoYW5uZWw=
+	LiveChannel *string `json:"live_channel,omitempty"`
 
 	// MaxOff Largest discount of a percentage, in minor units.
 	//
@@ -5266,6 +5289,20 @@ type LockCouponParams struct {
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 }
 
+// GetCouponPassParams defines parameters for GetCouponPass.
+type GetCouponPassParams struct {
+	// XUserID With a service key that has the scope act-as-user: the user the request is about.
+	XUserID *string `json:"X-User-ID,omitempty"`
+}
+
+// GetCouponPkpassParams defines parameters for GetCouponPkpass.
+type GetCouponPkpassParams struct {
+	// XUserID With a service key that has the scope act-as-user: the user the request is about.
+	XUserID         *string `json:"X-User-ID,omitempty"`
+	IfNoneMatch     *string `json:"If-None-Match,omitempty"`
+	IfModifiedSince *string `json:"If-Modified-Since,omitempty"`
+}
+
 // RefundCouponParams defines parameters for RefundCoupon.
 type RefundCouponParams struct {
 	// XUserID With a service key that also has the scope act-as-user: the coupon must belong to this user.
@@ -7055,6 +7092,20 @@ type ClientInterface interface {
 	//
 	// Corresponds with POST /coupons/{id}/lock (the `LockCoupon` operationId).
 	LockCoupon(ctx context.Context, id string, params *LockCouponParams, body LockCouponJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// GetCouponPass Show where a coupon's pass is
+	//
+	// Links that put the coupon into the wallet of a phone. The pass changes when the coupon is locked, used, released, refunded, expired or revoked.
+	//
+	// Corresponds with GET /coupons/{id}/pass (the `GetCouponPass` operationId).
+	GetCouponPass(ctx context.Context, id string, params *GetCouponPassParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// GetCouponPkpass Get a coupon's pass for Apple's Wallet
+	//
+	// A signed pass, which an app adds with PKAddPassesViewController. If-None-Match and If-Modified-Since are honoured.
+	//
+	// Corresponds with GET /coupons/{id}/pass.pkpass (the `GetCouponPkpass` operationId).
+	GetCouponPkpass(ctx context.Context, id string, params *GetCouponPkpassParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// RefundCouponWithBody Return a used coupon
 	//
@@ -9429,6 +9480,40 @@ func (c *Client) LockCouponWithBody(ctx context.Context, id string, params *Lock
 // Corresponds with POST /coupons/{id}/lock (the `LockCoupon` operationId).
 func (c *Client) LockCoupon(ctx context.Context, id string, params *LockCouponParams, body LockCouponJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewLockCouponRequest(c.Server, id, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GetCouponPass Show where a coupon's pass is
+//
+// Links that put the coupon into the wallet of a phone. The pass changes when the coupon is locked, used, released, refunded, expired or revoked.
+//
+// Corresponds with GET /coupons/{id}/pass (the `GetCouponPass` operationId).
+func (c *Client) GetCouponPass(ctx context.Context, id string, params *GetCouponPassParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetCouponPassRequest(c.Server, id, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GetCouponPkpass Get a coupon's pass for Apple's Wallet
+//
+// A signed pass, which an app adds with PKAddPassesViewController. If-None-Match and If-Modified-Since are honoured.
+//
+// Corresponds with GET /coupons/{id}/pass.pkpass (the `GetCouponPkpass` operationId).
+func (c *Client) GetCouponPkpass(ctx context.Context, id string, params *GetCouponPkpassParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetCouponPkpassRequest(c.Server, id, params)
 	if err != nil {
 		return nil, err
 	}
@@ -14924,6 +15009,126 @@ func NewLockCouponRequestWithBody(server string, id string, params *LockCouponPa
 	return req, nil
 }
 
+// NewGetCouponPassRequest constructs an http.Request for the GetCouponPass method
+func NewGetCouponPassRequest(server string, id string, params *GetCouponPassParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/coupons/%s/pass", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.XUserID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-User-ID", *params.XUserID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-User-ID", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewGetCouponPkpassRequest constructs an http.Request for the GetCouponPkpass method
+func NewGetCouponPkpassRequest(server string, id string, params *GetCouponPkpassParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/coupons/%s/pass.pkpass", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.XUserID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-User-ID", *params.XUserID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-User-ID", headerParam0)
+		}
+
+		if params.IfNoneMatch != nil {
+			var headerParam1 string
+
+			headerParam1, err = runtime.StyleParamWithOptions("simple", false, "If-None-Match", *params.IfNoneMatch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("If-None-Match", headerParam1)
+		}
+
+		if params.IfModifiedSince != nil {
+			var headerParam2 string
+
+			headerParam2, err = runtime.StyleParamWithOptions("simple", false, "If-Modified-Since", *params.IfModifiedSince, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("If-Modified-Since", headerParam2)
+		}
+
+	}
+
+	return req, nil
+}
+
 // NewRefundCouponRequest calls the generic RefundCoupon builder with application/json body
 func NewRefundCouponRequest(server string, id string, params *RefundCouponParams, body RefundCouponJSONRequestBody) (*http.Request, error) {
 	var bodyReader io.Reader
@@ -17101,6 +17306,24 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with POST /coupons/{id}/lock (the `LockCoupon` operationId).
 	LockCouponWithResponse(ctx context.Context, id string, params *LockCouponParams, body LockCouponJSONRequestBody, reqEditors ...RequestEditorFn) (*LockCouponResponse, error)
+
+	// GetCouponPassWithResponse Show where a coupon's pass is
+	//
+	// Links that put the coupon into the wallet of a phone. The pass changes when the coupon is locked, used, released, refunded, expired or revoked.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /coupons/{id}/pass (the `GetCouponPass` operationId).
+	GetCouponPassWithResponse(ctx context.Context, id string, params *GetCouponPassParams, reqEditors ...RequestEditorFn) (*GetCouponPassResponse, error)
+
+	// GetCouponPkpassWithResponse Get a coupon's pass for Apple's Wallet
+	//
+	// A signed pass, which an app adds with PKAddPassesViewController. If-None-Match and If-Modified-Since are honoured.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /coupons/{id}/pass.pkpass (the `GetCouponPkpass` operationId).
+	GetCouponPkpassWithResponse(ctx context.Context, id string, params *GetCouponPkpassParams, reqEditors ...RequestEditorFn) (*GetCouponPkpassResponse, error)
 
 	// RefundCouponWithBodyWithResponse Return a used coupon
 	//
@@ -20797,6 +21020,81 @@ func (r LockCouponResponse) ContentType() string {
 	return ""
 }
 
+type GetCouponPassResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *CouponPass
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r GetCouponPassResponse) GetJSON200() *CouponPass {
+	return r.JSON200
+}
+
+// GetBody returns the raw response body bytes
+func (r GetCouponPassResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r GetCouponPassResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetCouponPassResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r GetCouponPassResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type GetCouponPkpassResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+}
+
+// GetBody returns the raw response body bytes
+func (r GetCouponPkpassResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r GetCouponPkpassResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetCouponPkpassResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r GetCouponPkpassResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 type RefundCouponResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -23303,6 +23601,36 @@ func (c *ClientWithResponses) LockCouponWithResponse(ctx context.Context, id str
 		return nil, err
 	}
 	return ParseLockCouponResponse(rsp)
+}
+
+// GetCouponPassWithResponse Show where a coupon's pass is
+//
+// Links that put the coupon into the wallet of a phone. The pass changes when the coupon is locked, used, released, refunded, expired or revoked.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /coupons/{id}/pass (the `GetCouponPass` operationId).
+func (c *ClientWithResponses) GetCouponPassWithResponse(ctx context.Context, id string, params *GetCouponPassParams, reqEditors ...RequestEditorFn) (*GetCouponPassResponse, error) {
+	rsp, err := c.GetCouponPass(ctx, id, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetCouponPassResponse(rsp)
+}
+
+// GetCouponPkpassWithResponse Get a coupon's pass for Apple's Wallet
+//
+// A signed pass, which an app adds with PKAddPassesViewController. If-None-Match and If-Modified-Since are honoured.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /coupons/{id}/pass.pkpass (the `GetCouponPkpass` operationId).
+func (c *ClientWithResponses) GetCouponPkpassWithResponse(ctx context.Context, id string, params *GetCouponPkpassParams, reqEditors ...RequestEditorFn) (*GetCouponPkpassResponse, error) {
+	rsp, err := c.GetCouponPkpass(ctx, id, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetCouponPkpassResponse(rsp)
 }
 
 // RefundCouponWithBodyWithResponse Return a used coupon
@@ -25824,6 +26152,48 @@ func ParseLockCouponResponse(rsp *http.Response) (*LockCouponResponse, error) {
 		}
 		response.JSON200 = &dest
 
+	}
+
+	return response, nil
+}
+
+// ParseGetCouponPassResponse parses an HTTP response from a GetCouponPassWithResponse call
+func ParseGetCouponPassResponse(rsp *http.Response) (*GetCouponPassResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetCouponPassResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest CouponPass
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseGetCouponPkpassResponse parses an HTTP response from a GetCouponPkpassWithResponse call
+func ParseGetCouponPkpassResponse(rsp *http.Response) (*GetCouponPkpassResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetCouponPkpassResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
 	}
 
 	return response, nil

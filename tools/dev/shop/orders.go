@@ -24,6 +24,8 @@ func tea() product { return product{"明前龙井", "Longjing, first spring harv
 type coupon struct {
 	ID, Name string
 	Until    time.Time
+	// Apple and Google put it into a wallet; "" where Dropbell issues no such passes.
+	Apple, Google string
 }
 
 // order is what a user has bought.
@@ -45,10 +47,26 @@ func (s *Shop) coupons(ctx context.Context, user string) ([]coupon, error) {
 	var found []coupon
 	for _, c := range list.JSON200.Coupons {
 		if c.ShopNumber == Number {
-			found = append(found, coupon{c.CouponId, c.TemplateName, c.ExpiresAt})
+			found = append(found, s.inWallets(ctx, user, coupon{ID: c.CouponId, Name: c.TemplateName, Until: c.ExpiresAt}))
 		}
 	}
 	return found, nil
+}
+
+// inWallets adds the links that put the coupon into a wallet. Without an answer there are
+// none: the coupon can be used all the same.
+func (s *Shop) inWallets(ctx context.Context, user string, c coupon) coupon {
+	pass, err := s.client.GetCouponPassWithResponse(ctx, c.ID, &api.GetCouponPassParams{XUserID: &user})
+	if err != nil || pass.JSON200 == nil {
+		return c
+	}
+	if link := pass.JSON200.AppleUrl; link != nil {
+		c.Apple = *link
+	}
+	if link := pass.JSON200.GoogleUrl; link != nil {
+		c.Google = *link
+	}
+	return c
 }
 
 func (s *Shop) checkout(w http.ResponseWriter, r *http.Request) {

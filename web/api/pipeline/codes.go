@@ -47,6 +47,7 @@ var codes = []Code{
 	{"not_reserved", http.StatusNotFound, "The user has no such reminder."},
 	{"job_not_found", http.StatusNotFound, "There is no such job, or the caller may not see it."},
 	{"coupon_not_found", http.StatusNotFound, "There is no such coupon, or it is another user's."},
+	{"wallet_not_configured", http.StatusNotFound, "This installation issues no passes for the wallet."},
 	{"user_not_found", http.StatusNotFound, "Nothing is known about the user."},
 	{"erasure_not_found", http.StatusNotFound, "The user was not erased."},
 	{"suppression_not_found", http.StatusNotFound, "The mail address is not suppressed."},

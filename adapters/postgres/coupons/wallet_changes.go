@@ -1,0 +1,121 @@
+package coupons
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"dropbell/adapters/postgres/internal/pg"
+	"dropbell/domain/wallet"
+)
+
+// changeSQL is what each change does to a pass p.
+const changeSQL = `revision = p.revision + 1, modified_at = greatest(date_trunc('second', clock_timestamp()), p.modified_at + interval '1 second'),
+	next_at = clock_timestamp(), changed_at = clock_timestamp(), attempts = 0`
+
+// Note makes a step of the coupon a change of its pass; see [wallet.Changes]. The
+// coupon's version makes each step one change at most.
+func (s Wallet) Note(ctx context.Context, couponID int64) (bool, error) {
+	tag, err := s.Pool.Exec(ctx, `update wallet_passes p set coupon_version = c.version, `+changeSQL+`
+		from coupons c where p.coupon_id = $1 and c.id = $1 and c.version > p.coupon_version`, couponID)
+	return tag.RowsAffected() > 0, pg.Translate(err)
+}
+
+// NoteExpired makes expiries changes of passes; see [wallet.Changes].
+func (s Wallet) NoteExpired(ctx context.Context, limit int) (int, error) {
+	tag, err := s.Pool.Exec(ctx, `
+		with due as (
+			select coupon_id from wallet_passes where not expiry_noted and expires_at <= clock_timestamp() order by expires_at limit $1 for update skip locked
+		)
+		update wallet_passes p set expiry_noted = true, `+changeSQL+` from due where p.coupon_id = due.coupon_id`, limit)
+	return int(tag.RowsAffected()), pg.Translate(err)
+}
+
+// Due reports whether a change is due; see [wallet.Changes].
+func (s Wallet) Due(ctx context.Context) (due bool, err error) {
+	err = s.Pool.QueryRow(ctx, `select exists (select from wallet_passes where next_at <= clock_timestamp() and (lease_until is null or lease_until <= clock_timestamp()))`).Scan(&due)
+	return due, pg.Translate(err)
+}
+
+// leaseWalletSQL leases up to @limit due passes and returns them with the state of
+// their coupons and the devices that are to be woken.
+const leaseWalletSQL = `
+with due as (
+    select coupon_id from wallet_passes where next_at <= clock_timestamp() and (lease_until is null or lease_until <= clock_timestamp())
+    order by next_at limit @limit for update skip locked
+), p as (
+    update wallet_passes p set lease_token = @token, lease_until = clock_timestamp() + @lasting::interval from due where p.coupon_id = due.coupon_id
+    returning p.*
+)
+select p.coupon_id, p.revision, case when c.id is null then 'expired' when c.state = 'unused' and c.expires_at <= clock_timestamp() then 'expired' else c.state end,
+    p.attempts, clock_timestamp() - p.changed_at, p.google and p.google_told < p.revision,
+    array(select r.device from wallet_registrations r where r.coupon_id = p.coupon_id and r.told < p.revision order by r.device),
+    array(select r.push_token from wallet_registrations r where r.coupon_id = p.coupon_id and r.told < p.revision order by r.device)
+from p left join coupons c on c.id = p.coupon_id order by p.next_at, p.coupon_id`
+
+// Lease leases due changes; see [wallet.Changes].
+func (s Wallet) Lease(ctx context.Context, limit int, lasting time.Duration) (token string, due []wallet.Change, err error) {
+	token = uuid.NewString()
+	rows, err := s.Pool.Query(ctx, leaseWalletSQL, pgx.StrictNamedArgs{"limit": limit, "token": token, "lasting": lasting})
+	if err != nil {
+		return token, nil, pg.Translate(err)
+	}
+	due, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (c wallet.Change, err error) {
+		var names, tokens []string
+		err = row.Scan(&c.CouponID, &c.Revision, &c.State, &c.Attempts, &c.Age, &c.Google, &names, &tokens)
+		for i, name := range names {
+			c.Devices = append(c.Devices, wallet.Device{Name: name, Token: tokens[i]})
+		}
+		return c, err
+	})
+	return token, due, pg.Translate(err)
+}
+
+// recordWalletSQL stores the outcome of a lease. While a device is not told of the
+// revision, which has registered meanwhile, the pass stays due.
+const recordWalletSQL = `
+update wallet_passes p set lease_token = null, lease_until = null, attempts = case when g.revision = p.revision then p.attempts + 1 else 0 end,
+    google_told = case when g.google then greatest(p.google_told, g.revision) else p.google_told end,
+    next_at = case when g.revision <> p.revision then least(p.next_at, clock_timestamp())
+        when g.again is not null then clock_timestamp() + g.again
+        when exists (select from wallet_registrations r where r.coupon_id = p.coupon_id and r.told < p.revision) then clock_timestamp() end
+from unnest(@ids::bigint[], @revisions::bigint[], @googles::bool[], @again::interval[]) as g (id, revision, google, again)
+where p.coupon_id = g.id and p.lease_token = @token`
+
+// Record stores what became of a lease; see [wallet.Changes]. The passes are locked
+// first, in a statement of their own, so that the next ones see every device that has
+// registered.
+func (s Wallet) Record(ctx context.Context, token string, results []wallet.Result) error {
+	args := pgx.StrictNamedArgs{"token": token}
+	var ids, revisions, toldIDs, toldRevisions, goneIDs []int64
+	var googles []bool
+	var again []*time.Duration
+	var told, gone []string
+	for _, r := range results {
+		ids, revisions, googles, again = append(ids, r.CouponID), append(revisions, r.Revision), append(googles, r.Google), append(again, r.Again)
+		for _, device := range r.Told {
+			told, toldIDs, toldRevisions = append(told, device), append(toldIDs, r.CouponID), append(toldRevisions, r.Revision)
+		}
+		for _, device := range r.Gone {
+			gone, goneIDs = append(gone, device), append(goneIDs, r.CouponID)
+		}
+	}
+	args["ids"], args["revisions"], args["googles"], args["again"] = ids, revisions, googles, again
+	return s.Tx(ctx, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `select from wallet_passes where coupon_id = any($1) order by coupon_id for no key update`, ids); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, `update wallet_registrations r set told = greatest(r.told, g.revision)
+			from unnest($1::text[], $2::bigint[], $3::bigint[]) as g (device, id, revision) where r.device = g.device and r.coupon_id = g.id`, told, toldIDs, toldRevisions); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, `delete from wallet_registrations r using unnest($1::text[], $2::bigint[]) as g (device, id)
+			where r.device = g.device and r.coupon_id = g.id`, gone, goneIDs); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, recordWalletSQL, args)
+		return err
+	})
+}

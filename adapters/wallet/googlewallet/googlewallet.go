@@ -1,0 +1,202 @@
+// Package googlewallet makes links that save a coupon to Google Wallet, and tells
+// Google when the coupon was used or has expired: the offers of the Google Wallet API
+// (REST resources offerclass and offerobject, "Issuing passes with the web").
+package googlewallet
+
+import (
+	"context"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/oauth2"
+	oauthjwt "golang.org/x/oauth2/jwt"
+
+	"dropbell/domain/coupon"
+	"dropbell/domain/delivery"
+	"dropbell/domain/wallet"
+)
+
+const (
+	// DefaultURL is Google's service.
+	DefaultURL = "https://walletobjects.googleapis.com"
+	// scope is what the service account must be allowed to do.
+	scope = "https://www.googleapis.com/auth/wallet_object.issuer"
+	// timeout bounds one call.
+	timeout = 10 * time.Second
+	// maxAnswer is how much of an answer is read.
+	maxAnswer = 16 << 10
+	// tokenPause follows a refusal to issue an access token.
+	tokenPause = time.Minute
+	// lead is how long before its end an access token is replaced.
+	lead = 5 * time.Minute
+)
+
+// Config is the identity at Google.
+type Config struct {
+	// Account is the JSON file of the service account, Issuer the issuer's number.
+	Account []byte
+	Issuer  string
+	// URL is the service; "" = [DefaultURL].
+	URL string
+	// Now is the clock of tokens and Retry-After; nil = [time.Now].
+	Now func() time.Time
+}
+
+// An Issuer makes links and calls Google. It is safe for concurrent use.
+type Issuer struct {
+	cfg      Config
+	email    string
+	key      *rsa.PrivateKey
+	identity *oauthjwt.Config
+	client   *http.Client
+
+	mu      sync.Mutex
+	current *oauth2.Token
+}
+
+// New returns the issuer, or an error that says what is wrong with cfg, without the
+// key.
+func New(cfg Config) (*Issuer, error) {
+	var account struct {
+		KeyID string `json:"private_key_id"`
+		Key   string `json:"private_key"`
+		Email string `json:"client_email"`
+		Token string `json:"token_uri"`
+	}
+	if json.Unmarshal(cfg.Account, &account) != nil || account.Email == "" || account.Token == "" {
+		return nil, errors.New("the service account of Google Wallet must be the JSON file as Google issued it")
+	}
+	block, _ := pem.Decode([]byte(account.Key))
+	if block == nil {
+		return nil, errors.New("the private_key of the service account must be PEM")
+	}
+	parsed, err := x509.ParsePKCS8PrivateKey(block.Bytes)
+	key, ok := parsed.(*rsa.PrivateKey)
+	if err != nil || !ok {
+		return nil, errors.New("the private_key of the service account must be an RSA key")
+	}
+	if cfg.Issuer == "" {
+		return nil, errors.New("Google Wallet needs the number of the issuer")
+	}
+	if cfg.URL == "" {
+		cfg.URL = DefaultURL
+	}
+	cfg.URL = strings.TrimRight(cfg.URL, "/")
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	client := &http.Client{Transport: http.DefaultTransport.(*http.Transport).Clone(), Timeout: timeout,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	return &Issuer{cfg: cfg, email: account.Email, key: key, client: client,
+		identity: &oauthjwt.Config{Email: account.Email, PrivateKey: []byte(account.Key), PrivateKeyID: account.KeyID, Scopes: []string{scope}, TokenURL: account.Token}}, nil
+}
+
+// Close ends idle connections.
+func (i *Issuer) Close() error {
+	i.client.CloseIdleConnections()
+	return nil
+}
+
+// state is what Google shows of a coupon's state. A coupon that an order holds is
+// still the owner's.
+func state(s coupon.State) string {
+	switch s {
+	case coupon.Used:
+		return "COMPLETED"
+	case coupon.Expired:
+		return "EXPIRED"
+	case coupon.Revoked:
+		return "INACTIVE"
+	}
+	return "ACTIVE"
+}
+
+// Tell changes the state of the saved pass; see [wallet.Teller]. Google does not know a
+// pass whose link was never followed: there is nothing to tell then.
+func (i *Issuer) Tell(ctx context.Context, couponID int64, s coupon.State) wallet.Answer {
+	access, err := i.access(ctx, "")
+	if err != nil {
+		return noToken(err)
+	}
+	a, refused := i.patch(ctx, couponID, s, access)
+	if refused { // revoked before its time
+		if access, err = i.access(ctx, access); err != nil {
+			return noToken(err)
+		}
+		a, _ = i.patch(ctx, couponID, s, access)
+	}
+	return a
+}
+
+func (i *Issuer) patch(ctx context.Context, couponID int64, s coupon.State, access string) (a wallet.Answer, refused bool) {
+	address := i.cfg.URL + "/walletobjects/v1/offerObject/" + url.PathEscape(i.objectID(couponID))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPatch, address, strings.NewReader(`{"state":"`+state(s)+`"}`))
+	if err != nil {
+		return wallet.Answer{Verdict: wallet.Refused, Detail: "the address of Google Wallet is not usable"}, false
+	}
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("Authorization", "Bearer "+access)
+	response, err := i.client.Do(request)
+	if err != nil {
+		return wallet.Answer{Detail: delivery.CauseOf(err)}, false
+	}
+	defer func() { _ = response.Body.Close() }()
+	raw, _ := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	var body struct {
+		Error struct {
+			Status string `json:"status"`
+		} `json:"error"`
+	}
+	_ = json.Unmarshal(raw, &body) // no status is one that is unknown
+	after := delivery.RetryAfter(response.Header.Get("Retry-After"), i.cfg.Now())
+	return judge(response.StatusCode, body.Error.Status, after), response.StatusCode == http.StatusUnauthorized
+}
+
+// judge sorts answers. 403 is a quota that is used up, or an account without rights,
+// which staff repair at Google.
+func judge(status int, code string, after time.Duration) wallet.Answer {
+	a := wallet.Answer{After: after, Detail: delivery.DetailOf("Google Wallet answered " + strconv.Itoa(status) + " " + code)}
+	switch {
+	case status >= 200 && status < 300, status == http.StatusNotFound:
+		return wallet.Answer{Verdict: wallet.Told}
+	case status == http.StatusUnauthorized, status == http.StatusForbidden:
+		a.Detail += ": check GOOGLE_WALLET_ACCOUNT and GOOGLE_WALLET_ISSUER"
+	case status == http.StatusTooManyRequests, status == http.StatusConflict, status >= 500:
+	default:
+		a.Verdict = wallet.Refused
+	}
+	return a
+}
+
+func noToken(err error) wallet.Answer {
+	if refused, ok := errors.AsType[*oauth2.RetrieveError](err); ok && refused.Response != nil && refused.Response.StatusCode < 500 {
+		return wallet.Answer{After: tokenPause, Detail: delivery.DetailOf("Google issued no access token (" + refused.ErrorCode + "): check GOOGLE_WALLET_ACCOUNT")}
+	}
+	return wallet.Answer{After: tokenPause, Detail: "Google issued no access token: " + delivery.CauseOf(err)}
+}
+
+// access returns the access token that all calls share, a new one if it ends soon or
+// equals the refused one.
+func (i *Issuer) access(ctx context.Context, refused string) (string, error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if t := i.current; t != nil && t.AccessToken != refused && (t.Expiry.IsZero() || i.cfg.Now().Add(lead).Before(t.Expiry)) {
+		return t.AccessToken, nil
+	}
+	t, err := i.identity.TokenSource(context.WithValue(ctx, oauth2.HTTPClient, i.client)).Token()
+	if err != nil {
+		return "", err
+	}
+	i.current = t
+	return t.AccessToken, nil
+}

@@ -1,0 +1,167 @@
+// Package live keeps Live Activities on iPhones up to date: each drop has a broadcast
+// channel of Apple's, and one request reaches every phone that shows the drop, however
+// many these are.
+package live
+
+import (
+	"time"
+
+	"dropbell/domain/template"
+)
+
+// Content is what an activity shows; the app's ActivityAttributes.ContentState has the
+// same fields.
+type Content struct {
+	OpensAt int64 `json:"opens_at"` // seconds of the Unix epoch
+	// State is that of the drop: scheduled, open, sold_out, paused, closed or cancelled.
+	State string `json:"state"`
+	// Minutes are left until the opening, rounded up to a reminder slot; 0 = more than an
+	// hour, or none.
+	Minutes int `json:"minutes"`
+	// Left is the share of coupons that are not issued, in percent, in steps of five.
+	Left int `json:"left"`
+}
+
+const (
+	// gap is how long after a broadcast the next one follows that only changes the share
+	// of coupons: four a minute and drop at most. Apple delivers frequent updates late.
+	gap = 15 * time.Second
+	// pausedLook is how often a paused drop is looked at; events come before it.
+	pausedLook = time.Minute
+	// KeepFor is how long after the end of a drop its channel is deleted: phones that were
+	// off receive the end from it.
+	KeepFor = time.Hour
+	// leftStep is the step of [Content.Left].
+	leftStep = 5
+)
+
+// ContentAt returns what activities show of the drop at now.
+func ContentAt(t template.Template, now time.Time) Content {
+	c := Content{OpensAt: t.OpensAt.Unix(), State: string(t.State(now))}
+	if ahead := t.OpensAt.Sub(now); c.State == string(template.Scheduled) && ahead <= template.Slots*template.SlotStep {
+		c.Minutes = int((ahead+template.SlotStep-1)/template.SlotStep) * int(template.SlotStep/time.Minute)
+	}
+	if t.Stock > 0 {
+		// A share above nothing is not shown as nothing.
+		c.Left = int((t.StockLeft()*100/t.Stock + leftStep - 1) / leftStep * leftStep)
+		if c.Left == 0 && t.StockLeft() > 0 {
+			c.Left = leftStep
+		}
+	}
+	return c
+}
+
+// A Case is a drop with its channel, as a worker has leased it.
+type Case struct {
+	Template template.Template
+	Now      time.Time // the database's
+	Channel  string    // "" = none yet
+	Told     *Content  // what was broadcast last; nil = nothing
+	ToldAt   time.Time
+	Ended    bool
+	Failures int
+}
+
+// A Step is what is to be done about a drop now.
+type Step int
+
+// The steps.
+const (
+	Wait   Step = iota // nothing until Move.Next
+	Create             // a channel
+	Tell               // broadcast Move.Content
+	Delete             // the channel, and the row
+	Forget             // the row: there is no channel, and no need for one
+)
+
+// A Move is a decided step.
+type Move struct {
+	Step    Step
+	Content Content
+	// End ends the activities.
+	End bool
+	// Urgent is false of a change of the share alone.
+	Urgent bool
+	// Until is when the content is stale; the broadcast is worthless then.
+	Until time.Time
+	// Next is when the drop is looked at again after the step.
+	Next time.Time
+}
+
+// over returns when the drop ended, and whether it has.
+func (c Case) over() (time.Time, bool) {
+	t := c.Template
+	switch t.State(c.Now) {
+	case template.Closed:
+		return t.OverAt(), true
+	case template.Cancelled:
+		if t.EndedAt != nil {
+			return *t.EndedAt, true
+		}
+		return t.UpdatedAt, true
+	case template.Draft: // taken back
+		return t.UpdatedAt, true
+	}
+	return t.EndsAt(), false
+}
+
+// Decide returns what is to be done at the case's instant. What it broadcasts is the
+// present state: a worker that is late leaves out what has passed meanwhile.
+func Decide(c Case) Move {
+	end, over := c.over()
+	now := ContentAt(c.Template, c.Now)
+	m := Move{Content: now, End: over, Urgent: true, Until: end, Next: c.next(end)}
+	switch {
+	case over && c.Channel == "":
+		m.Step = Forget
+	case c.Channel == "":
+		m.Step, m.Next = Create, c.Now
+	case over && c.Ended:
+		if m.Next = end.Add(KeepFor); !c.Now.Before(m.Next) {
+			m.Step = Delete
+		}
+	case over:
+		m.Step, m.Until, m.Next = Tell, c.Now.Add(KeepFor), end.Add(KeepFor)
+	case c.Told == nil || *c.Told != now:
+		m.Step = Tell
+		if now.State == string(template.Scheduled) {
+			m.Until = c.Template.OpensAt
+		}
+		if m.Urgent = c.Told == nil || !c.Told.same(now); !m.Urgent && c.Now.Before(c.ToldAt.Add(gap)) {
+			m.Step, m.Next = Wait, c.ToldAt.Add(gap)
+		}
+	}
+	return m
+}
+
+// same reports whether the contents differ in the share alone.
+func (c Content) same(other Content) bool {
+	c.Left = other.Left
+	return c == other
+}
+
+// next is when the state of the drop changes without an event, or its share may have.
+func (c Case) next(end time.Time) time.Time {
+	t := c.Template
+	switch t.State(c.Now) {
+	case template.Scheduled:
+		for k := template.Slot(template.Slots); k >= 1; k-- {
+			if due := k.DueAt(t.OpensAt); due.After(c.Now) {
+				return due
+			}
+		}
+		return t.OpensAt
+	case template.Open, template.SoldOut:
+		return earlier(c.Now.Add(gap), end)
+	case template.Paused:
+		return earlier(c.Now.Add(pausedLook), end)
+	}
+	return end.Add(KeepFor)
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}

@@ -1,0 +1,23 @@
+package program
+
+import (
+	"context"
+
+	"dropbell/adapters/lookup"
+	dropsdb "dropbell/adapters/postgres/drops"
+)
+
+// wireLive makes what names the broadcast channels of drops; nothing without APNS_LIVE.
+func (p *program) wireLive() (err error) {
+	if p.Config.APNSLive {
+		p.channelNames, err = lookup.NewChannels(dropsdb.NewLive(p.DB).Channel)
+	}
+	return err
+}
+
+func (p *program) liveChannels() func(context.Context, int64) (string, error) {
+	if p.channelNames == nil {
+		return nil
+	}
+	return p.channelNames.Of
+}
