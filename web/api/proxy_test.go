@@ -241,8 +241,9 @@ func (p *proxy) judge(r *fixture, q *http.Request, status int, found string) {
 	}
 }
 
-// TestEveryAnswerIsAsDocumented runs tests of the operations with a validating
-// proxy between them and the server.
+// TestEveryAnswerIsAsDocumented runs the tests of the operations, which run nowhere
+// else, with a validating proxy between them and the server. One of them alone:
+// -run 'TestEveryAnswerIsAsDocumented/of/^Claim$'.
 func TestEveryAnswerIsAsDocumented(t *testing.T) {
 	t.Parallel()
 	p := startProxy(t)
@@ -256,20 +257,20 @@ func (p *proxy) tests(t *testing.T) {
 		name string
 		run  func(*testing.T)
 	}{
-		{"Codes", TestCodes}, {"CodeRefusals", TestCodeRefusals}, {"AdminCoupons", TestAdminCoupons}, {"Grants", TestGrants},
-		{"GrantIsAppliedAfterItsDryRun", TestGrantIsAppliedAfterItsDryRun}, {"ChangeTemplate", TestChangeTemplate},
-		{"Transitions", TestTransitions}, {"ListTemplates", TestListTemplates}, {"BoardAndBalance", TestBoardAndBalance},
-		{"Shops", TestShops}, {"CampaignResults", TestCampaignResults}, {"CampaignRecipientsAsFile", TestCampaignRecipientsAsFile},
-		{"CampaignTellsWhoSleeps", TestCampaignTellsWhoSleeps}, {"CreateAndChangeCampaign", TestCreateAndChangeCampaign},
-		{"ListCampaigns", TestListCampaigns}, {"CampaignFromDraftToInbox", TestCampaignFromDraftToInbox}, {"TestSend", TestTestSend},
-		{"EitherVersionCanBeTested", TestEitherVersionCanBeTested}, {"CampaignLimits", TestCampaignLimits},
-		{"ApprovalOverTheAPI", TestApprovalOverTheAPI}, {"Claim", TestClaim}, {"ClaimBodies", TestClaimBodies}, {"Coupons", TestCoupons},
-		{"Payment", TestPayment}, {"CouponIsShown", TestCouponIsShown}, {"TemplateNotices", TestTemplateNotices},
-		{"DeadLetters", TestDeadLetters}, {"Explain", TestExplain}, {"ImportUsers", TestImportUsers}, {"Inbox", TestInbox},
-		{"IdempotencyReplay", TestIdempotencyReplay}, {"ReservationOfAnEndedDrop", TestReservationOfAnEndedDrop},
-		{"Preferences", TestPreferences}, {"Redeem", TestRedeem}, {"Reserve", TestReserve}, {"ReserveRefusals", TestReserveRefusals},
-		{"Cancel", TestCancel}, {"PublicTemplate", TestPublicTemplate}, {"Segments", TestSegments}, {"Webhooks", TestWebhooks}, {"EventsOfAShop", TestEventsOfAShop}, {"Lists", TestLists},
-		{"EraseUser", TestEraseUser}, {"ServiceKeys", TestServiceKeys}, {"RateLimit", TestRateLimit}, {"Plainly", p.plainly},
+		{"Codes", testCodes}, {"CodeRefusals", testCodeRefusals}, {"AdminCoupons", testAdminCoupons}, {"Grants", testGrants},
+		{"GrantIsAppliedAfterItsDryRun", testGrantIsAppliedAfterItsDryRun}, {"ChangeTemplate", testChangeTemplate},
+		{"Transitions", testTransitions}, {"ListTemplates", testListTemplates}, {"BoardAndBalance", testBoardAndBalance},
+		{"Shops", testShops}, {"CampaignResults", testCampaignResults}, {"CampaignRecipientsAsFile", testCampaignRecipientsAsFile},
+		{"CampaignTellsWhoSleeps", testCampaignTellsWhoSleeps}, {"CreateAndChangeCampaign", testCreateAndChangeCampaign},
+		{"ListCampaigns", testListCampaigns}, {"CampaignFromDraftToInbox", testCampaignFromDraftToInbox}, {"TestSend", testTestSend},
+		{"EitherVersionCanBeTested", testEitherVersionCanBeTested}, {"CampaignLimits", testCampaignLimits},
+		{"ApprovalOverTheAPI", testApprovalOverTheAPI}, {"Claim", testClaim}, {"ClaimBodies", testClaimBodies}, {"Coupons", testCoupons},
+		{"Payment", testPayment}, {"CouponIsShown", testCouponIsShown}, {"TemplateNotices", testTemplateNotices},
+		{"DeadLetters", testDeadLetters}, {"Explain", testExplain}, {"ImportUsers", testImportUsers}, {"Inbox", testInbox},
+		{"IdempotencyReplay", testIdempotencyReplay}, {"ReservationOfAnEndedDrop", testReservationOfAnEndedDrop},
+		{"Preferences", testPreferences}, {"Redeem", testRedeem}, {"Reserve", testReserve}, {"ReserveRefusals", testReserveRefusals},
+		{"Cancel", testCancel}, {"PublicTemplate", testPublicTemplate}, {"Segments", testSegments}, {"Webhooks", testWebhooks}, {"EventsOfAShop", testEventsOfAShop}, {"Lists", testLists},
+		{"EraseUser", testEraseUser}, {"ServiceKeys", testServiceKeys}, {"RateLimit", testRateLimit}, {"Plainly", p.plainly},
 		{"Stream", p.stream}, {"Rest", p.rest},
 	} {
 		t.Run(test.name, func(t *testing.T) {

