@@ -37,6 +37,7 @@ const elsewhere = ` audience_gone audience_other_shop batch_not_found channel_no
 	staff_not_found too_many_rows unwritable upload_not_found
 	campaign_draft_in_use destination_not_found draft_in_use queue_not_found queue_task_active queue_task_not_found too_late_to_undo
 	too_many_destinations too_many_views view_not_found view_taken model_not_found model_taken too_many_models browser_not_found
+	provider_not_found providers_key_missing provider_secrets_sealed provider_in_use too_many_providers
 	callback_unreadable callback_unverified pass_devices_exceeded pass_not_found pass_token_invalid `
 
 // Every code that a rule or the protocol refuses with is in the list, or is not
