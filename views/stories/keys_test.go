@@ -194,8 +194,8 @@ func composed() map[string]bool {
 	add("object.%s", "campaign")
 	add("nav.%s", "campaigns")
 	add("nav.%s", "segments", "suppressions", "import", "mailcheck")
-	add("kind_of.%s", "segment", "webhook", "destination", "suppression", "model")
-	add("object.%s", "segment", "webhook", "destination", "suppression", "model")
+	add("kind_of.%s", "segment", "webhook", "destination", "suppression", "model", "provider")
+	add("object.%s", "segment", "webhook", "destination", "suppression", "model", "provider")
 	add("audit.value.%s", "state.published", "action.replay", "action.discard", "to.address", "to.user", "variant.0", "variant.1")
 	add("coupon.outcome.%s", owned.Done, owned.RefusedLocked, owned.RefusedUsed, owned.RefusedExpired, owned.RefusedRevoked, owned.RefusedEnded, owned.RefusedNoLock,
 		owned.RefusedOwner, owned.RefusedRule, owned.RefusedChanged, owned.RefusedCurrency, owned.RefusedUnpaid, owned.RefusedConfirms)
@@ -283,7 +283,7 @@ func TestRulesAndFaultsHaveWords(t *testing.T) {
 	}
 	en := book.Languages.Default()
 	var code strings.Builder
-	for _, f := range []string{"../../domain/template/*.go", "../../domain/segment/*.go", "../../domain/user/*.go", "../../domain/staff/*.go", "../../domain/campaign/*.go", "../../domain/reminder/*.go", "../../domain/delivery/*.go", "../../domain/message/*.go", "../../domain/redeemcode/*.go", "../../domain/coupon/*.go", "../../domain/job/*.go", "../../domain/hook/*.go", "../../domain/alert/*.go", "../../adapters/sheet/*.go", "../../web/console/*.go", "../../web/console/*/*.go", "../../web/console/*/*/*.go", "../pages/*/*.go"} {
+	for _, f := range []string{"../../domain/template/*.go", "../../domain/segment/*.go", "../../domain/user/*.go", "../../domain/staff/*.go", "../../domain/campaign/*.go", "../../domain/reminder/*.go", "../../domain/delivery/*.go", "../../domain/message/*.go", "../../domain/redeemcode/*.go", "../../domain/coupon/*.go", "../../domain/job/*.go", "../../domain/hook/*.go", "../../domain/alert/*.go", "../../domain/provider/*.go", "../../app/*.go", "../../adapters/sheet/*.go", "../../web/console/*.go", "../../web/console/*/*.go", "../../web/console/*/*/*.go", "../pages/*/*.go"} {
 		files, err := filepath.Glob(f)
 		if err != nil {
 			t.Fatal(err)

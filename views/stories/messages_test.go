@@ -145,6 +145,7 @@ func ends() map[string][]string {
 		"queue.": words("pause", "resume", "change"), "security.": words(events...),
 		"template.": steps, "campaign.": words("publish", "pause", "resume", "cancel"), "coupon.": words("revoke"),
 		"webhook.": words("create", "change", "rotate", "remove", "test", "replay", "replay_since"),
+		"provider.": words("create", "change", "enable", "disable", "delete"),
 	}
 }
 
