@@ -28,6 +28,10 @@ const (
 // DetailBudget is the detail of a [Channel] whose budget of the day is used up.
 const DetailBudget = "budget"
 
+// DetailWarmUp is the detail of a [Channel] whose mails of the day, by the warm-up plan,
+// are sent.
+const DetailWarmUp = "warm_up"
+
 // DetailDropBudget is the detail of a [Channel] whose budget of a drop is used up.
 const DetailDropBudget = "drop_budget"
 
@@ -80,11 +84,14 @@ func (a Alert) Text(tag string) string {
 			break
 		}
 		name := channelName(a.Name, zh)
-		if a.Detail == DetailBudget {
+		switch a.Detail {
+		case DetailWarmUp:
+			text = pick(name+": the mails that the warm-up plan allows for today are sent; others wait until tomorrow (UTC) if they may.", name+"：预热计划允许的今日邮件已发完，其余可延后的邮件等到明天（UTC）。")
+		case DetailBudget:
 			text = pick(name+": the budget of today is used up; further messages are skipped until tomorrow (UTC).", name+"：今日额度已用完，明天（UTC）之前的消息都会跳过。")
-			break
+		default:
+			text = pick(name+" is failing; messages wait until the provider answers again.", name+"发送失败，消息等待服务商恢复。")
 		}
-		text = pick(name+" is failing; messages wait until the provider answers again.", name+"发送失败，消息等待服务商恢复。")
 	case DeadLetters:
 		text = pick(fmt.Sprintf("“%s”: %d messages could not be delivered and wait for a decision.", a.Name, a.Count), fmt.Sprintf("「%s」：%d 条消息无法送达，等待处理。", a.Name, a.Count))
 	case Late:

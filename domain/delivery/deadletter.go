@@ -61,8 +61,8 @@ type Triage struct {
 	InTime      int64 // would be tried again
 	TooLate     int64 // their deadline has passed, or their message is no longer true; they stay dead
 	AlreadySent int64 // another attempt got through; never sent again
-	// ByRate are those of TooLate who would be in time without a rate: their
-	// awaitPermit comes too late.
+	// ByRate are those of TooLate that would be in time without a rate: their
+	// permit comes too late.
 	ByRate int64
 }
 

@@ -91,7 +91,7 @@ func (p *program) warmUpAlert(ctx context.Context, list []alert.Condition) ([]al
 	b, err := deliverydb.NewWarmUps(p.DB).Budget(ctx, p.Config.Mail.WarmUp, app.Clock())
 	if b.UsedUp {
 		name := delivery.Email.String()
-		list = append(list, alert.Condition{Kind: alert.Channel, Object: name + ":warmup", Name: name, Detail: alert.DetailBudget, Path: "/channels"})
+		list = append(list, alert.Condition{Kind: alert.Channel, Object: name + ":warmup", Name: name, Detail: alert.DetailWarmUp, Path: "/channels"})
 	}
 	return list, err
 }
