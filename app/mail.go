@@ -2,8 +2,10 @@ package app
 
 import (
 	"fmt"
+	"strings"
 
 	"dropbell/adapters/config"
+	"dropbell/adapters/dnsrecords"
 	"dropbell/adapters/smtp"
 )
 
@@ -21,4 +23,20 @@ func MailExtras(cfg config.Config, pace smtp.Pace, to *smtp.Config) error {
 	}
 	to.DKIM = &smtp.DKIM{Domain: cfg.Mail.DKIMDomain, Selector: cfg.Mail.DKIMSelector, Key: key}
 	return nil
+}
+
+// fitting leaves out of the environment's settings what is of another domain than a
+// configured provider's sender: a key that would sign for a stranger, and an address for
+// reports by which SPF would no longer agree with the sender (RFC 7489, section 3.1).
+func fitting(m config.Mail, from string) config.Mail {
+	domain := func(address string) string { return strings.ToLower(address[strings.LastIndexByte(address, '@')+1:]) }
+	sender, signer := domain(from), strings.ToLower(m.DKIMDomain)
+	if sender != signer && !strings.HasSuffix(sender, "."+signer) {
+		m.DKIMDomain = ""
+	}
+	records := dnsrecords.Resolver{}
+	if reports := domain(m.BounceAddress); reports != sender && (records.Organization(sender) == "" || records.Organization(reports) != records.Organization(sender)) {
+		m.BounceAddress = ""
+	}
+	return m
 }

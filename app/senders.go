@@ -116,6 +116,7 @@ func mailSender(cfg config.Config, p provider.Provider, secrets map[string]strin
 	}
 	c.Password, c.Feedback = secrets["password"], p.Settings["reports"]
 	c.RequireTLS = c.RequireTLS || cfg.SMTPTLS == "required"
+	cfg.Mail = fitting(cfg.Mail, c.From.Address)
 	if err := MailExtras(cfg, pace, &c); err != nil {
 		return nil, err
 	}

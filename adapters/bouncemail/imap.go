@@ -26,7 +26,7 @@ const (
 )
 
 // Aside is the folder that mails are moved to that report nothing, for operators. It
-// is made when it is missing.
+// is made when it is missing, on servers with a prefix for personal folders below that.
 const Aside = "Dropbell-Aside"
 
 // Config says where the mailbox is.
@@ -140,13 +140,13 @@ func local(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// visit reads up to limit mails. They are removed or moved after read has returned,
-// which stores what they report.
+// visit reads up to limit mails that are not flagged. They are removed or moved after
+// read has returned, which stores what they report.
 func (m *Mailbox) visit(ctx context.Context, c *imapclient.Client, limit int, read func(context.Context, []feedback.Mail) ([]feedback.Fate, error)) (int, error) {
 	if _, err := c.Select(m.cfg.Folder, nil).Wait(); err != nil {
 		return 0, err
 	}
-	found, err := c.UIDSearch(&imap.SearchCriteria{NotFlag: []imap.Flag{imap.FlagDeleted}}, nil).Wait()
+	found, err := c.UIDSearch(&imap.SearchCriteria{NotFlag: []imap.Flag{imap.FlagDeleted, imap.FlagFlagged}}, nil).Wait()
 	if err != nil {
 		return 0, err
 	}
@@ -169,11 +169,12 @@ func (m *Mailbox) visit(ctx context.Context, c *imapclient.Client, limit int, re
 	if err != nil {
 		return 0, err
 	}
-	return len(list), tidy(c, list, fates)
+	return len(list), m.tidy(c, list, fates)
 }
 
-// tidy removes and moves the mails.
-func tidy(c *imapclient.Client, list []*imapclient.FetchMessageBuffer, fates []feedback.Fate) error {
+// tidy removes and moves the mails. Those that cannot be moved stay, with a flag by which
+// they are not read again.
+func (m *Mailbox) tidy(c *imapclient.Client, list []*imapclient.FetchMessageBuffer, fates []feedback.Fate) error {
 	var done, aside imap.UIDSet
 	for i, one := range list {
 		switch fates[i] {
@@ -183,20 +184,75 @@ func tidy(c *imapclient.Client, list []*imapclient.FetchMessageBuffer, fates []f
 			aside.AddNum(one.UID)
 		}
 	}
-	if len(aside) > 0 {
-		_ = c.Create(Aside, nil).Wait() // it is there already, or moving fails
-		if _, err := c.Move(aside, Aside).Wait(); err != nil {
+	if len(done) > 0 {
+		if err := remove(c, done); err != nil {
 			return err
 		}
 	}
-	if len(done) == 0 {
+	if len(aside) == 0 {
 		return nil
 	}
-	if err := c.Store(done, &imap.StoreFlags{Op: imap.StoreFlagsAdd, Silent: true, Flags: []imap.Flag{imap.FlagDeleted}}, nil).Close(); err != nil {
+	err := m.moveAside(c, aside)
+	if err == nil {
+		return nil
+	}
+	if flagErr := mark(c, aside, imap.FlagFlagged); flagErr != nil {
+		return errors.Join(err, flagErr)
+	}
+	return fmt.Errorf("mails that report nothing stay in %s, flagged, since they could not be moved to %s: %w", m.cfg.Folder, Aside, err)
+}
+
+// moveAside moves the mails to the first folder that the server accepts.
+func (m *Mailbox) moveAside(c *imapclient.Client, mails imap.UIDSet) (err error) {
+	for _, folder := range asides(c) {
+		if strings.EqualFold(folder, m.cfg.Folder) {
+			continue
+		}
+		_ = c.Create(folder, nil).Wait() // it is there already, or moving fails
+		if err = move(c, mails, folder); err == nil {
+			return nil
+		}
+	}
+	return err
+}
+
+// asides are the names that the folder may have: some servers take only names below a
+// prefix, such as "INBOX." (RFC 2342).
+func asides(c *imapclient.Client) []string {
+	names := []string{Aside}
+	if caps := c.Caps(); !caps.Has(imap.CapNamespace) {
+		return names
+	}
+	if spaces, err := c.Namespace().Wait(); err == nil && len(spaces.Personal) > 0 && spaces.Personal[0].Prefix != "" {
+		names = append(names, spaces.Personal[0].Prefix+Aside)
+	}
+	return names
+}
+
+// move moves mails. Without the extension MOVE (RFC 6851) they are removed only after the
+// server has copied them; the library's own substitute does not wait for that.
+func move(c *imapclient.Client, mails imap.UIDSet, folder string) error {
+	if c.Caps().Has(imap.CapMove) {
+		_, err := c.Move(mails, folder).Wait()
+		return err
+	}
+	if _, err := c.Copy(mails, folder).Wait(); err != nil {
+		return err
+	}
+	return remove(c, mails)
+}
+
+// remove removes mails for good.
+func remove(c *imapclient.Client, mails imap.UIDSet) error {
+	if err := mark(c, mails, imap.FlagDeleted); err != nil {
 		return err
 	}
 	if caps := c.Caps(); caps.Has(imap.CapUIDPlus) || caps.Has(imap.CapIMAP4rev2) {
-		return c.UIDExpunge(done).Close()
+		return c.UIDExpunge(mails).Close()
 	}
 	return c.Expunge().Close()
+}
+
+func mark(c *imapclient.Client, mails imap.UIDSet, flag imap.Flag) error {
+	return c.Store(mails, &imap.StoreFlags{Op: imap.StoreFlagsAdd, Silent: true, Flags: []imap.Flag{flag}}, nil).Close()
 }

@@ -17,8 +17,37 @@ import (
 	"dropbell/domain/user"
 )
 
+// A session of the server under test. It refuses to make folders without the prefix.
+type session struct {
+	imapserver.SessionIMAP4rev2
+	prefix string
+}
+
+func (s session) Create(name string, options *imap.CreateOptions) error {
+	if !strings.HasPrefix(name, s.prefix) {
+		return &imap.Error{Type: imap.StatusResponseTypeNo, Code: imap.ResponseCodeCannot, Text: "not a name of a folder"}
+	}
+	return s.SessionIMAP4rev2.Create(name, options)
+}
+
+func (s session) Namespace() (*imap.NamespaceData, error) {
+	if s.prefix == refuses {
+		return &imap.NamespaceData{}, nil
+	}
+	return &imap.NamespaceData{Personal: []imap.NamespaceDescriptor{{Prefix: s.prefix, Delim: '.'}}}, nil
+}
+
+// refuses is the prefix of a server on which no folder can be made.
+const refuses = "-"
+
 // mailbox is an IMAP server with one user, who has an inbox.
 func mailbox(t *testing.T, caps imap.CapSet) (*imapmemserver.User, *bouncemail.Mailbox) {
+	t.Helper()
+	return mailboxBelow(t, caps, "")
+}
+
+// mailboxBelow is a [mailbox] on which names of folders have the prefix.
+func mailboxBelow(t *testing.T, caps imap.CapSet, prefix string) (*imapmemserver.User, *bouncemail.Mailbox) {
 	t.Helper()
 	memory, owner := imapmemserver.New(), imapmemserver.NewUser("bounces", "a p@ssword")
 	if err := owner.Create("INBOX", nil); err != nil {
@@ -26,7 +55,7 @@ func mailbox(t *testing.T, caps imap.CapSet) (*imapmemserver.User, *bouncemail.M
 	}
 	memory.AddUser(owner)
 	server := imapserver.New(&imapserver.Options{InsecureAuth: true, Caps: caps, NewSession: func(*imapserver.Conn) (imapserver.Session, *imapserver.GreetingData, error) {
-		return memory.NewSession(), nil, nil
+		return session{memory.NewSession().(imapserver.SessionIMAP4rev2), prefix}, nil, nil
 	}})
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -140,6 +169,41 @@ func TestTheMailboxIsEmptied(t *testing.T) {
 			}
 			if err := c.Run(t.Context()); err != nil || s.taken != 4 {
 				t.Errorf("%v, taken %d", err, s.taken)
+			}
+		})
+	}
+}
+
+// TestMailsThatCannotBeMovedStay: where the folder cannot be made, mails that report
+// nothing are neither lost nor read again, and reports among and after them are read. On
+// a server with a prefix for folders the folder is made below it.
+func TestMailsThatCannotBeMovedStay(t *testing.T) {
+	newer := imap.CapSet{imap.CapIMAP4rev1: {}, imap.CapMove: {}, imap.CapUIDPlus: {}, imap.CapNamespace: {}}
+	for name, c := range map[string]struct {
+		caps   imap.CapSet
+		prefix string
+		left   uint32
+	}{
+		"old server":  {imap.CapSet{imap.CapIMAP4rev1: {}}, refuses, 2},
+		"copies only": {imap.CapSet{imap.CapIMAP4rev1: {}, imap.CapUIDPlus: {}}, refuses, 2},
+		"new server":  {newer, refuses, 2},
+		"prefix":      {newer, "INBOX.", 0},
+		"old prefix":  {imap.CapSet{imap.CapIMAP4rev1: {}, imap.CapNamespace: {}}, "INBOX.", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			owner, box := mailboxBelow(t, c.caps, c.prefix)
+			arrive(t, owner, recorded(t, "hard", "forged"), recorded(t, "hard", refs.Text(mine)), recorded(t, "hard", "forged"))
+			s, read := &store{known: map[feedback.Ref]feedback.Report{}}, 0
+			collector := &feedback.Collector{Mailbox: box, Read: reader.Read, Reports: s, Addresses: s, Counted: func(feedback.Fate) { read++ }}
+			if err := collector.Run(t.Context()); (err != nil) != (c.left > 0) || err != nil && !strings.Contains(err.Error(), "flagged") {
+				t.Error(err)
+			}
+			if got, aside := count(t, owner, "INBOX"), count(t, owner, c.prefix+bouncemail.Aside); got != c.left || aside != 2-c.left || s.taken != 1 {
+				t.Errorf("%d left, %d aside, %d reports", got, aside, s.taken)
+			}
+			arrive(t, owner, recorded(t, "hard", refs.Text(feedback.Ref{Batch: 77, User: 4712})))
+			if err := collector.Run(t.Context()); err != nil || s.taken != 2 || read != 4 || count(t, owner, "INBOX") != c.left {
+				t.Errorf("%v, %d reports, %d mails read, %d left", err, s.taken, read, count(t, owner, "INBOX"))
 			}
 		})
 	}

@@ -119,7 +119,10 @@ func TestFindings(t *testing.T) {
 	}{
 		"all terms":            {at("good.example"), mailcheck.SPF, mailcheck.OK, "spf_lookups 4", ""},
 		"redirect":             {at("mail.good.example"), mailcheck.SPF, mailcheck.OK, "spf_lookups 5", ""},
-		"no policy":            {at("nothing.example"), mailcheck.SPF, mailcheck.Missing, "", "v=spf1 a:relay.example -all"},
+		"no policy":            {at("nothing.example"), mailcheck.SPF, mailcheck.Missing, "spf_add ", ""},
+		"of an own server":     {with("nothing.example", func(s *mailcheck.Sender) { s.Server = "relay.nothing.example" }), mailcheck.SPF, mailcheck.Missing, "spf_servers relay.nothing.example", "v=spf1 a:relay.nothing.example ~all"},
+		"of an address":        {with("nothing.example", func(s *mailcheck.Sender) { s.Server = "192.0.2.1" }), mailcheck.SPF, mailcheck.Missing, "spf_add ", ""},
+		"of a container":       {with("nothing.example", func(s *mailcheck.Sender) { s.Server = "postfix" }), mailcheck.SPF, mailcheck.Missing, "spf_add ", ""},
 		"everybody may":        {at("plus.example"), mailcheck.SPF, mailcheck.Wrong, "spf_all ", ""},
 		"neutral":              {at("neutral.example"), mailcheck.SPF, mailcheck.Wrong, "spf_neutral ", ""},
 		"no end":               {at("open.example"), mailcheck.SPF, mailcheck.Wrong, "spf_open ", ""},

@@ -2,6 +2,7 @@ package redis
 
 import (
 	"context"
+	"maps"
 	"strconv"
 	"strings"
 	"sync"
@@ -22,6 +23,8 @@ const (
 	slowFirst, slowMost, slowForget = 15 * time.Second, 2 * time.Minute, 10 * time.Minute
 	// slowLife is how old what is known of slow domains may be.
 	slowLife = 500 * time.Millisecond
+	// awayFor is how long Redis is not asked again after it gave no answer.
+	awayFor = 5 * time.Second
 )
 
 // DomainPacer keeps all workers together below what the mail domains of recipients
@@ -33,9 +36,13 @@ type DomainPacer struct {
 	perSecond map[string]int
 	now       func() time.Time
 
-	mu     sync.Mutex
-	slow   map[string]pause
-	readAt time.Time
+	mu   sync.Mutex
+	slow map[string]pause
+	// reading: a call is reading the slow domains, which is due at readNext.
+	reading  bool
+	readNext time.Time
+	// awayUntil is when Redis is asked again.
+	awayUntil time.Time
 }
 
 // A pause is until when mails to a domain are kept back.
@@ -52,19 +59,20 @@ func NewDomainPacer(client goredis.UniversalClient, perSecond map[string]int, no
 // Admit takes up to n mails out of what the domain takes, and returns how many, and for
 // the others when the first of them may go and the time between two. limited is false
 // where nothing limits the domain, also when Redis does not answer: a late mail is
-// worse.
+// worse. After that Redis is not asked for some seconds, so that one that hangs does not
+// hold up every call.
 func (p *DomainPacer) Admit(ctx context.Context, domain string, n int) (now int, wait, every time.Duration, limited bool) {
 	if until := p.paused(ctx)[domain].until; p.now().Before(until) {
 		return 0, until.Sub(p.now()), 0, true
 	}
 	rate := p.perSecond[domain]
-	if rate <= 0 {
+	if rate <= 0 || p.away() {
 		return n, 0, 0, false
 	}
-	ctx, cancel := context.WithTimeout(ctx, redisclient.CallTimeout)
+	asking, cancel := context.WithTimeout(ctx, redisclient.CallTimeout)
 	defer cancel()
-	r, err := p.rate.AllowAtMost(ctx, "pace:mail:"+domain, redis_rate.PerSecond(rate), n)
-	if err != nil {
+	r, err := p.rate.AllowAtMost(asking, "pace:mail:"+domain, redis_rate.PerSecond(rate), n)
+	if p.answered(ctx, err); err != nil {
 		return n, 0, 0, false
 	}
 	every = time.Second / time.Duration(rate)
@@ -86,42 +94,93 @@ func (p *DomainPacer) Slow(ctx context.Context, domain string) time.Duration {
 	p.mu.Lock()
 	p.slow[domain] = next
 	p.mu.Unlock()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), redisclient.CallTimeout)
+	if p.away() { // the other workers learn it by themselves
+		return length
+	}
+	ctx = context.WithoutCancel(ctx)
+	telling, cancel := context.WithTimeout(ctx, redisclient.CallTimeout)
 	defer cancel()
-	// Without Redis the other workers learn it by themselves.
-	_, _ = p.client.Pipelined(ctx, func(all goredis.Pipeliner) error {
-		all.HSet(ctx, slowKey, domain, strconv.FormatInt(next.until.UnixMilli(), 10)+" "+strconv.Itoa(times))
-		all.PExpire(ctx, slowKey, slowMost+slowForget)
+	_, err := p.client.Pipelined(telling, func(all goredis.Pipeliner) error {
+		all.HSet(telling, slowKey, domain, strconv.FormatInt(next.until.UnixMilli(), 10)+" "+strconv.Itoa(times))
+		all.PExpire(telling, slowKey, slowMost+slowForget)
 		return nil
 	})
+	p.answered(ctx, err)
 	return length
 }
 
-// paused returns the slow domains, at most [slowLife] old.
-func (p *DomainPacer) paused(ctx context.Context) map[string]pause {
+// away reports whether Redis is not to be asked.
+func (p *DomainPacer) away() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.now().Sub(p.readAt) >= slowLife {
-		p.readAt = p.now()
-		ctx, cancel := context.WithTimeout(ctx, redisclient.CallTimeout)
-		defer cancel()
-		if all, err := p.client.HGetAll(ctx, slowKey).Result(); err == nil {
-			fresh := make(map[string]pause, len(all))
-			for domain, text := range all {
-				until, times, _ := strings.Cut(text, " ")
-				ms, _ := strconv.ParseInt(until, 10, 64)
-				n, _ := strconv.Atoi(times)
-				if fresh[domain] = (pause{time.UnixMilli(ms), n}); p.now().Sub(fresh[domain].until) > slowForget {
-					delete(fresh, domain)
-					_ = p.client.HDel(ctx, slowKey, domain).Err()
-				}
-			}
-			p.slow = fresh
+	return p.now().Before(p.awayUntil)
+}
+
+// answered notes whether Redis gave an answer. A call whose own ctx ended says nothing.
+func (p *DomainPacer) answered(ctx context.Context, err error) {
+	if err == nil || ctx.Err() != nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.awayUntil = p.now().Add(awayFor)
+}
+
+// paused returns the slow domains, at most [slowLife] old while Redis answers. One call
+// reads them; calls meanwhile get those that are known.
+func (p *DomainPacer) paused(ctx context.Context) map[string]pause {
+	p.mu.Lock()
+	due := !p.reading && !p.now().Before(p.readNext) && !p.now().Before(p.awayUntil)
+	p.reading = p.reading || due
+	p.mu.Unlock()
+	if due {
+		fresh, err := p.read(ctx)
+		p.answered(ctx, err)
+		p.learn(fresh)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return maps.Clone(p.slow)
+}
+
+// learn ends a reading, whose result is nil if it failed. A pause that began meanwhile
+// or that Redis has lost stays.
+func (p *DomainPacer) learn(fresh map[string]pause) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.reading, p.readNext = false, p.now().Add(slowLife)
+	for domain, one := range fresh {
+		if !one.until.Before(p.slow[domain].until) {
+			p.slow[domain] = one
 		}
 	}
-	copied := make(map[string]pause, len(p.slow))
-	for domain, one := range p.slow {
-		copied[domain] = one
+	maps.DeleteFunc(p.slow, func(_ string, one pause) bool { return p.forgotten(one) })
+}
+
+func (p *DomainPacer) forgotten(one pause) bool { return p.now().Sub(one.until) > slowForget }
+
+// read returns the slow domains that Redis knows, and removes those to forget.
+func (p *DomainPacer) read(ctx context.Context) (map[string]pause, error) {
+	ctx, cancel := context.WithTimeout(ctx, redisclient.CallTimeout)
+	defer cancel()
+	all, err := p.client.HGetAll(ctx, slowKey).Result()
+	if err != nil {
+		return nil, err
 	}
-	return copied
+	fresh := make(map[string]pause, len(all))
+	var old []string
+	for domain, text := range all {
+		until, times, _ := strings.Cut(text, " ")
+		ms, _ := strconv.ParseInt(until, 10, 64)
+		n, _ := strconv.Atoi(times)
+		if one := (pause{time.UnixMilli(ms), n}); p.forgotten(one) {
+			old = append(old, domain)
+		} else {
+			fresh[domain] = one
+		}
+	}
+	if len(old) > 0 {
+		_ = p.client.HDel(ctx, slowKey, old...).Err()
+	}
+	return fresh, nil
 }

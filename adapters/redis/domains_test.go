@@ -1,8 +1,12 @@
 package redis_test
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"time"
+
+	goredis "github.com/redis/go-redis/v9"
 
 	"dropbell/adapters/localstack"
 	"dropbell/adapters/redis"
@@ -58,5 +62,74 @@ func TestDomainsAreSharedByWorkers(t *testing.T) {
 	now = now.Add(time.Hour)
 	if n, _, _, limited := a.Admit(t.Context(), "gmail.com", 500); n != 500 || limited {
 		t.Errorf("without Redis %d pass", n)
+	}
+}
+
+// A hangingHook keeps calls of Redis until it is released, and fails them then.
+type hangingHook struct {
+	calls   chan struct{}
+	release chan struct{}
+}
+
+func (h hangingHook) DialHook(next goredis.DialHook) goredis.DialHook { return next }
+
+func (h hangingHook) ProcessHook(goredis.ProcessHook) goredis.ProcessHook {
+	return func(_ context.Context, c goredis.Cmder) error {
+		h.calls <- struct{}{}
+		<-h.release
+		c.SetErr(errors.New("no answer"))
+		return c.Err()
+	}
+}
+
+func (h hangingHook) ProcessPipelineHook(goredis.ProcessPipelineHook) goredis.ProcessPipelineHook {
+	return func(context.Context, []goredis.Cmder) error {
+		h.calls <- struct{}{}
+		return errors.New("no answer")
+	}
+}
+
+// While Redis hangs, one call waits for it and the others pass with what is known; after
+// its error no call asks for some seconds, for no domain.
+func TestARedisThatHangsHoldsUpOneCall(t *testing.T) {
+	client, err := redis.Open("redis://127.0.0.1:1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	h := hangingHook{calls: make(chan struct{}, 100), release: make(chan struct{})}
+	client.AddHook(h)
+	now := time.Now()
+	p := redis.NewDomainPacer(client, map[string]int{"gmail.com": 20}, func() time.Time { return now })
+	first := make(chan int)
+	go func() {
+		n, _, _, _ := p.Admit(t.Context(), "gmail.com", 5)
+		first <- n
+	}()
+	<-h.calls // the first call hangs
+	if n, _, _, limited := p.Admit(t.Context(), "qq.com", 7); n != 7 || limited {
+		t.Errorf("meanwhile %d pass", n)
+	}
+	close(h.release)
+	if n := <-first; n != 5 {
+		t.Errorf("%d pass", n)
+	}
+	if d := p.Slow(t.Context(), "163.com"); d != 15*time.Second {
+		t.Errorf("a pause of %s", d)
+	}
+	now = now.Add(4 * time.Second)
+	if n, _, _, _ := p.Admit(t.Context(), "gmail.com", 5); n != 5 {
+		t.Errorf("%d pass", n)
+	}
+	if n, wait, _, _ := p.Admit(t.Context(), "163.com", 5); n != 0 || wait != 11*time.Second {
+		t.Errorf("%d pass to a slow domain, which waits %s", n, wait)
+	}
+	if len(h.calls) != 0 {
+		t.Errorf("%d further calls", len(h.calls))
+	}
+	now = now.Add(2 * time.Second)
+	_, _, _, _ = p.Admit(t.Context(), "gmail.com", 5)
+	if len(h.calls) != 1 {
+		t.Errorf("%d calls after the pause", len(h.calls))
 	}
 }

@@ -43,7 +43,7 @@ func read(err error) answer {
 	}
 	// 421 announces that the server hangs up (RFC 5321, section 4.2.2).
 	code := sendErr.ErrorCode()
-	return answer{
+	a := answer{
 		result: classify(sendErr.Reason, code, wordsOf(sendErr, code)),
 		broken: code == 0 || code == 421,
 		unsent: sendErr.Reason == gomail.ErrSMTPMailFrom || sendErr.Reason == gomail.ErrSMTPRcptTo ||
@@ -51,6 +51,10 @@ func read(err error) answer {
 		open: sendErr.Reason == gomail.ErrSMTPData && code != 0 && code != 421,
 		slow: asksForFewer(sendErr.Reason, code, wordsOf(sendErr, code)),
 	}
+	// A server that answers 4xx or 5xx, also to the complete mail, leaves it to the
+	// client (RFC 5321, section 4.2.1).
+	a.result.Unsent = a.unsent || code >= 400
+	return a
 }
 
 // asksForFewer recognises that the recipient's domain takes fewer mails: a policy (class
@@ -130,8 +134,15 @@ func permanent(reason gomail.SendErrReason, code int) bool {
 	return reason == gomail.ErrSMTPRcptTo || reason == gomail.ErrSMTPData || reason == gomail.ErrSMTPDataClose
 }
 
-// refused is the answer to every message when no connection could be had.
+// refused is the answer to every message when no connection could be had: no server has
+// taken any of them.
 func refused(err error) delivery.Result {
+	result := refusal(err)
+	result.Unsent = true
+	return result
+}
+
+func refusal(err error) delivery.Result {
 	words := ""
 	reply, ok := errors.AsType[*textproto.Error](err)
 	if ok {

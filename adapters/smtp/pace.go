@@ -12,13 +12,12 @@ import (
 // A Pace limits how many mails go to the domains of recipients, over all workers.
 type Pace interface {
 	// Admit is asked once for each Send how many of the mails to each domain may go now.
-	// A domain that is missing in the answer is not limited.
-	Admit(ctx context.Context, mails map[string]int) map[string]Permit
+	// A domain that is missing in the answer is not limited. giveBack gives back mails
+	// that were admitted and that no server has taken; nil = they are not counted.
+	Admit(ctx context.Context, mails map[string]int) (permits map[string]Permit, giveBack func(ctx context.Context, mails int))
 	// Slow is told of a domain whose server asks for fewer mails. It returns how long
 	// to keep mails to it back.
 	Slow(ctx context.Context, domain string) time.Duration
-	// Unsent gives back mails that were admitted and that no server has taken.
-	Unsent(ctx context.Context, mails int)
 }
 
 // A Permit is how many mails may go to a domain.
@@ -26,8 +25,8 @@ type Permit struct {
 	Now int
 	// Wait is when the first of the others may go, Every the time between two of them.
 	Wait, Every time.Duration
-	// Reason is why they wait.
-	Reason string
+	// Reason is why they wait, Detail the same for operators; both may be empty.
+	Reason, Detail string
 }
 
 // paceStep is what waits are rounded up to: a batch is taken up again for all mails of
@@ -40,9 +39,10 @@ func domainOf(address string) string {
 }
 
 // keepBack answers the messages that may not go now. Test messages always may.
-func (s *Sender) keepBack(ctx context.Context, messages []delivery.Message, results []delivery.Result) {
+// giveBackUnsent, once all are answered, gives back the others that no server has taken.
+func (s *Sender) keepBack(ctx context.Context, messages []delivery.Message, results []delivery.Result) (giveBackUnsent func()) {
 	if s.cfg.Pace == nil {
-		return
+		return func() {}
 	}
 	mails := map[string]int{}
 	for _, m := range messages {
@@ -51,18 +51,28 @@ func (s *Sender) keepBack(ctx context.Context, messages []delivery.Message, resu
 		}
 	}
 	if len(mails) == 0 {
-		return
+		return func() {}
 	}
-	permits, used := s.cfg.Pace.Admit(ctx, mails), map[string]int{}
+	permits, giveBack := s.cfg.Pace.Admit(ctx, mails)
+	used := map[string]int{}
+	var admitted []int
 	for i, m := range messages {
-		domain := domainOf(m.To.Email)
-		p, limited := permits[domain]
-		if !limited || !paced(m) {
+		if !paced(m) {
 			continue
 		}
-		if used[domain]++; used[domain] > p.Now {
-			late := used[domain] - p.Now - 1
-			results[i] = heldBack(p.Wait+time.Duration(late)*p.Every, p.Reason)
+		domain := domainOf(m.To.Email)
+		p, limited := permits[domain]
+		if used[domain]++; !limited || used[domain] <= p.Now {
+			admitted = append(admitted, i)
+			continue
+		}
+		late := used[domain] - p.Now - 1
+		results[i] = heldBack(p.Wait+time.Duration(late)*p.Every, p.Reason)
+		results[i].Detail = p.Detail
+	}
+	return func() {
+		if n := unsent(results, admitted); n > 0 && giveBack != nil {
+			giveBack(ctx, n)
 		}
 	}
 }
@@ -74,14 +84,14 @@ func paced(m delivery.Message) bool {
 // heldBack is the answer to a message that waits.
 func heldBack(wait time.Duration, reason string) delivery.Result {
 	steps := max(1, (wait+paceStep-1)/paceStep)
-	return delivery.Result{Status: delivery.Throttled, Apart: true, Held: true, Unsent: true, After: steps * paceStep, Reason: reason,
-		Detail: map[string]string{delivery.ReasonWarmUp: "not sent: the mails of the day are sent"}[reason]}
+	return delivery.Result{Status: delivery.Throttled, Apart: true, Held: true, Unsent: true, After: steps * paceStep, Reason: reason}
 }
 
-// unsent counts mails that were admitted and that the server has certainly not taken.
-func unsent(messages []delivery.Message, results []delivery.Result) (n int) {
-	for i, r := range results {
-		if paced(messages[i]) && !r.Held && (r.Status == delivery.Throttled || r.Status == delivery.Permanent) {
+// unsent counts the results at the places of admitted mails that say that no server has
+// taken the mail.
+func unsent(results []delivery.Result, admitted []int) (n int) {
+	for _, i := range admitted {
+		if r := results[i]; r.Unsent || r.Status == delivery.Throttled || r.Status == delivery.Permanent {
 			n++
 		}
 	}

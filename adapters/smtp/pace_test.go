@@ -21,16 +21,15 @@ type limits struct {
 	unsent  int
 }
 
-func (l *limits) Admit(_ context.Context, mails map[string]int) map[string]smtp.Permit {
+func (l *limits) Admit(_ context.Context, mails map[string]int) (map[string]smtp.Permit, func(context.Context, int)) {
 	l.asked = append(l.asked, mails)
-	return l.permits
+	return l.permits, func(_ context.Context, n int) { l.unsent += n }
 }
 
 func (l *limits) Slow(_ context.Context, domain string) time.Duration {
 	l.slow = append(l.slow, domain)
 	return 15 * time.Second
 }
-func (l *limits) Unsent(_ context.Context, n int) { l.unsent += n }
 
 // addressed are messages to users at the domains.
 func addressed(domains ...string) []delivery.Message {
@@ -106,7 +105,7 @@ func TestADomainThatAsksForFewer(t *testing.T) {
 					t.Errorf("%d: %+v", i, a)
 				}
 			}
-			if sent != 3 || tries != 1 || len(l.slow) != 1 || l.slow[0] != "gmail.com" || l.unsent != 1 {
+			if sent != 3 || tries != 1 || len(l.slow) != 1 || l.slow[0] != "gmail.com" || l.unsent != 2 {
 				t.Errorf("%d sent after %d tries, slow %v, given back %d: %+v", sent, tries, l.slow, l.unsent, results)
 			}
 			refused = ".com"
@@ -121,7 +120,51 @@ func TestADomainThatAsksForFewer(t *testing.T) {
 	}}
 	r.start(t, nil)
 	l := &limits{}
-	if a := r.sender(t, func(c *smtp.Config) { c.Pace = l }).Send(t.Context(), addressed("small.example"))[0]; len(l.slow) != 0 || a.Status != delivery.Transient || !a.Apart {
-		t.Errorf("slow %v: %+v", l.slow, a)
+	if a := r.sender(t, func(c *smtp.Config) { c.Pace = l }).Send(t.Context(), addressed("small.example"))[0]; len(l.slow) != 0 || a.Status != delivery.Transient || !a.Apart || l.unsent != 1 {
+		t.Errorf("slow %v, given back %d: %+v", l.slow, l.unsent, a)
+	}
+}
+
+// Mails that were admitted and that no server has taken are given back: each that the
+// server refused in words, at any command, all for which there was no connection, and
+// those that are left when a run ends. A mail that may have been taken is not, nor is
+// one that was kept back. What is given back says so, so that another mail server may be
+// handed it at once.
+func TestUnsentMailsAreGivenBack(t *testing.T) {
+	refuse := func(code int) error { return &gosmtp.SMTPError{Code: code, Message: "not now"} }
+	for name, c := range map[string]struct {
+		prepare func(r *relay)
+		permit  int // for gmail.com
+		back    int // of five mails
+	}{
+		"all are taken":         {func(*relay) {}, 9, 0},
+		"three are kept back":   {func(r *relay) { r.onMail = func(string) error { return refuse(451) } }, 2, 2},
+		"the sender refused":    {func(r *relay) { r.onMail = func(string) error { return refuse(550) } }, 9, 5},
+		"recipients put off":    {func(r *relay) { r.onRcpt = func(*gosmtp.Conn, string) error { return refuse(450) } }, 9, 5},
+		"mails put off":         {func(r *relay) { r.onData = func(*gosmtp.Conn, string) error { return refuse(452) } }, 9, 5},
+		"no connection":         {func(r *relay) { r.Addr = "" }, 9, 5},
+		"hangs up before":       {func(r *relay) { r.onRcpt = func(c *gosmtp.Conn, _ string) error { return c.Conn().Close() } }, 9, 5},
+		"hangs up after a mail": {func(r *relay) { r.onData = func(c *gosmtp.Conn, _ string) error { return c.Conn().Close() } }, 9, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := new(relay)
+			r.start(t, nil)
+			address := r.Addr
+			if c.prepare(r); r.Addr == "" {
+				_ = r.Close()
+			}
+			l := &limits{permits: map[string]smtp.Permit{"gmail.com": {Now: c.permit, Wait: time.Hour}}}
+			s := newSender(t, address, func(to *smtp.Config) { to.Pace = l })
+			results := s.Send(t.Context(), addressed("gmail.com", "gmail.com", "gmail.com", "gmail.com", "gmail.com"))
+			said := 0
+			for _, a := range results {
+				if a.Unsent && !a.Held {
+					said++
+				}
+			}
+			if l.unsent != c.back || said != c.back {
+				t.Errorf("%d given back, %d say so, want %d: %+v", l.unsent, said, c.back, results)
+			}
+		})
 	}
 }

@@ -71,7 +71,7 @@ func (s *Sender) Send(ctx context.Context, messages []delivery.Message) []delive
 	}
 	defer func() { <-s.pool.slots }()
 
-	s.keepBack(ctx, messages, results)
+	giveBackUnsent := s.keepBack(ctx, messages, results)
 	r := &run{sender: s, ctx: ctx}
 	for i, m := range messages {
 		if results[i].Held {
@@ -83,11 +83,7 @@ func (s *Sender) Send(ctx context.Context, messages []delivery.Message) []delive
 		}
 	}
 	r.finish()
-	if s.cfg.Pace != nil {
-		if n := unsent(messages, results); n > 0 {
-			s.cfg.Pace.Unsent(ctx, n)
-		}
-	}
+	giveBackUnsent()
 	return results
 }
 
@@ -136,7 +132,9 @@ func (r *run) deliver(m delivery.Message) delivery.Result {
 	}
 	for first := true; ; first = false {
 		if !r.connect() {
-			return *r.over
+			rest := *r.over
+			rest.Unsent = true // also if the mail that ended the run may have been taken
+			return rest
 		}
 		a := r.try(m)
 		r.slowDown(m, &a)
@@ -220,7 +218,7 @@ func (r *run) try(m delivery.Message) answer {
 	}
 	mail, err := r.sender.compose(m, r.settle)
 	if err != nil {
-		return answer{result: delivery.Result{Detail: delivery.DetailOf("the mail could not be signed: " + err.Error())}}
+		return answer{result: delivery.Result{Unsent: true, Detail: delivery.DetailOf("the mail could not be signed: " + err.Error())}}
 	}
 	r.conn.session.SkipSMTPUTF8(!international)
 	a := read(killpoint.Around("smtp.mail", func() error {
@@ -230,7 +228,9 @@ func (r *run) try(m delivery.Message) answer {
 		return answer{result: *r.over, broken: true}
 	}
 	if err := r.ctx.Err(); err != nil && a.broken {
-		return answer{result: refused(err), broken: true}
+		cut := refused(err)
+		cut.Unsent = a.result.Unsent
+		return answer{result: cut, broken: true}
 	}
 	if a.open {
 		a.broken = r.conn.session.Reset() != nil

@@ -85,7 +85,7 @@ type RoutedJournal interface {
 // Unrecorded is the answer to a message that is not handed over because the one
 // before could not be recorded in the [Journal]. It uses up no attempt.
 func Unrecorded() Result {
-	return Result{Status: Throttled, Apart: true, After: time.Second, Detail: "not sent: the message before it could not be recorded"}
+	return Result{Status: Throttled, Apart: true, Unsent: true, After: time.Second, Detail: "not sent: the message before it could not be recorded"}
 }
 
 // A Sender hands messages to one channel's provider. Implementations are safe

@@ -2,6 +2,7 @@ package mailcheck
 
 import (
 	"context"
+	"net"
 	"strconv"
 	"strings"
 )
@@ -15,7 +16,7 @@ func checkSPF(ctx context.Context, r Resolver, s Sender) Finding {
 	f := Finding{Kind: SPF, Name: s.ReturnPath}
 	ok := f.read(ctx, r, "v=spf1")
 	if f.State == Missing {
-		f.Record = "v=spf1 a:" + s.Server + " -all"
+		f.propose(r, s)
 	}
 	if !ok {
 		return f
@@ -27,6 +28,18 @@ func checkSPF(ctx context.Context, r Resolver, s Sender) Finding {
 		f.note("spf_servers", s.Server)
 	}
 	return f
+}
+
+// propose adds a policy to publish if the mail server is one of the sender's owner. What
+// another server's operator sends from is not known here, and a policy without it would
+// make receivers refuse the mails; so even the proposed one ends softly.
+func (f *Finding) propose(r Resolver, s Sender) {
+	if org := r.Organization(s.Server); org != "" && net.ParseIP(s.Server) == nil && org == r.Organization(s.ReturnPath) {
+		f.Record = "v=spf1 a:" + s.Server + " ~all"
+		f.note("spf_servers", s.Server)
+		return
+	}
+	f.note("spf_add", "")
 }
 
 // An spfWalk follows a policy and those that it includes.

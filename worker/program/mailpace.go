@@ -29,9 +29,12 @@ func (p *program) newMailPace() *mailPace {
 	return &mailPace{redis.NewDomainPacer(p.Redis, p.Config.Mail.DomainRates, time.Now), deliverydb.NewWarmUps(p.DB), p.Config.Mail.WarmUp, app.Clock, p.Log}
 }
 
+// dayFor bounds a statement about the day's count.
+const dayFor = 2 * time.Second
+
 // Admit is part of [smtp.Pace]. If the day's count cannot be read, no mail of the plan
 // goes out for a moment: too many would harm the sender for weeks.
-func (p *mailPace) Admit(ctx context.Context, mails map[string]int) map[string]smtp.Permit {
+func (p *mailPace) Admit(ctx context.Context, mails map[string]int) (map[string]smtp.Permit, func(context.Context, int)) {
 	permits := map[string]smtp.Permit{}
 	admitted := map[string]int{}
 	var all int64
@@ -46,22 +49,27 @@ func (p *mailPace) Admit(ctx context.Context, mails map[string]int) map[string]s
 	now := p.now()
 	most := p.plan.Most(now)
 	if most == 0 || all == 0 {
-		return permits
+		return permits, nil
 	}
-	left, err := p.days.Take(ctx, now, all, most)
-	wait := untilTomorrow(now)
+	taking, cancel := context.WithTimeout(ctx, dayFor)
+	defer cancel()
+	left, err := p.days.Take(taking, now, all, most)
+	held := smtp.Permit{Wait: untilTomorrow(now), Reason: delivery.ReasonWarmUp, Detail: "not sent: the mails of the day are sent"}
 	if err != nil {
 		p.log.Warn("mails wait, since those of the day could not be counted", "error", err)
-		wait = 5 * time.Second
+		held = smtp.Permit{Wait: 5 * time.Second, Detail: "not sent: the mails of the day could not be counted"}
 	}
 	for _, domain := range slices.Sorted(maps.Keys(mails)) {
 		n := min(int64(admitted[domain]), left)
 		left -= n
 		if n < int64(admitted[domain]) {
-			permits[domain] = smtp.Permit{Now: int(n), Wait: wait, Reason: delivery.ReasonWarmUp}
+			permit := held
+			permit.Now = int(n)
+			permits[domain] = permit
 		}
 	}
-	return permits
+	// The mails belong to the day that they were taken from, also after midnight.
+	return permits, func(ctx context.Context, unsent int) { p.giveBack(ctx, now, unsent) }
 }
 
 // untilTomorrow is how long the day (UTC) lasts.
@@ -76,14 +84,12 @@ func (p *mailPace) Slow(ctx context.Context, domain string) time.Duration {
 	return wait
 }
 
-// Unsent is part of [smtp.Pace]. What the database does not take back is missing for the
-// day.
-func (p *mailPace) Unsent(ctx context.Context, mails int) {
-	if now := p.now(); p.plan.Most(now) > 0 {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
-		defer cancel()
-		_ = p.days.GiveBack(ctx, now, int64(mails))
-	}
+// giveBack returns mails to the day. What the database does not take back is missing for
+// that day.
+func (p *mailPace) giveBack(ctx context.Context, day time.Time, mails int) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), dayFor)
+	defer cancel()
+	_ = p.days.GiveBack(ctx, day, int64(mails))
 }
 
 // warmUpAlert adds that the mails of the day are sent and others wait.

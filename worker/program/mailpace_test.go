@@ -1,0 +1,56 @@
+package program
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	deliverydb "dropbell/adapters/postgres/delivery"
+	"dropbell/adapters/postgres/pgtest"
+	"dropbell/adapters/redis"
+	"dropbell/domain/delivery"
+)
+
+// Mails that no server took go back to the day that they were taken from, also after
+// midnight. While the day cannot be counted, its mails wait for a moment, and not for
+// the reason that they are sent.
+func TestMailsOfTheDay(t *testing.T) {
+	w := pgtest.New(t)
+	client, err := redis.Open("redis://127.0.0.1:1") // nothing answers there
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	evening := time.Date(2026, 12, 1, 23, 59, 59, 0, time.UTC)
+	now := evening
+	p := &mailPace{redis.NewDomainPacer(client, map[string]int{"qq.com": 1}, time.Now), deliverydb.NewWarmUps(w.DB),
+		delivery.WarmUp{Start: evening.Truncate(24 * time.Hour), First: 100, Factor: 2}, func() time.Time { return now }, slog.New(slog.DiscardHandler)}
+	spent := func(day time.Time) int64 {
+		b, err := p.days.Budget(t.Context(), p.plan, day)
+		w.Must(err)
+		return b.Spent
+	}
+	permits, giveBack := p.Admit(t.Context(), map[string]int{"gmail.com": 60, "qq.com": 60})
+	if b := permits["qq.com"]; len(permits) != 1 || b.Now != 40 || b.Reason != delivery.ReasonWarmUp || b.Wait != time.Second || b.Detail == "" {
+		t.Errorf("%+v", permits)
+	}
+	now = evening.Add(time.Minute)
+	if next, _ := p.Admit(t.Context(), map[string]int{"gmail.com": 60}); len(next) != 0 {
+		t.Errorf("the next day: %+v", next)
+	}
+	giveBack(t.Context(), 30)
+	if before, after := spent(evening), spent(now); before != 70 || after != 60 {
+		t.Errorf("%d are spent of the day and %d of the next one", before, after)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	permits, _ = p.Admit(ended, map[string]int{"gmail.com": 10})
+	if a := permits["gmail.com"]; a.Now != 0 || a.Reason != "" || a.Wait > time.Minute || a.Detail != "not sent: the mails of the day could not be counted" {
+		t.Errorf("not counted: %+v", a)
+	}
+	p.plan = delivery.WarmUp{}
+	if permits, giveBack := p.Admit(t.Context(), map[string]int{"gmail.com": 10}); len(permits) != 0 || giveBack != nil {
+		t.Errorf("without a plan: %+v", permits)
+	}
+}
