@@ -21,18 +21,18 @@ const bouncesEvery = 30 * time.Second
 // emptyMailbox returns the job that stores what the mails of the bounce mailbox report,
 // in one process at a time; nil if there is no such mailbox.
 func (p *program) emptyMailbox() (func(context.Context) error, error) {
+	mails := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "dropbell_bounce_mails_total",
+		Help: "Mails of the bounce mailbox, by what became of them."}, []string{"fate"})
+	p.Registry.MustRegister(mails)
+	for _, f := range []feedback.Fate{feedback.Reported, feedback.Ignored, feedback.Foreign, feedback.Unreadable} {
+		mails.WithLabelValues(string(f)) // from 0, so that alerts see the first one
+	}
 	if p.Config.Mail.BounceMailbox == "" || !p.has(houseRole) {
 		return nil, nil
 	}
 	cfg, err := bouncemail.ParseURL(p.Config.Mail.BounceMailbox)
 	if err != nil {
 		return nil, config.Mistake{Err: fmt.Errorf("BOUNCE_IMAP_URL %w", err)}
-	}
-	mails := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "dropbell_bounce_mails_total",
-		Help: "Mails of the bounce mailbox, by what became of them."}, []string{"fate"})
-	p.Registry.MustRegister(mails)
-	for _, f := range []feedback.Fate{feedback.Reported, feedback.Ignored, feedback.Foreign, feedback.Unreadable} {
-		mails.WithLabelValues(string(f)) // from 0, so that alerts see the first one
 	}
 	store := deliverydb.NewFeedback(p.DB, nil)
 	p.OnClose(func() error { store.Close(); return nil })

@@ -49,46 +49,46 @@ with of_drop as (
 )
 select (select day from of_day), @drop = 0 or exists (select from of_drop)`
 
-// Take takes parts from what is left of the day and of the drop; see [delivery.BudgetTaking]. That
-// it did not is noted for staff. If the day has no room, the drop's parts are given
-// back after they were taken: a crash between the two leaves less for the drop.
+// errNoRoom takes back what one budget gave when the other has no room.
+var errNoRoom = errors.New("no room")
+
+// Take takes parts from what is left of the day and of the drop, all or nothing; see
+// [delivery.BudgetTaking]. That it did not is noted for staff.
 func (b SMSBudget) Take(ctx context.Context, drop, parts int64) (delivery.BudgetTaking, delivery.BudgetShort, error) {
 	var day *time.Time
 	var ofDrop bool
-	err := b.Pool.QueryRow(ctx, takeSQL, pgx.StrictNamedArgs{"drop": drop, "parts": parts, "per_day": b.perDay, "per_drop": b.perDrop}).Scan(&day, &ofDrop)
+	err := b.Tx(ctx, func(tx pgx.Tx) error {
+		err := tx.QueryRow(ctx, takeSQL, pgx.StrictNamedArgs{"drop": drop, "parts": parts, "per_day": b.perDay, "per_drop": b.perDrop}).Scan(&day, &ofDrop)
+		if err == nil && day == nil {
+			err = errNoRoom
+		}
+		return err
+	})
 	switch {
-	case err != nil:
+	case err == nil:
+		return delivery.BudgetTaking{Day: *day, Drop: drop}, delivery.BudgetEnough, nil
+	case !errors.Is(err, errNoRoom):
 		return delivery.BudgetTaking{}, delivery.BudgetEnough, pg.Translate(err)
 	case !ofDrop:
 		_, err = b.Pool.Exec(ctx, `insert into sms_spent_drops as s (template_id, parts, refused_at) values ($1, 0, clock_timestamp())
 			on conflict (template_id) do update set refused_at = clock_timestamp() where s.refused_at is null`, drop)
 		return delivery.BudgetTaking{}, delivery.BudgetDropShort, pg.Translate(err)
-	case day == nil:
-		if err := b.giveBackDrop(ctx, drop, parts); err != nil {
-			return delivery.BudgetTaking{}, delivery.BudgetDayShort, err
-		}
-		_, err = b.Pool.Exec(ctx, `insert into sms_spent as s (day, parts, refused_at) values (`+today+`, 0, clock_timestamp())
-			on conflict (day) do update set refused_at = clock_timestamp() where s.refused_at is null`)
-		return delivery.BudgetTaking{}, delivery.BudgetDayShort, pg.Translate(err)
 	}
-	return delivery.BudgetTaking{Day: *day, Drop: drop}, delivery.BudgetEnough, nil
+	_, err = b.Pool.Exec(ctx, `insert into sms_spent as s (day, parts, refused_at) values (`+today+`, 0, clock_timestamp())
+		on conflict (day) do update set refused_at = clock_timestamp() where s.refused_at is null`)
+	return delivery.BudgetTaking{}, delivery.BudgetDayShort, pg.Translate(err)
 }
 
 // GiveBack returns parts that were taken and not sent: to the drop and then to the day,
 // each in a transaction of its own, so that no two of them wait for one another.
 func (b SMSBudget) GiveBack(ctx context.Context, from delivery.BudgetTaking, parts int64) error {
-	if err := b.giveBackDrop(ctx, from.Drop, parts); err != nil {
-		return err
+	if from.Drop != 0 {
+		_, err := b.Pool.Exec(ctx, `update sms_spent_drops set parts = greatest(0, parts - $2) where template_id = $1`, from.Drop, parts)
+		if err != nil {
+			return pg.Translate(err)
+		}
 	}
 	_, err := b.Pool.Exec(ctx, `update sms_spent set parts = greatest(0, parts - $2) where day = $1::date`, from.Day, parts)
-	return pg.Translate(err)
-}
-
-func (b SMSBudget) giveBackDrop(ctx context.Context, drop, parts int64) error {
-	if drop == 0 {
-		return nil
-	}
-	_, err := b.Pool.Exec(ctx, `update sms_spent_drops set parts = greatest(0, parts - $2) where template_id = $1`, drop, parts)
 	return pg.Translate(err)
 }
 

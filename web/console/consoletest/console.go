@@ -48,6 +48,9 @@ func SamplePath(pattern, id string) string {
 	if strings.Contains(pattern, "rotate") {
 		step = "rotate"
 	}
+	if strings.Contains(pattern, "enable|") {
+		step = "enable"
+	}
 	i := strings.Index(pattern, "{step")
 	if i >= 0 {
 		pattern = pattern[:i] + step
