@@ -92,9 +92,10 @@ func RetryAfter(header string, now time.Time) time.Duration {
 // HTTPResult classes the status of an HTTP provider's answer to a whole call.
 // Statuses that indicate a wrong configuration (401, 403, 404, …) are Transient:
 // they say nothing about the recipient and must not end a delivery. Statuses
-// that indicate a wrong call (400, 413, 422) are Permanent and [Result.Whole].
+// that indicate a wrong call (400, 413, 422) are Permanent and [Result.Whole]. 408, 409
+// and redirects may be about messages that were taken, for example by an earlier call.
 func HTTPResult(status int, retryAfter string, now time.Time) Result {
-	result := Result{Status: Transient, Unsent: status >= 300 && status < 500, Detail: "the provider answered HTTP " + strconv.Itoa(status)}
+	result := Result{Status: Transient, Unsent: status >= 400 && status < 500 && status != 408 && status != 409, Detail: "the provider answered HTTP " + strconv.Itoa(status)}
 	switch {
 	case status >= 200 && status < 300:
 		return Result{Status: Delivered}

@@ -64,14 +64,14 @@ func TestHTTPResult(t *testing.T) {
 	for status, wanted := range map[int]delivery.Status{
 		200: delivery.Delivered, 299: delivery.Delivered, 302: delivery.Transient, 199: delivery.Transient,
 		400: delivery.Permanent, 401: delivery.Transient, 403: delivery.Transient, 404: delivery.Transient,
-		408: delivery.Transient, 410: delivery.Permanent, 413: delivery.Permanent, 422: delivery.Permanent,
+		408: delivery.Transient, 409: delivery.Transient, 410: delivery.Permanent, 413: delivery.Permanent, 422: delivery.Permanent,
 		425: delivery.Transient, 429: delivery.Throttled, 500: delivery.Transient, 503: delivery.Transient,
 	} {
 		got := delivery.HTTPResult(status, "", now)
 		if whole := status == 400 || status == 413 || status == 422; got.Whole != whole || got.Provider != (status == 410) {
 			t.Errorf("%d: got %+v", status, got)
 		}
-		if got.Unsent != (status >= 300 && status < 500) {
+		if got.Unsent != (status >= 400 && status < 500 && status != 408 && status != 409) {
 			t.Errorf("%d: certainly not sent is %v", status, got.Unsent)
 		}
 		if got.Status != wanted || got.After != 0 || (got.Detail == "") != (wanted == delivery.Delivered) {

@@ -121,6 +121,33 @@ func hasPassword(address string) bool {
 	return has
 }
 
+// elsewhere adds the secrets that in does not say anew although its address belongs to
+// another server than p's: that server would be sent them.
+func (in Input) elsewhere(err error, p Provider) error {
+	if origin(in.Settings["url"]) == origin(p.Settings["url"]) {
+		return err
+	}
+	e, ok := errors.AsType[*fault.Fields](err)
+	if !ok {
+		e = &fault.Fields{}
+	}
+	for _, name := range p.Secrets {
+		if in.Secrets[name] == "" && !slices.Contains(in.Clear, name) {
+			e.Add(name, "rule.provider_secret_again", "must be entered again, because the new address belongs to another server")
+		}
+	}
+	return e.Err()
+}
+
+// origin is the part of an address that says which server is called and how.
+func origin(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return address
+	}
+	return strings.ToLower(u.Scheme + "://" + u.Host)
+}
+
 // missing adds the required secrets that there would be none of.
 func (in Input) missing(err error, secrets map[string]string) error {
 	e, ok := errors.AsType[*fault.Fields](err)

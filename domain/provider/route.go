@@ -46,24 +46,22 @@ func rank(a, b Provider) int {
 // Choose returns the candidate that is handed the message of seed: of the first rank
 // in which one is ready, one by weight. The same seed chooses the same provider as
 // long as that one is ready, and when it is not, only its own messages go elsewhere.
-// False: none is ready.
-func Choose(candidates []Provider, seed uint64, ready func(id int64) bool) (chosen Provider, ok bool) {
+// ready is asked until it says yes once, since it may reserve a call. False: none is ready.
+func Choose(candidates []Provider, seed uint64, ready func(id int64) bool) (Provider, bool) {
 	for len(candidates) > 0 {
 		n := 1
 		for n < len(candidates) && rank(candidates[0], candidates[n]) == 0 {
 			n++
 		}
-		best := math.Inf(1)
-		for _, p := range candidates[:n] {
-			if !ready(p.ID) {
-				continue
-			}
-			if s := p.score(seed); !ok || s < best {
-				chosen, best, ok = p, s, true
-			}
+		equals := candidates[:n]
+		if n > 1 {
+			equals = slices.Clone(equals)
+			slices.SortStableFunc(equals, func(a, b Provider) int { return cmp.Compare(a.score(seed), b.score(seed)) })
 		}
-		if ok {
-			return chosen, true
+		for _, p := range equals {
+			if ready(p.ID) {
+				return p, true
+			}
 		}
 		candidates = candidates[n:]
 	}

@@ -6,6 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"dropbell/domain/delivery"
 	"dropbell/domain/provider"
 )
 
@@ -100,6 +101,26 @@ func TestWeightsAreShares(t *testing.T) {
 	for _, p := range all {
 		if want := n * p.Weight / 10; got[p.ID] < want*9/10 || got[p.ID] > want*11/10 {
 			t.Errorf("provider %d got %d of %d, want about %d", p.ID, got[p.ID], n, want)
+		}
+	}
+}
+
+// TestReached checks by example through which providers a channel's messages can go.
+func TestReached(t *testing.T) {
+	some := []provider.Provider{{ID: 1, Channel: delivery.SMS, Enabled: true, Countries: []string{"CN"}}, {ID: 2, Channel: delivery.SMS}, {ID: 3, Channel: delivery.Email, Enabled: true}}
+	all := append(slices.Clone(some), provider.Provider{ID: 4, Channel: delivery.SMS, Enabled: true})
+	for name, c := range map[string]struct {
+		list        []provider.Provider
+		environment bool
+		want        []int64
+	}{
+		"none":                                 {nil, true, []int64{0}},
+		"one country's, and the environment's": {some, true, []int64{1, 0}},
+		"one country's":                        {some, false, []int64{1}},
+		"every country's":                      {all, true, []int64{1, 4}},
+	} {
+		if got := provider.Reached(c.list, delivery.SMS, c.environment); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}
 }

@@ -63,6 +63,7 @@ type fakeSender struct {
 	answer delivery.Result
 	took   []user.ID
 	calls  int
+	each   []delivery.Result // instead of answer, by place
 }
 
 func (*fakeSender) Channel() delivery.Channel { return delivery.SMS }
@@ -75,6 +76,9 @@ func (s *fakeSender) Send(_ context.Context, messages []delivery.Message) []deli
 		if s.answer.Status == delivery.Delivered {
 			s.took = append(s.took, m.To.ID)
 		}
+	}
+	if s.each != nil {
+		return slices.Clone(s.each[:len(messages)])
 	}
 	return delivery.Repeat(s.answer, len(messages))
 }
@@ -213,6 +217,9 @@ func TestWithoutProvidersTheEnvironmentsSends(t *testing.T) {
 	if none.Serves(3) {
 		t.Error("a channel without any provider is served")
 	}
+	if got := none.Send(t.Context(), messagesTo(2)); len(got) != 2 || !got[1].Skip || got[1].Reason != delivery.ReasonNoSender || got[1].Detail != "no provider of the channel is enabled" {
+		t.Errorf("a channel without any provider: %+v", got)
+	}
 	none.Set([]provider.Entry{{Provider: provider.Provider{ID: 9, Enabled: true, Weight: 1, Countries: []string{"CN"}}, Sender: own}})
 	if got := none.Send(t.Context(), messagesTo(1))[0]; !got.Skip || got.Reason != delivery.ReasonNoSender {
 		t.Errorf("no provider for the country: %+v", got)
@@ -249,3 +256,91 @@ func (b blocking) Send(_ context.Context, m []delivery.Message) []delivery.Resul
 	<-b.leave
 	return delivery.Repeat(delivery.Result{Status: delivery.Delivered}, len(m))
 }
+
+// TestARefusedCallIsTheCallersToDivide: it shows neither that the provider works nor that
+// it fails, also if it has one message only, or some that the sender refused for themselves.
+// A call that the router has divided itself is tried again without those.
+func TestARefusedCallIsTheCallersToDivide(t *testing.T) {
+	whole := delivery.Result{Status: delivery.Permanent, Whole: true, Unsent: true, Detail: "the provider answered HTTP 400"}
+	own := delivery.Result{Status: delivery.Permanent, Reason: delivery.ReasonCountry, Unsent: true}
+	unknown := delivery.Result{Status: delivery.Permanent, Reason: delivery.ReasonNoTemplate, Unsent: true}
+	ok := delivery.Result{Status: delivery.Delivered}
+	again := delivery.Result{Status: delivery.Throttled, Apart: true, Unsent: true, After: time.Second, Detail: whole.Detail, Via: 1, Judged: true}
+	via := func(r delivery.Result, id int64, judged bool) delivery.Result {
+		r.Via, r.Judged = id, judged
+		return r
+	}
+	for name, c := range map[string]struct{ answers, want []delivery.Result }{
+		"the whole call":                  {[]delivery.Result{whole, whole}, []delivery.Result{via(whole, 1, false), via(whole, 1, false)}},
+		"a single message":                {[]delivery.Result{whole}, []delivery.Result{via(whole, 1, false)}},
+		"one refused for itself":          {[]delivery.Result{own, whole, whole}, []delivery.Result{via(own, 1, false), via(whole, 1, false), via(whole, 1, false)}},
+		"one that another provider takes": {[]delivery.Result{unknown, whole, whole}, []delivery.Result{via(ok, 2, true), again, again}},
+	} {
+		circuits := newCircuits()
+		circuits.failures[1] = 3
+		a, b := &fakeSender{each: c.answers}, &fakeSender{answer: ok}
+		if got := newRouter(circuits, a, b).Send(t.Context(), messagesTo(len(c.answers))); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %+v", name, got)
+		}
+		if circuits.failures[1] != 3 || circuits.admitted[1] != 0 || circuits.admitted[2] != 0 {
+			t.Errorf("%s: the circuit has %d failures, %v admissions are left", name, circuits.failures[1], circuits.admitted)
+		}
+	}
+}
+
+// TestAnEndWaitsForTheOthers: a message that one provider refuses for a reason of its own is
+// not given up while another, which may take it, is not ready.
+func TestAnEndWaitsForTheOthers(t *testing.T) {
+	circuits, b := newCircuits(), &fakeSender{answer: delivery.Result{Status: delivery.Delivered}}
+	a := &fakeSender{answer: delivery.Result{Status: delivery.Permanent, Reason: delivery.ReasonNoTemplate, Unsent: true}}
+	r := newRouter(circuits, a, b)
+	circuits.until[2] = circuits.now.Add(time.Second)
+	got := r.Send(t.Context(), messagesTo(1))[0]
+	if got.Status != delivery.Throttled || !got.Apart || !got.Unsent || !got.Judged || got.After <= 0 || got.After > time.Second {
+		t.Errorf("while the other asks to wait: %+v", got)
+	}
+	delete(circuits.until, 2)
+	b.answer = a.answer
+	r = newRouter(circuits, a, b)
+	if got := r.Send(t.Context(), messagesTo(1))[0]; got.Status != delivery.Permanent || got.Reason != delivery.ReasonNoTemplate {
+		t.Errorf("once both have refused it: %+v", got)
+	}
+}
+
+// TestAdmissionsAreGivenBack: of two providers that share messages only the one whose turn
+// it is is asked for an admission, and a sender's panic leaves none behind.
+func TestAdmissionsAreGivenBack(t *testing.T) {
+	circuits := newCircuits()
+	a, b := &fakeSender{answer: delivery.Result{Status: delivery.Delivered}}, &fakeSender{answer: delivery.Result{Status: delivery.Delivered}}
+	r := newRouter(circuits, a, b)
+	shared := func(a, b delivery.Sender) []provider.Entry {
+		return []provider.Entry{{Provider: provider.Provider{ID: 1, Enabled: true, Weight: 1}, Sender: a}, {Provider: provider.Provider{ID: 2, Enabled: true, Weight: 1}, Sender: b}}
+	}
+	r.Set(shared(a, b))
+	r.Send(t.Context(), messagesTo(1))
+	if len(circuits.admitted) != 1 {
+		t.Errorf("%d providers were asked to admit one message", len(circuits.admitted))
+	}
+	r.Set(shared(panicking{}, panicking{}))
+	for range 2 {
+		if !panics(func() { r.Send(t.Context(), messagesTo(1)) }) {
+			t.Error("the caller does not learn of a panic")
+		}
+	}
+	for id, n := range circuits.admitted {
+		if n != 0 {
+			t.Errorf("%d admissions of provider %d are left", n, id)
+		}
+	}
+}
+
+func panics(do func()) (panicked bool) {
+	defer func() { panicked = recover() != nil }()
+	do()
+	return false
+}
+
+type panicking struct{ *fakeSender }
+
+func (panicking) ChunkSize() int                                             { return 10 }
+func (panicking) Send(context.Context, []delivery.Message) []delivery.Result { panic("no") }

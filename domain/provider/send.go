@@ -19,7 +19,7 @@ func (r *Router) Send(ctx context.Context, messages []delivery.Message) []delive
 	if len(messages) == 0 {
 		return nil
 	}
-	if !t.routed() {
+	if !t.routed() && r.environment != nil {
 		return r.environment.Send(ctx, messages)
 	}
 	s := &sending{Router: r, table: t, messages: messages, results: make([]delivery.Result, len(messages)),
@@ -52,6 +52,11 @@ func (s *sending) all(ctx context.Context) []delivery.Result {
 	for i := range left {
 		left[i] = i
 	}
+	defer func() { // its messages went elsewhere, or a sender panicked
+		for id := range s.admitted {
+			s.circuits.Unused(context.WithoutCancel(ctx), s.channel, id)
+		}
+	}()
 	for len(left) > 0 {
 		parts := s.assign(ctx, left)
 		left = left[:0]
@@ -59,9 +64,6 @@ func (s *sending) all(ctx context.Context) []delivery.Result {
 			left = append(left, s.hand(ctx, p)...)
 		}
 		slices.Sort(left)
-	}
-	for id := range s.admitted { // its messages went elsewhere
-		s.circuits.Unused(context.WithoutCancel(ctx), s.channel, id)
 	}
 	return s.results
 }
@@ -109,20 +111,29 @@ func (s *sending) ready(ctx context.Context, id int64) bool {
 }
 
 // unassigned answers a message that no candidate can be handed now. The answer of the
-// provider that was tried last remains, with the pause of the one that is ready first.
+// provider that was tried last remains, with the pause of the one that is ready first,
+// unless that answer would end the message while a candidate has not been asked.
 func (s *sending) unassigned(i int, candidates []Provider) {
 	if len(candidates) == 0 {
-		s.results[i] = delivery.Result{Status: delivery.Permanent, Skip: true, Reason: delivery.ReasonNoSender, Unsent: true, Judged: true,
-			Detail: "no provider serves the recipient's country"}
+		detail := "no provider serves the recipient's country"
+		if !s.table.routed() {
+			detail = "no provider of the channel is enabled"
+		}
+		s.results[i] = delivery.Result{Status: delivery.Permanent, Skip: true, Reason: delivery.ReasonNoSender, Unsent: true, Judged: true, Detail: detail}
 		return
 	}
+	r := &s.results[i]
+	ended := len(s.tried[i]) > 0 && r.Status == delivery.Permanent
 	var wait time.Duration
 	for _, p := range candidates {
+		if ended && slices.Contains(s.tried[i], p.ID) {
+			continue
+		}
 		if w := s.waits[p.ID]; wait == 0 || w > 0 && w < wait {
 			wait = w
 		}
 	}
-	if r := &s.results[i]; len(s.tried[i]) > 0 {
+	if len(s.tried[i]) > 0 && (!ended || wait == 0) {
 		if r.Status == delivery.Throttled {
 			r.After = min(r.After, wait)
 		}
@@ -148,9 +159,14 @@ func (s *sending) hand(ctx context.Context, p *part) (left []int) {
 		delete(s.admitted, p.id)
 		results := s.call(ctx, sender, p.id, places, whole)
 		s.report(ctx, p.id, results)
+		// A call that the caller is to divide goes back to it whole.
+		divisible := whole && refused(results) && !slices.ContainsFunc(results, movable)
+		if !divisible {
+			results = apart(results)
+		}
 		for k, i := range places {
 			s.results[i] = results[k]
-			s.results[i].Via, s.results[i].Judged = p.id, !refused(results)
+			s.results[i].Via, s.results[i].Judged = p.id, !divisible
 			if movable(results[k]) && ctx.Err() == nil {
 				s.tried[i] = append(s.tried[i], p.id)
 				left = append(left, i)
@@ -160,9 +176,8 @@ func (s *sending) hand(ctx context.Context, p *part) (left []int) {
 	return left
 }
 
-// call is one call of a provider. whole: the call has all messages, so that a panic or
-// a refusal of all of them is the caller's to divide. Otherwise each is answered as not
-// sent: those messages are tried again shortly, in calls of their own.
+// call is one call of a provider. whole: the call has all messages, so that a panic is
+// the caller's to divide.
 func (s *sending) call(ctx context.Context, sender delivery.Sender, id int64, places []int, whole bool) []delivery.Result {
 	messages := make([]delivery.Message, len(places))
 	for k, i := range places {
@@ -182,19 +197,18 @@ func (s *sending) call(ctx context.Context, sender delivery.Sender, id int64, pl
 		answered = true
 		return results
 	}
-	results := isolated(ctx, sender, messages)
-	if refused(results) {
-		again := delivery.Result{Status: delivery.Throttled, Apart: true, After: time.Second, Detail: results[0].Detail}
-		return delivery.Repeat(again, len(results))
-	}
-	return results
+	return isolated(ctx, sender, messages)
 }
 
 // isolated sends the messages. A message over which the sender panics is found by
 // halves, since nothing of such a call was taken.
 func isolated(ctx context.Context, sender delivery.Sender, messages []delivery.Message) []delivery.Result {
 	results := delivery.Attempt(ctx, sender, messages)
-	if !refused(results) || results[0].Crash == nil {
+	if !results[0].Whole || results[0].Crash == nil {
+		return results
+	}
+	if len(results) == 1 {
+		results[0].Whole = false // it stands alone
 		return results
 	}
 	middle := len(messages) / 2
@@ -202,9 +216,28 @@ func isolated(ctx context.Context, sender delivery.Sender, messages []delivery.M
 }
 
 // refused reports whether a call was refused as a whole, which shows neither that the
-// provider works nor that it fails.
+// provider works nor that it fails. The sender may have refused some of the messages
+// each for itself.
 func refused(results []delivery.Result) bool {
-	return len(results) > 1 && !slices.ContainsFunc(results, func(r delivery.Result) bool { return r.Status != delivery.Permanent || !r.Whole })
+	return slices.ContainsFunc(results, isWhole) && !slices.ContainsFunc(results, func(r delivery.Result) bool { return r.Status != delivery.Permanent })
+}
+
+func isWhole(r delivery.Result) bool { return r.Whole }
+
+// apart answers the messages of a refused call that no caller can divide: those that
+// were refused together are tried again shortly, in calls of their own. The answer to a
+// single one stands.
+func apart(results []delivery.Result) []delivery.Result {
+	if !refused(results) || len(results) == 1 {
+		return results
+	}
+	results = slices.Clone(results)
+	for i, r := range results {
+		if r.Whole {
+			results[i] = delivery.Result{Status: delivery.Throttled, Apart: true, After: time.Second, Unsent: true, Detail: r.Detail}
+		}
+	}
+	return results
 }
 
 // report tells the circuit breaker of the provider how a call went. One that the end of

@@ -90,7 +90,7 @@ func (s *Service) Create(ctx context.Context, by staff.Actor, in Input, requestK
 	if err := by.MayEverywhere(staff.Operate); err != nil {
 		return Provider{}, err
 	}
-	p, err := s.apply(Provider{}, in, map[string]string{})
+	p, err := s.apply(Provider{}, in, map[string]string{}, false)
 	if err != nil {
 		return p, err
 	}
@@ -115,7 +115,7 @@ func (s *Service) Change(ctx context.Context, by staff.Actor, id, version int64,
 		}
 		secrets = map[string]string{}
 	}
-	after, err := s.apply(before, in, secrets)
+	after, err := s.apply(before, in, secrets, err != nil)
 	if err != nil {
 		return before, err
 	}
@@ -150,13 +150,14 @@ func (s *Service) Delete(ctx context.Context, by staff.Actor, id, version int64)
 	return s.Store.Delete(ctx, p, p.Entry(by, "delete", p.Shown(), nil))
 }
 
-// apply returns p as in says, with its secrets sealed.
-func (s *Service) apply(p Provider, in Input, secrets map[string]string) (Provider, error) {
+// apply returns p as in says, with its secrets sealed. changed says that secrets are not
+// those that p has sealed.
+func (s *Service) apply(p Provider, in Input, secrets map[string]string, changed bool) (Provider, error) {
 	in, err := in.check(s.IsCountry)
+	err = in.elsewhere(err, p)
 	p.Shop, p.Kind, p.Name, p.Order, p.Weight = in.Shop, in.Kind, in.Name, in.Order, in.Weight
 	p.Countries, p.Enabled, p.Settings = in.Countries, in.Enabled, in.Settings
 	p.Channel, _ = in.Kind.Channel()
-	changed := false
 	for _, f := range in.Kind.Fields() {
 		if v := in.Secrets[f.Name]; f.Secret && v != "" && v != secrets[f.Name] {
 			secrets[f.Name], changed = v, true
