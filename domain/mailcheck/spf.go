@@ -2,7 +2,7 @@ package mailcheck
 
 import (
 	"context"
-	"net"
+	"net/netip"
 	"strconv"
 	"strings"
 )
@@ -34,7 +34,7 @@ func checkSPF(ctx context.Context, r Resolver, s Sender) Finding {
 // another server's operator sends from is not known here, and a policy without it would
 // make receivers refuse the mails; so even the proposed one ends softly.
 func (f *Finding) propose(r Resolver, s Sender) {
-	if org := r.Organization(s.Server); org != "" && net.ParseIP(s.Server) == nil && org == r.Organization(s.ReturnPath) {
+	if org := r.Organization(s.Server); org != "" && !isAddress(s.Server) && org == r.Organization(s.ReturnPath) {
 		f.Record = "v=spf1 a:" + s.Server + " ~all"
 		f.note("spf_servers", s.Server)
 		return
@@ -122,4 +122,10 @@ func (w *spfWalk) follow(ctx context.Context, domain string) {
 	default:
 		w.finding.wrong("spf_include", domain)
 	}
+}
+
+// isAddress reports whether a host is written as an IP address.
+func isAddress(host string) bool {
+	_, err := netip.ParseAddr(host)
+	return err == nil
 }
