@@ -23,8 +23,8 @@ var ErrNoBrowser = fault.New(fault.NotFound, "browser_not_found", "there is no s
 // A Browser is notified by push (RFC 8030) of what its member sees under the bell.
 type Browser struct {
 	ID, Member int64
-	// SignIn is the sign-in in which it was turned on. Once that has been revoked,
-	// by signing out or by an administrator, nothing is sent to the browser.
+	// SignIn is the browser's latest sign-in. Once that has been revoked, by signing
+	// out or by an administrator, nothing is sent to the browser.
 	SignIn       string
 	Subscription user.PushSubscription
 	Agent        string // the User-Agent header
@@ -44,8 +44,10 @@ func (b Browser) Digest() string {
 
 // A Push is one alert on its way to one browser.
 type Push struct {
-	ID      int64
-	Alert   Alert
+	ID    int64
+	Alert Alert
+	// Key names the alert's condition; see [Condition.Key].
+	Key     string
 	Browser Browser
 	Lease   string
 	// Attempts were made before this one.
@@ -60,6 +62,9 @@ type BrowserStore interface {
 	// AddBrowser stores b. An endpoint that is stored already becomes b's; of the
 	// member's others the latest stay, so that there are at most as many as given.
 	AddBrowser(ctx context.Context, b Browser, most int) error
+	// FollowBrowser makes signIn the sign-in of the member's browser with this digest, if
+	// there is one whose sign-in was not revoked.
+	FollowBrowser(ctx context.Context, member int64, digest, signIn string) error
 	// RemoveBrowser removes the member's browser, if it is there.
 	RemoveBrowser(ctx context.Context, member, id int64) error
 	// ForgetBrowser removes a browser whose push service says that it is gone, unless
@@ -107,6 +112,12 @@ func (s Browsers) Add(ctx context.Context, m staff.Member, b Browser) error {
 	ctx, cancel := detach.Context(ctx)
 	defer cancel()
 	return s.Store.AddBrowser(ctx, b, MaxBrowsers)
+}
+
+// Follow makes a new sign-in of the member that of the browser with this digest, see
+// [Browser.Digest], so that notifications end with it.
+func (s Browsers) Follow(ctx context.Context, member int64, digest, signIn string) error {
+	return s.Store.FollowBrowser(ctx, member, digest, signIn)
 }
 
 // Remove ends the notifications of the member's browser.

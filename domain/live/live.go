@@ -26,8 +26,9 @@ const (
 	// gap is how long after a broadcast the next one follows that only changes the share
 	// of coupons: four a minute and drop at most. Apple delivers frequent updates late.
 	gap = 15 * time.Second
-	// pausedLook is how often a paused drop is looked at; events come before it.
-	pausedLook = time.Minute
+	// look is how often a drop is looked at that is scheduled or paused; events come
+	// before it, but Redis may lose them.
+	look = time.Minute
 	// KeepFor is how long after the end of a drop its channel is deleted: phones that were
 	// off receive the end from it.
 	KeepFor = time.Hour
@@ -145,16 +146,17 @@ func (c Case) next(end time.Time) time.Time {
 	t := c.Template
 	switch t.State(c.Now) {
 	case template.Scheduled:
+		soon := c.Now.Add(look)
 		for k := template.Slot(template.Slots); k >= 1; k-- {
 			if due := k.DueAt(t.OpensAt); due.After(c.Now) {
-				return due
+				return earlier(soon, due)
 			}
 		}
-		return t.OpensAt
+		return earlier(soon, t.OpensAt)
 	case template.Open, template.SoldOut:
 		return earlier(c.Now.Add(gap), end)
 	case template.Paused:
-		return earlier(c.Now.Add(pausedLook), end)
+		return earlier(c.Now.Add(look), end)
 	}
 	return end.Add(KeepFor)
 }

@@ -51,7 +51,7 @@ func TestADropFromPublicationToItsEnd(t *testing.T) {
 		t.Fatalf("%+v", m)
 	}
 	c.Channel = "channel"
-	if m := tell(c.Now); m.Step != live.Tell || !m.Urgent || m.End || !m.Until.Equal(opening) || !m.Next.Equal(opening.Add(-time.Hour)) {
+	if m := tell(c.Now); m.Step != live.Tell || !m.Urgent || m.End || !m.Until.Equal(opening) || !m.Next.Equal(c.Now.Add(time.Minute)) {
 		t.Fatalf("first: %+v", m)
 	}
 	if m := tell(c.Now.Add(time.Minute)); m.Step != live.Wait {
@@ -69,7 +69,10 @@ func TestADropFromPublicationToItsEnd(t *testing.T) {
 			t.Errorf("%d broadcasts for 12 slots", told)
 		}
 	}
-	c.Template.OpensAt = opening.Add(time.Minute) // moved
+	if m := tell(opening.Add(-5 * time.Second)); m.Step != live.Wait || !m.Next.Equal(opening) {
+		t.Errorf("just before the opening: %+v", m)
+	}
+	c.Template.OpensAt = opening.Add(time.Minute) // moved, which an event that Redis lost would have told
 	if m := tell(opening.Add(-30 * time.Second)); m.Step != live.Tell || m.Content.OpensAt != opening.Unix()+60 || !m.Until.Equal(opening.Add(time.Minute)) {
 		t.Errorf("moved: %+v", m)
 	}

@@ -55,8 +55,9 @@ type Change struct {
 // A Result is what one attempt to tell of a change leads to.
 type Result struct {
 	CouponID, Revision int64
-	// Told and Gone are devices, by name.
-	Told, Gone []string
+	// Told and Gone are devices, with the tokens that were called: one that has
+	// registered with another token meanwhile is neither.
+	Told, Gone []Device
 	Google     bool // Google is told
 	// Again is when the next attempt follows; nil = none does.
 	Again *time.Duration
@@ -69,6 +70,10 @@ type Changes interface {
 	Note(ctx context.Context, couponID int64) (bool, error)
 	// NoteExpired makes the expiry of up to limit coupons a change of their passes.
 	NoteExpired(ctx context.Context, limit int) (int, error)
+	// NoteMissed makes steps of the coupons of up to limit passes, from the first coupon
+	// after the given one, changes of these passes that [Changes.Note] was not called for.
+	// It returns the last of these coupons, or 0 if no passes are left.
+	NoteMissed(ctx context.Context, after int64, limit int) (last int64, err error)
 	// Due reports whether a change is due that no worker holds.
 	Due(ctx context.Context) (bool, error)
 	// Lease returns up to limit due changes, which no other worker gets while the lease
@@ -212,11 +217,11 @@ func (u *Updater) result(c Change, a answers) Result {
 		answer := a.devices[d.Token]
 		switch {
 		case u.Apple == nil:
-			r.Told = append(r.Told, d.Name)
+			r.Told = append(r.Told, d)
 		case answer.Verdict == Gone:
-			r.Gone = append(r.Gone, d.Name)
+			r.Gone = append(r.Gone, d)
 		case judge(answer):
-			r.Told = append(r.Told, d.Name)
+			r.Told = append(r.Told, d)
 		}
 	}
 	if !failed {
@@ -229,7 +234,7 @@ func (u *Updater) result(c Change, a answers) Result {
 	r.Google, r.Told = true, nil
 	for _, d := range c.Devices {
 		if a.devices[d.Token].Verdict != Gone {
-			r.Told = append(r.Told, d.Name)
+			r.Told = append(r.Told, d)
 		}
 	}
 	return r

@@ -82,7 +82,7 @@ type alertPusher struct{ browsers *webpush.Sender }
 // Push sends one alert; see [alert.Pusher]. A condition that comes again takes the
 // place of its notification.
 func (s alertPusher) Push(ctx context.Context, p alert.Push, text, path string) (alert.Outcome, bool) {
-	r, gone := s.browsers.Notify(ctx, p.Browser.Subscription, webpush.Notice{Title: "Dropbell", Text: text, Tag: p.Alert.Key(), URL: path, WorthlessAfter: p.DeadlineAt})
+	r, gone := s.browsers.Notify(ctx, p.Browser.Subscription, webpush.Notice{Title: "Dropbell", Text: text, Tag: p.Key, URL: path, WorthlessAfter: p.DeadlineAt})
 	return outcomeOf(r), gone
 }
 

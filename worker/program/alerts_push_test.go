@@ -27,16 +27,18 @@ import (
 // the one before it the browser.
 type pushService struct {
 	*httptest.Server
-	mu  sync.Mutex
-	got []string
+	mu     sync.Mutex
+	got    []string
+	topics map[string]bool // header Topic of RFC 8030: a push replaces an earlier one with the same
 }
 
 func newPushService(t *testing.T) *pushService {
-	s := &pushService{}
+	s := &pushService{topics: map[string]bool{}}
 	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		name, status, _ := strings.Cut(strings.Trim(r.URL.Path, "/"), "/")
 		s.mu.Lock()
 		s.got = append(s.got, name)
+		s.topics[r.Header.Get("Topic")] = true
 		s.mu.Unlock()
 		w.WriteHeader(map[string]int{"201": 201, "410": 410, "503": 503, "413": 413}[status])
 	}))
@@ -160,6 +162,28 @@ func TestAlertsByPush(t *testing.T) {
 	must(n.Deliver(t.Context()))
 	if got := service.taken(); got != "muted" {
 		t.Errorf("tested %q", got)
+	}
+	// Two drops that are late are two notifications, neither of which replaces the other.
+	clear(service.topics)
+	late := []alert.Condition{{Kind: alert.Late, Object: "1", Member: 4, Name: "Moon"}, {Kind: alert.Late, Object: "2", Member: 4, Name: "Sun"}}
+	must(store.Reconcile(t.Context(), alert.Kinds(), late, alert.Quiet, alert.Deadline))
+	must(n.Deliver(t.Context()))
+	if got := service.taken(); got != "muted muted" || len(service.topics) != 2 {
+		t.Errorf("pushed to %q with the topics %v", got, service.topics)
+	}
+	// A browser that is being removed holds no alert up.
+	other, err := pgx.Connect(t.Context(), url)
+	must(err)
+	defer other.Close(t.Context())
+	removal, err := other.Begin(t.Context())
+	must(err)
+	_, err = removal.Exec(t.Context(), `delete from staff_browsers where agent = 'ten/503'`)
+	must(err)
+	must(store.Reconcile(t.Context(), alert.Kinds(), []alert.Condition{{Kind: alert.Late, Object: "3", Shop: 10, Name: "Star"}}, alert.Quiet, alert.Deadline))
+	must(removal.Commit(t.Context()))
+	must(n.Deliver(t.Context()))
+	if got := service.taken(); got != "all muted shared" {
+		t.Errorf("pushed to %q while another browser was removed", got)
 	}
 	// A push service that reports the old keys as gone takes nothing from the new ones.
 	list, err := store.Browsers(t.Context(), 1)

@@ -61,13 +61,14 @@ var (
 	liveResults = map[live.Verdict]string{live.Failed: "failed", live.Done: "done", live.Gone: "gone"}
 )
 
-// listen makes each change of a drop due at once.
+// listen makes each change of a drop due at once. Without APNS_LIVE an event is only
+// acknowledged; see [wallets.listen].
 func (a *activities) listen(bus *watermill.Bus) {
-	if a.keeper == nil {
-		return
-	}
 	for _, topic := range []string{event.TemplatePublished, event.TemplateMoved, event.TemplateChanged, event.TemplateClosed, event.TemplateCancelled} {
 		bus.Handle("live-activities", topic, app.Decoded(func(ctx context.Context, _ string, e event.Template) error {
+			if a.keeper == nil {
+				return nil
+			}
 			if err := a.store.Cover(ctx, liveCovered); err != nil {
 				return err
 			}

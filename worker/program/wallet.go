@@ -3,6 +3,8 @@ package program
 import (
 	"context"
 	"errors"
+	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -18,8 +20,16 @@ import (
 	"dropbell/domain/wallet"
 )
 
-// walletExpiries bounds how many expiries one step of a sweep makes changes of passes.
-const walletExpiries = 1000
+const (
+	// walletExpiries bounds how many expiries one step of a sweep makes changes of passes.
+	walletExpiries = 1000
+	// walletCompared is how many passes one step of a sweep compares with their coupons.
+	walletCompared = 2000
+	// compareEvery is the pause after all passes were compared.
+	compareEvery = time.Minute
+	// anyLife is how long it is remembered whether there are passes at all.
+	anyLife = time.Second
+)
 
 // wallets tells the wallets of phones of changes of coupons. The zero value, of an
 // installation that issues no passes, does nothing.
@@ -27,6 +37,15 @@ type wallets struct {
 	store   couponsdb.Wallet
 	updater *wallet.Updater
 	queue   *asynq.Queue
+	// compared is the last pass that the sweep has compared with its coupon, 0 = it
+	// begins; again is when. Both are of the sweep alone.
+	compared int64
+	again    time.Time
+
+	mu sync.Mutex
+	// some is whether there are passes at all, as far as it is known until then.
+	some  bool
+	until time.Time
 }
 
 // newWallets connects what is configured.
@@ -65,18 +84,23 @@ func (p *program) newWallets() (*wallets, error) {
 	if wrong != nil {
 		return nil, config.Mistake{Err: wrong}
 	}
-	return &wallets{store, u, p.queue}, nil
+	return &wallets{store: store, updater: u, queue: p.queue}, nil
 }
 
 // walletResults are the verdicts as metrics name them.
 var walletResults = map[wallet.Verdict]string{wallet.Failed: "failed", wallet.Told: "told", wallet.Gone: "gone", wallet.Refused: "refused"}
 
-// listen makes each step of a coupon that has a pass a change of the pass.
+// listen makes each step of a coupon that has a pass a change of the pass. Without
+// wallets an event is only acknowledged: a group without readers, of the time when there
+// were some, would keep every event.
 func (w *wallets) listen(bus *watermill.Bus) {
-	if w.updater == nil {
-		return
-	}
 	bus.Handle("wallets", event.CouponChanged, app.Decoded(func(ctx context.Context, _ string, e event.Coupon) error {
+		if w.updater == nil {
+			return nil
+		}
+		if !w.any(ctx) {
+			return nil
+		}
 		changed, err := w.store.Note(ctx, e.CouponID)
 		if err != nil || !changed {
 			return err
@@ -85,8 +109,24 @@ func (w *wallets) listen(bus *watermill.Bus) {
 	}), watermill.Parallel(4))
 }
 
-// sweep makes expiries changes of passes, and queues what is due: retries, and changes
-// whose task was lost.
+// any reports whether some coupon has a pass. The answer is up to a second old: a step
+// that is missed because of that is found by [wallets.noteMissed]. If that cannot be told
+// it is true.
+func (w *wallets) any(ctx context.Context) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if now := app.Clock(); !now.Before(w.until) {
+		some, err := w.store.Any(ctx)
+		if err != nil {
+			return true
+		}
+		w.some, w.until = some, now.Add(anyLife)
+	}
+	return w.some
+}
+
+// sweep makes expiries changes of passes, and steps whose event was lost; it queues what
+// is due: retries, and changes whose task was lost.
 func (w *wallets) sweep(ctx context.Context) error {
 	if w.updater == nil {
 		return nil
@@ -94,11 +134,26 @@ func (w *wallets) sweep(ctx context.Context) error {
 	if _, err := w.store.NoteExpired(ctx, walletExpiries); err != nil {
 		return err
 	}
+	if err := w.noteMissed(ctx); err != nil {
+		return err
+	}
 	due, err := w.store.Due(ctx)
 	if err != nil || !due {
 		return err
 	}
 	return w.queue.Enqueue(ctx, task.TellWallets(app.Clock()))
+}
+
+// noteMissed compares some passes with their coupons, and all of them again a while
+// after the last one.
+func (w *wallets) noteMissed(ctx context.Context) (err error) {
+	if app.Clock().Before(w.again) {
+		return nil
+	}
+	if w.compared, err = w.store.NoteMissed(ctx, w.compared, walletCompared); err == nil && w.compared == 0 {
+		w.again = app.Clock().Add(compareEvery)
+	}
+	return err
 }
 
 // walletTask tells wallets of what is due, for a turn.

@@ -151,8 +151,19 @@ func restoreAdmin(ctx context.Context, tx pgx.Tx, m staff.Member, e staff.Entry)
 	return true, pg.InsertAudit(ctx, tx, e)
 }
 
+// endSignIns ends every sign-in of the member, and with them the notifications in
+// browsers, also in those whose sign-in ended by its age.
 func endSignIns(ctx context.Context, tx pgx.Tx, id int64) error {
-	_, err := tx.Exec(ctx, `update sign_ins set revoked_at = now() where staff_id = $1 and revoked_at is null`, id)
+	if _, err := tx.Exec(ctx, `update sign_ins set revoked_at = now() where staff_id = $1 and revoked_at is null`, id); err != nil {
+		return err
+	}
+	return forgetBrowsers(ctx, tx, staff.Revocation{StaffID: id})
+}
+
+// forgetBrowsers removes the browsers of the sign-ins that r selects.
+func forgetBrowsers(ctx context.Context, tx pgx.Tx, r staff.Revocation) error {
+	_, err := tx.Exec(ctx, `delete from staff_browsers where staff_id = $1 and ($2 = '' or sign_in::text = $2) and ($3 = '' or sign_in::text <> $3)`,
+		r.StaffID, r.Only, r.Except)
 	return err
 }
 
@@ -305,7 +316,8 @@ func (s Staff) SignIns(ctx context.Context, staffID int64) ([]staff.SignIn, erro
 	return list, pg.Translate(err)
 }
 
-// RevokeSignIns ends the sign-ins selected and returns how many it ended.
+// RevokeSignIns ends the sign-ins selected, with the notifications in their browsers,
+// and returns how many it ended.
 func (s Staff) RevokeSignIns(ctx context.Context, r staff.Revocation) (ended int, err error) {
 	err = s.Tx(ctx, func(tx pgx.Tx) error {
 		// Ids are compared as text: one that is not a UUID selects nothing.
@@ -313,8 +325,11 @@ func (s Staff) RevokeSignIns(ctx context.Context, r staff.Revocation) (ended int
 			update sign_ins set revoked_at = $4
 			where staff_id = $1 and revoked_at is null and ($2 = '' or id::text = $2) and ($3 = '' or id::text <> $3)`,
 			r.StaffID, r.Only, r.Except, r.At)
+		if err != nil {
+			return err
+		}
 		ended = int(tag.RowsAffected())
-		if err != nil || ended == 0 || r.Entry == nil {
+		if err := forgetBrowsers(ctx, tx, r); err != nil || ended == 0 || r.Entry == nil {
 			return err
 		}
 		return pg.InsertAudit(ctx, tx, *r.Entry)

@@ -23,6 +23,12 @@ func (s Wallet) Note(ctx context.Context, couponID int64) (bool, error) {
 	return tag.RowsAffected() > 0, pg.Translate(err)
 }
 
+// Any reports whether a coupon has a pass.
+func (s Wallet) Any(ctx context.Context) (some bool, err error) {
+	err = s.Pool.QueryRow(ctx, `select exists (select from wallet_passes)`).Scan(&some)
+	return some, pg.Translate(err)
+}
+
 // NoteExpired makes expiries changes of passes; see [wallet.Changes].
 func (s Wallet) NoteExpired(ctx context.Context, limit int) (int, error) {
 	tag, err := s.Pool.Exec(ctx, `
@@ -31,6 +37,26 @@ func (s Wallet) NoteExpired(ctx context.Context, limit int) (int, error) {
 		)
 		update wallet_passes p set expiry_noted = true, `+changeSQL+` from due where p.coupon_id = due.coupon_id`, limit)
 	return int(tag.RowsAffected()), pg.Translate(err)
+}
+
+// noteMissedSQL compares the $2 passes after coupon $1 with their coupons. A pass that
+// another worker holds is left to the next round.
+const noteMissedSQL = `
+with compared as (
+	select coupon_id from wallet_passes where coupon_id > $1 order by coupon_id limit $2
+), missed as (
+	select p.coupon_id, c.version from compared s join wallet_passes p on p.coupon_id = s.coupon_id join coupons c on c.id = s.coupon_id
+	where c.version > p.coupon_version for no key update of p skip locked
+), noted as (
+	update wallet_passes p set coupon_version = m.version, ` + changeSQL + ` from missed m where p.coupon_id = m.coupon_id
+)
+select case when count(*) < $2 then 0 else max(coupon_id) end from compared`
+
+// NoteMissed makes steps of coupons changes of their passes whose event was lost; see
+// [wallet.Changes].
+func (s Wallet) NoteMissed(ctx context.Context, after int64, limit int) (last int64, err error) {
+	err = s.Pool.QueryRow(ctx, noteMissedSQL, after, limit).Scan(&last)
+	return last, pg.Translate(err)
 }
 
 // Due reports whether a change is due; see [wallet.Changes].
@@ -92,14 +118,14 @@ func (s Wallet) Record(ctx context.Context, token string, results []wallet.Resul
 	var ids, revisions, toldIDs, toldRevisions, goneIDs []int64
 	var googles []bool
 	var again []*time.Duration
-	var told, gone []string
+	var told, gone, toldTokens, goneTokens []string
 	for _, r := range results {
 		ids, revisions, googles, again = append(ids, r.CouponID), append(revisions, r.Revision), append(googles, r.Google), append(again, r.Again)
-		for _, device := range r.Told {
-			told, toldIDs, toldRevisions = append(told, device), append(toldIDs, r.CouponID), append(toldRevisions, r.Revision)
+		for _, d := range r.Told {
+			told, toldTokens, toldIDs, toldRevisions = append(told, d.Name), append(toldTokens, d.Token), append(toldIDs, r.CouponID), append(toldRevisions, r.Revision)
 		}
-		for _, device := range r.Gone {
-			gone, goneIDs = append(gone, device), append(goneIDs, r.CouponID)
+		for _, d := range r.Gone {
+			gone, goneTokens, goneIDs = append(gone, d.Name), append(goneTokens, d.Token), append(goneIDs, r.CouponID)
 		}
 	}
 	args["ids"], args["revisions"], args["googles"], args["again"] = ids, revisions, googles, again
@@ -108,11 +134,12 @@ func (s Wallet) Record(ctx context.Context, token string, results []wallet.Resul
 			return err
 		}
 		if _, err := tx.Exec(ctx, `update wallet_registrations r set told = greatest(r.told, g.revision)
-			from unnest($1::text[], $2::bigint[], $3::bigint[]) as g (device, id, revision) where r.device = g.device and r.coupon_id = g.id`, told, toldIDs, toldRevisions); err != nil {
+			from unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[]) as g (device, token, id, revision)
+			where r.device = g.device and r.coupon_id = g.id and r.push_token = g.token`, told, toldTokens, toldIDs, toldRevisions); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, `delete from wallet_registrations r using unnest($1::text[], $2::bigint[]) as g (device, id)
-			where r.device = g.device and r.coupon_id = g.id`, gone, goneIDs); err != nil {
+		if _, err := tx.Exec(ctx, `delete from wallet_registrations r using unnest($1::text[], $2::text[], $3::bigint[]) as g (device, token, id)
+			where r.device = g.device and r.coupon_id = g.id and r.push_token = g.token`, gone, goneTokens, goneIDs); err != nil {
 			return err
 		}
 		_, err := tx.Exec(ctx, recordWalletSQL, args)

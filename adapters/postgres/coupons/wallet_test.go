@@ -95,19 +95,71 @@ func TestPassFollowsItsCoupon(t *testing.T) {
 	if !p.register("d2") { // while d1 is told
 		t.Error("d2 is not new")
 	}
-	p.Must(p.store.Record(t.Context(), token, []wallet.Result{{CouponID: p.id, Revision: due[0].Revision, Told: []string{"d1"}, Google: true}}))
+	p.Must(p.store.Record(t.Context(), token, []wallet.Result{{CouponID: p.id, Revision: due[0].Revision, Told: due[0].Devices, Google: true}}))
 	token, due = p.lease()
 	if len(due) != 1 || len(due[0].Devices) != 1 || due[0].Devices[0].Name != "d2" {
 		t.Fatalf("the late device: %+v", due)
 	}
 	// A worker whose lease was lost records nothing; then d2 is gone.
 	p.Must(p.store.Record(t.Context(), "00000000-0000-0000-0000-000000000000", []wallet.Result{{CouponID: p.id, Revision: due[0].Revision, Google: true}}))
-	p.Must(p.store.Record(t.Context(), token, []wallet.Result{{CouponID: p.id, Revision: due[0].Revision, Gone: []string{"d2"}, Google: true}}))
+	p.Must(p.store.Record(t.Context(), token, []wallet.Result{{CouponID: p.id, Revision: due[0].Revision, Gone: due[0].Devices, Google: true}}))
 	if n := p.Number(`select count(*) from wallet_registrations`); n != 1 {
 		t.Errorf("%d devices", n)
 	}
 	if due, err := p.store.Due(t.Context()); due || err != nil {
 		t.Errorf("due %v %v", due, err)
+	}
+}
+
+// TestAStepWhoseEventWasLost is found by comparing passes with their coupons, once; other
+// passes stay as they are.
+func TestAStepWhoseEventWasLost(t *testing.T) {
+	p := newPassed(t)
+	for i := range int64(5) { // of coupons that are gone
+		p.Exec(`insert into wallet_passes (coupon_id, user_id, expires_at, coupon_version) values ($1, 5, now(), 1)`, p.id+1+i)
+	}
+	p.Must(p.store.Issue(t.Context(), p.id, true))
+	p.lock("A-1") // without p.note
+	for round := range 2 {
+		rows := p.Number(`select count(*) from wallet_passes`)
+		for after, steps := int64(0), int64(0); after > 0 || steps == 0; steps++ {
+			last, err := p.store.NoteMissed(t.Context(), after, 2)
+			if p.Must(err); steps > rows || last != 0 && last <= after {
+				t.Fatalf("round %d: %d after %d", round, last, after)
+			}
+			after = last
+		}
+	}
+	if p.note() {
+		t.Error("the event that comes after all is a change")
+	}
+	if _, due := p.lease(); len(due) != 1 || due[0].CouponID != p.id || due[0].State != coupon.Locked || due[0].Revision != 2 {
+		t.Errorf("%+v", due)
+	}
+}
+
+// TestADeviceRegistersAnew: what becomes of the old token of a device neither removes the
+// registration with the new token nor counts as telling it.
+func TestADeviceRegistersAnew(t *testing.T) {
+	p := newPassed(t)
+	p.Must(p.store.Issue(t.Context(), p.id, false))
+	p.register("d1")
+	p.register("d2")
+	p.lock("A-1")
+	p.note()
+	token, due := p.lease()
+	if len(due) != 1 || len(due[0].Devices) != 2 {
+		t.Fatalf("due: %+v", due)
+	}
+	for _, d := range due[0].Devices { // while their old tokens are called
+		if _, err := p.store.Register(t.Context(), d.Name, p.id, "new token of "+d.Name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.Must(p.store.Record(t.Context(), token, []wallet.Result{{CouponID: p.id, Revision: due[0].Revision, Told: due[0].Devices[:1], Gone: due[0].Devices[1:], Google: true}}))
+	_, due = p.lease()
+	if len(due) != 1 || !slices.Equal(due[0].Devices, []wallet.Device{{Name: "d1", Token: "new token of d1"}, {Name: "d2", Token: "new token of d2"}}) {
+		t.Errorf("due with new tokens: %+v", due)
 	}
 }
 

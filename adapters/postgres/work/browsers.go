@@ -57,6 +57,15 @@ func (s Alerts) AddBrowser(ctx context.Context, b alert.Browser, most int) error
 	})
 }
 
+// FollowBrowser gives a browser its next sign-in; see [alert.BrowserStore]. The digest is
+// that of [alert.Browser.Digest].
+func (s Alerts) FollowBrowser(ctx context.Context, member int64, digest, signIn string) error {
+	_, err := s.Pool.Exec(ctx, `update staff_browsers b set sign_in = $3
+		where b.staff_id = $1 and rtrim(translate(encode(sha256(convert_to(b.endpoint, 'UTF8')), 'base64'), '+/', '-_'), '=') = $2 and `+signedInSQL,
+		member, digest, signIn)
+	return pg.Translate(err)
+}
+
 // RemoveBrowser removes the member's browser, if it is there.
 func (s Alerts) RemoveBrowser(ctx context.Context, member, id int64) error {
 	_, err := s.Pool.Exec(ctx, `delete from staff_browsers where id = $1 and staff_id = $2`, id, member)
@@ -84,14 +93,16 @@ func (s Alerts) TryBrowser(ctx context.Context, member, id int64, deadline time.
 }
 
 // pushAlert makes a push of the alert to each browser of members who see it; see
-// seenSQL.
+// seenSQL. One that is being removed is left out: its row would be gone before the push
+// refers to it.
 func pushAlert(ctx context.Context, tx pgx.Tx, id int64, c alert.Condition, deadline time.Duration) error {
 	_, err := tx.Exec(ctx, `
 		insert into alert_pushes (alert_id, browser_id, deadline_at)
 		select $1, b.id, clock_timestamp() + $5::interval from staff_browsers b join staff m on m.id = b.staff_id
 		where m.disabled_at is null and `+signedInSQL+`
 			and ($2 = 0 and (cardinality(m.shops) = 0 or $3 = any(m.shops)) or $2 = m.id)
-			and not exists (select from alert_readers r where r.staff_id = m.id and $4 = any(r.muted))`, id, c.Member, c.Shop, c.Kind, deadline)
+			and not exists (select from alert_readers r where r.staff_id = m.id and $4 = any(r.muted))
+		for key share of b skip locked`, id, c.Member, c.Shop, c.Kind, deadline)
 	return err
 }
 
@@ -109,14 +120,14 @@ func (s Alerts) TakePushes(ctx context.Context, limit int, lease time.Duration) 
 		), v as (
 			update alert_pushes v set lease = $2, next_at = clock_timestamp() + $3::interval, attempts = attempts + 1 from due where v.id = due.id returning v.*
 		)
-		select v.id, v.attempts, v.deadline_at, `+alertColumns+`, `+browserColumns+`
+		select v.id, v.attempts, v.deadline_at, a.key, `+alertColumns+`, `+browserColumns+`
 		from v join alerts a on a.id = v.alert_id join staff_browsers b on b.id = v.browser_id`, limit, token, lease)
 	if err != nil {
 		return nil, pg.Translate(err)
 	}
 	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (p alert.Push, err error) {
 		p.Lease = token
-		err = row.Scan(append(append([]any{&p.ID, &p.Attempts, &p.DeadlineAt}, alertFields(&p.Alert)...), browserFields(&p.Browser)...)...)
+		err = row.Scan(append(append([]any{&p.ID, &p.Attempts, &p.DeadlineAt, &p.Key}, alertFields(&p.Alert)...), browserFields(&p.Browser)...)...)
 		p.Attempts--
 		return p, err
 	})

@@ -238,7 +238,9 @@ func steps(keep Retention) []step {
 			where v.stored_at < now() - $1::interval)`, keep.Hooks},
 		{`delete from hook_hours where (endpoint_id, hour) in (select endpoint_id, hour from hook_hours where hour < now() - $1::interval limit $2)`, keep.Hooks},
 		// With the devices that registered for them. No coupon changes after its expiry, but by a late refund.
+		// Each statement has an index; where wallets were turned off since, expiries are not noted.
 		{`delete from wallet_passes where coupon_id in (select coupon_id from wallet_passes where expiry_noted and expires_at < now() - $1::interval limit $2)`, passesKept},
+		{`delete from wallet_passes where coupon_id in (select coupon_id from wallet_passes where not expiry_noted and expires_at < now() - $1::interval limit $2)`, passesKept},
 		{`delete from hook_listeners where (shop_number, listener) in (select shop_number, listener from hook_listeners where until < now() - $1::interval limit $2)`, keep.Hooks},
 		// Their deliveries go with them.
 		{`delete from alerts where id in (select id from alerts where raised_at < now() - $1::interval and ended_at is not null limit $2)`, keep.Jobs},

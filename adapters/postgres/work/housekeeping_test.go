@@ -211,3 +211,18 @@ func TestDeletedDraftsEnd(t *testing.T) {
 		t.Errorf("left are the models %s", models)
 	}
 }
+
+// Passes go with their devices 60 days after the expiry, also where wallets were turned
+// off before the expiry could be noted.
+func TestPassesEnd(t *testing.T) {
+	w := newFixture(t)
+	w.Exec(`insert into wallet_passes (coupon_id, user_id, expires_at, coupon_version, expiry_noted)
+		select n, 5, now() - interval '58 days' - n * interval '1 day', 1, n % 2 = 0 from generate_series(0, 5) n`)
+	w.Exec(`insert into wallet_registrations (device, coupon_id, user_id, push_token) select 'd', coupon_id, 5, 't' from wallet_passes`)
+	if _, err := workdb.NewHousekeeping(w.DB).Clean(t.Context(), pgtest.KeepTen, 0); err != nil {
+		t.Fatal(err)
+	}
+	if n := w.Number(`select coalesce(sum(coupon_id), 0) from wallet_passes`) + w.Number(`select count(*) from wallet_registrations`); n != 0+1+2 {
+		t.Errorf("%d: others than the passes 0 and 1 are left", n)
+	}
+}

@@ -71,14 +71,12 @@ func (h *handlers) signIn(w http.ResponseWriter, r *http.Request) error {
 	return h.enter(w, r, in, to)
 }
 
-// enter opens the session of a sign-in and redirects. The session gets a new
-// token, against session fixation.
+// enter opens the session of a sign-in and redirects.
 func (h *handlers) enter(w http.ResponseWriter, r *http.Request, in staff.SignIn, to string) error {
-	if err := h.Sessions.RenewToken(r.Context()); err != nil {
+	if err := h.BeginSession(w, r, in); err != nil {
 		return err
 	}
 	h.Sessions.Remove(r.Context(), halfKey)
-	h.Sessions.Put(r.Context(), shell.SignInKey, in.ID)
 	if in.Method == staff.ByPassword {
 		h.ConfirmedAt(r, in.CreatedAt)
 	}
@@ -108,14 +106,14 @@ func (h *handlers) savePreferences(w http.ResponseWriter, r *http.Request) error
 	m := shell.Frame(r).Member
 	if r.PostForm.Has("theme") {
 		m.Theme = shell.Theme(r.PostFormValue("theme"))
-		h.keep(w, shell.ThemeCookie, m.Theme)
+		h.Keep(w, shell.ThemeCookie, m.Theme)
 	}
 	if tag := r.PostFormValue("locale"); tag != "" {
 		m.Locale = h.Languages.Match(tag).Tag
-		h.keep(w, shell.LocaleCookie, m.Locale)
+		h.Keep(w, shell.LocaleCookie, m.Locale)
 	}
 	if setup := r.PostFormValue("setup"); setup == shell.SetupHidden || setup == shell.SetupShown {
-		h.keep(w, shell.SetupCookie, setup)
+		h.Keep(w, shell.SetupCookie, setup)
 	}
 	if m.ID != 0 {
 		if err := h.Staff.SetPreferences(r.Context(), m, m.Locale, m.Theme); err != nil {
@@ -125,11 +123,6 @@ func (h *handlers) savePreferences(w http.ResponseWriter, r *http.Request) error
 	}
 	shell.Redirect(w, r, shell.LocalPath(r.PostFormValue("return")))
 	return nil
-}
-
-func (h *handlers) keep(w http.ResponseWriter, name, value string) {
-	http.SetCookie(w, &http.Cookie{Name: name, Value: value, Path: "/", MaxAge: int(shell.CookieLife / time.Second),
-		HttpOnly: true, Secure: shell.Secure(h.PublicURL), SameSite: http.SameSiteLaxMode})
 }
 
 // afterSignIn is where a sign-in leads: to the page that asked for it.

@@ -30,6 +30,8 @@ const (
 	SetupCookie = "dropbell_setup"
 	SetupHidden = "hidden"
 	SetupShown  = "shown"
+	// BrowserCookie keeps the digest of the browser's subscription to notifications.
+	BrowserCookie = "dropbell_browser"
 	// CookieLife is how long browsers keep preferences.
 	CookieLife = 365 * 24 * time.Hour
 )
@@ -123,6 +125,9 @@ func openPage(r *http.Request) string {
 	}
 	return "/"
 }
+
+// KeptBrowser returns the value of [BrowserCookie]; "" = none.
+func KeptBrowser(r *http.Request) string { return cookie(r, BrowserCookie) }
 
 func cookie(r *http.Request, name string) string {
 	if k, err := r.Cookie(name); err == nil {

@@ -83,7 +83,9 @@ type Shell struct {
 	own     map[string]http.Handler
 	jobs    map[string]JobView
 	closers []func()
-	watched []func() int
+	// onSignIn are the functions of [Shell.OnSignIn].
+	onSignIn []func(http.ResponseWriter, *http.Request, staff.SignIn) error
+	watched  []func() int
 }
 
 // New returns a shell, on which [Shell.mount] must be called before it
@@ -108,6 +110,32 @@ func New(d Deps) *Shell {
 // ConfirmWith sets the page on which members authenticate again.
 func (sh *Shell) ConfirmWith(page func(http.ResponseWriter, *http.Request, accesspages.Confirm) error) {
 	sh.askConfirm = page
+}
+
+// OnSignIn has f called before a sign-in opens a session; its error refuses the session.
+func (sh *Shell) OnSignIn(f func(w http.ResponseWriter, r *http.Request, in staff.SignIn) error) {
+	sh.onSignIn = append(sh.onSignIn, f)
+}
+
+// BeginSession makes the session that of a sign-in. It gets a new token, against
+// session fixation.
+func (sh *Shell) BeginSession(w http.ResponseWriter, r *http.Request, in staff.SignIn) error {
+	for _, f := range sh.onSignIn {
+		if err := f(w, r, in); err != nil {
+			return err
+		}
+	}
+	if err := sh.Sessions.RenewToken(r.Context()); err != nil {
+		return err
+	}
+	sh.Sessions.Put(r.Context(), SignInKey, in.ID)
+	return nil
+}
+
+// Keep has the browser keep a value that is no secret, for [CookieLife].
+func (sh *Shell) Keep(w http.ResponseWriter, name, value string) {
+	http.SetCookie(w, &http.Cookie{Name: name, Value: value, Path: "/", MaxAge: int(CookieLife / time.Second),
+		HttpOnly: true, Secure: Secure(sh.PublicURL), SameSite: http.SameSiteLaxMode})
 }
 
 // Handle has h answer every request for the path and below. h checks rights and

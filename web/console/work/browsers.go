@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"dropbell/domain/alert"
+	"dropbell/domain/staff"
 	"dropbell/domain/user"
 	"dropbell/views/ui"
 	"dropbell/web/console/shell"
@@ -36,7 +37,19 @@ func (h *handlers) addBrowser(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	h.Keep(w, shell.BrowserCookie, b.Digest())
 	return h.Done(w, r, "/alerts/settings", ui.Good, shell.Say(r, "browsers.added"))
+}
+
+// followBrowser makes a sign-in that of the browser in which it happens, if its member
+// is notified there.
+func (h *handlers) followBrowser(w http.ResponseWriter, r *http.Request, in staff.SignIn) error {
+	digest := shell.KeptBrowser(r)
+	if digest == "" {
+		return nil
+	}
+	h.Keep(w, shell.BrowserCookie, digest)
+	return h.Browsers.Follow(r.Context(), in.StaffID, digest, in.ID)
 }
 
 func (h *handlers) tryBrowser(w http.ResponseWriter, r *http.Request) error {

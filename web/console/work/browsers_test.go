@@ -2,6 +2,7 @@ package work_test
 
 import (
 	"encoding/base64"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -46,12 +47,27 @@ func TestBrowsersOfAMember(t *testing.T) {
 	if n := g.Number(`select count(*) from alert_pushes where browser_id = 2`); n != 1 {
 		t.Errorf("%d pushes", n)
 	}
+	// The browser belongs to its latest sign-in: ending the others leaves it on, signing
+	// out turns it off.
+	b.SignIn(anna.Email)
+	b.Post("/account/revoke", url.Values{}).To("/account")
+	b.Get("/alerts/settings").Is(200).Has("/alerts/browsers/2/test")
 	b.Post("/signout", nil)
+	if n := g.Number(`select count(*) from staff_browsers`); n != 0 {
+		t.Errorf("%d browsers after signing out", n)
+	}
 	b.SignIn(anna.Email)
 	b.Get("/alerts/settings").Is(200).HasNot("/alerts/browsers/2/test")
 	b.Post("/alerts/browsers", subscription("https://push.example/s3cret")).To("/alerts/settings")
 	b.Post("/alerts/browsers/3/remove", nil).To("/alerts/settings")
 	b.Get("/alerts/settings").Is(200).HasNot("/alerts/browsers/3/test")
+	// An administrator ends all, also where the sign-in has ended by its age.
+	b.Post("/alerts/browsers", subscription("https://push.example/s3cret")).To("/alerts/settings")
+	g.Exec(`delete from sign_ins where staff_id = $1`, anna.ID)
+	g.As(staff.Admin).Post(fmt.Sprintf("/staff/%d/signout", anna.ID), nil)
+	if n := g.Number(`select count(*) from staff_browsers`); n != 0 {
+		t.Errorf("%d browsers after an administrator ended all sign-ins", n)
+	}
 
 	off := consoletest.New(t, func(d *console.Deps) { d.Work.Browsers.PublicKey = "" })
 	b = off.As(staff.Viewer)

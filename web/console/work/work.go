@@ -55,6 +55,7 @@ type handlers struct {
 func Routes(sh *shell.Shell, d Deps) []shell.Route {
 	h := &handlers{Shell: sh, Deps: d}
 	sh.Handle(MonitorPath, h.monitor())
+	sh.OnSignIn(h.followBrowser)
 	return append(h.webhookRoutes(), []shell.Route{
 		shell.Get("/alerts", staff.View, h.listAlerts),
 		shell.Get("/alerts/settings", staff.View, h.showAlertSettings),
