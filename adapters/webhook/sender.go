@@ -14,6 +14,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -125,7 +126,8 @@ func (s *Sender) Send(ctx context.Context, messages []delivery.Message) []delive
 	}
 	result, err := s.post(ctx, messages)
 	if err != nil {
-		result = delivery.Result{Detail: delivery.CauseOf(err)}
+		failed, ok := errors.AsType[*net.OpError](err)
+		result = delivery.Result{Unsent: ok && failed.Op == "dial", Detail: delivery.CauseOf(err)}
 	}
 	return delivery.Repeat(result, len(messages))
 }

@@ -309,3 +309,15 @@ func TestNewNamesTheMistake(t *testing.T) {
 		}
 	}
 }
+
+func TestAnEndpointThatIsNotThere(t *testing.T) {
+	server := httptest.NewServer(http.NotFoundHandler())
+	server.Close()
+	s, err := webhook.New(webhook.Config{URL: server.URL, Secret: secret})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := s.Send(t.Context(), sendertest.Messages(delivery.Webhook, 1))[0]; got.Status != delivery.Transient || !got.Unsent {
+		t.Errorf("%+v, want it certainly not sent", got)
+	}
+}

@@ -144,7 +144,7 @@ func ends() map[string][]string {
 		"dead_letters.": words(delivery.Replay, delivery.Discard), "dead_message.": words("requeue", "discard"),
 		"queue.": words("pause", "resume", "change"), "security.": words(events...),
 		"template.": steps, "campaign.": words("publish", "pause", "resume", "cancel"), "coupon.": words("revoke"),
-		"webhook.": words("create", "change", "rotate", "remove", "test", "replay", "replay_since"),
+		"webhook.":  words("create", "change", "rotate", "remove", "test", "replay", "replay_since"),
 		"provider.": words("create", "change", "enable", "disable", "delete"),
 	}
 }

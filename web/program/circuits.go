@@ -3,17 +3,15 @@ package program
 import (
 	"context"
 
-	"dropbell/adapters/redis"
 	"dropbell/app"
 	"dropbell/domain/delivery"
 	consoledelivery "dropbell/web/console/delivery"
 )
 
-// circuits returns the circuit breakers of the channels, which Redis keeps.
+// circuits returns the circuit breakers of the channels, see [app.App.Circuits].
 func (p *program) circuits() consoledelivery.Circuits {
-	breaker := redis.NewBreaker(p.Redis, redis.BreakerConfig{})
 	return func(ctx context.Context) (all [delivery.Channels]delivery.Circuit, err error) {
-		states, err := breaker.States(ctx)
+		states, err := p.Circuits(ctx, configured(p.Config))
 		for _, s := range states {
 			all[s.Channel] = delivery.Circuit{State: s.State, Failures: s.Failures, Until: s.Until, Detail: s.Detail}
 			if s.HeldUntil.After(app.Clock()) {

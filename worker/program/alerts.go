@@ -11,7 +11,6 @@ import (
 	dropsdb "dropbell/adapters/postgres/drops"
 	workdb "dropbell/adapters/postgres/work"
 	"dropbell/adapters/push/webpush"
-	"dropbell/adapters/redis"
 	"dropbell/app"
 	"dropbell/domain/alert"
 	"dropbell/domain/delivery"
@@ -42,7 +41,7 @@ func (p *program) newWatcher() *alert.Watcher {
 // alertSender sends alerts in the form of their destination.
 type alertSender struct {
 	groups alert.Sender
-	mail   delivery.Sender // nil without a mail server
+	mail   delivery.Sender // nil without a mail server; see [delivery.RoutedSender]
 }
 
 // Send sends one alert; see [alert.Sender]. Mails have the text's first line as
@@ -51,7 +50,7 @@ func (s alertSender) Send(ctx context.Context, d alert.Delivery, text string) al
 	switch {
 	case d.Destination.Form != alert.Email:
 		return s.groups.Send(ctx, d, text)
-	case s.mail == nil:
+	case s.mail == nil || !hasProvider(s.mail):
 		return alert.Outcome{State: alert.Failed, Detail: "no mail server is configured"}
 	}
 	title, _, _ := strings.Cut(text, "\n")
@@ -59,6 +58,12 @@ func (s alertSender) Send(ctx context.Context, d alert.Delivery, text string) al
 		Subject: &delivery.Subject{Kind: delivery.KindTest, OwnerID: d.ID, DueAt: d.CreatedAt},
 		Content: &delivery.Content{Title: "Dropbell: " + title, Text: text + "\n"}}})[0]
 	return outcomeOf(r)
+}
+
+// hasProvider reports whether the sender has a provider for messages of no shop.
+func hasProvider(s delivery.Sender) bool {
+	routed, ok := s.(delivery.RoutedSender)
+	return !ok || routed.Serves(0)
 }
 
 // newNotifier returns what notifies members of staff in their browsers; nil if push is
@@ -97,10 +102,10 @@ func outcomeOf(r delivery.Result) alert.Outcome {
 	return alert.Outcome{State: alert.Waiting, Detail: r.Detail, After: r.After}
 }
 
-// failingChannels are those whose circuit is open, and SMS once the budget of the day
-// is used up.
+// failingChannels are those whose circuit is open, see [app.App.Circuits], and SMS once
+// the budget of the day is used up.
 func (p *program) failingChannels(ctx context.Context) (list []alert.Condition, err error) {
-	states, err := redis.NewBreaker(p.Redis, redis.BreakerConfig{}).States(ctx)
+	states, err := p.Circuits(ctx, p.routes.environment)
 	for _, s := range states {
 		if s.State == delivery.CircuitOpen {
 			list = append(list, alert.Condition{Kind: alert.Channel, Object: s.Channel.String(), Name: s.Channel.String(), Path: "/channels"})

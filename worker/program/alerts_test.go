@@ -7,6 +7,7 @@ import (
 
 	"dropbell/domain/alert"
 	"dropbell/domain/delivery"
+	"dropbell/domain/provider"
 )
 
 // mailServer keeps what it is sent and answers as it is told.
@@ -55,5 +56,16 @@ func TestAlertsByMail(t *testing.T) {
 	}
 	if got := (alertSender{noGroups{t}, nil}).Send(t.Context(), d, "x"); got.State != alert.Failed || got.Detail == "" {
 		t.Errorf("without a mail server: %+v", got)
+	}
+	for _, m := range []*mailServer{nil, {answer: delivery.Result{Status: delivery.Delivered}}} {
+		var environment delivery.Sender
+		want := alert.Outcome{State: alert.Failed, Detail: "no mail server is configured"}
+		if m != nil {
+			environment, want = m, alert.Outcome{State: alert.Sent}
+		}
+		router := provider.NewRouter(delivery.Email, environment, nil, nil, time.Now)
+		if got := (alertSender{noGroups{t}, router}).Send(t.Context(), d, "x"); got != want {
+			t.Errorf("with a router, and %v in the environment: %+v", m != nil, got)
+		}
 	}
 }

@@ -207,6 +207,26 @@ func TestChannelGauges(t *testing.T) {
 	expect(t, p, 0, "dropbell_channel_paused", "channel=sms")
 	expect(t, p, 2, "dropbell_breaker_state", "channel=sms")
 	expect(t, p, 0, "dropbell_breaker_state", "channel=email")
+	// The circuits of a channel with providers of staff are those of the providers.
+	if _, err := conn.Exec(t.Context(), `insert into providers (id, channel, kind, name, enabled, changed, created_by) overriding system value
+		select id, 2, 'json', 'x', id < 3, 1, 'x' from generate_series(1, 3) id`); err != nil {
+		t.Fatal(err)
+	}
+	for id, open := range []float64{0, 0, 2} { // none, the first, both that are enabled
+		for range 5 * min(1, id) {
+			if err := breaker.Of(int64(id)).Report(t.Context(), delivery.SMS, false, "503"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := p.gauge(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		expect(t, p, open, "dropbell_breaker_state", "channel=sms")
+		list, err := p.failingChannels(t.Context())
+		if err != nil || len(list) != int(open)/2 {
+			t.Errorf("with %d of two circuits open the alert is %+v, %v", id, list, err)
+		}
+	}
 	expect(t, p, 0, "dropbell_queue_age_seconds", "queue=timers")
 	expect(t, p, float64(p.Config.DBConns), "dropbell_db_connections_limit")
 	expect(t, p, 0, "dropbell_provider_answers_total", "channel=email", "class=permanent")

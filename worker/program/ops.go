@@ -89,7 +89,7 @@ func (p *program) gaugeChannels(ctx context.Context) error {
 		}
 		p.metrics.paused.WithLabelValues(delivery.Channel(c).String()).Set(paused)
 	}
-	states, err := redis.NewBreaker(p.Redis, redis.BreakerConfig{}).States(ctx)
+	states, err := p.Circuits(ctx, p.routes.environment)
 	for _, s := range states {
 		p.metrics.breaker.WithLabelValues(s.Channel.String()).Set(circuits[s.State])
 	}

@@ -35,6 +35,10 @@ func (p *program) has(r role) bool {
 	return len(p.Config.WorkerRoles) == 0 || slices.Contains(p.Config.WorkerRoles, string(r))
 }
 
+// sends reports whether this process hands messages to providers: those of batches, test
+// messages, or alerts.
+func (p *program) sends() bool { return p.has(deliveryRole) || p.has(timersRole) || p.has(houseRole) }
+
 // serves reports whether this process delivers the channel.
 func (p *program) serves(c delivery.Channel) bool {
 	return p.has(deliveryRole) && (len(p.Config.WorkerChannels) == 0 || slices.Contains(p.Config.WorkerChannels, c.String()))

@@ -37,6 +37,10 @@ func TestQueuesOfRoles(t *testing.T) {
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%v %v: takes from %v, want %v", c.roles, c.channels, got, c.want)
 		}
+		// Test messages and alerts go through providers, too.
+		if want := !slices.Equal(c.roles, []string{"gate", "events"}); p.sends() != want {
+			t.Errorf("%v: it keeps up with what staff change of providers: %v, want %v", c.roles, !want, want)
+		}
 	}
 }
 

@@ -26,7 +26,9 @@ type routes struct {
 	box     *seal.Box
 	stores  senderStores
 	routers map[delivery.Channel]*provider.Router
-	named   atomic.Bool // a provider of SMS fills in texts that greet by name
+	// environment are the channels that the environment has a provider for.
+	environment delivery.ChannelSet
+	named       atomic.Bool // a provider of SMS fills in texts that greet by name
 
 	mu    sync.Mutex
 	state int64 // of the store when it was last read; -1 = never
@@ -51,6 +53,9 @@ func (p *program) newRoutes(senders map[delivery.Channel]delivery.Sender, stores
 	r := &routes{program: p, store: deliverydb.NewConfigured(p.DB), box: box, stores: stores, routers: map[delivery.Channel]*provider.Router{},
 		state: -1, built: map[int64]*built{}}
 	for _, c := range provider.Channels() {
+		if senders[c] != nil {
+			r.environment |= delivery.ChannelSetOf(c)
+		}
 		r.routers[c] = provider.NewRouter(c, senders[c], of, countryOf(c), app.Clock)
 		r.routers[c].Look = r.look
 		senders[c] = r.routers[c]

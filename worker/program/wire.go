@@ -342,7 +342,9 @@ func (p *program) startRoles(start func(name string, loop func(context.Context) 
 		of(houseRole, "alert pushes", p.every(alertsSendEvery, "alert pushes", p.notifier.Deliver))
 	}
 	of(houseRole, "campaign results", p.every(resultsEvery, "campaign results", p.countResults))
-	of(deliveryRole, "providers", p.every(routesEvery, "providers", p.routes.refresh))
+	if p.sends() {
+		start("providers", p.every(routesEvery, "providers", p.routes.refresh))
+	}
 	if p.bounces != nil {
 		of(houseRole, "bounce mailbox", p.every(bouncesEvery, "bounce mailbox", p.bounces))
 	}

@@ -41,8 +41,10 @@ func (s Campaigns) SendTest(ctx context.Context, c campaign.Campaign, to user.ID
 		if err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, `delete from exceptions where batch_id = $1`, id); err != nil {
-			return err
+		for _, table := range []string{"exceptions", "batch_providers"} {
+			if _, err := tx.Exec(ctx, `delete from `+table+` where batch_id = $1`, id); err != nil {
+				return err
+			}
 		}
 		if err := pg.InsertAudit(ctx, tx, e); err != nil {
 			return err

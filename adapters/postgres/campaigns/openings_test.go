@@ -59,12 +59,17 @@ func TestCampaignLinksAreTracked(t *testing.T) {
 	if read[2] != "See "+claimPage {
 		t.Errorf("the test reads %q", read[2])
 	}
+	s.Exec(`with p as (insert into providers (channel, kind, name, enabled, changed, created_by) values (4, 'webhook', 'First', true, 1, 'x') returning id)
+		insert into batch_providers (batch_id, provider_id, sent_count) select b.id, p.id, 1 from batches b, p where b.kind = 'test'`)
 	s.Exec(`update campaigns set content = jsonb_set(content, '{variants,1}', '{"percent": 0, "texts": {"": {"title": "B", "body": "Other {{link}}"}}}') where id = $1`, c.ID)
 	_, err = s.service.Test(t.Context(), staff.System(), c.ID, 2, new(1))
 	s.Must(err)
 	s.Must(d.Drain(t.Context(), delivery.Webhook))
 	if read[2] != "Other "+claimPage {
 		t.Errorf("the test of the other version reads %q", read[2])
+	}
+	if n := s.Number(`select count(*) from batch_providers`); n != 0 {
+		t.Error("the test names the provider of the test before it")
 	}
 
 	reader := s.Inbox

@@ -67,6 +67,12 @@ func TestSecretsOfProvidersAreSealed(t *testing.T) {
 	if _, err := s.Change(t.Context(), by, p.ID, p.Version, in); !errors.Is(err, fault.ErrStale) {
 		t.Errorf("a stale form: %v", err)
 	}
+	elsewhere := twilioInput()
+	elsewhere.Secrets, elsewhere.Settings["url"] = nil, "https://collector.example"
+	_, err = s.Change(t.Context(), by, p.ID, p2.Version, elsewhere)
+	if f, ok := errors.AsType[*fault.Fields](err); !ok || f.List[0].Name != "key_secret" || f.List[0].Key != "rule.provider_secret_again" {
+		t.Errorf("a secret may be sent to another server: %v", err)
+	}
 	if err := s.Delete(t.Context(), by, p.ID, p2.Version); !errors.Is(err, provider.ErrInUse) {
 		t.Errorf("an enabled provider was deleted: %v", err)
 	}
@@ -83,6 +89,22 @@ func TestSecretsOfProvidersAreSealed(t *testing.T) {
 	w.Must(w.DB.Pool.QueryRow(t.Context(), `select name from providers where secrets is null and settings = '{}'`).Scan(&kept))
 	if _, err := s.Provider(t.Context(), by, p.ID); !errors.Is(err, provider.ErrNotFound) || kept != "Renamed" {
 		t.Errorf("%v, %q is kept", err, kept)
+	}
+}
+
+// TestASecretThatNoKeyOpens can be replaced, and left out if it is not required.
+func TestASecretThatNoKeyOpens(t *testing.T) {
+	w := newFixture(t)
+	s := &provider.Service{Store: deliverydb.NewConfigured(w.DB), Box: providerBox(t, "key one"), Keyed: true}
+	in := provider.Input{Kind: provider.SMTP, Name: "Mail", Weight: 1, Settings: map[string]string{"url": "smtp://mail.example"}, Secrets: map[string]string{"password": "secret"}}
+	p, err := s.Create(t.Context(), staff.System(), in, "")
+	w.Must(err)
+	s.Box = providerBox(t, "key two")
+	in.Secrets, in.Clear = nil, []string{"password"}
+	p, err = s.Change(t.Context(), staff.System(), p.ID, p.Version, in)
+	w.Must(err)
+	if got, err := p.Open(s.Box); err != nil || len(got) != 0 || len(p.Secrets) != 0 {
+		t.Errorf("%v, %v, %v", got, err, p.Secrets)
 	}
 }
 

@@ -130,7 +130,7 @@ func (s *Sender) result(a sms.Answer) delivery.Result {
 	detail := delivery.DetailOf(sms.Without("Twilio answered "+strconv.Itoa(body.Code)+": "+body.Message, s.cfg.AuthToken))
 	class := classOf(body.Code, whole.Status)
 	if class == delivery.Throttled {
-		return delivery.Result{Status: class, After: whole.After, Detail: detail}
+		return delivery.Result{Status: class, After: whole.After, Unsent: whole.Unsent, Detail: detail}
 	}
 	return delivery.Result{Status: class, Unsent: whole.Unsent, Detail: detail}
 }

@@ -181,7 +181,7 @@ func TestTheServiceIsIll(t *testing.T) {
 		pause  time.Duration
 	}{{429, "3", delivery.Throttled, 3 * time.Second}, {500, "", delivery.Transient, 0}, {503, "2", delivery.Throttled, 2 * time.Second}, {302, "", delivery.Transient, 0}, {200, "", delivery.Transient, 0}} {
 		p.Answer(c.status, c.after)
-		if r := s.Send(t.Context(), sendertest.Messages(delivery.SMS, 1))[0]; r.Status != c.want || r.After != c.pause || r.Detail == "" {
+		if r := s.Send(t.Context(), sendertest.Messages(delivery.SMS, 1))[0]; r.Status != c.want || r.After != c.pause || r.Detail == "" || r.Unsent != (c.status == 429) {
 			t.Errorf("%d: got %+v", c.status, r)
 		}
 	}

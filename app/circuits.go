@@ -1,0 +1,47 @@
+package app
+
+import (
+	"cmp"
+	"context"
+
+	deliverydb "dropbell/adapters/postgres/delivery"
+	"dropbell/adapters/redis"
+	"dropbell/domain/delivery"
+	"dropbell/domain/provider"
+)
+
+// Circuits returns the circuit of every channel, in channel order: of the providers that
+// its messages can go to, see [provider.Reached], that of the one that does best. So a
+// channel's circuit is open once those of all its providers are. environment are the
+// channels that the environment configures.
+func (a *App) Circuits(ctx context.Context, environment delivery.ChannelSet) ([]redis.State, error) {
+	breaker := redis.NewBreaker(a.Redis, redis.BreakerConfig{})
+	states, err := breaker.States(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all, err := deliverydb.NewConfigured(a.DB).All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for i, own := range states {
+		for n, id := range provider.Reached(all, own.Channel, environment.Has(own.Channel)) {
+			one := own
+			if id != 0 {
+				if one, err = breaker.Of(id).State(ctx, own.Channel); err != nil {
+					return nil, err
+				}
+			}
+			if n == 0 || better(one, states[i]) {
+				states[i] = one
+			}
+		}
+	}
+	return states, nil
+}
+
+// better reports whether a lets messages through sooner than b.
+func better(a, b redis.State) bool {
+	rank := map[string]int{redis.StateClosed: 0, redis.StateHalfOpen: 1, redis.StateOpen: 2}
+	return cmp.Or(cmp.Compare(rank[a.State], rank[b.State]), a.HeldUntil.Compare(b.HeldUntil)) < 0
+}
