@@ -216,7 +216,7 @@ func (r Reader) complaint(p parsed, out *feedback.Returned) {
 
 // reference returns the message that is reported: named by the address that the
 // report was sent to, which was the sender of the mail's envelope, or by the header of the
-// message that came back. What is not signed by this installation is no reference.
+// message that came back. A text that this installation has not signed is no reference.
 func (r Reader) reference(h message.Header, p parsed) (feedback.Ref, bool) {
 	var to []string
 	for _, name := range []string{"Delivered-To", "X-Original-To", "Envelope-To", "To"} {

@@ -125,8 +125,8 @@ func TestADomainThatAsksForFewer(t *testing.T) {
 // Mails that were admitted and that no server has taken are given back: each that the
 // server refused in words, at any command, all for which there was no connection, and
 // those that are left when a run ends. A mail that may have been taken is not, nor is
-// one that was kept back. What is given back says so, so that another mail server may be
-// handed it at once.
+// one that was kept back. The result of a mail that is given back says so, so that
+// another mail server may be handed the mail at once.
 func TestUnsentMailsAreGivenBack(t *testing.T) {
 	refuse := func(code int) error { return &gosmtp.SMTPError{Code: code, Message: "not now"} }
 	for name, c := range map[string]struct {

@@ -58,12 +58,3 @@ func visibleRune(r rune) rune {
 	}
 	return r
 }
-
-// readable keeps line breaks and takes out what would hide or turn text.
-func readable(text string) string {
-	lines := strings.Split(strings.ReplaceAll(text, "\r\n", "\n"), "\n")
-	for i, line := range lines {
-		lines[i] = strings.TrimSpace(strings.Map(visibleRune, line))
-	}
-	return strings.TrimSpace(strings.Join(lines, "\n"))
-}

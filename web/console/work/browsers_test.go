@@ -89,8 +89,8 @@ const stubbed = `(() => {
 })();`
 
 // A click asks for permission, registers the service worker and stores the
-// subscription; a push is shown as a notification that leads to its page. What was
-// turned off elsewhere is given back.
+// subscription; a push is shown as a notification that leads to its page. A
+// subscription that was turned off elsewhere is given back.
 func TestABrowserIsNotified(t *testing.T) {
 	g := consoletest.New(t)
 	m := g.Hire(staff.Viewer)
