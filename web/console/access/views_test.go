@@ -84,6 +84,7 @@ func TestOldAndOddViews(t *testing.T) {
 func TestNoMoreViewsThanAllowed(t *testing.T) {
 	g := consoletest.New(t)
 	b := g.As(staff.Viewer)
+	b.Post("/views", view("View 1", "q=b"))
 	var all sync.WaitGroup
 	for i := range staff.MaxViews + 5 {
 		all.Go(func() {
