@@ -37,17 +37,23 @@ type Hub struct {
 	closed  bool
 }
 
-// Subscription is one client's share of a [Hub].
+// Subscription is one client's share of a [Hub]. An idle one is these few words:
+// no channel, no goroutine.
 type Subscription struct {
-	// Items are the user's messages. Clients share what they are shown.
-	Items <-chan *Shown
-	// Done is closed when the client is too slow, when the user opens too many
-	// streams, and when the hub closes.
-	Done <-chan struct{}
+	wake  func()
+	mu    sync.Mutex
+	items []*Shown
+	ended bool
+}
 
-	items chan *Shown
-	done  chan struct{}
-	once  sync.Once
+// Take returns the user's messages since the last call, which clients share,
+// and whether the subscription has ended: when the client is too slow, when the
+// user opens too many streams, and when the hub closes.
+func (s *Subscription) Take() (items []*Shown, ended bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	items, s.items = s.items, nil
+	return items, s.ended
 }
 
 // Shown is a message as clients get it: encoded once for all of them.
@@ -63,22 +69,30 @@ func (m *Shown) JSON() []byte {
 	return m.data
 }
 
-func (s *Subscription) end() { s.once.Do(func() { close(s.done) }) }
+func (s *Subscription) end() {
+	s.mu.Lock()
+	s.ended = true
+	s.mu.Unlock()
+	s.wake()
+}
 
 // offer cuts off a client that does not keep up.
 func (s *Subscription) offer(it *Shown) {
-	select {
-	case s.items <- it:
-	default:
-		s.end()
+	s.mu.Lock()
+	if len(s.items) < streamQueue {
+		s.items = append(s.items, it)
+	} else {
+		s.ended = true
 	}
+	s.mu.Unlock()
+	s.wake()
 }
 
-// Subscribe returns the user's messages from now on; [Hub.Cancel] ends it. It
+// Subscribe returns the user's messages from now on; [Hub.Cancel] ends it. wake is
+// called when there is something to take; it must neither wait nor call the hub. It
 // returns [errTooManyStreams] when this process has no room.
-func (h *Hub) Subscribe(by user.ID) (*Subscription, error) {
-	items, done := make(chan *Shown, streamQueue), make(chan struct{})
-	s := &Subscription{Items: items, Done: done, items: items, done: done}
+func (h *Hub) Subscribe(by user.ID, wake func()) (*Subscription, error) {
+	s := &Subscription{wake: wake}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed || h.count >= maxStreams {
@@ -101,11 +115,10 @@ func (h *Hub) Subscribe(by user.ID) (*Subscription, error) {
 	return s, nil
 }
 
-// Cancel ends a subscription; it may be called more than once.
+// Cancel ends a subscription, whose client is not woken; it may be called more than once.
 func (h *Hub) Cancel(by user.ID, s *Subscription) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	s.end()
 	var left []*Subscription
 	for _, other := range h.clients[by] {
 		if other != s {

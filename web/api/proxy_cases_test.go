@@ -230,7 +230,7 @@ func (p *proxy) stream(t *testing.T) {
 	done := make(chan answer)
 	go func() { done <- r.call(as(token(9)), "GET", "/inbox/stream", nil) }()
 	for {
-		sub, err := r.hub.Subscribe(9)
+		sub, err := r.hub.Subscribe(9, func() {})
 		r.must(err)
 		defer r.hub.Cancel(9, sub)
 		select {

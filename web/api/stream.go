@@ -13,13 +13,13 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humachi"
 
 	"dropbell/domain/inbox"
-	"dropbell/domain/user"
 	"dropbell/web/api/pipeline"
 )
 
@@ -47,17 +47,17 @@ func (a *API) streamRoute() {
 	op.Responses["200"] = &huma.Response{Description: "The events.",
 		Content: map[string]*huma.MediaType{"text/event-stream": {Schema: &huma.Schema{Type: huma.TypeString}}}}
 	pipeline.Register(a.Pipeline, op, func(ctx context.Context, in *streamWish) (*struct{ Body func(huma.Context) }, error) {
-		by := pipeline.UserOf(ctx)
-		sub, err := a.Hub.Subscribe(by)
-		if err != nil {
+		by := pipeline.CallerOf(ctx)
+		s := &stream{api: a, by: by, seen: parsePosition(in.last)}
+		if err := s.subscribe(); err != nil {
 			return nil, err
 		}
 		return &struct{ Body func(huma.Context) }{func(hc huma.Context) {
 			r, w := humachi.Unwrap(hc)
-			s := &stream{api: a, user: by, sub: sub, chunked: r.ProtoAtLeast(1, 1), seen: parsePosition(in.last)}
+			s.chunked = r.ProtoAtLeast(1, 1)
 			missed, err := s.missed(ctx)
 			if err != nil {
-				a.Hub.Cancel(by, sub)
+				s.end()
 				a.Problem(ctx, err).Write(w)
 				return
 			}
@@ -65,11 +65,11 @@ func (a *API) streamRoute() {
 				return
 			}
 			if s.conn == nil {
-				s.run(missed, pipeline.CallerOf(ctx))
+				s.stay(missed)
 				return
 			}
 			// A stream holds nothing of the request, whose stack and buffers are free again.
-			go s.run(missed, pipeline.CallerOf(ctx))
+			go s.begin(missed)
 		}}, nil
 	})
 }
@@ -82,18 +82,25 @@ func (in *streamWish) Resolve(ctx huma.Context) []error {
 	return nil
 }
 
-// stream is one client's connection. Apart from a goroutine with a small stack
-// it is all that is kept of an idle client.
+// stream is one client's connection. It is all that is kept of an idle client:
+// a goroutine serves it only while there is something to write.
 type stream struct {
 	api     *API
-	user    user.ID
+	by      *pipeline.Caller
 	sub     *Subscription
 	conn    net.Conn // nil if the connection stays with the server
 	chunked bool     // as HTTP/1.1 has it
 	seen    position
+	// turns counts the reasons to serve the client that were not seen to yet; the
+	// goroutine that makes it one serves. A stream that has ended keeps it above zero.
+	turns   atomic.Int32
+	beat    *time.Timer // the next heartbeat, or the end of the credentials
+	due     atomic.Bool // beat has fired
+	expires time.Time   // of the credentials, by this machine's clock; zero = never
 	// Without a connection of its own the stream writes to out until gone is closed.
-	out  http.ResponseWriter
-	gone <-chan struct{}
+	out   http.ResponseWriter
+	gone  <-chan struct{}
+	woken chan struct{}
 }
 
 // takeOver sends the head of the answer and takes the connection from the
@@ -112,7 +119,7 @@ func (s *stream) takeOver(w http.ResponseWriter, r *http.Request) bool {
 	}
 	switch {
 	case errors.Is(err, http.ErrNotSupported):
-		s.out, s.gone = w, r.Context().Done()
+		s.out, s.gone, s.woken = w, r.Context().Done(), make(chan struct{}, 1)
 		return true
 	case err == nil:
 		err = s.conn.SetDeadline(time.Time{}) // those of the server are for answers that end
@@ -120,68 +127,131 @@ func (s *stream) takeOver(w http.ResponseWriter, r *http.Request) bool {
 	if err == nil {
 		return true
 	}
-	s.api.Hub.Cancel(s.user, s.sub)
-	if s.conn != nil {
-		_ = s.conn.Close()
-	}
+	s.end()
 	return false
 }
 
-// run serves the client until it leaves, is cut off, or its credentials end. The
-// client has been subscribed since before missed was read, so that nothing
-// falls in between.
-func (s *stream) run(missed []inbox.Message, by *pipeline.Caller) {
-	defer s.api.Hub.Cancel(s.user, s.sub)
-	if s.conn != nil {
-		defer s.conn.Close()
+// subscribe subscribes the client before its missed messages are read, so that none
+// falls in between. The stream has its first turn, which begin ends.
+func (s *stream) subscribe() (err error) {
+	s.turns.Store(1)
+	s.sub, err = s.api.Hub.Subscribe(s.by.User, s.wake)
+	return err
+}
+
+// wake has the client served, unless it is being served: then once more.
+func (s *stream) wake() {
+	switch {
+	case s.turns.Add(1) > 1:
+	case s.conn == nil:
+		s.woken <- struct{}{} // has room: the stream took the last one before it rested
+	default:
+		go s.serve()
 	}
-	var end <-chan time.Time
-	if !by.Until.IsZero() {
-		t := time.NewTimer(by.Until.Sub(s.api.Now()))
-		defer t.Stop()
-		end = t.C
-	}
-	if !s.begin(missed) {
-		return
-	}
-	beat := time.NewTicker(cmp.Or(s.api.Hub.Heartbeat, defaultHeartbeat))
-	defer beat.Stop()
-	for alive := true; alive; {
+}
+
+// stay serves a client within its request until it leaves, is cut off, or its
+// credentials end.
+func (s *stream) stay(missed []inbox.Message) {
+	for alive := s.begin(missed); alive; {
 		select {
-		case <-end:
-			s.finish()
-			return
 		case <-s.gone:
+			s.end()
 			return
-		case <-beat.C:
-			alive = !by.IsWithdrawn() && s.write(heartbeat)
-		case <-s.sub.Done:
-			s.finish()
-			return
-		case it := <-s.sub.Items:
-			alive = s.send(it)
+		case <-s.woken:
+			alive = s.serve()
 		}
 	}
 }
 
-var heartbeat = []byte(": still here\n\n")
-
-// begin marks where the stream stands and tells what was missed.
+// begin marks where the stream stands and tells what was missed. It returns
+// false if the stream has ended.
 func (s *stream) begin(missed []inbox.Message) bool {
+	if until := s.by.Until; !until.IsZero() {
+		s.expires = time.Now().Add(until.Sub(s.api.Now()))
+	}
+	s.beat = time.AfterFunc(s.rest(), func() {
+		s.due.Store(true)
+		s.wake()
+	})
 	if s.seen.at.IsZero() {
 		s.seen.at = s.api.Now().UTC()
 	}
 	ready := fmt.Appendf(nil, "retry: %d\nevent: ready\nid: %s\ndata: {}\n\n", retryAfter(s.api.Hub.Streams()).Milliseconds(), &s.seen)
-	if !s.write(ready) {
+	alive := s.write(ready)
+	for _, it := range missed {
+		alive = alive && s.send(&Shown{Message: it})
+	}
+	if !alive {
+		s.end()
 		return false
 	}
-	for _, it := range missed {
-		if !s.send(&Shown{Message: it}) {
+	return s.serve()
+}
+
+// rest returns how long the stream rests when there are no messages.
+func (s *stream) rest() time.Duration {
+	d := cmp.Or(s.api.Hub.Heartbeat, defaultHeartbeat)
+	if !s.expires.IsZero() {
+		d = min(d, time.Until(s.expires))
+	}
+	return d
+}
+
+// serve takes all turns. It returns false if the stream has ended: because the
+// client has left or is cut off, or because its credentials have ended.
+func (s *stream) serve() bool {
+	for {
+		n := s.turns.Load()
+		if !s.turn() {
+			s.end()
+			return false
+		}
+		if s.turns.CompareAndSwap(n, 0) {
+			return true
+		}
+	}
+}
+
+// turn writes what there is to write; false ends the stream.
+func (s *stream) turn() bool {
+	items, ended := s.sub.Take()
+	if ended {
+		s.finish()
+		return false
+	}
+	for _, it := range items {
+		if !s.send(it) {
 			return false
 		}
 	}
+	if !s.due.Swap(false) {
+		return true
+	}
+	if !s.expires.IsZero() && !time.Now().Before(s.expires) {
+		s.finish()
+		return false
+	}
+	if s.by.IsWithdrawn() || !s.write(heartbeat) {
+		return false
+	}
+	s.beat.Reset(s.rest())
 	return true
 }
+
+// end gives up what the stream holds. The turn in which it ends is never over, so
+// that nothing serves it again.
+func (s *stream) end() {
+	if s.beat != nil {
+		s.beat.Stop()
+	}
+	s.api.Hub.Cancel(s.by.User, s.sub)
+	if s.conn != nil {
+		_ = s.conn.Close()
+	}
+}
+
+var heartbeat = []byte(": still here\n\n")
 
 const (
 	// A client that lost its stream comes back after leastRetry and up to
@@ -206,13 +276,13 @@ func (s *stream) missed(ctx context.Context) ([]inbox.Message, error) {
 	}
 	since := s.seen.at.Add(-resumeWindow)
 	// Without an answer the inbox itself is asked.
-	if may, err := s.api.Inbox.MayHaveMissed(ctx, s.user, s.api.Now(), since); err == nil && !may {
+	if may, err := s.api.Inbox.MayHaveMissed(ctx, s.by.User, s.api.Now(), since); err == nil && !may {
 		return nil, nil
 	}
 	var all []inbox.Message
 	var before time.Time
 	for len(all) < maxBacklog {
-		box, err := s.api.Inbox.Page(ctx, s.user, before, 100)
+		box, err := s.api.Inbox.Page(ctx, s.by.User, before, 100)
 		if err != nil {
 			return nil, err
 		}

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -185,41 +184,47 @@ func TestStreamEnds(t *testing.T) {
 // A slow client is cut off; the hub does not wait for it.
 func TestHubNeverWaits(t *testing.T) {
 	r := newFixture(t, nil)
-	slow, err := r.hub.Subscribe(7)
+	slow, err := r.hub.Subscribe(7, func() {})
 	r.must(err)
-	fast, err := r.hub.Subscribe(8)
-	r.must(err)
-	var got sync.WaitGroup
-	got.Go(func() {
-		for range 200 {
-			<-fast.Items
+	woken := make(chan struct{}, 1)
+	fast, err := r.hub.Subscribe(8, func() {
+		select {
+		case woken <- struct{}{}:
+		default:
 		}
 	})
+	r.must(err)
 	told := make(chan struct{})
+	taken := make(chan int)
 	go func() {
 		defer close(told)
 		for i := range 200 {
-			for deadline := time.Now().Add(10 * time.Second); len(fast.Items) > 16 && time.Now().Before(deadline); {
-				time.Sleep(time.Millisecond) // polling: the fast one must keep up
-			}
 			r.push(inbox.Message{ID: string(rune('a' + i))}, 7, 8)
+			if i%16 == 15 {
+				<-taken // the fast one keeps up
+			}
 		}
 	}()
-	select {
-	case <-told:
-	case <-time.After(20 * time.Second):
-		t.Fatal("the slow client holds everybody up")
+	deadline := time.After(20 * time.Second)
+	for got := 0; got < 200; {
+		select {
+		case <-woken:
+			items, ended := fast.Take()
+			if ended {
+				t.Fatal("the fast client was cut off")
+			}
+			for range items {
+				if got++; got%16 == 0 {
+					taken <- got
+				}
+			}
+		case <-deadline:
+			t.Fatal("the slow client holds everybody up")
+		}
 	}
-	got.Wait()
-	select {
-	case <-slow.Done:
-	default:
+	<-told
+	if _, ended := slow.Take(); !ended {
 		t.Fatal("a client that is 200 messages behind is not cut off")
-	}
-	select {
-	case <-fast.Done:
-		t.Fatal("the fast client was cut off")
-	default:
 	}
 	r.hub.Cancel(7, slow)
 	r.hub.Cancel(7, slow)

@@ -38,7 +38,7 @@ func reports(g *consoletest.Fixture, kind delivery.Kind, owners string, args ...
 		all = append(all, r)
 	}
 	g.Must(rows.Err())
-	count[feedback.Delivered] += count[feedback.Complained] // who complained has it
+	count[feedback.Delivered] += count[feedback.Complained] // a user who complained has the message
 	store := deliverydb.NewFeedback(g.DB, nil)
 	defer store.Close()
 	g.Must(store.Take(g.Context(), all))

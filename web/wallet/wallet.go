@@ -1,7 +1,7 @@
 // Package wallet serves Apple's devices that have a pass: links to passes, and the
 // calls by which devices register and ask for changes ("Adding a Web Service to
 // Update Passes" of Apple's documentation). The token of a pass is the only proof of
-// who calls; there is no session.
+// the caller's right; there is no session.
 package wallet
 
 import (

@@ -70,7 +70,7 @@ func (s *pushService) browser(t *testing.T, path string) user.PushSubscription {
 // An alert is pushed once to each browser of members who see it. A browser that is gone
 // is forgotten, one whose service fails is tried again, and one whose member signed out
 // of it, was disabled or has muted the kind gets nothing. Of a shared browser the member
-// who came last is notified.
+// who signed in last is notified.
 func TestAlertsByPush(t *testing.T) {
 	url := localstack.Database(t)
 	db, err := postgres.Open(t.Context(), url, postgres.Options{AppName: "push"})
