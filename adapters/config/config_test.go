@@ -48,7 +48,7 @@ func TestEveryVariableIsRead(t *testing.T) {
 		"SHOP_ORIGINS", "https://shop.example, http://localhost:3000,", "TRUSTED_PROXIES", "10.0.0.0/8, ,192.168.0.7,", "LOG_LEVEL", "debug", "AUTH_JWT_SECRET", "0123456789abcdef0123456789abcdef",
 		"AUTH_JWT_ISSUER", "iss", "AUTH_JWT_AUDIENCE", "aud", "AUTH_JWT_MAX_AGE", "90m", "ADMIN_EMAIL", "a@example.com", "ADMIN_PASSWORD", "correct horse",
 		"ADMIN_API_KEY", "dbk_abcdefghijklmnopqrst", "SMTP_URL", "smtps://u:p@mail:465?from=a@example.com", "SMS_URL", "https://sms.example/v1",
-		"SMS_TOKEN", "tok", "WEBHOOK_URL", "http://hook.example/", "WEBHOOK_SECRET", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "VAPID_PUBLIC_KEY", public,
+		"SMS_TOKEN", "tok", "SMS_VERIFIED_ONLY", "true", "SMS_PRICES", "86=0.045 CNY", "SMS_BUDGET_MONEY_PER_DAY", "250.5", "WEBHOOK_URL", "http://hook.example/", "WEBHOOK_SECRET", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "VAPID_PUBLIC_KEY", public,
 		"VAPID_PRIVATE_KEY", private, "VAPID_SUBJECT", "mailto:a@example.com",
 		"APNS_KEY", base64.StdEncoding.EncodeToString([]byte(appleKey)), "APNS_KEY_ID", "ABC123DEFG", "APNS_TEAM_ID", "DEF123GHIJ", "APNS_TOPIC", "com.example.shop",
 		"APNS_URL", "https://api.sandbox.push.apple.com", "APNS_LIVE", "on", "FCM_SERVICE_ACCOUNT", googleAccount, "FCM_URL", "http://127.0.0.1:9", "FCM_PER_MINUTE", "90000",
@@ -71,11 +71,15 @@ func TestEveryVariableIsRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	prices, err := delivery.ParseSMSPrices("86=0.045 CNY")
+	if err != nil {
+		t.Fatal(err)
+	}
 	want := config.Config{DatabaseURL: "postgres://u:p@db:5432/dropbell", RedisURL: "redis://cache:6379/0", HTTPAddr: ":80",
 		PoolMode: "transaction", SessionURL: "postgres://u:p@primary:5432/dropbell", ReplicaURL: "postgres://u:p@standby:5432/dropbell", ReplicaMaxLag: 2 * time.Second,
 		WorkerHTTPAddr: ":81", PublicURL: "https://drops.example", ShopOrigins: []string{"https://shop.example", "http://localhost:3000"}, TrustedProxies: []string{"10.0.0.0/8", "192.168.0.7/32"}, LogLevel: "debug",
 		JWTSecret: "0123456789abcdef0123456789abcdef", JWTIssuer: "iss", JWTAud: "aud", JWTMaxAge: 90 * time.Minute, AdminEmail: "a@example.com", AdminPassword: "correct horse",
-		AdminAPIKey: "dbk_abcdefghijklmnopqrst", SMTPURL: "smtps://u:p@mail:465?from=a@example.com", SMS: config.SMS{Provider: "json", URL: "https://sms.example/v1", Token: "tok"},
+		AdminAPIKey: "dbk_abcdefghijklmnopqrst", SMTPURL: "smtps://u:p@mail:465?from=a@example.com", SMS: config.SMS{Provider: "json", URL: "https://sms.example/v1", Token: "tok", VerifiedOnly: true, Prices: prices, MicrosPerDay: 250_500_000},
 		WebhookURL: "http://hook.example/", WebhookSecret: "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", VAPIDPublicKey: public, VAPIDPrivateKey: private,
 		VAPIDSubject: "mailto:a@example.com",
 		APNSKey:      appleKey, APNSKeyID: "ABC123DEFG", APNSTeamID: "DEF123GHIJ", APNSTopic: "com.example.shop", APNSURL: "https://api.sandbox.push.apple.com",
@@ -236,6 +240,11 @@ func TestWhatBelongsTogether(t *testing.T) {
 		{"aliyun with a secret that can be guessed", []string{"SMS_PROVIDER", "aliyun", "SMS_KEY_ID", "x", "SMS_KEY_SECRET", "x", "SMS_SIGNATURE", "x", "SMS_TEMPLATES", "{}", "SMS_TOKEN", "fifteen bytes.."}, "SMS_TOKEN"},
 		{"sns without a region", []string{"SMS_PROVIDER", "sns", "SMS_KEY_ID", "x", "SMS_KEY_SECRET", "x"}, "SMS_REGION"},
 		{"no country", []string{"SMS_COUNTRIES", "China"}, "SMS_COUNTRIES"},
+		{"codes without a key", []string{"SMS_VERIFIED_ONLY", "true"}, "LINK_SECRET is missing"},
+		{"money without prices", []string{"SMS_BUDGET_MONEY_PER_DAY", "1"}, "SMS_PRICES is missing"},
+		{"prices in two currencies", []string{"SMS_PRICES", "86=1 CNY,852=1 HKD"}, "SMS_PRICES all prices must be in the same currency"},
+		{"no amount", []string{"SMS_BUDGET_MONEY_PER_DAY", "1,5"}, "SMS_BUDGET_MONEY_PER_DAY must be an amount"},
+		{"neither true nor false", []string{"SMS_VERIFIED_ONLY", "yes"}, "SMS_VERIFIED_ONLY must be true or false"},
 		{"no number", []string{"SMS_BUDGET_PER_DAY", "-1"}, "SMS_BUDGET_PER_DAY"},
 		{"one VAPID key", []string{"VAPID_PUBLIC_KEY", public}, "not set: VAPID_PRIVATE_KEY, VAPID_SUBJECT"},
 		{"VAPID without a subject", []string{"VAPID_PUBLIC_KEY", public, "VAPID_PRIVATE_KEY", private}, "not set: VAPID_SUBJECT"},

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"dropbell/domain/delivery"
 )
 
 // The providers of SMS.
@@ -37,10 +39,16 @@ type SMS struct {
 	Templates string
 	// Countries are allowed, by ISO 3166 codes; none = all.
 	Countries []string
+	// VerifiedOnly sends to numbers alone that their users have proved.
+	VerifiedOnly bool
 	// BudgetPerDay is how many parts may be sent a day; 0 = any number.
 	BudgetPerDay int
 	// BudgetPerDrop is how many parts may be sent about one drop; 0 = any number.
 	BudgetPerDrop int
+	// Prices are what a part costs; MicrosPerDay is how much may be spent a day, in
+	// millionths of a unit of their currency, 0 = any amount.
+	Prices       delivery.SMSPrices
+	MicrosPerDay int64
 }
 
 // minCallbackKey is the length in bytes of a secret that stands in an address.
@@ -80,8 +88,26 @@ func smsVariables() []Variable {
 			return nil
 		}},
 		{"SMS_COUNTRIES", "", "channel sms: countries whose numbers are sent to, ISO 3166 codes separated by commas, such as CN,HK; empty = all", smsCountries},
+		{"SMS_VERIFIED_ONLY", "false", "channel sms: true = only phone numbers that their users have proved by a code, or that the shop declares verified, are sent to; needs LINK_SECRET", func(c *Config, v string) error {
+			c.SMS.VerifiedOnly = v == "true"
+			if v != "true" && v != "false" {
+				return errors.New("must be true or false")
+			}
+			return nil
+		}},
 		{"SMS_BUDGET_PER_DAY", "0", "channel sms: parts of text messages that all workers together send a day (UTC); what is beyond is skipped and staff are told; 0 = any number", number(func(c *Config) *int { return &c.SMS.BudgetPerDay }, 0, 1_000_000_000)},
 		{"SMS_BUDGET_PER_DROP", "0", "channel sms: parts of text messages about one drop; what is beyond is skipped and staff are told; 0 = any number", number(func(c *Config) *int { return &c.SMS.BudgetPerDrop }, 0, 1_000_000_000)},
+		{"SMS_PRICES", "", "channel sms: what a part costs, by the first digits of numbers, all in one currency, such as 86=0.045 CNY,852=0.3 CNY,*=0.5 CNY; * = all other numbers; empty = not known", func(c *Config, v string) (err error) {
+			c.SMS.Prices, err = delivery.ParseSMSPrices(v)
+			return err
+		}},
+		{"SMS_BUDGET_MONEY_PER_DAY", "0", "channel sms: what text messages may cost a day (UTC) by SMS_PRICES, in their currency, such as 250.00; what is beyond is skipped and staff are told; 0 = any amount", func(c *Config, v string) (err error) {
+			micros, ok := delivery.ParseMicros(v)
+			if c.SMS.MicrosPerDay = micros; !ok {
+				err = errors.New("must be an amount such as 250.00")
+			}
+			return err
+		}},
 	}
 }
 
@@ -115,6 +141,8 @@ func smsCountries(c *Config, v string) error {
 // smsTogether names what the provider lacks.
 func (c Config) smsTogether(need func(bool, string)) {
 	s := c.SMS
+	need(!s.VerifiedOnly || c.LinkSecret != "", "LINK_SECRET is missing: with SMS_VERIFIED_ONLY it keys the codes that prove phone numbers")
+	need(s.MicrosPerDay == 0 || !s.Prices.Empty(), "SMS_PRICES is missing for SMS_BUDGET_MONEY_PER_DAY")
 	if s.Provider == SMSJSON || !slices.Contains(smsProviders, s.Provider) {
 		need(s.URL == "" || s.Token != "", "SMS_TOKEN is missing for SMS_URL")
 		return

@@ -14,12 +14,11 @@ import (
 // A Budget bounds how many parts of text messages all workers together hand over in a
 // day, and for a drop.
 type Budget interface {
-	// Take takes parts of messages about a drop, 0 = about none, from what is left of
+	// Take takes what messages about a drop, 0 = about none, use up from what is left of
 	// the day and of the drop, all or nothing. It returns which of them had no room.
-	Take(ctx context.Context, drop, parts int64) (delivery.BudgetTaking, delivery.BudgetShort, error)
-	// GiveBack returns parts that were taken for messages that the provider has not
-	// taken.
-	GiveBack(ctx context.Context, from delivery.BudgetTaking, parts int64) error
+	Take(ctx context.Context, drop int64, size delivery.BudgetSize) (delivery.BudgetTaking, delivery.BudgetShort, error)
+	// GiveBack returns what was taken for messages that the provider has not taken.
+	GiveBack(ctx context.Context, from delivery.BudgetTaking, size delivery.BudgetSize) error
 }
 
 // A Guard is a sender that hands over only what is permitted: messages to numbers of
@@ -31,17 +30,19 @@ type Guard struct {
 	Countries []string
 	// Budget may be nil.
 	Budget Budget
+	// Prices are counted in the budget of the day, beside parts.
+	Prices delivery.SMSPrices
 	// Now is the clock; nil = [time.Now].
 	Now func() time.Time
 
 	full full
 }
 
-// dropOf is the drop whose budget a message is counted in; 0 = none: campaigns and
-// tests are about no drop alone.
+// dropOf is the drop whose budget a message is counted in; 0 = none: campaigns, tests
+// and codes are about no drop alone.
 func dropOf(m delivery.Message) int64 {
 	switch {
-	case m.Subject == nil, m.Subject.Kind == delivery.KindCampaign, m.Subject.Kind == delivery.KindTest:
+	case m.Subject == nil, m.Subject.Kind == delivery.KindCampaign, m.Subject.Kind == delivery.KindTest, m.Subject.Kind == delivery.KindVerification:
 		return 0
 	}
 	return m.Subject.TemplateID
@@ -109,12 +110,12 @@ func (g *Guard) within(ctx context.Context, messages []delivery.Message) (result
 
 // withinDrop is [Guard.within] of messages about one drop.
 func (g *Guard) withinDrop(ctx context.Context, drop int64, messages []delivery.Message) (results []delivery.Result) {
-	parts := make([]int64, len(messages))
+	sizes := make([]delivery.BudgetSize, len(messages))
 	for i, m := range messages {
-		parts[i] = int64(max(1, Parts(m)))
+		sizes[i] = g.size(m)
 	}
 	for len(messages) > 0 {
-		n, from, short, err := g.take(ctx, drop, parts)
+		n, from, short, err := g.take(ctx, drop, sizes)
 		switch {
 		case err != nil:
 			away := delivery.Result{Status: delivery.Throttled, Apart: true, Detail: "not sent: the budget cannot be read: " + delivery.CauseOf(err)}
@@ -122,20 +123,31 @@ func (g *Guard) withinDrop(ctx context.Context, drop int64, messages []delivery.
 		case n == 0: // those behind it may be shorter
 			results, n = append(results, exhausted(short)), 1
 		default:
-			results = append(results, g.send(ctx, messages[:n], parts, from)...)
+			results = append(results, g.send(ctx, messages[:n], sizes, from)...)
 		}
-		messages, parts = messages[n:], parts[n:]
+		messages, sizes = messages[n:], sizes[n:]
 	}
 	return results
 }
 
+// size is what a message takes from the budgets. A number that is none is refused by the
+// sender, and what it took is given back.
+func (g *Guard) size(m delivery.Message) delivery.BudgetSize {
+	size := delivery.BudgetSize{Parts: int64(max(1, Parts(m)))}
+	if !g.Prices.Empty() {
+		number, _ := Number(m.To.Phone)
+		size.Micros = size.Parts * g.Prices.AtMost(number)
+	}
+	return size
+}
+
 // take takes the parts of as many messages, from the first on, as there is room for, by
 // halves; n = 0: the first does not fit into the budget that is short.
-func (g *Guard) take(ctx context.Context, drop int64, parts []int64) (n int, from delivery.BudgetTaking, short delivery.BudgetShort, err error) {
-	for n = len(parts); n > 0; n /= 2 {
-		var sum int64
-		for _, p := range parts[:n] {
-			sum += p
+func (g *Guard) take(ctx context.Context, drop int64, sizes []delivery.BudgetSize) (n int, from delivery.BudgetTaking, short delivery.BudgetShort, err error) {
+	for n = len(sizes); n > 0; n /= 2 {
+		var sum delivery.BudgetSize
+		for _, s := range sizes[:n] {
+			sum = sum.Plus(s)
 		}
 		now := g.now()
 		if short = g.full.holds(drop, sum, now); short != delivery.BudgetEnough {
@@ -151,15 +163,15 @@ func (g *Guard) take(ctx context.Context, drop int64, parts []int64) (n int, fro
 
 // send sends messages whose parts were taken from the budgets, and gives back those
 // that the provider has not taken.
-func (g *Guard) send(ctx context.Context, messages []delivery.Message, parts []int64, from delivery.BudgetTaking) []delivery.Result {
+func (g *Guard) send(ctx context.Context, messages []delivery.Message, sizes []delivery.BudgetSize, from delivery.BudgetTaking) []delivery.Result {
 	results := g.Sender.Send(ctx, messages)
-	var back int64
+	var back delivery.BudgetSize
 	for i, r := range results {
 		if r.Status == delivery.Permanent || r.Status == delivery.Throttled || r.Unsent {
-			back += parts[i]
+			back = back.Plus(sizes[i])
 		}
 	}
-	if back > 0 {
+	if back.Parts > 0 {
 		_ = g.Budget.GiveBack(context.WithoutCancel(ctx), from, back) // if it fails, less is sent
 		g.full.forget(from.Drop)
 	}
@@ -176,63 +188,77 @@ func (g *Guard) now() time.Time {
 // fullFor is how long a budget is not asked again for what it had no room for.
 const fullFor = 5 * time.Second
 
-// full remembers the fewest parts for which a budget had no room, by its drop; that of
-// the day has the number 0.
+// full remembers the smallest size for which a budget had no room.
 type full struct {
 	mu  sync.Mutex
-	had map[int64]noRoom
+	had map[budgetOf]noRoom
 }
 
-// noRoom says that a budget had no room for so many parts.
+// budgetOf names a budget: that of a drop, or one of the two of the day, of which drop is 0.
+type budgetOf struct {
+	short delivery.BudgetShort
+	drop  int64
+}
+
+// measure is the size as the budget counts it.
+func (b budgetOf) measure(size delivery.BudgetSize) int64 {
+	if b.short == delivery.BudgetMoneyShort {
+		return size.Micros
+	}
+	return size.Parts
+}
+
+// noRoom says that a budget had no room for so much.
 type noRoom struct {
-	parts int64
+	size  int64
 	until time.Time
 }
 
-func (n noRoom) lacks(parts int64, now time.Time) bool {
-	return n.parts > 0 && parts >= n.parts && now.Before(n.until)
+func (n noRoom) lacks(size int64, now time.Time) bool {
+	return n.size > 0 && size >= n.size && now.Before(n.until)
 }
 
 // holds returns the budget that is known to have no room.
-func (f *full) holds(drop, parts int64, now time.Time) delivery.BudgetShort {
+func (f *full) holds(drop int64, size delivery.BudgetSize, now time.Time) delivery.BudgetShort {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	switch {
-	case f.had[0].lacks(parts, now):
-		return delivery.BudgetDayShort
-	case drop != 0 && f.had[drop].lacks(parts, now):
-		return delivery.BudgetDropShort
+	for _, b := range []budgetOf{{delivery.BudgetDayShort, 0}, {delivery.BudgetMoneyShort, 0}, {delivery.BudgetDropShort, drop}} {
+		if f.had[b].lacks(b.measure(size), now) {
+			return b.short
+		}
 	}
 	return delivery.BudgetEnough
 }
 
-func (f *full) note(drop int64, short delivery.BudgetShort, parts int64, now time.Time) {
+func (f *full) note(drop int64, short delivery.BudgetShort, size delivery.BudgetSize, now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	until := now.Add(fullFor)
-	if short == delivery.BudgetDayShort {
+	if short != delivery.BudgetDropShort {
 		drop = 0
 		// A new day has a budget of its own.
 		if day := now.UTC().Truncate(24 * time.Hour).Add(24 * time.Hour); day.Before(until) {
 			until = day
 		}
 	}
-	if n := f.had[drop]; n.parts > 0 && n.parts < parts && now.Before(n.until) {
+	b := budgetOf{short, drop}
+	if n := f.had[b]; n.size > 0 && n.size < b.measure(size) && now.Before(n.until) {
 		return
 	}
 	if f.had == nil {
-		f.had = map[int64]noRoom{}
+		f.had = map[budgetOf]noRoom{}
 	}
-	maps.DeleteFunc(f.had, func(_ int64, n noRoom) bool { return !now.Before(n.until) })
-	f.had[drop] = noRoom{parts, until}
+	maps.DeleteFunc(f.had, func(_ budgetOf, n noRoom) bool { return !now.Before(n.until) })
+	f.had[b] = noRoom{b.measure(size), until}
 }
 
 // forget forgets the budgets of the day and of the drop.
 func (f *full) forget(drop int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	delete(f.had, 0)
-	delete(f.had, drop)
+	for _, b := range []budgetOf{{delivery.BudgetDayShort, 0}, {delivery.BudgetMoneyShort, 0}, {delivery.BudgetDropShort, drop}} {
+		delete(f.had, b)
+	}
 }
 
 // Parts returns how many parts a message's text takes; a text that is a template's is
@@ -244,7 +270,10 @@ func Parts(m delivery.Message) int {
 // exhausted is the result of a message for which nothing is left.
 func exhausted(short delivery.BudgetShort) delivery.Result {
 	detail := "budget_used_up: SMS_BUDGET_PER_DAY leaves no more for today"
-	if short == delivery.BudgetDropShort {
+	switch short {
+	case delivery.BudgetMoneyShort:
+		detail = "budget_used_up: SMS_BUDGET_MONEY_PER_DAY leaves no more for today"
+	case delivery.BudgetDropShort:
 		detail = "budget_used_up: SMS_BUDGET_PER_DROP leaves no more for this drop"
 	}
 	return delivery.Result{Status: delivery.Permanent, Skip: true, Reason: delivery.ReasonBudget, Detail: detail}

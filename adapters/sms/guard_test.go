@@ -24,12 +24,17 @@ type budget struct {
 	asked int
 	err   error
 	drops map[int64]int64 // what is left of those that are limited
+	money *int64          // micros that are left; nil = any
 }
 
-func (b *budget) Take(_ context.Context, drop, parts int64) (delivery.BudgetTaking, delivery.BudgetShort, error) {
+func (b *budget) Take(_ context.Context, drop int64, size delivery.BudgetSize) (delivery.BudgetTaking, delivery.BudgetShort, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.asked++
+	parts := size.Parts
+	if b.money != nil && *b.money < size.Micros {
+		return delivery.BudgetTaking{}, delivery.BudgetMoneyShort, b.err
+	}
 	if left, limited := b.drops[drop]; limited && left < parts {
 		return delivery.BudgetTaking{}, delivery.BudgetDropShort, b.err
 	} else if limited {
@@ -39,18 +44,24 @@ func (b *budget) Take(_ context.Context, drop, parts int64) (delivery.BudgetTaki
 		return delivery.BudgetTaking{}, delivery.BudgetDayShort, b.err
 	}
 	b.left -= parts
+	if b.money != nil {
+		*b.money -= size.Micros
+	}
 	return delivery.BudgetTaking{Day: b.day, Drop: drop}, delivery.BudgetEnough, nil
 }
 
 // GiveBack gives back to the day that the budget is of; what is of another is gone.
-func (b *budget) GiveBack(_ context.Context, from delivery.BudgetTaking, parts int64) error {
+func (b *budget) GiveBack(_ context.Context, from delivery.BudgetTaking, size delivery.BudgetSize) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if _, limited := b.drops[from.Drop]; limited {
-		b.drops[from.Drop] += parts
+		b.drops[from.Drop] += size.Parts
 	}
 	if from.Day.Equal(b.day) {
-		b.left += parts
+		b.left += size.Parts
+		if b.money != nil {
+			*b.money += size.Micros
+		}
 	}
 	return nil
 }
@@ -106,6 +117,34 @@ func TestTheBudgetEnds(t *testing.T) {
 	g = &sms.Guard{Sender: g.Sender, Budget: b} // that has not heard of the end
 	if r := g.Send(t.Context(), messages)[5]; r.Status != delivery.Throttled || !r.Apart {
 		t.Errorf("without a database: got %+v", r)
+	}
+}
+
+// Money is counted by the price of each number; one without a price costs the highest, and
+// one that fits is sent behind one that does not.
+func TestTheMoneyEnds(t *testing.T) {
+	prices, err := delivery.ParseSMSPrices("86=0.05 CNY,1=0.4 CNY")
+	if err != nil {
+		t.Fatal(err)
+	}
+	messages := sendertest.Messages(delivery.SMS, 4)
+	each := int64(sms.Parts(messages[0]))
+	messages[1].To.Phone, messages[2].To.Phone = "+14155552671", "+4915112345678"
+	left := each * 500_000 // for 86, 86 and one of the dear ones
+	b := &budget{left: 1000, money: &left}
+	g := &sms.Guard{Sender: newSender(t, sms.Config{URL: start(t, new(provider))}), Budget: b, Prices: prices}
+	results := g.Send(t.Context(), messages)
+	for i, want := range []bool{true, true, false, true} {
+		if r := results[i]; (r.Status == delivery.Delivered) != want || !want && (!r.Skip || r.Reason != delivery.ReasonBudget || !strings.Contains(r.Detail, "SMS_BUDGET_MONEY_PER_DAY")) {
+			t.Errorf("message %d: %+v", i, r)
+		}
+	}
+	if left != 0 || b.left != 1000-3*each {
+		t.Errorf("%d micros and %d parts are left", left, b.left)
+	}
+	asked := b.asked
+	if r := g.Send(t.Context(), messages[2:3])[0]; !r.Skip || b.asked != asked {
+		t.Errorf("%+v after asking %d times", r, b.asked-asked)
 	}
 }
 

@@ -59,7 +59,7 @@ func ParseTemplates(s string) (t Templates, err error) {
 }
 
 func (t Template) check(kind, language string) error {
-	kinds := append(message.Written(), message.Campaign, message.Test)
+	kinds := append(message.Written(), message.Campaign, message.Test, message.Verification)
 	known := message.Variables(message.Kind(kind))
 	switch {
 	case kind == anyKind:
@@ -89,6 +89,11 @@ func join(kinds []message.Kind) string {
 	return strings.Join(s, ", ")
 }
 
+// whole reports whether the whole message is in it.
+func (t Template) whole() bool {
+	return slices.ContainsFunc(t.Params, func(p string) bool { _, v := split(p); return v == wholeText })
+}
+
 // Empty reports whether there are none.
 func (t Templates) Empty() bool { return len(t.of) == 0 }
 
@@ -115,10 +120,14 @@ type Filled struct {
 // message's values, or false if there is none.
 func (t Templates) For(m delivery.Message) (f Filled, found bool) {
 	languages := t.of[string(m.Subject.Kind)]
-	if languages == nil {
+	others := languages == nil
+	if others {
 		languages = t.of[anyKind]
 	}
 	template, found := languages[languageOf(languages, m.To.Locale)]
+	if found && others && m.Subject.Kind == message.Verification {
+		found = template.whole() // without the text there would be no code
+	}
 	if !found {
 		return f, false
 	}

@@ -30,6 +30,17 @@ func TestTemplates(t *testing.T) {
 	if got, found := texts.For(m); !found || got.ID != "3" {
 		t.Errorf("of another kind: got %+v, %v", got, found)
 	}
+	// A code is in its own text or in the whole message, never left out.
+	m.Subject.Kind = delivery.KindVerification
+	if got, found := texts.For(m); found {
+		t.Errorf("a code is sent by %+v", got)
+	}
+	for text, id := range map[string]string{`{"*":{"*":{"id":"3","params":["text"]}}}`: "3", `{"verification":{"*":{"id":"4","params":["code","minutes"]}},"*":{"*":{"id":"3"}}}`: "4"} {
+		texts, err := sms.ParseTemplates(text)
+		if got, found := texts.For(m); err != nil || !found || got.ID != id {
+			t.Errorf("%s: %+v, %v, %v", text, got, found, err)
+		}
+	}
 	if r := sms.NoTemplate(m); r.Status != delivery.Permanent || r.Reason != delivery.ReasonNoTemplate {
 		t.Errorf("got %+v", r)
 	}

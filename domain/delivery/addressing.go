@@ -40,6 +40,7 @@ func (r *run) addressed(ids []user.ID, known []user.User) (c chunkResult) {
 		c.messages = append(c.messages, rest.messages...)
 		c.unreachable = append(c.unreachable, rest.unreachable...)
 		c.suppressed = append(c.suppressed, rest.suppressed...)
+		c.unverified = append(c.unverified, rest.unverified...)
 		c.unmade = append(c.unmade, rest.unmade...)
 	}()
 	return r.address(ids, known)
@@ -72,6 +73,10 @@ func (r *run) address(ids []user.ID, known []user.User) chunkResult {
 		}
 		if u.Suppressed {
 			c.suppressed = append(c.suppressed, id)
+			continue
+		}
+		if r.VerifiedOnly && r.batch.Channel == SMS && u.PhoneVerifiedAt.IsZero() {
+			c.unverified = append(c.unverified, id)
 			continue
 		}
 		m := Message{To: u, Channel: r.batch.Channel, Subject: &r.batch.Subject, OptOutURL: r.optOutURL(id)}

@@ -28,6 +28,7 @@ type chunkResult struct {
 	results     []Result
 	unreachable []user.ID // no contact for the channel
 	suppressed  []user.ID // the contact is one that nothing is sent to
+	unverified  []user.ID // whose number is to be verified first
 	unmade      []unmade
 	verdicts    []Screening
 }
@@ -344,6 +345,9 @@ func (r *run) add(p *Progress, c chunkResult) {
 	}
 	for _, id := range c.suppressed {
 		p.Exceptions = append(p.Exceptions, r.skip(id, ReasonSuppressed))
+	}
+	for _, id := range c.unverified {
+		p.Exceptions = append(p.Exceptions, r.skip(id, ReasonUnverified))
 	}
 	for _, v := range c.verdicts {
 		p.Exceptions = append(p.Exceptions, r.apply(v))

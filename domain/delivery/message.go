@@ -19,6 +19,8 @@ const (
 	KindCampaign   = message.Campaign
 	KindNotice     = message.Notice
 	KindTest       = message.Test
+	// KindVerification is the kind of messages that are in no batch.
+	KindVerification = message.Verification
 )
 
 // A Subject is what a batch's messages are about. It is the same for every
@@ -108,7 +110,7 @@ func (m Message) AppendIdempotencyKey(b []byte) []byte {
 	switch m.Subject.Kind {
 	case KindCampaign:
 		b = strconv.AppendInt(b, m.Subject.OwnerID, 10)
-	case KindTest: // may be asked for again
+	case KindTest, KindVerification: // may be asked for again
 		b = strconv.AppendInt(b, m.Subject.OwnerID, 10)
 		b = append(b, '-')
 		b = strconv.AppendInt(b, m.Subject.DueAt.UnixMilli(), 10)

@@ -32,7 +32,8 @@ func (o Outcome) Sleeping(reason string) bool { return o == Failed && reason == 
 const (
 	ReasonOptedOut       = "opted_out"
 	ReasonNoContact      = "no_contact"
-	ReasonSuppressed     = "suppressed" // the address bounced, complained, or staff said so
+	ReasonSuppressed     = "suppressed"       // the address bounced, complained, or staff said so
+	ReasonUnverified     = "phone_unverified" // where only verified numbers are sent to
 	ReasonMoved          = "opening_moved"
 	ReasonCancelled      = "drop_cancelled"
 	ReasonDeadline       = "deadline" // the opening came first

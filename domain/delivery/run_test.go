@@ -212,6 +212,23 @@ func TestSkips(t *testing.T) {
 			}
 		}
 	})
+	synctest.Test(t, func(t *testing.T) { // only verified numbers are sent to
+		r := newFixture(t, newFakeStore(SMS, 10, time.Hour), newProvider(SMS, 5, 0))
+		r.VerifiedOnly = true
+		for id, u := range r.depot.known {
+			if id != 2 && id != 7 {
+				u.PhoneVerifiedAt = time.Now()
+			}
+			r.depot.known[id] = u
+		}
+		r.must()
+		r.want(map[Outcome]int{Sent: 8, Skipped: 2})
+		for _, id := range []user.ID{2, 7} {
+			if e := r.depot.exceptions[id]; e.Reason != ReasonUnverified || e.Attempts != 0 || r.provider.tried[id] != 0 {
+				t.Errorf("user %d: %+v, tried %d times", id, e, r.provider.tried[id])
+			}
+		}
+	})
 	synctest.Test(t, func(t *testing.T) { // a suppressed address is not sent to
 		r := newFixture(t, newFakeStore(Email, 10, time.Hour), newProvider(Email, 5, 0))
 		for id, u := range r.depot.known {

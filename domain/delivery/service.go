@@ -120,6 +120,8 @@ type Service struct {
 	// Reference, if set, returns the text by which providers name the message of a
 	// batch to a user in their reports; see package feedback.
 	Reference func(batch int64, id user.ID) string
+	// VerifiedOnly skips users whose phone number is not verified in the channel sms.
+	VerifiedOnly bool
 	// NamedSMS reports whether a provider of SMS fills in texts that greet by name;
 	// nil = none does.
 	NamedSMS func() bool

@@ -74,13 +74,20 @@ type ChannelStatus struct {
 	Budget  ChannelBudget
 }
 
-// ChannelBudget bounds what a channel sends a day (UTC), in parts of messages.
+// ChannelBudget bounds what a channel sends a day (UTC), in parts of messages and in money.
 type ChannelBudget struct {
 	PerDay int64 // 0 = nothing bounds it
 	Spent  int64
+	// MicrosPerDay and MicrosSpent are in millionths of a unit of Currency; 0 = nothing
+	// bounds the money.
+	MicrosPerDay, MicrosSpent int64
+	Currency                  string
 	// UsedUp says that messages were skipped today for want of budget.
 	UsedUp bool
 }
+
+// Bounded reports whether anything is bounded.
+func (b ChannelBudget) Bounded() bool { return b.PerDay > 0 || b.MicrosPerDay > 0 }
 
 // Held reports whether the channel waits because its provider asked for it.
 func (s ChannelStatus) Held() bool { return s.CircuitKnown && !s.Circuit.HeldUntil.IsZero() }

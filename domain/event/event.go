@@ -21,6 +21,7 @@ const (
 	AnnouncementCreated = "announcement.created.v1"
 	CodesChanged        = "codes.changed.v1"
 	ChannelTestCreated  = "channeltest.created.v1"
+	CodeRequested       = "phonecode.requested.v1"
 	CouponsIssued       = "coupons.issued.v1"
 	GateRefilled        = "gate.refilled.v1"
 	JobCreated          = "job.created.v1"
@@ -32,7 +33,7 @@ func All() []string {
 		ReservationsChanged, SlotFired, BatchFinished, SlotFinished, UsersChanged, AnnouncementCreated,
 		CouponsIssued, CouponChanged, CouponsExpired, JobCreated, CodesChanged,
 		CampaignPublished, CampaignStarted, CampaignChanged, CampaignRangesCut, GateRefilled,
-		ChannelTestCreated, ReservationsListed, ExpiredListed}
+		ChannelTestCreated, CodeRequested, ReservationsListed, ExpiredListed}
 }
 
 // Template is the payload of every template event: which one, and its
@@ -137,6 +138,13 @@ type Codes struct {
 // something for sale that it had not a moment before.
 type Gate struct {
 	TemplateID int64 `json:"template_id,string"`
+}
+
+// PhoneCode is the payload of [CodeRequested]: a code that proves a phone number waits
+// to be sent.
+type PhoneCode struct {
+	VerificationID int64     `json:"verification_id,string"`
+	At             time.Time `json:"at"`
 }
 
 // ChannelTest is the payload of [ChannelTestCreated]: a test message waits to

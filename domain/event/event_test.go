@@ -55,6 +55,7 @@ var golden = map[string]any{
 		{UserID: 9007199254740994, Bits: 1<<60 - 1, Sequence: 9007199254740995, At: at}}},
 	event.ExpiredListed: event.ExpiredList{TemplateID: 9007199254740993, At: at, Items: []event.ListedCoupon{
 		{CouponID: 9007199254740994, UserID: 9007199254740995, OperationID: 9007199254740996}}},
+	event.CodeRequested:      event.PhoneCode{VerificationID: 9007199254740993, At: at},
 	event.ChannelTestCreated: event.ChannelTest{TestID: 9007199254740993, Channel: 4, At: at},
 }
 

@@ -19,6 +19,9 @@ const (
 	Notice     Kind = "notice"
 	Campaign   Kind = "campaign"
 	Test       Kind = "test"
+	// Verification has the code that proves a phone number. It is about no shop and no
+	// drop, and only a text message.
+	Verification Kind = "verification"
 )
 
 // Written are the kinds whose texts staff write for a shop or a drop. The text
@@ -149,8 +152,11 @@ type Facts struct {
 	Worth       Worth
 	OpensAt     time.Time
 	EndsAt      time.Time // of a campaign
-	// Minutes are left until the opening, Days until a coupon expires.
+	// Minutes are left until the opening, or is how long a code is valid; Days are left
+	// until a coupon expires.
 	Minutes, Days int
 	// Link is where the coupon can be claimed or used; "" = nowhere.
 	Link string
+	// Code proves a phone number.
+	Code string
 }

@@ -57,6 +57,25 @@ func TestBuiltInTexts(t *testing.T) {
 	}
 }
 
+// A code is in its message, in both languages, and the message fits into one part.
+func TestTheMessageWithACode(t *testing.T) {
+	for tag, want := range map[string]string{
+		"en": "Tea: 042917 is your code. It is valid for 10 minutes. Do not pass it on.",
+		"zh": "【Tea】您的验证码是 042917，10 分钟内有效。请勿告诉他人。",
+	} {
+		got := (*Book)(nil).Render(Facts{Kind: Verification, Shop: "Tea", Code: "042917", Minutes: 10}, SMS, Reader{Locale: tag}).Text
+		if got != want || SizeOf(got).Parts != 1 {
+			t.Errorf("%s: %q", tag, got)
+		}
+		if got := (*Book)(nil).Render(Facts{Kind: Verification, Code: "042917", Minutes: 10}, SMS, Reader{Locale: tag}).Text; strings.ContainsAny(got[:1], ": 【") {
+			t.Errorf("%s, without a shop: %q", tag, got)
+		}
+	}
+	if _, err := Parse("{{code}}", Reminder); err == nil {
+		t.Error("a reminder may hold a code")
+	}
+}
+
 func TestRender(t *testing.T) {
 	for _, c := range []struct {
 		kind    Kind

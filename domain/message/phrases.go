@@ -202,7 +202,7 @@ func (f Facts) values(tag, drop string, zone *time.Location) map[string]string {
 		drop = p.unnamed
 	}
 	v := map[string]string{VarDrop: drop, VarShop: Printable(f.Shop), VarDescription: printable(f.Description, maxDescription), VarWorth: "", VarOpensAt: "", VarTime: "", VarEndsAt: "",
-		VarIn: p.in(f.Minutes), VarMinutes: strconv.Itoa(f.Minutes), VarExpires: p.expires(f.Days), VarDays: strconv.Itoa(f.Days)}
+		VarIn: p.in(f.Minutes), VarMinutes: strconv.Itoa(f.Minutes), VarExpires: p.expires(f.Days), VarDays: strconv.Itoa(f.Days), VarCode: f.Code}
 	if f.Worth != (Worth{}) {
 		v[VarWorth] = p.worth(f.Worth)
 	}

@@ -17,11 +17,12 @@ const (
 	VarOpensAt     = "opens_at" // day, time and zone, as the reader's clock shows them
 	VarTime        = "time"     // of the opening, without the day
 	VarIn          = "in"       // such as "in 10 minutes"
-	VarMinutes     = "minutes"  // until the opening, as a number
+	VarMinutes     = "minutes"  // until the opening or the end of a code, as a number
 	VarExpires     = "expires"  // such as "tomorrow"
 	VarDays        = "days"     // until the coupon expires, as a number
 	VarEndsAt      = "ends_at"  // the end of a campaign
 	VarLink        = "link"     // where the coupon can be claimed or used
+	VarCode        = "code"     // that proves a phone number
 )
 
 // aliases are further names of variables, which campaigns have.
@@ -38,6 +39,8 @@ func Variables(k Kind) []string {
 		return []string{VarUser, VarDrop, VarDescription, VarShop, VarWorth, VarOpensAt, VarTime}
 	case Notice:
 		return []string{VarUser, VarDrop, VarDescription, VarShop, VarWorth, VarExpires, VarDays, VarLink}
+	case Verification:
+		return []string{VarCode, VarMinutes, VarShop}
 	case Names, Settings:
 		return nil
 	}
@@ -149,7 +152,7 @@ func variable(s string, k Kind, line int) (p part, after string, err error) {
 }
 
 func allVariables() []string {
-	return []string{VarUser, VarDrop, VarDescription, VarShop, VarWorth, VarOpensAt, VarTime, VarIn, VarMinutes, VarExpires, VarDays, VarEndsAt, VarLink}
+	return []string{VarUser, VarDrop, VarDescription, VarShop, VarWorth, VarOpensAt, VarTime, VarIn, VarMinutes, VarExpires, VarDays, VarEndsAt, VarLink, VarCode}
 }
 
 func head(s string) string {

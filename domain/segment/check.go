@@ -140,7 +140,7 @@ func (v Value) refuses(s string) *fault.Field {
 	case Zones:
 		ok, key, text = user.ValidZone(s), "rule.timezone", "must be an IANA time zone such as Asia/Shanghai"
 	case ContactKind:
-		ok, key, text = slices.Contains(ContactKinds(), s), "rule.segment_contact", "must be email, sms or webpush"
+		ok, key, text = slices.Contains(ContactKinds(), s), "rule.segment_contact", "must be email, sms, webpush or phone_verified"
 	case ChannelName:
 		ok, key, text = slices.Contains(ChannelNames(), s), "rule.channel_name", "must be app, email, sms, webpush or webhook"
 	case TemplateIDs:
@@ -154,8 +154,12 @@ func (v Value) refuses(s string) *fault.Field {
 	return &fault.Field{Key: key, Message: text}
 }
 
-// ContactKinds returns the channels whose contact a user has or has not.
-func ContactKinds() []string { return []string{"email", "sms", "webpush"} }
+// PhoneVerified is the contact of users who have proved their phone numbers.
+const PhoneVerified = "phone_verified"
+
+// ContactKinds returns the channels whose contact a user has or has not, and
+// [PhoneVerified].
+func ContactKinds() []string { return []string{"email", "sms", "webpush", PhoneVerified} }
 
 // ChannelNames returns the channels that can be opted out of, in the order of
 // their bits.

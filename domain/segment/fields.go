@@ -61,7 +61,7 @@ const (
 	Days         Value = "days" // 1 to 3650
 	Languages    Value = "languages"
 	Zones        Value = "zones"
-	ContactKind  Value = "contact" // email, sms or webpush
+	ContactKind  Value = "contact" // email, sms, webpush or phone_verified
 	ChannelName  Value = "channel"
 	TemplateIDs  Value = "templates"
 	MaxDays            = 3650

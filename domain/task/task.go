@@ -16,6 +16,7 @@ const (
 	Watch      = "reminder.watch.v1"
 	WatchMany  = "reminder.watch.v2"
 	Test       = "channel.test.v1"
+	SendCode   = "phone.code.v1"
 	Deliver    = "delivery.run.v1"
 	CleanUp    = "housekeeping.clean.v1"
 	Recount    = "housekeeping.recount.v1"
@@ -71,6 +72,11 @@ type TestPayload struct {
 	TestID int64 `json:"test_id,string"`
 }
 
+// CodePayload is the payload of [SendCode].
+type CodePayload struct {
+	VerificationID int64 `json:"verification_id,string"`
+}
+
 // BatchPayload is the payload of [Deliver]: the batch whose readiness caused
 // it. The worker takes the most urgent ready batch of the channel, which
 // need not be the same one.
@@ -103,6 +109,12 @@ func Fire(slotID int64, dueAt time.Time) Task {
 func Announce(announcementID int64) Task {
 	return Task{Name: Announcing, Key: fmt.Sprint(announcementID), Queue: TimerQueue,
 		Payload: AnnouncementPayload{announcementID}, Timeout: 10 * time.Minute}
+}
+
+// SendPhoneCode returns the task that sends the code of a verification. Its queue is not
+// the channel's, where it would wait for batches.
+func SendPhoneCode(verificationID int64) Task {
+	return Task{Name: SendCode, Key: fmt.Sprint(verificationID), Queue: TimerQueue, Payload: CodePayload{verificationID}, Timeout: time.Minute}
 }
 
 // TestChannel returns the task that sends a test message. Its queue is not the

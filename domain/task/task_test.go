@@ -26,6 +26,7 @@ func TestPayloadsKeepTheirMeaning(t *testing.T) {
 		task.StartCampaign:     task.Start(id, due),
 		task.CutCampaign:       task.Cut(id),
 		task.Test:              task.TestChannel(id),
+		task.SendCode:          task.SendPhoneCode(id),
 		task.Deliver:           task.Run(id, "email", 3, due),
 		task.Deliver + ".wake": task.Wake("sms", 2, "b"),
 		task.CleanUp:           task.House(task.CleanUp, "2026-11-20"),

@@ -5,13 +5,16 @@ import "maps"
 // A Change sets fields of one user. A nil field stays as it is; a pointer to the
 // zero value clears it.
 type Change struct {
-	ID       ID
-	Name     *string
-	Email    *string
-	Phone    *string
-	Locale   *string
-	Timezone *string
-	Push     *[]PushSubscription
+	ID    ID
+	Name  *string
+	Email *string
+	Phone *string
+	// PhoneVerified says that the user has proved the number, or has not. A number that
+	// changes without it is not verified, and none never is.
+	PhoneVerified *bool
+	Locale        *string
+	Timezone      *string
+	Push          *[]PushSubscription
 	// OptOuts is a bit per channel (1<<channel).
 	OptOuts *uint8
 	Quiet   *QuietHours
@@ -28,7 +31,7 @@ func (c Change) fields() []string {
 	for _, f := range []struct {
 		name string
 		told bool
-	}{{"name", c.Name != nil}, {"email", c.Email != nil}, {"phone", c.Phone != nil}, {"locale", c.Locale != nil}, {"timezone", c.Timezone != nil},
+	}{{"name", c.Name != nil}, {"email", c.Email != nil}, {"phone", c.Phone != nil}, {"phone_verified", c.PhoneVerified != nil}, {"locale", c.Locale != nil}, {"timezone", c.Timezone != nil},
 		{"push", c.Push != nil}, {"opt_outs", c.OptOuts != nil}, {"quiet_hours", c.Quiet != nil}, {"attributes", c.Attributes != nil || c.Patch != nil}} {
 		if f.told {
 			list = append(list, f.name)
@@ -41,7 +44,11 @@ func (c Change) fields() []string {
 func (c Change) then(later Change) Change {
 	overlay(&c.Name, later.Name)
 	overlay(&c.Email, later.Email)
+	if later.Phone != nil && (c.Phone == nil || *c.Phone != *later.Phone) && later.PhoneVerified == nil {
+		c.PhoneVerified = nil // was said of another number
+	}
 	overlay(&c.Phone, later.Phone)
+	overlay(&c.PhoneVerified, later.PhoneVerified)
 	overlay(&c.Locale, later.Locale)
 	overlay(&c.Timezone, later.Timezone)
 	overlay(&c.Push, later.Push)

@@ -36,6 +36,7 @@ func TestGuessMapping(t *testing.T) {
 		"User ID,Full Name,E-Mail,Mobile,Language,Time Zone":       "id,name,email,phone,locale,timezone",
 		"用户ID,姓名,邮箱,手机号,语言,时区,等级":                                  "id,name,email,phone,locale,timezone,",
 		"id,Tier,Last order (EUR),tier,id,,2nd":                    "id,attribute:Tier,attribute:Last_order_EUR,attribute:tier,,,",
+		"id,phone,phone_verified":                                  "id,phone,phone_verified",
 		"":                                                         "",
 	} {
 		var got []string

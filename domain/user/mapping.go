@@ -21,6 +21,7 @@ const (
 	ToName       Target = "name"
 	ToEmail      Target = "email"
 	ToPhone      Target = "phone"
+	ToVerified   Target = "phone_verified"
 	ToLocale     Target = "locale"
 	ToTimezone   Target = "timezone"
 	ToOptOuts    Target = "opt_outs"
@@ -32,7 +33,7 @@ const (
 // Targets returns every target that has no name, in the order of the template
 // for downloads; attributes come besides.
 func Targets() []Target {
-	return []Target{ToID, ToName, ToEmail, ToPhone, ToLocale, ToTimezone, ToOptOuts, ToQuietHours}
+	return []Target{ToID, ToName, ToEmail, ToPhone, ToVerified, ToLocale, ToTimezone, ToOptOuts, ToQuietHours}
 }
 
 // ToAttribute returns the target of an attribute.
@@ -54,6 +55,7 @@ var knownColumns = map[string]Target{
 	"name": ToName, "fullname": ToName, "username": ToName, "姓名": ToName, "名字": ToName, "昵称": ToName, "名称": ToName,
 	"email": ToEmail, "mail": ToEmail, "emailaddress": ToEmail, "邮箱": ToEmail, "电子邮箱": ToEmail, "邮件": ToEmail,
 	"phone": ToPhone, "mobile": ToPhone, "phonenumber": ToPhone, "tel": ToPhone, "telephone": ToPhone, "手机": ToPhone, "手机号": ToPhone, "电话": ToPhone,
+	"phoneverified": ToVerified, "verified": ToVerified, "手机已验证": ToVerified,
 	"locale": ToLocale, "language": ToLocale, "lang": ToLocale, "语言": ToLocale,
 	"timezone": ToTimezone, "zone": ToTimezone, "tz": ToTimezone, "时区": ToTimezone,
 	"optouts": ToOptOuts, "optout": ToOptOuts, "unsubscribed": ToOptOuts, "退订": ToOptOuts, "退订渠道": ToOptOuts, "退订方式": ToOptOuts,
@@ -201,6 +203,8 @@ func (c *Change) set(t Target, cell string) (err error) {
 		c.Email = &cell
 	case ToPhone:
 		c.Phone = new(dialled(cell))
+	case ToVerified:
+		c.PhoneVerified, err = readYes(cell)
 	case ToLocale:
 		c.Locale = new(strings.ReplaceAll(cell, "_", "-"))
 	case ToTimezone:
@@ -211,6 +215,17 @@ func (c *Change) set(t Target, cell string) (err error) {
 		c.Quiet, err = readQuiet(cell)
 	}
 	return err
+}
+
+// readYes reads whether something is so; an empty cell says that it is not.
+func readYes(cell string) (*bool, error) {
+	switch strings.ToLower(cell) {
+	case "true", "yes", "1", "是":
+		return new(true), nil
+	case "false", "no", "0", "", "否":
+		return new(false), nil
+	}
+	return nil, importFault("phone_verified", "rule.yes_no", "must be true or false")
 }
 
 func importFault(name, key, text string) error {

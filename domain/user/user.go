@@ -84,10 +84,13 @@ type User struct {
 	// recipients of mails.
 	Suppressed bool
 	Phone      string // E.164
-	Locale     string // BCP 47, e.g. "en", "zh-CN"
-	Timezone   string // IANA, e.g. "Asia/Shanghai"
-	Push       []PushSubscription
-	Devices    []Device
+	// PhoneVerifiedAt is when the user proved Phone, or the shop said that it was proved;
+	// zero = it was not.
+	PhoneVerifiedAt time.Time
+	Locale          string // BCP 47, e.g. "en", "zh-CN"
+	Timezone        string // IANA, e.g. "Asia/Shanghai"
+	Push            []PushSubscription
+	Devices         []Device
 	// OptOuts is a bit per channel (1<<channel).
 	OptOuts uint8
 	Quiet   QuietHours

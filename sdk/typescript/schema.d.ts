@@ -1573,6 +1573,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/phone/verification": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Send a code that verifies the user's phone number
+         * @description A text message with six digits goes to the stored number or the given one. A code is valid for ten minutes and five attempts; a new one replaces it. A user may request one every 30 seconds, five an hour and ten a day. The answer is the same whether another user has the number or not.
+         */
+        post: operations["request-phone-code"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/phone/verification/confirm": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Verify the phone number by the code
+         * @description The number that the last code was sent to becomes the user's number and is verified.
+         */
+        post: operations["confirm-phone-code"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/preferences": {
         parameters: {
             query?: never;
@@ -3276,6 +3316,46 @@ export interface components {
             /** @example 1001 */
             user_id: string;
         };
+        PhoneCode: {
+            /**
+             * Format: date-time
+             * @description When another code can be requested.
+             */
+            again_at: string;
+            /**
+             * Format: date-time
+             * @description Until when the code can be entered, if it is sent at once.
+             */
+            expires_at: string;
+            /**
+             * @description Where the code is sent to.
+             * @example +8613800138000
+             */
+            phone: string;
+        };
+        PhoneProof: {
+            /**
+             * @description As it was typed: spaces and dashes do not matter.
+             * @example 042917
+             */
+            code: string;
+        };
+        PhoneVerified: {
+            /** @example +8613800138000 */
+            phone: string;
+        };
+        PhoneWish: {
+            /**
+             * @description BCP 47, the language of the message; absent = the user's.
+             * @example zh-CN
+             */
+            locale?: string;
+            /**
+             * @description E.164; absent or empty = the stored number.
+             * @example +8613800138000
+             */
+            phone?: string;
+        };
         Preferences: {
             /** @description Empty = none. */
             email: string;
@@ -3296,6 +3376,11 @@ export interface components {
              * @example +8613800138000
              */
             phone: string;
+            /**
+             * Format: date-time
+             * @description When the user proved the number, or the shop said that it was proved; absent = it was not.
+             */
+            phone_verified_at?: string;
             push: components["schemas"]["PushSubscription"][];
             /** @description Absent = none. */
             quiet_hours?: components["schemas"]["QuietHours"];
@@ -3344,7 +3429,7 @@ export interface components {
              * @example already_reserved
              * @enum {string}
              */
-            code: "malformed_json" | "unauthenticated" | "forbidden" | "not_found" | "template_not_found" | "code_batch_not_found" | "no_codes" | "claim_not_found" | "campaign_not_found" | "recipient_not_found" | "not_reserved" | "job_not_found" | "coupon_not_found" | "wallet_not_configured" | "user_not_found" | "erasure_not_found" | "suppression_not_found" | "webhook_not_found" | "delivery_not_found" | "segment_not_found" | "method_not_allowed" | "request_timeout" | "already_reserved" | "already_due" | "drop_opened" | "coupon_not_usable" | "code_used" | "not_by_code" | "codes_not_configured" | "codes_not_ready" | "codes_revoked" | "codes_exhausted" | "code_key_missing" | "template_not_open" | "not_started" | "ended" | "sold_out" | "limit_reached" | "invalid_transition" | "approval_required" | "approval_lapsed" | "approval_not_asked" | "already_published" | "stock_below_issued" | "list_incomplete" | "user_erased" | "list_in_use" | "segment_in_use" | "segment_is_list" | "segment_is_rules" | "too_many_webhooks" | "webhook_repeated" | "webhook_disabled" | "stale_version" | "idempotency_in_progress" | "too_large" | "upload_too_large" | "unsupported_media_type" | "invalid_request" | "code_invalid" | "channel_unavailable" | "idempotency_conflict" | "precondition_required" | "rate_limited" | "internal" | "estimate_unavailable" | "overloaded";
+            code: "malformed_json" | "unauthenticated" | "forbidden" | "not_found" | "template_not_found" | "code_batch_not_found" | "no_codes" | "claim_not_found" | "campaign_not_found" | "recipient_not_found" | "not_reserved" | "job_not_found" | "coupon_not_found" | "wallet_not_configured" | "user_not_found" | "erasure_not_found" | "suppression_not_found" | "webhook_not_found" | "delivery_not_found" | "segment_not_found" | "method_not_allowed" | "request_timeout" | "already_reserved" | "already_due" | "drop_opened" | "coupon_not_usable" | "code_used" | "not_by_code" | "codes_not_configured" | "codes_not_ready" | "codes_revoked" | "codes_exhausted" | "code_key_missing" | "template_not_open" | "not_started" | "ended" | "sold_out" | "limit_reached" | "invalid_transition" | "approval_required" | "approval_lapsed" | "approval_not_asked" | "already_published" | "stock_below_issued" | "list_incomplete" | "user_erased" | "phone_missing" | "sms_opted_out" | "phone_code_expired" | "list_in_use" | "segment_in_use" | "segment_is_list" | "segment_is_rules" | "too_many_webhooks" | "webhook_repeated" | "webhook_disabled" | "stale_version" | "idempotency_in_progress" | "too_large" | "upload_too_large" | "unsupported_media_type" | "invalid_request" | "code_invalid" | "phone_code_wrong" | "channel_unavailable" | "idempotency_conflict" | "precondition_required" | "rate_limited" | "too_many_codes" | "internal" | "estimate_unavailable" | "overloaded";
             /**
              * @description What was wrong this time, in English.
              * @example already reserved: app 10 minutes
@@ -4286,6 +4371,8 @@ export interface components {
              * @example +8613800138000
              */
             phone?: string | null;
+            /** @description The user has proved the phone number to the shop. A number that changes without it is not verified. */
+            phone_verified?: boolean | null;
             quiet_hours?: components["schemas"]["QuietHours"] | null;
             /**
              * @description IANA.
@@ -7380,6 +7467,74 @@ export interface operations {
                 };
                 content: {
                     "text/event-stream": string;
+                };
+            };
+        };
+    };
+    "request-phone-code": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description With a service key that has the scope act-as-user: the user the request is about. */
+                "X-User-ID"?: string;
+                /** @description Any text of 1 to 255 printable characters that is new for every new request. Sending the same request again with the same key within 24 hours returns the first answer, marked Idempotency-Replayed: true. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "phone": "+8613800138000"
+                 *     }
+                 */
+                "application/json": components["schemas"]["PhoneWish"];
+            };
+        };
+        responses: {
+            /** @description Accepted */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PhoneCode"];
+                };
+            };
+        };
+    };
+    "confirm-phone-code": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description With a service key that has the scope act-as-user: the user the request is about. */
+                "X-User-ID"?: string;
+                /** @description Any text of 1 to 255 printable characters that is new for every new request. Sending the same request again with the same key within 24 hours returns the first answer, marked Idempotency-Replayed: true. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "code": "042917"
+                 *     }
+                 */
+                "application/json": components["schemas"]["PhoneProof"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PhoneVerified"];
                 };
             };
         };

@@ -30,7 +30,7 @@ func status(trouble bool) [delivery.Channels]delivery.ChannelStatus {
 			Circuit: delivery.Circuit{State: delivery.CircuitClosed}, Backlog: delivery.Backlog{Channel: c}}
 	}
 	all[delivery.SMS].RatePerSecond, all[delivery.SMS].Service = 500, "Tencent Cloud"
-	all[delivery.SMS].Budget = delivery.ChannelBudget{PerDay: 20_000, Spent: 4_812}
+	all[delivery.SMS].Budget = delivery.ChannelBudget{PerDay: 20_000, Spent: 4_812, MicrosPerDay: 900_000_000, MicrosSpent: 216_540_000, Currency: "CNY"}
 	all[delivery.Email].Provider = delivery.ProviderHealth{Calls: 4_120, Messages: 41_200, Mean: 84 * time.Millisecond, Slowest: 1240 * time.Millisecond}
 	if trouble {
 		all[delivery.Email].Paused, all[delivery.Email].PausedReason = true, "The mail provider announced maintenance until a quarter past eight"

@@ -3,6 +3,7 @@ package stories
 import (
 	"context"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/a-h/templ"
@@ -163,8 +164,21 @@ func forecasts() []Story {
 		{Name: "forecast/good", Page: droppages.Forecast{Horizon: 24 * time.Hour, Channels: good}.Page()},
 		{Name: "forecast/halted", Page: droppages.Forecast{Horizon: 24 * time.Hour, Channels: good, Halted: droppages.Halted{delivery.Email: "failing", delivery.SMS: "paused"}}.Page()},
 		{Name: "forecast/bad", Page: droppages.Forecast{Horizon: 24 * time.Hour, Channels: bad, Halted: droppages.Halted{delivery.Email: "paused"}, Hidden: map[int64]bool{5: true}}.Page()},
+		{Name: "forecast/texts", Page: alone("Forecast", textCosts()...)},
 		{Name: "forecast/card", Page: alone("Forecast", droppages.ForecastCard(bad, 1, droppages.Halted{}), droppages.ForecastCard(good, 0, droppages.Halted{"failing", "paused"}), droppages.ForecastCard(nil, 2, droppages.Halted{}))},
 	}
+}
+
+// textCosts are a drop whose prices and budgets are enough, and one with neither.
+func textCosts() []templ.Component {
+	good := reminder.TextCost{Messages: 41_000, Parts: 43_100, Micros: 2_105_400_000, Currency: "CNY", Estimated: true, Countries: []reminder.CountryCost{
+		{Country: "CN", Messages: 40_000, Parts: 42_000, Micros: 1_890_000_000, Priced: true}, {Country: "HK", Messages: 1000, Parts: 1100, Micros: 215_400_000, Priced: true}}}
+	short := good
+	short.Countries = append(slices.Clone(good.Countries), reminder.CountryCost{Country: "", Messages: 12, Parts: 24})
+	short.DropParts, short.DropLeft = 43_100, 30_000
+	short.Days = []reminder.ShortDay{{Day: Now(), Parts: true, Money: true, Need: delivery.BudgetSize{Parts: 90_000, Micros: 4_400_000_000}, Left: delivery.BudgetSize{Parts: 50_000, Micros: 2_000_000_000}}}
+	unpriced := reminder.TextCost{Messages: 7, Parts: 14, Countries: []reminder.CountryCost{{Country: "DE", Messages: 7, Parts: 14}}}
+	return []templ.Component{droppages.TextCostCard(good), droppages.TextCostCard(short), droppages.TextCostCard(unpriced)}
 }
 
 // alone shows cards that are parts of other pages.

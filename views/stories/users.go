@@ -21,6 +21,7 @@ func userPages() []Story {
 		{Name: "users/many", Page: audiencepages.Users{Search: "x", List: list, Next: "/users?q=x&after=1002"}.Page()},
 		{Name: "user/busy", Page: busyUser().Page()},
 		{Name: "user/plain", Page: audiencepages.User{User: list[1], Known: true, Reservations: views()[:1], Channels: busyUser().Channels}.Page(), Role: staff.Viewer},
+		{Name: "user/unverified", Page: unverifiedUser().Page()},
 		{Name: "user/masked", Page: maskedUser().Page(), Role: staff.Marketer, Shops: []int64{10}},
 		{Name: "user/masked-viewer", Page: maskedUser().Page(), Role: staff.Viewer},
 		{Name: "user/erased", Page: audiencepages.User{User: user.User{ID: 42}, Channels: busyUser().Channels, Erasure: &user.Erasure{At: Now(), By: "staff:2 Ada Okafor"}}.Page()},
@@ -54,10 +55,18 @@ func busyUser() audiencepages.User {
 		p.Received.Letters = append(p.Received.Letters, l)
 	}
 	p.Suppression = &suppressedAddresses()[0]
+	p.User.PhoneVerifiedAt = Now().Add(-30 * 24 * time.Hour)
 	p.Received.AtLeast = true
 	p.Received.Shares = []campaign.Allowance{{ShopName: "", Limits: campaign.Limits{PerWeek: 1}, Week: 0},
 		{Shop: 10, ShopName: "Harbour Tea House", Limits: campaign.Limits{PerDay: 1, PerWeek: 3}, Day: 1, Week: 2},
 		{Shop: 11, ShopName: "Isar Bakery", Limits: campaign.Limits{PerWeek: 3}, Week: 3}}
+	return p
+}
+
+// unverifiedUser has a number that no text message is sent to before it is verified.
+func unverifiedUser() audiencepages.User {
+	p := busyUser()
+	p.User.PhoneVerifiedAt, p.VerifiedOnly = time.Time{}, true
 	return p
 }
 

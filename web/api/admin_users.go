@@ -40,6 +40,7 @@ type UserLine struct {
 	Name       pipeline.Optional[string]         `json:"name,omitempty" example:"Ann"`
 	Email      pipeline.Optional[string]         `json:"email,omitempty" example:"ann@example.com"`
 	Phone      pipeline.Optional[string]         `json:"phone,omitempty" doc:"E.164." example:"+8613800138000"`
+	Verified   pipeline.Optional[bool]           `json:"phone_verified,omitempty" doc:"The user has proved the phone number to the shop. A number that changes without it is not verified."`
 	Locale     pipeline.Optional[string]         `json:"locale,omitempty" doc:"BCP 47." example:"zh-CN"`
 	Timezone   pipeline.Optional[string]         `json:"timezone,omitempty" doc:"IANA." example:"Asia/Shanghai"`
 	OptOuts    pipeline.Optional[[]string]       `json:"opt_outs,omitempty" doc:"Channels that the user has opted out of." example:"[\"sms\"]"`
@@ -223,7 +224,7 @@ func parseUser(text []byte) (user.Change, error) {
 	if err != nil {
 		return user.Change{}, errors.New("id: " + pipeline.IDInBody)
 	}
-	c := user.Change{ID: id, Name: l.Name.Pointer(), Email: l.Email.Pointer(), Phone: l.Phone.Pointer(), Locale: l.Locale.Pointer(),
+	c := user.Change{ID: id, Name: l.Name.Pointer(), Email: l.Email.Pointer(), Phone: l.Phone.Pointer(), PhoneVerified: l.Verified.Pointer(), Locale: l.Locale.Pointer(),
 		Timezone: l.Timezone.Pointer(), Attributes: l.Attributes.Pointer()}
 	return c, wishes(&c, l.OptOuts, l.QuietHours)
 }

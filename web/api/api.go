@@ -22,6 +22,7 @@ import (
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
+	"dropbell/domain/verification"
 	"dropbell/domain/wallet"
 	"dropbell/web/api/pipeline"
 	"dropbell/web/middleware"
@@ -80,6 +81,8 @@ type Deps struct {
 	LiveChannel func(ctx context.Context, templateID int64) (string, error)
 	// Passes are those of coupons; nil = none are issued.
 	Passes *wallet.Service
+	// Phones are the numbers that users prove.
+	Phones *verification.Service
 	// Suppressions are mail addresses that nothing is sent to.
 	Suppressions *feedback.Suppressions
 	Claims       *claim.Service
@@ -98,24 +101,27 @@ type API struct {
 	*pipeline.Pipeline
 	// guesses are redeem codes that were made up or mistyped.
 	guesses, guessesFrom *middleware.Limiter
+	// codesFrom are codes for phone numbers, by the address that requests them.
+	codesFrom *middleware.Limiter
 }
 
-// Limiters are those of the pipeline and those of redeem codes.
+// Limiters are those of the pipeline, of redeem codes and of codes for phone numbers.
 func (a *API) Limiters() map[string]*middleware.Limiter {
 	list := a.Pipeline.Limiters()
-	list["guesses"], list["guesses-from"] = a.guesses, a.guessesFrom
+	list["guesses"], list["guesses-from"], list["codes-from"] = a.guesses, a.guessesFrom, a.codesFrom
 	return list
 }
 
 // New returns the API.
 func New(d Deps) *API {
 	a := &API{Deps: d, Pipeline: pipeline.New(d.Deps), guesses: middleware.NewLimiter(guessesPerUser),
-		guessesFrom: middleware.NewLimiter(guessesPerAddress)}
+		guessesFrom: middleware.NewLimiter(guessesPerAddress), codesFrom: middleware.NewLimiter(codesPerAddress)}
 	a.reservationRoutes()
 	a.templateRoutes()
 	a.inboxRoutes()
 	a.preferenceRoutes()
 	a.deviceRoutes()
+	a.phoneRoutes()
 	a.suppressionRoutes()
 	a.calendarRoutes()
 	a.adminTemplateRoutes()

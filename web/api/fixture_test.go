@@ -29,6 +29,7 @@ import (
 	dropsdb "dropbell/adapters/postgres/drops"
 	workdb "dropbell/adapters/postgres/work"
 	tables "dropbell/adapters/sheet"
+	"dropbell/adapters/sms"
 	"dropbell/domain/claim"
 	"dropbell/domain/claim/gate"
 	"dropbell/domain/coupon"
@@ -44,6 +45,7 @@ import (
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
+	"dropbell/domain/verification"
 	"dropbell/web/api"
 	"dropbell/web/api/pipeline"
 	"dropbell/web/middleware"
@@ -114,6 +116,8 @@ func (r *fixture) build(log *slog.Logger, change func(*api.Deps)) {
 		Templates: &template.Service{Store: templates, Now: r.now},
 		Users:     &user.Service{Store: audiencedb.NewUsers(r.db)},
 
+		Phones: &verification.Service{Store: audiencedb.NewVerifications(r.db), Users: audiencedb.NewUsers(r.db), Keys: verification.NewKeys(secret), Sends: func() bool { return true },
+			Numbers: verification.Numbers{Usual: sms.Number, Forms: sms.Forms, Country: sms.CountryOf}},
 		Suppressions: &feedback.Suppressions{Store: deliverydb.NewSuppressions(r.db)},
 		Jobs:         &job.Service{Store: workdb.NewJobs(r.db)},
 		Segments: &segment.Service{Store: audiencedb.NewSegments(r.db), Jobs: &job.Service{Store: workdb.NewJobs(r.db)},

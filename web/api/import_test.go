@@ -50,6 +50,17 @@ func testImportUsers(t *testing.T) {
 	if n := r.number(`select count(*) from users where id = 1002 and opt_outs = 6 and quiet_from = 1320 and quiet_to = 480 and attributes->>'tier' = 'gold'`); n != 1 {
 		t.Fatal("opt-outs, quiet hours or attributes are lost")
 	}
+	verified := func(line string, want int64) {
+		t.Helper()
+		if a := r.want(r.call(r.admin(), "PUT", "/admin/users", line), 200, ""); a.at("upserted") != 1.0 || r.number(`select count(*) from users where id = 1001 and phone_verified_at is not null`) != want {
+			t.Errorf("%s: %s", line, a.Body)
+		}
+	}
+	verified(`{"id":"1001","phone":"+8613800138000","phone_verified":true}`, 1)
+	verified(`{"id":"1001","phone":"+8613800138000"}`, 1)
+	verified(`{"id":"1001","phone":"+8613800138001"}`, 0)
+	verified(`{"id":"1001","phone_verified":true}`, 1)
+	verified(`{"id":"1001","phone_verified":null}`, 0)
 	r.want(r.call(r.admin(), "PUT", "/admin/users", `{"id":"1001","email":null,"phone":""}`), 200, "")
 	if n := r.number(`select count(*) from users where id = 1001 and name = 'Anna' and email = '' and phone = '' and locale = 'zh-CN'`); n != 1 {
 		t.Fatal("null and empty must clear, absent must keep")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"time"
 
 	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
@@ -28,6 +29,7 @@ type QuietHours struct {
 type Preferences struct {
 	Email      string             `json:"email" doc:"Empty = none."`
 	Phone      string             `json:"phone" doc:"E.164; empty = none." example:"+8613800138000"`
+	VerifiedAt *time.Time         `json:"phone_verified_at,omitempty" doc:"When the user proved the number, or the shop said that it was proved; absent = it was not."`
 	Push       []PushSubscription `json:"push" nullable:"false"`
 	OptOuts    []string           `json:"opt_outs" nullable:"false" doc:"Channels that the user has opted out of." example:"[\"sms\"]"`
 	QuietHours *QuietHours        `json:"quiet_hours,omitempty" doc:"Absent = none."`
@@ -115,6 +117,9 @@ func wishes(c *user.Change, optOuts pipeline.Optional[[]string], quiet pipeline.
 func preferencesJSON(u user.User) Preferences {
 	p := Preferences{Email: u.Email, Phone: u.Phone, Push: make([]PushSubscription, len(u.Push)), OptOuts: []string{},
 		Locale: u.Locale, Timezone: u.Timezone}
+	if !u.PhoneVerifiedAt.IsZero() {
+		p.VerifiedAt = new(u.PhoneVerifiedAt.UTC().Truncate(time.Second))
+	}
 	for i, s := range u.Push {
 		p.Push[i] = PushSubscription(s)
 	}

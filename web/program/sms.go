@@ -4,12 +4,28 @@ import (
 	"context"
 
 	"dropbell/adapters/config"
+	"dropbell/adapters/lookup"
 	deliverydb "dropbell/adapters/postgres/delivery"
+	dropsdb "dropbell/adapters/postgres/drops"
+	messagesdb "dropbell/adapters/postgres/messages"
+	"dropbell/adapters/sms"
 	"dropbell/domain/delivery"
+	"dropbell/domain/reminder"
 )
 
 // smsNames are the providers as their customers know them.
 var smsNames = map[string]string{config.SMSTwilio: "Twilio", config.SMSAliyun: "Alibaba Cloud", config.SMSTencent: "Tencent Cloud", config.SMSSNS: "Amazon SNS"}
+
+// textCosts estimates what reminders by SMS cost; nil = there are no texts to measure.
+func (p *program) textCosts() *reminder.TextCosts {
+	texts, err := lookup.NewBooks(messagesdb.NewMessages(p.DB))
+	if err != nil {
+		return nil
+	}
+	c := p.Config.SMS
+	return &reminder.TextCosts{Store: dropsdb.NewForecasts(p.DB), Texts: texts, Prices: c.Prices, PerDay: int64(c.BudgetPerDay), PerDrop: int64(c.BudgetPerDrop),
+		MicrosPerDay: c.MicrosPerDay, VerifiedOnly: c.VerifiedOnly, Country: sms.CountryOf}
+}
 
 // completeSMS adds the provider of SMS and what is left of its budget.
 func (p *program) completeSMS(ctx context.Context, all *[delivery.Channels]delivery.ChannelStatus) error {
@@ -21,11 +37,11 @@ func (p *program) completeSMS(ctx context.Context, all *[delivery.Channels]deliv
 		return nil
 	}
 	s.Service = smsNames[p.Config.SMS.Provider]
-	perDay := p.Config.SMS.BudgetPerDay
-	if perDay == 0 {
+	perDay, inMoney := p.Config.SMS.BudgetPerDay, p.Config.SMS.MicrosPerDay
+	if perDay == 0 && inMoney == 0 {
 		return nil
 	}
 	spent, err := deliverydb.NewSMSBudget(p.DB, perDay, p.Config.SMS.BudgetPerDrop).Spent(ctx)
-	s.Budget = delivery.ChannelBudget{PerDay: int64(perDay), Spent: spent.Parts, UsedUp: spent.RefusedAt != nil}
+	s.Budget = delivery.ChannelBudget{PerDay: int64(perDay), Spent: spent.Parts, MicrosPerDay: inMoney, MicrosSpent: spent.Micros, Currency: p.Config.SMS.Prices.Currency, UsedUp: spent.RefusedAt != nil}
 	return err
 }

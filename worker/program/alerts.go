@@ -115,12 +115,13 @@ func (p *program) failingChannels(ctx context.Context) (list []alert.Condition, 
 		list, err = p.warmUpAlert(ctx, list)
 	}
 	perDay, perDrop := p.Config.SMS.BudgetPerDay, p.Config.SMS.BudgetPerDrop
-	if err != nil || perDay == 0 && perDrop == 0 {
+	inMoney := p.Config.SMS.MicrosPerDay
+	if err != nil || perDay == 0 && perDrop == 0 && inMoney == 0 {
 		return list, err
 	}
-	budget, name := deliverydb.NewSMSBudget(p.DB, perDay, perDrop), delivery.SMS.String()
+	budget, name := deliverydb.NewSMSBudget(p.DB, perDay, perDrop).WithMoney(inMoney), delivery.SMS.String()
 	spent, err := budget.Spent(ctx)
-	if err == nil && perDay > 0 && spent.RefusedAt != nil {
+	if err == nil && (perDay > 0 || inMoney > 0) && spent.RefusedAt != nil {
 		list = append(list, alert.Condition{Kind: alert.Channel, Object: name + ":budget", Name: name, Detail: alert.DetailBudget, Path: "/channels"})
 	}
 	if err != nil || perDrop == 0 {

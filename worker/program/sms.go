@@ -31,8 +31,8 @@ func (g *smsGuard) Close() error { return g.close() }
 // guard bounds what a provider of SMS is handed to the countries and the budget of the
 // environment.
 func (s senderStores) guard(cfg config.Config, sender delivery.Sender) *sms.Guard {
-	g := &sms.Guard{Sender: sender, Countries: cfg.SMS.Countries}
-	if cfg.SMS.BudgetPerDay > 0 || cfg.SMS.BudgetPerDrop > 0 {
+	g := &sms.Guard{Sender: sender, Countries: cfg.SMS.Countries, Prices: cfg.SMS.Prices}
+	if cfg.SMS.BudgetPerDay > 0 || cfg.SMS.BudgetPerDrop > 0 || cfg.SMS.MicrosPerDay > 0 {
 		g.Budget = s.budget
 	}
 	return g

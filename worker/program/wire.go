@@ -31,6 +31,7 @@ import (
 	"dropbell/domain/coupon"
 	"dropbell/domain/delivery"
 	"dropbell/domain/event"
+	"dropbell/domain/feedback"
 	"dropbell/domain/job"
 	"dropbell/domain/redeemcode"
 	"dropbell/domain/reminder"
@@ -39,6 +40,7 @@ import (
 	"dropbell/domain/task"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
+	"dropbell/domain/verification"
 )
 
 const (
@@ -78,6 +80,8 @@ type program struct {
 	census      *census
 	balances    alert.Memo
 	tester      *delivery.Tester
+	codes       *verification.Sender
+	matcher     *feedback.Matcher
 	notifier    *alert.Notifier // nil without keys for push
 	hooks       *hooks
 	wallets     *wallets
@@ -196,7 +200,7 @@ func (p *program) runners() map[string]job.Runner {
 // wireDelivery makes what sends messages. Test messages of staff go through the
 // senders of all other messages.
 func (p *program) wireDelivery() error {
-	stores := senderStores{p.newMailPace(), deliverydb.NewSMSBudget(p.DB, p.Config.SMS.BudgetPerDay, p.Config.SMS.BudgetPerDrop), deliverydb.NewSerials(p.DB)}
+	stores := senderStores{p.newMailPace(), deliverydb.NewSMSBudget(p.DB, p.Config.SMS.BudgetPerDay, p.Config.SMS.BudgetPerDrop).WithMoney(p.Config.SMS.MicrosPerDay), deliverydb.NewSerials(p.DB)}
 	senders, closers, err := newSenders(p.Config, pushEvents{p.subscriptionGone, p.phoneGone, p.metrics.pushAnswered, p.admitFCM}, stores)
 	p.OnClose(closers...)
 	if err != nil {
@@ -222,7 +226,7 @@ func (p *program) wireDelivery() error {
 		Policy:    delivery.DefaultPolicy(), LeaseFor: leaseFor, Random: rand.Float64, Now: app.Clock,
 		Crashed: p.senderCrashed, Observe: p.metrics.delivered, OptOutURL: p.optOutURL(), LinkURL: p.linkURL(),
 		DropLinkURL: reminder.NewLinks(p.Config.LinkSecret).InMessages(p.Config.PublicURL),
-		Reference:   p.reference(), NamedSMS: p.routes.namedSMS,
+		Reference:   p.reference(), NamedSMS: p.routes.namedSMS, VerifiedOnly: p.Config.SMS.VerifiedOnly,
 		// Guards are asked about the recipients of batches right before sending.
 		Guards: map[delivery.Kind]delivery.Guard{
 			delivery.KindCampaign: &campaign.Guard{Store: p.campaigns, Granter: granter{p.claims.All()}},
@@ -234,6 +238,7 @@ func (p *program) wireDelivery() error {
 	}
 	p.deadLetters = &delivery.DeadLetters{Store: deliverydb.NewDeadLetters(p.DB)}
 	p.tester = &delivery.Tester{Store: deliverydb.NewChannelTests(p.DB), Senders: senders, Through: p.routes.through, Texts: texts, Now: app.Clock}
+	p.wirePhones(senders[delivery.SMS])
 	p.notifier, err = p.newNotifier()
 	return err
 }
@@ -293,6 +298,7 @@ func (p *program) wireEvents() error {
 	p.bus.Handle("channel-tests", event.ChannelTestCreated, app.Decoded(func(ctx context.Context, _ string, e event.ChannelTest) error {
 		return p.queue.Enqueue(ctx, task.TestChannel(e.TestID))
 	}))
+	p.listenPhones()
 	p.bus.Handle("jobs", event.JobCreated, app.Decoded(func(ctx context.Context, _ string, e event.Job) error {
 		return p.queue.Enqueue(ctx, task.RunJob(e.JobID))
 	}))
@@ -309,6 +315,7 @@ func (p *program) wireTasks() error {
 	}))
 	p.servers.Handle(task.Deliver, decodedTask(p.deliverTask))
 	p.servers.Handle(task.Test, decodedTask(func(ctx context.Context, t task.TestPayload) error { return p.tester.Run(ctx, t.TestID) }))
+	p.servers.Handle(task.SendCode, decodedTask(p.codeTask))
 	p.servers.Handle(task.StartCampaign, campaignTask(p.launcher.Start))
 	p.servers.Handle(task.CutCampaign, campaignTask(p.launcher.Cut))
 	p.servers.Handle(task.EndLock, decodedTask(p.endLockTask))
@@ -348,6 +355,7 @@ func (p *program) startRoles(start func(name string, loop func(context.Context) 
 	if p.bounces != nil {
 		of(houseRole, "bounce mailbox", p.every(bouncesEvery, "bounce mailbox", p.bounces))
 	}
+	of(houseRole, "early receipts", p.every(matchEvery, "early receipts", p.matcher.Run))
 	of(deliveryRole, "provider calls", p.every(callsEvery, "provider calls", p.recordCalls))
 	if p.has(gateRole) {
 		p.gate.start(p, start)
@@ -372,6 +380,7 @@ func (p *program) sweeps() (list []chore) {
 	add(timersRole, "timers", p.keepTimers())
 	add(timersRole, "live activities", p.activities.sweep)
 	add(timersRole, "test messages", p.tester.Sweep)
+	add(timersRole, "phone codes", p.codes.Sweep)
 	add(eventsRole, "webhooks", p.hooks.sweep)
 	add(eventsRole, "wallets", p.wallets.sweep)
 	add(houseRole, "coupons", p.sweepCoupons)

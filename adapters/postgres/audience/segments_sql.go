@@ -84,7 +84,8 @@ func (c *compiler) condition(x segment.Condition) string {
 	return "false"
 }
 
-var contacts = map[string]string{"email": "u.email <> ''", "sms": "u.phone <> ''", "webpush": "(u.push <> '[]' or u.devices <> '[]')"}
+var contacts = map[string]string{"email": "u.email <> ''", "sms": "u.phone <> ''", "webpush": "(u.push <> '[]' or u.devices <> '[]')",
+	segment.PhoneVerified: "u.phone_verified_at is not null"}
 
 func channelBit(name string) int16 {
 	for i, n := range segment.ChannelNames() {

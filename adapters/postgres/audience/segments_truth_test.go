@@ -25,7 +25,7 @@ func (w *fixture) segment(name string, r segment.Rule) segment.Segment {
 type fact struct {
 	attributes   map[string]any
 	locale, zone string
-	contacts     string // letters of email, sms, webpush
+	contacts     string // letters of email, sms, webpush, phone_verified
 	off          uint8
 	age          int // days
 	reserved     map[string]int
@@ -54,6 +54,9 @@ func (w *fixture) crowd() map[user.ID]fact {
 				f.contacts += string(c)
 			}
 		}
+		if i&2 > 0 && i%3 > 0 {
+			f.contacts += "p"
+		}
 		id := user.ID(10 + 3*i)
 		if i%3 == 0 {
 			f.reserved["7"] = 1 + i%40
@@ -78,7 +81,7 @@ func (w *fixture) store(id user.ID, f fact) {
 		c.Email = new("u@example.com")
 	}
 	if strings.Contains(f.contacts, "s") {
-		c.Phone = new("+8613800138000")
+		c.Phone, c.PhoneVerified = new("+8613800138000"), new(strings.Contains(f.contacts, "p"))
 	}
 	if strings.Contains(f.contacts, "w") {
 		c.Push = &[]user.PushSubscription{{Endpoint: "https://p.example.com/1"}}

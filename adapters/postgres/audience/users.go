@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
@@ -26,18 +27,22 @@ type Users struct{ *pg.DB }
 // NewUsers returns the user store of db.
 func NewUsers(db *pg.DB) Users { return Users{db} }
 
-const userColumns = `id, name, email, phone, locale, timezone, push, devices, opt_outs, quiet_from, quiet_to, attributes, updated_at`
+const userColumns = `id, name, email, phone, phone_verified_at, locale, timezone, push, devices, opt_outs, quiet_from, quiet_to, attributes, updated_at`
 
 func scanUser(row pgx.CollectableRow) (user.User, error) {
 	var u user.User
 	var push, devices []byte
 	var optOuts int16
-	err := row.Scan(&u.ID, &u.Name, &u.Email, &u.Phone, &u.Locale, &u.Timezone, &push, &devices, &optOuts,
+	var verified *time.Time
+	err := row.Scan(&u.ID, &u.Name, &u.Email, &u.Phone, &verified, &u.Locale, &u.Timezone, &push, &devices, &optOuts,
 		&u.Quiet.From, &u.Quiet.To, &u.Attributes, &u.UpdatedAt)
 	if err != nil {
 		return u, err
 	}
 	u.OptOuts = uint8(optOuts)
+	if verified != nil {
+		u.PhoneVerifiedAt = *verified
+	}
 	return u, errors.Join(json.Unmarshal(push, &u.Push), json.Unmarshal(devices, &u.Devices))
 }
 
@@ -155,25 +160,31 @@ func begins(column string) string {
 
 // userInput is the table of changes that both statements read; a null keeps
 // what is stored.
-const userInput = `unnest(@ids::bigint[], @names::text[], @emails::text[], @phones::text[], @locales::text[], @timezones::text[],
+const userInput = `unnest(@ids::bigint[], @names::text[], @emails::text[], @phones::text[], @verified::boolean[], @locales::text[], @timezones::text[],
 	@push::jsonb[], @opt_outs::smallint[], @quiet_from::smallint[], @quiet_to::smallint[], @attributes::jsonb[], @patches::jsonb[])
-	as i (id, name, email, phone, locale, timezone, push, opt_outs, quiet_from, quiet_to, attributes, patch)`
+	as i (id, name, email, phone, phone_verified, locale, timezone, push, opt_outs, quiet_from, quiet_to, attributes, patch)`
 
 // newAttributes are those of i, or the stored ones, with single ones changed.
 // A patch never leaves nulls behind.
 const newAttributes = `case when i.patch is null then coalesce(i.attributes, u.attributes)
 	else jsonb_strip_nulls(coalesce(i.attributes, u.attributes) || i.patch) end`
 
+// newVerified is since when the number is verified after i: a number that changes is
+// not, unless i says so, and one that was stays so.
+const newVerified = `case when coalesce(i.phone, u.phone) = '' or i.phone_verified is false then null
+	when coalesce(i.phone, u.phone) = u.phone and (u.phone_verified_at is not null or i.phone_verified is null) then u.phone_verified_at
+	when i.phone_verified then clock_timestamp() end`
+
 // differs is whether i would change u.
-const differs = `(u.name, u.email, u.phone, u.locale, u.timezone, u.push, u.opt_outs, u.quiet_from, u.quiet_to, u.attributes)
-	is distinct from (coalesce(i.name, u.name), coalesce(i.email, u.email), coalesce(i.phone, u.phone),
+const differs = `(u.name, u.email, u.phone, u.phone_verified_at, u.locale, u.timezone, u.push, u.opt_outs, u.quiet_from, u.quiet_to, u.attributes)
+	is distinct from (coalesce(i.name, u.name), coalesce(i.email, u.email), coalesce(i.phone, u.phone), ` + newVerified + `,
 		coalesce(i.locale, u.locale), coalesce(i.timezone, u.timezone), coalesce(i.push, u.push),
 		coalesce(i.opt_outs, u.opt_outs), coalesce(i.quiet_from, u.quiet_from), coalesce(i.quiet_to, u.quiet_to), ` + newAttributes + `)`
 
 // insertUsers returns the ids that are new.
 const insertUsers = `
-	insert into users (id, name, email, phone, locale, timezone, push, opt_outs, quiet_from, quiet_to, attributes)
-	select id, coalesce(name, ''), coalesce(email, ''), coalesce(phone, ''), coalesce(locale, ''), coalesce(timezone, ''),
+	insert into users (id, name, email, phone, phone_verified_at, locale, timezone, push, opt_outs, quiet_from, quiet_to, attributes)
+	select id, coalesce(name, ''), coalesce(email, ''), coalesce(phone, ''), case when phone_verified and phone <> '' then clock_timestamp() end, coalesce(locale, ''), coalesce(timezone, ''),
 		coalesce(push, '[]'), coalesce(opt_outs, 0), coalesce(quiet_from, 0), coalesce(quiet_to, 0),
 		case when patch is null then coalesce(attributes, '{}') else jsonb_strip_nulls(coalesce(attributes, '{}') || patch) end
 	from ` + userInput + ` order by id
@@ -182,7 +193,7 @@ const insertUsers = `
 // updateUsers returns nothing. It skips rows that stay as they are, so that
 // importing the same list every night writes next to nothing.
 const updateUsers = `
-	update users u set name = coalesce(i.name, u.name), email = coalesce(i.email, u.email), phone = coalesce(i.phone, u.phone),
+	update users u set name = coalesce(i.name, u.name), email = coalesce(i.email, u.email), phone = coalesce(i.phone, u.phone), phone_verified_at = ` + newVerified + `,
 		locale = coalesce(i.locale, u.locale), timezone = coalesce(i.timezone, u.timezone), push = coalesce(i.push, u.push),
 		opt_outs = coalesce(i.opt_outs, u.opt_outs), quiet_from = coalesce(i.quiet_from, u.quiet_from),
 		quiet_to = coalesce(i.quiet_to, u.quiet_to), attributes = ` + newAttributes + `, updated_at = now()
@@ -266,10 +277,12 @@ func userArgs(changes []user.Change) (pgx.StrictNamedArgs, error) {
 	for i := range texts {
 		texts[i] = make([]*string, n)
 	}
+	verified := make([]*bool, n)
 	push, attributes, patch := make([]*string, n), make([]*string, n), make([]*string, n)
 	optOuts, quietFrom, quietTo := make([]*int16, n), make([]*int16, n), make([]*int16, n)
 	for i, c := range changes {
 		texts[0][i], texts[1][i], texts[2][i], texts[3][i], texts[4][i] = c.Name, c.Email, c.Phone, c.Locale, c.Timezone
+		verified[i] = c.PhoneVerified
 		if c.OptOuts != nil {
 			optOuts[i] = new(int16(*c.OptOuts))
 		}
@@ -290,7 +303,7 @@ func userArgs(changes []user.Change) (pgx.StrictNamedArgs, error) {
 			return nil, err
 		}
 	}
-	return pgx.StrictNamedArgs{"ids": ids(changes), "names": texts[0], "emails": texts[1], "phones": texts[2], "locales": texts[3],
+	return pgx.StrictNamedArgs{"ids": ids(changes), "names": texts[0], "emails": texts[1], "phones": texts[2], "verified": verified, "locales": texts[3],
 		"timezones": texts[4], "push": push, "opt_outs": optOuts, "quiet_from": quietFrom, "quiet_to": quietTo,
 		"attributes": attributes, "patches": patch}, nil
 }

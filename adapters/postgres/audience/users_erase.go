@@ -129,6 +129,7 @@ var ofUser = []string{
 	`delete from checked_rows where user_id = $1`,
 	// With the devices that registered for them.
 	`delete from wallet_passes where user_id = $1`,
+	`delete from phone_verifications where user_id = $1`,
 	`update exceptions set detail = '' where user_id = $1 and detail <> ''`,
 	`update feedback_reports set cause = '' where user_id = $1 and cause <> ''`,
 	`update grant_rows set input = '' where user_id = $1 and input <> ''`,
@@ -200,6 +201,10 @@ func (s Users) eraseTraces(ctx context.Context, id user.ID, texts []string) erro
 		if _, err := s.Pool.Exec(ctx, t.sql(len(texts)), args...); err != nil {
 			return pg.Translate(err)
 		}
+	}
+	// Also codes that other users requested for the number.
+	if _, err := s.Pool.Exec(ctx, `delete from phone_verifications where phone = any($1) or number = any($1)`, texts); err != nil {
+		return pg.Translate(err)
 	}
 	for _, list := range []string{"suppressions", "soft_bounces"} {
 		if _, err := s.Pool.Exec(ctx, `delete from `+list+` where address = any($1)`, texts); err != nil {

@@ -67,6 +67,7 @@ var personal = map[string]string{
 	"exceptions":          ``,
 	"suppressions":        `insert into suppressions (address, reason, cause) values ('{mail}', 'bounced', 'x')`,
 	"sms_stops":           `insert into sms_stops (user_id) values ({id})`,
+	"phone_verifications": `insert into phone_verifications (user_id, phone, number, expires_at) values ({id}, '{phone}', '{phone}', now()), (1, '{phone}', '{phone}', now())`,
 	"soft_bounces":        `insert into soft_bounces (address, count) values ('{mail}', 3)`,
 	"feedback_reports": `with b as (insert into batches (kind, owner_id, channel, from_user, to_user, due_at, worthless_after, due, due_count)
 			values ('reminder', 905, 1, {id}, {id}, now(), now(), '', 1) returning id),
@@ -79,7 +80,7 @@ var personal = map[string]string{
 var impersonal = strings.Fields(`accepted_messages alert_deliveries alert_destinations alert_pushes alert_readers alerts announcements api_keys batch_feedback batch_providers batches booking_growth bookings campaign_limits campaign_messages campaign_openings
 	campaign_publications campaign_requests campaign_results campaigns channel_rates channel_settings claim_counts claim_results claim_seconds
 	code_batches code_parts code_serials console_settings coupon_operations coupon_tallies coupons dead_letter_jobs deleted_drafts drop_models drop_opening_counts drop_openings erased_users feedback_totals gate_shards gates goose_db_version
-	handled_events hook_cursor hook_deliveries hook_events hook_hours hook_listeners live_channels mail_warmup message_looks message_versions notice_cursor notice_days notice_runs notices outbox password_links providers recovery_codes removed_coupons report_links saved_views second_factors segment_members sessions shops sign_ins slot_results slots sms_replies sms_serials sms_spent sms_spent_drops staff staff_browsers stock_counts templates`)
+	handled_events hook_cursor hook_deliveries hook_events hook_hours hook_listeners live_channels mail_warmup message_looks message_versions notice_cursor notice_days notice_runs notices outbox password_links providers recovery_codes removed_coupons report_links saved_views second_factors segment_members sessions shops sign_ins slot_results slots sms_early sms_replies sms_serials sms_spent sms_spent_drops staff staff_browsers stock_counts templates`)
 
 func gone(sql string) string {
 	return strings.NewReplacer("{id}", goneID.String(), "{name}", goneName, "{mail}", goneMail, "{phone}", gonePhone, "{push}", gonePush).Replace(sql)
@@ -89,7 +90,7 @@ func gone(sql string) string {
 func (w *fixture) fillPerson() {
 	w.Helper()
 	for _, table := range []string{"users", "audit", "jobs", "job_errors", "uploads", "upload_parts", "checked_rows", "grant_rows", "idempotency_keys", "channel_tests",
-		"dead_messages", "dead_letter_groups", "provider_calls", "segments", "hook_endpoints", "hook_attempts", "inbox_reads", "wallet_registrations", "feedback_reports", "suppressions", "soft_bounces", "sms_stops"} {
+		"dead_messages", "dead_letter_groups", "provider_calls", "segments", "hook_endpoints", "hook_attempts", "inbox_reads", "wallet_registrations", "feedback_reports", "suppressions", "soft_bounces", "sms_stops", "phone_verifications"} {
 		w.Exec(gone(personal[table]))
 	}
 	t := w.Published(90 * time.Minute)

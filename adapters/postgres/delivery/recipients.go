@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"strconv"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -16,7 +18,7 @@ const noContact = "''"
 
 // contactColumns are the contacts that each channel needs.
 var contactColumns = [delivery.Channels]string{
-	delivery.App: noContact, delivery.Email: "email, exists (select from suppressions s where s.address = lower(email) and s.released_at is null)::int::text", delivery.SMS: "phone", delivery.WebPush: "push::text, devices::text", delivery.Webhook: noContact,
+	delivery.App: noContact, delivery.Email: "email, exists (select from suppressions s where s.address = lower(email) and s.released_at is null)::int::text", delivery.SMS: "phone, coalesce(extract(epoch from phone_verified_at)::bigint::text, '')", delivery.WebPush: "push::text, devices::text", delivery.Webhook: noContact,
 }
 
 // Recipients returns what is known of the users; see [delivery.Store].
@@ -55,6 +57,9 @@ func readRecipient(raw [][]byte, c delivery.Channel, before user.User) (u user.U
 		u.Email, u.Suppressed = string(raw[4]), string(raw[5]) == "1"
 	case delivery.SMS:
 		u.Phone = string(raw[4])
+		if at, err := strconv.ParseInt(string(raw[5]), 10, 64); err == nil { // "" = is not verified
+			u.PhoneVerifiedAt = time.Unix(at, 0)
+		}
 	case delivery.WebPush:
 		if err = json.Unmarshal(raw[4], &u.Push); err == nil && string(raw[5]) != "[]" {
 			err = json.Unmarshal(raw[5], &u.Devices)

@@ -20,31 +20,40 @@ const today = `(clock_timestamp() at time zone 'utc')::date`
 // workers.
 type SMSBudget struct {
 	*pg.DB
-	perDay, perDrop int64
+	perDay, perDrop, microsPerDay int64
 }
 
 // NewSMSBudget returns a budget of so many parts a day and a drop; 0 = any number.
 func NewSMSBudget(db *pg.DB, perDay, perDrop int) SMSBudget {
-	return SMSBudget{db, orAny(perDay), orAny(perDrop)}
+	return SMSBudget{db, orAny(perDay), orAny(perDrop), orAny(0)}
 }
 
-func orAny(n int) int64 {
+// WithMoney returns the budget with a bound on what the parts of a day cost, in millionths of a unit;
+// 0 = none.
+func (b SMSBudget) WithMoney(microsPerDay int64) SMSBudget {
+	b.microsPerDay = orAny(microsPerDay)
+	return b
+}
+
+func orAny[N int | int64](n N) int64 {
 	if n == 0 {
 		return math.MaxInt64 / 2
 	}
 	return int64(n)
 }
 
-// takeSQL returns a row if the day had room for the parts, and one if the drop had. A
-// drop that has none takes nothing from the day.
+// takeSQL returns the day if it had room for the parts and what they cost, and whether
+// the drop had. A drop that has none takes nothing from the day.
 const takeSQL = `
 with of_drop as (
 	insert into sms_spent_drops as s (template_id, parts) select @drop::bigint, @parts::bigint where @drop <> 0 and @parts <= @per_drop::bigint
 	on conflict (template_id) do update set parts = s.parts + excluded.parts where s.parts + excluded.parts <= @per_drop
 	returning template_id
 ), of_day as (
-	insert into sms_spent as s (day, parts) select ` + today + `, @parts where @parts <= @per_day::bigint and (@drop = 0 or exists (select from of_drop))
-	on conflict (day) do update set parts = s.parts + excluded.parts where s.parts + excluded.parts <= @per_day
+	insert into sms_spent as s (day, parts, micros) select ` + today + `, @parts, @micros::bigint
+	where @parts <= @per_day::bigint and @micros <= @micros_per_day::bigint and (@drop = 0 or exists (select from of_drop))
+	on conflict (day) do update set parts = s.parts + excluded.parts, micros = s.micros + excluded.micros
+	where s.parts + excluded.parts <= @per_day and s.micros + excluded.micros <= @micros_per_day
 	returning day
 )
 select (select day from of_day), @drop = 0 or exists (select from of_drop)`
@@ -54,11 +63,12 @@ var errNoRoom = errors.New("no room")
 
 // Take takes parts from what is left of the day and of the drop, all or nothing; see
 // [delivery.BudgetTaking]. That it did not is noted for staff.
-func (b SMSBudget) Take(ctx context.Context, drop, parts int64) (delivery.BudgetTaking, delivery.BudgetShort, error) {
+func (b SMSBudget) Take(ctx context.Context, drop int64, size delivery.BudgetSize) (delivery.BudgetTaking, delivery.BudgetShort, error) {
 	var day *time.Time
 	var ofDrop bool
 	err := b.Tx(ctx, func(tx pgx.Tx) error {
-		err := tx.QueryRow(ctx, takeSQL, pgx.StrictNamedArgs{"drop": drop, "parts": parts, "per_day": b.perDay, "per_drop": b.perDrop}).Scan(&day, &ofDrop)
+		err := tx.QueryRow(ctx, takeSQL, pgx.StrictNamedArgs{"drop": drop, "parts": size.Parts, "micros": size.Micros,
+			"per_day": b.perDay, "micros_per_day": b.microsPerDay, "per_drop": b.perDrop}).Scan(&day, &ofDrop)
 		if err == nil && day == nil {
 			err = errNoRoom
 		}
@@ -74,21 +84,25 @@ func (b SMSBudget) Take(ctx context.Context, drop, parts int64) (delivery.Budget
 			on conflict (template_id) do update set refused_at = clock_timestamp() where s.refused_at is null`, drop)
 		return delivery.BudgetTaking{}, delivery.BudgetDropShort, pg.Translate(err)
 	}
-	_, err = b.Pool.Exec(ctx, `insert into sms_spent as s (day, parts, refused_at) values (`+today+`, 0, clock_timestamp())
-		on conflict (day) do update set refused_at = clock_timestamp() where s.refused_at is null`)
-	return delivery.BudgetTaking{}, delivery.BudgetDayShort, pg.Translate(err)
+	short := delivery.BudgetDayShort
+	var inParts bool
+	if err = b.Pool.QueryRow(ctx, `insert into sms_spent as s (day, parts, refused_at) values (`+today+`, 0, clock_timestamp())
+		on conflict (day) do update set refused_at = coalesce(s.refused_at, clock_timestamp()) returning s.parts + $1 > $2::bigint`, size.Parts, b.perDay).Scan(&inParts); !inParts && b.microsPerDay < orAny(0) {
+		short = delivery.BudgetMoneyShort
+	}
+	return delivery.BudgetTaking{}, short, pg.Translate(err)
 }
 
-// GiveBack returns parts that were taken and not sent: to the drop and then to the day,
+// GiveBack returns what was taken and not sent: to the drop and then to the day,
 // each in a transaction of its own, so that no two of them wait for one another.
-func (b SMSBudget) GiveBack(ctx context.Context, from delivery.BudgetTaking, parts int64) error {
+func (b SMSBudget) GiveBack(ctx context.Context, from delivery.BudgetTaking, size delivery.BudgetSize) error {
 	if from.Drop != 0 {
-		_, err := b.Pool.Exec(ctx, `update sms_spent_drops set parts = greatest(0, parts - $2) where template_id = $1`, from.Drop, parts)
+		_, err := b.Pool.Exec(ctx, `update sms_spent_drops set parts = greatest(0, parts - $2) where template_id = $1`, from.Drop, size.Parts)
 		if err != nil {
 			return pg.Translate(err)
 		}
 	}
-	_, err := b.Pool.Exec(ctx, `update sms_spent set parts = greatest(0, parts - $2) where day = $1::date`, from.Day, parts)
+	_, err := b.Pool.Exec(ctx, `update sms_spent set parts = greatest(0, parts - $2), micros = greatest(0, micros - $3) where day = $1::date`, from.Day, size.Parts, size.Micros)
 	return pg.Translate(err)
 }
 
@@ -112,14 +126,14 @@ func (b SMSBudget) DropsOver(ctx context.Context) ([]DropOverBudget, error) {
 
 // SMSSpent is how much of today's budget is spent.
 type SMSSpent struct {
-	Parts int64
+	delivery.BudgetSize
 	// RefusedAt is when there first was no room for a message; nil = there was.
 	RefusedAt *time.Time
 }
 
 // Spent returns what was spent today.
 func (b SMSBudget) Spent(ctx context.Context) (s SMSSpent, err error) {
-	err = b.Pool.QueryRow(ctx, `select parts, refused_at from sms_spent where day = `+today).Scan(&s.Parts, &s.RefusedAt)
+	err = b.Pool.QueryRow(ctx, `select parts, micros, refused_at from sms_spent where day = `+today).Scan(&s.Parts, &s.Micros, &s.RefusedAt)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return SMSSpent{}, nil
 	}

@@ -24,7 +24,7 @@ func TestTheBudgetIsShared(t *testing.T) {
 	for range 8 {
 		all.Go(func() {
 			for range 10 {
-				_, short, err := b.Take(t.Context(), 0, 2)
+				_, short, err := b.Take(t.Context(), 0, delivery.BudgetSize{Parts: 2})
 				if err != nil {
 					t.Error(err)
 				}
@@ -41,22 +41,63 @@ func TestTheBudgetIsShared(t *testing.T) {
 	}
 	var day time.Time
 	w.Must(w.SQL.QueryRow(t.Context(), `insert into sms_spent (day, parts) select day - 1, 50 from sms_spent returning day`).Scan(&day))
-	w.Must(b.GiveBack(t.Context(), delivery.BudgetTaking{Day: day.AddDate(0, 0, 1)}, 3))
-	w.Must(b.GiveBack(t.Context(), delivery.BudgetTaking{Day: day}, 20)) // of a call that began before midnight
+	w.Must(b.GiveBack(t.Context(), delivery.BudgetTaking{Day: day.AddDate(0, 0, 1)}, delivery.BudgetSize{Parts: 3}))
+	w.Must(b.GiveBack(t.Context(), delivery.BudgetTaking{Day: day}, delivery.BudgetSize{Parts: 20})) // of a call that began before midnight
 	var before int
 	if err := w.SQL.QueryRow(t.Context(), `select parts from sms_spent where day = $1`, day).Scan(&before); err != nil || before != 30 {
 		t.Errorf("%d parts are spent on the day before, %v", before, err)
 	}
 	for _, parts := range []int64{4, 200} {
-		if _, short, err := b.Take(t.Context(), 0, parts); err != nil || short != delivery.BudgetDayShort {
+		if _, short, err := b.Take(t.Context(), 0, delivery.BudgetSize{Parts: parts}); err != nil || short != delivery.BudgetDayShort {
 			t.Errorf("%d parts of 3 that are left: %v, %v", parts, short, err)
 		}
 	}
-	if from, short, err := b.Take(t.Context(), 0, 3); err != nil || short != delivery.BudgetEnough || !from.Day.Equal(day.AddDate(0, 0, 1)) {
+	if from, short, err := b.Take(t.Context(), 0, delivery.BudgetSize{Parts: 3}); err != nil || short != delivery.BudgetEnough || !from.Day.Equal(day.AddDate(0, 0, 1)) {
 		t.Errorf("the rest: %v, %v", short, err)
 	}
-	if _, short, err := deliverydb.NewSMSBudget(w.DB, 1, 0).Take(t.Context(), 0, 5); err != nil || short != delivery.BudgetDayShort {
+	if _, short, err := deliverydb.NewSMSBudget(w.DB, 1, 0).Take(t.Context(), 0, delivery.BudgetSize{Parts: 5}); err != nil || short != delivery.BudgetDayShort {
 		t.Errorf("more than the whole budget: %v, %v", short, err)
+	}
+}
+
+// Money is counted in the same statement: many workers never spend more than the day's,
+// and what has no room in one budget is counted in none.
+func TestTheMoneyIsShared(t *testing.T) {
+	w := newFixture(t)
+	drop := w.Published(time.Hour).ID
+	b := deliverydb.NewSMSBudget(w.DB, 1000, 900).WithMoney(1_000_000)
+	var granted atomic.Int64
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for range 10 {
+				switch _, short, err := b.Take(t.Context(), drop, delivery.BudgetSize{Parts: 2, Micros: 45_000}); {
+				case err != nil || short != delivery.BudgetEnough && short != delivery.BudgetMoneyShort:
+					t.Error(short, err)
+				case short == delivery.BudgetEnough:
+					granted.Add(1)
+				}
+			}
+		})
+	}
+	all.Wait()
+	s, err := b.Spent(t.Context())
+	if err != nil || granted.Load() != 22 || s.Parts != 44 || s.Micros != 22*45_000 || s.RefusedAt == nil {
+		t.Fatalf("%d were granted; %+v, %v", granted.Load(), s, err)
+	}
+	if n := w.Number(`select parts from sms_spent_drops where template_id = $1`, drop); n != 44 {
+		t.Errorf("the drop has spent %d parts", n)
+	}
+	from, short, err := b.Take(t.Context(), drop, delivery.BudgetSize{Parts: 1, Micros: 10_000})
+	if err != nil || short != delivery.BudgetEnough {
+		t.Errorf("the rest: %v, %v", short, err)
+	}
+	w.Must(b.GiveBack(t.Context(), from, delivery.BudgetSize{Parts: 1, Micros: 10_000}))
+	if _, short, err := b.Take(t.Context(), 0, delivery.BudgetSize{Parts: 2000, Micros: 1}); err != nil || short != delivery.BudgetDayShort {
+		t.Errorf("too many parts: %v, %v", short, err)
+	}
+	if s, err := b.Spent(t.Context()); err != nil || s.Micros != 990_000 {
+		t.Errorf("in the end: %+v, %v", s, err)
 	}
 }
 
@@ -84,7 +125,7 @@ func TestTheBudgetOfADropIsShared(t *testing.T) {
 		for i, drop := range []int64{one, other} {
 			all.Go(func() {
 				for range 10 {
-					_, short, err := b.Take(t.Context(), drop, 2)
+					_, short, err := b.Take(t.Context(), drop, delivery.BudgetSize{Parts: 2})
 					if err != nil {
 						t.Error(err)
 					}
@@ -107,7 +148,7 @@ func TestTheBudgetOfADropIsShared(t *testing.T) {
 		}
 	}
 	b = deliverydb.NewSMSBudget(w.DB, 0, 50)
-	if _, short, err := b.Take(t.Context(), one, 51); err != nil || short != delivery.BudgetDropShort {
+	if _, short, err := b.Take(t.Context(), one, delivery.BudgetSize{Parts: 51}); err != nil || short != delivery.BudgetDropShort {
 		t.Errorf("more than the whole budget: %v, %v", short, err)
 	}
 	over, err := b.DropsOver(t.Context())
@@ -122,7 +163,7 @@ func TestTheBudgetOfADropIsShared(t *testing.T) {
 	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("over their budgets: %+v, want %v; %v", over, want, err)
 	}
-	from, short, err := b.Take(t.Context(), 0, 1000) // a campaign's
+	from, short, err := b.Take(t.Context(), 0, delivery.BudgetSize{Parts: 1000}) // a campaign's
 	if err != nil || short != delivery.BudgetEnough || from.Drop != 0 {
 		t.Errorf("of no drop: %v, %v", short, err)
 	}

@@ -106,12 +106,9 @@ func (s Source) receipts(list []receipt) (c feedback.Call, err error) {
 	if err != nil {
 		return c, errUnfound
 	}
+	var early []feedback.Early
 	for _, r := range list {
-		ref, known := s.Refs.Parse(references[r.SID])
-		if !known {
-			continue
-		}
-		report := feedback.Report{Ref: ref, Provider: name, Status: feedback.Delivered, Address: number(r.NationCode, r.Mobile)}
+		report := feedback.Report{Provider: name, Status: feedback.Delivered}
 		if at, err := time.ParseInLocation(time.DateTime, r.UserReceiveTime, china); err == nil {
 			report.At = at
 		}
@@ -122,7 +119,18 @@ func (s Source) receipts(list []receipt) (c feedback.Call, err error) {
 			}
 			report.Cause = delivery.DetailOf(strings.TrimSpace(r.ErrMsg + " " + r.Description))
 		}
-		c.Reports = append(c.Reports, report)
+		reference, sent := references[r.SID]
+		if !sent { // its answer is still on the way, or another program has sent it
+			early = append(early, feedback.Early{Serial: r.SID, Report: report})
+			continue
+		}
+		if ref, known := s.Refs.Parse(reference); known {
+			report.Ref, report.Address = ref, number(r.NationCode, r.Mobile)
+			c.Reports = append(c.Reports, report)
+		}
+	}
+	if len(early) > 0 && s.Serials.Early(ctx, name, early) != nil {
+		return feedback.Call{}, errUnfound
 	}
 	return c, nil
 }

@@ -149,9 +149,10 @@ func TestCodes(t *testing.T) {
 
 // kept is a memory of serials.
 type kept struct {
-	mu  sync.Mutex
-	of  map[string]string
-	err error
+	mu    sync.Mutex
+	of    map[string]string
+	early []feedback.Early
+	err   error
 }
 
 func (k *kept) Keep(_ context.Context, provider string, serials []feedback.Serial) error {
@@ -173,6 +174,13 @@ func (k *kept) Find(_ context.Context, provider string, ids []string) (map[strin
 		}
 	}
 	return found, k.err
+}
+
+func (k *kept) Early(_ context.Context, _ string, list []feedback.Early) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.early = append(k.early, list...)
+	return k.err
 }
 
 const (
@@ -207,6 +215,10 @@ func TestAReceiptNamesItsMessage(t *testing.T) {
 		if r := call.Reports[i]; r.Status != want || r.Ref != (feedback.Ref{Batch: 7, User: user.ID(i + 1)}) || r.Address != sent[i].To || r.At.IsZero() {
 			t.Errorf("got %+v", r)
 		}
+	}
+	// A receipt that comes before the answer is kept until its message is known.
+	if len(serials.early) != 1 || serials.early[0].Serial != "of another program" || serials.early[0].Report.Status != feedback.Delivered || serials.early[0].Report.Ref != (feedback.Ref{}) || serials.early[0].Report.Address != "" {
+		t.Errorf("kept for later: %+v", serials.early)
 	}
 	serials.err = errors.New("the database is away")
 	if _, err := read(t, source, smstest.Posted(address, []any{p.Receipt(sent[0], true, "DELIVRD")})); fault.KindOf(err) != fault.Unavailable {

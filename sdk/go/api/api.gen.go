@@ -3601,6 +3601,47 @@ type OwnedCoupon struct {
 // Examples: locked
 type OwnedCouponState string
 
+// PhoneCode defines model for PhoneCode.
+type PhoneCode struct {
+	// AgainAt When another code can be requested.
+	AgainAt time.Time `json:"again_at"`
+
+	// ExpiresAt Until when the code can be entered, if it is sent at once.
+	ExpiresAt time.Time `json:"expires_at"`
+
+	// Phone Where the code is sent to.
+	//
+	// Examples: +8613800138000
+	Phone string `json:"phone"`
+}
+
+// PhoneProof defines model for PhoneProof.
+type PhoneProof struct {
+	// Code As it was typed: spaces and dashes do not matter.
+	//
+	// Examples: 042917
+	Code string `json:"code"`
+}
+
+// PhoneVerified defines model for PhoneVerified.
+type PhoneVerified struct {
+	// Phone Examples: +8613800138000
+	Phone string `json:"phone"`
+}
+
+// PhoneWish defines model for PhoneWish.
+type PhoneWish struct {
+	// Locale BCP 47, the language of the message; absent = the user's.
+	//
+	// Examples: zh-CN
+	Locale *string `json:"locale,omitempty"`
+
+	// Phone E.164; absent or empty = the stored number.
+	//
+	// Examples: +8613800138000
+	Phone *string `json:"phone,omitempty"`
+}
+
 // Preferences defines model for Preferences.
 type Preferences struct {
 	// Email Empty = none.
@@ -3619,8 +3660,11 @@ type Preferences struct {
 	// Phone E.164; empty = none.
 	//
 	// Examples: +8613800138000
-	Phone string             `json:"phone"`
-	Push  []PushSubscription `json:"push"`
+	Phone string `json:"phone"`
+
+	// PhoneVerifiedAt When the user proved the number, or the shop said that it was proved; absent = it was not.
+	PhoneVerifiedAt *time.Time         `json:"phone_verified_at,omitempty"`
+	Push            []PushSubscription `json:"push"`
 
 	// QuietHours Absent = none.
 	QuietHours *QuietHours `json:"quiet_hours,omitempty"`
@@ -5369,6 +5413,24 @@ type InboxStreamParams struct {
 	LastEventID *string `json:"Last-Event-ID,omitempty"`
 }
 
+// RequestPhoneCodeParams defines parameters for RequestPhoneCode.
+type RequestPhoneCodeParams struct {
+	// XUserID With a service key that has the scope act-as-user: the user the request is about.
+	XUserID *string `json:"X-User-ID,omitempty"`
+
+	// IdempotencyKey Any text of 1 to 255 printable characters that is new for every new request. Sending the same request again with the same key within 24 hours returns the first answer, marked Idempotency-Replayed: true.
+	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
+}
+
+// ConfirmPhoneCodeParams defines parameters for ConfirmPhoneCode.
+type ConfirmPhoneCodeParams struct {
+	// XUserID With a service key that has the scope act-as-user: the user the request is about.
+	XUserID *string `json:"X-User-ID,omitempty"`
+
+	// IdempotencyKey Any text of 1 to 255 printable characters that is new for every new request. Sending the same request again with the same key within 24 hours returns the first answer, marked Idempotency-Replayed: true.
+	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
+}
+
 // GetPreferencesParams defines parameters for GetPreferences.
 type GetPreferencesParams struct {
 	// XUserID With a service key that has the scope act-as-user: the user the request is about.
@@ -5576,6 +5638,12 @@ type PutDeviceJSONRequestBody = DeviceChange
 
 // MarkReadJSONRequestBody defines body for MarkRead for application/json ContentType.
 type MarkReadJSONRequestBody = ReadMark
+
+// RequestPhoneCodeJSONRequestBody defines body for RequestPhoneCode for application/json ContentType.
+type RequestPhoneCodeJSONRequestBody = PhoneWish
+
+// ConfirmPhoneCodeJSONRequestBody defines body for ConfirmPhoneCode for application/json ContentType.
+type ConfirmPhoneCodeJSONRequestBody = PhoneProof
 
 // SetPreferencesJSONRequestBody defines body for SetPreferences for application/json ContentType.
 type SetPreferencesJSONRequestBody = PreferencesChange
@@ -7202,6 +7270,42 @@ type ClientInterface interface {
 	//
 	// Corresponds with GET /inbox/stream (the `InboxStream` operationId).
 	InboxStream(ctx context.Context, params *InboxStreamParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// RequestPhoneCodeWithBody Send a code that verifies the user's phone number
+	//
+	// A text message with six digits goes to the stored number or the given one. A code is valid for ten minutes and five attempts; a new one replaces it. A user may request one every 30 seconds, five an hour and ten a day. The answer is the same whether another user has the number or not.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /phone/verification (the `RequestPhoneCode` operationId).
+	RequestPhoneCodeWithBody(ctx context.Context, params *RequestPhoneCodeParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// RequestPhoneCode Send a code that verifies the user's phone number
+	//
+	// A text message with six digits goes to the stored number or the given one. A code is valid for ten minutes and five attempts; a new one replaces it. A user may request one every 30 seconds, five an hour and ten a day. The answer is the same whether another user has the number or not.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /phone/verification (the `RequestPhoneCode` operationId).
+	RequestPhoneCode(ctx context.Context, params *RequestPhoneCodeParams, body RequestPhoneCodeJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ConfirmPhoneCodeWithBody Verify the phone number by the code
+	//
+	// The number that the last code was sent to becomes the user's number and is verified.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /phone/verification/confirm (the `ConfirmPhoneCode` operationId).
+	ConfirmPhoneCodeWithBody(ctx context.Context, params *ConfirmPhoneCodeParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ConfirmPhoneCode Verify the phone number by the code
+	//
+	// The number that the last code was sent to becomes the user's number and is verified.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /phone/verification/confirm (the `ConfirmPhoneCode` operationId).
+	ConfirmPhoneCode(ctx context.Context, params *ConfirmPhoneCodeParams, body ConfirmPhoneCodeJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetPreferences Show the user's contacts and preferences
 	//
@@ -9730,6 +9834,82 @@ func (c *Client) MarkRead(ctx context.Context, params *MarkReadParams, body Mark
 // Corresponds with GET /inbox/stream (the `InboxStream` operationId).
 func (c *Client) InboxStream(ctx context.Context, params *InboxStreamParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewInboxStreamRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// RequestPhoneCodeWithBody Send a code that verifies the user's phone number
+//
+// A text message with six digits goes to the stored number or the given one. A code is valid for ten minutes and five attempts; a new one replaces it. A user may request one every 30 seconds, five an hour and ten a day. The answer is the same whether another user has the number or not.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /phone/verification (the `RequestPhoneCode` operationId).
+func (c *Client) RequestPhoneCodeWithBody(ctx context.Context, params *RequestPhoneCodeParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRequestPhoneCodeRequestWithBody(c.Server, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// RequestPhoneCode Send a code that verifies the user's phone number
+//
+// A text message with six digits goes to the stored number or the given one. A code is valid for ten minutes and five attempts; a new one replaces it. A user may request one every 30 seconds, five an hour and ten a day. The answer is the same whether another user has the number or not.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /phone/verification (the `RequestPhoneCode` operationId).
+func (c *Client) RequestPhoneCode(ctx context.Context, params *RequestPhoneCodeParams, body RequestPhoneCodeJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRequestPhoneCodeRequest(c.Server, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ConfirmPhoneCodeWithBody Verify the phone number by the code
+//
+// The number that the last code was sent to becomes the user's number and is verified.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /phone/verification/confirm (the `ConfirmPhoneCode` operationId).
+func (c *Client) ConfirmPhoneCodeWithBody(ctx context.Context, params *ConfirmPhoneCodeParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewConfirmPhoneCodeRequestWithBody(c.Server, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ConfirmPhoneCode Verify the phone number by the code
+//
+// The number that the last code was sent to becomes the user's number and is verified.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /phone/verification/confirm (the `ConfirmPhoneCode` operationId).
+func (c *Client) ConfirmPhoneCode(ctx context.Context, params *ConfirmPhoneCodeParams, body ConfirmPhoneCodeJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewConfirmPhoneCodeRequest(c.Server, params, body)
 	if err != nil {
 		return nil, err
 	}
@@ -15621,6 +15801,138 @@ func NewInboxStreamRequest(server string, params *InboxStreamParams) (*http.Requ
 	return req, nil
 }
 
+// NewRequestPhoneCodeRequest calls the generic RequestPhoneCode builder with application/json body
+func NewRequestPhoneCodeRequest(server string, params *RequestPhoneCodeParams, body RequestPhoneCodeJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewRequestPhoneCodeRequestWithBody(server, params, "application/json", bodyReader)
+}
+
+// NewRequestPhoneCodeRequestWithBody constructs an http.Request for the RequestPhoneCode method, with any body, and a specified content type
+func NewRequestPhoneCodeRequestWithBody(server string, params *RequestPhoneCodeParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/phone/verification")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.XUserID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-User-ID", *params.XUserID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-User-ID", headerParam0)
+		}
+
+		if params.IdempotencyKey != nil {
+			var headerParam1 string
+
+			headerParam1, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam1)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewConfirmPhoneCodeRequest calls the generic ConfirmPhoneCode builder with application/json body
+func NewConfirmPhoneCodeRequest(server string, params *ConfirmPhoneCodeParams, body ConfirmPhoneCodeJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewConfirmPhoneCodeRequestWithBody(server, params, "application/json", bodyReader)
+}
+
+// NewConfirmPhoneCodeRequestWithBody constructs an http.Request for the ConfirmPhoneCode method, with any body, and a specified content type
+func NewConfirmPhoneCodeRequestWithBody(server string, params *ConfirmPhoneCodeParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/phone/verification/confirm")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.XUserID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-User-ID", *params.XUserID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-User-ID", headerParam0)
+		}
+
+		if params.IdempotencyKey != nil {
+			var headerParam1 string
+
+			headerParam1, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam1)
+		}
+
+	}
+
+	return req, nil
+}
+
 // NewGetPreferencesRequest constructs an http.Request for the GetPreferences method
 func NewGetPreferencesRequest(server string, params *GetPreferencesParams) (*http.Request, error) {
 	var err error
@@ -17428,6 +17740,42 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with GET /inbox/stream (the `InboxStream` operationId).
 	InboxStreamWithResponse(ctx context.Context, params *InboxStreamParams, reqEditors ...RequestEditorFn) (*InboxStreamResponse, error)
+
+	// RequestPhoneCodeWithBodyWithResponse Send a code that verifies the user's phone number
+	//
+	// A text message with six digits goes to the stored number or the given one. A code is valid for ten minutes and five attempts; a new one replaces it. A user may request one every 30 seconds, five an hour and ten a day. The answer is the same whether another user has the number or not.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /phone/verification (the `RequestPhoneCode` operationId).
+	RequestPhoneCodeWithBodyWithResponse(ctx context.Context, params *RequestPhoneCodeParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*RequestPhoneCodeResponse, error)
+
+	// RequestPhoneCodeWithResponse Send a code that verifies the user's phone number
+	//
+	// A text message with six digits goes to the stored number or the given one. A code is valid for ten minutes and five attempts; a new one replaces it. A user may request one every 30 seconds, five an hour and ten a day. The answer is the same whether another user has the number or not.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /phone/verification (the `RequestPhoneCode` operationId).
+	RequestPhoneCodeWithResponse(ctx context.Context, params *RequestPhoneCodeParams, body RequestPhoneCodeJSONRequestBody, reqEditors ...RequestEditorFn) (*RequestPhoneCodeResponse, error)
+
+	// ConfirmPhoneCodeWithBodyWithResponse Verify the phone number by the code
+	//
+	// The number that the last code was sent to becomes the user's number and is verified.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /phone/verification/confirm (the `ConfirmPhoneCode` operationId).
+	ConfirmPhoneCodeWithBodyWithResponse(ctx context.Context, params *ConfirmPhoneCodeParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ConfirmPhoneCodeResponse, error)
+
+	// ConfirmPhoneCodeWithResponse Verify the phone number by the code
+	//
+	// The number that the last code was sent to becomes the user's number and is verified.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /phone/verification/confirm (the `ConfirmPhoneCode` operationId).
+	ConfirmPhoneCodeWithResponse(ctx context.Context, params *ConfirmPhoneCodeParams, body ConfirmPhoneCodeJSONRequestBody, reqEditors ...RequestEditorFn) (*ConfirmPhoneCodeResponse, error)
 
 	// GetPreferencesWithResponse Show the user's contacts and preferences
 	//
@@ -21409,6 +21757,88 @@ func (r InboxStreamResponse) ContentType() string {
 	return ""
 }
 
+type RequestPhoneCodeResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON202 the response for an HTTP 202 `application/json` response
+	JSON202 *PhoneCode
+}
+
+// GetJSON202 returns the response for an HTTP 202 `application/json` response
+func (r RequestPhoneCodeResponse) GetJSON202() *PhoneCode {
+	return r.JSON202
+}
+
+// GetBody returns the raw response body bytes
+func (r RequestPhoneCodeResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r RequestPhoneCodeResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r RequestPhoneCodeResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r RequestPhoneCodeResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type ConfirmPhoneCodeResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *PhoneVerified
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ConfirmPhoneCodeResponse) GetJSON200() *PhoneVerified {
+	return r.JSON200
+}
+
+// GetBody returns the raw response body bytes
+func (r ConfirmPhoneCodeResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ConfirmPhoneCodeResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ConfirmPhoneCodeResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ConfirmPhoneCodeResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 type GetPreferencesResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -23807,6 +24237,66 @@ func (c *ClientWithResponses) InboxStreamWithResponse(ctx context.Context, param
 		return nil, err
 	}
 	return ParseInboxStreamResponse(rsp)
+}
+
+// RequestPhoneCodeWithBodyWithResponse Send a code that verifies the user's phone number
+//
+// A text message with six digits goes to the stored number or the given one. A code is valid for ten minutes and five attempts; a new one replaces it. A user may request one every 30 seconds, five an hour and ten a day. The answer is the same whether another user has the number or not.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /phone/verification (the `RequestPhoneCode` operationId).
+func (c *ClientWithResponses) RequestPhoneCodeWithBodyWithResponse(ctx context.Context, params *RequestPhoneCodeParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*RequestPhoneCodeResponse, error) {
+	rsp, err := c.RequestPhoneCodeWithBody(ctx, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRequestPhoneCodeResponse(rsp)
+}
+
+// RequestPhoneCodeWithResponse Send a code that verifies the user's phone number
+//
+// A text message with six digits goes to the stored number or the given one. A code is valid for ten minutes and five attempts; a new one replaces it. A user may request one every 30 seconds, five an hour and ten a day. The answer is the same whether another user has the number or not.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /phone/verification (the `RequestPhoneCode` operationId).
+func (c *ClientWithResponses) RequestPhoneCodeWithResponse(ctx context.Context, params *RequestPhoneCodeParams, body RequestPhoneCodeJSONRequestBody, reqEditors ...RequestEditorFn) (*RequestPhoneCodeResponse, error) {
+	rsp, err := c.RequestPhoneCode(ctx, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRequestPhoneCodeResponse(rsp)
+}
+
+// ConfirmPhoneCodeWithBodyWithResponse Verify the phone number by the code
+//
+// The number that the last code was sent to becomes the user's number and is verified.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /phone/verification/confirm (the `ConfirmPhoneCode` operationId).
+func (c *ClientWithResponses) ConfirmPhoneCodeWithBodyWithResponse(ctx context.Context, params *ConfirmPhoneCodeParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ConfirmPhoneCodeResponse, error) {
+	rsp, err := c.ConfirmPhoneCodeWithBody(ctx, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseConfirmPhoneCodeResponse(rsp)
+}
+
+// ConfirmPhoneCodeWithResponse Verify the phone number by the code
+//
+// The number that the last code was sent to becomes the user's number and is verified.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /phone/verification/confirm (the `ConfirmPhoneCode` operationId).
+func (c *ClientWithResponses) ConfirmPhoneCodeWithResponse(ctx context.Context, params *ConfirmPhoneCodeParams, body ConfirmPhoneCodeJSONRequestBody, reqEditors ...RequestEditorFn) (*ConfirmPhoneCodeResponse, error) {
+	rsp, err := c.ConfirmPhoneCode(ctx, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseConfirmPhoneCodeResponse(rsp)
 }
 
 // GetPreferencesWithResponse Show the user's contacts and preferences
@@ -26382,6 +26872,58 @@ func ParseInboxStreamResponse(rsp *http.Response) (*InboxStreamResponse, error) 
 	response := &InboxStreamResponse{
 		Body:         bodyBytes,
 		HTTPResponse: rsp,
+	}
+
+	return response, nil
+}
+
+// ParseRequestPhoneCodeResponse parses an HTTP response from a RequestPhoneCodeWithResponse call
+func ParseRequestPhoneCodeResponse(rsp *http.Response) (*RequestPhoneCodeResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &RequestPhoneCodeResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 202:
+		var dest PhoneCode
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON202 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseConfirmPhoneCodeResponse parses an HTTP response from a ConfirmPhoneCodeWithResponse call
+func ParseConfirmPhoneCodeResponse(rsp *http.Response) (*ConfirmPhoneCodeResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ConfirmPhoneCodeResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest PhoneVerified
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
 	}
 
 	return response, nil

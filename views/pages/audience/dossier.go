@@ -31,6 +31,7 @@ const (
 	wayNoContact
 	wayNoSender
 	waySuppressed
+	wayUnverified
 )
 
 // wayOf returns the first obstacle, preferring those that staff can remove.
@@ -44,6 +45,8 @@ func (p User) wayOf(c delivery.Channel) way {
 		return wayNoContact
 	case c == delivery.Email && p.Suppression != nil:
 		return waySuppressed
+	case c == delivery.SMS && p.VerifiedOnly && p.User.PhoneVerifiedAt.IsZero():
+		return wayUnverified
 	}
 	return wayOpen
 }

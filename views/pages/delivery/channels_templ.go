@@ -365,7 +365,7 @@ func channelTile(s delivery.ChannelStatus) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			if s.Budget.PerDay > 0 {
+			if s.Budget.Bounded() {
 				templ_7745c5c3_Var19 := templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 					templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 					templ_7745c5c3_Buffer, templ_7745c5c3_IsBuffer := templruntime.GetBuffer(templ_7745c5c3_W)

@@ -2,6 +2,7 @@ package delivery
 
 import (
 	"context"
+	"strings"
 
 	"dropbell/domain/delivery"
 	"dropbell/domain/mailcheck"
@@ -36,7 +37,14 @@ func budgetText(ctx context.Context, s delivery.ChannelStatus) string {
 	if s.Channel == delivery.Email {
 		return ui.T(ctx, "mailpace.spent", s.Budget.Spent, s.Budget.PerDay)
 	}
-	return ui.T(ctx, "channels.budget.spent", s.Budget.Spent, s.Budget.PerDay)
+	var list []string
+	if s.Budget.PerDay > 0 {
+		list = append(list, ui.T(ctx, "channels.budget.spent", s.Budget.Spent, s.Budget.PerDay))
+	}
+	if b := s.Budget; b.MicrosPerDay > 0 {
+		list = append(list, ui.T(ctx, "channels.budget.money", delivery.AmountOf(b.MicrosSpent, b.Currency).Decimal(b.Currency), delivery.AmountOf(b.MicrosPerDay, b.Currency).Decimal(b.Currency), b.Currency))
+	}
+	return strings.Join(list, ui.T(ctx, "ui.list_join"))
 }
 
 // budgetOver says what becomes of further messages.

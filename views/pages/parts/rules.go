@@ -39,9 +39,17 @@ func ValueChoices(ctx context.Context, v segment.Value) []ui.Option {
 	names := map[segment.Value][]string{segment.ContactKind: segment.ContactKinds(), segment.ChannelName: segment.ChannelNames()}[v]
 	var list []ui.Option
 	for _, n := range names {
-		list = append(list, ui.Option{Value: n, Label: ui.T(ctx, "channel."+n)})
+		list = append(list, ui.Option{Value: n, Label: choiceText(ctx, n)})
 	}
 	return list
+}
+
+// choiceText is the name of a channel, or of a contact that is none.
+func choiceText(ctx context.Context, name string) string {
+	if name == segment.PhoneVerified {
+		return ui.T(ctx, "segments.phone_verified")
+	}
+	return ui.T(ctx, "channel."+name)
 }
 
 // conditionText reads a condition aloud.
@@ -55,7 +63,7 @@ func conditionText(ctx context.Context, c segment.Condition) string {
 	if choices := ValueChoices(ctx, v); choices != nil {
 		values = nil
 		for _, name := range c.Values {
-			values = append(values, ui.T(ctx, "channel."+name))
+			values = append(values, choiceText(ctx, name))
 		}
 	}
 	op, value := OpText(ctx, c.Field, c.Op), strings.Join(values, ", ")

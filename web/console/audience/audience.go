@@ -43,6 +43,8 @@ type Deps struct {
 	Audit AuditLog
 	// Channels are those with a configured sender.
 	Channels delivery.ChannelSet
+	// VerifiedOnly is whether text messages go to verified numbers alone.
+	VerifiedOnly bool
 }
 
 // handlers answer the requests of this package's pages.

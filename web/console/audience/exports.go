@@ -2,6 +2,7 @@ package audience
 
 import (
 	"net/http"
+	"strconv"
 	"strings"
 
 	"dropbell/domain/delivery"
@@ -22,7 +23,7 @@ func (h *handlers) exportUsers(w http.ResponseWriter, r *http.Request) error {
 	if err := h.Audit.Record(r.Context(), staff.Entry{Actor: shell.Actor(r), Action: "user.export", ObjectKind: "user", After: map[string]string{"search": text}}); err != nil {
 		return err
 	}
-	head := []string{"id", "name", "email", "phone", "locale", "timezone", "opted_out"}
+	head := []string{"id", "name", "email", "phone", "locale", "timezone", "opted_out", "phone_verified"}
 	return h.Export(w, r, "users", head, func(s *shell.Sheet) error {
 		return shell.InPages(func(last *user.User) ([]user.User, error) {
 			after := user.ID(0)
@@ -31,7 +32,7 @@ func (h *handlers) exportUsers(w http.ResponseWriter, r *http.Request) error {
 			}
 			return h.usersFound(r, text, after, shell.ExportPage)
 		}, func(u user.User) error {
-			return s.Row(int64(u.ID), u.Name, u.Email, u.Phone, u.Locale, u.Timezone, optedOut(u))
+			return s.Row(int64(u.ID), u.Name, u.Email, u.Phone, u.Locale, u.Timezone, optedOut(u), strconv.FormatBool(!u.PhoneVerifiedAt.IsZero()))
 		})
 	})
 }

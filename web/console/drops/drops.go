@@ -27,6 +27,7 @@ type Reminders struct {
 	Board         reminder.BoardStore
 	Cockpits      reminder.CockpitStore
 	Forecaster    *reminder.Forecaster
+	TextCosts     *reminder.TextCosts // nil = no text messages are sent
 	Announcements *reminder.Announcements
 	Explainer     *reminder.Explainer
 	Receipts      *reminder.Receipts

@@ -214,6 +214,9 @@ func (h *handlers) fillReminders(r *http.Request, p *droppages.Template) (err er
 	}
 	channels, err := h.States.Look(r.Context())
 	p.Halted = droppages.HaltedOf(channels)
+	if err == nil && h.TextCosts != nil && h.Channels.Has(delivery.SMS) {
+		p.Texts, err = h.TextCosts.Of(r.Context(), t)
+	}
 	return err
 }
 

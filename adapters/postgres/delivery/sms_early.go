@@ -1,0 +1,55 @@
+package delivery
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"dropbell/adapters/postgres/internal/pg"
+	"dropbell/domain/feedback"
+)
+
+// Early keeps reports whose serials are not known yet; see [feedback.Serials].
+func (s Serials) Early(ctx context.Context, provider string, list []feedback.Early) error {
+	serials, statuses, causes, instants := make([]string, len(list)), make([]string, len(list)), make([]string, len(list)), make([]*time.Time, len(list))
+	for i, e := range list {
+		serials[i], statuses[i], causes[i] = e.Serial, string(e.Report.Status), e.Report.Cause
+		if !e.Report.At.IsZero() {
+			instants[i] = &list[i].Report.At
+		}
+	}
+	_, err := s.Pool.Exec(ctx, `insert into sms_early (provider, serial, status, cause, at)
+		select $1, e.serial, e.status, e.cause, e.at from unnest($2::text[], $3::text[], $4::text[], $5::timestamptz[]) as e (serial, status, cause, at)
+		order by e.serial, e.status on conflict do nothing`, provider, serials, statuses, causes, instants)
+	return pg.Translate(err)
+}
+
+// Match returns early reports whose serials are known; see [feedback.EarlyStore].
+func (s Serials) Match(ctx context.Context, limit int) ([]feedback.Matched, error) {
+	rows, err := s.Pool.Query(ctx, `select e.provider, e.serial, e.status, e.cause, e.at, k.reference
+		from sms_early e join sms_serials k on k.provider = e.provider and k.serial = e.serial order by e.kept_at limit $1`, limit)
+	if err != nil {
+		return nil, pg.Translate(err)
+	}
+	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (m feedback.Matched, err error) {
+		var at *time.Time
+		err = row.Scan(&m.Report.Provider, &m.Serial, &m.Report.Status, &m.Report.Cause, &at, &m.Reference)
+		if at != nil {
+			m.Report.At = *at
+		}
+		return m, err
+	})
+	return list, pg.Translate(err)
+}
+
+// Forget removes reports that were stored; see [feedback.EarlyStore].
+func (s Serials) Forget(ctx context.Context, list []feedback.Matched) error {
+	providers, serials, statuses := make([]string, len(list)), make([]string, len(list)), make([]string, len(list))
+	for i, m := range list {
+		providers[i], serials[i], statuses[i] = m.Report.Provider, m.Serial, string(m.Report.Status)
+	}
+	_, err := s.Pool.Exec(ctx, `delete from sms_early e using unnest($1::text[], $2::text[], $3::text[]) as d (provider, serial, status)
+		where e.provider = d.provider and e.serial = d.serial and e.status = d.status`, providers, serials, statuses)
+	return pg.Translate(err)
+}

@@ -1,0 +1,66 @@
+package drops
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"dropbell/adapters/postgres/internal/pg"
+	"dropbell/domain/delivery"
+	"dropbell/domain/reminder"
+)
+
+// smsDays returns the days with text messages about the drop that are still to come, with
+// those of all drops.
+const smsDays = `
+with days as (
+	select (s.due_at at time zone 'utc')::date as day, sum(b.booked) as messages
+	from slots s join bookings b on b.template_id = s.template_id and b.slot = s.slot and b.channel = @channel
+	where s.template_id = @id and s.state = 'waiting' and b.booked > 0 group by 1
+)
+select d.day, d.messages::bigint, (select sum(b.booked) from slots s join bookings b on b.template_id = s.template_id and b.slot = s.slot and b.channel = @channel
+	where s.state = 'waiting' and s.due_at >= d.day::timestamp at time zone 'utc' and s.due_at < (d.day + 1)::timestamp at time zone 'utc')::bigint
+from days d order by d.day`
+
+// smsReaders returns some of the users who have reserved by SMS what is still to come:
+// those behind each of ten places between the first and the last.
+const smsReaders = `
+with pending as (select coalesce(bit_or(1::bigint << (12 * @channel::int + slot - 1)), 0) as bits from slots where template_id = @id and state = 'waiting'),
+bounds as (select min(user_id) as first, max(user_id) as last from reservations where template_id = @id),
+places as (select distinct first + (last - first) / 10 * n as place from bounds, generate_series(0, 9) n where first is not null),
+picked as (
+	select distinct r.user_id, r.slots & p.bits as bits from pending p, places, lateral (
+		select user_id, slots from reservations where template_id = @id and user_id >= place and slots & p.bits <> 0 order by user_id limit greatest(1, @readers::int / 10)
+	) r
+)
+select case when u.opt_outs & (1 << @channel::int) = 0 then coalesce(u.phone, '') else '' end, coalesce(u.name, ''), coalesce(u.locale, ''), coalesce(u.timezone, ''),
+	u.phone_verified_at is not null, length(replace((picked.bits)::bit(64)::text, '0', ''))::bigint
+from picked left join users u on u.id = picked.user_id order by picked.user_id`
+
+// TextSample reads what the cost of reminders by SMS is estimated from; see
+// [reminder.TextCostStore].
+func (s Forecasts) TextSample(ctx context.Context, templateID int64, readers int) (t reminder.TextSample, err error) {
+	args := pgx.NamedArgs{"id": templateID, "channel": int16(delivery.SMS), "readers": readers}
+	rows, err := s.Pool.Query(ctx, smsDays, args)
+	if err != nil {
+		return t, pg.Translate(err)
+	}
+	if t.Days, err = pgx.CollectRows(rows, pgx.RowToStructByPos[reminder.TextDay]); err != nil || len(t.Days) == 0 {
+		return t, pg.Translate(err)
+	}
+	if rows, err = s.Pool.Query(ctx, smsReaders, args); err != nil {
+		return t, pg.Translate(err)
+	}
+	if t.Readers, err = pgx.CollectRows(rows, pgx.RowToStructByPos[reminder.TextReader]); err != nil {
+		return t, pg.Translate(err)
+	}
+	err = s.Pool.QueryRow(ctx, `select d.day, coalesce(s.parts, 0), coalesce(s.micros, 0), coalesce((select parts from sms_spent_drops where template_id = $1), 0)
+		from (select (clock_timestamp() at time zone 'utc')::date as day) d left join sms_spent s on s.day = d.day`, templateID).
+		Scan(&t.Today, &t.SpentToday.Parts, &t.SpentToday.Micros, &t.SpentDrop)
+	for i := range t.Days {
+		t.Days[i].Day = t.Days[i].Day.In(time.UTC)
+	}
+	t.Today = t.Today.In(time.UTC)
+	return t, pg.Translate(err)
+}

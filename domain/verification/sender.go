@@ -1,0 +1,154 @@
+package verification
+
+import (
+	"context"
+	"time"
+
+	"dropbell/domain/delivery"
+	"dropbell/domain/fault"
+	"dropbell/domain/message"
+	"dropbell/domain/user"
+)
+
+// A Taken is a request that one worker has leased.
+type Taken struct {
+	Request
+	Token  string
+	Locale string
+	// Shop is the name of the only shop; empty if there are several.
+	Shop string
+	// Tries counts this one.
+	Tries int
+	// Now is the database's time.
+	Now time.Time
+}
+
+// A SendStore gives requests to workers.
+type SendStore interface {
+	// Take leases a request that waits, or whose worker has been silent, or returns
+	// [delivery.ErrNoWork]. Nothing is taken while the channel is paused.
+	Take(ctx context.Context, id int64, lasting time.Duration) (Taken, error)
+	// Arm stores the hash of the code that is about to be sent, which replaces the one
+	// before, and makes it valid for [CodeFor]. It returns [delivery.ErrNoWork] if the
+	// request was taken by another worker.
+	Arm(ctx context.Context, t Taken, hash []byte) error
+	// End records that the message was sent, reason = "", or why it was not. If again is
+	// positive the request waits for so long instead.
+	End(ctx context.Context, t Taken, reason string, again time.Duration) error
+	// Due returns requests that are to be sent and that no task has sent, and gives up
+	// those that are too old.
+	Due(ctx context.Context, limit int) ([]int64, error)
+}
+
+// How workers send codes.
+const (
+	// SendWithin is how long after its request a message may be sent.
+	SendWithin = 5 * time.Minute
+	// MaxTries is how often it is tried.
+	MaxTries = 4
+
+	sendTimeout = 20 * time.Second
+	recordFor   = 5 * time.Second
+	sendLease   = sendTimeout + 2*recordFor
+	atOnce      = 20
+)
+
+// A Sender sends codes, through the sender that all text messages go through. It is the
+// workers' part.
+type Sender struct {
+	Store SendStore
+	Keys  Keys
+	SMS   delivery.Sender // nil = none is configured
+}
+
+// Run sends the message unless another worker does. A code is made when it is sent, and
+// its hash is stored before: a worker that takes the request over, since the first one
+// died, sends a new code, and that one is valid.
+func (s *Sender) Run(ctx context.Context, id int64) error {
+	t, err := s.Store.Take(ctx, id, sendLease)
+	if fault.KindOf(err) == fault.NotFound {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	result, err := s.send(ctx, t)
+	if fault.KindOf(err) == fault.NotFound {
+		return nil // another worker has it
+	}
+	if err != nil {
+		return err
+	}
+	reason, again := outcome(t, result)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordFor)
+	defer cancel()
+	return s.Store.End(ctx, t, reason, again)
+}
+
+// outcome returns why the message was not sent, and how long to wait before it is tried
+// again, if it is.
+func outcome(t Taken, r delivery.Result) (reason string, again time.Duration) {
+	switch {
+	case r.Status == delivery.Delivered:
+		return "", 0
+	case r.Reason != "":
+		reason = r.Reason
+	case r.Status == delivery.Throttled:
+		reason = delivery.ReasonThrottled
+	case r.Status == delivery.Permanent:
+		reason = delivery.ReasonRefused
+	default:
+		reason = delivery.ReasonProvider
+	}
+	if r.Status == delivery.Permanent || t.Tries >= MaxTries {
+		return reason, 0
+	}
+	return reason, max(r.After, time.Duration(t.Tries)*5*time.Second)
+}
+
+func (s *Sender) send(ctx context.Context, t Taken) (delivery.Result, error) {
+	if s.SMS == nil || !s.Keys.Enabled() {
+		return delivery.Result{Status: delivery.Permanent, Reason: delivery.ReasonNoSender}, nil
+	}
+	code, err := newCode()
+	if err != nil {
+		return delivery.Result{}, err
+	}
+	if err := s.Store.Arm(ctx, t, s.Keys.Hash(t.Request, code)); err != nil {
+		return delivery.Result{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, sendTimeout)
+	defer cancel()
+	return delivery.Attempt(ctx, s.SMS, []delivery.Message{messageOf(t, code)})[0], nil
+}
+
+// messageOf is the message with the code. Its text is a built-in one, since a number
+// belongs to no shop and no drop.
+func messageOf(t Taken, code string) delivery.Message {
+	facts := message.Facts{Kind: message.Verification, Shop: t.Shop, Code: code, Minutes: int(CodeFor / time.Minute)}
+	var texts *message.Book
+	text := texts.Compiled(message.Verification, message.SMS, t.Locale)
+	content := text.Bind(facts, "", nil, false).Content("", "")
+	return delivery.Message{
+		To:      &user.User{ID: t.User, Phone: t.Phone, Locale: t.Locale},
+		Channel: delivery.SMS,
+		// Each try has a code of its own, so providers must not take it for a repetition.
+		Subject: &delivery.Subject{Kind: delivery.KindVerification, OwnerID: t.ID, DueAt: t.Now, ShopName: t.Shop},
+		Content: &content,
+		Values:  func() map[string]string { return facts.Values(text.Language, "", nil, "", "") },
+	}
+}
+
+// Sweep sends what no task has sent.
+func (s *Sender) Sweep(ctx context.Context) error {
+	ids, err := s.Store.Due(ctx, atOnce)
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		if err := s.Run(ctx, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}

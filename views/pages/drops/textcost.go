@@ -1,0 +1,58 @@
+package drops
+
+import (
+	"context"
+	"time"
+
+	"dropbell/domain/delivery"
+	"dropbell/domain/reminder"
+	"dropbell/views/ui"
+)
+
+// moneyText is an amount in millionths of a unit, rounded up to minor units.
+func moneyText(micros int64, currency string) string {
+	return delivery.AmountOf(micros, currency).Decimal(currency) + " " + currency
+}
+
+// textCostLead says what the text messages will cost, as far as that is known.
+func textCostLead(ctx context.Context, c reminder.TextCost) string {
+	switch {
+	case c.Priced():
+		return ui.T(ctx, "textcost.lead", ui.Num(ctx, c.Messages), ui.Num(ctx, c.Parts), moneyText(c.Micros, c.Currency))
+	case c.Micros > 0:
+		return ui.T(ctx, "textcost.lead_partly", ui.Num(ctx, c.Messages), ui.Num(ctx, c.Parts), moneyText(c.Micros, c.Currency))
+	}
+	return ui.T(ctx, "textcost.lead_unpriced", ui.Num(ctx, c.Messages), ui.Num(ctx, c.Parts))
+}
+
+// countryCost is what the messages to a country cost.
+func countryCost(ctx context.Context, c reminder.TextCost, o reminder.CountryCost) string {
+	if c.Currency == "" || !o.Priced {
+		return ui.T(ctx, "textcost.unknown")
+	}
+	return moneyText(o.Micros, c.Currency)
+}
+
+func countryName(ctx context.Context, code string) string {
+	if code == "" {
+		return ui.T(ctx, "textcost.no_country")
+	}
+	return code
+}
+
+// textCostWarnings are the budgets that will not be enough.
+func textCostWarnings(ctx context.Context, c reminder.TextCost) (list []string) {
+	if c.DropParts > 0 {
+		list = append(list, ui.T(ctx, "textcost.drop_short", ui.Num(ctx, c.DropParts), ui.Num(ctx, c.DropLeft)))
+	}
+	for _, d := range c.Days {
+		day := ui.From(ctx).Locale.Day(d.Day, time.UTC)
+		if d.Parts {
+			list = append(list, ui.T(ctx, "textcost.day_short", day, ui.Num(ctx, d.Need.Parts), ui.Num(ctx, d.Left.Parts)))
+		}
+		if d.Money {
+			list = append(list, ui.T(ctx, "textcost.money_short", day, moneyText(d.Need.Micros, c.Currency), moneyText(d.Left.Micros, c.Currency)))
+		}
+	}
+	return list
+}

@@ -1,0 +1,40 @@
+package program
+
+import (
+	"context"
+	"time"
+
+	audiencedb "dropbell/adapters/postgres/audience"
+	deliverydb "dropbell/adapters/postgres/delivery"
+	"dropbell/app"
+	"dropbell/domain/delivery"
+	"dropbell/domain/event"
+	"dropbell/domain/feedback"
+	"dropbell/domain/task"
+	"dropbell/domain/verification"
+)
+
+// matchEvery is how often early receipts are matched with the messages that were sent
+// since.
+const matchEvery = 2 * time.Second
+
+// wirePhones makes what sends codes for phone numbers, through the sender of all text
+// messages, and what stores receipts that came before their messages were known.
+func (p *program) wirePhones(sms delivery.Sender) {
+	p.codes = &verification.Sender{Store: audiencedb.NewVerifications(p.DB), Keys: verification.NewKeys(p.Config.LinkSecret), SMS: sms}
+	reports := deliverydb.NewFeedback(p.DB, nil)
+	p.OnClose(func() error { reports.Close(); return nil })
+	p.matcher = &feedback.Matcher{Store: deliverydb.NewSerials(p.DB), Refs: feedback.NewRefs(p.Config.LinkSecret), Reports: reports}
+}
+
+// listenPhones queues the codes that users request.
+func (p *program) listenPhones() {
+	p.bus.Handle("phone-codes", event.CodeRequested, app.Decoded(func(ctx context.Context, _ string, e event.PhoneCode) error {
+		return p.queue.Enqueue(ctx, task.SendPhoneCode(e.VerificationID))
+	}))
+}
+
+// codeTask sends one code.
+func (p *program) codeTask(ctx context.Context, t task.CodePayload) error {
+	return p.codes.Run(ctx, t.VerificationID)
+}
