@@ -62,11 +62,13 @@ type Config struct {
 	SMTPTLS string // required or opportunistic
 	// SMTPFeedback is the provider that is told what names a mail; empty = none is.
 	SMTPFeedback string
-	// SESTopics, SendGridKey, MailgunKey and PostmarkSecret verify what providers report.
+	// SESTopics, SendGridKey, MailgunKey, PostmarkSecret and DirectMailToken verify what
+	// providers report.
 	SESTopics       []string
 	SendGridKey     string
 	MailgunKey      string
 	PostmarkSecret  string
+	DirectMailToken string
 	SMS             SMS
 	Mail            Mail
 	WebhookURL      string

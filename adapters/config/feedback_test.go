@@ -14,6 +14,7 @@ func TestMistakesOfReports(t *testing.T) {
 		"SENDGRID_WEBHOOK_KEY":    {"-----BEGIN PUBLIC KEY-----", public},
 		"MAILGUN_WEBHOOK_KEY":     {"15 bytes of key"},
 		"POSTMARK_WEBHOOK_SECRET": {"short"},
+		"DIRECTMAIL_TOKEN":        {"short"},
 	} {
 		for _, v := range values {
 			_, err := config.Load(least("LINK_SECRET", "0123456789abcdef0123456789abcdef", name, v))

@@ -21,7 +21,7 @@ type SES struct {
 // NewSES returns the source of these topics, named by their ARN. Certificates are
 // loaded, and subscriptions confirmed, with client.
 func NewSES(topics []string, refs feedback.Refs, client *http.Client) *SES {
-	return &SES{topics, newCertificates(client), refs}
+	return &SES{topics, newCertificates(client, certificate), refs}
 }
 
 // Name is the last part of the source's address.

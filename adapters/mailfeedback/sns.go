@@ -92,18 +92,20 @@ const (
 	maxCertificates = 32
 )
 
-// certificates are those with which SNS signs, by address.
+// certificates are those with which a service signs, by address.
 type certificates struct {
 	client *http.Client
-	mu     sync.Mutex
-	known  map[string]*x509.Certificate
+	// path matches the paths at which the service has them.
+	path  *regexp.Regexp
+	mu    sync.Mutex
+	known map[string]*x509.Certificate
 }
 
-func newCertificates(client *http.Client) *certificates {
+func newCertificates(client *http.Client, path *regexp.Regexp) *certificates {
 	own := *client
 	own.Timeout = snsTimeout
 	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return &certificates{client: &own, known: map[string]*x509.Certificate{}}
+	return &certificates{client: &own, path: path, known: map[string]*x509.Certificate{}}
 }
 
 // verify returns [feedback.ErrUnverified] for a message that SNS, at the host, did not
@@ -136,10 +138,10 @@ func (c *certificates) verify(m snsMessage, host string) error {
 	return nil
 }
 
-// load returns the certificate at an address of SNS.
+// load returns the certificate at an address of the service's host.
 func (c *certificates) load(address, host string) (*x509.Certificate, error) {
 	u, ok := ofSNS(address, host)
-	if !ok || !certificate.MatchString(u.Path) || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" {
+	if !ok || !c.path.MatchString(u.Path) || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" {
 		return nil, feedback.ErrUnverified
 	}
 	c.mu.Lock()
@@ -178,19 +180,19 @@ func (c *certificates) confirm(address, host string) error {
 	return err
 }
 
-// get returns what SNS has at an address. What it refuses is
+// get returns what the service has at an address. What it refuses is
 // [feedback.ErrUnverified]: repeating the call would not help.
 func (c *certificates) get(address string) ([]byte, error) {
 	res, err := c.client.Get(address)
 	if err != nil {
-		return nil, errors.New("SNS does not answer") // the error itself repeats the address, with a token
+		return nil, errors.New("the service that signed the callback does not answer") // the error itself repeats the address, with a token
 	}
 	defer res.Body.Close()
 	switch {
 	case res.StatusCode >= 300 && res.StatusCode < 500 && res.StatusCode != http.StatusTooManyRequests:
 		return nil, feedback.ErrUnverified
 	case res.StatusCode != http.StatusOK:
-		return nil, fmt.Errorf("SNS answers %d", res.StatusCode)
+		return nil, fmt.Errorf("the service that signed the callback answers %d", res.StatusCode)
 	}
 	return io.ReadAll(io.LimitReader(res.Body, maxCertificate))
 }

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/go-redis/redis_rate/v10"
 	goredis "github.com/redis/go-redis/v9"
 
 	"dropbell/adapters/redisclient"
@@ -31,10 +30,11 @@ const (
 // take. Pauses are on the workers' clocks.
 type DomainPacer struct {
 	client goredis.UniversalClient
-	rate   *redis_rate.Limiter
 	// perSecond are the limits by domain.
 	perSecond map[string]int
 	now       func() time.Time
+	// at replaces the clock of Redis in tests.
+	at func() time.Time
 
 	mu   sync.Mutex
 	slow map[string]pause
@@ -53,30 +53,27 @@ type pause struct {
 
 // NewDomainPacer returns a pacer with the limits by domain, in mails per second.
 func NewDomainPacer(client goredis.UniversalClient, perSecond map[string]int, now func() time.Time) *DomainPacer {
-	return &DomainPacer{client: client, rate: redis_rate.NewLimiter(client), perSecond: perSecond, now: now, slow: map[string]pause{}}
+	return &DomainPacer{client: client, perSecond: perSecond, now: now, slow: map[string]pause{}}
 }
 
-// Admit takes up to n mails out of what the domain takes, and returns how many, and for
-// the others when the first of them may go and the time between two. limited is false
-// where nothing limits the domain, also when Redis does not answer: a late mail is
-// worse. After that Redis is not asked for some seconds, so that one that hangs does not
-// hold up every call.
-func (p *DomainPacer) Admit(ctx context.Context, domain string, n int) (now int, wait, every time.Duration, limited bool) {
+// Admit takes mails out of what the domain takes, and returns how many, and when the others
+// may go. Mails with a nearer deadline go first, and among those with the same one those
+// that have waited. limited is false where nothing limits the domain, also when Redis does
+// not answer: a late mail is worse. After that Redis is not asked for some seconds, so that
+// one that hangs does not hold up every call.
+func (p *DomainPacer) Admit(ctx context.Context, domain string, m Mails) (t Turns, limited bool) {
 	if until := p.paused(ctx)[domain].until; p.now().Before(until) {
-		return 0, until.Sub(p.now()), 0, true
+		return Turns{Wait: until.Sub(p.now()), Given: m.All}, true
 	}
 	rate := p.perSecond[domain]
 	if rate <= 0 || p.away() {
-		return n, 0, 0, false
+		return Turns{Now: m.All}, false
 	}
-	asking, cancel := context.WithTimeout(ctx, redisclient.CallTimeout)
-	defer cancel()
-	r, err := p.rate.AllowAtMost(asking, "pace:mail:"+domain, redis_rate.PerSecond(rate), n)
+	t, err := p.turns(ctx, domain, rate, m)
 	if p.answered(ctx, err); err != nil {
-		return n, 0, 0, false
+		return Turns{Now: m.All}, false
 	}
-	every = time.Second / time.Duration(rate)
-	return r.Allowed, max(r.RetryAfter, every), every, true
+	return t, true
 }
 
 // Slow notes that the domain asked for fewer mails and returns the pause.

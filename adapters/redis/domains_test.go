@@ -26,29 +26,29 @@ func TestDomainsAreSharedByWorkers(t *testing.T) {
 	clock := func() time.Time { return now }
 	limits := map[string]int{"gmail.com": 20}
 	a, b := redis.NewDomainPacer(client, limits, clock), redis.NewDomainPacer(client, limits, clock)
-	first, _, _, _ := a.Admit(t.Context(), "gmail.com", 15)
-	second, wait, every, limited := b.Admit(t.Context(), "gmail.com", 15)
-	if first != 15 || second < 5 || second > 10 || !limited || wait <= 0 || every != time.Second/20 { // some flow back meanwhile
-		t.Errorf("%d and %d, wait %s, every %s", first, second, wait, every)
+	first, _ := a.Admit(t.Context(), "gmail.com", redis.Mails{All: 15})
+	second, limited := b.Admit(t.Context(), "gmail.com", redis.Mails{All: 15})
+	if first.Now != 15 || second.Now < 5 || second.Now > 10 || !limited || second.Wait <= 0 || second.Every != time.Second/20 { // some flow back meanwhile
+		t.Errorf("%+v and %+v", first, second)
 	}
-	if n, _, _, limited := b.Admit(t.Context(), "qq.com", 1000); n != 1000 || limited {
-		t.Errorf("%d of a domain without a limit", n)
+	if n, limited := b.Admit(t.Context(), "qq.com", redis.Mails{All: 1000}); n.Now != 1000 || limited {
+		t.Errorf("%d of a domain without a limit", n.Now)
 	}
 	if d := a.Slow(t.Context(), "qq.com"); d != 15*time.Second {
 		t.Errorf("the first pause is %s", d)
 	}
 	now = now.Add(time.Second)
-	if n, wait, _, limited := b.Admit(t.Context(), "qq.com", 5); n != 0 || !limited || wait.Round(time.Second) != 14*time.Second {
-		t.Errorf("%d pass, wait %s", n, wait)
+	if n, limited := b.Admit(t.Context(), "qq.com", redis.Mails{All: 5}); n.Now != 0 || !limited || n.Wait.Round(time.Second) != 14*time.Second {
+		t.Errorf("%+v", n)
 	}
-	if n, _, _, _ := b.Admit(t.Context(), "163.com", 5); n != 5 {
+	if n, _ := b.Admit(t.Context(), "163.com", redis.Mails{All: 5}); n.Now != 5 {
 		t.Error("another domain waits too")
 	}
 	if d := b.Slow(t.Context(), "qq.com"); d.Round(time.Second) != 14*time.Second { // a call that began before
 		t.Errorf("the pause begins anew: %s", d)
 	}
 	now = now.Add(20 * time.Second)
-	if n, _, _, _ := a.Admit(t.Context(), "qq.com", 5); n != 5 {
+	if n, _ := a.Admit(t.Context(), "qq.com", redis.Mails{All: 5}); n.Now != 5 {
 		t.Error("the pause does not end")
 	}
 	if d := b.Slow(t.Context(), "qq.com"); d != 30*time.Second {
@@ -60,8 +60,8 @@ func TestDomainsAreSharedByWorkers(t *testing.T) {
 	}
 	server.Kill()
 	now = now.Add(time.Hour)
-	if n, _, _, limited := a.Admit(t.Context(), "gmail.com", 500); n != 500 || limited {
-		t.Errorf("without Redis %d pass", n)
+	if n, limited := a.Admit(t.Context(), "gmail.com", redis.Mails{All: 500}); n.Now != 500 || limited {
+		t.Errorf("without Redis %d pass", n.Now)
 	}
 }
 
@@ -103,32 +103,32 @@ func TestARedisThatHangsHoldsUpOneCall(t *testing.T) {
 	p := redis.NewDomainPacer(client, map[string]int{"gmail.com": 20}, func() time.Time { return now })
 	first := make(chan int)
 	go func() {
-		n, _, _, _ := p.Admit(t.Context(), "gmail.com", 5)
-		first <- n
+		n, _ := p.Admit(t.Context(), "gmail.com", redis.Mails{All: 5})
+		first <- n.Now
 	}()
 	<-h.calls // the first call hangs
-	if n, _, _, limited := p.Admit(t.Context(), "qq.com", 7); n != 7 || limited {
-		t.Errorf("meanwhile %d pass", n)
+	if n, limited := p.Admit(t.Context(), "qq.com", redis.Mails{All: 7}); n.Now != 7 || limited {
+		t.Errorf("meanwhile %d pass", n.Now)
 	}
 	close(h.release)
 	if n := <-first; n != 5 {
-		t.Errorf("%d pass", n)
+		t.Errorf("%+v", n)
 	}
 	if d := p.Slow(t.Context(), "163.com"); d != 15*time.Second {
 		t.Errorf("a pause of %s", d)
 	}
 	now = now.Add(4 * time.Second)
-	if n, _, _, _ := p.Admit(t.Context(), "gmail.com", 5); n != 5 {
-		t.Errorf("%d pass", n)
+	if n, _ := p.Admit(t.Context(), "gmail.com", redis.Mails{All: 5}); n.Now != 5 {
+		t.Errorf("%+v", n)
 	}
-	if n, wait, _, _ := p.Admit(t.Context(), "163.com", 5); n != 0 || wait != 11*time.Second {
-		t.Errorf("%d pass to a slow domain, which waits %s", n, wait)
+	if n, _ := p.Admit(t.Context(), "163.com", redis.Mails{All: 5}); n.Now != 0 || n.Wait != 11*time.Second {
+		t.Errorf("a slow domain: %+v", n)
 	}
 	if len(h.calls) != 0 {
 		t.Errorf("%d further calls", len(h.calls))
 	}
 	now = now.Add(2 * time.Second)
-	_, _, _, _ = p.Admit(t.Context(), "gmail.com", 5)
+	_, _ = p.Admit(t.Context(), "gmail.com", redis.Mails{All: 5})
 	if len(h.calls) != 1 {
 		t.Errorf("%d calls after the pause", len(h.calls))
 	}

@@ -14,17 +14,31 @@ type Pace interface {
 	// Admit is asked once for each Send how many of the mails to each domain may go now.
 	// A domain that is missing in the answer is not limited. giveBack gives back mails
 	// that were admitted and that no server has taken; nil = they are not counted.
-	Admit(ctx context.Context, mails map[string]int) (permits map[string]Permit, giveBack func(ctx context.Context, mails int))
+	Admit(ctx context.Context, mails map[string]Mails) (permits map[string]Permit, giveBack func(ctx context.Context, mails int))
 	// Slow is told of a domain whose server asks for fewer mails. It returns how long
 	// to keep mails to it back.
 	Slow(ctx context.Context, domain string) time.Duration
 }
 
-// A Permit is how many mails may go to a domain.
+// Mails are those of one Send to one domain.
+type Mails struct {
+	// All are the mails, Waited those of them that were kept back before.
+	All, Waited int
+	// Until is their deadline.
+	Until time.Time
+	// Yield says that other mails to the domain go first: those of campaigns yield.
+	Yield bool
+}
+
+// A Permit is how many mails may go to a domain, those first that were kept back before.
 type Permit struct {
 	Now int
 	// Wait is when the first of the others may go, Every the time between two of them.
 	Wait, Every time.Duration
+	// Given is how many of the others go so, and Again when the rest asks again; with
+	// Again 0 all go so.
+	Given int
+	Again time.Duration
 	// Reason is why they wait, Detail the same for operators; both may be empty.
 	Reason, Detail string
 }
@@ -44,30 +58,21 @@ func (s *Sender) keepBack(ctx context.Context, messages []delivery.Message, resu
 	if s.cfg.Pace == nil {
 		return func() {}
 	}
-	mails := map[string]int{}
-	for _, m := range messages {
-		if paced(m) {
-			mails[domainOf(m.To.Email)]++
-		}
-	}
+	order, mails := gather(messages)
 	if len(mails) == 0 {
 		return func() {}
 	}
 	permits, giveBack := s.cfg.Pace.Admit(ctx, mails)
 	used := map[string]int{}
 	var admitted []int
-	for i, m := range messages {
-		if !paced(m) {
-			continue
-		}
-		domain := domainOf(m.To.Email)
+	for _, i := range order {
+		domain := domainOf(messages[i].To.Email)
 		p, limited := permits[domain]
 		if used[domain]++; !limited || used[domain] <= p.Now {
 			admitted = append(admitted, i)
 			continue
 		}
-		late := used[domain] - p.Now - 1
-		results[i] = heldBack(p.Wait+time.Duration(late)*p.Every, p.Reason)
+		results[i] = heldBack(p.turn(used[domain]-p.Now-1), p.Reason)
 		results[i].Detail = p.Detail
 	}
 	return func() {
@@ -75,6 +80,37 @@ func (s *Sender) keepBack(ctx context.Context, messages []delivery.Message, resu
 			giveBack(ctx, n)
 		}
 	}
+}
+
+// gather returns the places of the messages that are paced, those first that were kept back
+// before, and how many there are for each domain.
+func gather(messages []delivery.Message) (order []int, mails map[string]Mails) {
+	mails = map[string]Mails{}
+	for _, waited := range []bool{true, false} {
+		for i, m := range messages {
+			if m.Waited != waited || !paced(m) {
+				continue
+			}
+			order = append(order, i)
+			domain := domainOf(m.To.Email)
+			of := mails[domain]
+			of.All++
+			if waited {
+				of.Waited++
+			}
+			of.Until, of.Yield = m.Until, m.Subject.Kind == delivery.KindCampaign
+			mails[domain] = of
+		}
+	}
+	return order, mails
+}
+
+// turn is how long a mail waits that is the nth of those that may not go now, from 0 on.
+func (p Permit) turn(n int) time.Duration {
+	if p.Again > 0 && n >= p.Given {
+		return p.Again
+	}
+	return p.Wait + time.Duration(n)*p.Every
 }
 
 func paced(m delivery.Message) bool {

@@ -16,12 +16,12 @@ import (
 // limits admits as its map says and remembers what it is told.
 type limits struct {
 	permits map[string]smtp.Permit
-	asked   []map[string]int
+	asked   []map[string]smtp.Mails
 	slow    []string
 	unsent  int
 }
 
-func (l *limits) Admit(_ context.Context, mails map[string]int) (map[string]smtp.Permit, func(context.Context, int)) {
+func (l *limits) Admit(_ context.Context, mails map[string]smtp.Mails) (map[string]smtp.Permit, func(context.Context, int)) {
 	l.asked = append(l.asked, mails)
 	return l.permits, func(_ context.Context, n int) { l.unsent += n }
 }
@@ -69,7 +69,7 @@ func TestMailsAreHeldBackByDomain(t *testing.T) {
 	if mails, _, _ := r.count(); sent != 4 || held != 3 || mails != 4 || l.unsent != 0 {
 		t.Errorf("%d sent, %d held, %d arrived: %+v", sent, held, mails, results)
 	}
-	if len(l.asked) != 1 || l.asked[0]["gmail.com"] != 5 || l.asked[0]["qq.com"] != 1 {
+	if len(l.asked) != 1 || l.asked[0]["gmail.com"].All != 5 || l.asked[0]["qq.com"].All != 1 {
 		t.Errorf("asked %v", l.asked)
 	}
 	if a, b := results[2].After, results[5].After; a != 2*time.Second || b != 4*time.Second || results[2].Reason != delivery.ReasonDomain {

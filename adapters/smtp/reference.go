@@ -26,7 +26,12 @@ var references = map[string]func(ref string) [][2]string{
 		return [][2]string{{"X-Mailgun-Variables", `{"dropbell":"` + ref + `"}`}}
 	},
 	"postmark": func(ref string) [][2]string { return [][2]string{{"X-PM-Metadata-dropbell", ref}} },
+	directMail: func(ref string) [][2]string { return [][2]string{{"X-Notify-Message-ID", ref}} },
 }
+
+// directMail is Alibaba Cloud Direct Mail. Its reports of deliveries return the header,
+// its complaints only the Message-ID.
+const directMail = "directmail"
 
 // Feedbacks are the providers that can be told what names a mail, in order.
 func Feedbacks() []string { return slices.Sorted(maps.Keys(references)) }
@@ -43,6 +48,9 @@ func (s *Sender) addReference(to *gomail.Msg, ref string) {
 	}
 	if ref == "" {
 		return
+	}
+	if s.cfg.Feedback == directMail {
+		to.SetMessageIDWithValue(ref + "@" + s.domain)
 	}
 	if headers := references[s.cfg.Feedback]; headers != nil {
 		for _, h := range headers(ref) {

@@ -15,11 +15,12 @@ import (
 func TestMailsNameThemselves(t *testing.T) {
 	ref := feedback.NewRefs("a secret").Text(feedback.Ref{Batch: 77, User: 99})
 	for provider, want := range map[string][]string{
-		"":         nil,
-		"ses":      {"X-SES-MESSAGE-TAGS: dropbell=" + ref, "X-Dropbell-Reference: " + ref},
-		"sendgrid": {`X-SMTPAPI: {"unique_args":{"dropbell":"` + ref + `"}}`},
-		"mailgun":  {`X-Mailgun-Variables: {"dropbell":"` + ref + `"}`},
-		"postmark": {"X-PM-Metadata-dropbell: " + ref},
+		"":           nil,
+		"ses":        {"X-SES-MESSAGE-TAGS: dropbell=" + ref, "X-Dropbell-Reference: " + ref},
+		"sendgrid":   {`X-SMTPAPI: {"unique_args":{"dropbell":"` + ref + `"}}`},
+		"mailgun":    {`X-Mailgun-Variables: {"dropbell":"` + ref + `"}`},
+		"postmark":   {"X-PM-Metadata-dropbell: " + ref},
+		"directmail": {"X-Notify-Message-ID: " + ref, "Message-ID: <" + ref + "@shop.example>"},
 	} {
 		s, err := New(Config{Host: "mail.example", From: mail.Address{Address: "drops@shop.example"}, Feedback: provider})
 		if err != nil {

@@ -78,6 +78,11 @@ type Message struct {
 	Values func() map[string]string
 	// Journal records messages that are sent one by one; nil = none are.
 	Journal Journal
+	// Until is from when on the message is worthless; zero = never.
+	Until time.Time
+	// Waited says that the message was kept back before since the recipient's mail domain
+	// takes fewer.
+	Waited bool
 }
 
 // Link is where this recipient is led, or empty.

@@ -50,3 +50,49 @@ func (w WarmUp) Most(now time.Time) int64 {
 	}
 	return 0
 }
+
+// A WarmUpDay is one day of a plan.
+type WarmUpDay struct {
+	// Day is its midnight (UTC).
+	Day time.Time
+	// Most are the mails that may be sent on it, Sent those that were.
+	Most, Sent int64
+	Today      bool
+}
+
+// Days returns the days of the plan from so many before that of now to so many behind it,
+// without those before the first and those on which the plan is over.
+func (w WarmUp) Days(now time.Time, before, behind int) (list []WarmUpDay) {
+	today := now.UTC().Truncate(24 * time.Hour)
+	for i := -before; i <= behind; i++ {
+		day := today.AddDate(0, 0, i)
+		if most := w.Most(day); most > 0 && (!day.Before(w.Start) || i == 0) {
+			list = append(list, WarmUpDay{Day: day, Most: most, Today: i == 0})
+		}
+	}
+	return list
+}
+
+// A DomainPace is what limits mails to one domain of recipients.
+type DomainPace struct {
+	Domain string
+	// PerSecond is the limit, 0 = none.
+	PerSecond int
+	// Today are the mails that went on this day (UTC), Waiting those that wait for their
+	// turn. Both are of limited domains only.
+	Today, Waiting int64
+	// PausedUntil is until when mails wait since the domain asked for fewer; zero = they
+	// do not.
+	PausedUntil time.Time
+}
+
+// A MailPace is what limits mails beside the rate of their channel.
+type MailPace struct {
+	Domains []DomainPace
+	// Unknown says that the workers' counts could not be read.
+	Unknown bool
+	Plan    []WarmUpDay
+}
+
+// None reports whether nothing limits mails.
+func (p MailPace) None() bool { return len(p.Domains) == 0 && len(p.Plan) == 0 }

@@ -32,3 +32,34 @@ func TestWarmUp(t *testing.T) {
 		t.Errorf("%+v, %v", none, err)
 	}
 }
+
+// The days of a plan end with it; before the first day, today has that one's number.
+func TestDaysOfAWarmUp(t *testing.T) {
+	now := time.Date(2026, 12, 3, 5, 0, 0, 0, time.UTC)
+	plan := func(start string, first int64) delivery.WarmUp {
+		day, err := time.Parse(time.DateOnly, start)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return delivery.WarmUp{Start: day, First: first, Factor: 2}
+	}
+	for _, c := range []struct {
+		plan  delivery.WarmUp
+		most  []int64
+		today int
+	}{
+		{plan("2026-12-01", 200), []int64{200, 400, 800, 1600}, 2}, {plan("2026-12-03", 200), []int64{200, 400}, 0}, {plan("2026-12-04", 200), []int64{200, 200}, 0},
+		{plan("2026-12-01", 4_000_000), []int64{4_000_000, 8_000_000}, -1}, {plan("2026-12-01", 2_000_000), []int64{2_000_000, 4_000_000, 8_000_000}, 2}, {delivery.WarmUp{}, nil, -1},
+	} {
+		days := c.plan.Days(now, 2, 1)
+		if len(days) != len(c.most) {
+			t.Errorf("%+v: %+v", c.plan, days)
+			continue
+		}
+		for i, d := range days {
+			if d.Most != c.most[i] || d.Today != (i == c.today) || d.Day.Hour() != 0 || i > 0 && d.Day.Sub(days[i-1].Day) != 24*time.Hour {
+				t.Errorf("%+v: day %d is %+v", c.plan, i, d)
+			}
+		}
+	}
+}

@@ -26,18 +26,9 @@ func (t Tally) Plus(o Tally) Tally {
 	return Tally{t.Delivered + o.Delivered, t.Bounced + o.Bounced, t.Complained + o.Complained}
 }
 
-// Within returns the part of the tally that sent messages can have: a receipt may
-// come before the message is recorded as sent, or for one whose sending ended in
-// an error.
-func (t Tally) Within(sent int64) Tally {
-	t.Delivered = min(t.Delivered, sent)
-	t.Bounced = min(t.Bounced, sent-t.Delivered)
-	t.Complained = min(t.Complained, t.Delivered)
-	return t
-}
-
 // Unconfirmed is how many of sent messages nothing was reported of. It is never
-// negative for a tally that is [Tally.Within] sent.
+// negative for a tally of sent messages: a receipt may come before its message is recorded
+// as sent, or for one whose sending ended in an error, and counts only once it is.
 func (t Tally) Unconfirmed(sent int64) int64 { return sent - t.Delivered - t.Bounced }
 
 // Count adds one message with what is known of it.

@@ -40,7 +40,7 @@ var kinds = map[delivery.Channel][]Kind{
 
 var fields = map[Kind][]Field{
 	SMTP: {{Name: "url", Required: true}, {Name: "password", Secret: true},
-		{Name: "reports", Choices: []string{"ses", "sendgrid", "mailgun", "postmark"}}, {Name: "topics"}, {Name: "reports_key", Secret: true}},
+		{Name: "reports", Choices: []string{"ses", "sendgrid", "mailgun", "postmark", "directmail"}}, {Name: "topics"}, {Name: "reports_key", Secret: true}},
 	JSON:   {{Name: "url", Required: true}, {Name: "token", Secret: true, Required: true}},
 	Twilio: {{Name: "key_id", Required: true}, {Name: "key_secret", Secret: true, Required: true}, {Name: "from", Required: true}, {Name: "url"}},
 	Aliyun: {{Name: "key_id", Required: true}, {Name: "key_secret", Secret: true, Required: true}, {Name: "signature", Required: true},

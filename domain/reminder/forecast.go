@@ -58,6 +58,8 @@ type Prognosis struct {
 	FinishAt time.Time
 	// Missed is how many would still be unsent at the deadline.
 	Missed int64
+	// Over is how long a limit beside Rate would let the rest go on behind the deadline.
+	Over time.Duration
 }
 
 // Share returns which part of the job would miss the deadline, 0…1.
@@ -192,6 +194,8 @@ type Forecaster struct {
 	// AndroidPerSecond is how many messages per second the push service of Android
 	// phones takes; 0 = there is none.
 	AndroidPerSecond float64
+	// Mails are the limits of mails beside the rate of their channel.
+	Mails Mails
 }
 
 // A ChannelForecast is one channel's forecast for everything that is due.
@@ -202,6 +206,8 @@ type ChannelForecast struct {
 	Missed  int64
 	// Needed is the rate at which nothing would be missed; 0 if nothing is.
 	Needed float64
+	// Limits are those beside the rate; see [Mails].
+	Limits []Limit
 }
 
 // Forecast returns the forecast per channel until the given horizon from now.
@@ -224,7 +230,13 @@ func (f *Forecaster) Forecast(ctx context.Context, horizon time.Duration) ([]Cha
 				return nil, err
 			}
 		}
-		out = append(out, forecastChannel(c, mine, rate, now))
+		one := forecastChannel(c, mine, rate, now)
+		if c == delivery.Email {
+			if err := f.Mails.within(ctx, &one, now); err != nil {
+				return nil, err
+			}
+		}
+		out = append(out, one)
 	}
 	return out, nil
 }

@@ -2,7 +2,9 @@ package stories
 
 import (
 	"strings"
+	"time"
 
+	"dropbell/domain/delivery"
 	"dropbell/domain/mailcheck"
 	deliverypages "dropbell/views/pages/delivery"
 )
@@ -25,10 +27,27 @@ func mailChecks() []Story {
 		{Kind: mailcheck.DMARC, State: mailcheck.Unknown, Name: "_dmarc.shop.example", Notes: note("dns", "")}}
 	unsigned := s
 	unsigned.Signer = ""
+	unknown := delivery.MailPace{Unknown: true, Domains: []delivery.DomainPace{{Domain: "qq.com", PerSecond: 50}}}
 	return []Story{
-		{Name: "mailcheck/good", Page: deliverypages.MailCheck{Sender: s, Findings: good}.Page()},
+		{Name: "mailcheck/good", Page: deliverypages.MailCheck{Sender: s, Findings: good, Pace: mailPace()}.Page()},
 		{Name: "mailcheck/wrong", Page: deliverypages.MailCheck{Sender: s, Findings: bad}.Page()},
-		{Name: "mailcheck/away", Page: deliverypages.MailCheck{Sender: unsigned, Findings: away}.Page()},
+		{Name: "mailcheck/away", Page: deliverypages.MailCheck{Sender: unsigned, Findings: away, Pace: unknown}.Page()},
 		{Name: "mailcheck/off", Page: deliverypages.MailCheck{}.Page()},
 	}
+}
+
+// mailPace has domains in each state, and a plan on its sixth day.
+func mailPace() delivery.MailPace {
+	plan := delivery.WarmUp{Start: Now().UTC().Truncate(24*time.Hour).AddDate(0, 0, -5), First: 200, Factor: 1.5}
+	days := plan.Days(Now(), 6, 14)
+	for i := range days {
+		if days[i].Day.Before(Now()) {
+			days[i].Sent = days[i].Most
+		}
+		if days[i].Today {
+			days[i].Sent = 1_240
+		}
+	}
+	return delivery.MailPace{Plan: days, Domains: []delivery.DomainPace{{Domain: "163.com", PausedUntil: Now().Add(40 * time.Second)},
+		{Domain: "gmail.com", PerSecond: 20, Today: 18_204}, {Domain: "qq.com", PerSecond: 50, Today: 121_950, Waiting: 31_022, PausedUntil: Now().Add(15 * time.Second)}}}
 }

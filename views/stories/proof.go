@@ -165,6 +165,7 @@ func forecasts() []Story {
 		{Name: "forecast/halted", Page: droppages.Forecast{Horizon: 24 * time.Hour, Channels: good, Halted: droppages.Halted{delivery.Email: "failing", delivery.SMS: "paused"}}.Page()},
 		{Name: "forecast/bad", Page: droppages.Forecast{Horizon: 24 * time.Hour, Channels: bad, Halted: droppages.Halted{delivery.Email: "paused"}, Hidden: map[int64]bool{5: true}}.Page()},
 		{Name: "forecast/texts", Page: alone("Forecast", textCosts()...)},
+		{Name: "forecast/limits", Page: droppages.Forecast{Horizon: 24 * time.Hour, Channels: limited()}.Page()},
 		{Name: "forecast/card", Page: alone("Forecast", droppages.ForecastCard(bad, 1, droppages.Halted{}), droppages.ForecastCard(good, 0, droppages.Halted{"failing", "paused"}), droppages.ForecastCard(nil, 2, droppages.Halted{}))},
 	}
 }

@@ -54,6 +54,9 @@ func (p *program) callbackSources() (sources []callbacks.Source, err error) {
 	if p.Config.PostmarkSecret != "" {
 		sources = append(sources, mailfeedback.NewPostmark(p.Config.PostmarkSecret, refs))
 	}
+	if p.Config.DirectMailToken != "" {
+		sources = append(sources, mailfeedback.NewDirectMail(p.Config.DirectMailToken, refs, http.DefaultClient, app.Clock))
+	}
 	return append(sources, p.smsSources(refs)...), nil
 }
 

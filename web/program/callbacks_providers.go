@@ -111,6 +111,10 @@ func (s *providerSources) source(p provider.Provider, secrets map[string]string)
 		if key != "" {
 			return mailfeedback.NewPostmark(key, s.refs), nil
 		}
+	case "directmail":
+		if key != "" {
+			return mailfeedback.NewDirectMail(key, s.refs, http.DefaultClient, app.Clock), nil
+		}
 	}
 	return nil, nil
 }

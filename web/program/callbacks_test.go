@@ -21,7 +21,7 @@ import (
 func TestCallbacksAreWired(t *testing.T) {
 	const secret = "a secret of at least thirty-two bytes"
 	env := map[string]string{"DATABASE_URL": localstack.Database(t), "REDIS_URL": localstack.RedisServer(t).URL(), "LINK_SECRET": secret,
-		"POSTMARK_WEBHOOK_SECRET": "a word of 16 bytes", "SES_TOPICS": "arn:aws:sns:eu-west-1:123456789012:mail", "MAILGUN_WEBHOOK_KEY": "a key of 16 bytes",
+		"POSTMARK_WEBHOOK_SECRET": "a word of 16 bytes", "DIRECTMAIL_TOKEN": "a token of 16 bytes", "SES_TOPICS": "arn:aws:sns:eu-west-1:123456789012:mail", "MAILGUN_WEBHOOK_KEY": "a key of 16 bytes",
 		"SENDGRID_WEBHOOK_KEY": "MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEFv2+fTSw3f8bHQxoj7qV+VdE3lryHmeel9OcNjL8QZ1+J9G6bvTTOwQxAAepWDnmY8HiSwxkL9CsHuSgAkwkFA=="}
 	cfg, err := config.Load(func(name string) string { return env[name] })
 	if err != nil {
@@ -64,7 +64,7 @@ func TestCallbacksAreWired(t *testing.T) {
 		status         int
 	}{
 		{"/callbacks/postmark", "a word of 16 bytes", 204}, {"/callbacks/postmark", "a word of 16 bytes", 204}, {"/callbacks/postmark", "another word", 401},
-		{"/callbacks/ses", "", 401}, {"/callbacks/sendgrid", "", 401}, {"/callbacks/mailgun", "", 401}, {"/callbacks/nobody", "", 404},
+		{"/callbacks/ses", "", 401}, {"/callbacks/sendgrid", "", 401}, {"/callbacks/mailgun", "", 401}, {"/callbacks/directmail", "", 401}, {"/callbacks/nobody", "", 404},
 	} {
 		if status := call(c.path, c.password); status != c.status {
 			t.Errorf("%s with %q: %d", c.path, c.password, status)
@@ -82,7 +82,7 @@ func TestCallbacksAreWired(t *testing.T) {
 	for _, f := range families {
 		series[f.GetName()] = len(f.GetMetric())
 	}
-	if series["dropbell_callbacks_total"] != 5 || series["dropbell_feedback_reports_total"] != 3 {
+	if series["dropbell_callbacks_total"] != 6 || series["dropbell_feedback_reports_total"] != 3 {
 		t.Errorf("%d and %d series", series["dropbell_callbacks_total"], series["dropbell_feedback_reports_total"])
 	}
 	p.DB.Close()

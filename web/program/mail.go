@@ -2,10 +2,13 @@ package program
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strings"
 
 	"dropbell/adapters/dnsrecords"
 	deliverydb "dropbell/adapters/postgres/delivery"
+	"dropbell/adapters/redis"
 	"dropbell/adapters/smtp"
 	"dropbell/app"
 	"dropbell/domain/delivery"
@@ -15,7 +18,7 @@ import (
 
 // mailCheck says what mails come from, as worker sends them.
 func (p *program) mailCheck() consoledelivery.MailCheck {
-	c := consoledelivery.MailCheck{Resolver: dnsrecords.New("")}
+	c := consoledelivery.MailCheck{Resolver: dnsrecords.New(""), Pace: p.mailPace}
 	server, err := smtp.ParseURL(p.Config.SMTPURL)
 	if p.Config.SMTPURL == "" || err != nil {
 		return c
@@ -30,6 +33,23 @@ func (p *program) mailCheck() consoledelivery.MailCheck {
 		c.Sender.Record = smtp.DKIM{Key: key}.Record()
 	}
 	return c
+}
+
+// Days of a warm-up plan that a page shows before and behind today.
+const daysBefore, daysBehind = 6, 14
+
+// mailPace returns what limits mails, with what the workers have counted. Without Redis
+// their counts by domain are not known.
+func (p *program) mailPace(ctx context.Context) (pace delivery.MailPace, err error) {
+	now := app.Clock()
+	if pace.Domains, err = redis.NewDomainPacer(p.Redis, p.Config.Mail.DomainRates, app.Clock).States(ctx); err != nil {
+		pace.Unknown = true
+		for _, domain := range slices.Sorted(maps.Keys(p.Config.Mail.DomainRates)) {
+			pace.Domains = append(pace.Domains, delivery.DomainPace{Domain: domain, PerSecond: p.Config.Mail.DomainRates[domain]})
+		}
+	}
+	pace.Plan = p.Config.Mail.WarmUp.Days(now, daysBefore, daysBehind)
+	return pace, deliverydb.NewWarmUps(p.DB).Fill(ctx, pace.Plan)
 }
 
 // completeMail adds what is left of the day of a warm-up plan.

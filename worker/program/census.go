@@ -11,7 +11,6 @@ import (
 	deliverydb "dropbell/adapters/postgres/delivery"
 	dropsdb "dropbell/adapters/postgres/drops"
 	workdb "dropbell/adapters/postgres/work"
-	"dropbell/app"
 	"dropbell/domain/delivery"
 	"dropbell/domain/reminder"
 )
@@ -57,7 +56,7 @@ func newCensus(p *program) *census {
 		campaigns: newCampaignCensus(p),
 		balances:  balances{&p.balances, dropsdb.NewTemplates(p.DB)},
 		boards:    dropsdb.NewBoards(p.DB), deadLetters: deliverydb.NewDeadLetters(p.DB), leader: workdb.NewHousekeeping(p.DB),
-		forecaster: &reminder.Forecaster{Store: dropsdb.NewForecasts(p.DB), Now: app.Clock, AndroidPerSecond: p.Config.AndroidPerSecond()},
+		forecaster: p.Forecaster(),
 		differences: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "dropbell_balance_difference",
 			Help: "Recipients that a recent balance sheet is off by; only sheets that do not balance."}, []string{"template", "slot", "channel"}),
 		recounted: prometheus.NewGauge(prometheus.GaugeOpts{Name: "dropbell_balance_slots", Help: "Recent slots whose balance sheet was recounted."}),

@@ -34,17 +34,17 @@ const dayFor = 2 * time.Second
 
 // Admit is part of [smtp.Pace]. If the day's count cannot be read, no mail of the plan
 // goes out for a moment: too many would harm the sender for weeks.
-func (p *mailPace) Admit(ctx context.Context, mails map[string]int) (map[string]smtp.Permit, func(context.Context, int)) {
+func (p *mailPace) Admit(ctx context.Context, mails map[string]smtp.Mails) (map[string]smtp.Permit, func(context.Context, int)) {
 	permits := map[string]smtp.Permit{}
 	admitted := map[string]int{}
 	var all int64
-	for domain, n := range mails {
-		now, wait, every, limited := p.domains.Admit(ctx, domain, n)
+	for domain, m := range mails {
+		t, limited := p.domains.Admit(ctx, domain, redis.Mails(m))
 		if limited {
-			permits[domain] = smtp.Permit{Now: now, Wait: wait, Every: every, Reason: delivery.ReasonDomain}
+			permits[domain] = smtp.Permit{Now: t.Now, Wait: t.Wait, Every: t.Every, Given: t.Given, Again: t.Again, Reason: delivery.ReasonDomain}
 		}
-		admitted[domain] = now
-		all += int64(now)
+		admitted[domain] = t.Now
+		all += int64(t.Now)
 	}
 	now := p.now()
 	most := p.plan.Most(now)

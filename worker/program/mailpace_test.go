@@ -9,6 +9,7 @@ import (
 	deliverydb "dropbell/adapters/postgres/delivery"
 	"dropbell/adapters/postgres/pgtest"
 	"dropbell/adapters/redis"
+	"dropbell/adapters/smtp"
 	"dropbell/domain/delivery"
 )
 
@@ -31,12 +32,12 @@ func TestMailsOfTheDay(t *testing.T) {
 		w.Must(err)
 		return b.Spent
 	}
-	permits, giveBack := p.Admit(t.Context(), map[string]int{"gmail.com": 60, "qq.com": 60})
+	permits, giveBack := p.Admit(t.Context(), map[string]smtp.Mails{"gmail.com": {All: 60}, "qq.com": {All: 60}})
 	if b := permits["qq.com"]; len(permits) != 1 || b.Now != 40 || b.Reason != delivery.ReasonWarmUp || b.Wait != time.Second || b.Detail == "" {
 		t.Errorf("%+v", permits)
 	}
 	now = evening.Add(time.Minute)
-	if next, _ := p.Admit(t.Context(), map[string]int{"gmail.com": 60}); len(next) != 0 {
+	if next, _ := p.Admit(t.Context(), map[string]smtp.Mails{"gmail.com": {All: 60}}); len(next) != 0 {
 		t.Errorf("the next day: %+v", next)
 	}
 	giveBack(t.Context(), 30)
@@ -45,12 +46,12 @@ func TestMailsOfTheDay(t *testing.T) {
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	permits, _ = p.Admit(ended, map[string]int{"gmail.com": 10})
+	permits, _ = p.Admit(ended, map[string]smtp.Mails{"gmail.com": {All: 10}})
 	if a := permits["gmail.com"]; a.Now != 0 || a.Reason != "" || a.Wait > time.Minute || a.Detail != "not sent: the mails of the day could not be counted" {
 		t.Errorf("not counted: %+v", a)
 	}
 	p.plan = delivery.WarmUp{}
-	if permits, giveBack := p.Admit(t.Context(), map[string]int{"gmail.com": 10}); len(permits) != 0 || giveBack != nil {
+	if permits, giveBack := p.Admit(t.Context(), map[string]smtp.Mails{"gmail.com": {All: 10}}); len(permits) != 0 || giveBack != nil {
 		t.Errorf("without a plan: %+v", permits)
 	}
 }

@@ -87,6 +87,7 @@ type program struct {
 	wallets     *wallets
 	activities  *activities
 	providers   *providerCalls
+	mailPace    *mailPace
 	routes      *routes
 	workbooks   *sheet.Turns    // lets one XLSX file at a time be read
 	life        context.Context // ends when shutdown begins
@@ -200,7 +201,8 @@ func (p *program) runners() map[string]job.Runner {
 // wireDelivery makes what sends messages. Test messages of staff go through the
 // senders of all other messages.
 func (p *program) wireDelivery() error {
-	stores := senderStores{p.newMailPace(), deliverydb.NewSMSBudget(p.DB, p.Config.SMS.BudgetPerDay, p.Config.SMS.BudgetPerDrop).WithMoney(p.Config.SMS.MicrosPerDay), deliverydb.NewSerials(p.DB)}
+	p.mailPace = p.newMailPace()
+	stores := senderStores{p.mailPace, deliverydb.NewSMSBudget(p.DB, p.Config.SMS.BudgetPerDay, p.Config.SMS.BudgetPerDrop).WithMoney(p.Config.SMS.MicrosPerDay), deliverydb.NewSerials(p.DB)}
 	senders, closers, err := newSenders(p.Config, pushEvents{p.subscriptionGone, p.phoneGone, p.metrics.pushAnswered, p.admitFCM}, stores)
 	p.OnClose(closers...)
 	if err != nil {

@@ -130,7 +130,7 @@ func TestReceiptsBeforeTheAnswer(t *testing.T) {
 	if n := tallies(); n.Any() {
 		t.Errorf("of nothing sent %+v", n)
 	}
-	for sent, want := range []feedback.Tally{1: {Delivered: 1, Complained: 1}, 2: {Delivered: 2, Complained: 1}, 3: {Delivered: 2, Bounced: 1, Complained: 1}} {
+	for sent, want := range []feedback.Tally{1: {Delivered: 1}, 2: {Delivered: 1, Bounced: 1}, 3: {Delivered: 2, Bounced: 1, Complained: 1}} {
 		if sent == 0 {
 			continue
 		}
@@ -138,6 +138,35 @@ func TestReceiptsBeforeTheAnswer(t *testing.T) {
 		if w.Must(err); tallies() != want {
 			t.Errorf("of %d sent %+v, not %+v", sent, tallies(), want)
 		}
+	}
+}
+
+// The page and the list of batches show what was reported of sent messages, as the sums do,
+// and not reports about messages that are recorded as failed.
+func TestReportsOfMessagesThatFailed(t *testing.T) {
+	w := newFixture(t)
+	f := w.feedback()
+	w.ready(1, time.Hour)
+	l, err := w.Batches.LeaseNext(t.Context(), delivery.App, time.Minute)
+	w.Must(err)
+	batch, left := l.Batch().ID, slices.Clone(l.Batch().Left)
+	var dead []delivery.Exception
+	for _, id := range left[4:] {
+		dead = append(dead, delivery.Exception{UserID: id, Outcome: delivery.Dead, Reason: delivery.ReasonTooManyTries, Attempts: 8, FirstAt: time.Now(), LastAt: time.Now()})
+	}
+	_, err = l.Checkpoint(t.Context(), delivery.Progress{Sent: left[:4], Exceptions: dead, Done: true})
+	w.Must(err)
+	w.Must(f.Take(t.Context(), []feedback.Report{report(batch, left[0], feedback.Delivered), report(batch, left[1], feedback.Bounced), report(batch, left[5], feedback.Delivered),
+		report(batch, left[6], feedback.Complained), report(batch, left[7], feedback.Bounced)}))
+	want := feedback.Tally{Delivered: 1, Bounced: 1}
+	ledger := deliverydb.NewLedger(w.DB)
+	row, err := ledger.Batch(t.Context(), batch)
+	w.Must(err)
+	page, err := ledger.Batches(t.Context(), delivery.BatchQuery{Limit: 10})
+	w.Must(err)
+	sums, err := pg.Tallies(t.Context(), w.DB, delivery.KindReminder, []int64{1})
+	if w.Must(err); row.Reported != want || len(page.List) != 1 || page.List[0].Reported != want || len(sums) != 1 || sums[0].Tally != want {
+		t.Errorf("the batch says %+v, the list %+v, the sums %+v", row.Reported, page.List, sums)
 	}
 }
 

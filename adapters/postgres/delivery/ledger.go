@@ -25,7 +25,7 @@ const ledgerColumns = `b.id, b.kind, b.owner_id, b.template_id, coalesce(t.name,
 	coalesce(s.slot, 0), b.channel, b.state, coalesce(b.stop_reason, ''), b.from_user, b.to_user, b.runs,
 	b.due_count, b.sent_count, b.skipped_count, b.expired_count, b.dead_count,
 	b.due_count - b.sent_count - b.skipped_count - b.expired_count - b.dead_count, b.failed_count,
-	b.due_at, b.started_at, b.finished_at, coalesce(f.delivered, 0), coalesce(f.bounced, 0), coalesce(f.complained, 0),
+	b.due_at, b.started_at, b.finished_at, coalesce(f.delivered_count, 0), coalesce(f.bounced_count, 0), coalesce(f.complained_count, 0),
 	(select json_agg(json_build_object('Name', p.name, 'Sent', x.sent_count) order by p.id) from batch_providers x join providers p on p.id = x.provider_id where x.batch_id = b.id)`
 
 const ledgerFrom = ` from batches b
@@ -33,7 +33,7 @@ const ledgerFrom = ` from batches b
 	left join templates t on t.id = b.template_id
 	left join campaigns c on b.kind = 'campaign' and c.id = b.owner_id
 	left join shops sh on sh.number = coalesce(c.shop_number, t.shop_number)
-	left join lateral (select ` + pg.FeedbackWithinSent + ` from batch_feedback f where f.batch_id = b.id) f on true `
+	left join batch_feedback f on f.batch_id = b.id `
 
 func ledgerFields(r *delivery.BatchRow) []any {
 	return []any{&r.ID, &r.Kind, &r.OwnerID, &r.TemplateID, &r.TemplateName, &r.CampaignName, &r.ShopNumber, &r.ShopTimezone, &r.Slot, &r.Channel, &r.State,
@@ -142,7 +142,31 @@ func (l Ledger) Batches(ctx context.Context, q delivery.BatchQuery) (page delive
 		}
 	}
 	rows.Close()
-	return page, pg.Translate(rows.Err())
+	if err := rows.Err(); err != nil {
+		return page, pg.Translate(err)
+	}
+	return page, l.countReported(ctx, page.List)
+}
+
+// countReported corrects what was reported of batches whose counts are not of sent messages
+// only.
+func (l Ledger) countReported(ctx context.Context, list []delivery.BatchRow) error {
+	var ids []int64
+	for _, r := range list {
+		if r.Reported.Any() && r.Counts.Sent < r.Counts.Reserved {
+			ids = append(ids, r.ID)
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	stray, err := pg.StrayFeedback(ctx, l.Pool, ids)
+	for i := range list {
+		if t, ok := stray[list[i].ID]; ok {
+			list[i].Reported = t
+		}
+	}
+	return err
 }
 
 // scanBatchRow reads one row; fits is false if the user who was asked for is not
@@ -173,7 +197,12 @@ func (l Ledger) Batch(ctx context.Context, id int64) (r delivery.BatchRow, err e
 	if errors.Is(err, pgx.ErrNoRows) {
 		return r, delivery.ErrBatchNotFound
 	}
-	return r, pg.Translate(err)
+	if err != nil {
+		return r, pg.Translate(err)
+	}
+	one := []delivery.BatchRow{r}
+	err = l.countReported(ctx, one)
+	return one[0], err
 }
 
 // Recipients lists recipients of a batch by ascending id. A batch has about a

@@ -38,6 +38,34 @@ func (w WarmUps) Take(ctx context.Context, day time.Time, mails, most int64) (ta
 	return taken, pg.Translate(err)
 }
 
+// Sent returns how many mails of the plan were taken on the day of now.
+func (w WarmUps) Sent(ctx context.Context, now time.Time) (mails int64, err error) {
+	err = w.Pool.QueryRow(ctx, `select coalesce(sum(mails), 0) from mail_warmup where day = $1::date`, now.UTC()).Scan(&mails)
+	return mails, pg.Translate(err)
+}
+
+// Fill sets how many mails were sent on each of the days.
+func (w WarmUps) Fill(ctx context.Context, days []delivery.WarmUpDay) error {
+	if len(days) == 0 {
+		return nil
+	}
+	rows, err := w.Pool.Query(ctx, `select day, mails from mail_warmup where day >= $1::date`, days[0].Day)
+	if err != nil {
+		return pg.Translate(err)
+	}
+	var day time.Time
+	var mails int64
+	_, err = pgx.ForEachRow(rows, []any{&day, &mails}, func() error {
+		for i := range days {
+			if days[i].Day.Equal(day) {
+				days[i].Sent = mails
+			}
+		}
+		return nil
+	})
+	return pg.Translate(err)
+}
+
 // GiveBack returns mails that were taken on the day and not sent.
 func (w WarmUps) GiveBack(ctx context.Context, day time.Time, mails int64) error {
 	_, err := w.Pool.Exec(ctx, `update mail_warmup set mails = greatest(0, mails - $2) where day = $1::date`, day.UTC(), mails)

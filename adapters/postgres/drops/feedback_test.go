@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/delivery"
 	"dropbell/domain/feedback"
@@ -55,6 +56,17 @@ func TestReportsInTheBalance(t *testing.T) {
 			t.Errorf("%s is off by %d: %+v", l.Channel, l.Difference(), l.Reported)
 		}
 	}
+	// All figures follow the one rule.
+	want := feedback.Tally{Delivered: 17, Bounced: 1, Complained: 1}
+	board, err := w.Boards.Board(t.Context(), tpl.ID)
+	w.Must(err)
+	var onBoard feedback.Tally
+	for _, r := range board.Rows {
+		onBoard = onBoard.Plus(r.Cells[delivery.Email].Reported)
+	}
+	if onBoard != want {
+		t.Errorf("the board says %+v", onBoard)
+	}
 	explainer := &reminder.Explainer{Store: w.Reservations, Coupons: w.CouponSteps, Reminders: &reminder.Service{Store: w.Reservations, Templates: w.Templates,
 		Channels: delivery.ChannelSetOf(delivery.Email), Now: pgtest.Clock}}
 	for n, want := range map[int]feedback.Status{0: "", 1: feedback.Bounced, 2: feedback.Complained, 3: feedback.SoftBounced, 4: feedback.Delivered, 25: ""} {
@@ -68,5 +80,12 @@ func TestReportsInTheBalance(t *testing.T) {
 				t.Errorf("user %d: %+v", n, s)
 			}
 		}
+	}
+	// Also the sums that outlive the batch.
+	w.Exec(`update batches set worthless_after = now() - interval '20 days'`)
+	w.Clean()
+	kept, err := pg.Tallies(t.Context(), w.DB, delivery.KindReminder, []int64{w.Slot(tpl, 1).ID})
+	if w.Must(err); w.Number(`select count(*) from batches`) != 0 || len(kept) != 1 || kept[0].Tally != want {
+		t.Errorf("after the batch: %+v", kept)
 	}
 }

@@ -114,9 +114,9 @@ func (c *cleaning) do(ctx context.Context, carryOut func(context.Context) (int64
 const pastBatches = `b.id > $2 and b.id <= $3 and b.state = 'done' and b.worthless_after < now() - $1::interval`
 
 // removeBatchesSQL removes them, and adds what was reported of their messages to the
-// sums that are kept.
+// sums that are kept. Before it, their counts are corrected.
 const removeBatchesSQL = `with past as (
-	select b.id, f.kind, f.owner_id, f.channel, ` + pg.FeedbackWithinSent + `
+	select b.id, f.kind, f.owner_id, f.channel, f.delivered_count as delivered, f.bounced_count as bounced, f.complained_count as complained
 	from batches b left join batch_feedback f on f.batch_id = b.id where ` + pastBatches + `
 ), kept as (
 	insert into feedback_totals as t (kind, owner_id, channel, delivered, bounced, complained)
@@ -150,15 +150,61 @@ func (h Housekeeping) removeBatches(ctx context.Context, age time.Duration) (tot
 		if total += n; err != nil {
 			return total, err
 		}
-		removed, err := h.Pool.Exec(ctx, removeBatchesSQL, age, after, *last)
-		if total += removed.RowsAffected(); err != nil {
-			return total, pg.Translate(err)
+		removed, err := h.removePast(ctx, age, after, *last)
+		if total += removed; err != nil {
+			return total, err
 		}
-		if after = *last; removed.RowsAffected() > 0 {
+		if after = *last; removed > 0 {
 			vain = -1
 		}
 	}
 	return total, nil
+}
+
+// strayPastSQL names those of the batches whose counts of reports are not of sent messages
+// only.
+const strayPastSQL = `select b.id from batches b join batch_feedback f on f.batch_id = b.id where ` + pastBatches + ` and ` + pg.FeedbackStray + ` order by b.id for update of f`
+
+// correctSQL sets the counts of batches, with an element per batch.
+const correctSQL = `
+update batch_feedback f set delivered_count = g.delivered, bounced_count = g.bounced, complained_count = g.complained
+from unnest(@ids::bigint[], @delivered::int[], @bounced::int[], @complained::int[]) as g (id, delivered, bounced, complained) where f.batch_id = g.id`
+
+// removePast removes the batches, and keeps what was reported of their sent messages.
+func (h Housekeeping) removePast(ctx context.Context, age time.Duration, after, last int64) (removed int64, err error) {
+	return removed, h.Tx(ctx, func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, strayPastSQL, age, after, last)
+		if err != nil {
+			return err
+		}
+		ids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+		if err != nil {
+			return err
+		}
+		if err := correctReported(ctx, tx, ids); err != nil {
+			return err
+		}
+		done, err := tx.Exec(ctx, removeBatchesSQL, age, after, last)
+		removed = done.RowsAffected()
+		return err
+	})
+}
+
+func correctReported(ctx context.Context, tx pgx.Tx, ids []int64) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	stray, err := pg.StrayFeedback(ctx, tx, ids)
+	if err != nil {
+		return err
+	}
+	var counts [3][]int32
+	for _, id := range ids {
+		t := stray[id]
+		counts[0], counts[1], counts[2] = append(counts[0], int32(t.Delivered)), append(counts[1], int32(t.Bounced)), append(counts[2], int32(t.Complained))
+	}
+	_, err = tx.Exec(ctx, correctSQL, pgx.StrictNamedArgs{"ids": ids, "delivered": counts[0], "bounced": counts[1], "complained": counts[2]})
+	return err
 }
 
 // archiving are the steps that keep results without what they were counted from.

@@ -30,7 +30,7 @@ func reasonOptions(ctx context.Context) []ui.Option {
 
 // causeText is what the provider or the member wrote, with the provider's name.
 func causeText(s feedback.Suppression) string {
-	name := map[string]string{"ses": "Amazon SES", "sendgrid": "SendGrid", "mailgun": "Mailgun", "postmark": "Postmark"}[s.Provider]
+	name := map[string]string{"ses": "Amazon SES", "sendgrid": "SendGrid", "mailgun": "Mailgun", "postmark": "Postmark", "directmail": "Direct Mail"}[s.Provider]
 	if name == "" {
 		name = s.Provider
 	}

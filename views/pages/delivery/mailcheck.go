@@ -14,6 +14,8 @@ type MailCheck struct {
 	// Sender is the zero value if no mail server is configured.
 	Sender   mailcheck.Sender
 	Findings []mailcheck.Finding
+	// Pace is what limits mails.
+	Pace delivery.MailPace
 }
 
 func findingTone(s mailcheck.State) ui.Tone {

@@ -80,7 +80,7 @@ func overrun(p reminder.Prognosis) time.Duration {
 	if p.Missed == 0 || p.Rate.PerSecond <= 0 {
 		return 0
 	}
-	return time.Duration(min(float64(p.Missed)/p.Rate.PerSecond, 1e8) * float64(time.Second))
+	return max(p.Over, time.Duration(min(float64(p.Missed)/p.Rate.PerSecond, 1e8)*float64(time.Second)))
 }
 
 // takes is the time from when a job is due, or from now if that is past, until

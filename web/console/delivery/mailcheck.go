@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"dropbell/domain/delivery"
 	"dropbell/domain/mailcheck"
 	deliverypages "dropbell/views/pages/delivery"
 )
@@ -17,6 +18,8 @@ type MailCheck struct {
 	// Sender is the zero value if no mail server is configured.
 	Sender   mailcheck.Sender
 	Resolver mailcheck.Resolver
+	// Pace is what limits mails; nil = nothing does.
+	Pace func(context.Context) (delivery.MailPace, error)
 }
 
 // checkMail shows the records as DNS has them now.
@@ -26,6 +29,12 @@ func (h *handlers) checkMail(w http.ResponseWriter, r *http.Request) error {
 		ctx, cancel := context.WithTimeout(r.Context(), checkFor)
 		defer cancel()
 		p.Findings = mailcheck.Check(ctx, h.Mail.Resolver, p.Sender)
+	}
+	if h.Mail.Pace != nil {
+		var err error
+		if p.Pace, err = h.Mail.Pace(r.Context()); err != nil {
+			return err
+		}
 	}
 	return h.Show(w, r, http.StatusOK, p.Page())
 }

@@ -11,14 +11,14 @@ import (
 	"dropbell/domain/user"
 )
 
-// FeedbackWithinSent are the columns delivered, bounced and complained of a row f of
-// batch_feedback, as parts of what its batch b has sent; see feedback.Tally.Within.
-const FeedbackWithinSent = `least(f.delivered_count, b.sent_count) as delivered,
-    least(f.bounced_count, b.sent_count - least(f.delivered_count, b.sent_count)) as bounced,
-    least(f.complained_count, f.delivered_count, b.sent_count) as complained`
+// FeedbackStray says of a row f of batch_feedback and its batch b that some of what was
+// reported may be about messages that are not recorded as sent. Where it is false, the
+// row's counts are of sent messages only, since all messages are.
+const FeedbackStray = `(b.sent_count < b.due_count and f.delivered_count + f.bounced_count > 0)`
 
 // CountReported adds what was reported of a batch's sent messages to sum: the sets of
-// those delivered, bounced and complained of.
+// those delivered, bounced and complained of. It is the one rule of all such figures: a
+// report about a message that is not recorded as sent counts for none of them.
 func CountReported(sum *feedback.Tally, sent *roaring64.Bitmap, sets [3][]byte) error {
 	for i, n := range []*int64{&sum.Delivered, &sum.Bounced, &sum.Complained} {
 		set, err := DecodeSet(sets[i])
@@ -30,16 +30,49 @@ func CountReported(sum *feedback.Tally, sent *roaring64.Bitmap, sets [3][]byte) 
 	return nil
 }
 
-// talliesSQL sums what was reported by owner and channel: of batches that are kept,
-// and of those that are past their retention. Of a batch no more counts than it has
-// sent: see [feedback.Tally.Within].
+// StrayFeedback returns what was reported of the sent messages of those of the batches that
+// are [FeedbackStray], by batch.
+func StrayFeedback(ctx context.Context, q Querier, batches []int64) (map[int64]feedback.Tally, error) {
+	rows, err := q.Query(ctx, `select b.id, b.sent, f.delivered, f.bounced, f.complained from batch_feedback f join batches b on b.id = f.batch_id
+		where f.batch_id = any($1) and `+FeedbackStray, batches)
+	if err != nil {
+		return nil, Translate(err)
+	}
+	all := map[int64]feedback.Tally{}
+	var id int64
+	var sets [4][]byte
+	_, err = pgx.ForEachRow(rows, []any{&id, &sets[0], &sets[1], &sets[2], &sets[3]}, func() error {
+		var t feedback.Tally
+		err := countSets(&t, sets)
+		all[id] = t
+		return err
+	})
+	return all, Translate(err)
+}
+
+// countSets is [CountReported] with the set of those sent in front.
+func countSets(sum *feedback.Tally, sets [4][]byte) error {
+	sent, err := DecodeSet(sets[0])
+	if err != nil {
+		return err
+	}
+	return CountReported(sum, sent, [3][]byte(sets[1:]))
+}
+
+// talliesSQL returns what was reported by owner and channel, of batches that are kept, and of
+// those that are past their retention: sums, and the sets of each batch whose counts are not
+// of sent messages only.
 const talliesSQL = `
-select kind, owner_id, channel, sum(delivered)::bigint, sum(bounced)::bigint, sum(complained)::bigint from (
-    select f.kind, f.owner_id, f.channel, ` + FeedbackWithinSent + `
-    from batch_feedback f join batches b on b.id = f.batch_id where f.kind = $1 and f.owner_id = any($2)
+select kind, owner_id, channel, sum(delivered)::bigint, sum(bounced)::bigint, sum(complained)::bigint, null::bytea, null::bytea, null::bytea, null::bytea from (
+    select f.kind, f.owner_id, f.channel, f.delivered_count as delivered, f.bounced_count as bounced, f.complained_count as complained
+    from batch_feedback f join batches b on b.id = f.batch_id where f.kind = $1 and f.owner_id = any($2) and not ` + FeedbackStray + `
     union all
     select f.kind, f.owner_id, f.channel, delivered, bounced, complained from feedback_totals f where f.kind = $1 and f.owner_id = any($2)
-) parts group by 1, 2, 3 order by 1, 2, 3`
+) parts group by 1, 2, 3
+union all
+select f.kind, f.owner_id, f.channel, 0, 0, 0, b.sent, f.delivered, f.bounced, f.complained
+from batch_feedback f join batches b on b.id = f.batch_id where f.kind = $1 and f.owner_id = any($2) and ` + FeedbackStray + `
+order by 1, 2, 3`
 
 // Tallies returns what was reported of the messages of these owners, by owner and
 // channel. Where nothing was, there is no element.
@@ -53,8 +86,19 @@ func TalliesIn(ctx context.Context, q Querier, kind delivery.Kind, owners []int6
 	if err != nil {
 		return nil, Translate(err)
 	}
-	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (s delivery.FeedbackSum, err error) {
-		return s, row.Scan(&s.Kind, &s.OwnerID, &s.Channel, &s.Delivered, &s.Bounced, &s.Complained)
+	var list []delivery.FeedbackSum
+	var s delivery.FeedbackSum
+	var sets [4][]byte
+	_, err = pgx.ForEachRow(rows, []any{&s.Kind, &s.OwnerID, &s.Channel, &s.Delivered, &s.Bounced, &s.Complained, &sets[0], &sets[1], &sets[2], &sets[3]}, func() error {
+		if err := countSets(&s.Tally, sets); err != nil {
+			return err
+		}
+		if last := len(list) - 1; last >= 0 && list[last].Kind == s.Kind && list[last].OwnerID == s.OwnerID && list[last].Channel == s.Channel {
+			list[last].Tally = list[last].Plus(s.Tally)
+		} else {
+			list = append(list, s)
+		}
+		return nil
 	})
 	kept := list[:0]
 	for _, s := range list {

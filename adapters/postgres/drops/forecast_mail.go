@@ -1,0 +1,43 @@
+package drops
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"dropbell/adapters/postgres/internal/pg"
+)
+
+// mailsSampled is of how many users the shares of mail domains are read.
+const mailsSampled = 20_000
+
+// mailSharesSQL returns each of the domains that occurs in a sample of pages, with its
+// part of the users who have a mail address.
+const mailSharesSQL = `
+with sample as (select lower(substring(email from '[^@]*$')) as domain from users tablesample system (@percent) where email <> '')
+select domain, count(*)::float8 / (select count(*) from sample) from sample where domain = any(@domains::text[]) group by domain`
+
+// MailShares estimates which part of the users with a mail address has one at each of the
+// domains, from a sample of pages, so that it costs the same however many users there are.
+func (s Forecasts) MailShares(ctx context.Context, domains []string) (map[string]float64, error) {
+	var known float64
+	if err := s.Pool.QueryRow(ctx, `select greatest(reltuples, 0)::float8 from pg_class where oid = 'users'::regclass`).Scan(&known); err != nil {
+		return nil, pg.Translate(err)
+	}
+	percent := 100.0
+	if known > mailsSampled {
+		percent = 100 * mailsSampled / known
+	}
+	rows, err := s.Pool.Query(ctx, mailSharesSQL, pgx.StrictNamedArgs{"percent": percent, "domains": domains})
+	if err != nil {
+		return nil, pg.Translate(err)
+	}
+	shares := map[string]float64{}
+	var domain string
+	var share float64
+	_, err = pgx.ForEachRow(rows, []any{&domain, &share}, func() error {
+		shares[domain] = share
+		return nil
+	})
+	return shares, pg.Translate(err)
+}

@@ -1,0 +1,90 @@
+-- Mails to one domain that may go now, and turns for the others, on the clock of Redis.
+--
+-- KEYS[1] hash of the domain: filled, the instant up to which the budget is used up; used,
+--         the day since 1970 and the mails that went on it; and for each deadline for which
+--         mails wait "<mails> <turn>": how many, and the last turn that was given
+-- ARGV[1] mails per second
+-- ARGV[2] mails that waited for their turn
+-- ARGV[3] further mails
+-- ARGV[4] their deadline in seconds, plus 2^40 for mails that go after all others; mails
+--         with a nearer one go first
+-- ARGV[5] time until the deadline, ms
+-- ARGV[6] how far ahead turns are given, ms
+-- ARGV[7] the instant in microseconds instead of Redis's, for tests; 0 = Redis's
+--
+-- Returns {mails that may go, those that waited first; ms until the first turn of the
+-- others; how many of these have a turn; ms after which the rest asks again}
+
+local second, grace = 1000000, 10000000
+local rate, back, fresh, deadline = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+local left, horizon, now = tonumber(ARGV[5]) * 1000, tonumber(ARGV[6]) * 1000, tonumber(ARGV[7])
+if now == 0 then
+  local time = redis.call('TIME')
+  now = time[1] * second + time[2]
+end
+local every = second / rate
+
+-- Mails with a nearer deadline that have turns are ahead, or were to come in the last two
+-- seconds. A deadline that is over, or whose last turn long is, has no waiting mails: they
+-- have expired, or were cancelled.
+local after_all = 2 ^ 40
+local today = math.floor(now / 86400 / second)
+local filled, used, ahead, waiting, turn = 0, 0, 0, 0, 0
+local all = redis.call('HGETALL', KEYS[1])
+for i = 1, #all, 2 do
+  if all[i] == 'filled' then
+    filled = tonumber(all[i + 1])
+  elseif all[i] == 'used' then
+    local day, mails = string.match(all[i + 1], '(%d+) (%d+)')
+    used = tonumber(day) == today and tonumber(mails) or 0
+  else
+    local mails, last = string.match(all[i + 1], '(%d+) (%d+)')
+    local id = tonumber(all[i])
+    if tonumber(last) + grace < now or (id % after_all + 1) * second < now then
+      redis.call('HDEL', KEYS[1], all[i])
+    elseif id < deadline then
+      ahead = ahead + math.min(tonumber(mails), math.ceil(math.max(0, tonumber(last) - now) / every) + 2 * rate)
+    elseif id == deadline then
+      waiting, turn = tonumber(mails), tonumber(last)
+    end
+  end
+end
+
+-- Mails that waited come in steps of two seconds, so two seconds' worth of them may go at
+-- once. Others do not overtake those that have turns.
+local function free(from) return math.max(0, math.floor((now + second - from) / every + 0.001)) end
+filled = math.max(filled, now - second)
+local gone = 0
+if ahead == 0 then
+  gone = math.min(back, free(filled))
+  filled = filled + gone * every
+  if gone == back and turn <= now then
+    local from = math.max(filled, now)
+    local more = math.min(fresh, free(from))
+    if more > 0 then
+      filled = from + more * every
+      gone = gone + more
+    end
+  end
+end
+
+local held = back + fresh - gone
+waiting = math.max(0, waiting - math.min(back, gone)) + fresh - math.max(0, gone - back)
+local first, given, again = 0, 0, 0
+if held > 0 then
+  first = math.max(now, turn + every, filled + every - second, now + ahead * every)
+  local last = now + math.min(horizon, left)
+  if first <= last then
+    given = math.min(held, math.floor((last - first) / every) + 1)
+    turn = first + (given - 1) * every
+  end
+  again = left <= horizon and left or horizon * 0.9
+end
+redis.call('HSET', KEYS[1], 'filled', string.format('%.0f', filled), 'used', string.format('%d %d', today, used + gone))
+if waiting > 0 and turn + grace >= now then
+  redis.call('HSET', KEYS[1], ARGV[4], string.format('%d %.0f', waiting, turn))
+else
+  redis.call('HDEL', KEYS[1], ARGV[4])
+end
+redis.call('EXPIRE', KEYS[1], 2 * 86400)
+return {gone, math.ceil((first - now) / 1000), given, math.ceil(again / 1000)}

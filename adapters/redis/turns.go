@@ -1,0 +1,138 @@
+package redis
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"dropbell/adapters/redisclient"
+	"dropbell/domain/delivery"
+)
+
+// turnsAhead is how far ahead mails to a limited domain are given turns. Further mails ask
+// again before it is over. What is cancelled leaves its turns unused, for as long at most.
+const turnsAhead = 5 * time.Minute
+
+// afterAll is added to the deadlines of mails that yield to all others.
+const afterAll = 1 << 40
+
+//go:embed domain.lua
+var domainSource string
+
+var domainScript = goredis.NewScript(domainSource)
+
+// Mails are those of one call to one domain. They have one deadline.
+type Mails struct {
+	// All are the mails, Waited those of them that were given a turn before.
+	All, Waited int
+	Until       time.Time
+	// Yield says that the mails go after all that do not yield, whatever the deadline.
+	Yield bool
+}
+
+// Turns say which mails of a call may go, those that waited first.
+type Turns struct {
+	Now int
+	// Wait is when the first of the others may go, Every the time between two of them.
+	// Given is how many of them have turns; the rest asks again after Again.
+	Wait, Every time.Duration
+	Given       int
+	Again       time.Duration
+}
+
+// turns asks Redis.
+func (p *DomainPacer) turns(ctx context.Context, domain string, rate int, m Mails) (t Turns, err error) {
+	left, deadline := turnsAhead*2, int64(afterAll)-1
+	if !m.Until.IsZero() {
+		left, deadline = m.Until.Sub(p.now()), m.Until.Unix()
+	}
+	if m.Yield {
+		deadline += afterAll
+	}
+	at := int64(0)
+	if p.at != nil {
+		at = p.at().UnixMicro()
+	}
+	ctx, cancel := context.WithTimeout(ctx, redisclient.CallTimeout)
+	defer cancel()
+	reply, err := domainScript.Run(ctx, p.client, []string{turnsKey(domain)}, rate, m.Waited, m.All-m.Waited, strconv.FormatInt(deadline, 10),
+		milliseconds(left), turnsAhead.Milliseconds(), at).Int64Slice()
+	if err != nil {
+		return t, err
+	}
+	if len(reply) != 4 {
+		return t, errors.New("unexpected reply about turns of mails")
+	}
+	ms := func(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
+	every := time.Second / time.Duration(rate)
+	return Turns{Now: int(reply[0]), Wait: max(ms(reply[1]), every), Every: every, Given: int(reply[2]), Again: max(ms(reply[3]), every)}, nil
+}
+
+func turnsKey(domain string) string { return "pace:mail:turns:" + domain }
+
+// turnsGrace is how long after the last turn of a deadline its mails count as waiting.
+const turnsGrace = 10 * time.Second
+
+// States returns the domains that are limited, or asked for fewer mails and get none now, in
+// order, with what went to them today (UTC) and what waits.
+func (p *DomainPacer) States(ctx context.Context) ([]delivery.DomainPace, error) {
+	ctx, cancel := context.WithTimeout(ctx, redisclient.CallTimeout)
+	defer cancel()
+	slow, err := p.read(ctx)
+	if err != nil {
+		return nil, redisclient.Unavailable("pace", err)
+	}
+	found := map[string]*goredis.MapStringStringCmd{}
+	if _, err := p.client.Pipelined(ctx, func(all goredis.Pipeliner) error {
+		for domain := range p.perSecond {
+			found[domain] = all.HGetAll(ctx, turnsKey(domain))
+		}
+		return nil
+	}); err != nil {
+		return nil, redisclient.Unavailable("pace", err)
+	}
+	now := p.now()
+	states := map[string]delivery.DomainPace{}
+	for domain, rate := range p.perSecond {
+		s := delivery.DomainPace{Domain: domain, PerSecond: rate}
+		for field, text := range found[domain].Val() {
+			countTurns(&s, field, text, now)
+		}
+		states[domain] = s
+	}
+	for domain, one := range slow {
+		if one.until.After(now) {
+			s := states[domain]
+			s.Domain, s.PausedUntil = domain, one.until.UTC()
+			states[domain] = s
+		}
+	}
+	list := make([]delivery.DomainPace, 0, len(states))
+	for _, domain := range slices.Sorted(maps.Keys(states)) {
+		list = append(list, states[domain])
+	}
+	return list, nil
+}
+
+// countTurns adds a field of a domain's hash.
+func countTurns(s *delivery.DomainPace, field, text string, now time.Time) {
+	first, second, _ := strings.Cut(text, " ")
+	a, _ := strconv.ParseInt(first, 10, 64)
+	b, _ := strconv.ParseInt(second, 10, 64)
+	switch {
+	case field == "filled":
+	case field == "used":
+		if a == now.Unix()/86400 {
+			s.Today = b
+		}
+	case !time.UnixMicro(b).Add(turnsGrace).Before(now):
+		s.Waiting += a
+	}
+}

@@ -1,0 +1,234 @@
+package redis_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"dropbell/adapters/localstack"
+	"dropbell/adapters/redis"
+	"dropbell/domain/delivery"
+)
+
+// A letter is a mail of the simulation: it asks at an instant, and again when it is told to.
+type letter struct {
+	at, until time.Time
+	yield     bool
+	asked     int
+	sent      time.Time
+}
+
+// post plays letters to one domain through, as batches do: those that are due ask in calls
+// of at most fifty of one deadline, the nearest deadline first, and ask again after waits
+// that are rounded up to two seconds. A letter whose turn lies behind its deadline asks
+// again half-way. change, if set, is called before each instant.
+func post(t *testing.T, p *redis.DomainPacer, now *time.Time, letters *[]*letter, change func()) {
+	t.Helper()
+	for {
+		if change != nil {
+			change()
+		}
+		var due []*letter
+		var next time.Time
+		for _, l := range *letters {
+			switch {
+			case !l.sent.IsZero() || !l.at.Before(l.until):
+			case !l.at.After(*now):
+				due = append(due, l)
+			case next.IsZero() || l.at.Before(next):
+				next = l.at
+			}
+		}
+		if len(due) == 0 {
+			if next.IsZero() {
+				return
+			}
+			*now = next
+			continue
+		}
+		slices.SortStableFunc(due, func(a, b *letter) int {
+			if a.yield != b.yield {
+				return map[bool]int{true: 1, false: -1}[a.yield]
+			}
+			return a.until.Compare(b.until)
+		})
+		for len(due) > 0 {
+			n := 1
+			for n < len(due) && n < 50 && due[n].until.Equal(due[0].until) && due[n].yield == due[0].yield {
+				n++
+			}
+			call := due[:n]
+			due = due[n:]
+			slices.SortStableFunc(call, func(a, b *letter) int { return map[bool]int{true: -1}[a.asked > 0 && b.asked == 0] })
+			m := redis.Mails{All: n, Until: call[0].until, Yield: call[0].yield}
+			for _, l := range call {
+				if l.asked > 0 {
+					m.Waited++
+				}
+			}
+			turns, limited := p.Admit(t.Context(), "qq.com", m)
+			if !limited {
+				t.Fatal("nothing limits")
+			}
+			for i, l := range call {
+				l.asked++
+				if i < turns.Now {
+					l.sent = *now
+					continue
+				}
+				wait := turns.Wait + time.Duration(i-turns.Now)*turns.Every
+				if i-turns.Now >= turns.Given {
+					wait = turns.Again
+				}
+				wait = max(2*time.Second, (wait+1999*time.Millisecond)/(2*time.Second)*(2*time.Second))
+				if left := l.until.Sub(*now); wait >= left {
+					if wait = left / 2; wait < time.Second {
+						l.until = *now // expired
+						continue
+					}
+				}
+				l.at = now.Add(wait)
+			}
+		}
+	}
+}
+
+// fastest fails if more went within a second than the rate, and the two seconds' worth that
+// may go at once.
+func fastest(t *testing.T, letters []*letter, rate int) {
+	t.Helper()
+	bySecond := map[int64]int{}
+	for _, l := range letters {
+		if !l.sent.IsZero() {
+			bySecond[l.sent.Unix()]++
+		}
+	}
+	for at, n := range bySecond {
+		if n > 3*rate {
+			t.Errorf("%d mails in the second %d", n, at)
+		}
+	}
+}
+
+func newPost(t *testing.T, rate int) (*redis.DomainPacer, *time.Time) {
+	t.Helper()
+	client, err := redis.Open(localstack.RedisServer(t).URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	now := time.Date(2026, 11, 11, 11, 0, 0, 0, time.UTC)
+	clock := func() time.Time { return now }
+	p := redis.NewDomainPacer(client, map[string]int{"qq.com": rate}, clock)
+	p.SetClock(clock)
+	return p, &now
+}
+
+func letters(n int, at, until time.Time, yield bool) (list []*letter) {
+	for range n {
+		list = append(list, &letter{at: at, until: until, yield: yield})
+	}
+	return list
+}
+
+// 20,000 mails to a domain that takes 50 a second wait for their turns: they ask a few
+// times each and not every two seconds for seven minutes, and use the whole rate.
+func TestMailsAskAgainWhenItIsTheirTurn(t *testing.T) {
+	p, now := newPost(t, 50)
+	start := *now
+	all := letters(20_000, start, start.Add(time.Hour), false)
+	post(t, p, now, &all, nil)
+	fastest(t, all, 50)
+	asked, last := 0, start
+	for _, l := range all {
+		asked += l.asked
+		if l.sent.IsZero() {
+			t.Fatal("a mail was not sent")
+		}
+		if l.sent.After(last) {
+			last = l.sent
+		}
+	}
+	if took := last.Sub(start); asked > 4*len(all) || took > 440*time.Second {
+		t.Errorf("%d mails asked %d times and took %s", len(all), asked, took)
+	}
+}
+
+// Reminders of a near opening go before those of a later one and before a campaign, which
+// both have turns already; what does not fit before its opening is not sent, and takes no
+// more turns from the others than there are before that opening.
+func TestANearerDeadlineGoesFirst(t *testing.T) {
+	p, now := newPost(t, 50)
+	start := *now
+	campaign := letters(5_000, start, start.Add(3*time.Minute), true)
+	later := letters(5_000, start, start.Add(time.Hour), false)
+	soon := letters(2_500, start.Add(20*time.Second), start.Add(80*time.Second), false)
+	tooMany := letters(4_000, start.Add(100*time.Second), start.Add(130*time.Second), false)
+	all := slices.Concat(campaign, later, soon, tooMany)
+	post(t, p, now, &all, nil)
+	fastest(t, all, 50)
+	sent := func(list []*letter) (n int, last time.Duration) {
+		for _, l := range list {
+			if !l.sent.IsZero() {
+				n++
+				last = max(last, l.sent.Sub(start))
+			}
+		}
+		return n, last
+	}
+	if n, last := sent(soon); n != 2_500 || last > 80*time.Second {
+		t.Errorf("%d of 2,500 were sent before their opening, the last after %s", n, last)
+	}
+	if n, last := sent(tooMany); n < 1_200 || last >= 130*time.Second {
+		t.Errorf("%d went out in half a minute, the last after %s", n, last)
+	}
+	if n, last := sent(later); n != 5_000 || last > 220*time.Second {
+		t.Errorf("%d of 5,000, the last after %s", n, last)
+	}
+	if n, _ := sent(campaign); n > 1_000 {
+		t.Errorf("%d mails of the campaign overtook reminders", n)
+	}
+}
+
+// Turns that are not used, since their mails were cancelled or Redis was emptied, keep
+// nothing back for good: the next mails go once the turns are over.
+func TestTurnsThatAreNotUsed(t *testing.T) {
+	p, now := newPost(t, 50)
+	start := *now
+	all := letters(3_000, start, start.Add(time.Hour), false)
+	cancelled := false
+	post(t, p, now, &all, func() {
+		if !cancelled && now.Sub(start) >= 10*time.Second {
+			cancelled = true
+			all = letters(100, *now, start.Add(2*time.Hour), true)
+		}
+	})
+	for _, l := range all {
+		if took := l.sent.Sub(start); l.sent.IsZero() || took > 2*time.Minute || l.asked > 8 {
+			t.Fatalf("sent after %s, asked %d times", took, l.asked)
+		}
+	}
+}
+
+// What went to a limited domain today and what waits is counted, and read with the domains
+// that asked for fewer mails.
+func TestStatesOfDomains(t *testing.T) {
+	p, now := newPost(t, 50)
+	if _, limited := p.Admit(t.Context(), "qq.com", redis.Mails{All: 80, Until: now.Add(time.Hour)}); !limited {
+		t.Fatal("nothing limits")
+	}
+	p.Slow(t.Context(), "163.com")
+	expect := func(want ...delivery.DomainPace) {
+		t.Helper()
+		got, err := p.States(t.Context())
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("%+v, %v", got, err)
+		}
+	}
+	expect(delivery.DomainPace{Domain: "163.com", PausedUntil: now.Add(15 * time.Second)}, delivery.DomainPace{Domain: "qq.com", PerSecond: 50, Today: 50, Waiting: 30})
+	*now = now.Add(20 * time.Second)
+	p.Admit(t.Context(), "qq.com", redis.Mails{All: 30, Waited: 30, Until: now.Add(time.Hour - 20*time.Second)})
+	expect(delivery.DomainPace{Domain: "qq.com", PerSecond: 50, Today: 80})
+	*now = now.Add(24 * time.Hour)
+	expect(delivery.DomainPace{Domain: "qq.com", PerSecond: 50})
+}

@@ -1,0 +1,236 @@
+package reminder
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"dropbell/domain/delivery"
+)
+
+// WarmUpLimit is the name of the limit that is a warm-up plan; others are domains.
+const WarmUpLimit = ""
+
+// Mails are the limits of mails beside the rate of their channel. The zero value is none.
+type Mails struct {
+	// PerSecond are the most mails a second to a domain of recipients.
+	PerSecond map[string]int
+	// WarmUp is the plan of a sender that is new, Sent returns how many mails of the
+	// day (UTC) of now are sent; nil = none.
+	WarmUp delivery.WarmUp
+	Sent   func(ctx context.Context, now time.Time) (int64, error)
+	// Shares returns about which part of the users with a mail address has one at
+	// each of the domains, 0…1.
+	Shares func(ctx context.Context, domains []string) (map[string]float64, error)
+}
+
+// A Limit is what is expected of the mails of one limited domain, or of all mails under a
+// warm-up plan.
+type Limit struct {
+	// Name is the domain, or [WarmUpLimit].
+	Name string
+	// PerSecond is the domain's; 0 for a plan, of which Today and Tomorrow are what may
+	// be sent still today (UTC) and on the next day; -1 = any number.
+	PerSecond       int
+	Today, Tomorrow int64
+	// Messages are the mails that are limited, estimated by the share of the domain;
+	// Missed are those that would not go out before their opening.
+	Messages, Missed int64
+	// Takes is how long the slot takes that takes longest, from its due instant on;
+	// Earlier is by how much earlier its mails would have to be due; 0 if none is missed.
+	Takes, Earlier time.Duration
+
+	jobs []Prognosis
+}
+
+// limits plays the mails through at each limit.
+func (m Mails) limits(ctx context.Context, jobs []Job, now time.Time) (list []Limit, err error) {
+	if len(jobs) == 0 {
+		return nil, nil
+	}
+	if len(m.PerSecond) > 0 {
+		domains := slices.Sorted(maps.Keys(m.PerSecond))
+		shares, err := m.Shares(ctx, domains)
+		if err != nil {
+			return nil, err
+		}
+		for _, d := range domains {
+			if l := m.domain(d, shares[d], jobs, now); l.Messages > 0 {
+				list = append(list, l)
+			}
+		}
+	}
+	plan, ok, err := m.plan(ctx, jobs, now)
+	if ok {
+		list = append(list, plan)
+	}
+	return list, err
+}
+
+// domain is the limit of a domain that has a share of all recipients.
+func (m Mails) domain(name string, share float64, jobs []Job, now time.Time) Limit {
+	part := slices.Clone(jobs)
+	for i := range part {
+		part[i].Messages = int64(share*float64(part[i].Messages) + 0.5)
+	}
+	l := Limit{Name: name, PerSecond: m.PerSecond[name]}
+	l.jobs = Forecast(part, Rate{PerSecond: float64(l.PerSecond)}, now)
+	for _, p := range l.jobs {
+		over := time.Duration(float64(p.Missed) / float64(l.PerSecond) * float64(time.Second))
+		l.add(p, now, over)
+	}
+	return l
+}
+
+// plan is the limit of the warm-up plan; false if there is none.
+func (m Mails) plan(ctx context.Context, jobs []Job, now time.Time) (l Limit, ok bool, err error) {
+	most := m.WarmUp.Most(now)
+	if most == 0 || m.Sent == nil {
+		return l, false, nil
+	}
+	sent, err := m.Sent(ctx, now)
+	if err != nil {
+		return l, false, err
+	}
+	l = Limit{Name: WarmUpLimit, Today: max(0, most-sent), Tomorrow: anyOr(m.WarmUp.Most(midnight(now)))}
+	l.jobs = playDays(jobs, now, func(day time.Time) int64 {
+		if day.Equal(midnight(now).AddDate(0, 0, -1)) {
+			return l.Today
+		}
+		return anyOr(m.WarmUp.Most(day))
+	})
+	for _, p := range l.jobs {
+		l.add(p, now, 0)
+	}
+	return l, true, nil
+}
+
+// anyOr turns the 0 of [delivery.WarmUp.Most] into -1.
+func anyOr(most int64) int64 {
+	if most == 0 {
+		return -1
+	}
+	return most
+}
+
+// midnight is the next one (UTC).
+func midnight(now time.Time) time.Time {
+	return now.UTC().Truncate(24*time.Hour).AddDate(0, 0, 1)
+}
+
+// add counts a job; over is how long it would go on behind its deadline.
+func (l *Limit) add(p Prognosis, now time.Time, over time.Duration) {
+	l.Messages, l.Missed = l.Messages+p.Messages, l.Missed+p.Missed
+	from := p.DueAt
+	if from.Before(now) {
+		from = now
+	}
+	l.Takes = max(l.Takes, p.FinishAt.Sub(from)+over)
+	l.Earlier = max(l.Earlier, over)
+}
+
+// playDays plays the jobs through as [Forecast] does, where nothing limits the mails but
+// how many may be sent on a day (UTC); -1 = any number.
+func playDays(jobs []Job, now time.Time, most func(day time.Time) int64) []Prognosis {
+	out := make([]Prognosis, len(jobs))
+	for i, j := range jobs {
+		out[i] = Prognosis{Job: j}
+	}
+	slices.SortStableFunc(out, func(a, b Prognosis) int { return a.DueAt.Compare(b.DueAt) })
+	left := make([]float64, len(jobs))
+	for i := range out {
+		left[i] = float64(out[i].Messages)
+	}
+	spent := map[time.Time]int64{}
+	for at := now; ; {
+		i, next := mostUrgent(out, left, at)
+		if i < 0 {
+			if next.IsZero() {
+				return out
+			}
+			at = next
+			continue
+		}
+		p := &out[i]
+		if p.StartAt.IsZero() {
+			p.StartAt = at
+		}
+		day := midnight(at).AddDate(0, 0, -1)
+		n := int64(left[i])
+		if budget := most(day); budget >= 0 {
+			n = min(n, max(0, budget-spent[day]))
+		}
+		if p.Deadline.Before(at) {
+			n = 0
+		}
+		spent[day] += n
+		left[i] -= float64(n)
+		p.FinishAt = at
+		if left[i] == 0 {
+			continue
+		}
+		// The rest waits for the next day, or misses its opening.
+		if tomorrow := midnight(at); tomorrow.Before(p.Deadline) {
+			at = laterOf(at, earlierOf(tomorrow, next))
+			continue
+		}
+		p.Missed, left[i] = int64(left[i]), 0
+		p.FinishAt = p.Deadline
+	}
+}
+
+// earlierOf is the earlier of the instants; the zero one is none.
+func earlierOf(a, b time.Time) time.Time {
+	if !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+func laterOf(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// within holds a forecast of mails against their limits.
+func (m Mails) within(ctx context.Context, f *ChannelForecast, now time.Time) (err error) {
+	jobs := make([]Job, len(f.Jobs))
+	for i, p := range f.Jobs {
+		jobs[i] = p.Job
+	}
+	if f.Limits, err = m.limits(ctx, jobs, now); err != nil {
+		return err
+	}
+	limit(f.Jobs, f.Limits)
+	f.Missed = 0
+	for _, p := range f.Jobs {
+		f.Missed += p.Missed
+	}
+	return nil
+}
+
+// limit holds the prognoses of the channel against those of its limits: mails of all
+// limited domains are missed together, or as many as the channel itself misses if those
+// are more.
+func limit(all []Prognosis, limits []Limit) {
+	for i := range all {
+		p := &all[i]
+		var missed int64
+		for _, l := range limits {
+			o := l.jobs[i] // in the same order: it depends on the due instants alone
+			if l.Name == WarmUpLimit {
+				missed = max(missed, o.Missed)
+			} else {
+				missed += o.Missed
+			}
+			p.FinishAt = laterOf(p.FinishAt, o.FinishAt)
+			if l.PerSecond > 0 {
+				p.Over = max(p.Over, time.Duration(float64(o.Missed)/float64(l.PerSecond)*float64(time.Second)))
+			}
+		}
+		p.Missed = min(p.Messages, max(p.Missed, missed))
+	}
+}

@@ -1,0 +1,129 @@
+package reminder_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"dropbell/domain/delivery"
+	"dropbell/domain/reminder"
+)
+
+// mailForecast is the forecast of mails on a channel of that many a second.
+func mailForecast(t testing.TB, m reminder.Mails, rate float64, now time.Time, jobs ...reminder.Job) reminder.ChannelForecast {
+	t.Helper()
+	for i := range jobs {
+		jobs[i].Channel = delivery.Email
+	}
+	store := &rates{jobs: jobs}
+	store.measured[delivery.Email] = rate
+	f := &reminder.Forecaster{Store: store, Now: func() time.Time { return now }, Mails: m}
+	all, err := f.Forecast(t.Context(), 24*time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all[delivery.Email]
+}
+
+func shares(all map[string]float64) func(context.Context, []string) (map[string]float64, error) {
+	return func(context.Context, []string) (map[string]float64, error) { return all, nil }
+}
+
+// 48,000 of 96,000 mails go to qq.com, which takes 50 a second: 16 minutes, of which a
+// slot has five. The channel's own rate would be enough.
+func TestTheForecastKnowsTheLimitsOfDomains(t *testing.T) {
+	m := reminder.Mails{PerSecond: map[string]int{"qq.com": 50, "gmail.com": 1000, "163.com": 1}, Shares: shares(map[string]float64{"qq.com": 0.5, "gmail.com": 0.25})}
+	f := mailForecast(t, m, 1000, noon, job(time.Minute, 5*time.Minute, 96_000))
+	if len(f.Limits) != 2 || f.Missed != 33_000 || f.Needed != 0 {
+		t.Fatalf("%+v", f)
+	}
+	gmail, qq := f.Limits[0], f.Limits[1]
+	if gmail.Name != "gmail.com" || gmail.Messages != 24_000 || gmail.Missed != 0 || gmail.Takes != 24*time.Second || gmail.Earlier != 0 {
+		t.Errorf("%+v", gmail)
+	}
+	if qq.Name != "qq.com" || qq.PerSecond != 50 || qq.Messages != 48_000 || qq.Missed != 33_000 || qq.Takes != 16*time.Minute || qq.Earlier != 11*time.Minute {
+		t.Errorf("%+v", qq)
+	}
+	p := f.Jobs[0]
+	if p.Missed != 33_000 || !p.FinishAt.Equal(p.Deadline) || p.Over != 11*time.Minute {
+		t.Errorf("%+v", p)
+	}
+	earlier := mailForecast(t, m, 1000, noon, job(time.Minute, 16*time.Minute, 96_000))
+	if p := earlier.Jobs[0]; earlier.Missed != 0 || p.FinishAt.Sub(p.DueAt) != 16*time.Minute {
+		t.Errorf("%+v", p)
+	}
+	// A second slot waits for the first one's mails to the domain, not for its others.
+	two := mailForecast(t, m, 1000, noon, job(0, 20*time.Minute, 96_000), job(time.Minute, 20*time.Minute, 9_600))
+	if p := two.Jobs[1]; two.Missed != 0 || p.FinishAt.Sub(noon) != 16*time.Minute+96*time.Second {
+		t.Errorf("%+v", p)
+	}
+	broken := errors.New("broken")
+	failing := &reminder.Forecaster{Store: &rates{jobs: []reminder.Job{{Channel: delivery.Email, DueAt: noon, Deadline: noon.Add(time.Hour), Messages: 1}}}, Now: func() time.Time { return noon },
+		Mails: reminder.Mails{PerSecond: m.PerSecond, Shares: func(context.Context, []string) (map[string]float64, error) { return nil, broken }}}
+	if _, err := failing.Forecast(t.Context(), time.Hour); !errors.Is(err, broken) {
+		t.Error(err)
+	}
+	if f := mailForecast(t, m, 1000, noon); len(f.Limits) != 0 {
+		t.Errorf("nothing is due: %+v", f.Limits)
+	}
+}
+
+// Of one slot's mails are missed what the channel cannot send, or what the domains do
+// not take, whatever is more; never more than there are.
+func TestMissedMailsOfOneSlot(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		n, window := int64(rapid.IntRange(0, 100_000).Draw(rt, "messages")), rapid.IntRange(1, 3600).Draw(rt, "window")
+		rate := rapid.Float64Range(1, 500).Draw(rt, "rate")
+		a, b := rapid.Float64Range(0, 0.5).Draw(rt, "a"), rapid.Float64Range(0, 0.5).Draw(rt, "b")
+		limits := map[string]int{"a.example": rapid.IntRange(1, 300).Draw(rt, "limit a"), "b.example": rapid.IntRange(1, 300).Draw(rt, "limit b")}
+		f := mailForecast(t, reminder.Mails{PerSecond: limits, Shares: shares(map[string]float64{"a.example": a, "b.example": b})}, rate, noon,
+			job(0, time.Duration(window)*time.Second, n))
+		over := func(messages, perSecond float64) float64 { return max(0, messages-perSecond*float64(window)) }
+		want := max(over(float64(n), rate), over(a*float64(n), float64(limits["a.example"]))+over(b*float64(n), float64(limits["b.example"])))
+		if got := float64(f.Missed); got < want-2 || got > want+2 || f.Missed > n {
+			rt.Fatalf("%v missed, not %v", got, want)
+		}
+		if p := f.Jobs[0]; p.FinishAt.After(p.Deadline) {
+			rt.Fatalf("goes on behind the deadline: %+v", p)
+		}
+	})
+}
+
+// What the day of a warm-up plan does not have waits for the next day, or is missed; the
+// nearest opening comes first.
+func TestTheForecastKnowsTheWarmUpPlan(t *testing.T) {
+	evening := time.Date(2026, 12, 1, 23, 0, 0, 0, time.UTC)
+	at := func(d, window time.Duration, n int64) reminder.Job {
+		return reminder.Job{DueAt: evening.Add(d), Deadline: evening.Add(d + window), Messages: n}
+	}
+	sent := int64(40)
+	m := reminder.Mails{WarmUp: delivery.WarmUp{Start: evening.Truncate(24 * time.Hour), First: 200, Factor: 1.5},
+		Sent: func(context.Context, time.Time) (int64, error) { return sent, nil }}
+	f := mailForecast(t, m, 500, evening, at(0, 3*time.Hour, 100), at(10*time.Minute, 30*time.Minute, 90), at(20*time.Minute, 30*time.Minute, 7))
+	if len(f.Limits) != 1 || f.Missed != 37 {
+		t.Fatalf("%+v", f)
+	}
+	if l := f.Limits[0]; l.Name != reminder.WarmUpLimit || l.Today != 160 || l.Tomorrow != 300 || l.Messages != 197 || l.Missed != 37 {
+		t.Errorf("%+v", l)
+	}
+	if a, b, c := f.Jobs[0], f.Jobs[1], f.Jobs[2]; a.Missed != 0 || b.Missed != 30 || c.Missed != 7 {
+		t.Errorf("%+v\n%+v\n%+v", a, b, c)
+	}
+	sent = 500 // more than the plan has, since it was changed
+	f = mailForecast(t, m, 500, evening, at(0, 3*time.Hour, 310), at(0, 2*time.Hour, 50))
+	if a, b := f.Jobs[0], f.Jobs[1]; f.Limits[0].Today != 0 || a.Missed+b.Missed != 60 || b.Missed != 0 || a.FinishAt.Before(evening.Add(time.Hour)) {
+		t.Errorf("%+v\n%+v", a, b)
+	}
+	m.WarmUp.First = 9_000_000 // from the next day on there is no limit
+	f = mailForecast(t, m, 500, evening, at(0, 3*time.Hour, 10))
+	if l := f.Limits[0]; l.Tomorrow != -1 || l.Missed != 0 {
+		t.Errorf("%+v", l)
+	}
+	m.WarmUp.Start = evening.AddDate(-1, 0, 0)
+	if f := mailForecast(t, m, 500, evening, at(0, 3*time.Hour, 10)); len(f.Limits) != 0 {
+		t.Errorf("a plan that is over: %+v", f.Limits)
+	}
+}

@@ -1,0 +1,39 @@
+package delivery
+
+import (
+	"context"
+	"strconv"
+
+	"dropbell/domain/delivery"
+	"dropbell/views/ui"
+)
+
+// planMost is the most mails of a day of the plan, or that were sent on one.
+func planMost(days []delivery.WarmUpDay) (most int64) {
+	for _, d := range days {
+		most = max(most, d.Most, d.Sent)
+	}
+	return most
+}
+
+// planBar is the height of a bar; whatever is not nothing can be seen.
+func planBar(n, most int64) float64 {
+	if n == 0 || most == 0 {
+		return 0
+	}
+	return max(2, 96*float64(n)/float64(most))
+}
+
+// planText says in one line what the plan has today, which is one of its days as long as it
+// lasts; before the first day that one's number counts.
+func planText(ctx context.Context, days []delivery.WarmUpDay) string {
+	for _, d := range days {
+		if d.Today {
+			return ui.T(ctx, "mailpace.plan_today", d.Sent, d.Most)
+		}
+	}
+	return ""
+}
+
+// planBox is the drawing's size.
+func planBox(days []delivery.WarmUpDay) string { return "0 0 " + strconv.Itoa(40*len(days)) + " 100" }

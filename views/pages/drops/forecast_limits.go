@@ -1,0 +1,37 @@
+package drops
+
+import (
+	"context"
+	"slices"
+
+	"dropbell/domain/reminder"
+	"dropbell/views/ui"
+)
+
+// limitMisses reports whether mails would be missed because of a limit.
+func limitMisses(limits []reminder.Limit) bool {
+	return slices.ContainsFunc(limits, func(l reminder.Limit) bool { return l.Missed > 0 })
+}
+
+// limitText says in one line what a limit lets through.
+func limitText(ctx context.Context, l reminder.Limit) string {
+	switch {
+	case l.Name == reminder.WarmUpLimit && l.Missed > 0:
+		return ui.N(ctx, "forecast.limit.plan_missed", l.Missed, l.Messages, l.Today, mostText(ctx, l.Tomorrow))
+	case l.Name == reminder.WarmUpLimit:
+		return ui.T(ctx, "forecast.limit.plan", l.Today, mostText(ctx, l.Tomorrow))
+	case l.Missed > 0:
+		return ui.N(ctx, "forecast.limit.missed", l.Missed, l.Name, l.Messages, duration(ctx, l.Takes), l.PerSecond, duration(ctx, l.Earlier))
+	}
+	return ui.N(ctx, "forecast.limit.in_time", l.Messages, l.Name, duration(ctx, l.Takes), l.PerSecond)
+}
+
+// mostText writes how many mails a day may have; -1 = any number.
+func mostText(ctx context.Context, most int64) string {
+	if most < 0 {
+		return ui.T(ctx, "forecast.limit.any")
+	}
+	return ui.Num(ctx, most)
+}
+
+func inTime(l reminder.Limit) bool { return l.Missed == 0 }
