@@ -48,7 +48,7 @@ func ValueChoices(ctx context.Context, v segment.Value) []ui.Option {
 func conditionText(ctx context.Context, c segment.Condition) string {
 	what := ui.T(ctx, "segments.field."+string(c.Field))
 	if c.Name != "" {
-		what = "“" + c.Name + "”"
+		what = ui.T(ctx, "letters.quoted", c.Name)
 	}
 	v, _ := segment.ValueOf(c.Field, c.Op)
 	values := c.Values
