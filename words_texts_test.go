@@ -34,10 +34,12 @@ var sayings = map[string]string{
 }
 
 // texts are the English texts of the console by their keys.
-func texts(t *testing.T) map[string]string {
+func texts(t *testing.T) map[string]string { return textsIn(t, "en") }
+
+func textsIn(t *testing.T, language string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
-	files, err := filepath.Glob("views/i18n/en*.json")
+	files, err := filepath.Glob("views/i18n/" + language + "*.json")
 	if err != nil || len(files) < 20 {
 		t.Fatalf("%d catalogues, %v", len(files), err)
 	}
@@ -83,9 +85,33 @@ func TestRefusalsSayWhatToDo(t *testing.T) {
 	}
 }
 
-// The rules' own refusals, which the API answers with, name their subjects too.
+func TestRefusalsSayWhatToDoInChinese(t *testing.T) {
+	clause := regexp.MustCompile(`[。；：]`)
+	for key, text := range textsIn(t, "zh-CN") {
+		if strings.HasPrefix(key, "fault.") && (len(clause.FindAllString(text, -1)) < 2 || !strings.HasSuffix(text, "。")) {
+			t.Errorf("%s is %q\n\tsay what is the matter, and in a second sentence what to do about it", key, text)
+		}
+	}
+}
+
+// advice separates what is the matter from what to do in a text of the API.
+var advice = regexp.MustCompile(`[;:] `)
+
+// unadvised are refusals without advice: those that only Dropbell's own programs
+// see, those that devices and providers get, and those that are advice themselves.
+var unadvised = map[string]bool{
+	"not_startable": true, "audience_gone": true, "range_too_large": true, "no_work": true, "lease_lost": true, "not_firable": true, "job_kind_unknown": true,
+	"no_job": true, "job_lease_lost": true, "unwritable": true, "coupon_raced": true, "sheet_bad_row": true,
+	"callback_unreadable": true, "callback_source_unknown": true, "body_too_large": true, "pass_token_invalid": true, "pass_not_found": true, "pass_devices_exceeded": true,
+	"second_factor_missing": true, "confirm_it_is_you": true, "passkeys_unavailable": true, "unauthenticated": true, "unsupported_media_type": true,
+	"precondition_required": true, "method_not_allowed": true, "malformed_json": true, "invalid_request": true, "malformed": true, "cross_origin": true, "": true,
+	"rate_limited": true, // the time to wait is added to the text
+}
+
+// The rules' own refusals, which the API answers with, name their subjects too,
+// and say what the caller can do.
 func TestRefusalsNameTheirSubjects(t *testing.T) {
-	made := regexp.MustCompile(`fault\.New\([^,]+,\s*"[a-z_0-9]*",\s*"((?:[^"\\]|\\.)*)"`)
+	made := regexp.MustCompile(`fault\.New\([^,]+,\s*"([a-z_0-9]*)",\s*"((?:[^"\\]|\\.)*)"`)
 	found := 0
 	walk(t, func(name string, raw []byte) {
 		if filepath.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go") {
@@ -93,8 +119,11 @@ func TestRefusalsNameTheirSubjects(t *testing.T) {
 		}
 		for _, m := range made.FindAllStringSubmatch(string(raw), -1) {
 			found++
-			for _, word := range vagueIn(m[1]) {
-				t.Errorf("%s says %q in %q", name, word, m[1])
+			for _, word := range vagueIn(m[2]) {
+				t.Errorf("%s says %q in %q", name, word, m[2])
+			}
+			if !unadvised[m[1]] && !advice.MatchString(m[2]) {
+				t.Errorf("%s: %s is %q\n\tsay what is the matter, and behind a semicolon what to do about it", name, m[1], m[2])
 			}
 		}
 	})

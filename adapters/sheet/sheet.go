@@ -23,7 +23,7 @@ var (
 	// is broken.
 	ErrUnreadable = job.ErrUnreadable
 	// ErrTooLarge is the refusal of a file that is beyond the limits.
-	ErrTooLarge = fault.New(fault.Invalid, "sheet_too_large", "the file is too large")
+	ErrTooLarge = fault.New(fault.Invalid, "sheet_too_large", "the file is too large; divide it")
 	// ErrBadRow is the error of one row; the next rows can be read.
 	ErrBadRow = fault.New(fault.Invalid, "sheet_bad_row", "the row cannot be read")
 )

@@ -5,6 +5,7 @@ package alert
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -93,13 +94,13 @@ func (a Alert) Text(tag string) string {
 			text = pick(name+" is failing; messages wait until the provider answers again.", name+"发送失败，消息等待服务商恢复。")
 		}
 	case DeadLetters:
-		text = pick(fmt.Sprintf("“%s”: %d messages could not be delivered and wait for a decision.", a.Name, a.Count), fmt.Sprintf("「%s」：%d 条消息无法送达，等待处理。", a.Name, a.Count))
+		text = pick(fmt.Sprintf("“%s”: %s could not be delivered. Replay or discard what failed.", a.Name, many(a.Count, "message")), fmt.Sprintf("「%s」：%s 条消息发送失败，请重发或丢弃。", a.Name, grouped(a.Count)))
 	case Late:
-		text = pick(fmt.Sprintf("“%s”: %d reminders are late.", a.Name, a.Count), fmt.Sprintf("「%s」：%d 条提醒延迟。", a.Name, a.Count))
+		text = pick(fmt.Sprintf("“%s”: %s overdue.", a.Name, many(a.Count, "reminder")), fmt.Sprintf("「%s」：%s 条提醒延迟。", a.Name, grouped(a.Count)))
 	case Balance:
-		text = pick(fmt.Sprintf("“%s”: the balance sheet is off by %d.", a.Name, a.Count), fmt.Sprintf("「%s」：对账相差 %d。", a.Name, a.Count))
+		text = pick(fmt.Sprintf("“%s”: the balance sheet is off by %s.", a.Name, grouped(a.Count)), fmt.Sprintf("「%s」：对账相差 %s。", a.Name, grouped(a.Count)))
 	case SoldOut:
-		text = pick(fmt.Sprintf("“%s” is sold out: %d coupons.", a.Name, a.Count), fmt.Sprintf("「%s」已抢光，共 %d 张券。", a.Name, a.Count))
+		text = pick(fmt.Sprintf("“%s” is sold out: %s.", a.Name, many(a.Count, "coupon")), fmt.Sprintf("「%s」已抢光，共 %s 张券。", a.Name, grouped(a.Count)))
 	case Approval:
 		text = pick(fmt.Sprintf("The campaign “%s” awaits approval.", a.Name), fmt.Sprintf("促销活动「%s」等待批准。", a.Name))
 	case Job:
@@ -109,19 +110,36 @@ func (a Alert) Text(tag string) string {
 			text = pick(fmt.Sprintf("The job “%s” has finished.", a.Name), fmt.Sprintf("任务「%s」已完成。", a.Name))
 		}
 		if a.Count > 0 {
-			text += pick(fmt.Sprintf(" %d rows failed.", a.Count), fmt.Sprintf("%d 行失败。", a.Count))
+			text += pick(fmt.Sprintf(" %s failed.", many(a.Count, "row")), fmt.Sprintf("%s 行失败。", grouped(a.Count)))
 		}
 	case Test:
 		text = pick("This is a test: notifications of Dropbell arrive here.", "这是一条测试消息：Dropbell 的通知会发到这里。")
 	}
 	if a.Repeated > 0 {
-		text += pick(fmt.Sprintf(" (%d more times since the last message)", a.Repeated), fmt.Sprintf("（自上次消息后又发生 %d 次）", a.Repeated))
+		text += pick(fmt.Sprintf(" (repeated %s since the last message)", many(a.Repeated, "time")), fmt.Sprintf("（自上次消息后又发生 %s 次）", grouped(a.Repeated)))
 	}
 	return text
 }
 
+// grouped writes n with separators of thousands, which both languages write alike.
+func grouped(n int64) string {
+	text := strconv.FormatInt(n, 10)
+	for at := len(text) - 3; at > 0 && text[at-1] != '-'; at -= 3 {
+		text = text[:at] + "," + text[at:]
+	}
+	return text
+}
+
+// many is n with the English noun, in the plural unless n is 1.
+func many(n int64, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return grouped(n) + " " + noun
+}
+
 func channelName(key string, zh bool) string {
-	names := map[string][2]string{"app": {"The app's inbox", "应用内消息"}, "email": {"E-mail", "邮件"}, "sms": {"SMS", "短信"}, "webpush": {"Web push", "网页推送"}, "webhook": {"The webhook", "Webhook"}}
+	names := map[string][2]string{"app": {"The app's inbox", "应用内消息"}, "email": {"E-mail", "邮件"}, "sms": {"SMS", "短信"}, "webpush": {"Push", "推送"}, "webhook": {"The webhook", "Webhook"}}
 	n, ok := names[key]
 	switch {
 	case !ok:

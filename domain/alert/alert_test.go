@@ -14,17 +14,21 @@ import (
 // Every kind says what is the matter in both languages, with its numbers.
 func TestTextsOfAlerts(t *testing.T) {
 	for _, k := range append(Kinds(), Test) {
-		a := Alert{Condition: Condition{Kind: k, Name: "email", Count: 12345, Detail: "failed"}, Repeated: 77}
+		a := Alert{Condition: Condition{Kind: k, Name: "email", Count: 1234567, Detail: "failed"}, Repeated: 77}
 		en, zh := a.Text("en"), a.Text("zh-CN")
 		if en == "" || strings.ContainsFunc(en, func(r rune) bool { return unicode.Is(unicode.Han, r) }) || !strings.ContainsFunc(zh, func(r rune) bool { return unicode.Is(unicode.Han, r) }) {
 			t.Errorf("%s: %q, %q", k, en, zh)
 		}
-		if !strings.Contains(en, "77 more times") || !strings.Contains(zh, "77 次") {
+		if !strings.Contains(en, "repeated 77 times") || !strings.Contains(zh, "77 次") {
 			t.Errorf("%s does not say how often: %q, %q", k, en, zh)
 		}
-		if slices.Contains([]Kind{DeadLetters, Late, Balance, SoldOut, Job}, k) && (!strings.Contains(en, "12345") || !strings.Contains(zh, "12345")) {
+		if slices.Contains([]Kind{DeadLetters, Late, Balance, SoldOut, Job}, k) && (!strings.Contains(en, "1,234,567") || !strings.Contains(zh, "1,234,567")) {
 			t.Errorf("%s does not say how many: %q, %q", k, en, zh)
 		}
+	}
+	single := Alert{Condition: Condition{Kind: SoldOut, Name: "Moon cakes", Count: 1}, Repeated: 1}
+	if en, want := single.Text("en"), "“Moon cakes” is sold out: 1 coupon. (repeated 1 time since the last message)"; en != want {
+		t.Errorf("a single one: %q, want %q", en, want)
 	}
 	drop := Alert{Condition: Condition{Kind: Channel, Name: "Moon cakes", Detail: DetailDropBudget}}
 	if en, zh := drop.Text("en"), drop.Text("zh-CN"); !strings.Contains(en, "“Moon cakes”") || !strings.Contains(zh, "「Moon cakes」") {

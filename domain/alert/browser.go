@@ -18,7 +18,7 @@ import (
 const MaxBrowsers = 10
 
 // ErrNoBrowser says that the member has no such browser.
-var ErrNoBrowser = fault.New(fault.NotFound, "browser_not_found", "there is no such browser")
+var ErrNoBrowser = fault.New(fault.NotFound, "browser_not_found", "there is no such browser; load the page again")
 
 // A Browser is notified by push (RFC 8030) of what its member sees under the bell.
 type Browser struct {

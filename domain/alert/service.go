@@ -18,7 +18,7 @@ import (
 
 // Faults of destinations.
 var (
-	ErrNoDestination = fault.New(fault.NotFound, "destination_not_found", "there is no such destination")
+	ErrNoDestination = fault.New(fault.NotFound, "destination_not_found", "there is no such destination; load the page again")
 	// ErrTooMany bounds what one shop can make the workers call.
 	ErrTooMany = fault.New(fault.Conflict, "too_many_destinations", "a shop has at most 10 destinations; remove one first")
 )

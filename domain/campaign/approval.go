@@ -20,7 +20,7 @@ var (
 		"this campaign reaches more users than one member may send to; another member must approve it")
 	// ErrLapsed is the refusal of a consent to what the campaign no longer is.
 	ErrLapsed = fault.New(fault.Conflict, "approval_lapsed",
-		"the campaign is not what approval was asked for any more; look at what it is now and ask again")
+		"the campaign has changed since approval was requested; check it and request approval again")
 	// ErrNotAsked is the refusal of a decision without an open request.
 	ErrNotAsked = fault.New(fault.Conflict, "approval_not_asked", "no request for approval of this campaign is open; publish it to request one")
 )

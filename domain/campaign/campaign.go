@@ -35,11 +35,11 @@ func (s State) Over() bool { return s == Finished || s == Cancelled || s == Fail
 
 // Faults of this room.
 var (
-	ErrNotFound   = fault.New(fault.NotFound, "campaign_not_found", "there is no such campaign")
-	ErrTransition = fault.New(fault.Conflict, "invalid_transition", "the campaign's state does not allow this")
+	ErrNotFound   = fault.New(fault.NotFound, "campaign_not_found", "there is no such campaign; check its id")
+	ErrTransition = fault.New(fault.Conflict, "invalid_transition", "the campaign's state does not allow this; load it and choose a step that its state allows")
 	// ErrPublished is the refusal of the second of two equal campaigns.
 	ErrPublished = fault.New(fault.Conflict, "already_published",
-		"a campaign with this name, creator, start and end was published within the last 30 minutes")
+		"a campaign with this name, creator, start and end was published within the last 30 minutes; change the name to publish it again")
 	// ErrNotStartable is returned for a campaign that does not wait to start or
 	// to be cut, or that another worker is processing.
 	ErrNotStartable = fault.New(fault.Conflict, "not_startable", "the campaign is not waiting")

@@ -11,7 +11,7 @@ import (
 
 // ErrOtherShop fails a campaign of a shop whose audience or coupon is defined by
 // a template of another shop.
-var ErrOtherShop = fault.New(fault.Conflict, "audience_other_shop", "the audience or the coupon of the campaign is about a template of another shop")
+var ErrOtherShop = fault.New(fault.Conflict, "audience_other_shop", "the audience or the coupon of the campaign is about a template of another shop; create a campaign that uses templates of its own shop")
 
 // templates returns the ids of the templates that decide who is reached and
 // what is given away, ascending, each once.

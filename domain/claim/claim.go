@@ -139,11 +139,11 @@ func (c Claim) Refusal() error {
 // Faults of this room. Beside them a gate answers [template.ErrNotFound] and
 // [template.ErrNotOpen].
 var (
-	ErrNotFound    = fault.New(fault.NotFound, "claim_not_found", "there is no such claim")
-	ErrNotStarted  = fault.New(fault.Conflict, "not_started", "this drop has not opened yet")
-	ErrEnded       = fault.New(fault.Conflict, "ended", "this drop has ended")
-	ErrSoldOut     = fault.New(fault.Conflict, "sold_out", "all coupons are gone")
-	ErrLimit       = fault.New(fault.Conflict, "limit_reached", "you have as many of these coupons as one person may have")
+	ErrNotFound    = fault.New(fault.NotFound, "claim_not_found", "there is no such claim; check its id and the user")
+	ErrNotStarted  = fault.New(fault.Conflict, "not_started", "this drop has not opened yet; claim at opens_at")
+	ErrEnded       = fault.New(fault.Conflict, "ended", "this drop has ended; its coupons can no longer be claimed")
+	ErrSoldOut     = fault.New(fault.Conflict, "sold_out", "all coupons are gone; more appear only if staff raise the stock")
+	ErrLimit       = fault.New(fault.Conflict, "limit_reached", "you have as many of these coupons as one person may have; use one of them")
 	ErrOverloaded  = fault.New(fault.Unavailable, "overloaded", "claims cannot be decided right now; try again")
-	ErrIdempotency = fault.New(fault.Invalid, "idempotency_conflict", "this key was used for another claim")
+	ErrIdempotency = fault.New(fault.Invalid, "idempotency_conflict", "this key was used for another claim; use a new key for a new claim")
 )

@@ -10,10 +10,10 @@ import (
 // The reasons for which a gate answers [template.ErrNotOpen], each in words
 // that say what the user can do.
 var (
-	ErrCancelled   = template.ErrNotOpen.Because("this drop was cancelled")
+	ErrCancelled   = template.ErrNotOpen.Because("this drop was cancelled; its coupons can no longer be claimed")
 	ErrPaused      = template.ErrNotOpen.Because("this drop is paused; try again later")
-	ErrNeedsCode   = template.ErrNotOpen.Because("this coupon is obtained with a redeem code")
-	ErrTakesNoCode = template.ErrNotOpen.Because("this coupon is not obtained with a redeem code")
+	ErrNeedsCode   = template.ErrNotOpen.Because("this coupon is obtained with a redeem code; send it to POST /redemptions")
+	ErrTakesNoCode = template.ErrNotOpen.Because("this coupon is not obtained with a redeem code; claim it with POST /claims")
 )
 
 // Admit returns nil if a coupon of t can be issued by this origin now, else the

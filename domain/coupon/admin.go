@@ -143,7 +143,7 @@ func (c Case) endLock(order string) (Move, error) {
 		if _, again := c.did(StepRelease); again {
 			return c.nothing(), nil
 		}
-		return Move{}, ErrNotUsable.Because("the order does not hold the coupon any more")
+		return Move{}, ErrNotUsable.Because("the order does not hold the coupon any more; load the coupon again")
 	}
 	m, no := c.release(order)
 	if no != nil {
@@ -157,7 +157,7 @@ func (c Case) endLock(order string) (Move, error) {
 func (l Listed) MayRevoke() error {
 	m, err := Case{Coupon: l.Coupon, Now: l.Now}.revoke(false)
 	if err == nil && len(m.Ops) == 0 {
-		return ErrNotUsable.Because("the coupon was revoked before")
+		return ErrNotUsable.Because("the coupon was revoked before; nothing is left to do")
 	}
 	return err
 }

@@ -30,10 +30,10 @@ func States() []State { return []State{Unused, Locked, Used, Expired, Revoked} }
 
 // Faults of this room.
 var (
-	ErrNotFound = fault.New(fault.NotFound, "coupon_not_found", "there is no such coupon")
+	ErrNotFound = fault.New(fault.NotFound, "coupon_not_found", "there is no such coupon; check its id and the user")
 	// ErrNotUsable is the refusal of a step that the coupon's state, its
 	// order's history or its rule forbids.
-	ErrNotUsable = fault.New(fault.Conflict, "coupon_not_usable", "the coupon cannot be used for this")
+	ErrNotUsable = fault.New(fault.Conflict, "coupon_not_usable", "the coupon cannot be used for this; use another one")
 	// ErrOtherRequest is the refusal of a lock that names an order which
 	// locked the coupon before with other amounts.
 	ErrOtherRequest = fault.New(fault.Invalid, "idempotency_conflict", "this order locked the coupon before with other amounts; repeat the lock as it was sent first")

@@ -120,7 +120,7 @@ func (r Rule) Eligible(o Order) (money.Amount, error) {
 		}
 	}
 	if sum == 0 {
-		return 0, ErrNotUsable.Because("the coupon is for one product, which the order's products do not name")
+		return 0, ErrNotUsable.Because("the coupon is for one product, which the order's products do not name; name it in products, or use another coupon")
 	}
 	return sum, nil
 }
@@ -143,7 +143,7 @@ func (r Rule) Discount(o Order) (money.Amount, error) {
 		off = min(percentOf(eligible, r.PercentOff), r.MaxOff)
 	}
 	if off = min(off, eligible); off < 1 {
-		return 0, ErrNotUsable.Because("the coupon takes nothing off this order")
+		return 0, ErrNotUsable.Because("the coupon takes nothing off this order; use another one")
 	}
 	return off, nil
 }

@@ -31,7 +31,7 @@ const (
 )
 
 // ErrNoUserColumn is the refusal of a list whose heading names no users.
-var ErrNoUserColumn = fault.New(fault.Invalid, "no_user_column", "the list needs a column user_id or id")
+var ErrNoUserColumn = fault.New(fault.Invalid, "no_user_column", "the list needs a column user_id or id; add it and upload the list again")
 
 // ErrTooManyGrants is the refusal of a list with more than [MaxGrants] rows.
 var ErrTooManyGrants = fault.New(fault.Invalid, "too_many_rows", fmt.Sprintf("a list has at most %d rows; divide the file", MaxGrants))

@@ -113,7 +113,7 @@ var systemLabel = staff.System().Label
 // user.
 func (s *Service) decide(c Case, rule func(Case) (Move, *refusal)) (Move, *refusal) {
 	if s.owner != 0 && s.owner != c.Coupon.UserID {
-		return Move{}, refuse(RefusedOwner, "the coupon belongs to another user")
+		return Move{}, refuse(RefusedOwner, "the coupon belongs to another user; use one of the user's own")
 	}
 	return rule(c)
 }

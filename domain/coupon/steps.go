@@ -116,7 +116,7 @@ func (c Case) op(s Step, order string, to Coupon) Operation {
 // second one, since a lock that arrives then is one that was overtaken.
 func (c Case) lock(o Order, lasting time.Duration) (Move, *refusal) {
 	if o.UserID != 0 && o.UserID != c.Coupon.UserID {
-		return Move{}, refuse(RefusedOwner, "the coupon belongs to another user")
+		return Move{}, refuse(RefusedOwner, "the coupon belongs to another user; use one of the user's own")
 	}
 	if before, ok := c.did(StepLock); ok {
 		return c.lockAgain(o, before)

@@ -28,7 +28,7 @@ var channelNames = [Channels]string{"app", "email", "sms", "webpush", "webhook"}
 
 // ErrChannelUnavailable is returned for a channel that does not exist or has
 // no configured sender.
-var ErrChannelUnavailable = fault.New(fault.Invalid, "channel_unavailable", "this channel is not available")
+var ErrChannelUnavailable = fault.New(fault.Invalid, "channel_unavailable", "this channel is not available; choose another one, or configure its sender")
 
 // AllChannels returns every channel in storage order.
 func AllChannels() []Channel { return []Channel{App, Email, SMS, WebPush, Webhook} }

@@ -15,7 +15,7 @@ import (
 var (
 	// ErrNotTestable is returned for the app, which has no provider: its inbox
 	// is read from what was recorded.
-	ErrNotTestable = fault.New(fault.Invalid, "channel_not_testable", "this channel has no provider that could be tested")
+	ErrNotTestable = fault.New(fault.Invalid, "channel_not_testable", "this channel has no provider that could be tested; test another channel")
 	// ErrTooManyTests is returned to who sends too many, with when to come back.
 	ErrTooManyTests = fault.New(fault.Throttled, "too_many_tests", "too many test messages; wait a moment")
 )

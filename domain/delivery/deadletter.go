@@ -11,7 +11,7 @@ import (
 )
 
 // ErrNoDeadLetterJob is returned when there is no such replay or discard.
-var ErrNoDeadLetterJob = fault.New(fault.NotFound, "dead_letter_job_not_found", "there is no such replay or discard")
+var ErrNoDeadLetterJob = fault.New(fault.NotFound, "dead_letter_job_not_found", "there is no such replay or discard; load the list again")
 
 // A DeadLetter is a delivery that used up its attempts or was refused for good.
 type DeadLetter struct {

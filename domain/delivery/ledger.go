@@ -11,7 +11,7 @@ import (
 )
 
 // ErrBatchNotFound is returned when there is no such batch, or not for this viewer.
-var ErrBatchNotFound = fault.New(fault.NotFound, "batch_not_found", "there is no such batch; old ones are removed")
+var ErrBatchNotFound = fault.New(fault.NotFound, "batch_not_found", "there is no such batch, or its retention is over; look at the totals of its drop")
 
 // BatchState is where a batch is between ready and done.
 type BatchState string

@@ -29,7 +29,7 @@ func Reasons() []string {
 }
 
 // ErrNotSuppressed is returned for an address that is not on the list.
-var ErrNotSuppressed = fault.New(fault.NotFound, "suppression_not_found", "the address is not suppressed")
+var ErrNotSuppressed = fault.New(fault.NotFound, "suppression_not_found", "the address is not suppressed; look it up in the list of suppressions")
 
 // A Suppression is a mail address that nothing is sent to.
 type Suppression struct {

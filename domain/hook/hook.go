@@ -34,8 +34,8 @@ const (
 
 // Faults of this room.
 var (
-	ErrNotFound         = fault.New(fault.NotFound, "webhook_not_found", "no such webhook endpoint")
-	ErrDeliveryNotFound = fault.New(fault.NotFound, "delivery_not_found", "no such delivery, or its retention is over")
+	ErrNotFound         = fault.New(fault.NotFound, "webhook_not_found", "there is no such webhook endpoint; check its id")
+	ErrDeliveryNotFound = fault.New(fault.NotFound, "delivery_not_found", "there is no such delivery, or its retention is over; check its id")
 	ErrTooMany          = fault.New(fault.Conflict, "too_many_webhooks", "the shop has as many endpoints as it can; remove one first").Told("hooks.too_many")
 	// ErrRepeated is the answer to a second creation with one request key: the
 	// first one's secret was shown, or lost on the way.

@@ -169,18 +169,18 @@ func (u Upload) Visible(to staff.Actor) error {
 
 // Faults of this room.
 var (
-	ErrNotFound       = fault.New(fault.NotFound, "job_not_found", "there is no such job")
-	ErrOver           = fault.New(fault.Conflict, "job_over", "the job has ended already")
+	ErrNotFound       = fault.New(fault.NotFound, "job_not_found", "there is no such job; check its id")
+	ErrOver           = fault.New(fault.Conflict, "job_over", "the job has ended already; start another one if it is needed")
 	ErrNoRunner       = fault.New(fault.Invalid, "job_kind_unknown", "nothing works off jobs of this kind")
-	ErrUploadNotFound = fault.New(fault.NotFound, "upload_not_found", "there is no such uploaded file; it may have been removed")
+	ErrUploadNotFound = fault.New(fault.NotFound, "upload_not_found", "the uploaded file is no longer there; upload it again")
 	// ErrUnreadable is the refusal of an uploaded table in which nothing can be read.
 	ErrUnreadable     = fault.New(fault.Invalid, "sheet_unreadable", "the file cannot be read; use CSV in UTF-8 or XLSX")
-	ErrUploadTooLarge = fault.New(fault.Invalid, "upload_too_large", "the file is too large")
+	ErrUploadTooLarge = fault.New(fault.Invalid, "upload_too_large", "the file is too large; divide it")
 	// ErrBusy is the refusal of a workbook while this process reads others.
 	ErrBusy = fault.New(fault.Unavailable, "overloaded", "another workbook is being read; try again in a moment")
 	// ErrWorkersDied ends a job in whose steps one worker after another
 	// disappeared.
-	ErrWorkersDied = fault.New(fault.Unavailable, "job_workers_died", "one worker after another disappeared while working on this job")
+	ErrWorkersDied = fault.New(fault.Unavailable, "job_workers_died", "several workers died while processing this job; look at their logs before you start it again")
 	// ErrNoWork is returned when there is nothing to take: another worker has
 	// the job, it has to wait, or it is over.
 	ErrNoWork = fault.New(fault.Conflict, "no_job", "there is no job to take")

@@ -12,7 +12,7 @@ import (
 // Faults of this room.
 var (
 	// ErrNotFound is returned for a version or a place that does not exist.
-	ErrNotFound = fault.New(fault.NotFound, "message_not_found", "there is no such text")
+	ErrNotFound = fault.New(fault.NotFound, "message_not_found", "there is no such text; load the page again")
 )
 
 // Store keeps versions.

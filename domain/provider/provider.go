@@ -27,7 +27,7 @@ const (
 
 // Faults of this room.
 var (
-	ErrNotFound = fault.New(fault.NotFound, "provider_not_found", "no such provider")
+	ErrNotFound = fault.New(fault.NotFound, "provider_not_found", "there is no such provider; look at the list of providers")
 	ErrTooMany  = fault.New(fault.Conflict, "too_many_providers", "there are as many providers as there can be; delete one first").Told("provider.too_many")
 	ErrNoKey    = fault.New(fault.Conflict, "providers_key_missing",
 		"secrets of providers are stored encrypted only: set PROVIDERS_KEY for web and worker and restart both").Told("provider.no_key")

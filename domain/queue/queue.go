@@ -13,9 +13,9 @@ import (
 
 // Faults of looking at queues.
 var (
-	ErrNoQueue = fault.New(fault.NotFound, "queue_not_found", "there is no such queue")
+	ErrNoQueue = fault.New(fault.NotFound, "queue_not_found", "there is no such queue; look at the list of queues")
 	// ErrNoTask also stands for a task that has been executed meanwhile.
-	ErrNoTask = fault.New(fault.NotFound, "queue_task_not_found", "the task is not in the queue any more")
+	ErrNoTask = fault.New(fault.NotFound, "queue_task_not_found", "the task is not in the queue any more; load the list again")
 	// ErrActive is the refusal to touch a task that a worker executes, or to do
 	// with a task what its state is already.
 	ErrActive = fault.New(fault.Conflict, "queue_task_active", "the state of the task does not allow this; load the list again")

@@ -39,7 +39,7 @@ const alphabet = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 // like one that was mistyped, whatever the reason.
 var (
 	ErrInvalid = fault.New(fault.Invalid, "code_invalid", "this is not a valid code; check what was typed")
-	ErrUsed    = fault.New(fault.Conflict, "code_used", "this code was used before")
+	ErrUsed    = fault.New(fault.Conflict, "code_used", "this code was used before, and each works once; use another code")
 )
 
 // A Code is sixteen symbols that may or may not mean anything; see

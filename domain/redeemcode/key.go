@@ -33,7 +33,7 @@ var ErrNoKeys = fault.New(fault.Conflict, "codes_not_configured", "this server h
 // ErrKeyMissing is the refusal to show codes whose key is gone, or is not the
 // key it was when they were generated.
 var ErrKeyMissing = fault.New(fault.Conflict, "code_key_missing",
-	"the key that these codes were made with is missing from CODE_KEYS or has changed")
+	"the key that these codes were made with is missing from CODE_KEYS or has changed; put it back")
 
 // A Keyring holds all keys that codes on sale were made with; the greatest
 // number is used for new ones. The zero Keyring has none: it takes no code and

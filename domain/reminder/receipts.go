@@ -9,7 +9,7 @@ import (
 )
 
 // ErrNoSlot is returned when there is no such slot.
-var ErrNoSlot = fault.New(fault.NotFound, "slot_not_found", "there is no such slot")
+var ErrNoSlot = fault.New(fault.NotFound, "slot_not_found", "there is no such slot; open it from the drop's page")
 
 // ReceiptStore reads what receipts are made of.
 type ReceiptStore interface {

@@ -13,9 +13,9 @@ import (
 
 // Faults of reserving and cancelling.
 var (
-	ErrAlreadyReserved = fault.New(fault.Conflict, "already_reserved", "already reserved")
-	ErrAlreadyDue      = fault.New(fault.Conflict, "already_due", "already due")
-	ErrNotReserved     = fault.New(fault.NotFound, "not_reserved", "not reserved")
+	ErrAlreadyReserved = fault.New(fault.Conflict, "already_reserved", "already reserved; leave out the reminders that errors names")
+	ErrAlreadyDue      = fault.New(fault.Conflict, "already_due", "already due; choose reminders that are further from the opening")
+	ErrNotReserved     = fault.New(fault.NotFound, "not_reserved", "not reserved; leave out the reminders that errors names")
 )
 
 // A Reservation is every reminder one user has for one template.
@@ -41,11 +41,18 @@ func (r *Refusal) Error() string {
 	for i, o := range r.Offending {
 		names[i] = fmt.Sprintf("%s %d minutes", o.Channel, o.Slot.Minutes())
 	}
-	text := r.Fault.Text + ": " + strings.Join(names, ", ")
+	text := r.What() + ": " + strings.Join(names, ", ")
 	if r.Also != nil {
 		text += "; " + r.Also.Error()
 	}
 	return text
+}
+
+// What returns the first clause of the fault's text: what is the matter with each
+// of the offending reminders, without what the caller should do.
+func (r *Refusal) What() string {
+	what, _, _ := strings.Cut(r.Fault.Text, "; ")
+	return what
 }
 
 // Unwrap returns the fault.
@@ -102,7 +109,7 @@ func (v Decision) reserveError(asked Bitmap) error {
 // means whatever can still be cancelled.
 func (v Decision) cancelError(asked Bitmap) error {
 	if v.Before.IsEmpty() {
-		return ErrNotReserved.Because("nothing is reserved for this template")
+		return ErrNotReserved.Because("nothing is reserved for this template; list the reservations to see what is")
 	}
 	if asked.IsEmpty() {
 		return refuse(ErrAlreadyDue, v.Before)
@@ -120,5 +127,5 @@ func (v Decision) possibleError(asked Bitmap) error {
 	if err := refuse(ErrAlreadyDue, v.Before.Intersect(asked)); err != nil {
 		return err
 	}
-	return ErrNotReserved.Because("nothing of this is reserved for this template")
+	return ErrNotReserved.Because("nothing of this is reserved for this template; read the reservation to see what is")
 }

@@ -11,9 +11,9 @@ import (
 
 // Faults of reports.
 var (
-	ErrDraft        = fault.New(fault.Conflict, "report_of_draft", "a draft has no report")
-	ErrNoLink       = fault.New(fault.NotFound, "report_link_invalid", "this link is not valid any more")
-	ErrLinksOff     = fault.New(fault.Conflict, "report_links_off", "links need LINK_SECRET")
+	ErrDraft        = fault.New(fault.Conflict, "report_of_draft", "a draft has no report; publish the drop first")
+	ErrNoLink       = fault.New(fault.NotFound, "report_link_invalid", "this link is not valid any more; ask its sender for a new one")
+	ErrLinksOff     = fault.New(fault.Conflict, "report_links_off", "links need LINK_SECRET; set it for web")
 	ErrTooManyLinks = fault.New(fault.Conflict, "report_links_too_many", "the report has as many valid links as it may have; revoke one first")
 )
 

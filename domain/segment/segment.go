@@ -23,14 +23,14 @@ const (
 
 // Faults of this room.
 var (
-	ErrNotFound = fault.New(fault.NotFound, "segment_not_found", "there is no such segment")
-	ErrInUse    = fault.New(fault.Conflict, "segment_in_use", "a campaign that has not ended uses this segment")
-	ErrIsList   = fault.New(fault.Conflict, "segment_is_list", "the members of a list come from files, not from rules")
-	ErrFilling  = fault.New(fault.Conflict, "list_incomplete", "a file of the list is still being read; go on when that is done")
+	ErrNotFound = fault.New(fault.NotFound, "segment_not_found", "there is no such segment; check its id")
+	ErrInUse    = fault.New(fault.Conflict, "segment_in_use", "a campaign that has not ended uses this segment; wait until it has, or cancel it")
+	ErrIsList   = fault.New(fault.Conflict, "segment_is_list", "the members of a list come from files, not from rules; send a file")
+	ErrFilling  = fault.New(fault.Conflict, "list_incomplete", "a file of the list is still being read; publish the campaign when that is done")
 	// ErrListInUse keeps users from being added to a list after the reach of a
 	// campaign for it was judged.
 	ErrListInUse = fault.New(fault.Conflict, "list_in_use", "a campaign that was published, or waits for approval, is for this list; no user can be added until its audience is read")
-	ErrIsRules   = fault.New(fault.Conflict, "segment_is_rules", "the members of this segment come from rules, not from files")
+	ErrIsRules   = fault.New(fault.Conflict, "segment_is_rules", "the members of this segment come from rules, not from files; change its rule")
 )
 
 // MaxName bounds a name, in characters.

@@ -8,7 +8,7 @@ import (
 
 // ErrNoDeadMessage is returned when there is no such message, or it was replayed
 // or discarded before.
-var ErrNoDeadMessage = fault.New(fault.NotFound, "dead_message_not_found", "there is no such message, or it has been dealt with")
+var ErrNoDeadMessage = fault.New(fault.NotFound, "dead_message_not_found", "there is no such message, or it has been dealt with; load the list again")
 
 // A DeadMessage is an event that a handler gave up on. It waits for operators,
 // who send it again or discard it.

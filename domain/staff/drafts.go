@@ -10,7 +10,7 @@ import (
 const DraftsKept = 30 * 24 * time.Hour
 
 // ErrTooLate refuses to undo a change: the message says why.
-var ErrTooLate = fault.New(fault.Conflict, "too_late_to_undo", "this can no longer be undone")
+var ErrTooLate = fault.New(fault.Conflict, "too_late_to_undo", "this can no longer be undone; make the change by hand")
 
 // An Undone says what came of undoing a change.
 type Undone int

@@ -19,9 +19,9 @@ import (
 var (
 	// ErrSecondFactorNeeded says that the password is right and the member
 	// still has to answer for a second factor.
-	ErrSecondFactorNeeded = fault.New(fault.Unauthenticated, "second_factor_needed", "a second factor is needed")
+	ErrSecondFactorNeeded = fault.New(fault.Unauthenticated, "second_factor_needed", "a second factor is needed; enter a code or use a passkey")
 	// ErrSecondFactor is the refusal of an answer: it is wrong, or it was used.
-	ErrSecondFactor = fault.New(fault.Invalid, "second_factor_refused", "this code or passkey is not right, or it was used before")
+	ErrSecondFactor = fault.New(fault.Invalid, "second_factor_refused", "this code or passkey is not right, or it was used before; enter the code that the app shows now")
 	// ErrHalfSignIn means that the first step of a sign-in counts no longer.
 	ErrHalfSignIn = fault.New(fault.Unauthenticated, "half_sign_in_ended", "this sign-in took too long; begin again")
 	// ErrMustEnrol is the refusal of everything but enrolment to a member who
@@ -32,9 +32,9 @@ var (
 	// ErrSealed means that the secret of an authenticator app cannot be read.
 	ErrSealed = fault.New(fault.Unavailable, "second_factor_sealed",
 		"the secret of this authenticator app cannot be read: SECOND_FACTOR_KEY lacks the key it was encrypted with; use a recovery code or a passkey")
-	ErrFactorNotFound = fault.New(fault.NotFound, "second_factor_not_found", "there is no such second factor")
+	ErrFactorNotFound = fault.New(fault.NotFound, "second_factor_not_found", "there is no such second factor; load the page again")
 	// ErrFactorTaken means that the same authenticator is enrolled already.
-	ErrFactorTaken = fault.New(fault.Conflict, "second_factor_taken", "this authenticator is enrolled already")
+	ErrFactorTaken = fault.New(fault.Conflict, "second_factor_taken", "this authenticator is enrolled already; use another one")
 	// ErrManyFactors is the refusal of more than [MaxFactors].
 	ErrManyFactors = fault.New(fault.Conflict, "second_factors_full", "there are ten second factors already; remove one first")
 	// ErrLastFactor is the refusal to remove the last one of a member who must
@@ -43,7 +43,7 @@ var (
 	// ErrNoPasskeysHere means that the console's address cannot have passkeys.
 	ErrNoPasskeysHere = fault.New(fault.Invalid, "passkeys_unavailable", "passkeys need https and a host name, or http://localhost")
 	// ErrPolicyFixed is the refusal to change what the environment decides.
-	ErrPolicyFixed = fault.New(fault.Conflict, "second_factor_fixed", "CONSOLE_SECOND_FACTOR decides this")
+	ErrPolicyFixed = fault.New(fault.Conflict, "second_factor_fixed", "CONSOLE_SECOND_FACTOR decides this; remove it to decide in the console")
 )
 
 // A Policy says whether second factors are demanded.

@@ -11,7 +11,7 @@ import (
 
 // ErrSignIn is the refusal of a sign-in. It does not say whether the address
 // or the password was wrong, nor whether the account is disabled.
-var ErrSignIn = fault.New(fault.Unauthenticated, "sign_in_refused", "e-mail or password is not right")
+var ErrSignIn = fault.New(fault.Unauthenticated, "sign_in_refused", "e-mail or password is not right; check both and try again")
 
 // A Client is where a sign-in comes from.
 type Client struct{ IP, UserAgent string }

@@ -12,15 +12,15 @@ var (
 	// ErrSingleSignOn is the refusal of an identity that the provider has
 	// authenticated. It does not say whether there is an account, whether it is
 	// disabled, or whether only the address is not verified.
-	ErrSingleSignOn = fault.New(fault.Denied, "sso_refused", "single sign-on does not let you in here")
+	ErrSingleSignOn = fault.New(fault.Denied, "sso_refused", "single sign-on does not let you in here; ask an admin of this console for access")
 	// ErrAttempt is the refusal of an answer that belongs to no attempt of
 	// this browser, comes too late, comes again, or proves nothing.
 	ErrAttempt = fault.New(fault.Invalid, "sso_attempt", "this attempt to sign in has ended; begin again")
 	// ErrNotAskedAgain: the identity provider does not state that it
 	// authenticated the person again.
-	ErrNotAskedAgain = fault.New(fault.Denied, "sso_not_asked_again", "the identity provider did not ask you to sign in again")
+	ErrNotAskedAgain = fault.New(fault.Denied, "sso_not_asked_again", "the identity provider did not ask you to sign in again; confirm with a passkey or an authenticator app")
 	// ErrProviderDown means that the identity provider does not answer.
-	ErrProviderDown = fault.New(fault.Unavailable, "sso_unavailable", "the identity provider does not answer")
+	ErrProviderDown = fault.New(fault.Unavailable, "sso_unavailable", "the identity provider does not answer; try again in a moment")
 )
 
 // AttemptLife is how long a sign-in at the identity provider may take.

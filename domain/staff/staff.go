@@ -50,14 +50,14 @@ var granted = map[Role][]Permission{
 
 // Faults of this room.
 var (
-	ErrForbidden = fault.New(fault.Denied, "forbidden", "you may not do this")
+	ErrForbidden = fault.New(fault.Denied, "forbidden", "you may not do this; ask an admin for access")
 	// ErrEveryShop refuses a change that concerns every shop to staff who are
 	// limited to some.
 	ErrEveryShop = fault.New(fault.Denied, "limited_to_shops",
 		"this concerns every shop, and you have access to some only; ask a member who is not limited to shops")
 	ErrUnauthenticated = fault.New(fault.Unauthenticated, "unauthenticated", "sign in or send valid credentials")
-	ErrNotFound        = fault.New(fault.NotFound, "staff_not_found", "no such staff member")
-	ErrKeyNotFound     = fault.New(fault.NotFound, "key_not_found", "no such API key")
+	ErrNotFound        = fault.New(fault.NotFound, "staff_not_found", "there is no such staff member; look at the list of staff")
+	ErrKeyNotFound     = fault.New(fault.NotFound, "key_not_found", "there is no such API key; look at the list of keys")
 	// ErrKeyRepeated is the refusal to make a second key of one request: the
 	// first one's secret has been shown, or lost on the way.
 	ErrKeyRepeated = fault.New(fault.Conflict, "key_repeated",
@@ -88,7 +88,7 @@ func (a Actor) May(p Permission, shop int64) error {
 		return ErrForbidden.Because("the role or the scopes of the caller do not allow this (%s)", p)
 	}
 	if shop != 0 && len(a.Shops) > 0 && !slices.Contains(a.Shops, shop) {
-		return ErrForbidden.Because("you are limited to other shops")
+		return ErrForbidden.Because("you are limited to other shops; ask an admin for access")
 	}
 	return nil
 }

@@ -29,8 +29,8 @@ const (
 
 // Faults of views.
 var (
-	ErrViewNotFound = fault.New(fault.NotFound, "view_not_found", "there is no such view")
-	ErrViewTaken    = fault.New(fault.Conflict, "view_taken", "another of your views has this name")
+	ErrViewNotFound = fault.New(fault.NotFound, "view_not_found", "there is no such view; load the page again")
+	ErrViewTaken    = fault.New(fault.Conflict, "view_taken", "another of your views has this name; choose another name")
 	ErrTooManyViews = fault.New(fault.Conflict, "too_many_views", "there are too many views; delete one first")
 )
 

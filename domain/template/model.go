@@ -30,8 +30,8 @@ const (
 
 // Faults of models.
 var (
-	ErrModelNotFound = fault.New(fault.NotFound, "model_not_found", "there is no such model")
-	ErrModelTaken    = fault.New(fault.Conflict, "model_taken", "another model of the shop has this name")
+	ErrModelNotFound = fault.New(fault.NotFound, "model_not_found", "there is no such model; load the page again")
+	ErrModelTaken    = fault.New(fault.Conflict, "model_taken", "another model of the shop has this name; choose another name")
 	ErrTooManyModels = fault.New(fault.Conflict, "too_many_models", "the shop has too many models; delete one first")
 )
 

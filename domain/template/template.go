@@ -74,11 +74,11 @@ const (
 
 // Faults of this room.
 var (
-	ErrNotFound   = fault.New(fault.NotFound, "template_not_found", "there is no such template")
-	ErrTransition = fault.New(fault.Conflict, "invalid_transition", "the template's state does not allow this")
-	ErrNotOpen    = fault.New(fault.Conflict, "template_not_open", "this drop does not take reservations")
+	ErrNotFound   = fault.New(fault.NotFound, "template_not_found", "there is no such template; check its id")
+	ErrTransition = fault.New(fault.Conflict, "invalid_transition", "the template's state does not allow this; load it and choose a step that its state allows")
+	ErrNotOpen    = fault.New(fault.Conflict, "template_not_open", "this drop does not take reservations; choose one that is published and not over")
 	ErrOpened     = fault.New(fault.Conflict, "drop_opened", "this drop has opened already; reminders come before the opening")
-	ErrStockBelow = fault.New(fault.Conflict, "stock_below_issued", "stock cannot be lower than what is issued")
+	ErrStockBelow = fault.New(fault.Conflict, "stock_below_issued", "stock cannot be lower than what is issued; choose a higher number")
 	// ErrNotMovable is an [ErrTransition].
 	ErrNotMovable = ErrTransition.Because("the drop has opened; its opening can no longer be moved").Told("fault.drop_not_movable")
 )

@@ -120,7 +120,7 @@ func (u Undo) of(t Template, now time.Time) (Template, error) {
 }
 
 // ErrDraftInUse refuses to delete a draft that something else names.
-var ErrDraftInUse = fault.New(fault.Conflict, "draft_in_use", "a campaign, a batch of codes or a link names this draft")
+var ErrDraftInUse = fault.New(fault.Conflict, "draft_in_use", "a campaign, a batch of codes or a link names this draft; remove that first")
 
 // DraftStore deletes and restores drafts.
 type DraftStore interface {

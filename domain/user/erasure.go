@@ -18,7 +18,7 @@ var ErrErased = fault.New(fault.Conflict, "user_erased",
 	"this user was erased, and nothing about them is stored again; staff of all shops can allow it on the user's page or by DELETE /admin/users/{id}/erasure")
 
 // ErrNotErased is the answer to lifting an erasure that is none.
-var ErrNotErased = fault.New(fault.NotFound, "erasure_not_found", "this user was not erased")
+var ErrNotErased = fault.New(fault.NotFound, "erasure_not_found", "this user was not erased; nothing has to be lifted")
 
 // An Erasure keeps a late import from storing an erased user again.
 type Erasure struct {

@@ -14,7 +14,7 @@ import (
 
 // ErrLink is returned for a link that this installation did not make, or made
 // with a secret that is no longer valid.
-var ErrLink = fault.New(fault.NotFound, "link_invalid", "this link is not valid")
+var ErrLink = fault.New(fault.NotFound, "link_invalid", "this link is not valid; open it exactly as it is in the message")
 
 // Links signs and reads the tokens of links with which users turn off a
 // channel without signing in, and of other links to strangers. The zero value

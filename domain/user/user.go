@@ -16,7 +16,7 @@ import (
 type ID int64
 
 // ErrNotFound is returned when no such user is known.
-var ErrNotFound = fault.New(fault.NotFound, "user_not_found", "no such user")
+var ErrNotFound = fault.New(fault.NotFound, "user_not_found", "there is no such user; check the id, or import the user first")
 
 // ParseID reads a positive decimal id that fits 63 bits.
 func ParseID(s string) (ID, error) {

@@ -14,7 +14,7 @@ import (
 // Faults of this room.
 var (
 	// ErrOff is the answer while no wallet is configured, or not the one asked for.
-	ErrOff = fault.New(fault.NotFound, "wallet_not_configured", "this installation issues no passes for this wallet")
+	ErrOff = fault.New(fault.NotFound, "wallet_not_configured", "this installation issues no passes for this wallet; offer passes only where the answer has a link")
 	// ErrToken is the refusal of a device without the pass's token.
 	ErrToken = fault.New(fault.Unauthenticated, "pass_token_invalid", "the pass's token is missing or wrong")
 	// ErrUnknown is the answer about a pass that was not issued, or is no longer kept.

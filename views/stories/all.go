@@ -47,7 +47,7 @@ func doors() []Story {
 	return []Story{
 		{Name: "signin/empty", Page: accesspages.SignIn{}.Page(), Outside: true},
 		{Name: "signin/missing", Page: accesspages.SignIn{Email: "lin@example.com", Errors: []fault.Field{{Name: "password", Key: "rule.required"}}}.Page(), Outside: true},
-		{Name: "signin/refused", Page: accesspages.SignIn{Email: "lin@example.com", Error: "E-mail or password is not right."}.Page(), Outside: true},
+		{Name: "signin/refused", Page: accesspages.SignIn{Email: "lin@example.com", Error: "The e-mail address or the password is wrong. Check both and try again."}.Page(), Outside: true},
 		{Name: "failure/missing", Page: pageparts.Failure{Status: 404}.Page()},
 		{Name: "failure/forbidden", Page: pageparts.Failure{Status: 403}.Page(), Role: staff.Viewer},
 		{Name: "failure/limited", Page: pageparts.Failure{Status: 403, Text: "This affects all shops, and your access is limited to some. Ask a staff member with access to all shops."}.Page(), Role: staff.Operator, Shops: []int64{10}},
@@ -230,8 +230,8 @@ func lastMonth() *droppages.Journey {
 
 func confirms() []Story {
 	t := coupon(1, "Moon cake night", 3*time.Hour)
-	cancel := pageparts.Confirmation{Active: "templates", ConfirmProps: ui.ConfirmProps{Title: "Cancel “Moon cake night”?", Action: "/templates/1/cancel", Cancel: "/templates/1", Submit: "Cancel drop", Kind: "danger",
-		Points: []string{"The drop will not take place. This cannot be undone.", "The 401,993 waiting reminders are not sent."}}}
+	cancel := pageparts.Confirmation{Active: "templates", ConfirmProps: ui.ConfirmProps{Title: "Cancel “Moon cake night”?", Action: "/templates/1/cancel", Cancel: "/templates/1", Keep: "Keep it", Submit: "Cancel drop", Kind: "danger",
+		Points: []string{"The drop will not take place. This cannot be undone.", "Waiting reminders, which are not sent: 401,993."}}}
 	refused := cancel
 	refused.Error = "Its current state does not allow this."
 	when := droppages.WhenProps{Name: "opens_at", Label: "Opening", Help: "Claiming starts at this time. Reminders are sent 5 to 60 minutes before.", Value: "2026-11-20T20:30"}
@@ -266,7 +266,7 @@ func people() []Story {
 		{Name: "member/invited", Page: accesspages.MemberForm{ID: 4, Name: "Noor Haddad", Values: values, Member: members[3], Link: "https://drops.example.com/password?token=mfzg6ylqmvzxg5dborsw4ytboq4dkn3a"}.Page()},
 		{Name: "member/new-single-sign-on", Page: accesspages.MemberForm{Values: map[string]string{"role": "viewer"}, PasswordsOff: true}.Page()},
 		{Name: "password/invitation", Page: accesspages.SetPassword{Token: "t", Email: "new@example.com", Purpose: staff.Invitation}.Page(), Outside: true},
-		{Name: "password/reset", Page: accesspages.SetPassword{Token: "t", Email: "ada@example.com", Purpose: staff.PasswordReset, Errors: []fault.Field{{Name: "password", Key: "rule.password_common", Message: "is one of the commonest passwords"}}}.Page(), Outside: true},
+		{Name: "password/reset", Page: accesspages.SetPassword{Token: "t", Email: "ada@example.com", Purpose: staff.PasswordReset, Errors: []fault.Field{{Name: "password", Key: "rule.password_common", Message: "is one of the most common passwords"}}}.Page(), Outside: true},
 		{Name: "password/invalid", Page: accesspages.SetPassword{Invalid: true}.Page(), Outside: true},
 		{Name: "signin/single-sign-on-only", Page: accesspages.SignIn{SingleSignOn: true, PasswordsOff: true, Return: "/"}.Page(), Outside: true},
 		{Name: "keys/empty", Page: accesspages.Keys{}.Page()},

@@ -104,3 +104,23 @@ func TestTimesOfAUserNameTheirZone(t *testing.T) {
 		t.Errorf("times are in the zones %v", zones)
 	}
 }
+
+// A time without its zone may be read as that of the reader's own clock: each
+// page that shows times says in which zone they are, once at least.
+func TestPagesWithTimesNameTheirZone(t *testing.T) {
+	book, err := NewBook()
+	if err != nil {
+		t.Fatal(err)
+	}
+	times := regexp.MustCompile(`<time datetime="[^"]*" data-local>`)
+	zone := regexp.MustCompile(`Beijing time|Berlin time|UTC`)
+	for _, s := range All() {
+		var b bytes.Buffer
+		if err := s.Page.Render(book.Context(t.Context(), s, Looks()[0], "nonce"), &b); err != nil {
+			t.Fatal(err)
+		}
+		if times.Match(b.Bytes()) && !zone.Match(b.Bytes()) {
+			t.Errorf("%s shows times and no zone", s.Name)
+		}
+	}
+}

@@ -9,7 +9,7 @@ import (
 	"dropbell/web/api/pipeline"
 )
 
-var errNoRecipient = fault.New(fault.NotFound, "recipient_not_found", "the user is not in the campaign's audience, or it has not been cut yet")
+var errNoRecipient = fault.New(fault.NotFound, "recipient_not_found", "the user is not in the campaign's audience, or it has not been cut yet; ask again once the campaign has started")
 
 func (a *API) testCampaign(ctx context.Context, in *struct {
 	CampaignRef

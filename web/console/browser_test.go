@@ -82,7 +82,7 @@ func TestADropFromBeginningToEnd(t *testing.T) {
 	b.Sees("main", "now opens on")
 
 	b.Press("#drop-head", "Cancel drop")
-	b.Sees("#dialog", "The 2 waiting reminders are not sent.")
+	b.Sees("#dialog", "Waiting reminders, which are not sent: 2.")
 	g.Exec(`update templates set state = 'closed', version = version + 1`)
 	b.Press("#dialog", "Cancel drop")
 	b.Sees("#dialog", "The drop is closed and can no longer be changed.")

@@ -66,12 +66,12 @@ func TestPreviewOfACampaign(t *testing.T) {
 	g.Exec(`insert into campaign_limits (shop_number, approval_above) values (10, 3)`)
 	b, limited := g.As(staff.Marketer), g.As(staff.Marketer, 10)
 	form := consoletest.CampaignForm("shop", "10", "rate_per_second", "2", "grant_template_id", fmt.Sprint(mine.ID))
-	b.Post("/campaigns/preview", form).Is(200).Has("7 people", "7 messages by App at most", "7 coupons at most, together worth CN¥70 at most", "Sending takes 3 s",
+	b.Post("/campaigns/preview", form).Is(200).Has("7 people", "7 messages by App at most", "Coupons: at most 7, together worth at most CN¥70", "Sending takes 3 s",
 		"More than 3 recipients need approval by a second person.", "Hello you", "Moon cake night", `hx-target="#review"`).HasNot("data-for", "<html")
 	form.Set("percent_b", "x")
 	form.Set("name", "")
 	form.Set("audience", "segment_id:7")
-	b.Post("/campaigns/preview", form).Is(200).Has(`data-for="f-name"`, `data-for="f-percent_b"`, `data-for="f-audience_value"`, "does not exist", "not known right now")
+	b.Post("/campaigns/preview", form).Is(200).Has(`data-for="f-name"`, `data-for="f-percent_b"`, `data-for="f-audience_value"`, "does not exist", "unknown at the moment")
 	b.Post("/campaigns", form).Is(http.StatusUnprocessableEntity).Has("3 things need your attention", "Name : is required", "Which ones : does not exist", "must be a whole number")
 	letter := consoletest.Between(b.Post("/campaigns/preview", consoletest.CampaignForm("body", "Come, {{nope}}")).Is(200).Body, `<article class="letter">`, "</article>")
 	if !strings.Contains(letter, "{{nope}}") || !strings.Contains(letter, "{{nope}} is not a variable; there are user, drop") {
@@ -91,7 +91,7 @@ func TestPreviewOfACampaign(t *testing.T) {
 	limited.Post("/campaigns/preview", form).Is(200).HasNot("Moon cake night", "CN¥").Has(`data-for="f-shop"`)
 	for d, told := range map[int64]bool{mine.ID: true, theirs.ID: false} {
 		reach := limited.Post("/campaigns/preview", consoletest.CampaignForm("shop", "10", "audience", string(campaign.Reserved), "audience_value", fmt.Sprint(d))).Is(200)
-		if strings.Contains(reach.Body, "not known right now") == told {
+		if strings.Contains(reach.Body, "unknown at the moment") == told {
 			t.Errorf("template %d: %s", d, reach.Text())
 		}
 	}

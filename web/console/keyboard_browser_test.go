@@ -28,7 +28,7 @@ func TestByKeyboardAlone(t *testing.T) {
 	b.Sees("form", "is required")
 	b.Focused("#f-password") // where something has to be typed
 	b.Types("mistyped" + kb.Enter)
-	b.Sees("form", "E-mail or password is not right")
+	b.Sees("form", "The e-mail address or the password is wrong")
 	b.Focused("#f-password")
 	b.Types(consoletest.Password + kb.Enter)
 	b.Sees("h1", "Overview")

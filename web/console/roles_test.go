@@ -87,7 +87,7 @@ func TestLimitedToShops(t *testing.T) {
 	b.Post("/shops/11", url.Values{"name": {"Stolen"}, "timezone": {"UTC"}}).Is(http.StatusNotFound)
 	b.Post("/shops", url.Values{"shop_number": {"12"}, "name": {"New"}, "timezone": {"UTC"}}).Is(http.StatusForbidden)
 	form := url.Values{"name": {"x"}, "shop_number": {"11"}}
-	b.Post("/templates", form).Is(http.StatusUnprocessableEntity).Has("there is no such shop")
+	b.Post("/templates", form).Is(http.StatusUnprocessableEntity).Has("does not exist; choose one of the shops")
 }
 
 // What gives access to everything, or touches what belongs to no shop, is not

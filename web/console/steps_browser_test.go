@@ -189,7 +189,7 @@ func TestStepsOfACampaign(t *testing.T) {
 	b.Fill("#f-title", "Tea for {{nmae}}")
 	b.Fill("#f-body", "Come by")
 	b.Fill("#f-grant_template_id", fmt.Sprint(d.ID))
-	b.Sees("#preview", "Come by", "2 coupons at most, together worth CN¥20 at most")
+	b.Sees("#preview", "Come by", "Coupons: at most 2, together worth at most CN¥20")
 	b.Click("[data-next]")
 	b.Sees("[data-step='step-2']", "{{nmae}} is not a variable")
 	b.Fill("#f-title", "Tea for {{name|you}}")

@@ -24,7 +24,7 @@ func TestRequestsThatNobodyAnswersAreSpokenOf(t *testing.T) {
 	b.Sees("#results", d.Name)
 	way.Foreign.Store(true)
 	b.Fill("#q", "nothing like it")
-	b.Sees("#trouble", "The server could not be reached", "nothing was changed as far as we know")
+	b.Sees("#trouble", "The server could not be reached", "as far as known nothing was changed")
 	if text := b.Text("#results"); !strings.Contains(text, d.Name) || strings.Contains(text, "Bad Gateway") {
 		t.Errorf("the list became\n%s", text)
 	}

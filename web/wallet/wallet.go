@@ -63,7 +63,7 @@ func NewBudget(m *middleware.BudgetMetrics) *middleware.Budget {
 }
 
 var (
-	errNoRoute  = fault.New(fault.NotFound, "not_found", "there is nothing at this address")
+	errNoRoute  = fault.New(fault.NotFound, "not_found", "there is nothing at this address; check the path")
 	errMethod   = fault.New(fault.Invalid, "method_not_allowed", "this address does not take this method")
 	errBody     = fault.New(fault.Invalid, "malformed_json", "the body is not the JSON that this call has")
 	errLimited  = fault.New(fault.Throttled, "rate_limited", "too many calls from this address")

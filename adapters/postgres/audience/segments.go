@@ -139,7 +139,7 @@ func (s Segments) DeleteSegment(ctx context.Context, id int64, e staff.Entry) er
 		}
 		for _, u := range uses {
 			if !u.Ended {
-				return segment.ErrInUse.Because("the campaign “%s” uses it and has not ended", u.Name)
+				return segment.ErrInUse.Because("the campaign “%s” uses it and has not ended; wait until it has, or cancel it", u.Name)
 			}
 		}
 		if _, err := tx.Exec(ctx, `delete from segments where id = $1`, id); err != nil {

@@ -319,7 +319,7 @@ func (r *Reservations) Reservation(ctx context.Context, templateID int64, by use
 	}
 	found, err := pgx.CollectExactlyOneRow(rows, scanReservation)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return found, reminder.ErrNotReserved.Because("nothing is reserved for this template")
+		return found, reminder.ErrNotReserved.Because("nothing is reserved for this template; list the reservations to see what is")
 	}
 	return found, pg.Translate(err)
 }

@@ -52,7 +52,7 @@ func (s Uploads) storeParts(ctx context.Context, u *job.Upload, r io.Reader, lim
 		}
 		last := err != nil
 		if u.Bytes += int64(n); u.Bytes > limit {
-			return job.ErrUploadTooLarge.Because("the file has more than %d bytes", limit)
+			return job.ErrUploadTooLarge.Because("the file has more than %d bytes; divide it", limit)
 		}
 		sum.Write(part[:n])
 		if n > 0 {

@@ -260,14 +260,14 @@ func (p Staff) Page() templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 17, "\"><span>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 17, "\"><span class=\"ago\">")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var18 string
 				templ_7745c5c3_Var18, templ_7745c5c3_Err = templ.JoinStringErrs(ui.From(ctx).Locale.Date(m.CreatedAt, ui.From(ctx).Zone))
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `pages/access/people.templ`, Line: 48, Col: 72}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `pages/access/people.templ`, Line: 48, Col: 84}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var18))
 				if templ_7745c5c3_Err != nil {
@@ -459,7 +459,7 @@ func (p Staff) access(m staff.Member) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = ui.ShortInstant(*m.InvitedUntil, ui.From(ctx).Zone).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Instant(*m.InvitedUntil, ui.From(ctx).Zone).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -782,7 +782,7 @@ func (p MemberForm) sessions() templ.Component {
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
-					templ_7745c5c3_Err = ui.ShortInstant(s.CreatedAt, ui.From(ctx).Zone).Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = ui.Instant(s.CreatedAt, ui.From(ctx).Zone).Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -1267,7 +1267,7 @@ func (p Keys) table() templ.Component {
 					return templ_7745c5c3_Err
 				}
 			} else if k.ExpiresAt != nil {
-				templ_7745c5c3_Err = ui.ShortInstant(*k.ExpiresAt, ui.From(ctx).Zone).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = ui.Instant(*k.ExpiresAt, ui.From(ctx).Zone).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -866,7 +866,7 @@ func (p CampaignRecipients) line(o campaign.Outcome) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if !o.At.IsZero() {
-			templ_7745c5c3_Err = ui.ShortInstant(o.At, p.Zone).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Instant(o.At, p.Zone).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -943,7 +943,7 @@ func (p CampaignRecipients) line(o campaign.Outcome) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		} else {
-			templ_7745c5c3_Err = ui.ShortInstant(*o.OpenedAt, p.Zone).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Instant(*o.OpenedAt, p.Zone).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1011,7 +1011,7 @@ func (p CampaignRecipients) line(o campaign.Outcome) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			templ_7745c5c3_Err = ui.ShortInstant(*o.NextRetryAt, p.Zone).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Instant(*o.NextRetryAt, p.Zone).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

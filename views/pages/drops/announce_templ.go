@@ -326,7 +326,7 @@ func (p Announce) line(a reminder.AnnouncementStatus) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = ui.ShortInstant(a.OpensAt, p.Template.Zone()).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Instant(a.OpensAt, p.Template.Zone()).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -1405,7 +1405,7 @@ func forecastHours(hours []forecastHour) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = ui.ShortInstant(h.from, ui.From(ctx).Zone).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = ui.Instant(h.from, ui.From(ctx).Zone).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -843,7 +843,7 @@ func (d Drop) line() templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = ui.ShortInstant(d.OpensAt, d.Zone()).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.Instant(d.OpensAt, d.Zone()).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -447,7 +447,7 @@ func (p Report) link(l report.Link) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = ui.ShortInstant(l.ExpiresAt, p.Template.Zone()).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.Instant(l.ExpiresAt, p.Template.Zone()).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -1833,7 +1833,7 @@ func trendTable(p Trend, linked bool) templ.Component {
 		}
 		ctx = templ.ClearChildren(ctx)
 		columns := p.columns(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 105, "<table class=\"table is-stacked trend\"><caption class=\"sr-only\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 105, "<table class=\"table is-stacked is-wide trend\"><caption class=\"sr-only\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -1945,7 +1945,7 @@ func trendTable(p Trend, linked bool) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = ui.ShortInstant(f.Template.OpensAt, f.Template.Zone()).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Instant(f.Template.OpensAt, f.Template.Zone()).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -132,7 +132,7 @@ func (p Editor) source(ctx context.Context) string {
 	case p.Found.Level == message.OfShop && p.Place.Template != 0:
 		return ui.T(ctx, "message.of_shop")
 	}
-	return ui.T(ctx, "message.saved_by", p.Found.Version.By, ui.From(ctx).Locale.DateTime(p.Found.Version.At, p.Zone))
+	return ui.T(ctx, "message.saved_by", parts.ActorName(ctx, p.Found.Version.By), ui.From(ctx).Locale.DateTime(p.Found.Version.At, p.Zone)+" "+ui.From(ctx).Locale.Zone(p.Found.Version.At, p.Zone))
 }
 
 // ownText reports whether the page's place has a text of its own that can be removed.

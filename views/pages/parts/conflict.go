@@ -3,6 +3,7 @@ package parts
 import (
 	"context"
 	"sort"
+	"strconv"
 
 	"dropbell/views/ui"
 )
@@ -12,6 +13,18 @@ func (p Conflict) lead(ctx context.Context) string {
 		return ui.T(ctx, "conflict.lead")
 	}
 	return ui.T(ctx, "conflict.lead_who", p.Who)
+}
+
+// numerals are the fields whose whole numbers are shown with separators, as on the
+// pages of what is stored.
+var numerals = map[string]bool{"stock": true, "per_user_limit": true, "rate_per_second": true, "approval_above": true, "per_day": true, "per_week": true}
+
+// compared is a field's value as it is compared: with separators where it is a number.
+func compared(ctx context.Context, name, value string) string {
+	if n, err := strconv.ParseInt(value, 10, 64); err == nil && numerals[name] {
+		return ui.Num(ctx, n)
+	}
+	return OrDash(value)
 }
 
 // lines are the fields in which both versions differ.

@@ -127,7 +127,7 @@ func WorkIdle(j job.Job) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = ui.ShortInstant(*j.IdleSince, ui.From(ctx).Zone).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Instant(*j.IdleSince, ui.From(ctx).Zone).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

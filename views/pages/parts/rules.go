@@ -56,7 +56,7 @@ func choiceText(ctx context.Context, name string) string {
 func conditionText(ctx context.Context, c segment.Condition) string {
 	what := ui.T(ctx, "segments.field."+string(c.Field))
 	if c.Name != "" {
-		what = "“" + c.Name + "”"
+		what = ui.T(ctx, "letters.quoted", c.Name)
 	}
 	v, _ := segment.ValueOf(c.Field, c.Op)
 	values := c.Values

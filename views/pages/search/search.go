@@ -109,7 +109,7 @@ func StrangerHit(ctx context.Context, id user.ID) Hit {
 
 // CouponHit is a coupon.
 func CouponHit(ctx context.Context, l coupon.Listed) Hit {
-	return Hit{Icon: "scale", URL: parts.CouponURL(l.ID), Title: l.TemplateName,
+	return Hit{Icon: "tag", URL: parts.CouponURL(l.ID), Title: l.TemplateName,
 		Detail: joined(number(l.ID), l.ShopName, ui.T(ctx, "find.of_user", l.UserID.String())), Badge: parts.CouponBadge(l)}
 }
 

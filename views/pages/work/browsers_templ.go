@@ -132,7 +132,7 @@ func (p Browsers) card() templ.Component {
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}
-						templ_7745c5c3_Err = ui.ShortInstant(b.CreatedAt, ui.From(ctx).Zone).Render(ctx, templ_7745c5c3_Buffer)
+						templ_7745c5c3_Err = ui.Instant(b.CreatedAt, ui.From(ctx).Zone).Render(ctx, templ_7745c5c3_Buffer)
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}

@@ -120,7 +120,7 @@ func (p DeadMessages) Page() templ.Component {
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
-					templ_7745c5c3_Err = ui.ShortInstant(m.At, ui.From(ctx).Zone).Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = ui.Instant(m.At, ui.From(ctx).Zone).Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}

@@ -983,12 +983,12 @@ func (p QueueTasks) tasks() templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if !t.Next.IsZero() {
-				templ_7745c5c3_Err = ui.ShortInstant(t.Next, ui.From(ctx).Zone).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = ui.Instant(t.Next, ui.From(ctx).Zone).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 			} else if !t.FailedAt.IsZero() {
-				templ_7745c5c3_Err = ui.ShortInstant(t.FailedAt, ui.From(ctx).Zone).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = ui.Instant(t.FailedAt, ui.From(ctx).Zone).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

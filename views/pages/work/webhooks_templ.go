@@ -1121,7 +1121,7 @@ func (p WebhookPage) Page() templ.Component {
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
-					templ_7745c5c3_Err = ui.ShortInstant(*p.OldUntil, ui.From(ctx).Zone).Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = ui.Instant(*p.OldUntil, ui.From(ctx).Zone).Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -1800,7 +1800,7 @@ func (p WebhookDelivery) Page() templ.Component {
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
-					templ_7745c5c3_Err = ui.ShortInstant(p.NextAt, ui.From(ctx).Zone).Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = ui.Instant(p.NextAt, ui.From(ctx).Zone).Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -1849,7 +1849,7 @@ func (p WebhookDelivery) Page() templ.Component {
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
-					templ_7745c5c3_Err = ui.ShortInstant(t.At, ui.From(ctx).Zone).Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = ui.Instant(t.At, ui.From(ctx).Zone).Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}

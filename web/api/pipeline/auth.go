@@ -113,7 +113,7 @@ func looksLikeToken(s string) bool {
 
 func (pl *Pipeline) byToken(r *http.Request, token string, needed Access) (*Caller, error) {
 	if pl.deps.Tokens == nil {
-		return nil, staff.ErrUnauthenticated.Because("this server takes no user tokens")
+		return nil, staff.ErrUnauthenticated.Because("this server takes no user tokens; use a service key, or set AUTH_JWT_SECRET or AUTH_JWKS_URL")
 	}
 	c, err := pl.deps.Tokens.caller(r.Context(), token)
 	if err != nil {
@@ -123,7 +123,7 @@ func (pl *Pipeline) byToken(r *http.Request, token string, needed Access) (*Call
 		return c, staff.ErrForbidden.Because("this is for service keys; user tokens are not accepted here")
 	}
 	if named := r.Header.Get(userHeader); named != "" && named != c.User.String() {
-		return c, staff.ErrForbidden.Because("the token belongs to another user than X-User-ID names")
+		return c, staff.ErrForbidden.Because("the token belongs to another user than X-User-ID names; leave X-User-ID out")
 	}
 	return c, nil
 }

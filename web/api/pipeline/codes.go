@@ -9,16 +9,16 @@ import (
 
 // Faults of the protocol itself; those of the rules live beside their rules.
 var (
-	ErrMalformed     = fault.New(fault.Invalid, "malformed_json", "the body is not valid JSON in UTF-8")
-	errNoRoute       = fault.New(fault.NotFound, "not_found", "there is nothing at this address")
+	ErrMalformed     = fault.New(fault.Invalid, "malformed_json", "the body is not valid JSON in UTF-8; correct it and send it again")
+	errNoRoute       = fault.New(fault.NotFound, "not_found", "there is nothing at this address; check the path")
 	errMethod        = fault.New(fault.Invalid, "method_not_allowed", "this address does not take this method; see the Allow header")
-	errTooLarge      = fault.New(fault.Invalid, "too_large", "the body is larger than 1 MiB")
+	errTooLarge      = fault.New(fault.Invalid, "too_large", "the body is larger than 1 MiB; divide it")
 	ErrMediaType     = fault.New(fault.Invalid, "unsupported_media_type", "send the body as application/json")
-	ErrTimeout       = fault.New(fault.Invalid, "request_timeout", "the body did not arrive in time")
+	ErrTimeout       = fault.New(fault.Invalid, "request_timeout", "the body did not arrive in time; send it faster, or in smaller parts")
 	ErrPrecondition  = fault.New(fault.Invalid, "precondition_required", "send If-Match with the version your change is based on")
 	ErrRateLimited   = fault.New(fault.Throttled, "rate_limited", "too many requests")
-	errKeyConflict   = fault.New(fault.Invalid, "idempotency_conflict", "this Idempotency-Key was used for another request")
-	errKeyInProgress = fault.New(fault.Conflict, "idempotency_in_progress", "the first request with this Idempotency-Key is still being answered")
+	errKeyConflict   = fault.New(fault.Invalid, "idempotency_conflict", "this Idempotency-Key was used for another request; use a new one for a new request")
+	errKeyInProgress = fault.New(fault.Conflict, "idempotency_in_progress", "the first request with this Idempotency-Key is still being answered; wait as long as Retry-After says")
 	errOverloaded    = fault.New(fault.Unavailable, "overloaded", "this cannot be answered right now; try again, with the same Idempotency-Key if one was sent")
 	errTooMany       = fault.New(fault.Unavailable, "overloaded", "too many requests are being served; try again")
 	errInternal      = fault.New(0, "internal", "something went wrong here; quote the request id when you report it")

@@ -67,7 +67,7 @@ func newKeyring(store Keys, now func() time.Time, log *slog.Logger) *keyring {
 // ErrRateLimited if the client must wait before another secret is looked up.
 func (k *keyring) key(ctx context.Context, secret string, from netip.Addr) (*staff.Key, error) {
 	if len(secret) > 256 || !strings.HasPrefix(secret, staff.KeyPrefix) {
-		return nil, invalid("this is not an API key")
+		return nil, invalid("this is not an API key; send one as it was shown when it was created")
 	}
 	hash := string(staff.HashSecret(secret))
 	known, seen := k.known.GetIfPresent(hash)
@@ -79,7 +79,7 @@ func (k *keyring) key(ctx context.Context, secret string, from netip.Addr) (*sta
 		known = read
 	}
 	if !known.Usable(k.now()) {
-		return nil, invalid("the API key has expired or was revoked")
+		return nil, invalid("the API key has expired or was revoked; use another one")
 	}
 	return known.Key, nil
 }

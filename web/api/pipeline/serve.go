@@ -283,9 +283,9 @@ func (b *body) read(w http.ResponseWriter, r *http.Request) error {
 	case IsTimeout(err):
 		return ErrTimeout
 	case err != nil:
-		return ErrMalformed.Because("the body could not be read to its end")
+		return ErrMalformed.Because("the body could not be read to its end; send it again")
 	case !utf8.Valid(b.buf.Bytes()):
-		return ErrMalformed.Because("the body is not valid UTF-8")
+		return ErrMalformed.Because("the body is not valid UTF-8; correct it and send it again")
 	}
 	b.rd.Reset(b.buf.Bytes())
 	r.Body = b

@@ -88,7 +88,7 @@ func NewTokens(ctx context.Context, o TokenOptions) (*Tokens, error) {
 // [errOverloaded] while the key set cannot be fetched.
 func (t *Tokens) caller(ctx context.Context, token string) (*Caller, error) {
 	if len(token) > maxToken {
-		return nil, invalid("the token is too long")
+		return nil, invalid("the token is too long; send one with fewer claims")
 	}
 	hash := sha256.Sum256([]byte(token))
 	if c, ok := t.known.GetIfPresent(hash); ok {
@@ -108,7 +108,7 @@ func (t *Tokens) caller(ctx context.Context, token string) (*Caller, error) {
 func (t *Tokens) verify(ctx context.Context, token string) (*Caller, error) {
 	head, ok := t.header(token)
 	if !ok {
-		return nil, invalid("the token's header cannot be read")
+		return nil, invalid("the token's header cannot be read; send it as it was issued")
 	}
 	if head.critical {
 		// RFC 7515, section 4.1.11; no extension is understood here.
@@ -220,14 +220,14 @@ func (t *Tokens) signed(ctx context.Context, algorithm, token string) ([]byte, *
 	case algorithm == "HS256" && t.o.Secret != "":
 		payload, err := jws.VerifyCompactFast([]byte(t.o.Secret), []byte(token), jwa.HS256())
 		if err != nil {
-			return nil, nil, invalid("the token's signature is wrong")
+			return nil, nil, invalid("the token's signature is wrong; check that its issuer's key is the one configured here")
 		}
 		return payload, nil, nil
 	case publicAlgorithms[algorithm] && t.sets != nil:
 		payload, key, err := t.signedByKeySet(ctx, token)
 		return payload, &key, err
 	}
-	return nil, nil, invalid("tokens with this algorithm are not accepted")
+	return nil, nil, invalid("tokens with this algorithm are not accepted; sign with the configured one")
 }
 
 // signedByKeySet tries the keys at hand, and if none fits those that the
@@ -243,14 +243,14 @@ func (t *Tokens) signedByKeySet(ctx context.Context, token string) ([]byte, keyP
 		if err != nil {
 			return nil, keyPrint{}, unfetched(err)
 		}
-		return nil, keyPrint{}, invalid("the token's signature is wrong")
+		return nil, keyPrint{}, invalid("the token's signature is wrong; check that its issuer's key is the one configured here")
 	}
 	if keys, err = t.sets.refresh(ctx); err != nil {
 		return nil, keyPrint{}, unfetched(err)
 	}
 	payload, key, err := keys.verify(token)
 	if err != nil {
-		return nil, keyPrint{}, invalid("the token's signature is wrong")
+		return nil, keyPrint{}, invalid("the token's signature is wrong; check that its issuer's key is the one configured here")
 	}
 	return payload, key, nil
 }

@@ -47,8 +47,8 @@ func TestSecurityEventsOnTheAuditPage(t *testing.T) {
 	g.Flush()
 
 	page := admin.Get("/audit?security=1").Is(200)
-	page.Has("was refused a sign-in", "from 198.51.100.66", "tried a password link that does not count", "was denied a request",
-		"GET /templates/new", "was refused at the second factor", "from 198.51.100.67", "could not confirm who they are", "From 203.0.113.1").
+	page.Has("failed to sign in", "from 198.51.100.66", "used an invalid password link", "sent a request that was denied",
+		"GET /templates/new", "failed the second factor", "from 198.51.100.67", "failed to confirm their identity", "From 203.0.113.1").
 		HasNot("not the password", "not it either", "made-up-token", recovery[0], "Dropbell saved")
 	admin.Get("/audit").Is(200).Has("Dropbell saved")
 	admin.Get("/audit?action=security.sign_in_refused").Is(200).Has("Times – 3")

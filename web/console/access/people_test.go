@@ -19,10 +19,10 @@ func TestStaffPages(t *testing.T) {
 	g := consoletest.New(t)
 	b := g.As(staff.Admin)
 	b.Post("/staff", url.Values{"email": {"not an address"}, "role": {"king"}, "shops": {"ten"}}).Is(422).
-		Has("there is no such shop", `value="not an address"`)
+		Has("does not exist; choose one of the shops", `value="not an address"`)
 	b.Post("/staff", url.Values{"email": {"not an address"}, "role": {"king"}}).Is(422).
 		Has("must be an e-mail address", "choose one")
-	b.Post("/staff", consoletest.MemberTyped("Ada@Example.com", "marketer")).Is(422).Has("there is no such shop")
+	b.Post("/staff", consoletest.MemberTyped("Ada@Example.com", "marketer")).Is(422).Has("does not exist; choose one of the shops")
 	g.Shop(10)
 	g.Shop(11)
 	b.Post("/staff", consoletest.MemberTyped("Ada@Example.com", "marketer")).To("/staff/2")

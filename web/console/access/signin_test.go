@@ -28,7 +28,7 @@ func TestSignInTellsNothing(t *testing.T) {
 	if same(wrong) != same(unknown) || same(wrong) != same(disabled) {
 		t.Errorf("the answers differ:\n%s\n%s\n%s", same(wrong), same(unknown), same(disabled))
 	}
-	wrong.Has("E-mail or password is not right", `value="`+m.Email+`"`).HasNot("not it")
+	wrong.Has("The e-mail address or the password is wrong", `value="`+m.Email+`"`).HasNot("not it")
 	if c := b.Try(strings.ToUpper(m.Email)+" ", consoletest.Password, "/"); c.Status != http.StatusSeeOther {
 		t.Errorf("the address in capitals is not taken: %d", c.Status)
 	}
@@ -38,7 +38,7 @@ func TestSignInTellsNothing(t *testing.T) {
 func TestSignInNamesWhatIsMissing(t *testing.T) {
 	g := consoletest.New(t, func(d *console.Deps) { d.Access.Throttle = shell.NewThrottle(1, time.Hour, d.Now) })
 	m, b := g.Hire(staff.Viewer), g.Browser()
-	b.Try("", "", "/").Is(http.StatusUnprocessableEntity).Has(`id="f-email-error"`, `id="f-password-error"`, "is required").HasNot("not right")
+	b.Try("", "", "/").Is(http.StatusUnprocessableEntity).Has(`id="f-email-error"`, `id="f-password-error"`, "is required").HasNot("is wrong")
 	b.Try(m.Email, "", "/").Is(http.StatusUnprocessableEntity).Has(`id="f-password-error"`, `value="`+m.Email+`"`).HasNot(`id="f-email-error"`)
 	b.Try(m.Email, consoletest.Password, "/").To("/")
 }
@@ -163,7 +163,7 @@ func TestChangePassword(t *testing.T) {
 	other.SignIn(m.Email)
 	b.Post("/account/password", url.Values{"old_password": {"no"}, "password": {"long enough words"}}).Is(422).Has("is not your current password")
 	b.Post("/account/password", url.Values{"old_password": {consoletest.Password}, "password": {"short"}}).Is(422).Has("must have between 12 and 200 characters")
-	b.Post("/account/password", url.Values{"old_password": {consoletest.Password}, "password": {"Password1234"}}).Is(422).Has("one of the commonest passwords")
+	b.Post("/account/password", url.Values{"old_password": {consoletest.Password}, "password": {"Password1234"}}).Is(422).Has("one of the most common passwords")
 	b.Post("/account/password", url.Values{"old_password": {consoletest.Password}, "password": {"long enough words"}}).To("/account")
 	b.Get("/account").Is(200).Has("Your password has been changed.")
 	other.Get("/").To("/signin")

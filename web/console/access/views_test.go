@@ -67,7 +67,7 @@ func TestOldAndOddViews(t *testing.T) {
 	b.Get("/templates?state=open").Is(200).Has("Some filters of the view “old” no longer exist and were ignored.")
 	b.Get("/views/2").Is(http.StatusNotFound)
 	b.Get("/views/3").To("/jobs")
-	b.Get("/views?list=deliveries&user=ann%40example.com&state=done").Is(200).Has("Customers and searched texts", `value="state=done"`).HasNot("ann@")
+	b.Get("/views?list=deliveries&user=ann%40example.com&state=done").Is(200).Has("Customers, and searches", `value="state=done"`).HasNot("ann@")
 	b.Post("/views", url.Values{"list": {"deliveries"}, "name": {"x"}, "query": {"user=ann%40example.com"}}).Is(http.StatusUnprocessableEntity).Has("Saved views")
 	for _, f := range []url.Values{view("x", "q="+strings.Repeat("y", 2000)), view(strings.Repeat("n", 61), "q=a"), view("", "q=a"), view("a\nb", "q=a")} {
 		b.Post("/views", f).Is(http.StatusUnprocessableEntity)

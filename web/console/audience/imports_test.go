@@ -113,7 +113,7 @@ func TestWhatACheckTells(t *testing.T) {
 	if !strings.Contains(notes, "appears again on line 3") || strings.Contains(failed, "appears again") {
 		t.Error("a row that is imported stands among those that are not")
 	}
-	g.Chinese().Get(at).Is(200).Has("文件只读到第 16 行", "引号没有闭合；其后的内容都无法读取", "此处只显示前 10 项，共 13 项", "此行有 4 个单元格，而表头只有 3 个", "须为渠道名称", "未略过，但请留意", "检查不会保存任何内容")
+	g.Chinese().Get(at).Is(200).Has("文件只读到第 16 行", "引号没有闭合，其后的内容都无法读取", "此处只显示前 10 项，共 13 项", "此行有 4 个单元格，而表头只有 3 个", "须为渠道名称", "已完成，但请留意", "检查不会保存任何内容")
 	rows, err := csv.NewReader(strings.NewReader(strings.TrimPrefix(b.Get(at+"/errors.csv").Is(200).Body, "\uFEFF"))).ReadAll()
 	g.Must(err)
 	kinds := map[string]int{}

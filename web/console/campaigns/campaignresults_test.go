@@ -23,7 +23,7 @@ func TestResultsOnTheCampaignsPage(t *testing.T) {
 	b.Get(url).Is(200).Has("The first figures appear here within half a minute of the campaign’s start", "not checked yet", "such mailbox")
 	b.Get(url + "?account=now").Is(200).Has("adds up")
 	g.Count()
-	page := b.Get(url).Is(200).Has("A, the first version", "B, the second version", "Held out", "about no drop", "adds up", "Recipients", "All recipients")
+	page := b.Get(url).Is(200).Has("A, the first version", "B, the second version", "Control group", "about no drop", "adds up", "Recipients", "All recipients")
 	page.HasNot("not checked yet", "<no>")
 	b.Get(url + "/results").To(url) // without scripts
 	b.Htmx().Get(url+"/results").Is(200).Has(`id="campaign-results"`, "Counted up to").HasNot("<html")
@@ -177,7 +177,7 @@ func TestRecipientsInTheBrowser(t *testing.T) {
 	b := consoletest.NewTab(t)
 	b.SignIn(g, g.Hire(staff.Viewer))
 	b.Open(fmt.Sprintf("%s/campaigns/%d", g.Server.URL, c.ID))
-	b.Sees("#campaign-results", "A, the first version", "Held out")
+	b.Sees("#campaign-results", "A, the first version", "Control group")
 	b.Accessible("the campaign")
 	b.Press(".recipients-card", "All recipients")
 	b.Sees("main", "All users of the audience", "550 <no> such mailbox")
@@ -185,7 +185,7 @@ func TestRecipientsInTheBrowser(t *testing.T) {
 	consoletest.Within(t, "the address with the filter", func() bool { return strings.Contains(b.Path(), "outcome=held_out") })
 	consoletest.Within(t, "those held out, and nobody else", func() bool {
 		got := b.Text("#results")
-		return strings.Contains(got, "Held out") && !strings.Contains(got, "delivered")
+		return strings.Contains(got, "Control group") && !strings.Contains(got, "delivered")
 	})
 	b.Fill("#f-user", "4")
 	b.Sees("#results", "No matches")

@@ -24,7 +24,7 @@ func TestListsOfTemplatesThatTakeNone(t *testing.T) {
 	g := consoletest.New(t)
 	b, chinese := g.As(staff.Marketer), g.Chinese()
 	for state, want := range map[string][2]string{
-		"draft":     {"The drop is a draft: its coupons cannot be given away yet. Publish it first.", "抢券活动是草稿，还不能发放它的券。请先发布。"},
+		"draft":     {"The drop is a draft: its coupons cannot be given away yet. Publish it first.", "抢券活动还是草稿，不能发放它的券。请先发布。"},
 		"cancelled": {"The drop was cancelled: its coupons can no longer be given away. Use another drop.", "抢券活动已取消，不能再发放它的券。请使用其他抢券活动。"},
 	} {
 		d := g.Draft(10, time.Hour)
@@ -50,14 +50,14 @@ func TestListOfAPausedTemplate(t *testing.T) {
 	b, chinese := g.As(staff.Marketer), g.Chinese()
 	dry := b.SentList(fmt.Sprintf("/templates/%d/grants", d.ID), "friends.csv", friends)
 	early := b.Post(dry+"/apply", url.Values{"reason": {"too early"}}).Is(409)
-	early.Has("Only a dry run that is done can be applied. Wait until it has ended").HasNot("Perhaps it has changed")
+	early.Has("Only a dry run that is done can be applied. Wait until it has ended").HasNot("It may have changed")
 	g.WorkGrants()
 	b.Get(dry).Is(200).Has(dry + "/apply").HasNot("The drop is paused")
 	g.Exec(`update templates set state = 'paused' where id = $1`, d.ID)
 	paused, resume := "The drop is paused. Resume it, then give the coupons.", "抢券活动已暂停。请先恢复，再发放。"
 	b.Get(dry).Is(200).Has(paused, fmt.Sprintf(`href="/templates/%d"`, d.ID)).HasNot(dry + "/apply")
 	chinese.Get(dry).Is(200).Has(resume)
-	b.Get(dry+"/apply").Is(409).Has(paused).HasNot("Its current state does not allow this", "Perhaps it has changed")
+	b.Get(dry+"/apply").Is(409).Has(paused).HasNot("Its current state does not allow this", "It may have changed")
 	b.Post(dry+"/apply", url.Values{"reason": {"thanks"}}).Is(409).Has(paused, `value="thanks"`).HasNot("Its current state does not allow this")
 	chinese.Post(dry+"/apply", url.Values{"reason": {"谢谢"}}).Is(409).Has(resume)
 	if n := g.Number(`select count(*) from jobs`); n != 1 {
@@ -73,8 +73,8 @@ func TestARefusalTellsTheState(t *testing.T) {
 	d := g.Published(10, time.Hour)
 	g.Exec(`update templates set state = 'closed' where id = $1`, d.ID)
 	page := fmt.Sprintf("/templates/%d/edit", d.ID)
-	g.As(staff.Marketer).Get(page).Is(409).Has("The drop is closed and can no longer be changed.").HasNot("Perhaps it has changed")
-	g.Chinese().Get(page).Is(409).Has("抢券活动已结束，不能再做任何更改。").HasNot("也许在您查看之后")
+	g.As(staff.Marketer).Get(page).Is(409).Has("The drop is closed and can no longer be changed.").HasNot("It may have changed")
+	g.Chinese().Get(page).Is(409).Has("抢券活动已结束，不能再更改。").HasNot("在您查看之后")
 }
 
 // The lists of one template are told apart by their files.

@@ -114,7 +114,7 @@ func TestGrantInTheBrowser(t *testing.T) {
 	b.Open(g.Server.URL + fmt.Sprintf("/templates/%d/grants", d.ID))
 	b.Accessible("no lists yet")
 	b.Press("main", "Give to a list")
-	b.Sees("main", "See who would get a coupon")
+	b.Sees("main", "See which users would get a coupon")
 	b.Accessible("choosing a file")
 	b.Do(chromedp.SetUploadFiles(chromedp.CSS("#f-file"), []string{file}))
 	b.Press("main", "Check list")

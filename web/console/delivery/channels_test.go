@@ -29,7 +29,7 @@ func TestChannelStatusPage(t *testing.T) {
 	b := g.As(staff.Operator)
 	b.Get("/channels").Is(200).Has("provider pause", "The provider asked for a pause until",
 		"provider failing", "The provider failed 12 times in a row: HTTP 503", "960 messages are on their way, the oldest for 1 min 30 s",
-		"4 calls in the last minute, 100 ms on average, 250 ms at most.", "25% of the messages got no successful answer.", "Last error: 451 try later",
+		"4 calls in the last minute, 100 ms on average, 250 ms at most.", "25% of the messages were not accepted.", "Last error: 451 try later",
 		"No limit of messages per second.", "/channels/sms/rate", "/channels/sms/test").HasNot("/channels/app/test")
 	b.Htmx().Get("/channels").Is(200).Has("provider failing").HasNot("<html")
 }

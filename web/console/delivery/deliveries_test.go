@@ -32,7 +32,7 @@ func TestDeliveryPages(t *testing.T) {
 	b.Get("/deliveries?outcome=dead").Is(200).Has("No matches")
 	b.Get("/deliveries?user=40").Is(200).Has("User 40", "skipped", `/deliveries/2"`).HasNot(`/deliveries/1"`)
 	b.Get("/deliveries?user=40&outcome=sent").Is(200).Has("No matches")
-	b.Get("/deliveries?user=ada&template=0&from=soon").Is(200).Has("The filter cannot be read", "nothing has this name", "is not a date and time", `value="ada"`)
+	b.Get("/deliveries?user=ada&template=0&from=soon").Is(200).Has("The filter cannot be read", "nothing has this name", "must be a date and time such as 2026-11-20 20:00", `value="ada"`)
 	for _, odd := range []string{"slot=99", "channel=x", "state=x", "outcome=x", "kind=x", "outcome=sent&state=x"} {
 		b.Get("/deliveries?"+odd).Is(200).Has("The filter cannot be read", "choose one", `aria-invalid="true"`).HasNot("27 of 30 delivered", "/deliveries.csv")
 		b.Get("/deliveries.csv?" + odd).Is(http.StatusUnprocessableEntity)

@@ -95,7 +95,7 @@ func TestNobodyAgainInTheConsole(t *testing.T) {
 	g.Spread(1)
 	g.Fire(d, 11, consoletest.Takes)
 	g.Reopen(d.ID, time.Hour)
-	b.Get(send).Is(200).Has("1 of 2 users has had a correction of this drop before.", "nobody_again", "1 user would get it.")
+	b.Get(send).Is(200).Has("1 of 2 users has already received a correction for this drop.", "nobody_again", "1 user would get it.")
 	b.Post(send, url.Values{"nobody_again": {"1"}}).To("/templates/1")
 	g.Spread(2)
 	b.Get("/templates/1/announcements").Is(200).Has("1 of 1 delivered.")

@@ -76,7 +76,7 @@ func TestPauseAChannelInTheCockpit(t *testing.T) {
 	b.Press("#dialog", "Pause")
 	b.Sees("main", "E-mail is paused.", "Resume E-mail", "provider is down (paused by The operator")
 	watcher.Sees("#channel-email", "paused", "provider is down")
-	watcher.Sees(".verdict", "E-mail is paused: 600 messages wait for it.")
+	watcher.Sees(".verdict", "E-mail is paused. Messages waiting: 600.")
 	if strings.Contains(watcher.Text("#channel-email"), "Resume") {
 		t.Error("a viewer may resume")
 	}

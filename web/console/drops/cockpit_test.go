@@ -199,7 +199,7 @@ func TestPauseFromTheCockpit(t *testing.T) {
 	b.Post("/channels/email/pause", url.Values{"drop": {"1"}, "reason": {" "}}).Is(http.StatusUnprocessableEntity).Has("is required", `name="drop" value="1"`)
 	b.Post("/channels/email/pause", url.Values{"drop": {"1"}, "reason": {"provider is down"}}).To(cockpitURL(d.ID))
 	g.Exec(`insert into bookings values ($1, 12, 1, 5)`, d.ID)
-	g.As(staff.Viewer).Get(cockpitURL(d.ID)).Is(200).Has("E-mail is paused: 5 messages wait for it.", "provider is down (paused by The operator")
+	g.As(staff.Viewer).Get(cockpitURL(d.ID)).Is(200).Has("E-mail is paused. Messages waiting: 5.", "provider is down (paused by The operator")
 	b.Post("/channels/email/resume", url.Values{"drop": {"1"}}).To(cockpitURL(d.ID))
 	b.Get(cockpitURL(d.ID)).Is(200).HasNot("provider is down")
 	b.Post("/channels/email/pause", url.Values{"drop": {"//evil.example"}, "reason": {"x"}}).To("/channels")

@@ -157,7 +157,7 @@ func TestMove(t *testing.T) {
 	b.Get(page+"?follow=1&opens_at="+typed(30*time.Minute)).Is(200).Has("3 reminders are booked", "No user has been reminded", "2 reminders would be in the past", "earlier than now planned")
 	b.Header.Set("HX-Request", "true")
 	b.Header.Set("HX-Request-Type", "partial")
-	b.Get(page+"?part=blast&opens_at="+typed(6*time.Hour)).Is(200).Has("All waiting reminders are still in the future", "later than now planned").HasNot("<form")
+	b.Get(page+"?part=blast&opens_at="+typed(6*time.Hour)).Is(200).Has("All waiting reminders are still ahead", "later than now planned").HasNot("<form")
 	b.Header = http.Header{}
 	b.Post(page, url.Values{"version": {version}, "opens_at": {typed(-time.Hour)}}).Is(422).Has("must lie in the future")
 	b.Post(page, url.Values{"version": {version}, "opens_at": {typed(8 * time.Hour)}}).Is(422).Has("Closing: must be after the opening")
@@ -345,7 +345,7 @@ func TestOverview(t *testing.T) {
 	b.Get("/").Is(200).HasNot("wait for a decision")
 	g.Exec(`insert into dead_letter_groups (channel, fingerprint, dead, first_at, last_at, sample) values (1, 'f', 7, now(), now(), 's')`)
 	g.Exec(`insert into bookings values ($1, 3, 0, 500)`, d.ID)
-	b.Get("/").Is(200).Has("7 dead letters of other drops, campaigns or notices wait for a decision", "Reminders that fall due by the hour: at most")
+	b.Get("/").Is(200).Has("7 dead letters of other drops, campaigns or notices wait for a decision", "Reminders due by the hour: at most")
 	g.As(staff.Viewer, 10).Get("/").Is(200).HasNot("wait for a decision")
 	g.Wait(26 * time.Minute)
 	b.Get("/").Is(200).Has("“Moon cake night”: the slot 5 minutes before has not fired")
@@ -411,7 +411,7 @@ func TestImpossibleStepsOfADrop(t *testing.T) {
 		refused(step, "cannot be", "The drop is closed and can no longer be changed.")
 	}
 	b.Header.Set("Accept-Language", "zh-CN")
-	refused("pause", "「Moon cake night」不能暂停", "抢券活动已结束，不能再做任何更改。")
+	refused("pause", "「Moon cake night」不能暂停", "抢券活动已结束，不能再更改。")
 }
 
 // nextDay is the time of day of an opening in Berlin, on the day after now.
