@@ -89,7 +89,7 @@ type Deps struct {
 	Tallies  Tallies
 	Shops    Shops
 	Hub      *Hub
-	Channels delivery.ChannelSet
+	Channels delivery.Available
 }
 
 // API serves everything under /api/v1. Mount it on a chi router there.
@@ -116,6 +116,7 @@ func New(d Deps) *API {
 	a.inboxRoutes()
 	a.preferenceRoutes()
 	a.deviceRoutes()
+	a.consentRoutes()
 	a.suppressionRoutes()
 	a.calendarRoutes()
 	a.adminTemplateRoutes()

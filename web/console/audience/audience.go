@@ -42,7 +42,7 @@ type Deps struct {
 	Files *upload.Files
 	Audit AuditLog
 	// Channels are those with a configured sender.
-	Channels delivery.ChannelSet
+	Channels delivery.Available
 }
 
 // handlers answer the requests of this package's pages.
