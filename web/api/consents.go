@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 
+	"dropbell/domain/delivery"
 	"dropbell/domain/reminder"
 	"dropbell/web/api/pipeline"
 )
@@ -52,7 +53,11 @@ func (a *API) consent(given bool) func(context.Context, *consentPath) (*consents
 			return nil, err
 		}
 		c, err := a.Reminders.SetConsent(ctx, pipeline.UserOf(ctx), template, in.Minutes, given)
-		return consentsJSON(c), err
+		if err != nil {
+			asked, _ := reminder.NewReminder(delivery.WebPush, in.Minutes)
+			return nil, blame(a.Problem(ctx, err), err, []reminder.Reminder{asked}, func(int) string { return "path.minutes" })
+		}
+		return consentsJSON(c), nil
 	}
 }
 
