@@ -5,11 +5,13 @@ package push
 import (
 	"context"
 	"errors"
+	"sync"
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 
 	"dropbell/domain/delivery"
+	"dropbell/domain/provider"
 )
 
 // chunkSize is small because every message is a call of its own, or several.
@@ -26,10 +28,16 @@ type Service interface {
 	Close() error
 }
 
-// A Sender pushes to all of a user's devices. It is safe for concurrent use.
+// A Sender pushes to all of a user's devices: by the services of the environment, and by
+// those that staff have configured, see [Sender.Set]. It is safe for concurrent use.
 type Sender struct {
 	services []Service
 	options  Options
+	circuits provider.Circuits // of configured services; nil = none
+	look     func()            // reads what is configured once more; may be nil
+
+	mu         sync.Mutex
+	configured *configured
 }
 
 // Options are the limits of a [Sender], and what watches it.
@@ -41,12 +49,12 @@ type Options struct {
 	Answered func(service string, answer delivery.Result)
 }
 
-// New returns a sender by way of the services, at least one.
+// New returns a sender by way of the services of the environment.
 func New(o Options, services ...Service) *Sender {
 	if o.Parallel <= 0 {
 		o.Parallel = chunkSize
 	}
-	return &Sender{services: services, options: o}
+	return &Sender{services: services, options: o, configured: &configured{}}
 }
 
 // Channel returns [delivery.WebPush], the name that the channel has in the API.
@@ -80,7 +88,7 @@ func (s *Sender) Send(ctx context.Context, messages []delivery.Message) []delive
 			}
 			// A panic in this goroutine would end the program.
 			results[i] = delivery.Isolated(func() delivery.Result { return s.one(ctx, m) })
-			if results[i].Status == delivery.Delivered && m.Journal != nil && m.Journal.Accepted(m.To.ID)(ctx) != nil {
+			if results[i].Status == delivery.Delivered && m.Journal != nil && journalOf(m, results[i].Via).Accepted(m.To.ID)(ctx) != nil {
 				stopped.Store(true)
 			}
 			return nil
@@ -90,22 +98,39 @@ func (s *Sender) Send(ctx context.Context, messages []delivery.Message) []delive
 	return results
 }
 
+// journalOf returns the journal of messages that the provider takes.
+func journalOf(m delivery.Message, via int64) delivery.Journal {
+	if routed, ok := m.Journal.(delivery.RoutedJournal); ok && via != 0 {
+		return routed.Through(via)
+	}
+	return m.Journal
+}
+
 func (s *Sender) one(ctx context.Context, m delivery.Message) delivery.Result {
 	if !m.To.Pushable() {
 		return delivery.Result{Status: delivery.Permanent, Detail: "no browser or phone is registered"}
 	}
 	var answers []delivery.Result
 	for _, service := range s.services {
-		devices := service.Push(ctx, m)
-		if s.options.Answered != nil {
-			for _, answer := range devices {
-				s.options.Answered(service.Name(), answer)
-			}
-		}
-		answers = append(answers, devices...)
+		answers = append(answers, s.answered(service, service.Push(ctx, m))...)
 	}
+	answers = append(answers, s.byConfigured(ctx, m)...)
 	if len(answers) == 0 {
 		return delivery.Result{Status: delivery.Permanent, Detail: "no push service is configured for the devices of this user"}
 	}
-	return delivery.Best(answers...)
+	best := delivery.Best(answers...)
+	for _, a := range answers {
+		best.ConsentUsed = best.ConsentUsed || a.ConsentUsed
+	}
+	return best
+}
+
+// answered tells what watches the sender of the answers about a user's devices.
+func (s *Sender) answered(service Service, devices []delivery.Result) []delivery.Result {
+	if s.options.Answered != nil {
+		for _, answer := range devices {
+			s.options.Answered(service.Name(), answer)
+		}
+	}
+	return devices
 }

@@ -152,3 +152,71 @@ func TestWatcherDelivers(t *testing.T) {
 		t.Errorf("waits %v and %v", s.waits[3], s.waits[4])
 	}
 }
+
+// A sender that panics fails with that notification alone, which is recorded; the others
+// are sent, and the panic is told without what it held.
+func TestASenderOfAlertsThatPanics(t *testing.T) {
+	s := &fakeStore{outcomes: map[int64]Outcome{}, waits: map[int64]time.Duration{}}
+	for id := range int64(5) {
+		s.due = append(s.due, Delivery{ID: id})
+	}
+	var mu sync.Mutex
+	var crashes []string
+	w := Watcher{Store: s, Crashed: func(what string, stack []byte) {
+		mu.Lock()
+		defer mu.Unlock()
+		crashes = append(crashes, what)
+		if len(stack) == 0 {
+			t.Error("no stack")
+		}
+	}, Sender: senderFunc(func(d Delivery, _ string) Outcome {
+		switch d.ID {
+		case 1:
+			panic("ann@example.com")
+		case 2:
+			var none []int
+			return Outcome{Detail: string(rune(none[d.ID]))}
+		}
+		return Outcome{State: Sent}
+	})}
+	if err := w.Deliver(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for id, want := range map[int64]State{0: Sent, 1: Failed, 2: Failed, 3: Sent, 4: Sent} {
+		if o := s.outcomes[id]; o.State != want || strings.Contains(o.Detail, "ann@") {
+			t.Errorf("notification %d: %+v, want %s", id, o, want)
+		}
+	}
+	slices.Sort(crashes)
+	if len(crashes) != 2 || crashes[0] != "a panic of type string" || !strings.Contains(crashes[1], "index out of range") {
+		t.Errorf("told %q", crashes)
+	}
+	n := Notifier{Store: pushStore{outcomes: s.outcomes}, Pusher: panicking{}}
+	if err := n.Deliver(t.Context()); err != nil || s.outcomes[9].State != Failed {
+		t.Errorf("a browser: %v, %+v", err, s.outcomes[9])
+	}
+}
+
+// pushStore has one push that is due once.
+type pushStore struct {
+	BrowserStore
+	outcomes map[int64]Outcome
+}
+
+func (s pushStore) TakePushes(context.Context, int, time.Duration) ([]Push, error) {
+	if _, done := s.outcomes[9]; done {
+		return nil, nil
+	}
+	return []Push{{ID: 9}}, nil
+}
+
+func (s pushStore) RecordPush(_ context.Context, p Push, o Outcome, _ time.Duration) error {
+	s.outcomes[p.ID] = o
+	return nil
+}
+
+type panicking struct{}
+
+func (panicking) Push(context.Context, Push, string, string) (Outcome, bool) {
+	panic("ann@example.com")
+}

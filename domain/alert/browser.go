@@ -134,10 +134,12 @@ func (s Browsers) Try(ctx context.Context, m staff.Member, id int64) error {
 	return s.Store.TryBrowser(ctx, m.ID, id, testDeadline)
 }
 
-// A Notifier delivers pushes. Both fields are required.
+// A Notifier delivers pushes. Store and Pusher are required.
 type Notifier struct {
 	Store  BrowserStore
 	Pusher Pusher
+	// Crashed, if set, is called after a panic of the pusher.
+	Crashed Crashed
 }
 
 // Deliver sends what is due, each push once unless a process dies between its answer
@@ -167,7 +169,11 @@ func (n Notifier) deliver(ctx context.Context, p Push) error {
 	if path == "" {
 		path = "/alerts"
 	}
-	o, gone := n.Pusher.Push(call, p, p.Alert.Text(p.Browser.Language), path)
+	gone := false
+	o := n.Crashed.contained(func() (o Outcome) {
+		o, gone = n.Pusher.Push(call, p, p.Alert.Text(p.Browser.Language), path)
+		return o
+	})
 	ctx, done := context.WithTimeout(context.WithoutCancel(ctx), deliveryTimeout)
 	defer done()
 	if gone {

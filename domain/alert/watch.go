@@ -3,6 +3,8 @@ package alert
 import (
 	"context"
 	"errors"
+	"fmt"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -21,13 +23,42 @@ type Watch struct {
 	Look func(ctx context.Context) ([]Condition, error)
 }
 
-// A Watcher raises alerts and delivers them. All fields but Watches are required.
+// A Watcher raises alerts and delivers them. All fields but Watches and Crashed are required.
 type Watcher struct {
 	Store   Store
 	Watches []Watch
 	Sender  Sender
 	// PublicURL is the console's address, for links.
 	PublicURL string
+	// Crashed, if set, is called after a panic of the sender.
+	Crashed Crashed
+}
+
+// Crashed is told of a panic while a notification was made or sent: what is the text of a
+// runtime error, else only the type of the panic's value.
+type Crashed func(what string, stack []byte)
+
+// contained returns what came of send. A panic of it is a failure of this notification
+// alone, which is not tried again.
+func (c Crashed) contained(send func() Outcome) (o Outcome) {
+	defer func() {
+		p := recover()
+		if p == nil {
+			return
+		}
+		what := fmt.Sprintf("a panic of type %T", p)
+		if err, ok := p.(interface {
+			error
+			RuntimeError()
+		}); ok {
+			what = err.Error()
+		}
+		o = Outcome{State: Failed, Detail: "the sender failed: " + what}
+		if c != nil {
+			c(what, debug.Stack())
+		}
+	}()
+	return send()
 }
 
 // Look makes alerts agree with what is the matter now.
@@ -76,13 +107,15 @@ func (w *Watcher) Deliver(ctx context.Context) error {
 }
 
 func (w *Watcher) deliver(ctx context.Context, d Delivery) error {
-	text := d.Alert.Text(d.Destination.Language)
-	if d.Alert.Path != "" {
-		text += "\n" + w.PublicURL + d.Alert.Path
-	}
 	call, cancel := context.WithTimeout(ctx, deliveryTimeout)
 	defer cancel()
-	o := w.Sender.Send(call, d, text)
+	o := w.Crashed.contained(func() Outcome {
+		text := d.Alert.Text(d.Destination.Language)
+		if d.Alert.Path != "" {
+			text += "\n" + w.PublicURL + d.Alert.Path
+		}
+		return w.Sender.Send(call, d, text)
+	})
 	ctx, done := context.WithTimeout(context.WithoutCancel(ctx), deliveryTimeout)
 	defer done()
 	return w.Store.Record(ctx, d, o, Backoff(d.Attempts+1, o.After))

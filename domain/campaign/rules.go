@@ -85,7 +85,7 @@ func (s Spec) checkTimes(e *fault.Fields) {
 }
 
 // checkPublication refuses what can no longer, or not yet, be sent.
-func (s Spec) checkPublication(now time.Time, channels delivery.ChannelSet) error {
+func (s Spec) checkPublication(now time.Time, channels delivery.Available) error {
 	e := &fault.Fields{}
 	if !s.EndsAt.After(now) {
 		e.Add("ends_at", "rule.ends_ahead", "must lie in the future")

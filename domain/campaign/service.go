@@ -126,7 +126,7 @@ type Service struct {
 	Lock      Lock
 	Templates Templates
 	Users     Users
-	Channels  delivery.ChannelSet
+	Channels  delivery.Available
 	// Texts has the brands of shops; nil = none has one.
 	Texts message.Source
 	// Audiences are the kinds that can be read here.

@@ -82,7 +82,8 @@ func (r *run) address(ids []user.ID, known []user.User) chunkResult {
 		m := Message{To: u, Channel: r.batch.Channel, Subject: &r.batch.Subject, OptOutURL: r.optOutURL(id), Until: r.batch.WorthlessAfter, Waited: r.batch.paced(id)}
 		if m.Channel != App { // which shows what it finds in its own way
 			m.Content, m.Journal = contents.of(u), r
-			if m.Channel == SMS {
+			m.Consented = r.batch.Consents[id]
+			if m.Channel == SMS || m.Channel == WebPush && u.OneTime() {
 				m.Values = func() map[string]string { return r.render.Values(*u) }
 			}
 		}

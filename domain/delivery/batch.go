@@ -54,6 +54,8 @@ type Batch struct {
 	// the channel needs.
 	Asked []user.ID
 	Known []user.User
+	// Consents are those of Asked who have consented to this one message.
+	Consents map[user.ID]bool
 	// Now is the database's clock when the batch was leased.
 	Now time.Time
 }
@@ -117,6 +119,9 @@ type Progress struct {
 	// environment's took.
 	Via        map[user.ID]int64
 	Exceptions []Exception // including Recovered ones for users in Sent
+	// ConsentsUsed are the recipients whose consent to the message, if they have given
+	// one, is used up.
+	ConsentsUsed []user.ID
 	// Rest, if not empty, is the outcome (Skipped or Expired) of all recipients
 	// without one, and RestReason its reason; it ends the batch.
 	Rest       Outcome

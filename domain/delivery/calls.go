@@ -272,7 +272,10 @@ func (r *run) loadContacts(ctx context.Context, ready []user.ID) (err error) {
 	}
 	// Mails greet by name; elsewhere only a text that staff wrote may contain names.
 	named := r.batch.Channel == Email || r.render.names || r.NamedSMS != nil && r.batch.Channel == SMS && r.NamedSMS()
-	if r.batch.Known, err = r.Store.Recipients(ctx, r.batch.Channel, ready, named); err == nil {
+	if r.batch.Known, err = r.Store.Recipients(ctx, r.batch.Channel, ready, named); err != nil {
+		return err
+	}
+	if err = r.loadConsents(ctx, ready); err == nil {
 		r.batch.Asked = ready
 	}
 	return err
@@ -359,6 +362,9 @@ func (r *run) add(p *Progress, c chunkResult) {
 	for i, m := range c.messages {
 		id := m.To.ID
 		before, tried := r.batch.Exceptions[id]
+		if c.results[i].ConsentUsed {
+			p.ConsentsUsed = append(p.ConsentsUsed, id)
+		}
 		if c.results[i].Status != Delivered {
 			p.Exceptions = append(p.Exceptions, r.failed(id, c.results[i]))
 			continue

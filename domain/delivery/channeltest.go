@@ -91,7 +91,7 @@ type TestWish struct {
 }
 
 // test returns the test that w describes, or an error about its fields.
-func (w TestWish) test(configured ChannelSet) (ChannelTest, error) {
+func (w TestWish) test(configured Available) (ChannelTest, error) {
 	t := ChannelTest{Channel: w.Channel, Provider: w.Provider, Recipient: strings.TrimSpace(w.Recipient), TemplateID: w.TemplateID, Locale: w.Locale}
 	switch {
 	case w.Channel == App:
@@ -145,7 +145,7 @@ type TestStore interface {
 // ChannelTests holds the use cases of staff around test messages.
 type ChannelTests struct {
 	Store      TestStore
-	Configured ChannelSet
+	Configured Available
 }
 
 // Start enqueues a test message. It is sent even if the channel is paused or its

@@ -28,6 +28,10 @@ func (m manyBatches) Recipients(ctx context.Context, c Channel, ids []user.ID, n
 	return largest.Recipients(ctx, c, ids, named) // the users of the others are among its own
 }
 
+func (m manyBatches) Consents(context.Context, *Batch, []user.ID) (map[user.ID]bool, error) {
+	return nil, nil
+}
+
 // leased returns how many of the batches have a holder.
 func (m manyBatches) leased() (n int) {
 	for _, s := range m {

@@ -35,6 +35,8 @@ type fakeStore struct {
 	accepted    []user.ID // recorded message by message
 	known       map[user.ID]user.User
 	contactsErr error
+	consents    map[user.ID]bool
+	consentsErr error
 	checkpoints []Progress
 	extensions  int
 	attempts    int                     // checkpoints tried
@@ -86,6 +88,17 @@ func (d *fakeStore) Recipients(_ context.Context, _ Channel, ids []user.ID, _ bo
 		}
 	}
 	return found, d.contactsErr
+}
+
+// Consents returns those of the users who are in consents.
+func (d *fakeStore) Consents(_ context.Context, _ *Batch, ids []user.ID) (map[user.ID]bool, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	held := map[user.ID]bool{}
+	for _, id := range ids {
+		held[id] = d.consents[id]
+	}
+	return held, d.consentsErr
 }
 
 // steal takes the batch away from its holder.

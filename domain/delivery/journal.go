@@ -48,6 +48,10 @@ func (r *run) resume(ctx context.Context) error {
 		return nil
 	}
 	p := Progress{Sent: r.batch.Accepted, Via: r.batch.AcceptedVia}
+	if r.batch.consentable() {
+		// Which device took the message is not known: none of the consents is used again.
+		p.ConsentsUsed = p.Sent
+	}
 	for _, id := range p.Sent {
 		if e, tried := r.batch.Exceptions[id]; tried {
 			e.Outcome, e.LastAt, e.NextRetryAt, e.Via = Recovered, r.clock(), time.Time{}, p.Via[id]

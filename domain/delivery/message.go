@@ -76,6 +76,9 @@ type Message struct {
 	// by the names of [message.Variables]; for providers that fill in the texts
 	// themselves.
 	Values func() map[string]string
+	// Consented says that the recipient has consented to this one message, which some
+	// services demand; see [user.Platform.OneTime].
+	Consented bool
 	// Journal records messages that are sent one by one; nil = none are.
 	Journal Journal
 	// Until is from when on the message is worthless; zero = never.

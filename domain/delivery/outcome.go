@@ -62,6 +62,7 @@ const (
 	ReasonBudget         = "budget_used_up"      // of the day
 	ReasonDomain         = "domain_pace"         // of the recipient's mail domain
 	ReasonWarmUp         = "warm_up"             // of the sender's mail domain: the day's mails are sent
+	ReasonNoConsent      = "no_consent"          // to a message of a service that demands one for each
 )
 
 // An Exception is one recipient to whom the message did not simply go out.

@@ -52,9 +52,13 @@ type Result struct {
 	// reached, or answered with an error of its own rules. Without it an answer other
 	// than Delivered may be about a message that was taken.
 	Unsent bool
-	// Held says of a Throttled answer that the sender kept the message back itself and
-	// asked no provider, which says nothing about the provider.
+	// Held says of an answer other than Delivered that the sender kept the message back
+	// itself and asked no provider, which says nothing about the provider.
 	Held bool
+	// ConsentUsed says that the recipient's consent to this message is used up: the
+	// message was accepted by a service that demands one, or such a service has said
+	// that there is none. It may accompany any Status.
+	ConsentUsed bool
 	// Crash is the panic that stands behind a Permanent answer; nil = none.
 	Crash *Crash
 	// Via is the id of the configured provider that answered, see package provider;

@@ -19,6 +19,9 @@ type Store interface {
 	// language, zone, what reaching them over the channel takes, and, if
 	// named, what they are called.
 	Recipients(ctx context.Context, c Channel, ids []user.ID, named bool) ([]user.User, error)
+	// Consents returns those of the users who have consented to the one message of b, a
+	// reminder. It returns [ErrConsentsTaken] while another batch may be using them.
+	Consents(ctx context.Context, b *Batch, ids []user.ID) (map[user.ID]bool, error)
 }
 
 // Queue wakes workers.

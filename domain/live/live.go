@@ -118,11 +118,11 @@ func Decide(c Case) Move {
 	case c.Channel == "":
 		m.Step, m.Next = Create, c.Now
 	case over && c.Ended:
-		if m.Next = end.Add(KeepFor); !c.Now.Before(m.Next) {
+		if !c.Now.Before(end.Add(KeepFor)) {
 			m.Step = Delete
 		}
 	case over:
-		m.Step, m.Until, m.Next = Tell, c.Now.Add(KeepFor), end.Add(KeepFor)
+		m.Step, m.Until = Tell, c.Now.Add(KeepFor)
 	case c.Told == nil || *c.Told != now:
 		m.Step = Tell
 		if now.State == string(template.Scheduled) {
@@ -158,7 +158,8 @@ func (c Case) next(end time.Time) time.Time {
 	case template.Paused:
 		return earlier(c.Now.Add(look), end)
 	}
-	return end.Add(KeepFor)
+	// The end may be undone, and Redis lose the event.
+	return earlier(c.Now.Add(look), end.Add(KeepFor))
 }
 
 func earlier(a, b time.Time) time.Time {

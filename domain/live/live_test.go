@@ -97,11 +97,23 @@ func TestADropFromPublicationToItsEnd(t *testing.T) {
 		t.Errorf("paused: %+v", m)
 	}
 	end := c.Template.ClosesAt
-	if m := tell(end); m.Step != live.Tell || !m.End || m.Content.State != "closed" || !m.Until.After(end) || !m.Next.Equal(end.Add(live.KeepFor)) {
+	if m := tell(end); m.Step != live.Tell || !m.End || m.Content.State != "closed" || !m.Until.After(end) || !m.Next.Equal(end.Add(time.Minute)) {
 		t.Errorf("end: %+v", m)
 	}
 	if m := tell(end.Add(time.Minute)); m.Step != live.Wait {
 		t.Errorf("after the end: %+v", m)
+	}
+	c.Template.Stored = template.Published
+	c.Template.ClosesAt = end.Add(time.Hour) // the end was undone, which an event that Redis lost would have told
+	if m := tell(end.Add(2 * time.Minute)); m.Step != live.Tell || m.End || m.Content.State != "sold_out" {
+		t.Errorf("after the end was undone: %+v", m)
+	}
+	c.Template.ClosesAt = end
+	if m := tell(end.Add(3 * time.Minute)); m.Step != live.Tell || !m.End {
+		t.Errorf("ended again: %+v", m)
+	}
+	if m := tell(end.Add(live.KeepFor - time.Second)); m.Step != live.Wait || !m.Next.Equal(end.Add(live.KeepFor)) {
+		t.Errorf("shortly before the removal: %+v", m)
 	}
 	if m := tell(end.Add(live.KeepFor)); m.Step != live.Delete {
 		t.Errorf("removal: %+v", m)

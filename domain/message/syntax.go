@@ -253,6 +253,20 @@ func bindGroup(group []part, values map[string]string) (inner []part, whole bool
 	return bindParts(group, values), whole
 }
 
+// With returns the text with the values. A variable without a value is its fallback, or
+// empty.
+func (p Pattern) With(values map[string]string) string {
+	all := make(map[string]string, len(values))
+	for _, name := range allVariables() {
+		all[name] = values[name]
+	}
+	var b strings.Builder
+	for _, q := range p.bind(all).parts {
+		b.WriteString(q.literal)
+	}
+	return b.String()
+}
+
 // personal reports whether p depends on the reader.
 func (p Pattern) personal() bool {
 	return slices.ContainsFunc(p.parts, func(q part) bool { return !q.isLiteral() })

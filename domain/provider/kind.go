@@ -20,6 +20,7 @@ const (
 	Tencent Kind = "tencent"
 	SNS     Kind = "sns"
 	Webhook Kind = "webhook"
+	WeChat  Kind = "wechat" // one-time subscription messages of a mini program
 )
 
 // A Field is one setting or secret of a kind.
@@ -35,6 +36,7 @@ type Field struct {
 var kinds = map[delivery.Channel][]Kind{
 	delivery.Email:   {SMTP},
 	delivery.SMS:     {Twilio, Aliyun, Tencent, SNS, JSON},
+	delivery.WebPush: {WeChat},
 	delivery.Webhook: {Webhook},
 }
 
@@ -50,10 +52,13 @@ var fields = map[Kind][]Field{
 	SNS: {{Name: "key_id", Required: true}, {Name: "key_secret", Secret: true, Required: true}, {Name: "region", Required: true}, {Name: "from"}, {Name: "app"},
 		{Name: "templates", Long: true}, {Name: "url"}},
 	Webhook: {{Name: "url", Required: true}, {Name: "secret", Secret: true}},
+	WeChat: {{Name: "app_id", Required: true}, {Name: "app_secret", Secret: true, Required: true}, {Name: "template", Required: true},
+		{Name: "data", Required: true, Long: true}, {Name: "page"}, {Name: "version", Choices: []string{"trial", "developer"}}, {Name: "per_minute"}, {Name: "url"}},
 }
 
-// Channels returns the channels that providers can be configured for. Push has none: the
-// token of a device belongs to one app, and its account cannot be replaced by another.
+// Channels returns the channels that providers can be configured for. Of push these are
+// mini programs of WeChat: the token of a phone belongs to one app, and its account cannot
+// be replaced by another.
 func Channels() []delivery.Channel { return slices.Sorted(maps.Keys(kinds)) }
 
 // Kinds returns the kinds of a channel's providers.
@@ -71,6 +76,10 @@ func (k Kind) Channel() (delivery.Channel, bool) {
 	}
 	return 0, false
 }
+
+// Shares reports whether providers of the kind share messages by weight. Those of push do
+// not: each reaches the devices of its own app.
+func (k Kind) Shares() bool { return k != WeChat }
 
 // ReportsAt is the last part of the address that the provider calls with reports, ""
 // for a kind that makes no calls.

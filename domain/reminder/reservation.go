@@ -23,8 +23,10 @@ type Reservation struct {
 	TemplateID int64
 	UserID     user.ID
 	Slots      Bitmap
-	CreatedAt  time.Time
-	UpdatedAt  time.Time
+	// Consents are the consents to the messages of push reminders that are not used up.
+	Consents  Consents
+	CreatedAt time.Time
+	UpdatedAt time.Time
 }
 
 // A Refusal is the set of requested reminders that cause a fault. It unwraps to

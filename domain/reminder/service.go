@@ -35,6 +35,9 @@ type Store interface {
 	// Cancel removes all of c.Bits or nothing, judged likewise, or what of them
 	// is possible.
 	Cancel(ctx context.Context, c Change) (Decision, error)
+	// SetConsent stores that the user has, or has not, consented to the message of the
+	// slot's push reminder, and returns the reservation; see [Service.SetConsent].
+	SetConsent(ctx context.Context, templateID int64, by user.ID, s template.Slot, given bool) (Reservation, error)
 	// Reservation returns [ErrNotReserved] if there is none.
 	Reservation(ctx context.Context, templateID int64, by user.ID) (Reservation, error)
 	// Reservations lists a user's reservations by descending template id,
@@ -53,7 +56,7 @@ type Templates interface {
 type Service struct {
 	Store     Store
 	Templates Templates
-	Channels  delivery.ChannelSet
+	Channels  delivery.Available
 	Now       func() time.Time
 }
 

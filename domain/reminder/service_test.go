@@ -28,6 +28,7 @@ type memory struct {
 	ended   []error // of the contexts of its writes
 	now     time.Time
 	fail    error
+	given   reminder.Consents
 }
 
 func (m *memory) open() reminder.Bitmap {
@@ -73,6 +74,16 @@ func (m *memory) Reservation(_ context.Context, id int64, by user.ID) (reminder.
 		return reminder.Reservation{}, reminder.ErrNotReserved
 	}
 	return reminder.Reservation{TemplateID: id, UserID: by, Slots: m.rows[id]}, nil
+}
+
+func (m *memory) SetConsent(ctx context.Context, id int64, by user.ID, s template.Slot, given bool) (reminder.Reservation, error) {
+	m.ended = append(m.ended, ctx.Err())
+	r, err := m.Reservation(ctx, id, by)
+	if m.given &^= 1 << (s - 1); given {
+		m.given |= 1 << (s - 1)
+	}
+	r.Consents = m.given
+	return r, err
 }
 
 func (m *memory) Reservations(_ context.Context, by user.ID, _ int64, _ int) ([]reminder.Reservation, error) {

@@ -11,15 +11,20 @@ import (
 	"dropbell/domain/fault"
 )
 
-// A Platform is the operating system of a phone, which decides about the service
-// that wakes its apps.
+// A Platform is the operating system of a phone, or the app in which a mini program
+// runs. It decides about the service that delivers messages there.
 type Platform string
 
 // The platforms.
 const (
 	IOS     Platform = "ios"     // Apple Push Notification service
 	Android Platform = "android" // Firebase Cloud Messaging
+	WeChat  Platform = "wechat"  // one-time subscription messages of mini programs
 )
+
+// OneTime reports whether the platform delivers a message only if the user has
+// consented to this one message.
+func (p Platform) OneTime() bool { return p == WeChat }
 
 // Limits of what is stored about a phone.
 const (
@@ -32,12 +37,15 @@ const (
 // written again: apps register whenever they start.
 const SeenAgain = 24 * time.Hour
 
-// A Device is a phone on which the user has the shop's app.
+// A Device is a phone on which the user has the shop's app, or the user's account in a
+// mini program of the shop.
 type Device struct {
 	Platform Platform `json:"platform"`
-	// Token is what the platform's push service gave the app. It is as good as an
-	// address, and one phone has it.
-	Token      string    `json:"token"`
+	// Token is what the platform's push service gave the app: in WeChat the user's
+	// openid. It is as good as an address, and one phone has it.
+	Token string `json:"token"`
+	// App is the AppID of the mini program that the token belongs to; empty for phones.
+	App        string    `json:"app,omitempty"`
 	AppVersion string    `json:"app_version"`
 	Locale     string    `json:"locale"`  // BCP 47; empty = unknown
 	SeenAt     time.Time `json:"seen_at"` // when it last registered
@@ -65,7 +73,13 @@ type DeviceStore interface {
 var (
 	appleToken   = regexp.MustCompile(`^([0-9a-fA-F]{2}){32,100}$`)
 	androidToken = regexp.MustCompile(`^[A-Za-z0-9_:.-]{20,}$`)
+	// The form of an openid is not published: those issued have 28 characters.
+	openID    = regexp.MustCompile(`^[A-Za-z0-9_-]{20,64}$`)
+	weChatApp = regexp.MustCompile(`^wx[0-9a-f]{16}$`)
 )
+
+// ValidWeChatApp reports whether id has the form of the AppID of a mini program.
+func ValidWeChatApp(id string) bool { return weChatApp.MatchString(id) }
 
 // checkDevice names every rule that d breaks.
 func checkDevice(d Device, replaced string) error {
@@ -79,8 +93,18 @@ func checkDevice(d Device, replaced string) error {
 		if len(d.Token) > MaxToken || !androidToken.MatchString(d.Token) {
 			e.Add("token", "rule.android_token", "must be the registration token, as FirebaseMessaging.getToken gives it")
 		}
+	case WeChat:
+		if !openID.MatchString(d.Token) {
+			e.Add("token", "rule.openid", "must be the user's openid in the mini program, as code2Session gives it")
+		}
+		if !ValidWeChatApp(d.App) {
+			e.Add("app", "rule.wechat_app", "must be the AppID of the mini program, such as wx0123456789abcdef")
+		}
 	default:
-		e.Add("platform", "rule.platform", "must be ios or android")
+		e.Add("platform", "rule.platform", "must be ios, android or wechat")
+	}
+	if d.Platform != WeChat && d.App != "" {
+		e.Add("app", "rule.app_of_wechat", "must be empty: only devices of WeChat name their app")
 	}
 	checkText(e, "app_version", d.AppVersion, MaxAppVersion)
 	if d.Locale != "" && (!localeForm.MatchString(d.Locale) || len(d.Locale) > 35) {

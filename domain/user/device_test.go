@@ -16,19 +16,23 @@ func TestPhonesThatAreRefused(t *testing.T) {
 		replaced string
 		field    string // "" = accepted
 	}{
-		"an iPhone":            {user.Device{Platform: user.IOS, Token: apple, AppVersion: "5.2 (81)", Locale: "zh-CN"}, "", ""},
-		"an Android phone":     {user.Device{Platform: user.Android, Token: google}, google + "old", ""},
-		"no platform":          {user.Device{Token: apple}, "", "platform"},
-		"another platform":     {user.Device{Platform: "symbian", Token: apple}, "", "platform"},
-		"no token":             {user.Device{Platform: user.IOS}, "", "token"},
-		"a token as base64":    {user.Device{Platform: user.IOS, Token: "q83vEjRWeJA=" + strings.Repeat("A", 60)}, "", "token"},
-		"half a token":         {user.Device{Platform: user.IOS, Token: apple[1:]}, "", "token"},
-		"a path":               {user.Device{Platform: user.Android, Token: strings.Repeat("../", 20)}, "", "token"},
-		"a long token":         {user.Device{Platform: user.Android, Token: strings.Repeat("a", user.MaxToken+1)}, "", "token"},
-		"a long version":       {user.Device{Platform: user.IOS, Token: apple, AppVersion: strings.Repeat("1", 41)}, "", "app_version"},
-		"a version of control": {user.Device{Platform: user.IOS, Token: apple, AppVersion: "1\x00"}, "", "app_version"},
-		"a wrong language":     {user.Device{Platform: user.IOS, Token: apple, Locale: "zh_CN.UTF-8"}, "", "locale"},
-		"a broken old token":   {user.Device{Platform: user.IOS, Token: apple}, "\xff", "replaces"},
+		"an iPhone":             {user.Device{Platform: user.IOS, Token: apple, AppVersion: "5.2 (81)", Locale: "zh-CN"}, "", ""},
+		"an Android phone":      {user.Device{Platform: user.Android, Token: google}, google + "old", ""},
+		"a mini program":        {user.Device{Platform: user.WeChat, Token: "oABCD_efghIJKLmnop-QRSTuvwx1", App: "wx0123456789abcdef"}, "", ""},
+		"no AppID":              {user.Device{Platform: user.WeChat, Token: "oABCD_efghIJKLmnop-QRSTuvwx1"}, "", "app"},
+		"no openid":             {user.Device{Platform: user.WeChat, Token: "o/../x", App: "wx0123456789abcdef"}, "", "token"},
+		"an iPhone with an app": {user.Device{Platform: user.IOS, Token: apple, App: "wx0123456789abcdef"}, "", "app"},
+		"no platform":           {user.Device{Token: apple}, "", "platform"},
+		"another platform":      {user.Device{Platform: "symbian", Token: apple}, "", "platform"},
+		"no token":              {user.Device{Platform: user.IOS}, "", "token"},
+		"a token as base64":     {user.Device{Platform: user.IOS, Token: "q83vEjRWeJA=" + strings.Repeat("A", 60)}, "", "token"},
+		"half a token":          {user.Device{Platform: user.IOS, Token: apple[1:]}, "", "token"},
+		"a path":                {user.Device{Platform: user.Android, Token: strings.Repeat("../", 20)}, "", "token"},
+		"a long token":          {user.Device{Platform: user.Android, Token: strings.Repeat("a", user.MaxToken+1)}, "", "token"},
+		"a long version":        {user.Device{Platform: user.IOS, Token: apple, AppVersion: strings.Repeat("1", 41)}, "", "app_version"},
+		"a version of control":  {user.Device{Platform: user.IOS, Token: apple, AppVersion: "1\x00"}, "", "app_version"},
+		"a wrong language":      {user.Device{Platform: user.IOS, Token: apple, Locale: "zh_CN.UTF-8"}, "", "locale"},
+		"a broken old token":    {user.Device{Platform: user.IOS, Token: apple}, "\xff", "replaces"},
 	} {
 		got, err := s.PutDevice(t.Context(), 1, c.device, c.replaced)
 		switch {

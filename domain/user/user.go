@@ -75,6 +75,12 @@ type PushSubscription struct {
 // is known.
 func (u User) Pushable() bool { return len(u.Push)+len(u.Devices) > 0 }
 
+// OneTime reports whether one of the user's devices takes only messages that the user
+// has consented to one by one; see [Platform.OneTime].
+func (u User) OneTime() bool {
+	return slices.ContainsFunc(u.Devices, func(d Device) bool { return d.Platform.OneTime() })
+}
+
 // A User is one person with contacts and preferences. Empty contact = none.
 type User struct {
 	ID    ID

@@ -1486,7 +1486,7 @@ export interface paths {
         get: operations["list-devices"];
         /**
          * Register the phone for push messages
-         * @description For apps, at each start and whenever the platform renews the token; may be repeated. The channel webpush then reaches the phone as well as the user's browsers. A phone has one user: registering it takes it from the user who had it before. A user has at most 20; the ones seen longest ago go. Phones whose app is removed are forgotten as soon as Apple or Google says so.
+         * @description For apps, at each start and whenever the platform renews the token; may be repeated. The channel webpush then reaches the phone as well as the user's browsers. A phone has one user: registering it takes it from the user who had it before. A user has at most 20; the ones seen longest ago go. Phones whose app is removed are forgotten as soon as Apple or Google says so. WeChat delivers only reminders with a consent of their own: see PUT /reservations/{template_id}/consents/{minutes}.
          */
         put: operations["put-device"];
         post?: never;
@@ -1694,6 +1694,44 @@ export interface paths {
          * @description Cancels one reminder, given by channel and minutes, those of a channel that are not due yet, given by channel alone, several, given by repeating reminder, or else all that are not due yet. Several are cancelled all or none. Answers with what remains. Also works for a drop that was closed.
          */
         delete: operations["cancel-reservation"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/reservations/{template_id}/consents": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Show which reminders have a consent of their own */
+        get: operations["list-consents"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/reservations/{template_id}/consents/{minutes}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Consent to one message of a reminder
+         * @description For WeChat: after wx.requestSubscribeMessage was accepted, which permits one message. The reminder on the channel webpush must be reserved. A reminder has one consent at most, however often this is repeated; it is used up when the message was taken, and goes with the reservation. Without it the reminder is not sent to WeChat.
+         */
+        put: operations["give-consent"];
+        post?: never;
+        /** Withdraw the consent to one message of a reminder */
+        delete: operations["withdraw-consent"];
         options?: never;
         head?: never;
         patch?: never;
@@ -2593,6 +2631,15 @@ export interface components {
              */
             count: number;
         };
+        Consents: {
+            /**
+             * @description The push reminders whose message is consented to, by their minutes before the opening, the farthest first. A consent that was used up is not among them.
+             * @example [
+             *       10
+             *     ]
+             */
+            minutes: number[];
+        };
         Coupon: {
             /** @example 1 */
             coupon_id: string;
@@ -2785,6 +2832,11 @@ export interface components {
         };
         Device: {
             /**
+             * @description Of a device of WeChat: the AppID of the mini program.
+             * @example wx0123456789abcdef
+             */
+            app?: string;
+            /**
              * @description Empty = unknown.
              * @example 5.2.1
              */
@@ -2803,7 +2855,7 @@ export interface components {
              * @example ios
              * @enum {string}
              */
-            platform: "ios" | "android";
+            platform: "ios" | "android" | "wechat";
             /**
              * Format: date-time
              * @description When it last registered; registering again within a day with the same values is not noted.
@@ -2811,6 +2863,11 @@ export interface components {
             seen_at: string;
         };
         DeviceChange: {
+            /**
+             * @description With wechat: the AppID of the mini program; else absent.
+             * @example wx0123456789abcdef
+             */
+            app?: string;
             /** @example 5.2.1 */
             app_version?: string;
             /**
@@ -2819,15 +2876,15 @@ export interface components {
              */
             locale?: string;
             /**
-             * @description ios = Apple Push Notification service, android = Firebase Cloud Messaging.
+             * @description ios = Apple Push Notification service, android = Firebase Cloud Messaging, wechat = one-time subscription messages of a mini program.
              * @example ios
              * @enum {string}
              */
-            platform: "ios" | "android";
+            platform: "ios" | "android" | "wechat";
             /** @description The token that the app had before, when the platform has renewed it. */
             replaces?: string;
             /**
-             * @description What the platform gave the app: the device token in hexadecimal digits, or the FCM registration token.
+             * @description What the platform gave the app: the device token in hexadecimal digits, the FCM registration token, or the user's openid in the mini program.
              * @example 00fc13adff785122b4ad28809a3420982341241421348097878e577c991de8f0
              */
             token: string;
@@ -7778,6 +7835,85 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Reservation"];
+                };
+            };
+        };
+    };
+    "list-consents": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description With a service key that has the scope act-as-user: the user the request is about. */
+                "X-User-ID"?: string;
+            };
+            path: {
+                template_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Consents"];
+                };
+            };
+        };
+    };
+    "give-consent": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description With a service key that has the scope act-as-user: the user the request is about. */
+                "X-User-ID"?: string;
+            };
+            path: {
+                template_id: string;
+                /** @description How long before the opening the reminder is. */
+                minutes: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Consents"];
+                };
+            };
+        };
+    };
+    "withdraw-consent": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description With a service key that has the scope act-as-user: the user the request is about. */
+                "X-User-ID"?: string;
+            };
+            path: {
+                template_id: string;
+                /** @description How long before the opening the reminder is. */
+                minutes: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Consents"];
                 };
             };
         };

@@ -297,6 +297,7 @@ func operations() []Story {
 		{Name: "providers/none", Page: noProviders().Page()},
 		{Name: "providers/kinds", Page: providerKinds().Page()},
 		{Name: "providers/form", Page: providerForm().Page()},
+		{Name: "providers/form/wechat", Page: miniProgramForm().Page()},
 		{Name: "webhooks/list", Page: webhookList().Page()},
 		{Name: "webhooks/one", Page: webhookPage().Page()},
 		{Name: "webhooks/form", Page: webhookForm().Page()},

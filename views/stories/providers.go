@@ -17,6 +17,7 @@ func providerList() deliverypages.Providers {
 			{ID: 3, Channel: delivery.SMS, Kind: provider.SNS, Name: "Amazon", Order: 9, Weight: 1, Enabled: true},
 			{ID: 4, Channel: delivery.SMS, Kind: provider.JSON, Name: "An-old-gateway-with-a-long-name.telecom.example.com", Shop: 10, Weight: 1},
 			{ID: 5, Channel: delivery.Webhook, Kind: provider.Webhook, Name: "Order service", Weight: 1, Enabled: true},
+			{ID: 6, Channel: delivery.WebPush, Kind: provider.WeChat, Name: "茶馆小程序", Weight: 1, Enabled: true},
 		},
 		Health: map[int64]provider.Health{
 			1: {ProviderHealth: delivery.ProviderHealth{Messages: 84_100, Failed: 12}, Share: 71},
@@ -38,3 +39,10 @@ func noProviders() deliverypages.Providers {
 }
 
 func providerKinds() deliverypages.ProviderKinds { return deliverypages.ProviderKinds{} }
+
+func miniProgramForm() deliverypages.ProviderForm {
+	return deliverypages.ProviderForm{Kind: provider.WeChat, Enabled: true, RequestKey: "once",
+		Values: map[string]string{"name": "茶馆小程序", "app_id": "wx0123456789abcdef", "template": "45p6v5_cjJULly04Ms5KpRMmy65nXD2IVlZ0rWytrIs",
+			"data": "thing1 = {{drop}}\ntime2 = {{opens_at}}\nthing3 = {{worth|-}}", "page": "/pages/drop", "order": "0", "weight": "1"},
+		Errors: []fault.Field{{Name: "page", Key: "rule.provider_refused", Message: "is not usable: \"the page must be a path inside the mini program without a leading slash\""}}}
+}

@@ -92,7 +92,7 @@ type Deps struct {
 	Tallies  Tallies
 	Shops    Shops
 	Hub      *Hub
-	Channels delivery.ChannelSet
+	Channels delivery.Available
 }
 
 // API serves everything under /api/v1. Mount it on a chi router there.
@@ -122,6 +122,7 @@ func New(d Deps) *API {
 	a.preferenceRoutes()
 	a.deviceRoutes()
 	a.phoneRoutes()
+	a.consentRoutes()
 	a.suppressionRoutes()
 	a.calendarRoutes()
 	a.adminTemplateRoutes()

@@ -9,10 +9,11 @@ import (
 	"dropbell/web/api/pipeline"
 )
 
-// Device is a phone on which the user has the shop's app.
+// Device is a phone on which the user has the shop's app, or an account in WeChat.
 type Device struct {
 	ID         string `json:"id" doc:"Names the phone when it is removed; made from the token, which is never shown." example:"9f86d081884c7d659a2feaa0c55ad015"`
-	Platform   string `json:"platform" enum:"ios,android" example:"ios"`
+	Platform   string `json:"platform" enum:"ios,android,wechat" example:"ios"`
+	App        string `json:"app,omitempty" doc:"Of a device of WeChat: the AppID of the mini program." example:"wx0123456789abcdef"`
 	AppVersion string `json:"app_version" doc:"Empty = unknown." example:"5.2.1"`
 	Locale     string `json:"locale" doc:"BCP 47; empty = unknown." example:"zh-CN"`
 	SeenAt     string `json:"seen_at" format:"date-time" doc:"When it last registered; registering again within a day with the same values is not noted."`
@@ -20,8 +21,9 @@ type Device struct {
 
 // DeviceChange registers the phone from which the request comes.
 type DeviceChange struct {
-	Platform   string `json:"platform" enum:"ios,android" doc:"ios = Apple Push Notification service, android = Firebase Cloud Messaging." example:"ios"`
-	Token      string `json:"token" maxLength:"4096" doc:"What the platform gave the app: the device token in hexadecimal digits, or the FCM registration token." example:"00fc13adff785122b4ad28809a3420982341241421348097878e577c991de8f0"`
+	Platform   string `json:"platform" enum:"ios,android,wechat" doc:"ios = Apple Push Notification service, android = Firebase Cloud Messaging, wechat = one-time subscription messages of a mini program." example:"ios"`
+	App        string `json:"app,omitempty" maxLength:"40" doc:"With wechat: the AppID of the mini program; else absent." example:"wx0123456789abcdef"`
+	Token      string `json:"token" maxLength:"4096" doc:"What the platform gave the app: the device token in hexadecimal digits, the FCM registration token, or the user's openid in the mini program." example:"00fc13adff785122b4ad28809a3420982341241421348097878e577c991de8f0"`
 	Replaces   string `json:"replaces,omitempty" maxLength:"4096" doc:"The token that the app had before, when the platform has renewed it."`
 	AppVersion string `json:"app_version,omitempty" maxLength:"40" example:"5.2.1"`
 	Locale     string `json:"locale,omitempty" maxLength:"35" doc:"BCP 47; a user without a language gets it." example:"zh-CN"`
@@ -40,12 +42,12 @@ func (a *API) deviceRoutes() {
 		Summary: "Register the phone for push messages",
 		Description: "For apps, at each start and whenever the platform renews the token; may be repeated. The channel webpush then reaches the phone as well " +
 			"as the user's browsers. A phone has one user: registering it takes it from the user who had it before. A user has at most 20; the ones seen longest ago go. " +
-			"Phones whose app is removed are forgotten as soon as Apple or Google says so.",
+			"Phones whose app is removed are forgotten as soon as Apple or Google says so. WeChat delivers only reminders with a consent of their own: see PUT /reservations/{template_id}/consents/{minutes}.",
 		Codes:   []string{"user_erased"},
 		Example: `{"platform":"ios","token":"00fc13adff785122b4ad28809a3420982341241421348097878e577c991de8f01","app_version":"5.2.1","locale":"zh-CN"}`}),
 		func(ctx context.Context, in *struct{ Body DeviceChange }) (*deviceAnswer, error) {
 			b := in.Body
-			d, err := a.Users.PutDevice(ctx, pipeline.UserOf(ctx), user.Device{Platform: user.Platform(b.Platform), Token: b.Token,
+			d, err := a.Users.PutDevice(ctx, pipeline.UserOf(ctx), user.Device{Platform: user.Platform(b.Platform), Token: b.Token, App: b.App,
 				AppVersion: b.AppVersion, Locale: b.Locale}, b.Replaces)
 			return &deviceAnswer{deviceJSON(d)}, err
 		})
@@ -71,5 +73,5 @@ func (a *API) deviceRoutes() {
 }
 
 func deviceJSON(d user.Device) Device {
-	return Device{ID: d.DeviceID(), Platform: string(d.Platform), AppVersion: d.AppVersion, Locale: d.Locale, SeenAt: d.SeenAt.UTC().Format(time.RFC3339)}
+	return Device{ID: d.DeviceID(), Platform: string(d.Platform), App: d.App, AppVersion: d.AppVersion, Locale: d.Locale, SeenAt: d.SeenAt.UTC().Format(time.RFC3339)}
 }

@@ -97,7 +97,7 @@ func (r *fixture) callers(d described) (may, mayNot http.Header) {
 func (r *fixture) try(d described, by http.Header, query string) answer {
 	r.Helper()
 	r.about = d.String()
-	path := strings.NewReplacer("{id}", "999999", "{template_id}", "999999", "{batch}", "999999", "{user_id}", "999999", "{number}", "999999", "{delivery}", "999999").Replace(d.path)
+	path := strings.NewReplacer("{id}", "999999", "{template_id}", "999999", "{minutes}", "10", "{batch}", "999999", "{user_id}", "999999", "{number}", "999999", "{delivery}", "999999").Replace(d.path)
 	return r.call(by, d.method, path+query, d.body)
 }
 
@@ -203,6 +203,18 @@ func (p *proxy) rest(t *testing.T) {
 	r.want(r.call(as(token(1)), "PUT", "/devices", map[string]any{"platform": "ios", "token": strings.Repeat("ab", 32)}), 200, "")
 	phone := r.want(r.call(as(token(1)), "GET", "/devices", nil), 200, "").at("devices.0.id").(string)
 	r.want(r.call(as(token(1)), "DELETE", "/devices/"+phone, nil), 204, "")
+	mini := r.drop(time.Hour)
+	consents := "/reservations/" + mini + "/consents"
+	_, err := r.sql.Exec(t.Context(), `insert into reservations (template_id, user_id, slots) values ($1, 1, 3::bigint << 36)`, mini)
+	r.must(err)
+	r.want(r.call(as(token(1)), "PUT", consents+"/5", nil), 200, "")
+	r.want(r.call(as(token(1)), "DELETE", consents+"/5", nil), 200, "")
+	r.want(r.call(as(token(1)), "PUT", consents+"/10", nil), 200, "")
+	r.want(r.call(as(token(1)), "GET", consents, nil), 200, "")
+	_, err = r.sql.Exec(t.Context(), `update slots set due_at = now() - slot * interval '1 second' where template_id = $1`, mini)
+	r.must(err)
+	r.refused(r.call(as(token(1)), "PUT", consents+"/5", nil), 409)
+	r.refused(r.call(as(token(1)), "DELETE", consents+"/10", nil), 409)
 	r.want(r.call(r.admin(), "POST", "/admin/suppressions", `{"address":"ann@example.com"}`), 200, "")
 	r.want(r.call(r.admin(), "GET", "/admin/suppressions", nil), 200, "")
 	r.want(r.call(r.admin(), "DELETE", "/admin/suppressions?address=ann@example.com", nil), 204, "")

@@ -49,7 +49,7 @@ type Deps struct {
 	Users Users
 	Links user.Links
 	// Channels are those with a configured sender.
-	Channels delivery.ChannelSet
+	Channels delivery.Available
 	Now      func() time.Time
 	Log      *slog.Logger
 }

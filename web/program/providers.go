@@ -2,6 +2,7 @@ package program
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	deliverydb "dropbell/adapters/postgres/delivery"
@@ -11,6 +12,7 @@ import (
 	"dropbell/domain/delivery"
 	"dropbell/domain/provider"
 	"dropbell/domain/seal"
+	"dropbell/domain/template"
 	consoledelivery "dropbell/web/console/delivery"
 )
 
@@ -57,20 +59,54 @@ func (p *program) consoleProviders() consoledelivery.Providers {
 		}}
 }
 
+// channelsEvery is how often a process looks whether staff have changed a provider, so
+// that all processes agree within about a second.
+const channelsEvery = time.Second
+
 // provided are the channels that have an enabled provider for all shops when this program
-// starts. A channel that gets its first one later can be reserved once the program is
-// started again.
-func (p *program) provided() (set delivery.ChannelSet) {
+// starts.
+func (p *program) provided() delivery.ChannelSet {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	list, err := deliverydb.NewConfigured(p.DB).All(ctx)
+	set, err := p.providedNow(ctx)
 	if err != nil { // such as before the first migration
-		p.Log.Warn("the providers cannot be read; only channels that the environment configures can be reserved", "error", err)
+		p.Log.Warn("the providers cannot be read yet; only channels that the environment configures can be reserved", "error", err)
 	}
+	return set
+}
+
+func (p *program) providedNow(ctx context.Context) (set delivery.ChannelSet, err error) {
+	list, err := deliverydb.NewConfigured(p.DB).All(ctx)
 	for _, one := range list {
 		if one.Enabled && one.Shop == 0 {
 			set |= delivery.ChannelSetOf(one.Channel)
 		}
 	}
-	return set
+	return set, err
+}
+
+// watchProviders keeps the channels that can be reserved up to date: those that the
+// environment configures, and those with an enabled provider for all shops. While the
+// database does not answer they stay as they are.
+func (p *program) watchProviders(ctx context.Context, again <-chan time.Time) {
+	store, last := deliverydb.NewConfigured(p.DB), int64(-1)
+	for {
+		select {
+		case <-again:
+		case <-ctx.Done():
+			return
+		}
+		state, err := store.State(ctx)
+		if err != nil || state == last {
+			continue
+		}
+		set, err := p.providedNow(ctx)
+		if err != nil {
+			continue
+		}
+		last = state // a change in between has a greater number
+		if set |= configured(p.Config); p.channels.Replace(set) {
+			p.Log.Info("the channels that can be reserved have changed", "channels", strings.Join(template.ChannelNames(set), ", "))
+		}
+	}
 }

@@ -62,6 +62,11 @@ func (p *program) serve(ctx context.Context) error {
 		defer tick.Stop()
 		p.firstAccess(background, tick.C)
 	})
+	loops.Go(func() {
+		tick := time.NewTicker(channelsEvery)
+		defer tick.Stop()
+		p.watchProviders(background, tick.C)
+	})
 	stopped := make(chan struct{})
 	go func() {
 		defer close(stopped)

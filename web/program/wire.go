@@ -96,7 +96,7 @@ type program struct {
 	claims       app.Claims
 	accounts     gate.Accounts
 
-	channels    delivery.ChannelSet
+	channels    delivery.ChangingChannels
 	providers   *provider.Service
 	jobs        *job.Service
 	templates   *template.Service
@@ -191,12 +191,12 @@ func (p *program) wireUseCases() error {
 		return err
 	}
 	couponSteps, users, segments := couponsdb.NewCouponSteps(p.Reports), audiencedb.NewUsers(p.Reports), audiencedb.NewSegments(p.Reports)
-	p.channels = configured(p.Config) | p.provided()
+	p.channels.Replace(configured(p.Config) | p.provided())
 	p.jobs = &job.Service{Store: workdb.NewJobs(p.DB)}
 
 	// Drops and delivery.
 	p.templates = &template.Service{Store: refreshingStore{p.telling(dropsdb.NewTemplates(p.Reports)), p.lookup}, Now: app.Clock}
-	p.reminders = &reminder.Service{Store: p.reservations, Templates: p.lookup, Channels: p.channels, Now: app.Clock}
+	p.reminders = &reminder.Service{Store: p.reservations, Templates: p.lookup, Channels: &p.channels, Now: app.Clock}
 	p.explainer = &reminder.Explainer{Store: p.reservations, Coupons: couponSteps, Reminders: p.reminders}
 	if p.providers, err = p.newProviders(); err != nil {
 		return err
@@ -221,7 +221,7 @@ func (p *program) wireUseCases() error {
 	p.users = &user.Service{Store: users}
 	p.segments = &segment.Service{Store: segments, Jobs: p.jobs, Tables: p.tables()}
 	store := campaignsdb.NewCampaigns(p.Reports, segments)
-	p.campaigns = &campaign.Service{Store: store, Lock: redis.NewLock(p.Redis), Templates: p.lookup, Users: p.users, Channels: p.channels, Texts: texts, Now: app.Clock,
+	p.campaigns = &campaign.Service{Store: store, Lock: redis.NewLock(p.Redis), Templates: p.lookup, Users: p.users, Channels: &p.channels, Texts: texts, Now: app.Clock,
 		Audiences: store.Audiences(), QuietCounts: (&lookup.WaitingCounts{Count: store.Waiting}).Of}
 
 	// Coupons. Claims pass the prefilter, which answers from memory what the gate could not answer differently.
@@ -351,7 +351,7 @@ func (p *program) api(ctx context.Context) (*api.API, error) {
 		Grants:      p.grants,
 		Reminders:   p.reminders, Inbox: p.inbox, Templates: p.templates, Users: p.users, Board: dropsdb.NewBoards(p.DB),
 		Segments: p.segments, Jobs: p.jobs, Uploads: workdb.NewUploads(p.DB),
-		Shops: dropsdb.NewTemplates(p.DB), Hub: p.hub, Channels: p.channels,
+		Shops: dropsdb.NewTemplates(p.DB), Hub: p.hub, Channels: &p.channels,
 	}), nil
 }
 
@@ -362,9 +362,9 @@ func (p *program) newConsole(described *api.API) *console.Console {
 	tallies, deadMessages := couponsdb.NewCouponTallies(p.DB), workdb.NewDeadMessages(p.DB)
 	files := &upload.Files{Uploads: workdb.NewUploads(p.DB), Tables: p.tables(), Log: p.Log}
 	alerts := &alert.Service{Store: workdb.NewAlerts(p.DB)}
-	tests := &delivery.ChannelTests{Store: deliverydb.NewChannelTests(p.DB), Configured: p.channels}
+	tests := &delivery.ChannelTests{Store: deliverydb.NewChannelTests(p.DB), Configured: &p.channels}
 	// What pages of several subjects show.
-	states := consoledelivery.NewStates(channels, p.circuits(), p.channels, p.completeSMS)
+	states := consoledelivery.NewStates(channels, p.circuits(), &p.channels, p.completeSMS)
 	sales := coupons.NewSales(coupons.SalesDeps{Templates: p.templates, Stock: p.accounts, Tallies: tallies, Curves: couponsdb.NewLedgers(p.DB), Histories: p.reports, Paces: redisgate.NewShards(p.Redis)})
 	return console.New(console.Deps{
 		Deps: shell.Deps{Staff: p.staff, Replica: p.replica(), Security: p.security, ShopList: templates, Unread: alerts.Unread, Sessions: accessdb.NewSessions(p.DB),
@@ -373,13 +373,13 @@ func (p *program) newConsole(described *api.API) *console.Console {
 			Throttle: shell.NewThrottle(signInBurst, signInEvery, app.Clock), Guesses: shell.NewThrottle(guessesBurst, guessesEvery, app.Clock),
 			AllGuesses: shell.NewThrottle(allBurst, allEvery, app.Clock)},
 		Audience: audience.Deps{People: p.users, Users: users, Segments: p.segments, Reminders: p.reminders, Inbox: p.inbox, Coupons: p.couponAdmin,
-			Letters: &campaign.Letters{Store: campaignStore}, Suppressions: p.suppressions(), Jobs: p.jobs, Files: files, Audit: audit, Channels: p.channels, VerifiedOnly: p.Config.SMS.VerifiedOnly},
-		Campaigns: campaigns.Deps{Campaigns: p.campaigns, Templates: p.templates, Segments: p.segments, Audit: audit, States: states, Channels: p.channels},
+			Letters: &campaign.Letters{Store: campaignStore}, Suppressions: p.suppressions(), Jobs: p.jobs, Files: files, Audit: audit, Channels: &p.channels, VerifiedOnly: p.Config.SMS.VerifiedOnly},
+		Campaigns: campaigns.Deps{Campaigns: p.campaigns, Templates: p.templates, Segments: p.segments, Audit: audit, States: states, Channels: &p.channels},
 		Coupons: coupons.Deps{Templates: p.templates, Coupons: p.couponAdmin, Codes: p.codes, Grants: p.grants, Jobs: p.jobs, Files: files,
 			Notices: couponsdb.NewNotices(p.DB), Tallies: tallies, Sales: sales},
 		Delivery: consoledelivery.Deps{States: states, Settings: channels, Control: &delivery.Control{Store: channels, Now: app.Clock},
 			Tests:  tests,
-			Ledger: &delivery.Ledger{Store: deliverydb.NewLedger(p.Reports)}, DeadLetters: p.deadLetters, Templates: p.templates, Channels: p.channels, Providers: p.consoleProviders(), Mail: p.mailCheck()},
+			Ledger: &delivery.Ledger{Store: deliverydb.NewLedger(p.Reports)}, DeadLetters: p.deadLetters, Templates: p.templates, Channels: &p.channels, Providers: p.consoleProviders(), Mail: p.mailCheck()},
 		Docs: docs.Deps{API: described.Pipeline},
 		Drops: drops.Deps{Templates: p.templates, Models: template.Models{Store: dropsdb.NewModels(p.DB), Templates: p.templates}, Bulks: &template.Bulks{Templates: p.templates, Jobs: p.jobs}, Jobs: p.jobs, Shops: templates,
 			Reminders: drops.Reminders{Board: boards, Cockpits: dropsdb.NewCockpits(p.DB), Explainer: p.explainer, Receipts: &reminder.Receipts{Store: boards},
@@ -387,7 +387,7 @@ func (p *program) newConsole(described *api.API) *console.Console {
 				TextCosts:     p.textCosts(),
 				Announcements: &reminder.Announcements{Store: dropsdb.NewAnnouncements(p.DB), Now: app.Clock}},
 			Users: users, Audit: audit, DeadLetters: p.deadLetters, DeadMessages: deadMessages, Webhooks: workdb.NewHooks(p.DB), Sales: sales, Looks: p.messages, Setups: template.Setups{Store: dropsdb.NewSetups(p.DB)},
-			Limits: campaigns.Limits{Campaigns: p.campaigns}, Reports: p.reports, States: states, Channels: p.channels},
+			Limits: campaigns.Limits{Campaigns: p.campaigns}, Reports: p.reports, States: states, Channels: &p.channels},
 		Messages: messages.Deps{Messages: p.messages, Templates: p.templates, Users: p.users, Own: messagesdb.NewMessages(p.DB), Tests: tests,
 			LinkExample: p.linkExample},
 		Search: search.Deps{Templates: p.templates, Campaigns: p.campaigns, Users: users, Coupons: p.couponAdmin, Codes: p.codes, Segments: p.segments},

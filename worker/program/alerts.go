@@ -32,10 +32,15 @@ const (
 func (p *program) newWatcher() *alert.Watcher {
 	groups := chat.New(chat.Config{AllowPrivate: p.Config.AlertsPrivate, Now: app.Clock})
 	p.OnClose(groups.Close)
-	return &alert.Watcher{Store: workdb.NewAlerts(p.DB), Sender: alertSender{groups, p.delivery.Senders[delivery.Email]}, PublicURL: strings.TrimSuffix(p.Config.PublicURL, "/"), Watches: []alert.Watch{
+	return &alert.Watcher{Store: workdb.NewAlerts(p.DB), Sender: alertSender{groups, p.delivery.Senders[delivery.Email]}, PublicURL: strings.TrimSuffix(p.Config.PublicURL, "/"), Crashed: p.alertCrashed, Watches: []alert.Watch{
 		{Kind: alert.Channel, Look: p.failingChannels},
 		{Kind: alert.Balance, Look: func(context.Context) ([]alert.Condition, error) { return p.balances.Get(app.Clock(), balancesLife) }},
 	}}
+}
+
+// alertCrashed logs a panic of a sender of notifications for staff.
+func (p *program) alertCrashed(what string, stack []byte) {
+	p.Log.Error("a notification of staff was not sent: its sender panicked", "panic", what, "stack", string(stack))
 }
 
 // alertSender sends alerts in the form of their destination.
@@ -78,7 +83,7 @@ func (p *program) newNotifier() (*alert.Notifier, error) {
 		return nil, err
 	}
 	p.OnClose(browsers.Close)
-	return &alert.Notifier{Store: workdb.NewAlerts(p.DB), Pusher: alertPusher{browsers}}, nil
+	return &alert.Notifier{Store: workdb.NewAlerts(p.DB), Pusher: alertPusher{browsers}, Crashed: p.alertCrashed}, nil
 }
 
 // alertPusher pushes alerts to browsers of members.

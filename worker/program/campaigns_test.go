@@ -30,6 +30,7 @@ import (
 // campaignFixture is workers on one database and one Redis.
 type campaignFixture struct {
 	*testing.T
+	env     map[string]string // of the workers
 	url     string
 	sql     *pgxpool.Pool
 	redis   goredis.UniversalClient
@@ -45,7 +46,7 @@ func newCampaignFixture(t *testing.T, workers int, more ...string) *campaignFixt
 	for pair := range slices.Chunk(more, 2) {
 		env[pair[0]] = pair[1]
 	}
-	r := &campaignFixture{T: t, url: env["DATABASE_URL"]}
+	r := &campaignFixture{T: t, env: env, url: env["DATABASE_URL"]}
 	db, err := postgres.Open(t.Context(), r.url, postgres.Options{AppName: "test"})
 	r.must(err)
 	t.Cleanup(db.Close)
@@ -57,20 +58,25 @@ func newCampaignFixture(t *testing.T, workers int, more ...string) *campaignFixt
 	t.Cleanup(func() { _ = r.redis.Close() })
 	r.service = &campaign.Service{Store: campaignsdb.NewCampaigns(db, audiencedb.NewSegments(db)), Lock: redis.NewLock(r.redis), Templates: dropsdb.NewTemplates(db),
 		Users: &user.Service{Store: audiencedb.NewUsers(db)}, Channels: delivery.ChannelSetOf(delivery.App, delivery.Webhook), Audiences: campaign.AudienceKinds(), Now: app.Clock}
-	ctx, stop := context.WithCancel(t.Context())
+	r.start(workers)
+	return r
+}
+
+// start starts so many workers, which [campaignFixture.stop] ends.
+func (r *campaignFixture) start(workers int) {
+	ctx, stop := context.WithCancel(r.Context())
 	ended := make(chan error, workers)
 	for range workers {
-		go func() { ended <- run(ctx, func(name string) string { return env[name] }, io.Discard) }()
+		go func() { ended <- run(ctx, func(name string) string { return r.env[name] }, io.Discard) }()
 	}
 	r.stop = func() {
 		stop()
 		for range workers {
 			if err := <-ended; err != nil {
-				t.Error(err)
+				r.Error(err)
 			}
 		}
 	}
-	return r
 }
 
 func (r *campaignFixture) must(err error) {

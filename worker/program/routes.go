@@ -8,6 +8,7 @@ import (
 	"time"
 
 	deliverydb "dropbell/adapters/postgres/delivery"
+	"dropbell/adapters/push"
 	"dropbell/adapters/sms"
 	"dropbell/app"
 	"dropbell/domain/delivery"
@@ -26,6 +27,7 @@ type routes struct {
 	box     *seal.Box
 	stores  senderStores
 	routers map[delivery.Channel]*provider.Router
+	push    *push.Sender // delivers by all configured services side by side
 	// environment are the channels that the environment has a provider for.
 	environment delivery.ChannelSet
 	named       atomic.Bool // a provider of SMS fills in texts that greet by name
@@ -38,14 +40,16 @@ type routes struct {
 // built is the sender of one version of a provider.
 type built struct {
 	version int64
-	sender  delivery.Sender // nil = it could not be made
+	sender  delivery.Sender        // nil = it could not be made
+	service push.ConfiguredService // of push
 	close   func() error
 	named   bool
 }
 
 // newRoutes puts a router in front of each channel's sender that staff can configure
 // providers for. Nothing is read yet.
-func (p *program) newRoutes(senders map[delivery.Channel]delivery.Sender, stores senderStores, of *breakers) (*routes, error) {
+// pushes is the sender of push as the environment has it; nil = it configures none.
+func (p *program) newRoutes(senders map[delivery.Channel]delivery.Sender, pushes *push.Sender, stores senderStores, of *breakers) (*routes, error) {
 	box, err := seal.New(provider.SealPurpose, p.Config.ProvidersKeys...)
 	if err != nil {
 		return nil, err
@@ -56,10 +60,18 @@ func (p *program) newRoutes(senders map[delivery.Channel]delivery.Sender, stores
 		if senders[c] != nil {
 			r.environment |= delivery.ChannelSetOf(c)
 		}
+		if c == delivery.WebPush {
+			continue
+		}
 		r.routers[c] = provider.NewRouter(c, senders[c], of, countryOf(c), app.Clock)
 		r.routers[c].Look = r.look
 		senders[c] = r.routers[c]
 	}
+	if r.push = pushes; pushes == nil {
+		r.push = push.New(push.Options{Answered: p.metrics.pushAnswered})
+	}
+	r.push.Configurable(of, r.look)
+	senders[delivery.WebPush] = pushRoute{p.observed(r.push, 0), r.push}
 	p.OnClose(r.close)
 	return r, nil
 }
@@ -88,6 +100,7 @@ func (r *routes) refresh(ctx context.Context) error {
 	}
 	var old []*built
 	entries := map[delivery.Channel][]provider.Entry{}
+	var services []push.Configured
 	kept := map[int64]*built{}
 	named := false
 	for _, p := range list {
@@ -98,6 +111,9 @@ func (r *routes) refresh(ctx context.Context) error {
 		kept[p.ID] = b
 		named = named || p.Enabled && b.named
 		entries[p.Channel] = append(entries[p.Channel], provider.Entry{Provider: p, Sender: b.sender})
+		if b.service != nil && p.Enabled {
+			services = append(services, push.Configured{Provider: p.ID, Shop: p.Shop, Order: p.Order, Service: b.service})
+		}
 	}
 	for id, b := range r.built {
 		if kept[id] != b {
@@ -106,7 +122,7 @@ func (r *routes) refresh(ctx context.Context) error {
 	}
 	r.named.Store(named)
 	r.built, r.state = kept, state
-	var waits []func()
+	waits := []func(){r.push.Set(services)}
 	for c, router := range r.routers {
 		waits = append(waits, router.Set(entries[c]))
 	}
@@ -135,13 +151,16 @@ func (r *routes) look() {
 func (r *routes) build(p provider.Provider) *built {
 	b := &built{version: p.Version, close: func() error { return nil }}
 	secrets, err := p.Open(r.box)
+	if err == nil && p.Channel == delivery.WebPush {
+		return r.buildPush(b, p, secrets)
+	}
 	var sender app.ClosingSender
 	var texts sms.Templates
 	if err == nil {
 		sender, texts, err = app.ProviderSender(r.Config, p, secrets, r.stores.serials, r.stores.mails)
 	}
 	if err != nil {
-		r.Log.Error("a provider cannot be used; its messages go to others, or wait", "provider", p.ID, "name", p.Name, "channel", p.Channel.String(), "error", err)
+		r.unusable(p, err)
 		return b
 	}
 	b.close, b.named, b.sender = sender.Close, texts.Named(), sender
@@ -150,6 +169,10 @@ func (r *routes) build(p provider.Provider) *built {
 	}
 	b.sender = r.observed(b.sender, p.ID)
 	return b
+}
+
+func (r *routes) unusable(p provider.Provider, err error) {
+	r.Log.Error("a provider cannot be used; its messages go to others, or wait", "provider", p.ID, "name", p.Name, "channel", p.Channel.String(), "error", err)
 }
 
 // await reads the providers for the first time: until then nothing may be sent.
@@ -176,6 +199,9 @@ func (r *routes) namedSMS() bool { return r.named.Load() || greetsByName(r.Confi
 
 // through returns the sender of one provider, for a test of it; nil = there is none.
 func (r *routes) through(c delivery.Channel, id int64) delivery.Sender {
+	if c == delivery.WebPush {
+		return r.throughPush(id)
+	}
 	if r.routers[c] == nil {
 		return nil
 	}

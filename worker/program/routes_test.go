@@ -35,6 +35,9 @@ type smsService struct {
 	after  int    // calls that are answered with 200 first
 	calls  int
 	took   map[string]int
+	stall  chan struct{} // calls from `at` on are not answered until it is closed; nil = none is
+	at     int
+	unsure map[string]int // messages of calls that were not answered
 }
 
 func newSMSService(t *testing.T, status int) *smsService {
@@ -63,9 +66,22 @@ func (s *smsService) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		Status string `json:"status"`
 	}
 	results := make([]result, len(in.Messages))
+	stalls := s.stall != nil && s.calls >= s.at
 	for i, m := range in.Messages {
 		s.took[m.Key]++
 		results[i].Status = "accepted"
+		if stalls {
+			s.unsure[m.Key]++
+		}
+	}
+	if stalls {
+		stall := s.stall
+		s.mu.Unlock()
+		select {
+		case <-stall:
+		case <-r.Context().Done():
+		}
+		s.mu.Lock()
 	}
 	_ = json.NewEncoder(w).Encode(map[string]any{"results": results})
 }
@@ -89,8 +105,14 @@ func (s *smsService) taken() (n, most int) {
 // routed is a fixture of two workers whose channel sms has the services as providers, in
 // this order; n users have a phone number.
 func routed(t *testing.T, n int, services ...*smsService) *campaignFixture {
-	r := newCampaignFixture(t, 2, "PROVIDERS_KEY", providersKey)
-	r.service.Channels |= delivery.ChannelSetOf(delivery.SMS)
+	return routedOn(newCampaignFixture(t, 2, "PROVIDERS_KEY", providersKey), n, services...)
+}
+
+// routedOn is [routed] of a fixture that is there.
+func routedOn(r *campaignFixture, n int, services ...*smsService) *campaignFixture {
+	t := r.T
+	t.Helper()
+	r.service.Channels = r.service.Channels.Set() | delivery.ChannelSetOf(delivery.SMS)
 	r.exec(`insert into users (id, phone) select i, '+86138' || lpad(i::text, 8, '0') from generate_series(1, $1) as i`, n)
 	db, err := postgres.Open(t.Context(), r.url, postgres.Options{AppName: "test"})
 	r.must(err)

@@ -68,7 +68,7 @@ type pushEvents struct {
 	browserGone func(context.Context, user.ID, user.PushSubscription)
 	phoneGone   func(context.Context, user.ID, user.Device)
 	answered    func(service string, answer delivery.Result)
-	admitFCM    fcm.Admit
+	admitFCM    push.Admit
 }
 
 // pushServices builds what is configured for browsers, iPhones and Android phones.

@@ -22,6 +22,7 @@ import (
 	dropsdb "dropbell/adapters/postgres/drops"
 	messagesdb "dropbell/adapters/postgres/messages"
 	workdb "dropbell/adapters/postgres/work"
+	"dropbell/adapters/push"
 	"dropbell/adapters/redisgate"
 	"dropbell/adapters/sheet"
 	"dropbell/adapters/watermill"
@@ -208,11 +209,12 @@ func (p *program) wireDelivery() error {
 	if err != nil {
 		return err
 	}
+	pushes, _ := senders[delivery.WebPush].(*push.Sender)
 	for c, s := range senders {
 		senders[c] = p.observed(s, 0)
 	}
 	admission := newAdmission(p.DB, p.Redis, p.Log)
-	if p.routes, err = p.newRoutes(senders, stores, admission.circuits); err != nil {
+	if p.routes, err = p.newRoutes(senders, pushes, stores, admission.circuits); err != nil {
 		return err
 	}
 	admission.routes = p.routes.routers

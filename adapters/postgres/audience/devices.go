@@ -45,9 +45,19 @@ on conflict (id) do update set updated_at = now(),
 		select d from jsonb_array_elements(` + withoutTokens + `) as d order by (d ->> 'seen_at')::timestamptz desc limit @most) as kept), '[]') || excluded.devices
 returning devices -> -1`
 
+// forgetConsentsSQL removes the consents that were given with an account of WeChat, of
+// those users who have none any more.
+const forgetConsentsSQL = `
+update reservations set consents = null where user_id = any(@losers) and consents is not null
+	and not exists (select from users where id = reservations.user_id and devices @> '[{"platform":"wechat"}]')`
+
 // PutDevice adds a phone to a user; see [user.DeviceStore].
 func (s Users) PutDevice(ctx context.Context, id user.ID, d user.Device, replaced string) (stored user.Device, err error) {
-	device, err := json.Marshal(map[string]any{"platform": d.Platform, "token": d.Token, "app_version": d.AppVersion, "locale": d.Locale})
+	values := map[string]any{"platform": d.Platform, "token": d.Token, "app_version": d.AppVersion, "locale": d.Locale}
+	if d.App != "" {
+		values["app"] = d.App
+	}
+	device, err := json.Marshal(values)
 	if err != nil {
 		return stored, err
 	}
@@ -89,6 +99,9 @@ func (s Users) PutDevice(ctx context.Context, id user.ID, d user.Device, replace
 			if _, err := tx.Exec(ctx, releaseSQL, args); err != nil {
 				return err
 			}
+			if err := forgetConsents(ctx, tx, d, others...); err != nil {
+				return err
+			}
 		}
 		if err := tx.QueryRow(ctx, putDeviceSQL, args).Scan(&raw); err != nil {
 			return err
@@ -128,7 +141,7 @@ func (s Users) RemoveDevice(ctx context.Context, id user.ID, device string) erro
 	}
 	for _, d := range list {
 		if d.DeviceID() == device {
-			_, err := s.removeToken(ctx, id, d.Token, `true`, nil)
+			_, err := s.removeToken(ctx, id, d, `true`, nil)
 			return err
 		}
 	}
@@ -138,17 +151,29 @@ func (s Users) RemoveDevice(ctx context.Context, id user.ID, device string) erro
 // RemoveGone removes a phone whose app its push service has reported as gone,
 // unless the phone has registered since it was read. It reports whether it did.
 func (s Users) RemoveGone(ctx context.Context, id user.ID, gone user.Device) (removed bool, err error) {
-	return s.removeToken(ctx, id, gone.Token, `not exists (select from jsonb_array_elements(devices) as d
+	return s.removeToken(ctx, id, gone, `not exists (select from jsonb_array_elements(devices) as d
 		where d ->> 'token' = @token and (d ->> 'seen_at')::timestamptz > @seen)`, gone.SeenAt)
 }
 
-func (s Users) removeToken(ctx context.Context, id user.ID, token, condition string, seen any) (removed bool, err error) {
+func (s Users) removeToken(ctx context.Context, id user.ID, d user.Device, condition string, seen any) (removed bool, err error) {
 	err = s.Tx(ctx, func(tx pgx.Tx) error {
-		tag, err := tx.Exec(ctx, dropDeviceSQL+` and `+condition, pgx.NamedArgs{"id": id, "token": token, "seen": seen})
+		tag, err := tx.Exec(ctx, dropDeviceSQL+` and `+condition, pgx.NamedArgs{"id": id, "token": d.Token, "seen": seen})
 		if removed = tag.RowsAffected() > 0; err != nil || !removed {
+			return err
+		}
+		if err := forgetConsents(ctx, tx, d, id); err != nil {
 			return err
 		}
 		return pg.Announce(ctx, tx, event.UsersChanged, event.Users{FromUser: int64(id), ToUser: int64(id)})
 	})
 	return removed, err
+}
+
+// forgetConsents removes what users who lost the device had consented to with it.
+func forgetConsents(ctx context.Context, tx pgx.Tx, lost user.Device, losers ...user.ID) error {
+	if !lost.Platform.OneTime() {
+		return nil
+	}
+	_, err := tx.Exec(ctx, forgetConsentsSQL, pgx.NamedArgs{"losers": losers})
+	return err
 }

@@ -28,6 +28,8 @@ type checkpoint struct {
 	journalled bool
 	// providers are those that took messages of the batch.
 	providers []tookPart
+	// slot is the slot of the reminder, 0 = it is none.
+	slot int
 }
 
 // checkpointAnswer is the end of a checkpoint: recorded is false if the lease
@@ -37,25 +39,29 @@ type checkpointAnswer struct {
 	stop     string
 }
 
-// The statements of a checkpoint return the id of each batch whose lease is
-// still held, and why to stop it, empty if it continues. Most checkpoints have
-// no exceptions, no messages accepted one by one and no provider but the
-// environment's, and leave their parts out.
-var checkpointStatements = func() (all [2][2][2]string) {
-	for e, exceptions := range []string{"", ", " + recordingExceptions} {
-		for a, accepted := range []string{"", ", " + removingAccepted} {
-			for p, providers := range []string{"", ", " + recordingProviders} {
-				all[e][a][p] = `with ` + recordingBatches + exceptions + accepted + providers + checkpointAnswers
+// checkpointParts are what the statement of a checkpoint records besides the batches.
+// Most checkpoints have none of it.
+type checkpointParts struct{ exceptions, accepted, providers, consents bool }
+
+// checkpointStatements return the id of each batch whose lease is still held, and why to
+// stop it, empty if it continues.
+var checkpointStatements = func() map[checkpointParts]string {
+	all := map[checkpointParts]string{}
+	for i := range 16 {
+		p := checkpointParts{i&1 != 0, i&2 != 0, i&4 != 0, i&8 != 0}
+		sql := `with ` + recordingBatches
+		for _, part := range []struct {
+			has bool
+			sql string
+		}{{p.exceptions, recordingExceptions}, {p.accepted, removingAccepted}, {p.providers, recordingProviders}, {p.consents, removingConsents}} {
+			if part.has {
+				sql += ", " + part.sql
 			}
 		}
+		all[p] = sql + checkpointAnswers
 	}
 	return all
 }()
-
-func checkpointStatement(exceptions, accepted, providers bool) string {
-	index := map[bool]int{true: 1}
-	return checkpointStatements[index[exceptions]][index[accepted]][index[providers]]
-}
 
 const checkpointAnswers = `
 select id, coalesce(stop_reason, '') from mine`
@@ -140,15 +146,22 @@ const removingAccepted = `away as (
 // checkpoints records what the leases achieved; the answers are in the order
 // of list, which has a batch once at most.
 func (s Batches) checkpoints(ctx context.Context, list []checkpoint) ([]checkpointAnswer, error) {
-	exceptions := slices.ContainsFunc(list, func(c checkpoint) bool { return len(c.Exceptions) > 0 })
-	accepted := slices.ContainsFunc(list, func(c checkpoint) bool { return c.journalled && c.Done })
-	providers := slices.ContainsFunc(list, func(c checkpoint) bool { return len(c.providers) > 0 })
-	sql, args := checkpointStatement(exceptions, accepted, providers), checkpointArgs(list)
-	if exceptions {
+	has := func(one func(c checkpoint) bool) bool { return slices.ContainsFunc(list, one) }
+	parts := checkpointParts{
+		exceptions: has(func(c checkpoint) bool { return len(c.Exceptions) > 0 }),
+		accepted:   has(func(c checkpoint) bool { return c.journalled && c.Done }),
+		providers:  has(func(c checkpoint) bool { return len(c.providers) > 0 }),
+		consents:   has(func(c checkpoint) bool { return len(c.ConsentsUsed) > 0 }),
+	}
+	sql, args := checkpointStatements[parts], checkpointArgs(list)
+	if parts.exceptions {
 		maps.Copy(args, exceptionArgs(list))
 	}
-	if providers {
+	if parts.providers {
 		maps.Copy(args, providerArgs(list))
+	}
+	if parts.consents {
+		maps.Copy(args, consentArgs(list))
 	}
 	at := make(map[int64]int, len(list))
 	for i, c := range list {
@@ -222,7 +235,7 @@ func (l *lease) Checkpoint(ctx context.Context, p delivery.Progress) (stop strin
 		return "", err
 	}
 	answer, err := l.save(ctx, checkpoint{batch: l.batch.ID, token: l.token, sent: encoded, counts: counts, Progress: p,
-		lasting: l.lasting, trace: pg.TraceOf(ctx), journalled: l.journalled.Load(), providers: took})
+		lasting: l.lasting, trace: pg.TraceOf(ctx), journalled: l.journalled.Load(), providers: took, slot: l.batch.Subject.Slot})
 	switch {
 	case err != nil:
 		return "", err

@@ -199,7 +199,10 @@ with asked as (
     insert into former_reservations (user_id, template_id) select user_id, template_id from deleted order by template_id, user_id
     on conflict (user_id, template_id) do update set at = excluded.at
 ), reduced as (
-    update reservations r set slots = r.slots & ~x.bits, updated_at = now() from removable x
+    -- with a push reminder goes the consent to its message
+    update reservations r set slots = r.slots & ~x.bits, updated_at = now(),
+        consents = nullif(r.consents & ~((x.bits >> 36) & 4095)::int, 0)::smallint
+    from removable x
     where r.template_id = x.template_id and r.user_id = x.user_id and x.slots <> x.bits
     returning r.template_id, r.user_id, r.slots
 ), announced as (
@@ -301,13 +304,14 @@ func columns(group []reminder.Change) (templates, users, bits []int64) {
 	return templates, users, bits
 }
 
-const reservationColumns = `template_id, user_id, slots, created_at, updated_at`
+const reservationColumns = `template_id, user_id, slots, coalesce(consents, 0), created_at, updated_at`
 
 func scanReservation(row pgx.CollectableRow) (reminder.Reservation, error) {
 	var r reminder.Reservation
 	var slots int64
-	err := row.Scan(&r.TemplateID, &r.UserID, &slots, &r.CreatedAt, &r.UpdatedAt)
-	r.Slots = reminder.StoredBitmap(slots)
+	var consents int64
+	err := row.Scan(&r.TemplateID, &r.UserID, &slots, &consents, &r.CreatedAt, &r.UpdatedAt)
+	r.Slots, r.Consents = reminder.StoredBitmap(slots), reminder.StoredConsents(consents)
 	return r, err
 }
 

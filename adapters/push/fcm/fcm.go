@@ -17,6 +17,7 @@ import (
 	"golang.org/x/oauth2"
 	"golang.org/x/oauth2/jwt"
 
+	"dropbell/adapters/push"
 	"dropbell/domain/delivery"
 	"dropbell/domain/user"
 )
@@ -54,7 +55,7 @@ type Config struct {
 	// [DefaultPerMinute].
 	PerMinute int
 	// Admit shares that among all workers; nil = this process has it alone.
-	Admit Admit
+	Admit push.Admit
 	// Timeout bounds one push; 0 = 10 s.
 	Timeout time.Duration
 	// OnGone is called, possibly concurrently, for every phone that Google says the
@@ -90,7 +91,7 @@ type Service struct {
 	send   string // address
 	client *http.Client
 	tokens *tokens
-	quota  *quota
+	quota  *push.Quota
 }
 
 // New returns the service, or an error that says what is wrong with cfg, without
@@ -129,7 +130,7 @@ func New(cfg Config) (*Service, error) {
 		send:   strings.TrimRight(cfg.URL, "/") + "/v1/projects/" + url.PathEscape(account.ProjectID) + "/messages:send",
 		client: client,
 		tokens: &tokens{identity: identity, client: client, now: cfg.Now},
-		quota:  newQuota(cfg.PerMinute, cfg.Admit),
+		quota:  push.NewQuota(cfg.PerMinute, cfg.Admit),
 	}, nil
 }
 
@@ -156,7 +157,7 @@ func (s *Service) Push(ctx context.Context, m delivery.Message) (results []deliv
 
 func (s *Service) push(ctx context.Context, m delivery.Message, d user.Device) delivery.Result {
 	// The quota is a pace, not a failure: the message waits for its turn.
-	if err := s.quota.wait(ctx); err != nil {
+	if err := s.quota.Wait(ctx); err != nil {
 		if ctx.Err() != nil {
 			return delivery.Result{Detail: delivery.CauseOf(ctx.Err())}
 		}

@@ -642,6 +642,7 @@ func (e DeadLetterJobState) Valid() bool {
 const (
 	DevicePlatformAndroid DevicePlatform = "android"
 	DevicePlatformIos     DevicePlatform = "ios"
+	DevicePlatformWechat  DevicePlatform = "wechat"
 )
 
 // Valid indicates whether the value is a known member of the DevicePlatform enum.
@@ -650,6 +651,8 @@ func (e DevicePlatform) Valid() bool {
 	case DevicePlatformAndroid:
 		return true
 	case DevicePlatformIos:
+		return true
+	case DevicePlatformWechat:
 		return true
 	default:
 		return false
@@ -660,6 +663,7 @@ func (e DevicePlatform) Valid() bool {
 const (
 	DeviceChangePlatformAndroid DeviceChangePlatform = "android"
 	DeviceChangePlatformIos     DeviceChangePlatform = "ios"
+	DeviceChangePlatformWechat  DeviceChangePlatform = "wechat"
 )
 
 // Valid indicates whether the value is a known member of the DeviceChangePlatform enum.
@@ -668,6 +672,8 @@ func (e DeviceChangePlatform) Valid() bool {
 	case DeviceChangePlatformAndroid:
 		return true
 	case DeviceChangePlatformIos:
+		return true
+	case DeviceChangePlatformWechat:
 		return true
 	default:
 		return false
@@ -2898,6 +2904,14 @@ type CodeWish struct {
 	Count int64 `json:"count"`
 }
 
+// Consents defines model for Consents.
+type Consents struct {
+	// Minutes The push reminders whose message is consented to, by their minutes before the opening, the farthest first. A consent that was used up is not among them.
+	//
+	// Examples: [10]
+	Minutes []int64 `json:"minutes"`
+}
+
 // Coupon defines model for Coupon.
 type Coupon struct {
 	// CouponId Examples: 1
@@ -3099,6 +3113,11 @@ type DeadLetterOrder struct {
 
 // Device defines model for Device.
 type Device struct {
+	// App Of a device of WeChat: the AppID of the mini program.
+	//
+	// Examples: wx0123456789abcdef
+	App *string `json:"app,omitempty"`
+
 	// AppVersion Empty = unknown.
 	//
 	// Examples: 5.2.1
@@ -3126,6 +3145,11 @@ type DevicePlatform string
 
 // DeviceChange defines model for DeviceChange.
 type DeviceChange struct {
+	// App With wechat: the AppID of the mini program; else absent.
+	//
+	// Examples: wx0123456789abcdef
+	App *string `json:"app,omitempty"`
+
 	// AppVersion Examples: 5.2.1
 	AppVersion *string `json:"app_version,omitempty"`
 
@@ -3134,7 +3158,7 @@ type DeviceChange struct {
 	// Examples: zh-CN
 	Locale *string `json:"locale,omitempty"`
 
-	// Platform ios = Apple Push Notification service, android = Firebase Cloud Messaging.
+	// Platform ios = Apple Push Notification service, android = Firebase Cloud Messaging, wechat = one-time subscription messages of a mini program.
 	//
 	// Examples: ios
 	Platform DeviceChangePlatform `json:"platform"`
@@ -3142,13 +3166,13 @@ type DeviceChange struct {
 	// Replaces The token that the app had before, when the platform has renewed it.
 	Replaces *string `json:"replaces,omitempty"`
 
-	// Token What the platform gave the app: the device token in hexadecimal digits, or the FCM registration token.
+	// Token What the platform gave the app: the device token in hexadecimal digits, the FCM registration token, or the user's openid in the mini program.
 	//
 	// Examples: 00fc13adff785122b4ad28809a3420982341241421348097878e577c991de8f0
 	Token string `json:"token"`
 }
 
-// DeviceChangePlatform ios = Apple Push Notification service, android = Firebase Cloud Messaging.
+// DeviceChangePlatform ios = Apple Push Notification service, android = Firebase Cloud Messaging, wechat = one-time subscription messages of a mini program.
 //
 // Examples: ios
 type DeviceChangePlatform string
@@ -5498,6 +5522,24 @@ type GetReservationParams struct {
 	XUserID *string `json:"X-User-ID,omitempty"`
 }
 
+// ListConsentsParams defines parameters for ListConsents.
+type ListConsentsParams struct {
+	// XUserID With a service key that has the scope act-as-user: the user the request is about.
+	XUserID *string `json:"X-User-ID,omitempty"`
+}
+
+// WithdrawConsentParams defines parameters for WithdrawConsent.
+type WithdrawConsentParams struct {
+	// XUserID With a service key that has the scope act-as-user: the user the request is about.
+	XUserID *string `json:"X-User-ID,omitempty"`
+}
+
+// GiveConsentParams defines parameters for GiveConsent.
+type GiveConsentParams struct {
+	// XUserID With a service key that has the scope act-as-user: the user the request is about.
+	XUserID *string `json:"X-User-ID,omitempty"`
+}
+
 // ExplainReservationParams defines parameters for ExplainReservation.
 type ExplainReservationParams struct {
 	// XUserID With a service key that has the scope act-as-user: the user the request is about.
@@ -7220,7 +7262,7 @@ type ClientInterface interface {
 
 	// PutDeviceWithBody Register the phone for push messages
 	//
-	// For apps, at each start and whenever the platform renews the token; may be repeated. The channel webpush then reaches the phone as well as the user's browsers. A phone has one user: registering it takes it from the user who had it before. A user has at most 20; the ones seen longest ago go. Phones whose app is removed are forgotten as soon as Apple or Google says so.
+	// For apps, at each start and whenever the platform renews the token; may be repeated. The channel webpush then reaches the phone as well as the user's browsers. A phone has one user: registering it takes it from the user who had it before. A user has at most 20; the ones seen longest ago go. Phones whose app is removed are forgotten as soon as Apple or Google says so. WeChat delivers only reminders with a consent of their own: see PUT /reservations/{template_id}/consents/{minutes}.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -7229,7 +7271,7 @@ type ClientInterface interface {
 
 	// PutDevice Register the phone for push messages
 	//
-	// For apps, at each start and whenever the platform renews the token; may be repeated. The channel webpush then reaches the phone as well as the user's browsers. A phone has one user: registering it takes it from the user who had it before. A user has at most 20; the ones seen longest ago go. Phones whose app is removed are forgotten as soon as Apple or Google says so.
+	// For apps, at each start and whenever the platform renews the token; may be repeated. The channel webpush then reaches the phone as well as the user's browsers. A phone has one user: registering it takes it from the user who had it before. A user has at most 20; the ones seen longest ago go. Phones whose app is removed are forgotten as soon as Apple or Google says so. WeChat delivers only reminders with a consent of their own: see PUT /reservations/{template_id}/consents/{minutes}.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -7384,6 +7426,23 @@ type ClientInterface interface {
 	//
 	// Corresponds with GET /reservations/{template_id} (the `GetReservation` operationId).
 	GetReservation(ctx context.Context, templateId string, params *GetReservationParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ListConsents Show which reminders have a consent of their own
+	//
+	// Corresponds with GET /reservations/{template_id}/consents (the `ListConsents` operationId).
+	ListConsents(ctx context.Context, templateId string, params *ListConsentsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// WithdrawConsent Withdraw the consent to one message of a reminder
+	//
+	// Corresponds with DELETE /reservations/{template_id}/consents/{minutes} (the `WithdrawConsent` operationId).
+	WithdrawConsent(ctx context.Context, templateId string, minutes int64, params *WithdrawConsentParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// GiveConsent Consent to one message of a reminder
+	//
+	// For WeChat: after wx.requestSubscribeMessage was accepted, which permits one message. The reminder on the channel webpush must be reserved. A reminder has one consent at most, however often this is repeated; it is used up when the message was taken, and goes with the reservation. Without it the reminder is not sent to WeChat.
+	//
+	// Corresponds with PUT /reservations/{template_id}/consents/{minutes} (the `GiveConsent` operationId).
+	GiveConsent(ctx context.Context, templateId string, minutes int64, params *GiveConsentParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ExplainReservation Explain the outcomes of the user's reminders
 	//
@@ -9723,7 +9782,7 @@ func (c *Client) ListDevices(ctx context.Context, params *ListDevicesParams, req
 
 // PutDeviceWithBody Register the phone for push messages
 //
-// For apps, at each start and whenever the platform renews the token; may be repeated. The channel webpush then reaches the phone as well as the user's browsers. A phone has one user: registering it takes it from the user who had it before. A user has at most 20; the ones seen longest ago go. Phones whose app is removed are forgotten as soon as Apple or Google says so.
+// For apps, at each start and whenever the platform renews the token; may be repeated. The channel webpush then reaches the phone as well as the user's browsers. A phone has one user: registering it takes it from the user who had it before. A user has at most 20; the ones seen longest ago go. Phones whose app is removed are forgotten as soon as Apple or Google says so. WeChat delivers only reminders with a consent of their own: see PUT /reservations/{template_id}/consents/{minutes}.
 //
 // Takes any type of body and a specified content type.
 //
@@ -9742,7 +9801,7 @@ func (c *Client) PutDeviceWithBody(ctx context.Context, params *PutDeviceParams,
 
 // PutDevice Register the phone for push messages
 //
-// For apps, at each start and whenever the platform renews the token; may be repeated. The channel webpush then reaches the phone as well as the user's browsers. A phone has one user: registering it takes it from the user who had it before. A user has at most 20; the ones seen longest ago go. Phones whose app is removed are forgotten as soon as Apple or Google says so.
+// For apps, at each start and whenever the platform renews the token; may be repeated. The channel webpush then reaches the phone as well as the user's browsers. A phone has one user: registering it takes it from the user who had it before. A user has at most 20; the ones seen longest ago go. Phones whose app is removed are forgotten as soon as Apple or Google says so. WeChat delivers only reminders with a consent of their own: see PUT /reservations/{template_id}/consents/{minutes}.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -10088,6 +10147,53 @@ func (c *Client) CancelReservation(ctx context.Context, templateId string, param
 // Corresponds with GET /reservations/{template_id} (the `GetReservation` operationId).
 func (c *Client) GetReservation(ctx context.Context, templateId string, params *GetReservationParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewGetReservationRequest(c.Server, templateId, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListConsents Show which reminders have a consent of their own
+//
+// Corresponds with GET /reservations/{template_id}/consents (the `ListConsents` operationId).
+func (c *Client) ListConsents(ctx context.Context, templateId string, params *ListConsentsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListConsentsRequest(c.Server, templateId, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// WithdrawConsent Withdraw the consent to one message of a reminder
+//
+// Corresponds with DELETE /reservations/{template_id}/consents/{minutes} (the `WithdrawConsent` operationId).
+func (c *Client) WithdrawConsent(ctx context.Context, templateId string, minutes int64, params *WithdrawConsentParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewWithdrawConsentRequest(c.Server, templateId, minutes, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GiveConsent Consent to one message of a reminder
+//
+// For WeChat: after wx.requestSubscribeMessage was accepted, which permits one message. The reminder on the channel webpush must be reserved. A reminder has one consent at most, however often this is repeated; it is used up when the message was taken, and goes with the reservation. Without it the reminder is not sent to WeChat.
+//
+// Corresponds with PUT /reservations/{template_id}/consents/{minutes} (the `GiveConsent` operationId).
+func (c *Client) GiveConsent(ctx context.Context, templateId string, minutes int64, params *GiveConsentParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGiveConsentRequest(c.Server, templateId, minutes, params)
 	if err != nil {
 		return nil, err
 	}
@@ -16404,6 +16510,167 @@ func NewGetReservationRequest(server string, templateId string, params *GetReser
 	return req, nil
 }
 
+// NewListConsentsRequest constructs an http.Request for the ListConsents method
+func NewListConsentsRequest(server string, templateId string, params *ListConsentsParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "template_id", templateId, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/reservations/%s/consents", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.XUserID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-User-ID", *params.XUserID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-User-ID", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewWithdrawConsentRequest constructs an http.Request for the WithdrawConsent method
+func NewWithdrawConsentRequest(server string, templateId string, minutes int64, params *WithdrawConsentParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "template_id", templateId, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	var pathParam1 string
+
+	pathParam1, err = runtime.StyleParamWithOptions("simple", false, "minutes", minutes, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "integer", Format: "int64"})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/reservations/%s/consents/%s", pathParam0, pathParam1)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodDelete, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.XUserID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-User-ID", *params.XUserID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-User-ID", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewGiveConsentRequest constructs an http.Request for the GiveConsent method
+func NewGiveConsentRequest(server string, templateId string, minutes int64, params *GiveConsentParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "template_id", templateId, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	var pathParam1 string
+
+	pathParam1, err = runtime.StyleParamWithOptions("simple", false, "minutes", minutes, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "integer", Format: "int64"})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/reservations/%s/consents/%s", pathParam0, pathParam1)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPut, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.XUserID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-User-ID", *params.XUserID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-User-ID", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
 // NewExplainReservationRequest constructs an http.Request for the ExplainReservation method
 func NewExplainReservationRequest(server string, templateId string, params *ExplainReservationParams) (*http.Request, error) {
 	var err error
@@ -17684,7 +17951,7 @@ type ClientWithResponsesInterface interface {
 
 	// PutDeviceWithBodyWithResponse Register the phone for push messages
 	//
-	// For apps, at each start and whenever the platform renews the token; may be repeated. The channel webpush then reaches the phone as well as the user's browsers. A phone has one user: registering it takes it from the user who had it before. A user has at most 20; the ones seen longest ago go. Phones whose app is removed are forgotten as soon as Apple or Google says so.
+	// For apps, at each start and whenever the platform renews the token; may be repeated. The channel webpush then reaches the phone as well as the user's browsers. A phone has one user: registering it takes it from the user who had it before. A user has at most 20; the ones seen longest ago go. Phones whose app is removed are forgotten as soon as Apple or Google says so. WeChat delivers only reminders with a consent of their own: see PUT /reservations/{template_id}/consents/{minutes}.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -17693,7 +17960,7 @@ type ClientWithResponsesInterface interface {
 
 	// PutDeviceWithResponse Register the phone for push messages
 	//
-	// For apps, at each start and whenever the platform renews the token; may be repeated. The channel webpush then reaches the phone as well as the user's browsers. A phone has one user: registering it takes it from the user who had it before. A user has at most 20; the ones seen longest ago go. Phones whose app is removed are forgotten as soon as Apple or Google says so.
+	// For apps, at each start and whenever the platform renews the token; may be repeated. The channel webpush then reaches the phone as well as the user's browsers. A phone has one user: registering it takes it from the user who had it before. A user has at most 20; the ones seen longest ago go. Phones whose app is removed are forgotten as soon as Apple or Google says so. WeChat delivers only reminders with a consent of their own: see PUT /reservations/{template_id}/consents/{minutes}.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -17862,6 +18129,29 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with GET /reservations/{template_id} (the `GetReservation` operationId).
 	GetReservationWithResponse(ctx context.Context, templateId string, params *GetReservationParams, reqEditors ...RequestEditorFn) (*GetReservationResponse, error)
+
+	// ListConsentsWithResponse Show which reminders have a consent of their own
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /reservations/{template_id}/consents (the `ListConsents` operationId).
+	ListConsentsWithResponse(ctx context.Context, templateId string, params *ListConsentsParams, reqEditors ...RequestEditorFn) (*ListConsentsResponse, error)
+
+	// WithdrawConsentWithResponse Withdraw the consent to one message of a reminder
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with DELETE /reservations/{template_id}/consents/{minutes} (the `WithdrawConsent` operationId).
+	WithdrawConsentWithResponse(ctx context.Context, templateId string, minutes int64, params *WithdrawConsentParams, reqEditors ...RequestEditorFn) (*WithdrawConsentResponse, error)
+
+	// GiveConsentWithResponse Consent to one message of a reminder
+	//
+	// For WeChat: after wx.requestSubscribeMessage was accepted, which permits one message. The reminder on the channel webpush must be reserved. A reminder has one consent at most, however often this is repeated; it is used up when the message was taken, and goes with the reservation. Without it the reminder is not sent to WeChat.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PUT /reservations/{template_id}/consents/{minutes} (the `GiveConsent` operationId).
+	GiveConsentWithResponse(ctx context.Context, templateId string, minutes int64, params *GiveConsentParams, reqEditors ...RequestEditorFn) (*GiveConsentResponse, error)
 
 	// ExplainReservationWithResponse Explain the outcomes of the user's reminders
 	//
@@ -22140,6 +22430,129 @@ func (r GetReservationResponse) ContentType() string {
 	return ""
 }
 
+type ListConsentsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Consents
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ListConsentsResponse) GetJSON200() *Consents {
+	return r.JSON200
+}
+
+// GetBody returns the raw response body bytes
+func (r ListConsentsResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ListConsentsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListConsentsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ListConsentsResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type WithdrawConsentResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Consents
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r WithdrawConsentResponse) GetJSON200() *Consents {
+	return r.JSON200
+}
+
+// GetBody returns the raw response body bytes
+func (r WithdrawConsentResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r WithdrawConsentResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r WithdrawConsentResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r WithdrawConsentResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type GiveConsentResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Consents
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r GiveConsentResponse) GetJSON200() *Consents {
+	return r.JSON200
+}
+
+// GetBody returns the raw response body bytes
+func (r GiveConsentResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r GiveConsentResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GiveConsentResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r GiveConsentResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 type ExplainReservationResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -24140,7 +24553,7 @@ func (c *ClientWithResponses) ListDevicesWithResponse(ctx context.Context, param
 
 // PutDeviceWithBodyWithResponse Register the phone for push messages
 //
-// For apps, at each start and whenever the platform renews the token; may be repeated. The channel webpush then reaches the phone as well as the user's browsers. A phone has one user: registering it takes it from the user who had it before. A user has at most 20; the ones seen longest ago go. Phones whose app is removed are forgotten as soon as Apple or Google says so.
+// For apps, at each start and whenever the platform renews the token; may be repeated. The channel webpush then reaches the phone as well as the user's browsers. A phone has one user: registering it takes it from the user who had it before. A user has at most 20; the ones seen longest ago go. Phones whose app is removed are forgotten as soon as Apple or Google says so. WeChat delivers only reminders with a consent of their own: see PUT /reservations/{template_id}/consents/{minutes}.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -24155,7 +24568,7 @@ func (c *ClientWithResponses) PutDeviceWithBodyWithResponse(ctx context.Context,
 
 // PutDeviceWithResponse Register the phone for push messages
 //
-// For apps, at each start and whenever the platform renews the token; may be repeated. The channel webpush then reaches the phone as well as the user's browsers. A phone has one user: registering it takes it from the user who had it before. A user has at most 20; the ones seen longest ago go. Phones whose app is removed are forgotten as soon as Apple or Google says so.
+// For apps, at each start and whenever the platform renews the token; may be repeated. The channel webpush then reaches the phone as well as the user's browsers. A phone has one user: registering it takes it from the user who had it before. A user has at most 20; the ones seen longest ago go. Phones whose app is removed are forgotten as soon as Apple or Google says so. WeChat delivers only reminders with a consent of their own: see PUT /reservations/{template_id}/consents/{minutes}.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -24443,6 +24856,47 @@ func (c *ClientWithResponses) GetReservationWithResponse(ctx context.Context, te
 		return nil, err
 	}
 	return ParseGetReservationResponse(rsp)
+}
+
+// ListConsentsWithResponse Show which reminders have a consent of their own
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /reservations/{template_id}/consents (the `ListConsents` operationId).
+func (c *ClientWithResponses) ListConsentsWithResponse(ctx context.Context, templateId string, params *ListConsentsParams, reqEditors ...RequestEditorFn) (*ListConsentsResponse, error) {
+	rsp, err := c.ListConsents(ctx, templateId, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListConsentsResponse(rsp)
+}
+
+// WithdrawConsentWithResponse Withdraw the consent to one message of a reminder
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with DELETE /reservations/{template_id}/consents/{minutes} (the `WithdrawConsent` operationId).
+func (c *ClientWithResponses) WithdrawConsentWithResponse(ctx context.Context, templateId string, minutes int64, params *WithdrawConsentParams, reqEditors ...RequestEditorFn) (*WithdrawConsentResponse, error) {
+	rsp, err := c.WithdrawConsent(ctx, templateId, minutes, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseWithdrawConsentResponse(rsp)
+}
+
+// GiveConsentWithResponse Consent to one message of a reminder
+//
+// For WeChat: after wx.requestSubscribeMessage was accepted, which permits one message. The reminder on the channel webpush must be reserved. A reminder has one consent at most, however often this is repeated; it is used up when the message was taken, and goes with the reservation. Without it the reminder is not sent to WeChat.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PUT /reservations/{template_id}/consents/{minutes} (the `GiveConsent` operationId).
+func (c *ClientWithResponses) GiveConsentWithResponse(ctx context.Context, templateId string, minutes int64, params *GiveConsentParams, reqEditors ...RequestEditorFn) (*GiveConsentResponse, error) {
+	rsp, err := c.GiveConsent(ctx, templateId, minutes, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGiveConsentResponse(rsp)
 }
 
 // ExplainReservationWithResponse Explain the outcomes of the user's reminders
@@ -27115,6 +27569,84 @@ func ParseGetReservationResponse(rsp *http.Response) (*GetReservationResponse, e
 	switch {
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
 		var dest Reservation
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseListConsentsResponse parses an HTTP response from a ListConsentsWithResponse call
+func ParseListConsentsResponse(rsp *http.Response) (*ListConsentsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListConsentsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Consents
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseWithdrawConsentResponse parses an HTTP response from a WithdrawConsentWithResponse call
+func ParseWithdrawConsentResponse(rsp *http.Response) (*WithdrawConsentResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &WithdrawConsentResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Consents
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseGiveConsentResponse parses an HTTP response from a GiveConsentWithResponse call
+func ParseGiveConsentResponse(rsp *http.Response) (*GiveConsentResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GiveConsentResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Consents
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}

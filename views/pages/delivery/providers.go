@@ -82,6 +82,9 @@ func (p Providers) rule(ctx context.Context, one provider.Provider) string {
 	if one.Shop != 0 {
 		whose = p.Shops[one.Shop]
 	}
+	if !one.Kind.Shares() {
+		return ui.T(ctx, "provider.rule.apps", whose, one.Order)
+	}
 	text := ui.T(ctx, "provider.rule", whose, one.Order, one.Weight)
 	if len(one.Countries) > 0 {
 		text += ui.T(ctx, "ui.list_join") + strings.Join(one.Countries, ", ")
@@ -121,6 +124,14 @@ func (f ProviderForm) sms() bool {
 	return c == delivery.SMS
 }
 
+// orderHelp says what the order of the kind's providers means.
+func (f ProviderForm) orderHelp(ctx context.Context) string {
+	if !f.Kind.Shares() {
+		return ui.T(ctx, "provider.help.order.apps")
+	}
+	return ui.T(ctx, "provider.help.order")
+}
+
 func (f ProviderForm) set(name string) bool {
 	for _, s := range f.Set {
 		if s == name {
@@ -158,9 +169,13 @@ func (f ProviderForm) props(ctx context.Context, field provider.Field) ui.FieldP
 }
 
 func choiceOptions(ctx context.Context, field provider.Field) []ui.Option {
-	list := []ui.Option{{Label: ui.T(ctx, "provider.none")}}
+	of, none := "provider."+field.Name+".", "provider.none"
+	if ui.From(ctx).Locale.Has(of + "none") {
+		none = of + "none"
+	}
+	list := []ui.Option{{Label: ui.T(ctx, none)}}
 	for _, c := range field.Choices {
-		list = append(list, ui.Option{Value: c, Label: ui.T(ctx, "provider.reports."+c)})
+		list = append(list, ui.Option{Value: c, Label: ui.T(ctx, of+c)})
 	}
 	return list
 }

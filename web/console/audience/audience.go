@@ -42,7 +42,7 @@ type Deps struct {
 	Files *upload.Files
 	Audit AuditLog
 	// Channels are those with a configured sender.
-	Channels delivery.ChannelSet
+	Channels delivery.Available
 	// VerifiedOnly is whether text messages go to verified numbers alone.
 	VerifiedOnly bool
 }

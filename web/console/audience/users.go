@@ -96,7 +96,7 @@ func (h *handlers) drawUser(w http.ResponseWriter, r *http.Request, revealed boo
 	if err != nil {
 		return shell.ErrNoPage
 	}
-	p := audiencepages.User{User: user.User{ID: id}, Channels: h.Channels, VerifiedOnly: h.VerifiedOnly}
+	p := audiencepages.User{User: user.User{ID: id}, Channels: h.Channels.Set(), VerifiedOnly: h.VerifiedOnly}
 	switch u, err := h.Users.User(r.Context(), id); {
 	case err == nil:
 		p.User, p.Known, p.Masked = u, true, !revealed && !shell.Actor(r).SeesContacts()

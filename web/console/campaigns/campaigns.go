@@ -22,7 +22,7 @@ type Deps struct {
 	// States are the states of the channels.
 	States *shell.ChannelStates
 	// Channels are those with a configured sender.
-	Channels delivery.ChannelSet
+	Channels delivery.Available
 }
 
 // handlers answer the requests of this package's pages.

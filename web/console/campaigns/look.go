@@ -81,7 +81,7 @@ func (h *handlers) completeCampaignForm(r *http.Request, f *campaignpages.Campai
 			return err
 		}
 	}
-	f.Channels, f.Kinds = h.Channels, h.Campaigns.Audiences
+	f.Channels, f.Kinds = h.Channels.Set(), h.Campaigns.Audiences
 	if f.Segments, err = h.segmentsOffered(r); err != nil {
 		return err
 	}

@@ -28,7 +28,7 @@ type Deps struct {
 	DeadLetters *delivery.DeadLetters
 	Templates   shell.Templates
 	// Channels are those with a configured sender.
-	Channels  delivery.ChannelSet
+	Channels  delivery.Available
 	Providers Providers
 	// Mail checks the records of the domain that mails come from.
 	Mail MailCheck

@@ -27,7 +27,7 @@ type Providers struct {
 }
 
 func (h *handlers) listProviders(w http.ResponseWriter, r *http.Request) error {
-	p := deliverypages.Providers{Environment: h.Channels, Keyed: h.Providers.Keyed, Health: map[int64]provider.Health{}, Sealed: map[int64]bool{}, Shops: map[int64]string{}}
+	p := deliverypages.Providers{Environment: h.Channels.Set(), Keyed: h.Providers.Keyed, Health: map[int64]provider.Health{}, Sealed: map[int64]bool{}, Shops: map[int64]string{}}
 	var err error
 	if p.List, err = h.Providers.List(r.Context(), shell.Actor(r)); err != nil {
 		return err

@@ -48,3 +48,17 @@ func TestProviderPages(t *testing.T) {
 	}
 	b.Get("/audit?kind=provider").Is(200).Has("Main")
 }
+
+// TestAMiniProgramIsAProvider: WeChat is one of the kinds, its settings are judged by its
+// sender, and it has no weight and no countries.
+func TestAMiniProgramIsAProvider(t *testing.T) {
+	g := consoletest.New(t)
+	b := g.As(staff.Operator)
+	b.Get("/providers/new").Is(200).Has("kind=wechat")
+	b.Get("/providers/new?kind=wechat").Is(200).Has("AppSecret", "{{drop}}", "{id}", `type="hidden" name="weight" value="1"`).HasNot(`name="countries"`)
+	form := url.Values{"kind": {"wechat"}, "name": {"Tea House"}, "order": {"0"}, "weight": {"1"}, "enabled": {"1"}, "app_id": {"wx0123456789abcdef"},
+		"app_secret": {"a very secret secret"}, "template": {"T1"}, "data": {"thing1 = {{drop}}"}, "version": {"trial"}, "page": {"pages/drop?id={id}"}}
+	b.Post("/providers", form).To("/providers")
+	b.Get("/providers").Is(200).Has("Tea House", "WeChat mini program", "All shops, order 0").HasNot("very secret")
+	b.Get("/providers/1/edit").Is(200).Has("wx0123456789abcdef", "Set. Leave empty").HasNot("very secret")
+}

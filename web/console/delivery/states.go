@@ -26,7 +26,7 @@ type Circuits func(ctx context.Context) ([delivery.Channels]delivery.Circuit, er
 // NewStates returns the states of all channels, of which those configured have a
 // sender. That the breakers cannot be read, because Redis is away, hides them
 // and nothing else. complete adds what else is known of channels; may be nil.
-func NewStates(store ChannelSettings, breakers Circuits, configured delivery.ChannelSet, complete func(context.Context, *[delivery.Channels]delivery.ChannelStatus) error) *shell.ChannelStates {
+func NewStates(store ChannelSettings, breakers Circuits, configured delivery.Available, complete func(context.Context, *[delivery.Channels]delivery.ChannelStatus) error) *shell.ChannelStates {
 	return shell.NewRecent(statesLife, func(ctx context.Context) (all [delivery.Channels]delivery.ChannelStatus, err error) {
 		settings, err := store.Settings(ctx)
 		if err != nil {

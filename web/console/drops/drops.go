@@ -84,7 +84,7 @@ type Deps struct {
 	// States are the states of the channels.
 	States *shell.ChannelStates
 	// Channels are those with a configured sender.
-	Channels delivery.ChannelSet
+	Channels delivery.Available
 }
 
 // MessageStep is the step of the form about what users read. Its fields are read

@@ -160,7 +160,7 @@ func (h *handlers) showForm(w http.ResponseWriter, r *http.Request, status int, 
 	if f.ID != 0 {
 		f.Title = shell.Say(r, "form.edit", f.Values["name"])
 	}
-	f.Preview, f.Channels = h.preview(r, f.Values, f.Shops), h.Channels
+	f.Preview, f.Channels = h.preview(r, f.Values, f.Shops), h.Channels.Set()
 	step, err := h.Step.Of(r, f.Drop())
 	if err != nil {
 		return err

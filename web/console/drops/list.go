@@ -251,7 +251,7 @@ func (h *handlers) dropBefore(ctx context.Context, t template.Template) (*droppa
 // templatePage is the part of the page that the board and the stock make.
 func (h *handlers) templatePage(ctx context.Context, t template.Template) (droppages.Template, error) {
 	board, err := h.Board.Board(ctx, t.ID)
-	p := droppages.Template{Drop: droppages.Drop{Template: t, Board: board}, Channels: h.Channels}
+	p := droppages.Template{Drop: droppages.Drop{Template: t, Board: board}, Channels: h.Channels.Set()}
 	for _, row := range board.Rows {
 		for _, cell := range row.Cells {
 			p.Difference += off(cell.Counts)

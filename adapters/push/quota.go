@@ -1,4 +1,4 @@
-package fcm
+package push
 
 import (
 	"context"
@@ -12,9 +12,10 @@ import (
 // how many it got; none with how long to wait before asking again.
 type Admit func(ctx context.Context, n, perMinute int) (admitted int, wait time.Duration, err error)
 
-// A quota keeps pushes below what the project may send a minute: in a pace that all
-// workers share, or, as long as that one does not answer, in one of its own.
-type quota struct {
+// A Quota keeps pushes below what a service takes a minute: in a pace that all workers
+// share, or, as long as that one does not answer, in one of its own. It is safe for
+// concurrent use.
+type Quota struct {
 	perMinute int
 	admit     Admit
 	own       *rate.Limiter
@@ -25,13 +26,15 @@ type quota struct {
 	left int // admitted and not used yet
 }
 
-func newQuota(perMinute int, admit Admit) *quota {
+// NewQuota returns a quota of so many pushes a minute, more than zero. admit shares it
+// among all workers; nil = this process has it alone.
+func NewQuota(perMinute int, admit Admit) *Quota {
 	perSecond := float64(perMinute) / 60
-	return &quota{perMinute: perMinute, admit: admit, own: rate.NewLimiter(rate.Limit(perSecond), max(1, int(perSecond))), asking: make(chan struct{}, 1)}
+	return &Quota{perMinute: perMinute, admit: admit, own: rate.NewLimiter(rate.Limit(perSecond), max(1, int(perSecond))), asking: make(chan struct{}, 1)}
 }
 
-// wait returns when one push may go, or the context's error.
-func (q *quota) wait(ctx context.Context) error {
+// Wait returns when one push may go, or the context's error.
+func (q *Quota) Wait(ctx context.Context) error {
 	if q.admit == nil {
 		return q.own.Wait(ctx)
 	}
@@ -52,7 +55,7 @@ func (q *quota) wait(ctx context.Context) error {
 	}
 }
 
-func (q *quota) take() bool {
+func (q *Quota) take() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.left == 0 {
@@ -64,7 +67,7 @@ func (q *quota) take() bool {
 
 // ask gets a twentieth of a second's worth, so that workers share evenly and little
 // is lost with a worker, and waits if there is none.
-func (q *quota) ask(ctx context.Context) error {
+func (q *Quota) ask(ctx context.Context) error {
 	q.mu.Lock()
 	enough := q.left > 0 // the push before this one has asked
 	q.mu.Unlock()

@@ -1,0 +1,51 @@
+package drops
+
+import (
+	"context"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
+
+	"dropbell/adapters/postgres/internal/pg"
+	"dropbell/domain/delivery"
+	"dropbell/domain/reminder"
+	"dropbell/domain/template"
+	"dropbell/domain/user"
+)
+
+// consentSQL stores the consent, or that there is none any more, if the push reminder of
+// the slot is reserved and its slot waits. The lock on the slot is that of reserveRows: a
+// slot that fires first takes no further consent. A row comes back if it was stored.
+const consentSQL = `
+with waiting as (
+    select from slots where template_id = @template and slot = @slot and state = 'waiting' and due_at > clock_timestamp() for share
+)
+update reservations r
+set consents = case when @given then coalesce(r.consents, 0) | (1 << (@slot::int - 1)) else nullif(r.consents & ~(1 << (@slot::int - 1)), 0) end::smallint
+where r.template_id = @template and r.user_id = @user and r.slots & (@bit::bigint) <> 0 and exists (select from waiting)
+returning `
+
+// SetConsent stores a consent; see [reminder.Store].
+func (r *Reservations) SetConsent(ctx context.Context, templateID int64, by user.ID, slot template.Slot, given bool) (reminder.Reservation, error) {
+	wanted := reminder.Reminder{Channel: delivery.WebPush, Slot: slot}
+	before, err := r.Reservation(ctx, templateID, by)
+	if err != nil {
+		return before, err
+	}
+	bit := reminder.BitmapOf(wanted)
+	if before.Slots.Intersect(bit).IsEmpty() {
+		return before, reminder.ErrNotReserved.Because("the reminder that the consent is for is not reserved")
+	}
+	if before.Consents.Has(slot) == given {
+		return before, nil
+	}
+	rows, err := r.Pool.Query(ctx, consentSQL+reservationColumns, pgx.StrictNamedArgs{"template": templateID, "user": by, "slot": slot, "given": given, "bit": bit.Int64()})
+	if err != nil {
+		return before, pg.Translate(err)
+	}
+	after, err := pgx.CollectExactlyOneRow(rows, scanReservation)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return before, &reminder.Refusal{Fault: reminder.ErrAlreadyDue, Offending: []reminder.Reminder{wanted}}
+	}
+	return after, pg.Translate(err)
+}

@@ -1,0 +1,148 @@
+package push
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"dropbell/domain/delivery"
+	"dropbell/domain/provider"
+	"dropbell/domain/user"
+)
+
+// A ConfiguredService is a [Service] that staff can configure.
+type ConfiguredService interface {
+	Service
+	// Calls reports whether Push would call the service for the message.
+	Calls(m delivery.Message) bool
+}
+
+// Configured is a service as staff have configured it.
+type Configured struct {
+	Provider int64 // its id
+	Shop     int64 // whose messages it delivers; 0 = all shops'
+	Order    int   // the lowest is asked first
+	Service  ConfiguredService
+}
+
+// configured is what was configured at one time.
+type configured struct {
+	list  []Configured
+	using sync.WaitGroup
+}
+
+// of returns the services of a shop: its own if it has any, else those of all shops.
+func (c *configured) of(shop int64) []Configured {
+	for _, level := range []int64{shop, 0} {
+		at := slices.IndexFunc(c.list, func(one Configured) bool { return one.Shop == level })
+		if at >= 0 {
+			end := at + 1
+			for end < len(c.list) && c.list[end].Shop == level {
+				end++
+			}
+			return c.list[at:end]
+		}
+	}
+	return nil
+}
+
+// Configurable says which circuit breakers configured services have, and how what is
+// configured is read once more: look is called before the sender says that a shop has no
+// service, after which messages are skipped for good. Call it before the first Send.
+func (s *Sender) Configurable(circuits provider.Circuits, look func()) {
+	s.circuits, s.look = circuits, look
+}
+
+// Set replaces the configured services, and returns a function that waits until no call
+// uses the ones before.
+func (s *Sender) Set(list []Configured) (unused func()) {
+	list = slices.Clone(list)
+	slices.SortStableFunc(list, func(a, b Configured) int {
+		return cmp.Or(cmp.Compare(a.Shop, b.Shop), cmp.Compare(a.Order, b.Order), cmp.Compare(a.Provider, b.Provider))
+	})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before := s.configured
+	s.configured = &configured{list: list}
+	return before.using.Wait
+}
+
+// use returns the services in use and the function that gives them back.
+func (s *Sender) use() (*configured, func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.configured
+	c.using.Add(1) // never after Set has replaced it, so never beside Wait
+	return c, c.using.Done
+}
+
+// Serves is part of [delivery.RoutedSender].
+func (s *Sender) Serves(shop int64) bool {
+	if !s.serves(shop) && s.look != nil {
+		s.look()
+	}
+	return s.serves(shop)
+}
+
+func (s *Sender) serves(shop int64) bool {
+	c, done := s.use()
+	defer done()
+	return len(s.services) > 0 || len(c.of(shop)) > 0
+}
+
+// Divide is part of [delivery.RoutedSender]: each message is a call of its own.
+func (s *Sender) Divide(_ *delivery.Subject, ids []user.ID, _ []user.User) [][]user.ID {
+	return [][]user.ID{ids}
+}
+
+// byConfigured pushes by the configured services of the message's shop. Failures of one
+// of them are Apart: they say nothing about the others of the channel. A consent is one
+// message's: once a service has, or may have, taken the message, the services behind it
+// are not asked for another.
+func (s *Sender) byConfigured(ctx context.Context, m delivery.Message) (all []delivery.Result) {
+	c, done := s.use()
+	defer done()
+	for _, one := range c.of(m.Subject.Place().Shop) {
+		answers := s.byOne(ctx, one, m)
+		for i := range answers {
+			answers[i].Via = one.Provider
+			answers[i].Apart = answers[i].Status == delivery.Transient || answers[i].Status == delivery.Throttled
+			m.Consented = m.Consented && answers[i].Status == delivery.Permanent
+		}
+		all = append(all, s.answered(one.Service, answers)...)
+	}
+	return all
+}
+
+// byOne asks the circuit breaker of the service before a call.
+func (s *Sender) byOne(ctx context.Context, one Configured, m delivery.Message) []delivery.Result {
+	circuits := s.circuits
+	if circuits == nil || !one.Service.Calls(m) {
+		return one.Service.Push(ctx, m)
+	}
+	if wait := circuits.Admit(ctx, delivery.WebPush, one.Provider); wait > 0 {
+		return []delivery.Result{{Status: delivery.Throttled, After: wait, Unsent: true, Held: true, Detail: "not sent: the provider is not ready"}}
+	}
+	tell, told := context.WithoutCancel(ctx), false
+	defer func() {
+		if !told { // it panicked
+			circuits.Unused(tell, delivery.WebPush, one.Provider)
+		}
+	}()
+	answers := one.Service.Push(ctx, m)
+	told = true
+	given, _ := delivery.Handed(answers)
+	if ctx.Err() != nil || len(given) == 0 {
+		circuits.Unused(tell, delivery.WebPush, one.Provider)
+		return answers
+	}
+	call := delivery.CallOf(given)
+	if end, ok := ctx.Deadline(); ok {
+		// A pause that outlasts the messages that wait for it is of no use.
+		call.After = min(call.After, max(0, time.Until(end)/2))
+	}
+	circuits.Report(tell, delivery.WebPush, one.Provider, call)
+	return answers
+}

@@ -1,0 +1,227 @@
+// Package wechat delivers reminders to mini programs of WeChat by one-time subscription
+// messages (小程序一次性订阅消息): "sendMessage" (cgi-bin/message/subscribe/send) and
+// "getStableAccessToken" (cgi-bin/stable_token) of WeChat's documentation. A message can
+// be sent once for each time the user accepted wx.requestSubscribeMessage.
+package wechat
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"dropbell/adapters/push"
+	"dropbell/domain/delivery"
+	"dropbell/domain/user"
+)
+
+// DefaultURL is WeChat's service.
+const DefaultURL = "https://api.weixin.qq.com"
+
+const (
+	defaultTimeout = 10 * time.Second
+	// maxIdle keeps connections while the service closes some.
+	maxIdle = 64
+	// maxAnswer is how much of an answer is read.
+	maxAnswer = 16 << 10
+)
+
+// The versions of the mini program that a message opens.
+const (
+	Formal    = "formal"
+	Trial     = "trial"
+	Developer = "developer"
+)
+
+// Config is the identity of a mini program and the message that it sends.
+type Config struct {
+	// AppID and Secret are those of the mini program; required.
+	AppID, Secret string
+	// Template is the id of the subscription message that the mini program has chosen
+	// from WeChat's library; required.
+	Template string
+	// Data are the fields of that message, one a line: thing1 = {{drop}}. The variables
+	// are those of texts of reminders.
+	Data string
+	// Page is what the message opens, such as pages/drop/index?id={id}, where {id} is the
+	// drop's number; empty = nothing.
+	Page string
+	// Version is the version of the mini program that is opened; empty = [Formal].
+	Version string
+	// URL is the service, https, or http on this machine for tests; empty = [DefaultURL].
+	URL string
+	// PerMinute is how many messages may be sent a minute; 0 = no limit of its own.
+	PerMinute int
+	// Admit shares that among all workers; nil = this process has it alone.
+	Admit push.Admit
+	// Shared keeps the access token for all processes; nil = this process has its own.
+	Shared Shared
+	// Timeout bounds one call; 0 = 10 s.
+	Timeout time.Duration
+	// Now is the clock of tokens and Retry-After; nil = [time.Now].
+	Now func() time.Time
+}
+
+// A Mistake is a setting of [Config] that is not usable.
+type Mistake struct {
+	// Field is its name in a provider's form.
+	Field, Text string
+}
+
+func (m *Mistake) Error() string { return m.Text }
+
+// A Service sends to the users of a mini program. It is safe for concurrent use.
+type Service struct {
+	cfg    Config
+	data   []field
+	send   string // address without the token
+	client *http.Client
+	tokens *tokens
+	quota  *push.Quota // nil = no limit
+}
+
+// New returns the service, or a [Mistake], which never holds the secret.
+func New(cfg Config) (*Service, error) {
+	if cfg.URL == "" {
+		cfg.URL = DefaultURL
+	}
+	cfg.URL = strings.TrimRight(cfg.URL, "/")
+	u, err := url.Parse(cfg.URL)
+	switch {
+	case err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http":
+		return nil, &Mistake{"url", "the address of WeChat must be an https address such as " + DefaultURL}
+	case !user.ValidWeChatApp(cfg.AppID):
+		return nil, &Mistake{"app_id", "the AppID must be that of a mini program, such as wx0123456789abcdef"}
+	case cfg.Secret == "":
+		return nil, &Mistake{"app_secret", "the AppSecret is missing"}
+	case cfg.Template == "":
+		return nil, &Mistake{"template", "the id of the subscription message is missing"}
+	case strings.HasPrefix(cfg.Page, "/") || strings.Contains(cfg.Page, "://") || len(cfg.Page) > 1024:
+		return nil, &Mistake{"page", "the page must be a path inside the mini program without a leading slash, such as pages/drop/index?id={id}"}
+	}
+	data, err := parseData(cfg.Data)
+	if err != nil {
+		return nil, &Mistake{"data", err.Error()}
+	}
+	if cfg.Version == "" {
+		cfg.Version = Formal
+	}
+	if cfg.Timeout <= 0 {
+		cfg.Timeout = defaultTimeout
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.MaxIdleConns, transport.MaxIdleConnsPerHost = maxIdle, maxIdle
+	client := &http.Client{
+		Transport: transport, Timeout: cfg.Timeout,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	s := &Service{cfg: cfg, data: data, send: cfg.URL + "/cgi-bin/message/subscribe/send?access_token=", client: client,
+		tokens: &tokens{cfg: cfg, client: client}}
+	if cfg.PerMinute > 0 {
+		s.quota = push.NewQuota(cfg.PerMinute, cfg.Admit)
+	}
+	return s, nil
+}
+
+// Name returns "wechat".
+func (s *Service) Name() string { return "wechat" }
+
+// Close ends idle connections.
+func (s *Service) Close() error {
+	s.client.CloseIdleConnections()
+	return nil
+}
+
+// mine reports whether the device is an account in this mini program.
+func (s *Service) mine(d user.Device) bool { return d.Platform == user.WeChat && d.App == s.cfg.AppID }
+
+// Calls reports whether WeChat would be asked to deliver the message; see
+// [push.ConfiguredService].
+func (s *Service) Calls(m delivery.Message) bool {
+	return permitted(m) && slices.ContainsFunc(m.To.Devices, s.mine)
+}
+
+// permitted reports whether the recipient has consented to the message. Of a test, which
+// staff send to themselves, WeChat alone decides.
+func permitted(m delivery.Message) bool {
+	return m.Consented || m.Subject.Kind == delivery.KindTest
+}
+
+// Push sends the message to one of the user's accounts in the mini program, that seen last
+// first: a consent is one message's. Only if WeChat has certainly refused it, the next one
+// is tried. See [push.Service].
+func (s *Service) Push(ctx context.Context, m delivery.Message) (results []delivery.Result) {
+	for _, d := range slices.Backward(m.To.Devices) {
+		if !s.mine(d) {
+			continue
+		}
+		if !permitted(m) {
+			return []delivery.Result{{Status: delivery.Permanent, Skip: true, Unsent: true, Held: true, Reason: delivery.ReasonNoConsent,
+				Detail: "not sent to WeChat: the user has not consented to this message"}}
+		}
+		r := s.push(ctx, m, d)
+		if results = append(results, r); r.Status != delivery.Permanent {
+			break
+		}
+	}
+	return results
+}
+
+func (s *Service) push(ctx context.Context, m delivery.Message, d user.Device) delivery.Result {
+	if s.quota != nil {
+		// The quota is a pace, not a failure: the message waits for its turn.
+		if err := s.quota.Wait(ctx); err != nil {
+			if ctx.Err() != nil {
+				return delivery.Result{Unsent: true, Detail: delivery.CauseOf(ctx.Err())}
+			}
+			return delivery.Result{Status: delivery.Throttled, Unsent: true, Held: true, After: time.Second, Detail: "the quota of WeChat is used up for the moment"}
+		}
+	}
+	access, err := s.tokens.get(ctx, "")
+	if err != nil {
+		return noToken(err)
+	}
+	result, refused := s.call(ctx, m, d, access)
+	if refused { // replaced before its time
+		if access, err = s.tokens.get(ctx, access); err != nil {
+			return noToken(err)
+		}
+		result, _ = s.call(ctx, m, d, access)
+	}
+	return result
+}
+
+// call sends once, and reports whether the access token was refused.
+func (s *Service) call(ctx context.Context, m delivery.Message, d user.Device, access string) (result delivery.Result, refused bool) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, s.send+url.QueryEscape(access), bytes.NewReader(s.body(m, d)))
+	if err != nil {
+		return delivery.Result{Unsent: true, Detail: "the address of WeChat is not usable"}, false
+	}
+	request.Header.Set("Content-Type", "application/json")
+	response, err := s.client.Do(request)
+	if err != nil {
+		return delivery.Result{Detail: delivery.CauseOf(err)}, false
+	}
+	defer func() { _ = response.Body.Close() }()
+	raw, _ := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	if response.StatusCode != http.StatusOK {
+		result = delivery.HTTPResult(response.StatusCode, response.Header.Get("Retry-After"), s.cfg.Now())
+		if result.Status == delivery.Permanent || result.Status == delivery.Delivered {
+			result = delivery.Result{Detail: result.Detail} // no status of this interface
+		}
+		return result, false
+	}
+	var a answer
+	if json.Unmarshal(raw, &a) != nil || a.Code == nil {
+		return delivery.Result{Detail: "WeChat gave an answer that cannot be read"}, false
+	}
+	return a.result(), a.aboutToken()
+}

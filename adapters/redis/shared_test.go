@@ -1,0 +1,39 @@
+package redis
+
+import (
+	"testing"
+	"time"
+)
+
+// TestSharedValues: one of several processes has the turn to make the value that all load,
+// until it has stored it.
+func TestSharedValues(t *testing.T) {
+	client, err := Open(startRedis(t).URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	a, b, other := NewShared(client, "a"), NewShared(client, "a"), NewShared(client, "b")
+	turn := func(s *Shared, want bool) {
+		t.Helper()
+		if got, err := s.Turn(t.Context(), time.Minute); err != nil || got != want {
+			t.Errorf("has the turn: %v, %v, want %v", got, err, want)
+		}
+	}
+	if v, err := a.Load(t.Context()); v != nil || err != nil {
+		t.Errorf("at first: %q, %v", v, err)
+	}
+	turn(a, true)
+	turn(b, false)
+	turn(other, true)
+	if err := a.Store(t.Context(), []byte("x\x00"), time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	if v, err := b.Load(t.Context()); string(v) != "x\x00" || err != nil {
+		t.Errorf("stored: %q, %v", v, err)
+	}
+	turn(b, true)
+	if ttl, err := client.TTL(t.Context(), "shared:a").Result(); err != nil || ttl <= 0 || ttl > time.Minute {
+		t.Errorf("the value ends after %v, %v", ttl, err)
+	}
+}

@@ -1,0 +1,75 @@
+package program
+
+import (
+	"log/slog"
+	"testing"
+	"time"
+
+	"dropbell/adapters/config"
+	deliverydb "dropbell/adapters/postgres/delivery"
+	"dropbell/adapters/sms"
+	"dropbell/domain/delivery"
+	"dropbell/domain/provider"
+	"dropbell/domain/seal"
+	"dropbell/domain/staff"
+)
+
+// TestAChannelThatStaffConfigure can be reserved in every process while a provider for all
+// shops is enabled, without a restart; the environment's channels stay.
+func TestAChannelThatStaffConfigure(t *testing.T) {
+	const key = "a key of at least thirty-two bytes"
+	env := smsEnv(t, "PROVIDERS_KEY", key, "WEBHOOK_URL", "https://shop.example/notify", "WEBHOOK_SECRET", "whsec_YSBzZWNyZXQgdGhhdCBub2JvZHkgdXNlcw==")
+	cfg, err := config.Load(func(name string) string { return env[name] })
+	if err != nil {
+		t.Fatal(err)
+	}
+	var processes []*program
+	for range 2 {
+		p, err := build(t.Context(), cfg, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = p.Close() })
+		processes = append(processes, p)
+	}
+	var looks []chan time.Time
+	for _, p := range processes {
+		again := make(chan time.Time)
+		looks = append(looks, again)
+		go p.watchProviders(t.Context(), again)
+	}
+	want := func(step string, set delivery.ChannelSet) {
+		t.Helper()
+		for i, p := range processes {
+			looks[i] <- time.Time{}
+			looks[i] <- time.Time{} // the first look is over
+			if got := p.channels.Set(); got != set {
+				t.Errorf("%s: process %d has the channels %b, want %b", step, i+1, got, set)
+			}
+		}
+	}
+	box, err := seal.New(provider.SealPurpose, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &provider.Service{Store: deliverydb.NewConfigured(processes[0].DB), Box: box, Keyed: true, IsCountry: sms.IsCountry}
+	always := delivery.ChannelSetOf(delivery.App, delivery.Webhook)
+	want("at first", always)
+	create := func(kind provider.Kind, shop int64, settings, secrets map[string]string) provider.Provider {
+		t.Helper()
+		p, err := s.Create(t.Context(), staff.System(), provider.Input{Kind: kind, Name: "n", Weight: 1, Enabled: true, Shop: shop, Settings: settings, Secrets: secrets}, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	first := create(provider.JSON, 0, map[string]string{"url": "https://sms.example"}, map[string]string{"token": "secret"})
+	second := create(provider.WeChat, 0, map[string]string{"app_id": "wx0123456789abcdef", "template": "t", "data": "thing1 = {{drop}}"}, map[string]string{"app_secret": "s"})
+	want("two were added", always|delivery.ChannelSetOf(delivery.SMS, delivery.WebPush))
+	for _, p := range []provider.Provider{first, second} {
+		if _, err := s.Switch(t.Context(), staff.System(), p.ID, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want("both were disabled", always)
+}
