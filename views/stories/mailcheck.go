@@ -39,7 +39,7 @@ func mailChecks() []Story {
 // mailPace has domains in each state, and a plan on its sixth day.
 func mailPace() delivery.MailPace {
 	plan := delivery.WarmUp{Start: Now().UTC().Truncate(24*time.Hour).AddDate(0, 0, -5), First: 200, Factor: 1.5}
-	days := plan.Days(Now(), 6, 14)
+	days := plan.Days(Now(), 6, 7)
 	for i := range days {
 		if days[i].Day.Before(Now()) {
 			days[i].Sent = days[i].Most

@@ -36,7 +36,7 @@ func (p *program) mailCheck() consoledelivery.MailCheck {
 }
 
 // Days of a warm-up plan that a page shows before and behind today.
-const daysBefore, daysBehind = 6, 14
+const daysBefore, daysBehind = 6, 7
 
 // mailPace returns what limits mails, with what the workers have counted. Without Redis
 // their counts by domain are not known.
