@@ -62,11 +62,11 @@ func TestFiltersThatCannotBeRead(t *testing.T) {
 		}
 		b.Get(list + "?from=&to=&shop=&state=").Is(200).HasNot("cannot be read").Has(list + ".csv")
 	}
-	b.Get("/templates?from=0002-01-01").Has("From: is not a date", `value="0002-01-01"`)
+	b.Get("/templates?from=0002-01-01").Has("From: must be a date such as 2026-11-20", `value="0002-01-01"`)
 	b.Get("/templates?state=opened").Has("State: choose one")
 	all := url.Values{"all": {"1"}, "step": {"cancel"}, "from": {"0002-01-01"}, "q": {"moon"}, "request_key": {"k"}, "reason": {"r"}}
 	b.Get("/templates/bulk?" + all.Encode()).To("/templates?from=0002-01-01&q=moon")
-	b.Get("/templates?from=0002-01-01&q=moon").Is(200).Has("so no drop was selected", "From: is not a date")
+	b.Get("/templates?from=0002-01-01&q=moon").Is(200).Has("so no drop was selected", "From: must be a date such as 2026-11-20")
 	b.Post("/templates/bulk", all).To("/templates?from=0002-01-01&q=moon")
 	if n := g.Number(`select count(*) from jobs`); n != 0 {
 		t.Errorf("%d jobs", n)

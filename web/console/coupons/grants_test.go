@@ -28,7 +28,7 @@ func TestGrantPages(t *testing.T) {
 	b.Get(fmt.Sprintf("/templates/%d", d.ID)).Is(200).Has(page)
 	b.Get("/coupons").Is(200).Has("/grants")
 	b.Get(page).Is(200).Has("Nothing given yet", page+"/new")
-	b.Get(page+"/new").Is(200).Has("Check list", "2 coupons are left in stock")
+	b.Get(page+"/new").Is(200).Has("Check list", "Coupons left in stock: 2")
 	b.Get("/grants/list.csv").Is(200).Has("user_id")
 	b.Upload(page+"/new", "empty.csv", "").Is(422).Has("the file is empty")
 	b.Upload(page+"/new", "p.png", "\x89PNG\x00\x00").Is(422).Has("not text in UTF-8")

@@ -95,8 +95,8 @@ func TestLifeOfADrop(t *testing.T) {
 	b.Post(page+"/publish", nil).To(page) // sent once more: it is published
 	g.Book(d, 1001, delivery.App, 5, 60)
 	g.Book(d, 1002, delivery.Email, 5)
-	b.Get(page + "/cancel").Is(200).Has("The 3 waiting reminders are not sent")
-	b.Get(page + "/close").Is(200).Has("The 3 waiting reminders are not sent")
+	b.Get(page + "/cancel").Is(200).Has("Waiting reminders, which are not sent: 3")
+	b.Get(page + "/close").Is(200).Has("Waiting reminders, which are not sent: 3")
 	b.Post(page+"/cancel", url.Values{"reason": {strings.Repeat("长", 5000)}}).To(page)
 	b.Get(page).Is(200).Has("Cancelled", "“Moon cake night” is cancelled.", "Use as a model").HasNot(page+"/publish", page+"/pause\"")
 	for _, path := range []string{"/edit", "/move", "/stock"} {
@@ -186,7 +186,7 @@ func TestChangeStock(t *testing.T) {
 	d := g.Published(10, 2*time.Hour)
 	b := g.As(staff.Marketer)
 	page := shell.TemplateURL(d.ID) + "/stock"
-	version := b.Get(page).Is(200).Has("Now 100, of which 0 are issued").Field("version")
+	version := b.Get(page).Is(200).Has("Now 100, 0 of them issued").Field("version")
 	g.Exec(`update templates set issued = 3 where id = $1`, d.ID)
 	b.Post(page, url.Values{"version": {version}, "stock": {"2"}}).Is(http.StatusConflict).Has("Stock cannot be lower than the number issued", `value="2"`)
 	b.Post(page, url.Values{"version": {version}, "stock": {"many"}}).Is(422).Has("must be a whole number")
@@ -339,14 +339,14 @@ func TestOverview(t *testing.T) {
 	g.Exec(`insert into bookings values ($1, 5, 4, 3)`, d.ID) // a webhook booking whose sender is gone
 	g.Exec(`update channel_settings set paused = true where channel = 1`)
 	g.Exec(`insert into dead_messages (message_id, topic, handler, reason, payload) values ('a', 't', 'h', 'r', '\x00ff')`)
-	b.Get("/").Is(200).Has("“Moon cake night”: Webhook has no sender, 3 reminders are booked on it", "E-mail is paused", "1 message is stuck").
+	b.Get("/").Is(200).Has("“Moon cake night”: Webhook has no sender; reminders booked on it: 3", "E-mail is paused", "1 message is stuck").
 		Has("1 message is stuck “Moon cake night”: Webhook has no sender").HasNot("All is well") // what is broken comes first
 	g.As(staff.Viewer).Get("/").Is(200).HasNot("is stuck")
-	b.Get("/").Is(200).HasNot("wait for a decision")
+	b.Get("/").Is(200).HasNot("a decision")
 	g.Exec(`insert into dead_letter_groups (channel, fingerprint, dead, first_at, last_at, sample) values (1, 'f', 7, now(), now(), 's')`)
 	g.Exec(`insert into bookings values ($1, 3, 0, 500)`, d.ID)
-	b.Get("/").Is(200).Has("7 dead letters of other drops, campaigns or notices wait for a decision", "Reminders due by the hour: at most")
-	g.As(staff.Viewer, 10).Get("/").Is(200).HasNot("wait for a decision")
+	b.Get("/").Is(200).Has("7 dead letters of other drops, campaigns or notices await a decision", "Reminders due by the hour: at most")
+	g.As(staff.Viewer, 10).Get("/").Is(200).HasNot("a decision")
 	g.Wait(26 * time.Minute)
 	b.Get("/").Is(200).Has("“Moon cake night”: the slot 5 minutes before has not fired")
 	g.Wait(10 * time.Minute)
