@@ -203,6 +203,7 @@ func (p *proxy) rest(t *testing.T) {
 	r.want(r.call(as(token(1)), "PUT", "/devices", map[string]any{"platform": "ios", "token": strings.Repeat("ab", 32)}), 200, "")
 	phone := r.want(r.call(as(token(1)), "GET", "/devices", nil), 200, "").at("devices.0.id").(string)
 	r.want(r.call(as(token(1)), "DELETE", "/devices/"+phone, nil), 204, "")
+	r.verifyPhone(token(1))
 	r.want(r.call(r.admin(), "POST", "/admin/suppressions", `{"address":"ann@example.com"}`), 200, "")
 	r.want(r.call(r.admin(), "GET", "/admin/suppressions", nil), 200, "")
 	r.want(r.call(r.admin(), "DELETE", "/admin/suppressions?address=ann@example.com", nil), 204, "")
