@@ -23,6 +23,16 @@ func (s *texts) Send(_ context.Context, messages []delivery.Message) []delivery.
 	return []delivery.Result{{Status: delivery.Delivered}}
 }
 
+// verifyPhone has the user prove a number.
+func (r *fixture) verifyPhone(token string) {
+	r.Helper()
+	sms := &texts{}
+	sender := &verification.Sender{Store: audiencedb.NewVerifications(r.db), Keys: verification.NewKeys(secret), SMS: sms}
+	r.want(r.call(as(token), "POST", "/phone/verification", `{"phone":"+8613800138000"}`), 202, "")
+	r.must(sender.Run(context.Background(), r.number(`select max(id) from phone_verifications`)))
+	r.want(r.call(as(token), "POST", "/phone/verification/confirm", map[string]any{"code": sms.codes[0]}), 200, "")
+}
+
 func TestPhoneVerification(t *testing.T) {
 	r := newFixture(t, func(d *api.Deps) { d.Phones.Countries = []string{"CN"} })
 	sms := &texts{}

@@ -215,6 +215,7 @@ func (p *proxy) rest(t *testing.T) {
 	r.must(err)
 	r.refused(r.call(as(token(1)), "PUT", consents+"/5", nil), 409)
 	r.refused(r.call(as(token(1)), "DELETE", consents+"/10", nil), 409)
+	r.verifyPhone(token(1))
 	r.want(r.call(r.admin(), "POST", "/admin/suppressions", `{"address":"ann@example.com"}`), 200, "")
 	r.want(r.call(r.admin(), "GET", "/admin/suppressions", nil), 200, "")
 	r.want(r.call(r.admin(), "DELETE", "/admin/suppressions?address=ann@example.com", nil), 204, "")
