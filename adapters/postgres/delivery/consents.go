@@ -51,8 +51,9 @@ func (s Batches) Consents(ctx context.Context, b *delivery.Batch, ids []user.ID)
 	return held, pg.Translate(err)
 }
 
-// removingConsents removes the consents that messages of mine have used up. Its arrays
-// have an element per user. Rows are locked in the order in which reserving locks them.
+// removingConsents removes the consents that messages of mine have used up: of a user
+// possibly those of several slots, since a row is updated once. Its arrays have an element
+// per message. Rows are locked in the order in which reserving locks them.
 const removingConsents = `used as (
     select r.template_id, r.user_id, c.slot
     from mine m join unnest(@c_batches::bigint[], @c_users::bigint[], @c_slots::int[]) as c (batch_id, user_id, slot) on c.batch_id = m.id
@@ -60,8 +61,9 @@ const removingConsents = `used as (
     where r.consents & (1 << (c.slot - 1)) <> 0
     order by r.template_id, r.user_id for update of r
 ), consented as (
-    update reservations r set consents = nullif(r.consents & ~(1 << (u.slot - 1)), 0)::smallint
-    from used u where r.template_id = u.template_id and r.user_id = u.user_id
+    update reservations r set consents = nullif(r.consents & ~u.bits, 0)::smallint
+    from (select template_id, user_id, bit_or(1 << (slot - 1)) as bits from used group by template_id, user_id) u
+    where r.template_id = u.template_id and r.user_id = u.user_id
 )`
 
 // consentArgs are the parameters of removingConsents.

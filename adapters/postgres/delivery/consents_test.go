@@ -2,6 +2,7 @@ package delivery_test
 
 import (
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
@@ -77,6 +78,38 @@ func TestAConsentIsOneMessages(t *testing.T) {
 	// The slot has fired: a late report of the acceptance changes nothing.
 	if _, err := w.Reservations.SetConsent(t.Context(), tpl.ID, 3, 1, true); !errors.Is(err, reminder.ErrAlreadyDue) {
 		t.Errorf("a consent to a reminder that is due: %v", err)
+	}
+}
+
+// TestConsentsOfOneUserThatAreUsedTogether: messages of several slots that are recorded in
+// one statement remove a consent each.
+func TestConsentsOfOneUserThatAreUsedTogether(t *testing.T) {
+	w := newFixture(t)
+	tpl := w.Published(90 * time.Minute)
+	w.account(1, "openid-of-user-number-0001")
+	w.Reserve(tpl, 1, pgtest.Reminders(delivery.WebPush, 5, 10, 15, 20, 25, 30, 35, 40, 45, 50, 55, 60)...)
+	q := &pgtest.MemoryQueue{}
+	var leases []delivery.Lease
+	for slot := template.Slot(1); slot <= 12; slot++ {
+		w.consent(tpl, 1, slot)
+	}
+	for slot := template.Slot(1); slot <= 12; slot++ {
+		w.Must(w.Timers(q).Fire(t.Context(), w.DueNow(tpl, slot).ID))
+		l, err := w.Batches.LeaseNext(t.Context(), delivery.WebPush, time.Minute)
+		w.Must(err)
+		leases = append(leases, l)
+	}
+	var together sync.WaitGroup
+	for _, l := range leases[1:] {
+		together.Go(func() {
+			if _, err := l.Checkpoint(t.Context(), delivery.Progress{Sent: []user.ID{1}, ConsentsUsed: []user.ID{1}, Done: true}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	together.Wait()
+	if got := w.consents(tpl, 1); got != 1 {
+		t.Errorf("the consents %b are left, want that of the message that is not recorded", got)
 	}
 }
 
