@@ -107,13 +107,28 @@ func (s *Sender) byConfigured(ctx context.Context, m delivery.Message) (all []de
 	for _, one := range c.of(m.Subject.Place().Shop) {
 		answers := s.byOne(ctx, one, m)
 		for i := range answers {
-			answers[i].Via = one.Provider
-			answers[i].Apart = answers[i].Status == delivery.Transient || answers[i].Status == delivery.Throttled
-			m.Consented = m.Consented && answers[i].Status == delivery.Permanent
+			answers[i].Via, answers[i].Apart = one.Provider, pending(answers[i])
+			m.Consented = m.Consented && (answers[i].Status == delivery.Permanent || answers[i].Unsent)
 		}
 		all = append(all, s.answered(one.Service, answers)...)
 	}
-	return all
+	return KeepConsent(all)
+}
+
+// KeepConsent keeps the consent while an answer of a service that demands one is pending:
+// that another account has none says nothing about the account that is to be tried again.
+func KeepConsent(answers []delivery.Result) []delivery.Result {
+	if slices.ContainsFunc(answers, pending) {
+		for i := range answers {
+			answers[i].ConsentUsed = answers[i].ConsentUsed && answers[i].Status == delivery.Delivered
+		}
+	}
+	return answers
+}
+
+// pending reports whether the message is to be tried again by the service that answered.
+func pending(r delivery.Result) bool {
+	return r.Status == delivery.Transient || r.Status == delivery.Throttled
 }
 
 // byOne asks the circuit breaker of the service before a call.

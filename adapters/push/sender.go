@@ -114,11 +114,15 @@ func (s *Sender) one(ctx context.Context, m delivery.Message) delivery.Result {
 	for _, service := range s.services {
 		answers = append(answers, s.answered(service, service.Push(ctx, m))...)
 	}
+	own := len(answers)
 	answers = append(answers, s.byConfigured(ctx, m)...)
 	if len(answers) == 0 {
 		return delivery.Result{Status: delivery.Permanent, Detail: "no push service is configured for the devices of this user"}
 	}
 	best := delivery.Best(answers...)
+	if first := delivery.Best(answers[:own]...); own > 0 && pending(best) && pending(first) {
+		best = first // a pause of a configured service delays no other device
+	}
 	for _, a := range answers {
 		best.ConsentUsed = best.ConsentUsed || a.ConsentUsed
 	}

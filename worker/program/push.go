@@ -1,10 +1,15 @@
 package program
 
 import (
+	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
 	"time"
 
 	"dropbell/adapters/push"
+	"dropbell/adapters/push/wechat"
 	"dropbell/adapters/redis"
 	"dropbell/app"
 	"dropbell/domain/delivery"
@@ -27,20 +32,33 @@ func (r pushRoute) Divide(s *delivery.Subject, ids []user.ID, known []user.User)
 	return r.own.Divide(s, ids, known)
 }
 
-// buildPush makes the service of a provider of push. One that cannot be made delivers
-// nothing: users without another device are not reached.
-func (r *routes) buildPush(b *built, p provider.Provider, secrets map[string]string) *built {
+// buildPush makes the service of a provider of push. Messages of one that cannot be made
+// wait, and nothing else takes them.
+func (r *routes) buildPush(b *built, p provider.Provider) *built {
 	program, pacer := p.Settings["app_id"], redis.NewPacer(r.Redis)
-	service, err := app.WeChatService(p, secrets, sealedTokens{redis.NewShared(r.Redis, "wechat:"+program), r.box}, func(ctx context.Context, n, perMinute int) (int, time.Duration, error) {
-		return pacer.AdmitPushes(ctx, "wechat:"+program, n, perMinute)
-	})
+	secrets, err := p.Open(r.box)
+	var service *wechat.Service
+	if err == nil {
+		service, err = app.WeChatService(p, secrets, sealedTokens{redis.NewShared(r.Redis, tokenName(p, secrets)), r.box}, func(ctx context.Context, n, perMinute int) (int, time.Duration, error) {
+			return pacer.AdmitPushes(ctx, "wechat:"+program, n, perMinute)
+		})
+	}
 	if err != nil {
 		r.unusable(p, err)
+		b.service = wechat.Unusable{AppID: program}
 		return b
 	}
 	b.close, b.service = service.Close, countedService{service, r.providers, p.ID}
 	b.sender = r.observed(push.New(push.Options{Answered: r.metrics.pushAnswered}, service), p.ID)
 	return b
+}
+
+// tokenName names the access token that the processes share. Providers of one mini program
+// share it only if they have the same server and the same AppSecret, which it proves.
+func tokenName(p provider.Provider, secrets map[string]string) string {
+	address := strings.TrimRight(cmp.Or(p.Settings["url"], wechat.DefaultURL), "/")
+	sum := sha256.Sum256([]byte(address + "\n" + secrets["app_secret"]))
+	return "wechat:" + p.Settings["app_id"] + ":" + hex.EncodeToString(sum[:8])
 }
 
 // throughPush returns the sender of one configured service of push, for a test of it;

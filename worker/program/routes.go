@@ -41,7 +41,7 @@ type routes struct {
 type built struct {
 	version int64
 	sender  delivery.Sender        // nil = it could not be made
-	service push.ConfiguredService // of push
+	service push.ConfiguredService // of push; of one that could not be made, what lets its messages wait
 	close   func() error
 	named   bool
 }
@@ -150,10 +150,10 @@ func (r *routes) look() {
 // provider's messages go to others, or wait.
 func (r *routes) build(p provider.Provider) *built {
 	b := &built{version: p.Version, close: func() error { return nil }}
-	secrets, err := p.Open(r.box)
-	if err == nil && p.Channel == delivery.WebPush {
-		return r.buildPush(b, p, secrets)
+	if p.Channel == delivery.WebPush {
+		return r.buildPush(b, p)
 	}
+	secrets, err := p.Open(r.box)
 	var sender app.ClosingSender
 	var texts sms.Templates
 	if err == nil {

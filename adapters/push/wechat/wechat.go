@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -53,7 +54,7 @@ type Config struct {
 	Page string
 	// Version is the version of the mini program that is opened; empty = [Formal].
 	Version string
-	// URL is the service, https, or http on this machine for tests; empty = [DefaultURL].
+	// URL is the service, https, or http on this machine only, for tests; empty = [DefaultURL].
 	URL string
 	// PerMinute is how many messages may be sent a minute; 0 = no limit of its own.
 	PerMinute int
@@ -95,6 +96,8 @@ func New(cfg Config) (*Service, error) {
 	switch {
 	case err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http":
 		return nil, &Mistake{"url", "the address of WeChat must be an https address such as " + DefaultURL}
+	case u.Scheme == "http" && !onThisMachine(u.Hostname()):
+		return nil, &Mistake{"url", "the AppSecret must not cross the network in clear: use an https address such as " + DefaultURL}
 	case !user.ValidWeChatApp(cfg.AppID):
 		return nil, &Mistake{"app_id", "the AppID must be that of a mini program, such as wx0123456789abcdef"}
 	case cfg.Secret == "":
@@ -131,6 +134,12 @@ func New(cfg Config) (*Service, error) {
 	return s, nil
 }
 
+// onThisMachine reports whether calls of the host do not leave the machine.
+func onThisMachine(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
+}
+
 // Name returns "wechat".
 func (s *Service) Name() string { return "wechat" }
 
@@ -140,13 +149,15 @@ func (s *Service) Close() error {
 	return nil
 }
 
-// mine reports whether the device is an account in this mini program.
-func (s *Service) mine(d user.Device) bool { return d.Platform == user.WeChat && d.App == s.cfg.AppID }
+// inApp returns what reports whether a device is an account in the mini program.
+func inApp(appID string) func(d user.Device) bool {
+	return func(d user.Device) bool { return d.Platform == user.WeChat && d.App == appID }
+}
 
 // Calls reports whether WeChat would be asked to deliver the message; see
 // [push.ConfiguredService].
 func (s *Service) Calls(m delivery.Message) bool {
-	return permitted(m) && slices.ContainsFunc(m.To.Devices, s.mine)
+	return permitted(m) && slices.ContainsFunc(m.To.Devices, inApp(s.cfg.AppID))
 }
 
 // permitted reports whether the recipient has consented to the message. Of a test, which
@@ -155,24 +166,30 @@ func permitted(m delivery.Message) bool {
 	return m.Consented || m.Subject.Kind == delivery.KindTest
 }
 
+// noConsent is the answer to a message without a consent.
+func noConsent() delivery.Result {
+	return delivery.Result{Status: delivery.Permanent, Skip: true, Unsent: true, Held: true, Reason: delivery.ReasonNoConsent,
+		Detail: "not sent to WeChat: the user has not consented to this message"}
+}
+
 // Push sends the message to one of the user's accounts in the mini program, that seen last
 // first: a consent is one message's. Only if WeChat has certainly refused it, the next one
 // is tried. See [push.Service].
 func (s *Service) Push(ctx context.Context, m delivery.Message) (results []delivery.Result) {
+	mine := inApp(s.cfg.AppID)
 	for _, d := range slices.Backward(m.To.Devices) {
-		if !s.mine(d) {
+		if !mine(d) {
 			continue
 		}
 		if !permitted(m) {
-			return []delivery.Result{{Status: delivery.Permanent, Skip: true, Unsent: true, Held: true, Reason: delivery.ReasonNoConsent,
-				Detail: "not sent to WeChat: the user has not consented to this message"}}
+			return []delivery.Result{noConsent()}
 		}
 		r := s.push(ctx, m, d)
 		if results = append(results, r); r.Status != delivery.Permanent {
 			break
 		}
 	}
-	return results
+	return push.KeepConsent(results)
 }
 
 func (s *Service) push(ctx context.Context, m delivery.Message, d user.Device) delivery.Result {

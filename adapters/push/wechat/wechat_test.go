@@ -286,6 +286,7 @@ func TestNewNamesTheMistake(t *testing.T) {
 		field string
 	}{
 		"address":         {func(c *wechat.Config) { c.URL = "gopher://x" }, "url"},
+		"in clear":        {func(c *wechat.Config) { c.URL = "http://api.weixin.qq.com" }, "url"},
 		"no app":          {func(c *wechat.Config) { c.AppID = "wx1" }, "app_id"},
 		"no secret":       {func(c *wechat.Config) { c.Secret = "" }, "app_secret"},
 		"no template":     {func(c *wechat.Config) { c.Template = "" }, "template"},
