@@ -271,7 +271,7 @@ func (r *run) loadContacts(ctx context.Context, ready []user.ID) (err error) {
 		return nil // in the app messages need no more than the id
 	}
 	// Mails greet by name; elsewhere only a text that staff wrote may contain names.
-	named := r.batch.Channel == Email || r.render.names || r.NamedSMS != nil && r.batch.Channel == SMS && r.NamedSMS()
+	named := r.batch.Channel == Email || r.render.names || r.Named != nil && r.Named(r.batch.Channel)
 	if r.batch.Known, err = r.Store.Recipients(ctx, r.batch.Channel, ready, named); err != nil {
 		return err
 	}

@@ -125,9 +125,9 @@ type Service struct {
 	Reference func(batch int64, id user.ID) string
 	// VerifiedOnly skips users whose phone number is not verified in the channel sms.
 	VerifiedOnly bool
-	// NamedSMS reports whether a provider of SMS fills in texts that greet by name;
-	// nil = none does.
-	NamedSMS func() bool
+	// Named reports whether a provider of the channel fills in texts of its own that
+	// greet by name; nil = none does.
+	Named func(c Channel) bool
 	// Crashed, if set, is called after a panic while a message was made or sent;
 	// once per lease of a batch for the same panic.
 	Crashed func(c Channel, crash Crash)

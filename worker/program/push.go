@@ -48,7 +48,7 @@ func (r *routes) buildPush(b *built, p provider.Provider) *built {
 		b.service = wechat.Unusable{AppID: program}
 		return b
 	}
-	b.close, b.service = service.Close, countedService{service, r.providers, p.ID}
+	b.close, b.named, b.service = service.Close, service.Named(), countedService{service, r.providers, p.ID}
 	b.sender = r.observed(push.New(push.Options{Answered: r.metrics.pushAnswered}, service), p.ID)
 	return b
 }

@@ -30,7 +30,7 @@ type routes struct {
 	push    *push.Sender // delivers by all configured services side by side
 	// environment are the channels that the environment has a provider for.
 	environment delivery.ChannelSet
-	named       atomic.Bool // a provider of SMS fills in texts that greet by name
+	named       atomic.Pointer[delivery.ChannelSet] // the channels of which a provider fills in texts that greet by name
 
 	mu    sync.Mutex
 	state int64 // of the store when it was last read; -1 = never
@@ -102,14 +102,16 @@ func (r *routes) refresh(ctx context.Context) error {
 	entries := map[delivery.Channel][]provider.Entry{}
 	var services []push.Configured
 	kept := map[int64]*built{}
-	named := false
+	var named delivery.ChannelSet
 	for _, p := range list {
 		b := r.built[p.ID]
 		if b == nil || b.version != p.Version {
 			b = r.build(p)
 		}
 		kept[p.ID] = b
-		named = named || p.Enabled && b.named
+		if p.Enabled && b.named {
+			named |= delivery.ChannelSetOf(p.Channel)
+		}
 		entries[p.Channel] = append(entries[p.Channel], provider.Entry{Provider: p, Sender: b.sender})
 		if b.service != nil && p.Enabled {
 			services = append(services, push.Configured{Provider: p.ID, Shop: p.Shop, Order: p.Order, Service: b.service})
@@ -120,7 +122,7 @@ func (r *routes) refresh(ctx context.Context) error {
 			old = append(old, b)
 		}
 	}
-	r.named.Store(named)
+	r.named.Store(&named)
 	r.built, r.state = kept, state
 	waits := []func(){r.push.Set(services)}
 	for c, router := range r.routers {
@@ -194,8 +196,11 @@ func (r *routes) await(ctx context.Context) bool {
 	}
 }
 
-// namedSMS reports whether any provider of SMS fills in texts that greet by name.
-func (r *routes) namedSMS() bool { return r.named.Load() || greetsByName(r.Config) }
+// names reports whether any provider of the channel fills in texts that greet by name.
+func (r *routes) names(c delivery.Channel) bool {
+	configured := r.named.Load()
+	return configured != nil && configured.Has(c) || c == delivery.SMS && greetsByName(r.Config)
+}
 
 // through returns the sender of one provider, for a test of it; nil = there is none.
 func (r *routes) through(c delivery.Channel, id int64) delivery.Sender {

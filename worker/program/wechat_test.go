@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"testing"
 	"time"
 
@@ -21,7 +22,7 @@ import (
 
 // TestRemindersReachAMiniProgram sends the reminders of a drop through a whole worker to
 // WeChat: one message for each consent, none without one, with the provider's name; one
-// access token; and the balance is kept.
+// access token; the user's name; and the balance is kept.
 func TestRemindersReachAMiniProgram(t *testing.T) {
 	const n = 60
 	wechat := pushtest.NewWeChat()
@@ -33,7 +34,7 @@ func TestRemindersReachAMiniProgram(t *testing.T) {
 	service := &provider.Service{Store: deliverydb.NewConfigured(w.DB), Box: box, Keyed: true, IsCountry: sms.IsCountry}
 	mini, err := service.Create(t.Context(), staff.System(), provider.Input{Kind: provider.WeChat, Name: "Tea House", Weight: 1, Enabled: true,
 		Settings: map[string]string{"app_id": wechat.AppID, "template": wechat.Template, "url": wechat.URL, "per_minute": "600000",
-			"data": "thing1 = {{drop}}\ntime2 = {{opens_at}}\nthing3 = {{in}}"}, Secrets: map[string]string{"app_secret": wechat.Secret}}, "")
+			"data": "thing1 = {{drop}}\ntime2 = {{opens_at}}\nthing3 = {{user}}: {{in}}"}, Secrets: map[string]string{"app_secret": wechat.Secret}}, "")
 	w.Must(err)
 	tpl := w.Published(30 * time.Minute)
 	for id := user.ID(1); id <= n; id++ {
@@ -50,6 +51,7 @@ func TestRemindersReachAMiniProgram(t *testing.T) {
 			wechat.Accept(openID)
 		}
 	}
+	w.Exec(`update users set name = '小明'`)
 	w.DueNow(tpl, 1)
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
@@ -75,6 +77,11 @@ func TestRemindersReachAMiniProgram(t *testing.T) {
 	} {
 		if got := w.Number(what); got != want {
 			t.Errorf("%s: %d, want %d", what, got, want)
+		}
+	}
+	for _, p := range wechat.Pushes() {
+		if !strings.Contains(string(p.Body), "小明: ") {
+			t.Errorf("a message without the user's name: %s", p.Body)
 		}
 	}
 	if got := wechat.Issued.Load(); got != 1 {

@@ -18,6 +18,7 @@ import (
 
 	"dropbell/adapters/push"
 	"dropbell/domain/delivery"
+	"dropbell/domain/message"
 	"dropbell/domain/user"
 )
 
@@ -142,6 +143,11 @@ func onThisMachine(host string) bool {
 
 // Name returns "wechat".
 func (s *Service) Name() string { return "wechat" }
+
+// Named reports whether a field of the message greets by name.
+func (s *Service) Named() bool {
+	return slices.ContainsFunc(s.data, func(f field) bool { return slices.Contains(f.text.Uses(false), message.VarUser) })
+}
 
 // Close ends idle connections.
 func (s *Service) Close() error {
