@@ -5,11 +5,12 @@ import "dropbell/domain/delivery"
 // Reached returns the ids of the providers that messages of the channel can go to: those
 // that are enabled, and the environment's, 0, unless one of them serves every shop and
 // country. environment says that the environment configures the channel. Without any
-// provider it returns 0, whose circuit then stays closed.
+// provider it returns 0, whose circuit then stays closed. Providers that share no messages
+// with others, see [Kind.Shares], hold up no other message of the channel.
 func Reached(all []Provider, c delivery.Channel, environment bool) (ids []int64) {
 	everywhere := false
 	for _, p := range all {
-		if p.Channel == c && p.Enabled && p.DeletedAt == nil {
+		if p.Channel == c && p.Enabled && p.DeletedAt == nil && p.Kind.Shares() {
 			ids = append(ids, p.ID)
 			everywhere = everywhere || p.Shop == 0 && len(p.Countries) == 0
 		}

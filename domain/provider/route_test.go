@@ -114,10 +114,11 @@ func TestReached(t *testing.T) {
 		environment bool
 		want        []int64
 	}{
-		"none":                                 {nil, true, []int64{0}},
-		"one country's, and the environment's": {some, true, []int64{1, 0}},
-		"one country's":                        {some, false, []int64{1}},
-		"every country's":                      {all, true, []int64{1, 4}},
+		"none":                                  {nil, true, []int64{0}},
+		"one country's, and the environment's":  {some, true, []int64{1, 0}},
+		"one country's":                         {some, false, []int64{1}},
+		"every country's":                       {all, true, []int64{1, 4}},
+		"a mini program beside the environment": {[]provider.Provider{{ID: 5, Channel: delivery.SMS, Kind: provider.WeChat, Enabled: true}}, true, []int64{0}},
 	} {
 		if got := provider.Reached(c.list, delivery.SMS, c.environment); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, want %v", name, got, c.want)

@@ -1,0 +1,112 @@
+package push_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"dropbell/adapters/push"
+	"dropbell/domain/delivery"
+	"dropbell/domain/user"
+)
+
+// app is a configured service that answers what is next, and remembers the messages to
+// which it was allowed to answer.
+type app struct {
+	service
+	asked *[]string
+	name  string
+}
+
+func (a app) Calls(m delivery.Message) bool { return m.Consented }
+
+func (a app) Push(ctx context.Context, m delivery.Message) []delivery.Result {
+	if !m.Consented {
+		return []delivery.Result{{Status: delivery.Permanent, Skip: true, Held: true, Reason: delivery.ReasonNoConsent}}
+	}
+	*a.asked = append(*a.asked, a.name)
+	return a.service(ctx, m)
+}
+
+// circuits are open for the providers in open, and remember what was reported.
+type circuits struct {
+	open    map[int64]time.Duration
+	reports []delivery.Call
+	ids     []int64
+	unused  int
+}
+
+func (c *circuits) Admit(_ context.Context, _ delivery.Channel, id int64) time.Duration {
+	return c.open[id]
+}
+func (c *circuits) Unused(context.Context, delivery.Channel, int64) { c.unused++ }
+func (c *circuits) Report(_ context.Context, _ delivery.Channel, id int64, call delivery.Call) {
+	c.reports, c.ids = append(c.reports, call), append(c.ids, id)
+}
+
+// TestConfiguredServices: a shop's own services, else those of all shops, are asked beside
+// the environment's, in their order, with one consent and their own circuits; their failures
+// are Apart, and the outcome names the one that answered.
+func TestConfiguredServices(t *testing.T) {
+	used := delivery.Result{Status: delivery.Delivered, ConsentUsed: true}
+	refused := delivery.Result{Status: delivery.Permanent, Skip: true, Reason: delivery.ReasonNoConsent, ConsentUsed: true}
+	down := delivery.Result{Detail: "down"}
+	for name, c := range map[string]struct {
+		shop    string
+		first   delivery.Result
+		env     []push.Service
+		open    int64
+		asked   []string
+		want    delivery.Status
+		via     int64
+		apart   bool
+		reports int
+	}{
+		"the first takes it":      {"1", used, nil, 0, []string{"first"}, delivery.Delivered, 11, false, 1},
+		"the first has none":      {"1", refused, nil, 0, []string{"first", "second"}, delivery.Delivered, 12, false, 2},
+		"the first may have it":   {"1", down, nil, 0, []string{"first"}, delivery.Transient, 11, true, 1},
+		"its circuit is open":     {"1", used, nil, 11, nil, delivery.Throttled, 11, true, 0},
+		"a shop of its own":       {"7", used, nil, 0, []string{"own"}, delivery.Delivered, 13, false, 1},
+		"a phone is reached, too": {"1", down, []push.Service{always(delivery.Result{Status: delivery.Delivered})}, 0, []string{"first"}, delivery.Delivered, 0, false, 1},
+	} {
+		var asked []string
+		k := &circuits{open: map[int64]time.Duration{}}
+		if c.open != 0 {
+			k.open[c.open] = time.Minute
+		}
+		s := push.New(push.Options{}, c.env...)
+		s.Configurable(k, nil)
+		s.Set([]push.Configured{{Provider: 13, Shop: 7, Service: app{always(used), &asked, "own"}}, {Provider: 12, Order: 2, Service: app{always(used), &asked, "second"}},
+			{Provider: 11, Order: 1, Service: app{always(c.first), &asked, "first"}}})
+		messages := registered(1)
+		messages[0].Consented, messages[0].Subject.ShopNumber = true, c.shop
+		r := s.Send(t.Context(), messages)[0]
+		if r.Status != c.want || r.Via != c.via || r.Apart != c.apart || !slices.Equal(asked, c.asked) || len(k.reports) != c.reports {
+			t.Errorf("%s: %+v, asked %v, %d reports", name, r, asked, len(k.reports))
+		}
+	}
+}
+
+// TestServesWhatIsConfigured: without a service for its shop a message has no sender, once
+// what is configured was read again.
+func TestServesWhatIsConfigured(t *testing.T) {
+	s, looked := push.New(push.Options{}), 0
+	var asked []string
+	s.Configurable(nil, func() {
+		if looked++; looked == 2 {
+			s.Set([]push.Configured{{Provider: 1, Shop: 7, Service: app{always(), &asked, "own"}}})
+		}
+	})
+	for i, want := range []bool{false, true, true} {
+		if got := s.Serves(7); got != want {
+			t.Errorf("look %d: serves %v", i+1, got)
+		}
+	}
+	if s.Serves(1) || looked != 3 {
+		t.Errorf("serves another shop, after %d looks", looked)
+	}
+	if got := s.Divide(nil, []user.ID{1, 2}, nil); len(got) != 1 || len(got[0]) != 2 {
+		t.Errorf("divided into %v", got)
+	}
+}
