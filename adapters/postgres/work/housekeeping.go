@@ -161,9 +161,9 @@ func (h Housekeeping) removeBatches(ctx context.Context, age time.Duration) (tot
 	return total, nil
 }
 
-// strayPastSQL names those of the batches whose counts of reports are not of sent messages
-// only.
-const strayPastSQL = `select b.id from batches b join batch_feedback f on f.batch_id = b.id where ` + pastBatches + ` and ` + pg.FeedbackStray + ` order by b.id for update of f`
+// lockReportedSQL locks what was reported of the batches, in the order in which it is locked
+// wherever it is stored, and says of which batches the counts are not of sent messages only.
+const lockReportedSQL = `select b.id, ` + pg.FeedbackStray + ` from batches b join batch_feedback f on f.batch_id = b.id where ` + pastBatches + ` order by b.id for update of f`
 
 // correctSQL sets the counts of batches, with an element per batch.
 const correctSQL = `
@@ -173,15 +173,22 @@ from unnest(@ids::bigint[], @delivered::int[], @bounced::int[], @complained::int
 // removePast removes the batches, and keeps what was reported of their sent messages.
 func (h Housekeeping) removePast(ctx context.Context, age time.Duration, after, last int64) (removed int64, err error) {
 	return removed, h.Tx(ctx, func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, strayPastSQL, age, after, last)
+		rows, err := tx.Query(ctx, lockReportedSQL, age, after, last)
 		if err != nil {
 			return err
 		}
-		ids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
-		if err != nil {
+		var strays []int64
+		var id int64
+		var stray bool
+		if _, err := pgx.ForEachRow(rows, []any{&id, &stray}, func() error {
+			if stray {
+				strays = append(strays, id)
+			}
+			return nil
+		}); err != nil {
 			return err
 		}
-		if err := correctReported(ctx, tx, ids); err != nil {
+		if err := correctReported(ctx, tx, strays); err != nil {
 			return err
 		}
 		done, err := tx.Exec(ctx, removeBatchesSQL, age, after, last)
