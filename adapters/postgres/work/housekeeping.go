@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"dropbell/adapters/postgres/internal/pg"
+	"dropbell/domain/feedback"
 	"dropbell/domain/staff"
 )
 
@@ -235,7 +236,7 @@ func steps(keep Retention) []step {
 			where published_at < now() - $1::interval limit $2)`, 24 * time.Hour},
 		// Of batches that are gone or done: a worker that lost its lease may have been late.
 		{`delete from sms_serials where ctid in (select ctid from sms_serials where kept_at < now() - $1::interval limit $2)`, smsNamesKept},
-		{`delete from sms_early where ctid in (select ctid from sms_early where kept_at < now() - $1::interval limit $2)`, 24 * time.Hour},
+		{`delete from sms_early where ctid in (select ctid from sms_early where kept_at < now() - $1::interval limit $2)`, feedback.EarlyKept},
 		{`delete from sms_replies where ctid in (select ctid from sms_replies where taken_at < now() - $1::interval limit $2)`, smsNamesKept},
 		{`delete from phone_verifications where id in (select id from phone_verifications where created_at < now() - $1::interval limit $2)`, 24 * time.Hour},
 		{`delete from sms_spent where day in (select day from sms_spent where day < (now() - $1::interval)::date limit $2)`, keep.Audit},
