@@ -283,7 +283,7 @@ func TestMailsThatWereNeverCountedGoFirst(t *testing.T) {
 func TestMailsWithoutATurnAreCounted(t *testing.T) {
 	p, now := newPost(t, 50)
 	start := *now
-	all := slices.Concat(letters(20_000, start, start.Add(time.Hour), false), letters(500, start.Add(2*time.Second), start.Add(2*time.Hour), false))
+	all := slices.Concat(letters(20_000, start, start.Add(time.Hour), false), letters(500, start.Add(time.Second), start.Add(2*time.Hour), false))
 	looked := false
 	post(t, p, now, &all, func() {
 		if looked || now.Sub(start) < time.Minute {
