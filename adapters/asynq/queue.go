@@ -62,7 +62,7 @@ func QueueNames() []string {
 	for _, channel := range delivery.AllChannels() {
 		names = append(names, task.ChannelQueue(channel.String()))
 	}
-	return append(names, task.JobQueue, task.HookQueue, task.HouseQueue)
+	return append(names, task.CodeQueue, task.JobQueue, task.HookQueue, task.HouseQueue)
 }
 
 // Close frees the connections.

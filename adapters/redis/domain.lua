@@ -2,7 +2,8 @@
 --
 -- KEYS[1] hash of the domain: filled, the instant up to which the budget is used up; used,
 --         the day since 1970 and the mails that went on it; and for each deadline for which
---         mails wait "<mails> <turn>": how many, and the last turn that was given
+--         mails wait "<mails> <turn> <from> <again>": how many, the last turn that was given,
+--         since when turns without a gap lead to it, and when mails without a turn ask again
 -- ARGV[1] mails per second
 -- ARGV[2] mails that waited for their turn
 -- ARGV[3] further mails
@@ -29,7 +30,7 @@ local every = second / rate
 -- have expired, or were cancelled.
 local after_all = 2 ^ 40
 local today = math.floor(now / 86400 / second)
-local filled, used, ahead, waiting, turn = 0, 0, 0, 0, 0
+local filled, used, ahead, waiting, turn, from, asks = 0, 0, 0, 0, 0, 0, 0
 local all = redis.call('HGETALL', KEYS[1])
 for i = 1, #all, 2 do
   if all[i] == 'filled' then
@@ -38,51 +39,62 @@ for i = 1, #all, 2 do
     local day, mails = string.match(all[i + 1], '(%d+) (%d+)')
     used = tonumber(day) == today and tonumber(mails) or 0
   else
-    local mails, last = string.match(all[i + 1], '(%d+) (%d+)')
+    local mails, last, first, ask = string.match(all[i + 1], '(%d+) (%d+) ?(%d*) ?(%d*)')
     local id = tonumber(all[i])
-    if tonumber(last) + grace < now or (id % after_all + 1) * second < now then
+    mails, last, first, ask = tonumber(mails), tonumber(last), tonumber(first) or 0, tonumber(ask) or 0
+    if math.max(last, ask) + grace < now or (id % after_all + 1) * second < now then
       redis.call('HDEL', KEYS[1], all[i])
-    elseif id < deadline then
-      ahead = ahead + math.min(tonumber(mails), math.ceil(math.max(0, tonumber(last) - now) / every) + 2 * rate)
+    elseif id < deadline and last + grace >= now then
+      ahead = ahead + math.min(mails, math.ceil(math.max(0, last - now) / every) + 2 * rate)
     elseif id == deadline then
-      waiting, turn = tonumber(mails), tonumber(last)
+      waiting, turn, from, asks = mails, last, first, ask
     end
   end
 end
 
 -- Mails that waited come in steps of two seconds, so two seconds' worth of them may go at
 -- once. Others do not overtake those that have turns.
-local function free(from) return math.max(0, math.floor((now + second - from) / every + 0.001)) end
+local function free(since) return math.max(0, math.floor((now + second - since) / every + 0.001)) end
 filled = math.max(filled, now - second)
 local gone = 0
 if ahead == 0 then
   gone = math.min(back, free(filled))
   filled = filled + gone * every
   if gone == back and turn <= now then
-    local from = math.max(filled, now)
-    local more = math.min(fresh, free(from))
+    local since = math.max(filled, now)
+    local more = math.min(fresh, free(since))
     if more > 0 then
-      filled = from + more * every
+      filled = since + more * every
       gone = gone + more
     end
   end
 end
 
+-- The turns that are to come belong to mails that are not here. So if fewer wait than those
+-- and the mails that are back, some of these were never counted: they waited for the end of
+-- a pause, were admitted and not sent, or Redis was emptied.
 local held = back + fresh - gone
-waiting = math.max(0, waiting - math.min(back, gone)) + fresh - math.max(0, gone - back)
+local away = math.max(0, math.floor((turn - math.max(now, from)) / every + 0.001))
+waiting = math.max(waiting, back + away) - math.min(back, gone) + fresh - math.max(0, gone - back)
 local first, given, again = 0, 0, 0
 if held > 0 then
   first = math.max(now, turn + every, filled + every - second, now + ahead * every)
   local last = now + math.min(horizon, left)
   if first <= last then
     given = math.min(held, math.floor((last - first) / every) + 1)
+    if first > turn + every + 1 then
+      from = first
+    end
     turn = first + (given - 1) * every
   end
   again = left <= horizon and left or horizon * 0.9
+  if given < held then
+    asks = now + again
+  end
 end
 redis.call('HSET', KEYS[1], 'filled', string.format('%.0f', filled), 'used', string.format('%d %d', today, used + gone))
-if waiting > 0 and turn + grace >= now then
-  redis.call('HSET', KEYS[1], ARGV[4], string.format('%d %.0f', waiting, turn))
+if waiting > 0 and math.max(turn, asks) + grace >= now then
+  redis.call('HSET', KEYS[1], ARGV[4], string.format('%d %.0f %.0f %.0f', waiting, turn, from, asks))
 else
   redis.call('HDEL', KEYS[1], ARGV[4])
 end

@@ -28,6 +28,11 @@ var domainSource string
 
 var domainScript = goredis.NewScript(domainSource)
 
+//go:embed unused.lua
+var unusedSource string
+
+var unusedScript = goredis.NewScript(unusedSource)
+
 // Mails are those of one call to one domain. They have one deadline.
 type Mails struct {
 	// All are the mails, Waited those of them that were given a turn before.
@@ -75,9 +80,23 @@ func (p *DomainPacer) turns(ctx context.Context, domain string, rate int, m Mail
 	return Turns{Now: int(reply[0]), Wait: max(ms(reply[1]), every), Every: every, Given: int(reply[2]), Again: max(ms(reply[3]), every)}, nil
 }
 
+// Unused takes mails that were admitted on the day of at (UTC) and not sent out of that day's
+// count of the domain. The time that they had stays used up. What Redis does not take back
+// stays counted.
+func (p *DomainPacer) Unused(ctx context.Context, domain string, at time.Time, mails int) {
+	if p.perSecond[domain] <= 0 || p.away() {
+		return
+	}
+	ctx = context.WithoutCancel(ctx)
+	telling, cancel := context.WithTimeout(ctx, redisclient.CallTimeout)
+	defer cancel()
+	p.answered(ctx, unusedScript.Run(telling, p.client, []string{turnsKey(domain)}, at.Unix()/86400, mails).Err())
+}
+
 func turnsKey(domain string) string { return "pace:mail:turns:" + domain }
 
-// turnsGrace is how long after the last turn of a deadline its mails count as waiting.
+// turnsGrace is how long after the last turn of a deadline, or the instant at which mails
+// without a turn ask again, its mails count as waiting.
 const turnsGrace = 10 * time.Second
 
 // States returns the domains that are limited, or asked for fewer mails and get none now, in
@@ -123,16 +142,17 @@ func (p *DomainPacer) States(ctx context.Context) ([]delivery.DomainPace, error)
 
 // countTurns adds a field of a domain's hash.
 func countTurns(s *delivery.DomainPace, field, text string, now time.Time) {
-	first, second, _ := strings.Cut(text, " ")
-	a, _ := strconv.ParseInt(first, 10, 64)
-	b, _ := strconv.ParseInt(second, 10, 64)
+	var n [4]int64 // see domain.lua
+	for i, word := range strings.SplitN(text, " ", len(n)) {
+		n[i], _ = strconv.ParseInt(word, 10, 64)
+	}
 	switch {
 	case field == "filled":
 	case field == "used":
-		if a == now.Unix()/86400 {
-			s.Today = b
+		if n[0] == now.Unix()/86400 {
+			s.Today = n[1]
 		}
-	case !time.UnixMicro(b).Add(turnsGrace).Before(now):
-		s.Waiting += a
+	case !time.UnixMicro(max(n[1], n[3])).Add(turnsGrace).Before(now):
+		s.Waiting += n[0]
 	}
 }

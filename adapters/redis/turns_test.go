@@ -112,16 +112,27 @@ func fastest(t *testing.T, letters []*letter, rate int) {
 
 func newPost(t *testing.T, rate int) (*redis.DomainPacer, *time.Time) {
 	t.Helper()
+	p, now, _ := newPostAt(t, rate)
+	return p, now
+}
+
+// newPostAt also returns what empties Redis.
+func newPostAt(t *testing.T, rate int) (p *redis.DomainPacer, now *time.Time, empty func()) {
+	t.Helper()
 	client, err := redis.Open(localstack.RedisServer(t).URL())
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = client.Close() })
-	now := time.Date(2026, 11, 11, 11, 0, 0, 0, time.UTC)
-	clock := func() time.Time { return now }
-	p := redis.NewDomainPacer(client, map[string]int{"qq.com": rate}, clock)
+	instant := time.Date(2026, 11, 11, 11, 0, 0, 0, time.UTC)
+	clock := func() time.Time { return instant }
+	p = redis.NewDomainPacer(client, map[string]int{"qq.com": rate}, clock)
 	p.SetClock(clock)
-	return p, &now
+	return p, &instant, func() {
+		if err := client.FlushAll(t.Context()).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 func letters(n int, at, until time.Time, yield bool) (list []*letter) {
@@ -210,6 +221,94 @@ func TestTurnsThatAreNotUsed(t *testing.T) {
 	}
 }
 
+// Mails that Redis never counted, since they waited for the end of a pause or Redis was
+// emptied, take their turns before those of a later opening all the same, and ask a few times
+// each.
+func TestMailsThatWereNeverCountedGoFirst(t *testing.T) {
+	for name, pause := range map[string]bool{"after a pause": true, "after Redis was emptied": false} {
+		t.Run(name, func(t *testing.T) {
+			p, now, empty := newPostAt(t, 50)
+			start := *now
+			soon := letters(5_000, start, start.Add(time.Hour), false)
+			later := letters(2_000, start.Add(20*time.Second), start.Add(2*time.Hour), false)
+			all := slices.Concat(soon, later)
+			if pause {
+				p.Slow(t.Context(), "qq.com")
+			}
+			emptied, most := pause, int64(0)
+			post(t, p, now, &all, func() {
+				if !emptied && now.Sub(start) >= 10*time.Second {
+					emptied = true
+					empty()
+				}
+				states, err := p.States(t.Context())
+				if err != nil || len(states) != 1 {
+					t.Fatal(states, err)
+				}
+				if now.Sub(start) > 60*time.Second {
+					most = max(most, states[0].Waiting)
+				}
+			})
+			fastest(t, all, 50)
+			asked, through, overtook := 0, start, 0
+			for _, l := range all {
+				asked += l.asked
+			}
+			for _, l := range soon {
+				if l.sent.After(through) {
+					through = l.sent
+				}
+			}
+			for _, l := range later {
+				if l.sent.IsZero() {
+					t.Fatal("a mail was not sent")
+				}
+				if l.sent.Before(through.Add(-5 * time.Second)) {
+					overtook++
+				}
+			}
+			if took := through.Sub(start); took > 135*time.Second || overtook > 100 || asked > 5*len(all) {
+				t.Errorf("through after %s, %d mails overtook, asked %d times", took, overtook, asked)
+			}
+			// Mails that had turns when Redis was emptied are not counted until they are back.
+			if least := map[bool]int64{true: 4_000, false: 2_000}[pause]; most < least || most > 5_500 {
+				t.Errorf("after a minute %d wait", most)
+			}
+		})
+	}
+}
+
+// Mails of a later opening for which there is no turn in the next minutes count as waiting
+// until they ask again.
+func TestMailsWithoutATurnAreCounted(t *testing.T) {
+	p, now := newPost(t, 50)
+	start := *now
+	all := slices.Concat(letters(20_000, start, start.Add(time.Hour), false), letters(500, start.Add(time.Second), start.Add(2*time.Hour), false))
+	looked := false
+	post(t, p, now, &all, func() {
+		if looked || now.Sub(start) < time.Minute {
+			return
+		}
+		looked = true
+		left := int64(0)
+		for _, l := range all {
+			if l.sent.IsZero() {
+				left++
+			}
+		}
+		states, err := p.States(t.Context())
+		if err != nil || len(states) != 1 || states[0].Waiting != left {
+			t.Errorf("%d wait: %+v, %v", left, states, err)
+		}
+	})
+	fastest(t, all, 50)
+	for _, l := range all {
+		if l.sent.IsZero() || l.sent.After(start.Add(440*time.Second)) || l.asked > 12 {
+			t.Fatalf("sent after %s, asked %d times", l.sent.Sub(start), l.asked)
+		}
+	}
+}
+
 // What went to a limited domain today and what waits is counted, and read with the domains
 // that asked for fewer mails.
 func TestStatesOfDomains(t *testing.T) {
@@ -229,6 +328,9 @@ func TestStatesOfDomains(t *testing.T) {
 	*now = now.Add(20 * time.Second)
 	p.Admit(t.Context(), "qq.com", redis.Mails{All: 30, Waited: 30, Until: now.Add(time.Hour - 20*time.Second)})
 	expect(delivery.DomainPace{Domain: "qq.com", PerSecond: 50, Today: 80})
+	p.Unused(t.Context(), "qq.com", now.Add(-24*time.Hour), 10) // of another day
+	p.Unused(t.Context(), "qq.com", *now, 30)
+	expect(delivery.DomainPace{Domain: "qq.com", PerSecond: 50, Today: 50})
 	*now = now.Add(24 * time.Hour)
 	expect(delivery.DomainPace{Domain: "qq.com", PerSecond: 50})
 }

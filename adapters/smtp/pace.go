@@ -13,8 +13,8 @@ import (
 type Pace interface {
 	// Admit is asked once for each Send how many of the mails to each domain may go now.
 	// A domain that is missing in the answer is not limited. giveBack gives back mails
-	// that were admitted and that no server has taken; nil = they are not counted.
-	Admit(ctx context.Context, mails map[string]Mails) (permits map[string]Permit, giveBack func(ctx context.Context, mails int))
+	// that were admitted and that no server has taken, by domain; nil = they are not counted.
+	Admit(ctx context.Context, mails map[string]Mails) (permits map[string]Permit, giveBack func(ctx context.Context, mails map[string]int))
 	// Slow is told of a domain whose server asks for fewer mails. It returns how long
 	// to keep mails to it back.
 	Slow(ctx context.Context, domain string) time.Duration
@@ -76,8 +76,8 @@ func (s *Sender) keepBack(ctx context.Context, messages []delivery.Message, resu
 		results[i].Detail = p.Detail
 	}
 	return func() {
-		if n := unsent(results, admitted); n > 0 && giveBack != nil {
-			giveBack(ctx, n)
+		if back := unsent(messages, results, admitted); len(back) > 0 && giveBack != nil {
+			giveBack(ctx, back)
 		}
 	}
 }
@@ -123,15 +123,16 @@ func heldBack(wait time.Duration, reason string) delivery.Result {
 	return delivery.Result{Status: delivery.Throttled, Apart: true, Held: true, Unsent: true, After: steps * paceStep, Reason: reason}
 }
 
-// unsent counts the results at the places of admitted mails that say that no server has
-// taken the mail.
-func unsent(results []delivery.Result, admitted []int) (n int) {
+// unsent counts, by domain, the results at the places of admitted mails that say that no
+// server has taken the mail.
+func unsent(messages []delivery.Message, results []delivery.Result, admitted []int) map[string]int {
+	back := map[string]int{}
 	for _, i := range admitted {
 		if r := results[i]; r.Unsent || r.Status == delivery.Throttled || r.Status == delivery.Permanent {
-			n++
+			back[domainOf(messages[i].To.Email)]++
 		}
 	}
-	return n
+	return back
 }
 
 // slowDown notes that the domain of the message asks for fewer mails, and makes the

@@ -21,9 +21,16 @@ type limits struct {
 	unsent  int
 }
 
-func (l *limits) Admit(_ context.Context, mails map[string]smtp.Mails) (map[string]smtp.Permit, func(context.Context, int)) {
+func (l *limits) Admit(_ context.Context, mails map[string]smtp.Mails) (map[string]smtp.Permit, func(context.Context, map[string]int)) {
 	l.asked = append(l.asked, mails)
-	return l.permits, func(_ context.Context, n int) { l.unsent += n }
+	return l.permits, func(_ context.Context, back map[string]int) {
+		for domain, n := range back {
+			if n > mails[domain].All {
+				n = -1000
+			}
+			l.unsent += n
+		}
+	}
 }
 
 func (l *limits) Slow(_ context.Context, domain string) time.Duration {

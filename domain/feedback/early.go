@@ -1,6 +1,9 @@
 package feedback
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // An Early is a report that names a message by a serial which was not known when the
 // report came: providers may report before they answer the call that sent the message.
@@ -12,9 +15,9 @@ type Early struct {
 
 // EarlyStore keeps early reports until the serials of their messages are kept.
 type EarlyStore interface {
-	// Match returns at most so many early reports whose serials are known by now, with the
-	// references of their messages.
-	Match(ctx context.Context, limit int) ([]Matched, error)
+	// Match returns at most so many early reports that were kept within the last time given
+	// and whose serials are known by now, with the references of their messages.
+	Match(ctx context.Context, within time.Duration, limit int) ([]Matched, error)
 	// Forget removes them.
 	Forget(ctx context.Context, list []Matched) error
 }
@@ -30,16 +33,37 @@ type Matcher struct {
 	Store   EarlyStore
 	Refs    Refs
 	Reports Taker
+	// caughtUp says that the last run has looked at everything that it had to.
+	caughtUp bool
 }
 
-// matchAtOnce is how many reports are stored by one transaction.
-const matchAtOnce = 1000
+const (
+	// matchAtOnce is how many reports are stored by one transaction.
+	matchAtOnce = 1000
+	// EarlyKept is how long early reports are kept.
+	EarlyKept = time.Hour
+	// matchWithin is how long after it came a report is looked at: the answer that it is
+	// waiting for comes within the time-out of a call. Those of other programs that use the
+	// same account are never matched.
+	matchWithin = 10 * time.Minute
+)
 
-// Run stores what can be matched. A report that is stored twice, since the process died
+// Run stores what can be matched; the first run, and the first after an error, looks at
+// everything that is kept. It must not be called twice at a time. A report that is stored twice, since the process died
 // before it was forgotten, changes nothing the second time.
 func (m *Matcher) Run(ctx context.Context) error {
+	within := matchWithin
+	if !m.caughtUp {
+		within = EarlyKept
+	}
+	err := m.match(ctx, within)
+	m.caughtUp = err == nil
+	return err
+}
+
+func (m *Matcher) match(ctx context.Context, within time.Duration) error {
 	for {
-		list, err := m.Store.Match(ctx, matchAtOnce)
+		list, err := m.Store.Match(ctx, within, matchAtOnce)
 		if err != nil || len(list) == 0 {
 			return err
 		}

@@ -60,6 +60,9 @@ type Prognosis struct {
 	Missed int64
 	// Over is how long a limit beside Rate would let the rest go on behind the deadline.
 	Over time.Duration
+	// ByPlan says that most are missed because of the warm-up plan, by whose later days
+	// alone is known how long the rest would take.
+	ByPlan bool
 }
 
 // Share returns which part of the job would miss the deadline, 0…1.

@@ -218,11 +218,11 @@ func (m Mails) within(ctx context.Context, f *ChannelForecast, now time.Time) (e
 func limit(all []Prognosis, limits []Limit) {
 	for i := range all {
 		p := &all[i]
-		var missed int64
+		var missed, plan int64
 		for _, l := range limits {
 			o := l.jobs[i] // in the same order: it depends on the due instants alone
 			if l.Name == WarmUpLimit {
-				missed = max(missed, o.Missed)
+				plan = o.Missed
 			} else {
 				missed += o.Missed
 			}
@@ -231,6 +231,33 @@ func limit(all []Prognosis, limits []Limit) {
 				p.Over = max(p.Over, time.Duration(float64(o.Missed)/float64(l.PerSecond)*float64(time.Second)))
 			}
 		}
-		p.Missed = min(p.Messages, max(p.Missed, missed))
+		missed = max(p.Missed, missed)
+		p.ByPlan = plan > missed
+		p.Missed = min(p.Messages, max(missed, plan))
+	}
+}
+
+// KeptShares is read, the shares of [Mails], asked once for all calls within life: they
+// change slowly. A call that fails is repeated by the next.
+func KeptShares(life time.Duration, now func() time.Time, read func(context.Context, []string) (map[string]float64, error)) func(context.Context, []string) (map[string]float64, error) {
+	turn := make(chan struct{}, 1)
+	var of []string
+	var shares map[string]float64
+	var at time.Time
+	return func(ctx context.Context, domains []string) (map[string]float64, error) {
+		select {
+		case turn <- struct{}{}:
+			defer func() { <-turn }()
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		if shares != nil && slices.Equal(of, domains) && now().Sub(at) < life {
+			return shares, nil
+		}
+		fresh, err := read(ctx, domains)
+		if err == nil {
+			of, shares, at = slices.Clone(domains), fresh, now()
+		}
+		return fresh, err
 	}
 }

@@ -109,7 +109,7 @@ func TestTheForecastKnowsTheWarmUpPlan(t *testing.T) {
 	if l := f.Limits[0]; l.Name != reminder.WarmUpLimit || l.Today != 160 || l.Tomorrow != 300 || l.Messages != 197 || l.Missed != 37 {
 		t.Errorf("%+v", l)
 	}
-	if a, b, c := f.Jobs[0], f.Jobs[1], f.Jobs[2]; a.Missed != 0 || b.Missed != 30 || c.Missed != 7 {
+	if a, b, c := f.Jobs[0], f.Jobs[1], f.Jobs[2]; a.Missed != 0 || b.Missed != 30 || c.Missed != 7 || a.ByPlan || !b.ByPlan || !c.ByPlan {
 		t.Errorf("%+v\n%+v\n%+v", a, b, c)
 	}
 	sent = 500 // more than the plan has, since it was changed
@@ -126,4 +126,27 @@ func TestTheForecastKnowsTheWarmUpPlan(t *testing.T) {
 	if f := mailForecast(t, m, 500, evening, at(0, 3*time.Hour, 10)); len(f.Limits) != 0 {
 		t.Errorf("a plan that is over: %+v", f.Limits)
 	}
+}
+
+// The shares of domains are read once for all calls of some minutes, and again after a
+// failure.
+func TestSharesAreKept(t *testing.T) {
+	now, reads, fail := time.Now(), 0, errors.New("away")
+	shares := reminder.KeptShares(time.Minute, func() time.Time { return now }, func(context.Context, []string) (map[string]float64, error) {
+		reads++
+		return map[string]float64{"qq.com": float64(reads)}, fail
+	})
+	expect := func(want int, domains ...string) {
+		t.Helper()
+		if got, err := shares(t.Context(), domains); err != fail || reads != want || got["qq.com"] != float64(want) {
+			t.Errorf("%v, %v after %d reads", got, err, reads)
+		}
+	}
+	expect(1, "qq.com")
+	fail = nil
+	expect(2, "qq.com")
+	expect(2, "qq.com")
+	now = now.Add(time.Minute)
+	expect(3, "qq.com")
+	expect(4, "gmail.com", "qq.com")
 }

@@ -44,8 +44,9 @@ type TextSample struct {
 
 // TextCostStore reads samples.
 type TextCostStore interface {
-	// TextSample reads at most about so many readers, so that it costs the same however
-	// many there are.
+	// TextSample reads at most about so many readers, and at most 25 reservations for each
+	// of them: where few of many reservations are by SMS there may be none. So it costs the
+	// same however many there are.
 	TextSample(ctx context.Context, templateID int64, readers int) (TextSample, error)
 }
 
@@ -59,6 +60,8 @@ type TextCosts struct {
 	PerDay, PerDrop, MicrosPerDay int64
 	// VerifiedOnly is whether text messages go to verified numbers alone.
 	VerifiedOnly bool
+	// Countries are those whose numbers are sent to, by ISO 3166 codes; none = all.
+	Countries []string
 	// Country returns the ISO 3166 code of a number; empty = unknown.
 	Country func(phone string) string
 }
@@ -146,7 +149,8 @@ func scaled(n, to, from int64) int64 {
 }
 
 // measure sums up the messages of the readers, by country. The sum has the messages of
-// those who cannot be reached, too, who cost nothing.
+// those who are not sent to, too, who cost nothing, and counts a number without a price as
+// the budget does.
 func (s *TextCosts) measure(t template.Template, book *message.Book, readers []TextReader) (*TextCost, CountryCost) {
 	subject := delivery.Subject{Kind: delivery.KindReminder, TemplateID: t.ID, TemplateName: t.Name, Description: t.Description, ShopName: t.ShopName, Worth: t.Worth(),
 		Slot: textSlot, OpensAt: t.OpensAt, ClaimURL: t.ClaimAddress()}
@@ -165,6 +169,9 @@ func (s *TextCosts) measure(t template.Template, book *message.Book, readers []T
 			continue
 		}
 		name := s.Country(r.Phone)
+		if len(s.Countries) > 0 && !slices.Contains(s.Countries, name) {
+			continue
+		}
 		o := of[name]
 		if o == nil {
 			o = &CountryCost{Country: name, Priced: true}
@@ -174,6 +181,9 @@ func (s *TextCosts) measure(t template.Template, book *message.Book, readers []T
 		parts := r.Messages * int64(max(1, message.SizeOf(content.Text).Parts))
 		each, known := price(r.Phone)
 		o.Messages, o.Parts, o.Micros, o.Priced = o.Messages+r.Messages, o.Parts+parts, o.Micros+parts*each, o.Priced && known
+		if !known {
+			each = s.Prices.AtMost(r.Phone)
+		}
 		all.Parts, all.Micros = all.Parts+parts, all.Micros+parts*each
 	}
 	for _, o := range slices.SortedFunc(maps.Values(of), func(a, b *CountryCost) int {

@@ -81,6 +81,15 @@ func TestTextCosts(t *testing.T) {
 	if c, err = costs.Of(t.Context(), drop); err != nil || c.Priced() || c.Micros != 600*50_000 || c.Countries[1].Priced {
 		t.Errorf("a list without a country: %+v %v", c, err)
 	}
+	// The budget in money counts numbers without a price at the highest one of the list.
+	costs.Prices, _ = delivery.ParseSMSPrices("86=0.05 CNY,852=0.1 CNY")
+	if c, err = costs.Of(t.Context(), drop); err != nil || c.Micros != 600*50_000 || len(c.Days) == 0 || c.Days[0].Need.Micros != 960*50_000+640*100_000 {
+		t.Errorf("a number without a price in the budget: %+v %v", c, err)
+	}
+	costs.Countries = []string{"CN"}
+	if c, err = costs.Of(t.Context(), drop); err != nil || c.Parts != 600 || c.Messages != 600 || len(c.Countries) != 1 || !c.Priced() {
+		t.Errorf("one country only: %+v %v", c, err)
+	}
 	costs.Store = textSample{}
 	if c, err = costs.Of(t.Context(), drop); c != nil || err != nil {
 		t.Errorf("without messages: %+v %v", c, err)

@@ -30,6 +30,7 @@ const (
 	HouseQueue = "housekeeping"
 	JobQueue   = "jobs"
 	HookQueue  = "webhooks"
+	CodeQueue  = "phone-codes"
 )
 
 // ChannelQueue returns the queue of a channel's batches.
@@ -112,9 +113,10 @@ func Announce(announcementID int64) Task {
 }
 
 // SendPhoneCode returns the task that sends the code of a verification. Its queue is not
-// the channel's, where it would wait for batches.
+// the channel's, where it would wait for batches, nor that of the timers, which would wait
+// for the provider.
 func SendPhoneCode(verificationID int64) Task {
-	return Task{Name: SendCode, Key: fmt.Sprint(verificationID), Queue: TimerQueue, Payload: CodePayload{verificationID}, Timeout: time.Minute}
+	return Task{Name: SendCode, Key: fmt.Sprint(verificationID), Queue: CodeQueue, Payload: CodePayload{verificationID}, Timeout: time.Minute}
 }
 
 // TestChannel returns the task that sends a test message. Its queue is not the

@@ -37,6 +37,7 @@ func TestGuessMapping(t *testing.T) {
 		"用户ID,姓名,邮箱,手机号,语言,时区,等级":                                  "id,name,email,phone,locale,timezone,",
 		"id,Tier,Last order (EUR),tier,id,,2nd":                    "id,attribute:Tier,attribute:Last_order_EUR,attribute:tier,,,",
 		"id,phone,phone_verified":                                  "id,phone,phone_verified",
+		"id,phone,verified,Mobile Verified":                        "id,phone,attribute:verified,phone_verified", // an address may be, or the user
 		"":                                                         "",
 	} {
 		var got []string

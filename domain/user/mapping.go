@@ -55,7 +55,7 @@ var knownColumns = map[string]Target{
 	"name": ToName, "fullname": ToName, "username": ToName, "姓名": ToName, "名字": ToName, "昵称": ToName, "名称": ToName,
 	"email": ToEmail, "mail": ToEmail, "emailaddress": ToEmail, "邮箱": ToEmail, "电子邮箱": ToEmail, "邮件": ToEmail,
 	"phone": ToPhone, "mobile": ToPhone, "phonenumber": ToPhone, "tel": ToPhone, "telephone": ToPhone, "手机": ToPhone, "手机号": ToPhone, "电话": ToPhone,
-	"phoneverified": ToVerified, "verified": ToVerified, "手机已验证": ToVerified,
+	"phoneverified": ToVerified, "mobileverified": ToVerified, "phonenumberverified": ToVerified, "手机已验证": ToVerified, "手机号已验证": ToVerified,
 	"locale": ToLocale, "language": ToLocale, "lang": ToLocale, "语言": ToLocale,
 	"timezone": ToTimezone, "zone": ToTimezone, "tz": ToTimezone, "时区": ToTimezone,
 	"optouts": ToOptOuts, "optout": ToOptOuts, "unsubscribed": ToOptOuts, "退订": ToOptOuts, "退订渠道": ToOptOuts, "退订方式": ToOptOuts,

@@ -51,6 +51,9 @@ const (
 	recordFor   = 5 * time.Second
 	sendLease   = sendTimeout + 2*recordFor
 	atOnce      = 20
+	// patience is how long a message waits for the rate of the channel while its worker
+	// does nothing else.
+	patience = 2 * time.Second
 )
 
 // A Sender sends codes, through the sender that all text messages go through. It is the
@@ -59,12 +62,25 @@ type Sender struct {
 	Store SendStore
 	Keys  Keys
 	SMS   delivery.Sender // nil = none is configured
+	// Admission is that of all text messages; nil = everything is admitted.
+	Admission delivery.Admission
 }
 
 // Run sends the message unless another worker does. A code is made when it is sent, and
 // its hash is stored before: a worker that takes the request over, since the first one
-// died, sends a new code, and that one is valid.
+// died, sends a new code, and that one is valid. While the channel is not ready nothing is
+// taken, and the sweep tries again.
 func (s *Sender) Run(ctx context.Context, id int64) error {
+	load := delivery.Load{Channel: delivery.SMS, Messages: 1, Kind: delivery.KindVerification, Owner: id}
+	if !s.admitted(ctx, load) {
+		return nil
+	}
+	asked := false // a provider
+	defer func() {
+		if s.Admission != nil && !asked {
+			s.Admission.Unused(context.WithoutCancel(ctx), load)
+		}
+	}()
 	t, err := s.Store.Take(ctx, id, sendLease)
 	if fault.KindOf(err) == fault.NotFound {
 		return nil
@@ -79,10 +95,47 @@ func (s *Sender) Run(ctx context.Context, id int64) error {
 	if err != nil {
 		return err
 	}
+	asked = s.report(ctx, result)
 	reason, again := outcome(t, result)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordFor)
 	defer cancel()
 	return s.Store.End(ctx, t, reason, again)
+}
+
+// admitted waits a moment for the rate, and reports whether the message may go out now.
+func (s *Sender) admitted(ctx context.Context, load delivery.Load) bool {
+	if s.Admission == nil {
+		return true
+	}
+	for left := patience; ; {
+		wait, _ := s.Admission.Admit(ctx, load)
+		if wait <= 0 {
+			return true
+		}
+		if left -= max(wait, patience/100); left < 0 {
+			return false
+		}
+		t := time.NewTimer(wait)
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			t.Stop()
+			return false
+		}
+	}
+}
+
+// report feeds the circuit breaker, if a provider was asked and the call was not cut off
+// because the worker stops.
+func (s *Sender) report(ctx context.Context, result delivery.Result) (asked bool) {
+	handed, _ := delivery.Handed([]delivery.Result{result})
+	if s.Admission == nil || s.SMS == nil || len(handed) == 0 || ctx.Err() != nil {
+		return false
+	}
+	call := delivery.CallOf(handed)
+	call.After = min(call.After, SendWithin/2) // a longer pause is of no use to any code
+	s.Admission.Report(ctx, delivery.SMS, call)
+	return true
 }
 
 // outcome returns why the message was not sent, and how long to wait before it is tried

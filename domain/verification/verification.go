@@ -23,7 +23,7 @@ var (
 	// codes.
 	ErrTooMany = fault.New(fault.Throttled, "too_many_codes", "too many codes were requested; wait a moment")
 	// ErrWrong is returned for a code that is not the last one that was sent.
-	ErrWrong = fault.New(fault.Invalid, "phone_code_wrong", "this is not the code that was sent last")
+	ErrWrong = fault.New(fault.Invalid, "phone_code_wrong", "this is not the code that was sent last; enter that one")
 	// ErrNoCode is returned if no code is valid: none was requested, it has expired or
 	// was used, or was entered wrongly too often.
 	ErrNoCode = fault.New(fault.Conflict, "phone_code_expired", "no code is valid any longer; request a new one")
@@ -136,11 +136,15 @@ func (s *Service) Request(ctx context.Context, id user.ID, w Wish) (Opened, erro
 	if err := s.check(&o, w); err != nil {
 		return Opened{}, err
 	}
+	// The stored number keeps its spelling: the shop's next import has the same one.
+	if same, err := s.Numbers.Usual(u.Phone); err == nil && same == o.Number {
+		o.Phone = u.Phone
+	}
 	o.Forms = s.Numbers.Forms(o.Number)
 	return s.Store.Open(ctx, o)
 }
 
-// check finds the usual form of the number, in which a given one is stored.
+// check finds the usual form of the number, in which a new one is stored.
 func (s *Service) check(o *Opening, w Wish) (err error) {
 	e := &fault.Fields{}
 	if o.Number, err = s.Numbers.Usual(o.Phone); err != nil || !user.ValidPhone(o.Phone) {

@@ -78,6 +78,25 @@ func (p *provider) Send(_ context.Context, messages []delivery.Message) []delive
 	return []delivery.Result{p.answer}
 }
 
+// limits admit or do not, and keep what they were told.
+type limits struct {
+	wait   time.Duration
+	loads  []delivery.Load
+	unused int
+	calls  []delivery.Call
+}
+
+func (l *limits) Admit(_ context.Context, load delivery.Load) (time.Duration, string) {
+	l.loads = append(l.loads, load)
+	return l.wait, ""
+}
+func (l *limits) Unused(context.Context, delivery.Load) { l.unused++ }
+func (l *limits) Report(_ context.Context, c delivery.Channel, call delivery.Call) {
+	if c == delivery.SMS {
+		l.calls = append(l.calls, call)
+	}
+}
+
 func service(store *fakeStore, u user.User) *verification.Service {
 	return &verification.Service{Store: store, Users: fakeUsers(u), Keys: verification.NewKeys("a secret, an older one"), Sends: func() bool { return true }, Countries: []string{"CN"},
 		Numbers: verification.Numbers{
@@ -100,17 +119,18 @@ func TestRequestsThatAreRefused(t *testing.T) {
 		want error
 		sent string // the number that the code goes to
 	}{
-		"the stored number":           {7, plain, verification.Wish{}, nil, "+8613800138000"},
-		"another number":              {7, plain, verification.Wish{Phone: "+8613800138001", Locale: "en"}, nil, "+8613800138001"},
-		"another way to write it":     {7, plain, verification.Wish{Phone: "+86013800138001"}, nil, "+8613800138001"},
-		"a user who is not known":     {8, plain, verification.Wish{Phone: "+8613800138001"}, nil, "+8613800138001"},
-		"no number":                   {8, plain, verification.Wish{}, verification.ErrNoNumber, ""},
-		"opted out":                   {7, user.User{ID: 7, Phone: "+8613800138000", OptOuts: 4}, verification.Wish{}, verification.ErrOptedOut, ""},
-		"opted out of something else": {7, user.User{ID: 7, Phone: "+8613800138000", OptOuts: 3}, verification.Wish{}, nil, "+8613800138000"},
-		"not a number":                {7, plain, verification.Wish{Phone: "13800138000"}, fault.ErrInvalid, ""},
-		"too short":                   {7, plain, verification.Wish{Phone: "+861380"}, fault.ErrInvalid, ""},
-		"another country":             {7, plain, verification.Wish{Phone: "+4915112345678"}, fault.ErrInvalid, ""},
-		"no language":                 {7, plain, verification.Wish{Locale: "zh_CN"}, fault.ErrInvalid, ""},
+		"the stored number":            {7, plain, verification.Wish{}, nil, "+8613800138000"},
+		"another number":               {7, plain, verification.Wish{Phone: "+8613800138001", Locale: "en"}, nil, "+8613800138001"},
+		"another way to write it":      {7, plain, verification.Wish{Phone: "+86013800138001"}, nil, "+8613800138001"},
+		"the stored number, otherwise": {7, user.User{ID: 7, Phone: "+86013800138000"}, verification.Wish{Phone: "+8613800138000"}, nil, "+86013800138000"},
+		"a user who is not known":      {8, plain, verification.Wish{Phone: "+8613800138001"}, nil, "+8613800138001"},
+		"no number":                    {8, plain, verification.Wish{}, verification.ErrNoNumber, ""},
+		"opted out":                    {7, user.User{ID: 7, Phone: "+8613800138000", OptOuts: 4}, verification.Wish{}, verification.ErrOptedOut, ""},
+		"opted out of something else":  {7, user.User{ID: 7, Phone: "+8613800138000", OptOuts: 3}, verification.Wish{}, nil, "+8613800138000"},
+		"not a number":                 {7, plain, verification.Wish{Phone: "13800138000"}, fault.ErrInvalid, ""},
+		"too short":                    {7, plain, verification.Wish{Phone: "+861380"}, fault.ErrInvalid, ""},
+		"another country":              {7, plain, verification.Wish{Phone: "+4915112345678"}, fault.ErrInvalid, ""},
+		"no language":                  {7, plain, verification.Wish{Locale: "zh_CN"}, fault.ErrInvalid, ""},
 	} {
 		store := &fakeStore{}
 		_, err := service(store, c.u).Request(t.Context(), c.id, c.wish)
@@ -210,5 +230,27 @@ func TestCodesAreSentAgain(t *testing.T) {
 	store = &fakeStore{}
 	if err := (&verification.Sender{Store: store, Keys: verification.NewKeys("a secret")}).Run(t.Context(), 3); err != nil || !slices.Equal(store.ended, []string{delivery.ReasonNoSender}) {
 		t.Errorf("without a sender: %v, %v", err, store.ended)
+	}
+}
+
+// While the circuit of text messages is open no code is sent and none of its tries is used
+// up; what comes of a code counts for the circuit.
+func TestCodesKeepToTheLimitsOfTheChannel(t *testing.T) {
+	store, sms, l := &fakeStore{}, &provider{answer: delivery.Result{Detail: "timed out"}}, &limits{wait: time.Minute}
+	s := &verification.Sender{Store: store, Keys: verification.NewKeys("a secret"), SMS: sms, Admission: l}
+	if err := s.Run(t.Context(), 3); err != nil || store.tries+len(sms.messages)+len(store.ended)+l.unused > 0 || len(l.loads) != 1 || l.loads[0].Channel != delivery.SMS || l.loads[0].Messages != 1 {
+		t.Fatalf("the circuit is open: %v, %d tries, %d sent, %+v", err, store.tries, len(sms.messages), l)
+	}
+	l.wait = 0
+	if err := s.Run(t.Context(), 3); err != nil || len(sms.messages) != 1 || len(l.calls) != 1 || l.calls[0].OK || l.calls[0].Detail != "timed out" || l.unused != 0 {
+		t.Errorf("a call that failed: %v, %+v", err, l)
+	}
+	sms.answer = delivery.Result{Status: delivery.Throttled, After: time.Hour}
+	if err := s.Run(t.Context(), 3); err != nil || len(l.calls) != 2 || !l.calls[1].Throttled || l.calls[1].After >= verification.SendWithin {
+		t.Errorf("asked to wait for an hour: %v, %+v", err, l)
+	}
+	store.armed = delivery.ErrNoWork
+	if err := s.Run(t.Context(), 3); err != nil || len(l.calls) != 2 || l.unused != 1 {
+		t.Errorf("another worker has the request: %v, %+v", err, l)
 	}
 }

@@ -3470,6 +3470,11 @@ export interface components {
              * @example +8613800138000
              */
             phone?: string | null;
+            /**
+             * Format: date-time
+             * @description Ignored: only a code, or the shop, verifies a number. It may be sent back as it was shown.
+             */
+            phone_verified_at?: string | null;
             /** @description All of the user's browsers; null or [] = none. */
             push?: components["schemas"]["PushSubscription"][] | null;
             /** @description null = none. */

@@ -75,9 +75,17 @@ func TestPhoneVerification(t *testing.T) {
 	if strings.Contains(r.logs.String(), sms.codes[0]) || strings.Contains(r.logs.String(), "138001380") {
 		t.Error("code or number is in the log")
 	}
+	// What is shown may be sent back, changed or not, and does not verify anything.
+	before := b.at("phone_verified_at")
+	if b := r.want(r.call(me, "PUT", "/preferences", b.Body.String()), 200, ""); b.at("phone_verified_at") != before {
+		t.Errorf("sent back: %s", b.Body)
+	}
+	if b := r.want(r.call(me, "PUT", "/preferences", `{"phone_verified_at":null,"locale":"en"}`), 200, ""); b.at("phone_verified_at") != before {
+		t.Errorf("null: %s", b.Body)
+	}
 	// A user cannot say that a number is verified, and another one is not.
 	r.want(r.call(me, "PUT", "/preferences", `{"phone_verified":true}`), 422, "invalid_request")
-	if b := r.want(r.call(me, "PUT", "/preferences", `{"phone":"+8613800138001"}`), 200, ""); b.at("phone_verified_at") != nil {
+	if b := r.want(r.call(me, "PUT", "/preferences", `{"phone":"+8613800138001","phone_verified_at":"2026-11-26T12:00:00Z"}`), 200, ""); b.at("phone_verified_at") != nil {
 		t.Errorf("another number: %s", b.Body)
 	}
 	r.want(r.call(me, "PUT", "/preferences", `{"opt_outs":["sms"]}`), 200, "")

@@ -41,6 +41,7 @@ type Preferences struct {
 type PreferencesChange struct {
 	Email      pipeline.Optional[string]             `json:"email,omitempty" maxLength:"254" doc:"Empty or null = none." example:"ann@example.com"`
 	Phone      pipeline.Optional[string]             `json:"phone,omitempty" maxLength:"20" doc:"E.164; empty or null = none." example:"+8613800138000"`
+	VerifiedAt pipeline.Optional[time.Time]          `json:"phone_verified_at,omitempty" doc:"Ignored: only a code, or the shop, verifies a number. It may be sent back as it was shown."`
 	Push       pipeline.Optional[[]PushSubscription] `json:"push,omitempty" maxItems:"20" doc:"All of the user's browsers; null or [] = none."`
 	OptOuts    pipeline.Optional[[]string]           `json:"opt_outs,omitempty" maxItems:"5" doc:"Channels that the user opts out of; null or [] = none." example:"[\"sms\"]"`
 	QuietHours pipeline.Optional[QuietHours]         `json:"quiet_hours,omitempty" doc:"null = none."`

@@ -24,7 +24,7 @@ func (p *program) textCosts() *reminder.TextCosts {
 	}
 	c := p.Config.SMS
 	return &reminder.TextCosts{Store: dropsdb.NewForecasts(p.DB), Texts: texts, Prices: c.Prices, PerDay: int64(c.BudgetPerDay), PerDrop: int64(c.BudgetPerDrop),
-		MicrosPerDay: c.MicrosPerDay, VerifiedOnly: c.VerifiedOnly, Country: sms.CountryOf}
+		MicrosPerDay: c.MicrosPerDay, VerifiedOnly: c.VerifiedOnly, Countries: c.Countries, Country: sms.CountryOf}
 }
 
 // completeSMS adds the provider of SMS and what is left of its budget.

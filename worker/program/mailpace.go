@@ -34,10 +34,16 @@ const dayFor = 2 * time.Second
 
 // Admit is part of [smtp.Pace]. If the day's count cannot be read, no mail of the plan
 // goes out for a moment: too many would harm the sender for weeks.
-func (p *mailPace) Admit(ctx context.Context, mails map[string]smtp.Mails) (map[string]smtp.Permit, func(context.Context, int)) {
+func (p *mailPace) Admit(ctx context.Context, mails map[string]smtp.Mails) (map[string]smtp.Permit, func(context.Context, map[string]int)) {
 	permits := map[string]smtp.Permit{}
 	admitted := map[string]int{}
 	var all int64
+	now := p.now()
+	giveBack := func(ctx context.Context, unsent map[string]int) {
+		for domain, n := range unsent {
+			p.domains.Unused(ctx, domain, now, n)
+		}
+	}
 	for domain, m := range mails {
 		t, limited := p.domains.Admit(ctx, domain, redis.Mails(m))
 		if limited {
@@ -46,10 +52,9 @@ func (p *mailPace) Admit(ctx context.Context, mails map[string]smtp.Mails) (map[
 		admitted[domain] = t.Now
 		all += int64(t.Now)
 	}
-	now := p.now()
 	most := p.plan.Most(now)
 	if most == 0 || all == 0 {
-		return permits, nil
+		return permits, giveBack
 	}
 	taking, cancel := context.WithTimeout(ctx, dayFor)
 	defer cancel()
@@ -63,13 +68,17 @@ func (p *mailPace) Admit(ctx context.Context, mails map[string]smtp.Mails) (map[
 		n := min(int64(admitted[domain]), left)
 		left -= n
 		if n < int64(admitted[domain]) {
+			p.domains.Unused(ctx, domain, now, admitted[domain]-int(n))
 			permit := held
 			permit.Now = int(n)
 			permits[domain] = permit
 		}
 	}
 	// The mails belong to the day that they were taken from, also after midnight.
-	return permits, func(ctx context.Context, unsent int) { p.giveBack(ctx, now, unsent) }
+	return permits, func(ctx context.Context, unsent map[string]int) {
+		giveBack(ctx, unsent)
+		p.giveBack(ctx, now, unsent)
+	}
 }
 
 // untilTomorrow is how long the day (UTC) lasts.
@@ -86,7 +95,11 @@ func (p *mailPace) Slow(ctx context.Context, domain string) time.Duration {
 
 // giveBack returns mails to the day. What the database does not take back is missing for
 // that day.
-func (p *mailPace) giveBack(ctx context.Context, day time.Time, mails int) {
+func (p *mailPace) giveBack(ctx context.Context, day time.Time, unsent map[string]int) {
+	mails := 0
+	for _, n := range unsent {
+		mails += n
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), dayFor)
 	defer cancel()
 	_ = p.days.GiveBack(ctx, day, int64(mails))

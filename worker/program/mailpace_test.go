@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"dropbell/adapters/localstack"
 	deliverydb "dropbell/adapters/postgres/delivery"
 	"dropbell/adapters/postgres/pgtest"
 	"dropbell/adapters/redis"
@@ -40,7 +41,7 @@ func TestMailsOfTheDay(t *testing.T) {
 	if next, _ := p.Admit(t.Context(), map[string]smtp.Mails{"gmail.com": {All: 60}}); len(next) != 0 {
 		t.Errorf("the next day: %+v", next)
 	}
-	giveBack(t.Context(), 30)
+	giveBack(t.Context(), map[string]int{"gmail.com": 20, "qq.com": 10})
 	if before, after := spent(evening), spent(now); before != 70 || after != 60 {
 		t.Errorf("%d are spent of the day and %d of the next one", before, after)
 	}
@@ -51,7 +52,36 @@ func TestMailsOfTheDay(t *testing.T) {
 		t.Errorf("not counted: %+v", a)
 	}
 	p.plan = delivery.WarmUp{}
-	if permits, giveBack := p.Admit(t.Context(), map[string]smtp.Mails{"gmail.com": {All: 10}}); len(permits) != 0 || giveBack != nil {
+	if permits, _ := p.Admit(t.Context(), map[string]smtp.Mails{"gmail.com": {All: 10}}); len(permits) != 0 {
 		t.Errorf("without a plan: %+v", permits)
 	}
+}
+
+// A mail counts once among those of the day to a limited domain, also if it was admitted
+// before and not sent: the plan's mails of the day were spent, or no server took it.
+func TestAMailCountsOnceForItsDomain(t *testing.T) {
+	w := pgtest.New(t)
+	client, err := redis.Open(localstack.RedisServer(t).URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	now := time.Now()
+	p := &mailPace{redis.NewDomainPacer(client, map[string]int{"qq.com": 1000}, time.Now), deliverydb.NewWarmUps(w.DB),
+		delivery.WarmUp{Start: now.UTC().Truncate(24 * time.Hour), First: 50, Factor: 2}, func() time.Time { return now }, slog.New(slog.DiscardHandler)}
+	expect := func(about string, want int64) {
+		t.Helper()
+		states, err := p.domains.States(t.Context())
+		if err != nil || len(states) != 1 || states[0].Today != want {
+			t.Errorf("%s: %+v, %v", about, states, err)
+		}
+	}
+	_, giveBack := p.Admit(t.Context(), map[string]smtp.Mails{"qq.com": {All: 60}})
+	expect("ten are more than the plan has", 50)
+	giveBack(t.Context(), map[string]int{"qq.com": 20})
+	expect("no server took twenty", 30)
+	p.plan = delivery.WarmUp{}
+	_, giveBack = p.Admit(t.Context(), map[string]smtp.Mails{"qq.com": {All: 20, Waited: 20}})
+	giveBack(t.Context(), map[string]int{"qq.com": 5})
+	expect("without a plan", 45)
 }

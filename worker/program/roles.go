@@ -17,7 +17,8 @@ const (
 	// timersRole fires slots, starts campaigns and cuts announcements, at their
 	// instants and by sweeping.
 	timersRole role = "timers"
-	// deliveryRole delivers the batches of the channels in WORKER_CHANNELS.
+	// deliveryRole delivers the batches of the channels in WORKER_CHANNELS, and with SMS the
+	// codes for phone numbers.
 	deliveryRole role = "delivery"
 	// eventsRole relays the outbox, handles events, and sends those that shops'
 	// servers want.
@@ -57,6 +58,9 @@ func (p *program) queues() (list []asynq.QueueSpec) {
 	}
 	if p.has(eventsRole) {
 		list = append(list, asynq.QueueSpec{Name: task.HookQueue, Concurrency: hookEndpoints, Servers: 2})
+	}
+	if p.serves(delivery.SMS) {
+		list = append(list, asynq.QueueSpec{Name: task.CodeQueue, Concurrency: codesHere})
 	}
 	for _, c := range delivery.AllChannels() {
 		if p.serves(c) {

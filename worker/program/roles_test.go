@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"dropbell/adapters/asynq"
 	"dropbell/adapters/config"
 	"dropbell/adapters/localstack"
 	"dropbell/app"
@@ -21,8 +22,9 @@ func TestQueuesOfRoles(t *testing.T) {
 		roles, channels []string
 		want            []string
 	}{
-		{nil, nil, []string{task.TimerQueue, task.HouseQueue, jobQueue().Name, task.HookQueue, task.ChannelQueue("app"), task.ChannelQueue("email"), task.ChannelQueue("sms"), task.ChannelQueue("webpush"), task.ChannelQueue("webhook")}},
-		{[]string{"delivery"}, []string{"sms", "email"}, []string{task.ChannelQueue("email"), task.ChannelQueue("sms")}},
+		{nil, nil, []string{task.TimerQueue, task.HouseQueue, jobQueue().Name, task.HookQueue, task.CodeQueue, task.ChannelQueue("app"), task.ChannelQueue("email"), task.ChannelQueue("sms"), task.ChannelQueue("webpush"), task.ChannelQueue("webhook")}},
+		{[]string{"delivery"}, []string{"sms", "email"}, []string{task.CodeQueue, task.ChannelQueue("email"), task.ChannelQueue("sms")}},
+		{[]string{"delivery"}, []string{"email"}, []string{task.ChannelQueue("email")}},
 		{[]string{"timers", "house"}, []string{"sms"}, []string{task.TimerQueue, task.HouseQueue}},
 		{[]string{"gate", "events"}, nil, []string{task.HookQueue}},
 	} {
@@ -33,6 +35,10 @@ func TestQueuesOfRoles(t *testing.T) {
 			if q.Name == task.ChannelQueue("sms") && q.Concurrency != 3 {
 				t.Errorf("%d batches of SMS at a time, WORKER_BATCHES says 3", q.Concurrency)
 			}
+		}
+		// Those who wait for a provider take no place of the timers.
+		if known := asynq.QueueNames(); task.SendPhoneCode(1).Queue != task.CodeQueue || slices.ContainsFunc(got, func(name string) bool { return !slices.Contains(known, name) }) {
+			t.Errorf("%v are not all among %v", got, known)
 		}
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%v %v: takes from %v, want %v", c.roles, c.channels, got, c.want)

@@ -242,7 +242,7 @@ func (p *program) wireDelivery() error {
 	}
 	p.deadLetters = &delivery.DeadLetters{Store: deliverydb.NewDeadLetters(p.DB)}
 	p.tester = &delivery.Tester{Store: deliverydb.NewChannelTests(p.DB), Senders: senders, Through: p.routes.through, Texts: texts, Now: app.Clock}
-	p.wirePhones(senders[delivery.SMS])
+	p.wirePhones(senders[delivery.SMS], admission)
 	p.notifier, err = p.newNotifier()
 	return err
 }
@@ -384,7 +384,9 @@ func (p *program) sweeps() (list []chore) {
 	add(timersRole, "timers", p.keepTimers())
 	add(timersRole, "live activities", p.activities.sweep)
 	add(timersRole, "test messages", p.tester.Sweep)
-	add(timersRole, "phone codes", p.codes.Sweep)
+	if p.serves(delivery.SMS) {
+		add(deliveryRole, "phone codes", p.codes.Sweep)
+	}
 	add(eventsRole, "webhooks", p.hooks.sweep)
 	add(eventsRole, "wallets", p.wallets.sweep)
 	add(houseRole, "coupons", p.sweepCoupons)

@@ -11,6 +11,7 @@ import (
 
 	deliverydb "dropbell/adapters/postgres/delivery"
 	"dropbell/adapters/postgres/internal/pg"
+	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/delivery"
 	"dropbell/domain/feedback"
 	"dropbell/domain/user"
@@ -167,6 +168,26 @@ func TestReportsOfMessagesThatFailed(t *testing.T) {
 	sums, err := pg.Tallies(t.Context(), w.DB, delivery.KindReminder, []int64{1})
 	if w.Must(err); row.Reported != want || len(page.List) != 1 || page.List[0].Reported != want || len(sums) != 1 || sums[0].Tally != want {
 		t.Errorf("the batch says %+v, the list %+v, the sums %+v", row.Reported, page.List, sums)
+	}
+}
+
+// A live page asks every second: the sets of thousands of batches are not read each time,
+// those of a few are.
+func TestTheSetsOfManyBatchesAreReadOnce(t *testing.T) {
+	for batches, want := range map[int]int64{20: 40, 150: 150} {
+		w := newFixture(t)
+		w.Exec(`insert into batches (kind, owner_id, template_id, channel, from_user, to_user, state, due_at, worthless_after, due, due_count, sent, sent_count)
+			select 'reminder', 1, 7, 1, n, n, 'done', now(), now(), '', 10, $2::bytea, 5 from generate_series(1, $1) n`, batches, pgtest.Bitmap(1, 2, 3, 4, 5))
+		w.Exec(`insert into batch_feedback (batch_id, kind, owner_id, channel, delivered, delivered_count) select id, kind, owner_id, channel, $1, 2 from batches`, pgtest.Bitmap(1, 6))
+		sums, err := pg.Tallies(t.Context(), w.DB, delivery.KindReminder, []int64{1})
+		if w.Must(err); len(sums) != 1 || sums[0].Delivered != int64(batches) {
+			t.Errorf("%d batches: %+v", batches, sums)
+		}
+		w.Exec(`update batch_feedback set delivered = $1, delivered_count = 3`, pgtest.Bitmap(1, 2, 6))
+		sums, err = pg.Tallies(t.Context(), w.DB, delivery.KindReminder, []int64{1})
+		if w.Must(err); len(sums) != 1 || sums[0].Delivered != want {
+			t.Errorf("%d batches after a report: %+v, want %d", batches, sums, want)
+		}
 	}
 }
 

@@ -122,10 +122,22 @@ func (l Ledger) Batches(ctx context.Context, q delivery.BatchQuery) (page delive
 	if len(conditions) > 1 {
 		sql += fmt.Sprintf(" order by due_at desc, id desc limit %d", limit+1)
 	}
-	rows, err := l.Pool.Query(ctx, sql, args...)
-	if err != nil {
-		return page, pg.Translate(err)
-	}
+	// A checkpoint between two queries would show more reports than sent messages.
+	err = l.Instant(ctx, func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, sql, args...)
+		if err != nil {
+			return err
+		}
+		if page, err = batchPage(rows, q, limit); err != nil {
+			return err
+		}
+		return countReported(ctx, tx, page.List)
+	})
+	return page, err
+}
+
+// batchPage reads at most limit rows.
+func batchPage(rows pgx.Rows, q delivery.BatchQuery, limit int) (page delivery.BatchPage, err error) {
 	defer rows.Close()
 	for seen := 0; rows.Next(); seen++ {
 		if seen == limit || len(page.List) == max(1, q.Limit) {
@@ -134,7 +146,7 @@ func (l Ledger) Batches(ctx context.Context, q delivery.BatchQuery) (page delive
 		}
 		row, fits, err := scanBatchRow(rows, q)
 		if err != nil {
-			return page, pg.Translate(err)
+			return page, err
 		}
 		page.Next = delivery.BatchCursor{DueAt: row.DueAt, ID: row.ID}
 		if fits {
@@ -142,15 +154,12 @@ func (l Ledger) Batches(ctx context.Context, q delivery.BatchQuery) (page delive
 		}
 	}
 	rows.Close()
-	if err := rows.Err(); err != nil {
-		return page, pg.Translate(err)
-	}
-	return page, l.countReported(ctx, page.List)
+	return page, rows.Err()
 }
 
 // countReported corrects what was reported of batches whose counts are not of sent messages
 // only.
-func (l Ledger) countReported(ctx context.Context, list []delivery.BatchRow) error {
+func countReported(ctx context.Context, tx pgx.Tx, list []delivery.BatchRow) error {
 	var ids []int64
 	for _, r := range list {
 		if r.Reported.Any() && r.Counts.Sent < r.Counts.Reserved {
@@ -160,7 +169,7 @@ func (l Ledger) countReported(ctx context.Context, list []delivery.BatchRow) err
 	if len(ids) == 0 {
 		return nil
 	}
-	stray, err := pg.StrayFeedback(ctx, l.Pool, ids)
+	stray, err := pg.StrayFeedback(ctx, tx, ids)
 	for i := range list {
 		if t, ok := stray[list[i].ID]; ok {
 			list[i].Reported = t
@@ -193,15 +202,17 @@ func scanBatchRow(rows pgx.Rows, q delivery.BatchQuery) (r delivery.BatchRow, fi
 // Batch returns one batch; see [delivery.LedgerStore].
 func (l Ledger) Batch(ctx context.Context, id int64) (r delivery.BatchRow, err error) {
 	l.DB = l.Reports(ctx)
-	err = l.Pool.QueryRow(ctx, `select `+ledgerColumns+ledgerFrom+` where b.id = $1`, id).Scan(ledgerFields(&r)...)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return r, delivery.ErrBatchNotFound
-	}
-	if err != nil {
-		return r, pg.Translate(err)
-	}
-	one := []delivery.BatchRow{r}
-	err = l.countReported(ctx, one)
+	one := make([]delivery.BatchRow, 1)
+	err = l.Instant(ctx, func(tx pgx.Tx) error {
+		err := tx.QueryRow(ctx, `select `+ledgerColumns+ledgerFrom+` where b.id = $1`, id).Scan(ledgerFields(&one[0])...)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return delivery.ErrBatchNotFound
+		}
+		if err != nil {
+			return err
+		}
+		return countReported(ctx, tx, one)
+	})
 	return one[0], err
 }
 

@@ -26,9 +26,10 @@ func (s Serials) Early(ctx context.Context, provider string, list []feedback.Ear
 }
 
 // Match returns early reports whose serials are known; see [feedback.EarlyStore].
-func (s Serials) Match(ctx context.Context, limit int) ([]feedback.Matched, error) {
+func (s Serials) Match(ctx context.Context, within time.Duration, limit int) ([]feedback.Matched, error) {
 	rows, err := s.Pool.Query(ctx, `select e.provider, e.serial, e.status, e.cause, e.at, k.reference
-		from sms_early e join sms_serials k on k.provider = e.provider and k.serial = e.serial order by e.kept_at limit $1`, limit)
+		from sms_early e join sms_serials k on k.provider = e.provider and k.serial = e.serial
+		where e.kept_at > clock_timestamp() - $1::interval order by e.kept_at limit $2`, within, limit)
 	if err != nil {
 		return nil, pg.Translate(err)
 	}

@@ -61,6 +61,18 @@ func TestReceiptsBeforeTheirSerials(t *testing.T) {
 	if n := w.Number(`select count(*) from sms_early`); n != 1 {
 		t.Errorf("%d are left, want the one of another program", n)
 	}
+	// What a while has not brought is not looked at again, except by a worker that was away.
+	old := []feedback.Early{{Serial: "1", Report: feedback.Report{Status: feedback.Complained}}}
+	w.Must(s.Early(t.Context(), "tencent", old))
+	w.Exec(`update sms_early set kept_at = kept_at - interval '11 minutes'`)
+	if w.Must(m.Run(t.Context())); len(reports.reports) != 2 {
+		t.Errorf("an old one is looked at again: %+v", reports.reports)
+	}
+	again := &feedback.Matcher{Store: s, Refs: refs, Reports: reports}
+	if w.Must(again.Run(t.Context())); len(reports.reports) != 3 {
+		t.Errorf("after a start: %+v", reports.reports)
+	}
+	reports.reports = reports.reports[:2]
 	w.Must(s.Early(t.Context(), "tencent", []feedback.Early{{Serial: "1", Report: feedback.Report{Status: feedback.Bounced}}})) // its callback had looked before
 	w.Must(m.Run(t.Context()))
 	if len(reports.reports) != 3 {

@@ -28,13 +28,13 @@ func (s Boards) Board(ctx context.Context, templateID int64) (reminder.Board, er
 			return err
 		}
 		var err error
-		board, err = readBoard(ctx, tx, templateID)
+		board, err = readBoard(ctx, s.DB, tx, templateID)
 		return err
 	})
 	return board, err
 }
 
-func readBoard(ctx context.Context, tx pgx.Tx, templateID int64) (reminder.Board, error) {
+func readBoard(ctx context.Context, db *pg.DB, tx pgx.Tx, templateID int64) (reminder.Board, error) {
 	var board reminder.Board
 	rows, err := tx.Query(ctx, `select `+pg.SlotColumns+`, s.opens_at = t.opens_at from slots s join templates t on t.id = s.template_id
 		where s.template_id = $1 and (s.opens_at = t.opens_at or s.fired_at is not null) order by s.opens_at desc, s.due_at`, templateID)
@@ -71,7 +71,7 @@ func readBoard(ctx context.Context, tx pgx.Tx, templateID int64) (reminder.Board
 		dead, sent = dead+c.Dead, sent+c.Sent
 	}
 	if sent > 0 {
-		if err := fillReported(ctx, tx, &board); err != nil {
+		if err := fillReported(ctx, db, tx, &board); err != nil {
 			return board, err
 		}
 	}
@@ -82,12 +82,12 @@ func readBoard(ctx context.Context, tx pgx.Tx, templateID int64) (reminder.Board
 }
 
 // fillReported adds what providers reported of the messages of the current slots.
-func fillReported(ctx context.Context, tx pgx.Tx, board *reminder.Board) error {
+func fillReported(ctx context.Context, db *pg.DB, tx pgx.Tx, board *reminder.Board) error {
 	ids := make([]int64, len(board.Rows))
 	for i, r := range board.Rows {
 		ids[i] = r.ID
 	}
-	sums, err := pg.TalliesIn(ctx, tx, delivery.KindReminder, ids)
+	sums, err := pg.TalliesIn(ctx, db, tx, delivery.KindReminder, ids)
 	for _, sum := range sums {
 		board.Rows[slices.Index(ids, sum.OwnerID)].Cells[sum.Channel].Reported = sum.Tally
 	}

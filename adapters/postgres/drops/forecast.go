@@ -62,16 +62,24 @@ func (s Forecasts) Rates(ctx context.Context) (measured, limits [delivery.Channe
 // androidSampled is of how many users the share of Android phones is read.
 const androidSampled = 20_000
 
+// sampledPages are the most pages of users that are read while it is not known how many users
+// there are: after a restore, until they are analyzed. They have about 100,000 users.
+const sampledPages = 2000
+
+// SamplePercent is which part of the pages of users, in percent, has about as many users.
+func (s Forecasts) SamplePercent(ctx context.Context, users float64) (percent float64, err error) {
+	err = s.Pool.QueryRow(ctx, `select least(100, 100 * case when reltuples > 0 then $1::float8 / reltuples
+		else $2::float8 / greatest(pg_relation_size(oid)::float8 / current_setting('block_size')::int, 1) end)
+		from pg_class where oid = 'users'::regclass`, users, float64(sampledPages)).Scan(&percent)
+	return percent, pg.Translate(err)
+}
+
 // AndroidShare estimates it from a sample of pages, so that it costs the same
 // however many users there are.
 func (s Forecasts) AndroidShare(ctx context.Context) (share float64, err error) {
-	var known float64
-	if err := s.Pool.QueryRow(ctx, `select greatest(reltuples, 0)::float8 from pg_class where oid = 'users'::regclass`).Scan(&known); err != nil {
-		return 0, pg.Translate(err)
-	}
-	percent := 100.0
-	if known > androidSampled {
-		percent = 100 * androidSampled / known
+	percent, err := s.SamplePercent(ctx, androidSampled)
+	if err != nil {
+		return 0, err
 	}
 	err = s.Pool.QueryRow(ctx, `
 		select coalesce(avg((devices @> '[{"platform":"android"}]')::int), 0)::float8

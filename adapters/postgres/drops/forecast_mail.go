@@ -20,13 +20,9 @@ select domain, count(*)::float8 / (select count(*) from sample) from sample wher
 // MailShares estimates which part of the users with a mail address has one at each of the
 // domains, from a sample of pages, so that it costs the same however many users there are.
 func (s Forecasts) MailShares(ctx context.Context, domains []string) (map[string]float64, error) {
-	var known float64
-	if err := s.Pool.QueryRow(ctx, `select greatest(reltuples, 0)::float8 from pg_class where oid = 'users'::regclass`).Scan(&known); err != nil {
-		return nil, pg.Translate(err)
-	}
-	percent := 100.0
-	if known > mailsSampled {
-		percent = 100 * mailsSampled / known
+	percent, err := s.SamplePercent(ctx, mailsSampled)
+	if err != nil {
+		return nil, err
 	}
 	rows, err := s.Pool.Query(ctx, mailSharesSQL, pgx.StrictNamedArgs{"percent": percent, "domains": domains})
 	if err != nil {

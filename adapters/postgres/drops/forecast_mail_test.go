@@ -25,6 +25,11 @@ func TestSharesOfMailDomains(t *testing.T) {
 	if got := read(); len(got) != 2 || got["qq.com"] != 0.25 || got["gmail.com"] != 0.25 {
 		t.Errorf("%v", got)
 	}
+	// Before they are analyzed it is not known how many there are.
+	w.Exec(`insert into users (id, name) select n, repeat('x', 1500) from generate_series(60001, 75000) n`)
+	if percent, err := forecasts.SamplePercent(t.Context(), 20_000); err != nil || percent > 60 || percent < 20 {
+		t.Errorf("%f %% of users that are not analyzed, %v", percent, err)
+	}
 	w.Exec(`analyze users`)
 	if got := read(); len(got) != 2 || got["qq.com"] < 0.22 || got["qq.com"] > 0.28 || got["gmail.com"] < 0.22 || got["gmail.com"] > 0.28 {
 		t.Errorf("from a sample %v", got)

@@ -24,24 +24,29 @@ select d.day, d.messages::bigint, (select sum(b.booked) from slots s join bookin
 from days d order by d.day`
 
 // smsReaders returns some of the users who have reserved by SMS what is still to come:
-// those behind each of ten places between the first and the last.
+// those behind each of ten places between the first and the last. It reads a limited
+// number of reservations from each place, however few of them are by SMS.
 const smsReaders = `
 with pending as (select coalesce(bit_or(1::bigint << (12 * @channel::int + slot - 1)), 0) as bits from slots where template_id = @id and state = 'waiting'),
 bounds as (select min(user_id) as first, max(user_id) as last from reservations where template_id = @id),
 places as (select distinct first + (last - first) / 10 * n as place from bounds, generate_series(0, 9) n where first is not null),
 picked as (
 	select distinct r.user_id, r.slots & p.bits as bits from pending p, places, lateral (
-		select user_id, slots from reservations where template_id = @id and user_id >= place and slots & p.bits <> 0 order by user_id limit greatest(1, @readers::int / 10)
+		select near.user_id, near.slots from (select user_id, slots from reservations where template_id = @id and user_id >= place order by user_id limit @read::int) near
+		where near.slots & p.bits <> 0 order by near.user_id limit greatest(1, @readers::int / 10)
 	) r
 )
 select case when u.opt_outs & (1 << @channel::int) = 0 then coalesce(u.phone, '') else '' end, coalesce(u.name, ''), coalesce(u.locale, ''), coalesce(u.timezone, ''),
 	u.phone_verified_at is not null, length(replace((picked.bits)::bit(64)::text, '0', ''))::bigint
 from picked left join users u on u.id = picked.user_id order by picked.user_id`
 
+// readPerReader is how many reservations are read for each reader of the sample, at most.
+const readPerReader = 25
+
 // TextSample reads what the cost of reminders by SMS is estimated from; see
 // [reminder.TextCostStore].
 func (s Forecasts) TextSample(ctx context.Context, templateID int64, readers int) (t reminder.TextSample, err error) {
-	args := pgx.NamedArgs{"id": templateID, "channel": int16(delivery.SMS), "readers": readers}
+	args := pgx.NamedArgs{"id": templateID, "channel": int16(delivery.SMS), "readers": readers, "read": max(1, readers*readPerReader/10)}
 	rows, err := s.Pool.Query(ctx, smsDays, args)
 	if err != nil {
 		return t, pg.Translate(err)

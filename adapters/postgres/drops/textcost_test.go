@@ -60,7 +60,17 @@ func TestTextSample(t *testing.T) {
 	if s, err = store.TextSample(t.Context(), one.ID, 20); err != nil || len(s.Readers) < 10 || len(s.Readers) > 20 {
 		t.Errorf("%d readers, %v", len(s.Readers), err)
 	}
-	if s, err = store.TextSample(t.Context(), other.ID+1, 20); err != nil || len(s.Days)+len(s.Readers) != 0 {
+	// Of many reservations, few of which are by SMS, a limited number is read.
+	many := w.Published(3 * time.Hour)
+	w.Reserve(many, 1, pgtest.Reminders(delivery.App, 5)...)
+	w.Exec(`insert into reservations (template_id, user_id, slots) select template_id, n, slots from reservations, generate_series(2, 1000) n where template_id = $1`, many.ID)
+	w.Reserve(many, 20, pgtest.Reminders(delivery.SMS, 5)...)
+	w.Reserve(many, 80, pgtest.Reminders(delivery.SMS, 5)...) // more than 50 behind the place before
+	w.RelayCounts()
+	if s, err = store.TextSample(t.Context(), many.ID, 20); err != nil || len(s.Days) != 1 || len(s.Readers) != 1 {
+		t.Errorf("two of a thousand by SMS: %+v, %v", s, err)
+	}
+	if s, err = store.TextSample(t.Context(), many.ID+1, 20); err != nil || len(s.Days)+len(s.Readers) != 0 {
 		t.Errorf("a drop that is not there: %+v %v", s, err)
 	}
 }

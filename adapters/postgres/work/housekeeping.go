@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"dropbell/adapters/postgres/internal/pg"
+	"dropbell/domain/feedback"
 	"dropbell/domain/staff"
 )
 
@@ -161,9 +162,9 @@ func (h Housekeeping) removeBatches(ctx context.Context, age time.Duration) (tot
 	return total, nil
 }
 
-// strayPastSQL names those of the batches whose counts of reports are not of sent messages
-// only.
-const strayPastSQL = `select b.id from batches b join batch_feedback f on f.batch_id = b.id where ` + pastBatches + ` and ` + pg.FeedbackStray + ` order by b.id for update of f`
+// lockReportedSQL locks what was reported of the batches, in the order in which it is locked
+// wherever it is stored, and says of which batches the counts are not of sent messages only.
+const lockReportedSQL = `select b.id, ` + pg.FeedbackStray + ` from batches b join batch_feedback f on f.batch_id = b.id where ` + pastBatches + ` order by b.id for update of f`
 
 // correctSQL sets the counts of batches, with an element per batch.
 const correctSQL = `
@@ -173,15 +174,22 @@ from unnest(@ids::bigint[], @delivered::int[], @bounced::int[], @complained::int
 // removePast removes the batches, and keeps what was reported of their sent messages.
 func (h Housekeeping) removePast(ctx context.Context, age time.Duration, after, last int64) (removed int64, err error) {
 	return removed, h.Tx(ctx, func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, strayPastSQL, age, after, last)
+		rows, err := tx.Query(ctx, lockReportedSQL, age, after, last)
 		if err != nil {
 			return err
 		}
-		ids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
-		if err != nil {
+		var strays []int64
+		var id int64
+		var stray bool
+		if _, err := pgx.ForEachRow(rows, []any{&id, &stray}, func() error {
+			if stray {
+				strays = append(strays, id)
+			}
+			return nil
+		}); err != nil {
 			return err
 		}
-		if err := correctReported(ctx, tx, ids); err != nil {
+		if err := correctReported(ctx, tx, strays); err != nil {
 			return err
 		}
 		done, err := tx.Exec(ctx, removeBatchesSQL, age, after, last)
@@ -228,7 +236,7 @@ func steps(keep Retention) []step {
 			where published_at < now() - $1::interval limit $2)`, 24 * time.Hour},
 		// Of batches that are gone or done: a worker that lost its lease may have been late.
 		{`delete from sms_serials where ctid in (select ctid from sms_serials where kept_at < now() - $1::interval limit $2)`, smsNamesKept},
-		{`delete from sms_early where ctid in (select ctid from sms_early where kept_at < now() - $1::interval limit $2)`, 24 * time.Hour},
+		{`delete from sms_early where ctid in (select ctid from sms_early where kept_at < now() - $1::interval limit $2)`, feedback.EarlyKept},
 		{`delete from sms_replies where ctid in (select ctid from sms_replies where taken_at < now() - $1::interval limit $2)`, smsNamesKept},
 		{`delete from phone_verifications where id in (select id from phone_verifications where created_at < now() - $1::interval limit $2)`, 24 * time.Hour},
 		{`delete from sms_spent where day in (select day from sms_spent where day < (now() - $1::interval)::date limit $2)`, keep.Audit},

@@ -185,6 +185,34 @@ func TestFeedbackOutlivesItsBatches(t *testing.T) {
 	}
 }
 
+// Reports lock what is known of their batches in the order of ids, and so does the cleaning,
+// also where it has to correct only a later one.
+func TestCleaningMeetsReportsInOrder(t *testing.T) {
+	w := newFixture(t)
+	w.Exec(`insert into batches (kind, owner_id, template_id, channel, from_user, to_user, state, due_at, worthless_after, due, due_count, sent, sent_count)
+		select 'reminder', 1, 7, 1, n, n, 'done', now(), now() - interval '11 days', '', 5, $1::bytea, 3 + 2 * (n % 2) from generate_series(1, 2) n`, pgtest.Bitmap(1, 2, 3))
+	w.Exec(`insert into batch_feedback (batch_id, kind, owner_id, channel, delivered, delivered_count) select id, kind, owner_id, channel, $1, 2 from batches`, pgtest.Bitmap(1, 2))
+	first, second := w.Number(`select min(id) from batches`), w.Number(`select max(id) from batches`)
+	tx, err := w.SQL.Begin(t.Context())
+	w.Must(err)
+	defer tx.Rollback(context.Background())
+	lock := `select from batch_feedback where batch_id = $1 for update`
+	_, err = tx.Exec(t.Context(), lock, first)
+	w.Must(err)
+	cleaned := make(chan error, 1)
+	go func() {
+		_, err := workdb.NewHousekeeping(w.DB).Clean(context.Background(), pgtest.KeepTen, 0)
+		cleaned <- err
+	}()
+	w.Blocked(1)
+	_, err = tx.Exec(t.Context(), lock+` nowait`, second)
+	w.Must(err)
+	w.Must(tx.Commit(t.Context()))
+	if w.Must(<-cleaned); w.Number(`select count(*) from batches`) != 0 {
+		t.Error("batches are left")
+	}
+}
+
 // Drafts and models that were deleted go once they can no longer be restored, with the
 // texts of drops; texts of others stay.
 func TestDeletedDraftsEnd(t *testing.T) {

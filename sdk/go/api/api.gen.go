@@ -3721,6 +3721,9 @@ type PreferencesChange struct {
 	// Examples: +8613800138000
 	Phone *string `json:"phone,omitempty"`
 
+	// PhoneVerifiedAt Ignored: only a code, or the shop, verifies a number. It may be sent back as it was shown.
+	PhoneVerifiedAt *time.Time `json:"phone_verified_at,omitempty"`
+
 	// Push All of the user's browsers; null or [] = none.
 	Push *[]PushSubscription `json:"push,omitempty"`
 

@@ -75,9 +75,10 @@ func worse(a, b reminder.Prognosis) bool {
 // spare is how long before its deadline a job is through.
 func spare(p reminder.Prognosis) time.Duration { return p.Deadline.Sub(p.FinishAt) }
 
-// overrun is how long a job would run beyond its deadline if it was not stopped.
+// overrun is how long a job would run beyond its deadline if it was not stopped, as far as
+// that is known.
 func overrun(p reminder.Prognosis) time.Duration {
-	if p.Missed == 0 || p.Rate.PerSecond <= 0 {
+	if p.Missed == 0 || p.Rate.PerSecond <= 0 || p.ByPlan {
 		return 0
 	}
 	return max(p.Over, time.Duration(min(float64(p.Missed)/p.Rate.PerSecond, 1e8)*float64(time.Second)))
@@ -101,10 +102,26 @@ func duration(ctx context.Context, d time.Duration) string {
 	return ui.From(ctx).Locale.Duration(d)
 }
 
+// takesText writes how long a job takes; where the mails of days limit the rest, that.
+func takesText(ctx context.Context, p reminder.Prognosis) string {
+	if p.ByPlan {
+		return ui.T(ctx, "forecast.by_plan")
+	}
+	return duration(ctx, takes(p, ui.From(ctx).Now))
+}
+
+// takes says on a card how long the worst job takes.
+func (o outlook) takes(ctx context.Context) string {
+	if o.worst.ByPlan {
+		return takesText(ctx, o.worst)
+	}
+	return ui.T(ctx, "forecast.card_takes", takesText(ctx, o.worst))
+}
+
 // warning says in one line what is wrong: "4 min 10 s, 12 % would miss the opening".
 func (o outlook) warning(ctx context.Context) string {
 	l := ui.From(ctx).Locale
-	return l.T("forecast.warning", l.T("channel."+o.channel.String()), duration(ctx, takes(o.worst, ui.From(ctx).Now)),
+	return l.T("forecast.warning", l.T("channel."+o.channel.String()), takesText(ctx, o.worst),
 		l.Percent(o.worst.Missed, o.worst.Messages))
 }
 
@@ -144,9 +161,10 @@ func roundUp(perSecond float64) float64 {
 }
 
 // fixes are the changes with which each recipient would be reached in time, the
-// simplest first.
+// simplest first. There is none where a limit of mails misses some: a higher rate of the
+// channel would not be enough.
 func (p Forecast) fixes(ctx context.Context, f reminder.ChannelForecast) []string {
-	if f.Missed == 0 || f.Needed <= f.Rate.PerSecond || f.Rate.PerSecond <= 0 {
+	if f.Missed == 0 || f.Needed <= f.Rate.PerSecond || f.Rate.PerSecond <= 0 || limitMisses(f.Limits) {
 		return nil
 	}
 	l := ui.From(ctx).Locale

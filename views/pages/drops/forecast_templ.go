@@ -760,9 +760,9 @@ func (d forecastDrop) table() templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var38 string
-			templ_7745c5c3_Var38, templ_7745c5c3_Err = templ.JoinStringErrs(duration(ctx, takes(j, ui.From(ctx).Now)))
+			templ_7745c5c3_Var38, templ_7745c5c3_Err = templ.JoinStringErrs(takesText(ctx, j))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `pages/drops/forecast.templ`, Line: 143, Col: 95}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `pages/drops/forecast.templ`, Line: 143, Col: 71}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var38))
 			if templ_7745c5c3_Err != nil {
@@ -1098,9 +1098,9 @@ func ForecastCard(f []reminder.ChannelForecast, templateID int64, halted Halted)
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var57 string
-				templ_7745c5c3_Var57, templ_7745c5c3_Err = templ.JoinStringErrs(ui.T(ctx, "forecast.card_takes", duration(ctx, takes(o.worst, ui.From(ctx).Now))))
+				templ_7745c5c3_Var57, templ_7745c5c3_Err = templ.JoinStringErrs(o.takes(ctx))
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `pages/drops/forecast.templ`, Line: 189, Col: 110}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `pages/drops/forecast.templ`, Line: 189, Col: 41}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var57))
 				if templ_7745c5c3_Err != nil {

@@ -71,3 +71,18 @@ func TestARateNamedAsEnoughIsEnough(t *testing.T) {
 		}
 	}
 }
+
+// Where a limit of mails misses some, no rate of the channel is called enough; and where the
+// warm-up plan does, it is not said how long the rest takes.
+func TestLimitsOfMailsAreNotFixedByARate(t *testing.T) {
+	end := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	p := reminder.Prognosis{Job: reminder.Job{TemplateID: 1, DueAt: end.Add(-time.Minute), Deadline: end, Messages: 90_000}, Rate: reminder.Rate{PerSecond: 500, Source: reminder.Assumed},
+		FinishAt: end, Missed: 60_000, ByPlan: true}
+	f := reminder.ChannelForecast{Rate: p.Rate, Jobs: []reminder.Prognosis{p}, Missed: p.Missed, Needed: 1500, Limits: []reminder.Limit{{Name: reminder.WarmUpLimit, Missed: 60_000}}}
+	if list := (Forecast{}).fixes(t.Context(), f); list != nil {
+		t.Errorf("%q", list)
+	}
+	if d := overrun(p); d != 0 {
+		t.Errorf("goes on for %s", d)
+	}
+}

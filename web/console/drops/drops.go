@@ -113,12 +113,14 @@ type handlers struct {
 	// cockpits are the cockpits with viewers, by template.
 	cockpits *shell.Hub[int64, *snapshots]
 	ahead    *shell.Recent[[]reminder.ChannelForecast]
+	texts    *textCosts
 	// settled is set once all first steps of the installation are taken.
 	settled atomic.Bool
 }
 
 func newHandlers(sh *shell.Shell, d Deps) *handlers {
 	h := &handlers{Shell: sh, Deps: d}
+	h.texts = &textCosts{handlers: h, of: map[int64]*textCost{}}
 	h.cockpits = shell.NewHub(h.readSnapshots, shell.Always[*snapshots](time.Second))
 	h.ahead = shell.NewRecent(aheadLife, func(ctx context.Context) ([]reminder.ChannelForecast, error) {
 		return h.Forecaster.Forecast(ctx, forecastAhead)

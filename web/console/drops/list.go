@@ -215,7 +215,7 @@ func (h *handlers) fillReminders(r *http.Request, p *droppages.Template) (err er
 	channels, err := h.States.Look(r.Context())
 	p.Halted = droppages.HaltedOf(channels)
 	if err == nil && h.TextCosts != nil && h.Channels.Has(delivery.SMS) {
-		p.Texts, err = h.TextCosts.Of(r.Context(), t)
+		p.Texts = h.texts.get(r.Context(), t)
 	}
 	return err
 }

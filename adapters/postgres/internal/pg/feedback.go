@@ -2,6 +2,8 @@ package pg
 
 import (
 	"context"
+	"fmt"
+	"time"
 
 	"github.com/RoaringBitmap/roaring/v2/roaring64"
 	"github.com/jackc/pgx/v5"
@@ -75,21 +77,38 @@ from batch_feedback f join batches b on b.id = f.batch_id where f.kind = $1 and 
 order by 1, 2, 3`
 
 // Tallies returns what was reported of the messages of these owners, by owner and
-// channel. Where nothing was, there is no element.
+// channel. Where nothing was, there is no element. Where the sets of many batches have to be
+// read for it, the answer may be [talliesLife] old: live pages ask every second.
 func Tallies(ctx context.Context, db *DB, kind delivery.Kind, owners []int64) ([]delivery.FeedbackSum, error) {
-	return TalliesIn(ctx, db.Pool, kind, owners)
+	return TalliesIn(ctx, db, db.Pool, kind, owners)
 }
 
 // TalliesIn is [Tallies] as q sees them.
-func TalliesIn(ctx context.Context, q Querier, kind delivery.Kind, owners []int64) ([]delivery.FeedbackSum, error) {
+func TalliesIn(ctx context.Context, db *DB, q Querier, kind delivery.Kind, owners []int64) ([]delivery.FeedbackSum, error) {
+	key := fmt.Sprint(kind, owners)
+	if list, ok := db.tallies.get(key, time.Now()); ok {
+		return list, nil
+	}
+	list, decoded, err := readTallies(ctx, q, kind, owners)
+	if err == nil && decoded > talliesDecoded {
+		db.tallies.keep(key, list, time.Now())
+	}
+	return list, err
+}
+
+// readTallies also returns of how many batches the sets were read.
+func readTallies(ctx context.Context, q Querier, kind delivery.Kind, owners []int64) (kept []delivery.FeedbackSum, decoded int, err error) {
 	rows, err := q.Query(ctx, talliesSQL, kind, owners)
 	if err != nil {
-		return nil, Translate(err)
+		return nil, 0, Translate(err)
 	}
 	var list []delivery.FeedbackSum
 	var s delivery.FeedbackSum
 	var sets [4][]byte
 	_, err = pgx.ForEachRow(rows, []any{&s.Kind, &s.OwnerID, &s.Channel, &s.Delivered, &s.Bounced, &s.Complained, &sets[0], &sets[1], &sets[2], &sets[3]}, func() error {
+		if sets[1] != nil || sets[2] != nil || sets[3] != nil {
+			decoded++
+		}
 		if err := countSets(&s.Tally, sets); err != nil {
 			return err
 		}
@@ -100,13 +119,12 @@ func TalliesIn(ctx context.Context, q Querier, kind delivery.Kind, owners []int6
 		}
 		return nil
 	})
-	kept := list[:0]
 	for _, s := range list {
 		if s.Any() {
 			kept = append(kept, s)
 		}
 	}
-	return kept, Translate(err)
+	return kept, decoded, Translate(err)
 }
 
 // ReportedOf returns what was reported of the message to the user: the sets are those

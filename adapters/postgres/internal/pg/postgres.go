@@ -45,6 +45,7 @@ type DB struct {
 	bulk chan struct{}
 
 	replica *Replica // see [DB.WithReplica]
+	tallies *keptTallies
 }
 
 // Options tune a pool.
@@ -112,7 +113,7 @@ func Open(ctx context.Context, url string, o Options) (*DB, error) {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
-	return &DB{Pool: pool, log: o.Log, traced: o.Tracer != nil, transactionPool: o.TransactionPool, pooling: state,
+	return &DB{tallies: &keptTallies{}, Pool: pool, log: o.Log, traced: o.Tracer != nil, transactionPool: o.TransactionPool, pooling: state,
 		bulk: make(chan struct{}, cfg.MaxConns/2)}, nil
 }
 

@@ -1,0 +1,62 @@
+package drops
+
+import (
+	"context"
+	"maps"
+	"sync"
+	"time"
+
+	"dropbell/domain/reminder"
+	"dropbell/domain/template"
+	"dropbell/web/console/shell"
+)
+
+// textCostLife is how old the estimated cost of a drop's text messages may be: the page
+// of a drop is read every second.
+const textCostLife = time.Minute
+
+// textCosts are the estimates of the drops that are looked at.
+type textCosts struct {
+	*handlers
+
+	mu sync.Mutex
+	of map[int64]*textCost
+}
+
+// textCost is the estimate of one version of a drop.
+type textCost struct {
+	version int64
+	read    time.Time
+	recent  *shell.Recent[*reminder.TextCost]
+}
+
+// get returns the estimate; nil if there are no text messages to come. One that cannot be
+// made is missing from the page for as long as one that was made is believed.
+func (c *textCosts) get(ctx context.Context, t template.Template) *reminder.TextCost {
+	cost, err := c.known(t).recent.Get(ctx)
+	if err != nil { // the request has ended
+		return nil
+	}
+	return cost
+}
+
+func (c *textCosts) known(t template.Template) *textCost {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := time.Now()
+	maps.DeleteFunc(c.of, func(_ int64, o *textCost) bool { return now.Sub(o.read) > textCostLife })
+	o := c.of[t.ID]
+	if o == nil || o.version != t.Version {
+		o = &textCost{version: t.Version, recent: shell.NewRecent(textCostLife, func(ctx context.Context) (*reminder.TextCost, error) {
+			cost, err := c.TextCosts.Of(ctx, t)
+			if err != nil {
+				c.Log.WarnContext(ctx, "the cost of text messages cannot be estimated", "template", t.ID, "error", err)
+				return nil, nil
+			}
+			return cost, nil
+		})}
+		c.of[t.ID] = o
+	}
+	o.read = now
+	return o
+}

@@ -1,0 +1,55 @@
+package drops
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+
+	"dropbell/domain/message"
+	"dropbell/domain/reminder"
+	"dropbell/domain/template"
+	"dropbell/web/console/shell"
+)
+
+// textSamples count how often they are read, and fail if told to.
+type textSamples struct {
+	read int
+	err  error
+}
+
+func (s *textSamples) TextSample(context.Context, int64, int) (reminder.TextSample, error) {
+	s.read++
+	return reminder.TextSample{Days: []reminder.TextDay{{Messages: 1, All: 1}}, Readers: []reminder.TextReader{{Phone: "+8613800138000", Messages: 1}}}, s.err
+}
+
+func (s *textSamples) Book(context.Context, message.Place, int64) (*message.Book, error) {
+	return message.NewBook(nil), nil
+}
+
+// The page of a drop is read every second by every viewer, and its cost once a minute; a
+// cost that cannot be estimated costs the page one card.
+func TestTextCostsAreReadOnce(t *testing.T) {
+	s := &textSamples{}
+	h := newHandlers(&shell.Shell{Log: slog.New(slog.DiscardHandler)}, Deps{Reminders: Reminders{
+		TextCosts: &reminder.TextCosts{Store: s, Texts: s, Country: func(string) string { return "CN" }}}})
+	drop := template.Template{ID: 7, Version: 1}
+	for range 5 {
+		if c := h.texts.get(t.Context(), drop); c == nil || c.Messages != 1 {
+			t.Fatalf("%+v", c)
+		}
+	}
+	if s.read != 1 {
+		t.Errorf("it was read %d times", s.read)
+	}
+	s.err = errors.New("the database takes too long")
+	drop.Version++
+	for range 5 {
+		if c := h.texts.get(t.Context(), drop); c != nil {
+			t.Errorf("%+v", c)
+		}
+	}
+	if s.read != 2 {
+		t.Errorf("it was read %d times", s.read)
+	}
+}
