@@ -372,30 +372,6 @@ func (p *program) startRoles(start func(name string, loop func(context.Context) 
 	}
 }
 
-// sweeps are what this process looks for every second; each finds nothing, or
-// what a queue or an event should have brought.
-func (p *program) sweeps() (list []chore) {
-	add := func(r role, name string, do func(context.Context) error) {
-		if p.has(r) {
-			list = append(list, chore{name, do})
-		}
-	}
-	add(timersRole, "sweep", p.sweep)
-	add(timersRole, "timers", p.keepTimers())
-	add(timersRole, "live activities", p.activities.sweep)
-	add(timersRole, "test messages", p.tester.Sweep)
-	if p.serves(delivery.SMS) {
-		add(deliveryRole, "phone codes", p.codes.Sweep)
-	}
-	add(eventsRole, "webhooks", p.hooks.sweep)
-	add(eventsRole, "wallets", p.wallets.sweep)
-	add(houseRole, "coupons", p.sweepCoupons)
-	add(houseRole, "notices", p.couponLife.notices.Sweep)
-	add(jobsRole, "jobs", p.jobs.Sweep)
-	add(jobsRole, "dead letters", p.deadLetters.Step)
-	return list
-}
-
 // tables reads uploaded files, one workbook at a time.
 func (p *program) tables(l sheet.Limits) sheet.Tables {
 	return sheet.Tables{Open: workdb.NewUploads(p.DB).OpenUpload, Limits: l, Turns: p.workbooks}

@@ -14,7 +14,7 @@ func TestProviderPages(t *testing.T) {
 	g := consoletest.New(t)
 	b := g.As(staff.Operator)
 	g.As(staff.Marketer).Get("/providers").Is(403)
-	b.Get("/providers").Is(200).Has("The environment&#39;s provider delivers all messages", "There is no provider", "/providers/new")
+	b.Get("/providers").Is(200).Has("The environment’s provider delivers all messages", "There is no provider", "/providers/new")
 	b.Get("/providers/new").Is(200).Has("kind=twilio", "kind=smtp")
 	b.Get("/providers/new?kind=twilio").Is(200).Has("Account SID", `name="countries"`).HasNot("Set. Leave empty")
 	wrong := url.Values{"kind": {"twilio"}, "name": {""}, "order": {"x"}, "weight": {"0"}, "key_secret": {"a very secret token"}}
