@@ -33,7 +33,7 @@ const (
 // Faults of staff's side.
 var (
 	ErrBatchNotFound = fault.New(fault.NotFound, "code_batch_not_found", "there is no such batch of codes; check its id in the list of batches")
-	ErrNotByCode     = fault.New(fault.Conflict, "not_by_code", "coupons of this template are not obtained by code; claim them instead")
+	ErrNotByCode     = fault.New(fault.Conflict, "not_by_code", "coupons of this template are not obtained by code; choose a drop whose coupons are")
 	ErrEnded         = fault.New(fault.Conflict, "template_not_open", "this drop is over; new codes could not be used")
 	ErrNotReady      = fault.New(fault.Conflict, "codes_not_ready", "codes are still being generated; try again when they are ready")
 	ErrNoCodes       = fault.New(fault.NotFound, "no_codes", "this template has no codes that could be exported; generate a batch first")

@@ -101,7 +101,7 @@ var said = []*fault.Fault{job.ErrWorkersDied, job.ErrUploadNotFound, coupon.ErrN
 func workDetail(ctx context.Context, j job.Job) string {
 	reason := WorkReason(ctx, j)
 	numbered := reason != ui.T(ctx, "fault."+j.Reason) // by what the detail says
-	if j.Detail == reason || numbered || slices.ContainsFunc(said, func(f *fault.Fault) bool { return f.Text == j.Detail }) {
+	if j.Detail == reason || numbered || slices.ContainsFunc(said, func(f *fault.Fault) bool { return f.Code == j.Reason }) {
 		return ""
 	}
 	return j.Detail
