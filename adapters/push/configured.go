@@ -97,8 +97,8 @@ func (s *Sender) Divide(_ *delivery.Subject, ids []user.ID, _ []user.User) [][]u
 	return [][]user.ID{ids}
 }
 
-// byConfigured pushes by the configured services of the message's shop. Failures of one
-// of them are Apart: they say nothing about the others of the channel. A consent is one
+// byConfigured pushes by the configured services of the message's shop. Answers of them are
+// Judged, and their failures Apart: they say nothing about the others of the channel. A consent is one
 // message's: once a service has, or may have, taken the message, the services behind it
 // are not asked for another.
 func (s *Sender) byConfigured(ctx context.Context, m delivery.Message) (all []delivery.Result) {
@@ -107,7 +107,7 @@ func (s *Sender) byConfigured(ctx context.Context, m delivery.Message) (all []de
 	for _, one := range c.of(m.Subject.Place().Shop) {
 		answers := s.byOne(ctx, one, m)
 		for i := range answers {
-			answers[i].Via, answers[i].Apart = one.Provider, pending(answers[i])
+			answers[i].Via, answers[i].Judged, answers[i].Apart = one.Provider, true, pending(answers[i])
 			m.Consented = m.Consented && (answers[i].Status == delivery.Permanent || answers[i].Unsent)
 		}
 		all = append(all, s.answered(one.Service, answers)...)

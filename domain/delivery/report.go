@@ -1,21 +1,35 @@
 package delivery
 
-import "context"
+import (
+	"context"
+	"slices"
+)
 
-// report reports the result of a call to the channel's admission, unless the
-// call timed out.
+// report reports the result of a call to the channel's admission, unless the call timed
+// out. Answers that are [Result.Judged] say nothing about the provider of the channel: if
+// there is no other, no call of that provider was made.
 func (r *run) report(ctx context.Context, results []Result) {
-	results, held := Handed(results)
-	if held > 0 { // they used neither rate nor circuit
-		defer r.Admission.Unused(context.WithoutCancel(ctx), r.load(held))
+	ctx = context.WithoutCancel(ctx)
+	given, held := Handed(results)
+	own := given
+	if slices.ContainsFunc(given, isJudged) {
+		own = slices.DeleteFunc(slices.Clone(given), isJudged)
 	}
-	if len(results) > 0 && r.clock().Before(r.batch.WorthlessAfter.Add(-hangUp)) {
-		call := CallOf(results)
+	switch {
+	case held > 0: // they used neither rate nor circuit
+		defer r.Admission.Unused(ctx, r.load(held))
+	case len(given) > 0 && len(own) == 0: // they used the rate
+		r.Admission.Unused(ctx, r.load(0))
+	}
+	if len(own) > 0 && r.clock().Before(r.batch.WorthlessAfter.Add(-hangUp)) {
+		call := CallOf(own)
 		// A pause that outlasts the messages that wait for it is of no use.
 		call.After = min(call.After, r.batch.WorthlessAfter.Sub(r.clock())/2)
-		r.Admission.Report(context.WithoutCancel(ctx), r.batch.Channel, call)
+		r.Admission.Report(ctx, r.batch.Channel, call)
 	}
 }
+
+func isJudged(res Result) bool { return res.Judged }
 
 // CallOf sums up a call: it failed when it reached no recipient and at least one
 // failure was the provider's own. It was throttled when the provider named a

@@ -65,7 +65,7 @@ type Result struct {
 	// 0 = the provider of the environment, or none was asked.
 	Via int64
 	// Judged says that the sender has reported the call to the circuit breaker of
-	// the provider itself.
+	// the provider itself: it says nothing about the provider of the channel.
 	Judged bool
 }
 

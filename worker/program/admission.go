@@ -103,11 +103,12 @@ func (a *admission) routed(c delivery.Channel) bool {
 // Unused gives the rates and the circuit back what the load took of them. What
 // Redis does not take back is missing for a moment.
 func (a *admission) Unused(ctx context.Context, l delivery.Load) {
-	s := a.setting(ctx, l.Channel)
-	if l.Kind == delivery.KindCampaign {
-		a.campaign.unused(ctx, l)
+	if l.Messages > 0 {
+		if l.Kind == delivery.KindCampaign {
+			a.campaign.unused(ctx, l)
+		}
+		_ = a.pacer.Return(ctx, l.Channel, l.Messages, a.setting(ctx, l.Channel).RatePerSecond)
 	}
-	_ = a.pacer.Return(ctx, l.Channel, l.Messages, s.RatePerSecond)
 	if l.Channel != delivery.App && !a.routed(l.Channel) {
 		_ = a.breaker.Unused(ctx, l.Channel)
 	}
