@@ -44,7 +44,7 @@ type SendStore interface {
 const (
 	// SendWithin is how long after its request a message may be sent.
 	SendWithin = 5 * time.Minute
-	// MaxTries is how often it is tried.
+	// MaxTries is how often it is tried, unless no provider is ready for it.
 	MaxTries = 4
 
 	sendTimeout = 20 * time.Second
@@ -153,10 +153,11 @@ func outcome(t Taken, r delivery.Result) (reason string, again time.Duration) {
 	default:
 		reason = delivery.ReasonProvider
 	}
-	if r.Status == delivery.Permanent || t.Tries >= MaxTries {
+	waiting := r.Status == delivery.Throttled && r.Unsent // no provider was ready; [SendWithin] ends it
+	if r.Status == delivery.Permanent || t.Tries >= MaxTries && !waiting {
 		return reason, 0
 	}
-	return reason, max(r.After, time.Duration(t.Tries)*5*time.Second)
+	return reason, max(r.After, time.Duration(min(t.Tries, MaxTries))*5*time.Second)
 }
 
 func (s *Sender) send(ctx context.Context, t Taken) (delivery.Result, error) {

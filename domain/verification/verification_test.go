@@ -195,13 +195,14 @@ func TestACodeConfirmsItsRequest(t *testing.T) {
 }
 
 // A message that was not sent is tried again with a new code, except if the provider
-// refuses it, or it was tried too often.
+// refuses it, or it was tried too often; a message that no provider was ready for waits.
 func TestCodesAreSentAgain(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer delivery.Result
 		reason string
 		again  bool
 	}{
+		"no provider is ready":    {delivery.Result{Status: delivery.Throttled, Unsent: true, After: time.Second}, delivery.ReasonThrottled, true},
 		"a fault of the provider": {delivery.Result{}, delivery.ReasonProvider, true},
 		"asked to wait":           {delivery.Result{Status: delivery.Throttled, After: time.Minute}, delivery.ReasonThrottled, true},
 		"refused":                 {delivery.Result{Status: delivery.Permanent}, delivery.ReasonRefused, false},
@@ -213,7 +214,7 @@ func TestCodesAreSentAgain(t *testing.T) {
 			if err := s.Run(t.Context(), 3); err != nil {
 				t.Fatal(err)
 			}
-			last := len(store.ended) == verification.MaxTries
+			last := len(store.ended) == verification.MaxTries && !c.answer.Unsent
 			if got := store.again > 0; got != (c.again && !last) || store.ended[len(store.ended)-1] != c.reason || store.again < c.answer.After && got {
 				t.Errorf("%s, try %d: %v, again in %v", name, len(store.ended), store.ended, store.again)
 			}
