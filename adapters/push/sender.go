@@ -5,6 +5,7 @@ package push
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -12,6 +13,7 @@ import (
 
 	"dropbell/domain/delivery"
 	"dropbell/domain/provider"
+	"dropbell/domain/user"
 )
 
 // chunkSize is small because every message is a call of its own, or several.
@@ -116,6 +118,10 @@ func (s *Sender) one(ctx context.Context, m delivery.Message) delivery.Result {
 	}
 	own := len(answers)
 	answers = append(answers, s.byConfigured(ctx, m)...)
+	if len(answers) == 0 && consentedOnly(m.To) {
+		return delivery.Result{Status: delivery.Permanent, Skip: true, Unsent: true, Held: true, Reason: delivery.ReasonNoConsent,
+			Detail: "not sent: no provider of the shop sends to the mini program in which the user has an account"}
+	}
 	if len(answers) == 0 {
 		return delivery.Result{Status: delivery.Permanent, Detail: "no push service is configured for the devices of this user"}
 	}
@@ -127,6 +133,12 @@ func (s *Sender) one(ctx context.Context, m delivery.Message) delivery.Result {
 		best.ConsentUsed = best.ConsentUsed || a.ConsentUsed
 	}
 	return best
+}
+
+// consentedOnly reports whether each of the user's devices takes only messages that the
+// user has consented to one by one.
+func consentedOnly(u *user.User) bool {
+	return len(u.Push) == 0 && !slices.ContainsFunc(u.Devices, func(d user.Device) bool { return !d.Platform.OneTime() })
 }
 
 // answered tells what watches the sender of the answers about a user's devices.

@@ -54,6 +54,28 @@ func TestOneOutcomeOfAllDevices(t *testing.T) {
 	}
 }
 
+// TestAnAccountInAMiniProgramThatTheShopDoesNotUse: its user is skipped, unless a browser or
+// a phone could have been reached.
+func TestAnAccountInAMiniProgramThatTheShopDoesNotUse(t *testing.T) {
+	account, phone := user.Device{Platform: user.WeChat, App: "wx0123456789abcdef", Token: "aa"}, user.Device{Platform: user.IOS, Token: "aa"}
+	for name, c := range map[string]struct {
+		to      user.User
+		skipped bool
+	}{
+		"an account":             {user.User{Devices: []user.Device{account, account}}, true},
+		"a phone as well":        {user.User{Devices: []user.Device{account, phone}}, false},
+		"a browser as well":      {user.User{Devices: []user.Device{account}, Push: make([]user.PushSubscription, 1)}, false},
+		"a phone and no account": {user.User{Devices: []user.Device{phone}}, false},
+	} {
+		messages := registered(1)
+		messages[0].To = &c.to
+		r := push.New(push.Options{}, always()).Send(t.Context(), messages)[0]
+		if r.Status != delivery.Permanent || r.Skip != c.skipped || r.Held != c.skipped || r.Unsent != c.skipped || (r.Reason == delivery.ReasonNoConsent) != c.skipped {
+			t.Errorf("%s: %+v", name, r)
+		}
+	}
+}
+
 func TestParallelIsBounded(t *testing.T) {
 	const limit = 3
 	var (
