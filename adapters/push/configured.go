@@ -131,14 +131,69 @@ func pending(r delivery.Result) bool {
 	return r.Status == delivery.Transient || r.Status == delivery.Throttled
 }
 
+// longestWait is how long a message waits for a provider whose circuit is open, at most.
+const longestWait = 30 * time.Second
+
+// unready is a provider whose circuit breaker has said to wait.
+type unready struct {
+	since time.Time // no call went well since
+	until time.Time // the breaker is not asked before
+}
+
+// waiting returns how long a message waits for the provider without asking its circuit
+// breaker; zero if that one is to be asked.
+func (s *Sender) waiting(id int64) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	u, now := s.unready[id], time.Now()
+	if left := u.until.Sub(now); left > 0 {
+		return max(left, min(now.Sub(u.since), longestWait))
+	}
+	return 0
+}
+
+// admit asks the circuit breaker of the provider. A message waits at least as long as the
+// provider has been unavailable up to now: each wait is recorded for each message.
+func (s *Sender) admit(ctx context.Context, id int64) time.Duration {
+	wait := s.circuits.Admit(ctx, delivery.WebPush, id)
+	if wait <= 0 {
+		return 0
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	u, now := s.unready[id], time.Now()
+	if now.Sub(u.until) > 2*longestWait { // no message has come since
+		u.since = now
+	}
+	u.until = now.Add(wait)
+	s.unready[id] = u
+	return max(wait, min(now.Sub(u.since), longestWait))
+}
+
+// ready forgets that the provider was unavailable.
+func (s *Sender) ready(id int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.unready, id)
+}
+
+// notSent is the answer to a message that waits for the provider.
+func notSent(wait time.Duration, detail string) []delivery.Result {
+	return []delivery.Result{{Status: delivery.Throttled, After: wait, Unsent: true, Held: true, Detail: detail}}
+}
+
 // byOne asks the circuit breaker of the service before a call.
 func (s *Sender) byOne(ctx context.Context, one Configured, m delivery.Message) []delivery.Result {
 	circuits := s.circuits
 	if circuits == nil || !one.Service.Calls(m) {
 		return one.Service.Push(ctx, m)
 	}
-	if wait := circuits.Admit(ctx, delivery.WebPush, one.Provider); wait > 0 {
-		return []delivery.Result{{Status: delivery.Throttled, After: wait, Unsent: true, Held: true, Detail: "not sent: the provider is not ready"}}
+	const detail = "not sent: the provider is not ready"
+	if wait := s.waiting(one.Provider); wait > 0 {
+		return notSent(wait, detail)
+	}
+	if wait := s.admit(ctx, one.Provider); wait > 0 {
+		return notSent(wait, detail)
 	}
 	tell, told := context.WithoutCancel(ctx), false
 	defer func() {
@@ -157,6 +212,9 @@ func (s *Sender) byOne(ctx context.Context, one Configured, m delivery.Message) 
 	if end, ok := ctx.Deadline(); ok {
 		// A pause that outlasts the messages that wait for it is of no use.
 		call.After = min(call.After, max(0, time.Until(end)/2))
+	}
+	if call.OK && !call.Throttled {
+		s.ready(one.Provider)
 	}
 	circuits.Report(tell, delivery.WebPush, one.Provider, call)
 	return answers

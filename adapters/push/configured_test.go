@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"dropbell/adapters/push"
@@ -35,9 +36,11 @@ type circuits struct {
 	reports []delivery.Call
 	ids     []int64
 	unused  int
+	asked   int
 }
 
 func (c *circuits) Admit(_ context.Context, _ delivery.Channel, id int64) time.Duration {
+	c.asked++
 	return c.open[id]
 }
 func (c *circuits) Unused(context.Context, delivery.Channel, int64) { c.unused++ }
@@ -109,4 +112,48 @@ func TestServesWhatIsConfigured(t *testing.T) {
 	if got := s.Divide(nil, []user.ID{1, 2}, nil); len(got) != 1 || len(got[0]) != 2 {
 		t.Errorf("divided into %v", got)
 	}
+}
+
+// TestMessagesWaitForAnOpenCircuit as long as it has been open, half a minute at most, and
+// its circuit breaker is not asked for each of them.
+func TestMessagesWaitForAnOpenCircuit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var took []string
+		k := &circuits{open: map[int64]time.Duration{}}
+		s := push.New(push.Options{Parallel: 1})
+		s.Configurable(k, nil)
+		s.Set([]push.Configured{{Provider: 1, Service: app{always(delivery.Result{Status: delivery.Delivered}), &took, "it"}}})
+		for _, step := range []struct {
+			after, open time.Duration
+			asked       int
+			wait        time.Duration
+		}{
+			{0, 5 * time.Second, 1, 5 * time.Second},
+			{4 * time.Second, 5 * time.Second, 0, 4 * time.Second},
+			{time.Second, 5 * time.Second, 1, 5 * time.Second},
+			{15 * time.Second, time.Second, 1, 20 * time.Second},
+			{20 * time.Second, time.Second, 1, 30 * time.Second},
+			{30 * time.Second, 0, 3, 0}, // it works again
+			{0, time.Second, 1, time.Second},
+			{time.Hour, time.Second, 1, time.Second}, // nothing is known of the hour
+		} {
+			<-time.After(step.after)
+			k.asked, k.open[1] = 0, step.open
+			messages := registered(3)
+			for i := range messages {
+				messages[i].Consented = true
+			}
+			for _, r := range s.Send(t.Context(), messages) {
+				if r.After != step.wait || (r.Status == delivery.Delivered) != (step.wait == 0) {
+					t.Errorf("%+v: %+v", step, r)
+				}
+			}
+			if k.asked != step.asked {
+				t.Errorf("%+v: the circuit breaker was asked %d times", step, k.asked)
+			}
+		}
+		if len(took) != 3 {
+			t.Errorf("took %d", len(took))
+		}
+	})
 }

@@ -40,6 +40,7 @@ type Sender struct {
 
 	mu         sync.Mutex
 	configured *configured
+	unready    map[int64]unready // by the provider's id
 }
 
 // Options are the limits of a [Sender], and what watches it.
@@ -56,7 +57,7 @@ func New(o Options, services ...Service) *Sender {
 	if o.Parallel <= 0 {
 		o.Parallel = chunkSize
 	}
-	return &Sender{services: services, options: o, configured: &configured{}}
+	return &Sender{services: services, options: o, configured: &configured{}, unready: map[int64]unready{}}
 }
 
 // Channel returns [delivery.WebPush], the name that the channel has in the API.

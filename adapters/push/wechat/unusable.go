@@ -8,8 +8,9 @@ import (
 	"dropbell/domain/delivery"
 )
 
-// unusableFor is how long messages wait for a service that cannot be made.
-const unusableFor = 5 * time.Second
+// unusableFor is how long messages wait for a service that cannot be made. Each wait is
+// recorded for each message.
+const unusableFor = 30 * time.Second
 
 // Unusable stands for the service of a mini program that cannot be made, for example
 // because no key opens the AppSecret: the messages that it would send wait until staff have
