@@ -79,7 +79,7 @@ func (r *run) address(ids []user.ID, known []user.User) chunkResult {
 			c.unverified = append(c.unverified, id)
 			continue
 		}
-		m := Message{To: u, Channel: r.batch.Channel, Subject: &r.batch.Subject, OptOutURL: r.optOutURL(id), Until: r.batch.WorthlessAfter, Waited: r.batch.paced(id)}
+		m := Message{To: u, Channel: r.batch.Channel, Subject: &r.batch.Subject, OptOutURL: r.optOutURL(id), Until: r.batch.WorthlessAfter, Waited: r.waited[id]}
 		if m.Channel != App { // which shows what it finds in its own way
 			m.Content, m.Journal = contents.of(u), r
 			m.Consented = r.batch.Consents[id]

@@ -106,6 +106,7 @@ func (r *run) start(ctx context.Context, ready []user.ID, known []user.User) (*c
 	window := r.batch.WorthlessAfter.Sub(r.clock())
 	ctx, cancel := context.WithTimeout(ctx, window-lastCall)
 	chunks := r.chunks(ready, known)
+	r.waited = r.batch.paced() // now: checkpoints change the batch while chunks are made
 	c := &calls{results: make(chan chunkResult, len(chunks)), cancel: cancel, known: known}
 	c.left.Store(int64(len(chunks)))
 	c.unstarted.Store(int64(len(chunks)))

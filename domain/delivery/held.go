@@ -20,9 +20,16 @@ func Handed(results []Result) (given []Result, held int) {
 	return slices.DeleteFunc(slices.Clone(results), func(r Result) bool { return r.Held }), held
 }
 
-// paced reports whether the message to the user was kept back because of the pace of the
-// recipient's mail domain.
-func (b *Batch) paced(id user.ID) bool {
-	e, ok := b.Exceptions[id]
-	return ok && e.Outcome == Failed && e.Reason == ReasonDomain
+// paced returns the users whose messages were kept back because of the pace of the
+// recipient's mail domain; nil if there are none.
+func (b *Batch) paced() (held map[user.ID]bool) {
+	for id, e := range b.Exceptions {
+		if e.Outcome == Failed && e.Reason == ReasonDomain {
+			if held == nil {
+				held = map[user.ID]bool{}
+			}
+			held[id] = true
+		}
+	}
+	return held
 }

@@ -68,6 +68,8 @@ type run struct {
 	// unsaved are skips that the next checkpoint records. In the app, where sending
 	// is recording, one of their own would cost as much as all the rest.
 	unsaved []Exception
+	// waited are the users whose mails were kept back before; see [Batch.paced].
+	waited map[user.ID]bool
 	// crashes are the panics that were reported.
 	crashes sync.Map
 }
