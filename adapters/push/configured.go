@@ -17,6 +17,9 @@ type ConfiguredService interface {
 	Service
 	// Calls reports whether Push would call the service for the message.
 	Calls(m delivery.Message) bool
+	// Turn waits, a second at most, until the service's own quota permits the call of one
+	// Push, and returns zero; or it returns when the message is to be tried again.
+	Turn(ctx context.Context) time.Duration
 }
 
 // Configured is a service as staff have configured it.
@@ -182,15 +185,22 @@ func notSent(wait time.Duration, detail string) []delivery.Result {
 	return []delivery.Result{{Status: delivery.Throttled, After: wait, Unsent: true, Held: true, Detail: detail}}
 }
 
-// byOne asks the circuit breaker of the service before a call.
+// byOne waits for the quota of the service before a call, and then asks its circuit breaker,
+// whose probe must not wait.
 func (s *Sender) byOne(ctx context.Context, one Configured, m delivery.Message) []delivery.Result {
-	circuits := s.circuits
-	if circuits == nil || !one.Service.Calls(m) {
+	if !one.Service.Calls(m) {
 		return one.Service.Push(ctx, m)
 	}
 	const detail = "not sent: the provider is not ready"
 	if wait := s.waiting(one.Provider); wait > 0 {
 		return notSent(wait, detail)
+	}
+	if wait := one.Service.Turn(ctx); wait > 0 {
+		return notSent(wait, "not sent: the messages per minute of the provider are used up for the moment")
+	}
+	circuits := s.circuits
+	if circuits == nil {
+		return one.Service.Push(ctx, m)
 	}
 	if wait := s.admit(ctx, one.Provider); wait > 0 {
 		return notSent(wait, detail)

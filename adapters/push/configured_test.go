@@ -18,9 +18,12 @@ type app struct {
 	service
 	asked *[]string
 	name  string
+	turn  time.Duration
 }
 
 func (a app) Calls(m delivery.Message) bool { return m.Consented }
+
+func (a app) Turn(context.Context) time.Duration { return a.turn }
 
 func (a app) Push(ctx context.Context, m delivery.Message) []delivery.Result {
 	if !m.Consented {
@@ -80,8 +83,8 @@ func TestConfiguredServices(t *testing.T) {
 		}
 		s := push.New(push.Options{}, c.env...)
 		s.Configurable(k, nil)
-		s.Set([]push.Configured{{Provider: 13, Shop: 7, Service: app{always(used), &asked, "own"}}, {Provider: 12, Order: 2, Service: app{always(used), &asked, "second"}},
-			{Provider: 11, Order: 1, Service: app{always(c.first), &asked, "first"}}})
+		s.Set([]push.Configured{{Provider: 13, Shop: 7, Service: app{always(used), &asked, "own", 0}}, {Provider: 12, Order: 2, Service: app{always(used), &asked, "second", 0}},
+			{Provider: 11, Order: 1, Service: app{always(c.first), &asked, "first", 0}}})
 		messages := registered(1)
 		messages[0].Consented, messages[0].Subject.ShopNumber = true, c.shop
 		r := s.Send(t.Context(), messages)[0]
@@ -98,7 +101,7 @@ func TestServesWhatIsConfigured(t *testing.T) {
 	var asked []string
 	s.Configurable(nil, func() {
 		if looked++; looked == 2 {
-			s.Set([]push.Configured{{Provider: 1, Shop: 7, Service: app{always(), &asked, "own"}}})
+			s.Set([]push.Configured{{Provider: 1, Shop: 7, Service: app{always(), &asked, "own", 0}}})
 		}
 	})
 	for i, want := range []bool{false, true, true} {
@@ -122,7 +125,7 @@ func TestMessagesWaitForAnOpenCircuit(t *testing.T) {
 		k := &circuits{open: map[int64]time.Duration{}}
 		s := push.New(push.Options{Parallel: 1})
 		s.Configurable(k, nil)
-		s.Set([]push.Configured{{Provider: 1, Service: app{always(delivery.Result{Status: delivery.Delivered}), &took, "it"}}})
+		s.Set([]push.Configured{{Provider: 1, Service: app{always(delivery.Result{Status: delivery.Delivered}), &took, "it", 0}}})
 		for _, step := range []struct {
 			after, open time.Duration
 			asked       int
@@ -156,4 +159,19 @@ func TestMessagesWaitForAnOpenCircuit(t *testing.T) {
 			t.Errorf("took %d", len(took))
 		}
 	})
+}
+
+// TestTheQuotaComesBeforeTheCircuit: a message that waits for the quota of its service holds
+// no probe of the circuit.
+func TestTheQuotaComesBeforeTheCircuit(t *testing.T) {
+	var took []string
+	k := &circuits{}
+	s := push.New(push.Options{})
+	s.Configurable(k, nil)
+	s.Set([]push.Configured{{Provider: 1, Service: app{always(), &took, "it", 7 * time.Second}}})
+	messages := registered(1)
+	messages[0].Consented = true
+	if r := s.Send(t.Context(), messages)[0]; r.Status != delivery.Throttled || r.After != 7*time.Second || !r.Held || !r.Unsent || k.asked+len(took) > 0 {
+		t.Errorf("%+v, asked the breaker %d times, took %v", r, k.asked, took)
+	}
 }

@@ -24,7 +24,19 @@ type Quota struct {
 
 	mu   sync.Mutex
 	left int // admitted and not used yet
+	// dry is until when there are no further ones. last is the turn of the push that was
+	// put off last.
+	dry, last time.Time
 }
+
+const (
+	// patience is how long a push waits for its turn in the call that it is part of.
+	patience = time.Second
+	// instant is how long it waits even if others have turns to come.
+	instant = time.Millisecond
+	// longestTurn is how far ahead a turn may be.
+	longestTurn = time.Minute
+)
 
 // NewQuota returns a quota of so many pushes a minute, more than zero. admit shares it
 // among all workers; nil = this process has it alone.
@@ -55,6 +67,96 @@ func (q *Quota) Wait(ctx context.Context) error {
 	}
 }
 
+// Turn returns zero when one push may go, for which it waits a second at most, or after how
+// long the push is to be tried again: each that is put off has the turn behind the one
+// before, a minute ahead at most. As long as such turns are to come hardly any push waits
+// here. A quota is used by Turn alone, or by Wait alone.
+func (q *Quota) Turn(ctx context.Context) time.Duration {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for !q.take() {
+		select {
+		case <-ctx.Done():
+			return q.putOff()
+		case q.asking <- struct{}{}:
+		}
+		filled := q.fill(ctx)
+		<-q.asking
+		if !filled {
+			return q.putOff()
+		}
+	}
+	return 0
+}
+
+// fill asks for further pushes, and waits until there may be some. It reports false if that
+// is too long.
+func (q *Quota) fill(ctx context.Context) bool {
+	now := time.Now()
+	q.mu.Lock()
+	enough, dry, behind := q.left > 0, now.Before(q.dry), now.Before(q.last)
+	q.mu.Unlock()
+	if enough || dry {
+		return enough
+	}
+	admitted, pause := q.further(ctx)
+	end, ends := ctx.Deadline()
+	if admitted == 0 && (behind && pause > instant || ends && now.Add(pause).After(end)) {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		q.dry = now.Add(pause)
+		return false
+	}
+	if admitted == 0 {
+		timer := time.NewTimer(pause)
+		defer timer.Stop()
+		select {
+		case <-ctx.Done():
+		case <-timer.C:
+		}
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.left += admitted
+	return true
+}
+
+// further takes pushes out of the quota, or returns when there will be some.
+func (q *Quota) further(ctx context.Context) (admitted int, pause time.Duration) {
+	if q.admit != nil {
+		admitted, pause, err := q.admit(ctx, q.portion(), q.perMinute)
+		if err == nil {
+			return admitted, pause
+		}
+	}
+	mine := q.own.Reserve()
+	if pause = mine.Delay(); pause > 0 {
+		mine.Cancel()
+		return 0, pause
+	}
+	return 1, 0
+}
+
+// putOff returns the turn behind the last one, in whole seconds, so that the pushes of a
+// second come together.
+func (q *Quota) putOff() time.Duration {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	now := time.Now()
+	if q.last.Before(now) {
+		q.last = now
+	}
+	q.last = q.last.Add(time.Minute / time.Duration(q.perMinute))
+	if farthest := now.Add(longestTurn); q.last.After(farthest) {
+		q.last = farthest
+	}
+	return (q.last.Sub(now) + time.Second - 1).Truncate(time.Second)
+}
+
+// portion is a twentieth of a second's worth, so that workers share evenly and little is
+// lost with a worker.
+func (q *Quota) portion() int { return max(1, q.perMinute/60/20) }
+
 func (q *Quota) take() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -65,8 +167,7 @@ func (q *Quota) take() bool {
 	return true
 }
 
-// ask gets a twentieth of a second's worth, so that workers share evenly and little
-// is lost with a worker, and waits if there is none.
+// ask gets a portion, and waits if there is none.
 func (q *Quota) ask(ctx context.Context) error {
 	q.mu.Lock()
 	enough := q.left > 0 // the push before this one has asked
@@ -74,7 +175,7 @@ func (q *Quota) ask(ctx context.Context) error {
 	if enough {
 		return nil
 	}
-	admitted, pause, err := q.admit(ctx, max(1, q.perMinute/60/20), q.perMinute)
+	admitted, pause, err := q.admit(ctx, q.portion(), q.perMinute)
 	if err != nil {
 		if err := q.own.Wait(ctx); err != nil {
 			return err

@@ -2,6 +2,7 @@ package wechat_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -122,5 +123,31 @@ func TestAPauseOfWeChatDelaysNoPhone(t *testing.T) {
 		if r := s.Send(t.Context(), to(account(w, openID)))[0]; r.Status != c.want.Status || r.After != c.want.After || r.Apart != c.want.Apart {
 			t.Errorf("%s: %+v", name, r)
 		}
+	}
+}
+
+// TestMessagesPerMinuteHoldUpNoPhone: what is beyond them waits, a minute at most, and does
+// not fail.
+func TestMessagesPerMinuteHoldUpNoPhone(t *testing.T) {
+	w := newWeChat(t)
+	cfg := config(w)
+	cfg.PerMinute = 2
+	s := configuredAs(t, nil, newService(t, cfg))
+	var messages []delivery.Message
+	for range 20 {
+		w.Accept(openID)
+		messages = append(messages, to(account(w, openID))...)
+	}
+	var waits []time.Duration
+	for _, r := range s.Send(t.Context(), messages) {
+		switch {
+		case r.Status == delivery.Throttled && r.Held && r.Unsent && r.Apart && !r.ConsentUsed:
+			waits = append(waits, r.After)
+		case r.Status != delivery.Delivered:
+			t.Errorf("%+v", r)
+		}
+	}
+	if slices.Sort(waits); w.Count() != 1 || len(waits) != 19 || waits[0] != 30*time.Second || waits[1] != time.Minute || waits[18] != time.Minute {
+		t.Errorf("%d arrived, the others wait %v", w.Count(), waits)
 	}
 }

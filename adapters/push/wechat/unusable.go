@@ -29,6 +29,9 @@ func (Unusable) Close() error { return nil }
 // Calls reports false: nothing is called.
 func (Unusable) Calls(delivery.Message) bool { return false }
 
+// Turn returns zero.
+func (Unusable) Turn(context.Context) time.Duration { return 0 }
+
 // Push answers as [Service.Push] does, but for messages that would be sent, which wait.
 func (u Unusable) Push(_ context.Context, m delivery.Message) []delivery.Result {
 	switch {

@@ -57,7 +57,8 @@ type Config struct {
 	Version string
 	// URL is the service, https, or http on this machine only, for tests; empty = [DefaultURL].
 	URL string
-	// PerMinute is how many messages may be sent a minute; 0 = no limit of its own.
+	// PerMinute is how many messages may be sent a minute; 0 = no limit of its own. The
+	// caller of Push keeps to it by [Service.Turn].
 	PerMinute int
 	// Admit shares that among all workers; nil = this process has it alone.
 	Admit push.Admit
@@ -166,6 +167,14 @@ func (s *Service) Calls(m delivery.Message) bool {
 	return permitted(m) && slices.ContainsFunc(m.To.Devices, inApp(s.cfg.AppID))
 }
 
+// Turn waits for the messages per minute; see [push.ConfiguredService].
+func (s *Service) Turn(ctx context.Context) time.Duration {
+	if s.quota == nil {
+		return 0
+	}
+	return s.quota.Turn(ctx)
+}
+
 // permitted reports whether the recipient has consented to the message. Of a test, which
 // staff send to themselves, WeChat alone decides.
 func permitted(m delivery.Message) bool {
@@ -199,15 +208,6 @@ func (s *Service) Push(ctx context.Context, m delivery.Message) (results []deliv
 }
 
 func (s *Service) push(ctx context.Context, m delivery.Message, d user.Device) delivery.Result {
-	if s.quota != nil {
-		// The quota is a pace, not a failure: the message waits for its turn.
-		if err := s.quota.Wait(ctx); err != nil {
-			if ctx.Err() != nil {
-				return delivery.Result{Unsent: true, Detail: delivery.CauseOf(ctx.Err())}
-			}
-			return delivery.Result{Status: delivery.Throttled, Unsent: true, Held: true, After: time.Second, Detail: "the quota of WeChat is used up for the moment"}
-		}
-	}
 	access, err := s.tokens.get(ctx, "")
 	if err != nil {
 		return noToken(err)
