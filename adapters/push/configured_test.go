@@ -72,7 +72,7 @@ func TestConfiguredServices(t *testing.T) {
 		"the first takes it":      {"1", used, nil, 0, []string{"first"}, delivery.Delivered, 11, false, 1},
 		"the first has none":      {"1", refused, nil, 0, []string{"first", "second"}, delivery.Delivered, 12, false, 2},
 		"the first may have it":   {"1", down, nil, 0, []string{"first"}, delivery.Transient, 11, true, 1},
-		"its circuit is open":     {"1", used, nil, 11, nil, delivery.Throttled, 11, true, 0},
+		"its circuit is open":     {"1", used, nil, 11, []string{"second"}, delivery.Delivered, 12, false, 1},
 		"a shop of its own":       {"7", used, nil, 0, []string{"own"}, delivery.Delivered, 13, false, 1},
 		"a phone is reached, too": {"1", down, []push.Service{always(delivery.Result{Status: delivery.Delivered})}, 0, []string{"first"}, delivery.Delivered, 0, false, 1},
 	} {
