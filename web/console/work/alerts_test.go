@@ -66,7 +66,7 @@ func TestChatGroups(t *testing.T) {
 		t.Errorf("%d deliveries", n)
 	}
 	ten.Post("/alerts/destinations/1/remove", nil).To("/alerts/settings")
-	ten.Get("/alerts/settings").Is(200).Has("Expired", "Nothing is sent by mail or to a chat group yet")
+	ten.Get("/alerts/settings").Is(200).Has("Not sent", "Nothing is sent by mail or to a chat group yet")
 	ten.Post("/alerts/destinations/1/remove", nil).Is(http.StatusNotFound)
 	mail := url.Values{"name": {"Anna"}, "form": {"email"}, "url": {"not an address"}, "shop": {"10"}, "language": {"en"}, "kinds": {"late"}}
 	ten.Post("/alerts/destinations", mail).Is(http.StatusUnprocessableEntity).Has("must be an e-mail address")
