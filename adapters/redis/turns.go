@@ -17,7 +17,7 @@ import (
 )
 
 // turnsAhead is how far ahead mails to a limited domain are given turns. Further mails ask
-// again before it is over. What is cancelled leaves its turns unused, for as long at most.
+// again before it is over. Turns of cancelled mails stay unused, for as long at most.
 const turnsAhead = 5 * time.Minute
 
 // afterAll is added to the deadlines of mails that yield to all others.

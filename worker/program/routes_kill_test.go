@@ -15,15 +15,15 @@ import (
 // workerEnv has the environment of a worker that a test starts as a process of its own.
 const workerEnv = "DROPBELL_TEST_WORKER"
 
-// TestWorkerProcess is that process, and no test.
-func TestWorkerProcess(t *testing.T) {
+// TestMain runs the tests, or is that process.
+func TestMain(m *testing.M) {
 	raw := os.Getenv(workerEnv)
 	if raw == "" {
-		t.Skip("runs as a part of other tests")
+		os.Exit(m.Run())
 	}
 	var env map[string]string
 	if err := json.Unmarshal([]byte(raw), &env); err != nil {
-		t.Fatal(err)
+		panic(err)
 	}
 	_ = run(context.Background(), func(name string) string { return env[name] }, io.Discard)
 }
@@ -40,7 +40,7 @@ func TestAKillWhileTheOtherProviderTakesOver(t *testing.T) {
 	r := routedOn(newCampaignFixture(t, 0, "PROVIDERS_KEY", providersKey), n, a, b)
 	raw, err := json.Marshal(r.env)
 	r.must(err)
-	victim := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestWorkerProcess$")
+	victim := exec.CommandContext(t.Context(), os.Args[0])
 	victim.Env = append(os.Environ(), workerEnv+"="+string(raw))
 	r.must(victim.Start())
 	c := r.publish(throughSMS)
