@@ -40,7 +40,8 @@ type Batch struct {
 	// Left are the recipients without a sent mark, in ascending order.
 	Left []user.ID
 	// Accepted are those among Left whose message a former run handed over, which
-	// ended before its checkpoint; ascending, none with a final outcome.
+	// ended before its checkpoint, as the journal or a provider's report says;
+	// ascending, none with a final outcome.
 	Accepted []user.ID
 	// AcceptedVia are the providers of those of Accepted that were handed to
 	// another one than the environment's.

@@ -58,18 +58,23 @@ order by t.id desc limit $2`
 // countSQL returns the ledger of template $1 without what its users' counts add
 // up to, and how far the owners of coupons are checked and may be by now. It
 // counts only coupons behind those that were counted before. seen_xact is used
-// as notice_cursor's number of a transaction is, see [horizonSQL].
+// as notice_cursor's number of a transaction is, see [horizonSQL]: it stays until
+// every transaction before it has ended, so that others, which begin meanwhile, do not
+// delay it again and again.
 const countSQL = `
 with known as materialized (
     select t.id, t.stock, t.issued, coalesce(k.coupons, 0) as coupons, coalesce(k.counted_to, 0) as counted_to, coalesce(k.checked_to, 0) as checked_to,
-        case when k.seen_xact <= pg_snapshot_xmin(pg_current_snapshot()) or k.seen_xact >= pg_snapshot_xmax(pg_current_snapshot()) then k.seen_to else coalesce(k.counted_to, 0) end as settled_to
-    from templates t left join stock_counts k on k.template_id = t.id where t.id = $1
+        k.seen_to, k.seen_xact, case when w.waits then k.counted_to else coalesce(k.seen_to, 0) end as settled_to, w.waits
+    from templates t left join stock_counts k on k.template_id = t.id
+    cross join lateral (select coalesce(k.seen_xact > pg_snapshot_xmin(pg_current_snapshot())
+        and k.seen_xact < pg_snapshot_xmax(pg_current_snapshot()), false) as waits) w where t.id = $1
 ), fresh as materialized (
     select count(c.id) as n, count(c.id) filter (where c.id <= k.settled_to) as settled, coalesce(max(c.id), k.counted_to) as newest
     from known k left join coupons c on c.template_id = k.id and c.id > k.counted_to group by k.counted_to, k.settled_to
 ), stored as (
     insert into stock_counts as s (template_id, coupons, counted_to, seen_to, seen_xact)
-    select k.id, k.coupons + f.settled, k.settled_to, f.newest, pg_current_xact_id() from known k, fresh f
+    select k.id, k.coupons + f.settled, k.settled_to, case when k.waits then k.seen_to else f.newest end,
+        case when k.waits then k.seen_xact else pg_current_xact_id() end from known k, fresh f
     on conflict (template_id) do update set coupons = excluded.coupons, counted_to = excluded.counted_to, seen_to = excluded.seen_to,
         seen_xact = excluded.seen_xact
 )

@@ -165,6 +165,25 @@ func TestSellingWaitsForOpenTransactions(t *testing.T) {
 	}
 }
 
+// TestSellingIsDelayedOnlyByOlderTransactions: those that begin after the coupons were
+// seen do not delay counting them for good, however they overlap.
+func TestSellingIsDelayedOnlyByOlderTransactions(t *testing.T) {
+	h := newClaimFixture(t, 1)
+	drop := h.Open(10, 1, nil)
+	claims(h, drop, 1)
+	hold := func() (commit func()) {
+		_, commit = h.Hold(`select pg_current_xact_id()`)
+		return commit
+	}
+	older := hold()
+	h.selling(10)
+	newer := hold()
+	defer newer()
+	h.selling(10)
+	older()
+	h.counted(10)
+}
+
 // TestSellingChecksOwnersByAndBy: a few at a time, and those that are off again
 // and again, however long ago they were sold.
 func TestSellingChecksOwnersByAndBy(t *testing.T) {

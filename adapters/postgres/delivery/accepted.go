@@ -2,6 +2,7 @@ package delivery
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
@@ -71,7 +72,8 @@ func (l *lease) Accepted(ctx context.Context, id user.ID, via int64) error {
 	return err
 }
 
-// loadAccepted reads what a former run handed over and has in no checkpoint.
+// loadAccepted reads what a former run handed over and has in no checkpoint: from the
+// journal, and from what providers have reported meanwhile.
 func (l *lease) loadAccepted(ctx context.Context) error {
 	// A message that two workers handed over is that of the first.
 	rows, err := l.db.Pool.Query(ctx, `select distinct on (id) id, provider_id
@@ -94,5 +96,37 @@ func (l *lease) loadAccepted(ctx context.Context) error {
 		return nil
 	})
 	l.batch.AcceptedVia = via
-	return pg.Translate(err)
+	if err != nil {
+		return pg.Translate(err)
+	}
+	return l.loadReported(ctx)
+}
+
+// loadReported adds the messages whose end was reported, which a worker handed over and
+// had no time to record: a report may come before the provider's answer. Without it such a
+// message would be sent again, or skipped because its bounce has suppressed the address.
+// A soft bounce is no end, and a message with an exception is tried again as that says:
+// staff may have corrected the address since.
+func (l *lease) loadReported(ctx context.Context) error {
+	var sets [4][]byte
+	err := l.db.Pool.QueryRow(ctx, `select delivered, bounced, complained from batch_feedback where batch_id = $1`, l.batch.ID).
+		Scan(&sets[0], &sets[1], &sets[2])
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil
+	}
+	if err != nil {
+		return pg.Translate(err)
+	}
+	known, err := pg.DecodeReported(sets)
+	if err != nil {
+		return err
+	}
+	accepted := slices.Clone(l.batch.Accepted)
+	for _, id := range l.batch.Left {
+		if _, journalled := slices.BinarySearch(accepted, id); !journalled && l.outcomes[id] == "" && known.Of(id) != "" {
+			l.batch.Accepted = append(l.batch.Accepted, id)
+		}
+	}
+	slices.Sort(l.batch.Accepted)
+	return nil
 }

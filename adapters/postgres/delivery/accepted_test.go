@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"dropbell/domain/delivery"
+	"dropbell/domain/feedback"
 	"dropbell/domain/user"
 )
 
@@ -111,5 +112,36 @@ func TestAcceptedMessagesOfManyBatches(t *testing.T) {
 	w.Clean()
 	if n := w.Number(`select count(distinct batch_id) from accepted_messages`); n != 1 {
 		t.Errorf("messages of %d batches are left, want those of the one that is not done", n)
+	}
+}
+
+// TestReportedMessagesWereHandedOver: what a provider reported of the messages of a worker
+// that died before it recorded them tells the next worker that they were sent.
+func TestReportedMessagesWereHandedOver(t *testing.T) {
+	w := newFixture(t)
+	f := w.feedback()
+	w.ready(1, time.Hour)
+	first, err := w.Batches.LeaseNext(t.Context(), delivery.App, time.Minute)
+	w.Must(err)
+	batch := first.Batch().ID
+	w.Must(first.Accepted(t.Context(), 6, 0))
+	_, err = first.Checkpoint(t.Context(), delivery.Progress{Sent: []user.ID{1}, Exceptions: []delivery.Exception{
+		{UserID: 7, Outcome: delivery.Skipped, Reason: delivery.ReasonOptedOut}, {UserID: 8, Outcome: delivery.Failed, Attempts: 1}}})
+	w.Must(err)
+	var reports []feedback.Report
+	for id, status := range map[user.ID]feedback.Status{1: feedback.Delivered, 2: feedback.SoftBounced, 3: feedback.Bounced, 4: feedback.Complained,
+		5: feedback.Delivered, 6: feedback.Delivered, 7: feedback.Delivered, 8: feedback.Bounced} {
+		reports = append(reports, report(batch, id, status))
+	}
+	w.Must(f.Take(t.Context(), reports))
+	w.Exec(`update batches set lease_until = now() - interval '2 seconds', next_run_at = now() - interval '1 second'`)
+	_, err = w.Batches.TakeBack(t.Context())
+	w.Must(err)
+	for name, store := range w.stores() {
+		w.Exec(`update batches set state = 'ready', lease_token = null, lease_until = null, next_run_at = now() - interval '1 second'`)
+		l, err := store.LeaseNext(t.Context(), delivery.App, time.Minute)
+		if w.Must(err); !slices.Equal(l.Batch().Accepted, []user.ID{3, 4, 5, 6}) {
+			t.Errorf("%s: accepted are %v", name, l.Batch().Accepted)
+		}
 	}
 }
