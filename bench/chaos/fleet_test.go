@@ -168,15 +168,27 @@ func (f *fleet) kill(m *member) (name string, ok bool) {
 
 // memberOf returns the place in which the process runs or ran last.
 func (f *fleet) memberOf(name string) *member {
+	m, ok := f.placeOf(name, func(m *member) bool { return true })
+	if !ok {
+		f.t.Fatalf("no process is called %q", name)
+	}
+	return m
+}
+
+// running returns the place of the process, if it runs.
+func (f *fleet) running(name string) (*member, bool) {
+	return f.placeOf(name, func(m *member) bool { return m.up })
+}
+
+func (f *fleet) placeOf(name string, ok func(*member) bool) (*member, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, m := range append(append([]*member{}, f.webs...), f.workers...) {
-		if m.name == name {
-			return m
+		if m.name == name && ok(m) {
+			return m, true
 		}
 	}
-	f.t.Fatalf("no process is called %q", name)
-	return nil
+	return nil, false
 }
 
 // halt stops the process in the member's place for longer than its leases
