@@ -191,6 +191,35 @@ func (f *fleet) placeOf(name string, ok func(*member) bool) (*member, bool) {
 	return nil, false
 }
 
+// killSenders kills that many workers while messages are sent, each after its share of them
+// has arrived: the one that handed over the last.
+func (w *system) killSenders(kills, messages int, arrived func() []arrival) {
+	step := messages / (kills + 2)
+	for i := range kills {
+		for limit := time.Now().Add(time.Minute); len(arrived()) < (i+1)*step; wait(2*time.Millisecond, w.ctx.Done()) {
+			if time.Now().After(limit) {
+				w.t.Fatalf("only %d messages have arrived", len(arrived()))
+			}
+		}
+		list := arrived()
+		m := w.fleet.sender(list)
+		if name, ok := w.fleet.kill(m); ok {
+			w.say("killed %s after %d messages", name, len(list))
+			w.fleet.start(m)
+		}
+	}
+}
+
+// sender is the worker, of those that run, that handed over a message last.
+func (f *fleet) sender(list []arrival) *member {
+	for _, a := range slices.Backward(list) {
+		if m, ok := f.running(a.worker); ok {
+			return m
+		}
+	}
+	return f.workers[0]
+}
+
 // halt stops the process in the member's place for longer than its leases
 // last, so that others take its work over, and lets it go on.
 func (f *fleet) halt(m *member, over <-chan struct{}) (name string, ok bool) {

@@ -159,57 +159,27 @@ func (p *reporters) text(program string, w http.ResponseWriter, r *http.Request)
 		panic(http.ErrAbortHandler) // cut off: not a call
 	}
 	card := p.texts.deal()
-	switch card {
-	case refuse:
-		http.Error(w, "trouble", http.StatusServiceUnavailable)
-		return
-	case throttle:
+	fails := func() { http.Error(w, "trouble", http.StatusServiceUnavailable) }
+	pauses := func() {
 		w.Header().Set("Retry-After", "1")
 		http.Error(w, "too many", http.StatusTooManyRequests)
+	}
+	if card.turnAway(r, p.over, fails, pauses) {
 		return
-	case hang: // not taken, and no answer within the client's time limit
-		p.leave(r)
-		return
-	case dropBefore:
-		panic(http.ErrAbortHandler)
 	}
 	inside := r.Clone(r.Context())
 	inside.Body = io.NopCloser(bytes.NewReader(body))
-	answer := httptest.NewRecorder()
-	p.sms.ServeHTTP(answer, inside)
-	list := p.sms.taken(r, body, answer.Body.Bytes())
-	if answer.Code/100 != 2 || len(list) == 0 {
-		p.t.Errorf("the provider refuses a text: %d %s", answer.Code, answer.Body)
+	given := httptest.NewRecorder()
+	p.sms.ServeHTTP(given, inside)
+	list := p.sms.taken(r, body, given.Body.Bytes())
+	if given.Code/100 != 2 || len(list) == 0 {
+		p.t.Errorf("the provider refuses a text: %d %s", given.Code, given.Body)
 	}
 	for _, a := range list {
 		a.channel, a.worker, a.at, a.answer = delivery.SMS, program, time.Now(), unheard
 	}
 	p.take(list...)
-	switch card {
-	case dropAfter:
-		p.settle(concealed, list...)
-		panic(http.ErrAbortHandler)
-	case late: // taken, and no answer within the client's time limit
-		p.settle(concealed, list...)
-		p.leave(r)
-		return
-	}
-	if r.Context().Err() == nil {
-		p.settle(answered, list...)
-	}
-	for k, v := range answer.Header() {
-		w.Header()[k] = v
-	}
-	w.WriteHeader(answer.Code)
-	_, _ = w.Write(answer.Body.Bytes())
-}
-
-// leave returns once the caller has given up.
-func (p *reporters) leave(r *http.Request) {
-	select {
-	case <-r.Context().Done():
-	case <-p.over:
-	}
+	card.pass(w, r, p.over, given, func(with answer) { p.settle(with, list...) })
 }
 
 // A reportedLetter is one mail on its way to the server that reports.

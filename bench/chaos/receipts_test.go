@@ -105,35 +105,11 @@ func (r *receiptRun) book(users []int64) *drop {
 	return d
 }
 
-// send waits until the drop is sent; workers are killed on the way, each after its share
-// of the messages has arrived.
+// send waits until the drop is sent; workers are killed on the way.
 func (r *receiptRun) send(d *drop) {
-	step := 2 * r.plan.users / (r.plan.workerKills + 2)
-	for i := range r.plan.workerKills {
-		for limit := time.Now().Add(time.Minute); len(r.providers.all()) < (i+1)*step; wait(2*time.Millisecond, r.ctx.Done()) {
-			if time.Now().After(limit) {
-				r.t.Fatalf("only %d messages have arrived", len(r.providers.all()))
-			}
-		}
-		list := r.providers.all()
-		m := r.sender(list)
-		if name, ok := r.fleet.kill(m); ok {
-			r.say("killed %s after %d messages", name, len(list))
-			r.fleet.start(m)
-		}
-	}
+	r.killSenders(r.plan.workerKills, 2*r.plan.users, r.providers.all)
 	r.settled(d, 4*time.Minute)
 	r.say("everything is sent: %d messages at the providers", len(r.providers.all()))
-}
-
-// sender is the worker, of those that run, that handed over a message last.
-func (r *receiptRun) sender(list []arrival) *member {
-	for _, a := range slices.Backward(list) {
-		if m, ok := r.fleet.running(a.worker); ok {
-			return m
-		}
-	}
-	return r.fleet.workers[0]
 }
 
 // fate is what becomes of a user's message, whichever of its repetitions is reported:
@@ -205,13 +181,16 @@ func (r *receiptRun) unknown(a arrival) func() *http.Request {
 }
 
 // forge says of a message that it bounced, without the provider's signature: it is
-// refused, and so are further calls of the address for a while.
+// refused, and so are further calls of the address for a while. While web has too many
+// calls in hand it refuses unread ones, too.
 func (r *receiptRun) forge(a arrival) {
-	status := r.once(r.ctx, r.providers.of(a.channel).report(a, feedback.Bounced, true))
-	if status != 0 && status != http.StatusUnauthorized && status != http.StatusForbidden && status != http.StatusTooManyRequests {
+	switch status := r.once(r.ctx, r.providers.of(a.channel).report(a, feedback.Bounced, true)); status {
+	case 0, http.StatusServiceUnavailable:
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests:
+		r.forged.Add(1)
+	default:
 		r.t.Errorf("a forged report of %s got the answer %d", a.channel, status)
 	}
-	r.forged.Add(1)
 }
 
 // once posts to web and returns the status; 0 without an answer.
