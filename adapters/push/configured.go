@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"sync"
 	"time"
 
 	"dropbell/domain/delivery"
@@ -30,22 +29,19 @@ type Configured struct {
 	Service  ConfiguredService
 }
 
-// configured is what was configured at one time.
-type configured struct {
-	list  []Configured
-	using sync.WaitGroup
-}
+// configured is what was configured at one time, in order of shops.
+type configured []Configured
 
 // of returns the services of a shop: its own if it has any, else those of all shops.
-func (c *configured) of(shop int64) []Configured {
+func (c configured) of(shop int64) []Configured {
 	for _, level := range []int64{shop, 0} {
-		at := slices.IndexFunc(c.list, func(one Configured) bool { return one.Shop == level })
+		at := slices.IndexFunc(c, func(one Configured) bool { return one.Shop == level })
 		if at >= 0 {
 			end := at + 1
-			for end < len(c.list) && c.list[end].Shop == level {
+			for end < len(c) && c[end].Shop == level {
 				end++
 			}
-			return c.list[at:end]
+			return c[at:end]
 		}
 	}
 	return nil
@@ -65,20 +61,7 @@ func (s *Sender) Set(list []Configured) (unused func()) {
 	slices.SortStableFunc(list, func(a, b Configured) int {
 		return cmp.Or(cmp.Compare(a.Shop, b.Shop), cmp.Compare(a.Order, b.Order), cmp.Compare(a.Provider, b.Provider))
 	})
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	before := s.configured
-	s.configured = &configured{list: list}
-	return before.using.Wait
-}
-
-// use returns the services in use and the function that gives them back.
-func (s *Sender) use() (*configured, func()) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	c := s.configured
-	c.using.Add(1) // never after Set has replaced it, so never beside Wait
-	return c, c.using.Done
+	return s.configured.Replace(list)
 }
 
 // Serves is part of [delivery.RoutedSender].
@@ -90,7 +73,7 @@ func (s *Sender) Serves(shop int64) bool {
 }
 
 func (s *Sender) serves(shop int64) bool {
-	c, done := s.use()
+	c, done := s.configured.Use()
 	defer done()
 	return len(s.services) > 0 || len(c.of(shop)) > 0
 }
@@ -105,7 +88,7 @@ func (s *Sender) Divide(_ *delivery.Subject, ids []user.ID, _ []user.User) [][]u
 // message's: once a service has, or may have, taken the message, the services behind it
 // are not asked for another.
 func (s *Sender) byConfigured(ctx context.Context, m delivery.Message) (all []delivery.Result) {
-	c, done := s.use()
+	c, done := s.configured.Use()
 	defer done()
 	for _, one := range c.of(m.Subject.Place().Shop) {
 		answers := s.byOne(ctx, one, m)

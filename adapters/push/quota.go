@@ -45,32 +45,10 @@ func NewQuota(perMinute int, admit Admit) *Quota {
 	return &Quota{perMinute: perMinute, admit: admit, own: rate.NewLimiter(rate.Limit(perSecond), max(1, int(perSecond))), asking: make(chan struct{}, 1)}
 }
 
-// Wait returns when one push may go, or the context's error.
-func (q *Quota) Wait(ctx context.Context) error {
-	if q.admit == nil {
-		return q.own.Wait(ctx)
-	}
-	for {
-		if q.take() {
-			return ctx.Err()
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case q.asking <- struct{}{}:
-		}
-		err := q.ask(ctx)
-		<-q.asking
-		if err != nil {
-			return err
-		}
-	}
-}
-
 // Turn returns zero when one push may go, for which it waits a second at most, or after how
 // long the push is to be tried again: each that is put off has the turn behind the one
 // before, a minute ahead at most. As long as such turns are to come hardly any push waits
-// here. A quota is used by Turn alone, or by Wait alone.
+// here.
 func (q *Quota) Turn(ctx context.Context) time.Duration {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -165,35 +143,4 @@ func (q *Quota) take() bool {
 	}
 	q.left--
 	return true
-}
-
-// ask gets a portion, and waits if there is none.
-func (q *Quota) ask(ctx context.Context) error {
-	q.mu.Lock()
-	enough := q.left > 0 // the push before this one has asked
-	q.mu.Unlock()
-	if enough {
-		return nil
-	}
-	admitted, pause, err := q.admit(ctx, q.portion(), q.perMinute)
-	if err != nil {
-		if err := q.own.Wait(ctx); err != nil {
-			return err
-		}
-		admitted = 1
-	}
-	if admitted == 0 {
-		timer := time.NewTimer(pause)
-		defer timer.Stop()
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-timer.C:
-			return nil
-		}
-	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.left += admitted
-	return nil
 }

@@ -38,9 +38,10 @@ type Sender struct {
 	circuits provider.Circuits // of configured services; nil = none
 	look     func()            // reads what is configured once more; may be nil
 
-	mu         sync.Mutex
-	configured *configured
-	unready    map[int64]unready // by the provider's id
+	configured provider.Current[configured]
+
+	mu      sync.Mutex
+	unready map[int64]unready // by the provider's id
 }
 
 // Options are the limits of a [Sender], and what watches it.
@@ -57,7 +58,7 @@ func New(o Options, services ...Service) *Sender {
 	if o.Parallel <= 0 {
 		o.Parallel = chunkSize
 	}
-	return &Sender{services: services, options: o, configured: &configured{}, unready: map[int64]unready{}}
+	return &Sender{services: services, options: o, unready: map[int64]unready{}}
 }
 
 // Channel returns [delivery.WebPush], the name that the channel has in the API.
@@ -127,8 +128,13 @@ func (s *Sender) one(ctx context.Context, m delivery.Message) delivery.Result {
 		return delivery.Result{Status: delivery.Permanent, Detail: "no push service is configured for the devices of this user"}
 	}
 	best := delivery.Best(answers...)
-	if first := delivery.Best(answers[:own]...); own > 0 && pending(best) && pending(first) {
-		best = first // a pause of a configured service delays no other device
+	if first := delivery.Best(answers[:own]...); own > 0 {
+		switch {
+		case pending(best) && pending(first):
+			best = first // a pause of a configured service delays no other device
+		case best.Judged:
+			best.Beside = &first
+		}
 	}
 	for _, a := range answers {
 		best.ConsentUsed = best.ConsentUsed || a.ConsentUsed

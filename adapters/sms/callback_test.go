@@ -3,6 +3,7 @@ package sms_test
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"dropbell/adapters/sms"
+	"dropbell/adapters/sms/smstest"
 	"dropbell/domain/feedback"
 )
 
@@ -54,6 +56,21 @@ func TestReceiptsOfTheJSONInterface(t *testing.T) {
 	}
 	if got := call.Replies[0]; got != (feedback.Reply{Provider: "sms", From: "+14155552671", Text: "STOP", ID: "m1"}) {
 		t.Errorf("got %+v", got)
+	}
+}
+
+// The imitation signs and reports as [sms.Source] demands.
+func TestTheImitationReportsByTheJSONInterface(t *testing.T) {
+	refs := feedback.NewRefs("a secret of this test")
+	ref := feedback.Ref{Batch: 7, User: 1}
+	q := (*smstest.JSON)(nil).Receipt("https://drops.example/callbacks/sms", smstest.Sent{To: "+8613800000001", Reference: refs.Text(ref)}, "failed", "no such number")
+	body, err := io.ReadAll(q.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	call, err := sms.Source{Token: smstest.JSONToken, Refs: refs}.Read(q.Header, q.URL, body)
+	if err != nil || len(call.Reports) != 1 || call.Reports[0].Ref != ref || call.Reports[0].Status != feedback.Bounced || call.Reports[0].Address != "+8613800000001" {
+		t.Errorf("got %+v, %v", call, err)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"dropbell/adapters/sendertest"
 	"dropbell/adapters/sms"
+	"dropbell/adapters/sms/smstest"
 	"dropbell/domain/delivery"
 	"dropbell/domain/user"
 )
@@ -77,7 +78,9 @@ func newSender(t testing.TB, cfg sms.Config) *sms.Sender {
 func TestContract(t *testing.T) {
 	sendertest.Run(t, sendertest.Harness{
 		Accepting: func(t *testing.T) delivery.Sender {
-			return newSender(t, sms.Config{URL: start(t, new(provider)), Token: token})
+			p := smstest.NewJSON()
+			t.Cleanup(p.Close)
+			return newSender(t, sms.Config{URL: p.URL, Token: smstest.JSONToken})
 		},
 		Stalled: func(t *testing.T) delivery.Sender {
 			stalled := func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }

@@ -1,7 +1,10 @@
 package chaos_test
 
 import (
+	"maps"
 	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
 	"sync"
 	"sync/atomic"
 )
@@ -73,4 +76,50 @@ func (d *faultDeck) between(from, to int64) int64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return from + d.rng.Int64N(to-from)
+}
+
+// turnAway deals with a call of which nothing arrives; false = the call is to be taken.
+// fails and pauses answer as the provider does: that it fails, and that it asks to wait.
+func (f fault) turnAway(r *http.Request, over <-chan struct{}, fails, pauses func()) bool {
+	switch f {
+	case refuse:
+		fails()
+	case throttle:
+		pauses()
+	case hang:
+		leave(r, over)
+	case dropBefore:
+		panic(http.ErrAbortHandler)
+	default:
+		return false
+	}
+	return true
+}
+
+// pass passes on the answer to a call that was taken, unless the fault conceals it. settle
+// is told what the caller can know.
+func (f fault) pass(w http.ResponseWriter, r *http.Request, over <-chan struct{}, given *httptest.ResponseRecorder, settle func(answer)) {
+	switch f {
+	case dropAfter:
+		settle(concealed)
+		panic(http.ErrAbortHandler)
+	case late:
+		settle(concealed)
+		leave(r, over)
+		return
+	}
+	if r.Context().Err() == nil {
+		settle(answered)
+	}
+	maps.Copy(w.Header(), given.Header())
+	w.WriteHeader(given.Code)
+	_, _ = w.Write(given.Body.Bytes())
+}
+
+// leave returns once the caller has given up.
+func leave(r *http.Request, over <-chan struct{}) {
+	select {
+	case <-r.Context().Done():
+	case <-over:
+	}
 }

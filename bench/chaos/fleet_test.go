@@ -168,15 +168,56 @@ func (f *fleet) kill(m *member) (name string, ok bool) {
 
 // memberOf returns the place in which the process runs or ran last.
 func (f *fleet) memberOf(name string) *member {
+	m, ok := f.placeOf(name, func(m *member) bool { return true })
+	if !ok {
+		f.t.Fatalf("no process is called %q", name)
+	}
+	return m
+}
+
+// running returns the place of the process, if it runs.
+func (f *fleet) running(name string) (*member, bool) {
+	return f.placeOf(name, func(m *member) bool { return m.up })
+}
+
+func (f *fleet) placeOf(name string, ok func(*member) bool) (*member, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, m := range append(append([]*member{}, f.webs...), f.workers...) {
-		if m.name == name {
+		if m.name == name && ok(m) {
+			return m, true
+		}
+	}
+	return nil, false
+}
+
+// killSenders kills that many workers while messages are sent, each after its share of them
+// has arrived: the one that handed over the last.
+func (w *system) killSenders(kills, messages int, arrived func() []arrival) {
+	step := messages / (kills + 2)
+	for i := range kills {
+		for limit := time.Now().Add(time.Minute); len(arrived()) < (i+1)*step; wait(2*time.Millisecond, w.ctx.Done()) {
+			if time.Now().After(limit) {
+				w.t.Fatalf("only %d messages have arrived", len(arrived()))
+			}
+		}
+		list := arrived()
+		m := w.fleet.sender(list)
+		if name, ok := w.fleet.kill(m); ok {
+			w.say("killed %s after %d messages", name, len(list))
+			w.fleet.start(m)
+		}
+	}
+}
+
+// sender is the worker, of those that run, that handed over a message last.
+func (f *fleet) sender(list []arrival) *member {
+	for _, a := range slices.Backward(list) {
+		if m, ok := f.running(a.worker); ok {
 			return m
 		}
 	}
-	f.t.Fatalf("no process is called %q", name)
-	return nil
+	return f.workers[0]
 }
 
 // halt stops the process in the member's place for longer than its leases

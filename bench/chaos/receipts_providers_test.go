@@ -2,6 +2,7 @@ package chaos_test
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
 	"io"
 	"net"
@@ -16,26 +17,61 @@ import (
 
 	"github.com/emersion/go-smtp"
 
-	"dropbell/adapters/sms/smstest"
 	"dropbell/domain/delivery"
+	"dropbell/domain/feedback"
 )
 
-const (
-	// publicURL is how the imitations know web; it is what Twilio signs.
-	publicURL      = "https://drops.example"
-	postmarkSecret = "chaos-postmark-secret"
-	// phonePrefix and a user's id are the user's number.
-	phonePrefix = "+1415"
-)
+// publicURL is how the providers know web; some of them sign it.
+const publicURL = "https://drops.example"
 
-// reporters are a provider of SMS and one of mail that report what became of messages:
-// Twilio, in front of whose imitation faults are dealt, and a mail server that reports
-// as Postmark does.
+// A reporter is a provider that reports what became of messages.
+type reporter struct {
+	// env are the variables with which the programs use the provider.
+	env []string
+	// report returns a report of a message, or one that says the same and is forged;
+	// nil = the provider reports nothing.
+	report func(a arrival, s feedback.Status, forged bool) *http.Request
+	// foreignKey is the key of a message that this installation did not send.
+	foreignKey string
+}
+
+// A smsReporter is an imitation of a provider of SMS.
+type smsReporter struct {
+	reporter
+	http.Handler
+	// prefix and a user's id are the user's number.
+	prefix string
+	// taken returns user, key and call of the messages in a call; none if the answer
+	// refuses it.
+	taken func(q *http.Request, body, answer []byte) []*arrival
+	// answerNames says that reports name a message only by what the provider's answer
+	// said: those of a message whose answer was lost cannot be matched.
+	answerNames bool
+}
+
+// number is a user's number.
+func (s *smsReporter) number(user int64) string { return s.prefix + strconv.FormatInt(user, 10) }
+
+// user is the user with the number.
+func (s *smsReporter) user(number string) int64 {
+	n, _ := strconv.ParseInt(strings.TrimPrefix(number, s.prefix), 10, 64)
+	return n
+}
+
+// A mailReporter is a mail server that reports as a provider does.
+type mailReporter struct {
+	reporter
+	// key finds in the head of a mail how reports name it.
+	key func(head textproto.MIMEHeader) string
+}
+
+// reporters are a provider of SMS, in front of whose imitation faults are dealt, and one
+// of mail.
 type reporters struct {
 	t       *testing.T
-	twilio  *smstest.Twilio
-	front   *httptest.Server
-	mail    net.Listener
+	sms     *smsReporter
+	mail    *mailReporter
+	server  net.Listener // of mail
 	texts   *faultDeck
 	letters *faultDeck
 	over    chan struct{}
@@ -43,47 +79,66 @@ type reporters struct {
 	early func(*arrival)
 
 	mu       sync.Mutex
+	fronts   []*httptest.Server
 	arrivals []*arrival
 }
 
-// startReporters starts both; they end with the test.
-func startReporters(t *testing.T, texts, letters *faultDeck) *reporters {
-	p := &reporters{t: t, twilio: smstest.NewTwilio(), texts: texts, letters: letters, over: make(chan struct{})}
-	p.front = httptest.NewServer(http.HandlerFunc(p.text))
+// startReporters starts the providers of these names; they end with the test.
+func startReporters(t *testing.T, sms, mail string, texts, letters *faultDeck) *reporters {
+	p := &reporters{t: t, sms: smsReporters[sms](t), mail: mailReporters[mail](t), texts: texts, letters: letters, over: make(chan struct{})}
 	var err error
-	if p.mail, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+	if p.server, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
 		t.Fatal(err)
 	}
 	server := smtp.NewServer(smtp.BackendFunc(func(c *smtp.Conn) (smtp.Session, error) { return &reportedLetter{from: p, conn: c.Conn()}, nil }))
-	server.Domain, server.ErrorLog = "postmark.example", discardLogger{}
-	go func() { _ = server.Serve(p.mail) }()
+	server.Domain, server.ErrorLog = "provider.example", discardLogger{}
+	go func() { _ = server.Serve(p.server) }()
 	t.Cleanup(func() {
 		close(p.over)
-		p.front.Close()
-		p.twilio.Close()
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		for _, f := range p.fronts {
+			f.Close()
+		}
 		_ = server.Close()
 	})
 	return p
 }
 
-// env makes a program send by the imitations, under a name of its own.
-func (p *reporters) env(name string) []string {
-	return []string{"PUBLIC_URL=" + publicURL, "SMS_PROVIDER=twilio", "SMS_URL=" + p.front.URL + "/" + name, "SMS_KEY_ID=" + smstest.TwilioAccount,
-		"SMS_KEY_SECRET=" + smstest.TwilioToken, "SMS_FROM=+15005550006", "SMTP_FEEDBACK=postmark", "POSTMARK_WEBHOOK_SECRET=" + postmarkSecret,
-		fmt.Sprintf("SMTP_URL=smtp://%s?from=%s@dropbell.example", p.mail.Addr(), name)}
-}
-
-func (p *reporters) take(a *arrival) {
+// env makes a program send by the providers. Each program has an address of its own for
+// SMS, and a sender of its own for mail, which name it.
+func (p *reporters) env(program string) []string {
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { p.text(program, w, r) }))
 	p.mu.Lock()
-	p.arrivals = append(p.arrivals, a)
+	p.fronts = append(p.fronts, front)
 	p.mu.Unlock()
-	p.early(a)
+	env := []string{"PUBLIC_URL=" + publicURL, "SMS_URL=" + front.URL, fmt.Sprintf("SMTP_URL=smtp://%s?from=%s@dropbell.example", p.server.Addr(), program)}
+	return append(append(env, p.sms.env...), p.mail.env...)
 }
 
-func (p *reporters) settle(a *arrival, with answer) {
+// of is the provider of a channel.
+func (p *reporters) of(c delivery.Channel) *reporter {
+	if c == delivery.SMS {
+		return &p.sms.reporter
+	}
+	return &p.mail.reporter
+}
+
+func (p *reporters) take(list ...*arrival) {
+	p.mu.Lock()
+	p.arrivals = append(p.arrivals, list...)
+	p.mu.Unlock()
+	for _, a := range list {
+		p.early(a)
+	}
+}
+
+func (p *reporters) settle(with answer, list ...*arrival) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	a.answer, a.ended = with, time.Now()
+	for _, a := range list {
+		a.answer, a.ended = with, time.Now()
+	}
 }
 
 // all returns a copy of what has arrived.
@@ -97,60 +152,34 @@ func (p *reporters) all() []arrival {
 	return list
 }
 
-// text is one call of the resource Message: /worker-1/2010-04-01/….
-func (p *reporters) text(w http.ResponseWriter, r *http.Request) {
-	worker, path, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
-	_ = r.ParseForm()
+// text is one call of a program to the provider of SMS.
+func (p *reporters) text(program string, w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		panic(http.ErrAbortHandler) // cut off: not a call
+	}
 	card := p.texts.deal()
-	switch card {
-	case refuse:
-		http.Error(w, "trouble", http.StatusServiceUnavailable)
-		return
-	case throttle:
+	fails := func() { http.Error(w, "trouble", http.StatusServiceUnavailable) }
+	pauses := func() {
 		w.Header().Set("Retry-After", "1")
 		http.Error(w, "too many", http.StatusTooManyRequests)
+	}
+	if card.turnAway(r, p.over, fails, pauses) {
 		return
-	case hang: // not taken, and no answer within the client's time limit
-		p.leave(r)
-		return
-	case dropBefore:
-		panic(http.ErrAbortHandler)
 	}
 	inside := r.Clone(r.Context())
-	inside.URL.Path = "/" + path
-	taken := httptest.NewRecorder()
-	p.twilio.ServeHTTP(taken, inside)
-	if taken.Code != http.StatusCreated {
-		p.t.Errorf("Twilio refuses a text: %d %s", taken.Code, taken.Body)
+	inside.Body = io.NopCloser(bytes.NewReader(body))
+	given := httptest.NewRecorder()
+	p.sms.ServeHTTP(given, inside)
+	list := p.sms.taken(r, body, given.Body.Bytes())
+	if given.Code/100 != 2 || len(list) == 0 {
+		p.t.Errorf("the provider refuses a text: %d %s", given.Code, given.Body)
 	}
-	user, _ := strconv.ParseInt(strings.TrimPrefix(r.PostFormValue("To"), phonePrefix), 10, 64)
-	a := &arrival{channel: delivery.SMS, user: user, key: r.PostFormValue("StatusCallback"), worker: worker, at: time.Now(), answer: unheard}
-	p.take(a)
-	switch card {
-	case dropAfter:
-		p.settle(a, concealed)
-		panic(http.ErrAbortHandler)
-	case late: // taken, and no answer within the client's time limit
-		p.settle(a, concealed)
-		p.leave(r)
-		return
+	for _, a := range list {
+		a.channel, a.worker, a.at, a.answer = delivery.SMS, program, time.Now(), unheard
 	}
-	if r.Context().Err() == nil {
-		p.settle(a, answered)
-	}
-	for k, v := range taken.Header() {
-		w.Header()[k] = v
-	}
-	w.WriteHeader(taken.Code)
-	_, _ = w.Write(taken.Body.Bytes())
-}
-
-// leave returns once the caller has given up.
-func (p *reporters) leave(r *http.Request) {
-	select {
-	case <-r.Context().Done():
-	case <-p.over:
-	}
+	p.take(list...)
+	card.pass(w, r, p.over, given, func(with answer) { p.settle(with, list...) })
 }
 
 // A reportedLetter is one mail on its way to the server that reports.
@@ -180,24 +209,22 @@ func (l *reportedLetter) Data(r io.Reader) error {
 	if _, err := io.Copy(io.Discard, in.R); err != nil {
 		return err // cut off: not a mail
 	}
+	with := answered
 	switch l.from.letters.deal() {
 	case refuse:
 		return &smtp.SMTPError{Code: 451, EnhancedCode: smtp.EnhancedCode{4, 3, 0}, Message: "trouble"}
 	case dropBefore:
 		return l.conn.Close()
 	case dropAfter:
-		a, err := l.arrival(head)
-		if err == nil {
-			l.from.take(a)
-			l.from.settle(a, concealed)
-		}
-		_ = l.conn.Close()
-		return err
+		with = concealed
 	}
 	a, err := l.arrival(head)
 	if err == nil {
 		l.from.take(a)
-		l.from.settle(a, answered)
+		l.from.settle(with, a)
+	}
+	if with == concealed {
+		_ = l.conn.Close()
 	}
 	return err
 }
@@ -206,5 +233,5 @@ func (l *reportedLetter) arrival(head textproto.MIMEHeader) (*arrival, error) {
 	name, _, _ := strings.Cut(l.receiver, "@")
 	user, err := strconv.ParseInt(strings.TrimPrefix(name, "u"), 10, 64)
 	worker, _, _ := strings.Cut(l.sender, "@")
-	return &arrival{channel: delivery.Email, user: user, key: head.Get("X-PM-Metadata-dropbell"), worker: worker, at: time.Now(), answer: unheard}, err
+	return &arrival{channel: delivery.Email, user: user, key: l.from.mail.key(head), call: head.Get("Message-ID"), worker: worker, at: time.Now(), answer: unheard}, err
 }

@@ -137,27 +137,42 @@ func (s *Service) Recipient(ctx context.Context, by staff.Actor, id int64, to us
 // Estimate says about how many users the audience has. Who is limited to shops
 // is not told about those of another shop's template.
 func (s *Service) Estimate(ctx context.Context, by staff.Actor, a Audience) (int64, bool, error) {
-	if err := by.May(staff.ManageCampaigns, 0); err != nil {
+	if err := s.checkEstimate(ctx, by, &a); err != nil {
 		return 0, false, err
+	}
+	return s.Store.Estimate(ctx, a)
+}
+
+// EstimateVerified says about how many users of the audience have verified phone numbers,
+// at most. It refuses what [Service.Estimate] refuses.
+func (s *Service) EstimateVerified(ctx context.Context, by staff.Actor, a Audience) (int64, error) {
+	if err := s.checkEstimate(ctx, by, &a); err != nil {
+		return 0, err
+	}
+	return s.Store.EstimateVerified(ctx, a)
+}
+
+// checkEstimate brings an audience into its normal form, and refuses one that by may not be
+// told about.
+func (s *Service) checkEstimate(ctx context.Context, by staff.Actor, a *Audience) error {
+	if err := by.May(staff.ManageCampaigns, 0); err != nil {
+		return err
 	}
 	a.Users = normal(a.Users)
 	e := &fault.Fields{}
 	if a.check(e); len(e.List) > 0 {
-		return 0, false, e
+		return e
 	}
-	if id := (Spec{Audience: a}).audienceTemplate(); id != 0 && len(by.Shops) > 0 {
+	if id := (Spec{Audience: *a}).audienceTemplate(); id != 0 && len(by.Shops) > 0 {
 		t, err := s.Templates.Template(ctx, id)
 		if err != nil {
-			return 0, false, err
+			return err
 		}
 		if err := by.May(staff.ManageCampaigns, t.ShopNumber); err != nil {
-			return 0, false, err
+			return err
 		}
 	}
-	if err := s.checkSegment(ctx, by, a); err != nil {
-		return 0, false, err
-	}
-	return s.Store.Estimate(ctx, a)
+	return s.checkSegment(ctx, by, *a)
 }
 
 // checkSegment refuses a segment that names templates of shops which by may

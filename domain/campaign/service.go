@@ -98,6 +98,9 @@ type Store interface {
 	// Estimate returns the approximate number of users of an audience without
 	// reading all of them, and whether the number is exact.
 	Estimate(ctx context.Context, a Audience) (n int64, exact bool, err error)
+	// EstimateVerified returns about how many users of an audience have verified phone
+	// numbers, at most.
+	EstimateVerified(ctx context.Context, a Audience) (int64, error)
 	ResultStore
 }
 

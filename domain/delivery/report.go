@@ -6,8 +6,8 @@ import (
 )
 
 // report reports the result of a call to the channel's admission, unless the call timed
-// out. Answers that are [Result.Judged] say nothing about the provider of the channel: if
-// there is no other, no call of that provider was made.
+// out. Answers that are [Result.Judged] say nothing about the provider of the channel,
+// unless they have a [Result.Beside]: without any other no call of that provider was made.
 func (r *run) report(ctx context.Context, results []Result) {
 	ctx = context.WithoutCancel(ctx)
 	given, held := Handed(results)
@@ -15,6 +15,8 @@ func (r *run) report(ctx context.Context, results []Result) {
 	if slices.ContainsFunc(given, isJudged) {
 		own = slices.DeleteFunc(slices.Clone(given), isJudged)
 	}
+	beside, kept := besideOf(results)
+	own, held = slices.Concat(own, beside), held-kept
 	switch {
 	case held > 0: // they used neither rate nor circuit
 		defer r.Admission.Unused(ctx, r.load(held))
@@ -30,6 +32,21 @@ func (r *run) report(ctx context.Context, results []Result) {
 }
 
 func isJudged(res Result) bool { return res.Judged }
+
+// besideOf returns what the provider of the channel answered beside others, and how many of
+// those others kept the message back.
+func besideOf(results []Result) (own []Result, held int) {
+	for _, res := range results {
+		if res.Beside == nil || res.Beside.Held {
+			continue
+		}
+		own = append(own, *res.Beside)
+		if res.Held {
+			held++
+		}
+	}
+	return own, held
+}
 
 // CallOf sums up a call: it failed when it reached no recipient and at least one
 // failure was the provider's own. It was throttled when the provider named a

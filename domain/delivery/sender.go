@@ -67,6 +67,9 @@ type Result struct {
 	// Judged says that the sender has reported the call to the circuit breaker of
 	// the provider itself: it says nothing about the provider of the channel.
 	Judged bool
+	// Beside is what the provider of the channel answered about the same message, if the
+	// answer is another's, which is Judged; nil = it was not asked.
+	Beside *Result
 }
 
 // A Journal records while a call is still going on which of its messages the

@@ -47,15 +47,18 @@ type Router struct {
 	// says that a shop has no provider, after which messages are skipped for good.
 	Look func()
 
-	mu      sync.Mutex
-	current *table
-	shut    map[int64]time.Time // until when a provider is known not to be ready
+	current Current[*table]
+
+	mu   sync.Mutex
+	shut map[int64]time.Time // until when a provider is known not to be ready
 }
 
 // NewRouter returns a router without providers. environment may be nil. country returns
 // the country of a recipient, "" = unknown.
 func NewRouter(c delivery.Channel, environment delivery.Sender, circuits Circuits, country func(*user.User) string, now func() time.Time) *Router {
-	return &Router{channel: c, environment: environment, circuits: circuits, country: country, now: now, current: newTable(nil), shut: map[int64]time.Time{}}
+	r := &Router{channel: c, environment: environment, circuits: circuits, country: country, now: now, shut: map[int64]time.Time{}}
+	r.current.Replace(newTable(nil))
+	return r
 }
 
 // table is what was configured at one time.
@@ -63,7 +66,6 @@ type table struct {
 	providers []Provider
 	senders   map[int64]delivery.Sender
 	size      int // the smallest chunk of its senders, 0 = none
-	using     sync.WaitGroup
 }
 
 func newTable(entries []Entry) *table {
@@ -88,27 +90,12 @@ func (t *table) routed() bool {
 
 // Set replaces the providers, of which disabled ones are used by tests only, and
 // returns a function that waits until no call uses the ones before.
-func (r *Router) Set(entries []Entry) (unused func()) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	before := r.current
-	r.current = newTable(entries)
-	return before.using.Wait
-}
-
-// use returns the table in use and the function that gives it back.
-func (r *Router) use() (*table, func()) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	t := r.current
-	t.using.Add(1) // never after Set has replaced it, so never beside Wait
-	return t, t.using.Done
-}
+func (r *Router) Set(entries []Entry) (unused func()) { return r.current.Replace(newTable(entries)) }
 
 // Routed reports whether messages of the channel are divided between providers, which
 // then have circuit breakers of their own.
 func (r *Router) Routed() bool {
-	t, done := r.use()
+	t, done := r.current.Use()
 	defer done()
 	return t.routed()
 }
@@ -118,7 +105,7 @@ func (r *Router) Channel() delivery.Channel { return r.channel }
 
 // ChunkSize is the smallest of the senders'.
 func (r *Router) ChunkSize() int {
-	t, done := r.use()
+	t, done := r.current.Use()
 	defer done()
 	switch {
 	case r.environment == nil:
@@ -138,7 +125,7 @@ func (r *Router) Serves(shop int64) bool {
 }
 
 func (r *Router) serves(shop int64) bool {
-	t, done := r.use()
+	t, done := r.current.Use()
 	defer done()
 	return r.environment != nil || slices.ContainsFunc(t.providers, func(p Provider) bool { return p.Enabled && (p.Shop == 0 || p.Shop == shop) })
 }
@@ -146,7 +133,7 @@ func (r *Router) serves(shop int64) bool {
 // Through returns a sender that hands messages to one provider, enabled or not; nil =
 // there is none of that id, or it has no sender.
 func (r *Router) Through(id int64) delivery.Sender {
-	t, done := r.use()
+	t, done := r.current.Use()
 	defer done()
 	if t.senders[id] == nil {
 		return nil
@@ -161,7 +148,7 @@ type through struct {
 
 // Send is part of [delivery.Sender].
 func (s through) Send(ctx context.Context, messages []delivery.Message) []delivery.Result {
-	t, done := s.use()
+	t, done := s.current.Use()
 	defer done()
 	sender := t.senders[s.id]
 	if sender == nil {
@@ -173,7 +160,7 @@ func (s through) Send(ctx context.Context, messages []delivery.Message) []delive
 // Admit returns zero if a provider for messages of the shop may be ready, else how long
 // none will be. It asks no circuit breaker: it knows what the last calls found.
 func (r *Router) Admit(shop int64) (wait time.Duration) {
-	t, done := r.use()
+	t, done := r.current.Use()
 	defer done()
 	now, found := r.now(), false
 	for _, id := range t.reach(shop, r.environment != nil) {
@@ -242,7 +229,7 @@ func (r *Router) admit(ctx context.Context, t *table, id int64) (wait time.Durat
 
 // Divide is part of [delivery.RoutedSender].
 func (r *Router) Divide(s *delivery.Subject, ids []user.ID, known []user.User) [][]user.ID {
-	t, done := r.use()
+	t, done := r.current.Use()
 	defer done()
 	if !t.routed() {
 		return [][]user.ID{ids}

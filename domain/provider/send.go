@@ -14,7 +14,7 @@ import (
 // outcome is unclear does not: it is tried again later like any other, and then with
 // the same provider unless the circuit of that one has opened.
 func (r *Router) Send(ctx context.Context, messages []delivery.Message) []delivery.Result {
-	t, done := r.use()
+	t, done := r.current.Use()
 	defer done()
 	if len(messages) == 0 {
 		return nil

@@ -32,8 +32,9 @@ func (brokenPhones) Push(_ context.Context, m delivery.Message) (answers []deliv
 }
 
 // TestTheCircuitsOfAMixedChunk: of a call of push with messages of a mini program and of
-// phones, each circuit learns what its own provider answered, once; a call of which no
-// message went to a phone leaves the probe of the phones' circuit to the next call.
+// phones, each circuit learns what its own provider answered, once, also if a user has both;
+// a call of which no message went to a phone leaves the probe of the phones' circuit to the
+// next call.
 func TestTheCircuitsOfAMixedChunk(t *testing.T) {
 	const mini = 7
 	w := pgtest.New(t)
@@ -47,24 +48,25 @@ func TestTheCircuitsOfAMixedChunk(t *testing.T) {
 	w.Must(err)
 	t.Cleanup(func() { _ = service.Close() })
 	breaker := redis.NewBreaker(client, redis.BreakerConfig{})
-	// deliver sends one chunk to so many iPhones and accounts.
-	deliver := func(phones, accounts user.ID) {
+	// deliver sends one chunk to so many users with an iPhone, with an account, and with both.
+	deliver := func(phones, accounts, both user.ID) {
 		t.Helper()
 		admission := newAdmission(w.DB, client, slog.New(slog.DiscardHandler))
 		sender := push.New(push.Options{}, brokenPhones{})
 		sender.Configurable(admission.circuits, nil)
 		sender.Set([]push.Configured{{Provider: mini, Service: service}})
 		tpl := w.Published(30 * time.Minute)
-		for id := user.ID(1); id <= accounts+phones; id++ {
-			d := user.Device{Platform: user.IOS, Token: fmt.Sprintf("%064x", id)}
-			if id > phones {
-				d = user.Device{Platform: user.WeChat, Token: fmt.Sprintf("openid-of-user-number-%06d", id), App: server.AppID}
-				server.Accept(d.Token)
-			}
-			_, err := w.Users.PutDevice(t.Context(), id, d, "")
-			w.Must(err)
+		for id := user.ID(1); id <= phones+accounts+both; id++ {
 			w.Reserve(tpl, id, pgtest.Reminders(delivery.WebPush, 5)...)
+			if id <= phones || id > phones+accounts {
+				_, err := w.Users.PutDevice(t.Context(), id, user.Device{Platform: user.IOS, Token: fmt.Sprintf("%064x", id)}, "")
+				w.Must(err)
+			}
 			if id > phones {
+				account := user.Device{Platform: user.WeChat, Token: fmt.Sprintf("openid-of-user-number-%06d", id), App: server.AppID}
+				server.Accept(account.Token)
+				_, err := w.Users.PutDevice(t.Context(), id, account, "")
+				w.Must(err)
 				_, err = w.Reservations.SetConsent(t.Context(), tpl.ID, id, 1, true)
 				w.Must(err)
 			}
@@ -77,7 +79,7 @@ func TestTheCircuitsOfAMixedChunk(t *testing.T) {
 	}
 
 	w.Must(client.HSet(t.Context(), "breaker:webpush", "state", redis.StateOpen, "until", 1, "backoff", 5000).Err())
-	deliver(0, 3)
+	deliver(0, 3, 0)
 	if n := server.Count(); n != 3 {
 		t.Fatalf("%d messages", n)
 	}
@@ -85,12 +87,23 @@ func TestTheCircuitsOfAMixedChunk(t *testing.T) {
 		t.Errorf("the next probe waits %v, %s, %v", wait, state, err)
 	}
 
-	w.Must(client.FlushDB(t.Context()).Err())
-	server.Fail("", pushtest.Fault{Reason: "48001"})
-	deliver(1, 3)
-	for provider, want := range map[int64]int{0: 1, mini: 3} {
-		if s, err := breaker.Of(provider).State(t.Context(), delivery.WebPush); err != nil || s.Failures != want {
-			t.Errorf("provider %d: %+v, %v; want %d failures", provider, s, err, want)
+	failures := func(of map[int64]int) {
+		t.Helper()
+		for provider, want := range of {
+			if s, err := breaker.Of(provider).State(t.Context(), delivery.WebPush); err != nil || s.Failures != want {
+				t.Errorf("provider %d: %+v, %v; want %d failures", provider, s, err, want)
+			}
 		}
 	}
+	w.Must(client.FlushDB(t.Context()).Err())
+	deliver(0, 0, 3)
+	if n := server.Count(); n != 6 {
+		t.Errorf("%d messages", n)
+	}
+	failures(map[int64]int{0: 1, mini: 0})
+
+	w.Must(client.FlushDB(t.Context()).Err())
+	server.Fail("", pushtest.Fault{Reason: "48001"})
+	deliver(1, 3, 0)
+	failures(map[int64]int{0: 1, mini: 3})
 }

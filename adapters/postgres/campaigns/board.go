@@ -262,6 +262,40 @@ func (s Campaigns) Estimate(ctx context.Context, a campaign.Audience) (n int64, 
 	return max(n, planned), false, nil
 }
 
+// EstimateVerified counts the verified numbers of a small audience, and samples those of a
+// segment; of another one it takes those of all users. See [campaign.Store].
+func (s Campaigns) EstimateVerified(ctx context.Context, a campaign.Audience) (n int64, err error) {
+	s.DB = s.Reports(ctx)
+	count := func(ids string, args ...any) (int64, error) {
+		err := s.Pool.QueryRow(ctx, `select count(*) from `+ids+` as i (id) join users u on u.id = i.id where u.phone_verified_at is not null`, args...).Scan(&n)
+		return n, pg.Translate(err)
+	}
+	if a.Kind == campaign.Named {
+		return count(`unnest($1::bigint[])`, a.Users)
+	}
+	rule := segment.Leaf(segment.Contact, "", segment.Has, segment.PhoneVerified)
+	switch sql := audienceSQL[a.Kind]; {
+	case sql == "":
+		g, err := currentSegment(ctx, s.Pool, a.ID)
+		if err != nil {
+			return 0, err
+		}
+		if g.Kind == segment.ByRules {
+			rule = segment.Rule{Match: segment.All, Rules: []segment.Rule{g.Rule, rule}}
+		}
+	case a.Kind != campaign.Everybody:
+		all, exact, err := s.Estimate(ctx, a)
+		if err != nil {
+			return 0, err
+		}
+		if exact {
+			return count(`(`+sql+`)`, 0, all, time.Now(), a.ID)
+		}
+	}
+	e, err := s.segments.EstimateRule(ctx, rule)
+	return e.Members, err
+}
+
 // planned returns how many rows the planner expects of a query.
 func (s Campaigns) planned(ctx context.Context, sql string, args ...any) (int64, error) {
 	var raw []byte

@@ -128,11 +128,12 @@ func lockFeedback(ctx context.Context, tx pgx.Tx, ids []int64) (*gathered, error
 	both.Queue(lockFeedbackSQL, ids).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
 			var id int64
-			var sets [5][]byte
-			if err := rows.Scan(&id, &sets[0], &sets[1], &sets[2], &sets[3], &sets[4]); err != nil {
+			var sets [4][]byte
+			var due []byte
+			if err := rows.Scan(&id, &sets[0], &sets[1], &sets[2], &sets[3], &due); err != nil {
 				return err
 			}
-			m, err := decodeMarks(sets)
+			m, err := decodeMarks(sets, due)
 			if err != nil {
 				return err
 			}
@@ -145,54 +146,37 @@ func lockFeedback(ctx context.Context, tx pgx.Tx, ids []int64) (*gathered, error
 
 // marks are what is known of one batch's messages.
 type marks struct {
-	delivered, bounced, complained, soft, due *roaring64.Bitmap
-	changed                                   bool
+	pg.Reported
+	due     *roaring64.Bitmap
+	changed bool
 }
 
-func decodeMarks(sets [5][]byte) (*marks, error) {
-	m := &marks{}
-	for i, to := range []**roaring64.Bitmap{&m.delivered, &m.bounced, &m.complained, &m.soft, &m.due} {
-		set, err := pg.DecodeSet(sets[i])
-		if err != nil {
-			return nil, err
-		}
-		*to = set
+func decodeMarks(reported [4][]byte, due []byte) (m *marks, err error) {
+	m = &marks{}
+	if m.Reported, err = pg.DecodeReported(reported); err != nil {
+		return nil, err
 	}
-	return m, nil
-}
-
-// status returns what is known of the message to the user.
-func (m *marks) status(id user.ID) feedback.Status {
-	switch n := uint64(id); {
-	case m.complained.Contains(n):
-		return feedback.Complained
-	case m.bounced.Contains(n):
-		return feedback.Bounced
-	case m.delivered.Contains(n):
-		return feedback.Delivered
-	case m.soft.Contains(n):
-		return feedback.SoftBounced
-	}
-	return ""
+	m.due, err = pg.DecodeSet(due)
+	return m, err
 }
 
 // mark notes a status that replaces what was known.
 func (m *marks) mark(id user.ID, s feedback.Status) {
 	n := uint64(id)
 	m.changed = true
-	m.soft.Remove(n)
+	m.Soft.Remove(n)
 	switch s {
 	case feedback.SoftBounced:
-		m.soft.Add(n)
+		m.Soft.Add(n)
 	case feedback.Delivered:
-		m.delivered.Add(n)
+		m.Delivered.Add(n)
 	case feedback.Bounced:
-		m.delivered.Remove(n)
-		m.bounced.Add(n)
+		m.Delivered.Remove(n)
+		m.Bounced.Add(n)
 	case feedback.Complained: // it was read, whatever a server said
-		m.bounced.Remove(n)
-		m.delivered.Add(n)
-		m.complained.Add(n)
+		m.Bounced.Remove(n)
+		m.Delivered.Add(n)
+		m.Complained.Add(n)
 	}
 }
 
@@ -215,7 +199,7 @@ func (g *gathered) take(r feedback.Report, n *taken) {
 		}
 		return
 	}
-	before := m.status(r.Ref.User)
+	before := m.Of(r.Ref.User)
 	replaces := r.Status.Replaces(before)
 	if !replaces && (r.Status != before || r.PriceMicros == 0) {
 		n.known++
@@ -269,7 +253,7 @@ func (g *gathered) queueSets(all *pgx.Batch) error {
 			continue
 		}
 		ids = append(ids, id)
-		for i, set := range []*roaring64.Bitmap{m.delivered, m.bounced, m.complained, m.soft} {
+		for i, set := range []*roaring64.Bitmap{m.Delivered, m.Bounced, m.Complained, m.Soft} {
 			var b []byte
 			if !set.IsEmpty() {
 				set.RunOptimize()

@@ -284,7 +284,7 @@ func recipients(ctx context.Context, tx pgx.Tx, q delivery.RecipientQuery) ([]de
 		if said.Reached {
 			r.Provider = provider(id)
 		}
-		r.Reported, r.Cause = reported.status(id), causes[id]
+		r.Reported, r.Cause = reported.Of(id), causes[id]
 		if q.Outcome == "" || pg.SameOutcome(r.Outcome, q.Outcome) {
 			list = append(list, r)
 		}

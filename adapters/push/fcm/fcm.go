@@ -156,25 +156,18 @@ func (s *Service) Push(ctx context.Context, m delivery.Message) (results []deliv
 }
 
 func (s *Service) push(ctx context.Context, m delivery.Message, d user.Device) delivery.Result {
-	// The quota is a pace, not a failure: the message waits for its turn.
-	if err := s.quota.Wait(ctx); err != nil {
-		if ctx.Err() != nil {
-			return delivery.Result{Detail: delivery.CauseOf(ctx.Err())}
-		}
-		return delivery.Result{Status: delivery.Throttled, After: time.Second, Detail: "the quota of FCM is used up for the moment"}
+	if err := ctx.Err(); err != nil {
+		return delivery.Result{Unsent: true, Detail: delivery.CauseOf(err)}
 	}
-	access, err := s.tokens.get(ctx, "")
-	if err != nil {
-		return noToken(err)
+	// The quota is a pace, not a failure: the message is tried again at its turn, and no
+	// message to another device waits for it.
+	if wait := s.quota.Turn(ctx); wait > 0 {
+		return delivery.Result{Status: delivery.Throttled, Apart: true, Unsent: true, Held: true, After: wait, Detail: "not sent: the messages per minute of FCM are used up for the moment"}
 	}
-	result, refused := s.call(ctx, m, d, access)
-	if refused { // revoked before its time
-		if access, err = s.tokens.get(ctx, access); err != nil {
-			return noToken(err)
-		}
-		result, _ = s.call(ctx, m, d, access)
-	}
-	return result
+	return push.WithToken(
+		func(refused string) (string, error) { return s.tokens.get(ctx, refused) },
+		func(access string) (delivery.Result, bool) { return s.call(ctx, m, d, access) },
+		noToken)
 }
 
 // call pushes once, and reports whether the access token was refused.

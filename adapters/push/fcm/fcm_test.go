@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -191,6 +192,31 @@ func TestTheQuotaIsAPace(t *testing.T) {
 	}
 }
 
+// TestTheQuotaHoldsUpNoOtherDevice: a message beyond the quota does not wait in its call, and
+// is tried again at its turn, a minute ahead at most.
+func TestTheQuotaHoldsUpNoOtherDevice(t *testing.T) {
+	f := google(t)
+	cfg := config(f)
+	cfg.PerMinute = 2
+	s := newSender(t, cfg)
+	messages := sendertest.Messages(delivery.WebPush, 20)
+	for i := range messages {
+		messages[i].To.Devices = []user.Device{phone}
+	}
+	var waits []time.Duration
+	for _, r := range s.Send(t.Context(), messages) {
+		switch {
+		case r.Status == delivery.Throttled && r.Held && r.Unsent && r.Apart:
+			waits = append(waits, r.After)
+		case r.Status != delivery.Delivered:
+			t.Errorf("%+v", r)
+		}
+	}
+	if slices.Sort(waits); f.Count() != 1 || len(waits) != 19 || waits[0] != 30*time.Second || waits[1] != time.Minute || waits[18] != time.Minute {
+		t.Errorf("%d arrived, the others wait %v", f.Count(), waits)
+	}
+}
+
 // TestTheQuotaIsShared: what all workers may send together is asked for in portions;
 // while the shared count does not answer, each worker keeps to the quota alone.
 func TestTheQuotaIsShared(t *testing.T) {
@@ -210,10 +236,10 @@ func TestTheQuotaIsShared(t *testing.T) {
 		}
 		n = min(n, budget)
 		budget -= n
-		return n, time.Millisecond, nil
+		return n, time.Hour, nil
 	}
-	s := newSender(t, cfg)
 	send := func(n int) (sent int) {
+		s := newSender(t, cfg)
 		messages := sendertest.Messages(delivery.WebPush, n)
 		for i := range messages {
 			messages[i].To.Devices = []user.Device{phone}

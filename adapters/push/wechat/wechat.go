@@ -208,18 +208,10 @@ func (s *Service) Push(ctx context.Context, m delivery.Message) (results []deliv
 }
 
 func (s *Service) push(ctx context.Context, m delivery.Message, d user.Device) delivery.Result {
-	access, err := s.tokens.get(ctx, "")
-	if err != nil {
-		return noToken(err)
-	}
-	result, refused := s.call(ctx, m, d, access)
-	if refused { // replaced before its time
-		if access, err = s.tokens.get(ctx, access); err != nil {
-			return noToken(err)
-		}
-		result, _ = s.call(ctx, m, d, access)
-	}
-	return result
+	return push.WithToken(
+		func(refused string) (string, error) { return s.tokens.get(ctx, refused) },
+		func(access string) (delivery.Result, bool) { return s.call(ctx, m, d, access) },
+		noToken)
 }
 
 // call sends once, and reports whether the access token was refused.

@@ -198,6 +198,8 @@ type CampaignForm struct {
 	Previews []CampaignText
 	Reach    *campaign.Reach
 	Grant    *template.Template
+	// Texts is how many users of the reach text messages would go to, at most.
+	Texts int64
 	// About is the template that says whom it is for, if the viewer may see it.
 	About *template.Template
 	// ApprovalAbove is how many users the shop's campaigns may reach without

@@ -116,8 +116,8 @@ func (p CampaignForm) costLines(ctx context.Context) []string {
 		c := campaign.CostOf(*p.Grant, p.Reach.Users)
 		lines = append(lines, ui.T(ctx, "approval.cost_text", c.Coupons, ui.From(ctx).Locale.Money(c.Amount, c.Currency)))
 	}
-	if each, currency := dearest(p.Previews); each > 0 && p.Reach.Users <= math.MaxInt64/each {
-		lines = append(lines, ui.T(ctx, "campaign.sms_cost", parts.Price(each*p.Reach.Users, currency)))
+	if each, currency := dearest(p.Previews); each > 0 && p.Texts <= math.MaxInt64/each {
+		lines = append(lines, ui.T(ctx, "campaign.sms_cost", parts.Price(each*p.Texts, currency)))
 	}
 	if d := p.Spec.Takes(p.Reach.Users); d > 0 {
 		lines = append(lines, ui.T(ctx, "approval.takes", ui.From(ctx).Locale.Duration(d)))

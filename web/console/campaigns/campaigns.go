@@ -23,6 +23,8 @@ type Deps struct {
 	States *shell.ChannelStates
 	// Channels are those with a configured sender.
 	Channels delivery.Available
+	// VerifiedOnly is whether text messages go to verified numbers alone.
+	VerifiedOnly bool
 }
 
 // handlers answer the requests of this package's pages.

@@ -90,6 +90,13 @@ func (h *handlers) completeCampaignForm(r *http.Request, f *campaignpages.Campai
 	ctx, by := r.Context(), shell.Actor(r)
 	if n, exact, err := h.Campaigns.Estimate(ctx, by, spec.Audience); err == nil {
 		f.Reach = &campaign.Reach{Users: n, Exact: exact, At: h.Now()}
+		if f.Texts = n; h.VerifiedOnly && spec.Channel == delivery.SMS {
+			verified, err := h.Campaigns.EstimateVerified(ctx, by, spec.Audience)
+			if err != nil {
+				return err
+			}
+			f.Texts = min(n, verified)
+		}
 	} else if fault.KindOf(err) == 0 {
 		return err
 	}

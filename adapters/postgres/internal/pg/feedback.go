@@ -142,12 +142,12 @@ func ReportedOf(id user.ID, sets [4][]byte) (feedback.Status, error) {
 }
 
 // Reported are the sets of a row of batch_feedback, read once for many users.
-type Reported struct{ delivered, bounced, complained, soft *roaring64.Bitmap }
+type Reported struct{ Delivered, Bounced, Complained, Soft *roaring64.Bitmap }
 
 // DecodeReported reads the sets of those delivered, bounced, complained of and not yet
 // delivered; empty ones where there is no row.
 func DecodeReported(sets [4][]byte) (r Reported, err error) {
-	for i, to := range []**roaring64.Bitmap{&r.delivered, &r.bounced, &r.complained, &r.soft} {
+	for i, to := range []**roaring64.Bitmap{&r.Delivered, &r.Bounced, &r.Complained, &r.Soft} {
 		if *to, err = DecodeSet(sets[i]); err != nil {
 			return r, err
 		}
@@ -158,13 +158,13 @@ func DecodeReported(sets [4][]byte) (r Reported, err error) {
 // Of returns what was reported of the message to the user.
 func (r Reported) Of(id user.ID) feedback.Status {
 	switch n := uint64(id); {
-	case r.complained.Contains(n):
+	case r.Complained.Contains(n):
 		return feedback.Complained
-	case r.bounced.Contains(n):
+	case r.Bounced.Contains(n):
 		return feedback.Bounced
-	case r.delivered.Contains(n):
+	case r.Delivered.Contains(n):
 		return feedback.Delivered
-	case r.soft.Contains(n):
+	case r.Soft.Contains(n):
 		return feedback.SoftBounced
 	}
 	return ""
