@@ -50,7 +50,9 @@ func letters(c delivery.Copy, over delivery.Channel) campaignpages.Texts {
 	s := delivery.Subject{Kind: delivery.KindCampaign, Copy: &c, ShopName: "Harbour Tea House"}
 	for _, tag := range slices.Sorted(maps.Keys(c.Variants[0].Texts)) {
 		v := pageparts.Preview{Channel: p.Channel, Content: delivery.RenderCopy(nil, s, over, 0, user.User{Name: p.Reader, Locale: tag}), Note: "The storybook has no mail to show."}
-		v.Content.HTML, v.Size, v.Price, v.Currency = "", message.SizeOf(v.Content.Text), 500, "CNY"
+		if v.Content.HTML = ""; over == delivery.SMS {
+			v.Size, v.Price, v.Currency = message.SizeOf(v.Content.Text), 500, "CNY"
+		}
 		p.List = append(p.List, campaignpages.CampaignText{Locale: tag, Preview: v})
 	}
 	return p

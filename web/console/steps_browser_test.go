@@ -198,11 +198,13 @@ func TestStepsOfACampaign(t *testing.T) {
 	b.Fill("#f-l0_language", "de")
 	b.Fill("#f-l0_title", "Tee")
 	b.Click("[data-next]")
-	b.Sees("#languages", "must not be empty")
+	b.Sees("#languages", "is required")
 	b.Fill("#f-l0_body", "Komm vorbei")
 	b.Sees("#preview", "Komm vorbei")
 	b.Press("#languages", "Add language")
+	b.Sees("#languages", "Remove de", "Remove New language")
 	b.Press("#languages", "Remove New language")
+	consoletest.Within(t, "one language", func() bool { return consoletest.Evaluate[bool](b, `!document.querySelector("#f-l1_language")`) })
 	if b.Value("#f-l0_body") != "Komm vorbei" {
 		t.Error("what was typed in another language is lost")
 	}
