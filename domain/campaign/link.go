@@ -49,6 +49,15 @@ func (l Links) Parse(token string) (Reader, error) {
 	return Reader{CampaignID: int64(binary.BigEndian.Uint64(b[2:])), UserID: user.ID(binary.BigEndian.Uint64(b[10:])), Variant: int(b[1])}, nil
 }
 
+// Example returns a link as long as those in messages that is never counted, for
+// previews; empty without a secret.
+func (l Links) Example(public string) string {
+	if of := l.Addresses(public); of != nil {
+		return of(0, 0, 0) // no campaign has that id
+	}
+	return ""
+}
+
 // Addresses returns the function that makes the links below the public
 // address; nil without a secret.
 func (l Links) Addresses(public string) func(campaignID int64, id user.ID, variant int) string {

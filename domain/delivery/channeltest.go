@@ -129,6 +129,8 @@ type TestStore interface {
 	// CreateTest stores t for the workers, with its audit entry, or returns
 	// [ErrTooManyTests] wrapped in a [fault.RetryAfter].
 	CreateTest(ctx context.Context, t ChannelTest, e staff.Entry) (ChannelTest, error)
+	// Test returns one test, or [ErrNoWork] if there is none.
+	Test(ctx context.Context, id int64) (ChannelTest, error)
 	// Tests lists the channel's last tests, newest first.
 	Tests(ctx context.Context, c Channel, limit int) ([]ChannelTest, error)
 	// TakeTest hands a waiting test to one worker for a while, or returns
@@ -146,6 +148,8 @@ type TestStore interface {
 type ChannelTests struct {
 	Store      TestStore
 	Configured Available
+	// Patience is how long [ChannelTests.Outcome] waits for a result.
+	Patience time.Duration
 }
 
 // Start enqueues a test message. It is sent even if the channel is paused or its
@@ -171,12 +175,13 @@ func (s *ChannelTests) Start(ctx context.Context, by staff.Actor, w TestWish) (C
 
 // SendDraft sends a text that is being written to the member who writes it: the
 // recipient in w is the member's own. It returns a [fault.Fields] that names every
-// rule that the draft breaks, and the errors of [ChannelTests.Start].
+// rule that the draft breaks, and the errors of [ChannelTests.Start]. What came of
+// the message is in [ChannelTests.Outcome].
 func (s *ChannelTests) SendDraft(ctx context.Context, by staff.Actor, shop int64, w TestWish, d message.Draft) (ChannelTest, error) {
-	if err := by.May(staff.ManageTemplates, shop); err != nil {
+	if err := mayTry(by, shop, d.Kind); err != nil {
 		return ChannelTest{}, err
 	}
-	if err := d.Text.Check(message.Key{Kind: d.Kind, Channel: message.Channel(w.Channel.String()), Language: d.Language}); err != nil {
+	if err := checkDraft(w.Channel, d); err != nil {
 		return ChannelTest{}, err
 	}
 	t, err := w.test(s.Configured)
@@ -187,6 +192,49 @@ func (s *ChannelTests) SendDraft(ctx context.Context, by staff.Actor, shop int64
 	t.Draft, t.CreatedBy = &d, by.Label+" "+by.Name
 	return s.Store.CreateTest(ctx, t, staff.Entry{Actor: by, Action: "message.test", ObjectKind: "channel", ObjectID: t.Channel.String(), ShopNumber: shop,
 		After: map[string]string{"kind": string(d.Kind), "language": d.Language}})
+}
+
+// mayTry returns an error unless the member may write texts of the kind for the
+// shop; 0 = a campaign of no shop, which members who are limited to shops cannot
+// write.
+func mayTry(by staff.Actor, shop int64, k message.Kind) error {
+	switch {
+	case k != message.Campaign:
+		return by.May(staff.ManageTemplates, shop)
+	case shop == 0 && len(by.Shops) > 0:
+		return staff.ErrForbidden.Because("you are limited to shops; choose the campaign's")
+	}
+	return by.May(staff.ManageCampaigns, shop)
+}
+
+func checkDraft(c Channel, d message.Draft) error {
+	if d.Kind != message.Campaign {
+		return d.Text.Check(message.Key{Kind: d.Kind, Channel: message.Channel(c.String()), Language: d.Language})
+	}
+	e := &fault.Fields{}
+	Copy{Variants: []Variant{{Percent: 100, Texts: map[string]Text{"": {Title: d.Text.Title, Body: d.Text.Body}}}}}.Check(e)
+	return e.Err()
+}
+
+// testLook is how often the result of a test is looked for.
+const testLook = 100 * time.Millisecond
+
+// Outcome looks until the test has a result or [ChannelTests.Patience] is over, and
+// returns the test as it is then.
+func (s *ChannelTests) Outcome(ctx context.Context, t ChannelTest) (ChannelTest, error) {
+	look := time.NewTicker(testLook)
+	defer look.Stop()
+	for waited := time.Duration(0); ; waited += testLook {
+		now, err := s.Store.Test(ctx, t.ID)
+		if err != nil || now.State == TestDone || waited >= s.Patience {
+			return now, err
+		}
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			return now, nil
+		}
+	}
 }
 
 // Tests lists the channel's last tests, newest first.
@@ -269,7 +317,7 @@ func (s *Tester) content(ctx context.Context, t TakenTest) (c Content, values fu
 	if t.Draft == nil {
 		return *r.For(t.To), values, nil
 	}
-	facts := t.Subject.facts()
+	facts := t.Subject.Facts()
 	if sample := message.SampleFacts(t.Draft.Kind); t.TemplateID == 0 {
 		sample.Shop, facts = facts.Shop, sample
 	}

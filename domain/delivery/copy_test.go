@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"dropbell/domain/fault"
+	"dropbell/domain/message"
 	"dropbell/domain/user"
 )
 
@@ -87,6 +88,25 @@ func TestSharesOfVersions(t *testing.T) {
 		for _, f := range e.List {
 			if f.Message != "must be between 1 and 99 percent" || f.Key != "rule.share" {
 				t.Errorf("%d: %+v", percent, f)
+			}
+		}
+	}
+}
+
+// What previews and tries show of a campaign's text is what recipients get of it, over
+// every channel.
+func TestADraftReadsAsTheCampaign(t *testing.T) {
+	text := Text{Title: "For {{name|you}} *", Body: "**{{coupon.name}}** at {{shop}}\n\n- until {{ends_at}}[[: {{link}}]]"}
+	c := Copy{Variants: []Variant{{Percent: 100, Texts: map[string]Text{"": {Title: "x", Body: "y"}, "zh-CN": text}}}}
+	for _, link := range []string{"", "https://shop.example/c"} {
+		s := Subject{Kind: KindCampaign, OwnerID: 1, Copy: &c, TemplateName: "Tea", ShopName: "Harbour", EndsAt: time.Date(2026, 12, 1, 12, 0, 0, 0, time.UTC), ClaimURL: link}
+		to := user.User{Name: "Lin", Locale: "zh-CN", Timezone: "Asia/Shanghai"}
+		facts := s.Facts()
+		d := message.Draft{Kind: message.Campaign, Language: "zh-CN", Text: message.Text{Title: text.Title, Body: text.Body}, About: &facts}
+		for _, over := range AllChannels() {
+			want := RenderCopy(nil, s, over, 0, to)
+			if got := d.Render(nil, message.Facts{}, message.Channel(over.String()), message.Reader{Name: to.Name, Zone: to.Zone()}); got != want {
+				t.Errorf("%v, link %q: the draft reads\n%+v, the message\n%+v", over, link, got, want)
 			}
 		}
 	}

@@ -32,8 +32,8 @@ func RenderCopy(book *message.Book, s Subject, c Channel, variant int, u user.Us
 	return *NewRenderer(book, s, c).version(max(variant, 0), u)
 }
 
-// facts are what the message says.
-func (s Subject) facts() message.Facts {
+// Facts are what the message says.
+func (s Subject) Facts() message.Facts {
 	f := message.Facts{Kind: s.Kind, Drop: s.TemplateName, Description: s.Description, Shop: s.ShopName, Worth: s.Worth, OpensAt: s.OpensAt, EndsAt: s.EndsAt, Link: s.Link()}
 	switch s.Kind {
 	case KindReminder:
@@ -166,7 +166,7 @@ func (r *Renderer) Values(u user.User) map[string]string {
 	if c := r.subject.Copy; c != nil && len(c.Variants) > 0 {
 		variant = max(c.Pick(r.subject.OwnerID, u.ID), 0)
 	}
-	facts, language := r.subject.facts(), message.BuiltInLanguage(u.Locale)
+	facts, language := r.subject.Facts(), message.BuiltInLanguage(u.Locale)
 	if r.subject.Copy == nil || len(r.subject.Copy.Variants) > 0 {
 		language = r.compiled(reader{u.Locale, u.Timezone, variant}).Language
 	}
@@ -196,7 +196,7 @@ func (r *Renderer) form(key reader, u user.User) *form {
 
 func (r *Renderer) newForm(key reader, u user.User) *form {
 	text := r.compiled(key)
-	facts := r.subject.facts()
+	facts := r.subject.Facts()
 	facts.Description = r.book.Description(text.Language, facts.Description)
 	f := &form{Form: text.Bind(facts, r.book.Name(text.Language, facts.Drop), u.Zone(), r.subject.tracked())}
 	if !f.Personal() {

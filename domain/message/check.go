@@ -143,15 +143,16 @@ func checkLines(e *fault.Fields, name, s string, k Kind, required bool) {
 	case utf8.RuneCountInString(s) > MaxBody:
 		e.Add(name, "rule.too_long", "must have at most %d characters", MaxBody)
 	default:
-		if err := checkVariables(s, k); err != nil {
+		if err := CheckVariables(s, k); err != nil {
 			e.Add(name, err.Key, "%s", err.Error())
 		}
 	}
 }
 
-// checkVariables returns the first mistake in a text's variables: one that cannot
-// be read, a name that may be missing without a fallback, a fallback that is no address.
-func checkVariables(s string, k Kind) *SyntaxError {
+// CheckVariables returns the first mistake in the variables of a text for messages of
+// the kind: one that cannot be read, a name that may be missing without a fallback, a
+// fallback that is no address. It returns nil if there is none.
+func CheckVariables(s string, k Kind) *SyntaxError {
 	if k == Names {
 		return nil // names are values themselves
 	}

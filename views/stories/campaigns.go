@@ -2,6 +2,7 @@ package stories
 
 import (
 	"maps"
+	"slices"
 	"time"
 
 	"dropbell/domain/campaign"
@@ -39,9 +40,20 @@ func campaignAt(id int64, name string, state campaign.State, sent int64) campaig
 
 func campaignPage(st campaign.Status) campaignpages.Campaign {
 	p := campaignpages.Campaign{Status: st, Zone: shanghai(), Carrier: delivery.ChannelStatus{Setting: delivery.Setting{Channel: st.Channel}, Configured: true}, Recipients: campaignpages.CampaignRecipients{Status: st, Zone: shanghai(), Part: true}}
-	for _, tag := range []string{"", "zh-CN"} {
-		s := delivery.Subject{Kind: delivery.KindCampaign, Copy: &st.Content}
-		p.Previews = append(p.Previews, campaignpages.CampaignText{Locale: tag, Preview: pageparts.Preview{Channel: message.App, Content: delivery.RenderCopy(nil, s, delivery.App, 0, user.User{Locale: tag})}})
+	p.Previews = letters(st.Content, st.Channel)
+	return p
+}
+
+// letters are the messages of a campaign of one version over the channel.
+func letters(c delivery.Copy, over delivery.Channel) campaignpages.Texts {
+	p := campaignpages.Texts{Channel: message.Channel(over.String()), Reader: "Robin Chen", MayTry: true, Own: pageparts.Own{Email: "ada@shop.example", Phone: "+8613800138000"}}
+	s := delivery.Subject{Kind: delivery.KindCampaign, Copy: &c, ShopName: "Harbour Tea House"}
+	for _, tag := range slices.Sorted(maps.Keys(c.Variants[0].Texts)) {
+		v := pageparts.Preview{Channel: p.Channel, Content: delivery.RenderCopy(nil, s, over, 0, user.User{Name: p.Reader, Locale: tag}), Note: "The storybook has no mail to show."}
+		if v.Content.HTML = ""; over == delivery.SMS {
+			v.Size, v.Price, v.Currency = message.SizeOf(v.Content.Text), 500, "CNY"
+		}
+		p.List = append(p.List, campaignpages.CampaignText{Locale: tag, Preview: v})
 	}
 	return p
 }
@@ -81,9 +93,14 @@ func campaigns() []Story {
 		{Name: "audience_value", Key: "rule.required", Message: "name at least one user"}}
 	full := form
 	full.Values = map[string]string{"name": "Mid-autumn sale", "shop": "10", "audience": "segment_id", "audience_value": "3", "channel": "sms", "title": "Tea for {{name|you}}", "body": "Twenty off until tomorrow.",
-		"title_zh": "送您一张茶券", "body_zh": "明天之前满 100 减 20。", "grant_template_id": "1", "hold_out": "10", "rate_per_second": "500", "starts_at": "2026-11-21T20:00", "ends_at": "2026-11-22T20:00"}
+		"l0_language": "de", "l0_title": "Tee für {{name|Sie}}", "l0_body": "Zwanzig weniger, bis morgen.", "l0_title_b": "", "l0_body_b": "",
+		"l1_language": "zh-CN", "l1_title": "送您一张茶券", "l1_body": "明天之前满 100 减 20。", "l1_title_b": "", "l1_body_b": "", "grant_template_id": "1", "hold_out": "10", "rate_per_second": "500", "starts_at": "2026-11-21T20:00", "ends_at": "2026-11-22T20:00"}
 	grant := coupon(1, "Moon cake night", time.Minute)
-	full.Shops, full.Zone, full.Previews, full.Reach, full.Grant, full.ApprovalAbove = shops(), shanghai(), running.Previews, &campaign.Reach{Users: 1_204_000}, &grant, 100_000
+	written := delivery.Copy{Variants: []delivery.Variant{{Percent: 100, Texts: map[string]delivery.Text{"": {Title: full.Values["title"], Body: full.Values["body"]},
+		"de": {Title: full.Values["l0_title"], Body: full.Values["l0_body"]}, "zh-CN": {Title: full.Values["l1_title"], Body: full.Values["l1_body"]}}}}}
+	full.Previews = letters(written, delivery.SMS)
+	full.Previews.Form, full.Previews.Action = campaignpages.FormID, "/campaigns"
+	full.Shops, full.Zone, full.Reach, full.Grant, full.ApprovalAbove = shops(), shanghai(), &campaign.Reach{Users: 1_204_000}, &grant, 100_000
 	full.Spec = campaign.Spec{Channel: delivery.SMS, RatePerSecond: 500, StartsAt: Now().Add(24 * time.Hour), EndsAt: Now().Add(48 * time.Hour)}
 	edited := full
 	edited.ID, edited.Version, edited.Title = 7, 3, "Edit “Mid-autumn sale”"
@@ -92,7 +109,16 @@ func campaigns() []Story {
 	named.Values["audience"], named.Values["audience_value"], named.Values["audience_template"] = "reserved_template_id", "", "Moon"
 	named.Values["grant_template_id"], named.Errors = "Moon cake night (#1)", []fault.Field{{Name: "audience_template", Key: "rule.template_choice", Message: "choose a template, or type its number"}}
 	looked := full
-	looked.Looked = true
+	looked.Values = maps.Clone(full.Values)
+	looked.Values["channel"], looked.Spec.Channel, looked.Looked = "email", delivery.Email, true
+	looked.Previews = letters(written, delivery.Email)
+	looked.Previews.Form, looked.Previews.Action, looked.Previews.Try = campaignpages.FormID, "/campaigns", pageparts.Try{Tone: ui.Good, Text: "The message was delivered to ada@shop.example."}
+	twice := full
+	twice.Values = maps.Clone(full.Values)
+	twice.Values["l1_language"], twice.Values["l0_title"], twice.Values["l2_language"], twice.Values["l2_title"] = "de", "", "", "Thé"
+	twice.Errors = []fault.Field{{Name: "l0_title", Key: "rule.required", Message: "must not be empty"}, {Name: "l1_language", Key: "rule.language_twice", Message: "is in the form twice; remove one of the two"},
+		{Name: "l2_language", Key: "rule.required", Message: "is required"}}
+	twice.Previews.Try = pageparts.Try{Tone: ui.Warn, Text: "Title: must not be empty"}
 	question := pageparts.Confirmation{Active: "campaigns", Crumbs: []ui.Crumb{{Label: "Campaigns", URL: "/campaigns"}}, ConfirmProps: ui.ConfirmProps{Title: "Publish “New year”?",
 		Points: []string{"It starts at once.", "It is sent to 120,000 people.", "More than 5,000 recipients need approval by a second person."},
 		Action: "/campaigns/6/publish", Cancel: "/campaigns/6", Submit: "Publish", Kind: "primary",
@@ -117,6 +143,8 @@ func campaigns() []Story {
 		{Name: "campaignform/new", Page: form.Page()},
 		{Name: "campaignform/refused", Page: broken.Page()},
 		{Name: "campaignform/refused_later", Page: broken.Page(), At: "step-4"},
+		{Name: "campaignform/languages", Page: edited.Page(), At: "step-2"},
+		{Name: "campaignform/languages_refused", Page: twice.Page(), At: "step-2"},
 		{Name: "campaignform/step_compare", Page: edited.Page(), At: "step-3"},
 		{Name: "campaignform/review", Page: edited.Page(), At: "step-5"},
 		{Name: "campaignform/review_errors", Page: broken.Page(), At: "step-5"},

@@ -163,9 +163,9 @@ func composed() map[string]bool {
 		add("campaign.done.%s", step)
 		add("campaign.confirm.%s.title", step)
 	}
-	add("campaign.field.%s", "name", "channel", "audience", "audience_value", "title", "body", "title_zh", "body_zh", "title_b", "body_b", "percent_b",
+	add("campaign.field.%s", "name", "channel", "audience", "audience_value", "title", "body", "language", "preview_user", "preview_language", "title_b", "body_b", "percent_b",
 		"hold_out", "grant_template_id", "starts_at", "ends_at", "rate_per_second", "shop", "audience_template", "approval_above")
-	add("campaign.help.%s", "audience_template", "name", "shop", "channel", "audience_value", "body", "title_zh", "title_b", "percent_b", "hold_out", "grant_template_id", "starts_at", "ends_at", "rate_per_second")
+	add("campaign.help.%s", "audience_template", "name", "shop", "channel", "audience_value", "body", "preview_user", "preview_language", "title_b", "percent_b", "hold_out", "grant_template_id", "starts_at", "ends_at", "rate_per_second")
 	add("reason.%s", delivery.ReasonCampaignPaused, delivery.ReasonSoldOut, delivery.ReasonLimit, delivery.ReasonNoGrant, delivery.ReasonHoldOut,
 		delivery.ReasonMoreUrgent, "audience_gone", "audience_other_shop", "approval_missing")
 	for _, m := range []campaign.Measure{campaign.Opening, campaign.Reserving, campaign.Claiming, campaign.Using} {

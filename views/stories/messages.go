@@ -40,7 +40,7 @@ func editor(c message.Channel, tag string) messagepages.Editor {
 	p := messagepages.Editor{Title: "Message: Moon cake night", Active: "templates", URL: "/templates/1/message", Place: message.Place{Shop: 10, Template: 1}, Channel: c,
 		Crumbs: []ui.Crumb{{Label: "Drops", URL: "/templates"}, {Label: "Moon cake night", URL: "/templates/1"}}, Draft: message.Draft{Kind: message.Reminder, Language: tag, Text: text},
 		Found: message.Found{Key: key, Text: text, Level: message.BuiltIn}, Written: true, Languages: []string{"en", "zh"}, MayEdit: true, Zone: shanghai(),
-		Own: messagepages.Own{Email: "ada@shop.example"}}
+		Own: pageparts.Own{Email: "ada@shop.example"}}
 	p.Previews = pageparts.Previews{Reader: "Robin Chen"}
 	for _, other := range message.Channels() {
 		t, _ := message.Default(message.Key{Kind: message.Reminder, Channel: other, Language: key.Language})
@@ -56,7 +56,7 @@ func editor(c message.Channel, tag string) messagepages.Editor {
 // messageStep is the step of a drop's form with a text of the drop's own.
 func messageStep() pageparts.MessageStep {
 	p := pageparts.MessageStep{Own: true, Language: "en", Title: "{{drop}} opens {{in}}", Text: "Hi {{user|there}}, {{worth}} at {{shop}}: {{link}}", Over: []message.Channel{message.Email, message.SMS},
-		Note: "Sent to ada@shop.example."}
+		Try: pageparts.Try{Tone: ui.Good, Text: "Sent to ada@shop.example."}}
 	p.Previews = editor(message.SMS, "en").Previews
 	return p
 }

@@ -26,7 +26,7 @@ import (
 )
 
 // Deps are everything the console stands on. All are required unless stated
-// otherwise, but Drops.Step, which is that of Messages.
+// otherwise, but Drops.Step and Campaigns.Messages, which are those of Messages.
 type Deps struct {
 	shell.Deps
 	Access    access.Deps
@@ -53,6 +53,7 @@ type Console struct {
 func New(d Deps) *Console {
 	sh := shell.New(d.Deps)
 	d.Drops.Step = messages.NewStep(d.Messages)
+	d.Campaigns.Messages = messages.NewShared(d.Messages)
 	c := &Console{Shell: sh, routes: slices.Concat(
 		[]shell.Route{shell.Get("/live", staff.View, sh.StreamParts)},
 		access.Routes(sh, d.Access), audience.Routes(sh, d.Audience), campaigns.Routes(sh, d.Campaigns), coupons.Routes(sh, d.Coupons),

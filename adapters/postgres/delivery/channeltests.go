@@ -71,6 +71,17 @@ func tooManyTests(ctx context.Context, tx pgx.Tx, t delivery.ChannelTest) error 
 	return err
 }
 
+// Test returns one test; see [delivery.TestStore].
+func (s ChannelTests) Test(ctx context.Context, id int64) (t delivery.ChannelTest, err error) {
+	var took int64
+	err = s.Pool.QueryRow(ctx, `select `+testColumns+` from channel_tests c where id = $1`, id).Scan(testFields(&t, &took)...)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return t, delivery.ErrNoWork
+	}
+	t.Took = time.Duration(took) * time.Millisecond
+	return t, pg.Translate(err)
+}
+
 // Tests lists the channel's last tests, newest first.
 func (s ChannelTests) Tests(ctx context.Context, c delivery.Channel, limit int) ([]delivery.ChannelTest, error) {
 	rows, err := s.Pool.Query(ctx, `select `+testColumns+` from channel_tests c where channel = $1 order by id desc limit $2`, c, limit)

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"dropbell/adapters/localstack"
 	deliverydb "dropbell/adapters/postgres/delivery"
 	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/delivery"
@@ -252,5 +253,29 @@ func TestChannelTestsAreLimited(t *testing.T) {
 	b.Exec(`insert into channel_tests (channel, recipient, by_user, due_at, created_by) select 1, 'x', false, now(), 'staff:' || n from generate_series(1, $1) n`, delivery.TestsPerChannel)
 	if _, err := b.tests.Start(t.Context(), pgtest.Operator, delivery.TestWish{Channel: delivery.Email, Recipient: "lin@example.com"}); !errors.Is(err, delivery.ErrTooManyTests) {
 		t.Errorf("one more than the channel takes: %v", err)
+	}
+}
+
+// A member who sends a test waits for what comes of it, for a limited time.
+func TestOutcomeOfATest(t *testing.T) {
+	b := newTestFixture(t)
+	asked := b.ask("lin@example.com")
+	if now, err := b.tests.Outcome(t.Context(), asked); err != nil || now.State != delivery.TestWaiting { // no patience
+		t.Errorf("%+v %v", now, err)
+	}
+	b.tests.Patience = localstack.Patience(t)
+	var sending sync.WaitGroup
+	sending.Go(func() {
+		if err := b.tester.Run(context.Background(), asked.ID); err != nil {
+			t.Error(err)
+		}
+	})
+	now, err := b.tests.Outcome(t.Context(), asked)
+	sending.Wait()
+	if err != nil || now.Result != delivery.TestDelivered || now.Recipient != "" {
+		t.Errorf("%+v %v", now, err)
+	}
+	if _, err := b.tests.Outcome(t.Context(), delivery.ChannelTest{ID: asked.ID + 1}); fault.KindOf(err) != fault.NotFound {
+		t.Errorf("of a test that does not exist: %v", err)
 	}
 }

@@ -27,7 +27,7 @@ type Approval struct {
 	Mine, Asks, Withdraws bool
 	// Grants are the templates whose coupons are given away, by id.
 	Grants   map[int64]template.Template
-	Previews []CampaignText
+	Previews Texts
 	// Reason is what was typed; Error and Errors say why it was refused.
 	Reason string
 	Error  string

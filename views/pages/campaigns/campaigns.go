@@ -40,8 +40,8 @@ type Campaign struct {
 	// recounted for this page, if it was requested.
 	Results campaign.Results
 	Balance *campaign.Balance
-	// Previews are the texts by language, as a user without a name reads them.
-	Previews []CampaignText
+	// Previews are the texts by language, as one reader gets them.
+	Previews Texts
 	// TestTo is whom a test was to go to, TestVariant which version of it, and
 	// TestError why it did not.
 	TestTo, TestVariant, TestError string
@@ -88,15 +88,6 @@ func (p Campaign) account(ctx context.Context) (off int64, at time.Time, known b
 		return *p.Results.AccountOff, *p.Results.CountedTo, true
 	}
 	return 0, time.Time{}, false
-}
-
-// CampaignText is one language of one variant.
-type CampaignText struct {
-	Locale  string // "" for the default
-	Variant int
-	Preview parts.Preview
-	// Faults are what its title or body says that nothing can be put in for.
-	Faults []fault.Field
 }
 
 // URL is the page's address, or that of something below it.
@@ -195,7 +186,7 @@ type CampaignForm struct {
 	Zone *time.Location
 	// Previews, Reach and Grant are what it comes to; Reach is nil while it
 	// cannot be told, Grant while no coupon is given that the viewer may see.
-	Previews []CampaignText
+	Previews Texts
 	Reach    *campaign.Reach
 	Grant    *template.Template
 	// Texts is how many users of the reach text messages would go to, at most.
@@ -207,6 +198,8 @@ type CampaignForm struct {
 	ApprovalAbove int64
 	// Looked moves all that to the top of the page, because it was requested.
 	Looked bool
+	// Added is whether a language was added just now.
+	Added bool
 	// Replanned is whether the times have moved to the zone of another shop.
 	Replanned  bool
 	RequestKey string
@@ -229,11 +222,6 @@ func (p CampaignForm) back() string {
 
 // Typed are the typed values, by the names of their fields.
 func (p CampaignForm) Typed() map[string]string { return p.Values }
-
-// LabelOf is the label of the named field.
-func (p CampaignForm) LabelOf(ctx context.Context, name string) string {
-	return CampaignLabel(ctx, name)
-}
 
 // Place is where the form is in the navigation.
 func (p CampaignForm) Place(ctx context.Context) (string, []ui.Crumb) {
@@ -296,17 +284,6 @@ func CampaignLabel(ctx context.Context, name string) string {
 		return ui.T(ctx, key)
 	}
 	return parts.FieldLabel(ctx, name)
-}
-
-func (t CampaignText) label(ctx context.Context) string {
-	label := ui.T(ctx, "campaign.preview.default")
-	if t.Locale != "" {
-		label = t.Locale
-	}
-	if t.Variant > 0 {
-		label += " · " + ui.T(ctx, "campaign.preview.b")
-	}
-	return label
 }
 
 // variantsText says which part of the recipients gets which version; the parts

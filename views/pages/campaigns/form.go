@@ -13,6 +13,9 @@ import (
 	"dropbell/views/ui"
 )
 
+// FormID is the id of the form.
+const FormID = "campaign-form"
+
 // steps are the form's parts. What was stored or sent before can be opened
 // anywhere.
 func (p CampaignForm) steps(ctx context.Context) ui.StepsProps {
@@ -25,8 +28,16 @@ func (p CampaignForm) steps(ctx context.Context) ui.StepsProps {
 
 // review is everything that counts of what is typed, by step.
 func (p CampaignForm) review(ctx context.Context) []ui.ReviewPart {
-	steps := [][]string{{"name", "shop", "audience", "audience_value"}, {"channel", "title", "body", "title_zh", "body_zh", "grant_template_id"},
-		{"title_b", "body_b", "percent_b", "hold_out"}, {"starts_at", "ends_at", "rate_per_second"}}
+	steps := [][]string{{"name", "shop", "audience", "audience_value"}, {"channel", "title", "body"}, {"title_b", "body_b"}, {"starts_at", "ends_at", "rate_per_second"}}
+	for i := range Languages(p.Values) {
+		steps[1] = append(steps[1], LanguageField(i, LanguageTitle), LanguageField(i, LanguageBody))
+		for _, part := range []string{LanguageTitleB, LanguageBodyB} {
+			if name := LanguageField(i, part); p.Values[name] != "" {
+				steps[2] = append(steps[2], name)
+			}
+		}
+	}
+	steps[1], steps[2] = append(steps[1], "grant_template_id"), append(steps[2], "percent_b", "hold_out")
 	if p.Values["audience"] == string(campaign.Everybody) || strings.Contains(p.audienceChoice(ctx).Value, ":") { // chosen by its name
 		steps[0] = steps[0][:3]
 	} else if OfTemplate(p.Values["audience"]) {
@@ -37,7 +48,7 @@ func (p CampaignForm) review(ctx context.Context) []ui.ReviewPart {
 	for i, names := range steps {
 		list[i].Title = titles[i]
 		for _, name := range names {
-			list[i].Lines = append(list[i].Lines, ui.ReviewLine{Name: name, Label: CampaignLabel(ctx, name), Value: p.shown(ctx, name), Error: wrong[name]})
+			list[i].Lines = append(list[i].Lines, ui.ReviewLine{Name: name, Label: p.LabelOf(ctx, name), Value: p.shown(ctx, name), Error: wrong[name]})
 		}
 	}
 	return list
@@ -116,7 +127,7 @@ func (p CampaignForm) costLines(ctx context.Context) []string {
 		c := campaign.CostOf(*p.Grant, p.Reach.Users)
 		lines = append(lines, ui.T(ctx, "approval.cost_text", c.Coupons, ui.From(ctx).Locale.Money(c.Amount, c.Currency)))
 	}
-	if each, currency := dearest(p.Previews); each > 0 && p.Texts <= math.MaxInt64/each {
+	if each, currency := dearest(p.Previews.List); each > 0 && p.Texts <= math.MaxInt64/each {
 		lines = append(lines, ui.T(ctx, "campaign.sms_cost", parts.Price(each*p.Texts, currency)))
 	}
 	if d := p.Spec.Takes(p.Reach.Users); d > 0 {

@@ -41,20 +41,13 @@ type Editor struct {
 	// MayEdit is false for members who only look.
 	MayEdit bool
 	// Own says where the member can be reached.
-	Own  Own
+	Own  parts.Own
 	Zone *time.Location
 	// Names are those of the drop by language, nil for a shop; Settings are a
 	// shop's, nil for a drop.
 	Names     []Name
 	NameTyped Name
 	Settings  *Settings
-}
-
-// Own are a member's own contacts; empty = none is known.
-type Own struct {
-	Email, Phone string
-	Devices      int
-	User         string // the number of the user with the member's e-mail address
 }
 
 // Name is what a drop is called in a language.
@@ -171,40 +164,5 @@ func field(i int, what string) string { return fmt.Sprintf("b%d_%s", i, what) }
 
 func (p Editor) version(v message.Version) string { return strconv.FormatInt(v.ID, 10) }
 
-// testNote says where the text is sent for a try, or why it cannot be.
-func (p Editor) testNote(ctx context.Context) string {
-	switch p.Channel {
-	case message.Email:
-		return ui.T(ctx, "message.test.to", p.Own.Email)
-	case message.SMS:
-		if p.Own.Phone != "" {
-			return ui.T(ctx, "message.test.to", p.Own.Phone)
-		}
-		return ui.T(ctx, "message.test.no_phone", p.Own.Email)
-	case message.WebPush:
-		if p.Own.Devices > 0 {
-			return ui.N(ctx, "message.test.devices", int64(p.Own.Devices))
-		}
-		return ui.T(ctx, "message.test.no_device", p.Own.Email)
-	case message.Webhook:
-		if p.Own.User != "" {
-			return ui.T(ctx, "message.test.webhook", p.Own.User)
-		}
-		return ui.T(ctx, "message.test.no_user", p.Own.Email)
-	}
-	return ui.T(ctx, "message.test.app")
-}
-
 // CanTest reports whether the member can be reached over the channel.
 func (p Editor) CanTest() bool { return p.Own.Reaches(p.Channel) }
-
-// Reaches reports whether the member can be reached over the channel.
-func (o Own) Reaches(c message.Channel) bool {
-	return o.Address(c) != "" && (c != message.WebPush || o.Devices > 0)
-}
-
-// Address is where a test message over the channel goes: a contact, or the number
-// of the user with the member's e-mail address.
-func (o Own) Address(c message.Channel) string {
-	return map[message.Channel]string{message.Email: o.Email, message.SMS: o.Phone, message.WebPush: o.User, message.Webhook: o.User}[c]
-}

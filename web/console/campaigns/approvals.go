@@ -31,11 +31,12 @@ func (h *handlers) approvalPage(r *http.Request) (campaignpages.Approval, error)
 	if p.Grants, err = h.grantsOf(ctx, p.Review); err != nil {
 		return p, err
 	}
-	subject, err := h.Campaigns.Subject(ctx, p.Campaign)
+	s, err := h.sendingOf(r, p.Campaign)
 	if err != nil {
 		return p, err
 	}
-	p.Previews, err = h.previews(ctx, subject, p.Campaign.Channel)
+	p.Previews, err = h.texts(r, s)
+	p.Previews.MayTry = false // those who judge do not try
 	return p, err
 }
 

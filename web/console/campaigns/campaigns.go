@@ -3,12 +3,16 @@
 package campaigns
 
 import (
+	"net/http"
 	"time"
 
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
+	"dropbell/domain/message"
 	"dropbell/domain/segment"
 	"dropbell/domain/staff"
+	"dropbell/domain/user"
+	pageparts "dropbell/views/pages/parts"
 	"dropbell/web/console/shell"
 )
 
@@ -18,13 +22,29 @@ type Deps struct {
 	Templates shell.Templates
 	// Segments names the segments that the form offers; nil = none.
 	Segments *segment.Service
-	Audit    shell.Records
+	// Messages are the parts that pages about texts share.
+	Messages Messages
+	// LinkExample is a tracked link as long as those in messages, for previews; "" =
+	// messages hold the address itself.
+	LinkExample string
+	Audit       shell.Records
 	// States are the states of the channels.
 	States *shell.ChannelStates
 	// Channels are those with a configured sender.
 	Channels delivery.Available
 	// VerifiedOnly is whether text messages go to verified numbers alone.
 	VerifiedOnly bool
+}
+
+// Messages are what the pages of campaigns share with those about the texts of drops.
+type Messages interface {
+	// Reader returns the user with the number, or for 0 a made-up person in the zone.
+	Reader(r *http.Request, id user.ID, zone *time.Location) (user.User, error)
+	// Own is where the member can be reached.
+	Own(r *http.Request) (pageparts.Own, error)
+	// Send sends the draft of a text for the shop (0 = of none), about the template with
+	// that id (0 = none), over the channel to the member.
+	Send(r *http.Request, shop int64, c delivery.Channel, templateID int64, d message.Draft) (pageparts.Try, error)
 }
 
 // handlers answer the requests of this package's pages.
@@ -51,6 +71,7 @@ func Routes(sh *shell.Shell, d Deps) []shell.Route {
 		shell.Get("/campaigns/{id}/compare", staff.View, h.compareCampaign),
 		shell.Get("/campaigns/{id}/edit", staff.ManageCampaigns, h.editCampaign),
 		shell.Post("/campaigns/{id}/edit", staff.ManageCampaigns, h.saveCampaign),
+		shell.Post("/campaigns/{id}/send", staff.ManageCampaigns, h.sendCampaign),
 		shell.Post("/campaigns/{id}/test", staff.ManageCampaigns, h.testCampaign),
 		shell.Post("/campaigns/{id}/rate", staff.ManageCampaigns, h.changeRate),
 		shell.Get("/campaigns/{id}/approval", staff.View, h.showApproval),

@@ -23,7 +23,7 @@ func TestCampaignWithoutScripts(t *testing.T) {
 	if a := b.Do("POST", "/campaigns", consoletest.CampaignForm("title", "{{nmae}}", "audience_value", "x")); a.Status != http.StatusUnprocessableEntity || !strings.Contains(a.Body, "nmae") {
 		t.Fatalf("refused form: %d", a.Status)
 	}
-	if a := b.Do("POST", "/campaigns", consoletest.CampaignForm("look", "1")); a.Status != http.StatusOK || !strings.Contains(a.Body, "Hello you") {
+	if a := b.Do("POST", "/campaigns", consoletest.CampaignForm("look", "1")); a.Status != http.StatusOK || !strings.Contains(a.Body, "Hello Robin Chen") {
 		t.Fatalf("preview: %d %s", a.Status, a.Text())
 	}
 	a := b.Do("POST", "/campaigns", consoletest.CampaignForm())
@@ -40,14 +40,14 @@ func TestCampaignWithoutScripts(t *testing.T) {
 	if a = b.Do("POST", page+"/edit", consoletest.CampaignForm("version", "9")); a.Status != http.StatusConflict {
 		t.Errorf("a stale form: %d", a.Status)
 	}
-	if a = b.Do("POST", page+"/edit", consoletest.CampaignForm("version", "1", "title_zh", "你好", "body_zh", "来")); a.Status != http.StatusSeeOther {
+	if a = b.Do("POST", page+"/edit", consoletest.CampaignForm("version", "1", "l0_language", "zh-CN", "l0_title", "你好", "l0_body", "来")); a.Status != http.StatusSeeOther {
 		t.Errorf("saved: %d %s", a.Status, a.Text())
 	}
 	if a = b.Do("GET", page+"/publish", nil); a.Status != http.StatusOK || !strings.Contains(a.Text(), "It is sent to 0 people.") {
 		t.Errorf("question: %d %s", a.Status, a.Text())
 	}
 	publish := b.Publishing(page)
-	if a = b.Do("POST", page+"/edit", consoletest.CampaignForm("version", "2", "title_zh", "再见", "body_zh", "来")); a.Status != http.StatusSeeOther {
+	if a = b.Do("POST", page+"/edit", consoletest.CampaignForm("version", "2", "l0_language", "zh-CN", "l0_title", "再见", "l0_body", "来")); a.Status != http.StatusSeeOther {
 		t.Errorf("saved again: %d %s", a.Status, a.Text())
 	}
 	// A version that the form did not show is not published.
@@ -124,7 +124,8 @@ func TestACampaignAsAModel(t *testing.T) {
 	model := "/campaigns/new?from=" + strings.TrimPrefix(page, "/campaigns/")
 	b.Get(page).Is(200).Has(model)
 	number := strings.TrimPrefix(page, "/campaigns/")
-	b.Get(model).Is(200).Has("Spring &lt;b&gt;", ">7 8<", `name="from" value="`+number+`"`, `value="Other"`, `value="30"`, `value="25"`, "Moon cake night (#"+fmt.Sprint(tea.ID)+")")
+	b.Get(model).Is(200).Has("Spring &lt;b&gt;", ">7 8<", `name="from" value="`+number+`"`, `value="Other"`, `value="30"`, `value="25"`, "Moon cake night (#"+fmt.Sprint(tea.ID)+")", `value="Salut"`)
+	language(form, "0", "fr", "Salut", "Viens")
 	form.Set("from", number)
 	again := b.Post("/campaigns", form).Is(http.StatusSeeOther).Header.Get("Location")
 	var same, lasts bool

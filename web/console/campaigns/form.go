@@ -3,7 +3,6 @@ package campaigns
 import (
 	"crypto/rand"
 	"errors"
-	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -25,12 +24,27 @@ import (
 
 // campaignFields are the inputs of the form.
 func campaignFields() []string {
-	return []string{"name", "shop", "audience", "audience_template", "audience_value", "channel", "title", "body", "title_zh", "body_zh", "title_b", "body_b",
+	return []string{"name", "shop", "audience", "audience_template", "audience_value", "channel", "title", "body", "title_b", "body_b",
 		"percent_b", "hold_out", "grant_template_id", "starts_at", "ends_at", "rate_per_second"}
 }
 
-// chinese is the language of the second pair of texts in the form.
-const chinese = "zh-CN"
+// inOrder are the inputs of the form with the values, those of further languages
+// included, in the order of the form.
+func inOrder(v map[string]string) (list []string) {
+	for _, name := range campaignFields() {
+		list = append(list, name)
+		for i := range campaignpages.Languages(v) {
+			switch name {
+			case "body":
+				list = append(list, campaignpages.LanguageField(i, campaignpages.LanguageTag), campaignpages.LanguageField(i, campaignpages.LanguageTitle),
+					campaignpages.LanguageField(i, campaignpages.LanguageBody))
+			case "body_b":
+				list = append(list, campaignpages.LanguageField(i, campaignpages.LanguageTitleB), campaignpages.LanguageField(i, campaignpages.LanguageBodyB))
+			}
+		}
+	}
+	return list
+}
 
 func (h *handlers) newCampaign(w http.ResponseWriter, r *http.Request) error {
 	f := campaignpages.CampaignForm{RequestKey: rand.Text(), Values: map[string]string{"audience": string(campaign.Everybody), "channel": delivery.App.String()}}
@@ -76,7 +90,7 @@ func (h *handlers) createCampaign(w http.ResponseWriter, r *http.Request) error 
 	if err != nil {
 		return err
 	}
-	return h.keepCampaign(w, r, campaignpages.CampaignForm{From: model.ID}, model.Content, func(spec campaign.Spec) (campaign.Campaign, error) {
+	return h.keepCampaign(w, r, campaignpages.CampaignForm{From: model.ID}, func(spec campaign.Spec) (campaign.Campaign, error) {
 		return h.Campaigns.Create(r.Context(), shell.Actor(r), spec, shell.CreationKey(r))
 	})
 }
@@ -104,15 +118,15 @@ func (h *handlers) saveCampaign(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	version, _ := strconv.ParseInt(r.PostFormValue("version"), 10, 64)
-	return h.keepCampaign(w, r, campaignpages.CampaignForm{ID: st.ID, Version: version}, st.Content, func(spec campaign.Spec) (campaign.Campaign, error) {
+	return h.keepCampaign(w, r, campaignpages.CampaignForm{ID: st.ID, Version: version}, func(spec campaign.Spec) (campaign.Campaign, error) {
 		return h.Campaigns.Edit(r.Context(), shell.Actor(r), st.ID, version, spec)
 	})
 }
 
-// keepCampaign reads the form and keeps it, shows it again with what is
-// wrong, or with a preview if that was asked for. Languages that the form
-// does not show stay as they are in before.
-func (h *handlers) keepCampaign(w http.ResponseWriter, r *http.Request, f campaignpages.CampaignForm, before delivery.Copy, keep func(campaign.Spec) (campaign.Campaign, error)) error {
+// keepCampaign reads the form and keeps it, shows it again with what is wrong, or
+// does what another button asks for: a preview, a language more or less, sending a
+// text to the member.
+func (h *handlers) keepCampaign(w http.ResponseWriter, r *http.Request, f campaignpages.CampaignForm, keep func(campaign.Spec) (campaign.Campaign, error)) error {
 	shops, err := h.ShopsOf(r)
 	if err != nil {
 		return err
@@ -122,13 +136,16 @@ func (h *handlers) keepCampaign(w http.ResponseWriter, r *http.Request, f campai
 	if r.PostFormValue("again") != "" {
 		return h.showCampaignForm(w, r, http.StatusOK, f)
 	}
-	spec, broken := h.readCampaign(r, f.Values, shops, before)
-	wrong, err := h.campaignFaults(r, spec, broken)
+	if do := r.PostFormValue("languages"); do != "" {
+		return h.languagesChanged(w, r, f, do)
+	}
+	spec, broken := h.readCampaign(r, f.Values, shops)
+	wrong, err := h.campaignFaults(r, f.Values, spec, broken)
 	switch {
 	case errors.Is(err, staff.ErrForbidden): // of another shop; to keep it says so
 	case err != nil:
 		return err
-	case r.PostFormValue("look") != "":
+	case r.PostFormValue("look")+r.PostFormValue("send") != "":
 		f.Looked, f.Errors = true, wrong
 		return h.showCampaignForm(w, r, http.StatusOK, f)
 	case len(wrong) > 0:
@@ -140,7 +157,7 @@ func (h *handlers) keepCampaign(w http.ResponseWriter, r *http.Request, f campai
 	case errors.Is(err, fault.ErrStale):
 		return h.showCampaignConflict(w, r, f)
 	case shell.FieldsOf(err) != nil:
-		f.Errors = typedFields(shell.FieldsOf(err))
+		f.Errors = typedFields(shell.FieldsOf(err), f.Values)
 		return h.showCampaignForm(w, r, http.StatusUnprocessableEntity, f)
 	case err != nil:
 		return err
@@ -155,6 +172,7 @@ func (h *handlers) showCampaignConflict(w http.ResponseWriter, r *http.Request, 
 		return err
 	}
 	p := pageparts.Conflict{Mine: mine, Theirs: h.campaignValues(st.Campaign), Version: st.Version}
+	aligned(p.Theirs, mine.Values, st.Content)
 	if p.Who, err = shell.LastChangedBy(r, h.Audit, "campaign", st.ID); err != nil {
 		return err
 	}
@@ -162,7 +180,7 @@ func (h *handlers) showCampaignConflict(w http.ResponseWriter, r *http.Request, 
 }
 
 // typedFields names the inputs that the broken rules are about.
-func typedFields(list []fault.Field) []fault.Field {
+func typedFields(list []fault.Field, v map[string]string) []fault.Field {
 	for i, f := range list {
 		switch {
 		case f.Name == "audience."+string(campaign.Reserved), f.Name == "audience."+string(campaign.Holds):
@@ -171,13 +189,10 @@ func typedFields(list []fault.Field) []fault.Field {
 			list[i].Name = "audience_value"
 		case f.Name == "shop_number":
 			list[i].Name = "shop"
-		case f.Name == "title."+chinese, f.Name == "body."+chinese:
-			list[i].Name = strings.TrimSuffix(f.Name, "."+chinese) + "_zh"
-		case strings.HasPrefix(f.Name, "variant_b."):
-			name, _, _ := strings.Cut(strings.TrimPrefix(f.Name, "variant_b."), ".")
-			list[i].Name = name + "_b"
 		case f.Name == "percent", f.Name == "variants":
 			list[i].Name = "percent_b"
+		default:
+			list[i].Name = typedField(f.Name, v)
 		}
 	}
 	return list
@@ -204,6 +219,9 @@ func (h *handlers) showCampaignForm(w http.ResponseWriter, r *http.Request, stat
 	if f.ID != 0 {
 		f.Title = shell.Say(r, "campaign.edit_title", f.Values["name"])
 	}
+	if r.PostFormValue("send") != "" && shell.Partial(r) {
+		return h.Show(w, r, status, f.Checked())
+	}
 	return h.Show(w, r, status, f.Page())
 }
 
@@ -211,7 +229,8 @@ func (h *handlers) campaignValues(cp campaign.Campaign) map[string]string {
 	zone := h.ShopZone(cp.ShopTimezone)
 	first := cp.Content.Variants[0].Texts
 	v := map[string]string{"name": cp.Name, "audience": string(cp.Audience.Kind), "channel": cp.Channel.String(),
-		"title": first[""].Title, "body": first[""].Body, "title_zh": first[chinese].Title, "body_zh": first[chinese].Body}
+		"title": first[""].Title, "body": first[""].Body}
+	languageValues(v, cp.Content, nil)
 	v["starts_at"], _ = shell.TypedTime(cp.StartsAt, zone)
 	v["ends_at"], _ = shell.TypedTime(cp.EndsAt, zone)
 	number := func(name string, n int64) {
@@ -240,7 +259,7 @@ func (h *handlers) campaignValues(cp campaign.Campaign) map[string]string {
 }
 
 // readCampaign reads what was typed; what cannot be read is in broken.
-func (h *handlers) readCampaign(r *http.Request, v map[string]string, shops []template.Shop, before delivery.Copy) (s campaign.Spec, broken *fault.Fields) {
+func (h *handlers) readCampaign(r *http.Request, v map[string]string, shops []template.Shop) (s campaign.Spec, broken *fault.Fields) {
 	broken = &fault.Fields{}
 	number := func(name string) int64 {
 		if v[name] == "" {
@@ -264,7 +283,7 @@ func (h *handlers) readCampaign(r *http.Request, v map[string]string, shops []te
 	s.StartsAt, s.EndsAt = rd.When("starts_at"), rd.When("ends_at")
 	broken.List = append(broken.List, rd.Broken.List...)
 	s.Audience = h.readAudience(r, v, broken)
-	s.Content = readCopy(v, before, int(min(number("percent_b"), 1000)), int(min(number("hold_out"), 1000)))
+	s.Content = readCopy(v, int(min(number("percent_b"), 1000)), int(min(number("hold_out"), 1000)), broken)
 	return s, broken
 }
 
@@ -303,29 +322,6 @@ func (h *handlers) readAudience(r *http.Request, v map[string]string, broken *fa
 		}
 	}
 	return a
-}
-
-func readCopy(v map[string]string, before delivery.Copy, percentB, holdOut int) delivery.Copy {
-	first := map[string]delivery.Text{}
-	if len(before.Variants) > 0 {
-		first = maps.Clone(before.Variants[0].Texts)
-	}
-	delete(first, chinese)
-	first[""] = delivery.Text{Title: v["title"], Body: v["body"]}
-	if v["title_zh"]+v["body_zh"] != "" {
-		first[chinese] = delivery.Text{Title: v["title_zh"], Body: v["body_zh"]}
-	}
-	c := delivery.Copy{Variants: []delivery.Variant{{Percent: 100, Texts: first}}, HoldOut: holdOut}
-	if v["title_b"]+v["body_b"] != "" {
-		second := map[string]delivery.Text{}
-		if len(before.Variants) > 1 {
-			second = maps.Clone(before.Variants[1].Texts)
-		}
-		second[""] = delivery.Text{Title: v["title_b"], Body: v["body_b"]}
-		c.Variants[0].Percent = 100 - percentB
-		c.Variants = append(c.Variants, delivery.Variant{Percent: percentB, Texts: second})
-	}
-	return c
 }
 
 // nameTemplates writes the names of templates into the form's fields for them.

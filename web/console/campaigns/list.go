@@ -1,11 +1,8 @@
 package campaigns
 
 import (
-	"cmp"
-	"context"
 	"errors"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -13,8 +10,6 @@ import (
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
-	"dropbell/domain/message"
-	"dropbell/domain/user"
 	campaignpages "dropbell/views/pages/campaigns"
 	pageparts "dropbell/views/pages/parts"
 	"dropbell/views/ui"
@@ -96,11 +91,11 @@ func (h *handlers) drawCampaign(w http.ResponseWriter, r *http.Request, status i
 	if err := h.completeResults(r, &p); err != nil {
 		return err
 	}
-	subject, err := h.Campaigns.Subject(ctx, st.Campaign)
+	s, err := h.sendingOf(r, st.Campaign)
 	if err != nil {
 		return err
 	}
-	if p.Previews, err = h.previews(ctx, subject, st.Channel); err != nil {
+	if p.Previews, err = h.texts(r, s); err != nil {
 		return err
 	}
 	if p.Requests, err = h.Campaigns.Requests(ctx, st.Campaign, 1); err != nil {
@@ -113,59 +108,6 @@ func (h *handlers) drawCampaign(w http.ResponseWriter, r *http.Request, status i
 		return err
 	}
 	return h.Show(w, r, status, p.Page())
-}
-
-// previews renders every text for a user of whom only the language is known.
-func (h *handlers) previews(ctx context.Context, s delivery.Subject, c delivery.Channel) (list []campaignpages.CampaignText, err error) {
-	book, err := h.Campaigns.Book(ctx, s)
-	if err != nil {
-		return nil, err
-	}
-	for i, v := range s.Copy.Variants {
-		var tags []string
-		for tag := range v.Texts {
-			tags = append(tags, tag)
-		}
-		slices.Sort(tags)
-		for _, tag := range tags {
-			p := pageparts.Preview{Channel: message.Channel(c.String()), Content: delivery.RenderCopy(book, s, c, i, user.User{Locale: tag})}
-			switch c {
-			case delivery.Email:
-				p.Page, p.Content.HTML = mailPage(s, cmp.Or(tag, message.English), v.Texts[tag]), ""
-			case delivery.SMS:
-				p.Size, p.Price, p.Currency = message.SizeOf(p.Content.Text), book.Settings().PartPrice, book.Settings().Currency
-			}
-			list = append(list, campaignpages.CampaignText{Locale: tag, Variant: i, Preview: p, Faults: unknownVariables(v.Texts[tag])})
-		}
-	}
-	return list, nil
-}
-
-// mailPage is where the page of a campaign's mail is drawn; "" for a campaign of
-// no shop, which has no page of messages.
-func mailPage(s delivery.Subject, language string, t delivery.Text) string {
-	base := ""
-	switch {
-	case s.TemplateID != 0:
-		base = shell.TemplateURL(s.TemplateID)
-	case s.ShopNumber != "":
-		base = "/shops/" + s.ShopNumber
-	default:
-		return ""
-	}
-	return shell.MailPage(base+"/message", message.Draft{Kind: message.Campaign, Language: language, Text: message.CampaignMail(language, t.Title, t.Body)}, "", s.EndsAt)
-}
-
-// unknownVariables are the fields of a text with a variable that does not
-// exist, as the check of a campaign names them.
-func unknownVariables(t delivery.Text) (list []fault.Field) {
-	for _, f := range []struct{ name, text string }{{"title", t.Title}, {"body", t.Body}} {
-		var mistake *message.SyntaxError
-		if _, err := message.Parse(f.text, message.Campaign); errors.As(err, &mistake) {
-			list = append(list, fault.Field{Name: f.name, Key: mistake.Key, Message: mistake.Error()})
-		}
-	}
-	return list
 }
 
 // campaignProgress is the part of the page that keeps itself up to date.

@@ -7,9 +7,9 @@ import (
 	"strings"
 
 	"dropbell/domain/campaign"
-	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
 	"dropbell/domain/staff"
+	"dropbell/domain/template"
 	campaignpages "dropbell/views/pages/campaigns"
 	"dropbell/web/console/shell"
 )
@@ -20,6 +20,7 @@ func typedCampaign(r *http.Request) map[string]string {
 	for _, name := range campaignFields() {
 		v[name] = strings.TrimSpace(r.PostFormValue(name))
 	}
+	typedLanguages(r, v)
 	v["grant_template_id"] = shell.TemplateRef(v["grant_template_id"])
 	if campaignpages.OfTemplate(v["audience"]) && v["audience_template"] != "" {
 		v["audience_value"] = shell.TemplateRef(v["audience_template"])
@@ -40,8 +41,8 @@ func (h *handlers) previewCampaign(w http.ResponseWriter, r *http.Request) error
 	}
 	f := campaignpages.CampaignForm{Values: typedCampaign(r), Shops: shops}
 	f.Replanned = h.replan(r, f.Values, shops)
-	spec, broken := h.readCampaign(r, f.Values, shops, delivery.Copy{})
-	if f.Errors, err = h.campaignFaults(r, spec, broken); err != nil {
+	spec, broken := h.readCampaign(r, f.Values, shops)
+	if f.Errors, err = h.campaignFaults(r, f.Values, spec, broken); err != nil {
 		return err
 	}
 	if err := h.completeCampaignForm(r, &f); err != nil {
@@ -52,7 +53,7 @@ func (h *handlers) previewCampaign(w http.ResponseWriter, r *http.Request) error
 
 // campaignFaults joins what could not be read with the rules that the rest
 // breaks, in the order of the form; a field is named once.
-func (h *handlers) campaignFaults(r *http.Request, spec campaign.Spec, broken *fault.Fields) ([]fault.Field, error) {
+func (h *handlers) campaignFaults(r *http.Request, v map[string]string, spec campaign.Spec, broken *fault.Fields) ([]fault.Field, error) {
 	list := slices.Clone(broken.List)
 	if !spec.EndsAt.IsZero() && !spec.EndsAt.After(h.Now()) {
 		list = append(list, fault.Field{Name: "ends_at", Key: "rule.ends_ahead", Message: "must lie in the future"})
@@ -64,12 +65,12 @@ func (h *handlers) campaignFaults(r *http.Request, spec campaign.Spec, broken *f
 	case err != nil:
 		return nil, err
 	}
-	for _, f := range typedFields(fields) {
+	for _, f := range typedFields(fields, v) {
 		if !slices.ContainsFunc(list, func(g fault.Field) bool { return g.Name == f.Name }) {
 			list = append(list, f)
 		}
 	}
-	shell.InOrder(list, campaignFields())
+	shell.InOrder(list, inOrder(v))
 	return list, nil
 }
 
@@ -85,7 +86,7 @@ func (h *handlers) completeCampaignForm(r *http.Request, f *campaignpages.Campai
 	if f.Segments, err = h.segmentsOffered(r); err != nil {
 		return err
 	}
-	spec, _ := h.readCampaign(r, f.Values, f.Shops, delivery.Copy{})
+	spec, _ := h.readCampaign(r, f.Values, f.Shops)
 	f.Spec, f.Zone = spec, h.zoneOf(spec.Shop, f.Shops)
 	ctx, by := r.Context(), shell.Actor(r)
 	if n, exact, err := h.Campaigns.Estimate(ctx, by, spec.Audience); err == nil {
@@ -121,10 +122,29 @@ func (h *handlers) completeCampaignForm(r *http.Request, f *campaignpages.Campai
 	} else if spec.GrantTemplate != 0 {
 		f.Grant = about
 	}
-	subject, err := h.Campaigns.Subject(ctx, campaign.Campaign{Spec: spec})
+	return h.completeTexts(r, f, spec, about)
+}
+
+// completeTexts adds how the messages read, and sends one of them to the member if
+// that was asked for.
+func (h *handlers) completeTexts(r *http.Request, f *campaignpages.CampaignForm, spec campaign.Spec, about *template.Template) error {
+	c := campaign.Campaign{Spec: spec}
+	if about != nil && c.Shop == 0 { // as when it is saved
+		c.Shop = about.ShopNumber
+	}
+	if i := slices.IndexFunc(f.Shops, func(s template.Shop) bool { return s.Number == c.Shop }); i >= 0 {
+		c.ShopName, c.ShopTimezone = f.Shops[i].Name, f.Shops[i].Timezone
+	}
+	s, err := h.sendingOf(r, c)
 	if err != nil {
 		return err
 	}
-	f.Previews, err = h.previews(ctx, subject, spec.Channel)
-	return err
+	if f.Previews, err = h.texts(r, s); err != nil {
+		return err
+	}
+	f.Previews.Form, f.Previews.Action = campaignpages.FormID, f.Action()
+	if r.PostFormValue("send") == "" {
+		return nil
+	}
+	return h.try(r, s, &f.Previews)
 }

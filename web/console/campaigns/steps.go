@@ -2,9 +2,12 @@ package campaigns
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
+	"strings"
 
 	"dropbell/domain/campaign"
+	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
 	"dropbell/views/i18n"
 	campaignpages "dropbell/views/pages/campaigns"
@@ -48,6 +51,7 @@ func (h *handlers) campaignQuestion(r *http.Request, st campaign.Status) pagepar
 				points = append(points, halted)
 			}
 		}
+		points = append(points, languagePoints(r, st.Content)...)
 		points = append(points, h.leftOutPoints(r, st)...)
 		points = append(points, l.T("campaign.confirm.publish.2"))
 	case campaign.Pausing:
@@ -71,6 +75,23 @@ func shownAbove(r *http.Request) *int64 {
 		return nil
 	}
 	return &n
+}
+
+// languagePoints say in which languages the campaign is written, if in several.
+func languagePoints(r *http.Request, c delivery.Copy) []string {
+	l := shell.Frame(r).Locale
+	var names []string
+	for _, v := range c.Variants {
+		for _, tag := range tagsOf(v) {
+			if tag != "" && !slices.Contains(names, tag) {
+				names = append(names, tag)
+			}
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return []string{l.T("campaign.confirm.languages", strings.Join(names, l.T("ui.list_join")))}
 }
 
 // leftOutPoints say who of the audience gets nothing: for comparison, or for

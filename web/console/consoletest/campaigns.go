@@ -7,9 +7,11 @@ import (
 	"net/url"
 	"time"
 
+	"dropbell/adapters/lookup"
 	audiencedb "dropbell/adapters/postgres/audience"
 	campaignsdb "dropbell/adapters/postgres/campaigns"
 	deliverydb "dropbell/adapters/postgres/delivery"
+	messagesdb "dropbell/adapters/postgres/messages"
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
 	"dropbell/domain/event"
@@ -104,7 +106,9 @@ func (freeLock) Release(context.Context, [32]byte, int64) error { return nil }
 
 func campaignsOf(g *Fixture, templates campaign.Templates, channels delivery.ChannelSet) *campaign.Service {
 	store := campaignsdb.NewCampaigns(g.DB, audiencedb.NewSegments(g.DB))
-	return &campaign.Service{Store: store, QuietCounts: store.Waiting, Lock: freeLock{}, Templates: templates, Users: &user.Service{Store: audiencedb.NewUsers(g.DB)},
+	texts, err := lookup.NewBooks(messagesdb.NewMessages(g.DB))
+	g.Must(err)
+	return &campaign.Service{Store: store, Texts: texts, QuietCounts: store.Waiting, Lock: freeLock{}, Templates: templates, Users: &user.Service{Store: audiencedb.NewUsers(g.DB)},
 		Channels: channels, Audiences: store.Audiences(), Now: g.Now}
 }
 

@@ -165,7 +165,7 @@ func (h *handlers) showForm(w http.ResponseWriter, r *http.Request, status int, 
 	if err != nil {
 		return err
 	}
-	step.Note, step.Failed, step.Errors = f.Message.Note, f.Message.Failed, f.Errors
+	step.Try, step.Errors = f.Message.Try, f.Errors
 	f.Message = step
 	if f.Preview.Clashes, err = h.clashes(r, f.Preview.Template.OpensAt, f.ID); err != nil {
 		return err

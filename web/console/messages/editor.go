@@ -11,6 +11,7 @@ import (
 	"dropbell/domain/message"
 	"dropbell/domain/staff"
 	messagepages "dropbell/views/pages/messages"
+	pageparts "dropbell/views/pages/parts"
 	"dropbell/views/ui"
 	"dropbell/web/console/shell"
 )
@@ -115,8 +116,8 @@ func (h *handlers) surroundings(r *http.Request, a about, book *message.Book, p 
 
 // own are the member's own contacts: the e-mail address, and what is known of the
 // user with that address.
-func (h *handlers) own(r *http.Request) (messagepages.Own, error) {
-	own := messagepages.Own{Email: shell.Frame(r).Member.Email}
+func (h *handlers) own(r *http.Request) (pageparts.Own, error) {
+	own := pageparts.Own{Email: shell.Frame(r).Member.Email}
 	u, found, err := h.Own.OwnUser(r.Context(), own.Email)
 	if found {
 		own.Phone, own.Devices, own.User = u.Phone, len(u.Push)+len(u.Devices), u.ID.String()
@@ -214,21 +215,17 @@ func (h *handlers) test(w http.ResponseWriter, r *http.Request, a about, book *m
 	if err != nil {
 		return err
 	}
-	to := p.Own.Address(p.Channel)
-	wish := delivery.TestWish{Channel: c, Recipient: to, TemplateID: a.place.Template, Locale: p.Draft.Language}
-	_, err = h.Tests.SendDraft(r.Context(), shell.Actor(r), a.place.Shop, wish, p.Draft)
-	var broken *fault.Fields
-	switch kind := fault.KindOf(err); {
-	case errors.As(err, &broken):
-		p.Errors = append(p.Errors, broken.List...)
-	case kind == fault.Throttled || kind == fault.Invalid:
-		p.Errors = append(p.Errors, fault.Field{Name: "channel", Key: "message.test.refused", Message: ui.FaultText(r.Context(), err)})
+	try, err := h.send(r, a.place.Shop, delivery.TestWish{Channel: c, Recipient: p.Own.Address(p.Channel), TemplateID: a.place.Template}, p.Draft)
+	switch {
 	case err != nil:
 		return err
-	default:
-		shell.Frame(r).Flashes = append(shell.Frame(r).Flashes, ui.Flash{Kind: ui.Good, Text: shell.Say(r, "message.test.sent", to)})
+	case !try.Refused:
+		shell.Frame(r).Flashes = append(shell.Frame(r).Flashes, ui.Flash{Kind: try.Tone, Text: try.Text})
 		return h.draw(w, r, http.StatusOK, a, book, p)
+	case len(try.Broken) == 0:
+		try.Broken = []fault.Field{{Name: "channel", Key: "message.test.refused", Message: try.Text}}
 	}
+	p.Errors = append(p.Errors, try.Broken...)
 	return h.draw(w, r, http.StatusUnprocessableEntity, a, book, p)
 }
 

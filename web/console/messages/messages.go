@@ -48,6 +48,7 @@ func Routes(sh *shell.Shell, d Deps) []shell.Route {
 		shell.Get("/templates/{id}/message", staff.View, h.of(h.ofTemplate, h.show)),
 		shell.Post("/templates/{id}/message", staff.ManageTemplates, h.of(h.ofTemplate, h.change)),
 		shell.Get("/templates/{id}/message/mail", staff.View, h.of(h.ofTemplate, h.mail)),
+		shell.Get("/campaigns/message/mail", staff.View, h.of(h.ofNone, h.mail)),
 		shell.Get("/shops/{id}/message", staff.View, h.of(h.ofShop, h.show)),
 		shell.Post("/shops/{id}/message", staff.ManageTemplates, h.of(h.ofShop, h.change)),
 		shell.Get("/shops/{id}/message/mail", staff.View, h.of(h.ofShop, h.mail)),

@@ -185,8 +185,7 @@ func (s Step) Send(r *http.Request, t template.Template, over string, p *pagepar
 	if err != nil {
 		return err
 	}
-	actor := shell.Actor(r)
-	book, err := s.h.Messages.Book(r.Context(), actor, message.Place{Shop: t.ShopNumber, Template: t.ID})
+	book, err := s.h.Messages.Book(r.Context(), shell.Actor(r), message.Place{Shop: t.ShopNumber, Template: t.ID})
 	if err != nil {
 		return err
 	}
@@ -196,17 +195,8 @@ func (s Step) Send(r *http.Request, t template.Template, over string, p *pagepar
 	}
 	d := s.draft(r, about{place: message.Place{Shop: t.ShopNumber, Template: t.ID}, facts: facts(t)}, book, message.Channel(over), p.Shown)
 	d.About.Link = facts(t).Link // a test holds the address itself
-	to := own.Address(message.Channel(over))
-	_, err = s.h.Tests.SendDraft(r.Context(), actor, t.ShopNumber, delivery.TestWish{Channel: c, Recipient: to, TemplateID: t.ID, Locale: d.Language}, d)
-	switch kind := fault.KindOf(err); {
-	case shell.FieldsOf(err) != nil, kind == fault.Throttled, kind == fault.Invalid:
-		p.Failed, p.Note = true, ui.FaultText(r.Context(), err)
-	case err != nil:
-		return err
-	default:
-		p.Note = shell.Say(r, "message.test.sent", to)
-	}
-	return nil
+	p.Try, err = s.h.send(r, t.ShopNumber, delivery.TestWish{Channel: c, Recipient: own.Address(message.Channel(over)), TemplateID: t.ID}, d)
+	return err
 }
 
 // Save stores the text that is typed as the drop's own for every channel. Repeating

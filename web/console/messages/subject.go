@@ -47,6 +47,12 @@ func (h *handlers) ofTemplate(r *http.Request) (about, error) {
 	}, nil
 }
 
+// ofNone is for campaigns of no shop. It draws mails that say themselves what they
+// are about.
+func (h *handlers) ofNone(*http.Request) (about, error) {
+	return about{zone: h.DefaultZone}, nil
+}
+
 func (h *handlers) ofShop(r *http.Request) (about, error) {
 	number, err := shell.PathID(r)
 	if err != nil {

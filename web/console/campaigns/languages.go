@@ -1,0 +1,155 @@
+package campaigns
+
+import (
+	"cmp"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"dropbell/domain/delivery"
+	"dropbell/domain/fault"
+	"dropbell/domain/message"
+	campaignpages "dropbell/views/pages/campaigns"
+	"dropbell/web/console/shell"
+)
+
+// typedLanguages adds the texts in further languages that the form holds to v.
+func typedLanguages(r *http.Request, v map[string]string) {
+	for i := 0; r.PostForm.Has(campaignpages.LanguageField(i, campaignpages.LanguageTag)); i++ {
+		for _, part := range campaignpages.LanguageParts() {
+			name := campaignpages.LanguageField(i, part)
+			v[name] = strings.TrimSpace(strings.ReplaceAll(r.PostFormValue(name), "\r\n", "\n"))
+		}
+	}
+}
+
+// languagesChanged answers the buttons that add a language to the form or remove
+// one: with the form as it was typed, and nothing stored.
+func (h *handlers) languagesChanged(w http.ResponseWriter, r *http.Request, f campaignpages.CampaignForm, do string) error {
+	if do == "add" {
+		campaignpages.WithLanguage(f.Values)
+		f.Added = true
+	} else if i, err := strconv.Atoi(do); err == nil {
+		campaignpages.WithoutLanguage(f.Values, i)
+	}
+	if !shell.Partial(r) {
+		return h.showCampaignForm(w, r, http.StatusOK, f)
+	}
+	w.Header().Set("HX-Trigger", "dropbell:check") // the previews and the review follow
+	return h.Show(w, r, http.StatusOK, f.LanguagesChanged())
+}
+
+// languageValues writes the texts in further languages into v, those of the tags in
+// order first.
+func languageValues(v map[string]string, c delivery.Copy, order []string) {
+	tags := slices.Clone(order)
+	for _, variant := range c.Variants {
+		for _, tag := range tagsOf(variant) {
+			if tag != "" && !slices.Contains(tags, tag) {
+				tags = append(tags, tag)
+			}
+		}
+	}
+	slices.Sort(tags[len(order):])
+	for i, tag := range tags {
+		set := func(part, value string) { v[campaignpages.LanguageField(i, part)] = value }
+		for _, part := range campaignpages.LanguageParts() {
+			set(part, "")
+		}
+		for n, parts := range [][2]string{{campaignpages.LanguageTitle, campaignpages.LanguageBody}, {campaignpages.LanguageTitleB, campaignpages.LanguageBodyB}} {
+			if n >= len(c.Variants) {
+				break
+			}
+			if t, ok := c.Variants[n].Texts[tag]; ok {
+				set(campaignpages.LanguageTag, tag)
+				set(parts[0], t.Title)
+				set(parts[1], t.Body)
+			}
+		}
+	}
+}
+
+// aligned returns the stored texts in the order of languages in which mine are typed,
+// so that the same field holds the same language, and adds empty fields to mine for
+// languages that only the stored campaign has.
+func aligned(theirs, mine map[string]string, c delivery.Copy) {
+	var order []string
+	for _, tag := range typedTags(mine) {
+		order = append(order, cmp.Or(tag, "\x00")) // no campaign has a text in it
+	}
+	languageValues(theirs, c, order)
+	for campaignpages.Languages(mine) < campaignpages.Languages(theirs) {
+		campaignpages.WithLanguage(mine)
+	}
+}
+
+// typedTags are the tags of the further languages in v, in canonical form; "" where
+// what is typed is no tag.
+func typedTags(v map[string]string) []string {
+	tags := make([]string, campaignpages.Languages(v))
+	for i := range tags {
+		tags[i], _ = message.Canonical(v[campaignpages.LanguageField(i, campaignpages.LanguageTag)])
+	}
+	return tags
+}
+
+// readCopy reads the texts in all languages; what is wrong with a tag is added to
+// broken. A further language of which nothing is typed is left out.
+func readCopy(v map[string]string, percentB, holdOut int, broken *fault.Fields) delivery.Copy {
+	text := func(title, body string) delivery.Text { return delivery.Text{Title: v[title], Body: v[body]} }
+	first, second := map[string]delivery.Text{"": text("title", "body")}, map[string]delivery.Text{}
+	if b := text("title_b", "body_b"); b != (delivery.Text{}) {
+		second[""] = b
+	}
+	none := delivery.Text{}
+	tags := typedTags(v)
+	for i, tag := range tags {
+		name := func(part string) string { return campaignpages.LanguageField(i, part) }
+		typed := v[name(campaignpages.LanguageTag)]
+		a, b := text(name(campaignpages.LanguageTitle), name(campaignpages.LanguageBody)), text(name(campaignpages.LanguageTitleB), name(campaignpages.LanguageBodyB))
+		switch {
+		case typed == "" && a == none && b == none:
+			continue
+		case typed == "":
+			broken.Add(name(campaignpages.LanguageTag), "rule.required", "is required")
+			continue
+		case tag == "":
+			broken.Add(name(campaignpages.LanguageTag), "rule.locale", "must be a language tag such as en or zh-CN")
+			continue
+		case slices.Index(tags, tag) < i:
+			broken.Add(name(campaignpages.LanguageTag), "rule.language_twice", "is in the form twice; remove one of the two")
+			continue
+		}
+		if b != none {
+			second[tag] = b
+		}
+		if a != none || b == none {
+			first[tag] = a
+		}
+	}
+	c := delivery.Copy{Variants: []delivery.Variant{{Percent: 100, Texts: first}}, HoldOut: holdOut}
+	if len(second) > 0 {
+		second[""] = text("title_b", "body_b") // a version has a text in the default language
+		c.Variants[0].Percent = 100 - percentB
+		c.Variants = append(c.Variants, delivery.Variant{Percent: percentB, Texts: second})
+	}
+	return c
+}
+
+// typedField is the input that a rule about the content is about: the names of rules
+// end with the language of the text.
+func typedField(name string, v map[string]string) string {
+	rest, isB := strings.CutPrefix(name, "variant_b.")
+	part, tag, _ := strings.Cut(rest, ".")
+	if part != "title" && part != "body" {
+		return name
+	}
+	if isB {
+		part += "_b"
+	}
+	if i := slices.Index(typedTags(v), tag); i >= 0 && tag != "" {
+		return campaignpages.LanguageField(i, part)
+	}
+	return part
+}
