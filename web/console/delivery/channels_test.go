@@ -25,10 +25,10 @@ func TestChannelStatusPage(t *testing.T) {
 		Total: 400 * time.Millisecond, Slowest: 250 * time.Millisecond, Error: "451 try later"}}))
 	d := g.Published(10, 2*time.Hour)
 	g.Sending(d, 12, 2, 1000, 40)
-	g.Exec(`update batches set due_at = now() - interval '90 seconds'`)
+	g.Exec(`update batches set due_at = now() - interval '90 minutes 10 seconds'`)
 	b := g.As(staff.Operator)
 	b.Get("/channels").Is(200).Has("provider pause", "The provider asked for a pause until",
-		"provider failing", "The provider failed 12 times in a row: HTTP 503", "960 messages are on their way, the oldest for 1 min 30 s",
+		"provider failing", "The provider failed 12 times in a row: HTTP 503", "960 messages are on their way, the oldest for 1 h 30 min",
 		"4 calls in the last minute, 100 ms on average, 250 ms at most.", "25% of the messages were not accepted.", "Last error: 451 try later",
 		"No limit of messages per second.", "/channels/sms/rate", "/channels/sms/test").HasNot("/channels/app/test")
 	b.Htmx().Get("/channels").Is(200).Has("provider failing").HasNot("<html")
