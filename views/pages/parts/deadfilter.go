@@ -85,7 +85,7 @@ func AnswerText(ctx context.Context, answer string) string {
 	if answer == "" {
 		return ui.T(ctx, "letters.no_answer")
 	}
-	return ui.Private(ctx, answer)
+	return ui.Said(ctx, answer)
 }
 
 // MayOperate reports whether the viewer may replay and discard dead letters.
