@@ -47,6 +47,7 @@
       }
       c.stroke();
       c.textBaseline = "top";
+      c.textAlign = "left";
       const placed = [];
       for (const { text, x } of shown) {
         const width = c.measureText(text).width + 8 * px, left = x + width < end ? x : x - width;

@@ -165,7 +165,7 @@ func TestListWithoutRowsIsNeverGiven(t *testing.T) {
 	g.Exec(`update jobs set total = 0, done = 0, failed = 0, result = '{"read": true}' where '/grants/' || id = $1`, old)
 	for _, at := range []string{empty, strings.Replace(empty, "grants", "jobs", 1)} {
 		b.Get(at).Is(200).Has("The list has no rows. It needs one for each customer").HasNot(empty+"/apply", coupon.ErrNoGrants.Text)
-		chinese.Get(at).Is(200).Has("名单没有数据行。表头下方每个用户需要一行").HasNot(coupon.ErrNoGrants.Text)
+		chinese.Get(at).Is(200).Has("名单没有数据行。表头下方每位客户需要一行").HasNot(coupon.ErrNoGrants.Text)
 	}
 	if g.Number(`select count(*) from jobs where '/grants/' || id = $1 and state = $2`, empty, job.Failed) != 1 {
 		t.Error("the list has not failed")

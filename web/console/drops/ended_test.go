@@ -25,7 +25,7 @@ func TestPageOfADropThatWasClosedEarly(t *testing.T) {
 	g.Must(err)
 	at := func(when time.Time) string { return g.Languages.Default().DateTime(when, consoletest.Berlin(t)) }
 	b.Get(page+"?tab=coupons").Is(200).Has("Ended "+at(*ended.EndedAt), "planned: "+at(d.ClosesAt)).
-		HasNot("can still be claimed", "lists of users", "Give to a list", "Closing "+at(d.ClosesAt))
+		HasNot("can still be claimed", "lists of customers", "Give to a list", "Closing "+at(d.ClosesAt))
 	b.Get(page+"?tab=claims").Is(200).Has("can no longer be claimed").HasNot("can still be claimed", "lists of customers", "Give to a list")
 	b.Get(page+"?tab=live").Is(200).Has("Ended", at(*ended.EndedAt)).HasNot(at(d.ClosesAt))
 }
