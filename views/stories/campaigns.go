@@ -78,7 +78,7 @@ func campaigns() []Story {
 	broken := form
 	broken.Values = map[string]string{"name": "", "audience": "user_ids", "channel": "sms", "title": "Hello {{nmae}}", "body": "Come"}
 	broken.Errors = []fault.Field{{Name: "name", Key: "rule.required", Message: "is required"}, {Name: "title", Key: "rule.variable_unknown", Message: `line 1: "{{nmae}}" is not a variable; there are "user, drop"`},
-		{Name: "audience_value", Key: "rule.required", Message: "name at least one user"}}
+		{Name: "audience_value", Key: "rule.required", Message: "name at least one customer"}}
 	full := form
 	full.Values = map[string]string{"name": "Mid-autumn sale", "shop": "10", "audience": "segment_id", "audience_value": "3", "channel": "sms", "title": "Tea for {{name|you}}", "body": "Twenty off until tomorrow.",
 		"title_zh": "送您一张茶券", "body_zh": "明天之前满 100 减 20。", "grant_template_id": "1", "hold_out": "10", "rate_per_second": "500", "starts_at": "2026-11-21T20:00", "ends_at": "2026-11-22T20:00"}
