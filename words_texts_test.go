@@ -131,3 +131,25 @@ func TestRefusalsNameTheirSubjects(t *testing.T) {
 		t.Errorf("only %d refusals were found", found)
 	}
 }
+
+// The English texts of stored sentences are those that programs store: what the
+// console recognises is what it shows in other languages.
+func TestStoredSentencesAreThoseOfThePrograms(t *testing.T) {
+	var sources strings.Builder
+	walk(t, func(name string, raw []byte) {
+		if filepath.Ext(name) == ".go" && !strings.HasSuffix(name, "_test.go") && !within(name, "views", "sdk") {
+			sources.Write(raw)
+		}
+	})
+	program := strings.ReplaceAll(sources.String(), `\"`, `"`)
+	for key, text := range texts(t) {
+		if !strings.HasPrefix(key, "said.") || strings.HasPrefix(key, "said.net.") { // those of the operating system
+			continue
+		}
+		for _, part := range regexp.MustCompile(`\{\d\}`).Split(text, -1) {
+			if !strings.Contains(program, part) {
+				t.Errorf("%s is %q, but no program stores %q", key, text, part)
+			}
+		}
+	}
+}

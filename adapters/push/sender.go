@@ -122,10 +122,10 @@ func (s *Sender) one(ctx context.Context, m delivery.Message) delivery.Result {
 	answers = append(answers, s.byConfigured(ctx, m)...)
 	if len(answers) == 0 && consentedOnly(m.To) {
 		return delivery.Result{Status: delivery.Permanent, Skip: true, Unsent: true, Held: true, Reason: delivery.ReasonNoConsent,
-			Detail: "not sent: no provider of the shop sends to the mini program in which the user has an account"}
+			Detail: "not sent: no provider of the shop sends to the mini program in which the recipient has an account"}
 	}
 	if len(answers) == 0 {
-		return delivery.Result{Status: delivery.Permanent, Detail: "no push service is configured for the devices of this user"}
+		return delivery.Result{Status: delivery.Permanent, Detail: "no push service is configured for the devices of this recipient"}
 	}
 	best := delivery.Best(answers...)
 	if first := delivery.Best(answers[:own]...); own > 0 {

@@ -46,7 +46,7 @@ func TestOneOutcomeOfAllDevices(t *testing.T) {
 		"gone and down":            {[]push.Service{always(gone), always(down)}, down},
 		"all gone":                 {[]push.Service{always(gone, gone)}, gone},
 		"the longer pause":         {[]push.Service{always(soon, down), always(later)}, later},
-		"a service that is absent": {[]push.Service{always()}, delivery.Result{Status: delivery.Permanent, Detail: "no push service is configured for the devices of this user"}},
+		"a service that is absent": {[]push.Service{always()}, delivery.Result{Status: delivery.Permanent, Detail: "no push service is configured for the devices of this recipient"}},
 	} {
 		if got := push.New(push.Options{}, c.services...).Send(t.Context(), registered(1))[0]; got != c.want {
 			t.Errorf("%s: got %+v, want %+v", name, got, c.want)

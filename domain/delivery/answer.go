@@ -103,7 +103,7 @@ func HTTPResult(status int, retryAfter string, now time.Time) Result {
 		result.Detail += ": redirects are not followed"
 	case status == 410: // Standard Webhooks: the receiver wants no further calls
 		result.Status, result.Provider = Permanent, true
-		result.Detail += ": the endpoint is gone for good"
+		result.Detail += ": the endpoint no longer exists"
 	case status == 400, status == 413, status == 422:
 		result.Status, result.Whole = Permanent, true
 	case status == 401, status == 403:

@@ -291,7 +291,7 @@ func (s *Tester) send(ctx context.Context, t TakenTest) Result {
 	case sender == nil:
 		return Result{Status: Permanent, Detail: "this worker has no sender for the channel, or the provider cannot be used; see the log of worker"}
 	case !t.Channel.Reaches(&t.To):
-		return Result{Status: Permanent, Detail: "this user has no contact for the channel"}
+		return Result{Status: Permanent, Detail: "this recipient has no contact for the channel"}
 	}
 	ctx, cancel := context.WithTimeout(ctx, testTimeout)
 	defer cancel()

@@ -75,7 +75,7 @@ func TestChineseUsesOneWordForOneThing(t *testing.T) {
 	instead := map[string]string{
 		"营销活动": "促销活动", "提醒方式": "触达渠道", "投递方式": "渠道", "发送方式": "渠道", "该方式": "该渠道", "此方式": "此渠道", "开抢": "抢券开始",
 		"审批": "批准", "审计日志": "操作日志",
-		"接收者": "接收人", "收件人": "接收人", "用户 ID": "用户编号", "用户ID": "用户编号", "“": "「", "”": "」",
+		"接收者": "接收人", "收件人": "接收人", "客户 ID": "客户编号", "客户ID": "客户编号", "顾客": "客户", "“": "「", "”": "」",
 	}
 	elsewhere := map[string]string{"confirm.sso_loses": "此方式"} // a way of confirming
 	halfWidth := regexp.MustCompile(`\p{Han}[,;:!?]|[,;:!?]\p{Han}`)
@@ -87,6 +87,24 @@ func TestChineseUsesOneWordForOneThing(t *testing.T) {
 		}
 		if halfWidth.MatchString(text) {
 			t.Errorf("%q has half-width punctuation: %s", key, text)
+		}
+	}
+}
+
+// The console calls the end user of a shop a customer, as its menu does. Texts
+// about the API keep its word, user.
+func TestTextsSayCustomer(t *testing.T) {
+	l, err := Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	aboutTheAPI := regexp.MustCompile(`^docs\.|^scope\.act-as-user|^rule\.hook_user$|^said\.setup\.smtp_user$`)
+	word := []*regexp.Regexp{regexp.MustCompile(`(?i)(?:^|[^\w{/-])users?(?:[^\w|@-]|$)`), regexp.MustCompile(`用户`)}
+	for i, loc := range l.All() {
+		for key, text := range loc.messages {
+			if word[i].MatchString(text) && !aboutTheAPI.MatchString(key) {
+				t.Errorf("%s: %q calls a customer a user: %s", loc.Tag, key, text)
+			}
 		}
 	}
 }

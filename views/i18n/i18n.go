@@ -26,6 +26,7 @@ type Locale struct {
 
 	messages map[string]string
 	printer  *message.Printer
+	forms    []form // of stored sentences; none in English, in which they are stored
 	times    timeLayout
 }
 
@@ -50,6 +51,9 @@ func readCatalogues() (*Languages, error) {
 		}
 		loc.printer = message.NewPrinter(language.MustParse(loc.Tag))
 		l.list = append(l.list, &loc)
+	}
+	for _, loc := range l.list[1:] {
+		loc.forms = formsOf(l.Default().messages)
 	}
 	return l, nil
 }

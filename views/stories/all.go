@@ -89,7 +89,7 @@ func overviews() []Story {
 		{Name: "overview/quiet", Page: droppages.Overview{Health: health(false), Activity: records()}.Page(), Role: staff.Viewer},
 		{Name: "overview/one", Page: droppages.Overview{Upcoming: later[:1], Health: health(false), Activity: records()[:1]}.Page()},
 		{Name: "overview/rush", Page: droppages.Overview{Upcoming: append([]droppages.Drop{next}, later...), Open: []droppages.Drop{open}, Attention: trouble, Health: health(true), Activity: records(), Forecast: ahead}.Page(),
-			Flashes: []ui.Flash{{Kind: ui.Good, Text: "“Moon cake night” has been published. Users can reserve reminders now."}}},
+			Flashes: []ui.Flash{{Kind: ui.Good, Text: "“Moon cake night” has been published. Customers can reserve reminders now."}}},
 	}
 }
 

@@ -90,7 +90,7 @@ func campaigns() []Story {
 	broken := form
 	broken.Values = map[string]string{"name": "", "audience": "user_ids", "channel": "sms", "title": "Hello {{nmae}}", "body": "Come"}
 	broken.Errors = []fault.Field{{Name: "name", Key: "rule.required", Message: "is required"}, {Name: "title", Key: "rule.variable_unknown", Message: `line 1: "{{nmae}}" is not a variable; there are "user, drop"`},
-		{Name: "audience_value", Key: "rule.required", Message: "name at least one user"}}
+		{Name: "audience_value", Key: "rule.required", Message: "name at least one customer"}}
 	full := form
 	full.Values = map[string]string{"name": "Mid-autumn sale", "shop": "10", "audience": "segment_id", "audience_value": "3", "channel": "sms", "title": "Tea for {{name|you}}", "body": "Twenty off until tomorrow.",
 		"l0_language": "de", "l0_title": "Tee für {{name|Sie}}", "l0_body": "Zwanzig weniger, bis morgen.", "l0_title_b": "", "l0_body_b": "",

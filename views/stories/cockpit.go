@@ -199,7 +199,7 @@ func channelTests() []Story {
 		{Name: "channel-test/empty", Page: deliverypages.ChannelTests{Channel: delivery.SMS, Configured: true}.Page()},
 		{Name: "channel-test/many", Page: deliverypages.ChannelTests{Channel: delivery.Email, Configured: true, List: list}.Page(), Role: staff.Operator},
 		{Name: "channel-test/refused", Page: deliverypages.ChannelTests{Channel: delivery.Email, Configured: true, Recipient: "lin@", Template: "77",
-			Errors: []fault.Field{{Name: "recipient", Key: "rule.test_email", Message: "must be an e-mail address or the number of a user"}, {Name: "template", Key: "rule.unknown_template", Message: "there is no such template"}}}.Page()},
+			Errors: []fault.Field{{Name: "recipient", Key: "rule.test_email", Message: "must be an e-mail address or the number of a customer"}, {Name: "template", Key: "rule.unknown_template", Message: "there is no such template"}}}.Page()},
 		{Name: "channel-test/too-many", Page: deliverypages.ChannelTests{Channel: delivery.Webhook, Configured: true, Recipient: "1001", Error: "Too many test messages. Wait a moment."}.Page()},
 		{Name: "channel-test/app", Page: deliverypages.ChannelTests{Channel: delivery.App, Configured: true}.Page()},
 		{Name: "channel-test/none", Page: deliverypages.ChannelTests{Channel: delivery.WebPush}.Page()},

@@ -73,7 +73,7 @@ func coupons() []Story {
 		{Name: "coupon/locked", Page: couponpages.CouponDetail{Coupon: list[1], Log: log, MayRelease: true, MayRevoke: true}.Page()},
 		{Name: "coupon/used", Page: couponpages.CouponDetail{Coupon: list[2], Log: used}.Page(), Role: staff.Viewer},
 		{Name: "coupon/revoke", Page: pageparts.Confirmation{Active: "coupons", Inside: couponpages.ReturnChoice(false), ConfirmProps: ui.ConfirmProps{Title: "Revoke this coupon?", Action: "/coupons/901/revoke",
-			Points: []string{"User 1001 loses this coupon of “Moon cake night” permanently.", "It still counts towards the limit per user: the user cannot claim another."},
+			Points: []string{"Customer 1001 loses this coupon of “Moon cake night” permanently.", "It still counts towards the limit per customer: the customer cannot claim another."},
 			Cancel: "/coupons/901", Submit: "Revoke", Kind: "danger", NeedsReason: true}}.Page()},
 		{Name: "coupon/returned", Page: couponpages.CouponDetail{Coupon: returned, Log: revoked}.Page()},
 		{Name: "coupon/revoked", Page: couponpages.CouponDetail{Coupon: list[4], Log: revoked, MayRevoke: true}.Page()},

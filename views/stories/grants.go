@@ -63,7 +63,7 @@ func grants() []Story {
 		return couponpages.GrantRow{Job: g.Job, Params: g.Params}
 	}
 	confirm := pageparts.Confirmation{Active: "templates", Crumbs: []ui.Crumb{{Label: "Drops", URL: "/templates"}}, ConfirmProps: ui.ConfirmProps{Title: "Give coupons of “Moon cake night”?",
-		Points: []string{"1,180 users would get a coupon.", "Each row is checked again when its coupon is given. Each user gets one coupon, even if the list is applied again.", "24 rows would be left out."},
+		Points: []string{"1,180 customers would get a coupon.", "Each row is checked again when its coupon is given. Each customer gets one coupon, even if the list is applied again.", "24 rows would be left out."},
 		Action: "/grants/12/apply", Cancel: "/grants/12", Submit: "Give coupons", Kind: "primary", NeedsReason: true}}
 	unclear := confirm
 	unclear.ReasonError = "say why, in at most 500 characters"

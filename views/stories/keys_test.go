@@ -210,7 +210,7 @@ func composed() map[string]bool {
 
 // Families of keys whose last part comes from the domain at run time, where
 // one without a message falls back to a text that says as much.
-var open = regexp.MustCompile(`^(rule|fault|action|field)\.`)
+var open = regexp.MustCompile(`^(rule|fault|action|field|said)\.`)
 
 var literal = regexp.MustCompile(`"([a-z_]+(?:\.[a-z0-9_-]+)+)"`)
 

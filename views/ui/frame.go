@@ -114,6 +114,17 @@ func Private(ctx context.Context, text string) string {
 	return user.MaskText(text)
 }
 
+// Said is a sentence that a program stored in English, or the words of a provider, in
+// the viewer's language, with contacts masked for viewers that do not see them.
+func Said(ctx context.Context, text string) string {
+	return From(ctx).Locale.Said(Private(ctx, text))
+}
+
+// Answered is Said for a place that does not say that a provider answered.
+func Answered(ctx context.Context, text string) string {
+	return From(ctx).Locale.Answered(Private(ctx, text))
+}
+
 // OwnHeader is set on every answer of the console. Scripts show no part of a
 // page that comes without it: a proxy in between may have answered instead.
 const OwnHeader = "Dropbell-Console"

@@ -75,6 +75,7 @@ var IconMeanings = map[string]string{
 	"player-pause":     "pause",
 	"player-play":      "resume",
 	"plus":             "new",
+	"power":            "on or off",
 	"printer":          "print",
 	"refresh":          "once more",
 	"rocket":           "publish",

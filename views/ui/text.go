@@ -103,6 +103,9 @@ func FieldText(ctx context.Context, f fault.Field) string {
 	var args []any
 	rest := quoted.ReplaceAllStringFunc(f.Message, func(q string) string {
 		s, _ := strconv.Unquote(q) // as %q wrote it
+		if f.Key == "rule.provider_refused" {
+			s = l.Said(s)
+		}
 		args = append(args, s)
 		return ""
 	})
@@ -117,7 +120,7 @@ func FieldText(ctx context.Context, f fault.Field) string {
 // RowErrorText says why a row of a list could not be worked off.
 func RowErrorText(ctx context.Context, e job.RowError) string {
 	if len(e.Because) == 0 {
-		return e.Error
+		return From(ctx).Locale.Said(e.Error)
 	}
 	all := make([]string, len(e.Because))
 	for i, f := range e.Because {

@@ -48,7 +48,7 @@ func TestADropFromBeginningToEnd(t *testing.T) {
 	b.Sees("main", "The draft of “Moon cake night” has been saved.", "Not published yet")
 
 	b.Press("#drop-head", "Publish")
-	b.Sees("#dialog", "Publish “Moon cake night”?", "Users can see it")
+	b.Sees("#dialog", "Publish “Moon cake night”?", "Customers can see it")
 	b.Accessible("the dialog")
 	b.Press("#dialog", "Cancel")
 	if consoletest.Evaluate[bool](b, `document.querySelector("#dialog").open`) {

@@ -118,7 +118,7 @@ func TestErrorInAnotherStep(t *testing.T) {
 	b.BarSays("d b d c - -")
 	b.Fill("#f-per_user_limit", "0")
 	b.Press("form", "Save as draft")
-	b.Sees("main", "2 things need your attention", "Amount off: must be a number such as 10 or 10.50", "Limit per user: must be between 1 and 1,000")
+	b.Sees("main", "2 things need your attention", "Amount off: must be a number such as 10 or 10.50", "Limit per customer: must be between 1 and 1,000")
 	b.Step("2 · Discount")
 	b.BarSays("d cb d b d .")
 	if !consoletest.Evaluate[bool](b, `document.activeElement.matches("[role=alert]")`) {
@@ -129,7 +129,7 @@ func TestErrorInAnotherStep(t *testing.T) {
 			t.Errorf("%s is %q, want %q", selector, got, want)
 		}
 	}
-	b.Press("[role=alert]", "Limit per user")
+	b.Press("[role=alert]", "Limit per customer")
 	b.Step("4 · Stock and claiming")
 	consoletest.Within(t, "the focus in the field", func() bool {
 		return consoletest.Evaluate[bool](b, `document.activeElement.matches("#f-per_user_limit")`)
@@ -215,7 +215,7 @@ func TestStepsOfACampaign(t *testing.T) {
 	b.Fill("#f-rate_per_second", "1")
 	b.Sees("#preview", "Sending takes 2 s at the campaign’s rate.")
 	b.Next("5 · Review")
-	b.Sees("#review", "Autumn", "Users by number", "Moon cake night", "Tea for {{name|you}}", "Text (de)", "Komm vorbei")
+	b.Sees("#review", "Autumn", "Customers by number", "Moon cake night", "Tea for {{name|you}}", "Text (de)", "Komm vorbei")
 	b.Accessible("the review of a campaign")
 	b.Press("form", "Save draft")
 	b.Sees("main", "Autumn", "Draft")

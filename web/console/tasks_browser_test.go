@@ -118,8 +118,8 @@ func TestClicksOfTasks(t *testing.T) {
 		{"import users from a file", 6, 1, func(m *member) {
 			m.press(".sidebar", "Customers")
 			m.Sees("h1", "Customers")
-			m.press("main", "Import users")
-			m.Sees("h1", "Import users")
+			m.press("main", "Import customers")
+			m.Sees("h1", "Import customers")
 			m.fields++
 			m.Do(chromedp.SetUploadFiles(chromedp.CSS("#f-file"), []string{file}))
 			m.press("main", "Upload")
@@ -128,7 +128,7 @@ func TestClicksOfTasks(t *testing.T) {
 			m.Sees("main", "Not begun yet.")
 			g.WorkPeople()
 			m.press("#job", "Import")
-			m.Sees("#dialog", "2 users are new.")
+			m.Sees("#dialog", "2 customers are new.")
 			m.press("#dialog", "Import")
 			m.Sees("main", "The import has begun.")
 		}},

@@ -184,7 +184,7 @@ func permitted(m delivery.Message) bool {
 // noConsent is the answer to a message without a consent.
 func noConsent() delivery.Result {
 	return delivery.Result{Status: delivery.Permanent, Skip: true, Unsent: true, Held: true, Reason: delivery.ReasonNoConsent,
-		Detail: "not sent to WeChat: the user has not consented to this message"}
+		Detail: "not sent to WeChat: the recipient has not consented to this message"}
 }
 
 // Push sends the message to one of the user's accounts in the mini program, that seen last

@@ -139,7 +139,7 @@ func (p Approval) rows(ctx context.Context) []approvalRow {
 		add(name, ui.T(ctx, "campaign.field."+key), show)
 	}
 	field("name", "name", func(s campaign.Snapshot) string { return s.Name })
-	field("shop_number", "shop", func(s campaign.Snapshot) string { return numberOr(s.Shop, ui.T(ctx, "campaign.no_shop")) })
+	field("shop_number", "shop", func(s campaign.Snapshot) string { return p.shopText(ctx, s.Shop) })
 	field("channel", "channel", func(s campaign.Snapshot) string { return ui.T(ctx, "channel."+s.Channel.String()) })
 	field("audience", "audience", func(s campaign.Snapshot) string { return snapshotAudience(ctx, s) })
 	if base.Rule != nil || now.Rule != nil {
@@ -174,6 +174,14 @@ func (p Approval) grantText(ctx context.Context, id int64) string {
 		return t.Name + " (#" + strconv.FormatInt(id, 10) + "): " + parts.Worth(ctx, t.Spec)
 	}
 	return "#" + strconv.FormatInt(id, 10)
+}
+
+// shopText is the shop's name. Only the campaign's own shop is known by name.
+func (p Approval) shopText(ctx context.Context, shop int64) string {
+	if shop != 0 && shop == p.Campaign.Shop && p.Campaign.ShopName != "" {
+		return p.Campaign.ShopName
+	}
+	return numberOr(shop, ui.T(ctx, "campaign.no_shop"))
 }
 
 func numberOr(n int64, none string) string {

@@ -104,7 +104,7 @@ func TestTold(ctx context.Context, o campaign.Outcome) (ui.Tone, string) {
 	case delivery.InFlight, "":
 		return ui.Good, ui.T(ctx, "campaign.test.sent", o.UserID.String())
 	}
-	why := o.Detail
+	why := ui.Said(ctx, o.Detail)
 	if o.Reason != "" {
 		why = parts.ReasonText(ctx, o.Reason)
 	}

@@ -155,6 +155,8 @@ func (f ProviderForm) props(ctx context.Context, field provider.Field) ui.FieldP
 	p := ui.FieldProps{Name: field.Name, Label: f.fieldLabel(ctx, field.Name), Value: f.Values[field.Name], Error: ui.ErrorOf(ctx, f.Errors, field.Name), Required: field.Required, Autocomplete: "off"}
 	if key := "provider.help." + string(f.Kind) + "." + field.Name; ui.From(ctx).Locale.Has(key) {
 		p.Help = ui.T(ctx, key)
+	} else if field.Name == "url" && !field.Required {
+		p.Help = ui.T(ctx, "provider.help.url")
 	}
 	if field.Long {
 		p.Type = "textarea"

@@ -257,10 +257,10 @@ func (p Cockpit) causesOf(c delivery.Channel) (list []reminder.Cause) {
 // causeText is what the provider said, or why the message did not go out.
 func causeText(ctx context.Context, c reminder.Cause) string {
 	if c.Sample != "" {
-		return ui.Private(ctx, c.Sample)
+		return ui.Said(ctx, c.Sample)
 	}
 	if c.Fingerprint != "" {
-		return c.Fingerprint
+		return ui.Said(ctx, c.Fingerprint)
 	}
 	return ui.T(ctx, "reason."+c.Reason)
 }

@@ -157,7 +157,7 @@ func TestAuditedValuesAreForPeople(t *testing.T) {
 		}
 		for label, want := range map[string]string{"Amount off": "CN¥10", "Minimum order": "CN¥50", "Notification channels": "App", "Notify owners before expiry": "3 days, 1 day",
 			"Kind of discount": "Amount off above a minimum", "Valid for": "The whole shop", "How long it is valid": "48 h", "Claim gate": "Durable",
-			"How users get it": "By claiming", "Stock": "12,000", "Opening": "Fri 20 Nov 2026, 20:00 UTC+8"} {
+			"How customers get it": "By claiming", "Stock": "12,000", "Opening": "Fri 20 Nov 2026, 20:00 UTC+8"} {
 			if got[label] != want {
 				t.Errorf("%s: %q, want %q", label, got[label], want)
 			}

@@ -51,7 +51,7 @@ func ChannelNote(ctx context.Context, s delivery.ChannelStatus, now time.Time, z
 	case s.Paused:
 		return s.PausedReason
 	case s.CircuitKnown && s.Circuit.State != delivery.CircuitClosed && s.Circuit.Detail != "":
-		return l.T("circuit.detail", s.Circuit.Failures, s.Circuit.Detail)
+		return l.T("circuit.detail", s.Circuit.Failures, l.Said(s.Circuit.Detail))
 	case s.CircuitKnown && s.Circuit.State != delivery.CircuitClosed:
 		return l.T("circuit.why", s.Circuit.Failures)
 	case s.Held():

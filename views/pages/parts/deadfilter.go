@@ -63,7 +63,11 @@ func (f DeadFilter) Words(ctx context.Context) string {
 		list = append(list, ui.T(ctx, "channel."+f.Channel))
 	}
 	if f.Fingerprint != nil {
-		list = append(list, ui.T(ctx, "letters.quoted", AnswerText(ctx, *f.Fingerprint)))
+		answer := AnswerText(ctx, *f.Fingerprint)
+		if *f.Fingerprint == "" || answer == ui.Private(ctx, *f.Fingerprint) { // neither translated nor a quotation
+			answer = ui.T(ctx, "letters.quoted", answer)
+		}
+		list = append(list, answer)
 	}
 	if f.Template != "" {
 		list = append(list, ui.T(ctx, "object.template", f.Template))
@@ -85,7 +89,7 @@ func AnswerText(ctx context.Context, answer string) string {
 	if answer == "" {
 		return ui.T(ctx, "letters.no_answer")
 	}
-	return ui.Private(ctx, answer)
+	return ui.Said(ctx, answer)
 }
 
 // MayOperate reports whether the viewer may replay and discard dead letters.

@@ -89,7 +89,7 @@ func WorkReason(ctx context.Context, j job.Job) string {
 		return ui.FieldText(ctx, fault.Field{Key: key, Message: j.Detail})
 	}
 	if j.Detail != "" {
-		return j.Detail
+		return ui.From(ctx).Locale.Said(j.Detail)
 	}
 	return ui.T(ctx, "fault.bug")
 }
@@ -101,8 +101,8 @@ var said = []*fault.Fault{job.ErrWorkersDied, job.ErrUploadNotFound, coupon.ErrN
 func workDetail(ctx context.Context, j job.Job) string {
 	reason := WorkReason(ctx, j)
 	numbered := reason != ui.T(ctx, "fault."+j.Reason) // by what the detail says
-	if j.Detail == reason || numbered || slices.ContainsFunc(said, func(f *fault.Fault) bool { return f.Code == j.Reason }) {
+	if ui.From(ctx).Locale.Said(j.Detail) == reason || numbered || slices.ContainsFunc(said, func(f *fault.Fault) bool { return f.Code == j.Reason }) {
 		return ""
 	}
-	return j.Detail
+	return ui.From(ctx).Locale.Said(j.Detail)
 }

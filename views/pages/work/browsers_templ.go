@@ -150,9 +150,9 @@ func (p Browsers) card() templ.Component {
 								return templ_7745c5c3_Err
 							}
 							var templ_7745c5c3_Var8 string
-							templ_7745c5c3_Var8, templ_7745c5c3_Err = templ.JoinStringErrs(" " + b.Detail)
+							templ_7745c5c3_Var8, templ_7745c5c3_Err = templ.JoinStringErrs(" " + ui.Answered(ctx, b.Detail))
 							if templ_7745c5c3_Err != nil {
-								return templ.Error{Err: templ_7745c5c3_Err, FileName: `pages/work/browsers.templ`, Line: 37, Col: 26}
+								return templ.Error{Err: templ_7745c5c3_Err, FileName: `pages/work/browsers.templ`, Line: 37, Col: 44}
 							}
 							_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var8))
 							if templ_7745c5c3_Err != nil {

@@ -152,7 +152,7 @@ func outcome(ctx context.Context, d hook.Delivery) string {
 	case d.Attempts == 0:
 		return ui.T(ctx, "hooks.no_attempt")
 	case d.Error != "":
-		return d.Error
+		return ui.Said(ctx, d.Error)
 	}
 	return "HTTP " + strconv.Itoa(d.Status)
 }

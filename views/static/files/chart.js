@@ -28,26 +28,37 @@
     const short = new Intl.NumberFormat(root.lang, { notation: "compact" });
     const clock = new Intl.DateTimeFormat(root.lang, { timeZone: data.zone, dateStyle: "medium", timeStyle: "medium" });
     const names = ["own", "first", "second", "third"];
+    const ground = getComputedStyle(figure.closest(".card") ?? document.body).backgroundColor;
 
-    // Marks are lines over the plot with their text at the top, one below another.
+    // Marks are lines over the plot with their text at the top, in the first row
+    // that has room for it. What has none stands in the list below.
     function marks(u) {
-      const c = u.ctx, top = u.bbox.top, line = 14 * devicePixelRatio;
+      const c = u.ctx, top = u.bbox.top, px = devicePixelRatio, line = 15 * px, end = u.bbox.left + u.bbox.width;
+      const shown = [...data.marks, { at: 0, text: t.opening }].map((m) => ({ text: m.text, x: u.valToPos(m.at, "x", true) }))
+        .filter((m) => m.x >= u.bbox.left && m.x <= end).sort((a, b) => a.x - b.x);
       c.save();
-      c.font = 11 * devicePixelRatio + "px " + getComputedStyle(document.body).fontFamily;
-      c.strokeStyle = c.fillStyle = ink("mark");
-      c.setLineDash([4 * devicePixelRatio, 3 * devicePixelRatio]);
-      c.textBaseline = "top";
-      let row = 0;
-      for (const m of [...data.marks, { at: 0, text: t.opening }]) {
-        const x = u.valToPos(m.at, "x", true);
-        if (x < u.bbox.left || x > u.bbox.left + u.bbox.width) continue;
-        c.beginPath();
+      c.font = 11 * px + "px " + getComputedStyle(document.body).fontFamily;
+      c.strokeStyle = ink("mark");
+      c.setLineDash([4 * px, 3 * px]);
+      c.beginPath();
+      for (const { x } of shown) {
         c.moveTo(x, top);
         c.lineTo(x, top + u.bbox.height);
-        c.stroke();
-        const right = x + c.measureText(m.text).width + 6 < u.bbox.left + u.bbox.width;
-        c.textAlign = right ? "left" : "right";
-        c.fillText(m.text, x + (right ? 4 : -4), top + row++ % 4 * line);
+      }
+      c.stroke();
+      c.textBaseline = "top";
+      c.textAlign = "left";
+      const placed = [];
+      for (const { text, x } of shown) {
+        const width = c.measureText(text).width + 8 * px, left = x + width < end ? x : x - width;
+        let row = 0;
+        while (placed.some((p) => p.row === row && p.left < left + width && left < p.left + p.width)) row++;
+        if ((row + 1) * line > u.bbox.height / 2) continue;
+        placed.push({ row, left, width });
+        c.fillStyle = ground; // the lines of other marks do not cross the text
+        c.fillRect(left + (left === x ? px : 0), top + row * line, width - px, line);
+        c.fillStyle = ink("mark");
+        c.fillText(text, left + 4 * px, top + row * line + 2 * px);
       }
       c.restore();
     }
@@ -69,7 +80,8 @@
           stroke: () => ink(names[i] ?? "third"), points: { show: false }, value: (u, n) => n == null ? "–" : number.format(n),
         })),
       ],
-      hooks: { draw: [marks], setScale: [(u, key) => { if (key === "x") pressed(figure, u); }] },
+      hooks: { // marks lie beneath the lines of the data
+        drawAxes: [marks], setScale: [(u, key) => { if (key === "x") pressed(figure, u); }] },
     };
     const zoom = known && !known.whole ? { min: known.plot.scales.x.min, max: known.plot.scales.x.max } : null;
     known?.plot.destroy();

@@ -126,6 +126,7 @@
     go(to);
   });
   for (const el of form.querySelectorAll("[data-unstepped]")) el.hidden = true;
+  if (whole) save.before(next); // the primary button is the last one
   bar.hidden = false;
   form.classList.add("is-stepped");
   arrive();

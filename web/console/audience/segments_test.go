@@ -33,7 +33,7 @@ func TestSegmentPages(t *testing.T) {
 		}
 		return v
 	}
-	b.Post("/segments/new", with("do", "estimate")).Is(200).Has("2 users", `value="gold"`)
+	b.Post("/segments/new", with("do", "estimate")).Is(200).Has("2 customers", `value="gold"`)
 	b.Post("/segments/new", with("do", "condition:r")).Is(200).Has(`name="r.1.field"`, `value="Gold"`)
 	b.Post("/segments/new", with("do", "group:r")).Is(200).Has(`name="r.1.match"`, `name="r.1.0.field"`)
 	b.Post("/segments/new", with("do", "remove:r.0")).Is(200).HasNot(`name="r.0.field"`)
@@ -63,13 +63,13 @@ func TestSegmentPages(t *testing.T) {
 	if n := g.Number(`select count(*) from segments where name = 'Once'`) + g.Number(`select count(*) from audit where action = 'segment.create'`); n != 3 {
 		t.Errorf("%d segments and records, want one of each and a record of the other", n)
 	}
-	b.Get(at).Is(200).Has("All of these hold", "“tier” is gold", "Language is one of zh, fr", at+"?estimate=1", "No campaign uses it").HasNot("1 user")
-	b.Get(at + "?estimate=1").Is(200).Has("1 user").HasNot(`hx-trigger="load"`)
-	b.Get(at + "/edit?estimate=1").Is(200).Has("1 user")
-	edit := b.Get(at+"/edit").Is(200).Has(`value="zh, fr"`, at+"/edit?estimate=1").HasNot("1 user")
+	b.Get(at).Is(200).Has("All of these hold", "“tier” is gold", "Language is one of zh, fr", at+"?estimate=1", "No campaign uses it").HasNot("1 customer")
+	b.Get(at + "?estimate=1").Is(200).Has("1 customer").HasNot(`hx-trigger="load"`)
+	b.Get(at + "/edit?estimate=1").Is(200).Has("1 customer")
+	edit := b.Get(at+"/edit").Is(200).Has(`value="zh, fr"`, at+"/edit?estimate=1").HasNot("1 customer")
 	b.Post(at+"/edit", with("do", "save", "name", "Golden", "version", edit.Field("version"))).To(at)
 	b.Post(at+"/edit", with("do", "save", "name", "Other", "version", edit.Field("version"))).Is(http.StatusConflict).Has("Another person changed this segment", "<strong>Golden</strong>", "“tier” is gold", `value="Other"`)
-	b.Get(at+"?estimate=1").Is(200).Has("Golden", "2 users")
+	b.Get(at+"?estimate=1").Is(200).Has("Golden", "2 customers")
 	count := b.Post(at+"/count", nil).Is(303).Header.Get("Location")
 	g.WorkPeople()
 	b.Get(count).Is(200).Has("done", at)
@@ -104,23 +104,23 @@ func TestListPages(t *testing.T) {
 	chinese.Get(made + "/errors.csv").Is(200).Has("id: 必须是正整数")
 	id := g.Number(`select max(id) from segments`)
 	at := fmt.Sprintf("/segments/%d", id)
-	b.Get(at).Is(200).Has("List from files", "2 users", "Add ids from a file", "2 ids read", "done", made)
+	b.Get(at).Is(200).Has("List from files", "2 customers", "Add ids from a file", "2 ids read", "done", made)
 	b.Get(at + "/file").Is(200).Has("Add to “Fair”")
 	b.Upload(at+"/file", "more.csv", "6\n7\n").Is(303)
 	g.WorkPeople()
-	b.Get(at).Is(200).Has("3 users")
+	b.Get(at).Is(200).Has("3 customers")
 	// A list whose file could not be read is not shown as complete.
 	b.Upload(at+"/file", "broken.csv", "id\n7\n\""+strings.Repeat("x", 2<<20)+"\n").Is(303)
 	g.WorkPeople()
-	b.Get(at).Is(200).Has("3 users", "failed", "The file has too many rows, or a row that is too long.")
+	b.Get(at).Is(200).Has("3 customers", "failed", "The file has too many rows, or a row that is too long.")
 	b.Post(at+"/edit", url.Values{"name": {"The fair"}, "version": {"1"}, "do": {"save"}}).To(at)
 	// A campaign that has not read its audience keeps the list as it is.
 	g.Exec(`insert into campaigns (name, channel, content, audience, starts_at, ends_at, state, creator, created_by)
 		values ('Spring', 1, '{}', jsonb_build_object('kind', 'list_id', 'id', $1::bigint), now(), now() + interval '1 hour', 'scheduled', 'staff:1', 'staff:1')`, id)
-	b.Get(at).Is(200).Has("Users cannot be added now", ">Spring</a>", fmt.Sprintf(`href="/campaigns/%d"`, g.Number(`select max(id) from campaigns`))).HasNot("Add ids from a file")
+	b.Get(at).Is(200).Has("Customers cannot be added now", ">Spring</a>", fmt.Sprintf(`href="/campaigns/%d"`, g.Number(`select max(id) from campaigns`))).HasNot("Add ids from a file")
 	b.Get(at + "/file").To(at)
 	b.Upload(at+"/file", "more.csv", "8\n").To(at)
-	b.Get(at).Is(200).Has("Users can be added after its audience has been read.", "3 users")
+	b.Get(at).Is(200).Has("Customers can be added after its audience has been read.", "3 customers")
 }
 
 // A form with a file that is sent twice, as by a double click, is one request;
@@ -166,13 +166,13 @@ func TestSegmentInTheBrowser(t *testing.T) {
 	b.Fill("[id='f-r.0.name']", "tier")
 	b.Fill("[id='f-r.0.value']", "gold")
 	b.Press("#segment", "Estimate")
-	b.Sees("#segment", "1 user")
+	b.Sees("#segment", "1 customer")
 	b.Press("#segment", "Group")
 	b.Sees("#segment", "At least one of these holds")
 	b.Accessible("a rule with a group")
 	consoletest.Evaluate[chromedp.Void](b, `document.querySelector("[aria-label='Remove group']").click()`)
 	consoletest.Within(t, "the end of the group", func() bool { return !consoletest.Evaluate[bool](b, `!!document.querySelector("[id='f-r.1.match']")`) })
 	b.Press("#segment", "Save")
-	b.Sees("main", "The segment is saved.", "“tier” is gold", "1 user")
+	b.Sees("main", "The segment is saved.", "“tier” is gold", "1 customer")
 	b.Accessible("a segment")
 }

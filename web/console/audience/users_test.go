@@ -51,7 +51,7 @@ func TestUserPage(t *testing.T) {
 func TestUserPageOfNobody(t *testing.T) {
 	g := consoletest.New(t)
 	b := g.As(staff.Viewer)
-	b.Get("/users/42").Is(200).Has("No profile data", "This user has no coupons.", "No campaign has been sent", "No recent campaign message", "Nothing is reserved.", "None. Attributes come from", "no address").
+	b.Get("/users/42").Is(200).Has("No profile data", "This customer has no coupons.", "No campaign has been sent", "No recent campaign message", "Nothing is reserved.", "None. Attributes come from", "no address").
 		HasNot("/audit?kind=user")
 	for _, path := range []string{"/users/0", "/users/042", "/users/x", "/users/99999999999999999999"} {
 		b.Get(path).Is(http.StatusNotFound)
@@ -106,7 +106,7 @@ func TestEditUser(t *testing.T) {
 	limited.Get("/users/7").Is(200).Has("/users/7/edit").HasNot("/users/7/erase")
 	limited.Get("/users/7/erase").Is(http.StatusForbidden)
 	limited.Post("/users/7/erase", nil).Is(http.StatusForbidden)
-	b.Get("/users/7/erase").Is(200).Has("Erase user 7?")
+	b.Get("/users/7/erase").Is(200).Has("Erase customer 7?")
 	b.Post("/users/7/erase", nil).To("/users/7")
 	b.Post("/users/7/erase", nil).To("/users/7")
 	if n := g.Number(`select count(*) from users where id = 7`); n != 0 {
@@ -120,15 +120,15 @@ func TestUsers(t *testing.T) {
 	d := g.Published(10, 2*time.Hour)
 	g.Exec(`insert into users (id, name, email, phone, locale, timezone) values (1001, 'Ada Lovelace', 'ada@example.com', '+8613800138000', 'zh-CN', 'Asia/Shanghai')`)
 	g.Book(d, 1001, delivery.Email, 5, 30)
-	b.Get("/users").Is(200).Has("Find a user")
+	b.Get("/users").Is(200).Has("Find a customer")
 	for _, q := range []string{"1001", "ada", "Ada+L", "ada%40exa", "%2B86138"} {
 		b.Get("/users?q="+q).Is(200).Has("Ada Lovelace", "/users/1001")
 	}
 	b.Get("/users?q=%EF%BC%91%EF%BC%90%EF%BC%90%EF%BC%91").Is(200).Has("/users/1001")
-	b.Get("/users?q=%25").Is(200).Has("No user found")
-	b.Get("/users?q=" + strings.Repeat("x", 5000)).Is(200).Has("No user found")
+	b.Get("/users?q=%25").Is(200).Has("No customer found")
+	b.Get("/users?q=" + strings.Repeat("x", 5000)).Is(200).Has("No customer found")
 	b.Get("/users/1001").Is(200).Has("Ada Lovelace", "Moon cake night", "2 reminders", "stored as "+fmt.Sprint(1<<12|1<<17), "+8613800138000")
-	b.Get("/users/"+user.ID(7).String()).Is(200).Has("No profile data for this user", "Nothing is reserved.")
+	b.Get("/users/"+user.ID(7).String()).Is(200).Has("No profile data for this customer", "Nothing is reserved.")
 	for _, id := range []string{"0", "-1", "x", "99999999999999999999", "07"} {
 		b.Get("/users/" + id).Is(http.StatusNotFound)
 	}

@@ -39,7 +39,7 @@ func TestResultsOnTheCampaignsPage(t *testing.T) {
 	}
 	g.Count()
 	b.Header.Del("HX-Request")
-	b.Get(url).Is(200).Has("B is better:", "The message worked:", "No user opened the link yet, with A or B.", "Used the coupon")
+	b.Get(url).Is(200).Has("B is better:", "The message worked:", "No customer opened the link yet, with A or B.", "Used the coupon")
 	b.Get("/campaigns/999/results").Is(404)
 	g.As(staff.Viewer, 11).Get(url + "/results").Is(http.StatusForbidden)
 }
@@ -180,7 +180,7 @@ func TestRecipientsInTheBrowser(t *testing.T) {
 	b.Sees("#campaign-results", "A, the first version", "Control group")
 	b.Accessible("the campaign")
 	b.Press(".recipients-card", "All recipients")
-	b.Sees("main", "All users of the audience", "550 <no> such mailbox")
+	b.Sees("main", "All customers of the audience", "550 <no> such mailbox")
 	b.Fill("#f-outcome", "held_out")
 	consoletest.Within(t, "the address with the filter", func() bool { return strings.Contains(b.Path(), "outcome=held_out") })
 	consoletest.Within(t, "those held out, and nobody else", func() bool {

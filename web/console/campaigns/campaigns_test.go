@@ -148,13 +148,13 @@ func TestTestOfACampaignToNobody(t *testing.T) {
 	b.Post(page+"/test", url.Values{"user_id": {"abc <b>"}}).Is(http.StatusUnprocessableEntity).Has(`value="abc &lt;b&gt;"`, `id="f-test-user-error"`, "nothing has this name")
 	b.Get(page).Is(200).HasNot("nothing has this name", "less than a second")
 	b.Post(page+"/test", url.Values{"user_id": {" 1001 "}}).To(page)
-	b.Get(page).Is(200).Has("The test message for user 1001 is on its way.")
+	b.Get(page).Is(200).Has("The test message for customer 1001 is on its way.")
 	g.Exec(`update batches set state = 'done', rest_outcome = 'skipped', rest_reason = 'no_contact' where kind = 'test'`)
 	g.Exec(`create function ended() returns trigger language plpgsql as $$ begin
 		new.state := 'done'; new.rest_outcome := 'skipped'; new.rest_reason := 'no_contact'; return new; end $$`)
 	g.Exec(`create trigger ended before insert or update on batches for each row execute function ended()`) // a worker without recipients
 	b.Post(page+"/test", url.Values{"user_id": {"1001"}}).To(page)
-	b.Get(page).Is(200).Has("The test message for user 1001 was not sent: No address is known for this channel.")
+	b.Get(page).Is(200).Has("The test message for customer 1001 was not sent: No address is known for this channel.")
 }
 
 // Of two versions either can be tested.
@@ -162,7 +162,7 @@ func TestTestOfAVersion(t *testing.T) {
 	g := consoletest.New(t)
 	b := g.As(staff.Marketer)
 	page := b.Post("/campaigns", consoletest.CampaignForm("title_b", "Hi", "body_b", "Now", "percent_b", "50")).Is(http.StatusSeeOther).Header.Get("Location")
-	b.Get(page).Is(200).Has(`name="test_variant"`, "The version the user gets", "B, the second version")
+	b.Get(page).Is(200).Has(`name="test_variant"`, "The version the customer gets", "B, the second version")
 	b.Post(page+"/test", url.Values{"user_id": {"x"}, "test_variant": {"b"}}).Is(http.StatusUnprocessableEntity).Has(`value="b" selected`)
 	b.Post(page+"/test", url.Values{"user_id": {"1001"}, "test_variant": {"hold_out"}}).Is(http.StatusUnprocessableEntity).Has("choose")
 	b.Post(page+"/test", url.Values{"user_id": {"1001"}, "test_variant": {"b"}}).To(page)

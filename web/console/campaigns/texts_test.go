@@ -138,5 +138,5 @@ func TestSendingACampaignToMe(t *testing.T) {
 	g.As(staff.Marketer, 11).Post(page+"/send", url.Values{"send": {"0:"}}).Is(http.StatusForbidden)
 	other := g.As(staff.Marketer)
 	form.Set("channel", "app")
-	other.Post("/campaigns", form).Is(200).Has("In the app users see what the preview shows.", "The app channel has no provider to test.")
+	other.Post("/campaigns", form).Is(200).Has("In the app customers see what the preview shows.", "The app channel has no provider to test.")
 }

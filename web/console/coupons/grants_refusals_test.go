@@ -112,9 +112,9 @@ func TestListsAreCalledByTheirFiles(t *testing.T) {
 
 	// Ids without a file, and a job of a program that did not keep the name.
 	g.Exec(`update jobs set params = params - 'file' || '{"ids": true}' where '/grants/' || id = $1`, second)
-	b.Get("/grants").Is(200).Has(">User ids</a>")
-	b.Get(second).Is(200).Has("List: User ids")
-	g.Chinese().Get(second).Is(200).Has("名单：用户编号")
+	b.Get("/grants").Is(200).Has(">Customer IDs</a>")
+	b.Get(second).Is(200).Has("List: Customer IDs")
+	g.Chinese().Get(second).Is(200).Has("名单：客户编号")
 	b.Get(work).Is(200).HasNot("neighbours.csv")
 	g.Exec(`update jobs set params = params - 'file' - 'ids' where kind like 'coupons.%'`)
 	b.Get("/grants").Is(200).Has(">" + d.Name + "</a>")
@@ -138,8 +138,8 @@ func TestListWithoutRows(t *testing.T) {
 	}
 	for name, content := range map[string]string{"heading.csv": "user_id\n", "no-line-end.csv": "user_id", "blank.csv": "user_id\n\n\n \n", "two.csv": "name;id\r\n;\r\n",
 		"heading.xlsx": workbook("user_id"), "blank.xlsx": workbook("user_id", "", " ")} {
-		b.Upload(page+"/new", name, content).Is(422).Has("the list has no rows; add one for each user below the heading", `enctype="multipart/form-data"`)
-		chinese.Upload(page+"/new", name, content).Is(422).Has("名单没有数据行；请在表头下方为每个用户添加一行")
+		b.Upload(page+"/new", name, content).Is(422).Has("the list has no rows; add one for each customer below the heading", `enctype="multipart/form-data"`)
+		chinese.Upload(page+"/new", name, content).Is(422).Has("名单没有数据行；请在表头下方为每位客户添加一行")
 	}
 	b.Upload(page+"/new", "blank.csv", "\n \n").Is(422).Has("the file is empty")
 	if n := g.Number(`select count(*) from jobs`); n != 0 {
@@ -164,14 +164,14 @@ func TestListWithoutRowsIsNeverGiven(t *testing.T) {
 	g.WorkGrants()
 	g.Exec(`update jobs set total = 0, done = 0, failed = 0, result = '{"read": true}' where '/grants/' || id = $1`, old)
 	for _, at := range []string{empty, strings.Replace(empty, "grants", "jobs", 1)} {
-		b.Get(at).Is(200).Has("The list has no rows. It needs one for each user").HasNot(empty+"/apply", coupon.ErrNoGrants.Text)
-		chinese.Get(at).Is(200).Has("名单没有数据行。表头下方每个用户需要一行").HasNot(coupon.ErrNoGrants.Text)
+		b.Get(at).Is(200).Has("The list has no rows. It needs one for each customer").HasNot(empty+"/apply", coupon.ErrNoGrants.Text)
+		chinese.Get(at).Is(200).Has("名单没有数据行。表头下方每位客户需要一行").HasNot(coupon.ErrNoGrants.Text)
 	}
 	if g.Number(`select count(*) from jobs where '/grants/' || id = $1 and state = $2`, empty, job.Failed) != 1 {
 		t.Error("the list has not failed")
 	}
 	b.Get(old).Is(200).HasNot(old + "/apply")
-	b.Post(old+"/apply", url.Values{"reason": {"x"}}).Is(http.StatusConflict).Has("so no user would get a coupon")
+	b.Post(old+"/apply", url.Values{"reason": {"x"}}).Is(http.StatusConflict).Has("so no customer would get a coupon")
 	if n := g.Number(`select count(*) from jobs`); n != 2 {
 		t.Fatalf("%d jobs", n)
 	}

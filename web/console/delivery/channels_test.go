@@ -91,7 +91,7 @@ func TestChannelTestPage(t *testing.T) {
 	page := "/channels/email/test"
 	b.Get(page).Is(200).Has("Test E-mail", "No test messages yet.")
 	b.Post(page, url.Values{"recipient": {"lin@"}, "template": {"77"}}).Is(http.StatusUnprocessableEntity).Has("there is no such drop", `value="lin@"`)
-	b.Post(page, url.Values{"recipient": {"lin@"}}).Is(http.StatusUnprocessableEntity).Has("must be an e-mail address or the number of a user")
+	b.Post(page, url.Values{"recipient": {"lin@"}}).Is(http.StatusUnprocessableEntity).Has("must be an e-mail address or the number of a customer")
 	b.Post(page, url.Values{"recipient": {"lin@example.com"}, "template": {"1"}}).To(page)
 	b.Get(page).Is(200).Has("The test message is on its way.", "waiting", "To an address", `data-live="`).HasNot("lin@example.com")
 	sent := ""

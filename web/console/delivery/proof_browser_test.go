@@ -56,7 +56,7 @@ func TestFilterDeadLettersInTheBrowser(t *testing.T) {
 	consoletest.Evaluate[chromedp.Void](b, `history.back()`)
 	b.Sees("#results", "HTTP 503")
 	b.Press("#results", "HTTP 503")
-	b.Press("main", "User 1001")
+	b.Press("main", "Customer 1001")
 	b.Sees("main", "failed permanently", "HTTP 503")
 	b.Accessible("a timeline")
 }

@@ -74,7 +74,7 @@ func TestCorrectionThereAndBack(t *testing.T) {
 	g.Fire(d, 11, consoletest.Takes)
 	g.Reopen(d.ID, -time.Hour)
 	// The user was reminded of it since, but has had three corrections.
-	b.Get(page).Is(200).HasNot(send).Has("1 user is left out")
+	b.Get(page).Is(200).HasNot(send).Has("1 customer is left out")
 	g.Exec(`delete from batches where kind = 'correction' and owner_id = 1`)
 	b.Get(page).Is(200).Has(send).HasNot("left out")
 }
@@ -95,7 +95,7 @@ func TestNobodyAgainInTheConsole(t *testing.T) {
 	g.Spread(1)
 	g.Fire(d, 11, consoletest.Takes)
 	g.Reopen(d.ID, time.Hour)
-	b.Get(send).Is(200).Has("1 of 2 users has already received a correction for this drop.", "nobody_again", "1 user would get it.")
+	b.Get(send).Is(200).Has("1 of 2 customers has already received a correction for this drop.", "nobody_again", "1 customer would get it.")
 	b.Post(send, url.Values{"nobody_again": {"1"}}).To("/templates/1")
 	g.Spread(2)
 	b.Get("/templates/1/announcements").Is(200).Has("1 of 1 delivered.")
@@ -106,7 +106,7 @@ func TestNobodyAgainInTheConsole(t *testing.T) {
 		select 'correction', a.id, 1, 0, b.from_user, b.to_user, b.due_count, b.due, b.due_count, b.due, now(), now(), 'done', now()
 		from announcements a, batches b where a.created_by = 'x' and b.kind = 'correction' and b.owner_id = 2`)
 	g.Reopen(d.ID, time.Hour)
-	b.Get(send).Is(200).Has("1 user is left out: no user gets more than 3 corrections of one drop.")
+	b.Get(send).Is(200).Has("1 customer is left out: no customer gets more than 3 corrections of one drop.")
 }
 
 func TestNoticeOfCancellation(t *testing.T) {
@@ -119,7 +119,7 @@ func TestNoticeOfCancellation(t *testing.T) {
 	g.Must(err)
 	b := g.As(staff.Marketer)
 	b.Get("/templates/1/announcements").Is(200).Has("3 recipients still expect this drop.", "Send notice")
-	b.Get("/templates/1/announcements/cancelled").Is(200).Has("Notify users that “Moon cake night” is cancelled", "App 2", "E-mail 1")
+	b.Get("/templates/1/announcements/cancelled").Is(200).Has("Notify customers that “Moon cake night” is cancelled", "App 2", "E-mail 1")
 	b.Post("/templates/1/announcements/cancelled", nil).To("/templates/1")
 	b.Get("/templates/1/announcements").Is(200).Has("Cancellation notice").HasNot("still expect this drop")
 	g.Shop(11)

@@ -175,7 +175,7 @@ func TestChannelsInTheBrowser(t *testing.T) {
 	b.Sees("h1", "Test E-mail")
 	b.Fill("#f-recipient", "1001")
 	b.Press("form", "Send test message")
-	b.Sees("#tests", "waiting", "To a user")
+	b.Sees("#tests", "waiting", "To a customer")
 	b.Accessible("a test on its way")
 	g.Exec(`update channel_tests set state = 'done', result = 'delivered', took_ms = 340`)
 	b.Sees("#tests", "sent", "340 ms")

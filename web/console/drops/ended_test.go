@@ -25,8 +25,8 @@ func TestPageOfADropThatWasClosedEarly(t *testing.T) {
 	g.Must(err)
 	at := func(when time.Time) string { return g.Languages.Default().DateTime(when, consoletest.Berlin(t)) }
 	b.Get(page+"?tab=coupons").Is(200).Has("Ended "+at(*ended.EndedAt), "planned: "+at(d.ClosesAt)).
-		HasNot("can still be claimed", "lists of users", "Give to a list", "Closing "+at(d.ClosesAt))
-	b.Get(page+"?tab=claims").Is(200).Has("can no longer be claimed").HasNot("can still be claimed", "lists of users", "Give to a list")
+		HasNot("can still be claimed", "lists of customers", "Give to a list", "Closing "+at(d.ClosesAt))
+	b.Get(page+"?tab=claims").Is(200).Has("can no longer be claimed").HasNot("can still be claimed", "lists of customers", "Give to a list")
 	b.Get(page+"?tab=live").Is(200).Has("Ended", at(*ended.EndedAt)).HasNot(at(d.ClosesAt))
 }
 
@@ -37,7 +37,7 @@ func TestPageOfADropThatEnded(t *testing.T) {
 	b := g.As(staff.Admin)
 	page := shell.TemplateURL(d.ID)
 	g.Wait(3 * time.Hour)
-	b.Get(page).Is(200).Has("Ended "+g.Languages.Default().DateTime(d.ClosesAt, consoletest.Berlin(t)), "can only be granted to lists of users now", "Give to a list").
+	b.Get(page).Is(200).Has("Ended "+g.Languages.Default().DateTime(d.ClosesAt, consoletest.Berlin(t)), "can only be granted to lists of customers now", "Give to a list").
 		HasNot("planned:", "can still be claimed")
 	if n, err := g.Templates.CloseEnded(t.Context(), 10); n != 0 || err != nil { // by the database's clock it runs
 		t.Fatal(n, err)

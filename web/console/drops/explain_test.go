@@ -22,7 +22,7 @@ func TestExplain(t *testing.T) {
 	b := g.As(staff.Viewer)
 	b.Get("/templates/1/users/1001").Is(200).Has("Delivery history of Grace Hopper", "Moon cake night", "Reserved", "60-minute reminder by App fired", "60-minute reminder by App delivered",
 		"planned ", "happened ", "ms late", "Batch ", "1 delivered, 1 still ahead", "Will be reminded at "+d.OpensAt.Add(-5 * time.Minute).In(consoletest.Berlin(t)).Format("15:04:05")[:5], "stored as 2049")
-	b.Get("/templates/1/users/1002").Is(200).Has("was skipped", "The user has opted out of this channel.", "1 skipped").HasNot("Will be reminded")
+	b.Get("/templates/1/users/1002").Is(200).Has("was skipped", "The customer has opted out of this channel.", "1 skipped").HasNot("Will be reminded")
 	b.Get("/templates/1/users/1003").Is(200).Has("failed permanently", "All attempts failed.", "HTTP 503 somewhere", "1 failed")
 	b.Get("/users/1001").Is(200).Has(`href="/templates/1/users/1001"`)
 	g.Reopen(d.ID, 3*time.Hour)
@@ -33,7 +33,7 @@ func TestExplainNothing(t *testing.T) {
 	g := consoletest.New(t)
 	g.Published(10, 2*time.Hour)
 	b := g.As(staff.Viewer)
-	b.Get("/templates/1/users/42").Is(http.StatusNotFound).Has("Nothing to explain", "User 42 holds no reservation for “Moon cake night”")
+	b.Get("/templates/1/users/42").Is(http.StatusNotFound).Has("Nothing to explain", "Customer 42 holds no reservation for “Moon cake night”")
 	for _, path := range []string{"/templates/1/users/0", "/templates/1/users/ada", "/templates/1/users/042", "/templates/9/users/42"} {
 		b.Get(path).Is(http.StatusNotFound).HasNot("Nothing to explain")
 	}

@@ -14,17 +14,17 @@ import (
 func TestFirstSteps(t *testing.T) {
 	g := consoletest.New(t)
 	b := g.As(staff.Admin)
-	b.Get("/").Is(200).Has("First steps", "Add a shop", "Test a channel", "Import users", "Publish a drop", "Receive a reminder").HasNot("Done")
+	b.Get("/").Is(200).Has("First steps", "Add a shop", "Test a channel", "Import customers", "Publish a drop", "Receive a reminder").HasNot("Done")
 	g.As(staff.Viewer).Get("/").Is(200).HasNot("Add a shop")
 
 	d := g.Published(10, 30*time.Minute)
 	g.Exec(`insert into users (id) values (1001)`)
 	g.Exec(`insert into channel_tests (channel, recipient, by_user, due_at, created_by, state, result) values (1, '', false, now(), 'x', 'done', 'permanent')`)
-	b.Get("/").Is(200).Has("Add a shop Done", "Import users Done", "Publish a drop Done").HasNot("Test a channel Done", "Receive a reminder Done")
+	b.Get("/").Is(200).Has("Add a shop Done", "Import customers Done", "Publish a drop Done").HasNot("Test a channel Done", "Receive a reminder Done")
 	g.Exec(`update channel_tests set result = 'delivered'`)
 	b.Get("/").Is(200).Has("Test a channel Done")
 	// A member of another shop has published nothing.
-	g.As(staff.Marketer, 11).Get("/").Is(200).Has("Import users Done").HasNot("Publish a drop Done")
+	g.As(staff.Marketer, 11).Get("/").Is(200).Has("Import customers Done").HasNot("Publish a drop Done")
 
 	b.Post("/preferences", url.Values{"setup": {"hidden"}, "return": {"/"}}).Is(303)
 	b.Get("/").Is(200).HasNot("Publish a drop Done")

@@ -154,7 +154,7 @@ func TestMove(t *testing.T) {
 	}
 	form := b.Get(page).Is(200).Has("Move the opening of", "Enter the new opening").Body
 	version := consoletest.Answer{T: t, Body: form}.Field("version")
-	b.Get(page+"?follow=1&opens_at="+typed(30*time.Minute)).Is(200).Has("3 reminders are booked", "No user has been reminded", "2 reminders would be in the past", "earlier than now planned")
+	b.Get(page+"?follow=1&opens_at="+typed(30*time.Minute)).Is(200).Has("3 reminders are booked", "No customer has been reminded", "2 reminders would be in the past", "earlier than now planned")
 	b.Header.Set("HX-Request", "true")
 	b.Header.Set("HX-Request-Type", "partial")
 	b.Get(page+"?part=blast&opens_at="+typed(6*time.Hour)).Is(200).Has("All waiting reminders are still ahead", "later than now planned").HasNot("<form")
@@ -381,7 +381,7 @@ func TestReviewOfAPublishedTemplate(t *testing.T) {
 	d := g.Published(10, 5*time.Hour)
 	g.Book(d, 1001, delivery.App, 60, 5)
 	b := g.As(staff.Marketer)
-	page := b.Get(shell.TemplateURL(d.ID) + "/edit").Is(200).Has("so changes take effect at once").HasNot("Users see it only after")
+	page := b.Get(shell.TemplateURL(d.ID) + "/edit").Is(200).Has("so changes take effect at once").HasNot("Customers see it only after")
 	form := url.Values{"template": {page.Field("template")}, "version": {page.Field("version")}}
 	for name, value := range drops.ValuesOf(d) {
 		form.Set(name, value)
@@ -391,7 +391,7 @@ func TestReviewOfAPublishedTemplate(t *testing.T) {
 	form.Set("opens_at", opens)
 	b.Post("/templates/preview", form).Is(200).Has("This moves the opening", "2 reminders are booked", "1 reminder would be in the past: it is sent at once", "are reminded again")
 	g.As(staff.Marketer, 11).Post("/templates/preview", form).Is(200).HasNot("2 reminders are booked")
-	b.Get("/templates/new").Is(200).Has("Users see it only after it is published.")
+	b.Get("/templates/new").Is(200).Has("Customers see it only after it is published.")
 }
 
 // A step that the state does not allow is not asked about.
