@@ -40,6 +40,10 @@ func TestNoGlobalState(t *testing.T) {
 		for _, id := range assigned(s.file) {
 			spec, known := globals[s.dir][id.Name]
 			local := id.Obj != nil && id.Obj.Decl != spec
+			// Kill points are handled once for a process, as TestPointsFailInBenchmarksAlone has it.
+			if s.dir == "killpoint" && id.Name == "handle" {
+				continue
+			}
 			if known && !local && !s.generated {
 				t.Errorf("%s changes the package variable %s\n\ttwo instances in one process must not share state", s.at(id), id.Name)
 			}

@@ -406,6 +406,21 @@ func uses(file *ast.File, pkg string, names ...string) []ast.Node {
 	return found
 }
 
+// TestPointsFailInBenchmarksAlone: no program of the product can be made to fail.
+func TestPointsFailInBenchmarksAlone(t *testing.T) {
+	handled := 0
+	for _, s := range sources(t) {
+		for _, n := range uses(s.file, "killpoint", "Handle") {
+			if handled++; !within(s.dir, "bench") {
+				t.Errorf("%s decides what happens at kill points\n\tonly the programs of bench/chaos/mortal do", s.at(n))
+			}
+		}
+	}
+	if handled == 0 {
+		t.Error("nothing decides what happens at kill points")
+	}
+}
+
 func TestDomainHasNoClockAndNoVoice(t *testing.T) {
 	for _, s := range sources(t) {
 		if !within(s.dir, "domain") {

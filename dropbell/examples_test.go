@@ -42,8 +42,8 @@ func TestExamples(t *testing.T) {
 	drop := openDrop(t, server)
 	t.Run("go-backend", func(t *testing.T) {
 		program := filepath.Join(t.TempDir(), "backend")
-		if out, err := localstack.GoBuild(t.Context(), program, "dropbell/examples/go-backend").CombinedOutput(); err != nil {
-			t.Fatalf("%v\n%s", err, out)
+		if err := localstack.BuildProgram(t.Context(), program, "dropbell/examples/go-backend"); err != nil {
+			t.Fatal(err)
 		}
 		startExample(t, server, exec.Command(program)).drive("1001", drop)
 	})

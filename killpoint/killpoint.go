@@ -1,12 +1,73 @@
 // Package killpoint names the instants at which a failure is most harmful: right
 // before and right after each commit, answer of a provider, entry of a stream
-// and removal from the outbox. Programs built with the tag "killpoints" die,
-// fail or lose an answer at one of them when a test requests it; in every other
-// build all functions here do nothing, and the compiler removes the calls.
+// and removal from the outbox. In the programs of bench/chaos/mortal a process
+// dies, fails or loses an answer at one of them when a test requests it. No other
+// program contains what does that: there a point compares a variable with nil.
 //
 // A point is named once, by the operation that it surrounds. docs/proof.md says
 // which test walks the list of them.
 package killpoint
+
+import (
+	"runtime"
+	"strings"
+)
+
+// handle is called at each side of every point; nil = a point does nothing.
+var handle func(point string, p Phase) error
+
+// Handle lets f decide at each side of every point which error the operation
+// returns, nil for none. It is called once, before any point is passed, by the
+// programs of bench/chaos/mortal alone.
+func Handle(f func(point string, p Phase) error) { handle = f }
+
+// Before is the instant right before the operation is executed or committed.
+func Before(point string) error { return pass(point, BeforeIt) }
+
+// After is the instant right after it.
+func After(point string) error { return pass(point, AfterIt) }
+
+func pass(point string, p Phase) error {
+	if handle == nil {
+		return nil
+	}
+	return handle(point, p)
+}
+
+// Around runs the operation between its two instants.
+func Around(point string, do func() error) error {
+	if err := Before(point); err != nil {
+		return err
+	}
+	if err := do(); err != nil {
+		return err
+	}
+	return After(point)
+}
+
+// Caller returns a point's name for the function that called its caller, such
+// as "work.Outbox.Relay"; "" where points do nothing. Closures have the name of
+// the function around them.
+func Caller() string {
+	if handle == nil {
+		return ""
+	}
+	pc := make([]uintptr, 1)
+	if runtime.Callers(3, pc) == 0 {
+		return "unknown"
+	}
+	frame, _ := runtime.CallersFrames(pc).Next()
+	name := frame.Function[strings.LastIndexByte(frame.Function, '/')+1:]
+	name = strings.NewReplacer("(*", "", ")", "", "[...]", "").Replace(name)
+	kept := strings.Split(name, ".")
+	for i, part := range kept {
+		if i > 1 && strings.HasPrefix(part, "func") && strings.Trim(part[4:], "0123456789") == "" {
+			kept = kept[:i]
+			break
+		}
+	}
+	return strings.Join(kept, ".")
+}
 
 // A Phase is one side of an operation.
 type Phase string

@@ -1,20 +1,84 @@
 package localstack
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime/debug"
+	"strings"
 )
 
-// GoBuild returns the command that builds a package into the file or directory
-// named. The flags that change what is compiled, such as -race, are those of
-// this program, so that a test shares what was compiled for the tests.
-func GoBuild(ctx context.Context, into, pkg string, flags ...string) *exec.Cmd {
-	args := append([]string{"build", "-o", into}, GoFlags()...)
-	return exec.CommandContext(ctx, "go", append(append(args, flags...), pkg)...)
+// TestProgramsVariable names the environment variable with the folder of the
+// programs that the tests of several packages share. It belongs to one
+// test run, during which no source changes; without it each test builds its own.
+const TestProgramsVariable = "DROPBELL_TEST_PROGRAMS"
+
+// BuildProgram builds a package into the file named. The flags that change what is
+// compiled, such as -race, are those of this program, so that a test shares what was
+// compiled for the tests. In a test run that has a folder for programs each
+// program is linked once.
+func BuildProgram(ctx context.Context, into, pkg string) error {
+	folder := os.Getenv(TestProgramsVariable)
+	if folder == "" {
+		return goBuild(ctx, into, pkg)
+	}
+	shared, err := sharedProgram(ctx, folder, pkg)
+	if err != nil {
+		return err
+	}
+	if err := os.Remove(into); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if os.Link(shared, into) == nil {
+		return nil
+	}
+	program, err := os.ReadFile(shared) // it is on another file system
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(into, program, 0o755)
 }
 
-// GoFlags are the flags that change what is compiled as this program was compiled, for
+// sharedProgram returns the path of the program in the folder. The first process
+// that needs it builds it there, and the others wait.
+func sharedProgram(ctx context.Context, folder, pkg string) (path string, err error) {
+	key := sha256.Sum256([]byte(strings.Join(append(GoFlags(), pkg), "\x00")))
+	path = filepath.Join(folder, hex.EncodeToString(key[:8]))
+	release, err := waitFor(ctx, path+".lock")
+	if err != nil {
+		return "", err
+	}
+	defer release()
+	if _, err := os.Stat(path); err == nil {
+		return path, nil
+	}
+	draft := path + ".new"
+	if err := goBuild(ctx, draft, pkg); err != nil {
+		return "", err
+	}
+	return path, os.Rename(draft, path)
+}
+
+func goBuild(ctx context.Context, into, pkg string) error {
+	cmd := exec.CommandContext(ctx, "go", append(append([]string{"build", "-o", into}, GoFlags()...), pkg)...)
+	// The compiler and the linker collect garbage only beyond 1 GiB each.
+	cmd.Env = append(os.Environ(), "GOGC=off", "GOMEMLIMIT=1GiB")
+	var said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &said, &said
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("build %s: %w\n%s", pkg, err, said.Bytes())
+	}
+	return nil
+}
+
+// GoFlags are the flags that change what is compiled and linked as this program was, for
 // commands such as go test that a test starts itself.
 func GoFlags() []string {
 	own, ok := debug.ReadBuildInfo()
@@ -26,7 +90,7 @@ func GoFlags() []string {
 
 func compiledWith(settings []debug.BuildSetting) (flags []string) {
 	for _, s := range settings {
-		if s.Key == "-race" || s.Key == "-gcflags" {
+		if s.Key == "-race" || s.Key == "-gcflags" || s.Key == "-ldflags" {
 			flags = append(flags, s.Key+"="+s.Value)
 		}
 	}

@@ -52,8 +52,8 @@ func newStack(t *testing.T, collectorURL string) *stack {
 func (s *stack) run(name, addressVariable string) string {
 	s.Helper()
 	bin := filepath.Join(s.TempDir(), name)
-	if out, err := localstack.GoBuild(s.Context(), bin, "dropbell/"+name).CombinedOutput(); err != nil {
-		s.Fatalf("build %s: %v\n%s", name, err, out)
+	if err := localstack.BuildProgram(s.Context(), bin, "dropbell/"+name); err != nil {
+		s.Fatal(err)
 	}
 	port, err := localstack.FreePort(0)
 	if err != nil {

@@ -139,7 +139,7 @@ func (w *system) build() {
 func (w *system) startServers() {
 	start := w.servers
 	if start == nil {
-		start = func(w *system) (*stack.Stack, error) { return stack.Start(w.ctx) }
+		start = func(w *system) (*stack.Stack, error) { return stack.StartNew(w.ctx) }
 	}
 	var err error
 	if w.stack, err = start(w); err != nil {

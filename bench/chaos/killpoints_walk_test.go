@@ -43,7 +43,7 @@ const (
 func newWalk(t *testing.T) *walk {
 	w := &system{size: &size{}, t: t, ctx: t.Context(), seed: seed(t), start: time.Now()}
 	var err error
-	if w.stack, err = stack.Start(w.ctx); err != nil {
+	if w.stack, err = stack.StartNew(w.ctx); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(w.stack.Close)

@@ -2,7 +2,6 @@ package chaos_test
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
@@ -30,10 +29,8 @@ var mortals = sync.OnceValues(func() (map[string]string, error) {
 	paths := map[string]string{}
 	for _, name := range []string{"web", "worker"} {
 		paths[name] = filepath.Join(programsDir, "mortal-"+name)
-		build := localstack.GoBuild(context.Background(), paths[name], "dropbell/"+name, "-tags", "killpoints")
-		build.Stderr = os.Stderr
-		if err := build.Run(); err != nil {
-			return nil, fmt.Errorf("build %s: %w", name, err)
+		if err := localstack.BuildProgram(context.Background(), paths[name], "dropbell/bench/chaos/mortal/"+name); err != nil {
+			return nil, err
 		}
 	}
 	return paths, nil

@@ -38,7 +38,7 @@ func start(t *testing.T) *site {
 	t.Helper()
 	// Programs are built from the root of the module.
 	t.Chdir("../..")
-	s, err := stack.Start(t.Context())
+	s, err := stack.StartNew(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

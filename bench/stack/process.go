@@ -39,12 +39,7 @@ type Launch struct {
 // Build builds ./web, ./worker or ./dropbell into dir and returns its path.
 func Build(ctx context.Context, dir, name string) (string, error) {
 	bin := filepath.Join(dir, name)
-	build := localstack.GoBuild(ctx, bin, "dropbell/"+name)
-	build.Stderr = os.Stderr
-	if err := build.Run(); err != nil {
-		return "", fmt.Errorf("build %s: %w", name, err)
-	}
-	return bin, nil
+	return bin, localstack.BuildProgram(ctx, bin, "dropbell/"+name)
 }
 
 // StartProgram builds ./web or ./worker and starts it with the environment

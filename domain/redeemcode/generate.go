@@ -1,6 +1,7 @@
 package redeemcode
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -14,7 +15,7 @@ const JobKind = "codes.generate"
 
 // partsPerStep bounds a step: fifty thousand codes, made and read back, take
 // about a third of a second.
-const partsPerStep = 5
+const partsPerStep int64 = 5
 
 // GenerateParams are what a job of [JobKind] is about.
 type GenerateParams struct {
@@ -40,6 +41,8 @@ type GeneratingStore interface {
 type Generator struct {
 	Store GeneratingStore
 	Keys  *Keyring
+	// PartsPerStep bounds a step; 0 = 5 parts.
+	PartsPerStep int64
 }
 
 // Step generates the next parts; see [job.Runner]. It returns [ErrKeyMissing]
@@ -62,7 +65,7 @@ func (g *Generator) Step(ctx context.Context, j job.Job) (job.Progress, error) {
 	if b.State == Revoked {
 		return job.Progress{}, ErrRevoked
 	}
-	end := min(at.NextPart+partsPerStep, b.parts())
+	end := min(at.NextPart+cmp.Or(g.PartsPerStep, partsPerStep), b.parts())
 	var parts []Part
 	for i := at.NextPart; i < end; i++ {
 		p, err := g.Keys.seal(b, i)

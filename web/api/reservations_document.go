@@ -1,20 +1,26 @@
 package api
 
-import "github.com/danielgtaylor/huma/v2"
+import (
+	"slices"
 
-// sayMinutes describes minutes of a cancellation as the numbers they can be,
-// until the function it returns is called: they are read as text, so that the
-// API says in its own words when they are no number.
-func sayMinutes(doc *huma.OpenAPI) (undo func()) {
-	undo = func() {}
-	for _, p := range doc.Paths["/reservations/{template_id}"].Delete.Parameters {
+	"github.com/danielgtaylor/huma/v2"
+)
+
+// sayMinutes describes minutes of a cancellation as the numbers they can be: they
+// are read as text, so that the API says in its own words when they are no number.
+func sayMinutes(doc *huma.OpenAPI) {
+	const path = "/reservations/{template_id}"
+	item, op := *doc.Paths[path], *doc.Paths[path].Delete
+	op.Parameters = slices.Clone(op.Parameters)
+	for i, p := range op.Parameters {
 		if p.Name == "minutes" {
-			text := p.Schema
-			p.Schema = &huma.Schema{Type: huma.TypeInteger, Enum: minutesOf(doc), Examples: []any{10}}
-			undo = func() { p.Schema = text }
+			said := *p
+			said.Schema = &huma.Schema{Type: huma.TypeInteger, Enum: minutesOf(doc), Examples: []any{10}}
+			op.Parameters[i] = &said
 		}
 	}
-	return undo
+	item.Delete = &op
+	doc.Paths[path] = &item
 }
 
 // minutesOf returns the values that minutes can have, as a reservation's.

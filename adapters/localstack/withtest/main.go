@@ -3,7 +3,8 @@
 //
 //	withtest -- go test -race ./...
 //
-// A server that the variable names already is used instead.
+// A server that the variable names already is used instead. The programs that tests
+// build are kept in one folder, named in DROPBELL_TEST_PROGRAMS, until the command ends.
 package main
 
 import (
@@ -17,6 +18,7 @@ import (
 	"time"
 
 	"dropbell/adapters/localstack"
+	"dropbell/adapters/localstack/child"
 )
 
 func main() {
@@ -41,12 +43,26 @@ func run(args []string) (status int, err error) {
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	if os.Getenv(localstack.TestServerVariable) == "" {
-		p, err := localstack.StartPostgres(context.Background(), localstack.Options{Log: os.Stderr})
-		if err != nil {
+		var p *localstack.Postgres
+		if p, err = localstack.StartPostgres(context.Background(), localstack.Options{Log: os.Stderr}); err != nil {
 			return 1, err
 		}
 		defer func() { err = errors.Join(err, stop(p)) }()
 		if err := os.Setenv(localstack.TestServerVariable, p.URL()); err != nil {
+			return 1, err
+		}
+	}
+	if os.Getenv(localstack.TestProgramsVariable) == "" {
+		var folder string
+		if folder, err = os.MkdirTemp("", "dropbell-programs-"); err != nil {
+			return 1, err
+		}
+		dismiss := child.RemoveOrphaned(folder)
+		defer func() {
+			err = errors.Join(err, os.RemoveAll(folder))
+			dismiss()
+		}()
+		if err := os.Setenv(localstack.TestProgramsVariable, folder); err != nil {
 			return 1, err
 		}
 	}

@@ -57,7 +57,7 @@ func (m *codeFixture) use(text string) {
 	m.Helper()
 	keys := codeKeys(m, text)
 	m.staff = &redeemcode.Service{Store: m.codes, Keys: keys, Now: pgtest.Clock}
-	m.maker = &redeemcode.Generator{Store: m.codes, Keys: keys}
+	m.maker = &redeemcode.Generator{Store: m.codes, Keys: keys, PartsPerStep: 1}
 }
 
 // byCode returns an open template whose coupons are obtained by code.

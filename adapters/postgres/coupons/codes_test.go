@@ -28,7 +28,8 @@ import (
 func TestCodesAreGeneratedInSteps(t *testing.T) {
 	m := newCodeFixture(t)
 	d := m.byCode(1000, 1)
-	b := m.generate(d, 120_001) // 13 parts, of which the last has one code
+	m.maker.PartsPerStep = 0   // as in the worker
+	b := m.generate(d, 50_001) // 6 parts, of which the last has one code
 	if b.State != redeemcode.Generating || b.Generated != 0 || b.JobState != job.Waiting || b.Stopped() {
 		t.Fatalf("begins as %+v", b)
 	}
@@ -45,7 +46,7 @@ func TestCodesAreGeneratedInSteps(t *testing.T) {
 			break
 		}
 	}
-	if want := []int64{50_000, 100_000, 120_001}; !slices.Equal(done, want) {
+	if want := []int64{50_000, 50_001}; !slices.Equal(done, want) {
 		t.Errorf("steps end at %v, want %v", done, want)
 	}
 	if b = m.batch(b.ID); b.State != redeemcode.Ready || b.ReadyAt == nil || b.JobState != job.Done {
@@ -59,7 +60,7 @@ func TestCodesAreGeneratedInSteps(t *testing.T) {
 	if int64(len(codes)) != b.Count || int64(len(seen)) != b.Count {
 		t.Errorf("%d codes, %d different, want %d", len(codes), len(seen), b.Count)
 	}
-	if n := m.Number(`select count(*) from audit where action = 'codes.export' and (after->>'codes')::int = 120001`); n != 1 {
+	if n := m.Number(`select count(*) from audit where action = 'codes.export' and (after->>'codes')::int = 50001`); n != 1 {
 		t.Errorf("%d exports are in the audit log", n)
 	}
 	if n := m.Number(`select count(*) from outbox where topic = $1`, event.CodesChanged); n != 1 {
@@ -72,7 +73,7 @@ func TestCodesAreGeneratedInSteps(t *testing.T) {
 func TestGenerationDiesAnywhere(t *testing.T) {
 	m := newCodeFixture(t)
 	d := m.byCode(1000, 1)
-	b := m.generate(d, 100_000)
+	b := m.generate(d, 20_000)
 	load := func() job.Job {
 		j, err := m.Jobs.Job(t.Context(), b.JobID)
 		m.Must(err)
@@ -100,7 +101,7 @@ func TestGenerationDiesAnywhere(t *testing.T) {
 	if n := m.Number(`select count(*) from outbox where topic = $1`, event.CodesChanged); n != 1 {
 		t.Errorf("%d events say that the batch is ready", n)
 	}
-	if n := m.Number(`select sum(codes) from code_parts where batch_id = $1`, b.ID); n != 100_000 {
+	if n := m.Number(`select sum(codes) from code_parts where batch_id = $1`, b.ID); n != 20_000 {
 		t.Errorf("%d codes are under checksums", n)
 	}
 }
@@ -118,7 +119,7 @@ func TestExportsAreHeldToTheirChecksums(t *testing.T) {
 	if first != again || first == "" {
 		t.Error("two exports differ")
 	}
-	half := m.generate(d, 60_000)
+	half := m.generate(d, 20_000)
 	m.step(half)
 	m.use(strings.Replace(keyTwo, "2:", "1:", 1))
 	if text, err := m.csv(d, b.ID); !errors.Is(err, redeemcode.ErrKeyMissing) || text != "" {
@@ -250,7 +251,7 @@ func TestARestoredDatabaseHandsOutOtherCodes(t *testing.T) {
 	backup := localstack.RestoredElsewhere(t, m.SQL.Config().ConnString())
 	lost := map[string]bool{}
 	for range 3 {
-		for _, code := range m.export(d, m.ready(d, 10_000).ID) {
+		for _, code := range m.export(d, m.ready(d, 100).ID) {
 			lost[code] = true
 		}
 	}
@@ -261,7 +262,7 @@ func TestARestoredDatabaseHandsOutOtherCodes(t *testing.T) {
 		t.Error("the codes of a batch that was restored are others")
 	}
 	for range 3 {
-		for _, code := range m.export(d, m.ready(d, 10_000).ID) {
+		for _, code := range m.export(d, m.ready(d, 100).ID) {
 			if lost[code] {
 				t.Fatalf("code %s was handed out before the database was restored, and again afterwards", code)
 			}
@@ -341,11 +342,11 @@ func TestLookupIsExact(t *testing.T) {
 func TestStoppedGeneration(t *testing.T) {
 	m := newCodeFixture(t)
 	d := m.byCode(100, 1)
-	b := m.generate(d, 60_000)
+	b := m.generate(d, 20_000)
 	m.step(b)
 	_, err := (&job.Service{Store: m.Jobs}).Cancel(t.Context(), pgtest.Clerk, b.JobID)
 	m.Must(err)
-	if b = m.batch(b.ID); !b.Stopped() || b.Generated != 50_000 {
+	if b = m.batch(b.ID); !b.Stopped() || b.Generated != 10_000 {
 		t.Errorf("after its job was cancelled: %+v", b)
 	}
 	if supply, err := m.staff.Supply(t.Context(), pgtest.Clerk, d.ID); err != nil || supply.Outstanding != 0 {
@@ -362,7 +363,7 @@ func TestStoppedGeneration(t *testing.T) {
 		t.Error("a cleaned job changes what the batch is")
 	}
 	// Revoking ends generation.
-	c := m.generate(d, 60_000)
+	c := m.generate(d, 20_000)
 	_, err = m.staff.Revoke(t.Context(), pgtest.Clerk, d.ID, c.ID, "changed our minds")
 	m.Must(err)
 	j, err := m.Jobs.Job(t.Context(), c.JobID)

@@ -38,9 +38,8 @@ func newCheckout(t *testing.T) checkout {
 	if err := os.CopyFS(dir, os.DirFS("testdata/fake")); err != nil {
 		t.Fatal(err)
 	}
-	out, err := localstack.GoBuild(t.Context(), filepath.Join(dir, binary("up")), ".").CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	if err := localstack.BuildProgram(t.Context(), filepath.Join(dir, binary("up")), "dropbell/tools/dev/up"); err != nil {
+		t.Fatal(err)
 	}
 	return checkout{dir}
 }

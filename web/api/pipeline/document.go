@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"reflect"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/danielgtaylor/huma/v2"
 )
@@ -48,8 +50,10 @@ func config(publicURL string) huma.Config {
 }
 
 // Finish fixes the document when all operations are known. forReading are
-// changes of what only readers of the document see.
-func (pl *Pipeline) Finish(forReading ...func(*huma.OpenAPI) (undo func())) {
+// changes of what only readers of the document see: each replaces what it changes
+// by a changed copy. The document's text is made when it is first read, which
+// most processes never do.
+func (pl *Pipeline) Finish(forReading ...func(*huma.OpenAPI)) {
 	doc := pl.huma.OpenAPI()
 	schemas := doc.Components.Schemas.Map()
 	// huma registers its own error types, which never go out.
@@ -67,51 +71,66 @@ func (pl *Pipeline) Finish(forReading ...func(*huma.OpenAPI) (undo func())) {
 			}
 		}
 	}
-	defer pl.forReaders(forReading)()
-	spec, err := json.MarshalIndent(doc, "", " ")
-	if err != nil {
-		panic(err) // the document is made of constants
-	}
-	pl.spec = spec
+	pl.spec = sync.OnceValue(func() []byte {
+		spec, err := json.MarshalIndent(pl.forReaders(forReading), "", " ")
+		if err != nil {
+			panic(err) // the document is made of constants
+		}
+		return spec
+	})
 }
 
-// forReaders changes what only readers of the document see, until the function
-// it returns is called. huma judges requests by the same schemas, and would
-// judge or complete them differently.
-func (pl *Pipeline) forReaders(changes []func(*huma.OpenAPI) (undo func())) (undo func()) {
-	doc := pl.huma.OpenAPI()
-	undos := []func(){sayNull(doc.Components.Schemas)}
-	for _, schema := range doc.Components.Schemas.Map() {
+// forReaders returns the document as only readers see it: a copy, of which some parts
+// are other ones. huma judges requests by the schemas of the document itself, and
+// would judge or complete them differently.
+func (pl *Pipeline) forReaders(changes []func(*huma.OpenAPI)) *huma.OpenAPI {
+	doc := *pl.huma.OpenAPI()
+	components := *doc.Components
+	said := saidSchemas{components.Schemas, maps.Clone(components.Schemas.Map())}
+	components.Schemas, doc.Components, doc.Paths = said, &components, maps.Clone(doc.Paths)
+	for name, schema := range said.schemas {
+		copied := *schema
+		copied.Properties = maps.Clone(schema.Properties)
+		said.schemas[name] = &copied
+	}
+	said.sayNull()
+	for _, schema := range said.schemas {
 		for name, p := range schema.Properties {
 			if p.Default == nil {
 				continue
 			}
 			// Generators of clients take a field with a default for one that is
 			// always there, and demand it in requests.
-			said := *p
-			said.Default = nil
-			said.Description = strings.TrimSpace(fmt.Sprintf("%s %v if left out.", p.Description, p.Default))
-			schema.Properties[name] = &said
-			undos = append(undos, func() { schema.Properties[name] = p })
+			copied := *p
+			copied.Default = nil
+			copied.Description = strings.TrimSpace(fmt.Sprintf("%s %v if left out.", p.Description, p.Default))
+			schema.Properties[name] = &copied
 		}
 	}
 	for _, change := range changes {
-		undos = append(undos, change(doc))
+		change(&doc)
 	}
-	return func() {
-		for _, u := range slices.Backward(undos) {
-			u()
-		}
-	}
+	return &doc
 }
 
-// sayNull makes fields that hold another schema, or null, say so, until the
-// function it returns is called: huma overlooks a null of a field that is not
-// required, and judges the field better by the schema itself.
-func sayNull(registry huma.Registry) (undo func()) {
-	var undos []func()
-	for name, schema := range registry.Map() {
-		of := registry.TypeFromRef("#/components/schemas/" + name)
+// saidSchemas are the schemas as readers of the document see them.
+type saidSchemas struct {
+	huma.Registry
+	schemas map[string]*huma.Schema
+}
+
+// Map is part of [huma.Registry].
+func (s saidSchemas) Map() map[string]*huma.Schema { return s.schemas }
+
+// MarshalJSON writes the schemas by their names.
+func (s saidSchemas) MarshalJSON() ([]byte, error) { return json.Marshal(s.schemas) }
+
+// sayNull makes fields that hold another schema, or null, say so: huma overlooks a
+// null of a field that is not required, and judges the field better by the schema
+// itself.
+func (s saidSchemas) sayNull() {
+	for name, schema := range s.schemas {
+		of := s.TypeFromRef("#/components/schemas/" + name)
 		if of == nil || of.Kind() != reflect.Struct {
 			continue
 		}
@@ -121,17 +140,7 @@ func sayNull(registry huma.Registry) (undo func()) {
 			if held == nil || !strings.HasPrefix(f.Type.Name(), "Optional[") {
 				continue
 			}
-			orNull := orNull(held)
-			if orNull == held {
-				continue
-			}
-			schema.Properties[key] = orNull
-			undos = append(undos, func() { schema.Properties[key] = held })
-		}
-	}
-	return func() {
-		for _, u := range undos {
-			u()
+			schema.Properties[key] = orNull(held)
 		}
 	}
 }
@@ -177,7 +186,7 @@ func finishAnswers(op *huma.Operation) {
 }
 
 // OpenAPI returns the document in JSON.
-func (pl *Pipeline) OpenAPI() []byte { return pl.spec }
+func (pl *Pipeline) OpenAPI() []byte { return pl.spec() }
 
 // ServeOpenAPI serves the document; mount it at /openapi.json.
 func (pl *Pipeline) ServeOpenAPI(w http.ResponseWriter, _ *http.Request) {
@@ -185,7 +194,7 @@ func (pl *Pipeline) ServeOpenAPI(w http.ResponseWriter, _ *http.Request) {
 	h.Set("Content-Type", "application/openapi+json")
 	h.Set("Cache-Control", "public, max-age=300")
 	h.Set("Access-Control-Allow-Origin", "*") // it is public; tools load it from elsewhere
-	_, _ = w.Write(pl.spec)                   // the client may be gone
+	_, _ = w.Write(pl.spec())                 // the client may be gone
 }
 
 // Document returns the description of all operations.

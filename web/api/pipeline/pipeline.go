@@ -78,7 +78,7 @@ type Pipeline struct {
 	// is down.
 	unavailable, unstored digest
 
-	spec []byte
+	spec func() []byte
 }
 
 // Limiters returns what bounds how often callers may come, by names that are the

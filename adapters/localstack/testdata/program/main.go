@@ -1,0 +1,4 @@
+// Program does nothing. A test builds it.
+package main
+
+func main() {}

@@ -1,0 +1,45 @@
+// Package mortal lets a process die, fail or lose an answer at the named points of
+// package killpoint when a test requests it. The programs below it are the
+// product's programs with this package; they are compiled from the same packages,
+// so that only linking them costs something.
+package mortal
+
+import (
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+
+	"dropbell/killpoint"
+)
+
+// Arm makes the points of this process do what tests request. It is called once, before
+// any point is passed.
+func Arm() { killpoint.Handle(pass) }
+
+var folder = sync.OnceValue(func() string { return os.Getenv(killpoint.Variable) })
+
+// pass lets happen what a test has asked for, once.
+func pass(point string, p killpoint.Phase) error {
+	if folder() == "" {
+		return nil
+	}
+	for _, f := range killpoint.Failures(p) {
+		from, to := filepath.Join(folder(), killpoint.Armed(point, p, f)), filepath.Join(folder(), killpoint.Hit(point, p, f))
+		if os.Rename(from, to) != nil { // only one process succeeds
+			continue
+		}
+		if f == killpoint.Kill {
+			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+			select {}
+		}
+		// What a broken connection looks like to its caller.
+		return &net.OpError{Op: string(f), Net: "killpoint", Err: errors.New(point)}
+	}
+	if file, err := os.OpenFile(filepath.Join(folder(), killpoint.Reached(point)), os.O_CREATE|os.O_EXCL, 0o600); err == nil {
+		_ = file.Close()
+	}
+	return nil
+}
