@@ -176,7 +176,8 @@ type Request struct {
 	AskedName string
 	AskedAt   time.Time
 	Reason    string
-	// What was decided, by whom and why; empty while it is open.
+	// The decision, the member who made it, and the reason; empty while the request is
+	// open.
 	DecidedBy     string
 	DecidedAt     *time.Time
 	DecidedReason string

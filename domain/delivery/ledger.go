@@ -151,7 +151,7 @@ func (s *Ledger) Batch(ctx context.Context, by staff.Actor, id int64) (BatchRow,
 	if err != nil {
 		return BatchRow{}, err
 	}
-	// What belongs to no shop is for those who are in charge of all of them.
+	// A batch of no shop is for staff who are in charge of all shops.
 	if len(by.Shops) > 0 && b.ShopNumber == 0 {
 		return BatchRow{}, ErrBatchNotFound
 	}

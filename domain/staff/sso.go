@@ -48,7 +48,7 @@ func (a Attempt) Answers(state string, now time.Time) error {
 	return nil
 }
 
-// An Identity is whom the identity provider vouches for.
+// An Identity is a person whom the identity provider vouches for.
 type Identity struct {
 	Subject  string // the provider's own, lasting identifier of the person
 	Email    string

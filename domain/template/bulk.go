@@ -152,8 +152,8 @@ func (s *Bulks) check(by staff.Actor, b Bulk) error {
 	return e.Err()
 }
 
-// Start begins the step for all of them in the background; who calls it again
-// with the same key gets the first job.
+// Start begins the step for all of them in the background; another call with the same
+// key returns the first job.
 func (s *Bulks) Start(ctx context.Context, by staff.Actor, b Bulk, title, requestKey string) (job.Job, error) {
 	if err := s.check(by, b); err != nil {
 		return job.Job{}, err
