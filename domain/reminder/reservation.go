@@ -43,16 +43,16 @@ func (r *Refusal) Error() string {
 	for i, o := range r.Offending {
 		names[i] = fmt.Sprintf("%s %d minutes", o.Channel, o.Slot.Minutes())
 	}
-	text := r.What() + ": " + strings.Join(names, ", ")
+	text := r.Cause() + ": " + strings.Join(names, ", ")
 	if r.Also != nil {
 		text += "; " + r.Also.Error()
 	}
 	return text
 }
 
-// What returns the first clause of the fault's text: what is the matter with each
-// of the offending reminders, without what the caller should do.
-func (r *Refusal) What() string {
+// Cause returns the first clause of the fault's text: the error that each of the
+// offending reminders has, without the advice to the caller.
+func (r *Refusal) Cause() string {
 	what, _, _ := strings.Cut(r.Fault.Text, "; ")
 	return what
 }

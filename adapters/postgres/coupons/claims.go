@@ -106,8 +106,8 @@ func (s *Claims) decide(ctx context.Context, group []claim.Request) (verdicts []
 	return verdicts, err
 }
 
-// decideLocked is one transaction in two round trips: what is needed to decide,
-// read behind the locks, and what was decided.
+// decideLocked is one transaction in two round trips: one reads the rows needed to
+// decide, behind the locks, and one writes the decisions.
 func (s *Claims) decideLocked(ctx context.Context, group []claim.Request) ([]claim.Verdict, error) {
 	conn, err := s.Pool.Acquire(ctx)
 	if err != nil {

@@ -59,7 +59,7 @@ func (s Notices) recountRuns(ctx context.Context, find string, args ...any) (off
 // runSets are readers of a run: of its batches, and of its notices by status.
 type runSets struct {
 	template           int64
-	due, reached, gone *roaring64.Bitmap // gone: whose coupons were, before they were told
+	due, reached, gone *roaring64.Bitmap // gone: users whose coupons were gone before they were told
 	notices            map[noticeStatus]*roaring64.Bitmap
 }
 

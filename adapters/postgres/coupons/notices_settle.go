@@ -99,7 +99,7 @@ func (s Notices) NoteReached(ctx context.Context, run int64) error {
 		if err != nil || len(open) == 0 {
 			return err
 		}
-		// Counted before they are read: what is sent meanwhile is noted next time.
+		// Counted before they are read: messages sent meanwhile are noted next time.
 		if _, err := tx.Exec(ctx, `update notice_runs set told = (select sum(sent_count) from batches where kind = 'notice' and owner_id = $1)
 			where id = $1`, run); err != nil {
 			return err

@@ -14,7 +14,7 @@ import (
 )
 
 // cuttable says that announcement a may be cut now. A correction waits for
-// batches about other openings to end: who was reached until then has to be
+// batches about other openings to end: users who were reached until then have to be
 // corrected too, and a second look after a crash must find the same users.
 const cuttable = `(a.state = 'waiting' or a.state = 'cutting' and a.cut_lease_until < clock_timestamp())
 	and (a.kind <> 'correction' or a.stop_reason is not null

@@ -94,7 +94,7 @@ func slotEvent(s reminder.Slot, at time.Time) event.Slot {
 
 // EndFiring records that every batch is stored. A stopped slot's users may
 // have reserved again for the new opening while it was being cut, so there
-// only its batches say whom it found.
+// only its batches say which users it found.
 func (s Slots) EndFiring(ctx context.Context, cut reminder.Cut, reserved [delivery.Channels]int64) error {
 	return s.Tx(ctx, func(tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, `update slots set state = 'sending', cut_at = clock_timestamp(), cut_token = null, cut_lease_until = null

@@ -41,7 +41,7 @@ func (h *handlers) importUpload(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	// What cannot be read is said at once, not after the columns.
+	// An unreadable file is refused at once, not after the columns.
 	if err := h.Files.KeepPreviews(r, u.ID); err != nil {
 		h.Files.Remove(r, u.ID)
 		if status, list := upload.Refused(w, err); list != nil {

@@ -220,9 +220,9 @@ func (c *Committer[K, Op, Res]) yieldToCallers() {
 	}
 }
 
-// gather returns the next group: what was deferred, then what is queued. It
-// blocks only if there is nothing at all. open is false once the queue is
-// closed and empty. Operations whose callers have left are dropped.
+// gather returns the next group: the deferred operations, then the queued ones. It
+// blocks only if there is nothing at all. open is false once the queue is closed and
+// empty. Operations whose callers have left are dropped.
 func (c *Committer[K, Op, Res]) gather(deferred []*pending[Op, Res]) (group, later []*pending[Op, Res], open bool) {
 	limit := max(c.cfg.MaxGroup, min(c.cfg.MaxCrowd, c.queue.len()/c.cfg.Workers))
 	var keys map[K]struct{}
