@@ -1,6 +1,6 @@
 // Package campaign holds campaigns: one message, and perhaps a coupon, for an
-// audience. This package decides what is sent, when and to whom; package
-// delivery sends it.
+// audience. This package decides the messages, their times and their recipients;
+// package delivery sends them.
 package campaign
 
 import (

@@ -44,7 +44,7 @@ func (f *FrozenRule) Same(o *FrozenRule) bool {
 	return err1 == nil && err2 == nil && f.SegmentID == o.SegmentID && f.Kind == o.Kind && bytes.Equal(a, b)
 }
 
-// A Snapshot is everything that decides what a campaign sends to whom.
+// A Snapshot is everything that decides a campaign's messages and recipients.
 type Snapshot struct {
 	Spec
 	// Rule is that of the segment the audience names, nil if it names none.

@@ -133,7 +133,7 @@ type LedgerStore interface {
 	Recipients(ctx context.Context, q RecipientQuery) ([]Recipient, error)
 }
 
-// Ledger shows staff what was delivered to whom.
+// Ledger shows staff the messages that were delivered, and their recipients.
 type Ledger struct{ Store LedgerStore }
 
 // Batches lists what the actor may see, latest due first.

@@ -107,8 +107,8 @@ func (v Decision) reserveError(asked Bitmap) error {
 	return refuse(ErrAlreadyReserved, asked)
 }
 
-// cancelError explains a verdict that refused to remove asked; an empty asked
-// means whatever can still be cancelled.
+// cancelError explains a verdict that refused to remove asked; an empty asked means all
+// reminders that can still be cancelled.
 func (v Decision) cancelError(asked Bitmap) error {
 	if v.Before.IsEmpty() {
 		return ErrNotReserved.Because("nothing is reserved for this template; list the reservations to see what is")

@@ -81,7 +81,8 @@ func TestCountedMessagesHaveForms(t *testing.T) {
 	}
 }
 
-// Whatever is written to the audit log has words, for the line and for the filter.
+// Every action that is written to the audit log has words, for the line and for the
+// filter.
 func TestEveryActionOfTheAuditLogHasWords(t *testing.T) {
 	book, err := NewBook()
 	if err != nil {
@@ -230,7 +231,7 @@ var parsePackages = sync.OnceValues(func() (map[string]*scope, error) {
 })
 
 // values are what an expression inside fn can be: texts, texts with one of the
-// known ends, and whatever callers pass.
+// known ends, and the texts that callers pass.
 func (s *scope) values(fn *ast.FuncDecl, e ast.Expr, depth int) (list []string) {
 	switch e := e.(type) {
 	case *ast.BasicLit:

@@ -26,8 +26,8 @@ import (
 	"dropbell/web/api/pipeline"
 )
 
-// keyServer serves a key set that can be changed, or fail. With odd it serves
-// one more key, whatever that is.
+// keyServer serves a key set that can be changed, or fail. With odd, unless empty, it
+// serves that as one more key.
 type keyServer struct {
 	*httptest.Server
 	set  atomic.Pointer[jwk.Set]

@@ -56,7 +56,7 @@ func (s *Claims) Close() {
 	s.looks.Close()
 }
 
-// Claim decides r together with whatever else arrives; see [claim.Gate].
+// Claim decides r together with the other requests that arrive; see [claim.Gate].
 func (s *Claims) Claim(ctx context.Context, r claim.Request) (claim.Claim, error) {
 	if len(r.Key) > claim.MaxKey {
 		return claim.Claim{}, fault.ErrInvalid.Because("a claim's key has at most %d bytes", claim.MaxKey)

@@ -161,7 +161,7 @@ func readRunNotices(ctx context.Context, tx pgx.Tx, ids []int64, runs map[int64]
 
 func (r *runSets) balance(id int64) coupon.RunBalance {
 	sent, failed, planned := r.notices[noticeSent], r.notices[noticeFailed], r.notices[noticePlanned]
-	// Of those whose coupons were gone only who had been reached before has a notice.
+	// Of the users whose coupons were gone only those reached before have a notice.
 	lost := roaring64.AndNot(r.due, roaring64.FastOr(sent, failed, planned, roaring64.AndNot(r.gone, r.reached)))
 	wrong := roaring64.FastOr(planned, roaring64.AndNot(sent, roaring64.And(r.due, r.reached)),
 		roaring64.AndNot(failed, roaring64.AndNot(r.due, r.reached)))

@@ -244,7 +244,7 @@ func split(users []int64, sent []byte) (left, done []int64, err error) {
 // instant, and later changes affect rows and counter alike.
 func (s DeadLetters) RecountDeadLetters(ctx context.Context) error {
 	return s.Tx(ctx, func(tx pgx.Tx) error {
-		// Of two who count at the same time one would correct for the other.
+		// Of two concurrent counts one would correct for the other.
 		if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended('dropbell:letters', 0))`); err != nil {
 			return err
 		}

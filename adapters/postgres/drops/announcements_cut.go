@@ -68,7 +68,7 @@ const channelBits = `(slots & 4095 <> 0)::int::bigint
 	| ((slots & (4095::bigint << 36) <> 0)::int::bigint << 36)
 	| ((slots & (4095::bigint << 48) <> 0)::int::bigint << 48)`
 
-// ReadAudience reads whom the announcement is for in the part.
+// ReadAudience reads the users of the part whom the announcement is for.
 func (s Announcements) ReadAudience(ctx context.Context, cut reminder.AnnouncementCut, part delivery.Range) (reminder.Due, error) {
 	if cut.Kind == delivery.KindCancelled {
 		return pg.ReadUsers(ctx, s.DB, `select user_id, `+channelBits+` from reservations

@@ -38,7 +38,8 @@ const sentBefore = `o.template_id = s.template_id and o.slot = s.slot and (o.ope
 		and (select m.remind_once from templates m where m.id = s.template_id))`
 
 // BeginFiring claims the slot; see [reminder.FiringStore]. It waits until
-// the slots that [sentBefore] names have ended: only then is it known whom they reached.
+// the slots that [sentBefore] names have ended: only then is it known which users they
+// reached.
 func (s Slots) BeginFiring(ctx context.Context, slotID int64, lasting time.Duration) (reminder.Cut, error) {
 	cut := reminder.Cut{Token: uuid.NewString()}
 	err := s.Tx(ctx, func(tx pgx.Tx) error {

@@ -286,8 +286,8 @@ func (k *Keeper) fill(ctx context.Context, plan Plan) error {
 
 // ApplyNow applies a change of the template at once: it builds a gate that does
 // not exist yet, puts the newest terms in force, and allots new stock. The
-// program that made the change calls it; the next sweep does whatever it leaves
-// undone.
+// program that made the change calls it; the next sweep completes the steps that it
+// leaves undone.
 func (k *Keeper) ApplyNow(ctx context.Context, templateID int64) error {
 	plan, err := k.Store.Plan(ctx, templateID)
 	if err != nil {

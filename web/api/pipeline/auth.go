@@ -87,7 +87,7 @@ func CallerOf(ctx context.Context) *Caller {
 	return &Caller{}
 }
 
-// authenticate finds out who calls and whether an operation is for them. A
+// authenticate identifies the caller and finds out whether an operation is for them. A
 // caller who is known is returned with the refusal, too.
 func (pl *Pipeline) authenticate(r *http.Request, needed Access) (*Caller, error) {
 	header := r.Header.Get("Authorization")

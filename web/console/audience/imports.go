@@ -18,8 +18,8 @@ import (
 	"dropbell/web/console/shell/upload"
 )
 
-// ofAllShops lets staff pass who may change users everywhere: users belong to
-// every shop.
+// ofAllShops admits only staff who may change users everywhere: users belong to every
+// shop.
 func ofAllShops(serve shell.Handler) shell.Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		if err := shell.Actor(r).MayEverywhere(staff.ManageUsers); err != nil {

@@ -34,7 +34,7 @@ func channelOf(r *http.Request) (delivery.Channel, error) {
 	return ch, nil
 }
 
-// sharedChannel is [channelOf] for questions that only those are asked who may
+// sharedChannel is [channelOf] for questions that are asked only of members who may
 // decide for every shop.
 func sharedChannel(r *http.Request) (delivery.Channel, error) {
 	ch, err := channelOf(r)

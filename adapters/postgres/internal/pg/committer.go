@@ -24,10 +24,10 @@ var ErrQueueFull = fault.New(fault.Unavailable, "overloaded", "too many requests
 var errLeft = fault.New(fault.Unavailable, "overloaded", "this took too long, and nothing was stored; try again")
 
 // Committer coalesces concurrent operations into groups that are stored by
-// one statement, so that N callers share one fsync. A worker takes whatever
-// queued while its previous group was being stored; there is no timer to wait
-// for. Operations with equal keys never share a group: the later one waits
-// for the next. Without a key function all may share one, in order of arrival.
+// one statement, so that N callers share one fsync. A worker takes the operations that
+// queued while its previous group was being stored; there is no timer to wait for.
+// Operations with equal keys never share a group: the later one waits for the next.
+// Without a key function all may share one, in order of arrival.
 type Committer[K comparable, Op, Res any] struct {
 	cfg      GroupConfig
 	key      func(Op) K
