@@ -34,7 +34,8 @@ type recipient struct {
 	user    int64
 }
 
-// expected returns whom the drop's reminders may reach, by idempotency key.
+// expected returns the recipients whom the drop's reminders may reach, by idempotency
+// key.
 func (w *system) expected(d *drop) map[string]recipient {
 	keys := map[string]recipient{}
 	for s := range w.crowd.ledger.fates {

@@ -117,7 +117,7 @@ func TestEveryActionOfTheAuditLogHasWords(t *testing.T) {
 			t.Errorf("the log cannot be filtered by %q", kind)
 		}
 	}
-	// What ends in "of" in front of a name would end in the air.
+	// A label that ends in "of" in front of a name would be incomplete.
 	for _, m := range regexp.MustCompile(`<option value="[^"]*"[^>]*>([^<]* (?:of|for|in|on|over|to)|[^<]*[:：])</option>`).FindAllStringSubmatch(options.String(), -1) {
 		t.Errorf("the option %q lacks its end", m[1])
 	}

@@ -176,7 +176,7 @@ func TestNoticesGoOut(t *testing.T) {
 			t.Errorf("%s was sent %d times", key, times)
 		}
 	}
-	// What is settled again, because an event is repeated, changes nothing.
+	// Settling again, because an event is repeated, changes nothing.
 	b.Must(b.notices.SettleNotices(t.Context(), b.Number(`select id from notice_runs`)))
 	b.calendar()
 }
