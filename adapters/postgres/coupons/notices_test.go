@@ -290,8 +290,8 @@ func TestNoticesTooLate(t *testing.T) {
 	}
 }
 
-// TestNoticesLetPeopleSleep who have changed their quiet hours or zone since
-// the notice was planned: they are told at the end, once, or not at all if that
+// TestNoticesLetPeopleSleep covers users who have changed their quiet hours or zone
+// since the notice was planned: they are told at the end, once, or not at all if that
 // is too late.
 func TestNoticesLetPeopleSleep(t *testing.T) {
 	b := newNoticeFixture(t, 1)
