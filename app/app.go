@@ -100,7 +100,7 @@ func (a *App) OpenReplica(ctx context.Context, o Options) (err error) {
 	return nil
 }
 
-// measureReplica shows how far the replica is behind and who reads it.
+// measureReplica shows how far the replica is behind and how many reports read it.
 func (a *App) measureReplica() {
 	lag := func() float64 {
 		if s := a.Replica.State(); s.CaughtUp {

@@ -26,8 +26,8 @@ type gateFacts struct {
 }
 
 // NewClaims opens the gates of this process; Close of the App closes them.
-// durable and gate say how large groups may be and observe them. What staff give
-// away once a drop's shards have been taken down is decided in PostgreSQL.
+// durable and gate say how large groups may be and observe them. Grants by staff after
+// a drop's shards have been taken down are decided in PostgreSQL.
 func (a *App) NewClaims(templates *lookup.Templates, durable postgres.Grouping, gate redisgate.Options) Claims {
 	c := Claims{Templates: templates, Durable: couponsdb.NewClaims(a.DB, durable)}
 	a.OnClose(func() error { c.Durable.Close(); return nil })

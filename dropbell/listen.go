@@ -194,7 +194,7 @@ func (l *listener) post(ctx context.Context, e pageEvent) bool {
 			return true
 		}
 		if time.Since(renewed) > renewEvery {
-			_, _ = l.once(ctx, false) // what it answers is read again later
+			_, _ = l.once(ctx, false) // its events are read again later
 			renewed = time.Now()
 		}
 		sleep(ctx, pause)

@@ -133,7 +133,7 @@ func TestListenRefusedLater(t *testing.T) {
 	}
 }
 
-// TestListenRefuses what cannot work, and says what to do.
+// TestListenRefuses settings that cannot work, and says how to correct them.
 func TestListenRefuses(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusForbidden)

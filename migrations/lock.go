@@ -60,7 +60,7 @@ func (t *reportingLock) waiting(ctx context.Context, conn *sql.Conn) string {
 	err := conn.QueryRowContext(ctx, `select pid from pg_locks where locktype = 'advisory' and granted and objsubid = 1
 		and database = (select oid from pg_database where datname = current_database())
 		and (classid::bigint << 32) | objid::bigint = $1`, int64(lock.DefaultLockID)).Scan(&pid)
-	if err != nil { // it has just gone, or who it is may not be seen
+	if err != nil { // it has just gone, or its identity may not be seen
 		return "another process is migrating this database; waiting until it is done"
 	}
 	return fmt.Sprintf("another process is migrating this database (pid %d of pg_stat_activity); waiting until it is done", pid)

@@ -70,7 +70,7 @@ func (q *Queue) Close() error { return q.redis.Close() }
 
 // Enqueue makes every task run once it is due. A task that waits or runs
 // already counts as queued, even if the worker that ran it has died: asynq
-// gives such a task to another worker within two minutes, and who cannot wait
+// gives such a task to another worker within two minutes, and a caller that cannot wait
 // for that must use another key. A task whose retries are used up is revived.
 //
 // On error some of the tasks may have been queued; calling again is safe. It

@@ -34,7 +34,7 @@ type QueueSpec struct {
 }
 
 // A Handler executes one task. The payload is the JSON of the task's payload
-// struct. What it returns decides:
+// struct. Its error decides:
 //
 //   - nil: done;
 //   - a fault of kind Invalid, NotFound or Conflict: given up, archived;

@@ -13,7 +13,7 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 )
 
-// infoNumber returns a number of INFO: what follows name in the section.
+// infoNumber returns a number of INFO: the value behind name in the section.
 func infoNumber(t *testing.T, client *goredis.Client, section, name string) (n int) {
 	t.Helper()
 	_, rest, found := strings.Cut(client.Info(t.Context(), section).Val(), name)

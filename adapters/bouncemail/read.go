@@ -19,8 +19,8 @@ import (
 	"dropbell/domain/feedback"
 )
 
-// referenceHeader is what package smtp adds to each mail, and what comes back with
-// the returned message.
+// referenceHeader is the header that package smtp adds to each mail, and that comes
+// back with the returned message.
 const referenceHeader = "X-Dropbell-Reference"
 
 // maxParts is how many parts of a report are read; the format has three.

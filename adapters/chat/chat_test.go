@@ -45,7 +45,7 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// Answers decide by status and code; what goes wrong for a while is tried again.
+// Answers decide by status and code; a temporary error is tried again.
 func TestAnswers(t *testing.T) {
 	for _, c := range []struct {
 		form   alert.Form

@@ -1,5 +1,5 @@
-// Package claimtest holds every gate to the same contract: what a claim is
-// answered, and what is stored afterwards, in any interleaving.
+// Package claimtest holds every gate to the same contract: the answer to a claim, and
+// the rows stored afterwards, in any interleaving.
 package claimtest
 
 import (

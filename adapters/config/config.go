@@ -159,9 +159,9 @@ type Variable struct {
 	read                   reader
 }
 
-// What WORKER_BATCHES and WORKER_CALLS leave out. The app channel is bound by the
-// database, which takes many batches at once as easily as one; the others are
-// bound by their providers.
+// Defaults of WORKER_BATCHES and WORKER_CALLS for channels that they do not name. The
+// app channel is bound by the database, which takes many batches at once as easily as
+// one; the others are bound by their providers.
 var (
 	usualBatches = map[string]int{"app": 16, "email": 4, "sms": 8, "webpush": 8, "webhook": 4}
 	usualCalls   = map[string]int{"app": 1, "email": 4, "sms": 4, "webpush": 4, "webhook": 10}

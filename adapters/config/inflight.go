@@ -34,8 +34,8 @@ func inFlightFor(memory int64) int {
 	return int(min(max(memory/memoryShare/requestMemory, leastInFlight), mostInFlight))
 }
 
-// memory returns how many bytes this process may use: what the machine has,
-// its container allows, or GOMEMLIMIT sets, whichever is least.
+// memory returns how many bytes this process may use: the least of the machine's
+// memory, the limit of its container, and GOMEMLIMIT.
 func memory(read func(string) ([]byte, error), getenv func(string) string) int64 {
 	least := int64(math.MaxInt64)
 	if getenv("GOMEMLIMIT") != "" {

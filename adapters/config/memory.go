@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// What is alive in these programs is small and what passes through is not: at
-// the default, collecting garbage takes an eighth of the time of a large
-// fan-out, and a tenth of that of a rush.
+// The live heap of these programs is small and their rate of allocation is not: at the
+// default, collecting garbage takes an eighth of the time of a large fan-out, and a
+// tenth of that of a rush.
 const (
 	garbagePercent = 400
 	garbageLimit   = 150 << 20 // bytes in all, from which on it is collected as soon as needed

@@ -44,7 +44,7 @@ func TestAProgramWithoutWorkKeepsLittleGarbage(t *testing.T) {
 	}
 }
 
-// TestAQuietProgramGivesMemoryBack: what the work before has left is returned to the
+// TestAQuietProgramGivesMemoryBack: memory left by the work before is returned to the
 // system when the quiet begins, and not minutes later.
 func TestAQuietProgramGivesMemoryBack(t *testing.T) {
 	CollectRarely(t.Context(), func(string) string { return "" }, RoomForBatches)

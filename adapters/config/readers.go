@@ -17,8 +17,8 @@ import (
 )
 
 // A reader sets a variable's field, or says what the variable must be. The
-// error never repeats the value. A field is set even if its value is wrong:
-// what is there is not also missing.
+// error never repeats the value. A field is set even if its value is wrong: a variable
+// that is there is not also missing.
 type reader func(c *Config, value string) error
 
 func text(field func(*Config) *string) reader {

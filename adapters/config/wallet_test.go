@@ -17,7 +17,7 @@ func passIdentity(t *testing.T) wallettest.Identity {
 	return id
 }
 
-// TestPassesFitTogether: what does not fit is named by its variable.
+// TestPassesFitTogether: a setting that does not fit is named by its variable.
 func TestPassesFitTogether(t *testing.T) {
 	id, other := passIdentity(t), passIdentity(t)
 	for name, c := range map[string]struct {

@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// account is whom a server runs as when that is not the caller; PostgreSQL
+// account is the user that a server runs as when that is not the caller; PostgreSQL
 // refuses to be root. Nil means the caller.
 type account struct {
 	name     string

@@ -102,7 +102,7 @@ func TestKilledParentLeavesNoServer(t *testing.T) {
 				waitRemoved(t, fields[3])
 				return
 			}
-			// What was left behind must not be in the way of the next start.
+			// Files left behind must not be in the way of the next start.
 			p := startPostgres(t, Options{Dir: dir})
 			query[int32](t, p.URL(), "select 1")
 		})

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// TestAbandonedFoldersAreRemoved: what belongs to a folder that is gone goes,
-// everything else stays.
+// TestAbandonedFoldersAreRemoved: files of a folder that is gone are removed, all
+// others stay.
 func TestAbandonedFoldersAreRemoved(t *testing.T) {
 	root, checkouts := t.TempDir(), t.TempDir()
 	var said []string

@@ -74,7 +74,7 @@ func startPatroni(ctx context.Context, synchronous bool) (*PatroniPair, error) {
 		return nil, err
 	}
 	p := &PatroniPair{}
-	// Durable: what is killed must have been on its disk.
+	// Durable: a killed node must find its data on its disk.
 	if p.home, err = temporaryHome(Options{Durable: true}, "patroni"); err != nil {
 		return nil, err
 	}
@@ -367,7 +367,7 @@ func (p *PatroniPair) stop() {
 	defer cancel()
 	for _, n := range p.nodes {
 		if n != nil && n.patroni != nil {
-			_ = n.kill(ctx) // what is not there need not end
+			_ = n.kill(ctx) // a node that is not there need not end
 		}
 	}
 	if p.etcd != nil {

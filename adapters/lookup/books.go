@@ -18,8 +18,8 @@ type BookSource interface {
 // about 100 kB once they were sent.
 const maxBooks = 512
 
-// Books caches the books of places; see [message.Source]. What a version says
-// never changes, so no entry becomes stale.
+// Books caches the books of places; see [message.Source]. The texts of a version never
+// change, so no entry becomes stale.
 type Books struct {
 	source BookSource
 	cache  *otter.Cache[edition, *message.Book]

@@ -21,17 +21,17 @@ type CodeSource interface {
 // maxSpans bounds what is known about ranges: 24 bytes each.
 const maxSpans = 100_000
 
-// span is one batch's range, which never changes: what is known of it is
-// never stale. first and last are both in it.
+// span is one batch's range, which never changes: a known range is never stale. first
+// and last are both in it.
 type span struct {
 	first, last redeemcode.Serial
 	batch       int64
 }
 
-// Codes finds the batch of a serial number. Ranges are learned once; what may
-// change about a batch is at most a second old. A number that belongs to no
-// batch costs one query, and to know such a number takes the key: what is made
-// up does not come as far as this.
+// Codes finds the batch of a serial number. Ranges are learned once; a batch's fields
+// that may change are at most a second old. A number that belongs to no batch costs one
+// query, and to know such a number takes the key: invented codes are refused before
+// this look-up.
 type Codes struct {
 	source CodeSource
 	cache  *otter.Cache[int64, redeemcode.Batch]

@@ -83,7 +83,7 @@ func TestBatchesAreAskedForOnce(t *testing.T) {
 			t.Fatal(b, err)
 		}
 	}
-	if n := source.asked.Load(); n > 3 { // once, and what a second of time brings
+	if n := source.asked.Load(); n > 3 { // once, and the calls of a second
 		t.Errorf("the store was asked %d times about one batch", n)
 	}
 	source.mu.Lock()

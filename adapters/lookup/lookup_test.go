@@ -350,7 +350,7 @@ func TestTheCacheIsBounded(t *testing.T) {
 		}
 		most = max(most, c.Size())
 	}
-	// What is evicted goes a little later than what replaces it comes.
+	// Evicted entries are removed a little after the entries that replace them come.
 	if most < 1_000 || most > 21_000 {
 		t.Errorf("%d entries at once, 20,000 allowed", most)
 	}

@@ -29,8 +29,8 @@ type Wants struct {
 	all   bool
 }
 
-// Any reports whether some shop wants one of the types. If that cannot be told it
-// is true: what writes the events leaves out those that are not wanted.
+// Any reports whether some shop wants one of the types. If that cannot be told it is
+// true: the writer of the events leaves out those that are not wanted.
 func (w *Wants) Any(ctx context.Context, types ...hook.Type) bool {
 	chosen, all := w.known(ctx)
 	return all || slices.ContainsFunc(types, func(t hook.Type) bool { return slices.Contains(chosen, t) })

@@ -101,8 +101,8 @@ func TestDirectMail(t *testing.T) {
 	}
 }
 
-// Every customer of EventBridge can have it call this address: what the owner of the rule
-// does not know is the token.
+// Every customer of EventBridge can have it call this address: the owner of such a rule
+// does not know the token.
 func TestDirectMailRefuses(t *testing.T) {
 	bridge := newSNS(t)
 	s := bridge.directMail()

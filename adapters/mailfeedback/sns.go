@@ -180,7 +180,7 @@ func (c *certificates) confirm(address, host string) error {
 	return err
 }
 
-// get returns what the service has at an address. What it refuses is
+// get returns what the service has at an address. A refusal of the service is
 // [feedback.ErrUnverified]: repeating the call would not help.
 func (c *certificates) get(address string) ([]byte, error) {
 	res, err := c.client.Get(address)

@@ -35,7 +35,7 @@ type Provider struct {
 
 	mu     sync.Mutex
 	claims map[string]any
-	info   map[string]any // what the userinfo endpoint says; nil = there is none
+	info   map[string]any // the userinfo endpoint's claims; nil = there is none
 	down   map[string]bool
 	codes  map[string]url.Values
 	keyID  string
@@ -182,7 +182,8 @@ func (p *Provider) keys(w http.ResponseWriter, _ *http.Request) {
 		"n": text(p.key.N.Bytes()), "e": text(big.NewInt(int64(p.key.E)).Bytes())}}})
 }
 
-// token takes a code once, from the client, with the verifier of who began.
+// token takes a code once, from the client, with the verifier of the browser that
+// began.
 func (p *Provider) token(w http.ResponseWriter, r *http.Request) {
 	id, secret, _ := r.BasicAuth()
 	secret, _ = url.QueryUnescape(secret) // RFC 6749, 2.3.1

@@ -11,8 +11,8 @@ import (
 
 func here() staff.Party { return staff.Party{ID: "drops.example", Origin: "https://drops.example"} }
 
-// What the browser is asked names the site and the member; a real answer is in
-// the console's browser test.
+// The request to the browser names the site and the member; a real answer is in the
+// console's browser test.
 func TestEnrolAsks(t *testing.T) {
 	c, err := Passkeys{}.Enrol(here(), staff.Owner{Member: staff.Member{ID: 7, Email: "ada@example.com", Name: "Ada"}})
 	if err != nil {

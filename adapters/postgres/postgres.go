@@ -1,7 +1,7 @@
 // Package postgres opens the database, which keeps everything that must not be
 // lost. The packages below are its stores, one per subject; statements stand
-// beside the methods that run them. What the stores share, from the pool to the
-// audit log, is in internal/pg.
+// beside the methods that run them. The parts that the stores share, from the pool to
+// the audit log, are in internal/pg.
 package postgres
 
 import (

@@ -81,8 +81,8 @@ func (p *DomainPacer) turns(ctx context.Context, domain string, rate int, m Mail
 }
 
 // Unused takes mails that were admitted on the day of at (UTC) and not sent out of that day's
-// count of the domain. The time that they had stays used up. What Redis does not take back
-// stays counted.
+// count of the domain. The time that they had stays used up. Mails that Redis does not take
+// back stay counted.
 func (p *DomainPacer) Unused(ctx context.Context, domain string, at time.Time, mails int) {
 	if p.perSecond[domain] <= 0 || p.away() {
 		return

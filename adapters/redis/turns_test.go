@@ -166,8 +166,8 @@ func TestMailsAskAgainWhenItIsTheirTurn(t *testing.T) {
 }
 
 // Reminders of a near opening go before those of a later one and before a campaign, which
-// both have turns already; what does not fit before its opening is not sent, and takes no
-// more turns from the others than there are before that opening.
+// both have turns already; a message that does not fit before its opening is not sent,
+// and takes no more turns from the others than there are before that opening.
 func TestANearerDeadlineGoesFirst(t *testing.T) {
 	p, now := newPost(t, 50)
 	start := *now
@@ -309,8 +309,8 @@ func TestMailsWithoutATurnAreCounted(t *testing.T) {
 	}
 }
 
-// What went to a limited domain today and what waits is counted, and read with the domains
-// that asked for fewer mails.
+// The mails sent to a limited domain today and the waiting ones are counted, and read with
+// the domains that asked for fewer mails.
 func TestStatesOfDomains(t *testing.T) {
 	p, now := newPost(t, 50)
 	if _, limited := p.Admit(t.Context(), "qq.com", redis.Mails{All: 80, Until: now.Add(time.Hour)}); !limited {

@@ -120,8 +120,8 @@ func (l *lane) next() []*waiting {
 	return group
 }
 
-// back puts those who found nothing at the head of the queue again: who came
-// first is served first.
+// back puts the claims that found nothing at the head of the queue again: the earliest
+// claim is served first.
 func (l *lane) back(group []*waiting) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

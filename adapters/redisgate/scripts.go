@@ -6,7 +6,7 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 )
 
-// What the claim script says about a claim, or about the shard.
+// The answers of the claim script about a claim, or about the shard.
 const (
 	wordOK        = "ok"
 	wordDraft     = "draft"

@@ -102,8 +102,8 @@ func (s Shards) look(ctx context.Context, templateID int64, shards int, whole bo
 	return seen, nil
 }
 
-// Look returns a look at each shard. What went elsewhere is compared only
-// where nothing moved between a look before and one after.
+// Look returns a look at each shard. Transfers between shards are compared only where
+// nothing moved between a look before and one after.
 func (s Shards) Look(ctx context.Context, templateID int64, shards int) ([]gate.Shard, error) {
 	before, err := s.peek(ctx, templateID, shards)
 	if err != nil {
@@ -206,7 +206,7 @@ func (s Shards) Resume(ctx context.Context, templateID int64, shard int, epoch i
 	k := keysOf(templateID, shard)
 	args := []any{epoch, past.Stock, past.Accepted, past.Returned, past.Begun}
 	for other, l := range past.Links {
-		// What went from there came here, and the other way round.
+		// The stock that the other shard sent came here, and the other way round.
 		args = append(args, other, l.Gone, l.Came, l.Number)
 	}
 	return s.fenced(ctx, s.scripts.resume, []string{k.shard, k.gone, k.came}, args...)

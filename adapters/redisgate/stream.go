@@ -151,7 +151,7 @@ func (s Stream) Drop(ctx context.Context, templateID int64, shard int, p gate.Po
 	return nil
 }
 
-// sortOut reads entries; what the claim script did not write is a poison.
+// sortOut reads entries; an entry that the claim script did not write is a poison.
 func sortOut(messages []goredis.XMessage) (groups []gate.Group, poisons []gate.Poison) {
 	for _, m := range messages {
 		g, err := readGroup(m)

@@ -30,9 +30,8 @@ func errBroken() error {
 	return because(ErrUnreadable, "rule.file_workbook", "the file is not a readable XLSX workbook, or is too large when unpacked; save it as CSV")
 }
 
-// openArchive reads the directory and refuses what would cost too much to
-// unpack. What the directory says about sizes may be wrong: open holds each
-// member to it.
+// openArchive reads the directory and refuses an archive that would cost too much to
+// unpack. The sizes in the directory may be wrong: open holds each member to it.
 func openArchive(file io.ReaderAt, size int64, l Limits) (archive, error) {
 	// Counted first: the directory's own count may be wrong too, and each entry
 	// costs ten times its size in memory.

@@ -112,7 +112,7 @@ func (b bomb) cell(number string) {
 }
 
 // bombs are workbooks of some MiB that would take hundreds of MiB, or some GiB,
-// if they were unpacked or held whole, and what reading them has to say.
+// if they were unpacked or held whole, and the result of reading them.
 var bombs = map[string]struct {
 	make func(bomb)
 	want string
@@ -249,8 +249,8 @@ func TestReadBomb(t *testing.T) {
 	if err != nil {
 		said = append(said, "refused")
 	}
-	// What the program took from the system and kept or gave back, which only
-	// grows. The race detector's own memory is not in it.
+	// The memory that the program took from the system and kept or gave back, which
+	// only grows. The race detector's own memory is not in it.
 	peak := []metrics.Sample{{Name: "/memory/classes/total:bytes"}}
 	metrics.Read(peak)
 	fmt.Printf("peak %d MiB, said %s\n", peak[0].Value.Uint64()>>20, said[len(said)-1])

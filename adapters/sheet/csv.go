@@ -173,9 +173,9 @@ const endMark = "\x00end\x00"
 type meter struct {
 	r     io.Reader
 	left  int
-	size  int64 // what was read of the file
+	size  int64 // the bytes read of the file
 	ended bool
-	tail  string // what is left of the mark
+	tail  string // the rest of the mark
 }
 
 func (m *meter) Read(p []byte) (int, error) {

@@ -33,8 +33,8 @@ const (
 	traditional = "用戶編號,姓名,城市\n1001,王小明,台北市信義區\n1002,陳怡君,高雄市\n1003,張雅婷,新竹縣竹北市光明六路\n"
 )
 
-// What programs for spreadsheets save as CSV in China and Taiwan is read whole,
-// also where the first mebibyte does not tell the encoding.
+// The CSV files of programs for spreadsheets in China and Taiwan are read whole, also
+// where the first mebibyte does not tell the encoding.
 func TestEncodings(t *testing.T) {
 	long := "id,name,city\n" + strings.Repeat("1000,Ann,Utrecht\n", 100_000)
 	for name, c := range map[string]struct {
@@ -99,7 +99,7 @@ func TestChosenEncoding(t *testing.T) {
 	}
 }
 
-// What Excel writes and old programs for the Macintosh wrote.
+// The forms that Excel writes and old programs for the Macintosh wrote.
 func TestLineEndsAndSeparators(t *testing.T) {
 	for name, c := range map[string]struct{ file, want string }{
 		"sep":                    {"sep=;\r\nid;name\r\n1;a,b\r\n", "[2:id|name 3:1|a,b]"},

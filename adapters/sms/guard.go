@@ -48,9 +48,9 @@ func dropOf(m delivery.Message) int64 {
 	return m.Subject.TemplateID
 }
 
-// Send sends what is permitted. The budget is taken before the call, and what the
-// provider has certainly not taken is given back: after a crash or a time-out more is
-// counted than was sent, never less.
+// Send sends the permitted messages. The budget is taken before the call, and the share
+// of messages that the provider has certainly not taken is given back: after a crash or
+// a time-out more is counted than was sent, never less.
 func (g *Guard) Send(ctx context.Context, messages []delivery.Message) []delivery.Result {
 	results := make([]delivery.Result, len(messages))
 	var allowed []delivery.Message
@@ -130,8 +130,8 @@ func (g *Guard) withinDrop(ctx context.Context, drop int64, messages []delivery.
 	return results
 }
 
-// size is what a message takes from the budgets. A number that is none is refused by the
-// sender, and what it took is given back.
+// size is the amount that a message takes from the budgets. A number that is none is
+// refused by the sender, and its amount is given back.
 func (g *Guard) size(m delivery.Message) delivery.BudgetSize {
 	size := delivery.BudgetSize{Parts: int64(max(1, Parts(m)))}
 	if !g.Prices.Empty() {

@@ -23,7 +23,7 @@ type budget struct {
 	day   time.Time
 	asked int
 	err   error
-	drops map[int64]int64 // what is left of those that are limited
+	drops map[int64]int64 // the budget left of drops that are limited
 	money *int64          // micros that are left; nil = any
 }
 
@@ -50,7 +50,8 @@ func (b *budget) Take(_ context.Context, drop int64, size delivery.BudgetSize) (
 	return delivery.BudgetTaking{Day: b.day, Drop: drop}, delivery.BudgetEnough, nil
 }
 
-// GiveBack gives back to the day that the budget is of; what is of another is gone.
+// GiveBack gives back to the day that the budget is of; the budget of another day is
+// gone.
 func (b *budget) GiveBack(_ context.Context, from delivery.BudgetTaking, size delivery.BudgetSize) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -148,8 +149,8 @@ func TestTheMoneyEnds(t *testing.T) {
 	}
 }
 
-// What the provider has certainly not taken is given back to the day it was taken from;
-// of anything else it may have been sent.
+// The budget of a message that the provider has certainly not taken is given back to
+// the day it was taken from; of anything else it may have been sent.
 func TestTheBudgetIsGivenBack(t *testing.T) {
 	answers := map[string]http.HandlerFunc{"500": nil, "sent": nil}
 	for name, status := range map[string]int{"401": 401, "404": 404, "400": 400, "429": 429, "500": 500} {

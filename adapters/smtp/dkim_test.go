@@ -38,8 +38,8 @@ func verify(t *testing.T, raw []byte, record string) error {
 	return found[0].Err
 }
 
-// TestMailsAreSigned verifies what a real server received with another library, in
-// all forms of a mail; what was changed or added on the way is not believed.
+// TestMailsAreSigned verifies mails that a real server received with another library,
+// in all forms of a mail; a header or body changed or added on the way is not believed.
 func TestMailsAreSigned(t *testing.T) {
 	seed, err := base64.StdEncoding.DecodeString(keyOfRFC8463)
 	if err != nil {

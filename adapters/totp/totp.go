@@ -88,5 +88,5 @@ func (c *Codes) Step(stored []byte, code string, now time.Time) (step int64, ok 
 			return step, true, nil
 		}
 	}
-	return 0, false, nil // what is not six digits is not right either
+	return 0, false, nil // a text other than six digits is wrong, too
 }

@@ -117,7 +117,7 @@ func clean(text string) string {
 	return strings.ToValidUTF8(strings.ReplaceAll(text, "\x00", ""), "")
 }
 
-// listening never fails: what a listener does with an event is not repeated.
+// listening never fails: an event is given to a listener once.
 func (s *subscription) listening(h HandlerFunc) message.HandlerFunc {
 	once := middleware.Timeout(attemptTimeout)(middleware.Recoverer(s.attempt(h)))
 	return func(m *message.Message) ([]*message.Message, error) {

@@ -70,9 +70,9 @@ func (b *Bus) Handle(name, topic string, h HandlerFunc, opts ...Option) {
 
 // Listen gives every event of topic that is published from now on to h in
 // this process, beside all other processes that listen. It is for caches and
-// live views: an event whose handling fails is logged and not repeated, and
-// what is published while the process is away is missed. It panics when name
-// listens to topic already, and must not be called after [Bus.Run].
+// live views: an event whose handling fails is logged and not repeated, and events
+// published while the process is away are missed. It panics when name listens to topic
+// already, and must not be called after [Bus.Run].
 func (b *Bus) Listen(name, topic string, h HandlerFunc) {
 	s := b.subscription(name, topic)
 	s.serve = s.listening(h)

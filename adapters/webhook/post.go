@@ -79,7 +79,7 @@ func (p *Poster) Post(ctx context.Context, url, id string, at time.Time, body []
 		return hook.Answer{Error: delivery.CauseOf(err)}
 	}
 	defer resp.Body.Close()
-	start, _ := io.ReadAll(io.LimitReader(resp.Body, maxResponse)) // what has come is kept
+	start, _ := io.ReadAll(io.LimitReader(resp.Body, maxResponse)) // the part that has come is kept
 	_, _ = io.CopyN(io.Discard, resp.Body, maxDrain)
 	return hook.Answer{Status: resp.StatusCode, Response: strings.ToValidUTF8(string(start), "\uFFFD"),
 		RetryAfter: delivery.RetryAfter(resp.Header.Get("Retry-After"), at)}

@@ -192,7 +192,7 @@ func TestAWebPageIsNoReceipt(t *testing.T) {
 		{"text/html; charset=utf-8", "<!DOCTYPE html><html><body>Sign in</body></html>", 200, delivery.Transient},
 		{"text/html", "\n  <html lang=en><head></head></html>", 200, delivery.Transient},
 		{"application/json", "<!doctype html>\n<title>Parked</title>", 202, delivery.Transient},
-		{"text/html", "ok", 200, delivery.Delivered}, // what frameworks make of a plain text
+		{"text/html", "ok", 200, delivery.Delivered}, // as frameworks send a plain text
 		{"text/html", "", 200, delivery.Delivered},
 		{"text/plain", "received", 200, delivery.Delivered},
 		{"application/json", `{"ok":true}`, 200, delivery.Delivered},

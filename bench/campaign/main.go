@@ -1,9 +1,8 @@
 // Campaign measures how long it takes from a campaign's start until its
-// audience is cut, delivered over the app channel and accounted for, through a
-// real worker, and what the worker's memory is meanwhile. In the same run: the
-// floor, which is streaming the same user ids out of PostgreSQL, and what one
-// would write first, a task of the queue for each user whose handler records
-// that the message is in the user's inbox.
+// audience is cut, delivered over the app channel and accounted for, through a real
+// worker, and the worker's memory meanwhile. In the same run: the floor, which is
+// streaming the same user ids out of PostgreSQL, and the simplest design, a task of the
+// queue for each user whose handler records that the message is in the user's inbox.
 //
 //	go run ./bench/campaign -n 1000000 -runs 3 -tasks 50000
 //	go run ./bench/campaign -sizes 10000,100000,1000000,5000000

@@ -15,8 +15,7 @@ import (
 
 const (
 	// writtenWithin is how long an accepted claim may have waited, at most, for
-	// a writer that had died: what Redis takes with it when it is emptied is
-	// younger than this.
+	// a writer that had died: a claim lost when Redis is emptied is younger than this.
 	writtenWithin = 20 * time.Second
 	// toldWithin is how long the shards of a drop may accept claims after a pause
 	// while Redis, or every process that would apply it, was away.

@@ -62,8 +62,8 @@ func (c *claims) openCodes(mode string, in time.Duration) *codeSale {
 // holder is the n-th user who has a code.
 func holder(code, n int) int64 { return int64(20_000_000 + 10*code + n) }
 
-// errands plans who tries which code: some when others do, some again, some twice
-// at once.
+// errands plans which user tries which code: some when others do, some again, some
+// twice at once.
 func (s *codeSale) actions(rng *rand.Rand) (plan []timedAction) {
 	begin := s.opensAt
 	for code := range s.codes {

@@ -15,7 +15,7 @@ import (
 	"dropbell/domain/user"
 )
 
-// A sale is one drop, behind one of the gates, and what its users were told.
+// A sale is one drop, behind one of the gates, and the answers to its users.
 type sale struct {
 	*claims
 	mode     string

@@ -86,7 +86,7 @@ func TestCodesBehindTheGate(t *testing.T) {
 		t.Errorf("%d codes are marked, %v", n, err)
 	}
 
-	// An emptied Redis: what was used stays used, what was not is as good as before.
+	// An emptied Redis: a used code stays used, an unused one is as good as before.
 	if err := client.FlushAll(c.ctx).Err(); err != nil {
 		t.Fatal(err)
 	}

@@ -69,7 +69,7 @@ type visit struct {
 	manner int
 }
 
-// What a user does.
+// The actions of a user.
 const (
 	allAtOnce  = iota // all channels in one request
 	oneByOne          // a request for each

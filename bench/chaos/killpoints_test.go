@@ -49,7 +49,7 @@ func (k *walk) passedAll() {
 }
 
 // walkAll lets everything happen that can happen at the points, several things in
-// an evening, in a random order; what does not happen is tried again.
+// an evening, in a random order; an event that does not happen is tried again.
 func (k *walk) walkAll(points []string) {
 	k.t.Helper()
 	list := everyFailing(points)

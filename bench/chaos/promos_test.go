@@ -16,7 +16,7 @@ import (
 	"dropbell/domain/delivery"
 )
 
-// An audience is how it is told to the API, and who is meant.
+// An audience is the form of it for the API, and the users that are meant.
 type audience struct {
 	wish  map[string]any
 	users []int64
@@ -197,8 +197,8 @@ func (p *campaignRun) fates(x *promo, l line) {
 	wrong.report(p.t, x.sending(), x.channel)
 }
 
-// unreachable returns how the outcome of a user begins who is to be left out.
-// Who is cancelled, or expires, first is that instead.
+// unreachable returns how the outcome of a user begins who is to be left out. A user
+// who is cancelled, or expires, first has that outcome instead.
 func (p *campaignRun) unreachable(x *promo, u int64) string {
 	switch {
 	case x.channel == delivery.Webhook && u%optedOut == 0:

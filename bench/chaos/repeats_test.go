@@ -34,7 +34,8 @@ type recipient struct {
 	user    int64
 }
 
-// expected returns whom the drop's reminders may reach, by idempotency key.
+// expected returns the recipients whom the drop's reminders may reach, by idempotency
+// key.
 func (w *system) expected(d *drop) map[string]recipient {
 	keys := map[string]recipient{}
 	for s := range w.crowd.ledger.fates {
@@ -251,7 +252,7 @@ func (w *system) print() {
 		"balance sheet lines, all with difference 0", r.lines, "take-over of a killed worker's batch", r.takeover.Round(100*time.Millisecond)))
 }
 
-// happened checks that whatever was to be destroyed was.
+// happened checks that everything that was to be destroyed was.
 func (w *system) happened() {
 	for name, d := range map[string]*faultDeck{"webhook": w.sink.hooks, "mail": w.sink.mails} {
 		if left := d.left(); len(left) > 0 {

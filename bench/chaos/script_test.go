@@ -71,7 +71,7 @@ var (
 		return nil
 	}}
 	emptyRedis = trouble{"Redis restarts empty", func(w *system) error { return w.stack.Redis.Restart(w.ctx, true) }}
-	// Whatever is started meanwhile has to wait for it.
+	// Programs that are started meanwhile have to wait for it.
 	stopRedis = trouble{"Redis is gone for 10 s, and processes start meanwhile", func(w *system) error {
 		if err := w.stack.Redis.Kill(); err != nil {
 			return err

@@ -45,7 +45,7 @@ func goingOut(x *promo) func(string, int64) bool {
 // one instant to the other.
 func (p *campaignRun) silence(x *promo, since, until time.Time) {
 	if p.away(since, since.Add(takesEffectWithin)) > 0 {
-		return // who cannot ask goes on as before, and cannot record it
+		return // a process that cannot ask goes on as before, and cannot record it
 	}
 	p.silent++
 	about := &delivery.Subject{Kind: delivery.KindCampaign, OwnerID: x.id}

@@ -56,7 +56,7 @@ func (p *pipeline) Close() error {
 	return errors.Join(p.UniversalClient.Close(), p.sending.Close())
 }
 
-// send takes whatever waits as one pipeline.
+// send takes all waiting requests as one pipeline.
 func (p *pipeline) send() {
 	for {
 		var group []queued

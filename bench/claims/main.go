@@ -133,7 +133,7 @@ func (b *bench) compare(ctx context.Context, key string, callers, runs int) erro
 	type measurement struct {
 		name string
 		do   func(context.Context) (result, error)
-		of   []string // what it is a part of
+		of   []string // the measurements that it is a part of
 	}
 	list := []measurement{
 		{"bare grouped insert", b.floor, nil},
@@ -190,7 +190,7 @@ func (b *bench) measured(ctx context.Context, do func(context.Context) (result, 
 		b.template, stock); err != nil {
 		return result{}, err
 	}
-	// What was written before is not to be written back meanwhile, and its log is written again.
+	// Pages written before are not to be written back meanwhile, and their log is written again.
 	if _, err := b.SQL.Exec(ctx, `checkpoint`); err != nil {
 		return result{}, err
 	}

@@ -59,7 +59,7 @@ func batches(ctx context.Context, s *stack.Stack, n size) error {
 		[]any{share.each, apart, share.skipped, share.skipped + share.expired, share.unsent()}})
 }
 
-// bitmaps are who is due in a batch that begins at from, and who was sent.
+// bitmaps are the users due in a batch that begins at from, and those who were sent to.
 func bitmaps(from uint64, share shares) (due, sent []byte, err error) {
 	all, reached := roaring64.New(), roaring64.New()
 	for k := range perBatch {

@@ -1,7 +1,7 @@
-// Hooks measures events for the servers of shops: what reserving costs without an
-// endpoint and with one that wants every reservation, and how many events are
-// sent to a server on this machine, beside a client that posts the same bodies
-// over as many connections and records nothing.
+// Hooks measures events for the servers of shops: the cost of reserving without an
+// endpoint and with one that wants every reservation, and how many events are sent to a
+// server on this machine, beside a client that posts the same bodies over as many
+// connections and records nothing.
 //
 //	go run ./bench/hooks
 package main

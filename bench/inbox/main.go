@@ -1,9 +1,9 @@
 // Inbox measures one page of an inbox beside two hundred campaigns in the app, each of
-// whose batches reached 40 % of the users scattered over their range: what it costs
-// PostgreSQL and the program, how many statements it takes and how many rows they
-// read, for three readers. The one who comes daily has read all but the newest five
-// messages, another one has never read any of two hundred, and the third was reached
-// by none, though every campaign has a batch around them.
+// whose batches reached 40 % of the users scattered over their range: its cost in
+// PostgreSQL and the program, how many statements it takes and how many rows they read,
+// for three readers. The one who comes daily has read all but the newest five messages,
+// another one has never read any of two hundred, and the third was reached by none,
+// though every campaign has a batch around them.
 //
 //	go run ./bench/inbox -seconds 3 -runs 3
 package main

@@ -153,7 +153,7 @@ func (d *side) cut(ctx context.Context) (float64, error) {
 }
 
 // look returns pages of the console per second, one after the other: lists of
-// coupons, templates, users and deliveries, a drop with its balance, and what a user has.
+// coupons, templates, users and deliveries, a drop with its balance, and a user's page.
 func (d *side) look(ctx context.Context) (float64, error) {
 	var drop int64
 	if err := d.SQL.QueryRow(ctx, `select max(template_id) from claim_seconds`).Scan(&drop); err != nil {

@@ -238,7 +238,7 @@ func (t trial) campaign(ctx context.Context, s *stack.Stack, dropID int64, name 
 	return took.All, err
 }
 
-// What the trials call what the worker sends.
+// The trials' names of the kinds of messages.
 const (
 	reminders = "reminders"
 	plain     = "campaign"

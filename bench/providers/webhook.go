@@ -22,7 +22,7 @@ import (
 
 const (
 	webhookSecret = "whsec_YSBzZWNyZXQgdGhhdCBvbmx5IHRoaXMgYmVuY2htYXJrIGtub3dz"
-	// What the worker does at most: batches in hand times calls per batch.
+	// The worker's maximum of concurrent calls: batches in hand times calls per batch.
 	webhookParallel = 40
 	webhookChunk    = 100
 )

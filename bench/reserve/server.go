@@ -114,7 +114,7 @@ func bare(w http.ResponseWriter, r *http.Request) {
 		Reminders: []api.ReminderState{{Channel: wish.Reminders[0].Channel, Minutes: wish.Reminders[0].Minutes, DueAt: now, State: "waiting"}}})
 }
 
-// handlerOf returns what answers behind the middleware, and what ends it.
+// handlerOf returns the handler behind the middleware, and the function that ends it.
 func handlerOf(ctx context.Context, kind string) (http.Handler, func(), error) {
 	switch kind {
 	case "bare", "limits", "chain":

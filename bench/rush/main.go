@@ -118,7 +118,7 @@ func (b *bench) open(ctx context.Context, stock int) error {
 	_, err := b.SQL.Exec(ctx, `with emptied as (delete from coupons), uncounted as (delete from claim_counts)
 		update templates set opens_at = date_trunc('second', now()) - interval '1 minute', stock = $1, issued = 0, version = version + 1`, stock)
 	if err == nil {
-		time.Sleep(1500 * time.Millisecond) // what web remembers of a drop is a second old at most
+		time.Sleep(1500 * time.Millisecond) // web caches a drop for a second at most
 	}
 	return err
 }

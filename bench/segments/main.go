@@ -73,8 +73,8 @@ func bench(ctx context.Context, n, times int, exact bool) error {
 	return nil
 }
 
-// measure prints one line: what the first estimate took, with whatever was
-// cold, the median and the slowest of all, and how far off they were at most.
+// measure prints one line: the time of the first estimate, with cold caches, the median
+// and the slowest of all, and how far off they were at most.
 func measure(ctx context.Context, s *stack.Stack, a audience, times int, exact bool) (median time.Duration, err error) {
 	took := make([]int64, times)
 	found := make([]segment.Estimate, times)

@@ -1,7 +1,7 @@
-// Streams measures the live inbox with many clients: what an idle stream takes
-// of web's memory, how long one reminder takes to all of them, and how they come
-// back after all web processes were killed. Clients and web are several
-// processes of some 16,000 connections each, below the usual limit of open files.
+// Streams measures the live inbox with many clients: web's memory per idle stream, how
+// long one reminder takes to all of them, and how they come back after all web
+// processes were killed. Clients and web are several processes of some 16,000
+// connections each, below the usual limit of open files.
 //
 //	go run ./bench/streams -n 50000
 package main

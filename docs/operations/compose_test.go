@@ -9,8 +9,8 @@ import (
 	"dropbell/adapters/config"
 )
 
-// TestComposePassesEveryVariable: what the programs read can be set without
-// editing compose.yaml.
+// TestComposePassesEveryVariable: every variable that the programs read can be set
+// without editing compose.yaml.
 func TestComposePassesEveryVariable(t *testing.T) {
 	var file struct {
 		Services map[string]struct {

@@ -208,8 +208,8 @@ func labelsOf(expr string) (sets []map[string]string) {
 	return sets
 }
 
-// TestAlertsSayWhatTheyAreAbout: whatever side of its rule an alert is from,
-// its text names all the labels it has and leaves no gap.
+// TestAlertsSayWhatTheyAreAbout: for each side of its rule the text of an alert names
+// all the labels it has and leaves no gap.
 func TestAlertsSayWhatTheyAreAbout(t *testing.T) {
 	for _, r := range rules(t) {
 		for _, labels := range labelsOf(r.Expr) {

@@ -42,9 +42,9 @@ func Kinds() []Kind { return []Kind{Channel, Late, DeadLetters, Balance, SoldOut
 // A Condition is something that needs attention for as long as it lasts.
 type Condition struct {
 	Kind   Kind
-	Object string // what it is about, unique within the kind
+	Object string // the id of its subject, unique within the kind
 	Shop   int64  // 0 = concerns all shops
-	// Template is the drop, Member the one member whom it concerns; 0 = none, all.
+	// Template is the drop, Member the one member it concerns; 0 = none, all.
 	Template, Member int64
 	Name             string // of the drop, the campaign or the job; the channel's key
 	// Count is how many are affected. A greater one is worth another message.

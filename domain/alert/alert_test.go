@@ -99,7 +99,7 @@ type senderFunc func(Delivery, string) Outcome
 
 func (f senderFunc) Send(_ context.Context, d Delivery, text string) Outcome { return f(d, text) }
 
-// What a watch cannot tell neither begins nor ends; the others go on.
+// A condition that a watch cannot tell neither begins nor ends; the others go on.
 func TestWatcherLooks(t *testing.T) {
 	s := &fakeStore{}
 	w := Watcher{Store: s, Watches: []Watch{
@@ -123,8 +123,8 @@ func TestWatcherLooks(t *testing.T) {
 	}
 }
 
-// Every delivery that is due is sent once, in its group's language with a link, and
-// what came of it is recorded.
+// Every delivery that is due is sent once, in its group's language with a link, and its
+// result is recorded.
 func TestWatcherDelivers(t *testing.T) {
 	s := &fakeStore{outcomes: map[int64]Outcome{}, waits: map[int64]time.Duration{}}
 	for id := range int64(45) {

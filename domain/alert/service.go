@@ -56,7 +56,8 @@ type Store interface {
 	AddDestination(ctx context.Context, d Destination, most int, e staff.Entry) (Destination, error)
 	// Destination returns [ErrNoDestination] for one that was removed.
 	Destination(ctx context.Context, id int64) (Destination, error)
-	// RemoveDestination forgets its address; what waits for it is dropped.
+	// RemoveDestination forgets its address; notifications that wait for it are
+	// dropped.
 	RemoveDestination(ctx context.Context, id int64, e staff.Entry) error
 	// Try raises a test for one destination.
 	Try(ctx context.Context, d Destination, deadline time.Duration, e staff.Entry) error

@@ -34,8 +34,8 @@ type Watcher struct {
 	Crashed Crashed
 }
 
-// Crashed is told of a panic while a notification was made or sent: what is the text of a
-// runtime error, else only the type of the panic's value.
+// Crashed is told of a panic while a notification was made or sent. The argument what is
+// the text of a runtime error; for any other panic it is only the type of the value.
 type Crashed func(what string, stack []byte)
 
 // contained returns what came of send. A panic of it is a failure of this notification

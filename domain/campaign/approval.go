@@ -58,8 +58,8 @@ func (s *Service) publish(ctx context.Context, by staff.Actor, old Campaign, rea
 	if err := checkShown(shown, above); err != nil {
 		return old, err
 	}
-	// Before anything is judged: what is published is held to this rule, so
-	// that no other one slips in behind the checks.
+	// Before anything is judged: the publication is held to the rule read here, so that
+	// a rule changed after the checks is not used.
 	r, err := s.review(ctx, old)
 	if err != nil {
 		return old, err
@@ -213,10 +213,10 @@ func (s *Service) review(ctx context.Context, c Campaign) (Review, error) {
 	return r, nil
 }
 
-// Approve publishes the campaign as the request describes it: what by has
-// seen, and nothing else. If the campaign, or the rule of its segment, has
-// changed since, or the request is not open any more, it returns [ErrLapsed];
-// [ErrApproval] to who asked or created the campaign.
+// Approve publishes the campaign exactly as the request describes it, which is the
+// version that by has seen. If the campaign, or the rule of its segment, has changed
+// since, or the request is not open any more, it returns [ErrLapsed]; [ErrApproval] to
+// the member who asked for approval or created the campaign.
 func (s *Service) Approve(ctx context.Context, by staff.Actor, id, request int64, reason string) (Campaign, error) {
 	if err := checkReason(reason, false); err != nil {
 		return Campaign{}, err

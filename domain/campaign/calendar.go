@@ -45,7 +45,7 @@ type CalendarDay struct {
 // shop's zone.
 type CalendarQuery struct {
 	From, To time.Time
-	Shops    []int64 // empty = all, and what belongs to none
+	Shops    []int64 // empty = all, and entries of no shop
 	// Zone is that of what belongs to no shop.
 	Zone *time.Location
 	// PerDay is how many of a day are listed.

@@ -1,6 +1,6 @@
 // Package campaign holds campaigns: one message, and perhaps a coupon, for an
-// audience. This package decides what is sent, when and to whom; package
-// delivery sends it.
+// audience. This package decides the messages, their times and their recipients;
+// package delivery sends them.
 package campaign
 
 import (
@@ -54,8 +54,8 @@ type AudienceKind string
 const (
 	Everybody AudienceKind = "all"
 	Named     AudienceKind = "user_ids"
-	Reserved  AudienceKind = "reserved_template_id" // who has a reservation of the template
-	Holds     AudienceKind = "holds_template_id"    // who owns an unused or locked coupon of it
+	Reserved  AudienceKind = "reserved_template_id" // users with a reservation of the template
+	Holds     AudienceKind = "holds_template_id"    // users with an unused or locked coupon of it
 	Segment   AudienceKind = "segment_id"
 	List      AudienceKind = "list_id"
 )
@@ -65,7 +65,7 @@ func AudienceKinds() []AudienceKind {
 	return []AudienceKind{Everybody, Named, Reserved, Holds, Segment, List}
 }
 
-// An Audience is who a campaign is for.
+// An Audience says which users a campaign is for.
 type Audience struct {
 	Kind AudienceKind
 	// ID is that of the template, segment or list.
@@ -99,7 +99,7 @@ type Campaign struct {
 	State   State
 	Reason  string // why it was cancelled or failed
 	Version int64
-	// Creator is the label of who created it; with name, start and end it
+	// Creator is the label of the member who created it; with name, start and end it
 	// makes two campaigns the same.
 	Creator      string
 	CreatedBy    string
@@ -120,8 +120,8 @@ type Campaign struct {
 	// HeldAt is set while the campaign is paused because its audience is larger
 	// than may be reached without approval.
 	HeldAt *time.Time
-	// PublishedBy is the label and name of who published it, or asked for that;
-	// empty before, and for what earlier versions published.
+	// PublishedBy is the label and name of the member who published it, or asked for
+	// that; empty before, and for campaigns that earlier versions published.
 	PublishedBy string
 	// Rule is the rule of its segment as it was at publication, by which the
 	// audience is cut whatever the segment has become; nil for other audiences
@@ -196,8 +196,8 @@ func (p Progress) Awake(waiting int64) Progress {
 }
 
 // ProgressOf returns the progress of a campaign of which c is known now and
-// before recipients were tried at the instant since, before now. Who is skipped
-// takes no time, so the rate does not count them.
+// before recipients were tried at the instant since, before now. Skipped users take no
+// time, so the rate does not count them.
 func ProgressOf(c delivery.Counts, cutDone bool, before int64, since, now time.Time) Progress {
 	tried := c.Sent + c.Expired + c.Dead
 	took := now.Sub(since)

@@ -91,8 +91,8 @@ func TestVectors(t *testing.T) {
 	}
 }
 
-// TestPackLosesNothing: whatever the sizes, everything is packed once, in
-// order, within both limits, and no two neighbours would have fitted together.
+// TestPackLosesNothing: for all sizes everything is packed once, in order, within both
+// limits, and no two neighbours would have fitted together.
 func TestPackLosesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limit, most := rapid.IntRange(1, 1000).Draw(t, "limit"), rapid.IntRange(1, 20).Draw(t, "most")

@@ -50,7 +50,7 @@ type LaunchStore interface {
 	// KeepCut renews the right to cut, or returns [delivery.ErrLeaseLost] as
 	// Append does.
 	KeepCut(ctx context.Context, c Cut, lasting time.Duration) error
-	// Audience reads who is to be cut still.
+	// Audience reads the users who are not cut yet.
 	Audience(c Cut) AudienceReader
 	// Encode returns users, ascending, as a compressed set.
 	Encode(users []user.ID) ([]byte, error)

@@ -69,7 +69,7 @@ func (c Campaign) step(t Transition, now time.Time) (Campaign, error) {
 	switch t {
 	case Publishing:
 		c.State, c.PublishedAt = Scheduled, &now
-		c.ApprovalAskedAt, c.ApprovedBy = nil, "" // who asked has not approved
+		c.ApprovalAskedAt, c.ApprovedBy = nil, "" // the member who asked has not approved
 	case Pausing:
 		c.State = Paused
 	case Resuming:
@@ -91,7 +91,7 @@ func (c Campaign) Edit(s Spec) (Campaign, error) {
 	}
 	if c.State == Draft {
 		c.Spec = s
-		c.ApprovalAskedAt, c.ApprovedBy = nil, "" // what was to be approved is another thing now
+		c.ApprovalAskedAt, c.ApprovedBy = nil, "" // the campaign is no longer as it was when approval was asked
 		return c, nil
 	}
 	if c.State.Over() {

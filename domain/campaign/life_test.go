@@ -130,7 +130,7 @@ func TestFingerprint(t *testing.T) {
 	})
 }
 
-// Who sleeps does not get through at the rate of the others.
+// Users in quiet hours are not sent to at the rate of the others.
 func TestTimeLeftOfThoseAwake(t *testing.T) {
 	p := Progress{Counts: delivery.Counts{InFlight: 100}, Left: 50 * time.Second}
 	for waiting, want := range map[int64]time.Duration{0: 50 * time.Second, 60: 20 * time.Second, 100: -1, 101: -1} {

@@ -8,8 +8,8 @@ import (
 // publishers is how many messages are published at the same time.
 const publishers = 4
 
-// An outlet publishes stored messages beside the cutting. What it cannot
-// publish, the sweep does later: the messages are stored.
+// An outlet publishes stored messages beside the cutting. The sweep publishes later the
+// messages that it could not publish: they are stored.
 type outlet struct {
 	next    chan Message
 	working sync.WaitGroup

@@ -44,7 +44,7 @@ func (f *FrozenRule) Same(o *FrozenRule) bool {
 	return err1 == nil && err2 == nil && f.SegmentID == o.SegmentID && f.Kind == o.Kind && bytes.Equal(a, b)
 }
 
-// A Snapshot is everything that decides what a campaign sends to whom.
+// A Snapshot is everything that decides a campaign's messages and recipients.
 type Snapshot struct {
 	Spec
 	// Rule is that of the segment the audience names, nil if it names none.
@@ -176,7 +176,8 @@ type Request struct {
 	AskedName string
 	AskedAt   time.Time
 	Reason    string
-	// What was decided, by whom and why; empty while it is open.
+	// The decision, the member who made it, and the reason; empty while the request is
+	// open.
 	DecidedBy     string
 	DecidedAt     *time.Time
 	DecidedReason string

@@ -12,7 +12,7 @@ import (
 	"dropbell/domain/user"
 )
 
-// Everything that decides what goes out to whom is told apart.
+// All differences in messages and recipients are told apart.
 func TestDifferencesNameEveryField(t *testing.T) {
 	base := Snapshot{Spec: Spec{Shop: 10, Name: "Spring", Channel: delivery.App, Audience: Audience{Kind: Segment, ID: 3}, GrantTemplate: 1,
 		StartsAt: time.Unix(100, 0), EndsAt: time.Unix(200, 0), RatePerSecond: 5,

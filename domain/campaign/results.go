@@ -23,8 +23,8 @@ type Tally struct {
 	Assigned int64
 	// Sent are those of them whom the message reached, at whatever time.
 	Sent int64
-	// Opened are those who followed the link of their own in the message. Who
-	// is held out has none.
+	// Opened are those who followed the link of their own in the message. A held-out
+	// user has no link.
 	Opened int64
 	// Reserved are those who have a reservation of the campaign's template
 	// (see [Spec.TemplateID]) that was made in the window. A reservation that
@@ -260,7 +260,7 @@ func (r Results) Versions(m Measure) (Comparison, bool) {
 // ones. It returns false if there are no held-out users, or nothing is counted.
 func (r Results) Effect(m Measure) (Comparison, bool) {
 	held, ok := r.Group(delivery.HeldOut)
-	return Compare(m, r.Meant(), held), ok && m != Opening // who is held out has no link
+	return Compare(m, r.Meant(), held), ok && m != Opening // held-out users have no link
 }
 
 const (
@@ -270,7 +270,7 @@ const (
 	// put off, so that counting takes at most a twentieth of one worker.
 	countShare = 20
 	// countAge is which part of the time since the campaign ended may pass
-	// until the next count: what happens late is little.
+	// until the next count: few things happen late.
 	countAge = 24
 )
 

@@ -13,8 +13,8 @@ import (
 // a template of another shop.
 var ErrOtherShop = fault.New(fault.Conflict, "audience_other_shop", "the audience or the coupon of the campaign is about a template of another shop; create a campaign that uses templates of its own shop")
 
-// templates returns the ids of the templates that decide who is reached and
-// what is given away, ascending, each once.
+// templates returns the ids of the templates that decide which users are reached and
+// which coupons are given away, ascending, each once.
 func (s Snapshot) templates() []int64 {
 	ids := []int64{s.audienceTemplate(), s.GrantTemplate}
 	if s.Rule != nil {

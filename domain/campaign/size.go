@@ -64,13 +64,13 @@ func reachLimitOf(ctx context.Context, store SizeStore, c Campaign) (a ReachLimi
 var errHeld = errors.New("the campaign is held")
 
 // countAhead is up to how many users are counted before the first is cut.
-// Larger audiences are read once only: what they exceed is noticed while
+// Larger audiences are read once only: a limit that they exceed is noticed while
 // cutting.
 const countAhead = 10 * pageSize
 
-// checkSize counts who is to be cut, if the campaign may reach so few that
-// reading them twice takes no time, and holds the campaign if they are too
-// many. Nothing of the audience is stored then.
+// checkSize counts the users to be cut, if the campaign may reach so few that reading
+// them twice takes no time, and holds the campaign if they are too many. Nothing of the
+// audience is stored then.
 func (l *Launcher) checkSize(ctx context.Context, cut Cut) (ReachLimit, error) {
 	a, err := reachLimitOf(ctx, l.Store, cut.Campaign)
 	if err != nil || a.Alone == 0 || a.Most() > countAhead {

@@ -81,8 +81,8 @@ func (s *Service) wished(ctx context.Context, by staff.Actor, id int64, w Wish) 
 	return s.Do(ctx, by, id, 0, w.Step, w.Reason)
 }
 
-// look returns the campaign, and what there is to say of the step before it is
-// tried: [NeedsApproval], [AlreadyTaken], or nothing.
+// look returns the status of the campaign, and the outcome of the step if it is known
+// before it is tried: [NeedsApproval], [AlreadyTaken], or nothing.
 func (s *Service) look(ctx context.Context, by staff.Actor, id int64, step Transition) (Status, StepOutcome, error) {
 	st, err := s.Campaign(ctx, by, id)
 	if err != nil {

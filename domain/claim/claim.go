@@ -1,5 +1,5 @@
-// Package claim holds the rush: who gets a coupon of a template whose stock,
-// window and limit per user allow only some of those who ask.
+// Package claim holds the rush: it decides which users get a coupon of a template whose
+// stock, window and limit per user allow only some of the claims.
 package claim
 
 import (

@@ -133,9 +133,9 @@ func TestALimitReachedBefore(t *testing.T) {
 	}
 }
 
-// TestAnyGroup decides random groups: what is to be written never exceeds stock
-// or limits, is exactly what was granted, and granting any refused request would
-// have exceeded stock or limit.
+// TestAnyGroup decides random groups: the coupons to be written never exceed stock or
+// limits, are exactly those granted, and granting any refused request would have
+// exceeded stock or limit.
 func TestAnyGroup(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		drops := make([]template.Template, rapid.IntRange(1, 3).Draw(t, "templates"))

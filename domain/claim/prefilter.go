@@ -12,8 +12,8 @@ import (
 	"dropbell/domain/user"
 )
 
-// TemplateCache is where a [Prefilter] looks templates up: what it says of one that is
-// in use is renewed at least once a second.
+// TemplateCache is where a [Prefilter] looks templates up: the entry of a template in
+// use is renewed at least once a second.
 type TemplateCache interface {
 	// Shared returns the template, or [template.ErrNotFound] if there is none.
 	// Callers share it, so that thousands of waiting requests need no copy each;
@@ -30,7 +30,8 @@ type TemplateCache interface {
 type Record interface {
 	// Repetition returns what was issued for the key, or [ErrNotFound].
 	Repetition(ctx context.Context, k RepeatKey) (Claim, error)
-	// Holders returns who was given a coupon of the template.
+	// Holders returns the set of users who were given a coupon of the template, as a
+	// function that reports membership.
 	Holders(ctx context.Context, templateID int64) (func(user.ID) bool, error)
 	// Clock returns what the database's clock says.
 	Clock(ctx context.Context) (time.Time, error)
@@ -228,8 +229,8 @@ func (d *Prefilter) compare(ctx context.Context) *drift {
 	return known
 }
 
-// holderSets remembers who holds coupons of what is sold out: with the stock
-// used up, no further user joins them.
+// holderSets remembers the holders of coupons of templates that are sold out: with the
+// stock used up, no further user joins them.
 type holderSets struct {
 	mu   sync.Mutex
 	sets map[int64]holderSet

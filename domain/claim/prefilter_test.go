@@ -151,8 +151,8 @@ func TestARepetitionIsAnsweredWhenAllIsGone(t *testing.T) {
 	}
 }
 
-// TestAKeyOfAnotherDrop that is sold out: only who may hold a coupon of this
-// one is worth a look at the key.
+// TestAKeyOfAnotherDrop that is sold out: only a user who may hold a coupon of this one
+// is worth a look at the key.
 func TestAKeyOfAnotherDrop(t *testing.T) {
 	h := newFakeStores(drop(soldOut))
 	h.known[claim.RepeatKey{Origin: claim.ByTap, Key: "mine"}] = claim.Claim{ID: 3, TemplateID: 2, UserID: 7, State: claim.Issued}
@@ -261,7 +261,7 @@ func (unreadable) Current(context.Context, int64) (*template.Template, error) {
 func TestTheGateSaysSoldOutFirst(t *testing.T) {
 	h := newFakeStores(drop(nil))
 	h.answer = claim.ErrSoldOut
-	h.drops[1] = drop(soldOut) // what is stored by now
+	h.drops[1] = drop(soldOut) // the stored state by now
 	for range 50 {
 		if err := h.tap(1, ""); !errors.Is(err, claim.ErrSoldOut) {
 			t.Fatal(err)
@@ -339,7 +339,7 @@ func (broken) Shared(context.Context, int64) (*template.Template, error) {
 	return nil, claim.ErrOverloaded
 }
 
-// TestAPrefilterPassesOn: what another gate decides is not refused from memory.
+// TestAPrefilterPassesOn: a claim that another gate decides is not refused from memory.
 func TestAPrefilterPassesOn(t *testing.T) {
 	other := newFakeStores()
 	h := newFakeStores(drop(nil), drop(func(t *template.Template) {

@@ -87,8 +87,8 @@ func (g Gates) Claim(ctx context.Context, r Request) (Claim, error) {
 	if err != nil {
 		return Claim{}, err
 	}
-	// What a mode is cannot change once a template is published, so that an
-	// old look names the right gate.
+	// The claim mode of a template cannot change once it is published, so that an old
+	// look names the right gate.
 	if other, ok := g.Others[t.ClaimMode]; ok {
 		return other.Claim(ctx, r)
 	}

@@ -20,7 +20,7 @@ const GrantKind = "coupons.grant"
 // MaxGrants is how many rows one list has at most.
 const MaxGrants = 100_000
 
-// What became of a row. Others are codes of the gate's refusals.
+// Results of a row. All others are codes of the gate's refusals.
 const (
 	GrantOK        = "ok"     // a dry run found nothing in the way
 	GrantIssued    = "issued" // the user has the coupon
@@ -218,8 +218,8 @@ func (g *Grants) List(ctx context.Context, by staff.Actor, q GrantQuery) ([]job.
 	return g.Store.GrantJobs(ctx, q)
 }
 
-// Lines returns rows of the job's list; see [GrantStore.GrantLines]. Who may
-// not give coupons away may not see them.
+// Lines returns rows of the job's list; see [GrantStore.GrantLines]. Only staff who may
+// give coupons away may see them.
 func (g *Grants) Lines(ctx context.Context, by staff.Actor, j job.Job, result string, after int64, limit int) ([]GrantRow, error) {
 	if err := by.May(staff.ManageUsers, j.ShopNumber); err != nil {
 		return nil, err
@@ -284,8 +284,8 @@ func (g *Grants) load(ctx context.Context, by staff.Actor, id int64, kinds ...st
 	return j, p, nil
 }
 
-// Results yields every row of the job's list with what became of it; who may
-// not give coupons away may not see it.
+// Results yields every row of the job's list with its result; only staff who may give
+// coupons away may see it.
 func (g *Grants) Results(ctx context.Context, by staff.Actor, id int64, yield func(GrantRow) error) error {
 	j, _, err := g.load(ctx, by, id, GrantKind)
 	if err != nil {

@@ -100,7 +100,7 @@ type NoticeStore interface {
 	// that there is nothing to plan.
 	FreshCoupons(ctx context.Context, limit int) (list []Fresh, from, to int64, err error)
 	// StoreNotices stores the plan and moves the cursor, or returns
-	// [ErrRaced] if it is not at from any more. What is planned already stays.
+	// [ErrRaced] if it is not at from any more. Notices that are planned already stay.
 	StoreNotices(ctx context.Context, from, to int64, plan []Notice) error
 	// CutNotices takes up to limit due notices and stores batches for them in one
 	// transaction, and returns how many it took. Notices whose coupons are gone
@@ -224,7 +224,7 @@ type ReaderStore interface {
 // it is the [delivery.Guard] of [delivery.KindNotice].
 type Guard struct{ Store ReaderStore }
 
-// Screen reads who is left.
+// Screen reads the recipients who are left.
 func (g Guard) Screen(ctx context.Context, b *delivery.Batch) (delivery.Screen, error) {
 	return g.Store.Readers(ctx, b)
 }

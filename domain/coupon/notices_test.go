@@ -60,7 +60,7 @@ func TestNoticesOfACoupon(t *testing.T) {
 	}
 }
 
-// TestNoticesProperties: whatever zone and quiet hours, a notice comes while
+// TestNoticesProperties: in every zone and with all quiet hours a notice comes while
 // the coupon is valid, not in quiet hours, and once per user, template, day.
 func TestNoticesProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

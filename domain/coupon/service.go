@@ -20,8 +20,8 @@ type Store interface {
 	// of state, and returns the coupon as it is then. It returns [ErrRaced]
 	// if the coupon has changed since it was loaded.
 	Save(ctx context.Context, m Move) (Coupon, error)
-	// Refused keeps a refused step in the operation log; what is there
-	// already is success.
+	// Refused keeps a refused step in the operation log; a step that is there already
+	// is success.
 	Refused(ctx context.Context, op Operation) error
 }
 

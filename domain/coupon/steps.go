@@ -54,7 +54,7 @@ type Operation struct {
 	OrderAmount money.Amount
 	Eligible    money.Amount
 	Discount    money.Amount
-	By          string // who did it, as in the audit log
+	By          string // the member, as in the audit log
 	Reason      string
 	At          time.Time
 }

@@ -15,8 +15,8 @@ import (
 // TakeBackKind is the kind of the jobs that revoke what a list gave.
 const TakeBackKind = "coupons.takeback"
 
-// What became of a coupon that was to be taken back. Others are the [State]
-// that keeps it.
+// Results for a coupon that was to be taken back. All others are the [State] that keeps
+// it.
 const (
 	TakenBack   = "revoked"
 	TakenBefore = "revoked_before" // by another member, or another job

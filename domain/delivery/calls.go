@@ -28,7 +28,7 @@ type chunkResult struct {
 	results     []Result
 	unreachable []user.ID // no contact for the channel
 	suppressed  []user.ID // the contact is one that nothing is sent to
-	unverified  []user.ID // whose number is to be verified first
+	unverified  []user.ID // users whose number is to be verified first
 	unmade      []unmade
 	verdicts    []Screening
 }

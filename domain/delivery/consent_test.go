@@ -79,7 +79,8 @@ func TestConsentsAreUsedWithTheOutcome(t *testing.T) {
 	})
 }
 
-// TestConsentsOfAnotherBatchAreWaitedFor, and what a former run handed over has used them.
+// TestConsentsOfAnotherBatchAreWaitedFor, and messages that a former run handed over have
+// used them.
 func TestConsentsOfAnotherBatchAreWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := mini(t, 10)

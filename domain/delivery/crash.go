@@ -7,7 +7,7 @@ import (
 
 // A Crash is a panic while a message was made or sent.
 type Crash struct {
-	// What is the panic without any value that a message could have brought in:
+	// What describes the panic without any value that may come from a message: it is
 	// the text of a runtime error, else only the type of the panic's value.
 	What  string
 	Stack []byte

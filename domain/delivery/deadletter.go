@@ -221,7 +221,7 @@ func (s *DeadLetters) Jobs(ctx context.Context, by staff.Actor, limit int) ([]De
 	return s.Store.DeadLetterJobs(ctx, by.Shops, limit)
 }
 
-// Cancel stops a running job; what it has done stays done. It returns
+// Cancel stops a running job; its completed work is kept. It returns
 // [ErrNoDeadLetterJob] if there is none that the actor is in charge of.
 func (s *DeadLetters) Cancel(ctx context.Context, by staff.Actor, id int64) error {
 	if err := by.May(staff.Operate, 0); err != nil {

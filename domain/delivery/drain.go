@@ -19,10 +19,10 @@ func (s *Service) Drain(ctx context.Context, c Channel) error {
 }
 
 // A drain works off a channel's batches. While they are so small that one call
-// reaches all recipients, it works on as many at a time as it may make calls: what a
-// batch costs beside its messages is shared by those whose leases, contacts and
-// checkpoints the store reads and records together. All of its calls share the
-// permits of one large batch.
+// reaches all recipients, it works on as many at a time as it may make calls: the cost
+// of a batch beside its messages is shared by the batches whose leases, contacts and
+// checkpoints the store reads and records together. All of its calls share the permits
+// of one large batch.
 type drain struct {
 	*Service
 	channel Channel

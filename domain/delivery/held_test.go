@@ -10,7 +10,8 @@ import (
 
 // Messages that the sender keeps back wait with a reason of their own, hold up no others,
 // and say nothing about the provider: a half-open circuit is closed by the first message
-// that was handed over. What still waits at the deadline expires and is never sent.
+// that was handed over. A message that still waits at the deadline expires and is never
+// sent.
 func TestMessagesThatAreKeptBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newFixture(t, newFakeStore(Email, 30, time.Minute), newProvider(Email, 10, 0))

@@ -89,7 +89,7 @@ func (r *run) isolate(ctx context.Context, c *calls, chunk chunkResult) bool {
 		more, ok = i.halve(ctx, last.messages)
 		parts = append(parts, more...)
 	}
-	if i.turn { // stopped: what else is known of the chunk
+	if i.turn { // stopped: the chunk's other results
 		c.results <- i.rest
 	}
 	if !ok && c.postponed() > 0 {

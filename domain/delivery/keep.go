@@ -11,7 +11,7 @@ import (
 // which records nothing for a while is not taken for abandoned. Once renew
 // returns [ErrLeaseLost] the context of do ends, and Keep returns that error
 // unless do had finished. A renewal that fails for another reason is tried
-// again: whether the lease still holds is decided by whatever is recorded next.
+// again: whether the lease still holds is decided by the next record.
 func Keep(ctx context.Context, lasting time.Duration, renew, do func(context.Context) error) error {
 	work, cancel := context.WithCancelCause(ctx)
 	var renewing sync.WaitGroup

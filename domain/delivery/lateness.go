@@ -17,14 +17,14 @@ var latenessBounds = [...]time.Duration{
 	30 * time.Minute, 45 * time.Minute, time.Hour,
 }
 
-// LatenessBounds returns where the spans of a [Lateness] end, ascending. What
-// is stored depends on them: they can be added to at the end only.
+// LatenessBounds returns where the spans of a [Lateness] end, ascending. Stored counts
+// depend on them: further bounds can be added at the end only.
 func LatenessBounds() []time.Duration { return slices.Clone(latenessBounds[:]) }
 
 // A Lateness counts messages by how long after their planned instant they were
 // recorded as sent: span i ends before bound i, and the one after the last
-// bound has no end. It is a true count of messages, as fine as checkpoints:
-// whatever one checkpoint records is as late as its record.
+// bound has no end. It is a true count of messages, as fine as checkpoints: all
+// messages that one checkpoint records are as late as its record.
 type Lateness map[int]int64
 
 // Messages is how many are counted.
@@ -53,7 +53,7 @@ func (l Lateness) Plus(o Lateness) Lateness {
 func (l Lateness) Latest(others []time.Duration) (upTo time.Duration, bounded bool) {
 	rest := l.Plus(nil)
 	for _, late := range others {
-		// What is recorded is counted a moment later, perhaps in the next span.
+		// A recorded message is counted a moment later, perhaps in the next span.
 		i, edge := slices.BinarySearch(latenessBounds[:], late)
 		if edge {
 			i++

@@ -133,7 +133,7 @@ type LedgerStore interface {
 	Recipients(ctx context.Context, q RecipientQuery) ([]Recipient, error)
 }
 
-// Ledger shows staff what was delivered to whom.
+// Ledger shows staff the messages that were delivered, and their recipients.
 type Ledger struct{ Store LedgerStore }
 
 // Batches lists what the actor may see, latest due first.
@@ -151,7 +151,7 @@ func (s *Ledger) Batch(ctx context.Context, by staff.Actor, id int64) (BatchRow,
 	if err != nil {
 		return BatchRow{}, err
 	}
-	// What belongs to no shop is for those who are in charge of all of them.
+	// A batch of no shop is for staff who are in charge of all shops.
 	if len(by.Shops) > 0 && b.ShopNumber == 0 {
 		return BatchRow{}, ErrBatchNotFound
 	}

@@ -24,8 +24,8 @@ const (
 // Final reports whether the outcome no longer changes, except by a replay.
 func (o Outcome) Final() bool { return o != InFlight && o != Failed }
 
-// Sleeping reports whether who has this outcome for that reason is sent to once
-// the user's quiet hours end, without anything having failed.
+// Sleeping reports whether a recipient with this outcome for that reason is sent to
+// once the user's quiet hours end, without anything having failed.
 func (o Outcome) Sleeping(reason string) bool { return o == Failed && reason == ReasonQuietHours }
 
 // Reasons for not simply being sent; they are keys of the catalogues.

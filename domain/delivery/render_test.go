@@ -25,8 +25,7 @@ func spring(kind delivery.Kind) delivery.Subject {
 	}
 }
 
-// What the built-in texts say of a batch's subject; their wording is tested where
-// they are.
+// The built-in texts name a batch's subject; their wording is tested where they are.
 func TestRender(t *testing.T) {
 	for _, c := range []struct {
 		name, locale, zone string

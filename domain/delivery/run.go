@@ -201,7 +201,7 @@ func (r *run) screen(ctx context.Context) error {
 	return r.saveFirst(ctx, found)
 }
 
-// apply turns a verdict into an exception. Who has to wait until after the
+// apply turns a verdict into an exception. A recipient who has to wait until after the
 // deadline is skipped.
 func (r *run) apply(v Screening) Exception {
 	e := r.skip(v.UserID, v.Reason)

@@ -78,8 +78,8 @@ func TestLateRemindersTellTheTimeThatIsLeft(t *testing.T) {
 	}
 }
 
-// TestClockDrift: whatever this machine's clock says, decisions follow the
-// database's; only the task's instant is meant for this machine's queue.
+// TestClockDrift: decisions follow the database's clock, not this machine's; only the
+// task's instant is meant for this machine's queue.
 func TestClockDrift(t *testing.T) {
 	results := map[time.Duration]string{}
 	for _, drift := range []time.Duration{0, 10 * time.Minute, -10 * time.Minute} {

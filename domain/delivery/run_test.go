@@ -107,8 +107,8 @@ func TestAStopIsNoticedWithoutACheckpoint(t *testing.T) {
 	}
 }
 
-// TestAStopSeenBeforeTheFirstCall: recording who opted out is a checkpoint as
-// well, and what it learns counts.
+// TestAStopSeenBeforeTheFirstCall: recording the users who opted out is a checkpoint as
+// well, and the stop that it learns counts.
 func TestAStopSeenBeforeTheFirstCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newFixture(t, newFakeStore(SMS, 10, time.Hour), newProvider(SMS, 5, 0))

@@ -46,8 +46,8 @@ func springCampaign(title, body, base string) Subject {
 		EndsAt: time.Date(2026, 12, 1, 12, 0, 0, 0, time.UTC), Track: func(id user.ID, variant int) string { return fmt.Sprintf("%s/l/%s-%d", base, id, variant) }}
 }
 
-// TestQuickFormSaysTheSame: whatever is prepared for readers who have much in
-// common, each reads what rendering for them alone gives.
+// TestQuickFormSaysTheSame: in texts prepared for readers who have much in common each
+// reads the same as in one rendered for them alone.
 func TestQuickFormSaysTheSame(t *testing.T) {
 	long := strings.Repeat("long ", 60)
 	for _, title := range []string{"Come", "For {{name|you}}", "See {{link}}", long + "{{link}}", "{{name}}"} {

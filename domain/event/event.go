@@ -104,7 +104,7 @@ type Announcement struct {
 	At             time.Time `json:"at"`
 }
 
-// Coupons is the payload of [CouponsIssued]: what one committed group of
+// Coupons is the payload of [CouponsIssued]: the coupons that one committed group of
 // claims issued.
 type Coupons struct {
 	At     time.Time `json:"at"`

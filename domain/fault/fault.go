@@ -1,6 +1,6 @@
 // Package fault names the kinds of refusal a rule can answer with. A fault is
-// a package variable beside the rule it belongs to, compared with [errors.Is];
-// what a kind means on the wire is decided in one table at each edge.
+// a package variable beside the rule it belongs to, compared with [errors.Is]; the
+// meaning of a kind on the wire is decided in one table at each edge.
 package fault
 
 import (
@@ -59,8 +59,8 @@ func (f *Fault) Because(format string, args ...any) *Fault {
 }
 
 // Told returns a copy of f that can be told in every language: the message key
-// of the catalogues says all that Text does, and what to do about it. Numbers
-// and quoted texts in Text are its arguments.
+// of the catalogues says all that Text does, and how to correct the matter. Numbers and
+// quoted texts in Text are its arguments.
 func (f *Fault) Told(key string) *Fault {
 	return &Fault{Kind: f.Kind, Code: f.Code, Text: f.Text, Key: key}
 }

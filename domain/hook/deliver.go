@@ -53,8 +53,8 @@ type Outbound interface {
 
 // Poster sends one request.
 type Poster interface {
-	// Post posts the body, signed with each of the keys. It does not fail: what went
-	// wrong is in the answer.
+	// Post posts the body, signed with each of the keys. It does not fail: an error is
+	// in the answer.
 	Post(ctx context.Context, url, id string, at time.Time, body []byte, keys [][]byte) Answer
 }
 
@@ -194,7 +194,7 @@ func (d *Deliverer) keys(e Endpoint) (keys [][]byte, err error) {
 func (d *Deliverer) attempt(ctx context.Context, e Endpoint, due Due, keys [][]byte) Result {
 	at := d.Now()
 	r := Result{DeliveryID: due.ID, Attempt: due.Attempts + 1, At: at}
-	// What was begun is ended: the poster has a time limit of its own.
+	// A post that has begun is completed: the poster has a time limit of its own.
 	r.Answer = d.Poster.Post(context.WithoutCancel(ctx), e.URL, MessageID(due.EventID), at, due.Payload, keys)
 	if d.Observe != nil {
 		d.Observe(due.Type, r.Answer)

@@ -95,8 +95,8 @@ func TestDrainSendsEverything(t *testing.T) {
 	}
 }
 
-// TestDrainLeavesAFailingEndpointAlone: what was sent is recorded, what was leased and
-// not sent is given back, and nothing more is leased.
+// TestDrainLeavesAFailingEndpointAlone: the sent events are recorded, those leased and
+// not sent are given back, and no more are leased.
 func TestDrainLeavesAFailingEndpointAlone(t *testing.T) {
 	d, f := deliverer(t, 65, func(string, [][]byte) hook.Answer { return hook.Answer{Status: 500} })
 	f.stopAfter = hook.Tolerated

@@ -70,7 +70,7 @@ func examples(t *testing.T) map[hook.Type]hook.Event {
 	return all
 }
 
-// TestPayloadsKeepTheirMeaning: what is sent is what the files say, which docs
+// TestPayloadsKeepTheirMeaning: the payloads sent are those in the files, which docs
 // and receivers rely on.
 func TestPayloadsKeepTheirMeaning(t *testing.T) {
 	all := examples(t)

@@ -26,7 +26,7 @@ type Delivery struct {
 	Subject                 string
 	Sequence                int64
 	Items                   int
-	// The latest attempt: its HTTP status, 0 = no answer, and what was wrong.
+	// The latest attempt: its HTTP status, 0 = no answer, and the error.
 	Status int
 	Error  string
 }

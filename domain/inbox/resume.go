@@ -44,7 +44,7 @@ type look struct {
 }
 
 // MayHaveMissed reports whether the user may have got a message at or after
-// since. Subscribe first: what comes after the call is not in the answer.
+// since. Subscribe first: messages that arrive after the call are not in the answer.
 func (s *Service) MayHaveMissed(ctx context.Context, by user.ID, now, since time.Time) (bool, error) {
 	if now.Sub(since) > resumeWithin {
 		return true, nil

@@ -184,7 +184,7 @@ var (
 	// ErrNoWork is returned when there is nothing to take: another worker has
 	// the job, it has to wait, or it is over.
 	ErrNoWork = fault.New(fault.Conflict, "no_job", "there is no job to take")
-	// ErrLeaseLost is returned to a worker whose job was taken over or
-	// cancelled; what it did since its last save is not recorded.
+	// ErrLeaseLost is returned to a worker whose job was taken over or cancelled; its
+	// work since the last save is not recorded.
 	ErrLeaseLost = fault.New(fault.Conflict, "job_lease_lost", "another worker has this job, or it was cancelled")
 )

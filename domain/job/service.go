@@ -116,9 +116,8 @@ func (s *Service) Jobs(ctx context.Context, by staff.Actor, q Query) ([]Job, err
 	return s.Store.Jobs(ctx, q)
 }
 
-// Cancel ends a job at once: its worker records nothing any more. What was
-// done stays done. It returns [ErrNotFound], [staff.ErrForbidden] or
-// [ErrOver].
+// Cancel ends a job at once: its worker records nothing any more. Completed work is
+// kept. It returns [ErrNotFound], [staff.ErrForbidden] or [ErrOver].
 func (s *Service) Cancel(ctx context.Context, by staff.Actor, id int64) (Job, error) {
 	j, err := s.own(ctx, by, id)
 	if err != nil {
@@ -128,8 +127,8 @@ func (s *Service) Cancel(ctx context.Context, by staff.Actor, id int64) (Job, er
 		ObjectID: strconv.FormatInt(id, 10), ShopNumber: j.ShopNumber})
 }
 
-// RowErrors yields the rows that failed; who may not start such a job may not
-// see them, since they hold what was uploaded.
+// RowErrors yields the rows that failed. Only staff who may start such a job may see
+// them, since they hold uploaded data.
 func (s *Service) RowErrors(ctx context.Context, by staff.Actor, id int64, yield func(RowError) error) error {
 	if _, err := s.own(ctx, by, id); err != nil {
 		return err
@@ -137,8 +136,8 @@ func (s *Service) RowErrors(ctx context.Context, by staff.Actor, id int64, yield
 	return s.Store.RowErrors(ctx, id, yield)
 }
 
-// LastRowError returns the last row that failed, an empty one if there is none,
-// for who may see them.
+// LastRowError returns the last row that failed, an empty one if there is none, for
+// staff who may see them.
 func (s *Service) LastRowError(ctx context.Context, by staff.Actor, id int64) (RowError, error) {
 	if _, err := s.own(ctx, by, id); err != nil {
 		return RowError{}, err

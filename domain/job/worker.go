@@ -16,9 +16,9 @@ import (
 type Runner interface {
 	// Step does one bounded piece of work, about two seconds at most, and
 	// returns how far the job is. It may run twice with the same cursor, on
-	// two machines even, of which one result is kept: what it changes must be
-	// repeatable. An error that is a fault which no repetition can change ends
-	// the job; any other one is tried again.
+	// two machines even, of which one result is kept: its changes must be repeatable.
+	// An error that is a fault which no repetition can change ends the job; any other
+	// one is tried again.
 	Step(ctx context.Context, j Job) (Progress, error)
 }
 
@@ -40,8 +40,8 @@ type Setback struct {
 	Reason, Detail string
 }
 
-// WorkStore keeps jobs for workers. Whatever a lease no longer holds for
-// returns [ErrLeaseLost].
+// WorkStore keeps jobs for workers. A call whose lease no longer holds returns
+// [ErrLeaseLost].
 type WorkStore interface {
 	// LeaseJob takes the job if it is of one of the kinds and due, else it
 	// returns [ErrNoWork]. One that a silent worker left counts an attempt.

@@ -103,7 +103,7 @@ func (k *Keeper) Drain(ctx context.Context) error {
 		}
 		busy.Wait()
 		if err := k.Store.Record(context.WithoutCancel(ctx), token, results); err != nil {
-			return err // the lease runs out; what is broadcast again is the same
+			return err // the lease runs out; the repeated broadcast is the same
 		}
 	}
 	return nil

@@ -57,7 +57,7 @@ type Case struct {
 	Template template.Template
 	Now      time.Time // the database's
 	Channel  string    // "" = none yet
-	Told     *Content  // what was broadcast last; nil = nothing
+	Told     *Content  // the last broadcast; nil = none
 	ToldAt   time.Time
 	Ended    bool
 	Failures int
@@ -106,8 +106,8 @@ func (c Case) over() (time.Time, bool) {
 	return t.EndsAt(), false
 }
 
-// Decide returns what is to be done at the case's instant. What it broadcasts is the
-// present state: a worker that is late leaves out what has passed meanwhile.
+// Decide returns the move at the case's instant. It broadcasts the present state: a
+// late worker leaves out the states that have passed meanwhile.
 func Decide(c Case) Move {
 	end, over := c.over()
 	now := ContentAt(c.Template, c.Now)

@@ -16,7 +16,7 @@ func drop(stored template.State) template.Template {
 	return t
 }
 
-// TestContent: what activities show at each instant.
+// TestContent: the content of activities at each instant.
 func TestContent(t *testing.T) {
 	for ahead, want := range map[time.Duration]int{2 * time.Hour: 0, time.Hour + time.Second: 0, time.Hour: 60, 55*time.Minute + time.Second: 60, 55 * time.Minute: 55,
 		10 * time.Minute: 10, time.Second: 5, 0: 0, -time.Minute: 0} {
@@ -123,7 +123,7 @@ func TestADropFromPublicationToItsEnd(t *testing.T) {
 	}
 }
 
-// TestALateWorkerTellsThePresent: what has passed is not broadcast.
+// TestALateWorkerTellsThePresent: past states are not broadcast.
 func TestALateWorkerTellsThePresent(t *testing.T) {
 	c := live.Case{Template: drop(template.Published), Channel: "channel", Now: opening.Add(-3 * time.Minute)}
 	if m := live.Decide(c); m.Step != live.Tell || m.Content.Minutes != 5 || !m.Until.Equal(opening) {

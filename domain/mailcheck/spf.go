@@ -30,9 +30,10 @@ func checkSPF(ctx context.Context, r Resolver, s Sender) Finding {
 	return f
 }
 
-// propose adds a policy to publish if the mail server is one of the sender's owner. What
-// another server's operator sends from is not known here, and a policy without it would
-// make receivers refuse the mails; so even the proposed one ends softly.
+// propose adds a policy to publish if the mail server is one of the sender's owner. The
+// addresses that another operator's server sends from are not known here, and a policy
+// without it would make receivers refuse the mails; so even the proposed one ends
+// softly.
 func (f *Finding) propose(r Resolver, s Sender) {
 	if org := r.Organization(s.Server); org != "" && !isAddress(s.Server) && org == r.Organization(s.ReturnPath) {
 		f.Record = "v=spf1 a:" + s.Server + " ~all"

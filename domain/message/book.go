@@ -249,9 +249,8 @@ func (b *Book) named(language string) Text {
 	})
 }
 
-// Render returns the message about f for one reader: what previews show and
-// senders send. Senders use the steps of it, so that what readers share is made
-// once.
+// Render returns the message about f for one reader, as previews show it and senders
+// send it. Senders use its steps, so that the parts that readers share are made once.
 func (b *Book) Render(f Facts, c Channel, r Reader) Content {
 	compiled := b.Compiled(f.Kind, c, r.Locale)
 	f.Description = b.Description(compiled.Language, f.Description)

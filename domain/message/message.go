@@ -1,7 +1,7 @@
-// Package message holds the texts of all messages: what staff write for a shop
-// or a drop, per kind, channel and language; the built-in texts; and the one
-// renderer that previews and every sender use. A text is compiled once for each
-// version, and its variables are filled in afterwards.
+// Package message holds the texts of all messages: those that staff write for a shop or
+// a drop, per kind, channel and language; the built-in texts; and the one renderer that
+// previews and every sender use. A text is compiled once for each version, and its
+// variables are filled in afterwards.
 package message
 
 import (

@@ -158,7 +158,7 @@ func TestOptionalPartsAndFallbacks(t *testing.T) {
 	}
 }
 
-// What readers and staff typed cannot become markup, an address or a second line.
+// Texts typed by readers and staff cannot become markup, an address or a second line.
 func TestPagesAreEscaped(t *testing.T) {
 	f := facts(Reminder)
 	f.Drop = `<img src=x onerror=alert(1)>"'&</title></style><script>`

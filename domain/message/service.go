@@ -100,7 +100,7 @@ func (s *Service) History(ctx context.Context, by staff.Actor, p Place, k Key, l
 // Look records that the actor has looked at the messages of a drop; see [Service.Looked].
 func (s *Service) Look(ctx context.Context, by staff.Actor, p Place) error {
 	if p.Template == 0 || by.May(staff.ManageTemplates, p.Shop) != nil {
-		return nil // only who can publish is asked
+		return nil // only members who can publish are asked
 	}
 	ctx, cancel := detach.Context(ctx)
 	defer cancel()

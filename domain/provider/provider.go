@@ -39,7 +39,7 @@ var (
 // A Provider is one account at a service that delivers the messages of a channel.
 type Provider struct {
 	ID      int64
-	Shop    int64 // whose messages it delivers; 0 = all shops'
+	Shop    int64 // the shop whose messages it delivers; 0 = all shops
 	Channel delivery.Channel
 	Kind    Kind
 	Name    string

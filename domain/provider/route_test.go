@@ -48,7 +48,7 @@ func TestCandidates(t *testing.T) {
 	}
 }
 
-// TestTheChosenIsTheFirstReady: whatever is configured and whichever circuits are open,
+// TestTheChosenIsTheFirstReady: for every configuration and all states of the circuits
 // the choice is a candidate that is ready, none of a lower rank is, and it stays the same
 // until that provider is no longer ready.
 func TestTheChosenIsTheFirstReady(t *testing.T) {

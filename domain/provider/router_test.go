@@ -172,7 +172,7 @@ func TestAnOpenCircuitIsPassedOver(t *testing.T) {
 	}
 }
 
-// TestDivideForesees what Send does: users of one group have one provider.
+// TestDivideForesees the calls of Send: users of one group have one provider.
 func TestDivideForesees(t *testing.T) {
 	circuits := newCircuits()
 	a, b := &fakeSender{answer: delivery.Result{Status: delivery.Delivered}}, &fakeSender{answer: delivery.Result{Status: delivery.Delivered}}

@@ -50,8 +50,8 @@ type Finding struct {
 	Use *Use
 }
 
-// Check reports the result that redeeming the typed code would have now, why it
-// does not work, and who used it. It changes nothing.
+// Check reports the result that redeeming the typed code would have now, the reason if
+// it does not work, and its user if it was used. It changes nothing.
 func (s *Service) Check(ctx context.Context, by staff.Actor, typed string) (Finding, error) {
 	if err := by.May(staff.View, 0); err != nil {
 		return Finding{}, err

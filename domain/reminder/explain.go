@@ -32,7 +32,7 @@ const (
 	StepAnnounced StepKind = "announced" // anything but a reminder was sent off
 	StepClaimed   StepKind = "claimed"   // got a coupon; Reason says how
 	StepExpected  StepKind = "expected"
-	// What became of a coupon.
+	// Changes of a coupon.
 	StepCouponLocked   StepKind = "coupon_locked"
 	StepCouponUsed     StepKind = "coupon_used"
 	StepCouponReleased StepKind = "coupon_released"
@@ -170,7 +170,7 @@ func (x *Explainer) delivered(ctx context.Context, by user.ID, templateID int64)
 	return append(reminded, announced...), err
 }
 
-// explain puts the steps in order of time; what is still to come stands last.
+// explain puts the steps in order of time; future steps stand last.
 func explain(v View, t template.Template, done []Delivered, planned map[int64]time.Time, changes []TemplateStep, own []Step) []Step {
 	steps := slices.Clone(own)
 	if !v.CreatedAt.IsZero() {

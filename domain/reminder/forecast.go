@@ -73,8 +73,8 @@ func (p Prognosis) Share() float64 {
 	return float64(p.Missed) / float64(p.Messages)
 }
 
-// Forecast plays one channel's jobs through at its rate, as the workers will:
-// whatever is due, the nearest deadline first. It returns a prognosis per job
+// Forecast plays one channel's jobs through at its rate, as the workers will: of the
+// due messages, those with the nearest deadline first. It returns a prognosis per job
 // in the order of their instants.
 func Forecast(jobs []Job, rate Rate, now time.Time) []Prognosis {
 	out := make([]Prognosis, len(jobs))
@@ -152,8 +152,8 @@ func (p *Prognosis) advance(left *float64, at, next time.Time) time.Time {
 }
 
 // NeededRate returns the messages per second at which nothing of these jobs
-// would be missed, found by bisection; what would fix a bad forecast. Jobs
-// that no rate can save any more are left out.
+// would be missed, found by bisection. This rate would repair a bad forecast. Jobs that
+// no rate can save any more are left out.
 func NeededRate(jobs []Job, now time.Time) float64 {
 	jobs = slices.DeleteFunc(slices.Clone(jobs), func(j Job) bool { return !j.Deadline.After(now) || !j.Deadline.After(j.DueAt) })
 	missed := func(perSecond float64) bool {

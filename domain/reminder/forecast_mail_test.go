@@ -92,7 +92,7 @@ func TestMissedMailsOfOneSlot(t *testing.T) {
 	})
 }
 
-// What the day of a warm-up plan does not have waits for the next day, or is missed; the
+// Mails beyond the day of a warm-up plan wait for the next day, or are missed; the
 // nearest opening comes first.
 func TestTheForecastKnowsTheWarmUpPlan(t *testing.T) {
 	evening := time.Date(2026, 12, 1, 23, 0, 0, 0, time.UTC)

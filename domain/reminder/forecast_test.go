@@ -107,7 +107,7 @@ func TestForecastProperties(t *testing.T) {
 		if most := busy.Seconds()*perSecond + float64(len(ps)); float64(sent) > most {
 			t.Fatalf("%d sent where %v at most is possible", sent, most)
 		}
-		// Whatever a rate can do, a higher one can do.
+		// A higher rate misses no more than a lower one.
 		faster := reminder.Forecast(jobs, reminder.Rate{PerSecond: perSecond * rapid.Float64Range(1, 10).Draw(t, "faster")}, noon)
 		if missed(faster) > missed(ps)+int64(len(ps)) { // each job rounds by half a message
 			t.Fatalf("%d missed at %v, %d at a higher rate", missed(ps), perSecond, missed(faster))

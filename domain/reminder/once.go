@@ -129,7 +129,7 @@ func decodeTerms(b []byte) (terms, error) {
 }
 
 // decisionOf reads a decision as stores keep it for [Recall]: flags (1 applied,
-// 2 created, 4 opened), the row after, the row before, and what was open.
+// 2 created, 4 opened), the row after, the row before, and the open reminders.
 func decisionOf(n []int64) (Decision, error) {
 	if len(n) != 4 {
 		return Decision{}, errors.New("reminder: a stored decision cannot be read")

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// OpeningStore keeps who opened the link in a message of a drop.
+// OpeningStore keeps the users who opened the link in a message of a drop.
 type OpeningStore interface {
 	// Open notes the readers. A reader is noted once for a drop, whatever the
 	// message; repeating it changes nothing.
@@ -23,9 +23,10 @@ const (
 	openingPause   = time.Second
 )
 
-// Openings notes who opened links, in groups. A caller waits a bounded time, so that
-// a store that does not answer delays no user; what is not stored by then stays in
-// the queue and is tried until it is stored. It ends with [Openings.Close].
+// Openings records the users who opened links, in groups. A caller waits a bounded
+// time, so that a store that does not answer delays no user; an opening that is not
+// stored by then stays in the queue and is tried until it is stored. It ends with
+// [Openings.Close].
 type Openings struct {
 	Store OpeningStore
 	// Failed, if set, is called with the error of every statement that failed and

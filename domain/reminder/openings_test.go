@@ -78,8 +78,8 @@ func TestOpeningsAreStored(t *testing.T) {
 	}
 }
 
-// A store that does not answer delays a caller no longer than its context, and what
-// it was told is stored once it answers again.
+// A store that does not answer delays a caller no longer than its context, and the
+// openings are stored once it answers again.
 func TestOpeningsWaitForTheStore(t *testing.T) {
 	o, f := newOpenings(t)
 	gate := make(chan struct{})

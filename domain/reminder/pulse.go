@@ -49,8 +49,8 @@ func (p Pulse) Until(now time.Time) Pulse {
 	return p
 }
 
-// Plus returns the pulse with s, spread evenly over its time. What lies before
-// the pulse's beginning or after its end is left out.
+// Plus returns the pulse with s, spread evenly over its time. The parts of s before the
+// pulse's beginning or after its end are left out.
 func (p Pulse) Plus(s Span) Pulse {
 	if s.Sent <= 0 || !s.Channel.Valid() {
 		return p

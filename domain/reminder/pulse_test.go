@@ -19,7 +19,7 @@ func sum(p Pulse, c delivery.Channel) (n float64) {
 	return n
 }
 
-// Whatever lies within the pulse is counted once, wherever its steps begin.
+// Every part within the pulse is counted once, wherever its steps begin.
 func TestPulseCountsOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p, want := Pulse{}.Until(noon), 0.0

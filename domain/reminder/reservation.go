@@ -43,16 +43,16 @@ func (r *Refusal) Error() string {
 	for i, o := range r.Offending {
 		names[i] = fmt.Sprintf("%s %d minutes", o.Channel, o.Slot.Minutes())
 	}
-	text := r.What() + ": " + strings.Join(names, ", ")
+	text := r.Cause() + ": " + strings.Join(names, ", ")
 	if r.Also != nil {
 		text += "; " + r.Also.Error()
 	}
 	return text
 }
 
-// What returns the first clause of the fault's text: what is the matter with each
-// of the offending reminders, without what the caller should do.
-func (r *Refusal) What() string {
+// Cause returns the first clause of the fault's text: the error that each of the
+// offending reminders has, without the advice to the caller.
+func (r *Refusal) Cause() string {
 	what, _, _ := strings.Cut(r.Fault.Text, "; ")
 	return what
 }
@@ -107,8 +107,8 @@ func (v Decision) reserveError(asked Bitmap) error {
 	return refuse(ErrAlreadyReserved, asked)
 }
 
-// cancelError explains a verdict that refused to remove asked; an empty asked
-// means whatever can still be cancelled.
+// cancelError explains a verdict that refused to remove asked; an empty asked means all
+// reminders that can still be cancelled.
 func (v Decision) cancelError(asked Bitmap) error {
 	if v.Before.IsEmpty() {
 		return ErrNotReserved.Because("nothing is reserved for this template; list the reservations to see what is")

@@ -80,8 +80,8 @@ func TestWhyCancellingWasRefused(t *testing.T) {
 	}
 }
 
-// TestARefusalIsAlwaysExplained: whatever the store found, a change that was
-// not applied must never look like a success.
+// TestARefusalIsAlwaysExplained: for all states of the store, a change that was not
+// applied must never look like a success.
 func TestARefusalIsAlwaysExplained(t *testing.T) {
 	some := rapid.Map(rapid.Int64Range(0, 1<<60-1), StoredBitmap)
 	rapid.Check(t, func(t *rapid.T) {

@@ -17,7 +17,7 @@ import (
 type Change struct {
 	TemplateID int64
 	UserID     user.ID
-	Bits       Bitmap // empty in a cancellation = whatever can still be cancelled
+	Bits       Bitmap // empty in a cancellation = all that can still be cancelled
 	// Possible makes a cancellation one of those of Bits that are reserved and
 	// can still be cancelled, instead of all of Bits or none.
 	Possible bool
@@ -145,10 +145,10 @@ func (s *Service) check(now time.Time, t template.Template, r Request) error {
 	return refuse(delivery.ErrChannelUnavailable.Because("this channel has no configured sender"), missing)
 }
 
-// Cancel removes the reminders, all or none; without any it removes whatever
-// is not due yet. It returns what remains. It works on templates in every
-// state and returns [ErrNotReserved] or [ErrAlreadyDue], the latter two as a
-// [Refusal] when particular reminders are to blame.
+// Cancel removes the reminders, all or none; without any it removes those that are not
+// due yet. It returns the reservation that remains. It works on templates in every
+// state and returns [ErrNotReserved] or [ErrAlreadyDue], the latter two as a [Refusal]
+// when particular reminders are to blame.
 func (s *Service) Cancel(ctx context.Context, by user.ID, templateID int64, rs []Reminder) (View, error) {
 	t, err := s.Templates.Template(ctx, templateID)
 	if err != nil {

@@ -179,8 +179,8 @@ func TestReserveIsRefused(t *testing.T) {
 	}
 }
 
-// TestTheDatabaseIsTheJudge: the service's clock may be wrong either way, and
-// what the store says holds.
+// TestTheDatabaseIsTheJudge: the service's clock may be wrong either way, and the
+// store's decision holds.
 func TestTheDatabaseIsTheJudge(t *testing.T) {
 	s, m := newService(early)
 	m.now = opens // the service believes that hours are left

@@ -79,8 +79,8 @@ func (b Board) Reported() (sum feedback.Tally) {
 	return sum
 }
 
-// Booked returns how many reminders of the cell the slot counts: what is booked
-// until it begins to fire, and from then on its recipients.
+// Booked returns how many reminders of the cell the slot counts: the booked ones until
+// it begins to fire, and from then on its recipients.
 func (s Slot) Booked(c Cell) int64 {
 	if s.FiredAt != nil {
 		return c.Reserved

@@ -61,8 +61,8 @@ func boardOf(opensAt, now time.Time, booked int64) (b reminder.Board) {
 	return b
 }
 
-// What waits and what has fired are one number together; a slot that has fired
-// counts its recipients, not what is booked.
+// Waiting and fired reminders are one number together; a slot that has fired counts its
+// recipients, not the booked reminders.
 func TestProgress(t *testing.T) {
 	now := time.Date(2026, 11, 11, 12, 0, 0, 0, time.UTC)
 	b := boardOf(now.Add(32*time.Minute), now, 10) // 35 to 60 minutes before have fired

@@ -21,7 +21,7 @@ type eveningStore struct {
 	reminder.FiringStore
 	mu      sync.Mutex
 	slots   map[int64]*reminder.Slot
-	size    int64         // what Cut.Expected says
+	size    int64         // Cut.Expected
 	most    int           // slots that BeginTogether returns at most
 	reading time.Duration // how long a read takes
 	begun   []int64       // asked of BeginFiring

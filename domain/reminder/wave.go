@@ -49,8 +49,7 @@ func WaveOf(spans []Span) Wave {
 	return w
 }
 
-// add spreads the span evenly over its columns; what does not divide goes to the
-// earlier ones.
+// add spreads the span evenly over its columns; the remainder goes to the earlier ones.
 func (w Wave) add(s Span) {
 	column := func(t time.Time) int { return min(max(0, int(t.Sub(w.From)/w.Step)), len(w.Sent)-1) }
 	from := column(s.From)

@@ -37,8 +37,8 @@ type Links struct{ user.Links }
 // LinkPath is where shared reports live below the public address.
 const LinkPath = "/r/"
 
-// A token is version, link and a signature. What it leads to, and until when, is
-// looked up.
+// A token is version, link and a signature. The report that it leads to, and the time
+// until which it is valid, are looked up.
 const (
 	tokenVersion = 1
 	tokenBody    = 1 + 8

@@ -80,7 +80,7 @@ func TestComplaintsAreBounded(t *testing.T) {
 	}
 }
 
-// What is written is what is read.
+// A rule that is written is read as the same rule.
 func TestRoundTrip(t *testing.T) {
 	var rule func(depth int) *rapid.Generator[segment.Rule]
 	rule = func(depth int) *rapid.Generator[segment.Rule] {

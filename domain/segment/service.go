@@ -54,8 +54,8 @@ const (
 	ListJob  = "segment.list"
 )
 
-// Service holds the use cases around segments. Segments belong to no shop:
-// who may look at users may look at them, who may change users may change them.
+// Service holds the use cases around segments. Segments belong to no shop: staff who
+// may look at users may look at segments, staff who may change users may change them.
 // Staff who are limited to shops name and count templates of these shops only.
 type Service struct {
 	Store Store

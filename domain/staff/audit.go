@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// An Entry is one line of the audit log. Before and After are whatever shows
-// the change best; they are stored as JSON.
+// An Entry is one line of the audit log. Before and After are the values that show the
+// change best; they are stored as JSON.
 type Entry struct {
 	Actor      Actor
 	Action     string // "template.publish"

@@ -19,8 +19,8 @@ type KeyInput struct {
 	RequestKey string
 }
 
-// Keys lists every service key, the newest first. Keys know no shops, so that
-// who is limited to some gets [ErrEveryShop], here and below.
+// Keys lists every service key, the newest first. Keys belong to no shop, so that staff
+// who are limited to some shops get [ErrEveryShop], here and below.
 func (s *Service) Keys(ctx context.Context, by Actor) ([]Key, error) {
 	if err := by.MayEverywhere(ManageStaff); err != nil {
 		return nil, err

@@ -117,7 +117,7 @@ func (s *Service) Revoke(ctx context.Context, m Member, id, inUse string) (int, 
 	return s.Store.RevokeSignIns(ctx, r)
 }
 
-// SignInsOf lists the sign-ins of any member, for who may manage staff.
+// SignInsOf lists the sign-ins of any member, for staff who may manage staff.
 func (s *Service) SignInsOf(ctx context.Context, by Actor, id int64) ([]SignIn, error) {
 	m, err := s.Member(ctx, by, id)
 	if err != nil {
@@ -126,8 +126,8 @@ func (s *Service) SignInsOf(ctx context.Context, by Actor, id int64) ([]SignIn, 
 	return s.Store.SignIns(ctx, m.ID)
 }
 
-// SignOutEverywhere ends all sign-ins of a member, for who may manage staff,
-// and returns how many it ended.
+// SignOutEverywhere ends all sign-ins of a member, for staff who may manage staff, and
+// returns how many it ended.
 func (s *Service) SignOutEverywhere(ctx context.Context, by Actor, id int64) (int, error) {
 	m, err := s.Member(ctx, by, id)
 	if err != nil {

@@ -31,7 +31,7 @@ const AttemptLife = 10 * time.Minute
 type Attempt struct {
 	State    string    `json:"state"`    // comes back with the answer
 	Nonce    string    `json:"nonce"`    // comes back inside the signed answer
-	Verifier string    `json:"verifier"` // proves to the provider who began (PKCE)
+	Verifier string    `json:"verifier"` // proves to the provider which browser began (PKCE)
 	Return   string    `json:"return"`   // where to go afterwards
 	At       time.Time `json:"at"`
 	// Confirms is the member who confirms that it is they; 0 = a sign-in.
@@ -48,7 +48,7 @@ func (a Attempt) Answers(state string, now time.Time) error {
 	return nil
 }
 
-// An Identity is whom the identity provider vouches for.
+// An Identity is a person whom the identity provider vouches for.
 type Identity struct {
 	Subject  string // the provider's own, lasting identifier of the person
 	Email    string

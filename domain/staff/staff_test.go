@@ -31,7 +31,7 @@ func TestMay(t *testing.T) {
 	}
 }
 
-// What every shop shares is not for those who are in charge of some.
+// Objects that every shop shares are not for staff who are in charge of some.
 func TestMayEverywhere(t *testing.T) {
 	if err := (Actor{Role: Operator}).MayEverywhere(Operate); err != nil {
 		t.Errorf("an operator of all shops: %v", err)
@@ -65,7 +65,7 @@ func TestMemberRules(t *testing.T) {
 	}
 }
 
-// What the audit log and the list of keys show must not open anything.
+// The texts in the audit log and the list of keys must not open anything.
 func TestNothingSecretIsShown(t *testing.T) {
 	secret := NewSecret()
 	k := keyOf(KeyInput{Name: " shop ", Scopes: []Scope{ScopeRead}}, secret, System())
@@ -140,7 +140,7 @@ type comparing struct {
 
 func (c comparing) Matches(context.Context, string, string) (bool, error) { *c.n++; return false, nil }
 
-// What is too long to be an address is looked up nowhere, and takes as long as
+// A text that is too long to be an address is looked up nowhere, and takes as long as
 // any other wrong password.
 func TestSignInWithTooLongAnAddress(t *testing.T) {
 	n := 0

@@ -50,8 +50,8 @@ type ViewStore interface {
 	DeleteView(ctx context.Context, id int64) error
 }
 
-// Views are the use cases around saved views. A view shows nothing by itself: what
-// a list shows depends on the member who opens it.
+// Views are the use cases around saved views. A view shows nothing by itself: the rows
+// of a list depend on the member who opens it.
 type Views struct{ Store ViewStore }
 
 // Of returns the views of the list that the member may open.

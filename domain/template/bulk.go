@@ -152,8 +152,8 @@ func (s *Bulks) check(by staff.Actor, b Bulk) error {
 	return e.Err()
 }
 
-// Start begins the step for all of them in the background; who calls it again
-// with the same key gets the first job.
+// Start begins the step for all of them in the background; another call with the same
+// key returns the first job.
 func (s *Bulks) Start(ctx context.Context, by staff.Actor, b Bulk, title, requestKey string) (job.Job, error) {
 	if err := s.check(by, b); err != nil {
 		return job.Job{}, err
@@ -185,7 +185,7 @@ type BulkResult struct {
 }
 
 // page returns the next templates after the cursor. The order does not change
-// by the step, so that whatever leaves the filter is not missed.
+// by the step, so that a template that leaves the filter is not missed.
 func (s *Bulks) page(ctx context.Context, by staff.Actor, b Bulk, at bulkCursor, limit int) ([]Template, bulkCursor, error) {
 	if b.All {
 		list, err := s.Templates.Templates(ctx, by, Query{Search: b.Search, States: b.States, Shops: b.Shops, From: b.From, To: b.To,

@@ -164,8 +164,8 @@ func TestTheEndMayMoveWhileItLiesAhead(t *testing.T) {
 	}
 }
 
-// TestAnOldNameStandsInNobodysWay: what was once accepted as a name does not
-// keep a live drop from being changed.
+// TestAnOldNameStandsInNobodysWay: a name that was once accepted does not keep a live
+// drop from being changed.
 func TestAnOldNameStandsInNobodysWay(t *testing.T) {
 	tpl, now := inState(template.Open)
 	tpl.Name = "two\nlines"

@@ -65,8 +65,8 @@ func (t Template) Cancel(now time.Time) (Template, error) {
 
 // Edit returns t with the new spec. A draft may change in every way. Once it is
 // published, only name, description, claim link, a later or earlier opening and
-// closing, and more stock are accepted; the error names each other field. What
-// does not belong to the kind and the target is left out.
+// closing, and more stock are accepted; the error names each other field. Fields that
+// do not belong to the kind and the target are left out.
 func (t Template) Edit(s Spec, now time.Time) (Template, error) {
 	var promised Spec
 	if t.Stored != Draft {
@@ -136,8 +136,8 @@ func (t Template) checkPromises(s Spec) error {
 	return e.Err()
 }
 
-// same reports whether the two decide the same; what matters of instants is
-// when they are, not the zone they are written in.
+// same reports whether the two decide the same; of instants only the time matters, not
+// the zone they are written in.
 func (s Spec) same(o Spec) bool {
 	if !s.OpensAt.Equal(o.OpensAt) || !s.ClosesAt.Equal(o.ClosesAt) || !sameInstant(s.ValidUntil, o.ValidUntil) {
 		return false

@@ -46,7 +46,7 @@ var actions = map[string]func(template.Template, time.Time) (template.Template, 
 	},
 }
 
-// legal says which state follows an action; what is not here is refused.
+// legal says which state follows an action; an action that is not here is refused.
 var legal = map[string]map[template.State]template.State{
 	"publish": {template.Draft: template.Scheduled},
 	"pause":   {template.Scheduled: template.Paused, template.Open: template.Paused, template.SoldOut: template.Paused},

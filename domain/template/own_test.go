@@ -24,8 +24,7 @@ func anySpec(t *rapid.T) template.Spec {
 	return s
 }
 
-// Whatever is sent, what is stored has the fields of its kind and target, and
-// no others.
+// Of all fields sent, the stored spec has those of its kind and target, and no others.
 func TestOnlyTheKindsOwnFieldsAreStored(t *testing.T) {
 	own := map[template.Kind]string{template.AmountOff: "amount", template.ThresholdOff: "amount threshold", template.PercentOff: "threshold percent most"}
 	rapid.Check(t, func(t *rapid.T) {

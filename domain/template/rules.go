@@ -49,7 +49,8 @@ func (s Spec) checkDiscount(e *fault.Fields, promised string) {
 	if !money.ValidCurrency(s.Currency) && (s.Currency != promised || promised == "") {
 		e.Add("currency", "rule.currency", "must be a three-letter ISO 4217 code such as CNY")
 	}
-	// What the kind does not use is not stored, see Own, and judged all the same.
+	// Fields that the kind does not use are not stored, see Own, and judged all the
+	// same.
 	var off, threshold, most money.Amount // the least of each
 	percent := 0
 	switch s.Kind {

@@ -1,5 +1,5 @@
-// Package template holds the coupon template: what a coupon is worth, when its
-// drop opens and closes, and which transitions its life allows.
+// Package template holds the coupon template: the value of a coupon, the opening and
+// closing of its drop, and the transitions that its life allows.
 package template
 
 import (

@@ -138,8 +138,8 @@ func (s *importing) prepare() error {
 	return json.Unmarshal(s.job.Cursor, &s.at)
 }
 
-// readOn takes rows for a while. A check is not finished at the end of the
-// table: what it has remembered goes when the end is saved.
+// readOn takes rows for a while. A check is not finished at the end of the table: its
+// remembered rows are removed when the end is saved.
 func (s *importing) readOn(ctx context.Context) (finished bool, err error) {
 	if s.rows, err = s.Tables.OpenTable(ctx, s.job.UploadID, s.params.Reading, s.at.At); err != nil {
 		return false, err

@@ -83,8 +83,8 @@ func IDColumn(header []string) int {
 	return bare
 }
 
-// GuessMapping reads the first row of a table. What it does not know becomes
-// an attribute where the name can be one, and is ignored otherwise.
+// GuessMapping reads the first row of a table. An unknown column becomes an attribute
+// if its name can be one, and is ignored otherwise.
 func GuessMapping(header []string) Mapping {
 	m, taken := make(Mapping, len(header)), map[Target]bool{}
 	for i, name := range header {
@@ -147,8 +147,8 @@ func (m Mapping) Check() error {
 }
 
 // change reads one row. An empty cell leaves what is stored as it is, or with
-// clear removes it. It returns what cannot be read; what can is judged by the
-// rules of every change.
+// clear removes it. It returns an error for each cell that cannot be read; the other
+// values are judged by the rules of every change.
 func (m Mapping) change(cells []string, clear bool) (Change, error) {
 	c := Change{Patch: map[string]any{}}
 	if err := m.fits(cells); err != nil {

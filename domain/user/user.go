@@ -1,5 +1,5 @@
-// Package user holds end users: who they are, how they are reached and what
-// they want to be left alone with.
+// Package user holds end users: their identity, their contacts, and the messages that
+// they have opted out of.
 package user
 
 import (

@@ -235,7 +235,7 @@ func TestCodesAreSentAgain(t *testing.T) {
 }
 
 // While the circuit of text messages is open no code is sent and none of its tries is used
-// up; what comes of a code counts for the circuit.
+// up; the result of a code counts for the circuit.
 func TestCodesKeepToTheLimitsOfTheChannel(t *testing.T) {
 	store, sms, l := &fakeStore{}, &provider{answer: delivery.Result{Detail: "timed out"}}, &limits{wait: time.Minute}
 	s := &verification.Sender{Store: store, Keys: verification.NewKeys("a secret"), SMS: sms, Admission: l}

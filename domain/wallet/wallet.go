@@ -1,5 +1,5 @@
-// Package wallet holds the passes of coupons in the wallets of phones: what a pass
-// shows, which phones have registered for it, and how they are told that it changed.
+// Package wallet holds the passes of coupons in the wallets of phones: the content of a
+// pass, the phones that have registered for it, and the notification that it changed.
 package wallet
 
 import (

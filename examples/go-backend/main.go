@@ -82,8 +82,8 @@ func (b backend) pay(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	total, ref := amount-*locked.JSON200.Discount, api.OrderRef{OrderId: order.ID}
-	// What follows must happen although the client hangs up. A shop repeats it from a
-	// queue of its own until it succeeds; each step may be repeated.
+	// The steps below must happen although the client hangs up. A shop repeats it from
+	// a queue of its own until it succeeds; each step may be repeated.
 	ctx := context.WithoutCancel(r.Context())
 	if err := charge(ctx, order.ID, total); err != nil {
 		_, released := b.client.ReleaseCouponWithResponse(ctx, order.Coupon, nil, ref)

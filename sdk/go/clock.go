@@ -40,6 +40,6 @@ func (c *Clock) observe(sent, received time.Time, h http.Header) {
 	defer c.mu.Unlock()
 	if c.known && max(low, c.low) <= min(high, c.high) {
 		low, high = max(low, c.low), min(high, c.high)
-	} // else one of the clocks was set: what was known holds no longer
+	} // else one of the clocks was set: the known bounds hold no longer
 	c.low, c.high, c.known = low, high, true
 }

@@ -89,7 +89,7 @@ func (t *transport) once(r *http.Request) (*http.Response, error) {
 		answer.Body = io.NopCloser(bytes.NewReader(body))
 		return answer, nil
 	}
-	body, _ := io.ReadAll(io.LimitReader(answer.Body, 1<<20)) // what is missing is no JSON
+	body, _ := io.ReadAll(io.LimitReader(answer.Body, 1<<20)) // a truncated body is no JSON
 	return nil, problemOf(answer, body)
 }
 

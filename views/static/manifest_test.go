@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// The console is installable: what browsers ask for is in the manifest, and its icons
-// are there in the sizes that it says.
+// The console is installable: the fields that browsers require are in the manifest, and
+// its icons are there in the sizes that it says.
 func TestManifest(t *testing.T) {
 	a, err := Load()
 	if err != nil {

@@ -96,7 +96,8 @@ func notices() []Story {
 	today := Now().UTC().Truncate(24 * time.Hour)
 	page := couponpages.NoticeCalendar{Today: today, Month: today.AddDate(0, 0, 1-today.Day())}
 	one, many := page, page
-	// Six weeks that begin on a Sunday or Monday; what a language leaves out is outside.
+	// Six weeks that begin on a Sunday or Monday; days that a language leaves out are
+	// outside.
 	for d := time.Date(2026, 10, 25, 0, 0, 0, 0, time.UTC); d.Before(time.Date(2026, 12, 7, 0, 0, 0, 0, time.UTC)); d = d.AddDate(0, 0, 1) {
 		i := int(d.Sub(today) / (24 * time.Hour))
 		day := owned.NoticeDay{Day: d}

@@ -81,7 +81,8 @@ func TestCountedMessagesHaveForms(t *testing.T) {
 	}
 }
 
-// Whatever is written to the audit log has words, for the line and for the filter.
+// Every action that is written to the audit log has words, for the line and for the
+// filter.
 func TestEveryActionOfTheAuditLogHasWords(t *testing.T) {
 	book, err := NewBook()
 	if err != nil {
@@ -116,7 +117,7 @@ func TestEveryActionOfTheAuditLogHasWords(t *testing.T) {
 			t.Errorf("the log cannot be filtered by %q", kind)
 		}
 	}
-	// What ends in "of" in front of a name would end in the air.
+	// A label that ends in "of" in front of a name would be incomplete.
 	for _, m := range regexp.MustCompile(`<option value="[^"]*"[^>]*>([^<]* (?:of|for|in|on|over|to)|[^<]*[:：])</option>`).FindAllStringSubmatch(options.String(), -1) {
 		t.Errorf("the option %q lacks its end", m[1])
 	}
@@ -230,7 +231,7 @@ var parsePackages = sync.OnceValues(func() (map[string]*scope, error) {
 })
 
 // values are what an expression inside fn can be: texts, texts with one of the
-// known ends, and whatever callers pass.
+// known ends, and the texts that callers pass.
 func (s *scope) values(fn *ast.FuncDecl, e ast.Expr, depth int) (list []string) {
 	switch e := e.(type) {
 	case *ast.BasicLit:

@@ -19,7 +19,7 @@ type Story struct {
 	// Name is "page/state".
 	Name string
 	Page templ.Component
-	// Role is who looks at it; empty is an admin.
+	// Role is the viewer's role; empty is an admin.
 	Role staff.Role
 	// Shops are those the viewer is limited to; none = every shop.
 	Shops []int64

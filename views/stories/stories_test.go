@@ -66,7 +66,7 @@ var (
 )
 
 // oneAction holds the head of a page to at most one primary action, which is the
-// last, and to none in red: what cannot be undone is red in its dialog.
+// last, and to none in red: a step that cannot be undone is red in its dialog.
 func oneAction(t *testing.T, name, page string) {
 	t.Helper()
 	for _, m := range headActions.FindAllStringSubmatch(page, -1) {

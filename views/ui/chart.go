@@ -67,7 +67,7 @@ type part struct {
 	n        int64
 }
 
-// parts divides a bar. Whatever is not nothing is at least visible.
+// parts divides a bar. A part above zero is at least visible.
 func parts(c delivery.Counts, t feedback.Tally) []part {
 	total := float64(max(1, c.Reserved))
 	list := []part{}

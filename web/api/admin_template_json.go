@@ -37,7 +37,7 @@ type TemplateWish struct {
 	NoticeWish
 }
 
-// TemplatePatch is a change of a template: what is absent stays as it is.
+// TemplatePatch is a change of a template: absent fields stay as they are.
 type TemplatePatch struct {
 	ShopNumber   pipeline.Optional[string]    `json:"shop_number,omitempty" pattern:"^[1-9][0-9]{0,18}$"`
 	Name         pipeline.Optional[string]    `json:"name,omitempty"`

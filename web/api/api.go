@@ -1,6 +1,6 @@
-// Package api is the public JSON API under /api/v1: what end users, the
-// shop's services and automation call. It reads requests, calls one use case
-// and writes the answer; it decides nothing.
+// Package api is the public JSON API under /api/v1, for end users, the shop's services
+// and automation. It reads requests, calls one use case and writes the answer; it
+// decides nothing.
 package api
 
 import (

@@ -63,7 +63,7 @@ func rateJSON(s campaign.Share) *Rate {
 	return &Rate{s.K, s.N, s.Rate(), low, high}
 }
 
-// groups are the names of a campaign's versions, and of who gets none.
+// groups are the names of a campaign's versions, and of the users who get none.
 func groups() map[string]int { return map[string]int{"a": 0, "b": 1, "hold_out": delivery.HeldOut} }
 
 func groupName(variant int) string {

@@ -108,7 +108,8 @@ func TestCampaignRecipientsByPages(t *testing.T) {
 	r.want(r.call(r.admin(), "GET", "/admin/campaigns/999/recipients", nil), 404, "campaign_not_found")
 }
 
-// The file has whom the list has, in its order and with what it says of them.
+// The file has the recipients of the list, in its order and with the texts that it says
+// of them.
 func testCampaignRecipientsAsFile(t *testing.T) {
 	r := newFixture(t, nil)
 	r.exec(`insert into users (id) select generate_series(1, 120)`)

@@ -61,7 +61,7 @@ func (w Words) Schema(huma.Registry) *huma.Schema {
 		Examples: []any{"Spring sale, {{name|dear customer}}"}}
 }
 
-// CampaignAudience says whom a campaign is for; exactly one field is given.
+// CampaignAudience says which users a campaign is for; exactly one field is given.
 type CampaignAudience struct {
 	All                bool     `json:"all,omitempty" doc:"Every known user."`
 	UserIDs            []string `json:"user_ids,omitempty" maxItems:"100000" doc:"These users." nullable:"false"`
@@ -147,7 +147,7 @@ type CampaignWish struct {
 	HoldOutPercent  int              `json:"hold_out_percent,omitempty" minimum:"0" maximum:"90" doc:"The percentage of the audience that gets nothing, for comparison."`
 }
 
-// CampaignPatch is a change of a campaign: what is absent stays as it is.
+// CampaignPatch is a change of a campaign: absent fields stay as they are.
 type CampaignPatch struct {
 	Name            pipeline.Optional[string]           `json:"name,omitempty"`
 	Title           pipeline.Optional[Words]            `json:"title,omitempty"`
@@ -226,7 +226,7 @@ func (w CampaignWish) spec() (campaign.Spec, error) {
 	return s, pipeline.Merge(err1, err2, err3, err4)
 }
 
-// texts joins titles and bodies by language; what is missing is refused later.
+// texts joins titles and bodies by language; a missing one is refused later.
 func texts(title, body Words) map[string]delivery.Text {
 	list := map[string]delivery.Text{}
 	for tag, s := range title {

@@ -219,8 +219,8 @@ func (r *fixture) carryOut(t *testing.T) {
 	r.must(err)
 }
 
-// testCampaignFromDraftToInbox goes the whole way of a campaign: what its
-// readers find in their inboxes, each in their language, and its books.
+// testCampaignFromDraftToInbox goes the whole way of a campaign: its messages in the
+// readers' inboxes, each in their language, and its balance.
 func testCampaignFromDraftToInbox(t *testing.T) {
 	r := newFixture(t, nil)
 	r.exec(`insert into users (id, name, locale) values (7, 'Li <b>', 'zh-CN'), (8, '', 'fr'), (9, 'Out', '')`)

@@ -59,7 +59,7 @@ func testPayment(t *testing.T) {
 	}
 }
 
-// Whom X-User-ID names must own the coupon, in every step.
+// The user that X-User-ID names must own the coupon, in every step.
 func TestPaymentForANamedUser(t *testing.T) {
 	r := newFixture(t, nil)
 	id := "/coupons/" + r.coupon(7, r.drop(time.Hour))

@@ -62,7 +62,7 @@ func (a *API) explain(ctx context.Context, in *struct {
 	return &struct{ Body Timeline }{out}, nil
 }
 
-// stepJSON leaves out who did it: users need not know the staff.
+// stepJSON leaves out the member who did it: users need not know the staff.
 func stepJSON(s reminder.Step) Step {
 	j := Step{At: s.At, Kind: string(s.Kind), PlannedAt: s.Planned, OrderID: s.OrderID, Outcome: string(s.Outcome), Reason: s.Reason,
 		Detail: s.Detail, Attempts: s.Attempts, Reported: string(s.Reported), From: s.From, To: s.To}

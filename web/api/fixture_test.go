@@ -237,7 +237,7 @@ func (a answer) at(path string) any {
 	return v
 }
 
-// as names who calls: a credential and further headers, in pairs.
+// as names the caller: a credential and further headers, in pairs.
 func as(credential string, headers ...string) http.Header {
 	h := http.Header{}
 	if credential != "" {

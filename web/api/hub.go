@@ -141,8 +141,8 @@ func (h *Hub) Between(from, to user.ID) bool {
 	return h.users.count(from, to, 1) > 0
 }
 
-// Connected returns who of from…to is connected and was reached. It takes as
-// many steps as the smaller of the two sets has members.
+// Connected returns the users in the range from…to that are connected and were reached.
+// It takes as many steps as the smaller of the two sets has members.
 func (h *Hub) Connected(from, to user.ID, reached inbox.Users) (list []user.ID) {
 	h.mu.RLock()
 	defer h.mu.RUnlock()

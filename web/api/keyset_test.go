@@ -26,8 +26,8 @@ import (
 	"dropbell/web/api/pipeline"
 )
 
-// keyServer serves a key set that can be changed, or fail. With odd it serves
-// one more key, whatever that is.
+// keyServer serves a key set that can be changed, or fail. If odd
+// is set, it serves that text as one more key.
 type keyServer struct {
 	*httptest.Server
 	set  atomic.Pointer[jwk.Set]
@@ -148,7 +148,7 @@ func TestKeySetWithUnusableKeys(t *testing.T) {
 	ecKey, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	_, edKey, _ := ed25519.GenerateKey(rand.Reader)
 	fresh, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	// 1024 bits: what is too short, and what a log must not hold.
+	// 1024 bits: the key is too short, and a log must not hold it.
 	short := base64.RawURLEncoding.EncodeToString(rsaKey.N.Bytes()[:128])
 	x := base64.RawURLEncoding.EncodeToString(make([]byte, 31)) + "AQ"
 	claims := map[string]any{"sub": "7", "exp": in(time.Hour)}

@@ -15,7 +15,7 @@ func (w NoticeWish) into(s template.Spec) template.Spec {
 	return s.WithNotices(template.NoticeDaysOf(w.NotifyDays...), template.ParseChannels(w.NotifyChannels...))
 }
 
-// NoticePatch is a change of [NoticeWish]: what is absent stays as it is.
+// NoticePatch is a change of [NoticeWish]: absent fields stay as they are.
 type NoticePatch struct {
 	NotifyDays     pipeline.Optional[[]int]    `json:"notify_days,omitempty" doc:"null or [] = no notices; concerns coupons issued from then on."`
 	NotifyChannels pipeline.Optional[[]string] `json:"notify_channels,omitempty"`

@@ -26,8 +26,8 @@ func (r *fixture) repeated(first, again answer) {
 	}
 }
 
-// TestRepetitionsOfReservations: whatever has happened since, a repetition gets the
-// first answer to the byte, though not a word of it is stored.
+// TestRepetitionsOfReservations: a repetition gets the first answer to the byte after
+// all changes, though not a word of it is stored.
 func TestRepetitionsOfReservations(t *testing.T) {
 	r := newFixture(t, nil)
 	id := r.drop(2 * time.Hour)

@@ -141,14 +141,14 @@ func TestRecoveryAfterCrash(t *testing.T) {
 	if b := r.want(r.call(me, "POST", "/reservations", wish), 200, ""); b.Header().Get("Idempotency-Replayed") != "true" {
 		t.Fatal("the recovered answer was not kept")
 	}
-	// What was refused for another reason stays refused.
+	// A request refused for another reason stays refused.
 	r.exec(`insert into idempotency_keys (actor, key, request_hash, locked_until, created_at)
 		select actor, 'other', request_hash, now(), now() - interval '1 minute' from idempotency_keys where key = 'reserve'`)
 	r.want(r.call(as(token(7), "Idempotency-Key", "other"), "POST", "/reservations", reserve(id, "app", 10, "app", 15)), 422, "idempotency_conflict")
 	r.want(r.call(r.admin("Idempotency-Key", "p2"), "POST", "/admin/templates/"+id+"/publish", nil), 409, "invalid_transition")
 }
 
-// What a request began in the background is begun once, too.
+// The work that a request began in the background is begun once, too.
 func TestRecoveryOfWhatPeopleMake(t *testing.T) {
 	store := &lostAnswer{}
 	r := newFixture(t, func(d *api.Deps) {
@@ -287,8 +287,8 @@ func TestALivingAttemptKeepsItsKey(t *testing.T) {
 }
 
 // TestAnAttemptThoughtDeadIsNotBelieved: a process that was halted comes back
-// after a repetition was carried out elsewhere. What the repetition was
-// answered stays the answer.
+// after a repetition was carried out elsewhere. The answer to the repetition stays the
+// answer.
 func TestAnAttemptThoughtDeadIsNotBelieved(t *testing.T) {
 	r, h := newHeld(t)
 	id, who := r.drop(2*time.Hour), as(token(7), "Idempotency-Key", "k")

@@ -75,7 +75,7 @@ func TestPhoneVerification(t *testing.T) {
 	if strings.Contains(r.logs.String(), sms.codes[0]) || strings.Contains(r.logs.String(), "138001380") {
 		t.Error("code or number is in the log")
 	}
-	// What is shown may be sent back, changed or not, and does not verify anything.
+	// The shown number may be sent back, changed or not, and does not verify anything.
 	before := b.at("phone_verified_at")
 	if b := r.want(r.call(me, "PUT", "/preferences", b.Body.String()), 200, ""); b.at("phone_verified_at") != before {
 		t.Errorf("sent back: %s", b.Body)

@@ -11,7 +11,7 @@ import (
 	"github.com/lestrrat-go/jwx/v3/jws"
 )
 
-// TestNothingIsOverlooked: whatever would be ignored is refused instead.
+// TestNothingIsOverlooked: input that would be ignored is refused instead.
 func TestNothingIsOverlooked(t *testing.T) {
 	r := newFixture(t, nil)
 	id, me := r.drop(2*time.Hour), as(token(7))
@@ -122,7 +122,7 @@ func TestReadingNeverGoesBack(t *testing.T) {
 	}
 }
 
-// testReservationOfAnEndedDrop: what does not go out any more is not waiting.
+// testReservationOfAnEndedDrop: a reminder that is not sent any more is not waiting.
 func testReservationOfAnEndedDrop(t *testing.T) {
 	r := newFixture(t, nil)
 	me := as(token(7))
@@ -241,8 +241,8 @@ func TestAPatchThatChangesNothing(t *testing.T) {
 	}
 }
 
-// TestDeleteTakesNoBody: what a body names would be overlooked, and all of it
-// cancelled. Clients that always send an object are not refused.
+// TestDeleteTakesNoBody: the reminders that a body names would be overlooked, and all
+// reminders cancelled. Clients that always send an object are not refused.
 func TestDeleteTakesNoBody(t *testing.T) {
 	r := newFixture(t, nil)
 	id, me := r.drop(2*time.Hour), as(token(7))

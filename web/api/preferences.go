@@ -37,7 +37,7 @@ type Preferences struct {
 	Timezone   string             `json:"timezone" doc:"IANA; empty = UTC." example:"Asia/Shanghai"`
 }
 
-// PreferencesChange is a change of preferences: what is absent stays as it is.
+// PreferencesChange is a change of preferences: absent fields stay as they are.
 type PreferencesChange struct {
 	Email      pipeline.Optional[string]             `json:"email,omitempty" maxLength:"254" doc:"Empty or null = none." example:"ann@example.com"`
 	Phone      pipeline.Optional[string]             `json:"phone,omitempty" maxLength:"20" doc:"E.164; empty or null = none." example:"+8613800138000"`

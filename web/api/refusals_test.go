@@ -134,9 +134,9 @@ func (f firstLook) BatchOf(ctx context.Context, s redeemcode.Serial) (redeemcode
 	return b, err
 }
 
-// TestCodesOfARevokedBatch: an unused one is worthless at once, everywhere; a
-// used one is told to be used by who has not noticed the revocation, even
-// where no mark of its use is left. None gives a coupon.
+// TestCodesOfARevokedBatch: an unused one is worthless at once, everywhere; a used one
+// is told to be used by a process that has not noticed the revocation, even where no
+// mark of its use is left. None gives a coupon.
 func TestCodesOfARevokedBatch(t *testing.T) {
 	r := newFixture(t, nil)
 	marks := &memoryMarks{used: map[redeemcode.Serial]bool{}}

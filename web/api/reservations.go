@@ -162,7 +162,7 @@ func blame(p *pipeline.Problem, err error, asked []reminder.Reminder, place func
 		for i, rem := range asked {
 			if slices.Contains(r.Offending, rem) {
 				p.Errors = append(p.Errors, pipeline.Offence{Location: place(i),
-					Message: fmt.Sprintf("%s: %s, %d minutes", r.What(), rem.Channel, rem.Slot.Minutes())})
+					Message: fmt.Sprintf("%s: %s, %d minutes", r.Cause(), rem.Channel, rem.Slot.Minutes())})
 			}
 		}
 	}

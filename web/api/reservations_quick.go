@@ -15,9 +15,9 @@ import (
 
 // quick answers the common form of POST /reservations without the general
 // machinery of schemas, which costs more than all the rest of the request.
-// Whatever is not plainly a good request takes the general way, which finds
-// out what is wrong; so there is one set of rules and one set of answers. It
-// reports whether it has answered.
+// A request that is not plainly good takes the general way, which finds out what is
+// wrong; so there is one set of rules and one set of answers. It reports whether it has
+// answered.
 func (a *API) quick(w http.ResponseWriter, r *http.Request, body []byte) bool {
 	wish, ok := scanWish(body)
 	if !ok {

@@ -47,7 +47,7 @@ func TestScanWishTakesOnlyThePlainForm(t *testing.T) {
 	}
 }
 
-// What the scanner takes, the general reader reads in the same way.
+// Every body that the scanner takes is read in the same way by the general reader.
 func TestScanWishAgreesWithJSON(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		body := []byte(rapid.StringMatching(`\{("template_id":"[0-9]{0,4}",?)("shop_number":"[0-9]{1,3}",?)"reminders":\[(\{"channel":"[a-z"]{2,7}","minutes":[0-9]{1,3}\},?){0,3}\][}\]]`).Draw(t, "body"))

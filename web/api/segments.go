@@ -41,7 +41,7 @@ type SegmentWish struct {
 	Rule Rule   `json:"rule"`
 }
 
-// SegmentPatch is a change: what is absent stays as it is.
+// SegmentPatch is a change: absent fields stay as they are.
 type SegmentPatch struct {
 	Name pipeline.Optional[string] `json:"name,omitempty" maxLength:"120"`
 	Rule pipeline.Optional[Rule]   `json:"rule,omitempty"`

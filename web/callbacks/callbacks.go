@@ -271,8 +271,8 @@ func resultOf(err error) string {
 // 503, so that the provider repeats the call: 500 would have some of them give up.
 func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	if r.Context().Err() != nil {
-		// The provider has gone, or will: whatever reaches it must not be the success
-		// that the server writes where nothing was answered.
+		// The provider has gone, or will: it must not receive the success that the
+		// server writes where nothing was answered.
 		err = errNotStored
 	}
 	f, ok := errors.AsType[*fault.Fault](err)

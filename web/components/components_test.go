@@ -53,7 +53,7 @@ func TestScript(t *testing.T) {
 	}
 }
 
-// TestScriptIsSmall: what a browser downloads has at most 15 KB.
+// TestScriptIsSmall: the script that a browser downloads has at most 15 KB.
 func TestScriptIsSmall(t *testing.T) {
 	t.Parallel()
 	if n := len(New().packed); n > 15_000 {

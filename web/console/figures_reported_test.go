@@ -45,9 +45,9 @@ func reports(g *consoletest.Fixture, kind delivery.Kind, owners string, args ...
 	return count
 }
 
-// What providers reported of a drop's and a campaign's messages is the same number in
-// the figures beside the bar, in the balance sheet, in the files of recipients, and in
-// a slot's receipt.
+// The number of reports of providers on a drop's and a campaign's messages is the same
+// in the figures beside the bar, in the balance sheet, in the files of recipients, and
+// in a slot's receipt.
 func TestReportedFiguresAreWhatTheRowsSay(t *testing.T) {
 	g := consoletest.New(t)
 	drop := g.Published(10, 3*time.Hour)

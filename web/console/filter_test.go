@@ -41,7 +41,7 @@ func TestStateNamesAgreeWithTheStore(t *testing.T) {
 	}
 }
 
-// What cannot be read of a filter is said, and nothing is selected instead of
+// An unreadable field of a filter is named, and nothing is selected instead of
 // everything: not by the list, not by its file, not by a step for all of it.
 func TestFiltersThatCannotBeRead(t *testing.T) {
 	g := consoletest.New(t)

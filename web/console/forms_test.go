@@ -31,7 +31,7 @@ func TestPreviewTellsWhatIsWrong(t *testing.T) {
 	b.Post("/templates/preview", form).Is(200).Has(`data-twice="opens_at"`, `data-for="f-notify_days"`).HasNot(`data-for="f-opens_at"`)
 }
 
-// Channels are boxes to tick; what a page sends back as one list counts too.
+// Channels are boxes to tick; channels that a page sends back as one list count too.
 func TestNoticeChannelsAreTicked(t *testing.T) {
 	g := consoletest.New(t)
 	g.Shop(10)
@@ -85,8 +85,8 @@ func TestPreviewOfACampaign(t *testing.T) {
 		b.Post("/campaigns/preview", form).Is(200).Has(`data-for="f-grant_template_id"`).HasNot(`data-for="f-audience_value"`)
 	}
 
-	// Who is in charge of one shop sees nothing of another's template, and is
-	// told which shop to choose instead of losing what was typed.
+	// A member in charge of one shop sees nothing of another's template, and is told
+	// which shop to choose instead of losing what was typed.
 	form = consoletest.CampaignForm("title", "{{coupon.name}}", "grant_template_id", fmt.Sprint(theirs.ID))
 	limited.Post("/campaigns/preview", form).Is(200).HasNot("Moon cake night", "CN¥").Has(`data-for="f-shop"`)
 	for d, told := range map[int64]bool{mine.ID: true, theirs.ID: false} {
@@ -133,7 +133,7 @@ func TestCommasInNumbers(t *testing.T) {
 	}
 }
 
-// Numbers are read however wide their digits are; what was typed stays as it is.
+// Numbers are read however wide their digits are; the typed text stays as it is.
 func TestNumbersInFullWidth(t *testing.T) {
 	rd := &shell.Reading{Values: map[string]string{"stock": "　１，０００ ", "amount_off": "１２．５０", "per_user_limit": "１０，００"}}
 	if n := rd.Number("stock"); n != 1000 {

@@ -84,7 +84,7 @@ func TestByKeyboardAlone(t *testing.T) {
 	b.Sees("main", "“By keyboard” is cancelled.")
 }
 
-// What changes by itself leaves the focus where it is and open what was opened.
+// A part that changes by itself leaves the focus where it is and opened parts open.
 func TestFocusStaysInTheBrowser(t *testing.T) {
 	g := consoletest.New(t)
 	j := g.StartJob(staff.Actor{Label: "staff:99", Role: staff.Marketer}, "Pause 40 templates", 0)

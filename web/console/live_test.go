@@ -153,7 +153,7 @@ func TestLiveReloads(t *testing.T) {
 	g.Ends(stream)
 }
 
-// Who may see other things than before is sent them, not what was.
+// A member whose rights have changed is sent the new state, not the old one.
 func TestLiveEndsWhenRightsChange(t *testing.T) {
 	g := consoletest.New(t)
 	d := g.Published(10, 2*time.Hour)

@@ -52,7 +52,7 @@ func TestNamesThatTurnTextAroundAreRefused(t *testing.T) {
 	g.As(staff.Marketer).Post("/campaigns", consoletest.CampaignForm("name", "Moon \u2066cake")).Is(422).Has("cannot be stored")
 }
 
-// What is over offers nothing to hold.
+// A finished job offers no switch to hold it.
 func TestFinishedJobHasNoLiveSwitchInTheBrowser(t *testing.T) {
 	g := consoletest.New(t)
 	j := g.StartJob(staff.Actor{Label: "staff:99", Role: staff.Marketer}, "Pause 40 templates", 0)

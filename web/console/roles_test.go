@@ -62,7 +62,7 @@ func TestQueuesAreForOperatorsToChange(t *testing.T) {
 	operator.Do(http.MethodDelete, "/monitor/queues/api/queues/x", nil).Is(200).Has("writable=true")
 }
 
-// Who is in charge of one shop sees and changes nothing of another.
+// A member in charge of one shop sees and changes nothing of another.
 func TestLimitedToShops(t *testing.T) {
 	g := consoletest.New(t)
 	mine, theirs := g.Published(10, 2*60*60*1e9), g.Published(11, 3*60*60*1e9)
@@ -90,8 +90,8 @@ func TestLimitedToShops(t *testing.T) {
 	b.Post("/templates", form).Is(http.StatusUnprocessableEntity).Has("does not exist; choose one of the shops")
 }
 
-// What gives access to everything, or touches what belongs to no shop, is not
-// for those who are in charge of some, and no page leads them there.
+// Pages that give access to everything, or touch objects of no shop, are not for
+// members who are in charge of some shops, and no page leads them there.
 func TestLimitedToShopsStaysLimited(t *testing.T) {
 	g := consoletest.New(t)
 	g.Shop(10)

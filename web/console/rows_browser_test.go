@@ -42,7 +42,7 @@ func TestEnterKeepsTheConditionsInTheBrowser(t *testing.T) {
 	}
 }
 
-// What stands in a row can be used with a mouse, although the whole row is a link.
+// Controls in a row can be used with a mouse, although the whole row is a link.
 func TestControlsOfRowsCanBeHitInTheBrowser(t *testing.T) {
 	g := consoletest.New(t)
 	d := g.Published(10, 5*time.Hour)
@@ -71,7 +71,7 @@ func TestControlsOfRowsCanBeHitInTheBrowser(t *testing.T) {
 	}
 }
 
-// What cannot be deleted now offers no button that would delete it.
+// An object that cannot be deleted now offers no button that would delete it.
 func TestUsedSegmentOffersNoDelete(t *testing.T) {
 	g := consoletest.New(t)
 	g.Exec(`insert into segments (id, name, kind, rule, created_by) overriding system value values (41, 'Gold', 'rules', '{"all":[]}', 'staff:9 Zoë')`)

@@ -34,7 +34,7 @@ type Drops interface {
 	Template(ctx context.Context, id int64) (template.Template, error)
 }
 
-// Noted notes who opened a link; see [reminder.Openings].
+// Noted records the user who opened a link; see [reminder.Openings].
 type Noted interface {
 	Note(ctx context.Context, r reminder.Reader) bool
 }

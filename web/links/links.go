@@ -1,6 +1,6 @@
-// Package links serves what lies behind links in messages: with one of them a
-// user turns off a channel without signing in, another leads to a campaign's
-// claim page. The link itself is the proof of who they are; see [user.Links].
+// Package links serves the pages behind links in messages: with one of them a user
+// turns off a channel without signing in, another leads to a campaign's claim page. The
+// link itself is the proof of their identity; see [user.Links].
 package links
 
 import (

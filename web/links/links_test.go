@@ -184,7 +184,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// Who guesses is slowed down; whose links are valid is not hindered by that.
+// A client that guesses is slowed down; users with valid links are not hindered by
+// that.
 func TestRates(t *testing.T) {
 	g := newFixture(t)
 	var last *http.Response

@@ -92,7 +92,7 @@ func TestDrippedForms(t *testing.T) {
 	answer.Body.Close()
 }
 
-// TestPatientBodies: what is sent in time, bit by bit, is read to its end.
+// TestPatientBodies: a body sent in time, bit by bit, is read to its end.
 func TestPatientBodies(t *testing.T) {
 	const timeout = 300 * time.Millisecond
 	site := middleware.Bodies(timeout)(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -46,7 +46,7 @@ type Request struct {
 	ID string
 	// Principal is the authenticated caller.
 	Principal any
-	// Actor says in the log line what kind of caller it was, never who.
+	// Actor says in the log line the kind of the caller, never its identity.
 	Actor string
 	// Hot requests that succeed are logged at debug level only: at tens of
 	// thousands a second the log would cost more than the request.

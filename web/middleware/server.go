@@ -23,8 +23,8 @@ func All(o Options, stopping *atomic.Bool) chi.Middlewares {
 }
 
 // head serves HEAD like GET where a route takes GET alone. The middleware of
-// chi does not: it takes whatever is mounted on a shorter path, such as the
-// console on /, for a route of its own.
+// chi does not: it takes the handler mounted on a shorter path, such as the console on
+// /, for a route of its own.
 func head(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if rc := chi.RouteContext(r.Context()); r.Method == http.MethodHead && rc != nil {

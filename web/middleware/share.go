@@ -20,8 +20,8 @@ type Counts interface {
 const (
 	// ShareEvery is how often the processes exchange what they have allowed.
 	ShareEvery = 500 * time.Millisecond
-	// shareFraction of the burst is what a key may use before it is shared, so
-	// that the many who come once or twice cost Redis nothing.
+	// shareFraction of the burst is what a key may use before it is shared, so that the
+	// many clients that come once or twice cost Redis nothing.
 	shareFraction = 64
 	// maxShared bounds how many keys of a limiter are shared at a time.
 	maxShared = 4096

@@ -21,7 +21,7 @@ func (p *program) soldOut(ctx context.Context, _ string, e event.Coupons) error 
 			p.lookup.Forget(issue.TemplateID)
 		}
 	}
-	return nil // what cannot be looked up now is not remembered either
+	return nil // a failed look-up is not remembered either
 }
 
 // counted counts what a gate answers.

@@ -77,8 +77,8 @@ func startNode(t *testing.T, env map[string]string) node {
 	return n
 }
 
-// patient is the environment with the longest time limit for requests: what is
-// tested here must hold on a busy machine, too.
+// patient is the environment with the longest time limit for requests: the tests here
+// must hold on a busy machine, too.
 func patient(env map[string]string) func(string) string {
 	return func(name string) string {
 		if name == "REQUEST_TIMEOUT" && env[name] == "" {

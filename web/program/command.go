@@ -1,5 +1,4 @@
-// Package program is the program web: the console and the HTTP API, and what
-// they are wired from.
+// Package program is the program web: it wires the console and the HTTP API.
 package program
 
 import (

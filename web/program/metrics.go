@@ -22,8 +22,8 @@ import (
 // machines; it does not occur on the internet.
 var carrier = netip.MustParsePrefix("100.64.0.0/10")
 
-// nearby serves metrics without a token only to who calls from this machine or
-// a private network, and not through a proxy.
+// nearby serves metrics without a token only to clients on this machine or a private
+// network that do not come through a proxy.
 func nearby(token string, metrics http.Handler) http.Handler {
 	if token != "" {
 		return metrics

@@ -12,7 +12,7 @@ import (
 // openingsEnd is how long a process that ends waits for openings of links to be stored.
 const openingsEnd = 5 * time.Second
 
-// startOpenings makes what notes who opens the links in messages about drops.
+// startOpenings makes the recorder of users who open the links in messages about drops.
 func (p *program) startOpenings() {
 	p.openings = &reminder.Openings{Store: dropsdb.NewOpenings(p.DB), Failed: func(err error, waiting int) {
 		p.Log.Warn("openings of links could not be stored and wait", "waiting", waiting, "error", err)

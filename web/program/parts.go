@@ -49,7 +49,7 @@ func (p *program) tables() job.Tables {
 
 func (p *program) telling(s template.Store) template.Store {
 	gates := couponsdb.NewGates(p.DB)
-	// What is on the streams is only looked through; no group is taken.
+	// The streams are only read; no group is taken.
 	writer := &gate.Writer{Stream: redisgate.NewStream(p.Redis, "web"), Recorder: couponsdb.NewGateRecorder(p.DB)}
 	return appliedStore{s, &gate.Keeper{Store: gates, Shards: redisgate.NewShards(p.Redis), Writer: writer, Now: app.Clock,
 		Divide: gate.Divider(p.Config.GateShards)}, p.claims.Gate}

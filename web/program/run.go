@@ -111,8 +111,8 @@ func (p *program) shutdown(server *http.Server) {
 }
 
 // firstAccess creates the first admin and the first key as soon as the
-// database answers and has its migrations. It looks whenever again says so;
-// what it waits for is logged once.
+// database answers and has its migrations. It looks whenever again says so; the reason
+// for waiting is logged once.
 func (p *program) firstAccess(ctx context.Context, again <-chan time.Time) {
 	told := ""
 	for {

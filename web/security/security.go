@@ -1,14 +1,13 @@
-// Package security records what concerns the security of an installation:
+// Package security records the events that concern the security of an installation:
 // refused credentials, denied requests, service keys that act for users, and the
-// changes of staff that open or close something. Each event is counted, written
-// to the log with the attribute log=security, and kept in the audit log with the
-// client's address and the id of a request.
+// changes of staff that open or close something. Each event is counted, written to the
+// log with the attribute log=security, and kept in the audit log with the client's
+// address and the id of a request.
 //
 // Refusals come as often as an attacker likes. They are added up in memory by
 // event, address, actor and detail, and stored every [Interval] as one audit
-// entry each with their number; no request waits for that. Memory and entries
-// are bounded: what exceeds [MaxKinds] within an interval is added up by event
-// alone.
+// entry each with their number; no request waits for that. Memory and entries are
+// bounded: kinds beyond [MaxKinds] within an interval are added up by event alone.
 package security
 
 import (
@@ -63,7 +62,7 @@ const (
 	Interval = 10 * time.Second
 	// MaxKinds bounds the number of different occurrences within an interval.
 	MaxKinds = 500
-	// storeTime ends an attempt to store; what was not stored is tried again.
+	// storeTime ends an attempt to store; entries that were not stored are tried again.
 	storeTime = 5 * time.Second
 )
 
@@ -202,7 +201,7 @@ func (l *Log) putBack(list []Occurrences) {
 	}
 }
 
-// Flush stores what was added up. What cannot be stored is kept for the next time.
+// Flush stores the sums. Sums that cannot be stored are kept for the next time.
 func (l *Log) Flush(ctx context.Context) error {
 	list := l.take()
 	kept := make([]Occurrences, 0, len(list))

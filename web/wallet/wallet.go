@@ -195,7 +195,7 @@ func (h *handler) unregister(w http.ResponseWriter, r *http.Request) error {
 }
 
 // updated lists the device's passes that have changed. Devices send no token here;
-// what they name themselves is a secret of Apple's. Without a change it answers 204.
+// their own identifier is a secret of Apple's. Without a change it answers 204.
 func (h *handler) updated(w http.ResponseWriter, r *http.Request) error {
 	device := chi.URLParam(r, "device")
 	if chi.URLParam(r, "type") != h.PassType || !validName(device) {

@@ -100,8 +100,8 @@ func (a *admission) routed(c delivery.Channel) bool {
 	return a.routes[c] != nil && a.routes[c].Routed()
 }
 
-// Unused gives the rates and the circuit back what the load took of them. What
-// Redis does not take back is missing for a moment.
+// Unused gives the rates and the circuit back what the load took of them. Permits that
+// Redis does not take back are missing for a moment.
 func (a *admission) Unused(ctx context.Context, l delivery.Load) {
 	if l.Messages > 0 {
 		if l.Kind == delivery.KindCampaign {

@@ -7,8 +7,8 @@ import (
 	"dropbell/domain/delivery"
 )
 
-// TestAProbeIsNotLostToTheRate: who would probe a failing provider and has to
-// wait for the rate leaves the probe to others, and so does who has nothing to
+// TestAProbeIsNotLostToTheRate: a worker that would probe a failing provider and has to
+// wait for the rate leaves the probe to others, and so does one that has nothing to
 // send after all.
 func TestAProbeIsNotLostToTheRate(t *testing.T) {
 	p, conn := assembled(t)

@@ -181,8 +181,8 @@ func unlimited(s campaign.Spec) campaign.Spec {
 	return s
 }
 
-// TestCampaignGrantsThroughTheGate: stock for some of them; who gets a message
-// has a coupon, once.
+// TestCampaignGrantsThroughTheGate: stock for some of them; each user who gets a
+// message has a coupon, once.
 func TestCampaignGrantsThroughTheGate(t *testing.T) {
 	r := newCampaignFixture(t, 2)
 	r.exec(`insert into users (id) select i from generate_series(1, 1500) as i`)

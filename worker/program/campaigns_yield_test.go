@@ -16,8 +16,8 @@ import (
 	"dropbell/domain/template"
 )
 
-// noticedWithin is how soon campaigns must have noticed that reminders are due:
-// what is known of them is up to controlLife old, and calls are in flight.
+// noticedWithin is how soon campaigns must have noticed that reminders are due: their
+// knowledge is up to controlLife old, and calls are in flight.
 const noticedWithin = controlLife + 500*time.Millisecond
 
 // hookLog is a webhook endpoint that notes when messages of each kind arrive.

@@ -109,7 +109,8 @@ func TestEveryMistakeBeforeTheStart(t *testing.T) {
 	}
 }
 
-// TestTheEnvironmentJudgesAsTheSendersDo: what one refuses the other one does.
+// TestTheEnvironmentJudgesAsTheSendersDo: a setting that one refuses is refused by the
+// other.
 func TestTheEnvironmentJudgesAsTheSendersDo(t *testing.T) {
 	const public, private = "BHZgwOGn-tNyw7BHNLw_Lh0q1B0T0Y9iSoh1agFvQXcXfkEaHEp5h8hQuSqSgPt8u5Mzj4BSgxxAJy7hembuO6M", "dpLDrTVAu4A8Ags67mbNiIcSMjTqDG5xQ8Ct1z_0Me0"
 	mail := func(address string) []string { return []string{"SMTP_URL", address} }
@@ -195,8 +196,8 @@ func emptyDatabase(t *testing.T) string {
 	return address.String()
 }
 
-// TestMigrateTells that it waits for another process, and for whom, what
-// begins and what it has done.
+// TestMigrateTells that it waits for another process, and for which one, the step that
+// begins and the steps that it has done.
 func TestMigrateTells(t *testing.T) {
 	url := emptyDatabase(t)
 	other, err := pgx.Connect(t.Context(), url)

@@ -121,7 +121,7 @@ func TestARestoredStockIsNotOversold(t *testing.T) {
 }
 
 // TestShardsOfAForgottenDrop: the restored database has no gate for the drop, or gave
-// its number to another one. What the old shards hold counts for nothing.
+// its number to another one. The claims on the old shards are ignored.
 func TestShardsOfAForgottenDrop(t *testing.T) {
 	r := newGateFixture(t, localstack.RedisServer(t).URL(), 2)
 	drop := r.Open(10, 1, nil)

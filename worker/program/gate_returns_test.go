@@ -122,7 +122,7 @@ func TestEverythingReturnsBehindTheGate(t *testing.T) {
 		}
 	}
 	all.Wait()
-	// What is on the shard now is all that may still be had.
+	// The stock on the shard now is all that may still be had.
 	sold := int64(0)
 	for by := user.ID(1000); ; by++ {
 		_, err := r.Claim(t.Context(), claimtest.Tap(drop, by, ""))

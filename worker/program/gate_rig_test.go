@@ -92,7 +92,7 @@ func gateFixtureOn(t *testing.T, url, redisURL string, shards int) *gateFixture 
 }
 
 // run keeps writers and keepers going until the test ends. Their failures are
-// those of a Redis that the test has taken away; what they cost shows.
+// those of a Redis that the test has taken away; their cost shows.
 func (r *gateFixture) run() {
 	ctx, stop := context.WithCancel(context.WithoutCancel(r.Context()))
 	var all sync.WaitGroup

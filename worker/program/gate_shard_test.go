@@ -20,9 +20,8 @@ import (
 	"dropbell/domain/user"
 )
 
-// persistent lets every user claim until the coupon is issued, as a user does who
-// looks what became of it. It counts the claims that were told that their shard is being
-// filled.
+// persistent lets every user claim until the coupon is issued, as a user does who looks
+// at the result. It counts the claims that were told that their shard is being filled.
 type persistent struct {
 	*gateFixture
 	drop        template.Template
@@ -190,7 +189,7 @@ func TestTheLastCouponsWhileAShardIsLost(t *testing.T) {
 		rs.until("the rush goes on", func() bool { return rs.wins() >= min(wins+40, stock) })
 		before := r.epochs(drop.ID)
 		key := fmt.Sprintf("gate:{%d:%d}", drop.ID, i%4)
-		r.must(r.client.Del(t.Context(), key, key+":users", key+":keys", key+":gone", key+":came").Err()) // what was accepted is on the stream
+		r.must(r.client.Del(t.Context(), key, key+":users", key+":keys", key+":gone", key+":came").Err()) // accepted claims are on the stream
 		r.eventually("it is built anew", func() error { return r.rebuilt(drop.ID, i%4, before[i%4]) })
 	}
 	rs.end(users)

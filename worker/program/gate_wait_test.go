@@ -160,7 +160,7 @@ func TestAClockThatWasSet(t *testing.T) {
 	}
 }
 
-// TestTwoDivideNewStock: what two keepers hand out at once, each by a view of
+// TestTwoDivideNewStock: the stock that two keepers hand out at once, each by a view of
 // its own, is never more than there is.
 func TestTwoDivideNewStock(t *testing.T) {
 	r := newGateFixture(t, localstack.RedisServer(t).URL(), 2)

@@ -204,8 +204,8 @@ func TestAnotherBuilderTakesOver(t *testing.T) {
 }
 
 // TestStaffGiveAwayAfterTheEnd: once a drop has ended and everything is
-// written, its shards are taken down, and what staff still give away is
-// decided by the database.
+// written, its shards are taken down, and later grants by staff are decided by the
+// database.
 func TestStaffGiveAwayAfterTheEnd(t *testing.T) {
 	r := newGateFixture(t, localstack.RedisServer(t).URL(), 2)
 	durable := couponsdb.NewClaims(r.db, postgres.Grouping{})
@@ -252,7 +252,7 @@ func (s *takenStream) Take(context.Context, int64, int, int) ([]gate.Group, []ga
 }
 
 // TestWhatAWriterHadInHand: Redis is emptied, the gate built anew, and only then
-// does a writer store what it had read before. The promise is kept, and what
+// does a writer store what it had read before. The promise is kept, and the stock that
 // the shards have too much because of it is taken off before it is sold.
 func TestWhatAWriterHadInHand(t *testing.T) {
 	r := newGateFixture(t, localstack.RedisServer(t).URL(), 2)

@@ -127,8 +127,8 @@ func (h *hooks) issued(ctx context.Context, id string, e event.Coupons) error {
 	return h.store1(ctx, id, list...)
 }
 
-// store1 stores what one event of the bus means and wakes those that send it. What
-// cannot be woken is found by the sweep.
+// store1 stores the webhook events of one event of the bus and wakes the workers that
+// send them. An endpoint that cannot be woken is found by the sweep.
 func (h *hooks) store1(ctx context.Context, id string, list ...hook.Event) error {
 	endpoints, err := h.events.Handle(ctx, id, list)
 	if err != nil {

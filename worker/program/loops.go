@@ -134,8 +134,8 @@ const eventLife = time.Hour
 func (p *program) cleanUp(ctx context.Context) error {
 	keep := workdb.Retention{Delivery: p.Config.RetainFor, Audit: p.Config.RetainAudit, Coupons: p.Config.RetainCoupons,
 		Idempotency: workdb.IdempotencyKeyLife, Events: 7 * 24 * time.Hour, Jobs: 30 * 24 * time.Hour, Uploads: 7 * 24 * time.Hour, Hooks: p.Config.RetainHooks}
-	// Redis first: what fills its memory does not wait for what fills a disk. No
-	// part keeps another one from its work.
+	// Redis first: trimming its memory does not wait for trimming a disk. No part keeps
+	// another one from its work.
 	trimmed, err1 := p.bus.Trim(ctx, eventLife)
 	pruned, err2 := p.queue.PruneArchive(ctx, 7*24*time.Hour)
 	n, err3 := workdb.NewHousekeeping(p.DB).Clean(ctx, keep, 0)

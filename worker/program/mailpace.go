@@ -93,8 +93,8 @@ func (p *mailPace) Slow(ctx context.Context, domain string) time.Duration {
 	return wait
 }
 
-// giveBack returns mails to the day. What the database does not take back is missing for
-// that day.
+// giveBack returns mails to the day. Mails that the database does not take back are
+// missing for that day.
 func (p *mailPace) giveBack(ctx context.Context, day time.Time, unsent map[string]int) {
 	mails := 0
 	for _, n := range unsent {

@@ -40,8 +40,8 @@ func (s acceptingSession) Data(r io.Reader) error {
 }
 
 // TestAWarmUpFromDayToDay: a batch of seven mails goes to a mail server by a plan of two
-// mails on the first day and double as many on each further one. What a day does not have
-// waits for the next; what is worthless by then expires and is never sent.
+// mails on the first day and double as many on each further one. Mails beyond a day's
+// number wait for the next; mails that are worthless by then expire and are never sent.
 func TestAWarmUpFromDayToDay(t *testing.T) {
 	server := &accepting{}
 	relay := smtp.NewServer(smtp.BackendFunc(func(*smtp.Conn) (smtp.Session, error) { return acceptingSession{server}, nil }))

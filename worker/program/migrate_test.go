@@ -194,8 +194,8 @@ func TestContractingKeepsNobodyWaiting(t *testing.T) {
 	}
 }
 
-// TestHandledEventsStayKnown: what a program of the previous version has noted and
-// goes on noting, with a statement that it has prepared before the step, is known
+// TestHandledEventsStayKnown: an event that a program of the previous version has
+// noted, or notes later with a statement that it has prepared before the step, is known
 // after the step has divided the table by days.
 func TestHandledEventsStayKnown(t *testing.T) {
 	url := localstack.Database(t)
@@ -291,8 +291,8 @@ func TestMigrateWithoutASuperuser(t *testing.T) {
 	}
 }
 
-// A step that needs a table which a long transaction uses lets others go first:
-// who wants to read the table waits no longer than the step does.
+// A step that needs a table which a long transaction uses lets others go first: a
+// reader of the table waits no longer than the step does.
 func TestMigratingQueuesNobody(t *testing.T) {
 	url := localstack.Database(t)
 	connect := func() *pgx.Conn {

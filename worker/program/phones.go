@@ -21,9 +21,9 @@ const matchEvery = 2 * time.Second
 // codesHere is how many codes one worker sends at a time.
 const codesHere = 8
 
-// wirePhones makes what sends codes for phone numbers, through the sender of all text
-// messages and under the same limits, and what stores receipts that came before their
-// messages were known.
+// wirePhones makes the service that sends codes for phone numbers, through the sender
+// of all text messages and under the same limits, and the one that stores receipts that
+// came before their messages were known.
 func (p *program) wirePhones(sms delivery.Sender, limits delivery.Admission) {
 	p.codes = &verification.Sender{Store: audiencedb.NewVerifications(p.DB), Keys: verification.NewKeys(p.Config.LinkSecret), SMS: sms, Admission: limits}
 	reports := deliverydb.NewFeedback(p.DB, nil)

@@ -47,7 +47,7 @@ func TestRemindersReachAMiniProgram(t *testing.T) {
 		}
 		_, err = w.Reservations.SetConsent(t.Context(), tpl.ID, id, 1, true)
 		w.Must(err)
-		if id != 1 { // whose acceptance has been used by another message
+		if id != 1 { // its acceptance has been used by another message
 			wechat.Accept(openID)
 		}
 	}

@@ -1,5 +1,5 @@
 // Package child runs programs that must not outlive the program that started
-// them, whatever that one dies of.
+// them, however that one ends.
 package child
 
 import (

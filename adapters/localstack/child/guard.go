@@ -8,8 +8,8 @@ import (
 
 // RemoveOrphaned removes dir when this program dies before it calls dismiss.
 func RemoveOrphaned(dir string) (dismiss func()) {
-	// The programs that wrote there die at the same moment; what they still
-	// wrote meanwhile goes with the next round.
+	// The programs that wrote there die at the same moment; files that they still wrote
+	// meanwhile are removed in the next round.
 	return guard(`for i in 1 2 3 4 5 6 7 8 9 10; do rm -rf -- "$1"; sleep 0.2; done`, dir)
 }
 

@@ -167,7 +167,7 @@ func forgetBrowsers(ctx context.Context, tx pgx.Tx, r staff.Revocation) error {
 	return err
 }
 
-// lockAdmins lets one transaction at a time decide who is an admin. The lock
+// lockAdmins lets one transaction at a time decide which members are admins. The lock
 // conflicts with itself and with nothing that only reads.
 func lockAdmins(ctx context.Context, tx pgx.Tx) error {
 	_, err := tx.Exec(ctx, `lock table staff in share row exclusive mode`)
@@ -281,9 +281,8 @@ func (s Staff) Record(ctx context.Context, e staff.Entry) error {
 	return s.Tx(ctx, func(tx pgx.Tx) error { return pg.InsertAudit(ctx, tx, e) })
 }
 
-// Present returns who is behind a sign-in that still holds, and notes at most
-// once a minute that they were seen. It returns [staff.ErrUnauthenticated]
-// otherwise.
+// Present returns the member of a sign-in that still holds, and notes at most once a
+// minute that they were seen. It returns [staff.ErrUnauthenticated] otherwise.
 func (s Staff) Present(ctx context.Context, signInID string, now time.Time) (p staff.Presence, err error) {
 	err = s.Pool.QueryRow(ctx, `
 		with seen as (

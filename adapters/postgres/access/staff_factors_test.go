@@ -70,8 +70,8 @@ func TestAProofIsUsedOnce(t *testing.T) {
 	}
 }
 
-// Two who remove two factors at once do not leave a member without one who must
-// have one.
+// Two requests that remove two factors at once do not leave a member without one who
+// must have one.
 func TestTheLastFactorStays(t *testing.T) {
 	w := newFixture(t)
 	store := accessdb.NewStaff(w.DB)

@@ -60,8 +60,8 @@ func (s Segments) MembersBy(ctx context.Context, id int64, rule *segment.Rule, a
 // read; 0 if there are no more users.
 func (s Segments) window(ctx context.Context, r segment.Rule, after user.ID, limit int) (found []user.ID, last user.ID, err error) {
 	f := compile(r, after, membersWindow, limit)
-	// The frame is materialized: who is in the window must not depend on who
-	// is a member.
+	// The frame is materialized: the users in the window must not depend on which users
+	// are members.
 	rows, err := s.Pool.Query(ctx, `
 		with frame as materialized (select * from users where id > $1 order by id limit $2),
 			found as (select u.id from frame u where `+f.text+` order by u.id limit $3)

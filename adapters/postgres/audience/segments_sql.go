@@ -31,7 +31,7 @@ func (c *compiler) arg(v any) string {
 	return "$" + strconv.Itoa(len(c.args))
 }
 
-// joins are how a group is written, and what an empty one means.
+// joins are how a group is written, and the value of an empty one.
 var joins = map[segment.Match]struct{ before, between, empty string }{
 	segment.All:  {"", " and ", "true"},
 	segment.Any:  {"", " or ", "false"},
@@ -113,8 +113,8 @@ func (c *compiler) locale(tags []string) string {
 	return fmt.Sprintf("lower(u.locale) = any(%s::text[]) or lower(u.locale) like any(%s::text[])", c.arg(exact), c.arg(regions))
 }
 
-// attribute reads values as the operator needs them: what is no number is
-// never above or below one. An attribute that is null is missing.
+// attribute reads values as the operator needs them: a value that is no number is never
+// above or below one. An attribute that is null is missing.
 func (c *compiler) attribute(x segment.Condition) string {
 	name := c.arg(x.Name)
 	text := "u.attributes ->> " + name + "::text"
@@ -158,8 +158,8 @@ const dateForm = `^(?!0000)([0-9]{4}-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|
 	`(T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]([.][0-9]+)?(Z|[+-](0[0-9]|1[0-5]):[0-5][0-9]))?$`
 
 // instantOf is the instant that the text %[1]s names, to the microsecond before
-// it, which a cast would round; a day is its midnight UTC. What is neither is
-// null, never an error.
+// it, which a cast would round; a day is its midnight UTC. Any other text is null,
+// never an error.
 const instantOf = `case when %[1]s ~ '` + dateForm + `' then case
 	when length(%[1]s) = 10 then %[1]s || ' 00:00Z'
 	when substr(%[1]s, 27, 1) between '0' and '9' and substr(%[1]s, 20, 1) = '.' then regexp_replace(%[1]s, '([.][0-9]{6})[0-9]+', '\1')

@@ -17,8 +17,8 @@ import (
 	"dropbell/domain/user"
 )
 
-// Whatever the rule, PostgreSQL finds exactly whom the reference finds, in
-// order and page by page, the count agrees, and the stored form means the same.
+// For every rule PostgreSQL finds exactly the users that the reference finds, in order
+// and page by page, the count agrees, and the stored form means the same.
 func TestSegmentsMeanWhatTheySay(t *testing.T) {
 	w := newFixture(t)
 	people, segments := w.crowd(), audiencedb.NewSegments(w.DB)

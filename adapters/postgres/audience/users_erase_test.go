@@ -75,8 +75,8 @@ var personal = map[string]string{
 		insert into feedback_reports (batch_id, user_id, status, provider, cause) select batch_id, {id}, 'bounced', 'ses', 'no such {mail}' from f`,
 }
 
-// impersonal are tables whose texts are about no user: what staff write about
-// drops and campaigns, names of things, codes and states.
+// impersonal are tables whose texts are about no user: texts of staff about drops and
+// campaigns, names of things, codes and states.
 var impersonal = strings.Fields(`accepted_messages alert_deliveries alert_destinations alert_pushes alert_readers alerts announcements api_keys batch_feedback batch_providers batches booking_growth bookings campaign_limits campaign_messages campaign_openings
 	campaign_publications campaign_requests campaign_results campaigns channel_rates channel_settings claim_counts claim_results claim_seconds
 	code_batches code_parts code_serials console_settings coupon_operations coupon_tallies coupons dead_letter_jobs deleted_drafts drop_models drop_opening_counts drop_openings erased_users feedback_totals gate_shards gates goose_db_version

@@ -52,7 +52,8 @@ func (s Users) CarryOut(ctx context.Context, word feedback.Word, r feedback.Repl
 			return err
 		}
 		if word == feedback.Stop {
-			// A statement of its own: what the update's trigger forgets was there before.
+			// A statement of its own: the update's trigger deletes only rows from before
+			// it.
 			if _, err := tx.Exec(ctx, `insert into sms_stops (user_id) select unnest($1::bigint[]) on conflict do nothing`, ids); err != nil {
 				return err
 			}

@@ -38,7 +38,7 @@ func (d *desk) repeat(word feedback.Word, n int) {
 	}
 }
 
-// out reports who of the users has opted out of SMS, and that nothing else changed.
+// out reports which of the users have opted out of SMS, and that nothing else changed.
 func (d *desk) out(want ...bool) {
 	d.t.Helper()
 	for i, w := range want {
@@ -70,7 +70,7 @@ func TestStopAndStart(t *testing.T) {
 	d.repeat(feedback.Stop, 2)
 	d.out(false, false, true, false)
 
-	// What is decided in another way after STOP is not STOP's any more.
+	// An opt-out changed in another way after STOP is not STOP's any more.
 	d.say(feedback.Stop)
 	if _, err := d.users.SetOptOuts(t.Context(), 1, 4, 4, staff.Entry{}); err != nil {
 		t.Fatal(err)

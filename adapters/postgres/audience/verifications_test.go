@@ -127,12 +127,12 @@ func TestANumberIsVerifiedByItsCode(t *testing.T) {
 	p.Exec(`update users set phone = $1 where id = 1`, secondPhone) // as programs of before do
 	p.verified(1, secondPhone, false)
 
-	code = p.ask(2, secondPhone) // who was not known
+	code = p.ask(2, secondPhone) // a user not known before
 	_, err = p.Confirm(t.Context(), 2, code)
 	p.Must(err)
 	p.verified(2, secondPhone, true)
 
-	// What the shop says.
+	// The shop's statements.
 	for _, c := range []struct {
 		change user.Change
 		want   bool

@@ -24,7 +24,7 @@ var audienceSQL = map[campaign.AudienceKind]string{
 		and expires_at > now() order by user_id limit $2`,
 }
 
-// Audience reads who is not cut yet; see [campaign.LaunchStore].
+// Audience reads the users who are not cut yet; see [campaign.LaunchStore].
 func (s Campaigns) Audience(c campaign.Cut) campaign.AudienceReader {
 	switch c.Audience.Kind {
 	case campaign.Reserved:
@@ -48,9 +48,9 @@ type partedAudience struct {
 	left    []user.ID // read, not returned yet
 }
 
-// partedSQL is how a parted audience is read: edges says who is the first and
-// the last of template $1 and about how many there are, part who of them is
-// from $2 to $3 and came before $4; the ones are read as channels.
+// partedSQL is how a parted audience is read: edges returns the first and the last user
+// of template $1 and about how many there are, part returns those of them from $2 to $3
+// that came before $4; the ones are read as channels.
 type partedSQL struct{ edges, part string }
 
 const (

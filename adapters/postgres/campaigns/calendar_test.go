@@ -102,7 +102,7 @@ func TestCalendarOfAFullMonth(t *testing.T) {
 			t.Errorf("%s: %d listed, %d more, many: %v", d.Date.Format(time.DateOnly), len(d.List), d.More, d.Many)
 		}
 	}
-	// What is fetched is bounded, also of the day with five thousand.
+	// The number of rows fetched is bounded, also of the day with five thousand.
 	for _, shops := range [][]int64{nil, {10}} {
 		found, err := s.campaigns.Planned(t.Context(), oneZone(q), shops, 104)
 		s.Must(err)

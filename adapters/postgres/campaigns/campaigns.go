@@ -61,7 +61,7 @@ type storedAudience struct {
 	ID   int64                 `json:"id,string,omitempty"`
 }
 
-// scanCampaign reads the columns above and whatever follows them.
+// scanCampaign reads the columns above and those that follow them.
 func scanCampaign(row pgx.Row, more ...any) (c campaign.Campaign, err error) {
 	var audience storedAudience
 	var named []byte

@@ -307,8 +307,8 @@ func TestSameCampaignIsPublishedOnce(t *testing.T) {
 	}
 }
 
-// TestLargeCampaignsTakeTwoPeople: above the shop's limit, who asked and who
-// created it cannot publish, and an edit makes the consent void.
+// TestLargeCampaignsTakeTwoPeople: above the shop's limit, the member who asked and the
+// one who created it cannot publish, and an edit makes the consent void.
 func TestLargeCampaignsTakeTwoPeople(t *testing.T) {
 	s := newCampaignFixture(t)
 	s.users(20, 1)

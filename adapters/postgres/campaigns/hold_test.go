@@ -132,8 +132,8 @@ func (r *growingReader) Next(ctx context.Context, limit int) (users, strangers [
 	return users, strangers, err
 }
 
-// What grows while it is being cut is held at the page that is too much; what
-// was cut before waits too, and everything is sent once after the approval.
+// A campaign that grows while it is being cut is held at the page that is too much;
+// pages cut before wait too, and everything is sent once after the approval.
 func TestGrowthWhileCuttingIsHeld(t *testing.T) {
 	s := newCampaignFixture(t)
 	s.Exec(`insert into campaign_limits (shop_number, approval_above) values (0, 120000)`)

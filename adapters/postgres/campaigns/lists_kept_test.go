@@ -169,7 +169,7 @@ func (c growingList) Estimate(ctx context.Context, a campaign.Audience) (int64, 
 	return n, exact, err
 }
 
-// Who is added between the estimate and the publication is not overlooked.
+// A user added between the estimate and the publication is not overlooked.
 func TestPublishingHoldsTheListToTheEstimate(t *testing.T) {
 	l := newLibrary(t)
 	list := l.list(3)

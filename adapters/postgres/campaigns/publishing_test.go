@@ -13,7 +13,7 @@ import (
 	"dropbell/domain/staff"
 )
 
-// Who leaves the shop out does not leave its rule behind.
+// Leaving the shop out does not evade its rule.
 func TestCampaignOfNoShopNeedsApproval(t *testing.T) {
 	s := newCampaignFixture(t)
 	s.users(20, 1)
@@ -28,7 +28,7 @@ func TestCampaignOfNoShopNeedsApproval(t *testing.T) {
 	if c := publish(); c.State != campaign.Draft || c.ApprovalAskedAt == nil {
 		t.Errorf("published by one person: %+v", c)
 	}
-	// What is set for such campaigns themselves counts first.
+	// The limit set for such campaigns themselves counts first.
 	s.Exec(`insert into campaign_limits (shop_number, approval_above) values (0, 30)`)
 	if c := publish(); c.State == campaign.Draft {
 		t.Errorf("not published: %+v", c)

@@ -62,7 +62,7 @@ func (s Campaigns) Recipients(ctx context.Context, c campaign.Campaign, q campai
 		// The first batch that reaches to the user holds it, if any does.
 		r.page.Next, step = max(q.After, q.Only-1), 1
 	}
-	// Most pages are in the first batches; what is rare takes more of them.
+	// Most pages are in the first batches; a rare outcome takes more of them.
 	for looked := 0; looked < recipientLook && !r.full; step *= 4 {
 		step = min(step, recipientLook-looked)
 		n, err := s.readRecipients(ctx, r, step)

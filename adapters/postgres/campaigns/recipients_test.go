@@ -126,7 +126,7 @@ func TestRecipientsOfACampaign(t *testing.T) {
 	}
 }
 
-// What is rare is looked for in a bounded number of batches at a time.
+// A rare outcome is looked for in a bounded number of batches at a time.
 func TestRareRecipients(t *testing.T) {
 	s := newCampaignFixture(t)
 	s.users(1, 1)
@@ -230,8 +230,8 @@ func TestEarlierCampaigns(t *testing.T) {
 	}
 }
 
-// Who sleeps waits, apart from who failed for another reason, until the quiet
-// hours of that user end.
+// A user in quiet hours waits, apart from users who failed for another reason, until
+// these hours end.
 func TestRecipientsWhoWaitForTheMorning(t *testing.T) {
 	s := newCampaignFixture(t)
 	s.users(2500, 1)
@@ -273,7 +273,7 @@ func TestRecipientsWhoWaitForTheMorning(t *testing.T) {
 			t.Errorf("%+v: %d, want %d", q, len(page.List), want)
 		}
 	}
-	// Whose quiet hours are over does not wait any more, before being sent to.
+	// A user whose quiet hours are over does not wait any more, before being sent to.
 	s.Exec(`update exceptions set next_retry_at = clock_timestamp() where user_id = 700`)
 	if w := waiting(); w.Users != 24 || s.Number(`select count(*) from exceptions where user_id = 800 and next_retry_at = $1`, w.Next) != 1 {
 		t.Errorf("once one has woken %+v wait", w)
@@ -301,7 +301,7 @@ func TestWhenRecipientsWereSentTo(t *testing.T) {
 	hook := pgtest.NewSink(delivery.Webhook, 100)
 	d := s.deliverer(hook)
 	s.Must(d.Drain(t.Context(), delivery.Webhook))
-	// The morning is brought nearer: what was sent lies hours back.
+	// The morning is brought nearer: the sent messages lie hours back.
 	s.Exec(`update users set quiet_from = 0, quiet_to = 0`)
 	s.Exec(`update batches set due_at = due_at - interval '8 hours', created_at = created_at - interval '8 hours', started_at = started_at - interval '8 hours',
 		next_run_at = clock_timestamp()`)

@@ -168,8 +168,8 @@ func TestEditedCampaignIsNotApproved(t *testing.T) {
 	}
 }
 
-// TestEditWhileApproving edits and approves at the same moment, again and
-// again: what is published is what was approved, or nothing is.
+// TestEditWhileApproving edits and approves at the same moment, again and again: the
+// approved version is published, or nothing is.
 func TestEditWhileApproving(t *testing.T) {
 	s := newOffice(t)
 	outcomes := map[string]int{}
@@ -250,8 +250,8 @@ func TestApprovalHoldsTheRule(t *testing.T) {
 	}
 }
 
-// TestRuleChangesWhileApproving lets the segment be saved while the approval
-// is: what is published is the rule that was asked for, or nothing is.
+// TestRuleChangesWhileApproving lets the segment be saved while the approval is: the
+// rule in the request is published, or nothing is.
 func TestRuleChangesWhileApproving(t *testing.T) {
 	s := newOffice(t)
 	segments := s.Segments
@@ -392,7 +392,7 @@ func TestLimitsAreForAdminsAndKeptOnce(t *testing.T) {
 	if err := s.service.SetLimits(t.Context(), boss, 99, nil, one); fault.KindOf(err) != fault.Invalid {
 		t.Errorf("an unknown shop: %v", err)
 	}
-	// Two at once who saw the same: one is told.
+	// Two members at once who saw the same: one is told.
 	results := make([]error, 2)
 	var both sync.WaitGroup
 	for i, l := range []campaign.Limits{one, two} {

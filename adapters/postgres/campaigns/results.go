@@ -65,7 +65,7 @@ type counting struct {
 	ended time.Duration
 	last  bool
 	off   int64
-	// Who did what in the window.
+	// Users by their deeds in the window.
 	opened, reserved, claimed, used *roaring64.Bitmap
 	// by variant, the held out first
 	tallies [3]campaign.Tally
@@ -93,7 +93,7 @@ func countResults(ctx context.Context, tx pgx.Tx, id int64) (*counting, error) {
 	return n, err
 }
 
-// readDoings reads who opened, reserved, claimed and used what, each as a set.
+// readDoings reads the users who opened, reserved, claimed and used, each as a set.
 func (n *counting) readDoings(ctx context.Context, tx pgx.Tx, template int64) error {
 	for _, q := range []struct {
 		set *roaring64.Bitmap

@@ -161,7 +161,7 @@ func TestResultsAreCountedByGroup(t *testing.T) {
 	if more, err := s.campaigns.CountNext(t.Context()); more || err != nil {
 		t.Errorf("counted again at once: %v", err)
 	}
-	// What was cancelled since is no longer there, what was claimed since is.
+	// Reservations cancelled since are no longer there, coupons claimed since are.
 	s.Exec(`delete from reservations where template_id = $1`, tpl.ID)
 	late := user.ID(3 * 7) // i = 6: none yet
 	s.coupon(tpl, late, pgtest.Clock(), "unused", nil)
@@ -221,8 +221,8 @@ func TestResultsAgreeOnceSettled(t *testing.T) {
 	}
 }
 
-// TestResultsEnd: what happens after the window does not count, the last count
-// is made a minute later, and none after it.
+// TestResultsEnd: events after the window do not count, the last count is made a minute
+// later, and none after it.
 func TestResultsEnd(t *testing.T) {
 	s := newCampaignFixture(t)
 	tpl := s.fixture.Published(time.Hour)

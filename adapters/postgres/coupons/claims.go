@@ -56,7 +56,7 @@ func (s *Claims) Close() {
 	s.looks.Close()
 }
 
-// Claim decides r together with whatever else arrives; see [claim.Gate].
+// Claim decides r together with the other requests that arrive; see [claim.Gate].
 func (s *Claims) Claim(ctx context.Context, r claim.Request) (claim.Claim, error) {
 	if len(r.Key) > claim.MaxKey {
 		return claim.Claim{}, fault.ErrInvalid.Because("a claim's key has at most %d bytes", claim.MaxKey)
@@ -106,8 +106,8 @@ func (s *Claims) decide(ctx context.Context, group []claim.Request) (verdicts []
 	return verdicts, err
 }
 
-// decideLocked is one transaction in two round trips: what is needed to decide,
-// read behind the locks, and what was decided.
+// decideLocked is one transaction in two round trips: one reads the rows needed to
+// decide, behind the locks, and one writes the decisions.
 func (s *Claims) decideLocked(ctx context.Context, group []claim.Request) ([]claim.Verdict, error) {
 	conn, err := s.Pool.Acquire(ctx)
 	if err != nil {

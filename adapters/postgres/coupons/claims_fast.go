@@ -147,7 +147,7 @@ func (a fastAttempt) withoutUsedKeys(ctx context.Context, places []int) ([]int, 
 type fastGroup struct {
 	decider                    *claim.Decider
 	templates, versions, asked []int64
-	claims, coupons            []int64 // what was issued
+	claims, coupons            []int64 // issued
 }
 
 func newFastGroup(d *claim.Decider, group []claim.Request) *fastGroup {

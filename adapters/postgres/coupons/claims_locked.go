@@ -39,7 +39,8 @@ type readSet struct {
 	holderTemplates []int64
 	holderUsers     []int64
 	origins, keys   []string
-	// What gates have accepted is known by its id, among the coupons of its user.
+	// A claim that a gate has accepted is known by its id, among the coupons of its
+	// user.
 	acceptedIDs, acceptedUsers []int64
 }
 

@@ -13,8 +13,8 @@ import (
 )
 
 // TestTermsThatChangeUnderAQuickGroup changes the drop after a group has read
-// its terms and written its coupons, and before it could count them: what the
-// staff decided first holds, and nothing of the group's first attempt is left.
+// its terms and written its coupons, and before it could count them: the earlier
+// decision of staff holds, and nothing of the group's first attempt is left.
 func TestTermsThatChangeUnderAQuickGroup(t *testing.T) {
 	h := newClaimFixture(t, 1)
 	for name, c := range map[string]struct {

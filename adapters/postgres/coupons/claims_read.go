@@ -62,7 +62,8 @@ func (s *Claims) ByID(ctx context.Context, by user.ID, id claim.ID) (claim.Claim
 	return c, pg.Translate(err)
 }
 
-// Holders returns who was given a coupon of the template.
+// Holders returns the set of users who were given a coupon of the template, as a
+// function that reports membership.
 func (s *Claims) Holders(ctx context.Context, templateID int64) (func(user.ID) bool, error) {
 	// Millions of rows take longer than a call of one request may.
 	rows, err := s.Pool.Query(pg.Unlimited(ctx), `select user_id from claim_counts where template_id = $1`, templateID)
@@ -83,8 +84,8 @@ func (s *Claims) Clock(ctx context.Context) (now time.Time, err error) {
 	return now, pg.Translate(err)
 }
 
-// couponState computes the state as of now: what has expired is so even when
-// the sweep is late.
+// couponState computes the state as of now: an expired coupon is expired even when the
+// sweep is late.
 const couponState = `(case when c.state = 'unused' and c.expires_at <= clock_timestamp() then 'expired' else c.state end)`
 
 // Coupons lists a user's coupons, newest first.

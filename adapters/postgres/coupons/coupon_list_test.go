@@ -8,8 +8,8 @@ import (
 	"dropbell/domain/coupon"
 )
 
-// TestCouponsByState: what is shown as expired is what is stored so and what
-// the next sweep will expire, and nothing else.
+// TestCouponsByState: the coupons shown as expired are those stored so and those that
+// the next sweep will expire, and no others.
 func TestCouponsByState(t *testing.T) {
 	w := newFixture(t)
 	w.Exec(`insert into shops values (10, 's', 'UTC'), (11, 's', 'UTC')`)

@@ -19,10 +19,10 @@ var couponStep = map[coupon.Step]reminder.StepKind{
 	coupon.StepRevoke: reminder.StepCouponRevoked,
 }
 
-// couponStepsSQL finds when user $1 got coupons of template $2, what
-// changed them since, and which notices before they expire are still to come or
-// have missed their time. What was given back after its time has expired as well;
-// a release that overtook its lock changed nothing.
+// couponStepsSQL finds when user $1 got coupons of template $2, their changes since,
+// and which notices before they expire are still to come or have missed their time. A
+// coupon that was given back after its time has expired as well; a release that
+// overtook its lock changed nothing.
 const couponStepsSQL = `
 with mine as (
 	select id, issued_at, origin from coupons where user_id = $1 and template_id = $2 order by id limit 1000
@@ -39,14 +39,14 @@ select 0, due_at, case status when 0 then 'notice' else 'missed' end, reason, ''
 where user_id = $1 and template_id = $2 and run_id is null and (status <> 0 or ` + liveSQL + `)
 order by 1, op, part`
 
-// What [couponStepsSQL] calls notices that have no batch.
+// The names that [couponStepsSQL] gives to notices that have no batch.
 const (
 	plannedNotice coupon.Step = "notice"
 	missedNotice  coupon.Step = "missed"
 )
 
-// Timeline returns when the user got coupons of the template, how, and
-// what became of each.
+// Timeline returns when and how the user got coupons of the template, and the later
+// steps of each.
 func (s CouponSteps) Timeline(ctx context.Context, by user.ID, templateID int64) ([]reminder.Step, error) {
 	rows, err := s.Pool.Query(ctx, couponStepsSQL, by, templateID)
 	if err != nil {

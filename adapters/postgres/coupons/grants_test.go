@@ -266,9 +266,9 @@ func TestWhatAGateHasWrittenIsCounted(t *testing.T) {
 	}
 }
 
-// TestGrantIsTakenBack: what is unused is revoked and for sale again, what is
-// locked stays; worked off twice it returns nothing twice, and the second time
-// says what had been revoked before.
+// TestGrantIsTakenBack: an unused coupon is revoked and for sale again, a locked one
+// stays; worked off twice it returns nothing twice, and the second time says which
+// coupons had been revoked before.
 func TestGrantIsTakenBack(t *testing.T) {
 	b := newCampaignGrant(t, 3)
 	given := b.work(b.upload(false, "1", "2", "3"), false)
@@ -335,8 +335,8 @@ func TestGrantGoesOn(t *testing.T) {
 }
 
 // TestWhatADeadWorkerGaveIsTakenBack: the gate goes away for good in the
-// middle of a chunk, or the worker does before it has written down whom it
-// gave coupons; the list is taken back as a whole.
+// middle of a chunk, or the worker does before it has written down which users got
+// coupons; the list is taken back as a whole.
 func TestWhatADeadWorkerGaveIsTakenBack(t *testing.T) {
 	b := newCampaignGrant(t, 2000)
 	rows := []string{"user_id", "1"}

@@ -49,7 +49,7 @@ func (s Notices) FreshCoupons(ctx context.Context, limit int) (list []coupon.Fre
 	if err != nil {
 		return nil, 0, 0, pg.Translate(err)
 	}
-	// What was used at once may be refunded, and then its end is news as well.
+	// A coupon that was used at once may be refunded, and then its end is news as well.
 	rows, err := s.Pool.Query(ctx, `
 		select c.id, c.template_id, c.user_id, c.issued_at, c.expires_at, t.notify_days,
 			case when coalesce(u.timezone, '') <> '' then u.timezone else s.timezone end, coalesce(u.quiet_from, 0), coalesce(u.quiet_to, 0)

@@ -59,7 +59,7 @@ func (s Notices) recountRuns(ctx context.Context, find string, args ...any) (off
 // runSets are readers of a run: of its batches, and of its notices by status.
 type runSets struct {
 	template           int64
-	due, reached, gone *roaring64.Bitmap // gone: whose coupons were, before they were told
+	due, reached, gone *roaring64.Bitmap // gone: users whose coupons were gone before they were told
 	notices            map[noticeStatus]*roaring64.Bitmap
 }
 
@@ -161,7 +161,7 @@ func readRunNotices(ctx context.Context, tx pgx.Tx, ids []int64, runs map[int64]
 
 func (r *runSets) balance(id int64) coupon.RunBalance {
 	sent, failed, planned := r.notices[noticeSent], r.notices[noticeFailed], r.notices[noticePlanned]
-	// Of those whose coupons were gone only who had been reached before has a notice.
+	// Of the users whose coupons were gone only those reached before have a notice.
 	lost := roaring64.AndNot(r.due, roaring64.FastOr(sent, failed, planned, roaring64.AndNot(r.gone, r.reached)))
 	wrong := roaring64.FastOr(planned, roaring64.AndNot(sent, roaring64.And(r.due, r.reached)),
 		roaring64.AndNot(failed, roaring64.AndNot(r.due, r.reached)))

@@ -30,8 +30,8 @@ func (b *noticeFixture) runsOff() (sum int64, looked int) {
 	return sum, looked
 }
 
-// TestNoticesAreRecounted: what went out balances, whatever became of each
-// reader, and every single row that is not as it should be shows.
+// TestNoticesAreRecounted: the notices sent balance for every outcome of a reader, and
+// every single wrong row shows.
 func TestNoticesAreRecounted(t *testing.T) {
 	b := newNoticeFixture(t, 1)
 	fail := func(m delivery.Message, _ int) delivery.Result {

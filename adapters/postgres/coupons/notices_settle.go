@@ -91,7 +91,7 @@ func (s Notices) SleepingRuns(ctx context.Context, limit int) ([]int64, error) {
 	return ids, pg.Translate(err)
 }
 
-// NoteReached writes down who of an open run was reached so far, and that much
+// NoteReached records the users of an open run who were reached so far, and that much
 // in the calendar.
 func (s Notices) NoteReached(ctx context.Context, run int64) error {
 	return s.Tx(ctx, func(tx pgx.Tx) error {
@@ -99,7 +99,7 @@ func (s Notices) NoteReached(ctx context.Context, run int64) error {
 		if err != nil || len(open) == 0 {
 			return err
 		}
-		// Counted before they are read: what is sent meanwhile is noted next time.
+		// Counted before they are read: messages sent meanwhile are noted next time.
 		if _, err := tx.Exec(ctx, `update notice_runs set told = (select sum(sent_count) from batches where kind = 'notice' and owner_id = $1)
 			where id = $1`, run); err != nil {
 			return err
@@ -122,7 +122,7 @@ func (s Notices) NoteReached(ctx context.Context, run int64) error {
 	})
 }
 
-// reachedByRun lists whom the run's batches reached, over whichever channel.
+// reachedByRun lists the users whom the run's batches reached, over whichever channel.
 func reachedByRun(ctx context.Context, tx pgx.Tx, run int64) ([]int64, error) {
 	sent, err := sentByRun(ctx, tx, run)
 	if err != nil {
@@ -135,7 +135,7 @@ func reachedByRun(ctx context.Context, tx pgx.Tx, run int64) ([]int64, error) {
 	return list, nil
 }
 
-// sentByRun unites whom the run's batches reached, over whichever channel.
+// sentByRun unites the users whom the run's batches reached, over whichever channel.
 func sentByRun(ctx context.Context, tx pgx.Tx, run int64) (*roaring64.Bitmap, error) {
 	rows, err := tx.Query(ctx, `select sent from batches where kind = 'notice' and owner_id = $1`, run)
 	if err != nil {

@@ -176,7 +176,7 @@ func TestNoticesGoOut(t *testing.T) {
 			t.Errorf("%s was sent %d times", key, times)
 		}
 	}
-	// What is settled again, because an event is repeated, changes nothing.
+	// Settling again, because an event is repeated, changes nothing.
 	b.Must(b.notices.SettleNotices(t.Context(), b.Number(`select id from notice_runs`)))
 	b.calendar()
 }
@@ -290,8 +290,8 @@ func TestNoticesTooLate(t *testing.T) {
 	}
 }
 
-// TestNoticesLetPeopleSleep who have changed their quiet hours or zone since
-// the notice was planned: they are told at the end, once, or not at all if that
+// TestNoticesLetPeopleSleep covers users who have changed their quiet hours or zone
+// since the notice was planned: they are told at the end, once, or not at all if that
 // is too late.
 func TestNoticesLetPeopleSleep(t *testing.T) {
 	b := newNoticeFixture(t, 1)

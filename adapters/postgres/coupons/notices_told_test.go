@@ -13,8 +13,8 @@ func (b *noticeFixture) sleeps(id int64) {
 		quiet_to = (extract(hour from now() at time zone 'UTC')::int + 2) % 24 * 60 where id = $1`, id)
 }
 
-// TestTheCalendarDoesNotWaitForSleepers: who was told is counted as told while
-// another reader of the run sleeps.
+// TestTheCalendarDoesNotWaitForSleepers: a reached reader is counted as told while
+// another reader of the run is in quiet hours.
 func TestTheCalendarDoesNotWaitForSleepers(t *testing.T) {
 	b := newNoticeFixture(t, 1)
 	const asleep = 3

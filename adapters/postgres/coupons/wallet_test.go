@@ -138,7 +138,7 @@ func TestAStepWhoseEventWasLost(t *testing.T) {
 	}
 }
 
-// TestADeviceRegistersAnew: what becomes of the old token of a device neither removes the
+// TestADeviceRegistersAnew: the result for the old token of a device neither removes the
 // registration with the new token nor counts as telling it.
 func TestADeviceRegistersAnew(t *testing.T) {
 	p := newPassed(t)

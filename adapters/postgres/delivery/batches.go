@@ -177,7 +177,7 @@ type lease struct {
 	batch    delivery.Batch
 	dueCount int
 	runs     int
-	broken   error // what was wrong with its row
+	broken   error // the error in its row
 	// askOptOuts says that the opt-outs are not known yet.
 	askOptOuts bool
 	// save stores a checkpoint, alone or together with those of other leases.

@@ -36,7 +36,7 @@ func NewGroupedBatches(db *pg.DB) *GroupedBatches {
 	for _, c := range delivery.AllChannels() {
 		g.checkpoints[c] = pg.NewCommitter(cfg, batch, g.Batches.checkpoints)
 	}
-	// One at a time: what comes meanwhile makes the next group larger, and a
+	// One at a time: operations that arrive meanwhile make the next group larger, and a
 	// group costs more than the few messages in it.
 	cfg.Workers = 1
 	g.accepted = pg.NewCommitter[struct{}](cfg, nil, g.Batches.accept)
@@ -132,7 +132,7 @@ func (s *leasing) next(ctx context.Context, callers []time.Duration) ([]*lease, 
 		var more []*lease
 		s.since = time.Now()
 		if more, last, err = s.store.lease(ctx, s.channel, len(callers)-len(list), callers[0], beginning); err != nil {
-			// What has been leased already must not be forgotten.
+			// Batches that have been leased already must not be forgotten.
 			more, last = nil, beginning
 		}
 		list = append(list, more...)

@@ -24,7 +24,7 @@ const consentsSQL = `
 select user_id from reservations
 where template_id = @template and user_id = any(@users) and consents & (1 << (@slot::int - 1)) <> 0`
 
-// Consents returns who has consented to the reminder; see [delivery.Store].
+// Consents returns the users who have consented to the reminder; see [delivery.Store].
 func (s Batches) Consents(ctx context.Context, b *delivery.Batch, ids []user.ID) (map[user.ID]bool, error) {
 	held := map[user.ID]bool{}
 	if len(ids) == 0 {

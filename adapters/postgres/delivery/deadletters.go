@@ -170,7 +170,7 @@ func (s DeadLetters) Triage(ctx context.Context, f delivery.DeadLetterFilter, ra
 	letters := together(wheres, func(where string) string {
 		return `select b.id, count(*) as n, array_agg(e.user_id) as users` + deadFrom + where + ` group by b.id`
 	})
-	// Whom first, and then the batches' own rows, which are wide.
+	// The recipients first, and then the batches' own rows, which are wide.
 	rows, err := s.Pool.Query(ctx, `with letters as materialized (
 			`+letters+`
 		), dead as materialized (
@@ -239,13 +239,12 @@ func split(users []int64, sent []byte) (left, done []int64, err error) {
 }
 
 // RecountDeadLetters corrects the counters by what the rows say. Counting
-// takes long, and every checkpoint with an exception needs the counters; so
-// nothing is locked meanwhile, and what is corrected is the difference: it was
-// that at one instant, and whatever came since has changed rows and counter
-// alike.
+// takes long, and every checkpoint with an exception needs the counters; so nothing is
+// locked meanwhile, and the difference is added to the counter: it is the error at one
+// instant, and later changes affect rows and counter alike.
 func (s DeadLetters) RecountDeadLetters(ctx context.Context) error {
 	return s.Tx(ctx, func(tx pgx.Tx) error {
-		// Of two who count at the same time one would correct for the other.
+		// Of two concurrent counts one would correct for the other.
 		if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended('dropbell:letters', 0))`); err != nil {
 			return err
 		}

@@ -7,8 +7,8 @@ import (
 	"dropbell/domain/user"
 )
 
-// Counting keeps no checkpoint from being stored, and what is stored meanwhile
-// is counted once.
+// Counting keeps no checkpoint from being stored, and rows stored meanwhile are counted
+// once.
 func TestRecountingLocksNothing(t *testing.T) {
 	m := pgtest.NewFailingHook(t)
 	m.Cause = func(id user.ID) string { return []string{"even", "odd"}[id%2] }

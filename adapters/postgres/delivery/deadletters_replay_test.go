@@ -58,7 +58,7 @@ func TestReplayedSlotFinishesOnceMore(t *testing.T) {
 	m.CountersAgree("in the end")
 }
 
-// TestReplayDoesNotOutliveTheDeadline: what is replayed with time left and
+// TestReplayDoesNotOutliveTheDeadline: a message that is replayed with time left and
 // then not sent expires.
 func TestReplayDoesNotOutliveTheDeadline(t *testing.T) {
 	m := pgtest.NewFailingHook(t)

@@ -131,7 +131,7 @@ func TestOutcomesOtherThanSent(t *testing.T) {
 	}
 	d := w.Deliverer(q, hook)
 	d.Policy = delivery.Policy{MaxAttempts: 3, Base: time.Second, Max: time.Second}
-	for range 6 { // time passes: whatever waits for a retry is due
+	for range 6 { // time passes: every waiting retry is due
 		w.Must(d.Drain(t.Context(), delivery.Webhook))
 		w.Exec(`update exceptions set next_retry_at = now() - interval '1 second' where outcome = 'failed'`)
 		w.Exec(`update batches set next_run_at = now() where state = 'ready'`)
@@ -297,7 +297,7 @@ func TestCancelledDropSendsNothingMore(t *testing.T) {
 }
 
 // TestNoGapAtTheEdge reserves and cancels as fast as it can while the slot
-// fires: whatever was accepted is in a batch, whatever was cancelled is not.
+// fires: every accepted reminder is in a batch, no cancelled one is.
 func TestNoGapAtTheEdge(t *testing.T) {
 	w := newFixture(t)
 	tpl := w.Published(30 * time.Minute)

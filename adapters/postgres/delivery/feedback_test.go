@@ -43,8 +43,8 @@ func (w *fixture) counts(batch int64) int64 {
 	return w.Number(`select delivered_count * 10000 + bounced_count * 100 + complained_count from batch_feedback where batch_id = $1`, batch)
 }
 
-// Whatever the order and repetitions of reports, and whatever calls they come in,
-// the same is stored.
+// In every order of reports, with every repetition and division into calls, the same is
+// stored.
 func TestReportsComeInAnyOrder(t *testing.T) {
 	w := newFixture(t)
 	f, batch := w.feedback(), w.sentBatch(10)

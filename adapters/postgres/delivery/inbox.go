@@ -117,8 +117,8 @@ func (p *paging) complete(instant time.Time) bool {
 		(p.Unread == inbox.MaxUnread || !instant.After(p.ReadThrough))
 }
 
-// message is one message of a page, and what its text is about. batch, if set, is
-// the campaign's batch that has all else.
+// message is one message of a page, and the subject of its text. batch, if set, is the
+// campaign's batch that has all else.
 type message struct {
 	inbox.Message
 	subject delivery.Subject

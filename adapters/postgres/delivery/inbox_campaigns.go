@@ -106,7 +106,7 @@ func (s Inbox) recentCampaigns(ctx context.Context) (ids []int64, ends []pgtype.
 }
 
 // probe adds the messages of those batches in the statement's result that reached the
-// user. What they say is read once it is known which of them are shown.
+// user. Their texts are read once it is known which of them are shown.
 func (s Inbox) probe(ctx context.Context, p *paging, sql string, args ...any) error {
 	rows, err := s.Pool.Query(ctx, sql, args...)
 	if err != nil {

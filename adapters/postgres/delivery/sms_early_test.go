@@ -61,7 +61,8 @@ func TestReceiptsBeforeTheirSerials(t *testing.T) {
 	if n := w.Number(`select count(*) from sms_early`); n != 1 {
 		t.Errorf("%d are left, want the one of another program", n)
 	}
-	// What a while has not brought is not looked at again, except by a worker that was away.
+	// Reports that have waited a while in vain are not looked at again, except by a worker
+	// that was away.
 	old := []feedback.Early{{Serial: "1", Report: feedback.Report{Status: feedback.Complained}}}
 	w.Must(s.Early(t.Context(), "tencent", old))
 	w.Exec(`update sms_early set kept_at = kept_at - interval '11 minutes'`)

@@ -61,7 +61,7 @@ func TestTheBudgetIsShared(t *testing.T) {
 }
 
 // Money is counted in the same statement: many workers never spend more than the day's,
-// and what has no room in one budget is counted in none.
+// and a message without room in one budget is counted in none.
 func TestTheMoneyIsShared(t *testing.T) {
 	w := newFixture(t)
 	drop := w.Published(time.Hour).ID
@@ -114,7 +114,7 @@ func TestSerials(t *testing.T) {
 }
 
 // Many workers never spend more than a drop's budget on it, nor more than the day's on
-// all drops; what the day has no room for is not counted for the drop.
+// all drops; a message that the day has no room for is not counted for the drop.
 func TestTheBudgetOfADropIsShared(t *testing.T) {
 	w := newFixture(t)
 	one, other := w.Published(time.Hour).ID, w.Published(time.Hour).ID

@@ -80,7 +80,7 @@ func TestSoftBouncesInARow(t *testing.T) {
 	}
 }
 
-// What staff released stays so: neither the report of before nor its repetition
+// A released address stays released: neither the report of before nor its repetition
 // suppresses it again, a later one does.
 func TestReleasedAddresses(t *testing.T) {
 	w := newFixture(t)

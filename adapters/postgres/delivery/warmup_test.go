@@ -11,7 +11,7 @@ import (
 )
 
 // Workers that take at once take no more together than the day has, each as many as are
-// left; what is given back can be taken again, and the next day begins anew.
+// left; mails given back can be taken again, and the next day begins anew.
 func TestWarmUpDays(t *testing.T) {
 	w := newFixture(t)
 	days := deliverydb.NewWarmUps(w.DB)

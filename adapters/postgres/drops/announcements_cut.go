@@ -14,7 +14,7 @@ import (
 )
 
 // cuttable says that announcement a may be cut now. A correction waits for
-// batches about other openings to end: who was reached until then has to be
+// batches about other openings to end: users who were reached until then have to be
 // corrected too, and a second look after a crash must find the same users.
 const cuttable = `(a.state = 'waiting' or a.state = 'cutting' and a.cut_lease_until < clock_timestamp())
 	and (a.kind <> 'correction' or a.stop_reason is not null
@@ -68,7 +68,7 @@ const channelBits = `(slots & 4095 <> 0)::int::bigint
 	| ((slots & (4095::bigint << 36) <> 0)::int::bigint << 36)
 	| ((slots & (4095::bigint << 48) <> 0)::int::bigint << 48)`
 
-// ReadAudience reads whom the announcement is for in the part.
+// ReadAudience reads the users of the part whom the announcement is for.
 func (s Announcements) ReadAudience(ctx context.Context, cut reminder.AnnouncementCut, part delivery.Range) (reminder.Due, error) {
 	if cut.Kind == delivery.KindCancelled {
 		return pg.ReadUsers(ctx, s.DB, `select user_id, `+channelBits+` from reservations

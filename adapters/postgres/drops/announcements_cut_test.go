@@ -98,7 +98,7 @@ func TestCorrectionWaitsForWhatItCorrects(t *testing.T) {
 	if f, err := n.Slots.FinishSlots(t.Context()); f != 1 || err != nil {
 		t.Fatalf("%d %v", f, err)
 	}
-	n.Must(n.Worker.Sweep(t.Context())) // what the lost event should have done
+	n.Must(n.Worker.Sweep(t.Context())) // the work of the lost event
 	if !slices.ContainsFunc(n.Queue.Tasks, func(q task.Task) bool {
 		return q.Name == task.Announcing && q.Payload == task.AnnouncementPayload{AnnouncementID: a.ID}
 	}) {

@@ -30,7 +30,7 @@ func (m *interposer) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, _ pgx.Trace
 	}
 }
 
-// Whatever is delivered while a sheet is counted, the sheet is of one instant.
+// Deliveries while a sheet is counted do not change that the sheet is of one instant.
 func TestBalanceIsOfOneInstant(t *testing.T) {
 	m := pgtest.NewFailingHook(t)
 	meddle := &interposer{}

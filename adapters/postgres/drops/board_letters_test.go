@@ -8,7 +8,7 @@ import (
 	"dropbell/domain/user"
 )
 
-// Who is discarded or tried again waits for no decision any more; on the
+// A dead letter that is discarded or tried again waits for no decision any more; on the
 // balance sheet the discarded are dead for ever.
 func TestBoardCountsTheDeadLettersThatAreLeft(t *testing.T) {
 	m := pgtest.NewFailingHook(t)

@@ -96,8 +96,8 @@ func TestCockpitWhileASlotGoesOut(t *testing.T) {
 	}
 }
 
-// What is known of a finished slot is not read again; a replay that unfinishes
-// it makes it unknown.
+// The counts of a finished slot are not read again; a replay that unfinishes it makes
+// it unknown.
 func TestCockpitDoesNotReadFinishedSlotsAgain(t *testing.T) {
 	m := pgtest.NewFailingHook(t)
 	m.Cause = func(id user.ID) string { return map[bool]string{true: "status 500"}[id == 1] }

@@ -46,7 +46,7 @@ func tells(m *pgtest.FailingHook, tpl template.Template, id user.ID, want ...str
 	return line
 }
 
-// TestExplainBeforeTheDrop: what will happen, and that it changed.
+// TestExplainBeforeTheDrop: the future steps, and that they changed.
 func TestExplainBeforeTheDrop(t *testing.T) {
 	m := pgtest.NewFailingHook(t)
 	tpl := m.Published(2 * time.Hour)
@@ -82,7 +82,7 @@ func TestExplainBeforeTheDrop(t *testing.T) {
 	}
 }
 
-// TestExplainWithdrawn: who cancels everything has a timeline, whether or not
+// TestExplainWithdrawn: a user who cancels everything has a timeline, whether or not
 // anything was sent before, and also after reserving again.
 func TestExplainWithdrawn(t *testing.T) {
 	m := pgtest.NewFailingHook(t)
@@ -149,7 +149,7 @@ func TestExplainOutcomes(t *testing.T) {
 	m.Work(delivery.Replay, delivery.DeadLetterFilter{UserID: dies}, 0)
 	m.Drain()
 	tells(m, tpl, dies, "reserved", "fired webhook5", "outcome webhook5 recovered")
-	// What still waits when the drop opens has expired, and says why.
+	// A message that still waits when the drop opens has expired, and says why.
 	m.Exec(`update batches set worthless_after = clock_timestamp(), next_run_at = clock_timestamp()`)
 	m.Drain()
 	tells(m, tpl, fails, "reserved", "fired webhook5", "tried webhook5 1× provider_error status 503",

@@ -12,8 +12,8 @@ import (
 	"dropbell/domain/user"
 )
 
-// TestReportsInTheBalance: what was reported is a part of what was sent, and the sheet
-// balances as before; each user's own message says what was reported of it.
+// TestReportsInTheBalance: the reported messages are a part of the sent ones, and the
+// sheet balances as before; each user's own message says which report there is of it.
 func TestReportsInTheBalance(t *testing.T) {
 	w := pgtest.New(t)
 	tpl := w.Published(2 * time.Hour)

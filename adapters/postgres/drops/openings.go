@@ -7,7 +7,7 @@ import (
 	"dropbell/domain/reminder"
 )
 
-// Openings keeps who opened the link in a message about a drop.
+// Openings keeps the users who opened the link in a message about a drop.
 type Openings struct{ *pg.DB }
 
 // NewOpenings returns the openings of db.

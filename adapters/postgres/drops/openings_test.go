@@ -11,9 +11,9 @@ import (
 	"dropbell/domain/user"
 )
 
-// A user who opens links of a drop counts once, whatever the message, the node and
-// the order; what is opened of a draft, a drop that has ended or none is not kept.
-// The count stays when the rows are removed.
+// A user who opens links of a drop counts once, over all messages, nodes and orders; an
+// opened link of a draft, a drop that has ended or none is not kept. The count stays
+// when the rows are removed.
 func TestOpenedLinksCountOnce(t *testing.T) {
 	m := newFixture(t)
 	openings := dropsdb.NewOpenings(m.DB)

@@ -44,7 +44,7 @@ func TestAMovedOpeningIsNotLate(t *testing.T) {
 	}
 	m.Drain()
 
-	const soon = time.Minute // what this test takes, on any machine; it was four
+	const soon = time.Minute // the time of this test, on any machine; it was four
 	if worst < 0 || worst > soon {
 		t.Errorf("the metric says %v", worst)
 	}

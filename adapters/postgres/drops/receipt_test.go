@@ -16,8 +16,8 @@ import (
 	"dropbell/domain/user"
 )
 
-// readReceipt checks the digest and returns the lines about the slot and the
-// rows, and what the rows add up to as the receipt writes it.
+// readReceipt checks the digest and returns the lines about the slot and the rows, and
+// the sum of the rows as the receipt writes it.
 func readReceipt(w *pgtest.Fixture, slotID int64) (about map[string]string, rows map[string][]string, counted map[string]string) {
 	w.Helper()
 	receipts := &reminder.Receipts{Store: w.Boards}

@@ -18,8 +18,8 @@ func shareEntry(action string) staff.Entry {
 	return staff.Entry{Actor: staff.Actor{Label: "staff:1", Name: "Ada"}, Action: action, ObjectKind: "template", ObjectID: "1"}
 }
 
-// People are counted once, whatever they booked, got and used; who has cancelled
-// everything is none of those who booked.
+// People are counted once for all that they booked, got and used; a user who has
+// cancelled everything is none of those who booked.
 func TestReportCountsPeople(t *testing.T) {
 	m := pgtest.NewFailingHook(t)
 	reports := dropsdb.NewReports(m.DB)

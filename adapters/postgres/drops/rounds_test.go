@@ -51,7 +51,7 @@ func TestAnOpeningThatComesBackReachesEverybody(t *testing.T) {
 	if cut, err := m.Slots.BeginFiring(t.Context(), second.ID, time.Minute); err != nil || cut.Wait <= 0 {
 		t.Fatalf("the first round has not ended: %+v %v", cut, err)
 	}
-	m.Drain() // what is left of the first round, which the move stopped
+	m.Drain() // the rest of the first round, which the move stopped
 	_, err := m.Slots.FinishSlots(t.Context())
 	m.Must(err)
 	again(m.Notifier, second)
@@ -70,7 +70,7 @@ func TestAnOpeningThatComesBackReachesEverybody(t *testing.T) {
 	if len(line.Items) != 1 || line.Items[0].State != string(delivery.Sent) {
 		t.Errorf("%+v", line.Items)
 	}
-	// Who died in the first round, in a batch that went to its end, can be
+	// A dead recipient of the first round, in a batch that went to its end, can be
 	// replayed there, once.
 	m.Cause = func(user.ID) string { return "" }
 	if job := m.Work(delivery.Replay, delivery.DeadLetterFilter{TemplateID: tpl.ID}, 0); job.Done != 1 {

@@ -14,8 +14,8 @@ import (
 	"dropbell/domain/template"
 )
 
-// TestPartsMissNothing: whatever a name holds, in any case, has its parts
-// among the name's, so that the index cannot hide what the comparison finds.
+// TestPartsMissNothing: every substring of a name, in any case, has its parts among the
+// name's, so that the index cannot hide what the comparison finds.
 func TestPartsMissNothing(t *testing.T) {
 	w := newFixture(t)
 	letters := rapid.OneOf(rapid.RuneFrom([]rune("aAbB iIİıßẞσςΣ春节双十一%_\\'\"{},🎑")), rapid.Rune().Filter(func(r rune) bool { return r != 0 && utf8.ValidRune(r) }))

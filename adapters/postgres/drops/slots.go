@@ -38,7 +38,8 @@ const sentBefore = `o.template_id = s.template_id and o.slot = s.slot and (o.ope
 		and (select m.remind_once from templates m where m.id = s.template_id))`
 
 // BeginFiring claims the slot; see [reminder.FiringStore]. It waits until
-// the slots that [sentBefore] names have ended: only then is it known whom they reached.
+// the slots that [sentBefore] names have ended: only then is it known which users they
+// reached.
 func (s Slots) BeginFiring(ctx context.Context, slotID int64, lasting time.Duration) (reminder.Cut, error) {
 	cut := reminder.Cut{Token: uuid.NewString()}
 	err := s.Tx(ctx, func(tx pgx.Tx) error {
@@ -94,7 +95,7 @@ func slotEvent(s reminder.Slot, at time.Time) event.Slot {
 
 // EndFiring records that every batch is stored. A stopped slot's users may
 // have reserved again for the new opening while it was being cut, so there
-// only its batches say whom it found.
+// only its batches say which users it found.
 func (s Slots) EndFiring(ctx context.Context, cut reminder.Cut, reserved [delivery.Channels]int64) error {
 	return s.Tx(ctx, func(tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, `update slots set state = 'sending', cut_at = clock_timestamp(), cut_token = null, cut_lease_until = null

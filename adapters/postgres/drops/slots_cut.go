@@ -29,7 +29,7 @@ func (s Slots) prepare(ctx context.Context, cut *reminder.Cut) (err error) {
 	return pg.Translate(err)
 }
 
-// ReadDue reads who is due in the part; see [reminder.FiringStore].
+// ReadDue reads the users who are due in the part; see [reminder.FiringStore].
 func (s Slots) ReadDue(ctx context.Context, cut reminder.Cut, part delivery.Range) (reminder.Due, error) {
 	// The twelve bits between two channels are squeezed out by the client.
 	due, err := pg.ReadUsers(ctx, s.DB, `select user_id, (slots >> $2::int) & $3 from reservations

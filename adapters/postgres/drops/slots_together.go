@@ -72,7 +72,7 @@ func (s Slots) BeginTogether(ctx context.Context, c reminder.Cut, lasting time.D
 		err = s.coverTogether(ctx, cuts, abandoned)
 	}
 	if err != nil {
-		return nil, err // what was claimed is abandoned again
+		return nil, err // the claimed firings are abandoned again
 	}
 	return cuts, nil
 }
@@ -99,7 +99,8 @@ func (s Slots) coverTogether(ctx context.Context, cuts []reminder.Cut, abandoned
 	return pg.Translate(err)
 }
 
-// ReadTogether reads who is due in each of the cuts; see [reminder.TogetherStore].
+// ReadTogether reads the users who are due in each of the cuts; see
+// [reminder.TogetherStore].
 func (s Slots) ReadTogether(ctx context.Context, cuts []reminder.Cut) ([]reminder.Due, error) {
 	templates, slots := make([]int64, len(cuts)), make([]int32, len(cuts))
 	for i, c := range cuts {

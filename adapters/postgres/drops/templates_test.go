@@ -22,8 +22,8 @@ func (w *fixture) traces() [2]int64 {
 	return [2]int64{w.Number(`select count(*) from audit`), w.Number(`select count(*) from outbox`)}
 }
 
-// TestStockIsLoweredWhileClaimsGoOn: what was issued since the template was
-// read is not undercut.
+// TestStockIsLoweredWhileClaimsGoOn: the stock is never below the coupons issued since
+// the template was read.
 func TestStockIsLoweredWhileClaimsGoOn(t *testing.T) {
 	w := newFixture(t)
 	tpl := w.Published(2 * time.Hour)

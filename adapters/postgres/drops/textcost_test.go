@@ -10,8 +10,8 @@ import (
 	"dropbell/domain/user"
 )
 
-// The sample has who has reserved by SMS what is still to come, spread over all, with
-// what cannot be sent; days have all drops.
+// The sample has the users who have reserved future reminders by SMS, spread over all,
+// with what cannot be sent; days have all drops.
 func TestTextSample(t *testing.T) {
 	w := newFixture(t)
 	one, other := w.Published(3*time.Hour), w.Published(3*time.Hour)

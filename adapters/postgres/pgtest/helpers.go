@@ -34,9 +34,9 @@ func AboutSegment(action string) staff.Entry {
 	return staff.Entry{Actor: staff.Actor{Label: "staff:14", Name: "Ada", Role: staff.Marketer}, Action: action, ObjectKind: "segment"}
 }
 
-// Listed reports whether a search for the outcome asked finds a recipient with
-// outcome o: what was recovered was sent, what was discarded is dead, and what
-// failed is in flight, too.
+// Listed reports whether a search for the outcome asked finds a recipient with outcome
+// o: a recovered one was sent too, a discarded one is dead too, and a failed one is in
+// flight too.
 func Listed(o, asked delivery.Outcome) bool {
 	switch o {
 	case delivery.Recovered:

@@ -38,7 +38,7 @@ func NewNotifier(t *testing.T) *Notifier {
 	return n
 }
 
-// Drain works off whatever is ready on the two channels.
+// Drain works off all batches that are ready on the two channels.
 func (n *Notifier) Drain() {
 	n.Helper()
 	n.Must(n.Daemon.Drain(n.Context(), delivery.App))

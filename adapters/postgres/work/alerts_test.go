@@ -141,8 +141,8 @@ func TestWhoIsTold(t *testing.T) {
 	}
 }
 
-// A delivery is with one worker at a time, is tried until its deadline, and what a
-// worker that lost it says changes nothing.
+// A delivery is with one worker at a time, is tried until its deadline, and the report
+// of a worker that lost it changes nothing.
 func TestDeliveriesOfAlerts(t *testing.T) {
 	a := newAlerts(t)
 	d := a.destination(10, alert.Late)
@@ -215,8 +215,8 @@ func TestDestinationsAreLimited(t *testing.T) {
 	}
 }
 
-// What the database knows of: late reminders, dead letters, a drop that is sold out,
-// a campaign that awaits consent, jobs of members.
+// The conditions that the database knows: late reminders, dead letters, a drop that is
+// sold out, a campaign that awaits consent, jobs of members.
 func TestConditionsOfTheDatabase(t *testing.T) {
 	n := pgtest.NewNotifier(t)
 	a := alerts{n.Fixture, workdb.NewAlerts(n.DB)}

@@ -158,8 +158,9 @@ func TestAnEventIsStoredOnce(t *testing.T) {
 	}
 }
 
-// TestTwoWorkersShareAnEndpoint: what one has leased the other does not get, and what a
-// dead worker had leased is sent again, with the same id of the event.
+// TestTwoWorkersShareAnEndpoint: an event that one has leased is not given to the
+// other, and one that a dead worker had leased is sent again, with the same id of the
+// event.
 func TestTwoWorkersShareAnEndpoint(t *testing.T) {
 	h := newHooked(t)
 	e := h.endpoint()
@@ -385,7 +386,7 @@ func TestReservationsAreNamed(t *testing.T) {
 		return list
 	}
 	h.Reserve(tpl, 1, pgtest.Reminders(delivery.App, 5)...)
-	h.Reservations.Listed = func(context.Context, bool) bool { return true } // the statement itself looks who wants them
+	h.Reservations.Listed = func(context.Context, bool) bool { return true } // the statement itself looks which endpoints want them
 	h.Reserve(tpl, 2, pgtest.Reminders(delivery.App, 5)...)
 	if list := listed(); len(list) != 0 {
 		t.Errorf("named without an endpoint: %+v", list)

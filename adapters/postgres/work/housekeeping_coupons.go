@@ -39,10 +39,9 @@ order by t.id limit 1`
 // away after its end.
 const lockPastSQL = `select from templates t where t.id = $2 and ` + pastSQL + ` for no key update`
 
-// removeCouponsSQL removes the coupons and the count of up to $2 owners of
-// template $1, adds them to what is kept of removed coupons, and returns how many
-// coupons they were. What the census has counted is counted anew, should the
-// template ever sell again.
+// removeCouponsSQL removes the coupons and the count of up to $2 owners of template $1,
+// adds them to the totals of removed coupons, and returns how many coupons they were.
+// The census counts the template anew, should it ever sell again.
 const removeCouponsSQL = `
 with part as materialized (
     select user_id from claim_counts where template_id = $1 order by user_id limit $2

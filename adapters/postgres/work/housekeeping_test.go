@@ -149,7 +149,7 @@ func TestOutcomesGoBeforeTheirBatches(t *testing.T) {
 	}
 }
 
-// TestFeedbackOutlivesItsBatches: what was reported goes with its batch, and its sums
+// TestFeedbackOutlivesItsBatches: reports are removed with their batch, and their sums
 // stay, however often the cleaning is repeated.
 func TestFeedbackOutlivesItsBatches(t *testing.T) {
 	w := newFixture(t)

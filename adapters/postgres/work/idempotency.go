@@ -27,7 +27,7 @@ type Recorded struct {
 	Header   http.Header
 	Body     []byte
 	// Known and Found were stored with the key by the transaction that carried the
-	// request out: what was known before, and what it decided.
+	// request out: the state known before, and the decision.
 	Known []byte
 	Found []int64
 	// Conflict says that the key belongs to another request.
@@ -170,8 +170,7 @@ func (s Idempotency) look(ctx context.Context, r IdempotencyRequest) (Recorded, 
 	var status *int
 	var header, body, known []byte
 	var decision []int64
-	// What is left of a decision whose key an older program gave away again counts
-	// for nothing.
+	// The rest of a decision whose key an older program gave away again is ignored.
 	err := s.Pool.QueryRow(ctx, `select request_hash = $3, status, header, body, known,
 			case when status is null and locked_until = 'infinity' then found end from idempotency_keys
 		where actor = $1 and key = $2`, r.Actor, r.Key, r.Hash).Scan(&same, &status, &header, &body, &known, &decision)

@@ -17,9 +17,9 @@ type Timers struct{ *pg.DB }
 // NewTimers returns the timers of db.
 func NewTimers(db *pg.DB) Timers { return Timers{db} }
 
-// pendingTimers are the kinds of timers with what makes their tasks. Each
-// statement returns id, order and instant of the next timers after an instant
-// $1 and an id $2; what is due already is for the sweeps.
+// pendingTimers are the kinds of timers with the functions that make their tasks. Each
+// statement returns id, order and instant of the next timers after an instant $1 and an
+// id $2; timers that are due already are for the sweeps.
 var pendingTimers = [...]struct {
 	sql  string
 	task func(id int64, order string, at time.Time) task.Task

@@ -87,7 +87,7 @@ func TestUploadThatIsNotWhole(t *testing.T) {
 	if n := w.Number(`select (select count(*) from uploads) + (select count(*) from upload_parts)`); n != 0 {
 		t.Errorf("%d rows are left", n)
 	}
-	// What a process that died left behind can be neither read nor used.
+	// The half upload of a process that died can be neither read nor used.
 	w.Exec(`insert into uploads (name, created_by) values ('half', 'x')`)
 	id := w.Number(`select id from uploads`)
 	if _, err := uploads.OpenUpload(t.Context(), id); !errors.Is(err, job.ErrUploadNotFound) {

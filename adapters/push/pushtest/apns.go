@@ -1,6 +1,6 @@
 // Package pushtest imitates the push services of Apple and Google by their published
-// protocols, for tests, benchmarks and the demo: what it accepts and refuses is what
-// they do, with the status, headers and bodies of their answers.
+// protocols, for tests, benchmarks and the demo: it accepts and refuses the same
+// requests, with the status, headers and bodies of their answers.
 package pushtest
 
 import (

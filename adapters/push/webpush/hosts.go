@@ -18,8 +18,8 @@ const (
 	maxHosts = 256
 )
 
-// hosts remembers how the push services do, each for itself: which ones there
-// are is the choice of users, and what becomes of one must not stop the others.
+// hosts remembers the state of each push service for itself: which ones there are is
+// the choice of users, and the failure of one must not stop the others.
 type hosts struct {
 	now func() time.Time
 	mu  sync.Mutex
@@ -114,8 +114,8 @@ func (s *hosts) good(name string) bool {
 	return h != nil && h.good
 }
 
-// down reports whether every host tried lately is in trouble. Only those count
-// that have delivered before: what users make up proves nothing.
+// down reports whether every host tried lately is in trouble. Only those count that
+// have delivered before: hosts that users make up prove nothing.
 func (s *hosts) down() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -126,8 +126,8 @@ func TestAPauseOfWeChatDelaysNoPhone(t *testing.T) {
 	}
 }
 
-// TestMessagesPerMinuteHoldUpNoPhone: what is beyond them waits, a minute at most, and does
-// not fail.
+// TestMessagesPerMinuteHoldUpNoPhone: a message beyond them waits, a minute at most, and
+// does not fail.
 func TestMessagesPerMinuteHoldUpNoPhone(t *testing.T) {
 	w := newWeChat(t)
 	cfg := config(w)

@@ -18,7 +18,7 @@ import (
 // A field is one of the fields of the subscription message.
 type field struct {
 	name string
-	kind string // what the name begins with: WeChat's type of the value
+	kind string // the beginning of the name: WeChat's type of the value
 	text message.Pattern
 }
 
@@ -118,8 +118,8 @@ func language(locale string) string {
 }
 
 // A rule is what WeChat permits in values of a type (订阅消息参数值内容限制说明): how many
-// characters, which ones, and what stands for a value of which nothing is left, since
-// WeChat refuses an empty one.
+// characters, which ones, and the text that stands for a value of which nothing is
+// left, since WeChat refuses an empty one.
 type rule struct {
 	most  int
 	takes func(r rune) bool

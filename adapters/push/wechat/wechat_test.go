@@ -306,7 +306,7 @@ func TestNewNamesTheMistake(t *testing.T) {
 	}
 }
 
-// TestValuesFit: whatever the text is, the value is one that WeChat permits in its type.
+// TestValuesFit: for every text the value is one that WeChat permits in its type.
 func TestValuesFit(t *testing.T) {
 	w := newWeChat(t)
 	w.Fields = []string{"thing1", "character_string2", "number3", "letter4", "phrase5", "name6", "time7", "date8"}

@@ -65,8 +65,8 @@ func TestLink(t *testing.T) {
 	}
 }
 
-// TestTell: states reach saved passes; a pass that was not saved needs none; what
-// Google refuses for the moment is tried again after its pause.
+// TestTell: states reach saved passes; a pass that was not saved needs none; a pass
+// that Google refuses for the moment is tried again after its pause.
 func TestTell(t *testing.T) {
 	google, i := start(t)
 	if a := i.Tell(t.Context(), 7, coupon.Used); a.Verdict != wallet.Told {

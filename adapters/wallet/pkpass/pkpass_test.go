@@ -128,7 +128,7 @@ func TestBundle(t *testing.T) {
 	}
 }
 
-// TestDescribe: what a pass says, in the owner's language, for each state.
+// TestDescribe: the texts of a pass, in the owner's language, for each state.
 func TestDescribe(t *testing.T) {
 	issuer := newIssuer(t, identity(t), nil)
 	for state, word := range map[coupon.State]string{coupon.Unused: "可使用", coupon.Locked: "订单支付中", coupon.Used: "已使用", coupon.Expired: "已过期", coupon.Revoked: "已失效"} {
@@ -172,7 +172,7 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// TestWake: the push that a device gets, and what each answer of Apple's means.
+// TestWake: the push that a device gets, and the meaning of each answer of Apple's.
 func TestWake(t *testing.T) {
 	id := identity(t)
 	service := wallettest.NewAPNs(id.TypeID)

@@ -34,8 +34,8 @@ type Account struct {
 	Plan Plan
 	// Shards are empty unless the gate stands and they answered.
 	Shards []Shard
-	// Away is set if the gate stands and its shards could not be looked at:
-	// what of the shard is being written is not known then.
+	// Away is set if the gate stands and its shards could not be looked at: the number
+	// of the shard's coupons that are being written is not known then.
 	Away bool
 }
 
@@ -70,8 +70,8 @@ func (w Accounts) Of(ctx context.Context, t template.Template) (Account, error) 
 }
 
 // Settle returns a count of the coupons completed by this look at the gate,
-// taken a moment later: written is as of the count. What the gate itself
-// cannot account for shows as a difference.
+// taken a moment later: written is as of the count. Coupons that the gate itself cannot
+// account for show as a difference.
 func (a Account) Settle(counted claim.Ledger) claim.Ledger {
 	if !a.Seen() {
 		return counted

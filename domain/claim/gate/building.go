@@ -142,8 +142,8 @@ func (k *Keeper) drain(ctx context.Context, plan Plan, newest int64, shards int,
 }
 
 // writeAll writes what waits on a fenced shard and, for a database that has lost
-// transactions, whatever else the shard accepted: a claim that the database knows
-// keeps its verdict, another one is decided now by stock and limit, as a claim
+// transactions, all other claims that the shard accepted: a claim that the database
+// knows keeps its verdict, another one is decided now by stock and limit, as a claim
 // that was late to be written.
 func (k *Keeper) writeAll(ctx context.Context, plan Plan, shard int, reason string, renew func() error) error {
 	id := plan.Template.ID

@@ -34,10 +34,10 @@ type Past struct {
 // this, so that a move towards the shard it replaces is older than all of them.
 const movesPerEpoch = 1_000_000_000
 
-// buildShard makes one shard anew while all others go on. What it had left follows
-// from what it was given, what the database has settled of its claims, and what the
-// others sent there and got from there. Claims that it accepted and that are neither
-// on its stream nor in the database are lost with it.
+// buildShard makes one shard anew while all others go on. Its remaining stock follows
+// from its allotment, from its claims that the database has settled, and from the stock
+// that the other shards sent there and got from there. Claims that it accepted and that
+// are neither on its stream nor in the database are lost with it.
 //
 // If that cannot be told, all shards are built.
 func (k *Keeper) buildShard(ctx context.Context, plan Plan, shard int, reason string) error {

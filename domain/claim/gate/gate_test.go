@@ -64,7 +64,7 @@ func TestHomesAreSpreadAndStay(t *testing.T) {
 			t.Errorf("shard %d has %d of %d users", shard, n, users)
 		}
 	}
-	// What is kept beside a shard must be found again by every later version.
+	// Records kept beside a shard must be found again by every later version.
 	for id, want := range map[user.ID]int{1: 1, 2: 6, 1000: 0, 1<<63 - 1: 7} {
 		if got := gate.HomeShard(id, shards); got != want {
 			t.Errorf("user %d is at home at shard %d, was at %d", id, got, want)

@@ -23,7 +23,7 @@ const (
 type Part struct {
 	// Epoch is that in which the shard was built last, alone or with all others.
 	Epoch int64
-	Allot int64 // what the shard is to be given in all
+	Allot int64 // the shard's total allotment
 	// Settled accepted claims are decided for good, Refused of them were
 	// refused by the database.
 	Settled, Refused int64
@@ -160,8 +160,9 @@ func (p Plan) Next(shards []Shard) Need {
 	return Need{}
 }
 
-// rebuild returns the step that builds one of several shards alone, or all if more
-// than one is bad: what one shard had follows from what all others know of it.
+// rebuild returns the step that builds one of several shards alone, or all if more than
+// one is bad: the stock of one shard follows from the counters that all others keep
+// about it.
 func (p Plan) rebuild(bad []int, reason string) Need {
 	if len(bad) == 1 && p.Shards > 1 {
 		return Need{Step: BuildShard, Reason: reason, Shard: bad[0]}
@@ -272,7 +273,7 @@ func (p Plan) Ledger(shards []Shard) Ledger {
 	}
 	l.Difference += magnitude(p.Template.Issued - p.Base - settled + refused)
 	if !p.of(shards) {
-		// What a shard has that is not there follows from what all others have.
+		// The stock of a missing shard follows from the stock of all others.
 		l.Moving, l.OnSale = 0, l.Total-l.Issued-l.Writing
 		return l
 	}

@@ -260,7 +260,7 @@ func TestLedgerIsExactWheneverItIsRead(t *testing.T) {
 	})
 }
 
-// TestSoldOutIsNeverWrong: what two looks call sold out was, at one instant
+// TestSoldOutIsNeverWrong: a drop that two looks call sold out was so, at one instant
 // between them.
 func TestSoldOutIsNeverWrong(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -199,7 +199,8 @@ func (k *Keeper) reconcileOnce(ctx context.Context, templateID int64, g *gateSta
 	var need Need
 	lagging := plan.lags(shards)
 	if len(lagging) > 0 {
-		// What a database does not know that is asked after the shards, it has lost.
+		// The database is read after the shards, so that a claim it does not know is
+		// one that it has lost.
 		if plan, err = k.Store.Plan(ctx, templateID); err != nil {
 			return 0, false, err
 		}
@@ -272,8 +273,8 @@ func (k *Keeper) setTerms(ctx context.Context, plan Plan, now time.Time) error {
 	return plan.each(func(s int) error { return k.Shards.SetTerms(ctx, plan.Template.ID, s, plan.Parts[s].Epoch, terms, now) })
 }
 
-// fill hands out what no shard has. What each is to have in all is kept
-// first, so that doing it twice, or by two, gives nothing twice.
+// fill allots the stock that no shard has. The total allotment of each shard is stored
+// first, so that a repeated or concurrent fill gives nothing twice.
 func (k *Keeper) fill(ctx context.Context, plan Plan) error {
 	parts := plan.Share()
 	if err := k.Store.Allot(ctx, plan.Template.ID, plan.Epoch, parts); err != nil {
@@ -285,8 +286,8 @@ func (k *Keeper) fill(ctx context.Context, plan Plan) error {
 
 // ApplyNow applies a change of the template at once: it builds a gate that does
 // not exist yet, puts the newest terms in force, and allots new stock. The
-// program that made the change calls it; the next sweep does whatever it leaves
-// undone.
+// program that made the change calls it; the next sweep completes the steps that it
+// leaves undone.
 func (k *Keeper) ApplyNow(ctx context.Context, templateID int64) error {
 	plan, err := k.Store.Plan(ctx, templateID)
 	if err != nil {

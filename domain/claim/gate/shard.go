@@ -77,8 +77,8 @@ func (s Shard) Taken() int64 { return s.Accepted - s.Returned }
 // SoldOut reports whether two looks prove that for a moment between them
 // there was nothing left anywhere: not on a shard, not on its way to another.
 // Looks are not of one instant, so emptiness of each shard alone would prove
-// nothing: a coupon may travel behind the looker's back. What was taken only
-// grows unless something is given back, and that shows.
+// nothing: a coupon may travel behind the looker's back. The count of coupons taken
+// only grows unless one is given back, and that shows.
 func SoldOut(first, second []Shard) bool {
 	if len(first) == 0 || len(first) != len(second) {
 		return false

@@ -15,7 +15,7 @@ import (
 type Config struct {
 	Dir           string // keeps the messages
 	SMTPAddr      string
-	HTTPAddr      string // the page, and what providers of SMS, webhooks and push answer
+	HTTPAddr      string // the page, and the imitated providers of SMS, webhooks and push
 	SMSToken      string // bearer token of /sms
 	WebhookSecret string // whsec_… of /webhook
 }

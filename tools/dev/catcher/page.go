@@ -17,8 +17,8 @@ var styleCSS []byte
 
 var pages = template.Must(template.New("page").Parse(pageHTML))
 
-// What the pages may load. The e-mail's own HTML is in a frame that may do
-// less still, see showHTML.
+// The policy says what the pages may load. The e-mail's own HTML is in a frame that may
+// do less still, see showHTML.
 const pagePolicy = "default-src 'none'; style-src 'self'; frame-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
 const shown = 200 // lines of the list

@@ -31,7 +31,7 @@ type webhookMessage struct {
 	IdempotencyKey string `json:"idempotency_key"`
 }
 
-// describe makes the list's line out of a stored message. What cannot be read
+// describe makes the list's line out of a stored message. A message that cannot be read
 // is shown as it is rather than hidden.
 func describe(kind Kind, raw []byte) message {
 	m := message{Kind: kind}
@@ -106,7 +106,7 @@ func (l *letter) addPart(h textproto.MIMEHeader, body io.Reader) {
 		for {
 			p, err := parts.NextRawPart()
 			if err != nil {
-				return // the end, or damage: what was read so far is shown
+				return // the end, or damage: the parts read so far are shown
 			}
 			l.addPart(p.Header, p)
 		}

@@ -1,6 +1,6 @@
-// Package shop is a demo shop: what end users see, from reserving a reminder to
-// paying with the coupon. It is a shop's backend as its engineers would write it:
-// it signs tokens of its users, uses the Go SDK with a service key at payment, and
+// Package shop is a demo shop: the pages that end users see, from reserving a reminder
+// to paying with the coupon. It is a shop's backend as its engineers would write it: it
+// signs tokens of its users, uses the Go SDK with a service key at payment, and
 // verifies webhooks. Its pages use the web components. Orders are kept in memory.
 package shop
 

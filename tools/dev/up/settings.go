@@ -24,8 +24,8 @@ const (
 	demoPassword = "ring-the-bell"
 )
 
-// settings are the environment of web and worker. What the caller's own
-// environment says comes first.
+// settings are the environment of web and worker. The caller's own environment comes
+// first.
 type settings struct {
 	given   func(string) string
 	chosen  map[string]string

@@ -2,7 +2,7 @@ package campaigns
 
 import "testing"
 
-// What differs between two texts is told at the ends of words.
+// Differences between two texts begin and end at the ends of words.
 func TestParted(t *testing.T) {
 	for _, c := range [][6]string{
 		{"Come by", "Come by", "Come by", "", "", ""},

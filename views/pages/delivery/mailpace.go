@@ -16,7 +16,7 @@ func planMost(days []delivery.WarmUpDay) (most int64) {
 	return most
 }
 
-// planBar is the height of a bar; whatever is not nothing can be seen.
+// planBar is the height of a bar; a value above zero is visible.
 func planBar(n, most int64) float64 {
 	if n == 0 || most == 0 {
 		return 0

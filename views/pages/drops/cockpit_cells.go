@@ -181,7 +181,7 @@ func laneLate(ctx context.Context, l reminder.Lane) string {
 	return quantile(ctx, l.Late, 0.5) + " / " + quantile(ctx, l.Late, 0.99)
 }
 
-// laneEnd is how long a lane took, and what was forecast.
+// laneEnd is how long a lane took, and the forecast of it.
 func laneEnd(ctx context.Context, r reminder.CockpitRow, l reminder.Lane) string {
 	forecast, took := "–", "–"
 	if end := l.ForecastEnd(r.DueAt); !end.IsZero() {

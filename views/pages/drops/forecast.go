@@ -94,7 +94,7 @@ func takes(p reminder.Prognosis, now time.Time) time.Duration {
 	return max(0, p.FinishAt.Sub(from)) + overrun(p)
 }
 
-// duration writes d; what is over at once takes less than a second.
+// duration writes d; one below a second is written as taking no time.
 func duration(ctx context.Context, d time.Duration) string {
 	if d < time.Second {
 		return ui.T(ctx, "forecast.instantly")
@@ -206,8 +206,8 @@ func (p Forecast) delay(f reminder.ChannelForecast, now time.Time) (name string,
 	return "", 0
 }
 
-// missedWhen counts who would be missed if the template opened later. What is
-// due already goes out as it is.
+// missedWhen counts the reminders that would be missed if the template opened later.
+// Reminders that are due already are sent as they are.
 func missedWhen(jobs []reminder.Job, templateID int64, later time.Duration, rate reminder.Rate, now time.Time) (n int64) {
 	moved := slices.Clone(jobs)
 	for i := range moved {

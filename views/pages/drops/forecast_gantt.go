@@ -38,7 +38,7 @@ func (a axis) x(t time.Time) float64 {
 	return min(1000, max(0, 1000*float64(t.Sub(a.from))/float64(length)))
 }
 
-// gantt are the parts of one job: waiting, going out, and what would miss.
+// gantt are the parts of one job: waiting, being sent, and too late.
 func (a axis) gantt(p reminder.Prognosis) []parts.Span {
 	var list []parts.Span
 	add := func(class string, from, to time.Time, least float64) {

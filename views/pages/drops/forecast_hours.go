@@ -23,7 +23,7 @@ func hourly(f []reminder.ChannelForecast, now time.Time) []forecastHour {
 	}
 	for _, c := range f {
 		for _, j := range c.Jobs {
-			// What is late is due now; the day ends amid an hour.
+			// An overdue job counts as due now; the day ends amid an hour.
 			h := &hours[min(len(hours)-1, max(0, int(j.DueAt.Sub(first)/time.Hour)))]
 			h.messages, h.missed = h.messages+j.Messages, h.missed+j.Missed
 		}
@@ -39,8 +39,8 @@ func busiest(hours []forecastHour) (most int64) {
 	return most
 }
 
-// bars are the columns of the chart: what goes out in time, and above it what
-// would miss its opening. Whatever is not nothing can be seen.
+// bars are the columns of the chart: the messages sent in time, and above them those
+// that would miss the opening. A value above zero is visible.
 func (h forecastHour) bars(most int64) (inTime, late float64) {
 	height := func(n int64) float64 {
 		if n == 0 || most == 0 {

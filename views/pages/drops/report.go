@@ -127,7 +127,7 @@ func (p drawn) endLabel(ctx context.Context) string {
 	return ui.T(ctx, "field.closes_at")
 }
 
-// balanceNote says whether the sheet balances, and what it was counted from.
+// balanceNote says whether the sheet balances, and the source that it was counted from.
 func (p drawn) balanceNote(ctx context.Context) string {
 	switch {
 	case p.Archived:

@@ -44,7 +44,7 @@ func (l changeLine) label(ctx context.Context) string {
 func (l changeLine) part(ctx context.Context, name string) string {
 	switch name {
 	case "":
-		name = "state" // what is no object is the state before and after a step
+		name = "state" // a value that is no object is the state before and after a step
 	case "notify_over":
 		name = "notify_channels"
 	}
@@ -88,7 +88,7 @@ func auditFamilies(scope, field string) []string {
 	return nil
 }
 
-// word puts one value into words; what has none stays as it is.
+// word puts one value into words; a value without words stays as it is.
 func (l changeLine) word(ctx context.Context, field, text string) string {
 	for _, family := range auditFamilies(l.scope, field) {
 		if key := family + text; ui.From(ctx).Locale.Has(key) {
@@ -220,7 +220,7 @@ func Changes(r staff.Record) []changeLine {
 		}
 	}
 	sort.Slice(list, func(i, j int) bool { return list[i].name < list[j].name })
-	// On creation everything is new; what was left empty says nothing.
+	// On creation everything is new; empty fields are left out.
 	if len(before) == 0 {
 		list = slices.DeleteFunc(list, func(c changeLine) bool {
 			return slices.Contains([]string{`""`, "0", "null", "[]", "{}", "false"}, c.after)

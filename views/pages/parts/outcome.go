@@ -7,8 +7,8 @@ import (
 	"dropbell/views/ui"
 )
 
-// Values of the filter that are no outcome of their own: HeldOutOutcome is who
-// is skipped as held out, WaitingOutcome who is sent to after quiet hours.
+// Values of the filter that are no outcome of their own: HeldOutOutcome selects users
+// who are skipped as held out, WaitingOutcome users who are sent to after quiet hours.
 const (
 	HeldOutOutcome = "held_out"
 	WaitingOutcome = "waiting"

@@ -34,8 +34,8 @@ func ActorName(ctx context.Context, actor string) string {
 	return name
 }
 
-// AuditReason is why something was done, in the words of who did it; what the
-// system says is put into the viewer's language.
+// AuditReason is the reason of a change, in the words of the member who made it; a
+// reason given by the system is put into the viewer's language.
 func AuditReason(ctx context.Context, r staff.Record) string {
 	if reason := r.SystemReason(); reason != "" {
 		return ui.T(ctx, "audit.reason."+reason)

@@ -36,7 +36,7 @@ type WebhookForm struct {
 	RequestKey string
 }
 
-// WebhookPage is one endpoint: how it does, and what it was sent.
+// WebhookPage is one endpoint: its state, and the events that it was sent.
 type WebhookPage struct {
 	hook.Endpoint
 	Shop       string

@@ -14,7 +14,7 @@ import (
 	"dropbell/web/middleware"
 )
 
-// Access is who may call an operation.
+// Access says which callers may use an operation.
 type Access int
 
 const (
@@ -32,9 +32,9 @@ const (
 	ForOwners
 )
 
-// Caller is who makes a request.
+// Caller is the user, staff member or service that makes a request.
 type Caller struct {
-	// User is whom the request is about; 0 for staff and anonymous calls.
+	// User is the user the request is about; 0 for staff and anonymous calls.
 	User user.ID
 	// Key is the service key used, nil for a user's own token.
 	Key *staff.Key
@@ -66,10 +66,10 @@ func (c *Caller) scope() string {
 	return label
 }
 
-// UserOf returns whom the request is about.
+// UserOf returns the user the request is about.
 func UserOf(ctx context.Context) user.ID { return CallerOf(ctx).User }
 
-// ActorOf returns who makes a staff request.
+// ActorOf returns the member or service that makes a staff request.
 func ActorOf(ctx context.Context) staff.Actor {
 	if c := CallerOf(ctx); c.Key != nil {
 		return c.Key.Actor()
@@ -87,7 +87,7 @@ func CallerOf(ctx context.Context) *Caller {
 	return &Caller{}
 }
 
-// authenticate finds out who calls and whether an operation is for them. A
+// authenticate identifies the caller and finds out whether an operation is for them. A
 // caller who is known is returned with the refusal, too.
 func (pl *Pipeline) authenticate(r *http.Request, needed Access) (*Caller, error) {
 	header := r.Header.Get("Authorization")

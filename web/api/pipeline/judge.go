@@ -94,9 +94,9 @@ func place(d *jsontext.Decoder, to jsontext.Pointer) (location, field string) {
 	return location, strings.Join(names, ".")
 }
 
-// misfit says where a value is that its field cannot hold, and what would do.
-// [transform] takes the two apart. The rules of the schema have let it pass:
-// 1e3 is a whole number there, and has no largest one.
+// misfit says where a value is that its field cannot hold, and which values it can
+// hold. [transform] takes the two apart. The rules of the schema have let it pass: 1e3
+// is a whole number there, and has no largest one.
 func misfit(body []byte, wrong *json.UnmarshalTypeError) error {
 	text := WithArticle(wrong.Value) + " does not fit here"
 	switch wrong.Type.Kind() {

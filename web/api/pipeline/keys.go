@@ -19,10 +19,10 @@ import (
 // keyring remembers service keys for a moment, so that a busy service does
 // not cost a query per request. Revoking a key takes effect within keyLife.
 //
-// Secrets that are no keys cost little: each client address has a budget of
-// look-ups that found nothing, and what was looked up in vain is remembered.
-// A key that was found lately is read again whatever its client's budget, so
-// that guesses from behind the same address do not shut it out.
+// Secrets that are no keys cost little: each client address has a budget of look-ups
+// that found nothing, and a secret looked up in vain is remembered. A key that was
+// found lately is read again whatever its client's budget, so that guesses from behind
+// the same address do not shut it out.
 type keyring struct {
 	store Keys
 	now   func() time.Time

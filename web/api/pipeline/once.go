@@ -235,7 +235,7 @@ func (pl *Pipeline) hold(r *http.Request, q workdb.IdempotencyRequest) (held *ht
 		tick := time.NewTicker(renewEvery)
 		defer tick.Stop()
 		for ctx.Err() == nil {
-			// What fails for another reason may work the next time.
+			// A renewal that fails for another reason may work the next time.
 			if err := pl.deps.Idempotency.Renew(ctx, q, attemptLease); errors.Is(err, workdb.ErrAttemptLost) {
 				cancel()
 			}

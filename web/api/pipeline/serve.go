@@ -154,7 +154,7 @@ func plain(r *http.Request) error {
 
 var noStore = []string{"no-store"}
 
-// admit finds out who calls and whether it is not too often.
+// admit identifies the caller and refuses one that calls too often.
 func (pl *Pipeline) admit(w http.ResponseWriter, r *http.Request, needed Access) error {
 	q := middleware.From(r.Context())
 	c, err := pl.authenticate(r, needed)

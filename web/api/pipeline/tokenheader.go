@@ -40,7 +40,7 @@ func headerOf(token string) (h tokenHeader, ok bool) {
 }
 
 // forAccess refuses tokens that an identity provider made for something else
-// than calling an API, such as ID tokens, which say who signed in to an app.
+// than calling an API, such as ID tokens, which name the user that signed in to an app.
 // Access tokens name themselves at+jwt (RFC 9068), JWT, or nothing.
 func (h tokenHeader) forAccess(claims jwt.Token) error {
 	switch h.kind {

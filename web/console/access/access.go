@@ -1,5 +1,5 @@
-// Package access holds the console's pages about who may use it: signing in and
-// out, second factors, members, service keys and the audit log.
+// Package access holds the console's pages about its members: signing in and out,
+// second factors, members, service keys and the audit log.
 package access
 
 import (
@@ -42,9 +42,9 @@ type handlers struct {
 	slowed throttledNotes
 }
 
-// Routes returns the routes around who may use the console: signing in and
-// out, second factors, members, service keys, the audit log, and the page on
-// which members confirm that it is they, which it gives to the shell.
+// Routes returns the routes around the members of the console: signing in and out,
+// second factors, members, service keys, the audit log, and the page on which members
+// confirm that it is they, which it gives to the shell.
 func Routes(sh *shell.Shell, d Deps) []shell.Route {
 	h := &handlers{Shell: sh, Deps: d}
 	h.slowed.once, h.slowed.turns = shell.NewThrottle(1, throttledEvery, sh.Now), make(chan struct{}, throttledAtATime)

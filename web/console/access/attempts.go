@@ -63,8 +63,8 @@ func (c tokens) giveBack(ctx context.Context) error {
 	return nil
 }
 
-// What is recorded of attempts that are slowed down: once per account and hour,
-// and by so many at a time.
+// The recording of attempts that are slowed down: once per account and hour, and by so
+// many at a time.
 const (
 	throttledEvery   = time.Hour
 	throttledAtATime = 4

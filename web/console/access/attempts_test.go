@@ -20,7 +20,7 @@ func guarded(network, here, all int) func(*console.Deps) {
 	}
 }
 
-// Who guesses from one address keeps the owner out of nothing but that address.
+// An attacker who guesses from one address keeps the owner out of that address alone.
 func TestGuessingKeepsNobodyOut(t *testing.T) {
 	g := consoletest.New(t, guarded(5, 20, 100))
 	g.From()
@@ -88,8 +88,8 @@ func (c comparing) Matches(ctx context.Context, p, hash string) (bool, error) {
 	return c.QuickPasswords.Matches(ctx, p, hash)
 }
 
-// Who signs in and out, and whose account is being guessed, is in the audit
-// log, once; what is typed of others is not.
+// Members who sign in and out, and accounts that are being guessed, are in the audit
+// log, once; other names that were typed are not.
 func TestSignInsAreRecorded(t *testing.T) {
 	n := 0
 	g := consoletest.New(t, guarded(3, 20, 100), func(d *console.Deps) { d.Staff.Passwords = comparing{n: &n} })

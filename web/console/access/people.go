@@ -123,7 +123,7 @@ func (h *handlers) signMemberOut(w http.ResponseWriter, r *http.Request) error {
 
 func memberPath(id int64) string { return fmt.Sprintf("/staff/%d", id) }
 
-// typedMember is a member's form on its way back to who typed it.
+// typedMember is a member's form on its way back to its author.
 type typedMember struct {
 	accesspages.MemberForm
 	overtaken bool
@@ -165,8 +165,8 @@ func (f *typedMember) checkShops(shops, before []int64, known []template.Shop) {
 	}
 }
 
-// take shows in the form why it was refused; what the form cannot help with
-// it returns.
+// take shows in the form why it was refused; an error that the form cannot help with is
+// returned.
 func (f *typedMember) take(r *http.Request, err error) error {
 	if fields := shell.FieldsOf(err); fields != nil {
 		f.Errors = fields

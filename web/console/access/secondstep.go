@@ -41,7 +41,7 @@ func (h *handlers) askSecond(w http.ResponseWriter, r *http.Request, m staff.Mem
 	return nil
 }
 
-// halfWay returns the first step that the session keeps, and whose it is.
+// halfWay returns the first step that the session keeps, and the member who took it.
 func (h *handlers) halfWay(r *http.Request) (staff.HalfSignIn, staff.Member, error) {
 	var half staff.HalfSignIn
 	if raw := h.Sessions.GetString(r.Context(), halfKey); raw != "" {

@@ -9,8 +9,8 @@ import (
 	"dropbell/web/console/consoletest"
 )
 
-// Viewers and staff of some shops see contacts masked, wherever they stand; who
-// may change users of a shop shows those of one user, which is recorded.
+// Viewers and staff of some shops see contacts masked, wherever they stand; members who
+// may change users of a shop can show those of one user, which is recorded.
 func TestContactsAreForStaffOfAllShops(t *testing.T) {
 	g := consoletest.New(t)
 	g.Exec(`insert into users (id, name, email, phone, attributes, opt_outs) values (7, 'Ann', 'mia@example.com', '+8613800138042', '{"second":"mia.two@example.org"}', 2)`)

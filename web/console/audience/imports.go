@@ -18,8 +18,8 @@ import (
 	"dropbell/web/console/shell/upload"
 )
 
-// ofAllShops lets staff pass who may change users everywhere: users belong to
-// every shop.
+// ofAllShops admits only staff who may change users everywhere: users belong to every
+// shop.
 func ofAllShops(serve shell.Handler) shell.Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		if err := shell.Actor(r).MayEverywhere(staff.ManageUsers); err != nil {
@@ -41,7 +41,7 @@ func (h *handlers) importUpload(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	// What cannot be read is said at once, not after the columns.
+	// An unreadable file is refused at once, not after the columns.
 	if err := h.Files.KeepPreviews(r, u.ID); err != nil {
 		h.Files.Remove(r, u.ID)
 		if status, list := upload.Refused(w, err); list != nil {

@@ -105,7 +105,7 @@ func TestImportGBK(t *testing.T) {
 	}
 }
 
-// What is refused does not stay stored, whichever form it came through.
+// A refused file does not stay stored, whichever form it came through.
 func TestRefusedFilesAreRemoved(t *testing.T) {
 	g := consoletest.New(t)
 	grants := "/templates/" + strconv.FormatInt(g.Friends().ID, 10) + "/grants/new"

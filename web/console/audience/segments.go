@@ -140,7 +140,7 @@ func (h *handlers) keepSegment(w http.ResponseWriter, r *http.Request, g segment
 		p.Rule = changeRule(p.Rule, do)
 		if err := p.Rule.Check(); err == nil {
 			p.Estimate = h.estimate(r, p.Rule)
-		} else if do == "estimate" { // who builds the tree has not finished yet
+		} else if do == "estimate" { // the member has not finished the tree yet
 			p.Errors = shell.FieldsOf(err)
 		}
 		return h.Either(w, r, p.Fragment(), p.Page())
@@ -282,7 +282,7 @@ func (h *handlers) readNode(r *http.Request, path string, depth int) (segment.Ru
 }
 
 // dropNumbers are the numbers of the drops that were named, by number or by name.
-// What names none stays as it is, and the check says so.
+// A value that names no drop stays as it is, and the check says so.
 func (h *handlers) dropNumbers(r *http.Request, values []string) []string {
 	for i, v := range values {
 		var broken fault.Fields

@@ -18,8 +18,8 @@ import (
 	"dropbell/web/console/shell"
 )
 
-// suppressionFilter reads which suppressions are meant; what cannot be read is among
-// the page's errors.
+// suppressionFilter reads which suppressions are meant; unreadable fields are among the
+// page's errors.
 func suppressionFilter(r *http.Request) (p audiencepages.Suppressions) {
 	var broken fault.Fields
 	p.Search, p.Reason = strings.TrimSpace(r.FormValue("q")), shell.Choice(r, "reason", feedback.Reasons(), &broken)
@@ -81,8 +81,8 @@ func (h *handlers) latestSuppressions(r *http.Request, p *audiencepages.Suppress
 	return err
 }
 
-// maxMicros is the end of the year 9999, in microseconds of Unix: what an address may
-// say of times that a database can hold.
+// maxMicros is the end of the year 9999, in microseconds of Unix: the latest time in an
+// address, since a database can hold it.
 const maxMicros = 253_402_300_799_999_999
 
 func maskedSuppression(s feedback.Suppression) feedback.Suppression {

@@ -48,7 +48,7 @@ func TestCampaignForATemplateByName(t *testing.T) {
 	b.Post("/campaigns/preview", form).Is(200).Has(`data-for="f-audience_template"`).HasNot(`data-for="f-audience_value"`)
 }
 
-// What is wrong with a campaign is said where it is typed.
+// An error in a campaign is shown at the field where it is typed.
 func TestCampaignFormNamesWhatIsWrong(t *testing.T) {
 	g := consoletest.New(t)
 	b := g.As(staff.Marketer)

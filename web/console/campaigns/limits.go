@@ -91,7 +91,7 @@ func (h *handlers) saveLimits(w http.ResponseWriter, r *http.Request) error {
 	if len(broken) == 0 && len(unread) == 0 {
 		err = h.Campaigns.SetLimits(r.Context(), shell.Actor(r), p.Shop, &was, l)
 		if errors.Is(err, fault.ErrStale) {
-			// p.Was is what it is now: who sends the form again means it.
+			// p.Was is the present state: a member who sends the form again means it.
 			p.Errors = changedLimits(p.Was, shown)
 			return h.Show(w, r, http.StatusConflict, p.Page())
 		}

@@ -67,7 +67,7 @@ func TestPlannedTimesFollowTheShopInTheBrowser(t *testing.T) {
 	b.Accessible("a new campaign")
 }
 
-// A campaign that is published begins before the eyes of who looks at it.
+// A campaign that is published begins before the eyes of its viewers.
 func TestCampaignStartsInTheBrowser(t *testing.T) {
 	g := consoletest.New(t)
 	g.As(staff.Marketer).Post("/campaigns", consoletest.CampaignForm()).Is(303)

@@ -68,8 +68,8 @@ func (h *handlers) campaignResults(w http.ResponseWriter, r *http.Request) error
 	return h.Show(w, r, http.StatusOK, campaignpages.CampaignResults{Status: st, Results: results, Zone: h.ShopZone(st.ShopTimezone)}.Card())
 }
 
-// campaignRecipientQuery reads which recipients are meant, and what cannot be
-// read.
+// campaignRecipientQuery reads which recipients are meant, and returns the fields that
+// cannot be read.
 func (h *handlers) campaignRecipientQuery(r *http.Request) (f campaignpages.RecipientFilter, q campaign.RecipientQuery, broken []fault.Field) {
 	e := &fault.Fields{}
 	f.User = strings.TrimSpace(r.FormValue("user"))

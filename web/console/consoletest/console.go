@@ -30,7 +30,7 @@ func (b *Browser) File(path string, want int) [][]string {
 }
 
 // SamplePath fills a route's pattern with an id that exists or does not; both
-// must be refused to who may not know.
+// must be refused to members who may not know.
 func SamplePath(pattern, id string) string {
 	step := "pause"
 	if strings.Contains(pattern, "requeue") {
@@ -208,7 +208,7 @@ func (g *Fixture) Road() *faultyTransport {
 // Path is the address that the tab shows, without its host.
 func (b *Tab) Path() string { return Evaluate[string](b, `location.pathname + location.search`) }
 
-// Refusing returns a marketer's browser, and what looks whether a step of the
+// Refusing returns a marketer's browser, and a function that checks that a step of the
 // page is refused, as a page and as a dialog, instead of asked about.
 func (g *Fixture) Refusing(page string) (*Browser, func(step, title, why string)) {
 	b, dialog := g.As(staff.Marketer), g.As(staff.Marketer).Htmx()

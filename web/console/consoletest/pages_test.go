@@ -12,8 +12,8 @@ import (
 	"dropbell/web/console/consoletest"
 )
 
-// chosenStories are all of them, or, for who works on a page, those whose name
-// begins as DROPBELL_TEST_STORIES says.
+// chosenStories are all of them, or, for work on one page, those whose name begins as
+// DROPBELL_TEST_STORIES says.
 func chosenStories(t *testing.T) []stories.Story {
 	only := os.Getenv("DROPBELL_TEST_STORIES")
 	if only == "" {

@@ -285,8 +285,8 @@ func (b *Tab) Fill(selector, value string) {
 		fmt.Sprintf(`e.value = %q; e.dispatchEvent(new Event("input", {bubbles: true})); e.dispatchEvent(new Event("change", {bubbles: true}))`, value))
 }
 
-// Replaced waits, after do, until another element has taken this one's place:
-// what an answer says may have stood there before.
+// Replaced waits, after do, until another element has taken this one's place: the text
+// of an answer may have stood there before.
 func (b *Tab) Replaced(selector string, do func()) {
 	b.Helper()
 	b.act(selector, fmt.Sprintf(`document.querySelector(%q)`, selector), `!!e`, `e.dataset.old = "1"`)

@@ -62,7 +62,7 @@ func (h *handlers) grantFile(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// loadGiving loads the template of the address for who may give its coupons.
+// loadGiving loads the template of the address for members who may give its coupons.
 func (h *handlers) loadGiving(r *http.Request) (template.Template, error) {
 	t, err := shell.TemplateOf(r, h.Templates)
 	if err != nil {
@@ -239,7 +239,7 @@ func (h *handlers) grantStep(r *http.Request, p couponpages.Grant, broken string
 	return ask
 }
 
-// loadGrantStep loads the grant for who may take a step with it.
+// loadGrantStep loads the grant for members who may take a step with it.
 func (h *handlers) loadGrantStep(r *http.Request) (couponpages.Grant, error) {
 	p, err := h.loadGrant(r)
 	if err != nil {

@@ -22,7 +22,7 @@ func TestClaimsCard(t *testing.T) {
 	b.Header.Set("HX-Request-Type", "partial")
 	defer b.Header.Del("HX-Request")
 	var card consoletest.Answer
-	consoletest.Within(t, "what was sold", func() bool { // what was looked up is kept for a second
+	consoletest.Within(t, "what was sold", func() bool { // a look-up is kept for a second
 		card = b.Get("/templates/1/claims").Is(200)
 		return strings.Contains(card.Body, "issued by time after the opening") && strings.Contains(card.Body, `<td class="number">7</td>`)
 	})

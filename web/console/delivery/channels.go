@@ -34,7 +34,7 @@ func channelOf(r *http.Request) (delivery.Channel, error) {
 	return ch, nil
 }
 
-// sharedChannel is [channelOf] for questions that only those are asked who may
+// sharedChannel is [channelOf] for questions that are asked only of members who may
 // decide for every shop.
 func sharedChannel(r *http.Request) (delivery.Channel, error) {
 	ch, err := channelOf(r)
@@ -152,7 +152,8 @@ func (h *handlers) saveRate(w http.ResponseWriter, r *http.Request) error {
 	if broken == nil {
 		now, err := h.Control.SetRate(r.Context(), shell.Actor(r), ch, shell.ShownRate(r), int(min(rate, delivery.MaxRate+1)), shell.Reason(r))
 		if errors.Is(err, fault.ErrStale) {
-			// What it is now is what the new form shows: who sends it again means it.
+			// The new form shows the present rate: a member who sends it again means
+			// it.
 			is := strconv.Itoa(now.RatePerSecond)
 			return h.Ask(w, r, http.StatusConflict, h.rateQuestion(r, ch, is, typed, shell.Say(r, "rule.changed_to", is)))
 		}

@@ -22,8 +22,8 @@ const recentJobs = 5
 // maxJobs bounds how far back a job is looked for.
 const maxJobs = 100
 
-// typedFilter reads which dead letters are meant. What cannot be read selects
-// nothing: an action must never reach further than what was typed.
+// typedFilter reads which dead letters are meant. An unreadable filter selects nothing:
+// an action must never reach further than the filter that was typed.
 func (h *handlers) typedFilter(r *http.Request) (pageparts.DeadFilter, delivery.DeadLetterFilter, []fault.Field) {
 	typed := pageparts.DeadFilter{Channel: r.FormValue("channel"), Template: strings.TrimSpace(r.FormValue("template")),
 		Campaign: strings.TrimSpace(r.FormValue("campaign")), User: strings.TrimSpace(r.FormValue("user"))}

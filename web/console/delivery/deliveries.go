@@ -14,7 +14,8 @@ import (
 	"dropbell/web/console/shell"
 )
 
-// deliveryQuery reads which batches are meant, and what cannot be read.
+// deliveryQuery reads which batches are meant, and returns the fields that cannot be
+// read.
 func (h *handlers) deliveryQuery(r *http.Request) (deliverypages.DeliveryFilter, delivery.BatchQuery, []fault.Field) {
 	typed := func(name string) string { return strings.TrimSpace(r.FormValue(name)) }
 	f := deliverypages.DeliveryFilter{Kind: typed("kind"), Slot: typed("slot"), Channel: typed("channel"), State: typed("state"), Outcome: typed("outcome"),

@@ -16,7 +16,8 @@ import (
 	"dropbell/web/console/shell"
 )
 
-// announce finds out what can be told to the users of a template, and what has been.
+// announce finds out which announcements can be sent to the users of a template, and
+// which have been.
 func (h *handlers) announce(ctx context.Context, by staff.Actor, t template.Template) (droppages.Announce, error) {
 	p := droppages.Announce{Template: t}
 	var err error
@@ -52,7 +53,7 @@ func (h *handlers) told(ctx context.Context, t template.Template, kind delivery.
 			break
 		}
 		if a.Kind == delivery.KindCorrection && kind == delivery.KindCorrection {
-			return false, nil // what was told last is another opening
+			return false, nil // the opening told last is another one
 		}
 	}
 	if sent == nil || kind == delivery.KindCancelled {

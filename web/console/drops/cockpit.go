@@ -69,7 +69,7 @@ type patchKey struct {
 func (d *snapshots) Digest() string { return d.page.Sum }
 
 // patch returns the values that bring a page from a state to this one as JSON,
-// nil if it is there. It is made once for all who come from the same state.
+// nil if it is there. It is made once for all viewers that come from the same state.
 func (d *snapshots) patch(from string, l *i18n.Locale) []byte {
 	if from == d.page.Sum {
 		return nil

@@ -234,8 +234,8 @@ func TestCockpitLinks(t *testing.T) {
 	b.Get("/").Is(200).Has(`href="` + cockpitURL(near.ID) + `"`)
 }
 
-// Whatever brings a page from one state to another leads to the same page as
-// loading it anew, in every language.
+// The patches from one state of a page to another lead to the same page as loading it
+// anew, in every language.
 func TestPatchesLeadToThePage(t *testing.T) {
 	g := consoletest.New(t)
 	d := g.Published(10, 2*time.Hour)

@@ -49,7 +49,7 @@ func TestDeletedDraftComesBack(t *testing.T) {
 	b.Post(page+"/restore", nil).Is(404)
 }
 
-// What is published is not deleted, nor a draft that others name.
+// A published drop is not deleted, nor a draft that others name.
 func TestDraftsThatStay(t *testing.T) {
 	g := consoletest.New(t)
 	b := g.As(staff.Marketer)

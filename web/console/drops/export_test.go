@@ -7,7 +7,7 @@ import (
 	"dropbell/web/console/shell"
 )
 
-// What tests look at that go through the whole console.
+// Names for tests that go through the whole console.
 
 // PastFaces is how many states a browser may be behind.
 const PastFaces = pastRenderings

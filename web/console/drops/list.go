@@ -58,9 +58,9 @@ func (h *handlers) listTemplates(w http.ResponseWriter, r *http.Request) error {
 	return h.Listed(w, r, p.Part(), p.Page())
 }
 
-// phases are the parts of the unsorted list: what is ahead or on and drafts of
-// it, the next opening first; what is over and drafts of long ago, the last
-// first. Only those that q selects are there.
+// phases are the parts of the unsorted list: drops and drafts that are ahead or on, the
+// next opening first; then drops that are over and drafts of long ago, the last first.
+// Only those that q selects are there.
 func phases(q template.Query, now time.Time) (list []template.Query) {
 	ahead, past := q, q
 	if q.From == nil || q.From.Before(now) {
@@ -114,8 +114,8 @@ func phaseOf(s string, n int) (int, template.Cursor) {
 	return 0, shell.Cursor(s)
 }
 
-// templateQuery reads which templates are meant; what cannot be read is among
-// the page's errors. Days are those of the shop, if only one is meant.
+// templateQuery reads which templates are meant; unreadable fields are among the page's
+// errors. Days are those of the shop, if only one is meant.
 func (h *handlers) templateQuery(r *http.Request) (droppages.Templates, template.Query, error) {
 	p := droppages.Templates{Search: strings.TrimSpace(r.FormValue("q")), Shop: r.FormValue("shop"), From: r.FormValue("from"),
 		To: r.FormValue("to"), Sort: aheadFirst}

@@ -57,7 +57,8 @@ func TestEveryModelIsAWholeDrop(t *testing.T) {
 	g.As(staff.Viewer).Get("/templates/models").Is(http.StatusForbidden)
 }
 
-// The form publishes what it shows; what may not be published is kept as a draft.
+// The form publishes what it shows; a drop that may not be published is kept as a
+// draft.
 func TestPublishFromTheForm(t *testing.T) {
 	g := consoletest.New(t)
 	g.Shop(10)

@@ -58,7 +58,7 @@ func (h *handlers) overviewPage(r *http.Request) (droppages.Overview, error) {
 		return p, err
 	}
 	if p.Activity, err = h.Audit.Records(ctx, staff.AuditQuery{Shops: by.Shops, Limit: recentRecords,
-		// Who comes and goes is no news.
+		// Sign-ins and sign-outs are no news.
 		Without: []string{"staff.sign_in", "staff.sign_out", "staff.single_sign_on"}}); err != nil {
 		return p, err
 	}
@@ -129,7 +129,7 @@ func (h *handlers) judge(r *http.Request, p *droppages.Overview) error {
 		return err
 	}
 	p.Attention = append(p.Attention, hooks...)
-	// What is broken comes before what may break.
+	// Failures come before warnings.
 	slices.SortStableFunc(p.Attention, func(a, b droppages.Attention) int { return ui.Severity(a.Tone) - ui.Severity(b.Tone) })
 	return nil
 }

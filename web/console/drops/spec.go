@@ -29,7 +29,7 @@ func typedValues(r *http.Request) map[string]string {
 		v[name] = r.PostFormValue(name)
 	}
 	v["notify_channels"] = strings.Join(r.PostForm["notify_channels"], ", ") // a box each
-	if v["message_own"] != "own" {                                           // the shop's texts: what was typed of an own one counts for nothing
+	if v["message_own"] != "own" {                                           // the shop's texts: typed texts of the drop are ignored
 		v["message_own"], v["message_language"], v["message_title"], v["message_text"] = "", "", "", ""
 	}
 	v["currency"] = strings.ToUpper(strings.TrimSpace(v["currency"]))
@@ -75,7 +75,7 @@ func valuesOf(t template.Template) map[string]string {
 		"obtain": string(t.Obtain), "claim_mode": string(t.ClaimMode), "valid_until": "", "valid_until_fold": "",
 		"notify_days": t.NotifyDays.String(), "notify_channels": strings.Join(template.ChannelNames(t.NotifyOver), ", ")}
 	if t.NotifyDays == 0 {
-		v["notify_channels"] = delivery.App.String() // what notices begin with
+		v["notify_channels"] = delivery.App.String() // the default of notices
 	}
 	v["opens_at"], v["opens_at_fold"] = shell.TypedTime(t.OpensAt, zone)
 	v["closes_at"], v["closes_at_fold"] = shell.TypedTime(t.ClosesAt, zone)

@@ -10,7 +10,7 @@ import (
 	"dropbell/web/console/shell"
 )
 
-// What a coupon is worth is said once, for every kind.
+// The value of a coupon is shown once, for every kind.
 func TestWorthOfACoupon(t *testing.T) {
 	g := consoletest.New(t)
 	d := g.Published(10, time.Hour)

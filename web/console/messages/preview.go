@@ -99,8 +99,8 @@ func (h *handlers) preview(r *http.Request, a about, book *message.Book, c messa
 	return p
 }
 
-// mailPolicy lets a mail show its own styles and images, and nothing run: whatever
-// staff wrote, the page can do no more in the console than in a mail program.
+// mailPolicy lets a mail show its own styles and images, and nothing run: the page can
+// do no more in the console than in a mail program.
 const mailPolicy = "default-src 'none'; style-src 'unsafe-inline'; img-src https: data:; base-uri 'none'; form-action 'none'; frame-ancestors 'self'; sandbox"
 
 // mail draws the page of a mail for its frame: as readers with a light screen see

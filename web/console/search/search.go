@@ -73,8 +73,8 @@ func Routes(sh *shell.Shell, d Deps) []shell.Route {
 	return []shell.Route{
 		shell.Get("/search", staff.View, h.search),
 		shell.Get("/search/choices/{kind}", staff.View, h.offerNames),
-		// What is typed may be an address or a code, and comes in a body: addresses
-		// of pages are kept by logs and histories.
+		// The typed text may be an address or a code, and comes in a body: addresses of
+		// pages are kept by logs and histories.
 		shell.Report(shell.Post("/search", staff.View, h.search)),
 	}
 }
@@ -227,8 +227,8 @@ func (h *handlers) aboutPeople(r *http.Request, text string) string {
 	return ""
 }
 
-// findCoupons finds coupons by number, those of an order, and what became of a
-// redeem code.
+// findCoupons finds coupons by number, those of an order, and the coupon of a redeem
+// code.
 func (h *handlers) findCoupons(r *http.Request, text string) ([]searchpages.Hit, error) {
 	ctx, by := r.Context(), shell.Actor(r)
 	var hits []searchpages.Hit

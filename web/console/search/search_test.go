@@ -49,7 +49,7 @@ func TestSearchFindsEveryKind(t *testing.T) {
 	searched(b, "zzz").Has("Nothing found for “zzz”")
 	searched(b, "M").Has("at least two characters").HasNot("/users/1001")
 	b.Get("/search").Is(200).Has("New drop", "Calendar", "Sign out", "/account")
-	b.Get("/search?q=moon").Is(200).HasNot("Moon shop") // what is searched for stays out of addresses
+	b.Get("/search?q=moon").Is(200).HasNot("Moon shop") // the searched text stays out of addresses
 }
 
 // A member finds no more than the pages would show.

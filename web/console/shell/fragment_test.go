@@ -111,8 +111,8 @@ func drawLater(t *rapid.T, n tree, depth int, next *int) tree {
 	return n
 }
 
-// Whatever a page was, replacing what is said to have changed makes it what it
-// is to be.
+// From every former page, replacing the parts that are said to have changed makes the
+// new page.
 func TestFragmentsLeadToThePage(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var one, two int

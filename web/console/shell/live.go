@@ -153,8 +153,8 @@ func (sh *Shell) updatePart(s *Stream, n partState) error {
 	return s.Event("", data)
 }
 
-// stillWelcome ends the stream of who has been signed out meanwhile, or may
-// see other things than before.
+// stillWelcome ends the stream of a member who has been signed out meanwhile, or whose
+// rights have changed.
 func (sh *Shell) stillWelcome(s *Stream) error {
 	who, err := sh.present.of(s.Request.Context(), sh.SignedInAs(s.Request))
 	if errors.Is(err, staff.ErrUnauthenticated) {

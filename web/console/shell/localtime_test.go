@@ -47,7 +47,7 @@ func TestInstant(t *testing.T) {
 	}
 }
 
-// Whatever is stored can be typed: what the form shows is read as the same.
+// Every stored time can be typed: the time that the form shows is read as the same.
 func TestTypedTimeIsReadAsTheSame(t *testing.T) {
 	for _, name := range []string{"UTC", "Asia/Shanghai", "Europe/Berlin", "Australia/Lord_Howe", "America/St_Johns"} {
 		zone, err := time.LoadLocation(name)

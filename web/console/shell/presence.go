@@ -34,7 +34,7 @@ func newAccessCache(ask func(context.Context, string) (staff.Presence, error), n
 	return &accessCache{ask: ask, now: now, known: map[string]seen{}}
 }
 
-// of returns who is behind the sign-in, or [staff.ErrUnauthenticated].
+// of returns the member of the sign-in, or [staff.ErrUnauthenticated].
 func (p *accessCache) of(ctx context.Context, id string) (staff.Presence, error) {
 	now := p.now()
 	p.mu.Lock()

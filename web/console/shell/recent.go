@@ -21,8 +21,8 @@ type Recent[T any] struct {
 	mu    sync.Mutex
 	at    time.Time
 	value T
-	// forgotten counts calls of Forget: what a look found that began before the
-	// last one is not kept.
+	// forgotten counts calls of Forget: the result of a look that began before the last
+	// one is not kept.
 	forgotten int
 }
 

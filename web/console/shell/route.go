@@ -10,7 +10,7 @@ import (
 	"dropbell/views/ui"
 )
 
-// A Route is one address with who may use it. Rights that depend on a shop
+// A Route is one address with the members who may use it. Rights that depend on a shop
 // are checked by the use cases as well.
 type Route struct {
 	Method  string

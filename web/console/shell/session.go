@@ -82,7 +82,7 @@ func (sh *Shell) identify(next http.Handler) http.Handler {
 }
 
 // askToSignIn leads to the sign-in and from there back to the page that was
-// open. What a request would have changed is lost, and that is said there.
+// open. The changes of the request are lost, and that is said there.
 func (sh *Shell) askToSignIn(w http.ResponseWriter, r *http.Request) {
 	if strings.HasSuffix(r.URL.Path, "/live") && Reads(r) {
 		w.WriteHeader(http.StatusUnauthorized)

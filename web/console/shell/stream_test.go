@@ -52,7 +52,7 @@ func framed(t *testing.T, sh *Shell, path string, h http.HandlerFunc) *httptest.
 	return w
 }
 
-// A stream may be open for days: what is known of its viewer does not pile up.
+// A stream may be open for days: memory about its viewer does not pile up.
 func TestLiveForgetsWhoTheViewerWas(t *testing.T) {
 	m := staff.Member{ID: 1, Role: staff.Viewer}
 	sh := newShell(t, func(context.Context, string) (staff.Presence, error) { return staff.Presence{Member: m}, nil })

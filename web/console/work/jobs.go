@@ -36,8 +36,7 @@ func (h *handlers) listWork(w http.ResponseWriter, r *http.Request) error {
 	return h.Listed(w, r, p.Results(), p.Page())
 }
 
-// workQuery reads which jobs are meant; what cannot be read is among the
-// page's errors.
+// workQuery reads which jobs are meant; unreadable fields are among the page's errors.
 func workQuery(r *http.Request) (p workpages.WorkList, q job.Query) {
 	var broken fault.Fields
 	p.State = strings.TrimSpace(r.FormValue("state"))

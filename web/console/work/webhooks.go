@@ -105,7 +105,7 @@ func typedWebhook(r *http.Request) (workpages.WebhookForm, hook.Input) {
 
 func (h *handlers) createWebhook(w http.ResponseWriter, r *http.Request) error {
 	f, in := typedWebhook(r)
-	shop, _ := strconv.ParseInt(f.Values["shop_number"], 10, 64) // what is no number is no shop
+	shop, _ := strconv.ParseInt(f.Values["shop_number"], 10, 64) // a text that is no number is no shop
 	e, secret, err := h.Hooks.Create(r.Context(), shell.Actor(r), shop, in, shell.CreationKey(r))
 	if fields := shell.FieldsOf(err); fields != nil {
 		f.Errors = fields

@@ -119,7 +119,7 @@ func TestDeadMessagePages(t *testing.T) {
 	g.As(staff.Marketer).Get("/dead-messages").Is(http.StatusForbidden)
 }
 
-// What an operator changes in the queue dashboard is recorded before it is done.
+// A change by an operator in the queue dashboard is recorded before it is done.
 func TestQueueChangesAreRecorded(t *testing.T) {
 	done := 0
 	g := consoletest.New(t, func(d *console.Deps) {

@@ -14,10 +14,10 @@ import (
 	"dropbell/killpoint"
 )
 
-// partSize is about how many reminders one part has: what a reader holds in
-// memory at once, 8 bytes each. Rows lie in arrival order, so every part
-// visits every page of the template: more than maxParts of them would make the
-// reading of a huge template dearer with every reservation.
+// partSize is about how many reminders one part has. A reader holds one part in memory
+// at once, 8 bytes each. Rows lie in arrival order, so every part visits every page of
+// the template: more than maxParts of them would make the reading of a huge template
+// dearer with every reservation.
 const (
 	partSize = 2_000_000
 	maxParts = 8

@@ -24,10 +24,10 @@ var ErrQueueFull = fault.New(fault.Unavailable, "overloaded", "too many requests
 var errLeft = fault.New(fault.Unavailable, "overloaded", "this took too long, and nothing was stored; try again")
 
 // Committer coalesces concurrent operations into groups that are stored by
-// one statement, so that N callers share one fsync. A worker takes whatever
-// queued while its previous group was being stored; there is no timer to wait
-// for. Operations with equal keys never share a group: the later one waits
-// for the next. Without a key function all may share one, in order of arrival.
+// one statement, so that N callers share one fsync. A worker takes the operations that
+// queued while its previous group was being stored; there is no timer to wait for.
+// Operations with equal keys never share a group: the later one waits for the next.
+// Without a key function all may share one, in order of arrival.
 type Committer[K comparable, Op, Res any] struct {
 	cfg      GroupConfig
 	key      func(Op) K
@@ -220,9 +220,9 @@ func (c *Committer[K, Op, Res]) yieldToCallers() {
 	}
 }
 
-// gather returns the next group: what was deferred, then what is queued. It
-// blocks only if there is nothing at all. open is false once the queue is
-// closed and empty. Operations whose callers have left are dropped.
+// gather returns the next group: the deferred operations, then the queued ones. It
+// blocks only if there is nothing at all. open is false once the queue is closed and
+// empty. Operations whose callers have left are dropped.
 func (c *Committer[K, Op, Res]) gather(deferred []*pending[Op, Res]) (group, later []*pending[Op, Res], open bool) {
 	limit := max(c.cfg.MaxGroup, min(c.cfg.MaxCrowd, c.queue.len()/c.cfg.Workers))
 	var keys map[K]struct{}

@@ -34,7 +34,7 @@ type pooling struct {
 }
 
 // sessions returns errSharedSession if the pool needs sessions and has none.
-// What cannot be found out, because the database does not answer, is no error.
+// It returns no error if the database does not answer.
 func (db *DB) sessions(ctx context.Context) error {
 	db.pooling.mu.Lock()
 	defer db.pooling.mu.Unlock()
@@ -69,7 +69,7 @@ func (db *DB) adviseJIT(ctx context.Context) {
 
 // probe reports whether a session of the server serves two connections, and
 // whether the database answered. A server announces the number of its process
-// when a connection begins; what a pooler announces is another number.
+// when a connection begins; a pooler announces another number.
 func probe(ctx context.Context, c *pgx.ConnConfig) (shared, answered bool) {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()

@@ -126,7 +126,7 @@ func (q *fairQueue[Op, Res]) pop() *pending[Op, Res] {
 	return p
 }
 
-// close makes push refuse; what waits can still be taken.
+// close makes push refuse; waiting operations can still be taken.
 func (q *fairQueue[Op, Res]) close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -222,7 +222,7 @@ type placed struct {
 func (r *Replica) askPrimary(ctx context.Context) (p placed, err error) {
 	ctx, cancel := context.WithTimeout(ctx, lookWithin)
 	defer cancel()
-	// What is flushed is what a standby can have.
+	// A standby can have the flushed log.
 	return place(ctx, r.primary, `select pg_current_wal_flush_lsn()::text, (select system_identifier from pg_control_system())`)
 }
 

@@ -104,7 +104,7 @@ func TestReportsReadTheReplica(t *testing.T) {
 		t.Errorf("%d facts, from the replica %v", n, from)
 	}
 
-	// The replica stops replaying: what was written shows on the primary alone.
+	// The replica stops replaying: new rows show on the primary alone.
 	f.exec(f.behind, `select pg_wal_replay_pause()`)
 	f.exec(f.db, `insert into facts values (1)`)
 	after, err := f.replica.Position(t.Context())
