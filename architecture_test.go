@@ -1,5 +1,5 @@
-// Package dropbell_test holds the project to its architecture: who may import
-// whom, where a context may appear, how large a file may grow.
+// Package dropbell_test holds the project to its architecture: which packages may
+// import which, where a context may appear, how large a file may grow.
 package dropbell_test
 
 import (

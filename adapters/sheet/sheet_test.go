@@ -223,7 +223,7 @@ func TestBrokenWorkbooks(t *testing.T) {
 	})
 }
 
-// What a CSV writer writes is what is read, whatever the delimiter.
+// The cells that a CSV writer writes are read unchanged with every delimiter.
 func TestRoundTrip(t *testing.T) {
 	cell := rapid.StringMatching(`[a-z0-9,;"\n\t äñ李]{0,12}`)
 	rapid.Check(t, func(rt *rapid.T) {

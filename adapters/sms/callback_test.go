@@ -94,7 +94,7 @@ func TestHostileCallbacksOfTheJSONInterface(t *testing.T) {
 	}
 }
 
-// What is not ours in a call, or not in its format, does not throw away a STOP beside it.
+// A foreign or malformed entry of a call does not throw away a STOP beside it.
 func TestForeignEntriesOfTheJSONInterface(t *testing.T) {
 	source := sms.Source{Token: token, Refs: feedback.NewRefs("a secret of this test")}
 	body := `{"receipts":[{"status":"delivered","reference":""},{"status":"failed","reference":"0123456789"},{"status":"queued"}],` +

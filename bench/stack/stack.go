@@ -198,7 +198,7 @@ func (s *Stack) Reserve(ctx context.Context, templateID int64, n int, bits int64
 	if _, err = s.SQL.Exec(ctx, `vacuum (analyze) reservations`); err != nil {
 		return err
 	}
-	// Reservations come over hours. What filling writes in seconds must not
+	// Reservations come over hours. The pages that filling writes in seconds must not
 	// keep the disk busy while the drop is measured.
 	_, err = s.SQL.Exec(ctx, `checkpoint`)
 	return err

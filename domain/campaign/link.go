@@ -15,7 +15,7 @@ type Links struct{ user.Links }
 // LinkPath is where tracked links live below the public address.
 const LinkPath = "/l/"
 
-// A token is version, variant, campaign, user and a signature. It says whom it
+// A token is version, variant, campaign, user and a signature. It names the user it
 // belongs to, never where it leads: that is looked up.
 const (
 	trackedVersion = 1

@@ -77,7 +77,7 @@ func (s *Service) Check(ctx context.Context, by staff.Actor, spec Spec) ([]fault
 
 // Test sends the campaign's message to one user now, whatever its state, over
 // the ordinary workers: the version with that index, or nil for the one that
-// the user gets. What became of it is in [Service.TestOutcome].
+// the user gets. Its outcome is in [Service.TestOutcome].
 func (s *Service) Test(ctx context.Context, by staff.Actor, id int64, to user.ID, variant *int) (Campaign, error) {
 	c, err := s.load(ctx, by, id)
 	if err != nil {
@@ -134,8 +134,8 @@ func (s *Service) Recipient(ctx context.Context, by staff.Actor, id int64, to us
 	return s.Store.Outcome(ctx, delivery.KindCampaign, st.Campaign, to)
 }
 
-// Estimate says about how many users the audience has. Who is limited to shops
-// is not told about those of another shop's template.
+// Estimate says about how many users the audience has. Staff who are limited to shops
+// are not told about those of another shop's template.
 func (s *Service) Estimate(ctx context.Context, by staff.Actor, a Audience) (int64, bool, error) {
 	if err := s.checkEstimate(ctx, by, &a); err != nil {
 		return 0, false, err

@@ -17,7 +17,7 @@ var (
 	// ErrNoWork is returned when no batch of the channel is ready.
 	ErrNoWork = fault.New(fault.NotFound, "no_work", "no batch is ready")
 	// ErrLeaseLost is returned when another worker has taken the batch over.
-	// What was done since the last checkpoint is not recorded.
+	// Work since the last checkpoint is not recorded.
 	ErrLeaseLost = fault.New(fault.Conflict, "lease_lost", "the batch was taken over by another worker")
 )
 

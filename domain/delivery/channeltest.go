@@ -16,7 +16,8 @@ var (
 	// ErrNotTestable is returned for the app, which has no provider: its inbox
 	// is read from what was recorded.
 	ErrNotTestable = fault.New(fault.Invalid, "channel_not_testable", "this channel has no provider that could be tested; test another channel")
-	// ErrTooManyTests is returned to who sends too many, with when to come back.
+	// ErrTooManyTests is returned to a member who sends too many, with the time to
+	// wait.
 	ErrTooManyTests = fault.New(fault.Throttled, "too_many_tests", "too many test messages; wait a moment")
 )
 

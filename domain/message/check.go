@@ -194,7 +194,7 @@ func (t Text) Missing(k Key) []string {
 	return list
 }
 
-// What a preview of a reminder and of a notice says is left, in minutes and days.
+// The time left in previews of a reminder and of a notice, in minutes and days.
 const SampleMinutes, SampleDays = 10, 3
 
 // SampleFacts are what a message of the kind says of a made-up drop, in places

@@ -1,8 +1,8 @@
 // Package ui holds the parts that every page of the console is made of:
 // layout, navigation, tables, forms, badges and charts.
 //
-// Components know nothing of requests: what depends on the viewer (language,
-// theme, rights, clock) travels in a [Frame] inside the context.
+// Components know nothing of requests: data that depend on the viewer (language, theme,
+// rights, clock) travel in a [Frame] inside the context.
 package ui
 
 import (

@@ -77,8 +77,8 @@ import (
 	"dropbell/web/security"
 )
 
-// program is everything a web process consists of. build fills it from top to
-// bottom: what stands below uses what stands above.
+// program is everything a web process consists of. build fills it from top to bottom:
+// each part uses parts above it.
 type program struct {
 	*app.App
 	security *security.Log
@@ -156,8 +156,8 @@ func build(ctx context.Context, cfg config.Config, log *slog.Logger) (*program, 
 }
 
 // Stores that are opened on p.Reports read lists, exports, estimates and
-// receipts from the replica, in pages of the console that are [shell.Report]s;
-// whatever else they do, and every other store, is with the primary, p.DB.
+// receipts from the replica, in pages of the console that are [shell.Report]s; all
+// their other statements, and every other store, use the primary, p.DB.
 
 // wireStores opens what holds connections, groups or caches of this process.
 func (p *program) wireStores() (err error) {
@@ -363,7 +363,7 @@ func (p *program) newConsole(described *api.API) *console.Console {
 	files := &upload.Files{Uploads: workdb.NewUploads(p.DB), Tables: p.tables(), Log: p.Log}
 	alerts := &alert.Service{Store: workdb.NewAlerts(p.DB)}
 	tests := &delivery.ChannelTests{Store: deliverydb.NewChannelTests(p.DB), Configured: &p.channels, Patience: 3 * time.Second}
-	// What pages of several subjects show.
+	// Parts that pages of several subjects show.
 	states := consoledelivery.NewStates(channels, p.circuits(), &p.channels, p.completeSMS)
 	sales := coupons.NewSales(coupons.SalesDeps{Templates: p.templates, Stock: p.accounts, Tallies: tallies, Curves: couponsdb.NewLedgers(p.DB), Histories: p.reports, Paces: redisgate.NewShards(p.Redis)})
 	return console.New(console.Deps{

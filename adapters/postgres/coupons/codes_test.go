@@ -188,8 +188,8 @@ func TestWhoMayGenerateWhat(t *testing.T) {
 	}
 }
 
-// TestTemplateChangesWhileGenerating: what was decided on an old look must not
-// be stored on a new one.
+// TestTemplateChangesWhileGenerating: a decision on an old look must not be stored on a
+// new one.
 func TestTemplateChangesWhileGenerating(t *testing.T) {
 	m := newCodeFixture(t)
 	d := m.byCode(10, 1)

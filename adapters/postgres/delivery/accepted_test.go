@@ -12,7 +12,7 @@ import (
 	"dropbell/domain/user"
 )
 
-// TestAcceptedMessagesOutliveTheirWorker: what was recorded message by message is
+// TestAcceptedMessagesOutliveTheirWorker: outcomes recorded message by message are
 // known to the worker that takes the batch over, until a checkpoint has it; with the
 // batch's end it is removed.
 func TestAcceptedMessagesOutliveTheirWorker(t *testing.T) {

@@ -131,7 +131,7 @@ func (s ChannelTests) TakeTest(ctx context.Context, id int64, lasting time.Durat
 }
 
 // addressTest fills in who gets the message. The zone of an address is not
-// known; its language is that of who sends.
+// known; its language is that of the sending member.
 func addressTest(t *delivery.TakenTest, known user.User, push, devices []byte) error {
 	if t.ByUser {
 		id, err := user.ParseID(t.Recipient)

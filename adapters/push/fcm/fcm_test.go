@@ -171,7 +171,7 @@ func TestAccessTokens(t *testing.T) {
 	}
 }
 
-// TestTheQuotaIsAPace: what is beyond the quota waits, and does not fail.
+// TestTheQuotaIsAPace: a message beyond the quota waits, and does not fail.
 func TestTheQuotaIsAPace(t *testing.T) {
 	f := google(t)
 	cfg := config(f)
@@ -217,7 +217,7 @@ func TestTheQuotaHoldsUpNoOtherDevice(t *testing.T) {
 	}
 }
 
-// TestTheQuotaIsShared: what all workers may send together is asked for in portions;
+// TestTheQuotaIsShared: the quota of all workers together is asked for in portions;
 // while the shared count does not answer, each worker keeps to the quota alone.
 func TestTheQuotaIsShared(t *testing.T) {
 	f := google(t)

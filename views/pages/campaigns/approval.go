@@ -196,7 +196,7 @@ func snapshotAudience(ctx context.Context, s campaign.Snapshot) string {
 		return ui.T(ctx, "campaign.audience."+string(s.Audience.Kind)) + ": " + s.Rule.Name + " (" + ui.T(ctx, "approval.rule_version", s.Rule.Version) + ")"
 	}
 	text := audienceText(ctx, s.Audience)
-	if s.Audience.Kind == campaign.Named { // who exactly, as far as there is room
+	if s.Audience.Kind == campaign.Named { // the recipients, as far as there is room
 		const shown = 20
 		ids := make([]string, 0, shown)
 		for _, id := range s.Audience.Users[:min(shown, len(s.Audience.Users))] {

@@ -18,7 +18,7 @@ import (
 // Campaigns is the list of campaigns.
 type Campaigns struct {
 	List []campaign.Status
-	// What the list was filtered by, as typed.
+	// The filter of the list, as typed.
 	Search   string
 	States   []campaign.State
 	From, To string
@@ -42,8 +42,8 @@ type Campaign struct {
 	Balance *campaign.Balance
 	// Previews are the texts by language, as one reader gets them.
 	Previews Texts
-	// TestTo is whom a test was to go to, TestVariant which version of it, and
-	// TestError why it did not.
+	// TestTo is the recipient of a test, TestVariant its version, and TestError why it
+	// did not.
 	TestTo, TestVariant, TestError string
 	// Rate is set where a rate was refused.
 	Rate TypedRate
@@ -191,7 +191,7 @@ type CampaignForm struct {
 	Grant    *template.Template
 	// Texts is how many users of the reach text messages would go to, at most.
 	Texts int64
-	// About is the template that says whom it is for, if the viewer may see it.
+	// About is the template that defines its audience, if the viewer may see it.
 	About *template.Template
 	// ApprovalAbove is how many users the shop's campaigns may reach without
 	// approval; 0 = any number.

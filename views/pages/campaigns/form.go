@@ -16,8 +16,8 @@ import (
 // FormID is the id of the form.
 const FormID = "campaign-form"
 
-// steps are the form's parts. What was stored or sent before can be opened
-// anywhere.
+// steps are the form's parts. A form that was stored or sent before can be opened at
+// any part.
 func (p CampaignForm) steps(ctx context.Context) ui.StepsProps {
 	s := ui.StepsProps{Whole: p.ID != 0 || len(p.Errors) > 0}
 	for _, key := range []string{"campaign.section.who", "campaign.section.what", "campaign.section.compare", "campaign.section.when", "steps.review"} {

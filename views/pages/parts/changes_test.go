@@ -54,7 +54,7 @@ func prefixed(prefix string, list []string) []string {
 	return list
 }
 
-// Whatever can be in the audit log is called by a name, in every language.
+// Every action that can be in the audit log has a name, in every language.
 func TestEveryAuditedFieldHasALabel(t *testing.T) {
 	all := map[string][]string{
 		"template.create": append(names(template.Spec{}), ""), "template.announce": {"kind", "opens_at"},
@@ -97,7 +97,7 @@ func texts[S ~string](list ...S) (out []string) {
 	return out
 }
 
-// Whatever a field can hold out of a few values is put into words.
+// The values of a field that can hold only a few are put into words.
 func TestEveryAuditedValueHasWords(t *testing.T) {
 	all := map[string]map[string][]string{
 		"template.edit": {"": append(texts(template.States()...), texts(template.Published)...), "Kind": texts(template.AmountOff, template.ThresholdOff, template.PercentOff),

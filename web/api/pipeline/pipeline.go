@@ -74,8 +74,8 @@ type Pipeline struct {
 	failed *middleware.Limiter
 	// deciding are requests whose key is stored with what they change.
 	deciding decisions
-	// What happens to many requests at a time in an overload, or while a dependency
-	// is down.
+	// Refusals of many requests at a time in an overload, or while a dependency is
+	// down.
 	unavailable, unstored digest
 
 	spec func() []byte

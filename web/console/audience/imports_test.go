@@ -94,8 +94,8 @@ func TestFilesThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// What a check leaves out, what it only remarks on and where it had to stop
-// reading stand apart, and the page says how many there are.
+// Rows that a check leaves out, those it only remarks on and the place where it had to
+// stop reading stand apart, and the page says how many there are.
 func TestWhatACheckTells(t *testing.T) {
 	g := consoletest.New(t)
 	b := g.As(staff.Marketer)

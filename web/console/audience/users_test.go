@@ -39,8 +39,8 @@ func TestUserPage(t *testing.T) {
 		"1 of 2 in 24 hours", "1 of 3 in 7 days", "Shop 11 limit reached 1 of 1 in 24 hours")
 	page.HasNot("Grace <b>", "gold <i>", "Autumn <u>", "Not for her", "at least", fmt.Sprintf(`href="/coupons/%d"`, coupons[0]))
 
-	// Who is in charge of one shop sees what concerns it, and who may not
-	// change users is not offered it.
+	// A member in charge of one shop sees what concerns it, and one who may not change
+	// users is not offered it.
 	g.As(staff.Viewer, 10).Get("/users/1001").Is(200).Has("Autumn", fmt.Sprintf(`href="/coupons/%d"`, coupons[1]), "1 of 2 in 24 hours").
 		HasNot(fmt.Sprintf("/campaigns/%d", hidden), fmt.Sprintf(`href="/coupons/%d"`, elsewhere), "Shop 11", "/users/1001/edit", "Rye loaf")
 

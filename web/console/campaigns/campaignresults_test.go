@@ -44,7 +44,8 @@ func TestResultsOnTheCampaignsPage(t *testing.T) {
 	g.As(staff.Viewer, 11).Get(url + "/results").Is(http.StatusForbidden)
 }
 
-// Who sleeps is shown apart, within those in flight, and as waiting in the list.
+// A user in quiet hours is shown apart, within those in flight, and as waiting in the
+// list.
 func TestSleepersOnTheCampaignsPage(t *testing.T) {
 	g := consoletest.New(t)
 	g.Shop(10)

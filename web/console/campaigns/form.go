@@ -258,7 +258,7 @@ func (h *handlers) campaignValues(cp campaign.Campaign) map[string]string {
 	return v
 }
 
-// readCampaign reads what was typed; what cannot be read is in broken.
+// readCampaign reads the typed form; unreadable fields are in broken.
 func (h *handlers) readCampaign(r *http.Request, v map[string]string, shops []template.Shop) (s campaign.Spec, broken *fault.Fields) {
 	broken = &fault.Fields{}
 	number := func(name string) int64 {

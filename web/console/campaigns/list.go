@@ -45,8 +45,8 @@ func (h *handlers) listCampaigns(w http.ResponseWriter, r *http.Request) error {
 	return h.Listed(w, r, p.Results(), p.Page())
 }
 
-// campaignQuery reads which campaigns are meant; what cannot be read is among
-// the page's errors.
+// campaignQuery reads which campaigns are meant; unreadable fields are among the page's
+// errors.
 func (h *handlers) campaignQuery(r *http.Request) (campaignpages.Campaigns, campaign.Query) {
 	p := campaignpages.Campaigns{Search: strings.TrimSpace(r.FormValue("q")), From: r.FormValue("from"), To: r.FormValue("to")}
 	f := h.Filter(r)

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"dropbell/domain/campaign"
+	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
@@ -32,8 +33,8 @@ func typedCampaign(r *http.Request) map[string]string {
 	return v
 }
 
-// previewCampaign answers what is typed so far: whom it reaches, what it
-// costs, how it reads, and what would be refused.
+// previewCampaign answers the form as typed so far: the users it reaches, its cost, its
+// texts, and the errors.
 func (h *handlers) previewCampaign(w http.ResponseWriter, r *http.Request) error {
 	shops, err := h.ShopsOf(r)
 	if err != nil {

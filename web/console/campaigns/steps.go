@@ -112,7 +112,7 @@ func (h *handlers) leftOutPoints(r *http.Request, st campaign.Status) (points []
 	return append(points, l.T("campaign.confirm.grant", t.Name, l.Number(t.StockLeft())), l.T("campaign.confirm.grant_short"))
 }
 
-// reachPoint says whom a publication writes to.
+// reachPoint names the users that a publication writes to.
 func reachPoint(l *i18n.Locale, n int64, exact bool) string {
 	if exact {
 		return l.N("campaign.confirm.reach", n)

@@ -133,7 +133,7 @@ type Fixture struct {
 
 	mu       sync.Mutex
 	ahead    time.Duration // how far the console's clock runs ahead
-	provokes string        // what the test makes the console complain about
+	provokes string        // errors that the test makes the console log
 }
 
 // Provoke lets the console log errors about this, until the test ends.

@@ -43,7 +43,7 @@ func TestListsOfTemplatesThatTakeNone(t *testing.T) {
 	}
 }
 
-// What was paused after the dry run says so, before and after the press.
+// A template that was paused after the dry run says so, before and after the press.
 func TestListOfAPausedTemplate(t *testing.T) {
 	g := consoletest.New(t)
 	d := g.Friends()
@@ -151,7 +151,7 @@ func TestListWithoutRows(t *testing.T) {
 	}
 }
 
-// What only the worker sees, as when the job is of another program, ends the
+// An error that only the worker sees, as when the job is of another program, ends the
 // list; and one that such a program has taken is not given.
 func TestListWithoutRowsIsNeverGiven(t *testing.T) {
 	g := consoletest.New(t)
@@ -208,7 +208,8 @@ func TestFiguresOfAListFillTheirLines(t *testing.T) {
 	b.SignIn(g, member)
 	b.Open(g.Server.URL + list)
 	b.Sees("#grant", "Would get one", "Stock left")
-	// What the figures leave uncovered, in square pixels: the lines between them.
+	// The area that the figures leave uncovered, in square pixels: the lines between
+	// them.
 	hole := consoletest.Evaluate[float64](b, `(() => {
 		const area = e => e.getBoundingClientRect().width * e.getBoundingClientRect().height, all = document.querySelector(".work-stats");
 		return [...all.children].reduce((left, e) => left - area(e), area(all));

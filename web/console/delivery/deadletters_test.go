@@ -185,7 +185,7 @@ func TestDeadLetterFormsSentTwice(t *testing.T) {
 	operator := g.As(staff.Operator)
 	for i, path := range []string{"/dead-letters/replay", "/dead-letters/discard"} {
 		form := url.Values{"user": {"1001"}, "request_key": {operator.Get(path + "?user=1001").Is(200).Field("request_key")}}
-		if i == 0 { // what was refused keeps its key
+		if i == 0 { // a refused request keeps its key
 			form.Set("rate_per_second", "-1")
 			operator.Post(path, form).Is(422).Has(form.Get("request_key"))
 			form.Del("rate_per_second")
@@ -226,7 +226,7 @@ func TestDeadLettersOfOtherShopsAreOutOfReach(t *testing.T) {
 	g.As(staff.Operator, 10).Get("/dead-letters").Is(200).Has("2 dead letters")
 }
 
-// What is over stands below what is still to be done.
+// Finished letters stand below those that are still to be decided.
 func TestPastJobsStandBelowTheDeadLetters(t *testing.T) {
 	g := consoletest.New(t)
 	b := g.As(staff.Operator)

@@ -30,7 +30,7 @@ func TestPageOfADropThatWasClosedEarly(t *testing.T) {
 	b.Get(page+"?tab=live").Is(200).Has("Ended", at(*ended.EndedAt)).HasNot(at(d.ClosesAt))
 }
 
-// What is left of a drop that ended in time can still be given away by staff.
+// The remaining stock of a drop that ended in time can still be given away by staff.
 func TestPageOfADropThatEnded(t *testing.T) {
 	g := consoletest.New(t)
 	d := g.Published(10, time.Hour)

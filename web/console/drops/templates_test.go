@@ -340,7 +340,7 @@ func TestOverview(t *testing.T) {
 	g.Exec(`update channel_settings set paused = true where channel = 1`)
 	g.Exec(`insert into dead_messages (message_id, topic, handler, reason, payload) values ('a', 't', 'h', 'r', '\x00ff')`)
 	b.Get("/").Is(200).Has("“Moon cake night”: Webhook has no sender; reminders booked on it: 3", "E-mail is paused", "1 message is stuck").
-		Has("1 message is stuck “Moon cake night”: Webhook has no sender").HasNot("All is well") // what is broken comes first
+		Has("1 message is stuck “Moon cake night”: Webhook has no sender").HasNot("All is well") // failures come first
 	g.As(staff.Viewer).Get("/").Is(200).HasNot("is stuck")
 	b.Get("/").Is(200).HasNot("a decision")
 	g.Exec(`insert into dead_letter_groups (channel, fingerprint, dead, first_at, last_at, sample) values (1, 'f', 7, now(), now(), 's')`)

@@ -16,8 +16,8 @@ import (
 	"dropbell/web/console/shell"
 )
 
-// typedKey is which text the page is about; what is not one of the choices is the
-// first.
+// typedKey is the text that the page is about; a key that is not one of the choices is
+// the first.
 func typedKey(r *http.Request) message.Key {
 	k := message.Key{Kind: message.Reminder, Channel: message.Email, Language: message.English}
 	for _, kind := range message.Written() {

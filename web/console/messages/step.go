@@ -19,8 +19,9 @@ import (
 	"dropbell/web/console/shell"
 )
 
-// A Step is the step about messages in the form of a drop: what users read, made
-// from what is typed so far, and one reminder text of the drop's own for all channels.
+// A Step is the step about messages in the form of a drop: the messages as users read
+// them, made from the form as typed so far, and one reminder text of the drop's own for
+// all channels.
 type Step struct{ h *handlers }
 
 // NewStep returns the step.
