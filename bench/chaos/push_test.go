@@ -4,7 +4,6 @@ import (
 	"crypto/ecdh"
 	"crypto/rand"
 	"encoding/base64"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -227,4 +226,4 @@ func (w *system) unheard(a arrival) bool {
 // pushTimeout is how long a program waits for the answer of a push service.
 const pushTimeout = 10 * time.Second
 
-func (a answer) String() string { return fmt.Sprint([]string{"answered", "concealed", "unheard"}[a]) }
+func (a answer) String() string { return [...]string{"answered", "concealed", "unheard"}[a] }
