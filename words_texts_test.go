@@ -132,8 +132,8 @@ func TestRefusalsNameTheirSubjects(t *testing.T) {
 	}
 }
 
-// The English texts of stored sentences are those that programs store: what the
-// console recognises is what it shows in other languages.
+// The English texts of stored sentences are those that programs store: the
+// console shows the sentences that it recognises in other languages.
 func TestStoredSentencesAreThoseOfThePrograms(t *testing.T) {
 	var sources strings.Builder
 	walk(t, func(name string, raw []byte) {

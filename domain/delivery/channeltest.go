@@ -176,8 +176,8 @@ func (s *ChannelTests) Start(ctx context.Context, by staff.Actor, w TestWish) (C
 
 // SendDraft sends a text that is being written to the member who writes it: the
 // recipient in w is the member's own. It returns a [fault.Fields] that names every
-// rule that the draft breaks, and the errors of [ChannelTests.Start]. What came of
-// the message is in [ChannelTests.Outcome].
+// rule that the draft breaks, and the errors of [ChannelTests.Start]. The
+// outcome of the message is in [ChannelTests.Outcome].
 func (s *ChannelTests) SendDraft(ctx context.Context, by staff.Actor, shop int64, w TestWish, d message.Draft) (ChannelTest, error) {
 	if err := mayTry(by, shop, d.Kind); err != nil {
 		return ChannelTest{}, err

@@ -93,8 +93,7 @@ func TestSharesOfVersions(t *testing.T) {
 	}
 }
 
-// What previews and tries show of a campaign's text is what recipients get of it, over
-// every channel.
+// Previews and tries show a campaign's text as its recipients get it, over every channel.
 func TestADraftReadsAsTheCampaign(t *testing.T) {
 	text := Text{Title: "For {{name|you}} *", Body: "**{{coupon.name}}** at {{shop}}\n\n- until {{ends_at}}[[: {{link}}]]"}
 	c := Copy{Variants: []Variant{{Percent: 100, Texts: map[string]Text{"": {Title: "x", Body: "y"}, "zh-CN": text}}}}

@@ -115,8 +115,8 @@ func TestAcceptedMessagesOfManyBatches(t *testing.T) {
 	}
 }
 
-// TestReportedMessagesWereHandedOver: what a provider reported of the messages of a worker
-// that died before it recorded them tells the next worker that they were sent.
+// TestReportedMessagesWereHandedOver: a provider's reports of the messages of a worker that
+// died before it recorded them tell the next worker that they were sent.
 func TestReportedMessagesWereHandedOver(t *testing.T) {
 	w := newFixture(t)
 	f := w.feedback()

@@ -35,7 +35,7 @@ func pass(point string, p killpoint.Phase) error {
 			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 			select {}
 		}
-		// What a broken connection looks like to its caller.
+		// The error that a broken connection gives its caller.
 		return &net.OpError{Op: string(f), Net: "killpoint", Err: errors.New(point)}
 	}
 	if file, err := os.OpenFile(filepath.Join(folder(), killpoint.Reached(point)), os.O_CREATE|os.O_EXCL, 0o600); err == nil {

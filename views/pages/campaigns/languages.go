@@ -10,8 +10,8 @@ import (
 	"dropbell/views/ui"
 )
 
-// What a form holds for each further language, as [LanguageField] names its inputs:
-// the language's tag, the text, and the text of the second version.
+// The inputs of a form for each further language, as [LanguageField] names them: the
+// language's tag, the text, and the text of the second version.
 const (
 	LanguageTag    = "language"
 	LanguageTitle  = "title"

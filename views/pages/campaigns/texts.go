@@ -78,7 +78,7 @@ func (p Texts) address(page string) string {
 // Address is the campaign's page with the same reader.
 func (p Texts) Address(campaign int64) string { return p.address(parts.CampaignURL(campaign, "")) }
 
-// as says who reads the texts.
+// as names the reader of the texts.
 func (p Texts) as(ctx context.Context) string { return ui.T(ctx, "message.as", p.Reader) }
 
 func (t CampaignText) label(ctx context.Context) string {

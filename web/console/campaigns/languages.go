@@ -94,7 +94,7 @@ func typedTags(v map[string]string) []string {
 	return tags
 }
 
-// readCopy reads the texts in all languages; what is wrong with a tag is added to
+// readCopy reads the texts in all languages; mistakes in a tag are added to
 // broken. A further language of which nothing is typed is left out.
 func readCopy(v map[string]string, percentB, holdOut int, broken *fault.Fields) delivery.Copy {
 	text := func(title, body string) delivery.Text { return delivery.Text{Title: v[title], Body: v[body]} }
