@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -151,5 +152,45 @@ func TestStoredSentencesAreThoseOfThePrograms(t *testing.T) {
 				t.Errorf("%s is %q, but no program stores %q", key, text, part)
 			}
 		}
+	}
+}
+
+// The sentences that senders store why a message was not sent are known to the console, so
+// that it does not show them as a provider's own words. Passes of wallets and Live
+// Activities store none.
+func TestSentencesOfSendersAreKnown(t *testing.T) {
+	var forms []string
+	for key, text := range texts(t) {
+		if strings.HasPrefix(key, "said.") {
+			forms = append(forms, regexp.MustCompile(`\{\d\}`).ReplaceAllString(text, "%"))
+		}
+	}
+	whole := regexp.MustCompile(`Detail: *(?:delivery\.DetailOf\()?(?:fmt\.Sprintf\()?"((?:[^"\\]|\\.)+)"( *\+)?`)
+	ends := regexp.MustCompile(`[dD]etail *\+=? *"(: [^"]+)"`)
+	found := 0
+	walk(t, func(name string, raw []byte) {
+		if filepath.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go") || !within(name, "adapters", "domain", "worker") ||
+			within(name, "adapters/wallet") || strings.HasSuffix(name, "broadcast.go") {
+			return
+		}
+		for _, m := range whole.FindAllStringSubmatch(string(raw), -1) {
+			found++
+			start, _, _ := strings.Cut(m[1], "%")
+			if !slices.ContainsFunc(forms, func(f string) bool {
+				begin, _, open := strings.Cut(f, "%")
+				return f == m[1] || begin == start && open || strings.HasPrefix(start, begin) && open
+			}) {
+				t.Errorf("%s stores %q, which no said.… of the catalogue recognises", name, m[1])
+			}
+		}
+		for _, m := range ends.FindAllStringSubmatch(string(raw), -1) {
+			found++
+			if !slices.ContainsFunc(forms, func(f string) bool { return strings.HasSuffix(f, m[1]) }) {
+				t.Errorf("%s stores a sentence that ends with %q, which no said.… of the catalogue recognises", name, m[1])
+			}
+		}
+	})
+	if found < 40 {
+		t.Errorf("only %d sentences were found", found)
 	}
 }

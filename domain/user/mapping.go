@@ -51,7 +51,7 @@ type Mapping []Target
 
 // knownColumns are common column names, without case, spaces and punctuation.
 var knownColumns = map[string]Target{
-	"id": ToID, "userid": ToID, "uid": ToID, "customerid": ToID, "用户id": ToID, "用户编号": ToID, "会员编号": ToID,
+	"id": ToID, "userid": ToID, "uid": ToID, "customerid": ToID, "customernumber": ToID, "客户id": ToID, "客户编号": ToID, "用户id": ToID, "用户编号": ToID, "会员编号": ToID,
 	"name": ToName, "fullname": ToName, "username": ToName, "姓名": ToName, "名字": ToName, "昵称": ToName, "名称": ToName,
 	"email": ToEmail, "mail": ToEmail, "emailaddress": ToEmail, "邮箱": ToEmail, "电子邮箱": ToEmail, "邮件": ToEmail,
 	"phone": ToPhone, "mobile": ToPhone, "phonenumber": ToPhone, "tel": ToPhone, "telephone": ToPhone, "手机": ToPhone, "手机号": ToPhone, "电话": ToPhone,

@@ -241,7 +241,7 @@ func announcements() []Story {
 	going := droppages.Announce{Template: off, List: []reminder.AnnouncementStatus{sent(5, delivery.KindCancelled, reminder.AnnouncementSending, outcome(40_000, true, false), outcome(8_000, true, true)), sent(4, delivery.KindCorrection, reminder.AnnouncementWaiting)}}
 	call := droppages.Announce{Template: off, Kind: delivery.KindCancelled, Audience: reminder.Audience{1}}
 	confirm := pageparts.Confirmation{Active: "templates", Inside: droppages.Recipients(reminder.Reach{Audience: offer.Audience, Users: 3102, Again: 1840, LeftOut: 17}), ConfirmProps: ui.ConfirmProps{Title: "Correct the opening of “Moon cake night”", NoReason: true, Kind: "primary",
-		Points: []string{"Each user gets it once per channel, however many reminders there were.", "17 users are left out: no user gets more than 3 corrections of one drop."}, Action: "/templates/1/announcements/correction", Cancel: "/templates/1", Submit: "Send correction"}}
+		Points: []string{"Each customer gets it once per channel, however many reminders there were.", "17 customers are left out: no customer gets more than 3 corrections of one drop."}, Action: "/templates/1/announcements/correction", Cancel: "/templates/1", Submit: "Send correction"}}
 	return []Story{
 		{Name: "announce/empty", Page: droppages.Announce{Template: moved}.Page()},
 		{Name: "announce/offer", Page: offer.Page()},

@@ -61,7 +61,7 @@ func (a answer) result() delivery.Result {
 	case codeRefused:
 		// The same answer is given after the message was sent, such as before a crash.
 		return delivery.Result{Status: delivery.Permanent, Skip: true, Unsent: true, ConsentUsed: true, Reason: delivery.ReasonNoConsent,
-			Detail: detail + ": the user has refused the message, or the consent was used before"}
+			Detail: detail + ": the recipient has refused the message, or the consent was used before"}
 	case codeBadOpenID:
 		return delivery.Result{Status: delivery.Permanent, Unsent: true, Detail: detail + ": the openid is not of this mini program"}
 	case codeBadData:

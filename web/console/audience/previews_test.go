@@ -91,10 +91,10 @@ func TestImportChosenSheet(t *testing.T) {
 func TestImportGBK(t *testing.T) {
 	g := consoletest.New(t)
 	b := g.As(staff.Marketer)
-	raw, err := simplifiedchinese.GBK.NewEncoder().String("用户编号,姓名\n1001,王小明\n1002,李婷\n")
+	raw, err := simplifiedchinese.GBK.NewEncoder().String("客户编号,姓名\n1001,王小明\n1002,李婷\n")
 	g.Must(err)
 	start := b.Upload("/users/import", "members.csv", raw).Is(303).Header.Get("Location")
-	b.Get(start).Is(200).Has("用户编号", "王小明", `<option value="gb18030" selected>`)
+	b.Get(start).Is(200).Has("客户编号", "王小明", `<option value="gb18030" selected>`)
 	b.Get(start + "?encoding=windows-1252").Is(200).Has(`<option value="windows-1252" selected>`).HasNot("王小明")
 	check := b.Post(start, url.Values{"encoding": {"gb18030"}, "target0": {"id"}, "target1": {"name"}}).Is(303).Header.Get("Location")
 	g.WorkPeople()

@@ -36,18 +36,26 @@ type Workers struct {
 	b     *Tab
 	mu    sync.Mutex
 	known map[string]serviceworker.RegistrationID // by scope
+	// active are the registrations with an active worker; the browser drops a message for
+	// any other.
+	active map[serviceworker.RegistrationID]bool
 }
 
 // Workers begins to follow them.
 func (b *Tab) Workers() *Workers {
 	b.Helper()
-	w := &Workers{b: b, known: map[string]serviceworker.RegistrationID{}}
+	w := &Workers{b: b, known: map[string]serviceworker.RegistrationID{}, active: map[serviceworker.RegistrationID]bool{}}
 	if err := chromedp.Listen(b.ctx, func(event any) {
-		if e, ok := event.(*serviceworker.EventWorkerRegistrationUpdated); ok {
-			w.mu.Lock()
-			defer w.mu.Unlock()
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		switch e := event.(type) {
+		case *serviceworker.EventWorkerRegistrationUpdated:
 			for _, r := range e.Registrations {
 				w.known[r.ScopeURL] = r.RegistrationID
+			}
+		case *serviceworker.EventWorkerVersionUpdated:
+			for _, v := range e.Versions {
+				w.active[v.RegistrationID] = w.active[v.RegistrationID] || v.Status == serviceworker.VersionStatusActivated
 			}
 		}
 	}); err != nil {
@@ -65,11 +73,11 @@ func (b *Tab) Workers() *Workers {
 func (w *Workers) Push(origin, scope, data string) {
 	w.b.Helper()
 	var id serviceworker.RegistrationID
-	Within(w.b.T, "a service worker", func() bool {
+	Within(w.b.T, "an active service worker", func() bool {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		id = w.known[origin+scope]
-		return id != ""
+		return w.active[id]
 	})
 	w.b.Do(func(ctx context.Context, _ *chromedp.Target) (chromedp.Void, error) {
 		_, err := chromedp.Call(ctx, serviceworker.DeliverPushMessage, serviceworker.DeliverPushMessageParams{Origin: origin, RegistrationID: id, Data: data})
