@@ -36,6 +36,9 @@ func BuildProgram(ctx context.Context, into, pkg string) error {
 	if err := os.Remove(into); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
+	if err := os.MkdirAll(filepath.Dir(into), 0o755); err != nil { // as the go command does
+		return err
+	}
 	if os.Link(shared, into) == nil {
 		return nil
 	}

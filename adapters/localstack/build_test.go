@@ -22,7 +22,7 @@ func TestAProgramIsLinkedOnceForATestRun(t *testing.T) {
 	folder, mine := t.TempDir(), t.TempDir()
 	t.Setenv(TestProgramsVariable, folder)
 	const program = "dropbell/adapters/localstack/testdata/program"
-	for _, name := range []string{"first", "second", "second"} {
+	for _, name := range []string{"first", "second", "second", filepath.Join("in", "folders", "third")} {
 		if err := BuildProgram(t.Context(), filepath.Join(mine, name), program); err != nil {
 			t.Fatal(err)
 		}

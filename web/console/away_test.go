@@ -7,17 +7,16 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/alexedwards/scs/v2"
-
 	"dropbell/adapters/postgres"
 	"dropbell/domain/staff"
 	"dropbell/web/console"
 	"dropbell/web/console/consoletest"
+	"dropbell/web/console/shell"
 )
 
 // awaySessions are sessions in a database that does not answer at times.
 type awaySessions struct {
-	scs.CtxStore
+	shell.SessionStore
 	away atomic.Bool
 }
 
@@ -25,7 +24,7 @@ func (s *awaySessions) FindCtx(ctx context.Context, token string) ([]byte, bool,
 	if s.away.Load() {
 		return nil, false, postgres.ErrUnavailable
 	}
-	return s.CtxStore.FindCtx(ctx, token)
+	return s.SessionStore.FindCtx(ctx, token)
 }
 
 // TestWithoutItsDatabase: while PostgreSQL does not answer, no session can be
@@ -34,7 +33,7 @@ func (s *awaySessions) FindCtx(ctx context.Context, token string) ([]byte, bool,
 // still signed in.
 func TestWithoutItsDatabase(t *testing.T) {
 	sessions := &awaySessions{}
-	g := consoletest.New(t, func(d *console.Deps) { sessions.CtxStore = d.Sessions; d.Sessions = sessions })
+	g := consoletest.New(t, func(d *console.Deps) { sessions.SessionStore = d.Sessions; d.Sessions = sessions })
 	b := g.As(staff.Admin)
 	b.Get("/templates").Is(http.StatusOK)
 	sessions.away.Store(true)

@@ -87,7 +87,7 @@ func TestADropFromBeginningToEnd(t *testing.T) {
 	b.Press("#dialog", "Cancel drop")
 	b.Sees("#dialog", "The drop is closed and can no longer be changed.")
 	g.Exec(`update templates set state = 'published', version = version + 1`)
-	b.Press("#dialog", "Cancel")
+	b.Press("#dialog .dialog-foot", "Close")
 	b.Press("#drop-head", "Cancel drop")
 	b.Press("#dialog .dialog-foot", "Cancel drop")
 	b.Sees("main", "“Moon cake night” is cancelled.", "Cancelled")

@@ -35,6 +35,14 @@ func (s Sessions) CommitCtx(ctx context.Context, token string, data []byte, expi
 	return pg.Translate(err)
 }
 
+// ExtendCtx moves the end of a session, which has been used, to expiry, and changes
+// nothing else; ends that differ by less than a minute count as equal. A session that is
+// gone stays gone.
+func (s Sessions) ExtendCtx(ctx context.Context, token string, expiry time.Time) error {
+	_, err := s.Pool.Exec(ctx, `update sessions set expiry = $2 where token = $1 and expiry < $2::timestamptz - interval '1 minute'`, token, expiry)
+	return pg.Translate(err)
+}
+
 // DeleteCtx forgets a session, if there is one.
 func (s Sessions) DeleteCtx(ctx context.Context, token string) error {
 	_, err := s.Pool.Exec(ctx, `delete from sessions where token = $1`, token)

@@ -180,6 +180,15 @@ func TestSessions(t *testing.T) {
 	if n, err := s.DeleteExpired(t.Context(), 10); n != 1 || err != nil {
 		t.Errorf("expired: %d %v", n, err)
 	}
+	w.Must(s.ExtendCtx(t.Context(), "t1", soon.Add(time.Second)))
+	w.Must(s.ExtendCtx(t.Context(), "t3", soon))
+	if n := w.Number(`select count(*) from sessions where token = 't1' and expiry = $1 and data = '\x03'`, soon); n != 1 {
+		t.Error("a second more is stored, or something else")
+	}
+	w.Must(s.ExtendCtx(t.Context(), "t1", soon.Add(time.Hour)))
+	if n := w.Number(`select count(*) from sessions where token = 't1' and expiry = $1 and data = '\x03'`, soon.Add(time.Hour)); n != 1 {
+		t.Error("the end is not the later one")
+	}
 	w.Must(s.Delete("t1"))
 	w.Must(s.Delete("t1"))
 	if n := w.Number(`select count(*) from sessions`); n != 0 {

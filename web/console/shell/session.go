@@ -38,7 +38,7 @@ const (
 
 func newSessions(d Deps, failed func(http.ResponseWriter, *http.Request, error)) *scs.SessionManager {
 	s := scs.New()
-	s.Store, s.HashTokenInStore = d.Sessions, true
+	s.Store, s.HashTokenInStore = steadyStore{d.Sessions, s.Codec}, true
 	s.IdleTimeout, s.Lifetime = IdleTimeout, signInLife
 	s.Cookie.Name, s.Cookie.HttpOnly, s.Cookie.SameSite = "dropbell_session", true, http.SameSiteLaxMode
 	if Secure(d.PublicURL) {

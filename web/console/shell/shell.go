@@ -36,7 +36,7 @@ type Deps struct {
 	Security *security.Log
 	ShopList ShopList
 	// Sessions stores sessions.
-	Sessions scs.CtxStore
+	Sessions SessionStore
 	// Replica is read by reports; nil = they read what everything else does.
 	Replica Replica
 	// Unread returns how many notifications a member has not read; nil = there are
@@ -151,7 +151,7 @@ func (sh *Shell) Mount(table []Route) http.Handler {
 	r.Use(head)
 	r.Handle(static.Prefix+"*", sh.Assets)
 	r.Group(func(r chi.Router) {
-		r.Use(sh.protect, sh.origin, sh.Sessions.LoadAndSave, sh.identify, sh.crossOrigin(), sh.readable)
+		r.Use(sh.protect, sh.origin, steady, sh.Sessions.LoadAndSave, sh.identify, sh.crossOrigin(), sh.readable)
 		for _, rt := range table {
 			r.Method(rt.Method, rt.Pattern, sh.serve(rt))
 		}

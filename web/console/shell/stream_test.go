@@ -28,6 +28,7 @@ func (noSessions) FindCtx(context.Context, string) ([]byte, bool, error) {
 	return nil, false, nil
 }
 func (noSessions) CommitCtx(context.Context, string, []byte, time.Time) error { return nil }
+func (noSessions) ExtendCtx(context.Context, string, time.Time) error         { return nil }
 
 // newShell returns a shell with one live part, "/thing", and ask as what is
 // known of sign-ins.
