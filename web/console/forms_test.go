@@ -67,7 +67,7 @@ func TestPreviewOfACampaign(t *testing.T) {
 	b, limited := g.As(staff.Marketer), g.As(staff.Marketer, 10)
 	form := consoletest.CampaignForm("shop", "10", "rate_per_second", "2", "grant_template_id", fmt.Sprint(mine.ID))
 	b.Post("/campaigns/preview", form).Is(200).Has("7 people", "7 messages by App at most", "Coupons: at most 7, together worth at most CN¥70", "Sending takes 3 s",
-		"More than 3 recipients need approval by a second person.", "Hello you", "Moon cake night", `hx-target="#review"`).HasNot("data-for", "<html")
+		"More than 3 recipients need approval by a second person.", "Hello Robin Chen", "Moon cake night", `hx-target="#review"`).HasNot("data-for", "<html")
 	form.Set("percent_b", "x")
 	form.Set("name", "")
 	form.Set("audience", "segment_id:7")
