@@ -16,10 +16,11 @@ import (
 	"dropbell/domain/user"
 )
 
-// Limits of what staff write, in runes.
+// Limits of what staff write, in runes, and of the languages besides the default one.
 const (
-	MaxTitle = 200
-	MaxBody  = 4000
+	MaxTitle     = 200
+	MaxBody      = 4000
+	MaxLanguages = 50
 )
 
 // Text is one title and body; both may hold variables, see [message.Parse], and the body
@@ -44,11 +45,27 @@ type Copy struct {
 	HoldOut int `json:"hold_out,omitempty"`
 }
 
-// Equal reports whether both contain the same texts for all recipients.
+// Equal reports whether both contain the same texts for all recipients. How lines end,
+// and how tags are written, makes no difference.
 func (c Copy) Equal(o Copy) bool {
 	return c.HoldOut == o.HoldOut && slices.EqualFunc(c.Variants, o.Variants, func(a, b Variant) bool {
-		return a.Percent == b.Percent && maps.Equal(a.Texts, b.Texts)
+		return a.Percent == b.Percent && maps.Equal(tidy(a.Texts), tidy(b.Texts))
 	})
+}
+
+// tidy are the texts with simple line ends, by tags in canonical form.
+func tidy(texts map[string]Text) map[string]Text {
+	m := make(map[string]Text, len(texts))
+	for tag, t := range texts {
+		if canonical, ok := message.Canonical(tag); ok {
+			tag = canonical
+		}
+		m[tag] = Text{Title: t.Title, Body: strings.ReplaceAll(t.Body, "\r\n", "\n")}
+	}
+	if len(m) < len(texts) { // one language twice
+		return texts
+	}
+	return m
 }
 
 // HeldOut is the variant of those who get nothing.
@@ -148,6 +165,16 @@ func (c Copy) Language(variant int, locale string) string {
 func (c Copy) Check(e *fault.Fields) {
 	if len(c.Variants) == 0 || len(c.Variants) > 2 {
 		e.Add("variants", "rule.variants", "write one message, or two to compare")
+		return
+	}
+	languages := map[string]bool{}
+	for _, v := range c.Variants {
+		for tag := range v.Texts {
+			languages[tag] = true
+		}
+	}
+	if delete(languages, ""); len(languages) > MaxLanguages {
+		e.Add(place("title", 0, ""), "rule.languages", "at most %d languages besides the default one", MaxLanguages)
 		return
 	}
 	sum := 0

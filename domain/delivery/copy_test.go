@@ -1,6 +1,7 @@
 package delivery
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -73,6 +74,45 @@ func TestRenderCopyEscapesWhatItPutsIn(t *testing.T) {
 	r := NewRenderer(nil, s, Email)
 	if a, b := r.For(user.User{Name: "A"}), r.For(user.User{Name: "B"}); a.Title != "For A" || b.Title != "For B" {
 		t.Errorf("names are mixed up: %q %q", a.Title, b.Title)
+	}
+}
+
+// Line ends and the case of tags, which the form of a campaign changes, are no difference.
+func TestEqualTexts(t *testing.T) {
+	written := func(tag, body string) Copy {
+		return Copy{Variants: []Variant{{Percent: 100, Texts: map[string]Text{"": {Title: "a", Body: "b"}, tag: {Title: "c", Body: body}}}}}
+	}
+	stored := written("zh-hant", "d\r\ne")
+	for _, c := range []struct {
+		Copy
+		same bool
+	}{{stored, true}, {written("zh-Hant", "d\ne"), true}, {written("zh", "d\ne"), false}, {written("zh-Hant", "de"), false}} {
+		if stored.Equal(c.Copy) != c.same {
+			t.Errorf("%+v: want %t", c.Variants, c.same)
+		}
+	}
+	twice := written("zh-hant", "x")
+	twice.Variants[0].Texts["zh-Hant"] = Text{Title: "c", Body: "d\ne"}
+	if stored.Equal(twice) || twice.Equal(stored) {
+		t.Error("a language that is there twice counts as once")
+	}
+}
+
+// The languages of both versions count together.
+func TestMostLanguages(t *testing.T) {
+	for n, refused := range map[int]bool{MaxLanguages: false, MaxLanguages + 1: true} {
+		variants := []Variant{{Percent: 50, Texts: map[string]Text{}}, {Percent: 50, Texts: map[string]Text{}}}
+		for i := range n {
+			variants[i%2].Texts[fmt.Sprintf("en-%03d", i)] = Text{Title: "Come", Body: "Now"}
+		}
+		for _, v := range variants {
+			v.Texts[""] = Text{Title: "Come", Body: "Now"}
+		}
+		var e fault.Fields
+		Copy{Variants: variants}.Check(&e)
+		if got := len(e.List) == 1 && e.List[0].Name == "title" && e.List[0].Key == "rule.languages"; got != refused || !refused && len(e.List) > 0 {
+			t.Errorf("%d languages: %+v", n, e.List)
+		}
 	}
 }
 

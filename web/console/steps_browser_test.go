@@ -203,7 +203,12 @@ func TestStepsOfACampaign(t *testing.T) {
 	b.Sees("#preview", "Komm vorbei")
 	b.Press("#languages", "Add language")
 	b.Sees("#languages", "Remove de", "Remove New language")
+	b.Fill("#f-l1_language", "fr")
+	b.Fill("#f-l1_title", "Du thé")
+	b.Fill("#f-l1_body", "Viens vite")
+	b.Sees("#preview", "Viens vite")
 	b.Press("#languages", "Remove New language")
+	consoletest.Within(t, "the preview without the removed language", func() bool { return !strings.Contains(b.Text("#preview"), "Viens vite") })
 	consoletest.Within(t, "one language", func() bool { return consoletest.Evaluate[bool](b, `!document.querySelector("#f-l1_language")`) })
 	if b.Value("#f-l0_body") != "Komm vorbei" {
 		t.Error("what was typed in another language is lost")

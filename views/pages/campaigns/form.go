@@ -13,8 +13,12 @@ import (
 	"dropbell/views/ui"
 )
 
-// FormID is the id of the form.
-const FormID = "campaign-form"
+// FormID is the id of the form, and EditedField its hidden input with the ID of the
+// campaign that is edited.
+const (
+	FormID      = "campaign-form"
+	EditedField = "edited_id"
+)
 
 // steps are the form's parts. A form that was stored or sent before can be opened at
 // any part.
@@ -134,6 +138,12 @@ func (p CampaignForm) costLines(ctx context.Context) []string {
 		lines = append(lines, ui.T(ctx, "approval.takes", ui.From(ctx).Locale.Duration(d)))
 	}
 	return lines
+}
+
+// Priced reports whether the price of the texts as text messages is known.
+func (p CampaignForm) Priced() bool {
+	each, _ := dearest(p.Previews.List)
+	return each > 0
 }
 
 // dearest returns what the longest of the texts costs as an SMS, in ten-thousandths of

@@ -88,9 +88,10 @@ func (p CampaignForm) languageField(ctx context.Context, i int, part, kind strin
 // secondOpen reports whether something is, or has to be, written as the second
 // version in a further language.
 func (p CampaignForm) secondOpen(ctx context.Context) bool {
+	wrong := ui.ErrorsOf(ctx, p.Errors)
 	for i := range Languages(p.Values) {
 		for _, part := range []string{LanguageTitleB, LanguageBodyB} {
-			if name := LanguageField(i, part); p.Values[name] != "" || ui.ErrorOf(ctx, p.Errors, name) != "" {
+			if name := LanguageField(i, part); p.Values[name] != "" || wrong[name] != "" {
 				return true
 			}
 		}

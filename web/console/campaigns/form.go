@@ -31,9 +31,10 @@ func campaignFields() []string {
 // inOrder are the inputs of the form with the values, those of further languages
 // included, in the order of the form.
 func inOrder(v map[string]string) (list []string) {
+	languages := campaignpages.Languages(v)
 	for _, name := range campaignFields() {
 		list = append(list, name)
-		for i := range campaignpages.Languages(v) {
+		for i := range languages {
 			switch name {
 			case "body":
 				list = append(list, campaignpages.LanguageField(i, campaignpages.LanguageTag), campaignpages.LanguageField(i, campaignpages.LanguageTitle),
@@ -90,7 +91,7 @@ func (h *handlers) createCampaign(w http.ResponseWriter, r *http.Request) error 
 	if err != nil {
 		return err
 	}
-	return h.keepCampaign(w, r, campaignpages.CampaignForm{From: model.ID}, func(spec campaign.Spec) (campaign.Campaign, error) {
+	return h.keepCampaign(w, r, campaignpages.CampaignForm{From: model.ID}, model.Content, func(spec campaign.Spec) (campaign.Campaign, error) {
 		return h.Campaigns.Create(r.Context(), shell.Actor(r), spec, shell.CreationKey(r))
 	})
 }
@@ -118,21 +119,22 @@ func (h *handlers) saveCampaign(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	version, _ := strconv.ParseInt(r.PostFormValue("version"), 10, 64)
-	return h.keepCampaign(w, r, campaignpages.CampaignForm{ID: st.ID, Version: version}, func(spec campaign.Spec) (campaign.Campaign, error) {
+	return h.keepCampaign(w, r, campaignpages.CampaignForm{ID: st.ID, Version: version}, st.Content, func(spec campaign.Spec) (campaign.Campaign, error) {
 		return h.Campaigns.Edit(r.Context(), shell.Actor(r), st.ID, version, spec)
 	})
 }
 
 // keepCampaign reads the form and keeps it, shows it again with what is wrong, or
 // does what another button asks for: a preview, a language more or less, sending a
-// text to the member.
-func (h *handlers) keepCampaign(w http.ResponseWriter, r *http.Request, f campaignpages.CampaignForm, keep func(campaign.Spec) (campaign.Campaign, error)) error {
+// text to the member. The form was filled in from the content before.
+func (h *handlers) keepCampaign(w http.ResponseWriter, r *http.Request, f campaignpages.CampaignForm, before delivery.Copy, keep func(campaign.Spec) (campaign.Campaign, error)) error {
 	shops, err := h.ShopsOf(r)
 	if err != nil {
 		return err
 	}
 	f.RequestKey, f.Values, f.Shops = r.PostFormValue("request_key"), typedCampaign(r), shops
 	h.replan(r, f.Values, shops)
+	earlier := earlierForm(r, f.Values, before)
 	if r.PostFormValue("again") != "" {
 		return h.showCampaignForm(w, r, http.StatusOK, f)
 	}
@@ -140,6 +142,9 @@ func (h *handlers) keepCampaign(w http.ResponseWriter, r *http.Request, f campai
 		return h.languagesChanged(w, r, f, do)
 	}
 	spec, broken := h.readCampaign(r, f.Values, shops)
+	if earlier {
+		broken.Add(campaignpages.LanguageField(0, campaignpages.LanguageTag), "rule.earlier_form", "this form was opened before an upgrade; check the texts in all languages and save again")
+	}
 	wrong, err := h.campaignFaults(r, f.Values, spec, broken)
 	switch {
 	case errors.Is(err, staff.ErrForbidden): // of another shop; to keep it says so
@@ -181,6 +186,7 @@ func (h *handlers) showCampaignConflict(w http.ResponseWriter, r *http.Request, 
 
 // typedFields names the inputs that the broken rules are about.
 func typedFields(list []fault.Field, v map[string]string) []fault.Field {
+	tags := typedTags(v)
 	for i, f := range list {
 		switch {
 		case f.Name == "audience."+string(campaign.Reserved), f.Name == "audience."+string(campaign.Holds):
@@ -192,7 +198,7 @@ func typedFields(list []fault.Field, v map[string]string) []fault.Field {
 		case f.Name == "percent", f.Name == "variants":
 			list[i].Name = "percent_b"
 		default:
-			list[i].Name = typedField(f.Name, v)
+			list[i].Name = typedField(f, tags)
 		}
 	}
 	return list

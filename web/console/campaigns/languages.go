@@ -2,6 +2,7 @@ package campaigns
 
 import (
 	"cmp"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -14,9 +15,10 @@ import (
 	"dropbell/web/console/shell"
 )
 
-// typedLanguages adds the texts in further languages that the form holds to v.
+// typedLanguages adds the texts in further languages that the form holds to v, at most
+// one more than [delivery.MaxLanguages], which [readCopy] refuses.
 func typedLanguages(r *http.Request, v map[string]string) {
-	for i := 0; r.PostForm.Has(campaignpages.LanguageField(i, campaignpages.LanguageTag)); i++ {
+	for i := 0; i <= delivery.MaxLanguages && r.PostForm.Has(campaignpages.LanguageField(i, campaignpages.LanguageTag)); i++ {
 		for _, part := range campaignpages.LanguageParts() {
 			name := campaignpages.LanguageField(i, part)
 			v[name] = strings.TrimSpace(strings.ReplaceAll(r.PostFormValue(name), "\r\n", "\n"))
@@ -24,12 +26,41 @@ func typedLanguages(r *http.Request, v map[string]string) {
 	}
 }
 
+// chinese is the one language besides the default one that the form had before it had
+// them all.
+const chinese = "zh-CN"
+
+// earlierForm adds to v the languages of a form that was opened before an upgrade: the
+// Chinese text that is typed in it, and the stored texts that it did not show and kept. It
+// reports whether there are any, which are lost unless the form is shown again.
+func earlierForm(r *http.Request, v map[string]string, stored delivery.Copy) bool {
+	if !r.PostForm.Has("title_zh") || campaignpages.Languages(v) > 0 {
+		return false
+	}
+	typed := delivery.Text{Title: strings.TrimSpace(r.PostFormValue("title_zh")), Body: strings.TrimSpace(r.PostFormValue("body_zh"))}
+	all := delivery.Copy{Variants: []delivery.Variant{{Texts: map[string]delivery.Text{}}}}
+	for i, variant := range stored.Variants {
+		if i == 0 {
+			maps.Copy(all.Variants[0].Texts, variant.Texts)
+		} else if v["title_b"]+v["body_b"] != "" {
+			all.Variants = append(all.Variants, variant)
+		}
+	}
+	first := all.Variants[0].Texts
+	if delete(first, chinese); typed != (delivery.Text{}) {
+		first[chinese] = typed
+	}
+	languageValues(v, all, nil)
+	return campaignpages.Languages(v) > 0
+}
+
 // languagesChanged answers the buttons that add a language to the form or remove
 // one: with the form as it was typed, and nothing stored.
 func (h *handlers) languagesChanged(w http.ResponseWriter, r *http.Request, f campaignpages.CampaignForm, do string) error {
 	if do == "add" {
-		campaignpages.WithLanguage(f.Values)
-		f.Added = true
+		if f.Added = campaignpages.Languages(f.Values) < delivery.MaxLanguages; f.Added {
+			campaignpages.WithLanguage(f.Values)
+		}
 	} else if i, err := strconv.Atoi(do); err == nil {
 		campaignpages.WithoutLanguage(f.Values, i)
 	}
@@ -104,6 +135,9 @@ func readCopy(v map[string]string, percentB, holdOut int, broken *fault.Fields) 
 	}
 	none := delivery.Text{}
 	tags := typedTags(v)
+	if len(tags) > delivery.MaxLanguages {
+		broken.Add(campaignpages.LanguageField(delivery.MaxLanguages, campaignpages.LanguageTag), "rule.languages", "at most %d languages besides the default one", delivery.MaxLanguages)
+	}
 	for i, tag := range tags {
 		name := func(part string) string { return campaignpages.LanguageField(i, part) }
 		typed := v[name(campaignpages.LanguageTag)]
@@ -138,17 +172,24 @@ func readCopy(v map[string]string, percentB, holdOut int, broken *fault.Fields) 
 }
 
 // typedField is the input that a rule about the content is about: the names of rules
-// end with the language of the text.
-func typedField(name string, v map[string]string) string {
-	rest, isB := strings.CutPrefix(name, "variant_b.")
+// end with the language of the text. The tags are those of [typedTags].
+func typedField(f fault.Field, tags []string) string {
+	rest, isB := strings.CutPrefix(f.Name, "variant_b.")
 	part, tag, _ := strings.Cut(rest, ".")
 	if part != "title" && part != "body" {
-		return name
+		return f.Name
+	}
+	i := -1
+	if tag != "" {
+		i = slices.Index(tags, tag)
+	}
+	if i >= 0 && f.Key == "rule.locale" {
+		return campaignpages.LanguageField(i, campaignpages.LanguageTag)
 	}
 	if isB {
 		part += "_b"
 	}
-	if i := slices.Index(typedTags(v), tag); i >= 0 && tag != "" {
+	if i >= 0 {
 		return campaignpages.LanguageField(i, part)
 	}
 	return part

@@ -3,8 +3,10 @@ package campaigns_test
 import (
 	"net/http"
 	"net/url"
+	"strconv"
 	"testing"
 
+	"dropbell/domain/delivery"
 	"dropbell/domain/staff"
 	"dropbell/web/console/consoletest"
 )
@@ -16,6 +18,72 @@ func language(f url.Values, number, tag, title, body string) {
 	f.Set("l"+number+"_body", body)
 	f.Set("l"+number+"_title_b", "")
 	f.Set("l"+number+"_body_b", "")
+}
+
+// stored are the titles of the campaign with that page.
+func stored(g *consoletest.Fixture, page string) (s string) {
+	g.Helper()
+	g.Must(g.SQL.QueryRow(g.Context(), `select string_agg(v.n || ' ' || t.key || ' ' || (t.value ->> 'title'), '; ' order by v.n, t.key collate "C")
+		from campaigns, jsonb_array_elements(content -> 'variants') with ordinality v(v, n), jsonb_each(v.v -> 'texts') t where campaigns.id = $1`, page[len("/campaigns/"):]).Scan(&s))
+	return s
+}
+
+// A form that was opened before an upgrade, which showed one language and kept the
+// others, is shown again with all of them before it is saved.
+func TestAFormFromBeforeAnUpgrade(t *testing.T) {
+	g := consoletest.New(t)
+	b := g.As(staff.Marketer)
+	two := []string{"version", "1", "title_b", "Hi", "body_b", "Come too", "percent_b", "40"}
+	form := consoletest.CampaignForm(two...)
+	language(form, "0", "zh-CN", "你好", "来")
+	language(form, "1", "es", "Hola", "Ven")
+	form.Set("l1_title_b", "Buenos días")
+	form.Set("l1_body_b", "Ven ya")
+	page := b.Post("/campaigns", form).Is(http.StatusSeeOther).Header.Get("Location")
+	old := consoletest.CampaignForm(append(two, "title", "Good day", "title_zh", "您好", "body_zh", "来吧")...)
+	a := b.Post(page+"/edit", old).Is(422).Has("Language (es)", "this form was opened before an upgrade", "Good day", "您好")
+	b.Post(page+"/edit", a.Form(page+"/edit")).To(page)
+	if got, want := stored(g, page), "1  Good day; 1 es Hola; 1 zh-CN 您好; 2  Hi; 2 es Buenos días"; got != want {
+		t.Errorf("stored %s, want %s", got, want)
+	}
+	a = b.Post("/campaigns", consoletest.CampaignForm("title_zh", "您好", "body_zh", "来吧")).Is(422).Has("Language (zh-CN)")
+	chinese := b.Post("/campaigns", a.Form("/campaigns")).Is(http.StatusSeeOther).Header.Get("Location")
+	b.Post(chinese+"/edit", consoletest.CampaignForm("version", "1", "title_zh", "", "body_zh", "")).To(chinese) // the Chinese text is removed in it
+	if got, want := stored(g, chinese), "1  Hello {{name|you}}"; got != want {
+		t.Errorf("stored %s, want %s", got, want)
+	}
+}
+
+// A campaign that is saved as it was shown is not changed, so that approval stays asked for.
+func TestSavingAnUnchangedCampaign(t *testing.T) {
+	g := consoletest.New(t)
+	b := g.As(staff.Marketer)
+	page := b.Post("/campaigns", consoletest.CampaignForm()).Is(http.StatusSeeOther).Header.Get("Location")
+	g.Exec(`update campaigns set content = '{"variants":[{"percent":100,"texts":{"":{"title":"a","body":"b"},"zh-hant":{"title":"c","body":"d\r\ne"}}}]}'`)
+	b.Post(page+"/edit", b.Get(page+"/edit").Is(200).Form(page+"/edit")).To(page)
+	if n := g.Number(`select version from campaigns`); n != 1 {
+		t.Errorf("it is stored as version %d", n)
+	}
+	form := b.Get(page + "/edit").Is(200).Form(page + "/edit")
+	form.Set("l0_language", "en-x-a")
+	b.Post(page+"/edit", form).Is(422).Has(`<a href="#f-l0_language">Language (en-x-a)</a>`)
+}
+
+// The form takes as many languages as a campaign may have, and says so.
+func TestTooManyLanguages(t *testing.T) {
+	g := consoletest.New(t)
+	b := g.As(staff.Marketer)
+	form := consoletest.CampaignForm("languages", "add")
+	for i := range delivery.MaxLanguages - 1 {
+		language(form, strconv.Itoa(i), "de", "Hallo", "Komm")
+	}
+	form = b.Post("/campaigns", form).Is(200).Has(`name="l49_language"`).HasNot("Add language").Form("/campaigns")
+	form.Set("languages", "add")
+	b.Post("/campaigns", form).Is(200).HasNot(`name="l50_language"`)
+	form.Del("languages")
+	language(form, "50", "fr", "Salut", "Viens")
+	language(form, "51", "es", "Hola", "Ven")
+	b.Post("/campaigns", form).Is(422).Has("Language (fr)", "at most 50 languages").HasNot(`name="l51_language"`)
 }
 
 // A marketer writes a campaign in several languages by plain forms: the buttons for
@@ -53,14 +121,7 @@ func TestACampaignInManyLanguages(t *testing.T) {
 	form.Set("l1_body_b", "Ven ya")
 	language(form, "2", "", "", "") // nothing is typed in it
 	page := b.Post("/campaigns", form).Is(http.StatusSeeOther).Header.Get("Location")
-	const texts = `select string_agg(v.n || ' ' || t.key || ' ' || (t.value ->> 'title'), '; ' order by v.n, t.key collate "C")
-		from campaigns, jsonb_array_elements(content -> 'variants') with ordinality v(v, n), jsonb_each(v.v -> 'texts') t where campaigns.id = $1`
-	stored := func(id string) (s string) {
-		t.Helper()
-		g.Must(g.SQL.QueryRow(t.Context(), texts, id).Scan(&s))
-		return s
-	}
-	if got, want := stored(page[len("/campaigns/"):]), "1  Hello {{name|you}}; 1 de-AT Hallo {{name|du}}; 1 es Hola; 2  Hi; 2 es Buenos días"; got != want {
+	if got, want := stored(g, page), "1  Hello {{name|you}}; 1 de-AT Hallo {{name|du}}; 1 es Hola; 2  Hi; 2 es Buenos días"; got != want {
 		t.Errorf("stored %s, want %s", got, want)
 	}
 	b.Get(page).Is(200).Has("de-AT", "Hallo Robin Chen", "es · second version", "Buenos días")
@@ -69,7 +130,7 @@ func TestACampaignInManyLanguages(t *testing.T) {
 	copied := b.Get("/campaigns/new?from=" + page[len("/campaigns/"):]).Is(200).Form("/campaigns")
 	copied.Set("name", "Again")
 	again := b.Post("/campaigns", copied).Is(http.StatusSeeOther).Header.Get("Location")
-	if a, b := stored(page[len("/campaigns/"):]), stored(again[len("/campaigns/"):]); a != b {
+	if a, b := stored(g, page), stored(g, again); a != b {
 		t.Errorf("the copy has %s, not %s", b, a)
 	}
 
@@ -86,7 +147,7 @@ func TestACampaignInManyLanguages(t *testing.T) {
 	mine.Set("body", "Come soon")
 	conflict := b.Post(page+"/edit", mine).Is(http.StatusConflict).Has("Title (de-AT)", "Salut", "Come soon").HasNot("Title (es)")
 	b.Post(page+"/edit", conflict.Form(page+"/edit")).To(page)
-	if got, want := stored(page[len("/campaigns/"):]), "1  Hello {{name|you}}; 1 de-AT Hallo {{name|du}}; 1 es Hola; 2  Hi; 2 es Buenos días"; got != want {
+	if got, want := stored(g, page), "1  Hello {{name|you}}; 1 de-AT Hallo {{name|du}}; 1 es Hola; 2  Hi; 2 es Buenos días"; got != want {
 		t.Errorf("my version is not taken: %s", got)
 	}
 	b.Do(http.MethodPost, "/campaigns", consoletest.CampaignForm("languages", "99")).Is(200)

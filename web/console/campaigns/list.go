@@ -10,6 +10,7 @@ import (
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
+	"dropbell/domain/staff"
 	campaignpages "dropbell/views/pages/campaigns"
 	pageparts "dropbell/views/pages/parts"
 	"dropbell/views/ui"
@@ -97,6 +98,9 @@ func (h *handlers) drawCampaign(w http.ResponseWriter, r *http.Request, status i
 	}
 	if p.Previews, err = h.texts(r, s); err != nil {
 		return err
+	}
+	if st.Shop == 0 { // members of some shops send no text that is of none
+		p.Previews.MayTry = p.Previews.MayTry && ui.MayEverywhere(ctx, staff.ManageCampaigns)
 	}
 	if p.Requests, err = h.Campaigns.Requests(ctx, st.Campaign, 1); err != nil {
 		return err

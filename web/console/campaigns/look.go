@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 
 	"dropbell/domain/campaign"
@@ -41,6 +42,8 @@ func (h *handlers) previewCampaign(w http.ResponseWriter, r *http.Request) error
 		return err
 	}
 	f := campaignpages.CampaignForm{Values: typedCampaign(r), Shops: shops}
+	f.ID, _ = strconv.ParseInt(r.PostFormValue(campaignpages.EditedField), 10, 64) // without one it is a new campaign
+	earlierForm(r, f.Values, delivery.Copy{})
 	f.Replanned = h.replan(r, f.Values, shops)
 	spec, broken := h.readCampaign(r, f.Values, shops)
 	if f.Errors, err = h.campaignFaults(r, f.Values, spec, broken); err != nil {
@@ -92,13 +95,6 @@ func (h *handlers) completeCampaignForm(r *http.Request, f *campaignpages.Campai
 	ctx, by := r.Context(), shell.Actor(r)
 	if n, exact, err := h.Campaigns.Estimate(ctx, by, spec.Audience); err == nil {
 		f.Reach = &campaign.Reach{Users: n, Exact: exact, At: h.Now()}
-		if f.Texts = n; h.VerifiedOnly && spec.Channel == delivery.SMS {
-			verified, err := h.Campaigns.EstimateVerified(ctx, by, spec.Audience)
-			if err != nil {
-				return err
-			}
-			f.Texts = min(n, verified)
-		}
 	} else if fault.KindOf(err) == 0 {
 		return err
 	}
@@ -123,7 +119,29 @@ func (h *handlers) completeCampaignForm(r *http.Request, f *campaignpages.Campai
 	} else if spec.GrantTemplate != 0 {
 		f.Grant = about
 	}
-	return h.completeTexts(r, f, spec, about)
+	if err := h.completeTexts(r, f, spec, about); err != nil {
+		return err
+	}
+	return h.countTexts(r, f)
+}
+
+// countTexts adds to how many users text messages would go, if a price is shown. It is the
+// whole reach where the verified numbers of it cannot be estimated.
+func (h *handlers) countTexts(r *http.Request, f *campaignpages.CampaignForm) error {
+	if f.Reach == nil || !f.Priced() {
+		return nil
+	}
+	if f.Texts = f.Reach.Users; !h.VerifiedOnly {
+		return nil
+	}
+	verified, err := h.Campaigns.EstimateVerified(r.Context(), shell.Actor(r), f.Spec.Audience)
+	switch {
+	case err == nil:
+		f.Texts = min(f.Texts, verified)
+	case fault.KindOf(err) == 0:
+		return err
+	}
+	return nil
 }
 
 // completeTexts adds how the messages read, and sends one of them to the member if

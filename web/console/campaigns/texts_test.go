@@ -1,6 +1,7 @@
 package campaigns_test
 
 import (
+	"context"
 	"fmt"
 	"html"
 	"net/http"
@@ -10,7 +11,9 @@ import (
 	"testing"
 	"time"
 
+	audiencedb "dropbell/adapters/postgres/audience"
 	deliverydb "dropbell/adapters/postgres/delivery"
+	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
 	"dropbell/domain/staff"
 	"dropbell/web/console/consoletest"
@@ -53,12 +56,26 @@ func TestPreviewsOfACampaign(t *testing.T) {
 
 	g.Exec(`insert into message_versions (shop_number, kind, content, created_by) values (10, 'settings', '{"shop": {"part_price": 450, "currency": "CNY"}}', 'x')`)
 	form = consoletest.CampaignForm("look", "1", "channel", "sms", "shop", "10", "grant_template_id", fmt.Sprint(d.ID), "body", "Tea: {{link}}")
-	b.Post("/campaigns", form).Is(200).Has(link, "74 characters in GSM-7, parts: 1 · about 0.045 CNY")
+	b.Post("/campaigns", form).Is(200).Has(link, "74 characters in GSM-7, parts: 1 · about 0.045 CNY", "Text messages: about").HasNot("about 0.045 CNY at most")
+	g.Exec(`update users set phone = '+8613800001001', phone_verified_at = now() where id = 1001`)
+	b.Post("/campaigns", form).Is(200).Has("Text messages: about 0.045 CNY at most.")
+	g.Exec(`insert into users (id) values (1002)`)
+	store := g.Campaigns.Store
+	g.Campaigns.Store = unsampled{store}
+	b.Post("/campaigns", form).Is(200).Has("Text messages: about 0.09 CNY at most.") // as many as can be reached
+	g.Campaigns.Store = store
 	mail := consoletest.CampaignForm("look", "1", "channel", "email") // of no shop
 	a = b.Post("/campaigns", mail).Is(200)
 	b.Get(html.UnescapeString(frames.FindStringSubmatch(a.Body)[1])).Is(200).Has("Hello Robin Chen", "Come").HasNot("Claim it", "Corner shop")
 	mail.Set("body", letters(4000))
 	b.Post("/campaigns", mail).Is(200).Has("This e-mail is too long for a preview")
+}
+
+// unsampled has no estimate of the verified numbers.
+type unsampled struct{ campaign.Store }
+
+func (unsampled) EstimateVerified(context.Context, campaign.Audience) (int64, error) {
+	return 0, audiencedb.ErrNoEstimate
 }
 
 // letters is a text of n characters that cannot be packed small.
@@ -120,15 +137,21 @@ func TestSendingACampaignToMe(t *testing.T) {
 	if len(got) != 1 || got[0].Content.Title != "Soon" || !strings.Contains(got[0].Content.HTML, "https://shop.example/"+fmt.Sprint(d.ID)) {
 		t.Errorf("sent %+v", got)
 	}
-	for range delivery.TestsPerMember {
-		b.Post(page+"/send", url.Values{"send": {"0:"}}).Is(http.StatusSeeOther)
-	}
+	g.Exec(`insert into channel_tests (channel, recipient, by_user, due_at, state, created_by, created_at)
+		select t.channel, '', t.by_user, t.due_at, 'done', t.created_by, clock_timestamp() + interval '1 hour' from generate_series(1, $1::int), (select * from channel_tests limit 1) t`, delivery.TestsPerMember)
+	b.Post(page+"/send", url.Values{"send": {"0:"}}).Is(http.StatusSeeOther)
 	b.Get(page).Is(200).Has("Too many test messages")
 	b.Get("/audit?kind=channel").Is(http.StatusOK)
-	if n := g.Number(`select count(*) from audit where action = 'message.test' and shop_number = 10 and after ->> 'kind' = 'campaign'`); n != delivery.TestsPerMember {
+	if n := g.Number(`select count(*) from audit where action = 'message.test' and shop_number = 10 and after ->> 'kind' = 'campaign'`); n != 3 {
 		t.Errorf("%d audit entries", n)
 	}
 
+	edit := b.Get(page + "/edit").Is(200).Form(page + "/edit")
+	b.Post("/campaigns/preview", edit).Is(200).Has(`formaction="` + page + `/edit"`).HasNot(`formaction="/campaigns"`)
+	g.Plan("Of no shop", 0, "2031-01-01")
+	ofNone := fmt.Sprintf("/campaigns/%d", g.Number(`select max(id) from campaigns`))
+	b.Get(ofNone).Is(200).HasNot(ofNone + "/send")
+	g.As(staff.Marketer).Get(ofNone).Is(200).Has(ofNone + "/send")
 	form.Set("shop", "")
 	form.Del("grant_template_id")
 	form.Set("send", "0:")

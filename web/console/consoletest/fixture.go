@@ -210,7 +210,7 @@ func (g *Fixture) newDeps() console.Deps {
 			LinkExample: func(templateID int64, to user.ID) string {
 				return reminder.NewLinks("0123456789abcdef0123456789abcdef").Example("https://drop.example", reminder.Reader{TemplateID: templateID, UserID: to})
 			}},
-		Campaigns: campaigns.Deps{Campaigns: campaigning, Templates: templates, Segments: segments, Audit: audit, States: states, Channels: configured, LinkExample: "https://drop.example/l/" + strings.Repeat("A", 46)},
+		Campaigns: campaigns.Deps{Campaigns: campaigning, Templates: templates, Segments: segments, Audit: audit, States: states, Channels: configured, VerifiedOnly: true, LinkExample: "https://drop.example/l/" + strings.Repeat("A", 46)},
 		Coupons: coupons.Deps{Templates: templates, Coupons: desk, Codes: codesOf(g),
 			Grants: &coupon.Grants{Store: couponsdb.NewGrants(g.DB), Jobs: jobs, Now: g.Now}, Jobs: jobs, Files: files,
 			Notices: couponsdb.NewNotices(g.DB), Tallies: tallies, Sales: sales},
