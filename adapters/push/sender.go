@@ -128,18 +128,36 @@ func (s *Sender) one(ctx context.Context, m delivery.Message) delivery.Result {
 		return delivery.Result{Status: delivery.Permanent, Detail: "no push service is configured for the devices of this recipient"}
 	}
 	best := delivery.Best(answers...)
-	if first := delivery.Best(answers[:own]...); own > 0 {
-		switch {
-		case pending(best) && pending(first):
-			best = first // a pause of a configured service delays no other device
-		case best.Judged:
-			best.Beside = &first
+	first, asked := ofEnvironment(answers[:own])
+	switch {
+	case own > 0 && pending(best) && pending(first):
+		best = first // a pause of a configured service delays no other device
+		if best.Held {
+			best.Beside = asked
 		}
+	case best.Judged:
+		best.Beside = asked
 	}
 	for _, a := range answers {
 		best.ConsentUsed = best.ConsentUsed || a.ConsentUsed
 	}
 	return best
+}
+
+// ofEnvironment returns the answer about the person by the services of the environment, and
+// the best of those that were asked; nil = none was. A put-off hides no failure of a service
+// that was asked: the other devices are tried again at their own time.
+func ofEnvironment(answers []delivery.Result) (first delivery.Result, asked *delivery.Result) {
+	first = delivery.Best(answers...)
+	given, _ := delivery.Handed(answers)
+	if len(given) == 0 {
+		return first, nil
+	}
+	best := delivery.Best(given...)
+	if pending(best) {
+		first = best
+	}
+	return first, &best
 }
 
 // consentedOnly reports whether each of the user's devices takes only messages that the

@@ -54,6 +54,48 @@ func TestOneOutcomeOfAllDevices(t *testing.T) {
 	}
 }
 
+// TestAPutOffHidesNoAnswer: a message that FCM's quota puts off on one device has failed if
+// another device's service failed, and the circuit learns what that one answered, also where
+// a configured service takes the message or puts it off as well.
+func TestAPutOffHidesNoAnswer(t *testing.T) {
+	held := delivery.Result{Status: delivery.Throttled, Apart: true, Unsent: true, Held: true, After: time.Minute, Detail: "held"}
+	down := delivery.Result{Detail: "down"}
+	pause := delivery.Result{Status: delivery.Throttled, After: time.Second, Detail: "pause"}
+	gone := delivery.Result{Status: delivery.Permanent, Detail: "gone"}
+	sent := delivery.Result{Status: delivery.Delivered, Detail: "sent"}
+	for name, c := range map[string]struct {
+		own          []delivery.Result
+		configured   []delivery.Result
+		want, beside string // details
+	}{
+		"a failure":                          {[]delivery.Result{down, held}, nil, "down", ""},
+		"a pause, which is shorter":          {[]delivery.Result{pause, held}, nil, "pause", ""},
+		"both":                               {[]delivery.Result{held, down, pause}, nil, "pause", ""},
+		"a phone that is gone":               {[]delivery.Result{gone, held}, nil, "held", "gone"},
+		"another is reached":                 {[]delivery.Result{held, down, sent}, nil, "sent", ""},
+		"nothing but put-offs":               {[]delivery.Result{held, held}, nil, "held", ""},
+		"a mini program is reached":          {[]delivery.Result{down, held}, []delivery.Result{sent}, "sent", "down"},
+		"a mini program, and a phone gone":   {[]delivery.Result{gone, held}, []delivery.Result{sent}, "sent", "gone"},
+		"a mini program, and only a put-off": {[]delivery.Result{held}, []delivery.Result{sent}, "sent", ""},
+		"a mini program is put off":          {[]delivery.Result{down, held}, []delivery.Result{held}, "down", ""},
+		"a mini program fails":               {[]delivery.Result{gone}, []delivery.Result{down}, "down", "gone"},
+	} {
+		var asked []string
+		s := push.New(push.Options{}, always(c.own...))
+		s.Set([]push.Configured{{Provider: 1, Service: app{always(c.configured...), &asked, "it", 0}}})
+		messages := registered(1)
+		messages[0].Consented = true
+		got := s.Send(t.Context(), messages)[0]
+		beside := delivery.Result{}
+		if got.Beside != nil {
+			beside = *got.Beside
+		}
+		if got.Detail != c.want || beside.Detail != c.beside || got.Held != (c.want == "held") || beside.Held {
+			t.Errorf("%s: got %+v beside %+v, want %q beside %q", name, got, beside, c.want, c.beside)
+		}
+	}
+}
+
 // TestAnAccountInAMiniProgramThatTheShopDoesNotUse: its user is skipped, unless a browser or
 // a phone could have been reached.
 func TestAnAccountInAMiniProgramThatTheShopDoesNotUse(t *testing.T) {

@@ -24,8 +24,9 @@ import (
 	"dropbell/domain/user"
 )
 
-// shortPatience is how long the senders of the short form wait for an answer.
-const shortPatience = 3 * time.Second
+// shortPatience is how long the senders of the short form wait for an answer: longer than a
+// busy machine takes for one.
+const shortPatience = 10 * time.Second
 
 // TestPushShort sends a drop's reminders to browsers, iPhones, Android phones and accounts
 // in a mini program, by two senders and push services that fail in every way. Each user is
@@ -171,6 +172,7 @@ func (p *pushPlatforms) account(w *system, d *drop, users []int64) {
 		by[a.user][a.call] = append(by[a.user][a.call], a)
 	}
 	again, lost, unsure := 0, 0, 0
+	cutOff := map[batchRun]map[int64]bool{} // users whose message a killed worker repeated
 	for _, u := range users {
 		switch sent := l.sent.Contains(uint64(u)); {
 		case len(by[u]) == 0:
@@ -186,6 +188,13 @@ func (p *pushPlatforms) account(w *system, d *drop, users []int64) {
 			slices.SortFunc(list, func(a, b arrival) int { return a.at.Compare(b.at) })
 			for i, a := range list[:len(list)-1] {
 				again++
+				if _, killed := w.fleet.killedAt(a.worker); killed && a.answer != concealed {
+					h := batchRun{a.worker, l.batch[u]}
+					if cutOff[h] == nil {
+						cutOff[h] = map[int64]bool{}
+					}
+					cutOff[h][u] = true
+				}
 				if a.key != list[i+1].key {
 					w.t.Errorf("%s: user %d was reached twice, under the names %q and %q", platform, u, a.key, list[i+1].key)
 				}
@@ -193,6 +202,11 @@ func (p *pushPlatforms) account(w *system, d *drop, users []int64) {
 					w.t.Errorf("%s: user %d was reached twice without a cause: by %s at %s (%v) and by %s at %s", platform, u, a.worker, a.at.Format(clock), a.answer, list[i+1].worker, list[i+1].at.Format(clock))
 				}
 			}
+		}
+	}
+	for h, list := range cutOff {
+		if len(list) > pushesPerBatch {
+			w.t.Errorf("%s was killed and %d messages of batch %d were repeated; %d are under way at once", h.worker, len(list), h.batch, pushesPerBatch)
 		}
 	}
 	for _, f := range p.all {
@@ -205,23 +219,30 @@ func (p *pushPlatforms) account(w *system, d *drop, users []int64) {
 		"consents used up, with the answer lost", unsure, "kill -9 of workers", w.fleet.kills("worker"), "recovered after a failure", l.recovered))
 }
 
-// unheard reports whether the sender of the message may not have recorded the answer: it
-// was concealed, or a worker was killed before it had recorded those to all of the user's
-// devices, each of which may have taken as long as a call may.
+// unheard reports whether the sender of the message may not have recorded the answer: it did
+// not hear it, or a worker was killed before it had recorded it. That of a user with several
+// devices waits until the others, each of which may take as long as a call may, have answered.
 func (w *system) unheard(a arrival) bool {
-	if a.answer == concealed {
+	if a.answer != answered {
 		return true
+	}
+	since, within := a.ended, recordedWithin
+	if a.user%deviceKinds == withAll {
+		since, within = a.at, recordedWithin+deviceKinds*pushTimeout
 	}
 	w.fleet.mu.Lock()
 	defer w.fleet.mu.Unlock()
 	for name, at := range w.fleet.killed {
 		// The kill is noted a moment before it is carried out.
-		if after := at.Sub(a.at); (a.worker == "" || name == a.worker) && after > -time.Second && after < recordedWithin+deviceKinds*pushTimeout {
+		if after := at.Sub(since); (a.worker == "" || name == a.worker) && after > -time.Second && after < within {
 			return true
 		}
 	}
 	return false
 }
+
+// pushesPerBatch is how many messages of a batch a program has under way at once: 4 calls of 20.
+const pushesPerBatch = 4 * 20
 
 // pushTimeout is how long a program waits for the answer of a push service.
 const pushTimeout = 10 * time.Second

@@ -44,7 +44,8 @@ type Batch struct {
 	// ascending, none with a final outcome.
 	Accepted []user.ID
 	// AcceptedVia are the providers of those of Accepted that were handed to
-	// another one than the environment's.
+	// another one than the environment's. A report does not name the provider: its
+	// message has that of all others of the batch, if that is one; else it is unknown.
 	AcceptedVia map[user.ID]int64
 	// Exceptions are the rows of those among Left that have one.
 	Exceptions map[user.ID]Exception

@@ -52,3 +52,25 @@ func TestMessagesThatAreKeptBack(t *testing.T) {
 		}
 	})
 }
+
+// A message that is kept back for one device tells the circuit what the service of another
+// device answered.
+func TestAMessageThatIsKeptBackForOneDevice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newFixture(t, newFakeStore(Email, 1, time.Minute), newProvider(Email, 10, 0))
+		circuit, closed := &halfOpenCircuit{}, false
+		r.Admission = circuit
+		r.provider.answer = func(_ user.ID, tries int) Result {
+			if tries == 1 {
+				return Result{Status: Throttled, Apart: true, Held: true, Unsent: true, After: time.Second, Beside: &Result{Status: Permanent}}
+			}
+			closed = circuit.closed
+			return Result{Status: Delivered}
+		}
+		r.finish()
+		if !closed {
+			t.Error("the answer about the other device did not close the circuit")
+		}
+		r.want(map[Outcome]int{Sent: 1})
+	})
+}

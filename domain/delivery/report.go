@@ -7,7 +7,8 @@ import (
 
 // report reports the result of a call to the channel's admission, unless the call timed
 // out. Answers that are [Result.Judged] say nothing about the provider of the channel,
-// unless they have a [Result.Beside]: without any other no call of that provider was made.
+// and those that are [Result.Held] neither, unless they have a [Result.Beside]: without any
+// other no call of that provider was made.
 func (r *run) report(ctx context.Context, results []Result) {
 	ctx = context.WithoutCancel(ctx)
 	given, held := Handed(results)

@@ -68,7 +68,8 @@ type Result struct {
 	// the provider itself: it says nothing about the provider of the channel.
 	Judged bool
 	// Beside is what the provider of the channel answered about the same message, if the
-	// answer is another's, which is Judged; nil = it was not asked.
+	// answer is another's, which is Judged, or if it is about another device, which is Held;
+	// nil = it was not asked.
 	Beside *Result
 }
 

@@ -80,8 +80,12 @@ func (m *metrics) startAtZero() {
 	}
 }
 
-// pushAnswered counts a push service's answer about one device.
+// pushAnswered counts a push service's answer about one device. A message that was kept back
+// has none.
 func (m *metrics) pushAnswered(service string, answer delivery.Result) {
+	if answer.Held {
+		return
+	}
 	m.pushes.WithLabelValues(service, classes[answer.Status]).Inc()
 }
 

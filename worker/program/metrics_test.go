@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/prometheus/client_golang/prometheus"
@@ -253,4 +254,29 @@ func TestProviderAnswersAreCounted(t *testing.T) {
 		expect(t, p, want, "dropbell_provider_answers_total", "channel=sms", "class="+class)
 	}
 	expect(t, p, 1, "dropbell_provider_call_seconds", "channel=sms")
+}
+
+// TestMessagesThatAreKeptBackAreNoAnswers: a provider that was not asked has not failed.
+func TestMessagesThatAreKeptBackAreNoAnswers(t *testing.T) {
+	p := &program{App: &app.App{}, metrics: newMetrics(prometheus.NewRegistry()), providers: &providerCalls{}}
+	held := delivery.Result{Status: delivery.Throttled, Apart: true, Unsent: true, Held: true, After: time.Minute, Detail: "not sent"}
+	for _, answers := range [][]delivery.Result{{{Status: delivery.Delivered}, held, {Detail: "down"}, held}, {held, held}} {
+		if got := p.observed(answering{answers}, 0).Send(t.Context(), make([]delivery.Message, len(answers))); !slices.Equal(got, answers) {
+			t.Errorf("%+v became %+v", answers, got)
+		}
+		for _, answer := range answers {
+			p.metrics.pushAnswered("fcm", answer)
+		}
+	}
+	for class, want := range map[string]float64{"delivered": 1, "permanent": 0, "transient": 1, "throttled": 0} {
+		expect(t, p, want, "dropbell_provider_answers_total", "channel=sms", "class="+class)
+		if n, _ := value(t, p.metrics.registry, "dropbell_push_answers_total", "service=fcm", "class="+class); n != want {
+			t.Errorf("%v answers of FCM are %s, want %v", n, class, want)
+		}
+	}
+	expect(t, p, 1, "dropbell_provider_call_seconds", "channel=sms")
+	_, calls := p.providers.take()
+	if len(calls) != 1 || calls[0].Calls != 1 || calls[0].Messages != 2 || calls[0].Failed != 1 || calls[0].Error != "down" {
+		t.Errorf("stored are %+v", calls)
+	}
 }

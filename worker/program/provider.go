@@ -28,16 +28,21 @@ type measured struct {
 	id      int64
 }
 
-// Send is that of the sender below.
+// Send is that of the sender below. Messages that it kept back are not counted: their pace is
+// planned, and no provider was asked.
 func (m measured) Send(ctx context.Context, messages []delivery.Message) []delivery.Result {
 	started := time.Now()
 	results := m.Sender.Send(ctx, messages)
+	given, _ := delivery.Handed(results)
+	if len(given) == 0 {
+		return results
+	}
 	channel := m.Channel().String()
 	took := time.Since(started)
 	m.metrics.calls.WithLabelValues(channel).Observe(took.Seconds())
-	m.calls.count(m.Channel(), m.id, took, results)
+	m.calls.count(m.Channel(), m.id, took, given)
 	var counts [len(classes)]int
-	for _, r := range results {
+	for _, r := range given {
 		counts[r.Status]++
 	}
 	for status, n := range counts {

@@ -27,7 +27,8 @@ type counted struct {
 	id      int64 // 0 = the environment's
 }
 
-func (p *providerCalls) count(c delivery.Channel, id int64, took time.Duration, results []delivery.Result) {
+// count counts one call with the answers to the messages that were handed over.
+func (p *providerCalls) count(c delivery.Channel, id int64, took time.Duration, given []delivery.Result) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	n := p.counts[counted{c, id}]
@@ -39,10 +40,10 @@ func (p *providerCalls) count(c delivery.Channel, id int64, took time.Duration, 
 		p.counts[counted{c, id}] = n
 	}
 	n.Calls++
-	n.Messages += int64(len(results))
+	n.Messages += int64(len(given))
 	n.Total += took
 	n.Slowest = max(n.Slowest, took)
-	for _, r := range results {
+	for _, r := range given {
 		if r.Status != delivery.Delivered {
 			n.Failed++
 			n.Error = r.Detail

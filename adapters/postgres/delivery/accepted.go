@@ -106,7 +106,8 @@ func (l *lease) loadAccepted(ctx context.Context) error {
 // had no time to record: a report may come before the provider's answer. Without it such a
 // message would be sent again, or skipped because its bounce has suppressed the address.
 // A soft bounce is no end, and a message with an exception is tried again as that says:
-// staff may have corrected the address since.
+// staff may have corrected the address since. A report does not say which provider took the
+// message.
 func (l *lease) loadReported(ctx context.Context) error {
 	var sets [4][]byte
 	err := l.db.Pool.QueryRow(ctx, `select delivered, bounced, complained from batch_feedback where batch_id = $1`, l.batch.ID).
@@ -121,12 +122,33 @@ func (l *lease) loadReported(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	accepted := slices.Clone(l.batch.Accepted)
+	accepted, provider := slices.Clone(l.batch.Accepted), l.onlyProvider()
 	for _, id := range l.batch.Left {
 		if _, journalled := slices.BinarySearch(accepted, id); !journalled && l.outcomes[id] == "" && known.Of(id) != "" {
 			l.batch.Accepted = append(l.batch.Accepted, id)
+			if provider != 0 {
+				l.batch.AcceptedVia[id] = provider
+			}
 		}
 	}
 	slices.Sort(l.batch.Accepted)
 	return nil
+}
+
+// onlyProvider returns the provider that took every message of the batch of which it is
+// recorded which one did; 0 = the environment's, or it was not always the same.
+func (l *lease) onlyProvider() int64 {
+	took := map[int64]uint64{}
+	for _, provider := range l.batch.AcceptedVia {
+		took[provider]++
+	}
+	for provider, users := range l.via {
+		took[provider] += users.GetCardinality()
+	}
+	for provider, n := range took {
+		if n == l.sent.GetCardinality()+uint64(len(l.batch.Accepted)) {
+			return provider
+		}
+	}
+	return 0
 }

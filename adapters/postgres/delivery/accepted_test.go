@@ -145,3 +145,39 @@ func TestReportedMessagesWereHandedOver(t *testing.T) {
 		}
 	}
 }
+
+// TestReportedMessagesNameTheOnlyProvider: a message of which only a report is known counts
+// for the provider that took all others of the batch, if it is one.
+func TestReportedMessagesNameTheOnlyProvider(t *testing.T) {
+	w := newFixture(t)
+	f := w.feedback()
+	w.ready(1, time.Hour)
+	var l delivery.Lease
+	next := func() {
+		t.Helper()
+		w.Exec(`update batches set state = 'ready', lease_token = null, lease_until = null, next_run_at = now() - interval '1 second'`)
+		var err error
+		l, err = w.Batches.LeaseNext(t.Context(), delivery.App, time.Minute)
+		w.Must(err)
+	}
+	next()
+	w.Must(f.Take(t.Context(), []feedback.Report{report(l.Batch().ID, 3, feedback.Delivered)}))
+	for _, step := range []struct {
+		record func() error
+		want   int64
+	}{
+		{func() error { return nil }, 0}, // nothing is known
+		{func() error { return l.Accepted(t.Context(), 6, 11) }, 11},
+		{func() error {
+			_, err := l.Checkpoint(t.Context(), delivery.Progress{Sent: []user.ID{1}, Via: map[user.ID]int64{1: 11}})
+			return err
+		}, 11},
+		{func() error { return l.Accepted(t.Context(), 7, 0) }, 0}, // the environment's
+	} {
+		w.Must(step.record())
+		next()
+		if b := l.Batch(); !slices.Contains(b.Accepted, 3) || b.AcceptedVia[3] != step.want {
+			t.Errorf("accepted are %v through %v, want %d", b.Accepted, b.AcceptedVia, step.want)
+		}
+	}
+}

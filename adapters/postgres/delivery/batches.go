@@ -151,10 +151,10 @@ func ready(ctx context.Context, l *lease) (delivery.Lease, error) {
 		if err := l.loadExceptions(ctx); err != nil {
 			return nil, err
 		}
-		if err := l.loadAccepted(ctx); err != nil {
+		if err := l.loadProviders(ctx); err != nil {
 			return nil, err
 		}
-		if err := l.loadProviders(ctx); err != nil {
+		if err := l.loadAccepted(ctx); err != nil {
 			return nil, err
 		}
 	}
