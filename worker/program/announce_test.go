@@ -90,7 +90,7 @@ func calledOff(t *testing.T, url string) (*reminder.Announcements, int64) {
 func awaitNotice(t *testing.T, notices *reminder.Announcements, tpl int64) {
 	t.Helper()
 	var last []reminder.AnnouncementStatus
-	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); {
+	for end := time.Now().Add(localstack.Patience(t)); time.Now().Before(end); {
 		var err error
 		if last, err = notices.List(t.Context(), staff.System(), tpl); err != nil {
 			t.Fatal(err)

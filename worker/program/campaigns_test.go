@@ -111,7 +111,7 @@ func (r *campaignFixture) publish(change func(*campaign.Spec)) campaign.Campaign
 func (r *campaignFixture) until(c campaign.Campaign, what string, done func(campaign.Status) bool) campaign.Status {
 	r.Helper()
 	var st campaign.Status
-	for end := time.Now().Add(60 * time.Second); time.Now().Before(end); {
+	for end := time.Now().Add(localstack.Patience(r.T)); time.Now().Before(end); {
 		var err error
 		st, err = r.service.Campaign(r.Context(), staff.System(), c.ID)
 		r.must(err)
@@ -206,7 +206,7 @@ func TestCampaignGrantsThroughTheGate(t *testing.T) {
 	// A worker counts what it led to.
 	r.exec(`update campaigns set count_due_at = '-infinity'`)
 	var results campaign.Results
-	for end := time.Now().Add(60 * time.Second); results.Meant().Claimed != 600 && time.Now().Before(end); <-time.After(50 * time.Millisecond) {
+	for end := time.Now().Add(localstack.Patience(t)); results.Meant().Claimed != 600 && time.Now().Before(end); <-time.After(50 * time.Millisecond) {
 		_, results, err = r.service.Results(t.Context(), staff.System(), c.ID)
 		r.must(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"dropbell/adapters/localstack"
 	dropsdb "dropbell/adapters/postgres/drops"
 	"dropbell/app"
 	"dropbell/domain/campaign"
@@ -110,7 +111,7 @@ func (r *campaignFixture) reserve(n int, after time.Duration) {
 
 func (r *campaignFixture) eventually(what string, done func() bool) {
 	r.Helper()
-	for end := time.Now().Add(60 * time.Second); !done(); <-time.After(20 * time.Millisecond) {
+	for end := time.Now().Add(localstack.Patience(r.T)); !done(); <-time.After(20 * time.Millisecond) {
 		if time.Now().After(end) {
 			r.Fatal(what)
 		}

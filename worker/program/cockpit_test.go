@@ -62,7 +62,7 @@ func TestChannelTestsGoOut(t *testing.T) {
 			go func() { ended <- run(ctx, func(name string) string { return env[name] }, io.Discard) }()
 			var got delivery.ChannelTest
 			var seen delivery.ProviderHealth
-			for end := time.Now().Add(40 * time.Second); time.Now().Before(end) && (got.State != delivery.TestDone || seen.Calls == 0); {
+			for end := time.Now().Add(localstack.Patience(t)); time.Now().Before(end) && (got.State != delivery.TestDone || seen.Calls == 0); {
 				list, err := tests.Tests(t.Context(), staff.System(), delivery.Webhook, 1)
 				if err != nil {
 					t.Fatal(err)

@@ -71,7 +71,7 @@ func TestLockEndsByItself(t *testing.T) {
 			ctx, stop := context.WithCancel(t.Context())
 			ended := make(chan error, 1)
 			go func() { ended <- run(ctx, func(name string) string { return env[name] }, io.Discard) }()
-			for end := time.Now().Add(30 * time.Second); stateOf(t, s, id) != coupon.Unused; {
+			for end := time.Now().Add(localstack.Patience(t)); stateOf(t, s, id) != coupon.Unused; {
 				if time.Now().After(end) {
 					t.Fatal("the lock stands")
 				}

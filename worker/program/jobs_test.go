@@ -92,7 +92,7 @@ func startSteps(t *testing.T, s *job.Service, n int) job.Job {
 func awaitJob(t *testing.T, s *job.Service, id int64, what string, ok func(job.Job) bool) job.Job {
 	t.Helper()
 	var last job.Job
-	for end := time.Now().Add(40 * time.Second); time.Now().Before(end); {
+	for end := time.Now().Add(localstack.Patience(t)); time.Now().Before(end); {
 		var err error
 		if last, err = s.Job(t.Context(), staff.System(), id); err != nil {
 			t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"dropbell/adapters/localstack"
 	"dropbell/adapters/postgres"
 	audiencedb "dropbell/adapters/postgres/audience"
 	deliverydb "dropbell/adapters/postgres/delivery"
@@ -67,7 +68,7 @@ func TestAWorkerSendsCodes(t *testing.T) {
 	if err := conn.QueryRow(t.Context(), `select parts, micros from sms_spent`).Scan(&parts, &micros); err != nil || parts != 1 || micros != 50_000 {
 		t.Errorf("%d parts and %d micros are spent, %v", parts, micros, err)
 	}
-	for end, left := time.Now().Add(30*time.Second), 1; left > 0; <-time.After(20 * time.Millisecond) {
+	for end, left := time.Now().Add(localstack.Patience(t)), 1; left > 0; <-time.After(20 * time.Millisecond) {
 		if err := conn.QueryRow(t.Context(), `select count(*) from sms_early`).Scan(&left); err != nil || time.Now().After(end) {
 			t.Fatalf("%d receipts are not matched, %v", left, err)
 		}

@@ -117,7 +117,7 @@ func poll(t *testing.T, what string, look func() error) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	for deadline := time.Now().Add(30 * time.Second); ; <-tick.C {
+	for deadline := time.Now().Add(localstack.Patience(t)); ; <-tick.C {
 		err := look()
 		if err == nil {
 			return

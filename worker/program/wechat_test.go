@@ -56,7 +56,7 @@ func TestRemindersReachAMiniProgram(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- run(ctx, func(name string) string { return env[name] }, io.Discard) }()
-	deadline := time.Now().Add(time.Minute)
+	deadline := time.Now().Add(localstack.Patience(t))
 	for w.Number(`select count(*) from slots where template_id = $1 and slot = 1 and state = 'finished'`, tpl.ID) == 0 {
 		if time.Now().After(deadline) {
 			t.Fatal("the slot does not finish")
