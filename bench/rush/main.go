@@ -118,7 +118,9 @@ func (b *bench) open(ctx context.Context, stock int) error {
 	_, err := b.SQL.Exec(ctx, `with emptied as (delete from coupons), uncounted as (delete from claim_counts)
 		update templates set opens_at = date_trunc('second', now()) - interval '1 minute', stock = $1, issued = 0, version = version + 1`, stock)
 	if err == nil {
-		time.Sleep(1500 * time.Millisecond) // web caches a drop for a second at most
+		// web is another process and caches a drop for a second at most; it does not tell when
+		// it has read the drop again.
+		time.Sleep(1500 * time.Millisecond)
 	}
 	return err
 }

@@ -31,7 +31,7 @@
     const ground = getComputedStyle(figure.closest(".card") ?? document.body).backgroundColor;
 
     // Marks are lines over the plot with their text at the top, in the first row
-    // that has room for it. What has none stands in the list below.
+    // that has room for it. A text without room is only in the list below the chart.
     function marks(u) {
       const c = u.ctx, top = u.bbox.top, px = devicePixelRatio, line = 15 * px, end = u.bbox.left + u.bbox.width;
       const shown = [...data.marks, { at: 0, text: t.opening }].map((m) => ({ text: m.text, x: u.valToPos(m.at, "x", true) }))

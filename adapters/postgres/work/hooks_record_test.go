@@ -1,0 +1,140 @@
+package work_test
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+	"testing"
+	"time"
+
+	"dropbell/adapters/postgres/pgtest"
+	"dropbell/domain/delivery"
+	"dropbell/domain/event"
+	"dropbell/domain/hook"
+)
+
+// TestReservationsAreNamed: with an endpoint that wants them, and only of its shop,
+// reservations and cancellations are announced one by one, the later with the
+// greater number.
+func TestReservationsAreNamed(t *testing.T) {
+	h := newHooked(t)
+	tpl := h.Published(2 * time.Hour)
+	h.shop = tpl.ShopNumber
+	listed := func() (list []event.ReservationList) {
+		rows, err := h.SQL.Query(t.Context(), `select payload from outbox where topic = $1 order by id`, event.ReservationsListed)
+		h.Must(err)
+		for rows.Next() {
+			var raw []byte
+			h.Must(rows.Scan(&raw))
+			var l event.ReservationList
+			h.Must(json.Unmarshal(raw, &l))
+			list = append(list, l)
+		}
+		h.Must(rows.Err())
+		return list
+	}
+	h.Reserve(tpl, 1, pgtest.Reminders(delivery.App, 5)...)
+	h.Reservations.Listed = func(context.Context, bool) bool { return true } // the statement itself looks which endpoints want them
+	h.Reserve(tpl, 2, pgtest.Reminders(delivery.App, 5)...)
+	if list := listed(); len(list) != 0 {
+		t.Errorf("named without an endpoint: %+v", list)
+	}
+	h.endpoint(hook.ReservationMade, hook.ReservationCancelled)
+	h.Reserve(tpl, 3, pgtest.Reminders(delivery.App, 5, 10)...)
+	h.Cancel(tpl, 3, pgtest.Reminders(delivery.App, 5)...)
+	h.Reserve(tpl, 3, pgtest.Reminders(delivery.App, 5)...)
+	list := listed()
+	if len(list) != 3 || list[0].Cancelled || !list[1].Cancelled || list[2].Cancelled {
+		t.Fatalf("%+v", list)
+	}
+	last := int64(0)
+	for i, l := range list {
+		if len(l.Items) != 1 || l.TemplateID != tpl.ID || l.Items[0].UserID != 3 || l.Items[0].Sequence <= last || l.Items[0].Bits != []int64{3, 1, 1}[i] {
+			t.Errorf("%d: %+v", i, l)
+		}
+		last = l.Items[0].Sequence
+	}
+	if n := h.Number(`select count(*) from outbox where topic = $1`, event.ReservationsChanged); n != 5 {
+		t.Errorf("%d sums", n)
+	}
+}
+
+// TestCouponsIssuedAreTold once each, in parts, and not those from before an endpoint
+// wanted to know.
+func TestCouponsIssuedAreTold(t *testing.T) {
+	h := newHooked(t)
+	tpl := h.Published(2 * time.Hour)
+	h.shop = tpl.ShopNumber
+	issue := func(n int) {
+		h.Exec(`insert into coupons (template_id, user_id, claim_id, origin, issued_at, expires_at) select $1, n, n, 'claim', clock_timestamp(), now() + interval '1 day' from generate_series(1, $2::int) n`, tpl.ID, n)
+	}
+	issue(3)
+	h.Must(h.events.SkipIssued(t.Context()))
+	h.endpoint(hook.CouponIssued)
+	issue(1201)
+	var all sync.WaitGroup
+	for range 3 {
+		all.Go(func() {
+			for {
+				_, more, err := h.events.Issued(t.Context(), 1000)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if !more && h.Number(`select count(*) from hook_cursor where planned_to = seen_to and seen_to = (select max(id) from coupons)`) == 1 {
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	rows, err := h.SQL.Query(t.Context(), `select payload, items from hook_events where type = 'coupon.issued' order by id`)
+	h.Must(err)
+	seen, events := map[string]bool{}, 0
+	for rows.Next() {
+		var raw []byte
+		var items int
+		h.Must(rows.Scan(&raw, &items))
+		var p struct {
+			Data struct {
+				Items []struct {
+					CouponID string `json:"coupon_id"`
+				}
+			}
+		}
+		h.Must(json.Unmarshal(raw, &p))
+		events++
+		if items != len(p.Data.Items) || items > hook.MaxItems {
+			t.Errorf("%d items, %d said", len(p.Data.Items), items)
+		}
+		for _, i := range p.Data.Items {
+			seen[i.CouponID] = true
+		}
+	}
+	if len(seen) != 1201 || events > 5 {
+		t.Errorf("%d of 1201 coupons in %d events", len(seen), events)
+	}
+	if n := h.Number(`select sum(items) from hook_events`); n != 1201 {
+		t.Errorf("told %d times", n)
+	}
+}
+
+// TestOpeningIsToldOnce when the instant has passed, and not of drops that opened
+// before an endpoint wanted to know.
+func TestOpeningIsToldOnce(t *testing.T) {
+	h := newHooked(t)
+	early, late := h.Published(2*time.Hour), h.Published(2*time.Hour)
+	h.shop = early.ShopNumber
+	h.Exec(`update templates set opens_at = date_trunc('second', now() - interval '1 hour') where id = $1`, early.ID)
+	h.endpoint()
+	h.Exec(`update templates set opens_at = date_trunc('second', now()) where id = $1`, late.ID)
+	h.Exec(`update hook_endpoints set created_at = now() - interval '1 minute'`)
+	for range 3 {
+		if _, err := h.events.Opened(t.Context(), 10); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := h.Number(`select count(*) from hook_events where type = 'drop.opened' and subject = $1`, hook.Drop(late.ID)); n != 1 || h.Number(`select count(*) from hook_events`) != 1 {
+		t.Errorf("told %d times", n)
+	}
+}
