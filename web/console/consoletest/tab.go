@@ -3,6 +3,7 @@ package consoletest
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -27,12 +28,15 @@ type Tab struct {
 	marks atomic.Int64
 }
 
-// shared is the one browser of this test process, in which every test has a
-// profile of its own.
-var shared = sync.OnceValue(func() *chromium { return &chromium{} })
+// The browsers of this test process, in which every test has a profile of its own.
+var (
+	headless = &chromium{find: localstack.FindHeadless}
+	whole    = &chromium{find: localstack.FindChromium}
+)
 
 // A chromium is started by the first test that needs it.
 type chromium struct {
+	find func(context.Context, io.Writer) (string, error)
 	once sync.Once
 	ctx  context.Context
 	end  func()
@@ -41,7 +45,7 @@ type chromium struct {
 
 func (c *chromium) start() (context.Context, error) {
 	c.once.Do(func() {
-		path, err := localstack.FindChromium(context.Background(), os.Stderr)
+		path, err := c.find(context.Background(), os.Stderr)
 		if err != nil {
 			c.err = fmt.Errorf("no browser for tests: %w", err)
 			return
@@ -57,12 +61,14 @@ func (c *chromium) start() (context.Context, error) {
 	return c.ctx, c.err
 }
 
-// Main is the main function of a package of tests: it ends the browser that
+// Main is the main function of a package of tests: it ends the browsers that
 // they share.
 func Main(m *testing.M) {
 	status := m.Run()
-	if end := shared().end; end != nil {
-		end()
+	for _, c := range []*chromium{headless, whole} {
+		if c.end != nil {
+			c.end()
+		}
 	}
 	os.Exit(status)
 }
@@ -71,7 +77,19 @@ func Main(m *testing.M) {
 // until the test ends: a blocked script or style, an exception, an error of ours.
 func NewTab(t *testing.T) *Tab {
 	t.Helper()
-	browser, err := shared().start()
+	return headless.tab(t)
+}
+
+// NewTabWithPush opens a tab of a whole browser: one without windows knows no push
+// messages, and takes two thirds of the processor time.
+func NewTabWithPush(t *testing.T) *Tab {
+	t.Helper()
+	return whole.tab(t)
+}
+
+func (c *chromium) tab(t *testing.T) *Tab {
+	t.Helper()
+	browser, err := c.start()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -94,7 +94,7 @@ const stubbed = `(() => {
 func TestABrowserIsNotified(t *testing.T) {
 	g := consoletest.New(t)
 	m := g.Hire(staff.Viewer)
-	b := consoletest.NewTab(t)
+	b := consoletest.NewTabWithPush(t)
 	workers := b.Workers()
 	b.Before(stubbed)
 	b.SignIn(g, m)
