@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 
+	"github.com/chromedp/cdproto/backgroundservice"
 	"github.com/chromedp/cdproto/browser"
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/page"
@@ -31,6 +32,9 @@ func (b *Tab) Before(script string) {
 	})
 }
 
+// pushMessages is the browser's name of what it records about push messages.
+const pushMessages backgroundservice.ServiceName = "pushMessaging"
+
 // Workers follows the service workers that pages of the tab register.
 type Workers struct {
 	b     *Tab
@@ -39,6 +43,8 @@ type Workers struct {
 	// active are the registrations with an active worker; the browser drops a message for
 	// any other.
 	active map[serviceworker.RegistrationID]bool
+	// completed counts the messages that the workers have handled to their end.
+	completed int
 }
 
 // Workers begins to follow them.
@@ -57,30 +63,47 @@ func (b *Tab) Workers() *Workers {
 			for _, v := range e.Versions {
 				w.active[v.RegistrationID] = w.active[v.RegistrationID] || v.Status == serviceworker.VersionStatusActivated
 			}
+		case *backgroundservice.EventBackgroundServiceEventReceived:
+			if e.BackgroundServiceEvent.EventName == "Push event completed" {
+				w.completed++
+			}
 		}
 	}); err != nil {
 		b.Fatal(err)
 	}
 	b.Do(func(ctx context.Context, _ *chromedp.Target) (chromedp.Void, error) {
-		_, err := chromedp.Call(ctx, serviceworker.Enable, cdp.Empty{})
+		if _, err := chromedp.Call(ctx, serviceworker.Enable, cdp.Empty{}); err != nil {
+			return chromedp.Void{}, err
+		}
+		if _, err := chromedp.Call(ctx, backgroundservice.SetRecording, backgroundservice.SetRecordingParams{ShouldRecord: true, Service: pushMessages}); err != nil {
+			return chromedp.Void{}, err
+		}
+		_, err := chromedp.Call(ctx, backgroundservice.StartObserving, backgroundservice.StartObservingParams{Service: pushMessages})
 		return chromedp.Void{}, err
 	})
 	return w
 }
 
 // Push delivers a message to the service worker of the scope as the browser does when
-// its push service has one.
+// its push service has one, and returns when the worker has handled it: a page that asks
+// for the notifications while one is being shown makes the browser forget it.
 func (w *Workers) Push(origin, scope, data string) {
 	w.b.Helper()
 	var id serviceworker.RegistrationID
+	before := 0
 	Within(w.b.T, "an active service worker", func() bool {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		id = w.known[origin+scope]
+		id, before = w.known[origin+scope], w.completed
 		return w.active[id]
 	})
 	w.b.Do(func(ctx context.Context, _ *chromedp.Target) (chromedp.Void, error) {
 		_, err := chromedp.Call(ctx, serviceworker.DeliverPushMessage, serviceworker.DeliverPushMessageParams{Origin: origin, RegistrationID: id, Data: data})
 		return chromedp.Void{}, err
+	})
+	Within(w.b.T, "the end of the push event", func() bool {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return w.completed > before
 	})
 }
