@@ -42,7 +42,7 @@ func TestAppsOnPhonesAreProviders(t *testing.T) {
 		t.Fatal(err, err2, err3)
 	}
 	key := pemOf(t, p256)
-	b.Get("/providers/new?kind=apns").Is(200).Has("com.example.shop", `<textarea id="key" name="key"`, "sandbox", `type="hidden" name="weight" value="1"`).HasNot(`name="countries"`)
+	b.Get("/providers/new?kind=apns").Is(200).Has("com.example.shop", ` name="key" rows=`, "sandbox", `type="hidden" name="weight" value="1"`).HasNot(`name="countries"`)
 	apple := url.Values{"kind": {"apns"}, "name": {"Tea House on iPhones"}, "order": {"0"}, "weight": {"1"}, "enabled": {"1"}, "topic": {"com.example.tea"},
 		"key": {key}, "key_id": {"ABC123DEFG"}, "team_id": {"DEF123GHIJ"}, "builds": {"sandbox"}}
 	with := func(form url.Values, name, value string) url.Values {
@@ -81,12 +81,12 @@ func TestAppsOnPhonesAreProviders(t *testing.T) {
 		}
 		return string(raw)
 	}
-	b.Get("/providers/new?kind=fcm").Is(200).Has("google-services.json", "600,000", `<textarea id="account" name="account"`).HasNot(`name="project"`)
+	b.Get("/providers/new?kind=fcm").Is(200).Has("google-services.json", "600,000", ` name="account" rows=`).HasNot(`name="project"`)
 	google := url.Values{"kind": {"fcm"}, "name": {"Tea House on Android"}, "order": {"0"}, "weight": {"1"}, "enabled": {"1"}, "account": {account("")}}
 	for _, c := range []struct{ field, value, says string }{
 		{"account", "not JSON", "must be the JSON file as Google issued it"},
 		{"account", account("private_key"), "must have project_id, private_key, client_email and token_uri"},
-		{"account", strings.ReplaceAll(account(""), "PRIVATE KEY", "SECRET"), "must be the key as Google issued it"},
+		{"account", strings.ReplaceAll(account(""), "-----BEGIN PRIVATE KEY-----", ""), "must be the key as Google issued it"},
 		{"account", strings.ReplaceAll(account(""), "https://oauth2", "http://oauth2"), "token_uri of the service account of FCM must be an https address"},
 		{"account", `{"project_info":{"project_id":"tea-house-1a2b3"}}`, "google-services.json"},
 		{"per_minute", "0", "use a number from 1 to 10000000"},
