@@ -1,11 +1,14 @@
 package app
 
 import (
+	"context"
 	"time"
 
 	deliverydb "dropbell/adapters/postgres/delivery"
 	dropsdb "dropbell/adapters/postgres/drops"
+	"dropbell/domain/provider"
 	"dropbell/domain/reminder"
+	"dropbell/domain/user"
 )
 
 // sharesLife is how old the shares of mail domains may be: a page that shows a forecast asks
@@ -15,6 +18,24 @@ const sharesLife = 10 * time.Minute
 // Forecaster returns what forecasts reminders, with the limits of the environment.
 func (a *App) Forecaster() *reminder.Forecaster {
 	store := dropsdb.NewForecasts(a.DB)
-	return &reminder.Forecaster{Store: store, Now: Clock, AndroidPerSecond: a.Config.AndroidPerSecond(),
+	return &reminder.Forecaster{Store: store, Now: Clock, Quotas: a.pushQuotas,
 		Mails: reminder.Mails{PerSecond: a.Config.Mail.DomainRates, WarmUp: a.Config.Mail.WarmUp, Sent: deliverydb.NewWarmUps(a.DB).Sent, Shares: reminder.KeptShares(sharesLife, Clock, store.MailShares)}}
+}
+
+// pushQuotas are those of the Firebase projects: of the environment, and of the providers
+// that are enabled.
+func (a *App) pushQuotas(ctx context.Context) (quotas []reminder.PushQuota, err error) {
+	if perSecond := a.Config.AndroidPerSecond(); perSecond > 0 {
+		quotas = append(quotas, reminder.PushQuota{Account: provider.Account{App: provider.App{Platform: user.Android, Name: a.Config.FCMProject()}}, PerSecond: perSecond})
+	}
+	list, err := deliverydb.NewConfigured(a.DB).All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range list {
+		if perMinute, err := PerMinute(p); err == nil && p.Enabled && p.Kind == provider.FCM {
+			quotas = append(quotas, reminder.PushQuota{Account: p.Account(), PerSecond: float64(perMinute) / 60})
+		}
+	}
+	return quotas, nil
 }

@@ -8,7 +8,6 @@ import (
 
 	"dropbell/adapters/config"
 	"dropbell/adapters/push"
-	"dropbell/adapters/push/wechat"
 	"dropbell/adapters/sms"
 	"dropbell/adapters/sms/aliyun"
 	"dropbell/adapters/sms/sns"
@@ -75,8 +74,8 @@ func ProviderSender(cfg config.Config, p provider.Provider, secrets map[string]s
 	switch p.Kind {
 	case provider.SMTP:
 		s, err = mailSender(cfg, p, secrets, pace)
-	case provider.WeChat:
-		service, err := WeChatService(p, secrets, nil, nil)
+	case provider.APNS, provider.FCM, provider.WeChat:
+		service, err := PushService(p, secrets, PushShared{})
 		if err != nil {
 			return nil, texts, err
 		}
@@ -104,32 +103,6 @@ func ProviderSender(cfg config.Config, p provider.Provider, secrets map[string]s
 	}
 	return s, texts, nil
 }
-
-// WeChatService builds the push service of a mini program. shared keeps its access token
-// for all processes, and admit its pace; nil = this process has its own. The error is a
-// [fault.Fields].
-func WeChatService(p provider.Provider, secrets map[string]string, shared wechat.Shared, admit push.Admit) (*wechat.Service, error) {
-	in := p.Settings
-	perMinute := 0
-	if in["per_minute"] != "" {
-		var err error
-		if perMinute, err = strconv.Atoi(in["per_minute"]); err != nil || perMinute < 1 || perMinute > maxPerMinute {
-			return nil, refused("per_minute", errors.New("use a number from 1 to 10000000"))
-		}
-	}
-	if in["url"] != "" && !webAddress(in["url"]) {
-		return nil, refused("url", errors.New("use an address such as "+wechat.DefaultURL))
-	}
-	s, err := wechat.New(wechat.Config{AppID: in["app_id"], Secret: secrets["app_secret"], Template: in["template"], Data: in["data"], Page: in["page"],
-		Version: in["version"], URL: in["url"], PerMinute: perMinute, Admit: admit, Shared: shared, Now: Clock})
-	if mistake, ok := errors.AsType[*wechat.Mistake](err); ok {
-		return nil, refused(mistake.Field, mistake)
-	}
-	return s, err
-}
-
-// maxPerMinute bounds what a provider may be said to take a minute.
-const maxPerMinute = 10_000_000
 
 func refused(field string, err error) error {
 	e := &fault.Fields{}

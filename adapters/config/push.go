@@ -92,6 +92,15 @@ func accountFile(v string) (string, error) {
 	return file, nil
 }
 
+// FCMProject is the id of the environment's Firebase project; empty = none.
+func (c Config) FCMProject() string {
+	var account struct {
+		Project string `json:"project_id"`
+	}
+	_ = json.Unmarshal([]byte(c.FCMAccount), &account) // it was read before
+	return account.Project
+}
+
 // AndroidPerSecond is how many messages a second the push service of Android phones
 // takes; 0 = none is configured.
 func (c Config) AndroidPerSecond() float64 {

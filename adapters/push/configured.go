@@ -11,9 +11,10 @@ import (
 	"dropbell/domain/user"
 )
 
-// A ConfiguredService is a [Service] that staff can configure.
+// A ConfiguredService is a [Service] that staff can configure. Of a phone it is handed
+// each message to one device.
 type ConfiguredService interface {
-	Service
+	AppService
 	// Calls reports whether Push would call the service for the message.
 	Calls(m delivery.Message) bool
 	// Turn waits, a second at most, until the service's own quota permits the call of one
@@ -27,24 +28,6 @@ type Configured struct {
 	Shop     int64 // whose messages it delivers; 0 = all shops'
 	Order    int   // the lowest is asked first
 	Service  ConfiguredService
-}
-
-// configured is what was configured at one time, in order of shops.
-type configured []Configured
-
-// of returns the services of a shop: its own if it has any, else those of all shops.
-func (c configured) of(shop int64) []Configured {
-	for _, level := range []int64{shop, 0} {
-		at := slices.IndexFunc(c, func(one Configured) bool { return one.Shop == level })
-		if at >= 0 {
-			end := at + 1
-			for end < len(c) && c[end].Shop == level {
-				end++
-			}
-			return c[at:end]
-		}
-	}
-	return nil
 }
 
 // Configurable says which circuit breakers configured services have, and how what is
@@ -61,7 +44,7 @@ func (s *Sender) Set(list []Configured) (unused func()) {
 	slices.SortStableFunc(list, func(a, b Configured) int {
 		return cmp.Or(cmp.Compare(a.Shop, b.Shop), cmp.Compare(a.Order, b.Order), cmp.Compare(a.Provider, b.Provider))
 	})
-	return s.configured.Replace(list)
+	return s.configured.Replace(newTable(list, s.services))
 }
 
 // Serves is part of [delivery.RoutedSender].
@@ -75,7 +58,7 @@ func (s *Sender) Serves(shop int64) bool {
 func (s *Sender) serves(shop int64) bool {
 	c, done := s.configured.Use()
 	defer done()
-	return len(s.services) > 0 || len(c.of(shop)) > 0
+	return len(s.services) > 0 || c.serves(shop)
 }
 
 // Divide is part of [delivery.RoutedSender]: each message is a call of its own.
@@ -83,22 +66,53 @@ func (s *Sender) Divide(_ *delivery.Subject, ids []user.ID, _ []user.User) [][]u
 	return [][]user.ID{ids}
 }
 
-// byConfigured pushes by the configured services of the message's shop. Answers of them are
-// Judged, and their failures Apart: they say nothing about the others of the channel. A consent is one
-// message's: once a service has, or may have, taken the message, the services behind it
-// are not asked for another.
-func (s *Sender) byConfigured(ctx context.Context, m delivery.Message) (all []delivery.Result) {
-	c, done := s.configured.Use()
-	defer done()
-	for _, one := range c.of(m.Subject.Place().Shop) {
-		answers := s.byOne(ctx, one, m)
-		for i := range answers {
-			answers[i].Via, answers[i].Judged, answers[i].Apart = one.Provider, true, pending(answers[i])
-			m.Consented = m.Consented && (answers[i].Status == delivery.Permanent || answers[i].Unsent)
+// byConfigured pushes by the configured services: to the phones, and to the accounts in mini
+// programs of the message's shop. Answers of them are Judged, and their failures Apart: they
+// say nothing about the others of the channel.
+func (s *Sender) byConfigured(ctx context.Context, t table, phones []phone, m delivery.Message) (all []delivery.Result) {
+	for _, p := range phones {
+		all = append(all, s.toPhone(ctx, p, m)...)
+	}
+	return append(all, s.byPrograms(ctx, t.programs(m.Subject.Place().Shop), m)...)
+}
+
+// toPhone pushes to one phone. Once a service has, or may have, taken the message, the
+// services behind it, which reach the same app, are not asked.
+func (s *Sender) toPhone(ctx context.Context, p phone, m delivery.Message) (all []delivery.Result) {
+	m = addressedTo(m, withDevices(m.To, []user.Device{p.device}))
+	for _, one := range p.services {
+		answers := s.through(ctx, one, m)
+		all = append(all, answers...)
+		if !slices.ContainsFunc(answers, untaken) {
+			break
 		}
-		all = append(all, s.answered(one.Service, answers)...)
+	}
+	return all
+}
+
+// byPrograms pushes by mini programs. A consent is one message's: once a service has, or may
+// have, taken the message, the services behind it are not asked for another.
+func (s *Sender) byPrograms(ctx context.Context, services []Configured, m delivery.Message) (all []delivery.Result) {
+	for _, one := range services {
+		answers := s.through(ctx, one, m)
+		m.Consented = m.Consented && !slices.ContainsFunc(answers, func(r delivery.Result) bool { return !untaken(r) })
+		all = append(all, answers...)
 	}
 	return KeepConsent(all)
+}
+
+// untaken reports whether the service that answered has certainly not taken the message.
+func untaken(r delivery.Result) bool {
+	return r.Status == delivery.Permanent || r.Unsent && r.Status != delivery.Delivered
+}
+
+// through pushes by one configured service.
+func (s *Sender) through(ctx context.Context, one Configured, m delivery.Message) []delivery.Result {
+	answers := s.byOne(ctx, one, m)
+	for i := range answers {
+		answers[i].Via, answers[i].Judged, answers[i].Apart = one.Provider, true, pending(answers[i])
+	}
+	return s.answered(one.Service, answers)
 }
 
 // KeepConsent keeps the consent while an answer of a service that demands one is pending:

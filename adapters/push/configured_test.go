@@ -9,6 +9,7 @@ import (
 
 	"dropbell/adapters/push"
 	"dropbell/domain/delivery"
+	"dropbell/domain/provider"
 	"dropbell/domain/user"
 )
 
@@ -22,6 +23,10 @@ type app struct {
 }
 
 func (a app) Calls(m delivery.Message) bool { return m.Consented }
+
+func (a app) App() provider.App {
+	return provider.App{Platform: user.WeChat, Name: "wx0123456789abcdef"}
+}
 
 func (a app) Turn(context.Context) time.Duration { return a.turn }
 

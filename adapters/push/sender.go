@@ -30,6 +30,12 @@ type Service interface {
 	Close() error
 }
 
+// An AppService is a [Service] that reaches the devices of one app.
+type AppService interface {
+	Service
+	App() provider.App
+}
+
 // A Sender pushes to all of a user's devices: by the services of the environment, and by
 // those that staff have configured, see [Sender.Set]. It is safe for concurrent use.
 type Sender struct {
@@ -38,7 +44,7 @@ type Sender struct {
 	circuits provider.Circuits // of configured services; nil = none
 	look     func()            // reads what is configured once more; may be nil
 
-	configured provider.Current[configured]
+	configured provider.Current[table]
 
 	mu      sync.Mutex
 	unready map[int64]unready // by the provider's id
@@ -58,7 +64,9 @@ func New(o Options, services ...Service) *Sender {
 	if o.Parallel <= 0 {
 		o.Parallel = chunkSize
 	}
-	return &Sender{services: services, options: o, unready: map[int64]unready{}}
+	s := &Sender{services: services, options: o, unready: map[int64]unready{}}
+	s.Set(nil)
+	return s
 }
 
 // Channel returns [delivery.WebPush], the name that the channel has in the API.
@@ -114,20 +122,19 @@ func (s *Sender) one(ctx context.Context, m delivery.Message) delivery.Result {
 	if !m.To.Pushable() {
 		return delivery.Result{Status: delivery.Permanent, Detail: "no browser or phone is registered"}
 	}
+	t, done := s.configured.Use()
+	defer done()
+	rest, phones := t.divide(m.To, m.Subject.Place().Shop)
 	var answers []delivery.Result
 	for _, service := range s.services {
-		answers = append(answers, s.answered(service, service.Push(ctx, m))...)
+		answers = append(answers, s.answered(service, service.Push(ctx, addressedTo(m, rest)))...)
 	}
 	own := len(answers)
-	answers = append(answers, s.byConfigured(ctx, m)...)
-	if len(answers) == 0 && consentedOnly(m.To) {
-		return delivery.Result{Status: delivery.Permanent, Skip: true, Unsent: true, Held: true, Reason: delivery.ReasonNoConsent,
-			Detail: "not sent: no provider of the shop sends to the mini program in which the recipient has an account"}
-	}
-	if len(answers) == 0 {
-		return delivery.Result{Status: delivery.Permanent, Detail: "no push service is configured for the devices of this recipient"}
-	}
+	answers = append(answers, s.byConfigured(ctx, t, phones, m)...)
 	best := delivery.Best(answers...)
+	if len(answers) == 0 {
+		return noService(m.To)
+	}
 	first, asked := ofEnvironment(answers[:own])
 	switch {
 	case own > 0 && pending(best) && pending(first):
@@ -160,10 +167,19 @@ func ofEnvironment(answers []delivery.Result) (first delivery.Result, asked *del
 	return first, &best
 }
 
-// consentedOnly reports whether each of the user's devices takes only messages that the
-// user has consented to one by one.
-func consentedOnly(u *user.User) bool {
-	return len(u.Push) == 0 && !slices.ContainsFunc(u.Devices, func(d user.Device) bool { return !d.Platform.OneTime() })
+// noService is the answer about a user none of whose devices any service reaches. Devices of
+// apps that a provider may have had before are skipped.
+func noService(u *user.User) delivery.Result {
+	skipped := delivery.Result{Status: delivery.Permanent, Skip: true, Unsent: true, Held: true}
+	switch {
+	case len(u.Push) > 0 || slices.ContainsFunc(u.Devices, func(d user.Device) bool { return d.App == "" }):
+		return delivery.Result{Status: delivery.Permanent, Detail: "no push service is configured for the devices of this recipient"}
+	case slices.ContainsFunc(u.Devices, named):
+		skipped.Reason, skipped.Detail = delivery.ReasonNoApp, "not sent: no provider delivers to the app with which the recipient's phone has registered"
+	default:
+		skipped.Reason, skipped.Detail = delivery.ReasonNoConsent, "not sent: no provider of the shop sends to the mini program in which the recipient has an account"
+	}
+	return skipped
 }
 
 // answered tells what watches the sender of the answers about a user's devices.

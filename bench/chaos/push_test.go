@@ -123,7 +123,11 @@ func (p *pushPlatforms) phonesOf(u int64) (list []user.Device) {
 		list = append(list, user.Device{Platform: user.IOS, Token: iPhoneOf(u)})
 	}
 	if has(u, withAndroid) {
-		list = append(list, user.Device{Platform: user.Android, Token: androidOf(u)})
+		app := "" // half of the phones name their app
+		if u%2 == 0 {
+			app = p.google.Project
+		}
+		list = append(list, user.Device{Platform: user.Android, App: app, Token: androidOf(u)})
 	}
 	if has(u, withAccount) {
 		list = append(list, user.Device{Platform: user.WeChat, App: p.wechat.AppID, Token: openIDOf(u)})
@@ -145,15 +149,15 @@ func (p *pushPlatforms) sender(name string, keys vapid, mini int64) *push.Sender
 	front := p.front(name)
 	browsers, err1 := webpush.New(webpush.Config{PublicKey: keys.public, PrivateKey: keys.private, Subject: "mailto:ops@shop.example", Timeout: shortPatience, AllowInsecure: true})
 	apple, err2 := apns.New(apns.Config{Key: p.apple.Key, KeyID: p.apple.KeyID, TeamID: p.apple.TeamID, Topic: p.apple.Topic, URL: front, Timeout: shortPatience})
-	google, err3 := fcm.New(fcm.Config{Account: p.google.Account, URL: front, Timeout: shortPatience})
+	google, err3 := fcm.New(fcm.Config{Account: p.google.Account, URL: front, Timeout: shortPatience, Configured: true})
 	account, err4 := wechat.New(wechat.Config{AppID: p.wechat.AppID, Secret: p.wechat.Secret, Template: p.wechat.Template, Data: miniProgramData, URL: front, Timeout: shortPatience})
 	for _, err := range []error{err1, err2, err3, err4} {
 		if err != nil {
 			p.t.Fatal(err)
 		}
 	}
-	s := push.New(push.Options{}, browsers, apple, google)
-	s.Set([]push.Configured{{Provider: mini, Service: account}})
+	s := push.New(push.Options{}, browsers, apple)
+	s.Set([]push.Configured{{Provider: mini, Service: account}, {Provider: mini + 1, Service: google}})
 	return s
 }
 

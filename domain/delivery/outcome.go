@@ -63,6 +63,7 @@ const (
 	ReasonDomain         = "domain_pace"         // of the recipient's mail domain
 	ReasonWarmUp         = "warm_up"             // of the sender's mail domain: the day's mails are sent
 	ReasonNoConsent      = "no_consent"          // to a message of a service that demands one for each
+	ReasonNoApp          = "no_app_provider"     // no push service is configured for the app of the phone
 )
 
 // An Exception is one recipient to whom the message did not simply go out.

@@ -93,6 +93,8 @@ func (in *Input) settings(e *fault.Fields) {
 		}
 		v := strings.TrimSpace(from[f.Name])
 		switch {
+		case f.Derived:
+			continue
 		case !utf8.ValidString(v) || !f.Long && !wording.OneLine(v):
 			e.Add(f.Name, "rule.text", "must be valid text without control characters")
 		case len(v) > maxSetting:

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"dropbell/domain/delivery"
+	"dropbell/domain/user"
 )
 
 // Kind is the interface that a provider speaks.
@@ -20,6 +21,8 @@ const (
 	Tencent Kind = "tencent"
 	SNS     Kind = "sns"
 	Webhook Kind = "webhook"
+	APNS    Kind = "apns"   // Apple Push Notification service
+	FCM     Kind = "fcm"    // Firebase Cloud Messaging
 	WeChat  Kind = "wechat" // one-time subscription messages of a mini program
 )
 
@@ -29,14 +32,19 @@ type Field struct {
 	Secret   bool
 	Required bool
 	Long     bool // has several lines
+	// Derived says that the setting is read from a secret, and is not said by staff.
+	Derived bool
 	// Choices are the values there are besides none; nil = any text.
 	Choices []string
 }
 
+// Sandbox is the setting of APNs for builds that are not from the App Store or TestFlight.
+const Sandbox = "sandbox"
+
 var kinds = map[delivery.Channel][]Kind{
 	delivery.Email:   {SMTP},
 	delivery.SMS:     {Twilio, Aliyun, Tencent, SNS, JSON},
-	delivery.WebPush: {WeChat},
+	delivery.WebPush: {APNS, FCM, WeChat},
 	delivery.Webhook: {Webhook},
 }
 
@@ -52,13 +60,15 @@ var fields = map[Kind][]Field{
 	SNS: {{Name: "key_id", Required: true}, {Name: "key_secret", Secret: true, Required: true}, {Name: "region", Required: true}, {Name: "from"}, {Name: "app"},
 		{Name: "templates", Long: true}, {Name: "url"}},
 	Webhook: {{Name: "url", Required: true}, {Name: "secret", Secret: true}},
+	APNS: {{Name: "topic", Required: true}, {Name: "key", Secret: true, Required: true, Long: true}, {Name: "key_id", Required: true}, {Name: "team_id", Required: true},
+		{Name: "builds", Choices: []string{Sandbox}}, {Name: "url"}},
+	FCM: {{Name: "project", Derived: true}, {Name: "account", Secret: true, Required: true, Long: true}, {Name: "per_minute"}, {Name: "url"}},
 	WeChat: {{Name: "app_id", Required: true}, {Name: "app_secret", Secret: true, Required: true}, {Name: "template", Required: true},
 		{Name: "data", Required: true, Long: true}, {Name: "page"}, {Name: "version", Choices: []string{"trial", "developer"}}, {Name: "per_minute"}, {Name: "url"}},
 }
 
 // Channels returns the channels that providers can be configured for. Of push these are
-// mini programs of WeChat: the token of a phone belongs to one app, and its account cannot
-// be replaced by another.
+// apps on phones and mini programs of WeChat.
 func Channels() []delivery.Channel { return slices.Sorted(maps.Keys(kinds)) }
 
 // Kinds returns the kinds of a channel's providers.
@@ -79,7 +89,45 @@ func (k Kind) Channel() (delivery.Channel, bool) {
 
 // Shares reports whether providers of the kind share messages by weight. Those of push do
 // not: each reaches the devices of its own app.
-func (k Kind) Shares() bool { return k != WeChat }
+func (k Kind) Shares() bool { return k.Platform() == "" }
+
+// Platform is that of the devices which providers of the kind reach; empty = none.
+func (k Kind) Platform() user.Platform {
+	switch k {
+	case APNS:
+		return user.IOS
+	case FCM:
+		return user.Android
+	case WeChat:
+		return user.WeChat
+	}
+	return ""
+}
+
+// App returns the app whose devices the provider of push reaches; the zero App of another
+// channel.
+func (p Provider) App() App {
+	name := map[Kind]string{APNS: "topic", FCM: "project", WeChat: "app_id"}[p.Kind]
+	return App{p.Kind.Platform(), p.Settings[name]}
+}
+
+// Account returns the provider as an account at a push service.
+func (p Provider) Account() Account {
+	return Account{ID: p.ID, Shop: p.Shop, Order: p.Order, App: p.App()}
+}
+
+// derive adds the settings that are read from secrets.
+func (p Provider) derive(secrets map[string]string) {
+	if p.Kind != FCM {
+		return
+	}
+	var account struct {
+		Project string `json:"project_id"`
+	}
+	if json.Unmarshal([]byte(secrets["account"]), &account) == nil && account.Project != "" {
+		p.Settings["project"] = account.Project
+	}
+}
 
 // ReportsAt is the last part of the address that the provider calls with reports, ""
 // for a kind that makes no calls.

@@ -172,6 +172,7 @@ func (s *Service) apply(p Provider, in Input, secrets map[string]string, changed
 		return p, err
 	}
 	p.Secrets = slices.Sorted(maps.Keys(secrets))
+	p.derive(secrets)
 	if s.Check != nil {
 		if err := s.Check(p, secrets); err != nil {
 			return p, err

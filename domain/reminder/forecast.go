@@ -21,6 +21,7 @@ type Job struct {
 	Messages   int64
 	// ShopTimezone is the zone in which the template's times are shown.
 	ShopTimezone string
+	Shop         int64 // the number of the template's shop
 }
 
 // A Rate is how many messages per second a channel gets through.
@@ -185,18 +186,17 @@ type ForecastStore interface {
 	// Rates returns every channel's measured throughput, zero where nothing
 	// was measured, and the operators' limits, zero where there are none.
 	Rates(ctx context.Context) (measured, limits [delivery.Channels]float64, err error)
-	// AndroidShare returns about which part of the users that push messages reach
-	// have an Android phone, 0…1.
-	AndroidShare(ctx context.Context) (float64, error)
+	// AndroidShares returns about which part of the users that push messages reach
+	// have an Android phone, 0…1, by the app that the phone names; empty = it names none.
+	AndroidShares(ctx context.Context) (map[string]float64, error)
 }
 
 // Forecaster computes before a drop whether all reminders can be sent in time.
 type Forecaster struct {
 	Store ForecastStore
 	Now   func() time.Time
-	// AndroidPerSecond is how many messages per second the push service of Android
-	// phones takes; 0 = there is none.
-	AndroidPerSecond float64
+	// Quotas returns the quotas of the push service of Android phones; nil = there is none.
+	Quotas func(ctx context.Context) ([]PushQuota, error)
 	// Mails are the limits of mails beside the rate of their channel.
 	Mails Mails
 }
@@ -229,7 +229,7 @@ func (f *Forecaster) Forecast(ctx context.Context, horizon time.Duration) ([]Cha
 		mine := slices.DeleteFunc(slices.Clone(jobs), func(j Job) bool { return j.Channel != c })
 		rate := rateOf(c, measured[c], limits[c])
 		if c == delivery.WebPush && len(mine) > 0 {
-			if rate, err = f.withinQuota(ctx, rate); err != nil {
+			if rate, err = f.withinQuotas(ctx, mine, rate); err != nil {
 				return nil, err
 			}
 		}
@@ -242,19 +242,6 @@ func (f *Forecaster) Forecast(ctx context.Context, horizon time.Duration) ([]Cha
 		out = append(out, one)
 	}
 	return out, nil
-}
-
-// withinQuota returns the rate, or the one at which the share of messages that go to
-// Android phones uses up the quota, if that is less.
-func (f *Forecaster) withinQuota(ctx context.Context, r Rate) (Rate, error) {
-	if f.AndroidPerSecond <= 0 {
-		return r, nil
-	}
-	share, err := f.Store.AndroidShare(ctx)
-	if err != nil || share <= 0 || f.AndroidPerSecond/share >= r.PerSecond {
-		return r, err
-	}
-	return Rate{f.AndroidPerSecond / share, Quota}, nil
 }
 
 func forecastChannel(c delivery.Channel, jobs []Job, rate Rate, now time.Time) ChannelForecast {

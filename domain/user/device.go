@@ -31,6 +31,7 @@ const (
 	MaxDevices    = 20
 	MaxToken      = 4096 // bytes
 	MaxAppVersion = 40
+	MaxApp        = 155 // of a bundle id
 )
 
 // SeenAgain is how long a phone that registers again with the same values is not
@@ -44,7 +45,9 @@ type Device struct {
 	// Token is what the platform's push service gave the app: in WeChat the user's
 	// openid. It is as good as an address, and one phone has it.
 	Token string `json:"token"`
-	// App is the AppID of the mini program that the token belongs to; empty for phones.
+	// App is the app that the token belongs to: the bundle id of an app on iPhones, the id
+	// of the Firebase project of one on Android phones, the AppID of a mini program.
+	// Empty = the phone does not name it.
 	App        string    `json:"app,omitempty"`
 	AppVersion string    `json:"app_version"`
 	Locale     string    `json:"locale"`  // BCP 47; empty = unknown
@@ -76,10 +79,21 @@ var (
 	// The form of an openid is not published: those issued have 28 characters.
 	openID    = regexp.MustCompile(`^[A-Za-z0-9_-]{20,64}$`)
 	weChatApp = regexp.MustCompile(`^wx[0-9a-f]{16}$`)
+	bundleID  = regexp.MustCompile(`^[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+$`)
+	// Old projects have the domain of their owner before a colon.
+	firebaseProject = regexp.MustCompile(`^([a-z0-9.-]+:)?[a-z][a-z0-9-]*[a-z0-9]$`)
 )
 
 // ValidWeChatApp reports whether id has the form of the AppID of a mini program.
 func ValidWeChatApp(id string) bool { return weChatApp.MatchString(id) }
+
+// ValidBundleID reports whether id has the form of the bundle id of an app on iPhones.
+func ValidBundleID(id string) bool { return len(id) <= MaxApp && bundleID.MatchString(id) }
+
+// ValidFirebaseProject reports whether id has the form of the id of a Firebase project.
+func ValidFirebaseProject(id string) bool {
+	return len(id) <= MaxApp && firebaseProject.MatchString(id)
+}
 
 // checkDevice names every rule that d breaks.
 func checkDevice(d Device, replaced string) error {
@@ -89,9 +103,15 @@ func checkDevice(d Device, replaced string) error {
 		if !appleToken.MatchString(d.Token) {
 			e.Add("token", "rule.apple_token", "must be the device token in hexadecimal digits, as registerForRemoteNotifications gives it")
 		}
+		if d.App != "" && !ValidBundleID(d.App) {
+			e.Add("app", "rule.apple_app", "must be the bundle id of the app, such as com.example.shop, or absent")
+		}
 	case Android:
 		if len(d.Token) > MaxToken || !androidToken.MatchString(d.Token) {
 			e.Add("token", "rule.android_token", "must be the registration token, as FirebaseMessaging.getToken gives it")
+		}
+		if d.App != "" && !ValidFirebaseProject(d.App) {
+			e.Add("app", "rule.android_app", "must be the id of the app's Firebase project, such as shop-example, or absent")
 		}
 	case WeChat:
 		if !openID.MatchString(d.Token) {
@@ -102,9 +122,6 @@ func checkDevice(d Device, replaced string) error {
 		}
 	default:
 		e.Add("platform", "rule.platform", "must be ios, android or wechat")
-	}
-	if d.Platform != WeChat && d.App != "" {
-		e.Add("app", "rule.app_of_wechat", "must be empty: only devices of WeChat name their app")
 	}
 	checkText(e, "app_version", d.AppVersion, MaxAppVersion)
 	if d.Locale != "" && (!localeForm.MatchString(d.Locale) || len(d.Locale) > 35) {

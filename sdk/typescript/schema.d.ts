@@ -2832,8 +2832,8 @@ export interface components {
         };
         Device: {
             /**
-             * @description Of a device of WeChat: the AppID of the mini program.
-             * @example wx0123456789abcdef
+             * @description The app that the token belongs to, as the device has named it: the bundle id, the id of the Firebase project, or the AppID of the mini program.
+             * @example com.example.shop
              */
             app?: string;
             /**
@@ -2864,8 +2864,8 @@ export interface components {
         };
         DeviceChange: {
             /**
-             * @description With wechat: the AppID of the mini program; else absent.
-             * @example wx0123456789abcdef
+             * @description The app that the token belongs to. With ios: its bundle id; with android: the id of its Firebase project; both may be absent, as long as the shop has one app on the platform. With wechat: the AppID of the mini program, required.
+             * @example com.example.shop
              */
             app?: string;
             /** @example 5.2.1 */

@@ -298,6 +298,8 @@ func operations() []Story {
 		{Name: "providers/kinds", Page: providerKinds().Page()},
 		{Name: "providers/form", Page: providerForm().Page()},
 		{Name: "providers/form/wechat", Page: miniProgramForm().Page()},
+		{Name: "providers/form/apns", Page: appleForm().Page()},
+		{Name: "providers/form/fcm", Page: googleForm().Page()},
 		{Name: "webhooks/list", Page: webhookList().Page()},
 		{Name: "webhooks/one", Page: webhookPage().Page()},
 		{Name: "webhooks/form", Page: webhookForm().Page()},

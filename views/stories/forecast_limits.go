@@ -31,4 +31,4 @@ func (s someMails) Jobs(context.Context, time.Time) ([]reminder.Job, error) { re
 func (s someMails) Rates(context.Context) (measured, limits [delivery.Channels]float64, err error) {
 	return measured, limits, nil
 }
-func (s someMails) AndroidShare(context.Context) (float64, error) { return 0, nil }
+func (s someMails) AndroidShares(context.Context) (map[string]float64, error) { return nil, nil }

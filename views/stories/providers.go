@@ -17,13 +17,15 @@ func providerList() deliverypages.Providers {
 			{ID: 3, Channel: delivery.SMS, Kind: provider.SNS, Name: "Amazon", Order: 9, Weight: 1, Enabled: true},
 			{ID: 4, Channel: delivery.SMS, Kind: provider.JSON, Name: "An-old-gateway-with-a-long-name.telecom.example.com", Shop: 10, Weight: 1},
 			{ID: 5, Channel: delivery.Webhook, Kind: provider.Webhook, Name: "Order service", Weight: 1, Enabled: true},
-			{ID: 6, Channel: delivery.WebPush, Kind: provider.WeChat, Name: "茶馆小程序", Weight: 1, Enabled: true},
+			{ID: 6, Channel: delivery.WebPush, Kind: provider.WeChat, Name: "茶馆小程序", Weight: 1, Enabled: true, Settings: map[string]string{"app_id": "wx0123456789abcdef"}},
+			{ID: 7, Channel: delivery.WebPush, Kind: provider.APNS, Name: "Tea House on iPhones", Weight: 1, Enabled: true, Settings: map[string]string{"topic": "com.example.teahouse.reservations.international"}},
+			{ID: 8, Channel: delivery.WebPush, Kind: provider.FCM, Name: "Tea House on Android", Shop: 10, Weight: 1, Enabled: true, Settings: map[string]string{"project": "tea-house-1a2b3"}},
 		},
 		Health: map[int64]provider.Health{
 			1: {ProviderHealth: delivery.ProviderHealth{Messages: 84_100, Failed: 12}, Share: 71},
 			3: {ProviderHealth: delivery.ProviderHealth{Messages: 900, Failed: 900, Error: "the provider answered HTTP 503"}, Share: 1},
 		},
-		Circuits: map[int64]delivery.Circuit{2: {State: delivery.CircuitClosed, HeldUntil: Now().Add(time.Minute)}, 3: {State: delivery.CircuitOpen}},
+		Circuits: map[int64]delivery.Circuit{2: {State: delivery.CircuitClosed, HeldUntil: Now().Add(time.Minute)}, 8: {State: delivery.CircuitOpen}, 3: {State: delivery.CircuitOpen}},
 		Sealed:   map[int64]bool{5: true}}
 }
 
@@ -39,6 +41,17 @@ func noProviders() deliverypages.Providers {
 }
 
 func providerKinds() deliverypages.ProviderKinds { return deliverypages.ProviderKinds{} }
+
+func appleForm() deliverypages.ProviderForm {
+	return deliverypages.ProviderForm{Kind: provider.APNS, Enabled: true, RequestKey: "once",
+		Values: map[string]string{"name": "Tea House on iPhones", "topic": "com.example.teahouse", "key_id": "ABC123DEFG", "team_id": "DEF123GHIJ", "builds": provider.Sandbox, "order": "0", "weight": "1"},
+		Errors: []fault.Field{{Name: "key", Key: "rule.provider_refused", Message: "is not usable: \"the key of APNs must be the .p8 file as Apple issued it, with its lines -----BEGIN PRIVATE KEY----- and -----END PRIVATE KEY-----\""}}}
+}
+
+func googleForm() deliverypages.ProviderForm {
+	return deliverypages.ProviderForm{ID: 8, Version: 2, Kind: provider.FCM, Enabled: true, Set: []string{"account"},
+		Values: map[string]string{"name": "Tea House on Android", "project": "tea-house-1a2b3", "per_minute": "1200000", "order": "0", "weight": "1"}}
+}
 
 func miniProgramForm() deliverypages.ProviderForm {
 	return deliverypages.ProviderForm{Kind: provider.WeChat, Enabled: true, RequestKey: "once",

@@ -9,11 +9,11 @@ import (
 	"dropbell/web/api/pipeline"
 )
 
-// Device is a phone on which the user has the shop's app, or an account in WeChat.
+// Device is a phone on which the user has a shop's app, or an account in WeChat.
 type Device struct {
 	ID         string `json:"id" doc:"Names the phone when it is removed; made from the token, which is never shown." example:"9f86d081884c7d659a2feaa0c55ad015"`
 	Platform   string `json:"platform" enum:"ios,android,wechat" example:"ios"`
-	App        string `json:"app,omitempty" doc:"Of a device of WeChat: the AppID of the mini program." example:"wx0123456789abcdef"`
+	App        string `json:"app,omitempty" doc:"The app that the token belongs to, as the device has named it: the bundle id, the id of the Firebase project, or the AppID of the mini program." example:"com.example.shop"`
 	AppVersion string `json:"app_version" doc:"Empty = unknown." example:"5.2.1"`
 	Locale     string `json:"locale" doc:"BCP 47; empty = unknown." example:"zh-CN"`
 	SeenAt     string `json:"seen_at" format:"date-time" doc:"When it last registered; registering again within a day with the same values is not noted."`
@@ -22,7 +22,7 @@ type Device struct {
 // DeviceChange registers the phone from which the request comes.
 type DeviceChange struct {
 	Platform   string `json:"platform" enum:"ios,android,wechat" doc:"ios = Apple Push Notification service, android = Firebase Cloud Messaging, wechat = one-time subscription messages of a mini program." example:"ios"`
-	App        string `json:"app,omitempty" maxLength:"40" doc:"With wechat: the AppID of the mini program; else absent." example:"wx0123456789abcdef"`
+	App        string `json:"app,omitempty" maxLength:"155" doc:"The app that the token belongs to. With ios: its bundle id; with android: the id of its Firebase project; both may be absent, as long as the shop has one app on the platform. With wechat: the AppID of the mini program, required." example:"com.example.shop"`
 	Token      string `json:"token" maxLength:"4096" doc:"What the platform gave the app: the device token in hexadecimal digits, the FCM registration token, or the user's openid in the mini program." example:"00fc13adff785122b4ad28809a3420982341241421348097878e577c991de8f0"`
 	Replaces   string `json:"replaces,omitempty" maxLength:"4096" doc:"The token that the app had before, when the platform has renewed it."`
 	AppVersion string `json:"app_version,omitempty" maxLength:"40" example:"5.2.1"`

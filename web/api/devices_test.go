@@ -25,6 +25,11 @@ func TestDevices(t *testing.T) {
 	if b := r.want(r.call(me, "GET", "/devices", nil), 200, ""); b.at("devices.0.id") != id || b.at("devices.1.platform") != "android" || b.at("devices.2") != nil {
 		t.Errorf("listed: %s", b.Body)
 	}
+	wish["app"] = "com.example.shop"
+	if b := r.want(r.call(me, "PUT", "/devices", wish), 200, ""); b.at("app") != "com.example.shop" || b.at("id") != id || a.at("app") != nil {
+		t.Errorf("with its app: %s", b.Body)
+	}
+	r.want(r.call(me, "PUT", "/devices", map[string]any{"platform": "android", "app": "shop-example", "token": strings.Repeat("fcm-", 30)}), 200, "")
 	r.want(r.call(other, "DELETE", "/devices/"+id, nil), 204, "") // not another user's
 	r.want(r.call(other, "PUT", "/devices", wish), 200, "")       // the phone has changed hands
 	if b := r.want(r.call(me, "GET", "/devices", nil), 200, ""); b.at("devices.0.platform") != "android" || b.at("devices.1") != nil {
@@ -44,6 +49,7 @@ func TestDevices(t *testing.T) {
 		`{"platform":"ios","token":"` + apple + `","locale":"zh_"}`:  "body.locale",
 		`{"platform":"ios","token":"` + apple + `","user_id":"8"}`:   "body.user_id",
 		`{"platform":"ios","token":"` + apple + `","app_version":5}`: "body.app_version",
+		`{"platform":"ios","token":"` + apple + `","app":"shop"}`:    "body.app",
 	} {
 		r.about = body
 		a := r.want(r.call(me, "PUT", "/devices", body), 422, "invalid_request")

@@ -35,22 +35,36 @@ func (r pushRoute) Divide(s *delivery.Subject, ids []user.ID, known []user.User)
 // buildPush makes the service of a provider of push. Messages of one that cannot be made
 // wait, and nothing else takes them.
 func (r *routes) buildPush(b *built, p provider.Provider) *built {
-	program, pacer := p.Settings["app_id"], redis.NewPacer(r.Redis)
 	secrets, err := p.Open(r.box)
-	var service *wechat.Service
+	var service push.ConfiguredService
 	if err == nil {
-		service, err = app.WeChatService(p, secrets, sealedTokens{redis.NewShared(r.Redis, tokenName(p, secrets)), r.box}, func(ctx context.Context, n, perMinute int) (int, time.Duration, error) {
-			return pacer.AdmitPushes(ctx, "wechat:"+program, n, perMinute)
-		})
+		service, err = app.PushService(p, secrets, app.PushShared{PhoneGone: r.phoneGone, Admit: r.admitPushes(p),
+			Tokens: sealedTokens{redis.NewShared(r.Redis, tokenName(p, secrets)), r.box}})
 	}
 	if err != nil {
 		r.unusable(p, err)
-		b.service = wechat.Unusable{AppID: program}
+		b.service = app.UnusablePush(p)
 		return b
 	}
-	b.close, b.named, b.service = service.Close, service.Named(), countedService{service, r.providers, p.ID}
+	greets, ok := service.(interface{ Named() bool })
+	b.named = ok && greets.Named()
+	b.close, b.service = service.Close, countedService{service, r.providers, p.ID}
 	b.sender = r.observed(push.New(push.Options{Answered: r.metrics.pushAnswered}, service), p.ID)
 	return b
+}
+
+// admitPushes shares the messages per minute of the provider among all workers, and with the
+// other providers of the same app; that of the environment's Firebase project with the
+// environment's service.
+func (r *routes) admitPushes(p provider.Provider) push.Admit {
+	name := string(p.Kind) + ":" + p.App().Name
+	if p.Kind == provider.FCM && p.App().Name == r.Config.FCMProject() {
+		name = environmentFCM
+	}
+	pacer := redis.NewPacer(r.Redis)
+	return func(ctx context.Context, n, perMinute int) (int, time.Duration, error) {
+		return pacer.AdmitPushes(ctx, name, n, perMinute)
+	}
 }
 
 // tokenName names the access token that the processes share. Providers of one mini program

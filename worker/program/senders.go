@@ -47,9 +47,12 @@ func (p *program) phoneGone(ctx context.Context, id user.ID, gone user.Device) {
 	}
 }
 
+// environmentFCM names the quota of the environment's Firebase project.
+const environmentFCM = "fcm"
+
 // admitFCM shares the quota of FCM among all workers.
 func (p *program) admitFCM(ctx context.Context, n, perMinute int) (int, time.Duration, error) {
-	return redis.NewPacer(p.Redis).AdmitPushes(ctx, "fcm", n, perMinute)
+	return redis.NewPacer(p.Redis).AdmitPushes(ctx, environmentFCM, n, perMinute)
 }
 
 // parallelCalls is how many calls of a channel's provider one batch makes at once.

@@ -17,6 +17,7 @@ import (
 const seenSQL = `
 select d from users, jsonb_array_elements(devices) as d
 where id = @id and devices @> jsonb_build_array(@device::jsonb) and d @> @device::jsonb
+	and d -> 'app' is not distinct from @device::jsonb -> 'app'
 	and (d ->> 'seen_at')::timestamptz > now() - @again::interval`
 
 // holdersSQL locks the user and every other one who has one of the tokens. The

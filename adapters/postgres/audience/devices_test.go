@@ -108,6 +108,22 @@ func TestAPhoneThatIsGone(t *testing.T) {
 	}
 }
 
+// TestThePhonesApp is what its last registration has said, also if nothing else has changed.
+func TestThePhonesApp(t *testing.T) {
+	w := newFixture(t)
+	users := audiencedb.NewUsers(w.DB)
+	for _, app := range []string{"", "shop-example", "shop-example", "other-example", ""} {
+		d := phone("a")
+		d.App = app
+		stored, err := users.PutDevice(t.Context(), 1, d, "")
+		w.Must(err)
+		u, err := users.User(t.Context(), 1)
+		if w.Must(err); stored.App != app || len(u.Devices) != 1 || u.Devices[0].App != app {
+			t.Errorf("registered with %q: %+v, then %+v", app, stored, u.Devices)
+		}
+	}
+}
+
 func TestOnePhoneForTwoUsersAtOnce(t *testing.T) {
 	w := newFixture(t)
 	users := audiencedb.NewUsers(w.DB)

@@ -21,16 +21,16 @@ func NewForecasts(db *pg.DB) Forecasts { return Forecasts{db} }
 // being sent.
 func (s Forecasts) Jobs(ctx context.Context, until time.Time) ([]reminder.Job, error) {
 	rows, err := s.Pool.Query(ctx, `
-		select s.template_id, t.name, s.slot, b.channel, s.due_at, s.opens_at, b.booked, sh.timezone
+		select s.template_id, t.name, s.slot, b.channel, s.due_at, s.opens_at, b.booked, sh.timezone, sh.number
 		from slots s join templates t on t.id = s.template_id join shops sh on sh.number = t.shop_number
 			join bookings b on b.template_id = s.template_id and b.slot = s.slot
 		where s.state = 'waiting' and s.due_at <= $1 and b.booked > 0
 		union all
 		select s.template_id, t.name, s.slot, b.channel, s.due_at, s.opens_at,
-			sum(b.due_count - b.sent_count - b.skipped_count - b.expired_count - b.dead_count), sh.timezone
+			sum(b.due_count - b.sent_count - b.skipped_count - b.expired_count - b.dead_count), sh.timezone, sh.number
 		from slots s join templates t on t.id = s.template_id join shops sh on sh.number = t.shop_number
 			join batches b on b.kind = 'reminder' and b.owner_id = s.id
-		where s.state in ('firing', 'sending') and s.stop_reason is null and b.state <> 'done' group by s.id, t.name, b.channel, sh.timezone
+		where s.state in ('firing', 'sending') and s.stop_reason is null and b.state <> 'done' group by s.id, t.name, b.channel, sh.timezone, sh.number
 		order by 5, 1, 4`, until)
 	if err != nil {
 		return nil, pg.Translate(err)
@@ -74,17 +74,29 @@ func (s Forecasts) SamplePercent(ctx context.Context, users float64) (percent fl
 	return percent, pg.Translate(err)
 }
 
-// AndroidShare estimates it from a sample of pages, so that it costs the same
+// AndroidShares estimates them from a sample of pages, so that it costs the same
 // however many users there are.
-func (s Forecasts) AndroidShare(ctx context.Context) (share float64, err error) {
+func (s Forecasts) AndroidShares(ctx context.Context) (map[string]float64, error) {
 	percent, err := s.SamplePercent(ctx, androidSampled)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	err = s.Pool.QueryRow(ctx, `
-		select coalesce(avg((devices @> '[{"platform":"android"}]')::int), 0)::float8
-		from users tablesample system ($1) where push <> '[]' or devices <> '[]'`, percent).Scan(&share)
-	return share, pg.Translate(err)
+	rows, err := s.Pool.Query(ctx, `
+		-- the apps, and the share of the sampled users who have a phone with it
+		with sampled as materialized (select id, devices from users tablesample system ($1) where push <> '[]' or devices <> '[]')
+		select coalesce(d ->> 'app', ''), (count(distinct id)::float8 / (select count(*) from sampled))
+		from sampled, jsonb_array_elements(devices) as d where d ->> 'platform' = 'android' group by 1`, percent)
+	if err != nil {
+		return nil, pg.Translate(err)
+	}
+	shares := map[string]float64{}
+	var app string
+	var share float64
+	_, err = pgx.ForEachRow(rows, []any{&app, &share}, func() error {
+		shares[app] = share
+		return nil
+	})
+	return shares, pg.Translate(err)
 }
 
 // leastSample is how many messages a slot must have had on a channel for its

@@ -127,20 +127,21 @@ func TestRatesAreMeasuredOnce(t *testing.T) {
 	}
 }
 
-func TestShareOfAndroidPhones(t *testing.T) {
+func TestSharesOfAndroidPhones(t *testing.T) {
 	w := newFixture(t)
 	forecasts := dropsdb.NewForecasts(w.DB)
-	want := func(low, high float64) {
+	want := func(apps int, low, high float64) {
 		t.Helper()
-		got, err := forecasts.AndroidShare(t.Context())
-		if w.Must(err); got < low || got > high {
-			t.Errorf("got %f", got)
+		got, err := forecasts.AndroidShares(t.Context())
+		if w.Must(err); len(got) != apps || apps > 0 && (got[""] < low || got[""] > high || got["shop"] < low/2 || got["shop"] > high/2) {
+			t.Errorf("got %v", got)
 		}
 	}
-	want(0, 0)
-	w.Exec(`insert into users (id, devices) select n, case n % 4 when 0 then '[]' when 1 then '[{"platform":"android"}]' else '[{"platform":"ios"}]' end::jsonb
-		from generate_series(1, 60000) n`)
-	want(0.333, 0.334)
+	want(0, 0, 0)
+	w.Exec(`insert into users (id, devices) select n, case n % 8 when 0 then '[]' when 1 then '[{"platform":"android"},{"platform":"android","app":"shop"}]'
+		when 2 then '[{"platform":"android"},{"platform":"android"}]' when 3 then '[{"platform":"ios","app":"shop"}]' else '[{"platform":"ios"}]' end::jsonb
+		from generate_series(1, 80000) n`)
+	want(2, 0.285, 0.286)
 	w.Exec(`analyze users`)
-	want(0.3, 0.37) // from a sample
+	want(2, 0.25, 0.32) // from a sample
 }

@@ -8,23 +8,30 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/google/uuid"
 
+	"dropbell/adapters/push"
 	"dropbell/domain/delivery"
+	"dropbell/domain/provider"
 	"dropbell/domain/user"
 )
 
-// DefaultURL is Apple's service for apps from the App Store.
-const DefaultURL = "https://api.push.apple.com"
+// DefaultURL is Apple's service for apps from the App Store and TestFlight, and SandboxURL
+// that for other builds.
+const (
+	DefaultURL = "https://api.push.apple.com"
+	SandboxURL = "https://api.sandbox.push.apple.com"
+)
 
 const (
 	defaultTimeout = 10 * time.Second
@@ -47,6 +54,9 @@ type Config struct {
 	// URL is the service, https, or http on this machine for tests; empty =
 	// [DefaultURL].
 	URL string
+	// Configured says that staff have configured the service: answers that are about its
+	// settings name the provider's instead of the environment's.
+	Configured bool
 	// Timeout bounds one push; 0 = 10 s.
 	Timeout time.Duration
 	// OnGone is called, possibly concurrently, for every phone that Apple says the
@@ -65,8 +75,9 @@ type Service struct {
 	token  *token
 }
 
-// New returns the service, or an error that says what is wrong with cfg, without the
-// key.
+var tenCharacters = regexp.MustCompile(`^[A-Z0-9]{10}$`)
+
+// New returns the service, or a [push.Mistake], which never holds the key.
 func New(cfg Config) (*Service, error) {
 	if cfg.URL == "" {
 		cfg.URL = DefaultURL
@@ -74,10 +85,17 @@ func New(cfg Config) (*Service, error) {
 	cfg.URL = strings.TrimRight(cfg.URL, "/")
 	u, err := url.Parse(cfg.URL)
 	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
-		return nil, errors.New("the address of APNs must be an https address such as " + DefaultURL)
+		return nil, &push.Mistake{Field: "url", Text: "the address of APNs must be an https address such as " + DefaultURL}
 	}
-	if cfg.KeyID == "" || cfg.TeamID == "" || cfg.Topic == "" {
-		return nil, errors.New("APNs needs the id of the key, of the team and of the app")
+	switch {
+	case push.Clear(cfg.URL):
+		return nil, &push.Mistake{Field: "url", Text: "the tokens of phones must not cross the network in clear: use an https address such as " + DefaultURL}
+	case !user.ValidBundleID(cfg.Topic):
+		return nil, &push.Mistake{Field: "topic", Text: "the bundle id of the app must be one such as com.example.shop"}
+	case !tenCharacters.MatchString(cfg.KeyID):
+		return nil, &push.Mistake{Field: "key_id", Text: "the id of the key must be ten capital letters and digits, as Apple's developer account shows it"}
+	case !tenCharacters.MatchString(cfg.TeamID):
+		return nil, &push.Mistake{Field: "team_id", Text: "the id of the team must be ten capital letters and digits, as Apple's developer account shows it"}
 	}
 	if cfg.Timeout <= 0 {
 		cfg.Timeout = defaultTimeout
@@ -90,7 +108,7 @@ func New(cfg Config) (*Service, error) {
 	}
 	t, err := newToken(cfg)
 	if err != nil {
-		return nil, err
+		return nil, &push.Mistake{Field: "key", Text: err.Error()}
 	}
 	return &Service{cfg: cfg, token: t, client: &http.Client{
 		Transport: cfg.Transport, Timeout: cfg.Timeout,
@@ -113,17 +131,28 @@ func http2Only(scheme string) http.RoundTripper {
 // Name returns "apns".
 func (s *Service) Name() string { return "apns" }
 
+// App returns the app.
+func (s *Service) App() provider.App { return provider.App{Platform: user.IOS, Name: s.cfg.Topic} }
+
+// Calls reports whether the user has an iPhone with the app; see [push.ConfiguredService].
+func (s *Service) Calls(m delivery.Message) bool {
+	return slices.ContainsFunc(m.To.Devices, func(d user.Device) bool { return push.In(s.App(), d) })
+}
+
+// Turn returns zero: Apple has no quota. See [push.ConfiguredService].
+func (s *Service) Turn(context.Context) time.Duration { return 0 }
+
 // Close ends idle connections.
 func (s *Service) Close() error {
 	s.client.CloseIdleConnections()
 	return nil
 }
 
-// Push sends the message to the user's iPhones; see [push.Service].
+// Push sends the message to the user's iPhones with the app; see [push.Service].
 func (s *Service) Push(ctx context.Context, m delivery.Message) (results []delivery.Result) {
 	var body []byte
 	for _, d := range m.To.Devices {
-		if d.Platform != user.IOS {
+		if !push.In(s.App(), d) {
 			continue
 		}
 		if body == nil {
@@ -192,7 +221,7 @@ func (s *Service) call(ctx context.Context, m delivery.Message, d user.Device, b
 		}
 		return delivery.Result{Status: delivery.Permanent, Detail: "the app was removed from the phone"}, a.Reason
 	}
-	return refusal(response.StatusCode, a.Reason, response.Header.Get("Retry-After"), now), a.Reason
+	return s.refusal(d, response.StatusCode, a.Reason, response.Header.Get("Retry-After"), now), a.Reason
 }
 
 // stale reports whether the phone has not registered since Apple learned that the
@@ -203,7 +232,7 @@ func (a answer) stale(d user.Device) bool {
 
 // refusal sorts Apple's reasons: those about the phone, those about the message,
 // those about our configuration, which end no delivery, and those about Apple.
-func refusal(status int, reason, retryAfter string, now time.Time) delivery.Result {
+func (s *Service) refusal(d user.Device, status int, reason, retryAfter string, now time.Time) delivery.Result {
 	detail := "APNs answered " + strconv.Itoa(status)
 	if reason != "" {
 		detail = delivery.DetailOf(fmt.Sprintf("APNs answered %d %s", status, reason))
@@ -211,10 +240,16 @@ func refusal(status int, reason, retryAfter string, now time.Time) delivery.Resu
 	switch reason {
 	case "BadDeviceToken", "DeviceTokenNotForTopic", "Unregistered", "ExpiredToken":
 		// A token of the other environment, or another app, gets the same answer as a
-		// spoilt one: the phone is kept, so that a wrong address removes none.
+		// spoilt one: the phone is kept, so that a wrong address or account removes none.
+		if s.cfg.Configured && d.App == "" {
+			detail += ": the phone has registered without naming its app"
+		}
 		return delivery.Result{Status: delivery.Permanent, Detail: detail}
 	case "BadTopic", "MissingTopic", "TopicDisallowed", "InvalidProviderToken", "MissingProviderToken", "ExpiredProviderToken",
 		"BadCertificate", "BadCertificateEnvironment", "Forbidden", "UnrelatedKeyIdInToken", "BadEnvironmentKeyIdInToken":
+		if s.cfg.Configured {
+			return delivery.Result{Unsent: true, Detail: detail + ": check the provider's settings"}
+		}
 		return delivery.Result{Detail: detail + ": check APNS_KEY, APNS_KEY_ID, APNS_TEAM_ID, APNS_TOPIC and APNS_URL"}
 	case "TooManyRequests": // to one phone
 		return delivery.Result{Status: delivery.Throttled, Apart: true, After: delivery.RetryAfter(retryAfter, now), Detail: detail}

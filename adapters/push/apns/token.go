@@ -32,7 +32,7 @@ type token struct {
 func ParseKey(p8 []byte) (*ecdsa.PrivateKey, error) {
 	block, _ := pem.Decode(p8)
 	if block == nil {
-		return nil, errors.New("the key of APNs must be the .p8 file as Apple issued it")
+		return nil, errors.New("the key of APNs must be the .p8 file as Apple issued it, with its lines -----BEGIN PRIVATE KEY----- and -----END PRIVATE KEY-----")
 	}
 	parsed, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 	key, ok := parsed.(*ecdsa.PrivateKey)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"dropbell/domain/delivery"
+	"dropbell/domain/user"
 )
 
 // An answer is the body of a refusal (google.rpc.Status with FcmError among its
@@ -57,7 +58,7 @@ func (a answer) aboutToken() bool {
 
 // refusal sorts Google's codes: those about the phone, those about the message,
 // those about our configuration, which end no delivery, and those about Google.
-func refusal(status int, a answer, retryAfter string, now time.Time) delivery.Result {
+func (s *Service) refusal(d user.Device, status int, a answer, retryAfter string, now time.Time) delivery.Result {
 	detail := "FCM answered " + strconv.Itoa(status)
 	code := a.code()
 	if code != "" {
@@ -65,6 +66,9 @@ func refusal(status int, a answer, retryAfter string, now time.Time) delivery.Re
 	}
 	switch code {
 	case "SENDER_ID_MISMATCH": // the app was built for another project
+		if s.cfg.Configured && d.App == "" {
+			detail += ": the phone has registered without naming its app"
+		}
 		return delivery.Result{Status: delivery.Permanent, Detail: detail}
 	case "INVALID_ARGUMENT":
 		if a.aboutToken() {
@@ -78,11 +82,11 @@ func refusal(status int, a answer, retryAfter string, now time.Time) delivery.Re
 		}
 		return delivery.Result{Status: delivery.Throttled, After: after, Detail: detail}
 	case "UNAUTHENTICATED", "PERMISSION_DENIED", "THIRD_PARTY_AUTH_ERROR":
-		return delivery.Result{Detail: detail + ": check FCM_SERVICE_ACCOUNT"}
+		return delivery.Result{Unsent: s.cfg.Configured, Detail: detail + s.check(": check FCM_SERVICE_ACCOUNT", ": check the provider's settings")}
 	}
 	result := delivery.HTTPResult(status, retryAfter, now)
 	if status == http.StatusNotFound {
-		detail += ": check the project of FCM_SERVICE_ACCOUNT"
+		detail += s.check(": check the project of FCM_SERVICE_ACCOUNT", ": check the provider's settings")
 	}
 	if status == http.StatusGone {
 		result = delivery.Result{} // no code of this API

@@ -83,7 +83,7 @@ func TestOneConsentOfTwoMiniPrograms(t *testing.T) {
 // TestAProviderThatCannotBeMade: its messages wait, and nothing else does.
 func TestAProviderThatCannotBeMade(t *testing.T) {
 	w := newWeChat(t)
-	s := configuredAs(t, nil, wechat.Unusable{AppID: w.AppID})
+	s := configuredAs(t, nil, wechat.NewUnusable(w.AppID))
 	if !s.Serves(1) {
 		t.Error("messages are skipped since there is no sender")
 	}
@@ -99,7 +99,7 @@ func TestAProviderThatCannotBeMade(t *testing.T) {
 		t.Errorf("a user without an account: %+v", r)
 	}
 	w.Accept(openID)
-	s = configuredAs(t, nil, wechat.Unusable{AppID: w.AppID}, newService(t, config(w)))
+	s = configuredAs(t, nil, wechat.NewUnusable(w.AppID), newService(t, config(w)))
 	if r := s.Send(t.Context(), to(account(w, openID)))[0]; r.Status != delivery.Delivered || r.Via != 2 {
 		t.Errorf("another provider of the mini program: %+v", r)
 	}

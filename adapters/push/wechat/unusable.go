@@ -2,44 +2,29 @@ package wechat
 
 import (
 	"context"
-	"slices"
-	"time"
 
+	"dropbell/adapters/push"
 	"dropbell/domain/delivery"
+	"dropbell/domain/provider"
+	"dropbell/domain/user"
 )
 
-// unusableFor is how long messages wait for a service that cannot be made. Each wait is
-// recorded for each message.
-const unusableFor = 30 * time.Second
+// Unusable is [push.Unusable] of a mini program.
+type Unusable struct{ push.Unusable }
 
-// Unusable stands for the service of a mini program that cannot be made, for example
-// because no key opens the AppSecret: the messages that it would send wait until staff have
-// corrected the provider.
-type Unusable struct {
-	// AppID is that of the mini program.
-	AppID string
+// NewUnusable stands for the service of the mini program.
+func NewUnusable(appID string) Unusable {
+	return Unusable{push.Unusable{Kind: "wechat", Of: provider.App{Platform: user.WeChat, Name: appID}}}
 }
-
-// Name returns "wechat".
-func (Unusable) Name() string { return "wechat" }
-
-// Close has nothing to end.
-func (Unusable) Close() error { return nil }
-
-// Calls reports false: nothing is called.
-func (Unusable) Calls(delivery.Message) bool { return false }
-
-// Turn returns zero.
-func (Unusable) Turn(context.Context) time.Duration { return 0 }
 
 // Push answers as [Service.Push] does, but for messages that would be sent, which wait.
 func (u Unusable) Push(_ context.Context, m delivery.Message) []delivery.Result {
 	switch {
-	case !slices.ContainsFunc(m.To.Devices, inApp(u.AppID)):
+	case !has(m.To, u.Of):
 		return nil
 	case !permitted(m):
 		return []delivery.Result{noConsent()}
 	}
-	return []delivery.Result{{Status: delivery.Throttled, Unsent: true, Held: true, After: unusableFor,
+	return []delivery.Result{{Status: delivery.Throttled, Unsent: true, Held: true, After: push.UnusableFor,
 		Detail: "not sent to WeChat: the provider cannot be used; check its settings and PROVIDERS_KEY"}}
 }

@@ -10,7 +10,6 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -19,6 +18,7 @@ import (
 	"dropbell/adapters/push"
 	"dropbell/domain/delivery"
 	"dropbell/domain/message"
+	"dropbell/domain/provider"
 	"dropbell/domain/user"
 )
 
@@ -70,14 +70,6 @@ type Config struct {
 	Now func() time.Time
 }
 
-// A Mistake is a setting of [Config] that is not usable.
-type Mistake struct {
-	// Field is its name in a provider's form.
-	Field, Text string
-}
-
-func (m *Mistake) Error() string { return m.Text }
-
 // A Service sends to the users of a mini program. It is safe for concurrent use.
 type Service struct {
 	cfg    Config
@@ -88,7 +80,7 @@ type Service struct {
 	quota  *push.Quota // nil = no limit
 }
 
-// New returns the service, or a [Mistake], which never holds the secret.
+// New returns the service, or a [push.Mistake], which never holds the secret.
 func New(cfg Config) (*Service, error) {
 	if cfg.URL == "" {
 		cfg.URL = DefaultURL
@@ -97,21 +89,21 @@ func New(cfg Config) (*Service, error) {
 	u, err := url.Parse(cfg.URL)
 	switch {
 	case err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http":
-		return nil, &Mistake{"url", "the address of WeChat must be an https address such as " + DefaultURL}
-	case u.Scheme == "http" && !onThisMachine(u.Hostname()):
-		return nil, &Mistake{"url", "the AppSecret must not cross the network in clear: use an https address such as " + DefaultURL}
+		return nil, &push.Mistake{Field: "url", Text: "the address of WeChat must be an https address such as " + DefaultURL}
+	case push.Clear(cfg.URL):
+		return nil, &push.Mistake{Field: "url", Text: "the AppSecret must not cross the network in clear: use an https address such as " + DefaultURL}
 	case !user.ValidWeChatApp(cfg.AppID):
-		return nil, &Mistake{"app_id", "the AppID must be that of a mini program, such as wx0123456789abcdef"}
+		return nil, &push.Mistake{Field: "app_id", Text: "the AppID must be that of a mini program, such as wx0123456789abcdef"}
 	case cfg.Secret == "":
-		return nil, &Mistake{"app_secret", "the AppSecret is missing"}
+		return nil, &push.Mistake{Field: "app_secret", Text: "the AppSecret is missing"}
 	case cfg.Template == "":
-		return nil, &Mistake{"template", "the id of the subscription message is missing"}
+		return nil, &push.Mistake{Field: "template", Text: "the id of the subscription message is missing"}
 	case strings.HasPrefix(cfg.Page, "/") || strings.Contains(cfg.Page, "://") || len(cfg.Page) > 1024:
-		return nil, &Mistake{"page", "the page must be a path inside the mini program without a leading slash, such as pages/drop/index?id={id}"}
+		return nil, &push.Mistake{Field: "page", Text: "the page must be a path inside the mini program without a leading slash, such as pages/drop/index?id={id}"}
 	}
 	data, err := parseData(cfg.Data)
 	if err != nil {
-		return nil, &Mistake{"data", err.Error()}
+		return nil, &push.Mistake{Field: "data", Text: err.Error()}
 	}
 	if cfg.Version == "" {
 		cfg.Version = Formal
@@ -136,14 +128,11 @@ func New(cfg Config) (*Service, error) {
 	return s, nil
 }
 
-// onThisMachine reports whether calls of the host do not leave the machine.
-func onThisMachine(host string) bool {
-	ip, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
-}
-
 // Name returns "wechat".
 func (s *Service) Name() string { return "wechat" }
+
+// App returns the mini program.
+func (s *Service) App() provider.App { return provider.App{Platform: user.WeChat, Name: s.cfg.AppID} }
 
 // Named reports whether a field of the message greets by name.
 func (s *Service) Named() bool {
@@ -156,15 +145,15 @@ func (s *Service) Close() error {
 	return nil
 }
 
-// inApp returns what reports whether a device is an account in the mini program.
-func inApp(appID string) func(d user.Device) bool {
-	return func(d user.Device) bool { return d.Platform == user.WeChat && d.App == appID }
+// has reports whether the user has an account in the mini program.
+func has(u *user.User, program provider.App) bool {
+	return slices.ContainsFunc(u.Devices, func(d user.Device) bool { return push.In(program, d) })
 }
 
 // Calls reports whether WeChat would be asked to deliver the message; see
 // [push.ConfiguredService].
 func (s *Service) Calls(m delivery.Message) bool {
-	return permitted(m) && slices.ContainsFunc(m.To.Devices, inApp(s.cfg.AppID))
+	return permitted(m) && has(m.To, s.App())
 }
 
 // Turn waits for the messages per minute; see [push.ConfiguredService].
@@ -191,9 +180,8 @@ func noConsent() delivery.Result {
 // first: a consent is one message's. Only if WeChat has certainly refused it, the next one
 // is tried. See [push.Service].
 func (s *Service) Push(ctx context.Context, m delivery.Message) (results []delivery.Result) {
-	mine := inApp(s.cfg.AppID)
 	for _, d := range slices.Backward(m.To.Devices) {
-		if !mine(d) {
+		if !push.In(s.App(), d) {
 			continue
 		}
 		if !permitted(m) {

@@ -299,7 +299,7 @@ func TestNewNamesTheMistake(t *testing.T) {
 		cfg := config(w)
 		c.spoil(&cfg)
 		_, err := wechat.New(cfg)
-		m, ok := errors.AsType[*wechat.Mistake](err)
+		m, ok := errors.AsType[*push.Mistake](err)
 		if !ok || m.Field != c.field || strings.Contains(m.Text, w.Secret) {
 			t.Errorf("%s: got %v", name, err)
 		}

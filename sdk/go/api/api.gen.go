@@ -3113,9 +3113,9 @@ type DeadLetterOrder struct {
 
 // Device defines model for Device.
 type Device struct {
-	// App Of a device of WeChat: the AppID of the mini program.
+	// App The app that the token belongs to, as the device has named it: the bundle id, the id of the Firebase project, or the AppID of the mini program.
 	//
-	// Examples: wx0123456789abcdef
+	// Examples: com.example.shop
 	App *string `json:"app,omitempty"`
 
 	// AppVersion Empty = unknown.
@@ -3145,9 +3145,9 @@ type DevicePlatform string
 
 // DeviceChange defines model for DeviceChange.
 type DeviceChange struct {
-	// App With wechat: the AppID of the mini program; else absent.
+	// App The app that the token belongs to. With ios: its bundle id; with android: the id of its Firebase project; both may be absent, as long as the shop has one app on the platform. With wechat: the AppID of the mini program, required.
 	//
-	// Examples: wx0123456789abcdef
+	// Examples: com.example.shop
 	App *string `json:"app,omitempty"`
 
 	// AppVersion Examples: 5.2.1

@@ -83,7 +83,7 @@ func (p Providers) rule(ctx context.Context, one provider.Provider) string {
 		whose = p.Shops[one.Shop]
 	}
 	if !one.Kind.Shares() {
-		return ui.T(ctx, "provider.rule.apps", whose, one.Order)
+		return ui.T(ctx, "provider.rule.apps", one.App().Name, whose, one.Order)
 	}
 	text := ui.T(ctx, "provider.rule", whose, one.Order, one.Weight)
 	if len(one.Countries) > 0 {
@@ -126,10 +126,21 @@ func (f ProviderForm) sms() bool {
 
 // orderHelp says what the order of the kind's providers means.
 func (f ProviderForm) orderHelp(ctx context.Context) string {
-	if !f.Kind.Shares() {
+	switch {
+	case f.Kind.Platform().OneTime():
+		return ui.T(ctx, "provider.help.order.programs")
+	case !f.Kind.Shares():
 		return ui.T(ctx, "provider.help.order.apps")
 	}
 	return ui.T(ctx, "provider.help.order")
+}
+
+// shopHelp says what it means that a shop has a provider of its own.
+func (f ProviderForm) shopHelp(ctx context.Context) string {
+	if !f.Kind.Shares() && !f.Kind.Platform().OneTime() {
+		return ui.T(ctx, "provider.help.shop.apps")
+	}
+	return ui.T(ctx, "provider.help.shop")
 }
 
 func (f ProviderForm) set(name string) bool {
@@ -153,21 +164,31 @@ func (f ProviderForm) fieldLabel(ctx context.Context, name string) string {
 
 func (f ProviderForm) props(ctx context.Context, field provider.Field) ui.FieldProps {
 	p := ui.FieldProps{Name: field.Name, Label: f.fieldLabel(ctx, field.Name), Value: f.Values[field.Name], Error: ui.ErrorOf(ctx, f.Errors, field.Name), Required: field.Required, Autocomplete: "off"}
-	if key := "provider.help." + string(f.Kind) + "." + field.Name; ui.From(ctx).Locale.Has(key) {
-		p.Help = ui.T(ctx, key)
-	} else if field.Name == "url" && !field.Required {
-		p.Help = ui.T(ctx, "provider.help.url")
-	}
+	p.Help = f.help(ctx, field)
 	if field.Long {
 		p.Type = "textarea"
 	}
 	if field.Secret {
-		p.Type, p.Value, p.Autocomplete = "password", "", "new-password"
+		p.Value = ""
+		if !field.Long { // an input would join the lines
+			p.Type, p.Autocomplete = "password", "new-password"
+		}
 		if f.set(field.Name) {
 			p.Required, p.Help = false, ui.T(ctx, "provider.secret_set")
 		}
 	}
 	return p
+}
+
+// help says what the field is to hold; empty = its label says so.
+func (f ProviderForm) help(ctx context.Context, field provider.Field) string {
+	if key := "provider.help." + string(f.Kind) + "." + field.Name; ui.From(ctx).Locale.Has(key) {
+		return ui.T(ctx, key)
+	}
+	if field.Name == "url" && !field.Required {
+		return ui.T(ctx, "provider.help.url")
+	}
+	return ""
 }
 
 func choiceOptions(ctx context.Context, field provider.Field) []ui.Option {

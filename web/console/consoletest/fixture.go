@@ -384,7 +384,7 @@ func (g *Fixture) providers() consoledelivery.Providers {
 	if err != nil {
 		g.Fatal(err)
 	}
-	return consoledelivery.Providers{Service: &provider.Service{Store: deliverydb.NewConfigured(g.DB), Box: box, Keyed: true, IsCountry: func(c string) bool { return len(c) == 2 }},
+	return consoledelivery.Providers{Service: &provider.Service{Store: deliverydb.NewConfigured(g.DB), Box: box, Keyed: true, Check: judged, IsCountry: func(c string) bool { return len(c) == 2 }},
 		Circuits:   func(context.Context, []provider.Provider) (map[int64]delivery.Circuit, error) { return nil, nil },
 		ReportsURL: func(p provider.Provider) string { return "" }}
 }

@@ -97,6 +97,9 @@ func typedProvider(r *http.Request, kind provider.Kind) (deliverypages.ProviderF
 		in.Shop = int64(number("shop_number"))
 	}
 	for _, field := range kind.Fields() {
+		if field.Derived {
+			continue
+		}
 		typed := r.PostFormValue(field.Name)
 		if field.Secret {
 			in.Secrets[field.Name] = typed
@@ -163,6 +166,11 @@ func (h *handlers) saveProvider(w http.ResponseWriter, r *http.Request) error {
 	}
 	f, in := typedProvider(r, p.Kind)
 	f.ID, f.Version, f.Set, f.ReportsURL = p.ID, shell.ShownVersion(r), p.Secrets, h.Providers.ReportsURL(p)
+	for _, field := range p.Kind.Fields() {
+		if field.Derived {
+			f.Values[field.Name] = p.Settings[field.Name]
+		}
+	}
 	p, err = h.Providers.Change(r.Context(), shell.Actor(r), p.ID, f.Version, in)
 	return h.savedProvider(w, r, f, p, err)
 }
@@ -176,8 +184,12 @@ func (h *handlers) confirmProvider(w http.ResponseWriter, r *http.Request) error
 	if step == "enable" {
 		kind = "primary"
 	}
+	point := "provider." + step + ".1"
+	if step == "disable" && !p.Kind.Shares() {
+		point = "provider.disable.apps"
+	}
 	return h.Ask(w, r, http.StatusOK, pageparts.Confirmation{Active: "providers", Crumbs: []ui.Crumb{{Label: shell.Say(r, "nav.providers"), URL: "/providers"}},
-		ConfirmProps: ui.ConfirmProps{Title: shell.Say(r, "provider."+step+".title", p.Name), Points: []string{shell.Say(r, "provider."+step+".1")}, NoReason: true,
+		ConfirmProps: ui.ConfirmProps{Title: shell.Say(r, "provider."+step+".title", p.Name), Points: []string{shell.Say(r, point)}, NoReason: true,
 			Hidden: [][2]string{{"version", strconv.FormatInt(p.Version, 10)}},
 			Action: "/providers/" + strconv.FormatInt(p.ID, 10) + "/" + step, Cancel: "/providers", Submit: shell.Say(r, "provider."+step), Kind: kind}})
 }

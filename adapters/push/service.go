@@ -1,0 +1,77 @@
+package push
+
+import (
+	"context"
+	"net/netip"
+	"net/url"
+	"time"
+
+	"dropbell/domain/delivery"
+	"dropbell/domain/provider"
+	"dropbell/domain/user"
+)
+
+// A Mistake is a setting of a service that is not usable.
+type Mistake struct {
+	// Field is its name in a provider's form.
+	Field, Text string
+}
+
+func (m *Mistake) Error() string { return m.Text }
+
+// Clear reports whether calls of the http or https address cross a network without
+// encryption.
+func Clear(address string) bool {
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "http" {
+		return false
+	}
+	ip, err := netip.ParseAddr(u.Hostname())
+	return u.Hostname() != "localhost" && (err != nil || !ip.Unmap().IsLoopback())
+}
+
+// In reports whether the device is one of the app; see [user.Device]. A phone that names no
+// app is one of every app of its platform: [Sender] decides which service it is handed to.
+func In(app provider.App, d user.Device) bool {
+	return d.Platform == app.Platform && (d.App == app.Name || d.App == "" && !d.Platform.OneTime())
+}
+
+// UnusableFor is how long messages wait for a service that cannot be made. Each wait is
+// recorded for each message.
+const UnusableFor = 30 * time.Second
+
+// Unusable stands for a configured service that cannot be made, for example because no key
+// opens its secrets: the messages that it would send wait until staff have corrected the
+// provider.
+type Unusable struct {
+	// Kind is the service's name in metrics.
+	Kind string
+	// Of is the app whose devices it would reach.
+	Of provider.App
+}
+
+// Name returns the kind.
+func (u Unusable) Name() string { return u.Kind }
+
+// App is part of [AppService].
+func (u Unusable) App() provider.App { return u.Of }
+
+// Close has nothing to end.
+func (Unusable) Close() error { return nil }
+
+// Calls reports false: nothing is called.
+func (Unusable) Calls(delivery.Message) bool { return false }
+
+// Turn returns zero.
+func (Unusable) Turn(context.Context) time.Duration { return 0 }
+
+// Push answers that the message waits, for each of the user's devices in the app.
+func (u Unusable) Push(_ context.Context, m delivery.Message) (results []delivery.Result) {
+	for _, d := range m.To.Devices {
+		if In(u.Of, d) {
+			results = append(results, delivery.Result{Status: delivery.Throttled, Unsent: true, Held: true, After: UnusableFor,
+				Detail: "not sent: the provider cannot be used; check its settings and PROVIDERS_KEY"})
+		}
+	}
+	return results
+}

@@ -1,0 +1,43 @@
+package app
+
+import (
+	"slices"
+	"testing"
+
+	"dropbell/adapters/config"
+	deliverydb "dropbell/adapters/postgres/delivery"
+	"dropbell/adapters/postgres/pgtest"
+	"dropbell/domain/delivery"
+	"dropbell/domain/provider"
+	"dropbell/domain/reminder"
+	"dropbell/domain/staff"
+	"dropbell/domain/user"
+)
+
+// TestQuotasOfProjects: a forecast knows the messages per minute of the environment's project
+// and of every provider of FCM that is enabled.
+func TestQuotasOfProjects(t *testing.T) {
+	w := pgtest.New(t)
+	store := deliverydb.NewConfigured(w.DB)
+	for _, p := range []provider.Provider{
+		{Kind: provider.FCM, Enabled: true, Settings: map[string]string{"project": "first-project"}},
+		{Kind: provider.FCM, Enabled: true, Order: 1, Settings: map[string]string{"project": "second-project", "per_minute": "1200000"}},
+		{Kind: provider.FCM, Settings: map[string]string{"project": "disabled-project"}},
+		{Kind: provider.APNS, Enabled: true, Settings: map[string]string{"topic": "com.example.shop"}},
+	} {
+		p.Channel, p.Weight, p.Name = delivery.WebPush, 1, "n"
+		_, err := store.Create(t.Context(), p, "", staff.System())
+		w.Must(err)
+	}
+	a := &App{DB: w.DB, Config: config.Config{FCMAccount: `{"project_id":"env-project"}`, FCMPerMinute: 60_000}}
+	got, err := a.pushQuotas(t.Context())
+	w.Must(err)
+	want := []reminder.PushQuota{
+		{Account: provider.Account{App: provider.App{Platform: user.Android, Name: "env-project"}}, PerSecond: 1000},
+		{Account: provider.Account{ID: 1, App: provider.App{Platform: user.Android, Name: "first-project"}}, PerSecond: 10_000},
+		{Account: provider.Account{ID: 2, Order: 1, App: provider.App{Platform: user.Android, Name: "second-project"}}, PerSecond: 20_000},
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %+v", got)
+	}
+}

@@ -1,0 +1,94 @@
+package provider
+
+import (
+	"cmp"
+	"slices"
+
+	"dropbell/domain/user"
+)
+
+// An App is what an account at a push service reaches: the devices of one app on one
+// platform.
+type App struct {
+	Platform user.Platform
+	// Name is what the platform calls the app: the bundle id, the id of the Firebase
+	// project, or the AppID; see [user.Device].
+	Name string
+}
+
+// An Account is an account at a push service. Push has one for each app, and they deliver
+// side by side, since the token of a device belongs to one app.
+type Account struct {
+	ID    int64 // of the provider; 0 = it is the environment's
+	Shop  int64 // whose messages it delivers; 0 = all shops'
+	Order int   // of two accounts of one app the lowest is asked first
+	App   App
+}
+
+// Reach returns the accounts that deliver a message of the shop to the phone, as places in
+// all, in the order in which they are asked; none = no account reaches its app.
+//
+// A phone that names its app belongs to the shop's own accounts of that app, else to those
+// of all shops, else to the environment's. A phone that names none belongs to the
+// environment's account of its platform. Without one the phone is taken for one of the app
+// of the shop's own account of the platform, else of that of all shops, of the lowest order.
+func Reach(all []Account, shop int64, d user.Device) (places []int) {
+	name := d.App
+	if name == "" {
+		first := ofNoApp(all, shop, d.Platform)
+		if first < 0 || all[first].ID == 0 {
+			return at(first)
+		}
+		name = all[first].App.Name
+	}
+	app := App{d.Platform, name}
+	for _, level := range levels(shop) {
+		for i, a := range all {
+			if a.ID != 0 && a.Shop == level && a.App == app {
+				places = append(places, i)
+			}
+		}
+		if len(places) > 0 {
+			slices.SortFunc(places, func(i, j int) int { return earlier(all[i], all[j]) })
+			return places
+		}
+	}
+	return at(slices.IndexFunc(all, func(a Account) bool { return a.ID == 0 && a.App == app }))
+}
+
+// ofNoApp returns the place of the account to which phones of the platform belong that name
+// no app; -1 = there is none.
+func ofNoApp(all []Account, shop int64, platform user.Platform) int {
+	if i := slices.IndexFunc(all, func(a Account) bool { return a.ID == 0 && a.App.Platform == platform }); i >= 0 {
+		return i
+	}
+	first := -1
+	for _, level := range levels(shop) {
+		for i, a := range all {
+			if a.ID != 0 && a.Shop == level && a.App.Platform == platform && (first < 0 || earlier(a, all[first]) < 0) {
+				first = i
+			}
+		}
+		if first >= 0 {
+			return first
+		}
+	}
+	return -1
+}
+
+// levels are the shops whose accounts are looked at, one after the other.
+func levels(shop int64) []int64 {
+	if shop == 0 {
+		return []int64{0}
+	}
+	return []int64{shop, 0}
+}
+
+func earlier(a, b Account) int { return cmp.Or(cmp.Compare(a.Order, b.Order), cmp.Compare(a.ID, b.ID)) }
+
+func at(place int) []int {
+	if place < 0 {
+		return nil
+	}
+	return []int{place}
+}

@@ -1,0 +1,16 @@
+package consoletest
+
+import (
+	"dropbell/adapters/config"
+	"dropbell/app"
+	"dropbell/domain/provider"
+)
+
+// judged returns what the sender of the provider refuses, as the program does.
+func judged(p provider.Provider, secrets map[string]string) error {
+	s, _, err := app.ProviderSender(config.Config{}, p, secrets, nil, nil)
+	if err != nil {
+		return err
+	}
+	return s.Close()
+}
