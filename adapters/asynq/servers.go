@@ -19,7 +19,10 @@ import (
 const (
 	// taskCheckInterval is the library's pause after an attempt that found no
 	// task, give or take a half; then it waits for one, see [waits].
-	taskCheckInterval      = 100 * time.Millisecond
+	taskCheckInterval = 100 * time.Millisecond
+	// janitorInterval is how often the library removes tasks that were kept after they
+	// were done; none are.
+	janitorInterval        = time.Minute
 	defaultShutdownTimeout = 20 * time.Second
 )
 
@@ -111,6 +114,7 @@ func (s *Servers) addServers(spec QueueSpec) {
 			Queues:                   map[string]int{spec.Name: 1},
 			TaskCheckInterval:        taskCheckInterval,
 			DelayedTaskCheckInterval: passPause,
+			JanitorInterval:          janitorInterval,
 			ShutdownTimeout:          s.config.ShutdownTimeout,
 			RetryDelayFunc:           retryDelay,
 			IsFailure:                countsAsAttempt,

@@ -32,6 +32,8 @@ type (
 	Position = pg.Position
 	// Grouping tunes group commit. The zero value is what was measured best.
 	Grouping = pg.Grouping
+	// Question is whether a sweep may have something to do; see [DB.Ask].
+	Question = pg.Question
 )
 
 // Open returns a pool for url. It does not wait for the database to be

@@ -28,8 +28,9 @@ type statement struct {
 	args []any
 }
 
-// recorder is a tracer that keeps the statements that read a table.
+// recorder is a tracer that keeps the statements that read users or batches, or all.
 type recorder struct {
+	all  bool
 	mu   sync.Mutex
 	list []statement
 }
@@ -37,7 +38,7 @@ type recorder struct {
 func (r *recorder) keep(sql string, args []any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if strings.Contains(sql, "users") || strings.Contains(sql, "batches") {
+	if r.all || strings.Contains(sql, "users") || strings.Contains(sql, "batches") {
 		r.list = append(r.list, statement{sql, args})
 	}
 }

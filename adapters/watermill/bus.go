@@ -91,6 +91,7 @@ type Bus struct {
 	config        BusConfig
 	client        goredis.UniversalClient
 	watch         *streamWatch // has a client of its own
+	pending       *pendings
 	subscriptions []*subscription
 	started       atomic.Bool
 	missing       atomic.Int64
@@ -110,7 +111,8 @@ func NewBus(config BusConfig) (*Bus, error) {
 	if err != nil {
 		return nil, errors.Join(err, client.Close())
 	}
-	return &Bus{config: config.withDefaults(), client: client, watch: newStreamWatch(blocking), running: make(chan struct{})}, nil
+	return &Bus{config: config.withDefaults(), client: client, watch: newStreamWatch(blocking),
+		pending: &pendings{client: client}, running: make(chan struct{})}, nil
 }
 
 func (c BusConfig) withDefaults() BusConfig {

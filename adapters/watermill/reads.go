@@ -62,12 +62,14 @@ func (r *reads) lastError() error {
 }
 
 // XPendingExt looks for events to take over from other consumers; an empty
-// reply means none. It is empty while stopping, and after an error: the
+// reply means none. It is empty while [pendings] knows that there can be none, while
+// stopping, and after an error: the
 // library would otherwise repeat the request without end, even before its first
 // read, while the next read ends the subscription and returns the error.
 func (r *reads) XPendingExt(ctx context.Context, a *goredis.XPendingExtArgs) *goredis.XPendingExtCmd {
 	none := goredis.NewXPendingExtCmd(ctx)
-	if r.stopped() {
+	group := consumerGroup{r.subscription.topic, r.subscription.group}
+	if r.stopped() || r.subscription.bus.pending.none(ctx, group, a.Idle) {
 		return none
 	}
 	cmd := r.UniversalClient.XPendingExt(ctx, a)

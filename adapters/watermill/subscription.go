@@ -16,8 +16,8 @@ import (
 
 const (
 	// lookAgain is after how long, up to twice that, a reader without events looks
-	// by itself.
-	lookAgain     = 10 * time.Second
+	// by itself. Before, within seconds, a [streamWatch] compares its positions.
+	lookAgain     = 30 * time.Second
 	claimInterval = 5 * time.Second
 	firstPause    = 50 * time.Millisecond
 	longestPause  = 5 * time.Second
@@ -97,6 +97,9 @@ func (b *Bus) add(s *subscription, first bool) {
 		}
 	}
 	b.subscriptions = append(b.subscriptions, s)
+	if first && s.group != "" {
+		b.pending.groups = append(b.pending.groups, consumerGroup{s.topic, s.group})
+	}
 	b.missing.Add(1)
 }
 

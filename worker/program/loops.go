@@ -26,15 +26,15 @@ func (p *program) relay(ctx context.Context) error {
 	stuck := false     // the last time nothing could be published
 	attempt := p.attempts("outbox relay", func(ctx context.Context) error {
 		for {
-			waiting, groups, err := p.outbox.Waiting(ctx, relayGroup)
+			waiting, unmerged, err := p.outbox.Waiting(ctx, relayGroup)
 			if err != nil || waiting == 0 {
 				return err
 			}
 			last = time.Now()
 			var merged error
-			if groups > 0 && !stuck { // else they go on gathering for one sum
-				for topic, sum := range sums {
-					merged = errors.Join(merged, p.outbox.Merge(ctx, topic, relayGroup, sum))
+			if !stuck { // else they go on gathering for one sum
+				for _, topic := range unmerged {
+					merged = errors.Join(merged, p.outbox.Merge(ctx, topic, relayGroup, sums[topic]))
 				}
 			}
 			n, err := p.outbox.Relay(ctx, relayGroup, p.publish)

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"dropbell/adapters/postgres"
 	"dropbell/adapters/redis"
 	"dropbell/app"
 	"dropbell/domain/delivery"
@@ -139,15 +141,22 @@ func (p *program) attempts(name string, job func(context.Context) error) func(co
 type chore struct {
 	name string
 	do   func(context.Context) error
+	// waits asks whether there may be anything to do; without questions there always may.
+	waits []postgres.Question
 }
 
 // choreTurn is how long the next chore waits for one that takes long.
 const choreTurn = 50 * time.Millisecond
 
-// chores returns a loop that does all chores each period, one after the other:
-// with nothing to do they need one database connection and wake the process
-// once. One that takes longer than [choreTurn] goes on beside the others, and is
-// left out until it is done.
+// unaskedEvery is after how many turns all chores are done whatever the answers are:
+// they also set gauges, and a question that overlooks something delays it only.
+const unaskedEvery = 10
+
+// chores returns a loop that does each period, one after the other, the chores that may
+// have something to do: one statement asks that for all of them, so that with nothing
+// to do they need one database connection for a moment and wake the process once. A
+// chore that takes longer than [choreTurn] goes on beside the others, and is left out
+// until it is done.
 func (p *program) chores(period time.Duration, list []chore) func(context.Context) error {
 	type running struct {
 		attempt func(context.Context)
@@ -160,9 +169,14 @@ func (p *program) chores(period time.Duration, list []chore) func(context.Contex
 	return func(ctx context.Context) error {
 		var begun sync.WaitGroup
 		defer begun.Wait()
+		turns := 0
 		turn := func() {
-			for _, r := range all {
-				if !r.busy.CompareAndSwap(false, true) {
+			wanted := func(int) bool { return true }
+			if turns++; turns%unaskedEvery != 1 {
+				wanted = p.wanted(ctx, list)
+			}
+			for i, r := range all {
+				if !wanted(i) || !r.busy.CompareAndSwap(false, true) {
 					continue
 				}
 				done := make(chan struct{})
@@ -188,6 +202,21 @@ func (p *program) chores(period time.Duration, list []chore) func(context.Contex
 	}
 }
 
+// wanted asks which chores may have something to do. If the database does not answer
+// all of them may, and they meet the error.
+func (p *program) wanted(ctx context.Context, list []chore) func(i int) bool {
+	var questions []postgres.Question
+	first := make([]int, len(list)+1)
+	for i, c := range list {
+		questions = append(questions, c.waits...)
+		first[i+1] = len(questions)
+	}
+	answers, err := p.DB.Ask(ctx, questions)
+	return func(i int) bool {
+		return err != nil || len(list[i].waits) == 0 || slices.Contains(answers[first[i]:first[i+1]], true)
+	}
+}
+
 // sleep returns false if ctx ended first.
 func sleep(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
@@ -208,28 +237,4 @@ func (p *program) channelNames() []string {
 		}
 	}
 	return names
-}
-
-// sweeps are what this process looks for every second; each finds nothing, or
-// what a queue or an event should have brought.
-func (p *program) sweeps() (list []chore) {
-	add := func(r role, name string, do func(context.Context) error) {
-		if p.has(r) {
-			list = append(list, chore{name, do})
-		}
-	}
-	add(timersRole, "sweep", p.sweep)
-	add(timersRole, "timers", p.keepTimers())
-	add(timersRole, "live activities", p.activities.sweep)
-	add(timersRole, "test messages", p.tester.Sweep)
-	if p.serves(delivery.SMS) {
-		add(deliveryRole, "phone codes", p.codes.Sweep)
-	}
-	add(eventsRole, "webhooks", p.hooks.sweep)
-	add(eventsRole, "wallets", p.wallets.sweep)
-	add(houseRole, "coupons", p.sweepCoupons)
-	add(houseRole, "notices", p.couponLife.notices.Sweep)
-	add(jobsRole, "jobs", p.jobs.Sweep)
-	add(jobsRole, "dead letters", p.deadLetters.Step)
-	return list
 }

@@ -189,6 +189,9 @@ func (s Verifications) End(ctx context.Context, t verification.Taken, reason str
 // taskFor is how long a task has before the sweep sends a message.
 const taskFor = 2 * time.Second
 
+// VerificationsWait asks for codes that are not sent.
+const VerificationsWait pg.Question = `select from phone_verifications where state in ('waiting', 'sending') order by due_at limit 1`
+
 // Due returns what no task has sent; see [verification.SendStore].
 func (s Verifications) Due(ctx context.Context, limit int) ([]int64, error) {
 	args := sendingArgs()
@@ -197,7 +200,7 @@ func (s Verifications) Due(ctx context.Context, limit int) ([]int64, error) {
 		where v.state in ('waiting', 'sending') and coalesce(v.lease_until, '-infinity') < clock_timestamp() and v.created_at < clock_timestamp() - @within::interval`, args); err != nil {
 		return nil, pg.Translate(err)
 	}
-	rows, err := s.Pool.Query(ctx, `select v.id from phone_verifications v where v.due_at <= clock_timestamp()
+	rows, err := s.Pool.Query(ctx, `select v.id from phone_verifications v where v.due_at <= statement_timestamp()
 		and (v.tries > 0 or v.created_at < clock_timestamp() - @task::interval) and `+sendable+` order by v.due_at limit @limit`, args)
 	if err != nil {
 		return nil, pg.Translate(err)

@@ -69,6 +69,17 @@ const openSQL = ` from campaigns c where c.state in ('running', 'paused', 'cance
 // sampleEvery is how far apart two looks at a campaign's progress are.
 const sampleEvery = 3 * time.Second
 
+// CampaignsWait asks for campaigns whose start has come, whose books are open, that lack
+// an approval at their end, or of which messages are not stored.
+const CampaignsWait pg.Question = `
+(select 1 from campaigns where state = 'scheduled' and starts_at <= statement_timestamp() order by starts_at limit 1)
+union all
+(select 1` + openSQL + ` order by c.id limit 1)
+union all
+(select 1 from campaigns where held_at is not null and ends_at <= statement_timestamp() order by ends_at limit 1)
+union all
+(select 1 from campaign_messages where stored_at is null order by campaign_id, seq limit 1)`
+
 // Settle closes the books of campaigns that are done; see [campaign.LaunchStore].
 func (s Campaigns) Settle(ctx context.Context) (settled int, err error) {
 	if err := s.giveUpHeld(ctx); err != nil {

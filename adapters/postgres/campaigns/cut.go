@@ -223,7 +223,7 @@ func (s Campaigns) Due(ctx context.Context, grace time.Duration, limit int) (sta
 		into *[]int64
 		sql  string
 	}{
-		{&start, `select id from campaigns where state = 'scheduled' and starts_at < clock_timestamp() - $1::interval order by starts_at limit $2`},
+		{&start, `select id from campaigns where state = 'scheduled' and starts_at < statement_timestamp() - $1::interval order by starts_at limit $2`},
 		{&cut, `select id from campaigns where state in ('running', 'paused') and settled_at is null and cut_at is null
 			and started_at < clock_timestamp() - $1::interval
 			and (cut_token is null or cut_lease_until < clock_timestamp()) order by id limit $2`},

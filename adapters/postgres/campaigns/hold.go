@@ -51,7 +51,7 @@ func (s Campaigns) Hold(ctx context.Context, c campaign.Cut, ch campaign.Change)
 func (s Campaigns) giveUpHeld(ctx context.Context) error {
 	_, err := s.Pool.Exec(ctx, `
 		with late as (
-			select id from campaigns where held_at is not null and ends_at <= clock_timestamp() order by id limit 100 for update skip locked
+			select id from campaigns where held_at is not null and ends_at <= statement_timestamp() order by id limit 100 for update skip locked
 		), lapsed as (
 			update campaign_requests r set state = 'lapsed', decided_by = $1, decided_at = clock_timestamp()
 			from late where r.campaign_id = late.id and r.state = 'asked'

@@ -32,7 +32,7 @@ func (s Campaigns) CountNext(ctx context.Context) (bool, error) {
 	var id int64
 	err := s.Pool.QueryRow(ctx, `
 		with next as (
-			select id from campaigns where started_at is not null and not archived and count_due_at < 'infinity' and count_due_at <= clock_timestamp()
+			select id from campaigns where started_at is not null and not archived and count_due_at < 'infinity' and count_due_at <= statement_timestamp()
 			order by count_due_at limit 1 for update skip locked
 		)
 		update campaigns c set count_due_at = clock_timestamp() + $1::interval from next where c.id = next.id returning c.id`, countFor).Scan(&id)

@@ -157,7 +157,7 @@ const freedSQL = `case when c.expires_at <= clock_timestamp() then 'expired' els
 func (s CouponSteps) EndLocks(ctx context.Context, limit int) (int, error) {
 	tag, err := s.Pool.Exec(ctx, `
 		with due as (
-			select id, order_id, discount from coupons where state = 'locked' and locked_until <= clock_timestamp()
+			select id, order_id, discount from coupons where state = 'locked' and locked_until <= statement_timestamp()
 			order by locked_until limit $1 for update skip locked
 		), c as (
 			update coupons c set state = `+freedSQL+`, order_id = '', discount = 0, locked_at = null, locked_until = null,
@@ -174,6 +174,12 @@ func (s CouponSteps) EndLocks(ctx context.Context, limit int) (int, error) {
 		from c join o on o.coupon_id = c.id`, limit, event.CouponChanged)
 	return int(tag.RowsAffected()), pg.Translate(err)
 }
+
+// CouponsWait asks for locked coupons, and for unused ones that have expired.
+const CouponsWait pg.Question = `
+(select 1 from coupons where state = 'locked' order by locked_until limit 1)
+union all
+(select 1 from coupons where state = 'unused' and expires_at <= statement_timestamp() order by expires_at, id limit 1)`
 
 // An ExpiryCursor is how far a sweep has come: behind the coupon with this
 // instant of expiry and id. The zero value is the beginning.
@@ -193,7 +199,7 @@ func (s CouponSteps) Expire(ctx context.Context, after ExpiryCursor, limit int) 
 	var id *int64
 	err = s.Pool.QueryRow(ctx, `
 		with due as (
-			select id, expires_at from coupons where state = 'unused' and expires_at <= clock_timestamp() and (expires_at, id) > ($3, $4)
+			select id, expires_at from coupons where state = 'unused' and expires_at <= statement_timestamp() and (expires_at, id) > ($3, $4)
 			order by expires_at, id limit $1 for update skip locked
 		), c as (
 			update coupons c set state = 'expired', version = version + 1, updated_at = clock_timestamp()
@@ -233,7 +239,7 @@ func (s CouponSteps) Overdue(ctx context.Context, after ExpiryCursor, limit int)
 	var seconds float64
 	err = s.Pool.QueryRow(ctx, `
 		select count(*), coalesce(extract(epoch from clock_timestamp() - min(expires_at)), 0)::float8
-		from (select expires_at from coupons where state = 'unused' and expires_at <= clock_timestamp() and (expires_at, id) > ($2, $3)
+		from (select expires_at from coupons where state = 'unused' and expires_at <= statement_timestamp() and (expires_at, id) > ($2, $3)
 			order by expires_at, id limit $1) o`, limit, after.At, after.ID).Scan(&n, &seconds)
 	return n, time.Duration(seconds * float64(time.Second)), pg.Translate(err)
 }

@@ -35,6 +35,15 @@ with newest as (select coalesce(max(id), 0) as id from coupons)
 update notice_cursor set seen_to = newest.id, seen_xmax = pg_current_xact_id()
 from newest where planned_to = seen_to and newest.id > seen_to`
 
+// NoticesWait asks for coupons whose notices are not planned, notices that are due, and
+// runs that are not settled.
+const NoticesWait pg.Question = `
+(select 1 from notice_cursor where planned_to < seen_to or seen_to < (select max(id) from coupons))
+union all
+(select 1 from notices where status = 0 and run_id is null and due_at <= statement_timestamp() order by due_at limit 1)
+union all
+(select 1 from notice_runs where settled_at is null order by id limit 1)`
+
 // FreshCoupons returns coupons whose notices can be planned; see
 // [coupon.NoticeStore].
 func (s Notices) FreshCoupons(ctx context.Context, limit int) (list []coupon.Fresh, from, to int64, err error) {

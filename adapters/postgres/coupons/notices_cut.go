@@ -32,7 +32,7 @@ select n.user_id, n.template_id, n.day, n.days, n.due_at, n.expires_at,
     ` + liveSQL + `,
     n.expires_at <= clock_timestamp(), t.notify_channels
 from notices n join templates t on t.id = n.template_id
-where n.status = 0 and n.run_id is null and n.due_at <= clock_timestamp()
+where n.status = 0 and n.run_id is null and n.due_at <= statement_timestamp()
 order by n.due_at limit $1 for update of n skip locked`
 
 // CutNotices takes due notices and stores batches for them; see

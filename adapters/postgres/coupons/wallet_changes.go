@@ -33,7 +33,7 @@ func (s Wallet) Any(ctx context.Context) (some bool, err error) {
 func (s Wallet) NoteExpired(ctx context.Context, limit int) (int, error) {
 	tag, err := s.Pool.Exec(ctx, `
 		with due as (
-			select coupon_id from wallet_passes where not expiry_noted and expires_at <= clock_timestamp() order by expires_at limit $1 for update skip locked
+			select coupon_id from wallet_passes where not expiry_noted and expires_at <= statement_timestamp() order by expires_at limit $1 for update skip locked
 		)
 		update wallet_passes p set expiry_noted = true, `+changeSQL+` from due where p.coupon_id = due.coupon_id`, limit)
 	return int(tag.RowsAffected()), pg.Translate(err)
@@ -61,7 +61,7 @@ func (s Wallet) NoteMissed(ctx context.Context, after int64, limit int) (last in
 
 // Due reports whether a change is due; see [wallet.Changes].
 func (s Wallet) Due(ctx context.Context) (due bool, err error) {
-	err = s.Pool.QueryRow(ctx, `select exists (select from wallet_passes where next_at <= clock_timestamp() and (lease_until is null or lease_until <= clock_timestamp()))`).Scan(&due)
+	err = s.Pool.QueryRow(ctx, `select exists (select from wallet_passes where next_at <= statement_timestamp() and (lease_until is null or lease_until <= clock_timestamp()))`).Scan(&due)
 	return due, pg.Translate(err)
 }
 
@@ -69,7 +69,7 @@ func (s Wallet) Due(ctx context.Context) (due bool, err error) {
 // their coupons and the devices that are to be woken.
 const leaseWalletSQL = `
 with due as (
-    select coupon_id from wallet_passes where next_at <= clock_timestamp() and (lease_until is null or lease_until <= clock_timestamp())
+    select coupon_id from wallet_passes where next_at <= statement_timestamp() and (lease_until is null or lease_until <= clock_timestamp())
     order by next_at limit @limit for update skip locked
 ), p as (
     update wallet_passes p set lease_token = @token, lease_until = clock_timestamp() + @lasting::interval from due where p.coupon_id = due.coupon_id

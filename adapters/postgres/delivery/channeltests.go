@@ -159,6 +159,9 @@ func (s ChannelTests) EndTest(ctx context.Context, t delivery.TakenTest) error {
 	return pg.Translate(err)
 }
 
+// ChannelTestsWait asks for tests that are not done.
+const ChannelTestsWait pg.Question = `select from channel_tests where state <> 'done' order by id limit 1`
+
 // OpenTests gives up what was left in mid-call and returns what waits; see
 // [delivery.TestStore].
 func (s ChannelTests) OpenTests(ctx context.Context, limit int) ([]int64, error) {

@@ -88,6 +88,9 @@ func (s DeadLetters) CancelDeadLetterJob(ctx context.Context, id int64, shops []
 	})
 }
 
+// DeadLetterJobsWait asks for jobs that are under way.
+const DeadLetterJobsWait pg.Question = `select from dead_letter_jobs where state = 'running' order by id limit 1`
+
 // StepDeadLetterJob takes the next batch of the oldest job that no other worker
 // has locked, and settles it in one transaction with the job's progress: a
 // worker that dies leaves neither half a batch nor a wrong count.

@@ -42,6 +42,9 @@ func (s Batches) TakeBack(ctx context.Context) (int, error) {
 	return int(tag.RowsAffected()), pg.Translate(err)
 }
 
+// BatchesWait asks for batches that are not done.
+const BatchesWait pg.Question = `select from batches where state <> 'done' order by due_at, id limit 1`
+
 // Overdue returns channels that have a batch ready for longer than grace.
 func (s Batches) Overdue(ctx context.Context, grace time.Duration) ([]delivery.Channel, error) {
 	rows, err := s.Pool.Query(ctx, `select c.channel from channel_settings c where exists (

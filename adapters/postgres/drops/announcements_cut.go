@@ -134,6 +134,9 @@ func (s Announcements) DueAnnouncements(ctx context.Context, grace time.Duration
 	return ids, pg.Translate(err)
 }
 
+// AnnouncementsWait asks for announcements that have not ended.
+const AnnouncementsWait pg.Question = `select from announcements where state <> 'finished' order by id limit 1`
+
 // FinishAnnouncements finishes announcements whose batches are all done, the
 // way [Slots.FinishSlots] does.
 func (s Announcements) FinishAnnouncements(ctx context.Context) (int, error) {

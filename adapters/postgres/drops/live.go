@@ -34,7 +34,7 @@ func (s Live) Wake(ctx context.Context, templateID int64) error {
 
 // Due reports whether a drop is due; see [live.Store].
 func (s Live) Due(ctx context.Context) (due bool, err error) {
-	err = s.Pool.QueryRow(ctx, `select exists (select from live_channels where next_at <= clock_timestamp() and (lease_until is null or lease_until <= clock_timestamp()))`).Scan(&due)
+	err = s.Pool.QueryRow(ctx, `select exists (select from live_channels where next_at <= statement_timestamp() and (lease_until is null or lease_until <= clock_timestamp()))`).Scan(&due)
 	return due, pg.Translate(err)
 }
 
@@ -43,7 +43,7 @@ func (s Live) Due(ctx context.Context) (due bool, err error) {
 // the same instant, by which a wake is told.
 const leaseLiveSQL = `
 with due as (
-    select template_id from live_channels where next_at <= clock_timestamp() and (lease_until is null or lease_until <= clock_timestamp())
+    select template_id from live_channels where next_at <= statement_timestamp() and (lease_until is null or lease_until <= clock_timestamp())
     order by next_at limit @limit for update skip locked
 ), l as (
     update live_channels l set lease_token = @token, lease_until = statement_timestamp() + @lasting::interval, next_at = statement_timestamp() + @lasting::interval

@@ -114,6 +114,12 @@ func (s Slots) EndFiring(ctx context.Context, cut reminder.Cut, reserved [delive
 	})
 }
 
+// SlotsWait asks for slots that are due, or that have not ended.
+const SlotsWait pg.Question = `
+(select 1 from slots where state = 'waiting' and due_at <= statement_timestamp() order by due_at limit 1)
+union all
+(select 1 from slots where state in ('firing', 'sending') order by id limit 1)`
+
 // DueSlots returns slots whose timer did not fire them and abandoned ones.
 func (s Slots) DueSlots(ctx context.Context, grace time.Duration, limit int) ([]int64, error) {
 	rows, err := s.Pool.Query(ctx, `

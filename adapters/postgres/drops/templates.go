@@ -165,6 +165,13 @@ func (s Templates) DueToClose(ctx context.Context, limit int) ([]template.Templa
 	return list, pg.Translate(err)
 }
 
+// TemplatesWait asks for templates that are due to close.
+const TemplatesWait pg.Question = `
+(select 1 from templates where state in ('published', 'paused') and closes_at <= statement_timestamp() order by closes_at limit 1)
+union all
+(select 1 from templates where state in ('published', 'paused') and valid_until is not null and valid_until <= statement_timestamp()
+	order by valid_until limit 1)`
+
 // Shops lists every shop.
 func (s Templates) Shops(ctx context.Context) ([]template.Shop, error) {
 	rows, err := s.Pool.Query(ctx, `select number, name, timezone, claim_url from shops order by number`)

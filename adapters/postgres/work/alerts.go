@@ -27,12 +27,12 @@ func NewAlerts(db *pg.DB) Alerts { return Alerts{db} }
 const conditionsSQL = `
 with late as (
 	select s.template_id, 0::bigint as waiting from slots s join templates t on t.id = s.template_id and t.opens_at = s.opens_at
-	where s.state = 'waiting' and t.state = 'published' and s.due_at < clock_timestamp() - interval '20 seconds'
-		and s.due_at > clock_timestamp() - interval '1 day'
+	where s.state = 'waiting' and t.state = 'published' and s.due_at < statement_timestamp() - interval '20 seconds'
+		and s.due_at > statement_timestamp() - interval '1 day'
 	union all
 	select s.template_id, sum(b.due_count - b.sent_count - b.skipped_count - b.expired_count - b.dead_count) from slots s
 		join batches b on b.kind = 'reminder' and b.owner_id = s.id
-	where s.state in ('firing', 'sending') and s.stop_reason is null and greatest(s.due_at, s.planned_at) < clock_timestamp() - interval '1 minute' and b.state <> 'done'
+	where s.state in ('firing', 'sending') and s.stop_reason is null and greatest(s.due_at, s.planned_at) < statement_timestamp() - interval '1 minute' and b.state <> 'done'
 	group by s.template_id
 )
 select 'late', t.id::text, t.shop_number, t.id, 0::bigint, t.name, greatest(1, sum(l.waiting))::bigint, '', '/templates/' || t.id || '?tab=live'
@@ -40,20 +40,20 @@ from late l join templates t on t.id = l.template_id group by t.id
 union all
 select 'dead_letters', 'template:' || t.id, t.shop_number, t.id, 0, t.name, sum(b.dead_count)::bigint, '', '/dead-letters?template=' || t.id
 from templates t join slots s on s.template_id = t.id join batches b on b.kind = 'reminder' and b.owner_id = s.id and b.dead_count > 0
-where t.opens_at > clock_timestamp() - interval '2 days' and exists (select from exceptions e where e.batch_id = b.id and e.outcome = 'dead') group by t.id
+where t.opens_at > statement_timestamp() - interval '2 days' and exists (select from exceptions e where e.batch_id = b.id and e.outcome = 'dead') group by t.id
 union all
 select 'dead_letters', 'campaign:' || c.id, c.shop_number, 0, 0, c.name, sum(b.dead_count)::bigint, '', '/campaigns/' || c.id
 from campaigns c join batches b on b.kind = 'campaign' and b.owner_id = c.id and b.dead_count > 0
-where c.ends_at > clock_timestamp() - interval '2 days' and exists (select from exceptions e where e.batch_id = b.id and e.outcome = 'dead') group by c.id
+where c.ends_at > statement_timestamp() - interval '2 days' and exists (select from exceptions e where e.batch_id = b.id and e.outcome = 'dead') group by c.id
 union all
 select 'sold_out', t.id::text, t.shop_number, t.id, 0, t.name, t.stock, '', '/templates/' || t.id
-from templates t where t.state in ('published', 'paused') and t.opens_at <= clock_timestamp() and t.closes_at > clock_timestamp() and t.stock > 0 and t.issued >= t.stock
+from templates t where t.state in ('published', 'paused') and t.opens_at <= statement_timestamp() and t.closes_at > statement_timestamp() and t.stock > 0 and t.issued >= t.stock
 union all
 select 'approval', r.id::text, r.shop_number, 0, 0, r.name, r.reach, '', '/campaigns/' || r.campaign_id
-from campaign_requests r where r.state = 'asked' and r.ends_at > clock_timestamp()
+from campaign_requests r where r.state = 'asked' and r.ends_at > statement_timestamp()
 union all
 select 'job', j.id::text, j.shop_number, 0, substring(j.created_by from '^staff:([0-9]+)')::bigint, j.title, j.failed, j.state, '/jobs/' || j.id
-from jobs j where j.state in ('done', 'failed') and j.finished_at > clock_timestamp() - interval '15 minutes' and j.created_by ~ '^staff:[0-9]{1,18}( |$)'`
+from jobs j where j.state in ('done', 'failed') and j.finished_at > statement_timestamp() - interval '15 minutes' and j.created_by ~ '^staff:[0-9]{1,18}( |$)'`
 
 // Conditions returns what needs attention by the database alone.
 func (s Alerts) Conditions(ctx context.Context) ([]alert.Condition, error) {
@@ -155,13 +155,13 @@ func alertDeliveryFields(v *alert.Delivery) []any {
 // Take leases deliveries; see [alert.Store]. An attempt counts when it begins.
 func (s Alerts) Take(ctx context.Context, limit int, lease time.Duration) ([]alert.Delivery, error) {
 	if _, err := s.Pool.Exec(ctx, `update alert_deliveries set state = 'dropped', ended_at = clock_timestamp()
-		where state = 'waiting' and next_at <= clock_timestamp() and deadline_at <= clock_timestamp()`); err != nil {
+		where state = 'waiting' and next_at <= statement_timestamp() and deadline_at <= clock_timestamp()`); err != nil {
 		return nil, pg.Translate(err)
 	}
 	token := uuid.NewString()
 	rows, err := s.Pool.Query(ctx, `
 		with due as (
-			select id from alert_deliveries where state = 'waiting' and next_at <= clock_timestamp() order by next_at limit $1 for update skip locked
+			select id from alert_deliveries where state = 'waiting' and next_at <= statement_timestamp() order by next_at limit $1 for update skip locked
 		), v as (
 			update alert_deliveries v set lease = $2, next_at = clock_timestamp() + $3::interval, attempts = attempts + 1 from due where v.id = due.id returning v.*
 		)

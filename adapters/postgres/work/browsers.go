@@ -110,13 +110,13 @@ func pushAlert(ctx context.Context, tx pgx.Tx, id int64, c alert.Condition, dead
 // sign-in was revoked since are dropped like those whose deadline has passed.
 func (s Alerts) TakePushes(ctx context.Context, limit int, lease time.Duration) ([]alert.Push, error) {
 	if _, err := s.Pool.Exec(ctx, `update alert_pushes v set state = 'dropped', ended_at = clock_timestamp() from staff_browsers b
-		where v.state = 'waiting' and v.next_at <= clock_timestamp() and b.id = v.browser_id and (v.deadline_at <= clock_timestamp() or not `+signedInSQL+`)`); err != nil {
+		where v.state = 'waiting' and v.next_at <= statement_timestamp() and b.id = v.browser_id and (v.deadline_at <= clock_timestamp() or not `+signedInSQL+`)`); err != nil {
 		return nil, pg.Translate(err)
 	}
 	token := uuid.NewString()
 	rows, err := s.Pool.Query(ctx, `
 		with due as (
-			select id from alert_pushes where state = 'waiting' and next_at <= clock_timestamp() order by next_at limit $1 for update skip locked
+			select id from alert_pushes where state = 'waiting' and next_at <= statement_timestamp() order by next_at limit $1 for update skip locked
 		), v as (
 			update alert_pushes v set lease = $2, next_at = clock_timestamp() + $3::interval, attempts = attempts + 1 from due where v.id = due.id returning v.*
 		)

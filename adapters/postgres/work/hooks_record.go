@@ -112,7 +112,7 @@ select o.id, o.opens_at, o.event_id::text from (
     select t.id, t.opens_at,
         (lpad(to_hex(floor(extract(epoch from t.opens_at) * 1000)::bigint), 12, '0') || '7000' || lpad(to_hex(t.id), 16, '0'))::uuid as event_id
     from templates t
-    where t.opens_at <= clock_timestamp() and t.opens_at > clock_timestamp() - interval '24 hours' and t.state in ('published', 'paused')
+    where t.opens_at <= statement_timestamp() and t.opens_at > statement_timestamp() - interval '24 hours' and t.state in ('published', 'paused')
         and exists (select from hook_wants w where w.shop_number = t.shop_number and w.since <= t.opens_at
             and (cardinality(w.types) = 0 or '` + string(hook.DropOpened) + `' = any(w.types)))
 ) o where not exists (select from handled_events h where h.handler = 'hooks' and h.event_id = o.event_id)

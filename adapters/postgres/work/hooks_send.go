@@ -24,7 +24,7 @@ with e as (
     select count(*) as n from hook_deliveries where endpoint_id = @endpoint and state = 'waiting' and lease_until > clock_timestamp()
 ), due as (
     select d.id from hook_deliveries d, e, busy
-    where d.endpoint_id = e.id and d.state = 'waiting' and d.next_at <= clock_timestamp() and (d.lease_until is null or d.lease_until <= clock_timestamp())
+    where d.endpoint_id = e.id and d.state = 'waiting' and d.next_at <= statement_timestamp() and (d.lease_until is null or d.lease_until <= clock_timestamp())
     order by d.next_at, d.id
     limit (select case when e.failures >= @tolerated then 1 else greatest(0, @most - busy.n) end from e, busy) for update of d skip locked
 ), probing as (
@@ -177,7 +177,7 @@ func (s Hooks) Release(ctx context.Context, l hook.Lease, ids []int64) error {
 // DueEndpoints returns up to limit endpoints that something is due at.
 func (s Hooks) DueEndpoints(ctx context.Context, limit int) ([]int64, error) {
 	rows, err := s.Pool.Query(ctx, `select id from hook_endpoints e where enabled and (held_until is null or held_until <= clock_timestamp())
-		and exists (select from hook_deliveries d where d.endpoint_id = e.id and d.state = 'waiting' and d.next_at <= clock_timestamp()
+		and exists (select from hook_deliveries d where d.endpoint_id = e.id and d.state = 'waiting' and d.next_at <= statement_timestamp()
 			and (d.lease_until is null or d.lease_until <= clock_timestamp())) order by random() limit $1`, limit)
 	if err != nil {
 		return nil, pg.Translate(err)
@@ -201,7 +201,7 @@ func (s Hooks) State(ctx context.Context) (st HookState, err error) {
 			(select count(*) from hook_endpoints where enabled and failing_since is not null),
 			(select count(*) from hook_endpoints where disabled_reason in ('failing', 'gone'))
 		from (select d.next_at from hook_endpoints e join lateral (select next_at from hook_deliveries d where d.endpoint_id = e.id and d.state = 'waiting'
-			and d.next_at <= clock_timestamp() order by next_at limit 100000) d on true
+			and d.next_at <= statement_timestamp() order by next_at limit 100000) d on true
 			where e.enabled and (e.held_until is null or e.held_until <= clock_timestamp()) limit 100000) d`).
 		Scan(&st.Waiting, &st.OldestSeconds, &st.Failing, &st.Disabled)
 	return st, pg.Translate(err)

@@ -18,6 +18,9 @@ import (
 const takeable = `j.state in ('waiting', 'running') and j.next_run_at <= clock_timestamp()
 	and coalesce(j.lease_until, '-infinity') <= clock_timestamp()`
 
+// JobsWait asks for jobs that have not ended.
+const JobsWait pg.Question = `select from jobs where state in ('waiting', 'running') order by id limit 1`
+
 // LeaseJob takes a job for a worker; see [job.WorkStore]. A lease that ran out
 // without being given back counts an attempt.
 func (s Jobs) LeaseJob(ctx context.Context, id int64, kinds []string, lasting time.Duration) (l job.Lease, err error) {

@@ -59,12 +59,12 @@ func (o Outbox) Relay(ctx context.Context, limit int, publish func(context.Conte
 	return n, err
 }
 
-// Waiting returns how many events wait, and how many of those are of topics of Summed
-// and not merged; it counts up to limit. A relay looks many times a second and mostly at nothing:
+// Waiting returns how many events wait, and the topics of Summed that some of those
+// belong to which are not merged; it counts up to limit. A relay looks many times a second and mostly at nothing:
 // that is one statement. In the order of the index, since a table that was just
 // emptied is full of dead rows.
-func (o Outbox) Waiting(ctx context.Context, limit int) (all, unmerged int, err error) {
-	err = o.Pool.QueryRow(ctx, `select count(*), count(*) filter (where topic = any($1) and not merged)
+func (o Outbox) Waiting(ctx context.Context, limit int) (all int, unmerged []string, err error) {
+	err = o.Pool.QueryRow(ctx, `select count(*), coalesce(array_agg(distinct topic) filter (where topic = any($1) and not merged), '{}')
 		from (select topic, merged from outbox order by id limit $2) o`, o.Summed, limit).Scan(&all, &unmerged)
 	return all, unmerged, pg.Translate(err)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -107,6 +108,9 @@ func TestEventsThatCannotBeSummedAreRelayedAlone(t *testing.T) {
 		return n
 	}
 	w.fillOutbox(5)
+	if all, of, err := o.Waiting(t.Context(), 100); all != 5 || !slices.Equal(of, []string{"t"}) || err != nil {
+		t.Errorf("%d wait, %q not merged, %v", all, of, err)
+	}
 	if n := relay(); n != 0 {
 		t.Errorf("%d relayed before a merge", n)
 	}
@@ -114,8 +118,8 @@ func TestEventsThatCannotBeSummedAreRelayedAlone(t *testing.T) {
 	if err := o.Merge(t.Context(), "t", 10, func([][]byte) ([][]byte, error) { return nil, broken }); !errors.Is(err, broken) {
 		t.Errorf("%v", err)
 	}
-	if all, of, err := o.Waiting(t.Context(), 100); all != 5 || of != 0 || err != nil {
-		t.Errorf("%d wait, %d not merged, %v", all, of, err)
+	if all, of, err := o.Waiting(t.Context(), 100); all != 5 || len(of) != 0 || err != nil {
+		t.Errorf("%d wait, %q not merged, %v", all, of, err)
 	}
 	if n := relay(); n != 5 {
 		t.Errorf("%d relayed alone", n)

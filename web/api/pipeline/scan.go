@@ -76,6 +76,22 @@ func (s *Scanner) ID(to *string) bool {
 	return true
 }
 
+// Seconds reads a whole number of one to eleven digits that does not begin with 0, such
+// as an instant in seconds since 1970.
+func (s *Scanner) Seconds() (n int64, ok bool) {
+	s.space()
+	digits := 0
+	for digits < len(s.rest) && digits < 12 && s.rest[digits] >= '0' && s.rest[digits] <= '9' {
+		n = 10*n + int64(s.rest[digits]-'0')
+		digits++
+	}
+	if digits == 0 || digits > 11 || s.rest[0] == '0' {
+		return 0, false
+	}
+	s.rest = s.rest[digits:]
+	return n, true
+}
+
 // TwoDigits reads a number of one or two digits that does not begin with 0.
 func (s *Scanner) TwoDigits() (n int, ok bool) {
 	s.space()

@@ -118,15 +118,11 @@ func (t *Tokens) verify(ctx context.Context, token string) (*Caller, error) {
 	if err != nil {
 		return nil, err
 	}
-	claims, err := jwt.ParseInsecure(payload) // the signature was checked above
+	claims, err := t.claims(head, payload)
 	if err != nil {
-		return nil, invalid("the token's claims cannot be read; sub must be a string, exp a number of seconds")
-	}
-	if err := t.validate(head, claims); err != nil {
 		return nil, err
 	}
-	sub, _ := claims.Subject()
-	id, err := user.ParseID(sub)
+	id, err := user.ParseID(claims.subject)
 	if err != nil {
 		return nil, invalid("the token's sub must be the user's id in decimal")
 	}
@@ -174,18 +170,16 @@ func (t *Tokens) validate(head tokenHeader, claims jwt.Token) error {
 // identity provider, whose tokens say when they were issued; one that does not
 // may not last longer than MaxAge from now. Tokens made with the shared secret
 // without iat last until exp.
-func (t *Tokens) end(claims jwt.Token, byKeySet bool) (time.Time, error) {
-	exp, _ := claims.Expiration()
-	end := exp.Add(tokenLeeway)
+func (t *Tokens) end(claims tokenClaims, byKeySet bool) (time.Time, error) {
+	end := claims.expires.Add(tokenLeeway)
 	if t.o.MaxAge == 0 {
 		return end, nil
 	}
 	now := t.o.Now()
-	issued, dated := claims.IssuedAt()
-	switch oldest := issued.Add(t.o.MaxAge + tokenLeeway); {
-	case !dated && byKeySet && end.Sub(now) > t.o.MaxAge+2*tokenLeeway:
+	switch oldest := claims.issued.Add(t.o.MaxAge + tokenLeeway); {
+	case !claims.dated && byKeySet && end.Sub(now) > t.o.MaxAge+2*tokenLeeway:
 		return end, invalid("the token has no iat and lasts longer than tokens may here")
-	case !dated:
+	case !claims.dated:
 		return end, nil
 	case !now.Before(oldest):
 		return end, invalid("the token was issued too long ago; get a new one")

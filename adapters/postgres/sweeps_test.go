@@ -1,0 +1,168 @@
+package postgres_test
+
+import (
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"dropbell/adapters/postgres"
+	audiencedb "dropbell/adapters/postgres/audience"
+	campaignsdb "dropbell/adapters/postgres/campaigns"
+	couponsdb "dropbell/adapters/postgres/coupons"
+	deliverydb "dropbell/adapters/postgres/delivery"
+	dropsdb "dropbell/adapters/postgres/drops"
+	"dropbell/adapters/postgres/pgtest"
+	workdb "dropbell/adapters/postgres/work"
+)
+
+// fillFuture stores a thousand of everything that becomes due in an hour.
+func fillFuture(w *pgtest.Fixture) {
+	w.Exec(`insert into shops (number, name, timezone) values (10, 'Ten', 'UTC') on conflict do nothing`)
+	w.Exec(`insert into coupons (template_id, user_id, claim_id, origin, state, issued_at, expires_at, order_id, locked_at, locked_until)
+		select 1, n, n, 'claim', s, now(), now() + interval '1 hour', case s when 'locked' then 'o' || n else '' end,
+			case s when 'locked' then now() end, case s when 'locked' then now() + interval '1 hour' end
+		from generate_series(1, 1000) n, unnest(array['unused', 'locked']) s`)
+	w.Exec(`insert into notices (user_id, template_id, day, days, due_at, expires_at) select n, 1, now()::date, 1, now() + interval '1 hour', now() + interval '2 hours' from generate_series(1, 1000) n`)
+	w.Exec(`insert into wallet_passes (coupon_id, user_id, expires_at, coupon_version, next_at) select n, n, now() + interval '1 hour', 1, now() + interval '1 hour' from generate_series(1, 1000) n`)
+	w.Exec(`insert into hook_endpoints (shop_number, url, secret, created_by) values (10, 'https://shop.example/', 'x', 'x')`)
+	w.Exec(`insert into hook_events (shop_number, type, subject, sequence, at, payload) values (10, 'drop.opened', 'x', 1, now(), '{}')`)
+	w.Exec(`insert into hook_deliveries (endpoint_id, event_id, next_at) select 1, 1, now() + interval '1 hour' from generate_series(1, 1000)`)
+	w.Exec(`insert into campaigns (shop_number, name, channel, content, audience, starts_at, ends_at, creator, created_by, state)
+		select 10, 'c' || i, 0, '{}', '{}', now() + interval '1 hour', now() + interval '2 hours', 'x', 'x', 'scheduled' from generate_series(1, 1000) i`)
+	for _, table := range []string{"coupons", "notices", "wallet_passes", "hook_deliveries", "campaigns"} {
+		w.Exec(`vacuum analyze ` + table)
+	}
+}
+
+// TestSweepsReadWhatIsDue: a sweep of each second finds what is due by an index, so that
+// what becomes due later costs nothing, however much of it there is. A condition with
+// clock_timestamp() would be judged row by row.
+func TestSweepsReadWhatIsDue(t *testing.T) {
+	w := pgtest.New(t)
+	fillFuture(w)
+	seen := &recorder{all: true}
+	db, err := postgres.Open(t.Context(), w.DB.Pool.Config().ConnString(), postgres.Options{Log: slog.New(slog.DiscardHandler), Tracer: seen})
+	w.Must(err)
+	t.Cleanup(db.Close)
+	steps, notices, wallet, hooks, alerts := couponsdb.NewCouponSteps(db), couponsdb.NewNotices(db), couponsdb.NewWallet(db), workdb.NewHooks(db), workdb.NewAlerts(db)
+	ctx := t.Context()
+	for name, sweep := range map[string]func() error{
+		"locks":            func() error { _, err := steps.EndLocks(ctx, 100); return err },
+		"expiry":           func() error { _, _, err := steps.Expire(ctx, couponsdb.ExpiryCursor{}, 100); return err },
+		"overdue":          func() error { _, _, err := steps.Overdue(ctx, couponsdb.ExpiryCursor{}, 100); return err },
+		"notices":          func() error { _, _, err := notices.CutNotices(ctx, 100); return err },
+		"expired passes":   func() error { _, err := wallet.NoteExpired(ctx, 100); return err },
+		"passes":           func() error { _, err := wallet.Due(ctx); return err },
+		"lease of passes":  func() error { _, _, err := wallet.Lease(ctx, 100, time.Minute); return err },
+		"webhooks":         func() error { _, err := hooks.DueEndpoints(ctx, 100); return err },
+		"alert deliveries": func() error { _, err := alerts.Take(ctx, 100, time.Minute); return err },
+		"campaigns": func() error {
+			_, _, err := campaignsdb.NewCampaigns(db, audiencedb.NewSegments(db)).Due(ctx, 0, 100)
+			return err
+		},
+		"questions": func() error { _, err := db.Ask(ctx, allQuestions()); return err },
+	} {
+		seen.list = nil
+		w.Must(sweep())
+		if len(seen.list) == 0 {
+			t.Errorf("%s: no statement was seen", name)
+		}
+		for _, s := range seen.list {
+			if s.sql == "begin" || s.sql == "commit" || strings.HasPrefix(s.sql, "set ") {
+				continue
+			}
+			sum := 0.0
+			for _, rows := range readBy(t, w, s) {
+				sum += rows
+			}
+			if sum > 30 {
+				t.Errorf("%s reads %v rows:\n%s", name, sum, s.sql)
+			}
+		}
+	}
+}
+
+// questions are what the sweeps ask, by a name, with statements after each of which one
+// may have something to do.
+var questions = map[string]struct {
+	ask  postgres.Question
+	when []string
+}{
+	"slots": {dropsdb.SlotsWait, []string{
+		`update slots set due_at = now() where id = (select min(id) from slots)`,
+		`update slots set state = 'firing' where id = (select min(id) from slots)`,
+		`update slots set state = 'sending' where id = (select min(id) from slots)`}},
+	"announcements": {dropsdb.AnnouncementsWait, []string{
+		`insert into announcements (template_id, kind, opens_at, created_by, created_at, worthless_after) select id, 'correction', opens_at, 'x', now(), now() from templates limit 1`}},
+	"templates": {dropsdb.TemplatesWait, []string{
+		`update templates set opens_at = date_trunc('second', now()) - interval '2 hours', closes_at = date_trunc('second', now())`,
+		`update templates set valid_until = now()`}},
+	"batches": {deliverydb.BatchesWait, []string{batchOf("ready"), batchOf("running")}},
+	"campaigns": {campaignsdb.CampaignsWait, []string{
+		`update campaigns set starts_at = now() where id = 1`,
+		`update campaigns set state = 'running', started_at = now() where id = 1`,
+		`update campaigns set state = 'failed' where id = 1`,
+		`update campaigns set held_at = now(), ends_at = now(), starts_at = now() - interval '1 hour', state = 'running', settled_at = now() where id = 1`}},
+	"tests": {deliverydb.ChannelTestsWait, []string{
+		`insert into channel_tests (channel, recipient, by_user, due_at, created_by) values (1, 'x', false, now(), 'x')`}},
+	"codes": {audiencedb.VerificationsWait, []string{
+		`insert into phone_verifications (user_id, phone, number, expires_at) values (1, '+4915112345678', '+4915112345678', now())`}},
+	"coupons": {couponsdb.CouponsWait, []string{
+		`update coupons set expires_at = now() where id = (select min(id) from coupons where state = 'unused')`,
+		`update coupons set state = 'locked', order_id = 'o', locked_at = now(), locked_until = now() + interval '1 hour' where id = (select min(id) from coupons where state = 'unused')`}},
+	"notices": {couponsdb.NoticesWait, []string{
+		`update notices set due_at = now() where user_id = 1`,
+		`update notice_cursor set planned_to = seen_to - 1`,
+		`update notice_cursor set planned_to = seen_to - 1, seen_to = seen_to - 1`,
+		`insert into notice_runs (template_id, days, due_at) values (1, 1, now())`}},
+	"jobs": {workdb.JobsWait, []string{
+		`insert into jobs (kind, title, needs, created_by, actor) values ('import', 'May', 'x', 'x', '{}')`,
+		`insert into jobs (kind, title, needs, created_by, actor, state, next_run_at) values ('import', 'May', 'x', 'x', '{}', 'running', now())`}},
+	"dead letters": {deliverydb.DeadLetterJobsWait, []string{
+		`insert into dead_letter_jobs (action, filter, created_by) values ('replay', '{}', 'ann')`}},
+}
+
+func batchOf(state string) string {
+	return `insert into batches (kind, owner_id, channel, from_user, to_user, due_count, due, due_at, worthless_after, state)
+		values ('reminder', 1, 0, 1, 1, 1, '', now(), now() + interval '1 hour', '` + state + `')`
+}
+
+func allQuestions() (list []postgres.Question) {
+	for _, q := range questions {
+		list = append(list, q.ask)
+	}
+	return list
+}
+
+// TestQuestionsOfSweeps: while nothing is due every answer is no; one thing that is due
+// changes the answer to its question.
+func TestQuestionsOfSweeps(t *testing.T) {
+	w := pgtest.New(t)
+	w.Published(2 * time.Hour)
+	fillFuture(w)
+	w.Exec(`delete from coupons where state = 'locked'`) // a lock waits until it ends
+	w.Exec(`update notice_cursor set planned_to = (select max(id) from coupons), seen_to = (select max(id) from coupons)`)
+	if some, err := w.DB.Ask(t.Context(), allQuestions()); err != nil || len(some) != len(questions) || slices.Contains(some, true) {
+		t.Errorf("nothing is due: %v %v", some, err)
+	}
+	for name, q := range questions {
+		for _, change := range q.when {
+			tx, err := w.SQL.Begin(t.Context())
+			w.Must(err)
+			var some bool
+			_, err = tx.Exec(t.Context(), change)
+			if err == nil {
+				err = tx.QueryRow(t.Context(), `select exists (`+string(q.ask)+`)`).Scan(&some)
+			}
+			if err != nil || !some {
+				t.Errorf("%s: the answer is %v after %s: %v", name, some, change, err)
+			}
+			w.Must(tx.Rollback(t.Context()))
+		}
+	}
+	if some, err := w.DB.Ask(t.Context(), nil); err != nil || len(some) != 0 {
+		t.Errorf("no question: %v %v", some, err)
+	}
+}

@@ -1,0 +1,54 @@
+package watermill
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+)
+
+// TestPendingsOfGroups: a group is known to be empty only as long as no event that was
+// read since can have been pending for the time that matters, and never if Redis did
+// not say so.
+func TestPendingsOfGroups(t *testing.T) {
+	client := startRedis(t).client(t)
+	ctx := t.Context()
+	idle, busy, missing := consumerGroup{"t", "idle"}, consumerGroup{"t", "busy"}, consumerGroup{"u", "none"}
+	for _, g := range []consumerGroup{idle, busy} {
+		if err := client.XGroupCreateMkStream(ctx, g.topic, g.name, "0").Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	read := func(g consumerGroup) {
+		t.Helper()
+		if err := client.XAdd(ctx, &goredis.XAddArgs{Stream: g.topic, Values: []string{"a", "b"}}).Err(); err != nil {
+			t.Fatal(err)
+		}
+		if err := client.XReadGroup(ctx, &goredis.XReadGroupArgs{Group: g.name, Consumer: "c", Streams: []string{g.topic, ">"}, Block: neverBlock}).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	read(busy)
+	p := &pendings{client: client, groups: []consumerGroup{idle, busy, missing}}
+	if !p.none(ctx, idle, time.Minute) || p.none(ctx, busy, time.Minute) || p.none(ctx, missing, time.Minute) {
+		t.Errorf("empty are %v", p.empty)
+	}
+	read(idle)
+	if !p.none(ctx, idle, time.Minute) {
+		t.Error("an event that was just read may have been pending for a minute")
+	}
+	if p.none(ctx, idle, time.Nanosecond) {
+		t.Error("an event that was pending for a nanosecond is overlooked")
+	}
+	p.asked = time.Now().Add(-pendingFor)
+	if p.none(ctx, idle, time.Minute) {
+		t.Error("an old answer is used")
+	}
+	ended, cancel := context.WithCancel(ctx)
+	cancel()
+	p.asked = time.Time{}
+	if p.none(ended, busy, time.Minute) || p.none(ended, idle, time.Minute) {
+		t.Error("no answer counts as one")
+	}
+}

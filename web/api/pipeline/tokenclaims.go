@@ -1,0 +1,88 @@
+package pipeline
+
+import (
+	"time"
+
+	"github.com/lestrrat-go/jwx/v3/jwt"
+)
+
+// tokenClaims are what a token's claims say, as far as it matters here.
+type tokenClaims struct {
+	subject string
+	expires time.Time
+	// issued is set if dated is.
+	issued time.Time
+	dated  bool
+}
+
+// claims reads and checks the claims of a token whose signature is good. The plain
+// ones, which most tokens have, are read without a general parser: it takes most of the
+// time that a token costs that was not seen before. All others, and those that may have
+// to be refused, are left to it, so that there is one set of rules.
+func (t *Tokens) claims(head tokenHeader, payload []byte) (tokenClaims, error) {
+	if c, ok := t.plainClaims(head, payload); ok {
+		return c, nil
+	}
+	claims, err := jwt.ParseInsecure(payload) // the signature was checked
+	if err != nil {
+		return tokenClaims{}, invalid("the token's claims cannot be read; sub must be a string, exp a number of seconds")
+	}
+	if err := t.validate(head, claims); err != nil {
+		return tokenClaims{}, err
+	}
+	var c tokenClaims
+	c.subject, _ = claims.Subject()
+	c.expires, _ = claims.Expiration()
+	c.issued, c.dated = claims.IssuedAt()
+	return c, nil
+}
+
+// plainClaims reads claims that are texts without escapes, or whole seconds where the
+// general parser expects an instant, each of those that matter here once at most, and
+// that are good without any leeway. An identity provider's further claims may say that
+// the token is for something else. ok is false for anything else, good or bad.
+func (t *Tokens) plainClaims(head tokenHeader, payload []byte) (c tokenClaims, ok bool) {
+	if head.kind != "" && head.kind != "jwt" && head.kind != "at+jwt" {
+		return c, false
+	}
+	var issuer, audience, id string
+	var expires, issued, begins int64
+	s := NewScanner(payload)
+	text := func(to *string) (ok bool) {
+		if *to == "" {
+			*to, ok = s.Text()
+		}
+		return ok && *to != "" // else a second one would go unseen
+	}
+	seconds := func(to *int64) (ok bool) {
+		if *to == 0 {
+			*to, ok = s.Seconds()
+		}
+		return ok
+	}
+	ok = s.Object(func(name string) bool {
+		switch name {
+		case "sub":
+			return text(&c.subject)
+		case "iss":
+			return text(&issuer)
+		case "aud":
+			return text(&audience)
+		case "jti":
+			return text(&id)
+		case "exp":
+			return seconds(&expires)
+		case "iat":
+			return seconds(&issued)
+		case "nbf":
+			return seconds(&begins)
+		}
+		_, ok := s.Text()
+		return ok && t.o.Issuer == "" && t.o.Audience == ""
+	}) && s.End()
+	now := t.o.Now().Unix()
+	ok = ok && c.subject != "" && expires > now && issued <= now && begins <= now &&
+		(t.o.Issuer == "" || issuer == t.o.Issuer) && (t.o.Audience == "" || audience == t.o.Audience)
+	c.expires, c.issued, c.dated = time.Unix(expires, 0).UTC(), time.Unix(issued, 0).UTC(), issued != 0
+	return c, ok
+}
