@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"regexp"
 	"slices"
 	"strconv"
@@ -66,6 +67,9 @@ func CauseOf(err error) string {
 		return "stopped before the provider answered"
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return "the provider closed the connection"
+	}
+	if unknown, ok := errors.AsType[*net.DNSError](err); ok {
+		return DetailOf("lookup " + unknown.Name + ": " + unknown.Err) // without the resolver, which may stand inside
 	}
 	for next := errors.Unwrap(err); next != nil; next = errors.Unwrap(err) {
 		err = next
