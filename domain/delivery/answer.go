@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"net"
 	"regexp"
 	"slices"
 	"strconv"
@@ -19,6 +18,9 @@ const maxDetail = 200
 
 // maxPause bounds what a provider may ask for; more is a mistake of its own.
 const maxPause = 24 * time.Hour
+
+// resolver is how errors of package net name the server of DNS, which may stand inside.
+var resolver = regexp.MustCompile(`^(lookup \S+) on \S+: `)
 
 var (
 	mailAddress = regexp.MustCompile(`[^\s<>"'(),;:]+@[^\s<>"'(),;:]+`)
@@ -68,13 +70,10 @@ func CauseOf(err error) string {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return "the provider closed the connection"
 	}
-	if unknown, ok := errors.AsType[*net.DNSError](err); ok {
-		return DetailOf("lookup " + unknown.Name + ": " + unknown.Err) // without the resolver, which may stand inside
-	}
 	for next := errors.Unwrap(err); next != nil; next = errors.Unwrap(err) {
 		err = next
 	}
-	return DetailOf(err.Error())
+	return DetailOf(resolver.ReplaceAllString(err.Error(), "$1: "))
 }
 
 // RetryAfter reads a Retry-After header (RFC 9110, section 10.2.3), which is
