@@ -2,11 +2,15 @@ package app
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"dropbell/adapters/config"
 	"dropbell/adapters/dnsrecords"
 	"dropbell/adapters/smtp"
+	"dropbell/domain/delivery"
+	"dropbell/domain/mailcheck"
+	"dropbell/domain/provider"
 )
 
 // MailExtras adds to the mail server's settings the address that reports are mailed to,
@@ -39,4 +43,38 @@ func fitting(m config.Mail, from string) config.Mail {
 		m.BounceAddress = ""
 	}
 	return m
+}
+
+// MailSenders are what mails say of where they come from, each once: that of the
+// environment's mail server, which staff are written to by, and those of the enabled
+// mail servers among the providers.
+func MailSenders(cfg config.Config, providers []provider.Provider) (senders []mailcheck.Sender) {
+	add := func(address string, fit func(config.Mail, string) config.Mail) {
+		server, err := smtp.ParseURL(address)
+		if address == "" || err != nil {
+			return
+		}
+		if s := senderOf(server, fit(cfg.Mail, server.From.Address)); !slices.Contains(senders, s) {
+			senders = append(senders, s)
+		}
+	}
+	add(cfg.SMTPURL, func(m config.Mail, _ string) config.Mail { return m })
+	for _, p := range providers {
+		if p.Channel == delivery.Email && p.Enabled {
+			add(p.Settings["url"], fitting)
+		}
+	}
+	return senders
+}
+
+func senderOf(server smtp.Config, m config.Mail) mailcheck.Sender {
+	domain := func(address string) string { return strings.ToLower(address[strings.LastIndexByte(address, '@')+1:]) }
+	s := mailcheck.Sender{From: domain(server.From.Address), ReturnPath: domain(server.From.Address), Server: server.Host}
+	if m.BounceAddress != "" {
+		s.ReturnPath = domain(m.BounceAddress)
+	}
+	if key, err := smtp.ParseDKIMKey(m.DKIMKey); err == nil && m.DKIMDomain != "" {
+		s.Signer, s.Selector, s.Record = m.DKIMDomain, m.DKIMSelector, smtp.DKIM{Key: key}.Record()
+	}
+	return s
 }

@@ -24,7 +24,8 @@ const listenUsage = `dropbell listen posts a shop's events to a server on your m
 
 It waits for events at the server, prints a line for each, and after a broken connection
 goes on where it was. An event that your server does not answer with 2xx is posted again,
-after 1 to 30 seconds, until it is; those behind it wait, so that all come in order. To skip
+after 1 to 30 seconds, until it is; those behind it wait. Of two events of one subject the later has the greater
+sequence, as it may be stored before the other one. To skip
 one, end the command and begin again with --after and the number in the event's id. Events of the
 last ten minutes are kept for it while it is away.
 

@@ -61,6 +61,7 @@ type mailgunCall struct {
 			Code        any    `json:"code"`
 			Message     string `json:"message"`
 			Description string `json:"description"`
+			Bounce      string `json:"bounce-type"` // soft or hard; absent in older calls
 		} `json:"delivery-status"`
 	} `json:"event-data"`
 }
@@ -79,7 +80,7 @@ func (s *Mailgun) Read(_ http.Header, _ *url.URL, body []byte) (call feedback.Ca
 	case "complained":
 		status = feedback.Complained
 	case "failed":
-		if status = feedback.Bounced; c.Event.Severity == "temporary" {
+		if status = feedback.Bounced; c.passes() {
 			status = feedback.SoftBounced
 		}
 	default:
@@ -94,6 +95,13 @@ func (s *Mailgun) Read(_ http.Header, _ *url.URL, body []byte) (call feedback.Ca
 		cause = c.Event.Reason
 	}
 	return one(feedback.Report{Ref: refOf(s.refs, ref), Status: status, Provider: s.Name(), Address: c.Event.Recipient, Cause: cause, At: seconds(c.Event.Timestamp)}), nil
+}
+
+// passes reports whether the failure may pass: one that is temporary, and one after
+// which Mailgun tries the mail no more although the address may be good. That is "old",
+// a mail that servers put off for too long, and what Mailgun itself calls a soft bounce.
+func (c mailgunCall) passes() bool {
+	return c.Event.Severity == "temporary" || c.Event.Reason == "old" || c.Event.Status.Bounce == "soft"
 }
 
 func (s *Mailgun) verified(c mailgunCall, body []byte) bool {

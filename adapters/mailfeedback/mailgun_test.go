@@ -31,7 +31,9 @@ func TestMailgun(t *testing.T) {
 	n := 0
 	for change, want := range map[string]feedback.Status{
 		"": feedback.Bounced, `"permanent"→"temporary"`: feedback.SoftBounced, `"failed"→"delivered"`: feedback.Delivered,
-		`"failed"→"complained"`: feedback.Complained, `"failed"→"opened"`: "",
+		`"suppress-bounce"→"old"`: feedback.SoftBounced, `"attempt-no"→"bounce-type": "soft", "attempt-no"`: feedback.SoftBounced,
+		`"attempt-no"→"bounce-type": "hard", "attempt-no"`: feedback.Bounced,
+		`"failed"→"complained"`:                            feedback.Complained, `"failed"→"opened"`: "",
 	} {
 		n++
 		body := failed

@@ -23,6 +23,7 @@ const (
 	SoldOut     Kind = "sold_out"
 	Approval    Kind = "approval" // a campaign awaits consent
 	Job         Kind = "job"      // an import or another job has ended
+	Endpoint    Kind = "endpoint" // a webhook endpoint was disabled by its failures
 	Test        Kind = "test"     // asked for by a member, to one destination
 )
 
@@ -37,7 +38,9 @@ const DetailWarmUp = "warm_up"
 const DetailDropBudget = "drop_budget"
 
 // Kinds returns those that staff choose from.
-func Kinds() []Kind { return []Kind{Channel, Late, DeadLetters, Balance, SoldOut, Approval, Job} }
+func Kinds() []Kind {
+	return []Kind{Channel, Late, DeadLetters, Balance, SoldOut, Approval, Job, Endpoint}
+}
 
 // A Condition is something that needs attention for as long as it lasts.
 type Condition struct {
@@ -111,6 +114,12 @@ func (a Alert) Text(tag string) string {
 		}
 		if a.Count > 0 {
 			text += pick(fmt.Sprintf(" %s failed.", many(a.Count, "row")), fmt.Sprintf("%s 行失败。", grouped(a.Count)))
+		}
+	case Endpoint:
+		if a.Detail == "gone" {
+			text = pick(fmt.Sprintf("The webhook endpoint at %s was disabled: it answered that it is gone.", a.Name), fmt.Sprintf("%s 的 Webhook 端点已停用：它答复已不存在。", a.Name))
+		} else {
+			text = pick(fmt.Sprintf("The webhook endpoint at %s was disabled: every attempt failed for five days.", a.Name), fmt.Sprintf("%s 的 Webhook 端点已停用：连续五天每次尝试都失败。", a.Name))
 		}
 	case Test:
 		text = pick("This is a test: notifications of Dropbell arrive here.", "这是一条测试消息：Dropbell 的通知会发到这里。")

@@ -67,7 +67,7 @@ func (w *Watcher) Look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	looked := []Kind{DeadLetters, Late, SoldOut, Approval, Job}
+	looked := []Kind{DeadLetters, Late, SoldOut, Approval, Job, Endpoint}
 	var failed []error
 	for _, watch := range w.Watches {
 		more, err := watch.Look(ctx)

@@ -19,6 +19,9 @@ const maxDetail = 200
 // maxPause bounds what a provider may ask for; more is a mistake of its own.
 const maxPause = 24 * time.Hour
 
+// resolver is how errors of package net name the server of DNS, which may stand inside.
+var resolver = regexp.MustCompile(`^(lookup \S+) on \S+: `)
+
 var (
 	mailAddress = regexp.MustCompile(`[^\s<>"'(),;:]+@[^\s<>"'(),;:]+`)
 	phoneNumber = regexp.MustCompile(`\+\d[\d\-() .]{5,}\d|\d{7,}`)
@@ -70,7 +73,7 @@ func CauseOf(err error) string {
 	for next := errors.Unwrap(err); next != nil; next = errors.Unwrap(err) {
 		err = next
 	}
-	return DetailOf(err.Error())
+	return DetailOf(resolver.ReplaceAllString(err.Error(), "$1: "))
 }
 
 // RetryAfter reads a Retry-After header (RFC 9110, section 10.2.3), which is

@@ -93,6 +93,7 @@ func TestCauseOf(t *testing.T) {
 		"stopped before the provider answered": fmt.Errorf("post: %w", context.Canceled),
 		"the provider closed the connection":   fmt.Errorf("post: %w", io.ErrUnexpectedEOF),
 		"connection refused":                   fmt.Errorf("post: %w", refused),
+		"lookup shop.example: no such host":    fmt.Errorf("post: %w", &net.OpError{Op: "dial", Err: &net.DNSError{Err: "no such host", Name: "shop.example", Server: "10.0.0.53:53"}}),
 		"…: no such host":                      errors.New("bob@example.com: no such host"),
 	} {
 		if got := delivery.CauseOf(err); got != wanted {

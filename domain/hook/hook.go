@@ -159,12 +159,26 @@ func CheckURL(raw string, insecure bool) (key, text string) {
 	case u.User != nil:
 		return "rule.hook_user", "must have no user name or password; the signature tells you that a call is genuine"
 	}
-	host := strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
-	ip, err := netip.ParseAddr(host)
-	if !insecure && (host == "localhost" || strings.HasSuffix(host, ".localhost") || err == nil && !netrule.Public(ip)) {
+	if !insecure && inside(strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")) {
 		return "rule.hook_private", "must be a public address"
 	}
 	return "", ""
+}
+
+// inside reports whether no host of the internet has the name: a private address, a name
+// without a domain, or one of a domain for private networks. Neither has any a name that
+// ends in a number, which some resolvers read as an IPv4 address: 2130706433, 0x7f.1.
+func inside(host string) bool {
+	if ip, err := netip.ParseAddr(host); err == nil {
+		return !netrule.Public(ip)
+	}
+	dot := strings.LastIndexByte(host, '.')
+	switch last := host[dot+1:]; last {
+	case "localhost", "local", "internal":
+		return true
+	default:
+		return dot < 0 || strings.Trim(last, "0123456789") == "" || strings.HasPrefix(last, "0x")
+	}
 }
 
 // Shown is what the audit log keeps of an endpoint: never a secret.

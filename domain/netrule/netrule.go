@@ -16,20 +16,23 @@ var notPublic = []netip.Prefix{
 	netip.MustParsePrefix("198.51.100.0/24"), // documentation
 	netip.MustParsePrefix("203.0.113.0/24"),  // documentation
 	netip.MustParsePrefix("240.0.0.0/4"),     // reserved, with the broadcast address
-	netip.MustParsePrefix("64:ff9b::/96"),    // NAT64: any IPv4 address, private ones as well
-	netip.MustParsePrefix("64:ff9b:1::/48"),  // local NAT64
-	netip.MustParsePrefix("100::/64"),        // discarded
+	netip.MustParsePrefix("2001::/23"),       // protocol assignments, with Teredo: any IPv4 address
 	netip.MustParsePrefix("2001:db8::/32"),   // documentation
 	netip.MustParsePrefix("2002::/16"),       // 6to4: any IPv4 address
-	netip.MustParsePrefix("fec0::/10"),       // site-local, once
+	netip.MustParsePrefix("3fff::/20"),       // documentation, RFC 9637
 }
+
+// unicast is the part of IPv6 in which the internet's servers are. Outside it there are
+// also the forms that lead to any IPv4 address: compatible (::a.b.c.d), translated
+// (::ffff:0:a.b.c.d) and NAT64 (64:ff9b::a.b.c.d).
+var unicast = netip.MustParsePrefix("2000::/3")
 
 // Public reports whether ip is an address of the internet: not loopback, private,
 // link-local (which metadata services have), multicast, or one that leads to
 // such an address in another form.
 func Public(ip netip.Addr) bool {
 	ip = ip.Unmap().WithZone("")
-	if !ip.IsGlobalUnicast() || ip.IsPrivate() {
+	if !ip.IsGlobalUnicast() || ip.IsPrivate() || ip.Is6() && !unicast.Contains(ip) {
 		return false
 	}
 	for _, n := range notPublic {

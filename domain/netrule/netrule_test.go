@@ -14,7 +14,8 @@ func TestPublic(t *testing.T) {
 		"10.0.0.1": false, "172.16.0.1": false, "192.168.1.1": false, "fd00::1": false, "fd00:ec2::254": false,
 		"169.254.169.254": false, "fe80::1": false, "fe80::1%eth0": false, "100.100.100.200": false, "192.0.0.192": false,
 		"224.0.0.1": false, "ff02::1": false, "255.255.255.255": false, "::ffff:127.0.0.1": false, "::ffff:10.0.0.1": false,
-		"64:ff9b::7f00:1": false, "2002:7f00:1::": false, "fec0::1": false, "198.18.0.1": false,
+		"::127.0.0.1": false, "::7f00:1": false, "::ffff:0:127.0.0.1": false, "2001:0:7f00:1::": false, "5f00::1": false, "3fff::1": false,
+		"64:ff9b::7f00:1": false, "64:ff9b:1::1": false, "2001:4860:4860::8888": true, "2a00:1450:4001::1": true, "240e::1": true, "2002:7f00:1::": false, "fec0::1": false, "198.18.0.1": false,
 	} {
 		if got := netrule.Public(netip.MustParseAddr(ip)); got != want {
 			t.Errorf("%s: %v, want %v", ip, got, want)

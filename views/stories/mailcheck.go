@@ -28,10 +28,16 @@ func mailChecks() []Story {
 	unsigned := s
 	unsigned.Signer = ""
 	unknown := delivery.MailPace{Unknown: true, Domains: []delivery.DomainPace{{Domain: "qq.com", PerSecond: 50}}}
+	senders := func(s mailcheck.Sender, f []mailcheck.Finding) []deliverypages.MailSender {
+		return []deliverypages.MailSender{{Sender: s, Findings: f}}
+	}
+	other := unsigned
+	other.From, other.ReturnPath = "tea.example", "tea.example"
 	return []Story{
-		{Name: "mailcheck/good", Page: deliverypages.MailCheck{Sender: s, Findings: good, Pace: mailPace()}.Page()},
-		{Name: "mailcheck/wrong", Page: deliverypages.MailCheck{Sender: s, Findings: bad}.Page()},
-		{Name: "mailcheck/away", Page: deliverypages.MailCheck{Sender: unsigned, Findings: away, Pace: unknown}.Page()},
+		{Name: "mailcheck/several", Page: deliverypages.MailCheck{Senders: append(senders(s, good), senders(other, away)...)}.Page()},
+		{Name: "mailcheck/good", Page: deliverypages.MailCheck{Senders: senders(s, good), Pace: mailPace()}.Page()},
+		{Name: "mailcheck/wrong", Page: deliverypages.MailCheck{Senders: senders(s, bad)}.Page()},
+		{Name: "mailcheck/away", Page: deliverypages.MailCheck{Senders: senders(unsigned, away), Pace: unknown}.Page()},
 		{Name: "mailcheck/off", Page: deliverypages.MailCheck{}.Page()},
 	}
 }

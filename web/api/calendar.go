@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -56,20 +57,30 @@ func (a *API) calendarRoutes() {
 		if len(in.Minutes) == 0 {
 			in.Minutes = []int{usualAlarm}
 		}
-		raw, err := opening(t, in.Minutes)
+		raw, err := opening(t, in.Minutes, a.calendarHost())
 		return &calendarAnswer{"text/calendar; charset=utf-8", `inline; filename="drop-` + in.ID + `.ics"`, raw}, err
 	})
 }
 
+// calendarHost is the name behind the @ of ids of events: drops of two servers have equal
+// numbers, and a calendar may hold both.
+func (a *API) calendarHost() string {
+	if u, err := url.Parse(a.PublicURL); err == nil && u.Hostname() != "" {
+		return u.Hostname()
+	}
+	return "dropbell"
+}
+
 // opening is a calendar with the opening of t alone. Its event keeps its id, and the
 // template's version is its revision, so that calendars replace it.
-func opening(t template.Template, alarms []int) ([]byte, error) {
+func opening(t template.Template, alarms []int, host string) ([]byte, error) {
 	c := ical.NewCalendarFor("Dropbell")
-	c.SetMethod(ical.MethodPublish)
+	// Without METHOD, which would make it a message of RFC 5546: that demands an
+	// organizer, and the same word in the content type.
 	c.SetName(t.Name)
 	c.SetRefreshInterval("PT" + strconv.Itoa(int(calendarRefresh/time.Minute)) + "M")
 	c.SetXPublishedTTL("PT" + strconv.Itoa(int(calendarRefresh/time.Minute)) + "M")
-	e := c.AddEvent("drop-" + pipeline.Decimal(t.ID) + "@dropbell")
+	e := c.AddEvent("drop-" + pipeline.Decimal(t.ID) + "@" + host)
 	e.SetSequence(int(t.Version))
 	e.SetDtStampTime(t.UpdatedAt)
 	e.SetModifiedAt(t.UpdatedAt)

@@ -6,11 +6,13 @@ import (
 	"time"
 
 	ical "github.com/arran4/golang-ical"
+
+	"dropbell/web/api"
 )
 
 // TestOpeningInACalendar: one event with its alarms, which follows the drop.
 func TestOpeningInACalendar(t *testing.T) {
-	r := newFixture(t, nil)
+	r := newFixture(t, func(d *api.Deps) { d.PublicURL = "https://drops.example.com/shop" })
 	id := r.drop(2 * time.Hour)
 	r.exec(`update templates set name = E'Tea, cake; "more" ' || repeat('券', 40), description = E'line one\nBEGIN:VEVENT\r\nEND:VCALENDAR' where id = ` + id)
 	at := "/templates/" + id + "/opening.ics"
@@ -31,7 +33,10 @@ func TestOpeningInACalendar(t *testing.T) {
 		}
 		return c.Events()[0], a.Body.String()
 	}
-	e, _ := read(at)
+	e, text := read(at)
+	if e.Id() != "drop-"+id+"@drops.example.com" || strings.Contains(text, "METHOD") {
+		t.Errorf("the event is %s, of %s", e.Id(), text)
+	}
 	start, err := e.GetStartAt()
 	r.must(err)
 	var opens time.Time

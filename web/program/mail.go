@@ -4,35 +4,28 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"strings"
 
 	"dropbell/adapters/dnsrecords"
 	deliverydb "dropbell/adapters/postgres/delivery"
 	"dropbell/adapters/redis"
-	"dropbell/adapters/smtp"
 	"dropbell/app"
 	"dropbell/domain/delivery"
 	"dropbell/domain/mailcheck"
+	"dropbell/domain/provider"
+	"dropbell/domain/staff"
 	consoledelivery "dropbell/web/console/delivery"
 )
 
-// mailCheck says what mails come from, as worker sends them.
+// mailCheck says what mails come from, as worker sends them. The mail servers of a shop
+// are shown to those who may see the shop.
 func (p *program) mailCheck() consoledelivery.MailCheck {
-	c := consoledelivery.MailCheck{Resolver: dnsrecords.New(""), Pace: p.mailPace}
-	server, err := smtp.ParseURL(p.Config.SMTPURL)
-	if p.Config.SMTPURL == "" || err != nil {
-		return c
-	}
-	domain := func(address string) string { return strings.ToLower(address[strings.LastIndexByte(address, '@')+1:]) }
-	c.Sender = mailcheck.Sender{From: domain(server.From.Address), ReturnPath: domain(server.From.Address), Server: server.Host}
-	if p.Config.Mail.BounceAddress != "" {
-		c.Sender.ReturnPath = domain(p.Config.Mail.BounceAddress)
-	}
-	if key, err := smtp.ParseDKIMKey(p.Config.Mail.DKIMKey); err == nil && p.Config.Mail.DKIMDomain != "" {
-		c.Sender.Signer, c.Sender.Selector = p.Config.Mail.DKIMDomain, p.Config.Mail.DKIMSelector
-		c.Sender.Record = smtp.DKIM{Key: key}.Record()
-	}
-	return c
+	return consoledelivery.MailCheck{Resolver: dnsrecords.New(""), Pace: p.mailPace,
+		Senders: func(ctx context.Context, by staff.Actor) ([]mailcheck.Sender, error) {
+			list, err := p.providers.Store.All(ctx)
+			return app.MailSenders(p.Config, slices.DeleteFunc(list, func(one provider.Provider) bool {
+				return one.Shop != 0 && !by.Can(staff.View, one.Shop)
+			})), err
+		}}
 }
 
 // Days of a warm-up plan that a page shows before and behind today.

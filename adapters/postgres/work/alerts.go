@@ -22,8 +22,8 @@ func NewAlerts(db *pg.DB) Alerts { return Alerts{db} }
 
 // conditionsSQL returns what needs attention by the database alone: drops whose
 // reminders should be out, drops and campaigns with dead letters, drops that are
-// sold out, requests that wait for consent, and jobs that ended lately, each with
-// the member who began it.
+// sold out, requests that wait for consent, webhook endpoints that their failures
+// disabled, and jobs that ended lately, each with the member who began it.
 const conditionsSQL = `
 with late as (
 	select s.template_id, 0::bigint as waiting from slots s join templates t on t.id = s.template_id and t.opens_at = s.opens_at
@@ -51,6 +51,9 @@ from templates t where t.state in ('published', 'paused') and t.opens_at <= stat
 union all
 select 'approval', r.id::text, r.shop_number, 0, 0, r.name, r.reach, '', '/campaigns/' || r.campaign_id
 from campaign_requests r where r.state = 'asked' and r.ends_at > statement_timestamp()
+union all
+select 'endpoint', e.id::text, e.shop_number, 0, 0, substring(e.url from '^[a-z]+://([^/?#]+)'), 0, e.disabled_reason, '/webhooks/' || e.id
+from hook_endpoints e where not e.enabled and e.disabled_reason in ('failing', 'gone')
 union all
 select 'job', j.id::text, j.shop_number, 0, substring(j.created_by from '^staff:([0-9]+)')::bigint, j.title, j.failed, j.state, '/jobs/' || j.id
 from jobs j where j.state in ('done', 'failed') and j.finished_at > statement_timestamp() - interval '15 minutes' and j.created_by ~ '^staff:[0-9]{1,18}( |$)'`

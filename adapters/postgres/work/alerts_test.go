@@ -216,7 +216,7 @@ func TestDestinationsAreLimited(t *testing.T) {
 }
 
 // The conditions that the database knows: late reminders, dead letters, a drop that is
-// sold out, a campaign that awaits consent, jobs of members.
+// sold out, a campaign that awaits consent, jobs of members, disabled endpoints.
 func TestConditionsOfTheDatabase(t *testing.T) {
 	n := pgtest.NewNotifier(t)
 	a := alerts{n.Fixture, workdb.NewAlerts(n.DB)}
@@ -249,5 +249,20 @@ func TestConditionsOfTheDatabase(t *testing.T) {
 	a.Exec(`delete from jobs`)
 	if got, want := kinds(), []string{fmt.Sprintf("dead_letters template:%d shop %d: 2", one.ID, one.ShopNumber), fmt.Sprintf("sold_out %d shop %d: %d", two.ID, two.ShopNumber, two.Stock)}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
+	}
+	// Of endpoints those that failures disabled, and none that staff did.
+	a.Exec(`insert into hook_endpoints (shop_number, url, types, secret, enabled, disabled_reason, disabled_at, created_by)
+		select $1, 'https://hooks.shop.example:8443/path?key=secret', '{}', 'x', false, why, now(), 'staff:7 Ada' from unnest(array['failing', 'gone', 'staff']) why`, one.ShopNumber)
+	a.Exec(`update batches set dead_count = 0`)
+	a.Exec(`update templates set issued = 0`)
+	found, err := a.Conditions(t.Context())
+	a.Must(err)
+	if len(found) != 2 {
+		t.Fatalf("%+v", found)
+	}
+	for _, c := range found {
+		if c.Kind != alert.Endpoint || c.Name != "hooks.shop.example:8443" || c.Shop != one.ShopNumber || c.Path != "/webhooks/"+c.Object || c.Detail != "failing" && c.Detail != "gone" {
+			t.Errorf("%+v", c)
+		}
 	}
 }

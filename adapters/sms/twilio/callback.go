@@ -55,16 +55,30 @@ func (s Source) Read(header http.Header, u *url.URL, body []byte) (feedback.Call
 const repeats = "#rc=5&rp=all"
 
 // signed reports whether the signature is that of the address, with or without what asks
-// for repeats: Twilio does not say whether that is signed.
+// for repeats, since Twilio does not say whether that is signed, and with or without the
+// port, of which Twilio signs either, as its own libraries know (RequestValidator).
 func (s Source) signed(given string, u *url.URL, form url.Values) bool {
 	plain := *u
 	plain.Fragment, plain.RawFragment = "", ""
-	for _, address := range []string{plain.String(), plain.String() + repeats} {
-		if hmac.Equal([]byte(given), []byte(Signature(s.AuthToken, address, form))) {
-			return true
+	for _, host := range hosts(u) {
+		plain.Host = host
+		for _, address := range []string{plain.String(), plain.String() + repeats} {
+			if hmac.Equal([]byte(given), []byte(Signature(s.AuthToken, address, form))) {
+				return true
+			}
 		}
 	}
 	return false
+}
+
+// hosts are the address's host with its port, which is the usual one of the scheme if it
+// names none, and without.
+func hosts(u *url.URL) []string {
+	if port := u.Port(); port != "" {
+		return []string{u.Host, strings.TrimSuffix(u.Host, ":"+port)}
+	}
+	usual := map[string]string{"https": ":443", "http": ":80"}
+	return []string{u.Host, u.Host + usual[u.Scheme]}
 }
 
 // Signature is what Twilio sends as X-Twilio-Signature with a form to the address: the
@@ -113,6 +127,9 @@ func transient(code string) bool {
 	return slices.Contains([]string{"30001", "30003", "30008", "30017", "30022"}, code)
 }
 
+// reply reads a message that a person sent. With Twilio's Advanced Opt-Out the account
+// chooses the words, in any language, and OptOutType says what Twilio took the message
+// for: STOP, START or HELP.
 func reply(form url.Values) (c feedback.Call, err error) {
 	from := number(form.Get("From"))
 	id := form.Get("MessageSid")
@@ -122,7 +139,11 @@ func reply(form url.Values) (c feedback.Call, err error) {
 	if from == "" { // a short code or a name is the number of no user
 		return c, nil
 	}
-	c.Replies = append(c.Replies, feedback.Reply{Provider: name, From: from, Text: form.Get("Body"), ID: id})
+	text := form.Get("Body")
+	if understood := form.Get("OptOutType"); feedback.WordOf(understood) != "" {
+		text = understood
+	}
+	c.Replies = append(c.Replies, feedback.Reply{Provider: name, From: from, Text: text, ID: id})
 	return c, nil
 }
 

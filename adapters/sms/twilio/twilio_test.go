@@ -87,6 +87,19 @@ func TestAReceiptNamesItsMessage(t *testing.T) {
 	if call, err := source.Read(r.Header, r.URL, []byte(form.Encode())); err != nil || len(call.Reports) != 1 {
 		t.Errorf("signed together with the fragment: got %+v, %v", call, err)
 	}
+	// Twilio signs the address with its port or without.
+	for called, signed := range map[string]string{sent.Callback: strings.Replace(sent.Callback, ".com/", ".com:443/", 1),
+		strings.Replace(sent.Callback, ".com/", ".com:8443/", 1): sent.Callback} {
+		u, err := url.Parse(called)
+		if err != nil {
+			t.Fatal(err)
+		}
+		signed, _, _ = strings.Cut(signed, "#")
+		header := http.Header{"X-Twilio-Signature": {twilio.Signature(smstest.TwilioToken, signed, form)}}
+		if call, err := source.Read(header, u, []byte(form.Encode())); err != nil || len(call.Reports) != 1 {
+			t.Errorf("%s signed as %s: got %+v, %v", called, signed, call, err)
+		}
+	}
 	for _, status := range []string{"queued", "sending", "sent", "accepted"} {
 		if call, err := read(t, source, p.Receipt(sent, status, "")); err != nil || len(call.Reports) != 0 {
 			t.Errorf("%s: got %+v, %v", status, call, err)
@@ -148,6 +161,13 @@ func TestInbound(t *testing.T) {
 	call, err := read(t, source, p.Inbound(callback, "+14155552671", "Stop", "SM77"))
 	if err != nil || len(call.Replies) != 1 || call.Replies[0] != (feedback.Reply{Provider: "twilio", From: "+14155552671", Text: "Stop", ID: "SM77"}) {
 		t.Errorf("got %+v, %v", call, err)
+	}
+	// The account's own words, of which Twilio says what they mean.
+	for means, want := range map[string]string{"STOP": "STOP", "START": "START", "HELP": "HELP", "": "ARRET", "ELSE": "ARRET"} {
+		form := url.Values{"MessageSid": {"SM78"}, "From": {"+14155552671"}, "Body": {"ARRET"}, "OptOutType": {means}}
+		if call, err := read(t, source, p.Signed(callback, form)); err != nil || len(call.Replies) != 1 || call.Replies[0].Text != want {
+			t.Errorf("OptOutType %s: got %+v, %v", means, call, err)
+		}
 	}
 	kind, body := source.Answer([]string{"", "You <are> out"})
 	if kind != "text/xml; charset=utf-8" || !strings.Contains(string(body), "<Response><Message>You &lt;are&gt; out</Message></Response>") {

@@ -2,6 +2,7 @@ package delivery
 
 import (
 	"context"
+	"strconv"
 	"strings"
 
 	"dropbell/domain/delivery"
@@ -9,13 +10,33 @@ import (
 	"dropbell/views/ui"
 )
 
-// A MailCheck is what DNS says of the domain that mails come from.
+// A MailCheck is what DNS says of the domains that mails come from.
 type MailCheck struct {
-	// Sender is the zero value if no mail server is configured.
-	Sender   mailcheck.Sender
-	Findings []mailcheck.Finding
+	// Senders are empty if no mail server is configured.
+	Senders []MailSender
 	// Pace is what limits mails.
 	Pace delivery.MailPace
+}
+
+// A MailSender is what mails say of where they come from, and what DNS says of that.
+type MailSender struct {
+	mailcheck.Sender
+	Findings []mailcheck.Finding
+}
+
+// heading tells the findings of several senders apart; "" = there is one sender.
+func (p MailCheck) heading(s MailSender) string {
+	switch {
+	case len(p.Senders) < 2:
+		return ""
+	case s.ReturnPath != s.From:
+		return s.From + " · " + s.ReturnPath + " · " + s.Server
+	}
+	return s.From + " · " + s.Server
+}
+
+func findingID(f mailcheck.Finding, sender int) string {
+	return "finding-" + strconv.Itoa(sender) + "-" + f.Kind
 }
 
 func findingTone(s mailcheck.State) ui.Tone {

@@ -3,20 +3,26 @@ package delivery
 import (
 	"context"
 	"net/http"
+	"sync"
 	"time"
 
 	"dropbell/domain/delivery"
 	"dropbell/domain/mailcheck"
+	"dropbell/domain/staff"
 	deliverypages "dropbell/views/pages/delivery"
+	"dropbell/web/console/shell"
 )
 
 // checkFor bounds all questions to DNS for one page.
 const checkFor = 8 * time.Second
 
-// A MailCheck is the sender of mails and what reads its records.
+// mostChecked is how many senders one page checks.
+const mostChecked = 10
+
+// A MailCheck is the senders of mails and what reads their records.
 type MailCheck struct {
-	// Sender is the zero value if no mail server is configured.
-	Sender   mailcheck.Sender
+	// Senders returns those that a member may see; none = no mail server is configured.
+	Senders  func(ctx context.Context, by staff.Actor) ([]mailcheck.Sender, error)
 	Resolver mailcheck.Resolver
 	// Pace is what limits mails; nil = nothing does.
 	Pace func(context.Context) (delivery.MailPace, error)
@@ -24,11 +30,13 @@ type MailCheck struct {
 
 // checkMail shows the records as DNS has them now.
 func (h *handlers) checkMail(w http.ResponseWriter, r *http.Request) error {
-	p := deliverypages.MailCheck{Sender: h.Mail.Sender}
-	if p.Sender.From != "" {
-		ctx, cancel := context.WithTimeout(r.Context(), checkFor)
-		defer cancel()
-		p.Findings = mailcheck.Check(ctx, h.Mail.Resolver, p.Sender)
+	p := deliverypages.MailCheck{}
+	if h.Mail.Senders != nil {
+		senders, err := h.Mail.Senders(r.Context(), shell.Actor(r))
+		if err != nil {
+			return err
+		}
+		p.Senders = h.checkSenders(r.Context(), senders[:min(len(senders), mostChecked)])
 	}
 	if h.Mail.Pace != nil {
 		var err error
@@ -37,4 +45,19 @@ func (h *handlers) checkMail(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	return h.Show(w, r, http.StatusOK, p.Page())
+}
+
+// checkSenders asks DNS about all of them at the same time.
+func (h *handlers) checkSenders(ctx context.Context, senders []mailcheck.Sender) []deliverypages.MailSender {
+	ctx, cancel := context.WithTimeout(ctx, checkFor)
+	defer cancel()
+	checked := make([]deliverypages.MailSender, len(senders))
+	var all sync.WaitGroup
+	for i, s := range senders {
+		all.Go(func() {
+			checked[i] = deliverypages.MailSender{Sender: s, Findings: mailcheck.Check(ctx, h.Mail.Resolver, s)}
+		})
+	}
+	all.Wait()
+	return checked
 }
