@@ -201,7 +201,11 @@ func plainInline(w *strings.Builder, parent ast.Node, source []byte) {
 		case *ast.Link:
 			at := w.Len()
 			plainInline(w, t, source)
-			if said, to := w.String()[at:], string(t.Destination); said != to && to != "" {
+			switch said, to := w.String()[at:], string(t.Destination); {
+			case said == to || to == "":
+			case marks.MatchString(to): // no parentheses around an address without a value
+				fmt.Fprintf(w, markForm+" (%s)"+markForm, 'b', 0, to, 'e', 0)
+			default:
 				w.WriteString(" (" + to + ")")
 			}
 		default: // emphasis; of an image the words

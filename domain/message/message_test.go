@@ -199,6 +199,9 @@ func TestCampaignsAreMarkdown(t *testing.T) {
 			t.Errorf("over %s: %q", c, got.Text)
 		}
 	}
+	if got := CompileCampaign(App, "en", "Sale", "See [the page]({{link}}).", Shop{}).Bind(f, f.Drop, nil, true).Content("Ann & Bob", ""); got.Text != "See the page." {
+		t.Errorf("without a link: %q", got.Text)
+	}
 }
 
 func TestMailWithoutALinkHasNoButton(t *testing.T) {

@@ -57,5 +57,5 @@ func miniProgramForm() deliverypages.ProviderForm {
 	return deliverypages.ProviderForm{Kind: provider.WeChat, Enabled: true, RequestKey: "once",
 		Values: map[string]string{"name": "茶馆小程序", "app_id": "wx0123456789abcdef", "template": "45p6v5_cjJULly04Ms5KpRMmy65nXD2IVlZ0rWytrIs",
 			"data": "thing1 = {{drop}}\ntime2 = {{opens_at}}\nthing3 = {{worth|-}}", "page": "/pages/drop", "order": "0", "weight": "1"},
-		Errors: []fault.Field{{Name: "page", Key: "rule.provider_refused", Message: "is not usable: \"the page must be a path inside the mini program without a leading slash\""}}}
+		Errors: []fault.Field{{Name: "page", Key: "rule.provider_refused", Message: "is not usable: \"the page must be a path inside the mini program without a leading slash, such as pages/drop/index?id={id}\""}}}
 }

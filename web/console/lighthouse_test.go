@@ -50,7 +50,8 @@ func TestLighthouse(t *testing.T) {
 		cookies = append(cookies, k.Name+"="+k.Value)
 	}
 	judge(t, g, modules, "", "/signin", docs.Path, docs.Path+"/start")
-	judge(t, g, modules, strings.Join(cookies, "; "), "/", shell.TemplateURL(d.ID), fmt.Sprintf("/campaigns/%d", c.ID))
+	judge(t, g, modules, strings.Join(cookies, "; "), "/", "/templates", shell.TemplateURL(d.ID), shell.TemplateURL(d.ID)+"?tab=live",
+		shell.TemplateURL(d.ID)+"/report", "/campaigns", fmt.Sprintf("/campaigns/%d", c.ID), "/results")
 }
 
 // judge fails for each page with a mark that is too low, and says what cost it.

@@ -114,9 +114,9 @@ func TestDaysFollowTheShopInTheBrowser(t *testing.T) {
 	b := consoletest.NewTab(t)
 	b.SignIn(g, g.Hire(staff.Viewer))
 	b.Open(g.Server.URL + "/templates?sort=latest")
-	b.Sees("#days-of", "Days are those of Asia/Shanghai.")
+	b.Sees("#days-of", "Dates are in Beijing time.")
 	consoletest.Evaluate[chromedp.Void](b, `(() => { const e = document.querySelector("#f-shop"); e.value = "11"; e.dispatchEvent(new Event("change", { bubbles: true })); })()`)
-	b.Sees("#days-of", "Days are those of Eleven: America/New_York.")
+	b.Sees("#days-of", "Dates are in the time zone of Eleven: New York time")
 	b.Sees("#results", "No matches")
 	b.Accessible("days of a shop")
 }

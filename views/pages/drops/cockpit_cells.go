@@ -44,6 +44,7 @@ func (p Cockpit) headCells(ctx context.Context, c ui.Cells) {
 		c["next.label"] = l.T(key, slot.Slot.Slot.Minutes())
 	}
 	c.Flag("next.none", at.IsZero())
+	c.Flag("next.some", !at.IsZero())
 	if at.IsZero() {
 		at = p.OpensAt
 	}

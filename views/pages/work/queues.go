@@ -49,7 +49,10 @@ func QueueName(ctx context.Context, name string) string {
 	if channel, ok := strings.CutPrefix(name, "deliver-"); ok {
 		return ui.T(ctx, "queues.deliver", ui.T(ctx, "channel."+channel))
 	}
-	return ui.T(ctx, "queues.of."+name)
+	if key := "queues.of." + name; ui.From(ctx).Locale.Has(key) {
+		return ui.T(ctx, key)
+	}
+	return name // a queue of a newer worker
 }
 
 // taskTitle says in words what a task does, if that is known.

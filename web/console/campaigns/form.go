@@ -132,7 +132,7 @@ func (h *handlers) keepCampaign(w http.ResponseWriter, r *http.Request, f campai
 	if err != nil {
 		return err
 	}
-	f.RequestKey, f.Values, f.Shops = r.PostFormValue("request_key"), typedCampaign(r), shops
+	f.RequestKey, f.Values, f.Shops = r.PostFormValue("request_key"), typedCampaign(r, before), shops
 	h.replan(r, f.Values, shops)
 	earlier := earlierForm(r, f.Values, before)
 	if r.PostFormValue("again") != "" {

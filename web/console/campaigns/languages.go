@@ -11,19 +11,33 @@ import (
 	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
 	"dropbell/domain/message"
+	"dropbell/domain/user"
 	campaignpages "dropbell/views/pages/campaigns"
 	"dropbell/web/console/shell"
 )
 
-// typedLanguages adds the texts in further languages that the form holds to v, at most
-// one more than [delivery.MaxLanguages], which [readCopy] refuses.
-func typedLanguages(r *http.Request, v map[string]string) {
-	for i := 0; i <= delivery.MaxLanguages && r.PostForm.Has(campaignpages.LanguageField(i, campaignpages.LanguageTag)); i++ {
+// typedLanguages adds the texts in further languages that the form holds to v: at most
+// one more than [delivery.MaxLanguages], which [readCopy] refuses, or as many as the
+// stored content has, which may be older than that limit.
+func typedLanguages(r *http.Request, v map[string]string, stored delivery.Copy) {
+	for i := 0; i <= max(delivery.MaxLanguages, languagesOf(stored)-1) && r.PostForm.Has(campaignpages.LanguageField(i, campaignpages.LanguageTag)); i++ {
 		for _, part := range campaignpages.LanguageParts() {
 			name := campaignpages.LanguageField(i, part)
 			v[name] = strings.TrimSpace(strings.ReplaceAll(r.PostFormValue(name), "\r\n", "\n"))
 		}
 	}
+}
+
+// languagesOf is the number of languages that a content has besides the default one.
+func languagesOf(c delivery.Copy) int {
+	tags := map[string]bool{}
+	for _, variant := range c.Variants {
+		for tag := range variant.Texts {
+			tags[tag] = true
+		}
+	}
+	delete(tags, "")
+	return len(tags)
 }
 
 // chinese is the one language besides the default one that the form had before it had
@@ -148,8 +162,11 @@ func readCopy(v map[string]string, percentB, holdOut int, broken *fault.Fields) 
 		case typed == "":
 			broken.Add(name(campaignpages.LanguageTag), "rule.required", "is required")
 			continue
-		case tag == "":
+		case tag == "" && !user.ValidLocale(typed):
 			broken.Add(name(campaignpages.LanguageTag), "rule.locale", "must be a language tag such as en or zh-CN")
+			continue
+		case tag == "": // the API takes any tag of this form
+			broken.Add(name(campaignpages.LanguageTag), "rule.no_language", "is no registered language; type a tag such as en or zh-CN, or remove this language")
 			continue
 		case slices.Index(tags, tag) < i:
 			broken.Add(name(campaignpages.LanguageTag), "rule.language_twice", "is in the form twice; remove one of the two")

@@ -69,6 +69,26 @@ func TestSavingAnUnchangedCampaign(t *testing.T) {
 	b.Post(page+"/edit", form).Is(422).Has(`<a href="#f-l0_language">Language (en-x-a)</a>`)
 }
 
+// A draft that the API stored has a language that is not registered, or more languages
+// than a campaign may have by now: the form shows all of it, loses none of it, and says
+// what to do.
+func TestLanguagesThatTheFormDoesNotTake(t *testing.T) {
+	g := consoletest.New(t)
+	b := g.As(staff.Marketer)
+	page := b.Post("/campaigns", consoletest.CampaignForm()).Is(http.StatusSeeOther).Header.Get("Location")
+	g.Exec(`update campaigns set content = '{"variants":[{"percent":100,"texts":{"":{"title":"a","body":"b"},"zzx":{"title":"c","body":"d"}}}]}'`)
+	form := b.Get(page + "/edit").Is(200).Form(page + "/edit")
+	b.Post(page+"/edit", form).Is(422).Has("is no registered language", "or remove this language", `value="zzx"`)
+
+	g.Exec(`update campaigns set content = jsonb_build_object('variants', jsonb_build_array(jsonb_build_object('percent', 100, 'texts',
+		'{"":{"title":"a","body":"b"}}'::jsonb || (select jsonb_object_agg('de-AT-x' || n, '{"title":"c","body":"d"}'::jsonb) from generate_series(100, 159) n))))`)
+	form = b.Get(page + "/edit").Is(200).Has(`name="l59_title"`).Form(page + "/edit")
+	form = b.Post(page+"/edit", form).Is(422).Has("at most 50 languages", `name="l59_title"`).Form(page + "/edit")
+	if form.Get("l59_title") != "c" {
+		t.Error("the text of the last language is lost")
+	}
+}
+
 // The form takes as many languages as a campaign may have, and says so.
 func TestTooManyLanguages(t *testing.T) {
 	g := consoletest.New(t)

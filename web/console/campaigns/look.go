@@ -16,13 +16,14 @@ import (
 	"dropbell/web/console/shell"
 )
 
-// typedCampaign returns what was typed, without what surrounds it.
-func typedCampaign(r *http.Request) map[string]string {
+// typedCampaign returns what was typed, without what surrounds it, into a form that was
+// filled in from the stored content.
+func typedCampaign(r *http.Request, stored delivery.Copy) map[string]string {
 	v := map[string]string{}
 	for _, name := range campaignFields() {
 		v[name] = strings.TrimSpace(r.PostFormValue(name))
 	}
-	typedLanguages(r, v)
+	typedLanguages(r, v, stored)
 	v["grant_template_id"] = shell.TemplateRef(v["grant_template_id"])
 	if campaignpages.OfTemplate(v["audience"]) && v["audience_template"] != "" {
 		v["audience_value"] = shell.TemplateRef(v["audience_template"])
@@ -41,7 +42,7 @@ func (h *handlers) previewCampaign(w http.ResponseWriter, r *http.Request) error
 	if err != nil {
 		return err
 	}
-	f := campaignpages.CampaignForm{Values: typedCampaign(r), Shops: shops}
+	f := campaignpages.CampaignForm{Values: typedCampaign(r, delivery.Copy{}), Shops: shops}
 	f.ID, _ = strconv.ParseInt(r.PostFormValue(campaignpages.EditedField), 10, 64) // without one it is a new campaign
 	earlierForm(r, f.Values, delivery.Copy{})
 	f.Replanned = h.replan(r, f.Values, shops)

@@ -80,6 +80,19 @@ func (b *Tab) Narrow(what string) {
 	}
 }
 
+// Spaced fails if a card, a strip of figures or a notice touches the one below.
+func (b *Tab) Spaced(what string) {
+	b.Helper()
+	touching := Evaluate[string](b, `(() => {
+		const boxes = [...document.querySelectorAll("main :is(.card, .stats, .notice)")].filter(e => e.checkVisibility()).map(e => [e, e.getBoundingClientRect()]).filter(([, r]) => r.height > 8)
+		return boxes.flatMap(([a, x]) => boxes.filter(([b, y]) => a !== b && !a.contains(b) && !b.contains(a) && y.top > x.top &&
+			Math.min(x.right, y.right) - Math.max(x.left, y.left) > 40 && Math.abs(y.top - x.bottom) < 7).map(([b]) => a.className + " / " + b.className)).join(", ")
+	})()`)
+	if touching != "" {
+		b.Errorf("%s: boxes touch: %s", what, touching)
+	}
+}
+
 // Accessible fails on violations of WCAG 2.2 A and AA.
 func (b *Tab) Accessible(what string) {
 	b.Helper()

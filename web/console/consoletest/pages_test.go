@@ -27,8 +27,8 @@ func chosenStories(t *testing.T) []stories.Story {
 	return list
 }
 
-// Every page in every state: nothing blocked, nothing inaccessible and nothing
-// wider than a phone. A page is opened in one theme and language, with all rules,
+// Every page in every state: nothing blocked, nothing inaccessible, nothing
+// wider than a phone, and no two boxes that touch. A page is opened in one theme and language, with all rules,
 // and becomes its look in the other of both, with the rules that depend on them: on a
 // phone in each state, on a desktop in the first state of each page.
 // As many tabs are open at a time as there are processors: beside others the browser
@@ -65,6 +65,7 @@ func TestEveryPageInTheBrowser(t *testing.T) {
 				b.Resize(390, 8000) // so tall that no bar at its end covers anything
 				b.DressedOnAPhone(s.Name + " dark zh-CN at 390 pixels")
 				b.Resize(1280, 800)
+				b.Spaced(s.Name + " dark zh-CN")
 				if firstOfPage[s.Name] {
 					b.Dressed(s.Name + " dark zh-CN")
 				}

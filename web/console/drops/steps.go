@@ -228,7 +228,7 @@ func (h *handlers) move(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	l := shell.Frame(r).Locale
-	told := l.T("done.move", moved.Name, l.DateTime(moved.OpensAt, moved.Zone()))
+	told := l.T("done.move", moved.Name, l.DateTime(moved.OpensAt, moved.Zone())+" "+l.Zone(moved.OpensAt, moved.Zone()))
 	if p.Blast.Lost > 0 {
 		return h.Done(w, r, shell.TemplateURL(t.ID), ui.Warn, told+" "+l.N("done.move_lost", int64(p.Blast.Lost)))
 	}

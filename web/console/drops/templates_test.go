@@ -364,15 +364,15 @@ func TestDaysOfTheTemplatesListAreTheShops(t *testing.T) {
 	g.Exec(`update templates set name = 'In Berlin', opens_at = '2027-03-10T16:30:00Z', closes_at = '2027-03-12T00:00:00Z' where id = $1`, inBerlin.ID)     // the 10th in Berlin, the 11th in Shanghai
 	g.Exec(`update templates set name = 'In Shanghai', opens_at = '2027-03-09T16:30:00Z', closes_at = '2027-03-12T00:00:00Z' where id = $1`, inShanghai.ID) // the 9th in Berlin, the 10th in Shanghai
 	b, day := g.As(staff.Admin), "/templates?from=2027-03-10&to=2027-03-10"
-	b.Get(day).Is(200).Has(">In Shanghai<", "Days are those of Asia/Shanghai. With a shop chosen, its own zone counts.").HasNot(">In Berlin<")
-	b.Get(day+"&shop=10").Is(200).Has(">In Berlin<", "Days are those of Shop 10: Europe/Berlin.").HasNot(">In Shanghai<")
+	b.Get(day).Is(200).Has(">In Shanghai<", "Dates are in Beijing time. With a shop chosen, they are in the time zone of the shop.").HasNot(">In Berlin<")
+	b.Get(day+"&shop=10").Is(200).Has(">In Berlin<", "Dates are in the time zone of Shop 10: Berlin time").HasNot(">In Shanghai<")
 	b.Get(strings.Replace(day, "?", ".csv?", 1) + "&shop=10").Is(200).Has("In Berlin").HasNot("In Shanghai")
-	b.Get(day + "&shop=77").Is(200).Has("Days are those of Asia/Shanghai.")
+	b.Get(day + "&shop=77").Is(200).Has("Dates are in Beijing time.")
 	third := g.Draft(10, 24*time.Hour)
 	g.Exec(`update templates set opens_at = '2027-03-10T16:30:00Z', closes_at = '2027-03-12T00:00:00Z' where id = $1`, third.ID)
 	b.Get("/templates/bulk?step=cancel&all=1&shop=10&from=2027-03-10&to=2027-03-10").Is(200).Has("Cancel 2 drops")
 	part := g.As(staff.Viewer, 10).Htmx()
-	part.Get(day).Is(200).Has(`<hx-partial hx-target="#days-of">Days are those of Shop 10: Europe/Berlin.`, ">In Berlin<").HasNot("<html")
+	part.Get(day).Is(200).Has(`<hx-partial hx-target="#days-of">Dates are in the time zone of Shop 10: Berlin time`, ">In Berlin<").HasNot("<html")
 }
 
 // The review of a published template says what saving does to its reminders.
