@@ -25,16 +25,10 @@ const TestServerVariable = "DROPBELL_TEST_DATABASE_URL"
 
 const helperTimeout = 3 * time.Minute
 
-// testGarbagePercent has tests collect their garbage a quarter as often as programs do,
-// which saves up to a quarter of their processor time. The programs that tests start
-// decide for themselves, as they do elsewhere.
+// testGarbagePercent has tests with databases collect their garbage a quarter as often as
+// programs do, which saves up to a quarter of their processor time. The programs that tests
+// start decide for themselves, as they do elsewhere.
 const testGarbagePercent = 400
-
-func init() {
-	if testing.Testing() && os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(testGarbagePercent)
-	}
-}
 
 // Patience is how long a test waits for something that may never come, such as
 // a page that shows what it should, before it fails. It is a quarter of the time
@@ -102,6 +96,9 @@ var testServer = sync.OnceValue(func() (found struct {
 	url, template string
 	err           error
 }) {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(testGarbagePercent)
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), helperTimeout)
 	defer cancel()
 	found.url = os.Getenv(TestServerVariable)

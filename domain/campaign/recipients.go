@@ -82,7 +82,7 @@ func Reasons() []string {
 		delivery.ReasonUserDeleted, delivery.ReasonSoldOut, delivery.ReasonLimit, delivery.ReasonNoGrant, delivery.ReasonCampaignCancel,
 		delivery.ReasonCampaignEnded, delivery.ReasonDeadline, delivery.ReasonNoSender, delivery.ReasonProvider, delivery.ReasonThrottled,
 		delivery.ReasonTooManyTries, delivery.ReasonRefused, delivery.ReasonCrashed, delivery.ReasonOperator,
-		delivery.ReasonCountry, delivery.ReasonNoTemplate, delivery.ReasonBudget, delivery.ReasonNoConsent,
+		delivery.ReasonCountry, delivery.ReasonNoTemplate, delivery.ReasonBudget, delivery.ReasonNoConsent, delivery.ReasonNoApp,
 		delivery.ReasonDomain, delivery.ReasonWarmUp}
 }
 
