@@ -372,7 +372,7 @@ func (r *receiptRun) statuses(s sending, c delivery.Channel, by map[int64][]arri
 				highest = status
 			}
 		}
-		want := map[string]bool{"delivered": highest == feedback.Delivered || highest == feedback.Complained, "bounced": highest == feedback.Bounced, "complained": highest == feedback.Complained}
+		want := map[string]bool{"delivered": highest == feedback.Delivered || highest == feedback.Complained, "bounced": highest == feedback.Bounced || highest == feedback.SoftBounced, "complained": highest == feedback.Complained}
 		for name, is := range want {
 			if is && !got[name].Contains(uint64(u)) && r.nameless(c, list) {
 				unmatched++

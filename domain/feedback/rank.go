@@ -18,7 +18,8 @@ func (s Status) Replaces(before Status) bool {
 }
 
 // A Tally counts messages by what was reported of them. Complained are part of
-// Delivered.
+// Delivered. Bounced are all that were not delivered, also for a reason that may pass:
+// none of them is sent once more after it was taken.
 type Tally struct{ Delivered, Bounced, Complained int64 }
 
 // Plus returns the sum of both.
@@ -36,7 +37,7 @@ func (t *Tally) Count(s Status) {
 	switch s {
 	case Delivered:
 		t.Delivered++
-	case Bounced:
+	case Bounced, SoftBounced:
 		t.Bounced++
 	case Complained: // it was delivered
 		t.Delivered++

@@ -1891,7 +1891,7 @@ export interface components {
         BalanceLine: {
             /**
              * Format: int64
-             * @description Of those sent: the provider reports that they cannot be delivered.
+             * @description Of those sent: the provider reports that they were not delivered, for good or for a reason that may pass.
              * @example 0
              */
             bounced: number;
@@ -2372,7 +2372,7 @@ export interface components {
         CampaignResults: {
             /**
              * Format: int64
-             * @description Of those sent: the provider reports that they cannot be delivered.
+             * @description Of those sent: the provider reports that they were not delivered, for good or for a reason that may pass.
              * @example 0
              */
             bounced: number;

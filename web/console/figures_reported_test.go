@@ -39,6 +39,7 @@ func reports(g *consoletest.Fixture, kind delivery.Kind, owners string, args ...
 	}
 	g.Must(rows.Err())
 	count[feedback.Delivered] += count[feedback.Complained] // a user who complained has the message
+	count[feedback.Bounced] += count[feedback.SoftBounced]  // not delivered, for a reason that may pass
 	store := deliverydb.NewFeedback(g.DB, nil)
 	defer store.Close()
 	g.Must(store.Take(g.Context(), all))

@@ -165,16 +165,17 @@ func (m *marks) mark(id user.ID, s feedback.Status) {
 	n := uint64(id)
 	m.changed = true
 	m.Soft.Remove(n)
+	m.Bounced.Remove(n)
 	switch s {
 	case feedback.SoftBounced:
 		m.Soft.Add(n)
+		m.Bounced.Add(n)
 	case feedback.Delivered:
 		m.Delivered.Add(n)
 	case feedback.Bounced:
 		m.Delivered.Remove(n)
 		m.Bounced.Add(n)
 	case feedback.Complained: // it was read, whatever a server said
-		m.Bounced.Remove(n)
 		m.Delivered.Add(n)
 		m.Complained.Add(n)
 	}

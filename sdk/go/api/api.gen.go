@@ -2061,7 +2061,7 @@ type Balance struct {
 
 // BalanceLine defines model for BalanceLine.
 type BalanceLine struct {
-	// Bounced Of those sent: the provider reports that they cannot be delivered.
+	// Bounced Of those sent: the provider reports that they were not delivered, for good or for a reason that may pass.
 	//
 	// Examples: 0
 	Bounced int64 `json:"bounced"`
@@ -2597,7 +2597,7 @@ type CampaignRecipients struct {
 
 // CampaignResults defines model for CampaignResults.
 type CampaignResults struct {
-	// Bounced Of those sent: the provider reports that they cannot be delivered.
+	// Bounced Of those sent: the provider reports that they were not delivered, for good or for a reason that may pass.
 	//
 	// Examples: 0
 	Bounced int64 `json:"bounced"`

@@ -128,12 +128,12 @@ func readTallies(ctx context.Context, q Querier, kind delivery.Kind, owners []in
 }
 
 // ReportedOf returns what was reported of the message to the user: the sets are those
-// delivered, bounced, complained of and not yet delivered.
+// delivered, bounced, complained of and bounced for a reason that may pass.
 func ReportedOf(id user.ID, sets [4][]byte) (feedback.Status, error) {
 	for _, s := range []struct {
 		set    []byte
 		status feedback.Status
-	}{{sets[2], feedback.Complained}, {sets[1], feedback.Bounced}, {sets[0], feedback.Delivered}, {sets[3], feedback.SoftBounced}} {
+	}{{sets[2], feedback.Complained}, {sets[3], feedback.SoftBounced}, {sets[1], feedback.Bounced}, {sets[0], feedback.Delivered}} {
 		if holds, err := SetHolds(s.set, id); err != nil || holds {
 			return s.status, err
 		}
@@ -141,11 +141,12 @@ func ReportedOf(id user.ID, sets [4][]byte) (feedback.Status, error) {
 	return "", nil
 }
 
-// Reported are the sets of a row of batch_feedback, read once for many users.
+// Reported are the sets of a row of batch_feedback, read once for many users. Soft is a
+// part of Bounced.
 type Reported struct{ Delivered, Bounced, Complained, Soft *roaring64.Bitmap }
 
-// DecodeReported reads the sets of those delivered, bounced, complained of and not yet
-// delivered; empty ones where there is no row.
+// DecodeReported reads the sets of those delivered, bounced, complained of and bounced for
+// a reason that may pass; empty ones where there is no row.
 func DecodeReported(sets [4][]byte) (r Reported, err error) {
 	for i, to := range []**roaring64.Bitmap{&r.Delivered, &r.Bounced, &r.Complained, &r.Soft} {
 		if *to, err = DecodeSet(sets[i]); err != nil {
@@ -160,12 +161,12 @@ func (r Reported) Of(id user.ID) feedback.Status {
 	switch n := uint64(id); {
 	case r.Complained.Contains(n):
 		return feedback.Complained
+	case r.Soft.Contains(n):
+		return feedback.SoftBounced
 	case r.Bounced.Contains(n):
 		return feedback.Bounced
 	case r.Delivered.Contains(n):
 		return feedback.Delivered
-	case r.Soft.Contains(n):
-		return feedback.SoftBounced
 	}
 	return ""
 }
