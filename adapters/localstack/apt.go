@@ -15,14 +15,18 @@ import (
 // fetched only when the packages are not found without.
 func (m machine) aptInstall(ctx context.Context, log io.Writer, packages ...string) error {
 	say(log, "installing %s with apt …", strings.Join(packages, ", "))
-	install := append([]string{"install", "-y", "--no-install-recommends"}, packages...)
-	if m.aptGet(ctx, install...) == nil {
+	if m.aptListed(ctx, packages...) == nil {
 		return nil
 	}
 	if err := m.aptGet(ctx, "update"); err != nil {
 		return err
 	}
-	return m.aptGet(ctx, install...)
+	return m.aptListed(ctx, packages...)
+}
+
+// aptListed installs packages that the lists on this machine name.
+func (m machine) aptListed(ctx context.Context, packages ...string) error {
+	return m.aptGet(ctx, append([]string{"install", "-y", "--no-install-recommends"}, packages...)...)
 }
 
 func (m machine) aptGet(ctx context.Context, args ...string) error {

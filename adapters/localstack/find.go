@@ -182,7 +182,7 @@ func findChromium(ctx context.Context, log io.Writer) (program, error) {
 
 func lookChromium() (program, error) {
 	return lookFor(
-		"chromium", "chromium-browser", "google-chrome-stable", "google-chrome",
+		"chromium", "chromium-browser", "google-chrome-stable", "google-chrome", "headless_shell",
 		"/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
 		"/Applications/Chromium.app/Contents/MacOS/Chromium",
 	)
@@ -204,12 +204,11 @@ func lookFor(names ...string) (program, error) {
 	return program{}, errNotFound
 }
 
-// FindHeadless returns the path of a Chromium without windows, installing one when it
-// may; where there is none, that of a whole browser.
+// FindHeadless returns the path of a Chromium without windows; where there is none, that
+// of a whole browser, as [FindChromium] does. It installs no Chromium without windows,
+// which not every system has as a package, and which [Ensure] tries to install once.
 func FindHeadless(ctx context.Context, log io.Writer) (string, error) {
-	m := thisMachine()
-	get := func(way) error { return m.aptInstall(ctx, log, headlessPackage) }
-	if p, err := obtain(systemWays(m), lookHeadless, get, "no headless shell"); err == nil {
+	if p, err := lookHeadless(); err == nil {
 		return p.path, nil
 	}
 	return FindChromium(ctx, log)
@@ -232,7 +231,9 @@ const (
 
 // Install installs with one run of apt, where that may be used, those of the
 // packages whose programs are missing. Failures are reported by the functions
-// that need one of the programs, which try again and in other ways.
+// that need one of the programs, which try again and in other ways. A Chromium without
+// windows has a run of its own: apt installs nothing at all if it knows no package of
+// one of the names.
 func Install(ctx context.Context, log io.Writer, packages ...string) {
 	m := thisMachine()
 	looks := map[string]func() (program, error){
@@ -249,9 +250,17 @@ func Install(ctx context.Context, log io.Writer, packages ...string) {
 	if len(packages) == 0 || !m.mayUseApt() {
 		return
 	}
-	began := time.Now()
-	if err := m.aptInstall(ctx, log, packages...); err == nil {
-		say(log, "apt is done (%.1f s)", time.Since(began).Seconds())
+	needed := slices.DeleteFunc(slices.Clone(packages), func(name string) bool { return name == headlessPackage })
+	if len(needed) > 0 {
+		began := time.Now()
+		if err := m.aptInstall(ctx, log, needed...); err == nil {
+			say(log, "apt is done (%.1f s)", time.Since(began).Seconds())
+		}
+	}
+	if len(needed) < len(packages) {
+		if err := m.aptListed(ctx, headlessPackage); err != nil {
+			say(log, "going on without %s, with a whole browser in its place: %v", headlessPackage, err)
+		}
 	}
 }
 

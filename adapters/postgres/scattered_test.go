@@ -171,12 +171,20 @@ func readBy(t *testing.T, w *pgtest.Fixture, s statement) map[string]float64 {
 	w.Must(err)
 	_, err = tx.Exec(t.Context(), `set local enable_seqscan = off; set local enable_hashjoin = off; set local enable_mergejoin = off`)
 	w.Must(err)
+	return readIn(t, tx, s)
+}
+
+// readIn returns how many rows of each table the statement reads in a transaction.
+func readIn(t *testing.T, tx pgx.Tx, s statement) map[string]float64 {
+	t.Helper()
 	var out []byte
 	if err := tx.QueryRow(t.Context(), `explain (analyze, format json) `+s.sql, s.args...).Scan(&out); err != nil {
 		t.Fatal(fmt.Errorf("%w: %s", err, s.sql))
 	}
 	var plans []struct{ Plan planNode }
-	w.Must(json.Unmarshal(out, &plans))
+	if err := json.Unmarshal(out, &plans); err != nil {
+		t.Fatal(err)
+	}
 	read := map[string]float64{}
 	plans[0].Plan.read(read)
 	return read

@@ -84,6 +84,45 @@ func TestSweepsReadWhatIsDue(t *testing.T) {
 	}
 }
 
+// TestQuestionsReadWhatIsOpen: thousands of rows that are done cost a question nothing,
+// not even while the statistics of their tables say that half of them are open.
+func TestQuestionsReadWhatIsOpen(t *testing.T) {
+	w := pgtest.New(t)
+	fillFuture(w)
+	w.Exec(`update notice_cursor set planned_to = (select max(id) from coupons), seen_to = (select max(id) from coupons)`)
+	w.Exec(`delete from coupons where state = 'locked'`)
+	for _, table := range []struct{ name, fill, end string }{
+		{"batches", `insert into batches (kind, owner_id, channel, from_user, to_user, due_count, due, due_at, worthless_after, state)
+			select 'reminder', n, 0, 1, 1, 1, '', now(), now() + interval '1 hour', case n % 2 when 0 then 'ready' else 'done' end from generate_series(1, 5000) n`,
+			`update batches set state = 'done'`},
+		{"phone_verifications", `insert into phone_verifications (user_id, phone, number, expires_at, state)
+			select n, '+4915112345678', '+4915112345678', now(), case n % 2 when 0 then 'waiting' else 'sent' end from generate_series(1, 5000) n`,
+			`update phone_verifications set state = 'sent'`},
+	} {
+		w.Exec(`alter table ` + table.name + ` set (autovacuum_enabled = off)`)
+		w.Exec(table.fill)
+		w.Exec(`analyze ` + table.name)
+		w.Exec(table.end)
+		w.Exec(`vacuum ` + table.name)
+	}
+	seen := &recorder{all: true}
+	db, err := postgres.Open(t.Context(), w.DB.Pool.Config().ConnString(), postgres.Options{Log: slog.New(slog.DiscardHandler), Tracer: seen})
+	w.Must(err)
+	t.Cleanup(db.Close)
+	some, err := db.Ask(t.Context(), allQuestions())
+	if w.Must(err); slices.Contains(some, true) {
+		t.Errorf("nothing is due: %v", some)
+	}
+	tx, err := w.SQL.Begin(t.Context())
+	w.Must(err)
+	defer func() { w.Must(tx.Rollback(t.Context())) }()
+	for table, rows := range readIn(t, tx, seen.list[len(seen.list)-1]) {
+		if rows > 10 {
+			t.Errorf("%v rows of %s are read", rows, table)
+		}
+	}
+}
+
 // questions are what the sweeps ask, by a name, with statements after each of which one
 // may have something to do.
 var questions = map[string]struct {

@@ -3,6 +3,7 @@ package watermill
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
@@ -11,8 +12,8 @@ import (
 const (
 	// pendingFor is for how long an answer about all groups is used at most.
 	pendingFor = claimInterval
-	// pendingAnswer is how long Redis may take to give it.
-	pendingAnswer = 3 * time.Second
+	// pendingWithin is how long Redis may take to give it.
+	pendingWithin = 500 * time.Millisecond
 )
 
 // A consumerGroup is the group of a handler on the stream of a topic.
@@ -26,29 +27,47 @@ type pendings struct {
 	client goredis.UniversalClient
 	groups []consumerGroup // each once
 
-	mu    sync.Mutex
+	asking sync.Mutex // held while Redis is asked
+	last   atomic.Pointer[pendingAnswer]
+}
+
+// A pendingAnswer is what Redis said about all groups.
+type pendingAnswer struct {
 	asked time.Time
 	empty map[consumerGroup]bool
 }
 
 // none reports whether no event of the group can have been pending for as long as idle:
-// none was when the groups were asked, less than idle ago.
+// none was when the groups were asked, less than idle ago. Nothing is known, and nothing
+// waits, while another subscription asks.
 func (p *pendings) none(ctx context.Context, g consumerGroup, idle time.Duration) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if time.Since(p.asked) >= min(idle, pendingFor) {
-		p.ask(ctx)
+	use := min(idle, pendingFor)
+	a := p.last.Load()
+	if !a.within(use) {
+		if !p.asking.TryLock() {
+			return false
+		}
+		defer p.asking.Unlock()
+		if a = p.last.Load(); !a.within(use) { // nor has another one asked meanwhile
+			a = p.ask(ctx)
+			p.last.Store(a)
+		}
 	}
-	return p.empty[g] && time.Since(p.asked) < idle
+	return a.empty[g] && a.within(idle)
 }
 
+// within reports whether there is an answer to what was asked less than d ago.
+func (a *pendingAnswer) within(d time.Duration) bool { return a != nil && time.Since(a.asked) < d }
+
 // ask asks about all groups. A group that Redis does not answer about is not empty.
-func (p *pendings) ask(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, pendingAnswer)
+func (p *pendings) ask(ctx context.Context) *pendingAnswer {
+	ctx, cancel := context.WithTimeout(ctx, pendingWithin)
 	defer cancel()
-	p.asked, p.empty = time.Now(), make(map[consumerGroup]bool, len(p.groups))
+	a := &pendingAnswer{time.Now(), make(map[consumerGroup]bool, len(p.groups))}
 	replies := make([]*goredis.XPendingCmd, len(p.groups))
-	// An error is one of the replies, too.
+	// An error about one group is that group's reply. If Redis refuses the connection
+	// itself, for a wrong password for example, the groups have neither an error nor a
+	// reply.
 	_, _ = p.client.Pipelined(ctx, func(c goredis.Pipeliner) error {
 		for i, g := range p.groups {
 			replies[i] = c.XPending(ctx, g.topic, g.name)
@@ -57,6 +76,7 @@ func (p *pendings) ask(ctx context.Context) {
 	})
 	for i, g := range p.groups {
 		reply, err := replies[i].Result()
-		p.empty[g] = err == nil && reply.Count == 0
+		a.empty[g] = err == nil && reply != nil && reply.Count == 0
 	}
+	return a
 }

@@ -32,7 +32,7 @@ func TestPendingsOfGroups(t *testing.T) {
 	read(busy)
 	p := &pendings{client: client, groups: []consumerGroup{idle, busy, missing}}
 	if !p.none(ctx, idle, time.Minute) || p.none(ctx, busy, time.Minute) || p.none(ctx, missing, time.Minute) {
-		t.Errorf("empty are %v", p.empty)
+		t.Errorf("known is %+v", p.last.Load())
 	}
 	read(idle)
 	if !p.none(ctx, idle, time.Minute) {
@@ -41,14 +41,40 @@ func TestPendingsOfGroups(t *testing.T) {
 	if p.none(ctx, idle, time.Nanosecond) {
 		t.Error("an event that was pending for a nanosecond is overlooked")
 	}
-	p.asked = time.Now().Add(-pendingFor)
+	p.last.Load().asked = time.Now().Add(-pendingFor)
 	if p.none(ctx, idle, time.Minute) {
 		t.Error("an old answer is used")
 	}
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
-	p.asked = time.Time{}
+	p.last.Store(nil)
 	if p.none(ended, busy, time.Minute) || p.none(ended, idle, time.Minute) {
 		t.Error("no answer counts as one")
+	}
+	refused := *client.Options()
+	refused.Username, refused.Password = "stranger", "wrong"
+	stranger := goredis.NewClient(&refused)
+	t.Cleanup(func() { _ = stranger.Close() })
+	other := &pendings{client: stranger, groups: p.groups}
+	if other.none(ctx, idle, time.Minute) || other.none(ctx, busy, time.Minute) {
+		t.Error("a refused connection counts as an answer")
+	}
+}
+
+// TestPendingsDoNotWait: while one subscription asks, another one knows nothing.
+func TestPendingsDoNotWait(t *testing.T) {
+	client := startRedis(t).client(t)
+	g := consumerGroup{"t", "g"}
+	if err := client.XGroupCreateMkStream(t.Context(), g.topic, g.name, "0").Err(); err != nil {
+		t.Fatal(err)
+	}
+	p := &pendings{client: client, groups: []consumerGroup{g}}
+	p.asking.Lock()
+	if p.none(t.Context(), g, time.Minute) {
+		t.Error("an answer that is not there yet is used")
+	}
+	p.asking.Unlock()
+	if !p.none(t.Context(), g, time.Minute) {
+		t.Errorf("known is %+v", p.last.Load())
 	}
 }

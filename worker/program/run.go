@@ -152,6 +152,11 @@ const choreTurn = 50 * time.Millisecond
 // they also set gauges, and a question that overlooks something delays it only.
 const unaskedEvery = 10
 
+// answersWithin is how long the database may take to answer all questions, the wait for
+// a connection included: a lock on one of their tables holds up the statement, and may
+// not hold up the chores that have nothing to do with that table.
+const answersWithin = time.Second
+
 // chores returns a loop that does each period, one after the other, the chores that may
 // have something to do: one statement asks that for all of them, so that with nothing
 // to do they need one database connection for a moment and wake the process once. A
@@ -166,6 +171,7 @@ func (p *program) chores(period time.Duration, list []chore) func(context.Contex
 	for i, c := range list {
 		all[i] = &running{attempt: p.attempts(c.name, c.do)}
 	}
+	ask := p.asks(list)
 	return func(ctx context.Context) error {
 		var begun sync.WaitGroup
 		defer begun.Wait()
@@ -173,7 +179,7 @@ func (p *program) chores(period time.Duration, list []chore) func(context.Contex
 		turn := func() {
 			wanted := func(int) bool { return true }
 			if turns++; turns%unaskedEvery != 1 {
-				wanted = p.wanted(ctx, list)
+				wanted = ask(ctx)
 			}
 			for i, r := range all {
 				if !wanted(i) || !r.busy.CompareAndSwap(false, true) {
@@ -202,18 +208,33 @@ func (p *program) chores(period time.Duration, list []chore) func(context.Contex
 	}
 }
 
-// wanted asks which chores may have something to do. If the database does not answer
-// all of them may, and they meet the error.
-func (p *program) wanted(ctx context.Context, list []chore) func(i int) bool {
+// asks returns what asks which chores may have something to do. If the database does
+// not answer in time all of them may: those that can do their work do it, and the others
+// meet the error.
+func (p *program) asks(list []chore) func(context.Context) (wanted func(i int) bool) {
 	var questions []postgres.Question
 	first := make([]int, len(list)+1)
 	for i, c := range list {
 		questions = append(questions, c.waits...)
 		first[i+1] = len(questions)
 	}
-	answers, err := p.DB.Ask(ctx, questions)
-	return func(i int) bool {
-		return err != nil || len(list[i].waits) == 0 || slices.Contains(answers[first[i]:first[i+1]], true)
+	if len(questions) == 0 {
+		return func(context.Context) func(int) bool { return func(int) bool { return true } }
+	}
+	var answers []bool // nil without an answer
+	attempt := p.attempts("questions", func(ctx context.Context) (err error) {
+		ctx, cancel := context.WithTimeout(ctx, answersWithin)
+		defer cancel()
+		if answers, err = p.DB.Ask(ctx, questions); err != nil {
+			answers = nil
+		}
+		return err
+	})
+	return func(ctx context.Context) func(int) bool {
+		attempt(ctx)
+		return func(i int) bool {
+			return answers == nil || len(list[i].waits) == 0 || slices.Contains(answers[first[i]:first[i+1]], true)
+		}
 	}
 }
 

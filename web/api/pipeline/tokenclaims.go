@@ -1,6 +1,8 @@
 package pipeline
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/lestrrat-go/jwx/v3/jwt"
@@ -78,11 +80,18 @@ func (t *Tokens) plainClaims(head tokenHeader, payload []byte) (c tokenClaims, o
 			return seconds(&begins)
 		}
 		_, ok := s.Text()
-		return ok && t.o.Issuer == "" && t.o.Audience == ""
+		return ok && t.o.Issuer == "" && t.o.Audience == "" && !tellsFormat(name)
 	}) && s.End()
 	now := t.o.Now().Unix()
 	ok = ok && c.subject != "" && expires > now && issued <= now && begins <= now &&
 		(t.o.Issuer == "" || issuer == t.o.Issuer) && (t.o.Audience == "" || audience == t.o.Audience)
 	c.expires, c.issued, c.dated = time.Unix(expires, 0).UTC(), time.Unix(issued, 0).UTC(), issued != 0
 	return c, ok
+}
+
+// tellsFormat reports whether the general parser may take a payload with this name for a
+// key or for a token within a token. It reads names in any case.
+func tellsFormat(name string) bool {
+	return slices.ContainsFunc([]string{"kty", "keys", "ciphertext", "payload", "signatures"},
+		func(f string) bool { return strings.EqualFold(f, name) })
 }

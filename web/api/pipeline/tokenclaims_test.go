@@ -34,7 +34,8 @@ func claimsVerifier(tb testing.TB, o TokenOptions) *Tokens {
 func TestPlainClaimsAreThoseOfTheParser(t *testing.T) {
 	now := claimsNow.Unix()
 	parts := []string{`"sub":"7"`, `"sub":"8"`, `"sub":7`, `"sub":""`, `"sub":"\u0037"`, `"SUB":"7"`, `"sub":null`, `"sub":" 7"`,
-		`"iss":"i"`, `"iss":"j"`, `"aud":"a"`, `"aud":["a"]`, `"aud":["b","a"]`, `"aud":""`, `"jti":"x"`, `"jti":5`, `"nonce":"n"`, `"token_use":"id"`, `"typ":"ID"`, `"role":"x"`}
+		`"iss":"i"`, `"iss":"j"`, `"aud":"a"`, `"aud":["a"]`, `"aud":["b","a"]`, `"aud":""`, `"jti":"x"`, `"jti":5`, `"nonce":"n"`, `"token_use":"id"`, `"typ":"ID"`, `"role":"x"`,
+		`"kty":"RSA"`, `"keys":"x"`, `"ciphertext":"x"`, `"payload":"x"`, `"signatures":"x"`, `"KTY":"x"`, `"Keys":"x"`, `"payload":"x","signatures":"x"`}
 	for _, name := range []string{"exp", "iat", "nbf"} {
 		for _, at := range []int64{now - 100, now - 20, now - 1, now, now + 1, now + 20, now + 100, 0, 99999999999, 999999999999} {
 			parts = append(parts, fmt.Sprintf(`%q:%d`, name, at))

@@ -1,0 +1,66 @@
+package program
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+)
+
+// TestALockHoldsUpOneSweep: while a table is locked that one of the questions reads, the
+// database answers none of them; slots fire all the same, and the failure is counted.
+func TestALockHoldsUpOneSweep(t *testing.T) {
+	p, sql := assembled(t)
+	exec := func(statement string) {
+		t.Helper()
+		if _, err := sql.Exec(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	exec(`insert into shops (number, name, timezone) values (10, 'Ten', 'UTC')`)
+	exec(`insert into templates (shop_number, name, kind, amount_off, currency, target, stock, per_user_limit, opens_at, closes_at, valid_hours, obtain, claim_mode, state)
+		select 10, 'Half price', 'amount_off', 100, 'CNY', 'shop', 10, 1, date_trunc('second', now()) + interval '2 hours', now() + interval '3 hours', 48, 'claim', 'durable', 'published'`)
+	lock, err := p.DB.Pool.Begin(t.Context())
+	if err == nil {
+		_, err = lock.Exec(t.Context(), `lock table coupons in access exclusive mode`)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = lock.Rollback(context.WithoutCancel(t.Context())) })
+	begun := make(chan struct{}, 1)
+	list := append(slices.Clone(p.sweeps()), chore{name: "turns", do: func(context.Context) error {
+		select {
+		case begun <- struct{}{}:
+		default:
+		}
+		return nil
+	}})
+	ctx, stop := context.WithCancel(t.Context())
+	p.life = ctx
+	var loops sync.WaitGroup
+	defer loops.Wait()
+	defer stop()
+	for _, loop := range []func(context.Context) error{p.chores(sweepEvery, list), p.serveTasks} {
+		loops.Go(func() {
+			if err := loop(ctx); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	<-begun // the first turn asks nothing
+	exec(`insert into slots (template_id, slot, opens_at, due_at, state)
+		select 1, 1, date_trunc('second', now()) + interval '290 seconds', date_trunc('second', now()) - interval '10 seconds', 'waiting'`)
+	poll(t, "the slot is fired", func() error {
+		var fired bool
+		err := sql.QueryRow(t.Context(), `select fired_at is not null from slots`).Scan(&fired)
+		if err == nil && !fired {
+			err = errors.New("the slot waits")
+		}
+		return err
+	})
+	if n, _ := value(t, p.metrics.registry, "dropbell_job_failures_total", "loop=questions"); n == 0 {
+		t.Error("no failure of the questions was counted")
+	}
+}
