@@ -129,8 +129,10 @@ func (s *Sender) one(ctx context.Context, m delivery.Message) delivery.Result {
 	for _, service := range s.services {
 		answers = append(answers, s.answered(service, service.Push(ctx, addressedTo(m, rest)))...)
 	}
+	configured, behind := s.byConfigured(ctx, t, phones, m)
+	answers = append(answers, behind...)
 	own := len(answers)
-	answers = append(answers, s.byConfigured(ctx, t, phones, m)...)
+	answers = append(answers, configured...)
 	best := delivery.Best(answers...)
 	if len(answers) == 0 {
 		return noService(m.To)
