@@ -125,48 +125,43 @@ func (s *Sender) one(ctx context.Context, m delivery.Message) delivery.Result {
 	t, done := s.configured.Use()
 	defer done()
 	rest, phones := t.divide(m.To, m.Subject.Place().Shop)
-	var answers []delivery.Result
+	var environment []delivery.Result
 	for _, service := range s.services {
-		answers = append(answers, s.answered(service, service.Push(ctx, addressedTo(m, rest)))...)
+		environment = append(environment, s.answered(service, service.Push(ctx, addressedTo(m, rest)))...)
 	}
 	configured, behind := s.byConfigured(ctx, t, phones, m)
-	answers = append(answers, behind...)
-	own := len(answers)
-	answers = append(answers, configured...)
-	best := delivery.Best(answers...)
-	if len(answers) == 0 {
+	environment = append(environment, behind...)
+	if len(environment)+len(configured) == 0 {
 		return noService(m.To)
 	}
-	first, asked := ofEnvironment(answers[:own])
-	switch {
-	case own > 0 && pending(best) && pending(first):
-		best = first // a pause of a configured service delays no other device
-		if best.Held {
-			best.Beside = asked
+	return ofPerson(environment, configured)
+}
+
+// ofPerson returns the answer about the person: the best of those of the environment's and
+// the configured services about the devices. If the message is to be tried again, no pause
+// of a configured service delays a device of the environment's, and no put-off hides the
+// answer of a service that was asked: each device is tried again at its own time.
+func ofPerson(environment, configured []delivery.Result) delivery.Result {
+	all := slices.Concat(environment, configured)
+	best := delivery.Best(all...)
+	own, _ := delivery.Handed(environment)
+	if pending(best) {
+		given, _ := delivery.Handed(all)
+		for _, some := range [][]delivery.Result{own, given, environment} {
+			if one := delivery.Best(some...); len(some) > 0 && pending(one) {
+				best = one
+				break
+			}
 		}
-	case best.Judged:
-		best.Beside = asked
 	}
-	for _, a := range answers {
+	if (best.Judged || best.Held) && len(own) > 0 {
+		asked := delivery.Best(own...)
+		best.Beside = &asked
+	}
+	for _, a := range all {
 		best.ConsentUsed = best.ConsentUsed || a.ConsentUsed
 	}
 	return best
-}
-
-// ofEnvironment returns the answer about the person by the services of the environment, and
-// the best of those that were asked; nil = none was. A put-off hides no failure of a service
-// that was asked: the other devices are tried again at their own time.
-func ofEnvironment(answers []delivery.Result) (first delivery.Result, asked *delivery.Result) {
-	first = delivery.Best(answers...)
-	given, _ := delivery.Handed(answers)
-	if len(given) == 0 {
-		return first, nil
-	}
-	best := delivery.Best(given...)
-	if pending(best) {
-		first = best
-	}
-	return first, &best
 }
 
 // noService is the answer about a user none of whose devices any service reaches. Devices of
