@@ -275,6 +275,21 @@ func TestProviderAnswersAreCounted(t *testing.T) {
 	expect(t, p, 1, "dropbell_provider_call_seconds", "channel=sms")
 }
 
+// TestEachProviderOfPushIsCountedOnce: answers of configured services are not the
+// environment's, whose own ones beside them are.
+func TestEachProviderOfPushIsCountedOnce(t *testing.T) {
+	p := &program{App: &app.App{}, metrics: newMetrics(prometheus.NewRegistry()), providers: &providerCalls{}}
+	configured := delivery.Result{Status: delivery.Delivered, Via: 7, Judged: true}
+	both, held := configured, delivery.Result{Status: delivery.Throttled, Held: true}
+	both.Beside, held.Beside = &delivery.Result{Status: delivery.Permanent, Detail: "gone"}, &delivery.Result{Status: delivery.Permanent, Detail: "refused"}
+	for _, answers := range [][]delivery.Result{{configured, configured}, {configured, both, held, {Status: delivery.Delivered}}} {
+		p.observed(answering{answers}, 0).Send(t.Context(), make([]delivery.Message, len(answers)))
+	}
+	if _, list := p.providers.take(); len(list) != 1 || list[0].Provider != 0 || list[0].Calls != 1 || list[0].Messages != 3 || list[0].Failed != 2 {
+		t.Errorf("counted %+v", list)
+	}
+}
+
 // TestMessagesThatAreKeptBackAreNoAnswers: a provider that was not asked has not failed.
 func TestMessagesThatAreKeptBackAreNoAnswers(t *testing.T) {
 	p := &program{App: &app.App{}, metrics: newMetrics(prometheus.NewRegistry()), providers: &providerCalls{}}
