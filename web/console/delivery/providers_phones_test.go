@@ -97,7 +97,7 @@ func TestAppsOnPhonesAreProviders(t *testing.T) {
 	b.Post("/providers", google).To("/providers")
 	b.Get("/providers").Is(200).Has("Tea House", "com.example.tea, All shops, order 0", "tea-house-1a2b3, All shops, order 0", "Firebase Cloud Messaging").HasNot("gserviceaccount.com")
 	b.Get("/providers/2/edit").Is(200).Has("Firebase project: tea-house-1a2b3").HasNot("gserviceaccount.com")
-	b.Get("/providers/2/disable").Is(200).Has("they are skipped")
+	b.Get("/providers/2/disable").Is(200).Has("they are skipped", "without naming their app")
 	b.Get("/channels/webpush/test?provider=2").Is(200).Has("Test Tea House on Android")
 	if n := g.Number(`select count(*) from audit where object_kind = 'provider' and (before::text || after::text) ~ 'PRIVATE|gserviceaccount'`); n != 0 {
 		t.Error("the audit log has a secret")
