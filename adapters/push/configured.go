@@ -32,7 +32,8 @@ type Configured struct {
 
 // Configurable says which circuit breakers configured services have, and how what is
 // configured is read once more: look is called before the sender says that a shop has no
-// service, after which messages are skipped for good. Call it before the first Send.
+// service, or that no service reaches a user's apps, after which messages are skipped for
+// good; for the latter once a second at most. Call it before the first Send.
 func (s *Sender) Configurable(circuits provider.Circuits, look func()) {
 	s.circuits, s.look = circuits, look
 }
@@ -53,6 +54,21 @@ func (s *Sender) Serves(shop int64) bool {
 		s.look()
 	}
 	return s.serves(shop)
+}
+
+// lookEvery is how often what is configured is read once more for devices that no service
+// reaches: each of many messages would ask.
+const lookEvery = time.Second
+
+// lookAgain returns once what is configured has been read within [lookEvery].
+func (s *Sender) lookAgain() {
+	s.looking.Lock()
+	defer s.looking.Unlock()
+	if time.Since(s.looked) < lookEvery {
+		return
+	}
+	s.look()
+	s.looked = time.Now()
 }
 
 func (s *Sender) serves(shop int64) bool {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -45,6 +46,9 @@ type Sender struct {
 	look     func()            // reads what is configured once more; may be nil
 
 	configured provider.Current[table]
+
+	looking sync.Mutex // held while look is called
+	looked  time.Time  // when [Sender.lookAgain] has done so last
 
 	mu      sync.Mutex
 	unready map[int64]unready // by the provider's id
@@ -122,6 +126,17 @@ func (s *Sender) one(ctx context.Context, m delivery.Message) delivery.Result {
 	if !m.To.Pushable() {
 		return delivery.Result{Status: delivery.Permanent, Detail: "no browser or phone is registered"}
 	}
+	answer, reached := s.push(ctx, m)
+	if !reached && answer.Skip && s.look != nil {
+		s.lookAgain()
+		answer, _ = s.push(ctx, m)
+	}
+	return answer
+}
+
+// push pushes the message to the user's devices. reached = false says that no service reaches
+// any of them.
+func (s *Sender) push(ctx context.Context, m delivery.Message) (answer delivery.Result, reached bool) {
 	t, done := s.configured.Use()
 	defer done()
 	rest, phones := t.divide(m.To, m.Subject.Place().Shop)
@@ -132,9 +147,9 @@ func (s *Sender) one(ctx context.Context, m delivery.Message) delivery.Result {
 	configured, behind := s.byConfigured(ctx, t, phones, m)
 	environment = append(environment, behind...)
 	if len(environment)+len(configured) == 0 {
-		return noService(m.To)
+		return noService(m.To), false
 	}
-	return ofPerson(environment, configured)
+	return ofPerson(environment, configured), true
 }
 
 // ofPerson returns the answer about the person: the best of those of the environment's and
