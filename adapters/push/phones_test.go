@@ -218,6 +218,14 @@ func TestAppleKeepsPhonesOfAnotherApp(t *testing.T) {
 			t.Errorf("%s: %+v", reason, r)
 		}
 	}
+	for _, reason := range []string{"Unregistered", "ExpiredToken"} { // before the phone has registered anew
+		a.Fail("", pushtest.Fault{Status: 410, Reason: reason, Since: time.Now().Add(-time.Hour)})
+		messages := toDevices("1", iPhone(""))
+		messages[0].To.Devices[0].SeenAt = time.Now()
+		if r := s.Send(t.Context(), messages)[0]; r.Status != delivery.Permanent || r.Detail != "APNs answered 410 "+reason {
+			t.Errorf("%s: %+v", reason, r)
+		}
+	}
 	a.Fail("", pushtest.Fault{Status: 403, Reason: "InvalidProviderToken"})
 	if r := s.Send(t.Context(), toDevices("1", iPhone("")))[0]; r.Status != delivery.Transient || !r.Apart || !strings.HasSuffix(r.Detail, ": check the provider's settings") {
 		t.Errorf("%+v", r)

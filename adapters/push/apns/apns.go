@@ -241,7 +241,7 @@ func (s *Service) refusal(d user.Device, status int, reason, retryAfter string, 
 	case "BadDeviceToken", "DeviceTokenNotForTopic", "Unregistered", "ExpiredToken":
 		// A token of the other environment, or another app, gets the same answer as a
 		// spoilt one: the phone is kept, so that a wrong address or account removes none.
-		if s.cfg.Configured && d.App == "" {
+		if s.cfg.Configured && d.App == "" && (reason == "BadDeviceToken" || reason == "DeviceTokenNotForTopic") {
 			detail += ": the phone has registered without naming its app"
 		}
 		return delivery.Result{Status: delivery.Permanent, Detail: detail}
