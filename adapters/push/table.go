@@ -75,7 +75,7 @@ type phone struct {
 // and the phones that configured ones are asked to reach first. A phone that names an app which no service reaches
 // is among neither.
 func (t table) divide(to *user.User, shop int64) (rest *user.User, phones []phone) {
-	if t.onlyOwn && !slices.ContainsFunc(to.Devices, named) {
+	if len(to.Devices) == 0 || t.onlyOwn && !slices.ContainsFunc(to.Devices, named) {
 		return to, nil
 	}
 	left := make([]user.Device, 0, len(to.Devices))
