@@ -253,7 +253,7 @@ func TestTheQuotaOfAConfiguredProject(t *testing.T) {
 // TestPhonesOfAServiceThatCannotBeMade wait, and no other service takes them.
 func TestPhonesOfAServiceThatCannotBeMade(t *testing.T) {
 	s := push.New(push.Options{})
-	s.Set([]push.Configured{{Provider: 1, Service: push.Unusable{Kind: "apns", Of: provider.App{Platform: user.IOS, Name: "com.market"}}}})
+	s.Set([]push.Configured{{Provider: 1, Service: push.Unusable{Kind: "apns", OfApp: provider.App{Platform: user.IOS, Name: "com.market"}}}})
 	for _, app := range []string{"", "com.market"} {
 		if r := s.Send(t.Context(), toDevices("1", iPhone(app)))[0]; r.Status != delivery.Throttled || r.After != push.UnusableFor || !r.Held || !r.Apart || r.Via != 1 {
 			t.Errorf("%q: %+v", app, r)

@@ -159,18 +159,18 @@ func (s *Sender) push(ctx context.Context, m delivery.Message) (answer delivery.
 func ofPerson(environment, configured []delivery.Result) delivery.Result {
 	all := slices.Concat(environment, configured)
 	best := delivery.Best(all...)
-	own, _ := delivery.Handed(environment)
+	ofEnvironment, _ := delivery.Handed(environment)
 	if pending(best) {
 		given, _ := delivery.Handed(all)
-		for _, some := range [][]delivery.Result{own, given, environment} {
+		for _, some := range [][]delivery.Result{ofEnvironment, given, environment} {
 			if one := delivery.Best(some...); len(some) > 0 && pending(one) {
 				best = one
 				break
 			}
 		}
 	}
-	if (best.Judged || best.Held) && len(own) > 0 {
-		asked := delivery.Best(own...)
+	if (best.Judged || best.Held) && len(ofEnvironment) > 0 {
+		asked := delivery.Best(ofEnvironment...)
 		best.Beside = &asked
 	}
 	for _, a := range all {

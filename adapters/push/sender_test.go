@@ -76,7 +76,7 @@ func TestAPutOffHidesNoAnswer(t *testing.T) {
 	gone := delivery.Result{Status: delivery.Permanent, Detail: "gone"}
 	sent := delivery.Result{Status: delivery.Delivered, Detail: "sent"}
 	for name, c := range map[string]struct {
-		own          []delivery.Result
+		environment  []delivery.Result
 		configured   []delivery.Result // about one device each
 		want, beside string            // details
 	}{
@@ -102,7 +102,7 @@ func TestAPutOffHidesNoAnswer(t *testing.T) {
 		"a failure, and a longer pause":    {[]delivery.Result{down}, []delivery.Result{pause, held}, "down", ""},
 	} {
 		var asked []string
-		s := push.New(push.Options{}, always(c.own...))
+		s := push.New(push.Options{}, always(c.environment...))
 		var list []push.Configured
 		for i, answer := range c.configured {
 			list = append(list, push.Configured{Provider: int64(i + 1), Service: aPhone{app{always(answer), &asked, "it", 0}, i}})

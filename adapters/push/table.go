@@ -13,9 +13,9 @@ type table struct {
 	list []Configured // in order of shops
 	// accounts are those of phones: of list, and of the environment. Entry i of ways is the
 	// service of accounts[i].
-	accounts []provider.Account
-	ways     []way
-	onlyOwn  bool // there are no accounts of phones but the environment's
+	accounts        []provider.Account
+	ways            []way
+	environmentOnly bool // there are no accounts of phones but the environment's
 }
 
 // A way is a service that phones are handed to: a configured one, or one of the environment.
@@ -26,14 +26,14 @@ type way struct {
 
 // newTable returns the table of the sorted list and of the environment's services.
 func newTable(list []Configured, environment []Service) table {
-	t := table{list: list, onlyOwn: true}
+	t := table{list: list, environmentOnly: true}
 	for _, one := range list {
 		app := one.Service.App()
 		if app.Platform.OneTime() {
 			continue
 		}
 		t.accounts = append(t.accounts, provider.Account{ID: one.Provider, Shop: one.Shop, Order: one.Order, App: app})
-		t.ways, t.onlyOwn = append(t.ways, way{configured: one}), false
+		t.ways, t.environmentOnly = append(t.ways, way{configured: one}), false
 	}
 	for _, s := range environment {
 		if s, ok := s.(AppService); ok {
@@ -75,7 +75,7 @@ type phone struct {
 // and the phones that configured ones are asked to reach first. A phone that names an app which no service reaches
 // is among neither.
 func (t table) divide(to *user.User, shop int64) (rest *user.User, phones []phone) {
-	if len(to.Devices) == 0 || t.onlyOwn && !slices.ContainsFunc(to.Devices, named) {
+	if len(to.Devices) == 0 || t.environmentOnly && !slices.ContainsFunc(to.Devices, named) {
 		return to, nil
 	}
 	left := make([]user.Device, 0, len(to.Devices))

@@ -38,7 +38,7 @@ func Reach(all []Account, shop int64, d user.Device) (places []int) {
 	if name == "" {
 		first := withoutApp(all, shop, d.Platform)
 		if first < 0 || all[first].ID == 0 {
-			return one(first)
+			return listOf(first)
 		}
 		name = all[first].App.Name
 	}
@@ -52,7 +52,7 @@ func Reach(all []Account, shop int64, d user.Device) (places []int) {
 		}
 		slices.SortFunc(places[before:], func(i, j int) int { return earlier(all[i], all[j]) })
 	}
-	return append(places, one(slices.IndexFunc(all, func(a Account) bool { return a.ID == 0 && a.App == app }))...)
+	return append(places, listOf(slices.IndexFunc(all, func(a Account) bool { return a.ID == 0 && a.App == app }))...)
 }
 
 // withoutApp returns the place of the account to which phones of the platform belong that
@@ -85,8 +85,8 @@ func levels(shop int64) []int64 {
 
 func earlier(a, b Account) int { return cmp.Or(cmp.Compare(a.Order, b.Order), cmp.Compare(a.ID, b.ID)) }
 
-// one returns the place alone; none of -1.
-func one(place int) []int {
+// listOf returns a list of the place; an empty one of -1.
+func listOf(place int) []int {
 	if place < 0 {
 		return nil
 	}
