@@ -72,8 +72,8 @@ type phone struct {
 }
 
 // divide returns the user with the devices that are left to the services of the environment,
-// and the phones that configured ones are asked to reach first. A phone that names an app which no service reaches
-// is among neither.
+// and the phones that configured ones are asked to reach first. A phone that names an app
+// which no service reaches is among neither.
 func (t table) divide(to *user.User, shop int64) (rest *user.User, phones []phone) {
 	if len(to.Devices) == 0 || t.environmentOnly && !slices.ContainsFunc(to.Devices, named) {
 		return to, nil
