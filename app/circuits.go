@@ -40,6 +40,29 @@ func (a *App) Circuits(ctx context.Context, environment delivery.ChannelSet) ([]
 	return states, nil
 }
 
+// FailingPushProviders returns the enabled providers of push whose circuit is open. Each holds
+// up the devices of its own app alone, so that the channel's circuit says nothing about them.
+func (a *App) FailingPushProviders(ctx context.Context) (failing []provider.Provider, err error) {
+	all, err := deliverydb.NewConfigured(a.DB).All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	breaker := redis.NewBreaker(a.Redis, redis.BreakerConfig{})
+	for _, p := range all {
+		if !p.Enabled || p.Kind.Shares() {
+			continue
+		}
+		state, err := breaker.Of(p.ID).State(ctx, p.Channel)
+		if err != nil {
+			return nil, err
+		}
+		if state.State == delivery.CircuitOpen {
+			failing = append(failing, p)
+		}
+	}
+	return failing, nil
+}
+
 // better reports whether a lets messages through sooner than b.
 func better(a, b redis.State) bool {
 	rank := map[string]int{redis.StateClosed: 0, redis.StateHalfOpen: 1, redis.StateOpen: 2}

@@ -92,5 +92,5 @@ func UnusablePush(p provider.Provider) push.ConfiguredService {
 	if p.Kind == provider.WeChat {
 		return wechat.NewUnusable(p.Settings["app_id"])
 	}
-	return push.Unusable{Kind: string(p.Kind), Of: p.App()}
+	return push.Unusable{Kind: string(p.Kind), OfApp: p.App()}
 }

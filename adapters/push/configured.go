@@ -32,7 +32,8 @@ type Configured struct {
 
 // Configurable says which circuit breakers configured services have, and how what is
 // configured is read once more: look is called before the sender says that a shop has no
-// service, after which messages are skipped for good. Call it before the first Send.
+// service, or that no service reaches a user's apps, after which messages are skipped for
+// good; for the latter once a second at most. Call it before the first Send.
 func (s *Sender) Configurable(circuits provider.Circuits, look func()) {
 	s.circuits, s.look = circuits, look
 }
@@ -55,6 +56,21 @@ func (s *Sender) Serves(shop int64) bool {
 	return s.serves(shop)
 }
 
+// lookEvery is how often what is configured is read once more for devices that no service
+// reaches: each of many messages would ask.
+const lookEvery = time.Second
+
+// lookAgain returns once what is configured has been read within [lookEvery].
+func (s *Sender) lookAgain() {
+	s.looking.Lock()
+	defer s.looking.Unlock()
+	if time.Since(s.looked) < lookEvery {
+		return
+	}
+	s.look()
+	s.looked = time.Now()
+}
+
 func (s *Sender) serves(shop int64) bool {
 	c, done := s.configured.Use()
 	defer done()
@@ -68,26 +84,32 @@ func (s *Sender) Divide(_ *delivery.Subject, ids []user.ID, _ []user.User) [][]u
 
 // byConfigured pushes by the configured services: to the phones, and to the accounts in mini
 // programs of the message's shop. Answers of them are Judged, and their failures Apart: they
-// say nothing about the others of the channel.
-func (s *Sender) byConfigured(ctx context.Context, t table, phones []phone, m delivery.Message) (all []delivery.Result) {
+// say nothing about the others of the channel. behind are the answers of the environment's
+// services about phones that the configured ones have not reached.
+func (s *Sender) byConfigured(ctx context.Context, t table, phones []phone, m delivery.Message) (all, behind []delivery.Result) {
 	for _, p := range phones {
-		all = append(all, s.toPhone(ctx, p, m)...)
+		configured, environment := s.toPhone(ctx, p, m)
+		all, behind = append(all, configured...), append(behind, environment...)
 	}
-	return append(all, s.byPrograms(ctx, t.programs(m.Subject.Place().Shop), m)...)
+	return append(all, s.byPrograms(ctx, t.programs(m.Subject.Place().Shop), m)...), behind
 }
 
 // toPhone pushes to one phone. Once a service has, or may have, taken the message, the
-// services behind it, which reach the same app, are not asked.
-func (s *Sender) toPhone(ctx context.Context, p phone, m delivery.Message) (all []delivery.Result) {
+// services behind it, which reach the same app, are not asked. The last of these may be the
+// environment's.
+func (s *Sender) toPhone(ctx context.Context, p phone, m delivery.Message) (configured, environment []delivery.Result) {
 	m = addressedTo(m, withDevices(m.To, []user.Device{p.device}))
-	for _, one := range p.services {
-		answers := s.through(ctx, one, m)
-		all = append(all, answers...)
+	for _, one := range p.ways {
+		if one.environment != nil {
+			return configured, s.answered(one.environment, one.environment.Push(ctx, m))
+		}
+		answers := s.through(ctx, one.configured, m)
+		configured = append(configured, answers...)
 		if !slices.ContainsFunc(answers, untaken) {
 			break
 		}
 	}
-	return all
+	return configured, nil
 }
 
 // byPrograms pushes by mini programs. A consent is one message's: once a service has, or may

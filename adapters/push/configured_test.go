@@ -122,6 +122,44 @@ func TestServesWhatIsConfigured(t *testing.T) {
 	}
 }
 
+// TestAnAppThatIsNewIsLookedFor: before messages are skipped for good because no service
+// reaches the app, what is configured is read once more, for all messages of a second once.
+func TestAnAppThatIsNewIsLookedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, looked := push.New(push.Options{Parallel: 1}), 0
+		var asked []string
+		s.Configurable(nil, func() {
+			if looked++; looked == 2 {
+				s.Set([]push.Configured{{Provider: 1, Service: aPhone{app{always(delivery.Result{Status: delivery.Delivered}), &asked, "it", 0}, 1}}})
+			}
+		})
+		for _, step := range []struct {
+			after  time.Duration
+			app    int
+			status delivery.Status
+			looked int
+		}{
+			{0, 1, delivery.Permanent, 1},
+			{time.Second / 2, 1, delivery.Permanent, 1},
+			{time.Second, 1, delivery.Delivered, 2},
+			{time.Second, 1, delivery.Delivered, 2},
+			{0, 2, delivery.Permanent, 3},
+		} {
+			<-time.After(step.after)
+			messages := registered(20)
+			for i := range messages {
+				messages[i].Consented = true
+				messages[i].To.Devices = []user.Device{{Platform: user.IOS, App: appOf(step.app), Token: "aa"}}
+			}
+			for _, r := range s.Send(t.Context(), messages) {
+				if r.Status != step.status || r.Skip != (step.status == delivery.Permanent) || looked != step.looked {
+					t.Errorf("%+v: %+v, looked %d times", step, r, looked)
+				}
+			}
+		}
+	})
+}
+
 // TestMessagesWaitForAnOpenCircuit as long as it has been open, half a minute at most, and
 // its circuit breaker is not asked for each of them.
 func TestMessagesWaitForAnOpenCircuit(t *testing.T) {

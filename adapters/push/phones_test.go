@@ -159,6 +159,54 @@ func TestAPhoneOfAnotherApp(t *testing.T) {
 	}
 }
 
+// TestAPhoneIsReachedBesideASandbox: a phone that names its app is reached by the account
+// that knows its token: the shop's, one of all shops, or the environment's. The next one is
+// asked only after the one before has certainly not taken the message, and one phone gets it
+// once.
+func TestAPhoneIsReachedBesideASandbox(t *testing.T) {
+	own, environment := apple(t, "com.market", false)
+	all, allService := apple(t, "com.market", true)
+	shop, shopService := apple(t, "com.market", true)
+	unknown := pushtest.Fault{Status: 400, Reason: "BadDeviceToken"}
+	for name, c := range map[string]struct {
+		app            string
+		own, all, shop pushtest.Fault
+		open           time.Duration // of the circuit of the shop's account
+		status         delivery.Status
+		after          time.Duration
+		via            int64
+		want           [3]int // pushes by the shop's, by that of all shops, by the environment's
+	}{
+		"the shop's account knows it":                    {"com.market", unknown, unknown, pushtest.Fault{}, 0, delivery.Delivered, 0, 2, [3]int{1}},
+		"the one of all shops knows it":                  {"com.market", unknown, pushtest.Fault{}, unknown, 0, delivery.Delivered, 0, 1, [3]int{0, 1}},
+		"the environment's knows it":                     {"com.market", pushtest.Fault{}, unknown, unknown, 0, delivery.Delivered, 0, 0, [3]int{0, 0, 1}},
+		"all know it":                                    {"com.market", pushtest.Fault{}, pushtest.Fault{}, pushtest.Fault{}, 0, delivery.Delivered, 0, 2, [3]int{1}},
+		"the one before may have taken it":               {"com.market", pushtest.Fault{}, pushtest.Fault{Status: 500, Reason: "InternalServerError"}, unknown, 0, delivery.Transient, 0, 1, [3]int{}},
+		"none knows it":                                  {"com.market", unknown, unknown, unknown, 0, delivery.Permanent, 0, 0, [3]int{}},
+		"none that is ready knows it":                    {"com.market", unknown, unknown, pushtest.Fault{}, time.Minute, delivery.Throttled, time.Minute, 2, [3]int{}},
+		"one that is not ready, the environment's does":  {"com.market", pushtest.Fault{}, unknown, unknown, time.Minute, delivery.Delivered, 0, 0, [3]int{0, 0, 1}},
+		"a phone that names no app is the environment's": {"", pushtest.Fault{}, pushtest.Fault{}, pushtest.Fault{}, 0, delivery.Delivered, 0, 0, [3]int{0, 0, 1}},
+	} {
+		before := [3]int{shop.Count(), all.Count(), own.Count()}
+		for a, fault := range map[*pushtest.APNs]pushtest.Fault{own: c.own, all: c.all, shop: c.shop} {
+			if a.Heal(); fault.Status != 0 {
+				a.Fail("", fault)
+			}
+		}
+		s := push.New(push.Options{}, environment)
+		s.Configurable(&circuits{open: map[int64]time.Duration{2: c.open}}, nil)
+		s.Set([]push.Configured{{Provider: 1, Service: allService}, {Provider: 2, Shop: 7, Order: 9, Service: shopService}})
+		r := s.Send(t.Context(), toDevices("7", iPhone(c.app)))[0]
+		got := [3]int{shop.Count() - before[0], all.Count() - before[1], own.Count() - before[2]}
+		if r.Status != c.status || r.After != c.after || r.Via != c.via || got != c.want {
+			t.Errorf("%s: %+v, pushed %v", name, r, got)
+		}
+		if c.status == delivery.Throttled && (r.Beside == nil || r.Beside.Detail != "APNs answered 400 BadDeviceToken") {
+			t.Errorf("%s: beside %+v", name, r.Beside)
+		}
+	}
+}
+
 // TestAppleKeepsPhonesOfAnotherApp is [TestAPhoneOfAnotherApp] of Apple's answers.
 func TestAppleKeepsPhonesOfAnotherApp(t *testing.T) {
 	a, service := apple(t, "com.market", true)
@@ -167,6 +215,14 @@ func TestAppleKeepsPhonesOfAnotherApp(t *testing.T) {
 	for _, reason := range []string{"BadDeviceToken", "DeviceTokenNotForTopic"} {
 		a.Fail("", pushtest.Fault{Status: 400, Reason: reason})
 		if r := s.Send(t.Context(), toDevices("1", iPhone("")))[0]; r.Status != delivery.Permanent || r.Skip || !strings.HasSuffix(r.Detail, ": the phone has registered without naming its app") {
+			t.Errorf("%s: %+v", reason, r)
+		}
+	}
+	for _, reason := range []string{"Unregistered", "ExpiredToken"} { // before the phone has registered anew
+		a.Fail("", pushtest.Fault{Status: 410, Reason: reason, Since: time.Now().Add(-time.Hour)})
+		messages := toDevices("1", iPhone(""))
+		messages[0].To.Devices[0].SeenAt = time.Now()
+		if r := s.Send(t.Context(), messages)[0]; r.Status != delivery.Permanent || r.Detail != "APNs answered 410 "+reason {
 			t.Errorf("%s: %+v", reason, r)
 		}
 	}
@@ -197,7 +253,7 @@ func TestTheQuotaOfAConfiguredProject(t *testing.T) {
 // TestPhonesOfAServiceThatCannotBeMade wait, and no other service takes them.
 func TestPhonesOfAServiceThatCannotBeMade(t *testing.T) {
 	s := push.New(push.Options{})
-	s.Set([]push.Configured{{Provider: 1, Service: push.Unusable{Kind: "apns", Of: provider.App{Platform: user.IOS, Name: "com.market"}}}})
+	s.Set([]push.Configured{{Provider: 1, Service: push.Unusable{Kind: "apns", OfApp: provider.App{Platform: user.IOS, Name: "com.market"}}}})
 	for _, app := range []string{"", "com.market"} {
 		if r := s.Send(t.Context(), toDevices("1", iPhone(app)))[0]; r.Status != delivery.Throttled || r.After != push.UnusableFor || !r.Held || !r.Apart || r.Via != 1 {
 			t.Errorf("%q: %+v", app, r)

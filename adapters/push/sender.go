@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -45,6 +46,9 @@ type Sender struct {
 	look     func()            // reads what is configured once more; may be nil
 
 	configured provider.Current[table]
+
+	looking sync.Mutex // held while look is called
+	looked  time.Time  // when [Sender.lookAgain] has done so last
 
 	mu      sync.Mutex
 	unready map[int64]unready // by the provider's id
@@ -122,49 +126,57 @@ func (s *Sender) one(ctx context.Context, m delivery.Message) delivery.Result {
 	if !m.To.Pushable() {
 		return delivery.Result{Status: delivery.Permanent, Detail: "no browser or phone is registered"}
 	}
+	answer, reached := s.push(ctx, m)
+	if !reached && answer.Skip && s.look != nil {
+		s.lookAgain()
+		answer, _ = s.push(ctx, m)
+	}
+	return answer
+}
+
+// push pushes the message to the user's devices. reached = false says that no service reaches
+// any of them.
+func (s *Sender) push(ctx context.Context, m delivery.Message) (answer delivery.Result, reached bool) {
 	t, done := s.configured.Use()
 	defer done()
 	rest, phones := t.divide(m.To, m.Subject.Place().Shop)
-	var answers []delivery.Result
+	var environment []delivery.Result
 	for _, service := range s.services {
-		answers = append(answers, s.answered(service, service.Push(ctx, addressedTo(m, rest)))...)
+		environment = append(environment, s.answered(service, service.Push(ctx, addressedTo(m, rest)))...)
 	}
-	own := len(answers)
-	answers = append(answers, s.byConfigured(ctx, t, phones, m)...)
-	best := delivery.Best(answers...)
-	if len(answers) == 0 {
-		return noService(m.To)
+	configured, behind := s.byConfigured(ctx, t, phones, m)
+	environment = append(environment, behind...)
+	if len(environment)+len(configured) == 0 {
+		return noService(m.To), false
 	}
-	first, asked := ofEnvironment(answers[:own])
-	switch {
-	case own > 0 && pending(best) && pending(first):
-		best = first // a pause of a configured service delays no other device
-		if best.Held {
-			best.Beside = asked
+	return ofPerson(environment, configured), true
+}
+
+// ofPerson returns the answer about the person: the best of those of the environment's and
+// the configured services about the devices. If the message is to be tried again, no pause
+// of a configured service delays a device of the environment's, and no put-off hides the
+// answer of a service that was asked: each device is tried again at its own time.
+func ofPerson(environment, configured []delivery.Result) delivery.Result {
+	all := slices.Concat(environment, configured)
+	best := delivery.Best(all...)
+	ofEnvironment, _ := delivery.Handed(environment)
+	if pending(best) {
+		given, _ := delivery.Handed(all)
+		for _, some := range [][]delivery.Result{ofEnvironment, given, environment} {
+			if one := delivery.Best(some...); len(some) > 0 && pending(one) {
+				best = one
+				break
+			}
 		}
-	case best.Judged:
-		best.Beside = asked
 	}
-	for _, a := range answers {
+	if (best.Judged || best.Held) && len(ofEnvironment) > 0 {
+		asked := delivery.Best(ofEnvironment...)
+		best.Beside = &asked
+	}
+	for _, a := range all {
 		best.ConsentUsed = best.ConsentUsed || a.ConsentUsed
 	}
 	return best
-}
-
-// ofEnvironment returns the answer about the person by the services of the environment, and
-// the best of those that were asked; nil = none was. A put-off hides no failure of a service
-// that was asked: the other devices are tried again at their own time.
-func ofEnvironment(answers []delivery.Result) (first delivery.Result, asked *delivery.Result) {
-	first = delivery.Best(answers...)
-	given, _ := delivery.Handed(answers)
-	if len(given) == 0 {
-		return first, nil
-	}
-	best := delivery.Best(given...)
-	if pending(best) {
-		first = best
-	}
-	return first, &best
 }
 
 // noService is the answer about a user none of whose devices any service reaches. Devices of

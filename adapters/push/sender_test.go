@@ -2,6 +2,7 @@ package push_test
 
 import (
 	"context"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"dropbell/adapters/push"
 	"dropbell/adapters/sendertest"
 	"dropbell/domain/delivery"
+	"dropbell/domain/provider"
 	"dropbell/domain/user"
 )
 
@@ -54,6 +56,16 @@ func TestOneOutcomeOfAllDevices(t *testing.T) {
 	}
 }
 
+// aPhone is a configured service of an app of its own on phones.
+type aPhone struct {
+	app
+	number int
+}
+
+func appOf(number int) string { return "com.app" + strconv.Itoa(number) }
+
+func (a aPhone) App() provider.App { return provider.App{Platform: user.IOS, Name: appOf(a.number)} }
+
 // TestAPutOffHidesNoAnswer: a message that FCM's quota puts off on one device has failed if
 // another device's service failed, and the circuit learns what that one answered, also where
 // a configured service takes the message or puts it off as well.
@@ -64,27 +76,47 @@ func TestAPutOffHidesNoAnswer(t *testing.T) {
 	gone := delivery.Result{Status: delivery.Permanent, Detail: "gone"}
 	sent := delivery.Result{Status: delivery.Delivered, Detail: "sent"}
 	for name, c := range map[string]struct {
-		own          []delivery.Result
-		configured   []delivery.Result
-		want, beside string // details
+		environment  []delivery.Result
+		configured   []delivery.Result // about one device each
+		want, beside string            // details
 	}{
-		"a failure":                          {[]delivery.Result{down, held}, nil, "down", ""},
-		"a pause, which is shorter":          {[]delivery.Result{pause, held}, nil, "pause", ""},
-		"both":                               {[]delivery.Result{held, down, pause}, nil, "pause", ""},
-		"a phone that is gone":               {[]delivery.Result{gone, held}, nil, "held", "gone"},
-		"another is reached":                 {[]delivery.Result{held, down, sent}, nil, "sent", ""},
-		"nothing but put-offs":               {[]delivery.Result{held, held}, nil, "held", ""},
-		"a mini program is reached":          {[]delivery.Result{down, held}, []delivery.Result{sent}, "sent", "down"},
-		"a mini program, and a phone gone":   {[]delivery.Result{gone, held}, []delivery.Result{sent}, "sent", "gone"},
-		"a mini program, and only a put-off": {[]delivery.Result{held}, []delivery.Result{sent}, "sent", ""},
-		"a mini program is put off":          {[]delivery.Result{down, held}, []delivery.Result{held}, "down", ""},
-		"a mini program fails":               {[]delivery.Result{gone}, []delivery.Result{down}, "down", "gone"},
+		"a failure":                        {[]delivery.Result{down, held}, nil, "down", ""},
+		"a pause, which is shorter":        {[]delivery.Result{pause, held}, nil, "pause", ""},
+		"both":                             {[]delivery.Result{held, down, pause}, nil, "pause", ""},
+		"a phone that is gone":             {[]delivery.Result{gone, held}, nil, "held", "gone"},
+		"another is reached":               {[]delivery.Result{held, down, sent}, nil, "sent", ""},
+		"nothing but put-offs":             {[]delivery.Result{held, held}, nil, "held", ""},
+		"a configured one reaches":         {[]delivery.Result{down, held}, []delivery.Result{sent}, "sent", "down"},
+		"a configured one, a phone gone":   {[]delivery.Result{gone, held}, []delivery.Result{sent}, "sent", "gone"},
+		"a configured one, only a put-off": {[]delivery.Result{held}, []delivery.Result{sent}, "sent", ""},
+		"a configured one puts off":        {[]delivery.Result{down, held}, []delivery.Result{held}, "down", ""},
+		"a configured one fails":           {[]delivery.Result{gone}, []delivery.Result{down}, "down", "gone"},
+		"configured: a failure":            {nil, []delivery.Result{down, held}, "down", ""},
+		"configured: a failure, put off":   {nil, []delivery.Result{held, down}, "down", ""},
+		"configured: a pause":              {nil, []delivery.Result{held, pause, down}, "pause", ""},
+		"configured: a phone that is gone": {nil, []delivery.Result{gone, held}, "held", ""},
+		"configured: another is reached":   {nil, []delivery.Result{held, down, sent}, "sent", ""},
+		"configured: nothing but put-offs": {nil, []delivery.Result{held, held}, "held", ""},
+		"a put-off, and one that fails":    {[]delivery.Result{held}, []delivery.Result{down, held}, "down", ""},
+		"a phone gone, and one that fails": {[]delivery.Result{gone}, []delivery.Result{held, down}, "down", "gone"},
+		"a failure, and a longer pause":    {[]delivery.Result{down}, []delivery.Result{pause, held}, "down", ""},
 	} {
 		var asked []string
-		s := push.New(push.Options{}, always(c.own...))
-		s.Set([]push.Configured{{Provider: 1, Service: app{always(c.configured...), &asked, "it", 0}}})
+		s := push.New(push.Options{}, always(c.environment...))
+		var list []push.Configured
+		for i, answer := range c.configured {
+			list = append(list, push.Configured{Provider: int64(i + 1), Service: aPhone{app{always(answer), &asked, "it", 0}, i}})
+		}
+		s.Set(list)
 		messages := registered(1)
 		messages[0].Consented = true
+		messages[0].To.Devices = nil
+		for i := range c.configured {
+			messages[0].To.Devices = append(messages[0].To.Devices, user.Device{Platform: user.IOS, App: appOf(i), Token: "aa"})
+		}
+		if len(list) == 0 {
+			messages[0].To.Devices = []user.Device{{Platform: user.IOS, Token: "aa"}}
+		}
 		got := s.Send(t.Context(), messages)[0]
 		beside := delivery.Result{}
 		if got.Beside != nil {

@@ -30,9 +30,10 @@ func Clear(address string) bool {
 	return u.Hostname() != "localhost" && (err != nil || !ip.Unmap().IsLoopback())
 }
 
-// In reports whether the device is one of the app; see [user.Device]. A phone that names no
-// app is one of every app of its platform: [Sender] decides which service it is handed to.
-func In(app provider.App, d user.Device) bool {
+// Reaches reports whether a service of the app reaches the device, see [user.Device]: one that
+// names the app, or a phone of the platform that names none, of which [Sender] decides which
+// service it is handed to.
+func Reaches(app provider.App, d user.Device) bool {
 	return d.Platform == app.Platform && (d.App == app.Name || d.App == "" && !d.Platform.OneTime())
 }
 
@@ -46,15 +47,15 @@ const UnusableFor = 30 * time.Second
 type Unusable struct {
 	// Kind is the service's name in metrics.
 	Kind string
-	// Of is the app whose devices it would reach.
-	Of provider.App
+	// OfApp is the app whose devices it would reach.
+	OfApp provider.App
 }
 
 // Name returns the kind.
 func (u Unusable) Name() string { return u.Kind }
 
 // App is part of [AppService].
-func (u Unusable) App() provider.App { return u.Of }
+func (u Unusable) App() provider.App { return u.OfApp }
 
 // Close has nothing to end.
 func (Unusable) Close() error { return nil }
@@ -68,7 +69,7 @@ func (Unusable) Turn(context.Context) time.Duration { return 0 }
 // Push answers that the message waits, for each of the user's devices in the app.
 func (u Unusable) Push(_ context.Context, m delivery.Message) (results []delivery.Result) {
 	for _, d := range m.To.Devices {
-		if In(u.Of, d) {
+		if Reaches(u.OfApp, d) {
 			results = append(results, delivery.Result{Status: delivery.Throttled, Unsent: true, Held: true, After: UnusableFor,
 				Detail: "not sent: the provider cannot be used; check its settings and PROVIDERS_KEY"})
 		}

@@ -11,27 +11,33 @@ import (
 // table holds the services that are in use at one time, and which devices are whose.
 type table struct {
 	list []Configured // in order of shops
-	// accounts are those of phones: of list, and of the environment. Entry i of at is the
-	// place in list of accounts[i]; -1 = it is the environment's.
-	accounts []provider.Account
-	at       []int
-	onlyOwn  bool // there are no accounts of phones but the environment's
+	// accounts are those of phones: of list, and of the environment. Entry i of ways is the
+	// service of accounts[i].
+	accounts        []provider.Account
+	ways            []way
+	environmentOnly bool // there are no accounts of phones but the environment's
+}
+
+// A way is a service that phones are handed to: a configured one, or one of the environment.
+type way struct {
+	configured  Configured
+	environment Service // nil = it is the configured one
 }
 
 // newTable returns the table of the sorted list and of the environment's services.
 func newTable(list []Configured, environment []Service) table {
-	t := table{list: list, onlyOwn: true}
-	for i, one := range list {
+	t := table{list: list, environmentOnly: true}
+	for _, one := range list {
 		app := one.Service.App()
 		if app.Platform.OneTime() {
 			continue
 		}
 		t.accounts = append(t.accounts, provider.Account{ID: one.Provider, Shop: one.Shop, Order: one.Order, App: app})
-		t.at, t.onlyOwn = append(t.at, i), false
+		t.ways, t.environmentOnly = append(t.ways, way{configured: one}), false
 	}
 	for _, s := range environment {
 		if s, ok := s.(AppService); ok {
-			t.accounts, t.at = append(t.accounts, provider.Account{App: s.App()}), append(t.at, -1)
+			t.accounts, t.ways = append(t.accounts, provider.Account{App: s.App()}), append(t.ways, way{environment: s})
 		}
 	}
 	return t
@@ -58,18 +64,18 @@ func (t table) programs(shop int64) (list []Configured) {
 	return nil
 }
 
-// A phone is a device with the configured services that are asked to reach it, one after
-// the other.
+// A phone is a device with the services that are asked to reach it, one after the other: at
+// least one that is configured, and then the environment's if that reaches the same app.
 type phone struct {
-	device   user.Device
-	services []Configured
+	device user.Device
+	ways   []way
 }
 
 // divide returns the user with the devices that are left to the services of the environment,
-// and the phones of the configured ones. A phone that names an app which no service reaches
-// is among neither.
+// and the phones that configured ones are asked to reach first. A phone that names an app
+// which no service reaches is among neither.
 func (t table) divide(to *user.User, shop int64) (rest *user.User, phones []phone) {
-	if t.onlyOwn && !slices.ContainsFunc(to.Devices, named) {
+	if len(to.Devices) == 0 || t.environmentOnly && !slices.ContainsFunc(to.Devices, named) {
 		return to, nil
 	}
 	left := make([]user.Device, 0, len(to.Devices))
@@ -79,15 +85,12 @@ func (t table) divide(to *user.User, shop int64) (rest *user.User, phones []phon
 			continue
 		}
 		places := provider.Reach(t.accounts, shop, d)
-		var p phone
-		for _, place := range places {
-			if t.at[place] >= 0 {
-				p.services = append(p.services, t.list[t.at[place]])
-			}
-		}
 		switch {
-		case len(p.services) > 0:
-			p.device = d
+		case len(places) > 0 && t.ways[places[0]].environment == nil:
+			p := phone{device: d}
+			for _, place := range places {
+				p.ways = append(p.ways, t.ways[place])
+			}
 			phones = append(phones, p)
 		case len(places) > 0 || d.App == "":
 			left = append(left, d)

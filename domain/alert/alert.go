@@ -34,6 +34,10 @@ const DetailBudget = "budget"
 // are sent.
 const DetailWarmUp = "warm_up"
 
+// DetailProvider is the detail of a [Channel] of which a provider of push is failing, which
+// holds up the devices of its app alone. The name is the provider's.
+const DetailProvider = "provider"
+
 // DetailDropBudget is the detail of a [Channel] whose budget of a drop is used up.
 const DetailDropBudget = "drop_budget"
 
@@ -85,6 +89,10 @@ func (a Alert) Text(tag string) string {
 	case Channel:
 		if a.Detail == DetailDropBudget {
 			text = pick(fmt.Sprintf("“%s”: the budget of SMS for this drop is used up; further text messages about it are skipped.", a.Name), fmt.Sprintf("「%s」：本活动的短信额度已用完，之后的短信都会跳过。", a.Name))
+			break
+		}
+		if a.Detail == DetailProvider {
+			text = pick(fmt.Sprintf("The push provider “%s” is failing; messages to the devices of its app wait until it answers again.", a.Name), fmt.Sprintf("推送服务商「%s」发送失败，发往其 App 或小程序的消息等待其恢复。", a.Name))
 			break
 		}
 		name := channelName(a.Name, zh)

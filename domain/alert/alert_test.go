@@ -30,6 +30,10 @@ func TestTextsOfAlerts(t *testing.T) {
 	if en, want := single.Text("en"), "“Moon cakes” is sold out: 1 coupon. (repeated 1 time since the last message)"; en != want {
 		t.Errorf("a single one: %q, want %q", en, want)
 	}
+	push := Alert{Condition: Condition{Kind: Channel, Name: "Moon app", Detail: DetailProvider}}
+	if en, zh := push.Text("en"), push.Text("zh-CN"); !strings.Contains(en, "provider “Moon app”") || !strings.Contains(zh, "服务商「Moon app」") {
+		t.Errorf("a provider of push: %q, %q", en, zh)
+	}
 	drop := Alert{Condition: Condition{Kind: Channel, Name: "Moon cakes", Detail: DetailDropBudget}}
 	if en, zh := drop.Text("en"), drop.Text("zh-CN"); !strings.Contains(en, "“Moon cakes”") || !strings.Contains(zh, "「Moon cakes」") {
 		t.Errorf("a drop's budget: %q, %q", en, zh)

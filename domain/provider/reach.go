@@ -28,37 +28,36 @@ type Account struct {
 // Reach returns the accounts that deliver a message of the shop to the phone, as places in
 // all, in the order in which they are asked; none = no account reaches its app.
 //
-// A phone that names its app belongs to the shop's own accounts of that app, else to those
-// of all shops, else to the environment's. A phone that names none belongs to the
-// environment's account of its platform. Without one the phone is taken for one of the app
-// of the shop's own account of the platform, else of that of all shops, of the lowest order.
+// A phone that names its app belongs to every account of that app: first to the shop's own,
+// then to those of all shops, then to the environment's. A phone that names none belongs to
+// the environment's account of its platform. Without one the phone is taken for one of the
+// app of the shop's own account of the platform, else of that of all shops, of the lowest
+// order.
 func Reach(all []Account, shop int64, d user.Device) (places []int) {
 	name := d.App
 	if name == "" {
-		first := ofNoApp(all, shop, d.Platform)
+		first := withoutApp(all, shop, d.Platform)
 		if first < 0 || all[first].ID == 0 {
-			return at(first)
+			return listOf(first)
 		}
 		name = all[first].App.Name
 	}
 	app := App{d.Platform, name}
 	for _, level := range levels(shop) {
+		before := len(places)
 		for i, a := range all {
 			if a.ID != 0 && a.Shop == level && a.App == app {
 				places = append(places, i)
 			}
 		}
-		if len(places) > 0 {
-			slices.SortFunc(places, func(i, j int) int { return earlier(all[i], all[j]) })
-			return places
-		}
+		slices.SortFunc(places[before:], func(i, j int) int { return earlier(all[i], all[j]) })
 	}
-	return at(slices.IndexFunc(all, func(a Account) bool { return a.ID == 0 && a.App == app }))
+	return append(places, listOf(slices.IndexFunc(all, func(a Account) bool { return a.ID == 0 && a.App == app }))...)
 }
 
-// ofNoApp returns the place of the account to which phones of the platform belong that name
-// no app; -1 = there is none.
-func ofNoApp(all []Account, shop int64, platform user.Platform) int {
+// withoutApp returns the place of the account to which phones of the platform belong that
+// name no app; -1 = there is none.
+func withoutApp(all []Account, shop int64, platform user.Platform) int {
 	if i := slices.IndexFunc(all, func(a Account) bool { return a.ID == 0 && a.App.Platform == platform }); i >= 0 {
 		return i
 	}
@@ -86,7 +85,8 @@ func levels(shop int64) []int64 {
 
 func earlier(a, b Account) int { return cmp.Or(cmp.Compare(a.Order, b.Order), cmp.Compare(a.ID, b.ID)) }
 
-func at(place int) []int {
+// listOf returns a list of the place; an empty one of -1.
+func listOf(place int) []int {
 	if place < 0 {
 		return nil
 	}

@@ -116,10 +116,26 @@ func (s *Service) Change(ctx context.Context, by staff.Actor, id, version int64,
 		secrets = map[string]string{}
 	}
 	after, err := s.apply(before, in, secrets, err != nil)
+	if err == nil {
+		err = sameApp(before, after)
+	}
 	if err != nil {
 		return before, err
 	}
 	return s.Store.Save(ctx, after, after.Entry(by, "change", before.Shown(), after.Shown()))
+}
+
+// sameApp returns a [fault.Fields] for a provider of apps on phones that would reach another
+// app than before: messages to the phones of the former would be skipped, and phones that name
+// no app be taken for ones of the latter.
+func sameApp(before, after Provider) error {
+	field := map[Kind]string{APNS: "topic", FCM: "account"}[before.Kind]
+	if field == "" || before.App() == after.App() {
+		return nil
+	}
+	e := &fault.Fields{}
+	e.Add(field, "rule.provider_app", "must be of the same app as before, %q; add a provider for the other app instead", before.App().Name)
+	return e
 }
 
 // Switch enables or disables a provider. Messages that are with the provider stay there.

@@ -107,14 +107,17 @@ func outcomeOf(r delivery.Result) alert.Outcome {
 	return alert.Outcome{State: alert.Waiting, Detail: r.Detail, After: r.After}
 }
 
-// failingChannels are those whose circuit is open, see [app.App.Circuits], and SMS once
-// the budget of the day is used up.
+// failingChannels are those whose circuit is open, see [app.App.Circuits], providers of push
+// whose circuit is, and SMS once the budget of the day is used up.
 func (p *program) failingChannels(ctx context.Context) (list []alert.Condition, err error) {
 	states, err := p.Circuits(ctx, p.routes.environment)
 	for _, s := range states {
 		if s.State == delivery.CircuitOpen {
 			list = append(list, alert.Condition{Kind: alert.Channel, Object: s.Channel.String(), Name: s.Channel.String(), Path: "/channels"})
 		}
+	}
+	if err == nil {
+		list, err = p.pushAlerts(ctx, list)
 	}
 	if err == nil {
 		list, err = p.warmUpAlert(ctx, list)
@@ -137,6 +140,16 @@ func (p *program) failingChannels(ctx context.Context) (list []alert.Condition, 
 		number := strconv.FormatInt(d.TemplateID, 10)
 		list = append(list, alert.Condition{Kind: alert.Channel, Object: name + ":budget:" + number, Name: d.Name, Shop: d.Shop, Template: d.TemplateID,
 			Detail: alert.DetailDropBudget, Path: "/templates/" + number})
+	}
+	return list, err
+}
+
+// pushAlerts adds the providers of push whose circuit is open.
+func (p *program) pushAlerts(ctx context.Context, list []alert.Condition) ([]alert.Condition, error) {
+	failing, err := p.FailingPushProviders(ctx)
+	for _, one := range failing {
+		list = append(list, alert.Condition{Kind: alert.Channel, Object: one.Channel.String() + ":provider:" + strconv.FormatInt(one.ID, 10), Name: one.Name, Shop: one.Shop,
+			Detail: alert.DetailProvider, Path: "/providers"})
 	}
 	return list, err
 }

@@ -20,6 +20,7 @@ import (
 	"dropbell/adapters/localstack"
 	"dropbell/adapters/redis"
 	"dropbell/app"
+	"dropbell/domain/alert"
 	"dropbell/domain/delivery"
 )
 
@@ -228,6 +229,24 @@ func TestChannelGauges(t *testing.T) {
 			t.Errorf("with %d of two circuits open the alert is %+v, %v", id, list, err)
 		}
 	}
+	// Those of apps on phones and mini programs are told one by one.
+	if _, err := conn.Exec(t.Context(), `insert into shops (number, name, timezone) values (7, 'Seven', 'UTC')`); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Exec(t.Context(), `insert into providers (id, channel, shop_number, kind, name, enabled, changed, created_by) overriding system value
+		values (11, 3, null, 'apns', 'Moon', true, 1, 'x'), (12, 3, 7, 'fcm', 'Moon of 7', true, 1, 'x'), (13, 3, null, 'wechat', 'Off', false, 1, 'x'), (14, 3, null, 'fcm', 'Well', true, 1, 'x')`); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 15 {
+		if err := breaker.Of(int64(11+i%3)).Report(t.Context(), delivery.WebPush, false, "503"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list, err := p.failingChannels(t.Context())
+	if list = slices.DeleteFunc(list, func(c alert.Condition) bool { return c.Detail != alert.DetailProvider }); err != nil || len(list) != 2 ||
+		list[0] != (alert.Condition{Kind: alert.Channel, Object: "webpush:provider:11", Name: "Moon", Detail: alert.DetailProvider, Path: "/providers"}) || list[1].Shop != 7 {
+		t.Errorf("with the circuits of two providers of push open the alert is %+v, %v", list, err)
+	}
 	expect(t, p, 0, "dropbell_queue_age_seconds", "queue=timers")
 	expect(t, p, float64(p.Config.DBConns), "dropbell_db_connections_limit")
 	expect(t, p, 0, "dropbell_provider_answers_total", "channel=email", "class=permanent")
@@ -254,6 +273,21 @@ func TestProviderAnswersAreCounted(t *testing.T) {
 		expect(t, p, want, "dropbell_provider_answers_total", "channel=sms", "class="+class)
 	}
 	expect(t, p, 1, "dropbell_provider_call_seconds", "channel=sms")
+}
+
+// TestEachProviderOfPushIsCountedOnce: answers of configured services are not the
+// environment's, whose own ones beside them are.
+func TestEachProviderOfPushIsCountedOnce(t *testing.T) {
+	p := &program{App: &app.App{}, metrics: newMetrics(prometheus.NewRegistry()), providers: &providerCalls{}}
+	configured := delivery.Result{Status: delivery.Delivered, Via: 7, Judged: true}
+	both, held := configured, delivery.Result{Status: delivery.Throttled, Held: true}
+	both.Beside, held.Beside = &delivery.Result{Status: delivery.Permanent, Detail: "gone"}, &delivery.Result{Status: delivery.Permanent, Detail: "refused"}
+	for _, answers := range [][]delivery.Result{{configured, configured}, {configured, both, held, {Status: delivery.Delivered}}} {
+		p.observed(answering{answers}, 0).Send(t.Context(), make([]delivery.Message, len(answers)))
+	}
+	if _, list := p.providers.take(); len(list) != 1 || list[0].Provider != 0 || list[0].Calls != 1 || list[0].Messages != 3 || list[0].Failed != 2 {
+		t.Errorf("counted %+v", list)
+	}
 }
 
 // TestMessagesThatAreKeptBackAreNoAnswers: a provider that was not asked has not failed.

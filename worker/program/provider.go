@@ -28,6 +28,20 @@ type measured struct {
 	id      int64
 }
 
+// ownAnswers returns what the provider of the sender has answered: those of configured
+// services of push are counted by [countedService].
+func ownAnswers(results []delivery.Result) (own []delivery.Result) {
+	for _, r := range results {
+		switch {
+		case r.Beside != nil && !r.Beside.Held:
+			own = append(own, *r.Beside)
+		case !r.Held && (!r.Judged || r.Via == 0):
+			own = append(own, r)
+		}
+	}
+	return own
+}
+
 // Send is that of the sender below. Messages that it kept back are not counted: their pace is
 // planned, and no provider was asked.
 func (m measured) Send(ctx context.Context, messages []delivery.Message) []delivery.Result {
@@ -40,7 +54,9 @@ func (m measured) Send(ctx context.Context, messages []delivery.Message) []deliv
 	channel := m.Channel().String()
 	took := time.Since(started)
 	m.metrics.calls.WithLabelValues(channel).Observe(took.Seconds())
-	m.calls.count(m.Channel(), m.id, took, given)
+	if own := ownAnswers(results); len(own) > 0 {
+		m.calls.count(m.Channel(), m.id, took, own)
+	}
 	var counts [len(classes)]int
 	for _, r := range given {
 		counts[r.Status]++

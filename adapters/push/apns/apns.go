@@ -136,7 +136,7 @@ func (s *Service) App() provider.App { return provider.App{Platform: user.IOS, N
 
 // Calls reports whether the user has an iPhone with the app; see [push.ConfiguredService].
 func (s *Service) Calls(m delivery.Message) bool {
-	return slices.ContainsFunc(m.To.Devices, func(d user.Device) bool { return push.In(s.App(), d) })
+	return slices.ContainsFunc(m.To.Devices, func(d user.Device) bool { return push.Reaches(s.App(), d) })
 }
 
 // Turn returns zero: Apple has no quota. See [push.ConfiguredService].
@@ -152,7 +152,7 @@ func (s *Service) Close() error {
 func (s *Service) Push(ctx context.Context, m delivery.Message) (results []delivery.Result) {
 	var body []byte
 	for _, d := range m.To.Devices {
-		if !push.In(s.App(), d) {
+		if !push.Reaches(s.App(), d) {
 			continue
 		}
 		if body == nil {
@@ -241,7 +241,7 @@ func (s *Service) refusal(d user.Device, status int, reason, retryAfter string, 
 	case "BadDeviceToken", "DeviceTokenNotForTopic", "Unregistered", "ExpiredToken":
 		// A token of the other environment, or another app, gets the same answer as a
 		// spoilt one: the phone is kept, so that a wrong address or account removes none.
-		if s.cfg.Configured && d.App == "" {
+		if s.cfg.Configured && d.App == "" && (reason == "BadDeviceToken" || reason == "DeviceTokenNotForTopic") {
 			detail += ": the phone has registered without naming its app"
 		}
 		return delivery.Result{Status: delivery.Permanent, Detail: detail}

@@ -178,7 +178,7 @@ func (s *Service) App() provider.App { return s.app }
 // Calls reports whether the user has an Android phone with an app of the project; see
 // [push.ConfiguredService].
 func (s *Service) Calls(m delivery.Message) bool {
-	return slices.ContainsFunc(m.To.Devices, func(d user.Device) bool { return push.In(s.app, d) })
+	return slices.ContainsFunc(m.To.Devices, func(d user.Device) bool { return push.Reaches(s.app, d) })
 }
 
 // Turn waits for the messages per minute; see [push.ConfiguredService].
@@ -194,7 +194,7 @@ func (s *Service) Close() error {
 // [push.Service].
 func (s *Service) Push(ctx context.Context, m delivery.Message) (results []delivery.Result) {
 	for _, d := range m.To.Devices {
-		if !push.In(s.app, d) {
+		if !push.Reaches(s.app, d) {
 			continue
 		}
 		results = append(results, s.push(ctx, m, d))

@@ -14,13 +14,13 @@ type Unusable struct{ push.Unusable }
 
 // NewUnusable stands for the service of the mini program.
 func NewUnusable(appID string) Unusable {
-	return Unusable{push.Unusable{Kind: "wechat", Of: provider.App{Platform: user.WeChat, Name: appID}}}
+	return Unusable{push.Unusable{Kind: "wechat", OfApp: provider.App{Platform: user.WeChat, Name: appID}}}
 }
 
 // Push answers as [Service.Push] does, but for messages that would be sent, which wait.
 func (u Unusable) Push(_ context.Context, m delivery.Message) []delivery.Result {
 	switch {
-	case !has(m.To, u.Of):
+	case !has(m.To, u.OfApp):
 		return nil
 	case !permitted(m):
 		return []delivery.Result{noConsent()}

@@ -147,7 +147,7 @@ func (s *Service) Close() error {
 
 // has reports whether the user has an account in the mini program.
 func has(u *user.User, program provider.App) bool {
-	return slices.ContainsFunc(u.Devices, func(d user.Device) bool { return push.In(program, d) })
+	return slices.ContainsFunc(u.Devices, func(d user.Device) bool { return push.Reaches(program, d) })
 }
 
 // Calls reports whether WeChat would be asked to deliver the message; see
@@ -181,7 +181,7 @@ func noConsent() delivery.Result {
 // is tried. See [push.Service].
 func (s *Service) Push(ctx context.Context, m delivery.Message) (results []delivery.Result) {
 	for _, d := range slices.Backward(m.To.Devices) {
-		if !push.In(s.App(), d) {
+		if !push.Reaches(s.App(), d) {
 			continue
 		}
 		if !permitted(m) {

@@ -184,12 +184,15 @@ func (h *handlers) confirmProvider(w http.ResponseWriter, r *http.Request) error
 	if step == "enable" {
 		kind = "primary"
 	}
-	point := "provider." + step + ".1"
+	points := []string{shell.Say(r, "provider."+step+".1")}
 	if step == "disable" && !p.Kind.Shares() {
-		point = "provider.disable.apps"
+		points = []string{shell.Say(r, "provider.disable.apps")}
+		if !p.Kind.Platform().OneTime() {
+			points = append(points, shell.Say(r, "provider.disable.unnamed"))
+		}
 	}
 	return h.Ask(w, r, http.StatusOK, pageparts.Confirmation{Active: "providers", Crumbs: []ui.Crumb{{Label: shell.Say(r, "nav.providers"), URL: "/providers"}},
-		ConfirmProps: ui.ConfirmProps{Title: shell.Say(r, "provider."+step+".title", p.Name), Points: []string{shell.Say(r, point)}, NoReason: true,
+		ConfirmProps: ui.ConfirmProps{Title: shell.Say(r, "provider."+step+".title", p.Name), Points: points, NoReason: true,
 			Hidden: [][2]string{{"version", strconv.FormatInt(p.Version, 10)}},
 			Action: "/providers/" + strconv.FormatInt(p.ID, 10) + "/" + step, Cancel: "/providers", Submit: shell.Say(r, "provider."+step), Kind: kind}})
 }

@@ -70,6 +70,7 @@ func TestAppsOnPhonesAreProviders(t *testing.T) {
 	b.Post("/providers", apple).To("/providers")
 	page := b.Get("/providers/1/edit").Is(200).Has("com.example.tea", "Set. Leave empty").HasNot(secretLine(key))
 	change := with(with(apple, "key", ""), "version", page.Field("version"))
+	b.Post("/providers/1", with(change, "topic", "com.example.coffee")).Is(422).Has("must be of the same app as before, com.example.tea; add a provider")
 	b.Post("/providers/1", with(change, "name", "Tea House")).To("/providers")
 
 	account := func(without string) string {
@@ -96,8 +97,11 @@ func TestAppsOnPhonesAreProviders(t *testing.T) {
 	}
 	b.Post("/providers", google).To("/providers")
 	b.Get("/providers").Is(200).Has("Tea House", "com.example.tea, All shops, order 0", "tea-house-1a2b3, All shops, order 0", "Firebase Cloud Messaging").HasNot("gserviceaccount.com")
-	b.Get("/providers/2/edit").Is(200).Has("Firebase project: tea-house-1a2b3").HasNot("gserviceaccount.com")
-	b.Get("/providers/2/disable").Is(200).Has("they are skipped")
+	page = b.Get("/providers/2/edit").Is(200).Has("Firebase project: tea-house-1a2b3").HasNot("gserviceaccount.com")
+	change = with(google, "version", page.Field("version"))
+	b.Post("/providers/2", with(change, "account", strings.ReplaceAll(account(""), "tea-house-1a2b3", "coffee-house"))).Is(422).Has("must be of the same app as before, tea-house-1a2b3; add a provider")
+	b.Post("/providers/2", with(change, "account", account(""))).To("/providers")
+	b.Get("/providers/2/disable").Is(200).Has("they are skipped", "without naming their app")
 	b.Get("/channels/webpush/test?provider=2").Is(200).Has("Test Tea House on Android")
 	if n := g.Number(`select count(*) from audit where object_kind = 'provider' and (before::text || after::text) ~ 'PRIVATE|gserviceaccount'`); n != 0 {
 		t.Error("the audit log has a secret")
