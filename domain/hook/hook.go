@@ -125,6 +125,8 @@ func (in Input) check(insecure bool) (Input, error) {
 	if key, text := CheckURL(in.URL, insecure); key != "" {
 		e.Add("url", key, "%s", text)
 	}
+	} else {
+		in.URL = lowered(in.URL)
 	switch {
 	case !wording.OneLine(in.Description):
 		e.Add("description", "rule.text", "must be valid text without control characters")
@@ -145,6 +147,17 @@ func (in Input) check(insecure bool) (Input, error) {
 }
 
 // CheckURL returns the key and the English text of what is wrong with an
+// lowered returns an address that [CheckURL] accepts with its scheme and its host, which
+// are of either case, in lower case.
+func lowered(address string) string {
+	host := strings.Index(address, "://") + len("://")
+	end := len(address)
+	if i := strings.IndexAny(address[host:], "/?#"); i >= 0 {
+		end = host + i
+	}
+	return strings.ToLower(address[:end]) + address[end:]
+}
+
 // endpoint's address, empty if nothing is. That a name leads to a public address
 // is checked again at each connection.
 func CheckURL(raw string, insecure bool) (key, text string) {

@@ -250,19 +250,28 @@ func TestConditionsOfTheDatabase(t *testing.T) {
 	if got, want := kinds(), []string{fmt.Sprintf("dead_letters template:%d shop %d: 2", one.ID, one.ShopNumber), fmt.Sprintf("sold_out %d shop %d: %d", two.ID, two.ShopNumber, two.Stock)}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
-	// Of endpoints those that failures disabled, and none that staff did.
+	// Of endpoints those that failures disabled, and none that staff did, however the
+	// address was written when it was stored.
 	a.Exec(`insert into hook_endpoints (shop_number, url, types, secret, enabled, disabled_reason, disabled_at, created_by)
-		select $1, 'https://hooks.shop.example:8443/path?key=secret', '{}', 'x', false, why, now(), 'staff:7 Ada' from unnest(array['failing', 'gone', 'staff']) why`, one.ShopNumber)
+		select $1, url, '{}', 'x', false, why, now(), 'staff:7 Ada' from (values ('https://hooks.shop.example:8443/path?key=secret', 'failing'), ('https://hooks.shop.example:8443/', 'gone'),
+			('https://hooks.shop.example:8443/', 'staff'), ('HTTPS://hooks.shop.example:8443/path', 'failing'), ('no address', 'failing')) as e (url, why)`, one.ShopNumber)
 	a.Exec(`update batches set dead_count = 0`)
 	a.Exec(`update templates set issued = 0`)
 	found, err := a.Conditions(t.Context())
 	a.Must(err)
-	if len(found) != 2 {
+	if len(found) != 4 {
 		t.Fatalf("%+v", found)
 	}
+	unnamed := 0
 	for _, c := range found {
-		if c.Kind != alert.Endpoint || c.Name != "hooks.shop.example:8443" || c.Shop != one.ShopNumber || c.Path != "/webhooks/"+c.Object || c.Detail != "failing" && c.Detail != "gone" {
+		if c.Name == "" {
+			unnamed++
+		}
+		if c.Kind != alert.Endpoint || c.Name != "hooks.shop.example:8443" && c.Name != "" || c.Shop != one.ShopNumber || c.Path != "/webhooks/"+c.Object || c.Detail != "failing" && c.Detail != "gone" {
 			t.Errorf("%+v", c)
 		}
+	}
+	if unnamed != 1 {
+		t.Errorf("%d endpoints have no name: %+v", unnamed, found)
 	}
 }
