@@ -45,9 +45,8 @@ func fitting(m config.Mail, from string) config.Mail {
 	return m
 }
 
-// MailSenders are what mails say of where they come from, each once: that of the
-// environment's mail server, which staff are written to by, and those of the enabled
-// mail servers among the providers.
+// MailSenders returns the distinct senders: the environment's mail server, which sends
+// mails to staff, and each enabled mail server among the providers.
 func MailSenders(cfg config.Config, providers []provider.Provider) (senders []mailcheck.Sender) {
 	add := func(address string, fit func(config.Mail, string) config.Mail) {
 		server, err := smtp.ParseURL(address)

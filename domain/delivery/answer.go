@@ -19,8 +19,9 @@ const maxDetail = 200
 // maxPause bounds what a provider may ask for; more is a mistake of its own.
 const maxPause = 24 * time.Hour
 
-// resolver is how errors of package net name the server of DNS, which may stand inside.
-var resolver = regexp.MustCompile(`^(lookup \S+) on \S+: `)
+// lookup is the form of errors of package net about a name ([net.DNSError]). They name
+// the server of DNS and this machine, which may have addresses of the private network.
+var lookup = regexp.MustCompile(`^lookup (\S+?)(?: on \S+)?: (.*)`)
 
 var (
 	mailAddress = regexp.MustCompile(`[^\s<>"'(),;:]+@[^\s<>"'(),;:]+`)
@@ -56,7 +57,7 @@ func cut(s string, n int) string {
 }
 
 // CauseOf describes why a call got no answer, without the addresses and ports in
-// network errors.
+// network errors. Of an error of DNS it keeps the name and whether there is such a host.
 func CauseOf(err error) string {
 	timeout, ok := errors.AsType[interface {
 		error
@@ -73,7 +74,12 @@ func CauseOf(err error) string {
 	for next := errors.Unwrap(err); next != nil; next = errors.Unwrap(err) {
 		err = next
 	}
-	return DetailOf(resolver.ReplaceAllString(err.Error(), "$1: "))
+	if m := lookup.FindStringSubmatch(err.Error()); m != nil && strings.HasPrefix(m[2], "no such host") {
+		return DetailOf("lookup " + m[1] + ": no such host")
+	} else if m != nil {
+		return DetailOf("lookup " + m[1] + ": the resolver gave no answer")
+	}
+	return DetailOf(err.Error())
 }
 
 // RetryAfter reads a Retry-After header (RFC 9110, section 10.2.3), which is

@@ -88,6 +88,21 @@ func TestHTTPResult(t *testing.T) {
 
 func TestCauseOf(t *testing.T) {
 	refused := &net.OpError{Op: "dial", Net: "tcp", Addr: &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1), Port: 25}, Err: errors.New("connection refused")}
+	lookup := func(text string) error {
+		return fmt.Errorf("post: %w", &net.OpError{Op: "dial", Err: &net.DNSError{Err: text, Name: "shop.example", Server: "10.0.0.53:53", IsTemporary: true}})
+	}
+	for _, text := range []string{"read udp 172.17.0.5:51422->10.0.0.53:53: read: connection refused", "dial udp 10.0.0.53:53: connect: network is unreachable",
+		"server misbehaving", "no answer from DNS server"} {
+		if got := delivery.CauseOf(lookup(text)); got != "lookup shop.example: the resolver gave no answer" {
+			t.Errorf("%s: got %q", text, got)
+		}
+	}
+	if got := delivery.CauseOf(&net.DNSError{Err: "read udp 172.17.0.5:51422->10.0.0.53:53: i/o timeout", Name: "shop.example", Server: "10.0.0.53:53", IsTimeout: true}); got != "timed out" {
+		t.Errorf("a resolver that is silent: got %q", got)
+	}
+	if got := delivery.CauseOf(&net.DNSError{Err: "no such host", Name: "shop.example", IsNotFound: true}); got != "lookup shop.example: no such host" {
+		t.Errorf("without a server: got %q", got)
+	}
 	for wanted, err := range map[string]error{
 		"timed out":                            fmt.Errorf("post: %w", context.DeadlineExceeded),
 		"stopped before the provider answered": fmt.Errorf("post: %w", context.Canceled),

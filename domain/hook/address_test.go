@@ -15,6 +15,9 @@ func TestAddressesOfEndpoints(t *testing.T) {
 		"https://[::127.0.0.1]/": "rule.hook_private", "https://[64:ff9b::a9fe:a9fe]/": "rule.hook_private", "https://[fe80::1%25eth0]/": "rule.hook_private",
 		"https://2130706433/": "rule.hook_private", "https://0x7f000001/": "rule.hook_private", "https://0x7f.1/": "rule.hook_private", "https://127.1/": "rule.hook_private", "https://0177.0.0.1/": "rule.hook_private",
 		"https://redis:6379/": "rule.hook_private", "https://metadata.google.internal/": "rule.hook_private", "https://printer.local/": "rule.hook_private",
+		"https://127.0.0.１/": "rule.hook_private", "https://１２７。０．０｡１/": "rule.hook_private", "https://127.0.0.¹/": "rule.hook_private", "https://０ｘ7f000001/": "rule.hook_private",
+		"https://ＬＯＣＡＬＨＯＳＴ/": "rule.hook_private", "https://nas.home.arpa/": "rule.hook_private", "https://home.arpa./": "rule.hook_private",
+		"https://商店.example.com/": "", "https://shop1。example．com/": "", "https://home.arpa.example/": "", "HTTPS://Shop.Example.Com/": "",
 		"http://shop.example.com/": "rule.hook_url", "https://u:p@shop.example.com/": "rule.hook_user", "gopher://shop.example.com/": "rule.hook_url",
 	} {
 		if key, text := hook.CheckURL(address, false); key != want || (key == "") != (text == "") {

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"dropbell/domain/fault"
@@ -124,6 +125,8 @@ func (in Input) check(insecure bool) (Input, error) {
 	in.URL, in.Description = strings.TrimSpace(in.URL), strings.TrimSpace(in.Description)
 	if key, text := CheckURL(in.URL, insecure); key != "" {
 		e.Add("url", key, "%s", text)
+	} else {
+		in.URL = lowered(in.URL)
 	}
 	switch {
 	case !wording.OneLine(in.Description):
@@ -144,6 +147,17 @@ func (in Input) check(insecure bool) (Input, error) {
 	return in, e.Err()
 }
 
+// lowered returns an address that [CheckURL] accepts with its scheme and its host, which
+// are of either case, in lower case.
+func lowered(address string) string {
+	host := strings.Index(address, "://") + len("://")
+	end := len(address)
+	if i := strings.IndexAny(address[host:], "/?#"); i >= 0 {
+		end = host + i
+	}
+	return strings.ToLower(address[:end]) + address[end:]
+}
+
 // CheckURL returns the key and the English text of what is wrong with an
 // endpoint's address, empty if nothing is. That a name leads to a public address
 // is checked again at each connection.
@@ -159,26 +173,45 @@ func CheckURL(raw string, insecure bool) (key, text string) {
 	case u.User != nil:
 		return "rule.hook_user", "must have no user name or password; the signature tells you that a call is genuine"
 	}
-	if !insecure && inside(strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")) {
+	if !insecure && inside(u.Hostname()) {
 		return "rule.hook_private", "must be a public address"
 	}
 	return "", ""
 }
 
 // inside reports whether no host of the internet has the name: a private address, a name
-// without a domain, or one of a domain for private networks. Neither has any a name that
-// ends in a number, which some resolvers read as an IPv4 address: 2130706433, 0x7f.1.
+// without a domain, or one of a domain for private networks. A name whose last label is a
+// number is refused as well: some resolvers read it as an IPv4 address.
 func inside(host string) bool {
+	host = strings.TrimSuffix(narrowed(host), ".")
 	if ip, err := netip.ParseAddr(host); err == nil {
 		return !netrule.Public(ip)
+	}
+	if host == "home.arpa" || strings.HasSuffix(host, ".home.arpa") { // RFC 8375
+		return true
 	}
 	dot := strings.LastIndexByte(host, '.')
 	switch last := host[dot+1:]; last {
 	case "localhost", "local", "internal":
 		return true
 	default:
-		return dot < 0 || strings.Trim(last, "0123456789") == "" || strings.HasPrefix(last, "0x")
+		return dot < 0 || strings.TrimFunc(last, unicode.IsNumber) == "" || strings.HasPrefix(last, "0x")
 	}
+}
+
+// narrowed returns the host in lower case, with ASCII in the place of full-width
+// characters and of the full stops that separate labels as well, as clients read them
+// (UTS #46, section 4).
+func narrowed(host string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r >= '！' && r <= '～': // U+FF01 to U+FF5E
+			r -= '！' - '!'
+		case r == '。' || r == '｡':
+			return '.'
+		}
+		return unicode.ToLower(r)
+	}, host)
 }
 
 // Shown is what the audit log keeps of an endpoint: never a secret.

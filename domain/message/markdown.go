@@ -40,6 +40,10 @@ func without(all []util.PrioritizedValue, unwanted ...any) []util.PrioritizedVal
 // rendered. They consist of letters and digits, which pass every step unchanged.
 const markForm = "xq7dropbell%c%04dz"
 
+// ofPart and ofAddress are the numbers of the marks b and e: of an optional part that the
+// text names, and of an address in parentheses behind the words of a link.
+const ofPart, ofAddress = 0, 1
+
 var marks = regexp.MustCompile(`xq7dropbell([vbe])(\d{4})z`)
 
 // A marked text is a pattern with marks for its variables.
@@ -52,9 +56,9 @@ func (m *marked) add(parts []part) {
 	for _, q := range parts {
 		switch {
 		case q.group != nil:
-			fmt.Fprintf(&m.source, markForm, 'b', 0)
+			fmt.Fprintf(&m.source, markForm, 'b', ofPart)
 			m.add(q.group)
-			fmt.Fprintf(&m.source, markForm, 'e', 0)
+			fmt.Fprintf(&m.source, markForm, 'e', ofPart)
 		case q.variable != "":
 			fmt.Fprintf(&m.source, markForm, 'v', len(m.vars))
 			m.vars = append(m.vars, q)
@@ -78,11 +82,13 @@ func formatted(p Pattern) (page, plainText Pattern) {
 }
 
 // cut turns a rendered text with marks into a pattern. In a page bare links
-// become anchors, and values are escaped as their place demands.
+// become anchors, and values are escaped as their place demands. An address inside an
+// optional part is no optional part of its own: without a value the whole part is left out.
 func (m *marked) cut(s string, page bool) Pattern {
 	stack := [][]part{nil}
 	put := func(q ...part) { stack[len(stack)-1] = append(stack[len(stack)-1], q...) }
 	var before strings.Builder
+	within := false // an address inside an optional part
 	for at := marks.FindStringSubmatchIndex(s); at != nil; at = marks.FindStringSubmatchIndex(s) {
 		literal := s[:at[0]]
 		what, n := s[at[2]:at[3]], s[at[4]:at[5]]
@@ -90,6 +96,10 @@ func (m *marked) cut(s string, page bool) Pattern {
 		put(part{literal: literal})
 		s = s[at[1]:]
 		switch index, _ := strconv.Atoi(n); {
+		case what == "b" && index == ofAddress && len(stack) > 1:
+			within = true
+		case what == "e" && index == ofAddress && within:
+			within = false
 		case what == "b":
 			stack = append(stack, nil)
 		case what == "e" && len(stack) > 1:
@@ -204,7 +214,7 @@ func plainInline(w *strings.Builder, parent ast.Node, source []byte) {
 			switch said, to := w.String()[at:], string(t.Destination); {
 			case said == to || to == "":
 			case marks.MatchString(to): // no parentheses around an address without a value
-				fmt.Fprintf(w, markForm+" (%s)"+markForm, 'b', 0, to, 'e', 0)
+				fmt.Fprintf(w, markForm+" (%s)"+markForm, 'b', ofAddress, to, 'e', ofAddress)
 			default:
 				w.WriteString(" (" + to + ")")
 			}

@@ -204,6 +204,29 @@ func TestCampaignsAreMarkdown(t *testing.T) {
 	}
 }
 
+// An optional part that holds a link in Markdown is left out as a whole without the
+// address, also from the text of a mail and where the address is the reader's own.
+func TestOptionalPartsWithLinks(t *testing.T) {
+	for body, want := range map[string][2]string{ // with and without an address
+		"Hello.[[ Book now: [here]({{link}})]]":                    {"Hello. Book now: here (https://x.example/1)", "Hello."},
+		"Hello.[[ [Book]({{link}}) or **[call]({{link}})**.]] Bye": {"Hello. Book (https://x.example/1) or call (https://x.example/1). Bye", "Hello. Bye"},
+		"[[[Book]({{link}})]] [Look]({{link}})":                    {"Book (https://x.example/1) Look (https://x.example/1)", "Look"},
+	} {
+		for _, channel := range []Channel{SMS, App, Email} {
+			for _, tracked := range []bool{false, true} {
+				for i, link := range []string{"https://x.example/1", ""} {
+					f := facts(Campaign)
+					f.Link = link
+					got := CompileCampaign(channel, "en", "Sale", body, Shop{}).Bind(f, f.Drop, nil, tracked).Content("Ann", link)
+					if strings.TrimSpace(got.Text) != want[i] {
+						t.Errorf("%q over %s (tracked %v): %q, want %q", body, channel, tracked, got.Text, want[i])
+					}
+				}
+			}
+		}
+	}
+}
+
 func TestMailWithoutALinkHasNoButton(t *testing.T) {
 	f := facts(Reminder)
 	if page := NewBook(nil).Render(f, Email, Reader{}).HTML; !strings.Contains(page, `href="https://shop.example/c/7?a=1&amp;b=2"`) || !strings.Contains(page, "Claim it") {

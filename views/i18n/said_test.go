@@ -19,6 +19,10 @@ func TestStoredSentences(t *testing.T) {
 		"the mail server refused us: 535 5.7.8 bad\nlogin":                 "邮件服务器拒绝：「535 5.7.8 bad\nlogin」",
 		"APNs answered 410 Unregistered":                                   "APNs 返回：「410 Unregistered」",
 		"WeChat answered 45009 reach max: the quota of the day is used up": "微信返回：「45009 reach max」。当日配额已用完",
+		"lookup shop.example: no such host":                                "找不到主机 shop.example",
+		"lookup shop.example: the resolver gave no answer":                 "查询 shop.example 时，DNS 服务器未给出结果",
+		"payload of reservations.changed.v1: unexpected end of JSON input": "reservations.changed.v1 的内容无法读取：「unexpected end of JSON input」",
+		"payload: unexpected end of JSON input":                            "内容无法读取：「unexpected end of JSON input」",
 		"550 <no> such mailbox":                                            "「550 <no> such mailbox」",
 		"the provider answered HTTP ":                                      "「the provider answered HTTP 」",
 	} {

@@ -34,7 +34,7 @@ func mailChecks() []Story {
 	other := unsigned
 	other.From, other.ReturnPath = "tea.example", "tea.example"
 	return []Story{
-		{Name: "mailcheck/several", Page: deliverypages.MailCheck{Senders: append(senders(s, good), senders(other, away)...)}.Page()},
+		{Name: "mailcheck/several", Page: deliverypages.MailCheck{Senders: append(senders(s, good), senders(other, away)...), All: 12}.Page()},
 		{Name: "mailcheck/good", Page: deliverypages.MailCheck{Senders: senders(s, good), Pace: mailPace()}.Page()},
 		{Name: "mailcheck/wrong", Page: deliverypages.MailCheck{Senders: senders(s, bad)}.Page()},
 		{Name: "mailcheck/away", Page: deliverypages.MailCheck{Senders: senders(unsigned, away), Pace: unknown}.Page()},

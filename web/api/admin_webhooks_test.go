@@ -65,7 +65,9 @@ func testWebhooks(t *testing.T) {
 	r.want(r.call(r.admin("If-Match", `"1"`), "PATCH", path, `{"enabled":true}`), 409, "stale_version")
 	r.want(r.call(r.admin(), "POST", path+"/test", nil), 409, "webhook_disabled")
 	r.want(r.call(r.admin(), "POST", path+"/replay", map[string]any{"since": now()}), 409, "webhook_disabled")
-	r.want(r.call(r.admin("If-Match", `"2"`), "PATCH", path, `{"url":"https://other.example.com/h","description":"Orders","types":[],"enabled":true}`), 200, "")
+	if a := r.want(r.call(r.admin("If-Match", `"2"`), "PATCH", path, `{"url":"HTTPS://Other.Example.com/H?Q=Ü","description":"Orders","types":[],"enabled":true}`), 200, ""); a.at("url") != "https://other.example.com/H?Q=Ü" {
+		t.Errorf("the address is stored as %v", a.at("url"))
+	}
 	r.want(r.call(r.admin(), "POST", path+"/rotate", nil), 428, "precondition_required")
 	a = r.want(r.call(r.admin("If-Match", `"3"`), "POST", path+"/rotate", nil), 200, "")
 	if a.at("secret") == secret || a.at("secret") == nil || a.at("old_secret_until") == nil {

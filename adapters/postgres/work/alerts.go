@@ -52,7 +52,7 @@ union all
 select 'approval', r.id::text, r.shop_number, 0, 0, r.name, r.reach, '', '/campaigns/' || r.campaign_id
 from campaign_requests r where r.state = 'asked' and r.ends_at > statement_timestamp()
 union all
-select 'endpoint', e.id::text, e.shop_number, 0, 0, substring(e.url from '^[a-z]+://([^/?#]+)'), 0, e.disabled_reason, '/webhooks/' || e.id
+select 'endpoint', e.id::text, e.shop_number, 0, 0, coalesce(substring(e.url from '^[^:]+://([^/?#]+)'), ''), 0, e.disabled_reason, '/webhooks/' || e.id
 from hook_endpoints e where not e.enabled and e.disabled_reason in ('failing', 'gone')
 union all
 select 'job', j.id::text, j.shop_number, 0, substring(j.created_by from '^staff:([0-9]+)')::bigint, j.title, j.failed, j.state, '/jobs/' || j.id

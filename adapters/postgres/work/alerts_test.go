@@ -3,6 +3,7 @@ package work_test
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 	"sync"
@@ -14,6 +15,7 @@ import (
 	"dropbell/domain/alert"
 	"dropbell/domain/delivery"
 	"dropbell/domain/staff"
+	"dropbell/migrations"
 )
 
 type alerts struct {
@@ -250,19 +252,55 @@ func TestConditionsOfTheDatabase(t *testing.T) {
 	if got, want := kinds(), []string{fmt.Sprintf("dead_letters template:%d shop %d: 2", one.ID, one.ShopNumber), fmt.Sprintf("sold_out %d shop %d: %d", two.ID, two.ShopNumber, two.Stock)}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
-	// Of endpoints those that failures disabled, and none that staff did.
+	// Of endpoints those that failures disabled, and none that staff did, however the
+	// address was written when it was stored.
 	a.Exec(`insert into hook_endpoints (shop_number, url, types, secret, enabled, disabled_reason, disabled_at, created_by)
-		select $1, 'https://hooks.shop.example:8443/path?key=secret', '{}', 'x', false, why, now(), 'staff:7 Ada' from unnest(array['failing', 'gone', 'staff']) why`, one.ShopNumber)
+		select $1, url, '{}', 'x', false, why, now(), 'staff:7 Ada' from (values ('https://hooks.shop.example:8443/path?key=secret', 'failing'), ('https://hooks.shop.example:8443/', 'gone'),
+			('https://hooks.shop.example:8443/', 'staff'), ('HTTPS://hooks.shop.example:8443/path', 'failing'), ('no address', 'failing')) as e (url, why)`, one.ShopNumber)
 	a.Exec(`update batches set dead_count = 0`)
 	a.Exec(`update templates set issued = 0`)
 	found, err := a.Conditions(t.Context())
 	a.Must(err)
-	if len(found) != 2 {
+	if len(found) != 4 {
 		t.Fatalf("%+v", found)
 	}
+	unnamed := 0
 	for _, c := range found {
-		if c.Kind != alert.Endpoint || c.Name != "hooks.shop.example:8443" || c.Shop != one.ShopNumber || c.Path != "/webhooks/"+c.Object || c.Detail != "failing" && c.Detail != "gone" {
+		if c.Name == "" {
+			unnamed++
+		}
+		if c.Kind != alert.Endpoint || c.Name != "hooks.shop.example:8443" && c.Name != "" || c.Shop != one.ShopNumber || c.Path != "/webhooks/"+c.Object || c.Detail != "failing" && c.Detail != "gone" {
 			t.Errorf("%+v", c)
 		}
+	}
+	if unnamed != 1 {
+		t.Errorf("%d endpoints have no name: %+v", unnamed, found)
+	}
+}
+
+// The migration gives the kind of disabled endpoints to destinations that had all the
+// kinds before it, and to no other, also if it is applied twice.
+func TestDestinationsOfAllKindsGetEndpoints(t *testing.T) {
+	a := newAlerts(t)
+	before := slices.DeleteFunc(alert.Kinds(), func(k alert.Kind) bool { return k == alert.Endpoint })
+	every, some, removed := a.destination(0, before...), a.destination(10, before[1:]...), a.destination(10, before...)
+	a.Must(a.RemoveDestination(t.Context(), removed.ID, staff.Entry{Actor: staff.System(), Action: "destination.remove", ObjectKind: "destination"}))
+	step, err := fs.ReadFile(migrations.Released.FS, "00119_endpoint_alerts.sql")
+	a.Must(err)
+	for range 2 {
+		a.Exec(string(step))
+	}
+	got, err := a.Destination(t.Context(), every.ID)
+	a.Must(err)
+	if !slices.Equal(got.Kinds, append(before, alert.Endpoint)) {
+		t.Errorf("that of all kinds gets %q", got.Kinds)
+	}
+	got, err = a.Destination(t.Context(), some.ID)
+	a.Must(err)
+	if !slices.Equal(got.Kinds, before[1:]) {
+		t.Errorf("that of some kinds gets %q", got.Kinds)
+	}
+	if n := a.Number(`select count(*) from alert_destinations where 'endpoint' = any(kinds)`); n != 1 {
+		t.Errorf("%d destinations get disabled endpoints", n)
 	}
 }

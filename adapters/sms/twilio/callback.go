@@ -54,9 +54,9 @@ func (s Source) Read(header http.Header, u *url.URL, body []byte) (feedback.Call
 // address it is not sent.
 const repeats = "#rc=5&rp=all"
 
-// signed reports whether the signature is that of the address, with or without what asks
-// for repeats, since Twilio does not say whether that is signed, and with or without the
-// port, of which Twilio signs either, as its own libraries know (RequestValidator).
+// signed reports whether the signature is that of the address, with or without the
+// fragment [repeats], since Twilio does not say whether that is signed, and with or
+// without the port; Twilio's RequestValidator accepts both.
 func (s Source) signed(given string, u *url.URL, form url.Values) bool {
 	plain := *u
 	plain.Fragment, plain.RawFragment = "", ""

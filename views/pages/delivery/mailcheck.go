@@ -14,6 +14,8 @@ import (
 type MailCheck struct {
 	// Senders are empty if no mail server is configured.
 	Senders []MailSender
+	// All is how many senders there are; the page checks the first ones.
+	All int
 	// Pace is what limits mails.
 	Pace delivery.MailPace
 }

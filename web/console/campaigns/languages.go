@@ -152,6 +152,7 @@ func readCopy(v map[string]string, percentB, holdOut int, broken *fault.Fields) 
 	if len(tags) > delivery.MaxLanguages {
 		broken.Add(campaignpages.LanguageField(delivery.MaxLanguages, campaignpages.LanguageTag), "rule.languages", "at most %d languages besides the default one", delivery.MaxLanguages)
 	}
+	given := map[string]bool{}
 	for i, tag := range tags {
 		name := func(part string) string { return campaignpages.LanguageField(i, part) }
 		typed := v[name(campaignpages.LanguageTag)]
@@ -168,10 +169,11 @@ func readCopy(v map[string]string, percentB, holdOut int, broken *fault.Fields) 
 		case tag == "": // the API takes any tag of this form
 			broken.Add(name(campaignpages.LanguageTag), "rule.no_language", "is no registered language; type a tag such as en or zh-CN, or remove this language")
 			continue
-		case slices.Index(tags, tag) < i:
+		case given[tag]:
 			broken.Add(name(campaignpages.LanguageTag), "rule.language_twice", "is in the form twice; remove one of the two")
 			continue
 		}
+		given[tag] = true
 		if b != none {
 			second[tag] = b
 		}

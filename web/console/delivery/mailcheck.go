@@ -36,7 +36,7 @@ func (h *handlers) checkMail(w http.ResponseWriter, r *http.Request) error {
 		if err != nil {
 			return err
 		}
-		p.Senders = h.checkSenders(r.Context(), senders[:min(len(senders), mostChecked)])
+		p.All, p.Senders = len(senders), h.checkSenders(r.Context(), senders[:min(len(senders), mostChecked)])
 	}
 	if h.Mail.Pace != nil {
 		var err error
