@@ -40,7 +40,8 @@ func (a *App) Circuits(ctx context.Context, environment delivery.ChannelSet) ([]
 	return states, nil
 }
 
-// FailingPushProviders returns the enabled providers of push whose circuit is open. Each holds
+// FailingPushProviders returns the enabled providers of push whose circuit is not closed: one that
+// has paused is half open until the next message comes, and its failure has not ended. Each holds
 // up the devices of its own app alone, so that the channel's circuit says nothing about them.
 func (a *App) FailingPushProviders(ctx context.Context) (failing []provider.Provider, err error) {
 	all, err := deliverydb.NewConfigured(a.DB).All(ctx)
@@ -56,7 +57,7 @@ func (a *App) FailingPushProviders(ctx context.Context) (failing []provider.Prov
 		if err != nil {
 			return nil, err
 		}
-		if state.State == delivery.CircuitOpen {
+		if state.State != redis.StateClosed {
 			failing = append(failing, p)
 		}
 	}

@@ -32,7 +32,7 @@ type Configured struct {
 
 // Configurable says which circuit breakers configured services have, and how what is
 // configured is read once more: look is called before the sender says that a shop has no
-// service, or that no service reaches a user's apps, after which messages are skipped for
+// service, or that no service reaches any device of a user, after which messages are skipped for
 // good; for the latter once a second at most. Call it before the first Send.
 func (s *Sender) Configurable(circuits provider.Circuits, look func()) {
 	s.circuits, s.look = circuits, look
@@ -105,7 +105,7 @@ func (s *Sender) toPhone(ctx context.Context, p phone, m delivery.Message) (conf
 		}
 		answers := s.through(ctx, one.configured, m)
 		configured = append(configured, answers...)
-		if !slices.ContainsFunc(answers, untaken) {
+		if !slices.ContainsFunc(answers, untaken) || slices.ContainsFunc(answers, quotaUsedUp) {
 			break
 		}
 	}
@@ -122,6 +122,10 @@ func (s *Sender) byPrograms(ctx context.Context, services []Configured, m delive
 	}
 	return KeepConsent(all)
 }
+
+// quotaUsedUp reports whether the message waits for a quota, which is of the app and so that
+// of the services behind this one, too.
+func quotaUsedUp(r delivery.Result) bool { return r.Held && r.Detail == usedUp }
 
 // untaken reports whether the service that answered has certainly not taken the message.
 func untaken(r delivery.Result) bool {
@@ -199,6 +203,9 @@ func (s *Sender) ready(id int64) {
 	delete(s.unready, id)
 }
 
+// usedUp is the detail of a message that waits for the quota of its app's project.
+const usedUp = "not sent: the messages per minute of the provider are used up for the moment"
+
 // notSent is the answer to a message that waits for the provider.
 func notSent(wait time.Duration, detail string) []delivery.Result {
 	return []delivery.Result{{Status: delivery.Throttled, After: wait, Unsent: true, Held: true, Detail: detail}}
@@ -215,7 +222,7 @@ func (s *Sender) byOne(ctx context.Context, one Configured, m delivery.Message) 
 		return notSent(wait, detail)
 	}
 	if wait := one.Service.Turn(ctx); wait > 0 {
-		return notSent(wait, "not sent: the messages per minute of the provider are used up for the moment")
+		return notSent(wait, usedUp)
 	}
 	circuits := s.circuits
 	if circuits == nil {

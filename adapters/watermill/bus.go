@@ -112,7 +112,7 @@ func NewBus(config BusConfig) (*Bus, error) {
 		return nil, errors.Join(err, client.Close())
 	}
 	return &Bus{config: config.withDefaults(), client: client, watch: newStreamWatch(blocking),
-		pending: &pendings{client: client}, running: make(chan struct{})}, nil
+		pending: &pendings{client: client, within: pendingWithin}, running: make(chan struct{})}, nil
 }
 
 func (c BusConfig) withDefaults() BusConfig {

@@ -26,6 +26,7 @@ type consumerGroup struct{ topic, name string }
 type pendings struct {
 	client goredis.UniversalClient
 	groups []consumerGroup // each once
+	within time.Duration   // in which Redis has to answer
 
 	asking sync.Mutex // held while Redis is asked
 	last   atomic.Pointer[pendingAnswer]
@@ -61,7 +62,7 @@ func (a *pendingAnswer) within(d time.Duration) bool { return a != nil && time.S
 
 // ask asks about all groups. A group that Redis does not answer about is not empty.
 func (p *pendings) ask(ctx context.Context) *pendingAnswer {
-	ctx, cancel := context.WithTimeout(ctx, pendingWithin)
+	ctx, cancel := context.WithTimeout(ctx, p.within)
 	defer cancel()
 	a := &pendingAnswer{time.Now(), make(map[consumerGroup]bool, len(p.groups))}
 	replies := make([]*goredis.XPendingCmd, len(p.groups))

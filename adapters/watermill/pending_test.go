@@ -30,7 +30,7 @@ func TestPendingsOfGroups(t *testing.T) {
 		}
 	}
 	read(busy)
-	p := &pendings{client: client, groups: []consumerGroup{idle, busy, missing}}
+	p := &pendings{client: client, groups: []consumerGroup{idle, busy, missing}, within: time.Minute}
 	if !p.none(ctx, idle, time.Minute) || p.none(ctx, busy, time.Minute) || p.none(ctx, missing, time.Minute) {
 		t.Errorf("known is %+v", p.last.Load())
 	}
@@ -55,7 +55,7 @@ func TestPendingsOfGroups(t *testing.T) {
 	refused.Username, refused.Password = "stranger", "wrong"
 	stranger := goredis.NewClient(&refused)
 	t.Cleanup(func() { _ = stranger.Close() })
-	other := &pendings{client: stranger, groups: p.groups}
+	other := &pendings{client: stranger, groups: p.groups, within: time.Minute}
 	if other.none(ctx, idle, time.Minute) || other.none(ctx, busy, time.Minute) {
 		t.Error("a refused connection counts as an answer")
 	}
@@ -68,7 +68,7 @@ func TestPendingsDoNotWait(t *testing.T) {
 	if err := client.XGroupCreateMkStream(t.Context(), g.topic, g.name, "0").Err(); err != nil {
 		t.Fatal(err)
 	}
-	p := &pendings{client: client, groups: []consumerGroup{g}}
+	p := &pendings{client: client, groups: []consumerGroup{g}, within: time.Minute}
 	p.asking.Lock()
 	if p.none(t.Context(), g, time.Minute) {
 		t.Error("an answer that is not there yet is used")

@@ -349,19 +349,20 @@ func (r *receiptRun) nameless(c delivery.Channel, list []arrival) bool {
 // the sums. by are the messages of each user.
 func (r *receiptRun) statuses(s sending, c delivery.Channel, by map[int64][]arrival) (sum feedback.Tally) {
 	got := map[string]*roaring64.Bitmap{"delivered": roaring64.New(), "bounced": roaring64.New(), "complained": roaring64.New()}
-	rows, err := r.stack.SQL.Query(r.ctx, `select coalesce(delivered, ''), coalesce(bounced, ''), coalesce(complained, '') from batch_feedback
+	rows, err := r.stack.SQL.Query(r.ctx, `select coalesce(delivered, ''), coalesce(bounced, ''), coalesce(soft, ''), coalesce(complained, '') from batch_feedback
 		where kind = 'reminder' and owner_id = $1 and channel = $2`, s.owner, c)
 	if err != nil {
 		r.t.Fatal(err)
 	}
 	defer rows.Close()
 	for rows.Next() {
-		var delivered, bounced, complained []byte
-		if err := rows.Scan(&delivered, &bounced, &complained); err != nil {
+		var delivered, bounced, soft, complained []byte
+		if err := rows.Scan(&delivered, &bounced, &soft, &complained); err != nil {
 			r.t.Fatal(err)
 		}
 		got["delivered"].Or(bitmap(r.t, delivered))
 		got["bounced"].Or(bitmap(r.t, bounced))
+		got["bounced"].Or(bitmap(r.t, soft)) // not delivered either
 		got["complained"].Or(bitmap(r.t, complained))
 	}
 	unmatched := 0

@@ -43,4 +43,11 @@ func TestTallies(t *testing.T) {
 		!sum.Any() || sum.Unconfirmed(20) != 7 {
 		t.Error(sum)
 	}
+	var all feedback.Tally
+	for _, s := range []feedback.Status{"", feedback.SoftBounced, feedback.Delivered, feedback.Bounced, feedback.Complained} {
+		all.Count(s)
+	}
+	if all != (feedback.Tally{Delivered: 2, Bounced: 2, Complained: 1}) {
+		t.Errorf("of each one: %+v", all)
+	}
 }

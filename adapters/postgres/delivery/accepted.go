@@ -110,8 +110,8 @@ func (l *lease) loadAccepted(ctx context.Context) error {
 // message.
 func (l *lease) loadReported(ctx context.Context) error {
 	var sets [4][]byte
-	err := l.db.Pool.QueryRow(ctx, `select delivered, bounced, complained, soft from batch_feedback where batch_id = $1`, l.batch.ID).
-		Scan(&sets[0], &sets[1], &sets[2], &sets[3])
+	err := l.db.Pool.QueryRow(ctx, `select delivered, bounced, complained from batch_feedback where batch_id = $1`, l.batch.ID).
+		Scan(&sets[0], &sets[1], &sets[2])
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil
 	}
@@ -122,8 +122,6 @@ func (l *lease) loadReported(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	known.Bounced.AndNot(known.Soft)
-	known.Soft.Clear()
 	accepted, provider := slices.Clone(l.batch.Accepted), l.onlyProvider()
 	for _, id := range l.batch.Left {
 		if _, journalled := slices.BinarySearch(accepted, id); !journalled && l.outcomes[id] == "" && known.Of(id) != "" {

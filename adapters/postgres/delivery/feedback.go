@@ -165,17 +165,16 @@ func (m *marks) mark(id user.ID, s feedback.Status) {
 	n := uint64(id)
 	m.changed = true
 	m.Soft.Remove(n)
-	m.Bounced.Remove(n)
 	switch s {
 	case feedback.SoftBounced:
 		m.Soft.Add(n)
-		m.Bounced.Add(n)
 	case feedback.Delivered:
 		m.Delivered.Add(n)
 	case feedback.Bounced:
 		m.Delivered.Remove(n)
 		m.Bounced.Add(n)
 	case feedback.Complained: // it was read, whatever a server said
+		m.Bounced.Remove(n)
 		m.Delivered.Add(n)
 		m.Complained.Add(n)
 	}
@@ -268,6 +267,8 @@ func (g *gathered) queueSets(all *pgx.Batch) error {
 				counts[i] = append(counts[i], int32(set.GetCardinality()))
 			}
 		}
+		bounced := &counts[1][len(counts[1])-1]
+		*bounced += int32(m.Soft.GetCardinality()) // not delivered either
 	}
 	if len(ids) > 0 {
 		all.Queue(saveFeedbackSQL, pgx.StrictNamedArgs{"ids": ids, "delivered": sets[0], "bounced": sets[1], "complained": sets[2], "soft": sets[3],

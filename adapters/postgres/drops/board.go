@@ -215,7 +215,7 @@ func countLine(ctx context.Context, tx pgx.Tx, l *reminder.BalanceLine) error {
 	if err != nil {
 		return err
 	}
-	rows, err := tx.Query(ctx, `select id, due, sent, coalesce(rest_outcome, ''), f.delivered, f.bounced, f.complained
+	rows, err := tx.Query(ctx, `select id, due, sent, coalesce(rest_outcome, ''), f.delivered, f.bounced, f.complained, f.soft
 		from batches b left join batch_feedback f on f.batch_id = b.id
 		where b.kind = 'reminder' and b.owner_id = $1 and b.channel = $2 order by from_user`, l.Slot.ID, l.Channel)
 	if err != nil {
@@ -225,8 +225,8 @@ func countLine(ctx context.Context, tx pgx.Tx, l *reminder.BalanceLine) error {
 	var id int64
 	var due, sent []byte
 	var rest string
-	var reported [3][]byte
-	_, err = pgx.ForEachRow(rows, []any{&id, &due, &sent, &rest, &reported[0], &reported[1], &reported[2]}, func() error {
+	var reported [4][]byte
+	_, err = pgx.ForEachRow(rows, []any{&id, &due, &sent, &rest, &reported[0], &reported[1], &reported[2], &reported[3]}, func() error {
 		dueSet, err := pg.DecodeSet(due)
 		if err != nil {
 			return err

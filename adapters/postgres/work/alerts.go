@@ -53,7 +53,7 @@ select 'approval', r.id::text, r.shop_number, 0, 0, r.name, r.reach, '', '/campa
 from campaign_requests r where r.state = 'asked' and r.ends_at > statement_timestamp()
 union all
 select 'endpoint', e.id::text, e.shop_number, 0, 0, coalesce(substring(e.url from '^[^:]+://([^/?#]+)'), ''), 0, e.disabled_reason, '/webhooks/' || e.id
-from hook_endpoints e where not e.enabled and e.disabled_reason in ('failing', 'gone')
+from hook_endpoints e where not e.enabled and e.disabled_reason in ('failing', 'gone') and e.disabled_at > statement_timestamp() - interval '2 days'
 union all
 select 'job', j.id::text, j.shop_number, 0, substring(j.created_by from '^staff:([0-9]+)')::bigint, j.title, j.failed, j.state, '/jobs/' || j.id
 from jobs j where j.state in ('done', 'failed') and j.finished_at > statement_timestamp() - interval '15 minutes' and j.created_by ~ '^staff:[0-9]{1,18}( |$)'`

@@ -19,10 +19,10 @@ import (
 const FeedbackStray = `(b.sent_count < b.due_count and f.delivered_count + f.bounced_count > 0)`
 
 // CountReported adds what was reported of a batch's sent messages to sum: the sets of
-// those delivered, bounced and complained of. It is the one rule of all such figures: a
+// those delivered, bounced, complained of and bounced for a reason that may pass. It is the one rule of all such figures: a
 // report about a message that is not recorded as sent counts for none of them.
-func CountReported(sum *feedback.Tally, sent *roaring64.Bitmap, sets [3][]byte) error {
-	for i, n := range []*int64{&sum.Delivered, &sum.Bounced, &sum.Complained} {
+func CountReported(sum *feedback.Tally, sent *roaring64.Bitmap, sets [4][]byte) error {
+	for i, n := range []*int64{&sum.Delivered, &sum.Bounced, &sum.Complained, &sum.Bounced} {
 		set, err := DecodeSet(sets[i])
 		if err != nil {
 			return err
@@ -35,15 +35,15 @@ func CountReported(sum *feedback.Tally, sent *roaring64.Bitmap, sets [3][]byte) 
 // StrayFeedback returns what was reported of the sent messages of those of the batches that
 // are [FeedbackStray], by batch.
 func StrayFeedback(ctx context.Context, q Querier, batches []int64) (map[int64]feedback.Tally, error) {
-	rows, err := q.Query(ctx, `select b.id, b.sent, f.delivered, f.bounced, f.complained from batch_feedback f join batches b on b.id = f.batch_id
+	rows, err := q.Query(ctx, `select b.id, b.sent, f.delivered, f.bounced, f.complained, f.soft from batch_feedback f join batches b on b.id = f.batch_id
 		where f.batch_id = any($1) and `+FeedbackStray, batches)
 	if err != nil {
 		return nil, Translate(err)
 	}
 	all := map[int64]feedback.Tally{}
 	var id int64
-	var sets [4][]byte
-	_, err = pgx.ForEachRow(rows, []any{&id, &sets[0], &sets[1], &sets[2], &sets[3]}, func() error {
+	var sets [5][]byte
+	_, err = pgx.ForEachRow(rows, []any{&id, &sets[0], &sets[1], &sets[2], &sets[3], &sets[4]}, func() error {
 		var t feedback.Tally
 		err := countSets(&t, sets)
 		all[id] = t
@@ -53,26 +53,26 @@ func StrayFeedback(ctx context.Context, q Querier, batches []int64) (map[int64]f
 }
 
 // countSets is [CountReported] with the set of those sent in front.
-func countSets(sum *feedback.Tally, sets [4][]byte) error {
+func countSets(sum *feedback.Tally, sets [5][]byte) error {
 	sent, err := DecodeSet(sets[0])
 	if err != nil {
 		return err
 	}
-	return CountReported(sum, sent, [3][]byte(sets[1:]))
+	return CountReported(sum, sent, [4][]byte(sets[1:]))
 }
 
 // talliesSQL returns what was reported by owner and channel, of batches that are kept, and of
 // those that are past their retention: sums, and the sets of each batch whose counts are not
 // of sent messages only.
 const talliesSQL = `
-select kind, owner_id, channel, sum(delivered)::bigint, sum(bounced)::bigint, sum(complained)::bigint, null::bytea, null::bytea, null::bytea, null::bytea from (
+select kind, owner_id, channel, sum(delivered)::bigint, sum(bounced)::bigint, sum(complained)::bigint, null::bytea, null::bytea, null::bytea, null::bytea, null::bytea from (
     select f.kind, f.owner_id, f.channel, f.delivered_count as delivered, f.bounced_count as bounced, f.complained_count as complained
     from batch_feedback f join batches b on b.id = f.batch_id where f.kind = $1 and f.owner_id = any($2) and not ` + FeedbackStray + `
     union all
     select f.kind, f.owner_id, f.channel, delivered, bounced, complained from feedback_totals f where f.kind = $1 and f.owner_id = any($2)
 ) parts group by 1, 2, 3
 union all
-select f.kind, f.owner_id, f.channel, 0, 0, 0, b.sent, f.delivered, f.bounced, f.complained
+select f.kind, f.owner_id, f.channel, 0, 0, 0, b.sent, f.delivered, f.bounced, f.complained, f.soft
 from batch_feedback f join batches b on b.id = f.batch_id where f.kind = $1 and f.owner_id = any($2) and ` + FeedbackStray + `
 order by 1, 2, 3`
 
@@ -104,9 +104,9 @@ func readTallies(ctx context.Context, q Querier, kind delivery.Kind, owners []in
 	}
 	var list []delivery.FeedbackSum
 	var s delivery.FeedbackSum
-	var sets [4][]byte
-	_, err = pgx.ForEachRow(rows, []any{&s.Kind, &s.OwnerID, &s.Channel, &s.Delivered, &s.Bounced, &s.Complained, &sets[0], &sets[1], &sets[2], &sets[3]}, func() error {
-		if sets[1] != nil || sets[2] != nil || sets[3] != nil {
+	var sets [5][]byte
+	_, err = pgx.ForEachRow(rows, []any{&s.Kind, &s.OwnerID, &s.Channel, &s.Delivered, &s.Bounced, &s.Complained, &sets[0], &sets[1], &sets[2], &sets[3], &sets[4]}, func() error {
+		if sets[1] != nil || sets[2] != nil || sets[3] != nil || sets[4] != nil {
 			decoded++
 		}
 		if err := countSets(&s.Tally, sets); err != nil {
@@ -133,7 +133,7 @@ func ReportedOf(id user.ID, sets [4][]byte) (feedback.Status, error) {
 	for _, s := range []struct {
 		set    []byte
 		status feedback.Status
-	}{{sets[2], feedback.Complained}, {sets[3], feedback.SoftBounced}, {sets[1], feedback.Bounced}, {sets[0], feedback.Delivered}} {
+	}{{sets[2], feedback.Complained}, {sets[1], feedback.Bounced}, {sets[0], feedback.Delivered}, {sets[3], feedback.SoftBounced}} {
 		if holds, err := SetHolds(s.set, id); err != nil || holds {
 			return s.status, err
 		}
@@ -141,8 +141,7 @@ func ReportedOf(id user.ID, sets [4][]byte) (feedback.Status, error) {
 	return "", nil
 }
 
-// Reported are the sets of a row of batch_feedback, read once for many users. Soft is a
-// part of Bounced.
+// Reported are the sets of a row of batch_feedback, read once for many users.
 type Reported struct{ Delivered, Bounced, Complained, Soft *roaring64.Bitmap }
 
 // DecodeReported reads the sets of those delivered, bounced, complained of and bounced for
@@ -161,12 +160,12 @@ func (r Reported) Of(id user.ID) feedback.Status {
 	switch n := uint64(id); {
 	case r.Complained.Contains(n):
 		return feedback.Complained
-	case r.Soft.Contains(n):
-		return feedback.SoftBounced
 	case r.Bounced.Contains(n):
 		return feedback.Bounced
 	case r.Delivered.Contains(n):
 		return feedback.Delivered
+	case r.Soft.Contains(n):
+		return feedback.SoftBounced
 	}
 	return ""
 }
