@@ -39,6 +39,7 @@ esac`,
 	}
 	t.Setenv("PATH", dir)
 	if p, err := lookChromium(); err == nil {
+		// It is found wherever PATH points, as on macOS, so nothing would be installed.
 		t.Skip("a browser outside of PATH: ", p.path)
 	}
 	var said strings.Builder

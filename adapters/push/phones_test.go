@@ -233,17 +233,18 @@ func TestAppleKeepsPhonesOfAnotherApp(t *testing.T) {
 }
 
 // TestTheQuotaOfAConfiguredProject is each project's own, and each phone takes one message
-// out of it.
+// out of it. A message that waits for it goes to no other account of the same project.
 func TestTheQuotaOfAConfiguredProject(t *testing.T) {
 	first, firstService, _ := google(t, "first-project", 1)
 	second, secondService, _ := google(t, "second-project", 600_000)
+	behind, behindService, _ := google(t, "first-project", 600_000)
 	s := push.New(push.Options{})
-	s.Set([]push.Configured{{Provider: 1, Service: firstService}, {Provider: 2, Service: secondService}})
+	s.Set([]push.Configured{{Provider: 1, Service: firstService}, {Provider: 2, Service: secondService}, {Provider: 3, Order: 1, Service: behindService}})
 	for range 3 {
 		s.Send(t.Context(), toDevices("1", android("first-project"), android("second-project")))
 	}
-	if first.Count() != 1 || second.Count() != 3 {
-		t.Errorf("%d and %d messages", first.Count(), second.Count())
+	if first.Count() != 1 || second.Count() != 3 || behind.Count() != 0 {
+		t.Errorf("%d, %d and %d messages", first.Count(), second.Count(), behind.Count())
 	}
 	if r := s.Send(t.Context(), toDevices("1", android("first-project")))[0]; r.Status != delivery.Throttled || !r.Held || !r.Apart || r.Via != 1 || r.After < time.Second {
 		t.Errorf("beyond the quota: %+v", r)
