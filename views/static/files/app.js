@@ -294,6 +294,15 @@
   addEventListener("pagehide", disconnect);
   addEventListener("pageshow", (e) => { if (e.persisted) connect(); });
 
+  // The tab that is open is in sight where there is no room for all of them.
+  function tabs() {
+    for (const bar of document.querySelectorAll(".section-tabs")) {
+      const open = bar.querySelector("[aria-current]");
+      if (open) bar.scrollLeft = open.offsetLeft - bar.offsetLeft - (bar.clientWidth - open.offsetWidth) / 2;
+    }
+  }
+  if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", tabs); else tabs();
+
   // Keyboard.
   let prefix = "";
   document.addEventListener("keydown", (e) => {
