@@ -52,7 +52,15 @@
     }
   }
 
-  function enhance() { localTimes(); dependents(); tick(); }
+  // The current one of tabs that do not fit is in view.
+  function currentTabs() {
+    for (const tabs of all(".section-tabs")) {
+      const tab = tabs.querySelector("[aria-current]");
+      if (tab && tabs.scrollWidth > tabs.clientWidth) tabs.scrollLeft = tab.offsetLeft - tabs.offsetLeft - (tabs.clientWidth - tab.offsetWidth) / 2;
+    }
+  }
+
+  function enhance() { localTimes(); dependents(); currentTabs(); tick(); }
   enhance();
   document.addEventListener("htmx:after:swap", enhance);
   document.addEventListener("change", dependents);
@@ -293,15 +301,6 @@
   // A page that the browser keeps to come back to needs no news meanwhile.
   addEventListener("pagehide", disconnect);
   addEventListener("pageshow", (e) => { if (e.persisted) connect(); });
-
-  // The tab that is open is in sight where there is no room for all of them.
-  function tabs() {
-    for (const bar of document.querySelectorAll(".section-tabs")) {
-      const open = bar.querySelector("[aria-current]");
-      if (open) bar.scrollLeft = open.offsetLeft - bar.offsetLeft - (bar.clientWidth - open.offsetWidth) / 2;
-    }
-  }
-  if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", tabs); else tabs();
 
   // Keyboard.
   let prefix = "";
