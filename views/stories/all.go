@@ -1,6 +1,8 @@
 package stories
 
 import (
+	"github.com/a-h/templ"
+
 	"slices"
 	"time"
 
@@ -9,6 +11,7 @@ import (
 	"dropbell/domain/reminder"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
+	"dropbell/views/i18n"
 	accesspages "dropbell/views/pages/access"
 	campaignpages "dropbell/views/pages/campaigns"
 	droppages "dropbell/views/pages/drops"
@@ -20,7 +23,7 @@ import (
 // All returns every story.
 func All() []Story {
 	var all []Story
-	for _, group := range [][]Story{doors(), overviews(), lists(), forms(), drops(), confirms(), userPages(), people(), operations(), proofs(), cockpits(), gates(),
+	for _, group := range [][]Story{doors(), overviews(), lists(), forms(), drops(), confirms(), userPages(), people(), operations(), providerDialogs(), webhookDialogs(), proofs(), cockpits(), gates(),
 		singleSignOn(),
 		secondFactors(),
 		couponPages(),
@@ -256,14 +259,17 @@ func people() []Story {
 		{ID: 1, Name: "old", Prefix: "dbk_aaaa", Scopes: []staff.Scope{staff.ScopeAdmin}, CreatedAt: gone, RevokedAt: &gone}}
 	signIns := []staff.SignIn{{ID: "a", IP: "203.0.113.7", UserAgent: "Mozilla/5.0 (X11; Linux x86_64) Chrome/156.0 Safari/537.36", LastSeenAt: Now(), CreatedAt: gone}, {ID: "b", IP: "198.51.100.20", UserAgent: "Mozilla/5.0 (iPhone; CPU iPhone OS 20_0 like Mac OS X) Mobile Safari/604.1", LastSeenAt: gone, CreatedAt: gone}}
 	values := map[string]string{"email": "ada@example.com", "name": "Ada Okafor", "role": "marketer", "shops": "10, 11"}
+	invited := map[string]string{"email": "new@example.com", "name": "Noor Haddad", "role": "operator"}
 	wrong := []fault.Field{{Name: "email", Key: "rule.email", Message: "must be an e-mail address"}, {Name: "shops", Key: "rule.shop_number", Message: "must be a positive number"}}
 	return []Story{
 		{Name: "staff/one", Page: accesspages.Staff{List: members[:1], Policy: staff.Required, PolicyFixed: true}.Page()},
 		{Name: "staff/many", Page: accesspages.Staff{List: members, Policy: staff.Required}.Page()},
 		{Name: "member/new", Page: accesspages.MemberForm{Values: map[string]string{"role": "viewer"}}.Page()},
-		{Name: "member/errors", Page: accesspages.MemberForm{ID: 2, Name: "Ada Okafor", Values: values, Errors: wrong, Refused: "At least one admin of all shops who can sign in must remain. Make another person an admin first."}.Page()},
+		{Name: "member/errors", Page: said(func(l *i18n.Locale) templ.Component {
+			return accesspages.MemberForm{ID: 2, Name: "Ada Okafor", Values: values, Errors: wrong, Refused: l.T("fault.last_admin")}.Page()
+		})},
 		{Name: "member/signed-in", Page: accesspages.MemberForm{ID: 2, Name: "Ada Okafor", Values: values, SignIns: signIns, Member: staff.Member{ID: 2, Email: "ada@example.com", PasswordHash: "x", SecondFactors: 2}}.Page()},
-		{Name: "member/invited", Page: accesspages.MemberForm{ID: 4, Name: "Noor Haddad", Values: values, Member: members[3], Link: "https://drops.example.com/password?token=mfzg6ylqmvzxg5dborsw4ytboq4dkn3a"}.Page()},
+		{Name: "member/invited", Page: accesspages.MemberForm{ID: 4, Name: "Noor Haddad", Values: invited, Member: members[3], Link: "https://drops.example.com/password?token=mfzg6ylqmvzxg5dborsw4ytboq4dkn3a"}.Page()},
 		{Name: "member/new-single-sign-on", Page: accesspages.MemberForm{Values: map[string]string{"role": "viewer"}, PasswordsOff: true}.Page()},
 		{Name: "password/invitation", Page: accesspages.SetPassword{Token: "t", Email: "new@example.com", Purpose: staff.Invitation}.Page(), Outside: true},
 		{Name: "password/reset", Page: accesspages.SetPassword{Token: "t", Email: "ada@example.com", Purpose: staff.PasswordReset, Errors: []fault.Field{{Name: "password", Key: "rule.password_common", Message: "is one of the most common passwords"}}}.Page(), Outside: true},
