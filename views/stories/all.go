@@ -148,6 +148,8 @@ func forms() []Story {
 	bad["name"], bad["amount_off"], bad["opens_at"], bad["opens_at_fold"] = "", "200", "2026-10-25T02:30", ""
 	errs := []fault.Field{{Name: "name", Key: "rule.required", Message: "is required"}, {Name: "amount_off", Key: "rule.amount_over_threshold", Message: "must not exceed the threshold"},
 		{Name: "opens_at", Key: pageparts.KeyTimeTwice, Message: "happens twice"}, {Name: "per_user_limit", Key: "rule.per_user_limit", Message: "must be between 1 and 1000"}}
+	unread := preview
+	unread.Template.OpensAt, unread.Times = time.Time{}, nil
 	configured := delivery.ChannelSetOf(delivery.App, delivery.Email, delivery.SMS)
 	mine := droppages.TemplateForm{ID: 1, Version: 3, Values: typed(), Shops: shops()}
 	theirs := typed()
@@ -161,12 +163,12 @@ func forms() []Story {
 		{Name: "form/clash", Page: droppages.TemplateForm{Title: "New drop", Values: typed(), Shops: shops(), Whole: true, Preview: clashing, Channels: configured}.Page(), At: "step-6"},
 		{Name: "form/no-shop", Page: droppages.TemplateForm{Title: "New drop", Values: map[string]string{}}.Page()},
 		{Name: "form/new", Page: droppages.TemplateForm{Title: "New drop", Values: typed(), Shops: shops(), Preview: preview, Channels: configured}.Page()},
-		{Name: "form/errors", Page: droppages.TemplateForm{Title: "New drop", Values: bad, Errors: errs, Shops: shops(), Preview: preview, Channels: configured}.Page()},
-		{Name: "form/errors_later", Page: droppages.TemplateForm{Title: "New drop", Values: bad, Errors: errs, Shops: shops(), Preview: preview, Channels: configured}.Page(), At: "f-per_user_limit"},
+		{Name: "form/errors", Page: droppages.TemplateForm{Title: "New drop", Values: bad, Errors: errs, Shops: shops(), Preview: unread, Channels: configured}.Page()},
+		{Name: "form/errors_later", Page: droppages.TemplateForm{Title: "New drop", Values: bad, Errors: errs, Shops: shops(), Preview: unread, Channels: configured}.Page(), At: "f-per_user_limit"},
 		{Name: "form/step_times", Page: droppages.TemplateForm{Title: "New drop", Values: typed(), Shops: shops(), Preview: preview, Channels: configured}.Page(), At: "step-3"},
 		{Name: "form/message", Page: droppages.TemplateForm{Title: "New drop", Values: typed(), Shops: shops(), Preview: preview, Channels: configured, Message: messageStep()}.Page(), At: "step-5"},
 		{Name: "form/review", Page: droppages.TemplateForm{Title: "New drop", Values: typed(), Shops: shops(), Preview: preview, Channels: configured}.Page(), At: "step-6"},
-		{Name: "form/review_errors", Page: droppages.TemplateForm{Title: "New drop", Values: bad, Errors: errs, Shops: shops(), Preview: preview, Channels: configured}.Page(), At: "step-6"},
+		{Name: "form/review_errors", Page: droppages.TemplateForm{Title: "New drop", Values: bad, Errors: errs, Shops: shops(), Preview: unread, Channels: configured}.Page(), At: "step-6"},
 		{Name: "form/published", Page: droppages.TemplateForm{ID: 1, Version: 3, Title: "Edit “Moon cake night”", Values: typed(), Shops: shops(), Published: true, Preview: preview, Channels: configured}.Page()},
 		{Name: "form/review_published", Page: droppages.TemplateForm{ID: 1, Version: 3, Title: "Edit “Moon cake night”", Values: typed(), Shops: shops(), Published: true, Preview: preview, Channels: configured,
 			Blast: droppages.Blast{Valid: true, OpensAt: preview.Template.OpensAt, Booked: 383_298, Reminded: 20_112, Late: 5_100, Shift: -150 * time.Minute}}.Page(), At: "step-6"},

@@ -30,7 +30,7 @@ func TestThePictureOfADrop(t *testing.T) {
 		"Step This drop The one before: The old one",
 		"Reminders booked 1,300 0", // 1,200 wait, a slot found 100
 		"Reminders delivered 40 3.1% of those booked 0",
-		"Links opened 30 75% of those delivered 9",
+		"Links opened 30 customers, each counted once 9",
 		"Coupons claimed 0 0% of the stock 40 · 80% of the stock",
 		"Coupons used 0 10 · 25% of those claimed")
 }
