@@ -93,7 +93,11 @@ func NoticeDays(ctx context.Context, n template.NoticeDays) string {
 
 // ShopFilter offers every shop and, first, all of them.
 func ShopFilter(ctx context.Context, shops []template.Shop) []ui.Option {
-	return append([]ui.Option{{Value: "", Label: ui.T(ctx, "templates.all_shops")}}, ShopOptions(ctx, shops)...)
+	list := []ui.Option{{Value: "", Label: ui.T(ctx, "templates.all_shops")}}
+	for _, s := range shops {
+		list = append(list, ui.Option{Value: fmt.Sprint(s.Number), Label: fmt.Sprintf("%s · #%d", s.Name, s.Number)})
+	}
+	return list
 }
 
 // ShopOptions offers every shop, with its number and its time zone by name.
