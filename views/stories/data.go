@@ -74,6 +74,10 @@ func late(b reminder.Board, slots int) reminder.Board {
 			b.Rows[i].Cells[c].Channel = delivery.Channel(c)
 		}
 	}
+	b.Opened = 0
+	for _, c := range b.Totals() {
+		b.Opened += c.Sent * 2 / 5
+	}
 	return b
 }
 

@@ -1,6 +1,7 @@
 package stories
 
 import (
+	"context"
 	"time"
 
 	"github.com/a-h/templ"
@@ -140,13 +141,19 @@ func bulks() []Story {
 	r := template.Rehearsal{Can: 12, Taken: 2, Cannot: map[template.State]int{template.Draft: 2, template.Closed: 1}, Broken: 1}
 	few := template.Rehearsal{Can: 1}
 	none := template.Rehearsal{Cannot: map[template.State]int{template.Open: 2000}, More: true}
-	ask := func(title, step, kind string, r template.Rehearsal) templ.Component {
-		return pageparts.Confirmation{Active: "templates", Inside: droppages.BulkSummary(r), ConfirmProps: ui.ConfirmProps{Title: title,
-			Points: []string{"Claims stop; reminders are still sent."}, Action: "/templates/bulk", Cancel: "/templates", Submit: step, Kind: kind}}.Page()
+	ask := func(step template.Transition, r template.Rehearsal) templ.Component {
+		return inContext(func(ctx context.Context) templ.Component {
+			c := ui.ConfirmProps{Title: ui.N(ctx, "bulk."+string(step)+".title", int64(r.Total())), Points: []string{ui.T(ctx, "bulk."+string(step)+".1")},
+				Action: "/templates/bulk", Cancel: "/templates", Submit: ui.T(ctx, "do."+string(step)), Kind: "primary"}
+			if step == template.Cancelling {
+				c.Keep, c.Submit, c.Kind = ui.T(ctx, "bulk.keep"), ui.T(ctx, "bulk.do.cancel"), "danger"
+			}
+			return pageparts.Confirmation{Active: "templates", Inside: droppages.BulkSummary(r), ConfirmProps: c}.Page()
+		})
 	}
 	return []Story{
-		{Name: "bulk/some", Page: ask("Pause 18 templates", "Pause", "primary", r)},
-		{Name: "bulk/one", Page: ask("Publish 1 template", "Publish", "primary", few)},
-		{Name: "bulk/none", Page: ask("Cancel 2,000 templates", "Cancel drop", "danger", none)},
+		{Name: "bulk/some", Page: ask(template.Pausing, r)},
+		{Name: "bulk/one", Page: ask(template.Publishing, few)},
+		{Name: "bulk/none", Page: ask(template.Cancelling, none)},
 	}
 }
