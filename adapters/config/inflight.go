@@ -9,8 +9,9 @@ import (
 )
 
 const (
-	// requestMemory is what a request that waits holds at most, with its
-	// connection: 6,000 of them took 850 MB.
+	// requestMemory is what a request that waits is given, with its connection and the
+	// garbage beside it: more than the 72 KiB that bound it (docs/operations.md), since
+	// connections without requests take memory, too.
 	requestMemory = 128 << 10
 	// memoryShare is the part of the memory that such requests may take.
 	memoryShare            = 4

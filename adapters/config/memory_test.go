@@ -4,6 +4,7 @@ import (
 	"math"
 	"runtime"
 	"runtime/debug"
+	"sync"
 	"testing"
 	"time"
 )
@@ -12,9 +13,15 @@ func TestMemoryLimitLeavesRoom(t *testing.T) {
 	for _, room := range []Room{RoomForBatches, RoomForRequests} {
 		for _, alive := range []uint64{0, 1 << 20, garbageLimit / 2, garbageLimit, 1 << 30, 20 << 30} {
 			limit := room.limitFor(alive)
-			if limit < garbageLimit || limit < int64(room)*int64(alive) {
+			if limit < garbageLimit || limit < 2*int64(alive) {
 				t.Errorf("with %d bytes alive the limit is %d", alive, limit)
 			}
+			if limit > garbageLimit && limit > int64(alive)+max(mostGarbage, int64(alive)) {
+				t.Errorf("with %d bytes alive %d bytes of garbage are allowed", alive, limit-int64(alive))
+			}
+		}
+		if limit := room.limitFor(60 << 20); limit < int64(room)*60<<20 {
+			t.Errorf("with 60 MiB alive the limit is %d", limit)
 		}
 		if limit := room.limitFor(garbageLimit / 8); limit != garbageLimit {
 			t.Errorf("with little alive the limit is %d", limit)
@@ -44,17 +51,19 @@ func TestAProgramWithoutWorkKeepsLittleGarbage(t *testing.T) {
 	}
 }
 
-// TestAQuietProgramGivesMemoryBack: memory left by the work before is returned to the
-// system when the quiet begins, and not minutes later.
+// TestAQuietProgramGivesMemoryBack: memory left by the work before, that in pools
+// of buffers too, is returned to the system when the quiet begins, and not minutes later.
 func TestAQuietProgramGivesMemoryBack(t *testing.T) {
 	CollectRarely(t.Context(), func(string) string { return "" }, RoomForBatches)
 	t.Cleanup(func() { debug.SetGCPercent(100); debug.SetMemoryLimit(math.MaxInt64) })
-	work := make([][]byte, 64)
-	for i := range work {
-		work[i] = make([]byte, 1<<20)
+	var buffers sync.Pool
+	for range 2 {
+		work := make([][]byte, 64)
+		for i := range work {
+			work[i] = make([]byte, 1<<20)
+			buffers.Put(&work[i])
+		}
 	}
-	runtime.KeepAlive(work)
-	work = nil
 	var m runtime.MemStats
 	for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) { // between looks at the runtime, which tells of no change itself
 		if runtime.ReadMemStats(&m); m.HeapIdle-m.HeapReleased < spareBytes && m.HeapInuse < 32<<20 {

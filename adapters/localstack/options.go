@@ -26,6 +26,8 @@ type Options struct {
 	// Cluster starts Redis as a node of a cluster that has no slots yet. Its
 	// cluster port is 10,000 above the other one.
 	Cluster bool
+	// Settings are further settings of PostgreSQL, each as name=value.
+	Settings []string
 	// Port is preferred; when it is taken, another one is used and logged to Log.
 	// 0: any.
 	Port int

@@ -132,7 +132,7 @@ func (p *Postgres) arguments() []string {
 		settings = append(settings, "fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_wal_size=256MB")
 	}
 	args := []string{"-D", p.home.data}
-	for _, s := range settings {
+	for _, s := range append(settings, p.options.Settings...) {
 		args = append(args, "-c", s)
 	}
 	return args

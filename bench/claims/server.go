@@ -65,7 +65,7 @@ func serve() error {
 	srv := middleware.Server(router, log)
 	go func() { <-ctx.Done(); _ = srv.Close() }()
 	fmt.Print(listener.Addr())
-	if err := srv.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+	if err := srv.Serve(middleware.Connections(listener)); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return nil

@@ -28,7 +28,7 @@ func (f *filling) fill(ctx context.Context) error {
 		return err
 	}
 	if users != f.users {
-		if _, err := f.SQL.Exec(ctx, `truncate users, reservations`); err != nil {
+		if _, err := f.SQL.Exec(ctx, `truncate users, reservations cascade`); err != nil {
 			return err
 		}
 		if err := f.fillUsers(ctx); err != nil {
@@ -153,7 +153,7 @@ const ahead = 4 * time.Second
 // arm gives every drop of the shape an opening whose five-minute reminder is
 // due soon, and returns the instant and the new slots.
 func (f *filling) arm(ctx context.Context, sh shape) (due time.Time, slots []int64, err error) {
-	for _, statement := range []string{`truncate batches, exceptions, accepted_messages, outbox`, `delete from slots`, `checkpoint`} {
+	for _, statement := range []string{`truncate batches, exceptions, accepted_messages, outbox cascade`, `delete from slots`, `checkpoint`} {
 		if _, err := f.SQL.Exec(ctx, statement); err != nil {
 			return due, nil, err
 		}

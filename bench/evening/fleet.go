@@ -158,6 +158,9 @@ func (f *filling) once(ctx context.Context, fl *fleet, sh shape) (r result, err 
 	if late := time.Since(due); late > -time.Second {
 		return r, fmt.Errorf("the timers were queued %s after the instant", late+time.Second)
 	}
+	if err := f.forgetStatements(ctx); err != nil {
+		return r, err
+	}
 	before, err := f.used(ctx, fl)
 	if err != nil {
 		return r, err
@@ -178,6 +181,9 @@ func (f *filling) once(ctx context.Context, fl *fleet, sh shape) (r result, err 
 	for _, p := range fl.workers {
 		_, peak := p.Memory()
 		r.peakMiB = max(r.peakMiB, peak)
+	}
+	if r.statements, err = f.dearest(ctx); err != nil {
+		return r, err
 	}
 	return r, errors.Join(f.measure(ctx, &r), f.account(ctx, sh))
 }

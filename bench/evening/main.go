@@ -21,9 +21,9 @@ import (
 
 // options are the command's flags.
 type options struct {
-	users, workers, runs, others int
-	shapes                       []shape
-	keep, worker                 string
+	users, workers, runs, others, statements int
+	shapes                                   []shape
+	keep, worker                             string
 }
 
 func main() {
@@ -35,6 +35,7 @@ func main() {
 	flag.IntVar(&o.others, "others", 1, "percent of the reservers on each of e-mail, SMS and webhook; the rest is in the app")
 	flag.StringVar(&o.keep, "keep", "", "folder that keeps the filled database for the next time; empty = none")
 	flag.StringVar(&o.worker, "worker", "", "worker program to measure; empty = built from this checkout")
+	flag.IntVar(&o.statements, "statements", 0, "print so many of PostgreSQL's statements that took longest in each repetition; needs pg_stat_statements")
 	flag.Parse()
 	var err error
 	if o.shapes, err = parseShapes(*shapes); err == nil {
@@ -77,10 +78,15 @@ type result struct {
 	cut, app, recorded, finished time.Duration
 	worker, postgres, redis      time.Duration // processor time
 	peakMiB                      float64
+	statements                   []string
 }
 
 func bench(ctx context.Context, o options) error {
-	s, err := stack.StartKept(ctx, o.keep)
+	var settings []string
+	if o.statements > 0 {
+		settings = []string{"shared_preload_libraries=pg_stat_statements", "pg_stat_statements.track_planning=on"}
+	}
+	s, err := stack.StartKept(ctx, o.keep, settings...)
 	if err != nil {
 		return err
 	}
@@ -115,6 +121,9 @@ func bench(ctx context.Context, o options) error {
 			}
 			fmt.Printf("%-14s %7.2fs %8.2fs %8.2fs %8.2fs %10.2fs %7.2fs %8.2fs %9.0f%s\n", sh, r.cut.Seconds(), r.app.Seconds(),
 				r.recorded.Seconds(), r.finished.Seconds(), r.worker.Seconds(), r.postgres.Seconds(), r.redis.Seconds(), r.peakMiB, note)
+			for _, line := range r.statements {
+				fmt.Println("    " + line)
+			}
 		}
 	}
 	judge(o.shapes, times)

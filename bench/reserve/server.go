@@ -96,6 +96,9 @@ func server(kind string) error {
 	}
 	go func() { <-ctx.Done(); _ = srv.Close() }()
 	fmt.Print(listener.Addr())
+	if kind != "bare" {
+		listener = middleware.Connections(listener)
+	}
 	_ = srv.Serve(listener)
 	return nil
 }
@@ -119,7 +122,12 @@ func handlerOf(ctx context.Context, kind string) (http.Handler, func(), error) {
 	switch kind {
 	case "bare", "limits", "chain":
 		router := chi.NewRouter()
-		router.Post("/reservations", bare)
+		router.Post("/reservations", func(w http.ResponseWriter, r *http.Request) {
+			if q := middleware.From(r.Context()); q != nil {
+				q.Hot = true // as reservations are: logged only when they fail
+			}
+			bare(w, r)
+		})
 		return router, func() {}, nil
 	case "open", "token", "rate":
 		h, err := step(ctx, kind)

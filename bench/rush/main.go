@@ -2,7 +2,8 @@
 // of claims over HTTP, each with an idempotency key, on many drops of which few are
 // wanted by most users (Zipf), timed from the tap and not from when a connection
 // was free. It first measures the capacity by a closed loop, then sends half of it, all
-// of it and twice as much, and counts afterwards what was issued.
+// of it and twice as much, and that for longer, and counts afterwards what was issued. The
+// peak of web's memory is measured for each repetition alone.
 //
 //	go run ./bench/rush -taps 20000 -within 1s -templates 200
 package main
@@ -32,6 +33,7 @@ type options struct {
 	templates   int
 	connections int
 	loads       string
+	sustained   time.Duration
 	skew        float64
 	runs        int
 }
@@ -43,6 +45,7 @@ func main() {
 	flag.IntVar(&o.templates, "templates", 200, "drops that are open")
 	flag.IntVar(&o.connections, "connections", 4096, "connections of the users")
 	flag.StringVar(&o.loads, "loads", "0.5,1,2", "further measurements, as multiples of the capacity")
+	flag.DurationVar(&o.sustained, "sustained", 5*time.Second, "how long the greatest of the loads goes on in the last measurement; 0 = there is none")
 	flag.Float64Var(&o.skew, "skew", 1.1, "exponent of Zipf's law, above 1")
 	flag.IntVar(&o.runs, "runs", 3, "repetitions")
 	flag.Parse()
@@ -90,16 +93,32 @@ func run(ctx context.Context, o options) error {
 		return err
 	}
 	fmt.Printf("%d drops, 256 callers in a closed loop: %.0f claims/s\n", o.templates, capacity)
-	if err := b.repeat(ctx, fmt.Sprintf("%d taps within %v", o.taps, o.within), o.taps); err != nil {
+	if _, err := b.repeat(ctx, fmt.Sprintf("%d taps", o.taps), o.taps, o.within); err != nil {
 		return err
 	}
+	var one, most, long float64 // peaks of memory
 	for _, m := range multiples {
-		taps := int(m * capacity * o.within.Seconds())
-		if err := b.repeat(ctx, fmt.Sprintf("%g of the capacity", m), taps); err != nil {
+		peak, err := b.repeat(ctx, fmt.Sprintf("%g of the capacity", m), int(m*capacity*o.within.Seconds()), o.within)
+		if err != nil {
 			return err
 		}
+		if m == 1 {
+			one = peak
+		}
+		if m > 1 {
+			most = max(most, peak)
+		}
 	}
-	return nil
+	if o.sustained > 0 {
+		m := slices.Max(multiples)
+		peak, err := b.repeat(ctx, fmt.Sprintf("%g of the capacity for longer", m), int(m*capacity*o.sustained.Seconds()), o.sustained)
+		if err != nil {
+			return err
+		}
+		long = peak
+	}
+	b.judge(one, most, long)
+	return b.idle(ctx)
 }
 
 func parseLoads(list string) (multiples []float64, err error) {
@@ -159,34 +178,49 @@ func (b *bench) zipf(n int) []int64 {
 	return list
 }
 
-func (b *bench) repeat(ctx context.Context, name string, taps int) error {
-	var list []load.OpenResult
+// measured is one repetition.
+type measured struct {
+	load.OpenResult
+	peakMiB float64       // of web's memory
+	cpu     time.Duration // of web, for each tap
+}
+
+// repeat prints the repetitions of one measurement and returns the greatest peak of
+// web's memory, in MiB.
+func (b *bench) repeat(ctx context.Context, name string, taps int, within time.Duration) (float64, error) {
+	var list []measured
 	for range b.runs {
-		r, err := b.once(ctx, taps)
+		r, err := b.once(ctx, taps, within)
 		if err != nil {
-			return fmt.Errorf("%s: %w", name, err)
+			return 0, fmt.Errorf("%s: %w", name, err)
 		}
 		list = append(list, r)
 	}
-	spread := func(of func(load.OpenResult) time.Duration) string {
+	spread := func(unit time.Duration, of func(measured) time.Duration) string {
 		var v []time.Duration
 		for _, r := range list {
-			v = append(v, of(r).Round(time.Millisecond))
+			v = append(v, of(r).Round(unit))
 		}
 		return fmt.Sprintf("%v (%v to %v)", stack.Median(v), slices.Min(v), slices.Max(v))
 	}
-	fmt.Printf("%s: %d taps within %v\n", name, taps, b.within)
-	fmt.Printf("    from the tap: p50 %s, p99 %s\n", spread(func(r load.OpenResult) time.Duration { return r.P50 }), spread(func(r load.OpenResult) time.Duration { return r.P99 }))
-	fmt.Printf("    p99.9 %s, max %s\n", spread(func(r load.OpenResult) time.Duration { return r.P999 }), spread(func(r load.OpenResult) time.Duration { return r.Max }))
-	fmt.Printf("    all answered after %s\n", spread(func(r load.OpenResult) time.Duration { return r.Answered }))
+	const ms = time.Millisecond
+	fmt.Printf("%s: %d taps within %v\n", name, taps, within)
+	fmt.Printf("    from the tap: p50 %s, p99 %s\n", spread(ms, func(r measured) time.Duration { return r.P50 }), spread(ms, func(r measured) time.Duration { return r.P99 }))
+	fmt.Printf("    p99.9 %s, max %s\n", spread(ms, func(r measured) time.Duration { return r.P999 }), spread(ms, func(r measured) time.Duration { return r.Max }))
+	fmt.Printf("    all answered after %s\n", spread(ms, func(r measured) time.Duration { return r.Answered }))
 	kinds := list[len(list)-1].Kinds
 	var words []string
 	for _, kind := range slices.SortedFunc(maps.Keys(kinds), func(x, y string) int { return cmp.Compare(kinds[y], kinds[x]) }) {
 		words = append(words, fmt.Sprintf("%d %s", kinds[kind], kind))
 	}
-	now, peak := b.web.Memory()
-	fmt.Printf("    answers of the last run: %s; web %.0f MiB, at most %.0f so far\n", strings.Join(words, ", "), now, peak)
-	return nil
+	var peaks []float64
+	for _, r := range list {
+		peaks = append(peaks, r.peakMiB)
+	}
+	fmt.Printf("    answers of the last run: %s\n", strings.Join(words, ", "))
+	fmt.Printf("    web: peak %.0f MiB (%.0f to %.0f), processor time a tap %s\n", stack.Median(peaks), slices.Min(peaks), slices.Max(peaks),
+		spread(100*time.Nanosecond, func(r measured) time.Duration { return r.cpu }))
+	return slices.Max(peaks), nil
 }
 
 // Kinds of answers.
@@ -198,19 +232,26 @@ const (
 
 // once opens the drops with stock for about two thirds of the taps, lets users
 // tap, and compares what they were told with what is stored.
-func (b *bench) once(ctx context.Context, taps int) (load.OpenResult, error) {
+func (b *bench) once(ctx context.Context, taps int, within time.Duration) (m measured, err error) {
 	stock := max(1, taps/(3*len(b.drops))*4)
 	if err := b.open(ctx, stock); err != nil {
-		return load.OpenResult{}, err
+		return m, err
+	}
+	if err := b.rest(ctx); err != nil {
+		return m, err
 	}
 	at := make([]time.Duration, taps)
 	for i := range at {
-		at[i] = rand.N(b.within)
+		at[i] = rand.N(within)
 	}
 	slices.Sort(at)
 	wanted, first := b.zipf(taps), b.users+1
 	b.users += int64(taps)
-	r, err := load.RunOpen(load.OpenPlan{Addr: b.web.Addr, Connections: b.connections, At: at,
+	before, err := b.web.CPU()
+	if err != nil {
+		return m, err
+	}
+	m.OpenResult, err = load.RunOpen(load.OpenPlan{Addr: b.web.Addr, Connections: b.connections, At: at,
 		Request: func(buf []byte, i int) []byte { return request(buf, first+int64(i), wanted[i]) },
 		Kind: func(status int, retry bool, body []byte) string {
 			switch {
@@ -224,9 +265,12 @@ func (b *bench) once(ctx context.Context, taps int) (load.OpenResult, error) {
 			return fmt.Sprintf("%d, retry %v", status, retry)
 		}})
 	if err != nil {
-		return r, err
+		return m, err
 	}
-	return r, b.account(ctx, r, taps, stock)
+	after, err := b.web.CPU()
+	m.cpu = (after - before) / time.Duration(taps)
+	_, m.peakMiB = b.web.Memory()
+	return m, errors.Join(err, b.account(ctx, m.OpenResult, taps, stock))
 }
 
 // account fails unless every tap got a true answer: as many coupons are stored as were

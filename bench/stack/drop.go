@@ -21,7 +21,7 @@ func Bit(c delivery.Channel) int64 { return 1 << (template.Slots * int(c)) }
 
 // Empty removes what an earlier repetition reserved and delivered.
 func (s *Stack) Empty(ctx context.Context) error {
-	_, err := s.SQL.Exec(ctx, `truncate reservations, bookings, batches, exceptions`)
+	_, err := s.SQL.Exec(ctx, `truncate reservations, bookings, batches, exceptions cascade`)
 	return err
 }
 
@@ -93,7 +93,7 @@ func (s *Stack) Lateness(ctx context.Context, templateID int64, n int) (l Latene
 
 // Users makes users 1…n known, with an address each, in two languages and zones.
 func (s *Stack) Users(ctx context.Context, n int) error {
-	if _, err := s.SQL.Exec(ctx, `truncate users`); err != nil {
+	if _, err := s.SQL.Exec(ctx, `truncate users cascade`); err != nil {
 		return err
 	}
 	locales, zones := []string{"en", "zh-CN"}, []string{"Europe/Berlin", "Asia/Shanghai"}

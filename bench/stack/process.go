@@ -157,6 +157,11 @@ func (p *Process) Memory() (now, peak float64) {
 	return now, peak
 }
 
+// ForgetPeak begins the peak of [Process.Memory] again, from what is in use now.
+func (p *Process) ForgetPeak() error {
+	return os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", p.child.PID()), []byte("5"), 0o200)
+}
+
 // Done is closed when the program has ended.
 func (p *Process) Done() <-chan struct{} { return p.child.Done() }
 

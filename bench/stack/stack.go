@@ -44,14 +44,15 @@ func StartNew(ctx context.Context) (*Stack, error) {
 	return new(Stack).start(ctx, localstack.Options{Durable: true, Log: io.Discard})
 }
 
-// StartKept is Start with the database kept in dir, unless dir is empty.
-func StartKept(ctx context.Context, dir string) (*Stack, error) {
+// StartKept is Start with the database kept in dir, unless dir is empty, and with
+// further settings of PostgreSQL, each as name=value.
+func StartKept(ctx context.Context, dir string, settings ...string) (*Stack, error) {
 	if dir != "" {
 		if err := passable(dir); err != nil {
 			return nil, err
 		}
 	}
-	s, err := new(Stack).start(ctx, localstack.Options{Dir: dir, Durable: true, Log: io.Discard})
+	s, err := new(Stack).start(ctx, localstack.Options{Dir: dir, Durable: true, Settings: settings, Log: io.Discard})
 	if err != nil {
 		return nil, err
 	}

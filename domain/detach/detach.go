@@ -15,7 +15,8 @@ const Longest = 30 * time.Second
 // it. It ends at the deadline of ctx or, if there is none, after [Longest].
 // Call cancel when the write has returned.
 func Context(ctx context.Context) (detached context.Context, cancel context.CancelFunc) {
-	if w, ok := ctx.Value(withinKey{}).(*within); ok && w.done == ctx.Done() {
+	// One that is derived from it may end sooner, unless it only adds values.
+	if self, ok := ctx.Value(Self{}).(context.Context); ok && (self == ctx || self.Done() == ctx.Done()) {
 		return ctx, func() {}
 	}
 	detached = context.WithoutCancel(ctx)
@@ -25,21 +26,10 @@ func Context(ctx context.Context) (detached context.Context, cancel context.Canc
 	return context.WithTimeout(detached, Longest)
 }
 
-// within tells the contexts that [Within] made, and those that only add values to
-// one, from those that can end sooner.
-type within struct{ done <-chan struct{} }
-
-type withinKey struct{}
-
-// Within returns a context with the values of ctx that is not cancelled with it
-// and ends after d. [Context] returns it as it is, so that a request needs one
-// timer. Call cancel when the request has been answered.
-func Within(ctx context.Context, d time.Duration) (detached context.Context, cancel context.CancelFunc) {
-	w := &within{}
-	detached, cancel = context.WithTimeout(context.WithValue(context.WithoutCancel(ctx), withinKey{}, w), d)
-	w.done = detached.Done()
-	return detached, cancel
-}
+// Self is the key under which a context that is detached already, and ends in time by
+// itself, returns itself. [Context] returns such a context as it is, so that a request
+// needs one timer.
+type Self struct{}
 
 // Write calls write with the context that [Context] returns, and returns its
 // results.

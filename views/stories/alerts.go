@@ -17,6 +17,9 @@ func alerts() []Story {
 		{ID: 3, Condition: alert.Condition{Kind: alert.SoldOut, Name: "Morning rush", Count: 50_000, Path: "/templates/5"}, RaisedAt: Now().Add(-2 * time.Hour), EndedAt: &ended, Read: true},
 		{ID: 2, Condition: alert.Condition{Kind: alert.Job, Name: "May.xlsx", Count: 3, Detail: "failed", Path: "/jobs/1"}, RaisedAt: Now().Add(-26 * time.Hour), EndedAt: &ended, Read: true},
 	}
+	for i, detail := range []string{"failing", "gone"} {
+		list = append(list, alert.Alert{ID: int64(1 - i), Condition: alert.Condition{Kind: alert.Endpoint, Name: "https://old.example.com/", Detail: detail, Path: "/webhooks/3"}, RaisedAt: Now().Add(-time.Duration(27+i) * time.Hour), Read: i > 0})
+	}
 	group := alert.Destination{ID: 1, Shop: 10, Form: alert.Feishu, Name: "Night shift", URL: "https://open.feishu.cn/open-apis/bot/v2/hook/0123456789abcdef", Kinds: alert.Kinds()}
 	all := alert.Destination{ID: 2, Form: alert.Slack, Name: "Operations", URL: "https://hooks.slack.com/services/T0/B0/xyz12345", Kinds: []alert.Kind{alert.Channel, alert.Late}}
 	mail := alert.Destination{ID: 3, Shop: 10, Form: alert.Email, Name: "Anna", URL: "anna@harbour-tea.example", Kinds: []alert.Kind{alert.SoldOut}}

@@ -1,6 +1,8 @@
 package stories
 
 import (
+	"github.com/a-h/templ"
+
 	"slices"
 	"time"
 
@@ -9,6 +11,7 @@ import (
 	"dropbell/domain/reminder"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
+	"dropbell/views/i18n"
 	accesspages "dropbell/views/pages/access"
 	campaignpages "dropbell/views/pages/campaigns"
 	droppages "dropbell/views/pages/drops"
@@ -20,7 +23,7 @@ import (
 // All returns every story.
 func All() []Story {
 	var all []Story
-	for _, group := range [][]Story{doors(), overviews(), lists(), forms(), drops(), confirms(), userPages(), people(), operations(), proofs(), cockpits(), gates(),
+	for _, group := range [][]Story{doors(), overviews(), lists(), forms(), drops(), confirms(), userPages(), people(), operations(), providerDialogs(), webhookDialogs(), proofs(), cockpits(), gates(),
 		singleSignOn(),
 		secondFactors(),
 		couponPages(),
@@ -141,13 +144,15 @@ func gallery() (list []droppages.Model) {
 
 func forms() []Story {
 	t := coupon(1, "Moon cake night", time.Minute)
-	preview := droppages.CouponPreview{Template: t, Times: []droppages.TimeHint{{Label: "Opening", Text: "Fri 20 Nov 2026, 20:00 (in 1 min)"}, {Label: "Reminders", Text: "from 19:00 on; 12 of 12 slots are already past"}}}
+	preview := droppages.CouponPreview{Template: t, Times: []droppages.TimeHint{{Label: "Opening", Text: "Fri 20 Nov 2026, 20:00 Beijing time (in 1 min)"}, {Label: "Reminders", Text: "from 19:00 on; 12 of 12 slots are already past"}}}
 	clashing := preview
 	clashing.Clashes = []droppages.Clash{{Template: t, Booked: 383_298}, {Template: t, Foreign: true, Booked: 9_310}}
 	bad := typed()
 	bad["name"], bad["amount_off"], bad["opens_at"], bad["opens_at_fold"] = "", "200", "2026-10-25T02:30", ""
 	errs := []fault.Field{{Name: "name", Key: "rule.required", Message: "is required"}, {Name: "amount_off", Key: "rule.amount_over_threshold", Message: "must not exceed the threshold"},
 		{Name: "opens_at", Key: pageparts.KeyTimeTwice, Message: "happens twice"}, {Name: "per_user_limit", Key: "rule.per_user_limit", Message: "must be between 1 and 1000"}}
+	unread := preview
+	unread.Template.OpensAt, unread.Times = time.Time{}, nil
 	configured := delivery.ChannelSetOf(delivery.App, delivery.Email, delivery.SMS)
 	mine := droppages.TemplateForm{ID: 1, Version: 3, Values: typed(), Shops: shops()}
 	theirs := typed()
@@ -161,12 +166,12 @@ func forms() []Story {
 		{Name: "form/clash", Page: droppages.TemplateForm{Title: "New drop", Values: typed(), Shops: shops(), Whole: true, Preview: clashing, Channels: configured}.Page(), At: "step-6"},
 		{Name: "form/no-shop", Page: droppages.TemplateForm{Title: "New drop", Values: map[string]string{}}.Page()},
 		{Name: "form/new", Page: droppages.TemplateForm{Title: "New drop", Values: typed(), Shops: shops(), Preview: preview, Channels: configured}.Page()},
-		{Name: "form/errors", Page: droppages.TemplateForm{Title: "New drop", Values: bad, Errors: errs, Shops: shops(), Preview: preview, Channels: configured}.Page()},
-		{Name: "form/errors_later", Page: droppages.TemplateForm{Title: "New drop", Values: bad, Errors: errs, Shops: shops(), Preview: preview, Channels: configured}.Page(), At: "f-per_user_limit"},
+		{Name: "form/errors", Page: droppages.TemplateForm{Title: "New drop", Values: bad, Errors: errs, Shops: shops(), Preview: unread, Channels: configured}.Page()},
+		{Name: "form/errors_later", Page: droppages.TemplateForm{Title: "New drop", Values: bad, Errors: errs, Shops: shops(), Preview: unread, Channels: configured}.Page(), At: "f-per_user_limit"},
 		{Name: "form/step_times", Page: droppages.TemplateForm{Title: "New drop", Values: typed(), Shops: shops(), Preview: preview, Channels: configured}.Page(), At: "step-3"},
 		{Name: "form/message", Page: droppages.TemplateForm{Title: "New drop", Values: typed(), Shops: shops(), Preview: preview, Channels: configured, Message: messageStep()}.Page(), At: "step-5"},
 		{Name: "form/review", Page: droppages.TemplateForm{Title: "New drop", Values: typed(), Shops: shops(), Preview: preview, Channels: configured}.Page(), At: "step-6"},
-		{Name: "form/review_errors", Page: droppages.TemplateForm{Title: "New drop", Values: bad, Errors: errs, Shops: shops(), Preview: preview, Channels: configured}.Page(), At: "step-6"},
+		{Name: "form/review_errors", Page: droppages.TemplateForm{Title: "New drop", Values: bad, Errors: errs, Shops: shops(), Preview: unread, Channels: configured}.Page(), At: "step-6"},
 		{Name: "form/published", Page: droppages.TemplateForm{ID: 1, Version: 3, Title: "Edit “Moon cake night”", Values: typed(), Shops: shops(), Published: true, Preview: preview, Channels: configured}.Page()},
 		{Name: "form/review_published", Page: droppages.TemplateForm{ID: 1, Version: 3, Title: "Edit “Moon cake night”", Values: typed(), Shops: shops(), Published: true, Preview: preview, Channels: configured,
 			Blast: droppages.Blast{Valid: true, OpensAt: preview.Template.OpensAt, Booked: 383_298, Reminded: 20_112, Late: 5_100, Shift: -150 * time.Minute}}.Page(), At: "step-6"},
@@ -199,14 +204,18 @@ func drops() []Story {
 	back.Board.Rows = append(back.Board.Rows, again)
 	open := page(drop(5, "Morning rush", -20*time.Minute, 22_000))
 	open.Issued, open.Board = 31_400, deliver(open.Board, false)
+	open.Sales = salesOf(open.Drop.Template, open.Issued, 0, 0).Sales
 	past := page(drop(3, "Afterthought", 4*time.Minute, 20_500))
 	past.Board = late(deliver(past.Board, false), 11)
 	paused := page(drop(9, "Second try", time.Hour+90*time.Second, 300))
 	paused.Stored = template.Paused
 	ended := page(drop(8, "Rained off", time.Hour, 1_200))
 	ended.Stored = template.Cancelled
+	for i := range ended.Board.Rows {
+		ended.Board.Rows[i].State = reminder.SlotEnded
+	}
 	coupons, told := open, open
-	coupons.Tab, coupons.Sales, told.Tab = droppages.TabCoupons, salesOf(open.Drop.Template, 31_400, 0, 0).Sales, droppages.TabHistory
+	coupons.Tab, told.Tab = droppages.TabCoupons, droppages.TabHistory
 	return []Story{
 		{Name: "template/draft", Page: draft.Page()},
 		{Name: "template/scheduled", Page: waiting.Page()},
@@ -234,6 +243,7 @@ func confirms() []Story {
 		Points: []string{"The drop will not take place. This cannot be undone.", "Waiting reminders, which are not sent: 401,993."}}}
 	refused := cancel
 	refused.Error = "Its current state does not allow this."
+	movedTo := time.Date(2026, 11, 20, 12, 30, 0, 0, time.UTC) // as the field says
 	when := droppages.WhenProps{Name: "opens_at", Label: "Opening", Help: "Claiming starts at this time. Reminders are sent 5 to 60 minutes before.", Value: "2026-11-20T20:30"}
 	return []Story{
 		{Name: "confirm/cancel", Page: cancel.Page()},
@@ -241,8 +251,8 @@ func confirms() []Story {
 		{Name: "move/empty", Page: droppages.Move{Template: t, Opens: when, Follow: true}.Page()},
 		{Name: "move/refused", Page: droppages.Move{Template: t, Opens: when, Follow: true, Error: "Another person changed this in the meantime. Check the current version and repeat your change."}.Page()},
 		{Name: "move/past", Page: droppages.Move{Template: t, Opens: when, Follow: true, Blast: droppages.Blast{Error: "Opening: must lie in the future"}}.Page()},
-		{Name: "move/blast", Page: droppages.Move{Template: t, Opens: when, Follow: true, Blast: droppages.Blast{Valid: true, OpensAt: t.OpensAt.Add(-150 * time.Minute), Booked: 383_298, Reminded: 20_112, Late: 5_100, Shift: -150 * time.Minute}}.Page()},
-		{Name: "move/once", Page: droppages.Move{Template: t, Opens: when, Follow: true, Once: true, Blast: droppages.Blast{Valid: true, OpensAt: t.OpensAt.Add(-150 * time.Minute), Booked: 383_298, Reminded: 20_112, Once: true, Shift: -150 * time.Minute}}.Page()},
+		{Name: "move/blast", Page: droppages.Move{Template: t, Opens: when, Follow: true, Blast: droppages.Blast{Valid: true, OpensAt: movedTo, Booked: 383_298, Reminded: 20_112, Late: 5_100, Shift: -150 * time.Minute}}.Page()},
+		{Name: "move/once", Page: droppages.Move{Template: t, Opens: when, Follow: true, Once: true, Blast: droppages.Blast{Valid: true, OpensAt: movedTo, Booked: 383_298, Reminded: 20_112, Once: true, Shift: -150 * time.Minute}}.Page()},
 	}
 }
 
@@ -256,14 +266,17 @@ func people() []Story {
 		{ID: 1, Name: "old", Prefix: "dbk_aaaa", Scopes: []staff.Scope{staff.ScopeAdmin}, CreatedAt: gone, RevokedAt: &gone}}
 	signIns := []staff.SignIn{{ID: "a", IP: "203.0.113.7", UserAgent: "Mozilla/5.0 (X11; Linux x86_64) Chrome/156.0 Safari/537.36", LastSeenAt: Now(), CreatedAt: gone}, {ID: "b", IP: "198.51.100.20", UserAgent: "Mozilla/5.0 (iPhone; CPU iPhone OS 20_0 like Mac OS X) Mobile Safari/604.1", LastSeenAt: gone, CreatedAt: gone}}
 	values := map[string]string{"email": "ada@example.com", "name": "Ada Okafor", "role": "marketer", "shops": "10, 11"}
+	invited := map[string]string{"email": "new@example.com", "name": "Noor Haddad", "role": "operator"}
 	wrong := []fault.Field{{Name: "email", Key: "rule.email", Message: "must be an e-mail address"}, {Name: "shops", Key: "rule.shop_number", Message: "must be a positive number"}}
 	return []Story{
 		{Name: "staff/one", Page: accesspages.Staff{List: members[:1], Policy: staff.Required, PolicyFixed: true}.Page()},
 		{Name: "staff/many", Page: accesspages.Staff{List: members, Policy: staff.Required}.Page()},
 		{Name: "member/new", Page: accesspages.MemberForm{Values: map[string]string{"role": "viewer"}}.Page()},
-		{Name: "member/errors", Page: accesspages.MemberForm{ID: 2, Name: "Ada Okafor", Values: values, Errors: wrong, Refused: "At least one admin of all shops who can sign in must remain. Make another person an admin first."}.Page()},
+		{Name: "member/errors", Page: said(func(l *i18n.Locale) templ.Component {
+			return accesspages.MemberForm{ID: 2, Name: "Ada Okafor", Values: values, Errors: wrong, Refused: l.T("fault.last_admin")}.Page()
+		})},
 		{Name: "member/signed-in", Page: accesspages.MemberForm{ID: 2, Name: "Ada Okafor", Values: values, SignIns: signIns, Member: staff.Member{ID: 2, Email: "ada@example.com", PasswordHash: "x", SecondFactors: 2}}.Page()},
-		{Name: "member/invited", Page: accesspages.MemberForm{ID: 4, Name: "Noor Haddad", Values: values, Member: members[3], Link: "https://drops.example.com/password?token=mfzg6ylqmvzxg5dborsw4ytboq4dkn3a"}.Page()},
+		{Name: "member/invited", Page: accesspages.MemberForm{ID: 4, Name: "Noor Haddad", Values: invited, Member: members[3], Link: "https://drops.example.com/password?token=mfzg6ylqmvzxg5dborsw4ytboq4dkn3a"}.Page()},
 		{Name: "member/new-single-sign-on", Page: accesspages.MemberForm{Values: map[string]string{"role": "viewer"}, PasswordsOff: true}.Page()},
 		{Name: "password/invitation", Page: accesspages.SetPassword{Token: "t", Email: "new@example.com", Purpose: staff.Invitation}.Page(), Outside: true},
 		{Name: "password/reset", Page: accesspages.SetPassword{Token: "t", Email: "ada@example.com", Purpose: staff.PasswordReset, Errors: []fault.Field{{Name: "password", Key: "rule.password_common", Message: "is one of the most common passwords"}}}.Page(), Outside: true},

@@ -31,6 +31,9 @@ func campaignAt(id int64, name string, state campaign.State, sent int64) campaig
 	st.StartedAt = &started
 	counts := delivery.Counts{Reserved: 120_000, Sent: sent, Skipped: 2_104, Dead: 31}
 	counts.InFlight = counts.Reserved - counts.Sent - counts.Skipped - counts.Dead
+	if state.Over() { // nothing is on its way any more
+		counts.Expired, counts.InFlight = counts.InFlight, 0
+	}
 	st.Progress = campaign.ProgressOf(counts, true, sent-4000, Now().Add(-8*time.Second), Now())
 	if state.Over() {
 		st.SettledAt, st.EndedAt = &ended, &ended
@@ -41,6 +44,10 @@ func campaignAt(id int64, name string, state campaign.State, sent int64) campaig
 func campaignPage(st campaign.Status) campaignpages.Campaign {
 	p := campaignpages.Campaign{Status: st, Zone: shanghai(), Carrier: delivery.ChannelStatus{Setting: delivery.Setting{Channel: st.Channel}, Configured: true}, Recipients: campaignpages.CampaignRecipients{Status: st, Zone: shanghai(), Part: true}}
 	p.Previews = letters(st.Content, st.Channel)
+	if n := st.Progress.Reserved; n > 0 {
+		p.Recipients.List = recipientList()[:1]
+		p.Results = campaign.Results{CountedTo: ptr(Now().Add(-21 * time.Second)), AccountOff: new(int64), Groups: []campaign.Tally{{Assigned: n, Sent: st.Progress.Sent}}}
+	}
 	return p
 }
 
@@ -71,18 +78,24 @@ func campaigns() []Story {
 	asked := Now()
 	waiting.ApprovalAskedAt = &asked
 	held := campaignPage(campaignAt(14, "Gold members", campaign.Paused, 61_000))
-	held.HeldAt, held.ApprovalAskedAt, held.Requests = &asked, &asked, []campaign.Request{{ID: 5, State: campaign.RequestAsked, Reach: campaign.Reach{Users: 1_204_000, Exact: true, At: asked}, Allowed: new(int64(100_000))}}
+	held.HeldAt, held.ApprovalAskedAt, held.Requests = &asked, &asked, []campaign.Request{{ID: 5, State: campaign.RequestAsked, Reach: campaign.Reach{Users: 120_000, Exact: true, At: asked}, Allowed: new(int64(100_000))}}
 	refused := campaignPage(campaignAt(11, "Too many at once", campaign.Draft, 0))
 	refused.Requests = []campaign.Request{{ID: 4, State: campaign.RequestRefused, DecidedBy: "staff:2 Ada Okafor", DecidedReason: "Not on the day of a drop."}}
 	refused.Audience, refused.SegmentNow = campaign.Audience{Kind: campaign.Segment, ID: 3}, rule(4, "Shanghai")
 	kept := campaignPage(campaignAt(12, "For the regulars of last week", campaign.Running, 61_000))
 	kept.Audience, kept.Rule, kept.SegmentNow = refused.Audience, rule(4, "Shanghai"), rule(6, "Shanghai", "Hangzhou")
 	kept.PublishedAt, kept.ApprovedBy = kept.StartedAt, "staff:2 Ada Okafor"
-	failed := campaignPage(campaignAt(10, "Lost segment", campaign.Failed, 0))
+	lost := campaignAt(10, "Lost segment", campaign.Failed, 0)
+	lost.Progress = campaign.ProgressOf(delivery.Counts{}, true, 0, Now(), Now())
+	failed := campaignPage(lost)
 	failed.Reason = "audience_gone"
 	many := campaignpages.Campaigns{Next: "/campaigns?before=3"}
 	for i, s := range campaign.States() {
-		many.List = append(many.List, campaignAt(int64(20-i), "Campaign "+string(s), s, 61_000))
+		sent := int64(61_000)
+		if s == campaign.Finished {
+			sent = 117_865
+		}
+		many.List = append(many.List, campaignAt(int64(20-i), "Campaign "+string(s), s, sent))
 	}
 	form := campaignpages.CampaignForm{Title: "New campaign", Channels: delivery.ChannelSetOf(delivery.App, delivery.Email), Kinds: campaign.AudienceKinds(),
 		Segments: []segment.Segment{{ID: 3, Name: "Regulars in Shanghai", Kind: segment.ByRules}, {ID: 4, Name: "Fair 2026, uploaded", Kind: segment.ByList}},
@@ -101,7 +114,8 @@ func campaigns() []Story {
 	full.Previews = letters(written, delivery.SMS)
 	full.Previews.Form, full.Previews.Action = campaignpages.FormID, "/campaigns"
 	full.Shops, full.Zone, full.Reach, full.Grant, full.ApprovalAbove = shops(), shanghai(), &campaign.Reach{Users: 1_204_000}, &grant, 100_000
-	full.Spec = campaign.Spec{Channel: delivery.SMS, RatePerSecond: 500, StartsAt: Now().Add(24 * time.Hour), EndsAt: Now().Add(48 * time.Hour)}
+	full.Texts = full.Reach.Users
+	full.Spec = campaign.Spec{Channel: delivery.SMS, RatePerSecond: 500, StartsAt: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC), EndsAt: time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)} // as the fields say
 	edited := full
 	edited.ID, edited.Version, edited.Title = 7, 3, "Edit “Mid-autumn sale”"
 	named := full

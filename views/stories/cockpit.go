@@ -104,7 +104,7 @@ func deck(t template.Template, users int64, trouble bool) droppages.Cockpit {
 	b := board(t, users)
 	b = deliver(b, trouble)
 	p := droppages.Cockpit{Template: t, At: Now(), Sum: "a1b2c3", Deck: deckOf(b, trouble), Channels: status(trouble)}
-	if p.Deck.Current() != nil {
+	if p.Deck.Progress().InFlight > 0 { // messages sent long ago are no pulse any more
 		p.Pulse = pulse()
 	}
 	return p

@@ -1,6 +1,8 @@
 package stories
 
 import (
+	"github.com/a-h/templ"
+
 	"time"
 
 	"dropbell/domain/fault"
@@ -8,6 +10,7 @@ import (
 	"dropbell/domain/redeemcode"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
+	"dropbell/views/i18n"
 	couponpages "dropbell/views/pages/coupons"
 	pageparts "dropbell/views/pages/parts"
 	"dropbell/views/ui"
@@ -43,7 +46,6 @@ func codes() []Story {
 	one.List, one.Supply = codeBatches()[1:2], redeemcode.Supply{Outstanding: 18_796, Left: 20_000}
 	empty, closed, wrong := one, one, one
 	empty.List = nil
-	closed.Closed = "This drop is over or was cancelled; new codes could not be used."
 	wrong.Count, wrong.Errors = "ten", []fault.Field{{Name: "count", Key: "rule.code_count", Message: "must be between 1 and 1000000"}}
 	all := couponpages.Codes{List: codeBatches(), Next: "/codes?before=3", Check: couponpages.CodeCheck{}}
 	finding := func(v redeemcode.CheckResult) *redeemcode.Finding {
@@ -52,19 +54,24 @@ func codes() []Story {
 	used, withdrawn := finding(redeemcode.Spent), finding(redeemcode.Withdrawn)
 	used.Use = &redeemcode.Use{UserID: 9_007_199_254_740_993, CouponID: 4_711, At: Now().Add(-3 * time.Hour)}
 	withdrawn.Batch = codeBatches()[3]
-	revoke := pageparts.Confirmation{Active: "templates", Crumbs: []ui.Crumb{{Label: "Drops", URL: "/templates"}}, ConfirmProps: ui.ConfirmProps{Title: "Revoke batch #7",
-		Points: []string{"18,796 unused codes become invalid. This cannot be undone.", "31,204 coupons already issued for codes of this batch stay valid."},
-		Action: "/templates/1/codes/7/revoke", Cancel: "/templates/1/codes", Submit: "Revoke", Kind: "danger", NeedsReason: true, ReasonError: "is required"}}
+	revoke := asked(func(l *i18n.Locale) pageparts.Confirmation {
+		return pageparts.Confirmation{Active: "templates", Crumbs: []ui.Crumb{{Label: l.T("nav.templates"), URL: "/templates"}}, ConfirmProps: ui.ConfirmProps{Title: l.T("codes.confirm.title", "7"),
+			Points: []string{l.N("codes.confirm.1", 18_796), l.N("codes.confirm.2", 31_204)},
+			Action: "/templates/1/codes/7/revoke", Cancel: "/templates/1/codes", Submit: l.T("codes.revoke"), Kind: "danger", NeedsReason: true, ReasonError: l.T("rule.required")}}
+	})
 	list := []Story{
 		{Name: "codes/empty", Page: empty.Page()},
 		{Name: "codes/one", Page: one.Page()},
 		{Name: "codes/many", Page: page.Page()},
 		{Name: "codes/viewer", Page: page.Page(), Role: staff.Viewer},
-		{Name: "codes/closed", Page: closed.Page()},
+		{Name: "codes/closed", Page: said(func(l *i18n.Locale) templ.Component {
+			closed.Closed = l.T("codes.closed")
+			return closed.Page()
+		})},
 		{Name: "codes/wrong", Page: wrong.Page()},
 		{Name: "codes/all", Page: all.Page()},
 		{Name: "codes/all-empty", Page: couponpages.Codes{}.Page()},
-		{Name: "codes/revoke", Page: revoke.Page()},
+		{Name: "codes/revoke", Page: revoke},
 		{Name: "codes/check-used", Page: couponpages.CodeCheck{Finding: used}.Page()},
 		{Name: "codes/check-revoked", Page: couponpages.CodeCheck{Finding: withdrawn}.Page()},
 		{Name: "codes/check-good", Page: couponpages.CodeCheck{Finding: finding(redeemcode.Good)}.Page()},

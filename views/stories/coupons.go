@@ -6,6 +6,7 @@ import (
 	owned "dropbell/domain/coupon"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
+	"dropbell/views/i18n"
 	couponpages "dropbell/views/pages/coupons"
 	pageparts "dropbell/views/pages/parts"
 	"dropbell/views/ui"
@@ -63,18 +64,21 @@ func coupons() []Story {
 		{Name: "coupons/none", Page: couponpages.Coupons{By: "order", Search: "A-1", State: owned.Locked}.Page()},
 		{Name: "coupons/one", Page: couponpages.Coupons{By: "coupon", Search: "901", List: list[:1]}.Page(), Role: staff.Viewer},
 		{Name: "coupons/of-a-template", Page: couponpages.Coupons{By: "template", Search: "1", List: list, Tally: &pageparts.Tally{Template: coupon(1, "Moon cake night", -time.Hour),
-			Tally: owned.Tally{Issued: 31_400, Used: 12_004, Locked: 87, Expired: 640, Revoked: 12, Returned: 9, Released: 903, Refunded: 41, Discounted: 24_008_000, Removed: 31_400}}}.Page()},
+			Tally: owned.Tally{Issued: 31_400, Used: 12_004, Locked: 87, Expired: 640, Revoked: 12, Returned: 9, Released: 903, Refunded: 41, Discounted: 24_008_000, Removed: 1_250}}}.Page()},
 		{Name: "coupons/of-a-template-without", Page: couponpages.Coupons{By: "template", Search: "1", Tally: &pageparts.Tally{Template: coupon(1, "Moon cake night", time.Hour)}}.Page()},
 		{Name: "coupons/many", Page: couponpages.Coupons{By: "user", Search: "1001", List: append(list, late), First: "/coupons", Next: "/coupons?before=901"}.Page()},
 		{Name: "coupon/unused", Page: couponpages.CouponDetail{Coupon: list[0], MayRelease: true, MayRevoke: true}.Page()},
 		{Name: "coupon/percent", Page: couponpages.CouponDetail{Coupon: percent}.Page()},
-		{Name: "coupon/not_revocable", Page: pageparts.Confirmation{Active: "coupons", ConfirmProps: ui.ConfirmProps{Title: "This coupon cannot be revoked", Cancel: "/coupons/905",
-			Points: []string{"It was revoked before."}, NoReason: true}}.Page()},
+		{Name: "coupon/not_revocable", Page: asked(func(l *i18n.Locale) pageparts.Confirmation {
+			return pageparts.Confirmation{Active: "coupons", ConfirmProps: ui.ConfirmProps{Title: l.T("coupon.revoke.not"), Cancel: "/coupons/905",
+				Points: []string{l.T("coupon.revoke.not.revoked")}, NoReason: true}}
+		})},
 		{Name: "coupon/locked", Page: couponpages.CouponDetail{Coupon: list[1], Log: log, MayRelease: true, MayRevoke: true}.Page()},
 		{Name: "coupon/used", Page: couponpages.CouponDetail{Coupon: list[2], Log: used}.Page(), Role: staff.Viewer},
-		{Name: "coupon/revoke", Page: pageparts.Confirmation{Active: "coupons", Inside: couponpages.ReturnChoice(false), ConfirmProps: ui.ConfirmProps{Title: "Revoke this coupon?", Action: "/coupons/901/revoke",
-			Points: []string{"Customer 1001 loses this coupon of “Moon cake night” permanently.", "It still counts towards the limit per customer: the customer cannot claim another."},
-			Cancel: "/coupons/901", Submit: "Revoke", Kind: "danger", NeedsReason: true}}.Page()},
+		{Name: "coupon/revoke", Page: asked(func(l *i18n.Locale) pageparts.Confirmation {
+			return pageparts.Confirmation{Active: "coupons", Inside: couponpages.ReturnChoice(false), ConfirmProps: ui.ConfirmProps{Title: l.T("coupon.revoke.title"), Action: "/coupons/901/revoke",
+				Points: []string{l.T("coupon.revoke.1", "1001", "Moon cake night"), l.T("coupon.revoke.2")}, Cancel: "/coupons/901", Submit: l.T("coupon.revoke"), Kind: "danger", NeedsReason: true}}
+		})},
 		{Name: "coupon/returned", Page: couponpages.CouponDetail{Coupon: returned, Log: revoked}.Page()},
 		{Name: "coupon/revoked", Page: couponpages.CouponDetail{Coupon: list[4], Log: revoked, MayRevoke: true}.Page()},
 	}

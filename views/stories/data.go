@@ -74,6 +74,10 @@ func late(b reminder.Board, slots int) reminder.Board {
 			b.Rows[i].Cells[c].Channel = delivery.Channel(c)
 		}
 	}
+	b.Opened = 0
+	for _, c := range b.Totals() {
+		b.Opened += c.Sent * 2 / 5
+	}
 	return b
 }
 
@@ -162,7 +166,8 @@ func inboxPage() inbox.Page {
 	item := func(id string, minutes int, ago time.Duration, read bool) inbox.Message {
 		s, _ := template.SlotOfMinutes(minutes)
 		return inbox.Message{ID: id, TemplateID: 1, ShopNumber: 10, Kind: delivery.KindReminder, Slot: s, OpensAt: soon.OpensAt,
-			DueAt: s.DueAt(soon.OpensAt), At: Now().Add(-ago), Name: soon.Name, ClaimURL: soon.ClaimURL, Read: read}
+			DueAt: s.DueAt(soon.OpensAt), At: Now().Add(-ago), Name: soon.Name, ClaimURL: soon.ClaimURL, Read: read,
+			Title: soon.Name, Text: fmt.Sprintf("Opens in %d minutes at Harbour Tea House: ¥20 off everything.", minutes)}
 	}
 	box := inbox.Page{UserID: 1001, Unread: 1, Items: []inbox.Message{item("b", 5, 4*time.Minute, false), item("a", 60, 59*time.Minute, true)}}
 	for i := range 8 { // more than there is room for

@@ -10,7 +10,9 @@ import (
 	owned "dropbell/domain/coupon"
 	"dropbell/domain/fault"
 	"dropbell/domain/staff"
+	"dropbell/domain/template"
 	accesspages "dropbell/views/pages/access"
+	pageparts "dropbell/views/pages/parts"
 	searchpages "dropbell/views/pages/search"
 	"dropbell/views/ui"
 )
@@ -25,6 +27,14 @@ func savedViews() []staff.SavedView {
 		{ID: 3, Owner: 2, By: "Ada Okafor", List: "templates", Name: "Paused", Shared: true}}
 }
 
+// actionHits are what the viewer may do to the drop.
+func actionHits(ctx context.Context, t template.Template) (hits []searchpages.Hit) {
+	for _, c := range pageparts.DropCommands(ctx, t) {
+		hits = append(hits, searchpages.Hit{Icon: c.Icon, URL: c.URL, Title: ui.T(ctx, c.Label), Detail: t.Name})
+	}
+	return hits
+}
+
 func searches() []Story {
 	found := func(masked bool) templ.Component {
 		return inContext(func(ctx context.Context) templ.Component {
@@ -33,6 +43,7 @@ func searches() []Story {
 				u, note = u.Masked(), ui.T(ctx, "find.masked")
 			}
 			return searchpages.Results{Search: "tea", Groups: []searchpages.Group{
+				{ID: "actions", Hits: actionHits(ctx, coupon(1, "Evening tea for two", 2*time.Hour))},
 				{ID: "shops", Hits: []searchpages.Hit{searchpages.ShopHit(shops()[0], true)}},
 				{ID: "drops", Hits: []searchpages.Hit{searchpages.DropHit(ctx, coupon(1, "Evening tea for two", 2*time.Hour)), searchpages.DropHit(ctx, coupon(2, "Tea and moon cakes, a box for the whole family", -time.Hour))}},
 				{ID: "people", Hits: []searchpages.Hit{searchpages.PersonHit(ctx, u)}, Note: note},

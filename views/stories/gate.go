@@ -17,9 +17,10 @@ func gates() []Story {
 		p.ClaimMode, p.Issued = template.Gate, 31_400
 		p.Board = deliver(p.Board, false)
 		p.Shards = &droppages.StockShards{State: gate.Active, Reason: gate.ReasonNew, BuiltAt: Now().Add(-72 * time.Hour), Zone: p.Zone(),
-			Ledger: gate.Ledger{Total: 50_000, OnSale: 18_472, Writing: 128, Issued: 31_400},
+			Ledger: gate.Ledger{Total: 50_000, OnSale: onSale, Writing: 128, Issued: 31_400},
 			Shards: shardsOf(shards)}
 		change(&p, p.Shards)
+		p.Sales = salesOf(p.Drop.Template, p.Issued, p.Shards.Ledger.Writing, 0).Sales
 		return Story{Name: "gate/" + name, Page: p.Page()}
 	}
 	return []Story{
@@ -38,17 +39,25 @@ func gates() []Story {
 		story("building", 0, func(_ *droppages.Template, s *droppages.StockShards) { s.State, s.BuiltAt = gate.Building, time.Time{} }),
 		story("away", 0, func(_ *droppages.Template, s *droppages.StockShards) { s.Away = true }),
 		story("retired", 0, func(p *droppages.Template, s *droppages.StockShards) {
-			p.Stored, s.State = template.Closed, gate.Retired
+			p.Stored, p.EndedAt, s.State = template.Closed, ptr(Now().Add(-time.Minute)), gate.Retired
 		}),
 	}
 }
 
+// onSale is what the shards hold together.
+const onSale = 18_472
+
 // shardsOf are shards that run dry one after the other.
 func shardsOf(n int) []gate.Shard {
 	list := make([]gate.Shard, n)
+	rest := int64(onSale)
 	for i := range list {
 		allot := int64(50_000 / n)
-		left := allot * int64(n-i) / int64(n+2)
+		left := int64(onSale) * 2 * int64(n-i) / int64(n*(n+1))
+		if i == n-1 {
+			left = rest
+		}
+		rest -= left
 		list[i] = gate.Shard{Number: i, Epoch: 1, Open: true, Stock: left, Allot: allot, Accepted: allot - left}
 	}
 	return list

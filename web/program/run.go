@@ -79,7 +79,7 @@ func (p *program) serve(ctx context.Context) error {
 		}
 	})
 	p.Log.Info("web is listening", "address", listener.Addr().String())
-	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+	if err := server.Serve(middleware.Connections(listener)); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	<-stopped

@@ -99,6 +99,16 @@ func (s Slots) coverTogether(ctx context.Context, cuts []reminder.Cut, abandoned
 	return pg.Translate(err)
 }
 
+// readTogetherSQL returns the users who are due: the index of the cut, the user and the
+// channels. Reservations of drops that fill at the same time lie between each other.
+// So each page is read once for all of the templates, and not once for each: offset
+// 0 keeps the reservations from being looked up template by template.
+const readTogetherSQL = `
+select o.i - 1, r.user_id, (r.slots >> o.slot) & $3
+from unnest($1::bigint[], $2::int[]) with ordinality as o (template_id, slot, i)
+    join (select template_id, user_id, slots from reservations where template_id = any($1) offset 0) r
+        on r.template_id = o.template_id and r.slots & ($3::bigint << o.slot) <> 0`
+
 // ReadTogether reads the users who are due in each of the cuts; see
 // [reminder.TogetherStore].
 func (s Slots) ReadTogether(ctx context.Context, cuts []reminder.Cut) ([]reminder.Due, error) {
@@ -107,11 +117,7 @@ func (s Slots) ReadTogether(ctx context.Context, cuts []reminder.Cut) ([]reminde
 		templates[i], slots[i] = c.TemplateID, int32(c.Slot.Slot)-1
 	}
 	due := make([]reminder.Due, len(cuts))
-	err := pg.ReadUsersOf(ctx, s.DB, due, `select o.i - 1, r.user_id, (r.slots >> o.slot) & $3
-		from unnest($1::bigint[], $2::int[]) with ordinality as o (template_id, slot, i)
-			join reservations r on r.template_id = o.template_id and r.slots & ($3::bigint << o.slot) <> 0`,
-		templates, slots, reminder.EveryChannel)
-	return due, err
+	return due, pg.ReadUsersOf(ctx, s.DB, due, readTogetherSQL, templates, slots, reminder.EveryChannel)
 }
 
 // storeTogetherSQL returns, of each new batch, its slot, channel, first user and

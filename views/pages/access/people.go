@@ -33,6 +33,9 @@ func (p MemberForm) submit(ctx context.Context) string {
 	if p.ID == 0 && !p.PasswordsOff {
 		return ui.T(ctx, "staff.invite")
 	}
+	if p.ID == 0 {
+		return ui.T(ctx, "staff.new")
+	}
 	return ui.T(ctx, "ui.save")
 }
 

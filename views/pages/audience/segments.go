@@ -136,3 +136,13 @@ func first(list []string) string {
 }
 
 func joined(list []string) string { return strings.Join(list, ", ") }
+
+// segmentNote is the number of a segment and, if known, the staff member that
+// created it.
+func segmentNote(ctx context.Context, g segment.Segment) string {
+	note := "#" + parts.ID(g.ID)
+	if name := parts.ActorName(ctx, g.CreatedBy); name != "" {
+		note += " · " + name
+	}
+	return note
+}

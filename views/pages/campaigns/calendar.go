@@ -155,7 +155,7 @@ func (p CampaignCalendar) title(ctx context.Context) string {
 
 func (p CampaignCalendar) lead(ctx context.Context) string {
 	if p.Day != nil {
-		return ""
+		return ui.T(ctx, "calendar.times", ui.From(ctx).Locale.Zone(p.Day.Date, p.Zone))
 	}
 	return ui.T(ctx, "calendar.lead")
 }

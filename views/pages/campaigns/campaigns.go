@@ -275,7 +275,7 @@ func AudienceOf(kind campaign.AudienceKind, id string) string { return string(ki
 
 func (p CampaignForm) shopChoice(ctx context.Context) ui.ChoiceProps {
 	return ui.ChoiceProps{Name: "shop", Label: ui.T(ctx, "field.shop"), Help: ui.T(ctx, "campaign.help.shop"), Value: p.Values["shop"], Error: ui.ErrorOf(ctx, p.Errors, "shop"),
-		Options: append([]ui.Option{{Value: "", Label: ui.T(ctx, "campaign.no_shop")}}, parts.ShopOptions(p.Shops)...)}
+		Options: append([]ui.Option{{Value: "", Label: ui.T(ctx, "campaign.no_shop")}}, parts.ShopOptions(ctx, p.Shops)...)}
 }
 
 // CampaignLabel is the label of a field of the form, by its name.

@@ -105,8 +105,17 @@ func (p CampaignForm) when(ctx context.Context, at time.Time) string {
 	if at.IsZero() || p.Zone == nil {
 		return ""
 	}
-	l := ui.From(ctx).Locale
-	return l.DateTime(at, p.Zone) + " " + l.Zone(at, p.Zone)
+	return parts.InstantText(ctx, at, p.Zone)
+}
+
+// instant describes a field for a date and time, which is written out below it.
+func (p CampaignForm) instant(ctx context.Context, name string) ui.FieldProps {
+	f := p.field(ctx, name, "datetime-local", true)
+	f.Says, f.Said = true, p.when(ctx, p.Spec.StartsAt)
+	if name == "ends_at" {
+		f.Said = p.when(ctx, p.Spec.EndsAt)
+	}
+	return f
 }
 
 // past reports whether the start has passed: it begins once it is published.

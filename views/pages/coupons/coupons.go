@@ -52,8 +52,6 @@ func opTone(o coupon.Operation) ui.Tone {
 		return ui.Good
 	case o.Step == coupon.StepLock:
 		return ui.Info
-	case o.Step == coupon.StepRevoke:
-		return ui.Bad
 	}
 	return ui.Neutral
 }

@@ -44,6 +44,14 @@ func announcementTone(a reminder.AnnouncementStatus) ui.Tone {
 	return ui.Good
 }
 
+// announcementState names the state; one that was stopped did not finish.
+func announcementState(ctx context.Context, a reminder.AnnouncementStatus) string {
+	if a.StopReason != "" && a.State == reminder.AnnouncementFinished {
+		return ui.T(ctx, "announce.state.stopped")
+	}
+	return ui.T(ctx, "announce.state."+string(a.State))
+}
+
 // announcedText says what became of an announcement so far.
 func announcedText(ctx context.Context, a reminder.AnnouncementStatus) string {
 	c := announced(a)

@@ -339,7 +339,7 @@ func (p Announce) line(a reminder.AnnouncementStatus) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = ui.Badge(announcementTone(a), ui.T(ctx, "announce.state."+string(a.State))).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.Badge(announcementTone(a), announcementState(ctx, a)).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -83,21 +83,27 @@ func (p Cockpit) drawn(ctx context.Context) Cockpit {
 	return p
 }
 
-// next is what the big clock counts down to, and its name.
-func (p Cockpit) next() (at time.Time, key string, slot *reminder.CockpitRow) {
+// next is the slot that fires next, nil if none is ahead.
+func (p Cockpit) next() *reminder.CockpitRow {
 	switch p.State(p.At) {
 	case template.Draft, template.Closed, template.Cancelled:
-		return time.Time{}, "cockpit.over", nil
+		return nil
 	}
 	for i, r := range p.Deck.Rows { // soonest first
 		if r.Upcoming(p.At) {
-			return r.DueAt, "cockpit.next_slot", &p.Deck.Rows[i]
+			return &p.Deck.Rows[i]
 		}
 	}
-	if p.At.Before(p.OpensAt) {
-		return p.OpensAt, "drop.opens_in", nil
+	return nil
+}
+
+// other is the end of the drop that the head of its page does not show, with its
+// label.
+func (p Cockpit) other() (at time.Time, key string) {
+	if s := p.State(p.At); s != template.Cancelled && (s == template.Closed || p.opened()) {
+		return p.OpensAt, "field.opens_at"
 	}
-	return p.EndsAt(), "drop.closes_in", nil
+	return p.OverAt(), "field.closes_at"
 }
 
 // failed is how many reminders wait to be tried again.
@@ -238,11 +244,10 @@ func (p Cockpit) others(ctx context.Context) (list []concern) {
 }
 
 func (p Cockpit) count(ctx context.Context) string {
-	at, _, _ := p.next()
-	if at.IsZero() {
-		return ""
+	if slot := p.next(); slot != nil {
+		return ui.Countdown(ctx, slot.DueAt)
 	}
-	return ui.Countdown(ctx, at)
+	return ""
 }
 
 func (p Cockpit) causesOf(c delivery.Channel) (list []reminder.Cause) {

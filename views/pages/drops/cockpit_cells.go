@@ -10,7 +10,6 @@ import (
 
 	"dropbell/domain/delivery"
 	"dropbell/domain/reminder"
-	"dropbell/domain/template"
 	"dropbell/views/pages/parts"
 	"dropbell/views/ui"
 )
@@ -38,24 +37,15 @@ func (p Cockpit) headCells(ctx context.Context, c ui.Cells) {
 	c["verdict"], c["verdict.class"], c["verdict.url"] = verdict.text, "verdict is-"+string(verdict.tone), verdict.url
 	c.Flag("verdict.url.none", verdict.url == "")
 	c["problems"] = html(ctx, p.problems())
-	at, key, slot := p.next()
-	c["next.label"] = l.T(key)
+	slot, at := p.next(), p.OpensAt
+	c["next.label"] = ""
 	if slot != nil {
-		c["next.label"] = l.T(key, slot.Slot.Slot.Minutes())
+		c["next.label"], at = l.T("cockpit.next_slot", slot.Slot.Slot.Minutes()), slot.DueAt
 	}
-	c.Flag("next.none", at.IsZero())
-	c.Flag("next.some", !at.IsZero())
-	if at.IsZero() {
-		at = p.OpensAt
-	}
-	c["next.at"] = ui.Machine(at)
-	c["next.when"] = l.DateTime(at, p.Zone())
-	c["opens.at"], c["opens.when"] = ui.Machine(p.OpensAt), l.DateTime(p.OpensAt, p.Zone())
-	c["closes.at"], c["closes.when"] = ui.Machine(p.OverAt()), l.DateTime(p.OverAt(), p.Zone())
-	c["closes.label"] = l.T("field.closes_at")
-	if s == template.Closed {
-		c["closes.label"] = l.T("drop.ended_at")
-	}
+	c.Flag("next.none", slot == nil)
+	c["next.at"], c["next.when"] = ui.Machine(at), l.DateTime(at, p.Zone())
+	at, key := p.other()
+	c["other.label"], c["other.at"], c["other.when"] = l.T(key), ui.Machine(at), l.DateTime(at, p.Zone())
 }
 
 func (p Cockpit) sumCells(ctx context.Context, c ui.Cells) {

@@ -7,25 +7,28 @@ import (
 	"dropbell/domain/template"
 )
 
-// TestTheClockCountsToTheEnd also where the coupons end before the drop.
-func TestTheClockCountsToTheEnd(t *testing.T) {
+// The head of a drop's page shows the opening until it has passed, and then the end;
+// the tab Live shows the other of both, also where the coupons end before the drop.
+func TestTheClockShowsWhatTheHeadDoesNot(t *testing.T) {
 	opens := time.Date(2027, 1, 1, 12, 0, 0, 0, time.UTC)
 	closes, until := opens.Add(2*time.Hour), opens.Add(time.Hour)
 	drop := template.Template{Stored: template.Published, Spec: template.Spec{Stock: 1, OpensAt: opens, ClosesAt: closes}}
-	short := drop
-	short.ValidUntil = &until
+	short, off := drop, drop
+	short.ValidUntil, off.Stored = &until, template.Cancelled
 	for _, c := range []struct {
 		drop template.Template
 		at   time.Time
 		want time.Time
 		key  string
 	}{
-		{drop, opens.Add(-time.Minute), opens, "drop.opens_in"},
-		{drop, until, closes, "drop.closes_in"},
-		{short, opens, until, "drop.closes_in"},
-		{short, until, time.Time{}, "cockpit.over"},
+		{drop, opens.Add(-time.Minute), closes, "field.closes_at"},
+		{drop, opens, opens, "field.opens_at"},
+		{short, opens.Add(-time.Minute), until, "field.closes_at"},
+		{short, until, opens, "field.opens_at"},
+		{off, opens.Add(-time.Minute), closes, "field.closes_at"},
+		{off, closes, closes, "field.closes_at"},
 	} {
-		if at, key, _ := (Cockpit{Template: c.drop, At: c.at}).next(); !at.Equal(c.want) || key != c.key {
+		if at, key := (Cockpit{Template: c.drop, At: c.at}).other(); !at.Equal(c.want) || key != c.key {
 			t.Errorf("at %v: %v %s, want %v %s", c.at, at, key, c.want, c.key)
 		}
 	}

@@ -31,9 +31,22 @@ func (p TemplateForm) reviewHelp(ctx context.Context) string {
 	return ui.T(ctx, "form.review_help")
 }
 
+// instants are the fields for a date and time.
+func instants() []string { return []string{"opens_at", "closes_at", "valid_until"} }
+
+// said writes the instant of a field out, "" while it cannot be read.
+func (p TemplateForm) said(ctx context.Context, name string) string {
+	t := p.Preview.Template
+	at := map[string]*time.Time{"opens_at": &t.OpensAt, "closes_at": &t.ClosesAt, "valid_until": t.ValidUntil}[name]
+	if at == nil || at.IsZero() || strings.TrimSpace(p.Values[name]) == "" {
+		return ""
+	}
+	return parts.InstantText(ctx, *at, t.Zone())
+}
+
 // twice are the typed times that happen twice.
 func (p TemplateForm) twice() (list []string) {
-	for _, name := range []string{"opens_at", "closes_at", "valid_until"} {
+	for _, name := range instants() {
 		if p.ambiguous(name) {
 			list = append(list, name)
 		}
@@ -93,14 +106,15 @@ func (p TemplateForm) shown(ctx context.Context, name string) string {
 	}
 	when := func(at time.Time) string {
 		if !at.IsZero() {
-			return l.DateTime(at, t.Zone()) + " " + l.Zone(at, t.Zone())
+			return parts.InstantText(ctx, at, t.Zone())
 		}
 		return typed
 	}
 	switch name {
 	case "shop_number":
-		if i := slices.IndexFunc(parts.ShopOptions(p.Shops), func(o ui.Option) bool { return o.Value == typed }); i >= 0 {
-			return parts.ShopOptions(p.Shops)[i].Label
+		options := parts.ShopOptions(ctx, p.Shops)
+		if i := slices.IndexFunc(options, func(o ui.Option) bool { return o.Value == typed }); i >= 0 {
+			return options[i].Label
 		}
 	case "message_own":
 		if typed == "" {

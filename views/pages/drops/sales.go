@@ -116,6 +116,10 @@ func (s Sales) availableNote(ctx context.Context) string {
 			return ui.T(ctx, "claims.available_lists")
 		}
 		return ui.T(ctx, "claims.available_over")
+	case template.Paused:
+		return ui.T(ctx, "claims.available_paused")
+	case template.SoldOut:
+		return ui.T(ctx, "claims.available_none")
 	}
 	return ui.T(ctx, "claims.available_note")
 }

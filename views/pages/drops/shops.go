@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 
+	"dropbell/views/pages/parts"
 	"dropbell/views/ui"
 )
 
@@ -14,6 +15,14 @@ func (p ShopForm) title(ctx context.Context) string {
 	return p.Values["name"]
 }
 
+// label names a field; on this form the shop is its number.
+func (p ShopForm) label(ctx context.Context, name string) string {
+	if name == "shop_number" {
+		return ui.T(ctx, "shops.number")
+	}
+	return parts.FieldLabel(ctx, name)
+}
+
 func (p ShopForm) action() string {
 	if p.New {
 		return "/shops"
@@ -21,10 +30,11 @@ func (p ShopForm) action() string {
 	return "/shops/" + p.Values["shop_number"]
 }
 
-func zoneOptions(zones []string) []ui.Option {
+// zoneOptions offers zones by their IANA name, with the name that other pages show.
+func zoneOptions(ctx context.Context, zones []string) []ui.Option {
 	list := make([]ui.Option, len(zones))
 	for i, z := range zones {
-		list[i] = ui.Option{Value: z, Label: strings.ReplaceAll(z, "_", " ")}
+		list[i] = ui.Option{Value: z, Label: strings.ReplaceAll(z, "_", " ") + " · " + parts.ZoneName(ctx, z)}
 	}
 	return list
 }

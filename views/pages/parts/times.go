@@ -1,6 +1,13 @@
 package parts
 
-import "dropbell/domain/fault"
+import (
+	"context"
+	"time"
+
+	"dropbell/domain/fault"
+	"dropbell/domain/template"
+	"dropbell/views/ui"
+)
 
 // KeyTimeTwice marks a typed time that happens twice in the shop's zone.
 const KeyTimeTwice = "rule.time_twice"
@@ -13,4 +20,16 @@ func TimeHappensTwice(errs []fault.Field, name string) bool {
 		}
 	}
 	return false
+}
+
+// InstantText writes an instant with its weekday and the name of the zone.
+func InstantText(ctx context.Context, at time.Time, zone *time.Location) string {
+	l := ui.From(ctx).Locale
+	return l.DateTime(at, zone) + " " + l.Zone(at, zone)
+}
+
+// ZoneName names a zone that is kept by its IANA name, as it is called now.
+func ZoneName(ctx context.Context, id string) string {
+	now := ui.From(ctx)
+	return now.Locale.Zone(now.Now, template.Template{ShopTimezone: id}.Zone())
 }

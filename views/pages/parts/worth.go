@@ -93,14 +93,18 @@ func NoticeDays(ctx context.Context, n template.NoticeDays) string {
 
 // ShopFilter offers every shop and, first, all of them.
 func ShopFilter(ctx context.Context, shops []template.Shop) []ui.Option {
-	return append([]ui.Option{{Value: "", Label: ui.T(ctx, "templates.all_shops")}}, ShopOptions(shops)...)
+	list := []ui.Option{{Value: "", Label: ui.T(ctx, "templates.all_shops")}}
+	for _, s := range shops {
+		list = append(list, ui.Option{Value: fmt.Sprint(s.Number), Label: fmt.Sprintf("%s · #%d", s.Name, s.Number)})
+	}
+	return list
 }
 
-// ShopOptions offers every shop.
-func ShopOptions(shops []template.Shop) []ui.Option {
+// ShopOptions offers every shop, with its number and its time zone by name.
+func ShopOptions(ctx context.Context, shops []template.Shop) []ui.Option {
 	list := make([]ui.Option, 0, len(shops))
 	for _, s := range shops {
-		list = append(list, ui.Option{Value: fmt.Sprint(s.Number), Label: fmt.Sprintf("%s (%d, %s)", s.Name, s.Number, s.Timezone)})
+		list = append(list, ui.Option{Value: fmt.Sprint(s.Number), Label: fmt.Sprintf("%s · #%d · %s", s.Name, s.Number, ZoneName(ctx, s.Timezone))})
 	}
 	return list
 }

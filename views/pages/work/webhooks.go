@@ -195,6 +195,22 @@ func (p WebhookPage) bars(now time.Time) (list []hourBar) {
 	return list
 }
 
+// chartStart is the hour at which the chart begins.
+func (p WebhookPage) chartStart(ctx context.Context) string {
+	f := ui.From(ctx)
+	at := f.Now.UTC().Truncate(time.Hour).Add(-(chartHours - 1) * time.Hour)
+	return f.Locale.DateTime(at, f.Zone) + " " + f.Locale.Zone(at, f.Zone)
+}
+
+// mostInAnHour is the number of attempts at the top of the chart.
+func (p WebhookPage) mostInAnHour() int64 {
+	var most int64
+	for _, h := range p.Hours {
+		most = max(most, h.Delivered+h.Failed)
+	}
+	return most
+}
+
 // health says the chart in words.
 func (p WebhookPage) health(ctx context.Context) string {
 	var sent, lost int64

@@ -52,7 +52,15 @@
     }
   }
 
-  function enhance() { localTimes(); dependents(); tick(); }
+  // The current one of tabs that do not fit is in view.
+  function currentTabs() {
+    for (const tabs of all(".section-tabs")) {
+      const tab = tabs.querySelector("[aria-current]");
+      if (tab && tabs.scrollWidth > tabs.clientWidth) tabs.scrollLeft = tab.offsetLeft - tabs.offsetLeft - (tabs.clientWidth - tab.offsetWidth) / 2;
+    }
+  }
+
+  function enhance() { localTimes(); dependents(); currentTabs(); tick(); }
   enhance();
   document.addEventListener("htmx:after:swap", enhance);
   document.addEventListener("change", dependents);

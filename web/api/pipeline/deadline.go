@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"dropbell/adapters/postgres"
-	"dropbell/domain/detach"
 	"dropbell/web/middleware"
 )
 
@@ -28,9 +27,9 @@ func (pl *Pipeline) timed(r *http.Request, t Traits) (*http.Request, context.Can
 	if t.Access != ForStaff {
 		ctx, d = postgres.LimitCalls(ctx, pl.callTimeout()), pl.requestTimeout()
 	}
-	limit := context.WithTimeout
+	limit := timely
 	if t.Detached {
-		limit = detach.Within
+		limit = detached
 	}
 	ctx, cancel := limit(ctx, d)
 	return r.WithContext(ctx), cancel

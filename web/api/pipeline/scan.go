@@ -1,13 +1,20 @@
 package pipeline
 
-import "bytes"
-
 // Scanner reads a strict subset of JSON.
 type Scanner struct{ rest []byte }
 
 func NewScanner(text []byte) *Scanner { return &Scanner{text} }
 
-func (s *Scanner) space() { s.rest = bytes.TrimLeft(s.rest, " \t\r\n") }
+func (s *Scanner) space() {
+	for len(s.rest) > 0 {
+		switch s.rest[0] {
+		case ' ', '\t', '\r', '\n':
+			s.rest = s.rest[1:]
+		default:
+			return
+		}
+	}
+}
 
 // Take consumes c, which may follow white space.
 func (s *Scanner) Take(c byte) bool {

@@ -276,7 +276,7 @@ func (b *body) read(w http.ResponseWriter, r *http.Request) error {
 		// Not every writer has deadlines, and none is needed then.
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTimeout))
 	}
-	_, err := io.Copy(&b.buf, io.LimitReader(r.Body, maxBody+1))
+	err := b.fill(r)
 	switch {
 	case b.buf.Len() > maxBody:
 		return errTooLarge
@@ -290,6 +290,16 @@ func (b *body) read(w http.ResponseWriter, r *http.Request) error {
 	b.rd.Reset(b.buf.Bytes())
 	r.Body = b
 	return nil
+}
+
+// fill reads the body to its end, or one byte more than is allowed of it.
+func (b *body) fill(r *http.Request) error {
+	from := io.Reader(r.Body)
+	if r.ContentLength < 0 {
+		from = io.LimitReader(r.Body, maxBody+1)
+	}
+	_, err := b.buf.ReadFrom(from)
+	return err
 }
 
 func IsTimeout(err error) bool {

@@ -63,7 +63,7 @@ func TestSegmentPages(t *testing.T) {
 	if n := g.Number(`select count(*) from segments where name = 'Once'`) + g.Number(`select count(*) from audit where action = 'segment.create'`); n != 3 {
 		t.Errorf("%d segments and records, want one of each and a record of the other", n)
 	}
-	b.Get(at).Is(200).Has("All of these hold", "“tier” is gold", "Language is one of zh, fr", at+"?estimate=1", "No campaign uses it").HasNot("1 customer")
+	b.Get(at).Is(200).Has("All of these hold", "“tier” is gold", "Language is one of zh, fr", at+"?estimate=1", "No campaign uses this segment").HasNot("1 customer")
 	b.Get(at + "?estimate=1").Is(200).Has("1 customer").HasNot(`hx-trigger="load"`)
 	b.Get(at + "/edit?estimate=1").Is(200).Has("1 customer")
 	edit := b.Get(at+"/edit").Is(200).Has(`value="zh, fr"`, at+"/edit?estimate=1").HasNot("1 customer")

@@ -37,7 +37,7 @@ func TestFourEyesWithoutScripts(t *testing.T) {
 	ada.Get(page + "/publish").To(page + "/approval")
 	ada.Post(page+"/publish", url.Values{}).To(page + "/approval")
 	li.Get(page+"/approval").Is(200).Has("spring is near", "20 people", "Another person decides").HasNot("Approve and publish")
-	seen := ada.Get(page+"/approval").Is(200).Has("spring is near", "20 people", "Message", "Spring &lt;b&gt;", "Come", "Approval has not been requested before.", "as of")
+	seen := ada.Get(page+"/approval").Is(200).Has("spring is near", "20 people", "Campaign", "Spring &lt;b&gt;", "Come", "Approval has not been requested before.", "as of")
 	request := seen.Field("request")
 	g.As(staff.Viewer).Get(page + "/approval").Is(200).HasNot(`name="request"`)
 	g.As(staff.Viewer).Post(page+"/approve", url.Values{"request": {request}}).Is(http.StatusForbidden)

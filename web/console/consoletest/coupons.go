@@ -84,7 +84,7 @@ func (g *Fixture) checkDrops(check func(string) Answer, code string) {
 	set(`state = 'draft'`)
 	check(code).Has(now, "Not now: the drop is a draft")
 	set(`state = 'published', opens_at = date_trunc('second', now()) - interval '1 hour', closes_at = date_trunc('second', now()) + interval '1 hour'`)
-	check(code).Has("Valid and unused", "It can be redeemed now").HasNot(now, never)
+	check(code).Has("Valid and unused", "can be redeemed now").HasNot(now, never)
 	set(`state = 'paused'`)
 	check(code).Has(now, "Not now: the drop is paused")
 	set(`state = 'published', issued = stock`)

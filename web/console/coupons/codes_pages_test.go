@@ -41,7 +41,7 @@ func TestCodesInTheConsole(t *testing.T) {
 	for range 2 { // by an impatient finger
 		marketer.Post(page, form).To(page)
 	}
-	marketer.Get(page).Is(200).Has("1,200 codes are being generated.", "0 of 1,200 generated", `data-live="`, "more than there are coupons").HasNot("Download CSV")
+	marketer.Get(page).Is(200).Has("1,200 codes are being generated.", "0 of 1,200 generated", `data-live="`, "more codes than coupons").HasNot("Download CSV")
 	for _, at := range []string{page, "/codes"} { // the page says where it comes from, and there it is
 		path := at + "?before=99"
 		marketer.Get(at).Is(200).Has(`data-live="` + at + `"`)

@@ -31,8 +31,8 @@ func TestDeadLettersAreShownToEverybody(t *testing.T) {
 		viewer.Get("/dead-letters?" + query).Is(200).Has(want...)
 	}
 	operator := g.As(staff.Operator)
-	for query, told := range map[string]string{"user=ada": "That is not a number", "template=-1": "That is not a number", "campaign=x": "That is not a number",
-		"channel=pigeon": "There is no such channel", "user=99999999999999999999": "That is not a number"} {
+	for query, told := range map[string]string{"user=ada": "The filter cannot be read", "template=-1": "The filter cannot be read", "campaign=x": "The filter cannot be read",
+		"channel=pigeon": "There is no such channel", "user=99999999999999999999": "The filter cannot be read"} {
 		viewer.Get("/dead-letters?"+query).Is(200).Has(told, `aria-invalid="true"`).HasNot("HTTP 503")
 		viewer.Get("/dead-letters/list?" + query).To("/dead-letters?" + query)
 		operator.Get("/dead-letters/replay?" + query).To("/dead-letters?" + query)
@@ -62,7 +62,7 @@ func TestDeadLettersOfCampaigns(t *testing.T) {
 	b.Get("/users/5").Is(200)
 	b.Get("/dead-letters?campaign=71").Is(200).Has("1 dead letter", `name="campaign"`, `value="71"`)
 	b.Get("/dead-letters/list?campaign=72").Is(200).Has("Spring 72", "campaign #72").HasNot("Spring 71", "/users/5")
-	b.Get("/dead-letters?campaign=x").Is(200).Has("That is not a number")
+	b.Get("/dead-letters?campaign=x").Is(200).Has("The filter cannot be read")
 	b.Get("/dead-letters.csv?campaign=72").Is(200).Has("campaign_name", "campaign,72,Spring 72").HasNot("Spring 71")
 	b.Get("/deliveries?kind=campaign").Is(200).Has("Spring 71", "Spring 72")
 	b.Get("/dead-letters/replay?campaign=71").Is(200).Has("1 still in time", `name="campaign" value="71"`)

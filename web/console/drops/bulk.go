@@ -103,9 +103,14 @@ func (h *handlers) confirmBulk(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	step, kind := string(b.Transition), "primary"
+	l := shell.Frame(r).Locale
+	step, kind, keep := string(b.Transition), "primary", ""
+	submit := l.T("do." + step)
 	if b.Transition == template.Closing || b.Transition == template.Cancelling {
 		kind = "danger"
+	}
+	if b.Transition == template.Cancelling {
+		keep, submit = l.T("bulk.keep"), l.T("bulk.do.cancel")
 	}
 	hidden := [][2]string{{"step", step}, {"request_key", rand.Text()}}
 	switch {
@@ -125,10 +130,9 @@ func (h *handlers) confirmBulk(w http.ResponseWriter, r *http.Request) error {
 			hidden = append(hidden, [2]string{"id", strconv.FormatInt(id, 10)})
 		}
 	}
-	l := shell.Frame(r).Locale
 	return h.Ask(w, r, http.StatusOK, pageparts.Confirmation{Active: "templates", Crumbs: []ui.Crumb{{Label: l.T("nav.templates"), URL: "/templates"}},
 		Inside: droppages.BulkSummary(rehearsal), ConfirmProps: ui.ConfirmProps{Title: l.N("bulk."+step+".title", int64(rehearsal.Total())), Points: []string{l.T("bulk." + step + ".1")},
-			Action: "/templates/bulk", Cancel: "/templates", Submit: l.T("do." + step), Kind: kind, Hidden: hidden}})
+			Action: "/templates/bulk", Cancel: "/templates", Keep: keep, Submit: submit, Kind: kind, Hidden: hidden}})
 }
 
 func (h *handlers) startBulk(w http.ResponseWriter, r *http.Request) error {

@@ -21,7 +21,7 @@ func TestBulkOfTheTicked(t *testing.T) {
 	m.Get("/templates").Is(200).Has(`form="bulk"`, "All 3 that match", `value="pause"`)
 	g.As(staff.Viewer).Get("/templates").Is(200).HasNot(`form="bulk"`)
 	pick := fmt.Sprintf("id=%d&id=%d&id=%d&id=%d&id=%d&id=x", a.ID, b.ID, draft.ID, other.ID, a.ID)
-	page := m.Get("/templates/bulk?step=pause&"+pick).Is(200).Has("Pause 4 drops", "2 can, 2 cannot", "1 cannot: Draft")
+	page := m.Get("/templates/bulk?step=pause&"+pick).Is(200).Has("Pause 4 drops", "2 can be changed, 2 cannot", "1 cannot, in the state “Draft”.")
 	key := page.Field("request_key")
 	form, _ := url.ParseQuery(pick)
 	form.Set("step", "pause")
@@ -40,7 +40,7 @@ func TestBulkOfTheTicked(t *testing.T) {
 	m.Get("/audit?action=template.pause&q=rain").Is(200).Has("rain")
 	g.As(staff.Viewer).Get("/jobs/1").Is(200).HasNot("undo=1")
 
-	page = m.Get("/templates/bulk?step=resume&undo=1").Is(200).Has("Resume 2 drops", "2 can, 0 cannot")
+	page = m.Get("/templates/bulk?step=resume&undo=1").Is(200).Has("Resume 2 drops", "2 can be changed, 0 cannot")
 	undo := m.Post("/templates/bulk", url.Values{"step": {"resume"}, "undo": {"1"}, "request_key": {page.Field("request_key")}}).Is(http.StatusSeeOther)
 	if j = g.WorkOff(undo.Job()); j.Done != 2 || g.StatesOf(a.ID, b.ID) != "scheduled scheduled" {
 		t.Errorf("%+v", j)
@@ -61,7 +61,7 @@ func TestBulkOfAllThatMatch(t *testing.T) {
 	theirs := g.Published(11, 2*time.Hour)
 	m := g.As(staff.Operator, 10)
 	m.Get("/templates?state=scheduled").Is(200).Has("All that match this filter, on all pages")
-	page := m.Get("/templates/bulk?step=cancel&all=1&state=scheduled&q=moon").Is(200).Has("Cancel 53 drops", "53 can, 0 cannot", `name="state" value="scheduled"`, `name="q" value="moon"`)
+	page := m.Get("/templates/bulk?step=cancel&all=1&state=scheduled&q=moon").Is(200).Has("Cancel 53 drops", "Keep them", "Cancel drops", "53 can be changed, 0 cannot", `name="state" value="scheduled"`, `name="q" value="moon"`)
 	m.Post("/templates/bulk", url.Values{"step": {"cancel"}, "all": {"1"}, "state": {"scheduled"}, "q": {"moon"}, "request_key": {page.Field("request_key")}}).To("/jobs/1")
 	j := g.WorkOff(1)
 	if j.State != job.Done || j.Done != 53 || j.Total != 53 || j.Failed != 0 || g.StatesOf(d.ID, theirs.ID) != "draft scheduled" {
@@ -102,7 +102,7 @@ func TestBulkInTheBrowser(t *testing.T) {
 	tab.Open(g.Server.URL + "/templates")
 	tab.Click("[data-check-all]")
 	tab.Press("#bulk", "Pause")
-	tab.Sees("#confirm", "Pause 2 drops", "2 can, 0 cannot")
+	tab.Sees("#confirm", "Pause 2 drops", "2 can be changed, 0 cannot")
 	tab.Accessible("the confirmation")
 	tab.Click("#confirm button[type=submit]")
 	tab.Sees("main", "Not begun yet")

@@ -24,13 +24,13 @@ func TestThePictureOfADrop(t *testing.T) {
 	g.Exec(`insert into coupon_tallies (template_id, used) values ($1, 10)`, old.ID)
 	g.Exec(`insert into bookings values ($1, 11, 0, 1200)`, d.ID)
 	g.Sending(d, 12, 1, 100, 40)
-	g.Exec(`insert into drop_opening_counts values ($1, 1, 25), ($1, 2, 5), ($2, 1, 9)`, d.ID, old.ID)
+	g.Exec(`insert into drop_opening_counts values ($1, 1, 250), ($1, 2, 5), ($2, 1, 9)`, d.ID, old.ID)
 	page := b.Get(shell.TemplateURL(d.ID)).Is(200).Has("The one before: The old one", fmt.Sprintf(`href="/templates/%d"`, old.ID))
 	page.Has(
 		"Step This drop The one before: The old one",
 		"Reminders booked 1,300 0", // 1,200 wait, a slot found 100
 		"Reminders delivered 40 3.1% of those booked 0",
-		"Links opened 30 75% of those delivered 9",
+		"Links opened 255 customers, each once 9", // more than reminders were delivered: corrections have links too
 		"Coupons claimed 0 0% of the stock 40 · 80% of the stock",
 		"Coupons used 0 10 · 25% of those claimed")
 }

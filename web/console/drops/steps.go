@@ -147,7 +147,7 @@ func (h *handlers) moveForm(w http.ResponseWriter, r *http.Request) error {
 		if p.Opens.Error != "" {
 			p.Blast.Error = p.Opens.Label + ": " + p.Opens.Error
 		}
-		return h.Show(w, r, http.StatusOK, p.Blast.Fragment(t))
+		return h.Show(w, r, http.StatusOK, p.Blast.Checked(t))
 	}
 	return h.Either(w, r, p.Fragment(), p.Page())
 }

@@ -80,6 +80,25 @@ func TestPreview(t *testing.T) {
 	b.Post("/templates/preview", nil).Is(200).Has("Unnamed coupon")
 }
 
+// A browser draws a date in its own language: below each field the instant is written
+// out in the viewer's, as it is typed and on the page itself.
+func TestTypedTimesAreWrittenOut(t *testing.T) {
+	g := consoletest.New(t)
+	g.Shop(10)
+	g.Exec(`update shops set timezone = 'Asia/Shanghai'`)
+	b := g.As(staff.Marketer)
+	form := g.TypedForm(48 * time.Hour)
+	form.Set("opens_at", "2027-11-19T20:00")
+	form.Set("closes_at", "")
+	b.Post("/templates/preview", form).Is(200).Has(`<hx-partial hx-target="#f-opens_at-said">Fri 19 Nov 2027, 20:00 Beijing time</hx-partial>`,
+		`<hx-partial hx-target="#f-closes_at-said"></hx-partial>`)
+	form.Set("closes_at", "2027-11-20T20:00")
+	b.Post("/templates", form).To("/templates/1")
+	b.Post("/preferences", url.Values{"locale": {"zh-CN"}, "return": {"/"}})
+	b.Get("/templates/1/edit").Is(200).Has(`id="f-opens_at-said">2027年11月19日 周五 20:00 北京时间<`)
+	b.Htmx().Get("/templates/1/move?part=blast&opens_at=2027-11-19T21:00").Is(200).Has(`hx-target="#f-opens_at-said">2027年11月19日 周五 21:00 北京时间<`)
+}
+
 func TestLifeOfADrop(t *testing.T) {
 	g := consoletest.New(t)
 	d := g.Draft(10, 2*time.Hour)

@@ -1,5 +1,6 @@
 // Package search answers the console's search: shops, drops, campaigns, people,
-// coupons, orders and redeem codes by name or number, and commands. Every kind is
+// coupons, orders and redeem codes by name or number, and commands, those of one drop
+// or campaign among them. Every kind is
 // found by the use case behind its own page, so that the search shows no more
 // than the pages do.
 package search
@@ -101,7 +102,11 @@ func (h *handlers) start(r *http.Request) ([]searchpages.Group, error) {
 	if shell.Partial(r) {
 		commands = commands[:min(len(commands), commandsShown)]
 	}
-	return []searchpages.Group{{ID: "recent", Hits: recent}, {ID: "commands", Hits: commands}}, err
+	if err != nil {
+		return nil, err
+	}
+	actions, err := h.actions(r, "")
+	return []searchpages.Group{{ID: "actions", Hits: actions}, {ID: "recent", Hits: recent}, {ID: "commands", Hits: commands}}, err
 }
 
 // A finder finds one kind of thing.
@@ -112,7 +117,7 @@ type finder struct {
 }
 
 func (h *handlers) finders() []finder {
-	return []finder{{"shops", h.findShops, nil}, {"drops", h.findDrops, nil}, {"campaigns", h.findCampaigns, nil},
+	return []finder{{"actions", h.actions, nil}, {"shops", h.findShops, nil}, {"drops", h.findDrops, nil}, {"campaigns", h.findCampaigns, nil},
 		{"people", h.findPeople, h.aboutPeople}, {"coupons", h.findCoupons, nil}}
 }
 

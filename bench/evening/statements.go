@@ -1,0 +1,43 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// forgetStatements begins the statistics of statements again.
+func (f *filling) forgetStatements(ctx context.Context) error {
+	if f.statements == 0 {
+		return nil
+	}
+	if _, err := f.SQL.Exec(ctx, `create extension if not exists pg_stat_statements`); err != nil {
+		return err
+	}
+	_, err := f.SQL.Exec(ctx, `select pg_stat_statements_reset()`)
+	return err
+}
+
+// dearest returns a line for each of the statements that took longest, after one of their
+// sum.
+func (f *filling) dearest(ctx context.Context) ([]string, error) {
+	if f.statements == 0 {
+		return nil, nil
+	}
+	rows, err := f.SQL.Query(ctx, `with all_of_them as (
+			select calls, rows, total_exec_time + total_plan_time as ms, left(regexp_replace(query, '\s+', ' ', 'g'), 130) as text from pg_stat_statements)
+		select calls, rows, ms, text from (
+			select sum(calls)::bigint as calls, sum(rows)::bigint as rows, sum(ms) as ms, 'all statements' as text from all_of_them union all
+			select calls, rows, ms, text from all_of_them) s order by ms desc limit $1`, f.statements+1)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (line string, err error) {
+		var calls, n int64
+		var ms float64
+		var text string
+		err = row.Scan(&calls, &n, &ms, &text)
+		return fmt.Sprintf("%8.0f ms %7d calls %8d rows  %s", ms, calls, n, text), err
+	})
+}

@@ -1,0 +1,100 @@
+package pipeline
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"dropbell/domain/detach"
+)
+
+// timely is [context.WithTimeout] for a request that is mostly answered before anything
+// waits for its end: the timer is set, and the cancellation of ctx followed, from the
+// first question of whether the context has ended. Until then it costs some dozen
+// nanoseconds instead of some hundreds. Call cancel when the request has been answered.
+func timely(ctx context.Context, d time.Duration) (_ context.Context, cancel context.CancelFunc) {
+	l := &late{parent: ctx, deadline: time.Now().Add(d)}
+	if sooner, ends := ctx.Deadline(); ends && sooner.Before(l.deadline) {
+		l.deadline = sooner
+	}
+	return l, l.end
+}
+
+// detached returns a context like [timely] that is not cancelled with ctx.
+func detached(ctx context.Context, d time.Duration) (_ context.Context, cancel context.CancelFunc) {
+	l := &lateDetached{late{parent: context.WithoutCancel(ctx), deadline: time.Now().Add(d)}}
+	return l, l.end
+}
+
+type lateDetached struct{ late }
+
+// Value is part of [context.Context].
+func (l *lateDetached) Value(key any) any {
+	if key == (detach.Self{}) {
+		return l
+	}
+	return l.late.Value(key)
+}
+
+// late is a context whose timer is set when it is first asked for.
+type late struct {
+	parent   context.Context
+	deadline time.Time
+	timed    atomic.Pointer[timer] // nil = not asked for yet
+
+	mu    sync.Mutex
+	ended bool
+}
+
+type timer struct {
+	context.Context
+	cancel context.CancelFunc
+}
+
+// Deadline is part of [context.Context].
+func (l *late) Deadline() (time.Time, bool) { return l.deadline, true }
+
+// Done is part of [context.Context].
+func (l *late) Done() <-chan struct{} { return l.timer().Done() }
+
+// Err is part of [context.Context].
+func (l *late) Err() error { return l.timer().Err() }
+
+// Value is part of [context.Context]. Once there is a timer, its context answers, which
+// is how contexts that are derived from it find it.
+func (l *late) Value(key any) any {
+	if t := l.timed.Load(); t != nil {
+		return t.Value(key)
+	}
+	return l.parent.Value(key)
+}
+
+// timer returns the context that ends, and makes it the first time.
+func (l *late) timer() *timer {
+	if t := l.timed.Load(); t != nil {
+		return t
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if t := l.timed.Load(); t != nil {
+		return t
+	}
+	t := new(timer)
+	t.Context, t.cancel = context.WithDeadline(l.parent, l.deadline)
+	if l.ended {
+		t.cancel()
+	}
+	l.timed.Store(t)
+	return t
+}
+
+// end cancels the context, or the one that a later question would make.
+func (l *late) end() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ended = true
+	if t := l.timed.Load(); t != nil {
+		t.cancel()
+	}
+}

@@ -1,0 +1,144 @@
+package middleware
+
+import (
+	"errors"
+	"net"
+	"os"
+	"sync"
+	"time"
+)
+
+// Connections returns l with connections that tell the operating system's poller of a
+// deadline only when it makes a difference. net/http sets some nine deadlines per
+// request, nearly all of which are replaced by later ones before anything waits for
+// them; each costs the poller's locks and a timer.
+func Connections(l net.Listener) net.Listener { return &listener{l} }
+
+type listener struct{ net.Listener }
+
+// Accept is part of [net.Listener].
+func (l *listener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return newConn(c), nil
+}
+
+// conn keeps the contract of [net.Conn].
+type conn struct {
+	net.Conn
+	read, write deadline
+}
+
+func newConn(c net.Conn) *conn {
+	return &conn{Conn: c, read: deadline{tell: c.SetReadDeadline}, write: deadline{tell: c.SetWriteDeadline}}
+}
+
+// Read is part of [net.Conn].
+func (c *conn) Read(p []byte) (int, error) {
+	for {
+		if err := c.read.begin(); err != nil {
+			return 0, err
+		}
+		n, err := c.Conn.Read(p)
+		if !c.read.tooEarly(err) || n > 0 {
+			return n, err
+		}
+	}
+}
+
+// Write is part of [net.Conn].
+func (c *conn) Write(p []byte) (written int, err error) {
+	for {
+		if err := c.write.begin(); err != nil {
+			return written, err
+		}
+		n, err := c.Conn.Write(p[written:])
+		written += n
+		if !c.write.tooEarly(err) {
+			return written, err
+		}
+	}
+}
+
+// SetDeadline is part of [net.Conn].
+func (c *conn) SetDeadline(t time.Time) error {
+	return errors.Join(c.read.set(t), c.write.set(t))
+}
+
+// SetReadDeadline is part of [net.Conn].
+func (c *conn) SetReadDeadline(t time.Time) error { return c.read.set(t) }
+
+// SetWriteDeadline is part of [net.Conn].
+func (c *conn) SetWriteDeadline(t time.Time) error { return c.write.set(t) }
+
+// CloseWrite is for net/http, which closes in two steps where it can.
+func (c *conn) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return c.Close()
+}
+
+// deadline is that of one direction of a connection. The one told to the poller is
+// never later than the one in force, unless nothing waits; an operation that ends before
+// the one in force begins again.
+type deadline struct {
+	tell func(time.Time) error
+
+	mu sync.Mutex
+	// waiting counts the operations under way.
+	waiting int
+	// inForce and told are the zero time where there is none.
+	inForce, told time.Time
+}
+
+// set puts t in force.
+func (d *deadline) set(t time.Time) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.inForce = t
+	if d.waiting > 0 && sooner(t, d.told) {
+		return d.pass()
+	}
+	return nil
+}
+
+// begin is called before an operation; [deadline.tooEarly] after it.
+func (d *deadline) begin() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if sooner(d.inForce, d.told) || isAbort(d.told) && !d.told.Equal(d.inForce) {
+		if err := d.pass(); err != nil {
+			return err
+		}
+	}
+	d.waiting++
+	return nil
+}
+
+// tooEarly ends an operation. It reports whether the operation ended for a deadline
+// that is no longer in force.
+func (d *deadline) tooEarly(err error) bool {
+	late := err != nil && errors.Is(err, os.ErrDeadlineExceeded)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.waiting--
+	if !late || !d.inForce.IsZero() && !time.Now().Before(d.inForce) {
+		return false
+	}
+	return d.told.Equal(d.inForce) || d.pass() == nil
+}
+
+// pass tells the poller of the deadline in force.
+func (d *deadline) pass() error {
+	d.told = d.inForce
+	return d.tell(d.told)
+}
+
+func sooner(a, b time.Time) bool { return !a.IsZero() && (b.IsZero() || a.Before(b)) }
+
+// isAbort reports whether t lies so long ago that it was set to end what waits, as
+// net/http does before it answers.
+func isAbort(t time.Time) bool { return !t.IsZero() && t.Unix() < 1<<30 }
