@@ -22,7 +22,7 @@ type Announce struct {
 	Template template.Template
 	// Kind is the kind that can be sent now; empty means none.
 	Kind delivery.Kind
-	// Audience are the users that it would reach.
+	// Audience are the users that the announcement would reach.
 	Audience reminder.Audience
 	// LeftOut users were reminded of another opening and have had the largest
 	// number of corrections.

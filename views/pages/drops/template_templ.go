@@ -35,7 +35,7 @@ const (
 func Tabs() []Tab { return []Tab{TabLive, TabReminders, TabClaims, TabCoupons, TabHistory} }
 
 // before is how long ahead of the opening a drop is watched live: until the first
-// slot fires the bookings matter, and once it is over the claims.
+// slot fires the bookings matter, and once it is over the claims matter.
 const before = time.Hour
 
 // TabAt is the tab that matters at an instant.
