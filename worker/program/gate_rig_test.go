@@ -100,7 +100,7 @@ func (r *gateFixture) run() {
 		all.Go(func() {
 			for ctx.Err() == nil {
 				if r.writeOnce(ctx, i) == 0 {
-					sleep(ctx, 5*time.Millisecond)
+					sleep(ctx, 20*time.Millisecond)
 				}
 			}
 		})
