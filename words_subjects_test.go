@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"maps"
 	"path"
 	"regexp"
 	"slices"
@@ -63,6 +64,21 @@ func TestClausesNameTheirSubjects(t *testing.T) {
 			for _, g := range file.Comments {
 				for _, clause := range unnamedIn(g.Text(), declared[g]) {
 					t.Errorf("%s says %q\n\t%s", fset.Position(g.Pos()), clause, advice)
+				}
+			}
+			for at, text := range describedIn(file) {
+				for _, clause := range unnamedIn(text, "") {
+					t.Errorf("%s says %q\n\t%s", fset.Position(at.Pos()), clause, advice)
+				}
+			}
+		case strings.Contains(name, ".min."): // not ours
+		case commented(path.Ext(name)):
+			comments := commentsIn(path.Ext(name), string(raw))
+			for _, line := range slices.Sorted(maps.Keys(comments)) {
+				for paragraph := range strings.SplitSeq(comments[line], "\n\n") {
+					for _, clause := range unnamedIn(paragraph, "") {
+						t.Errorf("%s:%d says %q\n\t%s", name, line, clause, advice)
+					}
 				}
 			}
 		case path.Ext(name) == ".md":

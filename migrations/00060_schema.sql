@@ -11,7 +11,7 @@
 -- The parts of a text, in lower case: every run of up to three characters, but
 -- none shorter than asked for, as far as the text is that long. A name holds
 -- a text only if it has all of that text's parts, which an ordinary index of
--- arrays can tell. That is what the extension pg_trgm does, except that no
+-- arrays can tell. The extension pg_trgm does the same, except that no
 -- extension has to be installed, which not every server allows, and that one
 -- or two characters are found too: a Chinese word is often no longer.
 -- +goose StatementBegin
@@ -31,7 +31,7 @@ end
 $$;
 -- +goose StatementEnd
 
--- Ends the transaction with SQLSTATE DB001 unless what was expected holds.
+-- Ends the transaction with SQLSTATE DB001 unless the expectation holds.
 -- +goose StatementBegin
 create function expect(holds boolean) returns void language plpgsql volatile as $$
 begin
@@ -115,8 +115,8 @@ create table reservations (
 ) with (fillfactor = 85, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_insert_scale_factor = 0.05);
 create index reservations_user on reservations (user_id);
 
--- Users who had reserved a template from which something was sent, and have
--- cancelled all that was left: an inbox looks there as well.
+-- Users who have cancelled all that was left of their reservation of a template.
+-- Their inbox reads this table as well: it keeps the messages sent before.
 create table former_reservations (
     user_id     bigint not null,
     template_id bigint not null,
@@ -136,7 +136,7 @@ create table slots (
     -- waiting → firing (batches are being cut) → sending (all are stored) → finished
     -- waiting → passed (due before publication) | moved | cancelled
     state           text not null check (state in ('waiting', 'firing', 'sending', 'finished', 'passed', 'moved', 'cancelled')),
-    stop_reason     text, -- set while firing or sending: what is left is skipped for this reason
+    stop_reason     text, -- set while firing or sending: the rest is skipped for this reason
     fired_at        timestamptz,
     cut_at          timestamptz,
     finished_at     timestamptz,
@@ -156,8 +156,8 @@ create index slots_due on slots (due_at) where state = 'waiting';
 create index slots_unfinished on slots (id) where state in ('firing', 'sending');
 create index slots_finished on slots (finished_at) where state = 'finished';
 
--- What a slot found when it fired, per channel; outcome counters are filled
--- in when the slot finishes and derived from batches until then.
+-- Reservations that a slot found when it fired, per channel; the counters of outcomes
+-- are written when the slot finishes and derived from batches until then.
 create table slot_results (
     slot_id  bigint not null references slots (id) on delete cascade,
     channel  smallint not null check (channel between 0 and 4),
@@ -169,7 +169,7 @@ create table slot_results (
     -- Results outlive the batches they were counted from. Once those are past
     -- their retention, the balance sheet can no longer be recomputed.
     archived boolean not null default false,
-    -- What a slot's channel leaves behind when its batches are gone.
+    -- Figures of the slot and channel that outlive their batches.
     late     jsonb, -- the batches' sums: {"7": 1200, …}
     done_at  timestamptz, -- when the last batch was done
     expected double precision, -- messages per second as forecast when the slot fired
@@ -193,8 +193,8 @@ create table booking_growth (
     primary key (template_id, minute)
 );
 
--- Messages that staff send to users who were told something that no longer
--- holds: corrections after a moved opening, notices of a cancelled drop.
+-- Messages that staff send to users whose last message about the drop is no
+-- longer true: corrections after a moved opening, notices of a cancelled drop.
 create table announcements (
     id              bigint generated always as identity primary key,
     template_id     bigint not null references templates (id),
@@ -202,7 +202,7 @@ create table announcements (
     opens_at        timestamptz not null, -- the opening it tells about
     -- waiting → cutting (batches are being cut) → sending (all are stored) → finished
     state           text not null default 'waiting' check (state in ('waiting', 'cutting', 'sending', 'finished')),
-    stop_reason     text, -- what was left when it appeared is skipped for this reason
+    stop_reason     text, -- once set, messages not yet sent are skipped for this reason
     cut_token       uuid,
     cut_lease_until timestamptz,
     created_by      text not null,
@@ -313,9 +313,9 @@ create index exceptions_user on exceptions (user_id, batch_id);
 create index exceptions_dead on exceptions (channel, fingerprint, batch_id, user_id) where outcome = 'dead';
 create index exceptions_dead_batch on exceptions (batch_id, user_id) where outcome = 'dead';
 
--- What a provider has taken of messages that are handed over one by one, recorded
--- one by one, until the batch's checkpoint has it and the batch is done. A worker
--- that takes a batch over reads here what the former one no longer recorded. There
+-- Messages that a provider has taken, where they are handed over one by one, recorded
+-- one by one, until the batch's checkpoint has them and the batch is done. A worker
+-- that takes a batch over reads here those missing from the last checkpoint. There
 -- is no foreign key: checking it would lock the batch's row for every message.
 create table accepted_messages (
     batch_id bigint not null,
@@ -324,7 +324,7 @@ create table accepted_messages (
 ) with (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_insert_scale_factor = 0.5);
 create index accepted_messages_batch on accepted_messages (batch_id);
 
--- What operators decide about channels.
+-- Decisions of operators about channels.
 create table channel_settings (
     channel         smallint primary key check (channel between 0 and 4),
     paused          boolean not null default false,
@@ -375,7 +375,7 @@ create table channel_tests (
     state       text not null default 'waiting' check (state in ('waiting', 'running', 'done')),
     lease_until timestamptz,
     token       uuid,
-    -- What the provider answered; 'unknown' when the worker died in the call.
+    -- The provider's answer; 'unknown' when the worker died in the call.
     result      text not null default '' check (result in ('', 'delivered', 'transient', 'throttled', 'permanent', 'unknown')),
     detail      text not null default '',
     took_ms     bigint not null default 0,
@@ -476,16 +476,16 @@ create table campaigns (
     -- A second person's consent, where the shop asks for it.
     approval_asked_at timestamptz,
     approved_by       text not null default '',
-    counted_to        timestamptz, -- the results count what happened before; null = never counted
+    counted_to        timestamptz, -- the results count events before it; null = never counted
     count_due_at      timestamptz not null default '-infinity', -- when to count again; infinity = the results are final
-    account_off       bigint, -- what the account was off by when it was last recounted; null = never
+    account_off       bigint, -- the account's difference at the last recount; null = never recounted
     -- The segment as it was when the campaign was published; null until then, and
     -- for other audiences.
     segment_version   bigint,
     segment_name      text,
     segment_rule      jsonb, -- null for a list, whose members are ids
     held_at           timestamptz, -- paused until a second person consents to the size of the audience
-    published_by      text not null default '' -- label and name of who published it, or asked for that
+    published_by      text not null default '' -- label and name of the member or key that published it, or asked for that
 ) with (fillfactor = 70);
 create index campaigns_shop on campaigns (shop_number, id);
 create index campaigns_starts on campaigns (starts_at, id);
@@ -498,7 +498,7 @@ create index campaigns_shop_starts on campaigns (shop_number, starts_at, id);
 create index campaigns_parts on campaigns using gin (text_parts(name, 1));
 create index campaigns_held on campaigns (ends_at) where held_at is not null;
 
--- "The same campaign" is published once in 30 minutes, whatever becomes of Redis.
+-- "The same campaign" is published once in 30 minutes, even if Redis loses its data.
 create table campaign_publications (
     fingerprint  bytea primary key, -- SHA-256 of name, creator, start and end
     campaign_id  bigint not null,
@@ -506,7 +506,7 @@ create table campaign_publications (
 );
 
 -- Ranges of a cut audience on their way to becoming batches. The payload stays
--- until they are: what the wire loses is published again.
+-- until they are: a range that the broker loses is published again.
 create table campaign_messages (
     campaign_id  bigint not null references campaigns (id) on delete cascade,
     seq          int not null,
@@ -514,14 +514,14 @@ create table campaign_messages (
     to_user      bigint not null check (to_user >= from_user),
     users        int not null,
     payload      bytea, -- null once its batches exist
-    strangers    bytea, -- roaring bitmap of those who had no user row when the audience was cut
+    strangers    bytea, -- roaring bitmap of users without a user row when the audience was cut
     published_at timestamptz,
     stored_at    timestamptz,
     primary key (campaign_id, seq)
 );
 create index campaign_messages_waiting on campaign_messages (campaign_id, seq) where stored_at is null;
 
--- What a shop allows its campaigns; 0 = no limit. Shop 0 stands for campaigns of no shop.
+-- Limits that a shop sets for its campaigns; 0 = none. Shop 0 stands for campaigns of no shop.
 create table campaign_limits (
     shop_number    bigint primary key,
     per_day        int not null default 0 check (per_day >= 0),
@@ -540,7 +540,7 @@ create table campaign_openings (
 );
 
 -- One row per group of recipients, all of them as of campaigns.counted_to.
--- What each column counts is said in domain/campaign/results.go.
+-- domain/campaign/results.go defines the count of each column.
 create table campaign_results (
     campaign_id bigint not null references campaigns (id) on delete cascade,
     variant     smallint not null check (variant between -1 and 1), -- -1 = held out
@@ -554,7 +554,7 @@ create table campaign_results (
 );
 
 -- Requests for a second person's consent. The columns are those of campaigns at
--- that moment: the consent is to exactly what was asked for.
+-- that moment: the consent covers exactly these values.
 create table campaign_requests (
     id                bigint generated always as identity primary key,
     campaign_id       bigint not null references campaigns (id) on delete cascade,
@@ -625,7 +625,7 @@ create index coupons_template_state on coupons (template_id, state, id) where st
 -- judged by it. Only a transaction that has locked the template's row changes it,
 -- and it inserts the row of a user's first coupon. That keeps a claim from being
 -- given two coupons without an index over the claims' random ids, which was a
--- tenth of what a coupon costs in a rush. A claim is looked for among the coupons
+-- tenth of a coupon's cost in a rush. A claim is looked for among the coupons
 -- of its user.
 create table claim_counts (
     template_id bigint not null,
@@ -652,8 +652,8 @@ create table gates (
     -- that a process that was taken for dead changes nothing any more.
     epoch       bigint not null check (epoch > 0),
     state       text not null check (state in ('building', 'standing', 'retired')),
-    -- Issued when the epoch began, or outside of it since, less what was returned
-    -- to stock: that may be more than it began with.
+    -- Coupons issued when the epoch began, or outside of it since, less those returned
+    -- to stock, which may be more than it began with.
     base        bigint not null default 0,
     reason      text not null,
     lease_until timestamptz not null, -- of the process that is building
@@ -738,7 +738,7 @@ create table code_parts (
 );
 
 -- Every step and its outcome, append-only. One line per coupon, order, step
--- and outcome: what is repeated adds nothing, and of two requests that arrive
+-- and outcome: a repetition adds no line, and of two requests that arrive
 -- at once only one is recorded as done.
 create table coupon_operations (
     id           bigint generated always as identity primary key,
@@ -761,7 +761,7 @@ create table coupon_operations (
 );
 create index coupon_operations_order on coupon_operations (order_id, coupon_id) where order_id <> '';
 
--- What a template's coupons have become, kept by event handlers; unused is
+-- A template's coupons by state, kept by event handlers; unused is
 -- templates.issued less the rest.
 create table coupon_tallies (
     template_id bigint primary key,
@@ -793,15 +793,15 @@ create index notices_due on notices (due_at) where status = 0 and run_id is null
 create index notices_run on notices (run_id) where run_id is not null;
 create index notices_day on notices (day, template_id, user_id);
 
--- What was cut at once: up to a thousand readers of one template who have
--- equally many days left. It owns one batch per channel.
+-- Notices that were cut together: of up to a thousand readers of one template with
+-- equally many days left. A run owns one batch per channel.
 create table notice_runs (
     id          bigint generated always as identity primary key,
     template_id bigint not null,
     days        smallint not null,
     due_at      timestamptz not null,
     created_at  timestamptz not null default clock_timestamp(),
-    settled_at  timestamptz, -- when the notices learned what became of them
+    settled_at  timestamptz, -- when the notices got their outcomes
     -- How many of its messages it had sent when its notices last learned which
     -- users were reached. Recipients in quiet hours keep a run open for hours, and
     -- the calendar does not wait for them.
@@ -831,7 +831,7 @@ create table notice_cursor (
 );
 insert into notice_cursor default values;
 
--- The rows of a list of users who are given coupons, and what became of each.
+-- The rows of a list of users who are given coupons, and the result of each.
 create table grant_rows (
     sheet_id  bigint not null, -- the job that read the list
     line      bigint not null,
@@ -867,8 +867,7 @@ create index users_name on users (lower(name) text_pattern_ops) where name <> ''
 create index users_opted_out on users (id) where opt_outs <> 0;
 create index users_quiet on users (id) where quiet_from <> quiet_to;
 
--- Users who were erased: nothing is stored about these numbers again until staff
--- allow it.
+-- Erased users: no data about these ids is stored again until staff allow it.
 create table erased_users (
     user_id   bigint primary key,
     erased_at timestamptz not null default now(),
@@ -920,7 +919,7 @@ create table staff (
 create unique index staff_email on staff (lower(email));
 
 create table sessions (
-    token  text primary key, -- a hash; the cookie holds what hashes to it
+    token  text primary key, -- the hash of the cookie's token
     data   bytea not null,
     expiry timestamptz not null
 );
@@ -1102,7 +1101,7 @@ create table outbox (
     topic      text not null,
     payload    jsonb not null,
     created_at timestamptz not null default now(),
-    -- W3C traceparent of what caused the event; '' when it is not traced.
+    -- W3C traceparent of the event's cause; '' when it is not traced.
     trace      text not null default ''
 ) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
 
@@ -1146,14 +1145,14 @@ create table idempotency_keys (
 );
 create index idempotency_keys_created on idempotency_keys (created_at);
 
--- What the check of a table has seen: the last row of each user in each part
--- that was read at once. The check removes it at its end, else its job's
--- removal does. A crash of the database may empty it, as it may empty nothing
+-- Rows that the check of a table has read: the last one of each user in each part
+-- that was read at once. The check removes them at its end, else the removal of its
+-- job does. A crash of the database may empty this unlogged table: it holds nothing
 -- that was promised.
 create unlogged table checked_rows (
     job_id  bigint not null references jobs (id) on delete cascade,
     user_id bigint not null,
     line    bigint not null,
-    digest  bigint not null, -- of what the row says
+    digest  bigint not null, -- of the row's content
     primary key (job_id, user_id, line)
 );

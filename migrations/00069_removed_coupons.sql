@@ -1,8 +1,8 @@
 -- +goose Up
 
--- What was removed of a drop's coupons after their retention, so that its stock
+-- Numbers of a drop's rows that were removed after their retention, so that its stock
 -- still adds up: rows of coupons, those of them that were returned to stock, and
--- what the removed rows of claim_counts added up to.
+-- the sum of the removed rows of claim_counts.
 create table removed_coupons (
     template_id bigint primary key,
     coupons     bigint not null,

@@ -25,7 +25,7 @@ $$;
 alter table outbox alter column event_id set default new_event_id();
 
 -- Adds the table of the day (UTC) that at belongs to, unless there is one, and
--- takes what belongs there out of handled_events_rest.
+-- moves the events of that day there from handled_events_rest.
 -- +goose StatementBegin
 create function add_event_day(at timestamptz) returns boolean language plpgsql as $$
 declare

@@ -1,4 +1,4 @@
--- Texts of messages as content: versions of what staff write per shop and drop, the
+-- Texts of messages as content: versions of staff's texts per shop and drop, the
 -- claim address of a shop, and which drops' messages staff have looked at. The
 -- version before knows none of it: its workers send the texts that are built in.
 
@@ -21,13 +21,13 @@ create table message_versions (
 );
 create index message_versions_current on message_versions (shop_number, template_id, kind, channel, language, id desc);
 
--- The version up to which texts count for what is cut now.
+-- The version up to which texts count for batches that are cut now.
 -- +goose StatementBegin
 create function newest_message() returns bigint language sql stable as 'select coalesce(max(id), 0) from message_versions';
 -- +goose StatementEnd
 
--- A batch keeps its texts from when it was cut, so that a second attempt says what
--- the first did. Null = cut before this column: the built-in texts.
+-- A batch keeps the texts of the moment when it was cut, so that a second attempt
+-- sends the same. Null = cut before this column: the built-in texts.
 alter table batches add column messages_upto bigint;
 alter table batches alter column messages_upto set default newest_message();
 

@@ -1,6 +1,6 @@
 -- +goose Up
 
--- What needs the attention of staff, a row for each time that they are told.
+-- Conditions that need the attention of staff, a row for each time that they are told.
 create table alerts (
     id          bigint generated always as identity primary key,
     kind        text not null,
@@ -55,7 +55,7 @@ create table alert_deliveries (
 );
 create index alert_deliveries_due on alert_deliveries (next_at) where state = 'waiting';
 
--- What members have read, and the kinds that they do not want to see.
+-- The last alert that each member has read, and the kinds that they do not want to see.
 create table alert_readers (
     staff_id     bigint primary key references staff (id) on delete cascade,
     read_through bigint not null default 0,

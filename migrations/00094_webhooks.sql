@@ -1,5 +1,5 @@
 -- Events for the servers of shops: endpoints that are registered, the events that
--- they are sent, and what became of each.
+-- they are sent, and the outcome of each.
 
 -- +goose Up
 
@@ -53,7 +53,7 @@ create view hook_wants as
     union all
     select shop_number, types, since from hook_listeners where until > now();
 
--- Events that a shop wanted when they happened. payload is what is sent, byte
+-- Events that a shop wanted when they happened. payload is sent byte
 -- for byte. Ids are in the order of commits: inserting takes a lock.
 create table hook_events (
     id          bigint generated always as identity primary key,

@@ -1,12 +1,12 @@
--- What providers report of messages that they took: delivered, bounced, complained.
+-- Reports of providers on messages that they took: delivered, bounced, complained.
 
 -- +goose Up
 
 -- Of each batch the sets of users of whose messages something is known, as roaring
 -- bitmaps like batches.sent. A row of its own, since receipts come while checkpoints
 -- lock the batch's. kind, owner_id and channel are the batch's.
--- A user is in delivered or bounced or neither; those who complained are in
--- delivered as well. soft are those of whom nothing but a failure that may pass is
+-- A user is in delivered or bounced or neither; users in complained are in
+-- delivered as well. soft are the users of whom only a failure that may pass is
 -- known.
 create table batch_feedback (
     batch_id         bigint primary key references batches (id) on delete cascade,

@@ -1,4 +1,4 @@
--- Text messages: what was spent, what providers call them, who opted out by text message.
+-- Text messages: their cost, their names at providers, and opt-outs by text message.
 
 -- +goose Up
 

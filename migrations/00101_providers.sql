@@ -28,7 +28,7 @@ create table providers (
 create sequence provider_changes;
 
 -- Whose messages a provider took, of each batch. users is a roaring bitmap like
--- batches.sent; null = all who were sent to. Those of the batch's sent who are in no
+-- batches.sent; null = all sent ones. Users of the batch's sent who are in no
 -- row were sent to by the environment's provider.
 create table batch_providers (
     batch_id    bigint not null references batches (id) on delete cascade,

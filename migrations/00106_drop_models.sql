@@ -6,7 +6,7 @@ create table drop_models (
     id          bigint generated always as identity primary key,
     shop_number bigint not null references shops (number),
     name        text not null check (char_length(name) between 1 and 60),
-    content     jsonb not null, -- what staff decided about the drop, as it was when it was saved
+    content     jsonb not null, -- staff's settings of the drop at the time of saving
     saved_by    text not null,  -- as in audit
     created_at  timestamptz not null default clock_timestamp(),
     deleted_at  timestamptz     -- it can be restored for a while from then on

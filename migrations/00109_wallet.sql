@@ -1,5 +1,5 @@
--- Passes of coupons in the wallets of phones: which coupons have one, what the
--- phones with it are still to be told, and the phones that registered for it.
+-- Passes of coupons in the wallets of phones: which coupons have one, the
+-- updates that phones are still to be sent, and the phones that registered for it.
 
 -- +goose Up
 create table wallet_passes (

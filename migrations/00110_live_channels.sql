@@ -5,7 +5,7 @@
 create table live_channels (
     template_id bigint primary key,
     channel_id  text not null default '', -- Apple's name; '' = none yet
-    told        text not null default '', -- what was broadcast last, JSON; '' = nothing
+    told        text not null default '', -- the last broadcast, JSON; '' = none
     told_at     timestamptz,
     ended       boolean not null default false, -- activities were ended
     next_at     timestamptz not null default clock_timestamp(), -- when a worker looks at the drop next

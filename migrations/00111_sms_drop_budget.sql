@@ -1,4 +1,4 @@
--- What each drop's text messages have used up of its budget.
+-- The part of each drop's budget that its text messages have used up.
 
 -- +goose Up
 

@@ -1,10 +1,10 @@
--- What text messages cost, beside their parts, and receipts that come before the name of
--- their message is stored.
+-- The cost of text messages, beside their parts, and receipts that come before the name
+-- of their message is stored.
 
 -- +goose Up
 
--- What the parts cost by the price list, in millionths of a unit of its currency. Programs
--- of before count parts alone.
+-- The cost of the parts by the price list, in millionths of a unit of its currency. The
+-- previous version's programs count parts alone.
 alter table sms_spent add column micros bigint not null default 0;
 
 -- Receipts that name a message which no worker has stored the name of yet: providers may

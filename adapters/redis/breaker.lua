@@ -96,7 +96,7 @@ if b.state == 'half-open' then
 end
 
 if now - b.window >= tonumber(ARGV[3]) then b.window, b.calls, b.failed = now, 0, 0 end
-if event ~= 'fail' then -- who asks for patience works
+if event ~= 'fail' then -- a provider that asks for patience works
   b.calls, b.failures = b.calls + tonumber(ARGV[9]), 0
 else
   b.calls, b.failures, b.failed = b.calls + 1, b.failures + 1, b.failed + 1

@@ -1,4 +1,4 @@
--- Ends what is under way between this shard and one that is fenced and lost: a move
+-- Ends the moves under way between this shard and one that is fenced and lost: a move
 -- from there arrives with nothing, and moves towards there that were begun
 -- before take nothing from here any more.
 -- KEYS  1 shard  2 gone: per receiver "number amount total"  3 came: per donor the total

@@ -1,4 +1,4 @@
--- Puts what a numbered move took onto the receiver's shard, once.
+-- Puts the stock that a numbered move took onto the receiver's shard, once.
 -- KEYS  1 shard of the receiver  2 came: per donor the total
 -- ARGV  1 epoch  2 number  3 amount
 -- returns 1, 0 if it was put there before, -2 if the shard is of another epoch

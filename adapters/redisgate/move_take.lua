@@ -1,5 +1,5 @@
 -- Takes stock off the donor's shard for a numbered move, once: repeated, it
--- returns what was taken the first time. A move that takes nothing is a move.
+-- returns the amount of the first time. A move that takes nothing is a move.
 -- KEYS  1 shard of the donor  2 gone: per receiver "number amount total"
 -- ARGV  1 epoch  2 receiver  3 number  4 how many are wanted
 -- returns the amount, -1 if a later move was here, -2 if the shard is of another epoch

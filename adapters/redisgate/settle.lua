@@ -1,5 +1,5 @@
--- Takes written groups off the stream and gives back what the database
--- refused. That the entry is still there is what makes it happen once.
+-- Takes written groups off the stream and gives back the claims that the database
+-- refused. Only the call that deletes the entry does so: it happens once.
 -- KEYS  1 shard  2 users  3 claims  4 stream  5 keys
 -- ARGV  1 group of readers  2 epoch, then per entry: its id, how many claims,
 --       and per claim: id, user, 1 = issued or 0 = refused, the key that is

@@ -1,6 +1,6 @@
 import type { components, paths } from "./schema.js";
 
-/** The shapes of what the API takes and answers, by name. */
+/** The shapes of the API's requests and answers, by name. */
 export type Schemas = components["schemas"];
 /** Every stable name of a refusal. */
 export type Code = Schemas["Problem"]["code"];
@@ -15,7 +15,7 @@ type Query<O> = O extends { parameters: { query?: infer T } } ? T : undefined;
 type Body<O> = O extends { requestBody: { content: infer C } } ? C[keyof C] : O extends { requestBody?: { content: infer C } } ? C[keyof C] | undefined : undefined;
 type Field<K extends string, T> = [T] extends [undefined] ? { [Q in K]?: undefined } : undefined extends T ? { [Q in K]?: T } : { [Q in K]: T };
 
-/** What a request of an operation needs. */
+/** The parameters of a request of an operation. */
 export type Options<M extends Method, P extends keyof paths> = Field<"path", In<Operation<M, P>, "path">> & {
   query?: Query<Operation<M, P>>;
   headers?: HeadersInit;

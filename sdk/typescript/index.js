@@ -47,7 +47,7 @@ export class Clock {
     if (this.known && Math.max(low, this.#low) <= Math.min(high, this.#high)) {
       low = Math.max(low, this.#low);
       high = Math.min(high, this.#high);
-    } // else one of the clocks was set: what was known holds no longer
+    } // else one of the clocks was set: the former bounds hold no longer
     this.#low = low;
     this.#high = high;
     this.known = true;

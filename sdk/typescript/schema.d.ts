@@ -97,7 +97,7 @@ export interface paths {
         put?: never;
         /**
          * Approve a campaign, which publishes it, or resumes a held one
-         * @description Approves exactly what was requested: if the campaign, or the rule of its segment, has changed since, the answer is `approval_lapsed`.
+         * @description Approves exactly the requested version: if the campaign, or the rule of its segment, has changed since, the answer is `approval_lapsed`.
          */
         post: operations["approve-campaign"];
         delete?: never;
@@ -202,7 +202,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List a campaign's recipients and what became of each
+         * List a campaign's recipients with their outcomes
          * @description The users of the audience as far as it has been cut into batches; empty once its batches are past their retention.
          */
         get: operations["campaign-recipients"];
@@ -223,7 +223,7 @@ export interface paths {
         };
         /**
          * Export a campaign's recipients as CSV
-         * @description A heading, then a line for each recipient that the filter selects, by ascending user id, with what the list of recipients says of them. Text that a spreadsheet would take for a formula has an apostrophe before it. An answer that breaks off is not complete; ask again.
+         * @description A heading, then a line for each recipient that the filter selects, by ascending user id, with the values that the list of recipients shows. Text that a spreadsheet would take for a formula has an apostrophe before it. An answer that breaks off is not complete; ask again.
          */
         get: operations["export-campaign-recipients"];
         put?: never;
@@ -241,7 +241,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Say what became of one user */
+        /** Show the outcome of one recipient */
         get: operations["campaign-recipient"];
         put?: never;
         post?: never;
@@ -279,7 +279,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Show what a campaign led to
+         * Show the results of a campaign
          * @description By content and hold-out, counted by a worker: every half minute while the campaign goes out, ever less often for seven days after its end. Every number counts users, each once; all groups are observed over the same time.
          */
         get: operations["campaign-results"];
@@ -437,7 +437,7 @@ export interface paths {
         };
         /**
          * Read a shop's events as they come
-         * @description For development: what endpoints of the shop are sent, without an endpoint. Begin without after, which answers the present position, and go on with next; dropbell listen does that. With wait the answer comes as soon as there is an event. Events are kept for a reader that asks at least every ten minutes.
+         * @description For development: the events that endpoints of the shop are sent, without an endpoint. Begin without after, which answers the present position, and go on with next; dropbell listen does that. With wait the answer comes as soon as there is an event. Events are kept for a reader that asks at least every ten minutes.
          */
         get: operations["list-events"];
         put?: never;
@@ -595,7 +595,7 @@ export interface paths {
         get?: never;
         /**
          * Add users to a list, from a file
-         * @description CSV or XLSX, of which the column user_id or id counts, or the first one; at most 512 MiB. A file that cannot be read, is empty or has no ids at its beginning is refused. The rest is read in the background, and adding a user again changes nothing. GET /admin/jobs/{job_id} says how far that is and what could not be read, GET /admin/segments/{id} how many members there are. From when a campaign to the list is published, or waits for approval, until its audience is read, no user can be added.
+         * @description CSV or XLSX, of which the column user_id or id counts, or the first one; at most 512 MiB. A file that cannot be read, is empty or has no ids at its beginning is refused. The rest is read in the background, and adding a user again changes nothing. GET /admin/jobs/{job_id} shows the progress and the rows that could not be read, GET /admin/segments/{id} the number of members. From when a campaign to the list is published, or waits for approval, until its audience is read, no user can be added.
          */
         put: operations["add-list-members"];
         post?: never;
@@ -612,7 +612,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Show what the rules of a segment can ask for */
+        /** List the fields that the rules of segments can use */
         get: operations["list-segment-fields"];
         put?: never;
         post?: never;
@@ -822,7 +822,7 @@ export interface paths {
         head?: never;
         /**
          * Change a template
-         * @description A draft may change in every way; once published, only its texts, link, opening, closing, and more stock; less of it down to what is issued, unless the gate holds it. Moving the opening moves every reminder that is not due yet.
+         * @description A draft may change in every way; once published, only its texts, link, opening, closing, and more stock; less of it down to the number issued, unless the gate holds it. Moving the opening moves every reminder that is not due yet.
          */
         patch: operations["change-template"];
         trace?: never;
@@ -1079,7 +1079,7 @@ export interface paths {
         };
         /**
          * List a user's coupons
-         * @description The newest first; keys that are limited to shops see what concerns these.
+         * @description The newest first; keys that are limited to shops see the coupons of these.
          */
         get: operations["list-user-coupons"];
         put?: never;
@@ -1363,7 +1363,7 @@ export interface paths {
         put?: never;
         /**
          * Use the coupon that the order holds
-         * @description A lock whose locked_until has passed can still be confirmed as long as nobody has ended it; after it was ended the answer is coupon_not_usable. Repeating it changes nothing.
+         * @description A lock whose locked_until has passed can still be confirmed until it is ended; then the answer is coupon_not_usable. Repeating it changes nothing.
          */
         post: operations["confirm-coupon"];
         delete?: never;
@@ -1562,7 +1562,7 @@ export interface paths {
         };
         /**
          * Receive in-app messages as they are delivered
-         * @description Server-sent events: ready when the stream has begun, then message with a message as in the inbox. A comment every 20 seconds keeps the connection. Reconnect with Last-Event-ID to get what was missed; each message comes once. The stream ends with the token or its key, and when the client does not keep up.
+         * @description Server-sent events: ready when the stream has begun, then message with a message as in the inbox. A comment every 20 seconds keeps the connection. Reconnect with Last-Event-ID to get the messages in between; each comes once. The stream ends with the token or its key, and when the client does not keep up.
          */
         get: operations["inbox-stream"];
         put?: never;
@@ -1691,7 +1691,7 @@ export interface paths {
         post?: never;
         /**
          * Cancel reminders of a drop
-         * @description Cancels one reminder, given by channel and minutes, those of a channel that are not due yet, given by channel alone, several, given by repeating reminder, or else all that are not due yet. Several are cancelled all or none. Answers with what remains. Also works for a drop that was closed.
+         * @description Cancels one reminder, given by channel and minutes, those of a channel that are not due yet, given by channel alone, several, given by repeating reminder, or else all that are not due yet. Several are cancelled all or none. Answers with the reminders that remain. Also works for a drop that was closed.
          */
         delete: operations["cancel-reservation"];
         options?: never;
@@ -1746,7 +1746,7 @@ export interface paths {
         };
         /**
          * Explain the outcomes of the user's reminders
-         * @description The whole timeline with planned and actual instants: reserved, changed, opening moved, fired, attempts with the provider's answer, outcome and why; ahead of time what is expected.
+         * @description The whole timeline with planned and actual instants: reserved, changed, opening moved, fired, attempts with the provider's answer, outcome and reason; steps still to come have the kind expected.
          */
         get: operations["explain-reservation"];
         put?: never;
@@ -1766,7 +1766,7 @@ export interface paths {
         };
         /**
          * Show a drop
-         * @description Needs no credentials. What it shows may be a second old.
+         * @description Needs no credentials. The answer may be a second old.
          */
         get: operations["get-template"];
         put?: never;
@@ -1903,7 +1903,7 @@ export interface components {
              * @example 0
              */
             complained: number;
-            /** @description What the rows add up to. */
+            /** @description The sums over the rows. */
             counted: components["schemas"]["Account"];
             /**
              * Format: int64
@@ -1915,7 +1915,7 @@ export interface components {
             difference: number;
             /** Format: date-time */
             due_at: string;
-            /** @description What the counters say. */
+            /** @description The values of the counters. */
             kept: components["schemas"]["Account"];
             /**
              * Format: int64
@@ -2076,11 +2076,11 @@ export interface components {
             balanced: boolean;
             /** @example 1 */
             campaign_id: string;
-            /** @description What messages, bitmaps and exception rows add up to. */
+            /** @description The sums over messages, bitmaps and exception rows. */
             counted: components["schemas"]["Account"];
             /** Format: int64 */
             difference: number;
-            /** @description What the counters say. */
+            /** @description The values of the counters. */
             kept: components["schemas"]["Account"];
             /**
              * Format: int64
@@ -2351,7 +2351,7 @@ export interface components {
             /** @example opted_out */
             reason?: string;
             /**
-             * @description What the provider reported of a sent message later.
+             * @description The provider's later report on a sent message.
              * @enum {string}
              */
             reported?: "delivered" | "bounced" | "soft_bounced" | "complained";
@@ -2647,7 +2647,7 @@ export interface components {
             currency: string;
             /**
              * Format: int64
-             * @description What the coupon takes off that order, in minor units.
+             * @description The amount that the coupon takes off that order, in minor units.
              * @example 1000
              */
             discount?: number;
@@ -2884,7 +2884,7 @@ export interface components {
             /** @description The token that the app had before, when the platform has renewed it. */
             replaces?: string;
             /**
-             * @description What the platform gave the app: the device token in hexadecimal digits, the FCM registration token, or the user's openid in the mini program.
+             * @description The app's token from the platform: the device token in hexadecimal digits, the FCM registration token, or the user's openid in the mini program.
              * @example 00fc13adff785122b4ad28809a3420982341241421348097878e577c991de8f0
              */
             token: string;
@@ -3062,7 +3062,7 @@ export interface components {
                 [key: string]: number;
             };
             /**
-             * @description Who started it.
+             * @description The member or key that started it.
              * @example key:1 shop
              */
             started_by: string;
@@ -3147,7 +3147,7 @@ export interface components {
             id: string;
             /** @example segment.list */
             kind: string;
-            /** @description The code of what ended a failed job, or of what it is being tried again for. */
+            /** @description The code of the error that ended a failed job, or because of which the job is tried again. */
             reason?: string;
             /** Format: date-time */
             started_at?: string;
@@ -3214,7 +3214,7 @@ export interface components {
             currency?: string;
             /**
              * Format: int64
-             * @description What the order costs before the discount, in minor units.
+             * @description The amount of the order before the discount, in minor units.
              * @example 6000
              */
             order_amount: number;
@@ -3223,7 +3223,7 @@ export interface components {
              * @example A-1001
              */
             order_id: string;
-            /** @description What of order_amount is spent on which product. Coupons for one product need it: threshold and discount then look at that part only. */
+            /** @description The parts of order_amount by product. Coupons for one product need them: threshold and discount then apply to that part only. */
             products?: components["schemas"]["OrderPart"][];
             /**
              * @description If given, the coupon must belong to this user. X-User-ID says the same; both must agree.
@@ -3254,7 +3254,7 @@ export interface components {
             /** @description Stable and unique for the user: the same message has the same id in the list and in the stream. */
             id: string;
             /**
-             * @description What the message is about.
+             * @description The kind of message.
              * @example reminder
              */
             kind: string;
@@ -3298,7 +3298,7 @@ export interface components {
             location?: string;
             /** @example already reserved */
             message: string;
-            /** @description What was sent there, if it is short and no secret. */
+            /** @description The value that was sent there, if it is short and no secret. */
             value?: unknown;
         };
         OrderPart: {
@@ -3330,7 +3330,7 @@ export interface components {
             currency: string;
             /**
              * Format: int64
-             * @description What the coupon takes off that order, in minor units.
+             * @description The amount that the coupon takes off that order, in minor units.
              * @example 1000
              */
             discount?: number;
@@ -3493,7 +3493,7 @@ export interface components {
              */
             code: "malformed_json" | "unauthenticated" | "forbidden" | "not_found" | "template_not_found" | "code_batch_not_found" | "no_codes" | "claim_not_found" | "campaign_not_found" | "recipient_not_found" | "not_reserved" | "job_not_found" | "coupon_not_found" | "wallet_not_configured" | "user_not_found" | "erasure_not_found" | "suppression_not_found" | "webhook_not_found" | "delivery_not_found" | "segment_not_found" | "method_not_allowed" | "request_timeout" | "already_reserved" | "already_due" | "drop_opened" | "coupon_not_usable" | "code_used" | "not_by_code" | "codes_not_configured" | "codes_not_ready" | "codes_revoked" | "codes_exhausted" | "code_key_missing" | "template_not_open" | "not_started" | "ended" | "sold_out" | "limit_reached" | "invalid_transition" | "approval_required" | "approval_lapsed" | "approval_not_asked" | "already_published" | "stock_below_issued" | "list_incomplete" | "user_erased" | "phone_missing" | "sms_opted_out" | "phone_code_expired" | "list_in_use" | "segment_in_use" | "segment_is_list" | "segment_is_rules" | "too_many_webhooks" | "webhook_repeated" | "webhook_disabled" | "stale_version" | "idempotency_in_progress" | "too_large" | "upload_too_large" | "unsupported_media_type" | "invalid_request" | "code_invalid" | "phone_code_wrong" | "channel_unavailable" | "idempotency_conflict" | "precondition_required" | "rate_limited" | "too_many_codes" | "internal" | "estimate_unavailable" | "overloaded";
             /**
-             * @description What was wrong this time, in English.
+             * @description The error of this request, in English.
              * @example already reserved: app 10 minutes
              */
             detail: string;
@@ -3755,7 +3755,7 @@ export interface components {
             /** @example is */
             op: string;
             /**
-             * @description What kind of values it takes.
+             * @description The kind of values that the field takes.
              * @example text
              */
             values: string;
@@ -3821,7 +3821,7 @@ export interface components {
              * @example msg_1
              */
             id: string;
-            /** @description What endpoints are sent, byte for byte. */
+            /** @description The body that endpoints are sent, byte for byte. */
             payload: string;
             /** @example coupon.used */
             type: string;
@@ -3905,7 +3905,7 @@ export interface components {
             /** @enum {string} */
             kind: "reserved" | "changed" | "withdrawn" | "published" | "opening_moved" | "paused" | "resumed" | "closed" | "cancelled" | "fired" | "announced" | "tried" | "outcome" | "claimed" | "coupon_locked" | "coupon_used" | "coupon_released" | "coupon_timed_out" | "coupon_refunded" | "coupon_expired" | "coupon_revoked" | "expected";
             /**
-             * @description What was sent; notice: before a coupon expires.
+             * @description The kind of message; notice: before a coupon expires.
              * @enum {string}
              */
             message?: "reminder" | "correction" | "cancelled" | "notice";
@@ -3932,7 +3932,7 @@ export interface components {
             /** @example opted_out */
             reason?: string;
             /**
-             * @description What the provider reported after it had taken the message: soft_bounced for a reason that may pass, complained as spam.
+             * @description The provider's report after it had taken the message: soft_bounced for a reason that may pass, complained as spam.
              * @enum {string}
              */
             reported?: "delivered" | "bounced" | "soft_bounced" | "complained";
@@ -4366,7 +4366,7 @@ export interface components {
              */
             stock: number;
             /**
-             * @description What the coupon can be used for. shop if left out.
+             * @description The purchases that the coupon is valid for. shop if left out.
              * @enum {string}
              */
             target?: "shop" | "product";
@@ -4534,7 +4534,7 @@ export interface components {
             /** Format: date-time */
             done_at?: string;
             /**
-             * @description What was wrong with the last attempt.
+             * @description The error of the last attempt.
              * @example timed out
              */
             error?: string;
@@ -4587,11 +4587,11 @@ export interface components {
             /** Format: date-time */
             done_at?: string;
             /**
-             * @description What was wrong with the last attempt.
+             * @description The error of the last attempt.
              * @example timed out
              */
             error?: string;
-            /** @description What is sent. */
+            /** @description The event as it is sent. */
             event: {
                 [key: string]: unknown;
             };
@@ -4686,7 +4686,7 @@ export interface operations {
                 /** @description Only starts before this instant. */
                 to?: string;
                 limit?: number;
-                /** @description What next said on the page before. */
+                /** @description The value of next on the previous page. */
                 before?: string;
             };
             header?: never;
@@ -5063,7 +5063,7 @@ export interface operations {
                 /** @description Only this user. */
                 user_id?: string;
                 limit?: number;
-                /** @description What next said on the page before. */
+                /** @description The value of next on the previous page. */
                 after?: string;
             };
             header?: never;
@@ -5456,7 +5456,7 @@ export interface operations {
             query: {
                 /** @description Of this shop. */
                 shop: string;
-                /** @description What next said; absent = the present position, without events. */
+                /** @description The value of next in the previous answer; absent = the present position, without events. */
                 after?: string;
                 /** @description Only these types, separated by commas. */
                 types?: string[];
@@ -5729,7 +5729,7 @@ export interface operations {
                 q?: string;
                 kind?: "rules" | "list";
                 limit?: number;
-                /** @description What next said on the page before. */
+                /** @description The value of next on the previous page. */
                 after?: string;
             };
             header?: never;
@@ -6042,7 +6042,7 @@ export interface operations {
             query?: {
                 /** @description Only addresses that begin so. */
                 prefix?: string;
-                /** @description What next said on the page before. */
+                /** @description The value of next on the previous page. */
                 after?: string;
                 limit?: number;
             };
@@ -6132,7 +6132,7 @@ export interface operations {
                 /** @description By opening. */
                 order?: "asc" | "desc";
                 limit?: number;
-                /** @description What next said on the page before. */
+                /** @description The value of next on the previous page. */
                 after?: string;
             };
             header?: never;
@@ -6345,7 +6345,7 @@ export interface operations {
     "list-codes": {
         parameters: {
             query?: {
-                /** @description What next said on the page before. */
+                /** @description The value of next on the previous page. */
                 before?: string;
                 limit?: number;
             };
@@ -6679,7 +6679,7 @@ export interface operations {
     "list-user-coupons": {
         parameters: {
             query?: {
-                /** @description What next said on the page before. */
+                /** @description The value of next on the previous page. */
                 before?: string;
                 limit?: number;
             };
@@ -6886,7 +6886,7 @@ export interface operations {
             query?: {
                 /** @description Only these. */
                 state?: "waiting" | "delivered" | "failed";
-                /** @description What next said on the page before. */
+                /** @description The value of next on the previous page. */
                 before?: string;
                 limit?: number;
             };
@@ -7116,7 +7116,7 @@ export interface operations {
             query?: {
                 /** @description Only coupons in this state. Coupons whose order was refunded are among the unused or expired ones; none is refunded. */
                 state?: "unused" | "locked" | "used" | "expired" | "refunded" | "revoked";
-                /** @description What next said on the page before. */
+                /** @description The value of next on the previous page. */
                 before?: string;
                 limit?: number;
             };
@@ -7711,7 +7711,7 @@ export interface operations {
     "list-reservations": {
         parameters: {
             query?: {
-                /** @description What next said on the page before. */
+                /** @description The value of next on the previous page. */
                 before?: string;
                 limit?: number;
             };

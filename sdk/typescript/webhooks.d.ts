@@ -1,10 +1,10 @@
-/** What a webhook tells; docs/webhooks.md has the types and the fields of data. */
+/** The event of a webhook; docs/webhooks.md has the types and the fields of data. */
 export interface Event {
   /** The same whenever the event is sent; skip ids that were processed before. */
   id: string;
   type: string;
   timestamp: string;
-  /** What it happened to, such as coupon/17. */
+  /** The thing that changed, such as coupon/17. */
   subject: string;
   /** Of two events of one subject the later has the greater number. */
   sequence: number;

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// Bar shows what became of a number of deliveries.
+// Bar shows the outcomes of a number of deliveries.
 func Bar(c delivery.Counts) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -45,7 +45,7 @@ func Bar(c delivery.Counts) templ.Component {
 	})
 }
 
-// SentBar is a [Bar] that divides what was sent by what providers reported of it.
+// SentBar is a [Bar] that divides sent messages by the reports of providers.
 func SentBar(c delivery.Counts, t feedback.Tally) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -269,7 +269,7 @@ func ChannelMark(c delivery.Channel) templ.Component {
 }
 
 // Board is the heat map of all slots and channels and, once a slot has fired,
-// what became of its reminders. Each row can be replaced on its own.
+// the outcomes of its reminders. Each row can be replaced on its own.
 func Board(b reminder.Board, zone *time.Location) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -12,7 +12,7 @@ import (
 	"dropbell/domain/feedback"
 )
 
-// Reported adds what providers reported of sent messages, if they did.
+// Reported adds the reports of providers on sent messages, if there are any.
 func Reported(t feedback.Tally, sent int64) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -57,7 +57,7 @@ func Reported(t feedback.Tally, sent int64) templ.Component {
 	})
 }
 
-// ReportedBadge says what a provider reported of one message, if it did.
+// ReportedBadge shows a provider's report on one message, if there is one.
 func ReportedBadge(s feedback.Status) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -89,7 +89,7 @@ func ReportedBadge(s feedback.Status) templ.Component {
 	})
 }
 
-// ReportedParts shows how what was sent divides by what providers reported, with the
+// ReportedParts divides the sent messages by the reports of providers, with the
 // name of each figure after the prefix; nothing if nothing was reported.
 func ReportedParts(prefix string, t feedback.Tally, sent int64) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {

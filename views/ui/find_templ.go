@@ -7,7 +7,7 @@ package ui
 import "github.com/a-h/templ"
 import templruntime "github.com/a-h/templ/runtime"
 
-// MaxSearch bounds what is searched for, in characters.
+// MaxSearch bounds the search text, in characters.
 const MaxSearch = 200
 
 // SearchButton opens the search; without scripts it leads to its page.

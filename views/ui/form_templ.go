@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// FieldProps describe one input with its label, its rule and what is wrong.
+// FieldProps describe one input with its label, its rule and its error.
 type FieldProps struct {
 	Name  string
 	Label string
@@ -1405,21 +1405,21 @@ func ErrorSummary(errs []fault.Field, label func(name string) string) templ.Comp
 // ConfirmProps describe a change before it is made.
 type ConfirmProps struct {
 	Title string
-	// Points say what will happen.
+	// Points name the consequences.
 	Points []string
 	Tone   Tone
 	Action string
 	// Cancel is the page to go back to, and Keep the label of its link where
 	// "Cancel" would be taken for the step itself.
 	Cancel, Keep string
-	// Submit is empty for what cannot be done now.
+	// Submit is empty for a step that is not possible now.
 	Submit   string
 	Kind     string
 	Hidden   [][2]string
 	Reason   string
 	Error    string
 	NoReason bool
-	// NeedsReason makes the reason a must; ReasonError says what is wrong with it.
+	// NeedsReason makes the reason a must; ReasonError is its error.
 	NeedsReason bool
 	ReasonError string
 }

@@ -9,7 +9,7 @@ import templruntime "github.com/a-h/templ/runtime"
 
 import "dropbell/views/static"
 
-// PageProps is what differs between the frames of pages.
+// PageProps are the differences between the frames of pages.
 type PageProps struct {
 	Title string
 	// Heading replaces the title inside the page.
@@ -21,7 +21,7 @@ type PageProps struct {
 	Actions templ.Component
 	// Bare leaves the header to the page itself.
 	Bare bool
-	// Charts loads what draws charts.
+	// Charts loads the scripts that draw charts.
 	Charts bool
 }
 
@@ -79,7 +79,7 @@ func Document(title string, bodyClass string) templ.Component {
 	})
 }
 
-// PublicDocument is the bare page with a description of what it holds.
+// PublicDocument is the bare page with a description of its content.
 func PublicDocument(title, description, bodyClass string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -728,7 +728,7 @@ func Page(p PageProps) templ.Component {
 	})
 }
 
-// troubles are what scripts say of requests that did not come through.
+// troubles are the texts that scripts show for requests that failed.
 func troubles() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1161,7 +1161,7 @@ func Mark() templ.Component {
 	})
 }
 
-// Flashes says what just happened.
+// Flashes show the result of the last request.
 func Flashes() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

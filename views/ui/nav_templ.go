@@ -7,7 +7,7 @@ package ui
 import "github.com/a-h/templ"
 import templruntime "github.com/a-h/templ/runtime"
 
-// navList is the menu: what marketing staff work with, then the operations as
+// navList is the menu: the pages of marketing staff, then the operations as
 // one group that folds.
 func navList(active string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {

@@ -901,7 +901,7 @@ func Figure(name, label, value, note string) templ.Component {
 	})
 }
 
-// Empty says that there is nothing and what to do about it.
+// Empty says that there are no entries, and how to get some.
 func Empty(icon, title, text string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -261,7 +261,7 @@ func Step(number int, title, help string) templ.Component {
 	})
 }
 
-// ReviewStep is the last step, which shows what is about to be saved. Without
+// ReviewStep is the last step, which shows the values to be saved. Without
 // scripts all of that is on the page already.
 func ReviewStep(number int, title, help string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
@@ -557,7 +557,7 @@ func Checked(errors map[string]string, twice []string) templ.Component {
 	})
 }
 
-// A ReviewPart is what was typed in one step.
+// A ReviewPart has the typed values of one step.
 type ReviewPart struct {
 	Title string
 	Lines []ReviewLine

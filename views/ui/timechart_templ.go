@@ -467,7 +467,7 @@ func chartName(ink, name string) templ.Component {
 	})
 }
 
-// drawing is what is shown without scripts.
+// drawing is the chart without scripts.
 func (p TimeChart) drawing() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -598,7 +598,7 @@ func (p TimeChart) drawing() templ.Component {
 	})
 }
 
-// ChartScripts are what draws charts; pages without one do not load them.
+// ChartScripts are the scripts that draw charts; pages without a chart do not load them.
 func ChartScripts() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -22,8 +22,8 @@ type CampaignBalance struct {
 	CampaignID string  `json:"campaign_id" example:"1"`
 	Balanced   bool    `json:"balanced"`
 	Difference int64   `json:"difference"`
-	Counted    Account `json:"counted" doc:"What messages, bitmaps and exception rows add up to."`
-	Kept       Account `json:"kept" doc:"What the counters say."`
+	Counted    Account `json:"counted" doc:"The sums over messages, bitmaps and exception rows."`
+	Kept       Account `json:"kept" doc:"The values of the counters."`
 	Twice      int64   `json:"twice" doc:"Users in more than one batch."`
 }
 
@@ -52,7 +52,7 @@ type CampaignRecipient struct {
 	Channel     string     `json:"channel" enum:"app,email,sms,webpush,webhook"`
 	Variant     string     `json:"variant" enum:"a,b,hold_out" doc:"Which content the user gets."`
 	OpenedAt    *time.Time `json:"opened_at,omitempty" doc:"When the user first followed the message's link."`
-	Reported    string     `json:"reported,omitempty" enum:"delivered,bounced,soft_bounced,complained" doc:"What the provider reported of a sent message later."`
+	Reported    string     `json:"reported,omitempty" enum:"delivered,bounced,soft_bounced,complained" doc:"The provider's later report on a sent message."`
 	Cause       string     `json:"cause,omitempty" doc:"The words of that report."`
 }
 
@@ -233,7 +233,7 @@ type campaignFilter struct {
 	From    string   `query:"from" doc:"Only starts from this instant on." example:"2027-01-01T00:00:00Z"`
 	To      string   `query:"to" doc:"Only starts before this instant." example:"2027-02-01T00:00:00Z"`
 	Limit   int      `query:"limit" minimum:"1" maximum:"200" default:"50"`
-	Before  string   `query:"before" pattern:"^[1-9][0-9]{0,18}$" doc:"What next said on the page before."`
+	Before  string   `query:"before" pattern:"^[1-9][0-9]{0,18}$" doc:"The value of next on the previous page."`
 }
 
 func (in *campaignFilter) query() (campaign.Query, error) {

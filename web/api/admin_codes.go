@@ -168,7 +168,7 @@ func (a *API) generateCodes(ctx context.Context, in *struct {
 
 func (a *API) listCodes(ctx context.Context, in *struct {
 	TemplateRef
-	Before string `query:"before" pattern:"^[1-9][0-9]{0,18}$" doc:"What next said on the page before."`
+	Before string `query:"before" pattern:"^[1-9][0-9]{0,18}$" doc:"The value of next on the previous page."`
 	Limit  int    `query:"limit" minimum:"1" maximum:"200" default:"50"`
 }) (*struct{ Body CodeBatchList }, error) {
 	id, err := pipeline.ParseID("path.id", in.ID)

@@ -36,7 +36,7 @@ type Grant struct {
 	Failed    int64            `json:"failed"`
 	Results   map[string]int64 `json:"results,omitempty" doc:"Rows by result: ok (would get one), issued, accepted (by the gate, being written), limit_reached, sold_out, unknown_user, bad_user_id, duplicate, or the code of another refusal."`
 	Reason    string           `json:"reason,omitempty" doc:"Why the job as a whole failed."`
-	StartedBy string           `json:"started_by" doc:"Who started it." example:"key:1 shop"`
+	StartedBy string           `json:"started_by" doc:"The member or key that started it." example:"key:1 shop"`
 }
 
 type grantAnswer struct{ Body Grant }
@@ -44,7 +44,7 @@ type grantAnswer struct{ Body Grant }
 func (a *API) adminCouponRoutes() {
 	staffOnly := pipeline.Traits{Access: pipeline.ForStaff}
 	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Traits: staffOnly, Method: http.MethodGet, Path: "/admin/users/{id}/coupons", ID: "list-user-coupons", Tag: pipeline.TagStaff,
-		Summary: "List a user's coupons", Description: "The newest first; keys that are limited to shops see what concerns these."}), a.userCoupons)
+		Summary: "List a user's coupons", Description: "The newest first; keys that are limited to shops see the coupons of these."}), a.userCoupons)
 	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Traits: staffOnly, Method: http.MethodPost, Path: "/admin/coupons/{id}/revoke", ID: "revoke-coupon", Tag: pipeline.TagStaff,
 		Summary: "Revoke an unused coupon", Description: "With return_to_stock it no longer counts as issued and another user can get one, while the user's limit still counts it. " +
 			"Without, it stays issued. Repeating it changes nothing, not even this choice. Refunded and expired coupons never return to stock.",
@@ -61,7 +61,7 @@ func (a *API) adminCouponRoutes() {
 
 func (a *API) userCoupons(ctx context.Context, in *struct {
 	ID     string `path:"id" pattern:"^[1-9][0-9]{0,18}$"`
-	Before string `query:"before" pattern:"^[1-9][0-9]{0,18}$" doc:"What next said on the page before."`
+	Before string `query:"before" pattern:"^[1-9][0-9]{0,18}$" doc:"The value of next on the previous page."`
 	Limit  int    `query:"limit" minimum:"1" maximum:"100" default:"50"`
 }) (*struct{ Body AdminCouponList }, error) {
 	id, err := pipeline.ParseID("path.id", in.ID)

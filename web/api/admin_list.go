@@ -20,7 +20,7 @@ type templateFilter struct {
 	To    string   `query:"to" doc:"Only openings before this instant." example:"2027-02-01T00:00:00Z"`
 	Order string   `query:"order" enum:"asc,desc" default:"desc" doc:"By opening."`
 	Limit int      `query:"limit" minimum:"1" maximum:"200" default:"50"`
-	After string   `query:"after" maxLength:"60" doc:"What next said on the page before."`
+	After string   `query:"after" maxLength:"60" doc:"The value of next on the previous page."`
 }
 
 func (a *API) listTemplates(ctx context.Context, in *templateFilter) (*struct{ Body TemplateList }, error) {
@@ -71,7 +71,7 @@ func parseCursor(s string) (template.Cursor, error) {
 	n, err2 := strconv.ParseInt(id, 10, 64)
 	// The seconds of the years 1 to 9000.
 	if err := errors.Join(err1, err2); err != nil || n <= 0 || second < -62135596800 || second > 221845392000 {
-		return template.Cursor{}, pipeline.Refused("query.after", "must be what next said on the page before")
+		return template.Cursor{}, pipeline.Refused("query.after", "must be the value of next on the previous page")
 	}
 	return template.Cursor{OpensAt: time.Unix(second, 0).UTC(), ID: n}, nil
 }

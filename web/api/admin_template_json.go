@@ -23,7 +23,7 @@ type TemplateWish struct {
 	PercentOff   int        `json:"percent_off,omitempty" doc:"For percent_off: 1 to 100." example:"20"`
 	MaxOff       int64      `json:"max_off,omitempty" doc:"For percent_off: largest discount, in minor units." example:"3000"`
 	Currency     string     `json:"currency" doc:"ISO 4217." example:"CNY"`
-	Target       string     `json:"target,omitempty" enum:"shop,product" default:"shop" doc:"What the coupon can be used for."`
+	Target       string     `json:"target,omitempty" enum:"shop,product" default:"shop" doc:"The purchases that the coupon is valid for."`
 	Product      string     `json:"product,omitempty" doc:"For target product: which one."`
 	Stock        int64      `json:"stock" doc:"How many coupons there are." example:"100"`
 	PerUserLimit int        `json:"per_user_limit,omitempty" default:"1" minimum:"1" doc:"How many of them one user can get."`

@@ -47,8 +47,8 @@ type BalanceLine struct {
 	DueAt      time.Time `json:"due_at"`
 	State      string    `json:"state" enum:"waiting,firing,sending,finished,passed,moved,cancelled"`
 	Channel    string    `json:"channel" example:"app"`
-	Counted    Account   `json:"counted" doc:"What the rows add up to."`
-	Kept       Account   `json:"kept" doc:"What the counters say."`
+	Counted    Account   `json:"counted" doc:"The sums over the rows."`
+	Kept       Account   `json:"kept" doc:"The values of the counters."`
 	Twice      int64     `json:"twice" doc:"Users in more than one batch."`
 	Difference int64     `json:"difference"`
 	Reported
@@ -79,7 +79,7 @@ func (a *API) adminTemplateRoutes() {
 	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Traits: staffOnly, Method: http.MethodPatch, Path: "/admin/templates/{id}", ID: "change-template", Tag: pipeline.TagStaff,
 		Summary: "Change a template",
 		Description: "A draft may change in every way; once published, only its texts, link, opening, closing, and more stock; " +
-			"less of it down to what is issued, unless the gate holds it. Moving the opening moves every reminder that is not due yet.",
+			"less of it down to the number issued, unless the gate holds it. Moving the opening moves every reminder that is not due yet.",
 		Codes:   []string{"template_not_found", "precondition_required", "stale_version", "invalid_transition", "stock_below_issued"},
 		Example: `{"stock":200}`}), a.changeTemplate)
 	for _, tr := range []struct {

@@ -22,7 +22,7 @@ type WebhookDelivery struct {
 	Attempts  int        `json:"attempts" example:"1"`
 	NextAt    *time.Time `json:"next_at,omitempty" doc:"When the next attempt follows."`
 	Status    int        `json:"status,omitempty" doc:"HTTP status of the last answer; absent without an answer." example:"204"`
-	Error     string     `json:"error,omitempty" doc:"What was wrong with the last attempt." example:"timed out"`
+	Error     string     `json:"error,omitempty" doc:"The error of the last attempt." example:"timed out"`
 	CreatedAt time.Time  `json:"created_at"`
 	DoneAt    *time.Time `json:"done_at,omitempty"`
 }
@@ -43,10 +43,10 @@ type WebhookAttempt struct {
 	Response string    `json:"response,omitempty" doc:"The first 2 KB of the answer's body."`
 }
 
-// WebhookDeliveryDetails are a delivery with what was sent and answered.
+// WebhookDeliveryDetails are a delivery with the event and the answer.
 type WebhookDeliveryDetails struct {
 	WebhookDelivery
-	Event map[string]any   `json:"event" doc:"What is sent."`
+	Event map[string]any   `json:"event" doc:"The event as it is sent."`
 	Tries []WebhookAttempt `json:"tries" nullable:"false"`
 }
 
@@ -71,7 +71,7 @@ type ShopEvents struct {
 type ShopEvent struct {
 	ID      string `json:"id" doc:"The header webhook-id." example:"msg_1"`
 	Type    string `json:"type" example:"coupon.used"`
-	Payload string `json:"payload" doc:"What endpoints are sent, byte for byte."`
+	Payload string `json:"payload" doc:"The body that endpoints are sent, byte for byte."`
 }
 
 func (a *API) webhookDeliveryRoutes(add func(method, path, id, summary string, more ...func(*pipeline.Route)) pipeline.Route,
@@ -89,7 +89,7 @@ func (a *API) webhookDeliveryRoutes(add func(method, path, id, summary string, m
 			r.Description = "Events that happened since then, are still kept, and are of the endpoint's types, also those of the time while it was disabled by failures. Those that wait already are not doubled."
 		}, codes("webhook_not_found", "webhook_disabled"))), a.replayWebhook)
 	pipeline.Register(a.Pipeline, a.Operation(add(http.MethodGet, "/admin/events", "list-events", "Read a shop's events as they come", func(r *pipeline.Route) {
-		r.Description = "For development: what endpoints of the shop are sent, without an endpoint. Begin without after, which answers the present position, and " +
+		r.Description = "For development: the events that endpoints of the shop are sent, without an endpoint. Begin without after, which answers the present position, and " +
 			"go on with next; dropbell listen does that. With wait the answer comes as soon as there is an event. Events are kept for a reader that asks at least every ten minutes."
 	})), a.listEvents)
 }
@@ -106,7 +106,7 @@ func deliveryJSON(d hook.Delivery) WebhookDelivery {
 func (a *API) listDeliveries(ctx context.Context, in *struct {
 	WebhookRef
 	State  string `query:"state" enum:"waiting,delivered,failed" doc:"Only these."`
-	Before string `query:"before" pattern:"^[1-9][0-9]{0,18}$" doc:"What next said on the page before."`
+	Before string `query:"before" pattern:"^[1-9][0-9]{0,18}$" doc:"The value of next on the previous page."`
 	Limit  int    `query:"limit" minimum:"1" maximum:"200" default:"50"`
 }) (*struct{ Body WebhookDeliveryList }, error) {
 	id, err := pipeline.ParseID("path.id", in.ID)
@@ -183,7 +183,7 @@ const eventsPause = time.Second
 
 func (a *API) listEvents(ctx context.Context, in *struct {
 	Shop  string   `query:"shop" required:"true" pattern:"^[1-9][0-9]{0,18}$" doc:"Of this shop."`
-	After string   `query:"after" pattern:"^(0|[1-9][0-9]{0,18})$" doc:"What next said; absent = the present position, without events."`
+	After string   `query:"after" pattern:"^(0|[1-9][0-9]{0,18})$" doc:"The value of next in the previous answer; absent = the present position, without events."`
 	Types []string `query:"types" nullable:"false" doc:"Only these types, separated by commas."`
 	Limit int      `query:"limit" minimum:"1" maximum:"100" default:"100"`
 	Wait  int      `query:"wait" minimum:"0" maximum:"10" doc:"With after: for how many seconds to wait for an event if there is none."`

@@ -24,7 +24,7 @@ var recipientsHead = []string{"user_id", "outcome", "reason", "variant", "channe
 // recipientsRoute serves all recipients at once; op completes a route.
 func (a *API) recipientsRoute(op func(method, path, id, summary string, more pipeline.Route) pipeline.Route) {
 	r := op(http.MethodGet, "/{id}/recipients.csv", "export-campaign-recipients", "Export a campaign's recipients as CSV", pipeline.Route{
-		Description: "A heading, then a line for each recipient that the filter selects, by ascending user id, with what the list of recipients says of them. " +
+		Description: "A heading, then a line for each recipient that the filter selects, by ascending user id, with the values that the list of recipients shows. " +
 			"Text that a spreadsheet would take for a formula has an apostrophe before it. An answer that breaks off is not complete; ask again."})
 	r.Stream = true
 	o := a.Operation(r)

@@ -169,7 +169,7 @@ func (a *API) campaignRecipients(ctx context.Context, in *struct {
 	CampaignRef
 	RecipientFilter
 	Limit int    `query:"limit" minimum:"1" maximum:"1000" default:"100"`
-	After string `query:"after" pattern:"^[1-9][0-9]{0,18}$" doc:"What next said on the page before."`
+	After string `query:"after" pattern:"^[1-9][0-9]{0,18}$" doc:"The value of next on the previous page."`
 }) (*struct{ Body CampaignRecipients }, error) {
 	id, err1 := pipeline.ParseID("path.id", in.ID)
 	q, err2 := in.query()
@@ -194,12 +194,12 @@ func (a *API) campaignRecipients(ctx context.Context, in *struct {
 
 // resultRoutes are those of what became of a campaign; op completes a route.
 func (a *API) resultRoutes(op func(method, path, id, summary string, more pipeline.Route) pipeline.Route) {
-	pipeline.Register(a.Pipeline, a.Operation(op(http.MethodGet, "/{id}/results", "campaign-results", "Show what a campaign led to", pipeline.Route{
+	pipeline.Register(a.Pipeline, a.Operation(op(http.MethodGet, "/{id}/results", "campaign-results", "Show the results of a campaign", pipeline.Route{
 		Description: "By content and hold-out, counted by a worker: every half minute while the campaign goes out, ever less often for seven days " +
 			"after its end. Every number counts users, each once; all groups are observed over the same time."})), a.campaignResults)
-	pipeline.Register(a.Pipeline, a.Operation(op(http.MethodGet, "/{id}/recipients", "campaign-recipients", "List a campaign's recipients and what became of each", pipeline.Route{
+	pipeline.Register(a.Pipeline, a.Operation(op(http.MethodGet, "/{id}/recipients", "campaign-recipients", "List a campaign's recipients with their outcomes", pipeline.Route{
 		Description: "The users of the audience as far as it has been cut into batches; empty once its batches are past their retention."})), a.campaignRecipients)
 	a.recipientsRoute(op)
-	pipeline.Register(a.Pipeline, a.Operation(op(http.MethodGet, "/{id}/recipients/{user_id}", "campaign-recipient", "Say what became of one user",
+	pipeline.Register(a.Pipeline, a.Operation(op(http.MethodGet, "/{id}/recipients/{user_id}", "campaign-recipient", "Show the outcome of one recipient",
 		pipeline.Route{Codes: []string{"recipient_not_found"}})), a.campaignRecipient)
 }

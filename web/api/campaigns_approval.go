@@ -62,7 +62,7 @@ func (a *API) approvalRoutes(op func(method, path, id, summary string, more pipe
 		pipeline.Route{Description: "With the campaign as it is now beside the requested one."})), a.campaignApproval)
 	pipeline.Register(a.Pipeline, a.Operation(op(http.MethodPost, "/{id}/approve", "approve-campaign", "Approve a campaign, which publishes it, or resumes a held one",
 		pipeline.Route{Codes: append(codes, "already_published", "list_incomplete"), Example: example,
-			Description: "Approves exactly what was requested: if the campaign, or the rule of its segment, has changed since, the answer is `approval_lapsed`."})), a.approveCampaign)
+			Description: "Approves exactly the requested version: if the campaign, or the rule of its segment, has changed since, the answer is `approval_lapsed`."})), a.approveCampaign)
 	pipeline.Register(a.Pipeline, a.Operation(op(http.MethodPost, "/{id}/refuse", "refuse-campaign", "Refuse to approve a campaign",
 		pipeline.Route{Codes: codes, Example: example, Description: "The reason is required. The campaign stays a draft."})), a.refuseCampaign)
 	pipeline.Register(a.Pipeline, a.Operation(op(http.MethodPost, "/{id}/withdraw", "withdraw-campaign", "Withdraw a request for approval",

@@ -165,7 +165,7 @@ func (a *API) claimByID(ctx context.Context, in *struct {
 
 func (a *API) coupons(ctx context.Context, in *struct {
 	State  string `query:"state" enum:"unused,locked,used,expired,refunded,revoked" doc:"Only coupons in this state. Coupons whose order was refunded are among the unused or expired ones; none is refunded."`
-	Before string `query:"before" pattern:"^[1-9][0-9]{0,18}$" doc:"What next said on the page before."`
+	Before string `query:"before" pattern:"^[1-9][0-9]{0,18}$" doc:"The value of next on the previous page."`
 	Limit  int    `query:"limit" minimum:"1" maximum:"100" default:"50"`
 }) (*struct{ Body CouponList }, error) {
 	q := claim.Query{UserID: pipeline.UserOf(ctx), State: in.State, Limit: in.Limit}

@@ -19,7 +19,7 @@ type Coupon struct {
 	UserID     string `json:"user_id" example:"1001"`
 	State      string `json:"state" enum:"unused,locked,used,expired,refunded,revoked" doc:"expired from expires_at on, by the server's clock. A refund makes a used coupon unused again, or expired; nothing leads to refunded." example:"locked"`
 	OrderID    string `json:"order_id,omitempty" doc:"The order that holds or has used the coupon." example:"A-1001"`
-	Discount   int64  `json:"discount,omitempty" doc:"What the coupon takes off that order, in minor units." example:"1000"`
+	Discount   int64  `json:"discount,omitempty" doc:"The amount that the coupon takes off that order, in minor units." example:"1000"`
 	Currency   string `json:"currency" example:"CNY"`
 	// LockedUntil is absent unless locked.
 	LockedUntil *time.Time `json:"locked_until,omitempty" doc:"The lock holds at least until then, and may expire afterwards."`
@@ -46,10 +46,10 @@ type OrderPart struct {
 // LockWish is the request to lock a coupon for an order.
 type LockWish struct {
 	OrderID     string      `json:"order_id" minLength:"1" maxLength:"64" doc:"1 to 64 bytes without spaces." example:"A-1001"`
-	OrderAmount int64       `json:"order_amount" minimum:"1" maximum:"1000000000000000" doc:"What the order costs before the discount, in minor units." example:"6000"`
+	OrderAmount int64       `json:"order_amount" minimum:"1" maximum:"1000000000000000" doc:"The amount of the order before the discount, in minor units." example:"6000"`
 	Currency    string      `json:"currency,omitempty" doc:"If given, it must be the coupon's." example:"CNY"`
 	UserID      string      `json:"user_id,omitempty" pattern:"^[1-9][0-9]{0,18}$" doc:"If given, the coupon must belong to this user. X-User-ID says the same; both must agree." example:"1001"`
-	Products    []OrderPart `json:"products,omitempty" maxItems:"500" nullable:"false" doc:"What of order_amount is spent on which product. Coupons for one product need it: threshold and discount then look at that part only."`
+	Products    []OrderPart `json:"products,omitempty" maxItems:"500" nullable:"false" doc:"The parts of order_amount by product. Coupons for one product need them: threshold and discount then apply to that part only."`
 }
 
 // OrderRef names the order of a step.
@@ -79,8 +79,8 @@ func (a *API) couponRoutes() {
 		name, summary, description string
 		do                         paymentDo
 	}{
-		{"confirm", "Use the coupon that the order holds", "A lock whose locked_until has passed can still be confirmed as long as nobody has " +
-			"ended it; after it was ended the answer is coupon_not_usable.", (*coupon.Service).Confirm},
+		{"confirm", "Use the coupon that the order holds", "A lock whose locked_until has passed can still be confirmed until it is " +
+			"ended; then the answer is coupon_not_usable.", (*coupon.Service).Confirm},
 		{"release", "Give the coupon back", "Works before its lock too, which then fails. A confirmed order is refused: refund it.", (*coupon.Service).Release},
 		{"refund", "Return a used coupon", "It is unused again, or expired if its time has passed.", (*coupon.Service).Refund},
 	} {

@@ -23,7 +23,7 @@ type Device struct {
 type DeviceChange struct {
 	Platform   string `json:"platform" enum:"ios,android,wechat" doc:"ios = Apple Push Notification service, android = Firebase Cloud Messaging, wechat = one-time subscription messages of a mini program." example:"ios"`
 	App        string `json:"app,omitempty" maxLength:"155" doc:"The app that the token belongs to. With ios: its bundle id; with android: the id of its Firebase project; both may be absent, as long as the shop has one app on the platform. With wechat: the AppID of the mini program, required." example:"com.example.shop"`
-	Token      string `json:"token" maxLength:"4096" doc:"What the platform gave the app: the device token in hexadecimal digits, the FCM registration token, or the user's openid in the mini program." example:"00fc13adff785122b4ad28809a3420982341241421348097878e577c991de8f0"`
+	Token      string `json:"token" maxLength:"4096" doc:"The app's token from the platform: the device token in hexadecimal digits, the FCM registration token, or the user's openid in the mini program." example:"00fc13adff785122b4ad28809a3420982341241421348097878e577c991de8f0"`
 	Replaces   string `json:"replaces,omitempty" maxLength:"4096" doc:"The token that the app had before, when the platform has renewed it."`
 	AppVersion string `json:"app_version,omitempty" maxLength:"40" example:"5.2.1"`
 	Locale     string `json:"locale,omitempty" maxLength:"35" doc:"BCP 47; a user without a language gets it." example:"zh-CN"`

@@ -23,7 +23,7 @@ type Step struct {
 	PlannedAt *time.Time `json:"planned_at,omitempty" doc:"When it should have happened."`
 	Channel   string     `json:"channel,omitempty" example:"app"`
 	Minutes   int        `json:"minutes,omitempty" example:"10"`
-	Message   string     `json:"message,omitempty" enum:"reminder,correction,cancelled,notice" doc:"What was sent; notice: before a coupon expires."`
+	Message   string     `json:"message,omitempty" enum:"reminder,correction,cancelled,notice" doc:"The kind of message; notice: before a coupon expires."`
 	BatchID   string     `json:"batch_id,omitempty" example:"17"`
 	CouponID  string     `json:"coupon_id,omitempty" example:"17"`
 	OrderID   string     `json:"order_id,omitempty" doc:"The order for which the coupon was locked, used or given back." example:"A-1001"`
@@ -31,7 +31,7 @@ type Step struct {
 	Reason    string     `json:"reason,omitempty" example:"opted_out"`
 	Detail    string     `json:"detail,omitempty" doc:"The provider's last answer."`
 	Attempts  int        `json:"attempts,omitempty"`
-	Reported  string     `json:"reported,omitempty" enum:"delivered,bounced,soft_bounced,complained" doc:"What the provider reported after it had taken the message: soft_bounced for a reason that may pass, complained as spam."`
+	Reported  string     `json:"reported,omitempty" enum:"delivered,bounced,soft_bounced,complained" doc:"The provider's report after it had taken the message: soft_bounced for a reason that may pass, complained as spam."`
 	From      *time.Time `json:"from,omitempty" doc:"The opening before a move."`
 	To        *time.Time `json:"to,omitempty" doc:"The opening after a move."`
 }
@@ -40,7 +40,7 @@ func (a *API) explainRoutes() {
 	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Method: http.MethodGet, Path: "/reservations/{template_id}/explain", ID: "explain-reservation", Tag: pipeline.TagUsers,
 		Summary: "Explain the outcomes of the user's reminders",
 		Description: "The whole timeline with planned and actual instants: reserved, changed, opening moved, fired, attempts with the " +
-			"provider's answer, outcome and why; ahead of time what is expected.",
+			"provider's answer, outcome and reason; steps still to come have the kind expected.",
 		Codes: []string{"template_not_found", "not_reserved"}}), a.explain)
 }
 

@@ -12,7 +12,7 @@ import (
 // Message is one in-app message.
 type Message struct {
 	ID           string     `json:"id" doc:"Stable and unique for the user: the same message has the same id in the list and in the stream."`
-	Kind         string     `json:"kind" doc:"What the message is about." example:"reminder"`
+	Kind         string     `json:"kind" doc:"The kind of message." example:"reminder"`
 	TemplateID   string     `json:"template_id,omitempty" doc:"The drop it is about; like the next two and opens_at absent from a campaign's message that is about none." example:"1"`
 	ShopNumber   string     `json:"shop_number,omitempty" example:"10"`
 	TemplateName string     `json:"template_name,omitempty" example:"20 off"`

@@ -22,7 +22,7 @@ type Job struct {
 	Total      int64      `json:"total" doc:"Rows there are; 0 while that is not known."`
 	Done       int64      `json:"done" doc:"Rows that were processed."`
 	Failed     int64      `json:"failed" doc:"Rows that failed; /admin/jobs/{id}/errors.csv has the reasons."`
-	Reason     string     `json:"reason,omitempty" doc:"The code of what ended a failed job, or of what it is being tried again for."`
+	Reason     string     `json:"reason,omitempty" doc:"The code of the error that ended a failed job, or because of which the job is tried again."`
 	Detail     string     `json:"detail,omitempty" doc:"The same in words."`
 	CreatedAt  time.Time  `json:"created_at"`
 	StartedAt  *time.Time `json:"started_at,omitempty"`

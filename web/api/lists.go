@@ -39,8 +39,8 @@ func (a *API) listRoutes(add func(method, path, id, summary string, more ...func
 			r.Stream, r.Status = true, http.StatusAccepted
 			r.Description = "CSV or XLSX, of which the column user_id or id counts, or the first one; at most 512 MiB. A file that cannot be read, " +
 				"is empty or has no ids at its beginning is refused. The rest is read in the background, " +
-				"and adding a user again changes nothing. GET /admin/jobs/{job_id} says how far that is and what could not be read, " +
-				"GET /admin/segments/{id} how many members there are. From when a campaign to the list is published, or waits for approval, " +
+				"and adding a user again changes nothing. GET /admin/jobs/{job_id} shows the progress and the rows that could not be read, " +
+				"GET /admin/segments/{id} the number of members. From when a campaign to the list is published, or waits for approval, " +
 				"until its audience is read, no user can be added."
 		}, codes("segment_not_found", "segment_is_rules", "list_in_use", "unsupported_media_type", "upload_too_large", "malformed_json", "request_timeout"))
 	op.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{"text/csv": {

@@ -91,7 +91,7 @@ func (a *API) reservationRoutes() {
 		Summary: "Cancel reminders of a drop",
 		Description: "Cancels one reminder, given by channel and minutes, those of a channel that are not due yet, given by channel alone, several, " +
 			"given by repeating reminder, or else all that are not due yet. Several are cancelled all or none. " +
-			"Answers with what remains. Also works for a drop that was closed.",
+			"Answers with the reminders that remain. Also works for a drop that was closed.",
 		Codes: []string{"template_not_found", "not_reserved", "already_due", "channel_unavailable"}}), a.cancel)
 }
 
@@ -191,7 +191,7 @@ func (a *API) wishProblem(ctx context.Context, ws []ReminderWish, err error, pla
 }
 
 func (a *API) reservations(ctx context.Context, in *struct {
-	Before string `query:"before" pattern:"^[1-9][0-9]{0,18}$" doc:"What next said on the page before."`
+	Before string `query:"before" pattern:"^[1-9][0-9]{0,18}$" doc:"The value of next on the previous page."`
 	Limit  int    `query:"limit" minimum:"1" maximum:"100" default:"50"`
 }) (*struct{ Body ReservationList }, error) {
 	var before int64

@@ -100,7 +100,7 @@ type SegmentField struct {
 // SegmentFieldsOps is an operator of a field.
 type SegmentFieldsOps struct {
 	Op     string `json:"op" example:"is"`
-	Values string `json:"values" doc:"What kind of values it takes." example:"text"`
+	Values string `json:"values" doc:"The kind of values that the field takes." example:"text"`
 	Many   bool   `json:"many" doc:"Whether it takes more than one."`
 }
 
@@ -132,7 +132,7 @@ func (a *API) segmentRoutes() {
 	}
 	codes := func(list ...string) func(*pipeline.Route) { return func(r *pipeline.Route) { r.Codes = list } }
 	const example = `{"name":"Gold members","rule":{"all":[{"field":"attribute","name":"tier","op":"is","values":["gold"]}]}}`
-	pipeline.Register(a.Pipeline, add(http.MethodGet, "/admin/segment-fields", "list-segment-fields", "Show what the rules of a segment can ask for"), a.segmentFields)
+	pipeline.Register(a.Pipeline, add(http.MethodGet, "/admin/segment-fields", "list-segment-fields", "List the fields that the rules of segments can use"), a.segmentFields)
 	pipeline.Register(a.Pipeline, add(http.MethodGet, "/admin/segments", "list-segments", "List segments, the latest changed first"), a.listSegments)
 	pipeline.Register(a.Pipeline, add(http.MethodPost, "/admin/segments", "create-segment", "Create a segment by rules",
 		func(r *pipeline.Route) { r.Status, r.Example = http.StatusCreated, example }), a.createSegment)
@@ -168,7 +168,7 @@ func (a *API) listSegments(ctx context.Context, in *struct {
 	Q     string `query:"q" maxLength:"120" doc:"A part of the name, or the id."`
 	Kind  string `query:"kind" enum:"rules,list"`
 	Limit int    `query:"limit" minimum:"1" maximum:"200" default:"50"`
-	After string `query:"after" maxLength:"60" doc:"What next said on the page before."`
+	After string `query:"after" maxLength:"60" doc:"The value of next on the previous page."`
 }) (*struct{ Body SegmentList }, error) {
 	cursor, err := segmentCursor(in.After)
 	if err := pipeline.Merge(err, checkText("query.q", in.Q)); err != nil {
@@ -196,7 +196,7 @@ func segmentCursor(s string) (c segment.Cursor, err error) {
 	micros, err1 := strconv.ParseInt(at, 10, 64)
 	c.ID, err = strconv.ParseInt(id, 10, 64)
 	if err1 != nil || err != nil || c.ID <= 0 || micros < 0 || micros > 221845392000_000_000 {
-		return c, pipeline.Refused("query.after", "must be what next said on the page before")
+		return c, pipeline.Refused("query.after", "must be the value of next on the previous page")
 	}
 	c.UpdatedAt = time.UnixMicro(micros).UTC()
 	return c, nil

@@ -38,7 +38,7 @@ func (a *API) streamRoute() {
 	op := a.Operation(pipeline.Route{Traits: pipeline.Traits{Stream: true}, Method: http.MethodGet, Path: "/inbox/stream", ID: "inbox-stream", Tag: pipeline.TagUsers,
 		Summary: "Receive in-app messages as they are delivered",
 		Description: "Server-sent events: ready when the stream has begun, then message with a message as in the inbox. A comment " +
-			"every 20 seconds keeps the connection. Reconnect with Last-Event-ID to get what was missed; each message comes once. " +
+			"every 20 seconds keeps the connection. Reconnect with Last-Event-ID to get the messages in between; each comes once. " +
 			"The stream ends with the token or its key, and when the client does not keep up."})
 	op.Parameters = append(op.Parameters, &huma.Param{Name: "Last-Event-ID", In: "header",
 		Description: "The id of the last event received.", Schema: &huma.Schema{Type: huma.TypeString}})

@@ -55,7 +55,7 @@ func (a *API) suppressionRoutes() {
 
 func (a *API) listSuppressions(ctx context.Context, in *struct {
 	Prefix string `query:"prefix" maxLength:"254" doc:"Only addresses that begin so." example:"ann@"`
-	After  string `query:"after" maxLength:"254" doc:"What next said on the page before."`
+	After  string `query:"after" maxLength:"254" doc:"The value of next on the previous page."`
 	Limit  int    `query:"limit" minimum:"1" maximum:"1000" default:"100"`
 }) (*struct{ Body SuppressionList }, error) {
 	if err := pipeline.Merge(checkText("query.prefix", in.Prefix), checkText("query.after", in.After)); err != nil {

@@ -38,7 +38,7 @@ type Discount struct {
 
 func (a *API) templateRoutes() {
 	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Traits: pipeline.Traits{Access: pipeline.ForAnybody}, Method: http.MethodGet, Path: "/templates/{id}", ID: "get-template",
-		Tag: pipeline.TagUsers, Summary: "Show a drop", Description: "Needs no credentials. What it shows may be a second old.",
+		Tag: pipeline.TagUsers, Summary: "Show a drop", Description: "Needs no credentials. The answer may be a second old.",
 		Codes: []string{"template_not_found"}}),
 		func(ctx context.Context, in *struct {
 			ID string `path:"id" pattern:"^[1-9][0-9]{0,18}$"`

@@ -38,7 +38,7 @@ const storage = (name, area = "localStorage") => ({
 });
 
 let settings = {};
-/** Sets what elements have no attribute for: server, and token, a function that returns a token of the user, or null without a user. */
+/** Sets properties without an attribute: server, and token, a function that returns a token of the user, or null without a user. */
 export function configure(more) {
   settings = { ...settings, ...more };
   for (const known of clients.values()) for (const client of known.values()) client.ended = true;
@@ -82,7 +82,7 @@ class Client {
   }
 
   // token returns the user's token; null = no user is signed in. After refresh the next
-  // token may be another user's, for whom this client's requests are not.
+  // token may be another user's, whose requests this client must not send.
   async token(fresh) {
     if (fresh && this.ended) return null;
     if (fresh || !this.known) {
@@ -144,7 +144,7 @@ const pause = (error, attempt) => Math.max(error.after ?? 0, 200) + some(Math.mi
 // coming are the states of reminders without an outcome.
 const coming = ["waiting", "due", "in_flight", "failed"];
 
-// Drop is what is known about a drop and the user's part in it; elements of one page share it.
+// Drop is the known state of a drop and the user's part in it; elements of one page share it.
 class Drop {
   template; // undefined = not known yet
   reservation; // null = none
@@ -183,7 +183,7 @@ class Drop {
   // left is how many ms are left until the opening; negative afterwards.
   left() { return this.template ? Date.parse(this.template.opens_at) - this.client.now() : 0; }
 
-  // state is the drop's, by the server's clock: what was read may be older.
+  // state is the drop's, by the server's clock: the state last read may be older.
   state() {
     const { state, closes_at } = this.template;
     if (state === "scheduled" && this.left() <= 0) return "open";
@@ -197,13 +197,13 @@ class Drop {
 
   wants(part) { return [...this.elements].some((e) => e.constructor.needs === part); }
 
-  // refresh reads the drop, and with user what is the user's, and plans the next time,
+  // refresh reads the drop, and with user the user's part in it, and plans the next time,
   // apart from that of other pages.
   async refresh(user) {
     clearTimeout(this.polling);
     const tasks = [this.client.call("GET", `/templates/${this.id}`, { open: true }).then((t) => {
       this.template = t;
-      // Coupons came back to the stock; what was read may be older than the refusal.
+      // Coupons came back to the stock; the drop read may be older than the refusal.
       if (this.claim === "sold_out" && t.state === "open" && t.stock_left > 0 && Date.now() - this.decided > 5000) this.claim = "";
     }, (e) => { this.missing = e.code === "template_not_found"; })];
     const due = this.reservation?.reminders.some((r) => coming.includes(r.state) && Date.parse(r.due_at) <= this.client.now());
@@ -274,8 +274,8 @@ class Drop {
     (await this.keys()).arm.set(on ? "armed" : null);
   }
 
-  // resume goes on with what a reload interrupted: a claim without an answer, with its
-  // key, which gets what was issued; and a claim that waits for the opening.
+  // resume continues the claim that a reload interrupted: one without an answer, with its
+  // key, which gets the issued coupon; or one that waits for the opening.
   async resume() {
     if (this.claim || this.signedOut) return;
     const { key, arm } = await this.keys();
@@ -482,7 +482,7 @@ class Pressed extends Base {
 
   // show draws a button that can be pressed if enabled; it keeps the focus if not.
   show(state, text, { enabled = false, pressed, status = "", busy = false } = {}) {
-    // Screen readers do not read what becomes of a button; how a page begins is no news.
+    // Screen readers do not read a button's change; how a page begins is no news.
     const before = this.getAttribute("state") ?? "loading";
     if (before !== state) write(this.spoken, before === "loading" ? "" : text);
     this.setAttribute("state", state);

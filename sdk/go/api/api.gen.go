@@ -2074,7 +2074,7 @@ type BalanceLine struct {
 	// Examples: 0
 	Complained int64 `json:"complained"`
 
-	// Counted What the rows add up to.
+	// Counted The sums over the rows.
 	Counted Account `json:"counted"`
 
 	// Delivered Of those sent: the provider reports that they arrived.
@@ -2084,7 +2084,7 @@ type BalanceLine struct {
 	Difference int64     `json:"difference"`
 	DueAt      time.Time `json:"due_at"`
 
-	// Kept What the counters say.
+	// Kept The values of the counters.
 	Kept Account `json:"kept"`
 
 	// Minutes Examples: 5
@@ -2277,11 +2277,11 @@ type CampaignBalance struct {
 	// CampaignId Examples: 1
 	CampaignId string `json:"campaign_id"`
 
-	// Counted What messages, bitmaps and exception rows add up to.
+	// Counted The sums over messages, bitmaps and exception rows.
 	Counted    Account `json:"counted"`
 	Difference int64   `json:"difference"`
 
-	// Kept What the counters say.
+	// Kept The values of the counters.
 	Kept Account `json:"kept"`
 
 	// Twice Users in more than one batch.
@@ -2564,7 +2564,7 @@ type CampaignRecipient struct {
 	// Reason Examples: opted_out
 	Reason *string `json:"reason,omitempty"`
 
-	// Reported What the provider reported of a sent message later.
+	// Reported The provider's later report on a sent message.
 	Reported *CampaignRecipientReported `json:"reported,omitempty"`
 
 	// UserId Examples: 1001
@@ -2580,7 +2580,7 @@ type CampaignRecipientChannel string
 // CampaignRecipientOutcome failed waits for a retry or for the end of quiet hours; recovered was sent after a failure.
 type CampaignRecipientOutcome string
 
-// CampaignRecipientReported What the provider reported of a sent message later.
+// CampaignRecipientReported The provider's later report on a sent message.
 type CampaignRecipientReported string
 
 // CampaignRecipientVariant Which content the user gets.
@@ -2920,7 +2920,7 @@ type Coupon struct {
 	// Currency Examples: CNY
 	Currency string `json:"currency"`
 
-	// Discount What the coupon takes off that order, in minor units.
+	// Discount The amount that the coupon takes off that order, in minor units.
 	//
 	// Examples: 1000
 	Discount *int64 `json:"discount,omitempty"`
@@ -3166,7 +3166,7 @@ type DeviceChange struct {
 	// Replaces The token that the app had before, when the platform has renewed it.
 	Replaces *string `json:"replaces,omitempty"`
 
-	// Token What the platform gave the app: the device token in hexadecimal digits, the FCM registration token, or the user's openid in the mini program.
+	// Token The app's token from the platform: the device token in hexadecimal digits, the FCM registration token, or the user's openid in the mini program.
 	//
 	// Examples: 00fc13adff785122b4ad28809a3420982341241421348097878e577c991de8f0
 	Token string `json:"token"`
@@ -3319,7 +3319,7 @@ type Grant struct {
 	// Results Rows by result: ok (would get one), issued, accepted (by the gate, being written), limit_reached, sold_out, unknown_user, bad_user_id, duplicate, or the code of another refusal.
 	Results *map[string]int64 `json:"results,omitempty"`
 
-	// StartedBy Who started it.
+	// StartedBy The member or key that started it.
 	//
 	// Examples: key:1 shop
 	StartedBy string `json:"started_by"`
@@ -3404,7 +3404,7 @@ type Job struct {
 	// Kind Examples: segment.list
 	Kind string `json:"kind"`
 
-	// Reason The code of what ended a failed job, or of what it is being tried again for.
+	// Reason The code of the error that ended a failed job, or because of which the job is tried again.
 	Reason    *string    `json:"reason,omitempty"`
 	StartedAt *time.Time `json:"started_at,omitempty"`
 	State     JobState   `json:"state"`
@@ -3469,7 +3469,7 @@ type LockWish struct {
 	// Examples: CNY
 	Currency *string `json:"currency,omitempty"`
 
-	// OrderAmount What the order costs before the discount, in minor units.
+	// OrderAmount The amount of the order before the discount, in minor units.
 	//
 	// Examples: 6000
 	OrderAmount int64 `json:"order_amount"`
@@ -3479,7 +3479,7 @@ type LockWish struct {
 	// Examples: A-1001
 	OrderId string `json:"order_id"`
 
-	// Products What of order_amount is spent on which product. Coupons for one product need it: threshold and discount then look at that part only.
+	// Products The parts of order_amount by product. Coupons for one product need them: threshold and discount then apply to that part only.
 	Products *[]OrderPart `json:"products,omitempty"`
 
 	// UserId If given, the coupon must belong to this user. X-User-ID says the same; both must agree.
@@ -3509,7 +3509,7 @@ type Message struct {
 	// Id Stable and unique for the user: the same message has the same id in the list and in the stream.
 	Id string `json:"id"`
 
-	// Kind What the message is about.
+	// Kind The kind of message.
 	//
 	// Examples: reminder
 	Kind string `json:"kind"`
@@ -3577,7 +3577,7 @@ type OwnedCoupon struct {
 	// Currency Examples: CNY
 	Currency string `json:"currency"`
 
-	// Discount What the coupon takes off that order, in minor units.
+	// Discount The amount that the coupon takes off that order, in minor units.
 	//
 	// Examples: 1000
 	Discount *int64 `json:"discount,omitempty"`
@@ -3984,7 +3984,7 @@ type SegmentFieldsOps struct {
 	// Op Examples: is
 	Op string `json:"op"`
 
-	// Values What kind of values it takes.
+	// Values The kind of values that the field takes.
 	//
 	// Examples: text
 	Values string `json:"values"`
@@ -4036,7 +4036,7 @@ type ShopEvent struct {
 	// Examples: msg_1
 	Id string `json:"id"`
 
-	// Payload What endpoints are sent, byte for byte.
+	// Payload The body that endpoints are sent, byte for byte.
 	Payload string `json:"payload"`
 
 	// Type Examples: coupon.used
@@ -4125,7 +4125,7 @@ type Step struct {
 	From *time.Time `json:"from,omitempty"`
 	Kind StepKind   `json:"kind"`
 
-	// Message What was sent; notice: before a coupon expires.
+	// Message The kind of message; notice: before a coupon expires.
 	Message *StepMessage `json:"message,omitempty"`
 
 	// Minutes Examples: 10
@@ -4145,7 +4145,7 @@ type Step struct {
 	// Reason Examples: opted_out
 	Reason *string `json:"reason,omitempty"`
 
-	// Reported What the provider reported after it had taken the message: soft_bounced for a reason that may pass, complained as spam.
+	// Reported The provider's report after it had taken the message: soft_bounced for a reason that may pass, complained as spam.
 	Reported *StepReported `json:"reported,omitempty"`
 
 	// To The opening after a move.
@@ -4155,13 +4155,13 @@ type Step struct {
 // StepKind defines model for Step.Kind.
 type StepKind string
 
-// StepMessage What was sent; notice: before a coupon expires.
+// StepMessage The kind of message; notice: before a coupon expires.
 type StepMessage string
 
 // StepOutcome recovered: sent after at least one failure; sent with the reason quiet_hours: at their end.
 type StepOutcome string
 
-// StepReported What the provider reported after it had taken the message: soft_bounced for a reason that may pass, complained as spam.
+// StepReported The provider's report after it had taken the message: soft_bounced for a reason that may pass, complained as spam.
 type StepReported string
 
 // StockSheet defines model for StockSheet.
@@ -4552,7 +4552,7 @@ type TemplateWish struct {
 	// Examples: 100
 	Stock int64 `json:"stock"`
 
-	// Target What the coupon can be used for. shop if left out.
+	// Target The purchases that the coupon is valid for. shop if left out.
 	Target *TemplateWishTarget `json:"target,omitempty"`
 
 	// Threshold For threshold_off, and if wanted percent_off: least order value in minor units.
@@ -4578,7 +4578,7 @@ type TemplateWishKind string
 // TemplateWishObtain How users get the coupon. claim if left out.
 type TemplateWishObtain string
 
-// TemplateWishTarget What the coupon can be used for. shop if left out.
+// TemplateWishTarget The purchases that the coupon is valid for. shop if left out.
 type TemplateWishTarget string
 
 // TestSent defines model for TestSent.
@@ -4693,7 +4693,7 @@ type WebhookDelivery struct {
 	CreatedAt time.Time            `json:"created_at"`
 	DoneAt    *time.Time           `json:"done_at,omitempty"`
 
-	// Error What was wrong with the last attempt.
+	// Error The error of the last attempt.
 	//
 	// Examples: timed out
 	Error *string `json:"error,omitempty"`
@@ -4744,12 +4744,12 @@ type WebhookDeliveryDetails struct {
 	CreatedAt time.Time                   `json:"created_at"`
 	DoneAt    *time.Time                  `json:"done_at,omitempty"`
 
-	// Error What was wrong with the last attempt.
+	// Error The error of the last attempt.
 	//
 	// Examples: timed out
 	Error *string `json:"error,omitempty"`
 
-	// Event What is sent.
+	// Event The event as it is sent.
 	Event map[string]interface{} `json:"event"`
 
 	// Id Examples: 1
@@ -4853,7 +4853,7 @@ type ListCampaignsParams struct {
 	To    *string `form:"to,omitempty" json:"to,omitempty"`
 	Limit *int64  `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Before What next said on the page before.
+	// Before The value of next on the previous page.
 	Before *string `form:"before,omitempty" json:"before,omitempty"`
 }
 
@@ -4938,7 +4938,7 @@ type CampaignRecipientsParams struct {
 	UserId *string `form:"user_id,omitempty" json:"user_id,omitempty"`
 	Limit  *int64  `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// After What next said on the page before.
+	// After The value of next on the previous page.
 	After *string `form:"after,omitempty" json:"after,omitempty"`
 }
 
@@ -5033,7 +5033,7 @@ type ListEventsParams struct {
 	// Shop Of this shop.
 	Shop string `form:"shop" json:"shop"`
 
-	// After What next said; absent = the present position, without events.
+	// After The value of next in the previous answer; absent = the present position, without events.
 	After *string `form:"after,omitempty" json:"after,omitempty"`
 
 	// Types Only these types, separated by commas.
@@ -5069,7 +5069,7 @@ type ListSegmentsParams struct {
 	Kind  *ListSegmentsParamsKind `form:"kind,omitempty" json:"kind,omitempty"`
 	Limit *int64                  `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// After What next said on the page before.
+	// After The value of next on the previous page.
 	After *string `form:"after,omitempty" json:"after,omitempty"`
 }
 
@@ -5110,7 +5110,7 @@ type ListSuppressionsParams struct {
 	// Prefix Only addresses that begin so.
 	Prefix *string `form:"prefix,omitempty" json:"prefix,omitempty"`
 
-	// After What next said on the page before.
+	// After The value of next on the previous page.
 	After *string `form:"after,omitempty" json:"after,omitempty"`
 	Limit *int64  `form:"limit,omitempty" json:"limit,omitempty"`
 }
@@ -5142,7 +5142,7 @@ type ListTemplatesParams struct {
 	Order *ListTemplatesParamsOrder `form:"order,omitempty" json:"order,omitempty"`
 	Limit *int64                    `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// After What next said on the page before.
+	// After The value of next on the previous page.
 	After *string `form:"after,omitempty" json:"after,omitempty"`
 }
 
@@ -5184,7 +5184,7 @@ type CloseTemplateParams struct {
 
 // ListCodesParams defines parameters for ListCodes.
 type ListCodesParams struct {
-	// Before What next said on the page before.
+	// Before The value of next on the previous page.
 	Before *string `form:"before,omitempty" json:"before,omitempty"`
 	Limit  *int64  `form:"limit,omitempty" json:"limit,omitempty"`
 }
@@ -5242,7 +5242,7 @@ type ResumeTemplateParams struct {
 
 // ListUserCouponsParams defines parameters for ListUserCoupons.
 type ListUserCouponsParams struct {
-	// Before What next said on the page before.
+	// Before The value of next on the previous page.
 	Before *string `form:"before,omitempty" json:"before,omitempty"`
 	Limit  *int64  `form:"limit,omitempty" json:"limit,omitempty"`
 }
@@ -5270,7 +5270,7 @@ type ListWebhookDeliveriesParams struct {
 	// State Only these.
 	State *ListWebhookDeliveriesParamsState `form:"state,omitempty" json:"state,omitempty"`
 
-	// Before What next said on the page before.
+	// Before The value of next on the previous page.
 	Before *string `form:"before,omitempty" json:"before,omitempty"`
 	Limit  *int64  `form:"limit,omitempty" json:"limit,omitempty"`
 }
@@ -5325,7 +5325,7 @@ type ListCouponsParams struct {
 	// State Only coupons in this state. Coupons whose order was refunded are among the unused or expired ones; none is refunded.
 	State *ListCouponsParamsState `form:"state,omitempty" json:"state,omitempty"`
 
-	// Before What next said on the page before.
+	// Before The value of next on the previous page.
 	Before *string `form:"before,omitempty" json:"before,omitempty"`
 	Limit  *int64  `form:"limit,omitempty" json:"limit,omitempty"`
 
@@ -5481,7 +5481,7 @@ type RedeemParams struct {
 
 // ListReservationsParams defines parameters for ListReservations.
 type ListReservationsParams struct {
-	// Before What next said on the page before.
+	// Before The value of next on the previous page.
 	Before *string `form:"before,omitempty" json:"before,omitempty"`
 	Limit  *int64  `form:"limit,omitempty" json:"limit,omitempty"`
 
@@ -6340,7 +6340,7 @@ type ClientInterface interface {
 
 	// ApproveCampaignWithBody Approve a campaign, which publishes it, or resumes a held one
 	//
-	// Approves exactly what was requested: if the campaign, or the rule of its segment, has changed since, the answer is `approval_lapsed`.
+	// Approves exactly the requested version: if the campaign, or the rule of its segment, has changed since, the answer is `approval_lapsed`.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -6349,7 +6349,7 @@ type ClientInterface interface {
 
 	// ApproveCampaign Approve a campaign, which publishes it, or resumes a held one
 	//
-	// Approves exactly what was requested: if the campaign, or the rule of its segment, has changed since, the answer is `approval_lapsed`.
+	// Approves exactly the requested version: if the campaign, or the rule of its segment, has changed since, the answer is `approval_lapsed`.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -6410,7 +6410,7 @@ type ClientInterface interface {
 	// Corresponds with POST /admin/campaigns/{id}/publish (the `PublishCampaign` operationId).
 	PublishCampaign(ctx context.Context, id string, params *PublishCampaignParams, body PublishCampaignJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// CampaignRecipients List a campaign's recipients and what became of each
+	// CampaignRecipients List a campaign's recipients with their outcomes
 	//
 	// The users of the audience as far as it has been cut into batches; empty once its batches are past their retention.
 	//
@@ -6419,12 +6419,12 @@ type ClientInterface interface {
 
 	// ExportCampaignRecipients Export a campaign's recipients as CSV
 	//
-	// A heading, then a line for each recipient that the filter selects, by ascending user id, with what the list of recipients says of them. Text that a spreadsheet would take for a formula has an apostrophe before it. An answer that breaks off is not complete; ask again.
+	// A heading, then a line for each recipient that the filter selects, by ascending user id, with the values that the list of recipients shows. Text that a spreadsheet would take for a formula has an apostrophe before it. An answer that breaks off is not complete; ask again.
 	//
 	// Corresponds with GET /admin/campaigns/{id}/recipients.csv (the `ExportCampaignRecipients` operationId).
 	ExportCampaignRecipients(ctx context.Context, id string, params *ExportCampaignRecipientsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// CampaignRecipient Say what became of one user
+	// CampaignRecipient Show the outcome of one recipient
 	//
 	// Corresponds with GET /admin/campaigns/{id}/recipients/{user_id} (the `CampaignRecipient` operationId).
 	CampaignRecipient(ctx context.Context, id string, userId string, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -6447,7 +6447,7 @@ type ClientInterface interface {
 	// Corresponds with POST /admin/campaigns/{id}/refuse (the `RefuseCampaign` operationId).
 	RefuseCampaign(ctx context.Context, id string, params *RefuseCampaignParams, body RefuseCampaignJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// CampaignResults Show what a campaign led to
+	// CampaignResults Show the results of a campaign
 	//
 	// By content and hold-out, counted by a worker: every half minute while the campaign goes out, ever less often for seven days after its end. Every number counts users, each once; all groups are observed over the same time.
 	//
@@ -6567,7 +6567,7 @@ type ClientInterface interface {
 
 	// ListEvents Read a shop's events as they come
 	//
-	// For development: what endpoints of the shop are sent, without an endpoint. Begin without after, which answers the present position, and go on with next; dropbell listen does that. With wait the answer comes as soon as there is an event. Events are kept for a reader that asks at least every ten minutes.
+	// For development: the events that endpoints of the shop are sent, without an endpoint. Begin without after, which answers the present position, and go on with next; dropbell listen does that. With wait the answer comes as soon as there is an event. Events are kept for a reader that asks at least every ten minutes.
 	//
 	// Corresponds with GET /admin/events (the `ListEvents` operationId).
 	ListEvents(ctx context.Context, params *ListEventsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -6654,14 +6654,14 @@ type ClientInterface interface {
 
 	// AddListMembersWithBody Add users to a list, from a file
 	//
-	// CSV or XLSX, of which the column user_id or id counts, or the first one; at most 512 MiB. A file that cannot be read, is empty or has no ids at its beginning is refused. The rest is read in the background, and adding a user again changes nothing. GET /admin/jobs/{job_id} says how far that is and what could not be read, GET /admin/segments/{id} how many members there are. From when a campaign to the list is published, or waits for approval, until its audience is read, no user can be added.
+	// CSV or XLSX, of which the column user_id or id counts, or the first one; at most 512 MiB. A file that cannot be read, is empty or has no ids at its beginning is refused. The rest is read in the background, and adding a user again changes nothing. GET /admin/jobs/{job_id} shows the progress and the rows that could not be read, GET /admin/segments/{id} the number of members. From when a campaign to the list is published, or waits for approval, until its audience is read, no user can be added.
 	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with PUT /admin/lists/{id}/members (the `AddListMembers` operationId).
 	AddListMembersWithBody(ctx context.Context, id string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ListSegmentFields Show what the rules of a segment can ask for
+	// ListSegmentFields List the fields that the rules of segments can use
 	//
 	// Corresponds with GET /admin/segment-fields (the `ListSegmentFields` operationId).
 	ListSegmentFields(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -6842,7 +6842,7 @@ type ClientInterface interface {
 
 	// ChangeTemplateWithBody Change a template
 	//
-	// A draft may change in every way; once published, only its texts, link, opening, closing, and more stock; less of it down to what is issued, unless the gate holds it. Moving the opening moves every reminder that is not due yet.
+	// A draft may change in every way; once published, only its texts, link, opening, closing, and more stock; less of it down to the number issued, unless the gate holds it. Moving the opening moves every reminder that is not due yet.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -6851,7 +6851,7 @@ type ClientInterface interface {
 
 	// ChangeTemplate Change a template
 	//
-	// A draft may change in every way; once published, only its texts, link, opening, closing, and more stock; less of it down to what is issued, unless the gate holds it. Moving the opening moves every reminder that is not due yet.
+	// A draft may change in every way; once published, only its texts, link, opening, closing, and more stock; less of it down to the number issued, unless the gate holds it. Moving the opening moves every reminder that is not due yet.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -7024,7 +7024,7 @@ type ClientInterface interface {
 
 	// ListUserCoupons List a user's coupons
 	//
-	// The newest first; keys that are limited to shops see what concerns these.
+	// The newest first; keys that are limited to shops see the coupons of these.
 	//
 	// Corresponds with GET /admin/users/{id}/coupons (the `ListUserCoupons` operationId).
 	ListUserCoupons(ctx context.Context, id string, params *ListUserCouponsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -7172,7 +7172,7 @@ type ClientInterface interface {
 
 	// ConfirmCouponWithBody Use the coupon that the order holds
 	//
-	// A lock whose locked_until has passed can still be confirmed as long as nobody has ended it; after it was ended the answer is coupon_not_usable. Repeating it changes nothing.
+	// A lock whose locked_until has passed can still be confirmed until it is ended; then the answer is coupon_not_usable. Repeating it changes nothing.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -7181,7 +7181,7 @@ type ClientInterface interface {
 
 	// ConfirmCoupon Use the coupon that the order holds
 	//
-	// A lock whose locked_until has passed can still be confirmed as long as nobody has ended it; after it was ended the answer is coupon_not_usable. Repeating it changes nothing.
+	// A lock whose locked_until has passed can still be confirmed until it is ended; then the answer is coupon_not_usable. Repeating it changes nothing.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -7311,7 +7311,7 @@ type ClientInterface interface {
 
 	// InboxStream Receive in-app messages as they are delivered
 	//
-	// Server-sent events: ready when the stream has begun, then message with a message as in the inbox. A comment every 20 seconds keeps the connection. Reconnect with Last-Event-ID to get what was missed; each message comes once. The stream ends with the token or its key, and when the client does not keep up.
+	// Server-sent events: ready when the stream has begun, then message with a message as in the inbox. A comment every 20 seconds keeps the connection. Reconnect with Last-Event-ID to get the messages in between; each comes once. The stream ends with the token or its key, and when the client does not keep up.
 	//
 	// Corresponds with GET /inbox/stream (the `InboxStream` operationId).
 	InboxStream(ctx context.Context, params *InboxStreamParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -7420,7 +7420,7 @@ type ClientInterface interface {
 
 	// CancelReservation Cancel reminders of a drop
 	//
-	// Cancels one reminder, given by channel and minutes, those of a channel that are not due yet, given by channel alone, several, given by repeating reminder, or else all that are not due yet. Several are cancelled all or none. Answers with what remains. Also works for a drop that was closed.
+	// Cancels one reminder, given by channel and minutes, those of a channel that are not due yet, given by channel alone, several, given by repeating reminder, or else all that are not due yet. Several are cancelled all or none. Answers with the reminders that remain. Also works for a drop that was closed.
 	//
 	// Corresponds with DELETE /reservations/{template_id} (the `CancelReservation` operationId).
 	CancelReservation(ctx context.Context, templateId string, params *CancelReservationParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -7449,14 +7449,14 @@ type ClientInterface interface {
 
 	// ExplainReservation Explain the outcomes of the user's reminders
 	//
-	// The whole timeline with planned and actual instants: reserved, changed, opening moved, fired, attempts with the provider's answer, outcome and why; ahead of time what is expected.
+	// The whole timeline with planned and actual instants: reserved, changed, opening moved, fired, attempts with the provider's answer, outcome and reason; steps still to come have the kind expected.
 	//
 	// Corresponds with GET /reservations/{template_id}/explain (the `ExplainReservation` operationId).
 	ExplainReservation(ctx context.Context, templateId string, params *ExplainReservationParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetTemplate Show a drop
 	//
-	// Needs no credentials. What it shows may be a second old.
+	// Needs no credentials. The answer may be a second old.
 	//
 	// Corresponds with GET /templates/{id} (the `GetTemplate` operationId).
 	GetTemplate(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -7630,7 +7630,7 @@ func (c *Client) CampaignApproval(ctx context.Context, id string, reqEditors ...
 
 // ApproveCampaignWithBody Approve a campaign, which publishes it, or resumes a held one
 //
-// Approves exactly what was requested: if the campaign, or the rule of its segment, has changed since, the answer is `approval_lapsed`.
+// Approves exactly the requested version: if the campaign, or the rule of its segment, has changed since, the answer is `approval_lapsed`.
 //
 // Takes any type of body and a specified content type.
 //
@@ -7649,7 +7649,7 @@ func (c *Client) ApproveCampaignWithBody(ctx context.Context, id string, params 
 
 // ApproveCampaign Approve a campaign, which publishes it, or resumes a held one
 //
-// Approves exactly what was requested: if the campaign, or the rule of its segment, has changed since, the answer is `approval_lapsed`.
+// Approves exactly the requested version: if the campaign, or the rule of its segment, has changed since, the answer is `approval_lapsed`.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -7800,7 +7800,7 @@ func (c *Client) PublishCampaign(ctx context.Context, id string, params *Publish
 	return c.Client.Do(req)
 }
 
-// CampaignRecipients List a campaign's recipients and what became of each
+// CampaignRecipients List a campaign's recipients with their outcomes
 //
 // The users of the audience as far as it has been cut into batches; empty once its batches are past their retention.
 //
@@ -7819,7 +7819,7 @@ func (c *Client) CampaignRecipients(ctx context.Context, id string, params *Camp
 
 // ExportCampaignRecipients Export a campaign's recipients as CSV
 //
-// A heading, then a line for each recipient that the filter selects, by ascending user id, with what the list of recipients says of them. Text that a spreadsheet would take for a formula has an apostrophe before it. An answer that breaks off is not complete; ask again.
+// A heading, then a line for each recipient that the filter selects, by ascending user id, with the values that the list of recipients shows. Text that a spreadsheet would take for a formula has an apostrophe before it. An answer that breaks off is not complete; ask again.
 //
 // Corresponds with GET /admin/campaigns/{id}/recipients.csv (the `ExportCampaignRecipients` operationId).
 func (c *Client) ExportCampaignRecipients(ctx context.Context, id string, params *ExportCampaignRecipientsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -7834,7 +7834,7 @@ func (c *Client) ExportCampaignRecipients(ctx context.Context, id string, params
 	return c.Client.Do(req)
 }
 
-// CampaignRecipient Say what became of one user
+// CampaignRecipient Show the outcome of one recipient
 //
 // Corresponds with GET /admin/campaigns/{id}/recipients/{user_id} (the `CampaignRecipient` operationId).
 func (c *Client) CampaignRecipient(ctx context.Context, id string, userId string, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -7887,7 +7887,7 @@ func (c *Client) RefuseCampaign(ctx context.Context, id string, params *RefuseCa
 	return c.Client.Do(req)
 }
 
-// CampaignResults Show what a campaign led to
+// CampaignResults Show the results of a campaign
 //
 // By content and hold-out, counted by a worker: every half minute while the campaign goes out, ever less often for seven days after its end. Every number counts users, each once; all groups are observed over the same time.
 //
@@ -8147,7 +8147,7 @@ func (c *Client) ReplayDeadLetters(ctx context.Context, params *ReplayDeadLetter
 
 // ListEvents Read a shop's events as they come
 //
-// For development: what endpoints of the shop are sent, without an endpoint. Begin without after, which answers the present position, and go on with next; dropbell listen does that. With wait the answer comes as soon as there is an event. Events are kept for a reader that asks at least every ten minutes.
+// For development: the events that endpoints of the shop are sent, without an endpoint. Begin without after, which answers the present position, and go on with next; dropbell listen does that. With wait the answer comes as soon as there is an event. Events are kept for a reader that asks at least every ten minutes.
 //
 // Corresponds with GET /admin/events (the `ListEvents` operationId).
 func (c *Client) ListEvents(ctx context.Context, params *ListEventsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -8344,7 +8344,7 @@ func (c *Client) CreateList(ctx context.Context, params *CreateListParams, body 
 
 // AddListMembersWithBody Add users to a list, from a file
 //
-// CSV or XLSX, of which the column user_id or id counts, or the first one; at most 512 MiB. A file that cannot be read, is empty or has no ids at its beginning is refused. The rest is read in the background, and adding a user again changes nothing. GET /admin/jobs/{job_id} says how far that is and what could not be read, GET /admin/segments/{id} how many members there are. From when a campaign to the list is published, or waits for approval, until its audience is read, no user can be added.
+// CSV or XLSX, of which the column user_id or id counts, or the first one; at most 512 MiB. A file that cannot be read, is empty or has no ids at its beginning is refused. The rest is read in the background, and adding a user again changes nothing. GET /admin/jobs/{job_id} shows the progress and the rows that could not be read, GET /admin/segments/{id} the number of members. From when a campaign to the list is published, or waits for approval, until its audience is read, no user can be added.
 //
 // Takes any type of body and a specified content type.
 //
@@ -8361,7 +8361,7 @@ func (c *Client) AddListMembersWithBody(ctx context.Context, id string, contentT
 	return c.Client.Do(req)
 }
 
-// ListSegmentFields Show what the rules of a segment can ask for
+// ListSegmentFields List the fields that the rules of segments can use
 //
 // Corresponds with GET /admin/segment-fields (the `ListSegmentFields` operationId).
 func (c *Client) ListSegmentFields(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -8792,7 +8792,7 @@ func (c *Client) GetAdminTemplate(ctx context.Context, id string, reqEditors ...
 
 // ChangeTemplateWithBody Change a template
 //
-// A draft may change in every way; once published, only its texts, link, opening, closing, and more stock; less of it down to what is issued, unless the gate holds it. Moving the opening moves every reminder that is not due yet.
+// A draft may change in every way; once published, only its texts, link, opening, closing, and more stock; less of it down to the number issued, unless the gate holds it. Moving the opening moves every reminder that is not due yet.
 //
 // Takes any type of body and a specified content type.
 //
@@ -8811,7 +8811,7 @@ func (c *Client) ChangeTemplateWithBody(ctx context.Context, id string, params *
 
 // ChangeTemplate Change a template
 //
-// A draft may change in every way; once published, only its texts, link, opening, closing, and more stock; less of it down to what is issued, unless the gate holds it. Moving the opening moves every reminder that is not due yet.
+// A draft may change in every way; once published, only its texts, link, opening, closing, and more stock; less of it down to the number issued, unless the gate holds it. Moving the opening moves every reminder that is not due yet.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -9214,7 +9214,7 @@ func (c *Client) EraseUser(ctx context.Context, id string, reqEditors ...Request
 
 // ListUserCoupons List a user's coupons
 //
-// The newest first; keys that are limited to shops see what concerns these.
+// The newest first; keys that are limited to shops see the coupons of these.
 //
 // Corresponds with GET /admin/users/{id}/coupons (the `ListUserCoupons` operationId).
 func (c *Client) ListUserCoupons(ctx context.Context, id string, params *ListUserCouponsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -9582,7 +9582,7 @@ func (c *Client) GetCoupon(ctx context.Context, id string, params *GetCouponPara
 
 // ConfirmCouponWithBody Use the coupon that the order holds
 //
-// A lock whose locked_until has passed can still be confirmed as long as nobody has ended it; after it was ended the answer is coupon_not_usable. Repeating it changes nothing.
+// A lock whose locked_until has passed can still be confirmed until it is ended; then the answer is coupon_not_usable. Repeating it changes nothing.
 //
 // Takes any type of body and a specified content type.
 //
@@ -9601,7 +9601,7 @@ func (c *Client) ConfirmCouponWithBody(ctx context.Context, id string, params *C
 
 // ConfirmCoupon Use the coupon that the order holds
 //
-// A lock whose locked_until has passed can still be confirmed as long as nobody has ended it; after it was ended the answer is coupon_not_usable. Repeating it changes nothing.
+// A lock whose locked_until has passed can still be confirmed until it is ended; then the answer is coupon_not_usable. Repeating it changes nothing.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -9891,7 +9891,7 @@ func (c *Client) MarkRead(ctx context.Context, params *MarkReadParams, body Mark
 
 // InboxStream Receive in-app messages as they are delivered
 //
-// Server-sent events: ready when the stream has begun, then message with a message as in the inbox. A comment every 20 seconds keeps the connection. Reconnect with Last-Event-ID to get what was missed; each message comes once. The stream ends with the token or its key, and when the client does not keep up.
+// Server-sent events: ready when the stream has begun, then message with a message as in the inbox. A comment every 20 seconds keeps the connection. Reconnect with Last-Event-ID to get the messages in between; each comes once. The stream ends with the token or its key, and when the client does not keep up.
 //
 // Corresponds with GET /inbox/stream (the `InboxStream` operationId).
 func (c *Client) InboxStream(ctx context.Context, params *InboxStreamParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -10130,7 +10130,7 @@ func (c *Client) Reserve(ctx context.Context, params *ReserveParams, body Reserv
 
 // CancelReservation Cancel reminders of a drop
 //
-// Cancels one reminder, given by channel and minutes, those of a channel that are not due yet, given by channel alone, several, given by repeating reminder, or else all that are not due yet. Several are cancelled all or none. Answers with what remains. Also works for a drop that was closed.
+// Cancels one reminder, given by channel and minutes, those of a channel that are not due yet, given by channel alone, several, given by repeating reminder, or else all that are not due yet. Several are cancelled all or none. Answers with the reminders that remain. Also works for a drop that was closed.
 //
 // Corresponds with DELETE /reservations/{template_id} (the `CancelReservation` operationId).
 func (c *Client) CancelReservation(ctx context.Context, templateId string, params *CancelReservationParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -10209,7 +10209,7 @@ func (c *Client) GiveConsent(ctx context.Context, templateId string, minutes int
 
 // ExplainReservation Explain the outcomes of the user's reminders
 //
-// The whole timeline with planned and actual instants: reserved, changed, opening moved, fired, attempts with the provider's answer, outcome and why; ahead of time what is expected.
+// The whole timeline with planned and actual instants: reserved, changed, opening moved, fired, attempts with the provider's answer, outcome and reason; steps still to come have the kind expected.
 //
 // Corresponds with GET /reservations/{template_id}/explain (the `ExplainReservation` operationId).
 func (c *Client) ExplainReservation(ctx context.Context, templateId string, params *ExplainReservationParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -10226,7 +10226,7 @@ func (c *Client) ExplainReservation(ctx context.Context, templateId string, para
 
 // GetTemplate Show a drop
 //
-// Needs no credentials. What it shows may be a second old.
+// Needs no credentials. The answer may be a second old.
 //
 // Corresponds with GET /templates/{id} (the `GetTemplate` operationId).
 func (c *Client) GetTemplate(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -16939,7 +16939,7 @@ type ClientWithResponsesInterface interface {
 
 	// ApproveCampaignWithBodyWithResponse Approve a campaign, which publishes it, or resumes a held one
 	//
-	// Approves exactly what was requested: if the campaign, or the rule of its segment, has changed since, the answer is `approval_lapsed`.
+	// Approves exactly the requested version: if the campaign, or the rule of its segment, has changed since, the answer is `approval_lapsed`.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -16948,7 +16948,7 @@ type ClientWithResponsesInterface interface {
 
 	// ApproveCampaignWithResponse Approve a campaign, which publishes it, or resumes a held one
 	//
-	// Approves exactly what was requested: if the campaign, or the rule of its segment, has changed since, the answer is `approval_lapsed`.
+	// Approves exactly the requested version: if the campaign, or the rule of its segment, has changed since, the answer is `approval_lapsed`.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -17013,7 +17013,7 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /admin/campaigns/{id}/publish (the `PublishCampaign` operationId).
 	PublishCampaignWithResponse(ctx context.Context, id string, params *PublishCampaignParams, body PublishCampaignJSONRequestBody, reqEditors ...RequestEditorFn) (*PublishCampaignResponse, error)
 
-	// CampaignRecipientsWithResponse List a campaign's recipients and what became of each
+	// CampaignRecipientsWithResponse List a campaign's recipients with their outcomes
 	//
 	// The users of the audience as far as it has been cut into batches; empty once its batches are past their retention.
 	//
@@ -17024,14 +17024,14 @@ type ClientWithResponsesInterface interface {
 
 	// ExportCampaignRecipientsWithResponse Export a campaign's recipients as CSV
 	//
-	// A heading, then a line for each recipient that the filter selects, by ascending user id, with what the list of recipients says of them. Text that a spreadsheet would take for a formula has an apostrophe before it. An answer that breaks off is not complete; ask again.
+	// A heading, then a line for each recipient that the filter selects, by ascending user id, with the values that the list of recipients shows. Text that a spreadsheet would take for a formula has an apostrophe before it. An answer that breaks off is not complete; ask again.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /admin/campaigns/{id}/recipients.csv (the `ExportCampaignRecipients` operationId).
 	ExportCampaignRecipientsWithResponse(ctx context.Context, id string, params *ExportCampaignRecipientsParams, reqEditors ...RequestEditorFn) (*ExportCampaignRecipientsResponse, error)
 
-	// CampaignRecipientWithResponse Say what became of one user
+	// CampaignRecipientWithResponse Show the outcome of one recipient
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -17056,7 +17056,7 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /admin/campaigns/{id}/refuse (the `RefuseCampaign` operationId).
 	RefuseCampaignWithResponse(ctx context.Context, id string, params *RefuseCampaignParams, body RefuseCampaignJSONRequestBody, reqEditors ...RequestEditorFn) (*RefuseCampaignResponse, error)
 
-	// CampaignResultsWithResponse Show what a campaign led to
+	// CampaignResultsWithResponse Show the results of a campaign
 	//
 	// By content and hold-out, counted by a worker: every half minute while the campaign goes out, ever less often for seven days after its end. Every number counts users, each once; all groups are observed over the same time.
 	//
@@ -17180,7 +17180,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListEventsWithResponse Read a shop's events as they come
 	//
-	// For development: what endpoints of the shop are sent, without an endpoint. Begin without after, which answers the present position, and go on with next; dropbell listen does that. With wait the answer comes as soon as there is an event. Events are kept for a reader that asks at least every ten minutes.
+	// For development: the events that endpoints of the shop are sent, without an endpoint. Begin without after, which answers the present position, and go on with next; dropbell listen does that. With wait the answer comes as soon as there is an event. Events are kept for a reader that asks at least every ten minutes.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -17277,14 +17277,14 @@ type ClientWithResponsesInterface interface {
 
 	// AddListMembersWithBodyWithResponse Add users to a list, from a file
 	//
-	// CSV or XLSX, of which the column user_id or id counts, or the first one; at most 512 MiB. A file that cannot be read, is empty or has no ids at its beginning is refused. The rest is read in the background, and adding a user again changes nothing. GET /admin/jobs/{job_id} says how far that is and what could not be read, GET /admin/segments/{id} how many members there are. From when a campaign to the list is published, or waits for approval, until its audience is read, no user can be added.
+	// CSV or XLSX, of which the column user_id or id counts, or the first one; at most 512 MiB. A file that cannot be read, is empty or has no ids at its beginning is refused. The rest is read in the background, and adding a user again changes nothing. GET /admin/jobs/{job_id} shows the progress and the rows that could not be read, GET /admin/segments/{id} the number of members. From when a campaign to the list is published, or waits for approval, until its audience is read, no user can be added.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with PUT /admin/lists/{id}/members (the `AddListMembers` operationId).
 	AddListMembersWithBodyWithResponse(ctx context.Context, id string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*AddListMembersResponse, error)
 
-	// ListSegmentFieldsWithResponse Show what the rules of a segment can ask for
+	// ListSegmentFieldsWithResponse List the fields that the rules of segments can use
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -17487,7 +17487,7 @@ type ClientWithResponsesInterface interface {
 
 	// ChangeTemplateWithBodyWithResponse Change a template
 	//
-	// A draft may change in every way; once published, only its texts, link, opening, closing, and more stock; less of it down to what is issued, unless the gate holds it. Moving the opening moves every reminder that is not due yet.
+	// A draft may change in every way; once published, only its texts, link, opening, closing, and more stock; less of it down to the number issued, unless the gate holds it. Moving the opening moves every reminder that is not due yet.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -17496,7 +17496,7 @@ type ClientWithResponsesInterface interface {
 
 	// ChangeTemplateWithResponse Change a template
 	//
-	// A draft may change in every way; once published, only its texts, link, opening, closing, and more stock; less of it down to what is issued, unless the gate holds it. Moving the opening moves every reminder that is not due yet.
+	// A draft may change in every way; once published, only its texts, link, opening, closing, and more stock; less of it down to the number issued, unless the gate holds it. Moving the opening moves every reminder that is not due yet.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -17679,7 +17679,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListUserCouponsWithResponse List a user's coupons
 	//
-	// The newest first; keys that are limited to shops see what concerns these.
+	// The newest first; keys that are limited to shops see the coupons of these.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -17855,7 +17855,7 @@ type ClientWithResponsesInterface interface {
 
 	// ConfirmCouponWithBodyWithResponse Use the coupon that the order holds
 	//
-	// A lock whose locked_until has passed can still be confirmed as long as nobody has ended it; after it was ended the answer is coupon_not_usable. Repeating it changes nothing.
+	// A lock whose locked_until has passed can still be confirmed until it is ended; then the answer is coupon_not_usable. Repeating it changes nothing.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -17864,7 +17864,7 @@ type ClientWithResponsesInterface interface {
 
 	// ConfirmCouponWithResponse Use the coupon that the order holds
 	//
-	// A lock whose locked_until has passed can still be confirmed as long as nobody has ended it; after it was ended the answer is coupon_not_usable. Repeating it changes nothing.
+	// A lock whose locked_until has passed can still be confirmed until it is ended; then the answer is coupon_not_usable. Repeating it changes nothing.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -18004,7 +18004,7 @@ type ClientWithResponsesInterface interface {
 
 	// InboxStreamWithResponse Receive in-app messages as they are delivered
 	//
-	// Server-sent events: ready when the stream has begun, then message with a message as in the inbox. A comment every 20 seconds keeps the connection. Reconnect with Last-Event-ID to get what was missed; each message comes once. The stream ends with the token or its key, and when the client does not keep up.
+	// Server-sent events: ready when the stream has begun, then message with a message as in the inbox. A comment every 20 seconds keeps the connection. Reconnect with Last-Event-ID to get the messages in between; each comes once. The stream ends with the token or its key, and when the client does not keep up.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -18119,7 +18119,7 @@ type ClientWithResponsesInterface interface {
 
 	// CancelReservationWithResponse Cancel reminders of a drop
 	//
-	// Cancels one reminder, given by channel and minutes, those of a channel that are not due yet, given by channel alone, several, given by repeating reminder, or else all that are not due yet. Several are cancelled all or none. Answers with what remains. Also works for a drop that was closed.
+	// Cancels one reminder, given by channel and minutes, those of a channel that are not due yet, given by channel alone, several, given by repeating reminder, or else all that are not due yet. Several are cancelled all or none. Answers with the reminders that remain. Also works for a drop that was closed.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -18158,7 +18158,7 @@ type ClientWithResponsesInterface interface {
 
 	// ExplainReservationWithResponse Explain the outcomes of the user's reminders
 	//
-	// The whole timeline with planned and actual instants: reserved, changed, opening moved, fired, attempts with the provider's answer, outcome and why; ahead of time what is expected.
+	// The whole timeline with planned and actual instants: reserved, changed, opening moved, fired, attempts with the provider's answer, outcome and reason; steps still to come have the kind expected.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -18167,7 +18167,7 @@ type ClientWithResponsesInterface interface {
 
 	// GetTemplateWithResponse Show a drop
 	//
-	// Needs no credentials. What it shows may be a second old.
+	// Needs no credentials. The answer may be a second old.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -22803,7 +22803,7 @@ func (c *ClientWithResponses) CampaignApprovalWithResponse(ctx context.Context, 
 
 // ApproveCampaignWithBodyWithResponse Approve a campaign, which publishes it, or resumes a held one
 //
-// Approves exactly what was requested: if the campaign, or the rule of its segment, has changed since, the answer is `approval_lapsed`.
+// Approves exactly the requested version: if the campaign, or the rule of its segment, has changed since, the answer is `approval_lapsed`.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -22818,7 +22818,7 @@ func (c *ClientWithResponses) ApproveCampaignWithBodyWithResponse(ctx context.Co
 
 // ApproveCampaignWithResponse Approve a campaign, which publishes it, or resumes a held one
 //
-// Approves exactly what was requested: if the campaign, or the rule of its segment, has changed since, the answer is `approval_lapsed`.
+// Approves exactly the requested version: if the campaign, or the rule of its segment, has changed since, the answer is `approval_lapsed`.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -22937,7 +22937,7 @@ func (c *ClientWithResponses) PublishCampaignWithResponse(ctx context.Context, i
 	return ParsePublishCampaignResponse(rsp)
 }
 
-// CampaignRecipientsWithResponse List a campaign's recipients and what became of each
+// CampaignRecipientsWithResponse List a campaign's recipients with their outcomes
 //
 // The users of the audience as far as it has been cut into batches; empty once its batches are past their retention.
 //
@@ -22954,7 +22954,7 @@ func (c *ClientWithResponses) CampaignRecipientsWithResponse(ctx context.Context
 
 // ExportCampaignRecipientsWithResponse Export a campaign's recipients as CSV
 //
-// A heading, then a line for each recipient that the filter selects, by ascending user id, with what the list of recipients says of them. Text that a spreadsheet would take for a formula has an apostrophe before it. An answer that breaks off is not complete; ask again.
+// A heading, then a line for each recipient that the filter selects, by ascending user id, with the values that the list of recipients shows. Text that a spreadsheet would take for a formula has an apostrophe before it. An answer that breaks off is not complete; ask again.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -22967,7 +22967,7 @@ func (c *ClientWithResponses) ExportCampaignRecipientsWithResponse(ctx context.C
 	return ParseExportCampaignRecipientsResponse(rsp)
 }
 
-// CampaignRecipientWithResponse Say what became of one user
+// CampaignRecipientWithResponse Show the outcome of one recipient
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -23010,7 +23010,7 @@ func (c *ClientWithResponses) RefuseCampaignWithResponse(ctx context.Context, id
 	return ParseRefuseCampaignResponse(rsp)
 }
 
-// CampaignResultsWithResponse Show what a campaign led to
+// CampaignResultsWithResponse Show the results of a campaign
 //
 // By content and hold-out, counted by a worker: every half minute while the campaign goes out, ever less often for seven days after its end. Every number counts users, each once; all groups are observed over the same time.
 //
@@ -23218,7 +23218,7 @@ func (c *ClientWithResponses) ReplayDeadLettersWithResponse(ctx context.Context,
 
 // ListEventsWithResponse Read a shop's events as they come
 //
-// For development: what endpoints of the shop are sent, without an endpoint. Begin without after, which answers the present position, and go on with next; dropbell listen does that. With wait the answer comes as soon as there is an event. Events are kept for a reader that asks at least every ten minutes.
+// For development: the events that endpoints of the shop are sent, without an endpoint. Begin without after, which answers the present position, and go on with next; dropbell listen does that. With wait the answer comes as soon as there is an event. Events are kept for a reader that asks at least every ten minutes.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -23381,7 +23381,7 @@ func (c *ClientWithResponses) CreateListWithResponse(ctx context.Context, params
 
 // AddListMembersWithBodyWithResponse Add users to a list, from a file
 //
-// CSV or XLSX, of which the column user_id or id counts, or the first one; at most 512 MiB. A file that cannot be read, is empty or has no ids at its beginning is refused. The rest is read in the background, and adding a user again changes nothing. GET /admin/jobs/{job_id} says how far that is and what could not be read, GET /admin/segments/{id} how many members there are. From when a campaign to the list is published, or waits for approval, until its audience is read, no user can be added.
+// CSV or XLSX, of which the column user_id or id counts, or the first one; at most 512 MiB. A file that cannot be read, is empty or has no ids at its beginning is refused. The rest is read in the background, and adding a user again changes nothing. GET /admin/jobs/{job_id} shows the progress and the rows that could not be read, GET /admin/segments/{id} the number of members. From when a campaign to the list is published, or waits for approval, until its audience is read, no user can be added.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -23394,7 +23394,7 @@ func (c *ClientWithResponses) AddListMembersWithBodyWithResponse(ctx context.Con
 	return ParseAddListMembersResponse(rsp)
 }
 
-// ListSegmentFieldsWithResponse Show what the rules of a segment can ask for
+// ListSegmentFieldsWithResponse List the fields that the rules of segments can use
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -23747,7 +23747,7 @@ func (c *ClientWithResponses) GetAdminTemplateWithResponse(ctx context.Context, 
 
 // ChangeTemplateWithBodyWithResponse Change a template
 //
-// A draft may change in every way; once published, only its texts, link, opening, closing, and more stock; less of it down to what is issued, unless the gate holds it. Moving the opening moves every reminder that is not due yet.
+// A draft may change in every way; once published, only its texts, link, opening, closing, and more stock; less of it down to the number issued, unless the gate holds it. Moving the opening moves every reminder that is not due yet.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -23762,7 +23762,7 @@ func (c *ClientWithResponses) ChangeTemplateWithBodyWithResponse(ctx context.Con
 
 // ChangeTemplateWithResponse Change a template
 //
-// A draft may change in every way; once published, only its texts, link, opening, closing, and more stock; less of it down to what is issued, unless the gate holds it. Moving the opening moves every reminder that is not due yet.
+// A draft may change in every way; once published, only its texts, link, opening, closing, and more stock; less of it down to the number issued, unless the gate holds it. Moving the opening moves every reminder that is not due yet.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -24083,7 +24083,7 @@ func (c *ClientWithResponses) EraseUserWithResponse(ctx context.Context, id stri
 
 // ListUserCouponsWithResponse List a user's coupons
 //
-// The newest first; keys that are limited to shops see what concerns these.
+// The newest first; keys that are limited to shops see the coupons of these.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -24391,7 +24391,7 @@ func (c *ClientWithResponses) GetCouponWithResponse(ctx context.Context, id stri
 
 // ConfirmCouponWithBodyWithResponse Use the coupon that the order holds
 //
-// A lock whose locked_until has passed can still be confirmed as long as nobody has ended it; after it was ended the answer is coupon_not_usable. Repeating it changes nothing.
+// A lock whose locked_until has passed can still be confirmed until it is ended; then the answer is coupon_not_usable. Repeating it changes nothing.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -24406,7 +24406,7 @@ func (c *ClientWithResponses) ConfirmCouponWithBodyWithResponse(ctx context.Cont
 
 // ConfirmCouponWithResponse Use the coupon that the order holds
 //
-// A lock whose locked_until has passed can still be confirmed as long as nobody has ended it; after it was ended the answer is coupon_not_usable. Repeating it changes nothing.
+// A lock whose locked_until has passed can still be confirmed until it is ended; then the answer is coupon_not_usable. Repeating it changes nothing.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -24642,7 +24642,7 @@ func (c *ClientWithResponses) MarkReadWithResponse(ctx context.Context, params *
 
 // InboxStreamWithResponse Receive in-app messages as they are delivered
 //
-// Server-sent events: ready when the stream has begun, then message with a message as in the inbox. A comment every 20 seconds keeps the connection. Reconnect with Last-Event-ID to get what was missed; each message comes once. The stream ends with the token or its key, and when the client does not keep up.
+// Server-sent events: ready when the stream has begun, then message with a message as in the inbox. A comment every 20 seconds keeps the connection. Reconnect with Last-Event-ID to get the messages in between; each comes once. The stream ends with the token or its key, and when the client does not keep up.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -24835,7 +24835,7 @@ func (c *ClientWithResponses) ReserveWithResponse(ctx context.Context, params *R
 
 // CancelReservationWithResponse Cancel reminders of a drop
 //
-// Cancels one reminder, given by channel and minutes, those of a channel that are not due yet, given by channel alone, several, given by repeating reminder, or else all that are not due yet. Several are cancelled all or none. Answers with what remains. Also works for a drop that was closed.
+// Cancels one reminder, given by channel and minutes, those of a channel that are not due yet, given by channel alone, several, given by repeating reminder, or else all that are not due yet. Several are cancelled all or none. Answers with the reminders that remain. Also works for a drop that was closed.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -24904,7 +24904,7 @@ func (c *ClientWithResponses) GiveConsentWithResponse(ctx context.Context, templ
 
 // ExplainReservationWithResponse Explain the outcomes of the user's reminders
 //
-// The whole timeline with planned and actual instants: reserved, changed, opening moved, fired, attempts with the provider's answer, outcome and why; ahead of time what is expected.
+// The whole timeline with planned and actual instants: reserved, changed, opening moved, fired, attempts with the provider's answer, outcome and reason; steps still to come have the kind expected.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -24919,7 +24919,7 @@ func (c *ClientWithResponses) ExplainReservationWithResponse(ctx context.Context
 
 // GetTemplateWithResponse Show a drop
 //
-// Needs no credentials. What it shows may be a second old.
+// Needs no credentials. The answer may be a second old.
 //
 // Returns a wrapper object for the known response body format(s).
 //

@@ -15,7 +15,7 @@ import (
 	"dropbell/views/ui"
 )
 
-// Audit is the record of who changed what.
+// Audit is the record of changes, each with its member.
 type Audit struct {
 	Filter AuditFilter
 	Errors []fault.Field

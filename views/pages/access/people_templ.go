@@ -1481,7 +1481,7 @@ func (p KeyForm) Page() templ.Component {
 	})
 }
 
-// Account is what a member decides about themselves.
+// Account is a member's own settings.
 type Account struct {
 	SignIns []staff.SignIn
 	// InUse is the id of the sign-in that shows this page.

@@ -24,7 +24,7 @@ type SecondStep struct {
 	// Recovery shows the field for a recovery code instead of that for a code of
 	// an authenticator app.
 	Recovery bool
-	// Passkey is what to ask the browser for; empty = there is no passkey.
+	// Passkey is the request to the browser; empty = there is no passkey.
 	Passkey string
 }
 
@@ -1497,7 +1497,7 @@ func enrolment(title string) templ.Component {
 
 // NewPasskey enrols a passkey.
 type NewPasskey struct {
-	// Options is what to ask the browser for.
+	// Options is the request to the browser.
 	Options string
 	Name    string
 	Error   string
@@ -1655,7 +1655,7 @@ type Confirm struct {
 	To      string
 	Carried [][2]string
 	// Password, Codes, Passkey and SingleSignOn are the ways to answer; the
-	// passkey is what to ask the browser for.
+	// passkey is the request to the browser.
 	Password     bool
 	Codes        bool
 	Passkey      string

@@ -25,7 +25,7 @@ type Views struct {
 	LeftOut bool
 	// Back is the list with these filters.
 	Back string
-	// Name and Shared were typed; Errors say what is wrong with them, or with the
+	// Name and Shared were typed; Errors are the faults of them, or of the
 	// NewName of the view Renaming.
 	Name     string
 	Shared   bool
@@ -113,7 +113,7 @@ func (p Views) Page() templ.Component {
 	})
 }
 
-// Part is what the dialog shows.
+// Part is the content of the dialog.
 func (p Views) Part() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

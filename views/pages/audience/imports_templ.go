@@ -148,7 +148,7 @@ type ImportColumn struct {
 	Attribute string
 }
 
-// ImportColumns is the choice of what the columns hold.
+// ImportColumns is the choice of each column's meaning.
 type ImportColumns struct {
 	Upload  job.Upload
 	Format  job.Format
@@ -787,7 +787,7 @@ func (p ImportColumns) choice(i int, col ImportColumn) templ.Component {
 	})
 }
 
-// ImportOutcome is what came of a check or an import so far.
+// ImportOutcome is the result of a check or an import so far.
 type ImportOutcome struct {
 	Result user.ImportResult
 	Check  bool

@@ -2210,7 +2210,7 @@ func (p SegmentForm) value(path string, c segment.Condition) templ.Component {
 	})
 }
 
-// choose is a list of options; a change of what decides over other fields is
+// choose is a list of options; a choice that decides over other fields is
 // sent at once where scripts run.
 func (p SegmentForm) choose(name, label, value string, options []ui.Option, decides bool) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {

@@ -17,11 +17,11 @@ import (
 	"slices"
 )
 
-// UserForm edits what is known about one user.
+// UserForm edits the data of one user.
 type UserForm struct {
 	ID   user.ID
 	Name string
-	// Values are shown, Was what is stored.
+	// Values are shown, Was are the stored ones.
 	Values, Was map[string]string
 	// Off are the channels that are turned off.
 	Off []string
@@ -217,7 +217,7 @@ func (p UserForm) Page() templ.Component {
 	})
 }
 
-// known is what is known about the user, beside the channels.
+// known are the fields of the user, beside the channels.
 func (p UserForm) known() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -474,7 +474,7 @@ type User struct {
 	// Coupons are the newest; MoreCoupons is set if there are older ones.
 	Coupons     []coupon.Listed
 	MoreCoupons bool
-	// Received is what campaigns lately had for the user.
+	// Received are the outcomes of recent campaigns for the user.
 	Received campaign.Received
 	// Suppression is that of the user's mail address; nil = it is not suppressed.
 	Suppression *feedback.Suppression

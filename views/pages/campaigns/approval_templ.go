@@ -652,7 +652,7 @@ func (p Approval) fact(key string) templ.Component {
 	})
 }
 
-// changes shows every field, side by side with what was asked for before.
+// changes shows every field beside its value in the previous request.
 func (p Approval) changes() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -414,7 +414,7 @@ func (p Campaign) actions() templ.Component {
 	})
 }
 
-// ProgressCard shows what became of the audience; while it changes, the card
+// ProgressCard shows the outcomes of the audience; while they change, the card
 // keeps itself up to date.
 func (p Campaign) ProgressCard() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {

@@ -635,7 +635,7 @@ func (p CampaignForm) form() templ.Component {
 	})
 }
 
-// times are when it starts and ends, and what the form itself has planned.
+// times are the start and the end, and the times that the form itself has planned.
 func (p CampaignForm) times() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -701,7 +701,7 @@ func (p CampaignForm) times() templ.Component {
 	})
 }
 
-// Checked answers what is typed so far: reach, cost and message, every field
+// Checked answers the values typed so far: reach, cost and message, every field
 // that breaks a rule by now, and the review.
 func (p CampaignForm) Checked() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
@@ -775,7 +775,7 @@ func (p CampaignForm) Checked() templ.Component {
 	})
 }
 
-// look shows whom it would reach, what it would cost and how it reads.
+// look shows the campaign's reach, its cost and its messages.
 func (p CampaignForm) look() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -13,7 +13,7 @@ import (
 	"dropbell/views/ui"
 )
 
-// Card says what the campaign led to, group by group. It keeps itself up to
+// Card shows the campaign's results, group by group. It keeps itself up to
 // date until the numbers are final.
 func (p CampaignResults) Card() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
@@ -1272,7 +1272,7 @@ func compared(c comparedCell, tone string) templ.Component {
 	})
 }
 
-// Page lets one choose what to compare the campaign with.
+// Page is the choice of campaigns to compare this one with.
 func (p CampaignCompare) Page() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -270,7 +270,7 @@ func (p Texts) tryButton(t CampaignText) templ.Component {
 	})
 }
 
-// Chooser are the fields that choose for whom the messages are shown.
+// Chooser are the fields that choose the reader of the shown messages.
 func (p Texts) Chooser() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -36,7 +36,7 @@ type Codes struct {
 	Before int64
 }
 
-// CodeCheck is the tool that says what a code is.
+// CodeCheck is the tool that looks a code up.
 type CodeCheck struct {
 	// Typed is shown again only if it could not be read.
 	Typed   string
@@ -1318,7 +1318,7 @@ func finding(f redeemcode.Finding) templ.Component {
 	})
 }
 
-// toTemplates leads from an empty page to where what it shows begins.
+// toTemplates leads from an empty page to the templates, where codes begin.
 func toTemplates() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -21,7 +21,7 @@ type Coupons struct {
 	By     string // "user", "order", "coupon" or "template"
 	Search string
 	State  coupon.State
-	// Broken says that what was typed cannot be what is looked for.
+	// Broken reports that Search does not have the form that By needs.
 	Broken bool
 	// Errors name the choices that cannot be read.
 	Errors []fault.Field

@@ -787,7 +787,7 @@ type Grant struct {
 	Counts map[string]int64
 	// MayGive is whether the viewer may give coupons away and see the rows.
 	MayGive bool
-	// Applied is the job that gave what this dry run was about; 0 = none.
+	// Applied is the job that gave the coupons of this dry run; 0 = none.
 	Applied int64
 	// Rows are those with the Result, of any if that is empty.
 	Rows        []coupon.GrantRow
@@ -1349,7 +1349,7 @@ func (p Grant) Card() templ.Component {
 	})
 }
 
-// counts say what became of the rows.
+// counts are the rows by their results.
 func (p Grant) counts() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1449,7 +1449,7 @@ func (p Grant) counts() templ.Component {
 	})
 }
 
-// rows are the list itself with what became of each.
+// rows are the list itself with the result of each.
 func (p Grant) rows() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -999,7 +999,7 @@ func testTone(t delivery.ChannelTest) ui.Tone {
 	return ui.Info
 }
 
-// testText says to what kind of recipient; the address itself is not kept.
+// testText names the kind of recipient; the address itself is not kept.
 func testText(ctx context.Context, t delivery.ChannelTest) string {
 	if t.ByUser {
 		return ui.T(ctx, "tests.to_user")

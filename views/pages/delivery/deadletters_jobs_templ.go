@@ -102,7 +102,7 @@ func (p Jobs) Card() templ.Component {
 	})
 }
 
-// Past shows those that are over, below what they were about.
+// Past shows the jobs that are over, below the dead letters.
 func (p Jobs) Past() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -690,7 +690,7 @@ func (p Replay) button() templ.Component {
 	})
 }
 
-// Run is the dry run at the rate that is typed by now, or what is wrong with it.
+// Run is the dry run at the rate that is typed by now, or the fault of the rate.
 func (p Replay) Run() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// mailPace shows what limits mails: by domain of recipients, and by the day of a warm-up
+// mailPace shows the limits of mails: by domain of recipients, and by the day of a warm-up
 // plan.
 func mailPace(p delivery.MailPace) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
@@ -426,7 +426,7 @@ func domainCount(n int64, known bool) templ.Component {
 	})
 }
 
-// warmUpPlan draws the days of a plan: what each may have, and within it what was sent.
+// warmUpPlan draws the days of a plan: the limit of each, and within it the sent mails.
 func warmUpPlan(days []delivery.WarmUpDay) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

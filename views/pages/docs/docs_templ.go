@@ -2082,7 +2082,7 @@ func (p FirstSteps) contents() templ.Component {
 	})
 }
 
-// Page draws what a webhook receives.
+// Page describes the requests that a webhook receives.
 func (p Webhooks) Page() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -22,7 +22,7 @@ type Announce struct {
 	Template template.Template
 	// Kind is the kind that can be sent now; empty means none.
 	Kind delivery.Kind
-	// Audience is whom that would reach.
+	// Audience are the users that the announcement would reach.
 	Audience reminder.Audience
 	// LeftOut users were reminded of another opening and have had the largest
 	// number of corrections.
@@ -484,7 +484,7 @@ func (p Announce) line(a reminder.AnnouncementStatus) templ.Component {
 }
 
 // Recipients shows the users that an announcement would be sent to, and offers
-// to leave out those who have had a correction before.
+// to leave out users who have had a correction before.
 func Recipients(r reminder.Reach) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -537,7 +537,7 @@ func Recipients(r reminder.Reach) templ.Component {
 	})
 }
 
-// AudienceTable shows whom an announcement would reach.
+// AudienceTable shows the users that an announcement would reach.
 func AudienceTable(a reminder.Audience) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -14,7 +14,7 @@ import (
 	"dropbell/views/ui"
 )
 
-// bulkBar is what can be done with the ticked templates, or with all that fit
+// bulkBar has the steps for the ticked templates, or for all that fit
 // the filter. It is a form of its own, to which the boxes in the table belong.
 func (p Templates) bulkBar() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
@@ -201,7 +201,7 @@ func bulkBox(t template.Template) templ.Component {
 	})
 }
 
-// BulkSummary says what one step for many templates would do.
+// BulkSummary shows the effect of one step for many templates.
 func BulkSummary(r template.Rehearsal) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -17,7 +17,7 @@ import (
 	"fmt"
 )
 
-// Part is what the page's own stream keeps up to date. Claims come first once
+// Part is the part that the page's own stream keeps up to date. Claims come first once
 // they can be made.
 func (p Cockpit) Part() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {

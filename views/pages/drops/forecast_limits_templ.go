@@ -14,7 +14,7 @@ import (
 	"slices"
 )
 
-// forecastLimits says what the limits of mails beside the channel's rate let through;
+// forecastLimits shows the mails that the limits beside the channel's rate let through;
 // nothing where there are none.
 func forecastLimits(limits []reminder.Limit) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {

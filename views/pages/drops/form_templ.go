@@ -23,18 +23,18 @@ type TemplateForm struct {
 	ID      int64
 	Version int64
 	Title   string
-	// Values are what was typed, by field name.
+	// Values are the typed values, by field name.
 	Values map[string]string
 	Errors []fault.Field
 	Shops  []template.Shop
-	// Published fixes what users have been promised.
+	// Published fixes the values that users have been promised.
 	Published bool
 	// Opened also fixes the opening.
 	Opened  bool
 	Preview CouponPreview
-	// Message is the step about what users read.
+	// Message is the step about the texts of messages.
 	Message parts.MessageStep
-	// Blast is what saving does to the reminders of a published template.
+	// Blast is the effect of saving on the reminders of a published template.
 	Blast Blast
 	// Channels are those with a configured sender.
 	Channels delivery.ChannelSet
@@ -45,7 +45,7 @@ type TemplateForm struct {
 	RequestKey string
 }
 
-// CouponPreview is the coupon as users will see it, made from what is typed.
+// CouponPreview is the coupon as users will see it, made from the typed values.
 type CouponPreview struct {
 	Template template.Template
 	// Hint says how the typed times were understood; empty while they were not.
@@ -797,7 +797,7 @@ func (p TemplateForm) form() templ.Component {
 	})
 }
 
-// Checked answers what is typed so far: the coupon, every field that breaks a
+// Checked answers the values typed so far: the coupon, every field that breaks a
 // rule by now, and the review.
 func (p TemplateForm) Checked() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
@@ -850,7 +850,7 @@ func (p TemplateForm) Checked() templ.Component {
 	})
 }
 
-// reviewed is what will be saved, and what that does to a published template.
+// reviewed is the template to be saved, and the effect if it is published.
 func (p TemplateForm) reviewed() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -88,8 +88,8 @@ func (j Journey) scale(i int, before *Journey) int64 {
 
 func journeyWidth(n, scale int64) string { return fmt.Sprintf("%.1f", 1000*float64(n)/float64(scale)) }
 
-// JourneyCard is the picture that the page of a drop leads with. Its table is what
-// screen readers read.
+// JourneyCard is the picture that the page of a drop leads with. Its table is for
+// screen readers.
 func JourneyCard(j Journey, before *Journey) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

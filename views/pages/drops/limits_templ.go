@@ -66,7 +66,7 @@ func (p ShopLimits) Page() templ.Component {
 	})
 }
 
-// Form says what a shop allows its campaigns. It is alone on its page, or below the
+// Form has the limits of a shop's campaigns. It is alone on its page, or below the
 // form of the shop, which has the primary action there.
 func (p ShopLimits) Form(alone bool) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {

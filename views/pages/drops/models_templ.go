@@ -17,7 +17,7 @@ import (
 	"fmt"
 )
 
-// Models is the gallery of what a new drop can begin with.
+// Models is the gallery of models that a new drop can begin with.
 type Models struct {
 	List []Model
 	// Saved are those that the shops saved under names of their own.
@@ -577,7 +577,7 @@ func (p Models) change(m template.Model) templ.Component {
 	})
 }
 
-// nameOf is what the field for the model's name shows.
+// nameOf is the value of the field for the model's name.
 func (p Models) nameOf(m template.Model) string {
 	if p.Renaming == m.ID {
 		return p.NewName

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// Blast is what moving an opening would do.
+// Blast is the effect of moving an opening.
 type Blast struct {
 	// Valid is false while the typed instant cannot be used.
 	Valid   bool
@@ -24,7 +24,7 @@ type Blast struct {
 	// Booked reminders there are; Reminded were sent with the old instant.
 	Booked   int64
 	Reminded int64
-	// Once says that those who were reminded are not reminded again.
+	// Once says that users who were reminded are not reminded again.
 	Once bool
 	// Lost reminder times would lie in the past: they cannot be booked any more.
 	Lost int
@@ -48,7 +48,7 @@ type Move struct {
 	Error  string
 }
 
-// opens is the field of the new opening, with what it means.
+// opens is the field of the new opening, with its meaning.
 func (p Move) opens(ctx context.Context) WhenProps {
 	p.Opens.Said = p.Blast.said(ctx, p.Template)
 	return p.Opens
@@ -382,8 +382,8 @@ func (p Move) Fragment() templ.Component {
 	})
 }
 
-// Checked answers what is typed so far: what the move would do, and which instant
-// the field means.
+// Checked answers the values typed so far: the effect of the move, and the instant
+// of the field.
 func (p Blast) Checked(t template.Template) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -417,7 +417,7 @@ func (p Blast) Checked(t template.Template) templ.Component {
 	})
 }
 
-// Fragment shows what the move would do.
+// Fragment shows the effect of the move.
 func (p Blast) Fragment(t template.Template) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -19,7 +19,7 @@ import (
 	"time"
 )
 
-// A Drop is a template with what is booked and delivered.
+// A Drop is a template with its bookings and deliveries.
 type Drop struct {
 	template.Template
 	Board reminder.Board
@@ -49,7 +49,7 @@ type ChannelHealth struct {
 	Counts     delivery.Counts
 }
 
-// Overview is the first page: what comes next and whether all is well.
+// Overview is the first page: the next drops and whether all is well.
 type Overview struct {
 	Upcoming  []Drop // soonest first
 	Open      []Drop

@@ -516,7 +516,7 @@ func (p Report) link(l report.Link) templ.Component {
 	})
 }
 
-// Page is what holders of a link see.
+// Page is the page for holders of a link.
 func (p SharedReport) Page() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -28,9 +28,9 @@ type Sales struct {
 	// are Away.
 	Total, Issued, Writing int64
 	Away                   bool
-	// Tally is what became of the coupons.
+	// Tally are the coupons by state.
 	Tally coupon.Tally
-	// Events are what staff did, which charts mark; Earlier the shop's drops before,
+	// Events are the actions of staff, which charts mark; Earlier the shop's drops before,
 	// which charts show beside.
 	Events  []reminder.TemplateStep
 	Earlier []report.Past

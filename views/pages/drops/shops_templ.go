@@ -324,8 +324,8 @@ type ShopForm struct {
 	Was    map[string]string // as stored
 	Errors []fault.Field
 	Zones  []string
-	// Limits are what the shop allows its campaigns; nil for who may not
-	// decide that.
+	// Limits are those of the shop's campaigns; nil for members who may not
+	// change them.
 	Limits *ShopLimits
 }
 

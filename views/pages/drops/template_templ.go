@@ -35,7 +35,7 @@ const (
 func Tabs() []Tab { return []Tab{TabLive, TabReminders, TabClaims, TabCoupons, TabHistory} }
 
 // before is how long ahead of the opening a drop is watched live: until the first
-// slot fires the bookings matter, and once it is over what was claimed.
+// slot fires the bookings matter, and once it is over the claims matter.
 const before = time.Hour
 
 // TabAt is the tab that matters at an instant.
@@ -71,7 +71,7 @@ type Template struct {
 	Difference int64
 	// Forecast is nil once nothing is ahead.
 	Forecast []reminder.ChannelForecast
-	// Texts is what reminders by SMS will cost; nil = none are to come.
+	// Texts is the cost of reminders by SMS; nil = none are to come.
 	Texts    *reminder.TextCost
 	Halted   Halted
 	Announce Announce
@@ -471,7 +471,7 @@ func (p Template) tabs() templ.Component {
 	})
 }
 
-// reminders are what is booked, what went out and what the forecast says.
+// reminders are the booked ones, the sent ones and the forecast.
 func (p Template) reminders() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -651,7 +651,7 @@ func (p Template) reminders() templ.Component {
 	})
 }
 
-// terms are what the coupon is, and what became of those that were issued.
+// terms are those of the coupon, and the issued coupons by state.
 func (p Template) terms() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -842,7 +842,7 @@ func (p Template) history() templ.Component {
 	})
 }
 
-// head names the template, its state, when it opens and what can be done.
+// head has the template's name, its state, its opening and the possible steps.
 func (p Template) head() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

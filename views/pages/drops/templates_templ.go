@@ -23,7 +23,7 @@ import (
 type Templates struct {
 	List  []template.Template
 	Shops []template.Shop
-	// What the list was filtered by, as typed.
+	// The filters of the list, as typed.
 	Search string
 	States []template.State
 	Shop   string
@@ -34,7 +34,7 @@ type Templates struct {
 	// console's.
 	Zone   *time.Location
 	DaysOf *template.Shop
-	// Errors are what of it cannot be read.
+	// Errors are the filters that cannot be read.
 	Errors []fault.Field
 	// First and Next are the addresses of other pages of the list, or empty.
 	First, Next, Export string
@@ -402,7 +402,7 @@ func zoneName(ctx context.Context, zone *time.Location) string {
 	return ui.From(ctx).Locale.Zone(ui.From(ctx).Now, zone)
 }
 
-// Part is what changes with the filters: the list, and which days they name.
+// Part changes with the filters: the list, and the days that they name.
 func (p Templates) Part() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

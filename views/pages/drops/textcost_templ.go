@@ -13,7 +13,7 @@ import (
 	"dropbell/views/ui"
 )
 
-// TextCostCard shows what a drop's reminders by SMS will cost, by country, and whether
+// TextCostCard shows the cost of a drop's reminders by SMS, by country, and whether
 // the budgets are enough.
 func TextCostCard(c reminder.TextCost) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {

@@ -112,7 +112,7 @@ func (p Editor) Page() templ.Component {
 	})
 }
 
-// Side is the part that follows what is typed.
+// Side is the part that follows the typed text.
 func (p Editor) Side() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -234,7 +234,7 @@ func (p Editor) Side() templ.Component {
 	})
 }
 
-// chooser picks what is written and for whom it is shown.
+// chooser picks the text to edit and the reader of its preview.
 func (p Editor) chooser() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -621,7 +621,7 @@ func (p Editor) form() templ.Component {
 	})
 }
 
-// hidden says what the form is about.
+// hidden are the fields that name the text being edited.
 func (p Editor) hidden() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1215,7 +1215,7 @@ func (p Editor) history() templ.Component {
 	})
 }
 
-// settingsForm is what all messages of the shop follow.
+// settingsForm has the settings of all messages of the shop.
 func (p Editor) settingsForm() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1381,7 +1381,7 @@ func (p Editor) setting(name, help string) templ.Component {
 	})
 }
 
-// namesCard is what the drop is called in other languages.
+// namesCard has the drop's names in other languages.
 func (p Editor) namesCard() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -14,7 +14,7 @@ import (
 )
 
 // ActivityList shows records of the audit log in sentences; in full, with
-// what was before and after, instants as in zone.
+// values before and after, instants as in zone.
 func ActivityList(list []staff.Record, full bool, zone *time.Location) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

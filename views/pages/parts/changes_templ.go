@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// ChangeTable sets what was beside what is, with instants as in zone.
+// ChangeTable sets old values beside new ones, with instants as in zone.
 func ChangeTable(lines []changeLine, zone *time.Location) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

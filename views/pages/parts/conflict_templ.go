@@ -29,7 +29,7 @@ type Conflict struct {
 	// Theirs are the stored values, by field name.
 	Theirs  map[string]string
 	Version int64
-	// Who changed it last, if that is known.
+	// The member of the last change, if it is known.
 	Who string
 }
 

@@ -9,7 +9,7 @@ import templruntime "github.com/a-h/templ/runtime"
 
 import "dropbell/views/ui"
 
-// Actions are what an operator can do with the letters of the filter.
+// Actions are an operator's actions on the letters of the filter.
 func (f DeadFilter) Actions() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

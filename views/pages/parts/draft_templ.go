@@ -14,7 +14,7 @@ import (
 	"strconv"
 )
 
-// A Draft is what is asked about before it is deleted.
+// A Draft is a draft whose deletion is to be confirmed.
 type Draft struct {
 	Active    string
 	Crumbs    []ui.Crumb

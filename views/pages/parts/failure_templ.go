@@ -15,7 +15,7 @@ import (
 // Failure explains why a page cannot be shown.
 type Failure struct {
 	Status int
-	// Text says what exactly was refused; empty leaves the general words.
+	// Text is the exact reason of the refusal; empty = the general words.
 	Text string
 	// Complete is whether Text says what to do as well.
 	Complete bool
@@ -85,7 +85,7 @@ func (p Failure) broken() templ.Component {
 	})
 }
 
-// help is what can be done about any failure of this sort.
+// help is the advice for any failure of this sort.
 func (p Failure) help() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

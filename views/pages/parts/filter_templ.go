@@ -63,7 +63,7 @@ func Unreadable(errs []fault.Field, clear string) templ.Component {
 	})
 }
 
-// filterFaults names each field and what is wrong with it.
+// filterFaults names each field and its fault.
 func filterFaults(ctx context.Context, errs []fault.Field) string {
 	labels := map[string]string{"from": "templates.from", "to": "templates.to", "state": "templates.state", "shop": "field.shop"}
 	var list []string

@@ -165,9 +165,9 @@ type Work struct {
 	Errors, Notes []job.RowError
 	Noted         int64
 	Last          job.RowError
-	// Actions are what can be done with what came of it.
+	// Actions are the possible steps with its result.
 	Actions []ui.ButtonProps
-	// Outcome says what came of it, where the kind has words for that; may be nil.
+	// Outcome is the result, where the kind has words for that; may be nil.
 	Outcome templ.Component
 }
 

@@ -24,11 +24,11 @@ type MessageStep struct {
 	Errors []fault.Field
 	// Page is where the drop's own texts are written, if it has some already.
 	Page string
-	// Previews are what users read, made from what is typed so far.
+	// Previews are the messages as users read them, made from the typed values.
 	Previews Previews
 	// Over are the channels over which the member can be sent a try.
 	Over []message.Channel
-	// Try is what came of one.
+	// Try is the result of one.
 	Try Try
 }
 
@@ -39,7 +39,7 @@ func (p MessageStep) choice() string {
 	return "shop"
 }
 
-// Fields are the choice of a text, the text, and what users read.
+// Fields are the choice of a text, the text, and the previews.
 func (p MessageStep) Fields() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -167,7 +167,7 @@ func (p MessageStep) Fields() templ.Component {
 	})
 }
 
-// Side follows what is typed: what users read, and the buttons to try it.
+// Side follows the typed text: the previews, and the buttons to try it.
 func (p MessageStep) Side() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

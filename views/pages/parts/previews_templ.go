@@ -12,7 +12,7 @@ import (
 	"dropbell/views/ui"
 )
 
-// Messages shows what a reader gets, channel by channel. The page of a mail is in a
+// Messages shows a reader's messages, channel by channel. The page of a mail is in a
 // frame of its own that runs no scripts.
 func (p Previews) Messages() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
@@ -81,7 +81,7 @@ func (p Previews) Messages() templ.Component {
 	})
 }
 
-// Message shows what a reader gets over the channel.
+// Message shows a reader's message over the channel.
 func (p Preview) Message() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -380,7 +380,7 @@ func mailFrame(address, size, label string) templ.Component {
 	})
 }
 
-// Told says what came of a try.
+// Told shows the result of a try.
 func (t Try) Told() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

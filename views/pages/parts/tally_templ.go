@@ -13,7 +13,7 @@ import (
 	"dropbell/views/ui"
 )
 
-// Tally is what became of a template's coupons, drawn and as a table.
+// Tally shows a template's coupons by state, drawn and as a table.
 type Tally struct {
 	Template template.Template
 	coupon.Tally

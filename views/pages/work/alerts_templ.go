@@ -272,7 +272,7 @@ func alertActions() templ.Component {
 	})
 }
 
-// AlertSettings are what a member wants to see, and the chat groups that are told.
+// AlertSettings are the alerts that a member sees, and the chat groups that are told.
 type AlertSettings struct {
 	Wanted       []alert.Kind
 	Destinations []alert.Destination

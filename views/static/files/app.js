@@ -1,4 +1,4 @@
-// What the console can do better where scripts run. Every page works without
+// Improvements of the console where scripts run. Every page works without
 // this file; nothing here decides anything.
 (() => {
   "use strict";
@@ -11,7 +11,7 @@
   const arrived = performance.timeOrigin + (performance.getEntriesByType("navigation")[0]?.responseStart ?? performance.now());
   const skew = Date.parse(root.dataset.now) - arrived;
 
-  // Countdowns go on writing what the server began; see ui.Countdown.
+  // Countdowns continue those that the server wrote; see ui.Countdown.
   const two = (n) => String(n).padStart(2, "0");
   function countdown(ms) {
     const s = Math.max(0, Math.floor(ms / 1000));
@@ -172,7 +172,7 @@
   });
 
   // Values that come one by one: each has a name, and a page shows it as the
-  // text, an attribute or the inside of whatever is bound to the name.
+  // text, an attribute or the inside of each element bound to the name.
   let bound = null;
   function bindings() {
     bound = new Map();
@@ -199,7 +199,7 @@
   const note = document.getElementById("live-note");
   let held = false;
   let seen = page?.streamFrom ?? ""; // the last state this page was brought to
-  let watched = ""; // what the stream tells of
+  let watched = ""; // the parts that the stream sends
   function parts() {
     return [...all("[data-live]")].filter((el) => !el.parentElement.closest("[data-live]")).map((el) => ["of", el.dataset.live]);
   }

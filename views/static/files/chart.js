@@ -1,5 +1,5 @@
-// Charts with axes, values under the pointer and zoom, drawn by uPlot over what
-// the server drew. The data is an attribute of each chart; see ui.TimeChart.
+// Charts with axes, values under the pointer and zoom, drawn by uPlot over the
+// server's drawing. The data is an attribute of each chart; see ui.TimeChart.
 (() => {
   "use strict";
   const root = document.documentElement;

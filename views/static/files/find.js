@@ -9,7 +9,7 @@
   const mac = /Mac|iPhone|iPad/.test(navigator.platform);
   if (mac) for (const k of document.querySelectorAll("[data-find-key]")) k.textContent = "⌘ K";
 
-  // What was looked at last, as kind and number; names stay with the server.
+  // The pages opened last, as kind and number; names stay with the server.
   const key = "recent";
   const recent = () => { try { return JSON.parse(localStorage.getItem(key) ?? "[]"); } catch { return []; } };
   const here = /^\/(templates|campaigns|coupons|users)\/(\d{1,19})$/.exec(location.pathname);
@@ -45,11 +45,11 @@
     open();
   });
   document.addEventListener("submit", (e) => {
-    if (e.target.closest("#find")) e.preventDefault(); // Enter opens what is chosen
+    if (e.target.closest("#find")) e.preventDefault(); // Enter opens the chosen entry
     if (e.target.getAttribute("action") === "/signout") try { localStorage.removeItem(key); } catch { /* no storage */ }
   });
 
-  let waiting = false; // for the results of what was typed, to open the first
+  let waiting = false; // for the results of the typed text, to open the first
   document.addEventListener("input", (e) => {
     if (e.target.id !== "find-q") return;
     choose(null);

@@ -95,7 +95,7 @@
     const name = location.hash.slice(1), el = document.getElementById(name);
     const step = steps.find((s) => s.dataset.step === name) ?? el?.closest("[data-step]");
     if (e && location.hash && !step) return; // another place of the page
-    // Loaded anew, nothing is left of what was typed: back to where that begins.
+    // Loaded anew, the page has lost the typed values: back to the first empty step.
     const blank = !e && !whole && step && steps.slice(0, steps.indexOf(step)).find((s) => [...s.querySelectorAll("[aria-required=true]")].some((f) => !f.value && !f.closest("[hidden], [data-elective]")));
     if (blank) {
       history.replaceState(history.state, "", "#" + blank.dataset.step);
@@ -131,5 +131,5 @@
   form.classList.add("is-stepped");
   arrive();
   addEventListener("hashchange", arrive);
-  addEventListener("load", () => { if (at === review) look(); }); // browsers may put back what was typed
+  addEventListener("load", () => { if (at === review) look(); }); // browsers may put back typed values
 })();

@@ -178,8 +178,8 @@ func finishAnswers(op *huma.Operation) {
 		if answer.Headers == nil {
 			answer.Headers = map[string]*huma.Param{}
 		}
-		for name, text := range map[string]string{"RateLimit-Limit": "Requests a minute.", "RateLimit-Remaining": "What is left of them.",
-			"RateLimit-Reset": "Seconds until all of them are there again."} {
+		for name, text := range map[string]string{"RateLimit-Limit": "Requests a minute.", "RateLimit-Remaining": "Requests that are left.",
+			"RateLimit-Reset": "Seconds until all are available again."} {
 			answer.Headers[name] = &huma.Param{Schema: &huma.Schema{Type: huma.TypeInteger}, Description: text + " Absent where requests are not counted."}
 		}
 	}

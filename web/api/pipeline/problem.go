@@ -23,7 +23,7 @@ type Problem struct {
 	Type     string    `json:"type" doc:"Where the code is explained." example:"/docs#code-already_reserved"`
 	Title    string    `json:"title" doc:"The status in words." example:"Conflict"`
 	Status   int       `json:"status" example:"409"`
-	Detail   string    `json:"detail" doc:"What was wrong this time, in English." example:"already reserved: app 10 minutes"`
+	Detail   string    `json:"detail" doc:"The error of this request, in English." example:"already reserved: app 10 minutes"`
 	Code     string    `json:"code" doc:"The stable name of the refusal; decide by this." example:"already_reserved"`
 	Instance string    `json:"instance,omitempty" doc:"The id of the request, to be quoted in reports." example:"urn:dropbell:request:5f0c2a9be41d7730"`
 	Errors   []Offence `json:"errors,omitempty" nullable:"false" doc:"Each thing that was wrong, where the refusal is about particular fields or reminders."`
@@ -35,7 +35,7 @@ type Problem struct {
 type Offence struct {
 	Location string `json:"location,omitempty" doc:"Where, such as body.reminders[1].minutes, path.id or header.If-Match." example:"body.reminders[0]"`
 	Message  string `json:"message" example:"already reserved"`
-	Value    any    `json:"value,omitempty" doc:"What was sent there, if it is short and no secret."`
+	Value    any    `json:"value,omitempty" doc:"The value that was sent there, if it is short and no secret."`
 }
 
 // Error is part of [huma.StatusError].
