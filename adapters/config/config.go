@@ -164,7 +164,7 @@ type Variable struct {
 // one; the others are bound by their providers.
 var (
 	usualBatches = map[string]int{"app": 16, "email": 4, "sms": 8, "webpush": 8, "webhook": 4}
-	usualCalls   = map[string]int{"app": 4, "email": 4, "sms": 4, "webpush": 4, "webhook": 10}
+	usualCalls   = map[string]int{"app": 1, "email": 4, "sms": 4, "webpush": 4, "webhook": 10}
 )
 
 // Variables returns every variable with its meaning and default.
@@ -186,7 +186,7 @@ func variables() []Variable {
 		{"WORKER_ROLES", "", "what this worker does, separated by commas: timers (fires slots, starts campaigns), delivery (sends what is due, with sms codes for phone numbers), events (relays the outbox, handles events, sends webhooks), jobs (imports, replays, codes), gate (keeps the claim gate), house (expires coupons, notices, counts, cleans up); empty = everything. Together the workers need every role", someOf(func(c *Config) *[]string { return &c.WorkerRoles }, "timers", "delivery", "events", "jobs", "gate", "house")},
 		{"WORKER_CHANNELS", "", "the channels that this worker delivers, separated by commas: app, email, sms, webpush, webhook; empty = all. Together the workers need every channel", someOf(func(c *Config) *[]string { return &c.WorkerChannels }, channels...)},
 		{"WORKER_BATCHES", "app=16,email=4,sms=8,webpush=8,webhook=4", "how many batches of each channel this worker delivers at a time, from 1 to 256; channels not named keep their default", perChannel(func(c *Config) *map[string]int { return &c.WorkerBatches }, usualBatches, 256)},
-		{"WORKER_CALLS", "app=4,email=4,sms=4,webpush=4,webhook=10", "how many calls of its provider each batch of a channel makes at a time, from 1 to 256; channels not named keep their default", perChannel(func(c *Config) *map[string]int { return &c.WorkerCalls }, usualCalls, 256)},
+		{"WORKER_CALLS", "app=1,email=4,sms=4,webpush=4,webhook=10", "how many calls of its provider each batch of a channel makes at a time (app: batches recorded side by side in each place), from 1 to 256; channels not named keep their default", perChannel(func(c *Config) *map[string]int { return &c.WorkerCalls }, usualCalls, 256)},
 		{"WORKER_HTTP_ADDR", "127.0.0.1:8081", "where worker serves /livez, /readyz and /metrics", listenAddress(func(c *Config) *string { return &c.WorkerHTTPAddr })},
 		{"PUBLIC_URL", "http://127.0.0.1:8080", "how browsers reach web, without query, fragment and user name; https makes cookies Secure", bareAddress(func(c *Config) *string { return &c.PublicURL }, "https://drops.example.com")},
 		{"SHOP_ORIGINS", "", "origins of shops whose pages may call the API with their users' tokens (CORS), separated by commas: https://shop.example.com; empty = none", origins},

@@ -158,7 +158,7 @@ func (f *filling) once(ctx context.Context, fl *fleet, sh shape) (r result, err 
 	if late := time.Since(due); late > -time.Second {
 		return r, fmt.Errorf("the timers were queued %s after the instant", late+time.Second)
 	}
-	if err := f.forgetStatements(ctx); err != nil {
+	if err := f.resetStatements(ctx); err != nil {
 		return r, err
 	}
 	before, err := f.used(ctx, fl)
@@ -182,7 +182,7 @@ func (f *filling) once(ctx context.Context, fl *fleet, sh shape) (r result, err 
 		_, peak := p.Memory()
 		r.peakMiB = max(r.peakMiB, peak)
 	}
-	if r.statements, err = f.dearest(ctx); err != nil {
+	if r.statements, err = f.slowestStatements(ctx); err != nil {
 		return r, err
 	}
 	return r, errors.Join(f.measure(ctx, &r), f.account(ctx, sh))

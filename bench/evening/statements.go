@@ -7,8 +7,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// forgetStatements begins the statistics of statements again.
-func (f *filling) forgetStatements(ctx context.Context) error {
+// resetStatements begins the statistics of statements again.
+func (f *filling) resetStatements(ctx context.Context) error {
 	if f.statements == 0 {
 		return nil
 	}
@@ -19,17 +19,17 @@ func (f *filling) forgetStatements(ctx context.Context) error {
 	return err
 }
 
-// dearest returns a line for each of the statements that took longest, after one of their
+// slowestStatements returns a line for each of the statements that took longest, after one of their
 // sum.
-func (f *filling) dearest(ctx context.Context) ([]string, error) {
+func (f *filling) slowestStatements(ctx context.Context) ([]string, error) {
 	if f.statements == 0 {
 		return nil, nil
 	}
-	rows, err := f.SQL.Query(ctx, `with all_of_them as (
+	rows, err := f.SQL.Query(ctx, `with statements as (
 			select calls, rows, total_exec_time + total_plan_time as ms, left(regexp_replace(query, '\s+', ' ', 'g'), 130) as text from pg_stat_statements)
 		select calls, rows, ms, text from (
-			select sum(calls)::bigint as calls, sum(rows)::bigint as rows, sum(ms) as ms, 'all statements' as text from all_of_them union all
-			select calls, rows, ms, text from all_of_them) s order by ms desc limit $1`, f.statements+1)
+			select sum(calls)::bigint as calls, sum(rows)::bigint as rows, sum(ms) as ms, 'all statements' as text from statements union all
+			select calls, rows, ms, text from statements) s order by ms desc limit $1`, f.statements+1)
 	if err != nil {
 		return nil, err
 	}

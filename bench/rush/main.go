@@ -93,10 +93,11 @@ func run(ctx context.Context, o options) error {
 		return err
 	}
 	fmt.Printf("%d drops, 256 callers in a closed loop: %.0f claims/s\n", o.templates, capacity)
-	if _, err := b.repeat(ctx, fmt.Sprintf("%d taps", o.taps), o.taps, o.within); err != nil {
+	most, err := b.repeat(ctx, fmt.Sprintf("%d taps", o.taps), o.taps, o.within)
+	if err != nil {
 		return err
 	}
-	var one, most, long float64 // peaks of memory
+	var one, long float64 // with most, the peaks of memory
 	for _, m := range multiples {
 		peak, err := b.repeat(ctx, fmt.Sprintf("%g of the capacity", m), int(m*capacity*o.within.Seconds()), o.within)
 		if err != nil {

@@ -15,7 +15,7 @@ const Longest = 30 * time.Second
 // it. It ends at the deadline of ctx or, if there is none, after [Longest].
 // Call cancel when the write has returned.
 func Context(ctx context.Context) (detached context.Context, cancel context.CancelFunc) {
-	// One that is derived from it may end sooner, unless it only adds values.
+	// A context derived from a detached one may end sooner, except one that only adds values.
 	if self, ok := ctx.Value(Self{}).(context.Context); ok && (self == ctx || self.Done() == ctx.Done()) {
 		return ctx, func() {}
 	}

@@ -55,6 +55,14 @@ func drip(t *testing.T, address, path string) time.Duration {
 	return 0
 }
 
+// served is a server of h whose connections are those of web.
+func served(h http.Handler) *httptest.Server {
+	server := httptest.NewUnstartedServer(h)
+	server.Listener = middleware.Connections(server.Listener)
+	server.Start()
+	return server
+}
+
 // A form that is sent byte by byte is cut off, whether its handler reads it or
 // refuses it unread; a request whose body came in time is answered however long
 // that takes; and the client of an upload has time for as long as it sends.
@@ -78,7 +86,7 @@ func TestDrippedForms(t *testing.T) {
 			t.Error("the request was ended while it was answered")
 		}
 	})
-	server := httptest.NewServer(r)
+	server := served(r)
 	defer server.Close()
 	for _, path := range []string{"/form", "/refused"} {
 		if took := drip(t, server.Listener.Addr().String(), path); took > 20*time.Second {
@@ -102,7 +110,7 @@ func TestPatientBodies(t *testing.T) {
 			t.Errorf("%d bytes, %v", len(text), err)
 		}
 	}))
-	server := httptest.NewServer(site)
+	server := served(site)
 	defer server.Close()
 	body, feed := io.Pipe()
 	go func() {

@@ -9,8 +9,8 @@ import (
 )
 
 // Connections returns l with connections that tell the operating system's poller of a
-// deadline only when it makes a difference. net/http sets some nine deadlines per
-// request, nearly all of which are replaced by later ones before anything waits for
+// deadline only when it makes a difference. net/http and the limit of bodies set some ten
+// deadlines per request, nearly all of which are replaced by later ones before anything waits for
 // them; each costs the poller's locks and a timer.
 func Connections(l net.Listener) net.Listener { return &listener{l} }
 
@@ -128,7 +128,7 @@ func (d *deadline) tooEarly(err error) bool {
 	if !late || !d.inForce.IsZero() && !time.Now().Before(d.inForce) {
 		return false
 	}
-	return d.told.Equal(d.inForce) || d.pass() == nil
+	return d.pass() == nil
 }
 
 // pass tells the poller of the deadline in force.

@@ -1,8 +1,13 @@
 package middleware
 
 import (
+	"bufio"
+	"io"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"testing"
+	"time"
 
 	"golang.org/x/net/nettest"
 )
@@ -24,4 +29,62 @@ func TestConnections(t *testing.T) {
 		}
 		return newConn(c1), c2, func() { _, _ = c1.Close(), c2.Close() }, nil
 	})
+}
+
+// TestTimeLimitsOfConnections: net/http cuts off clients whose headers come drop by drop,
+// on new connections and on kept ones, and those that send no further request.
+func TestTimeLimitsOfConnections(t *testing.T) {
+	const limit = 200 * time.Millisecond
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") }))
+	server.Listener = Connections(server.Listener)
+	server.Config.ReadHeaderTimeout, server.Config.ReadTimeout = limit, time.Hour
+	server.Config.IdleTimeout, server.Config.WriteTimeout = limit, time.Hour
+	server.Start()
+	defer server.Close()
+	for name, client := range map[string]struct {
+		kept bool
+		send bool
+	}{"headers on a new connection": {false, true}, "headers on a kept one": {true, true}, "no further request": {true, false}} {
+		t.Run(name, func(t *testing.T) {
+			c, err := net.Dial("tcp", server.Listener.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			in := bufio.NewReader(c)
+			if client.kept {
+				_, _ = io.WriteString(c, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+				res, err := http.ReadResponse(in, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				_, _ = io.Copy(io.Discard, res.Body)
+			}
+			ended := make(chan struct{})
+			if client.send {
+				_, _ = io.WriteString(c, "GET / HTTP/1.1\r\nHost: ")
+				go drip(c, limit/10, ended)
+			}
+			// Without a limit this waits until the test itself is ended.
+			_, err = io.Copy(io.Discard, in)
+			close(ended)
+			t.Log(err) // an end or a reset
+			_ = c.Close()
+		})
+	}
+}
+
+// drip sends a byte each time until the connection ends.
+func drip(c net.Conn, every time.Duration, ended <-chan struct{}) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ended:
+			return
+		case <-tick.C:
+			if _, err := c.Write([]byte("x")); err != nil {
+				return
+			}
+		}
+	}
 }

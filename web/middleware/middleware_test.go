@@ -97,6 +97,19 @@ func TestLogLine(t *testing.T) {
 	}
 }
 
+// TestHeadersForPages: answers that may be pages say how browsers treat them; data does
+// not, and an address of data that is written in another way is no exception.
+func TestHeadersForPages(t *testing.T) {
+	s := newSite(middleware.Options{})
+	for path, want := range map[string]string{"/users/1": "DENY", "/api/v1/templates": "", "/api/v2/templates": "DENY",
+		"/%61pi/v1/templates": "DENY", "/api/v1%2F..%2Fusers": "DENY"} {
+		h := s.get(path).Header()
+		if h.Get("X-Frame-Options") != want || h.Get("X-Content-Type-Options") != "nosniff" {
+			t.Errorf("%s: %v", path, h)
+		}
+	}
+}
+
 func TestHotRequests(t *testing.T) {
 	s := newSite(middleware.Options{})
 	s.get("/hot")

@@ -118,7 +118,7 @@ func Requests(o Options) func(http.Handler) http.Handler {
 				ctx, q.traced = o.Trace(r)
 			}
 			r = r.WithContext(context.WithValue(ctx, requestKey{}, q))
-			protect(w.Header(), r.URL.Path, q.ID)
+			protect(w.Header(), r.URL, q.ID)
 			if o.Encrypted {
 				w.Header()["Strict-Transport-Security"] = encryptedOnly
 			}

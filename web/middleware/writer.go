@@ -2,6 +2,7 @@ package middleware
 
 import (
 	"net/http"
+	"net/url"
 	"strings"
 )
 
@@ -47,15 +48,15 @@ var (
 )
 
 // dataPrefix begins the addresses that answer with data, never with a page.
-const dataPrefix = "/api/"
+const dataPrefix = "/api/v1/"
 
 // protect sets what holds for every answer. Pages add a policy of their own. Data is
 // not framed, opens nothing and loads nothing, so it goes without the headers about
 // that, each of which costs a hot request some 200 ns.
-func protect(h http.Header, path, id string) {
+func protect(h http.Header, u *url.URL, id string) {
 	h[RequestIDHeader] = []string{id}
 	h["X-Content-Type-Options"] = nosniff
-	if strings.HasPrefix(path, dataPrefix) {
+	if u.RawPath == "" && strings.HasPrefix(u.Path, dataPrefix) {
 		return
 	}
 	h["Referrer-Policy"] = noReferrer

@@ -70,7 +70,8 @@ func (l *late) Value(key any) any {
 	return l.parent.Value(key)
 }
 
-// timer returns the context that ends, and makes it the first time.
+// timer returns the context that ends, and makes it the first time. One that is made after
+// both the deadline and the end of the parent ends for the latter, whichever came first.
 func (l *late) timer() *timer {
 	if t := l.timed.Load(); t != nil {
 		return t
@@ -81,9 +82,11 @@ func (l *late) timer() *timer {
 		return t
 	}
 	t := new(timer)
-	t.Context, t.cancel = context.WithDeadline(l.parent, l.deadline)
 	if l.ended {
+		t.Context, t.cancel = context.WithCancel(l.parent)
 		t.cancel()
+	} else {
+		t.Context, t.cancel = context.WithDeadline(l.parent, l.deadline)
 	}
 	l.timed.Store(t)
 	return t

@@ -40,8 +40,8 @@ func TestDetached(t *testing.T) {
 	})
 }
 
-// TestTimely: the context is told from none that [context.WithTimeout] makes, whether it
-// is asked before or after its end, in time, and in contexts derived from it.
+// TestTimely: the context behaves like one of [context.WithTimeout], whether it is asked
+// before or after its end, in time, and in contexts derived from it.
 func TestTimely(t *testing.T) {
 	for name, limit := range map[string]func(context.Context, time.Duration) (context.Context, context.CancelFunc){
 		"timely": timely, "as expected": context.WithTimeout} {
