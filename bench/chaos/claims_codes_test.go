@@ -119,6 +119,11 @@ func (s *codeSale) lastAnswers() {
 		for n := range triedBy {
 			by := holder(code, n)
 			a := s.redeem(by, s.codes[code], uuid.NewString())
+			// There are as many coupons as codes. A user who tries a code that was used a
+			// moment ago may hold one until the attempt is refused.
+			for end := time.Now().Add(20 * time.Second); a.code == claim.ErrSoldOut.Code && time.Now().Before(end); wait(100*time.Millisecond, s.ctx.Done()) {
+				a = s.redeem(by, s.codes[code], uuid.NewString())
+			}
 			switch {
 			case a.positive():
 				// A code that the user before had a moment ago may not be marked yet.
