@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 	"unicode"
-	"unicode/utf8"
 
 	"dropbell/domain/fault"
 	"dropbell/domain/job"
@@ -130,16 +129,6 @@ func RowErrorText(ctx context.Context, e job.RowError) string {
 		}
 	}
 	return strings.Join(all, "; ")
-}
-
-// Capital returns text with its first letter in upper case, as the first word
-// of a choice or a label.
-func Capital(text string) string {
-	first, size := utf8.DecodeRuneInString(text)
-	if size == 0 {
-		return text
-	}
-	return string(unicode.ToUpper(first)) + text[size:]
 }
 
 // ErrorOf returns what is wrong with the named field, or "".

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"dropbell/domain/fault"
 	"dropbell/domain/segment"
 	"dropbell/views/pages/parts"
 	"dropbell/views/ui"
@@ -61,15 +60,6 @@ func (p SegmentForm) ruleProblems(ctx context.Context) (list []string) {
 		}
 	}
 	return list
-}
-
-func groupError(errs []fault.Field, name string) bool {
-	for _, e := range errs {
-		if e.Name == name {
-			return true
-		}
-	}
-	return false
 }
 
 func matchOptions(ctx context.Context) []ui.Option {

@@ -141,7 +141,7 @@ func (p CampaignForm) costLines(ctx context.Context) []string {
 		lines = append(lines, ui.T(ctx, "approval.cost_text", c.Coupons, ui.From(ctx).Locale.Money(c.Amount, c.Currency)))
 	}
 	if each, currency := dearest(p.Previews.List); each > 0 && p.Texts <= math.MaxInt64/each {
-		lines = append(lines, ui.T(ctx, "campaign.sms_cost", parts.Price(each*p.Texts, currency)))
+		lines = append(lines, ui.T(ctx, "campaign.sms_cost", parts.PriceText(ctx, each*p.Texts, currency)))
 	}
 	if d := p.Spec.Takes(p.Reach.Users); d > 0 {
 		lines = append(lines, ui.T(ctx, "approval.takes", ui.From(ctx).Locale.Duration(d)))

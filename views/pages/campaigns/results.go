@@ -182,6 +182,8 @@ func (p CampaignResults) countedText(ctx context.Context) string {
 		return l.T("results.behind", l.DateTime(p.Results.CountedTo.Truncate(time.Second), p.Zone), sum.Sent, sum.Assigned)
 	case p.Results.CountedTo == nil && p.Results.Final:
 		return l.T("results.never")
+	case p.Results.CountedTo == nil && p.State == campaign.Failed:
+		return l.T("results.failed")
 	case p.Results.CountedTo == nil:
 		return l.T("results.soon")
 	case p.Results.Final:

@@ -123,7 +123,7 @@ func batchSlots(ctx context.Context) []ui.Option {
 func batchStates(ctx context.Context) []ui.Option {
 	list := []ui.Option{{Value: "", Label: ui.T(ctx, "jobs.all_states")}}
 	for _, s := range delivery.BatchStates() {
-		list = append(list, ui.Option{Value: string(s), Label: ui.Capital(ui.T(ctx, "deliveries.state."+string(s)))})
+		list = append(list, ui.Option{Value: string(s), Label: ui.T(ctx, "deliveries.state."+string(s))})
 	}
 	return list
 }
@@ -131,7 +131,7 @@ func batchStates(ctx context.Context) []ui.Option {
 func outcomeOptions(ctx context.Context) []ui.Option {
 	list := []ui.Option{{Value: "", Label: ui.T(ctx, "deliveries.all_outcomes")}}
 	for _, o := range delivery.ListedOutcomes() {
-		list = append(list, ui.Option{Value: string(o), Label: ui.Capital(ui.T(ctx, "outcome."+string(o)))})
+		list = append(list, ui.Option{Value: string(o), Label: ui.T(ctx, "outcome."+string(o))})
 	}
 	return list
 }

@@ -14,16 +14,17 @@ type forecastHour struct {
 	messages, missed int64
 }
 
-// hourly adds up what falls due in each hour from now's on, for a day.
+// hourly adds up what falls due in each hour from now's on, for a day. The day
+// begins and ends within an hour, which makes 25.
 func hourly(f []reminder.ChannelForecast, now time.Time) []forecastHour {
 	first := now.Truncate(time.Hour)
-	hours := make([]forecastHour, 24)
+	hours := make([]forecastHour, 25)
 	for i := range hours {
 		hours[i].from = first.Add(time.Duration(i) * time.Hour)
 	}
 	for _, c := range f {
 		for _, j := range c.Jobs {
-			// An overdue job counts as due now; the day ends amid an hour.
+			// An overdue job counts as due now.
 			h := &hours[min(len(hours)-1, max(0, int(j.DueAt.Sub(first)/time.Hour)))]
 			h.messages, h.missed = h.messages+j.Messages, h.missed+j.Missed
 		}

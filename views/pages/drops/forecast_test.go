@@ -86,3 +86,19 @@ func TestLimitsOfMailsAreNotFixedByARate(t *testing.T) {
 		t.Errorf("goes on for %s", d)
 	}
 }
+
+// The forecast looks a day ahead from now, which ends within an hour. Reminders due
+// in that hour have a column of their own.
+func TestTheLastHourOfAForecast(t *testing.T) {
+	now := time.Date(2026, 11, 20, 10, 40, 0, 0, time.UTC)
+	job := func(at time.Time, n int64) reminder.Prognosis {
+		return reminder.Prognosis{Job: reminder.Job{DueAt: at, Messages: n}}
+	}
+	hours := hourly([]reminder.ChannelForecast{{Jobs: []reminder.Prognosis{
+		job(now.Add(-time.Hour), 1), job(now, 2), job(now.Add(23*time.Hour), 4), job(now.Add(24*time.Hour-time.Minute), 8)}}}, now)
+	for i, want := range map[int]int64{0: 3, 23: 4, 24: 8} {
+		if h := hours[i]; h.messages != want || !h.from.Equal(time.Date(2026, 11, 20, 10+i, 0, 0, 0, time.UTC)) {
+			t.Errorf("column %d: %d messages from %s, want %d", i, h.messages, h.from, want)
+		}
+	}
+}

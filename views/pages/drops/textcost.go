@@ -10,17 +10,17 @@ import (
 )
 
 // moneyText is an amount in millionths of a unit, rounded up to minor units.
-func moneyText(micros int64, currency string) string {
-	return delivery.AmountOf(micros, currency).Decimal(currency) + " " + currency
+func moneyText(ctx context.Context, micros int64, currency string) string {
+	return ui.From(ctx).Locale.Money(delivery.AmountOf(micros, currency), currency)
 }
 
 // textCostLead says what the text messages will cost, as far as that is known.
 func textCostLead(ctx context.Context, c reminder.TextCost) string {
 	switch {
 	case c.Priced():
-		return ui.T(ctx, "textcost.lead", ui.Num(ctx, c.Messages), ui.Num(ctx, c.Parts), moneyText(c.Micros, c.Currency))
+		return ui.T(ctx, "textcost.lead", ui.Num(ctx, c.Messages), ui.Num(ctx, c.Parts), moneyText(ctx, c.Micros, c.Currency))
 	case c.Micros > 0:
-		return ui.T(ctx, "textcost.lead_partly", ui.Num(ctx, c.Messages), ui.Num(ctx, c.Parts), moneyText(c.Micros, c.Currency))
+		return ui.T(ctx, "textcost.lead_partly", ui.Num(ctx, c.Messages), ui.Num(ctx, c.Parts), moneyText(ctx, c.Micros, c.Currency))
 	}
 	return ui.T(ctx, "textcost.lead_unpriced", ui.Num(ctx, c.Messages), ui.Num(ctx, c.Parts))
 }
@@ -30,7 +30,7 @@ func countryCost(ctx context.Context, c reminder.TextCost, o reminder.CountryCos
 	if c.Currency == "" || !o.Priced {
 		return ui.T(ctx, "textcost.unknown")
 	}
-	return moneyText(o.Micros, c.Currency)
+	return moneyText(ctx, o.Micros, c.Currency)
 }
 
 func countryName(ctx context.Context, code string) string {
@@ -51,7 +51,7 @@ func textCostWarnings(ctx context.Context, c reminder.TextCost) (list []string) 
 			list = append(list, ui.T(ctx, "textcost.day_short", day, ui.Num(ctx, d.Need.Parts), ui.Num(ctx, d.Left.Parts)))
 		}
 		if d.Money {
-			list = append(list, ui.T(ctx, "textcost.money_short", day, moneyText(d.Need.Micros, c.Currency), moneyText(d.Left.Micros, c.Currency)))
+			list = append(list, ui.T(ctx, "textcost.money_short", day, moneyText(ctx, d.Need.Micros, c.Currency), moneyText(ctx, d.Left.Micros, c.Currency)))
 		}
 	}
 	return list

@@ -47,7 +47,7 @@ func (p Preview) sizeText(ctx context.Context) string {
 	}
 	text := ui.T(ctx, "message.sms.size", p.Size.Places, alphabet, p.Size.Parts)
 	if p.Price > 0 {
-		text += " · " + ui.T(ctx, "message.sms.price", Price(p.Price*int64(p.Size.Parts), p.Currency))
+		text += " · " + ui.T(ctx, "message.sms.price", PriceText(ctx, p.Price*int64(p.Size.Parts), p.Currency))
 	}
 	return text
 }
@@ -59,6 +59,12 @@ func Price(n int64, currency string) string {
 		text += "." + strings.TrimRight(strconv.FormatInt(10000+rest, 10)[1:], "0")
 	}
 	return text + " " + currency
+}
+
+// PriceText is [Price] for readers, with separators between thousands.
+func PriceText(ctx context.Context, n int64, currency string) string {
+	whole, rest, _ := strings.Cut(Price(n, currency), strconv.FormatInt(n/10000, 10))
+	return whole + ui.Num(ctx, n/10000) + rest
 }
 
 // ReadPrice is the reverse of [Price] without the currency; false if text is no such amount.

@@ -10,7 +10,7 @@ import (
 func workStates(ctx context.Context) []ui.Option {
 	list := []ui.Option{{Value: "", Label: ui.T(ctx, "jobs.all_states")}}
 	for _, s := range job.States() {
-		list = append(list, ui.Option{Value: string(s), Label: ui.Capital(ui.T(ctx, "jobs.state."+string(s)))})
+		list = append(list, ui.Option{Value: string(s), Label: ui.T(ctx, "jobs.state."+string(s))})
 	}
 	return list
 }

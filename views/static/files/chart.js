@@ -34,7 +34,7 @@
     // that has room for it. A text without room is only in the list below the chart.
     function marks(u) {
       const c = u.ctx, top = u.bbox.top, px = devicePixelRatio, line = 15 * px, end = u.bbox.left + u.bbox.width;
-      const shown = [...data.marks, { at: 0, text: t.opening }].map((m) => ({ text: m.text, x: u.valToPos(m.at, "x", true) }))
+      const shown = [...data.marks, { at: 0, text: "" }].map((m) => ({ text: m.text, x: u.valToPos(m.at, "x", true) }))
         .filter((m) => m.x >= u.bbox.left && m.x <= end).sort((a, b) => a.x - b.x);
       c.save();
       c.font = 11 * px + "px " + getComputedStyle(document.body).fontFamily;
@@ -49,7 +49,7 @@
       c.textBaseline = "top";
       c.textAlign = "left";
       const placed = [];
-      for (const { text, x } of shown) {
+      for (const { text, x } of shown.filter((m) => m.text)) { // the axis names the opening
         const width = c.measureText(text).width + 8 * px, left = x + width < end ? x : x - width;
         let row = 0;
         while (placed.some((p) => p.row === row && p.left < left + width && left < p.left + p.width)) row++;

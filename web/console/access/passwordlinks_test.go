@@ -27,19 +27,19 @@ func TestInvitation(t *testing.T) {
 	admin.Post("/staff", url.Values{"email": {"noor@example.com"}, "name": {"Noor"}, "role": {"viewer"}}).To("/staff/2")
 	link := admin.LinkShown("/staff/2")
 	admin.Get("/staff/2").Is(200).HasNot("It is shown only once.", link).Has("Noor has no password yet.", "Create an invitation link")
-	admin.Get("/staff").Is(200).Has("invited", "link valid until")
+	admin.Get("/staff").Is(200).Has("Invited", "link valid until")
 	g.Browser().Try("noor@example.com", "", "/").Is(422)
 
 	noor := g.Browser()
 	noor.Get(link).Is(200).Has("Welcome to Dropbell.", "noor@example.com")
 	noor.Post("/password", setting(link, "noor@example.com")).Is(422).Has("must not be made of the e-mail address").HasNot(`value="noor@example.com!"`)
 	noor.Post("/password", setting(link, consoletest.Password)).To("/")
-	noor.Get("/account").Is(200).Has("Noor", "this browser")
+	noor.Get("/account").Is(200).Has("Noor", "This browser")
 	for _, again := range []consoletest.Answer{noor.Get(link), noor.Post("/password", setting(link, "another long password"))} {
 		again.Is(404).Has("This link was used, has expired, or was replaced by a newer one.")
 	}
 	g.Browser().SignIn("noor@example.com")
-	admin.Get("/staff").Is(200).HasNot("invited")
+	admin.Get("/staff").Is(200).HasNot("Invited")
 	admin.Get("/audit?kind=staff&id=2").Is(200).Has("gave access to", "set the password by a link:").HasNot(consoletest.Password)
 }
 
@@ -113,7 +113,7 @@ func TestSingleSignOnOnly(t *testing.T) {
 	b.Get(consoletest.MemberPage(d.Member.ID)).Is(200).HasNot("Password link")
 	b.Post(consoletest.MemberPage(d.Member.ID)+"/password-link", nil).Is(http.StatusForbidden)
 	b.Post("/staff", url.Values{"email": {"noor@example.com"}, "name": {"Noor"}, "role": {"viewer"}}).To("/staff")
-	b.Get("/staff").Is(200).Has("Noor can sign in with single sign-on now.").HasNot("invited")
+	b.Get("/staff").Is(200).Has("Noor can sign in with single sign-on now.").HasNot("Invited")
 	if n := d.Number(`select count(*) from password_links where staff_id <> $1`, d.Member.ID); n != 0 {
 		t.Errorf("%d links were made", n)
 	}
@@ -130,7 +130,7 @@ func TestInvitationExpires(t *testing.T) {
 	link := admin.LinkShown("/staff/2")
 	g.Exec(`update password_links set expires_at = $1`, time.Now())
 	g.Browser().Get(link).Is(404)
-	admin.Get("/staff").Is(200).Has("invitation expired")
+	admin.Get("/staff").Is(200).Has("Invitation expired")
 	admin.Post("/staff/2/password-link", nil).To("/staff/2")
 	g.Browser().Get(admin.LinkShown("/staff/2")).Is(200)
 }

@@ -94,7 +94,7 @@ func TestKeyPages(t *testing.T) {
 	b.Get("/keys/1/revoke").Is(200).Has("Revoke the key “checkout")
 	b.Get("/keys/2/revoke").Is(404)
 	b.Post("/keys/1/revoke", url.Values{"reason": {"left"}}).To("/keys")
-	b.Get("/keys").Is(200).Has("revoked")
+	b.Get("/keys").Is(200).Has("Revoked")
 	k, err = accessdb.NewStaff(g.DB).Key(t.Context(), staff.HashSecret(secret))
 	g.Must(err)
 	if k.Usable(g.Now()) {

@@ -133,7 +133,7 @@ func TestRevokeOwnSignIns(t *testing.T) {
 		b.SignIn(m.Email)
 		b.Get("/").Is(200)
 	}
-	page := here.Get("/account").Is(200).Has("Firefox, Linux", "this browser", "Sign out everywhere else")
+	page := here.Get("/account").Is(200).Has("Firefox, Linux", "This browser", "Sign out everywhere else")
 	here.Post("/account/revoke", url.Values{"id": {page.Field("id")}}).To("/account")
 	here.Get("/account").Is(200).Has("1 sign-in has been ended.")
 	left := 0

@@ -24,7 +24,7 @@ func TestSingleSignOn(t *testing.T) {
 	here, _ := url.Parse(d.Server.URL)
 	planted := b.Client.Jar.Cookies(here)
 	b.Get(back).To("/templates?q=moon")
-	b.Get("/account").Is(200).Has("this browser", d.Member.Name)
+	b.Get("/account").Is(200).Has("This browser", d.Member.Name)
 	b.Get("/signin/oidc?return=%2Fshops").To("/shops")
 
 	thief := d.Browser()

@@ -51,7 +51,7 @@ func TestImportUsers(t *testing.T) {
 	imported := b.Post(apply, nil).Is(303).Header.Get("Location")
 	b.Post(apply, nil).To(imported)
 	g.WorkPeople()
-	b.Get(imported).Is(200).Has("Import another file", "done")
+	b.Get(imported).Is(200).Has("Import another file", "Done")
 	if n := g.Number(`select count(*) from users where (id, name, email, attributes) in ((1001, 'Ann', 'ann@example.com', '{"tier": "gold"}'), (1003, 'Cid', '', '{"tier": 7}'))`); n != 2 {
 		t.Fatalf("%d users are as the file says", n)
 	}
@@ -157,7 +157,7 @@ func TestImportUsersWithErrorsInTheBrowser(t *testing.T) {
 	b.Press("#dialog", "Import")
 	b.Sees("main", "The import has begun.")
 	g.WorkPeople()
-	b.Sees("#job", "done", "Import another file")
+	b.Sees("#job", "Done", "Import another file")
 	if n := g.Number(`select count(*) from users`); n != 2 {
 		t.Fatalf("%d users", n)
 	}

@@ -31,11 +31,11 @@ func TestUserPage(t *testing.T) {
 	g.Wrote("Not for her", 10, true, 1000, 1002)
 
 	page := g.As(staff.Marketer).Get("/users/1001").Is(200)
-	page.Has("Grace &lt;b&gt;", "grace@example.com", "opted out", "not set up", "简体中文", "Asia/Tokyo", "00:00 – 23:59",
+	page.Has("Grace &lt;b&gt;", "grace@example.com", "Opted out", "Not set up", "简体中文", "Asia/Tokyo", "00:00 – 23:59",
 		"gold &lt;i&gt;", "orders 41", "year 2024", "member yes", `href="/audit?kind=user&amp;id=1001"`,
 		"Moon cake night", `href="/templates/1/users/1001"`,
 		fmt.Sprintf(`href="/coupons/%d"`, elsewhere), fmt.Sprintf(`href="/coupons/%d"`, coupons[10]), `href="/coupons?by=user&amp;q=1001"`, "¥10 off",
-		"Autumn &lt;u&gt;", fmt.Sprintf(`href="/campaigns/%d/recipients?user=1001"`, first), fmt.Sprintf(`href="/campaigns/%d"`, second), "being delivered",
+		"Autumn &lt;u&gt;", fmt.Sprintf(`href="/campaigns/%d/recipients?user=1001"`, first), fmt.Sprintf(`href="/campaigns/%d"`, second), "Being delivered",
 		"1 of 2 in 24 hours", "1 of 3 in 7 days", "Shop 11 limit reached 1 of 1 in 24 hours")
 	page.HasNot("Grace <b>", "gold <i>", "Autumn <u>", "Not for her", "at least", fmt.Sprintf(`href="/coupons/%d"`, coupons[0]))
 
@@ -45,7 +45,7 @@ func TestUserPage(t *testing.T) {
 		HasNot(fmt.Sprintf("/campaigns/%d", hidden), fmt.Sprintf(`href="/coupons/%d"`, elsewhere), "Shop 11", "/users/1001/edit", "Rye loaf")
 
 	// Explaining leads to what became of the message.
-	g.As(staff.Viewer).Get(fmt.Sprintf("/campaigns/%d/recipients?user=1001", first)).Is(200).Has("1001", "delivered")
+	g.As(staff.Viewer).Get(fmt.Sprintf("/campaigns/%d/recipients?user=1001", first)).Is(200).Has("1001", "Delivered")
 }
 
 func TestUserPageOfNobody(t *testing.T) {

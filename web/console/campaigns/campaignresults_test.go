@@ -21,9 +21,9 @@ func TestResultsOnTheCampaignsPage(t *testing.T) {
 	c := g.SentOut("Moon cakes", 10, 400)
 	b, url := g.As(staff.Viewer), fmt.Sprintf("/campaigns/%d", c.ID)
 	b.Get(url).Is(200).Has("The first figures appear here within half a minute of the campaign’s start", "not checked yet", "such mailbox")
-	b.Get(url + "?account=now").Is(200).Has("adds up")
+	b.Get(url + "?account=now").Is(200).Has("Adds up")
 	g.Count()
-	page := b.Get(url).Is(200).Has("A, the first version", "B, the second version", "Control group", "about no drop", "adds up", "Recipients", "All recipients")
+	page := b.Get(url).Is(200).Has("A, the first version", "B, the second version", "Control group", "about no drop", "Adds up", "Recipients", "All recipients")
 	page.HasNot("not checked yet", "<no>")
 	b.Get(url + "/results").To(url) // without scripts
 	b.Htmx().Get(url+"/results").Is(200).Has(`id="campaign-results"`, "Counted up to").HasNot("<html")
@@ -61,7 +61,7 @@ func TestSleepersOnTheCampaignsPage(t *testing.T) {
 	g.Exec(`update batches set state = 'ready', dead_count = dead_count - 3, failed_count = 3, next_run_at = now() + interval '9 hours'`)
 	var first string
 	g.Must(g.SQL.QueryRow(g.Context(), `select to_char(date_trunc('hour', now()) at time zone 'UTC' + interval '9 hours 30 minutes', 'YYYY-MM-DD"T"HH24:MI')`).Scan(&first))
-	b.Get(url).Is(200).Has("3 recipients are in quiet hours", first, "3 of them waiting", "when quiet hours end", "waiting</span>").HasNot("will be retried</span>")
+	b.Get(url).Is(200).Has("3 recipients are in quiet hours", first, "3 of them waiting", "when quiet hours end", "Waiting</span>").HasNot("Will be retried</span>")
 	b.Htmx().Get(url+"/progress").Is(200).Has("3 recipients are in quiet hours", first).HasNot("<html")
 	b.Header.Del("HX-Request")
 	for query, want := range map[string]int{"?outcome=waiting": 3, "?outcome=failed": 0, "?outcome=in_flight": 3, "?outcome=waiting&reason=opted_out": 3} {
@@ -70,7 +70,7 @@ func TestSleepersOnTheCampaignsPage(t *testing.T) {
 			t.Errorf("%s: %d, want %d", query, n, want)
 		}
 		if want > 0 {
-			page.Has("waiting</span>").HasNot("will be retried</span>")
+			page.Has("Waiting</span>").HasNot("Will be retried</span>")
 		}
 	}
 	// A paused campaign shows no rate, but the recipients in quiet hours.
@@ -117,7 +117,7 @@ func TestCampaignRecipients(t *testing.T) {
 	if a, b, h := rows("?variant=a"), rows("?variant=b"), rows("?variant=hold_out"); a+b+h != 400 || a < 100 || b < 100 || h < held {
 		t.Errorf("%d, %d and %d", a, b, h)
 	}
-	b.Get(url+"?user=4").Is(200).Has("550 &lt;no&gt; such mailbox", "failed")
+	b.Get(url+"?user=4").Is(200).Has("550 &lt;no&gt; such mailbox", "Failed")
 	b.Get(url + "?user=ada").Is(200).Has("nothing has this name")
 	b.Get(url + ".csv?user=ada").Is(http.StatusUnprocessableEntity)
 	b.Get("/campaigns/999/recipients").Is(404)
@@ -186,7 +186,7 @@ func TestRecipientsInTheBrowser(t *testing.T) {
 	consoletest.Within(t, "the address with the filter", func() bool { return strings.Contains(b.Path(), "outcome=held_out") })
 	consoletest.Within(t, "those held out, and nobody else", func() bool {
 		got := b.Text("#results")
-		return strings.Contains(got, "Control group") && !strings.Contains(got, "delivered")
+		return strings.Contains(got, "Control group") && !strings.Contains(got, "Delivered")
 	})
 	b.Fill("#f-user", "4")
 	b.Sees("#results", "No matches")

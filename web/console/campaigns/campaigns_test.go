@@ -184,12 +184,12 @@ func TestACampaignOverAPausedChannel(t *testing.T) {
 	page := b.Post("/campaigns", consoletest.CampaignForm()).Is(http.StatusSeeOther).Header.Get("Location")
 	b.Get(page + "/publish").Is(200).HasNot("is not sending")
 	b.Post("/channels/app/pause", url.Values{"reason": {"the app is being rebuilt"}}).Is(http.StatusSeeOther)
-	b.Get(page+"/publish").Is(200).Has("is not sending (paused)", "the app is being rebuilt")
+	b.Get(page+"/publish").Is(200).Has("is not sending (state: Paused)", "the app is being rebuilt")
 	b.Post(page+"/publish", b.Publishing(page)).To(page)
 	if _, err := g.SQL.Exec(t.Context(), `update campaigns set state = 'running', started_at = now()`); err != nil {
 		t.Fatal(err)
 	}
-	b.Get(page).Is(200).Has("is not sending (paused)", "the app is being rebuilt")
+	b.Get(page).Is(200).Has("is not sending (state: Paused)", "the app is being rebuilt")
 	b.Post("/channels/app/resume", nil).Is(http.StatusSeeOther)
 	b.Get(page).Is(200).HasNot("is not sending")
 }

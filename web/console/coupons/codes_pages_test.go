@@ -75,7 +75,7 @@ func TestCodesInTheConsole(t *testing.T) {
 	marketer.Get(revoke).Is(200).Has("Revoke batch #1", "1,200 unused codes become invalid", "0 coupons")
 	marketer.Post(revoke, nil).Is(http.StatusUnprocessableEntity).Has("is required")
 	marketer.Post(revoke, url.Values{"reason": {"leaked"}}).To(page)
-	marketer.Get(page).Is(200).Has("revoked", "leaked", "0 used, 1,200 invalid").HasNot("Download CSV", revoke)
+	marketer.Get(page).Is(200).Has("Revoked", "leaked", "0 used, 1,200 invalid").HasNot("Download CSV", revoke)
 	// The slower member finds it done, with the reason of the faster one.
 	marketer.Get(revoke).To(page)
 	marketer.Post(revoke, url.Values{"reason": {"much too late"}}).To(page)

@@ -57,7 +57,7 @@ func TestGrantPages(t *testing.T) {
 		t.Fatal("two people apply one list")
 	}
 	g.WorkGrants()
-	b.Get(given).Is(200).Has("Giving coupons", "Given", "done", "Reason: thanks to the testers", "Download results", "Take back").HasNot(given + "/apply")
+	b.Get(given).Is(200).Has("Giving coupons", "Given", "Done", "Reason: thanks to the testers", "Download results", "Take back").HasNot(given + "/apply")
 	b.Get(dry).Is(200).Has("This list has been given", given).HasNot(dry + "/apply")
 	b.Get(page).Is(200).Has(dry, given)
 	b.Get("/grants").Is(200).Has(dry, given)
@@ -128,7 +128,7 @@ func TestGrantInTheBrowser(t *testing.T) {
 	b.Press("#dialog", "Give coupons")
 	b.Sees("main", "The coupons are being given.")
 	g.WorkGrants()
-	b.Sees("#grant", "done", "Download results", "Limit per customer reached", "Take back")
+	b.Sees("#grant", "Done", "Download results", "Limit per customer reached", "Take back")
 	b.Accessible("what was given")
 	if n := g.Number(`select count(*) from coupons where origin = 'grant'`); n != 2 {
 		t.Fatalf("%d coupons", n)

@@ -27,11 +27,11 @@ func TestChannelStatusPage(t *testing.T) {
 	g.Sending(d, 12, 2, 1000, 40)
 	g.Exec(`update batches set due_at = now() - interval '90 minutes 10 seconds'`)
 	b := g.As(staff.Operator)
-	b.Get("/channels").Is(200).Has("provider pause", "The provider asked for a pause until",
+	b.Get("/channels").Is(200).Has("Provider pause", "The provider asked for a pause until",
 		"provider failing", "The provider failed 12 times in a row: HTTP 503", "960 messages are on their way, the oldest for 1 h 30 min",
 		"4 calls in the last minute, 100 ms on average, 250 ms at most.", "25% of the messages were not accepted.", "Last error: 451 try later",
 		"No limit of messages per second.", "/channels/sms/rate", "/channels/sms/test").HasNot("/channels/app/test")
-	b.Htmx().Get("/channels").Is(200).Has("provider failing").HasNot("<html")
+	b.Htmx().Get("/channels").Is(200).Has("Provider failing").HasNot("<html")
 }
 
 func TestChannelRate(t *testing.T) {
@@ -93,7 +93,7 @@ func TestChannelTestPage(t *testing.T) {
 	b.Post(page, url.Values{"recipient": {"lin@"}, "template": {"77"}}).Is(http.StatusUnprocessableEntity).Has("there is no such drop", `value="lin@"`)
 	b.Post(page, url.Values{"recipient": {"lin@"}}).Is(http.StatusUnprocessableEntity).Has("must be an e-mail address or the number of a customer")
 	b.Post(page, url.Values{"recipient": {"lin@example.com"}, "template": {"1"}}).To(page)
-	b.Get(page).Is(200).Has("The test message is on its way.", "waiting", "To an address", `data-live="`).HasNot("lin@example.com")
+	b.Get(page).Is(200).Has("The test message is on its way.", "Waiting", "To an address", `data-live="`).HasNot("lin@example.com")
 	sent := ""
 	tester := &delivery.Tester{Store: deliverydb.NewChannelTests(g.DB), Now: g.Now, Senders: map[delivery.Channel]delivery.Sender{
 		delivery.Email: consoletest.NewProvider(delivery.Email, func(m delivery.Message) delivery.Result {
@@ -104,7 +104,7 @@ func TestChannelTestPage(t *testing.T) {
 	if sent != "lin@example.com Test message: "+d.Name {
 		t.Errorf("sent %q", sent)
 	}
-	b.Get(page).Is(200).Has("refused", "550 no such mailbox").HasNot("data-live")
+	b.Get(page).Is(200).Has("Refused", "550 no such mailbox").HasNot("data-live")
 	for range delivery.TestsPerMember - 1 {
 		b.Post(page, url.Values{"recipient": {"1001"}}).To(page)
 	}
@@ -128,7 +128,7 @@ func TestChannelTestAboutAnotherShopsDrop(t *testing.T) {
 func TestChannelPages(t *testing.T) {
 	g := consoletest.New(t)
 	b := g.As(staff.Operator)
-	b.Get("/channels").Is(200).Has("SMTP server", "ready", "not configured", "WEBHOOK_URL")
+	b.Get("/channels").Is(200).Has("SMTP server", "Ready", "Not configured", "WEBHOOK_URL")
 	b.Get("/channels/email/pause").Is(200).Has("Pause E-mail?", "Reason")
 	b.Post("/channels/email/pause", url.Values{"reason": {"provider is down"}}).To("/channels")
 	b.Get("/channels").Is(200).Has("E-mail is paused.", "provider is down", "/channels/email/resume")

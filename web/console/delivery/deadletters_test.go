@@ -118,11 +118,11 @@ func TestReplay(t *testing.T) {
 	operator.Get("/dead-letters").Is(200).Has("The replay has begun.", "0 of 2", "The operator", "/dead-letters/jobs/1/cancel", `data-live="/dead-letters/jobs"`, "Live")
 	operator.Get("/audit?kind=dead_letters").Is(200).Has("it is back")
 	part := g.As(staff.Viewer).Htmx()
-	if a := part.Get("/dead-letters/jobs").Is(200).Has("0 of 2", "running").HasNot("<html", "/cancel"); a.Header.Get("HX-Trigger") != "" {
+	if a := part.Get("/dead-letters/jobs").Is(200).Has("0 of 2", "Running").HasNot("<html", "/cancel"); a.Header.Get("HX-Trigger") != "" {
 		t.Error("the page is told to load anew while the job runs")
 	}
 	g.Must(g.DeadLetters.Step(t.Context()))
-	operator.Get("/dead-letters").Is(200).Has("2 of 2: 2 tried again", "finished")
+	operator.Get("/dead-letters").Is(200).Has("2 of 2: 2 tried again", "Finished")
 	if a := part.Get("/dead-letters/jobs").Is(200); a.Header.Get("HX-Trigger") != "dropbell:reload" {
 		t.Error("the page is not told that the job has ended")
 	}
@@ -208,7 +208,7 @@ func TestStopAJob(t *testing.T) {
 	operator.Post("/dead-letters/jobs/1/cancel", nil).Is(http.StatusNotFound).Has("There is no such job, or it has ended.")
 	operator.Get("/dead-letters/jobs/7/cancel").Is(http.StatusNotFound)
 	g.Must(g.DeadLetters.Step(t.Context()))
-	operator.Get("/dead-letters").Is(200).Has("stopped", "2 dead letters")
+	operator.Get("/dead-letters").Is(200).Has("Stopped", "2 dead letters")
 }
 
 func TestDeadLettersOfOtherShopsAreOutOfReach(t *testing.T) {

@@ -30,7 +30,7 @@ func TestDeliveryPages(t *testing.T) {
 		t.Errorf("%d batches on all pages", seen)
 	}
 	b.Get("/deliveries?outcome=dead").Is(200).Has("No matches")
-	b.Get("/deliveries?user=40").Is(200).Has("Customer 40", "skipped", `/deliveries/2"`).HasNot(`/deliveries/1"`)
+	b.Get("/deliveries?user=40").Is(200).Has("Customer 40", "Skipped", `/deliveries/2"`).HasNot(`/deliveries/1"`)
 	b.Get("/deliveries?user=40&outcome=sent").Is(200).Has("No matches")
 	b.Get("/deliveries?user=ada&template=0&from=soon").Is(200).Has("The filter cannot be read", "nothing has this name", "must be a date and time such as 2026-11-20 20:00", `value="ada"`)
 	for _, odd := range []string{"slot=99", "channel=x", "state=x", "outcome=x", "kind=x", "outcome=sent&state=x"} {
@@ -46,7 +46,7 @@ func TestDeliveryPages(t *testing.T) {
 	shanghai := due.In(g.DefaultZone).Format("2006-01-02T15:04")
 	b.Get("/deliveries?from=" + shanghai).Is(200).Has("27 of 30")
 	b.Get("/deliveries?to=" + shanghai).Is(200).Has("No matches")
-	g.As(staff.Viewer).Htmx().Get("/deliveries?user=40").Is(200).Has("skipped").HasNot("<html")
+	g.As(staff.Viewer).Htmx().Get("/deliveries?user=40").Is(200).Has("Skipped").HasNot("<html")
 
 	b.Get("/deliveries/2").Is(200).Has("Batch #2", "27 of 30 delivered", "31 – 60", fmt.Sprintf("/templates/%d/users/31", d.ID), "Next page")
 	b.Get("/deliveries/2?outcome=skipped").Is(200).Has("Customer 40", "Customer 50", "Customer 60", "opted out").HasNot("Customer 41", "Next page")

@@ -28,13 +28,13 @@ func TestReplayInTheBrowser(t *testing.T) {
 	b.Sees("#dialog", "must be a whole number")
 	b.Fill("#dialog #f-rate_per_second", "50")
 	b.Press("#dialog", "Replay 2 messages")
-	b.Sees("main", "The replay has begun.", "0 of 2", "running")
+	b.Sees("main", "The replay has begun.", "0 of 2", "Running")
 	consoletest.Evaluate[chromedp.Void](b, `document.querySelector("#jobs a").focus()`)
 	b.Press("#jobs", "Stop")
 	b.Sees("#dialog", "Stop this job?")
 	b.Press("#dialog", "Cancel")
 	g.Must(g.DeadLetters.Step(t.Context()))
-	b.Sees("main", "No dead letters", "2 of 2: 2 tried again", "finished")
+	b.Sees("main", "No dead letters", "2 of 2: 2 tried again", "Finished")
 	if consoletest.Evaluate[bool](b, `!!document.querySelector("[data-live]")`) {
 		t.Error("the page goes on asking although nothing runs")
 	}
@@ -76,9 +76,9 @@ func TestCorrectionInTheBrowser(t *testing.T) {
 	b.Press("#dialog", "Send correction")
 	b.Sees("main", "The correction is on its way.")
 	b.Open(g.Server.URL + "/templates/1/announcements")
-	b.Sees("#announcements", "waiting", "Recipients are being collected.")
+	b.Sees("#announcements", "Waiting", "Recipients are being collected.")
 	g.Spread(1)
-	b.Sees("#announcements", "finished", "1 of 1 delivered.")
+	b.Sees("#announcements", "Finished", "1 of 1 delivered.")
 	if consoletest.Evaluate[bool](b, `!!document.querySelector("#announcements[data-live]")`) {
 		t.Error("the card goes on asking although nothing runs")
 	}

@@ -36,13 +36,13 @@ func TestCorrection(t *testing.T) {
 	for range 2 { // by an impatient finger
 		marketer.Post(send, nil).To("/templates/1")
 	}
-	a := marketer.Get(page).Is(200).Has("waiting", "Recipients are being collected.", "The marketer", `data-live="`).HasNot("were reminded of the old time")
+	a := marketer.Get(page).Is(200).Has("Waiting", "Recipients are being collected.", "The marketer", `data-live="`).HasNot("were reminded of the old time")
 	if n := strings.Count(a.Text(), "Correction about"); n != 1 {
 		t.Errorf("%d corrections are listed", n)
 	}
 	g.Spread(1)
 	part := g.As(staff.Viewer).Htmx()
-	part.Get(page).Is(200).Has("3 of 3 delivered.", "finished").HasNot("<html", "data-live")
+	part.Get(page).Is(200).Has("3 of 3 delivered.", "Finished").HasNot("<html", "data-live")
 }
 
 // After an opening was moved there and back, a correction is needed for users

@@ -107,13 +107,13 @@ func TestBulkInTheBrowser(t *testing.T) {
 	tab.Click("#confirm button[type=submit]")
 	tab.Sees("main", "Not begun yet")
 	g.WorkOff(1)
-	tab.Sees("#job", "2 of 2", "done", "Resume the 2 that were paused") // by itself
+	tab.Sees("#job", "2 of 2", "Done", "Resume the 2 that were paused") // by itself
 	tab.Press("#job", "Resume the 2 that were paused")
 	tab.Sees("#dialog", "Resume 2 drops")
 	tab.Click("#dialog button[type=submit]")
 	tab.Sees("main", "Not begun yet")
 	g.WorkOff(2)
-	tab.Sees("#job", "done")
+	tab.Sees("#job", "Done")
 	if got := g.StatesOf(a.ID, b.ID); got != "scheduled scheduled" {
 		t.Error(got)
 	}

@@ -64,7 +64,7 @@ func TestPauseAChannelInTheCockpit(t *testing.T) {
 	watcher, b := consoletest.NewTab(t), consoletest.NewTab(t)
 	watcher.SignIn(g, g.Hire(staff.Viewer))
 	watcher.Open(g.Server.URL + cockpitURL(d.ID))
-	watcher.Sees("#channel-email", "ready")
+	watcher.Sees("#channel-email", "Ready")
 	b.SignIn(g, g.Hire(staff.Operator))
 	b.Open(g.Server.URL + cockpitURL(d.ID))
 	b.Press("#channel-email", "Pause E-mail")
@@ -75,15 +75,15 @@ func TestPauseAChannelInTheCockpit(t *testing.T) {
 	b.Fill("#dialog #f-reason", "provider is down")
 	b.Press("#dialog", "Pause")
 	b.Sees("main", "E-mail is paused.", "Resume E-mail", "provider is down (paused by The operator")
-	watcher.Sees("#channel-email", "paused", "provider is down")
+	watcher.Sees("#channel-email", "Paused", "provider is down")
 	watcher.Sees(".verdict", "E-mail is paused. Messages waiting: 600.")
 	if strings.Contains(watcher.Text("#channel-email"), "Resume") {
 		t.Error("a viewer may resume")
 	}
 	b.Press("#channel-email", "Resume E-mail")
 	b.Press("#dialog", "Resume")
-	b.Sees("#channel-email", "ready", "Pause E-mail")
-	watcher.Sees("#channel-email", "ready")
+	b.Sees("#channel-email", "Ready", "Pause E-mail")
+	watcher.Sees("#channel-email", "Ready")
 }
 
 func TestCockpitOnAPhone(t *testing.T) {
@@ -170,15 +170,15 @@ func TestChannelsInTheBrowser(t *testing.T) {
 	b.Press("#dialog .dialog-foot", "Rate")
 	b.Sees("main", "The rate of SMS has been changed.", "At most 250 messages per second.")
 	g.Exec(`update channel_settings set paused = true, paused_reason = 'by a colleague' where channel = 1`)
-	b.Sees("#tile-email", "paused", "by a colleague")
+	b.Sees("#tile-email", "Paused", "by a colleague")
 	b.Press("#tile-email", "Test")
 	b.Sees("h1", "Test E-mail")
 	b.Fill("#f-recipient", "1001")
 	b.Press("form", "Send test message")
-	b.Sees("#tests", "waiting", "To a customer")
+	b.Sees("#tests", "Waiting", "To a customer")
 	b.Accessible("a test on its way")
 	g.Exec(`update channel_tests set state = 'done', result = 'delivered', took_ms = 340`)
-	b.Sees("#tests", "sent", "340 ms")
+	b.Sees("#tests", "Sent", "340 ms")
 	if consoletest.Evaluate[bool](b, `!!document.querySelector("#tests[data-live]")`) {
 		t.Error("the list goes on asking although nothing is on its way")
 	}

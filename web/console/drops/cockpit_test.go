@@ -202,7 +202,7 @@ func TestCockpitWithoutBreakers(t *testing.T) {
 	g.Sending(d, 12, 1, 10, 4)
 	b := g.As(staff.Viewer)
 	b.Get(cockpitURL(d.ID)).Is(200).Has("Sending: 4 of 10")
-	b.Get("/channels").Is(200).Has("ready")
+	b.Get("/channels").Is(200).Has("Ready")
 }
 
 func TestPauseFromTheCockpit(t *testing.T) {

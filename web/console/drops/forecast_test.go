@@ -67,7 +67,7 @@ func TestForecastOfChannelsThatStandStill(t *testing.T) {
 	card := func() string {
 		return strings.SplitN(strings.SplitN(b.Get(shell.TemplateURL(d.ID)).Is(200).Body, `<section id="forecast-`, 2)[1], "</section>", 2)[0]
 	}
-	b.Get("/").Is(200).Has("SMS: the provider fails", "in time if the provider works again", "in time once resumed").HasNot("All is well")
+	b.Get("/").Is(200).Has("SMS: the provider fails", "In time if the provider works again", "In time once resumed").HasNot("All is well")
 	b.Get("/forecast").Is(200).Has("all in time once this works again: E-mail, SMS", "if the provider works again", "once resumed", "The provider of this channel fails").HasNot(`class="badge is-good"`)
 	if c := card(); !strings.Contains(c, "in time if the provider works again") || strings.Contains(c, "is-good") {
 		t.Errorf("the template's card says %s", c)
@@ -77,5 +77,5 @@ func TestForecastOfChannelsThatStandStill(t *testing.T) {
 	b.Get("/").Is(200).Has("All is well").HasNot("the provider fails")
 	g.Must(deliverydb.NewChannels(g.DB).RecordCalls(t.Context(), "a", []deliverydb.ProviderCalls{{Channel: delivery.SMS, Calls: 4, Messages: 40, Failed: 40, Error: "HTTP 503"}}))
 	b.Get("/").Is(200).Has("SMS: no call was successful in the last minute").HasNot("All is well")
-	b.Get("/channels").Is(200).Has("no successful calls")
+	b.Get("/channels").Is(200).Has("No successful calls")
 }

@@ -22,13 +22,13 @@ func TestAJobThatStandsStill(t *testing.T) {
 	j := g.StartJob(staff.Actor{Label: "staff:99", Name: "Ada", Role: staff.Marketer}, "Pause templates", 0)
 	g.Work(j.ID, job.Progress{Total: 40, Done: 12})
 	g.Exec(`update jobs set started_at = now() - interval '1 minute', next_run_at = now() - interval '5 minutes'`)
-	b.Get("/jobs").Is(200).Has("12 of 40", "running</span>").HasNot("stalled", "No worker has processed it")
-	b.Get("/jobs/1").Is(200).Has("about 2 min").HasNot("stalled")
+	b.Get("/jobs").Is(200).Has("12 of 40", "Running</span>").HasNot("Stalled", "No worker has processed it")
+	b.Get("/jobs/1").Is(200).Has("about 2 min").HasNot("Stalled")
 	g.Exec(`update jobs set lease_until = date_trunc('minute', now()) - interval '1 minute'`)
 	var since string
 	g.Must(g.SQL.QueryRow(g.Context(), `select to_char(lease_until at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI') from jobs`).Scan(&since))
 	for _, url := range []string{"/jobs", "/jobs/1"} {
-		b.Get(url).Is(200).Has("12 of 40", "stalled</span>", "No worker has processed it since", since, "It continues").HasNot("running</span>", "about 2 min")
+		b.Get(url).Is(200).Has("12 of 40", "Stalled</span>", "No worker has processed it since", since, "It continues").HasNot("Running</span>", "about 2 min")
 	}
 	b.Header.Set("Accept-Language", "zh-CN")
 	b.Get("/jobs").Is(200).Has("停滞开始时间：", "会从中断处继续。")
@@ -41,9 +41,9 @@ func TestJobPages(t *testing.T) {
 	ada := staff.Actor{Label: "staff:99", Name: "Ada", Role: staff.Marketer}
 	j := g.StartJob(ada, "Pause <40> templates", 0)
 	page := fmt.Sprintf("/jobs/%d", j.ID)
-	b.Get(page).Is(200).Has("Pause &lt;40&gt; templates", "Not begun yet.", "waiting", "Ada", `data-live="`, page+"/cancel", "Live")
+	b.Get(page).Is(200).Has("Pause &lt;40&gt; templates", "Not begun yet.", "Waiting", "Ada", `data-live="`, page+"/cancel", "Live")
 	g.Work(j.ID, job.Progress{Total: 40, Done: 10, Failed: 2, Cursor: json.RawMessage(`1`), Errors: []job.RowError{{Line: 3, Row: "=cmd()", Error: "no"}, {Line: 5, Row: "+49", Error: "é\nlong"}}})
-	b.Get(page).Is(200).Has("12 of 40", "running", "Failures", "=cmd()")
+	b.Get(page).Is(200).Has("12 of 40", "Running", "Failures", "=cmd()")
 	g.As(staff.Viewer).Htmx().Get(page).Is(200).Has("12 of 40").HasNot("<html")
 	viewer.Get(page).Is(200).Has("12 of 40").HasNot("=cmd()", "/cancel", "errors.csv")
 	viewer.Get(page + "/errors.csv").Is(http.StatusForbidden)
@@ -67,7 +67,7 @@ func TestJobPages(t *testing.T) {
 	b.Get("/jobs.csv?state=nonsense").Is(422).Has("Some input is not valid")
 	b.Get(page+"/cancel").Is(200).Has("Stop “Pause &lt;40&gt; templates”?", "(12)")
 	b.Post(page+"/cancel", nil).To(page)
-	b.Get(page).Is(200).Has("is stopped.", "stopped").HasNot("every 1s", page+"/cancel")
+	b.Get(page).Is(200).Has("is stopped.", "Stopped").HasNot("every 1s", page+"/cancel")
 	b.Post(page+"/cancel", nil).To(page)
 	b.Get(page + "/cancel").To(page)
 	b.Get(page).Is(200).Has("has ended already")
