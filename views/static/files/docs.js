@@ -4,6 +4,10 @@
   "use strict";
   const all = (selector, from = document) => from.querySelectorAll(selector);
 
+  // Once on the page instead of with each of its hundreds of examples.
+  const button = document.getElementById("docs-copy").content;
+  for (const source of all(".docs-source")) source.append(button.cloneNode(true));
+
   document.addEventListener("click", async (e) => {
     const copy = e.target.closest("[data-copy-source]");
     if (!copy) return;
