@@ -1311,7 +1311,7 @@ func forecastHours(hours []forecastHour) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		for _, i := range []int{0, 6, 12, 18} {
+		for _, i := range []int{0, 5, 10, 15, 20} {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 102, "<span>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
