@@ -36,7 +36,7 @@ func TestUserPage(t *testing.T) {
 		"Moon cake night", `href="/templates/1/users/1001"`,
 		fmt.Sprintf(`href="/coupons/%d"`, elsewhere), fmt.Sprintf(`href="/coupons/%d"`, coupons[10]), `href="/coupons?by=user&amp;q=1001"`, "¥10 off",
 		"Autumn &lt;u&gt;", fmt.Sprintf(`href="/campaigns/%d/recipients?user=1001"`, first), fmt.Sprintf(`href="/campaigns/%d"`, second), "Being delivered",
-		"1 of 2 in 24 hours", "1 of 3 in 7 days", "Shop 11 limit reached 1 of 1 in 24 hours")
+		"1 of 2 in 24 hours", "1 of 3 in 7 days", "Shop 11 Limit reached 1 of 1 in 24 hours")
 	page.HasNot("Grace <b>", "gold <i>", "Autumn <u>", "Not for her", "at least", fmt.Sprintf(`href="/coupons/%d"`, coupons[0]))
 
 	// A member in charge of one shop sees what concerns it, and one who may not change
@@ -51,7 +51,7 @@ func TestUserPage(t *testing.T) {
 func TestUserPageOfNobody(t *testing.T) {
 	g := consoletest.New(t)
 	b := g.As(staff.Viewer)
-	b.Get("/users/42").Is(200).Has("No profile data", "This customer has no coupons.", "No campaign has been sent", "No recent campaign message", "Nothing is reserved.", "None. Attributes come from", "no address").
+	b.Get("/users/42").Is(200).Has("No profile data", "This customer has no coupons.", "No campaign has been sent", "No recent campaign message", "Nothing is reserved.", "None. Attributes come from", "No address").
 		HasNot("/audit?kind=user")
 	for _, path := range []string{"/users/0", "/users/042", "/users/x", "/users/99999999999999999999"} {
 		b.Get(path).Is(http.StatusNotFound)

@@ -28,7 +28,7 @@ func TestChannelStatusPage(t *testing.T) {
 	g.Exec(`update batches set due_at = now() - interval '90 minutes 10 seconds'`)
 	b := g.As(staff.Operator)
 	b.Get("/channels").Is(200).Has("Provider pause", "The provider asked for a pause until",
-		"provider failing", "The provider failed 12 times in a row: HTTP 503", "960 messages are on their way, the oldest for 1 h 30 min",
+		"Provider failing", "The provider failed 12 times in a row: HTTP 503", "960 messages are on their way, the oldest for 1 h 30 min",
 		"4 calls in the last minute, 100 ms on average, 250 ms at most.", "25% of the messages were not accepted.", "Last error: 451 try later",
 		"No limit of messages per second.", "/channels/sms/rate", "/channels/sms/test").HasNot("/channels/app/test")
 	b.Htmx().Get("/channels").Is(200).Has("Provider failing").HasNot("<html")

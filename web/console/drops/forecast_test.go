@@ -69,7 +69,7 @@ func TestForecastOfChannelsThatStandStill(t *testing.T) {
 	}
 	b.Get("/").Is(200).Has("SMS: the provider fails", "In time if the provider works again", "In time once resumed").HasNot("All is well")
 	b.Get("/forecast").Is(200).Has("all in time once this works again: E-mail, SMS", "if the provider works again", "once resumed", "The provider of this channel fails").HasNot(`class="badge is-good"`)
-	if c := card(); !strings.Contains(c, "in time if the provider works again") || strings.Contains(c, "is-good") {
+	if c := card(); !strings.Contains(c, "In time if the provider works again") || strings.Contains(c, "is-good") {
 		t.Errorf("the template's card says %s", c)
 	}
 	open = false
