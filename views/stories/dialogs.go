@@ -4,7 +4,6 @@ import (
 	"context"
 	"image"
 	"image/color"
-	"io"
 
 	"github.com/a-h/templ"
 
@@ -16,9 +15,7 @@ import (
 // said draws a page whose properties hold texts of the catalogue, which the
 // console fills in the language of the viewer.
 func said(page func(*i18n.Locale) templ.Component) templ.Component {
-	return templ.ComponentFunc(func(ctx context.Context, w io.Writer) error {
-		return page(ui.From(ctx).Locale).Render(ctx, w)
-	})
+	return inContext(func(ctx context.Context) templ.Component { return page(ui.From(ctx).Locale) })
 }
 
 // asked draws a confirmation whose texts are the catalogue's.
