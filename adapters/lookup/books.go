@@ -2,6 +2,8 @@ package lookup
 
 import (
 	"context"
+	"fmt"
+	"slices"
 
 	"github.com/maypok86/otter/v2"
 
@@ -19,10 +21,13 @@ type BookSource interface {
 const maxBooks = 512
 
 // Books caches the books of places; see [message.Source]. The texts of a version never
-// change, so no entry becomes stale.
+// change, so no entry becomes stale. The drops of a shop that have no texts of their own
+// have books of the same versions, whose texts are compiled once for all of them.
 type Books struct {
 	source BookSource
 	cache  *otter.Cache[edition, *message.Book]
+	// alike has a book of each set of versions, by their ids.
+	alike *otter.Cache[string, *message.Book]
 }
 
 // edition is a book as of a version.
@@ -34,7 +39,11 @@ type edition struct {
 // NewBooks returns an empty cache in front of source.
 func NewBooks(source BookSource) (*Books, error) {
 	cache, err := otter.New(&otter.Options[edition, *message.Book]{MaximumSize: maxBooks, Logger: &otter.NoopLogger{}})
-	return &Books{source, cache}, err
+	if err != nil {
+		return nil, err
+	}
+	alike, err := otter.New(&otter.Options[string, *message.Book]{MaximumSize: maxBooks, Logger: &otter.NoopLogger{}})
+	return &Books{source, cache, alike}, err
 }
 
 // Book returns the texts of the place up to a version. Several callers that ask
@@ -55,5 +64,22 @@ func (b *Books) load(ctx context.Context, e edition) (*message.Book, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), loadFor)
 	defer cancel()
 	versions, err := b.source.Current(ctx, e.place, e.upTo)
-	return message.NewBook(versions), err
+	book := message.NewBook(versions)
+	if err != nil || len(versions) == 0 { // all books without versions share one shelf
+		return book, err
+	}
+	first, added := b.alike.SetIfAbsent(idsOf(versions), book)
+	if added {
+		return book, nil
+	}
+	return book.Like(first), nil
+}
+
+func idsOf(versions []message.Version) string {
+	ids := make([]int64, len(versions))
+	for i, v := range versions {
+		ids[i] = v.ID
+	}
+	slices.Sort(ids)
+	return fmt.Sprint(ids)
 }

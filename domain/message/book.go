@@ -23,14 +23,39 @@ const (
 type Book struct {
 	drop, shop map[Key]Version
 	settings   Shop
+	shelf      *shelf
 
 	mu        sync.RWMutex
-	choosers  map[Key]*chooser  // the language of the key is empty
-	forms     map[Key]*Compiled // by the language of the text
-	readers   map[Key]*Compiled // by the reader's locale
-	used      map[use]bool
 	campaigns map[letter]*Compiled
-	names     map[string]Text // of the drop, by the language of a text
+}
+
+// A shelf keeps what was made of a book's versions. Books of the same versions may
+// share one.
+type shelf struct {
+	mu       sync.RWMutex
+	choosers map[Key]*chooser  // the language of the key is empty
+	forms    map[Key]*Compiled // by the language of the text
+	readers  map[Key]*Compiled // by the reader's locale
+	used     map[use]bool
+	names    map[string]Text // of the drop, by the language of a text
+}
+
+// builtIn is the shelf of all books that hold the built-in texts only.
+var builtIn shelf
+
+// kept returns the shelf of b.
+func (b *Book) kept() *shelf {
+	if b == nil || b.shelf == nil {
+		return &builtIn
+	}
+	return b.shelf
+}
+
+// Like makes b share what was and will be made of other, a book of the same versions.
+// It returns b, which must not have been used yet.
+func (b *Book) Like(other *Book) *Book {
+	b.shelf = other.kept()
+	return b
 }
 
 // maxReaders bounds how many locales a book remembers.
@@ -40,6 +65,9 @@ const maxReaders = 4096
 // and of the shop the newest, in any order.
 func NewBook(versions []Version) *Book {
 	b := &Book{drop: map[Key]Version{}, shop: map[Key]Version{}}
+	if len(versions) > 0 {
+		b.shelf = &shelf{}
+	}
 	for _, v := range versions {
 		level := b.shop
 		if v.Template != 0 {
@@ -118,22 +146,17 @@ func (b *Book) Languages(k Kind, c Channel) []string {
 func builtInLanguages() []string { return slices.Sorted(maps.Keys(defaults)) }
 
 func (b *Book) chooser(k Key) *chooser {
-	if b == nil {
-		return newChooser(builtInLanguages(), English)
-	}
-	return cached(b, &b.choosers, k, func() *chooser { return newChooser(b.Languages(k.Kind, k.Channel), b.settings.Language, English) })
+	s := b.kept()
+	return cached(&s.mu, &s.choosers, k, func() *chooser { return newChooser(b.Languages(k.Kind, k.Channel), b.Settings().Language, English) })
 }
 
 // Compiled returns the text for a reader of locale, compiled when it is first
 // asked for.
 func (b *Book) Compiled(k Kind, c Channel, locale string) *Compiled {
-	if b == nil {
+	s := b.kept()
+	return cached(&s.mu, &s.readers, Key{k, c, locale}, func() *Compiled {
 		f := b.Find(k, c, locale)
-		return Compile(f.Key, f.Text, Shop{})
-	}
-	return cached(b, &b.readers, Key{k, c, locale}, func() *Compiled {
-		f := b.Find(k, c, locale)
-		return cached(b, &b.forms, f.Key, func() *Compiled { return Compile(f.Key, f.Text, b.settings) })
+		return cached(&s.mu, &s.forms, f.Key, func() *Compiled { return Compile(f.Key, f.Text, b.Settings()) })
 	})
 }
 
@@ -143,7 +166,7 @@ func (b *Book) Campaign(c Channel, language, title, body string) *Compiled {
 	if b == nil {
 		return CompileCampaign(c, language, title, body, Shop{})
 	}
-	return cached(b, &b.campaigns, letter{c, language, title, body}, func() *Compiled {
+	return cached(&b.mu, &b.campaigns, letter{c, language, title, body}, func() *Compiled {
 		return CompileCampaign(c, language, title, body, b.settings)
 	})
 }
@@ -157,16 +180,13 @@ type letter struct {
 // Uses reports whether a text for the kind and channel holds the variable, in
 // whatever language. The button of a mail holds the link.
 func (b *Book) Uses(k Kind, c Channel, variable string) bool {
-	find := func() bool {
+	s := b.kept()
+	return cached(&s.mu, &s.used, use{k, c, variable}, func() bool {
 		return slices.ContainsFunc(b.Languages(k, c), func(tag string) bool {
 			f, _ := b.Own(Key{k, c, tag})
 			return Compile(f.Key, f.Text, b.Settings()).Uses(variable)
 		})
-	}
-	if b == nil {
-		return find()
-	}
-	return cached(b, &b.used, use{k, c, variable}, find)
+	})
 }
 
 // use is a variable in the texts for a kind and channel.
@@ -177,16 +197,16 @@ type use struct {
 }
 
 // cached returns what is stored for the key, made when it is first asked for.
-func cached[K comparable, V any](b *Book, store *map[K]V, key K, render func() V) V {
-	b.mu.RLock()
+func cached[K comparable, V any](mu *sync.RWMutex, store *map[K]V, key K, render func() V) V {
+	mu.RLock()
 	v, ok := (*store)[key]
-	b.mu.RUnlock()
+	mu.RUnlock()
 	if ok {
 		return v
 	}
 	made := render()
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	mu.Lock()
+	defer mu.Unlock()
 	if v, ok := (*store)[key]; ok {
 		return v
 	}
@@ -234,7 +254,8 @@ func (b *Book) named(language string) Text {
 	if b == nil {
 		return Text{}
 	}
-	return cached(b, &b.names, language, func() Text {
+	s := b.kept()
+	return cached(&s.mu, &s.names, language, func() Text {
 		tags := make([]string, 0, len(b.drop))
 		for key := range b.drop {
 			if key.Kind == Names {

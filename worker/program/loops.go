@@ -6,7 +6,10 @@ import (
 	"errors"
 	"time"
 
+	"github.com/google/uuid"
+
 	workdb "dropbell/adapters/postgres/work"
+	"dropbell/adapters/redis"
 	"dropbell/adapters/watermill"
 	"dropbell/app"
 	"dropbell/domain/event"
@@ -18,9 +21,13 @@ import (
 // relayGroup is how many events one relay transaction takes along.
 const relayGroup = 500
 
+// relayLead is how long a worker that no longer looks at the outbox keeps others from it.
+const relayLead = 500 * time.Millisecond
+
 // relay moves committed events from the outbox to the bus: at once while
 // there are any, else every 50 ms, and every 200 ms after some seconds without
-// any. Notifications instead would take a cluster-wide lock at every commit.
+// any. Notifications instead would take a cluster-wide lock at every commit. One of the
+// workers does it: several would share the same events, and merge each a part of them.
 func (p *program) relay(ctx context.Context) error {
 	var last time.Time // when there was an event
 	stuck := false     // the last time nothing could be published
@@ -44,10 +51,14 @@ func (p *program) relay(ctx context.Context) error {
 			}
 		}
 	})
+	leader := redis.NewLeader(p.Redis, "relay", uuid.NewString())
 	for {
-		attempt(ctx)
+		leads := leader.Lead(ctx, relayLead)
+		if leads {
+			attempt(ctx)
+		}
 		pause := relayIdle
-		if time.Since(last) > relayRestAfter {
+		if !leads || time.Since(last) > relayRestAfter {
 			pause = relayRest
 		}
 		if !sleep(ctx, untilNext(time.Now(), pause)) {

@@ -27,7 +27,7 @@ type GroupedBatches struct {
 // NewGroupedBatches starts the groups.
 func NewGroupedBatches(db *pg.DB) *GroupedBatches {
 	g := &GroupedBatches{Batches: NewBatches(db)}
-	cfg := pg.GroupConfig{Workers: 1, MaxGroup: 64, MaxQueue: 1024, Timeout: 15 * time.Second, Traced: true}
+	cfg := pg.GroupConfig{Workers: 1, MaxGroup: 64, MaxQueue: 1024, Timeout: 15 * time.Second, Traced: true, Gather: gatherFor, Enough: 16}
 	for _, c := range delivery.AllChannels() {
 		g.leases[c] = pg.NewCommitter[struct{}](cfg, nil, (&leasing{store: g.Batches, channel: c}).next)
 	}
@@ -36,6 +36,7 @@ func NewGroupedBatches(db *pg.DB) *GroupedBatches {
 	for _, c := range delivery.AllChannels() {
 		g.checkpoints[c] = pg.NewCommitter(cfg, batch, g.Batches.checkpoints)
 	}
+	cfg.Gather = 0 // each of these holds up the next message of its call
 	// One at a time: operations that arrive meanwhile make the next group larger, and a
 	// group costs more than the few messages in it.
 	cfg.Workers = 1
@@ -50,6 +51,10 @@ func NewGroupedBatches(db *pg.DB) *GroupedBatches {
 	}
 	return g
 }
+
+// gatherFor is how long a lease or checkpoint waits for those of other batches while
+// there are such; see [pg.GroupConfig]. A batch takes several times as long.
+const gatherFor = 2 * time.Millisecond
 
 // Close answers everything that was accepted and stops.
 func (g *GroupedBatches) Close() {

@@ -76,15 +76,17 @@ select id, coalesce(stop_reason, '') from mine`
 // ever ran until it is vacuumed: the more are done, the longer it would take.
 // A lease that lasts long enough stays as it is, since with any indexed column
 // the row would have to be entered into every index again.
-const recordingBatches = `given as (
-    select * from unnest(@ids::bigint[], @tokens::uuid[], @sent::bytea[], @sent_counts::int[], @skipped_counts::int[],
+//
+// The arguments of a batch go along with its row: a join of both would copy the sets of
+// all batches for each batch.
+const recordingBatches = `held as (
+    -- How late it is, is asked once per batch: the clock must not pass the edge of a step between reading a count and writing it.
+    select g.*, width_bucket(extract(epoch from clock_timestamp() - greatest(b.due_at, b.planned_at))::float8, @lateness_steps) as step
+    from (select * from unnest(@ids::bigint[], @tokens::uuid[], @sent::bytea[], @sent_counts::int[], @skipped_counts::int[],
         @expired_counts::int[], @dead_counts::int[], @failed_counts::int[], @rest_outcomes::text[], @rest_reasons::text[],
         @done::bool[], @until::timestamptz[], @lasting::interval[], @traces::text[])
-        as g (id, token, sent, sent_count, skipped_count, expired_count, dead_count, failed_count, rest_outcome, rest_reason, done, until, lasting, trace)
-), held as (
-    -- How late it is, is asked once per batch: the clock must not pass the edge of a step between reading a count and writing it.
-    select b.id as batch, width_bucket(extract(epoch from clock_timestamp() - greatest(b.due_at, b.planned_at))::float8, @lateness_steps) as step
-    from (select id, token from given order by id) g cross join lateral (select * from batches where id = g.id limit 1 for update) b
+        as g (id, token, sent, sent_count, skipped_count, expired_count, dead_count, failed_count, rest_outcome, rest_reason, done, until, lasting, trace) order by id) g
+        cross join lateral (select * from batches where id = g.id limit 1 for update) b
     where b.lease_token = g.token
 ), mine as (
     update batches b set sent = g.sent, sent_count = g.sent_count, skipped_count = g.skipped_count, expired_count = g.expired_count,
@@ -99,9 +101,8 @@ const recordingBatches = `given as (
         finished_at = case when g.done then coalesce(b.finished_at, clock_timestamp()) else b.finished_at end,
         -- What is sent since the last checkpoint is as late as this one. One
         -- that is repeated, because its answer got lost, counts nothing.
-        late[h.step] = coalesce(b.late[h.step], 0) + greatest(0, g.sent_count - b.sent_count)
-    from held h join given g on g.id = h.batch
-    where b.id = h.batch and b.lease_token = g.token
+        late[g.step] = coalesce(b.late[g.step], 0) + greatest(0, g.sent_count - b.sent_count)
+    from held g where b.id = g.id and b.lease_token = g.token
     returning b.id, b.channel, b.kind, b.owner_id, b.template_id, b.sent_count, b.from_user, b.to_user, g.done, g.trace,
         coalesce(b.stop_reason, case when b.held then 'held' end) as stop_reason
 ), announced as (
@@ -112,13 +113,14 @@ const recordingBatches = `given as (
     from mine where done
 )`
 
-// recordingExceptions records the exceptions of mine. Its arrays have an element
-// per exception.
+// recordingExceptions records the exceptions of mine, which are all of one channel. Its
+// arrays have an element per exception.
 const recordingExceptions = `told as (
-    select m.channel, e.* from mine m join unnest(@e_batches::bigint[], @e_users::bigint[], @e_outcomes::text[], @e_reasons::text[],
+    select (select channel from mine limit 1) as channel, e.* from unnest(@e_batches::bigint[], @e_users::bigint[], @e_outcomes::text[], @e_reasons::text[],
         @e_details::text[], @e_fingerprints::text[], @e_attempts::int[],
         @e_next::timestamptz[], @e_first::timestamptz[], @e_last::timestamptz[], @e_providers::bigint[])
-        as e (batch_id, user_id, outcome, reason, detail, fingerprint, attempts, next_retry_at, first_at, last_at, provider_id) on e.batch_id = m.id
+        as e (batch_id, user_id, outcome, reason, detail, fingerprint, attempts, next_retry_at, first_at, last_at, provider_id)
+    where e.batch_id = any(array(select id from mine)) -- a join would look at all exceptions for each batch
 ), rows as (
     insert into exceptions (batch_id, user_id, channel, outcome, reason, detail, fingerprint, attempts, next_retry_at, first_at, last_at, provider_id)
     select batch_id, user_id, channel, outcome, reason, detail, fingerprint, attempts, nullif(next_retry_at, '0001-01-01'), first_at, last_at, provider_id from told

@@ -25,10 +25,11 @@ import (
 const beginTogetherSQL = `
 with due as (
     select s.id, s.template_id, s.slot, s.due_at, s.state from slots s
-    where s.id in (
+    -- an array, so that the slots are looked up by their ids
+    where s.id = any(array(
             (select id from slots where state = 'waiting' and due_at <= statement_timestamp() order by due_at limit @candidates)
             union all
-            (select id from slots where state = 'firing' and cut_lease_until < statement_timestamp() limit @candidates))
+            (select id from slots where state = 'firing' and cut_lease_until < statement_timestamp() limit @candidates)))
         and (s.state = 'waiting' and s.due_at <= statement_timestamp() or s.state = 'firing' and s.cut_lease_until < statement_timestamp())
         and s.round = 0 and s.id <> @first
     order by s.due_at, s.id limit @limit for update skip locked
@@ -47,6 +48,9 @@ returning ` + pg.SlotColumns + `, d.state = 'waiting', d.booked`
 func (s Slots) BeginTogether(ctx context.Context, c reminder.Cut, lasting time.Duration) (cuts []reminder.Cut, err error) {
 	var abandoned []int64
 	err = s.Tx(ctx, func(tx pgx.Tx) error {
+		if err := pg.ByIndex(ctx, tx); err != nil {
+			return err
+		}
 		rows, err := tx.Query(ctx, beginTogetherSQL, pgx.StrictNamedArgs{"first": c.ID, "token": c.Token, "lasting": lasting,
 			"limit": reminder.GroupSlots - 1, "candidates": 4 * reminder.GroupSlots, "small": reminder.SmallSlot, "most": reminder.GroupReminders - c.Expected})
 		if err != nil {

@@ -217,3 +217,14 @@ func LatenessSeconds() []float64 {
 	}
 	return seconds
 }
+
+// Settled returns a condition that is true if every batch of an owner is done; kind and
+// id are SQL. It is asked each second of all owners that have not ended, so it reads
+// batches of its owner only: the last one first, which is done among the last. The
+// index of unfinished batches is kept out of it, where each owner would look at the
+// batches of all others.
+func Settled(kind, id string) string {
+	of := ` from batches b where b.kind = ` + kind + ` and b.owner_id = ` + id
+	return `case when (select b.state` + of + ` order by b.channel desc, b.from_user desc limit 1) <> 'done' then false
+		else not exists (select` + of + ` and (b.state = 'done') is not true) end`
+}

@@ -34,12 +34,14 @@ type Committer[K comparable, Op, Res any] struct {
 	template func(Op) int64
 	flush    func(context.Context, []Op) ([]Res, error)
 	queue    *fairQueue[Op, Res]
-	// gathering is a lock: while small groups are committed one at a time, one
-	// worker fills the next group. It blocks until an operation arrives, so no
-	// worker may hold deferred operations at that time.
+	// gathering is a lock: while small groups are committed one at a time, or operations
+	// are waited for, one worker fills the next group. It blocks until an operation
+	// arrives, so no worker may hold deferred operations at that time.
 	gathering chan struct{}
-	spent     sync.Pool // of *pending that were answered
-	done      sync.WaitGroup
+	// shared says that the last group had several operations.
+	shared atomic.Bool
+	spent  sync.Pool // of *pending that were answered
+	done   sync.WaitGroup
 }
 
 // GroupConfig tunes a [Committer]; see [DefaultGroups].
@@ -59,6 +61,13 @@ type GroupConfig struct {
 	// fixed cost of a transaction. 0 = always concurrently; not for committers
 	// with a key function.
 	SideBySide int
+	// Gather is how long a worker waits until Enough operations are together, if the last
+	// group had several: with many processes, or many callers that do little else, each group
+	// would have a few operations and cost a transaction. Smaller groups are stored one
+	// at a time, so that the next one grows. A caller who is alone never waits.
+	// 0 = a worker takes those that are there; not beside SideBySide.
+	Gather time.Duration
+	Enough int
 	// Observe, if set, is called with the size of every group and how long
 	// storing it took.
 	Observe func(size int, took time.Duration)
@@ -178,12 +187,35 @@ func (c *Committer[K, Op, Res]) Close() {
 func (c *Committer[K, Op, Res]) work() {
 	var later []*pending[Op, Res]
 	for {
+		wait := c.cfg.Gather > 0 && len(later) == 0
+		if wait {
+			c.gathering <- struct{}{}
+			c.await()
+		}
 		group, rest, open := c.gather(later)
+		c.shared.Store(len(group) > 1)
+		// Deferred operations must not wait for another worker that waits for new ones.
+		alone := wait && len(rest) == 0 && len(group) > 0 && len(group) < c.cfg.Enough
+		if wait && !alone {
+			<-c.gathering
+		}
 		if len(group) == 0 && !open {
 			return
 		}
 		later = rest
 		c.commit(group)
+		if alone {
+			<-c.gathering
+		}
+	}
+}
+
+// await returns when operations are in the queue, or it is closed. While groups are
+// shared it gives others the time to arrive.
+func (c *Committer[K, Op, Res]) await() {
+	c.queue.take(nil, 0, true)
+	if c.shared.Load() && c.queue.len() < c.cfg.Enough {
+		time.Sleep(c.cfg.Gather)
 	}
 }
 

@@ -150,6 +150,44 @@ func TestSmallGroupsStandAlone(t *testing.T) {
 	}
 }
 
+// TestSharedGroupsWaitForMore: a caller who is alone is stored at once. While groups
+// are shared a worker waits for more operations.
+func TestSharedGroupsWaitForMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &fakeStore{}
+		c := committerOn(p, func(cfg *GroupConfig) { cfg.Workers, cfg.Gather, cfg.Enough = 2, time.Second, 4 })
+		defer c.Close()
+		took := func(ops ...op) time.Duration {
+			began := time.Now()
+			for _, err := range submit(t, c, ops)() {
+				if err != nil {
+					t.Error(err)
+				}
+			}
+			return time.Since(began)
+		}
+		if d := took(op{1, 1}) + took(op{2, 2}); d != 0 {
+			t.Errorf("callers who were alone waited for %s", d)
+		}
+		c.shared.Store(true) // as after a group of several
+		first := submit(t, c, []op{{3, 3}})
+		time.Sleep(time.Second / 2)
+		synctest.Wait()
+		second := submit(t, c, []op{{4, 4}})
+		first()
+		second()
+		if d := took(op{5, 5}); d != time.Second {
+			t.Errorf("after a group of two the next one waited for %s", d)
+		}
+		if d := took(op{6, 6}); d != 0 {
+			t.Errorf("after a group of one the next one waited for %s", d)
+		}
+		if want := []int{1, 1, 2, 1, 1}; !slices.Equal(p.sizes(), want) {
+			t.Errorf("groups of %v, not %v", p.sizes(), want)
+		}
+	})
+}
+
 func TestWhateverQueuedIsOneGroup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &fakeStore{hold: make(chan struct{})}

@@ -13,6 +13,13 @@ import (
 const IndexesOnly = `select set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true),
 	set_config('enable_mergejoin', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true)`
 
+// ByIndex makes the statements that follow in the transaction use indexes, as
+// [IndexesOnly] says.
+func ByIndex(ctx context.Context, tx pgx.Tx) error {
+	_, err := tx.Exec(ctx, IndexesOnly)
+	return err
+}
+
 // PlannedOnce runs a statement that is planned for no particular values, in one
 // round trip. A statement that comes a thousand times a second for a few rows
 // takes longer to plan than to run.

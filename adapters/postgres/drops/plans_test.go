@@ -1,0 +1,75 @@
+package drops_test
+
+import (
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"dropbell/adapters/postgres"
+	dropsdb "dropbell/adapters/postgres/drops"
+	"dropbell/domain/reminder"
+	"dropbell/domain/template"
+)
+
+// TestAnEveningIsReadByIndex: the statements that claim and finish slots were planned while
+// there were none. When hundreds fall due or end at once, none of them reads the slots
+// and batches of all others for each slot.
+func TestAnEveningIsReadByIndex(t *testing.T) {
+	const slots, batches = 200, 3
+	w := newFixture(t)
+	tpl := w.Published(2 * time.Hour)
+	w.Exec(`alter table slots set (autovacuum_enabled = off)`)
+	w.Exec(`alter table batches set (autovacuum_enabled = off)`)
+	db, err := postgres.Open(t.Context(), w.DB.Pool.Config().ConnString(), postgres.Options{Log: slog.New(slog.DiscardHandler), MaxConns: 1})
+	w.Must(err)
+	t.Cleanup(db.Close)
+	store := dropsdb.NewSlots(db, nil)
+	begin := func() int {
+		cuts, err := store.BeginTogether(t.Context(), reminder.Cut{Slot: w.Slot(tpl, template.Slot(12)), Token: uuid.NewString()}, time.Minute)
+		w.Must(err)
+		return len(cuts)
+	}
+	finish := func() int {
+		n, err := store.FinishSlots(t.Context())
+		w.Must(err)
+		return n
+	}
+	read := func(table string) (n int64) {
+		_, err := db.Pool.Exec(t.Context(), `select pg_stat_force_next_flush()`)
+		w.Must(err)
+		w.Must(db.Pool.QueryRow(t.Context(), `select seq_tup_read + coalesce(idx_tup_fetch, 0) from pg_stat_user_tables where relname = $1`, table).Scan(&n))
+		return n
+	}
+	// The drop before was large, and is over: its slot had a thousand batches.
+	w.Exec(`insert into slots (template_id, slot, opens_at, due_at, state) values ($1, 1, now(), now() - interval '1 day', 'finished')`, tpl.ID)
+	w.Exec(`insert into batches (kind, owner_id, template_id, channel, from_user, to_user, due_count, due, due_at, worthless_after, state)
+		select 'reminder', (select max(id) from slots), $1, 0, i, i, 1, '', now(), now(), 'done' from generate_series(1, 1000) i`, tpl.ID)
+	w.Exec(`vacuum analyze slots`)
+	w.Exec(`vacuum analyze batches`)
+	for range 8 { // after five a plan is kept
+		if begin()+finish() != 0 {
+			t.Fatal("there are slots already")
+		}
+	}
+	w.Exec(`insert into slots (template_id, slot, opens_at, due_at, state)
+		select $1, 1 + i % 12, now() + interval '1 hour', now() - i * interval '1 second', case i % 2 when 0 then 'waiting' else 'sending' end
+		from generate_series(1, 2 * $2::int) i`, tpl.ID, slots)
+	w.Exec(`insert into batches (kind, owner_id, template_id, channel, from_user, to_user, due_count, due, due_at, worthless_after, state, finished_at)
+		select 'reminder', id, template_id, c, 1, 1, 1, '', due_at, opens_at, case when c = 0 and id / 2 % 4 <> 0 then 'ready' else 'done' end, now()
+		from slots, generate_series(0, $1::int - 1) c where state = 'sending'`, batches)
+	before := map[string]int64{"slots": read("slots"), "batches": read("batches")}
+	if n := begin(); n != slots {
+		t.Errorf("%d of %d slots were claimed", n, slots)
+	}
+	want := w.Number(`select count(*) from slots s where state = 'sending' and not exists (select from batches b where b.owner_id = s.id and b.state <> 'done')`)
+	if n := finish(); int64(n) != want || want == 0 {
+		t.Errorf("%d of %d slots were finished", n, want)
+	}
+	for table, n := range before {
+		if n = read(table) - n; n > 20*slots {
+			t.Errorf("%d rows of %s were read for %d slots and %d batches", n, table, 2*slots, slots*batches)
+		}
+	}
+}

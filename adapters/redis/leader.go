@@ -1,0 +1,43 @@
+package redis
+
+import (
+	"context"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"dropbell/adapters/redisclient"
+)
+
+// leadScript makes ARGV[1] the leader KEYS[1] for another ARGV[2] milliseconds, unless
+// another one is. It returns 1 if ARGV[1] is the leader then.
+const leadScript = `local leader = redis.call('get', KEYS[1])
+if leader and leader ~= ARGV[1] then return 0 end
+redis.call('set', KEYS[1], ARGV[1], 'px', ARGV[2])
+return 1`
+
+// A Leader elects one of several processes for work that one of them does as well as
+// all. It is no guarantee: for a moment there may be two, and there are as many as
+// processes while Redis is away. So the work must be safe when several do it.
+type Leader struct {
+	client goredis.UniversalClient
+	script *goredis.Script
+	key    string
+	id     string
+}
+
+// NewLeader returns a candidate, named id, for the work of this name. It uses client and
+// does not close it.
+func NewLeader(client goredis.UniversalClient, work, id string) *Leader {
+	return &Leader{client, goredis.NewScript(leadScript), "leader:" + work, id}
+}
+
+// Lead reports whether the candidate is the leader for the time given from now on. A
+// leader that no longer asks is followed by another candidate after that time. Without an
+// answer of Redis every candidate leads.
+func (l *Leader) Lead(ctx context.Context, lasting time.Duration) bool {
+	ctx, cancel := context.WithTimeout(ctx, redisclient.CallTimeout)
+	defer cancel()
+	leads, err := l.script.Run(ctx, l.client, []string{l.key}, l.id, lasting.Milliseconds()).Int()
+	return err != nil || leads == 1
+}
