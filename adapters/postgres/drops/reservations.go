@@ -71,6 +71,7 @@ func (r *Reservations) Cancel(ctx context.Context, c reminder.Change) (reminder.
 // first and the firing counts it, or the firing commits first and the row,
 // looked at again after the wait, is no longer 'waiting'. Comparing clocks
 // alone would leave a gap. clock_timestamp, not now: the wait may be long.
+// The templates are an array, so that they are gathered once and their slots looked up.
 //
 // A key that another transaction commits after this statement has begun fails it
 // with a unique violation; begun again it finds the key.
@@ -104,7 +105,7 @@ with asked as (
         where a.key <> '' and i.actor = a.actor and i.key = a.key limit 1) k on true
 ), locked as (
     select template_id, slot, opens_at from slots
-    where template_id in (select distinct template_id from asked) and state = 'waiting' and due_at > clock_timestamp()
+    where template_id = any(array(select distinct template_id from asked)) and state = 'waiting' and due_at > clock_timestamp()
     order by id for share
 ), still_open as (
     select template_id, bit_or($4::bigint << (slot - 1)) as mask from locked group by template_id
@@ -175,7 +176,7 @@ with asked as (
     select * from unnest($1::bigint[], $2::bigint[], $3::bigint[]) with ordinality as a (template_id, user_id, bits, n)
 ), locked as (
     select template_id, slot from slots
-    where template_id in (select distinct template_id from asked) and state in ('waiting', 'cancelled')
+    where template_id = any(array(select distinct template_id from asked)) and state in ('waiting', 'cancelled')
       and due_at > clock_timestamp()
     order by id for share
 ), still_open as (
@@ -267,29 +268,26 @@ func (r *Reservations) change(ctx context.Context, sql string, group []reminder.
 	}
 	templates, users, bits := columns(group)
 	args := append([]any{templates, users, bits, reminder.EveryChannel, event.ReservationsChanged, pg.TraceOf(ctx)}, more...)
-	rows, err := r.Pool.Query(ctx, sql, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
 	decisions := make([]reminder.Decision, len(group))
 	for i := range group {
 		decisions[i].Repeated = group[i].Once != nil
 	}
-	for rows.Next() {
-		var n, mask, before int64
-		var after *int64
-		var d reminder.Decision
-		if err := rows.Scan(&n, &after, &d.Created, &mask, &before, &d.Opened); err != nil {
-			return nil, err
+	if err := r.PlannedForGroups(ctx, sql, args, func(rows pgx.Rows) error {
+		for rows.Next() {
+			var n, mask, before int64
+			var after *int64
+			var d reminder.Decision
+			if err := rows.Scan(&n, &after, &d.Created, &mask, &before, &d.Opened); err != nil {
+				return err
+			}
+			d.Open, d.Before = reminder.StoredBitmap(mask), reminder.StoredBitmap(before)
+			if after != nil {
+				d.Applied, d.After = true, reminder.StoredBitmap(*after)
+			}
+			decisions[n-1] = d
 		}
-		d.Open, d.Before = reminder.StoredBitmap(mask), reminder.StoredBitmap(before)
-		if after != nil {
-			d.Applied, d.After = true, reminder.StoredBitmap(*after)
-		}
-		decisions[n-1] = d
-	}
-	if err := rows.Err(); err != nil {
+		return rows.Err()
+	}); err != nil {
 		return nil, err
 	}
 	return decisions, killpoint.After("reservations.change")

@@ -24,8 +24,22 @@ func ByIndex(ctx context.Context, tx pgx.Tx) error {
 // round trip. A statement that comes a thousand times a second for a few rows
 // takes longer to plan than to run.
 func (db *DB) PlannedOnce(ctx context.Context, sql string, args []any, read func(pgx.Rows) error) error {
+	return db.planned(ctx, IndexesOnly, sql, args, read)
+}
+
+// onePlan is [IndexesOnly] for statements that join the rows they are given with each
+// other, which without hash joins would take the square of their number.
+const onePlan = `select set_config('enable_seqscan', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true)`
+
+// PlannedForGroups is [DB.PlannedOnce] for a statement whose parameters are the rows of a
+// group of any size. Left to itself PostgreSQL plans it again for every small group.
+func (db *DB) PlannedForGroups(ctx context.Context, sql string, args []any, read func(pgx.Rows) error) error {
+	return db.planned(ctx, onePlan, sql, args, read)
+}
+
+func (db *DB) planned(ctx context.Context, settings, sql string, args []any, read func(pgx.Rows) error) error {
 	b := &pgx.Batch{} // without begin and commit it is one transaction
-	b.Queue(IndexesOnly)
+	b.Queue(settings)
 	b.Queue(sql, args...).Query(read)
 	return db.Pool.SendBatch(ctx, b).Close()
 }
