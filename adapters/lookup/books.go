@@ -20,6 +20,9 @@ type BookSource interface {
 // about 100 kB once they were sent.
 const maxBooks = 512
 
+// maxAlike bounds how many sets of versions are remembered.
+const maxAlike = 64
+
 // Books caches the books of places; see [message.Source]. The texts of a version never
 // change, so no entry becomes stale. The drops of a shop that have no texts of their own
 // have books of the same versions, whose texts are compiled once for all of them.
@@ -42,7 +45,7 @@ func NewBooks(source BookSource) (*Books, error) {
 	if err != nil {
 		return nil, err
 	}
-	alike, err := otter.New(&otter.Options[string, *message.Book]{MaximumSize: maxBooks, Logger: &otter.NoopLogger{}})
+	alike, err := otter.New(&otter.Options[string, *message.Book]{MaximumSize: maxAlike, Logger: &otter.NoopLogger{}})
 	return &Books{source, cache, alike}, err
 }
 

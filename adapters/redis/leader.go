@@ -20,16 +20,15 @@ return 1`
 // all. It is no guarantee: for a moment there may be two, and there are as many as
 // processes while Redis is away. So the work must be safe when several do it.
 type Leader struct {
-	client goredis.UniversalClient
-	script *goredis.Script
-	key    string
-	id     string
+	client       goredis.UniversalClient
+	lead, resign *goredis.Script
+	key, id      string
 }
 
 // NewLeader returns a candidate, named id, for the work of this name. It uses client and
 // does not close it.
 func NewLeader(client goredis.UniversalClient, work, id string) *Leader {
-	return &Leader{client, goredis.NewScript(leadScript), "leader:" + work, id}
+	return &Leader{client, goredis.NewScript(leadScript), goredis.NewScript(releaseScript), "leader:" + work, id}
 }
 
 // Lead reports whether the candidate is the leader for the time given from now on. A
@@ -38,6 +37,14 @@ func NewLeader(client goredis.UniversalClient, work, id string) *Leader {
 func (l *Leader) Lead(ctx context.Context, lasting time.Duration) bool {
 	ctx, cancel := context.WithTimeout(ctx, redisclient.CallTimeout)
 	defer cancel()
-	leads, err := l.script.Run(ctx, l.client, []string{l.key}, l.id, lasting.Milliseconds()).Int()
+	leads, err := l.lead.Run(ctx, l.client, []string{l.key}, l.id, lasting.Milliseconds()).Int()
 	return err != nil || leads == 1
+}
+
+// Resign makes place for another candidate at once, if the candidate is the leader. If
+// Redis does not answer, another one follows after the time for which it was to lead.
+func (l *Leader) Resign(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, redisclient.CallTimeout)
+	defer cancel()
+	_ = l.resign.Run(ctx, l.client, []string{l.key}, l.id).Err()
 }

@@ -24,11 +24,19 @@ func TestOneCandidateLeads(t *testing.T) {
 	if first.Lead(t.Context(), long) {
 		t.Error("there are two leaders")
 	}
+	first.Resign(t.Context()) // another one leads
+	if first.Lead(t.Context(), long) {
+		t.Error("a candidate took the lead from another one")
+	}
+	second.Resign(t.Context())
+	if !first.Lead(t.Context(), long) || second.Lead(t.Context(), long) {
+		t.Error("the lead was not given back")
+	}
 	if err := client.FlushDB(t.Context()).Err(); err != nil {
 		t.Fatal(err)
 	}
-	if !first.Lead(t.Context(), long) {
-		t.Error("no candidate leads after Redis was emptied")
+	if !second.Lead(t.Context(), long) {
+		t.Error("a candidate does not lead after Redis was emptied")
 	}
 	if err := client.Close(); err != nil {
 		t.Fatal(err)

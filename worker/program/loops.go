@@ -27,12 +27,15 @@ const relayLead = 500 * time.Millisecond
 // relay moves committed events from the outbox to the bus: at once while
 // there are any, else every 50 ms, and every 200 ms after some seconds without
 // any. Notifications instead would take a cluster-wide lock at every commit. One of the
-// workers does it: several would share the same events, and merge each a part of them.
+// workers does it: several would share the same events, and each would merge a part of
+// them. A worker that fails leaves the lead to another one.
 func (p *program) relay(ctx context.Context) error {
-	var last time.Time // when there was an event
-	stuck := false     // the last time nothing could be published
-	attempt := p.attempts("outbox relay", func(ctx context.Context) error {
-		for {
+	leader := redis.NewLeader(p.Redis, "relay", uuid.NewString())
+	defer leader.Resign(context.WithoutCancel(ctx))
+	var last, failed time.Time // when there was an event, and a failure
+	stuck := false             // the last time nothing could be published
+	some := func(ctx context.Context) error {
+		for leader.Lead(ctx, relayLead) {
 			waiting, unmerged, err := p.outbox.Waiting(ctx, relayGroup)
 			if err != nil || waiting == 0 {
 				return err
@@ -50,15 +53,22 @@ func (p *program) relay(ctx context.Context) error {
 				return err
 			}
 		}
+		return nil
+	}
+	attempt := p.attempts("outbox relay", func(ctx context.Context) error {
+		err := some(ctx)
+		if err != nil {
+			failed = time.Now()
+			leader.Resign(ctx)
+		}
+		return err
 	})
-	leader := redis.NewLeader(p.Redis, "relay", uuid.NewString())
 	for {
-		leads := leader.Lead(ctx, relayLead)
-		if leads {
+		if time.Since(failed) > 2*relayRest {
 			attempt(ctx)
 		}
 		pause := relayIdle
-		if !leads || time.Since(last) > relayRestAfter {
+		if time.Since(last) > relayRestAfter {
 			pause = relayRest
 		}
 		if !sleep(ctx, untilNext(time.Now(), pause)) {

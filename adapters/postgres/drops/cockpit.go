@@ -13,14 +13,6 @@ import (
 	"dropbell/domain/template"
 )
 
-// lateSQL sums the lateness of the reminders of each of the owners $1 per channel.
-const lateSQL = `
-select owner_id, channel, jsonb_object_agg(span, n) as late from (
-    select b.owner_id, b.channel, span, sum(b.late[span]) as n
-    from batches b, generate_subscripts(b.late, 1) as span
-    where b.kind = 'reminder' and b.owner_id = any($1) and b.late[span] > 0 group by 1, 2, 3) spans
-group by 1, 2`
-
 // expectedRate is what the forecast says of channel c.n - 1; see
 // [reminder.Forecaster]. $3 are the rates assumed where nothing was measured.
 const expectedRate = `(select least(coalesce((select max(per_second) from (

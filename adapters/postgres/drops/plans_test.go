@@ -68,7 +68,7 @@ func TestAnEveningIsReadByIndex(t *testing.T) {
 		t.Errorf("%d of %d slots were finished", n, want)
 	}
 	for table, n := range before {
-		if n = read(table) - n; n > 20*slots {
+		if n = read(table) - n; n > 10*slots {
 			t.Errorf("%d rows of %s were read for %d slots and %d batches", n, table, 2*slots, slots*batches)
 		}
 	}

@@ -183,8 +183,9 @@ with asked as (
     select template_id, bit_or($4::bigint << (slot - 1)) as mask from locked group by template_id
 ), rows as (
     -- locks in key order, and the newest version of each row
-    select r.template_id, r.user_id, r.slots from reservations r join asked a using (template_id, user_id)
-    order by r.template_id, r.user_id for update of r
+    select r.template_id, r.user_id, r.slots
+    from (select template_id, user_id from asked order by template_id, user_id) a cross join lateral
+        (select * from reservations r where r.template_id = a.template_id and r.user_id = a.user_id limit 1 for update) r
 ), removable as (
     select a.n, rows.template_id, rows.user_id, rows.slots,
         case when a.bits = 0 then rows.slots & coalesce(o.mask, 0)

@@ -25,7 +25,8 @@ var errLeft = fault.New(fault.Unavailable, "overloaded", "this took too long, an
 
 // Committer coalesces concurrent operations into groups that are stored by
 // one statement, so that N callers share one fsync. A worker takes the operations that
-// queued while its previous group was being stored; there is no timer to wait for.
+// queued while its previous group was being stored, and, if so configured, waits a moment
+// for more while groups are shared.
 // Operations with equal keys never share a group: the later one waits for the next.
 // Without a key function all may share one, in order of arrival.
 type Committer[K comparable, Op, Res any] struct {
@@ -61,8 +62,8 @@ type GroupConfig struct {
 	// fixed cost of a transaction. 0 = always concurrently; not for committers
 	// with a key function.
 	SideBySide int
-	// Gather is how long a worker waits until Enough operations are together, if the last
-	// group had several: with many processes, or many callers that do little else, each group
+	// Gather is how long a worker waits at most until Enough operations are together, if the
+	// last group had several, and while more of them arrive: with many processes, or many callers that do little else, each group
 	// would have a few operations and cost a transaction. Smaller groups are stored one
 	// at a time, so that the next one grows. A caller who is alone never waits.
 	// 0 = a worker takes those that are there; not beside SideBySide.
@@ -203,19 +204,44 @@ func (c *Committer[K, Op, Res]) work() {
 			return
 		}
 		later = rest
-		c.commit(group)
 		if alone {
-			<-c.gathering
+			c.commitAlone(group)
+			continue
 		}
+		c.commit(group)
 	}
 }
 
+// aloneFor is how long a small group keeps the next one from being begun. A group that
+// takes longer waits for a lock, which must not hold up the operations of others.
+const aloneFor = 50 * time.Millisecond
+
+// commitAlone stores the group and then lets another worker gather.
+func (c *Committer[K, Op, Res]) commitAlone(group []*pending[Op, Res]) {
+	next := sync.OnceFunc(func() { <-c.gathering })
+	defer next()
+	late := time.AfterFunc(aloneFor, next)
+	defer late.Stop()
+	c.commit(group)
+}
+
 // await returns when operations are in the queue, or it is closed. While groups are
-// shared it gives others the time to arrive.
+// shared it waits for more, as long as they arrive.
 func (c *Committer[K, Op, Res]) await() {
 	c.queue.take(nil, 0, true)
-	if c.shared.Load() && c.queue.len() < c.cfg.Enough {
-		time.Sleep(c.cfg.Gather)
+	if !c.shared.Load() {
+		return
+	}
+	const steps = 4
+	for range steps {
+		before := c.queue.len()
+		if before >= c.cfg.Enough {
+			return
+		}
+		time.Sleep(c.cfg.Gather / steps)
+		if c.queue.len() == before {
+			return
+		}
 	}
 }
 

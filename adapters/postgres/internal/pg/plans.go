@@ -32,8 +32,17 @@ func (db *DB) PlannedOnce(ctx context.Context, sql string, args []any, read func
 const onePlan = `select set_config('enable_seqscan', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true)`
 
 // PlannedForGroups is [DB.PlannedOnce] for a statement whose parameters are the rows of a
-// group of any size. Left to itself PostgreSQL plans it again for every small group.
+// group of any size. Left to itself PostgreSQL plans it again for every small group, as
+// it must behind a pooler, where it keeps no plan.
 func (db *DB) PlannedForGroups(ctx context.Context, sql string, args []any, read func(pgx.Rows) error) error {
+	if db.transactionPool {
+		rows, err := db.Pool.Query(ctx, sql, args...)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		return read(rows)
+	}
 	return db.planned(ctx, onePlan, sql, args, read)
 }
 

@@ -1,0 +1,57 @@
+package program
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"dropbell/adapters/redis"
+)
+
+// TestAWorkerThatFailsLeavesTheRelay to another one, although it reaches Redis. A worker
+// that ends leaves it, too.
+func TestAWorkerThatFailsLeavesTheRelay(t *testing.T) {
+	p, sql := assembled(t)
+	other := redis.NewLeader(p.Redis, "relay", "another worker")
+	leads := func(want bool) func() error {
+		return func() error {
+			lasting := time.Millisecond
+			if want {
+				lasting = time.Hour
+			}
+			if other.Lead(t.Context(), lasting) != want {
+				return errors.New("it does not")
+			}
+			return nil
+		}
+	}
+	relay := func() (stop func()) {
+		ctx, cancel := context.WithCancel(t.Context())
+		var loop sync.WaitGroup
+		loop.Go(func() {
+			if err := p.relay(ctx); err != nil {
+				t.Error(err)
+			}
+		})
+		return func() { cancel(); loop.Wait() }
+	}
+	stop := relay()
+	poll(t, "the worker leads", leads(false))
+	if _, err := sql.Exec(t.Context(), `alter table outbox rename to outbox_away`); err != nil {
+		t.Fatal(err)
+	}
+	poll(t, "another one leads after the failure", leads(true))
+	stop()
+	if _, err := sql.Exec(t.Context(), `alter table outbox_away rename to outbox`); err != nil {
+		t.Fatal(err)
+	}
+	other.Resign(t.Context())
+	stop = relay()
+	poll(t, "the worker leads again", leads(false))
+	stop()
+	if !other.Lead(t.Context(), time.Hour) {
+		t.Error("the worker that ended keeps the lead")
+	}
+}
