@@ -34,7 +34,7 @@ func main() {
 	flag.DurationVar(&b.lasting, "lasting", 3*time.Second, "how long each rate is measured")
 	flag.IntVar(&b.due, "due", 200_000, "reservations of the drop whose slot is cut")
 	flag.IntVar(&b.looks, "looks", 20, "requests for each page")
-	flag.StringVar(&b.buffers, "shared-buffers", "4GB", "memory of PostgreSQL; a quarter of the machine's, as the handbook recommends")
+	flag.StringVar(&b.buffers, "shared-buffers", "4GB", "memory of PostgreSQL; the handbook recommends a quarter of the machine's")
 	flag.BoolVar(&b.standby, "standby", false, "compare with a synchronous standby, which takes as much disk again")
 	flag.DurationVar(&b.snapshot, "snapshot", 30*time.Second, "age of the snapshot at the first measurement beside it, 0 = without")
 	runs := flag.Int("runs", 3, "repetitions, after one that is not counted")

@@ -59,9 +59,9 @@ func (s Campaigns) Progress(ctx context.Context, id int64) (campaign.Progress, e
 }
 
 // settledSQL is true of campaign c if each recipient has an outcome.
-var settledSQL = ` and (c.cut_at is not null or c.ended_at is not null)
+const settledSQL = ` and (c.cut_at is not null or c.ended_at is not null)
 	and not exists (select from campaign_messages m where m.campaign_id = c.id and m.stored_at is null)
-	and ` + pg.Settled(`'campaign'`, `c.id`)
+	and not exists (select from batches b where b.kind = 'campaign' and b.owner_id = c.id and b.state <> 'done')`
 
 // openSQL selects campaigns c whose books are open.
 const openSQL = ` from campaigns c where c.state in ('running', 'paused', 'cancelled', 'failed') and c.settled_at is null`

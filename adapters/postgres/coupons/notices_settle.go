@@ -12,7 +12,7 @@ import (
 )
 
 // batchesDone says that every batch of run r is done.
-var batchesDone = pg.Settled(`'notice'`, `r.id`)
+const batchesDone = `not exists (select from batches b where b.kind = 'notice' and b.owner_id = r.id and b.state <> 'done')`
 
 // FinishedRuns returns runs that ended and whose notices do not know it.
 func (s Notices) FinishedRuns(ctx context.Context, limit int) ([]int64, error) {

@@ -52,8 +52,8 @@ func NewGroupedBatches(db *pg.DB) *GroupedBatches {
 	return g
 }
 
-// gatherFor is how long a lease or checkpoint waits for those of other batches while
-// there are such; see [pg.GroupConfig]. A batch takes several times as long.
+// gatherFor is how long a lease or checkpoint waits for the leases or checkpoints of other
+// batches while groups are shared; see [pg.GroupConfig]. A batch takes several times as long.
 const gatherFor = 2 * time.Millisecond
 
 // Close answers everything that was accepted and stops.

@@ -142,10 +142,7 @@ const AnnouncementsWait pg.Question = `select from announcements where state <> 
 func (s Announcements) FinishAnnouncements(ctx context.Context) (int, error) {
 	finished := 0
 	err := s.Tx(ctx, func(tx pgx.Tx) error {
-		settled := ` and ` + pg.Settled(`a.kind`, `a.id`)
-		if err := pg.ByIndex(ctx, tx); err != nil {
-			return err
-		}
+		const settled = ` and not exists (select from batches b where b.kind = a.kind and b.owner_id = a.id and b.state <> 'done')`
 		ids, err := pg.LockIDs(ctx, tx, `select id from announcements a where a.state = 'sending'`+settled+` order by id limit 100 for update skip locked`)
 		if err != nil || len(ids) == 0 {
 			return err

@@ -217,16 +217,3 @@ func LatenessSeconds() []float64 {
 	}
 	return seconds
 }
-
-// Settled returns a condition that is true if every batch of an owner is done; kind and
-// id are SQL. It is asked each second of all owners that have not ended, so it reads
-// batches of its owner only: the last one first, which is done among the last. The
-// index of unfinished batches is kept out of it, where each owner would look at the
-// batches of all others. The order is that of the owner's index, and offset 0 keeps
-// PostgreSQL from dropping it and from gathering the batches of all owners.
-// While the last batch is done and an earlier one waits, all between them are read.
-func Settled(kind, id string) string {
-	of := ` from batches b where b.kind = ` + kind + ` and b.owner_id = ` + id
-	return `case when (select b.state` + of + ` order by b.channel desc, b.from_user desc limit 1) <> 'done' then false
-		else not exists (select` + of + ` and (b.state = 'done') is not true order by b.channel, b.from_user limit 1 offset 0) end`
-}
