@@ -152,13 +152,17 @@ func declares(d ast.Decl) bool {
 }
 
 func TestNoMachinePaths(t *testing.T) {
-	somebodys := regexp.MustCompile(`(?:^|[^\w.~}-])/(?:home|root|work|Users)/\w`)
+	homes := []string{"/home/", "/root/", "/work/", "/Users/"}
+	somebodys := regexp.MustCompile(`(?:^|[^\w.~}-])(?:` + strings.Join(homes, "|") + `)\w`)
 	text := []string{".go", ".templ", ".md", ".yml", ".yaml", ".sql", ".js", ".css", ".sh", ".mod", ""}
 	walk(t, func(name string, raw []byte) {
 		if !slices.Contains(text, path.Ext(name)) || within(name, "views/static") {
 			return
 		}
 		for i, line := range strings.Split(string(raw), "\n") {
+			if !slices.ContainsFunc(homes, func(home string) bool { return strings.Contains(line, home) }) {
+				continue // without the cost of the pattern, which nearly no line has
+			}
 			if found := somebodys.FindString(line); found != "" {
 				t.Errorf("%s:%d mentions %q\n\tthe project runs on everybody's machine; a path of one of them helps nobody", name, i+1, strings.TrimSpace(found))
 			}

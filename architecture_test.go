@@ -5,8 +5,6 @@ package dropbell_test
 import (
 	"fmt"
 	"go/ast"
-	"go/parser"
-	"go/token"
 	"path"
 	"slices"
 	"strconv"
@@ -229,10 +227,7 @@ func TestSubjectsOfStores(t *testing.T) {
 		if path.Dir(name) == stores && !strings.HasSuffix(name, "_test.go") && name != stores+"/postgres.go" {
 			t.Errorf("%s: a store belongs to the folder of its subject", name)
 		}
-		file, err := parser.ParseFile(token.NewFileSet(), name, raw, parser.ImportsOnly)
-		if err != nil {
-			t.Fatal(err)
-		}
+		_, file := parse(t, name, raw)
 		for _, imp := range file.Imports {
 			full, _ := strconv.Unquote(imp.Path.Value)
 			subject := storesSubject(strings.TrimPrefix(full, module+"/"))

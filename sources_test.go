@@ -74,14 +74,45 @@ var parsed = sync.OnceValues(func() (list []source, err error) {
 		if path.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go") || strings.Contains(name, "testdata/") {
 			return nil
 		}
-		s := source{path: name, dir: path.Dir(name), fset: token.NewFileSet(), lines: strings.Count(string(raw), "\n")}
-		file, err := parser.ParseFile(s.fset, name, raw, parser.ParseComments)
-		s.file, s.generated = file, err == nil && ast.IsGenerated(file)
+		s := source{path: name, dir: path.Dir(name), lines: strings.Count(string(raw), "\n")}
+		s.fset, s.file, err = parseOnce(name, raw)
+		s.generated = err == nil && ast.IsGenerated(s.file)
 		list = append(list, s)
 		return err
 	})
 	return list, err
 })
+
+// goFile is a Go file of the project, as parsed.
+type goFile struct {
+	fset *token.FileSet
+	file *ast.File
+	err  error
+}
+
+// goFiles holds each [goFile] by its name: parsing takes most of a test's time.
+var goFiles sync.Map
+
+// parseOnce parses a Go file of the project, tests included, unless another test has.
+func parseOnce(name string, raw []byte) (*token.FileSet, *ast.File, error) {
+	if known, ok := goFiles.Load(name); ok {
+		f := known.(goFile)
+		return f.fset, f.file, f.err
+	}
+	f := goFile{fset: token.NewFileSet()}
+	f.file, f.err = parser.ParseFile(f.fset, name, raw, parser.ParseComments)
+	goFiles.Store(name, f)
+	return f.fset, f.file, f.err
+}
+
+func parse(t *testing.T, name string, raw []byte) (*token.FileSet, *ast.File) {
+	t.Helper()
+	fset, file, err := parseOnce(name, raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fset, file
+}
 
 func sources(t *testing.T) []source {
 	t.Helper()

@@ -2,8 +2,6 @@ package dropbell_test
 
 import (
 	"go/ast"
-	"go/parser"
-	"go/token"
 	"maps"
 	"path"
 	"regexp"
@@ -22,11 +20,20 @@ var unnamed = regexp.MustCompile(`(?i)(?:^|[.:;] )(?:who|whom|whoever|whatever|n
 // unnamedIn returns the clauses of a text without a named subject. declared is the
 // name that a doc comment begins with; empty = none.
 func unnamedIn(text, declared string) []string {
+	if !pronouns(text) {
+		return nil // nine of ten texts, without the cost of the pattern
+	}
 	text = strings.Join(strings.Fields(text), " ")
 	if declared != "" {
 		text = strings.Replace(text, declared, "the name", 1)
 	}
 	return unnamed.FindAllString(text, -1)
+}
+
+// pronouns reports whether a text has the letters of a pronoun that [unnamed] finds.
+func pronouns(text string) bool {
+	text = strings.ToLower(text)
+	return strings.Contains(text, "who") || strings.Contains(text, "what") || strings.Contains(text, "nobody")
 }
 
 // declaredBy returns the names of a file's declarations and fields by their comments.
@@ -52,11 +59,7 @@ func TestClausesNameTheirSubjects(t *testing.T) {
 		switch {
 		case within(name, "node_modules", "changelog.d") || strings.Contains(name, "testdata/") || name == "CHANGELOG.md":
 		case path.Ext(name) == ".go":
-			fset := token.NewFileSet()
-			file, err := parser.ParseFile(fset, name, raw, parser.ParseComments)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fset, file := parse(t, name, raw)
 			if ast.IsGenerated(file) {
 				return
 			}

@@ -67,11 +67,22 @@ func openDir(t *testing.T) string {
 	return dir
 }
 
+// execute runs a statement in a connection of its own.
+func execute(ctx context.Context, url, sql string) error {
+	c, err := pgx.Connect(ctx, url)
+	if err != nil {
+		return err
+	}
+	defer c.Close(ctx)
+	_, err = c.Exec(ctx, sql)
+	return err
+}
+
 func TestPostgresKeepsDataOverStopKillAndRestart(t *testing.T) {
 	o := Options{Dir: openDir(t), Durable: true}
 	p := startPostgres(t, o)
 	query[int64](t, p.URL(), "with made as (select 1) select count(*) from made")
-	if err := administer(t.Context(), p.URL(), "create table kept as select 41 as n"); err != nil {
+	if err := execute(t.Context(), p.URL(), "create table kept as select 41 as n"); err != nil {
 		t.Fatal(err)
 	}
 	if got := query[string](t, p.URL(), "show fsync") + query[string](t, p.URL(), "show synchronous_commit"); got != "onon" {
@@ -219,7 +230,7 @@ func TestDatabasesAreMigratedAndApart(t *testing.T) {
 			t.Errorf("version %d (%v), expected %d", v, err, newest)
 		}
 	}
-	if err := administer(t.Context(), first, "create table only_here ()"); err != nil {
+	if err := execute(t.Context(), first, "create table only_here ()"); err != nil {
 		t.Fatal(err)
 	}
 	if n := query[int64](t, second, "select count(*) from pg_tables where tablename = 'only_here'"); n != 0 {

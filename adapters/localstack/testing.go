@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"dropbell/migrations"
 )
@@ -56,18 +57,18 @@ func Database(tb testing.TB) string {
 		tb.Fatalf("no database for tests: %v", server.err)
 	}
 	name := "test_" + strings.ToLower(rand.Text()[:16])
-	err := administer(ctx, server.url, fmt.Sprintf("create database %s template %s strategy file_copy", name, server.template))
+	_, err := server.admin.Exec(ctx, fmt.Sprintf("create database %s template %s strategy file_copy", name, server.template))
 	if err != nil {
 		tb.Fatalf("create test database: %v", err)
 	}
-	tb.Cleanup(func() { dropDatabase(tb, server.url, name) })
+	tb.Cleanup(func() { dropDatabase(tb, server.admin, name) })
 	return withDatabase(server.url, name)
 }
 
-func dropDatabase(tb testing.TB, server, name string) {
+func dropDatabase(tb testing.TB, admin *pgxpool.Pool, name string) {
 	ctx, cancel := context.WithTimeout(context.Background(), helperTimeout)
 	defer cancel()
-	if err := administer(ctx, server, "drop database if exists "+name+" with (force)"); err != nil {
+	if _, err := admin.Exec(ctx, "drop database if exists "+name+" with (force)"); err != nil {
 		tb.Errorf("drop test database: %v", err)
 	}
 }
@@ -89,11 +90,13 @@ func RedisServer(tb testing.TB) *Redis {
 	return r
 }
 
-// testServer is the process's one server and the name of the template database
-// in it. It ends with the process, because a test cannot know whether it is the
-// last.
+// testServer is the process's one server, the name of the template database in
+// it, and the connections that make and drop databases: a connection of its own
+// for each of these would take as much processor time as copying the files. They
+// end with the process, because a test cannot know whether it is the last.
 var testServer = sync.OnceValue(func() (found struct {
 	url, template string
+	admin         *pgxpool.Pool
 	err           error
 }) {
 	if os.Getenv("GOGC") == "" {
@@ -109,7 +112,9 @@ var testServer = sync.OnceValue(func() (found struct {
 		}
 		found.url = p.URL()
 	}
-	found.template, found.err = makeTemplate(ctx, found.url)
+	if found.template, found.err = makeTemplate(ctx, found.url); found.err == nil {
+		found.admin, found.err = openAdmin(found.url)
+	}
 	return found
 })
 
@@ -147,7 +152,16 @@ func fillTemplate(ctx context.Context, c *pgx.Conn, name string) error {
 	if err := migrations.Up(ctx, withDatabase(c.Config().ConnString(), name)); err != nil {
 		return fmt.Errorf("migrate the test database: %w", err)
 	}
-	_, err := c.Exec(ctx, "alter database "+name+" with is_template true allow_connections false")
+	// The first connection after changes of the catalog writes pg_internal.init, a
+	// cache of the catalog that goes with each copy; without it each copy makes its own.
+	first, err := pgx.Connect(ctx, withDatabase(c.Config().ConnString(), name))
+	if err != nil {
+		return err
+	}
+	if err := first.Close(ctx); err != nil {
+		return err
+	}
+	_, err = c.Exec(ctx, "alter database "+name+" with is_template true allow_connections false")
 	return err
 }
 
@@ -164,12 +178,13 @@ func templateName() (string, error) {
 	return "dropbell_template_" + hex.EncodeToString(h.Sum(nil)[:8]), err
 }
 
-func administer(ctx context.Context, server, sql string) error {
-	c, err := pgx.Connect(ctx, server)
+// openAdmin returns a pool that connects when it is first used. Its statements
+// are not prepared, since each is executed once.
+func openAdmin(server string) (*pgxpool.Pool, error) {
+	c, err := pgxpool.ParseConfig(server)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer c.Close(ctx)
-	_, err = c.Exec(ctx, sql)
-	return err
+	c.MaxConns, c.ConnConfig.DefaultQueryExecMode = 4, pgx.QueryExecModeSimpleProtocol
+	return pgxpool.NewWithConfig(context.Background(), c)
 }

@@ -129,8 +129,9 @@ var bombs = map[string]struct {
 	}, "refused"},
 	"many members below the limit": {func(b bomb) {
 		b.book()
+		piece := noisy(strings.Repeat("x", 700) + "%s")
 		for i := range 40 {
-			b.repeat(fmt.Sprintf("xl/media/%d", i), "", noisy(strings.Repeat("x", 700)+"%s"), 64, 0)
+			b.repeat(fmt.Sprintf("xl/media/%d", i), "", piece, 64, 0)
 		}
 	}, "refused"},
 	"texts without number": {func(b bomb) {

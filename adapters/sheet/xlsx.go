@@ -368,7 +368,8 @@ var stored = regexp.MustCompile(`^[1-9](\.[0-9]+)?E[0-9]{1,2}$|^[1-9][0-9]*\.0$`
 // ids and phone numbers are stored so. Beyond 2^53 the workbook itself has lost
 // digits.
 func wholeNumber(cell string) string {
-	if !stored.MatchString(cell) {
+	// Nearly no cell is such a number, and the pattern takes longer than reading a cell.
+	if !strings.Contains(cell, "E") && !strings.HasSuffix(cell, ".0") || !stored.MatchString(cell) {
 		return cell
 	}
 	n, err := strconv.ParseFloat(cell, 64)

@@ -87,10 +87,12 @@ func newFixture(t testing.TB, change func(*api.Deps)) *fixture {
 	db, err := postgres.Open(context.Background(), way, options)
 	r.must(err)
 	t.Cleanup(db.Close)
-	r.db = db
-	r.sql, err = pgxpool.New(context.Background(), url)
-	r.must(err)
-	t.Cleanup(r.sql.Close)
+	r.db, r.sql = db, db.Pool // which saves the server a session
+	if options.TransactionPool {
+		r.sql, err = pgxpool.New(context.Background(), url)
+		r.must(err)
+		t.Cleanup(r.sql.Close)
+	}
 	r.build(log, change)
 	r.makeKeys()
 	return r

@@ -90,7 +90,7 @@ func patient(env map[string]string) func(string) string {
 
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for began, patience := time.Now(), localstack.Patience(t); !ok(); <-time.After(10 * time.Millisecond) {
+	for began, patience := time.Now(), localstack.Patience(t); !ok(); <-time.After(50 * time.Millisecond) {
 		if time.Since(began) > patience {
 			t.Fatalf("not within %s: %s", patience, what)
 		}

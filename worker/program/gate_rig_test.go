@@ -143,6 +143,7 @@ func (r *gateFixture) Claim(ctx context.Context, q claim.Request) (claim.Claim, 
 		if !errors.Is(err, claim.ErrOverloaded) || time.Now().After(deadline) || ctx.Err() != nil {
 			return c, err
 		}
+		sleep(ctx, 2*time.Millisecond)
 	}
 }
 

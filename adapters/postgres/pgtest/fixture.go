@@ -2,7 +2,6 @@
 package pgtest
 
 import (
-	"context"
 	"log/slog"
 	"slices"
 	"testing"
@@ -26,8 +25,9 @@ import (
 	"dropbell/domain/user"
 )
 
-// Fixture is a fresh, migrated database with the stores on it and a raw
-// connection for looking behind them.
+// Fixture is a fresh, migrated database with the stores on it. SQL is for looking
+// behind them: the same connections, because each further one costs the server as much
+// processor time as a short test.
 type Fixture struct {
 	*testing.T
 	DB           *postgres.DB
@@ -66,12 +66,7 @@ func On(t *testing.T, url string) *Fixture {
 		t.Fatal(err)
 	}
 	t.Cleanup(db.Close)
-	sql, err := pgxpool.New(context.WithoutCancel(t.Context()), url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(sql.Close)
-	w := &Fixture{T: t, DB: db, SQL: sql, Templates: dropsdb.NewTemplates(db), Reservations: dropsdb.NewReservations(db, postgres.Grouping{}),
+	w := &Fixture{T: t, DB: db, SQL: db.Pool, Templates: dropsdb.NewTemplates(db), Reservations: dropsdb.NewReservations(db, postgres.Grouping{}),
 		Inbox: deliverydb.NewInbox(db), Slots: dropsdb.NewSlots(db, deliverydb.NewBatches(db)), Batches: deliverydb.NewGroupedBatches(db), Boards: dropsdb.NewBoards(db),
 		Channels: deliverydb.NewChannels(db), DeadLetters: deliverydb.NewDeadLetters(db), Ledger: deliverydb.NewLedger(db), Feedback: deliverydb.NewFeedback(db, nil),
 		Users: audiencedb.NewUsers(db), Segments: audiencedb.NewSegments(db), Jobs: workdb.NewJobs(db), Uploads: workdb.NewUploads(db), CouponSteps: couponsdb.NewCouponSteps(db),
