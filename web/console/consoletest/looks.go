@@ -2,14 +2,7 @@ package consoletest
 
 import (
 	"context"
-	_ "embed"
-	"encoding/json"
 	"fmt"
-	"io"
-	"net/http"
-	"net/http/httptest"
-	"strings"
-	"sync"
 
 	"github.com/chromedp/cdproto/browser"
 	"github.com/chromedp/cdproto/cdp"
@@ -19,9 +12,6 @@ import (
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
 )
-
-//go:embed testdata/axe-4.14.1.min.js
-var axe string
 
 // Hidden minimizes the tab's window, so that nothing is painted, and ends what the
 // browser reports of style sheets, elements and requests. That spares a
@@ -71,12 +61,22 @@ func (b *Tab) Becomes(url string) bool {
 	})()`, url))
 }
 
+// wrong reports that a page is wrong.
+func (b *Tab) wrong(format string, args ...any) {
+	b.Helper()
+	if b.Wrong != nil {
+		b.Wrong(fmt.Sprintf(format, args...))
+		return
+	}
+	b.Errorf(format, args...)
+}
+
 // Narrow fails if the page is wider than the screen.
 func (b *Tab) Narrow(what string) {
 	b.Helper()
 	if wide := Evaluate[int](b, `document.documentElement.scrollWidth - document.documentElement.clientWidth`); wide > 0 {
 		culprit := Evaluate[string](b, `[...document.querySelectorAll("main *")].filter(e => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest(".table-wrap")).map(e => e.tagName + "." + e.className).slice(0, 4).join(" ")`)
-		b.Errorf("%s is %d pixels too wide: %s", what, wide, culprit)
+		b.wrong("%s is %d pixels too wide: %s", what, wide, culprit)
 	}
 }
 
@@ -89,7 +89,7 @@ func (b *Tab) Spaced(what string) {
 			Math.min(x.right, y.right) - Math.max(x.left, y.left) > 40 && Math.abs(y.top - x.bottom) < 7).map(([b]) => a.className + " / " + b.className)).join(", ")
 	})()`)
 	if touching != "" {
-		b.Errorf("%s: boxes touch: %s", what, touching)
+		b.wrong("%s: boxes touch: %s", what, touching)
 	}
 }
 
@@ -122,58 +122,4 @@ func (b *Tab) DressedOnAPhone(what string) {
 func (b *Tab) Tappable(what string) {
 	b.Helper()
 	b.keeps(what, `{type: "rule", values: ["target-size"]}`)
-}
-
-// axeServer serves axe to the pages of this process's browser, which keeps the
-// compiled script. Sending its 650 KB with each page costs four times as much.
-var axeServer = sync.OnceValue(func() *httptest.Server {
-	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "text/javascript; charset=utf-8")
-		w.Header().Set("Cache-Control", "max-age=86400, immutable")
-		_, _ = io.WriteString(w, axe) // an error means that the page has gone
-	}))
-})
-
-// loadAxe loads axe into the page as one of the page's own scripts, by their
-// nonce. A page that admits no script is given the text.
-func (b *Tab) loadAxe() {
-	b.Helper()
-	if loaded := Evaluate[bool](b, fmt.Sprintf(`typeof axe === "object" || new Promise((loaded) => {
-		const own = document.querySelector("script[nonce]");
-		if (!own) { loaded(false); return; }
-		const script = Object.assign(document.createElement("script"), {nonce: own.nonce, src: %q});
-		script.onload = () => { script.remove(); loaded(true); };
-		script.onerror = () => { script.remove(); loaded(false); };
-		document.head.append(script);
-	})`, axeServer().URL)); !loaded {
-		Evaluate[chromedp.Void](b, axe+"; undefined")
-	}
-}
-
-func (b *Tab) keeps(what, rules string) {
-	b.Helper()
-	b.loadAxe()
-	// Colours in a transition are not checked, nor are those of a button that
-	// waits for its answer. No page has media, for whose rules alone axe would
-	// load each style sheet once more (preload).
-	var raw string
-	Within(b.T, "requests to end", func() bool {
-		raw = Evaluate[string](b, `(async () => {
-			if (document.querySelector(".htmx-request, .htmx-swapping, .htmx-settling")) return "";
-			await Promise.all(document.getAnimations().filter(a => a.effect.getTiming().iterations !== Infinity).map(a => a.finished.catch(() => {})));
-			const found = await axe.run(document, {iframes: false, runOnly: `+rules+`, rules: {"landmark-unique": {enabled: true}}, resultTypes: ["violations"], preload: false});
-			return JSON.stringify(found.violations.map(v => ({rule: v.id, why: v.help, where: v.nodes.slice(0, 3).map(n => n.target.join(" ") + " " + n.failureSummary)})));
-		})()`)
-		return raw != ""
-	})
-	var violations []struct {
-		Rule, Why string
-		Where     []string
-	}
-	if err := json.Unmarshal([]byte(raw), &violations); err != nil {
-		b.Fatal(err)
-	}
-	for _, v := range violations {
-		b.Errorf("%s: %s (%s)\n  %s", what, v.Rule, v.Why, strings.Join(v.Where, "\n  "))
-	}
 }

@@ -54,23 +54,30 @@ func TestEveryPageInTheBrowser(t *testing.T) {
 			b := consoletest.NewTab(t)
 			b.Hidden()
 			for _, s := range some {
-				first, second := stories.Look{Theme: "light", Locale: "en"}, stories.Look{Theme: "dark", Locale: "zh-CN"}
-				b.Open(server.URL + s.Path(first))
-				b.Accessible(s.Name + " light en")
-				narrow(b, s.Name+" light en", 390, 320)
-				if url := server.URL + s.Path(second); !b.Becomes(url) {
-					b.Open(url)
-				}
-				narrow(b, s.Name+" dark zh-CN", 320, 390)
-				b.Resize(390, 8000) // so tall that no bar at its end covers anything
-				b.DressedOnAPhone(s.Name + " dark zh-CN at 390 pixels")
-				b.Resize(1280, 800)
-				b.Spaced(s.Name + " dark zh-CN")
-				if firstOfPage[s.Name] {
-					b.Dressed(s.Name + " dark zh-CN")
-				}
+				inspect(b, s.Name, server.URL+s.Path(stories.Look{Theme: "light", Locale: "en"}),
+					server.URL+s.Path(stories.Look{Theme: "dark", Locale: "zh-CN"}), firstOfPage[s.Name])
 			}
 		})
+	}
+}
+
+// inspect checks a page, given as its address in each look, and leaves the tab as wide as
+// a desktop.
+func inspect(b *consoletest.Tab, name, light, dark string, firstOfPage bool) {
+	b.Helper()
+	b.Open(light)
+	b.Accessible(name + " light en")
+	narrow(b, name+" light en", 390, 320)
+	if !b.Becomes(dark) {
+		b.Open(dark)
+	}
+	narrow(b, name+" dark zh-CN", 320, 390)
+	b.Resize(390, 8000) // so tall that no bar at its end covers anything
+	b.DressedOnAPhone(name + " dark zh-CN at 390 pixels")
+	b.Resize(1280, 800)
+	b.Spaced(name + " dark zh-CN")
+	if firstOfPage {
+		b.Dressed(name + " dark zh-CN")
 	}
 }
 

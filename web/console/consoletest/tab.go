@@ -21,9 +21,12 @@ import (
 // Tab is one tab of a real browser.
 type Tab struct {
 	*testing.T
-	ctx context.Context
+	ctx     context.Context
+	browser *chromium
 	// Expected begins the complaints that the test provokes.
 	Expected string
+	// Wrong, if set, is told of what is wrong with the look of a page; else the test fails.
+	Wrong func(string)
 	// marks counts the scripts that may be executed only once.
 	marks atomic.Int64
 }
@@ -41,6 +44,8 @@ type chromium struct {
 	ctx  context.Context
 	end  func()
 	err  error
+	// looked has the unrendered parts of pages that axe has checked.
+	looked sync.Map
 }
 
 func (c *chromium) start() (context.Context, error) {
@@ -96,7 +101,7 @@ func (c *chromium) tab(t *testing.T) *Tab {
 	ctx, closeTab := chromedp.NewContext(browser, chromedp.WithNewBrowserContext())
 	t.Cleanup(closeTab)
 	messages := chromedp.Console(ctx)
-	b := &Tab{T: t, ctx: ctx, Expected: "(none)"}
+	b := &Tab{T: t, ctx: ctx, browser: c, Expected: "(none)"}
 	b.Do(chromedp.EmulateViewport(1280, 800))
 	var mu sync.Mutex
 	var complaints []string
