@@ -42,6 +42,14 @@ func (w *traceRecorder) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.
 
 func (*traceRecorder) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
+func (w *traceRecorder) TraceBatchStart(ctx context.Context, conn *pgx.Conn, _ pgx.TraceBatchStartData) context.Context {
+	return w.TraceQueryStart(ctx, conn, pgx.TraceQueryStartData{})
+}
+
+func (*traceRecorder) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQueryData) {}
+
+func (*traceRecorder) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {}
+
 // TestEventsCarryTheTraceOfTheirCause reserves and cancels under every kind of
 // context there is.
 func TestEventsCarryTheTraceOfTheirCause(t *testing.T) {

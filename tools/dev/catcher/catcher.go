@@ -22,11 +22,12 @@ type Config struct {
 
 // Catcher is running from Start to Close.
 type Catcher struct {
-	config Config
-	store  *store
-	smtp   *smtp.Server
-	http   *http.Server
-	failed chan error
+	config  Config
+	store   *store
+	letters net.Listener
+	smtp    *smtp.Server
+	http    *http.Server
+	failed  chan error
 }
 
 // Start listens and returns at once.
@@ -44,7 +45,7 @@ func Start(c Config) (*Catcher, error) {
 		letters.Close()
 		return nil, fmt.Errorf("listen for the mail page: %w", err)
 	}
-	catcher := &Catcher{config: c, store: s, smtp: newSMTP(s), failed: make(chan error, 2)}
+	catcher := &Catcher{config: c, store: s, letters: letters, smtp: newSMTP(s), failed: make(chan error, 2)}
 	catcher.http = &http.Server{Handler: catcher.routes(), ReadHeaderTimeout: 10 * time.Second, Protocols: new(http.Protocols)}
 	catcher.http.Protocols.SetHTTP1(true)
 	catcher.http.Protocols.SetUnencryptedHTTP2(true) // Apple's service speaks nothing else
@@ -62,6 +63,10 @@ func (c *Catcher) Close(ctx context.Context) error {
 			err = nil
 		}
 		err = errors.Join(err, c.http.Close())
+	}
+	// The server of mails closes no listener that it begins to serve only now.
+	if e := c.letters.Close(); e != nil && !errors.Is(e, net.ErrClosed) {
+		err = errors.Join(err, e)
 	}
 	for range cap(c.failed) {
 		if e := <-c.failed; !errors.Is(e, http.ErrServerClosed) && !errors.Is(e, smtp.ErrServerClosed) {

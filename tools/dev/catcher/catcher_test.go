@@ -247,3 +247,16 @@ func TestUnreadableMailIsShownAsItIs(t *testing.T) {
 		t.Errorf("%d messages", total)
 	}
 }
+
+// TestCloseRightAfterStart ends also if the servers have not begun to serve yet.
+func TestCloseRightAfterStart(t *testing.T) {
+	for range 50 {
+		c, err := Start(Config{Dir: t.TempDir(), SMTPAddr: "127.0.0.1:0", HTTPAddr: "127.0.0.1:0", SMSToken: testToken, WebhookSecret: testSecret})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
