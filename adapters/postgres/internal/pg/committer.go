@@ -63,7 +63,7 @@ type GroupConfig struct {
 	// with a key function.
 	SideBySide int
 	// Gather is how long a worker waits at most until Enough operations are together, if the
-	// last group had several, and while more of them arrive: with many processes, or many callers that do little else, each group
+	// last group had several, and while more of them arrive: with many processes each group
 	// would have a few operations and cost a transaction. Smaller groups are stored one
 	// at a time, so that the next one grows. A caller who is alone never waits.
 	// 0 = a worker takes those that are there; not beside SideBySide.
@@ -238,7 +238,7 @@ func (c *Committer[K, Op, Res]) await() {
 		if before >= c.cfg.Enough {
 			return
 		}
-		time.Sleep(c.cfg.Gather / steps)
+		time.Sleep(c.cfg.Gather / steps) // woken by each arrival instead, a worker would take a processor from the callers
 		if c.queue.len() == before {
 			return
 		}

@@ -1,0 +1,102 @@
+package pg
+
+import (
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestSharedGroupsWaitForMore: a caller who is alone is stored at once. While groups
+// are shared a worker waits for more operations as long as they arrive, and not if
+// enough are together. The clock is that of synctest: sleeping moves it, and takes no time.
+func TestSharedGroupsWaitForMore(t *testing.T) {
+	const step = time.Second // a quarter of Gather
+	for name, c := range map[string]struct {
+		arriving []int // operations that have arrived at the begin, and during each step
+		waited   time.Duration
+		sizes    []int
+	}{
+		"no other follows":    {[]int{1}, step, []int{1}},
+		"one, then none":      {[]int{1, 1}, 2 * step, []int{2}},
+		"one in each step":    {[]int{1, 1, 1, 1, 1}, 4 * step, []int{5}},
+		"enough soon":         {[]int{1, 8}, step, []int{9}},
+		"enough at once":      {[]int{8}, step, []int{8}},
+		"too many for Gather": {[]int{1, 1, 1, 1, 1, 1}, 4 * step, []int{5, 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := &fakeStore{}
+				k := committerOn(p, func(cfg *GroupConfig) { cfg.Workers, cfg.Gather, cfg.Enough = 2, 4*step, 8 })
+				defer k.Close()
+				k.shared.Store(true) // as after a group of several
+				began, n := time.Now(), 0
+				var first time.Duration
+				var answers []func() []error
+				for i, arrive := range c.arriving {
+					if i > 0 {
+						time.Sleep(step - time.Millisecond)
+					}
+					ops := make([]op, arrive)
+					for i := range ops {
+						n++
+						ops[i] = op{n, n}
+					}
+					wait := submit(t, k, ops)
+					answers = append(answers, wait)
+					if i == 0 {
+						go func() { wait(); first = time.Since(began) }()
+					}
+					if i > 0 {
+						time.Sleep(time.Millisecond)
+					}
+				}
+				for _, wait := range answers {
+					for _, err := range wait() {
+						if err != nil {
+							t.Error(err)
+						}
+					}
+				}
+				synctest.Wait()
+				if first != c.waited || !slices.Equal(p.sizes(), c.sizes) {
+					t.Errorf("the first waited for %s, groups of %v; want %s and %v", first, p.sizes(), c.waited, c.sizes)
+				}
+			})
+		})
+	}
+}
+
+// TestOneAloneNeverWaits for others.
+func TestOneAloneNeverWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := committerOn(&fakeStore{}, func(cfg *GroupConfig) { cfg.Workers, cfg.Gather, cfg.Enough = 2, time.Second, 4 })
+		defer c.Close()
+		began := time.Now()
+		for i := range 3 {
+			submit(t, c, []op{{i, i}})()
+		}
+		if d := time.Since(began); d != 0 {
+			t.Errorf("callers who were alone waited for %s", d)
+		}
+	})
+}
+
+// TestAGroupThatWaitsHoldsUpNoOther for longer than a moment: a small group is stored
+// alone, unless it waits, as for a row that another transaction has locked.
+func TestAGroupThatWaitsHoldsUpNoOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &fakeStore{hold: make(chan struct{})}
+		c := committerOn(p, func(cfg *GroupConfig) { cfg.Workers, cfg.Gather, cfg.Enough = 2, time.Second, 4 })
+		defer c.Close()
+		first, second := submit(t, c, []op{{1, 1}}), submit(t, c, []op{{2, 2}})
+		began := time.Now()
+		p.hold <- struct{}{} // the first group ends only when the second one does, too
+		p.hold <- struct{}{}
+		first()
+		second()
+		if d := time.Since(began); d > aloneFor {
+			t.Errorf("the second group was stored after %s", d)
+		}
+	})
+}
