@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"math/rand/v2"
 	"net/url"
+	"sync"
 	"time"
 
 	"dropbell/adapters/lookup"
@@ -112,13 +113,18 @@ func campaignsOf(g *Fixture, templates campaign.Templates, channels delivery.Cha
 		Channels: channels, Audiences: store.Audiences(), Now: g.Now}
 }
 
+// formsFilled is the time from which the dates of all forms of a test program
+// are counted: two forms filled in different minutes still ask for the same.
+var formsFilled = sync.OnceValue(time.Now)
+
+// minute is the layout of a date and time in a form.
+const minute = "2006-01-02T15:04"
+
 // CampaignForm is a form of a campaign that can be saved, with changes: names and
 // values in turn.
 func CampaignForm(changes ...string) url.Values {
 	f := url.Values{"name": {"Spring <b>"}, "audience": {"all"}, "channel": {"app"}, "title": {"Hello {{name|you}}"}, "body": {"Come"},
-		"starts_at": {"2031-01-01T12:00"}, "ends_at": {"2031-01-02T12:00"}}
-	f.Set("starts_at", time.Now().Add(time.Hour).Format("2006-01-02T15:04"))
-	f.Set("ends_at", time.Now().Add(48*time.Hour).Format("2006-01-02T15:04"))
+		"starts_at": {formsFilled().Add(time.Hour).Format(minute)}, "ends_at": {formsFilled().Add(48 * time.Hour).Format(minute)}}
 	for i := 0; i < len(changes); i += 2 {
 		f.Set(changes[i], changes[i+1])
 	}
