@@ -1,10 +1,10 @@
 package delivery
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"sync"
+	"time"
 )
 
 // Drain works ready batches of the channel off until none is left or ctx
@@ -13,66 +13,110 @@ import (
 // side, see [drain].
 func (s *Service) Drain(ctx context.Context, c Channel) error {
 	d := drain{Service: s, channel: c, permits: s.permits(c)}
-	err := d.work(ctx, false)
-	d.helpers.Wait()
-	return cmp.Or(err, d.failed)
+	d.ended.L = &d.mu
+	defer d.running.Wait()
+	return d.all(ctx)
 }
 
 // A drain works off a channel's batches. While they are so small that one call
-// reaches all recipients, it works on as many at a time as it may make calls: the cost
-// of a batch beside its messages is shared by the batches whose leases, contacts and
-// checkpoints the store reads and records together. All of its calls share the permits
-// of one large batch.
+// reaches all recipients, it works on several at a time: the cost of a batch beside its
+// messages is shared by the batches whose leases, contacts and checkpoints the store reads
+// and records together. All of its calls share the permits of one large batch.
 type drain struct {
 	*Service
 	channel Channel
 	permits permits
 
-	helpers sync.WaitGroup
+	running sync.WaitGroup
 	mu      sync.Mutex
-	helping int
-	failed  error // of a helper, the first
+	ended   sync.Cond // a batch has ended
+	small   int       // batches that are worked on, by whether one call is enough
+	large   int
+	failed  error // of a batch, the first
 }
 
-// work leases and runs batches, as a helper as long as they are small.
-func (d *drain) work(ctx context.Context, helper bool) error {
-	for ctx.Err() == nil {
-		r, err := d.leaseNext(ctx, d.channel, d.permits)
-		small := err == nil && r.small()
-		if small {
-			d.widen(ctx)
+// sideBySide is how many small batches a drain works on at a time, or as many as it may
+// make calls, if these are more. Each has a thousand recipients at most.
+const sideBySide = 16
+
+// all leases and runs batches until there are none.
+func (d *drain) all(ctx context.Context) error {
+	for {
+		n, err := d.room()
+		if err != nil {
+			return err
 		}
-		if err == nil {
-			err = r.all(ctx)
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		asked := d.Now()
+		leases, err := d.Store.LeaseSome(ctx, d.channel, d.LeaseFor, n)
+		for _, l := range leases {
+			d.start(ctx, d.newRun(l, asked))
 		}
 		switch {
 		case errors.Is(err, ErrNoWork):
-			return nil
-		case errors.Is(err, ErrLeaseLost): // another worker has that batch
-		case err != nil:
+			if d.rest() {
+				return d.failed
+			}
+		case err != nil && !errors.Is(err, ErrLeaseLost):
 			return err
 		}
-		if helper && !small {
-			return nil
-		}
 	}
-	return ctx.Err()
 }
 
-// widen starts a helper, unless there are as many as calls may be made.
-func (d *drain) widen(ctx context.Context) {
+// room waits until further batches may be leased, and returns how many. While a large
+// one is worked on there is no room. Batches are leased several at a time: there is room
+// when half of those before have ended.
+func (d *drain) room() (n int, err error) {
+	most := max(sideBySide, cap(d.permits))
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.helping >= cap(d.permits)-1 || d.failed != nil {
-		return
+	for d.failed == nil && (d.large > 0 || d.small > most/2) {
+		d.ended.Wait()
 	}
-	d.helping++
-	d.helpers.Go(func() {
-		err := d.work(ctx, true)
+	return most - d.small, d.failed
+}
+
+// rest waits until no batch is worked on, and returns true, or for a second: one batch
+// that takes long must not keep others waiting.
+func (d *drain) rest() (all bool) {
+	over := false
+	stop := func() {
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		d.helping--
-		d.failed = cmp.Or(d.failed, err)
+		over = true
+		d.ended.Signal()
+	}
+	t := time.AfterFunc(lookEvery, stop)
+	defer t.Stop()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for !over && d.small+d.large > 0 {
+		d.ended.Wait()
+	}
+	return d.small+d.large == 0
+}
+
+// start runs the leased batch.
+func (d *drain) start(ctx context.Context, r *run) {
+	r.permits = d.permits
+	of := &d.large
+	if r.small() {
+		of = &d.small
+	}
+	d.mu.Lock()
+	*of++
+	d.mu.Unlock()
+	d.running.Go(func() {
+		err := r.all(ctx)
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		*of--
+		if err != nil && d.failed == nil && !errors.Is(err, ErrLeaseLost) { // another worker has that batch
+			d.failed = err
+		}
+		d.ended.Signal()
 	})
 }
 

@@ -14,6 +14,10 @@ type Store interface {
 	// LeaseNext leases the most urgent ready batch of the channel, nearest
 	// deadline first, or returns [ErrNoWork].
 	LeaseNext(ctx context.Context, c Channel, lasting time.Duration) (Lease, error)
+	// LeaseSome leases the most urgent ready batches of the channel: one, and as many as
+	// most while batches are small enough. It returns [ErrNoWork] if there is none. Leases
+	// that come with another error are held all the same.
+	LeaseSome(ctx context.Context, c Channel, lasting time.Duration, most int) ([]Lease, error)
 	// Recipients returns those of the users, given in ascending order, who
 	// are known, in the same order and perhaps with others between them:
 	// language, zone, what reaching them over the channel takes, and, if

@@ -1,6 +1,7 @@
 package delivery
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"slices"
@@ -17,7 +18,7 @@ import (
 // costs little else.
 type GroupedBatches struct {
 	Batches
-	leases      [delivery.Channels]*pg.Committer[struct{}, time.Duration, *lease]
+	leases      [delivery.Channels]*pg.Committer[struct{}, leaseOf, []*lease]
 	checkpoints [delivery.Channels]*pg.Committer[int64, checkpoint, checkpointAnswer]
 	accepted    *pg.Committer[struct{}, accepted, bool]
 	// contacts are asked for by channel, without names and with them.
@@ -29,7 +30,7 @@ func NewGroupedBatches(db *pg.DB) *GroupedBatches {
 	g := &GroupedBatches{Batches: NewBatches(db)}
 	cfg := pg.GroupConfig{Workers: 1, MaxGroup: 64, MaxQueue: 1024, Timeout: 15 * time.Second, Traced: true, Gather: gatherFor, Enough: 16}
 	for _, c := range delivery.AllChannels() {
-		g.leases[c] = pg.NewCommitter[struct{}](cfg, nil, (&leasing{store: g.Batches, channel: c}).next)
+		g.leases[c] = pg.NewCommitter[struct{}](cfg, nil, (&leasing{store: g.Batches, channel: c, usual: delivery.BatchSize}).next)
 	}
 	cfg.Workers = 2
 	batch := func(c checkpoint) int64 { return c.batch }
@@ -67,22 +68,46 @@ func (g *GroupedBatches) Close() {
 	g.accepted.Close()
 }
 
+// A leaseOf asks for up to most leases.
+type leaseOf struct {
+	lasting time.Duration
+	most    int
+}
+
 // LeaseNext leases the most urgent ready batch, or returns [delivery.ErrNoWork].
 // It waits for the answer even if ctx ends: a lease whose holder does not know
 // of it blocks its batch until it expires.
 func (g *GroupedBatches) LeaseNext(ctx context.Context, c delivery.Channel, lasting time.Duration) (delivery.Lease, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	l, err := g.leases[c].Do(context.WithoutCancel(ctx), lasting)
+	list, err := g.LeaseSome(ctx, c, lasting, 1)
 	if err != nil {
 		return nil, err
 	}
-	if l == nil {
+	return list[0], nil
+}
+
+// LeaseSome leases several batches, as [GroupedBatches.LeaseNext] does one.
+func (g *GroupedBatches) LeaseSome(ctx context.Context, c delivery.Channel, lasting time.Duration, most int) ([]delivery.Lease, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	leased, err := g.leases[c].Do(context.WithoutCancel(ctx), leaseOf{lasting, max(1, most)})
+	if err != nil {
+		return nil, err
+	}
+	if len(leased) == 0 {
 		return nil, delivery.ErrNoWork
 	}
-	l.save, l.accept = g.checkpoints[c].Do, g.accepted.Do
-	return ready(context.WithoutCancel(ctx), l)
+	list := make([]delivery.Lease, 0, len(leased))
+	var failed error
+	for _, l := range leased {
+		l.save, l.accept = g.checkpoints[c].Do, g.accepted.Do
+		if complete, err := ready(context.WithoutCancel(ctx), l); err != nil {
+			failed = cmp.Or(failed, err)
+		} else {
+			list = append(list, complete)
+		}
+	}
+	return list, failed
 }
 
 // fewRecipients is up to how many recipients' contacts are read together with those
@@ -117,26 +142,61 @@ type leasing struct {
 	channel delivery.Channel
 	behind  place
 	since   time.Time
+	// usual is how many recipients the batches had that were leased last.
+	usual int
 }
 
 // lookAgain is how long a more urgent batch may wait until it is seen.
 const lookAgain = 100 * time.Millisecond
 
-// next leases a batch for each caller, as far as there are enough.
-func (s *leasing) next(ctx context.Context, callers []time.Duration) ([]*lease, error) {
+// someRecipients is about how many recipients the batches have together that are leased
+// for one caller at a time; a batch may have as many.
+const someRecipients = delivery.BatchSize
+
+// next leases a batch for each caller, as far as there are enough, and further ones
+// if those before were small.
+func (s *leasing) next(ctx context.Context, callers []leaseOf) ([][]*lease, error) {
+	each := someRecipients / max(1, s.usual)
+	n := 0
+	for _, c := range callers {
+		n += max(1, min(c.most, each))
+	}
+	list, err := s.some(ctx, n, callers[0].lasting)
+	if err != nil {
+		return nil, err
+	}
+	if len(list) > 0 {
+		recipients := 0
+		for _, l := range list {
+			recipients += l.dueCount
+		}
+		s.usual = recipients / len(list)
+	}
+	// The most urgent ones begin at once: each caller gets one before any gets another.
+	dealt := make([][]*lease, len(callers))
+	for i := 0; len(list) > 0; i = (i + 1) % len(callers) {
+		if len(dealt[i]) < callers[i].most {
+			dealt[i], list = append(dealt[i], list[0]), list[1:]
+		}
+	}
+	return dealt, nil
+}
+
+// some leases up to n batches.
+func (s *leasing) some(ctx context.Context, n int, lasting time.Duration) ([]*lease, error) {
 	beginning := place{priority: math.MinInt16}
 	if time.Since(s.since) > lookAgain {
 		s.behind, s.since = beginning, time.Now()
 	}
 	from := s.behind
-	list, last, err := s.store.lease(ctx, s.channel, len(callers), callers[0], from)
+	list, last, err := s.store.lease(ctx, s.channel, n, lasting, from)
 	if err != nil {
 		return nil, err
 	}
-	if len(list) < len(callers) && from != beginning {
+	if len(list) < n && from != beginning {
 		var more []*lease
 		s.since = time.Now()
-		if more, last, err = s.store.lease(ctx, s.channel, len(callers)-len(list), callers[0], beginning); err != nil {
+		if more, last, err = s.store.lease(ctx, s.channel, n-len(list), lasting, beginning); err != nil {
 			// Batches that have been leased already must not be forgotten.
 			more, last = nil, beginning
 		}
@@ -145,5 +205,5 @@ func (s *leasing) next(ctx context.Context, callers []time.Duration) ([]*lease, 
 	s.behind = last
 	// If this fails each lease asks for itself: it must not be forgotten.
 	_ = s.store.loadOptOuts(ctx, s.channel, list)
-	return append(list, make([]*lease, len(callers)-len(list))...), nil
+	return list, nil
 }
