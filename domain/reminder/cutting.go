@@ -47,7 +47,7 @@ func (c cutting) cut(ctx context.Context) (found [delivery.Channels]int64, err e
 		}
 		defer release()
 	}
-	var stored [delivery.Channels]int
+	var before woken
 	for part := range c.readAhead(ctx) {
 		if part.err != nil {
 			return found, part.err
@@ -55,7 +55,7 @@ func (c cutting) cut(ctx context.Context) (found [delivery.Channels]int64, err e
 		for i, ids := range part.due {
 			found[i] += int64(len(ids))
 		}
-		if err := c.storeAll(ctx, part.due, &stored); err != nil {
+		if err := c.storeAll(ctx, part.due, &before); err != nil {
 			return found, err
 		}
 	}
@@ -103,17 +103,33 @@ func (c cutting) readAhead(ctx context.Context) <-chan readPart {
 // storeGroup is how many batches are stored by one statement.
 const storeGroup = 50
 
-// A worker that is woken drains its channel. So the first batches have a task
-// each, for every worker there may be, and only some of the others have one:
-// busy workers find the rest.
+// A worker that is woken drains its channel. So the first full batches of a channel have a
+// task each, for every worker there may be, and only some of the others have one:
+// busy workers find the rest. A worker takes several small batches at a time; so many of
+// them count as a full one.
 const (
 	wokenEach  = 64
 	wokenEvery = 8
+	smallAsOne = 16
 )
 
-// storeAll stores and wakes, given how many batches of the channels were
-// stored before.
-func (c cutting) storeAll(ctx context.Context, due Due, stored *[delivery.Channels]int) error {
+// woken is how much of each channel was stored for which workers are woken, in parts of
+// a full batch, of which it has smallAsOne.
+type woken [delivery.Channels]int
+
+// by reports whether a worker is woken for a new batch.
+func (w *woken) by(b NewBatch) bool {
+	before := w[b.Channel]
+	w[b.Channel] += min(max(1, smallAsOne*len(b.Users)/delivery.BatchSize), smallAsOne)
+	step := smallAsOne
+	if before >= wokenEach*smallAsOne {
+		step *= wokenEvery
+	}
+	return before == 0 || before/step != w[b.Channel]/step
+}
+
+// storeAll stores and wakes, given what workers were woken for before.
+func (c cutting) storeAll(ctx context.Context, due Due, before *woken) error {
 	var group []NewBatch
 	flush := func() error {
 		if len(group) == 0 {
@@ -123,7 +139,7 @@ func (c cutting) storeAll(ctx context.Context, due Due, stored *[delivery.Channe
 		if err != nil {
 			return err
 		}
-		wake(ctx, c.queue, ids, func(i int) delivery.Channel { return group[i].Channel }, stored)
+		wake(ctx, c.queue, ids, func(i int) NewBatch { return group[i] }, before)
 		group = group[:0]
 		return nil
 	}
@@ -140,20 +156,14 @@ func (c cutting) storeAll(ctx context.Context, due Due, stored *[delivery.Channe
 	return flush()
 }
 
-// wake queues tasks for new batches, given the channel of each and how many
-// batches of each channel were stored before. The id 0 is no batch. A queue that is away costs time,
-// not reminders: the sweep wakes workers.
-func wake(ctx context.Context, queue Queue, ids []int64, channel func(i int) delivery.Channel, stored *[delivery.Channels]int) {
+// wake enqueues tasks for new batches, given what workers were woken for before. The
+// id 0 is no batch. A queue that is away costs time, not reminders: the sweep wakes workers.
+func wake(ctx context.Context, queue Queue, ids []int64, batch func(i int) NewBatch, before *woken) {
 	var tasks []task.Task
 	for i, id := range ids {
-		if id == 0 {
-			continue
+		if b := batch(i); id != 0 && before.by(b) {
+			tasks = append(tasks, task.Run(id, b.Channel.String(), 0, time.Time{}))
 		}
-		n := &stored[channel(i)]
-		if *n < wokenEach || *n%wokenEvery == 0 {
-			tasks = append(tasks, task.Run(id, channel(i).String(), 0, time.Time{}))
-		}
-		*n++
 	}
 	_ = queue.Enqueue(ctx, tasks...)
 }

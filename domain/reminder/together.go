@@ -97,7 +97,7 @@ func (f *Timers) cutTogether(ctx context.Context, cuts []Cut) error {
 		}
 	}
 	lost := make([]bool, len(cuts))
-	var stored [delivery.Channels]int
+	var before woken
 	for group := range slices.Chunk(batches, storedTogether) {
 		ids, err := f.Store.StoreTogether(ctx, cuts, group)
 		if err != nil {
@@ -106,7 +106,7 @@ func (f *Timers) cutTogether(ctx context.Context, cuts []Cut) error {
 		for i, id := range ids {
 			lost[group[i].Of] = lost[group[i].Of] || id == 0
 		}
-		wake(ctx, f.Queue, ids, func(i int) delivery.Channel { return group[i].Channel }, &stored)
+		wake(ctx, f.Queue, ids, func(i int) NewBatch { return group[i].NewBatch }, &before)
 	}
 	mine := found[:0]
 	var slotIDs []int64
