@@ -19,7 +19,7 @@ import (
 type GroupedBatches struct {
 	Batches
 	leases      [delivery.Channels]*pg.Committer[struct{}, leaseOf, []*lease]
-	checkpoints [delivery.Channels]*pg.Committer[int64, checkpoint, checkpointAnswer]
+	checkpoints *pg.Committer[int64, checkpoint, checkpointAnswer]
 	accepted    *pg.Committer[struct{}, accepted, bool]
 	// contacts are asked for by channel, without names and with them.
 	contacts [delivery.Channels][2]*pg.Committer[struct{}, []user.ID, []user.User]
@@ -34,15 +34,7 @@ func NewGroupedBatches(db *pg.DB) *GroupedBatches {
 	}
 	cfg.Workers = 2
 	batch := func(c checkpoint) int64 { return c.batch }
-	for _, c := range delivery.AllChannels() {
-		g.checkpoints[c] = pg.NewCommitter(cfg, batch, g.Batches.checkpoints)
-	}
-	cfg.Gather = 0 // each of these holds up the next message of its call
-	// One at a time: operations that arrive meanwhile make the next group larger, and a
-	// group costs more than the few messages in it.
-	cfg.Workers = 1
-	g.accepted = pg.NewCommitter[struct{}](cfg, nil, g.Batches.accept)
-	cfg.Workers = 2
+	g.checkpoints = pg.NewCommitter(cfg, batch, g.Batches.checkpoints)
 	for _, c := range delivery.AllChannels() {
 		for i, named := range []bool{false, true} {
 			g.contacts[c][i] = pg.NewCommitter[struct{}](cfg, nil, func(ctx context.Context, asked [][]user.ID) ([][]user.User, error) {
@@ -50,6 +42,11 @@ func NewGroupedBatches(db *pg.DB) *GroupedBatches {
 			})
 		}
 	}
+	cfg.Gather = 0 // each of these holds up the next message of its call
+	// One at a time: operations that arrive meanwhile make the next group larger, and a
+	// group costs more than the few messages in it.
+	cfg.Workers = 1
+	g.accepted = pg.NewCommitter[struct{}](cfg, nil, g.Batches.accept)
 	return g
 }
 
@@ -61,10 +58,10 @@ const gatherFor = 2 * time.Millisecond
 func (g *GroupedBatches) Close() {
 	for _, c := range delivery.AllChannels() {
 		g.leases[c].Close()
-		g.checkpoints[c].Close()
 		g.contacts[c][0].Close()
 		g.contacts[c][1].Close()
 	}
+	g.checkpoints.Close()
 	g.accepted.Close()
 }
 
@@ -100,7 +97,7 @@ func (g *GroupedBatches) LeaseSome(ctx context.Context, c delivery.Channel, last
 	list := make([]delivery.Lease, 0, len(leased))
 	var failed error
 	for _, l := range leased {
-		l.save, l.accept = g.checkpoints[c].Do, g.accepted.Do
+		l.save, l.accept = g.checkpoints.Do, g.accepted.Do
 		if complete, err := ready(context.WithoutCancel(ctx), l); err != nil {
 			failed = cmp.Or(failed, err)
 		} else {
