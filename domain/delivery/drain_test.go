@@ -23,6 +23,22 @@ func (m manyBatches) LeaseNext(ctx context.Context, c Channel, lasting time.Dura
 	return nil, ErrNoWork
 }
 
+// LeaseSome leases up to most, of which none but the first is large.
+func (m manyBatches) LeaseSome(ctx context.Context, c Channel, lasting time.Duration, most int) (list []Lease, err error) {
+	for _, s := range m {
+		if len(list) == most || len(list) > 0 && len(s.due) > 10 {
+			break
+		}
+		if l, err := s.LeaseNext(ctx, c, lasting); err == nil {
+			list = append(list, l)
+		}
+	}
+	if len(list) == 0 {
+		return nil, ErrNoWork
+	}
+	return list, nil
+}
+
 func (m manyBatches) Recipients(ctx context.Context, c Channel, ids []user.ID, named bool) ([]user.User, error) {
 	largest := slices.MaxFunc(m, func(a, b *fakeStore) int { return len(a.due) - len(b.due) })
 	return largest.Recipients(ctx, c, ids, named) // the users of the others are among its own
@@ -121,8 +137,8 @@ func TestLargeBatchesStayAlone(t *testing.T) {
 	}
 }
 
-// TestAHelperFails: the error is returned, and the lost batch is left to others.
-func TestAHelperFails(t *testing.T) {
+// TestABatchBesideOthersFails: the error is returned, and the lost batch is left to others.
+func TestABatchBesideOthersFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, list := drained(t, 5, 5, 5)
 		list[1].refuse = func(int) error { return fmt.Errorf("disk full") }
@@ -131,6 +147,61 @@ func TestAHelperFails(t *testing.T) {
 		}
 		if list[1].done || !list[0].done {
 			t.Error("the wrong one is done")
+		}
+	})
+}
+
+// countedLeases counts how many batches each lease asks for and gets.
+type countedLeases struct {
+	manyBatches
+	asked, got *[]int
+}
+
+func (s countedLeases) LeaseSome(ctx context.Context, c Channel, lasting time.Duration, most int) ([]Lease, error) {
+	list, err := s.manyBatches.LeaseSome(ctx, c, lasting, most)
+	*s.asked, *s.got = append(*s.asked, most), append(*s.got, len(list))
+	return list, err
+}
+
+// TestSmallBatchesAreLeasedSeveralAtATime: sixteen at first, and more when half of them
+// have ended.
+func TestSmallBatchesAreLeasedSeveralAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sizes := make([]int, 40)
+		for i := range sizes {
+			sizes[i] = 1
+		}
+		r, list := drained(t, sizes...)
+		var asked, got []int
+		r.Service.Store = countedLeases{list, &asked, &got}
+		if err := r.Drain(t.Context(), SMS); err != nil {
+			t.Fatal(err)
+		}
+		got = slices.DeleteFunc(got, func(n int) bool { return n == 0 }) // asked each second whether there is more
+		if want := []int{16, 8, 8, 8}; !slices.Equal(got, want) || asked[0] != 16 || asked[1] != 8 {
+			t.Errorf("asked for %v, got %v, want %v", asked, got, want)
+		}
+		for i, s := range list {
+			if !s.done {
+				t.Errorf("batch %d is not done", i)
+			}
+		}
+	})
+}
+
+// TestABatchThatTakesLongKeepsNoOtherWaiting: batches that become ready while it lasts are
+// leased within a second.
+func TestABatchThatTakesLongKeepsNoOtherWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, list := drained(t, 5, 5)
+		r.provider.takes = 30 * time.Second
+		began := time.Now()
+		list[1].readyAt = began.Add(10 * time.Second)
+		if err := r.Drain(t.Context(), SMS); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(began); !list[0].done || !list[1].done || took > 42*time.Second {
+			t.Errorf("done %v and %v, after %v", list[0].done, list[1].done, took)
 		}
 	})
 }

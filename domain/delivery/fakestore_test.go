@@ -77,6 +77,18 @@ func (d *fakeStore) LeaseNext(_ context.Context, c Channel, lasting time.Duratio
 	return d.holder, nil
 }
 
+// LeaseSome leases the one batch.
+func (d *fakeStore) LeaseSome(ctx context.Context, c Channel, lasting time.Duration, _ int) ([]Lease, error) {
+	return oneOf(d.LeaseNext(ctx, c, lasting))
+}
+
+func oneOf(l Lease, err error) ([]Lease, error) {
+	if err != nil {
+		return nil, err
+	}
+	return []Lease{l}, nil
+}
+
 // Recipients returns a stranger between any two of the users, as it may.
 func (d *fakeStore) Recipients(_ context.Context, _ Channel, ids []user.ID, _ bool) ([]user.User, error) {
 	d.mu.Lock()

@@ -103,29 +103,30 @@ func (c cutting) readAhead(ctx context.Context) <-chan readPart {
 // storeGroup is how many batches are stored by one statement.
 const storeGroup = 50
 
-// A worker that is woken drains its channel. So the first full batches of a channel have a
-// task each, for every worker there may be, and only some of the others have one:
-// busy workers find the rest. A worker takes several small batches at a time; so many of
-// them count as a full one.
+// A worker that is woken drains its channel. So the first batches have a task
+// each, for every worker there may be, and only some of the others have one:
+// busy workers find the rest.
 const (
 	wokenEach  = 64
 	wokenEvery = 8
-	smallAsOne = 16
 )
 
-// woken is how much of each channel was stored for which workers are woken, in parts of
-// a full batch, of which it has smallAsOne.
+// fullBatch is how many parts a batch has for which a worker is woken. Batches of small
+// slots have fewer, by their recipients: a worker takes several of them at a time.
+const fullBatch = 16
+
+// woken is how many parts of batches were stored by channel.
 type woken [delivery.Channels]int
 
-// by reports whether a worker is woken for a new batch.
-func (w *woken) by(b NewBatch) bool {
-	before := w[b.Channel]
-	w[b.Channel] += min(max(1, smallAsOne*len(b.Users)/delivery.BatchSize), smallAsOne)
-	step := smallAsOne
-	if before >= wokenEach*smallAsOne {
+// by reports whether a worker is woken for a new batch of so many parts.
+func (w *woken) by(c delivery.Channel, parts int) bool {
+	before := w[c]
+	w[c] += parts
+	step := fullBatch
+	if before >= wokenEach*fullBatch {
 		step *= wokenEvery
 	}
-	return before == 0 || before/step != w[b.Channel]/step
+	return (before+step-1)/step != (w[c]+step-1)/step
 }
 
 // storeAll stores and wakes, given what workers were woken for before.
@@ -139,7 +140,7 @@ func (c cutting) storeAll(ctx context.Context, due Due, before *woken) error {
 		if err != nil {
 			return err
 		}
-		wake(ctx, c.queue, ids, func(i int) NewBatch { return group[i] }, before)
+		wake(ctx, c.queue, ids, func(i int) (delivery.Channel, int) { return group[i].Channel, fullBatch }, before)
 		group = group[:0]
 		return nil
 	}
@@ -156,13 +157,17 @@ func (c cutting) storeAll(ctx context.Context, due Due, before *woken) error {
 	return flush()
 }
 
-// wake enqueues tasks for new batches, given what workers were woken for before. The
-// id 0 is no batch. A queue that is away costs time, not reminders: the sweep wakes workers.
-func wake(ctx context.Context, queue Queue, ids []int64, batch func(i int) NewBatch, before *woken) {
+// wake enqueues tasks for new batches, given the channel and the parts of each, and what
+// was stored before. The id 0 is no batch. A queue that is away costs time, not reminders:
+// the sweep wakes workers.
+func wake(ctx context.Context, queue Queue, ids []int64, batch func(i int) (c delivery.Channel, parts int), before *woken) {
 	var tasks []task.Task
 	for i, id := range ids {
-		if b := batch(i); id != 0 && before.by(b) {
-			tasks = append(tasks, task.Run(id, b.Channel.String(), 0, time.Time{}))
+		if id == 0 {
+			continue
+		}
+		if c, parts := batch(i); before.by(c, parts) {
+			tasks = append(tasks, task.Run(id, c.String(), 0, time.Time{}))
 		}
 	}
 	_ = queue.Enqueue(ctx, tasks...)

@@ -15,6 +15,9 @@ type OwnedBatch struct {
 	NewBatch
 }
 
+// parts returns how much of a full batch it is; see [fullBatch].
+func (b OwnedBatch) parts() int { return max(1, fullBatch*len(b.Users)/delivery.BatchSize) }
+
 // Found is how many users a cut has found per channel.
 type Found struct {
 	Cut
@@ -106,7 +109,7 @@ func (f *Timers) cutTogether(ctx context.Context, cuts []Cut) error {
 		for i, id := range ids {
 			lost[group[i].Of] = lost[group[i].Of] || id == 0
 		}
-		wake(ctx, f.Queue, ids, func(i int) NewBatch { return group[i].NewBatch }, &before)
+		wake(ctx, f.Queue, ids, func(i int) (delivery.Channel, int) { return group[i].Channel, group[i].parts() }, &before)
 	}
 	mine := found[:0]
 	var slotIDs []int64

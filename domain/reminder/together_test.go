@@ -188,6 +188,20 @@ func TestSmallSlotsAreCutTogether(t *testing.T) {
 	})
 }
 
+// TestSmallBatchesWakeAWorkerTogether: sixteen batches of a few recipients, or the
+// thousand recipients of a full one, have one task.
+func TestSmallBatchesWakeAWorkerTogether(t *testing.T) {
+	for drops, want := range map[int64]int{1: 1, 16: 1, 17: 2, 100: 7} { // drop n has n users
+		e, q := eveningOf(drops, time.Now()), &fakeQueue{}
+		if err := timersOn(e, q).Fire(t.Context(), 1); err != nil {
+			t.Fatal(err)
+		}
+		if tasks := q.named(task.Deliver); len(tasks) != want {
+			t.Errorf("%d drops: %d tasks, want %d", drops, len(tasks), want)
+		}
+	}
+}
+
 // TestATimerThatFiresTwiceCutsOnce, also in the middle of the first time.
 func TestATimerThatFiresTwiceCutsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

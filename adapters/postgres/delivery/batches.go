@@ -78,19 +78,13 @@ func (s Batches) LeaseNext(ctx context.Context, c delivery.Channel, lasting time
 	return ready(ctx, leases[0])
 }
 
-// LeaseSome leases up to most batches, as [Batches.LeaseNext] does.
-func (s Batches) LeaseSome(ctx context.Context, c delivery.Channel, lasting time.Duration, most int) (list []delivery.Lease, err error) {
-	for range most {
-		l, err := s.LeaseNext(ctx, c, lasting)
-		if err != nil {
-			if len(list) > 0 && errors.Is(err, delivery.ErrNoWork) {
-				err = nil
-			}
-			return list, err
-		}
-		list = append(list, l)
+// LeaseSome leases one batch; without groups further ones would be no cheaper.
+func (s Batches) LeaseSome(ctx context.Context, c delivery.Channel, lasting time.Duration, _ int) ([]delivery.Lease, error) {
+	l, err := s.LeaseNext(ctx, c, lasting)
+	if err != nil {
+		return nil, err
 	}
-	return list, nil
+	return []delivery.Lease{l}, nil
 }
 
 // lease leases up to n batches behind a place, and returns the last one's.

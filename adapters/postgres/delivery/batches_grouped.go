@@ -32,9 +32,9 @@ func NewGroupedBatches(db *pg.DB) *GroupedBatches {
 	for _, c := range delivery.AllChannels() {
 		g.leases[c] = pg.NewCommitter[struct{}](cfg, nil, (&leasing{store: g.Batches, channel: c, usual: delivery.BatchSize}).next)
 	}
+	cfg.Workers = 4 // a group may wait for a row that is locked
+	g.checkpoints = pg.NewCommitter(cfg, func(c checkpoint) int64 { return c.batch }, g.Batches.checkpoints)
 	cfg.Workers = 2
-	batch := func(c checkpoint) int64 { return c.batch }
-	g.checkpoints = pg.NewCommitter(cfg, batch, g.Batches.checkpoints)
 	for _, c := range delivery.AllChannels() {
 		for i, named := range []bool{false, true} {
 			g.contacts[c][i] = pg.NewCommitter[struct{}](cfg, nil, func(ctx context.Context, asked [][]user.ID) ([][]user.User, error) {

@@ -3,6 +3,7 @@ package delivery_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -226,4 +227,56 @@ func TestCheckpointFindsBatchesByTheirKey(t *testing.T) {
 		}
 		w.Exec(`analyze batches`)
 	}
+}
+
+// TestSmallBatchesAreLeasedTogether: after a small batch further ones come with one lease,
+// after large ones one at a time, most urgent first, and each to one caller.
+func TestSmallBatchesAreLeasedTogether(t *testing.T) {
+	w := newFixture(t)
+	lease := func(want int) (ids []int64) {
+		t.Helper()
+		leases, err := w.Batches.LeaseSome(t.Context(), delivery.App, time.Minute, 16)
+		w.Must(err)
+		for _, l := range leases {
+			ids = append(ids, l.Batch().ID)
+		}
+		if len(ids) != want || !slices.IsSorted(ids) {
+			t.Errorf("leased %v, want %d", ids, want)
+		}
+		return ids
+	}
+	w.ready(40, time.Minute)
+	first, second := lease(1), lease(16) // nothing was known of batches before the first
+	if first[0] >= second[0] {
+		t.Errorf("%d was more urgent than %d", second[0], first[0])
+	}
+	var mu sync.Mutex
+	var rest []int64
+	var callers sync.WaitGroup
+	for range 4 {
+		callers.Go(func() {
+			leases, err := w.Batches.LeaseSome(t.Context(), delivery.App, time.Minute, 16)
+			if err != nil && !errors.Is(err, delivery.ErrNoWork) {
+				t.Error(err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			for _, l := range leases {
+				rest = append(rest, l.Batch().ID)
+			}
+		})
+	}
+	callers.Wait()
+	slices.Sort(rest)
+	if len(slices.Compact(slices.Clone(rest))) != 23 || len(rest) != 23 {
+		t.Errorf("four callers leased %v, want the other 23, each once", rest)
+	}
+	if _, err := w.Batches.LeaseSome(t.Context(), delivery.App, time.Minute, 16); !errors.Is(err, delivery.ErrNoWork) {
+		t.Errorf("none was left: %v", err)
+	}
+	w.Exec(`truncate batches, exceptions, outbox cascade`)
+	w.ready(20, time.Minute)
+	w.Exec(`update batches set due_count = $1`, delivery.BatchSize)
+	lease(16) // those before were small
+	lease(1)
 }
