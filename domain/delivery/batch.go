@@ -12,6 +12,16 @@ import (
 // BatchSize is how many recipients a batch has at most.
 const BatchSize = 1000
 
+// BatchParts is how many parts a full batch counts as where several small ones are
+// dealt with as one: as much work as the parts say is leased, woken for and worked on.
+const BatchParts = 16
+
+// Parts returns how many parts a batch of so many recipients counts as, from 1 to
+// [BatchParts].
+func Parts(recipients int) int {
+	return min(max(1, BatchParts*recipients/BatchSize), BatchParts)
+}
+
 // Faults of working on batches.
 var (
 	// ErrNoWork is returned when no batch of the channel is ready.

@@ -30,14 +30,10 @@ type drain struct {
 	running sync.WaitGroup
 	mu      sync.Mutex
 	ended   sync.Cond // a batch has ended
-	small   int       // batches that are worked on, by whether one call is enough
-	large   int
+	small   int       // parts of batches that are worked on, see [Parts]
+	large   int       // batches that are worked on and need more than one call
 	failed  error // of a batch, the first
 }
-
-// sideBySide is how many small batches a drain works on at a time, or as many as it may
-// make calls, if these are more. Each has a thousand recipients at most.
-const sideBySide = 16
 
 // all leases and runs batches until there are none.
 func (d *drain) all(ctx context.Context) error {
@@ -65,11 +61,12 @@ func (d *drain) all(ctx context.Context) error {
 	}
 }
 
-// room waits until further batches may be leased, and returns how many. While a large
-// one is worked on there is no room. Batches are leased several at a time: there is room
-// when half of those before have ended.
+// room waits until further batches may be leased, and returns how many. There is room for as
+// many small ones as a full batch has parts, or as calls may be made, if these are more, and
+// for none while a large one is worked on. Batches are leased several at a time: there is
+// room when half of those before have ended.
 func (d *drain) room() (n int, err error) {
-	most := max(sideBySide, cap(d.permits))
+	most := max(BatchParts, cap(d.permits))
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for d.failed == nil && (d.large > 0 || d.small > most/2) {
@@ -101,18 +98,18 @@ func (d *drain) rest() (all bool) {
 // start runs the leased batch.
 func (d *drain) start(ctx context.Context, r *run) {
 	r.permits = d.permits
-	of := &d.large
+	of, n := &d.large, 1
 	if r.small() {
-		of = &d.small
+		of, n = &d.small, Parts(len(r.batch.Left))
 	}
 	d.mu.Lock()
-	*of++
+	*of += n
 	d.mu.Unlock()
 	d.running.Go(func() {
 		err := r.all(ctx)
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		*of--
+		*of -= n
 		if err != nil && d.failed == nil && !errors.Is(err, ErrLeaseLost) { // another worker has that batch
 			d.failed = err
 		}

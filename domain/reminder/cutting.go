@@ -111,19 +111,16 @@ const (
 	wokenEvery = 8
 )
 
-// fullBatch is how many parts a batch has for which a worker is woken. Batches of small
-// slots have fewer, by their recipients: a worker takes several of them at a time.
-const fullBatch = 16
-
-// woken is how many parts of batches were stored by channel.
+// woken is how many parts of batches were stored by channel, see [delivery.Parts]: a
+// worker takes several small batches at a time.
 type woken [delivery.Channels]int
 
 // by reports whether a worker is woken for a new batch of so many parts.
 func (w *woken) by(c delivery.Channel, parts int) bool {
 	before := w[c]
 	w[c] += parts
-	step := fullBatch
-	if before >= wokenEach*fullBatch {
+	step := delivery.BatchParts
+	if before >= wokenEach*delivery.BatchParts {
 		step *= wokenEvery
 	}
 	return (before+step-1)/step != (w[c]+step-1)/step
@@ -140,7 +137,7 @@ func (c cutting) storeAll(ctx context.Context, due Due, before *woken) error {
 		if err != nil {
 			return err
 		}
-		wake(ctx, c.queue, ids, func(i int) (delivery.Channel, int) { return group[i].Channel, fullBatch }, before)
+		wake(ctx, c.queue, ids, func(i int) (delivery.Channel, int) { return group[i].Channel, delivery.BatchParts }, before)
 		group = group[:0]
 		return nil
 	}

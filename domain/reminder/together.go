@@ -15,9 +15,6 @@ type OwnedBatch struct {
 	NewBatch
 }
 
-// parts returns how much of a full batch it is; see [fullBatch].
-func (b OwnedBatch) parts() int { return max(1, fullBatch*len(b.Users)/delivery.BatchSize) }
-
 // Found is how many users a cut has found per channel.
 type Found struct {
 	Cut
@@ -109,7 +106,7 @@ func (f *Timers) cutTogether(ctx context.Context, cuts []Cut) error {
 		for i, id := range ids {
 			lost[group[i].Of] = lost[group[i].Of] || id == 0
 		}
-		wake(ctx, f.Queue, ids, func(i int) (delivery.Channel, int) { return group[i].Channel, group[i].parts() }, &before)
+		wake(ctx, f.Queue, ids, func(i int) (delivery.Channel, int) { return group[i].Channel, delivery.Parts(len(group[i].Users)) }, &before)
 	}
 	mine := found[:0]
 	var slotIDs []int64

@@ -146,14 +146,10 @@ type leasing struct {
 // lookAgain is how long a more urgent batch may wait until it is seen.
 const lookAgain = 100 * time.Millisecond
 
-// someRecipients is about how many recipients the batches have together that are leased
-// for one caller at a time; a batch may have as many.
-const someRecipients = delivery.BatchSize
-
-// next leases a batch for each caller, as far as there are enough, and further ones
-// if those before were small.
+// next leases a batch for each caller, as far as there are enough, and if those before
+// were small as many more as together are a full one.
 func (s *leasing) next(ctx context.Context, callers []leaseOf) ([][]*lease, error) {
-	each := someRecipients / max(1, s.usual)
+	each := delivery.BatchParts / delivery.Parts(s.usual)
 	n := 0
 	for _, c := range callers {
 		n += max(1, min(c.most, each))
