@@ -14,7 +14,13 @@ import (
 const listedColumns = ownedColumns + `, t.kind, t.amount_off, t.threshold, t.percent_off, t.max_off, t.currency, t.target, t.product,
 	t.name, t.shop_number, s.name, s.timezone, clock_timestamp()`
 
-const listedFrom = ` from coupons c join templates t on t.id = c.template_id join shops s on s.number = t.shop_number `
+const (
+	listedFrom = ` from coupons c join templates t on t.id = c.template_id join shops s on s.number = t.shop_number `
+	// listedOfAny finds the template of each coupon as [pg.TemplateRow] does. Coupons of
+	// certain shops are found by their templates instead.
+	listedOfAny = ` from coupons c cross join lateral
+		(select * from templates where id between c.template_id and c.template_id order by id desc limit 1) t join shops s on s.number = t.shop_number `
+)
 
 func scanListed(row pgx.CollectableRow) (l coupon.Listed, err error) {
 	r := &l.Rule
@@ -63,13 +69,17 @@ func (s CouponSteps) Listed(ctx context.Context, q coupon.Query) ([]coupon.Liste
 		c.Add("c.state = ?", q.State)
 		states = []string{""}
 	}
+	from := listedOfAny
+	if len(q.Shops) > 0 {
+		from = listedFrom
+	}
 	var parts []string
 	for _, condition := range states {
 		all := pg.Conditions{List: c.List, Args: c.Args}
 		if condition != "" {
 			all.List = append([]string{condition}, c.List...)
 		}
-		parts = append(parts, `(select `+listedColumns+listedFrom+all.Where()+newest+`)`)
+		parts = append(parts, `(select `+listedColumns+from+all.Where()+newest+`)`)
 	}
 	sql := parts[0]
 	if len(parts) > 1 {

@@ -80,7 +80,7 @@ select t.issued + t.returned, t.returned, coalesce(y.locked, 0), coalesce(y.used
             + interval '1 second' + t.valid_hours * interval '1 hour') <= clock_timestamp()
         then greatest(0, t.issued + t.returned - coalesce(y.locked + y.used + y.revoked, 0)) else coalesce(y.expired, 0) end,
     coalesce(y.revoked, 0), coalesce(y.discounted, 0), coalesce(y.released, 0), coalesce(y.refunded, 0), coalesce(g.coupons, 0)
-from templates t left join coupon_tallies y on y.template_id = t.id left join removed_coupons g on g.template_id = t.id where t.id = $1`
+from ` + pg.TemplateRow + ` t left join coupon_tallies y on y.template_id = t.id left join removed_coupons g on g.template_id = t.id`
 
 // Tally returns what has become of the template's coupons, as far as events
 // have arrived.

@@ -36,7 +36,7 @@ func (s Boards) Board(ctx context.Context, templateID int64) (reminder.Board, er
 
 func readBoard(ctx context.Context, db *pg.DB, tx pgx.Tx, templateID int64) (reminder.Board, error) {
 	var board reminder.Board
-	rows, err := tx.Query(ctx, `select `+pg.SlotColumns+`, s.opens_at = t.opens_at from slots s join templates t on t.id = s.template_id
+	rows, err := tx.Query(ctx, `select `+pg.SlotColumns+`, s.opens_at = t.opens_at from slots s join `+pg.TemplateRow+` t on t.id = s.template_id
 		where s.template_id = $1 and (s.opens_at = t.opens_at or s.fired_at is not null) order by s.opens_at desc, s.due_at`, templateID)
 	if err != nil {
 		return board, err

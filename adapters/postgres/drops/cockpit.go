@@ -96,7 +96,7 @@ func (r *cockpitReader) dead(ctx context.Context) (err error) {
 }
 
 func (r *cockpitReader) slots(ctx context.Context) error {
-	rows, err := r.tx.Query(ctx, `select `+pg.SlotColumns+`, clock_timestamp() from slots s join templates t on t.id = s.template_id
+	rows, err := r.tx.Query(ctx, `select `+pg.SlotColumns+`, clock_timestamp() from slots s join `+pg.TemplateRow+` t on t.id = s.template_id
 		where s.template_id = $1 and s.opens_at = t.opens_at order by s.due_at`, r.templateID)
 	if err != nil {
 		return err

@@ -68,8 +68,25 @@ var inState = map[template.State][]string{
 		"t.state in ('published', 'paused') and t.valid_until <= now() and t.closes_at > now()"},
 	template.Paused:    {"t.state = 'paused' and " + pg.TemplateEndsAt + " > now()"},
 	template.Scheduled: {"t.state = 'published' and t.opens_at > now()"},
-	template.Open:      {"t.state = 'published' and t.opens_at <= now() and " + pg.TemplateEndsAt + " > now() and t.issued < t.stock"},
-	template.SoldOut:   {"t.state = 'published' and t.opens_at <= now() and " + pg.TemplateEndsAt + " > now() and t.issued >= t.stock"},
+	template.Open:      {selling + " and t.issued < t.stock"},
+	template.SoldOut:   {selling + " and t.issued >= t.stock"},
+}
+
+const selling = "t.state = 'published' and t.opens_at <= now() and " + pg.TemplateEndsAt + " > now()"
+
+// conditionsOf are those of [inState], where one of the states is not asked together
+// with another one: of open and sold-out drops PostgreSQL keeps many versions during a
+// rush, which are visited once for both.
+func conditionsOf(state template.State, all []template.State) []string {
+	if slices.Contains(all, template.Open) && slices.Contains(all, template.SoldOut) {
+		switch state {
+		case template.Open:
+			return []string{selling}
+		case template.SoldOut:
+			return nil
+		}
+	}
+	return inState[state]
 }
 
 // templateListSQL is the statement for a page. With states it selects a page of
@@ -89,7 +106,7 @@ func templateListSQL(c *pg.Conditions, q template.Query) (sql string, ok bool) {
 		if !slices.Contains(q.States, state) {
 			continue
 		}
-		for _, condition := range inState[state] {
+		for _, condition := range conditionsOf(state, q.States) {
 			parts = append(parts, "(select t.* from templates t where "+strings.Join(append([]string{condition}, c.List...), " and ")+order+")")
 		}
 	}

@@ -27,15 +27,19 @@ type Outbox struct {
 	// Summed are topics whose events are relayed only as [Outbox.Merge] has
 	// left them.
 	Summed []string
+
+	place *place
 }
 
 // NewOutbox returns the outbox of db.
-func NewOutbox(db *pg.DB) Outbox { return Outbox{DB: db, Summed: []string{}} }
+func NewOutbox(db *pg.DB) Outbox {
+	return Outbox{DB: db, Summed: []string{}, place: &place{now: time.Now}}
+}
 
 // relaySQL chooses once: as "in (select …)" the planner, for which the outbox
 // is always empty, would choose again for every event it deletes.
 const relaySQL = `
-delete from outbox where id = any(array(select id from outbox where merged or topic <> all ($2) order by id limit $1 for update skip locked))
+delete from outbox where id = any(array(select id from outbox where id > $3 and (merged or topic <> all ($2)) order by id limit $1 for update skip locked))
 returning event_id::text, topic, payload::text, trace`
 
 // Relay takes up to limit events, passes them to publish and forgets them
@@ -45,7 +49,7 @@ func (o Outbox) Relay(ctx context.Context, limit int, publish func(context.Conte
 	n := 0
 	err := o.Tx(ctx, func(tx pgx.Tx) error {
 		// The tuples deleted here come back if the transaction fails.
-		rows, err := tx.Query(ctx, relaySQL, limit, o.Summed)
+		rows, err := tx.Query(ctx, relaySQL, limit, o.Summed, o.place.behind())
 		if err != nil {
 			return err
 		}
@@ -59,20 +63,31 @@ func (o Outbox) Relay(ctx context.Context, limit int, publish func(context.Conte
 	return n, err
 }
 
+// waitingSQL reads in the order of the index, since a table that was just emptied is
+// full of dead rows. The last number drawn is read with them.
+const waitingSQL = `
+select count(*), coalesce(array_agg(distinct topic) filter (where topic = any($1) and not merged), '{}'), coalesce(min(id), 0),
+    (select last_value - (not is_called)::int from outbox_id_seq)
+from (select id, topic, merged from outbox where id > $3 order by id limit $2) o`
+
 // Waiting returns how many events wait, and the topics of Summed that some of those
-// belong to which are not merged; it counts up to limit. A relay looks many times a second and mostly at nothing:
-// that is one statement. In the order of the index, since a table that was just
-// emptied is full of dead rows.
+// belong to which are not merged; it counts up to limit. A relay looks many times a
+// second and mostly at nothing: that is one statement. It looks behind the events that
+// have left; see [place]. Relay and Merge take what Waiting has found, and what came since.
 func (o Outbox) Waiting(ctx context.Context, limit int) (all int, unmerged []string, err error) {
-	err = o.Pool.QueryRow(ctx, `select count(*), coalesce(array_agg(distinct topic) filter (where topic = any($1) and not merged), '{}')
-		from (select topic, merged from outbox order by id limit $2) o`, o.Summed, limit).Scan(&all, &unmerged)
+	start := o.place.start()
+	var oldest, drawn int64
+	err = o.Pool.QueryRow(ctx, waitingSQL, o.Summed, limit, start.id).Scan(&all, &unmerged, &oldest, &drawn)
+	if err == nil && start.whole {
+		o.place.looked(start.at, oldest, drawn)
+	}
 	return all, unmerged, pg.Translate(err)
 }
 
 // takeSQL takes the oldest events of topic $1 that no other relay has. One that
 // is merged may have been published already.
 const takeSQL = `
-delete from outbox where id = any(array(select id from outbox where topic = $1 and not merged order by id limit $2 for update skip locked))
+delete from outbox where id = any(array(select id from outbox where id > $3 and topic = $1 and not merged order by id limit $2 for update skip locked))
 returning payload::text, trace, created_at`
 
 // Merge replaces up to limit waiting events of a topic of Summed by those that
@@ -82,7 +97,7 @@ returning payload::text, trace, created_at`
 func (o Outbox) Merge(ctx context.Context, topic string, limit int, sum func(payloads [][]byte) ([][]byte, error)) error {
 	var failed error
 	err := o.Tx(ctx, func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, takeSQL, topic, limit)
+		rows, err := tx.Query(ctx, takeSQL, topic, limit, o.place.behind())
 		if err != nil {
 			return err
 		}

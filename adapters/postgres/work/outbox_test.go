@@ -114,7 +114,7 @@ func TestRelayChoosesOnce(t *testing.T) {
 	for _, n := range []int{0, 3000} {
 		w.fillOutbox(n)
 		w.Exec(`analyze outbox`)
-		rows, err := w.SQL.Query(t.Context(), workdb.ExplainRelay(), 100, []string{"summed"})
+		rows, err := w.SQL.Query(t.Context(), workdb.ExplainRelay(), 100, []string{"summed"}, 0)
 		w.Must(err)
 		plan, err := pgx.CollectRows(rows, pgx.RowTo[string])
 		w.Must(err)

@@ -1,0 +1,34 @@
+package coupons_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	couponsdb "dropbell/adapters/postgres/coupons"
+	"dropbell/domain/coupon"
+)
+
+// TestCouponsOfARushBesideAnOpenSnapshot: the figures and the list of a drop's coupons find
+// its row without a visit to each version that PostgreSQL keeps for the snapshot.
+func TestCouponsOfARushBesideAnOpenSnapshot(t *testing.T) {
+	const groups, coupons = 4000, 20
+	w := newFixture(t)
+	r := w.Rush(groups)
+	w.Exec(`insert into coupons (template_id, user_id, claim_id, origin, issued_at, expires_at)
+		select $1, n, n, 'claim', now(), now() + interval '1 day' from generate_series(1, $2) n`, r.ID, coupons)
+	r.Visits("what became of its coupons", 5, func(ctx context.Context) error {
+		tally, err := couponsdb.NewCouponTallies(r.DB).Tally(ctx, r.ID)
+		if err == nil && tally.Issued != groups {
+			err = fmt.Errorf("%d coupons are issued", tally.Issued)
+		}
+		return err
+	})
+	r.Visits("its coupons", 5*coupons, func(ctx context.Context) error {
+		list, err := couponsdb.NewCouponSteps(r.DB).Listed(ctx, coupon.Query{TemplateID: r.ID, Limit: 50})
+		if err == nil && len(list) != coupons {
+			err = fmt.Errorf("%d coupons are listed", len(list))
+		}
+		return err
+	})
+}
