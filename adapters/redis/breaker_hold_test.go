@@ -24,6 +24,7 @@ func holding(t *testing.T, config BreakerConfig, test func(t *testing.T, b, othe
 		"cached":        func(b *Breaker) breaker { return NewCachedBreaker(b) },
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := startRedis(t)
 			one, two := NewBreaker(open(t, s), config), NewBreaker(open(t, s), config)
 			test(t, held{t, kind(one), one}, held{t, kind(two), two})
@@ -91,19 +92,23 @@ func TestAPauseThatAProviderAsksForHoldsEverybody(t *testing.T) {
 }
 
 func TestAPauseWithoutATimeDoublesUntilACallGoesWell(t *testing.T) {
-	config := BreakerConfig{Hold: 100 * time.Millisecond, LongestHold: 400 * time.Millisecond}
+	config := BreakerConfig{Hold: 300 * time.Millisecond, LongestHold: 1200 * time.Millisecond}
 	holding(t, config, func(t *testing.T, b, other held) {
 		over := func(h held) {
 			t.Helper()
 			eventually(t, "the pause is over", func() bool { return h.wait() == 0 })
 		}
-		for _, want := range []time.Duration{100, 200, 400, 400} {
+		for _, want := range []time.Duration{300, 600, 1200, 1200} {
 			want *= time.Millisecond
 			over(b)
+			began := time.Now()
 			b.throttled(0)
 			b.throttled(0) // calls that were made side by side
 			other.ok()     // and one that went well before it
-			b.between("the pause", want-90*time.Millisecond, want)
+			wait, passed := b.wait(), time.Since(began)
+			if wait < want-passed-rounding || wait > want {
+				t.Fatalf("the pause: wait %v, want %v but for %v", wait, want, passed)
+			}
 			over(other)
 		}
 		over(b)
@@ -113,7 +118,7 @@ func TestAPauseWithoutATimeDoublesUntilACallGoesWell(t *testing.T) {
 			return err == nil && hold == "0"
 		})
 		b.throttled(0)
-		b.between("after a call that went well", time.Millisecond, 100*time.Millisecond)
+		b.between("after a call that went well", time.Millisecond, config.Hold)
 	})
 }
 

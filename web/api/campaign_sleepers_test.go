@@ -10,7 +10,8 @@ import (
 // part of the time left.
 func testCampaignTellsWhoSleeps(t *testing.T) {
 	r := newFixture(t, nil)
-	minute := now().Hour()*60 + now().Minute()
+	begun := now()
+	minute := begun.Hour()*60 + begun.Minute()
 	r.exec(`insert into users (id, timezone, quiet_from, quiet_to) values (7, 'UTC', 0, 0), (8, 'UTC', $1, $2)`, (minute+1440-120)%1440, (minute+30)%1440)
 	path := "/admin/campaigns/" + r.want(r.call(r.admin(), "POST", "/admin/campaigns", campaignWish()), 201, "").at("id").(string)
 	r.want(r.call(r.admin(), "POST", path+"/publish", nil), 200, "")

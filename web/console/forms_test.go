@@ -21,7 +21,7 @@ func TestPreviewTellsWhatIsWrong(t *testing.T) {
 	form := g.TypedForm(48 * time.Hour)
 	b.Post("/templates/preview", form).Is(200).Has(`hx-target="#review"`, "CN¥20.50", "50,000", "Never").HasNot("data-for", "data-twice")
 	form.Set("amount_off", "5000")
-	form.Set("opens_at", "2027-10-31T02:30")
+	form.Set("opens_at", "2055-10-31T02:30")
 	form.Set("notify_days", "3, 31")
 	b.Post("/templates/preview", form).Is(200).Has(`data-for="f-amount_off"`, "must not exceed the minimum order", `data-twice="opens_at"`, "happens twice that day",
 		`data-for="f-notify_days"`, "must be days from 0 to 30, separated by commas").HasNot(`data-for="f-stock"`, `data-twice="closes_at"`)

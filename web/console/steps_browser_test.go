@@ -37,7 +37,7 @@ func TestStepsOfATemplate(t *testing.T) {
 	b.Fill("#f-amount_off", "5")
 	b.Next("3 · Times")
 	opens := g.Now().Add(5 * time.Hour).In(consoletest.Berlin(t))
-	b.Fill("#f-opens_at", "2027-10-31T02:30")
+	b.Fill("#f-opens_at", "2055-10-31T02:30")
 	b.Fill("#f-closes_at", opens.Add(-time.Hour).Format("2006-01-02T15:04"))
 	b.Fill("#f-notify_days", "3, soon")
 	b.Click("input[name=notify_channels][value=email]")

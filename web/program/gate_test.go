@@ -123,7 +123,7 @@ func TestClaimsBehindTheGateOverHTTP(t *testing.T) {
 		"AUTH_JWT_SECRET": "0123456789abcdef0123456789abcdef"}
 	a, b := newGateNode(t, env), newGateNode(t, env)
 	startGateWorker(t, a.program)
-	opens := time.Now().UTC().Truncate(time.Second).Add(3 * time.Second)
+	opens := time.Now().UTC().Truncate(time.Second).Add(6 * time.Second)
 	status, made := a.call("POST", "/admin/templates", 0, "", map[string]any{"shop_number": "10", "name": "Rush", "kind": "amount_off", "amount_off": 100,
 		"currency": "CNY", "target": "shop", "stock": 3, "per_user_limit": 1, "opens_at": opens, "closes_at": opens.Add(time.Hour), "valid_hours": 1,
 		"obtain": "claim", "claim_mode": "gate"})
@@ -194,7 +194,7 @@ func TestAClaimRightAfterPublishing(t *testing.T) {
 	env := map[string]string{"DATABASE_URL": localstack.Database(t), "REDIS_URL": localstack.RedisServer(t).URL(), "ADMIN_API_KEY": nodeKey,
 		"AUTH_JWT_SECRET": "0123456789abcdef0123456789abcdef", "GATE_SHELVES": "3"}
 	a, b := newGateNode(t, env), newGateNode(t, env)
-	opens := time.Now().UTC().Truncate(time.Second).Add(2 * time.Second)
+	opens := time.Now().UTC().Truncate(time.Second).Add(6 * time.Second)
 	_, made := a.call("POST", "/admin/templates", 0, "", map[string]any{"shop_number": "10", "name": "Rush", "kind": "amount_off", "amount_off": 100,
 		"currency": "CNY", "target": "shop", "stock": 1, "per_user_limit": 1, "opens_at": opens, "closes_at": opens.Add(time.Hour), "valid_hours": 1,
 		"obtain": "claim", "claim_mode": "gate"})
@@ -203,7 +203,7 @@ func TestAClaimRightAfterPublishing(t *testing.T) {
 	if status, got := a.call("POST", "/admin/templates/"+id+"/publish", 0, "", map[string]string{}); status != http.StatusOK {
 		t.Fatalf("%d %v", status, got)
 	}
-	for open := false; !open; {
+	for open := false; !open; <-time.After(10 * time.Millisecond) {
 		for _, n := range []gateNode{a, b} {
 			status, got := n.call("POST", "/claims", 1, "k", wish)
 			open = open || status == http.StatusAccepted

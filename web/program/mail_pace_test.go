@@ -8,6 +8,7 @@ import (
 	"dropbell/adapters/config"
 	"dropbell/adapters/localstack"
 	deliverydb "dropbell/adapters/postgres/delivery"
+	"dropbell/adapters/postgres/pgtest"
 	"dropbell/adapters/redis"
 	"dropbell/app"
 	"dropbell/domain/delivery"
@@ -17,6 +18,7 @@ import (
 // without Redis the limits alone are known. Forecasts have the same limits.
 func TestThePaceOfMails(t *testing.T) {
 	server := localstack.RedisServer(t)
+	pgtest.WithinOneDay()
 	now := app.Clock().UTC()
 	env := map[string]string{"DATABASE_URL": localstack.Database(t), "REDIS_URL": server.URL(), "MAIL_DOMAIN_RATES": "qq.com=50", "MAIL_WARMUP": now.AddDate(0, 0, -1).Format(time.DateOnly) + ":100x2"}
 	cfg, err := config.Load(func(name string) string { return env[name] })

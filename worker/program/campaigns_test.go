@@ -50,9 +50,7 @@ func newCampaignFixture(t *testing.T, workers int, more ...string) *campaignFixt
 	db, err := postgres.Open(t.Context(), r.url, postgres.Options{AppName: "test"})
 	r.must(err)
 	t.Cleanup(db.Close)
-	r.sql, err = pgxpool.New(context.WithoutCancel(t.Context()), r.url)
-	r.must(err)
-	t.Cleanup(r.sql.Close)
+	r.sql = db.Pool
 	r.redis, err = redis.Open(env["REDIS_URL"])
 	r.must(err)
 	t.Cleanup(func() { _ = r.redis.Close() })

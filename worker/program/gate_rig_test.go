@@ -69,12 +69,10 @@ func gateFixtureOn(t *testing.T, url, redisURL string, shards int) *gateFixture 
 	ctx := context.WithoutCancel(t.Context())
 	r := &gateFixture{T: t, shards: shards}
 	var err error
-	r.sql, err = pgxpool.New(ctx, url)
-	r.must(err)
-	t.Cleanup(r.sql.Close)
-	r.db, err = postgres.Open(ctx, url, postgres.Options{AppName: "test"})
+	r.db, err = postgres.Open(ctx, url, postgres.Options{AppName: "test", MaxConns: 24})
 	r.must(err)
 	t.Cleanup(r.db.Close)
+	r.sql = r.db.Pool // which saves the server a session
 	r.client, err = redis.Open(redisURL)
 	r.must(err)
 	t.Cleanup(func() { r.client.Close() })

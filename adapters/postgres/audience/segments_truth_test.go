@@ -27,7 +27,8 @@ type fact struct {
 	locale, zone string
 	contacts     string // letters of email, sms, webpush, phone_verified
 	off          uint8
-	age          int // days
+	age          int       // days
+	created      time.Time // age days and an hour ago, as of one instant for all
 	reserved     map[string]int
 	coupons      map[string]string // template → state
 	issued       int               // days ago; 0 = never
@@ -40,9 +41,11 @@ func (w *fixture) crowd() map[user.ID]fact {
 	locales, zones := []string{"", "en", "en-GB", "zh-CN", "ZH", "zha"}, []string{"", "UTC", "Asia/Shanghai"}
 	values := []any{nil, "gold", "Gold medal", "7", 7.0, -0.5, true, "2026-11-20", "2026-11-20T10:00:00Z", "2025-01-01", "100%", "it's",
 		"2026-11-20T23:30:00-08:00", "2026-11-20T01:00:00+08:00", "2026-11-20T00:00:00.5Z", "2026-99-99 foo", "2026-02-30"}
+	now := pgtest.Clock()
 	for i := range 240 {
 		f := fact{attributes: map[string]any{}, locale: locales[i%6], zone: zones[i%3], off: uint8(i * 7 % 32), age: 1 + i%90,
 			reserved: map[string]int{}, coupons: map[string]string{}}
+		f.created = now.Add(-time.Duration(f.age*24+1) * time.Hour)
 		if i%4 > 0 {
 			f.attributes["tier"] = values[i%len(values)]
 		}
@@ -87,7 +90,7 @@ func (w *fixture) store(id user.ID, f fact) {
 		c.Push = &[]user.PushSubscription{{Endpoint: "https://p.example.com/1"}}
 	}
 	w.Upsert(c)
-	w.Exec(`update users set created_at = now() - make_interval(days => $2, hours => 1) where id = $1`, id, f.age)
+	w.Exec(`update users set created_at = $2 where id = $1`, id, f.created)
 	for t, days := range f.reserved {
 		w.Exec(`insert into reservations (template_id, user_id, slots, created_at) values ($1::text::bigint, $2, 1, now() - make_interval(days => $3, hours => 1))`, t, id, days)
 	}
@@ -137,7 +140,7 @@ func holds(c segment.Condition, f fact) bool {
 		bit := slices.Index(segment.ChannelNames(), c.Values[0])
 		return (f.off>>bit&1 == 1) == (c.Op == segment.Is)
 	case segment.Created:
-		return dated(c, f.age, days)
+		return dated(c, f, days)
 	case segment.Reserved:
 		return reservedHolds(c, f, days)
 	case segment.Coupon:
@@ -150,22 +153,21 @@ func holds(c segment.Condition, f fact) bool {
 	panic("a field that the reference does not know")
 }
 
-func dated(c segment.Condition, age int, days func() int) bool {
-	created := time.Now().UTC().Add(-time.Duration(age*24+1) * time.Hour)
+func dated(c segment.Condition, f fact, days func() int) bool {
 	switch c.Op {
 	case segment.WithinDays:
-		return age < days()
+		return f.age < days()
 	case segment.NotWithinDays:
-		return age >= days()
+		return f.age >= days()
 	}
 	at, _ := segment.ParseDate(c.Values[0])
 	if c.Op == segment.Before {
-		return created.Before(at)
+		return f.created.Before(at)
 	}
 	if len(c.Values[0]) > len(time.DateOnly) {
-		return created.After(at)
+		return f.created.After(at)
 	}
-	return !created.Before(at.AddDate(0, 0, 1))
+	return !f.created.Before(at.AddDate(0, 0, 1))
 }
 
 func reservedHolds(c segment.Condition, f fact, days func() int) bool {
@@ -268,7 +270,7 @@ func anyRule(depth int) *rapid.Generator[segment.Rule] {
 		}
 		choices := map[segment.Value][]string{
 			segment.Text: {"gold", "7", "true", "GOLD", "100%", "it's", "_", "2026-11-20"}, segment.Texts: {"gold", "7", "true", "-0.5"},
-			segment.Number: {"7", "-1", "100", "0.5"}, segment.Date: {"2026-11-20", "2025-06-01", "2026-11-20T00:00:00Z", "2026-11-20T23:00:00.25+08:00"}, segment.Days: {"1", "30", "365"},
+			segment.Number: {"7", "-1", "100", "0.5"}, segment.Date: {"2026-11-20", "2025-06-01", time.Now().UTC().AddDate(0, 0, -45).Format(time.DateOnly), "2026-11-20T00:00:00Z", "2026-11-20T23:00:00.25+08:00"}, segment.Days: {"1", "30", "365"},
 			segment.Languages: {"en", "zh", "zh-CN", "fr"}, segment.Zones: {"UTC", "Asia/Shanghai", "Europe/Berlin"},
 			segment.ContactKind: segment.ContactKinds(), segment.ChannelName: segment.ChannelNames(), segment.TemplateIDs: {"7", "8", "9"}}[kind]
 		switch {

@@ -49,6 +49,7 @@ func TestTextSample(t *testing.T) {
 	if s.Readers[0].Locale != "zh-CN" || s.Readers[2].Name != "Cem" || time.Since(s.Today) > 48*time.Hour {
 		t.Errorf("%+v", s)
 	}
+	pgtest.WithinOneDay()
 	w.Exec(`insert into sms_spent (day, parts, micros) values ((now() at time zone 'utc')::date, 7, 9)`)
 	w.Exec(`insert into sms_spent_drops (template_id, parts) values ($1, 3)`, one.ID)
 	if s, err = store.TextSample(t.Context(), one.ID, 2000); err != nil || s.SpentToday != (delivery.BudgetSize{Parts: 7, Micros: 9}) || s.SpentDrop != 3 {

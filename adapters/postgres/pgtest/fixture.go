@@ -88,6 +88,14 @@ func (w *Fixture) Claims() *couponsdb.Claims {
 // Clock is the time as the database can store it.
 func Clock() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
 
+// WithinOneDay waits for the next day in UTC where this one ends within a minute, for
+// tests that ask the database about its day more than once.
+func WithinOneDay() {
+	for now := Clock(); now.Add(time.Minute).Day() != now.Day(); now = Clock() {
+		<-time.After(100 * time.Millisecond)
+	}
+}
+
 // Must ends the test if err is not nil.
 func (w *Fixture) Must(err error) {
 	w.Helper()

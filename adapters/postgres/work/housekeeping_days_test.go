@@ -41,6 +41,7 @@ func (w *fixture) clean(keep workdb.Retention) {
 // are kept in the table of the day, and are recognised there.
 func TestEventIDsTellTheirDay(t *testing.T) {
 	w := newFixture(t)
+	pgtest.WithinOneDay()
 	var id string
 	var inTime bool
 	w.Must(w.SQL.QueryRow(t.Context(), `insert into outbox (topic, payload) values ('t', '{}') returning event_id::text,
@@ -67,6 +68,7 @@ func TestEventIDsTellTheirDay(t *testing.T) {
 // that came meanwhile are not forgotten.
 func TestDaysAreAddedAndDropped(t *testing.T) {
 	w := newFixture(t)
+	pgtest.WithinOneDay()
 	keep := workdb.Retention{Events: 7 * pgtest.Day}
 	if n := w.Number(eventTables); n < 16 { // today, the days to come, and the rest
 		t.Fatalf("%d tables after the migrations", n)
@@ -120,6 +122,7 @@ func TestDaysAreAddedAndDropped(t *testing.T) {
 // added and dropped, and cleaning goes on; several cleanings at once add a day once.
 func TestDaysWaitForNobody(t *testing.T) {
 	w := newFixture(t)
+	pgtest.WithinOneDay()
 	w.clean(workdb.Retention{})
 	before := w.Number(eventTables)
 	w.Exec(`select add_event_day(now() - interval '12 days')`)

@@ -79,7 +79,7 @@ func generateGo(ctx context.Context, root, out string) error {
 		config, err := filepath.Abs(filepath.Join(root, "sdk", "go", "oapi-codegen.yml"))
 		cmd := exec.CommandContext(ctx, "go", "tool", "oapi-codegen", "-config", config, "-o", out, document)
 		cmd.Dir = filepath.Join(root, "web", "api", "testdata", "contract")
-		cmd.Env = append(os.Environ(), "GOFLAGS=-mod=readonly", "GOWORK=off")
+		cmd.Env = append(os.Environ(), "GOGC=off", "GOMEMLIMIT=1GiB", "GOFLAGS=-mod=readonly", "GOWORK=off")
 		return cmd, err
 	})
 }

@@ -88,6 +88,17 @@ func Berlin(t *testing.T) *time.Location {
 	return zone
 }
 
+// AtNoon sets the console's clock forward to noon in the zone, so that the test does not
+// begin on one of its days and end on the next.
+func (g *Fixture) AtNoon(zone *time.Location) {
+	now := g.Now().In(zone)
+	noon := time.Date(now.Year(), now.Month(), now.Day(), 12, 0, 0, 0, zone)
+	if noon.Before(now) {
+		noon = noon.AddDate(0, 0, 1)
+	}
+	g.Wait(noon.Sub(now))
+}
+
 // TypedForm is a form that can be saved.
 func (g *Fixture) TypedForm(opensIn time.Duration) url.Values {
 	opens := g.Now().Add(opensIn).Truncate(time.Minute)

@@ -126,7 +126,7 @@ type Fixture struct {
 	Services
 	Server  *httptest.Server
 	DB      *postgres.DB
-	SQL     *pgxpool.Pool
+	SQL     *pgxpool.Pool // looks behind the stores, by their connections
 	reserve *dropsdb.Reservations
 	// Given is what the console stands on.
 	Given console.Deps
@@ -146,18 +146,12 @@ func (g *Fixture) Provoke(words string) {
 // New returns a console on a database of its own; change changes what it stands on.
 func New(t *testing.T, change ...func(*console.Deps)) *Fixture {
 	t.Helper()
-	databaseURL := localstack.Database(t)
-	db, err := postgres.Open(t.Context(), databaseURL, postgres.Options{AppName: "console-test", Log: slog.New(slog.DiscardHandler)})
+	db, err := postgres.Open(t.Context(), localstack.Database(t), postgres.Options{AppName: "console-test", Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(db.Close)
-	sql, err := pgxpool.New(context.WithoutCancel(t.Context()), databaseURL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(sql.Close)
-	g := &Fixture{T: t, DB: db, SQL: sql, reserve: dropsdb.NewReservations(db, postgres.Grouping{})}
+	g := &Fixture{T: t, DB: db, SQL: db.Pool, reserve: dropsdb.NewReservations(db, postgres.Grouping{})}
 	t.Cleanup(g.reserve.Close)
 	d := g.newDeps()
 	for _, c := range change {

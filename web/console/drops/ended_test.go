@@ -50,8 +50,10 @@ func TestPageOfADropThatWasCancelled(t *testing.T) {
 	b := g.As(staff.Admin)
 	page := shell.TemplateURL(d.ID)
 	b.Post(page+"/cancel", url.Values{"reason": {"rain"}}).To(page)
+	cancelled, err := g.Templates.Template(t.Context(), staff.System(), d.ID)
+	g.Must(err)
 	b.Get(page+"?tab=claims").Is(200).Has("can no longer be claimed").HasNot("can still be claimed", "Give to a list")
-	b.Get(page+"?tab=coupons").Is(200).Has("Closing", "Cancelled "+g.Languages.Default().DateTime(g.Now(), consoletest.Berlin(t))[:8]).HasNot("can still be claimed", "Give to a list")
+	b.Get(page+"?tab=coupons").Is(200).Has("Closing", "Cancelled "+g.Languages.Default().DateTime(*cancelled.EndedAt, consoletest.Berlin(t))).HasNot("can still be claimed", "Give to a list")
 }
 
 // The page shows when and over which channels owners are notified of the expiry.

@@ -16,9 +16,10 @@ import (
 // A new drop opens at eight on the next evening that no drop of any shop takes.
 func TestANewDropOpensOnAFreeEvening(t *testing.T) {
 	g := consoletest.New(t)
+	zone := consoletest.Berlin(t)
+	g.AtNoon(zone)
 	g.Shop(10)
 	b := g.As(staff.Marketer)
-	zone := consoletest.Berlin(t)
 	now := g.Now().In(zone)
 	evening := func(day int) time.Time { return time.Date(now.Year(), now.Month(), now.Day()+day, 20, 0, 0, 0, zone) }
 	typed := func(at time.Time) string {

@@ -58,16 +58,16 @@ func TestNothingTypedIsLost(t *testing.T) {
 		`value="12.345"`, `value="x"`, `value="-1"`, `value="2026-03-29T02:30"`, `value="2026-10-25T02:30"`, `value="javascript:alert(1)"`, `name="opens_at_fold"`, "&lt;script&gt;")
 	a.HasNot("<script>alert")
 	form = g.TypedForm(48 * time.Hour)
-	form.Set("opens_at", "2027-10-31T02:30")
-	form.Set("closes_at", "2027-11-01T02:30")
+	form.Set("opens_at", "2055-10-31T02:30")
+	form.Set("closes_at", "2055-11-01T02:30")
 	form.Set("opens_at_fold", "second")
 	b.Post("/templates", form).To("/templates/1")
 	got, err := g.Templates.Template(t.Context(), staff.System(), 1)
 	g.Must(err)
-	if want := "2027-10-31T01:30:00Z"; got.OpensAt.UTC().Format(time.RFC3339) != want {
+	if want := "2055-10-31T01:30:00Z"; got.OpensAt.UTC().Format(time.RFC3339) != want {
 		t.Errorf("opens at %s, want %s", got.OpensAt.UTC(), want)
 	}
-	b.Get("/templates/1/edit").Is(200).Has(`value="2027-10-31T02:30"`, `value="second" checked`)
+	b.Get("/templates/1/edit").Is(200).Has(`value="2055-10-31T02:30"`, `value="second" checked`)
 }
 
 func TestPreview(t *testing.T) {
@@ -88,19 +88,22 @@ func TestTypedTimesAreWrittenOut(t *testing.T) {
 	g.Exec(`update shops set timezone = 'Asia/Shanghai'`)
 	b := g.As(staff.Marketer)
 	form := g.TypedForm(48 * time.Hour)
-	form.Set("opens_at", "2027-11-19T20:00")
+	day := time.Date(g.Now().Year()+1, 11, 19, 0, 0, 0, 0, time.UTC) // a move is at most two years ahead
+	form.Set("opens_at", day.Format(time.DateOnly)+"T20:00")
 	form.Set("closes_at", "")
-	b.Post("/templates/preview", form).Is(200).Has(`<hx-partial hx-target="#f-opens_at-said">Fri 19 Nov 2027, 20:00 Beijing time</hx-partial>`,
+	b.Post("/templates/preview", form).Is(200).Has(`<hx-partial hx-target="#f-opens_at-said">`+day.Format("Mon 2 Jan 2006")+`, 20:00 Beijing time</hx-partial>`,
 		`<hx-partial hx-target="#f-closes_at-said"></hx-partial>`)
-	form.Set("closes_at", "2027-11-20T20:00")
+	form.Set("closes_at", day.Format("2006-01-")+"20T20:00")
 	b.Post("/templates", form).To("/templates/1")
 	b.Post("/preferences", url.Values{"locale": {"zh-CN"}, "return": {"/"}})
-	b.Get("/templates/1/edit").Is(200).Has(`id="f-opens_at-said">2027年11月19日 周五 20:00 北京时间<`)
-	b.Htmx().Get("/templates/1/move?part=blast&opens_at=2027-11-19T21:00").Is(200).Has(`hx-target="#f-opens_at-said">2027年11月19日 周五 21:00 北京时间<`)
+	said := `id="f-opens_at-said">` + day.Format("2006年1月2日 周") + strings.Fields("日 一 二 三 四 五 六")[day.Weekday()]
+	b.Get("/templates/1/edit").Is(200).Has(said + " 20:00 北京时间<")
+	b.Htmx().Get("/templates/1/move?part=blast&opens_at=" + day.Format(time.DateOnly) + "T21:00").Is(200).Has(strings.Replace(said, `id="`, `hx-target="#`, 1) + " 21:00 北京时间<")
 }
 
 func TestLifeOfADrop(t *testing.T) {
 	g := consoletest.New(t)
+	g.AtNoon(consoletest.Berlin(t))
 	d := g.Draft(10, 2*time.Hour)
 	b := g.As(staff.Marketer)
 	page := shell.TemplateURL(d.ID)
@@ -380,16 +383,16 @@ func TestDaysOfTheTemplatesListAreTheShops(t *testing.T) {
 	g.Exec(`insert into shops (number, name, timezone) values (10, 'Shop 10', 'Europe/Berlin'), (11, 'Shop 11', 'America/New_York')
 		on conflict (number) do update set name = excluded.name, timezone = excluded.timezone`)
 	inBerlin, inShanghai := g.Draft(10, 24*time.Hour), g.Draft(10, 24*time.Hour)
-	g.Exec(`update templates set name = 'In Berlin', opens_at = '2027-03-10T16:30:00Z', closes_at = '2027-03-12T00:00:00Z' where id = $1`, inBerlin.ID)     // the 10th in Berlin, the 11th in Shanghai
-	g.Exec(`update templates set name = 'In Shanghai', opens_at = '2027-03-09T16:30:00Z', closes_at = '2027-03-12T00:00:00Z' where id = $1`, inShanghai.ID) // the 9th in Berlin, the 10th in Shanghai
-	b, day := g.As(staff.Admin), "/templates?from=2027-03-10&to=2027-03-10"
+	g.Exec(`update templates set name = 'In Berlin', opens_at = '2055-03-10T16:30:00Z', closes_at = '2055-03-12T00:00:00Z' where id = $1`, inBerlin.ID)     // the 10th in Berlin, the 11th in Shanghai
+	g.Exec(`update templates set name = 'In Shanghai', opens_at = '2055-03-09T16:30:00Z', closes_at = '2055-03-12T00:00:00Z' where id = $1`, inShanghai.ID) // the 9th in Berlin, the 10th in Shanghai
+	b, day := g.As(staff.Admin), "/templates?from=2055-03-10&to=2055-03-10"
 	b.Get(day).Is(200).Has(">In Shanghai<", "Dates are in Beijing time. With a shop chosen, they are in the time zone of the shop.").HasNot(">In Berlin<")
 	b.Get(day+"&shop=10").Is(200).Has(">In Berlin<", "Dates are in the time zone of Shop 10: Berlin time").HasNot(">In Shanghai<")
 	b.Get(strings.Replace(day, "?", ".csv?", 1) + "&shop=10").Is(200).Has("In Berlin").HasNot("In Shanghai")
 	b.Get(day + "&shop=77").Is(200).Has("Dates are in Beijing time.")
 	third := g.Draft(10, 24*time.Hour)
-	g.Exec(`update templates set opens_at = '2027-03-10T16:30:00Z', closes_at = '2027-03-12T00:00:00Z' where id = $1`, third.ID)
-	b.Get("/templates/bulk?step=cancel&all=1&shop=10&from=2027-03-10&to=2027-03-10").Is(200).Has("Cancel 2 drops")
+	g.Exec(`update templates set opens_at = '2055-03-10T16:30:00Z', closes_at = '2055-03-12T00:00:00Z' where id = $1`, third.ID)
+	b.Get("/templates/bulk?step=cancel&all=1&shop=10&from=2055-03-10&to=2055-03-10").Is(200).Has("Cancel 2 drops")
 	part := g.As(staff.Viewer, 10).Htmx()
 	part.Get(day).Is(200).Has(`<hx-partial hx-target="#days-of">Dates are in the time zone of Shop 10: Berlin time`, ">In Berlin<").HasNot("<html")
 }
