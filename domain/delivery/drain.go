@@ -32,7 +32,7 @@ type drain struct {
 	ended   sync.Cond // a batch has ended
 	small   int       // parts of batches that are worked on, see [Parts]
 	large   int       // batches that are worked on and need more than one call
-	failed  error // of a batch, the first
+	failed  error     // of a batch, the first
 }
 
 // all leases and runs batches until there are none.
