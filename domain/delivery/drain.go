@@ -3,6 +3,7 @@ package delivery
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 )
@@ -30,15 +31,16 @@ type drain struct {
 	running sync.WaitGroup
 	mu      sync.Mutex
 	ended   sync.Cond // a batch has ended
-	small   int       // parts of batches that are worked on, see [Parts]
-	large   int       // batches that are worked on and need more than one call
+	small   int       // batches that are worked on and of which one call reaches all recipients
+	parts   int       // of those, see [Parts]
+	large   int       // the others that are worked on
 	failed  error     // of a batch, the first
 }
 
 // all leases and runs batches until there are none.
 func (d *drain) all(ctx context.Context) error {
 	for {
-		n, err := d.room()
+		n, working, err := d.awaitCapacity()
 		if err != nil {
 			return err
 		}
@@ -52,69 +54,87 @@ func (d *drain) all(ctx context.Context) error {
 		}
 		switch {
 		case errors.Is(err, ErrNoWork):
-			if d.rest() {
-				return d.failed
+			if !working {
+				return nil
 			}
+			// Batches may become ready meanwhile, for which no worker was woken.
+			d.awaitIdle()
 		case err != nil && !errors.Is(err, ErrLeaseLost):
 			return err
 		}
 	}
 }
 
-// room waits until further batches may be leased, and returns how many. There is room for as
-// many small ones as a full batch has parts, or as calls may be made, if these are more, and
-// for none while a large one is worked on. Batches are leased several at a time: there is
-// room when half of those before have ended.
-func (d *drain) room() (n int, err error) {
-	most := max(BatchParts, cap(d.permits))
+// awaitCapacity waits until further batches may be leased, and returns how many, and
+// whether others are worked on. There are at most as many small ones as calls may be
+// made, or as many as together have the parts of a full batch; none while a large one is
+// worked on. Batches are leased several at a time: when half of the parts have ended, or a
+// quarter of the calls.
+func (d *drain) awaitCapacity() (n int, working bool, err error) {
+	calls := cap(d.permits)
+	several := max(1, min(calls/4, BatchParts/2))
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for d.failed == nil && (d.large > 0 || d.small > most/2) {
+	for d.failed == nil && (d.large > 0 || d.parts > BatchParts/2 && d.small+several > calls) {
 		d.ended.Wait()
 	}
-	return most - d.small, d.failed
+	return max(BatchParts-d.parts, calls-d.small), d.small > 0, d.failed
 }
 
-// rest waits until no batch is worked on, and returns true, or for a second: one batch
-// that takes long must not keep others waiting.
-func (d *drain) rest() (all bool) {
+// awaitIdle waits until no batch is worked on, or for a second: one batch that takes long
+// must not keep others waiting.
+func (d *drain) awaitIdle() {
 	over := false
-	stop := func() {
+	t := time.AfterFunc(lookEvery, func() {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		over = true
 		d.ended.Signal()
-	}
-	t := time.AfterFunc(lookEvery, stop)
+	})
 	defer t.Stop()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for !over && d.small+d.large > 0 {
 		d.ended.Wait()
 	}
-	return d.small+d.large == 0
 }
 
 // start runs the leased batch.
 func (d *drain) start(ctx context.Context, r *run) {
 	r.permits = d.permits
-	of, n := &d.large, 1
-	if r.small() {
-		of, n = &d.small, Parts(len(r.batch.Left))
+	small, parts := r.small(), Parts(len(r.batch.Left))
+	count := func(n int) {
+		if small {
+			d.small, d.parts = d.small+n, d.parts+n*parts
+		} else {
+			d.large += n
+		}
 	}
 	d.mu.Lock()
-	*of += n
+	count(1)
 	d.mu.Unlock()
 	d.running.Go(func() {
-		err := r.all(ctx)
+		err := r.recovered(ctx)
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		*of -= n
-		if err != nil && d.failed == nil && !errors.Is(err, ErrLeaseLost) { // another worker has that batch
+		count(-1)
+		if d.failed == nil && !errors.Is(err, ErrLeaseLost) { // another worker has that batch
 			d.failed = err
 		}
 		d.ended.Signal()
 	})
+}
+
+// recovered runs the batch; a panic is its error. Its lease is left to run out.
+func (r *run) recovered(ctx context.Context) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			c := crashed(p).Crash
+			r.reportCrash(c)
+			err = fmt.Errorf("delivery: batch %d: %s", r.batch.ID, c.What)
+		}
+	}()
+	return r.all(ctx)
 }
 
 // small reports whether one call reaches all recipients.

@@ -205,3 +205,59 @@ func TestABatchThatTakesLongKeepsNoOtherWaiting(t *testing.T) {
 		}
 	})
 }
+
+// TestABatchReadyBeforeTheLastOneEnds is leased, although no worker was woken for it.
+func TestABatchReadyBeforeTheLastOneEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, list := drained(t, 5, 5)
+		list[1].readyAt = time.Now().Add(500 * time.Millisecond)
+		if err := r.Drain(t.Context(), SMS); err != nil || !list[0].done || !list[1].done {
+			t.Errorf("%v; done %v and %v", err, list[0].done, list[1].done)
+		}
+	})
+}
+
+// TestFullBatchesOfOneCall are worked on as many at a time as calls may be made.
+func TestFullBatchesOfOneCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, list := drained(t, BatchSize, BatchSize, BatchSize, BatchSize, BatchSize, BatchSize)
+		r.provider.chunk = BatchSize
+		began := time.Now()
+		if err := r.Drain(t.Context(), SMS); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(began); r.provider.most != 4 || took > 3*time.Second {
+			t.Errorf("%d calls at a time, all after %v", r.provider.most, took)
+		}
+		for i, s := range list {
+			if !s.done {
+				t.Errorf("batch %d is not done", i)
+			}
+		}
+	})
+}
+
+// panickingGuard panics for batches of one recipient.
+type panickingGuard struct{}
+
+func (panickingGuard) Screen(_ context.Context, b *Batch) (Screen, error) {
+	if len(b.Left) == 1 {
+		panic("no such recipient")
+	}
+	return nil, errAway
+}
+
+// TestAPanicBesideOthers is the error of its batch, and is reported; the others go on.
+func TestAPanicBesideOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, list := drained(t, 5, 1, 5)
+		var crashes []string
+		r.Crashed = func(_ Channel, c Crash) { crashes = append(crashes, c.What) }
+		r.Guards = map[Kind]Guard{KindNotice: panickingGuard{}}
+		list[1].subject.Kind = KindNotice
+		err := r.Drain(t.Context(), SMS)
+		if err == nil || len(crashes) != 1 || !list[0].done || list[1].done || !list[2].done {
+			t.Errorf("%v, crashes %q, done %v %v %v", err, crashes, list[0].done, list[1].done, list[2].done)
+		}
+	})
+}

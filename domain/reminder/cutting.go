@@ -126,7 +126,7 @@ func (w *woken) by(c delivery.Channel, parts int) bool {
 	return (before+step-1)/step != (w[c]+step-1)/step
 }
 
-// storeAll stores and wakes, given what workers were woken for before.
+// storeAll stores and wakes, given the parts that were stored before.
 func (c cutting) storeAll(ctx context.Context, due Due, before *woken) error {
 	var group []NewBatch
 	flush := func() error {
@@ -154,8 +154,8 @@ func (c cutting) storeAll(ctx context.Context, due Due, before *woken) error {
 	return flush()
 }
 
-// wake enqueues tasks for new batches, given the channel and the parts of each, and what
-// was stored before. The id 0 is no batch. A queue that is away costs time, not reminders:
+// wake enqueues tasks for new batches, given the channel and the parts of each, and the
+// parts that were stored before. The id 0 is no batch. A queue that is away costs time, not reminders:
 // the sweep wakes workers.
 func wake(ctx context.Context, queue Queue, ids []int64, batch func(i int) (c delivery.Channel, parts int), before *woken) {
 	var tasks []task.Task

@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -37,15 +38,21 @@ type place struct {
 
 // leaseSQL leases the $4 most urgent ready batches of channel $1 behind the
 // place $5, $6, $7: reminders before campaigns, nearest deadline first. Batches
-// of paused campaigns are held.
+// of paused campaigns are held. Behind the first $8, of which each of the callers gets
+// one, only those are leased that have together the parts of $8 full batches, see [delivery.Parts].
 //
 // Delivery in the app only records outcomes, so losing such a lease in a crash
 // of the database cannot cause a second message, and its commit is asynchronous.
 const leaseSQL = `
-with next as (
-    select id from batches where channel = $1 and state = 'ready' and not held and next_run_at <= clock_timestamp()
+with found as (
+    select id, priority, worthless_after, least(greatest(due_count * $9::int / $10::int, 1), $9::int) as parts
+    from batches where channel = $1 and state = 'ready' and not held and next_run_at <= clock_timestamp()
         and (priority, worthless_after, id) > ($5::smallint, coalesce($6::timestamptz, '-infinity'), $7::bigint)
     order by priority, worthless_after, id limit $4 for update skip locked
+), next as (
+    select id from (select id, row_number() over urgency as n, sum(parts) over urgency as parts
+        from found window urgency as (order by priority, worthless_after, id)) f
+    where n <= $8::int or parts <= $8::int * $9::int
 ), b as (
     update batches b set state = 'running', lease_token = $2, lease_until = clock_timestamp() + $3,
         started_at = coalesce(started_at, clock_timestamp()), runs = runs + 1
@@ -67,7 +74,7 @@ left join campaigns c on b.kind in ('campaign', 'test') and c.id = b.owner_id le
 
 // LeaseNext leases the most urgent ready batch, or returns [delivery.ErrNoWork].
 func (s Batches) LeaseNext(ctx context.Context, c delivery.Channel, lasting time.Duration) (delivery.Lease, error) {
-	leases, _, err := s.lease(ctx, c, 1, lasting, place{priority: math.MinInt16})
+	leases, _, err := s.lease(ctx, c, 1, 1, lasting, place{priority: math.MinInt16})
 	if err != nil {
 		return nil, pg.Translate(err)
 	}
@@ -87,8 +94,9 @@ func (s Batches) LeaseSome(ctx context.Context, c delivery.Channel, lasting time
 	return []delivery.Lease{l}, nil
 }
 
-// lease leases up to n batches behind a place, and returns the last one's.
-func (s Batches) lease(ctx context.Context, c delivery.Channel, n int, lasting time.Duration, behind place) ([]*lease, place, error) {
+// lease leases up to n batches for so many callers behind a place, in the order of
+// urgency, and returns the last one's.
+func (s Batches) lease(ctx context.Context, c delivery.Channel, n, callers int, lasting time.Duration, behind place) ([]*lease, place, error) {
 	token := uuid.NewString()
 	var deadline *time.Time
 	if !behind.deadline.IsZero() {
@@ -102,23 +110,31 @@ func (s Batches) lease(ctx context.Context, c delivery.Channel, n int, lasting t
 			if err := l.scan(rows, c); err != nil {
 				return err
 			}
-			if at := (place{int16(l.batch.Priority), l.batch.WorthlessAfter, l.batch.ID}); at.after(last) {
-				last = at
+			if l.place().after(last) {
+				last = l.place()
 			}
 			list = append(list, l)
 		}
 		return rows.Err()
 	}
 	if err := killpoint.Around("batches.lease", func() error {
-		return s.PlannedOnce(ctx, leaseSQL, []any{c, token, lasting, n, behind.priority, deadline, behind.id}, read)
+		return s.PlannedOnce(ctx, leaseSQL, []any{c, token, lasting, n, behind.priority, deadline, behind.id,
+			callers, delivery.BatchParts, delivery.BatchSize}, read)
 	}); err != nil {
 		return nil, behind, err
 	}
+	slices.SortFunc(list, func(a, b *lease) int { return a.place().compare(b.place()) })
 	return list, last, nil
 }
 
-func (p place) after(other place) bool {
-	return cmp.Or(cmp.Compare(p.priority, other.priority), p.deadline.Compare(other.deadline), cmp.Compare(p.id, other.id)) > 0
+func (l *lease) place() place {
+	return place{int16(l.batch.Priority), l.batch.WorthlessAfter, l.batch.ID}
+}
+
+func (p place) after(other place) bool { return p.compare(other) > 0 }
+
+func (p place) compare(other place) int {
+	return cmp.Or(cmp.Compare(p.priority, other.priority), p.deadline.Compare(other.deadline), cmp.Compare(p.id, other.id))
 }
 
 func (l *lease) scan(rows pgx.Rows, c delivery.Channel) error {
@@ -143,6 +159,11 @@ func (l *lease) scan(rows pgx.Rows, c delivery.Channel) error {
 	l.optedOut(optedOut)
 	l.broken = l.decode(due, sent)
 	return nil
+}
+
+// incomplete reports whether completing the lease takes statements.
+func (l *lease) incomplete() bool {
+	return l.runs > 1 || l.askOptOuts || l.batch.Subject.Kind == delivery.KindNotice
 }
 
 // ready completes a lease with what is not in its row.

@@ -1,10 +1,11 @@
 package delivery
 
 import (
-	"cmp"
 	"context"
+	"errors"
 	"math"
 	"slices"
+	"sync"
 	"time"
 
 	"dropbell/adapters/postgres/internal/pg"
@@ -19,7 +20,7 @@ import (
 type GroupedBatches struct {
 	Batches
 	leases      [delivery.Channels]*pg.Committer[struct{}, leaseOf, []*lease]
-	checkpoints *pg.Committer[int64, checkpoint, checkpointAnswer]
+	checkpoints [delivery.Channels]*pg.Committer[int64, checkpoint, checkpointAnswer]
 	accepted    *pg.Committer[struct{}, accepted, bool]
 	// contacts are asked for by channel, without names and with them.
 	contacts [delivery.Channels][2]*pg.Committer[struct{}, []user.ID, []user.User]
@@ -32,9 +33,11 @@ func NewGroupedBatches(db *pg.DB) *GroupedBatches {
 	for _, c := range delivery.AllChannels() {
 		g.leases[c] = pg.NewCommitter[struct{}](cfg, nil, (&leasing{store: g.Batches, channel: c, usual: delivery.BatchSize}).next)
 	}
-	cfg.Workers = 4 // a group may wait for a row that is locked
-	g.checkpoints = pg.NewCommitter(cfg, func(c checkpoint) int64 { return c.batch }, g.Batches.checkpoints)
 	cfg.Workers = 2
+	batch := func(c checkpoint) int64 { return c.batch }
+	for _, c := range delivery.AllChannels() {
+		g.checkpoints[c] = pg.NewCommitter(cfg, batch, g.Batches.checkpoints)
+	}
 	for _, c := range delivery.AllChannels() {
 		for i, named := range []bool{false, true} {
 			g.contacts[c][i] = pg.NewCommitter[struct{}](cfg, nil, func(ctx context.Context, asked [][]user.ID) ([][]user.User, error) {
@@ -58,10 +61,10 @@ const gatherFor = 2 * time.Millisecond
 func (g *GroupedBatches) Close() {
 	for _, c := range delivery.AllChannels() {
 		g.leases[c].Close()
+		g.checkpoints[c].Close()
 		g.contacts[c][0].Close()
 		g.contacts[c][1].Close()
 	}
-	g.checkpoints.Close()
 	g.accepted.Close()
 }
 
@@ -94,17 +97,31 @@ func (g *GroupedBatches) LeaseSome(ctx context.Context, c delivery.Channel, last
 	if len(leased) == 0 {
 		return nil, delivery.ErrNoWork
 	}
-	list := make([]delivery.Lease, 0, len(leased))
-	var failed error
 	for _, l := range leased {
-		l.save, l.accept = g.checkpoints.Do, g.accepted.Do
-		if complete, err := ready(context.WithoutCancel(ctx), l); err != nil {
-			failed = cmp.Or(failed, err)
-		} else {
-			list = append(list, complete)
+		l.save, l.accept = g.checkpoints[c].Do, g.accepted.Do
+	}
+	return readyAll(context.WithoutCancel(ctx), leased)
+}
+
+// readyAll completes leases side by side: one after the other, the first ones of many that
+// were tried before could run out. Leases that fail are left to run out.
+func readyAll(ctx context.Context, leased []*lease) (list []delivery.Lease, err error) {
+	errs := make([]error, len(leased))
+	var asking sync.WaitGroup
+	for i, l := range leased {
+		if len(leased) == 1 || !l.incomplete() {
+			_, errs[i] = ready(ctx, l)
+			continue
+		}
+		asking.Go(func() { _, errs[i] = ready(ctx, l) })
+	}
+	asking.Wait()
+	for i, l := range leased {
+		if errs[i] == nil {
+			list = append(list, l)
 		}
 	}
-	return list, failed
+	return list, errors.Join(errs...)
 }
 
 // fewRecipients is up to how many recipients' contacts are read together with those
@@ -154,7 +171,7 @@ func (s *leasing) next(ctx context.Context, callers []leaseOf) ([][]*lease, erro
 	for _, c := range callers {
 		n += max(1, min(c.most, each))
 	}
-	list, err := s.some(ctx, n, callers[0].lasting)
+	list, err := s.some(ctx, n, len(callers), callers[0].lasting)
 	if err != nil {
 		return nil, err
 	}
@@ -175,21 +192,21 @@ func (s *leasing) next(ctx context.Context, callers []leaseOf) ([][]*lease, erro
 	return dealt, nil
 }
 
-// some leases up to n batches.
-func (s *leasing) some(ctx context.Context, n int, lasting time.Duration) ([]*lease, error) {
+// some leases up to n batches for so many callers.
+func (s *leasing) some(ctx context.Context, n, callers int, lasting time.Duration) ([]*lease, error) {
 	beginning := place{priority: math.MinInt16}
 	if time.Since(s.since) > lookAgain {
 		s.behind, s.since = beginning, time.Now()
 	}
 	from := s.behind
-	list, last, err := s.store.lease(ctx, s.channel, n, lasting, from)
+	list, last, err := s.store.lease(ctx, s.channel, n, callers, lasting, from)
 	if err != nil {
 		return nil, err
 	}
-	if len(list) < n && from != beginning {
+	if len(list) < callers && from != beginning {
 		var more []*lease
 		s.since = time.Now()
-		if more, last, err = s.store.lease(ctx, s.channel, n-len(list), lasting, beginning); err != nil {
+		if more, last, err = s.store.lease(ctx, s.channel, n-len(list), callers-len(list), lasting, beginning); err != nil {
 			// Batches that have been leased already must not be forgotten.
 			more, last = nil, beginning
 		}

@@ -182,7 +182,7 @@ func TestPlansForNoValues(t *testing.T) {
 	const token = `6ba7b810-9dad-11d1-80b4-00c04fd430c8`
 	for round := range 2 {
 		for execution, indexes := range map[string]map[string]int{
-			`execute taking (0, '` + token + `', '1 minute', 8, -32768, null, 0)`: {"batches_runnable": 1, "batches_pkey": 1, "users_opted_out": 1, "Seq Scan": 0},
+			`execute taking (0, '` + token + `', '1 minute', 8, -32768, null, 0, 4, 16, 1000)`: {"batches_runnable": 1, "batches_pkey": 1, "users_opted_out": 1, "Seq Scan": 0},
 			`execute recording ('{0,1}', '{1}', '{` + token + `}', '{null}', '{1}', '{0}', '{0}', '{0}', '{0}', '{null}', '{null}', '{f}', '{null}', '{1 minute}', '{null}', 0)`: {
 				"batches_pkey": 2, "batches_leased": 0, "Seq Scan": 0},
 		} {
@@ -275,8 +275,12 @@ func TestSmallBatchesAreLeasedTogether(t *testing.T) {
 		t.Errorf("none was left: %v", err)
 	}
 	w.Exec(`truncate batches, exceptions, outbox cascade`)
+	// The batches leased last were small. Of those that follow, each second one is full.
 	w.ready(20, time.Minute)
-	w.Exec(`update batches set due_count = $1`, delivery.BatchSize)
-	lease(16) // those before were small
+	w.Exec(`update batches set due_count = case when id % 2 = 0 then $1 else due_count end`, delivery.BatchSize)
+	w.Exec(`update batches set due_count = due_count + 900 where id = (select min(id) from batches) and due_count = 10`)
 	lease(1)
+	w.Exec(`update batches set due_count = 125 where state = 'ready'`) // two parts each
+	lease(1)                                                           // the one before was nearly full
+	lease(8)
 }

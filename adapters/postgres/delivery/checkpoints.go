@@ -17,11 +17,10 @@ import (
 
 // A checkpoint is what one statement records of one batch.
 type checkpoint struct {
-	batch   int64
-	channel delivery.Channel
-	token   string
-	sent    []byte
-	counts  tallied
+	batch  int64
+	token  string
+	sent   []byte
+	counts tallied
 	delivery.Progress
 	lasting time.Duration
 	trace   string
@@ -114,13 +113,13 @@ const recordingBatches = `held as (
     from mine where done
 )`
 
-// recordingExceptions records the exceptions of mine. Its arrays have an element per
-// exception.
+// recordingExceptions records the exceptions of mine, which are all of one channel. Its
+// arrays have an element per exception.
 const recordingExceptions = `told as (
-    select e.* from unnest(@e_batches::bigint[], @e_channels::smallint[], @e_users::bigint[], @e_outcomes::text[], @e_reasons::text[],
+    select (select channel from mine limit 1) as channel, e.* from unnest(@e_batches::bigint[], @e_users::bigint[], @e_outcomes::text[], @e_reasons::text[],
         @e_details::text[], @e_fingerprints::text[], @e_attempts::int[],
         @e_next::timestamptz[], @e_first::timestamptz[], @e_last::timestamptz[], @e_providers::bigint[])
-        as e (batch_id, channel, user_id, outcome, reason, detail, fingerprint, attempts, next_retry_at, first_at, last_at, provider_id)
+        as e (batch_id, user_id, outcome, reason, detail, fingerprint, attempts, next_retry_at, first_at, last_at, provider_id)
     where e.batch_id = any(array(select id from mine)) -- a join would look at all exceptions for each batch
 ), rows as (
     insert into exceptions (batch_id, user_id, channel, outcome, reason, detail, fingerprint, attempts, next_retry_at, first_at, last_at, provider_id)
@@ -237,7 +236,7 @@ func (l *lease) Checkpoint(ctx context.Context, p delivery.Progress) (stop strin
 	if err != nil {
 		return "", err
 	}
-	answer, err := l.save(ctx, checkpoint{batch: l.batch.ID, channel: l.batch.Channel, token: l.token, sent: encoded, counts: counts, Progress: p,
+	answer, err := l.save(ctx, checkpoint{batch: l.batch.ID, token: l.token, sent: encoded, counts: counts, Progress: p,
 		lasting: l.lasting, trace: pg.TraceOf(ctx), journalled: l.journalled.Load(), providers: took, slot: l.batch.Subject.Slot})
 	switch {
 	case err != nil:

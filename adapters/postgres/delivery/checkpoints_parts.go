@@ -17,11 +17,10 @@ import (
 // exceptionArgs are the parameters of recordingExceptions.
 func exceptionArgs(list []checkpoint) pgx.StrictNamedArgs {
 	var batches []int64
-	var channels []int16
 	var es []delivery.Exception
 	for _, c := range list {
 		for _, e := range c.Exceptions {
-			batches, channels, es = append(batches, c.batch), append(channels, int16(c.channel)), append(es, e)
+			batches, es = append(batches, c.batch), append(es, e)
 		}
 	}
 	n := len(es)
@@ -33,7 +32,7 @@ func exceptionArgs(list []checkpoint) pgx.StrictNamedArgs {
 		details[i], prints[i], attempts[i] = e.Detail, e.Fingerprint, int32(e.Attempts)
 		next[i], first[i], last[i], providers[i] = e.NextRetryAt, e.FirstAt, e.LastAt, e.Via
 	}
-	return pgx.StrictNamedArgs{"e_batches": batches, "e_channels": channels, "e_users": users, "e_outcomes": outcomes, "e_reasons": reasons,
+	return pgx.StrictNamedArgs{"e_batches": batches, "e_users": users, "e_outcomes": outcomes, "e_reasons": reasons,
 		"e_details": details, "e_fingerprints": prints, "e_attempts": attempts, "e_next": next, "e_first": first, "e_last": last, "e_providers": providers}
 }
 

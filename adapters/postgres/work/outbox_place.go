@@ -16,8 +16,9 @@ const wholeEvery = 5 * time.Second
 // The place only says where to look first. An event draws its number before it is
 // committed, so one can appear before the place: the next look at the whole outbox, after
 // [wholeEvery] at the latest, finds it and moves the place back. To make that rare the
-// place stays behind numbers that were drawn since the look at the whole before, which
-// is what transactions shorter than that need.
+// place stays behind numbers that were drawn since the look at the whole before: only a
+// transaction that takes longer than that can commit such an event, which then leaves up
+// to [wholeEvery] later, and perhaps after events that were committed later than it.
 type place struct {
 	now func() time.Time
 
