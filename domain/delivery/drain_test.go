@@ -77,11 +77,7 @@ func drained(t *testing.T, sizes ...int) (*fixture, manyBatches) {
 // calls are made than those of one large batch.
 func TestSmallBatchesAreWorkedOnSideBySide(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		sizes := make([]int, 21)
-		for i := range sizes {
-			sizes[i] = 5
-		}
-		r, list := drained(t, sizes...)
+		r, list := drained(t, slices.Repeat([]int{5}, 21)...)
 		began := time.Now()
 		if err := r.Drain(t.Context(), SMS); err != nil {
 			t.Fatal(err)
@@ -167,11 +163,7 @@ func (s countedLeases) LeaseSome(ctx context.Context, c Channel, lasting time.Du
 // have ended.
 func TestSmallBatchesAreLeasedSeveralAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		sizes := make([]int, 40)
-		for i := range sizes {
-			sizes[i] = 1
-		}
-		r, list := drained(t, sizes...)
+		r, list := drained(t, slices.Repeat([]int{1}, 40)...)
 		var asked, got []int
 		r.Service.Store = countedLeases{list, &asked, &got}
 		if err := r.Drain(t.Context(), SMS); err != nil {

@@ -16,26 +16,18 @@ import (
 // possible: finished, or released until the next retry. It returns
 // [ErrNoWork], or [ErrLeaseLost] if another worker took the batch over.
 func (s *Service) RunNext(ctx context.Context, c Channel) error {
-	r, err := s.leaseNext(ctx, c, s.permits(c))
+	asked := s.Now()
+	lease, err := s.Store.LeaseNext(ctx, c, s.LeaseFor)
 	if err != nil {
 		return err
 	}
+	r := s.newRun(lease, asked)
+	r.permits = s.permits(c)
 	return r.all(ctx)
 }
 
 // permits are for the calls of one large batch, or of several small ones.
 func (s *Service) permits(c Channel) permits { return newPermits(max(1, s.Parallel[c])) }
-
-func (s *Service) leaseNext(ctx context.Context, c Channel, shared permits) (*run, error) {
-	asked := s.Now()
-	lease, err := s.Store.LeaseNext(ctx, c, s.LeaseFor)
-	if err != nil {
-		return nil, err
-	}
-	r := s.newRun(lease, asked)
-	r.permits = shared
-	return r, nil
-}
 
 // all works the leased batch off.
 func (r *run) all(ctx context.Context) error {
