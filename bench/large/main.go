@@ -2,7 +2,8 @@
 // cutting of a slot, and pages of the console over HTTP, in a database whose tables are
 // large and in one beside it whose tables are empty, in turns; then, with -standby, the
 // writes in the large one with a synchronous standby and without; and at last in the
-// large one while a transaction keeps an old snapshot open.
+// large one while a transaction keeps an old snapshot open, and in the same tables after
+// the transaction's end. Only the latter two have the same rows.
 //
 //	go run ./bench/large -reservations 100000000 -coupons 50000000 -users 20000000
 package main
@@ -94,7 +95,7 @@ func (b *bench) run(ctx context.Context, runs int) error {
 		return err
 	}
 	defer b.large.close()
-	if err := b.compare(ctx, "large tables, of empty ones", runs, measurements, aim, b.always(b.empty), b.always(b.large)); err != nil {
+	if _, err := b.compare(ctx, "large tables, of empty ones", runs, measurements, aim, b.always(b.empty), b.always(b.large)); err != nil {
 		return err
 	}
 	if b.standby {
@@ -139,11 +140,13 @@ func (b *bench) withStandby(ctx context.Context, s *stack.Stack, runs int) error
 	}
 	without := waiting("", "async")
 	defer func() { _, _ = without(context.WithoutCancel(ctx)) }()
-	return b.compare(ctx, "with a synchronous standby, of without", runs, measurements[:3], aimStandby, without, waiting("*", "sync"))
+	_, err = b.compare(ctx, "with a synchronous standby, of without", runs, measurements[:3], aimStandby, without, waiting("*", "sync"))
+	return err
 }
 
 // besideSnapshot compares the empty and the large tables once more, while a
-// transaction reads the large ones as they were.
+// transaction reads the large ones as they were, and again after its end. The empty ones
+// tell how fast the machine was each time.
 func (b *bench) besideSnapshot(ctx context.Context, runs int) error {
 	old, err := b.large.SQL.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
 	if err != nil {
@@ -162,7 +165,25 @@ func (b *bench) besideSnapshot(ctx context.Context, runs int) error {
 			return err
 		}
 	}
-	return b.compare(ctx, "large tables with a snapshot open, of empty ones", runs, measurements, aim, b.always(b.empty), b.always(b.large))
+	with, err := b.compare(ctx, "large tables with a snapshot open, of empty ones", runs, measurements, aim, b.always(b.empty), b.always(b.large))
+	if err != nil {
+		return err
+	}
+	if err := old.Rollback(ctx); err != nil {
+		return err
+	}
+	if _, err := b.large.SQL.Exec(ctx, `vacuum`); err != nil {
+		return err
+	}
+	without, err := b.compare(ctx, "the same tables after the snapshot's end, of empty ones", runs, measurements, aim, b.always(b.empty), b.always(b.large))
+	if err != nil {
+		return err
+	}
+	fmt.Println("with the snapshot, of without, each as a share of the empty tables' rate beside it")
+	for i, m := range measurements {
+		fmt.Printf("  %-22s ratio %.2f\n", m.name, with[i]/without[i])
+	}
+	return nil
 }
 
 // A measurement returns a rate: the more, the better.
@@ -179,8 +200,9 @@ var measurements = []measurement{
 }
 
 // compare measures both sides in turns and prints the medians, the least and
-// greatest of each, and the ratio of the second one to the first.
-func (b *bench) compare(ctx context.Context, title string, runs int, list []measurement, aim float64, first, second choice) error {
+// greatest of each, and the ratio of the second one to the first. It returns the medians
+// of these ratios.
+func (b *bench) compare(ctx context.Context, title string, runs int, list []measurement, aim float64, first, second choice) (all []float64, err error) {
 	fmt.Println(title)
 	met := true
 	for _, m := range list {
@@ -188,11 +210,11 @@ func (b *bench) compare(ctx context.Context, title string, runs int, list []meas
 		for i := range runs + 1 {
 			one, err := m.with(ctx, first)
 			if err != nil {
-				return fmt.Errorf("%s, first: %w", m.name, err)
+				return nil, fmt.Errorf("%s, first: %w", m.name, err)
 			}
 			other, err := m.with(ctx, second)
 			if err != nil {
-				return fmt.Errorf("%s, second: %w", m.name, err)
+				return nil, fmt.Errorf("%s, second: %w", m.name, err)
 			}
 			if i > 0 { // the first warms both up
 				ones, others, ratios = append(ones, one), append(others, other), append(ratios, other/one)
@@ -200,10 +222,11 @@ func (b *bench) compare(ctx context.Context, title string, runs int, list []meas
 		}
 		fmt.Printf("  %-22s %s %s   %s   ratio %.2f (%.2f–%.2f)\n", m.name, m.unit, spread(ones), spread(others),
 			stack.Median(ratios), slices.Min(ratios), slices.Max(ratios))
+		all = append(all, stack.Median(ratios))
 		met = met && stack.Median(ratios) >= aim
 	}
 	fmt.Printf("  each at least %.1f: %v\n", aim, met)
-	return nil
+	return all, nil
 }
 
 func (m measurement) with(ctx context.Context, choose choice) (float64, error) {

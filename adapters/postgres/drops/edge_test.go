@@ -10,7 +10,6 @@ import (
 	"dropbell/adapters/localstack"
 	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/delivery"
-	"dropbell/domain/event"
 	"dropbell/domain/reminder"
 )
 
@@ -37,8 +36,8 @@ func TestFiringWaitsForAGroupBeingCommitted(t *testing.T) {
 	group, err := db.Pool.Begin(ctx)
 	must(t, err)
 	defer func() { _ = group.Rollback(ctx) }()
-	noKey := []any{[]string{""}, []string{""}, [][]byte{nil}, [][]byte{nil}}
-	rows, err := group.Query(ctx, reserveSQL, append([]any{[]int64{1}, []int64{7}, []int64{1}, reminder.EveryChannel, event.ReservationsChanged, ""}, noKey...)...)
+	rows, err := group.Query(ctx, reserveSQL[reserving{keys: none}], []int64{1}, []int64{7}, []int64{1}, reminder.EveryChannel, []int64{1},
+		`[{"template_id": "1", "bits": "1", "users": 1}]`, "")
 	must(t, err)
 	applied, err := pgx.CollectExactlyOneRow(rows, func(row pgx.CollectableRow) (bool, error) {
 		v, err := row.Values()

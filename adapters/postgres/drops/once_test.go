@@ -152,7 +152,7 @@ func (w *fixture) blocked() (pid int32) {
 	w.Helper()
 	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); {
 		if err := w.SQL.QueryRow(w.Context(), `select pid from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'
-			and query like '%idempotency_keys%' limit 1`).Scan(&pid); err == nil {
+			and query like '%with asked as%' limit 1`).Scan(&pid); err == nil {
 			return pid
 		}
 	}

@@ -3,10 +3,10 @@ package drops
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/event"
@@ -22,6 +22,9 @@ type Reservations struct {
 	*pg.DB
 	reserve *pg.Committer[user.ID, reminder.Change, reminder.Decision]
 	cancel  *pg.Committer[rowKey, reminder.Change, reminder.Decision]
+	// repeats is how many of the next groups with idempotency keys look them up first;
+	// less than 0 = none.
+	repeats atomic.Int64
 	// Listed reports whether some shop's server wants to be told of each reservation
 	// or cancellation; nil = none does. Set it before the first call.
 	Listed func(ctx context.Context, cancelled bool) bool
@@ -59,91 +62,6 @@ func (r *Reservations) Reserve(ctx context.Context, c reminder.Change) (reminder
 func (r *Reservations) Cancel(ctx context.Context, c reminder.Change) (reminder.Decision, error) {
 	return r.cancel.Do(ctx, c)
 }
-
-// reserveSQL stores a group of reservations, no two of one user. It returns a row
-// for each that was decided, which are all but those whose idempotency key was
-// known. $1 templates, $2 users, $3 bits, $4 the bits of slot 1 on every channel,
-// $5 the event's name, $6 its trace, $7 to $10 the idempotency keys (” = none):
-// actors, keys, hashes and terms.
-//
-// FOR SHARE on the slots is what closes the gap at the edge: firing a slot
-// and moving an opening update these rows, so either this group commits
-// first and the firing counts it, or the firing commits first and the row,
-// looked at again after the wait, is no longer 'waiting'. Comparing clocks
-// alone would leave a gap. clock_timestamp, not now: the wait may be long.
-// The templates are an array, so that they are gathered once and their slots looked up.
-//
-// A key that another transaction commits after this statement has begun fails it
-// with a unique violation; begun again it finds the key.
-//
-// reserveListedSQL also writes an event that names the users, for shops that want
-// it ($11 is its name): the number of its items is drawn after the rows of the
-// reservations were locked.
-const (
-	reserveSQL       = reserveRows + reserveAnswers
-	reserveListedSQL = reserveRows + `, numbered as (
-    select template_id, user_id, nextval('hook_sequence') as sequence from stored
-), listed as (
-    insert into outbox (topic, payload, trace)
-    select $11, jsonb_build_object('template_id', template_id::text, 'items', jsonb_agg(jsonb_build_object(
-            'user_id', user_id::text, 'bits', bits::text, 'sequence', sequence::text, 'at', clock_timestamp()))), $6
-    from (select s.template_id, s.user_id, a.bits, s.sequence
-        from numbered s join asked a using (template_id, user_id) join templates t on t.id = s.template_id
-        where exists (select from hook_wants w where w.shop_number = t.shop_number
-            and (cardinality(w.types) = 0 or '` + string(hook.ReservationMade) + `' = any(w.types)))) l
-    group by template_id
-)` + reserveAnswers
-)
-
-const reserveRows = `
-with asked as (
-    select a.*, k.known is not null as repeated
-    from unnest($1::bigint[], $2::bigint[], $3::bigint[], $7::text[], $8::text[], $9::bytea[], $10::bytea[]) with ordinality
-        as a (template_id, user_id, bits, actor, key, hash, terms, n)
-    -- limit: one look into the index for each, whatever the statistics say
-    left join lateral (select true as known from idempotency_keys i
-        where a.key <> '' and i.actor = a.actor and i.key = a.key limit 1) k on true
-), locked as (
-    select template_id, slot, opens_at from slots
-    where template_id = any(array(select distinct template_id from asked)) and state = 'waiting' and due_at > clock_timestamp()
-    order by id for share
-), still_open as (
-    select template_id, bit_or($4::bigint << (slot - 1)) as mask from locked group by template_id
-), stored as (
-    insert into reservations as r (template_id, user_id, slots)
-    select a.template_id, a.user_id, a.bits from asked a join still_open o using (template_id)
-    where a.bits & ~o.mask = 0 and not a.repeated
-    order by a.template_id, a.user_id
-    on conflict (template_id, user_id) do update
-        set slots = r.slots | excluded.slots, updated_at = now()
-        where r.slots & excluded.slots = 0
-    returning r.template_id, r.user_id, r.slots, xmax = 0 as created
-), announced as (
-    insert into outbox (topic, payload, trace)
-    select $5, jsonb_build_object('at', now(), 'added', jsonb_agg(jsonb_build_object(
-               'template_id', template_id::text, 'bits', bits::text, 'users', users))), $6
-    from (select a.template_id, a.bits, count(*) as users from stored join asked a using (template_id, user_id) group by 1, 2) g
-    having count(*) > 0
-)`
-
-const reserveAnswers = `, decided as (
-    select a.n, s.slots as after, coalesce(s.created, false) as created, coalesce(o.mask, 0) as open,
-        -- asked of the refused only: a join would look every row up
-        coalesce(case when s.slots is null then (select r.slots from reservations r
-            where r.template_id = a.template_id and r.user_id = a.user_id) end, 0) as before,
-        coalesce((select t.opens_at <= clock_timestamp() from templates t where s.slots is null and t.id = a.template_id), false) as opened
-    from asked a
-    left join stored s using (template_id, user_id)
-    left join still_open o using (template_id)
-    where not a.repeated
-), kept as (
-    insert into idempotency_keys (actor, key, request_hash, locked_until, known, found)
-    select a.actor, a.key, a.hash, 'infinity', a.terms,
-        array[(d.after is not null)::int + 2 * d.created::int + 4 * d.opened::int, coalesce(d.after, 0), d.before, d.open]
-    from decided d join asked a using (n) where a.key <> ''
-    order by a.actor, a.key
-)
-select n, after, created, open, before, opened from decided`
 
 // possible is a bit beside those of reminders: a cancellation that has it is
 // one of those of its reminders that are reserved and still open.
@@ -225,65 +143,28 @@ left join reduced d on d.template_id = a.template_id and d.user_id = a.user_id
 left join still_open o on o.template_id = a.template_id
 left join rows on rows.template_id = a.template_id and rows.user_id = a.user_id`
 
-func (r *Reservations) reserveAll(ctx context.Context, group []reminder.Change) ([]reminder.Decision, error) {
-	n := len(group)
-	actors, keys, hashes, terms := make([]string, n), make([]string, n), make([][]byte, n), make([][]byte, n)
-	for i := range group {
-		if once := group[i].Once; once != nil {
-			actors[i], keys[i], hashes[i], terms[i] = once.Actor, once.Key, once.Hash, once.Terms
-		}
-	}
-	sql, args := reserveSQL, []any{actors, keys, hashes, terms}
-	if r.Listed != nil && r.Listed(ctx, false) {
-		sql, args = reserveListedSQL, append(args, event.ReservationsListed)
-	}
-	for try := 1; ; try++ {
-		decisions, err := r.change(ctx, sql, group, args...)
-		if !keyTaken(err) || try == triesForKeys {
-			return decisions, err
-		}
-	}
-}
-
-// triesForKeys is how often a group is begun again because another process has
-// stored one of its keys meanwhile. Each time needs another such key.
-const triesForKeys = 3
-
-func keyTaken(err error) bool {
-	refused, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && refused.Code == "23505" && refused.TableName == "idempotency_keys"
-}
-
 func (r *Reservations) cancelAll(ctx context.Context, group []reminder.Change) ([]reminder.Decision, error) {
 	if r.Listed != nil && r.Listed(ctx, true) {
-		return r.change(ctx, cancelListedSQL, group, event.ReservationsListed)
+		return r.cancelWith(ctx, cancelListedSQL, group, event.ReservationsListed)
 	}
-	return r.change(ctx, cancelSQL, group)
+	return r.cancelWith(ctx, cancelSQL, group)
 }
 
-// change runs one of the statements; it is a transaction of its own. more are the
-// parameters behind the six that all have.
-func (r *Reservations) change(ctx context.Context, sql string, group []reminder.Change, more ...any) ([]reminder.Decision, error) {
+// cancelWith runs one of the statements; it is a transaction of its own. more are the
+// parameters behind the six that both have.
+func (r *Reservations) cancelWith(ctx context.Context, sql string, group []reminder.Change, more ...any) ([]reminder.Decision, error) {
 	if err := killpoint.Before("reservations.change"); err != nil {
 		return nil, err
 	}
 	templates, users, bits := columns(group)
 	args := append([]any{templates, users, bits, reminder.EveryChannel, event.ReservationsChanged, pg.TraceOf(ctx)}, more...)
 	decisions := make([]reminder.Decision, len(group))
-	for i := range group {
-		decisions[i].Repeated = group[i].Once != nil
-	}
 	if err := r.PlannedForGroups(ctx, sql, args, func(rows pgx.Rows) error {
 		for rows.Next() {
-			var n, mask, before int64
-			var after *int64
-			var d reminder.Decision
-			if err := rows.Scan(&n, &after, &d.Created, &mask, &before, &d.Opened); err != nil {
+			var n int64
+			d, err := scanDecision(rows, &n)
+			if err != nil {
 				return err
-			}
-			d.Open, d.Before = reminder.StoredBitmap(mask), reminder.StoredBitmap(before)
-			if after != nil {
-				d.Applied, d.After = true, reminder.StoredBitmap(*after)
 			}
 			decisions[n-1] = d
 		}
@@ -292,6 +173,20 @@ func (r *Reservations) change(ctx context.Context, sql string, group []reminder.
 		return nil, err
 	}
 	return decisions, killpoint.After("reservations.change")
+}
+
+// scanDecision reads a row of either kind of statement; of says whose it is.
+func scanDecision(rows pgx.Rows, of any) (d reminder.Decision, err error) {
+	var after *int64
+	var open, before int64
+	if err := rows.Scan(of, &after, &d.Created, &open, &before, &d.Opened); err != nil {
+		return d, err
+	}
+	d.Open, d.Before = reminder.StoredBitmap(open), reminder.StoredBitmap(before)
+	if after != nil {
+		d.Applied, d.After = true, reminder.StoredBitmap(*after)
+	}
+	return d, nil
 }
 
 func columns(group []reminder.Change) (templates, users, bits []int64) {

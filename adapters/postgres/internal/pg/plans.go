@@ -31,10 +31,25 @@ func (db *DB) PlannedOnce(ctx context.Context, sql string, args []any, read func
 // other, which without hash joins would take the square of their number.
 const onePlan = `select set_config('enable_seqscan', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true)`
 
+// oneHashedPlan is [onePlan] for statements that join the rows they are given with
+// nothing but each other, and look up everything else by subqueries. However few rows the
+// planner expects, it never compares each with each.
+const oneHashedPlan = `select set_config('enable_seqscan', 'off', true), set_config('enable_nestloop', 'off', true),
+	set_config('plan_cache_mode', 'force_generic_plan', true)`
+
 // PlannedForGroups is [DB.PlannedOnce] for a statement whose parameters are the rows of a
 // group of any size. Left to itself PostgreSQL plans it again for every small group, as
 // it must behind a pooler, where it keeps no plan.
 func (db *DB) PlannedForGroups(ctx context.Context, sql string, args []any, read func(pgx.Rows) error) error {
+	return db.plannedForGroups(ctx, onePlan, sql, args, read)
+}
+
+// PlannedByHash is [DB.PlannedForGroups] for a statement without a join to a table.
+func (db *DB) PlannedByHash(ctx context.Context, sql string, args []any, read func(pgx.Rows) error) error {
+	return db.plannedForGroups(ctx, oneHashedPlan, sql, args, read)
+}
+
+func (db *DB) plannedForGroups(ctx context.Context, settings, sql string, args []any, read func(pgx.Rows) error) error {
 	if db.transactionPool {
 		rows, err := db.Pool.Query(ctx, sql, args...)
 		if err != nil {
@@ -43,7 +58,7 @@ func (db *DB) PlannedForGroups(ctx context.Context, sql string, args []any, read
 		defer rows.Close()
 		return read(rows)
 	}
-	return db.planned(ctx, onePlan, sql, args, read)
+	return db.planned(ctx, settings, sql, args, read)
 }
 
 func (db *DB) planned(ctx context.Context, settings, sql string, args []any, read func(pgx.Rows) error) error {
