@@ -79,6 +79,7 @@ func CollectRarely(ctx context.Context, getenv func(string) string, room Room) {
 				held := alive[3].Value.Uint64() + alive[4].Value.Uint64() + alive[5].Value.Uint64()
 				if changed && percent == quietPercent {
 					giveBack(alive[0].Value.Uint64(), held)
+					releaseProgram()
 				}
 			}
 		}

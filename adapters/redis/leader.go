@@ -23,27 +23,38 @@ type Leader struct {
 	client       goredis.UniversalClient
 	lead, resign *goredis.Script
 	key, id      string
+	// until is how long the leader need not ask whether it still is.
+	until time.Time
 }
 
 // NewLeader returns a candidate, named id, for the work of this name. It uses client and
 // does not close it.
 func NewLeader(client goredis.UniversalClient, work, id string) *Leader {
-	return &Leader{client, goredis.NewScript(leadScript), goredis.NewScript(releaseScript), "leader:" + work, id}
+	return &Leader{client: client, lead: goredis.NewScript(leadScript), resign: goredis.NewScript(releaseScript), key: "leader:" + work, id: id}
 }
 
-// Lead reports whether the candidate is the leader for the time given from now on. A
-// leader that no longer asks is followed by another candidate after that time. Without an
-// answer of Redis every candidate leads.
+// Lead reports whether the candidate is the leader for at least half of the time given
+// from now on; the leader asks Redis again in the second half. A leader that no longer
+// calls it is followed by another candidate after that time. Without an answer of Redis every
+// candidate leads. Calls must not overlap.
 func (l *Leader) Lead(ctx context.Context, lasting time.Duration) bool {
+	asked := time.Now()
+	if asked.Before(l.until) {
+		return true
+	}
 	ctx, cancel := context.WithTimeout(ctx, redisclient.CallTimeout)
 	defer cancel()
 	leads, err := l.lead.Run(ctx, l.client, []string{l.key}, l.id, lasting.Milliseconds()).Int()
+	if err == nil && leads == 1 {
+		l.until = asked.Add(lasting / 2)
+	}
 	return err != nil || leads == 1
 }
 
 // Resign makes place for another candidate at once, if the candidate is the leader. If
 // Redis does not answer, another one follows after the time for which it was to lead.
 func (l *Leader) Resign(ctx context.Context) {
+	l.until = time.Time{}
 	ctx, cancel := context.WithTimeout(ctx, redisclient.CallTimeout)
 	defer cancel()
 	_ = l.resign.Run(ctx, l.client, []string{l.key}, l.id).Err()

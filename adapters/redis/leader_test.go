@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"fmt"
 	"testing"
 	"time"
 )
@@ -9,39 +10,78 @@ import (
 // Without Redis all lead.
 func TestOneCandidateLeads(t *testing.T) {
 	client := open(t, startRedis(t))
-	first, second := NewLeader(client, "relay", "a"), NewLeader(client, "relay", "b")
 	const long = time.Hour
-	if !first.Lead(t.Context(), long) || second.Lead(t.Context(), long) || !first.Lead(t.Context(), long) {
+	// ask is a candidate's first question, which it does not answer by itself.
+	ask := func(id string, lasting time.Duration) bool {
+		return NewLeader(client, "relay", id).Lead(t.Context(), lasting)
+	}
+	if !ask("a", long) || ask("b", long) || !ask("a", long) {
 		t.Error("the first candidate is not the only leader")
 	}
 	if !NewLeader(client, "other", "b").Lead(t.Context(), long) {
 		t.Error("other work has the same leader")
 	}
-	if !first.Lead(t.Context(), time.Millisecond) {
+	if !ask("a", time.Millisecond) {
 		t.Error("the leader was not confirmed")
 	}
-	eventually(t, "another candidate leads", func() bool { return second.Lead(t.Context(), long) })
-	if first.Lead(t.Context(), long) {
+	eventually(t, "another candidate leads", func() bool { return ask("b", long) })
+	if ask("a", long) {
 		t.Error("there are two leaders")
 	}
-	first.Resign(t.Context()) // another one leads
-	if first.Lead(t.Context(), long) {
+	NewLeader(client, "relay", "a").Resign(t.Context()) // another one leads
+	if ask("a", long) {
 		t.Error("a candidate took the lead from another one")
 	}
-	second.Resign(t.Context())
-	if !first.Lead(t.Context(), long) || second.Lead(t.Context(), long) {
+	NewLeader(client, "relay", "b").Resign(t.Context())
+	if !ask("a", long) || ask("b", long) {
 		t.Error("the lead was not given back")
 	}
 	if err := client.FlushDB(t.Context()).Err(); err != nil {
 		t.Fatal(err)
 	}
-	if !second.Lead(t.Context(), long) {
+	if !ask("b", long) {
 		t.Error("a candidate does not lead after Redis was emptied")
 	}
 	if err := client.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if !first.Lead(t.Context(), long) || !second.Lead(t.Context(), long) {
+	if !ask("a", long) || !ask("b", long) {
 		t.Error("without Redis a candidate does not lead")
+	}
+}
+
+// TestALeaderAsksInTime: in the first half of its time the leader knows that it leads, and
+// in the second half it asks, so that it stays the leader.
+func TestALeaderAsksInTime(t *testing.T) {
+	client := open(t, startRedis(t))
+	asked := func() (n int64) {
+		t.Helper()
+		stats, err := client.InfoMap(t.Context(), "commandstats").Result()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, calls := range stats["Commandstats"] {
+			if name == "cmdstat_set" {
+				_, _ = fmt.Sscanf(calls, "calls=%d", &n)
+			}
+		}
+		return n
+	}
+	leader := NewLeader(client, "relay", "a")
+	for range 3 {
+		if !leader.Lead(t.Context(), time.Hour) {
+			t.Fatal("it does not lead")
+		}
+	}
+	if n := asked(); n != 1 {
+		t.Errorf("the leader asked %d times", n)
+	}
+	leader.until = time.Now() // half of the time is over
+	if !leader.Lead(t.Context(), time.Hour) || asked() != 2 {
+		t.Errorf("it asked %d times", asked())
+	}
+	leader.Resign(t.Context())
+	if !NewLeader(client, "relay", "b").Lead(t.Context(), time.Hour) || leader.Lead(t.Context(), time.Hour) {
+		t.Error("a candidate that resigned goes on leading")
 	}
 }

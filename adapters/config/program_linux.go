@@ -1,0 +1,59 @@
+package config
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+)
+
+// releaseProgram unmaps the pages of the program's file, code and constants, from this
+// process. Those that are needed are mapped again from the system's cache, without
+// reading the file; what only the start needed, two fifths of the file, is not. Mappings
+// with pages of this process's own, such as relocated addresses, are left alone.
+func releaseProgram() {
+	for _, m := range programMappings() {
+		// An error leaves the pages where they are.
+		_, _, _ = syscall.Syscall(syscall.SYS_MADVISE, m.from, m.to-m.from, syscall.MADV_DONTNEED)
+	}
+}
+
+// mapping is a range of addresses.
+type mapping struct{ from, to uintptr }
+
+// programMappings returns where the program's file is mapped, as far as that is neither
+// writable nor has been written to; nothing if that cannot be read. See proc(5).
+func programMappings() (list []mapping) {
+	program, err := os.Readlink("/proc/self/exe")
+	if err != nil {
+		return nil
+	}
+	f, err := os.Open("/proc/self/smaps")
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	var m mapping
+	ours, own := false, false
+	end := func() {
+		if ours && !own {
+			list = append(list, m)
+		}
+	}
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		line := lines.Text()
+		var next mapping
+		var perms string
+		if n, _ := fmt.Sscanf(line, "%x-%x %4s", &next.from, &next.to, &perms); n == 3 {
+			end()
+			m, ours, own = next, strings.HasSuffix(line, " "+program) && !strings.Contains(perms, "w"), false
+			continue
+		}
+		if value, found := strings.CutPrefix(line, "Anonymous:"); found {
+			own = strings.TrimSpace(value) != "0 kB"
+		}
+	}
+	end()
+	return list
+}
