@@ -9,9 +9,9 @@ import (
 )
 
 // releaseProgram unmaps the pages of the program's file, code and constants, from this
-// process. Those that are needed are mapped again from the system's cache, without
-// reading the file; what only the start needed, two fifths of the file, is not. Mappings
-// with pages of this process's own, such as relocated addresses, are left alone.
+// process. It takes back the pages that it needs from the system's cache, without reading
+// the file; two fifths of the file were needed by the start alone. Mappings with pages of
+// this process's own, such as relocated addresses, are left alone.
 func releaseProgram() {
 	for _, m := range programMappings() {
 		// An error leaves the pages where they are.
