@@ -258,6 +258,7 @@ func (s Batches) loadOptOuts(ctx context.Context, c delivery.Channel, leases []*
 	if len(ids) == 0 {
 		return nil
 	}
+	slices.Sort(ids) // PostgreSQL would, for longer
 	found := make(map[user.ID]bool, len(ids)/16)
 	err := s.PlannedOnce(ctx, optOutsSQL, []any{ids, c}, func(rows pgx.Rows) error {
 		for rows.Next() {
