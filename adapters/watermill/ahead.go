@@ -109,7 +109,7 @@ func (r *reads) XAck(ctx context.Context, _, _ string, ids ...string) *goredis.I
 	return cmd
 }
 
-// acknowledge sends what was gathered until nothing is left.
+// acknowledge sends the gathered acknowledgements until none is left.
 func (r *reads) acknowledge() {
 	for wait := ackGather; ; {
 		time.Sleep(wait)

@@ -60,8 +60,8 @@ func TestSlowEventsAreLeftToOthers(t *testing.T) {
 	eventually(t, "all are handled", func() bool { return slices.Equal(got.sorted(), ids(events(0, 40))) })
 }
 
-// TestStoppingHandlesWhatWasReadAhead: what a process has read ahead when it is stopped is
-// handled and acknowledged, and the next process gets the rest.
+// TestStoppingHandlesWhatWasReadAhead: events that a process has read ahead when it is stopped
+// are handled and acknowledged, and the next process gets the rest.
 func TestStoppingHandlesWhatWasReadAhead(t *testing.T) {
 	const all = 20_000
 	s := startRedis(t)
