@@ -23,9 +23,11 @@ const drainInterval = 10 * time.Millisecond
 //     Here reading ends first, and the subscription is closed when nothing is
 //     pending any more.
 //   - It remembers where a listener stands, and why reading failed.
+//   - It reads events of a group ahead and gathers their acknowledgements, see [ahead].
 type reads struct {
 	goredis.UniversalClient
 	subscription *subscription
+	acks         acks
 	stopping     chan struct{} // closed when reading is to end
 	stopOnce     sync.Once
 	mu           sync.Mutex // held during a read
@@ -36,8 +38,11 @@ func newReads(s *subscription) *reads {
 	return &reads{UniversalClient: s.bus.client, subscription: s, stopping: make(chan struct{})}
 }
 
-// Close leaves the connections to the bus.
-func (r *reads) Close() error { return nil }
+// Close leaves the connections to the bus, after the last acknowledgements.
+func (r *reads) Close() error {
+	r.acks.close()
+	return nil
+}
 
 // stop waits for a read in flight; none follows it.
 func (r *reads) stop() {
@@ -82,8 +87,19 @@ func (r *reads) XPendingExt(ctx context.Context, a *goredis.XPendingExtArgs) *go
 
 // XReadGroup reads for a group.
 func (r *reads) XReadGroup(ctx context.Context, a *goredis.XReadGroupArgs) *goredis.XStreamSliceCmd {
+	if next, found := r.nextAhead(ctx); found {
+		return next
+	}
 	a.Block = neverBlock
-	return r.read(ctx, func() *goredis.XStreamSliceCmd { return r.UniversalClient.XReadGroup(ctx, a) })
+	return r.read(ctx, func() *goredis.XStreamSliceCmd {
+		a.Count = 1
+		if r.subscription.quick.Load() {
+			a.Count = readAhead
+		}
+		cmd := r.UniversalClient.XReadGroup(ctx, a)
+		r.keepAhead(cmd)
+		return cmd
+	})
 }
 
 // XRead reads for a listener.

@@ -116,6 +116,10 @@ type subscription struct {
 	claimAfter time.Duration
 	logger     *slog.Logger
 
+	// ahead outlives a lost connection.
+	ahead ahead
+	// quick says that the last event was handled [quickly].
+	quick     atomic.Bool
 	connected atomic.Bool
 	// position is a listener's position in the stream; "" before the first
 	// subscription.
@@ -199,7 +203,10 @@ func closing(err error, subscriber *redisstream.Subscriber) error {
 
 func (s *subscription) consume(messages <-chan *message.Message) {
 	for m := range messages {
-		if _, err := s.serve(m); err != nil {
+		started := time.Now()
+		_, err := s.serve(m)
+		s.quick.Store(err == nil && time.Since(started) < quickly)
+		if err != nil {
 			s.logger.Warn("event goes back", "event", m.UUID, "error", err)
 			m.Nack()
 			continue

@@ -50,22 +50,25 @@ func TestMessagesOfferTheWayOut(t *testing.T) {
 	}
 }
 
-// TestSkipsInTheAppAreRecordedWithTheRest, by one checkpoint, whichever way the
-// batch ends, and by the one that is repeated when the store was away.
-func TestSkipsInTheAppAreRecordedWithTheRest(t *testing.T) {
+// TestSkipsAreRecordedWithTheRest in the app and in small batches, by one checkpoint,
+// whichever way the batch ends, and by the one that is repeated when the store was away.
+func TestSkipsAreRecordedWithTheRest(t *testing.T) {
 	for name, c := range map[string]struct {
+		channel  Channel
 		users    int
 		optedOut []user.ID
 		refused  int
 		attempts int
 		want     map[Outcome]int
 	}{
-		"sent":                {10, []user.ID{2, 3}, 0, 1, map[Outcome]int{Sent: 8, Skipped: 2}},
-		"everybody opted out": {2, []user.ID{1, 2}, 0, 1, map[Outcome]int{Skipped: 2}},
-		"the store was away":  {10, []user.ID{2}, 2, 3, map[Outcome]int{Sent: 9, Skipped: 1}},
+		"sent":                {App, 10, []user.ID{2, 3}, 0, 1, map[Outcome]int{Sent: 8, Skipped: 2}},
+		"everybody opted out": {App, 2, []user.ID{1, 2}, 0, 1, map[Outcome]int{Skipped: 2}},
+		"the store was away":  {App, 10, []user.ID{2}, 2, 3, map[Outcome]int{Sent: 9, Skipped: 1}},
+		"one call of texts":   {SMS, 10, []user.ID{2, 3}, 0, 1, map[Outcome]int{Sent: 8, Skipped: 2}},
+		"no text":             {SMS, 2, []user.ID{1, 2}, 0, 1, map[Outcome]int{Skipped: 2}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			r := newFixture(t, newFakeStore(App, c.users, time.Hour), newProvider(App, 1000, 0))
+			r := newFixture(t, newFakeStore(c.channel, c.users, time.Hour), newProvider(c.channel, 1000, 0))
 			for _, id := range c.optedOut {
 				r.depot.optedOut[id] = true
 			}

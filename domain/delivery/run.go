@@ -58,7 +58,8 @@ type run struct {
 	screening Screen // nil = all recipients may be sent to
 	over      bool   // finished or released
 	// unsaved are skips that the next checkpoint records. In the app, where sending
-	// is recording, one of their own would cost as much as all the rest.
+	// is recording, and of a small batch one of their own would cost as much as all the
+	// rest. Until then another worker that takes the batch over finds them itself.
 	unsaved []Exception
 	// waited are the users whose mails were kept back before; see [Batch.paced].
 	waited map[user.ID]bool
@@ -144,7 +145,7 @@ func (r *run) settleWithoutSending(ctx context.Context) error {
 	if len(skips) == 0 {
 		return nil
 	}
-	if r.batch.Channel == App {
+	if r.batch.Channel == App || r.small() {
 		r.unsaved = skips
 		return nil
 	}

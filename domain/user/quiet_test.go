@@ -89,3 +89,13 @@ func TestZones(t *testing.T) {
 		}
 	}
 }
+
+func TestZoneOfAUser(t *testing.T) {
+	for name, want := range map[string]string{"": "UTC", "Local": "UTC", "No/Where": "UTC", "../zones": "UTC", "Asia/Shanghai": "Asia/Shanghai"} {
+		for range 2 { // read, and kept
+			if got := (user.User{Timezone: name}).Zone().String(); got != want {
+				t.Errorf("%q: %s", name, got)
+			}
+		}
+	}
+}

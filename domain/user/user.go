@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 	_ "time/tzdata" // time zones must not depend on the machine
 
@@ -123,10 +124,45 @@ func ValidZone(name string) bool {
 
 // Zone returns the user's time zone, UTC when unknown.
 func (u User) Zone() *time.Location {
-	if loc, err := time.LoadLocation(u.Timezone); err == nil && u.Timezone != "" && u.Timezone != "Local" {
+	if u.Timezone == "" || u.Timezone == "Local" {
+		return time.UTC
+	}
+	if loc := zones.of(u.Timezone); loc != nil {
 		return loc
 	}
 	return time.UTC
+}
+
+// zoneTable keeps the zones that were used: reading one parses its rules, which takes longer
+// than to make the message that is read there.
+type zoneTable struct {
+	mu   sync.RWMutex
+	used map[string]*time.Location
+}
+
+var zones = zoneTable{used: map[string]*time.Location{}}
+
+// mostZones bounds how many zones are kept. About 600 exist.
+const mostZones = 1000
+
+// of returns the zone of that name, nil if there is none.
+func (z *zoneTable) of(name string) *time.Location {
+	z.mu.RLock()
+	loc := z.used[name]
+	z.mu.RUnlock()
+	if loc != nil {
+		return loc
+	}
+	loc, err := time.LoadLocation(name)
+	if err != nil {
+		return nil
+	}
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	if len(z.used) < mostZones {
+		z.used[name] = loc
+	}
+	return loc
 }
 
 // Sleeps reports whether t lies in the user's quiet hours, and until when.

@@ -69,7 +69,9 @@ select b.id, b.kind, b.owner_id, b.template_id, b.due_at, greatest(b.due_at, b.p
     case when b.to_user - b.from_user < 16 * b.due_count then
         array(select u.id from users u where u.opt_outs <> 0 and u.id between b.from_user and b.to_user and u.opt_outs & (1 << b.channel) <> 0) end,
     set_config('synchronous_commit', case b.channel when 0 then 'off' else current_setting('synchronous_commit') end, true)
-from b left join templates t on t.id = b.template_id left join slots s on b.kind = 'reminder' and s.id = b.owner_id
+from b left join templates t on t.id = b.template_id
+-- With limit the slot is looked up by its id: a planner that takes the table for empty would read all slots for each batch.
+left join lateral (select slot, opens_at from slots where b.kind = 'reminder' and id = b.owner_id limit 1) s on true
 left join campaigns c on b.kind in ('campaign', 'test') and c.id = b.owner_id left join shops h on h.number = coalesce(c.shop_number, t.shop_number)`
 
 // LeaseNext leases the most urgent ready batch, or returns [delivery.ErrNoWork].
@@ -256,6 +258,7 @@ func (s Batches) loadOptOuts(ctx context.Context, c delivery.Channel, leases []*
 	if len(ids) == 0 {
 		return nil
 	}
+	slices.Sort(ids) // PostgreSQL would, for longer
 	found := make(map[user.ID]bool, len(ids)/16)
 	err := s.PlannedOnce(ctx, optOutsSQL, []any{ids, c}, func(rows pgx.Rows) error {
 		for rows.Next() {

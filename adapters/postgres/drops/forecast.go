@@ -107,11 +107,12 @@ const leastSample = 200
 // that was finished before has results, and only replayed dead letters since. It
 // runs before the results are written.
 func recordRates(ctx context.Context, tx pgx.Tx, slotIDs []int64) error {
+	// Whether a slot has results is asked for each slot: a join might look at all results for each batch.
 	_, err := tx.Exec(ctx, `
 		insert into channel_rates (channel, at, per_second, messages)
 		select channel, clock_timestamp(), sum(sent_count) / greatest(extract(epoch from max(finished_at) - min(started_at)), 0.001), sum(sent_count)
-		from batches b where kind = 'reminder' and owner_id = any($1)
-			and not exists (select from slot_results r where r.slot_id = b.owner_id and r.sent + r.skipped + r.expired + r.dead > 0)
+		from batches where kind = 'reminder' and owner_id = any(array(select o.id from unnest($1::bigint[]) as o (id)
+			where coalesce((select sum(r.sent + r.skipped + r.expired + r.dead) from slot_results r where r.slot_id = o.id), 0) = 0))
 		group by owner_id, channel having sum(sent_count) >= $2
 		on conflict do nothing`, slotIDs, leastSample)
 	return err

@@ -45,7 +45,10 @@ func TestAnEveningIsReadByIndex(t *testing.T) {
 	// The drop before was large, and is over: its slot had a thousand batches.
 	w.Exec(`insert into slots (template_id, slot, opens_at, due_at, state) values ($1, 1, now(), now() - interval '1 day', 'finished')`, tpl.ID)
 	w.Exec(`insert into batches (kind, owner_id, template_id, channel, from_user, to_user, due_count, due, due_at, worthless_after, state)
-		select 'reminder', (select max(id) from slots), $1, 0, i, i, 1, '', now(), now(), 'done' from generate_series(1, 1000) i`, tpl.ID)
+		select 'reminder', (select max(id) from slots), $1, i % 4, i, i, 1, '', now(), now(), 'done' from generate_series(1, 1000) i`, tpl.ID)
+	w.Exec(`insert into slot_results (slot_id, channel, reserved) select distinct owner_id, channel, 250 from batches`)
+	w.Exec(`alter table slot_results set (autovacuum_enabled = off)`)
+	w.Exec(`vacuum analyze slot_results`)
 	w.Exec(`vacuum analyze slots`)
 	w.Exec(`vacuum analyze batches`)
 	for range 8 { // after five a plan is kept
@@ -59,7 +62,8 @@ func TestAnEveningIsReadByIndex(t *testing.T) {
 	w.Exec(`insert into batches (kind, owner_id, template_id, channel, from_user, to_user, due_count, due, due_at, worthless_after, state, finished_at)
 		select 'reminder', id, template_id, c, 1, 1, 1, '', due_at, opens_at, case when c = 0 and id / 2 % 4 <> 0 then 'ready' else 'done' end, now()
 		from slots, generate_series(0, $1::int - 1) c where state = 'sending'`, batches)
-	before := map[string]int64{"slots": read("slots"), "batches": read("batches")}
+	w.Exec(`insert into slot_results (slot_id, channel, reserved) select distinct owner_id, channel, 1 from batches where owner_id in (select id from slots where state = 'sending')`)
+	before := map[string]int64{"slots": read("slots"), "batches": read("batches"), "slot_results": read("slot_results")}
 	if n := begin(); n != slots {
 		t.Errorf("%d of %d slots were claimed", n, slots)
 	}

@@ -187,6 +187,27 @@ func (s Slots) finishSome(ctx context.Context) (finished int, err error) {
 	return finished, err
 }
 
+// recordResultsSQL writes the results of the slots $1. Their batches are read once, for all
+// of them: asked for slot by slot and channel by channel they are found by the wrong index
+// when the last statistics are of an evening with one large drop.
+const recordResultsSQL = `
+with mine as materialized (
+	select owner_id, channel, sent_count, skipped_count, expired_count, dead_count, finished_at, late
+	from batches where kind = 'reminder' and owner_id = any($1)
+), spans as (
+	select owner_id, channel, null::int as span, sent_count, skipped_count, expired_count, dead_count, finished_at, 0 as n from mine
+	union all
+	select owner_id, channel, span, 0, 0, 0, 0, null, late[span] from mine, generate_subscripts(late, 1) as span where late[span] > 0
+), sums as materialized (
+	select owner_id, channel, sum(sent) as sent, sum(skipped) as skipped, sum(expired) as expired, sum(dead) as dead, max(done_at) as done_at,
+		jsonb_object_agg(span, n) filter (where span is not null) as late
+	from (select owner_id, channel, span, sum(sent_count) as sent, sum(skipped_count) as skipped, sum(expired_count) as expired, sum(dead_count) as dead,
+			max(finished_at) as done_at, sum(n) as n from spans group by 1, 2, 3) s
+	group by 1, 2
+)
+update slot_results r set sent = b.sent, skipped = b.skipped, expired = b.expired, dead = b.dead, done_at = b.done_at, late = b.late
+from sums b where r.slot_id = any($1) and r.slot_id = b.owner_id and r.channel = b.channel`
+
 func recordFinished(ctx context.Context, tx pgx.Tx, done []reminder.Slot) error {
 	ids, events := make([]int64, len(done)), make([]any, len(done))
 	for i, sl := range done {
@@ -195,17 +216,7 @@ func recordFinished(ctx context.Context, tx pgx.Tx, done []reminder.Slot) error 
 	if err := recordRates(ctx, tx, ids); err != nil {
 		return err
 	}
-	_, err := tx.Exec(ctx, `
-		update slot_results r set sent = b.sent, skipped = b.skipped, expired = b.expired, dead = b.dead,
-			done_at = b.done_at, late = l.late
-		from (select owner_id, channel, sum(sent_count) as sent, sum(skipped_count) as skipped, sum(expired_count) as expired, sum(dead_count) as dead,
-				max(finished_at) as done_at
-			from batches where kind = 'reminder' and owner_id = any($1) group by 1, 2) b
-			left join lateral (select jsonb_object_agg(span, n) as late from (
-				select span, sum(x.late[span]) as n from batches x, generate_subscripts(x.late, 1) as span
-				where x.kind = 'reminder' and x.owner_id = b.owner_id and x.channel = b.channel and x.late[span] > 0 group by 1) spans) l on true
-		where r.slot_id = b.owner_id and r.channel = b.channel`, ids)
-	if err != nil {
+	if _, err := tx.Exec(ctx, recordResultsSQL, ids); err != nil {
 		return err
 	}
 	return pg.AnnounceAll(ctx, tx, event.SlotFinished, events)

@@ -38,11 +38,15 @@ with due as (
     from due d join templates t on t.id = d.template_id
         cross join lateral (select coalesce(sum(booked), 0)::bigint as booked from bookings where template_id = d.template_id and slot = d.slot) b
     where not t.remind_once and b.booked <= @small
+), taken as materialized (
+    select * from sized where together <= @most
+), fired as (
+    update slots set state = 'firing', fired_at = coalesce(fired_at, clock_timestamp()), cut_token = @token,
+        cut_lease_until = clock_timestamp() + @lasting::interval
+    -- an array here too: a planner that takes the table for empty would join all slots with what is taken
+    where id = any(array(select id from taken)) returning *
 )
-update slots s set state = 'firing', fired_at = coalesce(s.fired_at, clock_timestamp()), cut_token = @token,
-    cut_lease_until = clock_timestamp() + @lasting::interval
-from sized d where s.id = d.id and d.together <= @most
-returning ` + pg.SlotColumns + `, d.state = 'waiting', d.booked`
+select ` + pg.SlotColumns + `, d.state = 'waiting', d.booked from fired s join taken d on d.id = s.id`
 
 // BeginTogether claims further slots; see [reminder.TogetherStore].
 func (s Slots) BeginTogether(ctx context.Context, c reminder.Cut, lasting time.Duration) (cuts []reminder.Cut, err error) {
@@ -125,11 +129,12 @@ func (s Slots) ReadTogether(ctx context.Context, cuts []reminder.Cut) ([]reminde
 }
 
 // storeTogetherSQL returns, of each new batch, its slot, channel, first user and
-// id; nothing of slots whose right to cut was lost.
+// id; nothing of slots whose right to cut was lost. The slots are locked in an array: as
+// "in (select …)" they may be locked once for each slot.
 const storeTogetherSQL = `
 with mine as (
     update slots set cut_lease_until = clock_timestamp() + interval '10 seconds'
-    where id in (select id from slots where id = any(@slots::bigint[]) order by id for update) and cut_token = @token and state = 'firing'
+    where id = any(array(select id from slots where id = any(@slots::bigint[]) order by id for update)) and cut_token = @token and state = 'firing'
     returning id, template_id, due_at - round * interval '1 microsecond' as due_at, planned_at, opens_at, stop_reason
 )
 insert into batches (kind, owner_id, template_id, channel, from_user, to_user, due_count, due, due_at, planned_at,
@@ -174,7 +179,7 @@ func (s Slots) StoreTogether(ctx context.Context, cuts []reminder.Cut, bs []remi
 // KeepTogether renews the right to cut; see [reminder.TogetherStore].
 func (s Slots) KeepTogether(ctx context.Context, cuts []reminder.Cut, lasting time.Duration) error {
 	tag, err := s.Pool.Exec(ctx, `update slots set cut_lease_until = clock_timestamp() + $3::interval
-		where id in (select id from slots where id = any($1) order by id for update) and cut_token = $2 and state = 'firing'`,
+		where id = any(array(select id from slots where id = any($1) order by id for update)) and cut_token = $2 and state = 'firing'`,
 		idsOf(cuts), cuts[0].Token, lasting)
 	if err == nil && tag.RowsAffected() == 0 {
 		return delivery.ErrLeaseLost
@@ -198,7 +203,7 @@ func (s Slots) EndTogether(ctx context.Context, found []reminder.Found) error {
 	}
 	return s.Tx(ctx, func(tx pgx.Tx) error {
 		ended, err := pg.LockIDs(ctx, tx, `update slots set state = 'sending', cut_at = clock_timestamp(), cut_token = null, cut_lease_until = null
-			where id in (select id from slots where id = any($1) order by id for update) and cut_token = $2 and state = 'firing' returning id`,
+			where id = any(array(select id from slots where id = any($1) order by id for update)) and cut_token = $2 and state = 'firing' returning id`,
 			ids, found[0].Token)
 		if err != nil || len(ended) == 0 {
 			return err // another worker has ended them

@@ -1,0 +1,162 @@
+package watermill
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+)
+
+const (
+	// quickly is how long an event takes at most for the next ones to be read ahead.
+	quickly = 2 * time.Millisecond
+	// readAhead is how many events are read at a time then. With one read and one
+	// acknowledgement for each event, these take longer than the handler.
+	readAhead = 32
+	// ackGather is how long acknowledgements are gathered.
+	ackGather = 2 * time.Millisecond
+	// ackAgain is the pause after a failed acknowledgement, and ackWithin how long one takes.
+	ackAgain  = 100 * time.Millisecond
+	ackWithin = 5 * time.Second
+)
+
+// ahead holds the events of a group that were read before the library asks for them: it
+// reads one at a time. They are pending like those in work, and taken over like these after
+// a crash. Of events that take long one is read at a time: other consumers of the group
+// take the rest.
+type ahead struct {
+	mu     sync.Mutex
+	events []goredis.XMessage
+	read   time.Time
+}
+
+// take returns the next event and how long ago it was read.
+func (a *ahead) take() (event goredis.XMessage, age time.Duration, found bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.events) == 0 {
+		return event, 0, false
+	}
+	event, a.events = a.events[0], a.events[1:]
+	return event, time.Since(a.read), true
+}
+
+func (a *ahead) keep(events []goredis.XMessage) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.events, a.read = events, time.Now()
+}
+
+// keepAhead leaves the first event in the reply and keeps the others.
+func (r *reads) keepAhead(reply *goredis.XStreamSliceCmd) {
+	streams := reply.Val()
+	if len(streams) == 0 || len(streams[0].Messages) < 2 {
+		return
+	}
+	events := streams[0].Messages
+	r.subscription.ahead.keep(events[1:])
+	streams[0].Messages = events[:1:1]
+}
+
+// nextAhead returns the next event that was read ahead as the answer to a read. One that
+// was read so long ago that another consumer may have taken it over is claimed again, and
+// left to that consumer if it has.
+func (r *reads) nextAhead(ctx context.Context) (*goredis.XStreamSliceCmd, bool) {
+	s := r.subscription
+	for {
+		event, age, found := s.ahead.take()
+		if !found {
+			return nil, false
+		}
+		if half := s.claimAfter / 2; age > half {
+			mine, err := r.UniversalClient.XClaim(ctx, &goredis.XClaimArgs{Stream: s.topic, Group: s.group, Consumer: s.consumer,
+				MinIdle: half, Messages: []string{event.ID}}).Result()
+			if err != nil || len(mine) == 0 { // after an error the event is taken over like those of a dead process
+				continue
+			}
+		}
+		cmd := goredis.NewXStreamSliceCmd(ctx)
+		cmd.SetVal([]goredis.XStream{{Stream: s.topic, Messages: []goredis.XMessage{event}}})
+		return cmd, true
+	}
+}
+
+// acks gathers the acknowledgements of a subscription: with a round trip for each event
+// these would take longer than quick handlers. Until an event is acknowledged it is
+// pending, and it is repeated if the process dies.
+type acks struct {
+	mu      sync.Mutex
+	ids     []string
+	sending bool
+	closed  bool
+	sends   sync.WaitGroup
+}
+
+// XAck acknowledges the events within moments. Failures are retried until the subscription
+// is closed.
+func (r *reads) XAck(ctx context.Context, _, _ string, ids ...string) *goredis.IntCmd {
+	a := &r.acks
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.ids = append(a.ids, ids...)
+	if !a.sending {
+		a.sending = true
+		a.sends.Go(r.acknowledge)
+	}
+	cmd := goredis.NewIntCmd(ctx)
+	cmd.SetVal(int64(len(ids)))
+	return cmd
+}
+
+// acknowledge sends the gathered acknowledgements until none is left.
+func (r *reads) acknowledge() {
+	for wait := ackGather; ; {
+		time.Sleep(wait)
+		ids, more := r.acks.gathered()
+		if !more {
+			return
+		}
+		wait = ackGather
+		if err := r.send(ids); err != nil {
+			r.subscription.logger.Debug("events are not acknowledged", "events", len(ids), "error", err)
+			if !r.acks.giveBack(ids) {
+				return
+			}
+			wait = ackAgain
+		}
+	}
+}
+
+// gathered returns what is to be sent; without any the sending ends.
+func (a *acks) gathered() (ids []string, more bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	ids, a.ids = a.ids, nil
+	a.sending = len(ids) > 0
+	return ids, a.sending
+}
+
+// giveBack keeps what was not sent for another attempt. It returns false if there is none
+// any more.
+func (a *acks) giveBack(ids []string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.ids = append(ids, a.ids...)
+	a.sending = !a.closed
+	return a.sending
+}
+
+func (r *reads) send(ids []string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), ackWithin)
+	defer cancel()
+	return r.UniversalClient.XAck(ctx, r.subscription.topic, r.subscription.group, ids...).Err()
+}
+
+// close waits until what was acknowledged is sent, or one attempt has failed.
+func (a *acks) close() {
+	a.mu.Lock()
+	a.closed = true
+	a.mu.Unlock()
+	a.sends.Wait()
+}

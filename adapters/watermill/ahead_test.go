@@ -1,0 +1,177 @@
+package watermill
+
+import (
+	"context"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+)
+
+// TestQuickEventsAreReadAhead: a thousand events that are handled quickly take a fraction of
+// as many reads and acknowledgements, and each is handled once.
+func TestQuickEventsAreReadAhead(t *testing.T) {
+	s := startRedis(t)
+	bus := newBus(t, s)
+	var got seen
+	bus.Handle("h", topic, got.add)
+	list := events(0, 1000)
+	publish(t, bus, list)
+	run(t, bus)
+	eventually(t, "everything is handled", func() bool { return got.count() >= 1000 })
+	wantAcknowledged(t, s, "h")
+	if !slices.Equal(got.sorted(), ids(list)) {
+		t.Error("not each event once")
+	}
+	client := s.client(t)
+	defer client.Close()
+	for _, command := range []string{"xreadgroup", "xack"} {
+		if n := commandCalls(t, client, command); n > 500 {
+			t.Errorf("%d times %s for 1000 events", n, command)
+		}
+	}
+}
+
+// TestSlowEventsAreLeftToOthers: while a handler takes long, another consumer of its group
+// gets the next event.
+func TestSlowEventsAreLeftToOthers(t *testing.T) {
+	s := startRedis(t)
+	first, second := newBus(t, s), newBus(t, s)
+	held, free := make(chan struct{}), make(chan struct{})
+	var got seen
+	first.Handle("h", topic, func(ctx context.Context, e Event) error {
+		if e.ID == "id-00000" {
+			close(held)
+			<-free
+		}
+		return got.add(ctx, e)
+	})
+	publish(t, first, events(0, 1))
+	run(t, first)
+	<-held
+	second.Handle("h", topic, got.add)
+	publish(t, second, events(1, 40))
+	run(t, second)
+	// The library reads up to two events while another one is handled.
+	eventually(t, "the others are handled meanwhile", func() bool { return got.count() >= 37 })
+	close(free)
+	eventually(t, "all are handled", func() bool { return slices.Equal(got.sorted(), ids(events(0, 40))) })
+}
+
+// TestStoppingHandlesWhatWasReadAhead: events that a process has read ahead when it is stopped
+// are handled and acknowledged, and the next process gets the rest.
+func TestStoppingHandlesWhatWasReadAhead(t *testing.T) {
+	const all = 20_000
+	s := startRedis(t)
+	bus := newBus(t, s)
+	var got, rest seen
+	var handled atomic.Int64
+	started := make(chan struct{})
+	bus.Handle("h", topic, func(ctx context.Context, e Event) error {
+		if handled.Add(1) == 100 {
+			close(started)
+		}
+		return got.add(ctx, e)
+	})
+	publish(t, bus, events(0, all))
+	stop := run(t, bus)
+	<-started
+	stop()
+	if got.count() == all {
+		t.Fatal("the test did not stop in between")
+	}
+	client := s.client(t)
+	defer client.Close()
+	if pending, err := client.XPending(t.Context(), topic, "h").Result(); err != nil || pending.Count != 0 {
+		t.Errorf("%d pending after the stop, %v", pending.Count, err)
+	}
+	next := newBus(t, s)
+	next.Handle("h", topic, rest.add, Parallel(2))
+	run(t, next)
+	eventually(t, "the next process gets the rest", func() bool { return rest.count() == all-got.count() })
+	if every := slices.Sorted(slices.Values(append(got.sorted(), rest.sorted()...))); !slices.Equal(every, ids(events(0, all))) {
+		t.Error("an event is missing or came twice")
+	}
+}
+
+// TestEventsReadLongAgoAreClaimedAgain: events that waited so long behind slow ones that
+// another consumer may have taken them over are handled unless one has.
+func TestEventsReadLongAgoAreClaimedAgain(t *testing.T) {
+	s := startRedis(t)
+	bus := newBus(t, s)
+	publish(t, bus, events(0, 3))
+	ctx, client := t.Context(), s.client(t)
+	defer client.Close()
+	if err := client.XGroupCreate(ctx, topic, "h", "0").Err(); err != nil {
+		t.Fatal(err)
+	}
+	bus.Handle("h", topic, new(seen).add)
+	r := newReads(bus.subscriptions[0])
+	r.subscription.claimAfter = time.Minute
+	r.subscription.quick.Store(true)
+	read := func() (ids []string) {
+		t.Helper()
+		next, err := r.XReadGroup(ctx, &goredis.XReadGroupArgs{Group: "h", Consumer: r.subscription.consumer, Streams: []string{topic, ">"}}).Result()
+		if err != nil || len(next) != 1 || len(next[0].Messages) != 1 {
+			t.Fatalf("%+v, %v", next, err)
+		}
+		return []string{next[0].Messages[0].ID}
+	}
+	first := read()
+	entries := client.XRange(ctx, topic, "-", "+").Val()
+	// All were read an hour ago; the second one was taken over since.
+	for i, e := range entries {
+		owner, idle := r.subscription.consumer, time.Hour
+		if i == 1 {
+			owner, idle = "other", 0
+		}
+		if err := client.Do(ctx, "XCLAIM", topic, "h", owner, 0, e.ID, "IDLE", idle.Milliseconds()).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.subscription.ahead.read = r.subscription.ahead.read.Add(-time.Hour)
+	if third := read(); first[0] != entries[0].ID || third[0] != entries[2].ID {
+		t.Errorf("read %v and %v of %v", first, third, entries)
+	}
+}
+
+// TestAcknowledgementsAreTriedAgain: acknowledgements that Redis does not take are kept, and
+// those that wait when the subscription is closed are sent before.
+func TestAcknowledgementsAreTriedAgain(t *testing.T) {
+	s := startRedis(t)
+	bus := newBus(t, s)
+	bus.Handle("h", topic, new(seen).add)
+	r := newReads(bus.subscriptions[0])
+	s.kill(t)
+	r.XAck(t.Context(), topic, "h", "1-1")
+	if err := r.send([]string{"1-1"}); err == nil {
+		t.Error("a Redis that is away took an acknowledgement")
+	}
+	s.restart(t)
+	publish(t, bus, events(0, 2))
+	ctx, client := t.Context(), s.client(t)
+	defer client.Close()
+	if err := client.XGroupCreate(ctx, topic, "h", "0").Err(); err != nil {
+		t.Fatal(err)
+	}
+	pending := func() int64 {
+		t.Helper()
+		p, err := client.XPending(ctx, topic, "h").Result()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p.Count
+	}
+	read, err := client.XReadGroup(ctx, &goredis.XReadGroupArgs{Group: "h", Consumer: "c", Streams: []string{topic, ">"}, Block: neverBlock}).Result()
+	if err != nil || pending() != 2 {
+		t.Fatalf("%+v, %v", read, err)
+	}
+	for _, m := range read[0].Messages {
+		r.XAck(ctx, topic, "h", m.ID)
+	}
+	if err := r.Close(); err != nil || pending() != 0 {
+		t.Errorf("%d pending after closing, %v", pending(), err)
+	}
+}
