@@ -9,8 +9,8 @@ import (
 )
 
 // releaseProgram unmaps the pages of the program's file, code and constants, from this
-// process. It takes back the pages that it needs from the system's cache, without reading
-// the file; two fifths of the file were needed by the start alone. Mappings with pages of
+// process. It takes back the pages that it needs from the system's cache, which
+// reads the file only if memory has been scarce; two fifths of it were needed by the start alone. Mappings with pages of
 // this process's own, such as relocated addresses, are left alone.
 func releaseProgram() {
 	for _, m := range programMappings() {
@@ -23,7 +23,8 @@ func releaseProgram() {
 type mapping struct{ from, to uintptr }
 
 // programMappings returns where the program's file is mapped, as far as that is neither
-// writable nor has been written to; nothing if that cannot be read. See proc(5).
+// writable nor has pages that were written to, in memory or swapped out; nothing if that
+// cannot be read. See proc(5).
 func programMappings() (list []mapping) {
 	program, err := os.Readlink("/proc/self/exe")
 	if err != nil {
@@ -35,9 +36,9 @@ func programMappings() (list []mapping) {
 	}
 	defer f.Close()
 	var m mapping
-	ours, own := false, false
+	ours, clean := false, 0
 	end := func() {
-		if ours && !own {
+		if ours && clean == 2 {
 			list = append(list, m)
 		}
 	}
@@ -47,11 +48,12 @@ func programMappings() (list []mapping) {
 		var perms string
 		if n, _ := fmt.Sscanf(line, "%x-%x %4s", &next.from, &next.to, &perms); n == 3 {
 			end()
-			m, ours, own = next, strings.HasSuffix(line, " "+program) && !strings.Contains(perms, "w"), false
+			m, ours, clean = next, strings.HasSuffix(line, " "+program) && !strings.Contains(perms, "w"), 0
 			continue
 		}
-		if value, found := strings.CutPrefix(line, "Anonymous:"); found {
-			own = strings.TrimSpace(value) != "0 kB"
+		name, value, _ := strings.Cut(line, ":")
+		if (name == "Anonymous" || name == "Swap") && strings.TrimSpace(value) == "0 kB" {
+			clean++
 		}
 	}
 	end()

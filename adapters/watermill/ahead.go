@@ -16,6 +16,9 @@ const (
 	readAhead = 32
 	// ackGather is how long acknowledgements are gathered.
 	ackGather = 2 * time.Millisecond
+	// claimMargin is more than the clocks of this process and of Redis can differ in
+	// measuring the age of an event.
+	claimMargin = time.Second
 	// ackAgain is the pause after a failed acknowledgement, and ackWithin how long one takes.
 	ackAgain  = 100 * time.Millisecond
 	ackWithin = 5 * time.Second
@@ -69,12 +72,14 @@ func (r *reads) nextAhead(ctx context.Context) (*goredis.XStreamSliceCmd, bool) 
 		if !found {
 			return nil, false
 		}
-		if half := s.claimAfter / 2; age > half {
+		if age > s.claimAfter/2 {
+			// An event that was taken over since has been idle for less than its age.
 			mine, err := r.UniversalClient.XClaim(ctx, &goredis.XClaimArgs{Stream: s.topic, Group: s.group, Consumer: s.consumer,
-				MinIdle: half, Messages: []string{event.ID}}).Result()
-			if err != nil || len(mine) == 0 { // after an error the event is taken over like those of a dead process
+				MinIdle: age - claimMargin, Messages: []string{event.ID}}).Result()
+			if err == nil && len(mine) == 0 {
 				continue
 			}
+			// Without an answer it is handled: at worst twice, which each handler bears.
 		}
 		cmd := goredis.NewXStreamSliceCmd(ctx)
 		cmd.SetVal([]goredis.XStream{{Stream: s.topic, Messages: []goredis.XMessage{event}}})
@@ -84,8 +89,10 @@ func (r *reads) nextAhead(ctx context.Context) (*goredis.XStreamSliceCmd, bool) 
 
 // acks gathers the acknowledgements of a subscription: with a round trip for each event
 // these would take longer than quick handlers. Until an event is acknowledged it is
-// pending, and it is repeated if the process dies.
+// pending, and it is repeated if the process dies. They outlive a lost connection.
 type acks struct {
+	send func(ids []string) error
+
 	mu      sync.Mutex
 	ids     []string
 	sending bool
@@ -93,34 +100,33 @@ type acks struct {
 	sends   sync.WaitGroup
 }
 
-// XAck acknowledges the events within moments. Failures are retried until the subscription
-// is closed.
-func (r *reads) XAck(ctx context.Context, _, _ string, ids ...string) *goredis.IntCmd {
-	a := &r.acks
+// add acknowledges the events within moments, and tries again as long as that fails. It
+// returns false after close.
+func (a *acks) add(ids ...string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if a.closed {
+		return false
+	}
 	a.ids = append(a.ids, ids...)
 	if !a.sending {
 		a.sending = true
-		a.sends.Go(r.acknowledge)
+		a.sends.Go(a.sendAll)
 	}
-	cmd := goredis.NewIntCmd(ctx)
-	cmd.SetVal(int64(len(ids)))
-	return cmd
+	return true
 }
 
-// acknowledge sends the gathered acknowledgements until none is left.
-func (r *reads) acknowledge() {
+// sendAll sends the gathered acknowledgements until none is left.
+func (a *acks) sendAll() {
 	for wait := ackGather; ; {
 		time.Sleep(wait)
-		ids, more := r.acks.gathered()
+		ids, more := a.gathered()
 		if !more {
 			return
 		}
 		wait = ackGather
-		if err := r.send(ids); err != nil {
-			r.subscription.logger.Debug("events are not acknowledged", "events", len(ids), "error", err)
-			if !r.acks.giveBack(ids) {
+		if err := a.send(ids); err != nil {
+			if !a.giveBack(ids) {
 				return
 			}
 			wait = ackAgain
@@ -147,16 +153,30 @@ func (a *acks) giveBack(ids []string) bool {
 	return a.sending
 }
 
-func (r *reads) send(ids []string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), ackWithin)
-	defer cancel()
-	return r.UniversalClient.XAck(ctx, r.subscription.topic, r.subscription.group, ids...).Err()
-}
-
-// close waits until what was acknowledged is sent, or one attempt has failed.
+// close waits until everything that was added is sent, or one more attempt has failed.
 func (a *acks) close() {
 	a.mu.Lock()
 	a.closed = true
 	a.mu.Unlock()
 	a.sends.Wait()
+}
+
+// XAck acknowledges the events, those of a subscription that reads ahead within moments.
+func (r *reads) XAck(ctx context.Context, stream, group string, ids ...string) *goredis.IntCmd {
+	if !r.subscription.readsAhead || !r.subscription.acks.add(ids...) {
+		return r.UniversalClient.XAck(ctx, stream, group, ids...)
+	}
+	cmd := goredis.NewIntCmd(ctx)
+	cmd.SetVal(int64(len(ids)))
+	return cmd
+}
+
+func (s *subscription) acknowledge(ids []string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), ackWithin)
+	defer cancel()
+	err := s.bus.client.XAck(ctx, s.topic, s.group, ids...).Err()
+	if err != nil {
+		s.logger.Debug("events are not acknowledged", "events", len(ids), "error", err)
+	}
+	return err
 }

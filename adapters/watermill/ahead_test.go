@@ -2,6 +2,7 @@ package watermill
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -16,7 +17,7 @@ func TestQuickEventsAreReadAhead(t *testing.T) {
 	s := startRedis(t)
 	bus := newBus(t, s)
 	var got seen
-	bus.Handle("h", topic, got.add)
+	bus.Handle("h", topic, got.add, Ahead())
 	list := events(0, 1000)
 	publish(t, bus, list)
 	run(t, bus)
@@ -47,11 +48,11 @@ func TestSlowEventsAreLeftToOthers(t *testing.T) {
 			<-free
 		}
 		return got.add(ctx, e)
-	})
+	}, Ahead())
 	publish(t, first, events(0, 1))
 	run(t, first)
 	<-held
-	second.Handle("h", topic, got.add)
+	second.Handle("h", topic, got.add, Ahead())
 	publish(t, second, events(1, 40))
 	run(t, second)
 	// The library reads up to two events while another one is handled.
@@ -74,7 +75,7 @@ func TestStoppingHandlesWhatWasReadAhead(t *testing.T) {
 			close(started)
 		}
 		return got.add(ctx, e)
-	})
+	}, Ahead())
 	publish(t, bus, events(0, all))
 	stop := run(t, bus)
 	<-started
@@ -88,7 +89,7 @@ func TestStoppingHandlesWhatWasReadAhead(t *testing.T) {
 		t.Errorf("%d pending after the stop, %v", pending.Count, err)
 	}
 	next := newBus(t, s)
-	next.Handle("h", topic, rest.add, Parallel(2))
+	next.Handle("h", topic, rest.add, Parallel(2), Ahead())
 	run(t, next)
 	eventually(t, "the next process gets the rest", func() bool { return rest.count() == all-got.count() })
 	if every := slices.Sorted(slices.Values(append(got.sorted(), rest.sorted()...))); !slices.Equal(every, ids(events(0, all))) {
@@ -107,7 +108,7 @@ func TestEventsReadLongAgoAreClaimedAgain(t *testing.T) {
 	if err := client.XGroupCreate(ctx, topic, "h", "0").Err(); err != nil {
 		t.Fatal(err)
 	}
-	bus.Handle("h", topic, new(seen).add)
+	bus.Handle("h", topic, new(seen).add, Ahead())
 	r := newReads(bus.subscriptions[0])
 	r.subscription.claimAfter = time.Minute
 	r.subscription.quick.Store(true)
@@ -121,11 +122,12 @@ func TestEventsReadLongAgoAreClaimedAgain(t *testing.T) {
 	}
 	first := read()
 	entries := client.XRange(ctx, topic, "-", "+").Val()
-	// All were read an hour ago; the second one was taken over since.
+	// All were read an hour ago; another consumer has been at work on the second one for
+	// a while.
 	for i, e := range entries {
 		owner, idle := r.subscription.consumer, time.Hour
 		if i == 1 {
-			owner, idle = "other", 0
+			owner, idle = "other", 45*time.Second
 		}
 		if err := client.Do(ctx, "XCLAIM", topic, "h", owner, 0, e.ID, "IDLE", idle.Milliseconds()).Err(); err != nil {
 			t.Fatal(err)
@@ -137,41 +139,79 @@ func TestEventsReadLongAgoAreClaimedAgain(t *testing.T) {
 	}
 }
 
-// TestAcknowledgementsAreTriedAgain: acknowledgements that Redis does not take are kept, and
-// those that wait when the subscription is closed are sent before.
-func TestAcknowledgementsAreTriedAgain(t *testing.T) {
+// TestWithoutAnAnswerAnEventIsHandled: Redis does not say whether another consumer has an
+// event that was read long ago.
+func TestWithoutAnAnswerAnEventIsHandled(t *testing.T) {
 	s := startRedis(t)
 	bus := newBus(t, s)
-	bus.Handle("h", topic, new(seen).add)
+	bus.Handle("h", topic, new(seen).add, Ahead())
 	r := newReads(bus.subscriptions[0])
+	r.subscription.ahead.keep([]goredis.XMessage{{ID: "1-1"}, {ID: "1-2"}})
+	r.subscription.ahead.read = time.Now().Add(-time.Hour)
 	s.kill(t)
-	r.XAck(t.Context(), topic, "h", "1-1")
-	if err := r.send([]string{"1-1"}); err == nil {
-		t.Error("a Redis that is away took an acknowledgement")
-	}
-	s.restart(t)
-	publish(t, bus, events(0, 2))
-	ctx, client := t.Context(), s.client(t)
-	defer client.Close()
-	if err := client.XGroupCreate(ctx, topic, "h", "0").Err(); err != nil {
-		t.Fatal(err)
-	}
-	pending := func() int64 {
-		t.Helper()
-		p, err := client.XPending(ctx, topic, "h").Result()
-		if err != nil {
-			t.Fatal(err)
+	for _, want := range []string{"1-1", "1-2"} {
+		next, found := r.nextAhead(t.Context())
+		if !found || next.Val()[0].Messages[0].ID != want {
+			t.Errorf("%+v, want %s", next, want)
 		}
-		return p.Count
 	}
-	read, err := client.XReadGroup(ctx, &goredis.XReadGroupArgs{Group: "h", Consumer: "c", Streams: []string{topic, ">"}, Block: neverBlock}).Result()
-	if err != nil || pending() != 2 {
-		t.Fatalf("%+v, %v", read, err)
+}
+
+// TestAcknowledgementsOutliveAnOutage: Redis refuses reads and acknowledgements for a while,
+// so that the subscription is begun again. All events that were handled meanwhile are
+// acknowledged afterwards, and none is handled twice.
+func TestAcknowledgementsOutliveAnOutage(t *testing.T) {
+	const all = 300
+	s := startRedis(t)
+	client := s.client(t)
+	defer client.Close()
+	allow := func(sign string) {
+		t.Helper()
+		if err := client.Do(context.Background(), "ACL", "SETUSER", "default", sign+"xack", sign+"xreadgroup").Err(); err != nil {
+			t.Error(err)
+		}
 	}
-	for _, m := range read[0].Messages {
-		r.XAck(ctx, topic, "h", m.ID)
+	bus := newBus(t, s)
+	var got seen
+	var handled atomic.Int64
+	bus.Handle("h", topic, func(ctx context.Context, e Event) error {
+		if handled.Add(1) == 100 {
+			allow("-")
+		}
+		return got.add(ctx, e)
+	}, Ahead())
+	list := events(0, all)
+	publish(t, bus, list)
+	run(t, bus)
+	eventually(t, "the subscription is lost", func() bool { return handled.Load() >= 100 && !bus.subscriptions[0].connected.Load() })
+	allow("+")
+	eventually(t, "all are handled", func() bool { return got.count() >= all })
+	wantAcknowledged(t, s, "h")
+	if !slices.Equal(got.sorted(), ids(list)) {
+		t.Error("not each event once")
 	}
-	if err := r.Close(); err != nil || pending() != 0 {
-		t.Errorf("%d pending after closing, %v", pending(), err)
+}
+
+// TestClosingSendsAcknowledgements that were added before; later ones are left to the caller.
+func TestClosingSendsAcknowledgements(t *testing.T) {
+	var sent []string
+	var failed atomic.Bool
+	a := acks{}
+	a.send = func(ids []string) error {
+		if failed.CompareAndSwap(false, true) {
+			return errors.New("away")
+		}
+		sent = append(sent, ids...)
+		return nil
+	}
+	a.add("1-1")
+	a.add("1-2")
+	eventually(t, "an attempt failed", failed.Load)
+	a.close()
+	if !slices.Equal(sent, []string{"1-1", "1-2"}) {
+		t.Errorf("sent %v", sent)
+	}
+	if a.add("1-3") {
+		t.Error("an acknowledgement was taken after the close")
 	}
 }

@@ -23,11 +23,10 @@ const drainInterval = 10 * time.Millisecond
 //     Here reading ends first, and the subscription is closed when nothing is
 //     pending any more.
 //   - It remembers where a listener stands, and why reading failed.
-//   - It reads events of a group ahead and gathers their acknowledgements, see [ahead].
+//   - It reads quick events ahead and gathers their acknowledgements, see [Ahead].
 type reads struct {
 	goredis.UniversalClient
 	subscription *subscription
-	acks         acks
 	stopping     chan struct{} // closed when reading is to end
 	stopOnce     sync.Once
 	mu           sync.Mutex // held during a read
@@ -38,11 +37,8 @@ func newReads(s *subscription) *reads {
 	return &reads{UniversalClient: s.bus.client, subscription: s, stopping: make(chan struct{})}
 }
 
-// Close leaves the connections to the bus, after the last acknowledgements.
-func (r *reads) Close() error {
-	r.acks.close()
-	return nil
-}
+// Close leaves the connections to the bus.
+func (r *reads) Close() error { return nil }
 
 // stop waits for a read in flight; none follows it.
 func (r *reads) stop() {
@@ -93,7 +89,7 @@ func (r *reads) XReadGroup(ctx context.Context, a *goredis.XReadGroupArgs) *gore
 	a.Block = neverBlock
 	return r.read(ctx, func() *goredis.XStreamSliceCmd {
 		a.Count = 1
-		if r.subscription.quick.Load() {
+		if r.subscription.readsAhead && r.subscription.quick.Load() {
 			a.Count = readAhead
 		}
 		cmd := r.UniversalClient.XReadGroup(ctx, a)

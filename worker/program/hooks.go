@@ -105,7 +105,7 @@ func (h *hooks) listen(bus *watermill.Bus) {
 			return err
 		}
 		return h.store1(ctx, id, hook.OfDead(d, e.At)...)
-	}))
+	}), watermill.Ahead())
 }
 
 // issued tells of drops that the issue has sold out. The total of an event may be

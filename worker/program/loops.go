@@ -21,8 +21,9 @@ import (
 // relayGroup is how many events one relay transaction takes along.
 const relayGroup = 500
 
-// relayLead is how long a worker that no longer looks at the outbox keeps others from it.
-const relayLead = 500 * time.Millisecond
+// relayLead is how long at most a worker that no longer looks at the outbox keeps others
+// from it. It is renewed in its second half.
+const relayLead = 800 * time.Millisecond
 
 // relay moves committed events from the outbox to the bus: at once while
 // there are any, else every 50 ms, and every 200 ms after some seconds without

@@ -291,7 +291,7 @@ func (p *program) wireEvents() error {
 			return nil
 		}
 		return p.couponLife.notices.Store.SettleNotices(ctx, e.OwnerID)
-	}))
+	}), watermill.Ahead())
 
 	// Events for the servers of shops.
 	p.hooks.listen(p.bus)

@@ -46,7 +46,8 @@ with due as (
     -- an array here too: a planner that takes the table for empty would join all slots with what is taken
     where id = any(array(select id from taken)) returning *
 )
-select ` + pg.SlotColumns + `, d.state = 'waiting', d.booked from fired s join taken d on d.id = s.id`
+select ` + pg.SlotColumns + `, d.state = 'waiting', d.booked from fired s join taken d on d.id = s.id
+order by d.due_at, d.id`
 
 // BeginTogether claims further slots; see [reminder.TogetherStore].
 func (s Slots) BeginTogether(ctx context.Context, c reminder.Cut, lasting time.Duration) (cuts []reminder.Cut, err error) {
