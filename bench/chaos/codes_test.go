@@ -1,6 +1,7 @@
 package chaos_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -164,7 +165,7 @@ func TestKeyOfADeadProcess(t *testing.T) {
 		created bool // the repetition gets the answer that the first request would have had
 	}{
 		{`\u0061pp`, `select exists (select from idempotency_keys where key = $1)`, 7 * time.Second, false},
-		{`app`, `select exists (select from pg_stat_activity where wait_event_type = 'Lock' and query like '%from idempotency_keys i%' and $1 <> '')`, 0, true},
+		{`app`, `select exists (select from pg_stat_activity where wait_event_type = 'Lock' and query like '%as a (template_id, user_id, bits, actor, key,%' and $1 <> '')`, 0, true},
 	} {
 		c.killWhileReserving(d.id, int64(7+i), way.channel, way.begun, way.within, way.created)
 	}
@@ -192,9 +193,11 @@ func (c *claims) killWhileReserving(drop int64, user int64, channel, begun strin
 		_, err := at.once(c.ctx, q, key, []byte(body))
 		cut <- err
 	}()
-	for waits := false; !waits; wait(10*time.Millisecond, c.ctx.Done()) {
-		if err := c.stack.SQL.QueryRow(c.ctx, begun, key).Scan(&waits); err != nil {
-			t.Fatal(err)
+	far, stop := context.WithTimeout(c.ctx, time.Minute)
+	defer stop()
+	for waits := false; !waits; wait(10*time.Millisecond, far.Done()) {
+		if err := c.stack.SQL.QueryRow(far, begun, key).Scan(&waits); err != nil {
+			t.Fatalf("the request does not come so far: %v", err)
 		}
 	}
 	c.fleet.kill(doomed)
