@@ -9,9 +9,9 @@ import (
 )
 
 // releaseProgram unmaps the pages of the program's file, code and constants, from this
-// process. It takes back the pages that it needs from the system's cache, which
-// reads the file only if memory has been scarce; two fifths of it were needed by the start alone. Mappings with pages of
-// this process's own, such as relocated addresses, are left alone.
+// process. It takes back the pages that it needs from the system's cache, which reads the
+// file only if memory has been scarce; two fifths of it were needed by the start alone.
+// Mappings with pages of this process's own, such as relocated addresses, are left alone.
 func releaseProgram() {
 	for _, m := range programMappings() {
 		// An error leaves the pages where they are.
