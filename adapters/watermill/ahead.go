@@ -119,7 +119,7 @@ func (a *acks) add(ids ...string) bool {
 // sendAll sends the gathered acknowledgements until none is left.
 func (a *acks) sendAll() {
 	for wait := ackGather; ; {
-		time.Sleep(wait)
+		time.Sleep(wait) // no condition is awaited: more are gathered meanwhile, and a failing Redis gets a pause
 		ids, more := a.gathered()
 		if !more {
 			return

@@ -70,18 +70,16 @@ with asked as not materialized (
 ), size as (
     select cardinality($1) as n
 )`
-	// The keys of nearly all requests are new. If one is not, the unique index says so.
-	withAskedOnce = `
+	withKeys = `
 with asked as (
     select * from unnest($1::bigint[], $2::bigint[], $3::bigint[], $8::text[], $9::text[], $10::bytea[], $11::bytea[])
-        as a (template_id, user_id, bits, actor, key, hash, terms)
+        as a (template_id, user_id, bits, actor, key, hash, terms)`
+	// The keys of nearly all requests are new. If one is not, the unique index says so.
+	withAskedOnce = withKeys + `
 ), size as (
     select cardinality($1) as n
 )`
-	withAskedAgain = `
-with asked as (
-    select * from unnest($1::bigint[], $2::bigint[], $3::bigint[], $8::text[], $9::text[], $10::bytea[], $11::bytea[])
-        as a (template_id, user_id, bits, actor, key, hash, terms)
+	withAskedAgain = withKeys + `
     -- limit: one look into the index for each, whatever the statistics say
     where key = '' or (select true from idempotency_keys i where i.actor = a.actor and i.key = a.key limit 1) is null
 ), size as (
