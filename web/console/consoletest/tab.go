@@ -59,9 +59,17 @@ func (c *chromium) start() (context.Context, error) {
 		// Animations are off: a contrast measured half-way between two colours is no finding.
 		opts = append(opts, chromedp.Flag("force-prefers-reduced-motion", true))
 		opts = append(opts, chromedp.DisableGPU)
-		alloc, stop := chromedp.NewExecAllocator(context.Background(), opts...)
-		ctx, closeFirstTab := chromedp.NewContext(alloc)
-		c.ctx, c.end, c.err = ctx, func() { closeFirstTab(); stop() }, chromedp.Do(ctx)
+		// A browser on a busy machine sometimes crashes before it says where it listens.
+		for range 3 {
+			alloc, stop := chromedp.NewExecAllocator(context.Background(), opts...)
+			ctx, closeFirstTab := chromedp.NewContext(alloc)
+			c.ctx, c.end, c.err = ctx, func() { closeFirstTab(); stop() }, chromedp.Do(ctx)
+			if c.err == nil {
+				return
+			}
+			c.end()
+			fmt.Fprintln(os.Stderr, "the browser did not start:", c.err)
+		}
 	})
 	return c.ctx, c.err
 }
