@@ -13,7 +13,7 @@ import (
 
 const (
 	// blockFor is how long a server without tasks is blocked in Redis at a time.
-	blockFor = 5 * time.Second
+	blockFor = 15 * time.Second
 	// blockAnswer is how much longer Redis may take to answer.
 	blockAnswer = 3 * time.Second
 	// dueEvery is how often timers and retries that have become due are looked

@@ -14,7 +14,8 @@ import (
 const (
 	garbagePercent = 400
 	garbageLimit   = 150 << 20 // bytes in all, from which on it is collected as soon as needed
-	garbageLookAt  = time.Second / 4
+	garbageLook    = time.Second / 4
+	quietLook      = time.Second // while the program has nothing to do
 	// A program that allocates less than quietBytes in quietFor has nothing to do, and
 	// time enough to keep what it occupies small.
 	quietPercent = 50
@@ -56,7 +57,7 @@ func CollectRarely(ctx context.Context, getenv func(string) string, room Room) {
 	debug.SetGCPercent(garbagePercent)
 	debug.SetMemoryLimit(garbageLimit)
 	go func() {
-		tick := time.NewTicker(garbageLookAt)
+		tick := time.NewTicker(garbageLook)
 		defer tick.Stop()
 		alive := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/memory/classes/heap/stacks:bytes"}, {Name: "/gc/heap/allocs:bytes"},
 			{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/free:bytes"}, {Name: "/memory/classes/heap/unused:bytes"}}
@@ -75,6 +76,7 @@ func CollectRarely(ctx context.Context, getenv func(string) string, room Room) {
 				percent, changed := p.look(time.Now(), alive[2].Value.Uint64())
 				if changed {
 					debug.SetGCPercent(percent)
+					tick.Reset(lookEvery(percent))
 				}
 				held := alive[3].Value.Uint64() + alive[4].Value.Uint64() + alive[5].Value.Uint64()
 				if changed && percent == quietPercent {
@@ -84,6 +86,14 @@ func CollectRarely(ctx context.Context, getenv func(string) string, room Room) {
 			}
 		}
 	}()
+}
+
+// lookEvery returns the time between two looks at a program of this pace.
+func lookEvery(percent int) time.Duration {
+	if percent == quietPercent {
+		return quietLook
+	}
+	return garbageLook
 }
 
 // giveBack returns unused memory to the system, unless little of what is held is

@@ -42,7 +42,7 @@ func TestAProgramWithoutWorkKeepsLittleGarbage(t *testing.T) {
 		want  int
 	}{
 		{0, 0, garbagePercent}, {quietFor - 1, quietBytes - 1, garbagePercent}, {1, 0, quietPercent},
-		{garbageLookAt, quietBytes / 2, quietPercent}, {garbageLookAt, quietBytes / 2, garbagePercent},
+		{quietLook, quietBytes / 2, quietPercent}, {quietLook, quietBytes / 2, garbagePercent},
 		{quietFor, quietBytes, garbagePercent}, {quietFor, 0, quietPercent}, {quietFor, 0, quietPercent},
 	} {
 		if got := step(s.after, s.bytes); got != s.want {

@@ -161,6 +161,23 @@ var questions = map[string]struct {
 		`insert into jobs (kind, title, needs, created_by, actor, state, next_run_at) values ('import', 'May', 'x', 'x', '{}', 'running', now())`}},
 	"dead letters": {deliverydb.DeadLetterJobsWait, []string{
 		`insert into dead_letter_jobs (action, filter, created_by) values ('replay', '{}', 'ann')`}},
+	"alert deliveries": {workdb.AlertDeliveriesWait, []string{alertTo(`d as (
+			insert into alert_destinations (form, name, url, language, kinds, created_by) values ('slack', 'x', 'x', 'en', '{}', 'x') returning id
+		) insert into alert_deliveries (alert_id, destination_id, deadline_at) select a.id, d.id, now() from a, d`)}},
+	"alert pushes": {workdb.AlertPushesWait, []string{alertTo(`m as (
+			insert into staff (email, role) values ('x@example.com', 'viewer') returning id
+		), b as (
+			insert into staff_browsers (staff_id, sign_in, endpoint, p256dh, auth, agent, language) select id, gen_random_uuid(), 'x', 'x', 'x', 'x', 'en' from m returning id
+		) insert into alert_pushes (alert_id, browser_id, deadline_at) select a.id, b.id, now() from a, b`)}},
+	"early receipts": {deliverydb.EarlyReceiptsWait, []string{
+		`insert into sms_early (provider, serial, status, cause) values ('x', 'x', 'delivered', '')`}},
+	"gates": {couponsdb.GatesWait, []string{
+		`update templates set claim_mode = 'gate'`,
+		`insert into gates (template_id, shards, epoch, state, reason, lease_until) select id, 1, 1, 'standing', 'x', now() from templates limit 1`}},
+}
+
+func alertTo(next string) string {
+	return `with a as (insert into alerts (kind, key, name) values ('channel', 'x', 'x') returning id), ` + next
 }
 
 func batchOf(state string) string {

@@ -112,7 +112,7 @@ func NewBus(config BusConfig) (*Bus, error) {
 		return nil, errors.Join(err, client.Close())
 	}
 	return &Bus{config: config.withDefaults(), client: client, watch: newStreamWatch(blocking),
-		pending: &pendings{client: client, within: pendingWithin}, running: make(chan struct{})}, nil
+		pending: &pendings{client: client, within: pendingWithin, every: claimInterval}, running: make(chan struct{})}, nil
 }
 
 func (c BusConfig) withDefaults() BusConfig {
@@ -181,6 +181,7 @@ func (b *Bus) Run(ctx context.Context) error {
 	}
 	var all sync.WaitGroup
 	b.watch.start(ctx, b.subscribed())
+	go b.pending.watch(ctx)
 	for _, s := range b.subscriptions {
 		all.Go(func() { s.supervise(ctx) })
 	}

@@ -20,16 +20,20 @@ const (
 type consumerGroup struct{ topic, name string }
 
 // pendings knows which groups have no events that are read and not acknowledged, from
-// one round trip for all groups of a process: each subscription would ask that for
-// itself every few seconds otherwise, to take events over from consumers that fell
-// silent.
+// one round trip for all groups of a process every few seconds: each subscription would
+// ask that for itself otherwise, to take events over from consumers that fell silent.
+// The subscriptions of empty groups sleep meanwhile.
 type pendings struct {
 	client goredis.UniversalClient
 	groups []consumerGroup // each once
 	within time.Duration   // in which Redis has to answer
+	every  time.Duration   // how often watch asks
 
 	asking sync.Mutex // held while Redis is asked
 	last   atomic.Pointer[pendingAnswer]
+
+	mu       sync.Mutex
+	answered chan struct{} // closed when watch has the next answer; nil if it is not awaited
 }
 
 // A pendingAnswer is what Redis said about all groups.
@@ -55,6 +59,48 @@ func (p *pendings) none(ctx context.Context, g consumerGroup, idle time.Duration
 		}
 	}
 	return a.empty[g] && a.within(idle)
+}
+
+// watch asks every few seconds until ctx ends.
+func (p *pendings) watch(ctx context.Context) {
+	for pause(ctx, p.every) {
+		p.asking.Lock()
+		p.last.Store(p.ask(ctx))
+		p.asking.Unlock()
+		p.mu.Lock()
+		if p.answered != nil {
+			close(p.answered)
+			p.answered = nil
+		}
+		p.mu.Unlock()
+	}
+}
+
+// some returns true as soon as an answer that watch gets from now on does not exclude
+// that events of the group are pending, or false when ctx or stopping ends.
+func (p *pendings) some(ctx context.Context, g consumerGroup, stopping <-chan struct{}) bool {
+	for {
+		select {
+		case <-p.next():
+		case <-stopping:
+			return false
+		case <-ctx.Done():
+			return false
+		}
+		if !p.last.Load().empty[g] {
+			return true
+		}
+	}
+}
+
+// next returns the channel that is closed at watch's next answer.
+func (p *pendings) next() <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.answered == nil {
+		p.answered = make(chan struct{})
+	}
+	return p.answered
 }
 
 // within reports whether there is an answer to what was asked less than d ago.

@@ -2,6 +2,7 @@ package watermill
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"time"
 
@@ -76,5 +77,55 @@ func TestPendingsDoNotWait(t *testing.T) {
 	p.asking.Unlock()
 	if !p.none(t.Context(), g, time.Minute) {
 		t.Errorf("known is %+v", p.last.Load())
+	}
+}
+
+// TestPendingsAreWatched: a subscription sleeps until an event of its group may be pending,
+// whatever happens in other groups, and wakes when it is to stop.
+func TestPendingsAreWatched(t *testing.T) {
+	client := startRedis(t).client(t)
+	ctx := t.Context()
+	one, other := consumerGroup{"t", "one"}, consumerGroup{"t", "other"}
+	for _, g := range []consumerGroup{one, other} {
+		if err := client.XGroupCreateMkStream(ctx, g.topic, g.name, "0").Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := &pendings{client: client, groups: []consumerGroup{one, other}, within: time.Minute, every: time.Millisecond}
+	watching, end := context.WithCancel(ctx)
+	var loops sync.WaitGroup
+	loops.Go(func() { p.watch(watching) })
+	defer loops.Wait()
+	defer end()
+	found, slept, stopping := make(chan bool, 1), make(chan bool, 1), make(chan struct{})
+	loops.Go(func() { found <- p.some(ctx, one, nil) })
+	loops.Go(func() { slept <- p.some(ctx, other, stopping) })
+	for range 3 {
+		<-p.next()
+	}
+	select {
+	case <-found:
+		t.Error("a subscription woke without pending events")
+	case <-slept:
+		t.Error("the other one woke without pending events")
+	default:
+	}
+	if err := client.XAdd(ctx, &goredis.XAddArgs{Stream: "t", Values: []string{"a", "b"}}).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if err := client.XReadGroup(ctx, &goredis.XReadGroupArgs{Group: "one", Consumer: "c", Streams: []string{"t", ">"}, Block: neverBlock}).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if !<-found {
+		t.Error("the subscription was told that it is to stop")
+	}
+	close(stopping)
+	if <-slept {
+		t.Error("a subscription without pending events was told of some")
+	}
+	ended, cancel := context.WithCancel(ctx)
+	cancel()
+	if p.some(ended, other, nil) {
+		t.Error("a subscription that has ended was told of events")
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
@@ -29,7 +30,8 @@ type reads struct {
 	subscription *subscription
 	stopping     chan struct{} // closed when reading is to end
 	stopOnce     sync.Once
-	mu           sync.Mutex // held during a read
+	looked       atomic.Bool // for events of other consumers
+	mu           sync.Mutex  // held during a read
 	failure      error
 }
 
@@ -63,14 +65,17 @@ func (r *reads) lastError() error {
 }
 
 // XPendingExt looks for events to take over from other consumers; an empty
-// reply means none. It is empty while [pendings] knows that there can be none, while
+// reply means none. The library looks once before it reads, and then again and again: the
+// first look is left out if [pendings] knows that there can be none, each other one waits
+// until there may be some. The reply is empty while
 // stopping, and after an error: the
 // library would otherwise repeat the request without end, even before its first
 // read, while the next read ends the subscription and returns the error.
 func (r *reads) XPendingExt(ctx context.Context, a *goredis.XPendingExtArgs) *goredis.XPendingExtCmd {
 	none := goredis.NewXPendingExtCmd(ctx)
-	group := consumerGroup{r.subscription.topic, r.subscription.group}
-	if r.stopped() || r.subscription.bus.pending.none(ctx, group, a.Idle) {
+	group, pending := consumerGroup{r.subscription.topic, r.subscription.group}, r.subscription.bus.pending
+	first := !r.looked.Swap(true)
+	if r.stopped() || first && pending.none(ctx, group, a.Idle) || !first && !pending.some(ctx, group, r.stopping) {
 		return none
 	}
 	cmd := r.UniversalClient.XPendingExt(ctx, a)

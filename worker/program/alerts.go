@@ -22,8 +22,6 @@ const (
 	// alertsEvery is how often each worker looks for what needs attention; one of
 	// them does the work.
 	alertsEvery = 15 * time.Second
-	// alertsSendEvery is how often deliveries to chat groups are looked for.
-	alertsSendEvery = 2 * time.Second
 	// balancesLife is how old a recount may be from which alerts are made.
 	balancesLife = 3 * censusEvery
 )

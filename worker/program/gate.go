@@ -134,9 +134,6 @@ func (g *gateWork) listen(p *program) {
 func (g *gateWork) start(p *program, start func(name string, loop func(context.Context) error)) {
 	start("gate members", p.every(redisgate.MemberEvery, "gate members", g.beat))
 	start("gate calls", p.every(retryGate, "gate calls", g.listenToCalls(p)))
-	for range gateSweeps {
-		start("gate keeper", p.every(sweepEvery, "gate keeper", g.keeper.Sweep))
-	}
 	for range gateRescuers {
 		start("gate keeper", p.every(0, "gate keeper", g.rescue))
 	}

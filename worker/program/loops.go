@@ -29,13 +29,19 @@ const relayLead = 800 * time.Millisecond
 // there are any, else every 50 ms, and every 200 ms after some seconds without
 // any. Notifications instead would take a cluster-wide lock at every commit. One of the
 // workers does it: several would share the same events, and each would merge a part of
-// them. A worker that fails leaves the lead to another one.
+// them. After the seconds without any, a worker looks before it asks for the lead. One that
+// fails leaves the lead to another one.
 func (p *program) relay(ctx context.Context) error {
 	leader := redis.NewLeader(p.Redis, "relay", uuid.NewString())
 	defer leader.Resign(context.WithoutCancel(ctx))
 	var last, failed time.Time // when there was an event, and a failure
 	stuck := false             // the last time nothing could be published
 	some := func(ctx context.Context) error {
+		if time.Since(last) > relayRestAfter {
+			if waiting, _, err := p.outbox.Waiting(ctx, 1); err != nil || waiting == 0 {
+				return err
+			}
+		}
 		for leader.Lead(ctx, relayLead) {
 			waiting, unmerged, err := p.outbox.Waiting(ctx, relayGroup)
 			if err != nil || waiting == 0 {

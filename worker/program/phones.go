@@ -2,7 +2,6 @@ package program
 
 import (
 	"context"
-	"time"
 
 	audiencedb "dropbell/adapters/postgres/audience"
 	deliverydb "dropbell/adapters/postgres/delivery"
@@ -13,10 +12,6 @@ import (
 	"dropbell/domain/task"
 	"dropbell/domain/verification"
 )
-
-// matchEvery is how often early receipts are matched with the messages that were sent
-// since.
-const matchEvery = 2 * time.Second
 
 // codesHere is how many codes one worker sends at a time.
 const codesHere = 8

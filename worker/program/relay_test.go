@@ -17,9 +17,13 @@ func TestAWorkerThatFailsLeavesTheRelay(t *testing.T) {
 	other := redis.NewLeader(p.Redis, "relay", "another worker")
 	leads := func(want bool) func() error {
 		return func() error {
-			lasting := time.Millisecond
-			if want {
-				lasting = time.Hour
+			lasting := time.Hour
+			if !want {
+				lasting = time.Millisecond
+				// A worker without events to relay does not ask for the lead.
+				if _, err := sql.Exec(t.Context(), `insert into outbox (topic, payload) values ('test', '{}')`); err != nil {
+					return err
+				}
 			}
 			if other.Lead(t.Context(), lasting) != want {
 				return errors.New("it does not")

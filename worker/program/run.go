@@ -106,8 +106,9 @@ func (p *program) every(period time.Duration, name string, job func(context.Cont
 }
 
 // phase is how long after a full second this process does what it does every
-// few seconds: not when timers fire, and not with all other processes.
-var phase = 200*time.Millisecond + time.Duration(rand.N(12))*relayIdle
+// few seconds: when the relay looks as well, not when timers fire, and not with all other
+// processes.
+var phase = time.Duration(1+rand.N(3)) * relayRest
 
 // untilNext returns how long it is until the next full period, or, if that is
 // whole seconds, until the phase after it.

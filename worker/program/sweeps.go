@@ -10,12 +10,13 @@ import (
 	deliverydb "dropbell/adapters/postgres/delivery"
 	dropsdb "dropbell/adapters/postgres/drops"
 	workdb "dropbell/adapters/postgres/work"
+	"dropbell/domain/alert"
 	"dropbell/domain/delivery"
 )
 
 // sweeps are what this process looks for every second; each finds nothing, or
 // what a queue or an event should have brought.
-func (p *program) sweeps() (list []chore) {
+func (p *program) sweeps(watcher *alert.Watcher) (list []chore) {
 	add := func(r role, name string, do func(context.Context) error, waits ...postgres.Question) {
 		if p.has(r) {
 			list = append(list, chore{name, do, waits})
@@ -32,6 +33,14 @@ func (p *program) sweeps() (list []chore) {
 	add(eventsRole, "wallets", p.wallets.sweep)
 	add(houseRole, "coupons", p.sweepCoupons, couponsdb.CouponsWait)
 	add(houseRole, "notices", p.couponLife.notices.Sweep, couponsdb.NoticesWait)
+	add(houseRole, "alert deliveries", watcher.Deliver, workdb.AlertDeliveriesWait)
+	if p.notifier != nil {
+		add(houseRole, "alert pushes", p.notifier.Deliver, workdb.AlertPushesWait)
+	}
+	add(houseRole, "early receipts", p.matcher.Run, deliverydb.EarlyReceiptsWait)
+	for range gateSweeps {
+		add(gateRole, "gate keeper", p.gate.keeper.Sweep, couponsdb.GatesWait)
+	}
 	add(jobsRole, "jobs", p.jobs.Sweep, workdb.JobsWait)
 	add(jobsRole, "dead letters", p.deadLetters.Step, deliverydb.DeadLetterJobsWait)
 	return list

@@ -30,7 +30,7 @@ func TestALockHoldsUpOneSweep(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = lock.Rollback(context.WithoutCancel(t.Context())) })
 	begun := make(chan struct{}, 1)
-	list := append(slices.Clone(p.sweeps()), chore{name: "turns", do: func(context.Context) error {
+	list := append(slices.Clone(p.sweeps(p.newWatcher())), chore{name: "turns", do: func(context.Context) error {
 		select {
 		case begun <- struct{}{}:
 		default:

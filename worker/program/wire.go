@@ -49,7 +49,7 @@ const (
 	watchEvery     = 10 * time.Second // the watchdog's period
 	sweepEvery     = time.Second
 	relayIdle      = 50 * time.Millisecond
-	relayRest      = 200 * time.Millisecond // between looks at an outbox that has been empty
+	relayRest      = 250 * time.Millisecond // between looks at an outbox that has been empty
 	relayRestAfter = 5 * time.Second        // for this long
 	houseEvery     = 10 * time.Minute
 	drainFor       = 10 * time.Second // shutdown waits this long for running batches
@@ -348,10 +348,6 @@ func (p *program) startRoles(start func(name string, loop func(context.Context) 
 	of(houseRole, "gauges", p.every(5*time.Second, "gauges", p.gauge))
 	of(houseRole, "census", p.every(5*time.Second, "census", p.takeCensus))
 	of(houseRole, "alerts", p.every(alertsEvery, "alerts", watcher.Look))
-	of(houseRole, "alert deliveries", p.every(alertsSendEvery, "alert deliveries", watcher.Deliver))
-	if p.notifier != nil {
-		of(houseRole, "alert pushes", p.every(alertsSendEvery, "alert pushes", p.notifier.Deliver))
-	}
 	of(houseRole, "campaign results", p.every(resultsEvery, "campaign results", p.countResults))
 	if p.sends() {
 		start("providers", p.every(routesEvery, "providers", p.routes.refresh))
@@ -359,12 +355,11 @@ func (p *program) startRoles(start func(name string, loop func(context.Context) 
 	if p.bounces != nil {
 		of(houseRole, "bounce mailbox", p.every(bouncesEvery, "bounce mailbox", p.bounces))
 	}
-	of(houseRole, "early receipts", p.every(matchEvery, "early receipts", p.matcher.Run))
 	of(deliveryRole, "provider calls", p.every(callsEvery, "provider calls", p.recordCalls))
 	if p.has(gateRole) {
 		p.gate.start(p, start)
 	}
-	if list := p.sweeps(); len(list) > 0 {
+	if list := p.sweeps(watcher); len(list) > 0 {
 		start("sweeps", p.chores(sweepEvery, list))
 	}
 	if len(p.queues()) > 0 {

@@ -25,6 +25,13 @@ type Gates struct{ *pg.DB }
 // NewGates returns the gates of db.
 func NewGates(db *pg.DB) Gates { return Gates{db} }
 
+// GatesWait asks whether there is a gate that may need a step; see [Gates.Unreconciled].
+const GatesWait pg.Question = `
+	(select from gates where state <> 'retired' order by template_id limit 1)
+	union all
+	(select from templates t where t.claim_mode = 'gate' and t.state in ('published', 'paused')
+		and not exists (select from gates g where g.template_id = t.id) order by t.id limit 1)`
+
 // Unreconciled implements [gate.Store].
 func (s Gates) Unreconciled(ctx context.Context, after int64, limit int) ([]int64, error) {
 	rows, err := s.Pool.Query(ctx, `

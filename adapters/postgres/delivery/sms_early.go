@@ -25,6 +25,9 @@ func (s Serials) Early(ctx context.Context, provider string, list []feedback.Ear
 	return pg.Translate(err)
 }
 
+// EarlyReceiptsWait asks whether any report waits for its serial.
+const EarlyReceiptsWait pg.Question = `select from sms_early order by kept_at desc limit 1`
+
 // Match returns early reports whose serials are known; see [feedback.EarlyStore].
 func (s Serials) Match(ctx context.Context, within time.Duration, limit int) ([]feedback.Matched, error) {
 	rows, err := s.Pool.Query(ctx, `select e.provider, e.serial, e.status, e.cause, e.at, k.reference

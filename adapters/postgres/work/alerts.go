@@ -155,6 +155,10 @@ func alertDeliveryFields(v *alert.Delivery) []any {
 	return []any{&v.ID, &v.Attempts, &v.State, &v.Detail, &v.CreatedAt, &v.DeadlineAt, &v.EndedAt}
 }
 
+// AlertDeliveriesWait asks whether a delivery is due, or was leased and has to be
+// delivered again.
+const AlertDeliveriesWait pg.Question = `select from alert_deliveries where state = 'waiting' and next_at <= statement_timestamp() order by next_at limit 1`
+
 // Take leases deliveries; see [alert.Store]. An attempt counts when it begins.
 func (s Alerts) Take(ctx context.Context, limit int, lease time.Duration) ([]alert.Delivery, error) {
 	if _, err := s.Pool.Exec(ctx, `update alert_deliveries set state = 'dropped', ended_at = clock_timestamp()

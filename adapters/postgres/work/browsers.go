@@ -106,6 +106,9 @@ func pushAlert(ctx context.Context, tx pgx.Tx, id int64, c alert.Condition, dead
 	return err
 }
 
+// AlertPushesWait asks whether a push is due, or was leased and has to be sent again.
+const AlertPushesWait pg.Question = `select from alert_pushes where state = 'waiting' and next_at <= statement_timestamp() order by next_at limit 1`
+
 // TakePushes leases pushes; an attempt counts when it begins. Those to browsers whose
 // sign-in was revoked since are dropped like those whose deadline has passed.
 func (s Alerts) TakePushes(ctx context.Context, limit int, lease time.Duration) ([]alert.Push, error) {
