@@ -67,10 +67,10 @@ func server(kind string) error {
 	log := slog.New(slog.NewJSONHandler(io.Discard, nil))
 	router := chi.NewRouter()
 	srv := middleware.Server(router, log)
-	if kind == "bare" {
+	if kind == "bare" || kind == "floor" {
 		srv = &http.Server{Handler: router}
 	}
-	if kind != "bare" && kind != "limits" {
+	if kind != "bare" && kind != "floor" && kind != "limits" {
 		router.Use(middleware.All(middleware.Options{Log: log, Metrics: middleware.NewMetrics(prometheus.NewRegistry())}, new(atomic.Bool))...)
 	}
 	handler, closeAll, err := handlerOf(ctx, kind)
@@ -96,7 +96,7 @@ func server(kind string) error {
 	}
 	go func() { <-ctx.Done(); _ = srv.Close() }()
 	fmt.Print(listener.Addr())
-	if kind != "bare" {
+	if kind != "bare" && kind != "floor" {
 		listener = middleware.Connections(listener)
 	}
 	_ = srv.Serve(listener)
@@ -110,6 +110,10 @@ func bare(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
+	answer(w, wish)
+}
+
+func answer(w http.ResponseWriter, wish api.ReservationWish) {
 	now := time.Now()
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusCreated)
@@ -129,6 +133,8 @@ func handlerOf(ctx context.Context, kind string) (http.Handler, func(), error) {
 			bare(w, r)
 		})
 		return router, func() {}, nil
+	case "floor":
+		return newFloor(ctx)
 	case "open", "token", "rate":
 		h, err := step(ctx, kind)
 		return h, func() {}, err
