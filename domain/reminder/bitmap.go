@@ -110,10 +110,8 @@ func (b Bitmap) Without(o Bitmap) Bitmap { return Bitmap{b.bits &^ o.bits} }
 func (b Bitmap) Reminders() []Reminder {
 	list := make([]Reminder, 0, b.Len())
 	for s := template.Slot(template.Slots); s >= 1; s-- {
-		for _, c := range delivery.AllChannels() {
-			if r := (Reminder{c, s}); b.Has(r) {
-				list = append(list, r)
-			}
+		for of := b.bits >> (s - 1) & uint64(EveryChannel); of != 0; of &= of - 1 {
+			list = append(list, Reminder{delivery.Channel(bits.TrailingZeros64(of) / template.Slots), s})
 		}
 	}
 	return list

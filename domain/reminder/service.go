@@ -240,7 +240,7 @@ func (s *Service) view(ctx context.Context, t template.Template, r Reservation) 
 // current opening is waiting, or due once its instant has passed; it is cancelled
 // when the drop is over before.
 func compose(now time.Time, t template.Template, r Reservation, done []Delivered) View {
-	v := View{Reservation: r, ShopNumber: t.ShopNumber, TemplateName: t.Name, OpensAt: t.OpensAt, Items: []Item{}}
+	v := View{Reservation: r, ShopNumber: t.ShopNumber, TemplateName: t.Name, OpensAt: t.OpensAt, Items: make([]Item, 0, r.Slots.Len())}
 	for _, rem := range r.Slots.Reminders() {
 		it := Item{Reminder: rem, DueAt: rem.DueAt(t.OpensAt), State: string(Waiting)}
 		switch {

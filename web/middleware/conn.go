@@ -1,10 +1,12 @@
 package middleware
 
 import (
+	"context"
 	"errors"
 	"net"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -29,14 +31,32 @@ func (l *listener) Accept() (net.Conn, error) {
 type conn struct {
 	net.Conn
 	read, write deadline
+	// unwatched leaves out the next read of a single byte; see [Unwatched].
+	unwatched atomic.Bool
 }
 
 func newConn(c net.Conn) *conn {
 	return &conn{Conn: c, read: deadline{tell: c.SetReadDeadline}, write: deadline{tell: c.SetWriteDeadline}}
 }
 
+type connKey struct{}
+
+// Unwatched is for a request that goes on whether its client is still there or not: it
+// saves the look for that, which net/http begins when the body has been read. The look is
+// a read of one byte in a goroutine of its own, which ends it if it reads nothing. Call it
+// before the body is read to its end. On a connection that [Connections] has not made it has
+// no effect.
+func Unwatched(ctx context.Context) {
+	if c, ok := ctx.Value(connKey{}).(*conn); ok {
+		c.unwatched.Store(true)
+	}
+}
+
 // Read is part of [net.Conn].
 func (c *conn) Read(p []byte) (int, error) {
+	if len(p) == 1 && c.unwatched.Swap(false) {
+		return 0, nil
+	}
 	for {
 		if err := c.read.begin(); err != nil {
 			return 0, err
@@ -109,6 +129,9 @@ func (d *deadline) set(t time.Time) error {
 func (d *deadline) begin() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if isAbort(d.inForce) {
+		return os.ErrDeadlineExceeded
+	}
 	if sooner(d.inForce, d.told) || isAbort(d.told) && !d.told.Equal(d.inForce) {
 		if err := d.pass(); err != nil {
 			return err

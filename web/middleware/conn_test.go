@@ -3,9 +3,12 @@ package middleware
 import (
 	"bufio"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -87,4 +90,77 @@ func drip(c net.Conn, every time.Duration, ended <-chan struct{}) {
 			}
 		}
 	}
+}
+
+// TestUnwatched: while a request of [Unwatched] is handled nothing reads from its
+// connection. It is answered, and the next request on the connection is watched again.
+func TestUnwatched(t *testing.T) {
+	var reads atomic.Int64
+	ended := make(chan error, 1)
+	server := httptest.NewUnstartedServer(nil)
+	server.Config = Server(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/unwatched" {
+			Unwatched(r.Context())
+		}
+		before := reads.Load()
+		if _, err := io.Copy(io.Discard, r.Body); err != nil {
+			t.Error(err)
+		}
+		if r.URL.Path == "/watched" {
+			<-r.Context().Done()
+			ended <- r.Context().Err()
+			return
+		}
+		c, _ := r.Context().Value(connKey{}).(*conn)
+		for c.unwatched.Load() { // until net/http has looked
+			runtime.Gosched()
+		}
+		if n := reads.Load() - before; n > 0 {
+			t.Errorf("%d reads", n)
+		}
+	}), slog.New(slog.DiscardHandler))
+	server.Listener = Connections(countingListener{server.Listener, &reads})
+	server.Start()
+	defer server.Close()
+	c, err := net.Dial("tcp", server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := bufio.NewReader(c)
+	for range 3 {
+		_, _ = io.WriteString(c, "POST /unwatched HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}")
+		res, err := http.ReadResponse(in, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.Copy(io.Discard, res.Body); err != nil || res.StatusCode != http.StatusOK {
+			t.Fatal(res.Status, err)
+		}
+	}
+	_, _ = io.WriteString(c, "POST /watched HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}")
+	_ = c.Close()
+	if err := <-ended; err == nil {
+		t.Error("the client that hung up was not noticed")
+	}
+}
+
+// countingListener counts the reads of its connections.
+type countingListener struct {
+	net.Listener
+	reads *atomic.Int64
+}
+
+func (l countingListener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	return countingConn{c, l.reads}, err
+}
+
+type countingConn struct {
+	net.Conn
+	reads *atomic.Int64
+}
+
+func (c countingConn) Read(p []byte) (int, error) {
+	c.reads.Add(1)
+	return c.Conn.Read(p)
 }

@@ -2,6 +2,8 @@ package pipeline
 
 import (
 	"net/http"
+
+	"dropbell/web/middleware"
 )
 
 var JSONType = []string{"application/json"}
@@ -17,6 +19,7 @@ func plainJSON(h http.Header) bool {
 func (pl *Pipeline) quickly(w http.ResponseWriter, r *http.Request, t Traits, next http.HandlerFunc) {
 	b := bodies.Get().(*body)
 	defer b.free()
+	middleware.Unwatched(r.Context())
 	if err := b.read(w, r); err != nil {
 		pl.Problem(r.Context(), err).Write(w)
 		return
