@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 	"time"
 
@@ -50,7 +49,7 @@ type claimAnswer struct {
 }
 
 func (a *API) claimRoutes() {
-	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Traits: pipeline.Traits{Hot: true, Quick: a.claimQuickly, OwnKeys: true}, Method: http.MethodPost, Path: "/claims",
+	pipeline.Register(a.Pipeline, a.Operation(pipeline.Route{Traits: pipeline.Traits{Hot: true, Detached: true, Quick: a.claimQuickly, OwnKeys: true}, Method: http.MethodPost, Path: "/claims",
 		ID: "claim", Tag: pipeline.TagUsers, Summary: "Claim a coupon", Status: http.StatusCreated,
 		Description: "First come, first served while the drop is open. The answer comes after the coupon is stored durably. Send an " +
 			"Idempotency-Key: if no answer arrives, the same request with the same key gets the coupon that was issued, at any later time. A " +
@@ -125,19 +124,36 @@ func (a *API) claimQuickly(w http.ResponseWriter, r *http.Request, body []byte) 
 		a.Problem(r.Context(), err).Write(w)
 		return true
 	}
-	answer, err := json.Marshal(out.Body)
-	if err != nil {
-		a.Problem(r.Context(), err).Write(w)
-		return true
-	}
 	h := w.Header()
 	h["Content-Type"] = pipeline.JSONType
 	if out.Replayed != "" {
 		h[pipeline.ReplayedHeader] = []string{out.Replayed}
 	}
 	w.WriteHeader(out.Status)
-	_, _ = w.Write(append(answer, '\n'))
+	_, _ = w.Write(append(appendClaim(make([]byte, 0, 256), &out.Body), '\n'))
 	return true
+}
+
+// appendClaim appends c as [json.Marshal] does.
+func appendClaim(b []byte, c *Claim) []byte {
+	b = append(b, `{"claim_id":"`...)
+	b = append(b, c.ID...)
+	b = append(b, `","template_id":"`...)
+	b = append(b, c.TemplateID...)
+	b = append(b, `","state":`...)
+	b = appendText(b, c.State)
+	if c.CouponID != "" {
+		b = append(b, `,"coupon_id":"`...)
+		b = append(b, c.CouponID...)
+		b = append(b, '"')
+	}
+	if c.Reason != "" {
+		b = append(b, `,"reason":`...)
+		b = appendText(b, c.Reason)
+	}
+	b = append(b, `,"at":"`...)
+	b = c.At.AppendFormat(b, time.RFC3339Nano)
+	return append(b, `"}`...)
 }
 
 // scanClaim reads a wish in the common form; see [scanWish].

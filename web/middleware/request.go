@@ -62,6 +62,8 @@ type Request struct {
 	bytes  int64
 	w      http.ResponseWriter
 	ip     func(http.Handler) http.Handler
+	asked  bool       // for client
+	client netip.Addr // see [Request.ClientIP]
 	traced func(method, route string, status int)
 }
 
@@ -88,11 +90,14 @@ func Ensure(r *http.Request) (*Request, *http.Request) {
 
 // ClientIP returns the address of the client behind trusted proxies; it is
 // invalid if the proxies told nonsense.
-func (q *Request) ClientIP(r *http.Request) (ip netip.Addr) {
-	q.ip(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		ip = chimw.GetClientIPAddr(r.Context())
-	})).ServeHTTP(nil, r)
-	return ip
+func (q *Request) ClientIP(r *http.Request) netip.Addr {
+	if !q.asked {
+		q.ip(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			q.client = chimw.GetClientIPAddr(r.Context())
+		})).ServeHTTP(nil, r)
+		q.asked = true
+	}
+	return q.client
 }
 
 // Requests returns the outermost middleware; use it on the root chi router,
