@@ -27,27 +27,30 @@ const (
 // A floor is the least that a server made of net/http and PostgreSQL does for a
 // reservation that is stored when it is answered: the bare handler, which waits until a
 // bare upsert has stored its row with those of the other requests that wait. It has no
-// tokens, limits, rules, slots, events, or answers that follow from the row.
+// tokens, limits, rules, slots, events, or answers that follow from the row. With keys it
+// stores the row of each idempotency key, too, which no repetition is compared with.
 type floor struct {
 	pool    *pgxpool.Pool
+	keyed   bool
 	waiting chan *floorRow
 	next    atomic.Int64
 }
 
 type floorRow struct {
 	template, user, bits int64
+	key                  string
 	stored               chan error
 }
 
 var floorRows = sync.Pool{New: func() any { return &floorRow{stored: make(chan error, 1)} }}
 
 // newFloor returns the floor's handler, and the function that ends it.
-func newFloor(ctx context.Context) (http.Handler, func(), error) {
+func newFloor(ctx context.Context, keyed bool) (http.Handler, func(), error) {
 	pool, err := pgxpool.New(ctx, os.Getenv("DATABASE_URL"))
 	if err != nil {
 		return nil, nil, err
 	}
-	f := &floor{pool: pool, waiting: make(chan *floorRow, 1<<14)}
+	f := &floor{pool: pool, keyed: keyed, waiting: make(chan *floorRow, 1<<14)}
 	ctx, stop := context.WithCancel(ctx)
 	var writers sync.WaitGroup
 	for range floorWriters {
@@ -74,6 +77,9 @@ func (f *floor) reserve(w http.ResponseWriter, r *http.Request) {
 	i := f.next.Add(1) - 1
 	row := floorRows.Get().(*floorRow)
 	row.template, row.user, row.bits = template, i%benchUsers+1, 1<<(i/benchUsers%60)
+	if row.key = ""; f.keyed {
+		row.key = r.Header.Get("Idempotency-Key")
+	}
 	f.waiting <- row
 	err = <-row.stored
 	floorRows.Put(row)
@@ -84,12 +90,24 @@ func (f *floor) reserve(w http.ResponseWriter, r *http.Request) {
 	answer(w, wish)
 }
 
+const (
+	floorUpsert = `insert into reservations as r (template_id, user_id, slots)
+		select t, u, b from unnest($1::bigint[], $2::bigint[], $3::bigint[]) as a (t, u, b) order by u
+		on conflict (template_id, user_id) do update set slots = r.slots | excluded.slots, updated_at = now()`
+	// The rows of keys have the columns and about the size of those that are kept with reservations.
+	floorKeyed = `with stored as (` + floorUpsert + `)
+		insert into idempotency_keys (actor, key, request_hash, locked_until, known, found)
+		select 'user:' || u, k, decode(repeat('ab', 32), 'hex'), 'infinity', decode(repeat('ab', 40), 'hex'), array[1, 1, 0, 1]
+		from unnest($2::bigint[], $4::text[]) as a (u, k) order by 1, 2`
+)
+
 // write stores what waits in groups until ctx ends.
 func (f *floor) write(ctx context.Context) {
 	group := make([]*floorRow, 0, floorGroup)
 	templates, users, bits := make([]int64, 0, floorGroup), make([]int64, 0, floorGroup), make([]int64, 0, floorGroup)
+	keys := make([]string, 0, floorGroup)
 	for {
-		group, templates, users, bits = group[:0], templates[:0], users[:0], bits[:0]
+		group, templates, users, bits, keys = group[:0], templates[:0], users[:0], bits[:0], keys[:0]
 		select {
 		case row := <-f.waiting:
 			group = append(group, row)
@@ -107,11 +125,14 @@ func (f *floor) write(ctx context.Context) {
 		}
 		for _, row := range group {
 			templates, users, bits = append(templates, row.template), append(users, row.user), append(bits, row.bits)
+			keys = append(keys, row.key)
+		}
+		sql, args := floorUpsert, []any{templates, users, bits}
+		if f.keyed {
+			sql, args = floorKeyed, append(args, keys)
 		}
 		call, cancel := context.WithTimeout(ctx, 10*time.Second)
-		tag, err := f.pool.Exec(call, `insert into reservations as r (template_id, user_id, slots)
-			select t, u, b from unnest($1::bigint[], $2::bigint[], $3::bigint[]) as a (t, u, b) order by u
-			on conflict (template_id, user_id) do update set slots = r.slots | excluded.slots, updated_at = now()`, templates, users, bits)
+		tag, err := f.pool.Exec(call, sql, args...)
 		cancel()
 		if err == nil && tag.RowsAffected() != int64(len(group)) {
 			err = errors.New("not every row was stored")

@@ -3,11 +3,12 @@
 // peers in the same run: a bare chi handler that parses and answers the same JSON,
 // the same behind one layer after another of what stands before every request, all
 // of it without a database, and the same server with one statement per request. The floor is the bare handler whose
-// request waits until a bare upsert has stored its row in a group.
+// request waits until a bare upsert has stored its row in a group, with keys also the row
+// of its key.
 // The processor time is that of the server and of PostgreSQL for each request.
 //
 //	go run ./bench/reserve -seconds 8 -runs 3
-//	go run ./bench/reserve -only bare,parse,floor,group,keyed
+//	go run ./bench/reserve -only bare,parse,floor,group,keyedfloor,keyed
 //
 // CPU_PROFILE=reserve.pprof writes a profile per server kind.
 package main
@@ -51,20 +52,21 @@ func main() {
 const benchUsers = 20_000
 
 // kinds are the servers in the order of the table.
-var kinds = []string{"bare", "limits", "chain", "open", "token", "rate", "parse", "single", "floor", "group", "keyed"}
+var kinds = []string{"bare", "limits", "chain", "open", "token", "rate", "parse", "single", "floor", "group", "keyedfloor", "keyed"}
 
 var titles = map[string]string{
-	"bare":   "bare chi handler, same JSON",
-	"limits": "+ time limits of connections",
-	"chain":  "+ id, log, metrics, headers, body's time",
-	"open":   "+ pipeline: body, time limit, no caller",
-	"token":  "+ token",
-	"rate":   "+ rate limit, budget",
-	"parse":  "all of it, and JSON of its own, no database",
-	"floor":  "bare handler that waits for a bare upsert",
-	"single": "one statement per request",
-	"group":  "group commit (what web does)",
-	"keyed":  "the same, with an Idempotency-Key each",
+	"bare":       "bare chi handler, same JSON",
+	"limits":     "+ time limits of connections",
+	"chain":      "+ id, log, metrics, headers, body's time",
+	"open":       "+ pipeline: body, time limit, no caller",
+	"token":      "+ token",
+	"rate":       "+ rate limit, budget",
+	"parse":      "all of it, and JSON of its own, no database",
+	"floor":      "bare handler that waits for a bare upsert",
+	"single":     "one statement per request",
+	"keyedfloor": "the floor, and the bare insert of a key each",
+	"group":      "group commit (what web does)",
+	"keyed":      "the same, with an Idempotency-Key each",
 }
 
 func bench(ctx context.Context, conns, seconds, runs int, only string) error {
@@ -90,7 +92,7 @@ func bench(ctx context.Context, conns, seconds, runs int, only string) error {
 	rates := map[string][]float64{}
 	for range runs {
 		for _, kind := range chosen {
-			r, err := measure(ctx, s, kind, plan(t.ID, tokens, conns, seconds, kind == "keyed"))
+			r, err := measure(ctx, s, kind, plan(t.ID, tokens, conns, seconds, kind == "keyed" || kind == "keyedfloor"))
 			if err != nil {
 				return fmt.Errorf("%s: %w", kind, err)
 			}
@@ -98,7 +100,8 @@ func bench(ctx context.Context, conns, seconds, runs int, only string) error {
 			fmt.Printf("%-44s %8.0f %9s %9s %9s %10.1f %10.1f\n", titles[kind], r.PerSecond, round(r.P50), round(r.P99), round(r.Max), each(r.server, r.All), each(r.postgres, r.All))
 		}
 	}
-	for _, of := range [][2]string{{"parse", "bare"}, {"group", "bare"}, {"floor", "bare"}, {"group", "floor"}, {"group", "parse"}, {"group", "single"}, {"keyed", "group"}} {
+	for _, of := range [][2]string{{"parse", "bare"}, {"group", "bare"}, {"floor", "bare"}, {"group", "floor"}, {"group", "parse"}, {"group", "single"}, {"keyed", "group"},
+		{"keyedfloor", "floor"}, {"keyed", "keyedfloor"}} {
 		var rs []float64
 		for i := range min(len(rates[of[0]]), len(rates[of[1]])) {
 			rs = append(rs, rates[of[0]][i]/rates[of[1]][i])
@@ -155,7 +158,7 @@ func measure(ctx context.Context, s *stack.Stack, kind string, p load.Plan) (res
 	if err == nil && r.Failures > 0 {
 		err = fmt.Errorf("%d of %d requests failed, e.g. %s", r.Failures, r.Requests, r.Example)
 	}
-	if err == nil && (kind == "group" || kind == "single" || kind == "keyed" || kind == "floor") {
+	if err == nil && slices.Contains([]string{"group", "single", "keyed", "floor", "keyedfloor"}, kind) {
 		err = stored(ctx, s, r.Requests)
 	}
 	return r, err

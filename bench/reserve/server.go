@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/pprof"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -67,10 +68,11 @@ func server(kind string) error {
 	log := slog.New(slog.NewJSONHandler(io.Discard, nil))
 	router := chi.NewRouter()
 	srv := middleware.Server(router, log)
-	if kind == "bare" || kind == "floor" {
+	alone := slices.Contains([]string{"bare", "floor", "keyedfloor"}, kind)
+	if alone {
 		srv = &http.Server{Handler: router}
 	}
-	if kind != "bare" && kind != "floor" && kind != "limits" {
+	if !alone && kind != "limits" {
 		router.Use(middleware.All(middleware.Options{Log: log, Metrics: middleware.NewMetrics(prometheus.NewRegistry())}, new(atomic.Bool))...)
 	}
 	handler, closeAll, err := handlerOf(ctx, kind)
@@ -96,7 +98,7 @@ func server(kind string) error {
 	}
 	go func() { <-ctx.Done(); _ = srv.Close() }()
 	fmt.Print(listener.Addr())
-	if kind != "bare" && kind != "floor" {
+	if !alone {
 		listener = middleware.Connections(listener)
 	}
 	_ = srv.Serve(listener)
@@ -133,8 +135,8 @@ func handlerOf(ctx context.Context, kind string) (http.Handler, func(), error) {
 			bare(w, r)
 		})
 		return router, func() {}, nil
-	case "floor":
-		return newFloor(ctx)
+	case "floor", "keyedfloor":
+		return newFloor(ctx, kind == "keyedfloor")
 	case "open", "token", "rate":
 		h, err := step(ctx, kind)
 		return h, func() {}, err
