@@ -1,8 +1,8 @@
 // Claims measures the durable gate on one hot template: claims per second of
 // many callers through the gate and through HTTP, against the bare grouped
-// insert, one transaction per claim, and a server that parses and answers the
-// same requests without a store; and claims over HTTP that the Redis gate
-// accepts. Every run of the durable gate ends with an audit of the stock ledger.
+// insert, one transaction per claim, a server that parses and answers the
+// same requests without a store, and one that makes a bare insert for them; and claims
+// over HTTP that the Redis gate accepts. Every run of the durable gate ends with an audit of the stock ledger.
 //
 //	go run ./bench/claims
 package main
@@ -41,10 +41,10 @@ func main() {
 	web := flag.Bool("http", false, "only over HTTP")
 	bin := flag.String("bin", "", "folder with web as built before; empty = build it")
 	only := flag.String("only", "", "names of measurements, separated by semicolons; empty = all")
-	serving := flag.Bool("serve", false, "internal: be the server that only parses")
+	serving := flag.String("serve", "", "internal: be the server that only parses, or inserts as well")
 	flag.Parse()
-	if *serving {
-		if err := serve(); err != nil {
+	if *serving != "" {
+		if err := serve(*serving == inserts); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -68,6 +68,7 @@ type bench struct {
 	template int64
 	web      *stack.Process
 	parser   parser
+	inserter parser
 	bin      string
 	only     []string // names of measurements; empty = all
 }
@@ -106,10 +107,14 @@ func (b *bench) run(ctx context.Context, callers string, runs int) (err error) {
 		return err
 	}
 	defer b.web.Stop()
-	if b.parser, err = b.startParser(ctx); err != nil {
+	if b.parser, err = b.startParser(ctx, parses); err != nil {
 		return err
 	}
 	defer b.parser.stop()
+	if b.inserter, err = b.startParser(ctx, inserts); err != nil {
+		return err
+	}
+	defer b.inserter.stop()
 	fmt.Println(stack.Machine(ctx, b.Stack))
 	for _, word := range strings.Split(callers, ",") {
 		n, err := strconv.Atoi(word)
@@ -142,12 +147,16 @@ func (b *bench) compare(ctx context.Context, key string, callers, runs int) erro
 		}, nil},
 		{"gate", func(ctx context.Context) (result, error) { return b.gate(ctx, b.grouping, callers) }, []string{"bare grouped insert", "one transaction per claim"}},
 	}
-	const parsed = "HTTP, parsed only"
+	const parsed, inserted = "HTTP, parsed only", "HTTP, bare insert"
 	if b.httpOnly {
 		list = nil
 	}
 	list = append(list, measurement{parsed, over(b.parser.addr), nil},
-		measurement{"HTTP, claimed", over(b.web.Addr), []string{parsed}},
+		measurement{inserted, func(ctx context.Context) (result, error) {
+			r, err := over(b.inserter.addr)(ctx)
+			return r, errors.Join(err, b.count(ctx))
+		}, []string{parsed}},
+		measurement{"HTTP, claimed", over(b.web.Addr), []string{parsed, inserted}},
 		measurement{"HTTP, accepted by Redis", func(ctx context.Context) (result, error) { return b.accepted(ctx, key, callers) }, []string{parsed}},
 		measurement{"HTTP, sold out", func(ctx context.Context) (result, error) { return b.soldOut(ctx, key, callers) }, []string{parsed}})
 	if len(b.only) > 0 {
@@ -287,20 +296,21 @@ func (b *bench) grouped(ctx context.Context) (claims, groups float64, err error)
 
 // spent returns the processor time that has been used so far, in the order of
 // [spenders].
-func (b *bench) spent(ctx context.Context) (list [5]time.Duration, err error) {
-	var errs [5]error
+func (b *bench) spent(ctx context.Context) (list [6]time.Duration, err error) {
+	var errs [6]error
 	list[0], errs[0] = b.web.CPU()
 	list[1], errs[1] = b.parser.CPU()
 	list[2], errs[2] = b.PostgresCPU(ctx)
 	list[3], errs[3] = b.RedisCPU(ctx)
 	list[4], errs[4] = stack.CPUOf(os.Getpid())
+	list[5], errs[5] = b.inserter.CPU()
 	return list, errors.Join(errs[:]...)
 }
 
-var spenders = [5]string{"web", "parser", "PostgreSQL", "Redis", "load"}
+var spenders = [6]string{"web", "parser", "PostgreSQL", "Redis", "load", "inserter"}
 
 // spentEach says what each of n requests has taken of a processor.
-func spentEach(before, after [5]time.Duration, n int64) string {
+func spentEach(before, after [6]time.Duration, n int64) string {
 	s, separator := "", "  us of a processor: "
 	for i, name := range spenders {
 		if each := float64((after[i] - before[i]).Nanoseconds()) / 1000 / float64(max(1, n)); each >= 0.1 {
@@ -357,43 +367,4 @@ func (b *bench) accepted(ctx context.Context, key string, callers int) (result, 
 	}
 	r, err := b.http(ctx, b.web.Addr, key, t.ID, callers, http.StatusAccepted)
 	return r, errors.Join(err, client.FlushDB(ctx).Err())
-}
-
-// floor is the least a group could do: insert 256 coupons with their counts,
-// twice at a time, without deciding, locking or answering.
-func (b *bench) floor(ctx context.Context) (result, error) {
-	var next atomic.Int64
-	until := time.Now().Add(b.lasting)
-	errs := make([]error, 2)
-	var all sync.WaitGroup
-	for w := range errs {
-		all.Go(func() {
-			for time.Now().Before(until) && errs[w] == nil {
-				errs[w] = b.insert(ctx, next.Add(256)-256)
-			}
-		})
-	}
-	all.Wait()
-	if err := errors.Join(errs...); err != nil {
-		return result{}, err
-	}
-	// So that the audit, which this is not about, finds what it expects.
-	_, err := b.SQL.Exec(ctx, `update templates set issued = $2 where id = $1`, b.template, next.Load())
-	return result{perSecond: float64(next.Load()) / b.lasting.Seconds()}, err
-}
-
-func (b *bench) insert(ctx context.Context, after int64) error {
-	users, ids, keys := make([]int64, 256), make([]int64, 256), make([]string, 256)
-	for i := range users {
-		users[i], ids[i] = after+int64(i)+1, int64(claim.NewID(rand.Uint64(), 0))
-		keys[i] = claim.TapKey(user.ID(users[i]), "k")
-	}
-	_, err := b.SQL.Exec(ctx, `
-		with counted as (
-			insert into claim_counts (template_id, user_id, issued) select $1, u, 1 from unnest($2::bigint[]) u
-		)
-		insert into coupons (template_id, user_id, claim_id, origin, origin_key, issued_at, expires_at)
-		select $1, u, c, 'claim', k, now(), now() + interval '1 day' from unnest($2::bigint[], $3::bigint[], $4::text[]) as a (u, c, k)`,
-		b.template, users, ids, keys)
-	return err
 }

@@ -38,9 +38,13 @@ func (acceptingGate) Claim(_ context.Context, r claim.Request) (claim.Claim, err
 	return claim.Claim{ID: r.ID, TemplateID: r.TemplateID, UserID: r.UserID, State: claim.Issued, CouponID: int64(r.ID), At: time.Now()}, nil
 }
 
-// serve answers claims without deciding or storing them, behind the middleware
-// that the web program has, until it is interrupted; it prints its address.
-func serve() error {
+// What the servers of [serve] do.
+const parses, inserts = "parse", "insert"
+
+// serve answers claims without deciding them, and without storing them unless it is
+// inserting, behind the middleware that the web program has, until it is interrupted; it
+// prints its address.
+func serve(inserting bool) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	config.CollectRarely(ctx, os.Getenv, config.RoomForRequests) // as web does
@@ -50,12 +54,16 @@ func serve() error {
 		return err
 	}
 	defer db.Close()
+	var decided claim.Gate = acceptingGate{}
+	if inserting {
+		decided = newInsertingGate(ctx, db.Pool)
+	}
 	router := chi.NewRouter()
 	log := slog.New(slog.NewJSONHandler(io.Discard, nil))
 	router.Use(middleware.All(middleware.Options{Log: log, Metrics: middleware.NewMetrics(prometheus.NewRegistry())}, new(atomic.Bool))...)
 	router.Mount("/api/v1", api.New(api.Deps{
 		Deps:   pipeline.Deps{Keys: accessdb.NewStaff(db), Idempotency: workdb.NewIdempotency(db), Now: clock, Log: slog.New(slog.DiscardHandler)},
-		Claims: &claim.Service{Gate: acceptingGate{}, Random: rand.Uint64},
+		Claims: &claim.Service{Gate: decided, Random: rand.Uint64},
 		Shops:  dropsdb.NewTemplates(db), Hub: &api.Hub{}, Channels: delivery.ChannelSetOf(delivery.AllChannels()...),
 	}))
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -82,8 +90,8 @@ func (p parser) stop() { _ = p.cmd.Process.Signal(os.Interrupt); _ = p.cmd.Wait(
 // CPU returns the processor time the server has used so far.
 func (p parser) CPU() (time.Duration, error) { return stack.CPUOf(p.cmd.Process.Pid) }
 
-func (b *bench) startParser(ctx context.Context) (parser, error) {
-	p := parser{cmd: exec.CommandContext(ctx, os.Args[0], "-serve")}
+func (b *bench) startParser(ctx context.Context, does string) (parser, error) {
+	p := parser{cmd: exec.CommandContext(ctx, os.Args[0], "-serve", does)}
 	p.cmd.Env = append(os.Environ(), "DATABASE_URL="+b.PostgresURL)
 	p.cmd.Stderr = os.Stderr
 	out, err := p.cmd.StdoutPipe()
