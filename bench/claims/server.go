@@ -38,7 +38,7 @@ func (acceptingGate) Claim(_ context.Context, r claim.Request) (claim.Claim, err
 	return claim.Claim{ID: r.ID, TemplateID: r.TemplateID, UserID: r.UserID, State: claim.Issued, CouponID: int64(r.ID), At: time.Now()}, nil
 }
 
-// What the servers of [serve] do.
+// The kinds of servers of [serve].
 const parses, inserts = "parse", "insert"
 
 // serve answers claims without deciding them, and without storing them unless it is
