@@ -181,7 +181,9 @@ func (b *Bus) Run(ctx context.Context) error {
 	}
 	var all sync.WaitGroup
 	b.watch.start(ctx, b.subscribed())
-	go b.pending.watch(ctx)
+	if len(b.pending.groups) > 0 {
+		all.Go(func() { b.pending.watch(ctx) })
+	}
 	for _, s := range b.subscriptions {
 		all.Go(func() { s.supervise(ctx) })
 	}

@@ -98,16 +98,16 @@ func TestPendingsAreWatched(t *testing.T) {
 	defer loops.Wait()
 	defer end()
 	found, slept, stopping := make(chan bool, 1), make(chan bool, 1), make(chan struct{})
-	loops.Go(func() { found <- p.some(ctx, one, nil) })
-	loops.Go(func() { slept <- p.some(ctx, other, stopping) })
+	loops.Go(func() { found <- p.some(watching, one, nil) })
+	loops.Go(func() { slept <- p.some(watching, other, stopping) })
 	for range 3 {
 		<-p.next()
 	}
 	select {
 	case <-found:
-		t.Error("a subscription woke without pending events")
+		t.Fatal("a subscription woke without pending events")
 	case <-slept:
-		t.Error("the other one woke without pending events")
+		t.Fatal("the other one woke without pending events")
 	default:
 	}
 	if err := client.XAdd(ctx, &goredis.XAddArgs{Stream: "t", Values: []string{"a", "b"}}).Err(); err != nil {
@@ -127,5 +127,42 @@ func TestPendingsAreWatched(t *testing.T) {
 	cancel()
 	if p.some(ended, other, nil) {
 		t.Error("a subscription that has ended was told of events")
+	}
+}
+
+// TestLooksBeforeReadingDoNotWait: before it reads, the library looks again at once
+// when it has found many events of silent consumers. Those are handled by then.
+func TestLooksBeforeReadingDoNotWait(t *testing.T) {
+	s := startRedis(t)
+	bus := newBus(t, s)
+	publish(t, bus, events(0, 1))
+	ctx, client := t.Context(), s.client(t)
+	defer client.Close()
+	if err := client.XGroupCreate(ctx, topic, "h", "0").Err(); err != nil {
+		t.Fatal(err)
+	}
+	bus.Handle("h", topic, new(seen).add)
+	r := newReads(bus.subscriptions[0])
+	look := func() int {
+		return len(r.XPendingExt(ctx, &goredis.XPendingExtArgs{Stream: topic, Group: "h", Idle: time.Minute, Start: "-", End: "+", Count: 100}).Val())
+	}
+	for range 3 {
+		if n := look(); n != 0 {
+			t.Fatalf("%d events of silent consumers", n)
+		}
+	}
+	if _, err := r.XReadGroup(ctx, &goredis.XReadGroupArgs{Group: "h", Consumer: "c", Streams: []string{topic, ">"}}).Result(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan int)
+	go func() { ended <- look() }()
+	select {
+	case n := <-ended:
+		t.Errorf("a look beside reading ended with %d events", n)
+	default:
+	}
+	r.stop()
+	if n := <-ended; n != 0 {
+		t.Errorf("%d events while stopping", n)
 	}
 }

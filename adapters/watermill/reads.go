@@ -30,7 +30,7 @@ type reads struct {
 	subscription *subscription
 	stopping     chan struct{} // closed when reading is to end
 	stopOnce     sync.Once
-	looked       atomic.Bool // for events of other consumers
+	reading      atomic.Bool // has begun
 	mu           sync.Mutex  // held during a read
 	failure      error
 }
@@ -65,17 +65,17 @@ func (r *reads) lastError() error {
 }
 
 // XPendingExt looks for events to take over from other consumers; an empty
-// reply means none. The library looks once before it reads, and then again and again: the
-// first look is left out if [pendings] knows that there can be none, each other one waits
-// until there may be some. The reply is empty while
+// reply means none. The library looks before it reads, more than once while it finds
+// many, and then again and again beside reading: such a look waits until there may be some,
+// one before is left out if [pendings] knows that there can be none. The reply is empty while
 // stopping, and after an error: the
 // library would otherwise repeat the request without end, even before its first
 // read, while the next read ends the subscription and returns the error.
 func (r *reads) XPendingExt(ctx context.Context, a *goredis.XPendingExtArgs) *goredis.XPendingExtCmd {
 	none := goredis.NewXPendingExtCmd(ctx)
 	group, pending := consumerGroup{r.subscription.topic, r.subscription.group}, r.subscription.bus.pending
-	first := !r.looked.Swap(true)
-	if r.stopped() || first && pending.none(ctx, group, a.Idle) || !first && !pending.some(ctx, group, r.stopping) {
+	beside := r.reading.Load()
+	if r.stopped() || !beside && pending.none(ctx, group, a.Idle) || beside && !pending.some(ctx, group, r.stopping) {
 		return none
 	}
 	cmd := r.UniversalClient.XPendingExt(ctx, a)
@@ -88,6 +88,7 @@ func (r *reads) XPendingExt(ctx context.Context, a *goredis.XPendingExtArgs) *go
 
 // XReadGroup reads for a group.
 func (r *reads) XReadGroup(ctx context.Context, a *goredis.XReadGroupArgs) *goredis.XStreamSliceCmd {
+	r.reading.Store(true)
 	if next, found := r.nextAhead(ctx); found {
 		return next
 	}

@@ -23,8 +23,15 @@ with counted as (
 insert into coupons (template_id, user_id, claim_id, origin, origin_key, issued_at, expires_at)
 select $1, u, c, 'claim', k, now(), now() + interval '1 day' from unnest($2::bigint[], $3::bigint[], $4::text[]) as a (u, c, k)`
 
-// floorGroup is how many coupons one statement of the floors inserts at most.
+// floorGroup is how many coupons one statement of the floor without HTTP inserts.
 const floorGroup = 256
+
+// The groups of an [insertingGate] are as large at most, and as many at a time, as those of
+// the product.
+const (
+	insertedGroup = 512
+	inserters     = 2
+)
 
 // floor is the least a group could do: insert 256 coupons with their counts,
 // twice at a time, without deciding, locking or answering.
@@ -82,7 +89,9 @@ var insertedRows = sync.Pool{New: func() any { return &insertedRow{stored: make(
 // newInsertingGate returns a gate that stores groups until ctx ends.
 func newInsertingGate(ctx context.Context, pool *pgxpool.Pool) *insertingGate {
 	g := &insertingGate{pool, make(chan *insertedRow, 1<<14)}
-	go g.write(ctx)
+	for range inserters {
+		go g.write(ctx)
+	}
 	return g
 }
 
@@ -99,8 +108,8 @@ func (g *insertingGate) Claim(ctx context.Context, r claim.Request) (claim.Claim
 }
 
 func (g *insertingGate) write(ctx context.Context) {
-	group := make([]*insertedRow, 0, floorGroup)
-	users, ids, keys := make([]int64, 0, floorGroup), make([]int64, 0, floorGroup), make([]string, 0, floorGroup)
+	group := make([]*insertedRow, 0, insertedGroup)
+	users, ids, keys := make([]int64, 0, insertedGroup), make([]int64, 0, insertedGroup), make([]string, 0, insertedGroup)
 	for {
 		group, users, ids, keys = group[:0], users[:0], ids[:0], keys[:0]
 		select {
@@ -110,7 +119,7 @@ func (g *insertingGate) write(ctx context.Context) {
 			return
 		}
 	fill:
-		for len(group) < floorGroup {
+		for len(group) < insertedGroup {
 			select {
 			case row := <-g.waiting:
 				group = append(group, row)

@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"dropbell/web/api"
+	"dropbell/web/middleware"
 )
 
 // floorGroup is how many reservations one statement of the floor stores at most, and
@@ -26,7 +27,8 @@ const (
 
 // A floor is the least that a server made of net/http and PostgreSQL does for a
 // reservation that is stored when it is answered: the bare handler, which waits until a
-// bare upsert has stored its row with those of the other requests that wait. It has no
+// bare upsert has stored its row with those of the other requests that wait. Its
+// connections are those of the product, which spare net/http's deadlines and looks. It has no
 // tokens, limits, rules, slots, events, or answers that follow from the row. With keys it
 // stores the row of each idempotency key, too, which no repetition is compared with.
 type floor struct {
@@ -64,6 +66,7 @@ func newFloor(ctx context.Context, keyed bool) (http.Handler, func(), error) {
 // reserve is [bare] that waits for its row. Users and reminders are counted, as those of
 // the load are.
 func (f *floor) reserve(w http.ResponseWriter, r *http.Request) {
+	middleware.Unwatched(r.Context())
 	var wish api.ReservationWish
 	if err := json.NewDecoder(r.Body).Decode(&wish); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)

@@ -68,11 +68,10 @@ func server(kind string) error {
 	log := slog.New(slog.NewJSONHandler(io.Discard, nil))
 	router := chi.NewRouter()
 	srv := middleware.Server(router, log)
-	alone := slices.Contains([]string{"bare", "floor", "keyedfloor"}, kind)
-	if alone {
+	if kind == "bare" {
 		srv = &http.Server{Handler: router}
 	}
-	if !alone && kind != "limits" {
+	if !slices.Contains([]string{"bare", "floor", "keyedfloor", "limits"}, kind) {
 		router.Use(middleware.All(middleware.Options{Log: log, Metrics: middleware.NewMetrics(prometheus.NewRegistry())}, new(atomic.Bool))...)
 	}
 	handler, closeAll, err := handlerOf(ctx, kind)
@@ -98,7 +97,7 @@ func server(kind string) error {
 	}
 	go func() { <-ctx.Done(); _ = srv.Close() }()
 	fmt.Print(listener.Addr())
-	if !alone {
+	if kind != "bare" {
 		listener = middleware.Connections(listener)
 	}
 	_ = srv.Serve(listener)

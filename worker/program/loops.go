@@ -26,7 +26,7 @@ const relayGroup = 500
 const relayLead = 800 * time.Millisecond
 
 // relay moves committed events from the outbox to the bus: at once while
-// there are any, else every 50 ms, and every 200 ms after some seconds without
+// there are any, else every 50 ms, and every 250 ms after some seconds without
 // any. Notifications instead would take a cluster-wide lock at every commit. One of the
 // workers does it: several would share the same events, and each would merge a part of
 // them. After the seconds without any, a worker looks before it asks for the lead. One that
@@ -36,13 +36,17 @@ func (p *program) relay(ctx context.Context) error {
 	defer leader.Resign(context.WithoutCancel(ctx))
 	var last, failed time.Time // when there was an event, and a failure
 	stuck := false             // the last time nothing could be published
+	others := false            // another worker led the last time
 	some := func(ctx context.Context) error {
-		if time.Since(last) > relayRestAfter {
+		if !others && time.Since(last) > relayRestAfter {
 			if waiting, _, err := p.outbox.Waiting(ctx, 1); err != nil || waiting == 0 {
 				return err
 			}
 		}
-		for leader.Lead(ctx, relayLead) {
+		for {
+			if others = !leader.Lead(ctx, relayLead); others {
+				return nil
+			}
 			waiting, unmerged, err := p.outbox.Waiting(ctx, relayGroup)
 			if err != nil || waiting == 0 {
 				return err
@@ -60,7 +64,6 @@ func (p *program) relay(ctx context.Context) error {
 				return err
 			}
 		}
-		return nil
 	}
 	attempt := p.attempts("outbox relay", func(ctx context.Context) error {
 		err := some(ctx)

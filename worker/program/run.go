@@ -106,8 +106,8 @@ func (p *program) every(period time.Duration, name string, job func(context.Cont
 }
 
 // phase is how long after a full second this process does what it does every
-// few seconds: when the relay looks as well, not when timers fire, and not with all other
-// processes.
+// few seconds: when the relay looks as well, not when timers fire, and not with all of the
+// other processes.
 var phase = time.Duration(1+rand.N(3)) * relayRest
 
 // untilNext returns how long it is until the next full period, or, if that is

@@ -36,6 +36,7 @@
     field.form.elements.recent.value = recent().join(" ");
     dialog.showModal();
     field.select();
+    htmx.process(field.form); // which htmx itself does a moment after the page is there
     htmx.trigger(field.form, "find");
   }
 

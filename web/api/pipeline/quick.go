@@ -19,7 +19,9 @@ func plainJSON(h http.Header) bool {
 func (pl *Pipeline) quickly(w http.ResponseWriter, r *http.Request, t Traits, next http.HandlerFunc) {
 	b := bodies.Get().(*body)
 	defer b.free()
-	middleware.Unwatched(r.Context())
+	if t.Detached && r.ContentLength != 0 { // without a body its client is watched already
+		middleware.Unwatched(r.Context())
+	}
 	if err := b.read(w, r); err != nil {
 		pl.Problem(r.Context(), err).Write(w)
 		return
