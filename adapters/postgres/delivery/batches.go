@@ -24,10 +24,13 @@ import (
 )
 
 // Batches keeps batches and the outcomes of their recipients.
-type Batches struct{ *pg.DB }
+type Batches struct {
+	*pg.DB
+	optOuts *optOuts
+}
 
 // NewBatches returns the batch store of db.
-func NewBatches(db *pg.DB) Batches { return Batches{db} }
+func NewBatches(db *pg.DB) Batches { return Batches{db, newOptOuts(db)} }
 
 // A place is a batch's position in the order of urgency.
 type place struct {
@@ -65,7 +68,7 @@ select b.id, b.kind, b.owner_id, b.template_id, b.due_at, greatest(b.due_at, b.p
         else coalesce(s.opens_at, t.opens_at, b.worthless_after) end,
     b.priority, coalesce(c.rate_per_second, 0), ` + pg.BatchContent + `, coalesce(h.name, ''), coalesce(c.ends_at, '0001-01-01'), coalesce(c.shop_number, 0),
     coalesce(b.messages_upto, 0), ` + pg.SubjectColumns + `,
-    -- users of a dense batch who have opted out of the channel; null of a batch whose ids lie far apart, see loadOptOuts
+    -- users of a dense batch who have opted out of the channel; null of a batch whose ids lie far apart, see optOuts
     case when b.to_user - b.from_user < 16 * b.due_count then
         array(select u.id from users u where u.opt_outs <> 0 and u.id between b.from_user and b.to_user and u.opt_outs & (1 << b.channel) <> 0) end,
     set_config('synchronous_commit', case b.channel when 0 then 'off' else current_setting('synchronous_commit') end, true)
@@ -108,7 +111,7 @@ func (s Batches) lease(ctx context.Context, c delivery.Channel, n, callers int, 
 	last := behind
 	read := func(rows pgx.Rows) error {
 		for rows.Next() {
-			l := &lease{db: s.DB, token: token, lasting: lasting, outcomes: map[user.ID]delivery.Outcome{}}
+			l := &lease{db: s.DB, optOuts: s.optOuts, token: token, lasting: lasting, outcomes: map[user.ID]delivery.Outcome{}}
 			if err := l.scan(rows, c); err != nil {
 				return err
 			}
@@ -176,7 +179,7 @@ func ready(ctx context.Context, l *lease) (delivery.Lease, error) {
 	if err := l.noticeDays(ctx); err != nil {
 		return nil, err
 	}
-	if err := (Batches{l.db}).loadOptOuts(ctx, l.batch.Channel, []*lease{l}); err != nil {
+	if err := l.optOuts.load(ctx, l.batch.Channel, []*lease{l}); err != nil {
 		return nil, err
 	}
 	if l.runs > 1 { // before the first run there are no exceptions, and nothing was accepted
@@ -204,6 +207,7 @@ func (l *lease) noticeDays(ctx context.Context) error {
 // lease is the exclusive right to a batch: every write is fenced by its token.
 type lease struct {
 	db       *pg.DB
+	optOuts  *optOuts
 	token    string
 	lasting  time.Duration
 	batch    delivery.Batch
@@ -242,49 +246,6 @@ func (l *lease) optedOut(ids []int64) {
 		l.batch.OptedOut[user.ID(id)] = true
 	}
 }
-
-// loadOptOuts reads, for those of the leases whose statement did not, which
-// users have opted out: by the ids, once for all leases. Between the first and
-// the last id of a batch of a small drop may lie a large part of all users:
-// reading all opted-out users in between made 200 drops of 2,000 users among 4
-// million take over a minute.
-func (s Batches) loadOptOuts(ctx context.Context, c delivery.Channel, leases []*lease) error {
-	var ids []user.ID
-	for _, l := range leases {
-		if l.askOptOuts {
-			ids = append(ids, l.batch.Left...)
-		}
-	}
-	if len(ids) == 0 {
-		return nil
-	}
-	slices.Sort(ids) // PostgreSQL would, for longer
-	found := make(map[user.ID]bool, len(ids)/16)
-	err := s.PlannedOnce(ctx, optOutsSQL, []any{ids, c}, func(rows pgx.Rows) error {
-		for rows.Next() {
-			found[user.ID(pg.Uint64(rows.RawValues()[0]))] = true
-		}
-		return rows.Err()
-	})
-	if err != nil {
-		return pg.Translate(err)
-	}
-	for _, l := range leases {
-		if !l.askOptOuts {
-			continue
-		}
-		for _, id := range l.batch.Left {
-			if found[id] {
-				l.batch.OptedOut[id] = true
-			}
-		}
-		l.askOptOuts = false
-	}
-	return nil
-}
-
-// optOutsSQL returns those of the users $1 who have opted out of channel $2.
-const optOutsSQL = `select id from users where opt_outs <> 0 and id = any($1) and opt_outs & (1 << $2::int) <> 0`
 
 func (l *lease) loadExceptions(ctx context.Context) error {
 	rows, err := l.db.Pool.Query(ctx, `select user_id, outcome, reason, detail, fingerprint, attempts,

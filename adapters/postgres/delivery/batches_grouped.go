@@ -214,6 +214,6 @@ func (s *leasing) some(ctx context.Context, n, callers int, lasting time.Duratio
 	}
 	s.behind = last
 	// If this fails each lease asks for itself: it must not be forgotten.
-	_ = s.store.loadOptOuts(ctx, s.channel, list)
+	_ = s.store.optOuts.load(ctx, s.channel, list)
 	return list, nil
 }

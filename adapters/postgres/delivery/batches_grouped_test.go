@@ -184,7 +184,7 @@ func TestPlansForNoValues(t *testing.T) {
 	for round := range 2 {
 		for execution, indexes := range map[string]map[string]int{
 			`execute taking (0, '` + token + `', '1 minute', 8, -32768, null, 0, 4, 16, 1000)`: {"batches_runnable": 1, "batches_pkey": 1, "slots_pkey": 1, "(s.id = b.owner_id)": 0,
-				"users_opted_out": 1, "Seq Scan": 0},
+				"users_opt_outs": 1, "Seq Scan": 0},
 			`execute recording ('{0,1}', '{1}', '{` + token + `}', '{null}', '{1}', '{0}', '{0}', '{0}', '{0}', '{null}', '{null}', '{f}', '{null}', '{1 minute}', '{null}', 0)`: {
 				"batches_pkey": 2, "batches_leased": 0, "Seq Scan": 0},
 		} {
