@@ -115,15 +115,20 @@ func TestWatcherLooks(t *testing.T) {
 	}
 	var m Memo
 	now := time.Now()
-	if _, err := m.Get(now, time.Minute); err == nil {
-		t.Error("conditions that were never set")
+	if _, err := m.Get(now, time.Minute); !errors.Is(err, ErrElsewhere) {
+		t.Errorf("conditions that were never set: %v", err)
+	}
+	s.looked = nil
+	w.Watches = []Watch{{Balance, func(context.Context) ([]Condition, error) { return m.Get(now, time.Minute) }}}
+	if err := w.Look(t.Context()); err != nil || slices.Contains(s.looked, Balance) {
+		t.Errorf("another process counts: %v, looked at %v", err, s.looked)
 	}
 	m.Set([]Condition{{Object: "1"}}, now)
 	if list, err := m.Get(now.Add(time.Minute), time.Minute); len(list) != 1 || err != nil {
 		t.Errorf("%v %v", list, err)
 	}
-	if _, err := m.Get(now.Add(time.Hour), time.Minute); err == nil {
-		t.Error("old conditions count")
+	if _, err := m.Get(now.Add(time.Hour), time.Minute); !errors.Is(err, ErrElsewhere) {
+		t.Errorf("old conditions count: %v", err)
 	}
 }
 

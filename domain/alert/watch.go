@@ -71,6 +71,9 @@ func (w *Watcher) Look(ctx context.Context) error {
 	var failed []error
 	for _, watch := range w.Watches {
 		more, err := watch.Look(ctx)
+		if errors.Is(err, ErrElsewhere) {
+			continue
+		}
 		if err != nil {
 			failed = append(failed, err)
 			continue
@@ -135,15 +138,16 @@ func (m *Memo) Set(list []Condition, now time.Time) {
 	m.list, m.at = list, now
 }
 
-// errStale says that the conditions are not those of now.
-var errStale = errors.New("nothing was counted lately")
+// ErrElsewhere says that another process finds the conditions, if any does: that is no
+// failure, and nothing of the kind begins or ends here.
+var ErrElsewhere = errors.New("this process does not find these conditions")
 
-// Get returns the conditions if they were set within life.
+// Get returns the conditions if they were set within life, otherwise [ErrElsewhere].
 func (m *Memo) Get(now time.Time, life time.Duration) ([]Condition, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if now.Sub(m.at) > life {
-		return nil, errStale
+		return nil, ErrElsewhere
 	}
 	return slices.Clone(m.list), nil
 }

@@ -2,6 +2,7 @@ package delivery
 
 import (
 	"context"
+	"runtime"
 	"slices"
 	"time"
 
@@ -26,29 +27,45 @@ func Planned() (settings, leaseStatement, checkpointStatement string, err error)
 // OptOuts are those of one worker.
 type OptOuts struct{ *optOuts }
 
-// NewOptOuts keeps users once so many ids were looked up.
-func NewOptOuts(db *pg.DB, few int64) OptOuts {
+// NewOptOuts reads users once so many ids were looked up, and forgets them above most
+// changes. The server's history is named by the table histories, as other tests on the
+// server make checkpoints.
+func NewOptOuts(db *pg.DB, few, most int64) OptOuts {
 	o := newOptOuts(db)
-	o.few = few
+	o.few, o.most, o.slow, o.history = few, most, time.Minute, `(select name from histories)`
 	return OptOuts{o}
 }
 
-// Among returns those of ids who have opted out of the channel.
+// Among returns those of ids who have opted out of the channel. If it begins to read users,
+// it waits until they are read.
 func (o OptOuts) Among(ctx context.Context, c delivery.Channel, ids ...user.ID) (map[user.ID]bool, error) {
-	return o.among(ctx, c, slices.Clone(ids))
+	found, err := o.among(ctx, c, slices.Clone(ids))
+	for o.channels[c].busy.Load() {
+		runtime.Gosched()
+	}
+	return found, err
 }
 
-// Kept is nil while no users of the channel are kept, and others each time they are read.
-func (o OptOuts) Kept(c delivery.Channel) any {
-	if kept := o.channels[c].kept.Load(); kept != nil {
-		return kept
+// Known is nil while no users of the channel are remembered, and others each time they are read.
+func (o OptOuts) Known(c delivery.Channel) any {
+	if known := o.channels[c].known.Load(); known != nil {
+		return known
 	}
 	return nil
 }
 
-// Age makes those kept older.
+// Age makes the remembered users older.
 func (o OptOuts) Age(c delivery.Channel, by time.Duration) {
-	kept := *o.channels[c].kept.Load()
-	kept.since.at = kept.since.at.Add(-by)
-	o.channels[c].kept.Store(&kept)
+	known := *o.channels[c].known.Load()
+	known.since.at = known.since.at.Add(-by)
+	o.channels[c].known.Store(&known)
 }
+
+// Slow makes each reading of changes count as slow.
+func (o OptOuts) Slow() { o.slow = 0 }
+
+// HistorySQL names the server's history.
+const HistorySQL = historySQL
+
+// OptOutsPlanned are the statements by which changes and all users are read.
+func OptOutsPlanned() (changed, all string) { return newOptOuts(nil).changedSQL(), allOptOutsSQL }

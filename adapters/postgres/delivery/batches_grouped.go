@@ -66,6 +66,7 @@ func (g *GroupedBatches) Close() {
 		g.contacts[c][1].Close()
 	}
 	g.accepted.Close()
+	g.optOuts.reading.Wait()
 }
 
 // A leaseOf asks for up to most leases.

@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/RoaringBitmap/roaring/v2/roaring64"
 	"github.com/jackc/pgx/v5"
 
 	"dropbell/adapters/postgres/internal/pg"
@@ -17,69 +16,97 @@ import (
 
 // optOuts answers which of the recipients of sparse batches have opted out of a channel. An
 // id that is looked up in the index costs one to three microseconds. Once lookups have cost
-// as much as reading all users who have opted out of the channel, these are kept for a
+// as much as reading all users who have opted out of the channel, these are remembered for a
 // while, and each answer asks only for the users whose opt-outs have changed since: it is
 // as new as if the ids had been looked up.
 type optOuts struct {
 	db       *pg.DB
 	channels [delivery.Channels]channelOptOuts
-	// few is how many ids are looked up at least before users are kept.
+	// reading waits for those that read users beside an answer.
+	reading sync.WaitGroup
+
+	// history is SQL for the name of the server's history of transactions.
+	history string
+	// few is how many ids are looked up at least before users are read.
 	few int64
-	// lasting is how long they are kept.
+	// lasting is how long they are remembered.
 	lasting time.Duration
+	// most is up to how many changes remembered users are of use: each answer reads them.
+	most int64
+	// slow is how long reading the changes may take at most.
+	slow time.Duration
 }
 
 func newOptOuts(db *pg.DB) *optOuts {
-	return &optOuts{db: db, few: 10_000, lasting: time.Minute}
+	return &optOuts{db: db, history: historySQL, few: 10_000, lasting: time.Minute, most: 1000, slow: 50 * time.Millisecond}
 }
 
 type channelOptOuts struct {
-	kept atomic.Pointer[keptOptOuts] // nil = none
-	// asked counts the ids that were looked up since users were last read; enough is at how
-	// many of them reading all is worth it, as far as known.
+	known atomic.Pointer[knownOptOuts] // nil = none
+	// asked counts the ids that were looked up since users were last read, and enough is how
+	// many of them are worth reading all, as far as that is known.
 	asked, enough atomic.Int64
-	reading       sync.Mutex
+	busy          atomic.Bool // users are being read
+	// rest is until when none are read, in nanoseconds since 1970.
+	rest atomic.Int64
 }
 
-// keptOptOuts are the users who had opted out of a channel when they were read, and since
-// when changes are to be asked for. They are not changed.
-type keptOptOuts struct {
-	users *roaring64.Bitmap
+// knownOptOuts are the users who had opted out of a channel when they were read, ascending,
+// and since when changes are to be asked for. They are not changed.
+type knownOptOuts struct {
+	users []int64
 	since horizon
+	end   *time.Timer
 }
 
 // A horizon is a state of the database, in which all transactions before one have ended.
-// The server is part of it: after a failover to a standby that lacks some of them, and
+// The history is part of it: after a failover to a standby that lacks some of them, and
 // after a crash that lost the newest ones, their numbers are given again.
 type horizon struct {
-	before string // the first transaction that had not ended
-	server string
-	at     time.Time // by the database's clock
+	before  string // the first transaction that had not ended
+	history string
+	at      time.Time // by the database's clock
 }
 
-// serverSQL tells a server's history from others: by the timeline of its write-ahead log,
-// which a promotion changes, and its last checkpoint, as recovery from a crash ends with one.
-const serverSQL = `(select substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8) || ' ' || checkpoint_lsn from pg_control_checkpoint())`
+// historySQL tells a server's history from others: by the timeline of its write-ahead log,
+// which a promotion changes; its last checkpoint, as recovery from a crash ends with one;
+// and the start of its postmaster.
+const historySQL = `(select substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8) || ' ' || checkpoint_lsn || ' ' || pg_postmaster_start_time() from pg_control_checkpoint())`
 
-// horizonSQL returns the horizon and about how many users have opted out of something.
-const horizonSQL = `select pg_snapshot_xmin(pg_current_snapshot())::text, ` + serverSQL + `, clock_timestamp(),
-    coalesce((select reltuples::bigint from pg_class where oid = to_regclass('users_opt_outs')), 0)`
+// tableSQL names the stored table, so that one that was emptied or restored is another one.
+const tableSQL = ` || ' ' || (select oid from pg_database where datname = current_database()) || ' ' || pg_relation_filenode('users')`
 
-// changedSQL returns whether users who were kept at the horizon $1, $2, $3 are of use, which
-// they are for $4 and while up to $6 users have changed, and of these all, and those who have
-// opted out of channel $5 now. A change without a user is one of any number of users.
-const changedSQL = `
-with changed as (
-    select user_id from opt_out_changes where changed >= $1::text::xid8 limit $6::int + 1
+// horizonSQL returns the horizon, about how many users have opted out of any channel, and
+// how many changes up to $1 are not before the horizon.
+func (o *optOuts) horizonSQL() string {
+	return `
+with here as (select pg_snapshot_xmin(pg_current_snapshot()) as before)
+select before::text, ` + o.history + tableSQL + `, clock_timestamp(),
+    coalesce((select reltuples::bigint from pg_class where oid = to_regclass('users_opt_outs')), 0),
+    (select count(*) from (select from opt_out_changes
+        where changed >= before and changed < pg_snapshot_xmax(pg_current_snapshot()) limit $1) c)
+from here`
+}
+
+// changedSQL returns
+//   - whether users who were read at the horizon $1, $2, $3 are of use: it is of the same
+//     history, no older than $4, and no more than $6 changes were made since;
+//   - the users who have changed since;
+//   - those of them who have opted out of channel $5.
+//
+// Numbers of transactions that are not begun yet are those of a server that the rows were
+// restored from.
+func (o *optOuts) changedSQL() string {
+	return `
+with changed as materialized (
+    select user_id from opt_out_changes where changed >= $1::text::xid8 and changed < pg_snapshot_xmax(pg_current_snapshot()) limit $6::bigint + 1
 ), usable as (
-    select ` + serverSQL + ` = $2 and clock_timestamp() < $3::timestamptz + $4 and count(*) <= $6::int and count(*) = count(user_id) as yes from changed
+    select ` + o.history + tableSQL + ` = $2 and clock_timestamp() < $3::timestamptz + $4 and count(*) <= $6::bigint as yes from changed
 )
 select yes, case when yes then array(select user_id from changed) end,
     case when yes then array(select id from users where opt_outs <> 0 and id = any(array(select user_id from changed)) and opt_outs & (1 << $5::int) <> 0) end
 from usable`
-
-// mostChanges is up to how many changes kept users are of use: each answer reads them.
-const mostChanges = 1000
+}
 
 // optOutsSQL returns those of the users $1 who have opted out of channel $2.
 const optOutsSQL = `select id from users where opt_outs <> 0 and id = any($1) and opt_outs & (1 << $2::int) <> 0`
@@ -92,6 +119,8 @@ const (
 	optOutsPage = 100_000
 	// lookupCost is how many users are read in the time in which one id is looked up.
 	lookupCost = 16
+	// readingFor is how long reading all users may take.
+	readingFor = 30 * time.Second
 )
 
 // load sets, for those of the leases whose statement did not, which of their recipients have
@@ -128,18 +157,14 @@ func (o *optOuts) load(ctx context.Context, c delivery.Channel, leases []*lease)
 
 // among returns those of the users who have opted out of the channel. It sorts ids.
 func (o *optOuts) among(ctx context.Context, c delivery.Channel, ids []user.ID) (map[user.ID]bool, error) {
+	slices.Sort(ids) // PostgreSQL would, for longer
 	of := &o.channels[c]
-	if kept := of.kept.Load(); kept != nil {
-		found, err := o.amongKept(ctx, c, kept, ids)
-		if found != nil {
+	if known := of.known.Load(); known != nil {
+		if found := o.amongKnown(ctx, c, known, ids); found != nil {
 			return found, nil
 		}
-		of.drop(kept)
-		if err != nil {
-			return nil, err
-		}
+		of.forget(known)
 	}
-	slices.Sort(ids) // PostgreSQL would, for longer
 	found := make(map[user.ID]bool, len(ids)/16)
 	if err := o.db.PlannedOnce(ctx, optOutsSQL, []any{ids, c}, func(rows pgx.Rows) error {
 		for rows.Next() {
@@ -149,30 +174,44 @@ func (o *optOuts) among(ctx context.Context, c delivery.Channel, ids []user.ID) 
 	}); err != nil {
 		return nil, pg.Translate(err)
 	}
-	if of.asked.Add(int64(len(ids))) >= max(o.few, of.enough.Load()) && of.reading.TryLock() {
-		// If it fails, ids are looked up as before.
-		_ = o.keep(ctx, c)
-		of.reading.Unlock()
+	if of.asked.Add(int64(len(ids))) >= max(o.few, of.enough.Load()) && time.Now().UnixNano() > of.rest.Load() && of.busy.CompareAndSwap(false, true) {
+		// Beside the answer, which belongs to leases that run out. Without it ids are looked up.
+		o.reading.Go(func() {
+			defer of.busy.Store(false)
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readingFor)
+			defer cancel()
+			_ = o.read(ctx, c)
+		})
 	}
 	return found, nil
 }
 
-// amongKept returns those of ids who have opted out, or nil if the kept users are of no use.
-func (o *optOuts) amongKept(ctx context.Context, c delivery.Channel, kept *keptOptOuts, ids []user.ID) (found map[user.ID]bool, err error) {
+// amongKnown returns those of ids who have opted out, or nil if the known users are of no
+// use: ids are looked up then.
+func (o *optOuts) amongKnown(ctx context.Context, c delivery.Channel, known *knownOptOuts, ids []user.ID) map[user.ID]bool {
 	var usable bool
 	var changed, out []int64
-	args := []any{kept.since.before, kept.since.server, kept.since.at, 2 * o.lasting, c, mostChanges}
-	if err := o.db.PlannedOnce(ctx, changedSQL, args, func(rows pgx.Rows) error {
+	args := []any{known.since.before, known.since.history, known.since.at, 2 * o.lasting, c, o.most}
+	start := time.Now()
+	if err := o.db.PlannedOnce(ctx, o.changedSQL(), args, func(rows pgx.Rows) error {
 		_, err := pgx.ForEachRow(rows, []any{&usable, &changed, &out}, func() error { return nil })
 		return err
 	}); err != nil || !usable {
-		return nil, pg.Translate(err)
+		return nil
 	}
-	found = make(map[user.ID]bool, len(ids)/16)
+	if time.Since(start) > o.slow {
+		// As beside a statement under way that changes a million users, whose rows each answer would visit.
+		o.channels[c].rest.Store(time.Now().Add(o.lasting).UnixNano())
+		o.channels[c].forget(known)
+	}
+	found := make(map[user.ID]bool, len(ids)/16)
+	left := known.users
 	for _, id := range ids {
-		if kept.users.Contains(uint64(id)) {
+		at, is := slices.BinarySearch(left, int64(id))
+		if is {
 			found[id] = true
 		}
+		left = left[at:]
 	}
 	for _, id := range changed {
 		delete(found, user.ID(id))
@@ -180,26 +219,27 @@ func (o *optOuts) amongKept(ctx context.Context, c delivery.Channel, kept *keptO
 	for _, id := range out {
 		found[user.ID(id)] = true
 	}
-	return found, nil
+	return found
 }
 
-// keep reads all users who have opted out of the channel, once looking up ids has come to
+// read remembers all users who have opted out of the channel, if looking up ids has come to
 // cost as much.
-func (o *optOuts) keep(ctx context.Context, c delivery.Channel) error {
+func (o *optOuts) read(ctx context.Context, c delivery.Channel) error {
 	of := &o.channels[c]
-	if of.kept.Load() != nil {
-		return nil
-	}
-	kept := &keptOptOuts{users: roaring64.New()}
-	var known int64
-	if err := o.db.Pool.QueryRow(ctx, horizonSQL).Scan(&kept.since.before, &kept.since.server, &kept.since.at, &known); err != nil {
+	known := &knownOptOuts{}
+	var about, changes int64
+	if err := o.db.Pool.QueryRow(ctx, o.horizonSQL(), o.most).Scan(&known.since.before, &known.since.history, &known.since.at, &about, &changes); err != nil {
+		of.asked.Store(0)
 		return pg.Translate(err)
 	}
-	of.enough.Store(known / lookupCost)
+	of.enough.Store(about / lookupCost)
 	if of.asked.Load() < of.enough.Load() {
 		return nil
 	}
 	of.asked.Store(0)
+	if changes > o.most/2 { // as beside a transaction that has been open for long
+		return nil
+	}
 	// Not in one snapshot: users who changed since the horizon are asked for anyway.
 	for last, more := int64(0), true; more; {
 		var page []int64
@@ -209,17 +249,20 @@ func (o *optOuts) keep(ctx context.Context, c delivery.Channel) error {
 		}); err != nil {
 			return pg.Translate(err)
 		}
-		ids := make([]uint64, len(page))
-		for i, id := range page {
-			ids[i], last = uint64(id), id
+		known.users = append(known.users, page...)
+		if more = len(page) == optOutsPage; more {
+			last = page[len(page)-1]
 		}
-		kept.users.AddMany(ids)
-		more = len(page) == optOutsPage
 	}
-	of.kept.Store(kept)
-	time.AfterFunc(o.lasting, func() { of.drop(kept) })
+	known.end = time.AfterFunc(o.lasting, func() { of.known.CompareAndSwap(known, nil) })
+	if !of.known.CompareAndSwap(nil, known) {
+		known.end.Stop()
+	}
 	return nil
 }
 
-// drop frees the users unless others have taken their place.
-func (of *channelOptOuts) drop(kept *keptOptOuts) { of.kept.CompareAndSwap(kept, nil) }
+// forget frees the users unless others have taken their place.
+func (of *channelOptOuts) forget(known *knownOptOuts) {
+	known.end.Stop()
+	of.known.CompareAndSwap(known, nil)
+}

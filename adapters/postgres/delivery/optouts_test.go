@@ -1,6 +1,9 @@
 package delivery_test
 
 import (
+	"context"
+	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -8,11 +11,33 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	deliverydb "dropbell/adapters/postgres/delivery"
+	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/delivery"
 	"dropbell/domain/user"
 )
 
-const everyone = `insert into users (id, opt_outs) select i, case i % 4 when 0 then 1 when 1 then 3 else 0 end from generate_series(1, 40) i`
+// optOuts are those of a worker that reads users once one id was looked up, and forgets them
+// after more than twenty changes.
+func (w *fixture) optOuts() deliverydb.OptOuts {
+	w.Helper()
+	w.Exec(`create table histories (name text not null)`)
+	w.Exec(`insert into histories values ('1')`)
+	w.Exec(`insert into users (id, opt_outs) select i, case i % 4 when 0 then 1 when 1 then 3 else 0 end from generate_series(1, 40) i`)
+	return deliverydb.NewOptOuts(w.DB, 1, 20)
+}
+
+// remembering are opt-outs that remember those of the app.
+func (w *fixture) remembering() (o deliverydb.OptOuts, known any) {
+	w.Helper()
+	o = w.optOuts()
+	w.optedOut(o)
+	known = o.Known(delivery.App)
+	w.optedOut(o)
+	if known == nil || o.Known(delivery.App) != known {
+		w.Fatal("the users were not remembered")
+	}
+	return o, known
+}
 
 // optedOut fails unless exactly those of users 1 to 50 are found who have opted out of the app by their rows.
 func (w *fixture) optedOut(o deliverydb.OptOuts) {
@@ -23,25 +48,18 @@ func (w *fixture) optedOut(o deliverydb.OptOuts) {
 	}
 	found, err := o.Among(w.Context(), delivery.App, ids...)
 	w.Must(err)
-	for _, id := range ids {
-		if want := w.Number(`select count(*) from users where id = $1 and opt_outs & 1 <> 0`, id) == 1; found[id] != want {
-			w.Errorf("user %d: opted out %t, in the table %t", id, found[id], want)
+	rows, err := w.DB.Pool.Query(w.Context(), `select id from users where opt_outs & 1 <> 0 and id <= 50`)
+	w.Must(err)
+	out, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+	w.Must(err)
+	for _, id := range out {
+		if !found[user.ID(id)] {
+			w.Errorf("user %d has opted out and was not found", id)
 		}
 	}
-}
-
-// keeping returns opt-outs of which those of the app are kept.
-func (w *fixture) keeping() deliverydb.OptOuts {
-	w.Helper()
-	w.Exec(everyone)
-	o := deliverydb.NewOptOuts(w.DB, 1)
-	w.optedOut(o)
-	kept := o.Kept(delivery.App)
-	w.optedOut(o)
-	if kept == nil || o.Kept(delivery.App) != kept {
-		w.Fatal("the users were not kept")
+	if len(found) != len(out) {
+		w.Errorf("found %v, in the table %v", found, out)
 	}
-	return o
 }
 
 // TestOptOutsAreAsNewAsTheirRows: each change after users were read is in the next answer,
@@ -56,31 +74,44 @@ func TestOptOutsAreAsNewAsTheirRows(t *testing.T) {
 		"is stored or changed":        {`insert into users (id, opt_outs) values (2, 1), (4, 0), (44, 1) on conflict (id) do update set opt_outs = excluded.opt_outs`},
 		"is removed":                  {`delete from users where id in (4, 5, 6)`},
 		"is removed and stored again": {`delete from users where id in (4, 5)`, `insert into users (id, opt_outs) values (4, 0), (5, 1)`},
-		"changes in another way":      {`update users set name = 'Ann', locale = 'en' where id < 10`},
+		"has another id":              {`update users set id = 49 where id = 4`, `update users set id = 50 where id = 2`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newFixture(t)
-			o := w.keeping()
-			kept := o.Kept(delivery.App)
+			o, known := w.remembering()
 			for _, s := range statements {
 				w.Exec(s)
 				w.optedOut(o)
 			}
-			if o.Kept(delivery.App) != kept {
+			if o.Known(delivery.App) != known {
 				t.Error("all were read again")
 			}
 		})
 	}
 }
 
+// TestOtherChangesAreNotNoted: those of users who import, sign in and change their names.
+func TestOtherChangesAreNotNoted(t *testing.T) {
+	w := newFixture(t)
+	w.optOuts()
+	w.Exec(`truncate opt_out_changes`)
+	w.Exec(`insert into users (id) values (41) on conflict (id) do update set opt_outs = excluded.opt_outs`)
+	w.Exec(`insert into users (id) values (41) on conflict (id) do update set opt_outs = excluded.opt_outs`)
+	w.Exec(`update users set name = 'Ann', locale = 'en', opt_outs = opt_outs where id < 10`)
+	w.Exec(`delete from users where id = 2`)
+	if n := w.Number(`select count(*) from opt_out_changes`); n != 0 {
+		t.Errorf("%d changes", n)
+	}
+}
+
 // TestOptOutsOfTransactionsUnderWay: a change that was begun before users were read, and
-// committed after that, is in the next answer.
+// committed after that, is in the next answer, however long it took and whatever was cleaned.
 func TestOptOutsOfTransactionsUnderWay(t *testing.T) {
 	w := newFixture(t)
-	w.Exec(everyone)
+	o := w.optOuts()
 	early, err := w.DB.Pool.Begin(t.Context())
 	w.Must(err)
-	defer early.Rollback(t.Context())
+	defer func() { _ = early.Rollback(context.WithoutCancel(t.Context())) }()
 	exec := func(tx pgx.Tx, sql string) {
 		t.Helper()
 		_, err := tx.Exec(t.Context(), sql)
@@ -91,37 +122,56 @@ func TestOptOutsOfTransactionsUnderWay(t *testing.T) {
 	w.Must(err)
 	exec(inner, `update users set opt_outs = 1 where id = 2`)
 	w.Must(inner.Commit(t.Context()))
-	o := deliverydb.NewOptOuts(w.DB, 1)
 	w.optedOut(o)
-	kept := o.Kept(delivery.App)
+	known := o.Known(delivery.App)
 	w.optedOut(o)
 	w.Exec(`update users set opt_outs = 1 where id = 3`) // a later one, committed earlier
 	w.optedOut(o)
+	w.Clean()
 	w.Must(early.Commit(t.Context()))
+	w.Clean()
 	w.optedOut(o)
-	if o.Kept(delivery.App) != kept {
+	if o.Known(delivery.App) != known {
 		t.Error("all were read again")
 	}
 }
 
-// TestOptOutsAreReadAgain: where the users that were kept are of no use any more, ids are
+// TestChangesOfOptOutsAreRemoved: an hour after housekeeping saw them.
+func TestChangesOfOptOutsAreRemoved(t *testing.T) {
+	w := newFixture(t)
+	w.optOuts()
+	for _, want := range []int64{20, 20, 0} {
+		w.Clean()
+		if n := w.Number(`select count(*) from opt_out_changes where seen is not null`); n != want {
+			t.Errorf("%d are seen, want %d", n, want)
+		}
+		if want == 20 {
+			w.Exec(`update opt_out_changes set seen = seen - interval '40 minutes'`)
+		}
+	}
+	if n := w.Number(`select count(*) from opt_out_changes`); n != 0 {
+		t.Errorf("%d are left", n)
+	}
+}
+
+// TestOptOutsAreReadAgain: where the remembered users are of no use any more, ids are
 // looked up, and users read again.
 func TestOptOutsAreReadAgain(t *testing.T) {
 	for name, change := range map[string]func(*fixture, deliverydb.OptOuts){
 		"all users are removed": func(w *fixture, _ deliverydb.OptOuts) { w.Exec(`truncate users cascade`) },
 		"very many change": func(w *fixture, _ deliverydb.OptOuts) {
-			w.Exec(`insert into users (id, opt_outs) select i, 1 from generate_series(45, 1100) i`)
+			w.Exec(`update users set opt_outs = opt_outs | 5 where id > 10`)
 		},
-		"the server may have lost the newest": func(w *fixture, _ deliverydb.OptOuts) { w.Exec(`checkpoint`) },
-		"they were kept too long":             func(_ *fixture, o deliverydb.OptOuts) { o.Age(delivery.App, 3*time.Minute) },
+		"the server may have lost the newest": func(w *fixture, _ deliverydb.OptOuts) { w.Exec(`update histories set name = '2'`) },
+		"they were remembered for too long":   func(_ *fixture, o deliverydb.OptOuts) { o.Age(delivery.App, 3*time.Minute) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newFixture(t)
-			o := w.keeping()
+			o, _ := w.remembering()
 			change(w, o)
-			before := o.Kept(delivery.App)
+			before := o.Known(delivery.App)
 			w.optedOut(o)
-			if after := o.Kept(delivery.App); after == nil || after == before {
+			if after := o.Known(delivery.App); after == nil || after == before {
 				t.Error("the same users were used again")
 			}
 			w.optedOut(o)
@@ -129,23 +179,55 @@ func TestOptOutsAreReadAgain(t *testing.T) {
 	}
 }
 
+// TestOptOutsAreNotReadInVain: beside a transaction that has been open for so long that many
+// have changed since, and while reading the changes is slow.
+func TestOptOutsAreNotReadInVain(t *testing.T) {
+	w := newFixture(t)
+	o, _ := w.remembering()
+	open, err := w.DB.Pool.Begin(t.Context())
+	w.Must(err)
+	defer func() { _ = open.Rollback(context.WithoutCancel(t.Context())) }()
+	_, err = open.Exec(t.Context(), `update users set opt_outs = 0 where id = 8`)
+	w.Must(err)
+	w.Exec(`update users set opt_outs = opt_outs | 5 where id > 10`)
+	for range 3 {
+		w.optedOut(o)
+		if o.Known(delivery.App) != nil {
+			t.Error("read beside a long transaction")
+		}
+	}
+	w.Must(open.Commit(t.Context()))
+	w.optedOut(o)
+	known := o.Known(delivery.App)
+	if known == nil {
+		t.Error("not read after it")
+	}
+	o.Slow()
+	for range 3 { // the first one's answer is still from those it knew
+		w.optedOut(o)
+		if o.Known(delivery.App) != nil {
+			t.Error("remembered, though reading changes is slow")
+		}
+	}
+}
+
 // TestOptOutsAreReadOnceItIsWorthIt: not for a few ids of a small drop, when a million users
 // may have opted out.
 func TestOptOutsAreReadOnceItIsWorthIt(t *testing.T) {
 	w := newFixture(t)
-	w.Exec(`insert into users (id, opt_outs) select i, 1 from generate_series(1, 3200) i`)
+	o := w.optOuts()
+	w.Exec(`insert into users (id, opt_outs) select i, 1 from generate_series(101, 3280) i`)
 	w.Exec(`analyze users`)
-	o := deliverydb.NewOptOuts(w.DB, 1)
 	for asked := 0; asked < 200; asked += 50 {
-		if o.Kept(delivery.App) != nil {
+		if o.Known(delivery.App) != nil {
 			t.Fatalf("3,200 users were read for %d ids", asked)
 		}
 		w.optedOut(o)
 	}
-	if o.Kept(delivery.App) == nil {
+	if o.Known(delivery.App) == nil {
 		t.Error("200 ids were looked up, and users not read")
 	}
-	if o.Kept(delivery.SMS) != nil {
+	if o.Known(delivery.SMS) != nil {
 		t.Error("users of another channel were read")
 	}
 }
@@ -153,8 +235,10 @@ func TestOptOutsAreReadOnceItIsWorthIt(t *testing.T) {
 // TestManyOptOutsAreReadPageByPage: the last page is not full.
 func TestManyOptOutsAreReadPageByPage(t *testing.T) {
 	w := newFixture(t)
+	o := w.optOuts()
 	w.Exec(`insert into users (id, opt_outs) select 51 + i, 1 from generate_series(1, 100001) i`)
-	o := w.keeping()
+	w.optedOut(o)
+	known := o.Known(delivery.App)
 	for _, id := range []user.ID{51, 52, 100_051, 100_052, 100_053} {
 		found, err := o.Among(t.Context(), delivery.App, id)
 		w.Must(err)
@@ -162,13 +246,16 @@ func TestManyOptOutsAreReadPageByPage(t *testing.T) {
 			t.Errorf("user %d: %t", id, found[id])
 		}
 	}
+	if known == nil || o.Known(delivery.App) != known {
+		t.Error("not remembered")
+	}
 }
 
-// TestOptOutsBesideChanges: several workers' answers, each asked for right after a change of
-// its own users, while others change theirs and all are read again and again.
+// TestOptOutsBesideChanges: several callers' answers, each asked for right after a change of
+// the caller's own user, while others change theirs and all are read again and again.
 func TestOptOutsBesideChanges(t *testing.T) {
 	w := newFixture(t)
-	o := w.keeping()
+	o, first := w.remembering()
 	var all sync.WaitGroup
 	for mine := user.ID(100); mine < 108; mine++ {
 		all.Go(func() {
@@ -187,4 +274,53 @@ func TestOptOutsBesideChanges(t *testing.T) {
 		})
 	}
 	all.Wait()
+	if o.Known(delivery.App) == first {
+		t.Error("users were not read again")
+	}
+}
+
+// TestHistoryOfTheServer: any role may ask for it, and a checkpoint makes it another one.
+func TestHistoryOfTheServer(t *testing.T) {
+	w := newFixture(t)
+	name := func() (name string) {
+		w.Must(w.DB.Pool.QueryRow(t.Context(), `select `+deliverydb.HistorySQL).Scan(&name))
+		return name
+	}
+	before := name()
+	w.Exec(`insert into users (id) values (1)`)
+	w.Exec(`checkpoint`)
+	if after := name(); after == before || len(strings.Fields(after)) < 3 {
+		t.Errorf("%q, then %q", before, after)
+	}
+	for _, f := range []string{"pg_control_checkpoint()", "pg_walfile_name(pg_lsn)", "pg_current_wal_insert_lsn()", "pg_postmaster_start_time()"} {
+		if w.Number(`select has_function_privilege('public', $1, 'execute')::int`, f) != 1 {
+			t.Errorf("not every role may call %s", f)
+		}
+	}
+}
+
+// TestPlansOfOptOuts: changes and users are read from their indexes, whatever the statistics.
+func TestPlansOfOptOuts(t *testing.T) {
+	w := newFixture(t)
+	w.Exec(`vacuum analyze users`) // without any
+	changed, all := deliverydb.OptOutsPlanned()
+	tx, err := w.SQL.Begin(t.Context())
+	w.Must(err)
+	defer func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }()
+	for _, sql := range []string{pg.IndexesOnly, `prepare changed as ` + changed, `prepare everyone as ` + all} {
+		_, err := tx.Exec(t.Context(), sql)
+		w.Must(err)
+	}
+	for execution, index := range map[string]string{
+		`execute changed ('1', '', now(), '2 minutes', 0, 1000)`: "Index Scan using opt_out_changes_changed",
+		`execute everyone (0, 0, 1000)`:                          "Index Only Scan using users_opt_outs",
+	} {
+		rows, err := tx.Query(t.Context(), `explain `+execution, pgx.QueryExecModeSimpleProtocol)
+		w.Must(err)
+		lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		w.Must(err)
+		if plan := strings.Join(lines, "\n"); !strings.Contains(plan, index) || strings.Contains(plan, "Seq Scan on users") || strings.Contains(plan, "Seq Scan on opt") {
+			t.Error(fmt.Sprintf("%s:\n%s", execution, plan))
+		}
+	}
 }

@@ -291,10 +291,11 @@ func (b *Tab) clickOn(what, element string) {
 }
 
 // atRest is a JavaScript condition: the page is there as a whole, and htmx has
-// processed what it has put into it. Until then a button of a new part of the
-// page does what it would do without scripts, and htmx can still change the
-// attributes of new elements.
-const atRest = `(document.readyState === "complete" && !document.querySelector(".htmx-swapping, .htmx-settling, .htmx-added"))`
+// processed its elements, which it begins a moment later, and those it has put
+// into it. Until then a button does what it would do without scripts, and htmx
+// can still change the attributes of new elements.
+const atRest = `(document.readyState === "complete" && !document.querySelector(".htmx-swapping, .htmx-settling, .htmx-added") &&
+	!(window.htmx && document.querySelector(":is([hx-get], [hx-post]):not([data-htmx-powered])")))`
 
 // act waits until the page is at rest and the condition holds for the element
 // e, and executes do with it then, once. In between nothing can happen to the
