@@ -3,6 +3,7 @@ package redis
 import (
 	"context"
 	"maps"
+	"math"
 	"strconv"
 	"strings"
 	"sync"
@@ -22,6 +23,11 @@ const (
 	slowFirst, slowMost, slowForget = 15 * time.Second, 2 * time.Minute, 10 * time.Minute
 	// slowLife is how old what is known of slow domains may be.
 	slowLife = 500 * time.Millisecond
+	// slowShare is the part of a domain's answers, as 1 of so many, from which on all mails
+	// to it wait when it asks for fewer; below that only the mail in question does.
+	slowShare = 4
+	// answersHalve is after what time the answers of a domain count half.
+	answersHalve = 30 * time.Second
 	// awayFor is how long Redis is not asked again after it gave no answer.
 	awayFor = 5 * time.Second
 )
@@ -36,8 +42,9 @@ type DomainPacer struct {
 	// at replaces the clock of Redis in tests.
 	at func() time.Time
 
-	mu   sync.Mutex
-	slow map[string]pause
+	mu      sync.Mutex
+	slow    map[string]pause
+	answers map[string]answers
 	// reading: a call is reading the slow domains, which is due at readNext.
 	reading  bool
 	readNext time.Time
@@ -51,9 +58,26 @@ type pause struct {
 	times int
 }
 
+// answers are those of a domain to this worker's mails, of which older ones count less.
+type answers struct {
+	taken, asked float64
+	at           time.Time
+	// taking says that a mail was taken since the last pause.
+	taking bool
+}
+
+// now returns the answers as they count now.
+func (a answers) now(now time.Time) answers {
+	if past := now.Sub(a.at); past > 0 {
+		part := math.Exp2(-past.Seconds() / answersHalve.Seconds())
+		a.taken, a.asked, a.at = a.taken*part, a.asked*part, now
+	}
+	return a
+}
+
 // NewDomainPacer returns a pacer with the limits by domain, in mails per second.
 func NewDomainPacer(client goredis.UniversalClient, perSecond map[string]int, now func() time.Time) *DomainPacer {
-	return &DomainPacer{client: client, perSecond: perSecond, now: now, slow: map[string]pause{}}
+	return &DomainPacer{client: client, perSecond: perSecond, now: now, slow: map[string]pause{}, answers: map[string]answers{}}
 }
 
 // Admit takes mails out of what the domain takes, and returns how many, and when the others
@@ -76,14 +100,36 @@ func (p *DomainPacer) Admit(ctx context.Context, domain string, m Mails) (t Turn
 	return t, true
 }
 
-// Slow notes that the domain asked for fewer mails and returns the pause.
-func (p *DomainPacer) Slow(ctx context.Context, domain string) time.Duration {
+// Taken notes that the domain took a mail.
+func (p *DomainPacer) Taken(domain string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	a := p.answers[domain].now(p.now())
+	a.taken++
+	a.taking = a.taking || !p.now().Before(p.slow[domain].until)
+	p.answers[domain] = a
+}
+
+// Slow notes that the domain asked for fewer mails in reply to one. It returns how long
+// this mail waits, and whether all others to the domain do: they do not while it takes most
+// mails. A domain that takes mails between two pauses is not kept back for longer the second time.
+func (p *DomainPacer) Slow(ctx context.Context, domain string) (wait time.Duration, others bool) {
 	before := p.paused(ctx)[domain]
 	if p.now().Before(before.until) { // calls that began before say nothing new
-		return before.until.Sub(p.now())
+		return before.until.Sub(p.now()), true
+	}
+	p.mu.Lock()
+	a := p.answers[domain].now(p.now())
+	a.asked++
+	few, taking := a.asked*slowShare < a.asked+a.taken, a.taking
+	a.taking = a.taking && few
+	p.answers[domain] = a
+	p.mu.Unlock()
+	if few {
+		return slowFirst, false
 	}
 	times := before.times + 1
-	if p.now().Sub(before.until) > slowForget {
+	if taking || p.now().Sub(before.until) > slowForget {
 		times = 1
 	}
 	length := min(slowMost, slowFirst<<min(times-1, 10))
@@ -92,7 +138,7 @@ func (p *DomainPacer) Slow(ctx context.Context, domain string) time.Duration {
 	p.slow[domain] = next
 	p.mu.Unlock()
 	if p.away() { // the other workers learn it by themselves
-		return length
+		return length, true
 	}
 	ctx = context.WithoutCancel(ctx)
 	telling, cancel := context.WithTimeout(ctx, redisclient.CallTimeout)
@@ -103,7 +149,7 @@ func (p *DomainPacer) Slow(ctx context.Context, domain string) time.Duration {
 		return nil
 	})
 	p.answered(ctx, err)
-	return length
+	return length, true
 }
 
 // away reports whether Redis is not to be asked.
@@ -152,6 +198,7 @@ func (p *DomainPacer) learn(fresh map[string]pause) {
 		}
 	}
 	maps.DeleteFunc(p.slow, func(_ string, one pause) bool { return p.forgotten(one) })
+	maps.DeleteFunc(p.answers, func(_ string, a answers) bool { return p.now().Sub(a.at) > slowForget })
 }
 
 func (p *DomainPacer) forgotten(one pause) bool { return p.now().Sub(one.until) > slowForget }

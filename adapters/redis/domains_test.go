@@ -36,7 +36,7 @@ func TestDomainsAreSharedByWorkers(t *testing.T) {
 	if n, limited := b.Admit(t.Context(), "qq.com", redis.Mails{All: 1000}); n.Now != 1000 || limited {
 		t.Errorf("%d of a domain without a limit", n.Now)
 	}
-	if d := a.Slow(t.Context(), "qq.com"); d != 15*time.Second {
+	if d, others := a.Slow(t.Context(), "qq.com"); !others || d != 15*time.Second {
 		t.Errorf("the first pause is %s", d)
 	}
 	now = now.Add(time.Second)
@@ -46,24 +46,75 @@ func TestDomainsAreSharedByWorkers(t *testing.T) {
 	if n, _ := b.Admit(t.Context(), "163.com", redis.Mails{All: 5}); n.Now != 5 {
 		t.Error("another domain waits too")
 	}
-	if d := b.Slow(t.Context(), "qq.com"); d.Round(time.Second) != 14*time.Second { // a call that began before
+	if d, others := b.Slow(t.Context(), "qq.com"); !others || d.Round(time.Second) != 14*time.Second { // a call that began before
 		t.Errorf("the pause begins anew: %s", d)
 	}
 	now = now.Add(20 * time.Second)
 	if n, _ := a.Admit(t.Context(), "qq.com", redis.Mails{All: 5}); n.Now != 5 {
 		t.Error("the pause does not end")
 	}
-	if d := b.Slow(t.Context(), "qq.com"); d != 30*time.Second {
+	if d, others := b.Slow(t.Context(), "qq.com"); !others || d != 30*time.Second {
 		t.Errorf("the second pause is %s", d)
 	}
 	now = now.Add(time.Hour)
-	if d := a.Slow(t.Context(), "qq.com"); d != 15*time.Second {
+	if d, others := a.Slow(t.Context(), "qq.com"); !others || d != 15*time.Second {
 		t.Errorf("after an hour the pause is %s", d)
 	}
 	server.Kill()
 	now = now.Add(time.Hour)
 	if n, limited := a.Admit(t.Context(), "gmail.com", redis.Mails{All: 500}); n.Now != 500 || limited {
 		t.Errorf("without Redis %d pass", n.Now)
+	}
+}
+
+// A domain that takes most mails and asks for fewer in reply to some is not kept back: the
+// mails in question are. One that refuses a quarter is, and no longer each time while it
+// takes mails in between. Answers of long ago do not count.
+func TestADomainThatTakesMostMails(t *testing.T) {
+	client, err := redis.Open(localstack.RedisServer(t).URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	now := time.Now()
+	p := redis.NewDomainPacer(client, nil, func() time.Time { return now })
+	takes := func(mails int) {
+		for range mails {
+			p.Taken("qq.com")
+		}
+	}
+	goes := func(want bool) {
+		t.Helper()
+		if n, limited := p.Admit(t.Context(), "qq.com", redis.Mails{All: 5}); limited == want {
+			t.Errorf("%+v", n)
+		}
+	}
+	takes(97)
+	for range 32 {
+		if wait, others := p.Slow(t.Context(), "qq.com"); others || wait != 15*time.Second {
+			t.Fatalf("%s, others %t", wait, others)
+		}
+	}
+	goes(true)
+	if wait, others := p.Slow(t.Context(), "qq.com"); !others || wait != 15*time.Second {
+		t.Errorf("a quarter: %s, others %t", wait, others)
+	}
+	goes(false)
+	takes(3) // of calls that began before
+	now = now.Add(15 * time.Second)
+	goes(true)
+	if wait, others := p.Slow(t.Context(), "qq.com"); !others || wait != 30*time.Second {
+		t.Errorf("nothing was taken: %s, others %t", wait, others)
+	}
+	now = now.Add(30 * time.Second)
+	takes(1)
+	if wait, others := p.Slow(t.Context(), "qq.com"); !others || wait != 15*time.Second {
+		t.Errorf("one mail was taken: %s, others %t", wait, others)
+	}
+	now = now.Add(time.Hour)
+	takes(4)
+	if wait, others := p.Slow(t.Context(), "qq.com"); others || wait != 15*time.Second {
+		t.Errorf("after an hour: %s, others %t", wait, others)
 	}
 }
 
@@ -116,7 +167,7 @@ func TestARedisThatHangsHoldsUpOneCall(t *testing.T) {
 	if n := <-first; n != 5 {
 		t.Errorf("%+v", n)
 	}
-	if d := p.Slow(t.Context(), "163.com"); d != 15*time.Second {
+	if d, others := p.Slow(t.Context(), "163.com"); !others || d != 15*time.Second {
 		t.Errorf("a pause of %s", d)
 	}
 	now = now.Add(4 * time.Second)

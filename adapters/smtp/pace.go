@@ -1,7 +1,6 @@
 package smtp
 
 import (
-	"cmp"
 	"context"
 	"strings"
 	"time"
@@ -15,9 +14,11 @@ type Pace interface {
 	// A domain that is missing in the answer is not limited. giveBack gives back mails
 	// that were admitted and that no server has taken, by domain; nil = they are not counted.
 	Admit(ctx context.Context, mails map[string]Mails) (permits map[string]Permit, giveBack func(ctx context.Context, mails map[string]int))
-	// Slow is told of a domain whose server asks for fewer mails. It returns how long
-	// to keep mails to it back.
-	Slow(ctx context.Context, domain string) time.Duration
+	// Slow is told of a domain whose server asks for fewer mails, in reply to one. It returns
+	// how long to keep that one back, and whether to keep all others to the domain back as well.
+	Slow(ctx context.Context, domain string) (wait time.Duration, others bool)
+	// Taken is told of a mail that a server took, by its recipient's domain.
+	Taken(domain string)
 }
 
 // Mails are those of one Send to one domain.
@@ -147,9 +148,12 @@ func (r *run) slowDown(m delivery.Message, a *answer) {
 		a.result.Status, a.result.Apart = delivery.Throttled, false
 		return
 	}
-	if r.slow == nil {
-		r.slow = map[string]time.Duration{}
+	wait, others := r.sender.cfg.Pace.Slow(r.ctx, domain)
+	if others {
+		if r.slow == nil {
+			r.slow = map[string]time.Duration{}
+		}
+		r.slow[domain] = wait
 	}
-	r.slow[domain] = cmp.Or(r.slow[domain], r.sender.cfg.Pace.Slow(r.ctx, domain))
-	a.result.Status, a.result.Apart, a.result.Unsent, a.result.After, a.result.Reason = delivery.Throttled, true, true, r.slow[domain], delivery.ReasonDomain
+	a.result.Status, a.result.Apart, a.result.Unsent, a.result.After, a.result.Reason = delivery.Throttled, true, true, wait, delivery.ReasonDomain
 }

@@ -18,6 +18,8 @@ type limits struct {
 	permits map[string]smtp.Permit
 	asked   []map[string]smtp.Mails
 	slow    []string
+	taken   map[string]int
+	alone   bool // a mail that its domain does not take waits alone
 	unsent  int
 }
 
@@ -33,9 +35,16 @@ func (l *limits) Admit(_ context.Context, mails map[string]smtp.Mails) (map[stri
 	}
 }
 
-func (l *limits) Slow(_ context.Context, domain string) time.Duration {
+func (l *limits) Slow(_ context.Context, domain string) (wait time.Duration, others bool) {
 	l.slow = append(l.slow, domain)
-	return 15 * time.Second
+	return 15 * time.Second, !l.alone
+}
+
+func (l *limits) Taken(domain string) {
+	if l.taken == nil {
+		l.taken = map[string]int{}
+	}
+	l.taken[domain]++
 }
 
 // addressed are messages to users at the domains.
@@ -81,6 +90,30 @@ func TestMailsAreHeldBackByDomain(t *testing.T) {
 	}
 	if a, b := results[2].After, results[5].After; a != 2*time.Second || b != 4*time.Second || results[2].Reason != delivery.ReasonDomain {
 		t.Errorf("waits of %s and %s for %s", a, b, results[2].Reason)
+	}
+}
+
+// A domain that asks for fewer in reply to one mail and takes most others gets the others,
+// and of each that it took the pace is told.
+func TestADomainThatAsksInReplyToOneMail(t *testing.T) {
+	tries := 0
+	r := &relay{onRcpt: func(*gosmtp.Conn, string) error {
+		if tries++; tries == 2 || tries == 4 {
+			return &gosmtp.SMTPError{Code: 451, EnhancedCode: gosmtp.EnhancedCode{4, 7, 28}, Message: "unusual rate of mail"}
+		}
+		return nil
+	}}
+	r.start(t, nil)
+	l := &limits{alone: true}
+	results := r.sender(t, func(c *smtp.Config) { c.Pace = l }).Send(t.Context(), addressed("gmail.com", "Gmail.com", "gmail.com", "qq.com", "qq.com"))
+	for i, a := range results {
+		waits := i == 1 || i == 3
+		if waits != (a.Status == delivery.Throttled) || waits && (!a.Apart || a.Held || a.After != 15*time.Second || a.Reason != delivery.ReasonDomain) {
+			t.Errorf("%d: %+v", i, a)
+		}
+	}
+	if tries != 5 || len(l.slow) != 2 || l.taken["gmail.com"] != 2 || l.taken["qq.com"] != 1 || l.unsent != 2 {
+		t.Errorf("%d tries, slow %v, taken %v, given back %d", tries, l.slow, l.taken, l.unsent)
 	}
 }
 

@@ -140,6 +140,9 @@ func (r *run) deliver(m delivery.Message) delivery.Result {
 		r.slowDown(m, &a)
 		if a.result.Status == delivery.Delivered {
 			r.losses = 0
+			if r.sender.cfg.Pace != nil {
+				r.sender.cfg.Pace.Taken(domainOf(m.To.Email))
+			}
 			if m.Journal != nil {
 				r.recorded = m.Journal.Accepted(m.To.ID)
 			}

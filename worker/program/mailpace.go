@@ -87,11 +87,15 @@ func untilTomorrow(now time.Time) time.Duration {
 }
 
 // Slow is part of [smtp.Pace].
-func (p *mailPace) Slow(ctx context.Context, domain string) time.Duration {
-	wait := p.domains.Slow(ctx, domain)
-	p.log.Info("a mail domain asks for fewer mails; those to others go on", "domain", domain, "after", wait.String())
-	return wait
+func (p *mailPace) Slow(ctx context.Context, domain string) (wait time.Duration, others bool) {
+	if wait, others = p.domains.Slow(ctx, domain); others {
+		p.log.Info("a mail domain asks for fewer mails; those to others go on", "domain", domain, "after", wait.String())
+	}
+	return wait, others
 }
+
+// Taken is part of [smtp.Pace].
+func (p *mailPace) Taken(domain string) { p.domains.Taken(domain) }
 
 // giveBack returns mails to the day. Mails that the database does not take back are
 // missing for that day.
