@@ -80,6 +80,7 @@ func (k *walk) walkAll(points []string) {
 var seldom = map[string]string{
 	"delivery.DeadLetters.RecountDeadLetters": "a task of every ten minutes",
 	"drops.Counters.Recount":                  "a task of every ten minutes",
+	"work.Housekeeping.briefly":               "a task of every ten minutes",
 }
 
 // restart kills one process of each kind and starts it again.
