@@ -24,8 +24,9 @@ const (
 	// slowLife is how old what is known of slow domains may be.
 	slowLife = 500 * time.Millisecond
 	// slowShare is the part of a domain's answers, as 1 of so many, from which on all mails
-	// to it wait when it asks for fewer; below that only the mail in question does.
-	slowShare = 4
+	// to it wait when it asks for fewer; below that only the mail in question does, unless
+	// slowInRow answers in a row are such.
+	slowShare, slowInRow = 4, 8
 	// answersHalve is after what time the answers of a domain count half.
 	answersHalve = 30 * time.Second
 	// awayFor is how long Redis is not asked again after it gave no answer.
@@ -44,7 +45,9 @@ type DomainPacer struct {
 
 	mu      sync.Mutex
 	slow    map[string]pause
-	answers map[string]answers
+	answers map[route]answers
+	// pruneNext is when answers are forgotten that hardly count any more.
+	pruneNext time.Time
 	// reading: a call is reading the slow domains, which is due at readNext.
 	reading  bool
 	readNext time.Time
@@ -58,12 +61,16 @@ type pause struct {
 	times int
 }
 
-// answers are those of a domain to this worker's mails, of which older ones count less.
+// A route is the way of mails to a domain: by a mail server.
+type route struct{ server, domain string }
+
+// answers are those to this worker's mails on a route, of which older ones count less.
 type answers struct {
 	taken, asked float64
 	at           time.Time
-	// taking says that a mail was taken since the last pause.
-	taking bool
+	// inRow counts those that asked for fewer mails since one was taken, at taking.
+	inRow  int
+	taking time.Time
 }
 
 // now returns the answers as they count now.
@@ -77,7 +84,7 @@ func (a answers) now(now time.Time) answers {
 
 // NewDomainPacer returns a pacer with the limits by domain, in mails per second.
 func NewDomainPacer(client goredis.UniversalClient, perSecond map[string]int, now func() time.Time) *DomainPacer {
-	return &DomainPacer{client: client, perSecond: perSecond, now: now, slow: map[string]pause{}, answers: map[string]answers{}}
+	return &DomainPacer{client: client, perSecond: perSecond, now: now, slow: map[string]pause{}, answers: map[route]answers{}}
 }
 
 // Admit takes mails out of what the domain takes, and returns how many, and when the others
@@ -100,43 +107,24 @@ func (p *DomainPacer) Admit(ctx context.Context, domain string, m Mails) (t Turn
 	return t, true
 }
 
-// Taken notes that the domain took a mail.
-func (p *DomainPacer) Taken(domain string) {
+// Taken notes that the server took a mail to the domain.
+func (p *DomainPacer) Taken(server, domain string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	a := p.answers[domain].now(p.now())
-	a.taken++
-	a.taking = a.taking || !p.now().Before(p.slow[domain].until)
-	p.answers[domain] = a
+	a := p.answers[route{server, domain}].now(p.now())
+	a.taken, a.inRow, a.taking = a.taken+1, 0, p.now()
+	p.answers[route{server, domain}] = a
 }
 
-// Slow notes that the domain asked for fewer mails in reply to one. It returns how long
-// this mail waits, and whether all others to the domain do: they do not while it takes most
-// mails. A domain that takes mails between two pauses is not kept back for longer the second time.
-func (p *DomainPacer) Slow(ctx context.Context, domain string) (wait time.Duration, others bool) {
-	before := p.paused(ctx)[domain]
-	if p.now().Before(before.until) { // calls that began before say nothing new
-		return before.until.Sub(p.now()), true
+// Slow notes that the domain asked for fewer mails in reply to one by the server. It returns
+// how long this mail waits, and whether all others to the domain do: they do not while it
+// takes most mails. The pause doubles if none was taken since the last one.
+func (p *DomainPacer) Slow(ctx context.Context, server, domain string) (wait time.Duration, others bool) {
+	p.paused(ctx)
+	next, length, others := p.note(route{server, domain})
+	if next.until.IsZero() {
+		return length, others
 	}
-	p.mu.Lock()
-	a := p.answers[domain].now(p.now())
-	a.asked++
-	few, taking := a.asked*slowShare < a.asked+a.taken, a.taking
-	a.taking = a.taking && few
-	p.answers[domain] = a
-	p.mu.Unlock()
-	if few {
-		return slowFirst, false
-	}
-	times := before.times + 1
-	if taking || p.now().Sub(before.until) > slowForget {
-		times = 1
-	}
-	length := min(slowMost, slowFirst<<min(times-1, 10))
-	next := pause{p.now().Add(length), times}
-	p.mu.Lock()
-	p.slow[domain] = next
-	p.mu.Unlock()
 	if p.away() { // the other workers learn it by themselves
 		return length, true
 	}
@@ -144,12 +132,39 @@ func (p *DomainPacer) Slow(ctx context.Context, domain string) (wait time.Durati
 	telling, cancel := context.WithTimeout(ctx, redisclient.CallTimeout)
 	defer cancel()
 	_, err := p.client.Pipelined(telling, func(all goredis.Pipeliner) error {
-		all.HSet(telling, slowKey, domain, strconv.FormatInt(next.until.UnixMilli(), 10)+" "+strconv.Itoa(times))
+		all.HSet(telling, slowKey, domain, strconv.FormatInt(next.until.UnixMilli(), 10)+" "+strconv.Itoa(next.times))
 		all.PExpire(telling, slowKey, slowMost+slowForget)
 		return nil
 	})
 	p.answered(ctx, err)
 	return length, true
+}
+
+// note counts the answer. It returns the pause that begins with it, which is zero if none
+// does, how long the mail waits, and whether others do.
+func (p *DomainPacer) note(on route) (next pause, wait time.Duration, others bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := p.now()
+	before := p.slow[on.domain]
+	if now.Before(before.until) { // calls that began before say nothing new
+		return pause{}, before.until.Sub(now), true
+	}
+	a := p.answers[on].now(now)
+	a.asked++
+	a.inRow++
+	p.answers[on] = a
+	if a.asked*slowShare < a.asked+a.taken && a.inRow < slowInRow {
+		return pause{}, slowFirst, false
+	}
+	times := before.times + 1
+	if !a.taking.Before(before.until) || now.Sub(before.until) > slowForget {
+		times = 1
+	}
+	wait = min(slowMost, slowFirst<<min(times-1, 10))
+	next = pause{now.Add(wait), times}
+	p.slow[on.domain] = next
+	return next, wait, true
 }
 
 // away reports whether Redis is not to be asked.
@@ -198,7 +213,10 @@ func (p *DomainPacer) learn(fresh map[string]pause) {
 		}
 	}
 	maps.DeleteFunc(p.slow, func(_ string, one pause) bool { return p.forgotten(one) })
-	maps.DeleteFunc(p.answers, func(_ string, a answers) bool { return p.now().Sub(a.at) > slowForget })
+	if now := p.now(); !now.Before(p.pruneNext) {
+		p.pruneNext = now.Add(time.Minute)
+		maps.DeleteFunc(p.answers, func(_ route, a answers) bool { return now.Sub(a.at) > slowForget })
+	}
 }
 
 func (p *DomainPacer) forgotten(one pause) bool { return p.now().Sub(one.until) > slowForget }

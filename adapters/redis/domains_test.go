@@ -3,6 +3,7 @@ package redis_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
@@ -36,7 +37,7 @@ func TestDomainsAreSharedByWorkers(t *testing.T) {
 	if n, limited := b.Admit(t.Context(), "qq.com", redis.Mails{All: 1000}); n.Now != 1000 || limited {
 		t.Errorf("%d of a domain without a limit", n.Now)
 	}
-	if d, others := a.Slow(t.Context(), "qq.com"); !others || d != 15*time.Second {
+	if d, others := a.Slow(t.Context(), "relay", "qq.com"); !others || d != 15*time.Second {
 		t.Errorf("the first pause is %s", d)
 	}
 	now = now.Add(time.Second)
@@ -46,18 +47,18 @@ func TestDomainsAreSharedByWorkers(t *testing.T) {
 	if n, _ := b.Admit(t.Context(), "163.com", redis.Mails{All: 5}); n.Now != 5 {
 		t.Error("another domain waits too")
 	}
-	if d, others := b.Slow(t.Context(), "qq.com"); !others || d.Round(time.Second) != 14*time.Second { // a call that began before
+	if d, others := b.Slow(t.Context(), "relay", "qq.com"); !others || d.Round(time.Second) != 14*time.Second { // a call that began before
 		t.Errorf("the pause begins anew: %s", d)
 	}
 	now = now.Add(20 * time.Second)
 	if n, _ := a.Admit(t.Context(), "qq.com", redis.Mails{All: 5}); n.Now != 5 {
 		t.Error("the pause does not end")
 	}
-	if d, others := b.Slow(t.Context(), "qq.com"); !others || d != 30*time.Second {
+	if d, others := b.Slow(t.Context(), "relay", "qq.com"); !others || d != 30*time.Second {
 		t.Errorf("the second pause is %s", d)
 	}
 	now = now.Add(time.Hour)
-	if d, others := a.Slow(t.Context(), "qq.com"); !others || d != 15*time.Second {
+	if d, others := a.Slow(t.Context(), "relay", "qq.com"); !others || d != 15*time.Second {
 		t.Errorf("after an hour the pause is %s", d)
 	}
 	server.Kill()
@@ -80,7 +81,7 @@ func TestADomainThatTakesMostMails(t *testing.T) {
 	p := redis.NewDomainPacer(client, nil, func() time.Time { return now })
 	takes := func(mails int) {
 		for range mails {
-			p.Taken("qq.com")
+			p.Taken("relay", "qq.com")
 		}
 	}
 	goes := func(want bool) {
@@ -89,32 +90,68 @@ func TestADomainThatTakesMostMails(t *testing.T) {
 			t.Errorf("%+v", n)
 		}
 	}
-	takes(97)
+	takes(1)
 	for range 32 {
-		if wait, others := p.Slow(t.Context(), "qq.com"); others || wait != 15*time.Second {
+		takes(3)
+		if wait, others := p.Slow(t.Context(), "relay", "qq.com"); others || wait != 15*time.Second {
 			t.Fatalf("%s, others %t", wait, others)
 		}
 	}
 	goes(true)
-	if wait, others := p.Slow(t.Context(), "qq.com"); !others || wait != 15*time.Second {
+	if wait, others := p.Slow(t.Context(), "relay", "qq.com"); !others || wait != 15*time.Second {
 		t.Errorf("a quarter: %s, others %t", wait, others)
 	}
 	goes(false)
 	takes(3) // of calls that began before
 	now = now.Add(15 * time.Second)
 	goes(true)
-	if wait, others := p.Slow(t.Context(), "qq.com"); !others || wait != 30*time.Second {
+	if wait, others := p.Slow(t.Context(), "relay", "qq.com"); !others || wait != 30*time.Second {
 		t.Errorf("nothing was taken: %s, others %t", wait, others)
 	}
 	now = now.Add(30 * time.Second)
 	takes(1)
-	if wait, others := p.Slow(t.Context(), "qq.com"); !others || wait != 15*time.Second {
+	if wait, others := p.Slow(t.Context(), "relay", "qq.com"); !others || wait != 15*time.Second {
 		t.Errorf("one mail was taken: %s, others %t", wait, others)
 	}
+	takes(1000)
+	now = now.Add(15 * time.Second)
+	for n := range 8 { // the server refuses all from now on
+		if _, others := p.Slow(t.Context(), "relay", "qq.com"); others != (n == 7) {
+			t.Errorf("refused %d times in a row: others %t", n+1, others)
+		}
+	}
 	now = now.Add(time.Hour)
-	takes(4)
-	if wait, others := p.Slow(t.Context(), "qq.com"); others || wait != 15*time.Second {
+	takes(8)
+	if wait, others := p.Slow(t.Context(), "another", "qq.com"); !others || wait != 15*time.Second {
+		t.Errorf("another server, from which it takes none: %s, others %t", wait, others)
+	}
+	now = now.Add(15 * time.Second)
+	if wait, others := p.Slow(t.Context(), "relay", "qq.com"); others || wait != 15*time.Second {
 		t.Errorf("after an hour: %s, others %t", wait, others)
+	}
+}
+
+// Calls that are refused at the same time begin one pause.
+func TestRefusalsAtOnceBeginOnePause(t *testing.T) {
+	client, err := redis.Open(localstack.RedisServer(t).URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	now := time.Now()
+	p := redis.NewDomainPacer(client, nil, func() time.Time { return now })
+	p.Taken("relay", "qq.com")
+	var all sync.WaitGroup
+	for range 16 {
+		all.Go(func() {
+			if wait, others := p.Slow(t.Context(), "relay", "qq.com"); !others || wait != 15*time.Second {
+				t.Errorf("%s, others %t", wait, others)
+			}
+		})
+	}
+	all.Wait()
+	if n, _ := p.Admit(t.Context(), "qq.com", redis.Mails{All: 5}); n.Wait != 15*time.Second {
+		t.Errorf("%+v", n)
 	}
 }
 
@@ -167,7 +204,7 @@ func TestARedisThatHangsHoldsUpOneCall(t *testing.T) {
 	if n := <-first; n != 5 {
 		t.Errorf("%+v", n)
 	}
-	if d, others := p.Slow(t.Context(), "163.com"); !others || d != 15*time.Second {
+	if d, others := p.Slow(t.Context(), "relay", "163.com"); !others || d != 15*time.Second {
 		t.Errorf("a pause of %s", d)
 	}
 	now = now.Add(4 * time.Second)

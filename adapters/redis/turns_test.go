@@ -233,7 +233,7 @@ func TestMailsThatWereNeverCountedGoFirst(t *testing.T) {
 			later := letters(2_000, start.Add(20*time.Second), start.Add(2*time.Hour), false)
 			all := slices.Concat(soon, later)
 			if pause {
-				p.Slow(t.Context(), "qq.com")
+				p.Slow(t.Context(), "relay", "qq.com")
 			}
 			emptied, most := pause, int64(0)
 			post(t, p, now, &all, func() {
@@ -316,7 +316,7 @@ func TestStatesOfDomains(t *testing.T) {
 	if _, limited := p.Admit(t.Context(), "qq.com", redis.Mails{All: 80, Until: now.Add(time.Hour)}); !limited {
 		t.Fatal("nothing limits")
 	}
-	p.Slow(t.Context(), "163.com")
+	p.Slow(t.Context(), "relay", "163.com")
 	expect := func(want ...delivery.DomainPace) {
 		t.Helper()
 		got, err := p.States(t.Context())

@@ -2,6 +2,7 @@ package smtp
 
 import (
 	"context"
+	"math/rand/v2"
 	"strings"
 	"time"
 
@@ -14,11 +15,11 @@ type Pace interface {
 	// A domain that is missing in the answer is not limited. giveBack gives back mails
 	// that were admitted and that no server has taken, by domain; nil = they are not counted.
 	Admit(ctx context.Context, mails map[string]Mails) (permits map[string]Permit, giveBack func(ctx context.Context, mails map[string]int))
-	// Slow is told of a domain whose server asks for fewer mails, in reply to one. It returns
-	// how long to keep that one back, and whether to keep all others to the domain back as well.
-	Slow(ctx context.Context, domain string) (wait time.Duration, others bool)
-	// Taken is told of a mail that a server took, by its recipient's domain.
-	Taken(domain string)
+	// Slow is told of a domain that asks for fewer mails, in reply to one by our server. It
+	// returns how long to keep that one back, and whether to keep all others to the domain back as well.
+	Slow(ctx context.Context, server, domain string) (wait time.Duration, others bool)
+	// Taken is told of a mail that our server took, by its recipient's domain.
+	Taken(server, domain string)
 }
 
 // Mails are those of one Send to one domain.
@@ -137,23 +138,41 @@ func unsent(messages []delivery.Message, results []delivery.Result, admitted []i
 }
 
 // slowDown notes that the domain of the message asks for fewer mails, and makes the
-// answer one about this domain. If a second domain asks in the same Send, it is the mail
-// server that asks, and the answer stays one about the channel.
+// answer one about this domain, or about this mail alone. If no mail gets through between
+// the answers of two domains, it is the mail server that asks, and the answer stays one about the channel.
 func (r *run) slowDown(m delivery.Message, a *answer) {
 	if r.sender.cfg.Pace == nil || !a.slow {
 		return
 	}
 	domain := domainOf(m.To.Email)
-	if _, known := r.slow[domain]; len(r.slow) > 0 && !known {
+	if r.asking != "" && r.asking != domain {
 		a.result.Status, a.result.Apart = delivery.Throttled, false
 		return
 	}
-	wait, others := r.sender.cfg.Pace.Slow(r.ctx, domain)
-	if others {
+	r.asking = domain
+	wait, others := r.sender.cfg.Pace.Slow(r.ctx, r.sender.cfg.Host, domain)
+	if others || a.broken { // another mail might cost another connection
 		if r.slow == nil {
 			r.slow = map[string]time.Duration{}
 		}
 		r.slow[domain] = wait
 	}
-	a.result.Status, a.result.Apart, a.result.Unsent, a.result.After, a.result.Reason = delivery.Throttled, true, true, wait, delivery.ReasonDomain
+	a.result.Status, a.result.Apart, a.result.Unsent, a.result.After = delivery.Throttled, true, true, wait
+	if others {
+		a.result.Reason = delivery.ReasonDomain
+		return
+	}
+	a.result.Growing = true
+	a.result.After += rand.N(wait / 3) // so that the mails of one call do not come back together
+}
+
+// gotThrough notes that the server took the message.
+func (r *run) gotThrough(m delivery.Message) {
+	r.losses, r.asking = 0, ""
+	if r.sender.cfg.Pace != nil {
+		r.sender.cfg.Pace.Taken(r.sender.cfg.Host, domainOf(m.To.Email))
+	}
+	if m.Journal != nil {
+		r.recorded = m.Journal.Accepted(m.To.ID)
+	}
 }

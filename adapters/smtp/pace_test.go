@@ -35,12 +35,12 @@ func (l *limits) Admit(_ context.Context, mails map[string]smtp.Mails) (map[stri
 	}
 }
 
-func (l *limits) Slow(_ context.Context, domain string) (wait time.Duration, others bool) {
+func (l *limits) Slow(_ context.Context, _, domain string) (wait time.Duration, others bool) {
 	l.slow = append(l.slow, domain)
 	return 15 * time.Second, !l.alone
 }
 
-func (l *limits) Taken(domain string) {
+func (l *limits) Taken(_, domain string) {
 	if l.taken == nil {
 		l.taken = map[string]int{}
 	}
@@ -108,12 +108,38 @@ func TestADomainThatAsksInReplyToOneMail(t *testing.T) {
 	results := r.sender(t, func(c *smtp.Config) { c.Pace = l }).Send(t.Context(), addressed("gmail.com", "Gmail.com", "gmail.com", "qq.com", "qq.com"))
 	for i, a := range results {
 		waits := i == 1 || i == 3
-		if waits != (a.Status == delivery.Throttled) || waits && (!a.Apart || a.Held || a.After != 15*time.Second || a.Reason != delivery.ReasonDomain) {
+		if waits != (a.Status == delivery.Throttled) || waits && (!a.Apart || a.Held || !a.Growing || a.After < 15*time.Second || a.After > 20*time.Second || a.Reason != "") {
 			t.Errorf("%d: %+v", i, a)
 		}
 	}
 	if tries != 5 || len(l.slow) != 2 || l.taken["gmail.com"] != 2 || l.taken["qq.com"] != 1 || l.unsent != 2 {
 		t.Errorf("%d tries, slow %v, taken %v, given back %d", tries, l.slow, l.taken, l.unsent)
+	}
+}
+
+// Where the server ends the connection over each such mail, a domain gets no further ones
+// in this call, and those to others go out. A server that refuses two domains, one after the
+// other, asks for itself.
+func TestADomainThatEndsConnections(t *testing.T) {
+	refused := "@gmail.com"
+	tries := 0
+	r := &relay{onRcpt: func(_ *gosmtp.Conn, to string) error {
+		if tries++; strings.HasSuffix(to, refused) {
+			return &gosmtp.SMTPError{Code: 421, EnhancedCode: gosmtp.EnhancedCode{4, 7, 28}, Message: "unusual rate of mail"}
+		}
+		return nil
+	}}
+	r.start(t, nil)
+	s := r.sender(t, func(c *smtp.Config) { c.Pace = &limits{alone: true} })
+	results := s.Send(t.Context(), addressed("gmail.com", "gmail.com", "gmail.com", "gmail.com", "qq.com", "gmail.com", "163.com"))
+	sent, held := paceOf(results)
+	if sent != 2 || held != 4 || tries != 3 {
+		t.Errorf("%d sent, %d held back after %d tries: %+v", sent, held, tries, results)
+	}
+	refused = ".com"
+	results = s.Send(t.Context(), addressed("gmail.com", "qq.com", "163.com"))
+	if a, b := results[0], results[1]; !a.Apart || b.Status != delivery.Throttled || b.Apart {
+		t.Errorf("%+v", results)
 	}
 }
 

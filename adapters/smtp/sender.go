@@ -95,8 +95,10 @@ type run struct {
 	stop   func() bool
 	// losses counts the connections lost since a mail last got through.
 	losses int
-	// slow are domains that asked for fewer mails, with how long to wait.
+	// slow are domains that get no more mails in this Send, with how long these wait.
 	slow map[string]time.Duration
+	// asking is the domain that asked for fewer mails since one last got through.
+	asking string
 	// over is the answer to everything that is left, once there is no hope.
 	over *delivery.Result
 	// recorded waits until the last mail that got through is recorded; nil = it is.
@@ -139,19 +141,13 @@ func (r *run) deliver(m delivery.Message) delivery.Result {
 		a := r.try(m)
 		r.slowDown(m, &a)
 		if a.result.Status == delivery.Delivered {
-			r.losses = 0
-			if r.sender.cfg.Pace != nil {
-				r.sender.cfg.Pace.Taken(domainOf(m.To.Email))
-			}
-			if m.Journal != nil {
-				r.recorded = m.Journal.Accepted(m.To.ID)
-			}
+			r.gotThrough(m)
 		}
 		if !a.broken {
 			return a.result
 		}
 		r.lose(a.result)
-		if !first || !a.unsent || a.result.Reason == delivery.ReasonDomain {
+		if !first || !a.unsent || a.slow {
 			return a.result
 		}
 	}

@@ -17,7 +17,7 @@ type Sender interface {
 }
 
 // A Watch looks at conditions other than those of the database; it returns an error
-// if it cannot tell, and then nothing of its kind begins or ends.
+// if it cannot tell, and then nothing of its kind begins or ends; see also [ErrElsewhere].
 type Watch struct {
 	Kind Kind
 	Look func(ctx context.Context) ([]Condition, error)

@@ -87,15 +87,15 @@ func untilTomorrow(now time.Time) time.Duration {
 }
 
 // Slow is part of [smtp.Pace].
-func (p *mailPace) Slow(ctx context.Context, domain string) (wait time.Duration, others bool) {
-	if wait, others = p.domains.Slow(ctx, domain); others {
+func (p *mailPace) Slow(ctx context.Context, server, domain string) (wait time.Duration, others bool) {
+	if wait, others = p.domains.Slow(ctx, server, domain); others {
 		p.log.Info("a mail domain asks for fewer mails; those to others go on", "domain", domain, "after", wait.String())
 	}
 	return wait, others
 }
 
 // Taken is part of [smtp.Pace].
-func (p *mailPace) Taken(domain string) { p.domains.Taken(domain) }
+func (p *mailPace) Taken(server, domain string) { p.domains.Taken(server, domain) }
 
 // giveBack returns mails to the day. Mails that the database does not take back are
 // missing for that day.

@@ -2,7 +2,6 @@ package delivery
 
 import (
 	"context"
-	"runtime"
 	"slices"
 	"time"
 
@@ -36,17 +35,18 @@ func NewOptOuts(db *pg.DB, few, most int64) OptOuts {
 	return OptOuts{o}
 }
 
-// Among returns those of ids who have opted out of the channel. If it begins to read users,
-// it waits until they are read.
+// Among returns those of ids who have opted out of the channel, at once.
 func (o OptOuts) Among(ctx context.Context, c delivery.Channel, ids ...user.ID) (map[user.ID]bool, error) {
-	found, err := o.among(ctx, c, slices.Clone(ids))
-	for o.channels[c].busy.Load() {
-		runtime.Gosched()
-	}
-	return found, err
+	return o.among(ctx, c, slices.Clone(ids))
 }
 
-// Known is nil while no users of the channel are remembered, and others each time they are read.
+// Settled waits until no users are being read.
+func (o OptOuts) Settled() { o.reading.Wait() }
+
+// Close ends what reads users.
+func (o OptOuts) Close() { o.close() }
+
+// Known is nil while no users of the channel are remembered, and another pointer after each reading.
 func (o OptOuts) Known(c delivery.Channel) any {
 	if known := o.channels[c].known.Load(); known != nil {
 		return known
@@ -54,7 +54,7 @@ func (o OptOuts) Known(c delivery.Channel) any {
 	return nil
 }
 
-// Age makes the remembered users older.
+// Age sets back when the remembered users were read.
 func (o OptOuts) Age(c delivery.Channel, by time.Duration) {
 	known := *o.channels[c].known.Load()
 	known.since.at = known.since.at.Add(-by)

@@ -66,7 +66,7 @@ func (g *GroupedBatches) Close() {
 		g.contacts[c][1].Close()
 	}
 	g.accepted.Close()
-	g.optOuts.reading.Wait()
+	g.optOuts.close()
 }
 
 // A leaseOf asks for up to most leases.

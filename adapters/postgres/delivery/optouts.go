@@ -22,7 +22,11 @@ import (
 type optOuts struct {
 	db       *pg.DB
 	channels [delivery.Channels]channelOptOuts
-	// reading waits for those that read users beside an answer.
+	// life ends with close, and every reading of users with it.
+	life    context.Context
+	end     context.CancelFunc
+	mu      sync.Mutex // of ended, and before reading.Go
+	ended   bool
 	reading sync.WaitGroup
 
 	// history is SQL for the name of the server's history of transactions.
@@ -31,14 +35,24 @@ type optOuts struct {
 	few int64
 	// lasting is how long they are remembered.
 	lasting time.Duration
-	// most is up to how many changes remembered users are of use: each answer reads them.
+	// most is above how many changes remembered users are no longer used: each answer reads them.
 	most int64
-	// slow is how long reading the changes may take at most.
+	// slow is how long reading the changes may take, if users are to be remembered.
 	slow time.Duration
 }
 
 func newOptOuts(db *pg.DB) *optOuts {
-	return &optOuts{db: db, history: historySQL, few: 10_000, lasting: time.Minute, most: 1000, slow: 50 * time.Millisecond}
+	life, end := context.WithCancel(context.Background())
+	return &optOuts{db: db, life: life, end: end, history: historySQL, few: 10_000, lasting: time.Minute, most: 1000, slow: 50 * time.Millisecond}
+}
+
+// close ends what reads users.
+func (o *optOuts) close() {
+	o.mu.Lock()
+	o.ended = true
+	o.mu.Unlock()
+	o.end()
+	o.reading.Wait()
 }
 
 type channelOptOuts struct {
@@ -71,7 +85,7 @@ type horizon struct {
 // historySQL tells a server's history from others: by the timeline of its write-ahead log,
 // which a promotion changes; its last checkpoint, as recovery from a crash ends with one;
 // and the start of its postmaster.
-const historySQL = `(select substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8) || ' ' || checkpoint_lsn || ' ' || pg_postmaster_start_time() from pg_control_checkpoint())`
+const historySQL = `(select substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8) || ' ' || checkpoint_lsn || ' ' || extract(epoch from pg_postmaster_start_time()) from pg_control_checkpoint())`
 
 // tableSQL names the stored table, so that one that was emptied or restored is another one.
 const tableSQL = ` || ' ' || (select oid from pg_database where datname = current_database()) || ' ' || pg_relation_filenode('users')`
@@ -121,6 +135,8 @@ const (
 	lookupCost = 16
 	// readingFor is how long reading all users may take.
 	readingFor = 30 * time.Second
+	// optOutsMost is above how many users who have opted out none are remembered: each takes eight bytes.
+	optOutsMost = 10_000_000
 )
 
 // load sets, for those of the leases whose statement did not, which of their recipients have
@@ -163,6 +179,9 @@ func (o *optOuts) among(ctx context.Context, c delivery.Channel, ids []user.ID) 
 		if found := o.amongKnown(ctx, c, known, ids); found != nil {
 			return found, nil
 		}
+		if err := ctx.Err(); err != nil {
+			return nil, pg.Translate(err)
+		}
 		of.forget(known)
 	}
 	found := make(map[user.ID]bool, len(ids)/16)
@@ -174,35 +193,47 @@ func (o *optOuts) among(ctx context.Context, c delivery.Channel, ids []user.ID) 
 	}); err != nil {
 		return nil, pg.Translate(err)
 	}
-	if of.asked.Add(int64(len(ids))) >= max(o.few, of.enough.Load()) && time.Now().UnixNano() > of.rest.Load() && of.busy.CompareAndSwap(false, true) {
-		// Beside the answer, which belongs to leases that run out. Without it ids are looked up.
-		o.reading.Go(func() {
-			defer of.busy.Store(false)
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readingFor)
-			defer cancel()
-			_ = o.read(ctx, c)
-		})
+	if of.asked.Add(int64(len(ids))) >= max(o.few, of.enough.Load()) && of.known.Load() == nil && time.Now().UnixNano() > of.rest.Load() {
+		o.begin(c)
 	}
 	return found, nil
 }
 
-// amongKnown returns those of ids who have opted out, or nil if the known users are of no
-// use: ids are looked up then.
+// begin reads the users of the channel while the answer, which belongs to leases that run
+// out, is used. Until they are remembered, ids are looked up.
+func (o *optOuts) begin(c delivery.Channel) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	of := &o.channels[c]
+	if o.ended || !of.busy.CompareAndSwap(false, true) {
+		return
+	}
+	o.reading.Go(func() {
+		defer of.busy.Store(false)
+		ctx, cancel := context.WithTimeout(o.life, readingFor)
+		defer cancel()
+		_ = o.read(ctx, c)
+	})
+}
+
+// amongKnown returns those of ids, which are sorted, who have opted out, or nil if the known
+// users are of no use: ids are looked up then.
 func (o *optOuts) amongKnown(ctx context.Context, c delivery.Channel, known *knownOptOuts, ids []user.ID) map[user.ID]bool {
 	var usable bool
 	var changed, out []int64
 	args := []any{known.since.before, known.since.history, known.since.at, 2 * o.lasting, c, o.most}
 	start := time.Now()
-	if err := o.db.PlannedOnce(ctx, o.changedSQL(), args, func(rows pgx.Rows) error {
+	asking, cancel := context.WithTimeout(ctx, 10*o.slow)
+	defer cancel()
+	err := o.db.PlannedOnce(asking, o.changedSQL(), args, func(rows pgx.Rows) error {
 		_, err := pgx.ForEachRow(rows, []any{&usable, &changed, &out}, func() error { return nil })
 		return err
-	}); err != nil || !usable {
-		return nil
-	}
-	if time.Since(start) > o.slow {
-		// As beside a statement under way that changes a million users, whose rows each answer would visit.
-		o.channels[c].rest.Store(time.Now().Add(o.lasting).UnixNano())
+	})
+	if o.rests(c, start) {
 		o.channels[c].forget(known)
+	}
+	if err != nil || !usable {
+		return nil
 	}
 	found := make(map[user.ID]bool, len(ids)/16)
 	left := known.users
@@ -217,9 +248,22 @@ func (o *optOuts) amongKnown(ctx context.Context, c delivery.Channel, known *kno
 		delete(found, user.ID(id))
 	}
 	for _, id := range out {
-		found[user.ID(id)] = true
+		if _, is := slices.BinarySearch(ids, user.ID(id)); is {
+			found[user.ID(id)] = true
+		}
 	}
 	return found
+}
+
+// rests reports whether the changes, which were read from start on, took too long, as while
+// a statement changes a million users, whose rows each answer would visit. No users are read
+// for a while then.
+func (o *optOuts) rests(c delivery.Channel, start time.Time) bool {
+	if time.Since(start) <= o.slow {
+		return false
+	}
+	o.channels[c].rest.Store(time.Now().Add(o.lasting).UnixNano())
+	return true
 }
 
 // read remembers all users who have opted out of the channel, if looking up ids has come to
@@ -228,6 +272,7 @@ func (o *optOuts) read(ctx context.Context, c delivery.Channel) error {
 	of := &o.channels[c]
 	known := &knownOptOuts{}
 	var about, changes int64
+	start := time.Now()
 	if err := o.db.Pool.QueryRow(ctx, o.horizonSQL(), o.most).Scan(&known.since.before, &known.since.history, &known.since.at, &about, &changes); err != nil {
 		of.asked.Store(0)
 		return pg.Translate(err)
@@ -237,9 +282,10 @@ func (o *optOuts) read(ctx context.Context, c delivery.Channel) error {
 		return nil
 	}
 	of.asked.Store(0)
-	if changes > o.most/2 { // as beside a transaction that has been open for long
+	if changes > o.most/2 || about > optOutsMost || o.rests(c, start) { // many changes: as while a transaction has been open for long
 		return nil
 	}
+	known.users = make([]int64, 0, max(about, 0))
 	// Not in one snapshot: users who changed since the horizon are asked for anyway.
 	for last, more := int64(0), true; more; {
 		var page []int64
@@ -254,6 +300,7 @@ func (o *optOuts) read(ctx context.Context, c delivery.Channel) error {
 			last = page[len(page)-1]
 		}
 	}
+	known.users = slices.Clip(known.users)
 	known.end = time.AfterFunc(o.lasting, func() { of.known.CompareAndSwap(known, nil) })
 	if !of.known.CompareAndSwap(nil, known) {
 		known.end.Stop()
