@@ -62,30 +62,52 @@ func CollectRarely(ctx context.Context, getenv func(string) string, room Room) {
 		alive := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/memory/classes/heap/stacks:bytes"}, {Name: "/gc/heap/allocs:bytes"},
 			{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/free:bytes"}, {Name: "/memory/classes/heap/unused:bytes"}}
 		p, limit := pace{percent: garbagePercent}, int64(garbageLimit)
+		// A burst of work in the quiet is over before the next tick, and would be spent on collecting.
+		collected := collections(ctx)
 		for {
 			select {
 			case <-ctx.Done():
 				return
 			case <-tick.C:
-				metrics.Read(alive)
-				// Setting a limit stops all goroutines for a moment.
-				if now := room.limitFor(alive[0].Value.Uint64() + alive[1].Value.Uint64()); now != limit {
-					limit = now
-					debug.SetMemoryLimit(limit)
-				}
-				percent, changed := p.look(time.Now(), alive[2].Value.Uint64())
-				if changed {
-					debug.SetGCPercent(percent)
-					tick.Reset(lookEvery(percent))
-				}
-				held := alive[3].Value.Uint64() + alive[4].Value.Uint64() + alive[5].Value.Uint64()
-				if changed && percent == quietPercent {
-					giveBack(alive[0].Value.Uint64(), held)
-					releaseProgram()
-				}
+			case <-collected:
+			}
+			metrics.Read(alive)
+			// Setting a limit stops all goroutines for a moment.
+			if now := room.limitFor(alive[0].Value.Uint64() + alive[1].Value.Uint64()); now != limit {
+				limit = now
+				debug.SetMemoryLimit(limit)
+			}
+			percent, changed := p.look(time.Now(), alive[2].Value.Uint64())
+			if changed {
+				debug.SetGCPercent(percent)
+				tick.Reset(lookEvery(percent))
+			}
+			held := alive[3].Value.Uint64() + alive[4].Value.Uint64() + alive[5].Value.Uint64()
+			if changed && percent == quietPercent {
+				giveBack(alive[0].Value.Uint64(), held)
+				releaseProgram()
 			}
 		}
 	}()
+}
+
+// collections returns a channel that has a value soon after garbage was collected, until
+// ctx ends: a finalizer that sets itself again is called once for each collection.
+func collections(ctx context.Context) <-chan struct{} {
+	collected := make(chan struct{}, 1)
+	var set func(*[16]byte)
+	set = func(mark *[16]byte) {
+		if ctx.Err() != nil {
+			return
+		}
+		select {
+		case collected <- struct{}{}:
+		default:
+		}
+		runtime.SetFinalizer(mark, set)
+	}
+	runtime.SetFinalizer(new([16]byte), set)
+	return collected
 }
 
 // lookEvery returns the time between two looks at a program of this pace.

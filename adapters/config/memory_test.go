@@ -74,3 +74,17 @@ func TestAQuietProgramGivesMemoryBack(t *testing.T) {
 		}
 	}
 }
+
+// TestCollectionsAreTold: of each collection, so that a burst of work ends the quiet before
+// the next tick.
+func TestCollectionsAreTold(t *testing.T) {
+	collected := collections(t.Context())
+	for n := range 3 {
+		runtime.GC()
+		select {
+		case <-collected:
+		case <-time.After(30 * time.Second):
+			t.Fatalf("collection %d is not told", n+1)
+		}
+	}
+}

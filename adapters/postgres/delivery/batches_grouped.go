@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"dropbell/adapters/postgres/internal/pg"
@@ -22,6 +23,8 @@ type GroupedBatches struct {
 	leases      [delivery.Channels]*pg.Committer[struct{}, leaseOf, []*lease]
 	checkpoints [delivery.Channels]*pg.Committer[int64, checkpoint, checkpointAnswer]
 	accepted    *pg.Committer[struct{}, accepted, bool]
+	// full says of each channel that the batches leased last were not small.
+	full [delivery.Channels]atomic.Bool
 	// contacts are asked for by channel, without names and with them.
 	contacts [delivery.Channels][2]*pg.Committer[struct{}, []user.ID, []user.User]
 }
@@ -31,13 +34,16 @@ func NewGroupedBatches(db *pg.DB) *GroupedBatches {
 	g := &GroupedBatches{Batches: NewBatches(db)}
 	cfg := pg.GroupConfig{Workers: 1, MaxGroup: 64, MaxQueue: 1024, Timeout: 15 * time.Second, Traced: true, Gather: gatherFor, Enough: 16}
 	for _, c := range delivery.AllChannels() {
-		g.leases[c] = pg.NewCommitter[struct{}](cfg, nil, (&leasing{store: g.Batches, channel: c, usual: delivery.BatchSize}).next)
+		cfg.Small = func() bool { return !g.full[c].Load() }
+		g.leases[c] = pg.NewCommitter[struct{}](cfg, nil, (&leasing{store: g.Batches, channel: c, usual: delivery.BatchSize, full: &g.full[c]}).next)
 	}
 	cfg.Workers = 2
 	batch := func(c checkpoint) int64 { return c.batch }
 	for _, c := range delivery.AllChannels() {
+		cfg.Small = func() bool { return !g.full[c].Load() }
 		g.checkpoints[c] = pg.NewCommitter(cfg, batch, g.Batches.checkpoints)
 	}
+	cfg.Small = nil
 	for _, c := range delivery.AllChannels() {
 		for i, named := range []bool{false, true} {
 			g.contacts[c][i] = pg.NewCommitter[struct{}](cfg, nil, func(ctx context.Context, asked [][]user.ID) ([][]user.User, error) {
@@ -157,8 +163,10 @@ type leasing struct {
 	channel delivery.Channel
 	behind  place
 	since   time.Time
-	// usual is how many recipients the batches had that were leased last.
+	// usual is how many recipients the batches had that were leased last, and full whether
+	// that is more than half of a full batch.
 	usual int
+	full  *atomic.Bool
 }
 
 // lookAgain is how long a more urgent batch may wait until it is seen.
@@ -182,6 +190,7 @@ func (s *leasing) next(ctx context.Context, callers []leaseOf) ([][]*lease, erro
 			recipients += l.dueCount
 		}
 		s.usual = recipients / len(list)
+		s.full.Store(s.usual > delivery.BatchSize/2)
 	}
 	// The most urgent ones begin at once: each caller gets one before any gets another.
 	dealt := make([][]*lease, len(callers))

@@ -69,6 +69,9 @@ type GroupConfig struct {
 	// 0 = a worker takes those that are there; not beside SideBySide.
 	Gather time.Duration
 	Enough int
+	// Small, if set, reports whether operations are small enough for that: large ones lose
+	// more by waiting than a shared transaction saves.
+	Small func() bool
 	// Observe, if set, is called with the size of every group and how long
 	// storing it took.
 	Observe func(size int, took time.Duration)
@@ -196,7 +199,7 @@ func (c *Committer[K, Op, Res]) work() {
 		group, rest, open := c.gather(later)
 		c.shared.Store(len(group) > 1)
 		// Deferred operations must not wait for another worker that waits for new ones.
-		alone := wait && len(rest) == 0 && len(group) > 0 && len(group) < c.cfg.Enough
+		alone := wait && c.small() && len(rest) == 0 && len(group) > 0 && len(group) < c.cfg.Enough
 		if wait && !alone {
 			<-c.gathering
 		}
@@ -229,7 +232,7 @@ func (c *Committer[K, Op, Res]) commitAlone(group []*pending[Op, Res]) {
 // shared it waits for more, as long as they arrive.
 func (c *Committer[K, Op, Res]) await() {
 	c.queue.take(nil, 0, true)
-	if !c.shared.Load() {
+	if !c.shared.Load() || !c.small() {
 		return
 	}
 	const steps = 4
@@ -244,6 +247,8 @@ func (c *Committer[K, Op, Res]) await() {
 		}
 	}
 }
+
+func (c *Committer[K, Op, Res]) small() bool { return c.cfg.Small == nil || c.cfg.Small() }
 
 // workInTurn is work for committers whose small groups stand alone.
 func (c *Committer[K, Op, Res]) workInTurn() {

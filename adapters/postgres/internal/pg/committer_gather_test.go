@@ -100,3 +100,26 @@ func TestAGroupThatWaitsHoldsUpNoOther(t *testing.T) {
 		}
 	})
 }
+
+// TestLargeOperationsWaitForNoOthers: neither for more to arrive, nor for the group before.
+func TestLargeOperationsWaitForNoOthers(t *testing.T) {
+	for _, small := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			p := &fakeStore{hold: make(chan struct{})}
+			c := committerOn(p, func(cfg *GroupConfig) {
+				cfg.Workers, cfg.Gather, cfg.Enough, cfg.Small = 2, 4*time.Second, 4, func() bool { return small }
+			})
+			defer c.Close()
+			c.shared.Store(true)
+			began := time.Now()
+			first, second := submit(t, c, []op{{1, 1}}), submit(t, c, []op{{1, 2}})
+			p.hold <- struct{}{}
+			p.hold <- struct{}{}
+			first()
+			second()
+			if waited := time.Since(began) > 0; waited != small {
+				t.Errorf("small %t, waited %t", small, waited)
+			}
+		})
+	}
+}
