@@ -62,14 +62,18 @@ func CollectRarely(ctx context.Context, getenv func(string) string, room Room) {
 		alive := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/memory/classes/heap/stacks:bytes"}, {Name: "/gc/heap/allocs:bytes"},
 			{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/free:bytes"}, {Name: "/memory/classes/heap/unused:bytes"}}
 		p, limit := pace{percent: garbagePercent}, int64(garbageLimit)
-		// A burst of work in the quiet is over before the next tick, and would be spent on collecting.
 		collected := collections(ctx)
 		for {
+			// A burst of work in the quiet is over before the next tick, and would be spent on collecting.
+			told := collected
+			if p.percent != quietPercent {
+				told = nil
+			}
 			select {
 			case <-ctx.Done():
 				return
 			case <-tick.C:
-			case <-collected:
+			case <-told:
 			}
 			metrics.Read(alive)
 			// Setting a limit stops all goroutines for a moment.
@@ -91,8 +95,8 @@ func CollectRarely(ctx context.Context, getenv func(string) string, room Room) {
 	}()
 }
 
-// collections returns a channel that has a value soon after garbage was collected, until
-// ctx ends: a finalizer that sets itself again is called once for each collection.
+// collections returns a channel that has a value soon after a collection of garbage, until
+// ctx ends, if it began after the one before was told: a finalizer sets itself again each time.
 func collections(ctx context.Context) <-chan struct{} {
 	collected := make(chan struct{}, 1)
 	var set func(*[16]byte)
@@ -100,11 +104,11 @@ func collections(ctx context.Context) <-chan struct{} {
 		if ctx.Err() != nil {
 			return
 		}
+		runtime.SetFinalizer(mark, set)
 		select {
 		case collected <- struct{}{}:
 		default:
 		}
-		runtime.SetFinalizer(mark, set)
 	}
 	runtime.SetFinalizer(new([16]byte), set)
 	return collected

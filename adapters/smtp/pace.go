@@ -163,7 +163,7 @@ func (r *run) slowDown(m delivery.Message, a *answer) {
 		return
 	}
 	a.result.Growing = true
-	a.result.After += rand.N(wait / 3) // so that the mails of one call do not come back together
+	a.result.After += rand.N(wait/3 + 1) // so that the mails of one call do not come back together
 }
 
 // gotThrough notes that the server took the message.

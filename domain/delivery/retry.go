@@ -86,8 +86,9 @@ func (p Policy) judge(before Exception, r Result, jitter float64, now, worthless
 		return e
 	case Throttled:
 		e.Reason = cmp.Or(r.Reason, ReasonThrottled) // asked to wait: uses up no attempt
-		if r.Growing {
-			r.After = max(r.After, min(now.Sub(e.FirstAt)/4, longestAsked))
+		if r.Growing && before.Outcome == Failed && before.Reason == e.Reason {
+			last := before.NextRetryAt.Sub(before.LastAt)
+			r.After = max(r.After, min(time.Duration(float64(last)*(1.25+jitter/2)), longestAsked))
 		}
 	default:
 		e.Attempts++

@@ -123,7 +123,9 @@ func TestJudge(t *testing.T) {
 		{"throttled after failures", had(7), Result{Status: Throttled, After: 5 * time.Second}, end, Failed, ReasonThrottled, 7, time.Minute},
 		{"throttled beyond the window", had(1), Result{Status: Throttled, After: 2 * time.Hour}, noon.Add(time.Minute), Failed, ReasonThrottled, 1, 30 * time.Second},
 		{"throttled, and no time left", had(1), Result{Status: Throttled, After: 2 * time.Hour}, noon.Add(time.Second), Expired, ReasonThrottled, 1, 0},
-		{"throttled again and again", had(0), Result{Status: Throttled, Apart: true, Growing: true, After: 5 * time.Second}, end, Failed, ReasonThrottled, 0, noon.Sub(first) / 4},
+		{"throttled again and again", Exception{UserID: 7, Outcome: Failed, Reason: ReasonThrottled, FirstAt: first, LastAt: first, NextRetryAt: first.Add(20 * time.Second)},
+			Result{Status: Throttled, Apart: true, Growing: true, After: 5 * time.Second}, end, Failed, ReasonThrottled, 0, 30 * time.Second},
+		{"throttled for the first time, long after a failure", had(0), Result{Status: Throttled, Apart: true, Growing: true, After: 5 * time.Second}, end, Failed, ReasonThrottled, 0, 5 * time.Second},
 		{"throttled alone", had(0), Result{Status: Throttled, Apart: true, After: 5 * time.Second}, end, Failed, ReasonThrottled, 0, 5 * time.Second},
 		{"a forgotten answer", Exception{UserID: 7}, Result{}, end, Failed, ReasonProvider, 1, time.Second},
 	} {

@@ -35,9 +35,9 @@ type Result struct {
 	// only, such as one push service among several: the provider works for the
 	// others, and the channel continues.
 	Apart bool
-	// Growing makes the pause of a Throttled answer grow with the time since this message
-	// first failed, to a quarter of it: otherwise one that is refused each time would be
-	// tried as often for days.
+	// Growing makes the pause of a Throttled answer half as long again as the one before, if
+	// that had the same reason: otherwise a message that is refused each time would be tried
+	// as often for days.
 	Growing bool
 	// Whole says of a Permanent answer that it was given to the call as a whole,
 	// so that it may be about any one of the call's messages: the caller divides

@@ -31,7 +31,7 @@ type OptOuts struct{ *optOuts }
 // server make checkpoints.
 func NewOptOuts(db *pg.DB, few, most int64) OptOuts {
 	o := newOptOuts(db)
-	o.few, o.most, o.slow, o.history = few, most, time.Minute, `(select name from histories)`
+	o.few, o.most, o.slow, o.patience, o.history = few, most, time.Minute, time.Minute, `(select name from histories)`
 	return OptOuts{o}
 }
 

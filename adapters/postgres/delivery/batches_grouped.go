@@ -34,6 +34,7 @@ func NewGroupedBatches(db *pg.DB) *GroupedBatches {
 	g := &GroupedBatches{Batches: NewBatches(db)}
 	cfg := pg.GroupConfig{Workers: 1, MaxGroup: 64, MaxQueue: 1024, Timeout: 15 * time.Second, Traced: true, Gather: gatherFor, Enough: 16}
 	for _, c := range delivery.AllChannels() {
+		g.full[c].Store(true)
 		cfg.Small = func() bool { return !g.full[c].Load() }
 		g.leases[c] = pg.NewCommitter[struct{}](cfg, nil, (&leasing{store: g.Batches, channel: c, usual: delivery.BatchSize, full: &g.full[c]}).next)
 	}

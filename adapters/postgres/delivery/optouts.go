@@ -39,11 +39,13 @@ type optOuts struct {
 	most int64
 	// slow is how long reading the changes may take, if users are to be remembered.
 	slow time.Duration
+	// patience is how long an answer waits for the changes before ids are looked up.
+	patience time.Duration
 }
 
 func newOptOuts(db *pg.DB) *optOuts {
 	life, end := context.WithCancel(context.Background())
-	return &optOuts{db: db, life: life, end: end, history: historySQL, few: 10_000, lasting: time.Minute, most: 1000, slow: 50 * time.Millisecond}
+	return &optOuts{db: db, life: life, end: end, history: historySQL, few: 10_000, lasting: time.Minute, most: 1000, slow: 50 * time.Millisecond, patience: time.Second / 2}
 }
 
 // close ends what reads users.
@@ -223,7 +225,7 @@ func (o *optOuts) amongKnown(ctx context.Context, c delivery.Channel, known *kno
 	var changed, out []int64
 	args := []any{known.since.before, known.since.history, known.since.at, 2 * o.lasting, c, o.most}
 	start := time.Now()
-	asking, cancel := context.WithTimeout(ctx, 10*o.slow)
+	asking, cancel := context.WithTimeout(ctx, o.patience)
 	defer cancel()
 	err := o.db.PlannedOnce(asking, o.changedSQL(), args, func(rows pgx.Rows) error {
 		_, err := pgx.ForEachRow(rows, []any{&usable, &changed, &out}, func() error { return nil })
@@ -295,12 +297,16 @@ func (o *optOuts) read(ctx context.Context, c delivery.Channel) error {
 		}); err != nil {
 			return pg.Translate(err)
 		}
-		known.users = append(known.users, page...)
+		if known.users = append(known.users, page...); len(known.users) > optOutsMost {
+			return nil
+		}
 		if more = len(page) == optOutsPage; more {
 			last = page[len(page)-1]
 		}
 	}
-	known.users = slices.Clip(known.users)
+	if 2*len(known.users) < cap(known.users) { // about counts those of all channels
+		known.users = slices.Clone(known.users)
+	}
 	known.end = time.AfterFunc(o.lasting, func() { of.known.CompareAndSwap(known, nil) })
 	if !of.known.CompareAndSwap(nil, known) {
 		known.end.Stop()

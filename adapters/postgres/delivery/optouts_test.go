@@ -296,6 +296,7 @@ func TestOptOutsDuringChanges(t *testing.T) {
 		})
 	}
 	all.Wait()
+	o.Settled()
 	w.ended()
 	w.optedOut(o)
 	if again := o.Known(delivery.App); again == nil || again == first {

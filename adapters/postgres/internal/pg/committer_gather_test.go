@@ -89,15 +89,21 @@ func TestAGroupThatWaitsHoldsUpNoOther(t *testing.T) {
 		p := &fakeStore{hold: make(chan struct{})}
 		c := committerOn(p, func(cfg *GroupConfig) { cfg.Workers, cfg.Gather, cfg.Enough = 2, time.Second, 4 })
 		defer c.Close()
-		first, second := submit(t, c, []op{{1, 1}}), submit(t, c, []op{{2, 2}})
-		began := time.Now()
-		p.hold <- struct{}{} // the first group ends only when the second one does, too
-		p.hold <- struct{}{}
+		first := submit(t, c, []op{{1, 1}})
+		synctest.Wait() // the first group is being stored
+		second := submit(t, c, []op{{2, 2}})
+		synctest.Wait()
+		if n := p.inside.Load(); n != 1 {
+			t.Errorf("%d groups are stored at once", n)
+		}
+		time.Sleep(aloneFor)
+		synctest.Wait()
+		if n := p.inside.Load(); n != 2 {
+			t.Errorf("after %s %d groups are stored", aloneFor, n)
+		}
+		close(p.hold)
 		first()
 		second()
-		if d := time.Since(began); d > aloneFor {
-			t.Errorf("the second group was stored after %s", d)
-		}
 	})
 }
 
@@ -110,15 +116,21 @@ func TestLargeOperationsWaitForNoOthers(t *testing.T) {
 				cfg.Workers, cfg.Gather, cfg.Enough, cfg.Small = 2, 4*time.Second, 4, func() bool { return small }
 			})
 			defer c.Close()
-			c.shared.Store(true)
-			began := time.Now()
-			first, second := submit(t, c, []op{{1, 1}}), submit(t, c, []op{{1, 2}})
-			p.hold <- struct{}{}
-			p.hold <- struct{}{}
+			first := submit(t, c, []op{{1, 1}})
+			synctest.Wait()
+			second := submit(t, c, []op{{2, 2}})
+			synctest.Wait()
+			if alone := p.inside.Load() == 1; alone != small {
+				t.Errorf("small %t, a group is stored alone %t", small, alone)
+			}
+			close(p.hold)
 			first()
 			second()
+			c.shared.Store(true)
+			began := time.Now()
+			submit(t, c, []op{{3, 3}})()
 			if waited := time.Since(began) > 0; waited != small {
-				t.Errorf("small %t, waited %t", small, waited)
+				t.Errorf("small %t, waited for more %t", small, waited)
 			}
 		})
 	}

@@ -26,11 +26,14 @@ type fakeStore struct {
 	mu     sync.Mutex
 	groups [][]op
 	hold   chan struct{}
+	inside atomic.Int32 // groups that are being stored
 	fail   func(group []op, call int) error
 	calls  int
 }
 
 func (p *fakeStore) flush(ctx context.Context, group []op) ([]string, error) {
+	p.inside.Add(1)
+	defer p.inside.Add(-1)
 	if p.hold != nil {
 		select {
 		case <-p.hold:
