@@ -45,7 +45,7 @@ type optOuts struct {
 
 func newOptOuts(db *pg.DB) *optOuts {
 	life, end := context.WithCancel(context.Background())
-	return &optOuts{db: db, life: life, end: end, history: historySQL, few: 10_000, lasting: time.Minute, most: 1000, slow: 50 * time.Millisecond, patience: time.Second / 2}
+	return &optOuts{db: db, life: life, end: end, history: historySQL, few: 10_000, lasting: time.Minute, most: 1000, slow: time.Second / 5, patience: time.Second}
 }
 
 // close ends what reads users.
