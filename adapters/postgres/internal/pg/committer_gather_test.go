@@ -96,7 +96,7 @@ func TestAGroupThatWaitsHoldsUpNoOther(t *testing.T) {
 		if n := p.inside.Load(); n != 1 {
 			t.Errorf("%d groups are stored at once", n)
 		}
-		time.Sleep(aloneFor)
+		time.Sleep(aloneFor) // moves the clock of synctest, and takes no time
 		synctest.Wait()
 		if n := p.inside.Load(); n != 2 {
 			t.Errorf("after %s %d groups are stored", aloneFor, n)
