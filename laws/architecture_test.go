@@ -1,6 +1,6 @@
-// Package dropbell_test holds the project to its architecture: which packages may
-// import which, where a context may appear, how large a file may grow.
-package dropbell_test
+// Package laws holds the tests of the whole tree: which packages may import which,
+// where a context may appear, how large a file may grow, and the words that users read.
+package laws
 
 import (
 	"fmt"

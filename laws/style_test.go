@@ -1,4 +1,4 @@
-package dropbell_test
+package laws
 
 import (
 	"go/ast"

@@ -1,4 +1,4 @@
-package dropbell_test
+package laws
 
 import (
 	"fmt"
@@ -34,6 +34,14 @@ func (s source) imports() []string {
 		list[i], _ = strconv.Unquote(imp.Path.Value)
 	}
 	return list
+}
+
+// TestMain runs the tests in the root of the repository, from which all paths are.
+func TestMain(m *testing.M) {
+	if err := os.Chdir(".."); err != nil {
+		panic(err)
+	}
+	m.Run()
 }
 
 // walk calls visit with every file of the project, in order.
