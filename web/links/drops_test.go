@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/go-chi/chi/v5"
 
@@ -63,7 +62,7 @@ func (d *fakeDrops) Note(ctx context.Context, r reminder.Reader) bool {
 }
 
 func (d *fakeDrops) serve(t *testing.T) string {
-	pages := links.New(links.Deps{Links: user.NewLinks(secret), Channels: delivery.ChannelSetOf(delivery.Email), Now: time.Now, Log: slog.New(slog.DiscardHandler)})
+	pages := links.New(links.Deps{Links: user.NewLinks(secret), Channels: delivery.ChannelSetOf(delivery.Email), Now: still(), Log: slog.New(slog.DiscardHandler)})
 	r := chi.NewRouter()
 	r.Mount(links.DropPrefix, links.NewDropLinks(pages, dropLinks, d, d))
 	server := httptest.NewServer(r)

@@ -45,9 +45,16 @@ func newFixture(t *testing.T) *fixture {
 	return g
 }
 
+// still returns a clock that stands still, so that a limit by the minute has the same
+// answers on a slow machine.
+func still() func() time.Time {
+	now := time.Now()
+	return func() time.Time { return now }
+}
+
 func serve(t *testing.T, d links.Deps) string {
 	d.Links, d.Channels = user.NewLinks(secret), delivery.ChannelSetOf(delivery.App, delivery.Email)
-	d.Now, d.Log = time.Now, slog.New(slog.DiscardHandler)
+	d.Now, d.Log = still(), slog.New(slog.DiscardHandler)
 	r := chi.NewRouter()
 	r.Mount(links.Prefix, links.New(d))
 	server := httptest.NewServer(r)

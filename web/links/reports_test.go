@@ -42,7 +42,7 @@ func (f *fakeReports) Open(_ context.Context, token string) (report.Report, erro
 }
 
 func (f *fakeReports) serve(t *testing.T) string {
-	pages := links.New(links.Deps{Links: user.NewLinks(secret), Channels: delivery.ChannelSetOf(delivery.Email), Now: time.Now, Log: slog.New(slog.DiscardHandler)})
+	pages := links.New(links.Deps{Links: user.NewLinks(secret), Channels: delivery.ChannelSetOf(delivery.Email), Now: still(), Log: slog.New(slog.DiscardHandler)})
 	r := chi.NewRouter()
 	r.Mount(links.ReportPrefix, links.NewReports(pages, reportLinks, f))
 	server := httptest.NewServer(r)

@@ -8,7 +8,6 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/go-chi/chi/v5"
 
@@ -45,7 +44,7 @@ func (d *fakeCampaigns) Open(ctx context.Context, r campaign.Reader) (string, er
 }
 
 func (d *fakeCampaigns) serve(t *testing.T) string {
-	pages := links.New(links.Deps{Links: user.NewLinks(secret), Channels: delivery.ChannelSetOf(delivery.Email), Now: time.Now, Log: slog.New(slog.DiscardHandler)})
+	pages := links.New(links.Deps{Links: user.NewLinks(secret), Channels: delivery.ChannelSetOf(delivery.Email), Now: still(), Log: slog.New(slog.DiscardHandler)})
 	r := chi.NewRouter()
 	r.Mount(links.TrackedPrefix, links.NewTracked(pages, tracked, d))
 	server := httptest.NewServer(r)

@@ -3,6 +3,8 @@
 //
 //	withtest -- go test -race ./...
 //
+// The result of each package is printed when the package ends, with the number left.
+//
 // A server that the variable names already is used instead. The programs that tests
 // build are kept in one folder, named in DROPBELL_TEST_PROGRAMS, until the command ends.
 package main
@@ -11,6 +13,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -78,8 +81,16 @@ func stop(p *localstack.Postgres) error {
 // command passes on the signals that reach only this process; Ctrl-C reaches
 // the whole group, and hearing it twice does no harm.
 func command(args []string, signals <-chan os.Signal) (status int, err error) {
+	args, stream := streamed(args)
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	if stream {
+		events, to := io.Pipe()
+		cmd.Stdout = to
+		printed := make(chan error, 1)
+		go func() { printed <- newResults(os.Stdout, packages(args)).read(events) }()
+		defer func() { err = errors.Join(err, to.Close(), <-printed) }()
+	}
 	if err := cmd.Start(); err != nil {
 		return 1, err
 	}
