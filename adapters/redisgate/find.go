@@ -41,41 +41,25 @@ func (s *activeGates) list(ctx context.Context, info Info) (map[int64]int, error
 // ByID returns the user's claim with that id: accepted while it waits to be
 // written, then its outcome, or [claim.ErrNotFound]. It reads the shards first:
 // a claim that is written in between is in the database by the second read. A
-// claim is looked for at one shard, the user's home shard of the template in its
-// id. An id that is not found there may be one of an earlier version, which
-// could belong to a few templates.
+// claim is looked for at the user's home shard of each template that its id may
+// name, which is one template but for a rare coincidence.
 func (g *Gate) ByID(ctx context.Context, by user.ID, id claim.ID) (claim.Claim, error) {
 	gates, err := g.active.list(ctx, g.info)
 	if err != nil {
 		return claim.Claim{}, err
 	}
-	c, err := g.find(ctx, by, id, chosen(gates, id.Names))
-	if errors.Is(err, claim.ErrNotFound) {
-		if former := chosen(gates, id.MayName); len(former) > 0 {
-			c, err = g.find(ctx, by, id, former)
+	named := map[int64]int{}
+	for template, shards := range gates {
+		if id.Names(template) {
+			named[template] = shards
 		}
+	}
+	c, err := g.pending(ctx, by, id, named)
+	if errors.Is(err, claim.ErrNotFound) {
+		c, err = g.info.Decided(ctx, by, id)
 	}
 	if err == nil && c.UserID != by {
 		return claim.Claim{}, claim.ErrNotFound
-	}
-	return c, err
-}
-
-// chosen returns those of the gates whose templates are chosen.
-func chosen(gates map[int64]int, choose func(templateID int64) bool) map[int64]int {
-	some := map[int64]int{}
-	for template, shards := range gates {
-		if choose(template) {
-			some[template] = shards
-		}
-	}
-	return some
-}
-
-func (g *Gate) find(ctx context.Context, by user.ID, id claim.ID, gates map[int64]int) (claim.Claim, error) {
-	c, err := g.pending(ctx, by, id, gates)
-	if errors.Is(err, claim.ErrNotFound) {
-		return g.info.Decided(ctx, by, id)
 	}
 	return c, err
 }

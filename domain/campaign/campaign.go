@@ -121,7 +121,7 @@ type Campaign struct {
 	// than may be reached without approval.
 	HeldAt *time.Time
 	// PublishedBy is the label and name of the member who published it, or asked for
-	// that; empty before, and for campaigns that earlier versions published.
+	// that; empty before.
 	PublishedBy string
 	// Rule is the rule of its segment as it was at publication, by which the
 	// audience is cut whatever the segment has become; nil for other audiences

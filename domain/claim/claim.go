@@ -25,8 +25,6 @@ const (
 	// would make equal ids of two claims likelier: of a million that wait at one
 	// gate two are equal with a probability of 1 in 280.
 	hintBits = 16
-	// formerHintBits is how many bits the ids of earlier versions held.
-	formerHintBits = 8
 )
 
 // NewID returns an id for a claim of the template, made of 64 random bits.
@@ -37,16 +35,8 @@ func NewID(random uint64, templateID int64) ID {
 }
 
 // Names reports whether the id says that its claim is of the template.
-func (id ID) Names(templateID int64) bool { return id.shares(templateID, hintBits) }
-
-// MayName reports whether an earlier version may have made the id for a claim of
-// the template, which [ID.Names] does not recognise.
-func (id ID) MayName(templateID int64) bool {
-	return id.shares(templateID, formerHintBits) && !id.Names(templateID)
-}
-
-func (id ID) shares(templateID int64, bits uint) bool {
-	return (uint64(id)^uint64(templateID))<<(64-bits) == 0
+func (id ID) Names(templateID int64) bool {
+	return (uint64(id)^uint64(templateID))<<(64-hintBits) == 0
 }
 
 // ParseID reads what [ID.String] writes. It returns [ErrNotFound] for anything

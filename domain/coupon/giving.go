@@ -45,7 +45,7 @@ func (p GrantParams) applicable(j job.Job) error {
 	switch {
 	case !p.DryRun || j.State != job.Done:
 		return template.ErrTransition.Because("only a dry run that is done can be applied").Told("fault.grant_not_done")
-	case j.Total == 0: // earlier versions accepted lists without users
+	case j.Total == 0:
 		return template.ErrTransition.Because("the list has no rows; there is nobody to give a coupon to").Told("fault.grant_empty")
 	}
 	return nil

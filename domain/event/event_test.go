@@ -114,13 +114,3 @@ func TestNames(t *testing.T) {
 		t.Errorf("%d events and %d golden values", len(seen), len(golden))
 	}
 }
-
-// TestBatchesOfTheFirstRelease: a finished batch that an earlier version announced
-// is read without its range of users.
-func TestBatchesOfTheFirstRelease(t *testing.T) {
-	var b event.Batch
-	err := json.Unmarshal([]byte(`{"batch_id":"7","kind":"reminder","owner_id":"1","template_id":"1","channel":0,"sent":3,"at":"2026-11-20T11:55:00Z"}`), &b)
-	if err != nil || b.BatchID != 7 || b.FromUser != 0 || b.ToUser != 0 {
-		t.Errorf("%+v, %v", b, err)
-	}
-}

@@ -1,6 +1,7 @@
 package staff
 
 import (
+	"slices"
 	"strings"
 	"time"
 )
@@ -49,42 +50,16 @@ func SystemReasons() []string {
 	return []string{ReasonClosesAt, ReasonValidUntil, ReasonFirstAdmin, ReasonWebhookFailing, ReasonWebhookGone}
 }
 
-// formerly is how a reason of the system was recorded by earlier versions; ""
-// if it never was.
-func formerly(reason string) string {
-	switch reason {
-	case ReasonClosesAt:
-		return "closes_at has passed"
-	case ReasonValidUntil:
-		return "valid_until has passed"
-	case ReasonFirstAdmin:
-		return "first admin"
-	}
-	return ""
-}
-
-// SystemReason returns which of the [SystemReasons] the system recorded, by this
-// version or an earlier one; "" where a member wrote the reason.
+// SystemReason returns which of the [SystemReasons] the system recorded; "" where a
+// member wrote the reason.
 func (r Record) SystemReason() string {
 	if label, _, _ := strings.Cut(r.Actor, " "); label != System().Label {
 		return ""
 	}
-	for _, reason := range SystemReasons() {
-		if r.Reason == reason || r.Reason == formerly(reason) {
-			return reason
-		}
+	if slices.Contains(SystemReasons(), r.Reason) {
+		return r.Reason
 	}
 	return ""
-}
-
-// Recorded returns every form of the system's reasons in the log.
-func Recorded(reasons []string) (list []string) {
-	for _, reason := range reasons {
-		if list = append(list, reason); formerly(reason) != "" {
-			list = append(list, formerly(reason))
-		}
-	}
-	return list
 }
 
 // AuditQuery selects records, newest first.

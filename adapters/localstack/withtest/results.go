@@ -131,7 +131,9 @@ func (r *results) end(e event) {
 		}
 	}
 	delete(r.tests, e.Package)
-	own = strings.TrimPrefix(own, "PASS\n")
+	if e.Action != "fail" {
+		own = own[strings.LastIndex(strings.TrimSuffix(own, "\n"), "\n")+1:]
+	}
 	if e.FailedBuild != "" {
 		own = r.builds[e.FailedBuild] + own
 	}

@@ -100,7 +100,7 @@ func (a Audit) auditConditions(ctx context.Context, c *pg.Conditions, q staff.Au
 	if q.Text != "" {
 		found, args := "reason ilike ?", []any{pg.Containing(q.Text)}
 		if len(q.Reasons) > 0 {
-			found, args = found+" or split_part(actor, ' ', 1) = 'system' and reason = any(?)", append(args, staff.Recorded(q.Reasons))
+			found, args = found+" or split_part(actor, ' ', 1) = 'system' and reason = any(?)", append(args, q.Reasons)
 		}
 		c.Add("reason <> '' and ("+found+")", args...)
 	}

@@ -19,9 +19,7 @@ func (s Campaigns) ApprovedReach(ctx context.Context, id int64) (n int64, err er
 }
 
 // Hold pauses a campaign that is being cut; see [campaign.LaunchStore]. The
-// cut's lease goes to a token that no worker has, and never expires, so that
-// earlier versions, which do not support held campaigns, do not continue the cut
-// either.
+// cut's lease goes to a token that no worker has, and never expires.
 func (s Campaigns) Hold(ctx context.Context, c campaign.Cut, ch campaign.Change) error {
 	return s.Tx(ctx, func(tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, `update campaigns set state = 'paused', held_at = clock_timestamp(), approval_asked_at = clock_timestamp(), approved_by = $3,
