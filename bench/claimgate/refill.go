@@ -74,9 +74,9 @@ func issuedDrop(ctx context.Context, s *stack.Stack, issued int) (int64, error) 
 	for _, sql := range []string{
 		`update templates set claim_mode = 'gate', opens_at = date_trunc('second', now()) - interval '1 hour', stock = 100000000, issued = $2::bigint,
 			version = version + 1 where id = $1`,
-		`insert into claim_counts (template_id, user_id, issued) select $1, n, 1 from generate_series(1, $2::bigint) n`,
+		`insert into claim_counts (template_id, user_id, issued) select $1::bigint, n, 1 from generate_series(1, $2::bigint) n`,
 		`insert into coupons (template_id, user_id, claim_id, origin, origin_key, issued_at, expires_at)
-			select $1, n, (random() * 9e18)::bigint + 1, 'claim', $1::text || '/' || n, now(), now() + interval '1 day' from generate_series(1, $2::bigint) n`,
+			select $1::bigint, n, (random() * 9e18)::bigint + 1, 'claim', $1::bigint::text || '/' || n, now(), now() + interval '1 day' from generate_series(1, $2::bigint) n`,
 	} {
 		if _, err := s.SQL.Exec(ctx, sql, t.ID, issued); err != nil {
 			return 0, err
