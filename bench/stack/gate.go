@@ -23,7 +23,7 @@ func FillShards(ctx context.Context, client goredis.UniversalClient, templateID 
 		ClosesAt: time.Now().Add(time.Hour), PerUserLimit: 1}
 	for shard := range shards {
 		if err := errors.Join(store.Fence(ctx, templateID, shard, 1), store.Reset(ctx, templateID, shard, 1, allot),
-			store.SetTerms(ctx, templateID, shard, 1, terms, time.Now()), store.Open(ctx, templateID, shard, 1)); err != nil {
+			store.SetTerms(ctx, templateID, shard, 1, terms, &gate.Offset{}), store.Open(ctx, templateID, shard, 1, true)); err != nil {
 			return err
 		}
 	}
