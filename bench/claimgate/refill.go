@@ -133,7 +133,7 @@ func firstClaim(ctx context.Context, s *stack.Stack, client goredis.UniversalCli
 			return 0, fmt.Errorf("a user who has a coupon claims another: %v", err)
 		}
 	}
-	// What was accepted is written before Redis is emptied again.
+	// The claims are written before Redis is emptied again.
 	for n := 1; n > 0; {
 		n = 0
 		for shard := range shards {

@@ -54,8 +54,8 @@ func hold(ctx context.Context, renew func(ctx context.Context, lease time.Durati
 	return err
 }
 
-// work is how far a builder is. What takes long is to write the claims that wait on the
-// streams: all other steps take milliseconds.
+// work is how far a builder is. Writing the claims that wait on the streams takes long; all
+// other steps take milliseconds.
 type work struct {
 	began time.Time
 	total int64 // entries that waited at the beginning

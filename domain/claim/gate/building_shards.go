@@ -34,8 +34,8 @@ type Past struct {
 // this, so that a move towards the shard it replaces is older than all of them.
 const movesPerEpoch = 1_000_000_000
 
-// buildShards makes some shards anew while all others go on. What they have left
-// together follows from their allotments, from their claims that the database has
+// buildShards makes some shards anew while all others go on. Their stock together
+// follows from their allotments, from their claims that the database has
 // settled, and from the stock that the other shards sent there and got from there: stock
 // that moved between two of them stays among them. Claims that they accepted and that
 // are neither on their streams nor in the database are lost with them.
