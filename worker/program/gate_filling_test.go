@@ -56,9 +56,9 @@ func (s tornStore) CouponRecords(ctx context.Context, id, after int64) ([]gate.I
 }
 
 // TestClaimsAreDecidedBeforeTheShardsAreFilled: Redis is emptied after many coupons were
-// issued, and whoever fills the shards dies after a page. Claims are decided all the
-// same: limits and repeated requests are those of the database. Another keeper goes on
-// where nobody had an answer to wait for, and does not overwrite what users got meanwhile.
+// issued, and the keeper that fills the shards fails after a page. Claims are decided all
+// the same, by the limits and the earlier requests that the database knows. Another keeper
+// fills the shards, and does not overwrite the counts of claims that were accepted meanwhile.
 func TestClaimsAreDecidedBeforeTheShardsAreFilled(t *testing.T) {
 	const had, limit = 12_000, 2
 	r := newGateFixture(t, localstack.RedisServer(t).URL(), 3)

@@ -143,8 +143,8 @@ func (m *measured) SetTerms(_ context.Context, _ int64, _ int, _ int64, _ Terms,
 	return nil
 }
 
-// TestSlowMeasurementsOfClocksAreRepeated: what took longer than a quarter of a second is
-// not believed. The terms are put in force even if nothing can be believed.
+// TestSlowMeasurementsOfClocksAreRepeated: a measurement that took longer than a quarter of
+// a second is not believed. The terms are put in force even if nothing can be believed.
 func TestSlowMeasurementsOfClocksAreRepeated(t *testing.T) {
 	for name, c := range map[string]struct {
 		takes []time.Duration
