@@ -2,8 +2,10 @@ package program
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -126,5 +128,32 @@ func TestAHaltedRedisDoesNotMoveTheOpening(t *testing.T) {
 				t.Errorf("shard %d: the opening is %d ms off, %v", shard, ahead, err)
 			}
 		}
+	}
+}
+
+// TestAnotherRedisHasAllGatesLookedAt: another process of Redis answers than before. The
+// worker looks at all its gates at once, also at a gate whose opening is hours away, and
+// compares the clocks.
+func TestAnotherRedisHasAllGatesLookedAt(t *testing.T) {
+	server := localstack.RedisServer(t)
+	r := newGateFixture(t, server.URL(), 2)
+	drop := r.opening(9 * time.Hour)
+	g := &gateWork{log: slog.New(slog.DiscardHandler), members: redisgate.NewMembers(r.client, "w"), keeper: r.keepers[0], missing: newCallQueue()}
+	r.must(g.beat(t.Context()))
+	r.must(g.beat(t.Context()))
+	if id, ok := g.missing.take(); ok {
+		t.Errorf("gate %d is looked at although nothing has changed", id)
+	}
+	r.must(server.Kill())
+	r.must(server.Restart(context.Background(), false))
+	r.eventually("Redis answers", func() error { return g.beat(t.Context()) })
+	if id, ok := g.missing.take(); !ok || id != drop.ID {
+		t.Fatalf("gate %d is looked at, %v", id, ok)
+	}
+	r.must(r.keepers[0].Rescue(t.Context(), drop.ID))
+	clocks, err := redisgate.NewShards(r.client).Clocks(t.Context(), drop.ID, []int{1})
+	r.must(err)
+	if known := r.client.HGet(t.Context(), fmt.Sprintf("gate:{%d:1}", drop.ID), "server").Val(); known == "" || known != clocks[0].Server {
+		t.Errorf("the clock is that of %q, the server is %q", known, clocks[0].Server)
 	}
 }
