@@ -30,11 +30,16 @@ func FillShards(ctx context.Context, client goredis.UniversalClient, templateID 
 	return nil
 }
 
-// ActivateGate records in the database the gate that [FillShards] has made.
+// ActivateGate records in the database the gate that [FillShards] has made, and opens its
+// drop: writers refuse claims before the opening.
 func (s *Stack) ActivateGate(ctx context.Context, templateID int64, shards int) error {
 	_, err := s.SQL.Exec(ctx, `
 		with gate as (insert into gates (template_id, shards, epoch, state, reason, lease_until) values ($1, $2, 1, 'standing', 'bench', now()))
 		insert into gate_shards (template_id, shard, allot) select $1, s, $3 from generate_series(0, $2 - 1) s`, templateID, shards, int64(allot))
+	if err != nil {
+		return err
+	}
+	_, err = s.SQL.Exec(ctx, `update templates set opens_at = date_trunc('second', now()) - interval '1 hour' where id = $1`, templateID)
 	if err != nil {
 		return err
 	}
