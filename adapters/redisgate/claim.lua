@@ -5,18 +5,29 @@
 --       4 claims: accepted and not yet written, "user ms"  5 stream
 --       6 pace: how many were accepted in a second, "second count" in a ring of 64
 -- ARGV  per claim: id, user, origin, key ("" = the claim's own)
--- returns { "missing" } without a shard, { "sealed" } while it is being built,
+-- returns { "missing" } without a shard, { "sealed" } while it is being built, { "moved" }
+--       near the opening or the end if the clock of this server was not compared with the
+--       database's,
 --       else { "open", stock left, word per claim … }, or "first" instead of "open"
 --       if nothing waited on the stream before, a word being
 --       "ok <ms since 1970>" | "was <claim> <user>[ <ms>]" (accepted before; the instant while it is not written) | "ended" | "early"
 --       | "draft" | "cancelled" | "otherway" (not obtained so) | "paused"
 --       | "dry" (nothing left here) | "limit" | "drylimit" (both)
-local f = redis.call('HMGET', KEYS[1], 'state', 'status', 'obtain', 'opens', 'closes', 'ahead', 'limit', 'stock', 'accepted', 'epoch', 'gone', 'over')
+--       | "ask" (a shard that is being filled does not know the user yet)
+local f = redis.call('HMGET', KEYS[1], 'state', 'status', 'obtain', 'opens', 'closes', 'ahead', 'limit', 'stock', 'accepted', 'epoch', 'gone', 'over', 'server')
 if not f[1] then return { 'missing' } end
-if f[1] ~= 'open' then return { 'sealed' } end
+if f[1] == 'sealed' then return { 'sealed' } end
+local filling = f[1] == 'filling'
 local status, obtain, limit, stock, accepted = f[2], f[3], tonumber(f[7]), tonumber(f[8]), tonumber(f[9])
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000) - tonumber(f[6])
+-- The clock of another server would open or end the drop too early or too late.
+local opening, ending = now - tonumber(f[4]), now - tonumber(f[5])
+if f[13] and f[13] ~= '' and (math.abs(opening) < 60000 or math.abs(ending) < 60000) then
+  local info = redis.pcall('INFO', 'server')
+  local id = type(info) == 'string' and string.match(info, 'run_id:(%x+)')
+  if id and id ~= f[13] then return { 'moved' } end
+end
 local started, ended = now >= tonumber(f[4]), now >= tonumber(f[5])
 local gone = tonumber(f[11]) > 0 and now >= tonumber(f[11])
 
@@ -29,8 +40,11 @@ for i = 1, n do
   -- client library repeats after a broken connection is recognised.
   keys[i] = ARGV[at + 3] == '' and '#' .. ARGV[at] or ARGV[at + 2] .. ':' .. ARGV[at + 3]
 end
-local counts, promised = {}, {}
-for i, c in ipairs(redis.call('HMGET', KEYS[2], unpack(users))) do counts[users[i]] = tonumber(c or 0) end
+local counts, promised, unknown = {}, {}, {}
+for i, c in ipairs(redis.call('HMGET', KEYS[2], unpack(users))) do
+  counts[users[i]] = tonumber(c or 0)
+  unknown[users[i]] = filling and not c
+end
 for i, p in ipairs(redis.call('HMGET', KEYS[3], unpack(keys))) do promised[keys[i]] = p end
 
 -- An instant is known as long as the claim is not written.
@@ -59,7 +73,9 @@ for i = 1, n do
   local at = 4 * i - 3
   local id, user, key = ARGV[at], users[i], keys[i]
   local word
-  if promised[key] then
+  if unknown[user] then
+    word = 'ask'
+  elseif promised[key] then
     word = fresh[key] and 'was ' .. promised[key] .. ' ' .. entry[4] or before(promised[key])
   else
     word = judge(user, ARGV[at + 2])

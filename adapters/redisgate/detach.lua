@@ -7,7 +7,7 @@
 --       anywhere, 1 if all that came has a donor }, or { } if the shard is of
 --       another epoch
 local f = redis.call('HMGET', KEYS[1], 'epoch', 'state', 'begun', 'done', 'donor', 'in')
-if f[1] ~= ARGV[1] or f[2] ~= 'open' then return {} end
+if f[1] ~= ARGV[1] or f[2] == 'sealed' then return {} end
 if f[3] ~= f[4] and f[5] == ARGV[2] then redis.call('HSET', KEYS[1], 'done', f[3]) end
 local total = 0
 local gone = redis.call('HGET', KEYS[2], ARGV[2])

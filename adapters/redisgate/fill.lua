@@ -3,7 +3,7 @@
 -- ARGV  1 epoch  2 amount in all
 -- returns 1, or 0 if the shard is of another epoch
 local f = redis.call('HMGET', KEYS[1], 'epoch', 'allot', 'state')
-if f[1] ~= ARGV[1] or f[3] ~= 'open' then return 0 end
+if f[1] ~= ARGV[1] or f[3] == 'sealed' then return 0 end
 local more = tonumber(ARGV[2]) - tonumber(f[2])
 if more > 0 then
   redis.call('HINCRBY', KEYS[1], 'stock', string.format('%.0f', more))

@@ -60,6 +60,11 @@ type Info interface {
 	// Known returns the claim that a request with this key led to, or
 	// [claim.ErrNotFound].
 	Known(ctx context.Context, r claim.Request) (claim.Claim, error)
+	// Held returns how many coupons of the template these users have, without users
+	// who have none, and the requests that led to the coupons.
+	Held(ctx context.Context, templateID int64, users []user.ID) ([]gate.UserCount, []gate.IdempotencyRecord, error)
+	// Ready returns in what time shards that are being built will be open, 0 = unknown.
+	Ready(ctx context.Context, templateID int64) (time.Duration, error)
 	// Decided returns the user's claim if the database has its outcome, or
 	// [claim.ErrNotFound].
 	Decided(ctx context.Context, by user.ID, id claim.ID) (claim.Claim, error)
@@ -143,7 +148,7 @@ func (g *Gate) Claim(ctx context.Context, r claim.Request) (claim.Claim, error) 
 			return c, err
 		}
 		if !g.await(ctx, r, end) {
-			return claim.Claim{}, overloaded("its shards are being filled")
+			return claim.Claim{}, g.comeAgain(ctx, r.TemplateID)
 		}
 	}
 }
@@ -284,6 +289,8 @@ func (g *Gate) answer(ctx context.Context, d *drop, r claim.Request, word string
 		return claim.Claim{}, claim.ErrSoldOut
 	case wordLimit:
 		return claim.Claim{}, claim.ErrLimit
+	case wordMoved:
+		return g.withoutShards(ctx, r)
 	case wordMissing, wordSealed:
 		c, err := g.withoutShards(ctx, r)
 		if !errors.Is(err, errNoShards) {
@@ -338,7 +345,26 @@ func (g *Gate) acceptedAt(ms string) time.Time {
 	return g.options.Now()
 }
 
-func overloaded(why string) error {
+// comeAgain is the answer to a claim that waited for shards in vain: to come again when
+// their builder expects to be done.
+func (g *Gate) comeAgain(ctx context.Context, templateID int64) error {
+	answer := g.asked.DoChan("ready "+strconv.FormatInt(templateID, 10), func() (any, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
+		defer cancel()
+		return g.info.Ready(ctx, templateID)
+	})
+	again := overloaded("its shards are being filled")
+	select {
+	case a := <-answer:
+		if in, _ := a.Val.(time.Duration); in > again.After {
+			again.After = in
+		}
+	case <-ctx.Done():
+	}
+	return again
+}
+
+func overloaded(why string) *fault.RetryAfter {
 	return &fault.RetryAfter{Err: claim.ErrOverloaded.Because("claims of this drop cannot be decided right now: %s", why), After: time.Second}
 }
 

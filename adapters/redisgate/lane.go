@@ -2,13 +2,16 @@ package redisgate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"dropbell/domain/claim"
+	"dropbell/domain/claim/gate"
 	"dropbell/domain/fault"
+	"dropbell/domain/user"
 	"dropbell/killpoint"
 )
 
@@ -140,22 +143,89 @@ func (l *lane) decide(group []*waiting) {
 		}
 		return
 	}
-	var dry, limited []*waiting
+	var dry, limited, unknown []*waiting
 	for i, w := range group {
 		switch words[i] {
 		case wordDry:
 			dry = append(dry, w)
 		case wordDryLimit:
 			limited = append(limited, w)
+		case wordAsk:
+			unknown = append(unknown, w)
 		default:
 			w.word <- laneAnswer{word: words[i]}
 		}
+	}
+	if len(unknown) > 0 {
+		l.introduce(unknown)
 	}
 	if len(dry)+len(limited) > 0 {
 		ctx, cancel := context.WithTimeout(context.Background(), restockTimeout)
 		defer cancel()
 		l.restock(ctx, dry, limited)
 	}
+}
+
+// introduce tells the shard, which is being filled, what the users of these claims have,
+// and has the claims decided again. A user's requests are told before their number of
+// coupons: a user whose number is known is known. The epoch is read first, so that the
+// database is read after that epoch had begun: claims of earlier epochs are in the
+// database, and claims of this epoch are on the shard, which keeps what it has.
+func (l *lane) introduce(group []*waiting) {
+	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
+	defer cancel()
+	err := l.tellOf(ctx, group)
+	var again []*waiting
+	for _, w := range group {
+		w.rounds++
+		switch {
+		case err != nil:
+			w.word <- laneAnswer{err: overloaded("its shards are being filled")}
+		case w.rounds > lookRounds:
+			w.word <- laneAnswer{err: overloaded("its shards are being built anew")}
+		default:
+			again = append(again, w)
+		}
+	}
+	if len(again) > 0 {
+		l.back(again)
+	}
+}
+
+func (l *lane) tellOf(ctx context.Context, group []*waiting) error {
+	shards := Shards{client: l.gate.client, scripts: l.gate.scripts}
+	opened, err := shards.openEpochs(ctx, l.drop.id, l.shard)
+	if err != nil || opened[0] == 0 {
+		return err // of a shard that is closed the claims get to know
+	}
+	counts := make([]gate.UserCount, 0, len(group))
+	place := make(map[user.ID]int, len(group))
+	for _, w := range group {
+		if by := w.request.UserID; place[by] == 0 {
+			counts = append(counts, gate.UserCount{UserID: by})
+			place[by] = len(counts)
+		}
+	}
+	users := make([]user.ID, len(counts))
+	for i, c := range counts {
+		users[i] = c.UserID
+	}
+	held, records, err := l.gate.info.Held(ctx, l.drop.id, users)
+	if err != nil {
+		return err
+	}
+	for _, c := range held {
+		counts[place[c.UserID]-1] = c
+	}
+	epochs := make([]int64, l.drop.shards)
+	epochs[l.shard] = opened[0]
+	if err := shards.LoadIdempotencyRecords(ctx, l.drop.id, epochs, records); err != nil && !errors.Is(err, gate.ErrStaleEpoch) {
+		return err
+	}
+	if err := shards.LoadUserCounts(ctx, l.drop.id, epochs, counts); err != nil && !errors.Is(err, gate.ErrStaleEpoch) {
+		return err
+	}
+	return nil
 }
 
 // restock finds out whether anything is left elsewhere. Those who may have
@@ -211,7 +281,7 @@ func (l *lane) call(ctx context.Context, group []*waiting) ([]string, error) {
 	}
 	words := make([]string, len(group))
 	state, _ := reply[0].(string)
-	if state == wordMissing || state == wordSealed {
+	if state == wordMissing || state == wordSealed || state == wordMoved {
 		for i := range words {
 			words[i] = state
 		}

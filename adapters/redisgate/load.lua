@@ -1,8 +1,8 @@
--- Writes fields into a hash that belongs to a sealed shard.
+-- Writes fields into a hash that belongs to a shard that is being built or filled. A
+-- field that is there stays as it is: claims that were accepted since are newer.
 -- KEYS  1 shard  2 the hash
 -- ARGV  1 epoch, then field, value …
--- returns 1, or 0 if the shard is not sealed for this epoch
-local f = redis.call('HMGET', KEYS[1], 'epoch', 'state')
-if f[1] ~= ARGV[1] or f[2] ~= 'sealed' then return 0 end
-redis.call('HSET', KEYS[2], unpack(ARGV, 2))
+-- returns 1, or 0 if the shard is of another epoch
+if redis.call('HGET', KEYS[1], 'epoch') ~= ARGV[1] then return 0 end
+for at = 2, #ARGV, 2 do redis.call('HSETNX', KEYS[2], ARGV[at], ARGV[at + 1]) end
 return 1

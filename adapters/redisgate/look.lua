@@ -1,11 +1,15 @@
 -- Says what the database's clock shows as far as the shard knows, by which it
 -- judges the window, and whether the shard has lost what belongs to it.
 -- KEYS  1 shard  2 users  3 keys  4 stream
--- returns { ms since 1970, 1 if what a reset made there is gone, else 0 }
+-- returns { ms since 1970, 1 if what a reset made there is gone, else 0, 1 if the clock of
+--       this server was not compared, but that of another server was, else 0 }
 local time = redis.call('TIME')
-local f = redis.call('HMGET', KEYS[1], 'ahead', 'marked')
+local f = redis.call('HMGET', KEYS[1], 'ahead', 'marked', 'server')
 local function broken()
   return redis.call('HEXISTS', KEYS[2], '0') == 0 or redis.call('HEXISTS', KEYS[3], '#0') == 0
     or redis.call('EXISTS', KEYS[4]) == 0 or #redis.call('XINFO', 'GROUPS', KEYS[4]) == 0
 end
-return { time[1] * 1000 + math.floor(time[2] / 1000) - tonumber(f[1] or 0), f[2] and broken() and 1 or 0 }
+local info = redis.pcall('INFO', 'server')
+local id = type(info) == 'string' and string.match(info, 'run_id:(%x+)') or ''
+return { time[1] * 1000 + math.floor(time[2] / 1000) - tonumber(f[1] or 0), f[2] and broken() and 1 or 0,
+  f[3] and f[3] ~= id and 1 or 0 }

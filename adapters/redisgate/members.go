@@ -16,8 +16,8 @@ const keepersKey = "gate:keepers"
 // MemberEvery is how often a process has to say that it keeps gates, and goneAfter
 // how long it may be silent before the others share out its gates.
 const (
-	MemberEvery = 2 * time.Second
-	goneAfter   = 3 * MemberEvery
+	MemberEvery = 500 * time.Millisecond
+	goneAfter   = 4 * MemberEvery
 )
 
 //go:embed members.lua
@@ -40,13 +40,14 @@ func NewMembers(client goredis.UniversalClient, name string) Members { return Me
 // Name is this process's.
 func (m Members) Name() string { return m.name }
 
-// Beat says that this process keeps gates and returns the names of all that do.
-func (m Members) Beat(ctx context.Context) ([]string, error) {
-	names, err := membersScript.Run(ctx, m.client, []string{keepersKey}, m.name, goneAfter.Milliseconds()).StringSlice()
-	if err != nil {
-		return nil, redisclient.Unavailable("keepers of gates", err)
+// Beat says that this process keeps gates and returns the names of all that do, and
+// which process of Redis answered ("" = unknown): a new process after a failover.
+func (m Members) Beat(ctx context.Context) (names []string, server string, err error) {
+	reply, err := membersScript.Run(ctx, m.client, []string{keepersKey}, m.name, goneAfter.Milliseconds()).StringSlice()
+	if err != nil || len(reply) == 0 {
+		return nil, "", redisclient.Unavailable("keepers of gates", err)
 	}
-	return names, nil
+	return reply[1:], reply[0], nil
 }
 
 // Leave says that this process keeps gates no more.

@@ -1,9 +1,12 @@
 -- Notes that a keeper lives and lists those that do.
 -- KEYS  1 keepers, by when they were last here (ms since 1970)
 -- ARGV  1 its name  2 after how many ms of silence one is gone
--- returns the names of all that live
+-- returns this server's run id ("" = unknown), then the names of all that live
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 redis.call('ZADD', KEYS[1], now, ARGV[1])
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', string.format('%.0f', now - tonumber(ARGV[2])))
-return redis.call('ZRANGE', KEYS[1], 0, -1)
+local names = redis.call('ZRANGE', KEYS[1], 0, -1)
+local info = redis.pcall('INFO', 'server')
+table.insert(names, 1, type(info) == 'string' and string.match(info, 'run_id:(%x+)') or '')
+return names

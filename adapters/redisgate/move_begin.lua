@@ -4,7 +4,7 @@
 -- ARGV  1 epoch  2 donor  3 how many are wanted
 -- returns { number, donor, wanted } or { 0 } if the shard is of another epoch
 local f = redis.call('HMGET', KEYS[1], 'epoch', 'begun', 'done', 'donor', 'wanted', 'state')
-if f[1] ~= ARGV[1] or f[6] ~= 'open' then return { 0 } end
+if f[1] ~= ARGV[1] or f[6] == 'sealed' then return { 0 } end
 if f[2] ~= f[3] then return { tonumber(f[2]), tonumber(f[4]), tonumber(f[5]) } end
 local begun = redis.call('HINCRBY', KEYS[1], 'begun', 1)
 redis.call('HSET', KEYS[1], 'donor', ARGV[2], 'wanted', ARGV[3])

@@ -3,7 +3,7 @@
 -- ARGV  1 epoch  2 number  3 amount
 -- returns 1, 0 if it was put there before, -2 if the shard is of another epoch
 local f = redis.call('HMGET', KEYS[1], 'epoch', 'begun', 'done', 'state', 'donor')
-if f[1] ~= ARGV[1] or f[4] ~= 'open' then return -2 end
+if f[1] ~= ARGV[1] or f[4] == 'sealed' then return -2 end
 if f[2] ~= ARGV[2] or f[2] == f[3] then return 0 end
 redis.call('HINCRBY', KEYS[1], 'stock', ARGV[3])
 redis.call('HINCRBY', KEYS[1], 'in', ARGV[3])

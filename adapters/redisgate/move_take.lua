@@ -4,7 +4,7 @@
 -- ARGV  1 epoch  2 receiver  3 number  4 how many are wanted
 -- returns the amount, -1 if a later move was here, -2 if the shard is of another epoch
 local f = redis.call('HMGET', KEYS[1], 'epoch', 'stock', 'state')
-if f[1] ~= ARGV[1] or f[3] ~= 'open' then return -2 end
+if f[1] ~= ARGV[1] or f[3] == 'sealed' then return -2 end
 local number, amount, total = 0, 0, 0
 local gone = redis.call('HGET', KEYS[2], ARGV[2])
 if gone then

@@ -11,6 +11,8 @@ import (
 
 // FinishMove implements [gate.Shards].
 func (s Shards) FinishMove(ctx context.Context, templateID int64, shard int, epoch int64) error {
+	ctx, cancel := context.WithTimeout(ctx, shardTimeout)
+	defer cancel()
 	reply, err := s.client.HMGet(ctx, keysOf(templateID, shard).shard, "begun", "done", "donor", "wanted").Result()
 	if err != nil {
 		return redisclient.Unavailable("shard", err)
@@ -79,8 +81,8 @@ func (s Shards) openEpochs(ctx context.Context, templateID int64, shards ...int)
 	for i, shard := range shards {
 		replies[i] = pipe.HMGet(ctx, keysOf(templateID, shard).shard, "epoch", "state")
 	}
-	if _, err := pipe.Exec(ctx); err != nil {
-		return nil, redisclient.Unavailable("shards", err)
+	if err := execute(ctx, pipe, "shards"); err != nil {
+		return nil, err
 	}
 	epochs := make([]int64, len(shards))
 	for i, reply := range replies {
@@ -90,7 +92,7 @@ func (s Shards) openEpochs(ctx context.Context, templateID int64, shards ...int)
 		if err != nil {
 			return nil, err
 		}
-		if state == "open" {
+		if state == stateOpen || state == stateFilling {
 			epochs[i] = n
 		}
 	}

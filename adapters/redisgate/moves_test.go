@@ -22,8 +22,8 @@ func newShards(tb testing.TB, s Shards, id int64, epoch int64, terms gate.Terms,
 	for i, allot := range allots {
 		must(tb, s.Fence(ctx, id, i, epoch))
 		must(tb, s.Reset(ctx, id, i, epoch, allot))
-		must(tb, s.SetTerms(ctx, id, i, epoch, terms, time.Now()))
-		must(tb, s.Open(ctx, id, i, epoch))
+		must(tb, s.SetTerms(ctx, id, i, epoch, terms, &gate.Offset{}))
+		must(tb, s.Open(ctx, id, i, epoch, true))
 	}
 }
 
@@ -109,7 +109,7 @@ func (r *rebuilding) next(ctx context.Context, s Shards, id int64) (done bool, e
 		}
 		return false, errors.Join(s.Reset(ctx, id, r.shard, r.epoch, r.allot), s.Resume(ctx, id, r.shard, r.epoch, past))
 	}
-	return true, errors.Join(s.SetTerms(ctx, id, r.shard, r.epoch, openTerms(1), time.Now()), s.Open(ctx, id, r.shard, r.epoch))
+	return true, errors.Join(s.SetTerms(ctx, id, r.shard, r.epoch, openTerms(1), &gate.Offset{}), s.Open(ctx, id, r.shard, r.epoch, true))
 }
 
 // TestMovesLoseNothingWhereverTheyStop: movers die between any two steps, or
@@ -260,19 +260,19 @@ func TestShelvesRefuseEarlierEpochs(t *testing.T) {
 	for name, do := range map[string]func() error{
 		"seal":                       func() error { return s.Fence(ctx, 1, 0, 4) },
 		"reset":                      func() error { return s.Reset(ctx, 1, 0, 4, 10) },
-		"load":                       func() error { return s.LoadUserCounts(ctx, 1, 1, 4, []gate.UserCount{{UserID: 1, Count: 1}}) },
-		"tell":                       func() error { return s.SetTerms(ctx, 1, 0, 4, openTerms(1), time.Now()) },
-		"open":                       func() error { return s.Open(ctx, 1, 0, 4) },
+		"load":                       func() error { return s.LoadUserCounts(ctx, 1, []int64{4}, []gate.UserCount{{UserID: 1, Count: 1}}) },
+		"tell":                       func() error { return s.SetTerms(ctx, 1, 0, 4, openTerms(1), &gate.Offset{}) },
+		"open":                       func() error { return s.Open(ctx, 1, 0, 4, true) },
 		"fill":                       func() error { return s.Fill(ctx, 1, 0, 4, 10) },
-		"open what was never filled": func() error { return s.Open(ctx, 1, 0, 5) },
+		"open what was never filled": func() error { return s.Open(ctx, 1, 0, 5, true) },
 	} {
 		if err := do(); !errors.Is(err, gate.ErrStaleEpoch) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	must(t, s.Reset(ctx, 1, 0, 5, 10))
-	must(t, s.SetTerms(ctx, 1, 0, 5, openTerms(1), time.Now()))
-	must(t, s.Open(ctx, 1, 0, 5))
+	must(t, s.SetTerms(ctx, 1, 0, 5, openTerms(1), &gate.Offset{}))
+	must(t, s.Open(ctx, 1, 0, 5, true))
 	if err := s.Reset(ctx, 1, 0, 5, 10); !errors.Is(err, gate.ErrStaleEpoch) {
 		t.Errorf("an open shard was emptied: %v", err)
 	}
@@ -297,7 +297,7 @@ func TestOlderTermsNeverReplaceNewerOnes(t *testing.T) {
 	newShards(t, s, 1, 1, terms, 10)
 	old := terms
 	old.Version, old.Status, old.PerUserLimit = 4, template.Paused, 9
-	must(t, s.SetTerms(ctx, 1, 0, 1, old, time.Now()))
+	must(t, s.SetTerms(ctx, 1, 0, 1, old, &gate.Offset{}))
 	got := s.client.HMGet(ctx, keysOf(1, 0).shard, "version", "status", "limit").Val()
 	if got[0] != "5" || got[1] != "published" || got[2] != "1" {
 		t.Errorf("in force: %v", got)

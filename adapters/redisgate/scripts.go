@@ -18,8 +18,12 @@ const (
 	wordDry       = "dry"
 	wordLimit     = "limit"
 	wordDryLimit  = "drylimit"
-	wordMissing   = "missing"
-	wordSealed    = "sealed"
+	// wordAsk says of a claim that the shard is being filled and does not know its user.
+	wordAsk     = "ask"
+	wordMissing = "missing"
+	// wordMoved says of a shard that it is on a server whose clock is not known.
+	wordMoved  = "moved"
+	wordSealed = "sealed"
 	// wordFirst says of a shard that claims wait to be written since this call.
 	wordFirst = "first"
 	// wordSoldOut is never said by a shard, which knows only itself.
@@ -53,6 +57,9 @@ var gateLoadSource string
 //go:embed set_terms.lua
 var gateTellSource string
 
+//go:embed clock.lua
+var gateClockSource string
+
 //go:embed look.lua
 var gateLookSource string
 
@@ -69,7 +76,7 @@ var gateOpenSource string
 var gateFillSource string
 
 type scripts struct {
-	claim, begin, take, put, settle, seal, reset, load, tell, look, open, fill, detach, resume *goredis.Script
+	claim, begin, take, put, settle, seal, reset, load, clock, tell, look, open, fill, detach, resume *goredis.Script
 }
 
 func newScripts() scripts {
@@ -77,7 +84,7 @@ func newScripts() scripts {
 		claim: goredis.NewScript(gateClaimSource), begin: goredis.NewScript(gateBeginSource), take: goredis.NewScript(gateTakeSource),
 		put: goredis.NewScript(gatePutSource), settle: goredis.NewScript(gateSettleSource), seal: goredis.NewScript(gateSealSource),
 		reset: goredis.NewScript(gateResetSource), load: goredis.NewScript(gateLoadSource), tell: goredis.NewScript(gateTellSource),
-		look: goredis.NewScript(gateLookSource), open: goredis.NewScript(gateOpenSource), fill: goredis.NewScript(gateFillSource),
+		clock: goredis.NewScript(gateClockSource), look: goredis.NewScript(gateLookSource), open: goredis.NewScript(gateOpenSource), fill: goredis.NewScript(gateFillSource),
 		detach: goredis.NewScript(gateDetachSource), resume: goredis.NewScript(gateResumeSource),
 	}
 }

@@ -22,6 +22,9 @@ const (
 	// clockSlack is how far the clocks of Redis and the database may be apart
 	// unnoticed; the measurement itself is no better.
 	clockSlack = 100 * time.Millisecond
+	// shardTimeout bounds one call about a shard, so that a builder whose server died without
+	// a word begins anew soon.
+	shardTimeout = 2 * time.Second
 	// keptFor is how long the shards of an ended drop remain for late readers.
 	keptFor = time.Hour
 )
@@ -79,8 +82,8 @@ func (s Shards) look(ctx context.Context, templateID int64, shards int, whole bo
 			states[i] = s.scripts.look.Eval(ctx, pipe, []string{k.shard, k.users, k.keys, k.stream})
 		}
 	}
-	if _, err := pipe.Exec(ctx); err != nil {
-		return nil, redisclient.Unavailable("look at shards", err)
+	if err := execute(ctx, pipe, "look at shards"); err != nil {
+		return nil, err
 	}
 	seen := make([]gate.Shard, shards)
 	for i := range shards {
@@ -90,7 +93,7 @@ func (s Shards) look(ctx context.Context, templateID int64, shards int, whole bo
 		}
 		if whole {
 			one.Waiting = waiting[i].Val()
-			if one.Clock, one.Broken, err = readState(states[i]); err != nil {
+			if err := readState(states[i], &one); err != nil {
 				return nil, err
 			}
 			if one.Gone, err = readGone(gone[i].Val()); err != nil {
@@ -131,7 +134,7 @@ func readShard(shard int, values []any) (gate.Shard, error) {
 	for i, name := range peekFields {
 		text, _ := values[i].(string)
 		if name == "state" {
-			s.Open = text == "open"
+			s.Open, s.Filling = text == stateOpen || text == stateFilling, text == stateFilling
 			continue
 		}
 		n, err := redisclient.Int(text)
@@ -144,12 +147,23 @@ func readShard(shard int, values []any) (gate.Shard, error) {
 }
 
 // readState reads what look.lua returns.
-func readState(reply *goredis.Cmd) (clock time.Time, broken bool, err error) {
+func readState(reply *goredis.Cmd, s *gate.Shard) error {
 	values, err := reply.Int64Slice()
-	if err != nil || len(values) != 2 {
-		return clock, false, errors.Join(err, fmt.Errorf("state of a shard: %d values", len(values)))
+	if err != nil || len(values) != 3 {
+		return errors.Join(err, fmt.Errorf("state of a shard: %d values", len(values)))
 	}
-	return time.UnixMilli(values[0]), values[1] == 1, nil
+	s.Clock, s.Broken, s.Moved = time.UnixMilli(values[0]), values[1] == 1, values[2] == 1
+	return nil
+}
+
+// execute sends a pipeline of calls about shards.
+func execute(ctx context.Context, pipe goredis.Pipeliner, call string) error {
+	ctx, cancel := context.WithTimeout(ctx, shardTimeout)
+	defer cancel()
+	if _, err := pipe.Exec(ctx); err != nil {
+		return redisclient.Unavailable(call, err)
+	}
+	return nil
 }
 
 func readGone(stored map[string]string) (map[int]int64, error) {
@@ -165,13 +179,24 @@ func readGone(stored map[string]string) (map[int]int64, error) {
 	return gone, nil
 }
 
-// fenced runs a script that returns 1, or else [gate.ErrStaleEpoch].
+// The states of a shard that decides claims; a "sealed" one decides none.
+const (
+	stateOpen    = "open"
+	stateFilling = "filling"
+)
+
+// fenced runs a script that returns 1, or else [gate.ErrStaleEpoch], or 2 for
+// [gate.ErrMoved].
 func (s Shards) fenced(ctx context.Context, script *goredis.Script, keys []string, args ...any) error {
+	ctx, cancel := context.WithTimeout(ctx, shardTimeout)
+	defer cancel()
 	n, err := script.Run(ctx, s.client, keys, args...).Int()
-	if err != nil {
+	switch {
+	case err != nil:
 		return redisclient.Unavailable("shard", err)
-	}
-	if n != 1 {
+	case n == 2:
+		return gate.ErrMoved
+	case n != 1:
 		return gate.ErrStaleEpoch
 	}
 	return nil
@@ -255,8 +280,12 @@ func readRemembered(request, promise string) (c gate.Accepted, ok bool) {
 }
 
 // Open implements [gate.Shards].
-func (s Shards) Open(ctx context.Context, templateID int64, shard int, epoch int64) error {
-	return s.fenced(ctx, s.scripts.open, []string{keysOf(templateID, shard).shard}, epoch)
+func (s Shards) Open(ctx context.Context, templateID int64, shard int, epoch int64, whole bool) error {
+	state := stateFilling
+	if whole {
+		state = stateOpen
+	}
+	return s.fenced(ctx, s.scripts.open, []string{keysOf(templateID, shard).shard}, epoch, state)
 }
 
 // Fill implements [gate.Shards].
@@ -264,8 +293,31 @@ func (s Shards) Fill(ctx context.Context, templateID int64, shard int, epoch, al
 	return s.fenced(ctx, s.scripts.fill, []string{keysOf(templateID, shard).shard}, epoch, allot)
 }
 
+// Clocks implements [gate.Shards].
+func (s Shards) Clocks(ctx context.Context, templateID int64, shards []int) ([]gate.ServerClock, error) {
+	pipe := s.client.Pipeline()
+	replies := make([]*goredis.Cmd, len(shards))
+	for i, shard := range shards {
+		replies[i] = s.scripts.clock.Eval(ctx, pipe, []string{keysOf(templateID, shard).shard})
+	}
+	if err := execute(ctx, pipe, "clocks of shards"); err != nil {
+		return nil, err
+	}
+	clocks := make([]gate.ServerClock, len(shards))
+	for i, reply := range replies {
+		values, err := reply.Slice()
+		if err != nil || len(values) != 2 {
+			return nil, errors.Join(err, fmt.Errorf("clock of a shard: %d values", len(values)))
+		}
+		server, _ := values[0].(string)
+		ms, _ := values[1].(int64)
+		clocks[i] = gate.ServerClock{Server: server, At: time.UnixMilli(ms)}
+	}
+	return clocks, nil
+}
+
 // SetTerms implements [gate.Shards].
-func (s Shards) SetTerms(ctx context.Context, templateID int64, shard int, epoch int64, t gate.Terms, now time.Time) error {
+func (s Shards) SetTerms(ctx context.Context, templateID int64, shard int, epoch int64, t gate.Terms, by *gate.Offset) error {
 	gone, over := int64(0), 0
 	if !t.GoneAt.IsZero() {
 		gone = t.GoneAt.UnixMilli()
@@ -273,48 +325,15 @@ func (s Shards) SetTerms(ctx context.Context, templateID int64, shard int, epoch
 	if t.Over {
 		over = 1
 	}
-	return s.fenced(ctx, s.scripts.tell, []string{keysOf(templateID, shard).shard}, epoch, t.Version, string(t.Status), string(t.Obtain),
-		t.OpensAt.UnixMilli(), t.ClosesAt.UnixMilli(), t.PerUserLimit, gone, over, now.UnixMilli(), clockSlack.Milliseconds())
-}
-
-// LoadUserCounts implements [gate.Shards].
-func (s Shards) LoadUserCounts(ctx context.Context, templateID int64, shards int, epoch int64, list []gate.UserCount) error {
-	fields := make([][]any, shards)
-	for _, h := range list {
-		home := gate.HomeShard(h.UserID, shards)
-		fields[home] = append(fields[home], int64(h.UserID), h.Count)
-	}
-	return s.load(ctx, templateID, epoch, fields, func(k shardKeys) string { return k.users })
-}
-
-// LoadIdempotencyRecords implements [gate.Shards].
-func (s Shards) LoadIdempotencyRecords(ctx context.Context, templateID int64, shards int, epoch int64, list []gate.IdempotencyRecord) error {
-	fields := make([][]any, shards)
-	for _, p := range list {
-		home := gate.HomeShard(p.UserID, shards)
-		fields[home] = append(fields[home], recordKey(p.Origin, p.Key), p.Claim.String()+" "+p.UserID.String())
-	}
-	return s.load(ctx, templateID, epoch, fields, func(k shardKeys) string { return k.keys })
-}
-
-// recordKey is how the claim script names a request.
-func recordKey(o claim.Origin, key string) string { return string(o) + ":" + key }
-
-// loadAtOnce is how many arguments one call has; Lua takes less than 8,000.
-const loadAtOnce = 2000
-
-func (s Shards) load(ctx context.Context, templateID, epoch int64, fields [][]any, hash func(shardKeys) string) error {
-	for shard, list := range fields {
-		k := keysOf(templateID, shard)
-		for len(list) > 0 {
-			n := min(len(list), loadAtOnce)
-			if err := s.fenced(ctx, s.scripts.load, []string{k.shard, hash(k)}, append([]any{epoch}, list[:n]...)...); err != nil {
-				return err
-			}
-			list = list[n:]
+	args := []any{epoch, t.Version, string(t.Status), string(t.Obtain), t.OpensAt.UnixMilli(), t.ClosesAt.UnixMilli(), t.PerUserLimit, gone, over}
+	if by != nil {
+		ahead := by.Ahead
+		if ahead.Abs() <= clockSlack {
+			ahead = 0
 		}
+		args = append(args, ahead.Milliseconds(), by.Server)
 	}
-	return nil
+	return s.fenced(ctx, s.scripts.tell, []string{keysOf(templateID, shard).shard}, args...)
 }
 
 // Clear implements [gate.Shards]. Keys that it misses expire.

@@ -70,6 +70,8 @@ func (s Stream) fresh(ctx context.Context, stream string, limit int) ([]goredis.
 
 // Scan implements [gate.Stream].
 func (s Stream) Scan(ctx context.Context, templateID int64, shard int, after string, limit int) ([]gate.Group, []gate.Poison, error) {
+	ctx, cancel := context.WithTimeout(ctx, shardTimeout)
+	defer cancel()
 	from := "-"
 	if after != "" {
 		from = "(" + after

@@ -109,8 +109,11 @@ func TestMembers(t *testing.T) {
 	a, b := NewMembers(client, "a"), NewMembers(client, "b")
 	is := func(m Members, want ...string) {
 		t.Helper()
-		names, err := m.Beat(t.Context())
+		names, server, err := m.Beat(t.Context())
 		must(t, err)
+		if server == "" {
+			t.Error("the process of Redis does not say its name")
+		}
 		slices.Sort(names)
 		if !slices.Equal(names, want) {
 			t.Errorf("%v live, want %v", names, want)

@@ -4,6 +4,9 @@
 // claims are written to PostgreSQL, against a bare COPY of their coupons.
 //
 //	go run ./bench/claimgate
+//
+// With -refill it measures how soon after Redis was emptied a claim is accepted, for
+// drops that have issued coupons.
 package main
 
 import (
@@ -34,7 +37,15 @@ func main() {
 	shards := flag.Int("shards", 1, "shelves of the grouped runs")
 	seconds := flag.Int("seconds", 5, "seconds per measurement")
 	runs := flag.Int("runs", 3, "repetitions")
+	refills := flag.String("refill", "", "measure instead the first claim after Redis was emptied, for drops with so many issued coupons, e.g. 0,100000,1000000")
 	flag.Parse()
+	if *refills != "" {
+		if err := refill(context.Background(), *refills, *shards, *runs); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	if err := bench(context.Background(), *callers, *shards, time.Duration(*seconds)*time.Second, *runs); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -117,6 +128,10 @@ func (f facts) Known(context.Context, claim.Request) (claim.Claim, error) {
 func (f facts) Decided(context.Context, user.ID, claim.ID) (claim.Claim, error) {
 	return claim.Claim{}, claim.ErrNotFound
 }
+func (f facts) Held(context.Context, int64, []user.ID) ([]gate.UserCount, []gate.IdempotencyRecord, error) {
+	return nil, nil, nil
+}
+func (f facts) Ready(context.Context, int64) (time.Duration, error) { return 0, nil }
 func (f facts) Template(context.Context, int64) (template.Template, error) {
 	return template.Template{Stored: template.Published}, nil
 }

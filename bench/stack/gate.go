@@ -23,18 +23,23 @@ func FillShards(ctx context.Context, client goredis.UniversalClient, templateID 
 		ClosesAt: time.Now().Add(time.Hour), PerUserLimit: 1}
 	for shard := range shards {
 		if err := errors.Join(store.Fence(ctx, templateID, shard, 1), store.Reset(ctx, templateID, shard, 1, allot),
-			store.SetTerms(ctx, templateID, shard, 1, terms, time.Now()), store.Open(ctx, templateID, shard, 1)); err != nil {
+			store.SetTerms(ctx, templateID, shard, 1, terms, &gate.Offset{}), store.Open(ctx, templateID, shard, 1, true)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// ActivateGate records in the database the gate that [FillShards] has made.
+// ActivateGate records in the database the gate that [FillShards] has made, and opens its
+// drop: writers refuse claims before the opening.
 func (s *Stack) ActivateGate(ctx context.Context, templateID int64, shards int) error {
 	_, err := s.SQL.Exec(ctx, `
 		with gate as (insert into gates (template_id, shards, epoch, state, reason, lease_until) values ($1, $2, 1, 'standing', 'bench', now()))
 		insert into gate_shards (template_id, shard, allot) select $1, s, $3 from generate_series(0, $2 - 1) s`, templateID, shards, int64(allot))
+	if err != nil {
+		return err
+	}
+	_, err = s.SQL.Exec(ctx, `update templates set opens_at = date_trunc('second', now()) - interval '1 hour' where id = $1`, templateID)
 	if err != nil {
 		return err
 	}

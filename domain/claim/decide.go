@@ -175,6 +175,8 @@ func (d *Decider) refusal(r Request) error {
 		}
 	}
 	switch {
+	case r.Origin.Windowed() && d.At.Before(t.OpensAt): // it has not, or by a wrong clock
+		return ErrNotStarted
 	case t.Issued+d.issued[r.TemplateID] >= t.Stock:
 		return ErrSoldOut
 	case d.Counts[Holder{r.TemplateID, r.UserID}] >= t.PerUserLimit:

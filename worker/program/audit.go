@@ -152,6 +152,13 @@ func auditStock(ctx context.Context, db *postgres.DB, t template.Template, redis
 	fmt.Fprintf(out, "stock: %d in all = %d available + %d being written + %d issued; %d returned to stock, %d counted per user, %d users over the limit\n",
 		counted.Total, counted.OnSale, counted.Writing, counted.Issued, counted.Returned, counted.PerUser, counted.OverLimit)
 	fmt.Fprintln(out, gateWords(seen, redisURL))
+	early, err := couponsdb.NewGates(db).Early(ctx, t.ID)
+	if err != nil {
+		return err
+	}
+	if early > 0 {
+		fmt.Fprintf(out, "gate: %d claims were accepted before the opening, by the wrong clock of a Redis, and refused when they were written\n", early)
+	}
 	if n := counted.Difference(); n != 0 {
 		return difference(fmt.Sprintf("the stock ledger of template %d is off by %d", t.ID, n))
 	}

@@ -3,6 +3,7 @@ package program
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -39,6 +40,7 @@ const (
 // plans in agreement, and writing what was accepted. It does nothing for a gate on
 // which nothing happens but to look at its own share of them every few seconds.
 type gateWork struct {
+	log     *slog.Logger
 	store   couponsdb.Gates
 	stream  redisgate.Stream
 	members redisgate.Members
@@ -47,12 +49,15 @@ type gateWork struct {
 
 	unwritten, missing *callQueue
 	share              atomic.Pointer[[]string] // the keepers that live; nil = not known yet
+	server             string                   // the process of Redis that answered last
 
 	difference *prometheus.GaugeVec
 	coupons    *prometheus.GaugeVec
 	builds     *prometheus.CounterVec
 	written    *prometheus.CounterVec
 	recovered  prometheus.Counter
+	early      prometheus.Counter
+	skewed     prometheus.Counter
 }
 
 func (p *program) newGateWork(consumer string) (*gateWork, error) {
@@ -60,7 +65,7 @@ func (p *program) newGateWork(consumer string) (*gateWork, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &gateWork{store: couponsdb.NewGates(p.DB), stream: redisgate.NewStream(p.Redis, consumer), members: redisgate.NewMembers(p.Redis, consumer),
+	g := &gateWork{log: p.Log, store: couponsdb.NewGates(p.DB), stream: redisgate.NewStream(p.Redis, consumer), members: redisgate.NewMembers(p.Redis, consumer),
 		unwritten: newCallQueue(), missing: newCallQueue(),
 		difference: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "dropbell_gate_difference",
 			Help: "Coupons that the ledger of a drop behind the gate is off by."}, []string{"template"}),
@@ -72,8 +77,12 @@ func (p *program) newGateWork(consumer string) (*gateWork, error) {
 			Help: "Accepted claims decided by the database."}, []string{"result"}),
 		recovered: prometheus.NewCounter(prometheus.CounterOpts{Name: "dropbell_gate_recovered_total",
 			Help: "Coupons issued for claims that a gate had accepted and the database had lost."}),
+		early: prometheus.NewCounter(prometheus.CounterOpts{Name: "dropbell_gate_early_total",
+			Help: "Claims that a gate had accepted before the opening by the database's clock; they were refused."}),
+		skewed: prometheus.NewCounter(prometheus.CounterOpts{Name: "dropbell_gate_clocks_set_total",
+			Help: "How often the clock of a gate was set again, because it was off or its shards had moved to another server."}),
 	}
-	p.metrics.registry.MustRegister(g.difference, g.coupons, g.builds, g.written, g.recovered)
+	p.metrics.registry.MustRegister(g.difference, g.coupons, g.builds, g.written, g.recovered, g.early, g.skewed)
 	for _, reason := range []string{gate.ReasonNew, gate.ReasonUnfinished, gate.ReasonLost, gate.ReasonDifference,
 		gate.ReasonExcess, gate.ReasonRestored} {
 		g.builds.WithLabelValues(reason)
@@ -84,6 +93,9 @@ func (p *program) newGateWork(consumer string) (*gateWork, error) {
 	g.writer = &gate.Writer{Stream: g.stream, Recorder: couponsdb.NewGateRecorder(p.DB), Wrote: func(issued, refused int) {
 		g.written.WithLabelValues("issued").Add(float64(issued))
 		g.written.WithLabelValues("refused").Add(float64(refused))
+	}, Early: func(id int64, claims int) {
+		g.early.Add(float64(claims))
+		p.Log.Error("a gate accepted claims before the opening: the clock of its Redis was wrong. They are refused", "template", id, "claims", claims)
 	}, Used: func(ctx context.Context, keys []string) {
 		if err := codes.mark(ctx, keys); err != nil {
 			p.Log.Warn("used codes are not marked in Redis; a repeated use is refused by the database instead", "codes", len(keys), "error", err)
@@ -94,6 +106,10 @@ func (p *program) newGateWork(consumer string) (*gateWork, error) {
 		Built: func(id int64, reason string) {
 			g.builds.WithLabelValues(reason).Inc()
 			p.Log.Info("gate built", "template", id, "reason", reason)
+		},
+		Skewed: func(id int64, by time.Duration) {
+			g.skewed.Inc()
+			p.Log.Warn("the clock of a gate is set again: its Redis failed over, was restarted, or had its clock set", "template", id, "off", by)
 		},
 		Restored: func(id, coupons int64) {
 			g.recovered.Add(float64(coupons))
@@ -142,13 +158,24 @@ func (g *gateWork) start(p *program, start func(name string, loop func(context.C
 	}
 }
 
-// beat keeps this worker among the keepers, and learns which others there are.
+// beat keeps this worker among the keepers, and learns which others there are. When
+// another process of Redis answers than before, this worker looks at all its gates at
+// once: a replica that took over may lack what the gates accepted last, and have another
+// clock.
 func (g *gateWork) beat(ctx context.Context) error {
-	names, err := g.members.Beat(ctx)
-	if err == nil {
-		g.share.Store(&names)
+	names, server, err := g.members.Beat(ctx)
+	if err != nil {
+		return err
 	}
-	return err
+	g.share.Store(&names)
+	if server != g.server && g.server != "" {
+		g.log.Info("another process of Redis answers; all gates are looked at", "before", g.server, "now", server)
+		for _, id := range g.keeper.Kept() {
+			g.missing.add(id)
+		}
+	}
+	g.server = server
+	return nil
 }
 
 // mine reports whether this worker sweeps a gate. Before it knows of the others

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -144,7 +145,7 @@ func TestOneShardIsLostInTheRush(t *testing.T) {
 		{"its builder died", func() error {
 			plan, err := r.store.Plan(t.Context(), drop.ID)
 			if err == nil {
-				_, err = r.store.BeginShard(t.Context(), drop.ID, plan.Epoch, bad, "test", 100*time.Millisecond)
+				_, err = r.store.BeginShards(t.Context(), drop.ID, plan.Epoch, []int{bad}, "test", 100*time.Millisecond)
 			}
 			return err
 		}},
@@ -199,6 +200,44 @@ func TestTheLastCouponsWhileAShardIsLost(t *testing.T) {
 		key := fmt.Sprintf("gate:{%d:%d}", drop.ID, i%4)
 		r.must(r.client.Del(t.Context(), key, key+":users", key+":keys", key+":gone", key+":came").Err()) // accepted claims are on the stream
 		r.eventually("it is built anew", func() error { return r.rebuilt(drop.ID, i%4, before[i%4]) })
+	}
+	rs.end(users)
+	for _, c := range claimtest.Holds(t, r, drop.ID, stock, 1) {
+		if rs.won[c.ID] != c.UserID {
+			t.Errorf("coupon %d of user %d was never promised", c.CouponID, c.UserID)
+		}
+	}
+}
+
+// TestTheLastCouponsWhileSeveralShardsAreLost: coupons move between the shards all the
+// time, and two or three of four are lost at once, again and again, some of them with what
+// was on its way between them. The good shards are never built anew, and exactly the stock is
+// sold.
+func TestTheLastCouponsWhileSeveralShardsAreLost(t *testing.T) {
+	const stock, users = 400, 1200
+	r := newGateFixture(t, localstack.RedisServer(t).URL(), 4)
+	drop := r.Open(stock, 1, nil)
+	r.run()
+	rs := startRush(r, drop, 12, users)
+	for i, lost := range [][]int{{0, 1}, {1, 2, 3}, {0, 2}, {0, 1, 3}} {
+		wins := rs.wins()
+		rs.until("the rush goes on", func() bool { return rs.wins() >= min(wins+40, stock) })
+		before := r.epochs(drop.ID)
+		pipe := r.client.TxPipeline() // at once, as a primary is lost
+		for _, shard := range lost {
+			key := fmt.Sprintf("gate:{%d:%d}", drop.ID, shard)
+			pipe.Del(t.Context(), key, key+":users", key+":keys", key+":gone", key+":came") // accepted claims are on the stream
+		}
+		_, err := pipe.Exec(t.Context())
+		r.must(err)
+		for _, shard := range lost {
+			r.eventually("it is built anew", func() error { return r.rebuilt(drop.ID, shard, before[shard]) })
+		}
+		for shard, epoch := range r.epochs(drop.ID) {
+			if !slices.Contains(lost, shard) && epoch != before[shard] {
+				t.Errorf("loss %d: shard %d was built anew as well", i, shard)
+			}
+		}
 	}
 	rs.end(users)
 	for _, c := range claimtest.Holds(t, r, drop.ID, stock, 1) {

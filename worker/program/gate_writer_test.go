@@ -185,7 +185,7 @@ func TestAnotherBuilderTakesOver(t *testing.T) {
 	r.exec(`update gates set lease_until = now() where template_id = $1`, drop.ID)
 	r.must(r.keepers[1].Reconcile(t.Context(), drop.ID))
 	for _, late := range []error{r.store.Activate(t.Context(), drop.ID, plan.Epoch), shards.Reset(t.Context(), drop.ID, 0, plan.Epoch, 99),
-		shards.Open(t.Context(), drop.ID, 0, plan.Epoch)} {
+		shards.Open(t.Context(), drop.ID, 0, plan.Epoch, true)} {
 		if !errors.Is(late, gate.ErrStaleEpoch) {
 			t.Errorf("the first builder wakes up and is let do: %v", late)
 		}

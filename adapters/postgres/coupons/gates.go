@@ -122,10 +122,26 @@ func lockTemplate(ctx context.Context, tx pgx.Tx, templateID int64) error {
 }
 
 // Renew implements [gate.Store].
-func (s Gates) Renew(ctx context.Context, templateID, epoch int64, lease time.Duration) error {
-	tag, err := s.Pool.Exec(ctx, `update gates set lease_until = clock_timestamp() + $3::interval
-		where template_id = $1 and epoch = $2 and state = 'building'`, templateID, epoch, lease)
+func (s Gates) Renew(ctx context.Context, templateID, epoch int64, lease, ready time.Duration) error {
+	tag, err := s.Pool.Exec(ctx, `update gates set lease_until = clock_timestamp() + $3::interval, ready_at = clock_timestamp() + $4::interval
+		where template_id = $1 and epoch = $2 and state = 'building'`, templateID, epoch, lease, ready)
 	return fencedBy(tag.RowsAffected(), err)
+}
+
+// Ready returns in what time the gate, or its shards that are being built, will be open,
+// as their builder estimates; 0 = nothing is being built, or it should be open by now.
+func (s Gates) Ready(ctx context.Context, templateID int64) (in time.Duration, err error) {
+	err = s.Pool.QueryRow(ctx, `select ready_at - clock_timestamp() from gates where template_id = $1 and ready_at > clock_timestamp()`, templateID).Scan(&in)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return 0, nil
+	}
+	return in, pg.Translate(err)
+}
+
+// Clock implements [gate.Store].
+func (s Gates) Clock(ctx context.Context) (now time.Time, err error) {
+	err = s.Pool.QueryRow(ctx, `select clock_timestamp()`).Scan(&now)
+	return now, pg.Translate(err)
 }
 
 // StartEpoch implements [gate.Store].
@@ -211,77 +227,83 @@ func (s Gates) Allot(ctx context.Context, templateID, epoch int64, parts []int64
 }
 
 // UserCounts implements [gate.Store].
-func (s Gates) UserCounts(ctx context.Context, templateID int64, load func([]gate.UserCount) error) error {
-	return inPages(func(after gate.UserCount) ([]gate.UserCount, error) {
-		rows, err := s.Pool.Query(ctx, `select user_id, issued from claim_counts where template_id = $1 and user_id > $2 order by user_id limit $3`,
-			templateID, after.UserID, gatePage)
-		if err != nil {
-			return nil, err
-		}
-		return pgx.CollectRows(rows, pgx.RowToStructByPos[gate.UserCount])
-	}, load)
+func (s Gates) UserCounts(ctx context.Context, templateID, after int64) ([]gate.UserCount, int64, error) {
+	return readPage(ctx, s.Pool, `select user_id, issued from claim_counts where template_id = $1 and user_id > $2 order by user_id limit $3`,
+		templateID, after, pgx.RowToStructByPos[gate.UserCount], func(c gate.UserCount) int64 { return int64(c.UserID) })
 }
 
-// IdempotencyRecords implements [gate.Store].
-func (s Gates) IdempotencyRecords(ctx context.Context, templateID int64, load func([]gate.IdempotencyRecord) error) error {
-	// Walking along the coupons of the template in the order of their ids.
-	var last int64
-	err := inPages(func(gate.IdempotencyRecord) ([]gate.IdempotencyRecord, error) {
-		rows, err := s.Pool.Query(ctx, `select user_id, origin, origin_key, claim_id, id from coupons
-			where template_id = $1 and id > $2 order by id limit $3`, templateID, last, gatePage)
-		if err != nil {
-			return nil, err
+// A keyed record carries the place of its row.
+type keyed struct {
+	gate.IdempotencyRecord
+	row int64
+}
+
+func scanKeyed(row pgx.CollectableRow) (k keyed, err error) {
+	return k, row.Scan(&k.UserID, &k.Origin, &k.Key, &k.Claim, &k.row)
+}
+
+// CouponRecords implements [gate.Store], in the order of the coupons' ids.
+func (s Gates) CouponRecords(ctx context.Context, templateID, after int64) ([]gate.IdempotencyRecord, int64, error) {
+	return s.records(ctx, `select user_id, origin, origin_key, claim_id, id from coupons where template_id = $1 and id > $2 order by id limit $3`,
+		templateID, after)
+}
+
+// RefusedRecords implements [gate.Store]. A redeem code that was refused is as good as
+// before.
+func (s Gates) RefusedRecords(ctx context.Context, templateID, after int64) ([]gate.IdempotencyRecord, int64, error) {
+	return s.records(ctx, `select user_id, origin, case when origin = 'code' and coupon_id is null then '' else origin_key end, claim_id, claim_id
+		from claim_results where template_id = $1 and claim_id > $2 order by claim_id limit $3`, templateID, after)
+}
+
+// records returns a page without what can never be repeated.
+func (s Gates) records(ctx context.Context, sql string, templateID, after int64) ([]gate.IdempotencyRecord, int64, error) {
+	rows, next, err := readPage(ctx, s.Pool, sql, templateID, after, scanKeyed, func(k keyed) int64 { return k.row })
+	return repeatable(rows), next, err
+}
+
+func repeatable(rows []keyed) []gate.IdempotencyRecord {
+	list := make([]gate.IdempotencyRecord, 0, len(rows))
+	for _, k := range rows {
+		if k.Key != "" {
+			list = append(list, k.IdempotencyRecord)
 		}
-		return pgx.CollectRows(rows, func(row pgx.CollectableRow) (p gate.IdempotencyRecord, err error) {
-			return p, row.Scan(&p.UserID, &p.Origin, &p.Key, &p.Claim, &last)
-		})
-	}, keyed(load))
+	}
+	return list
+}
+
+// readPage reads up to [gatePage] rows of a template behind after, and returns where the next
+// page begins, 0 if this page is the last.
+func readPage[T any](ctx context.Context, q pg.Querier, sql string, templateID, after int64, scan pgx.RowToFunc[T], place func(T) int64) ([]T, int64, error) {
+	rows, err := q.Query(ctx, sql, templateID, after, gatePage)
 	if err != nil {
-		return err
+		return nil, 0, pg.Translate(err)
 	}
-	return inPages(func(after gate.IdempotencyRecord) ([]gate.IdempotencyRecord, error) {
-		// A redeem code that was refused is as good as before.
-		rows, err := s.Pool.Query(ctx, `select user_id, origin, case when origin = 'code' and coupon_id is null then '' else origin_key end, claim_id
-			from claim_results where template_id = $1 and claim_id > $2 order by claim_id limit $3`, templateID, after.Claim, gatePage)
-		if err != nil {
-			return nil, err
-		}
-		return pgx.CollectRows(rows, pgx.RowToStructByPos[gate.IdempotencyRecord])
-	}, keyed(load))
+	list, err := pgx.CollectRows(rows, scan)
+	if err != nil || len(list) < gatePage {
+		return list, 0, pg.Translate(err)
+	}
+	return list, place(list[len(list)-1]), nil
 }
 
-// keyed leaves out what can never be repeated.
-func keyed(load func([]gate.IdempotencyRecord) error) func([]gate.IdempotencyRecord) error {
-	return func(list []gate.IdempotencyRecord) error {
-		kept := list[:0:0]
-		for _, p := range list {
-			if p.Key != "" {
-				kept = append(kept, p)
-			}
-		}
-		return load(kept)
-	}
-}
-
-// inPages reads pages, each from the last row of the one before, until one is
-// not full.
-func inPages[T any](page func(after T) ([]T, error), load func([]T) error) error {
-	var after T
-	for {
-		list, err := page(after)
-		if err != nil {
-			return pg.Translate(err)
-		}
-		if len(list) > 0 {
-			after = list[len(list)-1]
-			if err := load(list); err != nil {
-				return err
-			}
-		}
-		if len(list) < gatePage {
-			return nil
-		}
-	}
+// Held returns how many coupons of the template these users have, without users who have
+// none, and the requests that led to the coupons. Shards that are being filled ask it.
+func (s Gates) Held(ctx context.Context, templateID int64, users []user.ID) ([]gate.UserCount, []gate.IdempotencyRecord, error) {
+	var counts []gate.UserCount
+	var records []keyed
+	b := &pgx.Batch{} // a transaction of its own
+	b.Queue(pg.IndexesOnly)
+	b.Queue(`select user_id, origin, origin_key, claim_id, id from coupons where user_id = any($2) and template_id = $1`, templateID, users).
+		Query(func(rows pgx.Rows) (err error) {
+			records, err = pgx.CollectRows(rows, scanKeyed)
+			return err
+		})
+	b.Queue(`select user_id, issued from claim_counts where template_id = $1 and user_id = any($2)`, templateID, users).
+		Query(func(rows pgx.Rows) (err error) {
+			counts, err = pgx.CollectRows(rows, pgx.RowToStructByPos[gate.UserCount])
+			return err
+		})
+	err := s.Pool.SendBatch(ctx, b).Close()
+	return counts, repeatable(records), pg.Translate(err)
 }
 
 // Refilled implements [gate.Store] and [gate.Recorder].
@@ -324,6 +346,13 @@ func (s Gates) Retired(ctx context.Context, templateID int64) (bool, error) {
 	var retired bool
 	err := s.Pool.QueryRow(ctx, `select exists (select from gates where template_id = $1 and state = 'retired')`, templateID).Scan(&retired)
 	return retired, pg.Translate(err)
+}
+
+// Early returns how many claims of the template a gate had accepted before the drop opened
+// by the database's clock. They were refused when they were to be written.
+func (s Gates) Early(ctx context.Context, templateID int64) (claims int64, err error) {
+	err = s.Pool.QueryRow(ctx, `select count(*) from claim_results where template_id = $1 and reason = $2`, templateID, claim.ErrNotStarted.Code).Scan(&claims)
+	return claims, pg.Translate(err)
 }
 
 const decidedSQL = `

@@ -2,21 +2,85 @@ package gate
 
 import (
 	"context"
-	"slices"
+	"errors"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"dropbell/domain/claim"
-	"dropbell/domain/user"
 )
 
-// lease is how long a builder may be silent before another takes over: longer
-// than a page of its work takes, shorter than a crowd should wait.
-const lease = 5 * time.Second
+// lease is how long a builder may be silent before another takes over. A builder
+// renews it four times meanwhile, whatever it is doing.
+const lease = 2 * time.Second
+
+// hold does something under a lease, which renew extends and, with 0, ends. The
+// context of do ends when the lease is lost. After a failure the lease is ended, so
+// that the next builder need not wait for it.
+func hold(ctx context.Context, renew func(ctx context.Context, lease time.Duration) error, do func(ctx context.Context) error) error {
+	held, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	if err := renew(held, lease); err != nil {
+		return err
+	}
+	var renewing sync.WaitGroup
+	renewing.Go(func() {
+		tick := time.NewTicker(lease / 4)
+		defer tick.Stop()
+		for {
+			select {
+			case <-held.Done():
+				return
+			case <-tick.C:
+			}
+			if err := renew(held, lease); errors.Is(err, ErrStaleEpoch) {
+				end(err)
+				return
+			}
+		}
+	})
+	err := do(held)
+	end(nil)
+	renewing.Wait()
+	if err == nil {
+		return nil
+	}
+	if lost := context.Cause(held); errors.Is(lost, ErrStaleEpoch) {
+		return lost
+	}
+	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	_ = renew(ending, 0) // or it ends by itself
+	return err
+}
+
+// work is how far a builder is. Writing the claims that wait on the streams takes long; all
+// other steps take milliseconds.
+type work struct {
+	began time.Time
+	total int64 // entries that waited at the beginning
+	done  atomic.Int64
+}
+
+// entriesPerSecond is how many entries are assumed to be written a second before the first
+// are.
+const entriesPerSecond = 100
+
+// ready estimates in what time the work will be done.
+func (w *work) ready(now time.Time) time.Duration {
+	done := w.done.Load()
+	left := max(0, w.total-done)
+	if done == 0 {
+		return time.Duration(left)*time.Second/entriesPerSecond + time.Second
+	}
+	return time.Duration(float64(now.Sub(w.began))*float64(left)/float64(done)) + time.Second
+}
 
 // build makes the shards from what the database knows. Only what is written
 // tells what is left, and only when every shard is filled may the first one
-// open. newest is the latest epoch that a shard has.
-func (k *Keeper) build(ctx context.Context, plan Plan, newest int64, reason string) error {
+// open. newest is the latest epoch that a shard has, entries how many groups of
+// claims wait to be written.
+func (k *Keeper) build(ctx context.Context, plan Plan, newest, entries int64, reason string) error {
 	id, shards := plan.Template.ID, plan.Shards
 	if shards == 0 {
 		shards = k.divide(plan.Template.Stock, k.Shards.Machines(ctx))
@@ -26,32 +90,36 @@ func (k *Keeper) build(ctx context.Context, plan Plan, newest int64, reason stri
 		}
 	}
 	before := plan.Template.Issued
-	plan, err := k.drain(ctx, plan, newest, shards, reason)
+	err := k.drained(ctx, plan, newest, entries, shards, reason, func(ctx context.Context, begun Plan) (err error) {
+		if plan, err = k.Store.StartEpoch(ctx, id, begun.Epoch); err != nil {
+			return err
+		}
+		err = each(plan.all(), func(s int) error { return k.Shards.Reset(ctx, id, s, plan.Epoch, plan.Parts[s].Allot) })
+		if err != nil {
+			return err
+		}
+		if err := k.fillAndOpen(ctx, plan, plan.all()); err != nil {
+			return err
+		}
+		return k.Store.Activate(ctx, id, plan.Epoch)
+	})
 	if err != nil {
-		return err
-	}
-	if plan, err = k.Store.StartEpoch(ctx, id, plan.Epoch); err != nil {
-		return err
-	}
-	read := k.Now()
-	err = plan.each(func(s int) error { return k.Shards.Reset(ctx, id, s, plan.Epoch, plan.Parts[s].Allot) })
-	if err != nil {
-		return err
-	}
-	if err := k.load(ctx, plan, func(user.ID) bool { return true }, plan.Epoch, func() error { return k.renew(ctx, plan) }); err != nil {
-		return err
-	}
-	if err := k.setTerms(ctx, plan, plan.Now.Add(k.Now().Sub(read))); err != nil {
-		return err
-	}
-	err = plan.each(func(s int) error { return k.Shards.Open(ctx, id, s, plan.Epoch) })
-	if err != nil {
-		return err
-	}
-	if err := k.Store.Activate(ctx, id, plan.Epoch); err != nil {
 		return err
 	}
 	return k.built(ctx, plan, reason, before)
+}
+
+// fillAndOpen ends the building of shards that were reset. Shards with few users are
+// whole then; others are filled while they decide claims.
+func (k *Keeper) fillAndOpen(ctx context.Context, plan Plan, shards []int) error {
+	whole, err := k.loadFirst(ctx, plan, shards)
+	if err != nil {
+		return err
+	}
+	if err := k.setTerms(ctx, plan, shards); err != nil {
+		return err
+	}
+	return k.open(ctx, plan, shards, whole)
 }
 
 // leftovers returns the latest epoch of shards under the number of a template for
@@ -80,80 +148,42 @@ func (k *Keeper) divide(stock int64, machines int) int {
 	return k.Divide(stock, machines)
 }
 
-// load fills the shards of chosen users with what these have. It calls renew before
-// each page.
-func (k *Keeper) load(ctx context.Context, plan Plan, chosen func(user.ID) bool, epoch int64, renew func() error) error {
-	id := plan.Template.ID
-	err := k.Store.UserCounts(ctx, id, func(list []UserCount) error {
-		if err := renew(); err != nil {
-			return err
-		}
-		list = slices.DeleteFunc(list, func(c UserCount) bool { return !chosen(c.UserID) })
-		return k.Shards.LoadUserCounts(ctx, id, plan.Shards, epoch, list)
-	})
+// drained begins a new epoch, brings everything that was accepted before it into the
+// database, and then does what the epoch is for, with the plan that it began. Order
+// matters: only once no shard takes claims any more is what waits to be written complete.
+func (k *Keeper) drained(ctx context.Context, plan Plan, newest, entries int64, shards int, reason string,
+	do func(ctx context.Context, begun Plan) error) error {
+	id, w := plan.Template.ID, &work{began: k.Now(), total: entries}
+	plan, err := k.Store.Begin(ctx, id, plan.Epoch, newest, shards, reason, lease)
 	if err != nil {
 		return err
 	}
-	return k.Store.IdempotencyRecords(ctx, id, func(list []IdempotencyRecord) error {
-		if err := renew(); err != nil {
+	renew := func(ctx context.Context, lease time.Duration) error {
+		return k.Store.Renew(ctx, id, plan.Epoch, lease, w.ready(k.Now()))
+	}
+	return hold(ctx, renew, func(ctx context.Context) error {
+		err := each(plan.all(), func(s int) error { return k.Shards.Fence(ctx, id, s, plan.Epoch) })
+		if err == nil && reason != ReasonNew {
+			err = each(plan.all(), func(s int) error { return k.writeAll(ctx, plan, s, reason, w) })
+		}
+		if err != nil {
 			return err
 		}
-		list = slices.DeleteFunc(list, func(p IdempotencyRecord) bool { return !chosen(p.UserID) })
-		k.Writer.reportUsedCodes(ctx, codeKeysOf(list))
-		return k.Shards.LoadIdempotencyRecords(ctx, id, plan.Shards, epoch, list)
+		return do(ctx, plan)
 	})
-}
-
-// codeKeysOf returns the keys of redeem codes among idempotency records.
-func codeKeysOf(list []IdempotencyRecord) (keys []string) {
-	for _, p := range list {
-		if p.Origin == claim.ByCode {
-			keys = append(keys, p.Key)
-		}
-	}
-	return keys
-}
-
-// renew extends the builder's lease. The work between two calls is one page, so
-// the lease can be short.
-func (k *Keeper) renew(ctx context.Context, plan Plan) error {
-	return k.Store.Renew(ctx, plan.Template.ID, plan.Epoch, lease)
-}
-
-// drain begins a new epoch and brings everything that was accepted before it
-// into the database. Order matters: only once no shard takes claims any more
-// is what waits to be written complete.
-func (k *Keeper) drain(ctx context.Context, plan Plan, newest int64, shards int, reason string) (Plan, error) {
-	id := plan.Template.ID
-	plan, err := k.Store.Begin(ctx, id, plan.Epoch, newest, shards, reason, lease)
-	if err != nil {
-		return plan, err
-	}
-	err = plan.each(func(s int) error { return k.Shards.Fence(ctx, id, s, plan.Epoch) })
-	if err != nil || reason == ReasonNew {
-		return plan, err
-	}
-	for s := range plan.Shards {
-		if err := k.writeAll(ctx, plan, s, reason, func() error { return k.renew(ctx, plan) }); err != nil {
-			return plan, err
-		}
-	}
-	return plan, nil
 }
 
 // writeAll writes what waits on a fenced shard and, for a database that has lost
 // transactions, all other claims that the shard accepted: a claim that the database
 // knows keeps its verdict, another one is decided now by stock and limit, as a claim
 // that was late to be written.
-func (k *Keeper) writeAll(ctx context.Context, plan Plan, shard int, reason string, renew func() error) error {
+func (k *Keeper) writeAll(ctx context.Context, plan Plan, shard int, reason string, w *work) error {
 	id := plan.Template.ID
-	if err := k.Writer.WriteAll(ctx, id, shard, renew); err != nil || reason != ReasonRestored {
+	err := k.Writer.WriteAll(ctx, id, shard, func(entries int) { w.done.Add(int64(entries)) })
+	if err != nil || reason != ReasonRestored {
 		return err
 	}
 	return k.Shards.Remembered(ctx, id, shard, func(list []Accepted) error {
-		if err := renew(); err != nil {
-			return err
-		}
 		return k.Writer.write(ctx, id, shard, []Group{{At: plan.Now, Claims: list}}, map[claim.ID]Settlement{})
 	})
 }
@@ -162,11 +192,10 @@ func (k *Keeper) writeAll(ctx context.Context, plan Plan, shard int, reason stri
 // not reach a shard that is no longer written. Since it is retired before its
 // shards are removed, the gate is not built anew.
 func (k *Keeper) clear(ctx context.Context, plan Plan) error {
-	plan, err := k.drain(ctx, plan, 0, plan.Shards, ReasonEnded)
+	err := k.drained(ctx, plan, 0, 0, plan.Shards, ReasonEnded, func(ctx context.Context, begun Plan) error {
+		return k.Store.Retire(ctx, begun.Template.ID, begun.Epoch)
+	})
 	if err != nil {
-		return err
-	}
-	if err := k.Store.Retire(ctx, plan.Template.ID, plan.Epoch); err != nil {
 		return err
 	}
 	if k.Cleared != nil {

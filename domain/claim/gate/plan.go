@@ -82,19 +82,20 @@ type Step string
 // The steps. A gate that needs several gets the first; the next look finds
 // the others.
 const (
-	Rest       Step = ""      // nothing to do
-	Build      Step = "build" // make all shards from what the database knows
-	BuildShard Step = "shard" // make one shard, while the others go on
-	SetTerms   Step = "tell"  // put the newest terms in force
-	Fill       Step = "fill"  // hand out stock that no shard has yet
-	Clear      Step = "clear" // the template has ended: take the shards down
+	Rest        Step = ""       // nothing to do
+	Build       Step = "build"  // make all shards from what the database knows
+	BuildShards Step = "shards" // make some shards, while the others go on
+	SetTerms    Step = "tell"   // put the newest terms in force
+	Fill        Step = "fill"   // hand out stock that no shard has yet
+	Load        Step = "load"   // tell shards what their users have, whom they do not know yet
+	Clear       Step = "clear"  // the template has ended: take the shards down
 )
 
 // A Need is the next step, with what it is about.
 type Need struct {
 	Step   Step
 	Reason string // for building
-	Shard  int    // to be built alone
+	Shards []int  // to be built alone
 }
 
 // Reasons for building.
@@ -133,7 +134,7 @@ func (p Plan) Next(shards []Shard) Need {
 	}
 	var lost []int
 	reason := ReasonExcess
-	tell, fill, idle := false, p.Template.Stock > p.Base+p.Allot(), true
+	tell, fill, load, idle := false, p.Template.Stock > p.Base+p.Allot(), false, true
 	for i, s := range shards {
 		switch {
 		case !p.standing(s):
@@ -142,6 +143,7 @@ func (p Plan) Next(shards []Shard) Need {
 			lost = append(lost, i)
 		}
 		tell = tell || s.Version < p.Template.Version
+		load = load || s.Filling
 		fill = fill || s.Allot < p.Parts[i].Allot
 		idle = idle && s.Waiting == 0
 	}
@@ -156,16 +158,18 @@ func (p Plan) Next(shards []Shard) Need {
 		return Need{}
 	case fill:
 		return Need{Step: Fill}
+	case load:
+		return Need{Step: Load}
 	}
 	return Need{}
 }
 
-// rebuild returns the step that builds one of several shards alone, or all if more than
-// one is bad: the stock of one shard follows from the counters that all others keep
-// about it.
+// rebuild returns the step that builds the bad shards alone, or all shards if none is
+// good: the stock of the bad shards together follows from the counters that the good
+// shards keep about them.
 func (p Plan) rebuild(bad []int, reason string) Need {
-	if len(bad) == 1 && p.Shards > 1 {
-		return Need{Step: BuildShard, Reason: reason, Shard: bad[0]}
+	if len(bad) > 0 && len(bad) < p.Shards {
+		return Need{Step: BuildShards, Reason: reason, Shards: bad}
 	}
 	return Need{Step: Build, Reason: reason}
 }
@@ -201,9 +205,10 @@ func (p Plan) older(s Shard) bool {
 }
 
 // recovery returns the step for shards that [Plan.lags] returned. A database that
-// lacks an epoch knows nothing of that epoch's shares, so all shards are built.
+// lacks an epoch knows nothing of that epoch's shares, so all shards are built. So they
+// are if several lag: then it is the database that has lost something, of others too.
 func (p Plan) recovery(lagging []int, shards []Shard) Need {
-	if slices.ContainsFunc(shards, p.older) || p.State != Active {
+	if slices.ContainsFunc(shards, p.older) || p.State != Active || len(lagging) > 1 {
 		return Need{Step: Build, Reason: ReasonRestored}
 	}
 	return p.rebuild(lagging, ReasonRestored)
@@ -221,16 +226,26 @@ func newest(shards []Shard) (epoch int64) {
 // set again: more than the difference below which [Shards] ignore a new time.
 const clockDoubt = 250 * time.Millisecond
 
-// ClockSkewed reports whether a shard judges the window by a clock that is not the
-// database's any more, as after the clock of its server was set. The look at
-// the shards ended took after the plan was read.
+// ClockSkewed reports whether a shard judges the window by a clock that is not, or may
+// not be, the database's any more, as after the clock of its server was set or after
+// it moved to another server. The look at the shards ended took after the plan was read.
 func (p Plan) ClockSkewed(shards []Shard, took time.Duration) bool {
 	for _, s := range shards {
-		if p.standing(s) && (s.Clock.Before(p.Now.Add(-clockDoubt)) || s.Clock.After(p.Now.Add(took+clockDoubt))) {
+		if p.standing(s) && (s.Moved || s.Clock.Before(p.Now.Add(-clockDoubt)) || s.Clock.After(p.Now.Add(took+clockDoubt))) {
 			return true
 		}
 	}
 	return false
+}
+
+// skew returns by how much the clock of a standing shard is off at most.
+func (p Plan) skew(shards []Shard) (by time.Duration) {
+	for _, s := range shards {
+		if off := s.Clock.Sub(p.Now); p.standing(s) && off.Abs() > by.Abs() {
+			by = off
+		}
+	}
+	return by
 }
 
 // A Ledger says where every coupon of a stock is.
@@ -289,8 +304,8 @@ func (p Plan) own(s Shard) int64 {
 	return magnitude(s.Difference()) + max(0, p.Parts[s.Number].Settled-s.Accepted)
 }
 
-// repair returns the step against a difference: the shard that is the only one to
-// be off is built alone, and if something else does not add up all are.
+// repair returns the step against a difference: the shards that are off by themselves
+// are built alone. If the difference is not theirs, all shards are built.
 func (p Plan) repair(shards []Shard) Need {
 	var off []int
 	var sum int64

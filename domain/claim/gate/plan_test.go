@@ -2,6 +2,7 @@ package gate_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -29,52 +30,59 @@ func TestNext(t *testing.T) {
 		change func(*gate.Plan, []gate.Shard)
 		want   gate.Step
 		reason string
-		shard  int
+		shards string
 	}{
-		{"in order", func(*gate.Plan, []gate.Shard) {}, gate.Rest, "", 0},
-		{"none yet", func(p *gate.Plan, _ []gate.Shard) { *p = gate.Plan{Template: p.Template} }, gate.Build, gate.ReasonNew, 0},
+		{"in order", func(*gate.Plan, []gate.Shard) {}, gate.Rest, "", ""},
+		{"none yet", func(p *gate.Plan, _ []gate.Shard) { *p = gate.Plan{Template: p.Template} }, gate.Build, gate.ReasonNew, ""},
 		{"none yet and cancelled", func(p *gate.Plan, _ []gate.Shard) {
 			*p = gate.Plan{Template: p.Template}
 			p.Template.Stored = template.Cancelled
-		}, gate.Rest, "", 0},
+		}, gate.Rest, "", ""},
 		{"none yet and a draft", func(p *gate.Plan, _ []gate.Shard) {
 			*p = gate.Plan{Template: p.Template}
 			p.Template.Stored = template.Draft
-		}, gate.Rest, "", 0},
+		}, gate.Rest, "", ""},
 		{"none needed", func(p *gate.Plan, _ []gate.Shard) {
 			*p = gate.Plan{Template: p.Template}
 			p.Template.ClaimMode = template.Durable
-		}, gate.Rest, "", 0},
-		{"being built", func(p *gate.Plan, _ []gate.Shard) { p.State = gate.Building }, gate.Build, gate.ReasonUnfinished, 0},
-		{"retired", func(p *gate.Plan, s []gate.Shard) { p.State, s[0] = gate.Retired, gate.Shard{} }, gate.Rest, "", 0},
-		{"a shard is gone", func(_ *gate.Plan, s []gate.Shard) { s[1] = gate.Shard{Number: 1} }, gate.BuildShard, gate.ReasonLost, 1},
-		{"all shards are gone", func(_ *gate.Plan, s []gate.Shard) { s[0], s[1] = gate.Shard{}, gate.Shard{Number: 1} }, gate.Build, gate.ReasonLost, 0},
-		{"a shard that lacks its users", func(_ *gate.Plan, s []gate.Shard) { s[1].Broken = true }, gate.BuildShard, gate.ReasonLost, 1},
-		{"a shard that was built alone", func(p *gate.Plan, s []gate.Shard) { p.Epoch, p.Parts[1].Epoch, s[1].Epoch = 4, 4, 4 }, gate.Rest, "", 0},
-		{"built anew in the meantime", func(_ *gate.Plan, s []gate.Shard) { s[0].Epoch, s[1].Open = 4, false }, gate.Rest, "", 0},
-		{"a shard of another epoch", func(_ *gate.Plan, s []gate.Shard) { s[0].Epoch = 2 }, gate.BuildShard, gate.ReasonLost, 0},
-		{"a fenced shard", func(_ *gate.Plan, s []gate.Shard) { s[0].Open = false }, gate.BuildShard, gate.ReasonLost, 0},
-		{"a shard that was given too much", func(_ *gate.Plan, s []gate.Shard) { s[0].Allot++ }, gate.BuildShard, gate.ReasonExcess, 0},
-		{"more on the shards than there is", func(p *gate.Plan, _ []gate.Shard) { p.Base++ }, gate.Build, gate.ReasonExcess, 0},
+		}, gate.Rest, "", ""},
+		{"being built", func(p *gate.Plan, _ []gate.Shard) { p.State = gate.Building }, gate.Build, gate.ReasonUnfinished, ""},
+		{"retired", func(p *gate.Plan, s []gate.Shard) { p.State, s[0] = gate.Retired, gate.Shard{} }, gate.Rest, "", ""},
+		{"a shard is gone", func(_ *gate.Plan, s []gate.Shard) { s[1] = gate.Shard{Number: 1} }, gate.BuildShards, gate.ReasonLost, "[1]"},
+		{"all shards are gone", func(_ *gate.Plan, s []gate.Shard) { s[0], s[1] = gate.Shard{}, gate.Shard{Number: 1} }, gate.Build, gate.ReasonLost, ""},
+		{"two of three shards are gone", func(p *gate.Plan, s []gate.Shard) {
+			p.Shards, p.Parts = 3, append(p.Parts, gate.Part{Epoch: 3})
+			s[0], s[1] = gate.Shard{}, gate.Shard{Number: 1}
+		}, gate.BuildShards, gate.ReasonLost, "[0 1]"},
+		{"a shard that is being filled", func(_ *gate.Plan, s []gate.Shard) { s[1].Filling = true }, gate.Load, "", ""},
+		{"a shard that is being filled, and more stock", func(p *gate.Plan, s []gate.Shard) { s[1].Filling, p.Template.Stock = true, 101 }, gate.Fill, "", ""},
+		{"a shard that lacks its users", func(_ *gate.Plan, s []gate.Shard) { s[1].Broken = true }, gate.BuildShards, gate.ReasonLost, "[1]"},
+		{"a shard that was built alone", func(p *gate.Plan, s []gate.Shard) { p.Epoch, p.Parts[1].Epoch, s[1].Epoch = 4, 4, 4 }, gate.Rest, "", ""},
+		{"built anew in the meantime", func(_ *gate.Plan, s []gate.Shard) { s[0].Epoch, s[1].Open = 4, false }, gate.Rest, "", ""},
+		{"a shard of another epoch", func(_ *gate.Plan, s []gate.Shard) { s[0].Epoch = 2 }, gate.BuildShards, gate.ReasonLost, "[0]"},
+		{"a fenced shard", func(_ *gate.Plan, s []gate.Shard) { s[0].Open = false }, gate.BuildShards, gate.ReasonLost, "[0]"},
+		{"a shard that was given too much", func(_ *gate.Plan, s []gate.Shard) { s[0].Allot++ }, gate.BuildShards, gate.ReasonExcess, "[0]"},
+		{"more on the shards than there is", func(p *gate.Plan, _ []gate.Shard) { p.Base++ }, gate.Build, gate.ReasonExcess, ""},
 		{"more on them than there was, in the end", func(p *gate.Plan, _ []gate.Shard) {
 			p.Template.Stored, p.Base = template.Closed, p.Base+1
-		}, gate.Rest, "", 0},
-		{"an older version", func(_ *gate.Plan, s []gate.Shard) { s[1].Version = 3 }, gate.SetTerms, "", 0},
-		{"a newer version", func(_ *gate.Plan, s []gate.Shard) { s[1].Version = 5 }, gate.Rest, "", 0},
-		{"more stock", func(p *gate.Plan, _ []gate.Shard) { p.Template.Stock++ }, gate.Fill, "", 0},
-		{"stock not handed over", func(_ *gate.Plan, s []gate.Shard) { s[0].Allot-- }, gate.Fill, "", 0},
-		{"ended, not all written", func(p *gate.Plan, _ []gate.Shard) { p.Template.Stored = template.Closed }, gate.Rest, "", 0},
+		}, gate.Rest, "", ""},
+		{"an older version", func(_ *gate.Plan, s []gate.Shard) { s[1].Version = 3 }, gate.SetTerms, "", ""},
+		{"a newer version", func(_ *gate.Plan, s []gate.Shard) { s[1].Version = 5 }, gate.Rest, "", ""},
+		{"more stock", func(p *gate.Plan, _ []gate.Shard) { p.Template.Stock++ }, gate.Fill, "", ""},
+		{"stock not handed over", func(_ *gate.Plan, s []gate.Shard) { s[0].Allot-- }, gate.Fill, "", ""},
+		{"ended, not all written", func(p *gate.Plan, _ []gate.Shard) { p.Template.Stored = template.Closed }, gate.Rest, "", ""},
 		{"ended, an entry is left", func(p *gate.Plan, s []gate.Shard) {
 			p.Template.Stored, p.Parts[0].Settled, s[0].Waiting = template.Closed, 7, 1
-		}, gate.Rest, "", 0},
-		{"ended and written", func(p *gate.Plan, _ []gate.Shard) { p.Template.Stored, p.Parts[0].Settled = template.Closed, 7 }, gate.Clear, "", 0},
+		}, gate.Rest, "", ""},
+		{"ended and written", func(p *gate.Plan, _ []gate.Shard) { p.Template.Stored, p.Parts[0].Settled = template.Closed, 7 }, gate.Clear, "", ""},
 		{"more stock after the end", func(p *gate.Plan, _ []gate.Shard) {
 			p.Template.Stored, p.Template.Stock = template.Closed, 200
-		}, gate.Rest, "", 0},
+		}, gate.Rest, "", ""},
 	} {
 		plan, list := standing()
 		c.change(&plan, list)
-		if need := plan.Next(list); need.Step != c.want || need.Reason != c.reason || need.Shard != c.shard {
+		need := plan.Next(list)
+		if need.Step != c.want || need.Reason != c.reason || strings.TrimSuffix(fmt.Sprint(need.Shards), "[]") != c.shards {
 			t.Errorf("%s: %+v, want %q because %q", c.name, need, c.want, c.reason)
 		}
 	}
@@ -92,6 +100,10 @@ func TestAstray(t *testing.T) {
 		if got := plan.ClockSkewed(list, took); got != want {
 			t.Errorf("off by %v: astray %v, want %v", off, got, want)
 		}
+	}
+	list[1].Clock, list[1].Moved = plan.Now, true
+	if !plan.ClockSkewed(list, took) {
+		t.Error("the clock of a server that was never compared is believed")
 	}
 	list[1].Open = false // which will be told before it opens
 	if list[1].Clock = plan.Now.Add(time.Hour); plan.ClockSkewed(list, took) {

@@ -21,6 +21,13 @@ var ErrStaleEpoch = fault.New(fault.Unavailable, "overloaded", "this drop's gate
 // as after two concurrent allotments. Nothing was changed: read the plan again.
 var ErrOverAllotted = fault.New(fault.Unavailable, "overloaded", "the stock of this drop is being divided; try again in a moment")
 
+// ErrMoved is returned when a shard has moved to another server since the clock was
+// measured. The caller measures again.
+var ErrMoved = fault.New(fault.Unavailable, "overloaded", "this drop's gate has moved to another server; try again in a moment")
+
+// errSlowClocks is returned when no measurement of the clocks was fast enough to be believed.
+var errSlowClocks = fault.New(fault.Unavailable, "overloaded", "the clocks of this drop's gate cannot be compared right now; try again in a moment")
+
 // A UserCount is how many coupons of a template one user has.
 type UserCount struct {
 	UserID user.ID
@@ -49,9 +56,10 @@ type Store interface {
 	// that a shard has. It returns [ErrStaleEpoch] if another process holds the lease
 	// or has begun an epoch.
 	Begin(ctx context.Context, templateID, epoch, newest int64, shards int, reason string, lease time.Duration) (Plan, error)
-	// Renew extends the lease for building this epoch; [ErrStaleEpoch] if it is not
-	// the present one.
-	Renew(ctx context.Context, templateID, epoch int64, lease time.Duration) error
+	// Renew makes the lease for building this epoch end after lease, at once if that is
+	// 0, and notes that the gate will be open in about ready; [ErrStaleEpoch] if the
+	// epoch is not the present one.
+	Renew(ctx context.Context, templateID, epoch int64, lease, ready time.Duration) error
 	// StartEpoch fixes the base of the new epoch, which is the number of coupons
 	// issued now, and divides the rest. All entries of older epochs must be
 	// written before. It returns [ErrStaleEpoch] if the epoch is not the present one.
@@ -61,24 +69,29 @@ type Store interface {
 	// Allot stores how much each shard is to be given in total, never less than
 	// before; [ErrStaleEpoch] as above, [ErrOverAllotted] if it is more than the stock.
 	Allot(ctx context.Context, templateID, epoch int64, parts []int64) error
-	// BeginShard takes the lease for building one shard alone. It returns a plan in
-	// which that shard's epoch is a new one, later than all others;
-	// [ErrStaleEpoch] like Begin.
-	BeginShard(ctx context.Context, templateID, epoch int64, shard int, reason string, lease time.Duration) (Plan, error)
-	// RenewShard extends that lease; epoch is the shard's.
-	RenewShard(ctx context.Context, templateID int64, shard int, epoch int64, lease time.Duration) error
-	// StartShard takes off the shard's allotment what its claims of earlier epochs
+	// BeginShards takes the lease for building some shards while the others go on. It
+	// returns a plan in which the epoch of these shards is a new one, later than all
+	// others; [ErrStaleEpoch] like Begin.
+	BeginShards(ctx context.Context, templateID, epoch int64, shards []int, reason string, lease time.Duration) (Plan, error)
+	// RenewShards is Renew for these shards; epoch is theirs.
+	RenewShards(ctx context.Context, templateID int64, shards []int, epoch int64, lease, ready time.Duration) error
+	// StartShards takes off the shards' allotments what their claims of earlier epochs
 	// were given since, so that the allotments and what was issued outside of them are the
-	// stock again. It returns [ErrOverAllotted] if the shard has not that much.
-	StartShard(ctx context.Context, templateID int64, shard int, epoch int64) (Plan, error)
-	// FinishShard records that the shard is open and ends the lease.
-	FinishShard(ctx context.Context, templateID int64, shard int, epoch int64) error
+	// stock again. It returns [ErrOverAllotted] if the shards have not that much.
+	StartShards(ctx context.Context, templateID int64, shards []int, epoch int64) (Plan, error)
+	// FinishShards records that the shards are open and ends the lease.
+	FinishShards(ctx context.Context, templateID int64, shards []int, epoch int64) error
 	// Retire ends the plan; [ErrStaleEpoch] as above.
 	Retire(ctx context.Context, templateID, epoch int64) error
-	// UserCounts and IdempotencyRecords read in chunks what a new epoch loads
-	// into its shards.
-	UserCounts(ctx context.Context, templateID int64, load func([]UserCount) error) error
-	IdempotencyRecords(ctx context.Context, templateID int64, load func([]IdempotencyRecord) error) error
+	// UserCounts, CouponRecords and RefusedRecords read what shards are filled with, a
+	// page at a time: how many coupons users have, and the requests that led to a
+	// coupon or were refused when they were written. They return what is behind after,
+	// and from where the next page begins, 0 if this page is the last.
+	UserCounts(ctx context.Context, templateID, after int64) (list []UserCount, next int64, err error)
+	CouponRecords(ctx context.Context, templateID, after int64) (list []IdempotencyRecord, next int64, err error)
+	RefusedRecords(ctx context.Context, templateID, after int64) (list []IdempotencyRecord, next int64, err error)
+	// Clock reads the database's clock.
+	Clock(ctx context.Context) (time.Time, error)
 	// Refilled publishes that coupons are on sale again.
 	Refilled(ctx context.Context, templateID int64) error
 }
@@ -93,12 +106,19 @@ type Shards interface {
 	Fence(ctx context.Context, templateID int64, shard int, epoch int64) error
 	// Reset empties a fenced shard and gives it allot coupons.
 	Reset(ctx context.Context, templateID int64, shard int, epoch, allot int64) error
-	LoadUserCounts(ctx context.Context, templateID int64, shards int, epoch int64, list []UserCount) error
-	LoadIdempotencyRecords(ctx context.Context, templateID int64, shards int, epoch int64, list []IdempotencyRecord) error
-	// SetTerms puts terms in force unless newer ones are. now is the database's
-	// clock, by which the shard judges opening and end.
-	SetTerms(ctx context.Context, templateID int64, shard int, epoch int64, t Terms, now time.Time) error
-	Open(ctx context.Context, templateID int64, shard int, epoch int64) error
+	// LoadUserCounts and LoadIdempotencyRecords give to the shards what they do not
+	// know yet of their users. epochs has the epoch of each shard of the gate.
+	LoadUserCounts(ctx context.Context, templateID int64, epochs []int64, list []UserCount) error
+	LoadIdempotencyRecords(ctx context.Context, templateID int64, epochs []int64, list []IdempotencyRecord) error
+	// Clocks reads the clocks of the servers that have these shards.
+	Clocks(ctx context.Context, templateID int64, shards []int) ([]ServerClock, error)
+	// SetTerms puts terms in force unless newer ones are. by, unless nil, is how far the
+	// clock of the shard's server is ahead, which tells the shard what the database's
+	// clock shows; [ErrMoved] if it is the clock of another server.
+	SetTerms(ctx context.Context, templateID int64, shard int, epoch int64, t Terms, by *Offset) error
+	// Open lets a shard decide claims. A shard that is not whole asks the database for
+	// each user whom it does not know; all refused records must have been loaded.
+	Open(ctx context.Context, templateID int64, shard int, epoch int64, whole bool) error
 	// Fill gives the shard what it lacks of allot, its total in this epoch.
 	Fill(ctx context.Context, templateID int64, shard int, epoch, allot int64) error
 	// Clear deletes the shards.
@@ -140,6 +160,9 @@ type Keeper struct {
 	// knew.
 	Restored func(templateID, coupons int64)
 	Cleared  func(templateID int64)
+	// Skewed, if set, is told of shards whose clock was not the database's any more, as
+	// after a failover to another server: by how much, the largest.
+	Skewed func(templateID int64, by time.Duration)
 	// Mine says which gates this process sweeps; nil = all. Released, if set, is
 	// told of a gate that it has swept and another process sweeps now.
 	Mine     func(templateID int64) bool
@@ -187,7 +210,6 @@ func (k *Keeper) reconcileOnce(ctx context.Context, templateID int64, g *gateSta
 		k.forget(templateID)
 		return 0, false, nil
 	}
-	read := k.Now()
 	shards, err := k.Shards.Look(ctx, templateID, plan.Shards)
 	if err != nil {
 		return 0, false, err
@@ -204,16 +226,21 @@ func (k *Keeper) reconcileOnce(ctx context.Context, templateID int64, g *gateSta
 		if plan, err = k.Store.Plan(ctx, templateID); err != nil {
 			return 0, false, err
 		}
-		lagging, read = plan.lags(shards), k.Now()
+		lagging = plan.lags(shards)
 	}
 	ledger := plan.Ledger(shards)
 	switch need = plan.Next(shards); {
 	case len(lagging) > 0:
 		need = plan.recovery(lagging, shards)
-	case g.confirmed(ledger) && need.Step != Build && need.Step != BuildShard:
+	case g.confirmed(ledger) && need.Step != Build && need.Step != BuildShards:
 		need = plan.repair(shards)
-	case need.Step == Rest && plan.ClockSkewed(shards, took):
-		need.Step = SetTerms
+	case need.Step == Rest || need.Step == Load:
+		if plan.ClockSkewed(shards, took) {
+			need.Step = SetTerms
+			if k.Skewed != nil {
+				k.Skewed(templateID, plan.skew(shards))
+			}
+		}
 	}
 	if k.Seen != nil && k.mine(templateID) {
 		k.Seen(plan, ledger)
@@ -223,11 +250,13 @@ func (k *Keeper) reconcileOnce(ctx context.Context, templateID int64, g *gateSta
 	g.last = shards
 	switch need.Step {
 	case Build:
-		return 0, true, k.build(ctx, plan, newest(shards), need.Reason)
-	case BuildShard:
-		return 0, true, k.buildShard(ctx, plan, need.Shard, need.Reason)
+		return 0, true, k.build(ctx, plan, newest(shards), waiting(shards), need.Reason)
+	case BuildShards:
+		return 0, true, k.buildShards(ctx, plan, need.Shards, waiting(shards), need.Reason)
 	case SetTerms:
-		return 0, true, k.setTerms(ctx, plan, plan.Now.Add(k.Now().Sub(read)))
+		return 0, true, k.setTerms(ctx, plan, plan.all())
+	case Load:
+		return 0, true, k.load(ctx, plan, shards, g)
 	case Fill:
 		return 0, true, k.fill(ctx, plan)
 	case Clear:
@@ -268,11 +297,6 @@ func (k *Keeper) finishMoves(ctx context.Context, plan Plan, shards []Shard) err
 	return nil
 }
 
-func (k *Keeper) setTerms(ctx context.Context, plan Plan, now time.Time) error {
-	terms := TermsOf(plan.Template)
-	return plan.each(func(s int) error { return k.Shards.SetTerms(ctx, plan.Template.ID, s, plan.Parts[s].Epoch, terms, now) })
-}
-
 // fill allots the stock that no shard has. The total allotment of each shard is stored
 // first, so that a repeated or concurrent fill gives nothing twice.
 func (k *Keeper) fill(ctx context.Context, plan Plan) error {
@@ -280,7 +304,7 @@ func (k *Keeper) fill(ctx context.Context, plan Plan) error {
 	if err := k.Store.Allot(ctx, plan.Template.ID, plan.Epoch, parts); err != nil {
 		return err
 	}
-	err := plan.each(func(s int) error { return k.Shards.Fill(ctx, plan.Template.ID, s, plan.Parts[s].Epoch, parts[s]) })
+	err := each(plan.all(), func(s int) error { return k.Shards.Fill(ctx, plan.Template.ID, s, plan.Parts[s].Epoch, parts[s]) })
 	return errors.Join(err, k.Store.Refilled(ctx, plan.Template.ID))
 }
 
@@ -295,24 +319,58 @@ func (k *Keeper) ApplyNow(ctx context.Context, templateID int64) error {
 	}
 	switch {
 	case plan.Shards == 0 && plan.wanted():
-		return k.build(ctx, plan, 0, ReasonNew)
+		return k.build(ctx, plan, 0, 0, ReasonNew)
 	case plan.State != Active:
 		return nil
 	}
-	if err := k.setTerms(ctx, plan, plan.Now); err != nil || plan.ended() || plan.Template.Stock <= plan.Base+plan.Allot() {
+	if err := k.setTerms(ctx, plan, plan.all()); err != nil || plan.ended() || plan.Template.Stock <= plan.Base+plan.Allot() {
 		return err
 	}
 	return k.fill(ctx, plan)
 }
 
-// each does something with every shard, also after it failed with one, which
-// another process may be building.
-func (p Plan) each(do func(shard int) error) error {
-	var errs []error
-	for shard := range p.Shards {
-		if err := do(shard); err != nil {
-			errs = append(errs, err)
-		}
+// shardsAtOnce is with how many shards something is done at a time: a shard whose
+// server does not answer must not hold up the others.
+const shardsAtOnce = 16
+
+// each does something with each of these shards, several at a time, also after it
+// failed with one, which another process may be building.
+func each(shards []int, do func(shard int) error) error {
+	errs, free := make([]error, len(shards)), make(chan struct{}, shardsAtOnce)
+	var all sync.WaitGroup
+	for i, shard := range shards {
+		free <- struct{}{}
+		all.Go(func() {
+			errs[i] = do(shard)
+			<-free
+		})
 	}
+	all.Wait()
 	return errors.Join(errs...)
+}
+
+// all returns the numbers of all shards.
+func (p Plan) all() []int {
+	list := make([]int, p.Shards)
+	for i := range list {
+		list[i] = i
+	}
+	return list
+}
+
+// epochs returns the epoch of each shard.
+func (p Plan) epochs() []int64 {
+	list := make([]int64, p.Shards)
+	for i, part := range p.Parts {
+		list[i] = part.Epoch
+	}
+	return list
+}
+
+// waiting returns how many groups of claims wait to be written on these shards.
+func waiting(shards []Shard) (entries int64) {
+	for _, s := range shards {
+		entries += s.Waiting
+	}
+	return entries
 }

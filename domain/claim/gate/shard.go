@@ -41,6 +41,9 @@ type Shard struct {
 	Epoch int64
 	// Open is false while the shard is being built.
 	Open bool
+	// Filling is set while an open shard does not know all its users yet: claims of an
+	// unknown user have the database asked first.
+	Filling bool
 	// Broken is set if the shard lacks what its users have, the requests that were
 	// accepted, or its stream; a shard of an earlier version does not tell.
 	Broken  bool
@@ -63,6 +66,9 @@ type Shard struct {
 	Waiting int64
 	// Clock is the instant by which the shard judges whether the drop is open.
 	Clock time.Time
+	// Moved is set if the shard is on a server whose clock was not compared with the
+	// database's, as after a failover or a restart.
+	Moved bool
 }
 
 // Difference returns how many coupons appeared on (or, negative, vanished

@@ -3,6 +3,8 @@ package gate
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 )
@@ -12,6 +14,8 @@ type gateState struct {
 	busy sync.Mutex
 	off  int     // looks in a row with a difference
 	last []Shard // of the look before
+
+	filling filling
 
 	// Guarded by the keeper's lock.
 	next   time.Time // when it is to be looked at again; zero = by the next sweep
@@ -104,6 +108,13 @@ func (k *Keeper) CallAll() {
 	for _, g := range k.gates {
 		g.next, g.called = time.Time{}, true
 	}
+}
+
+// Kept returns the gates that this process looks after.
+func (k *Keeper) Kept() []int64 {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return slices.Collect(maps.Keys(k.gates))
 }
 
 // Rescue reconciles a gate at once, if it is this process's, because a claim found

@@ -87,6 +87,9 @@ type Writer struct {
 	Recorder Recorder
 	// Wrote, if set, is called after every transaction.
 	Wrote func(issued, refused int)
+	// Early, if set, is called with how many claims a shard had accepted before the drop
+	// opened by the database's clock; they are refused.
+	Early func(templateID int64, claims int)
 	// Used, if set, is called with the keys of redeem codes that have their
 	// coupon, as soon as it is stored. It may fail: another attempt with such a
 	// code is refused all the same, only later.
@@ -133,13 +136,10 @@ func (w *Writer) Step(ctx context.Context, templateID int64, shard int) (int, er
 }
 
 // WriteAll writes everything that waits on one shard and leaves it there; the
-// builder calls it after fencing the gate. It calls goOn before each page and
-// ends with its error.
-func (w *Writer) WriteAll(ctx context.Context, templateID int64, shard int, goOn func() error) error {
+// builder calls it after fencing the gate. It calls wrote after each page, with the
+// number of its entries.
+func (w *Writer) WriteAll(ctx context.Context, templateID int64, shard int, wrote func(entries int)) error {
 	for after := ""; ; {
-		if err := goOn(); err != nil {
-			return err
-		}
 		groups, poisons, err := w.Stream.Scan(ctx, templateID, shard, after, groupsAtOnce)
 		if err != nil {
 			return err
@@ -159,6 +159,7 @@ func (w *Writer) WriteAll(ctx context.Context, templateID int64, shard int, goOn
 		if len(groups)+len(poisons) == 0 {
 			return nil
 		}
+		wrote(len(groups) + len(poisons))
 	}
 }
 
@@ -181,12 +182,18 @@ func (w *Writer) write(ctx context.Context, templateID int64, shard int, groups 
 	case err != nil:
 		return err
 	}
-	refused := 0
+	refused, early := 0, 0
 	for _, v := range verdicts {
 		into[v.ID] = v
 		if !v.Issued {
 			refused++
 		}
+		if v.Reason == claim.ErrNotStarted.Code {
+			early++
+		}
+	}
+	if w.Early != nil && early > 0 {
+		w.Early(templateID, early)
 	}
 	if w.Wrote != nil {
 		w.Wrote(len(verdicts)-refused, refused)

@@ -1,0 +1,61 @@
+package redisgate
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"dropbell/domain/claim"
+	"dropbell/domain/claim/gate"
+
+	goredis "github.com/redis/go-redis/v9"
+)
+
+// LoadUserCounts implements [gate.Shards].
+func (s Shards) LoadUserCounts(ctx context.Context, templateID int64, epochs []int64, list []gate.UserCount) error {
+	fields := make([][]any, len(epochs))
+	for _, h := range list {
+		home := gate.HomeShard(h.UserID, len(epochs))
+		fields[home] = append(fields[home], int64(h.UserID), h.Count)
+	}
+	return s.load(ctx, templateID, epochs, fields, func(k shardKeys) string { return k.users })
+}
+
+// LoadIdempotencyRecords implements [gate.Shards].
+func (s Shards) LoadIdempotencyRecords(ctx context.Context, templateID int64, epochs []int64, list []gate.IdempotencyRecord) error {
+	fields := make([][]any, len(epochs))
+	for _, p := range list {
+		home := gate.HomeShard(p.UserID, len(epochs))
+		fields[home] = append(fields[home], recordKey(p.Origin, p.Key), p.Claim.String()+" "+p.UserID.String())
+	}
+	return s.load(ctx, templateID, epochs, fields, func(k shardKeys) string { return k.keys })
+}
+
+// recordKey is how the claim script names a request.
+func recordKey(o claim.Origin, key string) string { return string(o) + ":" + key }
+
+// loadAtOnce is how many arguments one call has; Lua takes less than 8,000.
+const loadAtOnce = 2000
+
+func (s Shards) load(ctx context.Context, templateID int64, epochs []int64, fields [][]any, hash func(shardKeys) string) error {
+	pipe := s.client.Pipeline()
+	var replies []*goredis.Cmd
+	for shard, list := range fields {
+		k := keysOf(templateID, shard)
+		for part := range slices.Chunk(list, loadAtOnce) {
+			replies = append(replies, s.scripts.load.Eval(ctx, pipe, []string{k.shard, hash(k)}, append([]any{epochs[shard]}, part...)...))
+		}
+	}
+	if len(replies) == 0 {
+		return nil
+	}
+	if err := execute(ctx, pipe, "fill shards"); err != nil {
+		return err
+	}
+	for _, reply := range replies {
+		if n, err := reply.Int(); err != nil || n != 1 {
+			return errors.Join(err, gate.ErrStaleEpoch)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,121 @@
+package gate
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"dropbell/domain/claim"
+	"dropbell/domain/user"
+)
+
+// loadSlice is for how long shards are filled between two looks at them.
+const loadSlice = 200 * time.Millisecond
+
+// A filling is how far shards were told what their users have. A keeper that takes
+// over begins anew, which does no harm: a shard keeps what it has.
+type filling struct {
+	shards   string // which, and of which epochs
+	coupons  int64  // the coupons' records before this one are loaded
+	counting bool   // all records are loaded; they come first, because a user who is counted is known
+	counts   int64  // the counts of users up to this one are loaded
+}
+
+// load fills open shards for a moment, and opens them as whole once everything is loaded.
+func (k *Keeper) load(ctx context.Context, plan Plan, shards []Shard, g *gateState) error {
+	list, which := []int{}, ""
+	for _, s := range shards {
+		if s.Filling {
+			list, which = append(list, s.Number), which+fmt.Sprint(s.Number, " ", s.Epoch, " ")
+		}
+	}
+	if g.filling.shards != which {
+		g.filling = filling{shards: which}
+	}
+	for end := k.Now().Add(loadSlice); ; {
+		done, err := k.loadPage(ctx, plan, list, &g.filling)
+		if err != nil {
+			return err
+		}
+		if done {
+			return k.open(ctx, plan, list, true)
+		}
+		if !k.Now().Before(end) {
+			return nil
+		}
+	}
+}
+
+// loadFirst loads into shards that are being built the records of refused claims, and the
+// first page of everything else. It returns whether that was all.
+func (k *Keeper) loadFirst(ctx context.Context, plan Plan, shards []int) (whole bool, err error) {
+	for after := int64(0); ; {
+		list, next, err := k.Store.RefusedRecords(ctx, plan.Template.ID, after)
+		if err == nil {
+			err = k.loadRecords(ctx, plan, shards, list)
+		}
+		if err != nil {
+			return false, err
+		}
+		if after = next; after == 0 {
+			break
+		}
+	}
+	var f filling
+	for range 2 {
+		if whole, err = k.loadPage(ctx, plan, shards, &f); err != nil || whole {
+			return whole, err
+		}
+		if !f.counting {
+			return false, nil
+		}
+	}
+	return false, nil
+}
+
+// loadPage loads the next page into these shards. It returns whether it was the last.
+func (k *Keeper) loadPage(ctx context.Context, plan Plan, shards []int, f *filling) (done bool, err error) {
+	id := plan.Template.ID
+	if !f.counting {
+		list, next, err := k.Store.CouponRecords(ctx, id, f.coupons)
+		if err != nil {
+			return false, err
+		}
+		f.coupons, f.counting = next, next == 0
+		return false, k.loadRecords(ctx, plan, shards, list)
+	}
+	list, next, err := k.Store.UserCounts(ctx, id, f.counts)
+	if err != nil {
+		return false, err
+	}
+	f.counts = next
+	list = slices.DeleteFunc(list, func(c UserCount) bool { return !plan.home(shards, c.UserID) })
+	return next == 0, k.Shards.LoadUserCounts(ctx, id, plan.epochs(), list)
+}
+
+func (k *Keeper) loadRecords(ctx context.Context, plan Plan, shards []int, list []IdempotencyRecord) error {
+	list = slices.DeleteFunc(list, func(p IdempotencyRecord) bool { return !plan.home(shards, p.UserID) })
+	k.Writer.reportUsedCodes(ctx, codeKeysOf(list))
+	return k.Shards.LoadIdempotencyRecords(ctx, plan.Template.ID, plan.epochs(), list)
+}
+
+// home reports whether the user's home shard is one of these.
+func (p Plan) home(shards []int, by user.ID) bool {
+	return slices.Contains(shards, HomeShard(by, p.Shards))
+}
+
+// open lets shards decide claims.
+func (k *Keeper) open(ctx context.Context, plan Plan, shards []int, whole bool) error {
+	return each(shards, func(s int) error { return k.Shards.Open(ctx, plan.Template.ID, s, plan.Parts[s].Epoch, whole) })
+}
+
+// codeKeysOf returns the keys of redeem codes among idempotency records.
+func codeKeysOf(list []IdempotencyRecord) (keys []string) {
+	for _, p := range list {
+		if p.Origin == claim.ByCode {
+			keys = append(keys, p.Key)
+		}
+	}
+	return keys
+}
