@@ -17,18 +17,18 @@ func TestASlowBatchFollowsOptOuts(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			r := newFixture(t, newFakeStore(Email, 60, time.Hour), newProvider(Email, 1, time.Second))
 			defer time.AfterFunc(8*time.Second+refusalsFor, func() {
-				for id := user.ID(31); id <= 60; id++ {
+				for id := user.ID(20); id <= 60; id++ {
 					r.depot.refuseNow(id, reason)
 				}
 				r.depot.refuseNow(1, reason) // has got it
 			}).Stop()
 			r.finish()
-			r.want(map[Outcome]int{Sent: 30, Skipped: 30})
+			r.want(map[Outcome]int{Sent: 19, Skipped: 41})
 			r.once()
 			if e := r.depot.exceptions[31]; e.Reason != reason || e.Attempts != 0 {
 				t.Errorf("%+v", e)
 			}
-			if r.gate.people != 30 || len(r.gate.bad) != 0 {
+			if r.gate.people != 19 || len(r.gate.bad) != 0 {
 				t.Errorf("%d messages were admitted, failures %q", r.gate.people, r.gate.bad)
 			}
 		})
@@ -173,9 +173,18 @@ func TestAHaltedProcessSendsNothingAfterItsLease(t *testing.T) {
 // halt halts one process in front of its next message and its next question about its lease.
 type halt struct{ from, to time.Time }
 
-func (h *halt) pass() {
-	if now := time.Now(); !now.Before(h.from) && now.Before(h.to) {
+func (h *halt) pass() (halted bool) {
+	now := time.Now()
+	if halted = !now.Before(h.from) && now.Before(h.to); halted {
 		<-time.After(h.to.Sub(now))
+	}
+	return halted
+}
+
+// passLater lets the calls go on first.
+func (h *halt) passLater() {
+	if h.pass() {
+		<-time.After(time.Millisecond)
 	}
 }
 
@@ -202,12 +211,12 @@ type haltedLease struct {
 }
 
 func (l haltedLease) Extend(ctx context.Context) (string, error) {
-	l.process.pass()
+	l.process.passLater()
 	return l.Lease.Extend(ctx)
 }
 
 func (l haltedLease) Checkpoint(ctx context.Context, p Progress) (string, error) {
-	l.process.pass()
+	l.process.passLater()
 	return l.Lease.Checkpoint(ctx, p)
 }
 
