@@ -33,12 +33,16 @@ type Processes struct {
 	readAt time.Time
 }
 
-// NewProcesses returns the processes of the program, of which this one delivers the channels.
-func (a *App) NewProcesses(program string, channels delivery.ChannelSet) *Processes {
+// NewProcesses returns the processes of the program, of which this one delivers the channels,
+// and counts those limits.
+func (a *App) NewProcesses(program string, channels delivery.ChannelSet, limits ...string) *Processes {
 	p := &Processes{store: workdb.NewProcesses(a.DB), self: workdb.Process{ID: uuid.New(), Program: program, Channels: channels},
 		alone: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "dropbell_limits_alone_total",
-			Help: "What was asked of this process's own part of a limit, since Redis did not answer."}, []string{"limit"})}
+			Help: "Requests and messages held against this process's own part of a limit, since Redis did not answer."}, []string{"limit"})}
 	a.Registry.MustRegister(p.alone)
+	for _, limit := range limits {
+		p.Alone(limit, 0) // alerts see the increase from 0
+	}
 	return p
 }
 

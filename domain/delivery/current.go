@@ -68,38 +68,42 @@ func (r *run) keepBack(ctx context.Context, c *calls, chunk *chunkResult) bool {
 	return true
 }
 
-// A term is until when a lease is certain to last, by the clock of this machine, which is
-// asked right before each call: a process that was halted goes on in the middle of anything,
+// A term is until when a lease is certain to last, by [Service.Uptime], which is asked right
+// before each call: a process that was halted goes on in the middle of anything,
 // and the batch may have a new holder by then.
 type term struct {
 	mu  sync.Mutex
-	end time.Time
+	end time.Duration
 }
 
 // renewed notes that the lease lasts at least so long from asked on, an instant before its
 // renewal was asked for.
-func (t *term) renewed(asked time.Time, lasting time.Duration) {
+func (t *term) renewed(asked, lasting time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if end := asked.Add(lasting); end.After(t.end) {
-		t.end = end
-	}
+	t.end = max(t.end, asked+lasting)
 }
 
-// left is how long the lease is certain to last. The wall clock is compared as well: unlike
-// the monotonic one it goes on while the machine is suspended.
-func (t *term) left() time.Duration {
+// left is how long the lease is certain to last.
+func (t *term) left(now time.Duration) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	now := time.Now()
-	return min(t.end.Sub(now), t.end.Round(0).Sub(now.Round(0)))
+	return t.end - now
+}
+
+// uptime is [Service.Uptime].
+func (s *Service) uptime() time.Duration {
+	if s.Uptime == nil {
+		return time.Duration(s.Now().UnixNano())
+	}
+	return s.Uptime()
 }
 
 // holds reports whether a call may begin: the lease lasts for at least another quarter of
 // its length, within which the next renewal is due. If it does not, or may not, it is renewed
 // first; without an answer the batch is given back.
 func (r *run) holds(ctx context.Context, c *calls) bool {
-	if r.term.left() >= r.LeaseFor/4 {
+	if r.term.left(r.uptime()) >= r.LeaseFor/4 {
 		return true
 	}
 	// A reason to stop comes with the next checkpoint too.
@@ -111,4 +115,20 @@ func (r *run) holds(ctx context.Context, c *calls) bool {
 }
 
 // tired reports whether the run has gone on for [runFor].
-func (r *run) tired() bool { return time.Since(r.begun) >= runFor }
+func (r *run) tired() bool { return r.uptime()-r.begun >= runFor }
+
+// lookEvery is how often a batch's stop reason is read while calls last or wait
+// to be admitted, and no checkpoint returns it.
+const lookEvery = time.Second
+
+// extend keeps the lease, during a shutdown too: calls in flight are left to
+// finish then, and a worker that took their batch over would repeat them.
+func (r *run) extend(ctx context.Context) (stop string, err error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.LeaseFor/3)
+	defer cancel()
+	asked := r.uptime()
+	if stop, err = r.lease.Extend(ctx); err == nil {
+		r.term.renewed(asked, r.LeaseFor)
+	}
+	return stop, err
+}

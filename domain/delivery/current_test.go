@@ -2,6 +2,7 @@ package delivery
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -101,7 +102,7 @@ func (p poison) Send(ctx context.Context, ms []Message) []Result {
 }
 
 // TestARunEndsAfterHalfAMinute: a batch that takes ten minutes is given back and leased
-// anew twice a minute, and nobody is missed or sent to twice.
+// anew twice a minute, and no user is missed or sent to twice.
 func TestARunEndsAfterHalfAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newFixture(t, newFakeStore(SMS, 600, time.Hour), newProvider(SMS, 1, time.Second))
@@ -145,14 +146,14 @@ func TestARunThatWaitsForItsTurnEnds(t *testing.T) {
 }
 
 // TestAHaltedProcessSendsNothingAfterItsLease: a worker is halted in front of its calls, as
-// by SIGSTOP, for longer than its lease lasts. Another worker sends to everybody; when the
+// by SIGSTOP, for longer than its lease lasts. Another worker sends to all users; when the
 // halted one goes on, before anything has told it so, it makes no further call.
 func TestAHaltedProcessSendsNothingAfterItsLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newFixture(t, newFakeStore(SMS, 40, time.Hour), newProvider(SMS, 1, 100*time.Millisecond))
 		other := newFixture(t, r.depot, r.provider)
 		r.Parallel[SMS] = 4
-		process := &halt{from: time.Now().Add(time.Second/2 - time.Millisecond), to: time.Now().Add(time.Minute)}
+		process := &halt{others: 12, to: time.Now().Add(time.Minute)}
 		r.Store, r.Admission = haltedStore{r.depot, process}, process
 		ended := make(chan error, 1)
 		go func() { ended <- r.run() }()
@@ -170,13 +171,20 @@ func TestAHaltedProcessSendsNothingAfterItsLease(t *testing.T) {
 	})
 }
 
-// halt halts one process in front of its next message and its next question about its lease.
-type halt struct{ from, to time.Time }
+// halt halts one process until an instant, in front of the message that follows so many
+// others and of its next question about its lease.
+type halt struct {
+	mu     sync.Mutex
+	others int
+	to     time.Time
+}
 
 func (h *halt) pass() (halted bool) {
-	now := time.Now()
-	if halted = !now.Before(h.from) && now.Before(h.to); halted {
-		<-time.After(h.to.Sub(now))
+	h.mu.Lock()
+	halted = h.others < 0 && time.Now().Before(h.to)
+	h.mu.Unlock()
+	if halted {
+		<-time.After(time.Until(h.to))
 	}
 	return halted
 }
@@ -189,6 +197,9 @@ func (h *halt) passLater() {
 }
 
 func (h *halt) Admit(context.Context, Load) (time.Duration, string) {
+	h.mu.Lock()
+	h.others--
+	h.mu.Unlock()
 	h.pass()
 	return 0, ""
 }
@@ -222,18 +233,13 @@ func (l haltedLease) Checkpoint(ctx context.Context, p Progress) (string, error)
 
 // TestTheEndOfALease: an answer that comes late does not shorten what a newer one promised.
 func TestTheEndOfALease(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var l term
-		asked := time.Now()
-		l.renewed(asked, 8*time.Second)
-		l.renewed(asked, 4*time.Second) // an older answer
-		<-time.After(5 * time.Second)
-		if left := l.left(); left != 3*time.Second {
-			t.Errorf("%v are left", left)
-		}
-		l.end = l.end.Add(-5 * time.Second)
-		if left := l.left(); left >= 0 {
-			t.Errorf("%v are left of a lease that is over", left)
-		}
-	})
+	var l term
+	l.renewed(time.Hour, 8*time.Second)
+	l.renewed(time.Hour, 4*time.Second) // an older answer
+	if left := l.left(time.Hour + 5*time.Second); left != 3*time.Second {
+		t.Errorf("%v are left", left)
+	}
+	if left := l.left(time.Hour + 9*time.Second); left >= 0 {
+		t.Errorf("%v are left of a lease that is over", left)
+	}
 }

@@ -47,7 +47,7 @@ func (d *drain) all(ctx context.Context) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		asked, begun := d.Now(), time.Now()
+		asked, begun := d.Now(), d.uptime()
 		leases, err := d.Store.LeaseSome(ctx, d.channel, d.LeaseFor, n)
 		for _, l := range leases {
 			d.start(ctx, d.newRun(l, asked, begun))

@@ -115,6 +115,9 @@ type Service struct {
 	LeaseFor time.Duration
 	Random   func() float64 // in [0, 1)
 	Now      func() time.Time
+	// Uptime is a clock that nothing sets, and that continues while this process is halted or
+	// its machine is suspended; nil = Now.
+	Uptime func() time.Duration
 	// Texts has the texts of messages; nil = the built-in ones.
 	Texts message.Source
 	// OptOutURL, if set, returns where the user can turn off the channel

@@ -297,8 +297,7 @@ func (p *program) handler(ctx context.Context) (http.Handler, error) {
 		return nil, err
 	}
 	p.limiters = apiHandler.Limiters()
-	p.processes = p.NewProcesses("web", 0)
-	p.processes.Alone("api", 0) // from 0, so that alerts see the first one
+	p.processes = p.NewProcesses("web", 0, "api")
 	p.Registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "dropbell_inbox_streams", Help: "Connected inbox clients."},
 			func() float64 { return float64(p.hub.Streams()) }))

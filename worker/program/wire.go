@@ -206,10 +206,7 @@ func (p *program) runners() map[string]job.Runner {
 // wireDelivery makes what sends messages. Test messages of staff go through the
 // senders of all other messages.
 func (p *program) wireDelivery() error {
-	p.processes = p.NewProcesses("worker", p.channels())
-	for _, limit := range redis.AloneLimits() {
-		p.processes.Alone(limit, 0) // from 0, so that alerts see the first one
-	}
+	p.processes = p.NewProcesses("worker", p.channels(), redis.AloneLimits()...)
 	p.alone = redis.NewAlone(redis.AloneConfig{Sharing: p.processes.Delivering, Counted: p.processes.Alone, Log: p.Log, Now: time.Now})
 	p.pacer = redis.NewPacer(p.Redis, p.alone)
 	p.mailPace = p.newMailPace()
@@ -237,7 +234,7 @@ func (p *program) wireDelivery() error {
 	p.delivery = &delivery.Service{
 		Store: batches, Queue: p.queue, Senders: senders, Texts: texts, Parallel: parallelCalls(p.Config),
 		Admission: admission,
-		Policy:    delivery.DefaultPolicy(), LeaseFor: leaseFor, Random: rand.Float64, Now: app.Clock,
+		Policy:    delivery.DefaultPolicy(), LeaseFor: leaseFor, Random: rand.Float64, Now: app.Clock, Uptime: app.NewUptime(),
 		Crashed: p.senderCrashed, Observe: p.metrics.delivered, OptOutURL: p.optOutURL(), LinkURL: p.linkURL(),
 		DropLinkURL: reminder.NewLinks(p.Config.LinkSecret).InMessages(p.Config.PublicURL),
 		Reference:   p.reference(), Named: p.routes.names, VerifiedOnly: p.Config.SMS.VerifiedOnly,
