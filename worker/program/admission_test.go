@@ -62,11 +62,11 @@ func TestRatesHoldWithoutRedis(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = away.Close() }()
-	if err := p.processes.Enter(t.Context()); err != nil {
-		t.Fatal(err)
-	}
 	other := workdb.Process{ID: uuid.New(), Program: "worker", Channels: delivery.ChannelSetOf(delivery.Webhook)}
 	if err := workdb.NewProcesses(p.DB).Enter(t.Context(), other); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.processes.Enter(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if n, of := p.processes.All(t.Context()), p.processes.Delivering(t.Context(), delivery.Webhook); n != 2 || of != 2 {
