@@ -137,7 +137,7 @@ func TestScatteredRecipientsAreAskedForByTheirIds(t *testing.T) {
 					t.Errorf("%d sleep, %d are gone", len(f.Quiet), len(f.Deleted))
 				}
 			case delivery.KindNotice:
-				r, err := notices.Readers(t.Context(), b)
+				r, err := notices.Readers(t.Context(), b.Owner, b.Left)
 				if w.Must(err); len(r.Quiet) != recipients {
 					t.Errorf("%d sleep", len(r.Quiet))
 				}

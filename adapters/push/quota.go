@@ -10,11 +10,9 @@ import (
 
 // Admit takes up to n messages out of the quota that all workers share, and returns
 // how many it got; none with how long to wait before asking again.
-type Admit func(ctx context.Context, n, perMinute int) (admitted int, wait time.Duration, err error)
+type Admit func(ctx context.Context, n, perMinute int) (admitted int, wait time.Duration)
 
-// A Quota keeps pushes below what a service takes a minute: in a pace that all workers
-// share, or, as long as that one does not answer, in one of its own. It is safe for
-// concurrent use.
+// A Quota keeps pushes below what a service takes a minute. It is safe for concurrent use.
 type Quota struct {
 	perMinute int
 	admit     Admit
@@ -102,10 +100,7 @@ func (q *Quota) fill(ctx context.Context) bool {
 // further takes pushes out of the quota, or returns when there will be some.
 func (q *Quota) further(ctx context.Context) (admitted int, pause time.Duration) {
 	if q.admit != nil {
-		admitted, pause, err := q.admit(ctx, q.portion(), q.perMinute)
-		if err == nil {
-			return admitted, pause
-		}
+		return q.admit(ctx, q.portion(), q.perMinute)
 	}
 	mine := q.own.Reserve()
 	if pause = mine.Delay(); pause > 0 {

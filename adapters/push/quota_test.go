@@ -54,12 +54,12 @@ func TestPushesAreTriedAgainAtTheirTurn(t *testing.T) {
 func TestAUsedUpQuotaIsAskedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		budget, asked, went, start := 3, 0, 0, time.Now()
-		q := push.NewQuota(600, func(_ context.Context, n, _ int) (int, time.Duration, error) {
+		q := push.NewQuota(600, func(_ context.Context, n, _ int) (int, time.Duration) {
 			asked++
 			if budget -= n; budget < 0 {
-				return 0, 5 * time.Second, nil
+				return 0, 5 * time.Second
 			}
-			return n, 0, nil
+			return n, 0
 		})
 		for i := range 1000 {
 			switch wait := q.Turn(t.Context()); {

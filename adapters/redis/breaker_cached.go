@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"dropbell/adapters/redisclient"
 	"dropbell/domain/delivery"
 )
 
@@ -16,10 +17,12 @@ const trustFor = 100 * time.Millisecond
 // A CachedBreaker is a breaker that reads from and reports to Redis ten times a
 // second instead of twice per call, as long as all calls succeed: every report
 // is a write that Redis may have to sync. A failure is reported at once, behind
-// the successes before it, so that the counts stay those of the calls. It is
-// safe for concurrent use.
+// the successes before it, so that the counts stay those of the calls. While Redis does not
+// answer, circuits are as good as closed, but the pauses that providers requested from this
+// process are kept. It is safe for concurrent use.
 type CachedBreaker struct {
 	breaker  *Breaker
+	alone    *Alone
 	circuits [delivery.Channels]circuit
 }
 
@@ -29,23 +32,37 @@ type circuit struct {
 	trustedUntil time.Time
 	toldAt       time.Time
 	untold       int // calls that went well
+	// heldUntil is the end of the pause that this process knows of.
+	heldUntil time.Time
 }
 
 // NewCachedBreaker returns a cache of b.
-func NewCachedBreaker(b *Breaker) *CachedBreaker { return &CachedBreaker{breaker: b} }
+func NewCachedBreaker(b *Breaker, alone *Alone) *CachedBreaker {
+	return &CachedBreaker{breaker: b, alone: alone}
+}
 
 // Admit is that of [Breaker], up to 100 ms late to notice that others have
-// opened the circuit.
+// opened the circuit. Without an answer of Redis it follows the pauses that it knows of.
 func (b *CachedBreaker) Admit(ctx context.Context, channel delivery.Channel) (time.Duration, string, error) {
 	c := &b.circuits[channel]
 	if c.trusted(time.Now()) {
 		return 0, StateClosed, nil
 	}
-	wait, state, err := b.breaker.Admit(ctx, channel)
-	if err == nil && state == StateClosed {
-		c.trust(time.Now().Add(trustFor))
+	if b.alone.away() {
+		wait, state := c.held(time.Now())
+		return wait, state, nil
 	}
-	return wait, state, err
+	wait, state, err := b.breaker.Admit(ctx, channel)
+	b.alone.answered(ctx, err)
+	switch {
+	case err != nil:
+		wait, state = c.held(time.Now())
+	case state == StateClosed:
+		c.trust(time.Now().Add(trustFor))
+	case state == StateHeld && wait > 0:
+		c.hold(time.Now().Add(wait))
+	}
+	return wait, state, nil
 }
 
 // Unused is that of [Breaker]. Of a circuit that was just seen closed there is
@@ -54,29 +71,68 @@ func (b *CachedBreaker) Unused(ctx context.Context, channel delivery.Channel) er
 	if b.circuits[channel].trusted(time.Now()) {
 		return nil
 	}
-	return b.breaker.Unused(ctx, channel)
+	return b.ask(ctx, func() error { return b.breaker.Unused(ctx, channel) })
 }
 
 // Report is that of [Breaker].
 func (b *CachedBreaker) Report(ctx context.Context, channel delivery.Channel, ok bool, detail string) error {
 	calls := b.circuits[channel].learn(ok, time.Now())
-	var err error
-	if calls > 0 {
-		err = b.breaker.succeeded(ctx, channel, calls)
+	if calls == 0 && ok {
+		return nil
 	}
-	if !ok {
-		err = errors.Join(err, b.breaker.Report(ctx, channel, false, detail))
+	return b.ask(ctx, func() (err error) {
+		if calls > 0 {
+			err = b.breaker.succeeded(ctx, channel, calls)
+		}
+		if !ok && err == nil {
+			err = b.breaker.Report(ctx, channel, false, detail)
+		}
+		return err
+	})
+}
+
+// ask calls Redis unless it does not answer.
+func (b *CachedBreaker) ask(ctx context.Context, call func() error) error {
+	if b.alone.away() {
+		return redisclient.ErrUnavailable
 	}
+	err := call()
+	b.alone.answered(ctx, err)
 	return err
 }
 
 // Throttled is that of [Breaker]. It goes out at once, as bad news does.
 func (b *CachedBreaker) Throttled(ctx context.Context, channel delivery.Channel, after time.Duration) error {
-	var err error
-	if calls := b.circuits[channel].learn(false, time.Now()); calls > 0 {
-		err = b.breaker.succeeded(ctx, channel, calls)
+	c := &b.circuits[channel]
+	calls := c.learn(false, time.Now())
+	c.hold(time.Now().Add(min(max(after, time.Second), longestAlone)))
+	return b.ask(ctx, func() (err error) {
+		if calls > 0 {
+			err = b.breaker.succeeded(ctx, channel, calls)
+		}
+		return errors.Join(err, b.breaker.Throttled(ctx, channel, after))
+	})
+}
+
+// longestAlone is the longest pause without Redis, which otherwise lets a call look now and
+// then whether the provider still asks for it.
+const longestAlone = time.Minute
+
+// hold notes a pause.
+func (c *circuit) hold(until time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.heldUntil = until
+}
+
+// held returns how long the pause lasts.
+func (c *circuit) held(now time.Time) (time.Duration, string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if left := c.heldUntil.Sub(now); left > 0 {
+		return left, StateHeld
 	}
-	return errors.Join(err, b.breaker.Throttled(ctx, channel, after))
+	return 0, StateClosed
 }
 
 func (c *circuit) trusted(now time.Time) bool {

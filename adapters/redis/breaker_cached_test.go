@@ -23,7 +23,7 @@ func count(t *testing.T, s *CachedBreaker, field string) int {
 }
 
 func TestCachedBreakerCountsEveryCall(t *testing.T) {
-	b := NewCachedBreaker(NewBreaker(open(t, startRedis(t)), BreakerConfig{Failures: 50, MinCalls: 1000}))
+	b := NewCachedBreaker(NewBreaker(open(t, startRedis(t)), BreakerConfig{Failures: 50, MinCalls: 1000}), aloneFor(1))
 	wait, state, err := b.Admit(t.Context(), delivery.SMS)
 	if wait != 0 || state != StateClosed || err != nil {
 		t.Fatalf("admitted after %v, %s, %v", wait, state, err)
@@ -42,7 +42,7 @@ func TestCachedBreakerCountsEveryCall(t *testing.T) {
 }
 
 func TestCachedBreakerSparesRedisWhileAllIsWell(t *testing.T) {
-	b := NewCachedBreaker(NewBreaker(open(t, startRedis(t)), BreakerConfig{}))
+	b := NewCachedBreaker(NewBreaker(open(t, startRedis(t)), BreakerConfig{}), aloneFor(1))
 	c := &b.circuits[delivery.SMS]
 	now := time.Now()
 	c.trust(now.Add(trustFor))
@@ -63,7 +63,7 @@ func TestCachedBreakerSparesRedisWhileAllIsWell(t *testing.T) {
 func TestCachedBreakerOpensAtOnceAndProbes(t *testing.T) {
 	s := startRedis(t)
 	config := BreakerConfig{OpenFor: 300 * time.Millisecond}
-	b, other := NewCachedBreaker(NewBreaker(open(t, s), config)), newWorker(t, open(t, s), config)
+	b, other := NewCachedBreaker(NewBreaker(open(t, s), config), aloneFor(1)), newWorker(t, open(t, s), config)
 	for range 5 {
 		if wait, _, err := b.Admit(t.Context(), delivery.SMS); wait != 0 || err != nil {
 			t.Fatalf("refused for %v, %v", wait, err)
@@ -93,7 +93,7 @@ func TestCachedBreakerOpensAtOnceAndProbes(t *testing.T) {
 
 func TestCachedBreakerNoticesWhatOthersOpened(t *testing.T) {
 	s := startRedis(t)
-	b, other := NewCachedBreaker(NewBreaker(open(t, s), BreakerConfig{})), newWorker(t, open(t, s), BreakerConfig{})
+	b, other := NewCachedBreaker(NewBreaker(open(t, s), BreakerConfig{}), aloneFor(1)), newWorker(t, open(t, s), BreakerConfig{})
 	if wait, _, err := b.Admit(t.Context(), delivery.SMS); wait != 0 || err != nil {
 		t.Fatalf("refused for %v, %v", wait, err)
 	}

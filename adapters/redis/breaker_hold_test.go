@@ -21,7 +21,7 @@ type breaker interface {
 func holding(t *testing.T, config BreakerConfig, test func(t *testing.T, b, other held)) {
 	for name, kind := range map[string]func(*Breaker) breaker{
 		"asking always": func(b *Breaker) breaker { return b },
-		"cached":        func(b *Breaker) breaker { return NewCachedBreaker(b) },
+		"cached":        func(b *Breaker) breaker { return NewCachedBreaker(b, aloneFor(1)) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -149,7 +149,7 @@ func TestADeadProberIsReplacedAfterItsLease(t *testing.T) {
 func TestAProbeThatIsGivenBackIsTakenAtOnce(t *testing.T) {
 	s := startRedis(t)
 	config := BreakerConfig{Failures: 1, OpenFor: 50 * time.Millisecond, ProbeLease: time.Hour}
-	a, b := NewCachedBreaker(NewBreaker(open(t, s), config)), newWorker(t, open(t, s), config)
+	a, b := NewCachedBreaker(NewBreaker(open(t, s), config), aloneFor(1)), newWorker(t, open(t, s), config)
 	unused := func() {
 		t.Helper()
 		if err := a.Unused(t.Context(), delivery.SMS); err != nil {

@@ -12,6 +12,7 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 
 	"dropbell/adapters/redisclient"
+	"dropbell/domain/delivery"
 )
 
 const (
@@ -29,8 +30,6 @@ const (
 	slowShare, slowInRow = 4, 8
 	// answersHalve is after what time the answers of a domain count half.
 	answersHalve = 30 * time.Second
-	// awayFor is how long Redis is not asked again after it gave no answer.
-	awayFor = 5 * time.Second
 )
 
 // DomainPacer keeps all workers together below what the mail domains of recipients
@@ -51,8 +50,7 @@ type DomainPacer struct {
 	// reading: a call is reading the slow domains, which is due at readNext.
 	reading  bool
 	readNext time.Time
-	// awayUntil is when Redis is asked again.
-	awayUntil time.Time
+	alone    *Alone
 }
 
 // A pause is until when mails to a domain are kept back.
@@ -82,29 +80,32 @@ func (a answers) now(now time.Time) answers {
 	return a
 }
 
-// NewDomainPacer returns a pacer with the limits by domain, in mails per second.
-func NewDomainPacer(client goredis.UniversalClient, perSecond map[string]int, now func() time.Time) *DomainPacer {
-	return &DomainPacer{client: client, perSecond: perSecond, now: now, slow: map[string]pause{}, answers: map[route]answers{}}
+// NewDomainPacer returns a pacer with the limits by domain, in mails per second. Without alone
+// only its States can be read.
+func NewDomainPacer(client goredis.UniversalClient, perSecond map[string]int, now func() time.Time, alone *Alone) *DomainPacer {
+	return &DomainPacer{client: client, perSecond: perSecond, now: now, alone: alone, slow: map[string]pause{}, answers: map[route]answers{}}
 }
 
 // Admit takes mails out of what the domain takes, and returns how many, and when the others
 // may go. Mails with a nearer deadline go first, and among those with the same one those
-// that have waited. limited is false where nothing limits the domain, also when Redis does
-// not answer: a late mail is worse. After that Redis is not asked for some seconds, so that
-// one that hangs does not hold up every call.
+// that have waited. limited is false where nothing limits the domain. While Redis does not
+// answer this worker keeps to its part of the limit, in the order in which it is asked.
 func (p *DomainPacer) Admit(ctx context.Context, domain string, m Mails) (t Turns, limited bool) {
 	if until := p.paused(ctx)[domain].until; p.now().Before(until) {
 		return Turns{Wait: until.Sub(p.now()), Given: m.All}, true
 	}
 	rate := p.perSecond[domain]
-	if rate <= 0 || p.away() {
+	if rate <= 0 {
 		return Turns{Now: m.All}, false
 	}
-	t, err := p.turns(ctx, domain, rate, m)
-	if p.answered(ctx, err); err != nil {
-		return Turns{Now: m.All}, false
+	if !p.alone.away() {
+		t, err := p.turns(ctx, domain, rate, m)
+		if p.alone.answered(ctx, err); err == nil {
+			return t, true
+		}
 	}
-	return t, true
+	n, wait, each := p.alone.admit(ctx, part{limitDomain, "domain:" + domain, delivery.Email, float64(rate)}, m.All, false)
+	return Turns{Now: n, Wait: max(wait, time.Duration(n)*each), Every: each, Given: m.All - n}, true
 }
 
 // Taken notes that the server took a mail to the domain.
@@ -125,7 +126,7 @@ func (p *DomainPacer) Slow(ctx context.Context, server, domain string) (wait tim
 	if next.until.IsZero() {
 		return length, others
 	}
-	if p.away() { // the other workers learn it by themselves
+	if p.alone.away() { // the other workers learn it by themselves
 		return length, true
 	}
 	ctx = context.WithoutCancel(ctx)
@@ -136,7 +137,7 @@ func (p *DomainPacer) Slow(ctx context.Context, server, domain string) (wait tim
 		all.PExpire(telling, slowKey, slowMost+slowForget)
 		return nil
 	})
-	p.answered(ctx, err)
+	p.alone.answered(ctx, err)
 	return length, true
 }
 
@@ -167,33 +168,16 @@ func (p *DomainPacer) note(on route) (next pause, wait time.Duration, others boo
 	return next, wait, true
 }
 
-// away reports whether Redis is not to be asked.
-func (p *DomainPacer) away() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.now().Before(p.awayUntil)
-}
-
-// answered notes whether Redis gave an answer. A call whose own ctx ended says nothing.
-func (p *DomainPacer) answered(ctx context.Context, err error) {
-	if err == nil || ctx.Err() != nil {
-		return
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.awayUntil = p.now().Add(awayFor)
-}
-
 // paused returns the slow domains, at most [slowLife] old while Redis answers. One call
 // reads them; calls meanwhile get those that are known.
 func (p *DomainPacer) paused(ctx context.Context) map[string]pause {
 	p.mu.Lock()
-	due := !p.reading && !p.now().Before(p.readNext) && !p.now().Before(p.awayUntil)
+	due := !p.reading && !p.now().Before(p.readNext) && !p.alone.away()
 	p.reading = p.reading || due
 	p.mu.Unlock()
 	if due {
 		fresh, err := p.read(ctx)
-		p.answered(ctx, err)
+		p.alone.answered(ctx, err)
 		p.learn(fresh)
 	}
 	p.mu.Lock()

@@ -15,7 +15,7 @@ import (
 
 // All workers together stay below a domain's limit, and all keep back mails to a domain
 // that asked one of them for fewer: for longer each time, and for a while only. Without
-// Redis nothing limits.
+// Redis each keeps to its part of the limit.
 func TestDomainsAreSharedByWorkers(t *testing.T) {
 	server := localstack.RedisServer(t)
 	client, err := redis.Open(server.URL())
@@ -26,7 +26,7 @@ func TestDomainsAreSharedByWorkers(t *testing.T) {
 	now := time.Now()
 	clock := func() time.Time { return now }
 	limits := map[string]int{"gmail.com": 20}
-	a, b := redis.NewDomainPacer(client, limits, clock), redis.NewDomainPacer(client, limits, clock)
+	a, b := redis.NewDomainPacer(client, limits, clock, redis.AloneFor(1, clock)), redis.NewDomainPacer(client, limits, clock, redis.AloneFor(1, clock))
 	began := time.Now()
 	first, _ := a.Admit(t.Context(), "gmail.com", redis.Mails{All: 15})
 	second, limited := b.Admit(t.Context(), "gmail.com", redis.Mails{All: 30})
@@ -63,8 +63,12 @@ func TestDomainsAreSharedByWorkers(t *testing.T) {
 	}
 	server.Kill()
 	now = now.Add(time.Hour)
-	if n, limited := a.Admit(t.Context(), "gmail.com", redis.Mails{All: 500}); n.Now != 500 || limited {
-		t.Errorf("without Redis %d pass", n.Now)
+	if n, limited := a.Admit(t.Context(), "gmail.com", redis.Mails{All: 500}); n.Now != 0 || !limited || n.Wait != time.Second || n.Given != 500 {
+		t.Errorf("without Redis, at first: %+v", n)
+	}
+	now = now.Add(time.Second)
+	if n, _ := a.Admit(t.Context(), "gmail.com", redis.Mails{All: 500}); n.Now != 20 || n.Wait != time.Second || n.Every != time.Second/20 || n.Given != 480 {
+		t.Errorf("without Redis: %+v", n)
 	}
 }
 
@@ -78,7 +82,7 @@ func TestADomainThatTakesMostMails(t *testing.T) {
 	}
 	defer client.Close()
 	now := time.Now()
-	p := redis.NewDomainPacer(client, nil, func() time.Time { return now })
+	p := redis.NewDomainPacer(client, nil, func() time.Time { return now }, redis.AloneFor(1, func() time.Time { return now }))
 	takes := func(mails int) {
 		for range mails {
 			p.Taken("relay", "qq.com")
@@ -139,7 +143,7 @@ func TestRefusalsAtOnceBeginOnePause(t *testing.T) {
 	}
 	defer client.Close()
 	now := time.Now()
-	p := redis.NewDomainPacer(client, nil, func() time.Time { return now })
+	p := redis.NewDomainPacer(client, nil, func() time.Time { return now }, redis.AloneFor(1, func() time.Time { return now }))
 	p.Taken("relay", "qq.com")
 	var all sync.WaitGroup
 	for range 16 {
@@ -179,7 +183,7 @@ func (h hangingHook) ProcessPipelineHook(goredis.ProcessPipelineHook) goredis.Pr
 	}
 }
 
-// While Redis hangs, one call waits for it and the others pass with what is known; after
+// While Redis hangs, one call waits for it and those to domains without a limit pass; after
 // its error no call asks for some seconds, for no domain.
 func TestARedisThatHangsHoldsUpOneCall(t *testing.T) {
 	client, err := redis.Open("redis://127.0.0.1:1")
@@ -190,7 +194,7 @@ func TestARedisThatHangsHoldsUpOneCall(t *testing.T) {
 	h := hangingHook{calls: make(chan struct{}, 100), release: make(chan struct{})}
 	client.AddHook(h)
 	now := time.Now()
-	p := redis.NewDomainPacer(client, map[string]int{"gmail.com": 20}, func() time.Time { return now })
+	p := redis.NewDomainPacer(client, map[string]int{"gmail.com": 20}, func() time.Time { return now }, redis.AloneFor(1, func() time.Time { return now }))
 	first := make(chan int)
 	go func() {
 		n, _ := p.Admit(t.Context(), "gmail.com", redis.Mails{All: 5})
@@ -201,8 +205,8 @@ func TestARedisThatHangsHoldsUpOneCall(t *testing.T) {
 		t.Errorf("meanwhile %d pass", n.Now)
 	}
 	close(h.release)
-	if n := <-first; n != 5 {
-		t.Errorf("%+v", n)
+	if n := <-first; n != 0 { // Redis may have admitted a second's worth before it hung
+		t.Errorf("%d pass at first", n)
 	}
 	if d, others := p.Slow(t.Context(), "relay", "163.com"); !others || d != 15*time.Second {
 		t.Errorf("a pause of %s", d)

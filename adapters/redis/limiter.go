@@ -44,84 +44,111 @@ func hashed(key string) string {
 }
 
 // A Pacer keeps all workers together below the messages per second that a
-// channel's provider takes.
-type Pacer struct{ rate *redis_rate.Limiter }
+// channel's provider takes: by Redis, or, while that does not answer, each worker by its
+// part of the rate.
+type Pacer struct {
+	rate  *redis_rate.Limiter
+	alone *Alone
+}
 
 // NewPacer returns a pacer that uses client and does not close it.
-func NewPacer(client goredis.UniversalClient) *Pacer {
-	return &Pacer{redis_rate.NewLimiter(client)}
+func NewPacer(client goredis.UniversalClient, alone *Alone) *Pacer {
+	return &Pacer{redis_rate.NewLimiter(client), alone}
 }
 
 // Admit takes n messages at once out of the channel's budget and returns 0,
 // or takes nothing and returns how long to wait before asking again. More than
 // a second's worth passes only when the budget is full. A rate of zero limits
-// nothing. It returns [redisclient.ErrUnavailable] when Redis does not answer.
-func (p *Pacer) Admit(ctx context.Context, channel delivery.Channel, n int, ratePerSecond int) (time.Duration, error) {
-	return p.admit(ctx, channel.String(), n, redis_rate.Limit{Rate: ratePerSecond, Burst: max(ratePerSecond, n), Period: time.Second})
+// nothing.
+func (p *Pacer) Admit(ctx context.Context, channel delivery.Channel, n int, ratePerSecond int) time.Duration {
+	return p.admit(ctx, channelPart(channel, ratePerSecond), n, channelLimit(n, ratePerSecond))
 }
 
 // Return gives back what was admitted and is not used. A budget that would be
-// full by it is left to refill over time.
-func (p *Pacer) Return(ctx context.Context, channel delivery.Channel, n, ratePerSecond int) error {
-	_, err := p.admitN(ctx, channel.String(), -n, redis_rate.Limit{Rate: ratePerSecond, Burst: max(ratePerSecond, n), Period: time.Second})
-	return err
+// full by it is left to refill over time, and so is what Redis does not take back.
+func (p *Pacer) Return(ctx context.Context, channel delivery.Channel, n, ratePerSecond int) {
+	p.giveBack(ctx, channelPart(channel, ratePerSecond), n, channelLimit(n, ratePerSecond))
 }
 
-// AdmitCampaign is Admit for the budget of one campaign, of which a fifth of a
+// AdmitCampaign is Admit for the budget of one campaign over a channel, of which a fifth of a
 // second's worth passes at once, so that it begins at its rate.
-func (p *Pacer) AdmitCampaign(ctx context.Context, id int64, n, ratePerSecond int) (time.Duration, error) {
-	return p.admit(ctx, campaignPace(id), n, campaignLimit(n, ratePerSecond))
+func (p *Pacer) AdmitCampaign(ctx context.Context, channel delivery.Channel, id int64, n, ratePerSecond int) time.Duration {
+	return p.admit(ctx, campaignPart(channel, id, ratePerSecond), n, campaignLimit(n, ratePerSecond))
 }
 
 // ReturnCampaign gives back what was admitted and could not be used.
-func (p *Pacer) ReturnCampaign(ctx context.Context, id int64, n, ratePerSecond int) error {
-	_, err := p.admitN(ctx, campaignPace(id), -n, campaignLimit(n, ratePerSecond))
-	return err
+func (p *Pacer) ReturnCampaign(ctx context.Context, channel delivery.Channel, id int64, n, ratePerSecond int) {
+	p.giveBack(ctx, campaignPart(channel, id, ratePerSecond), n, campaignLimit(n, ratePerSecond))
 }
 
 // AdmitPushes takes up to n messages out of what a push service takes a minute, as
 // many as its budget has, and returns how many; none with how long to wait before
-// asking again. The budget flows back evenly, and holds a second's worth. It returns
-// [redisclient.ErrUnavailable] when Redis does not answer.
-func (p *Pacer) AdmitPushes(ctx context.Context, service string, n, perMinute int) (admitted int, wait time.Duration, err error) {
-	ctx, cancel := context.WithTimeout(ctx, redisclient.CallTimeout)
-	defer cancel()
-	r, err := p.rate.AllowAtMost(ctx, "pace:push:"+service, redis_rate.Limit{Rate: perMinute, Burst: max(1, perMinute/60), Period: time.Minute}, n)
-	if err != nil {
-		return 0, 0, redisclient.Unavailable("pace", err)
+// asking again. The budget flows back evenly, and holds a second's worth.
+func (p *Pacer) AdmitPushes(ctx context.Context, service string, n, perMinute int) (admitted int, wait time.Duration) {
+	if !p.alone.away() {
+		asking, cancel := context.WithTimeout(ctx, redisclient.CallTimeout)
+		defer cancel()
+		r, err := p.rate.AllowAtMost(asking, "pace:push:"+service, redis_rate.Limit{Rate: perMinute, Burst: max(1, perMinute/60), Period: time.Minute}, n)
+		p.alone.answered(ctx, err)
+		switch {
+		case err != nil:
+		case r.Allowed > 0:
+			return r.Allowed, 0
+		default:
+			return 0, max(r.RetryAfter, time.Millisecond)
+		}
 	}
-	if r.Allowed > 0 {
-		return r.Allowed, 0, nil
-	}
-	return 0, max(r.RetryAfter, time.Millisecond), nil
+	admitted, wait, _ = p.alone.admit(ctx, part{limitPush, "push:" + service, delivery.WebPush, float64(perMinute) / 60}, n, false)
+	return admitted, wait
 }
 
-func campaignPace(id int64) string { return "campaign:" + strconv.FormatInt(id, 10) }
+func channelPart(c delivery.Channel, ratePerSecond int) part {
+	return part{limitChannel, c.String(), c, float64(ratePerSecond)}
+}
+
+func channelLimit(n, ratePerSecond int) redis_rate.Limit {
+	return redis_rate.Limit{Rate: ratePerSecond, Burst: max(ratePerSecond, n), Period: time.Second}
+}
+
+func campaignPart(c delivery.Channel, id int64, ratePerSecond int) part {
+	return part{limitCampaign, "campaign:" + strconv.FormatInt(id, 10), c, float64(ratePerSecond)}
+}
 
 func campaignLimit(n, ratePerSecond int) redis_rate.Limit {
 	return redis_rate.Limit{Rate: ratePerSecond, Burst: max(ratePerSecond/5, n, 1), Period: time.Second}
 }
 
-func (p *Pacer) admit(ctx context.Context, key string, n int, limit redis_rate.Limit) (time.Duration, error) {
-	if n <= 0 {
-		return 0, nil
+func (p *Pacer) admit(ctx context.Context, of part, n int, limit redis_rate.Limit) time.Duration {
+	if n <= 0 || limit.Rate <= 0 {
+		return 0
 	}
-	return p.admitN(ctx, key, n, limit)
+	if !p.alone.away() {
+		asking, cancel := context.WithTimeout(ctx, redisclient.CallTimeout)
+		defer cancel()
+		r, err := p.rate.AllowN(asking, "pace:"+of.key, limit, n)
+		p.alone.answered(ctx, err)
+		switch {
+		case err != nil:
+		case r.Allowed > 0:
+			return 0
+		default: // a wait of zero would read as admitted
+			return max(r.RetryAfter, time.Millisecond)
+		}
+	}
+	_, wait, _ := p.alone.admit(ctx, of, n, true)
+	return wait
 }
 
-func (p *Pacer) admitN(ctx context.Context, key string, n int, limit redis_rate.Limit) (time.Duration, error) {
-	if limit.Rate <= 0 {
-		return 0, nil
+func (p *Pacer) giveBack(ctx context.Context, of part, n int, limit redis_rate.Limit) {
+	if n <= 0 || limit.Rate <= 0 {
+		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, redisclient.CallTimeout)
+	if p.alone.away() {
+		p.alone.giveBack(ctx, of, n)
+		return
+	}
+	asking, cancel := context.WithTimeout(ctx, redisclient.CallTimeout)
 	defer cancel()
-	r, err := p.rate.AllowN(ctx, "pace:"+key, limit, n)
-	if err != nil {
-		return 0, redisclient.Unavailable("pace", err)
-	}
-	if r.Allowed > 0 || n < 0 {
-		return 0, nil
-	}
-	// A wait of zero would read as admitted.
-	return max(r.RetryAfter, time.Millisecond), nil
+	_, err := p.rate.AllowN(asking, "pace:"+of.key, limit, -n)
+	p.alone.answered(ctx, err)
 }

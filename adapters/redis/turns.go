@@ -84,13 +84,13 @@ func (p *DomainPacer) turns(ctx context.Context, domain string, rate int, m Mail
 // count of the domain. The time that they had stays used up. Mails that Redis does not take
 // back stay counted.
 func (p *DomainPacer) Unused(ctx context.Context, domain string, at time.Time, mails int) {
-	if p.perSecond[domain] <= 0 || p.away() {
+	if p.perSecond[domain] <= 0 || p.alone.away() {
 		return
 	}
 	ctx = context.WithoutCancel(ctx)
 	telling, cancel := context.WithTimeout(ctx, redisclient.CallTimeout)
 	defer cancel()
-	p.answered(ctx, unusedScript.Run(telling, p.client, []string{turnsKey(domain)}, at.Unix()/86400, mails).Err())
+	p.alone.answered(ctx, unusedScript.Run(telling, p.client, []string{turnsKey(domain)}, at.Unix()/86400, mails).Err())
 }
 
 func turnsKey(domain string) string { return "pace:mail:turns:" + domain }

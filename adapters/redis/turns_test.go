@@ -126,7 +126,7 @@ func newPostAt(t *testing.T, rate int) (p *redis.DomainPacer, now *time.Time, em
 	t.Cleanup(func() { _ = client.Close() })
 	instant := time.Date(2026, 11, 11, 11, 0, 0, 0, time.UTC)
 	clock := func() time.Time { return instant }
-	p = redis.NewDomainPacer(client, map[string]int{"qq.com": rate}, clock)
+	p = redis.NewDomainPacer(client, map[string]int{"qq.com": rate}, clock, redis.AloneFor(1, clock))
 	p.SetClock(clock)
 	return p, &instant, func() {
 		if err := client.FlushAll(t.Context()).Err(); err != nil {

@@ -4,6 +4,7 @@ package smtp
 import (
 	"context"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -103,6 +104,49 @@ type run struct {
 	over *delivery.Result
 	// recorded waits until the last mail that got through is recorded; nil = it is.
 	recorded func(context.Context) error
+	// cutting is the end of ctx reaching the connection, which completing, that all of a mail
+	// but its end has been written, makes a later one.
+	cutting    sync.Mutex
+	completing bool
+}
+
+// answerFor is how long after the end of its context a Send waits for the server's answer to
+// a mail whose end was written before: without it the mail would count as not sent although
+// most such mails were taken.
+const answerFor = time.Second
+
+// cut ends what the connection is doing, now that ctx has ended. A mail whose end may have
+// been written is answered within [answerFor]; nothing more is written.
+func (r *run) cut(c *conn) {
+	r.cutting.Lock()
+	defer r.cutting.Unlock()
+	if !r.completing {
+		_ = c.raw.Close()
+		return
+	}
+	_ = c.raw.SetWriteDeadline(time.Now())
+	_ = c.raw.SetReadDeadline(time.Now().Add(answerFor))
+}
+
+// complete is asked when all of a mail has been written but its end. It returns an error if
+// the end must not be written.
+func (r *run) complete() error {
+	if err := r.settle(); err != nil {
+		return err
+	}
+	r.cutting.Lock()
+	defer r.cutting.Unlock()
+	r.completing = r.ctx.Err() == nil
+	return r.ctx.Err()
+}
+
+// completed ends what complete began, and reports whether the end may have been written.
+func (r *run) completed() bool {
+	r.cutting.Lock()
+	defer r.cutting.Unlock()
+	was := r.completing
+	r.completing = false
+	return was
 }
 
 // settle waits until the last mail that got through is recorded. No other may be
@@ -155,6 +199,9 @@ func (r *run) deliver(m delivery.Message) delivery.Result {
 
 // connect makes sure that there is a connection, or says why there is none.
 func (r *run) connect() bool {
+	if r.over == nil && r.ctx.Err() != nil {
+		r.over = new(refused(r.ctx.Err()))
+	}
 	if r.over != nil {
 		return false
 	}
@@ -168,7 +215,7 @@ func (r *run) connect() bool {
 		return false
 	}
 	r.conn = c
-	r.stop = context.AfterFunc(r.ctx, func() { _ = c.raw.Close() })
+	r.stop = context.AfterFunc(r.ctx, func() { r.cut(c) })
 	return true
 }
 
@@ -202,8 +249,12 @@ func (r *run) finish() {
 	if r.settle() != nil {
 		r.abandon()
 	}
-	if r.conn != nil && r.stop() {
+	switch {
+	case r.conn == nil:
+	case r.stop():
 		r.sender.pool.put(r.conn)
+	default:
+		_ = r.conn.raw.Close()
 	}
 }
 
@@ -215,7 +266,7 @@ func (r *run) try(m delivery.Message) answer {
 			Detail: "the mail server does not accept international addresses",
 		}}
 	}
-	mail, err := r.sender.compose(m, r.settle)
+	mail, err := r.sender.compose(m, r.complete)
 	if err != nil {
 		return answer{result: delivery.Result{Unsent: true, Detail: delivery.DetailOf("the mail could not be signed: " + err.Error())}}
 	}
@@ -223,12 +274,15 @@ func (r *run) try(m delivery.Message) answer {
 	a := read(killpoint.Around("smtp.mail", func() error {
 		return r.conn.client.SendWithSMTPClient(r.conn.session, mail)
 	}))
+	completed := r.completed()
 	if r.over != nil { // cut off before its end: the server takes nothing
 		return answer{result: *r.over, broken: true}
 	}
 	if err := r.ctx.Err(); err != nil && a.broken {
 		cut := refused(err)
-		cut.Unsent = a.result.Unsent
+		if cut.Unsent = a.result.Unsent || !completed; !cut.Unsent {
+			cut.Detail = "unknown: the mail was handed over, and the mail server did not answer in time"
+		}
 		return answer{result: cut, broken: true}
 	}
 	if a.open {

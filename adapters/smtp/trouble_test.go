@@ -2,9 +2,12 @@ package smtp_test
 
 import (
 	"context"
+	"crypto/ed25519"
 	"errors"
 	"net"
+	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -158,9 +161,56 @@ func TestAnswerAfterTheContextEnded(t *testing.T) {
 		t.Errorf("before the end: got %+v", results[0])
 	}
 	want(t, results[1:], delivery.Transient)
+	if r := results[1]; r.Unsent || !strings.Contains(r.Detail, "unknown") || !results[2].Unsent {
+		t.Errorf("the mail without an answer: %+v, the one behind it: %+v", r, results[2])
+	}
 	want(t, s.Send(t.Context(), sendertest.Messages(delivery.Email, 1)), delivery.Delivered)
 	if _, sessions, _ := r.count(); sessions != 2 {
 		t.Errorf("%d connections: the one in an unknown state must not be used again", sessions)
+	}
+}
+
+// TestAnAnswerThatComesAfterTheEnd: the context ends, as it does shortly before a drop opens,
+// while the server thinks about a mail that it has completely. Its answer counts, and no
+// further mail goes out.
+func TestAnAnswerThatComesAfterTheEnd(t *testing.T) {
+	_, key, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signed := func(c *smtp.Config) { c.DKIM = &smtp.DKIM{Domain: "shop.example", Selector: "drop", Key: key} }
+	for name, prepare := range map[string]func(*smtp.Config){"plain": nil, "signed": signed} {
+		t.Run(name, func(t *testing.T) {
+			var later atomic.Bool
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			r := &relay{onData: func(c *gosmtp.Conn, _ string) error {
+				if later.Swap(true) {
+					return nil
+				}
+				cancel()
+				// A client that gives up ends the connection; otherwise a moment passes.
+				_ = c.Conn().SetReadDeadline(time.Now().Add(300 * time.Millisecond))
+				_, err := c.Conn().Read(make([]byte, 1))
+				_ = c.Conn().SetReadDeadline(time.Time{})
+				if !errors.Is(err, os.ErrDeadlineExceeded) {
+					t.Errorf("the client did not wait: %v", err)
+				}
+				return nil
+			}}
+			r.start(t, nil)
+			s := r.sender(t, prepare)
+			results := s.Send(ctx, sendertest.Messages(delivery.Email, 3))
+			want(t, results[:1], delivery.Delivered)
+			want(t, results[1:], delivery.Transient)
+			if mails, _, _ := r.count(); mails != 1 || !results[1].Unsent || !results[2].Unsent {
+				t.Errorf("the server has %d mails, results %+v", mails, results)
+			}
+			want(t, s.Send(t.Context(), sendertest.Messages(delivery.Email, 1)), delivery.Delivered)
+			if _, sessions, _ := r.count(); sessions != 2 {
+				t.Errorf("%d connections: the one whose context ended must not be used again", sessions)
+			}
+		})
 	}
 }
 

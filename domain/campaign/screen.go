@@ -39,7 +39,12 @@ type Facts struct {
 // ScreenStore reads what the screening of recipients depends on.
 type ScreenStore interface {
 	Facts(ctx context.Context, b *delivery.Batch) (Facts, error)
+	// Quiet returns those of the users, given in ascending order, who have quiet hours.
+	Quiet(ctx context.Context, ids []user.ID) (map[user.ID]user.User, error)
 }
+
+// quietFor is how old what is known of quiet hours may be when messages go out.
+const quietFor = 500 * time.Millisecond
 
 // Grant requests one coupon for each user. A repetition gives a user of the
 // campaign no second coupon.
@@ -69,7 +74,7 @@ func (g *Guard) Screen(ctx context.Context, b *delivery.Batch) (delivery.Screen,
 	if err != nil {
 		return nil, err
 	}
-	s := &screen{Facts: f, granter: g.Granter, owner: b.Owner, copy: b.Subject.Copy, deleted: map[user.ID]bool{}}
+	s := &screen{Facts: f, store: g.Store, at: b.Now, granter: g.Granter, owner: b.Owner, copy: b.Subject.Copy, deleted: map[user.ID]bool{}}
 	for _, id := range f.Deleted {
 		s.deleted[id] = true
 	}
@@ -79,6 +84,8 @@ func (g *Guard) Screen(ctx context.Context, b *delivery.Batch) (delivery.Screen,
 // screen is read by several calls at a time and never changed.
 type screen struct {
 	Facts
+	store   ScreenStore
+	at      time.Time // Facts are no older
 	granter Granter
 	owner   int64
 	copy    *delivery.Copy
@@ -120,12 +127,20 @@ func (s *screen) judge(id user.ID, now time.Time) delivery.Screening {
 	return v
 }
 
-// Before looks at the clock once more and grants the coupons.
+// Before looks at the clock once more, reads quiet hours again unless they were just read,
+// and grants the coupons.
 func (s *screen) Before(ctx context.Context, ids []user.ID, now time.Time) ([]delivery.Screening, error) {
 	var list []delivery.Screening
 	var left []user.ID
+	quiet := s.Quiet
+	if now.Sub(s.at) > quietFor {
+		var err error
+		if quiet, err = s.store.Quiet(ctx, ids); err != nil {
+			return nil, err
+		}
+	}
 	for _, id := range ids {
-		if until, asleep := s.Quiet[id].Sleeps(now); asleep {
+		if until, asleep := quiet[id].Sleeps(now); asleep {
 			list = append(list, delivery.Screening{UserID: id, Reason: delivery.ReasonQuietHours, Until: until})
 		} else {
 			left = append(left, id)

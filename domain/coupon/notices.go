@@ -215,8 +215,8 @@ type Readers struct {
 
 // ReaderStore reads the preferences and coupons of the recipients of notices.
 type ReaderStore interface {
-	// Readers looks at those of the batch's recipients who are left.
-	Readers(ctx context.Context, b *delivery.Batch) (Readers, error)
+	// Readers looks at users who are recipients of notices of the run.
+	Readers(ctx context.Context, run int64, users []user.ID) (Readers, error)
 }
 
 // Guard defers notices to users in their quiet hours, also if these were changed
@@ -226,7 +226,31 @@ type Guard struct{ Store ReaderStore }
 
 // Screen reads the recipients who are left.
 func (g Guard) Screen(ctx context.Context, b *delivery.Batch) (delivery.Screen, error) {
-	return g.Store.Readers(ctx, b)
+	readers, err := g.Store.Readers(ctx, b.Owner, b.Left)
+	return screen{readers, g.Store, b.Owner, b.Now}, err
+}
+
+// screen is the screen of one lease.
+type screen struct {
+	Readers
+	store ReaderStore
+	run   int64
+	at    time.Time // Readers are no older
+}
+
+// readersFor is how old what is known of recipients may be when notices go out.
+const readersFor = 500 * time.Millisecond
+
+// Before is Check by what is known of the users now.
+func (s screen) Before(ctx context.Context, ids []user.ID, now time.Time) ([]delivery.Screening, error) {
+	readers := s.Readers
+	if now.Sub(s.at) > readersFor {
+		var err error
+		if readers, err = s.store.Readers(ctx, s.run, ids); err != nil {
+			return nil, err
+		}
+	}
+	return readers.Check(ids, now), nil
 }
 
 // Check skips recipients whose notice became unnecessary, and defers those in
@@ -241,9 +265,4 @@ func (r Readers) Check(ids []user.ID, now time.Time) []delivery.Screening {
 		}
 	}
 	return list
-}
-
-// Before looks at the clock once more.
-func (r Readers) Before(_ context.Context, ids []user.ID, now time.Time) ([]delivery.Screening, error) {
-	return r.Check(ids, now), nil
 }

@@ -165,10 +165,10 @@ const Held = "held"
 // extended, and every method returns [ErrLeaseLost] once another worker has it.
 type Lease interface {
 	Batch() *Batch
-	// Checkpoint records progress durably and extends the lease. stop is
-	// the reason to stop that appeared meanwhile, if any, or [Held].
+	// Checkpoint records progress durably and extends the lease if less than half
+	// of it is left. stop is the reason to stop that appeared meanwhile, if any, or [Held].
 	Checkpoint(ctx context.Context, p Progress) (stop string, err error)
-	// Extend does the same without progress.
+	// Extend lets the lease begin anew, without progress.
 	Extend(ctx context.Context) (stop string, err error)
 	// Accepted records durably that the provider has taken the message to one of
 	// the recipients. Checkpoints need not know of it.

@@ -106,6 +106,7 @@ func (r *run) start(ctx context.Context, ready []user.ID, known []user.User) (*c
 	window := r.batch.WorthlessAfter.Sub(r.clock())
 	ctx, cancel := context.WithTimeout(ctx, window-lastCall)
 	chunks := r.chunks(ready, known)
+	r.refusals.among = ready
 	r.waited = r.batch.paced() // now: checkpoints change the batch while chunks are made
 	c := &calls{results: make(chan chunkResult, len(chunks)), cancel: cancel, known: known}
 	c.left.Store(int64(len(chunks)))
@@ -188,8 +189,9 @@ func (r *run) hand(ctx context.Context, c *calls, chunk chunkResult) bool {
 
 // cleared requests admission for one chunk's messages before it calls the
 // screen: the screen's actions, such as granting a coupon, must not be taken for
-// messages that may not be sent. If the screen leaves no message, the admission
-// is given back; a chunk without messages needs no admission.
+// messages that may not be sent. If refusals and the screen leave no message, the admission
+// is given back; a chunk without messages needs no admission. Whether the lease holds is
+// asked last, right before the call.
 func (r *run) cleared(ctx context.Context, c *calls, chunk *chunkResult) bool {
 	if len(chunk.messages) == 0 || ctx.Err() != nil {
 		return ctx.Err() == nil
@@ -198,7 +200,7 @@ func (r *run) cleared(ctx context.Context, c *calls, chunk *chunkResult) bool {
 	if !r.admitted(ctx, c, load) {
 		return false
 	}
-	goOn := ctx.Err() == nil && r.before(ctx, c, chunk)
+	goOn := ctx.Err() == nil && r.keepBack(ctx, c, chunk) && r.before(ctx, c, chunk) && (len(chunk.messages) == 0 || r.holds(ctx, c))
 	if !goOn || len(chunk.messages) == 0 {
 		r.Admission.Unused(context.WithoutCancel(ctx), load)
 	}
@@ -223,21 +225,22 @@ func (r *run) chunkSize() int {
 // before calls the screen for the reachable recipients of one chunk, and removes
 // those that it keeps back. It returns false if none may be sent to yet.
 func (r *run) before(ctx context.Context, c *calls, chunk *chunkResult) bool {
-	if r.screening == nil {
+	if r.screening == nil || len(chunk.messages) == 0 {
 		return true
 	}
 	ids := make([]user.ID, len(chunk.messages))
 	for i, m := range chunk.messages {
 		ids[i] = m.To.ID
 	}
-	var err error
-	if chunk.verdicts, err = r.screening.Before(ctx, ids, r.clock()); err != nil {
+	verdicts, err := r.screening.Before(ctx, ids, r.clock())
+	if err != nil {
 		c.wait.Store(int64(time.Second))
 		return false
 	}
-	if len(chunk.verdicts) > 0 {
-		kept := make(map[user.ID]bool, len(chunk.verdicts))
-		for _, v := range chunk.verdicts {
+	if len(verdicts) > 0 {
+		chunk.verdicts = append(chunk.verdicts, verdicts...)
+		kept := make(map[user.ID]bool, len(verdicts))
+		for _, v := range verdicts {
 			kept[v.UserID] = true
 		}
 		chunk.messages = slices.DeleteFunc(chunk.messages, func(m Message) bool { return kept[m.To.ID] })
@@ -245,9 +248,14 @@ func (r *run) before(ctx context.Context, c *calls, chunk *chunkResult) bool {
 	return true
 }
 
-// admitted waits a little for admission; it postpones the run when that is not enough.
+// admitted waits a little for admission; it postpones the run when that is not enough, or
+// when the run is to be a new one.
 func (r *run) admitted(ctx context.Context, c *calls, l Load) bool {
 	for {
+		if r.tired() {
+			c.wait.Store(int64(time.Millisecond))
+			return false
+		}
 		wait, _ := r.Admission.Admit(ctx, l)
 		if wait <= 0 {
 			return true

@@ -47,10 +47,10 @@ func (d *drain) all(ctx context.Context) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		asked := d.Now()
+		asked, begun := d.Now(), d.uptime()
 		leases, err := d.Store.LeaseSome(ctx, d.channel, d.LeaseFor, n)
 		for _, l := range leases {
-			d.start(ctx, d.newRun(l, asked))
+			d.start(ctx, d.newRun(l, asked, begun))
 		}
 		switch {
 		case errors.Is(err, ErrNoWork):

@@ -44,6 +44,8 @@ func (m manyBatches) Recipients(ctx context.Context, c Channel, ids []user.ID, n
 	return largest.Recipients(ctx, c, ids, named) // the users of the others are among its own
 }
 
+func (m manyBatches) Refusals(context.Context, Channel, []user.ID) (Refusals, error) { return nil, nil }
+
 func (m manyBatches) Consents(context.Context, *Batch, []user.ID) (map[user.ID]bool, error) {
 	return nil, nil
 }

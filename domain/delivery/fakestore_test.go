@@ -35,6 +35,8 @@ type fakeStore struct {
 	accepted    []user.ID // recorded message by message
 	known       map[user.ID]user.User
 	contactsErr error
+	refusals    Refusals
+	refusalsErr error
 	consents    map[user.ID]bool
 	consentsErr error
 	checkpoints []Progress
@@ -65,7 +67,10 @@ func (d *fakeStore) LeaseNext(_ context.Context, c Channel, lasting time.Duratio
 	}
 	d.until = now.Add(lasting)
 	d.holder = &holding{depot: d, lasting: lasting, batch: Batch{ID: 7, Subject: d.subject, PlannedAt: d.subject.DueAt, Channel: c, WorthlessAfter: d.worthless,
-		StopReason: d.stop, Exceptions: maps.Clone(d.exceptions), OptedOut: d.optedOut, Now: now}}
+		StopReason: d.stop, Exceptions: maps.Clone(d.exceptions), OptedOut: maps.Clone(d.optedOut), Now: now}}
+	for id, reason := range d.refusals {
+		d.holder.batch.OptedOut[id] = d.holder.batch.OptedOut[id] || reason == ReasonOptedOut
+	}
 	for _, id := range d.due {
 		if d.sent[id] == 0 {
 			d.holder.batch.Left = append(d.holder.batch.Left, id)
@@ -96,6 +101,7 @@ func (d *fakeStore) Recipients(_ context.Context, _ Channel, ids []user.ID, _ bo
 	var found []user.User
 	for id := ids[0]; id <= ids[len(ids)-1]; id++ {
 		if u, ok := d.known[id]; ok {
+			u.Suppressed = u.Suppressed || d.refusals[id] == ReasonSuppressed
 			found = append(found, u)
 		}
 	}
@@ -111,6 +117,29 @@ func (d *fakeStore) Consents(_ context.Context, _ *Batch, ids []user.ID) (map[us
 		held[id] = d.consents[id]
 	}
 	return held, d.consentsErr
+}
+
+// Refusals returns those of the users who are in refusals.
+func (d *fakeStore) Refusals(_ context.Context, _ Channel, ids []user.ID) (Refusals, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	found := Refusals{}
+	for _, id := range ids {
+		if reason := d.refusals[id]; reason != "" {
+			found[id] = reason
+		}
+	}
+	return found, d.refusalsErr
+}
+
+// refuseNow is what the user does who opts out.
+func (d *fakeStore) refuseNow(id user.ID, reason string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.refusals == nil {
+		d.refusals = Refusals{}
+	}
+	d.refusals[id] = reason
 }
 
 // steal takes the batch away from its holder.

@@ -138,27 +138,30 @@ func (n *chunkLimit) forget(batch int64) {
 func (i *isolation) halve(ctx context.Context, messages []Message) (parts []refused, ok bool) {
 	middle := len(messages) / 2
 	for _, half := range [][]Message{messages[:middle], messages[middle:]} {
-		answer, ok := i.try(ctx, half)
+		refusal, ok := i.try(ctx, half)
 		if !ok {
 			return nil, false
 		}
-		if answer != nil {
-			parts = append(parts, refused{half, *answer})
+		if refusal != nil {
+			parts = append(parts, *refusal)
 		}
 	}
 	return parts, true
 }
 
-// try sends a part. It returns the answer if the part is refused as a whole, and
-// records the results otherwise.
-func (i *isolation) try(ctx context.Context, part []Message) (refusal *Result, ok bool) {
+// try sends a part. It returns what was sent of it and the answer if that is refused as a
+// whole, and records the results otherwise.
+func (i *isolation) try(ctx context.Context, part []Message) (refusal *refused, ok bool) {
 	if !i.admit(ctx, part) {
 		return nil, false
+	}
+	if part, ok = i.stillWanted(ctx, part); !ok || len(part) == 0 {
+		return nil, ok
 	}
 	results := i.call(ctx, part)
 	if refusedWhole(results) > 0 {
 		i.unjudged(ctx)
-		return &results[slices.IndexFunc(results, func(r Result) bool { return r.Whole })], true
+		return &refused{part, results[slices.IndexFunc(results, func(r Result) bool { return r.Whole })]}, true
 	}
 	i.report(ctx, results)
 	return nil, i.settle(ctx, part, results)
@@ -170,19 +173,19 @@ func (i *isolation) try(ctx context.Context, part []Message) (refusal *Result, o
 func (i *isolation) probe(ctx context.Context, halves []refused) (parts []refused, ok bool) {
 	all := append(halves[0].messages[:len(halves[0].messages):len(halves[0].messages)], halves[1].messages...)
 	third := len(all) / 3
-	var last *Result
+	var last Result
 	for n := range 3 {
 		at := n*third + int(i.Random()*float64(third))
-		answer, ok := i.try(ctx, all[at:at+1])
+		refusal, ok := i.try(ctx, all[at:at+1])
 		if !ok {
 			return nil, false
 		}
-		if answer == nil { // sent: the provider takes messages
+		if refusal == nil { // sent: the provider takes messages; or the recipient has opted out
 			return without(halves, all[at]), true
 		}
-		last = answer
+		last = refusal.answer
 	}
-	return nil, i.blameProvider(ctx, all, *last)
+	return nil, i.blameProvider(ctx, all, last)
 }
 
 // without returns the parts without the message, which is in one of them.
@@ -242,4 +245,18 @@ func (i *isolation) takeTurn(ctx context.Context) bool {
 // fails. It has used the rate all the same.
 func (i *isolation) unjudged(ctx context.Context) {
 	i.Admission.Unused(context.WithoutCancel(ctx), i.load(0))
+}
+
+// stillWanted returns the messages of an admitted part whose recipients have not refused
+// them meanwhile; the refusals are recorded with the next results. It returns false if the
+// call may not begin; then, and when no message is left, the admission is given back.
+func (i *isolation) stillWanted(ctx context.Context, part []Message) (left []Message, ok bool) {
+	load := i.load(len(part))
+	asked := chunkResult{messages: slices.Clone(part)}
+	ok = i.keepBack(ctx, i.calls, &asked) && (len(asked.messages) == 0 || i.holds(ctx, i.calls))
+	i.rest.verdicts = append(i.rest.verdicts, asked.verdicts...)
+	if !ok || len(asked.messages) == 0 {
+		i.Admission.Unused(context.WithoutCancel(ctx), load)
+	}
+	return asked.messages, ok
 }

@@ -16,12 +16,12 @@ import (
 // possible: finished, or released until the next retry. It returns
 // [ErrNoWork], or [ErrLeaseLost] if another worker took the batch over.
 func (s *Service) RunNext(ctx context.Context, c Channel) error {
-	asked := s.Now()
+	asked, begun := s.Now(), s.uptime()
 	lease, err := s.Store.LeaseNext(ctx, c, s.LeaseFor)
 	if err != nil {
 		return err
 	}
-	r := s.newRun(lease, asked)
+	r := s.newRun(lease, asked, begun)
 	r.permits = s.permits(c)
 	return r.all(ctx)
 }
@@ -63,20 +63,27 @@ type run struct {
 	unsaved []Exception
 	// waited are the users whose mails were kept back before; see [Batch.paced].
 	waited map[user.ID]bool
+	// begun is when the lease was asked for, term how long it lasts.
+	begun    time.Duration
+	term     term
+	refusals refusals
 	// crashes are the panics that were reported.
 	crashes sync.Map
 }
 
-// newRun compares the clocks by the moment at which the lease was asked for. If
-// the database was slow, the run then believes that it is later than it is,
-// and gives up early rather than sending too late.
-func (s *Service) newRun(lease Lease, asked time.Time) *run {
+// newRun compares the clocks by the moment at which the lease was asked for: asked on the
+// service's clock, begun by [Service.Uptime]. If the database was slow, the run then believes
+// that it is later than it is, and gives up early rather than sending too late.
+func (s *Service) newRun(lease Lease, asked time.Time, begun time.Duration) *run {
 	b := lease.Batch()
 	b.Subject.Track = s.track(b)
 	if s.Reference != nil {
 		b.Subject.Reference = func(id user.ID) string { return s.Reference(b.ID, id) }
 	}
-	return &run{Service: s, lease: lease, batch: b, drift: b.Now.Sub(asked), sender: s.senderOf(b)}
+	r := &run{Service: s, lease: lease, batch: b, drift: b.Now.Sub(asked), sender: s.senderOf(b), begun: begun}
+	r.term.renewed(begun, s.LeaseFor)
+	r.refusals.at = r.clock() // the lease has just read them, whenever it was asked for
+	return r
 }
 
 // senderOf returns the sender of the batch's messages; nil = there is none.
@@ -293,18 +300,6 @@ func (r *run) deliver(ctx context.Context) error {
 	}
 }
 
-// lookEvery is how often a batch's stop reason is read while calls last or wait
-// to be admitted, and no checkpoint returns it.
-const lookEvery = time.Second
-
-// extend keeps the lease, during a shutdown too: calls in flight are left to
-// finish then, and a worker that took their batch over would repeat them.
-func (r *run) extend(ctx context.Context) (stop string, err error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.LeaseFor/3)
-	defer cancel()
-	return r.lease.Extend(ctx)
-}
-
 func (r *run) checkpoint(ctx context.Context, p Progress, calls *calls) error {
 	stop, err := r.save(ctx, p)
 	if err != nil {
@@ -334,7 +329,10 @@ func (r *run) applyStop(stop string, calls *calls) {
 func (r *run) save(ctx context.Context, p Progress) (stop string, err error) {
 	p.Exceptions = append(p.Exceptions[:len(p.Exceptions):len(p.Exceptions)], r.unsaved...)
 	err = untilRecorded(ctx, func(ctx context.Context) error {
-		stop, err = r.lease.Checkpoint(ctx, p)
+		asked := r.uptime()
+		if stop, err = r.lease.Checkpoint(ctx, p); err == nil {
+			r.term.renewed(asked, r.LeaseFor/2)
+		}
 		return err
 	})
 	if err == nil {

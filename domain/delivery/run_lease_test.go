@@ -85,7 +85,7 @@ func TestALeaseThatIsLostDuringALongCall(t *testing.T) {
 func TestALongCallKeepsItsLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newFixture(t, newFakeStore(SMS, 20, time.Hour), newProvider(SMS, 10, 5*time.Minute))
-		r.must()
+		r.finish()
 		r.want(map[Outcome]int{Sent: 20})
 		r.once()
 	})

@@ -23,6 +23,9 @@ type Store interface {
 	// language, zone, what reaching them over the channel takes, and, if
 	// named, what they are called.
 	Recipients(ctx context.Context, c Channel, ids []user.ID, named bool) ([]user.User, error)
+	// Refusals returns those of the users, recipients of a batch of the channel, who do not
+	// want the channel or whose address is suppressed by now. It may sort ids.
+	Refusals(ctx context.Context, c Channel, ids []user.ID) (Refusals, error)
 	// Consents returns those of the users who have consented to the one message of b, a
 	// reminder. It returns [ErrConsentsTaken] while another batch may be using them.
 	Consents(ctx context.Context, b *Batch, ids []user.ID) (map[user.ID]bool, error)
@@ -112,6 +115,9 @@ type Service struct {
 	LeaseFor time.Duration
 	Random   func() float64 // in [0, 1)
 	Now      func() time.Time
+	// Uptime is a clock that nothing sets, and that continues while this process is halted or
+	// its machine is suspended; nil = Now.
+	Uptime func() time.Duration
 	// Texts has the texts of messages; nil = the built-in ones.
 	Texts message.Source
 	// OptOutURL, if set, returns where the user can turn off the channel

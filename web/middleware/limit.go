@@ -57,6 +57,10 @@ type Limiter struct {
 	burst   int
 	buckets *otter.Cache[LimitKey, *bucket] // nil = everything is allowed
 	shared  sharing
+	// parts is among how many processes the limit is divided; 0 = it is shared.
+	parts atomic.Int64
+	// alone counts the requests since then.
+	alone atomic.Int64
 }
 
 // A bucket holds the tokens of one key.
@@ -103,12 +107,20 @@ func (l *Limiter) Allow(key LimitKey, now time.Time) Decision {
 	if !known {
 		b, _ = l.buckets.SetIfAbsent(key, &bucket{Limiter: rate.NewLimiter(l.rate, l.burst)})
 	}
-	allowed := b.AllowN(now, 1)
+	cost := l.cost()
+	allowed := b.AllowN(now, cost)
+	if l.parts.Load() > 0 {
+		l.alone.Add(1)
+	}
 	if allowed && b.used.Add(1) >= l.shareFrom() {
 		l.shared.list(key, b)
 	}
-	return l.decision(b.TokensAt(now), allowed)
+	return l.decision(b.TokensAt(now), cost, allowed)
 }
+
+// cost is how many tokens of a bucket a request takes: one, or one for each of the processes
+// among which the limit is divided, as far as a bucket has so many.
+func (l *Limiter) cost() int { return min(max(1, int(l.parts.Load())), l.burst) }
 
 // Return gives one counted request of key back.
 func (l *Limiter) Return(key LimitKey, now time.Time) {
@@ -116,7 +128,7 @@ func (l *Limiter) Return(key LimitKey, now time.Time) {
 		return
 	}
 	if b, known := l.buckets.GetIfPresent(key); known {
-		b.AllowN(now, -1)
+		b.AllowN(now, -l.cost())
 		b.used.Add(-1)
 	}
 }
@@ -130,20 +142,21 @@ func (l *Limiter) Look(key LimitKey, now time.Time) Decision {
 	if b, known := l.buckets.GetIfPresent(key); known {
 		tokens = b.TokensAt(now)
 	}
-	return l.decision(tokens, tokens >= 1-lost)
+	cost := l.cost()
+	return l.decision(tokens, cost, tokens >= float64(cost)-lost)
 }
 
 // lost is more than fractions of tokens can lose in computations.
 const lost = 1e-6
 
-// decision describes a bucket with so many tokens left.
-func (l *Limiter) decision(tokens float64, allowed bool) Decision {
+// decision describes a bucket with so many tokens left, of which each request takes its cost.
+func (l *Limiter) decision(tokens float64, cost int, allowed bool) Decision {
 	after := func(missing float64) time.Duration {
 		return time.Duration(math.Round(missing / float64(l.rate) * float64(time.Second)))
 	}
-	d := Decision{Allowed: allowed, Limit: l.burst, Remaining: int(tokens + lost), Reset: after(float64(l.burst) - tokens)}
+	d := Decision{Allowed: allowed, Limit: l.burst / cost, Remaining: int((tokens + lost) / float64(cost)), Reset: after(float64(l.burst) - tokens)}
 	if !allowed {
-		d.RetryAfter = after(1 - tokens)
+		d.RetryAfter = after(float64(cost) - tokens)
 	}
 	return d
 }

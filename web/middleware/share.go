@@ -17,6 +17,14 @@ type Counts interface {
 	Spend(ctx context.Context, key string, n, burst int, period time.Duration) (remaining int, err error)
 }
 
+// Parts are the processes among which limits are divided while [Counts] does not answer.
+type Parts interface {
+	// All is how many processes there are, with this one.
+	All(ctx context.Context) int
+	// Alone is told of n requests that were counted by this process alone.
+	Alone(limit string, n int)
+}
+
 const (
 	// ShareEvery is how often the processes exchange what they have allowed.
 	ShareEvery = 500 * time.Millisecond
@@ -59,9 +67,9 @@ func (s *sharing) list(key LimitKey, b *bucket) {
 // processes every [ShareEvery] until ctx ends, so that a key passes its limit once
 // and not once a process. No request waits for it: a key passes at most what the
 // processes allow between two exchanges beyond its limit, and 1/64 of the limit
-// per process. While counts does not answer, each process counts for itself, which
-// is logged once.
-func Share(ctx context.Context, limits map[string]*Limiter, counts Counts, now func() time.Time, log *slog.Logger) {
+// per process. While counts does not answer, each process keeps to its part of each limit,
+// which is logged once.
+func Share(ctx context.Context, limits map[string]*Limiter, counts Counts, parts Parts, now func() time.Time, log *slog.Logger) {
 	tick := time.NewTicker(ShareEvery)
 	defer tick.Stop()
 	alone := false
@@ -77,10 +85,18 @@ func Share(ctx context.Context, limits map[string]*Limiter, counts Counts, now f
 		}
 		if (failure != nil) != alone {
 			if alone = failure != nil; alone {
-				log.Warn("rate limits are counted by each process alone until Redis answers", "err", failure)
+				log.Warn("rate limits are kept by each process alone, each its part, until Redis answers", "err", failure)
 			} else {
 				log.Info("rate limits are shared between the processes again")
 			}
+		}
+		divided := 0
+		if alone {
+			divided = parts.All(ctx)
+		}
+		for _, l := range limits {
+			l.parts.Store(int64(divided))
+			parts.Alone("api", int(l.alone.Swap(0)))
 		}
 		select {
 		case <-ctx.Done():

@@ -3,6 +3,8 @@ package middleware_test
 import (
 	"context"
 	"errors"
+	"log/slog"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -12,8 +14,7 @@ import (
 )
 
 // TestProcessesShareALimit: the limiters of two processes let a key pass its limit
-// once, tell Redis nothing about keys that are seldom used, and go on alone without
-// Redis.
+// once, tell Redis nothing about keys that are seldom used, and go on without Redis.
 func TestProcessesShareALimit(t *testing.T) {
 	client, err := redis.Open(localstack.RedisServer(t).URL())
 	if err != nil {
@@ -72,6 +73,88 @@ func TestProcessesShareALimit(t *testing.T) {
 	}
 	if n := middleware.Listed(b); n != 2 {
 		t.Errorf("%d keys wait for Redis to come back", n)
+	}
+}
+
+// TestWithoutRedisProcessesDivideALimit: each of four processes lets a quarter of a limit
+// pass until Redis answers, says so in the headers, and counts it.
+func TestWithoutRedisProcessesDivideALimit(t *testing.T) {
+	const limit, processes = 640, 4
+	at := time.Now()
+	now := func() time.Time { return at }
+	l := middleware.NewAttempts(limit, time.Hour)
+	busy, fresh := middleware.LimitKey{Kind: 'k', Low: 1}, middleware.LimitKey{Kind: 'k', Low: 2}
+	counts := &dying{}
+	counts.dead.Store(true)
+	ctx, stop := context.WithCancel(t.Context())
+	parts := &divided{processes, make(chan int), ctx.Done()}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		middleware.Share(ctx, map[string]*middleware.Limiter{"test": l}, counts, parts, now, slog.New(slog.DiscardHandler))
+	}()
+	defer func() { stop(); <-ended }()
+	<-parts.told // after the first exchange, of nothing
+	for range limit / 64 {
+		l.Allow(busy, at)
+	}
+	for counts.asked.Load() == 0 {
+		<-parts.told
+	}
+	<-parts.told
+	passed := 0
+	for l.Allow(fresh, at).Allowed {
+		passed++
+	}
+	if d := l.Look(fresh, at); passed != limit/processes || d.Limit != limit/processes || d.Remaining != 0 || d.Allowed || d.RetryAfter != processes*time.Hour {
+		t.Errorf("%d of %d passed in one of %d processes, then %+v", passed, limit, processes, d)
+	}
+	l.Return(fresh, at)
+	if first, second := l.Allow(fresh, at).Allowed, l.Allow(fresh, at).Allowed; !first || second {
+		t.Errorf("what was given back: %v, %v", first, second)
+	}
+	counts.dead.Store(false)
+	counted := 0
+	for other := fresh.Low + 1; ; other++ { // until the limit is shared again
+		counted += <-parts.told
+		passed = 0
+		for key := (middleware.LimitKey{Kind: 'k', Low: other}); l.Allow(key, at).Allowed; passed++ {
+		}
+		if passed == limit {
+			break
+		}
+	}
+	if counted < limit/processes {
+		t.Errorf("%d requests were counted", counted)
+	}
+}
+
+// dying are counts that may not answer.
+type dying struct {
+	dead  atomic.Bool
+	asked atomic.Int64
+}
+
+func (d *dying) Spend(_ context.Context, _ string, n, burst int, _ time.Duration) (int, error) {
+	d.asked.Add(1)
+	if d.dead.Load() {
+		return 0, errors.New("no Redis")
+	}
+	return burst - n, nil
+}
+
+// divided are the processes of a test, which learns of each exchange.
+type divided struct {
+	processes int
+	told      chan int
+	over      <-chan struct{}
+}
+
+func (d *divided) All(context.Context) int { return d.processes }
+func (d *divided) Alone(_ string, n int) {
+	select {
+	case d.told <- n:
+	case <-d.over:
 	}
 }
 

@@ -30,7 +30,7 @@ func TestThePaceOfMails(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = p.Close() })
-	pacer := redis.NewDomainPacer(p.Redis, cfg.Mail.DomainRates, app.Clock)
+	pacer := redis.NewDomainPacer(p.Redis, cfg.Mail.DomainRates, app.Clock, redis.NewAlone(redis.AloneConfig{Now: app.Clock}))
 	pacer.Admit(t.Context(), "qq.com", redis.Mails{All: 80, Until: now.Add(time.Hour)})
 	if _, err := deliverydb.NewWarmUps(p.DB).Take(t.Context(), now, 70, 200); err != nil {
 		t.Fatal(err)

@@ -53,7 +53,10 @@ func (p *program) serve(ctx context.Context) error {
 	var loops sync.WaitGroup
 	loops.Go(func() { _ = p.bus.Run(background) })
 	loops.Go(func() { p.security.Run(background) })
-	loops.Go(func() { middleware.Share(background, p.limiters, redis.NewCounts(p.Redis), app.Clock, p.Log) })
+	loops.Go(func() {
+		middleware.Share(background, p.limiters, redis.NewCounts(p.Redis), p.processes, app.Clock, p.Log)
+	})
+	loops.Go(func() { p.processes.Run(background) })
 	if p.Replica != nil {
 		loops.Go(func() { p.Replica.Watch(background) })
 	}

@@ -121,8 +121,9 @@ type program struct {
 	staff        *staff.Service
 	reports      *report.Service
 
-	hub     *api.Hub
-	console *console.Console
+	hub       *api.Hub
+	console   *console.Console
+	processes *app.Processes
 	// limiters are shared with the other web processes.
 	limiters map[string]*middleware.Limiter
 
@@ -296,6 +297,7 @@ func (p *program) handler(ctx context.Context) (http.Handler, error) {
 		return nil, err
 	}
 	p.limiters = apiHandler.Limiters()
+	p.processes = p.NewProcesses("web", 0, "api")
 	p.Registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "dropbell_inbox_streams", Help: "Connected inbox clients."},
 			func() float64 { return float64(p.hub.Streams()) }))

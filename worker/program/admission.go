@@ -26,8 +26,8 @@ const pausedFor = 3 * time.Second
 
 // admission combines the limits of a channel: the operator's pause, the rate
 // shared by all workers, the provider's circuit breaker, and the pause that the
-// provider requested. If Redis does not answer, deliveries continue without rate
-// and breaker: a late message is worse.
+// provider requested. If Redis does not answer, deliveries continue at this worker's part
+// of the rates and without breaker.
 type admission struct {
 	channels deliverydb.Channels
 	pacer    *redis.Pacer
@@ -42,8 +42,8 @@ type admission struct {
 	readAt   time.Time
 }
 
-func newAdmission(db *postgres.DB, client goredis.UniversalClient, log *slog.Logger) *admission {
-	pacer, circuits := redis.NewPacer(client), newBreakers(client, log)
+func newAdmission(db *postgres.DB, client goredis.UniversalClient, pacer *redis.Pacer, alone *redis.Alone, log *slog.Logger) *admission {
+	circuits := newBreakers(client, alone, log)
 	return &admission{channels: deliverydb.NewChannels(db), pacer: pacer, campaign: newCampaignGate(campaignsdb.NewCampaigns(db, audiencedb.NewSegments(db)), pacer),
 		breaker: circuits.of(0), circuits: circuits, log: log}
 }
@@ -86,7 +86,7 @@ func (a *admission) admitChannel(ctx context.Context, l delivery.Load, s deliver
 		}
 		return wait, delivery.ReasonProvider
 	}
-	if wait, err := a.pacer.Admit(ctx, c, l.Messages, s.RatePerSecond); err == nil && wait > 0 {
+	if wait := a.pacer.Admit(ctx, c, l.Messages, s.RatePerSecond); wait > 0 {
 		if !routed {
 			_ = a.breaker.Unused(ctx, c)
 		}
@@ -107,7 +107,7 @@ func (a *admission) Unused(ctx context.Context, l delivery.Load) {
 		if l.Kind == delivery.KindCampaign {
 			a.campaign.unused(ctx, l)
 		}
-		_ = a.pacer.Return(ctx, l.Channel, l.Messages, a.setting(ctx, l.Channel).RatePerSecond)
+		a.pacer.Return(ctx, l.Channel, l.Messages, a.setting(ctx, l.Channel).RatePerSecond)
 	}
 	if l.Channel != delivery.App && !a.routed(l.Channel) {
 		_ = a.breaker.Unused(ctx, l.Channel)

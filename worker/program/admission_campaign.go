@@ -68,7 +68,7 @@ func (g *campaignGate) admit(ctx context.Context, l delivery.Load, channelRate i
 	if c.rate == 0 {
 		return 0, "", taken
 	}
-	if wait, err := g.pacer.AdmitCampaign(ctx, l.Owner, l.Messages, c.rate); err == nil && wait > 0 {
+	if wait := g.pacer.AdmitCampaign(ctx, l.Channel, l.Owner, l.Messages, c.rate); wait > 0 {
 		if wait < yieldFor {
 			wait = min(wait, askAgain)
 		}
@@ -79,7 +79,7 @@ func (g *campaignGate) admit(ctx context.Context, l delivery.Load, channelRate i
 
 // unused gives back what the load took of its campaign's budget.
 func (g *campaignGate) unused(ctx context.Context, l delivery.Load) {
-	_ = g.pacer.ReturnCampaign(ctx, l.Owner, l.Messages, g.control(ctx, l.Owner).rate)
+	g.pacer.ReturnCampaign(ctx, l.Channel, l.Owner, l.Messages, g.control(ctx, l.Owner).rate)
 }
 
 // control returns what staff decided about the campaign; when it cannot be

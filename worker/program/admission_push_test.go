@@ -51,7 +51,8 @@ func TestTheCircuitsOfAMixedChunk(t *testing.T) {
 	// deliver sends one chunk to so many users with an iPhone, with an account, and with both.
 	deliver := func(phones, accounts, both user.ID) {
 		t.Helper()
-		admission := newAdmission(w.DB, client, slog.New(slog.DiscardHandler))
+		alone := aloneFor(1)
+		admission := newAdmission(w.DB, client, redis.NewPacer(client, alone), alone, slog.New(slog.DiscardHandler))
 		sender := push.New(push.Options{}, brokenPhones{})
 		sender.Configurable(admission.circuits, nil)
 		sender.Set([]push.Configured{{Provider: mini, Service: service}})

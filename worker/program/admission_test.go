@@ -1,8 +1,14 @@
 package program
 
 import (
+	"context"
+	"log/slog"
 	"testing"
+	"time"
 
+	"github.com/google/uuid"
+
+	workdb "dropbell/adapters/postgres/work"
 	"dropbell/adapters/redis"
 	"dropbell/domain/delivery"
 )
@@ -15,7 +21,7 @@ func TestAProbeIsNotLostToTheRate(t *testing.T) {
 	if _, err := conn.Exec(t.Context(), `update channel_settings set rate_per_second = 1 where channel = $1`, delivery.SMS); err != nil {
 		t.Fatal(err)
 	}
-	a, breaker := newAdmission(p.DB, p.Redis, p.Log), redis.NewBreaker(p.Redis, redis.BreakerConfig{})
+	a, breaker := newAdmission(p.DB, p.Redis, p.pacer, p.alone, p.Log), redis.NewBreaker(p.Redis, redis.BreakerConfig{})
 	load := delivery.Load{Channel: delivery.SMS, Messages: 100, Kind: delivery.KindReminder}
 	if wait, _ := a.Admit(t.Context(), load); wait != 0 {
 		t.Fatalf("the first waits %v", wait)
@@ -29,11 +35,65 @@ func TestAProbeIsNotLostToTheRate(t *testing.T) {
 			t.Errorf("%s: the probe waits %v, %s, %v", what, wait, state, err)
 		}
 	}
-	fresh := newAdmission(p.DB, p.Redis, p.Log) // has not seen the circuit closed
+	fresh := newAdmission(p.DB, p.Redis, p.pacer, p.alone, p.Log) // has not seen the circuit closed
 	if wait, why := fresh.Admit(t.Context(), load); wait == 0 || why != delivery.ReasonThrottled {
 		t.Fatalf("beyond the rate: wait %v, %s", wait, why)
 	}
 	probe("after the rate refused")
 	fresh.Unused(t.Context(), load)
 	probe("after it was given back")
+}
+
+// TestRatesHoldWithoutRedis: two workers deliver a webhook channel that is limited to 40
+// messages a second, and a campaign that is limited to 20, while Redis does not answer.
+// Messages went out as fast as the provider took them, once.
+func TestRatesHoldWithoutRedis(t *testing.T) {
+	p, conn := assembled(t)
+	if _, err := conn.Exec(t.Context(), `update channel_settings set rate_per_second = 40 where channel = $1`, delivery.Webhook); err != nil {
+		t.Fatal(err)
+	}
+	var running int64
+	if err := conn.QueryRow(t.Context(), `insert into campaigns (name, channel, content, audience, starts_at, ends_at, rate_per_second, state, creator, created_by)
+		values ('Bells', $1, '{}', '{"all":true}', now(), now() + interval '1 hour', 20, 'running', 'Lin', 'Lin') returning id`, delivery.Webhook).Scan(&running); err != nil {
+		t.Fatal(err)
+	}
+	away, err := redis.Open("redis://127.0.0.1:1") // nothing answers there
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = away.Close() }()
+	other := workdb.Process{ID: uuid.New(), Program: "worker", Channels: delivery.ChannelSetOf(delivery.Webhook)}
+	if err := workdb.NewProcesses(p.DB).Enter(t.Context(), other); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.processes.Enter(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n, of := p.processes.All(t.Context()), p.processes.Delivering(t.Context(), delivery.Webhook); n != 2 || of != 2 {
+		t.Fatalf("%d workers, %d deliver the channel", n, of)
+	}
+	for name, load := range map[string]delivery.Load{
+		"channel":  {Channel: delivery.Webhook, Messages: 1, Kind: delivery.KindReminder},
+		"campaign": {Channel: delivery.Webhook, Messages: 1, Kind: delivery.KindCampaign, Owner: running, Priority: 9},
+	} {
+		now := time.Now()
+		alone := redis.NewAlone(redis.AloneConfig{Sharing: p.processes.Delivering, Counted: p.processes.Alone, Log: p.Log, Now: func() time.Time { return now }})
+		a := newAdmission(p.DB, away, redis.NewPacer(away, alone), alone, p.Log)
+		admitted := 0
+		for range 600 {
+			if wait, _ := a.Admit(t.Context(), load); wait == 0 {
+				admitted++
+			}
+			now = now.Add(10 * time.Millisecond)
+		}
+		if most := map[string]int{"channel": 100, "campaign": 50}[name]; admitted > most || admitted < most*9/10 {
+			t.Errorf("%s: %d messages in five seconds and one at the beginning, want %d", name, admitted, most)
+		}
+	}
+}
+
+// aloneFor are limits that so many processes share.
+func aloneFor(processes int) *redis.Alone {
+	return redis.NewAlone(redis.AloneConfig{Sharing: func(context.Context, delivery.Channel) int { return processes },
+		Counted: func(string, int) {}, Log: slog.New(slog.DiscardHandler), Now: time.Now})
 }

@@ -16,14 +16,15 @@ import (
 // does not answer, calls are made: a late message is worse.
 type breakers struct {
 	breaker *redis.Breaker
+	alone   *redis.Alone
 	log     *slog.Logger
 
 	mu     sync.Mutex
 	cached map[int64]*redis.CachedBreaker
 }
 
-func newBreakers(client goredis.UniversalClient, log *slog.Logger) *breakers {
-	return &breakers{breaker: redis.NewBreaker(client, redis.BreakerConfig{}), log: log, cached: map[int64]*redis.CachedBreaker{}}
+func newBreakers(client goredis.UniversalClient, alone *redis.Alone, log *slog.Logger) *breakers {
+	return &breakers{breaker: redis.NewBreaker(client, redis.BreakerConfig{}), alone: alone, log: log, cached: map[int64]*redis.CachedBreaker{}}
 }
 
 // of returns the circuit breaker of a provider.
@@ -31,7 +32,7 @@ func (c *breakers) of(id int64) *redis.CachedBreaker {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.cached[id] == nil {
-		c.cached[id] = redis.NewCachedBreaker(c.breaker.Of(id))
+		c.cached[id] = redis.NewCachedBreaker(c.breaker.Of(id), c.alone)
 	}
 	return c.cached[id]
 }

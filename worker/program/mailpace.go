@@ -26,7 +26,7 @@ type mailPace struct {
 
 // newMailPace returns the limits of mails, which may be none but those that domains ask for.
 func (p *program) newMailPace() *mailPace {
-	return &mailPace{redis.NewDomainPacer(p.Redis, p.Config.Mail.DomainRates, time.Now), deliverydb.NewWarmUps(p.DB), p.Config.Mail.WarmUp, app.Clock, p.Log}
+	return &mailPace{redis.NewDomainPacer(p.Redis, p.Config.Mail.DomainRates, time.Now, p.alone), deliverydb.NewWarmUps(p.DB), p.Config.Mail.WarmUp, app.Clock, p.Log}
 }
 
 // dayFor bounds a statement about the day's count.

@@ -61,9 +61,8 @@ func (r *routes) admitPushes(p provider.Provider) push.Admit {
 	if p.Kind == provider.FCM && p.App().Name == r.Config.FCMProject() {
 		name = environmentFCM
 	}
-	pacer := redis.NewPacer(r.Redis)
-	return func(ctx context.Context, n, perMinute int) (int, time.Duration, error) {
-		return pacer.AdmitPushes(ctx, name, n, perMinute)
+	return func(ctx context.Context, n, perMinute int) (int, time.Duration) {
+		return r.pacer.AdmitPushes(ctx, name, n, perMinute)
 	}
 }
 

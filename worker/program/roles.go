@@ -45,6 +45,16 @@ func (p *program) serves(c delivery.Channel) bool {
 	return p.has(deliveryRole) && (len(p.Config.WorkerChannels) == 0 || slices.Contains(p.Config.WorkerChannels, c.String()))
 }
 
+// channels returns the channels that this process delivers.
+func (p *program) channels() (set delivery.ChannelSet) {
+	for _, c := range delivery.AllChannels() {
+		if p.serves(c) {
+			set |= delivery.ChannelSetOf(c)
+		}
+	}
+	return set
+}
+
 // queues returns the queues that this process takes tasks from.
 func (p *program) queues() (list []asynq.QueueSpec) {
 	if p.has(timersRole) {

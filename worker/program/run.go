@@ -54,6 +54,11 @@ func (p *program) serve(ctx context.Context) error {
 		loops.Wait()
 		return causeOf(ctx)
 	}
+	// Before any message goes out, so that the other workers leave this one its part of limits.
+	if err := p.processes.Enter(ctx); err != nil {
+		p.Log.Warn("this worker is not counted among those that share limits yet", "error", err)
+	}
+	start("processes", func(ctx context.Context) error { p.processes.Run(ctx); return nil })
 	p.startRoles(start)
 	p.Log.Info("worker is running", "channels", p.channelNames(), "roles", p.Config.WorkerRoles)
 	loops.Wait()

@@ -13,7 +13,6 @@ import (
 	"dropbell/adapters/push/apns"
 	"dropbell/adapters/push/fcm"
 	"dropbell/adapters/push/webpush"
-	"dropbell/adapters/redis"
 	"dropbell/adapters/smtp"
 	"dropbell/adapters/webhook"
 	"dropbell/app"
@@ -51,8 +50,8 @@ func (p *program) phoneGone(ctx context.Context, id user.ID, gone user.Device) {
 const environmentFCM = "fcm"
 
 // admitFCM shares the quota of FCM among all workers.
-func (p *program) admitFCM(ctx context.Context, n, perMinute int) (int, time.Duration, error) {
-	return redis.NewPacer(p.Redis).AdmitPushes(ctx, environmentFCM, n, perMinute)
+func (p *program) admitFCM(ctx context.Context, n, perMinute int) (int, time.Duration) {
+	return p.pacer.AdmitPushes(ctx, environmentFCM, n, perMinute)
 }
 
 // parallelCalls is how many calls of a channel's provider one batch makes at once.

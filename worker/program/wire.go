@@ -23,6 +23,7 @@ import (
 	messagesdb "dropbell/adapters/postgres/messages"
 	workdb "dropbell/adapters/postgres/work"
 	"dropbell/adapters/push"
+	"dropbell/adapters/redis"
 	"dropbell/adapters/redisgate"
 	"dropbell/adapters/sheet"
 	"dropbell/adapters/watermill"
@@ -88,6 +89,9 @@ type program struct {
 	wallets     *wallets
 	activities  *activities
 	providers   *providerCalls
+	processes   *app.Processes
+	alone       *redis.Alone
+	pacer       *redis.Pacer
 	mailPace    *mailPace
 	routes      *routes
 	workbooks   *sheet.Turns    // lets one XLSX file at a time be read
@@ -202,6 +206,9 @@ func (p *program) runners() map[string]job.Runner {
 // wireDelivery makes what sends messages. Test messages of staff go through the
 // senders of all other messages.
 func (p *program) wireDelivery() error {
+	p.processes = p.NewProcesses("worker", p.channels(), redis.AloneLimits()...)
+	p.alone = redis.NewAlone(redis.AloneConfig{Sharing: p.processes.Delivering, Counted: p.processes.Alone, Log: p.Log, Now: time.Now})
+	p.pacer = redis.NewPacer(p.Redis, p.alone)
 	p.mailPace = p.newMailPace()
 	stores := senderStores{p.mailPace, deliverydb.NewSMSBudget(p.DB, p.Config.SMS.BudgetPerDay, p.Config.SMS.BudgetPerDrop).WithMoney(p.Config.SMS.MicrosPerDay), deliverydb.NewSerials(p.DB)}
 	senders, closers, err := newSenders(p.Config, pushEvents{p.subscriptionGone, p.phoneGone, p.metrics.pushAnswered, p.admitFCM}, stores)
@@ -213,7 +220,7 @@ func (p *program) wireDelivery() error {
 	for c, s := range senders {
 		senders[c] = p.observed(s, 0)
 	}
-	admission := newAdmission(p.DB, p.Redis, p.Log)
+	admission := newAdmission(p.DB, p.Redis, p.pacer, p.alone, p.Log)
 	if p.routes, err = p.newRoutes(senders, pushes, stores, admission.circuits); err != nil {
 		return err
 	}
@@ -227,7 +234,7 @@ func (p *program) wireDelivery() error {
 	p.delivery = &delivery.Service{
 		Store: batches, Queue: p.queue, Senders: senders, Texts: texts, Parallel: parallelCalls(p.Config),
 		Admission: admission,
-		Policy:    delivery.DefaultPolicy(), LeaseFor: leaseFor, Random: rand.Float64, Now: app.Clock,
+		Policy:    delivery.DefaultPolicy(), LeaseFor: leaseFor, Random: rand.Float64, Now: app.Clock, Uptime: app.NewUptime(),
 		Crashed: p.senderCrashed, Observe: p.metrics.delivered, OptOutURL: p.optOutURL(), LinkURL: p.linkURL(),
 		DropLinkURL: reminder.NewLinks(p.Config.LinkSecret).InMessages(p.Config.PublicURL),
 		Reference:   p.reference(), Named: p.routes.names, VerifiedOnly: p.Config.SMS.VerifiedOnly,

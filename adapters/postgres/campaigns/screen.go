@@ -29,7 +29,7 @@ func (s Campaigns) Facts(ctx context.Context, b *delivery.Batch) (f campaign.Fac
 	ask.Queue(pg.IndexesOnly)
 	ask.Queue(factsSQL, b.Owner, first, last)
 	where, args := pg.UsersAmong(b.Left)
-	ask.Queue(`select id, quiet_from, quiet_to, timezone from users where quiet_from <> quiet_to and `+where, args...)
+	ask.Queue(quietSQL+where, args...)
 	if b.Asked == nil {
 		ask.Queue(knownIDs+where, args...)
 	}
@@ -57,12 +57,7 @@ func (s Campaigns) answers(ctx context.Context, ask *pgx.Batch, b *delivery.Batc
 	if err != nil {
 		return err
 	}
-	f.Quiet = map[user.ID]user.User{}
-	var u user.User
-	if _, err := pgx.ForEachRow(rows, []any{&u.ID, &u.Quiet.From, &u.Quiet.To, &u.Timezone}, func() error {
-		f.Quiet[u.ID] = u
-		return nil
-	}); err != nil {
+	if f.Quiet, err = readQuiet(rows); err != nil {
 		return err
 	}
 	missing := unknownAmong(b)
@@ -78,6 +73,29 @@ func (s Campaigns) answers(ctx context.Context, ask *pgx.Batch, b *delivery.Batc
 	set, err := pg.DecodeSet(strangers)
 	f.Deleted = slices.DeleteFunc(missing, func(id user.ID) bool { return set.Contains(uint64(id)) })
 	return err
+}
+
+// quietSQL returns the users with quiet hours among others.
+const quietSQL = `select id, quiet_from, quiet_to, timezone from users where quiet_from <> quiet_to and `
+
+// Quiet returns the users who have quiet hours; see [campaign.ScreenStore].
+func (s Campaigns) Quiet(ctx context.Context, ids []user.ID) (quiet map[user.ID]user.User, err error) {
+	where, args := pg.UsersAmong(ids)
+	err = s.PlannedOnce(ctx, quietSQL+where, args, func(rows pgx.Rows) error {
+		quiet, err = readQuiet(rows)
+		return err
+	})
+	return quiet, pg.Translate(err)
+}
+
+func readQuiet(rows pgx.Rows) (map[user.ID]user.User, error) {
+	quiet := map[user.ID]user.User{}
+	var u user.User
+	_, err := pgx.ForEachRow(rows, []any{&u.ID, &u.Quiet.From, &u.Quiet.To, &u.Timezone}, func() error {
+		quiet[u.ID] = u
+		return nil
+	})
+	return quiet, err
 }
 
 // unknownAmong returns those who were asked for and of whom nothing is known.

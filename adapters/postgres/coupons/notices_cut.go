@@ -195,12 +195,12 @@ func storeRun(ctx context.Context, tx pgx.Tx, group []dueNotice) (batches []coup
 
 // Readers looks at the recipients of a batch who are left; see
 // [coupon.ReaderStore].
-func (s Notices) Readers(ctx context.Context, b *delivery.Batch) (coupon.Readers, error) {
+func (s Notices) Readers(ctx context.Context, run int64, users []user.ID) (coupon.Readers, error) {
 	r := coupon.Readers{Quiet: map[user.ID]user.User{}, Done: map[user.ID]bool{}}
 	rows, err := s.Pool.Query(ctx, `
 		select u.id, u.quiet_from, u.quiet_to, case when u.timezone <> '' then u.timezone else s.timezone end
 		from notice_runs r join templates t on t.id = r.template_id join shops s on s.number = t.shop_number
-		join users u on u.id = any($2) and u.quiet_from <> u.quiet_to where r.id = $1`, b.Owner, b.Left)
+		join users u on u.id = any($2) and u.quiet_from <> u.quiet_to where r.id = $1`, run, users)
 	if err != nil {
 		return r, pg.Translate(err)
 	}
@@ -211,7 +211,7 @@ func (s Notices) Readers(ctx context.Context, b *delivery.Batch) (coupon.Readers
 	}); err != nil {
 		return r, pg.Translate(err)
 	}
-	if rows, err = s.Pool.Query(ctx, `select n.user_id from notices n where n.run_id = $1 and n.user_id = any($2) and not `+liveSQL, b.Owner, b.Left); err != nil {
+	if rows, err = s.Pool.Query(ctx, `select n.user_id from notices n where n.run_id = $1 and n.user_id = any($2) and not `+liveSQL, run, users); err != nil {
 		return r, pg.Translate(err)
 	}
 	_, err = pgx.ForEachRow(rows, []any{&u.ID}, func() error {

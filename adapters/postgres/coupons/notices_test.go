@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -179,6 +180,39 @@ func TestNoticesGoOut(t *testing.T) {
 	// Settling again, because an event is repeated, changes nothing.
 	b.Must(b.notices.SettleNotices(t.Context(), b.Number(`select id from notice_runs`)))
 	b.calendar()
+}
+
+// TestSlowNoticesFollowTheirUsers: notices leave one a second. After the second other users
+// use their coupon, begin quiet hours that outlast it, or opt out, and get none.
+func TestSlowNoticesFollowTheirUsers(t *testing.T) {
+	b := newNoticeFixture(t, 1)
+	b.own(b.drop, 1, 2, 3, 4, 5, 6)
+	b.planned(6)
+	b.comeDue()
+	b.Must(b.announcer.Sweep(t.Context()))
+	slow := pgtest.NewSink(delivery.Webhook, 1)
+	var passed atomic.Int64 // seconds
+	slow.Answer = func(m delivery.Message, _ int) delivery.Result {
+		if passed.Add(1) == 2 {
+			b.Exec(`update coupons set state = 'used' where user_id = 3`)
+			b.Exec(`update users set timezone = 'UTC', quiet_from = (m + 1435) % 1440, quiet_to = (m + 1430) % 1440
+				from (select (extract(hour from now() at time zone 'UTC') * 60 + extract(minute from now()))::int as m) x where id = 4`)
+			b.Exec(`update users set opt_outs = 16 where id = 5`)
+		}
+		return delivery.Result{Status: delivery.Delivered}
+	}
+	d := b.Deliverer(b.queue, slow)
+	d.Guards, d.Parallel = b.daemon.Guards, nil
+	d.Now = func() time.Time { return pgtest.Clock().Add(time.Duration(passed.Load()) * time.Second) }
+	b.Must(d.RunNext(t.Context(), delivery.Webhook))
+	if len(slow.Got) != 3 {
+		t.Errorf("told %v", slow.Got)
+	}
+	for id, want := range map[user.ID]string{3: delivery.ReasonCouponGone, 4: delivery.ReasonQuietHours, 5: delivery.ReasonOptedOut} {
+		if n := b.Number(`select count(*) from exceptions where user_id = $1 and reason = $2 and channel = $3`, id, want, delivery.Webhook); n != 1 {
+			t.Errorf("user %d: %d exceptions for %s", id, n, want)
+		}
+	}
 }
 
 // TestNoticesMissNoCoupon: ids are drawn before they are committed, so that a

@@ -46,6 +46,35 @@ func (s Batches) Recipients(ctx context.Context, c delivery.Channel, ids []user.
 	return known, pg.Translate(err)
 }
 
+// suppressedSQL returns those of the users $1 whose mail address is suppressed.
+const suppressedSQL = `select id from users where id = any($1)
+	and exists (select from suppressions s where s.address = lower(email) and s.released_at is null)`
+
+// Refusals returns those of the users who have opted out of the channel, and for mail those
+// whose address is suppressed; see [delivery.Store]. It sorts ids.
+func (s Batches) Refusals(ctx context.Context, c delivery.Channel, ids []user.ID) (delivery.Refusals, error) {
+	optedOut, err := s.optOuts.among(ctx, c, ids)
+	if err != nil {
+		return nil, err
+	}
+	refusals := make(delivery.Refusals, len(optedOut))
+	for id := range optedOut {
+		refusals[id] = delivery.ReasonOptedOut
+	}
+	if c != delivery.Email {
+		return refusals, nil
+	}
+	err = s.PlannedOnce(ctx, suppressedSQL, []any{ids}, func(rows pgx.Rows) error {
+		for rows.Next() {
+			if id := user.ID(pg.Uint64(rows.RawValues()[0])); refusals[id] == "" {
+				refusals[id] = delivery.ReasonSuppressed
+			}
+		}
+		return rows.Err()
+	})
+	return refusals, pg.Translate(err)
+}
+
 // readRecipient takes the values straight from the wire, since the generic
 // scanner costs more than the query.
 func readRecipient(raw [][]byte, c delivery.Channel, before user.User) (u user.User, err error) {
