@@ -1,5 +1,5 @@
--- What was forecast of a slot on a channel last before it fired, so that a report can set it
--- beside what happened. The previous version knows nothing of it.
+-- The last forecast of a slot on a channel before it fired, so that a report can set it beside
+-- the outcome. The previous version does not use the table.
 
 -- +goose Up
 create table slot_forecasts (

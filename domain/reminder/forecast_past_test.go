@@ -34,7 +34,7 @@ func TestForecastCountsContacts(t *testing.T) {
 		t.Errorf("%+v", p)
 	}
 	if p := all[delivery.Email].Jobs[0]; p.Booked != 100 || p.Messages != 100 {
-		t.Errorf("nobody was sampled: %+v", p)
+		t.Errorf("without a sample: %+v", p)
 	}
 	if len(asked) != 2 || asked[0] != 7 || asked[1] != 8 {
 		t.Errorf("asked for %v", asked)
@@ -47,7 +47,7 @@ func TestForecastCountsContacts(t *testing.T) {
 		t.Fatal(err)
 	}
 	if p := all[delivery.WebPush].Jobs[0]; p.Messages != 0 || !p.FinishAt.Equal(p.DueAt) {
-		t.Errorf("nobody has a phone: %+v", p)
+		t.Errorf("without any phone: %+v", p)
 	}
 	broken := errors.New("broken")
 	f.Contacts = func(context.Context, []int64) (map[int64]reminder.Contacts, error) { return nil, broken }
@@ -125,7 +125,7 @@ func TestErrorsOfForecasts(t *testing.T) {
 	}
 }
 
-// TestOutcomesAreOfFinishedSlots: what a running slot has sent so far says nothing about its forecast.
+// TestOutcomesAreOfFinishedSlots: the messages that a running slot has sent so far say nothing about its forecast.
 func TestOutcomesAreOfFinishedSlots(t *testing.T) {
 	row := func(id int64, state reminder.SlotState, sent int64) (r reminder.CockpitRow) {
 		r.ID, r.Slot.Slot, r.State = id, template.Slot(id), state

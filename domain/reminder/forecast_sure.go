@@ -66,7 +66,7 @@ type Contacts [delivery.Channels]struct {
 // of returns how many of the messages have a contact.
 func (r Contacts) of(c delivery.Channel, messages int64) int64 {
 	if r[c].Booked <= 0 {
-		return messages // nobody was sampled
+		return messages // no reservation was read
 	}
 	return int64(float64(messages)*r[c].Reached/r[c].Booked + 0.5)
 }

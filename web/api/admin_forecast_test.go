@@ -7,8 +7,8 @@ import (
 
 func TestForecast(t *testing.T) { testForecast(t) }
 
-// testForecast: what is ahead with its rate, and the kept forecast of a finished slot beside what
-// became of it.
+// testForecast: slots ahead with the rate of their channel, and the kept forecast of a finished slot
+// beside its outcome.
 func testForecast(t *testing.T) {
 	r := newFixture(t, nil)
 	id := r.drop(2 * time.Hour)

@@ -260,7 +260,7 @@ func TestDeleteTakesNoBody(t *testing.T) {
 	r.want(r.call(me, "DELETE", "/reservations/"+id, strings.NewReader("")), 200, "")
 }
 
-// TestPostWithoutABodyTakesNone: what a body says would be overlooked.
+// TestPostWithoutABodyTakesNone: the wishes in a body would be overlooked.
 func TestPostWithoutABodyTakesNone(t *testing.T) {
 	r := newFixture(t, nil)
 	made := r.want(r.call(r.admin(), "POST", "/admin/segments", `{"name":"All","rule":{"all":[]}}`), 201, "")

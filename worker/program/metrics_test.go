@@ -195,7 +195,7 @@ func TestCensusTellsWhatIsOff(t *testing.T) {
 	if err := p.census.count(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if n := forecasts(); n < 9_000_000 {
+	if n := forecasts(); n < 8_300_000 || n > 8_400_000 { // 55 minutes at 500 a second
 		t.Errorf("%d would miss in the forecast that is kept of a slot that is due soon", n)
 	}
 	if n, there := value(t, p.metrics.registry, "dropbell_balance_difference", "template=7", "slot=3", "channel=sms"); there {

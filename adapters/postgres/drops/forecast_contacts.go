@@ -107,6 +107,11 @@ func (s Forecasts) Contacts(ctx context.Context, templates []int64, verified boo
 	return all, err
 }
 
+// Verified is Contacts where text messages go to verified numbers alone.
+func (s Forecasts) Verified(ctx context.Context, templates []int64) (map[int64]reminder.Contacts, error) {
+	return s.Contacts(ctx, templates, true)
+}
+
 // contactParts divides the ids of each template's users.
 func (s Forecasts) contactParts(ctx context.Context, templates []int64) (parts []contactPart, err error) {
 	rows, err := s.Pool.Query(ctx, contactEdgesSQL, pgx.StrictNamedArgs{"templates": templates})

@@ -29,7 +29,7 @@ const ByteOrderMark = "\xef\xbb\xbf"
 // way says what is wrong with it.
 func (t Traits) judge(r *http.Request, body []byte) error {
 	switch {
-	case t.noBody && !saysNothing(body):
+	case t.bodiless && !saysNothing(body):
 		return errBody()
 	case !t.json, len(body) == 0 && !t.needsBody:
 		return nil

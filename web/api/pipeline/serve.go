@@ -42,8 +42,8 @@ type Traits struct {
 	// Once, if set, makes repetitions safe at less cost than [Idempotency] does.
 	Once Once
 	// json is set for operations whose body is JSON, needsBody if they cannot do
-	// without, noBody for operations that take none; the adapter finds them out.
-	json, needsBody, noBody bool
+	// without, bodiless for operations that take none; the adapter finds them out.
+	json, needsBody, bodiless bool
 	// OwnKeys is set for operations that handle repetitions themselves.
 	OwnKeys bool
 	// Secret, if set, is the refusal that repetitions get of requests whose answer
@@ -64,7 +64,7 @@ func (pl adapter) Handle(op *huma.Operation, next func(huma.Context)) {
 	t, _ := op.Metadata[traitsKey].(Traits)
 	t.json = op.RequestBody != nil && op.RequestBody.Content["application/json"] != nil
 	t.needsBody = t.json && op.RequestBody.Required
-	t.noBody = op.RequestBody == nil
+	t.bodiless = op.RequestBody == nil
 	name := op.Method + " " + op.Path
 	route := new(middleware.Route)
 	pl.mux.MethodFunc(op.Method, op.Path, func(w http.ResponseWriter, r *http.Request) {

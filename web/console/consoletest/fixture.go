@@ -242,9 +242,7 @@ const LinkSecret = "a secret of at least thirty-two bytes"
 // forecaster forecasts reminders, without limits of the environment.
 func (g *Fixture) forecaster() *reminder.Forecaster {
 	store := dropsdb.NewForecasts(g.DB)
-	return &reminder.Forecaster{Store: store, Past: store, Now: g.Now, Contacts: func(ctx context.Context, templates []int64) (map[int64]reminder.Contacts, error) {
-		return store.Contacts(ctx, templates, true)
-	}}
+	return &reminder.Forecaster{Store: store, Past: store, Now: g.Now, Contacts: store.Verified}
 }
 
 // reportsOf makes the reports of drops.
