@@ -11,14 +11,20 @@ import (
 	"dropbell/domain/user"
 )
 
-// sharesLife is how old the shares of mail domains may be: a page that shows a forecast asks
-// every few seconds.
-const sharesLife = 10 * time.Minute
+// sharesLife is how old the shares of mail domains may be, and contactsLife the part of a drop's
+// bookings with a contact: a page that shows a forecast asks every few seconds.
+const (
+	sharesLife   = 10 * time.Minute
+	contactsLife = time.Minute
+)
 
 // Forecaster returns what forecasts reminders, with the limits of the environment.
 func (a *App) Forecaster() *reminder.Forecaster {
 	store := dropsdb.NewForecasts(a.DB)
-	return &reminder.Forecaster{Store: store, Now: Clock, Quotas: a.pushQuotas,
+	contacts := func(ctx context.Context, templates []int64) (map[int64]reminder.Contacts, error) {
+		return store.Contacts(ctx, templates, a.Config.SMS.VerifiedOnly)
+	}
+	return &reminder.Forecaster{Store: store, Past: store, Now: Clock, Quotas: a.pushQuotas, Contacts: reminder.KeptContacts(contactsLife, Clock, contacts),
 		Mails: reminder.Mails{PerSecond: a.Config.Mail.DomainRates, WarmUp: a.Config.Mail.WarmUp, Sent: deliverydb.NewWarmUps(a.DB).Sent, Shares: reminder.KeptShares(sharesLife, Clock, store.MailShares)}}
 }
 

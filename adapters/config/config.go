@@ -130,6 +130,8 @@ type Config struct {
 	RatePerKey  int
 	// RequestTimeout is how long an end user waits for an answer.
 	RequestTimeout time.Duration
+	// ShutdownDelay is how long web goes on serving after SIGTERM.
+	ShutdownDelay time.Duration
 	// MaxInFlight is how many requests of end users web serves at a time; 0 =
 	// as [Config.InFlight] derives from the memory.
 	MaxInFlight int
@@ -288,6 +290,7 @@ func variables() []Variable {
 		{"RATE_LIMIT_PER_MINUTE", "600", "requests per user and minute, 0 = unlimited", number(func(c *Config) *int { return &c.RatePerUser }, 0, 10_000_000)},
 		{"RATE_LIMIT_KEY_PER_MINUTE", "300000", "requests per service key and minute, 0 = unlimited", number(func(c *Config) *int { return &c.RatePerKey }, 0, 100_000_000)},
 		{"REQUEST_TIMEOUT", "2s", "how long a request of an end user or the payment service waits for its answer before it gets 503, between 100ms and 15s", span(func(c *Config) *time.Duration { return &c.RequestTimeout }, 100*time.Millisecond, 15*time.Second)},
+		{"SHUTDOWN_DELAY", "5s", "how long web goes on serving after SIGTERM while /readyz fails, so that load balancers send nothing more to it before its port closes, between 0s and 2m", span(func(c *Config) *time.Duration { return &c.ShutdownDelay }, 0, 2*time.Minute)},
 		{"MAX_IN_FLIGHT", "0", "requests of end users and the payment service that one web process serves at a time, others get 503 at once; 0 = by the memory, 256 to 4096", number(func(c *Config) *int { return &c.MaxInFlight }, 0, 100_000)},
 		{"DATABASE_MAX_CONNS", "16", "connections one process opens to PostgreSQL at most", number(func(c *Config) *int { return &c.DBConns }, 4, 1000)},
 		{"RETENTION_DAYS", "90", "days after its opening that a drop's reservations and deliveries are kept, 0 = for ever", days(func(c *Config) *time.Duration { return &c.RetainFor })},

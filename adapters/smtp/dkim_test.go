@@ -23,7 +23,8 @@ import (
 // keyOfRFC8463 is the private key of RFC 8463, appendix A.
 const keyOfRFC8463 = "nWGxne/9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A="
 
-// verify checks the signature of a mail with a library that did not make it.
+// verify checks the signature of a mail with the library that made it;
+// [TestMailProgramsReadOurMails] does so with another.
 func verify(t *testing.T, raw []byte, record string) error {
 	t.Helper()
 	found, err := dkim.VerifyWithOptions(bytes.NewReader(raw), &dkim.VerifyOptions{LookupTXT: func(name string) ([]string, error) {
@@ -38,8 +39,8 @@ func verify(t *testing.T, raw []byte, record string) error {
 	return found[0].Err
 }
 
-// TestMailsAreSigned verifies mails that a real server received with another library,
-// in all forms of a mail; a header or body changed or added on the way is not believed.
+// TestMailsAreSigned verifies mails that a real server received, in all forms of a mail;
+// a header or body changed or added on the way is not believed.
 func TestMailsAreSigned(t *testing.T) {
 	seed, err := base64.StdEncoding.DecodeString(keyOfRFC8463)
 	if err != nil {

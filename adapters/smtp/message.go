@@ -59,7 +59,9 @@ func (s *Sender) compose(m delivery.Message, complete func() error) (*gomail.Msg
 	if !signing {
 		return mime, nil
 	}
-	mime.SetBoundary("=_" + rand.Text()) // each time it is written the same
+	// The mail is written twice and must be the same each time. The library does not quote the
+	// boundary, so it has letters and digits only (RFC 2045, section 5.1).
+	mime.SetBoundary(rand.Text())
 	err := s.sign(mime)
 	signing = false
 	return mime, err

@@ -22,6 +22,8 @@ type Job struct {
 	// ShopTimezone is the zone in which the template's times are shown.
 	ShopTimezone string
 	Shop         int64 // the number of the template's shop
+	// Booked are the reminders of which Messages have a contact; see [Contacts].
+	Booked int64 `db:"-"`
 }
 
 // A Rate is how many messages per second a channel gets through.
@@ -82,6 +84,9 @@ func Forecast(jobs []Job, rate Rate, now time.Time) []Prognosis {
 	left := make([]float64, len(jobs))
 	for i, j := range jobs {
 		out[i] = Prognosis{Job: j, Rate: rate}
+		if j.Messages == 0 {
+			out[i].StartAt, out[i].FinishAt = j.DueAt, j.DueAt
+		}
 	}
 	slices.SortStableFunc(out, func(a, b Prognosis) int { return a.DueAt.Compare(b.DueAt) })
 	for i := range out {
@@ -183,9 +188,9 @@ func NeededRate(jobs []Job, now time.Time) float64 {
 type ForecastStore interface {
 	// Jobs returns what waits or is being sent and falls due before until.
 	Jobs(ctx context.Context, until time.Time) ([]Job, error)
-	// Rates returns every channel's measured throughput, zero where nothing
-	// was measured, and the operators' limits, zero where there are none.
-	Rates(ctx context.Context) (measured, limits [delivery.Channels]float64, err error)
+	// Rates returns every channel's throughput in past slots, and the operators'
+	// limits, zero where there are none.
+	Rates(ctx context.Context) (measured [delivery.Channels]Throughput, limits [delivery.Channels]float64, err error)
 	// AndroidShares returns about which part of the users that push messages reach
 	// have an Android phone, 0…1, by the app that the phone names; empty = it names none.
 	AndroidShares(ctx context.Context) (map[string]float64, error)
@@ -199,14 +204,22 @@ type Forecaster struct {
 	Quotas func(ctx context.Context) ([]PushQuota, error)
 	// Mails are the limits of mails beside the rate of their channel.
 	Mails Mails
+	// Contacts returns for how many of the bookings of each template there is a contact; nil = all.
+	Contacts func(ctx context.Context, templates []int64) (map[int64]Contacts, error)
+	// Past has the forecasts that were made before slots fired; nil = none.
+	Past PastForecasts
 }
 
 // A ChannelForecast is one channel's forecast for everything that is due.
 type ChannelForecast struct {
 	Channel delivery.Channel
 	Rate    Rate
-	Jobs    []Prognosis
-	Missed  int64
+	// Measured is what the channel did in past slots; Least and Most are how many would
+	// be missed at the highest and the lowest rate that it makes likely.
+	Measured    Throughput
+	Least, Most int64
+	Jobs        []Prognosis
+	Missed      int64
 	// Needed is the rate at which nothing would be missed; 0 if nothing is.
 	Needed float64
 	// Limits are those beside the rate; see [Mails].
@@ -220,6 +233,9 @@ func (f *Forecaster) Forecast(ctx context.Context, horizon time.Duration) ([]Cha
 	if err != nil {
 		return nil, err
 	}
+	if err := f.withContact(ctx, jobs); err != nil {
+		return nil, err
+	}
 	measured, limits, err := f.Store.Rates(ctx)
 	if err != nil {
 		return nil, err
@@ -227,7 +243,7 @@ func (f *Forecaster) Forecast(ctx context.Context, horizon time.Duration) ([]Cha
 	var out []ChannelForecast
 	for _, c := range delivery.AllChannels() {
 		mine := slices.DeleteFunc(slices.Clone(jobs), func(j Job) bool { return j.Channel != c })
-		rate := rateOf(c, measured[c], limits[c])
+		rate := rateOf(c, measured[c].PerSecond, limits[c])
 		if c == delivery.WebPush && len(mine) > 0 {
 			if rate, err = f.withinQuotas(ctx, mine, rate); err != nil {
 				return nil, err
@@ -239,6 +255,7 @@ func (f *Forecaster) Forecast(ctx context.Context, horizon time.Duration) ([]Cha
 				return nil, err
 			}
 		}
+		one.likely(mine, measured[c], now)
 		out = append(out, one)
 	}
 	return out, nil

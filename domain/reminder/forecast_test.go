@@ -201,7 +201,8 @@ func TestForecastExamples(t *testing.T) {
 // rates is a forecast store.
 type rates struct {
 	jobs             []reminder.Job
-	measured, limits [delivery.Channels]float64
+	measured         [delivery.Channels]float64 // each in as many slots that it is sure
+	limits           [delivery.Channels]float64
 	until            time.Time
 	jobsErr, rateErr error
 	android          map[string]float64
@@ -213,8 +214,13 @@ func (r *rates) Jobs(_ context.Context, until time.Time) ([]reminder.Job, error)
 	return r.jobs, r.jobsErr
 }
 
-func (r *rates) Rates(context.Context) (measured, limits [delivery.Channels]float64, err error) {
-	return r.measured, r.limits, r.rateErr
+func (r *rates) Rates(context.Context) (measured [delivery.Channels]reminder.Throughput, limits [delivery.Channels]float64, err error) {
+	for c, n := range r.measured {
+		if n > 0 {
+			measured[c] = reminder.Throughput{PerSecond: n, Low: n, High: n, Slots: 5}
+		}
+	}
+	return measured, r.limits, r.rateErr
 }
 
 func (r *rates) AndroidShares(context.Context) (map[string]float64, error) {

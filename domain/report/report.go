@@ -93,6 +93,10 @@ type Report struct {
 	Growth     []reminder.Growth
 	Sales      claim.Curve
 	History
+	// Outcomes are the forecasts made before slots fired, beside what happened; Accuracy is
+	// that of the last drops.
+	Outcomes []reminder.Outcome
+	Accuracy reminder.Accuracy
 	// At is when the report was made.
 	At time.Time
 }

@@ -52,6 +52,12 @@ type Curves interface {
 	Curve(ctx context.Context, templateID int64, points int) (claim.Curve, error)
 }
 
+// Forecasts returns how the forecasts of drops compare with what happened.
+type Forecasts interface {
+	Outcomes(ctx context.Context, templateID int64, c reminder.Cockpit) ([]reminder.Outcome, error)
+	Accuracy(ctx context.Context) (reminder.Accuracy, error)
+}
+
 // Store reads what only reports are made of, and keeps their links.
 type Store interface {
 	// People counts the drop's users; see [People].
@@ -80,6 +86,7 @@ type Service struct {
 	Stock     Stock
 	Tallies   Tallies
 	Curves    Curves
+	Forecasts Forecasts
 	Store     Store
 	Signed    Links
 	Now       func() time.Time
@@ -113,6 +120,12 @@ func (s *Service) Report(ctx context.Context, by staff.Actor, templateID int64) 
 	}
 	r.People.Partial = r.People.Partial || r.Archived || r.People.Booked == 0 && r.Progress.Booked > 0
 	if r.Growth, err = s.Board.Growth(ctx, t.ID, curvePoints); err != nil {
+		return r, err
+	}
+	if r.Outcomes, err = s.Forecasts.Outcomes(ctx, t.ID, c); err != nil {
+		return r, err
+	}
+	if r.Accuracy, err = s.Forecasts.Accuracy(ctx); err != nil {
 		return r, err
 	}
 	r.History, err = s.History(ctx, t)

@@ -959,6 +959,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/admin/templates/{id}/forecast": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show the forecast of a drop's reminders
+         * @description Whether they go out before the opening, how sure that is, and how far off earlier forecasts were.
+         */
+        get: operations["template-forecast"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/admin/templates/{id}/grants": {
         parameters: {
             query?: never;
@@ -3014,6 +3034,180 @@ export interface components {
             rule: {
                 [key: string]: unknown;
             };
+        };
+        Forecast: {
+            /** @description Channels with reminders of the drop that are due within 24 hours or being sent. */
+            channels: components["schemas"]["ForecastChannel"][];
+            /**
+             * Format: double
+             * @description Which part of the reminders the outcomes were off by together; absent without outcomes.
+             * @example 0.04
+             */
+            error?: number;
+            /**
+             * Format: int64
+             * @description Of how many drops median_error is.
+             * @example 10
+             */
+            median_drops: number;
+            /**
+             * Format: double
+             * @description The median error of the last drops of all shops, at most ten; absent if there are none.
+             * @example 0.06
+             */
+            median_error?: number;
+            /** @description The last forecast before each slot that is over, and what happened. */
+            outcomes: components["schemas"]["ForecastOutcome"][];
+            /** @example 1 */
+            template_id: string;
+        };
+        ForecastChannel: {
+            /** @example email */
+            channel: string;
+            /**
+             * Format: double
+             * @description The fastest of them, per second.
+             * @example 310
+             */
+            measured_high: number;
+            /**
+             * Format: double
+             * @description The slowest of them, per second.
+             * @example 180
+             */
+            measured_low: number;
+            /**
+             * Format: int64
+             * @description In how many past slots the channel's rate was measured; 0 = none.
+             * @example 6
+             */
+            measured_slots: number;
+            /**
+             * Format: int64
+             * @description Reminders of all drops on this channel that would miss their opening.
+             * @example 0
+             */
+            missed: number;
+            /**
+             * Format: int64
+             * @description The same at the lowest such rate.
+             * @example 1200
+             */
+            missed_high: number;
+            /**
+             * Format: int64
+             * @description The same at the highest rate that past slots make likely.
+             * @example 0
+             */
+            missed_low: number;
+            /**
+             * Format: double
+             * @description The rate that the forecast is made with.
+             * @example 240
+             */
+            rate_per_second: number;
+            /** @enum {string} */
+            rate_source: "quota" | "configured" | "measured" | "assumed";
+            /** @description The drop's slots, in the order of their instants. */
+            slots: components["schemas"]["ForecastSlot"][];
+        };
+        ForecastOutcome: {
+            /**
+             * Format: int64
+             * @example 4000
+             */
+            booked: number;
+            /** @example email */
+            channel: string;
+            /**
+             * Format: int64
+             * @example 4
+             */
+            dead: number;
+            /** Format: date-time */
+            done_at?: string;
+            /** Format: date-time */
+            due_at: string;
+            /**
+             * Format: double
+             * @description |messages − missed − sent| ÷ the greater of messages − missed and sent.
+             * @example 0.01
+             */
+            error: number;
+            /**
+             * Format: int64
+             * @description Not sent before the opening.
+             * @example 0
+             */
+            expired: number;
+            /**
+             * Format: date-time
+             * @description When the last message would go out.
+             */
+            finish_at: string;
+            /**
+             * Format: date-time
+             * @description When the forecast was made: the last one before the slot fired.
+             */
+            made_at: string;
+            /**
+             * Format: int64
+             * @description The part of booked with a contact whose user has not opted out, as estimated from a sample.
+             * @example 484
+             */
+            messages: number;
+            /**
+             * Format: int64
+             * @example 10
+             */
+            minutes: number;
+            /**
+             * Format: int64
+             * @description The part of messages that would not go out before the opening.
+             * @example 0
+             */
+            missed: number;
+            /**
+             * Format: int64
+             * @example 480
+             */
+            sent: number;
+            /**
+             * Format: int64
+             * @example 3516
+             */
+            skipped: number;
+        };
+        ForecastSlot: {
+            /**
+             * Format: int64
+             * @example 4000
+             */
+            booked: number;
+            /** Format: date-time */
+            due_at: string;
+            /**
+             * Format: date-time
+             * @description When the last message would go out.
+             */
+            finish_at: string;
+            /**
+             * Format: int64
+             * @description The part of booked with a contact whose user has not opted out, as estimated from a sample.
+             * @example 484
+             */
+            messages: number;
+            /**
+             * Format: int64
+             * @example 10
+             */
+            minutes: number;
+            /**
+             * Format: int64
+             * @description The part of messages that would not go out before the opening.
+             * @example 0
+             */
+            missed: number;
         };
         FrozenRule: {
             /** @example 3 */
@@ -6481,6 +6675,28 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["CodeBatch"];
+                };
+            };
+        };
+    };
+    "template-forecast": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Forecast"];
                 };
             };
         };

@@ -28,7 +28,7 @@ func limited() []reminder.ChannelForecast {
 type someMails []reminder.Job
 
 func (s someMails) Jobs(context.Context, time.Time) ([]reminder.Job, error) { return s, nil }
-func (s someMails) Rates(context.Context) (measured, limits [delivery.Channels]float64, err error) {
+func (s someMails) Rates(context.Context) (measured [delivery.Channels]reminder.Throughput, limits [delivery.Channels]float64, err error) {
 	return measured, limits, nil
 }
 func (s someMails) AndroidShares(context.Context) (map[string]float64, error) { return nil, nil }

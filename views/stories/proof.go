@@ -157,16 +157,22 @@ func outlook(booked map[delivery.Channel]int64, rates map[delivery.Channel]remin
 func forecasts() []Story {
 	moon, rush := coupon(1, "Moon cake night", 61*time.Minute), coupon(5, "Morning rush with a name that is rather long for a heading", 63*time.Minute)
 	booked := map[delivery.Channel]int64{delivery.App: 180_000, delivery.Email: 52_000, delivery.SMS: 41_000}
+	accuracy := reminder.Accuracy{Drops: 10, Median: 0.062}
 	good := outlook(booked, map[delivery.Channel]reminder.Rate{delivery.Email: {PerSecond: 1800, Source: reminder.Measured}}, moon)
 	bad := outlook(booked, map[delivery.Channel]reminder.Rate{delivery.Email: {PerSecond: 240, Source: reminder.Measured}, delivery.SMS: {PerSecond: 120, Source: reminder.Configured}}, moon, rush)
+	bad[delivery.Email].Measured, bad[delivery.Email].Most = reminder.Throughput{PerSecond: 240, Low: 180, High: 310, Slots: 6}, 31_000
+	bad[delivery.SMS].Measured = reminder.Throughput{PerSecond: 150, Low: 150, High: 150, Slots: 1}
+	for i := range bad[delivery.Email].Jobs {
+		bad[delivery.Email].Jobs[i].Booked = bad[delivery.Email].Jobs[i].Messages * 8
+	}
 	return []Story{
 		{Name: "forecast/empty", Page: droppages.Forecast{Horizon: 24 * time.Hour}.Page()},
 		{Name: "forecast/good", Page: droppages.Forecast{Horizon: 24 * time.Hour, Channels: good}.Page()},
 		{Name: "forecast/halted", Page: droppages.Forecast{Horizon: 24 * time.Hour, Channels: good, Halted: droppages.Halted{delivery.Email: "failing", delivery.SMS: "paused"}}.Page()},
-		{Name: "forecast/bad", Page: droppages.Forecast{Horizon: 24 * time.Hour, Channels: bad, Halted: droppages.Halted{delivery.Email: "paused"}, Hidden: map[int64]bool{5: true}}.Page()},
+		{Name: "forecast/bad", Page: droppages.Forecast{Horizon: 24 * time.Hour, Channels: bad, Halted: droppages.Halted{delivery.Email: "paused"}, Hidden: map[int64]bool{5: true}, Accuracy: accuracy}.Page()},
 		{Name: "forecast/texts", Page: alone("Forecast", textCosts()...)},
 		{Name: "forecast/limits", Page: droppages.Forecast{Horizon: 24 * time.Hour, Channels: limited()}.Page()},
-		{Name: "forecast/card", Page: alone("Forecast", droppages.ForecastCard(bad, 1, droppages.Halted{}), droppages.ForecastCard(good, 0, droppages.Halted{"failing", "paused"}), droppages.ForecastCard(nil, 2, droppages.Halted{}))},
+		{Name: "forecast/card", Page: alone("Forecast", droppages.ForecastCard(bad, 1, droppages.Halted{}, accuracy), droppages.ForecastCard(good, 0, droppages.Halted{"failing", "paused"}, accuracy), droppages.ForecastCard(nil, 2, droppages.Halted{}, reminder.Accuracy{}))},
 	}
 }
 

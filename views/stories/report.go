@@ -51,6 +51,16 @@ func reportOf(t template.Template, users, issued int64) report.Report {
 	r := report.Report{Figures: figures(t, users, issued), At: Now(), Growth: growth(users), Sales: sold(t, issued), History: history(t),
 		People: report.People{Booked: users, Reminded: users * 97 / 100, Opened: users * 11 / 20, Claimed: users / 2, Used: users / 5, Others: issued - users/2}}
 	deck := deckOf(deliver(board(t, users), false), false)
+	for _, row := range deck.Rows {
+		for i, l := range row.Lanes {
+			if l.Reserved > 0 {
+				done := row.DueAt.Add(70 * time.Second)
+				r.Outcomes = append(r.Outcomes, reminder.Outcome{Counts: l.Counts, DoneAt: &done, PastForecast: reminder.PastForecast{Slot: row.Slot.Slot, Channel: delivery.Channel(i), DueAt: row.DueAt,
+					OpensAt: row.OpensAt, MadeAt: row.DueAt.Add(-20 * time.Second), Booked: l.Reserved, Messages: l.Reserved * 97 / 100, Missed: l.Reserved / 40, FinishAt: row.DueAt.Add(80 * time.Second)}})
+			}
+		}
+	}
+	r.Accuracy = reminder.Accuracy{Drops: 10, Median: 0.043}
 	for c := range deck.Rows[0].Lanes {
 		var sum delivery.Counts
 		for _, row := range deck.Rows {
@@ -74,7 +84,7 @@ func reports() []Story {
 		{ID: 2, CreatedBy: "staff:2 Ada Okafor", ExpiresAt: Now().Add(time.Hour), RevokedAt: ptr(Now().Add(-time.Minute))},
 		{ID: 1, CreatedBy: "staff:2 Ada Okafor", ExpiresAt: Now().Add(-time.Hour)}}}
 	young := droppages.Report{Report: reportOf(ahead, 0, 0), Off: true}
-	young.Sales, young.Growth, young.History, young.Sheets = claim.Curve{}, nil, report.History{}, nil
+	young.Sales, young.Growth, young.History, young.Sheets, young.Outcomes = claim.Curve{}, nil, report.History{}, nil, nil
 	partial := droppages.Report{Report: reportOf(over, 22_000, 31_400), Address: done.Address, Error: "The report has as many valid links as it may have. Revoke one first."}
 	partial.People.Partial, partial.Archived, partial.AfterOpening = true, true, 2
 	trend := droppages.Trend{Shops: []template.Shop{{Number: 10, Name: "Harbour Tea House", Timezone: "Asia/Shanghai"}, {Number: 11, Name: "Corner Books", Timezone: "Europe/Berlin"}}}

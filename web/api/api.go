@@ -68,6 +68,8 @@ type Deps struct {
 	Jobs        *job.Service
 	Uploads     Uploads
 	Board       reminder.BoardStore
+	Cockpits    reminder.CockpitStore
+	Forecaster  *reminder.Forecaster
 	Explainer   *reminder.Explainer
 	Coupons     *coupon.Service
 	CouponAdmin *coupon.Admin
@@ -126,6 +128,7 @@ func New(d Deps) *API {
 	a.suppressionRoutes()
 	a.calendarRoutes()
 	a.adminTemplateRoutes()
+	a.forecastRoute()
 	a.adminUserRoutes()
 	a.eraseRoute()
 	a.segmentRoutes()

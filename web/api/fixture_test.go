@@ -126,7 +126,12 @@ func (r *fixture) build(log *slog.Logger, change func(*api.Deps)) {
 			Tables: tables.Tables{Open: workdb.NewUploads(r.db).OpenUpload}},
 		Uploads: workdb.NewUploads(r.db),
 		Board:   dropsdb.NewBoards(r.db), Shops: templates, Hub: r.hub, Channels: channels,
+		Cockpits: dropsdb.NewCockpits(r.db),
 	}
+	forecasts := dropsdb.NewForecasts(r.db)
+	d.Forecaster = &reminder.Forecaster{Store: forecasts, Past: forecasts, Now: r.now, Contacts: func(ctx context.Context, ids []int64) (map[int64]reminder.Contacts, error) {
+		return forecasts.Contacts(ctx, ids, false)
+	}}
 	d.Explainer = &reminder.Explainer{Store: reservations, Coupons: couponsdb.NewCouponSteps(r.db), Reminders: d.Reminders}
 	d.CouponAdmin = &coupon.Admin{Store: couponsdb.NewCouponSteps(r.db)}
 	d.Grants = &coupon.Grants{Store: couponsdb.NewGrants(r.db), Jobs: &job.Service{Store: workdb.NewJobs(r.db)}, Now: r.now}

@@ -260,6 +260,23 @@ func TestDeleteTakesNoBody(t *testing.T) {
 	r.want(r.call(me, "DELETE", "/reservations/"+id, strings.NewReader("")), 200, "")
 }
 
+// TestPostWithoutABodyTakesNone: the wishes in a body would be overlooked.
+func TestPostWithoutABodyTakesNone(t *testing.T) {
+	r := newFixture(t, nil)
+	made := r.want(r.call(r.admin(), "POST", "/admin/segments", `{"name":"All","rule":{"all":[]}}`), 201, "")
+	count := "/admin/segments/" + made.at("id").(string) + "/count"
+	for _, body := range []string{`{"rule":{"all":[]}}`, "[]", "x"} {
+		if a := r.want(r.call(r.admin(), "POST", count, body), 422, "invalid_request"); a.at("errors.0.location") != "body" {
+			t.Errorf("%s: %s", body, a.Body)
+		}
+	}
+	if n := r.number(`select count(*) from jobs`); n != 0 {
+		t.Errorf("%d jobs", n)
+	}
+	r.want(r.call(r.admin(), "POST", count, "{}"), 202, "")
+	r.want(r.call(r.admin(), "POST", count, nil), 202, "")
+}
+
 // TestRefusalsSayWhatWouldDo rather than what the machinery calls it.
 func TestRefusalsSayWhatWouldDo(t *testing.T) {
 	r := newFixture(t, nil)

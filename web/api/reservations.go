@@ -336,6 +336,9 @@ func (in *cancelWish) pairs() ([]ReminderWish, error) {
 			n = 0 // no number of minutes that can be reserved
 		}
 		wishes[i] = ReminderWish{channel, n}
+		if slices.Contains(wishes[:i], wishes[i]) {
+			return nil, pipeline.Refused(in.place(i), "is given twice")
+		}
 	}
 	return wishes, nil
 }

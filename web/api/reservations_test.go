@@ -120,6 +120,8 @@ func testCancel(t *testing.T) {
 		"?channel=app&reminder=app:10":         {422, "invalid_request"},
 		"?reminder=app:10&reminders=app:5":     {422, "invalid_request"},
 		"?reminder=app:10&reminder=app:15":     {404, "not_reserved"},
+		"?reminder=app:10&reminder=app:10":     {422, "invalid_request"},
+		"?reminders=app:10,app:10":             {422, "invalid_request"},
 		"?reminder=app:10&reminder=":           {422, "invalid_request"},
 		"?reminder=app:10&reminder=%ff":        {422, "invalid_request"},
 		"?reminder=":                           {422, "invalid_request"},

@@ -33,6 +33,9 @@ type conn struct {
 	read, write deadline
 	// unwatched leaves out the next read of a single byte; see [Unwatched].
 	unwatched atomic.Bool
+	// silent is set until the first byte arrives, on a connection that may be silent for
+	// long; see [silences].
+	silent atomic.Pointer[silence]
 }
 
 func newConn(c net.Conn) *conn {
@@ -62,6 +65,12 @@ func (c *conn) Read(p []byte) (int, error) {
 			return 0, err
 		}
 		n, err := c.Conn.Read(p)
+		if n > 0 {
+			if s := c.silent.Swap(nil); s != nil {
+				s.end()
+				_ = c.read.set(time.Now().Add(time.Duration(s.rest.Load()))) // a connection that fails will say so
+			}
+		}
 		if !c.read.tooEarly(err) || n > 0 {
 			return n, err
 		}
@@ -88,7 +97,13 @@ func (c *conn) SetDeadline(t time.Time) error {
 }
 
 // SetReadDeadline is part of [net.Conn].
-func (c *conn) SetReadDeadline(t time.Time) error { return c.read.set(t) }
+func (c *conn) SetReadDeadline(t time.Time) error {
+	if s := c.silent.Load(); s != nil && sooner(t, s.until) && !isAbort(t) {
+		s.rest.Store(int64(time.Until(t)))
+		t = s.until
+	}
+	return c.read.set(t)
+}
 
 // SetWriteDeadline is part of [net.Conn].
 func (c *conn) SetWriteDeadline(t time.Time) error { return c.write.set(t) }

@@ -12,9 +12,11 @@ import (
 	"github.com/go-chi/chi/v5"
 )
 
-// Server returns a server of h with the time limits of every connection.
+// Server returns a server of h with the time limits of every connection. From its first
+// byte on a request has five seconds for its headers; a new connection of [Connections]
+// may be silent before that.
 func Server(h http.Handler, log *slog.Logger) *http.Server {
-	return &http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Minute,
+	return &http.Server{ConnState: (&silences{most: mostSilent}).changed, Handler: h, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Minute,
 		WriteTimeout: 10 * time.Minute, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 32 << 10,
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) },
 		ErrorLog:    slog.NewLogLogger(log.Handler(), slog.LevelDebug)}

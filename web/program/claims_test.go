@@ -2,6 +2,7 @@ package program
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -78,14 +79,10 @@ func startNode(t *testing.T, env map[string]string) node {
 }
 
 // patient is the environment with the longest time limit for requests: the tests here
-// must hold on a busy machine, too.
+// must hold on a busy machine, too. No load balancer is waited for at the end.
 func patient(env map[string]string) func(string) string {
-	return func(name string) string {
-		if name == "REQUEST_TIMEOUT" && env[name] == "" {
-			return "15s"
-		}
-		return env[name]
-	}
+	defaults := map[string]string{"REQUEST_TIMEOUT": "15s", "SHUTDOWN_DELAY": "0s"}
+	return func(name string) string { return cmp.Or(env[name], defaults[name]) }
 }
 
 func eventually(t *testing.T, what string, ok func() bool) {

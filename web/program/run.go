@@ -92,17 +92,14 @@ func (p *program) serve(ctx context.Context) error {
 	return nil
 }
 
-// lameDuck is how long a stopping process continues to serve: long enough for
-// load balancers to see that it is no longer ready, and for clients to get the
-// header that closes their connections. Closing them while a client is sending
-// would drop its request.
-const lameDuck = time.Second
-
-// shutdown ends streams, which would not end otherwise, and waits for the
-// requests in flight.
+// shutdown goes on serving for SHUTDOWN_DELAY: long enough for load balancers to see
+// that the process is no longer ready, and for clients to get the header that closes
+// their connections. Closing them while a client is sending would drop its request.
+// Then it ends streams, which would not end otherwise, and waits for the requests in
+// flight.
 func (p *program) shutdown(server *http.Server) {
 	p.draining.Store(true)
-	time.Sleep(lameDuck)
+	time.Sleep(p.Config.ShutdownDelay)
 	p.hub.Close()
 	p.console.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)

@@ -215,7 +215,7 @@ func (p *program) wireUseCases() error {
 	p.deadLetters = &delivery.DeadLetters{Store: deliverydb.NewDeadLetters(p.Reports)}
 
 	p.reports = &report.Service{Templates: p.templates, Reminders: dropsdb.NewCockpits(p.DB), Board: dropsdb.NewBoards(p.Reports), Stock: p.accounts,
-		Tallies: couponsdb.NewCouponTallies(p.DB), Curves: couponsdb.NewLedgers(p.DB), Store: dropsdb.NewReports(p.Reports),
+		Tallies: couponsdb.NewCouponTallies(p.DB), Curves: couponsdb.NewLedgers(p.DB), Forecasts: p.Forecaster(), Store: dropsdb.NewReports(p.Reports),
 		Signed: report.Links{Links: user.NewLinks(p.Config.LinkSecret)}, Now: app.Clock}
 
 	// Audience and campaigns.
@@ -352,6 +352,7 @@ func (p *program) api(ctx context.Context) (*api.API, error) {
 		CouponAdmin: p.couponAdmin,
 		Grants:      p.grants,
 		Reminders:   p.reminders, Inbox: p.inbox, Templates: p.templates, Users: p.users, Board: dropsdb.NewBoards(p.DB),
+		Cockpits: dropsdb.NewCockpits(p.DB), Forecaster: p.Forecaster(),
 		Segments: p.segments, Jobs: p.jobs, Uploads: workdb.NewUploads(p.DB),
 		Shops: dropsdb.NewTemplates(p.DB), Hub: p.hub, Channels: &p.channels,
 	}), nil

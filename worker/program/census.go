@@ -126,6 +126,9 @@ func (c *census) countDead(ctx context.Context) error {
 
 func (c *census) forecast(ctx context.Context) error {
 	channels, err := c.forecaster.Forecast(ctx, forecastHorizon)
+	if err == nil {
+		err = c.forecaster.Keep(ctx, channels)
+	}
 	if err != nil {
 		return err
 	}

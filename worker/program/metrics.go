@@ -25,7 +25,7 @@ type metrics struct {
 	lag        *prometheus.GaugeVec
 	outbox     prometheus.Gauge
 	outboxAge  prometheus.Gauge
-	eventDays  prometheus.Gauge
+	eventAhead prometheus.Gauge
 	queueAge   *prometheus.GaugeVec
 	calls      *prometheus.HistogramVec
 	answers    *prometheus.CounterVec
@@ -52,7 +52,7 @@ func newMetrics(r *prometheus.Registry) *metrics {
 		queues:     prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "dropbell_queue_tasks", Help: "Tasks per queue and state."}, []string{"queue", "state"}),
 		lag:        prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "dropbell_event_lag", Help: "Events a group has not handled."}, []string{"topic", "handler"}),
 		outbox:     prometheus.NewGauge(prometheus.GaugeOpts{Name: "dropbell_outbox_events", Help: "Events waiting for the relay."}),
-		eventDays:  prometheus.NewGauge(prometheus.GaugeOpts{Name: "dropbell_event_days_ahead", Help: "Days to come for which there is a table for the ids of handled events."}),
+		eventAhead: prometheus.NewGauge(prometheus.GaugeOpts{Name: "dropbell_event_tables_ahead_seconds", Help: "How far ahead there are tables for the ids of handled events, in whole days."}),
 		outboxAge:  prometheus.NewGauge(prometheus.GaugeOpts{Name: "dropbell_outbox_age_seconds", Help: "Age of the oldest waiting event."}),
 		queueAge:   prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "dropbell_queue_age_seconds", Help: "How long the oldest due task has waited for a worker."}, []string{"queue"}),
 		calls: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "dropbell_provider_call_seconds", Help: "Calls of a channel's provider, a chunk of messages each.",
@@ -63,7 +63,7 @@ func newMetrics(r *prometheus.Registry) *metrics {
 		paused:  prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "dropbell_channel_paused", Help: "1 while an operator has paused the channel."}, []string{"channel"}),
 		jobs:    prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "dropbell_background_jobs", Help: "Jobs in the background that are not over."}, []string{"state"}),
 	}
-	r.MustRegister(m.lateness, m.sent, m.tasks, m.events, m.deadEvents, m.failures, m.backlog, m.oldest, m.timed, m.queues, m.lag, m.outbox, m.outboxAge, m.eventDays,
+	r.MustRegister(m.lateness, m.sent, m.tasks, m.events, m.deadEvents, m.failures, m.backlog, m.oldest, m.timed, m.queues, m.lag, m.outbox, m.outboxAge, m.eventAhead,
 		m.queueAge, m.calls, m.answers, m.pushes, m.breaker, m.paused, m.jobs)
 	m.startAtZero()
 	return m

@@ -179,8 +179,24 @@ func TestCensusTellsWhatIsOff(t *testing.T) {
 	if _, err := conn.Exec(t.Context(), `update slot_results set reserved = 0, sent = 0`); err != nil {
 		t.Fatal(err)
 	}
+	forecasts := func() (n int64) {
+		t.Helper()
+		if err := conn.QueryRow(t.Context(), `select coalesce(sum(missed), 0) from slot_forecasts where slot_id = 2 and channel = 2 and messages = 10000000`).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	if n := forecasts(); n != 0 {
+		t.Errorf("the forecast of a slot that is due in half an hour is kept: %d", n)
+	}
+	if _, err := conn.Exec(t.Context(), `update slots set due_at = now() + interval '5 minutes' where id = 2`); err != nil {
+		t.Fatal(err)
+	}
 	if err := p.census.count(t.Context()); err != nil {
 		t.Fatal(err)
+	}
+	if n := forecasts(); n < 8_300_000 || n > 8_400_000 { // 55 minutes at 500 a second
+		t.Errorf("%d would miss in the forecast that is kept of a slot that is due soon", n)
 	}
 	if n, there := value(t, p.metrics.registry, "dropbell_balance_difference", "template=7", "slot=3", "channel=sms"); there {
 		t.Errorf("a difference that is gone is still told: %v", n)

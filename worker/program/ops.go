@@ -107,7 +107,7 @@ func (p *program) gaugeDatabase(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.metrics.eventDays.Set(float64(days))
+	p.metrics.eventAhead.Set(float64(days) * 24 * 60 * 60)
 	backlogs, err := deliverydb.NewChannels(p.DB).Backlogs(ctx)
 	p.metrics.backlog.Reset()
 	p.metrics.oldest.Reset()

@@ -15,9 +15,8 @@ import (
 
 // expectedRate is what the forecast says of channel c.n - 1; see
 // [reminder.Forecaster]. $3 are the rates assumed where nothing was measured.
-const expectedRate = `(select least(coalesce((select max(per_second) from (
-		select per_second from channel_rates r where r.channel = c.n - 1 order by at desc limit 10) recent), ($3::float8[])[c.n]),
-	nullif(o.rate_per_second, 0)) from channel_settings o where o.channel = c.n - 1)`
+const expectedRate = `(select least(coalesce((select percentile_cont(0.5) within group (order by per_second) from ` + loadingSlots + `), ($3::float8[])[c.n]),
+	nullif(which.rate_per_second, 0)) from channel_settings which where which.channel = c.n - 1)`
 
 func assumedRates() []float64 {
 	rates := make([]float64, delivery.Channels)

@@ -39,20 +39,25 @@ func (s Forecasts) Jobs(ctx context.Context, until time.Time) ([]reminder.Job, e
 	return list, pg.Translate(err)
 }
 
-// Rates returns each channel's throughput, the best of its last ten slots,
-// since smaller ones do not load it, and the operators' limits.
-func (s Forecasts) Rates(ctx context.Context) (measured, limits [delivery.Channels]float64, err error) {
+// loadingSlots are those of the last ten slots of a channel that loaded it: with at least half as
+// many messages as the largest. An earlier part of the statement names the channel.
+const loadingSlots = `(select per_second from (select per_second, messages, max(messages) over () as most from (
+		select per_second, messages from channel_rates where channel = which.channel order by at desc limit 10) recent) compared
+	where 2 * messages >= most) loading`
+
+// Rates returns each channel's throughput in its last slots and the operators' limits.
+func (s Forecasts) Rates(ctx context.Context) (measured [delivery.Channels]reminder.Throughput, limits [delivery.Channels]float64, err error) {
 	rows, err := s.Pool.Query(ctx, `
-		select c.channel, coalesce((select max(per_second) from (
-			select per_second from channel_rates r where r.channel = c.channel order by at desc limit 10) recent), 0)::float8,
-			c.rate_per_second::float8
-		from channel_settings c order by c.channel`)
+		select which.channel, which.rate_per_second::float8, m.* from channel_settings which cross join lateral (
+			select coalesce(percentile_cont(0.5) within group (order by per_second), 0)::float8, coalesce(min(per_second), 0)::float8,
+				coalesce(max(per_second), 0)::float8, count(*) from `+loadingSlots+`) m`)
 	if err != nil {
 		return measured, limits, pg.Translate(err)
 	}
 	var c delivery.Channel
-	var m, l float64
-	_, err = pgx.ForEachRow(rows, []any{&c, &m, &l}, func() error {
+	var l float64
+	var m reminder.Throughput
+	_, err = pgx.ForEachRow(rows, []any{&c, &l, &m.PerSecond, &m.Low, &m.High, &m.Slots}, func() error {
 		measured[c], limits[c] = m, l
 		return nil
 	})

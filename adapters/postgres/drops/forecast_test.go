@@ -72,22 +72,22 @@ func TestForecastJobsFollowTheSlots(t *testing.T) {
 	expect("cancelled", 4*time.Hour, map[string]int64{})
 }
 
-// TestRatesAreMeasuredOnce: from slots with enough messages, the best of the
-// last ten; a replay of dead letters later says nothing about throughput.
+// TestRatesAreMeasuredOnce: from slots with enough messages, the median of the
+// last ten that loaded the channel; a replay of dead letters later says nothing about throughput.
 func TestRatesAreMeasuredOnce(t *testing.T) {
 	m := pgtest.NewFailingHook(t)
 	store := dropsdb.NewForecasts(m.DB)
-	rates := func() (measured, limits [delivery.Channels]float64) {
+	rates := func() (measured [delivery.Channels]reminder.Throughput, limits [delivery.Channels]float64) {
 		t.Helper()
 		measured, limits, err := store.Rates(t.Context())
 		m.Must(err)
 		return measured, limits
 	}
-	if measured, limits := rates(); measured != [delivery.Channels]float64{} || limits != measured {
+	if measured, limits := rates(); measured != [delivery.Channels]reminder.Throughput{} || limits != [delivery.Channels]float64{} {
 		t.Errorf("a new database knows %v %v", measured, limits)
 	}
 	m.Bury(1, 199, 100)
-	if measured, _ := rates(); measured[delivery.Webhook] != 0 {
+	if measured, _ := rates(); measured[delivery.Webhook].Slots != 0 {
 		t.Errorf("measured %v with too few messages", measured)
 	}
 	m.Cause = func(id user.ID) string { return map[bool]string{true: "status 500"}[id > 250] }
@@ -97,7 +97,7 @@ func TestRatesAreMeasuredOnce(t *testing.T) {
 	m.Drain()
 	m.Exec(`update batches set started_at = '2026-01-01 00:00:00+00', finished_at = '2026-01-01 00:00:05+00' where template_id = $1`, tpl.ID)
 	m.Finish(tpl)
-	if measured, _ := rates(); measured[delivery.Webhook] != 50 {
+	if measured, _ := rates(); measured[delivery.Webhook] != (reminder.Throughput{PerSecond: 50, Low: 50, High: 50, Slots: 1}) {
 		t.Errorf("measured %v, 250 went out in 5 s", measured[delivery.Webhook])
 	}
 	m.Cause = func(user.ID) string { return "" }
@@ -112,8 +112,12 @@ func TestRatesAreMeasuredOnce(t *testing.T) {
 	}
 	m.Exec(`update channel_settings set rate_per_second = 30 where channel = 2`)
 	measured, limits := rates()
-	if want := [delivery.Channels]float64{delivery.Webhook: 99}; measured != want {
-		t.Errorf("measured %v, want the best of the last ten", measured)
+	if want := [delivery.Channels]reminder.Throughput{delivery.Webhook: {PerSecond: 94.5, Low: 90, High: 99, Slots: 10}}; measured != want {
+		t.Errorf("measured %v, want the median of the last ten", measured)
+	}
+	m.Exec(`update channel_rates set messages = 400 where per_second in (98, 99)`)
+	if measured, _ := rates(); measured[delivery.Webhook] != (reminder.Throughput{PerSecond: 93.5, Low: 90, High: 97, Slots: 8}) {
+		t.Errorf("measured %v, slots with fewer than half of the messages count", measured[delivery.Webhook])
 	}
 	if want := [delivery.Channels]float64{delivery.SMS: 30}; limits != want {
 		t.Errorf("limits %v", limits)
@@ -121,7 +125,7 @@ func TestRatesAreMeasuredOnce(t *testing.T) {
 	f := &reminder.Forecaster{Store: store, Now: pgtest.Clock}
 	all, err := f.Forecast(t.Context(), time.Hour)
 	m.Must(err)
-	if all[delivery.Webhook].Rate != (reminder.Rate{PerSecond: 99, Source: reminder.Measured}) ||
+	if all[delivery.Webhook].Rate != (reminder.Rate{PerSecond: 93.5, Source: reminder.Measured}) ||
 		all[delivery.SMS].Rate != (reminder.Rate{PerSecond: 30, Source: reminder.Configured}) || all[delivery.App].Rate.Source != reminder.Assumed {
 		t.Errorf("%+v", all)
 	}

@@ -731,6 +731,30 @@ func (e DropState) Valid() bool {
 	}
 }
 
+// Defines values for ForecastChannelRateSource.
+const (
+	Assumed    ForecastChannelRateSource = "assumed"
+	Configured ForecastChannelRateSource = "configured"
+	Measured   ForecastChannelRateSource = "measured"
+	Quota      ForecastChannelRateSource = "quota"
+)
+
+// Valid indicates whether the value is a known member of the ForecastChannelRateSource enum.
+func (e ForecastChannelRateSource) Valid() bool {
+	switch e {
+	case Assumed:
+		return true
+	case Configured:
+		return true
+	case Measured:
+		return true
+	case Quota:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for GrantState.
 const (
 	GrantStateCancelled GrantState = "cancelled"
@@ -3284,6 +3308,153 @@ type EstimateWish struct {
 	//
 	// Examples: {"all":[{"field":"attribute","name":"tier","op":"is","values":["gold"]}]}
 	Rule map[string]interface{} `json:"rule"`
+}
+
+// Forecast defines model for Forecast.
+type Forecast struct {
+	// Channels Channels with reminders of the drop that are due within 24 hours or being sent.
+	Channels []ForecastChannel `json:"channels"`
+
+	// Error Which part of the reminders the outcomes were off by together; absent without outcomes.
+	//
+	// Examples: 0.04
+	Error *float64 `json:"error,omitempty"`
+
+	// MedianDrops Of how many drops median_error is.
+	//
+	// Examples: 10
+	MedianDrops int64 `json:"median_drops"`
+
+	// MedianError The median error of the last drops of all shops, at most ten; absent if there are none.
+	//
+	// Examples: 0.06
+	MedianError *float64 `json:"median_error,omitempty"`
+
+	// Outcomes The last forecast before each slot that is over, and what happened.
+	Outcomes []ForecastOutcome `json:"outcomes"`
+
+	// TemplateId Examples: 1
+	TemplateId string `json:"template_id"`
+}
+
+// ForecastChannel defines model for ForecastChannel.
+type ForecastChannel struct {
+	// Channel Examples: email
+	Channel string `json:"channel"`
+
+	// MeasuredHigh The fastest of them, per second.
+	//
+	// Examples: 310
+	MeasuredHigh float64 `json:"measured_high"`
+
+	// MeasuredLow The slowest of them, per second.
+	//
+	// Examples: 180
+	MeasuredLow float64 `json:"measured_low"`
+
+	// MeasuredSlots In how many past slots the channel's rate was measured; 0 = none.
+	//
+	// Examples: 6
+	MeasuredSlots int64 `json:"measured_slots"`
+
+	// Missed Reminders of all drops on this channel that would miss their opening.
+	//
+	// Examples: 0
+	Missed int64 `json:"missed"`
+
+	// MissedHigh The same at the lowest such rate.
+	//
+	// Examples: 1200
+	MissedHigh int64 `json:"missed_high"`
+
+	// MissedLow The same at the highest rate that past slots make likely.
+	//
+	// Examples: 0
+	MissedLow int64 `json:"missed_low"`
+
+	// RatePerSecond The rate that the forecast is made with.
+	//
+	// Examples: 240
+	RatePerSecond float64                   `json:"rate_per_second"`
+	RateSource    ForecastChannelRateSource `json:"rate_source"`
+
+	// Slots The drop's slots, in the order of their instants.
+	Slots []ForecastSlot `json:"slots"`
+}
+
+// ForecastChannelRateSource defines model for ForecastChannel.RateSource.
+type ForecastChannelRateSource string
+
+// ForecastOutcome defines model for ForecastOutcome.
+type ForecastOutcome struct {
+	// Booked Examples: 4000
+	Booked int64 `json:"booked"`
+
+	// Channel Examples: email
+	Channel string `json:"channel"`
+
+	// Dead Examples: 4
+	Dead   int64      `json:"dead"`
+	DoneAt *time.Time `json:"done_at,omitempty"`
+	DueAt  time.Time  `json:"due_at"`
+
+	// Error |messages − missed − sent| ÷ the greater of messages − missed and sent.
+	//
+	// Examples: 0.01
+	Error float64 `json:"error"`
+
+	// Expired Not sent before the opening.
+	//
+	// Examples: 0
+	Expired int64 `json:"expired"`
+
+	// FinishAt When the last message would go out.
+	FinishAt time.Time `json:"finish_at"`
+
+	// MadeAt When the forecast was made: the last one before the slot fired.
+	MadeAt time.Time `json:"made_at"`
+
+	// Messages The part of booked with a contact whose user has not opted out, as estimated from a sample.
+	//
+	// Examples: 484
+	Messages int64 `json:"messages"`
+
+	// Minutes Examples: 10
+	Minutes int64 `json:"minutes"`
+
+	// Missed The part of messages that would not go out before the opening.
+	//
+	// Examples: 0
+	Missed int64 `json:"missed"`
+
+	// Sent Examples: 480
+	Sent int64 `json:"sent"`
+
+	// Skipped Examples: 3516
+	Skipped int64 `json:"skipped"`
+}
+
+// ForecastSlot defines model for ForecastSlot.
+type ForecastSlot struct {
+	// Booked Examples: 4000
+	Booked int64     `json:"booked"`
+	DueAt  time.Time `json:"due_at"`
+
+	// FinishAt When the last message would go out.
+	FinishAt time.Time `json:"finish_at"`
+
+	// Messages The part of booked with a contact whose user has not opted out, as estimated from a sample.
+	//
+	// Examples: 484
+	Messages int64 `json:"messages"`
+
+	// Minutes Examples: 10
+	Minutes int64 `json:"minutes"`
+
+	// Missed The part of messages that would not go out before the opening.
+	//
+	// Examples: 0
+	Missed int64 `json:"missed"`
 }
 
 // FrozenRule defines model for FrozenRule.
@@ -6946,6 +7117,13 @@ type ClientInterface interface {
 	// Corresponds with POST /admin/templates/{id}/codes/{batch}/revoke (the `RevokeCodes` operationId).
 	RevokeCodes(ctx context.Context, id string, batch string, params *RevokeCodesParams, body RevokeCodesJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// TemplateForecast Show the forecast of a drop's reminders
+	//
+	// Whether they go out before the opening, how sure that is, and how far off earlier forecasts were.
+	//
+	// Corresponds with GET /admin/templates/{id}/forecast (the `TemplateForecast` operationId).
+	TemplateForecast(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// GrantCouponsWithBody Grant a coupon of the template to each user of a list
 	//
 	// Works in the background. Window and way of obtaining are not checked; stock, limit per user and pause are. A list gives a user one coupon at most.
@@ -9026,6 +9204,23 @@ func (c *Client) RevokeCodesWithBody(ctx context.Context, id string, batch strin
 // Corresponds with POST /admin/templates/{id}/codes/{batch}/revoke (the `RevokeCodes` operationId).
 func (c *Client) RevokeCodes(ctx context.Context, id string, batch string, params *RevokeCodesParams, body RevokeCodesJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewRevokeCodesRequest(c.Server, id, batch, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// TemplateForecast Show the forecast of a drop's reminders
+//
+// Whether they go out before the opening, how sure that is, and how far off earlier forecasts were.
+//
+// Corresponds with GET /admin/templates/{id}/forecast (the `TemplateForecast` operationId).
+func (c *Client) TemplateForecast(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewTemplateForecastRequest(c.Server, id)
 	if err != nil {
 		return nil, err
 	}
@@ -13818,6 +14013,40 @@ func NewRevokeCodesRequestWithBody(server string, id string, batch string, param
 	return req, nil
 }
 
+// NewTemplateForecastRequest constructs an http.Request for the TemplateForecast method
+func NewTemplateForecastRequest(server string, id string) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/admin/templates/%s/forecast", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewGrantCouponsRequest calls the generic GrantCoupons builder with application/json body
 func NewGrantCouponsRequest(server string, id string, params *GrantCouponsParams, body GrantCouponsJSONRequestBody) (*http.Request, error) {
 	var bodyReader io.Reader
@@ -17599,6 +17828,15 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /admin/templates/{id}/codes/{batch}/revoke (the `RevokeCodes` operationId).
 	RevokeCodesWithResponse(ctx context.Context, id string, batch string, params *RevokeCodesParams, body RevokeCodesJSONRequestBody, reqEditors ...RequestEditorFn) (*RevokeCodesResponse, error)
 
+	// TemplateForecastWithResponse Show the forecast of a drop's reminders
+	//
+	// Whether they go out before the opening, how sure that is, and how far off earlier forecasts were.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /admin/templates/{id}/forecast (the `TemplateForecast` operationId).
+	TemplateForecastWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*TemplateForecastResponse, error)
+
 	// GrantCouponsWithBodyWithResponse Grant a coupon of the template to each user of a list
 	//
 	// Works in the background. Window and way of obtaining are not checked; stock, limit per user and pause are. A list gives a user one coupon at most.
@@ -20610,6 +20848,47 @@ func (r RevokeCodesResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r RevokeCodesResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type TemplateForecastResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Forecast
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r TemplateForecastResponse) GetJSON200() *Forecast {
+	return r.JSON200
+}
+
+// GetBody returns the raw response body bytes
+func (r TemplateForecastResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r TemplateForecastResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r TemplateForecastResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r TemplateForecastResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -23943,6 +24222,21 @@ func (c *ClientWithResponses) RevokeCodesWithResponse(ctx context.Context, id st
 	return ParseRevokeCodesResponse(rsp)
 }
 
+// TemplateForecastWithResponse Show the forecast of a drop's reminders
+//
+// Whether they go out before the opening, how sure that is, and how far off earlier forecasts were.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /admin/templates/{id}/forecast (the `TemplateForecast` operationId).
+func (c *ClientWithResponses) TemplateForecastWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*TemplateForecastResponse, error) {
+	rsp, err := c.TemplateForecast(ctx, id, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseTemplateForecastResponse(rsp)
+}
+
 // GrantCouponsWithBodyWithResponse Grant a coupon of the template to each user of a list
 //
 // Works in the background. Window and way of obtaining are not checked; stock, limit per user and pause are. A list gives a user one coupon at most.
@@ -26451,6 +26745,32 @@ func ParseRevokeCodesResponse(rsp *http.Response) (*RevokeCodesResponse, error) 
 	switch {
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
 		var dest CodeBatch
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseTemplateForecastResponse parses an HTTP response from a TemplateForecastWithResponse call
+func ParseTemplateForecastResponse(rsp *http.Response) (*TemplateForecastResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &TemplateForecastResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Forecast
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}

@@ -109,6 +109,7 @@ func (s *settings) loadSecrets(path string) error {
 	s.setDefault("CONSOLE_SECOND_FACTOR", "optional") // the demo's password is public anyway
 	s.setDefault("VAPID_SUBJECT", "mailto:"+demoEmail)
 	s.setDefault("EVENTS_INSECURE", "on") // endpoints on this machine
+	s.setDefault("SHUTDOWN_DELAY", "0s")  // there is no load balancer
 	s.setDefault("SECURITY_CONTACT", "mailto:"+demoEmail)
 	return nil
 }

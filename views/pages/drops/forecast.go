@@ -151,6 +151,27 @@ func rateText(ctx context.Context, perSecond float64) string {
 	return ui.Num(ctx, int64(math.Round(perSecond)))
 }
 
+// sureText says how sure a measured rate is; "" if nothing was measured.
+func sureText(ctx context.Context, t reminder.Throughput) string {
+	switch {
+	case t.Slots == 0:
+		return ""
+	case !t.Sure():
+		return ui.N(ctx, "forecast.unsure", int64(t.Slots))
+	}
+	return ui.T(ctx, "forecast.sure", rateText(ctx, t.Low), rateText(ctx, t.High), t.Slots)
+}
+
+// errorText writes the error of forecasts.
+func errorText(ctx context.Context, part float64) string {
+	const whole = 10_000
+	return ui.From(ctx).Locale.Percent(int64(math.Round(part*whole)), whole)
+}
+
+func accuracyText(ctx context.Context, a reminder.Accuracy) string {
+	return ui.N(ctx, "forecast.accuracy", int64(a.Drops), errorText(ctx, a.Median))
+}
+
 // roundUp keeps two digits, so that a rate named as enough is enough.
 func roundUp(perSecond float64) float64 {
 	unit := 1.0

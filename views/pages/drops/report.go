@@ -127,6 +127,14 @@ func (p drawn) endLabel(ctx context.Context) string {
 	return ui.T(ctx, "field.closes_at")
 }
 
+// clock writes an instant of the drop's day to the second, "–" if it is unknown.
+func (p drawn) clock(ctx context.Context, at *time.Time) string {
+	if at == nil {
+		return "–"
+	}
+	return ui.From(ctx).Locale.Clock(at.Truncate(time.Second), p.zone())
+}
+
 // balanceNote says whether the sheet balances, and the source that it was counted from.
 func (p drawn) balanceNote(ctx context.Context) string {
 	switch {

@@ -23,11 +23,14 @@ var (
 // ByteOrderMark is what some programs write before text in UTF-8.
 const ByteOrderMark = "\xef\xbb\xbf"
 
-// judge refuses a JSON body that is empty, begins with a byte order mark or is
-// said to be something else, and one of which a part would be overlooked. Any
-// other body that is no JSON passes: the general way says what is wrong with it.
+// judge refuses a body that says something where none is taken, and a JSON body that
+// is empty, begins with a byte order mark or is said to be something else, and one of
+// which a part would be overlooked. Any other body that is no JSON passes: the general
+// way says what is wrong with it.
 func (t Traits) judge(r *http.Request, body []byte) error {
 	switch {
+	case t.bodiless && !saysNothing(body):
+		return errBody()
 	case !t.json, len(body) == 0 && !t.needsBody:
 		return nil
 	case len(bytes.TrimSpace(body)) == 0:

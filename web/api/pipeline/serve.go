@@ -42,8 +42,8 @@ type Traits struct {
 	// Once, if set, makes repetitions safe at less cost than [Idempotency] does.
 	Once Once
 	// json is set for operations whose body is JSON, needsBody if they cannot do
-	// without; the adapter finds both out.
-	json, needsBody bool
+	// without, bodiless for operations that take none; the adapter finds them out.
+	json, needsBody, bodiless bool
 	// OwnKeys is set for operations that handle repetitions themselves.
 	OwnKeys bool
 	// Secret, if set, is the refusal that repetitions get of requests whose answer
@@ -64,6 +64,7 @@ func (pl adapter) Handle(op *huma.Operation, next func(huma.Context)) {
 	t, _ := op.Metadata[traitsKey].(Traits)
 	t.json = op.RequestBody != nil && op.RequestBody.Content["application/json"] != nil
 	t.needsBody = t.json && op.RequestBody.Required
+	t.bodiless = op.RequestBody == nil
 	name := op.Method + " " + op.Path
 	route := new(middleware.Route)
 	pl.mux.MethodFunc(op.Method, op.Path, func(w http.ResponseWriter, r *http.Request) {
@@ -239,9 +240,18 @@ func bodiless(w http.ResponseWriter, r *http.Request) error {
 	// Not every writer has deadlines, and none is needed then.
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTimeout))
 	text, err := io.ReadAll(io.LimitReader(r.Body, 64))
-	if said := string(bytes.TrimSpace(text)); err == nil && len(text) < 64 && (said == "" || said == "{}") {
+	if err == nil && len(text) < 64 && saysNothing(text) {
 		return nil
 	}
+	return errBody()
+}
+
+func saysNothing(body []byte) bool {
+	said := string(bytes.TrimSpace(body))
+	return said == "" || said == "{}"
+}
+
+func errBody() error {
 	return Refused("body", "this takes no body; say in the address and its query what is meant")
 }
 

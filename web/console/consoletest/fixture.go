@@ -214,7 +214,7 @@ func (g *Fixture) newDeps() console.Deps {
 		Docs: docs.Deps{API: described().Pipeline},
 		Drops: drops.Deps{Templates: templates, Models: template.Models{Store: dropsdb.NewModels(g.DB), Templates: templates}, Bulks: &template.Bulks{Templates: templates, Jobs: jobs}, Jobs: jobs, Shops: store,
 			Reminders: drops.Reminders{Board: boards, Cockpits: dropsdb.NewCockpits(g.DB), Explainer: &reminder.Explainer{Store: g.reserve, Coupons: couponsdb.NewCouponSteps(g.DB), Reminders: reminders},
-				Receipts: &reminder.Receipts{Store: boards}, Forecaster: &reminder.Forecaster{Store: dropsdb.NewForecasts(g.DB), Now: g.Now},
+				Receipts: &reminder.Receipts{Store: boards}, Forecaster: g.forecaster(),
 				Announcements: &reminder.Announcements{Store: dropsdb.NewAnnouncements(g.DB), Now: g.Now}},
 			Users: users, Audit: audit, DeadLetters: deadLetters, DeadMessages: deadMessages, Webhooks: workdb.NewHooks(g.DB), Sales: sales,
 			Setups: template.Setups{Store: dropsdb.NewSetups(g.DB)}, Looks: texts, Limits: campaigns.Limits{Campaigns: campaigning}, Reports: reports, States: states, Channels: configured},
@@ -239,10 +239,16 @@ var described = sync.OnceValue(func() *api.API { return api.New(api.Deps{Deps: p
 // LinkSecret signs the links that the console makes.
 const LinkSecret = "a secret of at least thirty-two bytes"
 
+// forecaster forecasts reminders, without limits of the environment.
+func (g *Fixture) forecaster() *reminder.Forecaster {
+	store := dropsdb.NewForecasts(g.DB)
+	return &reminder.Forecaster{Store: store, Past: store, Now: g.Now, Contacts: store.Verified}
+}
+
 // reportsOf makes the reports of drops.
 func (g *Fixture) reportsOf(templates report.Templates) *report.Service {
 	return &report.Service{Templates: templates, Reminders: dropsdb.NewCockpits(g.DB), Board: dropsdb.NewBoards(g.DB), Stock: gate.Accounts{Plans: couponsdb.NewGates(g.DB)},
-		Tallies: couponsdb.NewCouponTallies(g.DB), Curves: couponsdb.NewLedgers(g.DB), Store: dropsdb.NewReports(g.DB),
+		Tallies: couponsdb.NewCouponTallies(g.DB), Curves: couponsdb.NewLedgers(g.DB), Forecasts: g.forecaster(), Store: dropsdb.NewReports(g.DB),
 		Signed: report.Links{Links: user.NewLinks(LinkSecret)}, Now: g.Now}
 }
 

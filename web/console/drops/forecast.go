@@ -29,6 +29,9 @@ func (h *handlers) forecast(w http.ResponseWriter, r *http.Request) error {
 	if p.Hidden, err = h.hidden(r, p.Channels); err != nil {
 		return err
 	}
+	if p.Accuracy, err = h.Forecaster.Accuracy(r.Context()); err != nil {
+		return err
+	}
 	return h.Show(w, r, http.StatusOK, p.Page())
 }
 

@@ -212,6 +212,9 @@ func (h *handlers) fillReminders(r *http.Request, p *droppages.Template) (err er
 	if p.Forecast, err = ahead(r.Context()); err != nil {
 		return err
 	}
+	if p.Accuracy, err = h.Forecaster.Accuracy(r.Context()); err != nil {
+		return err
+	}
 	channels, err := h.States.Look(r.Context())
 	p.Halted = droppages.HaltedOf(channels)
 	if err == nil && h.TextCosts != nil && h.Channels.Has(delivery.SMS) {

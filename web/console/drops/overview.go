@@ -65,6 +65,9 @@ func (h *handlers) overviewPage(r *http.Request) (droppages.Overview, error) {
 	if p.Forecast, err = h.Forecaster.Forecast(ctx, forecastAhead); err != nil {
 		return p, err
 	}
+	if p.Accuracy, err = h.Forecaster.Accuracy(ctx); err != nil {
+		return p, err
+	}
 	return p, h.judge(r, &p)
 }
 
