@@ -174,7 +174,7 @@ func newHaltRun(t *testing.T) *haltRun {
 	wait(opensIn, r.ctx.Done())
 	for _, f := range slices.Clone(r.flows) {
 		if f.mode == "durable" && f.drop != few {
-			r.flows = append(r.flows, paying(f.drop, f.template, r.buy(f.template, 7_000_000)))
+			r.flows = append(r.flows, paying(f.drop, f.template, r.buy(f.template)))
 		}
 	}
 	return r
@@ -183,13 +183,16 @@ func newHaltRun(t *testing.T) *haltRun {
 // few is the drop whose stock ends.
 const few = "with few coupons"
 
+// owners is the first user who has a coupon of each drop.
+const owners = 7_000_000
+
 // buy claims a few coupons of the drop.
-func (r *haltRun) buy(template, first int64) (coupons []string) {
+func (r *haltRun) buy(template int64) (coupons []string) {
 	for n := range int64(20) {
 		var a struct {
 			Coupon string `json:"coupon_id"`
 		}
-		r.crowd.mustAs(r.ctx, call{method: "POST", path: "/claims", user: first + n, body: map[string]any{"template_id": strconv.FormatInt(template, 10)}}, &a)
+		r.crowd.mustAs(r.ctx, call{method: "POST", path: "/claims", user: owners + n, body: map[string]any{"template_id": strconv.FormatInt(template, 10)}}, &a)
 		coupons = append(coupons, a.Coupon)
 	}
 	return coupons
@@ -277,7 +280,8 @@ func (r *haltRun) flowing(since time.Time) {
 func (r *haltRun) endure(h halting, usual window) {
 	r.say("%s for %v", h.name, h.lasts)
 	began := time.Now()
-	end := h.begin(r)
+	end := sync.OnceFunc(h.begin(r))
+	r.t.Cleanup(end) // also if the test ends before
 	stood := window{from: time.Now().Add(h.settles)}
 	wait(time.Until(began.Add(h.lasts)), r.ctx.Done())
 	stood.to = time.Now()
@@ -406,7 +410,7 @@ func holdAll(r *haltRun) func() {
 
 // catch halts the first of the processes that decides a group of claims on the locked path,
 // with the rows of its drops locked. provoke makes them do so.
-func (r *haltRun) catch(among []*member, provoke func()) (caught *member, goOn func()) {
+func (r *haltRun) catch(among []*member, provoke func()) (goOn func()) {
 	at := func(m *member, file func(string, killpoint.Phase, killpoint.Failure) string) string {
 		return filepath.Join(r.dir, m.name, file("claims.decided", killpoint.BeforeIt, killpoint.Halt))
 	}
@@ -416,6 +420,7 @@ func (r *haltRun) catch(among []*member, provoke func()) (caught *member, goOn f
 		}
 	}
 	provoke()
+	var caught *member
 	for end := time.Now().Add(20 * time.Second); caught == nil; wait(5*time.Millisecond, r.ctx.Done()) {
 		if time.Now().After(end) {
 			r.t.Fatal("no process decides claims with locked rows")
@@ -431,7 +436,7 @@ func (r *haltRun) catch(among []*member, provoke func()) (caught *member, goOn f
 	}
 	hit := at(caught, killpoint.Hit)
 	pid := haltedAt(hit, r.ctx.Done())
-	return caught, func() {
+	return func() {
 		_ = syscall.Kill(pid, syscall.SIGCONT)
 		_ = os.Remove(hit)
 	}
@@ -440,7 +445,7 @@ func (r *haltRun) catch(among []*member, provoke func()) (caught *member, goOn f
 // haltGranting gives coupons of drop A to a list of users, and halts the worker that
 // does so before its transaction ends.
 func haltGranting(r *haltRun) func() {
-	_, goOn := r.catch(r.fleet.workers, func() {
+	return r.catch(r.fleet.workers, func() {
 		var users []int64
 		var ids []string
 		for range 50 {
@@ -451,27 +456,27 @@ func haltGranting(r *haltRun) func() {
 		path := fmt.Sprintf("/admin/templates/%d/grants", r.flows[0].template)
 		r.crowd.must(r.ctx, call{method: "POST", path: path, body: map[string]any{"user_ids": ids}}, nil)
 	})
-	return goOn
 }
 
-// catchWeb halts the web process while it decides claims of several drops and a redeem
-// code in one group: codes take the locked path.
+// catchWeb halts the web process while it decides claims of several drops in one group. A
+// group with a redeem code takes the locked path, and claims of users who have a coupon
+// of the drop already are in such groups.
 func (r *haltRun) catchWeb(m *member) (goOn func()) {
-	at := "http://" + m.addr
-	ask := func(path string, body map[string]any) {
-		r.newcomer++
-		q := call{method: "POST", path: path, user: r.newcomer, at: at, body: body}
+	ask := func(path string, user int64, body map[string]any) {
 		payload, _ := json.Marshal(body)
-		go func() { _, _ = r.crowd.once(r.ctx, q, uuid.NewString(), payload) }() // the process stands: there may be no answer
+		go func() { // the process stands: there may be no answer
+			_, _ = r.crowd.once(r.ctx, call{method: "POST", path: path, user: user, at: "http://" + m.addr, body: body}, uuid.NewString(), payload)
+		}()
 	}
-	_, goOn = r.catch([]*member{m}, func() {
-		for range 4 {
+	goOn = r.catch([]*member{m}, func() {
+		for n := range int64(4) {
 			for _, f := range r.flows {
-				if f.what == "claims" && f.mode == "durable" {
-					ask("/claims", map[string]any{"template_id": strconv.FormatInt(f.template, 10)})
+				if f.mode == "durable" && f.drop != few {
+					ask("/claims", owners+n, map[string]any{"template_id": strconv.FormatInt(f.template, 10)})
 				}
 			}
-			ask("/redemptions", map[string]any{"code": r.codes.codes[0]})
+			r.newcomer++
+			ask("/redemptions", r.newcomer, map[string]any{"code": r.codes.codes[0]})
 			r.codes.codes = r.codes.codes[1:]
 		}
 	})
@@ -479,12 +484,10 @@ func (r *haltRun) catchWeb(m *member) (goOn func()) {
 	return goOn
 }
 
-// haltWebAndSilence halts one web process in the middle of a group, and makes the network
-// between another one and PostgreSQL silent in the middle of another group. Requests go to
-// the third.
+// haltWebAndSilence halts one web process, and makes the network between another one and
+// PostgreSQL silent in the middle of a group. Requests go to the third.
 func haltWebAndSilence(r *haltRun) func() {
-	resume := silenceInGroup(r)
-	goOn := r.catchWeb(r.fleet.webs[0])
+	goOn, resume := r.stand(r.fleet.webs[0]), silenceInGroup(r)
 	return func() {
 		goOn()
 		resume()
