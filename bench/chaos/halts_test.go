@@ -122,7 +122,8 @@ var shortHalts = []halting{
 func TestHaltsShort(t *testing.T) { standStill(t, shortHalts, 3*time.Second) }
 
 func standStill(t *testing.T, list []halting, baseline time.Duration) {
-	r := newHaltRun(t)
+	// The stock of one drop ends while the first holder stands.
+	r := newHaltRun(t, int64((baseline+3*time.Second)/perFlow))
 	over := make(chan struct{})
 	var all sync.WaitGroup
 	for _, f := range r.flows {
@@ -140,7 +141,7 @@ func standStill(t *testing.T, list []halting, baseline time.Duration) {
 	r.settleClaims()
 }
 
-func newHaltRun(t *testing.T) *haltRun {
+func newHaltRun(t *testing.T, fewCoupons int64) *haltRun {
 	r := &haltRun{dir: t.TempDir(), newcomer: 8_000_000}
 	points := func(process string) []string {
 		dir := filepath.Join(r.dir, process)
@@ -169,8 +170,7 @@ func newHaltRun(t *testing.T) *haltRun {
 		first := int64(1_000_000 * (i + 1))
 		r.flows = append(r.flows, claiming("durable", drop, sale, first), claiming("gate", drop, gate, first), reserving(drop, later, first))
 	}
-	// The stock ends while a session holds rows of drop A.
-	r.flows = append(r.flows, claiming("durable", few, r.publishDrop("Few", "durable", "claim", 100, 1, opensIn), 4_000_000))
+	r.flows = append(r.flows, claiming("durable", few, r.publishDrop("Few", "durable", "claim", fewCoupons, 1, opensIn), 4_000_000))
 	wait(opensIn, r.ctx.Done())
 	for _, f := range slices.Clone(r.flows) {
 		if f.mode == "durable" && f.drop != few {
