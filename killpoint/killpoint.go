@@ -1,7 +1,7 @@
 // Package killpoint names the instants at which a failure is most harmful: right
 // before and right after each commit, answer of a provider, entry of a stream
 // and removal from the outbox. In the programs of bench/chaos/mortal a process
-// dies, fails or loses an answer at one of them when a test requests it. No other
+// dies, stands still, fails or loses an answer at one of them when a test requests it. No other
 // program contains what does that: there a point compares a variable with nil.
 //
 // A point is named once, by the operation that it surrounds. docs/proof.md says
@@ -85,6 +85,9 @@ type Failure string
 const (
 	// Kill ends the process with SIGKILL.
 	Kill Failure = "kill"
+	// Halt stops the process with SIGSTOP, with all locks that it holds, until the test
+	// lets it go on. The file [Hit] then has its number.
+	Halt Failure = "halt"
 	// Fail returns an error instead of carrying the operation out.
 	Fail Failure = "error"
 	// Lose returns an error although the operation was executed.
@@ -94,7 +97,7 @@ const (
 // Failures returns what can happen in the phase.
 func Failures(p Phase) []Failure {
 	if p == BeforeIt {
-		return []Failure{Kill, Fail}
+		return []Failure{Kill, Halt, Fail}
 	}
 	return []Failure{Kill, Lose}
 }

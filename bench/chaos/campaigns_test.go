@@ -126,6 +126,7 @@ func (p *campaignRun) exec(sql string, args ...any) {
 func (p *campaignRun) audiences(users []int64) (reserved, segment audience) {
 	d := p.crowd.publish(p.ctx, "Campaigns", 48*time.Hour)
 	p.exec(`insert into reservations (template_id, user_id, slots) select $1, i, 1 from unnest($2::bigint[]) as i`, d.id, users)
+	p.fleet.shop.unannounced(p.ctx, d.id)
 	var s struct {
 		ID string `json:"id"`
 	}

@@ -124,7 +124,7 @@ func (w *system) build() {
 	hooks := newDeck(w.random(1), 3, w.hooks)
 	mails := newDeck(w.random(2), 40, w.mails)
 	w.sink = newSink(w.t, *w.size, hooks, mails)
-	w.fleet = newFleet(w.ctx, w.t, w.stack, w.sink)
+	w.fleet = launch(w.ctx, &fleet{t: w.t, stack: w.stack, sink: w.sink}, 2, 2)
 	w.crowd = &crowd{newClient(w.t, w.fleet, w.patience), &ledger{fates: map[reservation]reservationState{}}, w.random(3)}
 	redis.SetLogger(discardLog{})
 	var err error

@@ -11,7 +11,7 @@ import (
 // each gate, over eight shards, from three web processes.
 var fullRush = rush{
 	users: 10_000, visits: 40_000, stock: []int64{100, 150, 200, 250, 300, 350, 400, 450, 500}, limit: 2, codes: 200,
-	storm: 100 * time.Second, webKills: 14, workerKills: 12, redisRestarts: 6, redisEmptied: 2,
+	storm: 100 * time.Second, webKills: 14, workerKills: 12, redisRestarts: 4, redisEmptied: 8, tills: 3,
 	troubles: []trouble{restartPostgres, crashPostgres, pausePostgres},
 	pauses:   4, moves: 8, pause: [2]time.Duration{time.Second, 7 * time.Second},
 	patience: 90 * time.Second,

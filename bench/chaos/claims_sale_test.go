@@ -66,7 +66,7 @@ func (c *claims) publishDrop(name, mode, obtain string, stock int64, limit int, 
 	opens := time.Now().Add(opensIn).Truncate(time.Second).UTC()
 	var t templateBody
 	c.crowd.must(c.ctx, call{method: "POST", path: "/admin/templates", body: map[string]any{
-		"shop_number": "10", "name": name, "kind": "amount_off", "amount_off": 1000, "currency": "CNY", "stock": stock, "per_user_limit": limit,
+		"shop_number": fmt.Sprint(shopNumber), "name": name, "kind": "amount_off", "amount_off": 1000, "currency": "CNY", "stock": stock, "per_user_limit": limit,
 		"obtain": obtain, "claim_mode": mode, "opens_at": opens, "closes_at": opens.Add(24 * time.Hour), "valid_hours": 48}}, &t)
 	c.crowd.must(c.ctx, call{method: "POST", path: fmt.Sprintf("/admin/templates/%d/publish", t.ID), body: map[string]any{"reason": "chaos"}}, nil)
 	return t.ID

@@ -4,12 +4,15 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math/rand/v2"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 
 	"dropbell/bench/stack"
@@ -26,6 +29,7 @@ type rush struct {
 	webKills, workerKills int
 	redisRestarts         int
 	redisEmptied          int
+	tills                 int // that take coupons of each drop through payment
 	troubles              []trouble
 	pauses, moves         int
 	pause                 [2]time.Duration
@@ -35,7 +39,7 @@ type rush struct {
 
 var shortRush = rush{
 	users: 500, visits: 1500, stock: []int64{60, 90, 120}, limit: 2, codes: 30,
-	storm: 14 * time.Second, webKills: 2, workerKills: 2, redisRestarts: 2, redisEmptied: 1,
+	storm: 14 * time.Second, webKills: 2, workerKills: 2, redisRestarts: 1, redisEmptied: 3, tills: 2,
 	pauses: 1, moves: 2, pause: [2]time.Duration{500 * time.Millisecond, time.Second},
 	patience: 20 * time.Second,
 }
@@ -46,6 +50,9 @@ func TestClaimsChaosShort(t *testing.T) { rushAndDestroy(t, shortRush) }
 
 // rushShards is into how many parts each stock behind the gate is divided.
 const rushShards = 8
+
+// codeKeys are the keys of redeem codes.
+const codeKeys = "CODE_KEYS=1:YSBrZXkgb2YgMzIgYnl0ZXMsIGZvciB0ZXN0cyBvbmU="
 
 // claims is everything that takes part in a rush.
 type claims struct {
@@ -75,12 +82,17 @@ func rushAndDestroy(t *testing.T, r rush) {
 	c.print()
 }
 
-func newClaims(t *testing.T, r rush) *claims {
+// newClaims starts three web and two worker processes; change is applied to the fleet
+// before they are started.
+func newClaims(t *testing.T, r rush, change ...func(*fleet)) *claims {
 	w := &system{size: &size{webKills: r.webKills, workerKills: r.workerKills, servers: r.servers}, t: t, ctx: t.Context(), seed: seed(t), start: time.Now()}
 	w.startServers()
 	redis.SetLogger(discardLog{})
-	w.fleet = newFleetOf(w.ctx, t, w.stack, nil, 3, 2, fmt.Sprint("GATE_SHELVES=", rushShards),
-		"CODE_KEYS=1:YSBrZXkgb2YgMzIgYnl0ZXMsIGZvciB0ZXN0cyBvbmU=")
+	f := &fleet{t: t, stack: w.stack, env: []string{fmt.Sprint("GATE_SHELVES=", rushShards), codeKeys}}
+	for _, apply := range change {
+		apply(f)
+	}
+	w.fleet = launch(w.ctx, f, 3, 2)
 	w.crowd = &crowd{client: newClient(t, w.fleet, r.patience)}
 	w.say("three web and two worker processes are running")
 	return &claims{system: w, rush: r}
@@ -97,12 +109,70 @@ func (c *claims) storm() {
 	lanes := []lane{c.webTroubles, c.workerTroubles, c.redisTroubles, c.troubles(c.rush.troubles, 21)}
 	for i, s := range c.sales {
 		lanes = append(lanes, s.staff(uint64(50+10*i)), s.watch, s.watchRows)
+		for n := range c.rush.tills {
+			lanes = append(lanes, s.till(uint64(80+10*i+n)))
+		}
 	}
-	lanes = append(lanes, c.codes.watch)
+	lanes = append(lanes, c.codes.watch, c.planners)
 	end := c.begin(c.rush.storm, lanes...)
 	c.runActions(plan)
 	end()
 	c.say("the storm is over")
+}
+
+// till is the payment service: it takes coupons of the drop through the steps of orders.
+func (s *sale) till(purpose uint64) lane {
+	return func(_ time.Duration, over <-chan struct{}) {
+		rng := s.random(purpose)
+		repeatedly(s.ctx, 20*time.Millisecond, over, func() {
+			ctx, cancel := context.WithTimeout(s.ctx, 2*time.Second)
+			defer cancel()
+			var coupon int64
+			if s.stack.SQL.QueryRow(ctx, `select id from coupons where template_id = $1 and state = 'unused' order by random() limit 1`, s.template).Scan(&coupon) != nil {
+				return // none is left, or the database is away
+			}
+			order := uuid.NewString()
+			for _, step := range [][]string{{"lock", "release"}, {"lock", "confirm", "refund"}, {"lock", "confirm"}, {"lock"}}[rng.IntN(4)] {
+				body := map[string]any{"order_id": order}
+				if step == "lock" {
+					body["order_amount"] = 5000
+				}
+				r, final := s.crowd.send(s.ctx, call{method: "POST", path: fmt.Sprintf("/coupons/%d/%s", coupon, step), body: body})
+				if !final || !r.ok() {
+					if final && r.status != http.StatusConflict { // another till has it
+						s.t.Errorf("%s: %s of coupon %d: %d %s", s.mode, step, coupon, r.status, r.body)
+					}
+					return
+				}
+			}
+		})
+	}
+}
+
+// planners are users who reserve reminders of a later drop, change their minds and reserve
+// again.
+func (c *claims) planners(_ time.Duration, over <-chan struct{}) {
+	d := c.crowd.publish(c.ctx, "Planned", 24*time.Hour)
+	var all sync.WaitGroup
+	for n := range uint64(4) {
+		all.Go(func() {
+			rng := c.random(41 + n)
+			repeatedly(c.ctx, 10*time.Millisecond, over, func() { c.plan(d, rng) })
+		})
+	}
+	all.Wait()
+}
+
+func (c *claims) plan(d *drop, rng *rand.Rand) {
+	user, minutes := int64(1+rng.IntN(c.rush.users)), 5*(1+rng.IntN(12))
+	q := call{method: "POST", path: "/reservations", user: user, body: map[string]any{"template_id": fmt.Sprint(d.id), "shop_number": fmt.Sprint(shopNumber),
+		"reminders": []map[string]any{{"channel": "app", "minutes": minutes}}}}
+	if rng.IntN(3) == 0 {
+		q = call{method: "DELETE", path: fmt.Sprintf("/reservations/%d", d.id), user: user}
+	}
+	if r, final := c.crowd.send(c.ctx, q); final && !r.ok() && r.status != http.StatusConflict && r.status != http.StatusNotFound {
+		c.t.Errorf("%s %s: %d %s", q.method, q.path, r.status, r.body)
+	}
 }
 
 // redisTroubles kills Redis, which comes back with what it had, or with nothing.

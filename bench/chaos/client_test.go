@@ -50,10 +50,12 @@ type call struct {
 
 // A reply is the last answer to a call.
 type reply struct {
-	status   int
-	code     string // of a problem
-	body     []byte
-	repeated bool // it was not the first attempt
+	status int
+	code   string // of a problem
+	// retryAfter is the header of the name.
+	retryAfter string
+	body       []byte
+	repeated   bool // it was not the first attempt
 }
 
 func (r reply) ok() bool { return r.status/100 == 2 }
@@ -121,7 +123,7 @@ func (c *client) once(ctx context.Context, q call, key string, payload []byte) (
 	if err != nil {
 		return reply{}, err // cut off: it counts as unanswered
 	}
-	a := reply{status: resp.StatusCode, body: body}
+	a := reply{status: resp.StatusCode, body: body, retryAfter: resp.Header.Get("Retry-After")}
 	if !a.ok() {
 		var problem struct{ Code string }
 		_ = json.Unmarshal(body, &problem) // a proxy's answer has no code
@@ -187,7 +189,7 @@ func (c *client) publish(ctx context.Context, name string, opensIn time.Duration
 	opens := time.Now().Add(opensIn).Truncate(time.Second).UTC()
 	var t templateBody
 	c.must(ctx, call{method: "POST", path: "/admin/templates", body: map[string]any{
-		"shop_number": "10", "name": name, "kind": "amount_off", "amount_off": 1000, "currency": "CNY", "stock": 1000,
+		"shop_number": fmt.Sprint(shopNumber), "name": name, "kind": "amount_off", "amount_off": 1000, "currency": "CNY", "stock": 1000,
 		"opens_at": opens, "closes_at": opens.Add(24 * time.Hour), "valid_hours": 48}}, &t)
 	c.must(ctx, call{method: "POST", path: fmt.Sprintf("/admin/templates/%d/publish", t.ID), body: map[string]any{"reason": "chaos"}}, &t)
 	return &drop{id: t.ID, version: fmt.Sprintf("%q", strconv.FormatInt(t.Version, 10))}

@@ -154,7 +154,7 @@ func (c *crowd) reserve(ctx context.Context, d *drop, user int64, cs ...delivery
 		wishes = append(wishes, map[string]any{"channel": channel.String(), "minutes": 5})
 	}
 	r, final := c.send(ctx, call{method: "POST", path: "/reservations", user: user, body: map[string]any{
-		"template_id": fmt.Sprint(d.id), "shop_number": "10", "reminders": wishes}})
+		"template_id": fmt.Sprint(d.id), "shop_number": fmt.Sprint(shopNumber), "reminders": wishes}})
 	switch {
 	case !final:
 		c.ledger.note(d, user, unknown, cs...)

@@ -30,8 +30,11 @@ type fleet struct {
 	// providers are the variables of further providers for a process; may be nil.
 	providers func(name string) []string
 	env       []string
-	log       *os.File
-	bins      map[string]string
+	// proxied processes reach PostgreSQL and Redis through proxies of their own.
+	proxied bool
+	shop    *shopServer
+	log     *os.File
+	bins    map[string]string
 
 	mu      sync.Mutex
 	webs    []*member
@@ -40,8 +43,8 @@ type fleet struct {
 	killed  map[string]time.Time // by process name
 	halted  map[string]bool
 	ending  bool
-	// mortal processes kill themselves at points that the test names, and are
-	// started again.
+	// mortal processes are killed, halted or fail at points that the test names. The
+	// killed are started again.
 	mortal bool
 }
 
@@ -52,27 +55,23 @@ type member struct {
 	name    string // of the process that runs here now
 	process *stack.Process
 	up      bool
+	// postgres and redis are the proxies of a proxied process.
+	postgres, redis *proxy
 }
 
-// newFleet starts two web and two worker processes.
-func newFleet(ctx context.Context, t *testing.T, s *stack.Stack, k *sink) *fleet {
-	return newFleetOf(ctx, t, s, k, 2, 2)
-}
-
-// newFleetOf starts so many of each, with more in their environment.
-func newFleetOf(ctx context.Context, t *testing.T, s *stack.Stack, k *sink, webs, workers int, env ...string) *fleet {
-	bins, err := programs()
-	if err != nil {
+// launch starts so many processes of f, and ends them with the test. Until then the
+// shop's server listens.
+func launch(ctx context.Context, f *fleet, webs, workers int) *fleet {
+	t := f.t
+	build := programs
+	if f.mortal {
+		build = mortals
+	}
+	var err error
+	if f.bins, err = build(); err != nil {
 		t.Fatal(err)
 	}
-	f := &fleet{t: t, stack: s, sink: k, env: env, bins: bins}
-	f.run(ctx, webs, workers)
-	return f
-}
-
-// run starts the processes, and ends them with the test.
-func (f *fleet) run(ctx context.Context, webs, workers int) {
-	t := f.t
+	f.shop = openShop(ctx, t, f.stack)
 	dir := t.TempDir()
 	log, err := os.Create(filepath.Join(dir, "programs.log"))
 	if err != nil {
@@ -92,6 +91,7 @@ func (f *fleet) run(ctx context.Context, webs, workers int) {
 		}
 	}
 	t.Cleanup(f.end)
+	return f
 }
 
 func (f *fleet) place(kind string) *member {
@@ -99,7 +99,11 @@ func (f *fleet) place(kind string) *member {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	return &member{kind: kind, addr: fmt.Sprintf("127.0.0.1:%d", port)}
+	m := &member{kind: kind, addr: fmt.Sprintf("127.0.0.1:%d", port)}
+	if f.proxied {
+		m.postgres, m.redis = newProxy(f.t, f.stack.PostgresURL), newProxy(f.t, f.stack.RedisURL)
+	}
+	return m
 }
 
 // start runs a new process in the member's place, under a new name, and does
@@ -113,7 +117,10 @@ func (f *fleet) start(m *member) {
 	f.started++
 	m.name = fmt.Sprintf("%s-%d", m.kind, f.started)
 	bin := f.bins[m.kind]
-	env := slices.Clone(f.env)
+	env := append(slices.Clone(f.env), f.shop.env()...)
+	if f.proxied {
+		env = append(env, "DATABASE_URL="+m.postgres.url, "REDIS_URL="+m.redis.url)
+	}
 	if f.sink != nil {
 		env = append(env, f.sink.env(m.name)...)
 	}
@@ -220,9 +227,11 @@ func (f *fleet) sender(list []arrival) *member {
 	return f.workers[0]
 }
 
-// halt stops the process in the member's place for longer than its leases
-// last, so that others take its work over, and lets it go on.
-func (f *fleet) halt(m *member, over <-chan struct{}) (name string, ok bool) {
+// beyondLeases is longer than the leases of a worker last: others take its work over.
+const beyondLeases = 13 * time.Second
+
+// halt stops the process in the member's place for as long, and lets it go on.
+func (f *fleet) halt(m *member, lasting time.Duration, over <-chan struct{}) (name string, ok bool) {
 	f.mu.Lock()
 	if !m.up {
 		f.mu.Unlock()
@@ -232,7 +241,7 @@ func (f *fleet) halt(m *member, over <-chan struct{}) (name string, ok bool) {
 	f.halted[name] = true
 	f.mu.Unlock()
 	m.process.Pause()
-	wait(13*time.Second, over)
+	wait(lasting, over)
 	m.process.Resume()
 	f.mu.Lock()
 	m.up = true
@@ -267,8 +276,10 @@ func (f *fleet) kills(kind string) (n int) {
 	return n
 }
 
-// end stops everything as an operator would, which must work too.
+// end stops everything as an operator would, which must work too, once the shop's
+// server was told of everything.
 func (f *fleet) end() {
+	f.shop.close()
 	f.mu.Lock()
 	f.ending = true
 	var stops sync.WaitGroup

@@ -299,7 +299,7 @@ func (h *histories) reservationStep(rec *history, template, user int64, client i
 	slot := 1 + rng.IntN(3)
 	in := bitmapStep{verb: "reserve", bits: 1 << (slot - 1)}
 	id := strconv.FormatInt(template, 10)
-	q := call{method: "POST", path: "/reservations", user: user, body: map[string]any{"template_id": id, "shop_number": "10",
+	q := call{method: "POST", path: "/reservations", user: user, body: map[string]any{"template_id": id, "shop_number": fmt.Sprint(shopNumber),
 		"reminders": []map[string]any{{"channel": "app", "minutes": 5 * slot}}}}
 	switch rng.IntN(10) {
 	case 0, 1, 2:

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -51,13 +52,8 @@ func newWalk(t *testing.T) *walk {
 	quick := size{hook: [2]time.Duration{time.Millisecond, 5 * time.Millisecond}, mail: [2]time.Duration{time.Millisecond, 2 * time.Millisecond}}
 	w.sink = newSink(t, quick, newDeck(w.random(1), 1, nil), newDeck(w.random(2), 1, nil))
 	dir := t.TempDir()
-	bins, err := mortals()
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.fleet = &fleet{t: t, stack: w.stack, sink: w.sink, bins: bins, mortal: true, env: []string{"GATE_SHELVES=4",
-		"CODE_KEYS=1:YSBrZXkgb2YgMzIgYnl0ZXMsIGZvciB0ZXN0cyBvbmU=", killpoint.Variable + "=" + dir}}
-	w.fleet.run(w.ctx, 2, 2)
+	w.fleet = launch(w.ctx, &fleet{t: t, stack: w.stack, sink: w.sink, mortal: true,
+		env: []string{"GATE_SHELVES=4", codeKeys, killpoint.Variable + "=" + dir}}, 2, 2)
 	w.crowd = &crowd{newClient(t, w.fleet, patience), &ledger{fates: map[reservation]reservationState{}}, w.random(3)}
 	return &walk{system: w, dir: dir, hit: map[failing]int{},
 		c: &claims{system: w, rush: rush{codes: forSale}}, p: &campaignRun{system: w}}
@@ -73,19 +69,53 @@ func (k *walk) arm(list []failing) {
 	}
 }
 
-// disarm returns which of the failings happened, and takes back the others.
+// disarm takes back the failings that did not happen, and returns them.
 func (k *walk) disarm(list []failing) (left []failing) {
 	k.t.Helper()
 	for _, f := range list {
-		hit := filepath.Join(k.dir, killpoint.Hit(f.point, f.phase, f.failure))
-		if os.Remove(hit) == nil {
-			k.hit[f] = k.evening
+		if os.Remove(filepath.Join(k.dir, killpoint.Armed(f.point, f.phase, f.failure))) == nil {
+			left = append(left, f)
 			continue
 		}
-		left = append(left, f)
-		_ = os.Remove(filepath.Join(k.dir, killpoint.Armed(f.point, f.phase, f.failure))) // it may happen just now
+		k.hit[f] = k.evening
+		hit := filepath.Join(k.dir, killpoint.Hit(f.point, f.phase, f.failure))
+		if f.failure == killpoint.Halt { // it may have happened just now
+			goOnAfter(hit, 0, k.ctx.Done())
+		}
+		_ = os.Remove(hit)
 	}
 	return left
+}
+
+// standsFor is how long a process stands that is halted at a point: longer than
+// PostgreSQL waits for the next statement of a transaction.
+const standsFor = 6 * time.Second
+
+// goOnAfter lets the process that is halted at a point go on after as long. The file is the
+// point's [killpoint.Hit]; it does nothing if no process is halted until over is closed.
+func goOnAfter(hit string, lasting time.Duration, over <-chan struct{}) {
+	pid := haltedAt(hit, over)
+	if pid == 0 {
+		return
+	}
+	wait(lasting, over)
+	_ = syscall.Kill(pid, syscall.SIGCONT) // it may have been killed meanwhile
+}
+
+// haltedAt returns the process that is halted at a point, 0 if there is none until over
+// is closed.
+func haltedAt(hit string, over <-chan struct{}) (pid int) {
+	for ended := false; ; wait(20*time.Millisecond, over) {
+		raw, _ := os.ReadFile(hit)
+		if pid, _ = strconv.Atoi(string(raw)); pid > 0 || ended {
+			return pid
+		}
+		select {
+		case <-over:
+			ended = true // one more look
+		default:
+		}
+	}
 }
 
 // hold holds an evening in which the failings happen, and returns those that
@@ -97,8 +127,16 @@ func (k *walk) hold(list []failing) (left []failing) {
 	if k.restarts {
 		k.restart()
 	}
-	before := k.t.Failed()
+	before, over := k.t.Failed(), make(chan struct{})
+	var halts sync.WaitGroup
+	for _, f := range list {
+		if f.failure == killpoint.Halt {
+			halts.Go(func() { goOnAfter(filepath.Join(k.dir, killpoint.Hit(f.point, f.phase, f.failure)), standsFor, over) })
+		}
+	}
 	k.serve()
+	close(over)
+	halts.Wait()
 	left = k.disarm(list)
 	if k.t.Failed() && !before {
 		k.t.Fatalf("evening %d does not add up; what happened in it: %v", k.evening, list)

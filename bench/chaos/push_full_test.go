@@ -23,12 +23,7 @@ func TestPushFull(t *testing.T) {
 	p := newPushPlatforms(t, w.random, 4, map[fault]int{refuse: 30, throttle: 30, dropBefore: 20, dropAfter: 30, hang: 3, late: 3})
 	p.at("/push/").deck.open.Store(false)
 	p.configure(w.stack.DB)
-	bins, err := programs()
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.fleet = &fleet{t: t, stack: w.stack, bins: bins, providers: p.env}
-	w.fleet.run(w.ctx, 1, 2)
+	w.fleet = launch(w.ctx, &fleet{t: t, stack: w.stack, providers: p.env}, 1, 2)
 	w.crowd = &crowd{newClient(t, w.fleet, w.patience), &ledger{fates: map[reservation]reservationState{}}, w.random(3)}
 	var users []int64
 	for u := int64(2_000_001); len(users) < 2000; u++ {

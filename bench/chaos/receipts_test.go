@@ -67,12 +67,7 @@ func runReceipts(t *testing.T, sms, mail string, plan receiptPlan) {
 	r := &receiptRun{system: w, plan: plan, client: &http.Client{Timeout: 5 * time.Second}}
 	r.providers = startReporters(t, sms, mail, newDeck(w.random(1), plan.every, plan.texts), newDeck(w.random(2), 8, plan.letters))
 	r.providers.early = r.arrived
-	bins, err := programs()
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.fleet = &fleet{t: t, stack: w.stack, bins: bins, providers: r.providers.env}
-	w.fleet.run(w.ctx, 1, 2)
+	w.fleet = launch(w.ctx, &fleet{t: t, stack: w.stack, providers: r.providers.env}, 1, 2)
 	w.crowd = &crowd{newClient(t, w.fleet, w.patience), &ledger{fates: map[reservation]reservationState{}}, w.random(3)}
 	users := make([]int64, plan.users)
 	for i := range users {

@@ -60,9 +60,9 @@ var (
 		return nil
 	}}
 	haltWorker = trouble{"a worker is halted for 13 s", func(w *system) error {
-		name, ok := w.fleet.halt(w.fleet.workers[0], w.ctx.Done())
+		name, ok := w.fleet.halt(w.fleet.workers[0], beyondLeases, w.ctx.Done())
 		if !ok {
-			name, ok = w.fleet.halt(w.fleet.workers[1], w.ctx.Done())
+			name, ok = w.fleet.halt(w.fleet.workers[1], beyondLeases, w.ctx.Done())
 		}
 		if !ok {
 			return errors.New("there was none")
@@ -202,15 +202,11 @@ func (w *system) killAny(among []*member, at []time.Time, rng *rand.Rand) {
 // sameBatchTwice goes on queueing every unfinished batch, twice, under names
 // that the queue has not seen.
 func (w *system) sameBatchTwice(_ time.Duration, over <-chan struct{}) {
-	for n := 0; ; n++ {
-		select {
-		case <-over:
-			return
-		case <-w.ctx.Done():
-			return
-		default:
-		}
+	n := 0
+	repeatedly(w.ctx, 500*time.Millisecond, over, func() {
+		n++
 		ctx, cancel := context.WithTimeout(w.ctx, 2*time.Second)
+		defer cancel()
 		rows, err := w.stack.SQL.Query(ctx, `select id, channel from batches where state <> 'done'`)
 		if err == nil {
 			var id int64
@@ -224,9 +220,7 @@ func (w *system) sameBatchTwice(_ time.Duration, over <-chan struct{}) {
 			}
 			rows.Close()
 		}
-		cancel()
-		wait(500*time.Millisecond, over)
-	}
+	})
 }
 
 // discardLog drops a client library's log lines about a server that was stopped

@@ -95,14 +95,9 @@ func (p *campaignRun) count(n *int) {
 // balances reads the balance sheet of one campaign after the other during the
 // faults: it must add up at every moment.
 func (p *campaignRun) balances(_ time.Duration, over <-chan struct{}) {
-	for n := 0; ; n++ {
-		select {
-		case <-over:
-			return
-		case <-p.ctx.Done():
-			return
-		default:
-		}
+	n := 0
+	repeatedly(p.ctx, 200*time.Millisecond, over, func() {
+		n++
 		x := p.started[n%len(p.started)]
 		var sheet struct {
 			Balanced          bool
@@ -113,8 +108,7 @@ func (p *campaignRun) balances(_ time.Duration, over <-chan struct{}) {
 			p.t.Errorf("%s does not balance on its way: %+v", x.sending().what, sheet)
 		}
 		p.count(&p.looks)
-		wait(200*time.Millisecond, over)
-	}
+	})
 }
 
 // cutInTwo lets the audience of the app's campaign be cut, and when the first

@@ -70,6 +70,7 @@ func TestFailoverLosesWhatTheStandbyLacks(t *testing.T) {
 	const each, stock = 200, 1000
 	var p patroni
 	c := newClaims(t, rush{stock: []int64{stock}, limit: 1, patience: 90 * time.Second, servers: p.servers(false)})
+	c.fleet.shop.rowsLost = true
 	s := c.open("durable")
 	wait(time.Until(s.opensAt.Add(time.Second)), c.ctx.Done())
 	claim := func(from int64) (wishes []wish) {

@@ -1,4 +1,4 @@
-// Package mortal lets a process die, fail or lose an answer at the named points of
+// Package mortal lets a process die, stand still, fail or lose an answer at the named points of
 // package killpoint when a test requests it. The programs below it are the
 // product's programs with this package; they are compiled from the same packages,
 // so that only linking them costs something.
@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"syscall"
 
@@ -31,9 +32,15 @@ func pass(point string, p killpoint.Phase) error {
 		if os.Rename(from, to) != nil { // only one process succeeds
 			continue
 		}
-		if f == killpoint.Kill {
+		switch f {
+		case killpoint.Kill:
 			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 			select {}
+		case killpoint.Halt:
+			if err := os.WriteFile(to, []byte(strconv.Itoa(os.Getpid())), 0o600); err != nil {
+				return err // the test could not let it go on
+			}
+			return syscall.Kill(os.Getpid(), syscall.SIGSTOP)
 		}
 		// The error that a broken connection gives its caller.
 		return &net.OpError{Op: string(f), Net: "killpoint", Err: errors.New(point)}
