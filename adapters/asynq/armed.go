@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 	goredis "github.com/redis/go-redis/v9"
 
+	"dropbell/adapters/redisclient"
 	"dropbell/domain/task"
 	"dropbell/domain/timer"
 )
@@ -67,29 +68,12 @@ func (q *Queue) swapMark(ctx context.Context, before, after string, life time.Du
 
 // readMark returns the mark and the id of the run of the server that keeps it.
 func (q *Queue) readMark(ctx context.Context) (mark, server string, err error) {
-	var node goredis.Cmdable = q.redis
-	if cluster, ok := q.redis.(*goredis.ClusterClient); ok {
-		if node, err = cluster.MasterForKey(ctx, armedKey); err != nil {
-			return "", "", fmt.Errorf("mark of the timers: %w: %w", ErrUnavailable, err)
-		}
-	}
-	mark, err = node.Get(ctx, armedKey).Result()
+	mark, err = q.redis.Get(ctx, armedKey).Result()
 	if err != nil && !errors.Is(err, goredis.Nil) {
 		return "", "", fmt.Errorf("mark of the timers: %w: %w", ErrUnavailable, err)
 	}
-	return mark, runOf(ctx, node), nil
-}
-
-// runOf returns the id of the server's run, or the same word always where
-// INFO is forbidden: then only an emptied server is noticed.
-func runOf(ctx context.Context, node goredis.Cmdable) string {
-	info, err := node.Info(ctx, "server").Result()
-	if err == nil {
-		for line := range strings.Lines(info) {
-			if id, found := strings.CutPrefix(strings.TrimSpace(line), "run_id:"); found {
-				return id
-			}
-		}
+	if server, err = redisclient.Run(ctx, q.redis, armedKey); err != nil {
+		return "", "", fmt.Errorf("mark of the timers: %w: %w", ErrUnavailable, err)
 	}
-	return "unknown"
+	return mark, server, nil
 }

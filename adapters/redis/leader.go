@@ -17,8 +17,8 @@ redis.call('set', KEYS[1], ARGV[1], 'px', ARGV[2])
 return 1`
 
 // A Leader elects one of several processes for work that one of them does as well as
-// all. It is no guarantee: for a moment there may be two, and there are as many as
-// processes while Redis is away. So the work must be safe when several do it.
+// all. It is no guarantee: for a moment there may be two. So the work must be safe when
+// several do it. Processes that do not reach Redis do not lead.
 type Leader struct {
 	client       goredis.UniversalClient
 	lead, resign *goredis.Script
@@ -35,20 +35,24 @@ func NewLeader(client goredis.UniversalClient, work, id string) *Leader {
 
 // Lead reports whether the candidate is the leader for at least half of the time given
 // from now on; the leader asks Redis again in the second half. A leader that no longer
-// calls it is followed by another candidate after that time. Without an answer of Redis every
-// candidate leads. Calls must not overlap.
-func (l *Leader) Lead(ctx context.Context, lasting time.Duration) bool {
+// calls it is followed by another candidate after that time. The error is
+// [redisclient.ErrUnavailable] if Redis does not answer: then the candidate does not lead,
+// since another one may reach Redis. Calls must not overlap.
+func (l *Leader) Lead(ctx context.Context, lasting time.Duration) (bool, error) {
 	asked := time.Now()
 	if asked.Before(l.until) {
-		return true
+		return true, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, redisclient.CallTimeout)
 	defer cancel()
 	leads, err := l.lead.Run(ctx, l.client, []string{l.key}, l.id, lasting.Milliseconds()).Int()
-	if err == nil && leads == 1 {
+	if err != nil {
+		return false, redisclient.Unavailable("leader", err)
+	}
+	if leads == 1 {
 		l.until = asked.Add(lasting / 2)
 	}
-	return err != nil || leads == 1
+	return leads == 1, nil
 }
 
 // Resign makes place for another candidate at once, if the candidate is the leader. If

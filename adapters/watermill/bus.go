@@ -69,8 +69,11 @@ type BusConfig struct {
 	Attempts                        int
 	RetryInterval, MaxRetryInterval time.Duration
 	// NackPause is the time between two rounds of attempts when not even
-	// DeadMessage works: 1 s.
+	// DeadMessage works, or what the handler needs is not available: 1 s.
 	NackPause time.Duration
+	// Patience is how long an event is tried whose handler says each time that
+	// something is not available: 1 h.
+	Patience time.Duration
 	// DrainTimeout is how long Run waits at its end for handlers: 10 s.
 	DrainTimeout time.Duration
 }
@@ -120,6 +123,7 @@ func (c BusConfig) withDefaults() BusConfig {
 	c.RetryInterval = or(c.RetryInterval, 200*time.Millisecond)
 	c.MaxRetryInterval = or(c.MaxRetryInterval, 2*time.Second)
 	c.NackPause = or(c.NackPause, time.Second)
+	c.Patience = or(c.Patience, time.Hour)
 	c.DrainTimeout = or(c.DrainTimeout, 10*time.Second)
 	return c
 }

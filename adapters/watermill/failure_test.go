@@ -62,7 +62,7 @@ func TestAnEventThatAlwaysFailsIsKeptOnceAndAcknowledged(t *testing.T) {
 }
 
 func TestPermanentFaultsAreNotRetried(t *testing.T) {
-	for kind, want := range map[fault.Kind]int64{fault.Invalid: 1, fault.NotFound: 1, fault.Conflict: 1, fault.Unavailable: 3, fault.Denied: 3} {
+	for kind, want := range map[fault.Kind]int64{fault.Invalid: 1, fault.NotFound: 1, fault.Conflict: 1, fault.Denied: 3} {
 		s, c := startRedis(t), &deadMessages{}
 		var calls atomic.Int64
 		handleOne(t, s, c, func(context.Context, Event) error {
@@ -74,6 +74,43 @@ func TestPermanentFaultsAreNotRetried(t *testing.T) {
 			t.Errorf("kind %d: %d calls, want %d", kind, calls.Load(), want)
 		}
 	}
+}
+
+// TestUnavailableIsNoAttempt: an event whose handler finds PostgreSQL away is handled once
+// it is back, after many more failures than attempts, and no dead message is made of it.
+func TestUnavailableIsNoAttempt(t *testing.T) {
+	s, c := startRedis(t), &deadMessages{}
+	var calls atomic.Int64
+	away := fault.New(fault.Unavailable, "x", "the database is not available")
+	handleOne(t, s, c, func(context.Context, Event) error {
+		if calls.Add(1) <= 20 {
+			return away
+		}
+		return nil
+	})
+	eventually(t, "it is handled", func() bool { return calls.Load() == 21 })
+	wantAcknowledged(t, s, "h")
+	if len(c.graves()) != 0 {
+		t.Errorf("it was given up: %+v", c.graves())
+	}
+}
+
+// TestUnavailableForTooLongIsGivenUp: an event that alone finds something away does not
+// hold up the events behind it for ever.
+func TestUnavailableForTooLongIsGivenUp(t *testing.T) {
+	s, c := startRedis(t), &deadMessages{}
+	var handled seen
+	bus := newBus(t, s, func(config *BusConfig) { config.DeadMessage, config.Patience = c.bury, 50*time.Millisecond })
+	bus.Handle("h", topic, func(ctx context.Context, e Event) error {
+		if e.ID == "id-00000" {
+			return fault.New(fault.Unavailable, "x", "it takes too long")
+		}
+		return handled.add(ctx, e)
+	})
+	run(t, bus)
+	publish(t, bus, events(0, 2))
+	eventually(t, "it is kept and the next one is handled", func() bool { return len(c.graves()) == 1 && handled.count() == 1 })
+	wantAcknowledged(t, s, "h")
 }
 
 func TestWhileTheDeadCannotBeKeptTheEventComesAgain(t *testing.T) {

@@ -90,8 +90,25 @@ func (s *subscription) salvaging(next message.HandlerFunc) message.HandlerFunc {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
+		if s.waits(m.UUID, err) {
+			return nil, err
+		}
 		return nil, s.bury(ctx, m, err)
 	})
+}
+
+// waits reports whether the event is to come again because what its handler needs is not
+// available: PostgreSQL or Redis is away, which says nothing about the event. Only one
+// that finds them away for as long as [BusConfig.Patience] is given up, which takes a
+// database that keeps it.
+func (s *subscription) waits(id string, err error) bool {
+	if fault.KindOf(err) != fault.Unavailable {
+		return false
+	}
+	if s.away.id != id {
+		s.away.id, s.away.since = id, time.Now()
+	}
+	return time.Since(s.away.since) < s.bus.config.Patience
 }
 
 func (s *subscription) bury(ctx context.Context, m *message.Message, reason error) error {

@@ -27,8 +27,8 @@ const (
 )
 
 // A HandlerFunc handles one event. A fault of kind Invalid, NotFound or
-// Conflict gives the event up at once; any other error, a panic included, is
-// tried again a few times. The context ends with the attempt's time-out.
+// Conflict gives the event up at once, and Unavailable never before
+// [BusConfig.Patience]; any other error, a panic included, is tried again a few times. The context ends with the attempt's time-out.
 type HandlerFunc func(ctx context.Context, e Event) error
 
 // An Option changes how a handler is served.
@@ -130,6 +130,11 @@ type subscription struct {
 	readsAhead bool
 	ahead      ahead
 	acks       acks
+	// away is the event whose handler found PostgreSQL or Redis away, and since when.
+	away struct {
+		id    string
+		since time.Time
+	}
 	// quick says that the last event was handled [quickly].
 	quick     atomic.Bool
 	connected atomic.Bool

@@ -79,7 +79,9 @@ func (k *walk) walkAll(points []string) {
 // and why.
 var seldom = map[string]string{
 	"delivery.DeadLetters.RecountDeadLetters": "a task of every ten minutes",
-	"drops.Counters.Recount":                  "a task of every ten minutes",
+	"drops.Counters.Recount":                  "only figures that differ are replaced",
+	"coupons.CouponTallies.Recount":           "only figures that differ are replaced",
+	"work.HookEvents.Correct":                 "once for each history of the database",
 	"work.Housekeeping.briefly":               "a task of every ten minutes",
 }
 

@@ -33,7 +33,7 @@ func All() []string {
 		ReservationsChanged, SlotFired, BatchFinished, SlotFinished, UsersChanged, AnnouncementCreated,
 		CouponsIssued, CouponChanged, CouponsExpired, JobCreated, CodesChanged,
 		CampaignPublished, CampaignStarted, CampaignChanged, CampaignRangesCut, GateRefilled,
-		ChannelTestCreated, CodeRequested, ReservationsListed, ExpiredListed}
+		ChannelTestCreated, CodeRequested, ReservationsListed, ExpiredListed, IssuedListed}
 }
 
 // Template is the payload of every template event: which one, and its

@@ -53,6 +53,7 @@ var golden = map[string]any{
 	event.UsersChanged:   event.Users{FromUser: 1, ToUser: 9223372036854775807},
 	event.ReservationsListed: event.ReservationList{TemplateID: 9007199254740993, Cancelled: true, Items: []event.ListedReminders{
 		{UserID: 9007199254740994, Bits: 1<<60 - 1, Sequence: 9007199254740995, At: at}}},
+	event.IssuedListed: event.IssuedList{TemplateID: 9007199254740993, Items: []event.OwnedCoupon{{CouponID: 9007199254740994, UserID: 9007199254740995}}},
 	event.ExpiredListed: event.ExpiredList{TemplateID: 9007199254740993, At: at, Items: []event.ListedCoupon{
 		{CouponID: 9007199254740994, UserID: 9007199254740995, OperationID: 9007199254740996}}},
 	event.CodeRequested:      event.PhoneCode{VerificationID: 9007199254740993, At: at},

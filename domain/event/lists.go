@@ -11,6 +11,9 @@ import (
 const (
 	ReservationsListed = "reservations.listed.v1"
 	ExpiredListed      = "expired.listed.v1"
+	// IssuedListed has no handler: its stream says what shops were told, should the
+	// database lose it.
+	IssuedListed = "issued.listed.v1"
 )
 
 // ReservationList is the payload of [ReservationsListed]: reservations or
@@ -42,6 +45,18 @@ type ListedCoupon struct {
 	CouponID    int64 `json:"coupon_id,string"`
 	UserID      int64 `json:"user_id,string"`
 	OperationID int64 `json:"operation_id,string"`
+}
+
+// IssuedList is the payload of [IssuedListed]: coupons of one template.
+type IssuedList struct {
+	TemplateID int64         `json:"template_id,string"`
+	Items      []OwnedCoupon `json:"items"`
+}
+
+// OwnedCoupon is one coupon and its owner.
+type OwnedCoupon struct {
+	CouponID int64 `json:"coupon_id,string"`
+	UserID   int64 `json:"user_id,string"`
 }
 
 // SumReservationLists returns lists that say together what the given ones say: as

@@ -38,9 +38,11 @@ func OfCoupon(e event.Coupon) (Event, bool) {
 		until := e.LockedUntil.UTC()
 		data.LockedUntil = &until
 	}
-	return Event{Type: t, Subject: "coupon/" + strconv.FormatInt(e.CouponID, 10), TemplateID: e.TemplateID, Sequence: e.OperationID, At: e.At,
+	return Event{Type: t, Subject: couponSubject(e.CouponID), TemplateID: e.TemplateID, Sequence: e.OperationID, At: e.At,
 		Items: 1, Data: data}, ok
 }
+
+func couponSubject(id int64) string { return "coupon/" + strconv.FormatInt(id, 10) }
 
 // OfReservations returns the events of reservations or cancellations, in parts of
 // at most [MaxItems].
@@ -62,7 +64,7 @@ func OfReservations(e event.ReservationList) (list []Event) {
 				x.At = r.At
 			}
 		}
-		x.Data = ReservationsData{e.TemplateID, items}
+		x.Data = ReservationsData{TemplateID: e.TemplateID, Items: items}
 		list = append(list, x)
 	}
 	return list
@@ -115,6 +117,16 @@ func OfIssued(coupons []Issued, at time.Time) (list []Event) {
 		for part := range slices.Chunk(byTemplate[id], MaxItems) {
 			list = append(list, Event{Type: CouponIssued, Subject: Drop(id), TemplateID: id, At: at, Items: len(part), Data: IssuedData{id, part}})
 		}
+	}
+	return list
+}
+
+// ListIssued returns what the bus is told of an event that [OfIssued] returned.
+func ListIssued(e Event) event.IssuedList {
+	data := e.Data.(IssuedData)
+	list := event.IssuedList{TemplateID: data.TemplateID, Items: make([]event.OwnedCoupon, len(data.Items))}
+	for i, c := range data.Items {
+		list.Items[i] = event.OwnedCoupon{CouponID: c.CouponID, UserID: c.UserID}
 	}
 	return list
 }

@@ -52,9 +52,11 @@ type SoldOutData struct {
 	Issued     int64 `json:"issued"`
 }
 
-// ReservationsData is the data of reservation.made and reservation.cancelled.
+// ReservationsData is the data of reservation.made and reservation.cancelled. Reason is
+// "" or [ReasonRestored].
 type ReservationsData struct {
 	TemplateID int64             `json:"template_id,string"`
+	Reason     string            `json:"reason,omitempty"`
 	Items      []ReservationItem `json:"items"`
 }
 
@@ -85,7 +87,7 @@ type IssuedItem struct {
 
 // CouponData is the data of coupon.locked, used, released, refunded and revoked.
 // State is the coupon's state afterwards: a coupon that is released after its
-// end has expired.
+// end has expired. Reason is "" or [ReasonRestored].
 type CouponData struct {
 	CouponID    int64      `json:"coupon_id,string"`
 	TemplateID  int64      `json:"template_id,string"`
@@ -95,6 +97,7 @@ type CouponData struct {
 	State       string     `json:"state"`
 	Discount    int64      `json:"discount"` // minor units of the template's currency
 	LockedUntil *time.Time `json:"locked_until,omitempty"`
+	Reason      string     `json:"reason,omitempty"`
 }
 
 // ExpiredData is the data of coupon.expired.

@@ -253,7 +253,11 @@ func (a *API) balance(ctx context.Context, in *TemplateRef) (*struct{ Body Balan
 	if err != nil {
 		return nil, err
 	}
-	b := Balance{TemplateID: in.ID, Balanced: l.Difference() == 0, Stock: StockSheet{l.Total, l.OnSale, l.Writing, l.Issued, l.Returned, l.PerUser,
+	off, err := a.Figures.Off(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	b := Balance{TemplateID: in.ID, Balanced: l.Difference() == 0 && off == 0, Stock: StockSheet{l.Total, l.OnSale, l.Writing, l.Issued, l.Returned, l.PerUser,
 		l.OverLimit, l.Difference()}, Lines: make([]BalanceLine, len(lines))}
 	for i, l := range lines {
 		b.Lines[i] = balanceJSON(l)

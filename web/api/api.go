@@ -49,6 +49,12 @@ type Tallies interface {
 	Tally(ctx context.Context, templateID int64) (coupon.Tally, error)
 }
 
+// Figures compare sums that events keep with the rows.
+type Figures interface {
+	// Off returns by how much those of the template differ.
+	Off(ctx context.Context, templateID int64) (int64, error)
+}
+
 // Uploads keeps files that jobs read; see [workdb.Uploads].
 type Uploads interface {
 	SaveUpload(ctx context.Context, name string, r io.Reader, limit int64, by staff.Actor) (job.Upload, error)
@@ -92,6 +98,7 @@ type Deps struct {
 	// Stock sums up where coupons are.
 	Stock    gate.Accounts
 	Tallies  Tallies
+	Figures  Figures
 	Shops    Shops
 	Hub      *Hub
 	Channels delivery.Available

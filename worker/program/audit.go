@@ -15,6 +15,7 @@ import (
 	dropsdb "dropbell/adapters/postgres/drops"
 	"dropbell/adapters/redis"
 	"dropbell/adapters/redisgate"
+	"dropbell/app"
 	"dropbell/domain/claim/gate"
 	"dropbell/domain/delivery"
 	"dropbell/domain/template"
@@ -118,6 +119,16 @@ func auditTemplate(ctx context.Context, db *postgres.DB, id int64, redisURL stri
 	if off != 0 {
 		return difference(fmt.Sprintf("the balance sheet of template %d is off by %d", id, off))
 	}
+	for _, f := range app.NewFigures(db) {
+		n, err := f.Off(ctx, id)
+		if err != nil {
+			return err
+		}
+		if n != 0 {
+			return difference(fmt.Sprintf("the figures of %s of template %d are off by %d; worker replaces them within ten minutes", f.Name, id, n))
+		}
+	}
+	fmt.Fprintln(out, "figures of reservations and coupons: as the rows say")
 	fmt.Fprintf(out, "template %d balances\n", id)
 	return nil
 }

@@ -39,6 +39,7 @@ type census struct {
 	balances    balances
 	campaigns   *campaignCensus
 	notices     noticeCensus
+	figures     figures
 
 	differences *prometheus.GaugeVec
 	recounted   prometheus.Gauge
@@ -54,6 +55,7 @@ func newCensus(p *program) *census {
 	}
 	c := &census{
 		campaigns: newCampaignCensus(p),
+		figures:   p.figures,
 		balances:  balances{&p.balances, dropsdb.NewTemplates(p.DB)},
 		boards:    dropsdb.NewBoards(p.DB), deadLetters: deliverydb.NewDeadLetters(p.DB), leader: workdb.NewHousekeeping(p.DB),
 		forecaster: p.Forecaster(),
@@ -86,7 +88,7 @@ func (p *program) takeCensus(ctx context.Context) error {
 func (c *census) count(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, censusEvery)
 	defer cancel()
-	if err := errors.Join(c.recount(ctx), c.campaigns.count(ctx), c.notices.count(ctx), c.countDead(ctx), c.forecast(ctx), c.stock.count(ctx)); err != nil {
+	if err := errors.Join(c.recount(ctx), c.campaigns.count(ctx), c.notices.count(ctx), c.countDead(ctx), c.forecast(ctx), c.stock.count(ctx), c.figures.correct(ctx)); err != nil {
 		return err
 	}
 	c.countedAt.SetToCurrentTime()

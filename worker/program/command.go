@@ -39,7 +39,7 @@ const usage = `worker fires reminders, delivers them and keeps house.
                               safe while the previous version runs
   worker migrate contract     also take away what only the previous version needed, once
                               none of its programs runs any more
-  worker audit TEMPLATE       recompute a template's balance sheet and stock, and exit
+  worker audit TEMPLATE       recompute a template's balance sheet, stock and figures, and exit
   worker audit campaign ID    recompute a campaign's account, and exit
   worker audit notices [DAY]  recompute the notices before coupons expire of a day, such as
                               2027-01-31, or of yesterday, today and tomorrow, and exit

@@ -26,6 +26,9 @@ type metrics struct {
 	outbox     prometheus.Gauge
 	outboxAge  prometheus.Gauge
 	eventAhead prometheus.Gauge
+	unsettled  prometheus.Gauge
+	again      prometheus.Counter
+	corrected  prometheus.Counter
 	queueAge   *prometheus.GaugeVec
 	calls      *prometheus.HistogramVec
 	answers    *prometheus.CounterVec
@@ -53,6 +56,9 @@ func newMetrics(r *prometheus.Registry) *metrics {
 		lag:        prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "dropbell_event_lag", Help: "Events a group has not handled."}, []string{"topic", "handler"}),
 		outbox:     prometheus.NewGauge(prometheus.GaugeOpts{Name: "dropbell_outbox_events", Help: "Events waiting for the relay."}),
 		eventAhead: prometheus.NewGauge(prometheus.GaugeOpts{Name: "dropbell_event_tables_ahead_seconds", Help: "How far ahead there are tables for the ids of handled events, in whole days."}),
+		unsettled:  prometheus.NewGauge(prometheus.GaugeOpts{Name: "dropbell_events_unsettled", Help: "Events that were relayed and that no look has found handled by every handler."}),
+		again:      prometheus.NewCounter(prometheus.CounterOpts{Name: "dropbell_events_republished_total", Help: "Events that were published again because Redis may have forgotten them."}),
+		corrected:  prometheus.NewCounter(prometheus.CounterOpts{Name: "dropbell_events_corrected_total", Help: "Events for shops that correct what was told before the database lost it."}),
 		outboxAge:  prometheus.NewGauge(prometheus.GaugeOpts{Name: "dropbell_outbox_age_seconds", Help: "Age of the oldest waiting event."}),
 		queueAge:   prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "dropbell_queue_age_seconds", Help: "How long the oldest due task has waited for a worker."}, []string{"queue"}),
 		calls: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "dropbell_provider_call_seconds", Help: "Calls of a channel's provider, a chunk of messages each.",
@@ -63,7 +69,7 @@ func newMetrics(r *prometheus.Registry) *metrics {
 		paused:  prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "dropbell_channel_paused", Help: "1 while an operator has paused the channel."}, []string{"channel"}),
 		jobs:    prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "dropbell_background_jobs", Help: "Jobs in the background that are not over."}, []string{"state"}),
 	}
-	r.MustRegister(m.lateness, m.sent, m.tasks, m.events, m.deadEvents, m.failures, m.backlog, m.oldest, m.timed, m.queues, m.lag, m.outbox, m.outboxAge, m.eventAhead,
+	r.MustRegister(m.lateness, m.sent, m.tasks, m.events, m.deadEvents, m.failures, m.backlog, m.oldest, m.timed, m.queues, m.lag, m.outbox, m.outboxAge, m.eventAhead, m.unsettled, m.again, m.corrected,
 		m.queueAge, m.calls, m.answers, m.pushes, m.breaker, m.paused, m.jobs)
 	m.startAtZero()
 	return m

@@ -28,7 +28,13 @@ import (
 // behind it.
 func assembled(t *testing.T) (*program, *pgx.Conn) {
 	t.Helper()
-	env := map[string]string{"DATABASE_URL": localstack.Database(t), "REDIS_URL": localstack.RedisServer(t).URL()}
+	return assembledOn(t, localstack.Database(t), localstack.RedisServer(t).URL())
+}
+
+// assembledOn returns a worker of these servers, of which nothing runs.
+func assembledOn(t *testing.T, database, redis string) (*program, *pgx.Conn) {
+	t.Helper()
+	env := map[string]string{"DATABASE_URL": database, "REDIS_URL": redis}
 	cfg, err := config.Load(func(name string) string { return env[name] })
 	if err != nil {
 		t.Fatal(err)

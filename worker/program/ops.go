@@ -103,6 +103,11 @@ func (p *program) gaugeDatabase(ctx context.Context) error {
 	}
 	p.metrics.outbox.Set(float64(waiting))
 	p.metrics.outboxAge.Set(age)
+	unsettled, err := p.outbox.Unhandled(ctx)
+	if err != nil {
+		return err
+	}
+	p.metrics.unsettled.Set(float64(unsettled))
 	days, err := workdb.NewHousekeeping(p.DB).EventDaysAhead(ctx)
 	if err != nil {
 		return err

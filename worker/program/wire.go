@@ -79,6 +79,7 @@ type program struct {
 	outbox      workdb.Outbox
 	bounces     func(context.Context) error // nil without a bounce mailbox
 	metrics     *metrics
+	figures     figures
 	census      *census
 	balances    alert.Memo
 	tester      *delivery.Tester
@@ -183,6 +184,7 @@ func (p *program) wireUseCases() error {
 	// Jobs of all subjects, and the census of all.
 	p.jobs = &job.Worker{Store: workdb.NewJobs(p.DB), Queue: p.queue, Runners: p.runners(), LeaseFor: jobLease, Turn: jobTurn,
 		Now: app.Clock, Random: rand.Float64, Failed: p.jobSetBack}
+	p.figures = newFigures(p)
 	p.census = newCensus(p)
 	return nil
 }
@@ -336,7 +338,7 @@ func (p *program) wireTasks() error {
 	p.servers.Handle(task.TellLiveActivities, decodedTask(p.liveTask))
 	p.servers.Handle(task.CleanUp, func(ctx context.Context, _ []byte) error { return p.cleanUp(ctx) })
 	p.servers.Handle(task.Recount, func(ctx context.Context, _ []byte) error {
-		return errors.Join(dropsdb.NewCounters(p.DB).Recount(ctx, 24*time.Hour), deliverydb.NewDeadLetters(p.DB).RecountDeadLetters(ctx))
+		return errors.Join(p.figures.recount(ctx), deliverydb.NewDeadLetters(p.DB).RecountDeadLetters(ctx))
 	})
 	return nil
 }

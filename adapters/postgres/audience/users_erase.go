@@ -123,7 +123,11 @@ func (s Users) Erase(ctx context.Context, id user.ID, e staff.Entry) error {
 // ofUser are the statements about what stands under the user's number $1.
 // Exceptions and reports stay without the provider's words: accounts are counted from them.
 var ofUser = []string{
-	`delete from reservations where user_id = $1`,
+	// The counters of drops to come are told.
+	`with gone as (delete from reservations where user_id = $1 returning template_id, slots)
+	insert into outbox (topic, payload) select '` + event.ReservationsChanged + `', jsonb_build_object('at', now(), 'removed', jsonb_agg(
+		jsonb_build_object('template_id', g.template_id::text, 'bits', g.slots::text, 'users', 1)))
+	from gone g join templates t on t.id = g.template_id where t.opens_at > now() having count(*) > 0`,
 	`delete from former_reservations where user_id = $1`,
 	`delete from inbox_reads where user_id = $1`,
 	`delete from checked_rows where user_id = $1`,

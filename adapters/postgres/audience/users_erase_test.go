@@ -79,8 +79,8 @@ var personal = map[string]string{
 // campaigns, names of things, codes and states.
 var impersonal = strings.Fields(`accepted_messages alert_deliveries alert_destinations alert_pushes alert_readers alerts announcements api_keys batch_feedback batch_providers batches booking_growth bookings campaign_limits campaign_messages campaign_openings
 	campaign_publications campaign_requests campaign_results campaigns channel_rates channel_settings claim_counts claim_results claim_seconds
-	code_batches code_parts code_serials console_settings coupon_operations coupon_tallies coupons dead_letter_jobs deleted_drafts drop_models drop_opening_counts drop_openings erased_users feedback_totals gate_shards gates goose_db_version
-	handled_events hook_cursor hook_deliveries hook_events hook_hours hook_listeners live_channels mail_warmup message_looks message_versions notice_cursor notice_days notice_runs notices opt_out_changes outbox password_links providers recovery_codes removed_coupons report_links saved_views second_factors segment_members sessions shops sign_ins slot_results slots sms_early sms_replies sms_serials sms_spent sms_spent_drops staff staff_browsers stock_counts templates`)
+	code_batches code_parts code_serials console_settings coupon_operations coupon_tallies coupons dead_letter_jobs deleted_drafts drop_models drop_opening_counts drop_openings erased_users event_relay feedback_totals figure_recounts gate_shards gates goose_db_version
+	handled_events hook_cursor hook_deliveries hook_events hook_hours hook_listeners live_channels mail_warmup message_looks message_versions notice_cursor notice_days notice_runs notices opt_out_changes outbox password_links providers recovery_codes relayed_events removed_coupons report_links saved_views second_factors segment_members sessions shops sign_ins slot_results slots sms_early sms_replies sms_serials sms_spent sms_spent_drops staff staff_browsers stock_counts templates`)
 
 func gone(sql string) string {
 	return strings.NewReplacer("{id}", goneID.String(), "{name}", goneName, "{mail}", goneMail, "{phone}", gonePhone, "{push}", gonePush).Replace(sql)

@@ -14,7 +14,8 @@ import (
 
 // CouponTallies counts what became of each template's coupons, from events,
 // which arrive at least once: each is counted in the transaction that
-// remembers its id.
+// remembers its id. [CouponTallies.Recount] compares the sums with the rows. A sum may be
+// below 0 while an event waits that is older than one that was counted; readers see 0.
 type CouponTallies struct{ *pg.DB }
 
 // NewCouponTallies returns the tallies of db.
@@ -31,7 +32,7 @@ select u.* from fresh, unnest(@templates::bigint[], @locked::bigint[], @used::bi
     as u (t, locked, used, expired, revoked, discounted, released, refunded) order by u.t
 on conflict (template_id) do update set locked = y.locked + excluded.locked, used = y.used + excluded.used,
     expired = y.expired + excluded.expired, revoked = y.revoked + excluded.revoked, discounted = y.discounted + excluded.discounted,
-    released = y.released + excluded.released, refunded = y.refunded + excluded.refunded`
+    released = y.released + excluded.released, refunded = y.refunded + excluded.refunded, changed_at = clock_timestamp()`
 
 // Changed counts one step of one coupon unless it was counted before.
 func (s CouponTallies) Changed(ctx context.Context, eventID string, e event.Coupon) error {
@@ -75,11 +76,11 @@ func (s CouponTallies) Expired(ctx context.Context, eventID string, e event.Expi
 // the last coupon that was issued has expired, every unused one counts as expired,
 // however far the sweep that writes it down has come.
 const tallySumsSQL = `
-select t.issued + t.returned, t.returned, coalesce(y.locked, 0), coalesce(y.used, 0),
+select t.issued + t.returned, t.returned, greatest(0, y.locked), greatest(0, y.used),
     case when coalesce(t.valid_until, (select max(second) from claim_seconds s where s.template_id = t.id)
             + interval '1 second' + t.valid_hours * interval '1 hour') <= clock_timestamp()
-        then greatest(0, t.issued + t.returned - coalesce(y.locked + y.used + y.revoked, 0)) else coalesce(y.expired, 0) end,
-    coalesce(y.revoked, 0), coalesce(y.discounted, 0), coalesce(y.released, 0), coalesce(y.refunded, 0), coalesce(g.coupons, 0)
+        then greatest(0, t.issued + t.returned - coalesce(greatest(0, y.locked) + greatest(0, y.used) + greatest(0, y.revoked), 0)) else greatest(0, y.expired) end,
+    greatest(0, y.revoked), greatest(0, y.discounted), greatest(0, y.released), greatest(0, y.refunded), coalesce(g.coupons, 0)
 from ` + pg.TemplateRow + ` t left join coupon_tallies y on y.template_id = t.id left join removed_coupons g on g.template_id = t.id`
 
 // Tally returns what has become of the template's coupons, as far as events

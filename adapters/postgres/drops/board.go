@@ -104,7 +104,7 @@ func deadLetters(ctx context.Context, tx pgx.Tx, templateID int64) (n int64, err
 }
 
 func fillBooked(ctx context.Context, tx pgx.Tx, templateID int64, board *reminder.Board) error {
-	rows, err := tx.Query(ctx, `select slot, channel, booked from bookings where template_id = $1`, templateID)
+	rows, err := tx.Query(ctx, `select slot, channel, greatest(0, booked) from bookings where template_id = $1`, templateID)
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package drops
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -78,45 +79,90 @@ func addBookings(ctx context.Context, tx pgx.Tx, e event.Reservations) error {
 	return nil
 }
 
-// Recount replaces the counters of templates that open soon, or have opened
-// within the last hour, by what the reservations say. Events that are on
-// their way are counted once more and corrected next time.
-func (s Counters) Recount(ctx context.Context, horizon time.Duration) error {
-	rows, err := s.Pool.Query(ctx, `select id from templates where state in ('published', 'paused')
-		and opens_at between now() - interval '1 hour' and now() + $1::interval`, horizon)
-	if err != nil {
-		return pg.Translate(err)
+// countedBookingsSQL is the numbers that the counters of template $1 must have now: those of the
+// reservations, less those that waiting events will add. The growth must be the sum of the counters.
+var countedBookingsSQL = `
+waiting as materialized (` + pg.WaitingEvents("bookings", event.ReservationsChanged) + `
+), bits as (
+    select slots as bits, count(*) as users from reservations where template_id = $1 group by slots
+    union all
+    select b.bits, -sign * b.users from waiting w, lateral (values (1, w.payload -> 'added'), (-1, w.payload -> 'removed')) as side (sign, list),
+        jsonb_to_recordset(case when jsonb_typeof(list) = 'array' then list else '[]' end) as b (template_id text, bits bigint, users bigint)
+    where b.template_id = $1::bigint::text
+), counted as (
+    select s.n as slot, c.n as channel, coalesce(sum(users) filter (where bits & (1::bigint << (12 * c.n + s.n - 1)) <> 0), 0)::bigint as booked
+    from generate_series(1, 12) as s (n) cross join generate_series(0, 4) as c (n) left join bits on true group by 1, 2
+), off as (
+    select c.slot, c.channel, c.booked, c.booked - coalesce(b.booked, 0) as n
+    from counted c left join bookings b on b.template_id = $1 and b.slot = c.slot and b.channel = c.channel
+), grown as (
+    select (select sum(booked) from counted) - (select coalesce(sum(delta), 0) from booking_growth where template_id = $1) as n
+)`
+
+const offBookingsSQL = ` select coalesce((select sum(abs(n)) from off), 0)::bigint + abs((select n from grown))::bigint`
+
+// Off returns by how many reminders the counters of the template differ from its
+// reservations. It reads them all: for audits, and only until an hour after the opening,
+// when reservations begin to leave.
+func (s Counters) Off(ctx context.Context, templateID int64) (n int64, err error) {
+	err = s.Pool.QueryRow(ctx, `with `+countedBookingsSQL+offBookingsSQL+` from templates where id = $1 and `+recountedSQL, templateID).Scan(&n)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return 0, nil
 	}
-	ids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
-	for _, id := range ids {
-		if err := s.recount(ctx, id); err != nil {
-			return err
-		}
-	}
-	return pg.Translate(err)
+	return n, pg.Translate(err)
 }
 
-// recount changes a template's counters only while none of its events is
-// waiting or on the wire, since those would be counted twice.
-func (s Counters) recount(ctx context.Context, templateID int64) error {
-	return s.Tx(ctx, func(tx pgx.Tx) error {
-		var busy bool
-		err := tx.QueryRow(ctx, `select exists (select from outbox where topic = $1)
-			or exists (select from reservations where template_id = $2 and updated_at > now() - interval '1 minute')`,
-			event.ReservationsChanged, templateID).Scan(&busy)
-		if err != nil || busy {
+// recountedSQL is the condition for templates whose counters are compared with the rows.
+const recountedSQL = `state in ('published', 'paused') and opens_at > now() - interval '1 hour'`
+
+// ToRecount returns up to limit templates whose counters are to be compared with the rows:
+// those that open within horizon, or have opened within the last hour, and once a day the
+// others that are published.
+func (s Counters) ToRecount(ctx context.Context, horizon time.Duration, limit int) ([]int64, error) {
+	rows, err := s.Pool.Query(ctx, `select id from templates t left join figure_recounts r on r.template_id = t.id and r.figure = 'bookings'
+		where `+recountedSQL+` and (opens_at < now() + $1::interval or r.at is null or r.at < now() - interval '1 day')
+		order by r.at nulls first, id limit $2`, horizon, limit)
+	if err != nil {
+		return nil, pg.Translate(err)
+	}
+	ids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+	return ids, pg.Translate(err)
+}
+
+// Impossible returns up to limit templates with a counter below 0. It may be, for as long as
+// the event of a reservation waits that is older than that of its cancellation.
+func (s Counters) Impossible(ctx context.Context, limit int) ([]int64, error) {
+	rows, err := s.Pool.Query(ctx, `select distinct b.template_id from bookings b join templates t on t.id = b.template_id
+		where b.booked < 0 and `+recountedSQL+` limit $1`, limit)
+	if err != nil {
+		return nil, pg.Translate(err)
+	}
+	ids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+	return ids, pg.Translate(err)
+}
+
+// Recount replaces counters of the template that differ from its reservations, and returns
+// by how many reminders they did. The difference of the growth is added to the present minute. It
+// is exact while events are handled: those that wait are counted by their handler, which
+// waits for the rows where they are locked. They are only if the counters differ.
+func (s Counters) Recount(ctx context.Context, templateID int64) (off int64, err error) {
+	if off, err = s.Off(ctx, templateID); err != nil || off == 0 {
+		return 0, errors.Join(err, pg.Recounted(ctx, s.DB, templateID, "bookings"))
+	}
+	err = s.Tx(ctx, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `insert into bookings (template_id, slot, channel)
+			select $1::bigint, s, c from generate_series(1, 12) s, generate_series(0, 4) c order by 1, 2, 3 on conflict do nothing`, templateID); err != nil {
 			return err
 		}
-		_, err = tx.Exec(ctx, `
-			with bits as (
-				select slots, count(*) as users from reservations where template_id = $1 group by slots
-			), counted as (
-				select s.n as slot, c.n as channel, sum(users) filter (where slots & (1::bigint << (12 * c.n + s.n - 1)) <> 0) as booked
-				from bits, generate_series(1, 12) as s (n), generate_series(0, 4) as c (n) group by 1, 2
-			)
-			insert into bookings as b (template_id, slot, channel, booked)
-			select $1, slot, channel, coalesce(booked, 0) from counted order by 1, 2, 3
-			on conflict (template_id, slot, channel) do update set booked = excluded.booked where b.booked <> excluded.booked`, templateID)
-		return err
+		if _, err := tx.Exec(ctx, `select from bookings where template_id = $1 order by slot, channel for update`, templateID); err != nil {
+			return err
+		}
+		return tx.QueryRow(ctx, `with `+countedBookingsSQL+`, changed as (
+			update bookings b set booked = off.booked from off where b.template_id = $1 and b.slot = off.slot and b.channel = off.channel and off.n <> 0
+			), added as (
+			insert into booking_growth as g (template_id, minute, delta) select $1::bigint, date_trunc('minute', now()), n from grown where n <> 0
+			on conflict (template_id, minute) do update set delta = g.delta + excluded.delta
+			)`+offBookingsSQL, templateID).Scan(&off)
 	})
+	return off, errors.Join(err, pg.Recounted(ctx, s.DB, templateID, "bookings"))
 }

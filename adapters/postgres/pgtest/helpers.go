@@ -2,6 +2,7 @@ package pgtest
 
 import (
 	"context"
+	"slices"
 	"testing"
 
 	"github.com/RoaringBitmap/roaring/v2/roaring64"
@@ -54,21 +55,25 @@ func (w *Fixture) Upsert(changes ...user.Change) {
 }
 
 // Relayed takes every event out of the outbox and returns the traces of those of the topic.
-func Relayed(t *testing.T, db *postgres.DB, topic string) []string {
+func Relayed(t *testing.T, db *postgres.DB, topic string) (traces []string) {
 	t.Helper()
-	var traces []string
-	_, err := workdb.NewOutbox(db).Relay(t.Context(), 1000, func(_ context.Context, list []workdb.Announcement) error {
-		for _, a := range list {
-			if a.Topic == topic {
-				traces = append(traces, a.Trace)
-			}
-		}
+	for _, a := range Relay(t, db, topic) {
+		traces = append(traces, a.Trace)
+	}
+	return traces
+}
+
+// Relay takes every event out of the outbox and returns those of the topic.
+func Relay(t *testing.T, db *postgres.DB, topic string) (list []workdb.Announcement) {
+	t.Helper()
+	_, err := workdb.NewOutbox(db).Relay(t.Context(), 1000, func(_ context.Context, all []workdb.Announcement) error {
+		list = slices.DeleteFunc(all, func(a workdb.Announcement) bool { return a.Topic != topic })
 		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return traces
+	return list
 }
 
 // Clean deletes what is older than [KeepTen] says.

@@ -10,6 +10,7 @@ import (
 
 	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/delivery"
+	"dropbell/domain/event"
 	"dropbell/domain/hook"
 )
 
@@ -73,6 +74,9 @@ func storeAndDeliver(ctx context.Context, tx pgx.Tx, events []hook.Event) (endpo
 // storeGroup returns for each event of the bus the endpoints of the whole group:
 // waking one too often does no harm.
 func (s *HookEvents) storeGroup(ctx context.Context, group []handledHook) ([][]int64, error) {
+	if err := s.sameHistory(ctx); err != nil {
+		return nil, err
+	}
 	ids := make([]string, len(group))
 	for i, h := range group {
 		ids[i] = h.id
@@ -166,6 +170,9 @@ func (s *HookEvents) SkipIssued(ctx context.Context) error {
 // Issued stores events of up to limit coupons that were issued since the last
 // call, each once, and returns the endpoints to wake, and whether there may be more.
 func (s *HookEvents) Issued(ctx context.Context, limit int) (endpoints []int64, more bool, err error) {
+	if err := s.sameHistory(ctx); err != nil {
+		return nil, false, err
+	}
 	if _, err = s.Pool.Exec(ctx, issuedHorizonSQL); err != nil {
 		return nil, false, pg.Translate(err)
 	}
@@ -191,8 +198,15 @@ func (s *HookEvents) Issued(ctx context.Context, limit int) (endpoints []int64, 
 		if _, err := tx.Exec(ctx, `update hook_cursor set planned_to = $1`, to); err != nil || len(list) == 0 {
 			return err
 		}
-		endpoints, err = storeAndDeliver(ctx, tx, hook.OfIssued(list, now))
-		return err
+		told := hook.OfIssued(list, now)
+		if endpoints, err = storeAndDeliver(ctx, tx, told); err != nil {
+			return err
+		}
+		lists := make([]any, len(told))
+		for i, e := range told {
+			lists[i] = hook.ListIssued(e)
+		}
+		return pg.AnnounceAll(ctx, tx, event.IssuedListed, lists)
 	})
 	return endpoints, more, err
 }

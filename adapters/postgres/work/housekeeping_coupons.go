@@ -46,17 +46,19 @@ const removeCouponsSQL = `
 with part as materialized (
     select user_id from claim_counts where template_id = $1 order by user_id limit $2
 ), gone as (
-    delete from coupons c using part p where c.template_id = $1 and c.user_id = p.user_id returning c.returned
+    delete from coupons c using part p where c.template_id = $1 and c.user_id = p.user_id returning c.returned, c.state, c.discount
 ), counts as (
     delete from claim_counts n using part p where n.template_id = $1 and n.user_id = p.user_id returning n.issued
 ), census as (
     delete from stock_counts where template_id = $1
 ), kept as (
-    insert into removed_coupons as r (template_id, coupons, returned, counted)
-    select $1, (select count(*) from gone), (select count(*) from gone where returned), (select sum(issued) from counts)
-    where exists (select from counts)
+    insert into removed_coupons as r (template_id, coupons, returned, counted, used, expired, revoked, discounted)
+    select $1, count(*), count(*) filter (where returned), (select sum(issued) from counts), count(*) filter (where state = 'used'),
+        count(*) filter (where state = 'expired'), count(*) filter (where state = 'revoked'), coalesce(sum(discount) filter (where state = 'used'), 0)
+    from gone having exists (select from counts)
     on conflict (template_id) do update set coupons = r.coupons + excluded.coupons, returned = r.returned + excluded.returned,
-        counted = r.counted + excluded.counted, removed_at = excluded.removed_at
+        counted = r.counted + excluded.counted, used = r.used + excluded.used, expired = r.expired + excluded.expired,
+        revoked = r.revoked + excluded.revoked, discounted = r.discounted + excluded.discounted, removed_at = excluded.removed_at
 )
 select (select count(*) from gone), (select count(*) from counts)`
 

@@ -14,6 +14,8 @@ import (
 
 // An Announcement is one event on its way out.
 type Announcement struct {
+	// Seq is its number among those relayed.
+	Seq     int64
 	ID      string
 	Topic   string
 	Payload []byte
@@ -36,18 +38,30 @@ func NewOutbox(db *pg.DB) Outbox {
 	return Outbox{DB: db, Summed: []string{}, place: &place{now: time.Now}}
 }
 
-// relaySQL chooses once: as "in (select …)" the planner, for which the outbox
-// is always empty, would choose again for every event it deletes.
+// relaySQL moves events from the outbox to those that are relayed and returns them. It
+// chooses once: as "in (select …)" the planner, for which the outbox is always empty,
+// would choose again for every event it deletes.
 const relaySQL = `
-delete from outbox where id = any(array(select id from outbox where id > $3 and (merged or topic <> all ($2)) order by id limit $1 for update skip locked))
-returning event_id::text, topic, payload::text, trace`
+with gone as (
+    delete from outbox where id = any(array(select id from outbox where id > $3 and (merged or topic <> all ($2)) order by id limit $1 for update skip locked))
+    returning event_id, topic, payload, trace
+)
+insert into relayed_events (turn, event_id, topic, payload, trace)
+select (select turn from event_relay), event_id, topic, payload, trace from gone
+returning seq, event_id::text, topic, payload::text, trace`
 
-// Relay takes up to limit events, passes them to publish and forgets them
+// relayingSQL makes [Outbox.cut] wait until this transaction has ended.
+const relayingSQL = `select pg_advisory_xact_lock_shared(hashtextextended('dropbell:relay', 0))`
+
+// Relay takes up to limit events, passes them to publish and keeps them as relayed
 // once publish returned nil; it returns how many there were. If the process
 // dies in between they are published again. Several relays may run at once.
 func (o Outbox) Relay(ctx context.Context, limit int, publish func(context.Context, []Announcement) error) (int, error) {
 	n := 0
 	err := o.Tx(ctx, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, relayingSQL); err != nil {
+			return err
+		}
 		// The tuples deleted here come back if the transaction fails.
 		rows, err := tx.Query(ctx, relaySQL, limit, o.Summed, o.place.behind())
 		if err != nil {
@@ -64,24 +78,27 @@ func (o Outbox) Relay(ctx context.Context, limit int, publish func(context.Conte
 }
 
 // waitingSQL reads in the order of the index, since a table that was just emptied is
-// full of dead rows. The last number drawn is read with them.
+// full of dead rows. The last number drawn is read with them, and whether an event was
+// relayed that is not known to be handled.
 const waitingSQL = `
 select count(*), coalesce(array_agg(distinct topic) filter (where topic = any($1) and not merged), '{}'), coalesce(min(id), 0),
-    (select last_value - (not is_called)::int from outbox_id_seq)
+    (select last_value - (not is_called)::int from outbox_id_seq),
+    (select settled from event_relay) < (select last_value - (not is_called)::int from relayed_events_seq_seq)
 from (select id, topic, merged from outbox where id > $3 order by id limit $2) o`
 
-// Waiting returns how many events wait, and the topics of Summed that some of those
-// belong to which are not merged; it counts up to limit. A relay looks many times a
+// Waiting returns how many events wait, the topics of Summed that some of those
+// belong to which are not merged, and whether events were relayed that are not known to
+// be handled; it counts up to limit. A relay looks many times a
 // second and mostly at nothing: that is one statement. It looks behind the events that
 // have left; see [place]. Relay and Merge take what Waiting has found, and what came since.
-func (o Outbox) Waiting(ctx context.Context, limit int) (all int, unmerged []string, err error) {
+func (o Outbox) Waiting(ctx context.Context, limit int) (all int, unmerged []string, unsettled bool, err error) {
 	start := o.place.start()
 	var oldest, drawn int64
-	err = o.Pool.QueryRow(ctx, waitingSQL, o.Summed, limit, start.id).Scan(&all, &unmerged, &oldest, &drawn)
+	err = o.Pool.QueryRow(ctx, waitingSQL, o.Summed, limit, start.id).Scan(&all, &unmerged, &oldest, &drawn, &unsettled)
 	if err == nil && start.whole {
 		o.place.looked(start.at, oldest, drawn)
 	}
-	return all, unmerged, pg.Translate(err)
+	return all, unmerged, unsettled, pg.Translate(err)
 }
 
 // takeSQL takes the oldest events of topic $1 that no other relay has. One that

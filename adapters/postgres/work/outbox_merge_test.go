@@ -108,7 +108,7 @@ func TestEventsThatCannotBeSummedAreRelayedAlone(t *testing.T) {
 		return n
 	}
 	w.fillOutbox(5)
-	if all, of, err := o.Waiting(t.Context(), 100); all != 5 || !slices.Equal(of, []string{"t"}) || err != nil {
+	if all, of, _, err := o.Waiting(t.Context(), 100); all != 5 || !slices.Equal(of, []string{"t"}) || err != nil {
 		t.Errorf("%d wait, %q not merged, %v", all, of, err)
 	}
 	if n := relay(); n != 0 {
@@ -118,7 +118,7 @@ func TestEventsThatCannotBeSummedAreRelayedAlone(t *testing.T) {
 	if err := o.Merge(t.Context(), "t", 10, func([][]byte) ([][]byte, error) { return nil, broken }); !errors.Is(err, broken) {
 		t.Errorf("%v", err)
 	}
-	if all, of, err := o.Waiting(t.Context(), 100); all != 5 || len(of) != 0 || err != nil {
+	if all, of, _, err := o.Waiting(t.Context(), 100); all != 5 || len(of) != 0 || err != nil {
 		t.Errorf("%d wait, %q not merged, %v", all, of, err)
 	}
 	if n := relay(); n != 5 {

@@ -17,7 +17,7 @@ import (
 func relayAll(t *testing.T, o workdb.Outbox) (published int) {
 	t.Helper()
 	for {
-		waiting, unmerged, err := o.Waiting(t.Context(), 100)
+		waiting, unmerged, _, err := o.Waiting(t.Context(), 100)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -71,7 +71,7 @@ func TestARelayLeavesBehindWhatHasLeft(t *testing.T) {
 		}
 		now = now.Add(workdb.WholeEvery)
 	}
-	if n, _, err := o.Waiting(t.Context(), 100); n != 0 || err != nil { // looks at the whole
+	if n, _, _, err := o.Waiting(t.Context(), 100); n != 0 || err != nil { // looks at the whole
 		t.Fatal(n, err)
 	}
 	before := read()

@@ -31,6 +31,7 @@ import (
 	workdb "dropbell/adapters/postgres/work"
 	tables "dropbell/adapters/sheet"
 	"dropbell/adapters/totp"
+	"dropbell/app"
 	"dropbell/domain/alert"
 	"dropbell/domain/campaign"
 	"dropbell/domain/claim/gate"
@@ -213,7 +214,7 @@ func (g *Fixture) newDeps() console.Deps {
 			Ledger: &delivery.Ledger{Store: deliverydb.NewLedger(g.DB)}, DeadLetters: deadLetters, Templates: templates, Channels: configured, Providers: g.providers()},
 		Docs: docs.Deps{API: described().Pipeline},
 		Drops: drops.Deps{Templates: templates, Models: template.Models{Store: dropsdb.NewModels(g.DB), Templates: templates}, Bulks: &template.Bulks{Templates: templates, Jobs: jobs}, Jobs: jobs, Shops: store,
-			Reminders: drops.Reminders{Board: boards, Cockpits: dropsdb.NewCockpits(g.DB), Explainer: &reminder.Explainer{Store: g.reserve, Coupons: couponsdb.NewCouponSteps(g.DB), Reminders: reminders},
+			Reminders: drops.Reminders{Board: boards, Figures: app.NewFigures(g.DB), Cockpits: dropsdb.NewCockpits(g.DB), Explainer: &reminder.Explainer{Store: g.reserve, Coupons: couponsdb.NewCouponSteps(g.DB), Reminders: reminders},
 				Receipts: &reminder.Receipts{Store: boards}, Forecaster: g.forecaster(),
 				Announcements: &reminder.Announcements{Store: dropsdb.NewAnnouncements(g.DB), Now: g.Now}},
 			Users: users, Audit: audit, DeadLetters: deadLetters, DeadMessages: deadMessages, Webhooks: workdb.NewHooks(g.DB), Sales: sales,

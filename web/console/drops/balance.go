@@ -19,7 +19,11 @@ func (h *handlers) balance(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	p := droppages.Balance{Template: t, At: h.Now(), Lines: make([]droppages.BalanceLine, len(lines))}
+	off, err := h.Figures.Off(r.Context(), t.ID)
+	if err != nil {
+		return err
+	}
+	p := droppages.Balance{Template: t, FiguresOff: off, At: h.Now(), Lines: make([]droppages.BalanceLine, len(lines))}
 	for i, l := range lines {
 		p.Lines[i] = droppages.BalanceLine{BalanceLine: l}
 	}

@@ -25,12 +25,19 @@ import (
 // Reminders are the use cases about what is sent around an opening.
 type Reminders struct {
 	Board         reminder.BoardStore
+	Figures       Figures
 	Cockpits      reminder.CockpitStore
 	Forecaster    *reminder.Forecaster
 	TextCosts     *reminder.TextCosts // nil = no text messages are sent
 	Announcements *reminder.Announcements
 	Explainer     *reminder.Explainer
 	Receipts      *reminder.Receipts
+}
+
+// Figures compare sums that events keep with the rows.
+type Figures interface {
+	// Off returns by how much those of the template differ.
+	Off(ctx context.Context, templateID int64) (int64, error)
 }
 
 // DeadMessages lists the events that handlers gave up on.

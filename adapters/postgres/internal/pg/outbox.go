@@ -3,6 +3,7 @@ package pg
 import (
 	"context"
 	"encoding/json"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -32,4 +33,24 @@ func AnnounceAll(ctx context.Context, tx pgx.Tx, topic string, payloads []any) e
 	}
 	_, err := tx.Exec(ctx, `insert into outbox (topic, payload, trace) select $1, p::jsonb, $3 from unnest($2::text[]) as p`, topic, texts, TraceOf(ctx))
 	return err
+}
+
+// WaitingEvents returns the select of the payloads of the topics' events that the handler has
+// not dealt with in the snapshot of the statement: those in the outbox, and those that
+// were relayed and are not known to be handled. A sum that a handler
+// keeps differs from the rows by exactly these. Topics are constants.
+func WaitingEvents(handler string, topics ...string) string {
+	list := "'" + strings.Join(topics, "', '") + "'"
+	return `select topic, payload from (
+        select event_id, topic, payload from outbox where topic in (` + list + `)
+        union all
+        select event_id, topic, payload from relayed_events where topic in (` + list + `) and seq > (select settled from event_relay)
+    ) e where not exists (select from handled_events h where h.handler = '` + handler + `' and h.event_id = e.event_id)`
+}
+
+// Recounted says that the figure of the template was compared with the rows.
+func Recounted(ctx context.Context, db *DB, templateID int64, figure string) error {
+	_, err := db.Pool.Exec(ctx, `insert into figure_recounts (template_id, figure) values ($1, $2)
+		on conflict (template_id, figure) do update set at = excluded.at`, templateID, figure)
+	return Translate(err)
 }

@@ -1,0 +1,110 @@
+package coupons
+
+import (
+	"context"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
+
+	"dropbell/adapters/postgres/internal/pg"
+	"dropbell/domain/event"
+)
+
+// countedTalliesSQL is the sums that the tallies of template $1 must have now: those of the rows, less
+// those that waiting events will add. Nothing is known of coupons that were removed before their
+// states were kept. Lines of the log leave before coupons do, so steps may only be missing.
+var countedTalliesSQL = `
+waiting as materialized (` + pg.WaitingEvents("coupon-tallies", event.CouponChanged, event.CouponsExpired) + `
+), steps as (
+    select coalesce(sum((e."to" = 'locked')::int - (e."from" = 'locked')::int), 0) as locked,
+        coalesce(sum((e."to" = 'used')::int - (e."from" = 'used')::int), 0) as used,
+        coalesce(sum((e."to" = 'expired')::int - (e."from" = 'expired')::int), 0) as expired,
+        coalesce(sum((e."to" = 'revoked')::int - (e."from" = 'revoked')::int), 0) as revoked,
+        coalesce(sum(((e."to" = 'used')::int - (e."from" = 'used')::int) * e.discount), 0) as discounted,
+        count(*) filter (where e.step in ('release', 'timeout')) as released, count(*) filter (where e.step = 'refund') as refunded
+    from waiting w, jsonb_to_record(w.payload) as e (template_id text, step text, "from" text, "to" text, discount bigint)
+    where w.topic = '` + event.CouponChanged + `' and e.template_id = $1::bigint::text
+), swept as (
+    select coalesce(sum(e.coupons), 0) as expired from waiting w, jsonb_to_recordset(w.payload -> 'expired') as e (template_id text, coupons bigint)
+    where w.topic = '` + event.CouponsExpired + `' and e.template_id = $1::bigint::text
+), stored as (
+    select count(*) filter (where state = 'locked') as locked, count(*) filter (where state = 'used') as used,
+        count(*) filter (where state = 'expired') as expired, count(*) filter (where state = 'revoked') as revoked,
+        coalesce(sum(discount) filter (where state = 'used'), 0) as discounted
+    from coupons where template_id = $1 and state in ('locked', 'used', 'expired', 'revoked')
+), logged as (
+    select count(*) filter (where o.step in ('release', 'timeout')) as released, count(*) filter (where o.step = 'refund') as refunded
+    from coupons c join coupon_operations o on o.coupon_id = c.id
+    where c.template_id = $1 and c.version > 0 and o.outcome = 'done' and o.step in ('release', 'timeout', 'refund') and o.from_state <> o.to_state
+), kept as (
+    select coalesce(max(locked), 0) as locked, coalesce(max(used), 0) as used, coalesce(max(expired), 0) as expired, coalesce(max(revoked), 0) as revoked,
+        coalesce(max(discounted), 0) as discounted, coalesce(max(released), 0) as released, coalesce(max(refunded), 0) as refunded
+    from coupon_tallies where template_id = $1
+), counted as (
+    select s.locked - t.locked as locked, s.used + coalesce(g.used, 0) - t.used as used, s.expired + coalesce(g.expired, 0) - t.expired - w.expired as expired,
+        s.revoked + coalesce(g.revoked, 0) - t.revoked as revoked, s.discounted + coalesce(g.discounted, 0) - t.discounted as discounted,
+        greatest(k.released, l.released - t.released) as released, greatest(k.refunded, l.refunded - t.refunded) as refunded
+    from stored s, steps t, swept w, logged l, kept k left join removed_coupons g on g.template_id = $1
+    where g.template_id is null or g.used is not null
+), off as (
+    select abs(c.locked - k.locked) + abs(c.used - k.used) + abs(c.expired - k.expired) + abs(c.revoked - k.revoked) + abs(c.discounted - k.discounted)
+        + abs(c.released - k.released) + abs(c.refunded - k.refunded) as n from counted c, kept k
+)`
+
+// Off returns by how much the tallies of the template differ from the rows, in coupons,
+// steps and minor units together; 0 if every event was counted once. It reads all its
+// coupons: for audits.
+func (s CouponTallies) Off(ctx context.Context, templateID int64) (n int64, err error) {
+	err = s.Pool.QueryRow(ctx, `with `+countedTalliesSQL+` select coalesce((select n from off), 0)`, templateID).Scan(&n)
+	return n, pg.Translate(err)
+}
+
+// Recount replaces tallies that differ from the rows, and returns by how much they did. It
+// is exact while events are handled: those that wait are counted by their handler, which
+// waits for the row where it is locked. It is only if the tallies differ.
+func (s CouponTallies) Recount(ctx context.Context, templateID int64) (off int64, err error) {
+	if off, err = s.Off(ctx, templateID); err != nil || off == 0 {
+		return 0, errors.Join(err, pg.Recounted(ctx, s.DB, templateID, "tallies"))
+	}
+	err = s.Tx(ctx, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `insert into coupon_tallies (template_id) values ($1) on conflict do nothing`, templateID); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, `select from coupon_tallies where template_id = $1 for update`, templateID); err != nil {
+			return err
+		}
+		return tx.QueryRow(ctx, `with `+countedTalliesSQL+`, changed as (
+			update coupon_tallies y set locked = c.locked, used = c.used, expired = c.expired, revoked = c.revoked, discounted = c.discounted,
+				released = c.released, refunded = c.refunded from counted c, off where y.template_id = $1 and off.n <> 0
+			) select coalesce((select n from off), 0)`, templateID).Scan(&off)
+	})
+	return off, errors.Join(err, pg.Recounted(ctx, s.DB, templateID, "tallies"))
+}
+
+// ToRecount returns up to limit templates whose tallies are to be compared with the rows:
+// those that have changed since the last time, or were never compared, and once a day those
+// that have coupons which can still change.
+func (s CouponTallies) ToRecount(ctx context.Context, limit int) ([]int64, error) {
+	return s.ids(ctx, `select t.id from templates t left join coupon_tallies y on y.template_id = t.id
+		left join figure_recounts r on r.template_id = t.id and r.figure = 'tallies'
+		where t.issued + t.returned > 0 and (r.at is null or y.changed_at > r.at or r.at < now() - interval '1 day'
+			and coalesce(t.valid_until, t.closes_at + t.valid_hours * interval '1 hour') > r.at)
+		order by r.at nulls first, t.id limit $1`, limit)
+}
+
+// Impossible returns up to limit templates whose tallies cannot be true: a sum is below 0,
+// or more coupons have a state than there are.
+func (s CouponTallies) Impossible(ctx context.Context, limit int) ([]int64, error) {
+	return s.ids(ctx, `select t.id from coupon_tallies y join templates t on t.id = y.template_id
+		where least(y.locked, y.used, y.expired, y.revoked, y.discounted, y.released, y.refunded) < 0
+			or y.locked + y.used + y.expired + y.revoked > t.issued + t.returned limit $1`, limit)
+}
+
+func (s CouponTallies) ids(ctx context.Context, sql string, limit int) ([]int64, error) {
+	rows, err := s.Pool.Query(ctx, sql, limit)
+	if err != nil {
+		return nil, pg.Translate(err)
+	}
+	list, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+	return list, pg.Translate(err)
+}

@@ -1,0 +1,139 @@
+package work
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"dropbell/adapters/postgres/internal/pg"
+	"dropbell/domain/coupon"
+	"dropbell/domain/hook"
+)
+
+// sameHistory returns [pg.ErrUnavailable] while the database has another history than
+// that in which its events were numbered, which ends with [HookEvents.Correct]: the
+// numbers that it would draw may be those of events that shops were sent.
+func (s *HookEvents) sameHistory(ctx context.Context) error {
+	r, err := Outbox{DB: s.DB}.Relayed(ctx)
+	if err != nil {
+		return err
+	}
+	if r.History != "" && r.History != r.Now {
+		return pg.ErrUnavailable
+	}
+	return nil
+}
+
+// Missing returns which of the relayed events the database does not have: those that are
+// newer than the oldest that it keeps. more is false if an older one is among them.
+func (o Outbox) Missing(ctx context.Context, list []Announcement) (missing []Announcement, more bool, err error) {
+	seqs, ids := make([]int64, len(list)), make([]string, len(list))
+	for i, a := range list {
+		seqs[i], ids[i] = a.Seq, a.ID
+	}
+	rows, err := o.Pool.Query(ctx, `
+		select n, seq < (select kept_from from event_relay), exists (select from relayed_events r where r.seq = u.seq and r.event_id = u.id)
+		from unnest($1::bigint[], $2::uuid[]) with ordinality as u (seq, id, n) order by n`, seqs, ids)
+	if err != nil {
+		return nil, false, pg.Translate(err)
+	}
+	more = true
+	var n int
+	var older, kept bool
+	_, err = pgx.ForEachRow(rows, []any{&n, &older, &kept}, func() error {
+		more = more && !older
+		if !older && !kept {
+			missing = append(missing, list[n-1])
+		}
+		return nil
+	})
+	return missing, more, pg.Translate(err)
+}
+
+// skipNumbersSQL lets numbers that shops know begin behind all that were drawn before the
+// database lost some: its sequences went back with it.
+const skipNumbersSQL = `
+select setval(s, nextval(s) + 4294967296) from unnest(array[pg_get_serial_sequence('hook_events', 'id'), pg_get_serial_sequence('coupon_operations', 'id'),
+    pg_get_serial_sequence('coupons', 'id'), 'hook_sequence']) as s`
+
+// Correct tells shops what is instead of what the lost events said, and continues in the
+// history that r has found; a mark is one that no stream has. It does nothing if another
+// worker has done that. It returns how many events it stored, and the endpoints to wake.
+func (s *HookEvents) Correct(ctx context.Context, r Relayed, mark int64, lost *hook.Lost) (n int, endpoints []int64, err error) {
+	err = s.Tx(ctx, func(tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, `update event_relay set history = $1, mark = $2 where history = $3 and mark = $4`, r.Now, mark, r.History, r.Mark)
+		if err != nil || tag.RowsAffected() == 0 || r.History == "" {
+			return err
+		}
+		if _, err := tx.Exec(ctx, skipNumbersSQL); err != nil {
+			return err
+		}
+		events, err := corrections(ctx, tx, lost)
+		if err != nil {
+			return err
+		}
+		n = len(events)
+		endpoints, err = storeAndDeliver(ctx, tx, events)
+		return err
+	})
+	return n, endpoints, err
+}
+
+func corrections(ctx context.Context, tx pgx.Tx, lost *hook.Lost) ([]hook.Event, error) {
+	var at time.Time
+	if err := tx.QueryRow(ctx, `select clock_timestamp()`).Scan(&at); err != nil {
+		return nil, err
+	}
+	reservations, err := storedReminders(ctx, tx, lost.Reservers())
+	if err != nil {
+		return nil, err
+	}
+	coupons, err := storedCoupons(ctx, tx, lost.Coupons())
+	if err != nil {
+		return nil, err
+	}
+	var failed error
+	drawn := func(sequence string) func() int64 {
+		return func() (number int64) {
+			failed = errors.Join(failed, tx.QueryRow(ctx, `select nextval($1::text::regclass)`, sequence).Scan(&number))
+			return number
+		}
+	}
+	events := lost.CorrectReservations(reservations, at, drawn("hook_sequence"))
+	events = append(events, lost.CorrectCoupons(coupons, at, drawn("coupon_operations_id_seq"))...)
+	return events, failed
+}
+
+func storedReminders(ctx context.Context, tx pgx.Tx, list []hook.Reserver) (map[hook.Reserver]int64, error) {
+	templates, users := make([]int64, len(list)), make([]int64, len(list))
+	for i, r := range list {
+		templates[i], users[i] = r.TemplateID, r.UserID
+	}
+	rows, err := tx.Query(ctx, `select template_id, user_id, slots from unnest($1::bigint[], $2::bigint[]) as u (t, u)
+		join reservations on template_id = t and user_id = u`, templates, users)
+	if err != nil {
+		return nil, err
+	}
+	stored := map[hook.Reserver]int64{}
+	var r hook.Reserver
+	var slots int64
+	_, err = pgx.ForEachRow(rows, []any{&r.TemplateID, &r.UserID, &slots}, func() error { stored[r] = slots; return nil })
+	return stored, err
+}
+
+func storedCoupons(ctx context.Context, tx pgx.Tx, ids []int64) (map[int64]coupon.Coupon, error) {
+	rows, err := tx.Query(ctx, `select id, template_id, user_id, state, order_id, discount, locked_until from coupons where id = any($1)`, ids)
+	if err != nil {
+		return nil, err
+	}
+	stored := map[int64]coupon.Coupon{}
+	var c coupon.Coupon
+	_, err = pgx.ForEachRow(rows, []any{&c.ID, &c.TemplateID, &c.UserID, &c.State, &c.OrderID, &c.Discount, &c.LockedUntil}, func() error {
+		stored[c.ID] = c
+		c.LockedUntil = nil
+		return nil
+	})
+	return stored, err
+}

@@ -1,0 +1,52 @@
+package app
+
+import (
+	"context"
+	"time"
+
+	"dropbell/adapters/postgres"
+	couponsdb "dropbell/adapters/postgres/coupons"
+	dropsdb "dropbell/adapters/postgres/drops"
+)
+
+// recountHorizon is how long before its opening the reservations of a drop are recounted
+// each time.
+const recountHorizon = 24 * time.Hour
+
+// Figures are sums that handlers of events keep.
+type Figures []Figure
+
+// A Figure can be compared with the rows, and replaced by what they say.
+type Figure struct {
+	Name string
+	// Due returns templates whose figure is to be compared with the rows, and Impossible
+	// those whose figure cannot be true.
+	Due, Impossible func(ctx context.Context, limit int) ([]int64, error)
+	// Off returns by how much the figure of the template differs from the rows; Recount
+	// also replaces it.
+	Off, Recount func(ctx context.Context, templateID int64) (int64, error)
+}
+
+// NewFigures returns the figures of db.
+func NewFigures(db *postgres.DB) Figures {
+	counters, tallies := dropsdb.NewCounters(db), couponsdb.NewCouponTallies(db)
+	return Figures{
+		{"reservations", func(ctx context.Context, limit int) ([]int64, error) {
+			return counters.ToRecount(ctx, recountHorizon, limit)
+		},
+			counters.Impossible, counters.Off, counters.Recount},
+		{"coupons", tallies.ToRecount, tallies.Impossible, tallies.Off, tallies.Recount},
+	}
+}
+
+// Off returns by how much all figures of the template differ from the rows.
+func (f Figures) Off(ctx context.Context, templateID int64) (sum int64, err error) {
+	for _, one := range f {
+		n, err := one.Off(ctx, templateID)
+		if err != nil {
+			return 0, err
+		}
+		sum += n
+	}
+	return sum, nil
+}

@@ -1,0 +1,85 @@
+package hook_test
+
+import (
+	"testing"
+
+	"dropbell/domain/coupon"
+	"dropbell/domain/event"
+	"dropbell/domain/hook"
+)
+
+// TestWhatIsCorrected: of the lost events about a reminder or a coupon the latest says what
+// a shop was told, in whatever order they are found; it is corrected if it is not so.
+func TestWhatIsCorrected(t *testing.T) {
+	list := func(cancelled bool, sequence, bits int64) event.ReservationList {
+		return event.ReservationList{TemplateID: 1, Cancelled: cancelled, Items: []event.ListedReminders{{UserID: 7, Bits: bits, Sequence: sequence}}}
+	}
+	for name, c := range map[string]struct {
+		lost   []event.ReservationList
+		stored int64
+		want   map[hook.Type]string // reminders
+	}{
+		"made, and is there":          {[]event.ReservationList{list(false, 1, 3)}, 3, nil},
+		"made, and is not there":      {[]event.ReservationList{list(false, 1, 3)}, 2, map[hook.Type]string{hook.ReservationCancelled: `[{"channel":"app","minutes":5}]`}},
+		"cancelled, and is there":     {[]event.ReservationList{list(true, 1, 1)}, 3, map[hook.Type]string{hook.ReservationMade: `[{"channel":"app","minutes":5}]`}},
+		"cancelled after it was made": {[]event.ReservationList{list(true, 2, 1), list(false, 1, 1)}, 0, nil},
+		"made after it was cancelled": {[]event.ReservationList{list(false, 2, 1), list(true, 1, 1)}, 0, map[hook.Type]string{hook.ReservationCancelled: `[{"channel":"app","minutes":5}]`}},
+		"others are not spoken of":    {[]event.ReservationList{list(false, 1, 1)}, 1 | 4, nil},
+		"one is too much, one too little": {[]event.ReservationList{list(false, 1, 1), list(true, 2, 2)}, 2, map[hook.Type]string{
+			hook.ReservationCancelled: `[{"channel":"app","minutes":5}]`, hook.ReservationMade: `[{"channel":"app","minutes":10}]`}},
+	} {
+		var lost hook.Lost
+		for _, e := range c.lost {
+			lost.AddReservations(e)
+		}
+		number := int64(100)
+		got := lost.CorrectReservations(map[hook.Reserver]int64{{TemplateID: 1, UserID: 7}: c.stored}, at, func() int64 { number++; return number })
+		if len(got) != len(c.want) {
+			t.Errorf("%s: %+v", name, got)
+		}
+		for _, e := range got {
+			data := e.Data.(hook.ReservationsData)
+			if item := data.Items[0]; string(item.Reminders) != c.want[e.Type] || data.Reason != hook.ReasonRestored || item.Sequence <= 100 {
+				t.Errorf("%s: %s %+v", name, e.Type, data)
+			}
+		}
+	}
+
+	told := func(operation int64, to, order string) event.Coupon {
+		return event.Coupon{CouponID: 5, TemplateID: 1, UserID: 7, OrderID: order, To: to, OperationID: operation}
+	}
+	is := func(s coupon.State, order string) map[int64]coupon.Coupon {
+		return map[int64]coupon.Coupon{5: {ID: 5, TemplateID: 1, UserID: 7, State: s, OrderID: order}}
+	}
+	for name, c := range map[string]struct {
+		lost   []event.Coupon
+		stored map[int64]coupon.Coupon
+		want   hook.Type
+	}{
+		"is as told":                    {[]event.Coupon{told(2, "used", "A"), told(1, "locked", "A")}, is(coupon.Used, "A"), ""},
+		"was used":                      {[]event.Coupon{told(1, "locked", "A"), told(2, "used", "A")}, is(coupon.Locked, "A"), hook.CouponLocked},
+		"was locked by another order":   {[]event.Coupon{told(1, "locked", "A")}, is(coupon.Locked, "B"), hook.CouponLocked},
+		"was refunded":                  {[]event.Coupon{told(1, "unused", "A")}, is(coupon.Used, "A"), hook.CouponUsed},
+		"was locked":                    {[]event.Coupon{told(1, "locked", "A")}, is(coupon.Unused, ""), hook.CouponReleased},
+		"was locked, and has expired":   {[]event.Coupon{told(1, "locked", "A")}, is(coupon.Expired, ""), hook.CouponReleased},
+		"was released, and was revoked": {[]event.Coupon{told(1, "unused", "A")}, is(coupon.Revoked, ""), hook.CouponRevoked},
+		"is gone":                       {[]event.Coupon{told(1, "unused", "A")}, nil, hook.CouponRevoked},
+	} {
+		var lost hook.Lost
+		for _, e := range c.lost {
+			lost.AddCoupon(e)
+		}
+		got := lost.CorrectCoupons(c.stored, at, func() int64 { return 101 })
+		if c.want == "" && len(got) > 0 || c.want != "" && (len(got) != 1 || got[0].Type != c.want || got[0].Sequence != 101) {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	var lost hook.Lost
+	lost.AddIssued(event.IssuedList{TemplateID: 1, Items: []event.OwnedCoupon{{CouponID: 5, UserID: 7}}})
+	if got := lost.CorrectCoupons(is(coupon.Unused, ""), at, nil); len(got) != 0 {
+		t.Errorf("%+v", got)
+	}
+	if got := lost.CorrectCoupons(nil, at, func() int64 { return 1 }); len(got) != 1 || got[0].Subject != "coupon/5" || got[0].Data.(hook.CouponData).UserID != 7 {
+		t.Errorf("%+v", got)
+	}
+}
