@@ -2,6 +2,9 @@ package reminder
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"slices"
 	"sync"
 	"time"
 )
@@ -9,8 +12,16 @@ import (
 // OpeningStore keeps the users who opened the link in a message of a drop.
 type OpeningStore interface {
 	// Open notes the readers. A reader is noted once for a drop, whatever the
-	// message; repeating it changes nothing.
+	// message; repeating it changes nothing. It returns [LockedOpenings] if it noted the
+	// readers of all other drops.
 	Open(ctx context.Context, readers []Reader) error
+}
+
+// LockedOpenings are drops whose rows another session has locked.
+type LockedOpenings struct{ Drops []int64 }
+
+func (e *LockedOpenings) Error() string {
+	return fmt.Sprintf("another session has locked rows of the drops %v", e.Drops)
 }
 
 const (
@@ -37,6 +48,10 @@ type Openings struct {
 
 	mu      sync.Mutex
 	waiting []openingOf
+	// locked are openings of drops whose rows were locked; they wait for again, which only
+	// [Openings.run] uses.
+	locked  []openingOf
+	again   <-chan time.Time
 	wake    chan struct{}
 	stop    chan struct{}
 	stopped chan struct{}
@@ -61,7 +76,7 @@ func (o *Openings) Start() {
 // stored later, unless so many wait that there is no room for it.
 func (o *Openings) Note(ctx context.Context, r Reader) bool {
 	o.mu.Lock()
-	if o.closed || len(o.waiting) >= openingQueue {
+	if o.closed || len(o.waiting)+len(o.locked) >= openingQueue {
 		o.mu.Unlock()
 		return false
 	}
@@ -96,23 +111,33 @@ func (o *Openings) Close(ctx context.Context) {
 }
 
 // run stores one group after another. Once it is told to stop it ends with the first
-// group that fails, or when nothing waits.
+// group that fails, or when nothing waits. Openings of drops that are locked then are lost.
 func (o *Openings) run() {
 	defer close(o.stopped)
 	for ending := false; ; {
+		select {
+		case <-o.again:
+			o.retry()
+		default:
+		}
 		group := o.group()
 		if len(group) == 0 {
 			if ending {
-				return
+				if !o.retry() {
+					return
+				}
+				continue
 			}
 			select {
 			case <-o.wake:
+			case <-o.again:
+				o.retry()
 			case <-o.stop:
 				ending = true
 			}
 			continue
 		}
-		if o.store(group) {
+		if n, ok := o.store(group); ok && (n > 0 || !ending) {
 			continue
 		}
 		if ending {
@@ -133,7 +158,18 @@ func (o *Openings) group() []openingOf {
 	return o.waiting[:min(len(o.waiting), openingGroup)]
 }
 
-func (o *Openings) store(group []openingOf) bool {
+// retry lets openings of drops that were locked wait with the others. It returns false if
+// there are none.
+func (o *Openings) retry() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	some := len(o.locked) > 0
+	o.waiting, o.locked, o.again = append(o.waiting, o.locked...), nil, nil
+	return some
+}
+
+// store returns how many openings it stored; false if the store has failed.
+func (o *Openings) store(group []openingOf) (int, bool) {
 	readers := make([]Reader, len(group))
 	for i, w := range group {
 		readers[i] = w.reader
@@ -141,22 +177,36 @@ func (o *Openings) store(group []openingOf) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), openingTimeout)
 	defer cancel()
 	err := o.Store.Open(ctx, readers)
+	stored := group
+	locked, some := errors.AsType[*LockedOpenings](err)
 	o.mu.Lock()
-	if err == nil {
+	if err == nil || some {
 		if o.waiting = o.waiting[len(group):]; len(o.waiting) == 0 {
 			o.waiting = nil // so that the array goes
 		}
 	}
-	left := len(o.waiting)
-	o.mu.Unlock()
-	if err != nil {
-		if o.Failed != nil {
-			o.Failed(err, left)
+	if some {
+		of := func(w openingOf) bool { return slices.Contains(locked.Drops, w.reader.TemplateID) }
+		stored = slices.DeleteFunc(slices.Clone(group), of)
+		for _, w := range group {
+			if of(w) {
+				o.locked = append(o.locked, w)
+			}
 		}
-		return false
+		if o.again == nil {
+			o.again = time.After(o.Pause)
+		}
 	}
-	for _, w := range group {
+	left := len(o.waiting) + len(o.locked)
+	o.mu.Unlock()
+	if err != nil && o.Failed != nil {
+		o.Failed(err, left)
+	}
+	if err != nil && !some {
+		return 0, false
+	}
+	for _, w := range stored {
 		close(w.stored)
 	}
-	return true
+	return len(stored), true
 }

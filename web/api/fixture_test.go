@@ -81,7 +81,7 @@ func newFixture(t testing.TB, change func(*api.Deps)) *fixture {
 	url := localstack.Database(t)
 	r := &fixture{TB: t, hub: &api.Hub{}, logs: &bytes.Buffer{}, keys: map[staff.Scope]string{}}
 	log := slog.New(slog.NewJSONHandler(r.logs, nil))
-	way, options := url, postgres.Options{AppName: "test", Log: log}
+	way, options := url, postgres.Options{AppName: "test", Log: log, TransactionIdle: time.Hour}
 	if strings.HasPrefix(t.Name(), "TestThroughATransactionPooler/") {
 		way, options.TransactionPool = localstack.TransactionPooler(t, url, 2), true
 	}

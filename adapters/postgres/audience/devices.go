@@ -28,6 +28,11 @@ select id from users where id = @id
 	or devices <> '[]' and devices @> jsonb_build_array(jsonb_build_object('token', @replaced::text))
 order by id for update`
 
+// lockTokensSQL makes two users who register the same phone at once wait for each other. A
+// phone that replaces no other has one token: all users would share the lock of an empty one.
+const lockTokensSQL = `
+select pg_advisory_xact_lock(hashtextextended('dropbell:device:' || t, 0)) from unnest(array[@token::text, @replaced::text]) as t where t <> '' order by t`
+
 // releaseSQL takes the tokens from the other users.
 const releaseSQL = `
 update users set updated_at = now(), devices = ` + withoutTokens + `
@@ -75,8 +80,7 @@ func (s Users) PutDevice(ctx context.Context, id user.ID, d user.Device, replace
 		}
 	}
 	err = s.Tx(ctx, func(tx pgx.Tx) error {
-		// Two users who register the same phone at once: one after the other.
-		if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended(t, 0)) from unnest(array['dropbell:device:' || @token::text, 'dropbell:device:' || @replaced::text]) as t order by t`, args); err != nil {
+		if _, err := tx.Exec(ctx, lockTokensSQL, args); err != nil {
 			return err
 		}
 		if err := noneErased(ctx, tx, []user.ID{id}); err != nil {

@@ -6,10 +6,13 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"dropbell/adapters/postgres"
 	audiencedb "dropbell/adapters/postgres/audience"
+	"dropbell/domain/fault"
 	"dropbell/domain/staff"
 	"dropbell/domain/user"
 )
@@ -155,6 +158,55 @@ func TestPhonesOfErasedUsers(t *testing.T) {
 	if n := w.Number(`select count(*) from users where devices <> '[]'`); n != 0 {
 		t.Error("a phone of an erased user is kept")
 	}
+}
+
+// TestUsersWaitForNoOtherUser: a session holds a user's row, and the requests of that user
+// wait. Phones and names of other users are stored, also while an erasure waits for the first
+// request.
+func TestUsersWaitForNoOtherUser(t *testing.T) {
+	w := newFixture(t)
+	users := audiencedb.NewUsers(w.DB)
+	put := func(id user.ID, token, replaced string) error {
+		_, err := users.PutDevice(t.Context(), id, phone(token), replaced)
+		return err
+	}
+	w.Must(put(1, "a", ""))
+	w.Must(put(2, "b", ""))
+	_, release := w.Hold(`select from users where id = 1 for update`)
+	late := make(chan error, 3)
+	go func() { late <- put(1, "a2", "") }()
+	go func() { late <- put(1, "a3", "a") }()
+	w.Blocked(2)
+	go func() { late <- users.Erase(t.Context(), 3, staff.Entry{Action: "user.erase"}) }()
+	w.Blocked(3) // now and then
+	for id := user.ID(10); id < 60; id++ {
+		start := time.Now()
+		w.Must(put(id, fmt.Sprint("new ", id), ""))
+		w.Must(put(id, fmt.Sprint("newer ", id), fmt.Sprint("new ", id)))
+		w.Must(users.Upsert(t.Context(), []user.Change{{ID: id, Name: new("one of many")}}, staff.Entry{}))
+		if took := time.Since(start); took > time.Second {
+			t.Errorf("user %d waited %v", id, took)
+		}
+	}
+	release()
+	for range 3 {
+		w.Must(<-late)
+	}
+}
+
+// TestARequestAboutALockedUserIsRefused instead of keeping a connection.
+func TestARequestAboutALockedUserIsRefused(t *testing.T) {
+	w := newFixture(t)
+	users := audiencedb.NewUsers(w.DB)
+	_, err := users.PutDevice(t.Context(), 1, phone("a"), "")
+	w.Must(err)
+	_, release := w.Hold(`select from users where id = 1 for update`)
+	if _, err := users.PutDevice(postgres.LimitCalls(t.Context(), time.Minute), 1, phone("b"), ""); fault.KindOf(err) != fault.Unavailable {
+		t.Errorf("%v", err)
+	}
+	release()
+	_, err = users.PutDevice(t.Context(), 1, phone("b"), "")
+	w.Must(err)
 }
 
 // TestPhonesAreFoundByAnIndex: a token is sought among all users whenever a phone

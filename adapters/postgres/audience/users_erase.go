@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -85,15 +86,11 @@ func (s Users) LiftErasure(ctx context.Context, id user.ID, e staff.Entry) error
 // last: by its contacts everything else is found, also when an erasure that was
 // broken off is repeated.
 func (s Users) Erase(ctx context.Context, id user.ID, e staff.Entry) error {
-	var before bool
-	if err := s.Tx(ctx, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(`+pg.Erasing+`)`); err != nil {
-			return err
-		}
-		tag, err := tx.Exec(ctx, `insert into erased_users (user_id, erased_by) values ($1, $2) on conflict do nothing`, id, pg.AuditActor(e.Actor))
-		before = err == nil && tag.RowsAffected() == 0
-		return err
-	}); err != nil {
+	before, err := s.noteErasure(ctx, id, e)
+	for tries := 1; pg.LockTimedOut(err) && tries < erasureTries; tries++ {
+		before, err = s.noteErasure(ctx, id, e)
+	}
+	if err != nil {
 		return err
 	}
 	u, unknown := s.User(ctx, id)
@@ -118,6 +115,29 @@ func (s Users) Erase(ctx context.Context, id user.ID, e staff.Entry) error {
 		}
 		return pg.Announce(ctx, tx, event.UsersChanged, event.Users{FromUser: int64(id), ToUser: int64(id)})
 	})
+}
+
+// An erasure is noted while no user is written. Every writer waits behind one that waits, so
+// it waits briefly and tries again: a writer may be held up by a lock on a user's row.
+const (
+	erasureWait  = 50 * time.Millisecond
+	erasureTries = 100
+)
+
+// noteErasure reports whether the erasure was noted before.
+func (s Users) noteErasure(ctx context.Context, id user.ID, e staff.Entry) (before bool, err error) {
+	err = s.Tx(ctx, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `select set_config('lock_timeout', $1, true)`, pg.LockTimeout(pg.WaitingFor(ctx, erasureWait))); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(`+pg.Erasing+`)`); err != nil {
+			return err
+		}
+		tag, err := tx.Exec(ctx, `insert into erased_users (user_id, erased_by) values ($1, $2) on conflict do nothing`, id, pg.AuditActor(e.Actor))
+		before = err == nil && tag.RowsAffected() == 0
+		return err
+	})
+	return before, err
 }
 
 // ofUser are the statements about what stands under the user's number $1.

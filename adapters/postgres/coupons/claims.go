@@ -38,13 +38,14 @@ func NewClaims(db *pg.DB, g pg.Grouping) *Claims {
 		g.MaxGroup, crowd = 512, 2048 // 512 was measured better than 256 and 1,024 with 1,024 callers
 	}
 	cfg := g.Config(db)
-	cfg.MaxCrowd = crowd
+	cfg.MaxCrowd, cfg.LockWait, cfg.Name = crowd, pg.LockWait, "claim"
 	one := cfg
 	one.SideBySide = cfg.MaxGroup / 2 // measured better at 256 callers, and no worse at 1,024
+	one.Locked, cfg.Locked = s.lockedOf(lockedShared), s.lockedOf(lockedExclusive)
 	template := func(r claim.Request) int64 { return r.TemplateID }
 	s.fast = pg.NewFairCommitter[struct{}](one, nil, template, s.decideFast)
 	s.groups = pg.NewFairCommitter[struct{}](cfg, nil, template, s.decide)
-	cfg.Observe = nil
+	cfg.Observe, cfg.LockWait = nil, 0
 	s.looks = pg.NewCommitter[struct{}](cfg, nil, s.repetitions)
 	return s
 }

@@ -4,8 +4,15 @@ import (
 	"context"
 	"time"
 
+	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/claim"
 )
+
+// LockWait is how long groups wait for locks.
+const LockWait = pg.LockWait
+
+// Patiently returns a context whose groups wait longer for locks.
+func Patiently(ctx context.Context) context.Context { return pg.WaitingFor(ctx, time.Minute) }
 
 // Firsts decides the group by what the gate remembers, if it does.
 func Firsts(ctx context.Context, s *Claims, group []claim.Request) ([]claim.Verdict, error) {

@@ -40,7 +40,11 @@ func (s *Claims) decideFast(ctx context.Context, group []claim.Request) ([]claim
 			return nil, err
 		}
 	}
-	return a.verdicts, a.issue(ctx, places, maxSplits)
+	err = a.issue(ctx, places, maxSplits)
+	if pg.Raced(err) && slices.ContainsFunc(a.verdicts, func(v claim.Verdict) bool { return v.Claim != nil }) {
+		return a.verdicts, nil // another part of the group is stored; this one is left undecided
+	}
+	return a.verdicts, err
 }
 
 // fastAttempt fills in the verdicts of a group's requests. A request is named by its
@@ -170,7 +174,7 @@ func (f *fastGroup) store(ctx context.Context, conn *pgx.Conn, contested bool) e
 		sql = fastIssueContestedSQL
 	}
 	b := &pgx.Batch{} // without begin and commit it is one transaction
-	b.Queue(pg.IndexesOnly)
+	b.Queue(pg.InGroup, pg.LockTimeout(ctx))
 	b.Queue(lockShared, f.templates)
 	f.queue(b, sql, f.columns(true, pg.TraceOf(ctx))...)
 	if err := killpoint.Around("claims.first", func() error { return conn.SendBatch(ctx, b).Close() }); err != nil {

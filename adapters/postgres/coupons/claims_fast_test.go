@@ -247,10 +247,10 @@ func TestADropThatEndsWhileAGroupWaits(t *testing.T) {
 				ask func([]claim.Request) ([]claim.Verdict, error)
 			}{
 				{1, func(group []claim.Request) ([]claim.Verdict, error) {
-					return couponsdb.Firsts(t.Context(), h.gates[0], group)
+					return couponsdb.Firsts(couponsdb.Patiently(t.Context()), h.gates[0], group)
 				}},
 				{2, func(group []claim.Request) ([]claim.Verdict, error) {
-					return h.gates[0].Group(t.Context(), group)
+					return h.gates[0].Group(couponsdb.Patiently(t.Context()), group)
 				}},
 			} {
 				h.Exec(`update templates set `+name+` = clock_timestamp() + interval '400 ms' where id = $1`, drop.ID)

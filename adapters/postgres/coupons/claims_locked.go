@@ -75,7 +75,7 @@ func lockAndRead(ctx context.Context, conn *pgx.Conn, group []claim.Request) (*c
 	d := newDecider(q, len(group))
 	b := &pgx.Batch{}
 	b.Queue(`begin`)
-	b.Queue(pg.IndexesOnly)
+	b.Queue(pg.InGroup, pg.LockTimeout(ctx))
 	b.Queue(lockExclusive, q.templates)
 	queueReads(b, d, q, lockTemplates)
 	queueVoid(b, d, group)

@@ -27,6 +27,30 @@ const (
 	lockExclusive = `select pg_advisory_xact_lock(hashtextextended('dropbell:claims', id)) from unnest($1::bigint[]) as t (id)`
 )
 
+// lockedShared and lockedExclusive return those of the templates $1 whose row, or whose
+// advisory lock, another session holds, without waiting for it: a group of the optimistic
+// or the locked path would wait there.
+const (
+	lockedShared    = lockedTemplates + `pg_try_advisory_xact_lock_shared(hashtextextended('dropbell:claims', a.id))`
+	lockedExclusive = lockedTemplates + `pg_try_advisory_xact_lock(hashtextextended('dropbell:claims', a.id))`
+
+	lockedTemplates = `
+with free as materialized (select id from templates where id = any($1) for no key update skip locked)
+select a.id from unnest($1::bigint[]) as a (id) join templates t on t.id = a.id
+where not exists (select from free where free.id = a.id) or not `
+)
+
+// lockedOf returns a function that finds locked templates by one of the two statements.
+func (s *Claims) lockedOf(sql string) func(context.Context, []int64) ([]int64, error) {
+	return func(ctx context.Context, templates []int64) ([]int64, error) {
+		rows, err := s.Pool.Query(ctx, sql, templates)
+		if err != nil {
+			return nil, err
+		}
+		return pgx.CollectRows(rows, pgx.RowTo[int64])
+	}
+}
+
 // errChanged is returned by an optimistic group if a concurrent group has changed
 // what it read.
 var errChanged = errors.New("what was read has changed")
@@ -108,7 +132,7 @@ func readUnlocked(ctx context.Context, conn *pgx.Conn, group []claim.Request) (*
 	d := newDecider(q, len(group))
 	b := &pgx.Batch{}
 	b.Queue(`begin`)
-	b.Queue(pg.IndexesOnly)
+	b.Queue(pg.InGroup, pg.LockTimeout(ctx))
 	b.Queue(lockShared, q.templates)
 	queueReads(b, d, q, readTermsSQL)
 	return d, conn.SendBatch(ctx, b).Close()

@@ -94,7 +94,9 @@ func (s CouponSteps) Save(ctx context.Context, m coupon.Move) (c coupon.Coupon, 
 	args["to_stock"], args["job"] = m.ToStock, m.Job
 	args["topic"], args["trace"] = event.CouponChanged, pg.TraceOf(ctx)
 	if m.Entry == nil && !m.ToStock { // one statement is a transaction
-		err = killpoint.Around("coupons.step", func() error { return s.Pool.QueryRow(ctx, moveSQL, args).Scan(ownedFields(&c)...) })
+		err = s.Apart(ctx, pg.Room{Of: "payment", ID: m.From.TemplateID}, func() error {
+			return killpoint.Around("coupons.step", func() error { return s.BrieflyOne(ctx, moveSQL, []any{args}, ownedFields(&c)...) })
+		})
 	} else {
 		err = s.Tx(ctx, func(tx pgx.Tx) error {
 			if m.ToStock {
@@ -144,8 +146,8 @@ values (@coupon, @order, @step, @outcome, @from_state, @to_state, @actor) on con
 
 // Refused logs a refused step once; see [coupon.Store].
 func (s CouponSteps) Refused(ctx context.Context, o coupon.Operation) error {
-	_, err := s.Pool.Exec(ctx, refusedSQL, pgx.StrictNamedArgs{"coupon": o.CouponID, "order": o.OrderID, "step": o.Step,
-		"outcome": o.Outcome, "from_state": o.From, "to_state": o.To, "actor": o.By})
+	err := s.Briefly(ctx, refusedSQL, []any{pgx.StrictNamedArgs{"coupon": o.CouponID, "order": o.OrderID, "step": o.Step,
+		"outcome": o.Outcome, "from_state": o.From, "to_state": o.To, "actor": o.By}}, func(pgx.Rows) error { return nil })
 	return pg.Translate(err)
 }
 

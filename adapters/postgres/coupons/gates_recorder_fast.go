@@ -49,11 +49,14 @@ func (s GateRecorder) writeFirsts(ctx context.Context, p *page) (map[claim.ID]in
 	}
 	f := newFastGroup(decider, p.requests)
 	b := &pgx.Batch{}
-	b.Queue(pg.IndexesOnly)
+	b.Queue(pg.InGroup, pg.LockTimeout(ctx))
 	b.Queue(lockShared, f.templates)
 	f.queue(b, fastSettleSQL, append(f.columns(false, pg.TraceOf(ctx)), p.shard)...)
 	b.Queue(expectEpoch, p.template, p.shard, p.epoch)
 	err = killpoint.Around("gate.first", func() error { return conn.Conn().SendBatch(ctx, b).Close() })
+	if pg.LockTimedOut(err) {
+		return nil, err // behind the lock it would wait as well
+	}
 	if _, refused := errors.AsType[*pgconn.PgError](err); refused {
 		return nil, nil
 	}

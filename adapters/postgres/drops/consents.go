@@ -39,11 +39,12 @@ func (r *Reservations) SetConsent(ctx context.Context, templateID int64, by user
 	if before.Consents.Has(slot) == given {
 		return before, nil
 	}
-	rows, err := r.Pool.Query(ctx, consentSQL+reservationColumns, pgx.StrictNamedArgs{"template": templateID, "user": by, "slot": slot, "given": given, "bit": bit.Int64()})
-	if err != nil {
-		return before, pg.Translate(err)
-	}
-	after, err := pgx.CollectExactlyOneRow(rows, scanReservation)
+	var after reminder.Reservation
+	args := []any{pgx.StrictNamedArgs{"template": templateID, "user": by, "slot": slot, "given": given, "bit": bit.Int64()}}
+	err = r.Briefly(ctx, consentSQL+reservationColumns, args, func(rows pgx.Rows) (err error) {
+		after, err = pgx.CollectExactlyOneRow(rows, scanReservation)
+		return err
+	})
 	if errors.Is(err, pgx.ErrNoRows) {
 		return before, &reminder.Refusal{Fault: reminder.ErrAlreadyDue, Offending: []reminder.Reminder{wanted}}
 	}

@@ -3,6 +3,8 @@ package drops
 import (
 	"context"
 
+	"github.com/jackc/pgx/v5"
+
 	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/reminder"
 )
@@ -20,18 +22,27 @@ const openedSQL = `select coalesce(sum(opened), 0)::bigint from drop_opening_cou
 // that are new to the counts. Rows are locked in one order, so that two statements
 // never wait for each other. An opening after the end of the drop is not part
 // of its picture; rows that retention removed cannot be counted twice therefore.
+//
+// It returns the templates whose openings it left out because another session has locked the
+// template, to whose row openings refer.
 const openingsSQL = `
-with opened as (
+with live as materialized (
+	select id from templates where id = any($1) and state in ('published', 'paused') and closes_at > clock_timestamp()
+), free as materialized (
+	select id from templates where id = any(array(select id from live)) for key share skip locked
+), opened as (
 	insert into drop_openings (template_id, user_id, slot, channel, opened_at)
 	select distinct on (n.template_id, n.user_id) n.template_id, n.user_id, n.slot, n.channel, clock_timestamp()
 	from unnest($1::bigint[], $2::bigint[], $3::smallint[], $4::smallint[]) with ordinality n (template_id, user_id, slot, channel, place)
-	join templates t on t.id = n.template_id and t.state in ('published', 'paused') and t.closes_at > clock_timestamp()
+	join free on free.id = n.template_id
 	order by n.template_id, n.user_id, n.place
 	on conflict do nothing returning template_id, channel
+), counted as (
+	insert into drop_opening_counts (template_id, channel, opened)
+	select template_id, channel, count(*) from opened group by template_id, channel order by template_id, channel
+	on conflict (template_id, channel) do update set opened = drop_opening_counts.opened + excluded.opened
 )
-insert into drop_opening_counts (template_id, channel, opened)
-select template_id, channel, count(*) from opened group by template_id, channel order by template_id, channel
-on conflict (template_id, channel) do update set opened = drop_opening_counts.opened + excluded.opened`
+select id from live where id not in (select id from free)`
 
 // Open notes the readers; see [reminder.OpeningStore].
 func (s Openings) Open(ctx context.Context, readers []reminder.Reader) error {
@@ -40,6 +51,13 @@ func (s Openings) Open(ctx context.Context, readers []reminder.Reader) error {
 	for i, r := range readers {
 		drops[i], users[i], slots[i], channels[i] = r.TemplateID, int64(r.UserID), int16(r.Slot), int16(r.Channel)
 	}
-	_, err := s.Pool.Exec(ctx, openingsSQL, drops, users, slots, channels)
+	var locked []int64
+	err := s.Briefly(ctx, openingsSQL, []any{drops, users, slots, channels}, func(rows pgx.Rows) (err error) {
+		locked, err = pgx.CollectRows(rows, pgx.RowTo[int64])
+		return err
+	})
+	if err == nil && len(locked) > 0 {
+		return &reminder.LockedOpenings{Drops: locked}
+	}
 	return pg.Translate(err)
 }

@@ -1,6 +1,7 @@
 package drops_test
 
 import (
+	"context"
 	"sync"
 	"testing"
 	"time"
@@ -58,5 +59,36 @@ func TestOpenedLinksCountOnce(t *testing.T) {
 	m.Must(openings.Open(t.Context(), []reminder.Reader{{TemplateID: one.ID, UserID: 1}}))
 	if n := m.Number(`select count(*) from drop_openings where template_id = $1`, one.ID); n != 0 || opened(one.ID) != 40 {
 		t.Errorf("after retention %d rows, opened %d", n, opened(one.ID))
+	}
+}
+
+// TestALockedDropStopsNoOtherOpenings: openings of other drops are kept meanwhile.
+func TestALockedDropStopsNoOtherOpenings(t *testing.T) {
+	m := newFixture(t)
+	held, other := m.Published(time.Hour), m.Published(time.Hour)
+	o := &reminder.Openings{Store: dropsdb.NewOpenings(m.DB), Pause: 10 * time.Millisecond}
+	o.Start()
+	t.Cleanup(func() { o.Close(context.Background()) })
+	note := func(drop int64, by user.ID, within time.Duration) bool {
+		ctx, cancel := context.WithTimeout(t.Context(), within)
+		defer cancel()
+		return o.Note(ctx, reminder.Reader{TemplateID: drop, UserID: by})
+	}
+	_, release := m.Hold(`select from templates where id = $1 for update`, held.ID)
+	if note(held.ID, 1, 50*time.Millisecond) {
+		t.Error("an opening of the drop that is locked was stored")
+	}
+	for by := range user.ID(20) {
+		if !note(other.ID, by+1, 5*time.Second) {
+			t.Errorf("the opening of user %d waits", by+1)
+		}
+	}
+	release()
+	if !note(held.ID, 2, 5*time.Second) {
+		t.Error("after the lock an opening waits")
+	}
+	o.Close(t.Context())
+	if n := m.Number(`select count(*) from drop_openings where template_id = $1`, held.ID); n != 2 {
+		t.Errorf("%d openings of the drop that was locked", n)
 	}
 }

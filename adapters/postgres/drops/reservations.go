@@ -40,11 +40,30 @@ func NewReservations(db *pg.DB, g pg.Grouping) *Reservations {
 	r := &Reservations{DB: db}
 	cfg := g.Config(db)
 	cfg.Gather, cfg.Enough = 4*time.Millisecond, 64 // a fraction of what storing a group takes
+	cfg.LockWait, cfg.Locked, cfg.Name = pg.LockWait, r.lockedOf, "reservation"
 	template := func(c reminder.Change) int64 { return c.TemplateID }
 	// Two requests with one idempotency key have one user as well.
 	r.reserve = pg.NewFairCommitter(cfg, func(c reminder.Change) user.ID { return c.UserID }, template, r.reserveAll)
 	r.cancel = pg.NewFairCommitter(cfg, func(c reminder.Change) rowKey { return rowKey{c.TemplateID, c.UserID} }, template, r.cancelAll)
 	return r
+}
+
+// lockedSQL returns those of the templates $1 that reservations would wait for, without
+// waiting: another session has changed or locked a slot.
+const lockedSQL = `
+with open as materialized (
+    select id, template_id from slots where template_id = any($1) and state in ('waiting', 'cancelled') and due_at > clock_timestamp()
+), free as materialized (
+    select id from slots where id = any(array(select id from open)) for share skip locked
+)
+select distinct template_id from open where id not in (select id from free)`
+
+func (r *Reservations) lockedOf(ctx context.Context, templates []int64) ([]int64, error) {
+	rows, err := r.Pool.Query(ctx, lockedSQL, templates)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[int64])
 }
 
 // Close answers everything that was accepted and stops.

@@ -61,7 +61,8 @@ func New(t *testing.T) *Fixture {
 // On returns the fixture of a database that is there, as one that was restored.
 func On(t *testing.T, url string) *Fixture {
 	t.Helper()
-	db, err := postgres.Open(t.Context(), url, postgres.Options{AppName: "test", MaxConns: 24, Log: slog.New(slog.DiscardHandler)})
+	db, err := postgres.Open(t.Context(), url, postgres.Options{AppName: "test", MaxConns: 24, Log: slog.New(slog.DiscardHandler),
+		TransactionIdle: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}

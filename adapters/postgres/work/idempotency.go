@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"hash/maphash"
 	"net/http"
 	"time"
 
@@ -87,12 +88,18 @@ type finishedKey struct {
 // NewIdempotency starts the groups of the idempotency keys of db.
 func NewIdempotency(db *pg.DB) Idempotency {
 	s := Idempotency{DB: db}
-	cfg := pg.DefaultGroups()
-	cfg.Timeout = 5 * time.Second
-	s.begin = pg.NewCommitter(cfg, func(b begunKey) keyOf { return keyOf{b.Actor, b.Key} }, s.takeAll)
-	s.finish = pg.NewCommitter(cfg, func(f finishedKey) keyOf { return keyOf{f.Actor, f.Key} }, s.finishAll)
+	cfg := pg.Grouping{Timeout: 5 * time.Second}.Config(db)
+	cfg.LockWait, cfg.Name = pg.LockWait, "idempotency key"
+	s.begin = pg.NewFairCommitter(cfg, func(b begunKey) keyOf { return keyOf{b.Actor, b.Key} }, func(b begunKey) int64 { return laneOf(b.Actor) }, s.takeAll)
+	s.finish = pg.NewFairCommitter(cfg, func(f finishedKey) keyOf { return keyOf{f.Actor, f.Key} }, func(f finishedKey) int64 { return laneOf(f.Actor) }, s.finishAll)
 	return s
 }
+
+var laneSeed = maphash.MakeSeed()
+
+// laneOf returns the number under which an actor's keys are kept apart while rows of them are
+// locked.
+func laneOf(actor string) int64 { return int64(maphash.String(laneSeed, actor)) }
 
 // Close answers everything that was accepted and stops.
 func (s Idempotency) Close() {

@@ -12,8 +12,7 @@ import (
 
 func TestOneLeader(t *testing.T) {
 	w := newFixture(t)
-	w.Exec(`alter database ` + w.SQL.Config().ConnConfig.Database + ` set idle_in_transaction_session_timeout = '100ms'`)
-	db, err := postgres.Open(t.Context(), w.SQL.Config().ConnString(), postgres.Options{Log: slog.New(slog.DiscardHandler)})
+	db, err := postgres.Open(t.Context(), w.SQL.Config().ConnString(), postgres.Options{Log: slog.New(slog.DiscardHandler), TransactionIdle: 100 * time.Millisecond})
 	w.Must(err)
 	t.Cleanup(db.Close)
 	house := workdb.NewHousekeeping(db)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -43,45 +44,7 @@ type Committer[K comparable, Op, Res any] struct {
 	shared atomic.Bool
 	spent  sync.Pool // of *pending that were answered
 	done   sync.WaitGroup
-}
-
-// GroupConfig tunes a [Committer]; see [DefaultGroups].
-type GroupConfig struct {
-	Workers  int
-	MaxGroup int
-	// MaxCrowd is the size MaxGroup grows to while that many operations wait for
-	// each worker: under such load larger groups delay no caller, since the next
-	// group is gathered meanwhile. 0 = it does not grow.
-	MaxCrowd int
-	// MaxQueue is how many operations may wait; see [NewFairCommitter] for those of
-	// several templates.
-	MaxQueue int
-	Timeout  time.Duration
-	// SideBySide is the size from which groups are stored concurrently. Smaller
-	// groups are stored one at a time, so that the next group grows and shares the
-	// fixed cost of a transaction. 0 = always concurrently; not for committers
-	// with a key function.
-	SideBySide int
-	// Gather is how long a worker waits at most until Enough operations are together, if the
-	// last group had several, and while more of them arrive: with many processes each group
-	// would have a few operations and cost a transaction. Smaller groups are stored one
-	// at a time, so that the next one grows. A caller who is alone never waits.
-	// 0 = a worker takes those that are there; not beside SideBySide.
-	Gather time.Duration
-	Enough int
-	// Small, if set, reports whether operations are small enough for that: large ones lose
-	// more by waiting than a shared transaction saves.
-	Small func() bool
-	// Observe, if set, is called with the size of every group and how long
-	// storing it took.
-	Observe func(size int, took time.Duration)
-	// Traced makes each group part of its first traced caller's trace.
-	Traced bool
-}
-
-// DefaultGroups is what was measured best for short statements.
-func DefaultGroups() GroupConfig {
-	return GroupConfig{Workers: 2, MaxGroup: 256, MaxQueue: 16384, Timeout: 15 * time.Second}
+	apart  sync.WaitGroup // the worker of apart.go
 }
 
 type pending[Op, Res any] struct {
@@ -147,6 +110,9 @@ func NewFairCommitter[K comparable, Op, Res any](cfg GroupConfig, key func(Op) K
 	for range cfg.Workers {
 		c.done.Go(work)
 	}
+	if cfg.LockWait > 0 {
+		c.apart.Go(c.workApart)
+	}
 	return c
 }
 
@@ -186,6 +152,8 @@ func (c *Committer[K, Op, Res]) pend(op Op) *pending[Op, Res] {
 func (c *Committer[K, Op, Res]) Close() {
 	c.queue.close()
 	c.done.Wait()
+	c.queue.closeApart()
+	c.apart.Wait()
 }
 
 func (c *Committer[K, Op, Res]) work() {
@@ -263,10 +231,11 @@ func (c *Committer[K, Op, Res]) workInTurn() {
 		if len(group) == 0 && !open {
 			return
 		}
-		c.commit(group)
 		if alone {
-			<-c.gathering
+			c.commitAlone(group)
+			continue
 		}
+		c.commit(group)
 	}
 }
 
@@ -312,7 +281,9 @@ func (c *Committer[K, Op, Res]) gather(deferred []*pending[Op, Res]) (group, lat
 		group = append(group, p)
 	}
 	for _, p := range deferred {
-		add(p)
+		if !c.queue.deferApart(c.template(p.op), p) {
+			add(p)
+		}
 	}
 	open = true
 	for open && len(group) < limit && len(later) < limit {
@@ -328,31 +299,46 @@ func (c *Committer[K, Op, Res]) gather(deferred []*pending[Op, Res]) (group, lat
 	return group, later, open
 }
 
-// commit stores the group. A row that the database refuses must not fail the
-// others, so such a group is halved until the row stands alone.
+// commit stores the group, and divides it if it meets a lock.
 func (c *Committer[K, Op, Res]) commit(group []*pending[Op, Res]) {
+	wait := c.cfg.LockWait
+	if slices.ContainsFunc(group, func(p *pending[Op, Res]) bool { return c.template(p.op) != c.template(group[0].op) }) {
+		wait /= sharedPart
+	}
+	c.store(group, wait, c.divide)
+}
+
+// store stores the group and answers its callers, but for operations that met a lock, which
+// are passed to met. A row that the database refuses must not fail the others, so such a
+// group is halved until the row stands alone.
+func (c *Committer[K, Op, Res]) store(group []*pending[Op, Res], wait time.Duration, met func([]*pending[Op, Res])) {
 	ops := make([]Op, len(group))
 	for i, p := range group {
 		ops[i] = p.op
 	}
 	start := time.Now()
-	results, err := c.attempt(traceOfGroup(group), ops)
-	if err == nil {
+	ctx := traceOfGroup(group)
+	if wait > 0 {
+		ctx = WaitingFor(ctx, wait)
+	}
+	results, err := c.attempt(ctx, ops)
+	switch {
+	case err == nil:
 		for i, p := range group {
 			p.answer <- answer[Res]{res: results[i]}
 		}
 		if c.cfg.Observe != nil {
 			c.cfg.Observe(len(group), time.Since(start))
 		}
-		return
-	}
-	if len(group) > 1 && RefusedData(err) {
-		c.commit(group[:len(group)/2])
-		c.commit(group[len(group)/2:])
-		return
-	}
-	for _, p := range group {
-		p.answer <- answer[Res]{err: Translate(err)}
+	case c.cfg.LockWait > 0 && LockTimedOut(err):
+		met(group)
+	case len(group) > 1 && RefusedData(err):
+		c.store(group[:len(group)/2], wait, met)
+		c.store(group[len(group)/2:], wait, met)
+	default:
+		for _, p := range group {
+			p.answer <- answer[Res]{err: Translate(err)}
+		}
 	}
 }
 
@@ -372,10 +358,17 @@ func (c *Committer[K, Op, Res]) attempt(ctx context.Context, ops []Op) ([]Res, e
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
 	defer cancel()
 	results, err := c.flush(ctx, ops)
-	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && strings.HasPrefix(pg.Code, "40") {
+	if Raced(err) && !LockTimedOut(err) {
 		return c.flush(ctx, ops)
 	}
 	return results, err
+}
+
+// Raced reports whether a transaction was undone because of what another one does: it lost a
+// deadlock, or a lock could not be had in time.
+func Raced(err error) bool {
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && strings.HasPrefix(pg.Code, "40") || LockTimedOut(err)
 }
 
 // RefusedData reports whether the database refused a value (SQLSTATE classes

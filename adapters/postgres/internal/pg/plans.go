@@ -13,6 +13,11 @@ import (
 const IndexesOnly = `select set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true),
 	set_config('enable_mergejoin', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true)`
 
+// InGroup is [IndexesOnly] for the transaction of a group: $1 is how long it waits for each
+// lock; see [LockTimeout]. The transaction ends when its program is silent, also behind a
+// pooler, where the session has no limit of its own.
+const InGroup = IndexesOnly + `, set_config('lock_timeout', $1, true), set_config('idle_in_transaction_session_timeout', '5s', true)`
+
 // ByIndex makes the statements that follow in the transaction use indexes, as
 // [IndexesOnly] says.
 func ByIndex(ctx context.Context, tx pgx.Tx) error {
@@ -38,8 +43,8 @@ const oneHashedPlan = `select set_config('enable_seqscan', 'off', true), set_con
 	set_config('plan_cache_mode', 'force_generic_plan', true)`
 
 // PlannedForGroups is [DB.PlannedOnce] for a statement whose parameters are the rows of a
-// group of any size. Left to itself PostgreSQL plans it again for every small group, as
-// it must behind a pooler, where it keeps no plan.
+// group of any size. Left to itself PostgreSQL plans it again for every small group, as it
+// must behind a pooler, where it keeps no plan.
 func (db *DB) PlannedForGroups(ctx context.Context, sql string, args []any, read func(pgx.Rows) error) error {
 	return db.plannedForGroups(ctx, onePlan, sql, args, read)
 }
@@ -51,19 +56,20 @@ func (db *DB) PlannedByHash(ctx context.Context, sql string, args []any, read fu
 
 func (db *DB) plannedForGroups(ctx context.Context, settings, sql string, args []any, read func(pgx.Rows) error) error {
 	if db.transactionPool {
-		rows, err := db.Pool.Query(ctx, sql, args...)
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		return read(rows)
+		return db.Briefly(ctx, sql, args, read)
 	}
 	return db.planned(ctx, settings, sql, args, read)
 }
 
+// planned runs the statement behind the settings, as one transaction. The statement of a
+// committer's group waits for each lock as [LockTimeout] says.
 func (db *DB) planned(ctx context.Context, settings, sql string, args []any, read func(pgx.Rows) error) error {
 	b := &pgx.Batch{} // without begin and commit it is one transaction
-	b.Queue(settings)
+	if _, limited := lockLimit(ctx); limited {
+		b.Queue(settings+`, set_config('lock_timeout', $1, true)`, LockTimeout(ctx))
+	} else {
+		b.Queue(settings)
+	}
 	b.Queue(sql, args...).Query(read)
 	return db.Pool.SendBatch(ctx, b).Close()
 }

@@ -40,7 +40,10 @@ type DB struct {
 	traced bool
 
 	transactionPool bool
+	transactionIdle time.Duration
 	pooling         *pooling
+	renewal         *renewal
+	rooms           *rooms
 	// bulk has a place for each bulk read under way.
 	bulk chan struct{}
 
@@ -58,6 +61,9 @@ type Options struct {
 	// TransactionPool says that a pooler may run each transaction in another
 	// session of the server: nothing is kept in sessions then.
 	TransactionPool bool
+	// TransactionIdle is how long a transaction may wait for its program before the server
+	// ends the session; 0 = 5 s.
+	TransactionIdle time.Duration
 	// Tracer, if set, is called for every statement; without it, callers'
 	// contexts are not read for it.
 	Tracer pgx.QueryTracer
@@ -74,25 +80,26 @@ func Open(ctx context.Context, url string, o Options) (*DB, error) {
 	if o.MaxConns == 0 {
 		cfg.MaxConns = 16
 	}
-	cfg.ConnConfig.ConnectTimeout = 5 * time.Second
+	if o.TransactionIdle == 0 {
+		o.TransactionIdle = transactionIdle
+	}
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	cfg.ConnConfig.ConnectTimeout, cfg.ConnConfig.DialFunc = connectTimeout, newDialer()
 	cfg.MaxConnIdleTime = 5 * time.Minute
 	cfg.ConnConfig.RuntimeParams["application_name"] = o.AppName
 	cfg.ConnConfig.RuntimeParams["timezone"] = "UTC"
-	state, limiter := &pooling{}, callLimiter{}
-	var pool *pgxpool.Pool
+	state, limiter, renewal := &pooling{}, callLimiter{}, newRenewal()
 	limiter.failed = func(err error) {
 		state.learn(err)
-		if readOnly(err) {
-			pool.Reset()
-		}
+		renewal.heed(err)
 	}
-	// A statement whose client has gone would run on: by default the server
-	// checks its client only when it sends rows.
-	//
-	// Compiling a statement takes longer than it runs: 150 ms for one of 100 ms.
-	// Not a parameter of the connection, which poolers may refuse.
+	cfg.ShouldPing = renewal.ping
 	cfg.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
-		_, err := conn.Exec(ctx, fmt.Sprintf(`set jit = off; set statement_timeout = %d`, o.Statements.Milliseconds()))
+		ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+		defer cancel()
+		_, err := conn.Exec(ctx, o.sessionSettings())
 		return err
 	}
 	if o.TransactionPool {
@@ -107,14 +114,13 @@ func Open(ctx context.Context, url string, o Options) (*DB, error) {
 		}
 	}
 	cfg.ConnConfig.Tracer = limiter.with(o.Tracer)
-	if pool, err = pgxpool.NewWithConfig(ctx, cfg); err != nil {
+	pool, err := pgxpool.NewWithConfig(ctx, cfg)
+	if err != nil {
 		return nil, fmt.Errorf("open database pool: %w", err)
 	}
-	if o.Log == nil {
-		o.Log = slog.Default()
-	}
-	return &DB{tallies: &keptTallies{}, Pool: pool, log: o.Log, traced: o.Tracer != nil, transactionPool: o.TransactionPool, pooling: state,
-		bulk: make(chan struct{}, cfg.MaxConns/2)}, nil
+	renewal.pool = pool
+	return &DB{tallies: &keptTallies{}, Pool: pool, log: o.Log, traced: o.Tracer != nil, transactionPool: o.TransactionPool, transactionIdle: o.TransactionIdle,
+		pooling: state, renewal: renewal, rooms: &rooms{places: max(1, int(cfg.MaxConns)/4)}, bulk: make(chan struct{}, cfg.MaxConns/2)}, nil
 }
 
 // Bulk waits until fewer than half of the connections serve bulk reads, and
@@ -130,16 +136,11 @@ func (db *DB) Bulk(ctx context.Context) (release func(), err error) {
 	}
 }
 
-// readOnly reports whether a write has reached a server that takes none: a
-// primary that is a standby by now. A pooler keeps the connections to it open;
-// new ones find the primary by target_session_attrs, or the pooler's own way.
-func readOnly(err error) bool {
-	pg, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && pg.Code == "25006"
-}
-
 // Close waits for running statements and closes every connection.
-func (db *DB) Close() { db.Pool.Close() }
+func (db *DB) Close() {
+	db.renewal.stop()
+	db.Pool.Close()
+}
 
 // Ping returns [ErrUnavailable] unless the database answers.
 func (db *DB) Ping(ctx context.Context) error { return Translate(db.Pool.Ping(ctx)) }
@@ -155,7 +156,7 @@ func (db *DB) Tx(ctx context.Context, do func(pgx.Tx) error) error {
 	point := killpoint.Caller()
 	ctx, cancel := finishing(ctx)
 	defer cancel()
-	err := pgx.BeginFunc(ctx, db.Pool, func(tx pgx.Tx) error {
+	err := pgx.BeginTxFunc(ctx, db.Pool, db.beginning(ctx, ""), func(tx pgx.Tx) error {
 		if err := do(tx); err != nil {
 			return err
 		}
@@ -174,7 +175,7 @@ func (db *DB) Tx(ctx context.Context, do func(pgx.Tx) error) error {
 // Instant runs do in one read-only transaction whose snapshot is that of its
 // first statement.
 func (db *DB) Instant(ctx context.Context, do func(pgx.Tx) error) error {
-	return Translate(pgx.BeginTxFunc(ctx, db.Pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, do))
+	return Translate(pgx.BeginTxFunc(ctx, db.Pool, db.beginning(ctx, " isolation level repeatable read read only"), do))
 }
 
 // Translate turns driver errors that mean "not now" into [ErrUnavailable] and
@@ -186,7 +187,7 @@ func Translate(err error) error {
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
 		switch {
 		case strings.HasPrefix(pg.Code, "08"), strings.HasPrefix(pg.Code, "53"), strings.HasPrefix(pg.Code, "57P"),
-			pg.Code == "40001", pg.Code == "40P01", pg.Code == "55P03", pg.Code == "25006":
+			pg.Code == "40001", pg.Code == "40P01", pg.Code == "55P03", pg.Code == "25006", pg.Code == "25P03":
 			return unavailable(err)
 		case pg.Code == "57014" && strings.Contains(pg.Message, "statement timeout"):
 			return fmt.Errorf("%w (%w)", errTooSlow, err)

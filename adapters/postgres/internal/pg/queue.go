@@ -25,6 +25,9 @@ type fairQueue[Op, Res any] struct {
 	next    int                      // index in turns
 	spare   []*lane[Op, Res]         // empty, to be used again
 	size    atomic.Int64             // changed only under mu
+
+	apart    apartQueue[Op, Res]
+	anyApart atomic.Bool // changed only under mu
 }
 
 // A lane is the list of one template's operations, linked by [pending].next.
@@ -34,12 +37,33 @@ type lane[Op, Res any] struct {
 	n           int
 }
 
+func (l *lane[Op, Res]) push(p *pending[Op, Res]) {
+	if l.last == nil {
+		l.first = p
+	} else {
+		l.last.next = p
+	}
+	l.last = p
+	l.n++
+}
+
+// pop removes the first operation; there is one.
+func (l *lane[Op, Res]) pop() *pending[Op, Res] {
+	p := l.first
+	l.first, p.next = p.next, nil
+	if l.n--; l.n == 0 {
+		l.last = nil
+	}
+	return p
+}
+
 // maxSpareLanes bounds how many empty lanes are kept to be used again.
 const maxSpareLanes = 64
 
 func newFairQueue[Op, Res any](most int) *fairQueue[Op, Res] {
 	q := &fairQueue[Op, Res]{most: most, lanes: map[int64]*lane[Op, Res]{}}
-	q.arrived.L = &q.mu
+	q.apart.lanes = map[int64]*apartLane[Op, Res]{}
+	q.arrived.L, q.apart.arrived.L = &q.mu, &q.mu
 	return q
 }
 
@@ -53,6 +77,9 @@ func (q *fairQueue[Op, Res]) push(key int64, p *pending[Op, Res]) error {
 	if q.closed {
 		return ErrUnavailable
 	}
+	if apart, err := q.pushApart(key, p); apart {
+		return err
+	}
 	l := q.lanes[key]
 	if size := q.len(); size >= q.most && (size >= 2*q.most || l != nil && l.n*len(q.turns) >= size) {
 		return ErrQueueFull
@@ -60,13 +87,7 @@ func (q *fairQueue[Op, Res]) push(key int64, p *pending[Op, Res]) error {
 	if l == nil {
 		l = q.open(key)
 	}
-	if l.last == nil {
-		l.first = p
-	} else {
-		l.last.next = p
-	}
-	l.last = p
-	l.n++
+	l.push(p)
 	q.size.Add(1)
 	if q.waiting > 0 {
 		q.arrived.Signal()
@@ -107,23 +128,27 @@ func (q *fairQueue[Op, Res]) pop() *pending[Op, Res] {
 		q.next = 0
 	}
 	l := q.turns[q.next]
-	p := l.first
-	l.first, p.next = p.next, nil
-	l.n--
+	p := l.pop()
 	q.size.Add(-1)
 	if l.n > 0 {
 		q.next++
 		return p
 	}
-	l.last = nil
+	q.remove(q.next)
+	return p
+}
+
+// remove takes the lane out of the turns; it may be used again.
+func (q *fairQueue[Op, Res]) remove(at int) {
+	l := q.turns[at]
 	delete(q.lanes, l.key)
 	last := len(q.turns) - 1
-	q.turns[q.next], q.turns[last] = q.turns[last], nil
+	q.turns[at], q.turns[last] = q.turns[last], nil
 	q.turns = q.turns[:last]
 	if len(q.spare) < maxSpareLanes {
+		*l = lane[Op, Res]{}
 		q.spare = append(q.spare, l)
 	}
-	return p
 }
 
 // close makes push refuse; waiting operations can still be taken.

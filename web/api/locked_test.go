@@ -1,0 +1,156 @@
+package api_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"dropbell/domain/delivery"
+	"dropbell/domain/staff"
+	"dropbell/web/api"
+	"dropbell/web/api/pipeline"
+)
+
+// A write is a request by which a user, or the payment service, changes something.
+type write struct {
+	who          http.Header
+	method, path string
+	body         any
+}
+
+// writesOf returns the requests of a user, one after the other, about drops of the user's
+// own. Before the first of them everything that they change is stored.
+func (r *fixture) writesOf(by int64) (writes []write, drops []string) {
+	r.Helper()
+	open, coming := r.open(1000), r.drop(time.Hour)
+	byCode := r.byCode(nil)
+	codes := r.codes(byCode, 1)
+	paid := r.coupon(by, open)
+	me, till := as(token(by)), as(r.keys[staff.ScopePayment])
+	keyed := func(key string) http.Header { return as(token(by), "Idempotency-Key", fmt.Sprint(by, key)) }
+	phone := func(n int) map[string]any {
+		return map[string]any{"platform": "wechat", "token": fmt.Sprintf("o%027d", 100*by+int64(n)), "app": "wx0123456789abcdef"}
+	}
+	device := r.want(r.call(me, "PUT", "/devices", phone(0)), 200, "").at("id").(string)
+	r.want(r.call(me, "PUT", "/devices", phone(1)), 200, "")
+	r.want(r.call(me, "POST", "/inbox/read", nil), 200, "")
+	r.want(r.call(me, "POST", "/reservations", reserve(coming, "webpush", 10, "app", 15)), 201, "")
+	r.want(r.call(me, "PUT", "/preferences", map[string]any{"locale": "en"}), 200, "")
+	replacing := phone(2)
+	replacing["replaces"] = phone(1)["token"]
+	order := map[string]any{"order_id": "A", "order_amount": 6000, "currency": "CNY"}
+	done := map[string]any{"order_id": "A"}
+	consent := "/reservations/" + coming + "/consents/10"
+	return []write{
+		{me, "POST", "/claims", claimOf(open)},
+		{keyed("claim"), "POST", "/claims", claimOf(open)},
+		{keyed("redeem"), "POST", "/redemptions", typed(codes[0])},
+		{me, "POST", "/reservations", reserve(coming, "app", 10)},
+		{keyed("reserve"), "POST", "/reservations", reserve(coming, "app", 5)},
+		{me, "PUT", consent, nil},
+		{me, "DELETE", consent, nil},
+		{me, "DELETE", "/reservations/" + coming + "?channel=app&minutes=15", nil},
+		{me, "PUT", "/devices", phone(3)},
+		{me, "PUT", "/devices", replacing},
+		{me, "DELETE", "/devices/" + device, nil},
+		{me, "PUT", "/preferences", map[string]any{"name": "Ann"}},
+		{me, "POST", "/inbox/read", nil},
+		{me, "POST", "/phone/verification", map[string]any{"phone": fmt.Sprintf("+8613800%06d", by)}},
+		{me, "POST", "/phone/verification/confirm", map[string]any{"code": "000000"}},
+		{till, "POST", "/coupons/" + paid + "/lock", order},
+		{till, "POST", "/coupons/" + paid + "/release", done},
+		{till, "POST", "/coupons/" + paid + "/confirm", done},
+		{till, "POST", "/coupons/" + paid + "/refund", done},
+	}, []string{open, coming, byCode}
+}
+
+// TestUsersWaitForNobodysLocks: a session holds everything that is one user's, and the rows of
+// that user's drops, while the user's requests keep coming. All requests of another user by
+// which something is changed are answered as if there were no lock.
+func TestUsersWaitForNobodysLocks(t *testing.T) {
+	r := newFixture(t, func(d *api.Deps) {
+		d.Channels = delivery.ChannelSetOf(delivery.App, delivery.Email, delivery.WebPush)
+		d.Reminders.Channels = d.Channels
+	})
+	const theirs, mine = 100, 7
+	blocked, drops := r.writesOf(theirs)
+	writes, _ := r.writesOf(mine)
+	for _, w := range blocked { // so that their keys are stored
+		if w.who.Get("Idempotency-Key") != "" {
+			r.call(w.who, w.method, w.path, w.body)
+		}
+	}
+	held, err := pgx.Connect(t.Context(), r.sql.Config().ConnString())
+	r.must(err)
+	defer held.Close(context.Background())
+	for _, sql := range []string{`begin`,
+		`select from templates where id = any($1::text[]::bigint[]) for update`,
+		`select from slots where template_id = any($1::text[]::bigint[]) for update`,
+		`select from code_batches where template_id = any($1::text[]::bigint[]) for update`,
+		`select from coupons where template_id = any($1::text[]::bigint[]) for update`,
+		`select from reservations where template_id = any($1::text[]::bigint[]) for update`,
+		`select from users where id = 100 for update`, `select from inbox_reads where user_id = 100 for update`,
+		`select from phone_verifications where user_id = 100 for update`, `select from idempotency_keys for update`} {
+		var args []any
+		if strings.Contains(sql, "$1") {
+			args = append(args, drops)
+		}
+		_, err := held.Exec(t.Context(), sql, args...)
+		r.must(err)
+	}
+	over := make(chan struct{})
+	var all sync.WaitGroup
+	for _, w := range blocked {
+		all.Go(func() {
+			for {
+				select {
+				case <-over:
+					return
+				default:
+					r.call(w.who, w.method, w.path, w.body)
+				}
+			}
+		})
+	}
+	r.eventuallyBlocked()
+	var untried []string
+	for _, op := range r.api.Operations() {
+		if op.Method != http.MethodGet && slices.ContainsFunc(op.Tags, func(tag string) bool { return tag == pipeline.TagUsers || tag == pipeline.TagPayment }) {
+			untried = append(untried, op.Method+" "+op.Path)
+		}
+	}
+	for _, w := range writes {
+		start := time.Now()
+		a := r.call(w.who, w.method, w.path, w.body)
+		took := time.Since(start)
+		path, _, _ := strings.Cut(w.path, "?")
+		if a.Code >= 500 || took > 2*time.Second {
+			t.Errorf("%s %s: %d after %v: %s", w.method, w.path, a.Code, took, a.Body)
+		}
+		pattern := w.method + " " + r.api.PatternOf(w.method, "/api/v1"+path)
+		untried = slices.DeleteFunc(untried, func(op string) bool { return op == pattern || op == w.method+" "+r.api.PatternOf(w.method, path) })
+	}
+	if len(untried) > 0 {
+		t.Errorf("not tried: %v", untried)
+	}
+	close(over)
+	all.Wait()
+}
+
+// eventuallyBlocked waits until requests wait for locks.
+func (r *fixture) eventuallyBlocked() {
+	r.Helper()
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); {
+		if r.number(`select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`) > 1 {
+			return
+		}
+	}
+	r.Fatal("no request waits for the locks")
+}
