@@ -31,8 +31,10 @@ const (
 	// maxBody is the size of a call in bytes. Providers that report many messages at
 	// once stay below it; SendGrid, with the largest, sends 768 KB at most.
 	maxBody = 1 << 20
-	// maxInFlight bounds the memory of calls, of which each holds a whole body.
+	// maxInFlight bounds the calls that are stored at a time, maxMemory the bodies of all
+	// calls together, in bytes.
 	maxInFlight = 64
+	maxMemory   = 64 << 20
 	// perAddress is how many calls a minute without a valid signature an address may
 	// send before it is told to stop.
 	perAddress = 60
@@ -128,7 +130,8 @@ func New(d Deps) *Handler {
 		h.Budget = NewBudget(nil)
 	}
 	never := func(*http.Request) bool { return false }
-	h.mux.Use(middleware.Bound(h.Budget, never, func(w http.ResponseWriter, r *http.Request) { h.refuse(w, r, errNotStored) }))
+	busy := func(w http.ResponseWriter, r *http.Request) { h.refuse(w, r, errNotStored) }
+	h.mux.Use(middleware.NewReception(maxBody, maxMemory).Received(busy), middleware.Bound(h.Budget, never, busy))
 	h.mux.Post("/{source}", h.take)
 	h.mux.Post("/{source}/{provider:[1-9][0-9]{0,17}}", h.take)
 	h.mux.NotFound(func(w http.ResponseWriter, r *http.Request) { h.refuse(w, r, errNoSource) })

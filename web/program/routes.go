@@ -31,6 +31,13 @@ const (
 // of whom there are many more.
 const staffInFlight = 256
 
+// Forms of the console are read before they take a place among staffInFlight, so that slow
+// clients, whoever they are, take none.
+const (
+	consoleForm   = 64 << 10
+	consoleMemory = 32 << 20
+)
+
 // isStream reports whether the request of the console lasts as long as a page
 // is open.
 func isStream(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/live") }

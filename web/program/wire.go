@@ -324,7 +324,8 @@ func (p *program) handler(ctx context.Context) (http.Handler, error) {
 	}
 	p.console = p.newConsole(apiHandler)
 	bound := middleware.Bound(middleware.NewBudget(staffInFlight, "console", p.budgets), isStream, busy)
-	r.With(bound, middleware.Compress()).Mount("/", p.console)
+	received := middleware.NewReception(consoleForm, consoleMemory).Received(busy)
+	r.With(received, bound, middleware.Compress()).Mount("/", p.console)
 	return r, nil
 }
 
