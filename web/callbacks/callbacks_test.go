@@ -267,3 +267,30 @@ func TestSlowCallersKeepOutNoProvider(t *testing.T) {
 		t.Errorf("%d %s, %d reports", res.StatusCode, body, len(taker.taken))
 	}
 }
+
+// fetching is a source that loads a certificate for each call.
+type fetching struct {
+	source
+	fetched *int
+}
+
+func (fetching) Fetches([]byte) bool { return true }
+
+func (f fetching) Read(h http.Header, u *url.URL, body []byte) (feedback.Call, error) {
+	*f.fetched++
+	return f.source.Read(h, u, body)
+}
+
+// TestStrangersMakeFewFetches: an address makes a source load few certificates a minute, whatever it sends.
+func TestStrangersMakeFewFetches(t *testing.T) {
+	fetched := 0
+	at := serve(t, callbacks.Deps{Sources: []callbacks.Source{fetching{byBody, &fetched}}, Reports: &fakeTaker{}})
+	last := 0
+	for range 20 {
+		res, _ := ask(t, "POST", at+"/one", "key missing")
+		last = res.StatusCode
+	}
+	if fetched < 6 || fetched > 7 || last != http.StatusTooManyRequests { // a seventh if the calls take ten seconds
+		t.Errorf("%d fetches, the last call is %d", fetched, last)
+	}
+}
