@@ -91,7 +91,7 @@ func TestMonitorServesItsScripts(t *testing.T) {
 	}
 }
 
-// TestMonitorShowsQueuesAlone: what it would tell of the server, and of how its page was made, is missing.
+// TestMonitorShowsQueuesAlone: the dashboard serves neither facts of the server nor the sources of its page.
 func TestMonitorShowsQueuesAlone(t *testing.T) {
 	readOnly, writable := newMonitor(t, startRedis(t))
 	_, page := ask(t, http.MethodGet, readOnly.URL+monitorPath)

@@ -21,7 +21,7 @@ const key = "dropbell"
 const callAhead = 10 * time.Minute
 
 // fresh reports whether a call that was signed at an instant may be taken now: a signature proves
-// nothing of when its call came, so that an old one could be sent again by anybody who saw it.
+// nothing of when its call came: a stranger who saw an old call could send it again.
 func fresh(at, now time.Time, age time.Duration) bool {
 	passed := now.Sub(at)
 	return passed <= age && passed >= -callAhead

@@ -68,8 +68,8 @@ func TestUsualTextsAreNotTangled(t *testing.T) {
 	}
 }
 
-// TestBoundsOfDrafts: what a draft says of its drop, and how many blocks, variables and bytes it has, is
-// bounded before anything is rendered.
+// TestBoundsOfDrafts: the facts, blocks, variables and bytes of a draft are bounded before anything is
+// rendered.
 func TestBoundsOfDrafts(t *testing.T) {
 	words := func(n int, s string) Text {
 		blocks := make([]Block, n)

@@ -68,7 +68,7 @@ type Answerer interface {
 }
 
 // A Fetcher is a [Source] that may have to load a certificate before it can check a
-// signature, which anybody can make it do.
+// signature, which any stranger can make it do.
 type Fetcher interface {
 	// Fetches reports whether reading the call begins with that.
 	Fetches(body []byte) bool

@@ -19,7 +19,7 @@ const perAddressReads = 32
 // which is that of a slow client.
 type Reception struct {
 	body   int64 // the greatest body that is read ahead, in bytes
-	memory int64 // what all bodies together may take, in bytes
+	memory int64 // the greatest size of all bodies together, in bytes
 
 	mu    sync.Mutex
 	taken int64

@@ -12,6 +12,7 @@ import (
 	"dropbell/app"
 	"dropbell/domain/user"
 	"dropbell/web/links"
+	"dropbell/web/middleware"
 )
 
 // Sign-in is slowed down after a handful of attempts per network. Passwords of
@@ -32,11 +33,16 @@ const (
 const staffInFlight = 256
 
 // Forms of the console are read before they take a place among staffInFlight, so that slow
-// clients, whoever they are, take none.
+// clients, signed in or not, take none.
 const (
 	consoleForm   = 64 << 10
 	consoleMemory = 32 << 20
 )
+
+// receivedForms reads forms of the console before the requests take a place.
+func receivedForms() func(http.Handler) http.Handler {
+	return middleware.NewReception(consoleForm, consoleMemory).Received(busy)
+}
 
 // isStream reports whether the request of the console lasts as long as a page
 // is open.

@@ -324,8 +324,7 @@ func (p *program) handler(ctx context.Context) (http.Handler, error) {
 	}
 	p.console = p.newConsole(apiHandler)
 	bound := middleware.Bound(middleware.NewBudget(staffInFlight, "console", p.budgets), isStream, busy)
-	received := middleware.NewReception(consoleForm, consoleMemory).Received(busy)
-	r.With(received, bound, middleware.Compress()).Mount("/", p.console)
+	r.With(receivedForms(), bound, middleware.Compress()).Mount("/", p.console)
 	return r, nil
 }
 

@@ -86,7 +86,7 @@ func TestWritingAMail(t *testing.T) {
 		t.Errorf("the mail's policy is %q", policy)
 	}
 	b.Get(page + "/mail?draft=nonsense").Is(http.StatusBadRequest)
-	// Quotations in quotations pack into a short address, which anybody can have a member open.
+	// Quotations in quotations pack into a short address, which a stranger can have a member open.
 	deep := message.Draft{Kind: message.Reminder, Language: "en", Text: message.Text{Title: "x", Blocks: []message.Block{{Type: message.Words, Text: strings.Repeat(">", message.MaxBody)}}}}
 	b.Get(shell.MailPage(page, deep, "", time.Time{})).Is(http.StatusUnprocessableEntity)
 	deep.Text.Blocks[0].Text = strings.Repeat(">", 40<<10)

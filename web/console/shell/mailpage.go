@@ -45,7 +45,7 @@ func MailPage(base string, d message.Draft, user string, ends time.Time) string 
 }
 
 // MailDraft reads what [MailPage] wrote. It returns [ErrMalformed], or a [fault.Fields] that
-// names what is too large to be rendered: anybody can write such an address.
+// names what is too large to be rendered: a stranger can write such an address.
 func MailDraft(r *http.Request) (d message.Draft, ends time.Time, err error) {
 	packed, err := base64.RawURLEncoding.DecodeString(r.FormValue("draft"))
 	if err == nil {
