@@ -22,6 +22,8 @@ import (
 // AuditLog records changes that change nothing else in the database.
 type AuditLog interface {
 	Record(ctx context.Context, e staff.Entry) error
+	// RecordRevealed returns [staff.ErrRevealed] if too many contacts were shown lately.
+	RecordRevealed(ctx context.Context, e staff.Entry) error
 }
 
 // Deps are what the pages of this package stand on.
