@@ -93,11 +93,11 @@ func Routes(sh *shell.Shell, d Deps) []shell.Route {
 		shell.Get("/segments/{id}/delete", staff.ManageUsers, h.confirmDeleteSegment),
 		shell.Post("/segments/{id}/delete", staff.ManageUsers, h.deleteSegment),
 		shell.Get("/suppressions", staff.View, h.listSuppressions),
-		shell.Everywhere(shell.Get("/suppressions.csv", staff.ManageUsers, h.exportSuppressions)),
+		shell.Sure(shell.Everywhere(shell.Get("/suppressions.csv", staff.ManageUsers, h.exportSuppressions))),
 		shell.Everywhere(shell.Get("/suppressions/new", staff.ManageUsers, h.newSuppression)),
 		shell.Everywhere(shell.Post("/suppressions/new", staff.ManageUsers, h.addSuppression)),
 		shell.Everywhere(shell.Get("/suppressions/release", staff.ManageUsers, h.confirmRelease)),
 		shell.Everywhere(shell.Post("/suppressions/release", staff.ManageUsers, h.releaseSuppression)),
-		shell.Report(shell.Get("/users.csv", staff.ManageUsers, h.exportUsers)),
+		shell.Sure(shell.Report(shell.Get("/users.csv", staff.ManageUsers, h.exportUsers))),
 	}
 }
