@@ -359,6 +359,7 @@ func (c Config) together() (wrong []error) {
 	}
 	need(!c.PasswordsOff || c.OIDCIssuer != "", "CONSOLE_PASSWORDS=off needs single sign-on: set OIDC_ISSUER, OIDC_CLIENT_ID and OIDC_CLIENT_SECRET")
 	wrong = append(wrong, c.weakPassword()...)
+	need(c.demoAtHome(), "ADMIN_PASSWORD is the demo's well-known one: choose another, or have HTTP_ADDR name a loopback address such as 127.0.0.1:8080")
 	all([]string{"OIDC_ISSUER", "OIDC_CLIENT_ID", "OIDC_CLIENT_SECRET"},
 		c.OIDCIssuer, c.OIDCClientID, c.OIDCClientSecret)
 	c.smsTogether(need)

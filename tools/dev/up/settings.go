@@ -15,13 +15,14 @@ import (
 
 	webpush "github.com/SherClockHolmes/webpush-go"
 
+	"dropbell/domain/staff"
 	"dropbell/tools/dev/demo"
 )
 
 // The credentials of the demo.
 const (
 	demoEmail    = "demo@dropbell.test"
-	demoPassword = "ring-the-bell"
+	demoPassword = staff.DemoPassword
 )
 
 // settings are the environment of web and worker. The caller's own environment comes
