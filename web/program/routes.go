@@ -1,6 +1,7 @@
 package program
 
 import (
+	"context"
 	"net/http"
 	"strings"
 	"time"
@@ -61,7 +62,28 @@ func (p *program) waitsFor(databaseReady bool) (reasons []string) {
 	if databaseReady && !p.access.Load() {
 		reasons = append(reasons, "the first admin and key are not set up yet")
 	}
+	if databaseReady && !p.Erased.Known() {
+		reasons = append(reasons, "the users who were erased are not read yet")
+	}
 	return reasons
+}
+
+// watchErased looks at once and whenever it is told to. A failed look, which leaves
+// everything as it was, is logged once.
+func (p *program) watchErased(ctx context.Context, again <-chan time.Time) {
+	failing := false
+	for {
+		err := p.Erased.Look(ctx)
+		if err != nil && !failing && ctx.Err() == nil {
+			p.Log.Warn("the users who were erased cannot be read; users erased from now on can claim until they can", "error", err)
+		}
+		failing = err != nil
+		select {
+		case <-again:
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // ready answers /readyz.

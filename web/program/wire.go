@@ -196,7 +196,7 @@ func (p *program) wireUseCases() error {
 
 	// Drops and delivery.
 	p.templates = &template.Service{Store: refreshingStore{p.telling(dropsdb.NewTemplates(p.Reports)), p.lookup}, Now: app.Clock}
-	p.reminders = &reminder.Service{Store: p.reservations, Templates: p.lookup, Channels: &p.channels, Now: app.Clock}
+	p.reminders = &reminder.Service{Store: p.reservations, Templates: p.lookup, Channels: &p.channels, Erased: p.Erased.Has, Now: app.Clock}
 	p.explainer = &reminder.Explainer{Store: p.reservations, Coupons: couponSteps, Reminders: p.reminders}
 	if p.providers, err = p.newProviders(); err != nil {
 		return err
@@ -228,7 +228,7 @@ func (p *program) wireUseCases() error {
 	answered, fromMemory := p.claimMetrics()
 	prefilter := &claim.Prefilter{Gate: p.claims.Durable, Others: p.claims.Others(), Templates: p.lookup, Record: p.claims.Durable, Now: app.Clock,
 		Answered: func(error) { fromMemory.Inc() }}
-	p.claiming = &claim.Service{Gate: count(prefilter, answered), Finders: []claim.Finder{p.claims.Durable, p.claims.Gate}, Owned: p.claims.Durable,
+	p.claiming = &claim.Service{Gate: count(p.claims.Living(prefilter), answered), Finders: []claim.Finder{p.claims.Durable, p.claims.Gate}, Owned: p.claims.Durable,
 		Random: rand.Uint64}
 	p.coupons = &coupon.Service{Store: countedCoupons{couponSteps, p.couponStepMetrics()}, LockFor: p.Config.LockFor}
 	p.couponAdmin = &coupon.Admin{Store: couponSteps}

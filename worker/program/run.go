@@ -54,6 +54,7 @@ func (p *program) serve(ctx context.Context) error {
 		loops.Wait()
 		return causeOf(ctx)
 	}
+	start("erasures", p.every(app.EraseEvery, "erasures", p.Erased.Look))
 	p.startRoles(start)
 	p.Log.Info("worker is running", "channels", p.channelNames(), "roles", p.Config.WorkerRoles)
 	loops.Wait()
