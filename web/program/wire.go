@@ -53,6 +53,7 @@ import (
 	"dropbell/domain/redeemcode"
 	"dropbell/domain/reminder"
 	"dropbell/domain/report"
+	"dropbell/domain/seal"
 	"dropbell/domain/segment"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
@@ -98,6 +99,7 @@ type program struct {
 
 	channels    delivery.ChangingChannels
 	providers   *provider.Service
+	addresses   *seal.Box // seals those of chat groups
 	jobs        *job.Service
 	templates   *template.Service
 	reminders   *reminder.Service
@@ -361,7 +363,7 @@ func (p *program) newConsole(described *api.API) *console.Console {
 	boards, users, campaignStore := dropsdb.NewBoards(p.Reports), audiencedb.NewUsers(p.Reports), campaignsdb.NewCampaigns(p.DB, audiencedb.NewSegments(p.DB))
 	tallies, deadMessages := couponsdb.NewCouponTallies(p.DB), workdb.NewDeadMessages(p.DB)
 	files := &upload.Files{Uploads: workdb.NewUploads(p.DB), Tables: p.tables(), Log: p.Log}
-	alerts := &alert.Service{Store: workdb.NewAlerts(p.DB)}
+	alerts := &alert.Service{Store: workdb.NewAlerts(p.DB, p.addresses)}
 	tests := &delivery.ChannelTests{Store: deliverydb.NewChannelTests(p.DB), Configured: &p.channels, Patience: 3 * time.Second}
 	// Parts that pages of several subjects show.
 	states := consoledelivery.NewStates(channels, p.circuits(), &p.channels, p.completeSMS)
@@ -392,7 +394,7 @@ func (p *program) newConsole(described *api.API) *console.Console {
 		Messages: messages.Deps{Messages: p.messages, Templates: p.templates, Users: p.users, Own: messagesdb.NewMessages(p.DB), Tests: tests,
 			LinkExample: p.linkExample},
 		Search: search.Deps{Templates: p.templates, Campaigns: p.campaigns, Users: users, Coupons: p.couponAdmin, Codes: p.codes, Segments: p.segments},
-		Work: work.Deps{Jobs: p.jobs, Alerts: alerts, Browsers: alert.Browsers{Store: workdb.NewAlerts(p.DB), PublicKey: p.Config.VAPIDPublicKey}, Uploads: workdb.NewUploads(p.DB), DeadMessages: deadMessages, Hooks: p.hooks, Audit: audit, Monitor: p.monitor.Handler,
+		Work: work.Deps{Jobs: p.jobs, Alerts: alerts, Browsers: alert.Browsers{Store: workdb.NewAlerts(p.DB, nil), PublicKey: p.Config.VAPIDPublicKey}, Uploads: workdb.NewUploads(p.DB), DeadMessages: deadMessages, Hooks: p.hooks, Audit: audit, Monitor: p.monitor.Handler,
 			Queues: &queue.Service{Store: asynq.NewInspector(p.Redis), Audit: audit}},
 	})
 }

@@ -55,6 +55,7 @@ func (p *program) serve(ctx context.Context) error {
 		return causeOf(ctx)
 	}
 	start("erasures", p.every(app.EraseEvery, "erasures", p.Erased.Look))
+	start("addresses", p.sealAddresses)
 	p.startRoles(start)
 	p.Log.Info("worker is running", "channels", p.channelNames(), "roles", p.Config.WorkerRoles)
 	loops.Wait()

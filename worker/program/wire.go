@@ -36,6 +36,7 @@ import (
 	"dropbell/domain/job"
 	"dropbell/domain/redeemcode"
 	"dropbell/domain/reminder"
+	"dropbell/domain/seal"
 	"dropbell/domain/segment"
 	"dropbell/domain/staff"
 	"dropbell/domain/task"
@@ -80,6 +81,7 @@ type program struct {
 	metrics     *metrics
 	census      *census
 	balances    alert.Memo
+	addresses   workdb.Alerts // with those of chat groups
 	tester      *delivery.Tester
 	codes       *verification.Sender
 	matcher     *feedback.Matcher
@@ -202,6 +204,11 @@ func (p *program) runners() map[string]job.Runner {
 // wireDelivery makes what sends messages. Test messages of staff go through the
 // senders of all other messages.
 func (p *program) wireDelivery() error {
+	box, err := seal.New(alert.SealPurpose, p.Config.ProvidersKeys...)
+	if err != nil {
+		return err
+	}
+	p.addresses = workdb.NewAlerts(p.DB, box)
 	p.mailPace = p.newMailPace()
 	stores := senderStores{p.mailPace, deliverydb.NewSMSBudget(p.DB, p.Config.SMS.BudgetPerDay, p.Config.SMS.BudgetPerDrop).WithMoney(p.Config.SMS.MicrosPerDay), deliverydb.NewSerials(p.DB)}
 	senders, closers, err := newSenders(p.Config, pushEvents{p.subscriptionGone, p.phoneGone, p.metrics.pushAnswered, p.admitFCM}, stores)
