@@ -113,8 +113,9 @@ type Config struct {
 	// ProvidersKeys encrypt the secrets of providers that staff configure, the first of
 	// them new ones.
 	ProvidersKeys []string
-	// EventsInsecure allows endpoints http and private addresses.
-	EventsInsecure bool
+	// EventsInsecure allows endpoints http and private addresses, ProvidersPrivate allows
+	// private ones to providers that staff configure.
+	EventsInsecure, ProvidersPrivate bool
 	// RetainHooks is how long sent events are kept.
 	RetainHooks time.Duration
 
@@ -269,6 +270,7 @@ func variables() []Variable {
 			return err
 		}},
 		{"PROVIDERS_KEY", "", "encrypts the secrets of providers that staff configure in the console, at least 32 bytes; several separated by commas: the first encrypts, all are read; web and worker need the same; empty = no secret can be stored", providersKey},
+		{"PROVIDERS_PRIVATE", "no", "providers that staff configure in the console: yes = private addresses are called too, and through proxies; no = only public addresses, without proxy. Providers of the environment are called wherever they are", providersPrivate},
 		{"EVENTS_KEY", "", "webhooks: encrypts the secrets of endpoints in the database, at least 32 bytes; several separated by commas: the first encrypts, all are read; web and worker need the same; empty = they are stored as they are", eventsKey},
 		{"EVENTS_INSECURE", "off", "webhooks: on = endpoints may have http:// and private addresses, for development; off = https:// and public addresses only", func(c *Config, v string) error {
 			c.EventsInsecure = v == "on"

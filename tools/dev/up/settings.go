@@ -109,7 +109,8 @@ func (s *settings) loadSecrets(path string) error {
 	s.setDefault("ADMIN_PASSWORD", demoPassword)
 	s.setDefault("CONSOLE_SECOND_FACTOR", "optional") // the demo's password is public anyway
 	s.setDefault("VAPID_SUBJECT", "mailto:"+demoEmail)
-	s.setDefault("EVENTS_INSECURE", "on") // endpoints on this machine
+	s.setDefault("EVENTS_INSECURE", "on")    // endpoints on this machine
+	s.setDefault("PROVIDERS_PRIVATE", "yes") // providers on it
 	s.setDefault("SECURITY_CONTACT", "mailto:"+demoEmail)
 	return nil
 }
