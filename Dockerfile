@@ -10,10 +10,12 @@ COPY sdk/go/go.mod sdk/go/go.sum sdk/go/
 RUN go mod download
 COPY . .
 RUN CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o /out/ ./web ./worker ./dropbell
+RUN go run ./tools/licences /out/THIRD_PARTY.txt
 
 FROM scratch AS released
 ARG TARGETPLATFORM
 COPY $TARGETPLATFORM/web $TARGETPLATFORM/worker $TARGETPLATFORM/dropbell /out/
+COPY .local/THIRD_PARTY.txt /out/
 
 FROM $PROGRAMS AS programs
 
@@ -22,7 +24,8 @@ RUN apt-get update \
  && apt-get install -y --no-install-recommends ca-certificates curl tzdata \
  && rm -rf /var/lib/apt/lists/* \
  && useradd --no-create-home --shell /usr/sbin/nologin --uid 10001 dropbell
-COPY --from=programs /out/ /usr/local/bin/
+COPY --from=programs /out/web /out/worker /out/dropbell /usr/local/bin/
+COPY --from=programs /out/THIRD_PARTY.txt /usr/share/doc/dropbell/
 USER dropbell
 EXPOSE 8080 8081
 CMD ["web"]

@@ -16,7 +16,9 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 
 	"dropbell/adapters/config"
+	"dropbell/adapters/lookup"
 	"dropbell/adapters/postgres"
+	audiencedb "dropbell/adapters/postgres/audience"
 	"dropbell/adapters/redis"
 	"dropbell/adapters/telemetry"
 )
@@ -55,6 +57,8 @@ type App struct {
 	// Replica is nil without DATABASE_REPLICA_URL; see [App.OpenReplica].
 	Replica *postgres.Replica
 	Redis   goredis.UniversalClient
+	// Erased knows the users who claim and reserve nothing, once the program looks.
+	Erased *lookup.Erased
 
 	closers []func() error
 }
@@ -75,6 +79,7 @@ func Open(ctx context.Context, cfg config.Config, log *slog.Logger, o Options) (
 	}
 	a.OnClose(func() error { a.DB.Close(); return nil })
 	a.Reports = a.DB
+	a.Erased = &lookup.Erased{Load: audiencedb.NewUsers(a.DB).ErasedSince}
 	a.measurePool()
 	if a.Redis, err = redis.Open(cfg.RedisURL); err != nil {
 		return a, err
@@ -134,6 +139,9 @@ func (a *App) measurePool() {
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "dropbell_db_connections_limit", Help: "Database connections there can be."},
 			func() float64 { _, limit := a.DB.Stat(); return float64(limit) }))
 }
+
+// EraseEvery is how often a program looks which users were erased.
+const EraseEvery = time.Second
 
 // OnClose makes [App.Close] call each of closing, the latest first.
 func (a *App) OnClose(closing ...func() error) { a.closers = append(a.closers, closing...) }

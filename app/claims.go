@@ -11,6 +11,7 @@ import (
 
 // Claims are the gates of a process, one of each, which decide claims in groups.
 type Claims struct {
+	Erased    *lookup.Erased
 	Templates *lookup.Templates
 	// Durable decides in PostgreSQL.
 	Durable *couponsdb.Claims
@@ -29,7 +30,7 @@ type gateFacts struct {
 // durable and gate say how large groups may be and observe them. Grants by staff after
 // a drop's shards have been taken down are decided in PostgreSQL.
 func (a *App) NewClaims(templates *lookup.Templates, durable postgres.Grouping, gate redisgate.Options) Claims {
-	c := Claims{Templates: templates, Durable: couponsdb.NewClaims(a.DB, durable)}
+	c := Claims{Erased: a.Erased, Templates: templates, Durable: couponsdb.NewClaims(a.DB, durable)}
 	a.OnClose(func() error { c.Durable.Close(); return nil })
 	gate.Later, gate.Now = c.Durable, Clock
 	c.Gate = redisgate.New(a.Redis, gateFacts{couponsdb.NewGates(a.DB), templates}, gate)
@@ -43,7 +44,12 @@ func (c Claims) Others() map[template.ClaimMode]claim.Gate {
 }
 
 // All passes each claim to the gate of its template, so that no coupon is given
-// away behind it.
-func (c Claims) All() claim.Gates {
-	return claim.Gates{Templates: c.Templates, Durable: c.Durable, Others: c.Others()}
+// away behind it, and refuses users who were erased.
+func (c Claims) All() claim.Gate {
+	return c.Living(claim.Gates{Templates: c.Templates, Durable: c.Durable, Others: c.Others()})
+}
+
+// Living is the gate for users who were not erased.
+func (c Claims) Living(gate claim.Gate) claim.Gate {
+	return claim.NotErased{Gate: gate, Erased: c.Erased.Has}
 }

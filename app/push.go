@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strconv"
 
+	"dropbell/adapters/config"
 	"dropbell/adapters/push"
 	"dropbell/adapters/push/apns"
 	"dropbell/adapters/push/fcm"
@@ -30,7 +31,7 @@ type PushShared struct {
 
 // PushService builds the service of a provider of push. The error is a [fault.Fields]
 // without any secret.
-func PushService(p provider.Provider, secrets map[string]string, shared PushShared) (push.ConfiguredService, error) {
+func PushService(cfg config.Config, p provider.Provider, secrets map[string]string, shared PushShared) (push.ConfiguredService, error) {
 	perMinute, err := PerMinute(p)
 	if err != nil {
 		return nil, refused("per_minute", err)
@@ -41,13 +42,13 @@ func PushService(p provider.Provider, secrets map[string]string, shared PushShar
 	case in["url"] != "" && !webAddress(in["url"]):
 		return nil, refused("url", errors.New("use an address such as "+public))
 	case p.Kind == provider.APNS:
-		s, err = apns.New(apns.Config{Key: []byte(secrets["key"]), KeyID: in["key_id"], TeamID: in["team_id"], Topic: in["topic"],
+		s, err = apns.New(apns.Config{Control: staffControl(cfg), Key: []byte(secrets["key"]), KeyID: in["key_id"], TeamID: in["team_id"], Topic: in["topic"],
 			URL: cmp.Or(in["url"], public), Configured: true, OnGone: shared.PhoneGone, Now: Clock})
 	case p.Kind == provider.FCM:
-		s, err = fcm.New(fcm.Config{Account: []byte(secrets["account"]), URL: in["url"], PerMinute: perMinute, Admit: shared.Admit,
+		s, err = fcm.New(fcm.Config{Control: staffControl(cfg), Account: []byte(secrets["account"]), URL: in["url"], PerMinute: perMinute, Admit: shared.Admit,
 			Configured: true, OnGone: shared.PhoneGone, Now: Clock})
 	default:
-		s, err = wechat.New(wechat.Config{AppID: in["app_id"], Secret: secrets["app_secret"], Template: in["template"], Data: in["data"], Page: in["page"],
+		s, err = wechat.New(wechat.Config{Control: staffControl(cfg), AppID: in["app_id"], Secret: secrets["app_secret"], Template: in["template"], Data: in["data"], Page: in["page"],
 			Version: in["version"], URL: in["url"], PerMinute: perMinute, Admit: shared.Admit, Shared: shared.Tokens, Now: Clock})
 	}
 	if mistake, ok := errors.AsType[*push.Mistake](err); ok {

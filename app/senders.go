@@ -1,10 +1,12 @@
 package app
 
 import (
+	"context"
 	"errors"
 	"net/url"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"dropbell/adapters/config"
 	"dropbell/adapters/push"
@@ -18,6 +20,7 @@ import (
 	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
 	"dropbell/domain/feedback"
+	"dropbell/domain/netrule"
 	"dropbell/domain/provider"
 )
 
@@ -29,29 +32,40 @@ type ClosingSender interface {
 
 // SMSSender builds the sender of a provider of SMS; variables are those that it refuses
 // if there is an error. callback is the address of the provider's reports; empty = none.
-func SMSSender(c config.SMS, callback string, texts sms.Templates, serials feedback.Serials) (s ClosingSender, variables string, err error) {
+// control judges the addresses that are called; nil = none does.
+func SMSSender(c config.SMS, callback string, texts sms.Templates, serials feedback.Serials, control sms.Control) (s ClosingSender, variables string, err error) {
 	switch c.Provider {
 	case config.SMSTwilio:
 		if !strings.HasPrefix(callback, "https://") { // Twilio calls no other
 			callback = ""
 		}
-		s, err = twilio.New(twilio.Config{URL: c.URL, Account: c.KeyID, AuthToken: c.KeySecret, From: c.From, Callback: callback})
+		s, err = twilio.New(twilio.Config{URL: c.URL, Account: c.KeyID, AuthToken: c.KeySecret, From: c.From, Callback: callback, Control: control})
 		return s, "SMS_KEY_ID, SMS_KEY_SECRET, SMS_FROM, SMS_URL", err
 	case config.SMSAliyun:
-		s, err = aliyun.New(aliyun.Config{URL: c.URL, KeyID: c.KeyID, KeySecret: c.KeySecret, Signature: c.Signature, Templates: texts})
+		s, err = aliyun.New(aliyun.Config{Control: control, URL: c.URL, KeyID: c.KeyID, KeySecret: c.KeySecret, Signature: c.Signature, Templates: texts})
 		return s, "SMS_KEY_ID, SMS_KEY_SECRET, SMS_SIGNATURE, SMS_TEMPLATES, SMS_URL", err
 	case config.SMSTencent:
 		if c.Token == "" {
 			serials = nil // without callbacks they are of no use
 		}
-		s, err = tencent.New(tencent.Config{URL: c.URL, Region: c.Region, KeyID: c.KeyID, KeySecret: c.KeySecret, App: c.App, Signature: c.Signature, Templates: texts, Serials: serials})
+		s, err = tencent.New(tencent.Config{Control: control, URL: c.URL, Region: c.Region, KeyID: c.KeyID, KeySecret: c.KeySecret, App: c.App, Signature: c.Signature, Templates: texts, Serials: serials})
 		return s, "SMS_KEY_ID, SMS_KEY_SECRET, SMS_APP_ID, SMS_SIGNATURE, SMS_TEMPLATES, SMS_REGION, SMS_URL", err
 	case config.SMSSNS:
-		s, err = sns.New(sns.Config{URL: c.URL, Region: c.Region, KeyID: c.KeyID, KeySecret: c.KeySecret, From: c.From, Entity: c.App, Templates: texts})
+		s, err = sns.New(sns.Config{Control: control, URL: c.URL, Region: c.Region, KeyID: c.KeyID, KeySecret: c.KeySecret, From: c.From, Entity: c.App, Templates: texts})
 		return s, "SMS_REGION, SMS_KEY_ID, SMS_KEY_SECRET, SMS_FROM, SMS_URL", err
 	}
-	s, err = sms.New(sms.Config{URL: c.URL, Token: c.Token})
+	s, err = sms.New(sms.Config{Control: control, URL: c.URL, Token: c.Token})
 	return s, "SMS_URL, SMS_TOKEN", err
+}
+
+// staffControl judges the addresses of providers that staff configure: those that are not public
+// would let a member of the staff call into the network that the servers stand in. Providers
+// of the environment are called wherever they are.
+func staffControl(cfg config.Config) func(context.Context, string, string, syscall.RawConn) error {
+	if cfg.ProvidersPrivate {
+		return nil
+	}
+	return func(_ context.Context, _, address string, _ syscall.RawConn) error { return netrule.Dialled(address) }
 }
 
 // smsOf is the configuration of a provider of SMS.
@@ -75,7 +89,7 @@ func ProviderSender(cfg config.Config, p provider.Provider, secrets map[string]s
 	case provider.SMTP:
 		s, err = mailSender(cfg, p, secrets, pace)
 	case provider.APNS, provider.FCM, provider.WeChat:
-		service, err := PushService(p, secrets, PushShared{})
+		service, err := PushService(cfg, p, secrets, PushShared{})
 		if err != nil {
 			return nil, texts, err
 		}
@@ -84,7 +98,7 @@ func ProviderSender(cfg config.Config, p provider.Provider, secrets map[string]s
 		if field = "secret"; !webAddress(p.Settings["url"]) {
 			return nil, texts, refused("url", errors.New("use an address such as https://shop.example.com/notify"))
 		}
-		s, err = webhook.New(webhook.Config{URL: p.Settings["url"], Secret: secrets["secret"]})
+		s, err = webhook.New(webhook.Config{Control: staffControl(cfg), URL: p.Settings["url"], Secret: secrets["secret"]})
 	default:
 		c := smsOf(p, secrets)
 		if texts, err = sms.ParseTemplates(c.Templates); err != nil {
@@ -96,7 +110,7 @@ func ProviderSender(cfg config.Config, p provider.Provider, secrets map[string]s
 		if p.Kind != provider.JSON {
 			field = "key_id"
 		}
-		s, _, err = SMSSender(c, ProviderCallback(cfg.PublicURL, p), texts, serials)
+		s, _, err = SMSSender(c, ProviderCallback(cfg.PublicURL, p), texts, serials, staffControl(cfg))
 	}
 	if err != nil {
 		return nil, texts, refused(field, err)
@@ -122,6 +136,7 @@ func mailSender(cfg config.Config, p provider.Provider, secrets map[string]strin
 		return nil, err
 	}
 	c.Password, c.Feedback = secrets["password"], p.Settings["reports"]
+	c.Control = staffControl(cfg)
 	c.RequireTLS = c.RequireTLS || cfg.SMTPTLS == "required"
 	cfg.Mail = fitting(cfg.Mail, c.From.Address)
 	if err := MailExtras(cfg, pace, &c); err != nil {

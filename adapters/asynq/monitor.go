@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"path"
 	"regexp"
 	"strings"
 
@@ -138,8 +139,10 @@ func (d *dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	api := d.RootPath() + "/api/"
 	switch {
-	case strings.HasPrefix(r.URL.Path, api+"metrics"):
-		// It would query a Prometheus that is not configured.
+	case strings.HasPrefix(r.URL.Path, api+"metrics"), path.Clean(r.URL.Path) == path.Join(api, "redis_info"), strings.HasSuffix(r.URL.Path, ".map"):
+		// The first would query a Prometheus that is not configured. The second shows
+		// the server's version, addresses, clients and memory, the third the sources of
+		// the page's scripts; neither is about queues.
 		http.NotFound(w, r)
 	case strings.HasPrefix(r.URL.Path, api):
 		w.Header().Set("Cache-Control", "no-store")

@@ -91,6 +91,20 @@ func TestMonitorServesItsScripts(t *testing.T) {
 	}
 }
 
+// TestMonitorShowsQueuesAlone: the dashboard serves neither facts of the server nor the sources of its page.
+func TestMonitorShowsQueuesAlone(t *testing.T) {
+	readOnly, writable := newMonitor(t, startRedis(t))
+	_, page := ask(t, http.MethodGet, readOnly.URL+monitorPath)
+	script := regexp.MustCompile(`<script src="([^"]+)"`).FindStringSubmatch(page)[1]
+	for _, server := range []*httptest.Server{readOnly, writable} {
+		for _, path := range []string{monitorPath + "/api/redis_info", monitorPath + "/api/redis_info/", monitorPath + "/api//redis_info", monitorPath + "/api/metrics", script + ".map"} {
+			if response, body := ask(t, http.MethodGet, server.URL+path); response.StatusCode != http.StatusNotFound || strings.Contains(body, "redis_version") {
+				t.Errorf("%s: %s", path, response.Status)
+			}
+		}
+	}
+}
+
 func TestOnlyTheWritableMonitorChangesQueues(t *testing.T) {
 	s := startRedis(t)
 	q := newQueue(t, s)

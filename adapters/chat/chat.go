@@ -13,7 +13,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/netip"
 	"strconv"
 	"strings"
 	"syscall"
@@ -22,6 +21,7 @@ import (
 
 	"dropbell/domain/alert"
 	"dropbell/domain/delivery"
+	"dropbell/domain/netrule"
 )
 
 const (
@@ -64,22 +64,10 @@ func (s *Sender) Close() error {
 	return nil
 }
 
-var (
-	errPrivate = errors.New("the address is not public")
-	carrierNAT = netip.MustParsePrefix("100.64.0.0/10") // RFC 6598
-)
-
 // refusePrivate runs after name resolution, so that a public name for a private
 // address is refused too.
 func refusePrivate(_ context.Context, _, address string, _ syscall.RawConn) error {
-	target, err := netip.ParseAddrPort(address)
-	if err != nil {
-		return err
-	}
-	if ip := target.Addr().Unmap(); !ip.IsGlobalUnicast() || ip.IsPrivate() || carrierNAT.Contains(ip) {
-		return errPrivate
-	}
-	return nil
+	return netrule.Dialled(address)
 }
 
 // Send posts the text once; see [alert.Sender].
@@ -98,8 +86,8 @@ func (s *Sender) Send(ctx context.Context, d alert.Delivery, text string) alert.
 	}
 	req.Header.Set("Content-Type", "application/json; charset=utf-8")
 	res, err := s.client.Do(req)
-	if errors.Is(err, errPrivate) {
-		return alert.Outcome{State: alert.Failed, Detail: errPrivate.Error()}
+	if errors.Is(err, netrule.ErrPrivate) {
+		return alert.Outcome{State: alert.Failed, Detail: netrule.ErrPrivate.Error()}
 	}
 	if err != nil {
 		return alert.Outcome{State: alert.Waiting, Detail: delivery.CauseOf(err)} // which names no address

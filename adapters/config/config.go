@@ -113,8 +113,9 @@ type Config struct {
 	// ProvidersKeys encrypt the secrets of providers that staff configure, the first of
 	// them new ones.
 	ProvidersKeys []string
-	// EventsInsecure allows endpoints http and private addresses.
-	EventsInsecure bool
+	// EventsInsecure allows endpoints http and private addresses, ProvidersPrivate allows
+	// private ones to providers that staff configure.
+	EventsInsecure, ProvidersPrivate bool
 	// RetainHooks is how long sent events are kept.
 	RetainHooks time.Duration
 
@@ -271,6 +272,7 @@ func variables() []Variable {
 			return err
 		}},
 		{"PROVIDERS_KEY", "", "encrypts the secrets of providers that staff configure in the console, at least 32 bytes; several separated by commas: the first encrypts, all are read; web and worker need the same; empty = no secret can be stored", providersKey},
+		{"PROVIDERS_PRIVATE", "no", "providers that staff configure in the console: yes = private addresses are called too, and through proxies; no = only public addresses, without proxy. Providers of the environment are called wherever they are", providersPrivate},
 		{"EVENTS_KEY", "", "webhooks: encrypts the secrets of endpoints in the database, at least 32 bytes; several separated by commas: the first encrypts, all are read; web and worker need the same; empty = they are stored as they are", eventsKey},
 		{"EVENTS_INSECURE", "off", "webhooks: on = endpoints may have http:// and private addresses, for development; off = https:// and public addresses only", func(c *Config, v string) error {
 			c.EventsInsecure = v == "on"
@@ -362,6 +364,7 @@ func (c Config) together() (wrong []error) {
 	}
 	need(!c.PasswordsOff || c.OIDCIssuer != "", "CONSOLE_PASSWORDS=off needs single sign-on: set OIDC_ISSUER, OIDC_CLIENT_ID and OIDC_CLIENT_SECRET")
 	wrong = append(wrong, c.weakPassword()...)
+	need(c.demoAtHome(), "ADMIN_PASSWORD is the demo's well-known one: choose another, or have HTTP_ADDR name a loopback address such as 127.0.0.1:8080")
 	all([]string{"OIDC_ISSUER", "OIDC_CLIENT_ID", "OIDC_CLIENT_SECRET"},
 		c.OIDCIssuer, c.OIDCClientID, c.OIDCClientSecret)
 	c.smsTogether(need)

@@ -75,6 +75,14 @@ func smtpTLS(c *Config, v string) error {
 	return nil
 }
 
+func providersPrivate(c *Config, v string) error {
+	c.ProvidersPrivate = v == "yes"
+	if v != "yes" && v != "no" {
+		return errors.New("must be yes or no")
+	}
+	return nil
+}
+
 func alertsPrivate(c *Config, v string) error {
 	c.AlertsPrivate = v == "yes"
 	if v != "yes" && v != "no" {

@@ -14,6 +14,8 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	goredis "github.com/redis/go-redis/v9"
+
+	"dropbell/domain/staff"
 )
 
 // A reader sets a variable's field, or says what the variable must be. The
@@ -125,6 +127,12 @@ func guarded(read func(func(*Config) *string, string) reader, field func(*Config
 func loopback(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	return strings.EqualFold(host, "localhost") || err == nil && ip.IsLoopback()
+}
+
+// demoAtHome reports false for the demo's password on an address that other machines reach.
+func (c Config) demoAtHome() bool {
+	host, _, err := net.SplitHostPort(c.HTTPAddr)
+	return c.AdminPassword != staff.DemoPassword || err == nil && loopback(host)
 }
 
 // orNone also takes the empty value.

@@ -17,6 +17,16 @@ import (
 // key is the name under which mails carry their reference.
 const key = "dropbell"
 
+// callAhead is how far a provider's clock may be ahead of this one.
+const callAhead = 10 * time.Minute
+
+// fresh reports whether a call that was signed at an instant may be taken now: a signature proves
+// nothing of when its call came: a stranger who saw an old call could send it again.
+func fresh(at, now time.Time, age time.Duration) bool {
+	passed := now.Sub(at)
+	return passed <= age && passed >= -callAhead
+}
+
 // decode reads JSON; anything else is [feedback.ErrUnreadable].
 func decode(body []byte, to any) error {
 	if err := json.Unmarshal(body, to); err != nil {

@@ -17,8 +17,6 @@ const (
 	// mailgunAge is how old a call may be. Mailgun repeats one that was not taken for
 	// eight hours.
 	mailgunAge = 12 * time.Hour
-	// mailgunAhead is how far Mailgun's clock may be ahead of this one.
-	mailgunAhead = 10 * time.Minute
 	// mailgunTokens is how many tokens are remembered.
 	mailgunTokens = 100_000
 )
@@ -115,10 +113,7 @@ func (s *Mailgun) verified(c mailgunCall, body []byte) bool {
 	if err != nil {
 		return false
 	}
-	if age := s.now().Sub(time.Unix(at, 0)); age > mailgunAge || age < -mailgunAhead {
-		return false
-	}
-	return s.first(c.Signature.Token, sha256.Sum256(body))
+	return fresh(time.Unix(at, 0), s.now(), mailgunAge) && s.first(c.Signature.Token, sha256.Sum256(body))
 }
 
 // first reports whether the token was not used for another body.

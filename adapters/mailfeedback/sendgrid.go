@@ -8,7 +8,9 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
+	"time"
 
 	"dropbell/domain/delivery"
 	"dropbell/domain/feedback"
@@ -18,7 +20,12 @@ import (
 type SendGrid struct {
 	key  *ecdsa.PublicKey
 	refs feedback.Refs
+	now  func() time.Time
 }
+
+// sendGridAge is how old a call may be. SendGrid repeats one that was not taken for 24
+// hours.
+const sendGridAge = 26 * time.Hour
 
 // ParseSendGridKey reads the verification key as SendGrid shows it: the public key
 // in base64, without the lines of a PEM file.
@@ -36,9 +43,9 @@ func ParseSendGridKey(text string) (*ecdsa.PublicKey, error) {
 }
 
 // NewSendGrid returns the source of the provider whose verification key this is.
-func NewSendGrid(verificationKey string, refs feedback.Refs) (*SendGrid, error) {
+func NewSendGrid(verificationKey string, refs feedback.Refs, now func() time.Time) (*SendGrid, error) {
 	key, err := ParseSendGridKey(verificationKey)
-	return &SendGrid{key, refs}, err
+	return &SendGrid{key, refs, now}, err
 }
 
 // Name is the last part of the source's address.
@@ -65,6 +72,10 @@ func (s *SendGrid) Read(h http.Header, _ *url.URL, body []byte) (call feedback.C
 	signed.Write([]byte(h.Get("X-Twilio-Email-Event-Webhook-Timestamp")))
 	signed.Write(body)
 	if !ecdsa.VerifyASN1(s.key, signed.Sum(nil), signature) {
+		return call, feedback.ErrUnverified
+	}
+	at, err := strconv.ParseInt(h.Get("X-Twilio-Email-Event-Webhook-Timestamp"), 10, 64)
+	if err != nil || !fresh(time.Unix(at, 0), s.now(), sendGridAge) {
 		return call, feedback.ErrUnverified
 	}
 	var events []sendGridEvent

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"net/http"
 	"testing"
+	"time"
 
 	"dropbell/adapters/mailfeedback"
 	"dropbell/domain/feedback"
@@ -17,6 +18,12 @@ import (
 
 // sendGrid is a source and what signs as its provider does.
 func sendGrid(t *testing.T) (*mailfeedback.SendGrid, func(body string) http.Header) {
+	t.Helper()
+	return sendGridAt(t, new(time.Unix(1790000000, 0)))
+}
+
+// sendGridAt is a SendGrid whose calls are signed at 1790000000 and read at now.
+func sendGridAt(t *testing.T, now *time.Time) (*mailfeedback.SendGrid, func(body string) http.Header) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -26,7 +33,7 @@ func sendGrid(t *testing.T) (*mailfeedback.SendGrid, func(body string) http.Head
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := mailfeedback.NewSendGrid(base64.StdEncoding.EncodeToString(der), refs)
+	s, err := mailfeedback.NewSendGrid(base64.StdEncoding.EncodeToString(der), refs, func() time.Time { return *now })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,6 +94,16 @@ func TestSendGridRefuses(t *testing.T) {
 	refuses(t, "no signature", s, http.Header{}, nil, body)
 	refuses(t, "another key", s, stranger(body), nil, body)
 	refuses(t, "another body", s, sign(body), nil, body+" ")
+	now := time.Unix(1790000000, 0)
+	aged, old := sendGridAt(t, &now)
+	for _, passed := range []time.Duration{27 * time.Hour, -11 * time.Minute} {
+		now = time.Unix(1790000000, 0).Add(passed)
+		refuses(t, passed.String()+" old", aged, old(body), nil, body)
+	}
+	now = time.Unix(1790000000, 0).Add(25 * time.Hour)
+	if _, err := aged.Read(old(body), nil, []byte(body)); err != nil {
+		t.Errorf("repeated a day later: %v", err)
+	}
 	later := sign(body)
 	later.Set("X-Twilio-Email-Event-Webhook-Timestamp", "1790000001")
 	refuses(t, "another time", s, later, nil, body)
@@ -101,7 +118,7 @@ func TestSendGridRefuses(t *testing.T) {
 		}
 	}
 	for _, odd := range []string{"", "x", base64.StdEncoding.EncodeToString([]byte("no key"))} {
-		if _, err := mailfeedback.NewSendGrid(odd, refs); err == nil {
+		if _, err := mailfeedback.NewSendGrid(odd, refs, time.Now); err == nil {
 			t.Errorf("%q is taken as a key", odd)
 		}
 	}

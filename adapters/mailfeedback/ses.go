@@ -1,10 +1,12 @@
 package mailfeedback
 
 import (
+	"encoding/base64"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"dropbell/domain/delivery"
 	"dropbell/domain/feedback"
@@ -16,12 +18,17 @@ type SES struct {
 	topics []string
 	certs  *certificates
 	refs   feedback.Refs
+	now    func() time.Time
 }
+
+// snsAge is how old a message may be. SNS repeats what was not taken for an hour, by the
+// policy that its owner chose for somewhat longer, and keeps the instant of the first.
+const snsAge = 12 * time.Hour
 
 // NewSES returns the source of these topics, named by their ARN. Certificates are
 // loaded, and subscriptions confirmed, with client.
-func NewSES(topics []string, refs feedback.Refs, client *http.Client) *SES {
-	return &SES{topics, newCertificates(client, certificate), refs}
+func NewSES(topics []string, refs feedback.Refs, client *http.Client, now func() time.Time) *SES {
+	return &SES{topics, newCertificates(client, certificate), refs, now}
 }
 
 // Name is the last part of the source's address.
@@ -30,11 +37,7 @@ func (*SES) Name() string { return "ses" }
 // Read checks the signature of SNS and returns the reports of SES. It confirms
 // subscriptions to the topics.
 func (s *SES) Read(_ http.Header, _ *url.URL, body []byte) (call feedback.Call, err error) {
-	var m snsMessage
-	if decode(body, &m) != nil || !slices.Contains(s.topics, m.TopicArn) {
-		return call, feedback.ErrUnverified
-	}
-	host, ok := hostOf(m.TopicArn)
+	m, host, ok := s.message(body)
 	if !ok {
 		return call, feedback.ErrUnverified
 	}
@@ -48,6 +51,23 @@ func (s *SES) Read(_ http.Header, _ *url.URL, body []byte) (call feedback.Call, 
 		return s.reports(m.Message)
 	}
 	return call, nil // the end of a subscription
+}
+
+// message reads a call that may be of a topic of these, and returns the host of SNS in its
+// region. Nothing proves yet that SNS sent it.
+func (s *SES) message(body []byte) (m snsMessage, host string, ok bool) {
+	if decode(body, &m) != nil || !slices.Contains(s.topics, m.TopicArn) || !fresh(instant(m.Timestamp), s.now(), snsAge) {
+		return m, "", false
+	}
+	host, ok = hostOf(m.TopicArn)
+	return m, host, ok
+}
+
+// Fetches reports whether reading the call begins with loading a certificate.
+func (s *SES) Fetches(body []byte) bool {
+	m, host, ok := s.message(body)
+	_, err := base64.StdEncoding.DecodeString(m.Signature)
+	return ok && err == nil && (m.SignatureVersion == "1" || m.SignatureVersion == "2") && s.certs.unknown(m.SigningCertURL, host)
 }
 
 type sesRecipient struct {

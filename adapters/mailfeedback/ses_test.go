@@ -74,8 +74,11 @@ func (s *sns) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(string(s.pem))), Request: r}, nil
 }
 
+// snsNow is shortly after the recorded messages.
+var snsNow = time.Date(2026, 11, 5, 16, 34, 0, 0, time.UTC)
+
 func (s *sns) source() *mailfeedback.SES {
-	return mailfeedback.NewSES([]string{"arn:aws:sns:eu-west-1:123456789012:other", topic}, refs, &http.Client{Transport: s})
+	return mailfeedback.NewSES([]string{"arn:aws:sns:eu-west-1:123456789012:other", topic}, refs, &http.Client{Transport: s}, func() time.Time { return snsNow })
 }
 
 // signed returns the message as SNS sends it, with the fields changed before signing.
@@ -194,12 +197,23 @@ func TestSESRefuses(t *testing.T) {
 		"another region":               amazon.signed(t, good, map[string]any{"SigningCertURL": strings.Replace(certAddress, "us-east-1", "eu-west-1", 1)}),
 		"another name":                 amazon.signed(t, good, map[string]any{"SigningCertURL": "https://sns.us-east-1.amazonaws.com/x.pem"}),
 		"a query":                      amazon.signed(t, good, map[string]any{"SigningCertURL": certAddress + "?Action=Publish&x=.pem"}),
+		"a day old":                    amazon.signed(t, good, map[string]any{"Timestamp": "2026-11-04T16:33:54.907Z"}),
+		"of tomorrow":                  amazon.signed(t, good, map[string]any{"Timestamp": "2026-11-06T16:33:54.907Z"}),
+		"no instant":                   amazon.signed(t, good, map[string]any{"Timestamp": "now"}),
 		"no certificate":               amazon.signed(t, good, map[string]any{"SigningCertURL": certAddress + "/x"}),
 	} {
 		refuses(t, about, s, nil, nil, text(t, m))
+		if s.Fetches([]byte(text(t, m))) {
+			t.Errorf("%s: a certificate would be loaded", about)
+		}
 	}
 	if len(amazon.asked) > 0 {
 		t.Errorf("asked for %q", amazon.asked)
+	}
+	if body := []byte(text(t, amazon.signed(t, good, nil))); !s.Fetches(body) {
+		t.Error("the first certificate is not loaded")
+	} else if _, err := s.Read(nil, nil, body); err != nil || s.Fetches(body) {
+		t.Errorf("a certificate that was loaded is loaded again, %v", err)
 	}
 	for _, field := range []string{"Message", "MessageId", "Subject", "Timestamp", "Type"} {
 		m := amazon.signed(t, good, nil)

@@ -138,10 +138,22 @@ func (c *certificates) verify(m snsMessage, host string) error {
 	return nil
 }
 
+// serves reports whether the service has certificates at the address of its host.
+func (c *certificates) serves(address, host string) bool {
+	u, ok := ofSNS(address, host)
+	return ok && c.path.MatchString(u.Path) && u.RawQuery == "" && !u.ForceQuery && u.Fragment == ""
+}
+
+// unknown reports whether the certificate at the address would have to be loaded.
+func (c *certificates) unknown(address, host string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.known[address] == nil && c.serves(address, host)
+}
+
 // load returns the certificate at an address of the service's host.
 func (c *certificates) load(address, host string) (*x509.Certificate, error) {
-	u, ok := ofSNS(address, host)
-	if !ok || !c.path.MatchString(u.Path) || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" {
+	if !c.serves(address, host) {
 		return nil, feedback.ErrUnverified
 	}
 	c.mu.Lock()

@@ -222,7 +222,7 @@ func (p *Provider) identity(id *gooidc.IDToken, a staff.Attempt) (staff.Identity
 	if claims.For != "" && claims.For != p.o.ClientID {
 		return staff.Identity{}, fmt.Errorf("%w: the id_token was made for another client", staff.ErrAttempt)
 	}
-	who := staff.Identity{Subject: id.Subject, Email: claims.Email, Verified: bool(claims.Verified)}
+	who := staff.Identity{Issuer: id.Issuer, Subject: id.Subject, Email: claims.Email, Verified: bool(claims.Verified)}
 	if claims.At > 0 {
 		who.At = time.Unix(claims.At, 0)
 	}

@@ -66,7 +66,7 @@ func TestWhoItIs(t *testing.T) {
 	for claim, want := range map[any]bool{true: true, "true": true, false: false, "yes": false, 1: false, nil: false} {
 		there.Says("email_verified", claim)
 		got, err := through(t, p, there, nil)
-		if err != nil || got != (staff.Identity{Subject: "subject-1", Email: "lin@example.com", Verified: want}) {
+		if err != nil || got != (staff.Identity{Issuer: there.Issuer(), Subject: "subject-1", Email: "lin@example.com", Verified: want}) {
 			t.Errorf("email_verified %v: %+v %v", claim, got, err)
 		}
 	}
@@ -83,7 +83,7 @@ func TestAddressFromUserinfo(t *testing.T) {
 	there.Says("email_verified", nil)
 	there.Knows(map[string]any{"sub": "subject-1", "email": "lin@example.com", "email_verified": "true"})
 	got, err := through(t, p, there, nil)
-	if err != nil || got != (staff.Identity{Subject: "subject-1", Email: "lin@example.com", Verified: true}) {
+	if err != nil || got != (staff.Identity{Issuer: there.Issuer(), Subject: "subject-1", Email: "lin@example.com", Verified: true}) {
 		t.Errorf("%+v %v", got, err)
 	}
 	there.Knows(map[string]any{"sub": "subject-1", "email": "lin@example.com"})

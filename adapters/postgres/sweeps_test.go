@@ -46,7 +46,7 @@ func TestSweepsReadWhatIsDue(t *testing.T) {
 	db, err := postgres.Open(t.Context(), w.DB.Pool.Config().ConnString(), postgres.Options{Log: slog.New(slog.DiscardHandler), Tracer: seen})
 	w.Must(err)
 	t.Cleanup(db.Close)
-	steps, notices, wallet, hooks, alerts := couponsdb.NewCouponSteps(db), couponsdb.NewNotices(db), couponsdb.NewWallet(db), workdb.NewHooks(db), workdb.NewAlerts(db)
+	steps, notices, wallet, hooks, alerts := couponsdb.NewCouponSteps(db), couponsdb.NewNotices(db), couponsdb.NewWallet(db), workdb.NewHooks(db), workdb.NewAlerts(db, nil)
 	ctx := t.Context()
 	for name, sweep := range map[string]func() error{
 		"locks":            func() error { _, err := steps.EndLocks(ctx, 100); return err },

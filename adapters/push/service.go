@@ -2,14 +2,31 @@ package push
 
 import (
 	"context"
+	"net"
+	"net/http"
 	"net/netip"
 	"net/url"
+	"syscall"
 	"time"
 
 	"dropbell/domain/delivery"
 	"dropbell/domain/provider"
 	"dropbell/domain/user"
 )
+
+// A Control judges every address before it is connected to, after the name was resolved.
+type Control = func(ctx context.Context, network, address string, c syscall.RawConn) error
+
+// Controlled makes the transport ask the control, which may be nil, and use no proxy then: that
+// would resolve names itself.
+func Controlled(t *http.Transport, control Control) {
+	if control != nil {
+		t.Proxy = nil
+		t.DialContext = (&net.Dialer{Timeout: dialTimeout, ControlContext: control}).DialContext
+	}
+}
+
+const dialTimeout = 10 * time.Second
 
 // A Mistake is a setting of a service that is not usable.
 type Mistake struct {

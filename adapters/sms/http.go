@@ -1,6 +1,7 @@
 package sms
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -8,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"syscall"
 	"time"
 
 	"dropbell/domain/delivery"
@@ -16,15 +18,23 @@ import (
 // maxIdle keeps a connection for every parallel call there is likely to be.
 const maxIdle = 64
 
+// A Control judges every address before it is connected to, after the name was resolved.
+type Control = func(ctx context.Context, network, address string, c syscall.RawConn) error
+
 // NewClient returns a client for a provider's interface. It follows no redirects: one
-// could collect phone numbers.
-func NewClient(timeout time.Duration) *http.Client {
+// could collect phone numbers. With a control, which may be nil, it uses no proxy: that
+// would resolve names itself.
+func NewClient(timeout time.Duration, control Control) *http.Client {
 	if timeout <= 0 {
 		timeout = defaultTimeout
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxIdleConns = maxIdle
 	transport.MaxIdleConnsPerHost = maxIdle
+	if control != nil {
+		transport.Proxy = nil
+		transport.DialContext = (&net.Dialer{Timeout: timeout, ControlContext: control}).DialContext
+	}
 	return &http.Client{
 		Transport:     transport,
 		Timeout:       timeout,

@@ -37,6 +37,8 @@ type Config struct {
 	Token string
 	// Timeout bounds one call from dialling to the end of the answer; default 15 s.
 	Timeout time.Duration
+	// Control judges every address before it is connected to; nil = all are connected to.
+	Control Control
 	// Now is the clock for Retry-After dates; default [time.Now].
 	Now func() time.Time
 }
@@ -63,7 +65,7 @@ func New(cfg Config) (*Sender, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	return &Sender{cfg: cfg, client: NewClient(cfg.Timeout)}, nil
+	return &Sender{cfg: cfg, client: NewClient(cfg.Timeout, cfg.Control)}, nil
 }
 
 // Channel returns [delivery.SMS].

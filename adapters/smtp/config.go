@@ -1,6 +1,7 @@
 package smtp
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -44,6 +46,9 @@ type Config struct {
 	IdleTimeout time.Duration
 	// Timeout bounds connecting and every single mail; default 30 s.
 	Timeout time.Duration
+	// Control judges every address before it is connected to, after the name was resolved;
+	// nil = all are connected to.
+	Control func(ctx context.Context, network, address string, c syscall.RawConn) error
 	// Feedback says how a mail carries what names it in the reports of the provider
 	// behind the server: one of [Feedbacks], or empty = not at all.
 	Feedback string

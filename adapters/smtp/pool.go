@@ -137,7 +137,7 @@ func (p *pool) dial(ctx context.Context) (*conn, error) {
 	stop := func() bool { return true }
 	options := append(p.options(), gomail.WithDialContextFunc(
 		func(dialling context.Context, network, address string) (net.Conn, error) {
-			dialer := net.Dialer{Timeout: p.cfg.Timeout}
+			dialer := net.Dialer{Timeout: p.cfg.Timeout, ControlContext: p.cfg.Control}
 			raw, err := dialer.DialContext(dialling, network, address)
 			if err != nil {
 				return nil, err

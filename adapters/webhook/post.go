@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
-	"net"
 	"net/http"
-	"net/netip"
 	"strings"
 	"syscall"
 	"time"
@@ -19,8 +17,8 @@ import (
 // maxResponse is how many bytes of an answer are kept for the log.
 const maxResponse = 2 << 10
 
-// errPrivate is the refusal to connect to an address that is not public.
-var errPrivate = errors.New("the endpoint's name leads to an address that is not public")
+// detailPrivate says that the endpoint's name leads to an address that is not called.
+const detailPrivate = "the endpoint's name leads to an address that is not public"
 
 // A Poster posts events to the endpoints of shops' servers. It connects to public
 // addresses only, judged after the name was resolved, follows no redirects and
@@ -34,27 +32,21 @@ func NewPoster(timeout time.Duration, insecure bool) *Poster {
 	if timeout <= 0 {
 		timeout = defaultTimeout
 	}
-	client := newClient(timeout)
+	var control func(context.Context, string, string, syscall.RawConn) error
+	if !insecure {
+		control = refusePrivate
+	}
+	client := newClient(timeout, control)
 	transport := client.Transport.(*http.Transport)
 	transport.Proxy = nil
 	transport.MaxIdleConns, transport.MaxIdleConnsPerHost = 256, 16
 	transport.MaxResponseHeaderBytes = 64 << 10
 	transport.DisableCompression = true // so that an answer is not larger than what is read of it
-	if !insecure {
-		transport.DialContext = (&net.Dialer{Timeout: timeout, ControlContext: refusePrivate}).DialContext
-	}
 	return &Poster{client}
 }
 
 func refusePrivate(_ context.Context, _, address string, _ syscall.RawConn) error {
-	target, err := netip.ParseAddrPort(address)
-	if err != nil {
-		return err
-	}
-	if !netrule.Public(target.Addr()) {
-		return errPrivate
-	}
-	return nil
+	return netrule.Dialled(address)
 }
 
 // Close ends idle connections.
@@ -72,8 +64,8 @@ func (p *Poster) Post(ctx context.Context, url, id string, at time.Time, body []
 		return hook.Answer{Error: "the endpoint's address cannot be used"}
 	}
 	resp, err := p.client.Do(req)
-	if errors.Is(err, errPrivate) {
-		return hook.Answer{Error: errPrivate.Error()}
+	if errors.Is(err, netrule.ErrPrivate) {
+		return hook.Answer{Error: detailPrivate}
 	}
 	if err != nil {
 		return hook.Answer{Error: delivery.CauseOf(err)}

@@ -20,6 +20,7 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
@@ -48,6 +49,9 @@ type Config struct {
 	Secret string
 	// Timeout bounds one call from dialling to the answer; default 15 s.
 	Timeout time.Duration
+	// Control judges every address before it is connected to, after the name was resolved;
+	// proxies are not used then. nil = every address is connected to.
+	Control func(ctx context.Context, network, address string, c syscall.RawConn) error
 	// Now is the clock for timestamps and Retry-After dates; default [time.Now].
 	Now func() time.Time
 }
@@ -78,7 +82,7 @@ func New(cfg Config) (*Sender, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	return &Sender{cfg: cfg, client: newClient(cfg.Timeout), key: key}, nil
+	return &Sender{cfg: cfg, client: newClient(cfg.Timeout, cfg.Control), key: key}, nil
 }
 
 // signature is that of the specification's symmetric scheme, version 1. Its
@@ -92,11 +96,15 @@ func signature(key []byte, id string, at time.Time, body []byte) string {
 	return "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil))
 }
 
-func newClient(timeout time.Duration) *http.Client {
+func newClient(timeout time.Duration, control func(context.Context, string, string, syscall.RawConn) error) *http.Client {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxIdleConns = maxIdle
 	transport.MaxIdleConnsPerHost = maxIdle
 	transport.WriteBufferSize = writeBuffer
+	if control != nil {
+		transport.Proxy = nil // it would resolve names itself
+		transport.DialContext = (&net.Dialer{Timeout: timeout, ControlContext: control}).DialContext
+	}
 	return &http.Client{
 		Transport: transport,
 		Timeout:   timeout,

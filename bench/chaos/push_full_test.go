@@ -52,7 +52,7 @@ func TestPushFull(t *testing.T) {
 // env makes a program send by the push services, each program at an address of its own.
 func (p *pushPlatforms) env(program string) []string {
 	front := p.front(program)
-	return []string{"PROVIDERS_KEY=" + providersKey, "APNS_KEY=" + base64.StdEncoding.EncodeToString(p.apple.Key), "APNS_KEY_ID=" + p.apple.KeyID, "APNS_TEAM_ID=" + p.apple.TeamID,
+	return []string{"PROVIDERS_KEY=" + providersKey, "PROVIDERS_PRIVATE=yes", "APNS_KEY=" + base64.StdEncoding.EncodeToString(p.apple.Key), "APNS_KEY_ID=" + p.apple.KeyID, "APNS_TEAM_ID=" + p.apple.TeamID,
 		"APNS_TOPIC=" + p.apple.Topic, "APNS_URL=" + front, "FCM_SERVICE_ACCOUNT=" + string(p.google.Account), "FCM_URL=" + front}
 }
 

@@ -199,9 +199,15 @@ type Destination struct {
 	CreatedAt time.Time
 }
 
+// SealPurpose is what the keys that seal addresses and secrets are derived for.
+const SealPurpose = "dropbell alert destinations"
+
 // Hint is as much of the address as may be shown: its host and its last four
 // characters, or the beginning and the domain of a mail address.
 func (d Destination) Hint() string {
+	if d.URL == "" { // removed, or sealed with a key that is not there
+		return ""
+	}
 	if d.Form == Email {
 		local, domain, _ := strings.Cut(d.URL, "@")
 		first, _ := utf8.DecodeRuneInString(local)

@@ -235,6 +235,9 @@ func checkCopy(e *fault.Fields, name, s string, most int) {
 		e.Add(name, "rule.required", "must not be empty")
 	case n > most:
 		e.Add(name, "rule.too_long", "must have at most %d characters", most)
+		return // reading variables takes time that grows with the square of the length
+	case most == MaxBody:
+		message.CheckFormatted(e, name, s)
 	}
 	var mistake *message.SyntaxError
 	if _, err := message.Parse(s, message.Campaign); errors.As(err, &mistake) {

@@ -27,6 +27,12 @@ const (
 // for k, or nil. Mistakes in variables name their line.
 func (t Text) Check(k Key) error {
 	e := &fault.Fields{}
+	if k.Kind != Names {
+		t.bounded(e, false)
+	}
+	if len(e.List) > 0 {
+		return e.Err()
+	}
 	if tag, ok := Canonical(k.Language); k.Kind != Settings && (!ok || tag != k.Language) {
 		e.Add("language", "rule.locale", "must be a language tag such as en or zh-CN")
 	}
@@ -151,9 +157,10 @@ func checkLines(e *fault.Fields, name, s string, k Kind, required bool) {
 
 // CheckVariables returns the first mistake in the variables of a text for messages of
 // the kind: one that cannot be read, a name that may be missing without a fallback, a
-// fallback that is no address. It returns nil if there is none.
+// fallback that is no address. It returns nil if there is none, or if the text is longer
+// than any that is read.
 func CheckVariables(s string, k Kind) *SyntaxError {
-	if k == Names {
+	if k == Names || longer(s, MaxBody) {
 		return nil // names are values themselves
 	}
 	p, err := Parse(s, k)

@@ -43,6 +43,7 @@ func fragments() map[string]string {
 // shop's logo and the end.
 func mailOf(k Kind, lang string, title Pattern, blocks []Block, brand Shop) (page, plainText Pattern) {
 	m := mailWriter{kind: k, parts: fragments()}
+	blocks = blocks[:min(len(blocks), MaxBlocks)] // saving refuses more
 	colour := brand.Colour
 	if !ValidColour(colour) {
 		colour = defaultColour

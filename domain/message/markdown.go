@@ -68,17 +68,30 @@ func (m *marked) add(parts []part) {
 	}
 }
 
-// formatted returns p, a text in Markdown, as HTML and as plain text.
+// formatted returns p, a text in Markdown, as HTML and as plain text. A text that is
+// nested too deep stands as it was typed: rendering it takes time that grows with the
+// third power of its depth.
 func formatted(p Pattern) (page, plainText Pattern) {
 	m := &marked{}
 	m.add(p.parts)
 	source := []byte(m.source.String())
-	var b bytes.Buffer
-	if err := markdown.Convert(source, &b); err != nil { // into memory
-		return Pattern{}, p
+	if tangled(m.source.String()) {
+		return asTyped(p), p
 	}
 	tree := markdown.Parser().Parse(text.NewReader(source))
+	if deeper(tree, maxNesting) {
+		return asTyped(p), p
+	}
+	var b bytes.Buffer
+	if err := markdown.Renderer().Render(&b, source, tree); err != nil { // into memory
+		return Pattern{}, p
+	}
 	return m.cut(b.String(), true), m.cut(plainBlocks(tree, source), false)
+}
+
+// asTyped is a text as one paragraph of a page.
+func asTyped(p Pattern) Pattern {
+	return Pattern{append(append([]part{{literal: "<p>"}}, escaped(p).parts...), part{literal: "</p>\n"})}
 }
 
 // cut turns a rendered text with marks into a pattern. In a page bare links

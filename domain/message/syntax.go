@@ -163,9 +163,12 @@ func head(s string) string {
 	return s
 }
 
-// patternOf reads a text; one that cannot be read, which saving refuses, stands
-// as it was written.
+// patternOf reads a text; one that cannot be read or is too long, which saving refuses,
+// stands as it was written.
 func patternOf(s string, k Kind) Pattern {
+	if longer(s, MaxBody) || strings.Count(s, "{{") > maxPlaces {
+		return Pattern{[]part{{literal: s}}}
+	}
 	p, err := Parse(s, k)
 	if err != nil {
 		return Pattern{[]part{{literal: s}}}

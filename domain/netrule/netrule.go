@@ -3,7 +3,13 @@
 // the servers stand in.
 package netrule
 
-import "net/netip"
+import (
+	"errors"
+	"net/netip"
+)
+
+// ErrPrivate is the refusal to connect to an address that is not public.
+var ErrPrivate = errors.New("the address is not public")
 
 // notPublic are networks that [netip.Addr] calls global unicast and that no
 // server of the internet has.
@@ -41,4 +47,18 @@ func Public(ip netip.Addr) bool {
 		}
 	}
 	return true
+}
+
+// Dialled returns nil if a connection to address, an IP address with a port, may be
+// opened, else [ErrPrivate]. Dialers ask after the name was resolved, so that a public name
+// of a private address is refused too.
+func Dialled(address string) error {
+	to, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return err
+	}
+	if !Public(to.Addr()) {
+		return ErrPrivate
+	}
+	return nil
 }

@@ -22,3 +22,15 @@ func TestPublic(t *testing.T) {
 		}
 	}
 }
+
+func TestDialled(t *testing.T) {
+	for address, want := range map[string]error{"93.184.216.34:443": nil, "[2606:4700::1111]:443": nil, "127.0.0.1:443": netrule.ErrPrivate, "[::ffff:10.0.0.1]:80": netrule.ErrPrivate,
+		"100.64.0.1:443": netrule.ErrPrivate, "198.18.0.1:443": netrule.ErrPrivate, "[64:ff9b::7f00:1]:443": netrule.ErrPrivate} {
+		if err := netrule.Dialled(address); err != want {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+	if err := netrule.Dialled("name.example:443"); err == nil {
+		t.Error("a name that was not resolved")
+	}
+}

@@ -57,7 +57,9 @@ type Service struct {
 	Store     Store
 	Templates Templates
 	Channels  delivery.Available
-	Now       func() time.Time
+	// Erased reports whether a user was erased; nil = none was.
+	Erased func(user.ID) bool
+	Now    func() time.Time
 }
 
 // Drop returns a template as users may see it, at most a second out of date, or
@@ -85,8 +87,8 @@ type Request struct {
 // reservation is new. It returns [template.ErrNotFound],
 // [template.ErrNotOpen], [template.ErrOpened],
 // [delivery.ErrChannelUnavailable], a [fault.Fields], or a [Refusal] naming
-// every reminder that is already due or already reserved. When it returns
-// nil the reservation is committed.
+// every reminder that is already due or already reserved, and [user.ErrErased] for a
+// user who was erased. When it returns nil the reservation is committed.
 func (s *Service) Reserve(ctx context.Context, r Request) (View, bool, error) {
 	known, err := s.terms(ctx, r)
 	if err != nil {
@@ -102,6 +104,9 @@ func (s *Service) Reserve(ctx context.Context, r Request) (View, bool, error) {
 
 // terms checks the request before it reaches the store.
 func (s *Service) terms(ctx context.Context, r Request) (terms, error) {
+	if s.Erased != nil && s.Erased(r.UserID) {
+		return terms{}, user.ErrErased
+	}
 	t, err := s.Templates.Template(ctx, r.TemplateID)
 	if err != nil {
 		return terms{}, err

@@ -13,6 +13,7 @@ import (
 const (
 	plain  = 0
 	sealed = 1
+	bound  = 2 // sealed for one row
 )
 
 // ErrSealed is returned for a secret that none of the keys opens, or that was
@@ -45,12 +46,38 @@ func New(purpose string, keys ...string) (*Box, error) {
 	return b, nil
 }
 
+// Keyed reports whether there is a key to seal with.
+func (b *Box) Keyed() bool { return len(b.seals) > 0 }
+
 // Seal returns the stored form of the secret.
 func (b *Box) Seal(secret []byte) []byte {
 	if len(b.seals) == 0 {
 		return append([]byte{plain}, secret...)
 	}
 	return b.seals[0].Seal([]byte{sealed}, nil, secret, nil)
+}
+
+// SealFor is Seal for a secret of the row named: moved to another row it does not open.
+func (b *Box) SealFor(row string, secret []byte) []byte {
+	if len(b.seals) == 0 {
+		return b.Seal(secret)
+	}
+	return b.seals[0].Seal([]byte{bound}, nil, secret, []byte(row))
+}
+
+// OpenFor returns the secret that was sealed for the row, or [ErrSealed].
+func (b *Box) OpenFor(row string, stored []byte) ([]byte, error) {
+	if len(stored) > 1 && stored[0] == plain {
+		return stored[1:], nil
+	}
+	if len(stored) > 1 && stored[0] == bound {
+		for _, s := range b.seals {
+			if secret, err := s.Open(nil, nil, stored[1:], []byte(row)); err == nil {
+				return secret, nil
+			}
+		}
+	}
+	return nil, ErrSealed
 }
 
 // Open returns the secret, or [ErrSealed].

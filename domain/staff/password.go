@@ -17,6 +17,10 @@ const (
 	MaxPassword = 200
 )
 
+// DemoPassword is the well-known password of the demo's admin. It opens a console on the same
+// machine only.
+const DemoPassword = "ring-the-bell"
+
 // Shares of a password that patterns do not explain, in characters.
 const (
 	unpatterned = 6 // beside runs such as 12345 or qwerty, and years

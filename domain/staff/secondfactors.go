@@ -25,7 +25,7 @@ type FactorStore interface {
 	// RecoveryCodesLeft returns how many were not used yet.
 	RecoveryCodesLeft(ctx context.Context, staffID int64) (int, error)
 	ReplaceRecoveryCodes(ctx context.Context, staffID int64, hashes [][]byte, e Entry) error
-	// ResetFactors removes second factors and recovery codes, and ends all
+	// ResetFactors removes second factors, recovery codes and the link to the identity provider, and ends all
 	// sign-ins. It returns how many factors there were.
 	ResetFactors(ctx context.Context, staffID int64, e Entry) (int, error)
 	Policy(ctx context.Context) (Policy, error)
@@ -196,8 +196,16 @@ func (s *Service) Confirm(ctx context.Context, m Member, password string, a Answ
 // attempt began. It returns [ErrSingleSignOn] for another identity, and
 // [ErrNotAskedAgain].
 func (s *Service) ConfirmWith(ctx context.Context, m Member, who Identity, a Attempt) error {
-	if !who.Verified || NormalEmail(who.Email) != NormalEmail(m.Email) {
+	known, err := s.Store.MemberByIdentity(ctx, who.Issuer, who.Subject)
+	same := err == nil && known.ID == m.ID
+	if fault.KindOf(err) == fault.NotFound { // signed in before members were linked
+		same, err = m.Subject == "" && who.Verified && NormalEmail(who.Email) == NormalEmail(m.Email), nil
+	}
+	if err == nil && !same {
 		return ErrSingleSignOn
+	}
+	if err != nil {
+		return err
 	}
 	if who.At.Before(a.At.Add(-time.Minute)) {
 		return ErrNotAskedAgain

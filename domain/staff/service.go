@@ -32,6 +32,12 @@ type Store interface {
 	SavePreferences(ctx context.Context, id int64, locale, theme string) error
 
 	InsertSignIn(ctx context.Context, in SignIn, e Entry) error
+	// MemberByIdentity returns the member that is linked to the person at the identity
+	// provider, or [ErrNotFound].
+	MemberByIdentity(ctx context.Context, issuer, subject string) (Member, error)
+	// LinkIdentity links the member to the person and stores the sign-in. It returns
+	// [ErrSingleSignOn] if the member is linked to another person of the same provider.
+	LinkIdentity(ctx context.Context, in SignIn, who Identity, e Entry) error
 	// SignInAddresses returns the addresses from which the member with the e-mail
 	// address has signed in since then, the latest first; none if there is no
 	// such member.

@@ -50,6 +50,7 @@ func (a Attempt) Answers(state string, now time.Time) error {
 
 // An Identity is a person whom the identity provider vouches for.
 type Identity struct {
+	Issuer   string // the provider
 	Subject  string // the provider's own, lasting identifier of the person
 	Email    string
 	Verified bool // the provider has verified the address
@@ -71,22 +72,23 @@ type IdentityProvider interface {
 	Finish(ctx context.Context, a Attempt, code string) (Identity, error)
 }
 
-// SignInWith opens a sign-in for the member with the identity's verified address
-// and records it in the audit log. It creates no accounts: an identity without
-// an account, or with a disabled one, is refused with [ErrSingleSignOn].
+// SignInWith opens a sign-in for the member that is linked to the identity, and records it
+// in the audit log. An identity that is not linked yet is linked, for good, to the
+// member with its verified address: an address may be given to another person, a subject
+// is not. It creates no accounts: an identity without an account, with a disabled one, or
+// with one that is linked to another person, is refused with [ErrSingleSignOn]. An admin
+// ends a link by changing the member's address or resetting their second factors.
 func (s *Service) SignInWith(ctx context.Context, who Identity, from Client) (Member, SignIn, error) {
-	if who.Email == "" {
-		return Member{}, SignIn{}, ErrSingleSignOn.Because("the identity provider names no e-mail address")
+	if who.Subject == "" {
+		return Member{}, SignIn{}, ErrSingleSignOn.Because("the identity provider names no subject")
 	}
-	if !who.Verified {
-		return Member{}, SignIn{}, ErrSingleSignOn.Because("the identity provider has not verified the e-mail address")
-	}
-	m, err := s.Store.MemberByEmail(ctx, NormalEmail(who.Email))
+	m, err := s.Store.MemberByIdentity(ctx, who.Issuer, who.Subject)
+	linked := err == nil
 	if fault.KindOf(err) == fault.NotFound {
-		return Member{}, SignIn{}, ErrSingleSignOn.Because("no member of staff has the e-mail address")
+		m, err = s.memberWithAddress(ctx, who)
 	}
 	if err == nil && m.DisabledAt != nil {
-		return Member{}, SignIn{}, ErrSingleSignOn.Because("the member of staff is disabled")
+		err = ErrSingleSignOn.Because("the member of staff is disabled")
 	}
 	if err != nil {
 		return Member{}, SignIn{}, err
@@ -95,7 +97,26 @@ func (s *Service) SignInWith(ctx context.Context, who Identity, from Client) (Me
 	in.Method = BySingleSignOn
 	e := m.entry(m.Actor(), "staff.single_sign_on")
 	e.After = map[string]string{"subject": who.Subject}
-	return m, in, s.Store.InsertSignIn(ctx, in, e)
+	if linked {
+		return m, in, s.Store.InsertSignIn(ctx, in, e)
+	}
+	return m, in, s.Store.LinkIdentity(ctx, in, who, e)
+}
+
+// memberWithAddress returns the member with the identity's address, to whom the identity
+// may be linked.
+func (s *Service) memberWithAddress(ctx context.Context, who Identity) (Member, error) {
+	if who.Email == "" {
+		return Member{}, ErrSingleSignOn.Because("the identity provider names no e-mail address")
+	}
+	if !who.Verified {
+		return Member{}, ErrSingleSignOn.Because("the identity provider has not verified the e-mail address")
+	}
+	m, err := s.Store.MemberByEmail(ctx, NormalEmail(who.Email))
+	if fault.KindOf(err) == fault.NotFound {
+		return Member{}, ErrSingleSignOn.Because("no member of staff has the e-mail address")
+	}
+	return m, err
 }
 
 func (s *Service) newSignIn(m Member, from Client) SignIn {

@@ -126,6 +126,9 @@ type Member struct {
 	Theme        string
 	DisabledAt   *time.Time
 	CreatedAt    time.Time
+	// Issuer and Subject name the person at the identity provider who signs in as the
+	// member; empty = no person has yet.
+	Issuer, Subject string
 	// SecondFactors is how many second factors the member has.
 	SecondFactors int
 	// InvitedUntil is when the member's invitation ends, or ended; nil = there

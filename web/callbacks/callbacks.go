@@ -31,11 +31,16 @@ const (
 	// maxBody is the size of a call in bytes. Providers that report many messages at
 	// once stay below it; SendGrid, with the largest, sends 768 KB at most.
 	maxBody = 1 << 20
-	// maxInFlight bounds the memory of calls, of which each holds a whole body.
+	// maxInFlight bounds the calls that are stored at a time, maxMemory the bodies of all
+	// calls together, in bytes.
 	maxInFlight = 64
+	maxMemory   = 64 << 20
 	// perAddress is how many calls a minute without a valid signature an address may
 	// send before it is told to stop.
 	perAddress = 60
+	// perFetch is how many calls a minute an address may send that make a source load
+	// something before it can check the signature.
+	perFetch = 6
 	// repeatAfter is when a provider is asked to repeat a call that was not stored.
 	repeatAfter = 30 * time.Second
 	// storeFor bounds how long a call waits to be stored. Amazon SNS, which has the
@@ -60,6 +65,13 @@ type Answerer interface {
 	// stored. answers are the texts for the replies in the call, in their order; ""
 	// is none.
 	Answer(answers []string) (contentType string, body []byte)
+}
+
+// A Fetcher is a [Source] that may have to load a certificate before it can check a
+// signature, which any stranger can make it do.
+type Fetcher interface {
+	// Fetches reports whether reading the call begins with that.
+	Fetches(body []byte) bool
 }
 
 // Replies carries out what people answered to messages.
@@ -111,13 +123,14 @@ type Handler struct {
 	Deps
 	sources    map[string]Source
 	unverified *middleware.Limiter
+	fetches    *middleware.Limiter
 	base       *url.URL
 	mux        *chi.Mux
 }
 
 // New returns the handler.
 func New(d Deps) *Handler {
-	h := &Handler{Deps: d, sources: map[string]Source{}, unverified: middleware.NewLimiter(perAddress), mux: chi.NewMux()}
+	h := &Handler{Deps: d, sources: map[string]Source{}, unverified: middleware.NewLimiter(perAddress), fetches: middleware.NewLimiter(perFetch), mux: chi.NewMux()}
 	for _, s := range d.Sources {
 		h.sources[s.Name()] = s
 	}
@@ -128,7 +141,8 @@ func New(d Deps) *Handler {
 		h.Budget = NewBudget(nil)
 	}
 	never := func(*http.Request) bool { return false }
-	h.mux.Use(middleware.Bound(h.Budget, never, func(w http.ResponseWriter, r *http.Request) { h.refuse(w, r, errNotStored) }))
+	busy := func(w http.ResponseWriter, r *http.Request) { h.refuse(w, r, errNotStored) }
+	h.mux.Use(middleware.NewReception(maxBody, maxMemory).Received(busy), middleware.Bound(h.Budget, never, busy))
 	h.mux.Post("/{source}", h.take)
 	h.mux.Post("/{source}/{provider:[1-9][0-9]{0,17}}", h.take)
 	h.mux.NotFound(func(w http.ResponseWriter, r *http.Request) { h.refuse(w, r, errNoSource) })
@@ -199,14 +213,27 @@ func (h *Handler) read(s Source, r *http.Request, body []byte) (call feedback.Ca
 			err = feedback.ErrUnreadable
 		}
 	}()
+	if f, ok := s.(Fetcher); ok && f.Fetches(body) {
+		if err := h.allowed(h.fetches, r); err != nil {
+			return call, err
+		}
+	}
 	call, err = s.Read(r.Header, h.address(r), body)
 	if errors.Is(err, feedback.ErrUnverified) {
-		q, r := middleware.Ensure(r)
-		if d := h.unverified.Allow(middleware.AddressKey('c', q.ClientIP(r)), h.Now()); !d.Allowed {
-			return call, &fault.RetryAfter{Err: errLimited, After: d.RetryAfter}
+		if err := h.allowed(h.unverified, r); err != nil {
+			return call, err
 		}
 	}
 	return call, err
+}
+
+// allowed counts the call for its address and returns [errLimited] above the limit.
+func (h *Handler) allowed(limit *middleware.Limiter, r *http.Request) error {
+	q, r := middleware.Ensure(r)
+	if d := limit.Allow(middleware.AddressKey('c', q.ClientIP(r)), h.Now()); !d.Allowed {
+		return &fault.RetryAfter{Err: errLimited, After: d.RetryAfter}
+	}
+	return nil
 }
 
 // address is the URL that the provider called, which some of them sign.

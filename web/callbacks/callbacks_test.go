@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -238,5 +239,58 @@ func TestACallThatEndsIsRefused(t *testing.T) {
 		if w.Code != 503 || w.Header().Get("Retry-After") == "" {
 			t.Errorf("%s: %d %s", body, w.Code, w.Body)
 		}
+	}
+}
+
+// TestSlowCallersKeepOutNoProvider: 70 connections that send nothing of their bodies, more than the
+// budget has places, and a provider's call is stored all the same.
+func TestSlowCallersKeepOutNoProvider(t *testing.T) {
+	taker, begun := &fakeTaker{}, make(chan struct{}, 100)
+	handler := callbacks.New(callbacks.Deps{Sources: []callbacks.Source{byBody}, Reports: taker, Now: time.Now, Log: slog.New(slog.DiscardHandler)})
+	mux := chi.NewRouter()
+	mux.Mount(callbacks.Prefix, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { begun <- struct{}{}; handler.ServeHTTP(w, r) }))
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	for i := range 70 {
+		dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, byte(2+i%3))}} // three addresses, each within its share
+		c, err := dialer.DialContext(t.Context(), "tcp", strings.TrimPrefix(server.URL, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() })
+		if _, err := io.WriteString(c, "POST /callbacks/one HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		<-begun
+	}
+	if res, body := ask(t, "POST", server.URL+"/callbacks/one", "x"); res.StatusCode != http.StatusNoContent || len(taker.taken) != 1 {
+		t.Errorf("%d %s, %d reports", res.StatusCode, body, len(taker.taken))
+	}
+}
+
+// fetching is a source that loads a certificate for each call.
+type fetching struct {
+	source
+	fetched *int
+}
+
+func (fetching) Fetches([]byte) bool { return true }
+
+func (f fetching) Read(h http.Header, u *url.URL, body []byte) (feedback.Call, error) {
+	*f.fetched++
+	return f.source.Read(h, u, body)
+}
+
+// TestStrangersMakeFewFetches: an address makes a source load few certificates a minute, whatever it sends.
+func TestStrangersMakeFewFetches(t *testing.T) {
+	fetched := 0
+	at := serve(t, callbacks.Deps{Sources: []callbacks.Source{fetching{byBody, &fetched}}, Reports: &fakeTaker{}})
+	last := 0
+	for range 20 {
+		res, _ := ask(t, "POST", at+"/one", "key missing")
+		last = res.StatusCode
+	}
+	if fetched < 6 || fetched > 7 || last != http.StatusTooManyRequests { // a seventh if the calls take ten seconds
+		t.Errorf("%d fetches, the last call is %d", fetched, last)
 	}
 }

@@ -39,10 +39,10 @@ func (p *program) mountCallbacks(r chi.Router) error {
 func (p *program) callbackSources() (sources []callbacks.Source, err error) {
 	refs := feedback.NewRefs(p.Config.LinkSecret)
 	if len(p.Config.SESTopics) > 0 {
-		sources = append(sources, mailfeedback.NewSES(p.Config.SESTopics, refs, http.DefaultClient))
+		sources = append(sources, mailfeedback.NewSES(p.Config.SESTopics, refs, http.DefaultClient, app.Clock))
 	}
 	if p.Config.SendGridKey != "" {
-		s, err := mailfeedback.NewSendGrid(p.Config.SendGridKey, refs)
+		s, err := mailfeedback.NewSendGrid(p.Config.SendGridKey, refs, app.Clock)
 		if err != nil {
 			return nil, err
 		}

@@ -97,11 +97,11 @@ func (s *providerSources) source(p provider.Provider, secrets map[string]string)
 	case "ses":
 		topics := strings.FieldsFunc(p.Settings["topics"], func(c rune) bool { return c == ',' || c == ' ' })
 		if len(topics) > 0 {
-			return mailfeedback.NewSES(topics, s.refs, http.DefaultClient), nil
+			return mailfeedback.NewSES(topics, s.refs, http.DefaultClient, app.Clock), nil
 		}
 	case "sendgrid":
 		if key != "" {
-			return mailfeedback.NewSendGrid(key, s.refs)
+			return mailfeedback.NewSendGrid(key, s.refs, app.Clock)
 		}
 	case "mailgun":
 		if key != "" {

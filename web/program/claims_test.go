@@ -203,6 +203,51 @@ func openDrop(t *testing.T, n node, sql *pgxpool.Pool, stock int) string {
 	return id
 }
 
+// TestErasedUsersGetNothing: a user who was erased claims no coupon, of either gate, redeems no code and
+// reserves nothing, and is told so.
+func TestErasedUsersGetNothing(t *testing.T) {
+	env := map[string]string{"DATABASE_URL": localstack.Database(t), "REDIS_URL": localstack.RedisServer(t).URL(), "HTTP_ADDR": "127.0.0.1:0", "ADMIN_API_KEY": testKey}
+	n := startNode(t, env)
+	sql, err := pgxpool.New(t.Context(), env["DATABASE_URL"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sql.Close()
+	id := openDrop(t, n, sql, 100)
+	erased, other := map[string]string{"X-User-ID": "7"}, map[string]string{"X-User-ID": "8"}
+	ask := func(path string, header map[string]string, body string) string {
+		t.Helper()
+		status, got, err := n.call("POST", path, header, body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fmt.Sprint(status, " ", got["code"])
+	}
+	claim, reserve := `{"template_id":"`+id+`"}`, `{"template_id":"`+id+`","shop_number":"10","reminders":[{"channel":"app","minutes":20}]}`
+	if _, err := sql.Exec(t.Context(), `insert into erased_users (user_id, erased_by) values (7, 'x')`); err != nil {
+		t.Fatal(err)
+	}
+	// The drop has opened, so that nothing is reserved while the erasure is not known yet.
+	eventually(t, "the erasure is known", func() bool { return ask("/reservations", erased, reserve) == "409 user_erased" })
+	if got := ask("/claims", erased, claim); got != "409 user_erased" {
+		t.Errorf("a claim: %s", got)
+	}
+	if _, err := sql.Exec(t.Context(), `update templates set claim_mode = 'gate'`); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the claim mode is known", func() bool { return ask("/claims", other, claim) != "201 <nil>" })
+	if got := ask("/claims", erased, claim); got != "409 user_erased" {
+		t.Errorf("at the gate in Redis: %s", got)
+	}
+	if got := ask("/redemptions", erased, `{"code":"`+strings.Repeat("A", 16)+`"}`); strings.HasPrefix(got, "2") {
+		t.Errorf("a code: %s", got)
+	}
+	var coupons int
+	if err := sql.QueryRow(t.Context(), `select count(*) from coupons where user_id = 7`).Scan(&coupons); err != nil || coupons != 0 {
+		t.Errorf("%d coupons, %v", coupons, err)
+	}
+}
+
 // TestOtherNodesHearThatItIsSoldOut looks a template up, has its last coupon
 // given away elsewhere, and hears of it.
 func TestOtherNodesHearThatItIsSoldOut(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"dropbell/adapters/redis"
 	"dropbell/adapters/sms"
 	"dropbell/app"
+	"dropbell/domain/alert"
 	"dropbell/domain/delivery"
 	"dropbell/domain/provider"
 	"dropbell/domain/seal"
@@ -16,9 +17,12 @@ import (
 	consoledelivery "dropbell/web/console/delivery"
 )
 
-// newProviders makes what staff do with providers.
+// newProviders makes what staff do with providers, and the box that seals addresses of chat groups.
 func (p *program) newProviders() (*provider.Service, error) {
 	box, err := seal.New(provider.SealPurpose, p.Config.ProvidersKeys...)
+	if err == nil {
+		p.addresses, err = seal.New(alert.SealPurpose, p.Config.ProvidersKeys...)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package program
 
 import (
+	"context"
 	"net/http"
 	"strings"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"dropbell/app"
 	"dropbell/domain/user"
 	"dropbell/web/links"
+	"dropbell/web/middleware"
 )
 
 // Sign-in is slowed down after a handful of attempts per network. Passwords of
@@ -31,6 +33,18 @@ const (
 // of whom there are many more.
 const staffInFlight = 256
 
+// Forms of the console are read before they take a place among staffInFlight, so that slow
+// clients, signed in or not, take none.
+const (
+	consoleForm   = 64 << 10
+	consoleMemory = 32 << 20
+)
+
+// receivedForms reads forms of the console before the requests take a place.
+func receivedForms() func(http.Handler) http.Handler {
+	return middleware.NewReception(consoleForm, consoleMemory).Received(busy)
+}
+
 // isStream reports whether the request of the console lasts as long as a page
 // is open.
 func isStream(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/live") }
@@ -48,7 +62,28 @@ func (p *program) waitsFor(databaseReady bool) (reasons []string) {
 	if databaseReady && !p.access.Load() {
 		reasons = append(reasons, "the first admin and key are not set up yet")
 	}
+	if databaseReady && !p.Erased.Known() {
+		reasons = append(reasons, "the users who were erased are not read yet")
+	}
 	return reasons
+}
+
+// watchErased looks at once and whenever it is told to. A failed look, which leaves
+// everything as it was, is logged once.
+func (p *program) watchErased(ctx context.Context, again <-chan time.Time) {
+	failing := false
+	for {
+		err := p.Erased.Look(ctx)
+		if err != nil && !failing && ctx.Err() == nil {
+			p.Log.Warn("the users who were erased cannot be read; users erased from now on can claim until they can", "error", err)
+		}
+		failing = err != nil
+		select {
+		case <-again:
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // ready answers /readyz.

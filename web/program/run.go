@@ -70,6 +70,11 @@ func (p *program) serve(ctx context.Context) error {
 		defer tick.Stop()
 		p.watchProviders(background, tick.C)
 	})
+	loops.Go(func() {
+		tick := time.NewTicker(app.EraseEvery)
+		defer tick.Stop()
+		p.watchErased(background, tick.C)
+	})
 	stopped := make(chan struct{})
 	go func() {
 		defer close(stopped)

@@ -19,7 +19,9 @@ func warn(cfg config.Config, log *slog.Logger) {
 	if cfg.JWTAud == "" {
 		open = append(open, "AUTH_JWT_AUDIENCE")
 	}
-	if cfg.JWKSURL != "" && len(open) > 0 {
-		log.Warn("every token signed with a key of AUTH_JWKS_URL is accepted, also one made for another service: set " + strings.Join(open, " and "))
+	for _, key := range []struct{ name, value string }{{"a key of AUTH_JWKS_URL", cfg.JWKSURL}, {"AUTH_JWT_SECRET", cfg.JWTSecret}} {
+		if key.value != "" && len(open) > 0 {
+			log.Warn("every token signed with " + key.name + " is accepted, also one made for another service: set " + strings.Join(open, " and "))
+		}
 	}
 }

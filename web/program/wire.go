@@ -53,6 +53,7 @@ import (
 	"dropbell/domain/redeemcode"
 	"dropbell/domain/reminder"
 	"dropbell/domain/report"
+	"dropbell/domain/seal"
 	"dropbell/domain/segment"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
@@ -98,6 +99,7 @@ type program struct {
 
 	channels    delivery.ChangingChannels
 	providers   *provider.Service
+	addresses   *seal.Box // seals those of chat groups
 	jobs        *job.Service
 	templates   *template.Service
 	reminders   *reminder.Service
@@ -197,7 +199,7 @@ func (p *program) wireUseCases() error {
 
 	// Drops and delivery.
 	p.templates = &template.Service{Store: refreshingStore{p.telling(dropsdb.NewTemplates(p.Reports)), p.lookup}, Now: app.Clock}
-	p.reminders = &reminder.Service{Store: p.reservations, Templates: p.lookup, Channels: &p.channels, Now: app.Clock}
+	p.reminders = &reminder.Service{Store: p.reservations, Templates: p.lookup, Channels: &p.channels, Erased: p.Erased.Has, Now: app.Clock}
 	p.explainer = &reminder.Explainer{Store: p.reservations, Coupons: couponSteps, Reminders: p.reminders}
 	if p.providers, err = p.newProviders(); err != nil {
 		return err
@@ -229,7 +231,7 @@ func (p *program) wireUseCases() error {
 	answered, fromMemory := p.claimMetrics()
 	prefilter := &claim.Prefilter{Gate: p.claims.Durable, Others: p.claims.Others(), Templates: p.lookup, Record: p.claims.Durable, Now: app.Clock,
 		Answered: func(error) { fromMemory.Inc() }}
-	p.claiming = &claim.Service{Gate: count(prefilter, answered), Finders: []claim.Finder{p.claims.Durable, p.claims.Gate}, Owned: p.claims.Durable,
+	p.claiming = &claim.Service{Gate: count(p.claims.Living(prefilter), answered), Finders: []claim.Finder{p.claims.Durable, p.claims.Gate}, Owned: p.claims.Durable,
 		Random: rand.Uint64}
 	p.coupons = &coupon.Service{Store: countedCoupons{couponSteps, p.couponStepMetrics()}, LockFor: p.Config.LockFor}
 	p.couponAdmin = &coupon.Admin{Store: couponSteps}
@@ -326,7 +328,7 @@ func (p *program) handler(ctx context.Context) (http.Handler, error) {
 	}
 	p.console = p.newConsole(apiHandler)
 	bound := middleware.Bound(middleware.NewBudget(staffInFlight, "console", p.budgets), isStream, busy)
-	r.With(bound, middleware.Compress()).Mount("/", p.console)
+	r.With(receivedForms(), bound, middleware.Compress()).Mount("/", p.console)
 	return r, nil
 }
 
@@ -364,7 +366,7 @@ func (p *program) newConsole(described *api.API) *console.Console {
 	boards, users, campaignStore := dropsdb.NewBoards(p.Reports), audiencedb.NewUsers(p.Reports), campaignsdb.NewCampaigns(p.DB, audiencedb.NewSegments(p.DB))
 	tallies, deadMessages := couponsdb.NewCouponTallies(p.DB), workdb.NewDeadMessages(p.DB)
 	files := &upload.Files{Uploads: workdb.NewUploads(p.DB), Tables: p.tables(), Log: p.Log}
-	alerts := &alert.Service{Store: workdb.NewAlerts(p.DB)}
+	alerts := &alert.Service{Store: workdb.NewAlerts(p.DB, p.addresses)}
 	tests := &delivery.ChannelTests{Store: deliverydb.NewChannelTests(p.DB), Configured: &p.channels, Patience: 3 * time.Second}
 	// Parts that pages of several subjects show.
 	states := consoledelivery.NewStates(channels, p.circuits(), &p.channels, p.completeSMS)
@@ -395,7 +397,7 @@ func (p *program) newConsole(described *api.API) *console.Console {
 		Messages: messages.Deps{Messages: p.messages, Templates: p.templates, Users: p.users, Own: messagesdb.NewMessages(p.DB), Tests: tests,
 			LinkExample: p.linkExample},
 		Search: search.Deps{Templates: p.templates, Campaigns: p.campaigns, Users: users, Coupons: p.couponAdmin, Codes: p.codes, Segments: p.segments},
-		Work: work.Deps{Jobs: p.jobs, Alerts: alerts, Browsers: alert.Browsers{Store: workdb.NewAlerts(p.DB), PublicKey: p.Config.VAPIDPublicKey}, Uploads: workdb.NewUploads(p.DB), DeadMessages: deadMessages, Hooks: p.hooks, Audit: audit, Monitor: p.monitor.Handler,
+		Work: work.Deps{Jobs: p.jobs, Alerts: alerts, Browsers: alert.Browsers{Store: workdb.NewAlerts(p.DB, nil), PublicKey: p.Config.VAPIDPublicKey}, Uploads: workdb.NewUploads(p.DB), DeadMessages: deadMessages, Hooks: p.hooks, Audit: audit, Monitor: p.monitor.Handler,
 			Queues: &queue.Service{Store: asynq.NewInspector(p.Redis), Audit: audit}},
 	})
 }

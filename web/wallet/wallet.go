@@ -38,6 +38,8 @@ const (
 	maxBody = 64 << 10
 	// maxInFlight bounds the calls that are served at a time; each signs at most one pass.
 	maxInFlight = 64
+	// maxMemory bounds the bodies of all calls together, in bytes.
+	maxMemory = 16 << 20
 	// perAddress is how many calls a minute an address may send: a carrier's address is
 	// that of many phones.
 	perAddress = 1200
@@ -84,7 +86,8 @@ func New(d Deps) http.Handler {
 	}
 	mux := chi.NewMux()
 	never := func(*http.Request) bool { return false }
-	mux.Use(middleware.Bound(h.Budget, never, func(w http.ResponseWriter, r *http.Request) { refuse(w, r, errBusy) }), h.limit)
+	busy := func(w http.ResponseWriter, r *http.Request) { refuse(w, r, errBusy) }
+	mux.Use(h.limit, middleware.NewReception(maxBody, maxMemory).Received(busy), middleware.Bound(h.Budget, never, busy))
 	mux.NotFound(func(w http.ResponseWriter, r *http.Request) { refuse(w, r, errNoRoute) })
 	mux.MethodNotAllowed(func(w http.ResponseWriter, r *http.Request) { refuse(w, r, errMethod) })
 	mux.Get("/passes/{link}", h.answering(h.linked))

@@ -30,10 +30,25 @@ const (
 func (p *program) newWatcher() *alert.Watcher {
 	groups := chat.New(chat.Config{AllowPrivate: p.Config.AlertsPrivate, Now: app.Clock})
 	p.OnClose(groups.Close)
-	return &alert.Watcher{Store: workdb.NewAlerts(p.DB), Sender: alertSender{groups, p.delivery.Senders[delivery.Email]}, PublicURL: strings.TrimSuffix(p.Config.PublicURL, "/"), Crashed: p.alertCrashed, Watches: []alert.Watch{
+	return &alert.Watcher{Store: p.addresses, Sender: alertSender{groups, p.delivery.Senders[delivery.Email]}, PublicURL: strings.TrimSuffix(p.Config.PublicURL, "/"), Crashed: p.alertCrashed, Watches: []alert.Watch{
 		{Kind: alert.Channel, Look: p.failingChannels},
 		{Kind: alert.Balance, Look: func(context.Context) ([]alert.Condition, error) { return p.balances.Get(app.Clock(), balancesLife) }},
 	}}
+}
+
+// sealAddresses seals the addresses of chat groups that are stored as they are, as soon as
+// the database lets it.
+func (p *program) sealAddresses(ctx context.Context) error {
+	for {
+		err := p.addresses.SealStored(ctx)
+		if err == nil {
+			return nil
+		}
+		p.Log.Warn("addresses of chat groups cannot be sealed yet", "error", err)
+		if !sleep(ctx, 10*time.Second) {
+			return nil
+		}
+	}
 }
 
 // alertCrashed logs a panic of a sender of notifications for staff.
@@ -81,7 +96,7 @@ func (p *program) newNotifier() (*alert.Notifier, error) {
 		return nil, err
 	}
 	p.OnClose(browsers.Close)
-	return &alert.Notifier{Store: workdb.NewAlerts(p.DB), Pusher: alertPusher{browsers}, Crashed: p.alertCrashed}, nil
+	return &alert.Notifier{Store: workdb.NewAlerts(p.DB, nil), Pusher: alertPusher{browsers}, Crashed: p.alertCrashed}, nil
 }
 
 // alertPusher pushes alerts to browsers of members.

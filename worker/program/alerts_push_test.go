@@ -99,7 +99,7 @@ func TestAlertsByPush(t *testing.T) {
 	sender, err := webpush.New(webpush.Config{PublicKey: public, PrivateKey: private, Subject: "mailto:ops@shop.example", AllowInsecure: true})
 	must(err)
 	defer sender.Close()
-	service, store := newPushService(t), workdb.NewAlerts(db)
+	service, store := newPushService(t), workdb.NewAlerts(db, nil)
 	signIn := uuid.NewString()
 	exec(`insert into sign_ins (id, staff_id, ip, user_agent) values ($1, 1, '', '')`, signIn)
 	add := func(member int64, in, path string) {

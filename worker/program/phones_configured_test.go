@@ -28,7 +28,7 @@ func TestRemindersReachConfiguredApps(t *testing.T) {
 	const n = 60
 	apple, err1 := pushtest.NewAPNs()
 	google, err2 := pushtest.NewFCM()
-	env := map[string]string{"DATABASE_URL": localstack.Database(t), "REDIS_URL": localstack.RedisServer(t).URL(), "WORKER_HTTP_ADDR": "127.0.0.1:0", "PROVIDERS_KEY": providersKey}
+	env := map[string]string{"DATABASE_URL": localstack.Database(t), "REDIS_URL": localstack.RedisServer(t).URL(), "WORKER_HTTP_ADDR": "127.0.0.1:0", "PROVIDERS_KEY": providersKey, "PROVIDERS_PRIVATE": "yes"}
 	w := pgtest.On(t, env["DATABASE_URL"])
 	w.Must(err1)
 	t.Cleanup(apple.Close)

@@ -38,7 +38,7 @@ func (r *routes) buildPush(b *built, p provider.Provider) *built {
 	secrets, err := p.Open(r.box)
 	var service push.ConfiguredService
 	if err == nil {
-		service, err = app.PushService(p, secrets, app.PushShared{PhoneGone: r.phoneGone, Admit: r.admitPushes(p),
+		service, err = app.PushService(r.Config, p, secrets, app.PushShared{PhoneGone: r.phoneGone, Admit: r.admitPushes(p),
 			Tokens: sealedTokens{redis.NewShared(r.Redis, tokenName(p, secrets)), r.box}})
 	}
 	if err != nil {

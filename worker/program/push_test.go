@@ -52,7 +52,7 @@ func (m *miniPrograms) routes(key string) *routes {
 	client, err := redis.Open(m.redis)
 	m.Must(err)
 	m.Cleanup(func() { _ = client.Close() })
-	p := &program{App: &app.App{DB: m.DB, Redis: client, Log: slog.New(slog.DiscardHandler), Config: config.Config{ProvidersKeys: []string{key}}},
+	p := &program{App: &app.App{DB: m.DB, Redis: client, Log: slog.New(slog.DiscardHandler), Config: config.Config{ProvidersKeys: []string{key}, ProvidersPrivate: true}},
 		metrics: newMetrics(prometheus.NewRegistry()), providers: &providerCalls{}}
 	r, err := p.newRoutes(map[delivery.Channel]delivery.Sender{}, nil, senderStores{}, nil)
 	m.Must(err)

@@ -37,7 +37,7 @@ func TestAKillWhileTheOtherProviderTakesOver(t *testing.T) {
 	a, b := newSMSService(t, http.StatusServiceUnavailable), newSMSService(t, http.StatusOK)
 	a.after = 6
 	b.stall, b.at, b.unsure = make(chan struct{}), 5, map[string]int{}
-	r := routedOn(newCampaignFixture(t, 0, "PROVIDERS_KEY", providersKey), n, a, b)
+	r := routedOn(newCampaignFixture(t, 0, "PROVIDERS_KEY", providersKey, "PROVIDERS_PRIVATE", "yes"), n, a, b)
 	raw, err := json.Marshal(r.env)
 	r.must(err)
 	victim := exec.CommandContext(t.Context(), os.Args[0])

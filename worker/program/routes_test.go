@@ -105,7 +105,7 @@ func (s *smsService) taken() (n, most int) {
 // routed is a fixture of two workers whose channel sms has the services as providers, in
 // this order; n users have a phone number.
 func routed(t *testing.T, n int, services ...*smsService) *campaignFixture {
-	return routedOn(newCampaignFixture(t, 2, "PROVIDERS_KEY", providersKey), n, services...)
+	return routedOn(newCampaignFixture(t, 2, "PROVIDERS_KEY", providersKey, "PROVIDERS_PRIVATE", "yes"), n, services...)
 }
 
 // routedOn is [routed] of a fixture that is there.

@@ -59,6 +59,8 @@ func (p *program) serve(ctx context.Context) error {
 		p.Log.Warn("this worker is not counted among those that share limits yet", "error", err)
 	}
 	start("processes", func(ctx context.Context) error { p.processes.Run(ctx); return nil })
+	start("erasures", p.every(app.EraseEvery, "erasures", p.Erased.Look))
+	start("addresses", p.sealAddresses)
 	p.startRoles(start)
 	p.Log.Info("worker is running", "channels", p.channelNames(), "roles", p.Config.WorkerRoles)
 	loops.Wait()

@@ -51,7 +51,7 @@ func newSMS(cfg config.Config, stores senderStores) (s *smsGuard, variables stri
 			return s, "SMS_COUNTRIES", errors.New(c + " is no country with phone numbers")
 		}
 	}
-	sender, variables, err := app.SMSSender(cfg.SMS, strings.TrimSuffix(cfg.PublicURL, "/")+"/callbacks/twilio", texts, stores.serials)
+	sender, variables, err := app.SMSSender(cfg.SMS, strings.TrimSuffix(cfg.PublicURL, "/")+"/callbacks/twilio", texts, stores.serials, nil)
 	if err != nil {
 		return s, variables, err
 	}

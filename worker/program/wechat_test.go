@@ -27,7 +27,7 @@ func TestRemindersReachAMiniProgram(t *testing.T) {
 	const n = 60
 	wechat := pushtest.NewWeChat()
 	t.Cleanup(wechat.Close)
-	env := map[string]string{"DATABASE_URL": localstack.Database(t), "REDIS_URL": localstack.RedisServer(t).URL(), "WORKER_HTTP_ADDR": "127.0.0.1:0", "PROVIDERS_KEY": providersKey}
+	env := map[string]string{"DATABASE_URL": localstack.Database(t), "REDIS_URL": localstack.RedisServer(t).URL(), "WORKER_HTTP_ADDR": "127.0.0.1:0", "PROVIDERS_KEY": providersKey, "PROVIDERS_PRIVATE": "yes"}
 	w := pgtest.On(t, env["DATABASE_URL"])
 	box, err := seal.New(provider.SealPurpose, providersKey)
 	w.Must(err)

@@ -37,6 +37,7 @@ import (
 	"dropbell/domain/job"
 	"dropbell/domain/redeemcode"
 	"dropbell/domain/reminder"
+	"dropbell/domain/seal"
 	"dropbell/domain/segment"
 	"dropbell/domain/staff"
 	"dropbell/domain/task"
@@ -82,6 +83,7 @@ type program struct {
 	figures     figures
 	census      *census
 	balances    alert.Memo
+	addresses   workdb.Alerts // with those of chat groups
 	tester      *delivery.Tester
 	codes       *verification.Sender
 	matcher     *feedback.Matcher
@@ -211,6 +213,11 @@ func (p *program) wireDelivery() error {
 	p.processes = p.NewProcesses("worker", p.channels(), redis.AloneLimits()...)
 	p.alone = redis.NewAlone(redis.AloneConfig{Sharing: p.processes.Delivering, Counted: p.processes.Alone, Log: p.Log, Now: time.Now})
 	p.pacer = redis.NewPacer(p.Redis, p.alone)
+	box, err := seal.New(alert.SealPurpose, p.Config.ProvidersKeys...)
+	if err != nil {
+		return err
+	}
+	p.addresses = workdb.NewAlerts(p.DB, box)
 	p.mailPace = p.newMailPace()
 	stores := senderStores{p.mailPace, deliverydb.NewSMSBudget(p.DB, p.Config.SMS.BudgetPerDay, p.Config.SMS.BudgetPerDrop).WithMoney(p.Config.SMS.MicrosPerDay), deliverydb.NewSerials(p.DB)}
 	senders, closers, err := newSenders(p.Config, pushEvents{p.subscriptionGone, p.phoneGone, p.metrics.pushAnswered, p.admitFCM}, stores)

@@ -2,10 +2,12 @@ package access
 
 import (
 	"context"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"dropbell/adapters/postgres/internal/pg"
+	"dropbell/domain/fault"
 	"dropbell/domain/staff"
 )
 
@@ -32,6 +34,37 @@ func NewAudit(db *pg.DB) Audit { return Audit{db} }
 // personal data that was taken out.
 func (a Audit) Record(ctx context.Context, e staff.Entry) error {
 	return a.Tx(ctx, func(tx pgx.Tx) error { return pg.InsertAudit(ctx, tx, e) })
+}
+
+// RecordRevealed stores an entry about contacts that are shown, unless as many were shown
+// within the last hour as may be: to the member, or to members of the shop of the entry.
+// Then it returns [staff.ErrRevealed] with the time until the next.
+func (a Audit) RecordRevealed(ctx context.Context, e staff.Entry) error {
+	return a.Tx(ctx, func(tx pgx.Tx) error {
+		// One of a shop, or of a member, at a time, so that requests at once do not pass the
+		// limits together.
+		if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended('dropbell:revealed:' || case when $1 = 0 then $2 else '' end, $1))`, e.ShopNumber, e.Actor.Label); err != nil {
+			return err
+		}
+		var wait time.Duration
+		if err := tx.QueryRow(ctx, `
+			with shown as (
+				select at, split_part(actor, ' ', 1) = @member as own, shop_number = nullif(@shop::bigint, 0) as beside from audit
+				where action = @action and at > statement_timestamp() - @within::interval
+			)
+			select coalesce(greatest(
+				(select at from shown where own order by at desc offset @most - 1 limit 1),
+				(select at from shown where beside order by at desc offset @most_of_shop - 1 limit 1)
+			) + @within::interval - statement_timestamp(), interval '0')`,
+			pgx.StrictNamedArgs{"member": e.Actor.Label, "shop": e.ShopNumber, "action": e.Action, "within": staff.RevealedWithin, "most": staff.MaxRevealed,
+				"most_of_shop": staff.MaxRevealedOfShop}).Scan(&wait); err != nil {
+			return err
+		}
+		if wait > 0 {
+			return &fault.RetryAfter{Err: staff.ErrRevealed, After: wait}
+		}
+		return pg.InsertAudit(ctx, tx, e)
+	})
 }
 
 // Records lists what was recorded, newest first. A query with a text looks at

@@ -24,7 +24,7 @@ func NewStaff(db *pg.DB) Staff { return Staff{db} }
 // memberColumns are a member of staff, the number of their second factors, and
 // the end of their invitation.
 const memberColumns = `staff.id, staff.email, staff.name, staff.role, staff.shops, staff.password_hash, staff.locale, staff.theme,
-	staff.disabled_at, staff.created_at, (select count(*) from second_factors f where f.staff_id = staff.id),
+	staff.disabled_at, staff.created_at, staff.sso_issuer, staff.sso_subject, (select count(*) from second_factors f where f.staff_id = staff.id),
 	(select l.expires_at from password_links l where l.staff_id = staff.id and l.purpose = 'invitation')`
 
 func scanMember(row pgx.CollectableRow) (staff.Member, error) {
@@ -36,12 +36,18 @@ func scanMember(row pgx.CollectableRow) (staff.Member, error) {
 // memberTargets are where memberColumns are scanned to.
 func memberTargets(m *staff.Member) []any {
 	return []any{&m.ID, &m.Email, &m.Name, &m.Role, &m.Shops, &m.PasswordHash, &m.Locale, &m.Theme, &m.DisabledAt, &m.CreatedAt,
+		&m.Issuer, &m.Subject,
 		&m.SecondFactors, &m.InvitedUntil}
 }
 
 // Member returns [staff.ErrNotFound] if there is none.
 func (s Staff) Member(ctx context.Context, id int64) (staff.Member, error) {
 	return s.member(ctx, `select `+memberColumns+` from staff where id = $1`, id)
+}
+
+// MemberByIdentity returns [staff.ErrNotFound] if no member is linked to the person.
+func (s Staff) MemberByIdentity(ctx context.Context, issuer, subject string) (staff.Member, error) {
+	return s.member(ctx, `select `+memberColumns+` from staff where sso_issuer = $1 and sso_subject = $2 and sso_subject <> ''`, issuer, subject)
 }
 
 // MemberByEmail returns [staff.ErrNotFound] if there is none.
@@ -211,7 +217,8 @@ func updateMember(ctx context.Context, tx pgx.Tx, m staff.Member) error {
 		return err
 	}
 	tag, err := tx.Exec(ctx, `
-		update staff set email = @email, name = @name, role = @role, shops = @shops, password_hash = @password_hash,
+		update staff set sso_issuer = case when lower(email) = lower(@email) then sso_issuer else '' end,
+			sso_subject = case when lower(email) = lower(@email) then sso_subject else '' end, email = @email, name = @name, role = @role, shops = @shops, password_hash = @password_hash,
 			disabled_at = @disabled_at, updated_at = now()
 		where id = @id`, pgx.StrictNamedArgs{"id": m.ID, "email": m.Email, "name": m.Name, "role": m.Role,
 		"shops": append([]int64{}, m.Shops...), "password_hash": m.PasswordHash, "disabled_at": m.DisabledAt})
@@ -251,6 +258,28 @@ func (s Staff) InsertSignIn(ctx context.Context, in staff.SignIn, e staff.Entry)
 		}
 		return pg.InsertAudit(ctx, tx, e)
 	})
+}
+
+// LinkIdentity links the member to a person at the identity provider and stores the
+// sign-in; see [staff.Store]. Of two persons at once one is linked.
+func (s Staff) LinkIdentity(ctx context.Context, in staff.SignIn, who staff.Identity, e staff.Entry) error {
+	err := s.Tx(ctx, func(tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, `update staff set sso_issuer = $2, sso_subject = $3 where id = $1 and (sso_issuer <> $2 or sso_subject in ('', $3))`, in.StaffID, who.Issuer, who.Subject)
+		if err != nil {
+			return err
+		}
+		if tag.RowsAffected() == 0 {
+			return staff.ErrSingleSignOn.Because("the member of staff is linked to another person at the identity provider")
+		}
+		if err := insertSignIn(ctx, tx, in); err != nil {
+			return err
+		}
+		return pg.InsertAudit(ctx, tx, e)
+	})
+	if pg.Violates(err, "staff_identity") { // another sign-in of the person linked them first
+		return staff.ErrSingleSignOn.Because("the person is linked to another member of staff")
+	}
+	return err
 }
 
 func insertSignIn(ctx context.Context, tx pgx.Tx, in staff.SignIn) error {

@@ -164,8 +164,8 @@ func (s Staff) ReplaceRecoveryCodes(ctx context.Context, staffID int64, hashes [
 	})
 }
 
-// ResetFactors removes second factors and recovery codes, ends the member's
-// sign-ins and returns how many factors there were.
+// ResetFactors removes second factors, recovery codes and the link to a person at the
+// identity provider, ends the member's sign-ins and returns how many factors there were.
 func (s Staff) ResetFactors(ctx context.Context, staffID int64, e staff.Entry) (n int, err error) {
 	err = s.Tx(ctx, func(tx pgx.Tx) error {
 		if n, err = lockFactors(ctx, tx, staffID); err != nil {
@@ -175,6 +175,9 @@ func (s Staff) ResetFactors(ctx context.Context, staffID int64, e staff.Entry) (
 			return err
 		}
 		if _, err := tx.Exec(ctx, `delete from recovery_codes where staff_id = $1`, staffID); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, `update staff set sso_issuer = '', sso_subject = '' where id = $1`, staffID); err != nil {
 			return err
 		}
 		if err := endSignIns(ctx, tx, staffID); err != nil {

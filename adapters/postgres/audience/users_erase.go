@@ -57,6 +57,13 @@ func erased(ctx context.Context, db *pg.DB, ids []user.ID) (map[user.ID]bool, er
 	return found, pg.Translate(err)
 }
 
+// ErasedSince returns the users who were erased since the instant, and the database's time.
+func (s Users) ErasedSince(ctx context.Context, since time.Time) (ids []user.ID, now time.Time, err error) {
+	err = s.Pool.QueryRow(ctx, `select coalesce(array_agg(user_id) filter (where user_id is not null), '{}'), statement_timestamp()
+		from (select user_id from erased_users where erased_at >= $1) e`, since).Scan(&ids, &now)
+	return ids, now, pg.Translate(err)
+}
+
 // Erasure returns when and by whom the user was erased, or nil.
 func (s Users) Erasure(ctx context.Context, id user.ID) (*user.Erasure, error) {
 	var e user.Erasure

@@ -11,14 +11,25 @@ import (
 
 	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/alert"
+	"dropbell/domain/seal"
 	"dropbell/domain/staff"
 )
 
 // Alerts keeps what needs the attention of staff; see [alert.Store].
-type Alerts struct{ *pg.DB }
+type Alerts struct {
+	*pg.DB
+	// box seals addresses and secrets of destinations for their rows.
+	box *seal.Box
+}
 
-// NewAlerts returns the alerts of db.
-func NewAlerts(db *pg.DB) Alerts { return Alerts{db} }
+// NewAlerts returns the alerts of db. Addresses and secrets of destinations are sealed with
+// the box; nil = those that are sealed are not read.
+func NewAlerts(db *pg.DB, box *seal.Box) Alerts {
+	if box == nil {
+		box = &seal.Box{}
+	}
+	return Alerts{db, box}
+}
 
 // conditionsSQL returns what needs attention by the database alone: drops whose
 // reminders should be out, drops and campaigns with dead letters, drops that are
@@ -143,12 +154,6 @@ func alertFields(a *alert.Alert) []any {
 	return []any{&a.ID, &a.Kind, &a.Shop, &a.Template, &a.Member, &a.Name, &a.Count, &a.Detail, &a.Path, &a.Repeated, &a.RaisedAt, &a.EndedAt}
 }
 
-const destinationColumns = `d.id, d.shop_number, d.form, d.name, d.url, d.secret, d.language, d.kinds, d.created_by, d.created_at`
-
-func destinationFields(d *alert.Destination) []any {
-	return []any{&d.ID, &d.Shop, &d.Form, &d.Name, &d.URL, &d.Secret, &d.Language, &d.Kinds, &d.CreatedBy, &d.CreatedAt}
-}
-
 const alertDeliveryColumns = `v.id, v.attempts, v.state, v.detail, v.created_at, v.deadline_at, v.ended_at`
 
 func alertDeliveryFields(v *alert.Delivery) []any {
@@ -179,7 +184,9 @@ func (s Alerts) Take(ctx context.Context, limit int, lease time.Duration) ([]ale
 	}
 	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (v alert.Delivery, err error) {
 		v.Lease = token
-		err = row.Scan(append(append(alertDeliveryFields(&v), alertFields(&v.Alert)...), destinationFields(&v.Destination)...)...)
+		var sealed []byte
+		err = row.Scan(append(append(alertDeliveryFields(&v), alertFields(&v.Alert)...), destinationFields(&v.Destination, &sealed)...)...)
+		s.open(&v.Destination, sealed)
 		v.Attempts--
 		return v, err
 	})
@@ -252,73 +259,6 @@ func (s Alerts) SetMuted(ctx context.Context, member int64, kinds []alert.Kind) 
 	return pg.Translate(err)
 }
 
-// Destinations lists those of the shops.
-func (s Alerts) Destinations(ctx context.Context, shops []int64) ([]alert.Destination, error) {
-	rows, err := s.Pool.Query(ctx, `select `+destinationColumns+` from alert_destinations d where d.removed_at is null
-		and (cardinality($1::bigint[]) = 0 or d.shop_number = any($1)) order by d.shop_number, d.name, d.id`, shopsOf(shops))
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	list, err := pgx.CollectRows(rows, scanDestination)
-	return list, pg.Translate(err)
-}
-
-func scanDestination(row pgx.CollectableRow) (d alert.Destination, err error) {
-	err = row.Scan(destinationFields(&d)...)
-	return d, err
-}
-
-// AddDestination stores d. Those of one shop are added one after another, so that
-// two at once do not pass the limit together.
-func (s Alerts) AddDestination(ctx context.Context, d alert.Destination, most int, e staff.Entry) (alert.Destination, error) {
-	err := s.Tx(ctx, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended('alert_destinations', $1))`, d.Shop); err != nil {
-			return err
-		}
-		var n int
-		if err := tx.QueryRow(ctx, `select count(*) from alert_destinations where shop_number = $1 and removed_at is null`, d.Shop).Scan(&n); err != nil {
-			return err
-		}
-		if n >= most {
-			return alert.ErrTooMany
-		}
-		if err := tx.QueryRow(ctx, `insert into alert_destinations (shop_number, form, name, url, secret, language, kinds, created_by)
-			values ($1, $2, $3, $4, $5, $6, $7, $8) returning id, created_at`, d.Shop, d.Form, d.Name, d.URL, d.Secret, d.Language, d.Kinds, d.CreatedBy).
-			Scan(&d.ID, &d.CreatedAt); err != nil {
-			return err
-		}
-		return insertDestinationAudit(ctx, tx, d.ID, e)
-	})
-	return d, err
-}
-
-// Destination returns one that was not removed.
-func (s Alerts) Destination(ctx context.Context, id int64) (alert.Destination, error) {
-	rows, err := s.Pool.Query(ctx, `select `+destinationColumns+` from alert_destinations d where d.id = $1 and d.removed_at is null`, id)
-	if err != nil {
-		return alert.Destination{}, pg.Translate(err)
-	}
-	d, err := pgx.CollectExactlyOneRow(rows, scanDestination)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return d, alert.ErrNoDestination
-	}
-	return d, pg.Translate(err)
-}
-
-// RemoveDestination forgets its address and its secret, and drops what waits.
-func (s Alerts) RemoveDestination(ctx context.Context, id int64, e staff.Entry) error {
-	return s.Tx(ctx, func(tx pgx.Tx) error {
-		tag, err := tx.Exec(ctx, `update alert_destinations set removed_at = clock_timestamp(), url = '', secret = '' where id = $1 and removed_at is null`, id)
-		if err != nil || tag.RowsAffected() == 0 { // another member was faster
-			return err
-		}
-		if _, err := tx.Exec(ctx, `update alert_deliveries set state = 'dropped', ended_at = clock_timestamp() where destination_id = $1 and state = 'waiting'`, id); err != nil {
-			return err
-		}
-		return insertDestinationAudit(ctx, tx, id, e)
-	})
-}
-
 // Try raises a test for one destination.
 func (s Alerts) Try(ctx context.Context, d alert.Destination, deadline time.Duration, e staff.Entry) error {
 	return s.Tx(ctx, func(tx pgx.Tx) error {
@@ -346,7 +286,9 @@ func (s Alerts) Deliveries(ctx context.Context, shops []int64, limit int) ([]ale
 		return nil, pg.Translate(err)
 	}
 	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (v alert.Delivery, err error) {
-		err = row.Scan(append(append(alertDeliveryFields(&v), alertFields(&v.Alert)...), destinationFields(&v.Destination)...)...)
+		var sealed []byte
+		err = row.Scan(append(append(alertDeliveryFields(&v), alertFields(&v.Alert)...), destinationFields(&v.Destination, &sealed)...)...)
+		s.open(&v.Destination, sealed)
 		return v, err
 	})
 	return list, pg.Translate(err)

@@ -14,6 +14,7 @@ import (
 	workdb "dropbell/adapters/postgres/work"
 	"dropbell/domain/alert"
 	"dropbell/domain/delivery"
+	"dropbell/domain/seal"
 	"dropbell/domain/staff"
 	"dropbell/migrations"
 )
@@ -25,7 +26,7 @@ type alerts struct {
 
 func newAlerts(t *testing.T) alerts {
 	w := pgtest.New(t)
-	return alerts{w, workdb.NewAlerts(w.DB)}
+	return alerts{w, workdb.NewAlerts(w.DB, nil)}
 }
 
 var all = append(alert.Kinds(), alert.Test)
@@ -217,11 +218,59 @@ func TestDestinationsAreLimited(t *testing.T) {
 	}
 }
 
+// TestAddressesAreSealedForTheirRow: addresses and secrets of destinations are not readable in the
+// database, moved to another row they do not open, and those that an older version, or a worker
+// without a key, has stored as they are are sealed at the start, once.
+func TestAddressesAreSealedForTheirRow(t *testing.T) {
+	a := newAlerts(t)
+	before := a.destination(10, alert.Late)
+	a.Exec(`insert into alert_destinations (form, name, url, secret, language, kinds, created_by) values ('feishu', 'Old', 'https://hooks.example/0ld', 'hush', 'en', '{late}', 'x')`)
+	box, err := seal.New(alert.SealPurpose, strings.Repeat("k", 32))
+	a.Must(err)
+	keyed := alerts{a.Fixture, workdb.NewAlerts(a.Fixture.DB, box)}
+	after := keyed.destination(11, alert.Late)
+	urls := func(s workdb.Alerts) (list []string) {
+		found, err := s.Destinations(t.Context(), nil)
+		a.Must(err)
+		for _, d := range found {
+			list = append(list, fmt.Sprint(d.Name, " ", d.URL, " ", d.Secret))
+		}
+		slices.Sort(list)
+		return list
+	}
+	want := []string{"Group https://hooks.example/s3cret ", "Group https://hooks.example/s3cret ", "Old https://hooks.example/0ld hush"}
+	for range 2 {
+		if got := urls(keyed.Alerts); !slices.Equal(got, want) {
+			t.Errorf("%q, want %q", got, want)
+		}
+		a.Must(keyed.SealStored(t.Context()))
+	}
+	if n := a.Number(`select count(*) from alert_destinations where url || secret <> '' or encode(sealed, 'escape') ~ 's3cret|0ld|hush'`); n != 0 {
+		t.Errorf("%d rows can be read without the key", n)
+	}
+	sealed := a.Number(`select sum(hashtext(sealed::text)) from alert_destinations`)
+	a.Must(keyed.SealStored(t.Context()))
+	if n := a.Number(`select sum(hashtext(sealed::text)) from alert_destinations`); n != sealed {
+		t.Error("sealed addresses are sealed again")
+	}
+	a.Exec(`update alert_destinations set sealed = (select sealed from alert_destinations where id = $1) where id = $2`, before.ID, after.ID)
+	if d, err := keyed.Destination(t.Context(), after.ID); err != nil || d.URL != "" || d.Secret != "" {
+		t.Errorf("the address of another row was opened: %+v %v", d, err)
+	}
+	if got := urls(a.Alerts); slices.Contains(got, want[0]) {
+		t.Errorf("without the key: %q", got)
+	}
+	a.Must(keyed.RemoveDestination(t.Context(), before.ID, staff.Entry{Actor: staff.System(), Action: "destination.remove", ObjectKind: "destination"}))
+	if n := a.Number(`select count(*) from alert_destinations where id = $1 and sealed is not null`, before.ID); n != 0 {
+		t.Error("a removed destination keeps its address")
+	}
+}
+
 // The conditions that the database knows: late reminders, dead letters, a drop that is
 // sold out, a campaign that awaits consent, jobs of members, disabled endpoints.
 func TestConditionsOfTheDatabase(t *testing.T) {
 	n := pgtest.NewNotifier(t)
-	a := alerts{n.Fixture, workdb.NewAlerts(n.DB)}
+	a := alerts{n.Fixture, workdb.NewAlerts(n.DB, nil)}
 	kinds := func() (list []string) {
 		found, err := a.Conditions(t.Context())
 		a.Must(err)

@@ -59,6 +59,8 @@ type Config struct {
 	Configured bool
 	// Timeout bounds one push; 0 = 10 s.
 	Timeout time.Duration
+	// Control judges every address before it is connected to; nil = all are connected to.
+	Control push.Control
 	// OnGone is called, possibly concurrently, for every phone that Apple says the
 	// app was removed from. May be nil.
 	OnGone func(ctx context.Context, id user.ID, gone user.Device)
@@ -104,7 +106,7 @@ func New(cfg Config) (*Service, error) {
 		cfg.Now = time.Now
 	}
 	if cfg.Transport == nil {
-		cfg.Transport = http2Only(u.Scheme)
+		cfg.Transport = http2Only(u.Scheme, cfg.Control)
 	}
 	t, err := newToken(cfg)
 	if err != nil {
@@ -119,8 +121,9 @@ func New(cfg Config) (*Service, error) {
 // http2Only is a transport that speaks HTTP/2, also over http. It opens another
 // connection where Apple allows no further request on one, and tries connections
 // that are idle, so that a dead one is not found by a push.
-func http2Only(scheme string) http.RoundTripper {
+func http2Only(scheme string, control push.Control) http.RoundTripper {
 	t := http.DefaultTransport.(*http.Transport).Clone()
+	push.Controlled(t, control)
 	t.Protocols = new(http.Protocols)
 	t.Protocols.SetHTTP2(scheme == "https")
 	t.Protocols.SetUnencryptedHTTP2(scheme == "http")

@@ -66,6 +66,8 @@ type Config struct {
 	Configured bool
 	// Timeout bounds one push; 0 = 10 s.
 	Timeout time.Duration
+	// Control judges every address before it is connected to; nil = all are connected to.
+	Control push.Control
 	// OnGone is called, possibly concurrently, for every phone that Google says the
 	// app was removed from. May be nil.
 	OnGone func(ctx context.Context, id user.ID, gone user.Device)
@@ -153,6 +155,7 @@ func New(cfg Config) (*Service, error) {
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxIdleConns, transport.MaxIdleConnsPerHost = maxIdle, maxIdle
+	push.Controlled(transport, cfg.Control)
 	client := &http.Client{
 		Transport: transport, Timeout: cfg.Timeout,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },

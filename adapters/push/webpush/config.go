@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"strings"
 	"syscall"
@@ -110,17 +109,10 @@ func newTransport(allowInsecure bool) http.RoundTripper {
 // refusePrivate runs after name resolution, so that a public name for a private
 // address is refused too.
 func refusePrivate(_ context.Context, _, address string, _ syscall.RawConn) error {
-	target, err := netip.ParseAddrPort(address)
-	if err != nil {
-		return err
-	}
-	if !netrule.Public(target.Addr()) {
-		return errPrivate
-	}
-	return nil
+	return netrule.Dialled(address)
 }
 
-var errPrivate = errors.New("the push endpoint is not a public address")
+const detailPrivate = "the push endpoint is not a public address"
 
 // checkEndpoint refuses addresses that no browser hands out, and returns the
 // host of the others.

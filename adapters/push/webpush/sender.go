@@ -14,6 +14,7 @@ import (
 	push "github.com/SherClockHolmes/webpush-go"
 
 	"dropbell/domain/delivery"
+	"dropbell/domain/netrule"
 	"dropbell/domain/user"
 )
 
@@ -158,8 +159,8 @@ func (s *Sender) failure(ctx context.Context, host string, err error) delivery.R
 	_, called := errors.AsType[*url.Error](err)
 	permanent := ""
 	switch {
-	case errors.Is(err, errPrivate):
-		permanent = errPrivate.Error()
+	case errors.Is(err, netrule.ErrPrivate):
+		permanent = detailPrivate
 	case !called:
 		permanent = "the push subscription's keys are not usable"
 	case unresolved && lookup.IsNotFound && !s.hosts.good(host):

@@ -66,6 +66,8 @@ type Config struct {
 	Shared Shared
 	// Timeout bounds one call; 0 = 10 s.
 	Timeout time.Duration
+	// Control judges every address before it is connected to; nil = all are connected to.
+	Control push.Control
 	// Now is the clock of tokens and Retry-After; nil = [time.Now].
 	Now func() time.Time
 }
@@ -116,6 +118,7 @@ func New(cfg Config) (*Service, error) {
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxIdleConns, transport.MaxIdleConnsPerHost = maxIdle, maxIdle
+	push.Controlled(transport, cfg.Control)
 	client := &http.Client{
 		Transport: transport, Timeout: cfg.Timeout,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },

@@ -40,6 +40,8 @@ type Config struct {
 	Templates sms.Templates
 	// Timeout bounds one call; 0 = 15 s.
 	Timeout time.Duration
+	// Control judges every address before it is connected to; nil = all are connected to.
+	Control sms.Control
 	// Now is the clock of signatures; nil = [time.Now].
 	Now func() time.Time
 }
@@ -72,7 +74,7 @@ func New(cfg Config) (*Sender, error) {
 	if base.Path == "" {
 		base.Path = "/"
 	}
-	return &Sender{cfg, base, sms.NewClient(cfg.Timeout)}, nil
+	return &Sender{cfg, base, sms.NewClient(cfg.Timeout, cfg.Control)}, nil
 }
 
 // Channel returns [delivery.SMS].

@@ -33,6 +33,8 @@ type Config struct {
 	Callback string
 	// Timeout bounds one call; 0 = 15 s.
 	Timeout time.Duration
+	// Control judges every address before it is connected to; nil = all are connected to.
+	Control sms.Control
 	// Now is the clock of Retry-After; nil = [time.Now].
 	Now func() time.Time
 }
@@ -62,7 +64,7 @@ func New(cfg Config) (*Sender, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	return &Sender{cfg, base.String() + "/2010-04-01/Accounts/" + url.PathEscape(cfg.Account) + "/Messages.json", sms.NewClient(cfg.Timeout)}, nil
+	return &Sender{cfg, base.String() + "/2010-04-01/Accounts/" + url.PathEscape(cfg.Account) + "/Messages.json", sms.NewClient(cfg.Timeout, cfg.Control)}, nil
 }
 
 // Channel returns [delivery.SMS].

@@ -15,13 +15,14 @@ import (
 
 	webpush "github.com/SherClockHolmes/webpush-go"
 
+	"dropbell/domain/staff"
 	"dropbell/tools/dev/demo"
 )
 
 // The credentials of the demo.
 const (
 	demoEmail    = "demo@dropbell.test"
-	demoPassword = "ring-the-bell"
+	demoPassword = staff.DemoPassword
 )
 
 // settings are the environment of web and worker. The caller's own environment comes
@@ -108,8 +109,9 @@ func (s *settings) loadSecrets(path string) error {
 	s.setDefault("ADMIN_PASSWORD", demoPassword)
 	s.setDefault("CONSOLE_SECOND_FACTOR", "optional") // the demo's password is public anyway
 	s.setDefault("VAPID_SUBJECT", "mailto:"+demoEmail)
-	s.setDefault("EVENTS_INSECURE", "on") // endpoints on this machine
-	s.setDefault("SHUTDOWN_DELAY", "0s")  // there is no load balancer
+	s.setDefault("SHUTDOWN_DELAY", "0s")     // there is no load balancer
+	s.setDefault("EVENTS_INSECURE", "on")    // endpoints on this machine
+	s.setDefault("PROVIDERS_PRIVATE", "yes") // providers on it
 	s.setDefault("SECURITY_CONTACT", "mailto:"+demoEmail)
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/netip"
 	"strings"
 	"time"
 
@@ -51,6 +52,10 @@ func (h *handlers) signIn(w http.ResponseWriter, r *http.Request) error {
 		w.Header().Set("Retry-After", shell.Seconds(wait))
 		again.Error = shell.Say(r, "signin.throttled", shell.Frame(r).Locale.Duration(wait.Round(time.Second)+time.Second))
 		return h.Show(w, r, http.StatusTooManyRequests, again.Page())
+	}
+	if ip, err := netip.ParseAddr(shell.ClientIP(r)); r.PostFormValue("password") == staff.DemoPassword && (err != nil || !ip.Unmap().IsLoopback()) {
+		again.Error = shell.Say(r, "signin.demo_elsewhere")
+		return h.Show(w, r, http.StatusUnprocessableEntity, again.Page())
 	}
 	from := staff.Client{IP: shell.ClientIP(r), UserAgent: r.UserAgent()}
 	m, in, err := h.Staff.SignIn(r.Context(), email, r.PostFormValue("password"), from)

@@ -299,3 +299,14 @@ func TestSignInLeadsBackToTheOpenPage(t *testing.T) {
 	b.Header = http.Header{}
 	b.Get("/signin?lost=1&return=%2Fusers%2F7%2Fedit").Is(200).Has("your last input was not saved", `value="/users/7/edit"`)
 }
+
+// TestTheDemosPasswordStaysHome: it opens the console from the machine itself only, for any account.
+func TestTheDemosPasswordStaysHome(t *testing.T) {
+	g := consoletest.New(t)
+	g.From()
+	form := url.Values{"email": {"nobody@example.com"}, "password": {staff.DemoPassword}}
+	g.At("203.0.113.9").Post("/signin", form).Is(http.StatusUnprocessableEntity).Has("opens the console from its own machine only")
+	for _, ip := range []string{"127.0.0.1", "[::1]"} {
+		g.At(ip).Post("/signin", form).Is(http.StatusUnprocessableEntity).Has("The e-mail address or the password is wrong")
+	}
+}

@@ -242,3 +242,41 @@ func TestSingleSignOnRefusalsAreLogged(t *testing.T) {
 		}
 	}
 }
+
+// TestSingleSignOnIsBoundToThePerson: after the first sign-in by address the person counts, whatever the
+// address is then, and another person to whom the provider gives the address gets nothing.
+func TestSingleSignOnIsBoundToThePerson(t *testing.T) {
+	d := consoletest.NewSignOn(t)
+	in := func(subject, email any) (*consoletest.Browser, string) {
+		d.There.Says("sub", subject)
+		d.There.Says("email", email)
+		b := d.Browser()
+		return b, d.Agree(b, "/")
+	}
+	enters := func(subject, email any) {
+		t.Helper()
+		b, back := in(subject, email)
+		b.Get(back).To("/")
+		b.Get("/account").Is(200).Has(d.Member.Name)
+	}
+	refused := func(subject, email any) {
+		t.Helper()
+		b, back := in(subject, email)
+		b.Get(back).Is(http.StatusUnprocessableEntity)
+		b.Get("/").To("/signin")
+	}
+	other := d.Hire(staff.Admin)
+	enters("subject-1", d.Member.Email)
+	refused("subject-2", d.Member.Email)   // the address was given to another person
+	enters("subject-1", "new@example.com") // the person's address has changed
+	enters("subject-1", other.Email)       // also to that of another member
+	enters("subject-1", nil)
+	if n := d.Number(`select count(*) from staff where sso_subject <> '' and sso_issuer <> ''`); n != 1 {
+		t.Errorf("%d links", n)
+	}
+	admin := d.Browser()
+	admin.SignIn(other.Email)
+	admin.Post("/staff/"+strconv.FormatInt(d.Member.ID, 10)+"/reset-second-factors", nil)
+	enters("subject-2", d.Member.Email)
+	refused("subject-1", d.Member.Email)
+}

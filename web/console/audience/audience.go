@@ -22,6 +22,8 @@ import (
 // AuditLog records changes that change nothing else in the database.
 type AuditLog interface {
 	Record(ctx context.Context, e staff.Entry) error
+	// RecordRevealed returns [staff.ErrRevealed] if too many contacts were shown lately.
+	RecordRevealed(ctx context.Context, e staff.Entry) error
 }
 
 // Deps are what the pages of this package stand on.
@@ -91,11 +93,11 @@ func Routes(sh *shell.Shell, d Deps) []shell.Route {
 		shell.Get("/segments/{id}/delete", staff.ManageUsers, h.confirmDeleteSegment),
 		shell.Post("/segments/{id}/delete", staff.ManageUsers, h.deleteSegment),
 		shell.Get("/suppressions", staff.View, h.listSuppressions),
-		shell.Everywhere(shell.Get("/suppressions.csv", staff.ManageUsers, h.exportSuppressions)),
+		shell.Sure(shell.Everywhere(shell.Get("/suppressions.csv", staff.ManageUsers, h.exportSuppressions))),
 		shell.Everywhere(shell.Get("/suppressions/new", staff.ManageUsers, h.newSuppression)),
 		shell.Everywhere(shell.Post("/suppressions/new", staff.ManageUsers, h.addSuppression)),
 		shell.Everywhere(shell.Get("/suppressions/release", staff.ManageUsers, h.confirmRelease)),
 		shell.Everywhere(shell.Post("/suppressions/release", staff.ManageUsers, h.releaseSuppression)),
-		shell.Report(shell.Get("/users.csv", staff.ManageUsers, h.exportUsers)),
+		shell.Sure(shell.Report(shell.Get("/users.csv", staff.ManageUsers, h.exportUsers))),
 	}
 }

@@ -75,13 +75,17 @@ func (h *handlers) usersFound(r *http.Request, text string, after user.ID, limit
 }
 
 // revealContacts shows the contacts of one user to staff who see them masked,
-// and records that.
+// and records that. How many are shown in an hour is bounded.
 func (h *handlers) revealContacts(w http.ResponseWriter, r *http.Request) error {
 	id, err := user.ParseID(r.PathValue("id"))
 	if err != nil {
 		return shell.ErrNoPage
 	}
-	if err := h.Audit.Record(r.Context(), staff.Entry{Actor: shell.Actor(r), Action: "user.show_contacts", ObjectKind: "user", ObjectID: id.String()}); err != nil {
+	e := staff.Entry{Actor: shell.Actor(r), Action: "user.show_contacts", ObjectKind: "user", ObjectID: id.String()}
+	if shops := e.Actor.Shops; len(shops) > 0 {
+		e.ShopNumber = shops[0]
+	}
+	if err := h.Audit.RecordRevealed(r.Context(), e); err != nil {
 		return err
 	}
 	return h.drawUser(w, r, true)

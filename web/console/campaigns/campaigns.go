@@ -67,7 +67,7 @@ func Routes(sh *shell.Shell, d Deps) []shell.Route {
 		shell.Live(time.Second, shell.Get("/campaigns/{id}/progress", staff.View, h.campaignProgress)),
 		shell.Live(10*time.Second, shell.Get("/campaigns/{id}/results", staff.View, h.campaignResults)),
 		shell.Report(shell.Get("/campaigns/{id}/recipients", staff.View, h.listCampaignRecipients)),
-		shell.Report(shell.Get("/campaigns/{id}/recipients.csv", staff.View, h.exportCampaignRecipients)),
+		shell.Sure(shell.Report(shell.Get("/campaigns/{id}/recipients.csv", staff.View, h.exportCampaignRecipients))),
 		shell.Get("/campaigns/{id}/compare", staff.View, h.compareCampaign),
 		shell.Get("/campaigns/{id}/edit", staff.ManageCampaigns, h.editCampaign),
 		shell.Post("/campaigns/{id}/edit", staff.ManageCampaigns, h.saveCampaign),
@@ -85,7 +85,7 @@ func Routes(sh *shell.Shell, d Deps) []shell.Route {
 		shell.Get("/campaigns/{id}/delete", staff.ManageCampaigns, h.confirmDelete),
 		shell.Post("/campaigns/{id}/delete", staff.ManageCampaigns, h.deleteDraft),
 		shell.Post("/campaigns/{id}/restore", staff.ManageCampaigns, h.restoreDraft),
-		shell.Get("/shops/{id}/limits", staff.ManageStaff, h.showLimits),
-		shell.Post("/shops/{id}/limits", staff.ManageStaff, h.saveLimits),
+		shell.Sure(shell.Get("/shops/{id}/limits", staff.ManageStaff, h.showLimits)),
+		shell.Sure(shell.Post("/shops/{id}/limits", staff.ManageStaff, h.saveLimits)),
 	})
 }

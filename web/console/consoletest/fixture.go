@@ -184,7 +184,7 @@ func (g *Fixture) newDeps() console.Deps {
 	deadLetters, deadMessages := &delivery.DeadLetters{Store: deliverydb.NewDeadLetters(g.DB)}, workdb.NewDeadMessages(g.DB)
 	tallies := couponsdb.NewCouponTallies(g.DB)
 	texts := &message.Service{Store: messagesdb.NewMessages(g.DB)}
-	alerts := &alert.Service{Store: workdb.NewAlerts(g.DB)}
+	alerts := &alert.Service{Store: workdb.NewAlerts(g.DB, nil)}
 	tests := &delivery.ChannelTests{Store: deliverydb.NewChannelTests(g.DB), Configured: configured}
 	states := consoledelivery.NewStates(channels, func(context.Context) (all [delivery.Channels]delivery.Circuit, err error) {
 		for i := range all {
@@ -220,7 +220,7 @@ func (g *Fixture) newDeps() console.Deps {
 			Users: users, Audit: audit, DeadLetters: deadLetters, DeadMessages: deadMessages, Webhooks: workdb.NewHooks(g.DB), Sales: sales,
 			Setups: template.Setups{Store: dropsdb.NewSetups(g.DB)}, Looks: texts, Limits: campaigns.Limits{Campaigns: campaigning}, Reports: reports, States: states, Channels: configured},
 		Search: search.Deps{Templates: templates, Campaigns: campaigning, Users: users, Coupons: desk, Codes: codesOf(g), Segments: segments},
-		Work: work.Deps{Jobs: jobs, Alerts: alerts, Browsers: alert.Browsers{Store: workdb.NewAlerts(g.DB), PublicKey: PushKey, AllowLocal: true}, Uploads: uploads, DeadMessages: deadMessages, Hooks: g.Hooks(), Audit: audit, Queues: &queue.Service{Store: stillQueues{}, Audit: audit},
+		Work: work.Deps{Jobs: jobs, Alerts: alerts, Browsers: alert.Browsers{Store: workdb.NewAlerts(g.DB, nil), PublicKey: PushKey, AllowLocal: true}, Uploads: uploads, DeadMessages: deadMessages, Hooks: g.Hooks(), Audit: audit, Queues: &queue.Service{Store: stillQueues{}, Audit: audit},
 			Monitor: func(writable bool) http.Handler {
 				return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					fmt.Fprintf(w, "queues writable=%v %s", writable, r.Method)

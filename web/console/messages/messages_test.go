@@ -11,8 +11,10 @@ import (
 
 	deliverydb "dropbell/adapters/postgres/delivery"
 	"dropbell/domain/delivery"
+	"dropbell/domain/message"
 	"dropbell/domain/staff"
 	"dropbell/web/console/consoletest"
+	"dropbell/web/console/shell"
 )
 
 func TestMain(m *testing.M) { consoletest.Main(m) }
@@ -84,6 +86,12 @@ func TestWritingAMail(t *testing.T) {
 		t.Errorf("the mail's policy is %q", policy)
 	}
 	b.Get(page + "/mail?draft=nonsense").Is(http.StatusBadRequest)
+	// Quotations in quotations pack into a short address, which a stranger can have a member open.
+	deep := message.Draft{Kind: message.Reminder, Language: "en", Text: message.Text{Title: "x", Blocks: []message.Block{{Type: message.Words, Text: strings.Repeat(">", message.MaxBody)}}}}
+	b.Get(shell.MailPage(page, deep, "", time.Time{})).Is(http.StatusUnprocessableEntity)
+	deep.Text.Blocks[0].Text = strings.Repeat(">", 40<<10)
+	b.Get(shell.MailPage(page, deep, "", time.Time{})).Is(http.StatusUnprocessableEntity)
+	b.Post(page, mail("do", "save", "b0_text", strings.Repeat("> ", 2000))).Is(422).Has("must be simpler")
 	b.Post(page, mail("do", "add", "new_block", "image")).Is(200).Has("3. Image")
 	b.Post(page, mail("do", "drop-0")).Is(200).Has("1. Button").HasNot("2. ")
 	b.Post(page, mail("do", "save", "b2_type", "image", "b2_url", "http://x.example", "b2_text", "x")).Is(422).Has("must be an https address")

@@ -17,8 +17,9 @@ const (
 	// maxAddress is how long the address of a mail's page may be: proxies refuse
 	// longer ones.
 	maxAddress = 7000
-	// maxDraft bounds a draft that is unpacked from an address.
-	maxDraft = 1 << 20
+	// maxDraft bounds a draft that is unpacked from an address, in bytes: more than any
+	// that [message.Draft.Bounded] lets pass.
+	maxDraft = 256 << 10
 )
 
 // MailPage returns where the page of a mail is drawn, for the frame of a preview:
@@ -43,7 +44,8 @@ func MailPage(base string, d message.Draft, user string, ends time.Time) string 
 	return ""
 }
 
-// MailDraft reads what [MailPage] wrote, or returns [ErrMalformed].
+// MailDraft reads what [MailPage] wrote. It returns [ErrMalformed], or a [fault.Fields] that
+// names what is too large to be rendered: a stranger can write such an address.
 func MailDraft(r *http.Request) (d message.Draft, ends time.Time, err error) {
 	packed, err := base64.RawURLEncoding.DecodeString(r.FormValue("draft"))
 	if err == nil {
@@ -51,6 +53,9 @@ func MailDraft(r *http.Request) (d message.Draft, ends time.Time, err error) {
 	}
 	if err != nil {
 		return d, ends, ErrMalformed
+	}
+	if err := d.Bounded(); err != nil {
+		return d, ends, err
 	}
 	if typed := r.FormValue("ends"); typed != "" {
 		if ends, err = time.Parse(time.RFC3339, typed); err != nil {

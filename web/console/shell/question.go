@@ -68,7 +68,7 @@ func (sh *Shell) askToConfirm(w http.ResponseWriter, r *http.Request) {
 		if Partial(r) {
 			to = openPage(r)
 		} else if page, file := strings.CutSuffix(r.URL.Path, ".csv"); file {
-			to = page // a file has no page to return to
+			to = strings.TrimSuffix(page, "/recipients") // a file has no page to return to
 		}
 		Redirect(w, r, ConfirmPath+"?"+url.Values{"return": {to}}.Encode())
 		return

@@ -1,0 +1,80 @@
+package lookup
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"dropbell/domain/user"
+)
+
+const (
+	// erasedOverlap is how far before the last erasure a look begins: an erasure is dated when its
+	// transaction begins and seen when it has committed.
+	erasedOverlap = time.Minute
+	// erasedWhole is how often all erasures are read, which finds those that were lifted.
+	erasedWhole = 5 * time.Minute
+)
+
+// Erased knows which users were erased, as it was at the last look. It is safe for
+// concurrent use.
+type Erased struct {
+	// Load returns the users who were erased since the instant, by the database's clock, and
+	// that clock's time; the zero time asks for all.
+	Load func(ctx context.Context, since time.Time) (ids []user.ID, now time.Time, err error)
+
+	users sync.Map // of user.ID
+
+	mu           sync.Mutex // held during a look
+	since, whole time.Time
+}
+
+// Has reports whether the user was erased.
+func (e *Erased) Has(id user.ID) bool {
+	_, erased := e.users.Load(id)
+	return erased
+}
+
+// Look reads what was erased since the last look. After an error everything stays as it
+// was.
+func (e *Erased) Look(ctx context.Context) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	since := e.since
+	if e.whole.IsZero() || since.Sub(e.whole) >= erasedWhole-erasedOverlap {
+		since = time.Time{}
+	}
+	ids, now, err := e.Load(ctx, since)
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		e.users.Store(id, nil)
+	}
+	if e.since = now.Add(-erasedOverlap); since.IsZero() {
+		e.whole = now
+		e.forget(ids)
+	}
+	return nil
+}
+
+// forget drops the users who are not among those that are erased.
+func (e *Erased) forget(erased []user.ID) {
+	still := make(map[user.ID]bool, len(erased))
+	for _, id := range erased {
+		still[id] = true
+	}
+	e.users.Range(func(id, _ any) bool {
+		if !still[id.(user.ID)] {
+			e.users.Delete(id)
+		}
+		return true
+	})
+}
+
+// Known reports whether a look has succeeded.
+func (e *Erased) Known() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return !e.whole.IsZero()
+}

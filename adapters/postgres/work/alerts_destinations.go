@@ -1,0 +1,137 @@
+package work
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strconv"
+
+	"github.com/jackc/pgx/v5"
+
+	"dropbell/adapters/postgres/internal/pg"
+	"dropbell/domain/alert"
+	"dropbell/domain/staff"
+)
+
+const destinationColumns = `d.id, d.shop_number, d.form, d.name, d.url, d.secret, d.sealed, d.language, d.kinds, d.created_by, d.created_at`
+
+// destinationFields are where destinationColumns are scanned to; sealed is opened with
+// [Alerts.open].
+func destinationFields(d *alert.Destination, sealed *[]byte) []any {
+	return []any{&d.ID, &d.Shop, &d.Form, &d.Name, &d.URL, &d.Secret, sealed, &d.Language, &d.Kinds, &d.CreatedBy, &d.CreatedAt}
+}
+
+// address is what is sealed of a destination.
+type address struct{ URL, Secret string }
+
+func rowOf(id int64) string { return "alert_destinations:" + strconv.FormatInt(id, 10) }
+
+// open fills in the address that is sealed for the destination's row. One that does not
+// open stays empty: nothing is sent to it, and its name is still shown.
+func (s Alerts) open(d *alert.Destination, sealed []byte) {
+	raw, err := s.box.OpenFor(rowOf(d.ID), sealed)
+	var a address
+	if err == nil && json.Unmarshal(raw, &a) == nil {
+		d.URL, d.Secret = a.URL, a.Secret
+	}
+}
+
+// seal stores the address of a destination sealed for its row.
+func (s Alerts) seal(ctx context.Context, tx pgx.Tx, d alert.Destination) error {
+	raw, err := json.Marshal(address{d.URL, d.Secret})
+	if err == nil {
+		_, err = tx.Exec(ctx, `update alert_destinations set sealed = $2, url = '', secret = '' where id = $1`, d.ID, s.box.SealFor(rowOf(d.ID), raw))
+	}
+	return err
+}
+
+// SealStored seals the addresses that were stored as they are: by an older version, or
+// before there was a key. Repeating it changes nothing.
+func (s Alerts) SealStored(ctx context.Context) error {
+	return s.Tx(ctx, func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, `select `+destinationColumns+` from alert_destinations d where d.removed_at is null
+			and (d.sealed is null or $1 and get_byte(d.sealed, 0) = 0) for update`, s.box.Keyed())
+		if err != nil {
+			return err
+		}
+		list, err := pgx.CollectRows(rows, s.scanDestination)
+		for _, d := range list {
+			if err == nil {
+				err = s.seal(ctx, tx, d)
+			}
+		}
+		return err
+	})
+}
+
+// Destinations lists those of the shops.
+func (s Alerts) Destinations(ctx context.Context, shops []int64) ([]alert.Destination, error) {
+	rows, err := s.Pool.Query(ctx, `select `+destinationColumns+` from alert_destinations d where d.removed_at is null
+		and (cardinality($1::bigint[]) = 0 or d.shop_number = any($1)) order by d.shop_number, d.name, d.id`, shopsOf(shops))
+	if err != nil {
+		return nil, pg.Translate(err)
+	}
+	list, err := pgx.CollectRows(rows, s.scanDestination)
+	return list, pg.Translate(err)
+}
+
+func (s Alerts) scanDestination(row pgx.CollectableRow) (d alert.Destination, err error) {
+	var sealed []byte
+	err = row.Scan(destinationFields(&d, &sealed)...)
+	s.open(&d, sealed)
+	return d, err
+}
+
+// AddDestination stores d. Those of one shop are added one after another, so that
+// two at once do not pass the limit together.
+func (s Alerts) AddDestination(ctx context.Context, d alert.Destination, most int, e staff.Entry) (alert.Destination, error) {
+	err := s.Tx(ctx, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended('alert_destinations', $1))`, d.Shop); err != nil {
+			return err
+		}
+		var n int
+		if err := tx.QueryRow(ctx, `select count(*) from alert_destinations where shop_number = $1 and removed_at is null`, d.Shop).Scan(&n); err != nil {
+			return err
+		}
+		if n >= most {
+			return alert.ErrTooMany
+		}
+		if err := tx.QueryRow(ctx, `insert into alert_destinations (shop_number, form, name, url, language, kinds, created_by)
+			values ($1, $2, $3, '', $4, $5, $6) returning id, created_at`, d.Shop, d.Form, d.Name, d.Language, d.Kinds, d.CreatedBy).
+			Scan(&d.ID, &d.CreatedAt); err != nil {
+			return err
+		}
+		if err := s.seal(ctx, tx, d); err != nil {
+			return err
+		}
+		return insertDestinationAudit(ctx, tx, d.ID, e)
+	})
+	return d, err
+}
+
+// Destination returns one that was not removed.
+func (s Alerts) Destination(ctx context.Context, id int64) (alert.Destination, error) {
+	rows, err := s.Pool.Query(ctx, `select `+destinationColumns+` from alert_destinations d where d.id = $1 and d.removed_at is null`, id)
+	if err != nil {
+		return alert.Destination{}, pg.Translate(err)
+	}
+	d, err := pgx.CollectExactlyOneRow(rows, s.scanDestination)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return d, alert.ErrNoDestination
+	}
+	return d, pg.Translate(err)
+}
+
+// RemoveDestination forgets its address and its secret, and drops what waits.
+func (s Alerts) RemoveDestination(ctx context.Context, id int64, e staff.Entry) error {
+	return s.Tx(ctx, func(tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, `update alert_destinations set removed_at = clock_timestamp(), url = '', secret = '', sealed = null where id = $1 and removed_at is null`, id)
+		if err != nil || tag.RowsAffected() == 0 { // another member was faster
+			return err
+		}
+		if _, err := tx.Exec(ctx, `update alert_deliveries set state = 'dropped', ended_at = clock_timestamp() where destination_id = $1 and state = 'waiting'`, id); err != nil {
+			return err
+		}
+		return insertDestinationAudit(ctx, tx, id, e)
+	})
+}
