@@ -1,0 +1,32 @@
+package ui
+
+// A Column is the head of a column of a table.
+type Column struct {
+	// Key and Args are the message in the catalogue.
+	Key  string
+	Args []any
+	// Class is "number" for a column of numbers.
+	Class string
+	// Unseen is set for a head that is read out and not shown.
+	Unseen bool
+}
+
+// Columns are the heads of a table.
+type Columns []Column
+
+// Heads are columns of texts.
+func Heads(keys ...string) Columns { return Columns{}.Texts(keys...) }
+
+// Texts adds columns of texts.
+func (c Columns) Texts(keys ...string) Columns {
+	for _, key := range keys {
+		c = append(c, Column{Key: key})
+	}
+	return c
+}
+
+// Number adds a column of numbers.
+func (c Columns) Number(key string) Columns { return append(c, Column{Key: key, Class: "number"}) }
+
+// Unseen adds a column whose head is read out and not shown, such as that of buttons.
+func (c Columns) Unseen(key string) Columns { return append(c, Column{Key: key, Unseen: true}) }
