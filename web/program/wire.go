@@ -37,7 +37,6 @@ import (
 	"dropbell/adapters/totp"
 	"dropbell/adapters/watermill"
 	"dropbell/app"
-	"dropbell/domain/alert"
 	"dropbell/domain/campaign"
 	"dropbell/domain/claim"
 	"dropbell/domain/claim/gate"
@@ -49,7 +48,6 @@ import (
 	"dropbell/domain/job"
 	"dropbell/domain/message"
 	"dropbell/domain/provider"
-	"dropbell/domain/queue"
 	"dropbell/domain/redeemcode"
 	"dropbell/domain/reminder"
 	"dropbell/domain/report"
@@ -62,18 +60,6 @@ import (
 	"dropbell/web/api"
 	"dropbell/web/api/pipeline"
 	"dropbell/web/console"
-	"dropbell/web/console/access"
-	"dropbell/web/console/audience"
-	"dropbell/web/console/campaigns"
-	"dropbell/web/console/coupons"
-	consoledelivery "dropbell/web/console/delivery"
-	"dropbell/web/console/docs"
-	"dropbell/web/console/drops"
-	"dropbell/web/console/messages"
-	"dropbell/web/console/search"
-	"dropbell/web/console/shell"
-	"dropbell/web/console/shell/upload"
-	"dropbell/web/console/work"
 	"dropbell/web/middleware"
 	"dropbell/web/security"
 )
@@ -358,46 +344,4 @@ func (p *program) api(ctx context.Context) (*api.API, error) {
 		Segments: p.segments, Jobs: p.jobs, Uploads: workdb.NewUploads(p.DB),
 		Shops: dropsdb.NewTemplates(p.DB), Hub: p.hub, Channels: &p.channels,
 	}), nil
-}
-
-// newConsole gives each subject of the console what its pages stand on.
-func (p *program) newConsole(described *api.API) *console.Console {
-	templates, audit, channels := dropsdb.NewTemplates(p.DB), accessdb.NewAudit(p.Reports), deliverydb.NewChannels(p.DB)
-	boards, users, campaignStore := dropsdb.NewBoards(p.Reports), audiencedb.NewUsers(p.Reports), campaignsdb.NewCampaigns(p.DB, audiencedb.NewSegments(p.DB))
-	tallies, deadMessages := couponsdb.NewCouponTallies(p.DB), workdb.NewDeadMessages(p.DB)
-	files := &upload.Files{Uploads: workdb.NewUploads(p.DB), Tables: p.tables(), Log: p.Log}
-	alerts := &alert.Service{Store: workdb.NewAlerts(p.DB, p.addresses)}
-	tests := &delivery.ChannelTests{Store: deliverydb.NewChannelTests(p.DB), Configured: &p.channels, Patience: 3 * time.Second}
-	// Parts that pages of several subjects show.
-	states := consoledelivery.NewStates(channels, p.circuits(), &p.channels, p.completeSMS)
-	sales := coupons.NewSales(coupons.SalesDeps{Templates: p.templates, Stock: p.accounts, Tallies: tallies, Curves: couponsdb.NewLedgers(p.DB), Histories: p.reports, Paces: redisgate.NewShards(p.Redis)})
-	return console.New(console.Deps{
-		Deps: shell.Deps{Staff: p.staff, Replica: p.replica(), Security: p.security, ShopList: templates, Unread: alerts.Unread, Sessions: accessdb.NewSessions(p.DB),
-			PublicURL: p.Config.PublicURL, DefaultZone: time.UTC, Now: app.Clock, Log: p.Log},
-		Access: access.Deps{Staff: p.staff, Audit: audit, Views: staff.Views{Store: accessdb.NewStaff(p.DB)}, Shops: templates, SingleSignOn: p.singleSignOn(),
-			Throttle: shell.NewThrottle(signInBurst, signInEvery, app.Clock), Guesses: shell.NewThrottle(guessesBurst, guessesEvery, app.Clock),
-			AllGuesses: shell.NewThrottle(allBurst, allEvery, app.Clock)},
-		Audience: audience.Deps{People: p.users, Users: users, Segments: p.segments, Reminders: p.reminders, Inbox: p.inbox, Coupons: p.couponAdmin,
-			Letters: &campaign.Letters{Store: campaignStore}, Suppressions: p.suppressions(), Jobs: p.jobs, Files: files, Audit: audit, Channels: &p.channels, VerifiedOnly: p.Config.SMS.VerifiedOnly},
-		Campaigns: campaigns.Deps{Campaigns: p.campaigns, Templates: p.templates, Segments: p.segments, Audit: audit, States: states, Channels: &p.channels,
-			VerifiedOnly: p.Config.SMS.VerifiedOnly, LinkExample: p.campaignLinks().Example(p.Config.PublicURL)},
-		Coupons: coupons.Deps{Templates: p.templates, Coupons: p.couponAdmin, Codes: p.codes, Grants: p.grants, Jobs: p.jobs, Files: files,
-			Notices: couponsdb.NewNotices(p.DB), Tallies: tallies, Sales: sales},
-		Delivery: consoledelivery.Deps{States: states, Settings: channels, Control: &delivery.Control{Store: channels, Now: app.Clock},
-			Tests:  tests,
-			Ledger: &delivery.Ledger{Store: deliverydb.NewLedger(p.Reports)}, DeadLetters: p.deadLetters, Templates: p.templates, Channels: &p.channels, Providers: p.consoleProviders(), Mail: p.mailCheck()},
-		Docs: docs.Deps{API: described.Pipeline},
-		Drops: drops.Deps{Templates: p.templates, Models: template.Models{Store: dropsdb.NewModels(p.DB), Templates: p.templates}, Bulks: &template.Bulks{Templates: p.templates, Jobs: p.jobs}, Jobs: p.jobs, Shops: templates,
-			Reminders: drops.Reminders{Board: boards, Figures: app.NewFigures(p.DB), Cockpits: dropsdb.NewCockpits(p.DB), Explainer: p.explainer, Receipts: &reminder.Receipts{Store: boards},
-				Forecaster:    p.Forecaster(),
-				TextCosts:     p.textCosts(),
-				Announcements: &reminder.Announcements{Store: dropsdb.NewAnnouncements(p.DB), Now: app.Clock}},
-			Users: users, Audit: audit, DeadLetters: p.deadLetters, DeadMessages: deadMessages, Webhooks: workdb.NewHooks(p.DB), Sales: sales, Looks: p.messages, Setups: template.Setups{Store: dropsdb.NewSetups(p.DB)},
-			Limits: campaigns.Limits{Campaigns: p.campaigns}, Reports: p.reports, States: states, Channels: &p.channels},
-		Messages: messages.Deps{Messages: p.messages, Templates: p.templates, Users: p.users, Own: messagesdb.NewMessages(p.DB), Tests: tests,
-			LinkExample: p.linkExample},
-		Search: search.Deps{Templates: p.templates, Campaigns: p.campaigns, Users: users, Coupons: p.couponAdmin, Codes: p.codes, Segments: p.segments},
-		Work: work.Deps{Jobs: p.jobs, Alerts: alerts, Browsers: alert.Browsers{Store: workdb.NewAlerts(p.DB, nil), PublicKey: p.Config.VAPIDPublicKey}, Uploads: workdb.NewUploads(p.DB), DeadMessages: deadMessages, Hooks: p.hooks, Audit: audit, Monitor: p.monitor.Handler,
-			Queues: &queue.Service{Store: asynq.NewInspector(p.Redis), Audit: audit}},
-	})
 }
