@@ -11,7 +11,7 @@ import (
 
 // TestHaltsFull is TestHaltsShort with everything that can stand still, for 1 to 60
 // seconds.
-func TestHaltsFull(t *testing.T) { standStill(t, fullHalts(), 10*time.Second) }
+func TestHaltsFull(t *testing.T) { standStill(t, fullHalts(), 10*time.Second, true) }
 
 func fullHalts() (list []halting) {
 	list = append(list, shortHalts...)
