@@ -50,7 +50,7 @@ func (s *lockedStore) flush(ctx context.Context, group []op) ([]op, error) {
 			return nil, &pgconn.PgError{Code: "55P03"}
 		}
 	}
-	time.Sleep(5 * time.Millisecond)
+	time.Sleep(5 * time.Millisecond) // by the clock of the synctest bubble, as all times here: storing a group
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.groups = append(s.groups, slices.Clone(group))
