@@ -190,7 +190,9 @@ func TestUsersWaitForNoOtherUser(t *testing.T) {
 	}
 	release()
 	for range 3 {
-		w.Must(<-late)
+		if err := <-late; err != nil && fault.KindOf(err) != fault.Unavailable { // refused, where the lock was held for long
+			t.Error(err)
+		}
 	}
 }
 
