@@ -7,6 +7,7 @@ import (
 
 	"dropbell/domain/coupon"
 	"dropbell/domain/event"
+	"dropbell/domain/reminder"
 	"dropbell/domain/user"
 )
 
@@ -31,8 +32,6 @@ type Lost struct {
 // the latest event about each was.
 type lostReminders struct{ made, cancelled map[int]int64 }
 
-const bitmapBits = 60
-
 // AddReservations adds a lost event.
 func (l *Lost) AddReservations(e event.ReservationList) {
 	if l.reservations == nil {
@@ -49,7 +48,7 @@ func (l *Lost) AddReservations(e event.ReservationList) {
 		if e.Cancelled {
 			side = r.cancelled
 		}
-		for bit := range bitmapBits {
+		for bit := range reminder.Bits {
 			if item.Bits>>bit&1 == 1 {
 				side[bit] = max(side[bit], item.Sequence)
 			}
@@ -103,7 +102,7 @@ func (l *Lost) CorrectReservations(stored map[Reserver]int64, at time.Time, next
 	for _, k := range l.Reservers() {
 		r := l.reservations[k]
 		var made, cancelled int64
-		for bit := range bitmapBits {
+		for bit := range reminder.Bits {
 			told, has := r.made[bit] > r.cancelled[bit], stored[k]>>bit&1 == 1
 			switch about := r.made[bit] > 0 || r.cancelled[bit] > 0; {
 			case about && told && !has:

@@ -38,22 +38,31 @@ func NewReminder(c delivery.Channel, minutes int) (Reminder, error) {
 // DueAt returns when the reminder is due.
 func (r Reminder) DueAt(opensAt time.Time) time.Time { return r.Slot.DueAt(opensAt) }
 
+// bit returns the number of the reminder's bit in a [Bitmap].
+func (r Reminder) bit() int { return template.Slots*int(r.Channel) + int(r.Slot) - 1 }
+
 // Bitmap is a set of reminders in 60 bits: channel c owns bits 12c … 12c+11,
 // slot k is bit 12c+k−1, bits 60–63 are never set. The zero Bitmap is empty.
 type Bitmap struct{ bits uint64 }
 
 const (
-	allBits = 1<<(template.Slots*delivery.Channels) - 1
+	// Bits is how many reminders there are: every slot on every channel.
+	Bits = template.Slots * delivery.Channels
+	// ChannelBits are the bits of channel 0, every slot; shifted left by
+	// channel·[template.Slots] they are the bits of that channel.
+	ChannelBits int64 = 1<<template.Slots - 1
 	// EveryChannel has the bit of slot 1 on each channel; shifted left by
 	// k−1 it selects slot k on all of them.
-	EveryChannel int64 = 1 | 1<<12 | 1<<24 | 1<<36 | 1<<48
+	EveryChannel = allBits / ChannelBits
+
+	allBits int64 = 1<<Bits - 1
 )
 
 // BitmapOf returns the set with exactly these reminders.
 func BitmapOf(rs ...Reminder) Bitmap {
 	var b Bitmap
 	for _, r := range rs {
-		b.bits |= 1 << (template.Slots*int(r.Channel) + int(r.Slot) - 1)
+		b.bits |= 1 << r.bit()
 	}
 	return b
 }
@@ -61,7 +70,7 @@ func BitmapOf(rs ...Reminder) Bitmap {
 // BitmapFrom returns the set stored as n; it fails if n is negative or has a
 // bit above 59.
 func BitmapFrom(n int64) (Bitmap, error) {
-	if n < 0 || uint64(n) > allBits {
+	if n < 0 || n > allBits {
 		return Bitmap{}, fault.ErrInvalid.Because("%d is not a reminder bitmap", n)
 	}
 	return Bitmap{uint64(n)}, nil
@@ -69,14 +78,14 @@ func BitmapFrom(n int64) (Bitmap, error) {
 
 // StoredBitmap is [BitmapFrom] for values the database has checked; bits that
 // cannot be are dropped.
-func StoredBitmap(n int64) Bitmap { return Bitmap{uint64(n) & allBits} }
+func StoredBitmap(n int64) Bitmap { return Bitmap{uint64(n & allBits)} }
 
 // SlotMask returns slot s on every channel.
 func SlotMask(s template.Slot) Bitmap { return Bitmap{uint64(EveryChannel) << (s - 1)} }
 
 // ChannelMask returns every slot of the channel.
 func ChannelMask(c delivery.Channel) Bitmap {
-	return Bitmap{(1<<template.Slots - 1) << (template.Slots * int(c))}
+	return Bitmap{uint64(ChannelBits) << (template.Slots * int(c))}
 }
 
 // Int64 returns the stored form.

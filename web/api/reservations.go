@@ -322,7 +322,7 @@ func (in *cancelWish) pairs() ([]ReminderWish, error) {
 		// "?channel=" must not cancel everything.
 		return nil, pipeline.Refused("query", "name a reminder, or leave the query out to cancel all")
 	}
-	if len(pairs) > 60 {
+	if len(pairs) > reminder.Bits {
 		return nil, pipeline.Refused("query.reminders", "there are only 60 reminders")
 	}
 	wishes := make([]ReminderWish, len(pairs))

@@ -9,6 +9,7 @@ import (
 
 	workdb "dropbell/adapters/postgres/work"
 	"dropbell/domain/reminder"
+	"dropbell/domain/template"
 	"dropbell/web/api/pipeline"
 	"dropbell/web/middleware"
 )
@@ -178,7 +179,7 @@ func scanReminders(s *pipeline.Scanner, to *[]ReminderWish) bool {
 	}
 	for {
 		var w ReminderWish
-		if !scanReminder(s, &w) || len(*to) == 60 {
+		if !scanReminder(s, &w) || len(*to) == reminder.Bits {
 			return false
 		}
 		*to = append(*to, w)
@@ -202,5 +203,6 @@ func scanReminder(s *pipeline.Scanner, w *ReminderWish) bool {
 		}
 		return ok
 	})
-	return ok && w.Channel != "" && w.Minutes%5 == 0 && w.Minutes >= 5 && w.Minutes <= 60
+	_, known := template.SlotOfMinutes(w.Minutes)
+	return ok && w.Channel != "" && known
 }

@@ -60,18 +60,10 @@ func (s Announcements) audienceParts(ctx context.Context, a reminder.Announcemen
 	return pg.Divide(first, last, expected), pg.Translate(err)
 }
 
-// channelBits reduces a reservation to one bit per channel, where [readDue]
-// looks for it: has the user any reminder there?
-const channelBits = `(slots & 4095 <> 0)::int::bigint
-	| ((slots & (4095::bigint << 12) <> 0)::int::bigint << 12)
-	| ((slots & (4095::bigint << 24) <> 0)::int::bigint << 24)
-	| ((slots & (4095::bigint << 36) <> 0)::int::bigint << 36)
-	| ((slots & (4095::bigint << 48) <> 0)::int::bigint << 48)`
-
 // ReadAudience reads the users of the part whom the announcement is for.
 func (s Announcements) ReadAudience(ctx context.Context, cut reminder.AnnouncementCut, part delivery.Range) (reminder.Due, error) {
 	if cut.Kind == delivery.KindCancelled {
-		return pg.ReadUsers(ctx, s.DB, `select user_id, `+channelBits+` from reservations
+		return pg.ReadUsers(ctx, s.DB, `select user_id, `+anyOnChannelSQL+` from reservations
 			where template_id = $1 and user_id between $2 and $3`, cut.TemplateID, part.From, part.To)
 	}
 	told, err := s.readTold(ctx, cut.Announcement, part)

@@ -90,8 +90,8 @@ waiting as materialized (` + pg.WaitingEvents("bookings", event.ReservationsChan
         jsonb_to_recordset(case when jsonb_typeof(list) = 'array' then list else '[]' end) as b (template_id text, bits bigint, users bigint)
     where b.template_id = $1::bigint::text
 ), counted as (
-    select s.n as slot, c.n as channel, coalesce(sum(users) filter (where bits & (1::bigint << (12 * c.n + s.n - 1)) <> 0), 0)::bigint as booked
-    from generate_series(1, 12) as s (n) cross join generate_series(0, 4) as c (n) left join bits on true group by 1, 2
+    select s.n as slot, c.n as channel, coalesce(sum(users) filter (where bits & ` + bitSQL("s.n", "c.n") + ` <> 0), 0)::bigint as booked
+    from ` + slotsSQL + ` as s (n) cross join ` + channelsSQL + ` as c (n) left join bits on true group by 1, 2
 ), off as (
     select c.slot, c.channel, c.booked, c.booked - coalesce(b.booked, 0) as n
     from counted c left join bookings b on b.template_id = $1 and b.slot = c.slot and b.channel = c.channel
@@ -151,7 +151,7 @@ func (s Counters) Recount(ctx context.Context, templateID int64) (off int64, err
 	}
 	err = s.Tx(ctx, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `insert into bookings (template_id, slot, channel)
-			select $1::bigint, s, c from generate_series(1, 12) s, generate_series(0, 4) c order by 1, 2, 3 on conflict do nothing`, templateID); err != nil {
+			select $1::bigint, s, c from `+slotsSQL+` s, `+channelsSQL+` c order by 1, 2, 3 on conflict do nothing`, templateID); err != nil {
 			return err
 		}
 		if _, err := tx.Exec(ctx, `select from bookings where template_id = $1 order by slot, channel for update`, templateID); err != nil {

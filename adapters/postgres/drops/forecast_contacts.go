@@ -56,7 +56,7 @@ where e.first is not null`
 // contactsSQL returns for each part and channel how many of the reservations that were read have booked
 // it, and how many of these have a contact, as the channel's batches look for it, and have not opted
 // out; and how many were read and which was the last.
-const contactsSQL = `
+var contactsSQL = `
 with sample as (
     select p.n, r.user_id, r.slots, count(*) over part as read, max(r.user_id) over part as last
     from unnest(@templates::bigint[], @lows::bigint[], @highs::bigint[]) with ordinality as p (template_id, low, high, n) cross join lateral (
@@ -68,7 +68,7 @@ with sample as (
             when 2 then u.phone <> '' and (u.phone_verified_at is not null or not @verified::boolean)
             when 3 then u.push <> '[]' or u.devices <> '[]'
             else true end, false) as reached
-    from sample s left join users u on u.id = s.user_id join generate_series(0, 4) as c (channel) on s.slots & (4095::bigint << (12 * c.channel)) <> 0
+    from sample s left join users u on u.id = s.user_id join ` + channelsSQL + ` as c (channel) on s.slots & ` + channelBitsSQL("c.channel") + ` <> 0
 )
 select n, channel, count(*)::float8, (count(*) filter (where reached))::float8, read, last from judged group by n, channel, read, last`
 

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"dropbell/adapters/postgres/internal/pg"
+	"dropbell/domain/delivery"
 	"dropbell/domain/event"
 	"dropbell/domain/hook"
 	"dropbell/domain/reminder"
@@ -82,18 +83,14 @@ func (r *Reservations) Cancel(ctx context.Context, c reminder.Change) (reminder.
 	return r.cancel.Do(ctx, c)
 }
 
-// possible is a bit beside those of reminders: a cancellation that has it is
-// one of those of its reminders that are reserved and still open.
-const possible = 1 << 60
-
-// cancelSQL removes a group of reminders. Bits 0 cancels all that are still
-// open, bits with possible those of them that are still open. Slots of a
+// cancelSQL removes a group of reminders. Bits 0 cancels all reminders that are
+// still open; with [openBit] only the open reminders among bits. Slots of a
 // template that was closed before they were due stay open for cancelling until
 // their instant.
 //
 // cancelListedSQL also writes an event that names the users, as [reserveListedSQL]
 // does; $7 is its name.
-const (
+var (
 	cancelSQL       = cancelRows + cancelAnswers
 	cancelListedSQL = cancelRows + `, numbered as (
     select template_id, user_id, bits, nextval('hook_sequence') as sequence from removable
@@ -108,7 +105,7 @@ const (
 )` + cancelAnswers
 )
 
-const cancelRows = `
+var cancelRows = `
 with asked as (
     select * from unnest($1::bigint[], $2::bigint[], $3::bigint[]) with ordinality as a (template_id, user_id, bits, n)
 ), locked as (
@@ -126,10 +123,10 @@ with asked as (
 ), removable as (
     select a.n, rows.template_id, rows.user_id, rows.slots,
         case when a.bits = 0 then rows.slots & coalesce(o.mask, 0)
-             when a.bits >= 1::bigint << 60 then rows.slots & a.bits & coalesce(o.mask, 0) else a.bits end as bits
+             when a.bits >= ` + openBitSQL + ` then rows.slots & a.bits & coalesce(o.mask, 0) else a.bits end as bits
     from rows join asked a using (template_id, user_id) left join still_open o using (template_id)
     where case when a.bits = 0 then rows.slots & coalesce(o.mask, 0) <> 0
-               when a.bits >= 1::bigint << 60 then rows.slots & a.bits & coalesce(o.mask, 0) <> 0
+               when a.bits >= ` + openBitSQL + ` then rows.slots & a.bits & coalesce(o.mask, 0) <> 0
                else rows.slots & a.bits = a.bits and a.bits & ~coalesce(o.mask, 0) = 0 end
 ), deleted as (
     delete from reservations r using removable x
@@ -142,7 +139,7 @@ with asked as (
 ), reduced as (
     -- with a push reminder goes the consent to its message
     update reservations r set slots = r.slots & ~x.bits, updated_at = now(),
-        consents = nullif(r.consents & ~((x.bits >> 36) & 4095)::int, 0)::smallint
+        consents = nullif(r.consents & ~` + slotsOfSQL("x.bits", delivery.WebPush) + `::int, 0)::smallint
     from removable x
     where r.template_id = x.template_id and r.user_id = x.user_id and x.slots <> x.bits
     returning r.template_id, r.user_id, r.slots
@@ -213,7 +210,7 @@ func columns(group []reminder.Change) (templates, users, bits []int64) {
 	for i, c := range group {
 		templates[i], users[i], bits[i] = c.TemplateID, int64(c.UserID), c.Bits.Int64()
 		if c.Possible {
-			bits[i] |= possible
+			bits[i] |= openBit
 		}
 	}
 	return templates, users, bits

@@ -26,8 +26,8 @@ from days d order by d.day`
 // smsReaders returns some of the users who have reserved by SMS what is still to come:
 // those behind each of ten places between the first and the last. It reads a limited
 // number of reservations from each place, however few of them are by SMS.
-const smsReaders = `
-with pending as (select coalesce(bit_or(1::bigint << (12 * @channel::int + slot - 1)), 0) as bits from slots where template_id = @id and state = 'waiting'),
+var smsReaders = `
+with pending as (select coalesce(bit_or(` + bitSQL("slot", "@channel::int") + `), 0) as bits from slots where template_id = @id and state = 'waiting'),
 bounds as (select min(user_id) as first, max(user_id) as last from reservations where template_id = @id),
 places as (select distinct first + (last - first) / 10 * n as place from bounds, generate_series(0, 9) n where first is not null),
 picked as (

@@ -29,7 +29,7 @@ func BatchURL(id int64) string { return fmt.Sprintf("/deliveries/%d", id) }
 // batchTitle names what a batch delivers.
 func batchTitle(ctx context.Context, b delivery.BatchRow) string {
 	if b.Kind == delivery.KindReminder && b.Slot > 0 {
-		return ui.T(ctx, "deliveries.reminder", b.Slot*5)
+		return ui.T(ctx, "deliveries.reminder", b.Slot*template.SlotMinutes)
 	}
 	return kindText(ctx, b.Kind)
 }
@@ -114,8 +114,8 @@ func batchKinds(ctx context.Context) []ui.Option {
 
 func batchSlots(ctx context.Context) []ui.Option {
 	list := []ui.Option{{Value: "", Label: ui.T(ctx, "deliveries.all_slots")}}
-	for k := 1; k <= 12; k++ {
-		list = append(list, ui.Option{Value: strconv.Itoa(k), Label: ui.T(ctx, "slot.before", k*5)})
+	for _, s := range template.AllSlots() {
+		list = append(list, ui.Option{Value: strconv.Itoa(int(s)), Label: ui.T(ctx, "slot.before", s.Minutes())})
 	}
 	return list
 }

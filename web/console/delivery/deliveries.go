@@ -9,6 +9,7 @@ import (
 
 	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
+	"dropbell/domain/template"
 	"dropbell/domain/user"
 	deliverypages "dropbell/views/pages/delivery"
 	"dropbell/web/console/shell"
@@ -45,8 +46,8 @@ func channelNames() (list []string) {
 
 // slotNames are the slots' values in addresses.
 func slotNames() (list []string) {
-	for n := 1; n <= 12; n++ {
-		list = append(list, strconv.Itoa(n))
+	for _, s := range template.AllSlots() {
+		list = append(list, strconv.Itoa(int(s)))
 	}
 	return list
 }
@@ -109,7 +110,7 @@ func (h *handlers) exportDeliveries(w http.ResponseWriter, r *http.Request) erro
 	q.Limit = shell.ExportPage
 	return h.Export(w, r, "deliveries", head, func(t *shell.Sheet) error {
 		return h.Ledger.EachBatch(r.Context(), shell.Actor(r), q, func(b delivery.BatchRow) error {
-			return t.Row(b.ID, string(b.Kind), b.OwnerID, b.TemplateID, b.TemplateName, b.ShopNumber, b.Slot*5, b.Channel.String(), string(b.State), b.StopReason,
+			return t.Row(b.ID, string(b.Kind), b.OwnerID, b.TemplateID, b.TemplateName, b.ShopNumber, b.Slot*template.SlotMinutes, b.Channel.String(), string(b.State), b.StopReason,
 				int64(b.From), int64(b.To), b.Counts.Reserved, b.Counts.Sent, b.Counts.Skipped, b.Counts.Expired, b.Counts.Dead, b.Counts.InFlight,
 				b.DueAt, b.StartedAt, b.FinishedAt, string(b.Outcome), b.Reported.Delivered, b.Reported.Bounced, b.Reported.Complained, sharesText(b.Providers))
 		})
