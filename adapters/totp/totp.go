@@ -36,16 +36,16 @@ func New(keys ...string) (*Codes, error) {
 	return &Codes{box}, err
 }
 
-// New makes a secret.
-func (c *Codes) New() ([]byte, error) {
+// New makes a secret for the row.
+func (c *Codes) New(row string) ([]byte, error) {
 	secret := make([]byte, secretLen)
 	_, _ = rand.Read(secret) // never fails, see crypto/rand
-	return c.box.Seal(secret), nil
+	return c.box.Seal(row, secret), nil
 }
 
 // open returns the secret, or [staff.ErrSealed].
-func (c *Codes) open(stored []byte) ([]byte, error) {
-	secret, err := c.box.Open(stored)
+func (c *Codes) open(row string, stored []byte) ([]byte, error) {
+	secret, err := c.box.Open(row, stored)
 	if err != nil {
 		return nil, staff.ErrSealed
 	}
@@ -53,8 +53,8 @@ func (c *Codes) open(stored []byte) ([]byte, error) {
 }
 
 // Show returns the secret of the account for an authenticator app.
-func (c *Codes) Show(stored []byte, account string) (staff.OneTimeSecret, error) {
-	secret, err := c.open(stored)
+func (c *Codes) Show(row string, stored []byte, account string) (staff.OneTimeSecret, error) {
+	secret, err := c.open(row, stored)
 	if err != nil {
 		return staff.OneTimeSecret{}, err
 	}
@@ -74,8 +74,8 @@ func (c *Codes) Show(stored []byte, account string) (staff.OneTimeSecret, error)
 }
 
 // Step returns the time step whose code this is: now's, or one beside it.
-func (c *Codes) Step(stored []byte, code string, now time.Time) (step int64, ok bool, err error) {
-	secret, err := c.open(stored)
+func (c *Codes) Step(row string, stored []byte, code string, now time.Time) (step int64, ok bool, err error) {
+	secret, err := c.open(row, stored)
 	if err != nil {
 		return 0, false, err
 	}

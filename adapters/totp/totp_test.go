@@ -24,17 +24,17 @@ func codes(t *testing.T, keys ...string) *Codes {
 // the steps around them.
 func TestStep(t *testing.T) {
 	c := codes(t)
-	stored := c.box.Seal([]byte("12345678901234567890"))
+	stored := c.box.Seal("row 1", []byte("12345678901234567890"))
 	for at, code := range map[int64]string{1111111109: "081804", 1234567890: "005924", 20000000000: "353130"} {
 		for away, ok := range map[int64]bool{-60: false, -30: true, 0: true, 30: true, 60: false} {
-			step, got, err := c.Step(stored, code, time.Unix(at+away, 0))
+			step, got, err := c.Step("row 1", stored, code, time.Unix(at+away, 0))
 			if got != ok || err != nil || ok && step != at/30 {
 				t.Errorf("the code of %d, %d s away: step %d, %v, %v", at, away, step, got, err)
 			}
 		}
 	}
 	for _, code := range []string{"", "28708", "2870821", "abcdef", "000000"} {
-		if _, ok, err := c.Step(stored, code, time.Unix(59, 0)); ok || err != nil {
+		if _, ok, err := c.Step("row 1", stored, code, time.Unix(59, 0)); ok || err != nil {
 			t.Errorf("%q: %v %v", code, ok, err)
 		}
 	}
@@ -43,11 +43,11 @@ func TestStep(t *testing.T) {
 func TestSecretsAreSealed(t *testing.T) {
 	old, young := strings.Repeat("a", 32), strings.Repeat("b", 32)
 	before, both, after := codes(t, old), codes(t, young, old), codes(t, young)
-	stored, err := before.New()
+	stored, err := before.New("row 1")
 	if err != nil {
 		t.Fatal(err)
 	}
-	shown, err := both.Show(stored, "ada@example.com")
+	shown, err := both.Show("row 1", stored, "ada@example.com")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,16 +59,19 @@ func TestSecretsAreSealed(t *testing.T) {
 		t.Errorf("%s, %d bytes of a picture", shown.URI, len(shown.QR))
 	}
 	for _, c := range []*Codes{after, codes(t)} {
-		if _, _, err := c.Step(stored, "123456", time.Unix(0, 0)); !errors.Is(err, staff.ErrSealed) {
+		if _, _, err := c.Step("row 1", stored, "123456", time.Unix(0, 0)); !errors.Is(err, staff.ErrSealed) {
 			t.Errorf("without the key: %v", err)
 		}
 	}
-	if _, err := before.Show(nil, "x"); !errors.Is(err, staff.ErrSealed) {
+	if _, err := before.Show("row 2", stored, "x"); !errors.Is(err, staff.ErrSealed) {
+		t.Errorf("copied into another row: %v", err)
+	}
+	if _, err := before.Show("row 1", nil, "x"); !errors.Is(err, staff.ErrSealed) {
 		t.Errorf("nothing: %v", err)
 	}
-	if open, err := codes(t).New(); err != nil || codes(t, old) == nil {
+	if open, err := codes(t).New("row 1"); err != nil || codes(t, old) == nil {
 		t.Error(err)
-	} else if _, err := after.Show(open, "x"); err != nil {
+	} else if _, err := after.Show("row 1", open, "x"); err != nil {
 		t.Errorf("a secret from before there was a key: %v", err)
 	}
 }

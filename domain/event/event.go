@@ -36,11 +36,12 @@ func All() []string {
 		ChannelTestCreated, CodeRequested, ReservationsListed, ExpiredListed, IssuedListed}
 }
 
-// Template is the payload of every template event: which one, and its
+// Template is the payload of every template event: which one, of which shop, and its
 // version after the change. Readers load the rest. Of two events of one template
 // the later has the greater Sequence; events of 0.1 have neither that nor At.
 type Template struct {
 	TemplateID int64     `json:"template_id,string"`
+	ShopNumber int64     `json:"shop_number,string,omitempty"`
 	Version    int64     `json:"version"`
 	OpensAt    time.Time `json:"opens_at"`
 	Sequence   int64     `json:"sequence,string,omitempty"`

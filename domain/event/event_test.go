@@ -24,7 +24,7 @@ var (
 // are for ever: a reader may meet the old payload long after an upgrade. Ids
 // lie above 2^53, where a number would lose its last digits.
 var golden = map[string]any{
-	event.TemplatePublished: event.Template{TemplateID: 9007199254740993, Version: 2, OpensAt: due.Add(5 * time.Minute)},
+	event.TemplatePublished: event.Template{TemplateID: 9007199254740993, ShopNumber: 9007199254740994, Version: 2, OpensAt: due.Add(5 * time.Minute)},
 	event.TemplateMoved:     event.Template{TemplateID: 9007199254740993, Version: 3, OpensAt: due.Add(time.Hour)},
 	event.TemplateChanged:   event.Template{TemplateID: 1, Version: 1, OpensAt: due},
 	event.TemplateClosed:    event.Template{TemplateID: 1, Version: 5, OpensAt: due},

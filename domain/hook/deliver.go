@@ -174,11 +174,14 @@ func waiting(results <-chan Result) (list []Result) {
 	}
 }
 
+// secretRow is the row that secrets of an endpoint are sealed for.
+func secretRow(endpointID int64) string { return seal.Row("hook_endpoints", endpointID) }
+
 // keys opens the endpoint's secrets. One that cannot be opened while another can
 // is left out: the key of the environment may have been changed meanwhile.
 func (d *Deliverer) keys(e Endpoint) (keys [][]byte, err error) {
 	for _, s := range e.Secrets {
-		key, failed := d.Box.Open(s)
+		key, failed := d.Box.Open(secretRow(e.ID), s)
 		if failed != nil {
 			err = failed
 			continue

@@ -68,7 +68,7 @@ func deliverer(t *testing.T, n int, answer posts) (*hook.Deliverer, *fakeOutboun
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &fakeOutbound{recorded: map[int64]hook.Answer{}, secrets: [][]byte{box.Seal([]byte("new")), box.Seal([]byte("old"))}}
+	f := &fakeOutbound{recorded: map[int64]hook.Answer{}, secrets: [][]byte{box.Seal("hook_endpoints:1", []byte("new")), box.Seal("hook_endpoints:1", []byte("old"))}}
 	for i := range n {
 		f.due = append(f.due, hook.Due{ID: int64(i + 1), EventID: int64(1000 + i)})
 	}

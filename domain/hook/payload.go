@@ -39,11 +39,12 @@ func Drop(templateID int64) string { return "drop/" + strconv.FormatInt(template
 
 // DropData is the data of drop.published, drop.moved, drop.opened, drop.closed and
 // drop.cancelled. Version is that of the template after the change, 0 of
-// drop.opened.
+// drop.opened. Reason is "" or [ReasonRestored].
 type DropData struct {
 	TemplateID int64     `json:"template_id,string"`
 	Version    int64     `json:"version,omitempty"`
 	OpensAt    time.Time `json:"opens_at"`
+	Reason     string    `json:"reason,omitempty"`
 }
 
 // SoldOutData is the data of drop.sold_out: every coupon is issued.

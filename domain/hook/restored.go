@@ -2,12 +2,14 @@ package hook
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
 	"dropbell/domain/coupon"
 	"dropbell/domain/event"
 	"dropbell/domain/reminder"
+	"dropbell/domain/template"
 	"dropbell/domain/user"
 )
 
@@ -24,13 +26,35 @@ type Reserver struct{ TemplateID, UserID int64 }
 // Lost is what events said that the database no longer has, and that shops may have been
 // told. Of what was said about one subject the latest counts.
 type Lost struct {
+	drops        map[int64]lostDrop
 	reservations map[Reserver]lostReminders
 	coupons      map[int64]event.Coupon
+}
+
+// lostDrop is the latest lost event about a drop, and whether all of them were moves.
+type lostDrop struct {
+	event.Template
+	moved bool
 }
 
 // lostReminders are reminders that lost events made and cancelled, and of which number
 // the latest event about each was.
 type lostReminders struct{ made, cancelled map[int]int64 }
+
+// AddDrop returns what adds a lost event of the topic.
+func AddDrop(topic string) func(l *Lost, e event.Template) {
+	return func(l *Lost, e event.Template) {
+		if l.drops == nil {
+			l.drops = map[int64]lostDrop{}
+		}
+		d, known := l.drops[e.TemplateID]
+		d.moved = topic == event.TemplateMoved && (d.moved || !known)
+		if e.Sequence >= d.Sequence {
+			d.Template = e
+		}
+		l.drops[e.TemplateID] = d
+	}
+}
 
 // AddReservations adds a lost event.
 func (l *Lost) AddReservations(e event.ReservationList) {
@@ -73,6 +97,9 @@ func (l *Lost) AddIssued(e event.IssuedList) {
 	}
 }
 
+// Drops returns the drops that the lost events were about.
+func (l *Lost) Drops() []int64 { return slices.Sorted(maps.Keys(l.drops)) }
+
 // Reservers returns whose reservations the lost events were about.
 func (l *Lost) Reservers() []Reserver {
 	list := make([]Reserver, 0, len(l.reservations))
@@ -86,12 +113,26 @@ func (l *Lost) Reservers() []Reserver {
 }
 
 // Coupons returns the coupons that the lost events were about.
-func (l *Lost) Coupons() []int64 {
-	list := make([]int64, 0, len(l.coupons))
-	for id := range l.coupons {
-		list = append(list, id)
+func (l *Lost) Coupons() []int64 { return slices.Sorted(maps.Keys(l.coupons)) }
+
+// CorrectDrops returns the events that tell shops what is: stored has the drops that there
+// are, and next draws numbers greater than all that were drawn. To shops a drop that is gone,
+// or is a draft again, is cancelled.
+func (l *Lost) CorrectDrops(stored map[int64]template.Template, at time.Time, next func() int64) (list []Event) {
+	types := map[template.State]Type{template.Published: DropPublished, template.Paused: DropPublished, template.Closed: DropClosed}
+	for _, id := range l.Drops() {
+		told := l.drops[id]
+		data := DropData{TemplateID: id, Version: told.Version, OpensAt: told.OpensAt, Reason: ReasonRestored}
+		is, there := stored[id]
+		if there {
+			data.Version, data.OpensAt = is.Version, is.OpensAt.UTC()
+		}
+		t := cmp.Or(types[is.Stored], DropCancelled)
+		if t == DropPublished && told.moved {
+			t = DropMoved
+		}
+		list = append(list, Event{Type: t, Subject: Drop(id), TemplateID: id, Shop: told.ShopNumber, Sequence: next(), At: at, Items: 1, Data: data})
 	}
-	slices.Sort(list)
 	return list
 }
 
@@ -125,7 +166,7 @@ func (l *Lost) CorrectReservations(stored map[Reserver]int64, at time.Time, next
 		for _, x := range OfReservations(e) {
 			data := x.Data.(ReservationsData)
 			data.Reason = ReasonRestored
-			x.Data = data
+			x.Data, x.Shop = data, l.drops[x.TemplateID].ShopNumber
 			list = append(list, x)
 		}
 	}
@@ -149,7 +190,8 @@ func (l *Lost) CorrectCoupons(stored map[int64]coupon.Coupon, at time.Time, next
 		}
 		data := CouponData{CouponID: id, TemplateID: is.TemplateID, UserID: int64(is.UserID), OrderID: is.OrderID, Step: stepRestore, State: string(is.State),
 			Discount: int64(is.Discount), LockedUntil: is.LockedUntil, Reason: ReasonRestored}
-		list = append(list, Event{Type: types[is.State], Subject: couponSubject(id), TemplateID: is.TemplateID, Sequence: next(), At: at, Items: 1, Data: data})
+		list = append(list, Event{Type: types[is.State], Subject: couponSubject(id), TemplateID: is.TemplateID, Shop: l.drops[is.TemplateID].ShopNumber,
+			Sequence: next(), At: at, Items: 1, Data: data})
 	}
 	return list
 }

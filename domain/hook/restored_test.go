@@ -2,11 +2,74 @@ package hook_test
 
 import (
 	"testing"
+	"time"
 
 	"dropbell/domain/coupon"
 	"dropbell/domain/event"
 	"dropbell/domain/hook"
+	"dropbell/domain/template"
 )
+
+// TestDropsAreCorrected: a shop is told of the present state of each drop that a lost event
+// was about, whatever the lost events said.
+func TestDropsAreCorrected(t *testing.T) {
+	opens, before := at.Add(2*time.Hour), at.Add(time.Hour)
+	lost := func(sequence int64) event.Template {
+		return event.Template{TemplateID: 1, ShopNumber: 10, Version: sequence, OpensAt: opens, Sequence: sequence}
+	}
+	for name, c := range map[string]struct {
+		lost  map[int64]string // topics by sequence
+		state template.State   // "" = there is no such drop
+		want  hook.Type
+	}{
+		"published, and is gone":              {map[int64]string{4: event.TemplatePublished}, "", hook.DropCancelled},
+		"published and moved, and is gone":    {map[int64]string{4: event.TemplatePublished, 5: event.TemplateMoved}, "", hook.DropCancelled},
+		"published, and is a draft":           {map[int64]string{4: event.TemplatePublished}, template.Draft, hook.DropCancelled},
+		"moved, and is published":             {map[int64]string{4: event.TemplateMoved}, template.Published, hook.DropMoved},
+		"moved twice, and is paused":          {map[int64]string{4: event.TemplateMoved, 5: event.TemplateMoved}, template.Paused, hook.DropMoved},
+		"moved, closed, and is published":     {map[int64]string{4: event.TemplateMoved, 5: event.TemplateClosed}, template.Published, hook.DropPublished},
+		"closed, and is published":            {map[int64]string{4: event.TemplateClosed}, template.Published, hook.DropPublished},
+		"cancelled, and is paused":            {map[int64]string{4: event.TemplateCancelled}, template.Paused, hook.DropPublished},
+		"published again, and is closed":      {map[int64]string{4: event.TemplatePublished}, template.Closed, hook.DropClosed},
+		"published again, moved, and is over": {map[int64]string{4: event.TemplatePublished, 5: event.TemplateMoved}, template.Closed, hook.DropClosed},
+		"closed, and is cancelled":            {map[int64]string{4: event.TemplateClosed}, template.Cancelled, hook.DropCancelled},
+	} {
+		var l hook.Lost
+		for sequence, topic := range c.lost {
+			hook.AddDrop(topic)(&l, lost(sequence))
+		}
+		stored, want := map[int64]template.Template{}, hook.DropData{TemplateID: 1, Version: 3 + int64(len(c.lost)), OpensAt: opens, Reason: hook.ReasonRestored}
+		if c.state != "" {
+			is := template.Template{ID: 1, Stored: c.state, Version: 3}
+			is.OpensAt = before
+			stored[1] = is
+			want.Version, want.OpensAt = 3, before
+		}
+		got := l.CorrectDrops(stored, at, func() int64 { return 101 })
+		if len(got) != 1 || got[0].Type != c.want || got[0].Data != want || got[0].Sequence != 101 || got[0].Subject != "drop/1" || got[0].Shop != 10 {
+			t.Errorf("%s: %+v, want %s %+v", name, got, c.want, want)
+		}
+	}
+}
+
+// TestShopsOfDropsThatAreGone: the shop of a drop that the database lost is told about the
+// reminders and coupons of the drop, too.
+func TestShopsOfDropsThatAreGone(t *testing.T) {
+	var lost hook.Lost
+	hook.AddDrop(event.TemplatePublished)(&lost, event.Template{TemplateID: 1, ShopNumber: 10, Sequence: 1})
+	lost.AddReservations(event.ReservationList{TemplateID: 1, Items: []event.ListedReminders{{UserID: 7, Bits: 1, Sequence: 2}}})
+	lost.AddIssued(event.IssuedList{TemplateID: 1, Items: []event.OwnedCoupon{{CouponID: 5, UserID: 7}}})
+	next := func() int64 { return 101 }
+	got := append(lost.CorrectReservations(nil, at, next), lost.CorrectCoupons(nil, at, next)...)
+	if len(got) != 2 || got[0].Type != hook.ReservationCancelled || got[1].Type != hook.CouponRevoked {
+		t.Fatalf("%+v", got)
+	}
+	for _, e := range got {
+		if e.Shop != 10 {
+			t.Errorf("%s is of shop %d", e.Type, e.Shop)
+		}
+	}
+}
 
 // TestWhatIsCorrected: of the lost events about a reminder or a coupon the latest says what
 // a shop was told, in whatever order they are found; it is corrected if it is not so.

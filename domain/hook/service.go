@@ -76,8 +76,10 @@ type Stored struct {
 
 // Store keeps endpoints, events and deliveries.
 type Store interface {
-	// CreateEndpoint returns [ErrTooMany], [ErrRepeated], or a [fault.Fields] for
-	// a shop that does not exist. It records e with the new id.
+	// NewEndpointID draws the id of a new endpoint, for which its secret is sealed.
+	NewEndpointID(ctx context.Context) (int64, error)
+	// CreateEndpoint stores n under its id and records that. It returns [ErrTooMany],
+	// [ErrRepeated], or a [fault.Fields] for a shop that does not exist.
 	CreateEndpoint(ctx context.Context, n Endpoint, requestKey string, by staff.Actor) (Endpoint, error)
 	// Endpoint returns [ErrNotFound] if there is none.
 	Endpoint(ctx context.Context, id int64) (Endpoint, error)
@@ -147,8 +149,12 @@ func (s *Service) Create(ctx context.Context, by staff.Actor, shop int64, in Inp
 	if err != nil {
 		return Endpoint{}, "", err
 	}
-	secret, sealed := s.newSecret()
-	n := Endpoint{Shop: shop, URL: in.URL, Description: in.Description, Types: in.Types, Enabled: in.Enabled, Secrets: [][]byte{sealed}}
+	id, err := s.Store.NewEndpointID(ctx)
+	if err != nil {
+		return Endpoint{}, "", err
+	}
+	secret, sealed := s.newSecret(id)
+	n := Endpoint{ID: id, Shop: shop, URL: in.URL, Description: in.Description, Types: in.Types, Enabled: in.Enabled, Secrets: [][]byte{sealed}}
 	if !in.Enabled {
 		n.Why = ByStaff
 	}
@@ -163,11 +169,11 @@ func fieldsOf(err error) []fault.Field {
 	return nil
 }
 
-// newSecret returns a secret as it is shown, and sealed.
-func (s *Service) newSecret() (shown string, sealed []byte) {
+// newSecret returns a secret as it is shown, and sealed for the endpoint.
+func (s *Service) newSecret(endpointID int64) (shown string, sealed []byte) {
 	key := make([]byte, 32)
 	_, _ = rand.Read(key) // never fails, see crypto/rand
-	return "whsec_" + base64.StdEncoding.EncodeToString(key), s.Box.Seal(key)
+	return "whsec_" + base64.StdEncoding.EncodeToString(key), s.Box.Seal(secretRow(endpointID), key)
 }
 
 // Endpoint returns one that the actor may see, else [ErrNotFound].
@@ -242,7 +248,7 @@ func (s *Service) Rotate(ctx context.Context, by staff.Actor, id, version int64)
 	if version != 0 && version != e.Version {
 		return e, "", fault.ErrStale
 	}
-	secret, sealed := s.newSecret()
+	secret, sealed := s.newSecret(e.ID)
 	e, err = s.Store.RotateSecret(ctx, e, sealed, OldSecretFor, e.Entry(by, "rotate", nil, nil))
 	return e, secret, err
 }

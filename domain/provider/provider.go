@@ -66,12 +66,15 @@ type Provider struct {
 // Has reports whether the secret of that name is set.
 func (p Provider) Has(secret string) bool { return slices.Contains(p.Secrets, secret) }
 
+// row is the row that the provider's secrets are sealed for.
+func (p Provider) row() string { return seal.Row("providers", p.ID) }
+
 // Open returns the provider's secrets by name, or [ErrSealed].
 func (p Provider) Open(box *seal.Box) (map[string]string, error) {
 	if len(p.Sealed) == 0 {
 		return map[string]string{}, nil
 	}
-	raw, err := box.Open(p.Sealed)
+	raw, err := box.Open(p.row(), p.Sealed)
 	if err != nil {
 		return nil, ErrSealed
 	}

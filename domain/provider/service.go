@@ -27,7 +27,9 @@ type Store interface {
 	All(ctx context.Context) ([]Provider, error)
 	// Provider returns [ErrNotFound] for one that there is not, or that is deleted.
 	Provider(ctx context.Context, id int64) (Provider, error)
-	// Create returns [ErrTooMany], or a [fault.Fields] for a shop that does not exist.
+	// NewID draws the id of a new provider, for which its secrets are sealed.
+	NewID(ctx context.Context) (int64, error)
+	// Create stores p under its id. It returns [ErrTooMany], or a [fault.Fields] for a shop that does not exist.
 	// A creation with a request key that was used returns the provider it made.
 	Create(ctx context.Context, p Provider, requestKey string, by staff.Actor) (Provider, error)
 	// Save stores p if the version in the store is still p's, else it returns
@@ -90,7 +92,11 @@ func (s *Service) Create(ctx context.Context, by staff.Actor, in Input, requestK
 	if err := by.MayEverywhere(staff.Operate); err != nil {
 		return Provider{}, err
 	}
-	p, err := s.apply(Provider{}, in, map[string]string{}, false)
+	id, err := s.Store.NewID(ctx)
+	if err != nil {
+		return Provider{}, err
+	}
+	p, err := s.apply(Provider{ID: id}, in, map[string]string{}, false)
 	if err != nil {
 		return p, err
 	}
@@ -205,7 +211,7 @@ func (s *Service) apply(p Provider, in Input, secrets map[string]string, changed
 	}
 	raw, err := json.Marshal(secrets)
 	if err == nil {
-		p.Sealed = s.Box.Seal(raw)
+		p.Sealed = s.Box.Seal(p.row(), raw)
 	}
 	return p, err
 }

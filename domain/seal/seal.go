@@ -7,17 +7,17 @@ import (
 	"crypto/hkdf"
 	"crypto/sha256"
 	"errors"
+	"strconv"
 )
 
 // The first byte of a stored secret.
 const (
 	plain  = 0
 	sealed = 1
-	bound  = 2 // sealed for one row
 )
 
-// ErrSealed is returned for a secret that none of the keys opens, or that was
-// changed.
+// ErrSealed is returned for a secret that none of the keys opens, that was
+// changed, or that was sealed for another row.
 var ErrSealed = errors.New("none of the keys opens this secret")
 
 // Box seals with its first key and opens with any of them.
@@ -49,45 +49,26 @@ func New(purpose string, keys ...string) (*Box, error) {
 // Keyed reports whether there is a key to seal with.
 func (b *Box) Keyed() bool { return len(b.seals) > 0 }
 
-// Seal returns the stored form of the secret.
-func (b *Box) Seal(secret []byte) []byte {
+// Row returns the name of the row of a table with the id.
+func Row(table string, id int64) string { return table + ":" + strconv.FormatInt(id, 10) }
+
+// Seal returns the stored form of the secret of the row. Without keys it is the
+// secret as it is, which opens in every row.
+func (b *Box) Seal(row string, secret []byte) []byte {
 	if len(b.seals) == 0 {
 		return append([]byte{plain}, secret...)
 	}
-	return b.seals[0].Seal([]byte{sealed}, nil, secret, nil)
+	return b.seals[0].Seal([]byte{sealed}, nil, secret, []byte(row))
 }
 
-// SealFor is Seal for a secret of the row named: moved to another row it does not open.
-func (b *Box) SealFor(row string, secret []byte) []byte {
-	if len(b.seals) == 0 {
-		return b.Seal(secret)
-	}
-	return b.seals[0].Seal([]byte{bound}, nil, secret, []byte(row))
-}
-
-// OpenFor returns the secret that was sealed for the row, or [ErrSealed].
-func (b *Box) OpenFor(row string, stored []byte) ([]byte, error) {
-	if len(stored) > 1 && stored[0] == plain {
-		return stored[1:], nil
-	}
-	if len(stored) > 1 && stored[0] == bound {
-		for _, s := range b.seals {
-			if secret, err := s.Open(nil, nil, stored[1:], []byte(row)); err == nil {
-				return secret, nil
-			}
-		}
-	}
-	return nil, ErrSealed
-}
-
-// Open returns the secret, or [ErrSealed].
-func (b *Box) Open(stored []byte) ([]byte, error) {
+// Open returns the secret that was sealed for the row, or [ErrSealed].
+func (b *Box) Open(row string, stored []byte) ([]byte, error) {
 	switch {
 	case len(stored) > 1 && stored[0] == plain:
 		return stored[1:], nil
 	case len(stored) > 1 && stored[0] == sealed:
 		for _, s := range b.seals {
-			if secret, err := s.Open(nil, nil, stored[1:], nil); err == nil {
+			if secret, err := s.Open(nil, nil, stored[1:], []byte(row)); err == nil {
 				return secret, nil
 			}
 		}

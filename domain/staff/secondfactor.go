@@ -6,6 +6,7 @@ import (
 	"crypto/subtle"
 	"encoding/base32"
 	"encoding/hex"
+	"fmt"
 	"net/netip"
 	"net/url"
 	"regexp"
@@ -108,6 +109,9 @@ type Factor struct {
 	CreatedAt time.Time
 	UsedAt    *time.Time
 }
+
+// row is the row that the secret is sealed for: of no other factor and no other member.
+func (f Factor) row() string { return fmt.Sprintf("staff:%d/second_factors:%d", f.StaffID, f.ID) }
 
 func (f Factor) shown() map[string]string {
 	return map[string]string{"second_factor": string(f.Kind), "name": f.Name}

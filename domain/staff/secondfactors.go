@@ -11,7 +11,9 @@ import (
 // FactorStore keeps second factors and recovery codes.
 type FactorStore interface {
 	Factors(ctx context.Context, staffID int64) ([]Factor, error)
-	// InsertFactor returns [ErrFactorTaken] and [ErrManyFactors]. The hashes of
+	// NewFactorID draws the id of a new second factor, for which its secret is sealed.
+	NewFactorID(ctx context.Context) (int64, error)
+	// InsertFactor stores f under its id. It returns [ErrFactorTaken] and [ErrManyFactors]. The hashes of
 	// recovery codes are stored if the member has none; codesUsed reports that.
 	InsertFactor(ctx context.Context, f Factor, hashes [][]byte, e Entry) (codesUsed bool, err error)
 	// RenameFactor and RemoveFactor return [ErrFactorNotFound]. RemoveFactor
@@ -40,13 +42,13 @@ type OneTimeSecret struct {
 }
 
 // OneTimeCodes makes and checks time-based one-time codes (RFC 6238). Stored
-// is a secret as it is kept at rest.
+// is a secret as it is kept at rest, in the row for which it was made.
 type OneTimeCodes interface {
-	New() (stored []byte, err error)
-	// Show and Step return [ErrSealed] if stored cannot be read.
-	Show(stored []byte, account string) (OneTimeSecret, error)
+	New(row string) (stored []byte, err error)
+	// Show and Step return [ErrSealed] if stored cannot be read, or is of another row.
+	Show(row string, stored []byte, account string) (OneTimeSecret, error)
 	// Step returns the time step whose code this is, at most one away from now.
-	Step(stored []byte, code string, now time.Time) (step int64, ok bool, err error)
+	Step(row string, stored []byte, code string, now time.Time) (step int64, ok bool, err error)
 }
 
 // A Ceremony is one question to a browser's authenticators. The browser gets
@@ -133,7 +135,7 @@ func (s *Service) proveCode(all []Factor, code string) (Proof, error) {
 		if f.Kind != TOTP {
 			continue
 		}
-		step, ok, err := s.Codes.Step(f.Secret, code, s.Now())
+		step, ok, err := s.Codes.Step(f.row(), f.Secret, code, s.Now())
 		if err != nil {
 			refusal = err
 		}
@@ -237,18 +239,24 @@ func (s *Service) SecurityOf(ctx context.Context, m Member) (out Security, err e
 	return out, err
 }
 
-// BeginCode makes the secret of a new authenticator app; it counts once
+// BeginCode makes the id and the secret of a new authenticator app of m; it counts once
 // [Service.AddCode] has seen a code of it.
-func (s *Service) BeginCode() (stored []byte, err error) { return s.Codes.New() }
-
-// ShowCode returns a secret of [Service.BeginCode] for taking it over.
-func (s *Service) ShowCode(m Member, stored []byte) (OneTimeSecret, error) {
-	return s.Codes.Show(stored, m.Email)
+func (s *Service) BeginCode(ctx context.Context, m Member) (f Factor, err error) {
+	f = Factor{StaffID: m.ID, Kind: TOTP}
+	if f.ID, err = s.Store.NewFactorID(ctx); err == nil {
+		f.Secret, err = s.Codes.New(f.row())
+	}
+	return f, err
 }
 
-// AddCode enrols the authenticator app that makes codes from stored. It
+// ShowCode returns the secret of [Service.BeginCode] for taking it over.
+func (s *Service) ShowCode(m Member, f Factor) (OneTimeSecret, error) {
+	return s.Codes.Show(f.row(), f.Secret, m.Email)
+}
+
+// AddCode enrols the authenticator app that [Service.BeginCode] has made for m. It
 // returns recovery codes if the member had none, and a [fault.Fields].
-func (s *Service) AddCode(ctx context.Context, m Member, stored []byte, in FactorInput) ([]string, error) {
+func (s *Service) AddCode(ctx context.Context, m Member, f Factor, in FactorInput) ([]string, error) {
 	e := &fault.Fields{}
 	name := in.name(e)
 	code, ok := oneTime(in.Code)
@@ -258,7 +266,7 @@ func (s *Service) AddCode(ctx context.Context, m Member, stored []byte, in Facto
 	if err := e.Err(); err != nil {
 		return nil, err
 	}
-	step, ok, err := s.Codes.Step(stored, code, s.Now())
+	step, ok, err := s.Codes.Step(f.row(), f.Secret, code, s.Now())
 	if err != nil {
 		return nil, err
 	}
@@ -266,7 +274,8 @@ func (s *Service) AddCode(ctx context.Context, m Member, stored []byte, in Facto
 		e.Add("passcode", "rule.one_time_wrong", "is not what the app shows now; check the clock of the device")
 		return nil, e.Err()
 	}
-	return s.insert(ctx, m, Factor{Kind: TOTP, Name: name, Handle: HashSecret("totp\x00" + string(stored)), Secret: stored, Counter: step})
+	f.Name, f.Handle, f.Counter = name, HashSecret("totp\x00"+string(f.Secret)), step
+	return s.insert(ctx, m, f)
 }
 
 // A FactorInput is what a member types about a new second factor.
@@ -304,6 +313,9 @@ func (s *Service) AddPasskey(ctx context.Context, m Member, in FactorInput, a Pa
 	}
 	f, err := s.Passkeys.Enrolled(Owner{Member: m}, a)
 	if err != nil {
+		return nil, err
+	}
+	if f.ID, err = s.Store.NewFactorID(ctx); err != nil {
 		return nil, err
 	}
 	f.Kind, f.Name = Passkey, name

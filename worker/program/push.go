@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	goredis "github.com/redis/go-redis/v9"
+
 	"dropbell/adapters/push"
 	"dropbell/adapters/push/wechat"
 	"dropbell/adapters/redis"
@@ -39,7 +41,7 @@ func (r *routes) buildPush(b *built, p provider.Provider) *built {
 	var service push.ConfiguredService
 	if err == nil {
 		service, err = app.PushService(r.Config, p, secrets, app.PushShared{PhoneGone: r.phoneGone, Admit: r.admitPushes(p),
-			Tokens: sealedTokens{redis.NewShared(r.Redis, tokenName(p, secrets)), r.box}})
+			Tokens: newSealedTokens(r.Redis, tokenName(p, secrets), r.box)})
 	}
 	if err != nil {
 		r.unusable(p, err)
@@ -106,7 +108,12 @@ func (s countedService) Push(ctx context.Context, m delivery.Message) []delivery
 // sealedTokens keeps access tokens encrypted as secrets of providers are.
 type sealedTokens struct {
 	*redis.Shared
-	box *seal.Box
+	name string
+	box  *seal.Box
+}
+
+func newSealedTokens(client goredis.UniversalClient, name string, box *seal.Box) sealedTokens {
+	return sealedTokens{redis.NewShared(client, name), name, box}
 }
 
 // Load returns what was stored last; nil if no key opens it.
@@ -115,7 +122,7 @@ func (s sealedTokens) Load(ctx context.Context) ([]byte, error) {
 	if err != nil || sealed == nil {
 		return nil, err
 	}
-	value, err := s.box.Open(sealed)
+	value, err := s.box.Open(s.name, sealed)
 	if err != nil { // of another key; a new one takes its place
 		return nil, nil
 	}
@@ -124,5 +131,5 @@ func (s sealedTokens) Load(ctx context.Context) ([]byte, error) {
 
 // Store keeps the value for so long.
 func (s sealedTokens) Store(ctx context.Context, value []byte, lasting time.Duration) error {
-	return s.Shared.Store(ctx, s.box.Seal(value), lasting)
+	return s.Shared.Store(ctx, s.box.Seal(s.name, value), lasting)
 }

@@ -283,6 +283,10 @@ func (k *relayed) again(ctx context.Context, r workdb.Relayed) error {
 
 // toldTopics are the events that shops are told of and can be corrected about.
 var toldTopics = map[string]func(l *hook.Lost, payload []byte) error{
+	event.TemplatePublished:  lostEvent(hook.AddDrop(event.TemplatePublished)),
+	event.TemplateMoved:      lostEvent(hook.AddDrop(event.TemplateMoved)),
+	event.TemplateClosed:     lostEvent(hook.AddDrop(event.TemplateClosed)),
+	event.TemplateCancelled:  lostEvent(hook.AddDrop(event.TemplateCancelled)),
 	event.ReservationsListed: lostEvent((*hook.Lost).AddReservations),
 	event.CouponChanged:      lostEvent((*hook.Lost).AddCoupon),
 	event.IssuedListed:       lostEvent((*hook.Lost).AddIssued),

@@ -21,7 +21,12 @@ func (s Staff) Factors(ctx context.Context, staffID int64) ([]staff.Factor, erro
 	return list, pg.Translate(err)
 }
 
-// InsertFactor stores a second factor and, if the member has no recovery codes,
+// NewFactorID draws the id of a new second factor.
+func (s Staff) NewFactorID(ctx context.Context) (int64, error) {
+	return pg.NewID(ctx, s.DB, "second_factors")
+}
+
+// InsertFactor stores a second factor under its id and, if the member has no recovery codes,
 // the hashes of new ones.
 func (s Staff) InsertFactor(ctx context.Context, f staff.Factor, hashes [][]byte, e staff.Entry) (codesUsed bool, err error) {
 	err = s.Tx(ctx, func(tx pgx.Tx) error {
@@ -33,10 +38,10 @@ func (s Staff) InsertFactor(ctx context.Context, f staff.Factor, hashes [][]byte
 			return staff.ErrManyFactors
 		}
 		_, err = tx.Exec(ctx, `
-			insert into second_factors (staff_id, kind, name, handle, secret, counter)
-			values (@member, @kind, @name, @handle, @secret, @counter)`,
-			pgx.NamedArgs{"member": f.StaffID, "kind": f.Kind, "name": f.Name, "handle": f.Handle, "secret": f.Secret, "counter": f.Counter})
-		if pg.Violates(err, "second_factors_handle") {
+			insert into second_factors (id, staff_id, kind, name, handle, secret, counter)
+			overriding system value values (@id, @member, @kind, @name, @handle, @secret, @counter)`,
+			pgx.NamedArgs{"id": f.ID, "member": f.StaffID, "kind": f.Kind, "name": f.Name, "handle": f.Handle, "secret": f.Secret, "counter": f.Counter})
+		if pg.Violates(err, "second_factors_handle") || pg.Violates(err, "second_factors_pkey") {
 			return staff.ErrFactorTaken
 		}
 		if err != nil {

@@ -8,16 +8,20 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	otp "github.com/pquerna/otp/totp"
 
 	accessdb "dropbell/adapters/postgres/access"
 	"dropbell/adapters/postgres/pgtest"
+	"dropbell/adapters/totp"
 	"dropbell/domain/staff"
 )
 
 func (w *fixture) factor(m staff.Member, handle string) staff.Factor {
 	w.Helper()
 	store := accessdb.NewStaff(w.DB)
-	_, err := store.InsertFactor(w.Context(), staff.Factor{StaffID: m.ID, Kind: staff.TOTP, Name: handle, Handle: []byte(handle), Secret: []byte("s"), Counter: 100},
+	id, err := store.NewFactorID(w.Context())
+	w.Must(err)
+	_, err = store.InsertFactor(w.Context(), staff.Factor{ID: id, StaffID: m.ID, Kind: staff.TOTP, Name: handle, Handle: []byte(handle), Secret: []byte("s"), Counter: 100},
 		[][]byte{[]byte(handle + "1"), []byte(handle + "2")}, entry("staff.add_second_factor"))
 	w.Must(err)
 	list, err := store.Factors(w.Context(), m.ID)
@@ -109,18 +113,77 @@ func TestTheLastFactorStays(t *testing.T) {
 	}
 }
 
+// TestASecretOfAnotherAuthenticator is refused as one whose key is missing, whether it was
+// copied into a row of another member or of the same member, or its row was given to
+// another member.
+func TestASecretOfAnotherAuthenticator(t *testing.T) {
+	w := newFixture(t)
+	codes, err := totp.New("a key with at least thirty-two bytes")
+	w.Must(err)
+	s := &staff.Service{Store: accessdb.NewStaff(w.DB), Codes: codes, Now: pgtest.Clock}
+	enrol := func(m staff.Member) (id int64, secret string) {
+		f, err := s.BeginCode(t.Context(), m)
+		w.Must(err)
+		shown, err := s.ShowCode(m, f)
+		w.Must(err)
+		_, err = s.AddCode(t.Context(), m, f, staff.FactorInput{Name: "Phone", Code: w.code(shown.Secret, -30*time.Second)})
+		w.Must(err)
+		return f.ID, shown.Secret
+	}
+	ada, bob := w.member("ada@example.com", staff.Admin), w.member("bob@example.com", staff.Operator)
+	phone, _ := enrol(ada)
+	stolen, secret := enrol(bob)
+	confirm := func(m staff.Member) error {
+		return s.Confirm(t.Context(), m, "", staff.Answer{Code: w.code(secret, 0)})
+	}
+	copied := `update second_factors set secret = (select secret from second_factors where id = $1) where id = $2`
+	w.Exec(copied, stolen, phone)
+	if err := confirm(ada); !errors.Is(err, staff.ErrSealed) {
+		t.Errorf("copied into another member's row: %v", err)
+	}
+	tablet, _ := enrol(bob)
+	w.Exec(copied, stolen, tablet)
+	w.Exec(`update second_factors set staff_id = $1 where id = $2`, ada.ID, stolen)
+	for name, m := range map[string]staff.Member{"copied into another row of the member": bob, "in a row that was given to another member": ada} {
+		if err := confirm(m); !errors.Is(err, staff.ErrSealed) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	w.Exec(`update second_factors set staff_id = $1 where id = $2`, bob.ID, stolen)
+	w.Must(confirm(bob))
+}
+
+// code returns what an authenticator app with the secret shows at this distance from now.
+func (w *fixture) code(secret string, away time.Duration) string {
+	w.Helper()
+	code, err := otp.GenerateCode(secret, pgtest.Clock().Add(away))
+	w.Must(err)
+	return code
+}
+
 // One authenticator is enrolled once, and a member has ten at most.
 func TestEnrollingAtOnce(t *testing.T) {
 	w := newFixture(t)
 	store := accessdb.NewStaff(w.DB)
 	m := w.member("ada@example.com", staff.Admin)
 	add := func(handle string) error {
-		_, err := store.InsertFactor(t.Context(), staff.Factor{StaffID: m.ID, Kind: staff.Passkey, Name: "x", Handle: []byte(handle), Secret: []byte("{}")}, [][]byte{[]byte(handle)}, entry("x"))
+		id, err := store.NewFactorID(t.Context())
+		w.Must(err)
+		_, err = store.InsertFactor(t.Context(), staff.Factor{ID: id, StaffID: m.ID, Kind: staff.Passkey, Name: "x", Handle: []byte(handle), Secret: []byte("{}")}, [][]byte{[]byte(handle)}, entry("x"))
 		return err
 	}
 	if n := atOnce(t, staff.ErrFactorTaken, func() error { return add("one") }); n != 1 {
 		t.Errorf("enrolled %d times", n)
 	}
+	same := w.factor(m, "app") // a form that is sent twice
+	w.Must(store.RemoveFactor(t.Context(), same, false, entry("x")))
+	if n := atOnce(t, staff.ErrFactorTaken, func() error {
+		_, err := store.InsertFactor(t.Context(), same, nil, entry("x"))
+		return err
+	}); n != 1 {
+		t.Errorf("one form enrolled %d times", n)
+	}
+	w.Must(store.RemoveFactor(t.Context(), same, false, entry("x")))
 	if n := w.Number(`select count(*) from recovery_codes`); n != 1 {
 		t.Errorf("%d sets of recovery codes", n)
 	}

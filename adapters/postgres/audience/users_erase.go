@@ -134,7 +134,7 @@ const (
 // noteErasure reports whether the erasure was noted before.
 func (s Users) noteErasure(ctx context.Context, id user.ID, e staff.Entry) (before bool, err error) {
 	err = s.Tx(ctx, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, `select set_config('lock_timeout', $1, true)`, pg.LockTimeout(pg.WaitingFor(ctx, erasureWait))); err != nil {
+		if err := pg.LimitLocks(pg.WaitingFor(ctx, erasureWait), tx); err != nil {
 			return err
 		}
 		if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(`+pg.Erasing+`)`); err != nil {

@@ -20,8 +20,8 @@ const lockForReturn = `select from templates where id = $1 for no key update`
 // behind the same lock.
 func returnToStock(ctx context.Context, tx pgx.Tx, templateID int64) error {
 	e := event.Template{TemplateID: templateID}
-	err := tx.QueryRow(ctx, `update templates set issued = issued - 1, returned = returned + 1 where id = $1 returning version, opens_at`, templateID).
-		Scan(&e.Version, &e.OpensAt)
+	err := tx.QueryRow(ctx, `update templates set issued = issued - 1, returned = returned + 1 where id = $1 returning shop_number, version, opens_at`, templateID).
+		Scan(&e.ShopNumber, &e.Version, &e.OpensAt)
 	if err != nil {
 		return err
 	}

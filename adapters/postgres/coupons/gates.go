@@ -115,8 +115,12 @@ func (s Gates) Begin(ctx context.Context, templateID, epoch, newest int64, shard
 }
 
 // lockTemplate locks the template's row first, as every transaction that decides
-// claims does.
+// claims does. It waits as briefly as these transactions do: the keeper looks after other
+// gates meanwhile, and after this gate again in its next sweep.
 func lockTemplate(ctx context.Context, tx pgx.Tx, templateID int64) error {
+	if err := pg.LimitLocks(ctx, tx); err != nil {
+		return err
+	}
 	_, err := tx.Exec(ctx, `select from templates where id = $1 for no key update`, templateID)
 	return err
 }

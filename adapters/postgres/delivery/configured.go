@@ -74,10 +74,16 @@ func providerValues(p provider.Provider) pgx.StrictNamedArgs {
 		"enabled": p.Enabled, "settings": p.Settings, "secrets": p.Sealed, "names": append([]string{}, p.Secrets...)}
 }
 
+// NewID draws the id of a new provider; see [provider.Store].
+func (s Configured) NewID(ctx context.Context) (int64, error) {
+	return pg.NewID(ctx, s.DB, "providers")
+}
+
 // createProviderSQL returns the new provider.
 const createProviderSQL = `
-insert into providers as p (shop_number, channel, kind, name, priority, weight, countries, enabled, settings, secrets, secret_names, changed, request_key, created_by)
-values (nullif(@shop::bigint, 0), @channel, @kind, @name, @priority, @weight, @countries, @enabled, @settings, @secrets, @names,
+insert into providers as p (id, shop_number, channel, kind, name, priority, weight, countries, enabled, settings, secrets, secret_names, changed, request_key, created_by)
+overriding system value
+values (@id, nullif(@shop::bigint, 0), @channel, @kind, @name, @priority, @weight, @countries, @enabled, @settings, @secrets, @names,
     nextval('provider_changes'), nullif(@key, ''), @by)
 returning ` + providerColumns
 
@@ -107,7 +113,7 @@ func (s Configured) Create(ctx context.Context, p provider.Provider, requestKey 
 			return provider.ErrTooMany
 		}
 		args := providerValues(p)
-		args["shop"], args["channel"], args["kind"], args["key"], args["by"] = p.Shop, p.Channel, p.Kind, requestKey, pg.AuditActor(by)
+		args["id"], args["shop"], args["channel"], args["kind"], args["key"], args["by"] = p.ID, p.Shop, p.Channel, p.Kind, requestKey, pg.AuditActor(by)
 		if created, err = oneProvider(ctx, tx, createProviderSQL, args); err != nil {
 			return err
 		}

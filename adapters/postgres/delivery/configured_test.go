@@ -108,6 +108,30 @@ func TestASecretThatNoKeyOpens(t *testing.T) {
 	}
 }
 
+// TestASecretOfAnotherProvider is refused as one whose key is missing, by staff's form and
+// by the programs that send.
+func TestASecretOfAnotherProvider(t *testing.T) {
+	w := newFixture(t)
+	s := &provider.Service{Store: deliverydb.NewConfigured(w.DB), Box: providerBox(t, "key one"), Keyed: true, IsCountry: func(string) bool { return true }}
+	one, err := s.Create(t.Context(), staff.System(), twilioInput(), "")
+	w.Must(err)
+	two, err := s.Create(t.Context(), staff.System(), twilioInput(), "")
+	w.Must(err)
+	w.Exec(`update providers set secrets = (select secrets from providers where id = $1) where id = $2`, one.ID, two.ID)
+	for id, want := range map[int64]error{one.ID: nil, two.ID: provider.ErrSealed} {
+		p, err := s.Provider(t.Context(), staff.System(), id)
+		w.Must(err)
+		if _, err := p.Open(s.Box); !errors.Is(err, want) || s.Readable(p) != (want == nil) {
+			t.Errorf("provider %d of %d, %d: %v", id, one.ID, two.ID, err)
+		}
+		in := twilioInput()
+		in.Name, in.Secrets = "Renamed", nil
+		if _, err := s.Change(t.Context(), staff.System(), id, p.Version, in); !errors.Is(err, want) {
+			t.Errorf("a change of provider %d: %v", id, err)
+		}
+	}
+}
+
 // TestProvidersThatCannotBeStored: each mistake is named, and without a key no secret is.
 func TestProvidersThatCannotBeStored(t *testing.T) {
 	w := newFixture(t)

@@ -50,7 +50,7 @@ func (s Templates) Insert(ctx context.Context, c template.Change) (template.Temp
 		if err := pg.InsertAudit(ctx, tx, c.Entry); err != nil {
 			return err
 		}
-		return announceTemplate(ctx, tx, c.Event, event.Template{TemplateID: id, Version: 1, OpensAt: c.Template.OpensAt})
+		return announceTemplate(ctx, tx, c.Event, event.Template{TemplateID: id, ShopNumber: c.Template.ShopNumber, Version: 1, OpensAt: c.Template.OpensAt})
 	})
 	if err != nil {
 		return c.Template, err
@@ -138,7 +138,7 @@ func (s Templates) Save(ctx context.Context, c template.Change) (template.Templa
 		if err := pg.InsertAudit(ctx, tx, c.Entry); err != nil {
 			return err
 		}
-		return announceTemplate(ctx, tx, c.Event, event.Template{TemplateID: t.ID, Version: t.Version + 1, OpensAt: t.OpensAt})
+		return announceTemplate(ctx, tx, c.Event, event.Template{TemplateID: t.ID, ShopNumber: t.ShopNumber, Version: t.Version + 1, OpensAt: t.OpensAt})
 	})
 	if pg.Violates(err, "templates_shop_number_fkey") {
 		e := &fault.Fields{}

@@ -4,12 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"strconv"
 
 	"github.com/jackc/pgx/v5"
 
 	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/alert"
+	"dropbell/domain/seal"
 	"dropbell/domain/staff"
 )
 
@@ -24,12 +24,12 @@ func destinationFields(d *alert.Destination, sealed *[]byte) []any {
 // address is what is sealed of a destination.
 type address struct{ URL, Secret string }
 
-func rowOf(id int64) string { return "alert_destinations:" + strconv.FormatInt(id, 10) }
+func rowOf(id int64) string { return seal.Row("alert_destinations", id) }
 
 // open fills in the address that is sealed for the destination's row. One that does not
 // open stays empty: nothing is sent to it, and its name is still shown.
 func (s Alerts) open(d *alert.Destination, sealed []byte) {
-	raw, err := s.box.OpenFor(rowOf(d.ID), sealed)
+	raw, err := s.box.Open(rowOf(d.ID), sealed)
 	var a address
 	if err == nil && json.Unmarshal(raw, &a) == nil {
 		d.URL, d.Secret = a.URL, a.Secret
@@ -40,7 +40,7 @@ func (s Alerts) open(d *alert.Destination, sealed []byte) {
 func (s Alerts) seal(ctx context.Context, tx pgx.Tx, d alert.Destination) error {
 	raw, err := json.Marshal(address{d.URL, d.Secret})
 	if err == nil {
-		_, err = tx.Exec(ctx, `update alert_destinations set sealed = $2, url = '', secret = '' where id = $1`, d.ID, s.box.SealFor(rowOf(d.ID), raw))
+		_, err = tx.Exec(ctx, `update alert_destinations set sealed = $2, url = '', secret = '' where id = $1`, d.ID, s.box.Seal(rowOf(d.ID), raw))
 	}
 	return err
 }

@@ -48,6 +48,11 @@ func oneEndpoint(ctx context.Context, on pg.Querier, sql string, args ...any) (e
 	return e, pg.Translate(err)
 }
 
+// NewEndpointID draws the id of a new endpoint; see [hook.Store].
+func (s Hooks) NewEndpointID(ctx context.Context) (int64, error) {
+	return pg.NewID(ctx, s.DB, "hook_endpoints")
+}
+
 // CreateEndpoint stores an endpoint; see [hook.Store]. The row of its shop is
 // locked, so that two creations count each other.
 func (s Hooks) CreateEndpoint(ctx context.Context, n hook.Endpoint, requestKey string, by staff.Actor) (created hook.Endpoint, err error) {
@@ -76,9 +81,9 @@ func (s Hooks) CreateEndpoint(ctx context.Context, n hook.Endpoint, requestKey s
 			return hook.ErrTooMany
 		}
 		created, err = oneEndpoint(ctx, tx, `
-			insert into hook_endpoints as e (shop_number, url, description, types, secret, enabled, disabled_reason, disabled_at, request_key, created_by)
-			values (@shop, @url, @description, @types, @secret, @enabled, @why, case when not @enabled then clock_timestamp() end, nullif(@key, ''), @by)
-			returning `+endpointColumns, pgx.StrictNamedArgs{"shop": n.Shop, "url": n.URL, "description": n.Description, "types": typeNames(n.Types),
+			insert into hook_endpoints as e (id, shop_number, url, description, types, secret, enabled, disabled_reason, disabled_at, request_key, created_by)
+			overriding system value values (@id, @shop, @url, @description, @types, @secret, @enabled, @why, case when not @enabled then clock_timestamp() end, nullif(@key, ''), @by)
+			returning `+endpointColumns, pgx.StrictNamedArgs{"id": n.ID, "shop": n.Shop, "url": n.URL, "description": n.Description, "types": typeNames(n.Types),
 			"secret": n.Secrets[0], "enabled": n.Enabled, "why": n.Why, "key": requestKey, "by": pg.AuditActor(by)})
 		if err != nil {
 			return err

@@ -10,6 +10,7 @@ import (
 	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/coupon"
 	"dropbell/domain/hook"
+	"dropbell/domain/template"
 )
 
 // sameHistory returns [pg.ErrUnavailable] while the database has another history than
@@ -86,6 +87,10 @@ func corrections(ctx context.Context, tx pgx.Tx, lost *hook.Lost) ([]hook.Event,
 	if err := tx.QueryRow(ctx, `select clock_timestamp()`).Scan(&at); err != nil {
 		return nil, err
 	}
+	drops, err := storedDrops(ctx, tx, lost.Drops())
+	if err != nil {
+		return nil, err
+	}
 	reservations, err := storedReminders(ctx, tx, lost.Reservers())
 	if err != nil {
 		return nil, err
@@ -101,9 +106,22 @@ func corrections(ctx context.Context, tx pgx.Tx, lost *hook.Lost) ([]hook.Event,
 			return number
 		}
 	}
-	events := lost.CorrectReservations(reservations, at, drawn("hook_sequence"))
+	events := lost.CorrectDrops(drops, at, drawn("hook_sequence"))
+	events = append(events, lost.CorrectReservations(reservations, at, drawn("hook_sequence"))...)
 	events = append(events, lost.CorrectCoupons(coupons, at, drawn("coupon_operations_id_seq"))...)
 	return events, failed
+}
+
+// storedDrops returns the drops with their ids, states, versions and openings.
+func storedDrops(ctx context.Context, tx pgx.Tx, ids []int64) (map[int64]template.Template, error) {
+	rows, err := tx.Query(ctx, `select id, state, version, opens_at from templates where id = any($1)`, ids)
+	if err != nil {
+		return nil, err
+	}
+	stored := map[int64]template.Template{}
+	var t template.Template
+	_, err = pgx.ForEachRow(rows, []any{&t.ID, &t.Stored, &t.Version, &t.OpensAt}, func() error { stored[t.ID] = t; return nil })
+	return stored, err
 }
 
 func storedReminders(ctx context.Context, tx pgx.Tx, list []hook.Reserver) (map[hook.Reserver]int64, error) {

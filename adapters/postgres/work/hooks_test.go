@@ -39,9 +39,17 @@ func newHooked(t *testing.T) *hooked {
 
 func (h *hooked) endpoint(types ...hook.Type) hook.Endpoint {
 	h.Helper()
-	e, err := h.store.CreateEndpoint(h.Context(), hook.Endpoint{Shop: h.shop, URL: "https://shop.example/hooks", Types: types, Enabled: true, Secrets: [][]byte{{0, 1}}}, "", operator)
+	e, err := h.create(hook.Endpoint{Shop: h.shop, URL: "https://shop.example/hooks", Types: types, Enabled: true}, "")
 	h.Must(err)
 	return e
+}
+
+// create stores an endpoint under a new id, with a secret.
+func (h *hooked) create(n hook.Endpoint, requestKey string) (hook.Endpoint, error) {
+	id, err := h.store.NewEndpointID(h.Context())
+	h.Must(err)
+	n.ID, n.Secrets = id, [][]byte{{0, 1}}
+	return h.store.CreateEndpoint(h.Context(), n, requestKey, operator)
 }
 
 // happen stores an event of a drop of the shop and returns the woken endpoints.
@@ -311,7 +319,7 @@ func TestEndpointsOfAShop(t *testing.T) {
 	errs := make([]error, hook.MaxEndpoints+5)
 	for i := range errs {
 		all.Go(func() {
-			_, errs[i] = h.store.CreateEndpoint(t.Context(), hook.Endpoint{Shop: h.shop, URL: "https://a.example", Enabled: true, Secrets: [][]byte{{0, 1}}}, fmt.Sprintf("k%d", i/2), operator)
+			_, errs[i] = h.create(hook.Endpoint{Shop: h.shop, URL: "https://a.example", Enabled: true}, fmt.Sprintf("k%d", i/2))
 		})
 	}
 	all.Wait()
@@ -332,10 +340,10 @@ func TestEndpointsOfAShop(t *testing.T) {
 	for range hook.MaxEndpoints - made {
 		h.endpoint()
 	}
-	if _, err := h.store.CreateEndpoint(t.Context(), hook.Endpoint{Shop: h.shop, URL: "https://a.example", Secrets: [][]byte{{0, 1}}}, "", operator); !errors.Is(err, hook.ErrTooMany) {
+	if _, err := h.create(hook.Endpoint{Shop: h.shop, URL: "https://a.example"}, ""); !errors.Is(err, hook.ErrTooMany) {
 		t.Errorf("one too many: %v", err)
 	}
-	if _, err := h.store.CreateEndpoint(t.Context(), hook.Endpoint{Shop: 99, URL: "https://a.example", Secrets: [][]byte{{0, 1}}}, "", operator); fault.KindOf(err) != fault.Invalid {
+	if _, err := h.create(hook.Endpoint{Shop: 99, URL: "https://a.example"}, ""); fault.KindOf(err) != fault.Invalid {
 		t.Errorf("unknown shop: %v", err)
 	}
 	list, err := h.store.Endpoints(t.Context(), []int64{h.shop})

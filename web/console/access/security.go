@@ -1,12 +1,10 @@
 package access
 
 import (
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 	"time"
 
@@ -19,8 +17,8 @@ import (
 )
 
 const (
-	// newCodeKey is where a session keeps the secret of an authenticator app
-	// that is being enrolled, as it would be stored, behind the member's id.
+	// newCodeKey is where a session keeps the authenticator app that is being
+	// enrolled: the ids of the member and of the app, and the secret as it would be stored.
 	newCodeKey = "new_authenticator"
 )
 
@@ -78,32 +76,27 @@ func (h *handlers) added(w http.ResponseWriter, r *http.Request, codes []string)
 	return h.Done(w, r, to, ui.Good, shell.Say(r, "security.added"))
 }
 
-// pending returns the secret that the session keeps for the member; nil = none.
-func (h *handlers) pending(r *http.Request) []byte {
-	owner, text, _ := strings.Cut(h.Sessions.GetString(r.Context(), newCodeKey), " ")
-	if owner != strconv.FormatInt(shell.Frame(r).Member.ID, 10) {
-		return nil
-	}
-	stored, err := base64.RawStdEncoding.DecodeString(text)
-	if err != nil {
-		return nil
-	}
-	return stored
+// pending returns the authenticator app that the session keeps for the member, if
+// there is one.
+func (h *handlers) pending(r *http.Request) (f staff.Factor, begun bool) {
+	_, err := fmt.Sscanf(h.Sessions.GetString(r.Context(), newCodeKey), "%d %d %x", &f.StaffID, &f.ID, &f.Secret)
+	return f, err == nil && f.StaffID == shell.Frame(r).Member.ID
 }
 
 func (h *handlers) newApp(w http.ResponseWriter, r *http.Request) error {
-	if h.pending(r) == nil {
-		stored, err := h.Staff.BeginCode()
+	if _, begun := h.pending(r); !begun {
+		f, err := h.Staff.BeginCode(r.Context(), shell.Frame(r).Member)
 		if err != nil {
 			return err
 		}
-		h.Sessions.Put(r.Context(), newCodeKey, fmt.Sprintf("%d %s", shell.Frame(r).Member.ID, base64.RawStdEncoding.EncodeToString(stored)))
+		h.Sessions.Put(r.Context(), newCodeKey, fmt.Sprintf("%d %d %x", f.StaffID, f.ID, f.Secret))
 	}
 	return h.appPage(w, r, http.StatusOK, accesspages.NewApp{Name: shell.Say(r, "security.app.default")})
 }
 
 func (h *handlers) appPage(w http.ResponseWriter, r *http.Request, status int, p accesspages.NewApp) error {
-	secret, err := h.Staff.ShowCode(shell.Frame(r).Member, h.pending(r))
+	f, _ := h.pending(r)
+	secret, err := h.Staff.ShowCode(shell.Frame(r).Member, f)
 	if errors.Is(err, staff.ErrSealed) { // begun before the key was changed
 		h.Sessions.Remove(r.Context(), newCodeKey)
 	}
@@ -115,8 +108,8 @@ func (h *handlers) appPage(w http.ResponseWriter, r *http.Request, status int, p
 }
 
 func (h *handlers) addApp(w http.ResponseWriter, r *http.Request) error {
-	stored, in := h.pending(r), factorInput(r)
-	if stored == nil {
+	f, begun := h.pending(r)
+	if !begun {
 		shell.Redirect(w, r, shell.SecurityPath+"/app")
 		return nil
 	}
@@ -124,7 +117,8 @@ func (h *handlers) addApp(w http.ResponseWriter, r *http.Request) error {
 	if err != nil || wait > 0 {
 		return tooMany(wait, err)
 	}
-	codes, err := h.Staff.AddCode(r.Context(), shell.Frame(r).Member, stored, in)
+	in := factorInput(r)
+	codes, err := h.Staff.AddCode(r.Context(), shell.Frame(r).Member, f, in)
 	if fields := shell.FieldsOf(err); fields != nil {
 		return h.appPage(w, r, http.StatusUnprocessableEntity, accesspages.NewApp{Name: in.Name, Errors: fields})
 	}

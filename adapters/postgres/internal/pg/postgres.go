@@ -206,6 +206,12 @@ func Translate(err error) error {
 	return err
 }
 
+// NewID draws an id from the sequence of a table, for a row that is inserted with it later.
+func NewID(ctx context.Context, db *DB, table string) (id int64, err error) {
+	err = db.Pool.QueryRow(ctx, `select nextval(pg_get_serial_sequence($1, 'id'))`, table).Scan(&id)
+	return id, Translate(err)
+}
+
 // unavailable keeps the cause for the log and the fault for the caller.
 func unavailable(err error) error { return fmt.Errorf("%w (%w)", ErrUnavailable, err) }
 

@@ -99,9 +99,14 @@ func LockTimedOut(err error) bool {
 	return ok && pg.Code == "55P03"
 }
 
-// limitLocks makes the statements that follow in the transaction wait for each lock as long
-// as [LockTimeout] says.
 const limitLocks = `select set_config('lock_timeout', $1, true)`
+
+// LimitLocks makes the statements that follow in the transaction wait for each lock as long
+// as [LockTimeout] says.
+func LimitLocks(ctx context.Context, tx pgx.Tx) error {
+	_, err := tx.Exec(ctx, limitLocks, LockTimeout(ctx))
+	return err
+}
 
 // Briefly runs a statement, as a transaction of its own and in one round trip, that waits for
 // each lock for [LockWait] at most.
