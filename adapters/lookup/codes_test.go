@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"pgregory.net/rapid"
@@ -98,28 +99,25 @@ func TestBatchesAreAskedForOnce(t *testing.T) {
 
 // TestBatchesAreNeverStale: even if no event arrives, a second is the limit.
 func TestBatchesAreNeverStale(t *testing.T) {
-	source := &ledger{batches: []redeemcode.Batch{{ID: 1, First: 1, Count: 10, State: redeemcode.Ready}}}
-	codes, err := lookup.NewCodes(source)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := codes.BatchOf(t.Context(), 1); err != nil {
-		t.Fatal(err)
-	}
-	source.mu.Lock()
-	source.batches[0].State = redeemcode.Revoked
-	source.mu.Unlock()
-	for start := time.Now(); ; {
-		b, err := codes.BatchOf(t.Context(), 1)
+	synctest.Test(t, func(t *testing.T) { // the second is of the bubble's clock
+		source := &ledger{batches: []redeemcode.Batch{{ID: 1, First: 1, Count: 10, State: redeemcode.Ready}}}
+		codes, err := lookup.NewCodes(source)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if b.State == redeemcode.Revoked {
-			return
+		defer lookup.StopCodes(codes)
+		if _, err := codes.BatchOf(t.Context(), 1); err != nil {
+			t.Fatal(err)
 		}
-		if time.Since(start) > 5*time.Second {
-			t.Fatal("still the old state after 5 s")
-		}
-		<-time.After(5 * time.Millisecond)
-	}
+		source.mu.Lock()
+		source.batches[0].State = redeemcode.Revoked
+		source.mu.Unlock()
+		eventually(t, time.Second, "the batch is revoked", func() bool {
+			b, err := codes.BatchOf(t.Context(), 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return b.State == redeemcode.Revoked
+		})
+	})
 }

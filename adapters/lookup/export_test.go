@@ -9,3 +9,9 @@ func Waiting(t *Templates) int {
 	}
 	return len(t.rounds.waiting[0].ids)
 }
+
+// Stop ends the goroutine of the cache, as the bubble of a test asks.
+func Stop(t *Templates) { t.cache.StopAllGoroutines() }
+
+// StopCodes ends the goroutine of the cache.
+func StopCodes(c *Codes) { c.cache.StopAllGoroutines() }

@@ -97,19 +97,17 @@ func TestScatteredRecipientsAreAskedForByTheirIds(t *testing.T) {
 	}
 	w.Exec(`insert into users (id, name, email, phone, opt_outs, quiet_from, quiet_to)
 		select i, 'u', 'u' || i || '@example.com', '+49151' || i, 31, 60, 120 from generate_series(1, $1::int) i`, recipients*apart)
-	w.Exec(`insert into shops (number, name, timezone) values (10, 'Ten', 'UTC') on conflict do nothing`)
+	w.Shops(10)
 	w.Exec(`insert into campaign_limits (shop_number, per_day) values (10, 1)`)
-	w.Exec(`insert into campaigns (shop_number, name, channel, content, audience, starts_at, ends_at, state, creator, created_by, started_at)
-		select 10, 'c' || i, 0, '{}', '{}', now() - interval '1 hour', now() + interval '1 hour', 'running', 'x', 'x', now() from generate_series(1, 2) i`)
+	w.Fill("campaigns", "generate_series(1, 2)", pgtest.Row{"shop_number": 10, "state": "running", "started_at": pgtest.SQL("now()")})
 	w.Exec(`insert into notice_runs (template_id, days, due_at) values ($1, 1, now())`, w.Published(time.Hour).ID)
 	// The other campaign's batches of ten neighbours each.
-	w.Exec(`insert into batches (kind, owner_id, channel, from_user, to_user, due_count, due, sent, due_at, worthless_after, state, started_at)
-		select 'campaign', 1, 0, 1 + 10 * i, 10 + 10 * i, 10, '', '', now(), now() + interval '1 hour', 'done', now() from generate_series(0, $1::int - 1) i`, recipients*apart/10)
-	for _, kind := range []delivery.Kind{delivery.KindReminder, delivery.KindCampaign, delivery.KindNotice} {
+	w.Fill("batches", fmt.Sprintf("generate_series(0, %d - 1) i", recipients*apart/10), pgtest.Row{"kind": "campaign", "from_user": pgtest.SQL("1 + 10 * i"),
+		"to_user": pgtest.SQL("10 + 10 * i"), "due_count": 10, "sent": []byte{}, "state": "done", "started_at": pgtest.SQL("now()")})
+	for kind, owner := range map[delivery.Kind]int{delivery.KindReminder: 1, delivery.KindCampaign: 2, delivery.KindNotice: 1} {
 		for c := range delivery.Channels {
-			w.Exec(`insert into batches (kind, owner_id, channel, from_user, to_user, due_count, due, due_at, worthless_after)
-				values ($1, case when $1 = 'campaign' then 2 else 1 end, $2, $3, $4, $5, $6, now(), now() + interval '1 hour')`,
-				kind, c, ids[0], ids[recipients-1], recipients, pgtest.Bitmap(ids...))
+			w.Insert("batches", pgtest.Row{"kind": kind, "owner_id": owner, "channel": c, "from_user": ids[0], "to_user": ids[recipients-1],
+				"due": pgtest.Bitmap(ids...), "due_count": recipients})
 		}
 	}
 	w.Exec(`vacuum analyze users`)

@@ -19,18 +19,17 @@ import (
 
 // fillFuture stores a thousand of everything that becomes due in an hour.
 func fillFuture(w *pgtest.Fixture) {
-	w.Exec(`insert into shops (number, name, timezone) values (10, 'Ten', 'UTC') on conflict do nothing`)
-	w.Exec(`insert into coupons (template_id, user_id, claim_id, origin, state, issued_at, expires_at, order_id, locked_at, locked_until)
-		select 1, n, n, 'claim', s, now(), now() + interval '1 hour', case s when 'locked' then 'o' || n else '' end,
-			case s when 'locked' then now() end, case s when 'locked' then now() + interval '1 hour' end
-		from generate_series(1, 1000) n, unnest(array['unused', 'locked']) s`)
+	w.Shops(10)
+	w.Fill("coupons", "generate_series(1, 1000) n", pgtest.Row{"user_id": pgtest.SQL("n"), "expires_at": pgtest.SQL("now() + interval '1 hour'")})
+	w.Fill("coupons", "generate_series(1, 1000) n", pgtest.Row{"user_id": pgtest.SQL("n"), "state": "locked", "order_id": pgtest.SQL("'o' || n"),
+		"locked_at": pgtest.SQL("now()"), "locked_until": pgtest.SQL("now() + interval '1 hour'")})
 	w.Exec(`insert into notices (user_id, template_id, day, days, due_at, expires_at) select n, 1, now()::date, 1, now() + interval '1 hour', now() + interval '2 hours' from generate_series(1, 1000) n`)
 	w.Exec(`insert into wallet_passes (coupon_id, user_id, expires_at, coupon_version, next_at) select n, n, now() + interval '1 hour', 1, now() + interval '1 hour' from generate_series(1, 1000) n`)
 	w.Exec(`insert into hook_endpoints (shop_number, url, secret, created_by) values (10, 'https://shop.example/', 'x', 'x')`)
 	w.Exec(`insert into hook_events (shop_number, type, subject, sequence, at, payload) values (10, 'drop.opened', 'x', 1, now(), '{}')`)
 	w.Exec(`insert into hook_deliveries (endpoint_id, event_id, next_at) select 1, 1, now() + interval '1 hour' from generate_series(1, 1000)`)
-	w.Exec(`insert into campaigns (shop_number, name, channel, content, audience, starts_at, ends_at, creator, created_by, state)
-		select 10, 'c' || i, 0, '{}', '{}', now() + interval '1 hour', now() + interval '2 hours', 'x', 'x', 'scheduled' from generate_series(1, 1000) i`)
+	w.Fill("campaigns", "generate_series(1, 1000)", pgtest.Row{"shop_number": 10, "state": "scheduled",
+		"starts_at": pgtest.SQL("now() + interval '1 hour'"), "ends_at": pgtest.SQL("now() + interval '2 hours'")})
 	for _, table := range []string{"coupons", "notices", "wallet_passes", "hook_deliveries", "campaigns"} {
 		w.Exec(`vacuum analyze ` + table)
 	}
@@ -91,18 +90,18 @@ func TestQuestionsReadWhatIsOpen(t *testing.T) {
 	fillFuture(w)
 	w.Exec(`update notice_cursor set planned_to = (select max(id) from coupons), seen_to = (select max(id) from coupons)`)
 	w.Exec(`delete from coupons where state = 'locked'`)
-	for _, table := range []struct{ name, fill, end string }{
-		{"batches", `insert into batches (kind, owner_id, channel, from_user, to_user, due_count, due, due_at, worthless_after, state)
-			select 'reminder', n, 0, 1, 1, 1, '', now(), now() + interval '1 hour', case n % 2 when 0 then 'ready' else 'done' end from generate_series(1, 5000) n`,
-			`update batches set state = 'done'`},
-		{"phone_verifications", `insert into phone_verifications (user_id, phone, number, expires_at, state)
-			select n, '+4915112345678', '+4915112345678', now(), case n % 2 when 0 then 'waiting' else 'sent' end from generate_series(1, 5000) n`,
-			`update phone_verifications set state = 'sent'`},
+	for _, table := range []struct {
+		name, end string
+		row       pgtest.Row
+	}{
+		{"batches", "done", pgtest.Row{"owner_id": pgtest.SQL("n"), "state": pgtest.SQL("case n % 2 when 0 then 'ready' else 'done' end")}},
+		{"phone_verifications", "sent", pgtest.Row{"user_id": pgtest.SQL("n"), "phone": "+4915112345678", "number": "+4915112345678", "expires_at": pgtest.SQL("now()"),
+			"state": pgtest.SQL("case n % 2 when 0 then 'waiting' else 'sent' end")}},
 	} {
 		w.Exec(`alter table ` + table.name + ` set (autovacuum_enabled = off)`)
-		w.Exec(table.fill)
+		w.Fill(table.name, "generate_series(1, 5000) n", table.row)
 		w.Exec(`analyze ` + table.name)
-		w.Exec(table.end)
+		w.Exec(`update `+table.name+` set state = $1`, table.end)
 		w.Exec(`vacuum ` + table.name)
 	}
 	seen := &recorder{all: true}

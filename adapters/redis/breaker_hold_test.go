@@ -61,29 +61,32 @@ func (h held) ok() {
 	}
 }
 
-func (h held) between(what string, from, to time.Duration) {
+// waits fails unless the wait is the pause less the time that has passed since it began.
+func (h held) waits(what string, began time.Time, pause time.Duration) {
 	h.t.Helper()
-	if wait := h.wait(); wait < from || wait > to {
-		h.t.Fatalf("%s: wait %v, want %v to %v", what, wait, from, to)
+	if wait, passed := h.wait(), time.Since(began); wait < pause-passed-rounding || wait > pause {
+		h.t.Fatalf("%s: wait %v, want %v but for %v", what, wait, pause, passed)
 	}
 }
 
 func TestAPauseThatAProviderAsksForHoldsEverybody(t *testing.T) {
 	holding(t, BreakerConfig{LookEvery: time.Hour}, func(t *testing.T, b, other held) {
-		b.between("at first", 0, 0)
+		began := time.Now()
+		b.waits("at first", began, 0)
 		b.throttled(30 * time.Second)
-		b.between("the one who was told", 29*time.Second, 30*time.Second)
-		other.between("another worker", 29*time.Second, 30*time.Second)
+		b.waits("the one who was told", began, 30*time.Second)
+		other.waits("another worker", began, 30*time.Second)
 		if wait, _, err := b.Admit(t.Context(), delivery.Email); wait != 0 || err != nil {
 			t.Errorf("another channel waits %v %v", wait, err)
 		}
 		other.ok() // began before
-		other.between("all the same", 28*time.Second, 30*time.Second)
+		other.waits("all the same", began, 30*time.Second)
 		b.throttled(10 * time.Second)
 		b.throttled(0)
-		b.between("a shorter pause, and none, asked for meanwhile", 28*time.Second, 30*time.Second)
+		b.waits("a shorter pause, and none, asked for meanwhile", began, 30*time.Second)
+		began = time.Now()
 		b.throttled(time.Hour)
-		b.between("far too long a pause", 299*time.Second, 300*time.Second)
+		b.waits("far too long a pause", began, 300*time.Second)
 		states, err := b.bare.States(t.Context())
 		if s := states[delivery.SMS]; err != nil || s.State != StateClosed || time.Until(s.HeldUntil) < 4*time.Minute {
 			t.Errorf("%+v %v", s, err)
@@ -105,10 +108,7 @@ func TestAPauseWithoutATimeDoublesUntilACallGoesWell(t *testing.T) {
 			b.throttled(0)
 			b.throttled(0) // calls that were made side by side
 			other.ok()     // and one that went well before it
-			wait, passed := b.wait(), time.Since(began)
-			if wait < want-passed-rounding || wait > want {
-				t.Fatalf("the pause: wait %v, want %v but for %v", wait, want, passed)
-			}
+			b.waits("the pause", began, want)
 			over(other)
 		}
 		over(b)
@@ -117,15 +117,16 @@ func TestAPauseWithoutATimeDoublesUntilACallGoesWell(t *testing.T) {
 			hold, err := other.bare.client.HGet(t.Context(), breakerKey(delivery.SMS), "hold").Result()
 			return err == nil && hold == "0"
 		})
+		began := time.Now()
 		b.throttled(0)
-		b.between("after a call that went well", time.Millisecond, config.Hold)
+		b.waits("after a call that went well", began, config.Hold)
 	})
 }
 
 // TestInAPauseOneCallAtATimeLooks checks whether the provider still throttles,
 // so that a refusal of one call does not delay all messages.
 func TestInAPauseOneCallAtATimeLooks(t *testing.T) {
-	const every = 400 * time.Millisecond
+	const every = 800 * time.Millisecond
 	holding(t, BreakerConfig{LookEvery: every}, func(t *testing.T, b, other held) {
 		looks := func(h held) {
 			t.Helper()
@@ -138,10 +139,12 @@ func TestInAPauseOneCallAtATimeLooks(t *testing.T) {
 			})
 		}
 		b.throttled(time.Minute)
+		began := time.Now()
 		looks(b)
-		other.between("a second call", time.Millisecond, every)
+		other.waits("a second call", began, every)
+		began = time.Now()
 		b.throttled(time.Minute) // it was turned away
-		other.between("until the next one", time.Millisecond, every)
+		other.waits("until the next one", began, every)
 		looks(other)
 		if err := other.Unused(t.Context(), delivery.SMS); err != nil {
 			t.Fatal(err)
@@ -166,8 +169,9 @@ func TestAProbeThatIsThrottledClosesTheCircuit(t *testing.T) {
 			t.Fatal(err)
 		}
 		eventually(t, "a probe is admitted", func() bool { wait, _, err := b.Admit(t.Context(), delivery.SMS); return wait == 0 && err == nil })
+		began := time.Now()
 		b.throttled(200 * time.Millisecond)
-		other.between("while it is held", time.Millisecond, 200*time.Millisecond)
+		other.waits("while it is held", began, 200*time.Millisecond)
 		eventually(t, "the pause is over", func() bool { return other.wait() == 0 })
 		if _, state, err := other.Admit(t.Context(), delivery.SMS); state != StateClosed || err != nil {
 			t.Errorf("%s %v", state, err)

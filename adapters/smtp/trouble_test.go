@@ -151,12 +151,9 @@ func TestAnswerAfterTheContextEnded(t *testing.T) {
 	}}
 	r.start(t, nil)
 	t.Cleanup(func() { close(release) })
-	s := r.sender(t, nil)
-	began := time.Now()
+	// The server answers when the test is over, so Send returns because ctx ended.
+	s := r.sender(t, func(c *smtp.Config) { c.Timeout = time.Hour })
 	results := s.Send(ctx, sendertest.Messages(delivery.Email, 3))
-	if took := time.Since(began); took > 3*time.Second {
-		t.Errorf("returned after %v", took)
-	}
 	if results[0].Status != delivery.Delivered {
 		t.Errorf("before the end: got %+v", results[0])
 	}

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
@@ -50,8 +52,13 @@ func TestSharesCountWhatReached(t *testing.T) {
 	}
 	for i, w := range want {
 		s := got.Shares[i]
-		if s.Shop != w.shop || s.Day != w.day || s.Week != w.week || s.Full() != w.full {
+		if s.Full() != w.full {
 			t.Errorf("%+v, want %+v", s, w)
+		}
+		want := s
+		want.Shop, want.Day, want.Week = w.shop, w.day, w.week
+		if diff := cmp.Diff(want, s); diff != "" {
+			t.Errorf("received (-want +got):\n%s", diff)
 		}
 	}
 	for ago, atLeast := range map[time.Duration]bool{week - 1: true, week: false, 2 * week: false} {

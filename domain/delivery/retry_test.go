@@ -6,6 +6,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 )
 
@@ -130,8 +131,10 @@ func TestJudge(t *testing.T) {
 		{"a forgotten answer", Exception{UserID: 7}, Result{}, end, Failed, ReasonProvider, 1, time.Second},
 	} {
 		got := p.judge(c.before, c.result, 0.5, noon, c.end)
-		if got.Outcome != c.outcome || got.Reason != c.reason || got.Attempts != c.attempts || got.UserID != 7 {
-			t.Errorf("%s: %+v", c.name, got)
+		want := got
+		want.Outcome, want.Reason, want.Attempts, want.UserID = c.outcome, c.reason, c.attempts, 7
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.name, diff)
 		}
 		if want := noon.Add(c.next); c.next == 0 && !got.NextRetryAt.IsZero() || c.next != 0 && !got.NextRetryAt.Equal(want) {
 			t.Errorf("%s: next %v", c.name, got.NextRetryAt)

@@ -11,6 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"dropbell/domain/user"
 )
 
@@ -98,8 +100,10 @@ func TestOneMessageThatIsRefusedDoesNotKillItsCall(t *testing.T) {
 			r.want(map[Outcome]int{Sent: 99, Dead: 1})
 			r.once()
 			e := r.depot.exceptions[bad]
-			if e.Outcome != Dead || e.Reason != ReasonRefused || e.Detail != "the provider answered HTTP 400" || e.Attempts != 1 {
-				t.Errorf("%+v", e)
+			want := e
+			want.Outcome, want.Reason, want.Detail, want.Attempts = Dead, ReasonRefused, "the provider answered HTTP 400", 1
+			if diff := cmp.Diff(want, e); diff != "" {
+				t.Errorf("exception (-want +got):\n%s", diff)
 			}
 			if w.calls > 1+2*7 {
 				t.Errorf("%d calls to find one message among a hundred", w.calls)

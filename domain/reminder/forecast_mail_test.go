@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
 	"dropbell/domain/delivery"
@@ -41,11 +43,15 @@ func TestTheForecastKnowsTheLimitsOfDomains(t *testing.T) {
 		t.Fatalf("%+v", f)
 	}
 	gmail, qq := f.Limits[0], f.Limits[1]
-	if gmail.Name != "gmail.com" || gmail.Messages != 24_000 || gmail.Missed != 0 || gmail.Takes != 24*time.Second || gmail.Earlier != 0 {
-		t.Errorf("%+v", gmail)
+	want := gmail
+	want.Name, want.Messages, want.Missed, want.Takes, want.Earlier = "gmail.com", 24_000, 0, 24*time.Second, 0
+	if diff := cmp.Diff(want, gmail, cmpopts.IgnoreUnexported(reminder.Limit{})); diff != "" {
+		t.Errorf("gmail.com (-want +got):\n%s", diff)
 	}
-	if qq.Name != "qq.com" || qq.PerSecond != 50 || qq.Messages != 48_000 || qq.Missed != 33_000 || qq.Takes != 16*time.Minute || qq.Earlier != 11*time.Minute {
-		t.Errorf("%+v", qq)
+	slow := qq
+	slow.Name, slow.PerSecond, slow.Messages, slow.Missed, slow.Takes, slow.Earlier = "qq.com", 50, 48_000, 33_000, 16*time.Minute, 11*time.Minute
+	if diff := cmp.Diff(slow, qq, cmpopts.IgnoreUnexported(reminder.Limit{})); diff != "" {
+		t.Errorf("qq.com (-want +got):\n%s", diff)
 	}
 	p := f.Jobs[0]
 	if p.Missed != 33_000 || !p.FinishAt.Equal(p.Deadline) || p.Over != 11*time.Minute {
@@ -106,8 +112,11 @@ func TestTheForecastKnowsTheWarmUpPlan(t *testing.T) {
 	if len(f.Limits) != 1 || f.Missed != 37 {
 		t.Fatalf("%+v", f)
 	}
-	if l := f.Limits[0]; l.Name != reminder.WarmUpLimit || l.Today != 160 || l.Tomorrow != 300 || l.Messages != 197 || l.Missed != 37 {
-		t.Errorf("%+v", l)
+	l := f.Limits[0]
+	want := l
+	want.Name, want.Today, want.Tomorrow, want.Messages, want.Missed = reminder.WarmUpLimit, 160, 300, 197, 37
+	if diff := cmp.Diff(want, l, cmpopts.IgnoreUnexported(reminder.Limit{})); diff != "" {
+		t.Errorf("limit (-want +got):\n%s", diff)
 	}
 	if a, b, c := f.Jobs[0], f.Jobs[1], f.Jobs[2]; a.Missed != 0 || b.Missed != 30 || c.Missed != 7 || a.ByPlan || !b.ByPlan || !c.ByPlan {
 		t.Errorf("%+v\n%+v\n%+v", a, b, c)

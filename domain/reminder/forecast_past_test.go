@@ -7,6 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
 	"dropbell/domain/delivery"
 	"dropbell/domain/reminder"
 	"dropbell/domain/template"
@@ -89,8 +92,11 @@ func TestHowSureAForecastIs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := all[delivery.Email]; got.Missed != c.missed || got.Least != c.least || got.Most != c.most || got.Measured != c.mail {
-			t.Errorf("%s: %d, between %d and %d", name, got.Missed, got.Least, got.Most)
+		got := all[delivery.Email]
+		want := got
+		want.Missed, want.Least, want.Most, want.Measured = c.missed, c.least, c.most, c.mail
+		if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(reminder.Limit{})); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
 }

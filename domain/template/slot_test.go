@@ -27,11 +27,3 @@ func TestSlots(t *testing.T) {
 		t.Errorf("%d slots, %v", taken, all)
 	}
 }
-
-func TestZone(t *testing.T) {
-	for name, want := range map[string]string{"Asia/Shanghai": "Asia/Shanghai", "": "UTC", "Mars/Olympus": "UTC"} {
-		if got := (template.Template{ShopTimezone: name}).Zone().String(); got != want {
-			t.Errorf("%q: %s, want %s", name, got, want)
-		}
-	}
-}

@@ -13,6 +13,7 @@ import (
 
 	"dropbell/adapters/config"
 	"dropbell/adapters/localstack"
+	"dropbell/adapters/postgres/pgtest/rows"
 	"dropbell/adapters/sms/smstest"
 	"dropbell/domain/feedback"
 )
@@ -79,11 +80,7 @@ func TestCallbacksOfTwilio(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var batch int64
-	if err := sql.QueryRow(t.Context(), `insert into batches (kind, owner_id, channel, from_user, to_user, due_at, worthless_after, due, due_count, sent_count)
-		values ('reminder', 1, 2, 5, 5, now(), now(), $1, 1, 1) returning id`, due).Scan(&batch); err != nil {
-		t.Fatal(err)
-	}
+	batch := rows.ID(t, sql, "batches", rows.Row{"channel": 2, "from_user": 5, "to_user": 5, "due": due, "sent_count": 1})
 	twilio := smstest.NewTwilio()
 	defer twilio.Close()
 	const address = "https://drops.example/shop/callbacks/twilio"

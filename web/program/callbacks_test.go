@@ -13,6 +13,7 @@ import (
 
 	"dropbell/adapters/config"
 	"dropbell/adapters/localstack"
+	"dropbell/adapters/postgres/pgtest/rows"
 	"dropbell/domain/feedback"
 )
 
@@ -45,11 +46,7 @@ func TestCallbacksAreWired(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var batch int64
-	if err := sql.QueryRow(t.Context(), `insert into batches (kind, owner_id, channel, from_user, to_user, due_at, worthless_after, due, due_count, sent_count)
-		values ('reminder', 1, 1, 5, 5, now(), now(), $1, 1, 1) returning id`, due).Scan(&batch); err != nil {
-		t.Fatal(err)
-	}
+	batch := rows.ID(t, sql, "batches", rows.Row{"channel": 1, "from_user": 5, "to_user": 5, "due": due, "sent_count": 1})
 	body := `{"RecordType":"Delivery","Recipient":"ada@shop.example","DeliveredAt":"2026-11-05T16:33:54Z","Metadata":{"dropbell":"` +
 		feedback.NewRefs(secret).Text(feedback.Ref{Batch: batch, User: 5}) + `"}}`
 	call := func(path, password string) int {

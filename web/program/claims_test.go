@@ -24,6 +24,7 @@ import (
 	"dropbell/adapters/postgres"
 	couponsdb "dropbell/adapters/postgres/coupons"
 	dropsdb "dropbell/adapters/postgres/drops"
+	"dropbell/adapters/postgres/pgtest/rows"
 	"dropbell/domain/event"
 )
 
@@ -271,13 +272,7 @@ func TestOtherNodesHearThatItIsSoldOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer sql.Close()
-	for _, statement := range []string{`insert into shops (number, name, timezone) values (10, 'Ten', 'UTC')`,
-		`insert into templates (shop_number, name, kind, amount_off, currency, target, stock, per_user_limit, opens_at, closes_at, valid_hours, obtain, claim_mode, state)
-			values (10, 'Half price', 'amount_off', 100, 'CNY', 'shop', 10, 1, date_trunc('second', now()), date_trunc('second', now()) + interval '1 hour', 48, 'claim', 'durable', 'published')`} {
-		if _, err := sql.Exec(t.Context(), statement); err != nil {
-			t.Fatal(err)
-		}
-	}
+	rows.Drop{OpensAt: now}.Add(t, sql)
 	left := func() int64 {
 		found, err := p.lookup.Template(t.Context(), 1)
 		if err != nil {

@@ -1,7 +1,6 @@
 package program
 
 import (
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/cookiejar"
@@ -14,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"dropbell/adapters/localstack"
+	"dropbell/adapters/postgres/pgtest/rows"
 )
 
 // member is a member signed in to the console of a node.
@@ -97,19 +97,15 @@ var reportPages = []string{"/audit", "/audit.csv", "/users?q=Lin", "/users.csv?q
 	"/coupons", "/coupons.csv?q=7", "/coupons/locks", "/coupons/locks.csv", "/dead-letters", "/dead-letters/list", "/dead-letters.csv", "/deliveries", "/deliveries.csv",
 	"/deliveries/1", "/deliveries/1/recipients.csv", "/templates", "/templates.csv", "/templates/1/balance", "/templates/1/slots/1/receipt.csv"}
 
-const insertTemplate = `insert into templates (shop_number, name, kind, amount_off, currency, target, stock, per_user_limit, opens_at, closes_at, valid_hours, obtain, claim_mode, state)
-	select 10, '%s', 'amount_off', 100, 'CNY', 'shop', 10, 1, date_trunc('second', now()) + interval '1 day', now() + interval '2 days', 48, 'claim', 'durable', 'published'`
-
-var replicaRows = []string{
-	`insert into shops (number, name, timezone) values (10, 'Ten', 'UTC') on conflict do nothing`,
-	fmt.Sprintf(insertTemplate, "Half price"),
-	`insert into slots (template_id, slot, opens_at, due_at, state, fired_at) select id, 1, opens_at, opens_at - interval '5 minutes', 'firing', now() from templates`,
-	`insert into users (id, name) values (7, 'Lin')`,
-	`insert into segments (name, kind, rule, created_by) values ('All of them', 'rules', '{"all":[{"field":"locale","op":"is","values":["en"]}]}', 'staff:1')`,
-	`insert into campaigns (id, shop_number, name, channel, content, audience, starts_at, ends_at, state, creator, created_by) overriding system value
-		values (1, 10, 'Monday', 0, '{}', '{"kind":"everybody"}', now(), now() + interval '1 day', 'running', 1, 'staff:1')`,
-	`insert into batches (kind, owner_id, template_id, channel, from_user, to_user, state, due_at, worthless_after, due, due_count)
-		values ('reminder', 1, 1, 0, 7, 7, 'done', now(), now() + interval '1 hour', '', 0)`,
+// replicaRows inserts what the report pages show.
+func replicaRows(t *testing.T, db rows.DB) {
+	t.Helper()
+	drop := rows.Drop{Name: "Half price"}.Add(t, db)
+	rows.Insert(t, db, "slots", rows.Row{"template_id": drop, "state": "firing", "fired_at": rows.SQL("now()")})
+	rows.Insert(t, db, "users", rows.Row{"id": 7, "name": "Lin"})
+	rows.Insert(t, db, "segments", rows.Row{"name": "All of them", "kind": "rules", "rule": `{"all":[{"field":"locale","op":"is","values":["en"]}]}`, "created_by": "staff:1"})
+	rows.Insert(t, db, "campaigns", rows.Row{"shop_number": 10, "name": "Monday", "audience": `{"kind":"everybody"}`, "state": "running"})
+	rows.Insert(t, db, "batches", rows.Row{"template_id": drop, "from_user": 7, "to_user": 7, "state": "done", "due_count": 0})
 }
 
 // TestReportsOfTheConsoleReadTheReplica has a whole program with a streaming
@@ -132,9 +128,7 @@ func TestReportsOfTheConsoleReadTheReplica(t *testing.T) {
 		}
 	}
 	first, second := open(primary.URL()), open(standby.URL())
-	for _, sql := range replicaRows {
-		exec(first, sql)
-	}
+	replicaRows(t, first)
 	n := startNode(t, map[string]string{"DATABASE_URL": primary.URL(), "DATABASE_REPLICA_URL": standby.URL(), "DATABASE_REPLICA_MAX_LAG": "1h",
 		"REDIS_URL": localstack.RedisServer(t).URL(), "HTTP_ADDR": "127.0.0.1:0", "ADMIN_EMAIL": "ada@dropbell.test", "ADMIN_PASSWORD": memberPassword,
 		"CONSOLE_SECOND_FACTOR": "optional"})
@@ -150,7 +144,7 @@ func TestReportsOfTheConsoleReadTheReplica(t *testing.T) {
 	// The replica stops replaying. The writer sees the change, the reader does
 	// not, and is told how old the page's data is.
 	exec(second, `select pg_wal_replay_pause()`)
-	exec(first, fmt.Sprintf(insertTemplate, "Second thought"))
+	rows.Drop{Name: "Second thought"}.Add(t, first)
 	writer.send("/preferences", url.Values{"theme": {"dark"}})
 	if page, from := writer.look("/templates"); from || !strings.Contains(page, "Second thought") || strings.Contains(page, "behind-note") {
 		t.Errorf("after a change, read from the replica %v: %.200s", from, page)

@@ -58,8 +58,7 @@ func newFixture(t *testing.T) *fixture {
 	mux.Mount(walletweb.Prefix, walletweb.New(walletweb.Deps{Passes: w.passes, PassType: passType, Now: clock,
 		Log: slog.New(slog.NewTextHandler(&w.logs, &slog.HandlerOptions{Level: slog.LevelInfo}))}))
 	w.Handler = mux
-	w.id = w.Number(`insert into coupons (template_id, user_id, claim_id, origin, issued_at, expires_at)
-		values ($1, 5, 1, 'claim', now(), now() + interval '1 hour') returning id`, w.Published(time.Hour).ID)
+	w.id = w.ID("coupons", pgtest.Row{"template_id": w.Published(time.Hour).ID, "user_id": 5})
 	file, err := w.passes.File(t.Context(), 5, w.id)
 	w.Must(err)
 	var described struct {

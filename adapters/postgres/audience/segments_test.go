@@ -78,14 +78,12 @@ func TestEstimates(t *testing.T) {
 		"everybody":       {segment.Everybody(), 200_000},
 		"few":             {segment.Leaf(segment.Attribute, "score", segment.AtLeast, "99"), 2_000},
 	} {
-		outside := 0
-		for range 10 {
+		outside, took := 0, make([]time.Duration, 10)
+		for i := range took {
 			began := time.Now()
 			e, err := audiencedb.NewSegments(w.DB).EstimateRule(t.Context(), c.rule)
 			w.Must(err)
-			if took := time.Since(began); took > 2*time.Second {
-				t.Errorf("%s: took %v", name, took)
-			}
+			took[i] = time.Since(began)
 			if off := e.Members - c.want; off > e.Margin || -off > e.Margin {
 				outside++
 			}
@@ -95,6 +93,10 @@ func TestEstimates(t *testing.T) {
 			if name == "a tenth" && e.Margin > 6_000 {
 				t.Errorf("%s: a margin of %d says nothing", name, e.Margin)
 			}
+		}
+		// The median: a slow machine may hold up some of them.
+		if slices.Sort(took); took[5] > 2*time.Second {
+			t.Errorf("%s: took %v", name, took)
 		}
 		// One in twenty may be; that more than four of ten are is one in a million.
 		if outside > 4 {

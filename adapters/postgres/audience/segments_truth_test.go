@@ -95,9 +95,11 @@ func (w *fixture) store(id user.ID, f fact) {
 		w.Exec(`insert into reservations (template_id, user_id, slots, created_at) values ($1::text::bigint, $2, 1, now() - make_interval(days => $3, hours => 1))`, t, id, days)
 	}
 	for t, state := range f.coupons {
-		w.Exec(`insert into coupons (template_id, user_id, claim_id, origin, state, issued_at, expires_at)
-			values ($1::text::bigint, $2, $2, 'claim', case $3 when 'overdue' then 'unused' else $3 end, now() - make_interval(days => $4, hours => 1),
-				now() + case $3 when 'overdue' then -1 else 1 end * interval '1 hour')`, t, id, state, f.issued) // overdue: not swept yet
+		c := pgtest.Row{"template_id": pgtest.SQL(t), "user_id": id, "state": state, "issued_at": time.Now().Add(-time.Duration(24*f.issued+1) * time.Hour)}
+		if state == "overdue" { // not swept yet
+			c["state"], c["expires_at"] = "unused", pgtest.SQL("now() - interval '1 hour'")
+		}
+		w.Insert("coupons", c)
 	}
 }
 

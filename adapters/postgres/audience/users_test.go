@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 
 	audiencedb "dropbell/adapters/postgres/audience"
@@ -25,8 +26,13 @@ func TestUsers(t *testing.T) {
 		Quiet: &user.QuietHours{From: 1320, To: 480}, Attributes: &map[string]any{"tier": "gold"}}, user.Change{ID: 2})
 	u, err := users.User(t.Context(), 1)
 	w.Must(err)
-	if u.Name != "Ann" || u.Email != "Ann@example.com" || len(u.Push) != 1 || u.Push[0] != push[0] || u.OptOuts != 6 || u.Quiet.To != 480 || u.Locale != "" {
+	if len(u.Push) != 1 || u.Push[0] != push[0] {
 		t.Fatalf("stored %+v", u)
+	}
+	want := u
+	want.Name, want.Email, want.OptOuts, want.Quiet.To, want.Locale = "Ann", "Ann@example.com", 6, 480, ""
+	if diff := cmp.Diff(want, u); diff != "" {
+		t.Fatalf("user (-want +got):\n%s", diff)
 	}
 	w.Upsert(user.Change{ID: 1, Email: new("")}, user.Change{ID: 3, Name: new("New")})
 	if u, err = users.User(t.Context(), 1); err != nil || u.Email != "" || u.Name != "Ann" || u.OptOuts != 6 || len(u.Push) != 1 {

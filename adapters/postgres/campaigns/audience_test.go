@@ -8,6 +8,7 @@ import (
 	"time"
 
 	campaignsdb "dropbell/adapters/postgres/campaigns"
+	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/campaign"
 	"dropbell/domain/user"
 )
@@ -25,13 +26,13 @@ func TestAudienceInParts(t *testing.T) {
 	s.Exec(`insert into users (id) select u from unnest($1::bigint[]) u where u % 3 <> 0`, all)
 	s.Exec(`insert into reservations (template_id, user_id, slots, created_at) select $1, u, 1, now() - interval '1 hour'
 		from unnest($2::bigint[]) u order by md5(u::text)`, tpl.ID, all)
-	s.Exec(`insert into coupons (template_id, user_id, claim_id, origin, state, expires_at, issued_at)
-		select $1, u, row_number() over (), 'claim', 'unused', now() + interval '1 day', now() - interval '1 hour'
-		from unnest($2::bigint[] || $2::bigint[]) u order by md5(u::text)`, tpl.ID, all)
+	for range 2 {
+		s.Fill("coupons", "reservations order by md5(user_id::text)", pgtest.Row{"template_id": tpl.ID, "user_id": pgtest.SQL("user_id"), "issued_at": pgtest.SQL("now() - interval '1 hour'")})
+	}
 	s.Exec(`insert into reservations (template_id, user_id, slots, created_at) values ($1, 3, 1, now() + interval '1 hour')`, tpl.ID)
-	s.Exec(`insert into coupons (template_id, user_id, claim_id, origin, state, expires_at, issued_at) values
-		($1, 3, 1000, 'claim', 'unused', now() + interval '1 day', now() + interval '1 hour'), ($1, 4, 1001, 'claim', 'used', now() + interval '1 day', now()),
-		($1, 5, 1002, 'claim', 'unused', now() - interval '1 second', now() - interval '2 days')`, tpl.ID) // not swept yet
+	s.Insert("coupons", pgtest.Row{"template_id": tpl.ID, "user_id": 3, "issued_at": pgtest.SQL("now() + interval '1 hour'")},
+		pgtest.Row{"template_id": tpl.ID, "user_id": 4, "state": "used"},
+		pgtest.Row{"template_id": tpl.ID, "user_id": 5, "issued_at": pgtest.SQL("now() - interval '2 days'"), "expires_at": pgtest.SQL("now() - interval '1 second'")}) // not swept yet
 	// No user is left out when the edges are out of date.
 	s.Exec(`insert into claim_counts (template_id, user_id, issued) values ($1, 10, 1), ($1, 9000000, 1)`, tpl.ID)
 	for _, expected := range []int64{0, 150_000, 9_000_000} {

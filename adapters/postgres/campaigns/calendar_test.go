@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/campaign"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
@@ -30,13 +31,20 @@ func names(days []campaign.CalendarDay, date string) string {
 func TestCalendarDaysAreTheShops(t *testing.T) {
 	s := newCampaignFixture(t)
 	s.Exec(`insert into shops (number, name, timezone) values (10, 'Shanghai', 'Asia/Shanghai'), (11, 'Los Angeles', 'America/Los_Angeles')`)
-	start := func(name string, shop int64, at string) {
-		s.Exec(`insert into campaigns (name, shop_number, channel, content, audience, starts_at, ends_at, state, creator, created_by)
-			values ($1, nullif($2, 0), 0, '{"variants":[]}', '{"kind":"all"}', $3::timestamptz, $3::timestamptz + interval '1 hour', 'scheduled', 'x', 'x')`, name, shop, at)
+	instant := func(at string) time.Time {
+		i, err := time.Parse("2006-01-02 15:04Z07:00", at)
+		s.Must(err)
+		return i
 	}
-	open := func(name, state string, shop int64, at string) {
-		s.Exec(`insert into templates (shop_number, name, kind, currency, target, stock, per_user_limit, opens_at, closes_at, valid_hours, obtain, claim_mode, state)
-			values ($2, $1, 'amount_off', 'CNY', 'shop', 10, 1, $3::timestamptz, $3::timestamptz + interval '1 hour', 1, 'claim', 'durable', $4)`, name, shop, at, state)
+	start := func(name string, shop int64, at string) {
+		c := pgtest.Row{"name": name, "starts_at": instant(at), "ends_at": instant(at).Add(time.Hour), "state": "scheduled"}
+		if shop != 0 {
+			c["shop_number"] = shop
+		}
+		s.Insert("campaigns", c)
+	}
+	open := func(name string, state template.State, shop int64, at string) {
+		s.Drop(pgtest.Drop{Name: name, State: state, Shop: shop, OpensAt: instant(at)})
 	}
 	start("east", 10, "2031-11-01 07:30Z")  // 15:30 on the 1st
 	start("west", 11, "2031-11-01 06:59Z")  // 23:59 on October 31st
@@ -87,12 +95,11 @@ func TestCalendarDaysAreTheShops(t *testing.T) {
 // A full month costs what it shows: each day is left after so many rows.
 func TestCalendarOfAFullMonth(t *testing.T) {
 	s := newCampaignFixture(t)
-	s.Exec(`insert into shops (number, name, timezone) values (10, 'Tea', 'UTC'), (11, 'Coffee', 'UTC')`)
-	s.Exec(`insert into campaigns (name, shop_number, channel, content, audience, starts_at, ends_at, state, creator, created_by)
-		select 'c' || i, 10 + i % 2, 0, '{"variants":[]}', '{"kind":"all"}', '2031-01-01'::timestamptz + i * interval '1 hour', '2033-01-01', 'draft', 'x', 'x'
-		from generate_series(0, 9999) i`)
-	s.Exec(`insert into campaigns (name, shop_number, channel, content, audience, starts_at, ends_at, state, creator, created_by)
-		select 'full' || i, 10, 0, '{"variants":[]}', '{"kind":"all"}', '2031-06-15 12:00Z', '2033-01-01', 'draft', 'x', 'x' from generate_series(1, 5000) i`)
+	s.Shops(10, 11)
+	s.Fill("campaigns", "generate_series(0, 9999) i", pgtest.Row{"name": pgtest.SQL("'c' || i"), "shop_number": pgtest.SQL("10 + i % 2"),
+		"starts_at": pgtest.SQL("'2031-01-01'::timestamptz + i * interval '1 hour'"), "ends_at": pgtest.SQL("'2033-01-01'")})
+	s.Fill("campaigns", "generate_series(1, 5000) i", pgtest.Row{"name": pgtest.SQL("'full' || i"), "shop_number": 10,
+		"starts_at": pgtest.SQL("'2031-06-15 12:00Z'"), "ends_at": pgtest.SQL("'2033-01-01'")})
 	s.Exec(`analyze campaigns`)
 	q := campaign.CalendarQuery{From: time.Date(2031, 6, 1, 0, 0, 0, 0, time.UTC), To: time.Date(2031, 7, 6, 0, 0, 0, 0, time.UTC), Zone: time.UTC, PerDay: 4}
 	days, err := s.service.Calendar(t.Context(), staff.System(), q)

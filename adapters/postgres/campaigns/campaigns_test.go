@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	campaignsdb "dropbell/adapters/postgres/campaigns"
 	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/campaign"
@@ -41,8 +43,13 @@ func TestCampaignReachesEverybodyOnce(t *testing.T) {
 		t.Errorf("the campaign is %s", c.State)
 	}
 	p, err := s.campaigns.Progress(t.Context(), c.ID)
-	if err != nil || p.Sent != 2500 || p.InFlight != 0 || p.Left != 0 {
-		t.Errorf("progress %+v %v", p, err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := p
+	want.Sent, want.InFlight, want.Left = 2500, 0, 0
+	if diff := cmp.Diff(want, p); diff != "" {
+		t.Errorf("progress (-want +got):\n%s", diff)
 	}
 }
 

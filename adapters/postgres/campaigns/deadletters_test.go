@@ -4,6 +4,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
@@ -56,9 +58,7 @@ func TestFailuresOfCampaignsAreShownToTheirShop(t *testing.T) {
 	ten := f.sent("Ten", 10, everybody)
 	eleven := f.sent("Eleven", 11, everybody)
 	f.sent("Nobody's", 0, everybody)
-	f.Exec(`insert into templates (shop_number, name, kind, currency, target, stock, per_user_limit, opens_at, closes_at, valid_hours, obtain, claim_mode, state)
-		select 11, 'Drop', 'amount_off', 'CNY', 'shop', 1, 1, date_trunc('hour', now()) + interval '3 hours', now() + interval '9 hours', 1, 'claim', 'durable', 'published'`)
-	drop := f.Number(`select max(id) from templates`)
+	drop := f.Drop(pgtest.Drop{Shop: 11})
 	f.Exec(`insert into reservations (template_id, user_id, slots, created_at) select $1, id, 1, now() - interval '1 hour' from users`, drop)
 	about := campaign.Audience{Kind: campaign.Reserved, ID: drop}
 	byTemplate, ofBoth := f.sent("By template", 0, about), f.sent("Of both", 11, about)
@@ -134,8 +134,13 @@ func TestDeadLettersOfOneCampaign(t *testing.T) {
 	filter := delivery.DeadLetterFilter{CampaignID: one.ID}
 	list, err := f.letters.List(t.Context(), staff.System(), filter, 0, 0, 100)
 	f.Must(err)
-	if len(list) != 2 || list[0].Kind != delivery.KindCampaign || list[0].OwnerID != one.ID || list[0].OwnerName != "One" || list[0].TemplateID != 0 {
+	if len(list) != 2 {
 		t.Fatalf("letters %+v", list)
+	}
+	want := list[0]
+	want.Kind, want.OwnerID, want.OwnerName, want.TemplateID = delivery.KindCampaign, one.ID, "One", 0
+	if diff := cmp.Diff(want, list[0]); diff != "" {
+		t.Fatalf("letter (-want +got):\n%s", diff)
 	}
 	if groups, err := f.letters.Groups(t.Context(), staff.System(), filter); err != nil || len(groups) != 1 || groups[0].Dead != 2 {
 		t.Errorf("groups %+v %v", groups, err)

@@ -241,9 +241,8 @@ func TestAudiencesOfATemplate(t *testing.T) {
 	for _, id := range []user.ID{5, 9, 70_000} {
 		s.Reserve(tpl, id, pgtest.Reminders(delivery.App, 5)...)
 	}
-	s.Exec(`insert into coupons (template_id, user_id, claim_id, origin, state, expires_at, issued_at) values
-		($1, 5, 1, 'claim', 'unused', now() + interval '1 day', now()), ($1, 5, 2, 'claim', 'unused', now() + interval '1 day', now()),
-		($1, 6, 3, 'claim', 'locked', now() + interval '1 day', now()), ($1, 7, 4, 'claim', 'used', now() + interval '1 day', now())`, tpl.ID)
+	s.Insert("coupons", pgtest.Row{"template_id": tpl.ID, "user_id": 5}, pgtest.Row{"template_id": tpl.ID, "user_id": 5},
+		pgtest.Row{"template_id": tpl.ID, "user_id": 6, "state": "locked"}, pgtest.Row{"template_id": tpl.ID, "user_id": 7, "state": "used"})
 	for kind, want := range map[campaign.AudienceKind]int64{campaign.Reserved: 3, campaign.Holds: 2} {
 		a := campaign.Audience{Kind: kind, ID: tpl.ID}
 		if n, exact, err := s.campaigns.Estimate(t.Context(), a); n != want || !exact || err != nil {

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	campaignsdb "dropbell/adapters/postgres/campaigns"
 	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/campaign"
@@ -93,8 +95,13 @@ func TestImportingAfterPublishingAsksASecondPerson(t *testing.T) {
 	}
 	s.held(c, 20, 0)
 	done, err := s.service.Approve(t.Context(), ada, c.ID, open.ID, "fine")
-	if err != nil || done.State != campaign.Running || done.HeldAt != nil || done.ApprovedBy != "staff:3 Ada" {
-		t.Fatalf("approved: %+v %v", done, err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := done
+	want.State, want.HeldAt, want.ApprovedBy = campaign.Running, nil, "staff:3 Ada"
+	if diff := cmp.Diff(want, done); diff != "" {
+		t.Fatalf("approved (-want +got):\n%s", diff)
 	}
 	if _, cut, err := s.campaigns.Due(t.Context(), 0, 10); err != nil || len(cut) != 1 {
 		t.Errorf("due to be cut: %v %v", cut, err)

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
 	"dropbell/domain/staff"
@@ -21,8 +22,8 @@ func TestPausingMeetsCheckpointsInOrder(t *testing.T) {
 	s.users(400, 1)
 	c := s.running(nil)
 	s.wire.take()
-	s.Exec(`insert into batches (kind, owner_id, template_id, channel, from_user, to_user, due_count, due, due_at, worthless_after, priority, next_run_at)
-		select 'campaign', $1, 0, $2, i, i, 1, '', now(), now() + interval '1 hour', 10, now() from generate_series(400, 1, -1) as i`, c.ID, delivery.Webhook)
+	s.Fill("batches", "generate_series(400, 1, -1) i", pgtest.Row{"kind": "campaign", "owner_id": c.ID, "channel": delivery.Webhook,
+		"from_user": pgtest.SQL("i"), "to_user": pgtest.SQL("i"), "priority": 10})
 	s.Exec(`analyze batches`)
 	ctx, stop := context.WithCancel(t.Context())
 	var working sync.WaitGroup

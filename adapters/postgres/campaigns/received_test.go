@@ -72,10 +72,10 @@ func TestReceivedRows(t *testing.T) {
 // it is said from when on there may be more.
 func TestReceivedRowsAreBounded(t *testing.T) {
 	s := newCampaignFixture(t)
-	s.Exec(`insert into campaigns (name, channel, content, audience, starts_at, ends_at, state, creator, created_by, started_at)
-		select 'c' || n, 0, '{}', '{"kind": "all"}', now(), now() + interval '1 hour', 'finished', 'x', 'x', date_trunc('hour', now()) - n * interval '1 minute' from generate_series(0, 400) n`)
-	s.Exec(`insert into batches (kind, owner_id, channel, from_user, to_user, state, due_at, worthless_after, due, due_count, started_at, finished_at)
-		select 'campaign', c.id, 0, 1, 9, 'done', now(), now(), $1, 9, now(), now() from campaigns c`, pgtest.Bitmap(1, 5, 9))
+	s.Fill("campaigns", "generate_series(0, 400) n", pgtest.Row{"state": "finished", "name": pgtest.SQL("'c' || n"),
+		"started_at": pgtest.SQL("date_trunc('hour', now()) - n * interval '1 minute'")})
+	s.Fill("batches", "campaigns", pgtest.Row{"kind": "campaign", "owner_id": pgtest.SQL("id"), "to_user": 9, "state": "done", "due": pgtest.Bitmap(1, 5, 9), "due_count": 9,
+		"started_at": pgtest.SQL("now()"), "finished_at": pgtest.SQL("now()")})
 	m, err := s.campaigns.ReceivedRows(t.Context(), 5, nil)
 	s.Must(err)
 	if len(m.Letters) != 200 || m.Letters[0].Name != "c0" || m.Letters[199].Name != "c199" {

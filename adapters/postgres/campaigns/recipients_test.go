@@ -134,9 +134,8 @@ func TestRareRecipients(t *testing.T) {
 	s.bring()
 	const batches = 450
 	for i := int64(10); i < 10+batches; i++ {
-		s.Exec(`insert into batches (kind, owner_id, channel, from_user, to_user, due, due_count, skipped_count, rest_outcome, rest_reason, state, due_at, worthless_after)
-			values ('campaign', $1, $2, $3, $3, $4, 1, 1, 'skipped', $5, 'done', now(), now())`, c.ID, c.Channel, i, pgtest.Bitmap(user.ID(i)),
-			map[bool]string{true: "sold_out", false: "opted_out"}[i == 9+batches])
+		s.Insert("batches", pgtest.Row{"kind": "campaign", "owner_id": c.ID, "channel": c.Channel, "from_user": i, "to_user": i, "due": pgtest.Bitmap(user.ID(i)),
+			"skipped_count": 1, "rest_outcome": "skipped", "rest_reason": map[bool]string{true: "sold_out", false: "opted_out"}[i == 9+batches], "state": "done"})
 	}
 	q := campaign.RecipientQuery{Reason: "sold_out", Limit: 10}
 	looks := 0
@@ -167,7 +166,7 @@ func TestRareRecipients(t *testing.T) {
 func TestEarlierCampaigns(t *testing.T) {
 	s := newCampaignFixture(t)
 	s.users(10, 1)
-	s.Exec(`insert into shops (number, name, timezone) values (10, 'a', 'UTC'), (11, 'b', 'UTC')`)
+	s.Shops(10, 11)
 	of := func(shop int64, name string) campaign.Campaign {
 		c := s.running(func(sp *campaign.Spec) { sp.Shop, sp.Name = shop, name })
 		s.bring()

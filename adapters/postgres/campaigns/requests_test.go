@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/campaign"
 	"dropbell/domain/fault"
@@ -122,8 +124,13 @@ func TestApprovalShowsWhatWasAskedFor(t *testing.T) {
 		t.Errorf("changed since: %v", got)
 	}
 	done, err := s.service.Approve(t.Context(), ada, c.ID, v.Open.ID, "fine")
-	if err != nil || done.State != campaign.Scheduled || done.ApprovedBy != "staff:3 Ada" || done.ApprovalAskedAt != nil {
-		t.Fatalf("approved: %+v %v", done, err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := done
+	want.State, want.ApprovedBy, want.ApprovalAskedAt = campaign.Scheduled, "staff:3 Ada", nil
+	if diff := cmp.Diff(want, done); diff != "" {
+		t.Fatalf("approved (-want +got):\n%s", diff)
 	}
 	if _, err := s.service.Approve(t.Context(), ada, c.ID, v.Open.ID, ""); !errors.Is(err, campaign.ErrTransition) {
 		t.Errorf("approved twice: %v", err)

@@ -55,8 +55,7 @@ func (s *campaignFixture) compared(tpl template.Template, n int) campaign.Campai
 
 func (s *campaignFixture) coupon(tpl template.Template, id user.ID, issued time.Time, state string, used *time.Time) {
 	s.Helper()
-	s.Exec(`insert into coupons (template_id, user_id, claim_id, origin, state, issued_at, expires_at, used_at)
-		values ($1, $2, (select coalesce(max(claim_id), 0) + 1 from coupons), 'claim', $3, $4::timestamptz, $4::timestamptz + interval '9 days', $5)`, tpl.ID, id, state, issued, used)
+	s.Insert("coupons", pgtest.Row{"template_id": tpl.ID, "user_id": id, "state": state, "issued_at": issued, "expires_at": issued.AddDate(0, 0, 9), "used_at": used})
 }
 
 // counted counts until nothing is due and returns the campaign's results.
@@ -415,8 +414,8 @@ func TestResultsOutliveTheirBatches(t *testing.T) {
 // index whatever there is.
 func TestCountingIsFoundByIndex(t *testing.T) {
 	s := newCampaignFixture(t)
-	s.Exec(`insert into campaigns (name, channel, content, audience, starts_at, ends_at, state, creator, created_by, started_at, ended_at, settled_at, count_due_at)
-		select 'c', 0, '{}', '{}', now(), now() + interval '1 hour', 'finished', 'x', 'x', now(), now(), now(), 'infinity' from generate_series(1, 5000)`)
+	now := pgtest.SQL("now()")
+	s.Fill("campaigns", "generate_series(1, 5000)", pgtest.Row{"state": "finished", "started_at": now, "ended_at": now, "settled_at": now, "count_due_at": pgtest.SQL("'infinity'")})
 	s.Exec(`analyze campaigns`)
 	rows, err := s.SQL.Query(t.Context(), `explain select id from campaigns where started_at is not null and not archived and count_due_at < 'infinity' and count_due_at <= clock_timestamp()
 		order by count_due_at limit 1 for update skip locked`)

@@ -73,7 +73,7 @@ func TestEverySkipSaysWhy(t *testing.T) {
 func TestFrequencyCap(t *testing.T) {
 	s := newCampaignFixture(t)
 	s.users(1500, 1)
-	s.Exec(`insert into shops (number, name, timezone) values (10, 'A', 'UTC')`)
+	s.Shops(10)
 	s.Exec(`insert into campaign_limits (shop_number, per_day, per_week) values (10, 2, 3)`)
 	hook := pgtest.NewSink(delivery.Webhook, 100)
 	per := map[user.ID]int{}

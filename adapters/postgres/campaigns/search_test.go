@@ -5,13 +5,15 @@ import (
 	"testing"
 
 	campaignsdb "dropbell/adapters/postgres/campaigns"
+	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/campaign"
 )
 
 func TestCampaignSearch(t *testing.T) {
 	w := newFixture(t)
-	w.Exec(`insert into campaigns (name, channel, content, audience, starts_at, ends_at, state, creator, created_by)
-		select name, 0, '{}', '{"kind": "all"}', now(), now() + interval '1 hour', 'draft', 'x', 'x' from unnest(array['Spring 50% off', 'spring_tea', '春节 letter', '4']) name`)
+	for _, name := range []string{"Spring 50% off", "spring_tea", "春节 letter", "4"} {
+		w.Insert("campaigns", pgtest.Row{"name": name})
+	}
 	store := campaignsdb.NewCampaigns(w.DB, w.Segments)
 	for search, want := range map[string]string{"SPRING": "spring_tea,Spring 50% off", "春": "春节 letter", "春节 l": "春节 letter", "0%": "Spring 50% off", "g_t": "spring_tea",
 		"4": "4", "2": "spring_tea", "\x00": "", "\xff": "", strings.Repeat("x", 100_000): "", "%%": "", "none": ""} {

@@ -1,10 +1,12 @@
 package coupons_test
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
 	couponsdb "dropbell/adapters/postgres/coupons"
+	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/coupon"
 )
 
@@ -12,14 +14,11 @@ import (
 // the next sweep will expire, and no others.
 func TestCouponsByState(t *testing.T) {
 	w := newFixture(t)
-	w.Exec(`insert into shops values (10, 's', 'UTC'), (11, 's', 'UTC')`)
-	w.Exec(`insert into templates (shop_number, name, kind, amount_off, currency, target, stock, per_user_limit, opens_at, closes_at, valid_hours, obtain, claim_mode, state)
-		select 10 + n % 2, case when n % 50 = 0 then '春节 ' else '' end || 'Drop number ' || n, 'amount_off', 1, 'CNY', 'shop', 10, 1, date_trunc('second', now()) + (n - 50) * interval '1 minute',
-			date_trunc('second', now()) + n * interval '2 hours' + interval '1 year', 1, 'claim', 'durable', case when n % 1999 = 0 then 'paused' else 'published' end
-		from generate_series(1, $1) n`, 2)
-	w.Exec(`insert into coupons (template_id, user_id, claim_id, origin, state, issued_at, expires_at)
-		select 1 + n % 2, 1 + n % 3, n, 'claim', (array['unused', 'unused', 'locked', 'used', 'expired', 'revoked'])[1 + n % 6], now() - interval '2 days',
-			now() + case when n % 6 = 1 then -1 else 1 end * interval '1 hour' from generate_series(1, 60) n`)
+	w.Drop(pgtest.Drop{Shop: 11})
+	w.Drop(pgtest.Drop{Shop: 10})
+	w.Fill("coupons", "generate_series(1, 60) n", pgtest.Row{"template_id": pgtest.SQL("1 + n % 2"), "user_id": pgtest.SQL("1 + n % 3"),
+		"state":      pgtest.SQL("(array['unused', 'unused', 'locked', 'used', 'expired', 'revoked'])[1 + n % 6]"),
+		"expires_at": pgtest.SQL("now() + case when n % 6 = 1 then -1 else 1 end * interval '1 hour'")})
 	all := func(q coupon.Query) (ids []int64) {
 		t.Helper()
 		q.Limit = 7 // a page at a time
@@ -62,8 +61,7 @@ func TestCouponsByState(t *testing.T) {
 func TestManyOverdueCoupons(t *testing.T) {
 	p := newPaymentFixture(t)
 	const overdue = 10_050
-	p.Exec(`insert into coupons (template_id, user_id, claim_id, origin, issued_at, expires_at)
-		select $1, n, n, 'claim', now() - interval '2 days', now() - n * interval '1 millisecond' from generate_series(1, $2::bigint) n`, p.drop.ID, overdue)
+	p.Fill("coupons", fmt.Sprintf("generate_series(1, %d) n", overdue), pgtest.Row{"template_id": p.drop.ID, "user_id": pgtest.SQL("n"), "expires_at": pgtest.SQL("now() - n * interval '1 millisecond'")})
 	newest := p.Number(`select max(id) from coupons`)
 	for state, want := range map[coupon.State]int{coupon.Expired: 20, coupon.Unused: 0, "": 20} {
 		for _, q := range []coupon.Query{{}, {TemplateID: p.drop.ID}, {Shops: []int64{p.drop.ShopNumber}}, {BeforeID: newest - 5000}} {

@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"dropbell/domain/delivery"
 )
 
@@ -49,8 +51,11 @@ func TestNoticesAreRecounted(t *testing.T) {
 	b.Exec(`update coupons set state = 'used' where user_id = 5`) // gone before it is sent
 	b.deliver()
 	b.until("the run is settled", func() bool { return b.Number(`select count(*) from notice_runs where settled_at is not null`) == 1 })
-	if sum := b.calendar(); sum.Planned != 5 || sum.Sent != 2 || sum.Failed != 1 || sum.Dropped != 2 {
-		t.Fatalf("%+v", sum)
+	sum := b.calendar()
+	want := sum
+	want.Planned, want.Sent, want.Failed, want.Dropped = 5, 2, 1, 2
+	if diff := cmp.Diff(want, sum); diff != "" {
+		t.Fatalf("calendar (-want +got):\n%s", diff)
 	}
 	var day time.Time
 	b.Must(b.SQL.QueryRow(t.Context(), `select day from notice_days`).Scan(&day))

@@ -2,13 +2,13 @@ package coupons_test
 
 import (
 	"encoding/json"
-	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
 
 	"dropbell/adapters/postgres"
 	couponsdb "dropbell/adapters/postgres/coupons"
+	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/coupon"
 	"dropbell/domain/event"
 	"dropbell/domain/template"
@@ -37,8 +37,7 @@ func (p *paymentFixture) issue() int64 { return p.issueTo(7, p.drop.ID) }
 func (p *paymentFixture) issueTo(id, templateID int64) int64 {
 	p.Helper()
 	p.Exec(`update templates set issued = issued + 1 where id = $1`, templateID)
-	return p.Number(`insert into coupons (template_id, user_id, claim_id, origin, issued_at, expires_at)
-		values ($1, $2, $3, 'claim', now(), now() + interval '1 hour') returning id`, templateID, id, rand.Int64N(1<<62)+1)
+	return p.ID("coupons", pgtest.Row{"template_id": templateID, "user_id": id})
 }
 
 func (p *paymentFixture) expireNow(id int64) {

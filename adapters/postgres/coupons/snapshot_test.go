@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	couponsdb "dropbell/adapters/postgres/coupons"
+	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/coupon"
 )
 
@@ -15,8 +16,7 @@ func TestCouponsOfARushBesideAnOpenSnapshot(t *testing.T) {
 	const groups, coupons = 4000, 20
 	w := newFixture(t)
 	r := w.Rush(groups)
-	w.Exec(`insert into coupons (template_id, user_id, claim_id, origin, issued_at, expires_at)
-		select $1, n, n, 'claim', now(), now() + interval '1 day' from generate_series(1, $2) n`, r.ID, coupons)
+	w.Fill("coupons", fmt.Sprintf("generate_series(1, %d) n", coupons), pgtest.Row{"template_id": r.ID, "user_id": pgtest.SQL("n")})
 	r.Visits("what became of its coupons", 5, func(ctx context.Context) error {
 		tally, err := couponsdb.NewCouponTallies(r.DB).Tally(ctx, r.ID)
 		if err == nil && tally.Issued != groups {

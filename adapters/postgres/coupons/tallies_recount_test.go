@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/coupon"
 	"dropbell/domain/event"
@@ -19,8 +21,7 @@ func tallied(w *fixture, coupons int) template.Template {
 	w.Helper()
 	tpl := w.Published(time.Hour)
 	w.Exec(`update templates set issued = $2, stock = greatest(stock, $2) where id = $1`, tpl.ID, coupons)
-	w.Exec(`insert into coupons (template_id, user_id, claim_id, origin, issued_at, expires_at)
-		select $1, n, n, 'claim', now(), now() + interval '1 day' from generate_series(1, $2) n`, tpl.ID, coupons)
+	w.Fill("coupons", fmt.Sprintf("generate_series(1, %d) n", coupons), pgtest.Row{"template_id": tpl.ID, "user_id": pgtest.SQL("n")})
 	s := &coupon.Service{Store: w.CouponSteps, LockFor: time.Hour}
 	for n := 1; n <= coupons; n++ {
 		id := w.Number(`select id from coupons where template_id = $1 and user_id = $2`, tpl.ID, n)
@@ -150,7 +151,13 @@ func TestTalliesAreRecountedWhileEventsAreHandled(t *testing.T) {
 		w.Must(err)
 	}
 	w.off(tpl, false)
-	if y, err := w.Tallies.Tally(t.Context(), tpl.ID); err != nil || y.Locked != 10 || y.Used != 10 || y.Released != 10 || y.Refunded != 10 {
-		t.Errorf("%+v %v", y, err)
+	y, err := w.Tallies.Tally(t.Context(), tpl.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := y
+	want.Locked, want.Used, want.Released, want.Refunded = 10, 10, 10, 10
+	if diff := cmp.Diff(want, y); diff != "" {
+		t.Errorf("tally (-want +got):\n%s", diff)
 	}
 }

@@ -28,8 +28,7 @@ func newPassed(t *testing.T) *passed {
 	tpl := w.Published(time.Hour)
 	w.Exec(`insert into users (id, locale) values (5, 'zh-CN')`)
 	p := &passed{fixture: w, store: couponsdb.NewWallet(w.DB), steps: &coupon.Service{Store: couponsdb.NewCouponSteps(w.DB), LockFor: time.Hour}}
-	p.id = w.Number(`insert into coupons (template_id, user_id, claim_id, origin, issued_at, expires_at)
-		values ($1, 5, 1, 'claim', now(), now() + interval '1 hour') returning id`, tpl.ID)
+	p.id = w.ID("coupons", pgtest.Row{"template_id": tpl.ID, "user_id": 5})
 	return p
 }
 

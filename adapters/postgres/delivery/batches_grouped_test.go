@@ -13,6 +13,7 @@ import (
 
 	deliverydb "dropbell/adapters/postgres/delivery"
 	"dropbell/adapters/postgres/pgtest"
+	"dropbell/adapters/postgres/pgtest/rows"
 	"dropbell/domain/delivery"
 	"dropbell/domain/user"
 )
@@ -27,8 +28,8 @@ func (w *fixture) ready(n int, deadline time.Duration) {
 		for i := range user.ID(10) {
 			ids = append(ids, from+i)
 		}
-		w.Exec(`insert into batches (kind, owner_id, channel, from_user, to_user, due_count, due, due_at, worthless_after)
-			values ('reminder', 1, 0, $1, $2, 10, $3, now(), now() + $4)`, from, from+9, pgtest.Bitmap(ids...), deadline)
+		w.Insert("batches", pgtest.Row{"from_user": from, "to_user": from + 9, "due": pgtest.Bitmap(ids...), "due_count": 10,
+			"worthless_after": time.Now().Add(deadline)})
 	}
 }
 
@@ -150,8 +151,7 @@ func TestOneOfAGroupFails(t *testing.T) {
 // that a nearer opening has to wait for all others.
 func TestMoreUrgentBatchIsSeen(t *testing.T) {
 	w := newFixture(t)
-	w.Exec(`insert into batches (kind, owner_id, channel, from_user, to_user, due_count, due, due_at, worthless_after)
-		select 'reminder', 1, 0, n * 10, n * 10, 1, $1, now(), now() + interval '1 hour' from generate_series(1000, 4000) n`, pgtest.Bitmap(1))
+	w.Fill("batches", "generate_series(1000, 4000) n", pgtest.Row{"from_user": pgtest.SQL("n * 10"), "to_user": pgtest.SQL("n * 10"), "due": pgtest.Bitmap(1)})
 	next := func() *delivery.Batch {
 		l, err := w.Batches.LeaseNext(t.Context(), delivery.App, time.Minute)
 		w.Must(err)
@@ -201,10 +201,8 @@ func TestPlansForNoValues(t *testing.T) {
 		if round == 1 {
 			break
 		}
-		_, err = tx.Exec(t.Context(), `insert into batches (kind, owner_id, channel, from_user, to_user, due_count, due, due_at, worthless_after, state)
-			select 'reminder', $2, 0, n * 10, n * 10, 1, $1, now(), now() + interval '1 hour', case when n % 2 = 0 then 'done' else 'ready' end
-			from generate_series(1, 20000) n`, pgtest.Bitmap(1), round)
-		w.Must(err)
+		rows.Fill(t, tx, "batches", "generate_series(1, 20000) n", rows.Row{"owner_id": round, "from_user": rows.SQL("n * 10"), "to_user": rows.SQL("n * 10"),
+			"due": pgtest.Bitmap(1), "state": rows.SQL("case when n % 2 = 0 then 'done' else 'ready' end")})
 		_, err = tx.Exec(t.Context(), `analyze batches`)
 		w.Must(err)
 	}
@@ -214,8 +212,7 @@ func TestPlansForNoValues(t *testing.T) {
 // so a checkpoint must not look for its batch there.
 func TestCheckpointFindsBatchesByTheirKey(t *testing.T) {
 	w := newFixture(t)
-	w.Exec(`insert into batches (kind, owner_id, channel, from_user, to_user, due_count, due, due_at, worthless_after)
-		select 'reminder', 1, 0, n * 10, n * 10, 1, $1, now(), now() + interval '1 hour' from generate_series(1, 3000) n`, pgtest.Bitmap(1))
+	w.Fill("batches", "generate_series(1, 3000) n", pgtest.Row{"from_user": pgtest.SQL("n * 10"), "to_user": pgtest.SQL("n * 10"), "due": pgtest.Bitmap(1)})
 	for range 2 { // also with statistics that say hardly any are running
 		l, err := w.Batches.LeaseNext(t.Context(), delivery.App, time.Minute)
 		w.Must(err)

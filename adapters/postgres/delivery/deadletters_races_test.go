@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"dropbell/adapters/postgres/pgtest"
+	"dropbell/adapters/postgres/pgtest/rows"
 	"dropbell/domain/delivery"
 	"dropbell/domain/user"
 )
@@ -20,9 +21,7 @@ func TestMovingSeesBatchesBeingStored(t *testing.T) {
 	cut, err := n.Slots.BeginFiring(t.Context(), sl.ID, time.Minute)
 	n.Must(err)
 	tx, commit := n.Hold(`update slots set cut_lease_until = now() + interval '10 seconds' where id = $1`, sl.ID)
-	_, err = tx.Exec(t.Context(), `insert into batches (kind, owner_id, template_id, channel, from_user, to_user, due_at, worthless_after, due, due_count)
-		values ('reminder', $1, $2, 0, 1, 5, now(), $3, '', 5)`, sl.ID, tpl.ID, tpl.OpensAt)
-	n.Must(err)
+	rows.Insert(t, tx, "batches", rows.Row{"owner_id": sl.ID, "template_id": tpl.ID, "to_user": 5, "due_count": 5, "worthless_after": tpl.OpensAt})
 	var moving sync.WaitGroup
 	moving.Go(func() { n.MoveBy(tpl, time.Hour) })
 	n.Blocked(1)

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
@@ -134,8 +136,13 @@ func TestDryRunIsWhatTheJobDoes(t *testing.T) {
 			t.Errorf("%+v: the dry run changed something", c.f)
 		}
 		j := m.Work(delivery.Replay, c.f, 0)
-		if j.State != "finished" || j.FinishedAt == nil || j.Total != got.Total || j.Done != got.InTime || j.Late != got.TooLate || j.Sent != got.AlreadySent {
+		if j.FinishedAt == nil {
 			t.Errorf("%+v: dry run %+v, job %+v", c.f, got, j)
+		}
+		want := j
+		want.State, want.Total, want.Done, want.Late, want.Sent = "finished", got.Total, got.InTime, got.TooLate, got.AlreadySent
+		if diff := cmp.Diff(want, j); diff != "" {
+			t.Errorf("%+v: the job differs from its dry run (-want +got):\n%s", c.f, diff)
 		}
 		m.CountersAgree("after a replay")
 	}
@@ -249,8 +256,13 @@ func TestDeadLetterJobsAreChecked(t *testing.T) {
 	}
 	j, err := m.Letters.Start(t.Context(), operator, delivery.DeadLetterOrder{Action: delivery.Replay, Filter: delivery.DeadLetterFilter{UserID: 2}, Rate: 7})
 	m.Must(err)
-	if j.ID == 0 || j.Total != 1 || j.Rate != 7 || j.State != "running" || j.Filter.UserID != 2 || j.CreatedBy != "staff:3 Op" {
+	if j.ID == 0 {
 		t.Errorf("%+v", j)
+	}
+	want := j
+	want.Total, want.Rate, want.State, want.Filter.UserID, want.CreatedBy = 1, 7, "running", 2, "staff:3 Op"
+	if diff := cmp.Diff(want, j); diff != "" {
+		t.Errorf("job (-want +got):\n%s", diff)
 	}
 	m.Must(m.Letters.Cancel(t.Context(), operator, j.ID))
 	if err := m.Letters.Cancel(t.Context(), operator, j.ID); !errors.Is(err, delivery.ErrNoDeadLetterJob) {

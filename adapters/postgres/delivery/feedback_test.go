@@ -2,6 +2,7 @@ package delivery_test
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -176,8 +177,8 @@ func TestReportsOfMessagesThatFailed(t *testing.T) {
 func TestTheSetsOfManyBatchesAreReadOnce(t *testing.T) {
 	for batches, want := range map[int]int64{20: 40, 150: 150} {
 		w := newFixture(t)
-		w.Exec(`insert into batches (kind, owner_id, template_id, channel, from_user, to_user, state, due_at, worthless_after, due, due_count, sent, sent_count)
-			select 'reminder', 1, 7, 1, n, n, 'done', now(), now(), '', 10, $2::bytea, 5 from generate_series(1, $1) n`, batches, pgtest.Bitmap(1, 2, 3, 4, 5))
+		w.Fill("batches", fmt.Sprintf("generate_series(1, %d) n", batches), pgtest.Row{"template_id": 7, "channel": delivery.Email, "from_user": pgtest.SQL("n"),
+			"to_user": pgtest.SQL("n"), "state": "done", "due_count": 10, "sent": pgtest.Bitmap(1, 2, 3, 4, 5), "sent_count": 5})
 		w.Exec(`insert into batch_feedback (batch_id, kind, owner_id, channel, delivered, delivered_count) select id, kind, owner_id, channel, $1, 2 from batches`, pgtest.Bitmap(1, 6))
 		sums, err := pg.Tallies(t.Context(), w.DB, delivery.KindReminder, []int64{1})
 		if w.Must(err); len(sums) != 1 || sums[0].Delivered != int64(batches) {

@@ -181,8 +181,8 @@ func TestCampaignsInTheInbox(t *testing.T) {
 	batch := func(kind delivery.Kind, campaign int64, at time.Time, reached ...uint64) {
 		sent, err := roaring64.BitmapOf(reached...).ToBytes()
 		n.Must(err)
-		n.Exec(`insert into batches (kind, owner_id, channel, from_user, to_user, state, due_at, worthless_after, due, sent, due_count, finished_at)
-			values ($1, $2, 0, 5, 9, 'done', $3, $3, $4, $4, 1, $3)`, kind, campaign, at, sent)
+		n.Insert("batches", pgtest.Row{"kind": kind, "owner_id": campaign, "from_user": 5, "to_user": 9, "state": "done", "due_at": at, "worthless_after": at,
+			"due": sent, "sent": sent, "finished_at": at})
 		if slices.Contains(reached, uint64(me)) {
 			mine = append(mine, at)
 		}
@@ -195,8 +195,7 @@ func TestCampaignsInTheInbox(t *testing.T) {
 			settled = &end
 		}
 		var id int64
-		n.Must(n.SQL.QueryRow(t.Context(), `insert into campaigns (name, channel, content, audience, starts_at, ends_at, state, creator, created_by, started_at, settled_at)
-			values ('x', 0, '{}', '{}', $1, $2, 'finished', 'ann', 'ann', $1, $3) returning id`, start, start.AddDate(0, 1, 0), settled).Scan(&id))
+		id = n.ID("campaigns", pgtest.Row{"starts_at": start, "ends_at": start.AddDate(0, 1, 0), "state": "finished", "started_at": start, "settled_at": settled})
 		reached := []uint64{5, 7, 9}
 		if i%7 == 0 {
 			reached = []uint64{5, 9}

@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	deliverydb "dropbell/adapters/postgres/delivery"
 	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/delivery"
@@ -29,10 +27,11 @@ func (w *fixture) books(n int) []told {
 	w.Helper()
 	random := rand.New(rand.NewPCG(7, 7))
 	w.Exec(`insert into shops (number, name, timezone) values (10, 'Ten', 'Asia/Shanghai'), (11, 'Eleven', 'UTC') on conflict do nothing`)
-	w.Exec(`insert into templates (shop_number, name, kind, currency, target, stock, per_user_limit, opens_at, closes_at, valid_hours, obtain, claim_mode, state)
-		select 10 + n % 2, 'Drop ' || n, 'amount_off', 'CNY', 'shop', 1, 1, date_trunc('second', now()), now() + interval '1 hour', 1, 'claim', 'durable', 'published' from generate_series(1, 4) n`)
-	w.Exec(`insert into slots (id, template_id, slot, opens_at, due_at, state) overriding system value
-		select n, (n - 1) / 3 + 1, (n - 1) % 3 + 1, now(), now() + n * interval '1 minute', 'sending' from generate_series(1, 12) n`)
+	for i := range 4 {
+		w.Drop(pgtest.Drop{Shop: 10 + int64(i+1)%2, Name: fmt.Sprint("Drop ", i+1), OpensAt: time.Now()})
+	}
+	w.Fill("slots", "generate_series(1, 12) n", pgtest.Row{"id": pgtest.SQL("n"), "template_id": pgtest.SQL("(n - 1) / 3 + 1"), "slot": pgtest.SQL("(n - 1) % 3 + 1"),
+		"due_at": pgtest.SQL("now() + n * interval '1 minute'"), "state": "sending"})
 	start := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	all := make([]told, n)
 	for i := range all {
@@ -99,13 +98,9 @@ func (w *fixture) fill(b *told, i int, random *rand.Rand) {
 			}
 		}
 	}
-	b.ID = w.Number(`insert into batches (kind, owner_id, template_id, channel, from_user, to_user, state, due_at, worthless_after, due, sent,
-			due_count, sent_count, skipped_count, expired_count, dead_count, failed_count)
-		values (@kind, @owner, @template, @channel, @from_user, @to_user, @state, @due_at, @due_at, @due, @sent,
-			@due_count, @sent_count, @skipped_count, @expired_count, @dead_count, @failed_count)
-		returning id`, pgx.StrictNamedArgs{
-		"kind": b.Kind, "owner": b.OwnerID, "template": b.TemplateID, "channel": b.Channel, "from_user": b.From, "to_user": b.To,
-		"state": b.State, "due_at": b.DueAt, "due": pgtest.Bitmap(due...), "sent": pgtest.Bitmap(sent...),
+	b.ID = w.ID("batches", pgtest.Row{
+		"kind": b.Kind, "owner_id": b.OwnerID, "template_id": b.TemplateID, "channel": b.Channel, "from_user": b.From, "to_user": b.To,
+		"state": b.State, "due_at": b.DueAt, "worthless_after": b.DueAt, "due": pgtest.Bitmap(due...), "sent": pgtest.Bitmap(sent...),
 		"due_count": b.Counts.Reserved, "sent_count": b.Counts.Sent, "skipped_count": b.Counts.Skipped,
 		"expired_count": b.Counts.Expired, "dead_count": b.Counts.Dead, "failed_count": b.Waiting,
 	})
@@ -235,7 +230,7 @@ func TestBatchesOfOtherShops(t *testing.T) {
 func TestBatchOfTheGreatestUser(t *testing.T) {
 	w := newFixture(t)
 	const last = user.ID(1<<63 - 1)
-	w.Exec(`insert into batches (kind, owner_id, channel, from_user, to_user, due_at, worthless_after, due, due_count) values ('campaign', 1, 0, 5, $1, now(), now(), $2, 2)`, last, pgtest.Bitmap(5, last))
+	w.Insert("batches", pgtest.Row{"kind": "campaign", "from_user": 5, "to_user": last, "due": pgtest.Bitmap(5, last), "due_count": 2})
 	ledger := &delivery.Ledger{Store: deliverydb.NewLedger(w.DB)}
 	for _, id := range []user.ID{5, last} {
 		page, err := ledger.Batches(t.Context(), staff.System(), delivery.BatchQuery{UserID: id, Limit: 5})

@@ -7,9 +7,11 @@ import (
 	"reflect"
 	"slices"
 	"testing"
+	"time"
 
 	"dropbell/adapters/localstack"
 	"dropbell/adapters/postgres/internal/pg"
+	"dropbell/adapters/postgres/pgtest/rows"
 	"dropbell/domain/event"
 	"dropbell/domain/reminder"
 	"dropbell/domain/user"
@@ -29,14 +31,10 @@ func TestAGroupOfAllKinds(t *testing.T) {
 		must(t, err)
 	}
 	// Template 1 has two slots that wait and one that was fired, template 2 has opened.
-	exec(`insert into shops values (10, 's', 'UTC')`)
-	exec(`insert into templates (shop_number, name, kind, amount_off, currency, target, stock, per_user_limit, opens_at, closes_at,
-			valid_hours, obtain, claim_mode, state)
-		select 10, 'x', 'amount_off', 1, 'CNY', 'shop', 1, 1, date_trunc('second', now() + i * interval '1 hour'), now() + interval '5 hours',
-			1, 'claim', 'durable', 'published' from unnest(array[1, -1]) i`)
-	exec(`insert into slots (template_id, slot, opens_at, due_at, state)
-		select id, s, opens_at, opens_at - s * interval '5 minutes', case when s = 3 or id = 2 then 'finished' else 'waiting' end
-		from templates, generate_series(1, 3) s`)
+	rows.Drop{}.Add(t, db.Pool)
+	rows.Drop{OpensAt: time.Now().Add(-time.Hour), ClosesAt: time.Now().Add(5 * time.Hour)}.Add(t, db.Pool)
+	rows.Fill(t, db.Pool, "slots", "templates, generate_series(1, 3) s", rows.Row{"template_id": rows.SQL("id"), "slot": rows.SQL("s"), "opens_at": rows.SQL("opens_at"),
+		"due_at": rows.SQL("opens_at - s * interval '5 minutes'"), "state": rows.SQL("case when s = 3 or id = 2 then 'finished' else 'waiting' end")})
 	exec(`insert into reservations (template_id, user_id, slots) values (1, 21, 1), (1, 22, 2), (1, 41, 1)`)
 	exec(`insert into idempotency_keys (actor, key, request_hash, locked_until) values ('user:51', 'k', '', 'infinity')`)
 	open := reminder.StoredBitmap(0b11 * reminder.EveryChannel)
@@ -147,13 +145,7 @@ func TestEachStatementOfAGroup(t *testing.T) {
 	db, err := pg.Open(ctx, localstack.Database(t), pg.Options{AppName: "test", Log: slog.New(slog.DiscardHandler)})
 	must(t, err)
 	t.Cleanup(db.Close)
-	_, err = db.Pool.Exec(ctx, `with s as (insert into shops values (10, 's', 'UTC')), t as (
-		insert into templates (shop_number, name, kind, amount_off, currency, target, stock, per_user_limit, opens_at, closes_at,
-			valid_hours, obtain, claim_mode, state)
-		select 10, 'x', 'amount_off', 1, 'CNY', 'shop', 1, 1, date_trunc('second', now() + interval '1 hour'), now() + interval '5 hours',
-			1, 'claim', 'durable', 'published' returning id, opens_at)
-		insert into slots (template_id, slot, opens_at, due_at, state) select id, 1, opens_at, opens_at - interval '5 minutes', 'waiting' from t`)
-	must(t, err)
+	rows.Insert(t, db.Pool, "slots", rows.Row{"template_id": rows.Drop{}.Add(t, db.Pool)})
 	_, err = db.Pool.Exec(ctx, `insert into hook_listeners (shop_number, listener, until) values (10, 'x', now() + interval '1 hour')`)
 	must(t, err)
 	r := NewReservations(db, pg.Grouping{})

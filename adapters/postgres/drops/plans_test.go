@@ -1,6 +1,7 @@
 package drops_test
 
 import (
+	"fmt"
 	"log/slog"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 
 	"dropbell/adapters/postgres"
 	dropsdb "dropbell/adapters/postgres/drops"
+	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/reminder"
 	"dropbell/domain/template"
 )
@@ -43,9 +45,9 @@ func TestAnEveningIsReadByIndex(t *testing.T) {
 		return n
 	}
 	// The drop before was large, and is over: its slot had a thousand batches.
-	w.Exec(`insert into slots (template_id, slot, opens_at, due_at, state) values ($1, 1, now(), now() - interval '1 day', 'finished')`, tpl.ID)
-	w.Exec(`insert into batches (kind, owner_id, template_id, channel, from_user, to_user, due_count, due, due_at, worthless_after, state)
-		select 'reminder', (select max(id) from slots), $1, i % 4, i, i, 1, '', now(), now(), 'done' from generate_series(1, 1000) i`, tpl.ID)
+	large := w.ID("slots", pgtest.Row{"template_id": tpl.ID, "due_at": pgtest.SQL("now() - interval '1 day'"), "state": "finished"})
+	w.Fill("batches", "generate_series(1, 1000) i", pgtest.Row{"owner_id": large, "template_id": tpl.ID, "channel": pgtest.SQL("i % 4"),
+		"from_user": pgtest.SQL("i"), "to_user": pgtest.SQL("i"), "state": "done", "worthless_after": pgtest.SQL("now()")})
 	w.Exec(`insert into slot_results (slot_id, channel, reserved) select distinct owner_id, channel, 250 from batches`)
 	w.Exec(`alter table slot_results set (autovacuum_enabled = off)`)
 	w.Exec(`vacuum analyze slot_results`)
@@ -56,12 +58,11 @@ func TestAnEveningIsReadByIndex(t *testing.T) {
 			t.Fatal("there are slots already")
 		}
 	}
-	w.Exec(`insert into slots (template_id, slot, opens_at, due_at, state)
-		select $1, 1 + i % 12, now() + interval '1 hour', now() - i * interval '1 second', case i % 2 when 0 then 'waiting' else 'sending' end
-		from generate_series(1, 2 * $2::int) i`, tpl.ID, slots)
-	w.Exec(`insert into batches (kind, owner_id, template_id, channel, from_user, to_user, due_count, due, due_at, worthless_after, state, finished_at)
-		select 'reminder', id, template_id, c, 1, 1, 1, '', due_at, opens_at, case when c = 0 and id / 2 % 4 <> 0 then 'ready' else 'done' end, now()
-		from slots, generate_series(0, $1::int - 1) c where state = 'sending'`, batches)
+	w.Fill("slots", fmt.Sprintf("generate_series(1, 2 * %d) i", slots), pgtest.Row{"template_id": tpl.ID, "slot": pgtest.SQL("1 + i % 12"),
+		"due_at": pgtest.SQL("now() - i * interval '1 second'"), "state": pgtest.SQL("case i % 2 when 0 then 'waiting' else 'sending' end")})
+	w.Fill("batches", fmt.Sprintf("slots, generate_series(0, %d - 1) c where state = 'sending'", batches), pgtest.Row{"owner_id": pgtest.SQL("id"),
+		"template_id": tpl.ID, "channel": pgtest.SQL("c"), "due_at": pgtest.SQL("due_at"), "worthless_after": pgtest.SQL("opens_at"), "finished_at": pgtest.SQL("now()"),
+		"state": pgtest.SQL("case when c = 0 and id / 2 % 4 <> 0 then 'ready' else 'done' end")})
 	want := w.Number(`select count(*) from slots s where state = 'sending' and not exists (select from batches b where b.owner_id = s.id and b.state <> 'done')`)
 	// The session's rows count now, and not when it tells of them by itself.
 	w.Exec(`insert into slot_results (slot_id, channel, reserved)

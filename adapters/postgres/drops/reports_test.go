@@ -31,8 +31,8 @@ func TestReportCountsPeople(t *testing.T) {
 	m.CutSlot(tpl, 1, 20)
 	m.Drain()
 	m.Exec(`insert into claim_counts select $1, n, 1 from generate_series(41, 70) n`, tpl.ID)
-	m.Exec(`insert into coupons (template_id, user_id, claim_id, origin, issued_at, expires_at, state, order_id, used_at)
-		select $1, 41 + n % 2, n, 'claim', now(), now() + interval '1 day', 'used', n::text, now() from generate_series(1, 4) n`, tpl.ID)
+	m.Fill("coupons", "generate_series(1, 4) n", pgtest.Row{"template_id": tpl.ID, "user_id": pgtest.SQL("41 + n % 2"), "state": "used",
+		"order_id": pgtest.SQL("n"), "used_at": pgtest.SQL("now()")})
 	m.Exec(`insert into drop_openings select $1, n, 12, 4, now() from generate_series(6, 60) n`, tpl.ID)
 	want := report.People{Booked: 50, Reminded: 50, Opened: 45, Claimed: 10, Used: 2, Others: 20}
 	if got, err := reports.People(t.Context(), tpl.ID); got != want || err != nil {

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	dropsdb "dropbell/adapters/postgres/drops"
+	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/template"
 )
 
@@ -56,11 +57,12 @@ func (w *fixture) planOf(sql string, args ...any) string {
 // many fills the list so that the ways through it differ.
 func (w *fixture) many(n int) {
 	w.Helper()
-	w.Exec(`insert into shops values (10, 's', 'UTC'), (11, 's', 'UTC')`)
-	w.Exec(`insert into templates (shop_number, name, kind, amount_off, currency, target, stock, per_user_limit, opens_at, closes_at, valid_hours, obtain, claim_mode, state)
-		select 10 + n % 2, case when n % 50 = 0 then '春节 ' else '' end || 'Drop number ' || n, 'amount_off', 1, 'CNY', 'shop', 10, 1, date_trunc('second', now()) + (n - 50) * interval '1 minute',
-			date_trunc('second', now()) + n * interval '2 hours' + interval '1 year', 1, 'claim', 'durable', case when n % 1999 = 0 then 'paused' else 'published' end
-		from generate_series(1, $1) n`, n)
+	w.Shops(10, 11)
+	w.Fill("templates", fmt.Sprintf("generate_series(1, %d) n", n), pgtest.Row{"shop_number": pgtest.SQL("10 + n % 2"),
+		"name":      pgtest.SQL("case when n % 50 = 0 then '春节 ' else '' end || 'Drop number ' || n"),
+		"opens_at":  pgtest.SQL("date_trunc('second', now()) + (n - 50) * interval '1 minute'"),
+		"closes_at": pgtest.SQL("date_trunc('second', now()) + n * interval '2 hours' + interval '1 year'"),
+		"state":     pgtest.SQL("case when n % 1999 = 0 then 'paused' else 'published' end")})
 	w.Exec(`analyze templates`)
 }
 

@@ -130,9 +130,9 @@ func TestEndings(t *testing.T) {
 			w.Exec(`update slots set state = 'firing' where slot = 12`)
 			w.Exec(`update slots set state = 'sending' where slot = 11`)
 			w.Exec(`update slots set state = 'finished' where slot = 10`)
-			w.Exec(`insert into batches (kind, owner_id, template_id, channel, from_user, to_user, state, due_at, worthless_after, next_run_at, due, due_count)
-				select 'reminder', s.id, s.template_id, 0, n, n, (array['ready', 'running', 'done'])[n], s.due_at, s.opens_at, now() + interval '1 hour', '', 1
-				from slots s, generate_series(1, 3) n where s.state in ('sending', 'finished')`)
+			w.Fill("batches", "slots s, generate_series(1, 3) n where s.state in ('sending', 'finished')", pgtest.Row{"owner_id": pgtest.SQL("id"),
+				"template_id": pgtest.SQL("template_id"), "from_user": pgtest.SQL("n"), "to_user": pgtest.SQL("n"), "state": pgtest.SQL("(array['ready', 'running', 'done'])[n]"),
+				"next_run_at": pgtest.SQL("now() + interval '1 hour'")})
 			c.end(w, tpl)
 			got := w.states(tpl)
 			waits := map[bool]int{true: 9, false: 0}[c.ended == "waiting"]

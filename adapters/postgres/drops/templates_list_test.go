@@ -26,11 +26,10 @@ func TestPagingOverEqualOpenings(t *testing.T) {
 	w := newFixture(t)
 	w.Draft(nil)
 	// Two hundred and fifty that open at one moment, and two at others.
-	w.Exec(`insert into templates (shop_number, name, kind, amount_off, currency, target, stock, per_user_limit, opens_at, closes_at, valid_hours, obtain, claim_mode, state)
-		select 10, 'n' || n, 'amount_off', 1, 'CNY', 'shop', 1, 1, '2030-01-01 12:00:00+00', '2030-01-02 12:00:00+00', 1, 'claim', 'durable', 'draft'
-		from generate_series(1, 250) n`)
-	w.Exec(`insert into templates (shop_number, name, kind, amount_off, currency, target, stock, per_user_limit, opens_at, closes_at, valid_hours, obtain, claim_mode, state)
-		select 10, 'late', 'amount_off', 1, 'CNY', 'shop', 1, 1, '2031-01-01 12:00:00+00', '2032-01-02 12:00:00+00', 1, 'claim', 'durable', 'draft'`)
+	for range 250 {
+		w.Drop(pgtest.Drop{State: template.Draft, OpensAt: time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)})
+	}
+	w.Drop(pgtest.Drop{State: template.Draft, OpensAt: time.Date(2031, 1, 1, 12, 0, 0, 0, time.UTC)})
 	var want []int64
 	w.Must(w.SQL.QueryRow(t.Context(), `select array_agg(id order by opens_at, id) from templates`).Scan(&want))
 	for _, descending := range []bool{false, true} {
@@ -128,17 +127,13 @@ func TestTheFilterKnowsTheSameStates(t *testing.T) {
 	stored := []template.State{template.Draft, template.Published, template.Paused, template.Closed, template.Cancelled}
 	for n := range 400 {
 		// No instant lies within a minute of now, which moves on.
-		opens := time.Duration(1+rng.IntN(100)) * time.Hour * time.Duration(1-2*rng.IntN(2))
-		closes := opens + time.Duration(1+2*rng.IntN(100))*30*time.Minute
-		var until *time.Duration // most coupons are good for a while from claiming on
-		if rng.IntN(3) == 0 {
-			until = new(opens + time.Duration(1+2*rng.IntN(100))*30*time.Minute)
+		opens := time.Now().Add(5*time.Minute + time.Duration(1+rng.IntN(100))*time.Hour*time.Duration(1-2*rng.IntN(2))).Truncate(time.Second)
+		d := pgtest.Drop{OpensAt: opens, ClosesAt: opens.Add(time.Duration(1+2*rng.IntN(100)) * 30 * time.Minute)}
+		if rng.IntN(3) == 0 { // most coupons are valid for some hours after the claim
+			d.ValidUntil = opens.Add(time.Duration(1+2*rng.IntN(100)) * 30 * time.Minute)
 		}
-		w.Exec(`insert into shops values (10, 's', 'UTC') on conflict do nothing`)
-		w.Exec(`insert into templates (shop_number, name, kind, amount_off, currency, target, stock, issued, per_user_limit, opens_at, closes_at, valid_until, valid_hours, obtain, claim_mode, state)
-			values (10, 'n', 'amount_off', 1, 'CNY', 'shop', 10, $1, 1, date_trunc('second', now()) + $2 + interval '5 minutes', date_trunc('second', now()) + $3 + interval '5 minutes',
-			date_trunc('second', now()) + $5::interval + interval '5 minutes', 1, 'claim', 'durable', $4)`,
-			[]int{0, 9, 10}[rng.IntN(3)], opens, closes, stored[rng.IntN(len(stored))], until)
+		d.Issued, d.State = []int64{0, 9, 10}[rng.IntN(3)], stored[rng.IntN(len(stored))]
+		w.Drop(d)
 		if n < len(stored) { // one of each that is open by the clock and has no stock left
 			w.Exec(`update templates set opens_at = date_trunc('second', now()) - interval '1 hour', closes_at = date_trunc('second', now()) + interval '1 hour', valid_until = null, issued = 10, state = $1
 				where id = (select max(id) from templates)`, stored[n])

@@ -240,8 +240,8 @@ func TestAGroupsSlotsAreFencedOneByOne(t *testing.T) {
 func TestManySlotsFinishInOneSweep(t *testing.T) {
 	e := newEvening(t, 1)
 	tpl := e.drops[0].ID
-	e.Exec(`insert into slots (template_id, slot, opens_at, due_at, state) select $1, 1, now() - i * interval '1 day', now() - i * interval '1 day', 'sending'
-		from generate_series(1, 600) i`, tpl)
+	ago := pgtest.SQL("now() - i * interval '1 day'")
+	e.Fill("slots", "generate_series(1, 600) i", pgtest.Row{"template_id": tpl, "opens_at": ago, "due_at": ago, "state": "sending"})
 	n, err := e.Slots.FinishSlots(t.Context())
 	if err != nil || n != 600 {
 		t.Errorf("%d finished, %v", n, err)

@@ -3,6 +3,7 @@ package work_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -66,7 +67,7 @@ func TestCouponsIssuedAreTold(t *testing.T) {
 	tpl := h.Published(2 * time.Hour)
 	h.shop = tpl.ShopNumber
 	issue := func(n int) {
-		h.Exec(`insert into coupons (template_id, user_id, claim_id, origin, issued_at, expires_at) select $1, n, n, 'claim', clock_timestamp(), now() + interval '1 day' from generate_series(1, $2::int) n`, tpl.ID, n)
+		h.Fill("coupons", fmt.Sprintf("generate_series(1, %d) n", n), pgtest.Row{"template_id": tpl.ID, "user_id": pgtest.SQL("n"), "issued_at": pgtest.SQL("clock_timestamp()")})
 	}
 	issue(3)
 	h.Must(h.events.SkipIssued(t.Context()))

@@ -21,9 +21,9 @@ func (w *fixture) sold(n int64, days float64) int64 {
 	d := w.Published(2 * time.Hour)
 	w.Exec(`update templates set state = 'closed', stock = $2 * 2, issued = $2 - 1, returned = 1, opens_at = date_trunc('second', now()) - interval '90 days',
 		closes_at = now() - $3 * interval '1 day' - interval '48 hours', ended_at = now() - $3 * interval '1 day' - interval '48 hours', valid_hours = 48 where id = $1`, d.ID, n, days)
-	w.Exec(`insert into coupons (template_id, user_id, claim_id, origin, state, returned, issued_at, expires_at)
-		select $1, u, u, 'claim', case when u = 1 then 'revoked' when u % 2 = 0 then 'used' else 'expired' end, u = 1, now() - interval '60 days', now() - interval '20 days'
-		from generate_series(1, $2::bigint) u`, d.ID, n)
+	w.Fill("coupons", fmt.Sprintf("generate_series(1, %d) u", n), pgtest.Row{"template_id": d.ID, "user_id": pgtest.SQL("u"), "claim_id": pgtest.SQL("u"),
+		"state": pgtest.SQL("case when u = 1 then 'revoked' when u % 2 = 0 then 'used' else 'expired' end"), "returned": pgtest.SQL("u = 1"),
+		"issued_at": pgtest.SQL("now() - interval '60 days'"), "expires_at": pgtest.SQL("now() - interval '20 days'")})
 	w.Exec(`insert into claim_counts select $1, u, 1 from generate_series(1, $2::bigint) u`, d.ID, n)
 	w.Exec(`insert into claim_seconds values ($1, date_trunc('second', now()) - $3 * interval '1 day' - interval '50 hours', $2)`, d.ID, n, days)
 	w.Exec(`insert into claim_results (claim_id, template_id, user_id, origin, origin_key, reason) values ($1 + 1000000, $1, 1, 'claim', '', 'limit_reached')`, d.ID)
@@ -118,7 +118,7 @@ func TestCouponsAreRemovedOnce(t *testing.T) {
 		w.Must(err)
 	}
 	w.wantBooks(id, n, n)
-	w.Exec(`insert into coupons (template_id, user_id, claim_id, origin, issued_at, expires_at) values ($1, 7, 9000000, 'grant', now(), now() + interval '2 days')`, id)
+	w.Insert("coupons", pgtest.Row{"template_id": id, "user_id": 7, "origin": "grant"})
 	w.Exec(`insert into claim_counts values ($1, 7, 1)`, id)
 	w.Exec(`insert into claim_seconds values ($1, date_trunc('second', now()), 1)`, id)
 	w.Exec(`update templates set issued = issued + 1 where id = $1`, id)

@@ -22,9 +22,8 @@ func (w *fixture) aged() {
 	w.Exec(`insert into reservations (template_id, user_id, slots) select t, n, 1 from unnest($1::bigint[]) t, generate_series(1, 6000) n`, []int64{old.ID, recent.ID})
 	w.Exec(`insert into former_reservations (template_id, user_id) select t, n from unnest($1::bigint[]) t, generate_series(1, 5) n`, []int64{old.ID, recent.ID})
 	w.Exec(`insert into booking_growth (template_id, minute, delta) select t, now(), 1 from unnest($1::bigint[]) t`, []int64{old.ID, recent.ID})
-	w.Exec(`insert into batches (kind, owner_id, template_id, channel, from_user, to_user, state, due_at, worthless_after, due, due_count)
-		select 'reminder', n, $1, 0, 1, 1, case when n % 2 = 0 then 'done' else 'ready' end, now(), now() - (n || ' days')::interval - interval '1 hour', '', 1
-		from generate_series(8, 11) n`, old.ID)
+	w.Fill("batches", "generate_series(8, 11) n", pgtest.Row{"owner_id": pgtest.SQL("n"), "template_id": old.ID,
+		"state": pgtest.SQL("case when n % 2 = 0 then 'done' else 'ready' end"), "worthless_after": pgtest.SQL("now() - (n || ' days')::interval - interval '1 hour'")})
 	w.Exec(`insert into exceptions (batch_id, user_id, channel, outcome, reason) select id, 1, 0, 'dead', 'x' from batches`)
 	w.Exec(`delete from audit; insert into audit (at, actor, action, object_kind, object_id) select now() - (n || ' days')::interval, 'system', 'x', 'x', 'x' from generate_series(1, 30) n`)
 	w.Exec(`insert into idempotency_keys (actor, key, request_hash, locked_until, created_at)
@@ -138,8 +137,7 @@ func TestAStepThatIsHeldUpHoldsUpNoOther(t *testing.T) {
 // more, so that no statement removes the outcomes of a whole chunk of batches.
 func TestOutcomesGoBeforeTheirBatches(t *testing.T) {
 	w := newFixture(t)
-	w.Exec(`insert into batches (kind, owner_id, template_id, channel, from_user, to_user, state, due_at, worthless_after, due, due_count)
-		select 'reminder', n, 1, 0, 1, 1000, 'done', now(), now() - interval '11 days', '', 1 from generate_series(1, 40) n`)
+	w.Fill("batches", "generate_series(1, 40) n", pgtest.Row{"owner_id": pgtest.SQL("n"), "to_user": 1000, "state": "done", "worthless_after": pgtest.SQL("now() - interval '11 days'")})
 	w.Exec(`insert into exceptions (batch_id, user_id, channel, outcome, reason) select id, n, 0, 'dead', 'x' from batches, generate_series(1, 300) n`)
 	w.Exec(`create function alone() returns trigger language plpgsql as $$ begin
 		if exists (select from exceptions where batch_id = old.id) then raise 'with its outcomes'; end if; return old; end $$`)
@@ -154,9 +152,9 @@ func TestOutcomesGoBeforeTheirBatches(t *testing.T) {
 func TestFeedbackOutlivesItsBatches(t *testing.T) {
 	w := newFixture(t)
 	// Of three bounced messages two are not recorded as sent.
-	w.Exec(`insert into batches (kind, owner_id, template_id, channel, from_user, to_user, state, due_at, worthless_after, due, due_count, sent, sent_count)
-		select 'reminder', n % 2, 7, 1, n, n, 'done', now(), now() - interval '1 day' * (case when n <= 4 then 11 else 9 end), '', 10, $1::bytea, 5 from generate_series(1, 6) n`,
-		pgtest.Bitmap(1, 2, 3, 4, 5))
+	w.Fill("batches", "generate_series(1, 6) n", pgtest.Row{"owner_id": pgtest.SQL("n % 2"), "template_id": 7, "channel": delivery.Email, "from_user": pgtest.SQL("n"),
+		"to_user": pgtest.SQL("n"), "state": "done", "worthless_after": pgtest.SQL("now() - interval '1 day' * (case when n <= 4 then 11 else 9 end)"), "due_count": 10,
+		"sent": pgtest.Bitmap(1, 2, 3, 4, 5), "sent_count": 5})
 	w.Exec(`insert into batch_feedback (batch_id, kind, owner_id, channel, delivered, bounced, complained, delivered_count, bounced_count, complained_count)
 		select id, kind, owner_id, channel, $1, $2, $3, 4, 3, 2 from batches where from_user <> 2`, pgtest.Bitmap(1, 2, 3, 4), pgtest.Bitmap(5, 6, 7), pgtest.Bitmap(1, 2))
 	w.Exec(`insert into feedback_reports (batch_id, user_id, status, provider) select batch_id, n, 'bounced', 'ses' from batch_feedback, generate_series(1, 3) n`)
@@ -189,8 +187,8 @@ func TestFeedbackOutlivesItsBatches(t *testing.T) {
 // also where it has to correct only a later one.
 func TestCleaningMeetsReportsInOrder(t *testing.T) {
 	w := newFixture(t)
-	w.Exec(`insert into batches (kind, owner_id, template_id, channel, from_user, to_user, state, due_at, worthless_after, due, due_count, sent, sent_count)
-		select 'reminder', 1, 7, 1, n, n, 'done', now(), now() - interval '11 days', '', 5, $1::bytea, 3 + 2 * (n % 2) from generate_series(1, 2) n`, pgtest.Bitmap(1, 2, 3))
+	w.Fill("batches", "generate_series(1, 2) n", pgtest.Row{"template_id": 7, "channel": delivery.Email, "from_user": pgtest.SQL("n"), "to_user": pgtest.SQL("n"),
+		"state": "done", "worthless_after": pgtest.SQL("now() - interval '11 days'"), "due_count": 5, "sent": pgtest.Bitmap(1, 2, 3), "sent_count": pgtest.SQL("3 + 2 * (n % 2)")})
 	w.Exec(`insert into batch_feedback (batch_id, kind, owner_id, channel, delivered, delivered_count) select id, kind, owner_id, channel, $1, 2 from batches`, pgtest.Bitmap(1, 2))
 	first, second := w.Number(`select min(id) from batches`), w.Number(`select max(id) from batches`)
 	tx, err := w.SQL.Begin(t.Context())
@@ -217,7 +215,7 @@ func TestCleaningMeetsReportsInOrder(t *testing.T) {
 // texts of drops; texts of others stay.
 func TestDeletedDraftsEnd(t *testing.T) {
 	w := newFixture(t)
-	w.Exec(`insert into shops values (10, 's', 'UTC')`)
+	w.Shops(10)
 	w.Exec(`insert into deleted_drafts (kind, id, shop_number, name, content, deleted_by, deleted_at) values
 		('template', 5, 10, 'old', '{}', 'x', now() - interval '31 days'), ('campaign', 6, 10, 'old', '{}', 'x', now() - interval '31 days'),
 		('template', 7, 10, 'new', '{}', 'x', now() - interval '29 days')`)

@@ -176,7 +176,7 @@ func TestTheQuotaIsAPace(t *testing.T) {
 	cfg := config(f)
 	cfg.PerMinute = 60
 	s := newSender(t, cfg)
-	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	messages := sendertest.Messages(delivery.WebPush, 5)
 	for i := range messages {
@@ -239,7 +239,7 @@ func TestTheQuotaIsShared(t *testing.T) {
 		for i := range messages {
 			messages[i].To.Devices = []user.Device{phone}
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		defer cancel()
 		for _, r := range s.Send(ctx, messages) {
 			if r.Status == delivery.Delivered {

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"dropbell/adapters/push/webpush"
 	"dropbell/domain/delivery"
 )
@@ -27,8 +29,13 @@ func TestNotices(t *testing.T) {
 	sender.Notify(t.Context(), b.PushSubscription, n)
 	var got struct{ Title, Body, Tag, URL string }
 	first, again := s.pushes[0], s.pushes[1]
-	if err := json.Unmarshal(b.read(t, first.body), &got); err != nil || got.Title != n.Title || got.Body != n.Text || got.Tag != n.Tag || got.URL != n.URL {
-		t.Errorf("the browser reads %+v, %v", got, err)
+	if err := json.Unmarshal(b.read(t, first.body), &got); err != nil {
+		t.Fatal(err)
+	}
+	want := got
+	want.Title, want.Body, want.Tag, want.URL = n.Title, n.Text, n.Tag, n.URL
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the browser reads (-want +got):\n%s", diff)
 	}
 	if ttl := first.header.Get("TTL"); ttl != "3600" && ttl != "3599" || again.header.Get("TTL") != "0" || first.header.Get("Topic") != again.header.Get("Topic") {
 		t.Errorf("sent with %v, then with %v", first.header, again.header)
