@@ -10,7 +10,7 @@ COPY sdk/go/go.mod sdk/go/go.sum sdk/go/
 RUN go mod download
 COPY . .
 RUN CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o /out/ ./web ./worker ./dropbell
-RUN go run ./tools/licences /out/THIRD_PARTY.txt
+RUN go -C lab run ./tools/licences /out/THIRD_PARTY.txt
 
 FROM scratch AS released
 ARG TARGETPLATFORM

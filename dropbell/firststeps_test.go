@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"dropbell/adapters/localstack"
-	"dropbell/bench/stack"
 )
 
 const stepsKey = "dbk_firststepsfirststepsfirst"
@@ -92,25 +91,36 @@ func serveAll(t *testing.T, more ...string) string {
 		}
 	})
 	for _, port := range ports {
-		err := stack.Until(t.Context(), 50*time.Millisecond, func() (bool, error) {
+		awaitReady(t, port, func() error {
 			select {
 			case err := <-ended:
 				ended <- err
-				return false, fmt.Errorf("dropbell all ended: %w\n%s", err, out)
+				return fmt.Errorf("dropbell all ended: %w\n%s", err, out)
 			default:
+				return nil
 			}
-			answer, err := http.Get("http://" + port + "/readyz")
-			if err != nil {
-				return false, nil
-			}
-			answer.Body.Close()
-			return answer.StatusCode == http.StatusOK, nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
 	}
 	return "http://" + ports[0]
+}
+
+// awaitReady waits until the program at the address is ready. It fails the test as soon
+// as ended returns the reason why the program will never be.
+func awaitReady(t *testing.T, address string, ended func() error) {
+	t.Helper()
+	for {
+		if err := ended(); err != nil {
+			t.Fatal(err)
+		}
+		answer, err := http.Get("http://" + address + "/readyz")
+		if err == nil {
+			answer.Body.Close()
+			if answer.StatusCode == http.StatusOK {
+				return
+			}
+		}
+		<-time.After(50 * time.Millisecond)
+	}
 }
 
 // run runs the command of a section and returns what it prints.
@@ -138,20 +148,17 @@ func (s *steps) succeeds(section, want string) {
 // missed the instant that matters.
 func (s *steps) until(section, want string, after time.Duration) {
 	s.Helper()
-	var said string
 	moved := time.Now()
-	err := stack.Until(s.Context(), 100*time.Millisecond, func() (bool, error) {
-		if said = s.run(section); strings.Contains(said, want) {
-			return true, nil
-		}
+	for said := s.run(section); !strings.Contains(said, want); said = s.run(section) {
 		if time.Since(moved) > 15*time.Second && after > 0 {
 			s.opensIn(after)
 			moved = time.Now()
 		}
-		return false, nil
-	})
-	if err != nil {
-		s.Fatalf("%s: %v: %s", section, err, said)
+		select {
+		case <-s.Context().Done():
+			s.Fatalf("%s: %s", section, said)
+		case <-time.After(100 * time.Millisecond):
+		}
 	}
 }
 

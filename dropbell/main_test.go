@@ -2,18 +2,25 @@ package main
 
 import (
 	"bytes"
+	"context"
+	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
 	"dropbell/adapters/config"
 	"dropbell/adapters/localstack"
-	"dropbell/bench/stack"
+	"dropbell/adapters/localstack/child"
 )
 
 // environment is a getenv of pairs.
@@ -93,35 +100,44 @@ func TestOneFailureEndsBoth(t *testing.T) {
 // TestAllInOneProcess starts dropbell all as a shop does, waits until web and
 // worker are ready, and stops it with SIGTERM: both end in order.
 func TestAllInOneProcess(t *testing.T) {
-	servers := &stack.Stack{PostgresURL: localstack.Database(t), RedisURL: localstack.RedisServer(t).URL()}
-	bin, err := stack.Build(t.Context(), t.TempDir(), "dropbell")
-	if err != nil {
+	bin := filepath.Join(t.TempDir(), "dropbell")
+	if err := localstack.BuildProgram(t.Context(), bin, "dropbell/dropbell"); err != nil {
 		t.Fatal(err)
 	}
-	port, err := localstack.FreePort(0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	log, operations := &journal{}, "127.0.0.1:"+strconv.Itoa(port)
-	p, err := servers.Launch(bin, stack.Launch{Args: []string{"all"}, Log: log, Env: []string{"WORKER_HTTP_ADDR=" + operations, "LOG_LEVEL=info"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.Kill()
-	worker := *p
-	worker.Addr = operations
-	for _, program := range []*stack.Process{p, &worker} {
-		if err := program.Ready(t.Context(), time.Minute); err != nil {
-			t.Fatalf("%s: %v\n%s", program.Addr, err, log)
+	var addresses [2]string
+	for i := range addresses {
+		port, err := localstack.FreePort(0)
+		if err != nil {
+			t.Fatal(err)
 		}
+		addresses[i] = "127.0.0.1:" + strconv.Itoa(port)
 	}
-	for address, want := range map[string]string{p.Addr: "dropbell_http_request_duration_seconds", worker.Addr: "dropbell_outbox"} {
+	log, cmd := &journal{}, exec.Command(bin, "all")
+	cmd.Env = []string{"DATABASE_URL=" + localstack.Database(t), "REDIS_URL=" + localstack.RedisServer(t).URL(),
+		"HTTP_ADDR=" + addresses[0], "WORKER_HTTP_ADDR=" + addresses[1], "PATH=" + os.Getenv("PATH")}
+	cmd.Stdout, cmd.Stderr = log, log
+	p, err := child.Start(cmd, syscall.SIGKILL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop := sync.OnceValue(func() error { return p.Stop(context.Background(), syscall.SIGTERM, 40*time.Second) })
+	defer func() { _ = stop() }()
+	for _, address := range addresses {
+		awaitReady(t, address, func() error {
+			select {
+			case <-p.Done():
+				return fmt.Errorf("dropbell all ended: %w\n%s", p.Err(), log)
+			default:
+				return nil
+			}
+		})
+	}
+	for address, want := range map[string]string{addresses[0]: "dropbell_http_request_duration_seconds", addresses[1]: "dropbell_outbox"} {
 		if text := body(t, "http://"+address+"/metrics"); !strings.Contains(text, want) {
 			t.Errorf("%s is not among the measurements of %s", want, address)
 		}
 	}
-	p.Stop()
-	if err := p.Err(); err != nil {
+	if err := errors.Join(stop(), p.Err()); err != nil {
 		t.Errorf("after SIGTERM: %v", err)
 	}
 	for _, last := range []string{"web has stopped", "worker has stopped"} {

@@ -46,11 +46,8 @@ func refusal(s source, imp string) string {
 		return "nothing here needs it, and neither the race detector nor the compiler can see through it"
 	}
 	own, isOwn := strings.CutPrefix(imp, module+"/")
-	if isOwn && within(own, "deps", "bench") && !within(s.dir, "bench") {
-		return "programs and packages of the product do not depend on its benchmarks or on the list of its libraries"
-	}
-	if isOwn && within(own, "tools") && !within(s.dir, "tools") {
-		return "tools are for developers' machines; the product and its packages do not depend on them"
+	if isOwn && within(own, "lab") && !within(s.dir, "lab") {
+		return "the product and its packages do not depend on the laboratory: its benchmarks, chaos tests and tools"
 	}
 	top, _, _ := strings.Cut(s.dir, "/")
 	switch top {
@@ -76,7 +73,7 @@ func refusal(s source, imp string) string {
 			return "shops import the SDK, and get nothing of the server with it; examples are programs of shops"
 		}
 	case "app":
-		if isOwn && within(own, "web", "worker", "views", "dropbell", "tools") {
+		if isOwn && within(own, "web", "worker", "views", "dropbell") {
 			return "app is what both programs share, and knows neither"
 		}
 	case "web", "worker":
@@ -287,19 +284,19 @@ func TestImportLaw(t *testing.T) {
 		{"adapters/postgres/access", other, "dropbell/adapters/localstack", false},
 		{"adapters/postgres/internal/pg", other, "dropbell/adapters/postgres", false},
 		{"adapters/postgres", other, "dropbell/web/api", false},
-		{"tools/dev/up", other, "dropbell/adapters/localstack/child", true},
-		{"tools/dev/up", main, "dropbell/adapters/config", true},
+		{"lab/tools/dev/up", other, "dropbell/adapters/localstack/child", true},
+		{"lab/tools/dev/up", main, "dropbell/adapters/config", true},
 		{"sdk/go", other, "dropbell/sdk/go/api", true},
 		{"sdk/go", other, "dropbell/domain/hook", false},
 		{"examples/go-backend", main, "dropbell/sdk/go", true},
 		{"examples/go-backend", main, "dropbell/web/api", false},
-		{"web", main, "dropbell/tools/dev/demo", false},
+		{"web", main, "dropbell/lab/tools/dev/demo", false},
 		{"app", other, "dropbell/adapters/postgres", true},
 		{"app", other, "dropbell/web/api", false},
 		{"adapters/postgres", other, "dropbell/app", false},
-		{"adapters/localstack", other, "dropbell/tools/dev/catcher", false},
+		{"adapters/localstack", other, "dropbell/lab/tools/dev/catcher", false},
 		{"adapters/localstack", other, "dropbell/adapters/config", false},
-		{"adapters/localstack/ensure", main, "dropbell/adapters/config", false},
+		{"adapters/localstack/standin", main, "dropbell/adapters/config", false},
 		{"views/pages/work", other, "dropbell/domain/reminder", true},
 		{"views/pages/work", other, "dropbell/views/pages/parts", true},
 		{"views/pages/work", other, "dropbell/views/ui", true},
@@ -344,10 +341,10 @@ func TestImportLaw(t *testing.T) {
 		{"web/program", other, "dropbell/worker/program", false},
 		{"dropbell", main, "dropbell/web/program", true},
 		{"dropbell", main, "dropbell/worker/program", true},
-		{"dropbell", main, "dropbell/bench/stack", false},
-		{"worker", main, "dropbell/bench/stack", false},
+		{"dropbell", main, "dropbell/lab/bench/stack", false},
+		{"worker", main, "dropbell/lab/bench/stack", false},
 		{"worker", main, "unsafe", false},
-		{"bench/fanout", main, "dropbell/bench/stack", true},
+		{"lab/bench/fanout", main, "dropbell/lab/bench/stack", true},
 		{"migrations", other, "dropbell/domain/user", false},
 	} {
 		why := refusal(source{dir: c.dir, file: c.file}, c.imp)
@@ -407,8 +404,8 @@ func TestPointsFailInBenchmarksAlone(t *testing.T) {
 	handled := 0
 	for _, s := range sources(t) {
 		for _, n := range uses(s.file, "killpoint", "Handle") {
-			if handled++; !within(s.dir, "bench") {
-				t.Errorf("%s decides what happens at kill points\n\tonly the programs of bench/chaos/mortal do", s.at(n))
+			if handled++; !within(s.dir, "lab") {
+				t.Errorf("%s decides what happens at kill points\n\tonly the programs of lab/chaos/mortal do", s.at(n))
 			}
 		}
 	}

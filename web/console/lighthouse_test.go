@@ -31,7 +31,7 @@ const leastMark = 95
 // Lighthouse opens pages with data on a simulated slow network, as served by the
 // whole program: compressed, and to a browser that has nothing cached.
 func TestLighthouse(t *testing.T) {
-	modules := localstack.NPMPackages(t, "../../tools/lighthouse")
+	modules := localstack.NPMPackages(t, "../../lab/tools/lighthouse")
 	g := consoletest.New(t)
 	r := chi.NewRouter()
 	r.Use(middleware.Requests(middleware.Options{Log: g.Console.Log}))
@@ -61,7 +61,7 @@ func judge(t *testing.T, g *consoletest.Fixture, modules, cookie string, paths .
 	if err != nil {
 		t.Fatal(err)
 	}
-	args := []string{"../../tools/lighthouse/judge.mjs", modules, chromium, cookie}
+	args := []string{"../../lab/tools/lighthouse/judge.mjs", modules, chromium, cookie}
 	for _, path := range paths {
 		args = append(args, g.Server.URL+path)
 	}

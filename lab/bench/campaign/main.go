@@ -1,0 +1,173 @@
+// Campaign measures how long it takes from a campaign's start until its
+// audience is cut, delivered over the app channel and accounted for, through a real
+// worker, and the worker's memory meanwhile. In the same run: the floor, which is
+// streaming the same user ids out of PostgreSQL, and the simplest design, a task of the
+// queue for each user whose handler records that the message is in the user's inbox.
+//
+//	go -C lab run ./bench/campaign -n 1000000 -runs 3 -tasks 50000
+//	go -C lab run ./bench/campaign -sizes 10000,100000,1000000,5000000
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"dropbell/domain/campaign"
+	"dropbell/domain/delivery"
+	"dropbell/lab/bench/stack"
+)
+
+// maxMiB is what a worker may occupy at most, at any size.
+const maxMiB = 200
+
+func main() {
+	n := flag.Int("n", 1_000_000, "users in the audience")
+	runs := flag.Int("runs", 3, "repetitions")
+	tasks := flag.Int("tasks", 50_000, "users to whom the queue brings a task each, 0 = none")
+	sizes := flag.String("sizes", "", "measure these audiences instead, once each, with a new worker")
+	flag.Parse()
+	if err := bench(context.Background(), *n, *runs, *tasks, *sizes); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func bench(ctx context.Context, n, runs, tasks int, sizes string) error {
+	s, err := stack.Start(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	fmt.Println(stack.Machine(ctx, s))
+	fmt.Printf("%10s %8s %8s %10s %12s %10s %10s\n", "users", "floor", "cut", "accounted", "per second", "all/floor", "peak MiB")
+	if sizes != "" {
+		return curve(ctx, s, sizes)
+	}
+	if err := people(ctx, s, n); err != nil {
+		return err
+	}
+	worker, err := s.StartProgram(ctx, "worker")
+	if err != nil {
+		return err
+	}
+	defer worker.Stop()
+	var floors, peers []float64
+	for range runs {
+		r, err := once(ctx, s, worker, n)
+		if err != nil {
+			return err
+		}
+		floors = append(floors, r.all.Seconds()/r.floor.Seconds())
+		if tasks == 0 {
+			continue
+		}
+		took, err := oneTaskEach(ctx, s, tasks)
+		if err != nil {
+			return err
+		}
+		perSecond := float64(tasks) / took.Seconds()
+		fmt.Printf("%10d users, a task each: recorded after %.2fs, %.0f per second\n", tasks, took.Seconds(), perSecond)
+		peers = append(peers, float64(n)/r.all.Seconds()/perSecond)
+	}
+	fmt.Printf("median of all/floor: %.2f\n", stack.Median(floors))
+	if tasks > 0 {
+		fmt.Printf("median of users per second, Dropbell to a task each: %.1f\n", stack.Median(peers))
+	}
+	return nil
+}
+
+// people inserts users 1…n, as far as they do not exist.
+func people(ctx context.Context, s *stack.Stack, n int) error {
+	_, err := s.SQL.Exec(ctx, `insert into users (id) select i from generate_series((select coalesce(max(id), 0) + 1 from users), $1::bigint) as i`, n)
+	if err == nil {
+		_, err = s.SQL.Exec(ctx, `vacuum analyze users`)
+	}
+	return err
+}
+
+// A result is what one campaign took.
+type result struct {
+	floor, all time.Duration
+	peakMiB    float64
+}
+
+func once(ctx context.Context, s *stack.Stack, worker *stack.Process, n int) (r result, err error) {
+	if r.floor, err = stream(ctx, s, n); err != nil {
+		return r, err
+	}
+	took, err := s.SendCampaign(ctx, campaign.Spec{Channel: delivery.App, Audience: campaign.Audience{Kind: campaign.Everybody},
+		Content: stack.Wording("Everything must go")}, n)
+	if err != nil {
+		return r, err
+	}
+	_, r.peakMiB = worker.Memory()
+	r.all = took.All
+	fmt.Printf("%10d %7.2fs %7.2fs %9.2fs %12.0f %10.2f %10.0f\n", n, r.floor.Seconds(), took.Cut.Seconds(), took.All.Seconds(),
+		float64(n)/took.All.Seconds(), took.All.Seconds()/r.floor.Seconds(), r.peakMiB)
+	return r, nil
+}
+
+// stream reads the ids as the cutter must.
+func stream(ctx context.Context, s *stack.Stack, n int) (time.Duration, error) {
+	start := time.Now()
+	rows, err := s.SQL.Query(ctx, `select id from users where id > 0 order by id`)
+	if err != nil {
+		return 0, err
+	}
+	defer rows.Close()
+	seen := 0
+	for rows.Next() {
+		seen++
+	}
+	if seen != n {
+		return 0, fmt.Errorf("%d of %d users were read", seen, n)
+	}
+	return time.Since(start), rows.Err()
+}
+
+// curve sends to ever larger audiences and says whether time and memory grow
+// no faster: each step may cost a fifth more than its share, which is how much
+// runs differ.
+func curve(ctx context.Context, s *stack.Stack, sizes string) error {
+	linear, small := "yes", "yes"
+	var before result
+	last := 0
+	for size := range strings.SplitSeq(sizes, ",") {
+		n, err := strconv.Atoi(size)
+		if err != nil || n <= last {
+			return errors.New("sizes must be ascending numbers")
+		}
+		r, err := grown(ctx, s, n)
+		if err != nil {
+			return fmt.Errorf("%d users: %w", n, err)
+		}
+		if last > 0 && r.all.Seconds()/before.all.Seconds() > 1.2*float64(n)/float64(last) {
+			linear = "NO"
+		}
+		if r.peakMiB >= maxMiB {
+			small = "NO"
+		}
+		before, last = r, n
+	}
+	fmt.Printf("time at most linear: %s   worker below %d MiB: %s\n", linear, maxMiB, small)
+	return nil
+}
+
+// grown sends to n users with a worker that has done nothing else.
+func grown(ctx context.Context, s *stack.Stack, n int) (result, error) {
+	if err := people(ctx, s, n); err != nil {
+		return result{}, err
+	}
+	worker, err := s.StartProgram(ctx, "worker")
+	if err != nil {
+		return result{}, err
+	}
+	defer worker.Stop()
+	return once(ctx, s, worker, n)
+}

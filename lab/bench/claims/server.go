@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"os/signal"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"dropbell/adapters/config"
+	"dropbell/adapters/postgres"
+	accessdb "dropbell/adapters/postgres/access"
+	dropsdb "dropbell/adapters/postgres/drops"
+	workdb "dropbell/adapters/postgres/work"
+	"dropbell/domain/claim"
+	"dropbell/domain/delivery"
+	"dropbell/lab/bench/stack"
+	"dropbell/web/api"
+	"dropbell/web/api/pipeline"
+	"dropbell/web/middleware"
+)
+
+// acceptingGate grants every claim and stores nothing.
+type acceptingGate struct{}
+
+func (acceptingGate) Claim(_ context.Context, r claim.Request) (claim.Claim, error) {
+	return claim.Claim{ID: r.ID, TemplateID: r.TemplateID, UserID: r.UserID, State: claim.Issued, CouponID: int64(r.ID), At: time.Now()}, nil
+}
+
+// The kinds of servers of [serve].
+const parses, inserts = "parse", "insert"
+
+// serve answers claims without deciding them, and without storing them unless it is
+// inserting, behind the middleware that the web program has, until it is interrupted; it
+// prints its address.
+func serve(inserting bool) error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	config.CollectRarely(ctx, os.Getenv, config.RoomForRequests) // as web does
+	clock := func() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
+	db, err := postgres.Open(ctx, os.Getenv("DATABASE_URL"), postgres.Options{MaxConns: 4, AppName: "bench", Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	var decided claim.Gate = acceptingGate{}
+	if inserting {
+		decided = newInsertingGate(ctx, db.Pool)
+	}
+	router := chi.NewRouter()
+	log := slog.New(slog.NewJSONHandler(io.Discard, nil))
+	router.Use(middleware.All(middleware.Options{Log: log, Metrics: middleware.NewMetrics(prometheus.NewRegistry())}, new(atomic.Bool))...)
+	router.Mount("/api/v1", api.New(api.Deps{
+		Deps:   pipeline.Deps{Keys: accessdb.NewStaff(db), Idempotency: workdb.NewIdempotency(db), Now: clock, Log: slog.New(slog.DiscardHandler)},
+		Claims: &claim.Service{Gate: decided, Random: rand.Uint64},
+		Shops:  dropsdb.NewTemplates(db), Hub: &api.Hub{}, Channels: delivery.ChannelSetOf(delivery.AllChannels()...),
+	}))
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	srv := middleware.Server(router, log)
+	go func() { <-ctx.Done(); _ = srv.Close() }()
+	fmt.Print(listener.Addr())
+	if err := srv.Serve(middleware.Connections(listener)); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// A parser is this program as the server of [serve].
+type parser struct {
+	addr string
+	cmd  *exec.Cmd
+}
+
+func (p parser) stop() { _ = p.cmd.Process.Signal(os.Interrupt); _ = p.cmd.Wait() }
+
+// CPU returns the processor time the server has used so far.
+func (p parser) CPU() (time.Duration, error) { return stack.CPUOf(p.cmd.Process.Pid) }
+
+func (b *bench) startParser(ctx context.Context, does string) (parser, error) {
+	p := parser{cmd: exec.CommandContext(ctx, os.Args[0], "-serve", does)}
+	p.cmd.Env = append(os.Environ(), "DATABASE_URL="+b.PostgresURL)
+	p.cmd.Stderr = os.Stderr
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		return parser{}, err
+	}
+	if err := p.cmd.Start(); err != nil {
+		return parser{}, err
+	}
+	ready := make([]byte, 64) // the server prints its address when it listens
+	n, err := out.Read(ready)
+	if err != nil {
+		p.stop()
+		return parser{}, fmt.Errorf("the parsing server: %w", err)
+	}
+	p.addr = string(ready[:n])
+	return p, nil
+}

@@ -1,0 +1,178 @@
+// Consoles measures what open consoles cost a web node: many browsers watch
+// one drop, at rest and while its slot goes out for half a minute. They have
+// its cockpit open, its template's page or the overview.
+//
+//	go -C lab run ./bench/consoles -page cockpit -n 500 -rest 20 -firing 30
+//
+// Every viewer must end up with the same final state.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"os"
+	"time"
+
+	"dropbell/domain/delivery"
+	"dropbell/lab/bench/stack"
+)
+
+func main() {
+	page := flag.String("page", "cockpit", "what is open: cockpit, template or overview")
+	n := flag.Int("n", 500, "open consoles")
+	rest := flag.Int("rest", 20, "seconds at rest")
+	firing := flag.Int("firing", 30, "seconds that the slot takes to go out")
+	rate := flag.Int("rate", 4000, "messages per second")
+	flag.Parse()
+	if err := bench(context.Background(), plan{*page, *n, time.Duration(*rest) * time.Second, time.Duration(*firing) * time.Second, *rate}); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// plan is what is measured.
+type plan struct {
+	page         string
+	consoles     int
+	rest, firing time.Duration
+	rate         int
+}
+
+// maxShare of one core is what all consoles together may cost a web node.
+const maxShare = 10.0
+
+const (
+	email    = "admin@bench.example"
+	password = "nobody else signs in here"
+)
+
+func bench(ctx context.Context, p plan) error {
+	s, err := stack.Start(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	fmt.Println(stack.Machine(ctx, s))
+	web, err := s.StartProgram(ctx, "web", "ADMIN_EMAIL="+email, "ADMIN_PASSWORD="+password, "CONSOLE_SECOND_FACTOR=optional")
+	if err != nil {
+		return err
+	}
+	defer web.Stop()
+	worker, err := s.StartProgram(ctx, "worker")
+	if err != nil {
+		return err
+	}
+	defer worker.Stop()
+
+	drop, err := s.Drop(ctx, 3*time.Hour)
+	if err != nil {
+		return err
+	}
+	messages := p.rate * int(p.firing/time.Second)
+	if err := s.Reserve(ctx, drop.ID, messages, stack.Bit(delivery.App)); err != nil {
+		return err
+	}
+	if _, err := s.SQL.Exec(ctx, `update channel_settings set rate_per_second = $1 where channel = 0`, p.rate); err != nil {
+		return err
+	}
+	cookie, err := signIn(web.Addr)
+	if err != nil {
+		return err
+	}
+	path, ok := map[string]string{
+		"cockpit":  fmt.Sprintf("/templates/%d/cockpit/live", drop.ID),
+		"template": fmt.Sprintf("/live?of=/templates/%d", drop.ID),
+		"overview": "/live?of=/",
+	}[p.page]
+	if !ok {
+		return fmt.Errorf("no page is called %q", p.page)
+	}
+	watchers, err := open(ctx, web.Addr, path, cookie, p.consoles)
+	if err != nil {
+		return err
+	}
+	defer watchers.close()
+
+	fmt.Printf("%d consoles (%s), %d messages at %d/s\n%-10s %8s %14s %16s %18s\n", p.consoles, p.page, messages, p.rate, "", "seconds", "web, % of core", "events per viewer", "bytes per viewer·s")
+	atRest, err := measure(web, watchers, "at rest", func() error { return sleep(ctx, p.rest) })
+	if err != nil {
+		return err
+	}
+	if err := s.FireSoon(ctx, drop, stack.Ahead(messages)); err != nil {
+		return err
+	}
+	if err := s.WaitFiring(ctx, drop.ID); err != nil {
+		return err
+	}
+	firing, err := measure(web, watchers, "firing", func() error { return s.WaitFinished(ctx, drop.ID) })
+	if err != nil {
+		return err
+	}
+	if p.page == "cockpit" {
+		err = watchers.agree(ctx, messages)
+	} else {
+		err = watchers.agreeWith(ctx, web.Addr, path, cookie)
+	}
+	if err != nil {
+		return err
+	}
+	fmt.Printf("every viewer has the final state; below %.0f %% of one core: %s\n", maxShare, map[bool]string{true: "yes", false: "NO"}[atRest < maxShare && firing < maxShare])
+	return nil
+}
+
+// measure returns the share of one core that web used while something went on.
+func measure(web *stack.Process, w *watchers, name string, during func() error) (float64, error) {
+	cpu, err := web.CPU()
+	if err != nil {
+		return 0, err
+	}
+	events, bytes, begun := w.events.Load(), w.bytes.Load(), time.Now()
+	if err := during(); err != nil {
+		return 0, err
+	}
+	took := time.Since(begun).Seconds()
+	after, err := web.CPU()
+	share := 100 * (after - cpu).Seconds() / took
+	n := float64(len(w.list))
+	fmt.Printf("%-10s %8.1f %14.2f %16.1f %18.1f\n", name, took, share, float64(w.events.Load()-events)/n, float64(w.bytes.Load()-bytes)/n/took)
+	return share, err
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// signIn returns the session's cookie.
+func signIn(addr string) (string, error) {
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		return "", err
+	}
+	client := &http.Client{Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	res, err := client.PostForm("http://"+addr+"/signin", url.Values{"email": {email}, "password": {password}})
+	if err != nil {
+		return "", err
+	}
+	res.Body.Close()
+	home := &url.URL{Scheme: "http", Host: addr}
+	text := ""
+	for _, c := range jar.Cookies(home) {
+		text += c.Name + "=" + c.Value + "; "
+	}
+	if res.StatusCode != http.StatusSeeOther || text == "" {
+		return "", errors.New("signing in failed: " + res.Status)
+	}
+	return text, nil
+}

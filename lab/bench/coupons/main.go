@@ -1,0 +1,197 @@
+// Coupons measures payment: coupons locked for an order and confirmed, a
+// second, through the use case that payment calls, against the bare two
+// statements that any way of doing it needs. Every run ends with a count of
+// what it has left in coupons, log and outbox.
+//
+//	go -C lab run ./bench/coupons
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	couponsdb "dropbell/adapters/postgres/coupons"
+	"dropbell/domain/coupon"
+	"dropbell/lab/bench/stack"
+)
+
+func main() {
+	callers := flag.String("callers", "16,64,256", "concurrent callers, separated by commas")
+	seconds := flag.Int("seconds", 5, "seconds per measurement")
+	runs := flag.Int("runs", 3, "repetitions")
+	n := flag.Int("n", 200_000, "coupons to begin with")
+	flag.Parse()
+	b := bench{lasting: time.Duration(*seconds) * time.Second, n: *n}
+	if err := b.run(context.Background(), *callers, *runs); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+type bench struct {
+	*stack.Stack
+	lasting  time.Duration
+	n        int
+	template int64
+	pool     *pgxpool.Pool // as many connections as the use case has
+}
+
+// result is what one measurement showed; a pair is a lock and its confirmation.
+type result struct {
+	pairs     int
+	perSecond float64
+	p50, p99  time.Duration
+}
+
+func (r result) String() string {
+	return fmt.Sprintf("%7.0f/s  p50 %8s  p99 %8s", r.perSecond, r.p50.Round(10*time.Microsecond), r.p99.Round(10*time.Microsecond))
+}
+
+func (b *bench) run(ctx context.Context, callers string, runs int) (err error) {
+	if b.Stack, err = stack.Start(ctx); err != nil {
+		return err
+	}
+	defer b.Close()
+	t, err := b.Drop(ctx, time.Hour)
+	if err != nil {
+		return err
+	}
+	b.template = t.ID
+	cfg, err := pgxpool.ParseConfig(b.PostgresURL)
+	if err != nil {
+		return err
+	}
+	cfg.MaxConns = 24
+	if b.pool, err = pgxpool.NewWithConfig(ctx, cfg); err != nil {
+		return err
+	}
+	defer b.pool.Close()
+	fmt.Println(stack.Machine(ctx, b.Stack))
+	var rows []string
+	for _, word := range strings.Split(callers, ",") {
+		n, err := strconv.Atoi(word)
+		if err != nil || n < 1 {
+			return fmt.Errorf("-callers: %q is not a number of callers", word)
+		}
+		var ratios []float64
+		var bare, product result
+		for range runs {
+			if bare, err = b.bare(ctx, n); err != nil {
+				return err
+			}
+			if product, err = b.lockAndConfirm(ctx, n); err != nil {
+				return err
+			}
+			ratios = append(ratios, product.perSecond/bare.perSecond)
+			fmt.Printf("%5d callers\n  bare two statements  %s\n  lock and confirm     %s\n", n, bare, product)
+		}
+		rows = append(rows, fmt.Sprintf("| %s | A | `-callers %s -seconds %.0f -runs %d` | %d | %.0f/s, %s / %s | %.0f/s, %s / %s | %.2f |", time.Now().UTC().Format(time.DateOnly),
+			callers, b.lasting.Seconds(), runs, n, bare.perSecond, ms(bare.p50), ms(bare.p99), product.perSecond, ms(product.p50), ms(product.p99), stack.Median(ratios)))
+	}
+	fmt.Println("\nfor results/coupons.md (the last run's figures, the median ratio):\n" + strings.Join(rows, "\n"))
+	return nil
+}
+
+func ms(d time.Duration) string { return fmt.Sprintf("%.1f ms", float64(d)/float64(time.Millisecond)) }
+
+// fresh makes unused coupons, with ids from 1 on.
+func (b *bench) fresh(ctx context.Context) error {
+	_, err := b.SQL.Exec(ctx, `truncate coupons, coupon_operations, outbox restart identity`)
+	if err == nil {
+		_, err = b.SQL.Exec(ctx, `insert into coupons (template_id, user_id, claim_id, origin, issued_at, expires_at)
+			select $1, n, n, 'claim', now(), now() + interval '1 day' from generate_series(1, $2) n`, b.template, b.n)
+	}
+	if err == nil {
+		_, err = b.SQL.Exec(ctx, `vacuum analyze coupons`)
+	}
+	return err
+}
+
+// pairs calls pay for coupon after coupon from many callers until the time is
+// over.
+func (b *bench) pairs(ctx context.Context, callers int, pay func(ctx context.Context, id int64, order string) error) (result, error) {
+	if err := b.fresh(ctx); err != nil {
+		return result{}, err
+	}
+	var next atomic.Int64
+	until := time.Now().Add(b.lasting)
+	took, errs := make([][]time.Duration, callers), make([]error, callers)
+	var all sync.WaitGroup
+	for i := range callers {
+		all.Go(func() {
+			for begin := time.Now(); begin.Before(until); begin = time.Now() {
+				id := next.Add(1)
+				if id > int64(b.n) {
+					errs[i] = fmt.Errorf("%d coupons are not enough; ask for more with -n", b.n)
+					return
+				}
+				if errs[i] = pay(ctx, id, "order-"+strconv.FormatInt(id, 10)); errs[i] != nil {
+					return
+				}
+				took[i] = append(took[i], time.Since(begin))
+			}
+		})
+	}
+	all.Wait()
+	times := slices.Concat(took...)
+	slices.Sort(times)
+	if err := errors.Join(errs...); err != nil || len(times) == 0 {
+		return result{}, fmt.Errorf("pay: %w", err)
+	}
+	r := result{len(times), float64(len(times)) / b.lasting.Seconds(), times[len(times)/2], times[len(times)*99/100]}
+	var used int
+	err := b.SQL.QueryRow(ctx, `select count(*) from coupons where state = 'used' and discount > 0`).Scan(&used)
+	if err == nil && used != r.pairs {
+		err = fmt.Errorf("%d coupons are used after %d pairs", used, r.pairs)
+	}
+	return r, err
+}
+
+// lockAndConfirm pays as payment does: rule and history are read, the steps are logged
+// and announced.
+func (b *bench) lockAndConfirm(ctx context.Context, callers int) (result, error) {
+	steps := &coupon.Service{Store: couponsdb.NewCouponSteps(b.DB), LockFor: time.Hour}
+	r, err := b.pairs(ctx, callers, func(ctx context.Context, id int64, order string) error {
+		if _, err := steps.Lock(ctx, "bench", id, coupon.Order{ID: order, Amount: 1_000_000}); err != nil {
+			return err
+		}
+		_, err := steps.Confirm(ctx, "bench", id, order)
+		return err
+	})
+	if err != nil {
+		return r, err
+	}
+	var logged, announced int
+	err = b.SQL.QueryRow(ctx, `select (select count(*) from coupon_operations where outcome = 'done'), (select count(*) from outbox)`).Scan(&logged, &announced)
+	if err == nil && (logged != 2*r.pairs || announced != 2*r.pairs) {
+		err = fmt.Errorf("%d lines in the log and %d events after %d pairs", logged, announced, r.pairs)
+	}
+	return r, err
+}
+
+// bare changes the row twice, in two transactions, and does nothing else: no
+// owner, rule, history, log or event.
+func (b *bench) bare(ctx context.Context, callers int) (result, error) {
+	return b.pairs(ctx, callers, func(ctx context.Context, id int64, order string) error {
+		tag, err := b.pool.Exec(ctx, `update coupons set state = 'locked', order_id = $2, discount = 1000, locked_at = now(), locked_until = now() + interval '1 hour'
+			where id = $1 and state = 'unused' and expires_at > now()`, id, order)
+		if err == nil && tag.RowsAffected() == 1 {
+			tag, err = b.pool.Exec(ctx, `update coupons set state = 'used', used_at = now() where id = $1 and state = 'locked' and order_id = $2`, id, order)
+		}
+		if err == nil && tag.RowsAffected() != 1 {
+			err = fmt.Errorf("coupon %d is not there", id)
+		}
+		return err
+	})
+}

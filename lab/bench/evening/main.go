@@ -1,0 +1,146 @@
+// Evening measures many drops that share an instant: the same number of
+// reminders as one drop, as hundreds and as thousands, through the real worker
+// and queue, with users whose ids lie scattered over a large table. Each shape's
+// time, from due to everything recorded, is compared with that of the one drop.
+//
+//	go -C lab run ./bench/evening -users 4000000 -runs 3
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"dropbell/lab/bench/stack"
+)
+
+// options are the command's flags.
+type options struct {
+	users, workers, runs, others, statements int
+	shapes                                   []shape
+	keep, worker                             string
+}
+
+func main() {
+	var o options
+	shapes := flag.String("shapes", "1x1000000,200x5000,2000x500", "drops x reservers of each; the first is the dense one")
+	flag.IntVar(&o.users, "users", 4_000_000, "users in the table, among whom the reservers are scattered")
+	flag.IntVar(&o.workers, "workers", 1, "worker processes")
+	flag.IntVar(&o.runs, "runs", 3, "repetitions of each shape, after one that does not count")
+	flag.IntVar(&o.others, "others", 1, "percent of the reservers on each of e-mail, SMS and webhook; the rest is in the app")
+	flag.StringVar(&o.keep, "keep", "", "folder that keeps the filled database for the next time; empty = none")
+	flag.StringVar(&o.worker, "worker", "", "worker program to measure; empty = built from this checkout")
+	flag.IntVar(&o.statements, "statements", 0, "print so many of PostgreSQL's statements that took longest in each repetition; needs pg_stat_statements")
+	flag.Parse()
+	var err error
+	if o.shapes, err = parseShapes(*shapes); err == nil {
+		err = bench(context.Background(), o)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// A shape is how many drops share the instant and how many users reserved each.
+type shape struct{ drops, reservers int }
+
+func (s shape) String() string { return fmt.Sprintf("%d x %d", s.drops, s.reservers) }
+
+func parseShapes(list string) (shapes []shape, err error) {
+	for one := range strings.SplitSeq(list, ",") {
+		drops, reservers, _ := strings.Cut(one, "x")
+		var s shape
+		var err1, err2 error
+		s.drops, err1 = strconv.Atoi(drops)
+		s.reservers, err2 = strconv.Atoi(reservers)
+		if err := errors.Join(err1, err2); err != nil || s.drops < 1 || s.reservers < 1 {
+			return nil, fmt.Errorf("shape %q is not like 200x5000", one)
+		}
+		shapes = append(shapes, s)
+	}
+	return shapes, nil
+}
+
+// atMost is how many times as long as the dense shape another one may take.
+const atMost = 2
+
+// result is one repetition of one shape; the times begin at the due instant. cut
+// is when all batches were stored, app and recorded when each recipient in the
+// app and on any channel had an outcome, finished when the last drop was
+// finished.
+type result struct {
+	cut, app, recorded, finished time.Duration
+	worker, postgres, redis      time.Duration // processor time
+	peakMiB                      float64
+	statements                   []string
+}
+
+func bench(ctx context.Context, o options) error {
+	var settings []string
+	if o.statements > 0 {
+		settings = []string{"shared_preload_libraries=pg_stat_statements", "pg_stat_statements.track_planning=on"}
+	}
+	s, err := stack.StartKept(ctx, o.keep, settings...)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	f := &filling{Stack: s, options: o}
+	if err := f.fill(ctx); err != nil {
+		return err
+	}
+	if err := f.emptyQueue(ctx); err != nil {
+		return err
+	}
+	fleet, err := startFleet(ctx, s, o)
+	if err != nil {
+		return err
+	}
+	defer fleet.stop()
+	fmt.Printf("%s; %d users, %d worker(s)\n", stack.Machine(ctx, s), o.users, o.workers)
+	fmt.Printf("%-14s %8s %9s %9s %9s %11s %8s %9s %9s\n", "drops", "cut", "app", "recorded", "finished",
+		"worker CPU", "PG CPU", "Redis CPU", "peak MiB")
+	times := make([][]time.Duration, len(o.shapes))
+	for run := range o.runs + 1 { // the first warms up
+		for i, sh := range o.shapes {
+			r, err := f.once(ctx, fleet, sh)
+			if err != nil {
+				return fmt.Errorf("%s: %w", sh, err)
+			}
+			note := ""
+			if run == 0 {
+				note = "  (warm-up)"
+			} else {
+				times[i] = append(times[i], r.recorded)
+			}
+			fmt.Printf("%-14s %7.2fs %8.2fs %8.2fs %8.2fs %10.2fs %7.2fs %8.2fs %9.0f%s\n", sh, r.cut.Seconds(), r.app.Seconds(),
+				r.recorded.Seconds(), r.finished.Seconds(), r.worker.Seconds(), r.postgres.Seconds(), r.redis.Seconds(), r.peakMiB, note)
+			for _, line := range r.statements {
+				fmt.Println("    " + line)
+			}
+		}
+	}
+	judge(o.shapes, times)
+	return nil
+}
+
+func judge(shapes []shape, times [][]time.Duration) {
+	if len(times[0]) == 0 {
+		return
+	}
+	dense := stack.Median(times[0])
+	for i, sh := range shapes {
+		ratio := stack.Median(times[i]).Seconds() / dense.Seconds()
+		met := "yes"
+		if ratio > atMost {
+			met = "NO"
+		}
+		fmt.Printf("%s: median %.2fs, %.2f times the first; at most %d: %s\n", sh, stack.Median(times[i]).Seconds(), ratio, atMost, met)
+	}
+}

@@ -1,0 +1,168 @@
+// Fanout measures how long it takes from a slot's instant until every
+// reminder is recorded as delivered, through the real worker and queue, and
+// compares it with the floor: streaming the same ids out of PostgreSQL with
+// two readers.
+//
+//	go -C lab run ./bench/fanout -n 1000000 -runs 3
+//
+// With -json it prints a line of JSON per repetition instead, for bench/peers.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"dropbell/domain/delivery"
+	"dropbell/lab/bench/stack"
+)
+
+func main() {
+	n := flag.Int("n", 1_000_000, "reminders due in the same second")
+	runs := flag.Int("runs", 3, "repetitions")
+	asJSON := flag.Bool("json", false, "print JSON")
+	flag.Parse()
+	if err := bench(context.Background(), *n, *runs, *asJSON); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// result is one repetition, in seconds and bytes.
+type result struct {
+	Reminders   int     `json:"reminders"`
+	Floor       float64 `json:"floor_seconds"`
+	First       float64 `json:"first_seconds"`
+	P50         float64 `json:"p50_seconds"`
+	P99         float64 `json:"p99_seconds"`
+	All         float64 `json:"all_seconds"`
+	PeakMiB     float64 `json:"peak_mib"`
+	RedisPer    float64 `json:"redis_bytes_per_reminder"`
+	PostgresPer float64 `json:"postgres_bytes_per_reminder"`
+}
+
+func bench(ctx context.Context, n, runs int, asJSON bool) error {
+	s, err := stack.Start(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	show := printTable
+	if asJSON {
+		show = func(r result) { _ = json.NewEncoder(os.Stdout).Encode(r) }
+	} else {
+		fmt.Println(stack.Machine(ctx, s))
+		fmt.Printf("%12s %8s %8s %8s %8s %8s %9s %9s %11s %11s\n", "reminders", "floor", "first", "p50", "p99", "all",
+			"all/floor", "peak MiB", "Redis B/r", "PG B/r")
+	}
+	var ratios []float64
+	for range runs {
+		r, err := once(ctx, s, n)
+		if err != nil {
+			return err
+		}
+		show(r)
+		ratios = append(ratios, r.All/r.Floor)
+	}
+	if !asJSON {
+		fmt.Printf("median of all/floor: %.2f\n", stack.Median(ratios))
+	}
+	return nil
+}
+
+func printTable(r result) {
+	fmt.Printf("%12d %7.2fs %7.2fs %7.2fs %7.2fs %7.2fs %9.2f %9.0f %11.2f %11.1f\n", r.Reminders, r.Floor, r.First, r.P50,
+		r.P99, r.All, r.All/r.Floor, r.PeakMiB, r.RedisPer, r.PostgresPer)
+}
+
+func once(ctx context.Context, s *stack.Stack, n int) (result, error) {
+	r := result{Reminders: n}
+	if err := s.Empty(ctx); err != nil {
+		return r, err
+	}
+	worker, err := s.StartProgram(ctx, "worker")
+	if err != nil {
+		return r, err
+	}
+	defer worker.Stop()
+	t, err := s.Drop(ctx, time.Hour)
+	if err != nil {
+		return r, err
+	}
+	if err := reserve(ctx, s, t.ID, &r); err != nil {
+		return r, err
+	}
+	floor, err := floor(ctx, s, t.ID, n)
+	if err != nil {
+		return r, err
+	}
+	if err := s.FireSoon(ctx, t, stack.Ahead(n)); err != nil {
+		return r, err
+	}
+	if err := s.WaitFinished(ctx, t.ID); err != nil {
+		return r, err
+	}
+	_, r.PeakMiB = worker.Memory()
+	late, err := s.Lateness(ctx, t.ID, n)
+	r.Floor, r.First, r.P50, r.P99, r.All = floor.Seconds(), late.First.Seconds(), late.P50.Seconds(), late.P99.Seconds(), late.Last.Seconds()
+	return r, err
+}
+
+// reserve stores the reservations and measures what they occupy while they wait.
+func reserve(ctx context.Context, s *stack.Stack, templateID int64, r *result) error {
+	client, err := s.RedisClient()
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	if err := stack.WaitTimers(ctx, client, 11); err != nil { // the hour's own slot is past
+		return err
+	}
+	before, err := stack.RedisMemory(ctx, client)
+	if err != nil {
+		return err
+	}
+	if err := s.Reserve(ctx, templateID, r.Reminders, stack.Bit(delivery.App)); err != nil {
+		return err
+	}
+	after, err := stack.RedisMemory(ctx, client)
+	if err != nil {
+		return err
+	}
+	var size int64
+	err = s.SQL.QueryRow(ctx, `select pg_total_relation_size('reservations')`).Scan(&size)
+	r.RedisPer, r.PostgresPer = float64(after-before)/float64(r.Reminders), float64(size)/float64(r.Reminders)
+	return err
+}
+
+// floor streams the due ids with two readers, as the cutter must.
+func floor(ctx context.Context, s *stack.Stack, templateID int64, n int) (time.Duration, error) {
+	start := time.Now()
+	var readers sync.WaitGroup
+	errs := make([]error, 2)
+	for i := range 2 {
+		readers.Go(func() {
+			rows, err := s.SQL.Query(ctx, `select user_id, slots from reservations where template_id = $1 and slots & 1 <> 0
+				and user_id between $2 and $3`, templateID, i*n/2+1, (i+1)*n/2)
+			if err != nil {
+				errs[i] = err
+				return
+			}
+			for rows.Next() {
+				_ = rows.RawValues()
+			}
+			errs[i] = rows.Err()
+		})
+	}
+	readers.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return 0, err
+		}
+	}
+	return time.Since(start), nil
+}

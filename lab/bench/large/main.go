@@ -1,0 +1,242 @@
+// Large measures what the size of the tables costs: reservations, claims, the
+// cutting of a slot, and pages of the console over HTTP, in a database whose tables are
+// large and in one beside it whose tables are empty, in turns; then, with -standby, the
+// writes in the large one with a synchronous standby and without; and at last in the
+// large one while a transaction keeps an old snapshot open, and in the same tables after
+// the transaction's end. Only the latter two have the same rows.
+//
+//	go -C lab run ./bench/large -reservations 100000000 -coupons 50000000 -users 20000000
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"dropbell/adapters/localstack"
+	"dropbell/lab/bench/stack"
+)
+
+// size is how large the tables are.
+type size struct{ reservations, coupons, users int }
+
+func main() {
+	var b bench
+	flag.IntVar(&b.n.reservations, "reservations", 1_000_000, "reservations, over as many drops as there are millions of them, and four more")
+	flag.IntVar(&b.n.coupons, "coupons", 500_000, "coupons of these drops")
+	flag.IntVar(&b.n.users, "users", 1_000_000, "users, among whom those who reserve and claim are scattered")
+	flag.IntVar(&b.callers, "callers", 256, "concurrent callers")
+	flag.DurationVar(&b.lasting, "lasting", 3*time.Second, "how long each rate is measured")
+	flag.IntVar(&b.due, "due", 200_000, "reservations of the drop whose slot is cut")
+	flag.IntVar(&b.looks, "looks", 20, "requests for each page")
+	flag.StringVar(&b.buffers, "shared-buffers", "4GB", "memory of PostgreSQL; the handbook recommends a quarter of the machine's")
+	flag.BoolVar(&b.standby, "standby", false, "compare with a synchronous standby, which takes as much disk again")
+	flag.DurationVar(&b.snapshot, "snapshot", 30*time.Second, "age of the snapshot at the first measurement beside it, 0 = without")
+	runs := flag.Int("runs", 3, "repetitions, after one that is not counted")
+	flag.Parse()
+	if err := b.run(context.Background(), *runs); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+type bench struct {
+	n                   size
+	callers, due, looks int
+	lasting, snapshot   time.Duration
+	standby             bool
+	buffers             string
+
+	empty, large *side
+	next         int64 // number of the next user who asks
+}
+
+// Aims are the least shares: of the empty tables' rate, and of the rate without a
+// synchronous standby.
+const (
+	aim        = 0.8
+	aimStandby = 0.6
+)
+
+func (b *bench) run(ctx context.Context, runs int) error {
+	// As the handbook recommends: how often a page is written whole is a question of the
+	// time between two checkpoints.
+	s, err := stack.StartKept(ctx, "", "shared_buffers="+b.buffers, "max_wal_size=8GB", "min_wal_size=2GB", "checkpoint_timeout=15min", "checkpoint_completion_target=0.9")
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	beside, err := s.Beside(ctx, "large")
+	if err != nil {
+		return err
+	}
+	defer beside.Close()
+	fmt.Println(stack.Machine(ctx, s))
+	began := time.Now()
+	if err := fill(ctx, beside, b.n); err != nil {
+		return err
+	}
+	var bytes string
+	if err := beside.SQL.QueryRow(ctx, `select pg_size_pretty(pg_database_size(current_database()))`).Scan(&bytes); err != nil {
+		return err
+	}
+	fmt.Printf("filled in %v: %+v, %s\n", time.Since(began).Round(time.Second), b.n, bytes)
+	if b.empty, err = b.open(ctx, s); err != nil {
+		return err
+	}
+	defer b.empty.close()
+	if b.large, err = b.open(ctx, beside); err != nil {
+		return err
+	}
+	defer b.large.close()
+	if _, err := b.compare(ctx, "large tables, of empty ones", runs, measurements, aim, b.always(b.empty), b.always(b.large)); err != nil {
+		return err
+	}
+	if b.standby {
+		if err := b.withStandby(ctx, s, runs); err != nil {
+			return err
+		}
+	}
+	if b.snapshot == 0 {
+		return nil
+	}
+	return b.besideSnapshot(ctx, runs)
+}
+
+// A choice makes everything ready for a measurement and returns the side that it is of.
+type choice func(context.Context) (*side, error)
+
+func (b *bench) always(d *side) choice { return func(context.Context) (*side, error) { return d, nil } }
+
+// withStandby compares the writes of the large tables while commits wait for a
+// standby, and while they do not: the standby is attached to the same machine in both.
+func (b *bench) withStandby(ctx context.Context, s *stack.Stack, runs int) error {
+	began := time.Now()
+	standby, err := localstack.StartStandby(ctx, s.Postgres, localstack.Options{Durable: true, Log: io.Discard})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = standby.Stop(context.WithoutCancel(ctx)) }()
+	fmt.Printf("standby made in %v\n", time.Since(began).Round(time.Second))
+	waiting := func(names, state string) choice {
+		return func(ctx context.Context) (*side, error) {
+			if _, err := s.SQL.Exec(ctx, `alter system set synchronous_standby_names = '`+names+`'`); err != nil {
+				return nil, err
+			}
+			if _, err := s.SQL.Exec(ctx, `select pg_reload_conf()`); err != nil {
+				return nil, err
+			}
+			return b.large, stack.Until(ctx, 50*time.Millisecond, func() (ok bool, err error) {
+				err = s.SQL.QueryRow(ctx, `select exists (select from pg_stat_replication where state = 'streaming' and sync_state = $1)`, state).Scan(&ok)
+				return ok, err
+			})
+		}
+	}
+	without := waiting("", "async")
+	defer func() { _, _ = without(context.WithoutCancel(ctx)) }()
+	_, err = b.compare(ctx, "with a synchronous standby, of without", runs, measurements[:3], aimStandby, without, waiting("*", "sync"))
+	return err
+}
+
+// besideSnapshot compares the empty and the large tables once more, while a
+// transaction reads the large ones as they were, and again after its end. The empty ones
+// tell how fast the machine was each time.
+func (b *bench) besideSnapshot(ctx context.Context, runs int) error {
+	old, err := b.large.SQL.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = old.Rollback(ctx) }()
+	if _, err := old.Exec(ctx, `select from templates limit 1`); err != nil {
+		return err
+	}
+	fmt.Printf("the large tables have a snapshot open; the first measurement is %v later, with work in between\n", b.snapshot)
+	for end := time.Now().Add(b.snapshot); time.Now().Before(end); {
+		if _, err := b.large.reserve(ctx); err != nil {
+			return err
+		}
+		if _, err := b.large.claim(ctx); err != nil {
+			return err
+		}
+	}
+	with, err := b.compare(ctx, "large tables with a snapshot open, of empty ones", runs, measurements, aim, b.always(b.empty), b.always(b.large))
+	if err != nil {
+		return err
+	}
+	if err := old.Rollback(ctx); err != nil {
+		return err
+	}
+	if _, err := b.large.SQL.Exec(ctx, `vacuum`); err != nil {
+		return err
+	}
+	without, err := b.compare(ctx, "the same tables after the snapshot's end, of empty ones", runs, measurements, aim, b.always(b.empty), b.always(b.large))
+	if err != nil {
+		return err
+	}
+	fmt.Println("with the snapshot, of without, each as a share of the empty tables' rate beside it")
+	for i, m := range measurements {
+		fmt.Printf("  %-22s ratio %.2f\n", m.name, with[i]/without[i])
+	}
+	return nil
+}
+
+// A measurement returns a rate: the more, the better.
+type measurement struct {
+	name, unit string
+	of         func(*side, context.Context) (float64, error)
+}
+
+var measurements = []measurement{
+	{"reserve", "/s", (*side).reserve},
+	{"claim", "/s", (*side).claim},
+	{"cut a slot", "/s", (*side).cut},
+	{"pages of the console", "/s", (*side).look},
+}
+
+// compare measures both sides in turns and prints the medians, the least and
+// greatest of each, and the ratio of the second one to the first. It returns the medians
+// of these ratios.
+func (b *bench) compare(ctx context.Context, title string, runs int, list []measurement, aim float64, first, second choice) (all []float64, err error) {
+	fmt.Println(title)
+	met := true
+	for _, m := range list {
+		var ones, others, ratios []float64
+		for i := range runs + 1 {
+			one, err := m.with(ctx, first)
+			if err != nil {
+				return nil, fmt.Errorf("%s, first: %w", m.name, err)
+			}
+			other, err := m.with(ctx, second)
+			if err != nil {
+				return nil, fmt.Errorf("%s, second: %w", m.name, err)
+			}
+			if i > 0 { // the first warms both up
+				ones, others, ratios = append(ones, one), append(others, other), append(ratios, other/one)
+			}
+		}
+		fmt.Printf("  %-22s %s %s   %s   ratio %.2f (%.2f–%.2f)\n", m.name, m.unit, spread(ones), spread(others),
+			stack.Median(ratios), slices.Min(ratios), slices.Max(ratios))
+		all = append(all, stack.Median(ratios))
+		met = met && stack.Median(ratios) >= aim
+	}
+	fmt.Printf("  each at least %.1f: %v\n", aim, met)
+	return all, nil
+}
+
+func (m measurement) with(ctx context.Context, choose choice) (float64, error) {
+	d, err := choose(ctx)
+	if err != nil {
+		return 0, err
+	}
+	return m.of(d, ctx)
+}
+
+func spread(v []float64) string {
+	return fmt.Sprintf("%9.0f (%.0f–%.0f)", stack.Median(v), slices.Min(v), slices.Max(v))
+}

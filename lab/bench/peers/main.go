@@ -1,0 +1,161 @@
+// Peers measures the usual way beside Dropbell: the same reminders as one
+// asynq task each and as one River job each, enqueued ahead and all due at the
+// same instant, and then Dropbell's fan-out on the same machine in the same run.
+//
+//	go -C lab run ./bench/peers -n 1000000 -runs 3
+//
+// It favours the peers: their handlers do nothing at all, while Dropbell
+// records every recipient; their clock stops when the last handler was called,
+// Dropbell's when the last outcome is committed; their servers are tuned and
+// their Redis syncs every second, while Dropbell's runs with defaults and
+// syncs every write.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"dropbell/lab/bench/stack"
+)
+
+func main() {
+	n := flag.Int("n", 1_000_000, "reminders due at the same instant")
+	runs := flag.Int("runs", 3, "repetitions")
+	only := flag.String("only", "asynq,river,dropbell", "what to measure")
+	flag.Parse()
+	if err := bench(context.Background(), *n, *runs, strings.Split(*only, ",")); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// outcome is how one contender did.
+type outcome struct {
+	First, All time.Duration // after the due instant
+	Enqueued   float64       // per second
+	Bytes      float64       // waiting, per reminder
+}
+
+type contender struct {
+	name, title string
+	run         func(ctx context.Context, n int) (outcome, error)
+}
+
+var contenders = []contender{
+	{"asynq", "asynq, a task each", runAsynq},
+	{"river", "River, a job each", runRiver},
+	{"dropbell", "Dropbell", runDropbell},
+}
+
+func bench(ctx context.Context, n, runs int, names []string) error {
+	times := map[string][]float64{}
+	fmt.Printf("%-20s %10s %9s %9s %11s %13s %14s\n", "", "reminders", "first", "all", "per second", "enqueued/s", "bytes waiting")
+	for range runs {
+		for _, c := range contenders {
+			if !slices.Contains(names, c.name) {
+				continue
+			}
+			o, err := c.run(ctx, n)
+			if err != nil {
+				return fmt.Errorf("%s: %w", c.name, err)
+			}
+			times[c.name] = append(times[c.name], o.All.Seconds())
+			enqueued := "-" // Dropbell enqueues nothing
+			if o.Enqueued > 0 {
+				enqueued = strconv.FormatFloat(o.Enqueued, 'f', 0, 64)
+			}
+			fmt.Printf("%-20s %10d %8.2fs %8.2fs %11.0f %13s %14.1f\n", c.title, n, o.First.Seconds(), o.All.Seconds(),
+				float64(n)/o.All.Seconds(), enqueued, o.Bytes)
+		}
+	}
+	for _, peer := range []string{"asynq", "river"} {
+		if ratios := quotients(times[peer], times["dropbell"]); len(ratios) > 0 {
+			fmt.Printf("Dropbell is %.1f times as fast as %s (median)\n", stack.Median(ratios), peer)
+		}
+	}
+	return nil
+}
+
+// quotients divides run by run, since runs differ more than contenders of one run.
+func quotients(a, b []float64) []float64 {
+	var list []float64
+	for i := range min(len(a), len(b)) {
+		list = append(list, a[i]/b[i])
+	}
+	return list
+}
+
+// dueAfter is when n reminders are due, so that they are all enqueued before
+// at the given speed or faster.
+func dueAfter(n, perSecond int) time.Time {
+	return time.Now().Add(time.Duration(n/perSecond)*time.Second + 6*time.Second).Truncate(time.Second)
+}
+
+// errTooSlow is returned when the instant came before everything was enqueued.
+var errTooSlow = errors.New("the reminders were due before all of them were enqueued; the machine is too busy")
+
+// A watch notes when handlers are called.
+type watch struct {
+	n           int64
+	calls       atomic.Int64
+	first, last atomic.Int64 // nanoseconds since 1970
+	done        chan struct{}
+}
+
+func newWatch(n int) *watch { return &watch{n: int64(n), done: make(chan struct{})} }
+
+func (w *watch) called() {
+	switch w.calls.Add(1) {
+	case 1:
+		w.first.Store(time.Now().UnixNano())
+	case w.n:
+		w.last.Store(time.Now().UnixNano())
+		close(w.done)
+	}
+}
+
+// wait returns when everything was executed, and when after due the first and
+// the last was.
+func (w *watch) wait(ctx context.Context, due time.Time) (first, all time.Duration, err error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Until(due)+time.Duration(w.n)*time.Millisecond+time.Minute)
+	defer cancel()
+	select {
+	case <-w.done:
+		return time.Unix(0, w.first.Load()).Sub(due), time.Unix(0, w.last.Load()).Sub(due), nil
+	case <-ctx.Done():
+		return 0, 0, fmt.Errorf("%d of %d were executed", w.calls.Load(), w.n)
+	}
+}
+
+// inParallel divides 0…n-1 among goroutines in chunks and returns how many
+// were enqueued per second.
+func inParallel(n, chunk, goroutines int, enqueue func(from, to int) error) (float64, error) {
+	start := time.Now()
+	var next atomic.Int64
+	var all sync.WaitGroup
+	errs := make([]error, goroutines)
+	for g := range goroutines {
+		all.Go(func() {
+			for {
+				from := int(next.Add(int64(chunk))) - chunk
+				if from >= n {
+					return
+				}
+				if errs[g] = enqueue(from, min(n, from+chunk)); errs[g] != nil {
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	return float64(n) / time.Since(start).Seconds(), errors.Join(errs...)
+}

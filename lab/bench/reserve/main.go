@@ -1,0 +1,201 @@
+// Reserve measures POST /api/v1/reservations with token, JSON and durable
+// commit from 256 kept connections, with and without an Idempotency-Key, beside
+// peers in the same run: a bare chi handler that parses and answers the same JSON,
+// the same behind one layer after another of what stands before every request, all
+// of it without a database, and the same server with one statement per request. The floor is the bare handler whose
+// request waits until a bare upsert has stored its row in a group, with keys also the row
+// of its key.
+// The processor time is that of the server and of PostgreSQL for each request.
+//
+//	go -C lab run ./bench/reserve -seconds 8 -runs 3
+//	go -C lab run ./bench/reserve -only bare,parse,floor,group,keyedfloor,keyed
+//
+// CPU_PROFILE=reserve.pprof writes a profile per server kind.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"dropbell/lab/bench/load"
+	"dropbell/lab/bench/stack"
+)
+
+func main() {
+	serve := flag.String("serve", "", "internal: be the server of this kind")
+	conns := flag.Int("c", 256, "connections")
+	seconds := flag.Int("seconds", 8, "seconds per measurement")
+	runs := flag.Int("runs", 3, "repetitions")
+	only := flag.String("only", "", "kinds of servers, separated by commas; empty = all of them")
+	flag.Parse()
+	err := error(nil)
+	if *serve != "" {
+		err = server(*serve)
+	} else {
+		err = bench(context.Background(), *conns, *seconds, *runs, *only)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// benchUsers is how many users reserve.
+const benchUsers = 20_000
+
+// kinds are the servers in the order of the table.
+var kinds = []string{"bare", "limits", "chain", "open", "token", "rate", "parse", "single", "floor", "group", "keyedfloor", "keyed"}
+
+var titles = map[string]string{
+	"bare":       "bare chi handler, same JSON",
+	"limits":     "+ time limits of connections",
+	"chain":      "+ id, log, metrics, headers, body's time",
+	"open":       "+ pipeline: body, time limit, no caller",
+	"token":      "+ token",
+	"rate":       "+ rate limit, budget",
+	"parse":      "all of it, and JSON of its own, no database",
+	"floor":      "bare handler that waits for a bare upsert",
+	"single":     "one statement per request",
+	"keyedfloor": "the floor, and the bare insert of a key each",
+	"group":      "group commit (what web does)",
+	"keyed":      "the same, with an Idempotency-Key each",
+}
+
+func bench(ctx context.Context, conns, seconds, runs int, only string) error {
+	chosen := kinds
+	if only != "" {
+		chosen = strings.Split(only, ",")
+	}
+	s, err := stack.Start(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	t, err := s.Drop(ctx, 3*time.Hour)
+	if err != nil {
+		return err
+	}
+	tokens, err := newTokens(benchUsers)
+	if err != nil {
+		return err
+	}
+	fmt.Println(stack.Machine(ctx, s))
+	fmt.Printf("%d connections, %d s each\n%-42s %10s %9s %9s %9s %10s %10s\n", conns, seconds, "server", "req/s", "p50", "p99", "max", "server us", "PG us")
+	rates := map[string][]float64{}
+	for range runs {
+		for _, kind := range chosen {
+			r, err := measure(ctx, s, kind, plan(t.ID, tokens, conns, seconds, kind == "keyed" || kind == "keyedfloor"))
+			if err != nil {
+				return fmt.Errorf("%s: %w", kind, err)
+			}
+			rates[kind] = append(rates[kind], r.PerSecond)
+			fmt.Printf("%-44s %8.0f %9s %9s %9s %10.1f %10.1f\n", titles[kind], r.PerSecond, round(r.P50), round(r.P99), round(r.Max), each(r.server, r.All), each(r.postgres, r.All))
+		}
+	}
+	for _, of := range [][2]string{{"parse", "bare"}, {"group", "bare"}, {"floor", "bare"}, {"group", "floor"}, {"group", "parse"}, {"group", "single"}, {"keyed", "group"},
+		{"keyedfloor", "floor"}, {"keyed", "keyedfloor"}} {
+		var rs []float64
+		for i := range min(len(rates[of[0]]), len(rates[of[1]])) {
+			rs = append(rs, rates[of[0]][i]/rates[of[1]][i])
+		}
+		if len(rs) > 0 {
+			fmt.Printf("%s/%s: median %.2f, %.2f to %.2f\n", of[0], of[1], stack.Median(rs), slices.Min(rs), slices.Max(rs))
+		}
+	}
+	return nil
+}
+
+// each returns the microseconds of a processor that one of n requests took.
+func each(spent time.Duration, n int64) float64 {
+	return float64(spent.Nanoseconds()) / 1000 / float64(max(1, n))
+}
+
+func round(d time.Duration) time.Duration { return d.Round(10 * time.Microsecond) }
+
+// A result is what was seen of one server, and the processor time that it and
+// PostgreSQL took for all requests.
+type result struct {
+	load.Result
+	server, postgres time.Duration
+}
+
+func measure(ctx context.Context, s *stack.Stack, kind string, p load.Plan) (result, error) {
+	if _, err := s.SQL.Exec(ctx, `truncate reservations, outbox, idempotency_keys`); err != nil {
+		return result{}, err
+	}
+	cmd := exec.CommandContext(ctx, os.Args[0], "-serve", kind)
+	cmd.Env = append(os.Environ(), "DATABASE_URL="+s.PostgresURL, "LOG_LEVEL=warn")
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return result{}, err
+	}
+	if err := cmd.Start(); err != nil {
+		return result{}, err
+	}
+	defer func() { _ = cmd.Process.Signal(os.Interrupt); _ = cmd.Wait() }()
+	ready := make([]byte, 64) // the server prints its address when it listens
+	n, err := out.Read(ready)
+	if err != nil {
+		return result{}, err
+	}
+	p.Addr = string(ready[:n])
+	before, err1 := stack.CPUOf(cmd.Process.Pid)
+	beforePG, err2 := s.PostgresCPU(ctx)
+	run, err := load.Run(p)
+	after, err3 := stack.CPUOf(cmd.Process.Pid)
+	afterPG, err4 := s.PostgresCPU(ctx)
+	err = errors.Join(err, err1, err2, err3, err4)
+	r := result{run, after - before, afterPG - beforePG}
+	if err == nil && r.Failures > 0 {
+		err = fmt.Errorf("%d of %d requests failed, e.g. %s", r.Failures, r.Requests, r.Example)
+	}
+	if err == nil && slices.Contains([]string{"group", "single", "keyed", "floor", "keyedfloor"}, kind) {
+		err = stored(ctx, s, r.Requests)
+	}
+	return r, err
+}
+
+// stored fails unless every answered request is in the table.
+func stored(ctx context.Context, s *stack.Stack, answered int64) error {
+	var bits int64
+	if err := s.SQL.QueryRow(ctx, `select coalesce(sum(bit_count(slots::bit(64))), 0) from reservations`).Scan(&bits); err != nil {
+		return err
+	}
+	if bits < answered {
+		return fmt.Errorf("%d requests were answered, %d reminders are stored", answered, bits)
+	}
+	return nil
+}
+
+// plan sends reminder i/len(tokens) of the sixty for user i%len(tokens), so
+// that no request repeats another and rows are both inserted and updated.
+func plan(templateID int64, tokens []string, conns, seconds int, keyed bool) load.Plan {
+	channels := []string{"app", "email", "sms", "webpush", "webhook"}
+	users := int64(len(tokens))
+	template := strconv.FormatInt(templateID, 10)
+	return load.Plan{Connections: conns, Warmup: time.Second, Duration: time.Duration(seconds) * time.Second, Expect: []int{200, 201},
+		Request: func(b []byte, i int64) []byte {
+			round := i / users
+			body := `{"template_id":"` + template + `","shop_number":"10","reminders":[{"channel":"` + channels[round%5] +
+				`","minutes":` + strconv.FormatInt(5*(1+round/5%12), 10) + `}]}`
+			b = append(b, "POST /api/v1/reservations HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\nAuthorization: Bearer "...)
+			b = append(b, tokens[i%users]...)
+			if keyed {
+				b = append(b, "\r\nIdempotency-Key: bench-"...)
+				b = strconv.AppendInt(b, i, 10)
+			}
+			b = append(b, "\r\nContent-Length: "...)
+			b = strconv.AppendInt(b, int64(len(body)), 10)
+			b = append(b, "\r\n\r\n"...)
+			return append(b, body...)
+		}}
+}

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"dropbell/adapters/localstack"
+)
+
+const root = "../../../.."
+
+// TestSDKsAreUpToDate generates what is generated of the SDKs once more: the
+// committed files are those of the present document.
+func TestSDKsAreUpToDate(t *testing.T) {
+	t.Parallel()
+	t.Run("go", func(t *testing.T) {
+		t.Parallel()
+		made := filepath.Join(t.TempDir(), "made")
+		if err := generateGo(t.Context(), root, made); err != nil {
+			t.Fatal(err)
+		}
+		same(t, made, filepath.Join(root, "sdk", "go", "api", "api.gen.go"))
+	})
+	t.Run("typescript", func(t *testing.T) {
+		t.Parallel()
+		made := filepath.Join(t.TempDir(), "made")
+		if err := generateTypes(t.Context(), localstack.NPMPackages(t, filepath.Join(root, "sdk", "typescript")), made); err != nil {
+			t.Fatal(err)
+		}
+		same(t, made, filepath.Join(root, "sdk", "typescript", "schema.d.ts"))
+	})
+}
+
+func same(t *testing.T, made, committed string) {
+	t.Helper()
+	a, err := os.ReadFile(made)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(committed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(a, b) {
+		t.Errorf("%s is stale: run go tool task sdk", committed)
+	}
+}
+
+// TestGoSDK runs the tests of the Go SDK, which is a module of its own, so that a
+// shop that imports it gets none of the server's dependencies.
+func TestGoSDK(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{"vet"}, {"test", "-count=1"}} {
+		cmd := exec.CommandContext(t.Context(), "go", append(append(args, localstack.GoFlags()...), "./...")...)
+		cmd.Dir = filepath.Join(root, "sdk", "go")
+		cmd.Env = append(os.Environ(), "GOFLAGS=-mod=readonly", "GOWORK=off")
+		if said, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("go %v: %v\n%s", args, err, said)
+		}
+	}
+}
+
+// TestTypeScriptSDK: the declarations are sound, the uses in types.test.ts compile,
+// and those marked as mistakes do not.
+func TestTypeScriptSDK(t *testing.T) {
+	t.Parallel()
+	modules := localstack.NPMPackages(t, filepath.Join(root, "sdk", "typescript"))
+	sdk, err := filepath.Abs(filepath.Join(root, "sdk", "typescript"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, cmd := range []*exec.Cmd{
+		exec.CommandContext(t.Context(), filepath.Join(modules, ".bin", "tsc"), "-p", sdk, "--typeRoots", filepath.Join(modules, "@types")),
+		exec.CommandContext(t.Context(), "node", "--test", filepath.Join(sdk, "test", "helpers.test.mjs")),
+	} {
+		if said, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%v: %v\n%s", cmd.Args, err, said)
+		}
+	}
+}

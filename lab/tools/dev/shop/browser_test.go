@@ -1,0 +1,221 @@
+package shop_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	devtools "github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
+
+	"dropbell/adapters/localstack"
+	"dropbell/lab/bench/stack"
+	"dropbell/lab/tools/dev/shop"
+	dropbell "dropbell/sdk/go"
+	"dropbell/web/console/consoletest"
+)
+
+func TestMain(m *testing.M) { consoletest.Main(m) }
+
+const key = "dbk_demoshopdemoshopdemoshop"
+
+// visit is a visit of the demo shop in a browser.
+type visit struct {
+	*consoletest.Tab
+	shop    *shop.Shop
+	address string
+	moved   time.Time
+}
+
+// TestDemoShop goes the whole way of an end user in a real browser, against `dropbell
+// all`: a reminder is reserved and arrives in the inbox, a claim is made as the drop
+// opens, the coupon is locked and used at payment, and webhooks tell the shop. Only
+// the opening is moved, which spares the wait of minutes. After each reload the
+// components show no state but loading and the true one.
+func TestDemoShop(t *testing.T) {
+	const secret = "a-secret-of-32-bytes-for-tests-only"
+	var handler atomic.Pointer[http.Handler]
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*handler.Load()).ServeHTTP(w, r) }))
+	t.Cleanup(server.Close)
+	address := serve(t, "AUTH_JWT_SECRET="+secret, "SHOP_ORIGINS="+server.URL, "EVENTS_INSECURE=on")
+	s, err := shop.New(shop.Config{Server: address, Key: key, Tokens: dropbell.UserTokens{Secret: secret}, Log: slog.New(slog.DiscardHandler)}, server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages := s.Handler()
+	handler.Store(&pages)
+	if err := s.Register(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.AddDrop(t.Context(), 40*time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	v := &visit{Tab: consoletest.NewTab(t), shop: s, address: server.URL}
+	v.open("/", "dropbell-reserve", "ready")
+	v.looks("the product page")
+	v.press("dropbell-reserve", "ready")
+	v.state("dropbell-reserve", "reserved")
+	v.open("/", "dropbell-reserve", "reserved")
+	v.state("dropbell-claim", "scheduled")
+
+	v.wrongClock()
+
+	v.opensIn(5 * time.Minute)
+	consoletest.Within(t, "the reminder in the inbox", func() bool {
+		if time.Since(v.moved) > 15*time.Second { // a slow machine has missed the instant that matters
+			v.opensIn(5 * time.Minute)
+		}
+		return strings.Contains(v.text("dropbell-inbox"), "Opens in 5 minutes")
+	})
+	v.opensIn(0)
+	v.open("/", "dropbell-claim", "arm", "open")
+	v.press("dropbell-claim", "arm", "open")
+	v.state("dropbell-claim", "owned")
+	v.open("/", "dropbell-claim", "owned")
+	v.state("dropbell-countdown", "open")
+	v.looks("the product page with a coupon and a message")
+
+	v.Open(v.address + "/checkout")
+	v.looks("the checkout")
+	v.Press("main", "Pay")
+	v.looks("the receipt")
+	v.Sees("#receipt", "Paid. Thank you!", "−¥20.00", "¥48.00", "The coupon is used.")
+	v.Open(v.address + "/")
+	consoletest.Within(t, "the used coupon", func() bool { return strings.Contains(v.text("dropbell-claim"), "You have used the coupon") })
+	consoletest.Within(t, "the webhook of the used coupon", func() bool {
+		v.Open(v.address + "/events")
+		return strings.Contains(v.Text("main"), "coupon.used")
+	})
+}
+
+// serve runs `dropbell all` with more variables until the test ends and returns the
+// address of web.
+func serve(t *testing.T, more ...string) string {
+	t.Helper()
+	bin, err := stack.Build(t.Context(), t.TempDir(), "dropbell")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ports [2]int
+	for i := range ports {
+		if ports[i], err = localstack.FreePort(0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	web, operations := fmt.Sprintf("127.0.0.1:%d", ports[0]), fmt.Sprintf("127.0.0.1:%d", ports[1])
+	servers := &stack.Stack{PostgresURL: localstack.Database(t), RedisURL: localstack.RedisServer(t).URL()}
+	p, err := servers.Launch(bin, stack.Launch{Addr: web, Args: []string{"all"},
+		Env: append([]string{"WORKER_HTTP_ADDR=" + operations, "PUBLIC_URL=http://" + web, "ADMIN_API_KEY=" + key}, more...)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		p.Stop()
+		if err := p.Err(); err != nil {
+			t.Errorf("dropbell all: %v", err)
+		}
+	})
+	worker := *p
+	worker.Addr = operations
+	for _, program := range []*stack.Process{p, &worker} {
+		if err := program.Ready(t.Context(), time.Minute); err != nil {
+			t.Fatalf("%s: %v", program.Addr, err)
+		}
+	}
+	return "http://" + web
+}
+
+// looks checks the page in both themes, on a desktop and on a narrow phone.
+func (v *visit) looks(what string) {
+	v.Helper()
+	for _, theme := range []string{"light", "dark"} {
+		v.Do(func(ctx context.Context, _ *chromedp.Target) (chromedp.Void, error) {
+			_, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: theme}}})
+			return chromedp.Void{}, err
+		})
+		v.Accessible(what + ", " + theme)
+		v.Resize(320, 640)
+		v.Narrow(what)
+		v.Tappable(what)
+		v.Resize(1280, 800)
+	}
+}
+
+// wrongClock visits the shop with a browser whose clock is three hours fast: the
+// countdown, which ends in 40 minutes or a little less, goes by the server's.
+func (v *visit) wrongClock() {
+	v.Helper()
+	fast := &visit{Tab: consoletest.NewTab(v.T), address: v.address}
+	fast.Do(func(ctx context.Context, _ *chromedp.Target) (chromedp.Void, error) {
+		_, err := chromedp.Call(ctx, devtools.AddScriptToEvaluateOnNewDocument, devtools.AddScriptToEvaluateOnNewDocumentParams{
+			Source: `{ const now = Date.now; Date.now = () => now() + 3 * 3600e3; }`})
+		return chromedp.Void{}, err
+	})
+	fast.open("/", "dropbell-countdown", "scheduled")
+	if shown := fast.text("dropbell-countdown"); !strings.Contains(shown, "00:3") {
+		v.Errorf("with a fast clock: %s", shown)
+	}
+	fast.state("dropbell-claim", "scheduled")
+}
+
+// opensIn moves the opening of the drop to a few seconds more than after from now.
+func (v *visit) opensIn(after time.Duration) {
+	v.Helper()
+	for seconds := 3 * time.Second; ; seconds *= 2 {
+		err := v.shop.Move(v.Context(), after+seconds)
+		if err == nil {
+			break
+		}
+		if seconds > 100*time.Second || dropbell.Code(err) == "" {
+			v.Fatal(err)
+		}
+	}
+	v.moved = time.Now()
+}
+
+// open opens a page; the element may load and then show one of the states, and
+// nothing else before.
+func (v *visit) open(path, element string, states ...string) {
+	v.Helper()
+	v.Open(v.address + path)
+	v.until(element, states, append([]string{"", "loading"}, states...))
+}
+
+// state waits for one of the states, whatever comes before.
+func (v *visit) state(element string, states ...string) {
+	v.Helper()
+	v.until(element, states, nil)
+}
+
+// until waits for one of the states; may, if not nil, are all that the element shows.
+func (v *visit) until(element string, states, may []string) {
+	v.Helper()
+	consoletest.Within(v.T, fmt.Sprintf("%s in the state %v", element, states), func() bool {
+		state := consoletest.Evaluate[string](v.Tab, fmt.Sprintf(`document.querySelector(%q)?.getAttribute("state") ?? ""`, element))
+		if may != nil && !slices.Contains(may, state) {
+			v.Errorf("%s shows %s", element, state)
+		}
+		return slices.Contains(states, state)
+	})
+}
+
+// press presses the button of the element, once, when it is in one of the states.
+func (v *visit) press(element string, states ...string) {
+	v.Helper()
+	v.state(element, states...)
+	consoletest.Evaluate[chromedp.Void](v.Tab, fmt.Sprintf(`document.querySelector(%q).shadowRoot.querySelector("button").click()`, element))
+}
+
+// text returns what the element shows.
+func (v *visit) text(element string) string {
+	v.Helper()
+	return consoletest.Evaluate[string](v.Tab, fmt.Sprintf(`document.querySelector(%q)?.shadowRoot?.firstElementChild.innerText ?? ""`, element))
+}

@@ -1,0 +1,68 @@
+// Command up runs a complete Dropbell on this machine: PostgreSQL, Redis, web,
+// worker, and a catcher for what it sends, with demo data. Ctrl-C stops it all
+// and keeps the data under .local.
+//
+//	up        start, and stay until stopped
+//	up drop   in another terminal: add a drop that opens in a few minutes
+//	up crash  in another terminal: kill -9 the worker and see it come back
+//	up down   in another terminal: stop
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+)
+
+// local is where everything is kept that this command makes.
+const local = ".local"
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	context.AfterFunc(ctx, stop) // a second Ctrl-C ends at once
+	if err := run(ctx, os.Args[1:]); err != nil && !errors.Is(err, context.Canceled) {
+		fmt.Fprintln(os.Stderr, "up:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string) error {
+	if err := enterRepository(); err != nil {
+		return err
+	}
+	if len(args) == 0 {
+		return up(ctx)
+	}
+	switch args[0] {
+	case "drop":
+		return addDrop(ctx)
+	case "crash":
+		return crashWorker()
+	case "down":
+		return down(ctx)
+	default:
+		return fmt.Errorf("unknown command %q: expected drop, crash, down or nothing", args[0])
+	}
+}
+
+// enterRepository changes to the root of the repository, the directory with web and worker.
+func enterRepository() error {
+	dir, err := os.Getwd()
+	if err != nil {
+		return err
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "web", "main.go")); err == nil {
+			return os.Chdir(dir)
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			return errors.New("run this inside the repository: no web/main.go found")
+		}
+		dir = parent
+	}
+}

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"dropbell/lab/tools/dev/shop"
+	dropbell "dropbell/sdk/go"
+)
+
+// chooseShop gives the demo shop an address, whose pages web lets call the API.
+// Without demo data, or where others issue the tokens of users, there is no shop.
+func (s *stack) chooseShop(context.Context) error {
+	if s.settings.get("DEMO") == "0" || s.settings.get("AUTH_JWT_SECRET") == "" {
+		return nil
+	}
+	p, err := port(3000, "the demo shop", portOf(s.settings.get("HTTP_ADDR")), portOf(s.settings.get("WORKER_HTTP_ADDR")))
+	if err != nil {
+		return err
+	}
+	s.settings.shop = fmt.Sprintf("127.0.0.1:%d", p)
+	s.settings.openTo("http://" + s.settings.shop)
+	return nil
+}
+
+// openTo adds an origin to those that may call the API, which may have been given.
+func (s *settings) openTo(origin string) {
+	given := strings.Trim(s.get("SHOP_ORIGINS"), ", ")
+	if given != "" {
+		origin = given + "," + origin
+	}
+	s.set("SHOP_ORIGINS", origin)
+}
+
+// startShop starts the demo shop in this process. The rest is worth keeping without it.
+func (s *stack) startShop(ctx context.Context) error {
+	if s.settings.shop == "" {
+		return nil
+	}
+	out, err := os.Create(filepath.Join(local, "log", "shop.log"))
+	if err != nil {
+		return err
+	}
+	shop, err := shop.Start(ctx, shop.Config{Addr: s.settings.shop, Server: s.settings.url(), Key: s.settings.get("ADMIN_API_KEY"),
+		Tokens: dropbell.UserTokens{Secret: s.settings.get("AUTH_JWT_SECRET"), Issuer: s.settings.get("AUTH_JWT_ISSUER"), Audience: s.settings.get("AUTH_JWT_AUDIENCE")},
+		Log:    slog.New(slog.NewTextHandler(out, nil))})
+	if err != nil {
+		say("there is no demo shop: %v", err)
+		s.settings.shop = ""
+		return out.Close()
+	}
+	s.stops = append(s.stops, func(ctx context.Context) error {
+		defer out.Close()
+		return shop.Close(ctx)
+	})
+	return nil
+}
