@@ -18,7 +18,7 @@ func crashWorker() error {
 	if err != nil {
 		return errNotRunning
 	}
-	pid, err := running(string(raw), "worker")
+	pid, err := running(string(raw), binary(program)+" worker")
 	if err != nil {
 		return err
 	}
@@ -36,7 +36,7 @@ func down(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	pid, err := running(state["PID"], "up")
+	pid, err := running(state["PID"], binary("up"))
 	if err != nil {
 		return err
 	}
@@ -52,10 +52,10 @@ func down(ctx context.Context) error {
 	return nil
 }
 
-// running makes sure that a noted process id still is the program it was.
-func running(note, program string) (int, error) {
+// running returns the process of a noted id, if its command line still has the command.
+func running(note, command string) (int, error) {
 	pid, err := strconv.Atoi(strings.TrimSpace(note))
-	if err != nil || !strings.Contains(child.CommandLine(pid), binary(program)) {
+	if err != nil || !strings.Contains(child.CommandLine(pid), command) {
 		return 0, errNotRunning
 	}
 	return pid, nil

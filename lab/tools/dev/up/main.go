@@ -49,19 +49,19 @@ func run(ctx context.Context, args []string) error {
 	}
 }
 
-// enterRepository changes to the root of the repository, the directory with web and worker.
+// enterRepository changes to the root of the repository, the directory with the program.
 func enterRepository() error {
 	dir, err := os.Getwd()
 	if err != nil {
 		return err
 	}
 	for {
-		if _, err := os.Stat(filepath.Join(dir, "web", "main.go")); err == nil {
+		if _, err := os.Stat(filepath.Join(dir, program, "main.go")); err == nil {
 			return os.Chdir(dir)
 		}
 		parent := filepath.Dir(dir)
 		if parent == dir {
-			return errors.New("run this inside the repository: no web/main.go found")
+			return errors.New("run this inside the repository: no dropbell/main.go found")
 		}
 		dir = parent
 	}

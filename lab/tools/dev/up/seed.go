@@ -111,7 +111,7 @@ func addDrop(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := running(state["PID"], "up"); err != nil {
+	if _, err := running(state["PID"], binary("up")); err != nil {
 		return err
 	}
 	client := demo.NewClient(state["URL"], state["ADMIN_API_KEY"])

@@ -45,7 +45,7 @@ func (v *service) run(ctx context.Context) {
 }
 
 func (v *service) once(ctx context.Context) error {
-	cmd := exec.Command(binary(v.name))
+	cmd := exec.Command(binary(program), v.name)
 	cmd.Env = v.env
 	cmd.Stdout, cmd.Stderr = v.log, v.log
 	cmd.WaitDelay = time.Second

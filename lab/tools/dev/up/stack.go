@@ -192,12 +192,15 @@ func (s *stack) startCatcher(context.Context) error {
 }
 
 func (s *stack) build(ctx context.Context) error {
-	say("building web and worker …")
-	return timed("web and worker are built", s.goBuild)(ctx)
+	say("building the program …")
+	return timed("the program is built", s.goBuild)(ctx)
 }
 
+// goBuild builds the program that is both web and worker, without what only debuggers read,
+// which takes a sixth of the compiler's time. Packages of the standard library are compiled as
+// the task runner's are, so that packages that both use are compiled once.
 func (s *stack) goBuild(ctx context.Context) error {
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", binary("")+"/", "./web", "./worker")
+	cmd := exec.CommandContext(ctx, "go", "build", "-gcflags=all=-dwarf=false", "-gcflags=std=", "-ldflags=-s -w", "-o", binary(program), "./dropbell")
 	// Of the compiler, which would spend a quarter of its time on collecting garbage.
 	cmd.Env = append(os.Environ(), "GOGC=off", "GOMEMLIMIT=1GiB")
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
@@ -206,20 +209,23 @@ func (s *stack) goBuild(ctx context.Context) error {
 	case ctx.Err() != nil: // the compiler was killed
 		return ctx.Err()
 	case err != nil:
-		return fmt.Errorf("build web and worker: %w", err)
+		return fmt.Errorf("build the program: %w", err)
 	}
 	return nil
 }
 
 func (s *stack) migrate(ctx context.Context) error {
 	say("migrating the database …")
-	cmd := exec.CommandContext(ctx, binary("worker"), "migrate", "contract")
+	cmd := exec.CommandContext(ctx, binary(program), "migrate", "contract")
 	cmd.Env = s.settings.environment()
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("migrate: %w\n%s", err, out)
 	}
 	return nil
 }
+
+// program is run as web and as worker.
+const program = "dropbell"
 
 func binary(name string) string { return filepath.Join(local, "bin", name) }
 

@@ -1,5 +1,5 @@
-// A web with just enough API for the demo data to be loaded into. It stores
-// requests in fake.json, which the test reads.
+// A program that is run as web, as worker and to migrate. Its web has just enough API
+// for the demo data to be loaded into, and stores requests in fake.json, which the test reads.
 package main
 
 import (
@@ -29,6 +29,17 @@ type state struct {
 }
 
 func main() {
+	switch os.Args[1] {
+	case "web":
+		serve()
+	case "worker":
+		work()
+	case "migrate":
+		os.WriteFile("migrated", []byte(os.Getenv("DATABASE_URL")), 0o644)
+	}
+}
+
+func serve() {
 	s := &state{Keys: map[string]int{}, Reserved: map[string]int{}}
 	if raw, err := os.ReadFile("fake.json"); err == nil {
 		json.Unmarshal(raw, s)

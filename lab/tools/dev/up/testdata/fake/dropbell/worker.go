@@ -1,4 +1,3 @@
-// A worker that does nothing.
 package main
 
 import (
@@ -7,11 +6,8 @@ import (
 	"syscall"
 )
 
-func main() {
-	if len(os.Args) > 1 && os.Args[1] == "migrate" {
-		os.WriteFile("migrated", []byte(os.Getenv("DATABASE_URL")), 0o644)
-		return
-	}
+// work does nothing until the worker is asked to stop.
+func work() {
 	stop := make(chan os.Signal, 1)
 	signal.Notify(stop, syscall.SIGTERM)
 	<-stop
